@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* emit_inline.h - bodies of the fast path; include <kymo/emit.h>, not this.
+ *
+ * One event: mark busy (private, against our own signal handlers; shared, for the drain's merge
+ * watermark), take the stamp, store payload, header, cursor (release), clear both marks. The stamp is
+ * read after the sub-buffer was claimed and while the shared mark is set: drain.c relies on it.
+ */
+#ifndef KYMO_EMIT_INLINE_H
+#define KYMO_EMIT_INLINE_H
+
+#ifndef KYMO_EMIT_H
+#include <kymo/emit.h>
+#endif
+
+#define KYMO_STAMP_SHIFT 21 /* (ticks >> 3) << 24, with the low bits masked away */
+
+static inline uint64_t kymo_header_word(uint64_t ticks, uint32_t record, uint32_t arg)
+{
+	return ((ticks << KYMO_STAMP_SHIFT) & ~UINT64_C(0xffffff)) | (record << 16) | (arg & 0xffffu);
+}
+
+/* Where `flags` must equal `expected`, writes one record of 0..3 payload words and leaves `after` in
+ * flags. Returns false with nothing changed when the slow path has to take over. */
+static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected, uint32_t after,
+				  uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b,
+				  uint64_t c)
+{
+	struct kymo_sub_buffer_hot *sub;
+	uint64_t *at, ticks;
+	uint32_t high;
+
+	thread->flags = expected | 1u;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	at = thread->cursor;
+	if (KYMO_UNLIKELY(at >= thread->limit)) {
+		thread->flags = expected;
+		return false;
+	}
+	sub = thread->sub;
+	__atomic_store_n(&sub->state, expected | 1u, __ATOMIC_RELAXED);
+	ticks = kymo_arch_ticks(&high);
+	if (KYMO_UNLIKELY(high != thread->epoch)) {
+		__atomic_store_n(&sub->state, expected, __ATOMIC_RELAXED);
+		thread->flags = expected;
+		return false;
+	}
+	if (record == KYMO_RECORD_POLL_BEGIN) {
+		__atomic_store_n(&sub->open[0].task_word, a, __ATOMIC_RELAXED);
+		__atomic_store_n(&sub->open[0].begin_ticks, ticks, __ATOMIC_RELAXED);
+	}
+	if (words > 0)
+		__atomic_store_n(&at[1], a, __ATOMIC_RELAXED);
+	if (words > 1)
+		__atomic_store_n(&at[2], b, __ATOMIC_RELAXED);
+	if (words > 2)
+		__atomic_store_n(&at[3], c, __ATOMIC_RELAXED);
+	__atomic_store_n(&at[0], kymo_header_word(ticks, record, arg), __ATOMIC_RELAXED);
+	at += 1 + words;
+	thread->cursor = at;
+	thread->record_count++;
+	__atomic_store_n(&sub->published, (uint32_t)(uintptr_t)at, __ATOMIC_RELEASE);
+	__atomic_store_n(&sub->state, after, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	thread->flags = after;
+	return true;
+}
+
+/* One event that opens or closes nothing. */
+static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint32_t words, uint64_t a,
+			     uint64_t b, uint64_t c)
+{
+	struct kymo_thread *thread;
+	uint32_t flags;
+
+	if (!kymo_gate_is_open(gate))
+		return;
+	thread = kymo_thread_self;
+	flags = thread->flags;
+	if (KYMO_UNLIKELY(flags & 1u) ||
+	    KYMO_UNLIKELY(!kymo_emit_fast(thread, flags, flags, record, arg, words, a, b, c)))
+		kymo_emit_slow(record, arg, words, a, b, c);
+}
+
+/* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not known.
+ * Polls nest; end them in reverse order on the same thread. */
+static inline void kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
+{
+	struct kymo_thread *thread;
+	uint64_t word = kymo_task_word(task, name);
+
+	if (!kymo_gate_is_open(KYMO_GATE_POLL))
+		return;
+	thread = kymo_thread_self;
+	if (KYMO_UNLIKELY(thread->flags != 0) ||
+	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word,
+					  0, 0)))
+		kymo_emit_slow(KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word, 0, 0);
+}
+
+/* The innermost open poll of this thread ends. poll_end_flags: enum kymo_poll_end_flags.
+ * Not gated: it is recorded exactly when its begin was, so closing the gate inside a poll leaves no
+ * poll open for ever. With nothing open it costs one thread-local load and one predicted branch. */
+static inline void kymo_poll_end(uint32_t poll_end_flags)
+{
+	struct kymo_thread *thread = kymo_thread_self;
+
+	if (thread->flags == 0)
+		return;
+	if (KYMO_UNLIKELY(thread->flags != 0x100u) ||
+	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0x100u, 0, KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0,
+					  0)))
+		kymo_emit_slow(KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0, 0);
+}
+
+/* `task` is made ready from here: inside the open poll of this thread that is who woke it.
+ * copy: number of the runtime copy the task belongs to (0 where there is one). */
+static inline void kymo_wake(uint64_t task, uint32_t copy, uint32_t wake_flags)
+{
+	kymo_emit(KYMO_GATE_WAKE, KYMO_RECORD_WAKE, wake_flags, 1, kymo_task_word(task, copy), 0, 0);
+}
+
+static inline void kymo_spawn(uint64_t task, uint32_t name)
+{
+	kymo_emit(KYMO_GATE_SPAWN, KYMO_RECORD_SPAWN, 0, 1, kymo_task_word(task, name), 0, 0);
+}
+
+/* `task` ended outside a poll (dropped at shutdown). An end inside a poll is KYMO_POLL_READY. */
+static inline void kymo_task_end(uint64_t task, uint32_t name)
+{
+	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_TASK_END, 0, 1, kymo_task_word(task, name), 0, 0);
+}
+
+/* The worker on this thread goes to sleep / woke up. wait: enum kymo_wait. */
+static inline void kymo_park(uint32_t wait)
+{
+	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_PARK, wait, 0, 0, 0, 0);
+}
+
+static inline void kymo_unpark(uint32_t ready_count)
+{
+	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_UNPARK, ready_count, 0, 0, 0, 0);
+}
+
+/* This thread becomes a worker. runtime: any key that is the same for all workers of one runtime.
+ * identity: any key that two threads share only when they serve the same worker index. */
+static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runtime, uint64_t identity)
+{
+	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_BEGIN, 0, 3, kymo_task_word(task, name), runtime,
+		  identity);
+}
+
+static inline void kymo_worker_end(void)
+{
+	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+}
+
+/* A closure starts / ends on a blocking-pool thread. */
+static inline void kymo_blocking_begin(uint64_t task, uint32_t name)
+{
+	kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(task, name), 0, 0);
+}
+
+static inline void kymo_blocking_end(uint32_t poll_end_flags)
+{
+	kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_BLOCKING_END, poll_end_flags, 0, 0, 0, 0);
+}
+
+/* A label at this moment. string: id from kymo_string_intern(). */
+static inline void kymo_mark(uint32_t string)
+{
+	kymo_emit(KYMO_GATE_MARK, KYMO_RECORD_MARK, 0, 1, string, 0, 0);
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo.h - everything public. */
+#ifndef KYMO_KYMO_H
+#define KYMO_KYMO_H
+
+#include <kymo/base.h>
+#include <kymo/emit.h>
+#include <kymo/reader.h>
+#include <kymo/recorder.h>
+
+#endif

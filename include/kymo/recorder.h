@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* recorder.h - opening and closing the one recorder of a process, and naming things.
+ *
+ * Invariants:  at most one recorder is open in a process; the ring file exists from the first event on
+ *              (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child starts
+ *              disarmed until it calls kymo_recorder_reopen().
+ * Memory:      the ring (ring_bytes) plus at most 2 MiB without a drain thread, 8 MiB with one.
+ * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
+ */
+#ifndef KYMO_RECORDER_H
+#define KYMO_RECORDER_H
+
+#include <kymo/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kymo_recorder;
+
+enum kymo_recorder_flags {
+	KYMO_RECORDER_NO_DRAIN = 1u << 0, /* somebody else drains the ring: start no thread */
+	KYMO_RECORDER_EAGER = 1u << 1,    /* create the ring file in open, not at the first event */
+	KYMO_RECORDER_FLIGHT = 1u << 2    /* keep to the ring; nothing is written until a dump */
+};
+
+enum kymo_compression {
+	KYMO_COMPRESSION_DEFAULT = 0, /* zstd where the build has it, else none */
+	KYMO_COMPRESSION_NONE = 1,
+	KYMO_COMPRESSION_ZSTD = 2,
+	KYMO_COMPRESSION_GZIP = 3
+};
+
+struct kymo_key_value {
+	const char *key;   /* UTF-8, at most 255 bytes; "service", "host", "pid" and names with a dot
+			    * that kymo itself writes are refused */
+	const char *value; /* UTF-8, at most 1,024 bytes */
+};
+
+struct kymo_recorder_options {
+	size_t size;               /* sizeof(struct kymo_recorder_options) */
+	const char *service;       /* NULL: name of the executable */
+	const char *ring_directory; /* NULL: /dev/shm/kymo-UID */
+	const char *trace_directory; /* NULL: ./kymo-traces; used by the drain thread */
+	uint64_t ring_bytes;       /* 0: 32 MiB; 128 KiB .. 4 GiB, rounded up to 64 KiB */
+	uint32_t flags;            /* enum kymo_recorder_flags */
+	uint32_t gates;            /* 0: KYMO_GATES_DEFAULT; enum kymo_gate */
+	uint64_t segment_bytes_max; /* 0: 64 MiB, before compression */
+	uint64_t rotate_interval_ns; /* 0: 60 s */
+	uint64_t total_bytes_max;  /* 0: 1 GiB, bytes on disk of all segments of this service */
+	uint32_t compression;      /* enum kymo_compression */
+	int32_t compression_level; /* 0: the compression's default here: zstd 1, gzip 1 */
+	const struct kymo_key_value *metadata; /* metadata_count pairs copied into every segment */
+	size_t metadata_count;     /* at most 64 */
+	char *errbuf;              /* NULL, or errbuf_bytes for one sentence when open fails */
+	size_t errbuf_bytes;
+};
+
+#define KYMO_RECORDER_OPTIONS_INIT                                                                 \
+	{                                                                                          \
+		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
+	}
+
+/* Opens the recorder of this process.
+ *
+ * out      set to NULL first
+ * options  NULL: all defaults
+ * Returns  0; -E2BIG unknown trailing option bytes; -EINVAL; KYMO_E_ACTIVE; -errno of the ring file or
+ *          the drain thread. On failure nothing is left behind and events stay free of cost.
+ * Owner    the caller closes it with kymo_recorder_close().
+ * Since    0.1
+ */
+KYMO_API int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options);
+
+/* Drains what is published, seals the segment, stops the drain thread, removes the ring file.
+ * Threads may go on emitting: their events are counted as dropped. close(NULL) is fine.
+ *
+ * Returns  0, or the first error the drain met while writing (the trace then says what is missing).
+ * Since    0.1
+ */
+KYMO_API int kymo_recorder_close(struct kymo_recorder *recorder);
+
+/* Arms the recorder again in a forked child, with a ring of its own and the parent's options.
+ * Returns  0; KYMO_E_CLOSED when this process never had one; -errno.
+ * Since    0.1
+ */
+KYMO_API int kymo_recorder_reopen(void);
+
+/* Opens and closes gates while running. set, clear: enum kymo_gate; clear wins.
+ * Threads any.      Signals safe.      Since 0.1
+ */
+KYMO_API void kymo_recorder_gates(uint32_t set, uint32_t clear);
+
+/* What the recorder has done so far. Threads any. Since 0.1 */
+struct kymo_recorder_status {
+	size_t size;
+	uint32_t is_armed;
+	uint32_t threads;            /* that have recorded */
+	uint64_t sub_buffers_claimed;
+	uint64_t dropped_count;      /* events not recorded, all causes */
+	uint64_t directory_bytes;    /* of the string and name area, used */
+	uint64_t directory_bytes_max;
+	uint64_t segments_sealed;
+	uint64_t bytes_written;
+	int32_t last_error;          /* of the drain; 0 when none */
+	char ring_path[256];         /* empty for an anonymous ring */
+};
+KYMO_API int kymo_recorder_status(struct kymo_recorder_status *out);
+
+/* A string's id, for kymo_mark() and custom events. text: UTF-8, cut at 1,024 bytes (the entry then
+ * carries a hash of the whole). Equal texts give equal ids.
+ *
+ * Returns  the id; 0 when the directory is full (counted, said in the trace) or nothing is open.
+ * Threads  any; takes a lock: not on the hot path.      Since 0.1
+ */
+KYMO_API uint32_t kymo_string_intern(const char *text, size_t text_bytes);
+
+/* A name's id for kymo_poll_begin() and its kin.
+ *
+ * text          UTF-8 spawn place or future type; NULL when only code is known
+ * code_address  address of a function in this process that offline tools can turn into the type, or 0;
+ *               table_address likewise of the dispatch table it stands in
+ * copy          number of the runtime copy this belongs to; 0 .. 31
+ * Returns  an id below 2^24; 0 when the directory is full or nothing is open.
+ * Threads  any; takes a lock.      Since 0.1
+ */
+KYMO_API uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_address,
+				   uint64_t table_address, uint32_t copy);
+
+/* Says what a runtime key of kymo_worker_begin() is. name "" when unnamed.
+ * Threads any; takes a lock. Since 0.1 */
+enum kymo_runtime_kind {
+	KYMO_RUNTIME_UNKNOWN = 0,
+	KYMO_RUNTIME_MULTI_THREAD = 1,
+	KYMO_RUNTIME_CURRENT_THREAD = 2
+};
+KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy);
+
+/* Adds one metadata pair to the trace, now or later ("tokio.local_queue", "false"). Threads any. */
+KYMO_API int kymo_metadata_set(const char *key, const char *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

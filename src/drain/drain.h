@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* drain.h - ring image in, merged time-sorted TRC chunks out. A step function: no thread, no file, no
+ * clock of its own; used by the recorder's drain thread, `kymo run`, `kymo dump`, `kymo recover`.
+ *
+ * Each step takes an anchor, sets T = its time - 1 ms, copies what was published since the last step,
+ * holds a busy thread's stamps back for at most 200 ms, converts and merges everything at or below the
+ * watermark, and hands out whole chunks (DESIGN: merge watermark).
+ *
+ * The image is untrusted: it may be truncated, hostile, or change under our eyes.
+ * Threads: owner.   Memory: bounded by options.
+ */
+#ifndef KY_DRAIN_DRAIN_H
+#define KY_DRAIN_DRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wire/chunk.h>
+#include <wire/ring_image.h>
+
+struct ky_drain;
+
+/* Fills one anchor from the clocks the ring's process uses. Tests pass a fake one. */
+typedef int (*ky_anchor_fn)(void *ctx, struct ky_clock_anchor *out);
+
+/* Turns a name of the directory into text. entry->text_bytes of 0 means: only code is known.
+ * Returns bytes written (<= capacity), 0 when unknown (the drain writes module+offset itself). */
+typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char *out, size_t capacity);
+
+struct ky_drain_options {
+	const uint8_t *image;       /* the mapped ring file, at least its header */
+	size_t image_bytes;
+	ky_anchor_fn anchor;        /* NULL: CLOCK_MONOTONIC and the processor's counter of this machine */
+	void *anchor_ctx;
+	ky_name_fn name;            /* NULL: texts of the directory only */
+	void *name_ctx;
+	ky_chunk_fn chunk;
+	void *chunk_ctx;
+	size_t memory_bytes_max;    /* 0: 64 MiB for copied records and tables; beyond: merge early, counted late */
+	uint32_t tracked_tasks_max; /* 0: 1 Mi */
+	const char *host;           /* NULL: gethostname */
+	const char *source;         /* "tokio preload", "C API", ...: metadata kymo.source */
+};
+
+enum ky_drain_step_flags {
+	KY_DRAIN_FINAL = 1u << 0 /* the writer is gone or closed: take everything, flush, report open polls */
+};
+
+struct ky_drain_stats {
+	uint64_t records_read, records_lost, records_late, events_written, chunks_written;
+	uint64_t chunks_refused; /* by the sink */
+	uint64_t slots_skipped_corrupt;
+	uint32_t threads, workers, tasks_alive;
+	int last_sink_error;
+	uint64_t backlog_bytes; /* published but not yet read at the last step */
+};
+
+/* Returns 0; KYMO_E_NOT_TRACE / _VERSION / _TRUNCATED / _CORRUPT about the image; -ENOMEM. */
+int ky_drain_open(struct ky_drain **out, const struct ky_drain_options *options);
+void ky_drain_close(struct ky_drain *drain);
+
+/* One cycle. Returns 0 or -ENOMEM; trouble with the image is data (Loss), never an error.
+ * The caller paces it: 20 to 100 ms, sooner when stats.backlog_bytes nears the ring's size. */
+int ky_drain_step(struct ky_drain *drain, uint32_t flags);
+
+/* Ends the segment: flushes the open chunk, writes report and index, chunk.is_segment_end. The next
+ * chunk starts a new segment. No-op when the segment is empty. */
+int ky_drain_seal(struct ky_drain *drain);
+
+/* Adds a pair to this and all later segments' metadata. */
+int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value);
+
+void ky_drain_stats(const struct ky_drain *drain, struct ky_drain_stats *out);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* stage.h - what stands between chunks and the disk and needs a library: compression.
+ *
+ * One object per segment. `write` gets whole chunks and hands the compressed bytes on; `finish` writes
+ * the tail (zstd: the seek table in a skippable frame; gzip: the trailer).
+ * Threads: owner.
+ */
+#ifndef KY_SHIP_STAGE_H
+#define KY_SHIP_STAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int (*ky_write_fn)(void *ctx, const uint8_t *bytes, size_t count); /* 0 or negative error */
+
+struct ky_stage {
+	int (*write)(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out, void *ctx);
+	int (*finish)(void *stage, ky_write_fn out, void *ctx);
+	void (*close)(void *stage);
+	void *stage;
+};
+
+struct ky_stage_factory {
+	const char *suffix; /* "", ".zst", ".gz": appended to the segment's name */
+	int (*open)(const struct ky_stage_factory *self, struct ky_stage *out);
+	int level;
+};
+
+extern const struct ky_stage_factory ky_stage_none; /* store.c: bytes as they are */
+
+/* compress_zstd.c, compress_gzip.c: only in builds that have the library. */
+void ky_stage_zstd(struct ky_stage_factory *out, int level);
+void ky_stage_gzip(struct ky_stage_factory *out, int level);
+
+#endif

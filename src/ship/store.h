@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* store.h - segments on disk: temporary name, fsync, rename, rotation, bounded total.
+ *
+ * Layout:  DIR/SERVICE/BOOTID8-PID-START/NNNNNN.trc[.zst|.gz]    sealed segment
+ *          DIR/SERVICE/BOOTID8-PID-START/NNNNNN.trc[...].active  being written
+ *          DIR/SERVICE/BOOTID8-PID-START/.lock                   flock held while recording
+ * Retention counts bytes on disk of all sealed segments below DIR/SERVICE, earlier runs included, and
+ * deletes the oldest first; it deletes only files of this exact shape that start with our own bytes,
+ * and only in run directories that kymo made (a .kymo-run marker). A dead run's .active files are left
+ * for `kymo recover` and count towards the total.
+ *
+ * Errors: disk full or a vanished directory never stop recording: the chunk is refused (the drain
+ * counts it lost), the segment is sealed as far as it got, and a new one is tried at most once a second.
+ * Threads: owner.
+ */
+#ifndef KY_SHIP_STORE_H
+#define KY_SHIP_STORE_H
+
+#include <ship/stage.h>
+#include <stdbool.h>
+#include <wire/chunk.h>
+
+struct ky_store;
+
+struct ky_store_options {
+	const char *directory;
+	const char *service;       /* sanitised to [A-Za-z0-9._-] */
+	const char *run;           /* "BOOTID8-PID-START"; ky_store_run_name() makes it */
+	const struct ky_stage_factory *stage;
+	uint64_t segment_bytes_max;  /* raw; 0: 64 MiB */
+	uint64_t rotate_interval_ns; /* 0: 60 s */
+	uint64_t total_bytes_max;    /* on disk; 0: 1 GiB */
+	char *errbuf;
+	size_t errbuf_bytes;
+};
+
+int ky_store_open(struct ky_store **out, const struct ky_store_options *options);
+void ky_store_close(struct ky_store *store); /* seals what is open */
+
+/* A ky_chunk_fn: ctx is the store. Seals by itself after chunk.is_segment_end. */
+int ky_store_chunk(void *ctx, const struct ky_chunk *chunk);
+
+/* True when size or age ask for a new segment: the owner then calls ky_drain_seal(). */
+bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns);
+
+struct ky_store_stats {
+	uint64_t segments_sealed, bytes_raw, bytes_stored, segments_deleted, bytes_deleted;
+	int last_error;
+	char last_path[512]; /* last sealed segment */
+	char run_directory[512];
+};
+void ky_store_stats(const struct ky_store *store, struct ky_store_stats *out);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* trc_enc.h - writes TRC version 1 into a ky_buf. Pure functions over bytes.
+ *
+ * Invariants:  a stream = header, then frames; the schema of an event is written right before its first
+ *              event, a pooled string right before its first use; each ky_trc_enc_begin() starts a
+ *              self-contained stream (decoders reset at its header).
+ * Errors:      values never fail one by one: buf->failed is checked once per event or chunk.
+ * Threads:     owner.
+ */
+#ifndef KY_WIRE_TRC_ENC_H
+#define KY_WIRE_TRC_ENC_H
+
+#include <base/buf.h>
+#include <wire/trc.h>
+
+struct ky_string_pool; /* hash table text -> pool id, internal */
+
+struct ky_trc_enc {
+	struct ky_buf *out;
+	uint64_t base_ns;                  /* time base of the stream */
+	uint64_t event_count;              /* of this stream */
+	uint8_t has_schema[KY_EV_COUNT];   /* schema frame already in this stream */
+	uint16_t type_id[KY_EV_COUNT];
+	struct ky_string_pool *strings;
+	uint32_t string_count;
+	uint32_t stack_count;
+};
+
+/* Owner: out stays the caller's and must outlive enc. Returns 0, -ENOMEM. */
+int ky_trc_enc_init(struct ky_trc_enc *enc, struct ky_buf *out);
+void ky_trc_enc_release(struct ky_trc_enc *enc);
+
+/* Starts a new self-contained stream at the end of out (header; schemas, pools, time base reset). */
+void ky_trc_enc_begin(struct ky_trc_enc *enc);
+
+/* Pool id of a string in this stream; writes the pool frame on first use. Call before the event.
+ * key: 0, or a nonzero number that stands for this very text within the stream's owner (the drain's
+ * name id + 1), which skips hashing. */
+uint32_t ky_trc_enc_string(struct ky_trc_enc *enc, uint64_t key, const char *text, size_t text_bytes);
+uint32_t ky_trc_enc_stack(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count);
+
+/* One event: schema on first use, reset frame when the delta needs one, tag, type id, u24 delta. Then
+ * exactly one value call per *written* field (KY_FIELD with USE W), in order. timestamp_ns may go
+ * back: a reset frame is written. */
+void ky_trc_enc_event(struct ky_trc_enc *enc, enum ky_event_id event, uint64_t timestamp_ns);
+void ky_trc_enc_u8(struct ky_trc_enc *enc, uint8_t value); /* also BOOL and the presence byte */
+void ky_trc_enc_u16(struct ky_trc_enc *enc, uint16_t value);
+void ky_trc_enc_u32(struct ky_trc_enc *enc, uint32_t value); /* also pool ids */
+void ky_trc_enc_varint(struct ky_trc_enc *enc, uint64_t value);
+void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present, uint64_t value);
+void ky_trc_enc_i64(struct ky_trc_enc *enc, int64_t value);
+void ky_trc_enc_f64(struct ky_trc_enc *enc, double value);
+void ky_trc_enc_bytes(struct ky_trc_enc *enc, const void *bytes, size_t count); /* STRING and BYTES */
+void ky_trc_enc_frames(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count); /* STACK */
+void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count); /* of map pairs or list elements */
+
+/* Hot pair of the drain: the same bytes as the generic calls, in one go. */
+void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+			   uint8_t local_queue, uint64_t task_id, uint32_t spawn_loc_pool_id);
+void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id);
+
+/* Raw building blocks for re-encoding streams with schemas of their own (convert, tests). */
+struct ky_trc_field_def {
+	const char *name;
+	size_t name_bytes;
+	uint8_t type;
+};
+void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *name, size_t name_bytes,
+		       bool has_timestamp, const struct ky_trc_field_def *fields, size_t field_count);
+void ky_trc_enc_annotation(struct ky_trc_enc *enc, uint16_t type_id, uint16_t field, const char *key,
+			   size_t key_bytes, const char *value, size_t value_bytes);
+void ky_trc_enc_raw_event(struct ky_trc_enc *enc, uint16_t type_id, bool has_timestamp,
+			  uint64_t timestamp_ns);
+
+#endif
