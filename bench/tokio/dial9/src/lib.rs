@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The peer as its README sets it up: disk buffer, task tracking on, one worker, wakes through its spawn.
+
+use dial9::{Dial9HandleTokioExt, DiskBuffer, TokioAttachOptions};
+
+/// Runs `body` on a dial9 runtime that writes to the directory `DIAL9_BENCH_DIR`.
+pub fn run<F>(body: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let directory = std::env::var("DIAL9_BENCH_DIR").expect("DIAL9_BENCH_DIR names the trace directory");
+    let writer = DiskBuffer::builder().base_path(directory).max_total_size(8 << 30).build().unwrap();
+    let recorder = dial9::recorder(writer).build();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all();
+    let options = TokioAttachOptions::builder().task_tracking_enabled(true).build();
+    let runtime = recorder.handle().attach_tokio_runtime(builder, options).unwrap();
+    let output = dial9::block_on(&runtime, body);
+    drop(runtime);
+    recorder.graceful_shutdown(std::time::Duration::from_secs(10));
+    output
+}
