@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Front door. Meson, cargo and node do the work; each target sets up what it needs first.
+#
+#   make          the program: build/kymo
+#   make demo     records a real Tokio service and shows what was found
+#   make test     every test; one closing line
+.DEFAULT_GOAL := all
+.PHONY: all setup setup-build demo test asan tsan valgrind fuzz bench matrix lint format bare wasm \
+	interop clean
+
+RUN = python3 tools/run_tests.py
+
+all: setup-build
+	@tools/build.sh gcc
+
+setup:
+	@tools/setup.sh test
+
+setup-build:
+	@tools/setup.sh build
+
+demo: setup-build
+	@tools/demo.sh
+
+test: setup
+	@$(RUN)
+
+asan tsan valgrind fuzz matrix bare wasm interop: setup
+	@$(RUN) $@
+
+lint: setup
+	@$(RUN) lint tidy
+
+format: setup
+	@python3 tools/tidy.py --format
+
+bench: setup-build
+	@python3 bench/run.py
+
+clean:
+	rm -rf build build-*
