@@ -4,7 +4,8 @@
  * Invariants:  a stream = header, then frames; the schema of an event is written right before its first
  *              event, a pooled string right before its first use; each ky_trc_enc_begin() starts a
  *              self-contained stream (decoders reset at its header).
- * Errors:      values never fail one by one: buf->failed is checked once per event or chunk.
+ * Errors:      values never fail one by one: buf->failed is checked once per event or chunk. When it is
+ *              set, cut `used` back to the last good length and begin a new stream.
  * Threads:     owner.
  */
 #ifndef KY_WIRE_TRC_ENC_H
@@ -13,7 +14,7 @@
 #include <base/buf.h>
 #include <wire/trc.h>
 
-struct ky_string_pool; /* hash table text -> pool id, internal */
+struct ky_string_pool; /* hash table bytes -> pool id, internal */
 
 struct ky_trc_enc {
 	struct ky_buf *out;
@@ -22,8 +23,7 @@ struct ky_trc_enc {
 	uint8_t has_schema[KY_EV_COUNT];   /* schema frame already in this stream */
 	uint16_t type_id[KY_EV_COUNT];
 	struct ky_string_pool *strings;
-	uint32_t string_count;
-	uint32_t stack_count;
+	struct ky_string_pool *stacks;
 };
 
 /* Owner: out stays the caller's and must outlive enc. Returns 0, -ENOMEM. */
@@ -50,7 +50,10 @@ void ky_trc_enc_varint(struct ky_trc_enc *enc, uint64_t value);
 void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present, uint64_t value);
 void ky_trc_enc_i64(struct ky_trc_enc *enc, int64_t value);
 void ky_trc_enc_f64(struct ky_trc_enc *enc, double value);
-void ky_trc_enc_bytes(struct ky_trc_enc *enc, const void *bytes, size_t count); /* STRING and BYTES */
+void ky_trc_enc_bytes(struct ky_trc_enc *enc, const void *bytes, size_t count); /* BYTES, verbatim */
+/* STRING and the parts of a STRING_MAP: bytes that are not UTF-8 become '?', because peers refuse the
+ * whole trace for one of them. Pooled strings are treated the same way. */
+void ky_trc_enc_text(struct ky_trc_enc *enc, const char *text, size_t text_bytes);
 void ky_trc_enc_frames(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count); /* STACK */
 void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count); /* of map pairs or list elements */
 
