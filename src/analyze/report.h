@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* report.h - what `kymo report` says about a trace.
+ *
+ * Invariants:  deterministic: the same trace gives the same bytes on every machine. Statistics of
+ *              polls leave out polls whose end is not proven (counted beside); open ones stand in
+ *              the worst list, marked, because a hang is the worst poll. Delays follow
+ *              "Ready R of task T" (first wake since the last PollEnd while idle; a wake during
+ *              the own poll counts from that poll's end).
+ * Threads:     owner.
+ */
+#ifndef KY_ANALYZE_REPORT_H
+#define KY_ANALYZE_REPORT_H
+
+#include <analyze/histogram.h>
+#include <base/buf.h>
+#include <read/trace.h>
+
+#define KY_REPORT_WORST 10u
+
+struct ky_report_options {
+	uint64_t from_ns, to_ns;  /* polls and parks that start in [from, to); to 0: no end */
+	uint32_t worst_count;     /* 0: 10; at most 1,000 */
+};
+
+struct ky_worker_use {
+	uint32_t worker;   /* index in trace->workers */
+	uint64_t span_ns;  /* its first to its last event, cut to the range */
+	uint64_t busy_ns;  /* in polls */
+	uint64_t parked_ns;
+	uint64_t other_ns; /* neither: scheduler, driver, root future. busy + parked + other = span */
+	uint64_t active_permille; /* (span - parked) / span: 1000 for a worker that never parks */
+	uint64_t busy_permille;
+	uint64_t poll_count, park_count, wake_count;
+	uint64_t poll_max_ns;
+	uint64_t sched_wait_ns; /* sum of what unparks measured */
+	uint64_t cpu_permille;  /* CPU time of unparked stretches; UINT64_MAX unknown */
+};
+
+struct ky_worst {
+	struct ky_poll poll;     /* task, name, worker, times, flags */
+	uint64_t row;
+	uint32_t waker;          /* of worst delays: task that woke it, KY_NONE unknown */
+};
+
+struct ky_task_group {
+	uint32_t name;           /* name index, KY_NONE unnamed */
+	uint64_t task_count, alive_count, poll_count, busy_ns, poll_max_ns, wake_count;
+	uint64_t delay_ns, delay_max_ns, delay_count;
+	uint64_t share_ppm;      /* of all poll time, parts per million */
+};
+
+struct ky_blocking_group {
+	uint32_t name;
+	uint64_t run_count, busy_ns, run_max_ns;
+};
+
+struct ky_report {
+	uint64_t from_ns, to_ns;
+	struct ky_worker_use *workers;
+	uint32_t worker_count;
+	struct ky_histogram poll_histogram, delay_histogram, blocking_histogram;
+	struct ky_quantiles polls, delays, blocking; /* all in ns */
+	struct ky_worst *worst_polls; /* longest first; then earlier start, then worker */
+	uint32_t worst_poll_count;
+	struct ky_worst *worst_delays;
+	uint32_t worst_delay_count;
+	struct ky_task_group *groups; /* most poll time first; then name */
+	uint32_t group_count;
+	struct ky_blocking_group *blocking_groups;
+	uint32_t blocking_group_count;
+	uint64_t polls_open, polls_end_unproven, polls_with_gap;
+	uint64_t delays_no_wake, delays_withheld;
+	uint64_t busy_ns;
+};
+
+/* Returns 0, -ENOMEM. trace must outlive nothing: the report holds indexes only. */
+int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
+		   const struct ky_report_options *options);
+void ky_report_free(struct ky_report *report);
+
+/* Canonical JSON, one object, keys in fixed order: the bytes that native and wasm must share, and
+ * what `kymo info --json` and `kymo report --json` print. Errors: buf->failed. */
+void ky_info_json(struct ky_buf *out, const struct ky_trace *trace);
+void ky_report_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_report
+ * *report);
+
+/* A JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
+void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes);
+
+#endif
