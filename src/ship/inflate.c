@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <ship/inflate.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wire/trc.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#define INPUT_BYTES 65536u
+
+/* Members that unpack to nothing, one after the other: more is an attack, not a trace. */
+#define EMPTY_MEMBERS_MAX 1000000u
+
+enum codec { CODEC_NONE, CODEC_RAW, CODEC_GZIP, CODEC_ZSTD };
+
+struct packed {
+	char *path;
+	char *error;
+	size_t error_bytes;
+	struct ky_inflate_options options;
+	int fd;
+	bool is_stdin;
+	bool has_codec;       /* zlib or zstd state is live */
+	bool at_end;          /* of the file */
+	bool is_inside;       /* a member or frame is open */
+	bool is_restart;      /* after a seek: forget everything at the next read */
+	bool is_seekable;
+	bool is_raw;          /* the whole file: offsets are the file's own */
+	enum codec codec;
+	int failed;           /* sticky */
+	uint64_t stored;      /* bytes read from the file */
+	uint64_t unpacked;    /* bytes delivered */
+	uint64_t skip;        /* bytes to throw away after a seek */
+	uint32_t empty_members;
+	z_stream gzip;
+	ZSTD_DCtx *zstd;
+	size_t zstd_step;     /* input that zstd wants next */
+	uint8_t *input;
+	size_t at, used;      /* of input */
+	uint8_t first[KY_TRC_HEADER_BYTES];
+	size_t first_count, first_at; /* content peeked at open, handed out first */
+};
+
+static const char *shown_path(const struct packed *packed)
+{
+	return packed->is_stdin ? "standard input" : packed->path;
+}
+
+__attribute__((format(printf, 3, 4))) static int fail(struct packed *packed, int code,
+						      const char *format, ...)
+{
+	va_list args;
+
+	packed->failed = code;
+	if (packed->error && packed->error_bytes) {
+		va_start(args, format);
+		(void)vsnprintf(packed->error, packed->error_bytes, format, args);
+		va_end(args);
+	}
+	return code;
+}
+
+static uint64_t stored_offset(const struct packed *packed)
+{
+	return packed->stored - (packed->used - packed->at);
+}
+
+static void end_codec(struct packed *packed)
+{
+	if (packed->has_codec && packed->codec == CODEC_GZIP)
+		(void)inflateEnd(&packed->gzip);
+	if (packed->zstd)
+		(void)ZSTD_freeDCtx(packed->zstd);
+	packed->zstd = NULL;
+	packed->has_codec = false;
+}
+
+/* Everything a source that is not being read can do without. */
+static void rest(struct packed *packed)
+{
+	end_codec(packed);
+	if (packed->fd >= 0 && !packed->is_stdin) {
+		(void)close(packed->fd);
+		packed->fd = -1;
+	}
+	if (!packed->is_stdin) {
+		ky_free(packed->input);
+		packed->input = NULL;
+		packed->at = packed->used = 0;
+	}
+}
+
+static void rewind_state(struct packed *packed)
+{
+	rest(packed);
+	packed->codec = CODEC_NONE;
+	packed->at_end = packed->is_inside = packed->is_restart = false;
+	packed->failed = 0;
+	packed->stored = packed->unpacked = 0;
+	packed->empty_members = 0;
+	packed->first_count = packed->first_at = 0;
+}
+
+static int open_file(struct packed *packed)
+{
+	struct stat info;
+
+	if (packed->is_stdin)
+		packed->fd = STDIN_FILENO;
+	else
+		packed->fd = open(packed->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (packed->fd < 0)
+		return fail(packed, -errno, "%s: cannot be opened: %s", packed->path,
+			    kymo_error_text(-errno));
+	if (fstat(packed->fd, &info) == 0 && S_ISDIR(info.st_mode))
+		return fail(packed, -EISDIR, "%s: is a directory", packed->path);
+	packed->input = ky_alloc(INPUT_BYTES);
+	if (!packed->input)
+		return fail(packed, -ENOMEM, "%s: out of memory", packed->path);
+	return 0;
+}
+
+/* Makes input non-empty, or sets at_end. */
+static int refill(struct packed *packed)
+{
+	int result;
+
+	if (packed->at < packed->used || packed->at_end)
+		return 0;
+	if (!packed->input) {
+		result = open_file(packed);
+		if (result)
+			return result;
+	}
+	for (;;) {
+		ssize_t count = read(packed->fd, packed->input, INPUT_BYTES);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return fail(packed, -errno, "%s: reading fails at byte %" PRIu64 ": %s",
+				    shown_path(packed), packed->stored, kymo_error_text(-errno));
+		packed->at = 0;
+		packed->used = (size_t)count;
+		packed->stored += (uint64_t)count;
+		packed->at_end = count == 0;
+		return 0;
+	}
+}
+
+/* At least `count` bytes of lookahead unless the file ends; a magic may straddle two reads. */
+static int look_ahead(struct packed *packed, size_t count)
+{
+	int result = refill(packed);
+
+	while (!result && !packed->at_end && packed->used - packed->at < count) {
+		size_t kept = packed->used - packed->at;
+		ssize_t got;
+
+		memmove(packed->input, packed->input + packed->at, kept);
+		packed->at = 0;
+		packed->used = kept;
+		got = read(packed->fd, packed->input + kept, INPUT_BYTES - kept);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fail(packed, -errno, "%s: reading fails at byte %" PRIu64 ": %s",
+				    shown_path(packed), packed->stored, kymo_error_text(-errno));
+		if (got == 0)
+			break;
+		packed->used += (size_t)got;
+		packed->stored += (uint64_t)got;
+	}
+	return result;
+}
+
+static enum codec codec_of(const uint8_t *bytes, size_t count)
+{
+	static const uint8_t zstd_magic[4] = { 0x28, 0xb5, 0x2f, 0xfd };
+	static const uint8_t skip_magic[3] = { 0x2a, 0x4d, 0x18 };
+
+	if (count >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
+		return CODEC_GZIP;
+	if (count >= 4 && (memcmp(bytes, zstd_magic, 4) == 0 ||
+			   ((bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, skip_magic, 3) == 0)))
+		return CODEC_ZSTD;
+	if (count >= 4 && memcmp(bytes, "TRC\0", 4) == 0)
+		return CODEC_RAW;
+	return CODEC_NONE;
+}
+
+static bool is_magic_prefix(const uint8_t *bytes, size_t count)
+{
+	return count < 4 && (memcmp(bytes, "TRC", count < 3 ? count : 3) == 0 ||
+			     memcmp(bytes, "\x28\xb5\x2f", count) == 0 || bytes[0] == 0x1f);
+}
+
+static int open_gzip(struct packed *packed)
+{
+	if (packed->has_codec)
+		return inflateReset(&packed->gzip) == Z_OK ? 0 : -ENOMEM;
+	memset(&packed->gzip, 0, sizeof(packed->gzip));
+	if (inflateInit2(&packed->gzip, 16 + MAX_WBITS) != Z_OK)
+		return -ENOMEM;
+	packed->has_codec = true;
+	return 0;
+}
+
+static int open_zstd(struct packed *packed)
+{
+	uint64_t window = packed->options.window_bytes_max;
+	int log = 10;
+
+	packed->zstd_step = 5; /* the start of a frame header */
+	if (packed->has_codec)
+		return 0;
+	while (log < 31 && (UINT64_C(1) << log) < window)
+		log++;
+	packed->zstd = ZSTD_createDCtx();
+	if (!packed->zstd ||
+	    ZSTD_isError(ZSTD_DCtx_setParameter(packed->zstd, ZSTD_d_windowLogMax, log)))
+		return -ENOMEM;
+	packed->has_codec = true;
+	return 0;
+}
+
+/* Padding of zeros after the last member is what tape-minded tools leave; gzip ignores it too. */
+static int pass_padding(struct packed *packed)
+{
+	int result;
+
+	for (;;) {
+		result = refill(packed);
+		if (result || packed->at_end)
+			return result;
+		while (packed->at < packed->used && packed->input[packed->at] == 0)
+			packed->at++;
+		if (packed->at < packed->used)
+			return 0;
+	}
+}
+
+/* Between members: looks at what comes next. Returns 0 (at_end or a member open) or an error. */
+static int begin_member(struct packed *packed)
+{
+	enum codec codec;
+	size_t ahead;
+	int result;
+
+	if (packed->codec == CODEC_GZIP) {
+		result = pass_padding(packed);
+		if (result)
+			return result;
+	}
+	result = look_ahead(packed, 4);
+	if (result)
+		return result;
+	ahead = packed->used - packed->at;
+	if (!ahead) {
+		if (packed->codec == CODEC_NONE)
+			return fail(packed, KYMO_E_NOT_TRACE, "%s: is empty, so it holds no trace",
+				    shown_path(packed));
+		return 0;
+	}
+	codec = codec_of(packed->input + packed->at, ahead);
+	if (codec == CODEC_NONE && is_magic_prefix(packed->input + packed->at, ahead))
+		return fail(packed, KYMO_E_TRUNCATED, "%s: ends at byte %" PRIu64 ", inside a header",
+			    shown_path(packed), packed->stored);
+	if (codec == CODEC_NONE && packed->codec != CODEC_NONE)
+		return fail(packed, KYMO_E_CORRUPT,
+			    "%s: byte %" PRIu64 " starts neither a gzip member nor a zstd frame; "
+			    "what follows is left out",
+			    shown_path(packed), stored_offset(packed));
+	if (codec == CODEC_NONE)
+		return fail(packed, KYMO_E_NOT_TRACE,
+			    "%s: not a trace: byte 0 starts neither TRC nor gzip nor zstd; give the file "
+			    "or directory that a recorder wrote",
+			    shown_path(packed));
+	if (codec != packed->codec)
+		end_codec(packed);
+	packed->codec = codec;
+	result = codec == CODEC_GZIP ? open_gzip(packed) :
+		 codec == CODEC_ZSTD ? open_zstd(packed) : 0;
+	if (result)
+		return fail(packed, result, "%s: out of memory", shown_path(packed));
+	packed->is_inside = true;
+	if (++packed->empty_members > EMPTY_MEMBERS_MAX)
+		return fail(packed, KYMO_E_LIMIT, "%s: a million empty members up to byte %" PRIu64,
+			    shown_path(packed), stored_offset(packed));
+	return 0;
+}
+
+static int torn(struct packed *packed)
+{
+	return fail(packed, KYMO_E_TRUNCATED,
+		    "%s: the %s data ends early, at byte %" PRIu64 "; everything before it was read",
+		    shown_path(packed), packed->codec == CODEC_GZIP ? "gzip" : "zstd", packed->stored);
+}
+
+static int64_t unpack_gzip(struct packed *packed, uint8_t *out, size_t capacity)
+{
+	z_stream *gzip = &packed->gzip;
+	int result;
+
+	gzip->next_in = packed->input + packed->at;
+	gzip->avail_in = (uInt)(packed->used - packed->at);
+	gzip->next_out = out;
+	gzip->avail_out = (uInt)capacity;
+	result = inflate(gzip, Z_NO_FLUSH);
+	packed->at = packed->used - gzip->avail_in;
+	if (result == Z_STREAM_END)
+		packed->is_inside = false;
+	else if (gzip->avail_out < capacity)
+		return (int64_t)(capacity - gzip->avail_out); /* an error comes back at the next call */
+	else if (result == Z_MEM_ERROR)
+		return fail(packed, -ENOMEM, "%s: out of memory", shown_path(packed));
+	else if (result != Z_OK && result != Z_BUF_ERROR)
+		return fail(packed, KYMO_E_CORRUPT,
+			    "%s: the gzip data is damaged at byte %" PRIu64 "; what follows is left out",
+			    shown_path(packed), stored_offset(packed));
+	return (int64_t)(capacity - gzip->avail_out);
+}
+
+static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
+{
+	/* One block at a time: when a call fails, zstd forgets what it had unpacked in that call. */
+	size_t ahead = packed->used - packed->at;
+	size_t step = packed->zstd_step && packed->zstd_step < ahead ? packed->zstd_step : ahead;
+	ZSTD_inBuffer in = { packed->input + packed->at, step, 0 };
+	ZSTD_outBuffer to = { out, capacity, 0 };
+	size_t result = ZSTD_decompressStream(packed->zstd, &to, &in);
+
+	packed->at += in.pos;
+	if (ZSTD_isError(result)) {
+		int code = ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge ?
+				   KYMO_E_LIMIT :
+				   KYMO_E_CORRUPT;
+
+		return fail(packed, code, "%s: zstd refuses the data at byte %" PRIu64 ": %s",
+			    shown_path(packed), stored_offset(packed), ZSTD_getErrorName(result));
+	}
+	packed->zstd_step = result;
+	if (result == 0)
+		packed->is_inside = false;
+	return (int64_t)to.pos;
+}
+
+static int64_t copy_raw(struct packed *packed, uint8_t *out, size_t capacity)
+{
+	size_t ahead = packed->used - packed->at;
+	size_t count = ahead < capacity ? ahead : capacity;
+
+	memcpy(out, packed->input + packed->at, count);
+	packed->at += count;
+	return (int64_t)count;
+}
+
+static int check_bomb(struct packed *packed)
+{
+	const struct ky_inflate_options *options = &packed->options;
+
+	if (options->unpacked_bytes_max && packed->unpacked > options->unpacked_bytes_max)
+		return fail(packed, KYMO_E_LIMIT,
+			    "%s: unpacks to more than %" PRIu64 " bytes; raise the limit with --max-bytes",
+			    shown_path(packed), options->unpacked_bytes_max);
+	if (packed->unpacked > KY_INFLATE_FREE_BYTES && options->ratio_max != UINT32_MAX &&
+	    packed->unpacked / options->ratio_max > stored_offset(packed))
+		return fail(packed, KYMO_E_LIMIT,
+			    "%s: byte %" PRIu64 " has unpacked to more than %u times its size; if that is "
+			    "no attack, raise the limit with --max-ratio",
+			    shown_path(packed), stored_offset(packed), options->ratio_max);
+	return 0;
+}
+
+/* Some bytes, 0 at the end of the file, or an error. capacity fits zlib's unsigned int. */
+static int64_t unpack(struct packed *packed, uint8_t *out, size_t capacity)
+{
+	while (!packed->failed) {
+		int64_t count;
+		int result;
+
+		if (!packed->is_inside) {
+			result = begin_member(packed);
+			if (result)
+				return result;
+			if (!packed->is_inside)
+				return 0;
+		}
+		result = refill(packed);
+		if (result)
+			return result;
+		if (packed->codec == CODEC_RAW) {
+			if (packed->at_end)
+				return 0;
+			count = copy_raw(packed, out, capacity);
+		} else {
+			/* At the end of input the codec may still hold output back. */
+			count = packed->codec == CODEC_GZIP ? unpack_gzip(packed, out, capacity) :
+							       unpack_zstd(packed, out, capacity);
+			if (count == 0 && packed->is_inside && packed->at_end)
+				return torn(packed);
+		}
+		if (count < 0)
+			return count;
+		if (count > 0) {
+			packed->empty_members = 0;
+			packed->unpacked += (uint64_t)count;
+			result = check_bomb(packed);
+			return result ? result : count;
+		}
+	}
+	return packed->failed;
+}
+
+/* First read after a seek. Raw files jump. */
+static int restart(struct packed *packed)
+{
+	bool is_raw = packed->is_raw;
+	int result;
+
+	rewind_state(packed);
+	if (!is_raw)
+		return 0;
+	result = open_file(packed);
+	if (result)
+		return result;
+	if (lseek(packed->fd, (off_t)packed->skip, SEEK_SET) < 0)
+		return fail(packed, -errno, "%s: cannot go to byte %" PRIu64 ": %s", packed->path,
+			    packed->skip, kymo_error_text(-errno));
+	packed->codec = CODEC_RAW;
+	packed->is_inside = true;
+	packed->stored = packed->unpacked = packed->skip;
+	packed->skip = 0;
+	return 0;
+}
+
+static int64_t read_first(struct packed *packed, uint8_t *out, size_t capacity)
+{
+	size_t left = packed->first_count - packed->first_at;
+	size_t count = left < capacity ? left : capacity;
+
+	memcpy(out, packed->first + packed->first_at, count);
+	packed->first_at += count;
+	return (int64_t)count;
+}
+
+static int64_t inflate_read(void *ctx, uint8_t *out, size_t capacity)
+{
+	struct packed *packed = ctx;
+	int64_t count;
+
+	if (packed->is_restart)
+		(void)restart(packed); /* a failure is kept and returned below */
+	if (capacity > 1u << 30)
+		capacity = 1u << 30;
+	if (!capacity)
+		return 0;
+	do {
+		if (packed->first_at < packed->first_count)
+			count = read_first(packed, out, capacity);
+		else if (packed->failed)
+			count = packed->failed;
+		else
+			count = unpack(packed, out, capacity);
+		if (count > 0 && packed->skip) {
+			uint64_t skipped = packed->skip < (uint64_t)count ? packed->skip :
+									     (uint64_t)count;
+
+			packed->skip -= skipped;
+			count -= (int64_t)skipped;
+			memmove(out, out + skipped, (size_t)count);
+			if (!count)
+				continue;
+		}
+		break;
+	} while (true);
+	if (count <= 0)
+		rest(packed);
+	return count;
+}
+
+/* Compressed files are unpacked from the start again and what lies before is dropped. */
+static int inflate_seek(void *ctx, uint64_t offset)
+{
+	struct packed *packed = ctx;
+
+	if (!packed->is_seekable)
+		return -ESPIPE;
+	packed->is_restart = true;
+	packed->skip = offset;
+	return 0;
+}
+
+static void inflate_close(void *ctx)
+{
+	struct packed *packed = ctx;
+
+	if (!packed)
+		return;
+	rest(packed);
+	ky_free(packed->input);
+	ky_free(packed->path);
+	ky_free(packed);
+}
+
+/* The first bytes of content decide whether this is a trace at all. */
+static int peek(struct packed *packed)
+{
+	while (packed->first_count < sizeof(packed->first)) {
+		int64_t count = unpack(packed, packed->first + packed->first_count,
+				       sizeof(packed->first) - packed->first_count);
+
+		if (count < 0)
+			break;
+		if (count == 0)
+			break;
+		packed->first_count += (size_t)count;
+	}
+	if (packed->failed && packed->first_count == 0)
+		return packed->failed;
+	if (memcmp(packed->first, "TRC\0", packed->first_count < 4 ? packed->first_count : 4) != 0)
+		return fail(packed, KYMO_E_NOT_TRACE,
+			    "%s: holds no trace: what it unpacks to does not start with TRC",
+			    shown_path(packed));
+	if (packed->first_count < sizeof(packed->first))
+		return fail(packed, KYMO_E_TRUNCATED, "%s: ends inside the header of the trace",
+			    shown_path(packed));
+	if (packed->first[4] != KY_TRC_VERSION)
+		return fail(packed, KYMO_E_VERSION,
+			    "%s: written in format version %u, this kymo reads version %u; use a newer kymo",
+			    shown_path(packed), packed->first[4], KY_TRC_VERSION);
+	return 0;
+}
+
+static struct packed *new_inflate(const char *path)
+{
+	struct packed *packed = ky_alloc(sizeof(*packed));
+	size_t path_bytes = strlen(path) + 1;
+
+	if (!packed)
+		return NULL;
+	packed->fd = -1;
+	packed->path = ky_alloc(path_bytes);
+	if (!packed->path) {
+		ky_free(packed);
+		return NULL;
+	}
+	memcpy(packed->path, path, path_bytes);
+	packed->is_stdin = strcmp(path, "-") == 0;
+	return packed;
+}
+
+static const char *container_name(const struct packed *packed)
+{
+	return packed->codec == CODEC_GZIP ? "gzip" : packed->codec == CODEC_ZSTD ? "zstd" : "raw";
+}
+
+int ky_inflate_open(struct ky_byte_source *out, const char *path,
+		    const struct ky_inflate_options *options, char *error, size_t error_bytes)
+{
+	struct packed *packed = new_inflate(path);
+	struct stat info;
+	int result;
+
+	memset(out, 0, sizeof(*out));
+	if (!packed) {
+		if (error && error_bytes)
+			(void)snprintf(error, error_bytes, "%s: out of memory", path);
+		return -ENOMEM;
+	}
+	packed->error = error;
+	packed->error_bytes = error_bytes;
+	if (options)
+		packed->options = *options;
+	if (!packed->options.ratio_max)
+		packed->options.ratio_max = KY_INFLATE_RATIO_MAX;
+	if (!packed->options.window_bytes_max)
+		packed->options.window_bytes_max = KY_INFLATE_WINDOW_BYTES_MAX;
+	result = peek(packed);
+	if (result) {
+		inflate_close(packed);
+		return result;
+	}
+	out->container = container_name(packed);
+	packed->is_raw = packed->codec == CODEC_RAW;
+	if (!packed->is_stdin) {
+		if (packed->fd < 0 || fstat(packed->fd, &info) != 0)
+			memset(&info, 0, sizeof(info));
+		if (S_ISREG(info.st_mode))
+			out->stored_bytes = (uint64_t)info.st_size;
+		/* Peeked bytes are read again: nothing stays open until somebody reads. */
+		packed->is_seekable = packed->fd >= 0 && S_ISREG(info.st_mode);
+		if (packed->is_seekable) {
+			(void)inflate_seek(packed, 0);
+			rest(packed);
+		}
+	}
+	out->read = inflate_read;
+	out->seek = packed->is_seekable ? inflate_seek : NULL;
+	out->close = inflate_close;
+	out->ctx = packed;
+	out->name = packed->is_stdin ? "standard input" : packed->path;
+	return 0;
+}
+
+uint64_t ky_inflate_stored_offset(const struct ky_byte_source *source)
+{
+	return stored_offset(source->ctx);
+}
