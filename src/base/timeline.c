@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/timeline.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <string.h>
+
+#define Q32 ((uint64_t)1 << 32)
+#define NS_PER_S UINT64_C(1000000000)
+#define JUMP_FLOOR_NS 2000u /* what two unlucky brackets may differ by */
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t saturate(wide value)
+{
+	return value > UINT64_MAX ? UINT64_MAX : (uint64_t)value;
+}
+
+void ky_timeline_init(struct ky_timeline *line, uint64_t ticks_per_second, bool is_identity)
+{
+	memset(line, 0, sizeof(*line));
+	line->is_identity = is_identity;
+	/* 1 MHz .. 1 THz: outside of that the figure is not a rate of any counter. */
+	if (is_identity || ticks_per_second < 1000000u || ticks_per_second > NS_PER_S * 1000u)
+		ticks_per_second = NS_PER_S;
+	line->nominal_q32 = saturate(((wide)NS_PER_S << 32) / ticks_per_second);
+}
+
+void ky_timeline_release(struct ky_timeline *line)
+{
+	ky_free(line->points);
+	memset(line, 0, sizeof(*line));
+}
+
+static int make_room(struct ky_timeline *line)
+{
+	size_t capacity;
+	struct ky_timeline_point *points;
+
+	if (line->count < line->capacity)
+		return 0;
+	if (line->capacity == KY_TIMELINE_POINTS_MAX) {
+		/* Half at once, so that this costs nothing per anchor. */
+		size_t keep = KY_TIMELINE_POINTS_MAX / 2;
+
+		memmove(line->points, line->points + line->count - keep, keep * sizeof(*line->points));
+		line->count = keep;
+		line->hint = 0;
+		return 0;
+	}
+	capacity = line->capacity ? line->capacity * 2 : 64;
+	points = ky_realloc(line->points, capacity * sizeof(*points));
+	if (!points)
+		return -ENOMEM;
+	line->points = points;
+	line->capacity = capacity;
+	return 0;
+}
+
+static bool is_jump(const struct ky_timeline_point *last, uint64_t ticks, uint64_t ns, uint64_t error_ns)
+{
+	uint64_t expected = saturate(((wide)(ticks - last->ticks) * last->ns_per_tick_q32) >> 32);
+	uint64_t actual = ns - last->ns;
+	uint64_t differs = expected > actual ? expected - actual : actual - expected;
+	uint64_t allowed = saturate((wide)actual * KY_TIMELINE_JUMP_PPM / 1000000u);
+
+	if (error_ns > actual)
+		error_ns = actual;
+	return differs > allowed && differs - allowed > JUMP_FLOOR_NS + error_ns;
+}
+
+int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic_ns, uint64_t realtime_ns,
+		 uint64_t error_ns)
+{
+	struct ky_timeline_point *last = line->count ? &line->points[line->count - 1] : NULL;
+	uint64_t slope = line->nominal_q32;
+	int jumped = 0, err;
+
+	if (line->is_identity)
+		ticks = monotonic_ns;
+	if (last && (ticks <= last->ticks || monotonic_ns <= last->ns)) {
+		line->refused_count++;
+		return KYMO_E_AGAIN;
+	}
+	err = make_room(line);
+	if (err)
+		return err;
+	if (last) {
+		last = &line->points[line->count - 1];
+		/* The first slope is only nominal: nothing to compare with yet. */
+		jumped = line->count > 1 && is_jump(last, ticks, monotonic_ns, error_ns);
+		slope = line->is_identity ? Q32 :
+			saturate(((wide)(monotonic_ns - last->ns) << 32) / (ticks - last->ticks));
+		last->ns_per_tick_q32 = slope;
+		line->jump_count += (uint64_t)jumped;
+	}
+	line->points[line->count++] = (struct ky_timeline_point){
+		ticks, monotonic_ns, (int64_t)(realtime_ns - monotonic_ns), slope
+	};
+	return jumped;
+}
+
+static size_t find_piece(struct ky_timeline *line, uint64_t ticks)
+{
+	size_t low = 0, high = line->count;
+	size_t hint = line->hint;
+
+	if (hint < high && ticks >= line->points[hint].ticks &&
+	    (hint + 1 == high || ticks < line->points[hint + 1].ticks))
+		return hint;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (line->points[middle].ticks <= ticks)
+			low = middle;
+		else
+			high = middle;
+	}
+	line->hint = low;
+	return low;
+}
+
+uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
+{
+	const struct ky_timeline_point *point;
+	uint64_t length;
+	size_t piece;
+
+	if (!line->count)
+		return 0;
+	piece = find_piece(line, ticks);
+	point = &line->points[piece];
+	if (ticks < point->ticks) {
+		length = saturate(((wide)(point->ticks - ticks) * point->ns_per_tick_q32) >> 32);
+		return length < point->ns ? point->ns - length : 0;
+	}
+	length = saturate(((wide)(ticks - point->ticks) * point->ns_per_tick_q32) >> 32);
+	if (piece + 1 < line->count) {
+		/* The rounded slope must not carry a stamp past the next anchor. */
+		uint64_t limit = line->points[piece + 1].ns - point->ns;
+
+		return point->ns + (length < limit ? length : limit);
+	}
+	return point->ns + (length < KY_TIMELINE_AHEAD_MAX_NS ? length : KY_TIMELINE_AHEAD_MAX_NS);
+}
+
+static uint64_t newest_slope(const struct ky_timeline *line)
+{
+	return line->count ? line->points[line->count - 1].ns_per_tick_q32 : line->nominal_q32;
+}
+
+uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks)
+{
+	return saturate(((wide)ticks * newest_slope(line)) >> 32);
+}
+
+uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns)
+{
+	uint64_t slope = newest_slope(line);
+
+	return slope ? saturate(((wide)ns << 32) / slope) : UINT64_MAX;
+}
+
+uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns)
+{
+	size_t low = 0, high = line->count;
+
+	if (!line->count)
+		return 0;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (line->points[middle].ns <= ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return ns + (uint64_t)line->points[low].realtime_offset_ns;
+}
