@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* elf.c - reads .symtab and keeps what is Tokio's. */
+#include "elf.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECTIONS_MAX 65536u
+#define TABLE_BYTES_MAX (UINT64_C(1) << 30)
+#define SYMBOLS_MAX (1u << 20)
+#define CHUNK_SYMBOLS 2048u
+
+struct tables {
+	uint64_t symbols_offset, symbols_bytes;
+	uint64_t names_offset, names_bytes;
+};
+
+void *ky_tokio_map(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static bool read_at(int fd, void *out, size_t bytes, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		done += (size_t)got;
+	}
+	return true;
+}
+
+static bool is_within(uint64_t offset, uint64_t bytes, uint64_t file_bytes)
+{
+	return offset <= file_bytes && bytes <= file_bytes - offset;
+}
+
+/* The loader mapped this very file: its program headers are what lies in memory. */
+static bool is_same_file(int fd, const ElfW(Ehdr) *header, const struct dl_phdr_info *info,
+			 uint64_t file_bytes)
+{
+	ElfW(Phdr) phdr;
+
+	if (header->e_phnum != info->dlpi_phnum || header->e_phentsize != sizeof(phdr))
+		return false;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		uint64_t at = header->e_phoff + i * sizeof(phdr);
+
+		if (!is_within(at, sizeof(phdr), file_bytes) || !read_at(fd, &phdr, sizeof(phdr), at))
+			return false;
+		if (memcmp(&phdr, &info->dlpi_phdr[i], sizeof(phdr)) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *out)
+{
+	ElfW(Ehdr) header;
+	ElfW(Shdr) section, names;
+	struct stat st;
+	uint64_t file_bytes;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return KY_TOKIO_ELF_UNREADABLE;
+	file_bytes = (uint64_t)st.st_size;
+	if (file_bytes < sizeof(header) || !read_at(fd, &header, sizeof(header), 0) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    header.e_ident[EI_DATA] != ELFDATA2LSB)
+		return KY_TOKIO_ELF_UNREADABLE;
+	if (!is_same_file(fd, &header, info, file_bytes))
+		return KY_TOKIO_ELF_UNREADABLE;
+	if (header.e_shoff == 0 || header.e_shnum == 0)
+		return KY_TOKIO_ELF_STRIPPED;
+	if (header.e_shentsize != sizeof(section))
+		return KY_TOKIO_ELF_UNREADABLE;
+	for (uint32_t i = 0; i < header.e_shnum && i < SECTIONS_MAX; i++) {
+		uint64_t at = header.e_shoff + (uint64_t)i * sizeof(section);
+
+		if (!is_within(at, sizeof(section), file_bytes) ||
+		    !read_at(fd, &section, sizeof(section), at))
+			return KY_TOKIO_ELF_UNREADABLE;
+		if (section.sh_type != SHT_SYMTAB)
+			continue;
+		at = header.e_shoff + (uint64_t)section.sh_link * sizeof(names);
+		if (section.sh_link >= header.e_shnum || section.sh_entsize != sizeof(ElfW(Sym)) ||
+		    !is_within(at, sizeof(names), file_bytes) ||
+		    !read_at(fd, &names, sizeof(names), at) || names.sh_type != SHT_STRTAB ||
+		    !is_within(section.sh_offset, section.sh_size, file_bytes) ||
+		    !is_within(names.sh_offset, names.sh_size, file_bytes) ||
+		    section.sh_size > TABLE_BYTES_MAX || names.sh_size > TABLE_BYTES_MAX)
+			return KY_TOKIO_ELF_UNREADABLE;
+		*out = (struct tables){section.sh_offset, section.sh_size, names.sh_offset,
+				       names.sh_size};
+		return KY_TOKIO_ELF_FOUND;
+	}
+	return KY_TOKIO_ELF_STRIPPED;
+}
+
+/* Tokio's own symbols, and the library functions through which a call graph gets from one to another. */
+static bool is_wanted(const char *name)
+{
+	return strstr(name, "tokio") || strstr(name, "panicking") || strstr(name, "rust_try") ||
+	       strstr(name, "call_once");
+}
+
+static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) *symbol)
+{
+	struct ky_tokio_symbol *entry;
+
+	if (elf->symbol_count == elf->symbol_capacity) {
+		size_t capacity = elf->symbol_capacity ? elf->symbol_capacity * 2 : 4096;
+		struct ky_tokio_symbol *more;
+
+		if (capacity > SYMBOLS_MAX)
+			return 0;
+		more = ky_tokio_map(capacity * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		if (elf->symbols) {
+			memcpy(more, elf->symbols, elf->symbol_count * sizeof(*more));
+			munmap(elf->symbols, elf->symbol_capacity * sizeof(*more));
+		}
+		elf->symbols = more;
+		elf->symbol_capacity = capacity;
+	}
+	entry = &elf->symbols[elf->symbol_count++];
+	entry->address = elf->bias + symbol->st_value;
+	entry->bytes = symbol->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)symbol->st_size;
+	entry->name = symbol->st_name;
+	return 0;
+}
+
+static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *tables)
+{
+	uint64_t count = tables->symbols_bytes / sizeof(ElfW(Sym));
+	ElfW(Sym) *chunk = ky_tokio_map(CHUNK_SYMBOLS * sizeof(*chunk));
+	int result = 0;
+
+	if (!chunk)
+		return -ENOMEM;
+	for (uint64_t first = 0; first < count && result == 0; first += CHUNK_SYMBOLS) {
+		size_t some = count - first < CHUNK_SYMBOLS ? (size_t)(count - first) : CHUNK_SYMBOLS;
+
+		if (!read_at(fd, chunk, some * sizeof(*chunk),
+			     tables->symbols_offset + first * sizeof(*chunk))) {
+			result = KY_TOKIO_ELF_UNREADABLE;
+			break;
+		}
+		for (size_t i = 0; i < some && result == 0; i++) {
+			uint32_t type = chunk[i].st_info & 15u;
+
+			if ((type != STT_FUNC && type != STT_OBJECT) || chunk[i].st_shndx == SHN_UNDEF ||
+			    chunk[i].st_name >= tables->names_bytes ||
+			    !is_wanted(elf->names + chunk[i].st_name))
+				continue;
+			result = keep(elf, &chunk[i]);
+		}
+	}
+	munmap(chunk, CHUNK_SYMBOLS * sizeof(*chunk));
+	return result;
+}
+
+static int by_address(const void *left, const void *right)
+{
+	const struct ky_tokio_symbol *a = left, *b = right;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->name < b->name ? -1 : a->name > b->name;
+}
+
+int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path)
+{
+	struct tables tables;
+	int fd, result;
+
+	memset(out, 0, sizeof(*out));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	result = find_tables(fd, info, &tables);
+	if (result != KY_TOKIO_ELF_FOUND)
+		goto done;
+	out->bias = info->dlpi_addr;
+	out->phdr = info->dlpi_phdr;
+	out->phdr_count = info->dlpi_phnum;
+	out->names_bytes = tables.names_bytes + 1;
+	out->names = ky_tokio_map(out->names_bytes);
+	if (!out->names) {
+		result = -ENOMEM;
+	} else if (!read_at(fd, out->names, tables.names_bytes, tables.names_offset)) {
+		result = KY_TOKIO_ELF_UNREADABLE;
+	} else if (!memmem(out->names, tables.names_bytes, "tokio", 5)) {
+		result = KY_TOKIO_ELF_NONE;
+	} else {
+		result = read_symbols(out, fd, &tables);
+	}
+	if (result == 0)
+		qsort(out->symbols, out->symbol_count, sizeof(*out->symbols), by_address);
+done:
+	close(fd);
+	if (result != 0)
+		ky_tokio_elf_close(out);
+	return result;
+}
+
+void ky_tokio_elf_close(struct ky_tokio_elf *elf)
+{
+	if (elf->names)
+		munmap(elf->names, elf->names_bytes);
+	if (elf->symbols)
+		munmap(elf->symbols, elf->symbol_capacity * sizeof(*elf->symbols));
+	memset(elf, 0, sizeof(*elf));
+}
+
+const struct ky_tokio_symbol *ky_tokio_elf_find(const struct ky_tokio_elf *elf, uintptr_t address)
+{
+	size_t low = 0, high = elf->symbol_count;
+	const struct ky_tokio_symbol *at;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (elf->symbols[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return NULL;
+	at = &elf->symbols[low - 1];
+	while (at > elf->symbols && at[-1].address == at->address)
+		at--;
+	return address == at->address || address - at->address < at->bytes ? at : NULL;
+}
+
+const struct ky_tokio_symbol *ky_tokio_elf_twin(const struct ky_tokio_elf *elf,
+						const struct ky_tokio_symbol *symbol)
+{
+	const struct ky_tokio_symbol *next = symbol + 1;
+
+	if (next == elf->symbols + elf->symbol_count || next->address != symbol->address)
+		return NULL;
+	return next;
+}
+
+bool ky_tokio_elf_is_in(const struct ky_tokio_elf *elf, uintptr_t address, size_t bytes,
+			uint32_t flags, uint32_t without)
+{
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const ElfW(Phdr) *phdr = &elf->phdr[i];
+		uintptr_t start = elf->bias + phdr->p_vaddr;
+
+		if (phdr->p_type == PT_LOAD && (phdr->p_flags & flags) == flags &&
+		    (phdr->p_flags & without) == 0 && address >= start &&
+		    address - start <= phdr->p_memsz && bytes <= phdr->p_memsz - (address - start))
+			return true;
+	}
+	return false;
+}

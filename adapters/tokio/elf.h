@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* elf.h - Tokio's symbols in one loaded object: which of its functions and tables are where.
+ *
+ * Invariants:  nothing in the file is trusted: every offset, size and index is checked against the
+ *              file's size and against the loaded segments; the file is read, never mapped, so one
+ *              that shrinks meanwhile is a short read and not a SIGBUS.
+ * Memory:      anonymous mappings, gone after close; nothing here uses malloc.
+ * Threads:     setup-only (the constructor).
+ */
+#ifndef KY_TOKIO_ELF_H
+#define KY_TOKIO_ELF_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A function or an object of Tokio's, or a function on the way from one to another. */
+struct ky_tokio_symbol {
+	uintptr_t address;
+	uint32_t bytes;
+	uint32_t name; /* offset in ky_tokio_elf.names */
+};
+
+struct ky_tokio_elf {
+	uintptr_t bias;
+	const ElfW(Phdr) *phdr; /* as the loader shows them; lives as long as the object */
+	size_t phdr_count;
+	char *names;
+	size_t names_bytes; /* mapped; the last byte is 0 */
+	struct ky_tokio_symbol *symbols; /* by address */
+	size_t symbol_count, symbol_capacity;
+};
+
+enum ky_tokio_elf_result {
+	KY_TOKIO_ELF_FOUND = 0,
+	KY_TOKIO_ELF_NONE = 1,     /* it has a symbol table, and nothing of Tokio in it */
+	KY_TOKIO_ELF_STRIPPED = 2, /* no symbol table */
+	KY_TOKIO_ELF_UNREADABLE = 3 /* not an ELF file of this machine, or it contradicts itself */
+};
+
+/* Reads the symbols of the object that `info` describes from `path`.
+ *
+ * Returns  enum ky_tokio_elf_result; everything but FOUND leaves nothing behind. -errno: no memory,
+ *          no such file.
+ * Owner    the caller closes it.
+ */
+int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path);
+void ky_tokio_elf_close(struct ky_tokio_elf *elf);
+
+/* The symbol whose code or data holds `address`, the first one where several are folded; or NULL. */
+const struct ky_tokio_symbol *ky_tokio_elf_find(const struct ky_tokio_elf *elf, uintptr_t address);
+
+/* Next symbol with the same address, or NULL: linkers fold identical functions. */
+const struct ky_tokio_symbol *ky_tokio_elf_twin(const struct ky_tokio_elf *elf,
+						const struct ky_tokio_symbol *symbol);
+
+static inline const char *ky_tokio_elf_name(const struct ky_tokio_elf *elf,
+					    const struct ky_tokio_symbol *symbol)
+{
+	return elf->names + symbol->name;
+}
+
+/* True when [address, address + bytes) lies in a segment with all of `flags` (PF_R, PF_X) set and
+ * none of `without`. */
+bool ky_tokio_elf_is_in(const struct ky_tokio_elf *elf, uintptr_t address, size_t bytes,
+			uint32_t flags, uint32_t without);
+
+/* Anonymous zeroed memory, or NULL. */
+void *ky_tokio_map(size_t bytes);
+
+#endif
