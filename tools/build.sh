@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# build.sh VARIANT [NINJA-TARGET...] - configures and builds one variant: gcc in build/, any other in
-# build-VARIANT/. Prints the folder's name last when asked with KYMO_PRINT_DIRECTORY=1.
+# build.sh VARIANT [NINJA-TARGET...] - configures and builds one variant: gcc in build/, any other
+# in build-VARIANT/.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -39,7 +39,8 @@ mkdir -p "$directory"
 if [ ! -f "$directory/build.ninja" ]; then
 	echo "build: configuring $directory"
 	# shellcheck disable=SC2086 # one word per option
-	if ! CC=$compiler meson setup $options -Dwerror="${KYMO_WERROR:-true}" "$directory" >"$log" 2>&1; then
+	if ! CC=$compiler meson setup $options -Dwerror="${KYMO_WERROR:-true}" "$directory" \
+		>"$log" 2>&1; then
 		tail -n 30 "$log" >&2
 		echo "build: meson could not configure $directory; the log is $log." >&2
 		exit 1
@@ -49,7 +50,7 @@ elif pkg-config --exists cmocka && [ "$variant" = gcc ]; then
 fi
 echo "build: $directory"
 ninja -C "$directory" ${KYMO_JOBS:+-j "$KYMO_JOBS"} "$@" >"$log" 2>&1 || {
-	grep -E -A 12 'error:|FAILED:|undefined reference' "$log" | head -n 60 >&2 || tail -n 30 "$log" >&2
+	grep -E -A 12 'error:|FAILED:|undefined reference' "$log" | head -n 60 >&2
 	echo "build: $directory does not build; the log is $log." >&2
 	exit 1
 }

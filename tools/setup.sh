@@ -4,8 +4,8 @@
 set -eu
 
 build="gcc libc6-dev binutils pkg-config python3 meson ninja-build libzstd-dev zlib1g-dev"
-test="libcmocka-dev zstd gzip clang clang-format clang-tidy lld llvm libclang-rt-14-dev valgrind
-	shellcheck cppcheck"
+test="libcmocka-dev zstd gzip clang clang-format clang-tidy lld llvm libclang-rt-14-dev
+	valgrind shellcheck cppcheck"
 
 case "${1:-}" in
 build) packages=$build ;;
@@ -18,8 +18,8 @@ esac
 
 for tool in cargo node; do
 	if ! command -v "$tool" >/dev/null 2>&1; then
-		echo "setup: $tool is missing; install Rust (https://rustup.rs) and Node 18 or newer" \
-			"(apt-get install nodejs), then run make again." >&2
+		echo "setup: $tool is missing; install Rust (https://rustup.rs) and Node 18 or" \
+			"newer (apt-get install nodejs), then run make again." >&2
 		exit 1
 	fi
 done
@@ -27,8 +27,8 @@ done
 if ! command -v dpkg-query >/dev/null 2>&1; then
 	for tool in cc pkg-config python3 meson ninja; do
 		command -v "$tool" >/dev/null 2>&1 || {
-			echo "setup: $tool is missing, and this system has no dpkg: install what Debian calls:" \
-				"$packages" >&2
+			echo "setup: $tool is missing, and this system has no dpkg;" \
+				"install what Debian calls:" "$packages" >&2
 			exit 1
 		}
 	done

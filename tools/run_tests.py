@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""run_tests.py [SUITE...] - runs the test suites and counts what they say.
+
+Without arguments everything CI runs. The last line is `N passed, N failed, N skipped`; the exit
+status is 1 when something failed, when a suite could not run, or when a test was skipped that
+test/expected_skips.txt does not name. A suite is a set of meson tests in one build variant, or a
+command that prints TAP or says by its exit status how it went (77: skipped).
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
+SKIP_STATUS = 77
+VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=full"
+            " --errors-for-leak-kinds=definite --fair-sched=yes")
+
+
+class Tally:
+    """What one suite said: names of what passed, (name, detail) of the rest."""
+
+    def __init__(self):
+        self.passed, self.failed, self.skipped = [], [], []
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def line(self):
+        return (f"{len(self.passed)} passed, {len(self.failed)} failed, "
+                f"{len(self.skipped)} skipped")
+
+
+def parse_tap(text, prefix):
+    """Test cases of TAP output, or None where it holds none. Knows cmocka's skips."""
+    tally = Tally()
+    planned, seen, comments, pending = None, 0, [], None
+    for line in text.splitlines():
+        plan = re.match(r"1\.\.(\d+)", line)
+        case = re.match(r"(not )?ok\b\s*(\d*)\s*-?\s*(.*)$", line)
+        if plan:
+            planned = (planned or 0) + int(plan[1])
+        elif case:
+            seen += 1
+            skip = re.search(r"#\s*SKIP\b\s*(.*)", case[3], re.IGNORECASE)
+            name = case[3].split("#")[0].strip()
+            pending = None
+            if skip and not name:  # cmocka: the name stands behind SKIP, the reason in a comment
+                tally.skipped.append((f"{prefix}/{skip[1]}", " ".join(comments[-1:])))
+            elif skip:
+                tally.skipped.append((f"{prefix}/{name}", skip[1]))
+            elif case[1]:
+                pending = [f"{prefix}/{name}", ""]
+                tally.failed.append(pending)
+            else:
+                tally.passed.append(f"{prefix}/{name}")
+            comments = []
+        elif line.startswith("#"):
+            comments.append(line.lstrip("# "))
+            if pending and len(pending[1]) < 2000:  # diagnosis follows its failed case
+                pending[1] += line.lstrip("# ") + "\n"
+        elif line.startswith("Bail out!"):
+            tally.failed.append((f"{prefix}", line))
+    if planned is None and seen == 0:
+        return None
+    if planned is not None and seen < planned:
+        tally.failed.append((prefix, f"ended after {seen} of {planned} cases"))
+    return tally
+
+
+def judge(name, status, text, errors):
+    """A finished program as a tally: its TAP where it printed any, else its exit status."""
+    tally = parse_tap(text, name)
+    tail = "\n".join((text + "\n" + errors).strip().splitlines()[-40:])
+    if tally is None:
+        tally = Tally()
+        if status == 0:
+            tally.passed.append(name)
+        elif status == SKIP_STATUS:
+            tally.skipped.append((name, tail.splitlines()[-1] if tail else "no reason given"))
+        else:
+            tally.failed.append((name, f"exit status {status}\n{tail}"))
+    elif status not in (0, SKIP_STATUS) and not tally.failed:
+        tally.failed.append((name, f"every case passed, yet exit status {status}\n{tail}"))
+    return tally
+
+
+class TapResult(unittest.TestResult):
+    """Prints one TAP line for each case of a Python test."""
+
+    def __init__(self):
+        super().__init__()
+        self.broken = set()
+
+    def say(self, test, trace):
+        if test.id() not in self.broken:
+            self.broken.add(test.id())
+            print(f"not ok {self.testsRun} - {test.id().rpartition('.test_')[2]}")
+        print("\n".join(f"# {line}" for line in trace.splitlines()))
+
+    def addFailure(self, test, err):
+        self.say(test, self._exc_info_to_string(err, test))
+
+    addError = addFailure
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.say(test, f"{subtest}\n{self._exc_info_to_string(err, test)}")
+
+    def addSuccess(self, test):
+        if test.id() not in self.broken:
+            print(f"ok {self.testsRun} - {test.id().rpartition('.test_')[2]}", flush=True)
+
+    def addSkip(self, test, reason):
+        print(f"ok {self.testsRun} - {test.id().rpartition('.test_')[2]} # SKIP {reason}")
+
+
+def unittest_as_tap(module):
+    """Runs a module's unittest cases. Returns the exit status."""
+    cases = unittest.defaultTestLoader.loadTestsFromModule(module)
+    print(f"1..{cases.countTestCases()}")
+    result = TapResult()
+    cases.run(result)
+    return 1 if result.broken else 0
+
+
+def command(name, argv, timeout_s, env=None):
+    merged = dict(os.environ, **(env or {}))
+    try:
+        done = subprocess.run(argv, cwd=ROOT, env=merged, timeout=timeout_s, text=True,
+                              errors="replace", stdin=subprocess.DEVNULL, capture_output=True)
+    except subprocess.TimeoutExpired as expired:
+        text = (expired.stdout or b"").decode(errors="replace")
+        tally = parse_tap(text, name) or Tally()
+        tally.failed.append((name, f"stopped after {timeout_s} s\n" + text[-2000:]))
+        return tally
+    except OSError as error:
+        tally = Tally()
+        tally.failed.append((name, str(error)))
+        return tally
+    return judge(name, done.returncode, done.stdout, done.stderr)
+
+
+def build(variant, *targets):
+    done = subprocess.run(["tools/build.sh", variant, *targets], cwd=ROOT, text=True,
+                          capture_output=True)
+    tally = Tally()
+    name = f"build-{variant}"
+    if done.returncode == 0:
+        tally.passed.append(name)
+    else:
+        tally.failed.append((name, (done.stdout + done.stderr).strip()))
+    return tally
+
+
+def meson_tests(directory):
+    listed = subprocess.run(["meson", "introspect", "--tests", directory], cwd=ROOT, text=True,
+                            capture_output=True, check=True)
+    return json.loads(listed.stdout)
+
+
+def meson_suite(suite, variant, want=lambda test: True, wrapper=None, factor=1):
+    """Builds a variant and runs those of its meson tests that `want` picks."""
+    tally = build(variant)
+    if tally.failed:
+        return tally
+    directory = "build" if variant == "gcc" else f"build-{variant}"
+    names = sorted({test["name"] for test in meson_tests(directory) if want(test)})
+    if not names:
+        tally.failed.append((suite, "no test to run: a suite that runs nothing cannot fail"))
+        return tally
+    log = f"log-{suite}"
+    argv = ["meson", "test", "-C", directory, "--no-rebuild", "--quiet", "--logbase", log,
+            "--timeout-multiplier", str(factor), "--num-processes", str(os.cpu_count() or 2)]
+    if wrapper:
+        argv += ["--wrapper", wrapper]
+    if wrapper:  # meson puts the wrapper's name behind the base
+        log += "-" + pathlib.Path(shlex.split(wrapper)[0]).name
+    report = ROOT / directory / "meson-logs" / f"{log}.json"
+    report.unlink(missing_ok=True)
+    ran = subprocess.run(argv + names, cwd=ROOT, text=True, errors="replace", capture_output=True)
+    if not report.exists():
+        text = (ran.stdout + ran.stderr)[-2000:]
+        tally.failed.append((suite, f"meson test left no report\n{text}"))
+        return tally
+    seen = set()
+    for row in report.read_text(errors="replace").splitlines():
+        test = json.loads(row)
+        name = test["name"].split(" / ")[-1].split(":")[-1]
+        seen.add(name)
+        errors = (test.get("stderr") or "").strip()
+        case = judge(f"{suite}/{name}", test["returncode"], test["stdout"], errors)
+        if test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL") and not case.failed:
+            case.failed.append((f"{suite}/{name}", f"meson: {test['result']}"))
+        for index, (failed, detail) in enumerate(case.failed):
+            case.failed[index] = (failed, f"{detail}\n{errors[-3000:]}".strip())
+        tally.add(case)
+    for name in sorted(set(names) - seen):
+        tally.failed.append((f"{suite}/{name}", "did not run"))
+    return tally
+
+
+def under(*folders):
+    """Picks meson tests whose program lies below one of these build folders."""
+    return lambda test: any(f"/{folder}/" in word for folder in folders for word in test["cmd"][:1])
+
+
+def fuzz_one(program, seconds):
+    name = program.name.removeprefix("fuzz_")
+    work = ROOT / "build-fuzz" / "corpus" / name
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    corpus = ROOT / "fuzz" / "corpus" / name
+    if not corpus.is_dir():
+        corpus = ROOT / "fuzz" / "corpus" / program.name
+    crashes = ROOT / "build-fuzz" / "crashes"
+    crashes.mkdir(exist_ok=True)
+    argv = [str(program), f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048",
+            f"-artifact_prefix={crashes}/{name}-", "-print_final_stats=1", str(work)]
+    if corpus.is_dir():
+        argv.append(str(corpus))
+    return command(f"fuzz/{name}", argv, seconds + 120)
+
+
+def suite_fuzz():
+    tally = build("fuzz")
+    if tally.failed:
+        return tally
+    seconds = int(os.environ.get("KYMO_FUZZ_SECONDS", "60"))
+    programs = sorted(path for path in (ROOT / "build-fuzz" / "fuzz").glob("fuzz_*")
+                      if path.is_file() and os.access(path, os.X_OK))
+    if not programs:
+        tally.failed.append(("fuzz", "no fuzz target was built"))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
+        for result in pool.map(lambda program: fuzz_one(program, seconds), programs):
+            tally.add(result)
+    return tally
+
+
+def suite_lint():
+    tally = Tally()
+    scripts = sorted(str(path.relative_to(ROOT)) for folder in ("tools", "test", "bench", ".ci")
+                     for path in (ROOT / folder).rglob("*")
+                     if path.is_file() and (path.suffix == ".sh" or path.parent.name == ".ci"))
+    tally.add(command("lint/shellcheck", ["shellcheck", "-x", *scripts], 120))
+    listed = subprocess.run(["git", "ls-files", "*Cargo.toml"], cwd=ROOT, text=True,
+                            capture_output=True, check=True).stdout.split()
+    for manifest in map(pathlib.Path, listed):
+        name = manifest.parent.name
+        tally.add(command(f"lint/rustfmt-{name}",
+                          ["cargo", "fmt", "--check", "--manifest-path", str(manifest)], 120))
+    return tally
+
+
+def script(name, path, *arguments, timeout_s=600, env=None):
+    interpreter = sys.executable if path.endswith(".py") else "sh"
+    return lambda: command(name, [interpreter, path, *arguments], timeout_s, env)
+
+
+def suites():
+    """In the order they run: the cheap ones that fail most often first."""
+    return {
+        "tidy": script("tidy", "tools/tidy.py", "--tap"),
+        "tidy-test": script("tidy-test", "tools/test_tidy.py"),
+        "runner-test": script("runner-test", "tools/test_run_tests.py"),
+        "lint": suite_lint,
+        "gcc": lambda: meson_suite("gcc", "gcc"),
+        "bare": script("bare", "tools/bare.sh"),
+        "asan": lambda: meson_suite("asan", "asan", factor=3),
+        "tsan": lambda: meson_suite("tsan", "tsan", factor=6, want=under(
+            "test/unit/record", "test/unit/drain", "test/unit/base", "test/model")),
+        "valgrind": lambda: meson_suite("valgrind", "gcc", factor=20, wrapper=VALGRIND,
+                                        want=under("test/unit")),
+        "wasm": script("wasm", "tools/wasm.sh"),
+        "interop": script("interop", "test/interop/run.py", timeout_s=900),
+        "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
+        "matrix": script("matrix", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
+        "fuzz": suite_fuzz,
+    }
+
+
+def expected_skips():
+    """(pattern, reason) lines of test/expected_skips.txt: `GLOB: why it may be skipped`."""
+    rows = []
+    for line in EXPECTED_SKIPS.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            pattern, _, reason = line.partition(": ")
+            rows.append((pattern.strip(), reason.strip()))
+    return rows
+
+
+def check_skips(tally, rows):
+    """A skip that nobody expects, or that gives no reason, is a failure."""
+    for name, reason in list(tally.skipped):
+        if not any(fnmatch.fnmatchcase(name, pattern) for pattern, _ in rows):
+            tally.skipped.remove((name, reason))
+            tally.failed.append((name, f"not in test/expected_skips.txt, yet skipped: {reason}"))
+        elif not reason:
+            tally.skipped.remove((name, reason))
+            tally.failed.append((name, "skipped without a reason"))
+
+
+def run(names, table):
+    total, rows = Tally(), expected_skips()
+    width = max(len(name) for name in names)
+    for number, name in enumerate(names, 1):
+        started = time.monotonic()
+        print(f"[{number:2}/{len(names)}] {name:<{width}} ...", end="", flush=True)
+        try:
+            tally = table[name]()
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            tally = Tally()
+            tally.failed.append((name, f"{type(error).__name__}: {error}"))
+        check_skips(tally, rows)
+        print(f"\r[{number:2}/{len(names)}] {name:<{width}} {tally.line()}"
+              f"  ({time.monotonic() - started:.0f} s)", flush=True)
+        for failed, detail in tally.failed:
+            print(f"  FAILED {failed}")
+            for line in str(detail).strip().splitlines()[:60]:
+                print(f"      {line}")
+        for skipped, reason in tally.skipped:
+            print(f"  skipped {skipped}: {reason}")
+        total.add(tally)
+    return total
+
+
+def main():
+    table = suites()
+    parser = argparse.ArgumentParser(description="Runs the test suites and counts what they say.")
+    parser.add_argument("suite", nargs="*", help="any of: " + " ".join(table))
+    wanted = parser.parse_args().suite or list(table)
+    unknown = [name for name in wanted if name not in table]
+    if unknown:
+        parser.error(f"no suite {unknown[0]!r}; there are: {' '.join(table)}")
+    total = run(wanted, table)
+    print()
+    print(total.line())
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

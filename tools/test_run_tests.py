@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The runner must not lose a failure or a skip: its parsing and its verdicts."""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import run_tests  # noqa: E402
+
+
+class ParseTest(unittest.TestCase):
+    def test_tap__counts_each_kind(self):
+        tally = run_tests.parse_tap("1..3\nok 1 - a\nnot ok 2 - b\n# why\nok 3 - c # SKIP no perf\n",
+                                    "s")
+        self.assertEqual(tally.passed, ["s/a"])
+        self.assertEqual([tuple(row) for row in tally.failed], [("s/b", "why\n")])
+        self.assertEqual(tally.skipped, [("s/c", "no perf")])
+
+    def test_tap__cmocka_skips_are_skips_with_their_reason(self):
+        tally = run_tests.parse_tap("1..1\n# needs root\nnot ok 1 # SKIP mounts\n", "s")
+        self.assertEqual(tally.failed, [])
+        self.assertEqual(tally.skipped, [("s/mounts", "needs root")])
+
+    def test_tap__a_missing_case_is_a_failure(self):
+        tally = run_tests.parse_tap("1..3\nok 1 - a\n", "s")
+        self.assertEqual(tally.failed, [("s", "ended after 1 of 3 cases")])
+
+    def test_tap__several_groups_in_one_program_add_up(self):
+        tally = run_tests.parse_tap("1..1\nok 1 - a\n1..2\nok 1 - b\n", "s")
+        self.assertEqual(tally.passed, ["s/a", "s/b"])
+        self.assertEqual(len(tally.failed), 1)
+
+    def test_tap__other_text_is_no_tap(self):
+        self.assertIsNone(run_tests.parse_tap("everything is okay\n", "s"))
+
+
+class JudgeTest(unittest.TestCase):
+    def test_judge__exit_status_speaks_where_there_is_no_tap(self):
+        self.assertEqual(run_tests.judge("s", 0, "", "").line(), "1 passed, 0 failed, 0 skipped")
+        self.assertEqual(run_tests.judge("s", 1, "", "").line(), "0 passed, 1 failed, 0 skipped")
+        self.assertEqual(run_tests.judge("s", 77, "no root\n", "").skipped, [("s", "no root")])
+
+    def test_judge__a_crash_after_good_tap_is_a_failure(self):
+        tally = run_tests.judge("s", -11, "1..1\nok 1 - a\n", "")
+        self.assertEqual(tally.line(), "1 passed, 1 failed, 0 skipped")
+
+    def test_skips__one_that_nobody_expects_fails(self):
+        tally = run_tests.Tally()
+        tally.skipped = [("cli/a", "no tmpfs"), ("cli/b", "no perf"), ("cli/c", "")]
+        run_tests.check_skips(tally, [("*/a", "needs a mount"), ("*/c", "needs a mount")])
+        self.assertEqual(tally.skipped, [("cli/a", "no tmpfs")])
+        self.assertEqual([name for name, _ in tally.failed], ["cli/b", "cli/c"])
+
+    def test_command__one_that_does_not_exist_fails(self):
+        self.assertEqual(len(run_tests.command("s", ["./no-such-program"], 5).failed), 1)
+
+    def test_command__one_that_does_not_end_fails(self):
+        tally = run_tests.command("s", [sys.executable, "-c", "while True: pass"], 1)
+        self.assertIn("stopped after 1 s", tally.failed[0][1])
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests.unittest_as_tap(sys.modules[__name__]))
