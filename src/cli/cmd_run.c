@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo run: start CMD with the recorder preloaded, drain its ring while it runs, pass its end on. */
+#include <cli/cli.h>
+#include <cli/run_child.h>
+#include <cli/run_environment.h>
+#include <cli/run_options.h>
+#include <cli/run_rings.h>
+#include <cli/run_say.h>
+#include <cli/run_target.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: kymo run [OPTIONS] [--] CMD [ARGS...]\n"
+	"\n"
+	"Runs CMD and records every poll, wake and park of its Tokio runtimes, without a rebuild.\n"
+	"CMD's streams, signals and exit status pass through; programs that it starts are recorded too.\n"
+	"\n"
+	"  -o, --output DIR           traces go to DIR/SERVICE/RUN/ (default: kymo-traces)\n"
+	"      --mode stream|flight   write all the time (default), or keep the last events in memory and\n"
+	"                             write them once, when CMD ends\n"
+	"  -s, --service NAME         name of the service in the trace (default: the program's name)\n"
+	"  -m, --metadata KEY=VALUE   pair copied into every segment; may be repeated\n"
+	"      --compress HOW         zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none\n"
+	"      --rotate-interval T    a new segment at least every T (default: 60s)\n"
+	"      --segment-bytes N      ... or after N bytes before compression (default: 64M)\n"
+	"      --total-bytes N        keep at most N bytes of segments of this service (default: 1G)\n"
+	"      --ring-bytes N         memory for events per process (default: 32M)\n"
+	"      --ring-dir DIR         where ring files go (default: /dev/shm/kymo-UID)\n"
+	"  -q, --quiet                no line about the trace at the end\n"
+	"  -h, --help                 this text\n"
+	"\n"
+	"Exit status: CMD's; its signal when a signal ended it; 125 kymo itself failed before CMD was\n"
+	"started; 126 CMD could not be executed; 127 CMD was not found.\n";
+
+enum {
+	EXIT_KYMO = 125,
+	EXIT_NOT_EXECUTABLE = 126,
+	EXIT_NOT_FOUND = 127
+};
+
+struct session {
+	struct ky_run_options options;
+	struct ky_run_environment environment;
+	struct ky_run_child child;
+	struct ky_run_rings *rings;
+	bool is_recording; /* false: CMD runs untouched */
+	bool said_status;  /* the direct child's status has been told */
+	bool said_waiting;
+};
+
+static void say(const struct session *session, const char *subject, const char *text)
+{
+	if (!session->options.is_quiet)
+		ky_run_say("%s %s", subject, text);
+}
+
+/* Tells early that CMD itself will not be recorded. Returns false when recording makes no sense. */
+static bool check_target(const struct session *session)
+{
+	char path[1024];
+	enum ky_run_reach reach;
+
+	if (ky_run_target_resolve(session->options.command[0], path, sizeof(path)) != 0)
+		return true; /* exec will say so */
+	reach = ky_run_target_reach(path);
+	if (reach == KY_RUN_REACHABLE)
+		return true;
+	say(session, path, ky_run_reach_text(reach));
+	/* A static launcher may start dynamic programs; the others drop or cannot use the variable. */
+	return reach == KY_RUN_STATIC;
+}
+
+static void prepare(struct session *session)
+{
+	char errbuf[768] = "";
+	int err;
+
+	session->is_recording = check_target(session);
+	/* A sentence about the target is the only one; the end stays silent then. */
+	session->said_status = !session->is_recording;
+	if (!session->is_recording)
+		return;
+	err = ky_run_environment_open(&session->environment, &session->options, errbuf,
+				      sizeof(errbuf));
+	if (err == 0) {
+		err = ky_run_rings_open(&session->rings, &session->options,
+					session->environment.ring_directory,
+					session->environment.session);
+		if (err != 0)
+			snprintf(errbuf, sizeof(errbuf), "no memory");
+	}
+	if (err == 0)
+		return;
+	ky_run_say("%s; CMD runs unrecorded", errbuf);
+	session->is_recording = false;
+	session->said_status = true;
+}
+
+static void tell_refusal(struct session *session, bool is_final)
+{
+	const char *command = session->options.command[0];
+	char reason[384] = "";
+	enum ky_run_status status;
+
+	if (session->said_status)
+		return;
+	status = ky_run_environment_status(&session->environment, session->child.pid, reason,
+					   sizeof(reason));
+	switch (status) {
+	case KY_RUN_STATUS_STRIPPED:
+		say(session, command,
+		    "is stripped: without its symbol table Tokio's tasks cannot be found; it is not "
+		    "recorded");
+		break;
+	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
+	case KY_RUN_STATUS_OTHER:
+		if (!session->options.is_quiet)
+			ky_run_say("%s has Tokio in a form that kymo does not know (%s); it is not "
+				   "recorded",
+				   command, reason);
+		break;
+	case KY_RUN_STATUS_OK:
+	case KY_RUN_STATUS_NO_TOKIO:
+	case KY_RUN_STATUS_NONE:
+		/* A shell or a launcher has no Tokio either: only the end shows whether anything did. */
+		if (!is_final)
+			return;
+		if (status == KY_RUN_STATUS_OK)
+			say(session, command, "recorded no event");
+		else if (status == KY_RUN_STATUS_NO_TOKIO)
+			say(session, command, "does not use Tokio: nothing was recorded");
+		else
+			say(session, command,
+			    "ended before the recorder was loaded: nothing was recorded");
+		break;
+	}
+	session->said_status = true;
+}
+
+static void tell_waiting(struct session *session)
+{
+	struct ky_run_totals totals;
+
+	if (session->said_waiting)
+		return;
+	session->said_waiting = true;
+	ky_run_rings_totals(session->rings, &totals);
+	if (!session->options.is_quiet)
+		ky_run_say(
+			"%s ended; still recording %u process%s that it started (pid %u), Ctrl-C "
+			"ends the recording",
+			session->options.command[0], totals.live_count,
+			totals.live_count == 1 ? "" : "es", totals.live_pid);
+}
+
+static void record_until_the_end(struct session *session)
+{
+	struct ky_run_totals totals;
+	uint64_t pace_ns = 0;
+
+	while (!session->child.has_exited) {
+		pace_ns = ky_run_rings_step(session->rings);
+		tell_refusal(session, false);
+		ky_run_child_wait(&session->child, pace_ns);
+	}
+	/* Daemons and other children may go on after CMD. */
+	for (;;) {
+		pace_ns = ky_run_rings_step(session->rings);
+		ky_run_rings_totals(session->rings, &totals);
+		if (totals.live_count == 0 || session->child.was_interrupted)
+			break;
+		tell_waiting(session);
+		ky_run_child_wait(&session->child, pace_ns);
+	}
+	ky_run_rings_finish(session->rings);
+}
+
+static void tell_result(struct session *session)
+{
+	struct ky_run_totals totals;
+	char processes[48] = "", lost[160] = "";
+
+	ky_run_rings_totals(session->rings, &totals);
+	if (totals.process_count == 0) {
+		if (totals.error == 0)
+			tell_refusal(session, true);
+		return;
+	}
+	if (session->options.is_quiet)
+		return;
+	if (totals.process_count > 1)
+		snprintf(processes, sizeof(processes), " of %u processes", totals.process_count);
+	if (totals.lost_count == 0 && totals.dropped_count == 0)
+		snprintf(lost, sizeof(lost), "nothing lost");
+	else
+		snprintf(lost, sizeof(lost), "%" PRIu64 " records lost, %" PRIu64 " dropped%s",
+			 totals.lost_count, totals.dropped_count,
+			 session->options.is_flight ? " (flight mode keeps the last)" :
+						      " (--ring-bytes gives more room)");
+	ky_run_say("trace: %s (%" PRIu64 " events%s, %s)", totals.trace_path, totals.event_count,
+		   processes, lost);
+}
+
+static int exec_failure(const struct session *session, int error)
+{
+	ky_run_say("%s: %s", session->options.command[0], strerrordesc_np(error));
+	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+}
+
+static int run(struct session *session)
+{
+	int err, exec_error = 0;
+
+	err = ky_run_child_start(&session->child, session->options.command,
+				 session->is_recording ? session->environment.variables : environ,
+				 &exec_error);
+	if (err != 0) {
+		ky_run_say("no process for CMD: %s", kymo_error_text(err));
+		return EXIT_KYMO;
+	}
+	if (exec_error != 0)
+		return exec_failure(session, exec_error);
+	if (session->is_recording) {
+		record_until_the_end(session);
+		tell_result(session);
+	}
+	while (!session->child.has_exited)
+		ky_run_child_wait(&session->child, UINT64_C(3600000000000));
+	return -1;
+}
+
+int ky_cmd_run(int argc, char **argv)
+{
+	static struct session session; /* the child's signal state must outlive any stack frame */
+	char errbuf[512] = "";
+	int status;
+
+	ky_run_child_guard_streams();
+	if (ky_run_options_parse(&session.options, argc, argv, errbuf, sizeof(errbuf)) != 0) {
+		ky_run_say("run: %s", errbuf);
+		return EXIT_KYMO;
+	}
+	if (session.options.wants_help)
+		return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : EXIT_KYMO;
+	prepare(&session);
+	status = run(&session);
+	ky_run_rings_close(session.rings);
+	ky_run_environment_close(&session.environment);
+	return status >= 0 ? status : ky_run_child_pass_status_on(&session.child);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/run_child.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Faults of our own must stay deadly, and stop signals must stop us with the rest of the job. */
+static const int not_intercepted[] = {SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL,  SIGTRAP,
+				      SIGSYS,  SIGABRT, SIGTSTP, SIGTTIN, SIGTTOU};
+
+void ky_run_child_guard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int intercept_signals(struct ky_run_child *child)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t mask;
+	size_t i;
+
+	sigfillset(&mask);
+	for (i = 0; i < sizeof(not_intercepted) / sizeof(not_intercepted[0]); i++)
+		sigdelset(&mask, not_intercepted[i]);
+	if (sigprocmask(SIG_SETMASK, &mask, &child->saved_mask) != 0)
+		return -errno;
+	/* An inherited SIG_IGN would reap the child behind our back. */
+	sigaction(SIGCHLD, &action, &child->saved_child_action);
+	action.sa_handler = SIG_IGN; /* our messages must not kill us */
+	sigaction(SIGPIPE, &action, &child->saved_pipe_action);
+	child->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	return child->signal_fd >= 0 ? 0 : -errno;
+}
+
+static void restore_signals(const struct ky_run_child *child)
+{
+	sigaction(SIGCHLD, &child->saved_child_action, NULL);
+	sigaction(SIGPIPE, &child->saved_pipe_action, NULL);
+	sigprocmask(SIG_SETMASK, &child->saved_mask, NULL);
+}
+
+int ky_run_child_start(struct ky_run_child *child, char **argv, char **environment, int *exec_error)
+{
+	int report[2], err;
+	ssize_t got;
+
+	memset(child, 0, sizeof(*child));
+	child->signal_fd = -1;
+	*exec_error = 0;
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return -errno;
+	err = intercept_signals(child);
+	if (err == 0) {
+		child->pid = fork();
+		if (child->pid < 0)
+			err = -errno;
+	}
+	if (err != 0) {
+		close(report[0]);
+		close(report[1]);
+		restore_signals(child);
+		return err;
+	}
+	if (child->pid == 0) {
+		restore_signals(child);
+		execvpe(argv[0], argv, environment);
+		err = errno;
+		if (write(report[1], &err, sizeof(err)) != (ssize_t)sizeof(err))
+			_exit(125);
+		_exit(err == ENOENT ? 127 : 126);
+	}
+	close(report[1]);
+	do
+		got = read(report[0], exec_error, sizeof(*exec_error));
+	while (got < 0 && errno == EINTR);
+	close(report[0]);
+	if (got != (ssize_t)sizeof(*exec_error))
+		*exec_error = 0;
+	else
+		child->has_exited = waitpid(child->pid, &child->wait_status, 0) == child->pid;
+	return 0;
+}
+
+static void reap(struct ky_run_child *child)
+{
+	if (!child->has_exited && waitpid(child->pid, &child->wait_status, WNOHANG) == child->pid)
+		child->has_exited = true;
+}
+
+static bool is_terminating(uint32_t signal)
+{
+	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+static void handle(struct ky_run_child *child, const struct signalfd_siginfo *info)
+{
+	if (info->ssi_signo == SIGCHLD)
+		return;
+	if (child->has_exited) {
+		if (is_terminating(info->ssi_signo))
+			child->was_interrupted = true;
+		return;
+	}
+	/* The kernel's own (terminal, timer) went to the whole process group already; and a child that
+	 * signals its group has had its share. */
+	if (info->ssi_code > 0 || info->ssi_pid == (uint32_t)child->pid)
+		return;
+	kill(child->pid, (int)info->ssi_signo);
+}
+
+void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns)
+{
+	struct pollfd poller = {.fd = child->signal_fd, .events = POLLIN};
+	struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / 1000000000),
+				   .tv_nsec = (long)(timeout_ns % 1000000000)};
+	struct signalfd_siginfo info;
+
+	if (ppoll(&poller, 1, &timeout, NULL) > 0) {
+		/* The end first: a Ctrl-C that ends CMD must not count as meant for us. */
+		while (read(child->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+			handle(child, &info);
+	}
+	reap(child);
+}
+
+int ky_run_child_pass_status_on(struct ky_run_child *child)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t mask;
+	int signal;
+
+	if (WIFEXITED(child->wait_status))
+		return WEXITSTATUS(child->wait_status);
+	signal = WTERMSIG(child->wait_status);
+	/* CMD's core is the interesting one; ours would overwrite it. */
+	setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
+	prctl(PR_SET_DUMPABLE, 0);
+	sigaction(signal, &action, NULL);
+	sigemptyset(&mask);
+	sigaddset(&mask, signal);
+	sigprocmask(SIG_UNBLOCK, &mask, NULL);
+	kill(getpid(), signal);
+	return 128 + signal;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_child.h - CMD as if kymo were not there: same process group, same terminal, same streams, same
+ * signal mask and dispositions, and its end passed on as our own.
+ *
+ * Signals: what the terminal sends reaches CMD directly, because it is in the same process group; what
+ *          another process sends to kymo alone is passed on. Stop and continue keep their default, so a
+ *          shell's job control sees the whole job stop.
+ * If kymo is killed, nothing happens to CMD: no pipe, no ptrace, no death signal ties it to us.
+ * Threads: owner; one child per process.
+ */
+#ifndef KY_CLI_RUN_CHILD_H
+#define KY_CLI_RUN_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ky_run_child {
+	pid_t pid;
+	int signal_fd;
+	int wait_status; /* of waitpid, once has_exited */
+	bool has_exited;
+	bool was_interrupted; /* a terminating signal came after CMD's end */
+	sigset_t saved_mask;
+	struct sigaction saved_child_action, saved_pipe_action;
+};
+
+/* Starts argv with this environment.
+ *
+ * exec_error  0, or the errno of the exec that failed: the child is then already reaped
+ * Returns     0, or -errno when no process could be made
+ */
+int ky_run_child_start(struct ky_run_child *child, char **argv, char **environment,
+		       int *exec_error);
+
+/* Waits for signals up to timeout_ns, passes them on, and notices the end of the child. */
+void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns);
+
+/* Ends this process the way the child ended; returns the exit status to use when it could not die of
+ * the child's signal (128 + signal). */
+int ky_run_child_pass_status_on(struct ky_run_child *child);
+
+/* Makes sure that nothing we open becomes standard input, output or error. The place-holders are
+ * close-on-exec, so CMD finds closed what was closed. */
+void ky_run_child_guard_streams(void);
+
+#endif

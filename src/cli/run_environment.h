@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_environment.h - what CMD finds in its environment, and the two directories behind it.
+ *
+ *   LD_PRELOAD        what was there, then libkymo-preload.so
+ *   KYMO_SESSION      16 hex digits: recorders put it into their ring's header
+ *   KYMO_RING_DIR     where ring files go; owner-only
+ *   KYMO_STATUS_DIR   where a preloaded library says in PID.status what it found
+ *   KYMO_SERVICE, KYMO_RING_BYTES, KYMO_MODE   only when asked for on the command line
+ *
+ * Children inherit all of it, which is how they are recorded too.
+ */
+#ifndef KY_CLI_RUN_ENVIRONMENT_H
+#define KY_CLI_RUN_ENVIRONMENT_H
+
+#include <cli/run_options.h>
+#include <stdint.h>
+
+struct ky_run_environment {
+	uint64_t session;
+	char preload[512];
+	char ring_directory[256];
+	char status_directory[300];
+	char **variables; /* NULL-terminated, for exec */
+};
+
+/* Returns 0; or -errno / KYMO_E_* with one sentence in errbuf about why nothing can be recorded here. */
+int ky_run_environment_open(struct ky_run_environment *environment,
+			    const struct ky_run_options *options, char *errbuf,
+			    size_t errbuf_bytes);
+
+/* Removes the status directory, frees the rest. */
+void ky_run_environment_close(struct ky_run_environment *environment);
+
+/* What one process's preloaded library said. */
+enum ky_run_status {
+	KY_RUN_STATUS_NONE = 0, /* nothing (yet): the library was not loaded, or is still at it */
+	KY_RUN_STATUS_OK,
+	KY_RUN_STATUS_NO_TOKIO,
+	KY_RUN_STATUS_STRIPPED,
+	KY_RUN_STATUS_UNKNOWN_LAYOUT,
+	KY_RUN_STATUS_OTHER /* "reason" is its own words */
+};
+enum ky_run_status ky_run_environment_status(const struct ky_run_environment *environment, int pid,
+					     char *reason, size_t reason_bytes);
+
+/* The same on the text of a status file. */
+enum ky_run_status ky_run_status_parse(const char *text, char *reason, size_t reason_bytes);
+
+/* LD_PRELOAD with ours behind what is there; there may be NULL. Returns 0, or -EINVAL when the path has
+ * a character at which the loader splits, -ENAMETOOLONG. */
+int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity);
+
+#endif

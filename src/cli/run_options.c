@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/run_options.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unit {
+	const char *suffix;
+	uint64_t factor;
+};
+
+static int parse_with_units(const char *text, const struct unit *units, size_t unit_count,
+			    uint64_t *out)
+{
+	char *end;
+	unsigned long long value;
+	size_t i;
+
+	/* strtoull would take a sign and leading blanks. */
+	if (text[0] < '0' || text[0] > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno != 0)
+		return -EINVAL;
+	for (i = 0; i < unit_count; i++) {
+		if (strcmp(end, units[i].suffix) != 0)
+			continue;
+		if (value > UINT64_MAX / units[i].factor)
+			return -EINVAL;
+		*out = value * units[i].factor;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int ky_run_parse_bytes(const char *text, uint64_t *out)
+{
+	static const struct unit units[] = {
+		{"", 1},	   {"K", 1u << 10}, {"KiB", 1u << 10}, {"M", 1u << 20},
+		{"MiB", 1u << 20}, {"G", 1u << 30}, {"GiB", 1u << 30},
+	};
+
+	return parse_with_units(text, units, sizeof(units) / sizeof(units[0]), out);
+}
+
+int ky_run_parse_duration_ns(const char *text, uint64_t *out)
+{
+	static const struct unit units[] = {
+		{"", UINT64_C(1000000000)},	{"s", UINT64_C(1000000000)},
+		{"ms", UINT64_C(1000000)},	{"m", UINT64_C(60000000000)},
+		{"h", UINT64_C(3600000000000)},
+	};
+
+	return parse_with_units(text, units, sizeof(units) / sizeof(units[0]), out);
+}
+
+/* "zstd", "zstd:3", "gzip", "gzip:6", "none". */
+static int parse_compression(const char *text, struct ky_stage_factory *out)
+{
+	const char *colon = strchr(text, ':');
+	size_t name_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
+	uint64_t level = 1;
+
+	if (colon != NULL &&
+	    (parse_with_units(colon + 1, &(const struct unit){"", 1}, 1, &level) != 0 ||
+	     level < 1 || level > 19))
+		return -EINVAL;
+	if (name_bytes == 4 && memcmp(text, "zstd", 4) == 0) {
+		ky_stage_zstd(out, (int)level);
+		return 0;
+	}
+	if (name_bytes == 4 && memcmp(text, "gzip", 4) == 0 && level <= 9) {
+		ky_stage_gzip(out, (int)level);
+		return 0;
+	}
+	if (strcmp(text, "none") == 0) {
+		*out = ky_stage_none;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int parse_metadata(struct ky_run_options *options, char *text)
+{
+	char *equals = strchr(text, '=');
+
+	if (equals == NULL || equals == text || equals - text > 255 || strlen(equals + 1) > 1024 ||
+	    options->metadata_count == KY_RUN_METADATA_MAX)
+		return -EINVAL;
+	*equals = '\0';
+	options->metadata[options->metadata_count++] = (struct kymo_key_value){.key = text,
+									       .value = equals + 1};
+	return 0;
+}
+
+enum option_id {
+	OPTION_MODE = 256,
+	OPTION_RING_BYTES,
+	OPTION_RING_DIR,
+	OPTION_COMPRESS,
+	OPTION_ROTATE_INTERVAL,
+	OPTION_SEGMENT_BYTES,
+	OPTION_TOTAL_BYTES
+};
+
+/* Returns NULL when the value is fine, else what it should have been. */
+static const char *apply(struct ky_run_options *options, int id, char *value)
+{
+	switch (id) {
+	case OPTION_MODE:
+		options->is_flight = strcmp(value, "flight") == 0;
+		return options->is_flight || strcmp(value, "stream") == 0 ? NULL :
+									    "stream or flight";
+	case 'o':
+		options->directory = value;
+		return value[0] != '\0' ? NULL : "a directory";
+	case 's':
+		options->service = value;
+		return value[0] != '\0' ? NULL : "a name";
+	case OPTION_RING_DIR:
+		options->ring_directory = value;
+		return value[0] == '/' ? NULL : "an absolute path";
+	case OPTION_RING_BYTES:
+		return ky_run_parse_bytes(value, &options->ring_bytes) == 0 &&
+				       options->ring_bytes >= 128u << 10 &&
+				       options->ring_bytes <= UINT64_C(4) << 30 ?
+			       NULL :
+			       "a size from 128K to 4G";
+	case OPTION_COMPRESS:
+		return parse_compression(value, &options->stage) == 0 ?
+			       NULL :
+			       "zstd[:1-19], gzip[:1-9] or none";
+	case OPTION_ROTATE_INTERVAL:
+		return ky_run_parse_duration_ns(value, &options->rotate_interval_ns) == 0 &&
+				       options->rotate_interval_ns > 0 ?
+			       NULL :
+			       "a duration such as 60s or 5m";
+	case OPTION_SEGMENT_BYTES:
+		return ky_run_parse_bytes(value, &options->segment_bytes_max) == 0 &&
+				       options->segment_bytes_max > 0 ?
+			       NULL :
+			       "a size such as 64M";
+	case OPTION_TOTAL_BYTES:
+		return ky_run_parse_bytes(value, &options->total_bytes_max) == 0 &&
+				       options->total_bytes_max > 0 ?
+			       NULL :
+			       "a size such as 1G";
+	case 'm':
+		return parse_metadata(options, value) == 0 ?
+			       NULL :
+			       "key=value, key up to 255 and value up to 1,024 bytes, at most "
+			       "64 of them";
+	default:
+		return "another option";
+	}
+}
+
+static const struct option long_options[] = {
+	{"mode", required_argument, NULL, OPTION_MODE},
+	{"output", required_argument, NULL, 'o'},
+	{"service", required_argument, NULL, 's'},
+	{"metadata", required_argument, NULL, 'm'},
+	{"ring-bytes", required_argument, NULL, OPTION_RING_BYTES},
+	{"ring-dir", required_argument, NULL, OPTION_RING_DIR},
+	{"compress", required_argument, NULL, OPTION_COMPRESS},
+	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
+	{"segment-bytes", required_argument, NULL, OPTION_SEGMENT_BYTES},
+	{"total-bytes", required_argument, NULL, OPTION_TOTAL_BYTES},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
+			 size_t errbuf_bytes)
+{
+	int id, index;
+	const char *expected;
+
+	memset(out, 0, sizeof(*out));
+	out->directory = "kymo-traces";
+	ky_stage_zstd(&out->stage, 1);
+	optind = 0; /* 0, not 1: glibc then starts over, also after an earlier parse */
+	opterr = 0;
+	for (;;) {
+		index = -1;
+		/* "+": stop at the first word that is not an option; CMD's options are CMD's. */
+		id = getopt_long(argc, argv, "+:o:s:m:qh", long_options, &index);
+		if (id == -1)
+			break;
+		if (id == 'h') {
+			out->wants_help = true;
+			return 0;
+		}
+		if (id == 'q') {
+			out->is_quiet = true;
+			continue;
+		}
+		if (id == '?' || id == ':') {
+			snprintf(errbuf, errbuf_bytes, "%s %s; see `kymo run --help`",
+				 argv[optind - 1],
+				 id == ':' ? "needs a value" : "is not an option");
+			return -EINVAL;
+		}
+		expected = apply(out, id, optarg);
+		if (expected != NULL) {
+			snprintf(errbuf, errbuf_bytes, "%s%.*s: expected %s, not \"%s\"",
+				 index >= 0 ? "--" : "-", index >= 0 ? 64 : 1,
+				 index >= 0 ? long_options[index].name :
+					      (const char[]){(char)id, 0},
+				 expected, optarg);
+			return -EINVAL;
+		}
+	}
+	if (optind >= argc) {
+		snprintf(errbuf, errbuf_bytes,
+			 "which program? Usage: kymo run [OPTIONS] [--] CMD [ARGS…]");
+		return -EINVAL;
+	}
+	out->command = argv + optind;
+	return 0;
+}

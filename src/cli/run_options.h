@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_options.h - the command line of `kymo run`, read once.
+ *
+ * Everything after the first word that is not an option, or after "--", belongs to CMD and is not
+ * looked at. Memory: the strings are argv's; only the array of metadata is allocated.
+ */
+#ifndef KY_CLI_RUN_OPTIONS_H
+#define KY_CLI_RUN_OPTIONS_H
+
+#include <kymo/recorder.h>
+#include <ship/stage.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KY_RUN_METADATA_MAX 64u
+
+struct ky_run_options {
+	bool is_flight;
+	bool is_quiet;
+	bool wants_help;
+	const char *directory;	    /* of the traces */
+	const char *service;	    /* NULL: the recorded program's own name */
+	const char *ring_directory; /* NULL: /dev/shm/kymo-UID */
+	uint64_t ring_bytes;	    /* 0: the recorder's default */
+	uint64_t segment_bytes_max, rotate_interval_ns,
+		total_bytes_max; /* 0: the store's defaults */
+	struct ky_stage_factory stage;
+	struct kymo_key_value metadata[KY_RUN_METADATA_MAX];
+	size_t metadata_count;
+	char **command; /* NULL-terminated */
+};
+
+/* Returns 0, or -EINVAL with one sentence in errbuf. Changes argv: "k=v" is cut at its "=". */
+int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
+			 size_t errbuf_bytes);
+
+/* "65536", "64K", "32M", "2G" (powers of 1,024). Returns 0 or -EINVAL. */
+int ky_run_parse_bytes(const char *text, uint64_t *out);
+
+/* "500ms", "60s", "5m", "1h"; a bare number is seconds. Returns 0 or -EINVAL. */
+int ky_run_parse_duration_ns(const char *text, uint64_t *out);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_process.h - is the process that wrote a ring still there? */
+#ifndef KY_CLI_RUN_PROCESS_H
+#define KY_CLI_RUN_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* start_ticks: field 22 of /proc/PID/stat, which tells a reused pid apart. */
+bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
+
+/* The same on the text of /proc/PID/stat. */
+bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks);
+
+#endif

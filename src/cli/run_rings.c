@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/alloc.h>
+#include <cli/run_process.h>
+#include <cli/run_rings.h>
+#include <cli/run_say.h>
+#include <dirent.h>
+#include <drain/drain.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <ship/store.h>
+#include <ship/symbol/ring_names.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <wire/ring_image.h>
+
+#define MS_NS UINT64_C(1000000)
+#define PACE_IDLE_NS (100 * MS_NS)
+#define PACE_START_NS (20 * MS_NS)
+#define PACE_MIN_NS (5 * MS_NS)
+#define START_NS (1000 * MS_NS)
+#define STORE_RETRY_NS (1000 * MS_NS)
+#define RINGS_MAX 256u
+#define IGNORED_MAX 4096u
+#define RING_BYTES_MAX (UINT64_C(5) << 30)
+
+struct ring {
+	struct ky_run_rings *owner;
+	dev_t device;
+	ino_t inode;
+	int fd;
+	char file_name[256];
+	const uint8_t *image;
+	size_t image_bytes;
+	uint32_t pid;
+	uint64_t process_start_ticks;
+	char service[64];
+	char run_name[64];
+	struct ky_drain *drain;
+	struct ky_store *store;
+	struct ky_ring_names *names;
+	uint64_t found_ns, stepped_ns, hand, store_retry_ns;
+	bool is_finished;
+};
+
+struct ky_run_rings {
+	const struct ky_run_options *options;
+	int directory_fd; /* -1 until the directory exists */
+	char directory[512];
+	uint64_t session;
+	struct ring *rings[RINGS_MAX];
+	uint32_t ring_count;
+	ino_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
+	uint32_t ignored_count;
+	struct ky_run_totals done; /* of finished rings */
+	bool said_store, said_ring;
+};
+
+/* The ring is a file that others can truncate while it is mapped. A fault inside it must end that ring's
+ * recording, not this process: CMD's exit status depends on us. */
+static sigjmp_buf fault_return;
+static const struct ring *volatile fault_ring;
+
+static void on_bus_error(int signal, siginfo_t *info, void *context)
+{
+	const struct ring *ring = fault_ring;
+	uintptr_t at = (uintptr_t)info->si_addr;
+
+	(void)context;
+	if (ring != NULL && at >= (uintptr_t)ring->image &&
+	    at < (uintptr_t)ring->image + ring->image_bytes)
+		siglongjmp(fault_return, 1);
+	sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static const struct ky_ring_header *header_of(const struct ring *ring)
+{
+	return (const struct ky_ring_header *)(const void *)ring->image;
+}
+
+int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
+		      const char *directory, uint64_t session)
+{
+	struct ky_run_rings *rings = ky_alloc(sizeof(*rings));
+	struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+
+	*out = NULL;
+	if (rings == NULL)
+		return -ENOMEM;
+	rings->options = options;
+	rings->session = session;
+	rings->directory_fd = -1;
+	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
+	sigaction(SIGBUS, &action, NULL);
+	*out = rings;
+	return 0;
+}
+
+static void ring_trouble(struct ky_run_rings *rings, const char *name, int err)
+{
+	if (rings->done.error == 0)
+		rings->done.error = err;
+	if (rings->said_ring)
+		return;
+	rings->said_ring = true;
+	ky_run_say("%s/%s: %s; this process is not recorded, CMD is not affected", rings->directory,
+		   name, kymo_error_text(err));
+}
+
+static int open_store(struct ring *ring)
+{
+	struct ky_run_rings *rings = ring->owner;
+	const struct ky_run_options *options = rings->options;
+	char errbuf[512] = "";
+	struct ky_store_options store = {.directory = options->directory,
+					 .service = options->service != NULL ? options->service :
+									       ring->service,
+					 .run = ring->run_name,
+					 .stage = &options->stage,
+					 .segment_bytes_max = options->segment_bytes_max,
+					 .rotate_interval_ns = options->rotate_interval_ns,
+					 .total_bytes_max = options->total_bytes_max,
+					 .errbuf = errbuf,
+					 .errbuf_bytes = sizeof(errbuf)};
+	uint64_t now_ns = monotonic_ns();
+	int err;
+
+	if (now_ns < ring->store_retry_ns)
+		return -EAGAIN;
+	ring->store_retry_ns = now_ns + STORE_RETRY_NS;
+	err = ky_store_open(&ring->store, &store);
+	if (err >= 0)
+		return 0;
+	if (rings->done.error == 0)
+		rings->done.error = err;
+	if (!rings->said_store)
+		ky_run_say("%s: %s; nothing is recorded until this works, CMD is not affected",
+			   options->directory, errbuf[0] != '\0' ? errbuf : kymo_error_text(err));
+	rings->said_store = true;
+	return err;
+}
+
+/* The store is opened with the first chunk: a process that records nothing leaves nothing. */
+static int take_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ring *ring = ctx;
+	struct ky_run_rings *rings = ring->owner;
+	int err = ring->store != NULL ? 0 : open_store(ring);
+
+	if (err < 0)
+		return err;
+	err = ky_store_chunk(ring->store, chunk);
+	if (err < 0 && rings->done.error == 0)
+		rings->done.error = err;
+	if (err < 0 && !rings->said_store) {
+		rings->said_store = true;
+		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
+			   rings->options->directory, kymo_error_text(err));
+	}
+	return err;
+}
+
+static void free_ring(struct ring *ring)
+{
+	ky_drain_close(ring->drain);
+	ky_store_close(ring->store);
+	ky_ring_names_close(ring->names);
+	if (ring->image != NULL)
+		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ky_free(ring);
+}
+
+static void copy_text(char *out, size_t capacity, const char *text, size_t text_bytes_max)
+{
+	size_t bytes = strnlen(text, text_bytes_max);
+
+	if (bytes > capacity - 1)
+		bytes = capacity - 1;
+	memcpy(out, text, bytes);
+	out[bytes] = '\0';
+}
+
+static void identify(struct ring *ring, const struct ky_ring_header *header)
+{
+	char boot[9];
+	size_t i;
+
+	ring->pid = header->pid;
+	ring->process_start_ticks = header->start_time_ticks;
+	copy_text(ring->service, sizeof(ring->service), header->service, sizeof(header->service));
+	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
+	for (i = 0; boot[i] != '\0'; i++)
+		if (strchr("0123456789abcdefABCDEF", boot[i]) == NULL)
+			boot[i] = '0';
+	snprintf(ring->run_name, sizeof(ring->run_name), "%s-%u-%llu", boot, header->pid,
+		 (unsigned long long)header->start_time_ticks);
+}
+
+static int start_drain(struct ring *ring)
+{
+	const struct ky_run_options *options = ring->owner->options;
+	struct ky_drain_options drain = {.image = ring->image,
+					 .image_bytes = ring->image_bytes,
+					 .name = ky_ring_names_text,
+					 .chunk = take_chunk,
+					 .chunk_ctx = ring,
+					 .source = "tokio preload"};
+	size_t i;
+	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
+
+	if (err < 0)
+		return err;
+	drain.name_ctx = ring->names;
+	err = ky_drain_open(&ring->drain, &drain);
+	for (i = 0; err >= 0 && i < options->metadata_count; i++)
+		err = ky_drain_metadata(ring->drain, options->metadata[i].key,
+					options->metadata[i].value);
+	return err;
+}
+
+static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const struct stat *st,
+		     const struct ky_ring_header *header)
+{
+	struct ring *ring = ky_alloc(sizeof(*ring));
+	void *image;
+	int err = 0;
+
+	if (ring == NULL || rings->ring_count == RINGS_MAX) {
+		ring_trouble(rings, name, ring == NULL ? -ENOMEM : KYMO_E_LIMIT);
+		ky_free(ring);
+		close(fd);
+		return;
+	}
+	ring->owner = rings;
+	ring->fd = fd;
+	ring->device = st->st_dev;
+	ring->inode = st->st_ino;
+	ring->image_bytes = (size_t)st->st_size;
+	ring->found_ns = ring->stepped_ns = monotonic_ns();
+	copy_text(ring->file_name, sizeof(ring->file_name), name, sizeof(ring->file_name));
+	identify(ring, header);
+	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (image == MAP_FAILED) {
+		err = -errno;
+	} else {
+		ring->image = image;
+		fault_ring = ring;
+		if (sigsetjmp(fault_return, 1) != 0)
+			err = KYMO_E_TRUNCATED;
+		else
+			err = start_drain(ring);
+		fault_ring = NULL;
+	}
+	if (err < 0) {
+		ring_trouble(rings, name, err);
+		free_ring(ring);
+		if (rings->ignored_count < IGNORED_MAX)
+			rings->ignored[rings->ignored_count++] = st->st_ino;
+		return;
+	}
+	rings->rings[rings->ring_count++] = ring;
+}
+
+static bool is_known(const struct ky_run_rings *rings, ino_t inode)
+{
+	uint32_t i;
+
+	for (i = 0; i < rings->ring_count; i++)
+		if (rings->rings[i]->inode == inode)
+			return true;
+	for (i = 0; i < rings->ignored_count; i++)
+		if (rings->ignored[i] == inode)
+			return true;
+	return false;
+}
+
+static void look_at(struct ky_run_rings *rings, const char *name)
+{
+	struct ky_ring_header header;
+	struct stat st;
+	int fd = openat(rings->directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(header) ||
+	    (uint64_t)st.st_size > RING_BYTES_MAX ||
+	    pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
+		close(fd);
+		return;
+	}
+	/* Without its magic it is still being written: look again next time. */
+	if (header.magic != KY_RING_MAGIC || header.session != rings->session) {
+		if (header.magic == KY_RING_MAGIC && rings->ignored_count < IGNORED_MAX)
+			rings->ignored[rings->ignored_count++] = st.st_ino;
+		close(fd);
+		return;
+	}
+	add_ring(rings, name, fd, &st, &header);
+}
+
+static void scan(struct ky_run_rings *rings)
+{
+	struct dirent *entry;
+	DIR *stream;
+	int fd;
+
+	if (rings->directory_fd < 0)
+		rings->directory_fd = open(rings->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (rings->directory_fd < 0)
+		return;
+	fd = openat(rings->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stream = fd >= 0 ? fdopendir(fd) : NULL;
+	if (stream == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(stream)) != NULL)
+		if (entry->d_name[0] != '.' && !is_known(rings, entry->d_ino))
+			look_at(rings, entry->d_name);
+	closedir(stream);
+}
+
+/* Everything below runs under the guard against faults in the image. */
+static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
+{
+	int err = ky_drain_step(ring->drain, is_final ? KY_DRAIN_FINAL : 0);
+
+	if (err < 0)
+		ring_trouble(ring->owner, ring->file_name, err);
+	ring->stepped_ns = now_ns;
+	if (is_final || (ring->store != NULL && ky_store_wants_seal(ring->store, now_ns)))
+		ky_drain_seal(ring->drain);
+}
+
+static void add_totals(struct ky_run_totals *out, const struct ring *ring)
+{
+	struct ky_drain_stats drained;
+	struct ky_store_stats stored;
+
+	ky_drain_stats(ring->drain, &drained);
+	out->event_count += drained.events_written;
+	out->lost_count += drained.records_lost;
+	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
+						   memory_order_relaxed);
+	if (ring->store == NULL)
+		return;
+	ky_store_stats(ring->store, &stored);
+	out->bytes_stored += stored.bytes_stored;
+	out->process_count++;
+	snprintf(out->trace_path, sizeof(out->trace_path), "%s", stored.run_directory);
+}
+
+static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
+{
+	struct ky_run_rings *rings = ring->owner;
+	uint32_t gates = 0;
+	struct stat st;
+
+	/* Nobody will read what it records from now on, so it shall not pay for it either. A refused
+	 * write only means that it goes on recording into a file without a name. */
+	if (is_still_running &&
+	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
+		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
+	drain_once(ring, now_ns, true);
+	add_totals(&rings->done, ring);
+	if (ring->store != NULL) {
+		ky_store_close(ring->store);
+		ring->store = NULL;
+	}
+	/* Only the file that was drained: an exec'ed successor may have put its own in its place. */
+	if (fstatat(rings->directory_fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_ino == ring->inode && st.st_dev == ring->device)
+		unlinkat(rings->directory_fd, ring->file_name, 0);
+	ring->is_finished = true;
+}
+
+static bool is_writer_gone(const struct ring *ring)
+{
+	uint32_t state = atomic_load_explicit(&header_of(ring)->state, memory_order_acquire);
+	struct stat st;
+
+	if (state == KY_RING_CLOSED)
+		return true;
+	if (fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
+		return true;
+	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
+}
+
+/* How long a quarter of the ring takes to fill at the rate of the last step. */
+static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns, uint64_t claims)
+{
+	uint64_t quarter = header_of(ring)->slot_count / 4u + 1u;
+	uint64_t pace = PACE_IDLE_NS;
+
+	if (now_ns - ring->found_ns < START_NS)
+		pace = PACE_START_NS;
+	if (claims > 0 && quarter * dt_ns / claims < pace)
+		pace = quarter * dt_ns / claims;
+	return pace < PACE_MIN_NS ? PACE_MIN_NS : pace;
+}
+
+static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
+{
+	/* Looked at before draining: what it published last is then certainly seen. */
+	bool is_gone = is_writer_gone(ring);
+	uint64_t hand = atomic_load_explicit(&header_of(ring)->hand, memory_order_relaxed);
+	uint64_t pace = pace_ns(ring, now_ns, now_ns - ring->stepped_ns, hand - ring->hand);
+
+	ring->hand = hand;
+	if (is_gone)
+		finish(ring, now_ns, false);
+	else if (!ring->owner->options->is_flight)
+		drain_once(ring, now_ns, false);
+	else
+		ring->stepped_ns = now_ns;
+	return pace;
+}
+
+static uint64_t step_guarded(struct ring *ring, bool stop)
+{
+	volatile uint64_t pace = PACE_IDLE_NS; /* survives the jump */
+	uint64_t now_ns = monotonic_ns();
+
+	fault_ring = ring;
+	if (sigsetjmp(fault_return, 1) == 0) {
+		if (stop)
+			finish(ring, now_ns, !is_writer_gone(ring));
+		else
+			pace = step_ring(ring, now_ns);
+		fault_ring = NULL;
+		return pace;
+	}
+	/* The drain was left in the middle; what it wrote before stays. */
+	fault_ring = NULL;
+	ring_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
+	ring->drain = NULL;
+	ring->is_finished = true;
+	unlinkat(ring->owner->directory_fd, ring->file_name, 0);
+	return PACE_IDLE_NS;
+}
+
+static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_out)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < rings->ring_count; i++) {
+		struct ring *ring = rings->rings[i];
+		uint64_t pace = step_guarded(ring, stop);
+
+		if (pace < *pace_ns_out)
+			*pace_ns_out = pace;
+		if (ring->is_finished)
+			free_ring(ring);
+		else
+			rings->rings[kept++] = ring;
+	}
+	rings->ring_count = kept;
+}
+
+uint64_t ky_run_rings_step(struct ky_run_rings *rings)
+{
+	/* A fresh session looks often: the first ring may be small and its process fast. */
+	uint64_t pace = rings->ring_count == 0 && rings->done.process_count == 0 ? PACE_START_NS :
+										   PACE_IDLE_NS;
+
+	scan(rings);
+	step_all(rings, false, &pace);
+	return pace;
+}
+
+void ky_run_rings_finish(struct ky_run_rings *rings)
+{
+	uint64_t pace = PACE_IDLE_NS;
+
+	scan(rings);
+	step_all(rings, true, &pace);
+}
+
+void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals *out)
+{
+	uint32_t i;
+	char *slash;
+
+	*out = rings->done;
+	out->live_count = rings->ring_count;
+	for (i = 0; i < rings->ring_count; i++) {
+		add_totals(out, rings->rings[i]);
+		out->live_pid = rings->rings[i]->pid;
+	}
+	slash = strrchr(out->trace_path, '/');
+	if (out->process_count > 1 && slash != NULL)
+		*slash = '\0'; /* several runs: the directory above them */
+}
+
+void ky_run_rings_close(struct ky_run_rings *rings)
+{
+	uint32_t i;
+
+	if (rings == NULL)
+		return;
+	for (i = 0; i < rings->ring_count; i++)
+		free_ring(rings->rings[i]);
+	if (rings->directory_fd >= 0)
+		close(rings->directory_fd);
+	ky_free(rings);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_rings.h - the ring files of one `kymo run` session: found, drained, finished, removed.
+ *
+ * A ring belongs to the session when its header says so, whoever made it: CMD, a child, a daemon that
+ * left the process group. Each becomes a run directory of its own in the output.
+ *
+ * Trouble with the disk or with a ring is said once and never reaches CMD.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_RUN_RINGS_H
+#define KY_CLI_RUN_RINGS_H
+
+#include <cli/run_options.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ky_run_rings;
+
+struct ky_run_totals {
+	uint32_t process_count; /* rings that were recorded */
+	uint32_t live_count;	/* whose process still runs */
+	uint32_t live_pid;	/* one of them */
+	uint64_t event_count, lost_count, dropped_count;
+	uint64_t bytes_stored;
+	int error;	      /* first trouble with the output or a ring; 0 when none */
+	char trace_path[512]; /* run directory of the only process, or the directory above */
+};
+
+/* directory: where the recorders put their ring files. Returns 0, -ENOMEM. */
+int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
+		      const char *directory, uint64_t session);
+void ky_run_rings_close(struct ky_run_rings *rings);
+
+/* Looks for new rings, drains the known ones, finishes those whose process is gone.
+ * Returns after how many nanoseconds it wants to be called again. */
+uint64_t ky_run_rings_step(struct ky_run_rings *rings);
+
+/* Finishes everything that is still there: a process that goes on has its gates shut first. */
+void ky_run_rings_finish(struct ky_run_rings *rings);
+
+void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals *out);
+
+#endif
