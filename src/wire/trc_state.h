@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* trc_state.h - the decoder's inside, shared by trc_dec.c, trc_schema.c and trc_value.c only.
+ *
+ * Invariants:  a frame is first checked to its end and only then takes effect, so a frame that was cut
+ *              off by the window can be tried again with a longer one.
+ */
+#ifndef KY_WIRE_TRC_STATE_H
+#define KY_WIRE_TRC_STATE_H
+
+#include <base/bytes.h>
+#include <kymo/base.h>
+#include <wire/trc_dec.h>
+#include <wire/trc_pool.h>
+
+/* One distinct (name, has_timestamp, fields); a second one with the same body exists only where a
+ * stream registers it under several ids. Allocated in one piece, freed with the decoder. */
+struct ky_schema_entry {
+	struct ky_schema schema;     /* first: frames hand it out */
+	struct ky_value *values;     /* reused by every event; what is constant is set once */
+	uint8_t *ops;                /* per field: its type byte */
+	uint64_t fast_bytes_max;     /* what decode_fast may touch; 0: a field is of variable length */
+	struct ky_slice body;        /* of the schema frame, behind the type id */
+	uint64_t hash;
+	struct ky_schema_entry *next;      /* in the hash chain: another body */
+	struct ky_schema_entry *next_same; /* same body, another id */
+	/* Of the first entry of a body: which of them this stream takes next. */
+	struct ky_schema_entry *cursor;
+	uint64_t cursor_generation;
+	uint8_t has_annotations;
+};
+
+#define KY_SCHEMA_CHAINS 1024u
+
+struct ky_schema_registry {
+	struct ky_schema_entry **by_type; /* 65,536, of this stream */
+	uint16_t *bound;                  /* type ids of this stream */
+	uint32_t bound_count;
+	uint32_t entry_count;
+	uint32_t serial_count;
+	uint64_t bytes_used;
+	uint64_t generation;              /* number of the stream */
+	struct ky_schema_entry *chains[KY_SCHEMA_CHAINS];
+};
+
+struct ky_trc_dec {
+	struct ky_trc_limits limits;
+	uint64_t base_ns;
+	uint64_t offset;      /* of the next frame in the input */
+	uint32_t empty_count; /* frames in a row that brought nothing */
+	uint8_t has_header;
+	int failed;
+	uint64_t error_offset;
+	char error[200];
+	struct ky_arena arena;
+	struct ky_id_table strings;
+	struct ky_id_table stacks;
+	struct ky_schema_registry schemas;
+};
+
+/* The part of a frame that is still to be read. */
+struct ky_in {
+	const uint8_t *begin; /* of the frame */
+	const uint8_t *at;
+	const uint8_t *end;   /* of the window */
+	uint64_t bytes_max;   /* of the frame */
+};
+
+/* Records the first error. '#' in the sentence stands for the number. Returns code. */
+int ky_dec_fail(struct ky_trc_dec *dec, const struct ky_in *in, int code, const char *sentence,
+		uint64_t number);
+
+/* count bytes are there: 0; they are not: KYMO_E_TRUNCATED, or KYMO_E_LIMIT when no window can hold them. */
+static inline int ky_in_need(struct ky_trc_dec *dec, const struct ky_in *in, uint64_t count)
+{
+	if (__builtin_expect(count <= (uint64_t)(in->end - in->at), 1))
+		return 0;
+	count += (uint64_t)(in->at - in->begin);
+	if (count <= in->bytes_max)
+		return KYMO_E_TRUNCATED;
+	return ky_dec_fail(dec, in, KYMO_E_LIMIT,
+			   "a frame of at least # bytes is longer than the limit", count);
+}
+
+/* trc_schema.c */
+int ky_schemas_open(struct ky_schema_registry *registry, uint32_t schemas_max);
+void ky_schemas_close(struct ky_schema_registry *registry);
+void ky_schemas_reset(struct ky_schema_registry *registry); /* a new stream */
+int ky_dec_schema(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame);
+int ky_dec_annotations(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame);
+
+/* trc_value.c: all return 0 or an error. */
+int ky_dec_values(struct ky_trc_dec *dec, struct ky_in *in, struct ky_schema_entry *entry);
+
+#endif
