@@ -19,7 +19,7 @@ done
 for source in $cases; do
 	count=$((count + 1))
 	object=$out/$(echo "$source" | tr / _).o
-	if cc -O2 -Wall -Iinclude -Isrc -c "$source" -o "$object" 2>"$out/log"; then
+	if cc -O2 -Wall -Werror=implicit -Iinclude -Isrc -c "$source" -o "$object" 2>"$out/log"; then
 		echo "ok $count - $source"
 	else
 		failed=$((failed + 1))
