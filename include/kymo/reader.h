@@ -122,7 +122,7 @@ KYMO_API int kymo_reader_next(struct kymo_reader *reader, const struct kymo_even
 
 /* Field by name, NULL when the event's type lacks it. Since 0.1 */
 KYMO_API const struct kymo_field *kymo_event_field(const struct kymo_event *event, const char
- * *name);
+		   *name);
 
 /* Frame of a STACK field; 0 beyond the last. Since 0.1 */
 KYMO_API uint64_t kymo_field_frame(const struct kymo_field *field, uint32_t index);

@@ -82,7 +82,7 @@ void ky_report_free(struct ky_report *report);
  * what `kymo info --json` and `kymo report --json` print. Errors: buf->failed. */
 void ky_info_json(struct ky_buf *out, const struct ky_trace *trace);
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_report
- * *report);
+		   *report);
 
 /* A JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes);

@@ -43,7 +43,7 @@ enum ky_poll_flags {
 
 struct ky_poll_row {
 	uint32_t delta_ns;    /* see column.h */
-	uint32_t duration_ns; /* UINT32_MAX with KY_POLL_LONG: ky_trace_poll() knows */
+	uint32_t duration_ns; /* with KY_POLL_LONG: where the side table has it, see ky_trace_poll() */
 	uint32_t task;        /* index in trace.tasks */
 	uint32_t site;        /* name index (24 bits, 0xffffff none) | flags << 24 */
 };
@@ -55,14 +55,15 @@ struct ky_poll_row {
 
 struct ky_park_row {
 	uint32_t delta_ns;
-	uint32_t duration_ns; /* UINT32_MAX: long, see ky_trace_park() */
+	uint32_t duration_ns; /* with KY_PARK_LONG: as above, see ky_trace_park() */
 	uint32_t sched_wait_ns; /* saturating; UINT32_MAX: not sampled */
 	uint32_t word;        /* ready_count (16 bits, saturating) | wait << 16 | flags << 24 */
 };
 enum ky_park_flags {
 	KY_PARK_OPEN = 1u << 0,        /* no unpark: still parked at the end */
 	KY_PARK_END_UNPROVEN = 1u << 1, /* no unpark seen; ended by the worker's next event */
-	KY_PARK_MOVED = 1u << 2        /* unparked on another thread: block_in_place */
+	KY_PARK_MOVED = 1u << 2,       /* unparked on another thread: block_in_place */
+	KY_PARK_LONG = 1u << 3         /* duration in the side table */
 };
 
 struct ky_wake_row {
@@ -79,6 +80,7 @@ struct ky_worker {
 	uint32_t tid;         /* last known; 0 unknown */
 	bool is_index_exact;
 	bool has_ended;
+	bool is_worker;       /* polls, parks or a WorkerEvent; else it only issued wakes */
 	bool is_thread_lane;  /* no worker: nested polls of one thread (tid) */
 	bool is_shared;       /* 254, 255: several threads under one id; pairs only within a batch */
 	uint64_t first_ns, last_ns; /* of its polls and parks */
@@ -88,6 +90,8 @@ struct ky_worker {
 	uint64_t moved_count;         /* block_in_place: the worker changed its thread */
 	uint64_t cpu_ns;              /* CPU time between unpark and park; 0 unknown */
 	uint64_t cpu_span_ns;         /* wall time that cpu_ns covers */
+	uint64_t cpu_mark_ns, cpu_mark_at_ns; /* loading only */
+	uint32_t cpu_tid;                     /* loading only */
 	struct ky_column polls; /* struct ky_poll_row, extra = delay */
 	struct ky_column parks; /* struct ky_park_row */
 	struct ky_column wakes; /* struct ky_wake_row: issued by this worker */
@@ -230,6 +234,8 @@ struct ky_trace {
 	uint64_t delays_measured, delays_recorded; /* recorded: from scheduling_delay_ns */
 	uint64_t delays_no_wake, delays_withheld;
 	uint64_t wakes_redundant, wakes_in_own_poll;
+	uint64_t recorder_report[KY_F_RECORDER_REPORT_COUNT]; /* the last RecorderReportEvent */
+	bool has_recorder_report;
 	struct ky_trace_private *private; /* names, side tables, hash tables */
 };
 
@@ -265,14 +271,14 @@ struct ky_poll {
 	uint32_t task, name, flags, worker;
 };
 void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_poll
- * *out);
+		   *out);
 
 struct ky_park {
 	uint64_t start_ns, duration_ns;
 	uint32_t sched_wait_ns, ready_count, wait, flags;
 };
 void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_park
- * *out);
+		   *out);
 
 struct ky_wake {
 	uint64_t time_ns;
@@ -280,6 +286,6 @@ struct ky_wake {
 	uint8_t origin;      /* WakeEventEvent.origin; dial9's: derived from the waker, + 128 */
 };
 void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_wake
- * *out);
+		   *out);
 
 #endif
