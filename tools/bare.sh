@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# bare.sh - the host's side builds with a bare `cc -Iinclude -Isrc`: no build system, no configuration
-# header, no generated file, no library. Prints TAP, one case per source. What links the library from
-# other build systems (a crate's build script) relies on this.
+# bare.sh - the host's side builds with a bare `cc -Iinclude -Isrc`: no build system, no
+# configuration header, no generated file, no library. Prints TAP, one case per source. Whoever links
+# the library from another build system (a crate's build script) relies on this.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,8 @@ done
 for source in $cases; do
 	count=$((count + 1))
 	object=$out/$(echo "$source" | tr / _).o
-	if cc -O2 -Wall -Werror=implicit -Iinclude -Isrc -c "$source" -o "$object" 2>"$out/log"; then
+	if cc -O2 -Wall -Werror=implicit -Iinclude -Isrc -c "$source" -o "$object" \
+		2>"$out/log"; then
 		echo "ok $count - $source"
 	else
 		failed=$((failed + 1))

@@ -11,8 +11,8 @@ import run_tests  # noqa: E402
 
 class ParseTest(unittest.TestCase):
     def test_tap__counts_each_kind(self):
-        tally = run_tests.parse_tap("1..3\nok 1 - a\nnot ok 2 - b\n# why\nok 3 - c # SKIP no perf\n",
-                                    "s")
+        text = "1..3\nok 1 - a\nnot ok 2 - b\n# why\nok 3 - c # SKIP no perf\n"
+        tally = run_tests.parse_tap(text, "s")
         self.assertEqual(tally.passed, ["s/a"])
         self.assertEqual([tuple(row) for row in tally.failed], [("s/b", "why\n")])
         self.assertEqual(tally.skipped, [("s/c", "no perf")])

@@ -114,7 +114,7 @@ class TidyTest(unittest.TestCase):
             with self.subTest(call=call):
                 self.write("src/base/a.c", f"{SPDX}void f(void)\n{{\n\t{call}(0);\n}}\n")
                 self.assert_finds("banned", "src/base/a.c", f"{call} is banned")
-        self.write("src/base/a.c", SPDX + '/* rand() */ char *s = "system(1)"; int snprintf(int);\n')
+        self.write("src/base/a.c", SPDX + '/* rand() */ char *s = "system(1)"; int snprintf(int);')
         self.assert_clean("banned")
 
     def test_banned__gnu_shapes(self):

@@ -55,7 +55,7 @@ BANNED_SHAPES = ((re.compile(r"\(\s*\{"), "statement expression"),
                  (re.compile(r"\bgoto\s*\*"), "computed goto"),
                  (re.compile(r"\btypedef\s+(struct|union|enum)\b"), "typedef of a struct or enum"))
 SPDX = "SPDX-License-Identifier: Apache-2.0 OR MIT"
-CODE_SUFFIXES = {".c", ".h", ".def", ".py", ".sh", ".js", ".mjs", ".rs", ".build"}
+CODE_SUFFIXES = {".c", ".h", ".def", ".py", ".sh", ".js", ".mjs", ".rs", ".build", ".S"}
 LONG = re.compile(r"tidy: long because \S")
 # Written in pieces, so that this file is not its own finding.
 MACHINE = re.compile("|".join((r"/wo" r"rk/", r"/ro" r"ot/", r"/ho" r"me/[a-z]", r"/tm" r"p/peer",
