@@ -5,7 +5,7 @@
 
 #include <elf.h>
 
-#include "arch.h"
+#include "tokio_arch.h"
 
 struct walk {
 	const struct ky_tokio_elf *elf;
@@ -51,8 +51,14 @@ static void read_code(struct walk *walk, const struct ky_tokio_symbol *symbol)
 	if (!ky_tokio_elf_is_in(walk->elf, symbol->address, bytes, PF_R | PF_X, PF_W))
 		return;
 	for (size_t at = 0; at < bytes; at++) {
-		uintptr_t target = ky_tokio_arch_target(code + at, bytes - at);
+		bool is_slot;
+		uintptr_t target = ky_tokio_arch_target(code + at, bytes - at, &is_slot);
 
+		if (is_slot && (target % sizeof(target) ||
+				!ky_tokio_elf_is_in(walk->elf, target, sizeof(target), PF_R, PF_X)))
+			continue;
+		if (is_slot)
+			target = *(const uintptr_t *)target;
 		if (target)
 			take_target(walk, target);
 	}

@@ -8,7 +8,7 @@
 #ifndef KY_TOKIO_CODE_H
 #define KY_TOKIO_CODE_H
 
-#include "elf.h"
+#include "tokio_elf.h"
 
 #define KY_TOKIO_CODE_FUNCTIONS_MAX 256u
 #define KY_TOKIO_CODE_BYTES_MAX 65536u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* elf.h - Tokio's symbols in one loaded object: which of its functions and tables are where.
+/* tokio_elf.h - Tokio's symbols in one loaded object: which of its functions and tables are where.
  *
  * Invariants:  nothing in the file is trusted: every offset, size and index is checked against the
  *              file's size and against the loaded segments; the file is read, never mapped, so one

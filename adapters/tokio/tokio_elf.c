@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* elf.c - reads .symtab and keeps what is Tokio's. */
-#include "elf.h"
+/* tokio_elf.c - reads .symtab and keeps what is Tokio's. */
+#include "tokio_elf.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "hooks.h"
+
+#include <kymo/emit.h>
+#include <kymo/recorder.h>
+#include <stdio.h>
+
+#include "runtimes.h"
+#include "worker.h"
+
+/* Tokio's header: state, queue link, table, owner id. */
+enum { HEADER_STATE = 0, HEADER_TABLE = 2, HEADER_OWNER = 3 };
+
+enum {
+	STATE_RUNNING = 1u,
+	STATE_COMPLETE = 2u,
+	STATE_NOTIFIED = 4u,
+	STATE_CANCELLED = 32u,
+	STATE_REFERENCE = 64u
+};
+#define STATE_REFERENCE_SHIFT 6
+#define TASK_MAX (UINT64_C(1) << KYMO_TASK_BITS)
+#define NAME_TRIES_MAX 8
+
+/* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived wake is
+ * only one that nobody recorded. */
+#define WOKEN_SLOTS 1024u
+
+__thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
+static void *_Atomic woken_elsewhere[WOKEN_SLOTS];
+static _Atomic uint32_t refused_count;
+
+uint32_t ky_tokio_refused_count(void)
+{
+	return atomic_load_explicit(&refused_count, memory_order_relaxed);
+}
+
+static void *_Atomic *woken_slot(const void *header)
+{
+	return &woken_elsewhere[((uintptr_t)header * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+}
+
+static uint64_t word_at(const void *header, uint32_t offset)
+{
+	return *(const uint64_t *)(const void *)((const char *)header + offset);
+}
+
+static uint64_t state_of(void *header)
+{
+	return __atomic_load_n((uint64_t *)header + HEADER_STATE, __ATOMIC_ACQUIRE);
+}
+
+/* Our own reference: whoever ends the task meanwhile, its header stays. Returns the state before. */
+static uint64_t hold(void *header)
+{
+	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_REFERENCE, __ATOMIC_RELAXED);
+}
+
+static void let_go(const struct ky_tokio_table *table, void *header)
+{
+	uint64_t before = __atomic_fetch_sub((uint64_t *)header + HEADER_STATE, STATE_REFERENCE,
+					     __ATOMIC_ACQ_REL);
+	void (*dealloc)(void *);
+
+	if (before >> STATE_REFERENCE_SHIFT != 1)
+		return;
+	memcpy(&dealloc, &table->words[KY_TOKIO_SLOT_DEALLOC], sizeof(dealloc));
+	dealloc(header);
+}
+
+static void refuse(struct ky_tokio_table *table)
+{
+	char text[16];
+	uint32_t count;
+
+	atomic_store_explicit(&table->state, KY_TOKIO_STATE_REFUSED, memory_order_relaxed);
+	count = atomic_fetch_add_explicit(&refused_count, 1, memory_order_relaxed) + 1;
+	snprintf(text, sizeof(text), "%u", count);
+	(void)kymo_metadata_set("tokio.tables_refused", text);
+}
+
+/* A table's first poll: is the header what we take it for? Tokio polls only what is notified, idle and
+ * not complete; what runs on the blocking pool was never in any runtime's list. */
+static bool is_as_expected(const struct ky_tokio_table *table, void *header)
+{
+	const uint64_t *words = header;
+	uint64_t state = state_of(header), id, scheduler;
+
+	if (words[HEADER_TABLE] != (uintptr_t)table->words)
+		return false;
+	if ((state & (STATE_RUNNING | STATE_COMPLETE | STATE_NOTIFIED)) != STATE_NOTIFIED ||
+	    state >> STATE_REFERENCE_SHIFT == 0 || state >> 40 != 0)
+		return false;
+	id = word_at(header, table->id_offset);
+	if (id == 0 || id >= TASK_MAX)
+		return false;
+	if (words[HEADER_OWNER] == 0)
+		return table->kind == KY_TOKIO_KIND_UNKNOWN || table->kind >= KY_TOKIO_KIND_BLOCKING;
+	scheduler = word_at(header, table->scheduler_offset);
+	return table->kind < KY_TOKIO_KIND_BLOCKING && words[HEADER_OWNER] < TASK_MAX &&
+	       scheduler >= 65536 && scheduler % 8 == 0;
+}
+
+static uint32_t first_poll(struct ky_tokio_table *table, void *header)
+{
+	uint32_t state;
+
+	if (!is_as_expected(table, header)) {
+		refuse(table);
+		return KY_TOKIO_STATE_REFUSED;
+	}
+	if (((const uint64_t *)header)[HEADER_OWNER] != 0)
+		state = KY_TOKIO_STATE_TASK;
+	else
+		state = table->kind == KY_TOKIO_KIND_LAUNCH ? KY_TOKIO_STATE_LAUNCH :
+							       KY_TOKIO_STATE_BLOCKING;
+	atomic_store_explicit(&ky_tokio_wakers[table->copy].is_trusted, 1, memory_order_relaxed);
+	atomic_store_explicit(&table->state, state, memory_order_release);
+	return state;
+}
+
+/* Names are handed out by the recorder, which may open its ring only now: a few tries, then none. */
+static uint32_t name_of(struct ky_tokio_table *table)
+{
+	uint32_t name = __atomic_load_n(&table->name, __ATOMIC_RELAXED);
+
+	if (KYMO_LIKELY(name != 0) || table->name_tries >= NAME_TRIES_MAX)
+		return name;
+	table->name_tries++;
+	name = kymo_name_intern(NULL, 0, (uintptr_t)table->poll, (uintptr_t)table->words, table->copy);
+	if (name)
+		__atomic_store_n(&table->name, name, __ATOMIC_RELAXED);
+	return name;
+}
+
+static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_table *table,
+			  const void *header)
+{
+	uint64_t owner = ((const uint64_t *)header)[HEADER_OWNER];
+	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset), owner, table->kind,
+					   table->copy);
+
+	self->owner = owner;
+	self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
+	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
+}
+
+static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint64_t before,
+			  uint64_t after)
+{
+	void *_Atomic *slot;
+
+	if (after & STATE_COMPLETE)
+		return KYMO_POLL_READY | (before & STATE_CANCELLED ? KYMO_POLL_CANCELLED : 0u);
+	if (!(after & STATE_NOTIFIED) || self->is_woken)
+		return 0;
+	slot = woken_slot(header);
+	if (atomic_load_explicit(slot, memory_order_relaxed) != header)
+		return KYMO_POLL_SELF_WAKE;
+	atomic_store_explicit(slot, NULL, memory_order_relaxed);
+	return 0;
+}
+
+static void poll_task(struct ky_tokio_table *table, void *header)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+	void *outer = self->current;
+	bool is_outer_woken = self->is_woken;
+	uint64_t before;
+
+	self->current = header;
+	self->is_woken = false;
+	self->depth++;
+	if (!kymo_gate_is_open(KYMO_GATE_POLL)) {
+		table->poll(header);
+	} else {
+		if (KYMO_UNLIKELY(self->owner != ((const uint64_t *)header)[HEADER_OWNER]) &&
+		    self->depth == 1)
+			enter_runtime(self, table, header);
+		kymo_poll_begin(word_at(header, table->id_offset), name_of(table), KYMO_QUEUE_UNKNOWN);
+		before = hold(header);
+		table->poll(header);
+		kymo_poll_end(end_flags(self, header, before, state_of(header)));
+		let_go(table, header);
+	}
+	self->depth--;
+	self->is_woken = is_outer_woken;
+	self->current = outer;
+}
+
+static void run_blocking(struct ky_tokio_table *table, void *header)
+{
+	uint64_t after;
+
+	if (!kymo_gate_is_open(KYMO_GATE_BLOCKING)) {
+		table->poll(header);
+		return;
+	}
+	kymo_blocking_begin(word_at(header, table->id_offset), name_of(table));
+	hold(header);
+	table->poll(header);
+	after = state_of(header);
+	kymo_blocking_end((after & STATE_COMPLETE ? KYMO_POLL_READY : 0u) |
+			  (after & STATE_CANCELLED ? KYMO_POLL_CANCELLED : 0u));
+	let_go(table, header);
+}
+
+/* A worker's whole life. The header is not touched again: the worker may outlive everything else. */
+static void run_worker(struct ky_tokio_table *table, void *header)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+	uintptr_t worker = ky_tokio_worker_of(table, header);
+	uint64_t key = ky_tokio_runtime_enter(ky_tokio_worker_runtime(worker), table->copy);
+
+	kymo_worker_begin(word_at(header, table->id_offset), name_of(table), key, worker);
+	self->workers++;
+	table->poll(header);
+	self->workers--;
+	self->owner = 0;
+	kymo_worker_end();
+	if (key)
+		ky_tokio_runtime_leave(key);
+}
+
+void ky_tokio_on_poll(void *header, uint32_t index)
+{
+	struct ky_tokio_table *table = &ky_tokio_tables[index];
+	uint32_t state = atomic_load_explicit(&table->state, memory_order_acquire);
+
+	if (KYMO_UNLIKELY(state == KY_TOKIO_STATE_NEW))
+		state = first_poll(table, header);
+	if (KYMO_LIKELY(state == KY_TOKIO_STATE_TASK))
+		poll_task(table, header);
+	else if (state == KY_TOKIO_STATE_BLOCKING)
+		run_blocking(table, header);
+	else if (state == KY_TOKIO_STATE_LAUNCH)
+		run_worker(table, header);
+	else
+		table->poll(header);
+}
+
+/* The runtime goes away, or the task was bound to one that is gone. Ends by abort pass through poll. */
+void ky_tokio_on_shutdown(void *header, uint32_t index)
+{
+	struct ky_tokio_table *table = &ky_tokio_tables[index];
+	uint64_t before, after;
+
+	if (!kymo_gate_is_open(KYMO_GATE_POLL) || ((const uint64_t *)header)[HEADER_TABLE] !=
+							  (uintptr_t)table->words ||
+	    atomic_load_explicit(&table->state, memory_order_acquire) == KY_TOKIO_STATE_REFUSED) {
+		table->shutdown(header);
+		return;
+	}
+	before = hold(header);
+	table->shutdown(header);
+	after = state_of(header);
+	if (!(before & (STATE_COMPLETE | STATE_RUNNING)) && (after & STATE_COMPLETE))
+		kymo_task_end(word_at(header, table->id_offset), name_of(table));
+	let_go(table, header);
+}
+
+/* The table of a header that a waker of a trusted copy points to; NULL for one we did not patch. */
+static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
+{
+	const uintptr_t *words;
+	uintptr_t thunk;
+
+	if (!atomic_load_explicit(&ky_tokio_wakers[copy].is_trusted, memory_order_relaxed))
+		return NULL;
+	words = (const uintptr_t *)((const uintptr_t *)header)[HEADER_TABLE];
+	thunk = words[KY_TOKIO_SLOT_POLL] - (uintptr_t)ky_tokio_poll_thunks;
+	if (thunk >= (uintptr_t)KY_TOKIO_TABLES_MAX * KY_TOKIO_THUNK_BYTES)
+		return NULL;
+	return &ky_tokio_tables[thunk / KY_TOKIO_THUNK_BYTES];
+}
+
+static void record_wake(void *header, uint32_t copy, uint32_t flags)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+	const struct ky_tokio_table *table;
+
+	if (!kymo_gate_is_open(KYMO_GATE_WAKE))
+		return;
+	table = table_of(header, copy);
+	if (!table)
+		return;
+	if (self->current == header)
+		self->is_woken = true;
+	else if (state_of(header) & STATE_RUNNING)
+		atomic_store_explicit(woken_slot(header), header, memory_order_relaxed);
+	if (self->workers && self->depth == 0)
+		flags |= KYMO_WAKE_ON_DRIVER;
+	kymo_wake(word_at(header, table->id_offset), copy, flags);
+}
+
+void ky_tokio_on_wake(void *header, uint32_t copy)
+{
+	record_wake(header, copy, KYMO_WAKE_BY_VALUE);
+	ky_tokio_wakers[copy].wake(header);
+}
+
+void ky_tokio_on_wake_by_ref(void *header, uint32_t copy)
+{
+	record_wake(header, copy, 0);
+	ky_tokio_wakers[copy].wake_by_ref(header);
+}
+
+struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
+{
+	const struct ky_tokio_table *table;
+
+	if (kymo_gate_is_open(KYMO_GATE_WAKER_CLONE)) {
+		table = table_of(header, copy);
+		if (table)
+			kymo_emit(KYMO_GATE_WAKER_CLONE, KYMO_RECORD_WAKER_CLONE, 0, 1,
+				  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
+	}
+	return ky_tokio_wakers[copy].clone(header);
+}

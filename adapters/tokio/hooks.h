@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* hooks.h - what runs in place of Tokio's polls, wakes and shutdowns.
+ *
+ * Invariants:  every hook calls the original exactly once, with the arguments it got, on every path.
+ *              A header is touched after its poll only under a reference of our own.
+ * Threads:     any.      Signals: as the originals.
+ * Cost:        a recorded poll is two records, two locked instructions on the header's own line, and
+ *              no look-up; a wake is one record.
+ */
+#ifndef KY_TOKIO_HOOKS_H
+#define KY_TOKIO_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tables.h"
+
+/* What a thread is in the middle of. One initial-exec block, zero at thread start. */
+struct ky_tokio_thread {
+	void *current;      /* header of the innermost open poll */
+	uint64_t owner;     /* owner id (one per runtime and copy) of the last outermost poll */
+	uint32_t depth;     /* open polls */
+	uint32_t workers;   /* open launches: not 0 means this thread is a worker */
+	bool is_woken;      /* a wake of `current` was recorded inside its poll */
+	bool is_driver;     /* the last outermost poll was a current-thread runtime's */
+};
+
+extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
+
+/* thunks_<arch>.S */
+extern const char ky_tokio_poll_thunks[], ky_tokio_shutdown_thunks[], ky_tokio_clone_thunks[],
+	ky_tokio_wake_thunks[], ky_tokio_wake_by_ref_thunks[];
+
+/* Their targets. */
+void ky_tokio_on_poll(void *header, uint32_t index);
+void ky_tokio_on_shutdown(void *header, uint32_t index);
+struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy);
+void ky_tokio_on_wake(void *header, uint32_t copy);
+void ky_tokio_on_wake_by_ref(void *header, uint32_t copy);
+
+/* Tables whose first poll contradicted the layout. */
+uint32_t ky_tokio_refused_count(void);
+
+#endif

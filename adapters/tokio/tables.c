@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* tables.c - looks through every read-only word of an object for tables that begin with a poll. */
+#include "tables.h"
+
+#include <elf.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "code.h"
+#include "got.h"
+
+struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
+struct ky_tokio_waker ky_tokio_wakers[KY_TOKIO_COPIES_MAX];
+
+/* The waker tables of one object: more than one when it contains several copies of Tokio. */
+struct object {
+	struct ky_tokio_found *found;
+	const struct ky_tokio_elf *elf;
+	uintptr_t wakers[KY_TOKIO_COPIES_MAX];
+	uint32_t waker_count;
+	uint32_t first_copy;
+	uintptr_t poll_low, poll_high;
+	uint32_t poll_count;
+	uintptr_t page_bytes;
+};
+
+static bool is_poll(const char *name)
+{
+	return strstr(name, "5tokio7runtime4task3raw4poll") != NULL;
+}
+
+static bool is_code(const struct ky_tokio_elf *elf, uintptr_t address)
+{
+	return ky_tokio_elf_is_in(elf, address, 1, PF_X, PF_W);
+}
+
+static bool is_poll_address(const struct object *object, uintptr_t word)
+{
+	const struct ky_tokio_symbol *symbol;
+
+	if (word < object->poll_low || word > object->poll_high)
+		return false;
+	symbol = ky_tokio_elf_find(object->elf, word);
+	if (!symbol || symbol->address != word)
+		return false;
+	for (; symbol; symbol = ky_tokio_elf_twin(object->elf, symbol))
+		if (is_poll(ky_tokio_elf_name(object->elf, symbol)))
+			return true;
+	return false;
+}
+
+static bool is_table(const struct ky_tokio_elf *elf, const uintptr_t *words)
+{
+	uintptr_t trailer = words[KY_TOKIO_SLOT_TRAILER], scheduler = words[KY_TOKIO_SLOT_SCHEDULER];
+	uintptr_t id = words[KY_TOKIO_SLOT_ID];
+
+	for (uint32_t i = 0; i < KY_TOKIO_FUNCTIONS; i++)
+		if (!is_code(elf, words[i]))
+			return false;
+	/* The header is four words or more, the cell is laid out as declared, all of it in words. */
+	return scheduler >= 32 && id >= scheduler && trailer > id && trailer < KY_TOKIO_OFFSET_MAX &&
+	       scheduler % 8 == 0 && id % 8 == 0 && trailer % 8 == 0 && id - scheduler <= 256;
+}
+
+static int visit_scheduler(void *ctx, const char *name)
+{
+	(void)ctx;
+	if (strstr(name, "BlockingSchedule"))
+		return KY_TOKIO_KIND_BLOCKING;
+	if (strstr(name, "5tokio4task5local") || strstr(name, "task..local..Shared"))
+		return KY_TOKIO_KIND_LOCAL_SET;
+	if (strstr(name, "scheduler12multi_thread") || strstr(name, "scheduler..multi_thread"))
+		return KY_TOKIO_KIND_MULTI_THREAD;
+	if (strstr(name, "scheduler14current_thread") || strstr(name, "scheduler..current_thread"))
+		return KY_TOKIO_KIND_CURRENT_THREAD;
+	return 0;
+}
+
+/* A launch, and only a launch, calls the worker's loop from a blocking closure. */
+static int visit_launch(void *ctx, const char *name)
+{
+	(void)ctx;
+	return strstr(name, "scheduler12multi_thread6worker3run") ||
+	       strstr(name, "scheduler12multi_thread6worker6Launch") ||
+	       strstr(name, "scheduler12multi_thread6worker7Context3run") ||
+	       strstr(name, "scheduler12multi_thread6worker7Context8run_task");
+}
+
+static uint8_t kind_of(const struct ky_tokio_elf *elf, const uintptr_t *words)
+{
+	int kind = ky_tokio_code_walk(elf, words[KY_TOKIO_SLOT_SCHEDULE], visit_scheduler, NULL);
+
+	if (kind == KY_TOKIO_KIND_BLOCKING &&
+	    ky_tokio_code_walk(elf, words[KY_TOKIO_SLOT_POLL], visit_launch, NULL))
+		kind = KY_TOKIO_KIND_LAUNCH;
+	return (uint8_t)kind;
+}
+
+static uint32_t copy_of(const struct object *object, const uintptr_t *words)
+{
+	uintptr_t waker;
+
+	if (object->waker_count <= 1)
+		return object->first_copy;
+	waker = ky_tokio_code_mention(object->elf, words[KY_TOKIO_SLOT_POLL], object->wakers,
+				      object->waker_count);
+	for (uint32_t i = 0; i < object->waker_count; i++)
+		if (object->wakers[i] == waker)
+			return object->first_copy + i;
+	return object->first_copy;
+}
+
+static void add_table(struct object *object, uintptr_t *words)
+{
+	struct ky_tokio_found *found = object->found;
+	struct ky_tokio_table *table;
+
+	if (!is_table(object->elf, words) || found->table_count == KY_TOKIO_TABLES_MAX) {
+		found->refused_count++;
+		return;
+	}
+	table = &ky_tokio_tables[found->table_count++];
+	memcpy(&table->poll, &words[KY_TOKIO_SLOT_POLL], sizeof(table->poll));
+	memcpy(&table->shutdown, &words[KY_TOKIO_SLOT_SHUTDOWN], sizeof(table->shutdown));
+	table->words = words;
+	table->trailer_offset = (uint32_t)words[KY_TOKIO_SLOT_TRAILER];
+	table->scheduler_offset = (uint32_t)words[KY_TOKIO_SLOT_SCHEDULER];
+	table->id_offset = (uint32_t)words[KY_TOKIO_SLOT_ID];
+	table->kind = kind_of(object->elf, words);
+	table->copy = (uint8_t)copy_of(object, words);
+}
+
+static bool add_range(struct ky_tokio_found *found, uintptr_t start, uintptr_t end)
+{
+	if (start >= end)
+		return true;
+	if (found->range_count == KY_TOKIO_RANGES_MAX)
+		return false;
+	found->ranges[found->range_count++] = (struct ky_tokio_range){start, end};
+	return true;
+}
+
+static void scan(struct object *object, uintptr_t start, uintptr_t end)
+{
+	uintptr_t at = (start + 7) & ~(uintptr_t)7;
+
+	for (; at + (KY_TOKIO_SLOT_ID + 1) * 8 <= end; at += 8) {
+		uintptr_t *words = (uintptr_t *)at;
+
+		if (is_poll_address(object, words[0]))
+			add_table(object, words);
+	}
+}
+
+static bool is_relro_within_load(const struct ky_tokio_elf *elf, const ElfW(Phdr) *relro)
+{
+	return ky_tokio_elf_is_in(elf, elf->bias + relro->p_vaddr, relro->p_memsz, PF_R, PF_X);
+}
+
+/* Read-only data is of two kinds: what the loader seals after relocation, and what was never writable. */
+static bool scan_object(struct object *object)
+{
+	const struct ky_tokio_elf *elf = object->elf;
+	uintptr_t mask = ~(object->page_bytes - 1);
+
+	for (size_t i = 0; i < elf->phdr_count; i++) {
+		const ElfW(Phdr) *phdr = &elf->phdr[i];
+		uintptr_t start = elf->bias + phdr->p_vaddr, end = start + phdr->p_memsz;
+		uint32_t before = object->found->table_count;
+		bool has_slots = false;
+
+		if (end < start)
+			continue;
+		if (phdr->p_type == PT_GNU_RELRO && is_relro_within_load(elf, phdr)) {
+			scan(object, start, end);
+			/* As the loader rounds: the last, partial page stays writable. */
+			if (!add_range(object->found, start & mask, end & mask))
+				return false;
+		} else if (phdr->p_type == PT_LOAD && (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R) {
+			scan(object, start, end);
+			has_slots = object->found->table_count != before;
+			for (uint32_t k = 0; k < object->waker_count; k++)
+				has_slots |= object->wakers[k] >= start && object->wakers[k] < end;
+			if (has_slots &&
+			    !add_range(object->found, start & mask,
+				       (end + object->page_bytes - 1) & mask))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void add_waker(struct object *object, uintptr_t address)
+{
+	struct ky_tokio_found *found = object->found;
+	struct ky_tokio_waker *waker;
+	uintptr_t *words = (uintptr_t *)address;
+
+	if (address % sizeof(*words) ||
+	    !ky_tokio_elf_is_in(object->elf, address, 4 * sizeof(*words), PF_R, PF_X))
+		return;
+	for (uint32_t i = 0; i < 4; i++)
+		if (!is_code(object->elf, words[i]))
+			return;
+	for (uint32_t i = 0; i < object->waker_count; i++)
+		if (object->wakers[i] == address)
+			return;
+	if (found->copy_count + object->waker_count >= KY_TOKIO_COPIES_MAX)
+		return;
+	waker = &ky_tokio_wakers[found->copy_count + object->waker_count];
+	object->wakers[object->waker_count++] = address;
+	waker->words = words;
+	memcpy(&waker->clone, &words[0], sizeof(waker->clone));
+	memcpy(&waker->wake, &words[1], sizeof(waker->wake));
+	memcpy(&waker->wake_by_ref, &words[2], sizeof(waker->wake_by_ref));
+}
+
+void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
+{
+	struct object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
+	struct ky_tokio_found before = *found;
+
+	object.page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	object.poll_low = UINTPTR_MAX;
+	for (size_t i = 0; i < elf->symbol_count; i++) {
+		const char *name = ky_tokio_elf_name(elf, &elf->symbols[i]);
+		uintptr_t address = elf->symbols[i].address;
+
+		if (strstr(name, "5tokio7runtime4task5waker12WAKER_VTABLE"))
+			add_waker(&object, address);
+		if (!is_poll(name) || !is_code(elf, address))
+			continue;
+		object.poll_count++;
+		object.poll_low = address < object.poll_low ? address : object.poll_low;
+		object.poll_high = address > object.poll_high ? address : object.poll_high;
+	}
+	if (object.poll_count == 0 || found->copy_count == KY_TOKIO_COPIES_MAX)
+		return;
+	if (!scan_object(&object) || !ky_tokio_got_find(found, elf)) {
+		*found = before;
+		found->refused_count++;
+		return;
+	}
+	if (found->table_count == before.table_count && object.waker_count == 0) {
+		found->range_count = before.range_count;
+		found->got_count = before.got_count;
+		return;
+	}
+	found->copy_count += object.waker_count ? object.waker_count : 1;
+	found->object_count++;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* tokio_arch.h - the processor's part of the adapter; thunks_<arch>.S beside it is the other half.
+ *
+ * Each processor provides:
+ *   ky_tokio_arch_target(code, bytes, is_slot)  the absolute address that the instruction starting at
+ *                                       `code` calls, jumps to or takes; 0 when it is none of these.
+ *                                       *is_slot: that address holds the target (a GOT slot)
+ *   KY_TOKIO_GOT_RELOCATION(type)       true for relocations whose place holds a symbol's address
+ *   KY_TOKIO_THUNK_BYTES                distance of two thunks
+ */
+#ifndef KY_TOKIO_ARCH_H
+#define KY_TOKIO_ARCH_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define KY_TOKIO_TABLES_MAX 4096
+#define KY_TOKIO_COPIES_MAX 32
+
+#if defined(__x86_64__)
+
+#define KY_TOKIO_THUNK_BYTES 16
+#define KY_TOKIO_GOT_RELOCATION(type)                                                              \
+	((type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_64)
+
+static inline uintptr_t ky_tokio_arch_target(const uint8_t *code, size_t bytes, bool *is_slot)
+{
+	size_t opcode_bytes;
+	int32_t distance;
+
+	*is_slot = false;
+	if (bytes >= 5 && (code[0] == 0xe8 || code[0] == 0xe9)) { /* call, jmp */
+		opcode_bytes = 1;
+	} else if (bytes >= 6 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80) { /* jcc */
+		opcode_bytes = 2;
+	} else if (bytes >= 7 && (code[0] & 0xf8) == 0x48 && (code[2] & 0xc7) == 0x05 &&
+		   (code[1] == 0x8d || code[1] == 0x8b)) { /* lea, mov reg, [rip + distance] */
+		opcode_bytes = 3;
+		*is_slot = code[1] == 0x8b;
+	} else if (bytes >= 6 && code[0] == 0xff && (code[1] == 0x15 || code[1] == 0x25)) {
+		opcode_bytes = 2; /* call, jmp [rip + distance] */
+		*is_slot = true;
+	} else {
+		return 0;
+	}
+	memcpy(&distance, code + opcode_bytes, sizeof(distance));
+	return (uintptr_t)code + opcode_bytes + sizeof(distance) + (uintptr_t)(intptr_t)distance;
+}
+
+#else
+#error "adapters/tokio: no thunks for this processor yet"
+#endif
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "waits.h"
+
+#include <errno.h>
+#include <kymo/emit.h>
+#include <linux/futex.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hooks.h"
+
+/* Shorter waits inside a poll are locks changing hands, not what makes a task late. */
+#define WAIT_NS_MIN 100000u
+#define READY_MAX 0xfffeu
+#define READY_FAILED 0xffffu
+
+extern const char ky_tokio_syscall[];
+
+enum role {
+	ROLE_NONE,
+	ROLE_PARK,
+	ROLE_TURN,
+	ROLE_WAIT
+};
+
+struct span {
+	enum role role;
+	uint64_t ticks;
+	struct timespec start;
+};
+
+static enum role role_of(bool is_zero)
+{
+	const struct ky_tokio_thread *self = &ky_tokio_self;
+
+	if (self->depth)
+		return !is_zero && kymo_gate_is_open(KYMO_GATE_BLOCKING) ? ROLE_WAIT : ROLE_NONE;
+	if (!self->workers && !self->is_driver)
+		return ROLE_NONE;
+	if (is_zero)
+		return kymo_gate_is_open(KYMO_GATE_DRIVER) ? ROLE_TURN : ROLE_NONE;
+	return ROLE_PARK;
+}
+
+static uint64_t ticks_now(void)
+{
+	uint32_t high;
+
+	return kymo_arch_ticks(&high);
+}
+
+static void begin(struct span *span, bool is_zero, uint32_t wait)
+{
+	span->role = role_of(is_zero);
+	if (span->role == ROLE_PARK)
+		kymo_park(wait);
+	if (span->role == ROLE_WAIT)
+		clock_gettime(CLOCK_MONOTONIC, &span->start);
+	if (span->role == ROLE_WAIT || span->role == ROLE_TURN)
+		span->ticks = ticks_now();
+}
+
+static void end(const struct span *span, uint32_t wait, long result)
+{
+	uint32_t ready = READY_FAILED;
+	struct timespec now;
+	int saved = errno;
+
+	if (result >= 0)
+		ready = result > (long)READY_MAX ? READY_MAX : (uint32_t)result;
+	switch (span->role) {
+	case ROLE_NONE:
+		break;
+	case ROLE_PARK:
+		kymo_unpark(ready);
+		break;
+	case ROLE_TURN:
+		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_DRIVER_TURN, ready, 1, ticks_now() - span->ticks, 0,
+			  0);
+		break;
+	case ROLE_WAIT:
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if ((now.tv_sec - span->start.tv_sec) * 1000000000L + now.tv_nsec - span->start.tv_nsec >=
+		    (long)WAIT_NS_MIN)
+			kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_WAIT, wait, 1,
+				  ticks_now() - span->ticks, 0, 0);
+		break;
+	}
+	errno = saved;
+}
+
+static int on_epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
+{
+	struct span span;
+	int result;
+
+	begin(&span, timeout == 0, KYMO_WAIT_EPOLL);
+	result = epoll_wait(fd, events, count, timeout);
+	end(&span, KYMO_WAIT_EPOLL, result);
+	return result;
+}
+
+static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int timeout,
+			  const sigset_t *mask)
+{
+	struct span span;
+	int result;
+
+	begin(&span, timeout == 0, KYMO_WAIT_EPOLL);
+	result = epoll_pwait(fd, events, count, timeout, mask);
+	end(&span, KYMO_WAIT_EPOLL, result);
+	return result;
+}
+
+long ky_tokio_on_futex(long number, uint32_t *address, long operation, long value, long timeout,
+		       long address2, long value3)
+{
+	long command = operation & FUTEX_CMD_MASK, result;
+	struct span span;
+
+	if (command == FUTEX_WAKE) {
+		if (ky_tokio_self.workers || ky_tokio_self.depth)
+			kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_FUTEX, 1,
+				  (uintptr_t)address, 0, 0);
+		return syscall(number, address, operation, value, timeout, address2, value3);
+	}
+	if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET)
+		return syscall(number, address, operation, value, timeout, address2, value3);
+	begin(&span, false, KYMO_WAIT_FUTEX);
+	result = syscall(number, address, operation, value, timeout, address2, value3);
+	end(&span, KYMO_WAIT_FUTEX, result);
+	return result;
+}
+
+uintptr_t ky_tokio_wait_address(uint32_t kind)
+{
+	switch (kind) {
+	case KY_TOKIO_GOT_EPOLL_WAIT:
+		return (uintptr_t)on_epoll_wait;
+	case KY_TOKIO_GOT_EPOLL_PWAIT:
+		return (uintptr_t)on_epoll_pwait;
+	default:
+		return (uintptr_t)ky_tokio_syscall;
+	}
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* worker.h - which worker, of which runtime, a launch is about to become.
+ *
+ * The launch's closure captures one pointer, an Arc of the worker; threads that take over the same worker
+ * (block_in_place) capture the same one. The Arc's target names the runtime's handle.
+ * Nothing found there is dereferenced: memory behind it is read by the kernel, which says no
+ * where we would fault.
+ */
+#ifndef KY_TOKIO_WORKER_H
+#define KY_TOKIO_WORKER_H
+
+#include "tables.h"
+
+/* The captured pointer; 0 when the cell holds nothing that looks like one. */
+uintptr_t ky_tokio_worker_of(const struct ky_tokio_table *table, const void *header);
+
+/* Address of the runtime's handle; 0 when it cannot be told. */
+uintptr_t ky_tokio_worker_runtime(uintptr_t worker);
+
+#endif
