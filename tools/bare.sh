@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # bare.sh - the host's side builds with a bare `cc -Iinclude -Isrc`: no build system, no
-# configuration header, no generated file, no library. Prints TAP, one case per source. Whoever links
-# the library from another build system (a crate's build script) relies on this.
+# configuration header, no generated file, no library. Prints TAP, one case per source. Whoever
+# links the library from another build system (a crate's build script) relies on this.
 set -eu
 cd "$(dirname "$0")/.."
 
