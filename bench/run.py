@@ -3,9 +3,9 @@
 """run.py [--only AREA]... - measures everything in bench/, prints a table, writes the results.
 
 An area is a folder of bench/: its run.py where it has one, else every program bench_* that the
-release build made of it. Each prints one JSON object a line: name, value, unit, target, better ("lower" or
-"higher"), peer, spread. The rows go to bench/results/latest.json. The exit status is 1 when an area
-could not be measured, not when a target was missed: the table says that.
+release build made of it. Each prints one JSON object a line: name, value, unit, target, better
+("lower" or "higher"), peer, spread. The rows go to bench/results/latest.json. The exit status is 1
+when an area could not be measured, not when a target was missed: the table says that.
 """
 import argparse
 import json

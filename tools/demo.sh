@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # demo.sh [--check] - records an ordinary Tokio service for five seconds under load and shows what
-# found; the trace stays in build/demo. With --check the findings are tested and TAP is printed.
+# was found; the trace stays in build/demo. With --check the findings are tested and TAP is printed.
 set -eu
 cd "$(dirname "$0")/.."
 

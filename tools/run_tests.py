@@ -278,6 +278,7 @@ def suites():
         "runner-test": script("runner-test", "tools/test_run_tests.py"),
         "lint": suite_lint,
         "gcc": lambda: meson_suite("gcc", "gcc"),
+        "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
         "asan": lambda: meson_suite("asan", "asan", factor=3),
         "tsan": lambda: meson_suite("tsan", "tsan", factor=6, want=under(

@@ -9,8 +9,10 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let directory = std::env::var("DIAL9_BENCH_DIR").expect("DIAL9_BENCH_DIR names the trace directory");
-    let writer = DiskBuffer::builder().base_path(directory).max_total_size(8 << 30).build().unwrap();
+    let directory =
+        std::env::var("DIAL9_BENCH_DIR").expect("DIAL9_BENCH_DIR names the trace directory");
+    let writer =
+        DiskBuffer::builder().base_path(directory).max_total_size(8 << 30).build().unwrap();
     let recorder = dial9::recorder(writer).build();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(1).enable_all();

@@ -19,8 +19,10 @@ fn main() {
             stream
         })
         .collect();
-    let mut polls: Vec<libc::pollfd> =
-        streams.iter().map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
+    let mut polls: Vec<libc::pollfd> = streams
+        .iter()
+        .map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .collect();
     let start = std::time::Instant::now();
     let (mut sent, mut received) = (0u64, 0u64);
     let mut began = vec![start; connections];

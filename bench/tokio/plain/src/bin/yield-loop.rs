@@ -3,7 +3,8 @@ use tokio::spawn;
 include!("../../../shared/yield_loop.rs");
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let polls = polls_from_args();
     let ns = runtime.block_on(async move { tokio::spawn(yield_loop(polls)).await.unwrap() });
     println!("{ns:.3}");
