@@ -3,11 +3,13 @@
 #ifndef KYMO_ARCH_AARCH64_H
 #define KYMO_ARCH_AARCH64_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define KYMO_ARCH_NAME "aarch64"
 #define KYMO_ARCH_PAGE_BYTES 65536
 #define KYMO_ARCH_HAS_TICKS 1
+#define KYMO_ARCH_CLOCKSOURCE ""
 
 static inline uint64_t kymo_arch_ticks(uint32_t *high)
 {
@@ -16,6 +18,11 @@ static inline uint64_t kymo_arch_ticks(uint32_t *high)
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
 	*high = (uint32_t)(ticks >> 32);
 	return ticks;
+}
+
+static inline bool kymo_arch_ticks_are_invariant(void)
+{
+	return true;
 }
 
 #endif

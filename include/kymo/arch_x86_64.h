@@ -5,11 +5,13 @@
 #ifndef KYMO_ARCH_X86_64_H
 #define KYMO_ARCH_X86_64_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define KYMO_ARCH_NAME "x86_64"
 #define KYMO_ARCH_PAGE_BYTES 4096
 #define KYMO_ARCH_HAS_TICKS 1
+#define KYMO_ARCH_CLOCKSOURCE "tsc"
 
 /* Inline assembly rather than the builtin: it hands us the two halves apart, and the high half alone
  * tells whether the stamp still fits the sub-buffer (two instructions less per event). */
@@ -20,6 +22,27 @@ static inline uint64_t kymo_arch_ticks(uint32_t *high)
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(upper));
 	*high = upper;
 	return ((uint64_t)upper << 32) | low;
+}
+
+static inline void kymo_arch_cpuid(uint32_t leaf, uint32_t *eax, uint32_t *edx)
+{
+	uint32_t a = leaf, b, c = 0, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+	(void)b;
+	*eax = a;
+	*edx = d;
+}
+
+static inline bool kymo_arch_ticks_are_invariant(void)
+{
+	uint32_t eax, edx;
+
+	kymo_arch_cpuid(0x80000000u, &eax, &edx);
+	if (eax < 0x80000007u)
+		return false;
+	kymo_arch_cpuid(0x80000007u, &eax, &edx);
+	return (edx & (1u << 8)) != 0;
 }
 
 #endif

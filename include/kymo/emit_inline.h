@@ -29,11 +29,11 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	uint64_t *at, ticks;
 	uint32_t high;
 
-	thread->flags = expected | 1u;
+	__atomic_store_n(&thread->flags, expected | 1u, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	at = thread->cursor;
-	if (KYMO_UNLIKELY(at >= thread->limit)) {
-		thread->flags = expected;
+	if (KYMO_UNLIKELY(at >= __atomic_load_n(&thread->limit, __ATOMIC_RELAXED))) {
+		__atomic_store_n(&thread->flags, expected, __ATOMIC_RELAXED);
 		return false;
 	}
 	sub = thread->sub;
@@ -41,7 +41,7 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	ticks = kymo_arch_ticks(&high);
 	if (KYMO_UNLIKELY(high != thread->epoch)) {
 		__atomic_store_n(&sub->state, expected, __ATOMIC_RELAXED);
-		thread->flags = expected;
+		__atomic_store_n(&thread->flags, expected, __ATOMIC_RELAXED);
 		return false;
 	}
 	if (record == KYMO_RECORD_POLL_BEGIN) {
@@ -61,7 +61,7 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	__atomic_store_n(&sub->published, (uint32_t)(uintptr_t)at, __ATOMIC_RELEASE);
 	__atomic_store_n(&sub->state, after, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread->flags = after;
+	__atomic_store_n(&thread->flags, after, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -75,7 +75,7 @@ static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint3
 	if (!kymo_gate_is_open(gate))
 		return;
 	thread = kymo_thread_self;
-	flags = thread->flags;
+	flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED);
 	if (KYMO_UNLIKELY(flags & 1u) ||
 	    KYMO_UNLIKELY(!kymo_emit_fast(thread, flags, flags, record, arg, words, a, b, c)))
 		kymo_emit_slow(record, arg, words, a, b, c);
@@ -91,7 +91,7 @@ static inline void kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_
 	if (!kymo_gate_is_open(KYMO_GATE_POLL))
 		return;
 	thread = kymo_thread_self;
-	if (KYMO_UNLIKELY(thread->flags != 0) ||
+	if (KYMO_UNLIKELY(__atomic_load_n(&thread->flags, __ATOMIC_RELAXED) != 0) ||
 	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word,
 					  0, 0)))
 		kymo_emit_slow(KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word, 0, 0);
@@ -103,10 +103,11 @@ static inline void kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_
 static inline void kymo_poll_end(uint32_t poll_end_flags)
 {
 	struct kymo_thread *thread = kymo_thread_self;
+	uint32_t flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED);
 
-	if (thread->flags == 0)
+	if (flags == 0)
 		return;
-	if (KYMO_UNLIKELY(thread->flags != 0x100u) ||
+	if (KYMO_UNLIKELY(flags != 0x100u) ||
 	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0x100u, 0, KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0,
 					  0)))
 		kymo_emit_slow(KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0, 0);

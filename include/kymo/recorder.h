@@ -4,6 +4,8 @@
  * Invariants:  at most one recorder is open in a process; the ring file exists from the first event on
  *              (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child starts
  *              disarmed until it calls kymo_recorder_reopen().
+ * Environment: read once, where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR; KYMO_SESSION (hex,
+ *              kept in the ring's header); KYMO_CLOCK=monotonic to do without the processor's counter.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB without a drain thread, 8 MiB with one.
  * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
  */
@@ -72,7 +74,8 @@ struct kymo_recorder_options {
  */
 KYMO_API int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options);
 
-/* Drains what is published, seals the segment, stops the drain thread, removes the ring file.
+/* Drains what is published, seals the segment, stops the drain thread, removes the ring file. With
+ * KYMO_RECORDER_NO_DRAIN the file stays, marked closed: whoever drains it removes it.
  * Threads may go on emitting: their events are counted as dropped. close(NULL) is fine.
  *
  * Returns  0, or the first error the drain met while writing (the trace then says what is missing).
@@ -135,6 +138,10 @@ enum kymo_runtime_kind {
 	KYMO_RUNTIME_CURRENT_THREAD = 2
 };
 KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy);
+
+/* Looks at the loader's list again: call it after dlopen() and dlclose(), so that addresses of the new
+ * code get names. Cheap when nothing changed. Threads any; takes locks, the loader's too. Since 0.1 */
+KYMO_API void kymo_modules_refresh(void);
 
 /* Adds one metadata pair to the trace, now or later ("tokio.local_queue", "false"). Threads any. */
 KYMO_API int kymo_metadata_set(const char *key, const char *value);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The public calls that need neither a drain thread nor a disk: gates, status, names, metadata. */
+#include <record/emit/engine.h>
+
+#include <errno.h>
+#include <record/emit/options.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Takes the lock when names may be added: something is open and this is no orphan of a fork. */
+static bool lock_open(struct ky_lock_mark *mark)
+{
+	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE);
+
+	if (phase == KY_CLOSED || phase == KY_DISARMED || (phase == KY_LIVE && ky_engine_is_orphan()))
+		return false;
+	*mark = ky_engine_lock();
+	if (ky_engine.directory.bytes)
+		return true;
+	ky_engine_unlock(*mark);
+	return false;
+}
+
+static uint32_t intern(const struct ky_directory_item *item)
+{
+	struct ky_lock_mark mark;
+	int err = errno;
+	uint32_t id = 0;
+
+	if (lock_open(&mark)) {
+		id = ky_directory_intern(&ky_engine.directory, item);
+		ky_engine_unlock(mark);
+	}
+	errno = err;
+	return id;
+}
+
+uint32_t kymo_string_intern(const char *text, size_t text_bytes)
+{
+	struct ky_directory_item item = { .kind = KY_ENTRY_STRING,
+					  .text = text ? text : "",
+					  .text_bytes = text ? text_bytes : 0 };
+
+	return intern(&item);
+}
+
+uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_address,
+			  uint64_t table_address, uint32_t copy)
+{
+	size_t kept = text ? ky_directory_cut(text, text_bytes) : 0;
+	struct ky_entry_name fixed = { .code_address = code_address,
+				       .table_address = table_address,
+				       .copy = copy,
+				       .text_bytes = (uint32_t)kept };
+	struct ky_directory_item item = { .kind = KY_ENTRY_NAME,
+					  .fixed = &fixed,
+					  .fixed_bytes = sizeof(fixed),
+					  .text = text ? text : "",
+					  .text_bytes = text ? text_bytes : 0 };
+	uint64_t address = table_address ? table_address : code_address;
+
+	/* Code that was loaded after the last look at the loader's list. */
+	if (address && !ky_engine_knows(address))
+		ky_engine_scan_modules();
+	return intern(&item);
+}
+
+void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy)
+{
+	struct ky_entry_runtime fixed = { .runtime = runtime, .kind = kind, .copy = copy };
+	struct ky_directory_item item = { .kind = KY_ENTRY_RUNTIME,
+					  .fixed = &fixed,
+					  .fixed_bytes = sizeof(fixed),
+					  .text = name ? name : "",
+					  .text_bytes = name ? strlen(name) : 0 };
+
+	intern(&item);
+}
+
+int kymo_metadata_set(const char *key, const char *value)
+{
+	uint8_t fixed[sizeof(uint32_t) + KY_METADATA_KEY_BYTES_MAX];
+	struct ky_directory_item item = { .kind = KY_ENTRY_METADATA, .fixed = fixed, .text = value };
+	uint32_t key_bytes;
+	int err = ky_metadata_check(key, value);
+
+	if (err)
+		return err;
+	key_bytes = (uint32_t)strlen(key);
+	memcpy(fixed, &key_bytes, sizeof(key_bytes));
+	memcpy(fixed + sizeof(key_bytes), key, key_bytes);
+	item.fixed_bytes = sizeof(key_bytes) + key_bytes;
+	item.text_bytes = strlen(value);
+	if (intern(&item))
+		return 0;
+	return ky_engine.directory.bytes ? KYMO_E_LIMIT : KYMO_E_CLOSED;
+}
+
+void kymo_modules_refresh(void)
+{
+	int err = errno;
+
+	ky_engine_scan_modules();
+	errno = err;
+}
+
+void kymo_recorder_gates(uint32_t set, uint32_t clear)
+{
+	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE), old, next;
+
+	if (phase == KY_CLOSED || phase == KY_DISARMED || (phase == KY_LIVE && ky_engine_is_orphan()))
+		return;
+	old = __atomic_load_n(&kymo_control.gates, __ATOMIC_ACQUIRE);
+	/* The shared page counts: `kymo` may have changed it. The private word is for a ring to come. */
+	do {
+		next = (old | set) & ~clear & KY_GATES_ALL;
+		__atomic_store_n(&ky_engine.gates, next, __ATOMIC_RELEASE);
+	} while (!__atomic_compare_exchange_n(&kymo_control.gates, &old, next, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+}
+
+static void fill_status(struct kymo_recorder_status *out)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_ring_header *header;
+	uint32_t phase = __atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE);
+	bool is_live = phase == KY_LIVE && !ky_engine_is_orphan();
+
+	out->is_armed = is_live || phase == KY_LAZY || phase == KY_STARTING;
+	out->last_error = engine->last_error;
+	out->directory_bytes_max = KY_DIRECTORY_BYTES_DEFAULT;
+	if (!is_live)
+		return;
+	header = engine->ring->header;
+	out->threads = atomic_load_explicit(&header->thread_count, memory_order_acquire);
+	out->sub_buffers_claimed = atomic_load_explicit(&header->hand, memory_order_relaxed);
+	out->dropped_count = atomic_load_explicit(&header->dropped_count, memory_order_relaxed);
+	out->directory_bytes = atomic_load_explicit(&header->directory_used, memory_order_relaxed);
+	out->directory_bytes_max = engine->ring->directory_bytes;
+	snprintf(out->ring_path, sizeof(out->ring_path), "%.255s", engine->ring->path);
+}
+
+int ky_engine_status(struct kymo_recorder_status *out)
+{
+	struct kymo_recorder_status status = { .size = sizeof(status) };
+	struct ky_lock_mark mark;
+
+	if (!out || out->size < sizeof(out->size))
+		return -EINVAL;
+	if (ky_engine.pool) { /* else: never opened, nothing to lock for */
+		if (ky_engine.phase == KY_LIVE && ky_engine_is_orphan()) {
+			fill_status(&status);
+		} else {
+			mark = ky_engine_lock();
+			fill_status(&status);
+			ky_engine_unlock(mark);
+		}
+	}
+	status.size = out->size < sizeof(status) ? out->size : sizeof(status);
+	memcpy(out, &status, status.size);
+	return 0;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <base/gnu.h>
+
+#include <record/emit/engine.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+struct ky_engine ky_engine = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* A page of its own: page 1 of the ring file is mapped over it. */
+struct kymo_control kymo_control __attribute__((aligned(KYMO_ARCH_PAGE_BYTES)));
+
+_Static_assert(sizeof(struct kymo_control) == KYMO_ARCH_PAGE_BYTES, "nothing else on that page");
+
+struct ky_lock_mark ky_engine_lock(void)
+{
+	struct ky_lock_mark mark = { kymo_thread_self, 0 };
+
+	if (mark.self == &ky_thread_nobody) {
+		kymo_thread_self = &ky_thread_busy;
+	} else if (ky_thread_is_state(mark.self)) {
+		mark.flags = __atomic_load_n(&mark.self->flags, __ATOMIC_RELAXED);
+		__atomic_store_n(&mark.self->flags, mark.flags | 1u, __ATOMIC_RELAXED);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&ky_engine.lock);
+	return mark;
+}
+
+void ky_engine_unlock(struct ky_lock_mark mark)
+{
+	pthread_mutex_unlock(&ky_engine.lock);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (ky_thread_is_state(mark.self))
+		__atomic_store_n(&mark.self->flags, mark.flags, __ATOMIC_RELAXED);
+	kymo_thread_self = mark.self;
+}
+
+static void set_phase(enum ky_phase phase)
+{
+	__atomic_store_n(&ky_engine.phase, (uint32_t)phase, __ATOMIC_SEQ_CST);
+}
+
+bool ky_engine_is_orphan(void)
+{
+	return !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE);
+}
+
+/* Private zeros instead of the page that others can write: every gate is shut. */
+static void close_control_page(void)
+{
+	mmap(&kymo_control, sizeof(kymo_control), PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* Runs in the child, which has one thread. The ring stays the parent's: even an event that the fork cut
+ * in two writes into private memory from here on. */
+void ky_engine_disarm_child(void)
+{
+	close_control_page();
+	ky_ring_detach(ky_engine.ring);
+	set_phase(KY_DISARMED);
+	if (ky_thread_is_state(kymo_thread_self)) {
+		pthread_setspecific(ky_engine.key, NULL);
+		kymo_thread_self = &ky_thread_nobody;
+	}
+}
+
+/* A child must not write into our pages, so the parent counts it. A child made by a raw clone is as
+ * disarmed but not counted. */
+static void count_fork(void)
+{
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) == KY_LIVE)
+		atomic_fetch_add_explicit(&ky_engine.ring->header->fork_disarmed_count, 1,
+					  memory_order_relaxed);
+}
+
+/* Another thread may have held the lock at the fork; here it will never give it back. */
+static void renew_lock(void)
+{
+	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+	memcpy(&ky_engine.lock, &fresh, sizeof(fresh));
+}
+
+static int hook_process(void)
+{
+	int err;
+
+	if (ky_engine.has_process_hooks)
+		return 0;
+	err = pthread_key_create(&ky_engine.key, ky_thread_exit);
+	if (err)
+		return -err;
+	err = pthread_atfork(NULL, count_fork, renew_lock);
+	if (err) {
+		pthread_key_delete(ky_engine.key);
+		return -err;
+	}
+	ky_engine.has_process_hooks = true;
+	return 0;
+}
+
+static int make_pool(void)
+{
+	struct ky_thread_pool *pool;
+
+	if (ky_engine.pool)
+		return 0;
+	pool = mmap(NULL, sizeof(*pool), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pool == MAP_FAILED)
+		return -ENOMEM;
+	if (madvise(pool, sizeof(*pool), MADV_WIPEONFORK) != 0) { /* Linux before 4.14 */
+		munmap(pool, sizeof(*pool));
+		return KYMO_E_UNSUPPORTED;
+	}
+	ky_engine.pool = pool;
+	return 0;
+}
+
+static void read_boot_id(char *out, size_t capacity)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t count = fd < 0 ? 0 : read(fd, out, capacity - 1);
+
+	if (fd >= 0)
+		close(fd);
+	out[count > 0 ? count : 0] = 0;
+	out[strcspn(out, "\n")] = 0;
+}
+
+static uint64_t session_of_environment(void)
+{
+	const char *text = secure_getenv("KYMO_SESSION");
+
+	return text ? strtoull(text, NULL, 16) : 0;
+}
+
+static void describe_ring(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_ring_header *header = engine->ring->header;
+
+	if (engine->clock.is_os)
+		header->flags |= KY_RING_CLOCK_MONOTONIC;
+	if (engine->options.flags & KYMO_RECORDER_FLIGHT)
+		header->flags |= KY_RING_FLIGHT;
+	header->session = session_of_environment();
+	header->ticks_per_second = engine->clock.ticks_per_second;
+	ky_clock_anchor(&engine->clock, &header->open_anchor);
+	read_boot_id(header->boot_id, sizeof(header->boot_id));
+	snprintf(header->service, sizeof(header->service), "%.63s", engine->service);
+	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
+	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s", KYMO_VERSION_STRING);
+}
+
+/* From now on a gate is one load of a page that `kymo` can write, too. */
+static void share_control_page(void)
+{
+	struct ky_ring *ring = ky_engine.ring;
+	uint32_t gates = __atomic_load_n(&ky_engine.gates, __ATOMIC_ACQUIRE);
+
+	atomic_store_explicit(&ring->control->gates, gates, memory_order_relaxed);
+	/* An old size of 0 maps shared pages a second time; no descriptor is needed. */
+	if (mremap(ring->control, 0, KYMO_ARCH_PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   &kymo_control) == MAP_FAILED)
+		__atomic_store_n(&kymo_control.gates, gates, __ATOMIC_RELAXED);
+	/* kymo_recorder_gates() may have run between the two. */
+	gates = __atomic_load_n(&ky_engine.gates, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&kymo_control.gates, gates, __ATOMIC_RELAXED);
+}
+
+static void reset_threads(void)
+{
+	struct ky_engine *engine = &ky_engine;
+
+	engine->parked_count = 0;
+	engine->thread_number = 0;
+	if (!ky_engine_is_orphan())
+		return;
+	engine->state_count = 0;
+	engine->free_count = 0;
+	__atomic_store_n(&engine->pool->is_alive, 1, __ATOMIC_RELEASE);
+}
+
+int ky_engine_start_locked(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_ring_request request = {
+		.directory = engine->ring_directory[0] ? engine->ring_directory : NULL,
+		.service = engine->service,
+		.ring_bytes = engine->options.ring_bytes,
+		.directory_bytes = KY_DIRECTORY_BYTES_DEFAULT,
+	};
+	int err;
+
+	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) != KY_LAZY)
+		return engine->phase == KY_LIVE ? 0 : KYMO_E_CLOSED;
+	set_phase(KY_STARTING);
+	err = ky_ring_create(&engine->ring, &request);
+	if (err) {
+		engine->last_error = err;
+		__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&kymo_control.gates, 0, __ATOMIC_RELEASE);
+		set_phase(KY_DISARMED);
+		return err;
+	}
+	ky_clock_calibrate(&engine->clock);
+	describe_ring();
+	ky_directory_attach(&engine->directory, engine->ring);
+	reset_threads();
+	__atomic_store_n(&engine->generation, engine->generation + 1, __ATOMIC_RELEASE);
+	share_control_page();
+	atomic_store_explicit(&engine->ring->header->state, KY_RING_LIVE, memory_order_relaxed);
+	/* Everything above is there when a reader finds the magic. */
+	atomic_store_explicit(&engine->ring->header->magic, KY_RING_MAGIC, memory_order_release);
+	set_phase(KY_LIVE);
+	return 0;
+}
+
+int ky_engine_start(void)
+{
+	struct ky_lock_mark mark = ky_engine_lock();
+	int err = ky_engine_start_locked();
+
+	ky_engine_unlock(mark);
+	return err;
+}
+
+/* KYMO_SERVICE and the file's name: letters, digits, dot, dash, underscore. */
+static void choose_service(const char *wish)
+{
+	char *out = ky_engine.service, path[KY_RING_PATH_BYTES];
+	ssize_t count;
+
+	if (!wish || !wish[0])
+		wish = secure_getenv("KYMO_SERVICE");
+	if (!wish || !wish[0]) {
+		count = readlink("/proc/self/exe", path, sizeof(path) - 1);
+		path[count > 0 ? count : 0] = 0;
+		wish = strrchr(path, '/') ? strrchr(path, '/') + 1 : "process";
+	}
+	snprintf(out, KY_SERVICE_BYTES, "%s", wish);
+	for (; *out; out++) {
+		bool is_plain = (*out >= 'a' && *out <= 'z') || (*out >= 'A' && *out <= 'Z') ||
+				(*out >= '0' && *out <= '9') || *out == '.' || *out == '-' || *out == '_';
+
+		if (!is_plain || (*out == '.' && out == ky_engine.service))
+			*out = '_';
+	}
+}
+
+static int copy_options(const struct kymo_recorder_options *options)
+{
+	struct ky_engine *engine = &ky_engine;
+
+	engine->options = *options;
+	if (!engine->options.ring_bytes)
+		engine->options.ring_bytes = KY_RING_BYTES_DEFAULT;
+	if (!engine->options.gates)
+		engine->options.gates = KYMO_GATES_DEFAULT;
+	engine->options.metadata = NULL;
+	engine->options.metadata_count = 0;
+	engine->options.errbuf = NULL;
+	engine->options.service = engine->service;
+	if (options->ring_directory &&
+	    strlen(options->ring_directory) >= sizeof(engine->ring_directory))
+		return -ENAMETOOLONG;
+	if (options->trace_directory &&
+	    strlen(options->trace_directory) >= sizeof(engine->trace_directory))
+		return -ENAMETOOLONG;
+	snprintf(engine->ring_directory, sizeof(engine->ring_directory), "%s",
+		 options->ring_directory ? options->ring_directory : "");
+	snprintf(engine->trace_directory, sizeof(engine->trace_directory), "%s",
+		 options->trace_directory ? options->trace_directory : "");
+	choose_service(options->service);
+	return 0;
+}
+
+int ky_engine_open(const struct kymo_recorder_options *options)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_lock_mark mark = ky_engine_lock();
+	int err = 0;
+
+	if (engine->phase == KY_LIVE && ky_engine_is_orphan())
+		ky_engine_disarm_child();
+	if (engine->phase != KY_CLOSED && engine->phase != KY_DISARMED)
+		err = KYMO_E_ACTIVE;
+	if (err)
+		goto out;
+	engine->last_error = 0;
+	ky_directory_release(&engine->directory);
+	err = copy_options(options);
+	if (!err)
+		err = hook_process();
+	if (!err)
+		err = make_pool();
+	if (!err)
+		err = ky_directory_init(&engine->directory, KY_DIRECTORY_BYTES_DEFAULT);
+	if (err)
+		goto out;
+	ky_clock_choose(&engine->clock);
+	memset(&engine->modules, 0, sizeof(engine->modules));
+	ky_module_map_scan(&engine->modules, &engine->directory, &engine->clock);
+	engine->has_options = true;
+	__atomic_store_n(&engine->gates, engine->options.gates, __ATOMIC_RELEASE);
+	set_phase(KY_LAZY);
+	if (options->flags & KYMO_RECORDER_EAGER)
+		err = ky_engine_start_locked();
+	else
+		__atomic_store_n(&kymo_control.gates, engine->options.gates, __ATOMIC_RELEASE);
+	if (err) {
+		set_phase(KY_CLOSED);
+		ky_directory_release(&engine->directory);
+	}
+out:
+	ky_engine_unlock(mark);
+	return err;
+}
+
+bool ky_engine_stop(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_lock_mark mark = ky_engine_lock();
+	bool is_live = engine->phase == KY_LIVE && !ky_engine_is_orphan();
+
+	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&kymo_control.gates, 0, __ATOMIC_RELEASE);
+	set_phase(KY_CLOSED);
+	/* Pairs with the fence of ky_thread_set_limit(). */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (is_live) {
+		for (uint32_t i = 0; i < engine->state_count; i++)
+			__atomic_store_n(&engine->pool->threads[i].hot.limit, NULL, __ATOMIC_RELAXED);
+		atomic_store_explicit(&engine->ring->header->state, KY_RING_CLOSED, memory_order_release);
+	}
+	ky_engine_unlock(mark);
+	return is_live;
+}
+
+void ky_engine_leave(bool is_live, bool is_unlinking)
+{
+	struct ky_lock_mark mark = ky_engine_lock();
+
+	if (is_live) {
+		close_control_page();
+		ky_ring_detach(ky_engine.ring);
+		ky_ring_forget(ky_engine.ring, is_unlinking);
+	}
+	ky_directory_release(&ky_engine.directory);
+	ky_engine_unlock(mark);
+}
+
+int ky_engine_reopen(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_lock_mark mark;
+	int err = 0;
+
+	if (!engine->has_options || !engine->directory.bytes)
+		return KYMO_E_CLOSED;
+	if (engine->phase == KY_LIVE && ky_engine_is_orphan())
+		ky_engine_disarm_child();
+	mark = ky_engine_lock();
+	if (engine->phase == KY_DISARMED && ky_engine_is_orphan()) {
+		ky_ring_forget(engine->ring, false);
+		ky_directory_detach(&engine->directory);
+		ky_clock_choose(&engine->clock);
+		__atomic_store_n(&engine->gates, engine->options.gates, __ATOMIC_RELEASE);
+		set_phase(KY_LAZY);
+		if (engine->options.flags & KYMO_RECORDER_EAGER)
+			err = ky_engine_start_locked();
+		else
+			__atomic_store_n(&kymo_control.gates, engine->options.gates, __ATOMIC_RELEASE);
+	} else if (engine->phase != KY_LAZY) {
+		err = engine->phase == KY_LIVE ? KYMO_E_ACTIVE : KYMO_E_CLOSED;
+	}
+	ky_engine_unlock(mark);
+	return err;
+}
+
+void ky_engine_scan_modules(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	uint32_t phase = __atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE);
+	struct ky_lock_mark mark;
+
+	if ((phase != KY_LAZY && phase != KY_LIVE) || (phase == KY_LIVE && ky_engine_is_orphan()))
+		return;
+	mark = ky_engine_lock();
+	if (engine->directory.bytes)
+		ky_module_map_scan(&engine->modules, &engine->directory, &engine->clock);
+	ky_engine_unlock(mark);
+}
+
+bool ky_engine_knows(uint64_t address)
+{
+	struct ky_lock_mark mark = ky_engine_lock();
+	bool is_known = ky_module_map_knows(&ky_engine.modules, address);
+
+	ky_engine_unlock(mark);
+	return is_known;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* engine.h - the one recorder of this process: its life, its threads, its sub-buffers.
+ *
+ * Life:        CLOSED -> LAZY (open) -> LIVE (first event, or EAGER) -> CLOSED (close).
+ *              DISARMED from anywhere: no ring to be had, or a forked child of a LIVE parent.
+ * Invariants:  the ring's addresses stay mapped for ever (close puts private memory there), so a thread
+ *              that is late inside an event can never fault and never reach the next ring.
+ *              Whatever a fork must not carry over lies in `pool`, which a child reads as zeros.
+ * Memory:      pool 512 KiB, directory 1.5 MiB, both touched as used.
+ * Atomics:     README.md in this folder.
+ */
+#ifndef KY_RECORD_EMIT_ENGINE_H
+#define KY_RECORD_EMIT_ENGINE_H
+
+#include <kymo/emit.h>
+#include <kymo/recorder.h>
+#include <pthread.h>
+#include <record/emit/clock.h>
+#include <record/emit/directory.h>
+#include <record/emit/module_map.h>
+#include <record/emit/ring_file.h>
+#include <stdbool.h>
+
+#define KY_THREADS_MAX 4096u
+#define KY_PARKED_MAX 1024u
+#define KY_SERVICE_BYTES 64u
+#define KY_FAST_WORDS_MAX 4u   /* header + 3 */
+#define KY_PARK_BYTES_MIN 512u /* less room than this is not worth a thread-change record */
+
+enum ky_phase { KY_CLOSED, KY_LAZY, KY_STARTING, KY_LIVE, KY_DISARMED };
+
+/* Private state of one thread; the first line is what the inline path uses. */
+struct ky_thread {
+	struct kymo_thread hot;
+	uint64_t claim;       /* our slot's claim word while it is open */
+	uint64_t ordinal;     /* of the next sub-buffer */
+	uint32_t generation;  /* of the ring that `hot` points into */
+	uint32_t tid;
+	uint32_t gates_seen;
+	uint32_t unrecorded;  /* innermost open polls whose begin was dropped */
+	uint32_t backoff_left; /* events to drop before looking for a slot again */
+	uint32_t backoff;
+	uint32_t pending[4];  /* drops not yet told, by enum kymo_drop_cause - 1 */
+	struct ky_ring *ring;
+};
+
+/* In a MADV_WIPEONFORK mapping. */
+struct ky_thread_pool {
+	uint64_t is_alive;
+	uint64_t reserved[15];
+	struct ky_thread threads[KY_THREADS_MAX];
+};
+
+struct ky_parked {
+	uint64_t claim;
+	uint32_t slot;
+	uint32_t offset;
+	uint32_t gates_seen; /* by its last owner: what a reader of this slot has been told */
+};
+
+struct ky_engine {
+	uint32_t phase;      /* atomic */
+	uint32_t generation; /* atomic; of the ring */
+	uint32_t gates;      /* atomic; as wanted, also while there is no ring */
+	int32_t last_error;
+	struct ky_ring *ring; /* atomic; the latest, NULL before the first; valid for ever */
+	struct ky_clock clock;
+	struct ky_thread_pool *pool;
+
+	pthread_mutex_t lock; /* of all that follows; never taken by a handler or after fork */
+	struct ky_directory directory;
+	struct ky_module_map modules;
+	struct ky_parked parked[KY_PARKED_MAX];
+	uint32_t parked_count;
+	uint32_t thread_number; /* last index given out */
+	uint32_t state_count;   /* pool entries ever used */
+	uint32_t free_count;
+	uint16_t free_states[KY_THREADS_MAX];
+	pthread_key_t key;
+	bool has_process_hooks;
+	bool has_options;
+	struct kymo_recorder_options options; /* pointers below, in `texts` */
+	char service[KY_SERVICE_BYTES];
+	char ring_directory[KY_RING_PATH_BYTES];
+	char trace_directory[KY_RING_PATH_BYTES];
+};
+
+extern struct ky_engine ky_engine;
+extern struct kymo_thread ky_thread_nobody; /* before the first event */
+extern struct kymo_thread ky_thread_busy;   /* registering: whatever a handler emits now is dropped */
+extern struct kymo_thread ky_thread_exited; /* after our clean-up */
+
+/* What ky_engine_lock() found, for ky_engine_unlock(). */
+struct ky_lock_mark {
+	struct kymo_thread *self;
+	uint32_t flags;
+};
+
+/* Takes the lock with this thread marked as inside an event, so that a signal handler which emits
+ * meanwhile is dropped instead of waiting for us. */
+struct ky_lock_mark ky_engine_lock(void);
+void ky_engine_unlock(struct ky_lock_mark mark);
+
+/* The engine's half of kymo_recorder_open(): everything but the drain thread. */
+int ky_engine_open(const struct kymo_recorder_options *options);
+int ky_engine_start(void);  /* LAZY -> LIVE; takes the lock */
+int ky_engine_start_locked(void);
+bool ky_engine_stop(void);  /* gates shut, header says CLOSED, ring still readable; true: there is one */
+void ky_engine_leave(bool is_live, bool is_unlinking); /* after stop, with its answer: gives it up */
+int ky_engine_reopen(void); /* in a forked child: LAZY again, with the parent's options and names */
+void ky_engine_scan_modules(void);
+bool ky_engine_knows(uint64_t address); /* of a loaded module */
+int ky_engine_status(struct kymo_recorder_status *out);
+
+/* True in a forked child whose parent's ring is still in our tables. */
+bool ky_engine_is_orphan(void);
+void ky_engine_disarm_child(void);
+
+/* thread.c. attach: this thread's state, registered with a slot where one is to be had; NULL: none. */
+struct ky_thread *ky_thread_attach(void);
+void ky_thread_reattach(struct ky_thread *thread);
+void ky_thread_exit(void *thread);
+static inline bool ky_thread_is_state(const struct kymo_thread *self)
+{
+	return self != &ky_thread_nobody && self != &ky_thread_busy && self != &ky_thread_exited;
+}
+
+/* slot.c. Both run with the thread marked as inside an event. */
+bool ky_slot_next(struct ky_thread *thread); /* a fresh sub-buffer; closes the old one */
+bool ky_slot_continue(struct ky_thread *thread, const struct ky_parked *parked);
+void ky_slot_leave(struct ky_thread *thread); /* parks or closes; under the lock */
+
+/* emit_slow.c */
+void ky_count_drop(struct ky_thread *thread, enum kymo_drop_cause cause);
+void ky_thread_set_limit(struct ky_thread *thread);
+
+#endif

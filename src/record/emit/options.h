@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* options.h - what kymo_recorder_open() accepts. Pure checks, one sentence per refusal.
+ * Threads: any.   Signals: unsafe.
+ */
+#ifndef KY_RECORD_EMIT_OPTIONS_H
+#define KY_RECORD_EMIT_OPTIONS_H
+
+#include <kymo/recorder.h>
+
+#define KY_GATES_ALL 0x1ffu
+#define KY_METADATA_KEY_BYTES_MAX 255u
+#define KY_METADATA_VALUE_BYTES_MAX 1024u
+#define KY_METADATA_COUNT_MAX 64u
+
+/* Copies what the caller's version of the struct has; zero elsewhere. options may be NULL.
+ * Returns  0; -E2BIG; -EINVAL. errbuf of the options then holds the reason. */
+int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorder_options *options);
+
+/* One sentence into the options' errbuf, where there is one. Returns code. */
+int ky_options_say(const struct kymo_recorder_options *options, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Returns 0; -EINVAL: missing, empty, too long, or a key that only kymo writes. */
+int ky_metadata_check(const char *key, const char *value);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <base/gnu.h>
+
+#include <record/emit/ring_file.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#define SLOTS_PER_STEP (KY_POPULATE_BYTES / KY_SLOT_BYTES)
+#define SAME_NAME_MAX 16
+
+_Static_assert(KYMO_ARCH_PAGE_BYTES % 4096 == 0, "two whole pages in front of the directory");
+
+/* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold anything. */
+static uint64_t process_start_time(void)
+{
+	char text[1024];
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t count;
+	char *at;
+
+	if (fd < 0)
+		return 0;
+	count = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (count <= 0)
+		return 0;
+	text[count] = 0;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+/* The directory must be ours and closed to others: anybody who can rename in it could swap files. */
+static int open_directory(const char *wish)
+{
+	char path[KY_RING_PATH_BYTES];
+	mode_t others = 022;
+	struct stat st;
+	int fd, count;
+
+	if (!wish)
+		wish = secure_getenv("KYMO_RING_DIR");
+	if (wish) {
+		count = snprintf(path, sizeof(path), "%s", wish);
+	} else {
+		others = 077;
+		count = snprintf(path, sizeof(path), "/dev/shm/kymo-%u", (unsigned)geteuid());
+	}
+	if (count < 0 || (size_t)count >= sizeof(path))
+		return -ENAMETOOLONG;
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && (st.st_mode & others) == 0)
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+static int create_named(struct ky_ring *ring, const struct ky_ring_request *request)
+{
+	int directory = open_directory(request->directory), fd = -1, err = 0;
+	char link[64], name[160];
+	ssize_t count;
+
+	if (directory < 0)
+		return directory;
+	/* A name that exists belongs to an earlier image of this process (exec) or to a second recorder
+	 * in it; either still has its reader. */
+	for (int i = 0; i < SAME_NAME_MAX && fd < 0 && (i == 0 || err == -EEXIST); i++) {
+		char number[16] = "";
+
+		if (i > 0)
+			snprintf(number, sizeof(number), ".%d", i);
+		snprintf(name, sizeof(name), "%.63s-%ld-%llu%s.ring", request->service, (long)getpid(),
+			 (unsigned long long)ring->start_time_ticks, number);
+		fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		err = fd < 0 ? -errno : 0;
+	}
+	if (fd >= 0) {
+		fchmod(fd, 0600);
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", directory);
+		count = readlink(link, ring->path, sizeof(ring->path) - sizeof(name) - 2);
+		if (count > 0)
+			snprintf(ring->path + count, sizeof(name) + 2, "/%s", name);
+		if (count <= 0) {
+			unlinkat(directory, name, 0);
+			close(fd);
+			fd = -1;
+			err = -ENOENT;
+		}
+	}
+	close(directory);
+	return fd >= 0 ? fd : err;
+}
+
+static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
+{
+	uint64_t room = UINT64_MAX, front, slots;
+	struct rlimit limit;
+
+	/* ftruncate() beyond RLIMIT_FSIZE raises SIGXFSZ, whose default kills the host. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		room = limit.rlim_cur;
+	ring->directory_bytes = (size_t)request->directory_bytes;
+	slots = (request->ring_bytes + KY_POPULATE_BYTES - 1) & ~(uint64_t)(KY_POPULATE_BYTES - 1);
+	if (room < slots + 2 * KYMO_ARCH_PAGE_BYTES + KY_SLOT_BYTES + ring->directory_bytes &&
+	    ring->directory_bytes > room / 8)
+		ring->directory_bytes = KY_POPULATE_BYTES;
+	front = 2 * KYMO_ARCH_PAGE_BYTES + ring->directory_bytes;
+	front = (front + KY_SLOT_BYTES - 1) & ~(uint64_t)(KY_SLOT_BYTES - 1);
+	if (room < front + slots)
+		slots = room < front ? 0 : (room - front) & ~(uint64_t)(KY_POPULATE_BYTES - 1);
+	ring->slot_count = (uint32_t)(slots / KY_SLOT_BYTES);
+	ring->mapped_bytes = (size_t)(front + slots);
+}
+
+static bool populate(struct ky_ring *ring, uint8_t *from, uint8_t *to)
+{
+	if (ring->is_prefilled)
+		return true;
+	/* EAGAIN, EINTR: rare and transient; whatever persists is "no memory". */
+	for (int i = 0; i < 3; i++) {
+		if (madvise(from, (size_t)(to - from), MADV_POPULATE_WRITE) == 0)
+			return true;
+		if (errno != EAGAIN && errno != EINTR)
+			return false;
+	}
+	return false;
+}
+
+/* Maps fd with the slots on an 8 KiB boundary: reserve one slot more, then map over the aligned part. */
+static int map(struct ky_ring *ring, int fd)
+{
+	size_t reserve = ring->mapped_bytes + KY_SLOT_BYTES, front, head;
+	uint8_t *area = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *base;
+
+	if (area == MAP_FAILED)
+		return -errno;
+	base = (uint8_t *)(((uintptr_t)area + KY_SLOT_BYTES - 1) & ~(uintptr_t)(KY_SLOT_BYTES - 1));
+	head = (size_t)(base - area);
+	if (mmap(base, ring->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED) {
+		int err = -errno;
+
+		munmap(area, reserve);
+		return err;
+	}
+	if (head)
+		munmap(area, head);
+	if (head < KY_SLOT_BYTES)
+		munmap(base + ring->mapped_bytes, KY_SLOT_BYTES - head);
+	front = ring->mapped_bytes - (size_t)ring->slot_count * KY_SLOT_BYTES;
+	ring->base = base;
+	ring->header = (struct ky_ring_header *)(void *)base;
+	ring->control = (struct ky_ring_control *)(void *)(base + KYMO_ARCH_PAGE_BYTES);
+	ring->directory = base + 2 * KYMO_ARCH_PAGE_BYTES;
+	ring->slots = base + front;
+	return 0;
+}
+
+/* Header, first directory step and first slots must exist, or the file is of no use. */
+static int fill_first(struct ky_ring *ring, int fd)
+{
+	uint32_t first = ring->slot_count < SLOTS_PER_STEP ? ring->slot_count : SLOTS_PER_STEP;
+
+	if (!populate(ring, ring->base, ring->directory + KY_POPULATE_BYTES)) {
+		if (errno != EINVAL)
+			return -ENOSPC;
+		if (fallocate(fd, 0, 0, (off_t)ring->mapped_bytes) != 0)
+			return -errno;
+		ring->is_prefilled = true;
+		first = ring->slot_count;
+	}
+	if (!populate(ring, ring->slots, ring->slots + (size_t)first * KY_SLOT_BYTES))
+		return -ENOSPC;
+	ring->directory_steps = 1;
+	ring->extent = (uint64_t)first << 32 | ring->slot_count;
+	return 0;
+}
+
+static int try_file(struct ky_ring *ring, int fd)
+{
+	int err = 0;
+
+	if (ftruncate(fd, (off_t)ring->mapped_bytes) != 0)
+		err = -errno;
+	if (!err)
+		err = map(ring, fd);
+	if (!err)
+		err = fill_first(ring, fd);
+	if (err && ring->base) {
+		munmap(ring->base, ring->mapped_bytes);
+		ring->base = NULL;
+	}
+	return err;
+}
+
+/* A daemonizing host closes every descriptor; what we close later must still be ours. */
+static void keep_descriptor(struct ky_ring *ring, int fd)
+{
+	struct stat st;
+
+	ring->fd = fd;
+	if (fstat(fd, &st) == 0)
+		ring->fd_inode = (uint64_t)st.st_ino;
+}
+
+static void drop_descriptor(struct ky_ring *ring)
+{
+	struct stat st;
+
+	if (ring->fd >= 0 && fstat(ring->fd, &st) == 0 && (uint64_t)st.st_ino == ring->fd_inode)
+		close(ring->fd);
+}
+
+static void describe(struct ky_ring *ring, bool is_anonymous)
+{
+	struct ky_ring_header *header = ring->header;
+
+	header->version = KY_RING_VERSION;
+	header->page_bytes = KYMO_ARCH_PAGE_BYTES;
+	header->file_bytes = ring->mapped_bytes;
+	header->directory_offset = 2 * KYMO_ARCH_PAGE_BYTES;
+	header->directory_bytes = ring->directory_bytes;
+	header->slots_offset = (uint64_t)(ring->slots - ring->base);
+	header->slot_count = ring->slot_count;
+	header->slot_bytes = KY_SLOT_BYTES;
+	header->flags = is_anonymous ? KY_RING_ANONYMOUS : 0;
+	header->pid = (uint32_t)getpid();
+	header->uid = (uint32_t)geteuid();
+	header->start_time_ticks = ring->start_time_ticks;
+	atomic_store_explicit(&header->populated_count, ky_extent_populated(ring->extent),
+			      memory_order_relaxed);
+	atomic_store_explicit(&header->usable_count, ring->slot_count, memory_order_relaxed);
+}
+
+static int make(struct ky_ring *ring, const struct ky_ring_request *request)
+{
+	bool is_anonymous = false;
+	int fd, err;
+
+	ring->fd = -1;
+	ring->start_time_ticks = process_start_time();
+	lay_out(ring, request);
+	if (ring->slot_count < KY_RING_BYTES_MIN / KY_SLOT_BYTES)
+		return -EFBIG;
+	fd = create_named(ring, request);
+	err = fd < 0 ? fd : try_file(ring, fd);
+	if (fd >= 0)
+		close(fd);
+	if (err) {
+		if (ring->path[0])
+			unlink(ring->path);
+		ring->path[0] = 0;
+		is_anonymous = true;
+		fd = memfd_create("kymo-ring", MFD_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		err = try_file(ring, fd);
+		if (err) {
+			close(fd);
+			return err;
+		}
+		keep_descriptor(ring, fd);
+	}
+	describe(ring, is_anonymous);
+	return 0;
+}
+
+int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request)
+{
+	struct ky_ring *ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (ring == MAP_FAILED)
+		return -ENOMEM;
+	err = make(ring, request);
+	if (err)
+		munmap(ring, sizeof(*ring));
+	else
+		__atomic_store_n(out, ring, __ATOMIC_RELEASE);
+	return err;
+}
+
+/* Two threads may publish in either order; whoever finds the word changed behind it says it again. */
+static void publish_extent(struct ky_ring *ring)
+{
+	uint64_t extent;
+
+	do {
+		extent = __atomic_load_n(&ring->extent, __ATOMIC_SEQ_CST);
+		atomic_store_explicit(&ring->header->populated_count, ky_extent_populated(extent),
+				      memory_order_seq_cst);
+		atomic_store_explicit(&ring->header->usable_count, ky_extent_usable(extent),
+				      memory_order_seq_cst);
+	} while (__atomic_load_n(&ring->extent, __ATOMIC_SEQ_CST) != extent);
+}
+
+bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
+{
+	uint64_t extent = __atomic_load_n(&ring->extent, __ATOMIC_ACQUIRE);
+
+	while (slot >= ky_extent_populated(extent) && slot < ky_extent_usable(extent)) {
+		uint32_t from = ky_extent_populated(extent), usable = ky_extent_usable(extent);
+		uint32_t to = (slot / SLOTS_PER_STEP + 1) * SLOTS_PER_STEP;
+		uint64_t next;
+
+		if (to > usable)
+			to = usable;
+		/* The whole gap, not our own step alone: `populated` says "all below". */
+		if (populate(ring, ring->slots + (size_t)from * KY_SLOT_BYTES,
+			     ring->slots + (size_t)to * KY_SLOT_BYTES))
+			next = (uint64_t)to << 32 | usable;
+		else
+			next = (uint64_t)from << 32 | from;
+		/* Losing the race means that somebody else moved either half: look again. */
+		if (__atomic_compare_exchange_n(&ring->extent, &extent, next, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE)) {
+			publish_extent(ring);
+			extent = next;
+		}
+	}
+	return slot < ky_extent_usable(extent);
+}
+
+bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)
+{
+	while ((size_t)ring->directory_steps * KY_POPULATE_BYTES < bytes) {
+		uint8_t *from = ring->directory + (size_t)ring->directory_steps * KY_POPULATE_BYTES;
+		uint8_t *to = from + KY_POPULATE_BYTES;
+
+		if (to > ring->directory + ring->directory_bytes)
+			to = ring->directory + ring->directory_bytes;
+		if (!populate(ring, from, to))
+			return false;
+		ring->directory_steps++;
+	}
+	return true;
+}
+
+void ky_ring_detach(struct ky_ring *ring)
+{
+	mmap(ring->base, ring->mapped_bytes, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void ky_ring_forget(struct ky_ring *ring, bool is_unlinking)
+{
+	if (is_unlinking && ring->path[0])
+		unlink(ring->path);
+	drop_descriptor(ring);
+	ring->fd = -1;
+	ring->path[0] = 0;
+}

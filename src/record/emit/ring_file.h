@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_file.h - the ring's file and its mapping: created, populated step by step, detached.
+ *
+ * Invariants:  slots are KY_SLOT_BYTES-aligned in the address space; nothing above the populated part is
+ *              touched, so a full tmpfs shows as fewer usable slots and never as SIGBUS.
+ *              populated and usable change together in one private word: once usable has shrunk to p,
+ *              no slot at or above p was ever handed out.
+ * Memory:      the mapping only; no allocation.
+ * Threads:     create, detach, forget: one at a time. populate: any.
+ * Signals:     populate: safe.
+ */
+#ifndef KY_RECORD_EMIT_RING_FILE_H
+#define KY_RECORD_EMIT_RING_FILE_H
+
+#include <kymo/arch.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wire/ring_image.h>
+
+#define KY_RING_PATH_BYTES 512u
+#define KY_POPULATE_BYTES 65536u
+#define KY_RING_BYTES_MIN (128u << 10)
+#define KY_RING_BYTES_DEFAULT (32u << 20)
+#define KY_RING_BYTES_MAX (UINT64_C(4) << 30)
+
+struct ky_ring {
+	uint8_t *base;
+	size_t mapped_bytes;
+	struct ky_ring_header *header;
+	struct ky_ring_control *control;
+	uint8_t *directory;
+	size_t directory_bytes;
+	uint8_t *slots;
+	uint32_t slot_count;
+	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
+	uint64_t extent;     /* atomic: populated slots << 32 | usable slots */
+	bool is_prefilled;   /* kernel before 5.14: everything was allocated at creation */
+	int fd;              /* of a memfd, which other processes reach through /proc/PID/fd; else -1 */
+	uint64_t fd_inode;
+	uint64_t start_time_ticks;
+	char path[KY_RING_PATH_BYTES]; /* "" for a memfd */
+};
+
+struct ky_ring_request {
+	const char *directory; /* NULL: KYMO_RING_DIR, else /dev/shm/kymo-UID */
+	const char *service;   /* file name part, already sanitised */
+	uint64_t ring_bytes;   /* of slots; rounded up to KY_POPULATE_BYTES */
+	uint64_t directory_bytes;
+};
+
+/* Creates and maps the file; its header says where everything is, but `magic` is still 0.
+ * A file that cannot be had (directory missing, foreign, full) is replaced by a memfd.
+ *
+ * out      unchanged on failure. The struct lies in a page of its own that is never unmapped.
+ * Returns  0; -errno of the memfd or the mapping; -EFBIG when RLIMIT_FSIZE leaves no room.
+ */
+int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request);
+
+/* True when slot may be written: its pages exist. May shrink the usable part. */
+bool ky_ring_populate(struct ky_ring *ring, uint32_t slot);
+
+/* Same for the first `bytes` of the directory. Call under the directory's lock. */
+bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes);
+
+/* Replaces the mapping by private memory: whoever is still inside an event writes into the void. The
+ * addresses stay taken (not the memory), so that such a thread can neither fault nor hit another ring. */
+void ky_ring_detach(struct ky_ring *ring);
+
+/* After detach: closes the memfd; removes the file when asked to. */
+void ky_ring_forget(struct ky_ring *ring, bool is_unlinking);
+
+static inline uint32_t ky_extent_usable(uint64_t extent)
+{
+	return (uint32_t)extent;
+}
+
+static inline uint32_t ky_extent_populated(uint64_t extent)
+{
+	return (uint32_t)(extent >> 32);
+}
+
+static inline struct ky_sub_buffer *ky_ring_slot(const struct ky_ring *ring, uint32_t slot)
+{
+	return (struct ky_sub_buffer *)(void *)(ring->slots + (size_t)slot * KY_SLOT_BYTES);
+}
+
+#endif

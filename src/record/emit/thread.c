@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Threads come and go: state from a bounded pool, an entry in the directory, a sub-buffer. */
+#include <base/gnu.h>
+
+#include <record/emit/engine.h>
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct kymo_thread ky_thread_nobody;
+struct kymo_thread ky_thread_busy = { .flags = 1u };
+struct kymo_thread ky_thread_exited;
+
+__thread struct kymo_thread *kymo_thread_self KYMO_TLS_MODEL = &ky_thread_nobody;
+
+static struct ky_thread *take_state(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	uint32_t idx;
+
+	if (engine->free_count)
+		idx = engine->free_states[--engine->free_count];
+	else if (engine->state_count < KY_THREADS_MAX)
+		idx = engine->state_count++;
+	else
+		return NULL;
+	memset(&engine->pool->threads[idx], 0, sizeof(engine->pool->threads[idx]));
+	return &engine->pool->threads[idx];
+}
+
+static void give_back(struct ky_thread *thread)
+{
+	struct ky_engine *engine = &ky_engine;
+
+	engine->free_states[engine->free_count++] = (uint16_t)(thread - engine->pool->threads);
+}
+
+/* Directory entry and number. Under the lock, LIVE. */
+static void announce(struct ky_thread *thread)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_entry_thread fixed = { 0 };
+	char comm[16] = "";
+	struct ky_directory_item item = { .kind = KY_ENTRY_THREAD,
+					  .fixed = &fixed,
+					  .fixed_bytes = sizeof(fixed),
+					  .text = comm };
+
+	thread->ring = engine->ring;
+	thread->tid = (uint32_t)syscall(SYS_gettid);
+	thread->hot.index = ++engine->thread_number;
+	thread->generation = engine->generation;
+	fixed.tid = thread->tid;
+	fixed.start_ticks = ky_clock_ticks(&engine->clock);
+	prctl(PR_GET_NAME, comm);
+	item.id = thread->hot.index;
+	item.text_bytes = strnlen(comm, sizeof(comm));
+	ky_directory_thread(&engine->directory, &item);
+	atomic_store_explicit(&engine->ring->header->thread_count, engine->thread_number,
+			      memory_order_release);
+}
+
+/* The rest of an exited thread's sub-buffer, where there is one. Under the lock. */
+static bool continue_parked(struct ky_thread *thread)
+{
+	struct ky_engine *engine = &ky_engine;
+
+	while (engine->parked_count)
+		if (ky_slot_continue(thread, &engine->parked[--engine->parked_count]))
+			return true;
+	return false;
+}
+
+/* Says in the continued sub-buffer who writes from here on, and with which full stamp. */
+static void write_thread_change(struct ky_thread *thread)
+{
+	uint64_t ticks = ky_clock_ticks(&ky_engine.clock);
+	uint64_t *at = thread->hot.cursor;
+
+	__atomic_store_n(&at[1], (uint64_t)thread->hot.index << 32 | thread->tid, __ATOMIC_RELAXED);
+	__atomic_store_n(&at[2], ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&at[3], thread->hot.record_count, __ATOMIC_RELAXED);
+	__atomic_store_n(&at[0], kymo_header_word(ticks, KYMO_RECORD_THREAD_CHANGE, 0), __ATOMIC_RELAXED);
+	thread->hot.cursor = at + 4;
+	thread->hot.record_count++;
+	thread->hot.epoch = (uint32_t)(ticks >> 32);
+	__atomic_store_n(&thread->hot.sub->published, (uint32_t)(uintptr_t)thread->hot.cursor,
+			 __ATOMIC_RELEASE);
+}
+
+struct ky_thread *ky_thread_attach(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_lock_mark mark = ky_engine_lock();
+	struct ky_thread *thread = NULL;
+
+	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LAZY)
+		ky_engine_start_locked();
+	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LIVE) {
+		thread = take_state();
+		if (thread && pthread_setspecific(engine->key, thread) != 0) {
+			give_back(thread);
+			thread = NULL;
+		}
+	}
+	if (thread) {
+		thread->hot.flags = 1u;
+		announce(thread);
+		if (continue_parked(thread))
+			write_thread_change(thread);
+		mark.self = &thread->hot;
+		mark.flags = 1u;
+	}
+	ky_engine_unlock(mark);
+	return thread;
+}
+
+/* The ring this state points into is gone; another is live. Called inside an event. */
+void ky_thread_reattach(struct ky_thread *thread)
+{
+	struct ky_lock_mark mark = ky_engine_lock();
+
+	memset(&thread->hot, 0, sizeof(thread->hot));
+	memset(&thread->claim, 0, sizeof(*thread) - offsetof(struct ky_thread, claim));
+	thread->hot.flags = 1u;
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) == KY_LIVE) {
+		announce(thread);
+		if (continue_parked(thread))
+			write_thread_change(thread);
+	}
+	mark.flags = 1u;
+	ky_engine_unlock(mark);
+}
+
+/* pthread key destructor: runs after the C++ and Rust thread-local destructors, which may emit. */
+void ky_thread_exit(void *value)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_thread *thread = value;
+	struct ky_directory_item item = { .kind = KY_ENTRY_THREAD_EXIT, .text = "" };
+	struct ky_lock_mark mark;
+	uint64_t ticks;
+
+	kymo_thread_self = &ky_thread_exited;
+	if (!__atomic_load_n(&engine->pool->is_alive, __ATOMIC_ACQUIRE))
+		return; /* a forked child: the state was the parent's */
+	mark = ky_engine_lock();
+	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LIVE &&
+	    thread->generation == engine->generation) {
+		ticks = ky_clock_ticks(&engine->clock);
+		item.id = thread->hot.index;
+		item.fixed = &ticks;
+		item.fixed_bytes = sizeof(ticks);
+		ky_slot_leave(thread);
+		ky_directory_thread(&engine->directory, &item);
+	}
+	memset(thread, 0, sizeof(*thread));
+	give_back(thread);
+	ky_engine_unlock(mark);
+}
