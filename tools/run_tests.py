@@ -276,6 +276,7 @@ def suites():
         "tidy": script("tidy", "tools/tidy.py", "--tap"),
         "tidy-test": script("tidy-test", "tools/test_tidy.py"),
         "runner-test": script("runner-test", "tools/test_run_tests.py"),
+        "setup-test": script("setup-test", "tools/test_setup.py"),
         "lint": suite_lint,
         "gcc": lambda: meson_suite("gcc", "gcc"),
         "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""check_demo.py KYMO TRACE - what `make demo` shows has to be what is wrong with the service. TAP."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import run_tests  # noqa: E402  (the TAP printer)
+
+KYMO, TRACE = sys.argv[1:3]
+SPOOLER_NS = 120_000_000  # examples/demo-service: the blocking call of GET /export
+RENDER_NS = 60_000_000    # and the computation of report::render
+
+
+def kymo(*arguments):
+    done = subprocess.run([KYMO, *arguments, TRACE], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+class Demo(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.info = kymo("info", "--json")
+        cls.report = kymo("report", "--json")
+
+    def test_report__the_blocking_endpoint_is_the_worst_poll(self):
+        worst = self.report["worst_polls"][0]
+        self.assertIn("axum::serve", worst["name"])
+        self.assertGreaterEqual(worst["duration_ns"], SPOOLER_NS)
+
+    def test_report__the_render_job_stands_under_its_own_name(self):
+        polls = [poll for poll in self.report["worst_polls"] if "report::render" in poll["name"]]
+        self.assertTrue(polls, self.report["worst_polls"])
+        self.assertGreaterEqual(polls[0]["duration_ns"], RENDER_NS)
+        self.assertTrue([group for group in self.report["tasks_by_name"]
+                         if "demo_service::report::render" in group["name"]])
+
+    def test_info__nothing_was_lost(self):
+        self.assertEqual(self.info["losses"]["records"], 0)
+
+    def test_info__both_workers_are_there(self):
+        busy = [worker for worker in self.report["workers"] if worker["park_count"] > 0]
+        self.assertEqual(len(busy), 2)
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    sys.exit(run_tests.unittest_as_tap(sys.modules["__main__"]))
