@@ -46,6 +46,7 @@ struct ky_block {
 	uint32_t carry_count;
 	uint32_t carry_capacity;
 	uint32_t *extra; /* one u32 per row, where the column has them (delays of polls) */
+	uint32_t extra_capacity;
 };
 
 struct ky_column {
@@ -54,6 +55,7 @@ struct ky_column {
 	uint32_t block_count;
 	uint32_t block_capacity;
 	uint32_t row_bytes;  /* 12 or 16 */
+	bool has_extra;
 	bool is_unsorted;    /* a row was appended that is earlier than its predecessor */
 	uint64_t last_ns;
 	uint64_t row_count;
@@ -82,8 +84,11 @@ void *ky_column_append(struct ky_column *column, uint64_t time_ns);
 /* Stable sort by time: merges the ascending runs. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_column_sort(struct ky_column *column);
 
-/* One u32 per row beside the rows, filled with `value`. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
-int ky_column_add_extra(struct ky_column *column, uint32_t value);
+/* The u32 beside a row of a column with has_extra; 0 in a new row. */
+static inline uint32_t *ky_column_extra(const struct ky_column *column, uint64_t row)
+{
+	return &column->blocks[row >> KY_BLOCK_ROWS_SHIFT].extra[row & (KY_BLOCK_ROWS - 1)];
+}
 
 /* Row and time by row number (< row_count). */
 void *ky_column_row(const struct ky_column *column, uint64_t row);

@@ -184,6 +184,7 @@ struct ky_trace_file {
 	uint64_t event_count, stream_count, chunk_count;
 	uint64_t first_ns, last_ns; /* 0: none */
 	uint64_t back_steps;        /* events earlier than their predecessor in the file */
+	uint64_t zero_stamps;       /* events with time stamp 0, such as symbols */
 	uint64_t reorder_ns;        /* how far back at most: what a sorting reader must hold */
 	bool is_sealed;             /* ends in an index */
 	bool is_torn;
@@ -199,7 +200,8 @@ struct ky_trace {
 	uint64_t event_count;
 	uint64_t raw_bytes, stored_bytes;
 	uint64_t back_steps;             /* over files in the order of their first time stamp */
-	uint64_t first_ns, last_ns;      /* over all events that carry a time (symbols do not) */
+	uint64_t zero_stamps;
+	uint64_t first_ns, last_ns;      /* over all events with a time other than 0 */
 	uint64_t run_first_ns, run_last_ns; /* over polls, parks and wakes: without stray stamps */
 	bool is_dial9, is_kymo;          /* writers seen */
 	struct ky_trace_file *files;

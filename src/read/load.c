@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <read/load.h>
+#include <string.h>
+
+static uint32_t saturate(uint64_t number)
+{
+	return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
+{
+	struct ky_trace *trace = load->trace;
+	uint32_t *slot = ky_id_map_slot(&load->private->tasks, task_id);
+	void *list = trace->tasks;
+	struct ky_task *task;
+
+	if (!slot)
+		return UINT32_MAX;
+	if (*slot)
+		return *slot - 1;
+	if (!ky_pages_array(&trace->pages, &list, &trace->task_capacity, trace->task_count + 1,
+			    sizeof(*trace->tasks)))
+		return UINT32_MAX;
+	trace->tasks = list;
+	task = &trace->tasks[trace->task_count];
+	memset(task, 0, sizeof(*task));
+	task->id = task_id;
+	task->name = KY_NONE;
+	task->parent = KY_NONE;
+	task->first_ns = time_ns;
+	*slot = ++trace->task_count;
+	return trace->task_count - 1;
+}
+
+static uint32_t add_lane(struct ky_load *load, uint64_t worker_id)
+{
+	struct ky_trace *trace = load->trace;
+	void *list = trace->workers;
+	struct ky_worker *worker;
+
+	if (!ky_pages_array(&trace->pages, &list, &trace->worker_capacity, trace->worker_count + 1,
+			    sizeof(*trace->workers)))
+		return UINT32_MAX;
+	trace->workers = list;
+	worker = &trace->workers[trace->worker_count];
+	memset(worker, 0, sizeof(*worker));
+	worker->id = worker_id;
+	worker->runtime = KY_NONE;
+	worker->index = KY_NONE;
+	worker->is_shared = worker_id == 254 || worker_id == 255;
+	ky_column_init(&worker->polls, &trace->pages, sizeof(struct ky_poll_row));
+	worker->polls.has_extra = true;
+	ky_column_init(&worker->parks, &trace->pages, sizeof(struct ky_park_row));
+	ky_column_init(&worker->wakes, &trace->pages, sizeof(struct ky_wake_row));
+	ky_column_init(&worker->edges, &trace->pages, sizeof(struct ky_edge_row));
+	return trace->worker_count++;
+}
+
+static uint32_t find_lane(struct ky_load *load, uint64_t worker_id)
+{
+	uint32_t *slot, lane;
+
+	if (worker_id < KY_SMALL_WORKERS)
+		slot = &load->private->lane_of_worker[worker_id];
+	else
+		slot = ky_id_map_slot(&load->private->workers, worker_id);
+	if (!slot)
+		return UINT32_MAX;
+	if (*slot)
+		return *slot - 1;
+	lane = add_lane(load, worker_id);
+	if (lane != UINT32_MAX)
+		*slot = lane + 1;
+	return lane;
+}
+
+uint32_t ky_load_lane(struct ky_load *load, uint64_t worker_id)
+{
+	if (worker_id < KY_SMALL_WORKERS && load->private->lane_of_worker[worker_id])
+		return load->private->lane_of_worker[worker_id] - 1;
+	return find_lane(load, worker_id);
+}
+
+uint32_t ky_load_text(struct ky_load *load, const struct ky_frame *frame, uint32_t field)
+{
+	const struct ky_value *value = ky_frame_field(frame, field);
+	bool is_cached;
+	uint32_t name;
+
+	if (!value || value->text.count == 0)
+		return KY_NONE;
+	is_cached = value->type == KY_TYPE_POOLED_STRING && value->pool_id < KY_POOL_CACHE;
+	if (is_cached && load->pool_stamp[value->pool_id] == load->pool_serial)
+		return load->pool_name[value->pool_id];
+	name = ky_names_intern(&load->private->names, value->text.bytes, value->text.count);
+	if (is_cached && name != UINT32_MAX) {
+		load->pool_stamp[value->pool_id] = load->pool_serial;
+		load->pool_name[value->pool_id] = name;
+	}
+	return name;
+}
+
+bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_t kind,
+		  uint32_t task, uint32_t word)
+{
+	struct ky_edge_row *row;
+
+	if (lane == UINT32_MAX)
+		return false;
+	row = ky_column_append(&load->trace->workers[lane].edges, time_ns);
+	if (!row)
+		return false;
+	row->task = task;
+	row->word = (word & 0xffffffu) | kind << 24;
+	return true;
+}
+
+static bool load_poll_start(struct ky_load *load, const struct ky_frame *frame)
+{
+	uint64_t worker_id = ky_frame_number(frame, KY_F_POLL_START_worker_id, KY_ID_UNKNOWN);
+	uint64_t task_id = ky_frame_number(frame, KY_F_POLL_START_task_id, 0);
+	const struct ky_value *delay = ky_frame_field(frame, KY_F_POLL_START_scheduling_delay_ns);
+	uint32_t task = ky_load_task(load, task_id, frame->timestamp_ns);
+	uint32_t lane = ky_load_lane(load, worker_id), name;
+
+	name = ky_load_text(load, frame, KY_F_POLL_START_spawn_loc);
+	if (task == UINT32_MAX || load->trace->pages.failed)
+		return false;
+	if (!ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_START, task, name))
+		return false;
+	return !delay || ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_DELAY,
+				      (uint32_t)delay->as.number,
+				      delay->as.number < UINT64_C(1) << 56
+					      ? (uint32_t)(delay->as.number >> 32)
+					      : 0xffffffu);
+}
+
+static bool load_poll_end(struct ky_load *load, const struct ky_frame *frame)
+{
+	uint64_t worker_id = ky_frame_number(frame, KY_F_POLL_END_worker_id, KY_ID_UNKNOWN);
+
+	return ky_load_edge(load, ky_load_lane(load, worker_id), frame->timestamp_ns, KY_EDGE_END,
+			    0, 0);
+}
+
+static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
+{
+	uint64_t worker_id = ky_frame_number(frame, KY_F_WAKE_target_worker, KY_ID_UNKNOWN);
+	uint64_t woken_id = ky_frame_number(frame, KY_F_WAKE_woken_task_id, 0);
+	uint64_t waker_id = ky_frame_number(frame, KY_F_WAKE_waker_task_id, 0);
+	const struct ky_value *origin = ky_frame_field(frame, KY_F_WAKE_origin);
+	uint32_t lane = ky_load_lane(load, worker_id), woken, waker = KY_NONE;
+	struct ky_wake_row *row;
+
+	woken = ky_load_task(load, woken_id, frame->timestamp_ns);
+	if (waker_id != 0)
+		waker = waker_id == woken_id ? woken
+					     : ky_load_task(load, waker_id, frame->timestamp_ns);
+	if (lane == UINT32_MAX || load->trace->pages.failed)
+		return false;
+	row = ky_column_append(&load->trace->workers[lane].wakes, frame->timestamp_ns);
+	if (!row)
+		return false;
+	row->woken = woken;
+	row->waker = waker;
+	row->word = (uint32_t)(worker_id & 0xff);
+	if (origin)
+		row->word |= (uint32_t)(origin->as.number & 0xff) << 8 | 1u << 16;
+	return true;
+}
+
+/* CPU clocks only compare within one thread, and the clock may stand for wall time (metadata). */
+static void note_cpu(struct ky_worker *worker, uint32_t tid, uint64_t cpu_ns, uint64_t time_ns,
+		     bool is_park)
+{
+	if (is_park && worker->cpu_tid == tid && worker->cpu_mark_ns != 0 &&
+	    cpu_ns >= worker->cpu_mark_ns && time_ns > worker->cpu_mark_at_ns) {
+		worker->cpu_ns += cpu_ns - worker->cpu_mark_ns;
+		worker->cpu_span_ns += time_ns - worker->cpu_mark_at_ns;
+	}
+	worker->cpu_tid = tid;
+	worker->cpu_mark_ns = is_park ? 0 : cpu_ns;
+	worker->cpu_mark_at_ns = time_ns;
+}
+
+static bool load_park(struct ky_load *load, const struct ky_frame *frame)
+{
+	uint64_t worker_id = ky_frame_number(frame, KY_F_WORKER_PARK_worker_id, KY_ID_UNKNOWN);
+	uint32_t tid = (uint32_t)ky_frame_number(frame, KY_F_WORKER_PARK_tid, 0);
+	uint64_t wait = ky_frame_number(frame, KY_F_WORKER_PARK_wait, 0);
+	uint32_t lane = ky_load_lane(load, worker_id);
+
+	if (lane == UINT32_MAX)
+		return false;
+	note_cpu(&load->trace->workers[lane], tid,
+		 ky_frame_number(frame, KY_F_WORKER_PARK_cpu_time_ns, 0), frame->timestamp_ns,
+		 true);
+	return ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_PARK, tid, wait & 0xff);
+}
+
+static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)
+{
+	uint64_t worker_id = ky_frame_number(frame, KY_F_WORKER_UNPARK_worker_id, KY_ID_UNKNOWN);
+	uint32_t tid = (uint32_t)ky_frame_number(frame, KY_F_WORKER_UNPARK_tid, 0);
+	uint64_t ready = ky_frame_number(frame, KY_F_WORKER_UNPARK_ready_count, 0);
+	const struct ky_value *wait = ky_frame_field(frame, KY_F_WORKER_UNPARK_sched_wait_ns);
+	uint32_t lane = ky_load_lane(load, worker_id);
+
+	if (lane == UINT32_MAX)
+		return false;
+	note_cpu(&load->trace->workers[lane], tid,
+		 ky_frame_number(frame, KY_F_WORKER_UNPARK_cpu_time_ns, 0), frame->timestamp_ns,
+		 false);
+	if (!ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_UNPARK, tid,
+			  ready < 0xffff ? (uint32_t)ready : 0xffffu))
+		return false;
+	return !wait || ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_SCHED_WAIT,
+				     saturate(wait->as.number), 0);
+}
+
+static struct ky_event_type *add_type(struct ky_load *load, const struct ky_schema *schema)
+{
+	struct ky_trace *trace = load->trace;
+	void *list = trace->types;
+	uint32_t i, name;
+
+	name = ky_names_intern(&load->private->names, schema->name.bytes, schema->name.count);
+	if (name == UINT32_MAX)
+		return NULL;
+	for (i = 0; i < trace->type_count; i++)
+		if (trace->types[i].name == load->private->names.names[name].text)
+			return &trace->types[i];
+	if (!ky_pages_array(&trace->pages, &list, &trace->type_capacity, trace->type_count + 1,
+			    sizeof(*trace->types)))
+		return NULL;
+	trace->types = list;
+	memset(&trace->types[i], 0, sizeof(trace->types[i]));
+	trace->types[i].name = load->private->names.names[name].text;
+	trace->types[i].name_bytes = load->private->names.names[name].bytes;
+	trace->types[i].event = schema->event;
+	trace->type_count++;
+	return &trace->types[i];
+}
+
+static struct ky_event_type *find_type(struct ky_load *load, const struct ky_schema *schema)
+{
+	struct ky_event_type *type;
+	void *list = load->type_of_serial;
+
+	if (schema->serial < load->serial_capacity && load->type_of_serial[schema->serial])
+		return &load->trace->types[load->type_of_serial[schema->serial] - 1];
+	type = add_type(load, schema);
+	if (!type || schema->serial == UINT32_MAX ||
+	    !ky_pages_array(&load->trace->pages, &list, &load->serial_capacity, schema->serial + 1,
+			    sizeof(*load->type_of_serial)))
+		return NULL;
+	load->type_of_serial = list;
+	load->type_of_serial[schema->serial] = (uint32_t)(type - load->trace->types) + 1;
+	return type;
+}
+
+static void note_time(struct ky_load *load, struct ky_event_type *type, uint64_t time_ns)
+{
+	struct ky_trace_file *file = &load->trace->files[load->file];
+
+	if (time_ns < load->last_ns)
+		file->back_steps++;
+	load->last_ns = time_ns;
+	if (time_ns == 0) { /* symbols and their like: no moment */
+		file->zero_stamps++;
+		return;
+	}
+	if (type->first_ns == 0 || time_ns < type->first_ns)
+		type->first_ns = time_ns;
+	if (time_ns > type->last_ns)
+		type->last_ns = time_ns;
+	if (file->first_ns == 0 || time_ns < file->first_ns)
+		file->first_ns = time_ns;
+	if (time_ns >= load->max_ns)
+		load->max_ns = time_ns;
+	else if (load->max_ns - time_ns > file->reorder_ns)
+		file->reorder_ns = load->max_ns - time_ns;
+}
+
+static bool load_event(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_event_type *type = find_type(load, frame->schema);
+
+	if (!type)
+		return false;
+	type->count++;
+	load->trace->files[load->file].event_count++;
+	if (!frame->schema->has_timestamp)
+		return ky_load_table(load, frame);
+	note_time(load, type, frame->timestamp_ns);
+	switch (frame->schema->event) {
+	case KY_EV_POLL_START:
+		return load_poll_start(load, frame);
+	case KY_EV_POLL_END:
+		return load_poll_end(load, frame);
+	case KY_EV_WAKE:
+		return load_wake(load, frame);
+	case KY_EV_WORKER_PARK:
+		return load_park(load, frame);
+	case KY_EV_WORKER_UNPARK:
+		return load_unpark(load, frame);
+	default:
+		return ky_load_table(load, frame);
+	}
+}
+
+int ky_load_frame(struct ky_load *load, const struct ky_frame *frame)
+{
+	if (frame->kind == KY_FRAME_EVENT)
+		return load_event(load, frame) ? 0 : load->trace->pages.failed;
+	if (frame->kind == KY_FRAME_HEADER)
+		load->trace->files[load->file].stream_count++;
+	if (frame->kind == KY_FRAME_HEADER || frame->kind == KY_FRAME_POOL) {
+		load->pool_serial++;
+		if (load->pool_serial == 0) {
+			memset(load->pool_stamp, 0, KY_POOL_CACHE * sizeof(uint32_t));
+			load->pool_serial = 1;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* load.h - the inside of a trace and the steps that fill it; for src/read only.
+ *
+ * Order:  load.c turns frames into edges, wakes and tables, in whatever order they come; pair.c sorts
+ *         the edges of each worker and makes polls and parks of them; delay.c walks polls and wakes of
+ *         all workers by time and measures wake to poll.
+ */
+#ifndef KY_READ_LOAD_H
+#define KY_READ_LOAD_H
+
+#include <read/frame_reader.h>
+#include <read/id_map.h>
+#include <read/names.h>
+#include <read/trace.h>
+
+#define KY_SMALL_WORKERS 256u
+#define KY_POOL_CACHE 65536u
+#define KY_ID_UNKNOWN UINT64_C(255)
+
+/* One moment of a worker while loading. Times within a column ascend after ky_column_sort(), and equal
+ * times keep the order of the file. */
+enum ky_edge_kind {
+	KY_EDGE_START = 1,    /* task; name */
+	KY_EDGE_END,
+	KY_EDGE_PARK,         /* task: tid; word: wait */
+	KY_EDGE_UNPARK,       /* task: tid; word: ready count */
+	KY_EDGE_SCHED_WAIT,   /* of the unpark before: task: ns, saturating */
+	KY_EDGE_DELAY,        /* of the start before: task: low, word: high bits of ns */
+	KY_EDGE_SNAPSHOT,     /* task; name: a poll known to be open since this moment */
+	KY_EDGE_SNAPSHOT_EXIT, /* the same, and the process ended inside it */
+	KY_EDGE_MOVE          /* block_in_place: the worker goes on on another thread */
+};
+
+struct ky_edge_row {
+	uint32_t delta_ns;
+	uint32_t task;
+	uint32_t word; /* name or small number (24 bits) | kind << 24 */
+};
+
+struct ky_interval {
+	uint64_t from_ns, to_ns;
+};
+
+struct ky_trace_private {
+	struct ky_names names;
+	struct ky_id_map tasks, workers, threads, runtimes;
+	uint32_t lane_of_worker[KY_SMALL_WORKERS]; /* index + 1 */
+	uint64_t *long_durations;                  /* what does not fit 32 bits */
+	uint32_t long_count, long_capacity;
+	struct ky_id_map long_delays;              /* worker << 40 | row -> index in long_durations */
+	struct ky_interval *gaps;                  /* losses of any thread, merged, ascending */
+	uint32_t gap_count, gap_capacity;
+	struct ky_id_map thread_lanes;             /* tid -> lane of nested polls */
+	uint32_t *open_runs;                       /* per thread: blocking run + 1 */
+	uint32_t open_run_capacity;
+	uint64_t *live_ready;                      /* pairs task, ready_ns of the first snapshot */
+	uint32_t live_ready_count, live_ready_capacity;
+};
+
+struct ky_load {
+	struct ky_trace *trace;
+	struct ky_trace_private *private;
+	struct ky_frame_reader *reader;
+	uint32_t file;
+	uint32_t *type_of_serial;    /* index + 1 in trace->types */
+	uint32_t serial_capacity;
+	uint32_t pool_serial;        /* grows with every change of the pools */
+	uint32_t *pool_name;         /* cache: name by pool id ... */
+	uint32_t *pool_stamp;        /* ... valid when equal to pool_serial */
+	uint64_t last_ns, max_ns;    /* of this file, to count steps back */
+};
+
+/* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
+int ky_load_frame(struct ky_load *load, const struct ky_frame *frame);
+
+/* load.c, for load_table.c: find or add; UINT32_MAX with pages.failed set. */
+uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns);
+uint32_t ky_load_lane(struct ky_load *load, uint64_t worker_id);
+uint32_t ky_load_text(struct ky_load *load, const struct ky_frame *frame, uint32_t field);
+bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_t kind,
+		  uint32_t task, uint32_t word);
+
+/* load_table.c: every event that is not a poll, park or wake of a worker. */
+bool ky_load_table(struct ky_load *load, const struct ky_frame *frame);
+uint32_t ky_load_thread(struct ky_load *load, uint32_t tid);
+
+/* finish.c: orders the tables. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
+int ky_load_finish(struct ky_trace *trace);
+
+/* pair.c, delay.c. Return 0, -ENOMEM, KYMO_E_LIMIT. */
+int ky_pair(struct ky_trace *trace);
+int ky_delay(struct ky_trace *trace);
+
+/* Index of a duration in the side table; UINT32_MAX with pages.failed set. */
+uint32_t ky_long_duration(struct ky_trace *trace, uint64_t duration_ns);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <read/text.h>
+#include <string.h>
+
+void ky_text(struct ky_buf *out, const char *text)
+{
+	ky_buf_append(out, text, strlen(text));
+}
+
+void ky_text_u64(struct ky_buf *out, uint64_t number)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	ky_buf_append(out, digits + at, sizeof(digits) - at);
+}
+
+void ky_text_i64(struct ky_buf *out, int64_t number)
+{
+	if (number < 0)
+		ky_text(out, "-");
+	ky_text_u64(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void ky_text_copy(char *out, size_t out_bytes, const struct ky_buf *text)
+{
+	size_t count = text->used;
+
+	if (!out || out_bytes == 0)
+		return;
+	if (count > out_bytes - 1)
+		count = out_bytes - 1;
+	if (count)
+		memcpy(out, text->bytes, count);
+	out[count] = '\0';
+}

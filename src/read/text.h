@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* text.h - sentences and JSON put together from pieces, without printf: the engine also runs where
+ * there is no C library. Errors: kept in buf->failed.
+ * Threads: owner.
+ */
+#ifndef KY_READ_TEXT_H
+#define KY_READ_TEXT_H
+
+#include <base/buf.h>
+#include <stdint.h>
+
+void ky_text(struct ky_buf *out, const char *text);
+void ky_text_u64(struct ky_buf *out, uint64_t number);
+void ky_text_i64(struct ky_buf *out, int64_t number);
+
+/* Copies what fits of a finished sentence into a caller's buffer, always NUL-terminated. */
+void ky_text_copy(char *out, size_t out_bytes, const struct ky_buf *text);
+
+#endif
