@@ -116,6 +116,10 @@ static void tell_refusal(struct session *session, bool is_final)
 		    "is stripped: without its symbol table Tokio's tasks cannot be found; it is not "
 		    "recorded");
 		break;
+	case KY_RUN_STATUS_REFUSED:
+		if (!session->options.is_quiet)
+			ky_run_say("%s is not recorded: %s", command, reason);
+		break;
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 	case KY_RUN_STATUS_OTHER:
 		if (!session->options.is_quiet)

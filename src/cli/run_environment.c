@@ -16,7 +16,7 @@
 #define KYMO_PRELOAD_INSTALLED "/usr/local/lib/libkymo-preload.so"
 #endif
 #define PRELOAD_NAME "libkymo-preload.so"
-#define OWN_VARIABLES 8u
+#define OWN_VARIABLES 9u
 
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity)
 {
@@ -114,8 +114,9 @@ static int add_variable(char **slot, const char *name, const char *value)
 static bool is_own(const char *variable)
 {
 	static const char *const names[] = {
-		"LD_PRELOAD=",	 "KYMO_SESSION=",    "KYMO_RING_DIR=", "KYMO_STATUS_DIR=",
-		"KYMO_SERVICE=", "KYMO_RING_BYTES=", "KYMO_MODE="};
+		"LD_PRELOAD=",   "KYMO_SESSION=",    "KYMO_RING_DIR=", "KYMO_STATUS_DIR=",
+		"KYMO_SERVICE=", "KYMO_RING_BYTES=", "KYMO_MODE=",     "KYMO_STATUS_PARENT=",
+	};
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -128,7 +129,7 @@ static bool is_own(const char *variable)
 static int build_variables(struct ky_run_environment *environment,
 			   const struct ky_run_options *options, const char *preload_value)
 {
-	char session[20], ring_bytes[24];
+	char session[20], ring_bytes[24], parent[16];
 	size_t count = 0, at = 0;
 	char **variable;
 	int err;
@@ -149,6 +150,9 @@ static int build_variables(struct ky_run_environment *environment,
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_STATUS_DIR",
 				   environment->status_directory);
+	snprintf(parent, sizeof(parent), "%d", (int)getpid());
+	if (err == 0)
+		err = add_variable(&environment->variables[at++], "KYMO_STATUS_PARENT", parent);
 	if (err == 0 && options->service != NULL)
 		err = add_variable(&environment->variables[at++], "KYMO_SERVICE", options->service);
 	if (err == 0 && options->ring_bytes != 0)
@@ -272,7 +276,8 @@ enum ky_run_status ky_run_status_parse(const char *text, char *reason, size_t re
 	const char *rest = text + word_bytes;
 	enum ky_run_status status = KY_RUN_STATUS_OTHER;
 
-	if (word_bytes == 0)
+	/* Without its end it is still being written, or was cut by a full disk. */
+	if (word_bytes == 0 || strchr(text, '\n') == NULL)
 		return KY_RUN_STATUS_NONE;
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strlen(known[i].word) == word_bytes &&

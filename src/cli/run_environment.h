@@ -5,6 +5,7 @@
  *   KYMO_SESSION      16 hex digits: recorders put it into their ring's header
  *   KYMO_RING_DIR     where ring files go; owner-only
  *   KYMO_STATUS_DIR   where a preloaded library says in PID.status what it found
+ *   KYMO_STATUS_PARENT our pid: only our direct child says anything
  *   KYMO_SERVICE, KYMO_RING_BYTES, KYMO_MODE   only when asked for on the command line
  *
  * Children inherit all of it, which is how they are recorded too.
@@ -38,6 +39,7 @@ enum ky_run_status {
 	KY_RUN_STATUS_NO_TOKIO,
 	KY_RUN_STATUS_STRIPPED,
 	KY_RUN_STATUS_UNKNOWN_LAYOUT,
+	KY_RUN_STATUS_REFUSED,
 	KY_RUN_STATUS_OTHER /* "reason" is its own words */
 };
 enum ky_run_status ky_run_environment_status(const struct ky_run_environment *environment, int pid,
