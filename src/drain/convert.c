@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* One ring record in, the events it means out. */
+#include <drain/drain_state.h>
+
+#include <kymo/emit.h>
+#include <string.h>
+
+#define COPY_SHIFT 48
+#define NAME_MASK 0xffffffu
+#define ORIGIN_OWN_POLL 1u
+#define ORIGIN_OTHER_POLL 2u
+#define ORIGIN_DRIVER 3u
+#define ORIGIN_ELSEWHERE 4u
+#define ORIGIN_DERIVED 128u
+#define REASON_SYSCALL 1u
+#define REASON_FUTEX 2u
+
+static const char *const loss_names[KY_LOSS_COUNT] = {
+	[KY_LOSS_NONE] = "corrupt",
+	[KY_LOSS_SIGNAL] = "signal",
+	[KY_LOSS_NO_SLOT] = "no-slot",
+	[KY_LOSS_NO_STATE] = "no-state",
+	[KY_LOSS_EXITED] = "exited",
+	[KY_LOSS_OVERWRITTEN] = "overwritten",
+	[KY_LOSS_CORRUPT] = "corrupt",
+	[KY_LOSS_WRITE_ERROR] = "write-error",
+	[KY_LOSS_DISARMED] = "disarmed",
+	[KY_LOSS_UNSUPPORTED] = "unsupported",
+};
+
+/* ---- tasks ---- */
+
+static inline uint64_t full_task(const struct ky_drain *drain, uint64_t word)
+{
+	uint32_t id = (uint32_t)word & NAME_MASK;
+	uint64_t copy = id < drain->name_count ? drain->names[id].entry.copy : 0;
+
+	return (word >> KYMO_NAME_BITS) | copy << COPY_SHIFT;
+}
+
+/* The task's entry. A task that shows up without a spawn is told as first seen. */
+static struct ky_task *see_task(struct ky_drain *drain, uint64_t id, uint32_t name, uint64_t ns)
+{
+	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
+	uint32_t pool;
+
+	if (__builtin_expect(task != NULL, 1)) {
+		if (!task->name)
+			task->name = name;
+		return task;
+	}
+	task = ky_task_table_add(&drain->tasks, id, name);
+	if (!task)
+		return NULL;
+	ky_drain_ready(drain, ns);
+	pool = ky_drain_name_pool(drain, name);
+	ky_trc_enc_event(&drain->enc, KY_EV_TASK_FIRST_SEEN, ns);
+	ky_trc_enc_varint(&drain->enc, id);
+	ky_trc_enc_u32(&drain->enc, pool);
+	return ky_task_table_find(&drain->tasks, id);
+}
+
+static void end_task(struct ky_drain *drain, uint64_t id, bool is_cancelled, uint64_t ns)
+{
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(&drain->enc, KY_EV_TASK_TERMINATE, ns);
+	ky_trc_enc_varint(&drain->enc, id);
+	ky_trc_enc_u8(&drain->enc, is_cancelled);
+	ky_task_table_end(&drain->tasks, id);
+}
+
+static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t waker,
+		       uint64_t woken, uint32_t origin, uint64_t ns)
+{
+	uint32_t worker = ky_worker_id(thread->worker);
+
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(&drain->enc, KY_EV_WAKE, ns);
+	ky_trc_enc_varint(&drain->enc, waker);
+	ky_trc_enc_varint(&drain->enc, woken);
+	ky_trc_enc_u8(&drain->enc, (uint8_t)(worker > 253 ? KY_WORKER_UNKNOWN : worker));
+	ky_trc_enc_u8(&drain->enc, (uint8_t)origin);
+}
+
+static void make_ready(struct ky_task *task, uint64_t ns)
+{
+	/* A task that is ready already stays ready since then. */
+	if (task && !task->ready_ns)
+		task->ready_ns = ns ? ns : 1;
+}
+
+static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+{
+	uint64_t copy = (rec->a & NAME_MASK) & 31u;
+	uint64_t woken = (rec->a >> KYMO_NAME_BITS) | copy << COPY_SHIFT;
+	const struct ky_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
+	uint32_t origin = ORIGIN_ELSEWHERE;
+
+	if (poll)
+		origin = poll->task == woken ? ORIGIN_OWN_POLL : ORIGIN_OTHER_POLL;
+	else if ((rec->arg & KYMO_WAKE_ON_DRIVER) || thread->worker != KY_NONE32)
+		origin = ORIGIN_DRIVER;
+	make_ready(see_task(drain, woken, 0, ns), ns);
+	write_wake(drain, thread, poll ? poll->task : 0, woken, origin, ns);
+}
+
+static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+{
+	uint64_t id = full_task(drain, rec->a);
+	uint32_t name = (uint32_t)rec->a & NAME_MASK, pool;
+	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
+	uint64_t parent = thread->depth ? thread->stack[thread->depth - 1].task : 0;
+
+	if (!task)
+		task = ky_task_table_add(&drain->tasks, id, name);
+	make_ready(task, ns); /* a spawned task is ready at once */
+	ky_drain_ready(drain, ns);
+	pool = ky_drain_name_pool(drain, name);
+	ky_trc_enc_event(&drain->enc, KY_EV_TASK_SPAWN, ns);
+	ky_trc_enc_varint(&drain->enc, id);
+	ky_trc_enc_u32(&drain->enc, pool);
+	ky_trc_enc_u8(&drain->enc, 1);
+	ky_trc_enc_opt_varint(&drain->enc, thread->worker != KY_NONE32, ky_worker_id(thread->worker));
+	ky_trc_enc_opt_varint(&drain->enc, parent != 0, parent);
+}
+
+/* ---- polls ---- */
+
+static void write_nested(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t task,
+			 uint32_t name, uint32_t depth, uint64_t ns)
+{
+	uint32_t pool;
+
+	ky_drain_ready(drain, ns);
+	pool = ky_drain_name_pool(drain, name);
+	ky_trc_enc_event(&drain->enc, KY_EV_NESTED_POLL_START, ns);
+	ky_trc_enc_varint(&drain->enc, ky_worker_id(thread->worker));
+	ky_trc_enc_u32(&drain->enc, thread->tid);
+	ky_trc_enc_varint(&drain->enc, depth);
+	ky_trc_enc_varint(&drain->enc, task);
+	ky_trc_enc_u32(&drain->enc, pool);
+}
+
+static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_t word, uint32_t queue,
+		      uint64_t ticks, uint64_t ns)
+{
+	uint64_t id = full_task(drain, word);
+	uint32_t name = (uint32_t)word & NAME_MASK, depth = thread->depth, pool;
+	struct ky_task *task = see_task(drain, id, name, ns);
+	bool is_outer = !depth && !thread->deeper && ky_drain_worker_take(drain, thread, ns);
+	struct ky_poll *poll = ky_drain_push_poll(thread);
+
+	if (task)
+		task->ready_ns = 0;
+	if (!poll)
+		return; /* deeper than we keep: neither its start nor its end is written */
+	poll->task = id;
+	poll->start_ns = ns;
+	poll->begin_ticks = ticks;
+	poll->name = name;
+	poll->worker = thread->worker;
+	poll->kind = is_outer ? KY_POLL_OUTER : KY_POLL_NESTED;
+	if (!is_outer) {
+		write_nested(drain, thread, id, name, depth, ns);
+		return;
+	}
+	drain->workers[thread->worker].is_open = true;
+	ky_drain_ready(drain, ns);
+	pool = ky_drain_name_pool(drain, name);
+	if (queue == KYMO_QUEUE_UNKNOWN)
+		queue = 0;
+	ky_trc_enc_poll_start(&drain->enc, ns, ky_worker_id(thread->worker),
+			      (uint8_t)(queue < 255 ? queue : 255), id, pool);
+}
+
+static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint32_t flags, uint64_t ns)
+{
+	const struct ky_poll *poll;
+	struct ky_task *task;
+
+	if (thread->deeper) {
+		thread->deeper--;
+		return;
+	}
+	if (!thread->depth)
+		return; /* its start was lost and nothing told us about it */
+	poll = &thread->stack[--thread->depth];
+	if (flags & KYMO_POLL_SELF_WAKE)
+		write_wake(drain, thread, poll->task, poll->task, ORIGIN_OWN_POLL | ORIGIN_DERIVED, ns);
+	if (flags & KYMO_POLL_READY) {
+		end_task(drain, poll->task, flags & KYMO_POLL_CANCELLED, ns);
+	} else {
+		task = ky_task_table_find(&drain->tasks, poll->task);
+		if (task)
+			task->last_poll_ns = ns;
+		if (flags & KYMO_POLL_SELF_WAKE)
+			make_ready(task, ns);
+	}
+	if (poll->kind == KY_POLL_SILENT)
+		return;
+	ky_drain_ready(drain, ns);
+	if (poll->kind == KY_POLL_OUTER) {
+		ky_trc_enc_poll_end(&drain->enc, ns, ky_worker_id(poll->worker));
+		ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
+		drain->workers[poll->worker].is_open = false;
+		return;
+	}
+	ky_trc_enc_event(&drain->enc, KY_EV_NESTED_POLL_END, ns);
+	ky_trc_enc_varint(&drain->enc, ky_worker_id(poll->worker));
+	ky_trc_enc_u32(&drain->enc, thread->tid);
+}
+
+static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+			uint64_t ns)
+{
+	uint32_t name = (uint32_t)rec->a & NAME_MASK, pool;
+	uint64_t id = full_task(drain, rec->a);
+
+	if (rec->type == KYMO_RECORD_BLOCKING_BEGIN) {
+		thread->is_blocking = true;
+		thread->blocking_task = id;
+		thread->blocking_name = name;
+		thread->blocking_start_ns = ns;
+		ky_drain_ready(drain, ns);
+		pool = ky_drain_name_pool(drain, name);
+		ky_trc_enc_event(&drain->enc, KY_EV_BLOCKING_START, ns);
+		ky_trc_enc_u32(&drain->enc, thread->tid);
+		ky_trc_enc_varint(&drain->enc, id);
+		ky_trc_enc_u32(&drain->enc, pool);
+		return;
+	}
+	if (!thread->is_blocking)
+		return;
+	thread->is_blocking = false;
+	id = thread->blocking_task;
+	/* Closures are told by their runs; only one whose spawn was seen has an end of its own. */
+	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&drain->tasks, id))
+		end_task(drain, id, rec->arg & KYMO_POLL_CANCELLED, ns);
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(&drain->enc, KY_EV_BLOCKING_END, ns);
+	ky_trc_enc_u32(&drain->enc, thread->tid);
+	ky_trc_enc_varint(&drain->enc, id);
+}
+
+/* ---- parks, driver, waits ---- */
+
+static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	struct ky_worker *worker;
+	uint64_t cpu;
+
+	/* Only workers park; a thread without one just waits. */
+	if (thread->worker == KY_NONE32 || thread->depth || !ky_drain_worker_take(drain, thread, ns))
+		return;
+	worker = &drain->workers[thread->worker];
+	cpu = ky_drain_worker_cpu(worker, ns);
+	worker->cpu_ns = cpu;
+	worker->active_since_ns = ns;
+	worker->is_parked = rec->type == KYMO_RECORD_PARK;
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(enc, rec->type == KYMO_RECORD_PARK ? KY_EV_WORKER_PARK : KY_EV_WORKER_UNPARK, ns);
+	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
+	ky_trc_enc_u8(enc, 0);
+	ky_trc_enc_varint(enc, cpu);
+	if (rec->type == KYMO_RECORD_PARK) {
+		ky_trc_enc_u32(enc, thread->tid);
+		ky_trc_enc_u8(enc, (uint8_t)(rec->arg <= KYMO_WAIT_FUTEX ? rec->arg : 0));
+	} else {
+		ky_trc_enc_opt_varint(enc, false, 0);
+		ky_trc_enc_u32(enc, thread->tid);
+		ky_trc_enc_varint(enc, rec->arg == 0xffffu ? 0 : rec->arg);
+	}
+}
+
+static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+			   uint64_t ns)
+{
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(&drain->enc, KY_EV_DRIVER_TURN, ns);
+	ky_trc_enc_varint(&drain->enc, ky_worker_id(thread->worker));
+	ky_trc_enc_varint(&drain->enc, ky_timeline_length_ns(&drain->timeline, rec->a));
+	ky_trc_enc_varint(&drain->enc, rec->arg == 0xffffu ? 0 : rec->arg);
+}
+
+static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
+	ky_trc_enc_u32(enc, thread->tid);
+	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
+	ky_trc_enc_varint(enc, thread->depth ? thread->stack[thread->depth - 1].task : 0);
+	ky_trc_enc_varint(enc, ky_timeline_length_ns(&drain->timeline, rec->a));
+	ky_trc_enc_u8(enc, rec->arg == KYMO_WAIT_FUTEX ? REASON_FUTEX : REASON_SYSCALL);
+	ky_trc_enc_opt_varint(enc, false, 0);
+	ky_trc_enc_frames(enc, NULL, 0);
+	ky_trc_enc_f64(enc, 1.0);
+}
+
+/* ---- loss ---- */
+
+void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact, uint64_t from_ns,
+		   uint64_t to_ns, uint32_t cause, uint64_t ns)
+{
+	uint32_t pool;
+
+	ky_drain_ready(drain, ns);
+	pool = ky_drain_text_pool(drain, loss_names[cause < KY_LOSS_COUNT ? cause : 0]);
+	ky_trc_enc_event(&drain->enc, KY_EV_LOSS, ns);
+	ky_trc_enc_u32(&drain->enc, tid);
+	ky_trc_enc_varint(&drain->enc, count);
+	ky_trc_enc_u8(&drain->enc, is_exact);
+	ky_trc_enc_varint(&drain->enc, from_ns);
+	ky_trc_enc_varint(&drain->enc, to_ns);
+	ky_trc_enc_u32(&drain->enc, pool);
+	drain->chunk.lost_count += count;
+	drain->chunk.loss_count++;
+}
+
+/* What was open before the gap is not known to be open behind it; carried[] says what is. */
+static void forget_polls(struct ky_drain *drain, struct ky_dthread *thread, uint32_t keep)
+{
+	for (uint32_t i = keep; i < thread->depth; i++) {
+		if (thread->stack[i].kind == KY_POLL_OUTER && thread->stack[i].worker != KY_NONE32)
+			drain->workers[thread->stack[i].worker].is_open = false;
+	}
+	if (keep < thread->depth)
+		thread->depth = keep;
+	thread->deeper = 0;
+}
+
+static void on_gap(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+{
+	uint32_t cause = rec->arg & ~KY_GAP_INEXACT;
+	uint64_t from_ns = ky_timeline_ns(&drain->timeline, rec[1].ticks);
+
+	ky_drain_loss(drain, thread->tid, rec->a, !(rec->arg & KY_GAP_INEXACT), from_ns, ns, cause, ns);
+	thread->is_blocking = false;
+	if (thread->worker != KY_NONE32 && drain->workers[thread->worker].owner == thread)
+		drain->workers[thread->worker].is_parked = false;
+}
+
+/* rec: one of the polls that were open when the sub-buffer behind a gap began. A poll we know goes on;
+ * one whose start is lost is told with its true start, out of order. */
+static void on_carried(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		       uint64_t ns)
+{
+	uint32_t total = (uint32_t)rec[1].a, at = rec->arg;
+	uint64_t begin = rec[1].ticks, begin_ns;
+
+	if (total == 0) {
+		forget_polls(drain, thread, 0);
+		return;
+	}
+	if (at < thread->depth && thread->stack[at].begin_ticks >> 3 == begin >> 3 &&
+	    thread->stack[at].task == full_task(drain, rec->a)) {
+		if (at + 1 == total)
+			forget_polls(drain, thread, total);
+	} else {
+		forget_polls(drain, thread, at);
+		begin_ns = ky_timeline_ns(&drain->timeline, begin);
+		open_poll(drain, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns < ns ? begin_ns : ns);
+	}
+	if (at + 1 == KY_OPEN_DEPTH && total > KY_OPEN_DEPTH) {
+		forget_polls(drain, thread, KY_OPEN_DEPTH);
+		thread->deeper = total - KY_OPEN_DEPTH;
+	}
+}
+
+static void on_dropped(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		       uint64_t ns)
+{
+	uint64_t count = rec->a, credit;
+	uint32_t cause = rec->arg;
+
+	if (cause < 1 || cause > 4 || !count)
+		return;
+	/* What a look at the header's counters has told already is not told twice. */
+	credit = drain->credited_drops[cause] < count ? drain->credited_drops[cause] : count;
+	drain->credited_drops[cause] -= credit;
+	drain->reported_drops[cause] += count - credit;
+	if (count == credit)
+		return;
+	drain->stats.records_lost += count - credit;
+	ky_drain_loss(drain, thread->tid, count - credit, true, thread->last_ns, ns, cause, ns);
+}
+
+void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
+{
+	const struct ky_ring_header *header = drain->ring.header;
+	const _Atomic uint64_t *words[] = { &header->dropped_signal_count, &header->dropped_no_slot_count,
+					    &header->dropped_no_state_count,
+					    &header->dropped_exited_count };
+
+	for (uint32_t cause = 1; cause <= 4; cause++) {
+		uint64_t total = atomic_load_explicit(words[cause - 1], memory_order_relaxed);
+		uint64_t missing = total - drain->reported_drops[cause];
+
+		if (total <= drain->reported_drops[cause])
+			continue;
+		drain->reported_drops[cause] = total;
+		drain->credited_drops[cause] += missing;
+		drain->stats.records_lost += missing;
+		ky_drain_loss(drain, 0, missing, true, drain->drops_since_ns, ns, cause, ns);
+	}
+	drain->drops_since_ns = ns;
+	if (!drain->is_disarm_told &&
+	    atomic_load_explicit(&header->state, memory_order_relaxed) == KY_RING_DISARMED) {
+		drain->is_disarm_told = true;
+		ky_drain_loss(drain, 0, 0, false, ns, ns, KY_LOSS_DISARMED, ns);
+	}
+}
+
+/* ---- the rest ---- */
+
+static void on_exit(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)
+{
+	if (thread->worker != KY_NONE32)
+		ky_drain_worker_end(drain, thread, ns);
+	forget_polls(drain, thread, 0);
+	thread->is_done = true;
+	ky_drain_write_thread(drain, thread, ns);
+}
+
+static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	uint32_t pool;
+
+	ky_drain_ready(drain, ns);
+	switch (rec->type) {
+	case KYMO_RECORD_NOTIFY:
+		ky_trc_enc_event(enc, KY_EV_WORKER_NOTIFY, ns);
+		ky_trc_enc_u32(enc, thread->tid);
+		ky_trc_enc_u8(enc, (uint8_t)rec->arg);
+		ky_trc_enc_varint(enc, rec->a);
+		break;
+	case KYMO_RECORD_WAKER_CLONE:
+		ky_trc_enc_event(enc, KY_EV_WAKER_CLONE, ns);
+		ky_trc_enc_varint(enc, (rec->a >> KYMO_NAME_BITS) | (rec->a & 31u) << COPY_SHIFT);
+		ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
+		break;
+	case KYMO_RECORD_MARK:
+		pool = ky_drain_string_pool(drain, rec->a);
+		ky_trc_enc_event(enc, KY_EV_ANNOTATION, ns);
+		ky_trc_enc_u32(enc, thread->tid);
+		ky_trc_enc_u32(enc, pool);
+		break;
+	case KYMO_RECORD_GATES:
+		ky_trc_enc_event(enc, KY_EV_GATES, ns);
+		ky_trc_enc_u32(enc, thread->tid);
+		ky_trc_enc_varint(enc, rec->a);
+		break;
+	case KYMO_RECORD_CUSTOM:
+		/* Nothing registers schemas yet, so nobody can say what the words mean. */
+		drain->stats.records_lost++;
+		ky_drain_loss(drain, thread->tid, 1, true, ns, ns, KY_LOSS_UNSUPPORTED, ns);
+		break;
+	default:
+		break;
+	}
+}
+
+static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		     uint64_t ns)
+{
+	switch (rec->type) {
+	case KYMO_RECORD_POLL_BEGIN:
+		open_poll(drain, thread, rec->a, rec->arg, rec->ticks, ns);
+		break;
+	case KYMO_RECORD_POLL_END:
+		on_poll_end(drain, thread, rec->arg, ns);
+		break;
+	case KYMO_RECORD_WAKE:
+		on_wake(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_SPAWN:
+		on_spawn(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_TASK_END:
+		end_task(drain, full_task(drain, rec->a), true, ns);
+		break;
+	case KYMO_RECORD_PARK:
+	case KYMO_RECORD_UNPARK:
+		on_park(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_DRIVER_TURN:
+		on_driver_turn(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_WORKER_BEGIN:
+		ky_drain_worker_begin(drain, thread, full_task(drain, rec->a) & ~(~UINT64_C(0) << COPY_SHIFT),
+				      rec[1].ticks, rec[1].a, ns);
+		break;
+	case KYMO_RECORD_WORKER_END:
+		ky_drain_worker_end(drain, thread, ns);
+		break;
+	case KYMO_RECORD_RUNTIME:
+		thread->runtime_key = rec->a;
+		break;
+	case KYMO_RECORD_BLOCKING_BEGIN:
+	case KYMO_RECORD_BLOCKING_END:
+		on_blocking(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_WAIT:
+		on_wait(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_DROPPED:
+		on_dropped(drain, thread, rec, ns);
+		break;
+	default:
+		on_rare(drain, thread, rec, ns);
+		break;
+	}
+}
+
+uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+			  uint64_t ns)
+{
+	uint32_t taken = 1;
+
+	if (__builtin_expect(!thread->is_announced, 0))
+		ky_drain_write_thread(drain, thread, ns);
+	switch (rec->type) {
+	case KY_REC_GAP:
+		on_gap(drain, thread, rec, ns);
+		taken = 2;
+		break;
+	case KY_REC_CARRIED:
+		on_carried(drain, thread, rec, ns);
+		taken = 2;
+		break;
+	case KY_REC_EXIT:
+		on_exit(drain, thread, ns);
+		break;
+	default:
+		dispatch(drain, thread, rec, ns);
+		drain->chunk.records++;
+		drain->segment_records++;
+		taken = rec->type == KYMO_RECORD_WORKER_BEGIN ? 2 : 1;
+		break;
+	}
+	thread->last_ns = ns;
+	return taken;
+}

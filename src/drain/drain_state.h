@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* drain_state.h - what the parts of the drain share: threads, workers, runtimes, tasks, names, chunk.
+ *
+ * One step runs through the files in this order: slot_cursor.c reads slots of the ring (ring_view.c) into the
+ * queues of threads, ring_directory.c reads names, time_merge.c takes records off the queues in the order of
+ * their stamps, convert.c turns each into events with what task_table.c and worker_table.c know,
+ * segment.c cuts events into chunks. Nothing here is shared between threads.
+ */
+#ifndef KY_DRAIN_DRAIN_STATE_H
+#define KY_DRAIN_DRAIN_STATE_H
+
+#include <base/buf.h>
+#include <base/timeline.h>
+#include <drain/drain.h>
+#include <drain/ring_view.h>
+#include <wire/trc_enc.h>
+
+#define KY_NONE32 UINT32_MAX
+#define KY_MERGE_SLACK_NS UINT64_C(1000000)   /* T = now - this */
+#define KY_HOLD_MAX_NS UINT64_C(200000000)    /* how long a busy thread may hold the merge */
+#define KY_SETTLE_NS UINT64_C(20000000)       /* how long workers of a new runtime gather */
+#define KY_DTHREADS_MAX 65536u                /* alive at once */
+#define KY_DTHREAD_BUCKETS 4096u
+#define KY_WORKERS_MAX 65536u
+#define KY_RUNTIMES_MAX 4096u
+#define KY_LAUNCHES_MAX 4096u
+#define KY_STACK_MAX 64u
+#define KY_LIVE_TASKS_MAX 65536u
+#define KY_METADATA_MAX 128u
+#define KY_NAME_TEXT_MAX 2048u
+#define KY_WORKER_UNKNOWN 255u
+#define KY_WORKER_BLOCKING_POOL 254u
+
+/* One record as it waits for its turn. A record of three words is followed by a KY_REC_MORE. */
+struct ky_rec {
+	uint64_t ticks;
+	uint64_t a;
+	uint32_t type; /* enum kymo_record or enum ky_rec_own */
+	uint32_t arg;
+};
+
+enum ky_rec_own {
+	KY_REC_MORE = 0x100, /* ticks = b, a = c of the record before */
+	KY_REC_GAP,          /* a: records lost; arg: enum ky_loss_cause | KY_GAP_INEXACT; MORE: ticks = last stamp */
+	KY_REC_CARRIED,      /* a: task word; arg: depth; MORE: ticks = begin ticks, a = polls open in all */
+	KY_REC_EXIT          /* the thread is over */
+};
+#define KY_GAP_INEXACT 0x100u
+
+enum ky_loss_cause {
+	KY_LOSS_NONE = 0,
+	KY_LOSS_SIGNAL = 1,   /* 1..4 as enum kymo_drop_cause */
+	KY_LOSS_NO_SLOT = 2,
+	KY_LOSS_NO_STATE = 3,
+	KY_LOSS_EXITED = 4,
+	KY_LOSS_OVERWRITTEN = 5,
+	KY_LOSS_CORRUPT = 6,
+	KY_LOSS_WRITE_ERROR = 7,
+	KY_LOSS_DISARMED = 8,
+	KY_LOSS_UNSUPPORTED = 9,
+	KY_LOSS_COUNT
+};
+
+enum ky_poll_kind {
+	KY_POLL_OUTER = 1, /* PollStart was written: ends with PollEnd */
+	KY_POLL_NESTED,    /* NestedPollStart was written */
+	KY_POLL_SILENT     /* its start is unknown: its end is not written */
+};
+
+struct ky_poll {
+	uint64_t task;
+	uint64_t start_ns;
+	uint64_t begin_ticks;
+	uint32_t name;
+	uint32_t worker; /* index in workers or KY_NONE32 */
+	uint32_t kind;
+};
+
+struct ky_dthread {
+	struct ky_dthread *next; /* in its bucket */
+	uint32_t index;
+	uint32_t tid;
+	char name[32];
+	uint64_t start_ticks;
+	uint64_t exit_ticks;
+	uint64_t exit_step;    /* step in which the directory told us; 0: alive */
+	bool is_announced;
+	bool is_exit_queued;
+	bool is_done;          /* its KY_REC_EXIT was merged */
+	/* reading */
+	uint64_t record_next;  /* number of the next record expected */
+	uint64_t read_ticks;   /* stamp of the last record read */
+	uint32_t cursor_count; /* slots that hold or may get records of it */
+	bool has_slot;
+	bool ended_closed;     /* its last slot closed behind it: there must be another one */
+	uint32_t gap_cause;    /* something is missing, how much the next slot tells; enum ky_loss_cause */
+	struct ky_rec *recs;
+	uint32_t head, tail, capacity;
+	/* merging */
+	uint64_t last_ns;
+	uint32_t worker;       /* the worker it serves, KY_NONE32 */
+	bool is_launched;      /* ... by a WORKER_BEGIN */
+	uint64_t runtime_key;  /* of its last RUNTIME record */
+	struct ky_poll *stack;
+	uint32_t depth, stack_capacity;
+	uint32_t deeper;       /* open polls beyond the stack */
+	uint64_t blocking_task;
+	uint64_t blocking_start_ns;
+	uint32_t blocking_name;
+	bool is_blocking;
+};
+
+struct ky_slot_cursor {
+	uint64_t number;        /* claim number + 1 that `offset` is about; 0: none yet */
+	uint64_t expected;      /* a claim number + 1 that may still land here */
+	uint64_t hold_since_ns; /* busy or filling since; 0: not */
+	struct ky_dthread *thread;
+	uint32_t offset;        /* read up to here */
+	uint32_t hold_offset;
+	bool is_listed;
+	bool is_complete;       /* nothing more to come under this number */
+	bool is_parked;         /* its thread left it, and we have everything */
+};
+
+struct ky_runtime {
+	uint64_t key;
+	uint32_t kind;
+	uint32_t copy;
+	char *name;
+	bool is_described;
+	bool is_announced;
+	bool is_ended;          /* its key may be somebody else's by now */
+	uint32_t live_workers;
+	uint32_t next_index;
+	uint64_t launch_max;
+};
+
+struct ky_worker {
+	uint32_t runtime;       /* index in runtimes, KY_NONE32 */
+	uint32_t index;         /* KY_NONE32: not known */
+	bool is_exact;
+	bool has_begun;
+	bool is_ended;
+	bool is_open;           /* an outer poll of it is open */
+	bool is_parked;
+	struct ky_dthread *owner;
+	uint32_t tid;
+	uint32_t live_threads;  /* between WORKER_BEGIN and WORKER_END */
+	uint64_t runtime_key, identity, launch;
+	uint64_t cpu_ns, active_since_ns;
+	/* of the current chunk, when chunk_serial is that chunk's */
+	uint64_t chunk_serial, busy_ns, longest_start_ns, longest_ns, longest_task;
+	uint32_t poll_count;
+};
+
+/* A published WORKER_BEGIN that was not merged yet. */
+struct ky_launch {
+	uint64_t runtime_key, identity, task, ticks;
+};
+
+struct ky_task {
+	uint64_t key;          /* task | KY_TASK_USED; 0: free */
+	uint64_t last_poll_ns;
+	uint64_t ready_ns;     /* 0: not ready */
+	uint32_t name;
+	uint32_t reserved;
+};
+#define KY_TASK_USED ((uint64_t)1 << 63)
+
+struct ky_task_table {
+	struct ky_task *slots;
+	uint32_t capacity;     /* power of two */
+	uint32_t count;
+	uint32_t count_max;
+	uint64_t untracked_high; /* largest id that found no room */
+	uint64_t untracked_count;
+	uint64_t *ended;       /* tasks that ended lately, so that a late wake revives none */
+};
+
+struct ky_name {
+	struct ky_entry_name entry;
+	char *text;
+	uint32_t text_bytes;
+	uint32_t pool_id;      /* in the stream `pool_serial` */
+	uint64_t pool_serial;
+	bool is_defined;
+	bool is_resolved;
+};
+
+struct ky_string {
+	char *text;
+	uint32_t text_bytes;
+};
+
+struct ky_module {
+	uint32_t id;
+	struct ky_entry_module entry;
+	uint8_t build_id[32];
+	char *path;
+	uint64_t gone_ticks;   /* 0: still there */
+	bool is_announced;
+};
+
+struct ky_pair {
+	char *key;
+	char *value;
+};
+
+struct ky_chunk_state {
+	bool is_open;
+	bool is_segment_start;
+	uint64_t serial;
+	uint64_t first_ns, last_ns;
+	uint64_t records;      /* ring records its events stand for */
+	uint64_t lost_count;
+	uint32_t loss_count;
+	uint32_t *touched;     /* workers with a poll in this chunk */
+	uint32_t touched_count;
+};
+
+struct ky_drain {
+	struct ky_drain_options options;
+	char host[256];
+	struct ky_ring_view ring;
+	struct ky_timeline timeline;
+	uint64_t step;
+	uint64_t now_ns, now_ticks; /* of this step's anchor */
+	uint64_t through_ticks;     /* T of this step */
+	uint64_t through_before;    /* ... of the step before */
+	bool is_final;
+	bool is_final_reported;
+	bool is_out_of_memory;
+
+	/* reading */
+	struct ky_slot_cursor *cursors;
+	uint32_t *listed;           /* slots to look at in every step */
+	uint32_t listed_count;
+	struct ky_visit *visits;
+	uint64_t hand;              /* claims looked at */
+	uint32_t usable_seen;
+	bool has_lapped;            /* the hand went round between two steps */
+	uint64_t hold_ticks;        /* the merge must not pass this */
+	uint64_t queued_bytes;
+	uint64_t words[KY_SLOT_BYTES / 8];
+
+	/* directory */
+	uint64_t directory_at;
+	bool is_directory_corrupt;
+	struct ky_name *names;
+	uint32_t name_count;
+	struct ky_string *strings;
+	uint32_t string_count;
+	struct ky_module *modules;
+	uint32_t module_count;
+	struct ky_pair pairs[KY_METADATA_MAX];
+	uint32_t pair_count;
+
+	/* threads */
+	struct ky_dthread **threads;
+	uint32_t thread_count, thread_capacity;
+	struct ky_dthread *buckets[KY_DTHREAD_BUCKETS];
+	struct ky_dthread **heap;
+
+	struct ky_runtime *runtimes;
+	uint32_t runtime_count;
+	struct ky_worker *workers;
+	uint32_t worker_count, worker_capacity;
+	struct ky_launch *launches;
+	uint32_t launch_count;
+	struct ky_task_table tasks;
+
+	/* loss */
+	uint64_t merged_ticks;      /* largest stamp merged */
+	uint64_t merged_ns;         /* largest time written */
+	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
+	uint64_t credited_drops[5]; /* reported from the header before their record came */
+	uint64_t drops_since_ns;
+	uint64_t refused_records;   /* waiting to be told as LossEvent write-error */
+	uint64_t refused_first_ns, refused_last_ns;
+	bool is_disarm_told;
+
+	/* writing */
+	struct ky_buf out;
+	struct ky_trc_enc enc;
+	struct ky_chunk_state chunk;
+	bool is_segment_open;
+	uint64_t segment_offset;
+	uint64_t segment_records;
+	struct ky_buf index;
+	uint32_t index_chunks;
+	uint64_t cpu_ns;
+	struct ky_drain_stats stats;
+};
+
+/* One slot to look at in this step. */
+struct ky_visit {
+	uint64_t number;
+	uint64_t floor_ticks; /* no record of this or any later visit is older (set when memory is short) */
+	uint32_t slot;
+};
+
+/* ---- slot_cursor.c ---- */
+/* Reads what was published since the last step into the threads' queues; sets hold_ticks. */
+int ky_drain_read(struct ky_drain *drain);
+/* At the end: what nobody can tell any more becomes inexact gaps. */
+void ky_drain_close_gaps(struct ky_drain *drain);
+int ky_drain_queue(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks, uint32_t type,
+		   uint32_t arg, uint64_t a);
+
+/* ---- ring_directory.c ---- */
+int ky_drain_read_directory(struct ky_drain *drain);
+void ky_drain_release_directory(struct ky_drain *drain);
+int ky_drain_set_pair(struct ky_drain *drain, const char *key, size_t key_bytes, const char *value,
+		      size_t value_bytes);
+const struct ky_name *ky_drain_name(const struct ky_drain *drain, uint32_t id);
+/* Pool id of a name's text in the open chunk. */
+uint32_t ky_drain_name_pool(struct ky_drain *drain, uint32_t id);
+uint32_t ky_drain_string_pool(struct ky_drain *drain, uint64_t id);
+uint32_t ky_drain_text_pool(struct ky_drain *drain, const char *text);
+
+/* ---- thread_table.c ---- */
+/* The thread of this index and kernel id; made when it is new. NULL: out of memory (then said in
+ * is_out_of_memory) or too many. */
+struct ky_dthread *ky_drain_thread(struct ky_drain *drain, uint32_t index, uint32_t tid);
+struct ky_dthread *ky_drain_thread_find(const struct ky_drain *drain, uint32_t index);
+void ky_drain_thread_sweep(struct ky_drain *drain); /* frees those that are over and empty */
+void ky_drain_thread_release(struct ky_drain *drain);
+/* Pushes an open poll. Returns NULL when it does not fit (counted in thread->deeper). */
+struct ky_poll *ky_drain_push_poll(struct ky_dthread *thread);
+
+/* ---- worker_table.c ---- */
+uint32_t ky_drain_runtime(struct ky_drain *drain, uint64_t key); /* KY_NONE32: no room */
+int ky_drain_note_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity, uint64_t task,
+			 uint64_t ticks);
+/* The stamp that workers of a new runtime hold the merge at; UINT64_MAX: none. */
+uint64_t ky_drain_settle_ticks(const struct ky_drain *drain);
+void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, uint64_t task,
+			   uint64_t runtime_key, uint64_t identity, uint64_t ns);
+void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
+/* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */
+bool ky_drain_worker_take(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
+void ky_drain_worker_event(struct ky_drain *drain, uint32_t worker, uint64_t ns);
+void ky_drain_runtime_event(struct ky_drain *drain, uint32_t runtime, uint64_t ns);
+uint64_t ky_drain_worker_cpu(const struct ky_worker *worker, uint64_t ns);
+/* Ids of the trace leave out 254 and 255. */
+static inline uint32_t ky_worker_id(uint32_t worker)
+{
+	return worker == KY_NONE32 ? KY_WORKER_UNKNOWN : worker < 254u ? worker : worker + 2u;
+}
+
+/* ---- task_table.c ---- */
+int ky_task_table_init(struct ky_task_table *table, uint32_t count_max);
+void ky_task_table_release(struct ky_task_table *table);
+/* The entry, or NULL. */
+struct ky_task *ky_task_table_find(const struct ky_task_table *table, uint64_t task);
+/* A new entry; NULL when full (then counted) or when the task ended lately. */
+struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name);
+void ky_task_table_end(struct ky_task_table *table, uint64_t task);
+
+/* ---- time_merge.c ---- */
+/* Merges every queued record at or below `through`. Returns 0, -ENOMEM. */
+int ky_drain_merge(struct ky_drain *drain, uint64_t through);
+
+/* ---- convert.c ---- */
+/* Turns the record at the head of the thread's queue into events. Returns records consumed. */
+uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+			  uint64_t ns);
+void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact, uint64_t from_ns,
+		   uint64_t to_ns, uint32_t cause, uint64_t ns);
+void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns);
+
+/* ---- segment.c, segment_start.c ---- */
+/* Cuts the open chunk and starts another where the next event at `ns` asks for it. */
+void ky_drain_turn(struct ky_drain *drain, uint64_t ns);
+void ky_drain_flush(struct ky_drain *drain);
+void ky_drain_write_start(struct ky_drain *drain, uint64_t ns);
+void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_exit);
+void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_complete);
+void ky_drain_write_thread(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
+void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uint64_t ns);
+/* Books a poll of this worker that ended at end_ns in the open chunk. */
+void ky_drain_book_poll(struct ky_drain *drain, uint32_t worker, uint64_t start_ns, uint64_t end_ns,
+			uint64_t task);
+
+#define KY_CHUNK_BYTES_SOFT (KY_CHUNK_BYTES_MAX - 16384u) /* room for the largest event and its schema */
+
+/* Before every event: the chunk is open and takes one more event of this time. */
+static inline void ky_drain_ready(struct ky_drain *drain, uint64_t ns)
+{
+	struct ky_chunk_state *chunk = &drain->chunk;
+
+	if (__builtin_expect(!chunk->is_open || ns < chunk->first_ns ||
+				     ns - chunk->first_ns >= KY_CHUNK_SPAN_MAX_NS ||
+				     drain->enc.event_count >= KY_CHUNK_EVENTS_MAX ||
+				     drain->out.used > KY_CHUNK_BYTES_SOFT, 0))
+		ky_drain_turn(drain, ns);
+	if (ns > chunk->last_ns)
+		chunk->last_ns = ns;
+}
+
+#endif

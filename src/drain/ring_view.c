@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <drain/ring_view.h>
+
+#include <errno.h>
+#include <kymo/base.h>
+#include <string.h>
+
+static void copy_text(char *out, const char *in, size_t in_bytes)
+{
+	memcpy(out, in, in_bytes);
+	out[in_bytes] = 0;
+}
+
+static void copy_identity(struct ky_ring_view *view, const struct ky_ring_header *header)
+{
+	view->flags = header->flags;
+	view->pid = header->pid;
+	view->start_time_ticks = header->start_time_ticks;
+	view->ticks_per_second = header->ticks_per_second;
+	view->open_anchor = header->open_anchor;
+	copy_text(view->boot_id, header->boot_id, sizeof(header->boot_id));
+	copy_text(view->service, header->service, sizeof(header->service));
+	copy_text(view->arch, header->arch, sizeof(header->arch));
+	copy_text(view->recorder_version, header->recorder_version, sizeof(header->recorder_version));
+}
+
+int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes)
+{
+	const struct ky_ring_header *header;
+	uint64_t slots;
+
+	memset(view, 0, sizeof(*view));
+	if (!image || (uintptr_t)image % 64)
+		return -EINVAL;
+	if (image_bytes < 8)
+		return KYMO_E_TRUNCATED;
+	header = (const struct ky_ring_header *)(const void *)image;
+	/* Pairs with the release store that publishes a finished header. */
+	if (atomic_load_explicit(&header->magic, memory_order_acquire) != KY_RING_MAGIC)
+		return KYMO_E_NOT_TRACE;
+	if (image_bytes < sizeof(*header))
+		return KYMO_E_TRUNCATED;
+	if (header->version != KY_RING_VERSION)
+		return KYMO_E_VERSION;
+	view->image = image;
+	view->header = header;
+	view->image_bytes = image_bytes;
+	view->directory_offset = header->directory_offset;
+	view->directory_bytes = header->directory_bytes;
+	view->slots_offset = header->slots_offset;
+	view->slot_count = header->slot_count;
+	copy_identity(view, header);
+	if (header->slot_bytes != KY_SLOT_BYTES || view->slots_offset % KY_SLOT_BYTES ||
+	    view->directory_offset % 8 || !view->slot_count || view->directory_offset < sizeof(*header) ||
+	    view->slots_offset < sizeof(*header) || header->page_bytes < sizeof(*header) ||
+	    header->page_bytes % 64)
+		return KYMO_E_CORRUPT;
+	if (header->page_bytes + sizeof(struct ky_ring_control) <= image_bytes)
+		view->control = (const struct ky_ring_control *)(const void *)(image + header->page_bytes);
+	if (view->directory_offset > image_bytes)
+		view->directory_bytes = 0;
+	else if (view->directory_bytes > image_bytes - view->directory_offset)
+		view->directory_bytes = image_bytes - view->directory_offset;
+	slots = view->slots_offset < image_bytes ? (image_bytes - view->slots_offset) / KY_SLOT_BYTES : 0;
+	if (slots < view->slot_count)
+		view->slot_count = (uint32_t)slots;
+	return 0;
+}
+
+uint32_t ky_ring_view_populated(const struct ky_ring_view *view)
+{
+	uint32_t count = atomic_load_explicit(&view->header->populated_count, memory_order_acquire);
+
+	return count < view->slot_count ? count : view->slot_count;
+}
+
+uint32_t ky_ring_view_usable(const struct ky_ring_view *view)
+{
+	uint32_t count = atomic_load_explicit(&view->header->usable_count, memory_order_acquire);
+
+	return count ? count : 1;
+}
+
+static const struct ky_sub_buffer *slot_at(const struct ky_ring_view *view, uint32_t slot)
+{
+	const uint8_t *at = view->image + view->slots_offset + (uint64_t)slot * KY_SLOT_BYTES;
+
+	return (const struct ky_sub_buffer *)(const void *)at;
+}
+
+uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot)
+{
+	/* Pairs with the release stores that change a slot's state. */
+	return atomic_load_explicit(&slot_at(view, slot)->claim, memory_order_acquire);
+}
+
+int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy, uint32_t *offset)
+{
+	const struct ky_sub_buffer *sub = slot_at(view, slot);
+	uint32_t state, published;
+
+	/* The busy mark first: pairs with the release store that clears it behind the cursor. */
+	state = atomic_load_explicit(&sub->state, memory_order_acquire);
+	published = atomic_load_explicit(&sub->published, memory_order_acquire) & (KY_SLOT_BYTES - 1);
+	*is_busy = state & 1u;
+	*offset = published; /* writers leave the last word free, so that 0 never means a full slot */
+	return published % 8 || published < KY_SLOT_HEADER_BYTES ? KYMO_E_CORRUPT : 0;
+}
+
+static bool is_still(const struct ky_ring_view *view, uint32_t slot, uint64_t number)
+{
+	/* What was read before must not move behind this look at the claim. */
+	atomic_thread_fence(memory_order_acquire);
+	return KY_CLAIM_NUMBER(atomic_load_explicit(&slot_at(view, slot)->claim, memory_order_relaxed)) ==
+	       number;
+}
+
+int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
+		      struct ky_slot_head *out)
+{
+	const struct ky_sub_buffer *sub = slot_at(view, slot);
+
+	out->claim = ky_ring_view_claim(view, slot);
+	if (KY_CLAIM_NUMBER(out->claim) != number)
+		return KYMO_E_AGAIN;
+	out->tid = *(const volatile uint32_t *)&sub->tid;
+	out->thread = *(const volatile uint32_t *)&sub->thread;
+	out->record_count = *(const volatile uint64_t *)&sub->record_count;
+	out->start_ticks = *(const volatile uint64_t *)&sub->start_ticks;
+	out->anchor = sub->anchor;
+	out->carried_depth = *(const volatile uint32_t *)&sub->carried_depth;
+	for (uint32_t i = 0; i < KY_OPEN_DEPTH; i++) {
+		out->carried[i].task_word =
+			atomic_load_explicit(&sub->carried[i].task_word, memory_order_relaxed);
+		out->carried[i].begin_ticks =
+			atomic_load_explicit(&sub->carried[i].begin_ticks, memory_order_relaxed);
+	}
+	return is_still(view, slot, number) ? 0 : KYMO_E_AGAIN;
+}
+
+int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number, uint32_t from,
+		      uint32_t to, uint64_t *out)
+{
+	const uint8_t *base = (const uint8_t *)slot_at(view, slot);
+	uint32_t count = 0;
+
+	if (from < KY_SLOT_HEADER_BYTES || to > KY_SLOT_BYTES || from > to || (from | to) % 8)
+		return KYMO_E_CORRUPT;
+	for (; from < to; from += 8)
+		out[count++] = atomic_load_explicit(
+			(const _Atomic uint64_t *)(const void *)(base + from), memory_order_relaxed);
+	return is_still(view, slot, number) ? (int)count : KYMO_E_AGAIN;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_view.h - the ring image as something nobody vouches for: every offset and count checked once,
+ * changing words read atomically, slots copied with a second look at their claim.
+ *
+ * Threads: any; never writes.
+ */
+#ifndef KY_DRAIN_RING_VIEW_H
+#define KY_DRAIN_RING_VIEW_H
+
+#include <stdbool.h>
+#include <wire/ring_image.h>
+
+struct ky_ring_view {
+	const uint8_t *image;
+	const struct ky_ring_header *header; /* only its atomic words are read again */
+	const struct ky_ring_control *control; /* NULL when the image ends before it */
+	uint64_t image_bytes;
+	uint64_t directory_offset;
+	uint64_t directory_bytes; /* that lie inside the image */
+	uint64_t slots_offset;
+	uint32_t slot_count;      /* that lie inside the image */
+	uint32_t flags;
+	uint32_t pid;
+	uint64_t start_time_ticks;
+	uint64_t ticks_per_second;
+	struct ky_clock_anchor open_anchor;
+	char boot_id[41];
+	char service[65];
+	char arch[17];
+	char recorder_version[17];
+};
+
+/* What a slot says about itself, copied. */
+struct ky_slot_head {
+	uint64_t claim;
+	uint32_t tid;
+	uint32_t thread;
+	uint64_t record_count;
+	uint64_t start_ticks;
+	struct ky_clock_anchor anchor;
+	uint32_t carried_depth;
+	struct {
+		uint64_t task_word;
+		uint64_t begin_ticks;
+	} carried[KY_OPEN_DEPTH];
+};
+
+/* image: 64-byte aligned. Returns 0; -EINVAL misaligned; KYMO_E_NOT_TRACE, _VERSION, _TRUNCATED,
+ * _CORRUPT. An image cut behind its header opens with the slots it still has. */
+int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes);
+
+/* Slots whose memory may be looked at: reading beyond would create pages in the ring file. */
+uint32_t ky_ring_view_populated(const struct ky_ring_view *view);
+
+/* The hand goes round so many slots, at least 1. */
+uint32_t ky_ring_view_usable(const struct ky_ring_view *view);
+
+uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot);
+
+/* Busy flag and offset behind the last record, in that order: a clear flag means that the offset
+ * covers everything stamped before. Returns KYMO_E_CORRUPT for an impossible offset. */
+int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy, uint32_t *offset);
+
+/* Returns 0; KYMO_E_AGAIN when the slot is not (any more) under claim number `number`. */
+int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
+		      struct ky_slot_head *out);
+
+/* Copies the words from byte offset `from` up to `to`. Returns words; KYMO_E_AGAIN as above. */
+int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number, uint32_t from,
+		      uint32_t to, uint64_t *out);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What makes a segment stand on its own: metadata, descriptions, live tasks, open polls. */
+#include <drain/drain_state.h>
+
+#include <kymo/emit.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAIRS_MAX (KY_METADATA_MAX + KY_RUNTIMES_MAX / 16 + 32u)
+#define MAP_BYTES_MAX (160u << 10) /* of all pairs; the chunk must hold the rest too */
+#define CSV_BYTES_MAX 1024u
+
+static const struct {
+	uint32_t gate;
+	const char *name;
+} gate_names[] = {
+	{ KYMO_GATE_POLL, "poll" },	    { KYMO_GATE_WAKE, "wake" },
+	{ KYMO_GATE_PARK, "park" },	    { KYMO_GATE_SPAWN, "spawn" },
+	{ KYMO_GATE_DRIVER, "driver" },	    { KYMO_GATE_BLOCKING, "blocking" },
+	{ KYMO_GATE_WAKER_CLONE, "waker-clone" }, { KYMO_GATE_MARK, "mark" },
+	{ KYMO_GATE_CUSTOM, "custom" },
+};
+
+/* ---- metadata: a map is written as its count and then its pairs ---- */
+
+struct pairs {
+	struct ky_buf text; /* u32 key bytes, u32 value bytes, key, value; ... */
+	uint32_t count;
+};
+
+static void put_bytes(struct pairs *pairs, const char *key, const char *value, size_t value_bytes)
+{
+	uint32_t bytes[2] = { (uint32_t)strlen(key), (uint32_t)value_bytes };
+
+	if (pairs->count >= PAIRS_MAX || pairs->text.used + bytes[0] + bytes[1] > MAP_BYTES_MAX)
+		return;
+	if (ky_buf_reserve(&pairs->text, sizeof(bytes) + bytes[0] + bytes[1]) != 0)
+		return;
+	ky_buf_append(&pairs->text, bytes, sizeof(bytes));
+	ky_buf_append(&pairs->text, key, bytes[0]);
+	ky_buf_append(&pairs->text, value, bytes[1]);
+	pairs->count++;
+}
+
+static void put(struct pairs *pairs, const char *key, const char *value)
+{
+	put_bytes(pairs, key, value, strlen(value));
+}
+
+__attribute__((format(printf, 3, 4))) static void put_format(struct pairs *pairs, const char *key,
+							     const char *format, ...)
+{
+	char value[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(value, sizeof(value), format, args);
+	va_end(args);
+	put(pairs, key, value);
+}
+
+static void put_gates(struct pairs *pairs, uint32_t gates)
+{
+	char on[256] = "", off[256] = "";
+
+	for (size_t i = 0; i < sizeof(gate_names) / sizeof(gate_names[0]); i++) {
+		char *list = gates & gate_names[i].gate ? on : off;
+		size_t used = strlen(list);
+
+		snprintf(list + used, sizeof(on) - used, "%s%s", used ? "," : "", gate_names[i].name);
+	}
+	put(pairs, "kymo.gates", on);
+	put(pairs, "kymo.gates_off", off);
+}
+
+/* dial9's viewer groups lanes by these: runtime.NAME = ids of its workers. */
+static void put_runtimes(struct ky_drain *drain, struct pairs *pairs)
+{
+	for (uint32_t i = 0; i < drain->runtime_count; i++) {
+		const struct ky_runtime *runtime = &drain->runtimes[i];
+		char csv[CSV_BYTES_MAX] = "", key[128];
+		size_t used = 0;
+
+		for (uint32_t w = 0; w < drain->worker_count && used + 12 < sizeof(csv); w++) {
+			const struct ky_worker *worker = &drain->workers[w];
+
+			if (worker->runtime == i && worker->has_begun && !worker->is_ended)
+				used += (size_t)snprintf(csv + used, sizeof(csv) - used, "%s%u",
+							 used ? "," : "", ky_worker_id(w));
+		}
+		if (!used)
+			continue;
+		if (runtime->name && runtime->name[0])
+			snprintf(key, sizeof(key), "runtime.%s", runtime->name);
+		else
+			snprintf(key, sizeof(key), i ? "runtime.main-%u" : "runtime.main", i);
+		put_bytes(pairs, key, csv, used);
+	}
+}
+
+static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
+{
+	const struct ky_ring_view *ring = &drain->ring;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	put(pairs, "service", ring->service);
+	put(pairs, "host", drain->host);
+	put_format(pairs, "pid", "%u", ring->pid);
+	put(pairs, "boot_id", ring->boot_id);
+	put_format(pairs, "process.start_time_ticks", "%llu", (unsigned long long)ring->start_time_ticks);
+	put_format(pairs, "process.available_parallelism", "%ld", processors > 0 ? processors : 1);
+	put(pairs, "machine.architecture", ring->arch);
+	put(pairs, "kymo.version", ring->recorder_version);
+	if (drain->options.source)
+		put(pairs, "kymo.source", drain->options.source);
+	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");
+	put_format(pairs, "clock.ticks_per_second", "%llu", (unsigned long long)ring->ticks_per_second);
+	put_format(pairs, "clock.jumps", "%llu", (unsigned long long)drain->timeline.jump_count);
+	put_format(pairs, "ring.bytes", "%llu",
+		   (unsigned long long)ky_ring_view_usable(ring) * KY_SLOT_BYTES);
+	put(pairs, "ring.anonymous", ring->flags & KY_RING_ANONYMOUS ? "true" : "false");
+	put(pairs, "cpu_time.measured", "false");
+	if (ring->control)
+		put_gates(pairs, atomic_load_explicit(&ring->control->gates, memory_order_relaxed));
+	if (drain->is_directory_corrupt)
+		put(pairs, "directory.corrupt", "true");
+	put_runtimes(drain, pairs);
+	put(pairs, "segment.complete", is_complete ? "true" : "false");
+}
+
+void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_complete)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	struct pairs pairs = { .count = 0 };
+	size_t at = 0;
+
+	ky_buf_init(&pairs.text, 0);
+	/* Ours last: the last value of a key wins. */
+	for (uint32_t i = 0; i < drain->pair_count; i++)
+		put(&pairs, drain->pairs[i].key, drain->pairs[i].value);
+	put_own(drain, &pairs, is_complete);
+	ky_trc_enc_event(enc, KY_EV_SEGMENT_METADATA, ns);
+	ky_trc_enc_count(enc, pairs.count);
+	for (uint32_t i = 0; i < pairs.count; i++) {
+		uint32_t bytes[2];
+
+		memcpy(bytes, pairs.text.bytes + at, sizeof(bytes));
+		at += sizeof(bytes);
+		ky_trc_enc_bytes(enc, pairs.text.bytes + at, bytes[0]);
+		at += bytes[0];
+		ky_trc_enc_bytes(enc, pairs.text.bytes + at, bytes[1]);
+		at += bytes[1];
+	}
+	ky_buf_release(&pairs.text);
+}
+
+/* ---- descriptions ---- */
+
+void ky_drain_write_thread(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	uint32_t pool;
+
+	thread->is_announced = true;
+	ky_drain_ready(drain, ns);
+	pool = ky_drain_text_pool(drain, thread->name);
+	ky_trc_enc_event(enc, KY_EV_THREAD, ns);
+	ky_trc_enc_u32(enc, thread->tid);
+	ky_trc_enc_u32(enc, pool);
+	ky_trc_enc_varint(enc, ky_timeline_ns(&drain->timeline, thread->start_ticks));
+	ky_trc_enc_u8(enc, thread->is_done);
+}
+
+void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+
+	module->is_announced = true;
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(enc, KY_EV_PROCESS_MAP, ns);
+	ky_trc_enc_bytes(enc, module->path, strlen(module->path));
+	ky_trc_enc_bytes(enc, module->build_id, module->entry.build_id_bytes);
+	ky_trc_enc_varint(enc, module->entry.start);
+	ky_trc_enc_varint(enc, module->entry.end);
+	ky_trc_enc_varint(enc, module->entry.load_bias);
+	ky_trc_enc_varint(enc, module->entry.file_offset);
+	ky_trc_enc_varint(enc, ky_timeline_ns(&drain->timeline, module->entry.from_ticks));
+	ky_trc_enc_opt_varint(enc, module->gone_ticks != 0,
+			      ky_timeline_ns(&drain->timeline, module->gone_ticks));
+}
+
+static void write_live_tasks(struct ky_drain *drain, uint64_t ns)
+{
+	const struct ky_task_table *tasks = &drain->tasks;
+	uint32_t listed = tasks->count < KY_LIVE_TASKS_MAX ? tasks->count : KY_LIVE_TASKS_MAX;
+	struct ky_trc_enc *enc = &drain->enc;
+
+	ky_drain_ready(drain, ns);
+	ky_trc_enc_event(enc, KY_EV_LIVE_TASKS, ns);
+	ky_trc_enc_varint(enc, tasks->count + tasks->untracked_count);
+	ky_trc_enc_varint(enc, listed);
+	ky_trc_enc_varint(enc, tasks->untracked_count);
+	for (uint32_t i = 0; i < tasks->capacity && listed; i++) {
+		const struct ky_task *task = &tasks->slots[i];
+		uint32_t pool;
+
+		if (!task->key)
+			continue;
+		listed--;
+		ky_drain_ready(drain, ns);
+		pool = ky_drain_name_pool(drain, task->name);
+		ky_trc_enc_event(enc, KY_EV_LIVE_TASK, ns);
+		ky_trc_enc_varint(enc, task->key & ~KY_TASK_USED);
+		ky_trc_enc_u32(enc, pool);
+		ky_trc_enc_varint(enc, task->last_poll_ns);
+		ky_trc_enc_u8(enc, task->ready_ns != 0);
+		ky_trc_enc_varint(enc, task->ready_ns);
+	}
+}
+
+void ky_drain_write_start(struct ky_drain *drain, uint64_t ns)
+{
+	ky_drain_write_metadata(drain, ns, false);
+	for (uint32_t i = 0; i < drain->thread_count; i++) {
+		if (!drain->threads[i]->is_done)
+			ky_drain_write_thread(drain, drain->threads[i], ns);
+	}
+	for (uint32_t i = 0; i < drain->runtime_count; i++) {
+		if (!drain->runtimes[i].is_ended)
+			ky_drain_runtime_event(drain, i, ns);
+	}
+	for (uint32_t i = 0; i < drain->worker_count; i++) {
+		if (drain->workers[i].has_begun && !drain->workers[i].is_ended)
+			ky_drain_worker_event(drain, i, ns);
+	}
+	for (uint32_t i = 0; i < drain->module_count; i++)
+		ky_drain_write_module(drain, &drain->modules[i], ns);
+	write_live_tasks(drain, ns);
+}
+
+static void write_open(struct ky_drain *drain, const struct ky_dthread *thread, uint32_t worker_id,
+		       uint32_t depth, uint64_t task, uint32_t name, uint64_t start_ns, uint64_t ns,
+		       bool is_at_exit)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	uint32_t pool = ky_drain_name_pool(drain, name);
+
+	ky_trc_enc_event(enc, KY_EV_OPEN_POLL, ns);
+	ky_trc_enc_varint(enc, worker_id);
+	ky_trc_enc_u32(enc, thread->tid);
+	ky_trc_enc_varint(enc, depth);
+	ky_trc_enc_varint(enc, task);
+	ky_trc_enc_u32(enc, pool);
+	ky_trc_enc_varint(enc, start_ns);
+	ky_trc_enc_u8(enc, is_at_exit);
+}
+
+void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_exit)
+{
+	for (uint32_t i = 0; i < drain->thread_count; i++) {
+		const struct ky_dthread *thread = drain->threads[i];
+
+		/* Room only: this must not begin another chunk, which would tell them again. */
+		if (drain->out.used > KY_CHUNK_BYTES_SOFT)
+			return;
+		for (uint32_t depth = 0; depth < thread->depth; depth++) {
+			const struct ky_poll *poll = &thread->stack[depth];
+
+			write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task, poll->name,
+				   poll->start_ns, ns, is_at_exit);
+		}
+		if (thread->is_blocking)
+			write_open(drain, thread, KY_WORKER_BLOCKING_POOL, 0, thread->blocking_task,
+				   thread->blocking_name, thread->blocking_start_ns, ns, is_at_exit);
+	}
+}

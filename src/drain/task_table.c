@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Live tasks: open addressing, linear probing, removal by shifting back (no tombstones). */
+#include <drain/drain_state.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <string.h>
+
+#define CAPACITY_MIN 1024u
+#define ENDED_SLOTS 16384u
+
+static uint32_t place_of(uint64_t task, uint32_t capacity)
+{
+	/* Ids count up: the multiplication spreads them, the upper bits are the good ones. */
+	return (uint32_t)((task * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
+}
+
+int ky_task_table_init(struct ky_task_table *table, uint32_t count_max)
+{
+	memset(table, 0, sizeof(*table));
+	table->count_max = count_max;
+	table->slots = ky_alloc(CAPACITY_MIN * sizeof(*table->slots));
+	table->ended = ky_alloc(ENDED_SLOTS * sizeof(*table->ended));
+	table->capacity = CAPACITY_MIN;
+	return table->slots && table->ended ? 0 : -ENOMEM;
+}
+
+void ky_task_table_release(struct ky_task_table *table)
+{
+	ky_free(table->slots);
+	ky_free(table->ended);
+	memset(table, 0, sizeof(*table));
+}
+
+struct ky_task *ky_task_table_find(const struct ky_task_table *table, uint64_t task)
+{
+	uint64_t key = task | KY_TASK_USED;
+
+	for (uint32_t i = place_of(task, table->capacity);; i = (i + 1) & (table->capacity - 1)) {
+		if (table->slots[i].key == key)
+			return &table->slots[i];
+		if (!table->slots[i].key)
+			return NULL;
+	}
+}
+
+static bool enlarge(struct ky_task_table *table)
+{
+	struct ky_task *old = table->slots;
+	uint32_t old_capacity = table->capacity;
+	struct ky_task *slots = ky_alloc((size_t)old_capacity * 2 * sizeof(*slots));
+
+	if (!slots)
+		return false;
+	table->slots = slots;
+	table->capacity = old_capacity * 2;
+	for (uint32_t i = 0; i < old_capacity; i++) {
+		uint32_t at = place_of(old[i].key & ~KY_TASK_USED, table->capacity);
+
+		if (!old[i].key)
+			continue;
+		while (slots[at].key)
+			at = (at + 1) & (table->capacity - 1);
+		slots[at] = old[i];
+	}
+	ky_free(old);
+	return true;
+}
+
+struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name)
+{
+	uint32_t at;
+
+	if (table->ended[place_of(task, ENDED_SLOTS)] == (task | KY_TASK_USED))
+		return NULL;
+	if (table->count >= table->count_max ||
+	    (table->count >= table->capacity / 2 && !enlarge(table))) {
+		/* Ids count up, so each new maximum is one task more. */
+		if (task > table->untracked_high) {
+			table->untracked_high = task;
+			table->untracked_count++;
+		}
+		return NULL;
+	}
+	at = place_of(task, table->capacity);
+	while (table->slots[at].key)
+		at = (at + 1) & (table->capacity - 1);
+	table->slots[at] = (struct ky_task){ .key = task | KY_TASK_USED, .name = name };
+	table->count++;
+	return &table->slots[at];
+}
+
+void ky_task_table_end(struct ky_task_table *table, uint64_t task)
+{
+	struct ky_task *found = ky_task_table_find(table, task);
+	uint32_t mask = table->capacity - 1, hole, i;
+
+	table->ended[place_of(task, ENDED_SLOTS)] = task | KY_TASK_USED;
+	if (!found)
+		return;
+	hole = (uint32_t)(found - table->slots);
+	for (i = (hole + 1) & mask; table->slots[i].key; i = (i + 1) & mask) {
+		uint32_t home = place_of(table->slots[i].key & ~KY_TASK_USED, table->capacity);
+
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue; /* it would land before its home */
+		table->slots[hole] = table->slots[i];
+		hole = i;
+	}
+	memset(&table->slots[hole], 0, sizeof(table->slots[hole]));
+	table->count--;
+}
