@@ -8,9 +8,14 @@
  *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of each
  *
  * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's size.
- *              Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n % slot_count
+ *              Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n % usable_count
  *              unless that one is open (then n is spent and n + 1 tried), so a drain looks only at the
- *              claims since its last step and at the slots it knows to be open.
+ *              claims since its last step and at the slots it knows to be open. usable_count shrinks at
+ *              most once, when memory ran out, to a number no claim has reached: for all earlier n,
+ *              n % usable_count = n.
+ *              record_count counts every record of a thread, whatever its type; a THREAD_CHANGE is the
+ *              first record of the thread it names. ordinal counts a continued sub-buffer, too.
+ *              Records that were dropped (never written) are not in record_count: see dropped_count.
  *              Bytes below `published` of a slot never change while its `claim` word is the same.
  *              A record never crosses the end of a slot. Little-endian, 64-bit.
  *              Slots at or above `populated_count` have never been touched (sparse).

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* arch_fake.h - a "processor" whose counter is CLOCK_MONOTONIC plus an offset that tests move. */
+#ifndef KY_TEST_ARCH_FAKE_H
+#define KY_TEST_ARCH_FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define KYMO_ARCH_NAME "fake"
+#define KYMO_ARCH_PAGE_BYTES 4096
+#define KYMO_ARCH_HAS_TICKS 1
+#define KYMO_ARCH_CLOCKSOURCE ""
+
+extern uint64_t test_ticks_offset;
+
+static inline uint64_t kymo_arch_ticks(uint32_t *high)
+{
+	struct timespec ts;
+	uint64_t ticks;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ticks = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	ticks += __atomic_load_n(&test_ticks_offset, __ATOMIC_RELAXED);
+	*high = (uint32_t)(ticks >> 32);
+	return ticks;
+}
+
+static inline bool kymo_arch_ticks_are_invariant(void)
+{
+	return true;
+}
+
+#endif
