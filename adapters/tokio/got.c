@@ -29,7 +29,8 @@ static void read_dynamic(struct dynamic *out, const struct ky_tokio_elf *elf)
 		if (phdr->p_type != PT_DYNAMIC ||
 		    !ky_tokio_elf_is_in(elf, elf->bias + phdr->p_vaddr, phdr->p_memsz, PF_R, PF_X))
 			continue;
-		for (size_t n = phdr->p_memsz / sizeof(*entry); n && entry->d_tag != DT_NULL; n--, entry++) {
+		for (size_t n = phdr->p_memsz / sizeof(*entry); n && entry->d_tag != DT_NULL;
+		     n--, entry++) {
 			uintptr_t value = entry->d_un.d_ptr;
 
 			if (entry->d_tag == DT_RELA)
@@ -48,10 +49,11 @@ static void read_dynamic(struct dynamic *out, const struct ky_tokio_elf *elf)
 	}
 }
 
-static uint32_t kind_of(const struct ky_tokio_elf *elf, const struct dynamic *dynamic, uint64_t info)
+static uint32_t kind_of(const struct ky_tokio_elf *elf, const struct dynamic *dynamic,
+			uint64_t info)
 {
-	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {"epoll_wait", "epoll_pwait",
-									"syscall"};
+	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {
+		"epoll_wait", "epoll_pwait", "syscall", "eventfd", "write"};
 	uintptr_t symbol = dynamic->symbols + ELF64_R_SYM(info) * sizeof(ElfW(Sym));
 	uintptr_t name;
 
@@ -90,8 +92,8 @@ bool ky_tokio_got_find(struct ky_tokio_found *found, const struct ky_tokio_elf *
 				continue;
 			if (found->got_count == KY_TOKIO_GOT_MAX)
 				return false;
-			found->got[found->got_count++] =
-				(struct ky_tokio_got){(uintptr_t *)slot, kind};
+			found->got[found->got_count++] = (struct ky_tokio_got){(uintptr_t *)slot,
+									       kind};
 		}
 	}
 	return true;

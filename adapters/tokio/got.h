@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* got.h - the places through which one object calls libc's waits. Slots and not interposed symbols: a
- * library that was opened later interposes nothing, and an interposed syscall() also runs inside other
- * preloads' start-up.
+/* got.h - the places through which one object calls libc's waits. Slots and not interposed
+ * symbols: a library that was opened later interposes nothing, and an interposed syscall() also
+ * runs inside other preloads' start-up.
  */
 #ifndef KY_TOKIO_GOT_H
 #define KY_TOKIO_GOT_H

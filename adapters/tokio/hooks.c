@@ -9,7 +9,11 @@
 #include "worker.h"
 
 /* Tokio's header: state, queue link, table, owner id. */
-enum { HEADER_STATE = 0, HEADER_TABLE = 2, HEADER_OWNER = 3 };
+enum {
+	HEADER_STATE = 0,
+	HEADER_TABLE = 2,
+	HEADER_OWNER = 3
+};
 
 enum {
 	STATE_RUNNING = 1u,
@@ -22,8 +26,8 @@ enum {
 #define TASK_MAX (UINT64_C(1) << KYMO_TASK_BITS)
 #define NAME_TRIES_MAX 8
 
-/* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived wake is
- * only one that nobody recorded. */
+/* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived
+ * wake is only one that nobody recorded. */
 #define WOKEN_SLOTS 1024u
 
 __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
@@ -50,10 +54,12 @@ static uint64_t state_of(void *header)
 	return __atomic_load_n((uint64_t *)header + HEADER_STATE, __ATOMIC_ACQUIRE);
 }
 
-/* Our own reference: whoever ends the task meanwhile, its header stays. Returns the state before. */
+/* Our own reference: whoever ends the task meanwhile, its header stays. Returns the state
+ * before. */
 static uint64_t hold(void *header)
 {
-	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_REFERENCE, __ATOMIC_RELAXED);
+	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_REFERENCE,
+				  __ATOMIC_RELAXED);
 }
 
 static void let_go(const struct ky_tokio_table *table, void *header)
@@ -79,8 +85,8 @@ static void refuse(struct ky_tokio_table *table)
 	(void)kymo_metadata_set("tokio.tables_refused", text);
 }
 
-/* A table's first poll: is the header what we take it for? Tokio polls only what is notified, idle and
- * not complete; what runs on the blocking pool was never in any runtime's list. */
+/* A table's first poll: is the header what we take it for? Tokio polls only what is notified,
+ * idle and not complete; what runs on the blocking pool was never in any runtime's list. */
 static bool is_as_expected(const struct ky_tokio_table *table, void *header)
 {
 	const uint64_t *words = header;
@@ -95,7 +101,8 @@ static bool is_as_expected(const struct ky_tokio_table *table, void *header)
 	if (id == 0 || id >= TASK_MAX)
 		return false;
 	if (words[HEADER_OWNER] == 0)
-		return table->kind == KY_TOKIO_KIND_UNKNOWN || table->kind >= KY_TOKIO_KIND_BLOCKING;
+		return table->kind == KY_TOKIO_KIND_UNKNOWN ||
+		       table->kind >= KY_TOKIO_KIND_BLOCKING;
 	scheduler = word_at(header, table->scheduler_offset);
 	return table->kind < KY_TOKIO_KIND_BLOCKING && words[HEADER_OWNER] < TASK_MAX &&
 	       scheduler >= 65536 && scheduler % 8 == 0;
@@ -113,13 +120,14 @@ static uint32_t first_poll(struct ky_tokio_table *table, void *header)
 		state = KY_TOKIO_STATE_TASK;
 	else
 		state = table->kind == KY_TOKIO_KIND_LAUNCH ? KY_TOKIO_STATE_LAUNCH :
-							       KY_TOKIO_STATE_BLOCKING;
+							      KY_TOKIO_STATE_BLOCKING;
 	atomic_store_explicit(&ky_tokio_wakers[table->copy].is_trusted, 1, memory_order_relaxed);
 	atomic_store_explicit(&table->state, state, memory_order_release);
 	return state;
 }
 
-/* Names are handed out by the recorder, which may open its ring only now: a few tries, then none. */
+/* Names are handed out by the recorder, which may open its ring only now: a few tries, then
+ * none. */
 static uint32_t name_of(struct ky_tokio_table *table)
 {
 	uint32_t name = __atomic_load_n(&table->name, __ATOMIC_RELAXED);
@@ -127,7 +135,8 @@ static uint32_t name_of(struct ky_tokio_table *table)
 	if (KYMO_LIKELY(name != 0) || table->name_tries >= NAME_TRIES_MAX)
 		return name;
 	table->name_tries++;
-	name = kymo_name_intern(NULL, 0, (uintptr_t)table->poll, (uintptr_t)table->words, table->copy);
+	name = kymo_name_intern(NULL, 0, (uintptr_t)table->poll, (uintptr_t)table->words,
+				table->copy);
 	if (name)
 		__atomic_store_n(&table->name, name, __ATOMIC_RELAXED);
 	return name;
@@ -137,8 +146,8 @@ static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_ta
 			  const void *header)
 {
 	uint64_t owner = ((const uint64_t *)header)[HEADER_OWNER];
-	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset), owner, table->kind,
-					   table->copy);
+	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset), owner,
+					   table->kind, table->copy);
 
 	self->owner = owner;
 	self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
@@ -150,6 +159,8 @@ static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint
 {
 	void *_Atomic *slot;
 
+	if (before & STATE_COMPLETE)
+		return 0; /* a stale notification: it ended earlier */
 	if (after & STATE_COMPLETE)
 		return KYMO_POLL_READY | (before & STATE_CANCELLED ? KYMO_POLL_CANCELLED : 0u);
 	if (!(after & STATE_NOTIFIED) || self->is_woken)
@@ -177,7 +188,8 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 		if (KYMO_UNLIKELY(self->owner != ((const uint64_t *)header)[HEADER_OWNER]) &&
 		    self->depth == 1)
 			enter_runtime(self, table, header);
-		kymo_poll_begin(word_at(header, table->id_offset), name_of(table), KYMO_QUEUE_UNKNOWN);
+		kymo_poll_begin(word_at(header, table->id_offset), name_of(table),
+				KYMO_QUEUE_UNKNOWN);
 		before = hold(header);
 		table->poll(header);
 		kymo_poll_end(end_flags(self, header, before, state_of(header)));
@@ -205,7 +217,8 @@ static void run_blocking(struct ky_tokio_table *table, void *header)
 	let_go(table, header);
 }
 
-/* A worker's whole life. The header is not touched again: the worker may outlive everything else. */
+/* A worker's whole life. The header is not touched again: the worker may outlive everything
+ * else. */
 static void run_worker(struct ky_tokio_table *table, void *header)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
@@ -239,14 +252,15 @@ void ky_tokio_on_poll(void *header, uint32_t index)
 		table->poll(header);
 }
 
-/* The runtime goes away, or the task was bound to one that is gone. Ends by abort pass through poll. */
+/* The runtime goes away, or the task was bound to one that is gone. Ends by abort pass through
+ * poll. */
 void ky_tokio_on_shutdown(void *header, uint32_t index)
 {
 	struct ky_tokio_table *table = &ky_tokio_tables[index];
 	uint64_t before, after;
 
-	if (!kymo_gate_is_open(KYMO_GATE_POLL) || ((const uint64_t *)header)[HEADER_TABLE] !=
-							  (uintptr_t)table->words ||
+	if (!kymo_gate_is_open(KYMO_GATE_POLL) ||
+	    ((const uint64_t *)header)[HEADER_TABLE] != (uintptr_t)table->words ||
 	    atomic_load_explicit(&table->state, memory_order_acquire) == KY_TOKIO_STATE_REFUSED) {
 		table->shutdown(header);
 		return;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* hooks.h - what runs in place of Tokio's polls, wakes and shutdowns.
  *
- * Invariants:  every hook calls the original exactly once, with the arguments it got, on every path.
- *              A header is touched after its poll only under a reference of our own.
+ * Invariants:  every hook calls the original exactly once, with the arguments it got, on every
+ *              path. A header is touched after its poll only under a reference of our own.
  * Threads:     any.      Signals: as the originals.
- * Cost:        a recorded poll is two records, two locked instructions on the header's own line, and
- *              no look-up; a wake is one record.
+ * Cost:        a recorded poll is two records, two locked instructions on the header's own
+ *              line, and no look-up; a wake is one record.
  */
 #ifndef KY_TOKIO_HOOKS_H
 #define KY_TOKIO_HOOKS_H
@@ -17,12 +17,13 @@
 
 /* What a thread is in the middle of. One initial-exec block, zero at thread start. */
 struct ky_tokio_thread {
-	void *current;      /* header of the innermost open poll */
-	uint64_t owner;     /* owner id (one per runtime and copy) of the last outermost poll */
-	uint32_t depth;     /* open polls */
-	uint32_t workers;   /* open launches: not 0 means this thread is a worker */
-	bool is_woken;      /* a wake of `current` was recorded inside its poll */
-	bool is_driver;     /* the last outermost poll was a current-thread runtime's */
+	void *current;          /* header of the innermost open poll */
+	uint64_t owner;         /* owner id (one per runtime and copy) of the last outermost poll */
+	uint32_t depth;         /* open polls */
+	uint32_t workers;       /* open launches: not 0 means this thread is a worker */
+	const uint32_t *parker; /* what this worker's condition variable waits on, once seen */
+	bool is_woken;          /* a wake of `current` was recorded inside its poll */
+	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));

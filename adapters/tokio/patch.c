@@ -9,7 +9,8 @@
 
 static void seal(const struct ky_tokio_found *found, uint32_t count)
 {
-	/* Unsealing may have failed half-way through a range, so a refusal here has nothing to add. */
+	/* Unsealing may have failed half-way through a range, so a refusal here has nothing to
+	 * add. */
 	for (uint32_t i = 0; i < count; i++)
 		(void)mprotect((void *)found->ranges[i].start,
 			       found->ranges[i].end - found->ranges[i].start, PROT_READ);

@@ -17,6 +17,7 @@
 
 #define OBJECTS_MAX 4096u
 #define STATUS_BYTES 256u
+#define VERSION_BYTES 32
 
 struct search {
 	struct ky_tokio_found found;
@@ -77,29 +78,58 @@ static void say(const char *line)
 	close(fd);
 }
 
-/* Tokio names its threads; the text is in the read-only data of whatever contains it. */
-static int has_tokio_text(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
+/* Panic messages name Tokio's source files, "…/tokio-1.54.1/src/runtime/task/state.rs", and they
+ * stay when the symbols are stripped. Unless the paths were remapped, the version is among them. */
+struct text_search {
+	bool is_tokio;
+	char version[VERSION_BYTES];
+};
+
+static void read_version(struct text_search *search, const char *start, const char *at)
 {
-	static const char text[] = {'t', 'o', 'k', 'i', 'o', '-', 'r', 't', '-', 'w', 'o', 'r', 'k', 'e', 'r'};
-	static const char older[] = {'t', 'o', 'k', 'i', 'o', '-', 'r', 'u', 'n', 't', 'i', 'm', 'e'};
+	static const char name[] = "/tokio-";
+	const char *from;
+	size_t bytes;
+
+	for (from = at; from > start && at - from < VERSION_BYTES; from--)
+		if (from[-1] == '/')
+			break;
+	bytes = (size_t)(at - from);
+	if (from == start || bytes <= sizeof(name) - 2 || bytes >= VERSION_BYTES ||
+	    memcmp(from - 1, name, sizeof(name) - 1) != 0)
+		return;
+	from += sizeof(name) - 2;
+	bytes -= sizeof(name) - 2;
+	if (*from < '0' || *from > '9')
+		return;
+	memcpy(search->version, from, bytes);
+	search->version[bytes] = 0;
+}
+
+static int look_for_text(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
+{
+	static const char text[] = "/src/runtime/task/";
+	struct text_search *search = ctx;
 
 	(void)info_bytes;
-	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+	for (size_t i = 0; i < info->dlpi_phnum && !search->is_tokio; i++) {
 		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
-		const void *start = (const void *)(info->dlpi_addr + phdr->p_vaddr);
+		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr), *at;
 
 		if (phdr->p_type != PT_LOAD || (phdr->p_flags & (PF_R | PF_W)) != PF_R)
 			continue;
-		if (memmem(start, phdr->p_filesz, text, sizeof(text)) ||
-		    memmem(start, phdr->p_filesz, older, sizeof(older)))
-			*(bool *)ctx = true;
+		at = memmem(start, phdr->p_filesz, text, sizeof(text) - 1);
+		if (!at)
+			continue;
+		search->is_tokio = true;
+		read_version(search, start, at);
 	}
 	return 1; /* the program itself comes first, and only it is looked at */
 }
 
 static void say_nothing_found(const struct search *search)
 {
-	bool is_tokio = false;
+	struct text_search text = {false, ""};
 
 	if (search->found.refused_count) {
 		say("unknown-layout no table looks as expected\n");
@@ -108,8 +138,8 @@ static void say_nothing_found(const struct search *search)
 	if (!getenv("KYMO_STATUS_DIR"))
 		return;
 	if (search->is_main_stripped || search->is_main_unreadable)
-		dl_iterate_phdr(has_tokio_text, &is_tokio);
-	say(is_tokio ? "stripped\n" : "no-tokio\n");
+		dl_iterate_phdr(look_for_text, &text);
+	say(text.is_tokio ? "stripped\n" : "no-tokio\n");
 }
 
 static int open_recorder(const struct ky_tokio_found *found)
@@ -118,6 +148,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	const char *bytes = getenv("KYMO_RING_BYTES"), *mode = getenv("KYMO_MODE");
 	char tables[16], copies[16], refused[16];
+	struct text_search text = {false, ""};
 	int result;
 
 	options.service = getenv("KYMO_SERVICE");
@@ -132,6 +163,8 @@ static int open_recorder(const struct ky_tokio_found *found)
 	snprintf(tables, sizeof(tables), "%u", found->table_count);
 	snprintf(copies, sizeof(copies), "%u", found->copy_count);
 	snprintf(refused, sizeof(refused), "%u", found->refused_count);
+	dl_iterate_phdr(look_for_text, &text);
+	(void)kymo_metadata_set("tokio.version", text.version[0] ? text.version : "unknown");
 	(void)kymo_metadata_set("kymo.source", "preload");
 	(void)kymo_metadata_set("tokio.local_queue", "false");
 	(void)kymo_metadata_set("tokio.tables", tables);
@@ -176,7 +209,8 @@ __attribute__((constructor)) static void preload_start(void)
 			 kymo_error_text(result));
 	} else {
 		snprintf(line, sizeof(line), "ok tables=%u copies=%u refused=%u\n",
-			 search.found.table_count, search.found.copy_count, search.found.refused_count);
+			 search.found.table_count, search.found.copy_count,
+			 search.found.refused_count);
 	}
 	say(line);
 }

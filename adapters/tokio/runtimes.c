@@ -106,7 +106,8 @@ static uint32_t public_kind(uint32_t kind)
 {
 	if (kind == KY_TOKIO_KIND_MULTI_THREAD)
 		return KYMO_RUNTIME_MULTI_THREAD;
-	return kind == KY_TOKIO_KIND_CURRENT_THREAD ? KYMO_RUNTIME_CURRENT_THREAD : KYMO_RUNTIME_UNKNOWN;
+	return kind == KY_TOKIO_KIND_CURRENT_THREAD ? KYMO_RUNTIME_CURRENT_THREAD :
+						      KYMO_RUNTIME_UNKNOWN;
 }
 
 uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, uint32_t copy)

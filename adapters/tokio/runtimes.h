@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* runtimes.h - one key per runtime, the same for its workers and its tasks.
  *
- * The key is the address of the runtime's handle with a generation in the upper 16 bits: a runtime that
- * was dropped leaves its address to the next one, and the two must not become one in the trace.
+ * The key is the address of the runtime's handle with a generation in the upper 16 bits: a
+ * runtime that was dropped leaves its address to the next one, and the two must not become one
+ * in the trace.
  *
- * Threads: any. Takes a lock that gives up after a bounded number of tries (a forked child may find it
- * taken for ever); the key is then the bare address.
+ * Threads: any. Takes a lock that gives up after a bounded number of tries (a forked child may
+ *          find it taken for ever); the key is then the bare address.
  */
 #ifndef KY_TOKIO_RUNTIMES_H
 #define KY_TOKIO_RUNTIMES_H

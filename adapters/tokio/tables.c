@@ -51,15 +51,18 @@ static bool is_poll_address(const struct object *object, uintptr_t word)
 
 static bool is_table(const struct ky_tokio_elf *elf, const uintptr_t *words)
 {
-	uintptr_t trailer = words[KY_TOKIO_SLOT_TRAILER], scheduler = words[KY_TOKIO_SLOT_SCHEDULER];
+	uintptr_t trailer = words[KY_TOKIO_SLOT_TRAILER],
+		  scheduler = words[KY_TOKIO_SLOT_SCHEDULER];
 	uintptr_t id = words[KY_TOKIO_SLOT_ID];
 
 	for (uint32_t i = 0; i < KY_TOKIO_FUNCTIONS; i++)
 		if (!is_code(elf, words[i]))
 			return false;
-	/* The header is four words or more, the cell is laid out as declared, all of it in words. */
-	return scheduler >= 32 && id >= scheduler && trailer > id && trailer < KY_TOKIO_OFFSET_MAX &&
-	       scheduler % 8 == 0 && id % 8 == 0 && trailer % 8 == 0 && id - scheduler <= 256;
+	/* The header is four words or more, the cell is laid out as declared, all of it in
+	 * words. */
+	return scheduler >= 32 && id >= scheduler && trailer > id &&
+	       trailer < KY_TOKIO_OFFSET_MAX && scheduler % 8 == 0 && id % 8 == 0 &&
+	       trailer % 8 == 0 && id - scheduler <= 256;
 }
 
 static int visit_scheduler(void *ctx, const char *name)
@@ -152,12 +155,13 @@ static void scan(struct object *object, uintptr_t start, uintptr_t end)
 	}
 }
 
-static bool is_relro_within_load(const struct ky_tokio_elf *elf, const ElfW(Phdr) *relro)
+static bool is_relro_within_load(const struct ky_tokio_elf *elf, const ElfW(Phdr) * relro)
 {
 	return ky_tokio_elf_is_in(elf, elf->bias + relro->p_vaddr, relro->p_memsz, PF_R, PF_X);
 }
 
-/* Read-only data is of two kinds: what the loader seals after relocation, and what was never writable. */
+/* Read-only data is of two kinds: what the loader seals after relocation, and what was never
+ * writable. */
 static bool scan_object(struct object *object)
 {
 	const struct ky_tokio_elf *elf = object->elf;
@@ -176,14 +180,14 @@ static bool scan_object(struct object *object)
 			/* As the loader rounds: the last, partial page stays writable. */
 			if (!add_range(object->found, start & mask, end & mask))
 				return false;
-		} else if (phdr->p_type == PT_LOAD && (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R) {
+		} else if (phdr->p_type == PT_LOAD &&
+			   (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R) {
 			scan(object, start, end);
 			has_slots = object->found->table_count != before;
 			for (uint32_t k = 0; k < object->waker_count; k++)
 				has_slots |= object->wakers[k] >= start && object->wakers[k] < end;
-			if (has_slots &&
-			    !add_range(object->found, start & mask,
-				       (end + object->page_bytes - 1) & mask))
+			if (has_slots && !add_range(object->found, start & mask,
+						    (end + object->page_bytes - 1) & mask))
 				return false;
 		}
 	}

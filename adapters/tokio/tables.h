@@ -5,8 +5,9 @@
  * drop_join_handle_slow, drop_abort_handle, shutdown, then the offsets of trailer, scheduler, id.
  * A waker table (one per copy of Tokio): clone, wake, wake_by_ref, drop.
  *
- * Invariants:  indexes are the thunks' indexes and never change; `state` is the only field that changes
- *              after the constructor, with `name` and `owner` written before it is released.
+ * Invariants:  indexes are the thunks' indexes and never change; `state` is the only field that
+ *              changes after the constructor, with `name` and `owner` written before it is
+ *              released.
  */
 #ifndef KY_TOKIO_TABLES_H
 #define KY_TOKIO_TABLES_H
@@ -71,13 +72,16 @@ struct ky_tokio_waker {
 	struct ky_tokio_raw_waker (*clone)(void *header);
 	void (*wake)(void *header);
 	void (*wake_by_ref)(void *header);
-	_Atomic uint32_t is_trusted; /* a poll of this copy has shown that the layout is as expected */
+	_Atomic uint32_t
+		is_trusted; /* a poll of this copy has shown that the layout is as expected */
 };
 
 enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_EPOLL_WAIT,
 	KY_TOKIO_GOT_EPOLL_PWAIT,
 	KY_TOKIO_GOT_SYSCALL,
+	KY_TOKIO_GOT_EVENTFD,
+	KY_TOKIO_GOT_WRITE,
 	KY_TOKIO_GOT_KINDS
 };
 
@@ -102,7 +106,8 @@ struct ky_tokio_found {
 extern struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
 extern struct ky_tokio_waker ky_tokio_wakers[KY_TOKIO_COPIES_MAX];
 
-/* Adds what one object contains to `found`, ky_tokio_tables and ky_tokio_wakers. Changes nothing else. */
+/* Adds what one object contains to `found`, ky_tokio_tables and ky_tokio_wakers. Changes
+ * nothing else. */
 void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* thunks_x86_64.S - one entry per patched slot: the index in the second argument register, then on to
- * the C hook. No frame, no look-up, nothing of the caller's touched. */
+/* thunks_x86_64.S - one entry per patched slot: the index in the second argument register, then
+ * on to the C hook. No frame, no look-up, nothing of the caller's touched. */
 #define TABLES 4096
 #define COPIES 32
 
@@ -28,8 +28,8 @@
 	thunks ky_tokio_wake_thunks, ky_tokio_on_wake, COPIES
 	thunks ky_tokio_wake_by_ref_thunks, ky_tokio_on_wake_by_ref, COPIES
 
-/* long syscall(long number, ...): futex waits and wakes go to C, all else straight to libc's, with the
- * stack exactly as the caller left it (clone, vfork and friends stay what they are). */
+/* long syscall(long number, ...): futex waits and wakes go to C, all else straight to libc's,
+ * with the stack exactly as the caller left it (clone, vfork and friends stay what they are). */
 	.p2align 4
 	.globl ky_tokio_syscall
 	.hidden ky_tokio_syscall

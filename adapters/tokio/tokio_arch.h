@@ -2,9 +2,10 @@
 /* tokio_arch.h - the processor's part of the adapter; thunks_<arch>.S beside it is the other half.
  *
  * Each processor provides:
- *   ky_tokio_arch_target(code, bytes, is_slot)  the absolute address that the instruction starting at
- *                                       `code` calls, jumps to or takes; 0 when it is none of these.
- *                                       *is_slot: that address holds the target (a GOT slot)
+ *   ky_tokio_arch_target(code, bytes, is_slot)  the absolute address that the instruction
+ *                                       starting at `code` calls, jumps to or takes; 0 when it
+ *                                       is none of these. *is_slot: that address holds the
+ *                                       target (a GOT slot)
  *   KY_TOKIO_GOT_RELOCATION(type)       true for relocations whose place holds a symbol's address
  *   KY_TOKIO_THUNK_BYTES                distance of two thunks
  */

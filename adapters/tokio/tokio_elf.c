@@ -50,7 +50,7 @@ static bool is_within(uint64_t offset, uint64_t bytes, uint64_t file_bytes)
 }
 
 /* The loader mapped this very file: its program headers are what lies in memory. */
-static bool is_same_file(int fd, const ElfW(Ehdr) *header, const struct dl_phdr_info *info,
+static bool is_same_file(int fd, const ElfW(Ehdr) * header, const struct dl_phdr_info *info,
 			 uint64_t file_bytes)
 {
 	ElfW(Phdr) phdr;
@@ -60,7 +60,8 @@ static bool is_same_file(int fd, const ElfW(Ehdr) *header, const struct dl_phdr_
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
 		uint64_t at = header->e_phoff + i * sizeof(phdr);
 
-		if (!is_within(at, sizeof(phdr), file_bytes) || !read_at(fd, &phdr, sizeof(phdr), at))
+		if (!is_within(at, sizeof(phdr), file_bytes) ||
+		    !read_at(fd, &phdr, sizeof(phdr), at))
 			return false;
 		if (memcmp(&phdr, &info->dlpi_phdr[i], sizeof(phdr)) != 0)
 			return false;
@@ -79,8 +80,8 @@ static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *o
 		return KY_TOKIO_ELF_UNREADABLE;
 	file_bytes = (uint64_t)st.st_size;
 	if (file_bytes < sizeof(header) || !read_at(fd, &header, sizeof(header), 0) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header.e_ident[EI_DATA] != ELFDATA2LSB)
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return KY_TOKIO_ELF_UNREADABLE;
 	if (!is_same_file(fd, &header, info, file_bytes))
 		return KY_TOKIO_ELF_UNREADABLE;
@@ -111,14 +112,15 @@ static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *o
 	return KY_TOKIO_ELF_STRIPPED;
 }
 
-/* Tokio's own symbols, and the library functions through which a call graph gets from one to another. */
+/* Tokio's own symbols, and the library functions through which a call graph gets from one to
+ * another. */
 static bool is_wanted(const char *name)
 {
-	return strstr(name, "tokio") || strstr(name, "panicking") || strstr(name, "rust_try") ||
-	       strstr(name, "call_once");
+	return strstr(name, "tokio") || strstr(name, "5panic") || strstr(name, "9panicking") ||
+	       strstr(name, "rust_try") || strstr(name, "call_once");
 }
 
-static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) *symbol)
+static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol)
 {
 	struct ky_tokio_symbol *entry;
 
@@ -154,7 +156,8 @@ static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *t
 	if (!chunk)
 		return -ENOMEM;
 	for (uint64_t first = 0; first < count && result == 0; first += CHUNK_SYMBOLS) {
-		size_t some = count - first < CHUNK_SYMBOLS ? (size_t)(count - first) : CHUNK_SYMBOLS;
+		size_t some = count - first < CHUNK_SYMBOLS ? (size_t)(count - first) :
+							      CHUNK_SYMBOLS;
 
 		if (!read_at(fd, chunk, some * sizeof(*chunk),
 			     tables->symbols_offset + first * sizeof(*chunk))) {
@@ -164,7 +167,8 @@ static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *t
 		for (size_t i = 0; i < some && result == 0; i++) {
 			uint32_t type = chunk[i].st_info & 15u;
 
-			if ((type != STT_FUNC && type != STT_OBJECT) || chunk[i].st_shndx == SHN_UNDEF ||
+			if ((type != STT_FUNC && type != STT_OBJECT) ||
+			    chunk[i].st_shndx == SHN_UNDEF ||
 			    chunk[i].st_name >= tables->names_bytes ||
 			    !is_wanted(elf->names + chunk[i].st_name))
 				continue;

@@ -24,18 +24,18 @@ struct ky_tokio_symbol {
 
 struct ky_tokio_elf {
 	uintptr_t bias;
-	const ElfW(Phdr) *phdr; /* as the loader shows them; lives as long as the object */
+	const ElfW(Phdr) * phdr; /* as the loader shows them; lives as long as the object */
 	size_t phdr_count;
 	char *names;
-	size_t names_bytes; /* mapped; the last byte is 0 */
+	size_t names_bytes;              /* mapped; the last byte is 0 */
 	struct ky_tokio_symbol *symbols; /* by address */
 	size_t symbol_count, symbol_capacity;
 };
 
 enum ky_tokio_elf_result {
 	KY_TOKIO_ELF_FOUND = 0,
-	KY_TOKIO_ELF_NONE = 1,     /* it has a symbol table, and nothing of Tokio in it */
-	KY_TOKIO_ELF_STRIPPED = 2, /* no symbol table */
+	KY_TOKIO_ELF_NONE = 1,      /* it has a symbol table, and nothing of Tokio in it */
+	KY_TOKIO_ELF_STRIPPED = 2,  /* no symbol table */
 	KY_TOKIO_ELF_UNREADABLE = 3 /* not an ELF file of this machine, or it contradicts itself */
 };
 
@@ -48,7 +48,8 @@ enum ky_tokio_elf_result {
 int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path);
 void ky_tokio_elf_close(struct ky_tokio_elf *elf);
 
-/* The symbol whose code or data holds `address`, the first one where several are folded; or NULL. */
+/* The symbol whose code or data holds `address`, the first one where several are folded; or
+ * NULL. */
 const struct ky_tokio_symbol *ky_tokio_elf_find(const struct ky_tokio_elf *elf, uintptr_t address);
 
 /* Next symbol with the same address, or NULL: linkers fold identical functions. */

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <kymo/emit.h>
 #include <linux/futex.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +18,12 @@
 #define READY_MAX 0xfffeu
 #define READY_FAILED 0xffffu
 
+#define LOCK_CONTENDED 2
+#define EVENTFD_MAX 1024
+
 extern const char ky_tokio_syscall[];
+
+static uint64_t eventfds[EVENTFD_MAX / 64];
 
 enum role {
 	ROLE_NONE,
@@ -77,12 +84,13 @@ static void end(const struct span *span, uint32_t wait, long result)
 		kymo_unpark(ready);
 		break;
 	case ROLE_TURN:
-		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_DRIVER_TURN, ready, 1, ticks_now() - span->ticks, 0,
-			  0);
+		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_DRIVER_TURN, ready, 1,
+			  ticks_now() - span->ticks, 0, 0);
 		break;
 	case ROLE_WAIT:
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if ((now.tv_sec - span->start.tv_sec) * 1000000000L + now.tv_nsec - span->start.tv_nsec >=
+		if ((now.tv_sec - span->start.tv_sec) * 1000000000L + now.tv_nsec -
+			    span->start.tv_nsec >=
 		    (long)WAIT_NS_MIN)
 			kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_WAIT, wait, 1,
 				  ticks_now() - span->ticks, 0, 0);
@@ -114,6 +122,41 @@ static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int tim
 	return result;
 }
 
+/* The other way to wake a worker: the driver's eventfd. Which descriptors are one is learnt when
+ * they are made. */
+static int on_eventfd(unsigned int value, int flags)
+{
+	int fd = eventfd(value, flags);
+
+	if (fd >= 0 && fd < EVENTFD_MAX)
+		__atomic_fetch_or(&eventfds[fd / 64], UINT64_C(1) << (fd % 64), __ATOMIC_RELAXED);
+	return fd;
+}
+
+static ssize_t on_write(int fd, const void *bytes, size_t count)
+{
+	if (KYMO_UNLIKELY(count == sizeof(uint64_t)) && fd >= 0 && fd < EVENTFD_MAX &&
+	    __atomic_load_n(&eventfds[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1)
+		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_EVENTFD, 1, (uint64_t)fd,
+			  0, 0);
+	return write(fd, bytes, count);
+}
+
+/* A worker outside polls waits for its condition variable, whose word counts, or for a contended
+ * lock, whose word is 2. Only the first is a park; the counter passes 2 as well, on an address that
+ * is known by then. */
+static bool is_lock(const uint32_t *address, long value)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+
+	if (self->depth || !self->workers)
+		return false;
+	if (value == LOCK_CONTENDED)
+		return address != self->parker;
+	self->parker = address;
+	return false;
+}
+
 long ky_tokio_on_futex(long number, uint32_t *address, long operation, long value, long timeout,
 		       long address2, long value3)
 {
@@ -128,6 +171,8 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 	}
 	if (command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET)
 		return syscall(number, address, operation, value, timeout, address2, value3);
+	if (is_lock(address, value))
+		return syscall(number, address, operation, value, timeout, address2, value3);
 	begin(&span, false, KYMO_WAIT_FUTEX);
 	result = syscall(number, address, operation, value, timeout, address2, value3);
 	end(&span, KYMO_WAIT_FUTEX, result);
@@ -141,6 +186,10 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_epoll_wait;
 	case KY_TOKIO_GOT_EPOLL_PWAIT:
 		return (uintptr_t)on_epoll_pwait;
+	case KY_TOKIO_GOT_EVENTFD:
+		return (uintptr_t)on_eventfd;
+	case KY_TOKIO_GOT_WRITE:
+		return (uintptr_t)on_write;
 	default:
 		return (uintptr_t)ky_tokio_syscall;
 	}

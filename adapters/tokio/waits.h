@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* waits.h - what runs in place of epoll_wait, epoll_pwait and syscall in objects that contain Tokio.
+/* waits.h - what runs in place of epoll_wait, epoll_pwait and syscall in objects that contain
+ * Tokio.
  *
- * A wait is a park on a worker with no open poll; with a zero time-out it is a turn of the driver; inside
- * a poll it is a blocking wait, recorded when it took long. Everywhere else nothing is recorded.
- * errno and results are the originals'.
+ * A wait is a park on a worker with no open poll; with a zero time-out it is a turn of the
+ * driver; inside a poll it is a blocking wait, recorded when it took long. Everywhere else
+ * nothing is recorded. errno and results are the originals'.
  */
 #ifndef KY_TOKIO_WAITS_H
 #define KY_TOKIO_WAITS_H

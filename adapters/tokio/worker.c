@@ -38,7 +38,8 @@ uintptr_t ky_tokio_worker_of(const struct ky_tokio_table *table, const void *hea
 	const char *cell = header;
 	uint32_t offset = table->id_offset + 8;
 
-	for (uint32_t i = 0; i < CELL_WORDS_MAX && offset + 8 <= table->trailer_offset; i++, offset += 8) {
+	for (uint32_t i = 0; i < CELL_WORDS_MAX && offset + 8 <= table->trailer_offset;
+	     i++, offset += 8) {
 		uint64_t word = *(const uint64_t *)(const void *)(cell + offset);
 
 		if (is_arc(word))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* worker.h - which worker, of which runtime, a launch is about to become.
  *
- * The launch's closure captures one pointer, an Arc of the worker; threads that take over the same worker
- * (block_in_place) capture the same one. The Arc's target names the runtime's handle.
- * Nothing found there is dereferenced: memory behind it is read by the kernel, which says no
- * where we would fault.
+ * The launch's closure captures one pointer, an Arc of the worker; threads that take over the
+ * same worker (block_in_place) capture the same one. The Arc's target names the runtime's
+ * handle. Nothing found there is dereferenced: memory behind it is read by the kernel, which
+ * says no where we would fault.
  */
 #ifndef KY_TOKIO_WORKER_H
 #define KY_TOKIO_WORKER_H
