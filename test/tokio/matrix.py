@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Witness matrix: does the preload record exactly what Tokio programs say about themselves?
+
+    matrix.py [--diagonal] [--only TEXT] [--preload FILE] [--ring-counts FILE] [--target DIR]
+
+Builds the witness programs over {oldest, newest Tokio} x {stable, tokio_unstable} x {debug,
+release, thin, fat} x {PIE, static relocation}, runs each under LD_PRELOAD, and compares the ring's
+counts with the witness' own. --diagonal: each value once instead of the product. Output is TAP.
+"""
+import argparse
+import functools
+import glob
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOKIOS = ["newest", "v1_38"]
+FLAVOURS = ["stable", "unstable"]
+PROFILES = ["debug", "release", "thin", "fat"]
+RELOCATIONS = ["pie", "static"]
+DIAGONAL = [
+    ("newest", "stable", "release", "pie"),
+    ("v1_38", "unstable", "debug", "pie"),
+    ("newest", "unstable", "fat", "static"),
+    ("v1_38", "stable", "thin", "pie"),
+]
+EXITS = {
+    "return": 0,
+    "exit": 3,
+    "_exit": 4,
+    "abort": -signal.SIGABRT,
+    "SIGTERM": -signal.SIGTERM,
+    "SIGKILL": -signal.SIGKILL,
+}
+SESSION = "77"
+
+
+class Tap:
+    """Prints one line per check, the plan last."""
+
+    def __init__(self):
+        self.count = 0
+        self.failed = 0
+
+    def check(self, is_good, name, detail=""):
+        self.count += 1
+        self.failed += not is_good
+        print(f"{'ok' if is_good else 'not ok'} {self.count} - {name}", flush=True)
+        if not is_good and detail:
+            print("# " + detail.replace("\n", "\n# "), flush=True)
+
+    def end(self):
+        print(f"1..{self.count}")
+        return 1 if self.failed else 0
+
+
+def rust_flags(flavour, relocation):
+    flags = []
+    if flavour == "unstable":
+        flags += ["--cfg", "tokio_unstable"]
+    if relocation == "static":
+        flags += ["-C", "relocation-model=static"]
+    return flags
+
+
+@functools.lru_cache(maxsize=None)
+def host():
+    lines = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    return next(line[6:] for line in lines.splitlines() if line.startswith("host: "))
+
+
+def build(target_root, tokio, flavour, profile, relocation):
+    """Returns the folder of the programs. One target folder per set of flags: cargo keeps each."""
+    target = target_root / f"{tokio}-{flavour}-{relocation}"
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(target))
+    environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(rust_flags(flavour, relocation))
+    # With a target named, the flags are the programs' alone and not the build scripts' too.
+    command = ["cargo", "build", "--locked", "--quiet", "--bins", "--target", host()]
+    command += ["--profile", "dev" if profile == "debug" else profile]
+    done = subprocess.run(
+        command, cwd=HERE / tokio, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"cargo build failed in test/tokio/{tokio}:\n{done.stderr}")
+    return target / host() / profile
+
+
+class Recorded:
+    def __init__(self, status, witness, counts, leftovers):
+        self.status = status
+        self.witness = witness
+        self.counts = counts
+        self.leftovers = leftovers
+
+
+def record(options, program, *arguments):
+    """Runs one program under the preload and returns its statement and what its ring holds."""
+    with tempfile.TemporaryDirectory(prefix="kymo-matrix-") as folder:
+        status = pathlib.Path(folder) / "status"
+        status.mkdir()
+        rings = pathlib.Path(folder) / "rings"
+        rings.mkdir(mode=0o700)
+        environment = dict(
+            os.environ,
+            LD_PRELOAD=str(options.preload),
+            KYMO_SESSION=SESSION,
+            KYMO_RING_DIR=str(rings),
+            KYMO_STATUS_DIR=str(status),
+            KYMO_STATUS_PARENT=str(os.getpid()),
+        )
+        done = subprocess.run(
+            [str(program), *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        witness = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        files = glob.glob(str(rings / "*"))
+        counts = None
+        if len(files) == 1:
+            dump = subprocess.run(
+                [str(options.ring_counts), files[0]], capture_output=True, text=True, check=False
+            )
+            counts = json.loads(dump.stdout) if dump.returncode == 0 else {"error": dump.stderr}
+        lines = [path.read_text() for path in status.glob("*.status")]
+        statement = json.loads(witness[-1]) if witness else None
+        return Recorded(done.returncode, statement, counts, (lines, done.stderr))
+
+
+def compare(tap, name, run):
+    """The rules that hold for every witness."""
+    counts, witness = run.counts, run.witness
+    detail = f"witness {witness}\nring {counts}\nstatus and errors {run.leftovers}"
+    if not counts or "error" in counts or not witness:
+        tap.check(False, f"{name}: one whole ring, one statement", detail)
+        return
+    tap.check(counts["dropped"] == 0, f"{name}: nothing dropped", detail)
+    ends = counts["ready"] + counts["task_end"]
+    # The program may die between the end of a task and the record of it: then its poll is open.
+    missing = witness["dropped"] - ends
+    tap.check(0 <= missing <= counts["open_polls"], f"{name}: every end is recorded", detail)
+    tap.check(
+        counts["poll_begin"] == counts["poll_end"] + counts["open_polls"],
+        f"{name}: every poll begins and ends",
+        detail,
+    )
+    # A cancelled task is polled by Tokio one last time, but its future is not.
+    polls = counts["poll_begin"] - counts["cancelled"]
+    tap.check(polls == witness["polls"], f"{name}: polls of counted futures", detail)
+    if "worker_polls" in witness:
+        tap.check(
+            counts["poll_begin"] - witness["local_polls"] == witness["worker_polls"],
+            f"{name}: polls = sum of worker_poll_count",
+            detail,
+        )
+    tap.check(
+        counts["blocking_begin"] == counts["blocking_end"] == witness["blocking"],
+        f"{name}: blocking runs",
+        detail,
+    )
+    tap.check(
+        counts["wake"] + counts["self_wakes"] >= witness["self_wakes"], f"{name}: wakes", detail
+    )
+    tap.check(
+        counts["worker_begin"] >= 1 and counts["park"] - counts["unpark"] in range(0, 4),
+        f"{name}: workers and parks",
+        detail,
+    )
+    if "worker_parks" in witness:
+        # Tokio counts a park before it knows whether it will wait at all; one without work may
+        # not, and one with deferred wakers is a turn of the driver.
+        parks, noops = witness["worker_parks"], witness["worker_noops"]
+        least = parks - noops - witness["workers"] - counts["driver_turn"]
+        tap.check(
+            least <= counts["park"] <= parks + witness["workers"],
+            f"{name}: parks = worker_park_count but for needless ones",
+            detail,
+        )
+
+
+def check_build(tap, options, folder, label):
+    for name, arguments in [("yield_loop", ["200", "2"]), ("echo", ["4", "50", "2"]), ("zoo", [])]:
+        run = record(options, folder / name, *arguments)
+        tap.check(run.status == 0, f"{label} {name}: exits as always", str(run.leftovers))
+        compare(tap, f"{label} {name}", run)
+    exact = record(options, folder / "exits", "return")
+    if exact.counts and exact.witness and "error" not in exact.counts:
+        recorded = exact.counts["wake"] + exact.counts["self_wakes"]
+        tap.check(
+            recorded == exact.witness["self_wakes"],
+            f"{label}: self-wakes, recorded or derived, are exact",
+            f"{exact.witness}\n{exact.counts}",
+        )
+
+
+def check_exits(tap, options, folder, label):
+    for way, status in EXITS.items():
+        run = record(options, folder / "exits", way)
+        detail = f"{run.status} {run.leftovers}"
+        tap.check(run.status == status, f"{label} {way}: same status", detail)
+        compare(tap, f"{label} {way}", run)
+
+
+def check_quiet(tap, options, folder):
+    """A process without Tokio, and one whose symbols are gone."""
+    run = record(options, "/bin/true")
+    tap.check(
+        run.status == 0 and run.counts is None and run.leftovers == (["no-tokio\n"], ""),
+        "without Tokio: nothing is printed or created",
+        str(run.leftovers),
+    )
+    run = record(options, "/bin/sh", "-c", "/bin/true; /bin/true")
+    tap.check(
+        len(run.leftovers[0]) == 1,
+        "children: only the direct child has a status",
+        str(run.leftovers),
+    )
+    strip = shutil.which("strip")
+    if strip is None:
+        tap.check(True, "stripped program # SKIP no strip here")
+        return
+    with tempfile.TemporaryDirectory(prefix="kymo-matrix-") as scratch:
+        program = pathlib.Path(scratch) / "stripped"
+        subprocess.run([strip, "-o", str(program), str(folder / "exits")], check=True)
+        run = record(options, program, "return")
+        tap.check(
+            run.status == 0 and run.counts is None and run.leftovers[0] == ["stripped\n"],
+            "stripped: runs untouched, says so",
+            str(run.leftovers),
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    build_folder = HERE.parent.parent / "build"
+    parser.add_argument(
+        "--preload", type=pathlib.Path, default=build_folder / "adapters/tokio/libkymo-preload.so"
+    )
+    parser.add_argument(
+        "--ring-counts", type=pathlib.Path, default=build_folder / "test/unit/tokio/ring_counts"
+    )
+    parser.add_argument("--target", type=pathlib.Path, default=build_folder / "witness")
+    parser.add_argument("--diagonal", action="store_true")
+    parser.add_argument("--only", default="", help="builds whose name contains this")
+    options = parser.parse_args()
+    options.preload = options.preload.resolve()
+    if shutil.which("cargo") is None:
+        print("1..0 # SKIP no cargo here")
+        return 0
+    tap = Tap()
+    builds = DIAGONAL
+    if not options.diagonal:
+        builds = list(itertools.product(TOKIOS, FLAVOURS, PROFILES, RELOCATIONS))
+    is_first = True
+    for axes in builds:
+        label = " ".join(axes)
+        if options.only not in label:
+            continue
+        folder = build(options.target.resolve(), *axes)
+        check_build(tap, options, folder, label)
+        if is_first:
+            check_quiet(tap, options, folder)
+        if is_first or not options.diagonal:
+            check_exits(tap, options, folder, label)
+        is_first = False
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
