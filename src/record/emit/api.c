@@ -21,14 +21,16 @@ static bool lock_open(struct ky_lock_mark *mark)
 	return false;
 }
 
-static uint32_t intern(const struct ky_directory_item *item)
+typedef uint32_t (*add_fn)(struct ky_directory *directory, const struct ky_directory_item *item);
+
+static uint32_t add(add_fn fn, const struct ky_directory_item *item)
 {
 	struct ky_lock_mark mark;
 	int err = errno;
 	uint32_t id = 0;
 
 	if (lock_open(&mark)) {
-		id = ky_directory_intern(&ky_engine.directory, item);
+		id = fn(&ky_engine.directory, item);
 		ky_engine_unlock(mark);
 	}
 	errno = err;
@@ -41,7 +43,7 @@ uint32_t kymo_string_intern(const char *text, size_t text_bytes)
 					  .text = text ? text : "",
 					  .text_bytes = text ? text_bytes : 0 };
 
-	return intern(&item);
+	return add(ky_directory_intern, &item);
 }
 
 uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_address,
@@ -62,7 +64,7 @@ uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_add
 	/* Code that was loaded after the last look at the loader's list. */
 	if (address && !ky_engine_knows(address))
 		ky_engine_scan_modules();
-	return intern(&item);
+	return add(ky_directory_intern, &item);
 }
 
 void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy)
@@ -74,7 +76,7 @@ void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, ui
 					  .text = name ? name : "",
 					  .text_bytes = name ? strlen(name) : 0 };
 
-	intern(&item);
+	add(ky_directory_intern, &item);
 }
 
 int kymo_metadata_set(const char *key, const char *value)
@@ -91,7 +93,8 @@ int kymo_metadata_set(const char *key, const char *value)
 	memcpy(fixed + sizeof(key_bytes), key, key_bytes);
 	item.fixed_bytes = sizeof(key_bytes) + key_bytes;
 	item.text_bytes = strlen(value);
-	if (intern(&item))
+	/* Not interned: the last entry of a key wins, also when it says again what an earlier one said. */
+	if (add(ky_directory_append, &item))
 		return 0;
 	return ky_engine.directory.bytes ? KYMO_E_LIMIT : KYMO_E_CLOSED;
 }

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The ring's file: where it may lie, and what happens when the machine says no. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/recorder_case.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <record/emit/ring_file.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct ky_ring_request request_in(const char *directory)
+{
+	return (struct ky_ring_request){ .directory = directory,
+					 .service = "svc",
+					 .ring_bytes = 128u << 10,
+					 .directory_bytes = KY_DIRECTORY_BYTES_DEFAULT };
+}
+
+static void drop(struct ky_ring *ring)
+{
+	ky_ring_detach(ring);
+	ky_ring_forget(ring, true);
+}
+
+static void create__names_the_file_after_the_process(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL, *second = NULL;
+	char expected[128];
+	struct stat st;
+
+	(void)state;
+	test_recorder_directory(&test);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	snprintf(expected, sizeof(expected), "%s/svc-%d-%llu.ring", test.directory, (int)getpid(),
+		 (unsigned long long)ring->start_time_ticks);
+	assert_string_equal(ring->path, expected);
+	assert_true(ring->start_time_ticks > 0);
+	assert_int_equal(stat(ring->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal((uint64_t)st.st_size, ring->header->file_bytes);
+	assert_int_equal((uintptr_t)ring->slots % KY_SLOT_BYTES, 0);
+	assert_int_equal(ring->header->slots_offset % KY_SLOT_BYTES, 0);
+	/* A second ring of the same process: an earlier image before exec, say. */
+	assert_int_equal(ky_ring_create(&second, &request), 0);
+	assert_string_not_equal(second->path, ring->path);
+	drop(second);
+	drop(ring);
+	rmdir(test.directory);
+}
+
+static void create__refuses_a_directory_others_can_write(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+
+	(void)state;
+	test_recorder_directory(&test);
+	assert_int_equal(chmod(test.directory, 0777), 0);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_string_equal(ring->path, "");
+	assert_int_equal(ring->header->flags & KY_RING_ANONYMOUS, KY_RING_ANONYMOUS);
+	assert_int_equal(fcntl(ring->fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	drop(ring);
+	rmdir(test.directory);
+}
+
+static void create__does_not_follow_a_symbolic_link(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+	char link[128];
+
+	(void)state;
+	test_recorder_directory(&test);
+	snprintf(link, sizeof(link), "%s.link", test.directory);
+	assert_int_equal(symlink(test.directory, link), 0);
+	request = request_in(link);
+	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_string_equal(ring->path, "");
+	drop(ring);
+	unlink(link);
+	rmdir(test.directory);
+}
+
+static void create__missing_parent_falls_back_to_memory(void **state)
+{
+	struct ky_ring_request request = request_in("/nonexistent/kymo/ring");
+	struct ky_ring *ring = NULL;
+
+	(void)state;
+	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_true(ring->fd >= 0);
+	drop(ring);
+	assert_int_equal(ring->fd, -1);
+}
+
+static void forget__spares_a_descriptor_that_is_not_ours_any_more(void **state)
+{
+	struct ky_ring_request request = request_in("/nonexistent/kymo/ring");
+	struct ky_ring *ring = NULL;
+	int fd;
+
+	(void)state;
+	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	fd = ring->fd;
+	close(fd); /* as daemonizing hosts do */
+	assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), fd);
+	drop(ring);
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	close(fd);
+}
+
+/* In a child: limits and mounts stay there. */
+static int in_child(int (*fn)(const char *directory), const char *directory)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(fn(directory));
+	if (waitpid(child, &status, 0) != child)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static int under_file_limit(const char *directory)
+{
+	struct ky_ring_request request = request_in(directory);
+	struct rlimit limit = { 1u << 20, 1u << 20 };
+	struct ky_ring *ring = NULL;
+	int bad = 0;
+
+	signal(SIGXFSZ, SIG_DFL);
+	request.ring_bytes = 8u << 20;
+	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+		return 100;
+	bad |= ky_ring_create(&ring, &request) ? 1 : 0;
+	if (bad)
+		return bad;
+	bad |= ring->header->file_bytes <= 1u << 20 ? 0 : 2;
+	bad |= ring->slot_count >= 64 ? 0 : 4;
+	bad |= ky_ring_populate(ring, ring->slot_count - 1) ? 0 : 8;
+	memset(ring->slots, 1, (size_t)ring->slot_count * KY_SLOT_BYTES);
+	drop(ring);
+	limit.rlim_cur = 4096;
+	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+		return 100;
+	bad |= ky_ring_create(&ring, &request) == -EFBIG ? 0 : 16;
+	return bad;
+}
+
+static void create__respects_the_file_size_limit(void **state)
+{
+	struct test_recorder test;
+
+	(void)state;
+	test_recorder_directory(&test);
+	assert_int_equal(in_child(under_file_limit, test.directory), 0);
+	rmdir(test.directory);
+}
+
+#define NO_MOUNT 77
+
+/* 1 MiB of tmpfs: header, a directory step and about a hundred slots fit. */
+static int on_small_tmpfs(const char *directory)
+{
+	struct ky_ring_request request = request_in(directory);
+	struct ky_ring *ring = NULL;
+	uint32_t good = 0, usable;
+	int bad = 0;
+
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", directory, "tmpfs", 0, "size=1m,mode=700") != 0)
+		return NO_MOUNT;
+	request.ring_bytes = 8u << 20;
+	if (ky_ring_create(&ring, &request) != 0 || !ring->path[0])
+		return 1;
+	for (uint32_t slot = 0; slot < ring->slot_count; slot++) {
+		if (!ky_ring_populate(ring, slot))
+			continue;
+		memset(ky_ring_slot(ring, slot), 7, KY_SLOT_BYTES);
+		good++;
+	}
+	usable = ring->header->usable_count;
+	bad |= good == usable ? 0 : 2;
+	bad |= usable >= 32 && usable < 128 ? 0 : 4;
+	bad |= ring->header->populated_count == usable ? 0 : 8;
+	bad |= ky_ring_populate_directory(ring, ring->directory_bytes) ? 16 : 0;
+	return bad;
+}
+
+static void populate__full_tmpfs_means_fewer_slots(void **state)
+{
+	struct test_recorder test;
+	int result;
+
+	(void)state;
+	test_recorder_directory(&test);
+	result = in_child(on_small_tmpfs, test.directory);
+	rmdir(test.directory);
+	if (result == NO_MOUNT)
+		skip(); /* mounting needs root */
+	assert_int_equal(result, 0);
+}
+
+/* The whole recorder on it: the host goes round in what there is. */
+static int record_on_small_tmpfs(const char *directory)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	struct test_recorder test;
+	int bad = 0;
+
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", directory, "tmpfs", 0, "size=1m,mode=700") != 0)
+		return NO_MOUNT;
+	memset(&test, 0, sizeof(test));
+	options.ring_directory = directory;
+	options.flags = KYMO_RECORDER_NO_DRAIN;
+	if (kymo_recorder_open(&recorder, &options) != 0)
+		return 1;
+	for (uint64_t i = 0; i < 200000; i++)
+		kymo_mark((uint32_t)i);
+	for (int i = 0; i < 4000; i++) {
+		char name[32];
+		int count = snprintf(name, sizeof(name), "name %d", i);
+
+		(void)kymo_name_intern(name, (size_t)count, 0, 0, 0);
+	}
+	test_recorder_read(&test);
+	bad |= test.ring.bad_count ? 2 : 0;
+	bad |= test.ring.header->usable_count < 128 ? 0 : 4;
+	bad |= test.ring.header->dropped_count ? 8 : 0;
+	bad |= test_ring_lost(&test.ring, 1) + test.ring.count == 200000 ? 0 : 16;
+	bad |= test.ring.header->directory_overflow_count ? 0 : 32;
+	return bad;
+}
+
+static void emit__full_tmpfs_never_hurts_the_host(void **state)
+{
+	struct test_recorder test;
+	int result;
+
+	(void)state;
+	test_recorder_directory(&test);
+	result = in_child(record_on_small_tmpfs, test.directory);
+	rmdir(test.directory);
+	if (result == NO_MOUNT)
+		skip(); /* mounting needs root */
+	assert_int_equal(result, 0);
+}
+
+static void detach__late_writers_write_into_the_void(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+
+	(void)state;
+	test_recorder_directory(&test);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	drop(ring);
+	memset(ring->base, 1, ring->mapped_bytes);
+	assert_int_equal(rmdir(test.directory), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(create__names_the_file_after_the_process),
+		cmocka_unit_test(create__refuses_a_directory_others_can_write),
+		cmocka_unit_test(create__does_not_follow_a_symbolic_link),
+		cmocka_unit_test(create__missing_parent_falls_back_to_memory),
+		cmocka_unit_test(forget__spares_a_descriptor_that_is_not_ours_any_more),
+		cmocka_unit_test(create__respects_the_file_size_limit),
+		cmocka_unit_test(populate__full_tmpfs_means_fewer_slots),
+		cmocka_unit_test(emit__full_tmpfs_never_hurts_the_host),
+		cmocka_unit_test(detach__late_writers_write_into_the_void),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
