@@ -115,7 +115,8 @@ KYMO_API void kymo_reader_close(struct kymo_reader *reader);
 /* The next event.
  *
  * event    set when the result is 1; valid until the next call
- * Returns  1; 0 at the end; -ENOMEM; KYMO_E_LIMIT; the error of a source.
+ * Returns  1; 0 at the end; -ENOMEM; in stored order also what kymo_reader_open() would return for
+ *          sources none of which is a trace.
  * Since    0.1
  */
 KYMO_API int kymo_reader_next(struct kymo_reader *reader, const struct kymo_event **event);

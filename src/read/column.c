@@ -176,8 +176,8 @@ static bool grow_extra(struct ky_column *column, struct ky_block *block)
 	return is_grown;
 }
 
-/* The first block grows to its full size by copying, so that ten thousand lanes with a few rows each
- * do not take 64 KiB apiece; from then on nothing moves. */
+/* The first block grows to its full size by copying, so that ten thousand lanes with a few rows
+ * each do not take 64 KiB apiece; from then on nothing moves. */
 static bool grow_block(struct ky_column *column, struct ky_block *block)
 {
 	uint32_t wanted = block->capacity ? block->capacity * 8 : FIRST_ROWS;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* From a task's wake to its next poll, over all workers in the order of time.
  *
- * A task is ready since its spawn, or since its first wake after its last poll ended; a wake during its
- * own poll counts from that poll's end. Later wakes are redundant; the next poll consumes all.
+ * A task is ready since its spawn, or since its first wake after its last poll ended; a wake
+ * during its own poll counts from that poll's end. Later wakes are redundant; the next poll
+ * consumes all.
  */
 #include <read/load.h>
 

@@ -1,59 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What can only be said once every frame is in: order of tables, runtimes of dial9's metadata. */
 #include <read/load.h>
+#include <read/sort.h>
 #include <string.h>
 
-typedef bool (*is_before_fn)(const struct ky_trace *trace, const void *a, const void *b);
-
-/* Heap sort with one element of scratch: no library, no recursion, the same result everywhere where
- * the order is total. */
-static void sift(const struct ky_trace *trace, uint8_t *array, size_t count, size_t bytes, size_t at,
-		 is_before_fn is_before, uint8_t *scratch)
+static bool is_worker_before(const void *a, const void *b, const void *ctx)
 {
-	for (;;) {
-		size_t child = 2 * at + 1;
-
-		if (child >= count)
-			return;
-		if (child + 1 < count && is_before(trace, array + child * bytes,
-						   array + (child + 1) * bytes))
-			child++;
-		if (!is_before(trace, array + at * bytes, array + child * bytes))
-			return;
-		memcpy(scratch, array + at * bytes, bytes);
-		memcpy(array + at * bytes, array + child * bytes, bytes);
-		memcpy(array + child * bytes, scratch, bytes);
-		at = child;
-	}
-}
-
-static void sort(const struct ky_trace *trace, void *elements, size_t count, size_t bytes,
-		 is_before_fn is_before)
-{
-	uint8_t scratch[sizeof(struct ky_worker)], *array = elements;
-	size_t i;
-
-	for (i = count / 2; i-- > 0;)
-		sift(trace, array, count, bytes, i, is_before, scratch);
-	for (i = count; i-- > 1;) {
-		memcpy(scratch, array, bytes);
-		memcpy(array, array + i * bytes, bytes);
-		memcpy(array + i * bytes, scratch, bytes);
-		sift(trace, array, i, bytes, 0, is_before, scratch);
-	}
-}
-
-static bool is_worker_before(const struct ky_trace *trace, const void *a, const void *b)
-{
-	(void)trace;
+	(void)ctx;
 	return ((const struct ky_worker *)a)->id < ((const struct ky_worker *)b)->id;
 }
 
-static bool is_loss_before(const struct ky_trace *trace, const void *a, const void *b)
+static bool is_loss_before(const void *a, const void *b, const void *ctx)
 {
 	const struct ky_trace_loss *x = a, *y = b;
 
-	(void)trace;
+	(void)ctx;
 	if (x->from_ns != y->from_ns)
 		return x->from_ns < y->from_ns;
 	if (x->to_ns != y->to_ns)
@@ -63,29 +24,30 @@ static bool is_loss_before(const struct ky_trace *trace, const void *a, const vo
 	return x->record_count < y->record_count;
 }
 
-static bool is_run_before(const struct ky_trace *trace, const void *a, const void *b)
+static bool is_run_before(const void *a, const void *b, const void *ctx)
 {
 	const struct ky_blocking_run *x = a, *y = b;
 
-	(void)trace;
+	(void)ctx;
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns;
 	return x->tid != y->tid ? x->tid < y->tid : x->task < y->task;
 }
 
-static bool is_sync_before(const struct ky_trace *trace, const void *a, const void *b)
+static bool is_sync_before(const void *a, const void *b, const void *ctx)
 {
 	const struct ky_clock_sync *x = a, *y = b;
 
-	(void)trace;
+	(void)ctx;
 	if (x->monotonic_ns != y->monotonic_ns)
 		return x->monotonic_ns < y->monotonic_ns;
 	return x->realtime_ns < y->realtime_ns;
 }
 
-static bool is_pair_before(const struct ky_trace *trace, const void *a, const void *b)
+static bool is_pair_before(const void *a, const void *b, const void *ctx)
 {
 	const struct ky_pair *x = a, *y = b;
+	const struct ky_trace *trace = ctx;
 
 	return strcmp(ky_trace_name(trace, x->key), ky_trace_name(trace, y->key)) < 0;
 }
@@ -223,14 +185,14 @@ int ky_load_finish(struct ky_trace *trace)
 	uint32_t i;
 
 	find_bounds(trace);
-	sort(trace, trace->workers, trace->worker_count, sizeof(*trace->workers),
-	     is_worker_before);
+	ky_sort(trace->workers, trace->worker_count, sizeof(*trace->workers), is_worker_before,
+		NULL);
 	index_workers(trace);
-	sort(trace, trace->losses, trace->loss_count, sizeof(*trace->losses), is_loss_before);
-	sort(trace, trace->clock_syncs, trace->clock_sync_count, sizeof(*trace->clock_syncs),
-	     is_sync_before);
-	sort(trace, trace->metadata, trace->metadata_count, sizeof(*trace->metadata),
-	     is_pair_before);
+	ky_sort(trace->losses, trace->loss_count, sizeof(*trace->losses), is_loss_before, NULL);
+	ky_sort(trace->clock_syncs, trace->clock_sync_count, sizeof(*trace->clock_syncs),
+		is_sync_before, NULL);
+	ky_sort(trace->metadata, trace->metadata_count, sizeof(*trace->metadata), is_pair_before,
+		trace);
 	for (i = 0; i < trace->blocking_count; i++) {
 		struct ky_blocking_run *run = &trace->blocking_runs[i];
 		const struct ky_task *task = &trace->tasks[run->task];
@@ -240,8 +202,8 @@ int ky_load_finish(struct ky_trace *trace)
 		if ((task->flags & KY_TASK_SPAWN_SEEN) && task->first_ns <= run->start_ns)
 			run->wait_ns = run->start_ns - task->first_ns;
 	}
-	sort(trace, trace->blocking_runs, trace->blocking_count, sizeof(*trace->blocking_runs),
-	     is_run_before);
+	ky_sort(trace->blocking_runs, trace->blocking_count, sizeof(*trace->blocking_runs),
+		is_run_before, NULL);
 	result = merge_gaps(trace);
 	return result < 0 ? result : find_runtimes(trace);
 }

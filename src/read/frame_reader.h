@@ -2,8 +2,8 @@
 /* frame_reader.h - one source as TRC frames through a bounded window, past damage.
  *
  * Invariants:  the window holds at most one frame more than it was asked for; a torn tail ends the
- *              source with one notice; a damaged stretch is skipped up to the next stream header, with
- *              one notice.
+ *              source with one notice; a damaged stretch is skipped up to the next stream header,
+ *              with one notice.
  * Threads:     owner.
  */
 #ifndef KY_READ_FRAME_READER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* id_map.h - u64 id to u32 index: a page table for small ids (runtimes number their tasks from 1), open
- * addressing for the rest.
+/* id_map.h - u64 id to u32 index: a page table for small ids (runtimes number their tasks from 1),
+ * open addressing for the rest.
  *
  * Memory: ky_pages; at most 16 MiB for the page table, 32 B per other id.
  * Threads: owner while it grows; any number of readers afterwards.
@@ -31,11 +31,12 @@ void ky_id_map_release(struct ky_id_map *map);
 
 /* Index of an id, UINT32_MAX when it has none. */
 uint32_t ky_id_map_find(const struct ky_id_map *map, uint64_t id);
-/* Where the index + 1 of an id is kept (0: new), NULL with pages->failed set. Valid until the next. */
+/* Where the index + 1 of an id is kept (0: new), NULL with pages->failed set. Valid until the
+ * next. */
 uint32_t *ky_id_map_slot(struct ky_id_map *map, uint64_t id);
 
-/* Deterministic on every machine; not a defence against chosen keys beyond a linear probe of bounded
- * tables. */
+/* Deterministic on every machine; not a defence against chosen keys beyond a linear probe of
+ * bounded tables. */
 static inline uint64_t ky_mix64(uint64_t x)
 {
 	x ^= x >> 32;

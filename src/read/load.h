@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* load.h - the inside of a trace and the steps that fill it; for src/read only.
  *
- * Order:  load.c turns frames into edges, wakes and tables, in whatever order they come; pair.c sorts
- *         the edges of each worker and makes polls and parks of them; delay.c walks polls and wakes of
- *         all workers by time and measures wake to poll.
+ * Order:  load.c turns frames into edges, wakes and tables, in whatever order they come; pair.c
+ *         sorts the edges of each worker and makes polls and parks of them; delay.c walks polls
+ *         and wakes of all workers by time and measures wake to poll.
  */
 #ifndef KY_READ_LOAD_H
 #define KY_READ_LOAD_H
@@ -17,8 +17,8 @@
 #define KY_POOL_CACHE 65536u
 #define KY_ID_UNKNOWN UINT64_C(255)
 
-/* One moment of a worker while loading. Times within a column ascend after ky_column_sort(), and equal
- * times keep the order of the file. */
+/* One moment of a worker while loading. Times within a column ascend after ky_column_sort(), and
+ * equal times keep the order of the file. */
 enum ky_edge_kind {
 	KY_EDGE_START = 1,    /* task; name */
 	KY_EDGE_END,

@@ -123,8 +123,8 @@ static bool load_first_seen(struct ky_load *load, const struct ky_frame *frame)
 	return name_task(load, index, ky_load_text(load, frame, KY_F_TASK_FIRST_SEEN_spawn_loc));
 }
 
-/* Only the snapshot that opens the trace says something new: later ones describe tasks whose polls and
- * wakes are here. */
+/* Only the snapshot that opens the trace says something new: later ones describe tasks whose polls
+ * and wakes are here. */
 static bool load_live_task(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace_private *private = load->private;

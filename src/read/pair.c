@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* From the edges of one worker, in time order, to its polls and parks.
  *
- * A poll ends by its PollEnd or by the worker's park, which proves that it was over. The worker's next
- * PollStart proves nothing about when the last one ended: such an end is counted, not believed.
+ * A poll ends by its PollEnd or by the worker's park, which proves that it was over. The worker's
+ * next PollStart proves nothing about when the last one ended: such an end is counted, not
+ * believed.
  */
 #include <read/load.h>
 
 #define NEST_MAX 16u
 #define NO_NAME 0xffffffu
-#define LOSSES_CHECKED_MAX 64u /* per poll inside a gap; beyond that the gap counts as its thread's */
+#define LOSSES_CHECKED_MAX 64u /* per poll inside a gap; beyond that it counts as its thread's */
 
 struct open_poll {
 	uint64_t start_ns;

@@ -103,8 +103,8 @@ static int peek(struct ky_byte_source *source, const struct ky_trace_options *op
 	return result == -ENOMEM ? result : 0;
 }
 
-/* Fills order[] with the numbers of the sources by their first time stamp; given order where a source
- * cannot be read twice. */
+/* Fills order[] with the numbers of the sources by their first time stamp; given order where a
+ * source cannot be read twice. */
 static int order_sources(struct ky_byte_source *sources, uint32_t count,
 			 const struct ky_trace_options *options, uint32_t *order, uint64_t *first)
 {
@@ -352,6 +352,11 @@ void ky_trace_close(struct ky_trace *trace)
 const char *ky_trace_name(const struct ky_trace *trace, uint32_t name)
 {
 	return name < trace->private->names.count ? trace->private->names.names[name].text : "";
+}
+
+uint32_t ky_trace_name_count(const struct ky_trace *trace)
+{
+	return trace->private->names.count;
 }
 
 const char *ky_trace_metadata(const struct ky_trace *trace, const char *key)

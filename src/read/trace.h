@@ -255,6 +255,8 @@ void ky_trace_close(struct ky_trace *trace);
 
 /* Text of a name index; "" for KY_NONE. Never NULL, NUL-terminated. */
 const char *ky_trace_name(const struct ky_trace *trace, uint32_t name);
+/* Name indexes are below this. */
+uint32_t ky_trace_name_count(const struct ky_trace *trace);
 /* Last value of a metadata key, NULL when absent. */
 const char *ky_trace_metadata(const struct ky_trace *trace, const char *key);
 /* Index of a task by id, of a worker by id; KY_NONE. */

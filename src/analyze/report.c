@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/report.h>
+#include <base/alloc.h>
+#include <errno.h>
+#include <read/sort.h>
+#include <string.h>
+
+#define WORST_MAX 1000u
+
+struct making {
+	const struct ky_trace *trace;
+	struct ky_report *report;
+	uint32_t *group_of_name; /* by name index + 1 (0: unnamed): group + 1 */
+	uint32_t *blocking_of_name;
+	uint32_t worst_max;
+};
+
+/* ---- worst lists: heaps whose root is the least of the worst ---- */
+
+static int compare_places(const struct ky_worst *a, const struct ky_worst *b)
+{
+	if (a->poll.start_ns != b->poll.start_ns)
+		return a->poll.start_ns < b->poll.start_ns ? 1 : -1;
+	if (a->poll.worker != b->poll.worker)
+		return a->poll.worker < b->poll.worker ? 1 : -1;
+	return a->row < b->row ? 1 : a->row > b->row ? -1 : 0;
+}
+
+/* Is a a lesser evil than b? Among equals the earlier one is worse. */
+static bool is_lesser(const struct ky_worst *a, const struct ky_worst *b, bool by_delay)
+{
+	uint64_t value_a = by_delay ? a->poll.delay_ns : a->poll.duration_ns;
+	uint64_t value_b = by_delay ? b->poll.delay_ns : b->poll.duration_ns;
+
+	return value_a != value_b ? value_a < value_b : compare_places(a, b) < 0;
+}
+
+static void sift_worst(struct ky_worst *heap, uint32_t count, uint32_t at, bool by_delay)
+{
+	struct ky_worst moved = heap[at];
+	uint32_t child;
+
+	while ((child = 2 * at + 1) < count) {
+		if (child + 1 < count && is_lesser(&heap[child + 1], &heap[child], by_delay))
+			child++;
+		if (!is_lesser(&heap[child], &moved, by_delay))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moved;
+}
+
+static void add_worst(struct ky_worst *heap, uint32_t *count, uint32_t max,
+		      const struct ky_worst *candidate, bool by_delay)
+{
+	uint32_t at;
+
+	if (*count < max) {
+		at = (*count)++;
+		while (at > 0 && is_lesser(candidate, &heap[(at - 1) / 2], by_delay)) {
+			heap[at] = heap[(at - 1) / 2];
+			at = (at - 1) / 2;
+		}
+		heap[at] = *candidate;
+		return;
+	}
+	if (max == 0 || !is_lesser(&heap[0], candidate, by_delay))
+		return;
+	heap[0] = *candidate;
+	sift_worst(heap, *count, 0, by_delay);
+}
+
+/* Worst first. */
+static void order_worst(struct ky_worst *heap, uint32_t count, bool by_delay)
+{
+	uint32_t left;
+
+	for (left = count; left > 1; left--) {
+		struct ky_worst least = heap[0];
+
+		heap[0] = heap[left - 1];
+		heap[left - 1] = least;
+		sift_worst(heap, left - 1, 0, by_delay);
+	}
+}
+
+/* ---- groups by name ---- */
+
+static struct ky_task_group *group_of(struct making *making, uint32_t name)
+{
+	struct ky_report *report = making->report;
+	uint32_t *slot = &making->group_of_name[name == KY_NONE ? 0 : name + 1];
+
+	if (*slot == 0) {
+		report->groups[report->group_count].name = name;
+		*slot = ++report->group_count;
+	}
+	return &report->groups[*slot - 1];
+}
+
+static bool is_group_before(const void *first, const void *second, const void *ctx)
+{
+	const struct ky_task_group *a = first, *b = second;
+
+	if (a->busy_ns != b->busy_ns)
+		return a->busy_ns > b->busy_ns;
+	if (a->poll_count != b->poll_count)
+		return a->poll_count > b->poll_count;
+	return strcmp(ky_trace_name(ctx, a->name), ky_trace_name(ctx, b->name)) < 0;
+}
+
+static bool is_blocking_before(const void *first, const void *second, const void *ctx)
+{
+	const struct ky_blocking_group *a = first, *b = second;
+
+	if (a->busy_ns != b->busy_ns)
+		return a->busy_ns > b->busy_ns;
+	return strcmp(ky_trace_name(ctx, a->name), ky_trace_name(ctx, b->name)) < 0;
+}
+
+/* ---- polls ---- */
+
+static void add_delay(struct making *making, struct ky_task_group *group,
+		      const struct ky_worst *worst)
+{
+	struct ky_report *report = making->report;
+
+	if (worst->poll.delay_state == KY_DELAY_NO_WAKE) {
+		report->delays_no_wake++;
+	} else if (worst->poll.delay_state == KY_DELAY_WITHHELD) {
+		report->delays_withheld++;
+	} else {
+		ky_histogram_add(&report->delay_histogram, worst->poll.delay_ns);
+		group->delay_count++;
+		group->delay_ns += worst->poll.delay_ns;
+		if (worst->poll.delay_ns > group->delay_max_ns)
+			group->delay_max_ns = worst->poll.delay_ns;
+		add_worst(report->worst_delays, &report->worst_delay_count, making->worst_max,
+			  worst, true);
+	}
+}
+
+static void add_poll(struct making *making, struct ky_worker_use *use, const struct ky_worst *worst)
+{
+	struct ky_report *report = making->report;
+	const struct ky_poll *poll = &worst->poll;
+	struct ky_task_group *group = group_of(making, making->trace->tasks[poll->task].name);
+
+	group->poll_count++;
+	use->poll_count++;
+	add_delay(making, group, worst);
+	if (poll->flags & KY_POLL_END_UNPROVEN) {
+		report->polls_end_unproven++;
+		return;
+	}
+	if (poll->flags & KY_POLL_GAP) {
+		report->polls_with_gap++;
+		return;
+	}
+	group->busy_ns += poll->duration_ns;
+	report->busy_ns += poll->duration_ns;
+	if (poll->duration_ns > group->poll_max_ns)
+		group->poll_max_ns = poll->duration_ns;
+	if (poll->duration_ns > use->poll_max_ns)
+		use->poll_max_ns = poll->duration_ns;
+	if (poll->flags & KY_POLL_OPEN)
+		report->polls_open++;
+	else
+		ky_histogram_add(&report->poll_histogram, poll->duration_ns);
+	add_worst(report->worst_polls, &report->worst_poll_count, making->worst_max, worst, false);
+}
+
+/* Length of [start, start + duration) inside [from, to). */
+static uint64_t overlap(uint64_t start_ns, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t end_ns = start_ns + duration_ns < start_ns ? UINT64_MAX : start_ns + duration_ns;
+
+	if (start_ns < from_ns)
+		start_ns = from_ns;
+	if (end_ns > to_ns)
+		end_ns = to_ns;
+	return end_ns > start_ns ? end_ns - start_ns : 0;
+}
+
+static void use_polls(struct making *making, uint32_t lane, struct ky_worker_use *use,
+		      uint64_t from_ns, uint64_t to_ns)
+{
+	const struct ky_worker *worker = &making->trace->workers[lane];
+	uint64_t row, covered_to_ns = from_ns;
+	struct ky_worst worst;
+
+	memset(&worst, 0, sizeof(worst));
+	worst.waker = KY_NONE;
+	for (row = 0; row < worker->polls.row_count; row++) {
+		uint64_t end_ns;
+
+		ky_trace_poll(making->trace, lane, row, &worst.poll);
+		if (worst.poll.start_ns >= to_ns)
+			break;
+		/* Polls of a shared lane overlap: no instant is busy twice. */
+		use->busy_ns += overlap(worst.poll.start_ns, worst.poll.duration_ns, covered_to_ns,
+					to_ns);
+		end_ns = worst.poll.start_ns + worst.poll.duration_ns;
+		if (end_ns > covered_to_ns)
+			covered_to_ns = end_ns;
+		if (worst.poll.start_ns < making->report->from_ns)
+			continue;
+		worst.row = row;
+		add_poll(making, use, &worst);
+	}
+}
+
+static void use_parks(struct making *making, uint32_t lane, struct ky_worker_use *use,
+		      uint64_t from_ns, uint64_t to_ns)
+{
+	const struct ky_worker *worker = &making->trace->workers[lane];
+	struct ky_park park;
+	uint64_t row;
+
+	for (row = 0; row < worker->parks.row_count; row++) {
+		ky_trace_park(making->trace, lane, row, &park);
+		if (park.start_ns >= to_ns)
+			break;
+		use->parked_ns += overlap(park.start_ns, park.duration_ns, from_ns, to_ns);
+		if (park.start_ns < making->report->from_ns)
+			continue;
+		use->park_count++;
+		if (park.sched_wait_ns != UINT32_MAX)
+			use->sched_wait_ns += park.sched_wait_ns;
+	}
+}
+
+/* part * scale / whole, cut, for part <= whole; no product overflows. */
+static uint64_t share(uint64_t part, uint64_t whole, uint64_t scale)
+{
+	while (part > UINT64_MAX / scale) {
+		part >>= 1;
+		whole >>= 1;
+	}
+	return whole ? part * scale / whole : 0;
+}
+
+static void use_worker(struct making *making, uint32_t lane)
+{
+	const struct ky_worker *worker = &making->trace->workers[lane];
+	struct ky_report *report = making->report;
+	struct ky_worker_use *use = &report->workers[report->worker_count];
+	uint64_t from_ns = worker->first_ns, to_ns = worker->last_ns;
+
+	memset(use, 0, sizeof(*use));
+	use->worker = lane;
+	if (from_ns < report->from_ns)
+		from_ns = report->from_ns;
+	if (to_ns > report->to_ns)
+		to_ns = report->to_ns;
+	/* An open poll or park reaches behind the last event. */
+	if (worker->polls.row_count || worker->parks.row_count) {
+		use_polls(making, lane, use, from_ns, report->to_ns);
+		use_parks(making, lane, use, from_ns, report->to_ns);
+	}
+	if (worker->is_thread_lane || !worker->is_worker)
+		return;
+	use->span_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+	if (use->busy_ns + use->parked_ns > use->span_ns)
+		use->span_ns = use->busy_ns + use->parked_ns;
+	use->other_ns = use->span_ns - use->busy_ns - use->parked_ns;
+	use->active_permille = share(use->span_ns - use->parked_ns, use->span_ns, 1000);
+	use->busy_permille = share(use->busy_ns, use->span_ns, 1000);
+	use->wake_count = ky_column_find(&worker->wakes, report->to_ns) -
+			  ky_column_find(&worker->wakes, report->from_ns);
+	use->cpu_permille = worker->cpu_span_ns ? share(worker->cpu_ns, worker->cpu_span_ns, 1000)
+						: UINT64_MAX;
+	report->worker_count++;
+}
+
+/* ---- tasks, blocking runs ---- */
+
+static void count_tasks(struct making *making)
+{
+	const struct ky_trace *trace = making->trace;
+	uint32_t i;
+
+	for (i = 0; i < trace->task_count; i++) {
+		const struct ky_task *task = &trace->tasks[i];
+		struct ky_task_group *group;
+
+		if (task->poll_count == 0 && (task->flags & KY_TASK_BLOCKING))
+			continue; /* listed with the blocking runs */
+		if (task->first_ns >= making->report->to_ns ||
+		    ((task->flags & KY_TASK_ENDED) && task->end_ns < making->report->from_ns))
+			continue;
+		group = group_of(making, task->name);
+		group->task_count++;
+		group->alive_count += !(task->flags & KY_TASK_ENDED);
+		group->wake_count += task->wake_count;
+	}
+}
+
+static void add_blocking(struct making *making)
+{
+	const struct ky_trace *trace = making->trace;
+	struct ky_report *report = making->report;
+	uint32_t i;
+
+	for (i = 0; i < trace->blocking_count; i++) {
+		const struct ky_blocking_run *run = &trace->blocking_runs[i];
+		struct ky_blocking_group *group;
+		uint32_t *slot;
+
+		if (run->start_ns < report->from_ns || run->start_ns >= report->to_ns)
+			continue;
+		slot = &making->blocking_of_name[run->name == KY_NONE ? 0 : run->name + 1];
+		if (*slot == 0) {
+			report->blocking_groups[report->blocking_group_count].name = run->name;
+			*slot = ++report->blocking_group_count;
+		}
+		group = &report->blocking_groups[*slot - 1];
+		group->run_count++;
+		group->busy_ns += run->duration_ns;
+		if (run->duration_ns > group->run_max_ns)
+			group->run_max_ns = run->duration_ns;
+		if (!run->is_open)
+			ky_histogram_add(&report->blocking_histogram, run->duration_ns);
+	}
+}
+
+/* Who made it ready: the wake at the very moment the delay counts from. */
+static void find_waker(const struct ky_trace *trace, struct ky_worst *worst)
+{
+	uint64_t ready_ns = worst->poll.start_ns - worst->poll.delay_ns;
+	struct ky_wake wake;
+	uint32_t lane;
+	uint64_t row;
+
+	for (lane = 0; lane < trace->worker_count; lane++) {
+		const struct ky_column *wakes = &trace->workers[lane].wakes;
+
+		for (row = ky_column_find(wakes, ready_ns); row < wakes->row_count; row++) {
+			ky_trace_wake(trace, lane, row, &wake);
+			if (wake.time_ns != ready_ns)
+				break;
+			if (wake.woken == worst->poll.task && wake.waker != KY_NONE) {
+				worst->waker = wake.waker;
+				return;
+			}
+		}
+	}
+}
+
+static void finish(struct making *making)
+{
+	struct ky_report *report = making->report;
+	uint32_t i;
+
+	order_worst(report->worst_polls, report->worst_poll_count, false);
+	order_worst(report->worst_delays, report->worst_delay_count, true);
+	for (i = 0; i < report->worst_delay_count; i++)
+		find_waker(making->trace, &report->worst_delays[i]);
+	ky_sort(report->groups, report->group_count, sizeof(*report->groups), is_group_before,
+		making->trace);
+	ky_sort(report->blocking_groups, report->blocking_group_count,
+		sizeof(*report->blocking_groups), is_blocking_before, making->trace);
+	for (i = 0; i < report->group_count; i++) {
+		struct ky_task_group *group = &report->groups[i];
+
+		group->share_ppm = share(group->busy_ns, report->busy_ns, 1000000);
+	}
+	ky_histogram_quantiles(&report->poll_histogram, &report->polls);
+	ky_histogram_quantiles(&report->delay_histogram, &report->delays);
+	ky_histogram_quantiles(&report->blocking_histogram, &report->blocking);
+}
+
+static int allocate(struct making *making)
+{
+	const struct ky_trace *trace = making->trace;
+	struct ky_report *report = making->report;
+	size_t names = (size_t)ky_trace_name_count(trace) + 1;
+
+	making->group_of_name = ky_alloc(names * sizeof(uint32_t));
+	making->blocking_of_name = ky_alloc(names * sizeof(uint32_t));
+	report->groups = ky_alloc(names * sizeof(*report->groups));
+	report->blocking_groups = ky_alloc(names * sizeof(*report->blocking_groups));
+	report->workers = ky_alloc((trace->worker_count + 1u) * sizeof(*report->workers));
+	report->worst_polls = ky_alloc(making->worst_max * sizeof(*report->worst_polls));
+	report->worst_delays = ky_alloc(making->worst_max * sizeof(*report->worst_delays));
+	if (!making->group_of_name || !making->blocking_of_name || !report->groups ||
+	    !report->blocking_groups || !report->workers || !report->worst_polls ||
+	    !report->worst_delays)
+		return -ENOMEM;
+	if (ky_histogram_init(&report->poll_histogram) < 0 ||
+	    ky_histogram_init(&report->delay_histogram) < 0 ||
+	    ky_histogram_init(&report->blocking_histogram) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
+		   const struct ky_report_options *options)
+{
+	struct making making = { .trace = trace, .worst_max = KY_REPORT_WORST };
+	struct ky_report *report = ky_alloc(sizeof(*report));
+	uint32_t i;
+	int result;
+
+	*out = NULL;
+	if (!report)
+		return -ENOMEM;
+	making.report = report;
+	report->from_ns = options ? options->from_ns : 0;
+	report->to_ns = options && options->to_ns ? options->to_ns : UINT64_MAX;
+	if (options && options->worst_count)
+		making.worst_max = options->worst_count < WORST_MAX ? options->worst_count
+								    : WORST_MAX;
+	result = allocate(&making);
+	if (result == 0) {
+		for (i = 0; i < trace->worker_count; i++)
+			use_worker(&making, i);
+		count_tasks(&making);
+		add_blocking(&making);
+		finish(&making);
+		if (report->from_ns < trace->run_first_ns)
+			report->from_ns = trace->run_first_ns;
+		if (report->to_ns > trace->run_last_ns)
+			report->to_ns = trace->run_last_ns;
+		*out = report;
+	} else {
+		ky_report_free(report);
+	}
+	ky_free(making.group_of_name);
+	ky_free(making.blocking_of_name);
+	return result;
+}
+
+void ky_report_free(struct ky_report *report)
+{
+	if (!report)
+		return;
+	ky_histogram_release(&report->poll_histogram);
+	ky_histogram_release(&report->delay_histogram);
+	ky_histogram_release(&report->blocking_histogram);
+	ky_free(report->workers);
+	ky_free(report->worst_polls);
+	ky_free(report->worst_delays);
+	ky_free(report->groups);
+	ky_free(report->blocking_groups);
+	ky_free(report);
+}
