@@ -4,6 +4,7 @@
 
 #include <record/emit/engine.h>
 
+#include <base/testpoint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -105,6 +106,7 @@ struct ky_thread *ky_thread_attach(void)
 			thread = NULL;
 		}
 	}
+	KY_TESTPOINT("thread.registering");
 	if (thread) {
 		thread->hot.flags = 1u;
 		announce(thread);
