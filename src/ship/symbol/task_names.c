@@ -31,6 +31,7 @@ struct type {
 	char text[TYPE_BYTES_MAX];
 	size_t byte_count;
 	uint32_t words;    /* bit i: reached from walked_words[i] */
+	uint32_t symbols;  /* most symbols with a type that one such address has */
 	uint32_t beside;   /* bit i: folded into one function with types[i] */
 	uint64_t evidence; /* of the addresses that said so; the order does not matter */
 	bool is_cell;
@@ -153,6 +154,7 @@ static size_t note_type(struct walk *walk, uint64_t address, const char *text, s
 	type->words = walk->word;
 	type->evidence = mix(address);
 	type->beside = 0;
+	type->symbols = 0;
 	type->is_cell = is_cell;
 	return walk->type_count - 1;
 }
@@ -184,7 +186,7 @@ static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 	bool is_on_the_way = depth == 0, is_cell;
 	const char *type;
 	size_t count, i, bytes;
-	uint32_t here = 0;
+	uint32_t here = 0, typed = 0;
 
 	symbols = ky_elf_symbols_at(names->elf, address, &count);
 	if (symbols == NULL || is_seen(walk, address))
@@ -201,12 +203,18 @@ static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 		if (ky_demangle(walk->symbol, bytes, walk->text, sizeof(walk->text)) == 0)
 			continue;
 		bytes = ky_task_type(walk->text, &type, &is_cell);
-		if (bytes > 0)
+		if (bytes > 0) {
 			here |= 1u << note_type(walk, address, type, bytes, is_cell);
+			typed++;
+		}
 	}
-	for (i = 0; i < walk->type_count; i++)
-		if ((here & 1u << i) != 0)
-			walk->types[i].beside |= here;
+	for (i = 0; i < walk->type_count; i++) {
+		if ((here & 1u << i) == 0)
+			continue;
+		walk->types[i].beside |= here;
+		if (walk->types[i].symbols < typed)
+			walk->types[i].symbols = typed;
+	}
 	if (is_on_the_way)
 		push(walk, address, depth);
 }
@@ -228,9 +236,9 @@ static void scan_x86(struct ky_task_names *names, uint64_t address, size_t byte_
 	size_t at, length;
 	int32_t displacement;
 
-	for (at = 0; at + 6 <= byte_count; at++) {
+	for (at = 0; at + 5 <= byte_count; at++) {
 		length = branch_bytes_x86(code + at);
-		if (length == 0)
+		if (length == 0 || length > byte_count - at)
 			continue;
 		memcpy(&displacement, code + at + length - 4, sizeof(displacement));
 		visit(names, address + at + length + (uint64_t)(int64_t)displacement, depth);
@@ -257,20 +265,22 @@ static void scan_function(struct ky_task_names *names, uint64_t address, uint32_
 {
 	struct walk *walk = &names->walk;
 	const struct ky_elf_symbol *symbols;
-	uint64_t bytes = 64;
+	uint64_t bytes = 0;
 	size_t count, i, got;
 
 	symbols = ky_elf_symbols_at(names->elf, address, &count);
 	for (i = 0; i < count && i < FOLDED_MAX; i++)
 		if (symbols[i].byte_count > bytes)
 			bytes = symbols[i].byte_count;
-	if (bytes > CODE_BYTES_MAX - 8)
-		bytes = CODE_BYTES_MAX - 8;
+	if (bytes == 0) /* assembly says no size */
+		bytes = 64;
+	if (bytes > CODE_BYTES_MAX)
+		bytes = CODE_BYTES_MAX;
 	if (bytes > walk->bytes_left)
 		return;
 	walk->bytes_left -= bytes;
-	/* A little more than the function: a jump may be its last instruction. */
-	got = ky_elf_read(names->elf, address, walk->code, (size_t)bytes + 2);
+	/* Not a byte more: what follows belongs to another type. */
+	got = ky_elf_read(names->elf, address, walk->code, (size_t)bytes);
 	if (ky_elf_machine(names->elf) == EM_X86_64)
 		scan_x86(names, address, got, depth + 1);
 	else
@@ -383,19 +393,19 @@ static uint64_t evidence_of(const struct walk *walk, uint32_t best, uint32_t sha
 	return evidence;
 }
 
-/* Is the answer shared by another table whose type is not known to be the same? */
-static bool is_folded_with(struct ky_task_names *names, const struct table *twins,
-			   size_t twin_count, uint32_t shared, uint64_t evidence)
+/* How many of the other tables rest on the same evidence: their type may be another, or ours. */
+static uint32_t count_equals(struct ky_task_names *names, const struct table *twins,
+			     size_t twin_count, uint32_t shared, uint64_t evidence)
 {
+	uint32_t equals = 0;
 	size_t i;
 
 	for (i = 0; i < twin_count; i++) {
 		uint32_t best = walk_table(names, &twins[i], shared);
 
-		if (evidence_of(&names->walk, best, shared) == evidence)
-			return true;
+		equals += evidence_of(&names->walk, best, shared) == evidence;
 	}
-	return false;
+	return equals;
 }
 
 static size_t write_types(const struct walk *walk, uint32_t wanted, char *out, size_t capacity)
@@ -416,8 +426,7 @@ size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *o
 {
 	struct walk *walk = &names->walk;
 	struct table table, twins[TWINS_MAX];
-	bool is_folded = false;
-	uint32_t best, shared, winners = 0, beside = 0;
+	uint32_t best, shared, equals = 0, symbols = 1, winners = 0, beside = 0;
 	size_t twin_count, i, used;
 
 	if (capacity == 0)
@@ -430,8 +439,8 @@ size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *o
 	if (best == 0)
 		return 0;
 	if (twin_count > 0) {
-		is_folded = is_folded_with(names, twins, twin_count, shared,
-					   evidence_of(walk, best, shared));
+		equals = count_equals(names, twins, twin_count, shared,
+				      evidence_of(walk, best, shared));
 		best = walk_table(names, &table, shared);
 	}
 	for (i = 0; i < walk->type_count; i++) {
@@ -439,9 +448,13 @@ size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *o
 			continue;
 		winners |= 1u << i;
 		beside |= walk->types[i].beside;
+		if (walk->types[i].symbols > symbols)
+			symbols = walk->types[i].symbols;
 	}
-	used = write_types(walk, is_folded ? winners | beside : winners, out, capacity);
-	if (is_folded && __builtin_popcount(winners | beside) == 1)
+	used = write_types(walk, equals > 0 ? winners | beside : winners, out, capacity);
+	/* LLVM drops the symbol of a function that it merged into another: with fewer symbols than
+	 * tables, one of the types has left no trace. */
+	if (equals >= symbols)
 		used = append(out, used, capacity, " or one with the same code");
 	return used;
 }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A program shaped like rustc's output: task tables in read-only data, their functions under Tokio's
+ * symbol names, drop glue over the futures' types below them. Never run: the tests read the file. */
+
+#define FUNCTION(id, symbol)                                                                       \
+	__attribute__((noinline, used)) void id(void) __asm__(symbol);                             \
+	__attribute__((noinline, used)) void id(void)
+
+/* Something to keep a call from becoming a jump, and equal functions from being merged. */
+#define BODY(n) __asm__ volatile("" : : "r"(n) : "memory")
+
+struct table {
+	void (*words[7])(void);
+	unsigned long offsets[3];
+};
+
+/* clang-format off */
+#define SYMBOL_STAGE_RENDER "_ZN4core3ptr105drop_in_place$LT$tokio..runtime..task..core..Stage$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000001E"
+#define SYMBOL_CELL_RENDER "_ZN4core3ptr186drop_in_place$LT$tokio..runtime..task..core..Cell$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$C$alloc..sync..Arc$LT$tokio..runtime..scheduler..multi_thread..handle..Handle$GT$$GT$$GT$17h0000000000000002E"
+#define SYMBOL_BOX_RENDER "_ZN4core3ptr211drop_in_place$LT$alloc..boxed..Box$LT$tokio..runtime..task..core..Cell$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$C$alloc..sync..Arc$LT$tokio..runtime..scheduler..multi_thread..handle..Handle$GT$$GT$$GT$$GT$17h0000000000000003E"
+#define SYMBOL_HARNESS_RENDER "_ZN5tokio7runtime4task7harness20Harness$LT$T$C$S$GT$4poll17h0000000000000004E"
+#define SYMBOL_POLL_RENDER "_ZN5tokio7runtime4task3raw4poll17h0000000000000005E"
+#define SYMBOL_DEALLOC_RENDER "_ZN5tokio7runtime4task3raw7dealloc17h0000000000000006E"
+#define SYMBOL_READ_RENDER "_ZN5tokio7runtime4task3raw15try_read_output17h0000000000000007E"
+#define SYMBOL_SHUTDOWN_RENDER "_ZN5tokio7runtime4task3raw8shutdown17h0000000000000008E"
+#define SYMBOL_STAGE_FETCH "_ZN4core3ptr101drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..fetch..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000009E"
+#define SYMBOL_POLL_FETCH "_ZN5tokio7runtime4task3raw4poll17h000000000000000aE"
+#define SYMBOL_POLL_STORE "_ZN5tokio7runtime4task3raw4poll17h000000000000000bE"
+#define SYMBOL_DEALLOC_FOLDED "_ZN5tokio7runtime4task3raw7dealloc17h000000000000000cE"
+#define SYMBOL_STAGE_TWIN "_ZN4core3ptr71drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..twin$GT$$GT$17h000000000000000dE"
+#define SYMBOL_POLL_TWIN "_ZN5tokio7runtime4task3raw4poll17h000000000000000eE"
+#define SYMBOL_DEALLOC_TWIN "_ZN5tokio7runtime4task3raw7dealloc17h000000000000000fE"
+#define SYMBOL_POLL_V0 "_RINvNtNtNtCs5678_5tokio7runtime4task3raw4pollNCNvCs1234_6worker3run0NtCs9_3app1SECsabc_3app"
+#define SYMBOL_POLL_MUTE "_ZN5tokio7runtime4task3raw4poll17h0000000000000010E"
+#define SYMBOL_HELPER "_ZN3app6helper17h00000000000000ffE"
+#define SYMBOL_SCHEDULE "_ZN5tokio7runtime4task3raw8schedule17h0000000000000011E"
+#define SYMBOL_OTHER "_ZN5tokio7runtime4task3raw21drop_join_handle_slow17h0000000000000012E"
+#define SYMBOL_STAGE_STORE "_ZN4core3ptr125drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..store$LT$$LP$u8$C$u16$RP$$GT$..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000013E"
+/* clang-format on */
+
+FUNCTION(stage_render, SYMBOL_STAGE_RENDER)
+{
+	BODY(0);
+}
+
+FUNCTION(cell_render, SYMBOL_CELL_RENDER)
+{
+	stage_render();
+	BODY(1);
+}
+
+FUNCTION(box_render, SYMBOL_BOX_RENDER)
+{
+	cell_render();
+	BODY(2);
+}
+
+FUNCTION(harness_render, SYMBOL_HARNESS_RENDER)
+{
+	stage_render();
+	BODY(3);
+}
+
+FUNCTION(helper, SYMBOL_HELPER)
+{
+	BODY(4);
+}
+
+FUNCTION(poll_render, SYMBOL_POLL_RENDER)
+{
+	helper();
+	harness_render();
+	BODY(5);
+}
+
+FUNCTION(dealloc_render, SYMBOL_DEALLOC_RENDER)
+{
+	box_render();
+	BODY(6);
+}
+
+FUNCTION(read_render, SYMBOL_READ_RENDER)
+{
+	stage_render();
+	BODY(7);
+}
+
+FUNCTION(shutdown_render, SYMBOL_SHUTDOWN_RENDER)
+{
+	harness_render();
+	BODY(8);
+}
+
+FUNCTION(stage_fetch, SYMBOL_STAGE_FETCH)
+{
+	BODY(9);
+}
+
+FUNCTION(poll_fetch, SYMBOL_POLL_FETCH)
+{
+	stage_fetch();
+	BODY(10);
+}
+
+FUNCTION(poll_store, SYMBOL_POLL_STORE)
+{
+	stage_fetch();
+	BODY(11);
+}
+
+FUNCTION(dealloc_folded, SYMBOL_DEALLOC_FOLDED)
+{
+	stage_fetch();
+	BODY(12);
+}
+
+FUNCTION(stage_twin, SYMBOL_STAGE_TWIN)
+{
+	BODY(13);
+}
+
+FUNCTION(poll_twin, SYMBOL_POLL_TWIN)
+{
+	stage_twin();
+	BODY(14);
+}
+
+FUNCTION(dealloc_twin, SYMBOL_DEALLOC_TWIN)
+{
+	stage_twin();
+	BODY(15);
+}
+
+FUNCTION(poll_v0, SYMBOL_POLL_V0)
+{
+	BODY(16);
+}
+
+FUNCTION(poll_mute, SYMBOL_POLL_MUTE)
+{
+	helper();
+	BODY(17);
+}
+
+FUNCTION(schedule, SYMBOL_SCHEDULE)
+{
+	BODY(18);
+}
+
+FUNCTION(other, SYMBOL_OTHER)
+{
+	BODY(19);
+}
+
+/* What a linker's folding leaves: two symbols, one address. */
+__attribute__((alias(SYMBOL_STAGE_FETCH), used)) void stage_store(void) __asm__(SYMBOL_STAGE_STORE);
+
+#define TABLE(id, poll, dealloc, read, shutdown)                                                   \
+	__attribute__((used)) extern const struct table id;                                        \
+	const struct table id = {{poll, schedule, dealloc, read, other, other, shutdown},          \
+				 {24, 32, 40}}
+
+TABLE(table_render, poll_render, dealloc_render, read_render, shutdown_render);
+TABLE(table_fetch, poll_fetch, dealloc_folded, other, other);
+TABLE(table_store, poll_store, dealloc_folded, other, other);
+TABLE(table_twin_a, poll_twin, dealloc_twin, other, other);
+TABLE(table_twin_b, poll_twin, dealloc_twin, other, other);
+TABLE(table_v0, poll_v0, other, other, other);
+TABLE(table_mute, poll_mute, other, other, other);
+
+int main(void)
+{
+	return 0;
+}
