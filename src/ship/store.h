@@ -34,10 +34,17 @@ struct ky_store_options {
 	size_t errbuf_bytes;
 };
 
+/* Writes "BOOTID8-PID-START" of a process; out_bytes >= 64. */
+void ky_store_run_name(char *out, size_t out_bytes, const char *boot_id, uint32_t pid,
+		       uint64_t start_time_ticks);
+
+/* Makes the directories, takes the run's lock, applies the bound.
+ * Returns 0; -EBUSY: somebody else records into this run; -EINVAL; -errno; -ENOMEM. */
 int ky_store_open(struct ky_store **out, const struct ky_store_options *options);
 void ky_store_close(struct ky_store *store); /* seals what is open */
 
-/* A ky_chunk_fn: ctx is the store. Seals by itself after chunk.is_segment_end. */
+/* A ky_chunk_fn: ctx is the store. Seals by itself after chunk.is_segment_end. Time is the chunks' own:
+ * after an error the next try comes once a chunk ends a second later. */
 int ky_store_chunk(void *ctx, const struct ky_chunk *chunk);
 
 /* True when size or age ask for a new segment: the owner then calls ky_drain_seal(). */

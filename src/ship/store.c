@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <ship/store.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <kymo/base.h>
+#include <ship/retention.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEGMENT_BYTES_DEFAULT (UINT64_C(64) << 20)
+#define ROTATE_DEFAULT_NS UINT64_C(60000000000)
+#define TOTAL_BYTES_DEFAULT (UINT64_C(1) << 30)
+#define RETRY_NS UINT64_C(1000000000)
+#define NAME_BYTES 48
+#define DIRECTORY_MODE 0700
+#define FILE_MODE 0600
+
+struct ky_store {
+	char directory[256];
+	char service[64];
+	char run[64];
+	struct ky_stage_factory stage;
+	uint64_t segment_bytes_max, rotate_interval_ns, total_bytes_max;
+	int service_fd, run_fd, lock_fd;
+	/* the open segment */
+	int fd;
+	struct ky_stage coder;
+	char name[NAME_BYTES];   /* without .active */
+	uint64_t raw_bytes;
+	uint64_t stored_bytes;   /* written so far */
+	uint64_t whole_bytes;    /* ... up to the end of the last whole chunk */
+	uint64_t first_ns;
+	uint64_t number;         /* of the next segment */
+	uint64_t sealed_total;   /* of all segments of the service, as of the last look */
+	uint64_t look_again_bytes; /* no look at the total before the segment has grown to this */
+	uint64_t retry_ns;
+	struct ky_store_stats stats;
+};
+
+/* ---- the stage that does nothing ---- */
+
+static int none_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out, void *ctx)
+{
+	(void)stage;
+	return out(ctx, chunk, chunk_bytes);
+}
+
+static int none_finish(void *stage, ky_write_fn out, void *ctx)
+{
+	(void)stage;
+	(void)out;
+	(void)ctx;
+	return 0;
+}
+
+static void none_close(void *stage)
+{
+	(void)stage;
+}
+
+static int none_open(const struct ky_stage_factory *self, struct ky_stage *out)
+{
+	(void)self;
+	*out = (struct ky_stage){ none_write, none_finish, none_close, NULL };
+	return 0;
+}
+
+const struct ky_stage_factory ky_stage_none = { "", none_open, 0 };
+
+/* ---- directories ---- */
+
+void ky_store_run_name(char *out, size_t out_bytes, const char *boot_id, uint32_t pid,
+		       uint64_t start_time_ticks)
+{
+	char boot[9] = "00000000";
+
+	for (size_t i = 0; i < 8 && boot_id[i]; i++) {
+		char c = boot_id[i];
+
+		if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))
+			boot[i] = c;
+	}
+	snprintf(out, out_bytes, "%s-%u-%llu", boot, pid, (unsigned long long)start_time_ticks);
+}
+
+static void sanitise(char *out, size_t out_bytes, const char *in)
+{
+	size_t count = 0;
+
+	for (; *in && count + 1 < out_bytes; in++) {
+		bool is_plain = (*in >= 'a' && *in <= 'z') || (*in >= 'A' && *in <= 'Z') ||
+				(*in >= '0' && *in <= '9') || *in == '_' || *in == '-' ||
+				(*in == '.' && count);
+
+		out[count++] = *in == '/' || !is_plain ? '_' : *in;
+	}
+	out[count] = 0;
+	if (!count)
+		snprintf(out, out_bytes, "unnamed");
+}
+
+static int make_path(const char *path)
+{
+	char part[256];
+	size_t length = strlen(path);
+
+	for (size_t i = 1; i <= length; i++) {
+		if (path[i] != '/' && path[i] != 0)
+			continue;
+		memcpy(part, path, i);
+		part[i] = 0;
+		if (mkdir(part, DIRECTORY_MODE) != 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+static int open_below(int parent_fd, const char *name, int *out)
+{
+	if (mkdirat(parent_fd, name, DIRECTORY_MODE) != 0 && errno != EEXIST)
+		return -errno;
+	*out = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *out < 0 ? -errno : 0;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t count)
+{
+	while (count) {
+		ssize_t written = write(fd, bytes, count);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written < 0 ? -errno : -EIO;
+		bytes += written;
+		count -= (size_t)written;
+	}
+	return 0;
+}
+
+/* The marker makes the directory ours: retention of later runs deletes nothing without it. */
+static int mark_run(struct ky_store *store)
+{
+	int fd = openat(store->run_fd, KY_RUN_MARKER, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			FILE_MODE);
+	int err = fd < 0 ? -errno : 0;
+
+	if (!err)
+		err = write_all(fd, (const uint8_t *)KY_RUN_MARKER_TEXT, sizeof(KY_RUN_MARKER_TEXT) - 1);
+	close_fd(&fd);
+	return err;
+}
+
+static int lock_run(struct ky_store *store)
+{
+	store->lock_fd = openat(store->run_fd, KY_RUN_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+				FILE_MODE);
+	if (store->lock_fd < 0)
+		return -errno;
+	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return 0;
+}
+
+static void close_directories(struct ky_store *store)
+{
+	close_fd(&store->lock_fd);
+	close_fd(&store->run_fd);
+	close_fd(&store->service_fd);
+}
+
+static int open_directories(struct ky_store *store)
+{
+	int top = -1, err = make_path(store->directory);
+
+	if (!err) {
+		top = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = top < 0 ? -errno : open_below(top, store->service, &store->service_fd);
+	}
+	if (!err)
+		err = open_below(store->service_fd, store->run, &store->run_fd);
+	if (!err)
+		err = lock_run(store);
+	if (!err)
+		err = mark_run(store);
+	close_fd(&top);
+	if (err)
+		close_directories(store);
+	return err;
+}
+
+/* Somebody may have removed or replaced what we hold open. */
+static bool is_still_there(const struct ky_store *store)
+{
+	char path[sizeof(store->directory) + sizeof(store->service) + sizeof(store->run) + 4];
+	struct stat held, now;
+
+	if (store->run_fd < 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/%s/%s", store->directory, store->service, store->run);
+	return fstat(store->run_fd, &held) == 0 && lstat(path, &now) == 0 && held.st_ino == now.st_ino &&
+	       held.st_dev == now.st_dev;
+}
+
+/* ---- one segment ---- */
+
+static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
+{
+	struct ky_store *store = ctx;
+	int err = write_all(store->fd, bytes, count);
+
+	if (!err)
+		store->stored_bytes += count;
+	return err;
+}
+
+static int open_segment(struct ky_store *store, uint64_t first_ns)
+{
+	char active[NAME_BYTES + 8];
+	int err = 0;
+
+	if (!is_still_there(store)) {
+		close_directories(store);
+		err = open_directories(store);
+		if (err)
+			return err;
+	}
+	/* A number that exists (an earlier recorder of this very process) is passed over. */
+	for (int tries = 0; tries < 100000; tries++) {
+		struct stat about;
+
+		snprintf(store->name, sizeof(store->name), "%06llu.trc%s",
+			 (unsigned long long)store->number++, store->stage.suffix);
+		if (fstatat(store->run_fd, store->name, &about, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		snprintf(active, sizeof(active), "%s.active", store->name);
+		store->fd = openat(store->run_fd, active,
+				   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+		err = store->fd < 0 ? -errno : 0;
+		if (err != -EEXIST)
+			break;
+	}
+	if (err)
+		return err;
+	err = store->stage.open(&store->stage, &store->coder);
+	if (err) {
+		close_fd(&store->fd);
+		unlinkat(store->run_fd, active, 0);
+		return err;
+	}
+	store->raw_bytes = store->stored_bytes = store->whole_bytes = 0;
+	store->look_again_bytes = 0;
+	store->first_ns = first_ns;
+	return 0;
+}
+
+static void keep_error(struct ky_store *store, int err)
+{
+	if (err)
+		store->stats.last_error = err;
+}
+
+static void apply_bound(struct ky_store *store)
+{
+	struct ky_retention done;
+	uint64_t active = store->fd >= 0 ? store->stored_bytes : 0;
+	int err;
+
+	if (store->service_fd < 0)
+		return;
+	err = ky_retention_apply(store->service_fd, store->run, store->total_bytes_max, &done);
+	keep_error(store, err);
+	if (err)
+		return;
+	store->stats.segments_deleted += done.deleted_count;
+	store->stats.bytes_deleted += done.deleted_bytes;
+	store->sealed_total = done.total_bytes > active ? done.total_bytes - active : 0;
+	/* Looking again makes sense only once there is more to look at. */
+	store->look_again_bytes = active + store->total_bytes_max / 64;
+}
+
+/* is_broken: the last chunk did not go through; what came before it is kept. */
+static void seal(struct ky_store *store, bool is_broken)
+{
+	char active[NAME_BYTES + 8];
+	int err = is_broken ? -EIO : store->coder.finish(store->coder.stage, put_bytes, store);
+
+	snprintf(active, sizeof(active), "%s.active", store->name);
+	store->coder.close(store->coder.stage);
+	if (err) {
+		/* A tail is worth less than a clean end. */
+		if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
+			keep_error(store, -errno);
+		store->stored_bytes = store->whole_bytes;
+	}
+	if (!store->whole_bytes) {
+		close_fd(&store->fd);
+		unlinkat(store->run_fd, active, 0);
+		return;
+	}
+	keep_error(store, fsync(store->fd) == 0 ? 0 : -errno);
+	close_fd(&store->fd);
+	if (renameat(store->run_fd, active, store->run_fd, store->name) != 0) {
+		keep_error(store, -errno);
+		return;
+	}
+	keep_error(store, fsync(store->run_fd) == 0 ? 0 : -errno);
+	store->stats.segments_sealed++;
+	store->stats.bytes_raw += store->raw_bytes;
+	store->stats.bytes_stored += store->stored_bytes;
+	snprintf(store->stats.last_path, sizeof(store->stats.last_path), "%s/%s/%s/%s", store->directory,
+		 store->service, store->run, store->name);
+	apply_bound(store);
+}
+
+static bool is_deleted(const struct ky_store *store)
+{
+	struct stat about;
+
+	return fstat(store->fd, &about) != 0 || about.st_nlink == 0;
+}
+
+/* Somebody deleted the file under our hands: what it held is gone, writing on would be for nobody. */
+static void drop_segment(struct ky_store *store)
+{
+	store->coder.close(store->coder.stage);
+	close_fd(&store->fd);
+}
+
+static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
+{
+	int err;
+
+	if (chunk->is_segment_start && store->fd >= 0)
+		seal(store, false);
+	if (store->fd >= 0 && is_deleted(store)) {
+		drop_segment(store);
+		return -ENOENT;
+	}
+	if (store->fd < 0) {
+		err = open_segment(store, chunk->first_ns);
+		if (err)
+			return err;
+	}
+	err = store->coder.write(store->coder.stage, chunk->bytes, chunk->byte_count, put_bytes, store);
+	if (err) {
+		seal(store, true);
+		return err;
+	}
+	store->raw_bytes += chunk->byte_count;
+	store->whole_bytes = store->stored_bytes;
+	if (chunk->is_segment_end)
+		seal(store, false);
+	else if (store->sealed_total + store->stored_bytes > store->total_bytes_max &&
+		 store->stored_bytes >= store->look_again_bytes)
+		apply_bound(store);
+	return 0;
+}
+
+/* ---- the object ---- */
+
+static int fail_open(const struct ky_store_options *options, const char *what, int err)
+{
+	if (options->errbuf && options->errbuf_bytes)
+		snprintf(options->errbuf, options->errbuf_bytes, "%s/%s: %s: %s",
+			 options->directory ? options->directory : "", options->service, what,
+			 kymo_error_text(err));
+	return err;
+}
+
+static int copy_options(struct ky_store *store, const struct ky_store_options *options)
+{
+	if (!options->directory || !options->directory[0] || !options->service || !options->run ||
+	    strlen(options->directory) >= sizeof(store->directory))
+		return -EINVAL;
+	if (!ky_retention_is_run_name(options->run))
+		return -EINVAL;
+	snprintf(store->directory, sizeof(store->directory), "%s", options->directory);
+	sanitise(store->service, sizeof(store->service), options->service);
+	snprintf(store->run, sizeof(store->run), "%s", options->run);
+	store->stage = options->stage ? *options->stage : ky_stage_none;
+	store->segment_bytes_max = options->segment_bytes_max ? options->segment_bytes_max :
+								SEGMENT_BYTES_DEFAULT;
+	store->rotate_interval_ns = options->rotate_interval_ns ? options->rotate_interval_ns :
+								  ROTATE_DEFAULT_NS;
+	store->total_bytes_max = options->total_bytes_max ? options->total_bytes_max : TOTAL_BYTES_DEFAULT;
+	snprintf(store->stats.run_directory, sizeof(store->stats.run_directory), "%s/%s/%s",
+		 store->directory, store->service, store->run);
+	return 0;
+}
+
+int ky_store_open(struct ky_store **out, const struct ky_store_options *options)
+{
+	struct ky_store *store;
+	int err;
+
+	*out = NULL;
+	store = ky_alloc(sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	store->fd = store->service_fd = store->run_fd = store->lock_fd = -1;
+	err = copy_options(store, options);
+	if (err) {
+		ky_store_close(store);
+		return fail_open(options, "directory, service and run name of a process are needed", err);
+	}
+	err = open_directories(store);
+	if (err) {
+		ky_store_close(store);
+		return fail_open(options, err == -EBUSY ? "another recorder writes into this run" :
+							  "cannot make the directory of this run", err);
+	}
+	apply_bound(store);
+	*out = store;
+	return 0;
+}
+
+void ky_store_close(struct ky_store *store)
+{
+	if (!store)
+		return;
+	if (store->fd >= 0)
+		seal(store, false);
+	close_directories(store);
+	ky_free(store);
+}
+
+int ky_store_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ky_store *store = ctx;
+	int err;
+
+	if (store->retry_ns && chunk->last_ns < store->retry_ns &&
+	    chunk->last_ns + RETRY_NS >= store->retry_ns)
+		return store->stats.last_error;
+	store->retry_ns = 0;
+	err = write_chunk(store, chunk);
+	if (err) {
+		keep_error(store, err);
+		store->retry_ns = chunk->last_ns + RETRY_NS;
+	}
+	return err;
+}
+
+bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns)
+{
+	if (store->fd < 0)
+		return false;
+	return store->raw_bytes >= store->segment_bytes_max ||
+	       (now_ns > store->first_ns && now_ns - store->first_ns >= store->rotate_interval_ns);
+}
+
+void ky_store_stats(const struct ky_store *store, struct ky_store_stats *out)
+{
+	*out = store->stats;
+	if (store->fd >= 0) {
+		out->bytes_raw += store->raw_bytes;
+		out->bytes_stored += store->stored_bytes;
+	}
+}
