@@ -6,7 +6,7 @@
 #   make test     every test; one closing line
 .DEFAULT_GOAL := all
 .PHONY: all setup setup-build demo test asan tsan valgrind fuzz bench matrix lint format bare wasm \
-	interop clean
+	interop analysis clean
 
 RUN = python3 tools/run_tests.py
 
@@ -25,7 +25,7 @@ demo: setup-build
 test: setup
 	@$(RUN)
 
-asan tsan valgrind fuzz matrix bare wasm interop: setup
+asan tsan valgrind fuzz matrix bare wasm interop analysis: setup
 	@$(RUN) $@
 
 lint: setup

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""check_demo.py KYMO TRACE - what `make demo` shows has to be what is wrong with the service. TAP."""
+"""check_demo.py KYMO TRACE - `make demo` has to show what is wrong with the service. Prints TAP."""
 import json
 import pathlib
 import subprocess

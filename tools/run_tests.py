@@ -250,6 +250,26 @@ def suite_fuzz():
     return tally
 
 
+def suite_analysis():
+    """clang-tidy over every source of the program and the libraries: see .clang-tidy."""
+    tally = build("asan")
+    if tally.failed:
+        return tally
+    listed = json.loads((ROOT / "build-asan" / "compile_commands.json").read_text())
+    sources = sorted({os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT)
+                      for entry in listed})
+    sources = [name for name in sources
+               if name.startswith(("src/", "adapters/")) and name.endswith(".c")]
+
+    def check(name):
+        return command(f"analysis/{name}", ["clang-tidy", "--quiet", "-p", "build-asan", name], 300)
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
+        for result in pool.map(check, sources):
+            tally.add(result)
+    return tally
+
+
 def suite_lint():
     tally = Tally()
     scripts = sorted(str(path.relative_to(ROOT)) for folder in ("tools", "test", "bench", ".ci")
@@ -290,6 +310,7 @@ def suites():
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "matrix": script("matrix", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
+        "analysis": suite_analysis,
         "fuzz": suite_fuzz,
     }
 
