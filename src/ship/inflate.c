@@ -53,6 +53,8 @@ struct packed {
 
 static const char *shown_path(const struct packed *packed)
 {
+	if (packed->options.shown_name)
+		return packed->options.shown_name;
 	return packed->is_stdin ? "standard input" : packed->path;
 }
 
@@ -120,13 +122,13 @@ static int open_file(struct packed *packed)
 	else
 		packed->fd = open(packed->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (packed->fd < 0)
-		return fail(packed, -errno, "%s: cannot be opened: %s", packed->path,
+		return fail(packed, -errno, "%s: cannot be opened: %s", shown_path(packed),
 			    kymo_error_text(-errno));
 	if (fstat(packed->fd, &info) == 0 && S_ISDIR(info.st_mode))
-		return fail(packed, -EISDIR, "%s: is a directory", packed->path);
+		return fail(packed, -EISDIR, "%s: is a directory", shown_path(packed));
 	packed->input = ky_alloc(INPUT_BYTES);
 	if (!packed->input)
-		return fail(packed, -ENOMEM, "%s: out of memory", packed->path);
+		return fail(packed, -ENOMEM, "%s: out of memory", shown_path(packed));
 	return 0;
 }
 
@@ -435,7 +437,7 @@ static int restart(struct packed *packed)
 	if (result)
 		return result;
 	if (lseek(packed->fd, (off_t)packed->skip, SEEK_SET) < 0)
-		return fail(packed, -errno, "%s: cannot go to byte %" PRIu64 ": %s", packed->path,
+		return fail(packed, -errno, "%s: cannot go to byte %" PRIu64 ": %s", shown_path(packed),
 			    packed->skip, kymo_error_text(-errno));
 	packed->codec = CODEC_RAW;
 	packed->is_inside = true;
@@ -609,7 +611,7 @@ int ky_inflate_open(struct ky_byte_source *out, const char *path,
 	out->seek = packed->is_seekable ? inflate_seek : NULL;
 	out->close = inflate_close;
 	out->ctx = packed;
-	out->name = packed->is_stdin ? "standard input" : packed->path;
+	out->name = shown_path(packed);
 	return 0;
 }
 

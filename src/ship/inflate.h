@@ -26,6 +26,7 @@ struct ky_inflate_options {
 	uint64_t unpacked_bytes_max; /* of one file; 0: only the ratio bounds it */
 	uint32_t ratio_max;          /* 0: KY_INFLATE_RATIO_MAX; UINT32_MAX: none */
 	uint64_t window_bytes_max;   /* 0: KY_INFLATE_WINDOW_BYTES_MAX; a power of two */
+	const char *shown_name;      /* what messages call the file; NULL: its path. Outlives the source */
 };
 
 /* A source over the file at path ("-": standard input, which cannot be read twice).

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <cli/out_text.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_BYTES_MAX 64u
+
+static const char *command_name = "kymo";
+
+void ky_cli_name(const char *command)
+{
+	command_name = command;
+}
+
+__attribute__((format(printf, 2, 0))) static void say(const char *colour, const char *format,
+						      va_list args)
+{
+	bool is_coloured = ky_out_is_coloured(STDERR_FILENO);
+
+	(void)fflush(stdout);
+	(void)fprintf(stderr, "%s%s:%s ", is_coloured ? colour : "", command_name,
+		      is_coloured ? "\033[0m" : "");
+	(void)vfprintf(stderr, format, args);
+	(void)fputc('\n', stderr);
+}
+
+void ky_cli_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("\033[1;31m", format, args);
+	va_end(args);
+}
+
+void ky_cli_notice(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("\033[33m", format, args);
+	va_end(args);
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static char fold(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+/* Levenshtein, one row at a time. Both shorter than NAME_BYTES_MAX. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[NAME_BYTES_MAX];
+	size_t b_count = strlen(b);
+
+	for (size_t j = 0; j <= b_count; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < b_count; j++) {
+			size_t changed = diagonal + (fold(a[i]) != fold(b[j]));
+
+			diagonal = row[j + 1];
+			row[j + 1] = least(changed, least(row[j], row[j + 1]) + 1);
+		}
+	}
+	return row[b_count];
+}
+
+const char *ky_cli_nearest(const char *typed, const char *const *candidates, size_t count)
+{
+	const char *nearest = NULL;
+	size_t typed_count = strlen(typed);
+	size_t smallest = typed_count / 3 + 1;
+
+	if (typed_count >= NAME_BYTES_MAX)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		size_t candidate_count = strlen(candidates[i]);
+		size_t apart;
+
+		if (candidate_count >= NAME_BYTES_MAX)
+			continue;
+		/* "poll" is meant for PollStartEvent though it is far from it. */
+		if (typed_count >= 3 && candidate_count > typed_count && !nearest &&
+		    strncasecmp(candidates[i], typed, typed_count) == 0)
+			nearest = candidates[i];
+		apart = distance(typed, candidates[i]);
+		if (apart <= smallest && apart < typed_count) {
+			smallest = apart ? apart - 1 : 0;
+			nearest = candidates[i];
+		}
+	}
+	return nearest;
+}
+
+int ky_cli_finish(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	if (errno == EPIPE) {
+		/* Whoever started us ignores SIGPIPE; the reader is gone all the same. */
+		(void)signal(SIGPIPE, SIG_DFL);
+		(void)raise(SIGPIPE);
+	}
+	ky_cli_error("standard output cannot be written: %s", kymo_error_text(-errno));
+	return KY_EXIT_TROUBLE;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* cli.h - what the commands of `kymo` share: the table of commands, exit codes, saying things.
+ *
+ * Exit codes:  enum ky_exit, for every command; `kymo run` passes on what its command exits with.
+ * Streams:     results on stdout, everything else on stderr, one sentence each, "kymo COMMAND: ...".
+ * Threads:     owner.
+ */
+#ifndef KY_CLI_CLI_H
+#define KY_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ky_exit {
+	KY_EXIT_OK = 0,
+	KY_EXIT_TROUBLE = 1, /* with the input or the machine */
+	KY_EXIT_USAGE = 2
+};
+
+struct ky_command {
+	const char *name;
+	const char *summary; /* one line for `kymo --help` */
+	int (*run)(int argc, char **argv); /* argv[0] is "kymo NAME"; returns the exit code */
+};
+
+int ky_cmd_info(int argc, char **argv);
+int ky_cmd_events(int argc, char **argv);
+int ky_cmd_report(int argc, char **argv);
+int ky_cmd_convert(int argc, char **argv);
+int ky_cmd_run(int argc, char **argv); /* does not return when a signal ended CMD: it dies of the same */
+
+/* "kymo info: TEXT" on stderr; a warning is yellow where stderr is a terminal. */
+void ky_cli_name(const char *command); /* argv[0] of the command that runs */
+__attribute__((format(printf, 1, 2))) void ky_cli_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void ky_cli_notice(const char *format, ...);
+
+/* Candidate closest to what was typed, NULL when none is close (edit distance above a third). */
+const char *ky_cli_nearest(const char *typed, const char *const *candidates, size_t count);
+
+/* Last thing of a command: flushes stdout. Returns `code`, or KY_EXIT_TROUBLE with a sentence when
+ * stdout could not be written. A closed pipe ends the process by SIGPIPE, as other tools do. */
+int ky_cli_finish(int code);
+
+#endif

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <base/alloc.h>
+#include <cli/event_format.h>
+#include <cli/input.h>
+#include <cli/moment.h>
+#include <cli/out_text.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <string.h>
+
+#define TYPES_MAX 64u
+#define WORKERS_MAX 1024u
+#define FLUSH_BYTES 65536u
+
+enum format { FORMAT_TEXT, FORMAT_JSONL, FORMAT_CSV };
+enum {
+	KEY_TYPE = 't',
+	KEY_TASK = 'T',
+	KEY_WORKER = 'w',
+	KEY_FROM = 'f',
+	KEY_TO = 'u',
+	KEY_LIMIT = 'n',
+	KEY_JSON = 'j',
+	KEY_FORMAT = KY_KEY_FIRST_FREE,
+	KEY_STORED
+};
+
+struct arguments {
+	struct ky_input input;
+	const char *types[TYPES_MAX];
+	size_t type_count;
+	uint64_t task, worker, limit;
+	bool has_task, has_worker, has_limit, is_stored_order;
+	struct ky_moment from, to;
+	enum format format;
+	char **paths;
+	size_t path_count;
+};
+
+/* What --task needs: whose poll each worker is in, because PollEndEvent names no task. */
+struct open_polls {
+	uint64_t worker[WORKERS_MAX], task[WORKERS_MAX];
+	uint32_t count;
+};
+
+struct run {
+	const struct arguments *arguments;
+	struct ky_catalog catalog;
+	struct ky_csv_columns columns;
+	struct ky_event_stream *stream;
+	struct open_polls *open_polls;
+	bool *is_chosen; /* by shape; NULL: all */
+	uint64_t from_ns, to_ns, printed, late;
+	struct ky_buf out;
+};
+
+static const struct argp_option options[] = {
+	{ "type", KEY_TYPE, "NAME", 0,
+	  "Only events of this name; NAME* takes all that begin so; may be given several times", 0 },
+	{ "task", KEY_TASK, "ID", 0, "Only events that name this task, and the ends of its polls", 0 },
+	{ "worker", KEY_WORKER, "ID", 0, "Only events of this worker", 0 },
+	{ "from", KEY_FROM, "TIME", 0, "Only events at or after TIME", 0 },
+	{ "to", KEY_TO, "TIME", 0, "Only events before TIME", 0 },
+	{ "limit", KEY_LIMIT, "N", 0, "Stop after N events", 0 },
+	{ "format", KEY_FORMAT, "FORMAT", 0, "text (default), jsonl (one object a line) or csv", 1 },
+	{ "json", KEY_JSON, 0, 0, "The same as --format jsonl", 1 },
+	{ "stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 1 },
+	{ 0 },
+};
+
+static void parse_moment(struct argp_state *state, struct ky_moment *moment, const char *option,
+			 const char *text)
+{
+	if (ky_moment_parse(moment, text))
+		argp_error(state, "%s takes 1.5s, 20ms, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'", option,
+			   text);
+}
+
+static uint64_t parse_number(struct argp_state *state, const char *option, const char *text)
+{
+	uint64_t value = 0;
+
+	if (ky_input_parse_number(text, &value))
+		argp_error(state, "%s takes a whole number, not '%s'", option, text);
+	return value;
+}
+
+static error_t parse_filter(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case KEY_TYPE:
+		if (arguments->type_count == TYPES_MAX)
+			argp_error(state, "--type can be given %u times at most", TYPES_MAX);
+		arguments->types[arguments->type_count++] = text;
+		return 0;
+	case KEY_TASK:
+		arguments->task = parse_number(state, "--task", text);
+		arguments->has_task = true;
+		return 0;
+	case KEY_WORKER:
+		arguments->worker = parse_number(state, "--worker", text);
+		arguments->has_worker = true;
+		return 0;
+	case KEY_FROM:
+		parse_moment(state, &arguments->from, "--from", text);
+		return 0;
+	case KEY_TO:
+		parse_moment(state, &arguments->to, "--to", text);
+		return 0;
+	case KEY_LIMIT:
+		arguments->limit = parse_number(state, "--limit", text);
+		arguments->has_limit = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->input;
+		return 0;
+	case KEY_JSON:
+		arguments->format = FORMAT_JSONL;
+		return 0;
+	case KEY_STORED:
+		arguments->is_stored_order = true;
+		return 0;
+	case KEY_FORMAT:
+		if (strcmp(text, "text") == 0)
+			arguments->format = FORMAT_TEXT;
+		else if (strcmp(text, "jsonl") == 0 || strcmp(text, "json") == 0)
+			arguments->format = FORMAT_JSONL;
+		else if (strcmp(text, "csv") == 0)
+			arguments->format = FORMAT_CSV;
+		else
+			argp_error(state, "--format is text, jsonl or csv, not '%s'", text);
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->paths = state->argv + state->next;
+		arguments->path_count = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "name a trace file or a directory of traces");
+		return 0;
+	default:
+		return parse_filter(key, text, state);
+	}
+}
+
+static bool is_match(const char *wanted, const struct ky_shape *shape)
+{
+	size_t count = strlen(wanted);
+
+	if (count && wanted[count - 1] == '*')
+		return shape->name_bytes >= count - 1 && memcmp(shape->name, wanted, count - 1) == 0;
+	return shape->name_bytes == count && memcmp(shape->name, wanted, count) == 0;
+}
+
+/* "PollStart" is what people call PollStartEvent. */
+static void say_unknown_type(const struct ky_catalog *catalog, const char *wanted)
+{
+	const char **names = ky_alloc(((size_t)catalog->count + 1) * sizeof(*names));
+	const char *nearest = NULL;
+	struct ky_buf list;
+	size_t count = 0;
+
+	ky_buf_init(&list, 0);
+	for (uint32_t i = 0; names && i < catalog->count; i++) {
+		bool is_repeated = false;
+
+		for (size_t j = 0; j < count && !is_repeated; j++)
+			is_repeated = strcmp(names[j], catalog->shapes[i].name) == 0;
+		if (is_repeated || !catalog->shapes[i].count)
+			continue;
+		names[count++] = catalog->shapes[i].name;
+		ky_out_text(&list, count > 1 ? ", " : "");
+		ky_out_safe(&list, catalog->shapes[i].name, catalog->shapes[i].name_bytes);
+	}
+	if (names)
+		nearest = ky_cli_nearest(wanted, names, count);
+	(void)ky_buf_append(&list, "", 1);
+	ky_cli_error("no event in this trace is named '%s'%s%s%s; it has: %s", wanted,
+		     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "",
+		     list.failed ? "..." : (const char *)list.bytes);
+	ky_buf_release(&list);
+	ky_free((void *)names);
+}
+
+static int choose_shapes(struct run *run)
+{
+	const struct arguments *arguments = run->arguments;
+
+	if (!arguments->type_count)
+		return KY_EXIT_OK;
+	run->is_chosen = ky_alloc((size_t)run->catalog.count + 1);
+	if (!run->is_chosen) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	for (size_t i = 0; i < arguments->type_count; i++) {
+		bool is_found = false;
+
+		for (uint32_t j = 0; j < run->catalog.count; j++) {
+			if (!run->catalog.shapes[j].count ||
+			    !is_match(arguments->types[i], &run->catalog.shapes[j]))
+				continue;
+			run->is_chosen[j] = true;
+			is_found = true;
+		}
+		if (!is_found) {
+			say_unknown_type(&run->catalog, arguments->types[i]);
+			return KY_EXIT_TROUBLE;
+		}
+	}
+	return KY_EXIT_OK;
+}
+
+static int resolve_times(struct run *run)
+{
+	const struct arguments *arguments = run->arguments;
+	const struct ky_catalog *catalog = &run->catalog;
+
+	run->to_ns = UINT64_MAX;
+	if (arguments->from.kind &&
+	    ky_moment_resolve(&arguments->from, catalog->first_ns, catalog->sync_monotonic_ns,
+			      catalog->sync_realtime_ns, &run->from_ns))
+		goto unknown;
+	if (arguments->to.kind &&
+	    ky_moment_resolve(&arguments->to, catalog->first_ns, catalog->sync_monotonic_ns,
+			      catalog->sync_realtime_ns, &run->to_ns))
+		goto unknown;
+	return KY_EXIT_OK;
+unknown:
+	ky_cli_error("this trace has no reading of the wall clock; give --from and --to relative to its "
+		     "start, such as 1.5s");
+	return KY_EXIT_TROUBLE;
+}
+
+static bool is_in_time(const struct run *run, const struct ky_event *event)
+{
+	const struct arguments *arguments = run->arguments;
+
+	if (!arguments->from.kind && !arguments->to.kind)
+		return true;
+	return event->has_timestamp && event->timestamp_ns && event->timestamp_ns >= run->from_ns &&
+	       event->timestamp_ns < run->to_ns;
+}
+
+static bool slice_is(const struct ky_slice *slice, const char *text)
+{
+	return slice->count == strlen(text) && memcmp(slice->bytes, text, slice->count) == 0;
+}
+
+static bool ends_in(const struct ky_slice *slice, const char *text)
+{
+	size_t count = strlen(text);
+
+	return slice->count >= count && memcmp(slice->bytes + slice->count - count, text, count) == 0;
+}
+
+/* A field that names the thing: by its role, or by what writers call it. */
+static bool names_number(const struct ky_event *event, const char *role, const char *suffix,
+			 const char *other, uint64_t number)
+{
+	for (uint16_t i = 0; i < event->schema->field_count; i++) {
+		const struct ky_schema_field *field = &event->schema->fields[i];
+		const struct ky_value *value = &event->values[i];
+		bool is_integer = value->type == KY_TYPE_VARINT || value->type == KY_TYPE_U8 ||
+				  value->type == KY_TYPE_U16 || value->type == KY_TYPE_U32;
+
+		if (is_integer && value->is_present && value->as.number == number &&
+		    (slice_is(&field->role, role) || ends_in(&field->name, suffix) ||
+		     slice_is(&field->name, other)))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t number_of(const struct ky_event *event, uint32_t field)
+{
+	uint8_t slot = event->schema->slot_of[field];
+
+	return slot == 0xff || !event->values[slot].is_present ? UINT64_MAX : event->values[slot].as.number;
+}
+
+static uint64_t *open_task(struct open_polls *open, uint64_t worker)
+{
+	uint32_t i = 0;
+
+	while (i < open->count && open->worker[i] != worker)
+		i++;
+	if (i == WORKERS_MAX)
+		return NULL;
+	if (i == open->count) {
+		open->worker[i] = worker;
+		open->task[i] = UINT64_MAX;
+		open->count++;
+	}
+	return &open->task[i];
+}
+
+static bool is_of_task(struct run *run, const struct ky_event *event)
+{
+	uint64_t wanted = run->arguments->task;
+	uint64_t *task;
+	bool is_its;
+
+	if (event->schema->event == KY_EV_POLL_START) {
+		task = open_task(run->open_polls, number_of(event, KY_F_POLL_START_worker_id));
+		if (task)
+			*task = number_of(event, KY_F_POLL_START_task_id);
+	} else if (event->schema->event == KY_EV_POLL_END) {
+		task = open_task(run->open_polls, number_of(event, KY_F_POLL_END_worker_id));
+		is_its = task && *task == wanted;
+		if (task)
+			*task = UINT64_MAX;
+		return is_its;
+	}
+	return names_number(event, "tokio.task_id", "task_id", "", wanted);
+}
+
+static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t shape)
+{
+	const struct arguments *arguments = run->arguments;
+
+	/* First, because it keeps track of what is open whatever else is filtered. */
+	if (arguments->has_task && !is_of_task(run, event))
+		return false;
+	if (run->is_chosen && (shape >= run->catalog.count || !run->is_chosen[shape]))
+		return false;
+	if (!is_in_time(run, event))
+		return false;
+	return !arguments->has_worker ||
+	       names_number(event, "tokio.worker_id", "worker_id", "target_worker", arguments->worker);
+}
+
+static void print_event(struct run *run, const struct ky_event *event, uint32_t shape)
+{
+	switch (run->arguments->format) {
+	case FORMAT_JSONL:
+		ky_event_json(&run->out, run->stream, event);
+		break;
+	case FORMAT_CSV:
+		ky_event_csv(&run->out, &run->columns, shape, run->stream, event);
+		break;
+	default:
+		ky_event_text(&run->out, run->stream, event, run->catalog.first_ns);
+	}
+	run->printed++;
+	run->late += event->is_late;
+}
+
+/* Returns 0 or the first error of reading or of stdout. */
+static int print_events(struct run *run)
+{
+	const struct arguments *arguments = run->arguments;
+	const struct ky_event *event;
+	int result = 0;
+
+	if (arguments->format == FORMAT_CSV)
+		ky_csv_header(&run->out, &run->columns);
+	while (!(arguments->has_limit && run->printed >= arguments->limit)) {
+		uint32_t shape;
+
+		result = ky_event_stream_next(run->stream, &event);
+		if (result <= 0)
+			break;
+		shape = ky_catalog_find(&run->catalog, event->source, event->schema);
+		if (is_wanted(run, event, shape))
+			print_event(run, event, shape);
+		if (run->out.used < FLUSH_BYTES && !run->out.failed)
+			continue;
+		result = ky_out_print(&run->out);
+		if (result)
+			return result;
+		result = 0;
+	}
+	return result < 0 ? result : ky_out_print(&run->out);
+}
+
+static int prepare(struct run *run, struct ky_input *input)
+{
+	int result = ky_catalog_read(&run->catalog, input->sources, input->count);
+
+	if (result) {
+		ky_input_quiet(input);
+		ky_cli_error("%s", result == KYMO_E_LIMIT ? "more than 65,536 shapes of events: this is no "
+							    "recorder's trace" :
+							    kymo_error_text(result));
+		return KY_EXIT_TROUBLE;
+	}
+	result = choose_shapes(run);
+	if (!result)
+		result = resolve_times(run);
+	if (result)
+		return result;
+	if (run->arguments->has_task)
+		run->open_polls = ky_alloc(sizeof(*run->open_polls));
+	if (run->arguments->has_task && !run->open_polls)
+		return KY_EXIT_TROUBLE;
+	if (run->arguments->format != FORMAT_CSV)
+		return KY_EXIT_OK;
+	result = ky_csv_columns_make(&run->columns, &run->catalog, run->is_chosen);
+	if (result)
+		ky_cli_error("%s", result == KYMO_E_LIMIT ? "more than 4,096 columns; choose events with --type" :
+							    "out of memory");
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+static int stream_events(struct run *run, struct ky_input *input)
+{
+	char error[KY_INPUT_ERROR_BYTES] = "";
+	struct ky_event_stream_options stream_options = {
+		.reorder_bytes_max = input->memory_bytes_max,
+		.is_stored_order = run->arguments->is_stored_order,
+		.errbuf = error,
+		.errbuf_bytes = sizeof(error),
+	};
+	const char *notice;
+	int result = ky_event_stream_open(&run->stream, input->sources, input->count, &stream_options);
+
+	if (!result)
+		result = print_events(run);
+	ky_input_quiet(input);
+	if (result && result != -EPIPE)
+		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
+	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
+		ky_cli_notice("%s", notice);
+	if (run->late)
+		ky_cli_notice("%" PRIu64 " events came too late to be sorted into place; give more than "
+			      "256M with --max-memory",
+			      run->late);
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_cmd_events(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ky_input_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp argp = {
+		options, parse, "FILE|DIRECTORY...",
+		"Prints every event with all its fields, in the order of time. TIME is 1.5s, 20ms, 3us or 7ns "
+		"after the start of the trace, @N nanoseconds of its own clock, or a wall-clock time in UTC "
+		"such as 2026-05-18T12:30:00.25. Several files are one trace; '-' is standard input.",
+		children, 0, 0
+	};
+	struct arguments arguments = { .limit = 0 };
+	struct run run = { .arguments = &arguments };
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	ky_buf_init(&run.out, 0);
+	if (ky_catalog_init(&run.catalog)) {
+		ky_catalog_release(&run.catalog);
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+	if (!code)
+		code = prepare(&run, &arguments.input);
+	if (!code)
+		code = stream_events(&run, &arguments.input);
+	ky_event_stream_close(run.stream);
+	ky_csv_columns_release(&run.columns);
+	ky_catalog_release(&run.catalog);
+	ky_free(run.is_chosen);
+	ky_free(run.open_polls);
+	ky_buf_release(&run.out);
+	ky_input_close(&arguments.input);
+	return code;
+}

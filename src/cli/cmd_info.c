@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <analyze/report.h>
+#include <cli/input.h>
+#include <cli/out_text.h>
+#include <cli/type_groups.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS_MAX 20u
+
+struct arguments {
+	struct ky_input input;
+	bool is_json;
+	char **paths;
+	size_t path_count;
+};
+
+static const struct argp_option options[] = {
+	{ "json", 'j', 0, 0, "Print one JSON object", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	(void)text;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->input;
+		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->paths = state->argv + state->next;
+		arguments->path_count = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "name a trace file or a directory of traces");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void row(struct ky_buf *out, const char *label, const char *text)
+{
+	ky_out_format(out, "%-9s ", label);
+	ky_out_safe(out, text, strlen(text));
+	ky_out_text(out, "\n");
+}
+
+static void print_files(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char stored[KY_OUT_CELL_BYTES], raw[KY_OUT_CELL_BYTES];
+	uint32_t sealed = 0, torn = 0;
+
+	for (uint32_t i = 0; i < trace->file_count; i++) {
+		const struct ky_trace_file *file = &trace->files[i];
+
+		sealed += file->is_sealed;
+		torn += file->is_torn;
+		if (i >= ROWS_MAX)
+			continue;
+		ky_out_safe(out, file->name, strlen(file->name));
+		ky_out_format(out, "  %s, %s", file->container, ky_out_bytes(stored, file->stored_bytes));
+		if (strcmp(file->container, "raw") != 0)
+			ky_out_format(out, ", unpacked %s", ky_out_bytes(raw, file->raw_bytes));
+		ky_out_text(out, file->is_torn ? ", torn\n" : file->is_sealed ? ", sealed\n" : "\n");
+	}
+	if (trace->file_count > ROWS_MAX)
+		ky_out_format(out, "... and %u more\n", trace->file_count - ROWS_MAX);
+	if (trace->file_count > 1)
+		ky_out_format(out, "%u files, %s, unpacked %s; %u sealed, %u torn\n", trace->file_count,
+			      ky_out_bytes(stored, trace->stored_bytes), ky_out_bytes(raw, trace->raw_bytes),
+			      sealed, torn);
+	ky_out_text(out, "\n");
+}
+
+static void print_time(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char utc[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
+	bool has_run = trace->run_last_ns > trace->run_first_ns;
+	uint64_t first = has_run ? trace->run_first_ns : trace->first_ns;
+	uint64_t all = trace->last_ns - trace->first_ns;
+	uint64_t run = has_run ? trace->run_last_ns - trace->run_first_ns : all;
+	uint64_t unix_ns = ky_trace_unix_ns(trace, first);
+
+	if (unix_ns)
+		ky_out_format(out, "%-9s %s UTC\n", "Started", ky_out_utc(utc, unix_ns));
+	else
+		row(out, "Started", "wall clock unknown: the trace has no reading of it");
+	/* Time stamps outside the scheduler's own events may be strays of another clock. */
+	if (all > 2 * run)
+		ky_out_format(out, "%-9s %s s by polls, parks and wakes; all time stamps span %s s\n",
+			      "Lasted", ky_out_seconds(span, run), ky_out_seconds(utc, all));
+	else
+		ky_out_format(out, "%-9s %s s\n", "Lasted", ky_out_seconds(span, all));
+	ky_out_format(out, "%-9s monotonic, from %s s to %s s; %u reading%s of the wall clock\n", "Clock",
+		      ky_out_seconds(span, trace->first_ns), ky_out_seconds(utc, trace->last_ns),
+		      trace->clock_sync_count, trace->clock_sync_count == 1 ? "" : "s");
+}
+
+static void print_source(struct ky_buf *out, const struct ky_trace *trace)
+{
+	const char *service = ky_trace_metadata(trace, "service");
+	const char *host = ky_trace_metadata(trace, "host");
+	const char *pid = ky_trace_metadata(trace, "pid");
+	const char *source = ky_trace_metadata(trace, "kymo.source");
+	const char *version = ky_trace_metadata(trace, "kymo.version");
+	struct ky_buf line;
+
+	ky_buf_init(&line, 0);
+	ky_out_format(&line, "%s", service ? service : "not named in the trace");
+	if (pid)
+		ky_out_format(&line, ", pid %s", pid);
+	if (host)
+		ky_out_format(&line, ", on %s", host);
+	(void)ky_buf_append(&line, "", 1);
+	if (!line.failed)
+		row(out, "Service", (const char *)line.bytes);
+	ky_buf_release(&line);
+	ky_out_format(out, "%-9s ", "Source");
+	if (trace->is_kymo) {
+		ky_out_text(out, "kymo");
+		if (version) {
+			ky_out_text(out, " ");
+			ky_out_safe(out, version, strlen(version));
+		}
+		if (source) {
+			ky_out_text(out, ", ");
+			ky_out_safe(out, source, strlen(source));
+		}
+	}
+	if (trace->is_dial9)
+		ky_out_text(out, trace->is_kymo ? " and dial9" : "dial9");
+	if (!trace->is_kymo && !trace->is_dial9)
+		ky_out_text(out, "an unknown writer of TRC version 1");
+	ky_out_text(out, "\n");
+}
+
+static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char count[KY_OUT_CELL_BYTES];
+	bool is_exact = true;
+
+	for (uint32_t i = 0; i < trace->loss_count; i++)
+		is_exact &= trace->losses[i].is_exact;
+	if (!trace->loss_count)
+		row(out, "Losses",
+		    trace->is_kymo ? "none" : "none recorded (this writer may not record its losses)");
+	else
+		ky_out_format(out, "%-9s %s%s records in %u gap%s; `kymo report` says what that makes unsafe\n",
+			      "Losses", is_exact ? "" : "at least ", ky_out_count(count, trace->lost_records),
+			      trace->loss_count, trace->loss_count == 1 ? "" : "s");
+}
+
+static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES], c[KY_OUT_CELL_BYTES];
+	uint32_t spawned = 0, ended = 0, live = 0, workers = 0;
+
+	for (uint32_t i = 0; i < trace->task_count; i++) {
+		spawned += (trace->tasks[i].flags & KY_TASK_SPAWN_SEEN) != 0;
+		ended += (trace->tasks[i].flags & KY_TASK_ENDED) != 0;
+		live += (trace->tasks[i].flags & KY_TASK_LIVE_AT_START) != 0;
+	}
+	for (uint32_t i = 0; i < trace->worker_count; i++)
+		workers += !trace->workers[i].is_thread_lane && !trace->workers[i].is_shared;
+	ky_out_format(out, "%-9s %s", "Events", ky_out_count(a, trace->event_count));
+	if (trace->back_steps)
+		ky_out_format(out, ", %s steps back in time in file order", ky_out_count(b, trace->back_steps));
+	ky_out_text(out, "\n");
+	ky_out_format(out, "%-9s %s seen: %s with their spawn, %s to their end", "Tasks",
+		      ky_out_count(a, trace->task_count), ky_out_count(b, spawned), ky_out_count(c, ended));
+	if (live)
+		ky_out_format(out, ", %s alive at the start", ky_out_count(a, live));
+	ky_out_text(out, "\n");
+	ky_out_format(out, "%-9s %u", "Workers", workers);
+	if (trace->runtime_count)
+		ky_out_format(out, " in %u runtime%s", trace->runtime_count,
+			      trace->runtime_count == 1 ? "" : "s");
+	ky_out_text(out, "\n");
+	print_loss(out, trace);
+	ky_out_text(out, "\n");
+}
+
+static void print_types(struct ky_buf *out, const struct ky_type_rows *rows, bool is_coloured)
+{
+	char count[KY_OUT_CELL_BYTES];
+	struct ky_table table;
+	struct ky_buf name;
+
+	ky_table_init(&table, "lrl");
+	ky_buf_init(&name, 0);
+	ky_table_cell(&table, "Event");
+	ky_table_cell(&table, "Count");
+	ky_table_cell(&table, "");
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const struct ky_type_row *type = &rows->rows[i];
+		bool is_member = type->prefix_bytes && type->group_names > 1;
+		bool is_first = i == 0 || !rows->rows[i - 1].prefix_bytes ||
+				rows->rows[i - 1].prefix_bytes != type->prefix_bytes ||
+				memcmp(rows->rows[i - 1].name, type->name, type->prefix_bytes) != 0;
+
+		ky_buf_clear(&name);
+		if (is_member && is_first) {
+			ky_out_format(&name, "%.*s", (int)type->prefix_bytes, type->name);
+			(void)ky_buf_append(&name, "", 1);
+			ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
+			ky_table_cell(&table, ky_out_count(count, type->group_count));
+			ky_buf_clear(&name);
+			ky_out_format(&name, "over %u names:", type->group_names);
+			(void)ky_buf_append(&name, "", 1);
+			ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
+			ky_buf_clear(&name);
+		}
+		ky_out_format(&name, "%s%s", is_member ? "  " : "", type->name);
+		(void)ky_buf_append(&name, "", 1);
+		ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
+		ky_table_cell(&table, ky_out_count(count, type->count));
+		ky_buf_clear(&name);
+		if (type->schema_count > 1)
+			ky_out_format(&name, "in %u shapes", type->schema_count);
+		(void)ky_buf_append(&name, "", 1);
+		ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
+	}
+	ky_table_print(&table, out, 0, is_coloured);
+	ky_table_release(&table);
+	ky_buf_release(&name);
+}
+
+static void number_cell(struct ky_table *table, uint64_t number)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, ky_out_count(cell, number));
+}
+
+static void plain_cell(struct ky_table *table, uint64_t number, bool is_known)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	(void)snprintf(cell, sizeof(cell), "%" PRIu64, number);
+	ky_table_cell(table, is_known ? cell : "-");
+}
+
+static const char *runtime_name(const struct ky_trace *trace, uint32_t runtime)
+{
+	static const char *const flavors[] = { "unnamed", "multi-thread", "current-thread" };
+	const struct ky_trace_runtime *known;
+	const char *name;
+
+	if (runtime == KY_NONE || runtime >= trace->runtime_count)
+		return "-";
+	known = &trace->runtimes[runtime];
+	name = ky_trace_name(trace, known->name);
+	return *name ? name : flavors[known->flavor < 3 ? known->flavor : 0];
+}
+
+static void print_workers(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
+{
+	static const char *const heads[] = { "Worker", "Runtime", "Thread", "Polls", "Parks", "Wakes" };
+	struct ky_table table;
+	uint32_t shown = 0;
+
+	if (!trace->worker_count)
+		return;
+	ky_table_init(&table, "rlrrrr");
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
+		ky_table_cell(&table, heads[i]);
+	for (uint32_t i = 0; i < trace->worker_count && shown < 64; i++, shown++) {
+		const struct ky_worker *worker = &trace->workers[i];
+
+		plain_cell(&table, worker->id, !worker->is_thread_lane);
+		ky_table_cell(&table, worker->is_thread_lane ? "nested polls" :
+				      worker->is_shared ? "shared id" :
+							  runtime_name(trace, worker->runtime));
+		plain_cell(&table, worker->tid, worker->tid != 0);
+		number_cell(&table, worker->poll_count);
+		number_cell(&table, worker->park_count);
+		number_cell(&table, worker->wake_count);
+	}
+	ky_out_text(out, "\n");
+	ky_table_print(&table, out, 0, is_coloured);
+	if (trace->worker_count > shown)
+		ky_out_format(out, "... and %u more\n", trace->worker_count - shown);
+	ky_table_release(&table);
+}
+
+static void print_threads(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
+{
+	char cell[KY_OUT_CELL_BYTES];
+	struct ky_table table;
+
+	if (!trace->thread_count)
+		return;
+	ky_table_init(&table, "rlrl");
+	ky_table_cell(&table, "Thread");
+	ky_table_cell(&table, "Name");
+	ky_table_cell(&table, "Lost");
+	ky_table_cell(&table, "");
+	for (uint32_t i = 0; i < trace->thread_count && i < ROWS_MAX; i++) {
+		const struct ky_trace_thread *thread = &trace->threads[i];
+		const char *name = ky_trace_name(trace, thread->name);
+
+		plain_cell(&table, thread->tid, true);
+		ky_table_cell(&table, *name ? name : "-");
+		ky_table_cell(&table, ky_out_count(cell, thread->lost_count));
+		ky_table_cell(&table, thread->has_exited ? "exited" : "");
+	}
+	ky_out_text(out, "\n");
+	ky_table_print(&table, out, 0, is_coloured);
+	if (trace->thread_count > ROWS_MAX)
+		ky_out_format(out, "... and %u more\n", trace->thread_count - ROWS_MAX);
+	ky_table_release(&table);
+}
+
+static void print_metadata(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
+{
+	struct ky_table table;
+
+	if (!trace->metadata_count)
+		return;
+	ky_table_init(&table, "ll");
+	ky_table_cell(&table, "Metadata");
+	ky_table_cell(&table, "");
+	for (uint32_t i = 0; i < trace->metadata_count; i++) {
+		ky_table_cell(&table, ky_trace_name(trace, trace->metadata[i].key));
+		ky_table_cell(&table, ky_trace_name(trace, trace->metadata[i].value));
+	}
+	ky_out_text(out, "\n");
+	ky_table_print(&table, out, 0, is_coloured);
+	ky_table_release(&table);
+}
+
+static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
+{
+	struct ky_type_rows rows;
+
+	print_files(out, trace);
+	print_source(out, trace);
+	print_time(out, trace);
+	print_counts(out, trace);
+	if (ky_type_rows_make(&rows, trace)) {
+		out->failed = -ENOMEM;
+		return;
+	}
+	print_types(out, &rows, is_coloured);
+	ky_type_rows_release(&rows);
+	print_workers(out, trace, is_coloured);
+	print_threads(out, trace, is_coloured);
+	print_metadata(out, trace, is_coloured);
+}
+
+static int print(const struct ky_trace *trace, bool is_json)
+{
+	struct ky_buf out;
+	int result;
+
+	ky_buf_init(&out, 0);
+	if (is_json) {
+		ky_info_json(&out, trace);
+		ky_out_text(&out, "\n");
+	} else {
+		print_text(&out, trace, ky_out_is_coloured(STDOUT_FILENO));
+	}
+	result = ky_out_print(&out);
+	ky_buf_release(&out);
+	if (result == -ENOMEM)
+		ky_cli_error("out of memory");
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_cmd_info(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ky_input_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp argp = {
+		options, parse, "FILE|DIRECTORY...",
+		"Says what a trace is: what was recorded, when and for how long, its events by type, workers, "
+		"threads, tasks, losses and metadata. Several files are one trace; '-' is standard input.",
+		children, 0, 0
+	};
+	struct arguments arguments = { .path_count = 0 };
+	struct ky_trace *trace = NULL;
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+	if (!code)
+		code = ky_input_trace(&arguments.input, &trace);
+	if (!code) {
+		code = print(trace, arguments.is_json);
+		for (uint32_t i = 0; i < trace->notice_count; i++)
+			ky_cli_notice("%s", trace->notices[i].text);
+	}
+	ky_trace_close(trace);
+	ky_input_close(&arguments.input);
+	return code;
+}

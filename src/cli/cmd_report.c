@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <analyze/report.h>
+#include <cli/input.h>
+#include <cli/moment.h>
+#include <cli/report_text.h>
+#include <cli/out_text.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <unistd.h>
+
+struct arguments {
+	struct ky_input input;
+	struct ky_moment from, to;
+	uint64_t worst;
+	bool is_json;
+	char **paths;
+	size_t path_count;
+};
+
+static const struct argp_option options[] = {
+	{ "from", 'f', "TIME", 0, "Only polls and parks that start at or after TIME", 0 },
+	{ "to", 'u', "TIME", 0, "Only polls and parks that start before TIME", 0 },
+	{ "worst", 'n', "N", 0, "List the N worst of each (default 10, at most 1000)", 0 },
+	{ "json", 'j', 0, 0, "Print one JSON object with the same content", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->input;
+		return 0;
+	case 'f':
+	case 'u':
+		if (ky_moment_parse(key == 'f' ? &arguments->from : &arguments->to, text))
+			argp_error(state, "--%s takes 1.5s, 20ms, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
+				   key == 'f' ? "from" : "to", text);
+		return 0;
+	case 'n':
+		if (ky_input_parse_number(text, &arguments->worst) || !arguments->worst ||
+		    arguments->worst > 1000)
+			argp_error(state, "--worst takes a number from 1 to 1000, not '%s'", text);
+		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->paths = state->argv + state->next;
+		arguments->path_count = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "name a trace file or a directory of traces");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int resolve(const struct ky_trace *trace, const struct ky_moment *moment, uint64_t *out)
+{
+	uint64_t monotonic_ns = 0, realtime_ns = 0;
+
+	if (!moment->kind)
+		return 0;
+	if (trace->clock_sync_count) {
+		monotonic_ns = trace->clock_syncs[0].monotonic_ns;
+		realtime_ns = trace->clock_syncs[0].realtime_ns;
+	}
+	return ky_moment_resolve(moment, trace->run_first_ns, monotonic_ns, realtime_ns, out);
+}
+
+static int print(const struct ky_trace *trace, const struct ky_report *report, bool is_json)
+{
+	struct ky_buf out;
+	int result;
+
+	ky_buf_init(&out, 0);
+	if (is_json) {
+		ky_report_json(&out, trace, report);
+		ky_out_text(&out, "\n");
+	} else {
+		ky_report_text(&out, trace, report, ky_out_is_coloured(STDOUT_FILENO));
+	}
+	result = ky_out_print(&out);
+	ky_buf_release(&out);
+	if (result == -ENOMEM)
+		ky_cli_error("out of memory");
+	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+static int make_and_print(const struct ky_trace *trace, const struct arguments *arguments)
+{
+	struct ky_report_options report_options = { .worst_count = (uint32_t)arguments->worst };
+	struct ky_report *report = NULL;
+	int code;
+
+	if (resolve(trace, &arguments->from, &report_options.from_ns) ||
+	    resolve(trace, &arguments->to, &report_options.to_ns)) {
+		ky_cli_error("this trace has no reading of the wall clock; give --from and --to relative to "
+			     "its start, such as 1.5s");
+		return KY_EXIT_TROUBLE;
+	}
+	if (arguments->to.kind && report_options.to_ns <= report_options.from_ns) {
+		ky_cli_error("--to lies at or before --from");
+		return KY_EXIT_USAGE;
+	}
+	if (ky_report_make(&report, trace, &report_options)) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	code = print(trace, report, arguments->is_json);
+	ky_report_free(report);
+	return code;
+}
+
+int ky_cmd_report(int argc, char **argv)
+{
+	static const struct argp_child children[] = { { &ky_input_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp argp = {
+		options, parse, "FILE|DIRECTORY...",
+		"Says what was slow: the longest polls and the longest waits from wake to poll with their "
+		"tasks, how busy each worker was, how polls and waits are distributed, tasks by name, and what "
+		"the trace cannot tell. TIME is 1.5s or 20ms after the start, @N nanoseconds of the trace's "
+		"clock, or a wall-clock time in UTC such as 2026-05-18T12:30:00.",
+		children, 0, 0
+	};
+	struct arguments arguments = { .worst = KY_REPORT_WORST };
+	struct ky_trace *trace = NULL;
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+	if (!code)
+		code = ky_input_trace(&arguments.input, &trace);
+	if (!code) {
+		code = make_and_print(trace, &arguments);
+		for (uint32_t i = 0; i < trace->notice_count; i++)
+			ky_cli_notice("%s", trace->notices[i].text);
+	}
+	ky_trace_close(trace);
+	ky_input_close(&arguments.input);
+	return code;
+}

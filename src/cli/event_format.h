@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* event_format.h - one event with all its fields as text, a JSON line or a CSV row.
+ *
+ * Values: pooled strings and stacks resolved, stacks as hexadecimal addresses, bytes as hexadecimal
+ * digits, containers walked without recursion. JSON integers are exact: readers that use doubles lose
+ * digits above 2^53. Absent optional fields are left out of text, null in JSON, empty in CSV.
+ * Errors: buf->failed.    Threads: owner.
+ */
+#ifndef KY_CLI_EVENT_FORMAT_H
+#define KY_CLI_EVENT_FORMAT_H
+
+#include <base/buf.h>
+#include <cli/catalog.h>
+#include <read/event_stream.h>
+
+/* "     0.001234567  PollStartEvent  worker_id=1 ...\n"; start_ns: what times are relative to. */
+void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
+		   uint64_t start_ns);
+/* {"timestamp_ns":1,"event":"PollStartEvent","fields":{...}}\n */
+void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event);
+
+/* The columns of a CSV: union of the fields of the chosen shapes, in order of appearance. */
+struct ky_csv_columns {
+	const char **names;
+	size_t *name_bytes;
+	uint32_t count, capacity;
+	uint16_t **by_shape; /* per shape: column of each field; NULL: shape not chosen */
+	uint32_t shape_count;
+	const struct ky_value **row; /* scratch: count values */
+};
+#define KY_CSV_COLUMNS_MAX 4096u
+
+/* is_chosen: one flag a shape, NULL: all. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
+int ky_csv_columns_make(struct ky_csv_columns *out, const struct ky_catalog *catalog,
+			const bool *is_chosen);
+void ky_csv_columns_release(struct ky_csv_columns *columns);
+void ky_csv_header(struct ky_buf *out, const struct ky_csv_columns *columns);
+void ky_event_csv(struct ky_buf *out, const struct ky_csv_columns *columns, uint32_t shape,
+		  struct ky_event_stream *stream, const struct ky_event *event);
+/* RFC 4180: quoted when needed. */
+void ky_csv_cell(struct ky_buf *out, const char *text, size_t text_bytes);
+
+#endif

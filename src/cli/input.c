@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/input.h>
+
+#include <base/alloc.h>
+#include <cli/cli.h>
+#include <cli/out_text.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_AFTER_NS UINT64_C(1000000000)
+#define PROGRESS_EVERY_NS UINT64_C(100000000)
+
+struct ky_progress {
+	uint64_t start_ns, shown_ns;
+	uint64_t done, total; /* stored bytes; total 0: not known */
+	bool is_wanted, is_shown;
+};
+
+struct ky_input_file {
+	struct ky_byte_source inner;
+	struct ky_progress *progress;
+	uint64_t counted; /* stored bytes already in progress->done */
+	FILE *spool;      /* copy of what can be read only once; NULL: none */
+	char error[KY_INPUT_ERROR_BYTES];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void show_progress(struct ky_progress *progress)
+{
+	uint64_t now;
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (!progress->is_wanted)
+		return;
+	now = now_ns();
+	if (now - progress->start_ns < PROGRESS_AFTER_NS || now - progress->shown_ns < PROGRESS_EVERY_NS)
+		return;
+	progress->shown_ns = now;
+	progress->is_shown = true;
+	if (progress->total)
+		(void)fprintf(stderr, "\r\033[Kreading %" PRIu64 " %%",
+			      progress->done >= progress->total ? UINT64_C(100) :
+								  progress->done * 100 / progress->total);
+	else
+		(void)fprintf(stderr, "\r\033[Kreading %s", ky_out_bytes(cell, progress->done));
+}
+
+static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
+{
+	struct ky_input_file *file = ctx;
+	int64_t count = file->inner.read(file->inner.ctx, out, capacity);
+	uint64_t stored = ky_inflate_stored_offset(&file->inner);
+
+	if (stored > file->counted)
+		file->progress->done += stored - file->counted;
+	file->counted = stored;
+	show_progress(file->progress);
+	return count;
+}
+
+static int file_seek(void *ctx, uint64_t offset)
+{
+	struct ky_input_file *file = ctx;
+
+	file->counted = 0;
+	file->error[0] = '\0';
+	return file->inner.seek(file->inner.ctx, offset);
+}
+
+static void file_close(void *ctx)
+{
+	struct ky_input_file *file = ctx;
+
+	if (file->inner.close)
+		file->inner.close(file->inner.ctx);
+	file->inner.close = NULL;
+	if (file->spool)
+		(void)fclose(file->spool);
+	file->spool = NULL;
+}
+
+void ky_input_quiet(struct ky_input *input)
+{
+	if (input->progress && input->progress->is_shown) {
+		(void)fputs("\r\033[K", stderr);
+		input->progress->is_shown = false;
+	}
+}
+
+static int copy_all(int from, FILE *to)
+{
+	static uint8_t block[65536];
+
+	for (;;) {
+		ssize_t count = read(from, block, sizeof(block));
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -errno;
+		if (count == 0)
+			return fflush(to) ? -errno : 0;
+		if (fwrite(block, 1, (size_t)count, to) != (size_t)count)
+			return -errno;
+	}
+}
+
+/* Commands read their input twice: a pipe is first copied to a file without a name. */
+static int spool(struct ky_input_file *file, const char *path)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	struct stat info;
+	int result, fd;
+
+	if (!is_stdin && (stat(path, &info) != 0 || !S_ISFIFO(info.st_mode)))
+		return 0;
+	fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* opening it in earnest says why */
+	file->spool = tmpfile();
+	result = file->spool ? copy_all(fd, file->spool) : -errno;
+	if (!is_stdin)
+		(void)close(fd);
+	if (result)
+		(void)snprintf(file->error, sizeof(file->error), "%s: cannot be copied to a temporary file: %s",
+			       is_stdin ? "standard input" : path, kymo_error_text(result));
+	return result;
+}
+
+static int open_inner(struct ky_input *input, struct ky_input_file *file, const char *path)
+{
+	struct ky_inflate_options options = input->inflate;
+	char name[64];
+	int result = spool(file, path);
+
+	if (result || !file->spool)
+		return result ? result :
+				ky_inflate_open(&file->inner, path, &options, file->error, sizeof(file->error));
+	options.shown_name = strcmp(path, "-") == 0 ? "standard input" : path;
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fileno(file->spool));
+	return ky_inflate_open(&file->inner, name, &options, file->error, sizeof(file->error));
+}
+
+static int add_source(struct ky_input *input, const char *path, bool is_named)
+{
+	struct ky_input_file *file = &input->files[input->count];
+	struct ky_byte_source *source = &input->sources[input->count];
+	int result = open_inner(input, file, path);
+
+	if (result) {
+		if (is_named)
+			ky_cli_error("%s", file->error);
+		else
+			ky_cli_notice("%s; this file is left out", file->error);
+		file_close(file);
+		return is_named ? result : 0;
+	}
+	file->progress = input->progress;
+	*source = file->inner;
+	source->read = file_read;
+	source->seek = file->inner.seek ? file_seek : NULL;
+	source->close = file_close;
+	source->ctx = file;
+	input->progress->total += file->inner.stored_bytes;
+	input->count++;
+	return 0;
+}
+
+static void say_passed_over(const struct ky_trace_paths *paths)
+{
+	if (paths->foreign_count)
+		ky_cli_notice("%" PRIu64 " %s no trace and left out, the first is %s", paths->foreign_count,
+			      paths->foreign_count == 1 ? "file is" : "files are",
+			      paths->foreign_first ? paths->foreign_first : "?");
+	if (paths->unreadable_count)
+		ky_cli_notice("%" PRIu64 " %s not be read and left out, the first is %s",
+			      paths->unreadable_count, paths->unreadable_count == 1 ? "file can" : "files can",
+			      paths->unreadable_first ? paths->unreadable_first : "?");
+}
+
+static bool is_argument(const char *path, char **arguments, size_t argument_count)
+{
+	for (size_t i = 0; i < argument_count; i++) {
+		if (strcmp(arguments[i], path) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int find_paths(struct ky_input *input, char **arguments, size_t argument_count)
+{
+	char error[KY_INPUT_ERROR_BYTES];
+
+	for (size_t i = 0; i < argument_count; i++) {
+		error[0] = '\0';
+		if (ky_trace_paths_add(&input->paths, arguments[i], &input->inflate, error,
+				       sizeof(error)) == 0)
+			continue;
+		ky_cli_error("%s", error[0] ? error : "out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	say_passed_over(&input->paths);
+	return KY_EXIT_OK;
+}
+
+int ky_input_open(struct ky_input *input, char **arguments, size_t argument_count)
+{
+	int result = find_paths(input, arguments, argument_count);
+
+	if (result)
+		return result;
+	input->progress = ky_alloc(sizeof(*input->progress));
+	input->files = ky_alloc(input->paths.count * sizeof(*input->files));
+	input->sources = ky_alloc(input->paths.count * sizeof(*input->sources));
+	if (!input->progress || !input->files || !input->sources) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	input->progress->is_wanted = isatty(STDERR_FILENO);
+	input->progress->start_ns = now_ns();
+	for (size_t i = 0; i < input->paths.count; i++) {
+		const char *path = input->paths.paths[i];
+
+		if (add_source(input, path, is_argument(path, arguments, argument_count)))
+			return KY_EXIT_TROUBLE;
+	}
+	if (input->count)
+		return KY_EXIT_OK;
+	ky_cli_error("none of the files can be read");
+	return KY_EXIT_TROUBLE;
+}
+
+void ky_input_close(struct ky_input *input)
+{
+	ky_input_quiet(input);
+	for (size_t i = 0; i < input->count; i++)
+		input->sources[i].close(input->sources[i].ctx);
+	ky_free(input->sources);
+	ky_free(input->files);
+	ky_free(input->progress);
+	ky_trace_paths_release(&input->paths);
+	memset(input, 0, sizeof(*input));
+}
+
+const char *ky_input_trouble(const struct ky_input *input, size_t source)
+{
+	return input->files[source].error;
+}
+
+int ky_input_trace(struct ky_input *input, struct ky_trace **out)
+{
+	char error[KY_INPUT_ERROR_BYTES] = "";
+	struct ky_trace_options options = {
+		.memory_bytes_max = input->memory_bytes_max,
+		.errbuf = error,
+		.errbuf_bytes = sizeof(error),
+	};
+	int result = ky_trace_open(out, input->sources, input->count, &options);
+
+	ky_input_quiet(input);
+	if (result) {
+		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
+		return KY_EXIT_TROUBLE;
+	}
+	return KY_EXIT_OK;
+}
+
+int ky_input_parse_number(const char *text, uint64_t *out)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return errno || *end ? -EINVAL : 0;
+}
+
+int ky_input_parse_bytes(const char *text, uint64_t *out)
+{
+	static const char units[] = "kmgt";
+	const char *unit;
+	char *end;
+	uint64_t value;
+	unsigned shift;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	*out = value;
+	if (!*end)
+		return 0;
+	unit = strchr(units, *end | 0x20);
+	if (!unit || end[1])
+		return -EINVAL;
+	shift = 10u * (unsigned)(unit - units + 1);
+	if (value > UINT64_MAX >> shift)
+		return -EINVAL;
+	*out = value << shift;
+	return 0;
+}
+
+static error_t parse_input(int key, char *text, struct argp_state *state)
+{
+	struct ky_input *input = state->input;
+	uint64_t value;
+
+	switch (key) {
+	case KY_INPUT_KEY_BYTES:
+		if (ky_input_parse_bytes(text, &input->inflate.unpacked_bytes_max))
+			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'", text);
+		return 0;
+	case KY_INPUT_KEY_MEMORY:
+		if (ky_input_parse_bytes(text, &input->memory_bytes_max) || !input->memory_bytes_max)
+			argp_error(state, "--max-memory takes a number such as 2G, not '%s'", text);
+		return 0;
+	case KY_INPUT_KEY_RATIO:
+		if (ky_input_parse_number(text, &value) || !value || value > UINT32_MAX)
+			argp_error(state, "--max-ratio takes a whole number, not '%s'", text);
+		input->inflate.ratio_max = (uint32_t)value;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option input_options[] = {
+	{ 0, 0, 0, 0, "Limits:", 90 },
+	{ "max-bytes", KY_INPUT_KEY_BYTES, "SIZE", 0,
+	  "Refuse a file that unpacks to more (default: no absolute limit)", 90 },
+	{ "max-ratio", KY_INPUT_KEY_RATIO, "N", 0,
+	  "Refuse a file that unpacks to more than N times its size and 64 MiB (default 1000)", 90 },
+	{ "max-memory", KY_INPUT_KEY_MEMORY, "SIZE", 0, "Use at most this much memory (default 3G)", 90 },
+	{ 0 },
+};
+
+const struct argp ky_input_argp = { input_options, parse_input, 0, 0, 0, 0, 0 };

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* input.h - the traces a command reads: paths into sources, progress, notices, limits.
+ *
+ * Every reading command takes the same options for its input (KY_INPUT_OPTIONS in an argp table).
+ * Progress is shown on stderr when that is a terminal and the work takes longer than a second.
+ */
+#ifndef KY_CLI_INPUT_H
+#define KY_CLI_INPUT_H
+
+#include <argp.h>
+#include <base/byte_source.h>
+#include <read/trace.h>
+#include <ship/inflate.h>
+#include <ship/trace_paths.h>
+
+#define KY_INPUT_ERROR_BYTES 640u
+
+enum {
+	KY_INPUT_KEY_BYTES = 0x1001,
+	KY_INPUT_KEY_RATIO,
+	KY_INPUT_KEY_MEMORY,
+	KY_KEY_FIRST_FREE = 0x1100 /* long-only options of commands */
+};
+
+struct ky_input {
+	struct ky_inflate_options inflate;
+	uint64_t memory_bytes_max; /* 0: the engine's default */
+	struct ky_trace_paths paths;
+	struct ky_input_file *files;
+	struct ky_byte_source *sources; /* what the engine gets */
+	size_t count;
+	struct ky_progress *progress;
+};
+
+/* Options of the input for argp: child of every reading command. Its input is a struct ky_input. */
+extern const struct argp ky_input_argp;
+
+/* Opens the sources behind `arguments`. Returns an exit code; trouble has been said. */
+int ky_input_open(struct ky_input *input, char **arguments, size_t argument_count);
+void ky_input_close(struct ky_input *input);
+
+/* Sentence of a source about why it ended early; "" when it did not. */
+const char *ky_input_trouble(const struct ky_input *input, size_t source);
+
+/* Reads the sources into a trace. Returns an exit code; trouble and notices have been said. */
+int ky_input_trace(struct ky_input *input, struct ky_trace **out);
+
+/* Wipes the progress line before results are printed. */
+void ky_input_quiet(struct ky_input *input);
+
+/* A byte count such as 4096, 64k, 1.5 is refused, 10M, 2G (powers of 1,024). Returns 0, -EINVAL. */
+int ky_input_parse_bytes(const char *text, uint64_t *out);
+/* A plain number. Returns 0, -EINVAL. */
+int ky_input_parse_number(const char *text, uint64_t *out);
+
+#endif

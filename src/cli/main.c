@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <argp.h>
+#include <kymo/base.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *argp_program_version = "kymo " KYMO_VERSION_STRING;
+
+/* In the order in which somebody new meets them. */
+static const struct ky_command commands[] = {
+	{ "info", "say what a trace is: when, how long, how many events", ky_cmd_info },
+	{ "report", "say what was slow, and who", ky_cmd_report },
+	{ "events", "print events: text, JSON lines or CSV", ky_cmd_events },
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(void)
+{
+	(void)printf("Usage: kymo COMMAND [OPTION...] ...\n"
+		     "Records what an async runtime does and says why a task was late.\n\n"
+		     "Commands:\n");
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		(void)printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+	(void)printf("\n"
+		     "  -h, --help     this list; `kymo COMMAND --help` for one command\n"
+		     "  -V, --version  the version\n\n"
+		     "Exit status: 0 success, 1 trouble with the input or the machine, 2 wrong usage.\n");
+}
+
+static int unknown(const char *name)
+{
+	const char *names[COMMAND_COUNT];
+	const char *nearest;
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		names[i] = commands[i].name;
+	nearest = ky_cli_nearest(name, names, COMMAND_COUNT);
+	if (nearest)
+		ky_cli_error("there is no command '%s'; did you mean '%s'?", name, nearest);
+	else
+		ky_cli_error("there is no command '%s'; `kymo --help` lists them", name);
+	return KY_EXIT_USAGE;
+}
+
+static int run(const struct ky_command *command, int argc, char **argv)
+{
+	char name[80];
+
+	(void)snprintf(name, sizeof(name), "kymo %s", command->name);
+	ky_cli_name(name);
+	argv[0] = name;
+	return ky_cli_finish(command->run(argc, argv));
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "--help";
+
+	(void)setlocale(LC_CTYPE, "");
+	argp_err_exit_status = KY_EXIT_USAGE;
+	if (strcmp(name, "help") == 0 && argc > 2) {
+		static char help[] = "--help";
+
+		name = argv[1] = argv[2];
+		argv[2] = help;
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		print_help();
+		return ky_cli_finish(argc > 1 ? KY_EXIT_OK : KY_EXIT_USAGE);
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		(void)printf("kymo %s\n", KYMO_VERSION_STRING);
+		return ky_cli_finish(KY_EXIT_OK);
+	}
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return run(&commands[i], argc - 1, argv + 1);
+	}
+	return unknown(name);
+}

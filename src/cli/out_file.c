@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/out_file.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int make_names(struct ky_out_file *file, const char *path)
+{
+	size_t bytes = strlen(path) + 40;
+
+	file->path = ky_alloc(bytes);
+	file->temporary = ky_alloc(bytes);
+	if (!file->path || !file->temporary)
+		return -ENOMEM;
+	(void)snprintf(file->path, bytes, "%s", path);
+	(void)snprintf(file->temporary, bytes, "%s.%ld.tmp", path, (long)getpid());
+	return 0;
+}
+
+int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replace)
+{
+	struct stat info;
+	int result;
+
+	memset(file, 0, sizeof(*file));
+	file->fd = -1;
+	file->may_replace = may_replace;
+	if (strcmp(path, "-") == 0) {
+		file->fd = STDOUT_FILENO;
+		return 0;
+	}
+	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+		return -EISDIR;
+	if (!may_replace && lstat(path, &info) == 0)
+		return -EEXIST;
+	result = make_names(file, path);
+	if (!result) {
+		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		result = file->fd < 0 ? -errno : 0;
+	}
+	if (result && file->temporary)
+		file->temporary[0] = '\0'; /* not ours to remove */
+	if (result)
+		ky_out_file_abort(file);
+	return result;
+}
+
+int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)
+{
+	struct ky_out_file *file = ctx;
+
+	while (count) {
+		ssize_t written = write(file->fd, bytes, count);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		bytes += written;
+		count -= (size_t)written;
+		file->bytes += (uint64_t)written;
+	}
+	return 0;
+}
+
+/* Without permission to replace, the name must still be free now: link refuses one that is taken. */
+static int give_name(struct ky_out_file *file)
+{
+	if (file->may_replace)
+		return rename(file->temporary, file->path) ? -errno : 0;
+	if (link(file->temporary, file->path) == 0)
+		return unlink(file->temporary) ? -errno : 0;
+	if (errno == EEXIST)
+		return -EEXIST;
+	return rename(file->temporary, file->path) ? -errno : 0; /* file system without links */
+}
+
+int ky_out_file_commit(struct ky_out_file *file)
+{
+	int result = 0;
+
+	if (!file->path)
+		return 0;
+	if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
+		result = -errno;
+	if (close(file->fd) != 0 && !result)
+		result = -errno;
+	file->fd = -1;
+	if (!result)
+		result = give_name(file);
+	if (!result)
+		file->temporary[0] = '\0';
+	ky_out_file_abort(file);
+	return result;
+}
+
+void ky_out_file_abort(struct ky_out_file *file)
+{
+	if (file->fd >= 0 && file->fd != STDOUT_FILENO)
+		(void)close(file->fd);
+	file->fd = -1;
+	if (file->temporary && file->temporary[0])
+		(void)unlink(file->temporary);
+	ky_free(file->path);
+	ky_free(file->temporary);
+	file->path = file->temporary = NULL;
+}

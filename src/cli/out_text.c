@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/out_text.h>
+
+#include <base/utf8.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+bool ky_out_is_coloured(int fd)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+void ky_out_text(struct ky_buf *out, const char *text)
+{
+	(void)ky_buf_append(out, text, strlen(text));
+}
+
+void ky_out_format(struct ky_buf *out, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	int count;
+
+	va_start(args, format);
+	count = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (count < 0)
+		return;
+	if ((size_t)count < sizeof(text)) {
+		(void)ky_buf_append(out, text, (size_t)count);
+		return;
+	}
+	if (ky_buf_reserve(out, (size_t)count + 1))
+		return;
+	va_start(args, format);
+	(void)vsnprintf((char *)out->bytes + out->used, (size_t)count + 1, format, args);
+	va_end(args);
+	out->used += (size_t)count;
+}
+
+void ky_out_safe(struct ky_buf *out, const char *text, size_t text_bytes)
+{
+	const uint8_t *at = (const uint8_t *)text;
+	size_t left = text_bytes;
+
+	while (left) {
+		size_t length = ky_utf8_sequence(at, left);
+		/* C1 controls (U+0080..9f) move a terminal as escape sequences do. */
+		bool is_control = at[0] < 0x20 || at[0] == 0x7f ||
+				  (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+
+		if (length && !is_control) {
+			(void)ky_buf_append(out, at, length);
+		} else {
+			length = length ? length : 1;
+			for (size_t i = 0; i < length; i++)
+				ky_out_format(out, "\\x%02x", at[i]);
+		}
+		at += length;
+		left -= length;
+	}
+}
+
+void ky_out_heading(struct ky_buf *out, bool is_coloured, const char *text)
+{
+	ky_out_format(out, "%s%s%s\n", is_coloured ? "\033[1m" : "", text, is_coloured ? "\033[0m" : "");
+}
+
+const char *ky_out_count(char *cell, uint64_t count)
+{
+	char digits[24];
+	int used = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	int at = 0;
+
+	for (int i = 0; i < used; i++) {
+		if (i && (used - i) % 3 == 0)
+			cell[at++] = ',';
+		cell[at++] = digits[i];
+	}
+	cell[at] = '\0';
+	return cell;
+}
+
+/* Three significant digits of value / 10^(3 * power), by integers alone. */
+static void scaled(char *cell, uint64_t value, uint64_t unit, const char *name)
+{
+	uint64_t whole = value / unit;
+
+	if (unit == 1)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 " %s", value, name);
+	else if (whole >= 100)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 " %s", whole, name);
+	else if (whole >= 10)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " %s", whole,
+			       value % unit / (unit / 10), name);
+	else
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%02" PRIu64 " %s", whole,
+			       value % unit / (unit / 100), name);
+}
+
+const char *ky_out_bytes(char *cell, uint64_t bytes)
+{
+	static const char *const names[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
+	uint64_t unit = 1;
+	size_t i = 0;
+
+	while (i + 1 < sizeof(names) / sizeof(names[0]) && bytes / unit >= 1000) {
+		unit *= 1000;
+		i++;
+	}
+	scaled(cell, bytes, unit, names[i]);
+	return cell;
+}
+
+const char *ky_out_duration(char *cell, uint64_t ns)
+{
+	static const uint64_t minute = UINT64_C(60000000000);
+
+	if (ns < 1000)
+		scaled(cell, ns, 1, "ns");
+	else if (ns < 1000000)
+		scaled(cell, ns, 1000, "us");
+	else if (ns < 1000000000)
+		scaled(cell, ns, 1000000, "ms");
+	else if (ns < 2 * minute)
+		scaled(cell, ns, 1000000000, "s");
+	else if (ns < 120 * minute)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "m %02" PRIu64 "s", ns / minute,
+			       ns % minute / 1000000000);
+	else
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "h %02" PRIu64 "m", ns / (60 * minute),
+			       ns / minute % 60);
+	return cell;
+}
+
+const char *ky_out_permille(char *cell, uint64_t permille)
+{
+	(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " %%", permille / 10, permille % 10);
+	return cell;
+}
+
+const char *ky_out_seconds(char *cell, uint64_t ns)
+{
+	(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+	return cell;
+}
+
+const char *ky_out_utc(char *cell, uint64_t unix_ns)
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000);
+	struct tm parts;
+	size_t used;
+
+	cell[0] = '\0';
+	if (!gmtime_r(&seconds, &parts))
+		return cell;
+	used = strftime(cell, KY_OUT_CELL_BYTES, "%Y-%m-%d %H:%M:%S", &parts);
+	(void)snprintf(cell + used, KY_OUT_CELL_BYTES - used, ".%06" PRIu64, unix_ns % 1000000000 / 1000);
+	return cell;
+}
+
+uint32_t ky_out_width(const char *text, size_t text_bytes)
+{
+	uint32_t width = 0;
+
+	for (size_t i = 0; i < text_bytes; i++)
+		width += ((uint8_t)text[i] & 0xc0) != 0x80;
+	return width;
+}
+
+void ky_table_init(struct ky_table *table, const char *align)
+{
+	memset(table, 0, sizeof(*table));
+	ky_buf_init(&table->cells, 0);
+	table->align = align;
+	table->column_count = (uint32_t)strlen(align);
+}
+
+void ky_table_release(struct ky_table *table)
+{
+	ky_buf_release(&table->cells);
+}
+
+void ky_table_cell(struct ky_table *table, const char *text)
+{
+	size_t start = table->cells.used;
+	uint32_t column = (uint32_t)(table->cell_count++ % table->column_count);
+	uint32_t width;
+
+	ky_out_safe(&table->cells, text, strlen(text));
+	width = ky_out_width((const char *)table->cells.bytes + start, table->cells.used - start);
+	(void)ky_buf_append(&table->cells, "", 1);
+	if (width > table->widths[column])
+		table->widths[column] = width;
+}
+
+static void pad(struct ky_buf *out, uint32_t count)
+{
+	while (count-- > 0)
+		ky_out_text(out, " ");
+}
+
+/* Padding is owed until the next text, so that no line ends in spaces. */
+void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent, bool is_coloured)
+{
+	const char *at = (const char *)table->cells.bytes;
+	uint32_t owed = 0;
+
+	if (table->cells.failed) {
+		out->failed = table->cells.failed;
+		return;
+	}
+	for (uint64_t i = 0; i < table->cell_count; i++) {
+		uint32_t column = (uint32_t)(i % table->column_count);
+		bool is_heading = i < table->column_count;
+		size_t bytes = strlen(at);
+		uint32_t space = table->widths[column] - ky_out_width(at, bytes);
+		bool is_right = table->align[column] == 'r';
+
+		if (column == 0) {
+			owed = indent;
+			ky_out_text(out, is_heading && is_coloured ? "\033[2m" : "");
+		}
+		owed += is_right ? space : 0;
+		if (bytes) {
+			pad(out, owed);
+			(void)ky_buf_append(out, at, bytes);
+			owed = 0;
+		}
+		owed += (is_right ? 0 : space) + 2;
+		if (column + 1 == table->column_count)
+			ky_out_text(out, is_heading && is_coloured ? "\033[0m\n" : "\n");
+		at += bytes + 1;
+	}
+}
+
+int ky_out_print(struct ky_buf *out)
+{
+	int result = out->failed;
+
+	if (!result && out->used && fwrite(out->bytes, 1, out->used, stdout) != out->used)
+		result = -errno;
+	ky_buf_clear(out);
+	return result;
+}

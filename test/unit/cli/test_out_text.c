@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <cli/cli.h>
+#include <cli/moment.h>
+#include <cli/out_text.h>
+#include <errno.h>
+#include <string.h>
+
+static struct ky_buf out;
+
+static const char *text(void)
+{
+	(void)ky_buf_append(&out, "", 1);
+	assert_int_equal(out.failed, 0);
+	return (const char *)out.bytes;
+}
+
+static void out_text__counts_have_thousands_separators(void **state)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	(void)state;
+	assert_string_equal(ky_out_count(cell, 0), "0");
+	assert_string_equal(ky_out_count(cell, 999), "999");
+	assert_string_equal(ky_out_count(cell, 1000), "1,000");
+	assert_string_equal(ky_out_count(cell, 572815), "572,815");
+	assert_string_equal(ky_out_count(cell, UINT64_MAX), "18,446,744,073,709,551,615");
+}
+
+static void out_text__durations_keep_three_digits(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *want;
+	} cases[] = {
+		{ 0, "0 ns" },
+		{ 999, "999 ns" },
+		{ 1000, "1.00 us" },
+		{ 12345, "12.3 us" },
+		{ 999999, "999 us" },
+		{ 60123456, "60.1 ms" },
+		{ 1500000000, "1.50 s" },
+		{ UINT64_C(119999999999), "119 s" },
+		{ UINT64_C(120000000000), "2m 00s" },
+		{ UINT64_C(3725000000000), "62m 05s" },
+		{ UINT64_C(28800000000000), "8h 00m" },
+	};
+	char cell[KY_OUT_CELL_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(ky_out_duration(cell, cases[i].ns), cases[i].want);
+	assert_true(strlen(ky_out_duration(cell, UINT64_MAX)) < KY_OUT_CELL_BYTES);
+}
+
+static void out_text__bytes_percent_seconds_and_utc(void **state)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	(void)state;
+	assert_string_equal(ky_out_bytes(cell, 17), "17 B");
+	assert_string_equal(ky_out_bytes(cell, 4171054), "4.17 MB");
+	assert_string_equal(ky_out_bytes(cell, UINT64_MAX), "18.4 EB");
+	assert_string_equal(ky_out_permille(cell, 1000), "100.0 %");
+	assert_string_equal(ky_out_permille(cell, 7), "0.7 %");
+	assert_string_equal(ky_out_seconds(cell, UINT64_C(13906503651)), "13.906503651");
+	assert_string_equal(ky_out_utc(cell, 0), "1970-01-01 00:00:00.000000");
+	assert_string_equal(ky_out_utc(cell, UINT64_C(1793032811199747879)), "2026-10-26 16:40:11.199747");
+}
+
+static void out_text__no_trace_can_talk_to_the_terminal(void **state)
+{
+	static const char hostile[] = "a\033[2Jb\x9b" "c\xc2\x9b" "d\xff\n\xc3\xa9";
+
+	(void)state;
+	ky_out_safe(&out, hostile, sizeof(hostile) - 1);
+	assert_string_equal(text(), "a\\x1b[2Jb\\x9bc\\xc2\\x9bd\\xff\\x0a\xc3\xa9");
+}
+
+static void out_text__tables_align_by_columns_not_bytes(void **state)
+{
+	struct ky_table table;
+
+	(void)state;
+	ky_table_init(&table, "lrl");
+	ky_table_cell(&table, "Name");
+	ky_table_cell(&table, "N");
+	ky_table_cell(&table, "");
+	ky_table_cell(&table, "\xc3\xa9");
+	ky_table_cell(&table, "1,000");
+	ky_table_cell(&table, "x");
+	ky_table_cell(&table, "longer name");
+	ky_table_cell(&table, "7");
+	ky_table_cell(&table, "");
+	ky_table_print(&table, &out, 1, false);
+	ky_table_release(&table);
+	assert_string_equal(text(), " Name             N\n"
+				    " \xc3\xa9            1,000  x\n"
+				    " longer name      7\n");
+}
+
+static void out_text__format_grows_past_its_first_buffer(void **state)
+{
+	char big[2000];
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	ky_out_format(&out, "<%s>", big);
+	assert_int_equal(strlen(text()), sizeof(big) + 1);
+	assert_true(out.bytes[out.used - 2] == '>');
+}
+
+static void cli__suggests_what_was_meant(void **state)
+{
+	static const char *const names[] = { "info", "report", "events", "convert", "run" };
+	static const char *const types[] = { "PollEndEvent", "PollStartEvent", "WakeEventEvent" };
+
+	(void)state;
+	assert_string_equal(ky_cli_nearest("inof", names, 5), "info");
+	assert_string_equal(ky_cli_nearest("reprot", names, 5), "report");
+	assert_string_equal(ky_cli_nearest("event", names, 5), "events");
+	assert_string_equal(ky_cli_nearest("Convert", names, 5), "convert");
+	assert_null(ky_cli_nearest("frobnicate", names, 5));
+	assert_null(ky_cli_nearest("x", names, 5));
+	assert_string_equal(ky_cli_nearest("PollStart", types, 3), "PollStartEvent");
+	assert_string_equal(ky_cli_nearest("pollstart", types, 3), "PollStartEvent");
+}
+
+static void expect_moment(const char *written, enum ky_moment_kind kind, uint64_t ns)
+{
+	struct ky_moment moment;
+
+	assert_int_equal(ky_moment_parse(&moment, written), 0);
+	assert_int_equal(moment.kind, kind);
+	assert_true(moment.ns == ns);
+}
+
+static void moment__reads_what_people_write(void **state)
+{
+	(void)state;
+	expect_moment("1.5s", KY_MOMENT_RELATIVE, 1500000000);
+	expect_moment("+20ms", KY_MOMENT_RELATIVE, 20000000);
+	expect_moment("3us", KY_MOMENT_RELATIVE, 3000);
+	expect_moment("7ns", KY_MOMENT_RELATIVE, 7);
+	expect_moment("2m", KY_MOMENT_RELATIVE, UINT64_C(120000000000));
+	expect_moment("1.123456789123h", KY_MOMENT_RELATIVE, UINT64_C(4044444440400));
+	expect_moment("0.0000000019s", KY_MOMENT_RELATIVE, 1);
+	expect_moment("@18446744073709551615", KY_MOMENT_ABSOLUTE, UINT64_MAX);
+	expect_moment("1970-01-01T00:00:01Z", KY_MOMENT_WALL, 1000000000);
+	expect_moment("2026-10-26 16:40:11.25", KY_MOMENT_WALL, UINT64_C(1793032811250000000));
+}
+
+static void moment__refuses_the_rest(void **state)
+{
+	static const char *const wrong[] = { "",     "s",   "5",     "-5s",  "1.5",  "1.5x", "1e3s", "@", "@x",
+					     "@5ns", "2026-10-26", "2026-13-40T00:00:00", "1.5s ", "soon",
+					     "99999999999999999999s", "18446744073709551615h",
+					     "2026-10-26T16:40:11+02:00" };
+	struct ky_moment moment;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_true(ky_moment_parse(&moment, wrong[i]) < 0);
+}
+
+static void moment__resolves_against_start_and_wall_clock(void **state)
+{
+	struct ky_moment relative = { KY_MOMENT_RELATIVE, 5 }, wall = { KY_MOMENT_WALL, 1000 };
+	struct ky_moment far = { KY_MOMENT_RELATIVE, UINT64_MAX };
+	uint64_t ns;
+
+	(void)state;
+	assert_int_equal(ky_moment_resolve(&relative, 100, 0, 0, &ns), 0);
+	assert_true(ns == 105);
+	assert_int_equal(ky_moment_resolve(&far, 100, 0, 0, &ns), 0);
+	assert_true(ns == UINT64_MAX);
+	assert_int_equal(ky_moment_resolve(&wall, 100, 0, 0, &ns), -ENODATA);
+	assert_int_equal(ky_moment_resolve(&wall, 100, 50, 900, &ns), 0);
+	assert_true(ns == 150);
+	assert_int_equal(ky_moment_resolve(&wall, 100, 50, 1010, &ns), 0);
+	assert_true(ns == 40);
+	assert_int_equal(ky_moment_resolve(&wall, 100, 50, 5000, &ns), 0);
+	assert_true(ns == 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	ky_buf_init(&out, 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	ky_buf_release(&out);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(out_text__counts_have_thousands_separators),
+		TEST(out_text__durations_keep_three_digits),
+		TEST(out_text__bytes_percent_seconds_and_utc),
+		TEST(out_text__no_trace_can_talk_to_the_terminal),
+		TEST(out_text__tables_align_by_columns_not_bytes),
+		TEST(out_text__format_grows_past_its_first_buffer),
+		TEST(cli__suggests_what_was_meant),
+		TEST(moment__reads_what_people_write),
+		TEST(moment__refuses_the_rest),
+		TEST(moment__resolves_against_start_and_wall_clock),
+	};
+
+	return cmocka_run_group_tests_name("out_text", tests, NULL, NULL);
+}
