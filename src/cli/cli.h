@@ -2,7 +2,8 @@
 /* cli.h - what the commands of `kymo` share: the table of commands, exit codes, saying things.
  *
  * Exit codes:  enum ky_exit, for every command; `kymo run` passes on what its command exits with.
- * Streams:     results on stdout, everything else on stderr, one sentence each, "kymo COMMAND: ...".
+ * Streams:     results on stdout, everything else on stderr, one sentence each, "kymo COMMAND:
+ *              ...".
  * Threads:     owner.
  */
 #ifndef KY_CLI_CLI_H
@@ -20,7 +21,7 @@ enum ky_exit {
 
 struct ky_command {
 	const char *name;
-	const char *summary; /* one line for `kymo --help` */
+	const char *summary;               /* one line for `kymo --help` */
 	int (*run)(int argc, char **argv); /* argv[0] is "kymo NAME"; returns the exit code */
 };
 
@@ -28,7 +29,8 @@ int ky_cmd_info(int argc, char **argv);
 int ky_cmd_events(int argc, char **argv);
 int ky_cmd_report(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
-int ky_cmd_run(int argc, char **argv); /* does not return when a signal ended CMD: it dies of the same */
+int ky_cmd_run(int argc,
+	       char **argv); /* does not return when a signal ended CMD: it dies of the same */
 
 /* "kymo info: TEXT" on stderr; a warning is yellow where stderr is a terminal. */
 void ky_cli_name(const char *command); /* argv[0] of the command that runs */

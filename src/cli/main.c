@@ -11,9 +11,11 @@ const char *argp_program_version = "kymo " KYMO_VERSION_STRING;
 
 /* In the order in which somebody new meets them. */
 static const struct ky_command commands[] = {
-	{ "info", "say what a trace is: when, how long, how many events", ky_cmd_info },
-	{ "report", "say what was slow, and who", ky_cmd_report },
-	{ "events", "print events: text, JSON lines or CSV", ky_cmd_events },
+	{"run", "run a program and record it", ky_cmd_run},
+	{"info", "say what a trace is: when, how long, how many events", ky_cmd_info},
+	{"report", "say what was slow, and who", ky_cmd_report},
+	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
+	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -24,10 +26,11 @@ static void print_help(void)
 		     "Commands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		(void)printf("  %-10s %s\n", commands[i].name, commands[i].summary);
-	(void)printf("\n"
-		     "  -h, --help     this list; `kymo COMMAND --help` for one command\n"
-		     "  -V, --version  the version\n\n"
-		     "Exit status: 0 success, 1 trouble with the input or the machine, 2 wrong usage.\n");
+	(void)printf(
+		"\n"
+		"  -h, --help     this list; `kymo COMMAND --help` for one command\n"
+		"  -V, --version  the version\n\n"
+		"Exit status: 0 success, 1 trouble with the input or the machine, 2 wrong usage.\n");
 }
 
 static int unknown(const char *name)

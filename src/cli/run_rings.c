@@ -197,18 +197,14 @@ static void copy_text(char *out, size_t capacity, const char *text, size_t text_
 
 static void identify(struct ring *ring, const struct ky_ring_header *header)
 {
-	char boot[9];
-	size_t i;
+	char boot[sizeof(header->boot_id) + 1];
 
 	ring->pid = header->pid;
 	ring->process_start_ticks = header->start_time_ticks;
 	copy_text(ring->service, sizeof(ring->service), header->service, sizeof(header->service));
 	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
-	for (i = 0; boot[i] != '\0'; i++)
-		if (strchr("0123456789abcdefABCDEF", boot[i]) == NULL)
-			boot[i] = '0';
-	snprintf(ring->run_name, sizeof(ring->run_name), "%s-%u-%llu", boot, header->pid,
-		 (unsigned long long)header->start_time_ticks);
+	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
+			  ring->process_start_ticks);
 }
 
 static int start_drain(struct ring *ring)
