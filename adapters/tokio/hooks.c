@@ -24,7 +24,6 @@ enum {
 };
 #define STATE_REFERENCE_SHIFT 6
 #define TASK_MAX (UINT64_C(1) << KYMO_TASK_BITS)
-#define NAME_TRIES_MAX 8
 
 /* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived
  * wake is only one that nobody recorded. */
@@ -126,22 +125,6 @@ static uint32_t first_poll(struct ky_tokio_table *table, void *header)
 	return state;
 }
 
-/* Names are handed out by the recorder, which may open its ring only now: a few tries, then
- * none. */
-static uint32_t name_of(struct ky_tokio_table *table)
-{
-	uint32_t name = __atomic_load_n(&table->name, __ATOMIC_RELAXED);
-
-	if (KYMO_LIKELY(name != 0) || table->name_tries >= NAME_TRIES_MAX)
-		return name;
-	table->name_tries++;
-	name = kymo_name_intern(NULL, 0, (uintptr_t)table->poll, (uintptr_t)table->words,
-				table->copy);
-	if (name)
-		__atomic_store_n(&table->name, name, __ATOMIC_RELAXED);
-	return name;
-}
-
 static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_table *table,
 			  const void *header)
 {
@@ -188,8 +171,7 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 		if (KYMO_UNLIKELY(self->owner != ((const uint64_t *)header)[HEADER_OWNER]) &&
 		    self->depth == 1)
 			enter_runtime(self, table, header);
-		kymo_poll_begin(word_at(header, table->id_offset), name_of(table),
-				KYMO_QUEUE_UNKNOWN);
+		kymo_poll_begin(word_at(header, table->id_offset), table->name, KYMO_QUEUE_UNKNOWN);
 		before = hold(header);
 		table->poll(header);
 		kymo_poll_end(end_flags(self, header, before, state_of(header)));
@@ -208,7 +190,7 @@ static void run_blocking(struct ky_tokio_table *table, void *header)
 		table->poll(header);
 		return;
 	}
-	kymo_blocking_begin(word_at(header, table->id_offset), name_of(table));
+	kymo_blocking_begin(word_at(header, table->id_offset), table->name);
 	hold(header);
 	table->poll(header);
 	after = state_of(header);
@@ -225,7 +207,7 @@ static void run_worker(struct ky_tokio_table *table, void *header)
 	uintptr_t worker = ky_tokio_worker_of(table, header);
 	uint64_t key = ky_tokio_runtime_enter(ky_tokio_worker_runtime(worker), table->copy);
 
-	kymo_worker_begin(word_at(header, table->id_offset), name_of(table), key, worker);
+	kymo_worker_begin(word_at(header, table->id_offset), table->name, key, worker);
 	self->workers++;
 	table->poll(header);
 	self->workers--;
@@ -253,13 +235,13 @@ void ky_tokio_on_poll(void *header, uint32_t index)
 }
 
 /* The runtime goes away, or the task was bound to one that is gone. Ends by abort pass through
- * poll. */
+ * poll. A launch that never ran is no task that ended. */
 void ky_tokio_on_shutdown(void *header, uint32_t index)
 {
 	struct ky_tokio_table *table = &ky_tokio_tables[index];
 	uint64_t before, after;
 
-	if (!kymo_gate_is_open(KYMO_GATE_POLL) ||
+	if (!kymo_gate_is_open(KYMO_GATE_POLL) || table->kind == KY_TOKIO_KIND_LAUNCH ||
 	    ((const uint64_t *)header)[HEADER_TABLE] != (uintptr_t)table->words ||
 	    atomic_load_explicit(&table->state, memory_order_acquire) == KY_TOKIO_STATE_REFUSED) {
 		table->shutdown(header);
@@ -269,7 +251,7 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	table->shutdown(header);
 	after = state_of(header);
 	if (!(before & (STATE_COMPLETE | STATE_RUNNING)) && (after & STATE_COMPLETE))
-		kymo_task_end(word_at(header, table->id_offset), name_of(table));
+		kymo_task_end(word_at(header, table->id_offset), table->name);
 	let_go(table, header);
 }
 

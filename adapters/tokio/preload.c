@@ -173,6 +173,18 @@ static int open_recorder(const struct ky_tokio_found *found)
 	return 0;
 }
 
+/* All at once and now: later it would happen inside polls, under a lock and with a look at the
+ * loader's list, which a thread in dlopen may hold while it waits for that very poll. */
+static void name_tables(const struct ky_tokio_found *found)
+{
+	for (uint32_t i = 0; i < found->table_count; i++) {
+		struct ky_tokio_table *table = &ky_tokio_tables[i];
+
+		table->name = kymo_name_intern(NULL, 0, (uintptr_t)table->poll,
+					       (uintptr_t)table->words, table->copy);
+	}
+}
+
 static bool is_another_recorder_here(void)
 {
 	return dlsym(RTLD_DEFAULT, "kymo_recorder_open") != NULL;
@@ -202,6 +214,7 @@ __attribute__((constructor)) static void preload_start(void)
 		say(line);
 		return;
 	}
+	name_tables(&search.found);
 	result = ky_tokio_patch(&search.found);
 	if (result < 0) {
 		kymo_recorder_gates(0, UINT32_MAX);

@@ -6,8 +6,7 @@
  * A waker table (one per copy of Tokio): clone, wake, wake_by_ref, drop.
  *
  * Invariants:  indexes are the thunks' indexes and never change; `state` is the only field that
- *              changes after the constructor, with `name` and `owner` written before it is
- *              released.
+ *              changes after the constructor.
  */
 #ifndef KY_TOKIO_TABLES_H
 #define KY_TOKIO_TABLES_H
@@ -59,7 +58,6 @@ struct ky_tokio_table {
 	uint32_t id_offset, scheduler_offset, trailer_offset;
 	uint8_t kind; /* enum ky_tokio_kind */
 	uint8_t copy;
-	uint8_t name_tries;
 };
 
 /* What clone returns in two registers; passed on as it is. */

@@ -31,8 +31,18 @@ static inline uintptr_t ky_tokio_arch_target(const uint8_t *code, size_t bytes, 
 {
 	size_t opcode_bytes;
 	int32_t distance;
+	uint32_t absolute;
 
 	*is_slot = false;
+	/* Code that was linked to a fixed address names it outright: mov reg, imm32. */
+	if (bytes >= 5 && (code[0] & 0xf8) == 0xb8) {
+		memcpy(&absolute, code + 1, sizeof(absolute));
+		return absolute;
+	}
+	if (bytes >= 7 && (code[0] & 0xfe) == 0x48 && code[1] == 0xc7 && (code[2] & 0xf8) == 0xc0) {
+		memcpy(&absolute, code + 3, sizeof(absolute));
+		return absolute;
+	}
 	if (bytes >= 5 && (code[0] == 0xe8 || code[0] == 0xe9)) { /* call, jmp */
 		opcode_bytes = 1;
 	} else if (bytes >= 6 && code[0] == 0x0f && (code[1] & 0xf0) == 0x80) { /* jcc */
