@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <cli/input.h>
+#include <cli/out_file.h>
+#include <cli/out_text.h>
+#include <cli/rechunk.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <kymo/recorder.h>
+#include <read/frame_reader.h>
+#include <ship/stage.h>
+#include <ship/store.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Streams that --recompress gathers into one zstd frame: enough to compress, few enough to jump. */
+#define GATHER_BYTES (128u << 10)
+
+enum {
+	KEY_RECOMPRESS = KY_KEY_FIRST_FREE,
+	KEY_LEVEL,
+	KEY_FORCE = 'f'
+};
+
+struct arguments {
+	struct ky_input input;
+	const char *output;
+	uint64_t level;
+	uint32_t compression; /* enum kymo_compression; DEFAULT: by the name */
+	bool is_recompress, is_forced, is_json;
+	char **paths;
+	size_t path_count;
+};
+
+struct job {
+	struct arguments *arguments;
+	struct ky_out_file file;
+	struct ky_stage_factory factory;
+	struct ky_stage stage;
+	uint64_t events, chunks, raw_bytes, late, indexes;
+};
+
+static const struct argp_option options[] = {
+	{"output", 'o', "FILE", 0, "Write to FILE ('-': standard output); must be given", 0},
+	{"compress", 'c', "KIND", 0,
+	 "zstd, gzip or none; default by the name of FILE: .zst, .gz, else none", 0},
+	{"level", KEY_LEVEL, "N", 0,
+	 "Compression level: zstd 1 to 19 (default 3), gzip 1 to 9 (default 6)", 0},
+	{"recompress", KEY_RECOMPRESS, 0, 0,
+	 "Keep the bytes as they are inside the compression: no sorting, no new chunks", 0},
+	{"force", KEY_FORCE, 0, 0, "Replace FILE when it exists", 0},
+	{"json", 'j', 0, 0, "Say what was written as one JSON object on standard output", 0},
+	{0},
+};
+
+static void parse_compression(struct argp_state *state, struct arguments *arguments,
+			      const char *text)
+{
+	if (strcmp(text, "zstd") == 0)
+		arguments->compression = KYMO_COMPRESSION_ZSTD;
+	else if (strcmp(text, "gzip") == 0)
+		arguments->compression = KYMO_COMPRESSION_GZIP;
+	else if (strcmp(text, "none") == 0)
+		arguments->compression = KYMO_COMPRESSION_NONE;
+	else
+		argp_error(state, "--compress is zstd, gzip or none, not '%s'", text);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->input;
+		return 0;
+	case 'o':
+		arguments->output = text;
+		return 0;
+	case 'c':
+		parse_compression(state, arguments, text);
+		return 0;
+	case KEY_LEVEL:
+		if (ky_input_parse_number(text, &arguments->level) || !arguments->level ||
+		    arguments->level > 19)
+			argp_error(state, "--level takes a number from 1 to 19, not '%s'", text);
+		return 0;
+	case KEY_RECOMPRESS:
+		arguments->is_recompress = true;
+		return 0;
+	case KEY_FORCE:
+		arguments->is_forced = true;
+		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		arguments->paths = state->argv + state->next;
+		arguments->path_count = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "name a trace file or a directory of traces");
+		return 0;
+	case ARGP_KEY_END:
+		if (!arguments->output)
+			argp_error(state, "say where to write with -o FILE");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static bool ends_in(const char *text, const char *suffix)
+{
+	size_t text_count = strlen(text), count = strlen(suffix);
+
+	return text_count >= count && strcmp(text + text_count - count, suffix) == 0;
+}
+
+/* Returns an exit code. */
+static int choose_stage(struct job *job)
+{
+	struct arguments *arguments = job->arguments;
+	int level = (int)arguments->level;
+
+	if (!arguments->compression)
+		arguments->compression = ends_in(arguments->output, ".zst") ?
+						 KYMO_COMPRESSION_ZSTD :
+					 ends_in(arguments->output, ".gz") ? KYMO_COMPRESSION_GZIP :
+									     KYMO_COMPRESSION_NONE;
+	if (arguments->compression == KYMO_COMPRESSION_GZIP && level > 9) {
+		ky_cli_error("gzip has the levels 1 to 9");
+		return KY_EXIT_USAGE;
+	}
+	if (arguments->compression == KYMO_COMPRESSION_ZSTD)
+		ky_stage_zstd(&job->factory, level ? level : 3);
+	else if (arguments->compression == KYMO_COMPRESSION_GZIP)
+		ky_stage_gzip(&job->factory, level ? level : 6);
+	else
+		job->factory = ky_stage_none;
+	return KY_EXIT_OK;
+}
+
+static int write_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct job *job = ctx;
+
+	job->chunks++;
+	job->raw_bytes += chunk->byte_count;
+	return job->stage.write(job->stage.stage, chunk->bytes, chunk->byte_count,
+				ky_out_file_write, &job->file);
+}
+
+/* The index names offsets that no longer hold: it is left behind. */
+static int put_event(struct job *job, struct ky_rechunk *rechunk, struct ky_catalog *catalog,
+		     struct ky_event_stream *stream, const struct ky_event *event)
+{
+	uint32_t shape;
+
+	if (event->schema->event == KY_EV_SEGMENT_INDEX) {
+		job->indexes++;
+		return 0;
+	}
+	shape = ky_catalog_find(catalog, event->source, event->schema);
+	if (shape >= catalog->count)
+		return KYMO_E_CORRUPT; /* the file changed between the two passes */
+	job->events++;
+	job->late += event->is_late;
+	return ky_rechunk_event(rechunk, stream, event, shape);
+}
+
+static int copy_events(struct job *job, struct ky_catalog *catalog, struct ky_event_stream *stream)
+{
+	const struct ky_event *event;
+	struct ky_rechunk rechunk;
+	int result = ky_rechunk_init(&rechunk, catalog, write_chunk, job);
+
+	while (!result) {
+		result = ky_event_stream_next(stream, &event);
+		if (result <= 0)
+			break;
+		result = put_event(job, &rechunk, catalog, stream, event);
+	}
+	if (!result)
+		result = ky_rechunk_flush(&rechunk);
+	ky_rechunk_release(&rechunk);
+	return result;
+}
+
+static int reencode(struct job *job)
+{
+	struct ky_input *input = &job->arguments->input;
+	struct ky_event_stream_options stream_options = {
+		.reorder_bytes_max = input->memory_bytes_max};
+	struct ky_event_stream *stream = NULL;
+	struct ky_catalog catalog;
+	const char *notice;
+	int result = ky_catalog_init(&catalog);
+
+	if (!result)
+		result = ky_catalog_read(&catalog, input->sources, input->count);
+	if (!result)
+		result = ky_event_stream_open(&stream, input->sources, input->count,
+					      &stream_options);
+	if (!result)
+		result = copy_events(job, &catalog, stream);
+	ky_input_quiet(input);
+	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
+		ky_cli_notice("%s", notice);
+	if (job->late)
+		ky_cli_notice("%" PRIu64
+			      " events came too late to be sorted into place; give more than "
+			      "256M with --max-memory",
+			      job->late);
+	ky_event_stream_close(stream);
+	ky_catalog_release(&catalog);
+	return result;
+}
+
+static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
+{
+	(void)offset;
+	(void)code;
+	ky_input_quiet(ctx);
+	ky_cli_notice("%s", text);
+	return 0;
+}
+
+/* Whole frames only: a torn tail would spoil what is written behind it. */
+static int copy_frames(struct job *job, struct ky_byte_source *source, struct ky_buf *gathered)
+{
+	struct ky_frame_reader reader;
+	struct ky_frame frame;
+	int result = ky_frame_reader_init(&reader, source, NULL, UINT64_MAX, say_damage,
+					  &job->arguments->input);
+
+	while (!result) {
+		struct ky_chunk chunk = {.bytes = gathered->bytes, .byte_count = gathered->used};
+
+		result = ky_frame_reader_next(&reader, &frame);
+		if (result <= 0)
+			break;
+		result = 0;
+		job->events += frame.kind == KY_FRAME_EVENT;
+		if (frame.kind == KY_FRAME_HEADER && gathered->used >= GATHER_BYTES) {
+			result = write_chunk(job, &chunk);
+			ky_buf_clear(gathered);
+		}
+		if (!result)
+			result = ky_buf_append(gathered, frame.begin, frame.bytes);
+	}
+	ky_frame_reader_release(&reader);
+	return result;
+}
+
+static int recompress(struct job *job)
+{
+	struct ky_input *input = &job->arguments->input;
+	struct ky_buf gathered;
+	int result = 0;
+
+	ky_buf_init(&gathered, 0);
+	for (size_t i = 0; i < input->count && !result; i++)
+		result = copy_frames(job, &input->sources[i], &gathered);
+	if (!result && gathered.used) {
+		struct ky_chunk chunk = {.bytes = gathered.bytes, .byte_count = gathered.used};
+
+		result = write_chunk(job, &chunk);
+	}
+	ky_buf_release(&gathered);
+	ky_input_quiet(input);
+	return result;
+}
+
+static void say_done(const struct job *job)
+{
+	char events[KY_OUT_CELL_BYTES], raw[KY_OUT_CELL_BYTES], stored[KY_OUT_CELL_BYTES];
+
+	if (job->arguments->is_json)
+		(void)printf("{\"events\":%" PRIu64 ",\"chunks\":%" PRIu64 ",\"raw_bytes\":%" PRIu64
+			     ",\"stored_bytes\":%" PRIu64 ",\"indexes_left_out\":%" PRIu64 "}\n",
+			     job->events, job->chunks, job->raw_bytes, job->file.bytes,
+			     job->indexes);
+	else if (strcmp(job->arguments->output, "-") != 0)
+		(void)printf("%s: %s events, %s in %s\n", job->arguments->output,
+			     ky_out_count(events, job->events), ky_out_bytes(raw, job->raw_bytes),
+			     ky_out_bytes(stored, job->file.bytes));
+}
+
+static void say_trouble(const struct job *job, int result)
+{
+	const struct arguments *arguments = job->arguments;
+
+	ky_input_quiet(&job->arguments->input);
+	if (result == -EEXIST)
+		ky_cli_error("%s: exists; replace it with --force", arguments->output);
+	else if (result == KYMO_E_CORRUPT)
+		ky_cli_error("the input changed while it was read; convert a copy of it");
+	else
+		ky_cli_error("%s: cannot be written: %s", arguments->output,
+			     kymo_error_text(result));
+}
+
+static int convert(struct job *job)
+{
+	struct arguments *arguments = job->arguments;
+	int result = ky_out_file_open(&job->file, arguments->output, arguments->is_forced);
+
+	if (result) {
+		say_trouble(job, result);
+		return KY_EXIT_TROUBLE;
+	}
+	result = job->factory.open(&job->factory, &job->stage);
+	if (!result)
+		result = arguments->is_recompress ? recompress(job) : reencode(job);
+	if (!result)
+		result = job->stage.finish(job->stage.stage, ky_out_file_write, &job->file);
+	if (job->stage.close)
+		job->stage.close(job->stage.stage);
+	if (!result)
+		result = ky_out_file_commit(&job->file);
+	else
+		ky_out_file_abort(&job->file);
+	if (result) {
+		say_trouble(job, result);
+		return KY_EXIT_TROUBLE;
+	}
+	say_done(job);
+	return KY_EXIT_OK;
+}
+
+int ky_cmd_convert(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		options,
+		parse,
+		"FILE|DIRECTORY... -o FILE",
+		"Writes traces anew as one file: sorted by time in chunks of at most 256 KiB, every event with "
+		"all its fields and annotations, also those that kymo does not know. With --recompress only "
+		"the compression changes. The file appears under its name when it is whole.",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.level = 0};
+	struct job job = {.arguments = &arguments};
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	if (strcmp(arguments.output, "-") == 0 && (arguments.is_json || isatty(STDOUT_FILENO))) {
+		ky_cli_error(
+			"a trace does not go to a terminal or together with --json; give -o FILE");
+		return KY_EXIT_USAGE;
+	}
+	code = choose_stage(&job);
+	if (!code)
+		code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+	if (!code)
+		code = convert(&job);
+	ky_input_close(&arguments.input);
+	return code;
+}
