@@ -91,7 +91,8 @@ static bool is_same(const struct ky_shape *shape, const struct ky_schema *schema
 	return true;
 }
 
-static uint32_t look_up(const struct ky_catalog *catalog, const struct ky_schema *schema, uint64_t hash)
+static uint32_t look_up(const struct ky_catalog *catalog, const struct ky_schema *schema,
+			uint64_t hash)
 {
 	uint32_t at = catalog->chains[hash % KY_SHAPE_CHAINS];
 
@@ -160,8 +161,10 @@ static int add_shape(struct ky_catalog *catalog, const struct ky_schema *schema,
 	return 0;
 }
 
-/* Serials are small and dense within a source: a direct-mapped cache saves hashing nearly always. */
-static struct ky_shape_cache *cache_slot(struct ky_catalog *catalog, uint32_t source, uint32_t serial)
+/* Serials are small and dense within a source: a direct-mapped cache saves hashing nearly always.
+ */
+static struct ky_shape_cache *cache_slot(struct ky_catalog *catalog, uint32_t source,
+					 uint32_t serial)
 {
 	return &catalog->cache[(serial ^ source * 0x9e3779b1u) % KY_SHAPE_CACHE];
 }
@@ -186,11 +189,12 @@ static int find_or_add(struct ky_catalog *catalog, uint32_t source, const struct
 		*found = catalog->count - 1;
 	}
 	if (*found != NO_SHAPE)
-		*slot = (struct ky_shape_cache){ source, schema->serial, *found + 1 };
+		*slot = (struct ky_shape_cache){source, schema->serial, *found + 1};
 	return 0;
 }
 
-uint32_t ky_catalog_find(struct ky_catalog *catalog, uint32_t source, const struct ky_schema *schema)
+uint32_t ky_catalog_find(struct ky_catalog *catalog, uint32_t source,
+			 const struct ky_schema *schema)
 {
 	uint32_t found;
 
@@ -217,7 +221,8 @@ static void add_annotation(struct ky_shape *shape, const uint8_t *entry, size_t 
 			return;
 		at += whole;
 	}
-	if (shape->annotation_count < UINT16_MAX && ky_buf_append(&shape->annotations, entry, bytes) == 0)
+	if (shape->annotation_count < UINT16_MAX &&
+	    ky_buf_append(&shape->annotations, entry, bytes) == 0)
 		shape->annotation_count++;
 }
 
@@ -279,7 +284,8 @@ static int take_frame(struct ky_catalog *catalog, uint32_t source, const struct 
 	uint32_t shape;
 	int result;
 
-	if ((frame->kind != KY_FRAME_EVENT && frame->kind != KY_FRAME_ANNOTATIONS) || !frame->schema)
+	if ((frame->kind != KY_FRAME_EVENT && frame->kind != KY_FRAME_ANNOTATIONS) ||
+	    !frame->schema)
 		return 0;
 	result = find_or_add(catalog, source, frame->schema, true, &shape);
 	if (result)

@@ -338,9 +338,10 @@ int ky_cmd_convert(int argc, char **argv)
 		options,
 		parse,
 		"FILE|DIRECTORY... -o FILE",
-		"Writes traces anew as one file: sorted by time in chunks of at most 256 KiB, every event with "
-		"all its fields and annotations, also those that kymo does not know. With --recompress only "
-		"the compression changes. The file appears under its name when it is whole.",
+		"Writes traces anew as one file: sorted by time in chunks of at most 256 KiB, "
+		"every event with all its fields and annotations, also those that kymo does not"
+		" know. With --recompress only the compression changes. The file appears under "
+		"its name when it is whole.",
 		children,
 		0,
 		0};

@@ -15,7 +15,11 @@
 #define WORKERS_MAX 1024u
 #define FLUSH_BYTES 65536u
 
-enum format { FORMAT_TEXT, FORMAT_JSONL, FORMAT_CSV };
+enum format {
+	FORMAT_TEXT,
+	FORMAT_JSONL,
+	FORMAT_CSV
+};
 enum {
 	KEY_TYPE = 't',
 	KEY_TASK = 'T',
@@ -58,25 +62,26 @@ struct run {
 };
 
 static const struct argp_option options[] = {
-	{ "type", KEY_TYPE, "NAME", 0,
-	  "Only events of this name; NAME* takes all that begin so; may be given several times", 0 },
-	{ "task", KEY_TASK, "ID", 0, "Only events that name this task, and the ends of its polls", 0 },
-	{ "worker", KEY_WORKER, "ID", 0, "Only events of this worker", 0 },
-	{ "from", KEY_FROM, "TIME", 0, "Only events at or after TIME", 0 },
-	{ "to", KEY_TO, "TIME", 0, "Only events before TIME", 0 },
-	{ "limit", KEY_LIMIT, "N", 0, "Stop after N events", 0 },
-	{ "format", KEY_FORMAT, "FORMAT", 0, "text (default), jsonl (one object a line) or csv", 1 },
-	{ "json", KEY_JSON, 0, 0, "The same as --format jsonl", 1 },
-	{ "stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 1 },
-	{ 0 },
+	{"type", KEY_TYPE, "NAME", 0,
+	 "Only events of this name; NAME* takes all that begin so; may be given several times", 0},
+	{"task", KEY_TASK, "ID", 0, "Only events that name this task, and the ends of its polls",
+	 0},
+	{"worker", KEY_WORKER, "ID", 0, "Only events of this worker", 0},
+	{"from", KEY_FROM, "TIME", 0, "Only events at or after TIME", 0},
+	{"to", KEY_TO, "TIME", 0, "Only events before TIME", 0},
+	{"limit", KEY_LIMIT, "N", 0, "Stop after N events", 0},
+	{"format", KEY_FORMAT, "FORMAT", 0, "text (default), jsonl (one object a line) or csv", 1},
+	{"json", KEY_JSON, 0, 0, "The same as --format jsonl", 1},
+	{"stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 1},
+	{0},
 };
 
 static void parse_moment(struct argp_state *state, struct ky_moment *moment, const char *option,
 			 const char *text)
 {
 	if (ky_moment_parse(moment, text))
-		argp_error(state, "%s takes 1.5s, 20ms, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'", option,
-			   text);
+		argp_error(state, "%s takes 1.5s, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
+			   option, text);
 }
 
 static uint64_t parse_number(struct argp_state *state, const char *option, const char *text)
@@ -162,7 +167,8 @@ static bool is_match(const char *wanted, const struct ky_shape *shape)
 	size_t count = strlen(wanted);
 
 	if (count && wanted[count - 1] == '*')
-		return shape->name_bytes >= count - 1 && memcmp(shape->name, wanted, count - 1) == 0;
+		return shape->name_bytes >= count - 1 &&
+		       memcmp(shape->name, wanted, count - 1) == 0;
 	return shape->name_bytes == count && memcmp(shape->name, wanted, count) == 0;
 }
 
@@ -241,8 +247,9 @@ static int resolve_times(struct run *run)
 		goto unknown;
 	return KY_EXIT_OK;
 unknown:
-	ky_cli_error("this trace has no reading of the wall clock; give --from and --to relative to its "
-		     "start, such as 1.5s");
+	ky_cli_error(
+		"this trace has no reading of the wall clock; give --from and --to relative to its "
+		"start, such as 1.5s");
 	return KY_EXIT_TROUBLE;
 }
 
@@ -265,7 +272,8 @@ static bool ends_in(const struct ky_slice *slice, const char *text)
 {
 	size_t count = strlen(text);
 
-	return slice->count >= count && memcmp(slice->bytes + slice->count - count, text, count) == 0;
+	return slice->count >= count &&
+	       memcmp(slice->bytes + slice->count - count, text, count) == 0;
 }
 
 /* A field that names the thing: by its role, or by what writers call it. */
@@ -290,7 +298,8 @@ static uint64_t number_of(const struct ky_event *event, uint32_t field)
 {
 	uint8_t slot = event->schema->slot_of[field];
 
-	return slot == 0xff || !event->values[slot].is_present ? UINT64_MAX : event->values[slot].as.number;
+	return slot == 0xff || !event->values[slot].is_present ? UINT64_MAX :
+								 event->values[slot].as.number;
 }
 
 static uint64_t *open_task(struct open_polls *open, uint64_t worker)
@@ -340,8 +349,8 @@ static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t sh
 		return false;
 	if (!is_in_time(run, event))
 		return false;
-	return !arguments->has_worker ||
-	       names_number(event, "tokio.worker_id", "worker_id", "target_worker", arguments->worker);
+	return !arguments->has_worker || names_number(event, "tokio.worker_id", "worker_id",
+						      "target_worker", arguments->worker);
 }
 
 static void print_event(struct run *run, const struct ky_event *event, uint32_t shape)
@@ -394,9 +403,10 @@ static int prepare(struct run *run, struct ky_input *input)
 
 	if (result) {
 		ky_input_quiet(input);
-		ky_cli_error("%s", result == KYMO_E_LIMIT ? "more than 65,536 shapes of events: this is no "
-							    "recorder's trace" :
-							    kymo_error_text(result));
+		ky_cli_error("%s", result == KYMO_E_LIMIT ?
+					   "more than 65,536 shapes of events: this is no "
+					   "recorder's trace" :
+					   kymo_error_text(result));
 		return KY_EXIT_TROUBLE;
 	}
 	result = choose_shapes(run);
@@ -412,8 +422,9 @@ static int prepare(struct run *run, struct ky_input *input)
 		return KY_EXIT_OK;
 	result = ky_csv_columns_make(&run->columns, &run->catalog, run->is_chosen);
 	if (result)
-		ky_cli_error("%s", result == KYMO_E_LIMIT ? "more than 4,096 columns; choose events with --type" :
-							    "out of memory");
+		ky_cli_error("%s", result == KYMO_E_LIMIT ?
+					   "more than 4,096 columns; choose events with --type" :
+					   "out of memory");
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
@@ -427,7 +438,8 @@ static int stream_events(struct run *run, struct ky_input *input)
 		.errbuf_bytes = sizeof(error),
 	};
 	const char *notice;
-	int result = ky_event_stream_open(&run->stream, input->sources, input->count, &stream_options);
+	int result = ky_event_stream_open(&run->stream, input->sources, input->count,
+					  &stream_options);
 
 	if (!result)
 		result = print_events(run);
@@ -437,7 +449,8 @@ static int stream_events(struct run *run, struct ky_input *input)
 	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
 		ky_cli_notice("%s", notice);
 	if (run->late)
-		ky_cli_notice("%" PRIu64 " events came too late to be sorted into place; give more than "
+		ky_cli_notice("%" PRIu64
+			      " events came too late to be sorted into place; give more than "
 			      "256M with --max-memory",
 			      run->late);
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
@@ -445,16 +458,20 @@ static int stream_events(struct run *run, struct ky_input *input)
 
 int ky_cmd_events(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ky_input_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "FILE|DIRECTORY...",
-		"Prints every event with all its fields, in the order of time. TIME is 1.5s, 20ms, 3us or 7ns "
-		"after the start of the trace, @N nanoseconds of its own clock, or a wall-clock time in UTC "
-		"such as 2026-05-18T12:30:00.25. Several files are one trace; '-' is standard input.",
-		children, 0, 0
-	};
-	struct arguments arguments = { .limit = 0 };
-	struct run run = { .arguments = &arguments };
+		options,
+		parse,
+		"FILE|DIRECTORY...",
+		"Prints every event with all its fields, in the order of time. TIME is 1.5s, "
+		"20ms, 3us or 7ns after the start of the trace, @N nanoseconds of its own "
+		"clock, or a wall-clock time in UTC such as 2026-05-18T12:30:00.25. Several "
+		"files are one trace; '-' is standard input.",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.limit = 0};
+	struct run run = {.arguments = &arguments};
 	int code;
 
 	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))

@@ -20,8 +20,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-	{ "json", 'j', 0, 0, "Print one JSON object", 0 },
-	{ 0 },
+	{"json", 'j', 0, 0, "Print one JSON object", 0},
+	{0},
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -68,17 +68,20 @@ static void print_files(struct ky_buf *out, const struct ky_trace *trace)
 		if (i >= ROWS_MAX)
 			continue;
 		ky_out_safe(out, file->name, strlen(file->name));
-		ky_out_format(out, "  %s, %s", file->container, ky_out_bytes(stored, file->stored_bytes));
+		ky_out_format(out, "  %s, %s", file->container,
+			      ky_out_bytes(stored, file->stored_bytes));
 		if (strcmp(file->container, "raw") != 0)
 			ky_out_format(out, ", unpacked %s", ky_out_bytes(raw, file->raw_bytes));
-		ky_out_text(out, file->is_torn ? ", torn\n" : file->is_sealed ? ", sealed\n" : "\n");
+		ky_out_text(out, file->is_torn   ? ", torn\n" :
+				 file->is_sealed ? ", sealed\n" :
+						   "\n");
 	}
 	if (trace->file_count > ROWS_MAX)
 		ky_out_format(out, "... and %u more\n", trace->file_count - ROWS_MAX);
 	if (trace->file_count > 1)
-		ky_out_format(out, "%u files, %s, unpacked %s; %u sealed, %u torn\n", trace->file_count,
-			      ky_out_bytes(stored, trace->stored_bytes), ky_out_bytes(raw, trace->raw_bytes),
-			      sealed, torn);
+		ky_out_format(out, "%u files, %s, unpacked %s; %u sealed, %u torn\n",
+			      trace->file_count, ky_out_bytes(stored, trace->stored_bytes),
+			      ky_out_bytes(raw, trace->raw_bytes), sealed, torn);
 	ky_out_text(out, "\n");
 }
 
@@ -97,13 +100,15 @@ static void print_time(struct ky_buf *out, const struct ky_trace *trace)
 		row(out, "Started", "wall clock unknown: the trace has no reading of it");
 	/* Time stamps outside the scheduler's own events may be strays of another clock. */
 	if (all > 2 * run)
-		ky_out_format(out, "%-9s %s s by polls, parks and wakes; all time stamps span %s s\n",
+		ky_out_format(out,
+			      "%-9s %s s by polls, parks and wakes; all time stamps span %s s\n",
 			      "Lasted", ky_out_seconds(span, run), ky_out_seconds(utc, all));
 	else
 		ky_out_format(out, "%-9s %s s\n", "Lasted", ky_out_seconds(span, all));
-	ky_out_format(out, "%-9s monotonic, from %s s to %s s; %u reading%s of the wall clock\n", "Clock",
-		      ky_out_seconds(span, trace->first_ns), ky_out_seconds(utc, trace->last_ns),
-		      trace->clock_sync_count, trace->clock_sync_count == 1 ? "" : "s");
+	ky_out_format(out, "%-9s monotonic, from %s s to %s s; %u reading%s of the wall clock\n",
+		      "Clock", ky_out_seconds(span, trace->first_ns),
+		      ky_out_seconds(utc, trace->last_ns), trace->clock_sync_count,
+		      trace->clock_sync_count == 1 ? "" : "s");
 }
 
 static void print_source(struct ky_buf *out, const struct ky_trace *trace)
@@ -153,11 +158,14 @@ static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 		is_exact &= trace->losses[i].is_exact;
 	if (!trace->loss_count)
 		row(out, "Losses",
-		    trace->is_kymo ? "none" : "none recorded (this writer may not record its losses)");
+		    trace->is_kymo ? "none" :
+				     "none recorded (this writer may not record its losses)");
 	else
-		ky_out_format(out, "%-9s %s%s records in %u gap%s; `kymo report` says what that makes unsafe\n",
-			      "Losses", is_exact ? "" : "at least ", ky_out_count(count, trace->lost_records),
-			      trace->loss_count, trace->loss_count == 1 ? "" : "s");
+		ky_out_format(out,
+			      "%-9s %s%s records in %u gap%s; `kymo report` says what is unsafe\n",
+			      "Losses", is_exact ? "" : "at least ",
+			      ky_out_count(count, trace->lost_records), trace->loss_count,
+			      trace->loss_count == 1 ? "" : "s");
 }
 
 static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
@@ -174,10 +182,12 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 		workers += !trace->workers[i].is_thread_lane && !trace->workers[i].is_shared;
 	ky_out_format(out, "%-9s %s", "Events", ky_out_count(a, trace->event_count));
 	if (trace->back_steps)
-		ky_out_format(out, ", %s steps back in time in file order", ky_out_count(b, trace->back_steps));
+		ky_out_format(out, ", %s steps back in time in file order",
+			      ky_out_count(b, trace->back_steps));
 	ky_out_text(out, "\n");
 	ky_out_format(out, "%-9s %s seen: %s with their spawn, %s to their end", "Tasks",
-		      ky_out_count(a, trace->task_count), ky_out_count(b, spawned), ky_out_count(c, ended));
+		      ky_out_count(a, trace->task_count), ky_out_count(b, spawned),
+		      ky_out_count(c, ended));
 	if (live)
 		ky_out_format(out, ", %s alive at the start", ky_out_count(a, live));
 	ky_out_text(out, "\n");
@@ -252,7 +262,7 @@ static void plain_cell(struct ky_table *table, uint64_t number, bool is_known)
 
 static const char *runtime_name(const struct ky_trace *trace, uint32_t runtime)
 {
-	static const char *const flavors[] = { "unnamed", "multi-thread", "current-thread" };
+	static const char *const flavors[] = {"unnamed", "multi-thread", "current-thread"};
 	const struct ky_trace_runtime *known;
 	const char *name;
 
@@ -263,9 +273,17 @@ static const char *runtime_name(const struct ky_trace *trace, uint32_t runtime)
 	return *name ? name : flavors[known->flavor < 3 ? known->flavor : 0];
 }
 
+static const char *serves(const struct ky_trace *trace, const struct ky_worker *worker)
+{
+	if (worker->is_thread_lane)
+		return "nested polls";
+	return worker->is_shared ? "shared id" : runtime_name(trace, worker->runtime);
+}
+
 static void print_workers(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
 {
-	static const char *const heads[] = { "Worker", "Runtime", "Thread", "Polls", "Parks", "Wakes" };
+	static const char *const heads[] = {"Worker", "Runtime", "Thread",
+					    "Polls",  "Parks",   "Wakes"};
 	struct ky_table table;
 	uint32_t shown = 0;
 
@@ -278,9 +296,7 @@ static void print_workers(struct ky_buf *out, const struct ky_trace *trace, bool
 		const struct ky_worker *worker = &trace->workers[i];
 
 		plain_cell(&table, worker->id, !worker->is_thread_lane);
-		ky_table_cell(&table, worker->is_thread_lane ? "nested polls" :
-				      worker->is_shared ? "shared id" :
-							  runtime_name(trace, worker->runtime));
+		ky_table_cell(&table, serves(trace, worker));
 		plain_cell(&table, worker->tid, worker->tid != 0);
 		number_cell(&table, worker->poll_count);
 		number_cell(&table, worker->park_count);
@@ -379,14 +395,18 @@ static int print(const struct ky_trace *trace, bool is_json)
 
 int ky_cmd_info(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ky_input_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "FILE|DIRECTORY...",
-		"Says what a trace is: what was recorded, when and for how long, its events by type, workers, "
-		"threads, tasks, losses and metadata. Several files are one trace; '-' is standard input.",
-		children, 0, 0
-	};
-	struct arguments arguments = { .path_count = 0 };
+		options,
+		parse,
+		"FILE|DIRECTORY...",
+		"Says what a trace is: what was recorded, when and for how long, its events by "
+		"type, workers, threads, tasks, losses and metadata. Several files are one "
+		"trace; '-' is standard input.",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.path_count = 0};
 	struct ky_trace *trace = NULL;
 	int code;
 

@@ -20,11 +20,11 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-	{ "from", 'f', "TIME", 0, "Only polls and parks that start at or after TIME", 0 },
-	{ "to", 'u', "TIME", 0, "Only polls and parks that start before TIME", 0 },
-	{ "worst", 'n', "N", 0, "List the N worst of each (default 10, at most 1000)", 0 },
-	{ "json", 'j', 0, 0, "Print one JSON object with the same content", 0 },
-	{ 0 },
+	{"from", 'f', "TIME", 0, "Only polls and parks that start at or after TIME", 0},
+	{"to", 'u', "TIME", 0, "Only polls and parks that start before TIME", 0},
+	{"worst", 'n', "N", 0, "List the N worst of each (default 10, at most 1000)", 0},
+	{"json", 'j', 0, 0, "Print one JSON object with the same content", 0},
+	{0},
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -38,7 +38,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case 'f':
 	case 'u':
 		if (ky_moment_parse(key == 'f' ? &arguments->from : &arguments->to, text))
-			argp_error(state, "--%s takes 1.5s, 20ms, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
+			argp_error(state,
+				   "--%s takes 1.5s, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
 				   key == 'f' ? "from" : "to", text);
 		return 0;
 	case 'n':
@@ -95,14 +96,14 @@ static int print(const struct ky_trace *trace, const struct ky_report *report, b
 
 static int make_and_print(const struct ky_trace *trace, const struct arguments *arguments)
 {
-	struct ky_report_options report_options = { .worst_count = (uint32_t)arguments->worst };
+	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->worst};
 	struct ky_report *report = NULL;
 	int code;
 
 	if (resolve(trace, &arguments->from, &report_options.from_ns) ||
 	    resolve(trace, &arguments->to, &report_options.to_ns)) {
-		ky_cli_error("this trace has no reading of the wall clock; give --from and --to relative to "
-			     "its start, such as 1.5s");
+		ky_cli_error("this trace has no reading of the wall clock; give --from and --to "
+			     "relative to its start, such as 1.5s");
 		return KY_EXIT_TROUBLE;
 	}
 	if (arguments->to.kind && report_options.to_ns <= report_options.from_ns) {
@@ -120,16 +121,20 @@ static int make_and_print(const struct ky_trace *trace, const struct arguments *
 
 int ky_cmd_report(int argc, char **argv)
 {
-	static const struct argp_child children[] = { { &ky_input_argp, 0, 0, 0 }, { 0 } };
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options, parse, "FILE|DIRECTORY...",
-		"Says what was slow: the longest polls and the longest waits from wake to poll with their "
-		"tasks, how busy each worker was, how polls and waits are distributed, tasks by name, and what "
-		"the trace cannot tell. TIME is 1.5s or 20ms after the start, @N nanoseconds of the trace's "
-		"clock, or a wall-clock time in UTC such as 2026-05-18T12:30:00.",
-		children, 0, 0
-	};
-	struct arguments arguments = { .worst = KY_REPORT_WORST };
+		options,
+		parse,
+		"FILE|DIRECTORY...",
+		"Says what was slow: the longest polls and the longest waits from wake to poll "
+		"with their tasks, how busy each worker was, how polls and waits are "
+		"distributed, tasks by name, and what the trace cannot tell. TIME is 1.5s or "
+		"20ms after the start, @N nanoseconds of the trace's clock, or a wall-clock "
+		"time in UTC such as 2026-05-18T12:30:00.",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.worst = KY_REPORT_WORST};
 	struct ky_trace *trace = NULL;
 	int code;
 

@@ -12,7 +12,10 @@
 #include <string.h>
 
 /* How containers and scalars look: JSON, or its relaxed form inside text and CSV cells. */
-enum style { STYLE_JSON, STYLE_TEXT };
+enum style {
+	STYLE_JSON,
+	STYLE_TEXT
+};
 
 static void text_value(struct ky_buf *out, const struct ky_slice *text, enum style style)
 {
@@ -33,7 +36,7 @@ static void hex_bytes(struct ky_buf *out, const struct ky_slice *bytes)
 
 	ky_out_text(out, "\"");
 	for (size_t i = 0; i < bytes->count; i++) {
-		char pair[2] = { digits[bytes->bytes[i] >> 4], digits[bytes->bytes[i] & 15] };
+		char pair[2] = {digits[bytes->bytes[i] >> 4], digits[bytes->bytes[i] & 15]};
 
 		(void)ky_buf_append(out, pair, sizeof(pair));
 	}
@@ -47,8 +50,8 @@ static void stack_value(struct ky_buf *out, const struct ky_value *value, enum s
 		uint64_t frame;
 
 		memcpy(&frame, value->frames + 8 * (size_t)i, sizeof(frame));
-		ky_out_format(out, style == STYLE_JSON ? "%s\"0x%" PRIx64 "\"" : "%s0x%" PRIx64, i ? "," : "",
-			      frame);
+		ky_out_format(out, style == STYLE_JSON ? "%s\"0x%" PRIx64 "\"" : "%s0x%" PRIx64,
+			      i ? "," : "", frame);
 	}
 	ky_out_text(out, "]");
 }
@@ -84,15 +87,17 @@ static bool is_container(const struct ky_value *value)
 
 static void scalar(struct ky_buf *out, const struct ky_value *value, enum style style)
 {
-	bool is_pooled = value->type == KY_TYPE_POOLED_STRING || value->type == KY_TYPE_POOLED_STACK;
+	bool is_pooled = value->type == KY_TYPE_POOLED_STRING ||
+			 value->type == KY_TYPE_POOLED_STACK;
 
 	if (!value->is_present) {
 		ky_out_text(out, "null");
 		return;
 	}
 	if (is_pooled && !value->is_resolved) {
-		ky_out_format(out, style == STYLE_JSON ? "{\"undefined_pool_id\":%u}" : "<undefined #%u>",
-			      value->pool_id);
+		ky_out_format(
+			out, style == STYLE_JSON ? "{\"undefined_pool_id\":%u}" : "<undefined #%u>",
+			value->pool_id);
 		return;
 	}
 	switch (value->type) {
@@ -121,8 +126,9 @@ static void scalar(struct ky_buf *out, const struct ky_value *value, enum style 
 	}
 }
 
-/* STRING_MAP is an object, LIST an array, MAP an array of [key, value] pairs: its keys can be anything.
- * A container as a MAP's key is shown empty: no writer makes one and JSON has no place for it. */
+/* STRING_MAP is an object, LIST an array, MAP an array of [key, value] pairs: its keys can be
+ * anything. A container as a MAP's key is shown empty: no writer makes one and JSON has no place
+ * for it. */
 struct level {
 	struct ky_walk walk;
 	bool is_first;
@@ -135,8 +141,8 @@ static void open_level(struct ky_buf *out, struct level *level, const struct ky_
 	ky_out_text(out, value->type == KY_TYPE_STRING_MAP ? "{" : "[");
 }
 
-static void container(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_value *value,
-		      enum style style)
+static void container(struct ky_buf *out, struct ky_event_stream *stream,
+		      const struct ky_value *value, enum style style)
 {
 	struct level levels[KY_TRC_CONTAINER_DEPTH_MAX + 1];
 	uint32_t depth = 0;
@@ -176,8 +182,8 @@ static void container(struct ky_buf *out, struct ky_event_stream *stream, const 
 	}
 }
 
-static void any_value(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_value *value,
-		      enum style style)
+static void any_value(struct ky_buf *out, struct ky_event_stream *stream,
+		      const struct ky_value *value, enum style style)
 {
 	if (value->is_present && is_container(value))
 		container(out, stream, value, style);
@@ -214,7 +220,8 @@ void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const str
 		if (!event->values[i].is_present)
 			continue;
 		ky_out_text(out, " ");
-		ky_out_safe(out, (const char *)schema->fields[i].name.bytes, schema->fields[i].name.count);
+		ky_out_safe(out, (const char *)schema->fields[i].name.bytes,
+			    schema->fields[i].name.count);
 		ky_out_text(out, "=");
 		any_value(out, stream, &event->values[i], STYLE_TEXT);
 	}
@@ -234,17 +241,20 @@ void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const str
 	for (uint16_t i = 0; i < schema->field_count; i++) {
 		if (i)
 			ky_out_text(out, ",");
-		ky_json_string(out, (const char *)schema->fields[i].name.bytes, schema->fields[i].name.count);
+		ky_json_string(out, (const char *)schema->fields[i].name.bytes,
+			       schema->fields[i].name.count);
 		ky_out_text(out, ":");
 		any_value(out, stream, &event->values[i], STYLE_JSON);
 	}
 	ky_out_text(out, "}}\n");
 }
 
-static int find_column(struct ky_csv_columns *out, const char *name, size_t name_bytes, uint16_t *column)
+static int find_column(struct ky_csv_columns *out, const char *name, size_t name_bytes,
+		       uint16_t *column)
 {
 	for (uint32_t i = 0; i < out->count; i++) {
-		if (out->name_bytes[i] == name_bytes && memcmp(out->names[i], name, name_bytes) == 0) {
+		if (out->name_bytes[i] == name_bytes &&
+		    memcmp(out->names[i], name, name_bytes) == 0) {
 			*column = (uint16_t)i;
 			return 0;
 		}
@@ -318,14 +328,16 @@ void ky_csv_cell(struct ky_buf *out, const char *text, size_t text_bytes)
 	bool needs_quotes = text_bytes && (text[0] == ' ' || text[text_bytes - 1] == ' ');
 
 	for (size_t i = 0; i < text_bytes && !needs_quotes; i++)
-		needs_quotes = text[i] == ',' || text[i] == '"' || text[i] == '\n' || text[i] == '\r';
+		needs_quotes = text[i] == ',' || text[i] == '"' || text[i] == '\n' ||
+			       text[i] == '\r';
 	if (!needs_quotes) {
 		(void)ky_buf_append(out, text, text_bytes);
 		return;
 	}
 	ky_out_text(out, "\"");
 	for (size_t i = 0; i < text_bytes; i++)
-		(void)ky_buf_append(out, text[i] == '"' ? "\"\"" : &text[i], text[i] == '"' ? 2 : 1);
+		(void)ky_buf_append(out, text[i] == '"' ? "\"\"" : &text[i],
+				    text[i] == '"' ? 2 : 1);
 	ky_out_text(out, "\"");
 }
 
@@ -339,13 +351,15 @@ void ky_csv_header(struct ky_buf *out, const struct ky_csv_columns *columns)
 	ky_out_text(out, "\n");
 }
 
-static void csv_value(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_value *value)
+static void csv_value(struct ky_buf *out, struct ky_event_stream *stream,
+		      const struct ky_value *value)
 {
 	struct ky_buf cell;
 
 	if (!value->is_present)
 		return;
-	if ((value->type == KY_TYPE_STRING || value->type == KY_TYPE_POOLED_STRING) && value->is_resolved) {
+	if ((value->type == KY_TYPE_STRING || value->type == KY_TYPE_POOLED_STRING) &&
+	    value->is_resolved) {
 		ky_csv_cell(out, (const char *)value->text.bytes, value->text.count);
 		return;
 	}

@@ -2,8 +2,8 @@
 /* event_format.h - one event with all its fields as text, a JSON line or a CSV row.
  *
  * Values: pooled strings and stacks resolved, stacks as hexadecimal addresses, bytes as hexadecimal
- * digits, containers walked without recursion. JSON integers are exact: readers that use doubles lose
- * digits above 2^53. Absent optional fields are left out of text, null in JSON, empty in CSV.
+ * digits, containers walked without recursion. JSON integers are exact: readers that use doubles
+ * lose digits above 2^53. Absent optional fields are left out of text, null in JSON, empty in CSV.
  * Errors: buf->failed.    Threads: owner.
  */
 #ifndef KY_CLI_EVENT_FORMAT_H
@@ -17,7 +17,8 @@
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
 		   uint64_t start_ns);
 /* {"timestamp_ns":1,"event":"PollStartEvent","fields":{...}}\n */
-void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event);
+void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream,
+		   const struct ky_event *event);
 
 /* The columns of a CSV: union of the fields of the chosen shapes, in order of appearance. */
 struct ky_csv_columns {

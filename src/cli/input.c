@@ -48,14 +48,16 @@ static void show_progress(struct ky_progress *progress)
 	if (!progress->is_wanted)
 		return;
 	now = now_ns();
-	if (now - progress->start_ns < PROGRESS_AFTER_NS || now - progress->shown_ns < PROGRESS_EVERY_NS)
+	if (now - progress->start_ns < PROGRESS_AFTER_NS ||
+	    now - progress->shown_ns < PROGRESS_EVERY_NS)
 		return;
 	progress->shown_ns = now;
 	progress->is_shown = true;
 	if (progress->total)
 		(void)fprintf(stderr, "\r\033[Kreading %" PRIu64 " %%",
-			      progress->done >= progress->total ? UINT64_C(100) :
-								  progress->done * 100 / progress->total);
+			      progress->done >= progress->total ?
+				      UINT64_C(100) :
+				      progress->done * 100 / progress->total);
 	else
 		(void)fprintf(stderr, "\r\033[Kreading %s", ky_out_bytes(cell, progress->done));
 }
@@ -137,7 +139,8 @@ static int spool(struct ky_input_file *file, const char *path)
 	if (!is_stdin)
 		(void)close(fd);
 	if (result)
-		(void)snprintf(file->error, sizeof(file->error), "%s: cannot be copied to a temporary file: %s",
+		(void)snprintf(file->error, sizeof(file->error),
+			       "%s: cannot be copied to a temporary file: %s",
 			       is_stdin ? "standard input" : path, kymo_error_text(result));
 	return result;
 }
@@ -150,7 +153,8 @@ static int open_inner(struct ky_input *input, struct ky_input_file *file, const 
 
 	if (result || !file->spool)
 		return result ? result :
-				ky_inflate_open(&file->inner, path, &options, file->error, sizeof(file->error));
+				ky_inflate_open(&file->inner, path, &options, file->error,
+						sizeof(file->error));
 	options.shown_name = strcmp(path, "-") == 0 ? "standard input" : path;
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fileno(file->spool));
 	return ky_inflate_open(&file->inner, name, &options, file->error, sizeof(file->error));
@@ -184,12 +188,14 @@ static int add_source(struct ky_input *input, const char *path, bool is_named)
 static void say_passed_over(const struct ky_trace_paths *paths)
 {
 	if (paths->foreign_count)
-		ky_cli_notice("%" PRIu64 " %s no trace and left out, the first is %s", paths->foreign_count,
+		ky_cli_notice("%" PRIu64 " %s no trace and left out, the first is %s",
+			      paths->foreign_count,
 			      paths->foreign_count == 1 ? "file is" : "files are",
 			      paths->foreign_first ? paths->foreign_first : "?");
 	if (paths->unreadable_count)
 		ky_cli_notice("%" PRIu64 " %s not be read and left out, the first is %s",
-			      paths->unreadable_count, paths->unreadable_count == 1 ? "file can" : "files can",
+			      paths->unreadable_count,
+			      paths->unreadable_count == 1 ? "file can" : "files can",
 			      paths->unreadable_first ? paths->unreadable_first : "?");
 }
 
@@ -326,10 +332,12 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case KY_INPUT_KEY_BYTES:
 		if (ky_input_parse_bytes(text, &input->inflate.unpacked_bytes_max))
-			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'", text);
+			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'",
+				   text);
 		return 0;
 	case KY_INPUT_KEY_MEMORY:
-		if (ky_input_parse_bytes(text, &input->memory_bytes_max) || !input->memory_bytes_max)
+		if (ky_input_parse_bytes(text, &input->memory_bytes_max) ||
+		    !input->memory_bytes_max)
 			argp_error(state, "--max-memory takes a number such as 2G, not '%s'", text);
 		return 0;
 	case KY_INPUT_KEY_RATIO:
@@ -343,13 +351,14 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 }
 
 static const struct argp_option input_options[] = {
-	{ 0, 0, 0, 0, "Limits:", 90 },
-	{ "max-bytes", KY_INPUT_KEY_BYTES, "SIZE", 0,
-	  "Refuse a file that unpacks to more (default: no absolute limit)", 90 },
-	{ "max-ratio", KY_INPUT_KEY_RATIO, "N", 0,
-	  "Refuse a file that unpacks to more than N times its size and 64 MiB (default 1000)", 90 },
-	{ "max-memory", KY_INPUT_KEY_MEMORY, "SIZE", 0, "Use at most this much memory (default 3G)", 90 },
-	{ 0 },
+	{0, 0, 0, 0, "Limits:", 90},
+	{"max-bytes", KY_INPUT_KEY_BYTES, "SIZE", 0,
+	 "Refuse a file that unpacks to more (default: no absolute limit)", 90},
+	{"max-ratio", KY_INPUT_KEY_RATIO, "N", 0,
+	 "Refuse a file that unpacks to more than N times its size and 64 MiB (default 1000)", 90},
+	{"max-memory", KY_INPUT_KEY_MEMORY, "SIZE", 0, "Use at most this much memory (default 3G)",
+	 90},
+	{0},
 };
 
-const struct argp ky_input_argp = { input_options, parse_input, 0, 0, 0, 0, 0 };
+const struct argp ky_input_argp = {input_options, parse_input, 0, 0, 0, 0, 0};

@@ -26,11 +26,11 @@ static void print_help(void)
 		     "Commands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		(void)printf("  %-10s %s\n", commands[i].name, commands[i].summary);
-	(void)printf(
-		"\n"
-		"  -h, --help     this list; `kymo COMMAND --help` for one command\n"
-		"  -V, --version  the version\n\n"
-		"Exit status: 0 success, 1 trouble with the input or the machine, 2 wrong usage.\n");
+	(void)printf("\n"
+		     "  -h, --help     this list; `kymo COMMAND --help` for one command\n"
+		     "  -V, --version  the version\n\n"
+		     "Exit status: 0 success, 1 trouble with the input or the machine, 2 wrong "
+		     "usage.\n");
 }
 
 static int unknown(const char *name)

@@ -13,12 +13,8 @@ static const struct {
 	const char *name;
 	uint64_t ns;
 } units[] = {
-	{ "ns", 1 },
-	{ "us", 1000 },
-	{ "ms", 1000000 },
-	{ "s", SECOND_NS },
-	{ "m", 60 * SECOND_NS },
-	{ "h", 3600 * SECOND_NS },
+	{"ns", 1},        {"us", 1000},          {"ms", 1000000},
+	{"s", SECOND_NS}, {"m", 60 * SECOND_NS}, {"h", 3600 * SECOND_NS},
 };
 
 /* Digits behind a point: numerator over *scale, at most nine of them. */
@@ -67,7 +63,7 @@ static int parse_relative(struct ky_moment *out, const char *text)
 
 static int parse_wall(struct ky_moment *out, const char *text)
 {
-	struct tm parts = { 0 };
+	struct tm parts = {0};
 	uint64_t part = 0, scale = 1;
 	const char *rest = strptime(text, "%Y-%m-%d", &parts);
 	time_t seconds;

@@ -11,7 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum ky_moment_kind { KY_MOMENT_NONE, KY_MOMENT_RELATIVE, KY_MOMENT_ABSOLUTE, KY_MOMENT_WALL };
+enum ky_moment_kind {
+	KY_MOMENT_NONE,
+	KY_MOMENT_RELATIVE,
+	KY_MOMENT_ABSOLUTE,
+	KY_MOMENT_WALL
+};
 
 struct ky_moment {
 	uint32_t kind; /* enum ky_moment_kind */

@@ -68,7 +68,8 @@ int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)
 	return 0;
 }
 
-/* Without permission to replace, the name must still be free now: link refuses one that is taken. */
+/* Without permission to replace, the name must still be free now: link refuses one that is taken.
+ */
 static int give_name(struct ky_out_file *file)
 {
 	if (file->may_replace)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* out_file.h - a file that appears under its name only when it is whole: temporary name beside it, fsync,
- * rename. "-" is standard output.
+/* out_file.h - a file that appears under its name only when it is whole: temporary name beside it,
+ * fsync, rename. "-" is standard output.
  * Threads: owner.
  */
 #ifndef KY_CLI_OUT_FILE_H

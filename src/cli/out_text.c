@@ -72,7 +72,8 @@ void ky_out_safe(struct ky_buf *out, const char *text, size_t text_bytes)
 
 void ky_out_heading(struct ky_buf *out, bool is_coloured, const char *text)
 {
-	ky_out_format(out, "%s%s%s\n", is_coloured ? "\033[1m" : "", text, is_coloured ? "\033[0m" : "");
+	ky_out_format(out, "%s%s%s\n", is_coloured ? "\033[1m" : "", text,
+		      is_coloured ? "\033[0m" : "");
 }
 
 const char *ky_out_count(char *cell, uint64_t count)
@@ -109,7 +110,7 @@ static void scaled(char *cell, uint64_t value, uint64_t unit, const char *name)
 
 const char *ky_out_bytes(char *cell, uint64_t bytes)
 {
-	static const char *const names[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
+	static const char *const names[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
 	uint64_t unit = 1;
 	size_t i = 0;
 
@@ -137,20 +138,22 @@ const char *ky_out_duration(char *cell, uint64_t ns)
 		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "m %02" PRIu64 "s", ns / minute,
 			       ns % minute / 1000000000);
 	else
-		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "h %02" PRIu64 "m", ns / (60 * minute),
-			       ns / minute % 60);
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "h %02" PRIu64 "m",
+			       ns / (60 * minute), ns / minute % 60);
 	return cell;
 }
 
 const char *ky_out_permille(char *cell, uint64_t permille)
 {
-	(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " %%", permille / 10, permille % 10);
+	(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " %%", permille / 10,
+		       permille % 10);
 	return cell;
 }
 
 const char *ky_out_seconds(char *cell, uint64_t ns)
 {
-	(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+	(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%09" PRIu64, ns / 1000000000,
+		       ns % 1000000000);
 	return cell;
 }
 
@@ -164,7 +167,8 @@ const char *ky_out_utc(char *cell, uint64_t unix_ns)
 	if (!gmtime_r(&seconds, &parts))
 		return cell;
 	used = strftime(cell, KY_OUT_CELL_BYTES, "%Y-%m-%d %H:%M:%S", &parts);
-	(void)snprintf(cell + used, KY_OUT_CELL_BYTES - used, ".%06" PRIu64, unix_ns % 1000000000 / 1000);
+	(void)snprintf(cell + used, KY_OUT_CELL_BYTES - used, ".%06" PRIu64,
+		       unix_ns % 1000000000 / 1000);
 	return cell;
 }
 
@@ -210,7 +214,8 @@ static void pad(struct ky_buf *out, uint32_t count)
 }
 
 /* Padding is owed until the next text, so that no line ends in spaces. */
-void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent, bool is_coloured)
+void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
+		    bool is_coloured)
 {
 	const char *at = (const char *)table->cells.bytes;
 	uint32_t owed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* out_text.h - text for people: aligned tables, units, times, colour. Everything goes into a ky_buf, so
- * that it can be tested and printed in one go.
+/* out_text.h - text for people: aligned tables, units, times, colour. Everything goes into a
+ * ky_buf, so that it can be tested and printed in one go.
  * Errors:  buf->failed, looked at once by ky_out_print().     Threads: owner.
  */
 #ifndef KY_CLI_OUT_TEXT_H
@@ -17,7 +17,8 @@
 /* True when the descriptor is a terminal that knows colours and NO_COLOR is not set. */
 bool ky_out_is_coloured(int fd);
 
-__attribute__((format(printf, 2, 3))) void ky_out_format(struct ky_buf *out, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ky_out_format(struct ky_buf *out, const char *format,
+							 ...);
 void ky_out_text(struct ky_buf *out, const char *text);
 
 /* Text from a trace: control bytes become \xNN, so that no trace can talk to the terminal. */
@@ -27,16 +28,16 @@ void ky_out_safe(struct ky_buf *out, const char *text, size_t text_bytes);
 void ky_out_heading(struct ky_buf *out, bool is_coloured, const char *text);
 
 /* Each fills `cell` (KY_OUT_CELL_BYTES) and returns it. */
-const char *ky_out_count(char *cell, uint64_t count);        /* 572,815 */
-const char *ky_out_bytes(char *cell, uint64_t bytes);        /* 4.2 MB */
-const char *ky_out_duration(char *cell, uint64_t ns);        /* 1.23 ms: three digits */
-const char *ky_out_permille(char *cell, uint64_t permille);  /* 12.3 % */
-const char *ky_out_seconds(char *cell, uint64_t ns);         /* 13.906504321 */
-const char *ky_out_utc(char *cell, uint64_t unix_ns);        /* 2026-05-18 12:30:00.123456 */
+const char *ky_out_count(char *cell, uint64_t count);       /* 572,815 */
+const char *ky_out_bytes(char *cell, uint64_t bytes);       /* 4.2 MB */
+const char *ky_out_duration(char *cell, uint64_t ns);       /* 1.23 ms: three digits */
+const char *ky_out_permille(char *cell, uint64_t permille); /* 12.3 % */
+const char *ky_out_seconds(char *cell, uint64_t ns);        /* 13.906504321 */
+const char *ky_out_utc(char *cell, uint64_t unix_ns);       /* 2026-05-18 12:30:00.123456 */
 
 /* A table: columns are as wide as their widest cell. align: one character a column, 'l' or 'r'. */
 struct ky_table {
-	struct ky_buf cells;   /* NUL-terminated cells, row after row */
+	struct ky_buf cells; /* NUL-terminated cells, row after row */
 	const char *align;
 	uint32_t column_count;
 	uint64_t cell_count;
@@ -46,7 +47,8 @@ void ky_table_init(struct ky_table *table, const char *align);
 void ky_table_release(struct ky_table *table);
 void ky_table_cell(struct ky_table *table, const char *text); /* made safe as ky_out_safe does */
 /* Appends the table with `indent` spaces before each row; the first row is a heading. */
-void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent, bool is_coloured);
+void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
+		    bool is_coloured);
 
 /* Columns that one line of text takes on a terminal. */
 uint32_t ky_out_width(const char *text, size_t text_bytes);

@@ -65,7 +65,8 @@ int ky_rechunk_flush(struct ky_rechunk *rechunk)
 	return result;
 }
 
-static void write_annotations(struct ky_rechunk *rechunk, const struct ky_shape *shape, uint16_t type_id)
+static void write_annotations(struct ky_rechunk *rechunk, const struct ky_shape *shape,
+			      uint16_t type_id)
 {
 	const uint8_t *at = shape->annotations.bytes;
 
@@ -77,8 +78,8 @@ static void write_annotations(struct ky_rechunk *rechunk, const struct ky_shape 
 		memcpy(&field, at, 2);
 		memcpy(&key_bytes, at + 2, 2);
 		memcpy(&value_bytes, at + 4 + key_bytes, 4);
-		ky_trc_enc_annotation(&rechunk->enc, type_id, field, key, key_bytes, key + key_bytes + 4,
-				      value_bytes);
+		ky_trc_enc_annotation(&rechunk->enc, type_id, field, key, key_bytes,
+				      key + key_bytes + 4, value_bytes);
 		at += 8 + (size_t)key_bytes + value_bytes;
 	}
 }
@@ -90,7 +91,7 @@ static int write_schema(struct ky_rechunk *rechunk, uint32_t number)
 
 	ky_buf_clear(&rechunk->fields);
 	for (uint16_t i = 0; i < shape->field_count; i++) {
-		struct ky_trc_field_def field = { 0 };
+		struct ky_trc_field_def field = {0};
 
 		at = ky_shape_field(at, &field.type, &field.name, &field.name_bytes);
 		(void)ky_buf_append(&rechunk->fields, &field, sizeof(field));
@@ -98,7 +99,8 @@ static int write_schema(struct ky_rechunk *rechunk, uint32_t number)
 	if (rechunk->fields.failed)
 		return rechunk->fields.failed;
 	ky_trc_enc_schema(&rechunk->enc, (uint16_t)number, shape->name, shape->name_bytes,
-			  shape->has_timestamp, (const void *)rechunk->fields.bytes, shape->field_count);
+			  shape->has_timestamp, (const void *)rechunk->fields.bytes,
+			  shape->field_count);
 	write_annotations(rechunk, shape, (uint16_t)number);
 	rechunk->has_schema[number] = 1;
 	return 0;
@@ -123,7 +125,8 @@ static void intern(struct ky_rechunk *rechunk, const struct ky_value *value)
 	if (!value->is_present)
 		return;
 	if (value->type == KY_TYPE_POOLED_STRING && value->is_resolved) {
-		id = ky_trc_enc_string(&rechunk->enc, 0, (const char *)value->text.bytes, value->text.count);
+		id = ky_trc_enc_string(&rechunk->enc, 0, (const char *)value->text.bytes,
+				       value->text.count);
 	} else if (value->type == KY_TYPE_POOLED_STACK && value->is_resolved) {
 		const uint64_t *frames = aligned(rechunk, value);
 
@@ -194,7 +197,10 @@ static bool is_tree(const struct ky_value *value)
 	return value->type == KY_TYPE_LIST || value->type == KY_TYPE_MAP;
 }
 
-enum pass { PASS_INTERN, PASS_WRITE };
+enum pass {
+	PASS_INTERN,
+	PASS_WRITE
+};
 
 /* An element that may itself hold elements: returns true when the walk has to go down into it. */
 static bool put_element(struct ky_rechunk *rechunk, const struct ky_value *value, enum pass pass)
@@ -213,16 +219,16 @@ static bool put_element(struct ky_rechunk *rechunk, const struct ky_value *value
 	return false;
 }
 
-/* LIST and MAP, at any legal depth, without recursion. A MAP entry with a container as its key needs the
- * value remembered while the key is walked. */
+/* LIST and MAP, at any legal depth, without recursion. A MAP entry with a container as its key
+ * needs the value remembered while the key is walked. */
 struct level {
 	struct ky_walk walk;
 	struct ky_value value;
 	bool has_value;
 };
 
-static int put_tree(struct ky_rechunk *rechunk, struct ky_event_stream *stream, const struct ky_value *root,
-		    enum pass pass)
+static int put_tree(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
+		    const struct ky_value *root, enum pass pass)
 {
 	struct level levels[KY_TRC_CONTAINER_DEPTH_MAX + 2];
 	uint32_t depth = 0;
@@ -286,14 +292,16 @@ static size_t bound(const struct ky_event *event)
 	size_t bytes = 64;
 
 	for (uint16_t i = 0; i < event->schema->field_count; i++)
-		bytes += 32 + event->values[i].text.count + 8 * (size_t)event->values[i].frame_count;
+		bytes += 32 + event->values[i].text.count +
+			 8 * (size_t)event->values[i].frame_count;
 	return bytes;
 }
 
 static bool is_full(const struct ky_rechunk *rechunk, const struct ky_event *event, uint32_t shape)
 {
 	const struct ky_shape *known = &rechunk->catalog->shapes[shape];
-	size_t schema_bytes = known->name_bytes + known->body_bytes + 2 * known->annotations.used + 64;
+	size_t schema_bytes = known->name_bytes + known->body_bytes + 2 * known->annotations.used +
+			      64;
 	uint64_t time = event->has_timestamp ? event->timestamp_ns : 0;
 
 	if (!rechunk->enc.event_count)
@@ -320,10 +328,12 @@ int ky_rechunk_event(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 		result = put_value(rechunk, stream, &event->values[i], false, PASS_INTERN);
 	if (result)
 		return result;
-	ky_trc_enc_raw_event(&rechunk->enc, (uint16_t)shape, event->has_timestamp, event->timestamp_ns);
+	ky_trc_enc_raw_event(&rechunk->enc, (uint16_t)shape, event->has_timestamp,
+			     event->timestamp_ns);
 	for (uint16_t i = 0; i < event->schema->field_count && !result; i++)
 		result = put_value(rechunk, stream, &event->values[i],
-				   (event->schema->fields[i].type & KY_TYPE_OPTIONAL) != 0, PASS_WRITE);
+				   (event->schema->fields[i].type & KY_TYPE_OPTIONAL) != 0,
+				   PASS_WRITE);
 	if (event->has_timestamp && event->timestamp_ns) {
 		if (!rechunk->first_ns || event->timestamp_ns < rechunk->first_ns)
 			rechunk->first_ns = event->timestamp_ns;

@@ -15,13 +15,13 @@
 struct ky_rechunk {
 	struct ky_trc_enc enc;
 	struct ky_buf out;
-	struct ky_buf pool_ids;    /* u32 each: of the pooled values of one event, in order */
-	struct ky_buf frames;      /* aligned copy of one stack */
-	struct ky_buf fields;      /* struct ky_trc_field_def: of one schema */
-	uint8_t *has_schema;       /* by shape, of this chunk */
+	struct ky_buf pool_ids; /* u32 each: of the pooled values of one event, in order */
+	struct ky_buf frames;   /* aligned copy of one stack */
+	struct ky_buf fields;   /* struct ky_trc_field_def: of one schema */
+	uint8_t *has_schema;    /* by shape, of this chunk */
 	const struct ky_catalog *catalog;
 	uint64_t first_ns, last_ns, chunk_count, event_count;
-	size_t pool_id_at;         /* next of pool_ids */
+	size_t pool_id_at; /* next of pool_ids */
 	ky_chunk_fn chunk;
 	void *chunk_ctx;
 };
@@ -31,7 +31,8 @@ int ky_rechunk_init(struct ky_rechunk *rechunk, const struct ky_catalog *catalog
 		    void *chunk_ctx);
 void ky_rechunk_release(struct ky_rechunk *rechunk);
 
-/* Adds one event; hands a full chunk on first. shape: of the catalog. Returns 0 or a negative error. */
+/* Adds one event; hands a full chunk on first. shape: of the catalog. Returns 0 or a negative
+ * error. */
 int ky_rechunk_event(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 		     const struct ky_event *event, uint32_t shape);
 /* Hands on what is left. */

@@ -19,7 +19,8 @@ struct view {
 };
 
 /* Names of futures are long; what tells them apart stands at both ends. */
-static const char *short_name(char *cell, size_t cell_bytes, const struct ky_trace *trace, uint32_t name)
+static const char *short_name(char *cell, size_t cell_bytes, const struct ky_trace *trace,
+			      uint32_t name)
 {
 	const char *text = ky_trace_name(trace, name);
 	size_t bytes = strlen(text);
@@ -99,7 +100,8 @@ static void worker_cell(struct ky_table *table, const struct ky_trace *trace, ui
 
 static void task_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t task)
 {
-	id_cell(table, task < trace->task_count ? trace->tasks[task].id : 0, task < trace->task_count);
+	id_cell(table, task < trace->task_count ? trace->tasks[task].id : 0,
+		task < trace->task_count);
 }
 
 static uint32_t poll_name(const struct ky_trace *trace, const struct ky_poll *poll)
@@ -124,7 +126,7 @@ static const char *poll_remark(const struct ky_poll *poll)
 
 static void print_worst_polls(const struct view *view)
 {
-	static const char *const titles[] = { "Poll", "Task", "Name", "Worker", "At", "" };
+	static const char *const titles[] = {"Poll", "Task", "Name", "Worker", "At", ""};
 	const struct ky_report *report = view->report;
 	char name[2 * NAME_COLUMNS];
 	struct ky_table table;
@@ -139,8 +141,8 @@ static void print_worst_polls(const struct view *view)
 
 		duration_cell(&table, poll->duration_ns);
 		task_cell(&table, view->trace, poll->task);
-		ky_table_cell(&table,
-			      short_name(name, sizeof(name), view->trace, poll_name(view->trace, poll)));
+		ky_table_cell(&table, short_name(name, sizeof(name), view->trace,
+						 poll_name(view->trace, poll)));
 		worker_cell(&table, view->trace, poll->worker);
 		moment_cell(&table, view, poll->start_ns);
 		ky_table_cell(&table, poll_remark(poll));
@@ -152,7 +154,8 @@ static void print_worst_polls(const struct view *view)
 
 static void print_worst_delays(const struct view *view)
 {
-	static const char *const titles[] = { "Wait", "Task", "Name", "Worker", "Polled at", "Woken by task" };
+	static const char *const titles[] = {"Wait",   "Task",      "Name",
+					     "Worker", "Polled at", "Woken by task"};
 	const struct ky_report *report = view->report;
 	char name[2 * NAME_COLUMNS];
 	struct ky_table table;
@@ -180,8 +183,8 @@ static void print_worst_delays(const struct view *view)
 
 static void print_workers(const struct view *view)
 {
-	static const char *const titles[] = { "Worker", "Active",  "In polls", "CPU",
-					      "Polls",  "Longest", "Parks",    "Wakes" };
+	static const char *const titles[] = {"Worker", "Active",  "In polls", "CPU",
+					     "Polls",  "Longest", "Parks",    "Wakes"};
 	const struct ky_report *report = view->report;
 	struct ky_table table;
 
@@ -208,7 +211,8 @@ static void print_workers(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void quantile_row(struct ky_table *table, const char *what, const struct ky_quantiles *values)
+static void quantile_row(struct ky_table *table, const char *what,
+			 const struct ky_quantiles *values)
 {
 	if (!values->count)
 		return;
@@ -224,7 +228,8 @@ static void quantile_row(struct ky_table *table, const char *what, const struct 
 
 static void print_quantiles(const struct view *view)
 {
-	static const char *const titles[] = { "", "Count", "p50", "p90", "p99", "p99.9", "Max", "Total" };
+	static const char *const titles[] = {"",    "Count", "p50", "p90",
+					     "p99", "p99.9", "Max", "Total"};
 	const struct ky_report *report = view->report;
 	struct ky_table table;
 
@@ -254,7 +259,7 @@ static uint32_t step_of(uint64_t ns)
 
 static uint64_t step_ns(uint32_t step)
 {
-	static const uint64_t places[] = { 1, 2, 5 };
+	static const uint64_t places[] = {1, 2, 5};
 	uint64_t decade = 1;
 
 	for (uint32_t i = 0; i < step / 3; i++)
@@ -272,10 +277,11 @@ static void print_bar(struct ky_buf *out, uint64_t count, uint64_t most)
 		ky_out_text(out, "#");
 }
 
-static void print_histogram(const struct view *view, const char *title, const struct ky_histogram *histogram)
+static void print_histogram(const struct view *view, const char *title,
+			    const struct ky_histogram *histogram)
 {
 	char from[KY_OUT_CELL_BYTES], count[KY_OUT_CELL_BYTES], part[KY_OUT_CELL_BYTES];
-	uint64_t steps[3 * DECADES] = { 0 };
+	uint64_t steps[3 * DECADES] = {0};
 	uint32_t first = UINT32_MAX, last = 0;
 	uint64_t most = 0;
 
@@ -307,8 +313,8 @@ static void print_histogram(const struct view *view, const char *title, const st
 
 static void print_groups(const struct view *view)
 {
-	static const char *const titles[] = { "Tasks",   "Alive",	"Polls",     "Poll time",
-					      "Share",   "Longest poll", "Longest wait", "Name" };
+	static const char *const titles[] = {"Tasks", "Alive",        "Polls",        "Poll time",
+					     "Share", "Longest poll", "Longest wait", "Name"};
 	const struct ky_report *report = view->report;
 	char name[2 * NAME_COLUMNS];
 	struct ky_table table;
@@ -343,7 +349,7 @@ static void print_groups(const struct view *view)
 
 static void print_blocking(const struct view *view)
 {
-	static const char *const titles[] = { "Runs", "Time", "Longest", "Name" };
+	static const char *const titles[] = {"Runs", "Time", "Longest", "Name"};
 	const struct ky_report *report = view->report;
 	char name[2 * NAME_COLUMNS];
 	struct ky_table table;
@@ -376,14 +382,15 @@ static void withheld(const struct view *view, uint64_t count, const char *text)
 
 static void print_losses(const struct view *view)
 {
-	static const char *const titles[] = { "Records", "Thread", "From", "To", "Cause" };
+	static const char *const titles[] = {"Records", "Thread", "From", "To", "Cause"};
 	const struct ky_trace *trace = view->trace;
 	struct ky_table table;
 	char cell[KY_OUT_CELL_BYTES], text[KY_OUT_CELL_BYTES + 16];
 
 	if (!trace->loss_count)
 		return;
-	ky_out_heading(view->out, view->is_coloured, "Lost records: nothing is concluded across these gaps");
+	ky_out_heading(view->out, view->is_coloured,
+		       "Lost records: nothing is concluded across these gaps");
 	ky_table_init(&table, "rrrrl");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < trace->loss_count && i < 10; i++) {
@@ -400,8 +407,8 @@ static void print_losses(const struct view *view)
 	ky_table_print(&table, view->out, 2, view->is_coloured);
 	ky_table_release(&table);
 	if (trace->loss_count > 10)
-		ky_out_format(view->out, "  ... and %u more gaps; %s records in all\n", trace->loss_count - 10,
-			      ky_out_count(cell, trace->lost_records));
+		ky_out_format(view->out, "  ... and %u more gaps; %s records in all\n",
+			      trace->loss_count - 10, ky_out_count(cell, trace->lost_records));
 	ky_out_text(view->out, "\n");
 }
 
@@ -414,11 +421,14 @@ static void print_unsure(const struct view *view)
 	    !report->delays_no_wake && !report->delays_withheld && !trace->notice_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured, "Not concluded");
-	withheld(view, report->polls_open, "polls were still open at the end: listed, not in the figures");
+	withheld(view, report->polls_open,
+		 "polls were still open at the end: listed, not in the figures");
 	withheld(view, report->polls_end_unproven,
 		 "polls have no recorded end: their length is unknown, not in the figures");
-	withheld(view, report->polls_with_gap, "polls have lost records inside: not in the figures");
-	withheld(view, report->delays_no_wake, "polls have no recorded wake: their wait is unknown");
+	withheld(view, report->polls_with_gap,
+		 "polls have lost records inside: not in the figures");
+	withheld(view, report->delays_no_wake,
+		 "polls have no recorded wake: their wait is unknown");
 	withheld(view, report->delays_withheld, "waits span lost records: not in the figures");
 	for (uint32_t i = 0; i < trace->notice_count && i < 10; i++) {
 		ky_out_text(view->out, "  ");
@@ -448,7 +458,8 @@ static void print_answer(const struct view *view)
 	if (report->worst_poll_count) {
 		const struct ky_poll *poll = &report->worst_polls[0].poll;
 
-		ky_out_format(view->out, "Longest poll %s: ", ky_out_duration(a, poll->duration_ns));
+		ky_out_format(view->out,
+			      "Longest poll %s: ", ky_out_duration(a, poll->duration_ns));
 		(void)short_name(name, sizeof(name), trace, poll_name(trace, poll));
 		ky_out_safe(view->out, name, strlen(name));
 		ky_out_text(view->out, "\n");
@@ -464,10 +475,10 @@ static void print_answer(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-void ky_report_text(struct ky_buf *out, const struct ky_trace *trace, const struct ky_report *report,
-		    bool is_coloured)
+void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
+		    const struct ky_report *report, bool is_coloured)
 {
-	struct view view = { out, trace, report, is_coloured };
+	struct view view = {out, trace, report, is_coloured};
 
 	print_answer(&view);
 	print_quantiles(&view);
@@ -476,8 +487,10 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace, const stru
 	print_workers(&view);
 	print_groups(&view);
 	print_blocking(&view);
-	print_histogram(&view, "Polls by duration (at least, count, share)", &report->poll_histogram);
-	print_histogram(&view, "Waits from wake to poll (at least, count, share)", &report->delay_histogram);
+	print_histogram(&view, "Polls by duration (at least, count, share)",
+			&report->poll_histogram);
+	print_histogram(&view, "Waits from wake to poll (at least, count, share)",
+			&report->delay_histogram);
 	print_histogram(&view, "Blocking runs by duration (at least, count, share)",
 			&report->blocking_histogram);
 	print_losses(&view);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* report_text.h - the report for people: the answer first, then what it rests on, last what is unsure. */
+/* report_text.h - the report for people: the answer first, then what it rests on, last what is
+ * unsure. */
 #ifndef KY_CLI_REPORT_TEXT_H
 #define KY_CLI_REPORT_TEXT_H
 
@@ -7,7 +8,7 @@
 #include <base/buf.h>
 #include <stdbool.h>
 
-void ky_report_text(struct ky_buf *out, const struct ky_trace *trace, const struct ky_report *report,
-		    bool is_coloured);
+void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
+		    const struct ky_report *report, bool is_coloured);
 
 #endif

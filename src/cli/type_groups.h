@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* type_groups.h - the event types of a trace as people list them: one row a name whatever its schemas,
- * names that share a prefix before ':' (SpanEnter:...) together, the most frequent first.
+/* type_groups.h - the event types of a trace as people list them: one row a name whatever its
+ * schemas, names that share a prefix before ':' (SpanEnter:...) together, the most frequent first.
  */
 #ifndef KY_CLI_TYPE_GROUPS_H
 #define KY_CLI_TYPE_GROUPS_H
@@ -8,7 +8,7 @@
 #include <read/trace.h>
 
 struct ky_type_row {
-	const char *name;     /* of the trace */
+	const char *name;      /* of the trace */
 	uint32_t prefix_bytes; /* before ':'; 0: no prefix */
 	uint32_t schema_count;
 	uint64_t count;

@@ -21,7 +21,12 @@
 /* Members that unpack to nothing, one after the other: more is an attack, not a trace. */
 #define EMPTY_MEMBERS_MAX 1000000u
 
-enum codec { CODEC_NONE, CODEC_RAW, CODEC_GZIP, CODEC_ZSTD };
+enum codec {
+	CODEC_NONE,
+	CODEC_RAW,
+	CODEC_GZIP,
+	CODEC_ZSTD
+};
 
 struct packed {
 	char *path;
@@ -30,23 +35,23 @@ struct packed {
 	struct ky_inflate_options options;
 	int fd;
 	bool is_stdin;
-	bool has_codec;       /* zlib or zstd state is live */
-	bool at_end;          /* of the file */
-	bool is_inside;       /* a member or frame is open */
-	bool is_restart;      /* after a seek: forget everything at the next read */
+	bool has_codec;  /* zlib or zstd state is live */
+	bool at_end;     /* of the file */
+	bool is_inside;  /* a member or frame is open */
+	bool is_restart; /* after a seek: forget everything at the next read */
 	bool is_seekable;
-	bool is_raw;          /* the whole file: offsets are the file's own */
+	bool is_raw; /* the whole file: offsets are the file's own */
 	enum codec codec;
-	int failed;           /* sticky */
-	uint64_t stored;      /* bytes read from the file */
-	uint64_t unpacked;    /* bytes delivered */
-	uint64_t skip;        /* bytes to throw away after a seek */
+	int failed;        /* sticky */
+	uint64_t stored;   /* bytes read from the file */
+	uint64_t unpacked; /* bytes delivered */
+	uint64_t skip;     /* bytes to throw away after a seek */
 	uint32_t empty_members;
 	z_stream gzip;
 	ZSTD_DCtx *zstd;
-	size_t zstd_step;     /* input that zstd wants next */
+	size_t zstd_step; /* input that zstd wants next */
 	uint8_t *input;
-	size_t at, used;      /* of input */
+	size_t at, used; /* of input */
 	uint8_t first[KY_TRC_HEADER_BYTES];
 	size_t first_count, first_at; /* content peeked at open, handed out first */
 };
@@ -188,8 +193,8 @@ static int look_ahead(struct packed *packed, size_t count)
 
 static enum codec codec_of(const uint8_t *bytes, size_t count)
 {
-	static const uint8_t zstd_magic[4] = { 0x28, 0xb5, 0x2f, 0xfd };
-	static const uint8_t skip_magic[3] = { 0x2a, 0x4d, 0x18 };
+	static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+	static const uint8_t skip_magic[3] = {0x2a, 0x4d, 0x18};
 
 	if (count >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
 		return CODEC_GZIP;
@@ -276,23 +281,26 @@ static int begin_member(struct packed *packed)
 	}
 	codec = codec_of(packed->input + packed->at, ahead);
 	if (codec == CODEC_NONE && is_magic_prefix(packed->input + packed->at, ahead))
-		return fail(packed, KYMO_E_TRUNCATED, "%s: ends at byte %" PRIu64 ", inside a header",
-			    shown_path(packed), packed->stored);
+		return fail(packed, KYMO_E_TRUNCATED,
+			    "%s: ends at byte %" PRIu64 ", inside a header", shown_path(packed),
+			    packed->stored);
 	if (codec == CODEC_NONE && packed->codec != CODEC_NONE)
 		return fail(packed, KYMO_E_CORRUPT,
 			    "%s: byte %" PRIu64 " starts neither a gzip member nor a zstd frame; "
 			    "what follows is left out",
 			    shown_path(packed), stored_offset(packed));
 	if (codec == CODEC_NONE)
-		return fail(packed, KYMO_E_NOT_TRACE,
-			    "%s: not a trace: byte 0 starts neither TRC nor gzip nor zstd; give the file "
-			    "or directory that a recorder wrote",
-			    shown_path(packed));
+		return fail(
+			packed, KYMO_E_NOT_TRACE,
+			"%s: not a trace: byte 0 starts neither TRC nor gzip nor zstd; give the "
+			"file or directory that a recorder wrote",
+			shown_path(packed));
 	if (codec != packed->codec)
 		end_codec(packed);
 	packed->codec = codec;
 	result = codec == CODEC_GZIP ? open_gzip(packed) :
-		 codec == CODEC_ZSTD ? open_zstd(packed) : 0;
+		 codec == CODEC_ZSTD ? open_zstd(packed) :
+				       0;
 	if (result)
 		return fail(packed, result, "%s: out of memory", shown_path(packed));
 	packed->is_inside = true;
@@ -305,8 +313,10 @@ static int begin_member(struct packed *packed)
 static int torn(struct packed *packed)
 {
 	return fail(packed, KYMO_E_TRUNCATED,
-		    "%s: the %s data ends early, at byte %" PRIu64 "; everything before it was read",
-		    shown_path(packed), packed->codec == CODEC_GZIP ? "gzip" : "zstd", packed->stored);
+		    "%s: the %s data ends early, at byte %" PRIu64
+		    "; everything before it was read",
+		    shown_path(packed), packed->codec == CODEC_GZIP ? "gzip" : "zstd",
+		    packed->stored);
 }
 
 static int64_t unpack_gzip(struct packed *packed, uint8_t *out, size_t capacity)
@@ -323,23 +333,26 @@ static int64_t unpack_gzip(struct packed *packed, uint8_t *out, size_t capacity)
 	if (result == Z_STREAM_END)
 		packed->is_inside = false;
 	else if (gzip->avail_out < capacity)
-		return (int64_t)(capacity - gzip->avail_out); /* an error comes back at the next call */
+		return (int64_t)(capacity -
+				 gzip->avail_out); /* an error comes back at the next call */
 	else if (result == Z_MEM_ERROR)
 		return fail(packed, -ENOMEM, "%s: out of memory", shown_path(packed));
 	else if (result != Z_OK && result != Z_BUF_ERROR)
 		return fail(packed, KYMO_E_CORRUPT,
-			    "%s: the gzip data is damaged at byte %" PRIu64 "; what follows is left out",
+			    "%s: the gzip data is damaged at byte %" PRIu64
+			    "; what follows is left out",
 			    shown_path(packed), stored_offset(packed));
 	return (int64_t)(capacity - gzip->avail_out);
 }
 
 static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
 {
-	/* One block at a time: when a call fails, zstd forgets what it had unpacked in that call. */
+	/* One block at a time: when a call fails, zstd forgets what it had unpacked in that call.
+	 */
 	size_t ahead = packed->used - packed->at;
 	size_t step = packed->zstd_step && packed->zstd_step < ahead ? packed->zstd_step : ahead;
-	ZSTD_inBuffer in = { packed->input + packed->at, step, 0 };
-	ZSTD_outBuffer to = { out, capacity, 0 };
+	ZSTD_inBuffer in = {packed->input + packed->at, step, 0};
+	ZSTD_outBuffer to = {out, capacity, 0};
 	size_t result = ZSTD_decompressStream(packed->zstd, &to, &in);
 
 	packed->at += in.pos;
@@ -373,12 +386,14 @@ static int check_bomb(struct packed *packed)
 
 	if (options->unpacked_bytes_max && packed->unpacked > options->unpacked_bytes_max)
 		return fail(packed, KYMO_E_LIMIT,
-			    "%s: unpacks to more than %" PRIu64 " bytes; raise the limit with --max-bytes",
+			    "%s: unpacks to more than %" PRIu64
+			    " bytes; raise the limit with --max-bytes",
 			    shown_path(packed), options->unpacked_bytes_max);
 	if (packed->unpacked > KY_INFLATE_FREE_BYTES && options->ratio_max != UINT32_MAX &&
 	    packed->unpacked / options->ratio_max > stored_offset(packed))
 		return fail(packed, KYMO_E_LIMIT,
-			    "%s: byte %" PRIu64 " has unpacked to more than %u times its size; if that is "
+			    "%s: byte %" PRIu64
+			    " has unpacked to more than %u times its size; if that is "
 			    "no attack, raise the limit with --max-ratio",
 			    shown_path(packed), stored_offset(packed), options->ratio_max);
 	return 0;
@@ -408,7 +423,7 @@ static int64_t unpack(struct packed *packed, uint8_t *out, size_t capacity)
 		} else {
 			/* At the end of input the codec may still hold output back. */
 			count = packed->codec == CODEC_GZIP ? unpack_gzip(packed, out, capacity) :
-							       unpack_zstd(packed, out, capacity);
+							      unpack_zstd(packed, out, capacity);
 			if (count == 0 && packed->is_inside && packed->at_end)
 				return torn(packed);
 		}
@@ -437,8 +452,8 @@ static int restart(struct packed *packed)
 	if (result)
 		return result;
 	if (lseek(packed->fd, (off_t)packed->skip, SEEK_SET) < 0)
-		return fail(packed, -errno, "%s: cannot go to byte %" PRIu64 ": %s", shown_path(packed),
-			    packed->skip, kymo_error_text(-errno));
+		return fail(packed, -errno, "%s: cannot go to byte %" PRIu64 ": %s",
+			    shown_path(packed), packed->skip, kymo_error_text(-errno));
 	packed->codec = CODEC_RAW;
 	packed->is_inside = true;
 	packed->stored = packed->unpacked = packed->skip;
@@ -476,7 +491,7 @@ static int64_t inflate_read(void *ctx, uint8_t *out, size_t capacity)
 			count = unpack(packed, out, capacity);
 		if (count > 0 && packed->skip) {
 			uint64_t skipped = packed->skip < (uint64_t)count ? packed->skip :
-									     (uint64_t)count;
+									    (uint64_t)count;
 
 			packed->skip -= skipped;
 			count -= (int64_t)skipped;
@@ -539,7 +554,8 @@ static int peek(struct packed *packed)
 			    shown_path(packed));
 	if (packed->first[4] != KY_TRC_VERSION)
 		return fail(packed, KYMO_E_VERSION,
-			    "%s: written in format version %u, this kymo reads version %u; use a newer kymo",
+			    "%s: written in format version %u, this kymo reads version %u; use a "
+			    "newer kymo",
 			    shown_path(packed), packed->first[4], KY_TRC_VERSION);
 	return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* inflate.h - a file on disk as the plain TRC bytes it holds, whatever it is wrapped in.
  *
- * Invariants:  the container is told by its first bytes, never by the name: raw TRC, gzip (any number of
- *              members), zstd (any number of frames, skippable ones passed over). A torn or corrupt tail
- *              gives every byte before it first, then the error.
+ * Invariants:  the container is told by its first bytes, never by the name: raw TRC, gzip (any
+ *              number of members), zstd (any number of frames, skippable ones passed over). A torn
+ *              or corrupt tail gives every byte before it first, then the error.
  * Memory:      two 64 KiB windows and the codec; zstd windows above window_bytes_max are refused.
- *              Nothing is held (no descriptor either) before the first read and after the end, so ten
- *              thousand segments can be open at once.
+ *              Nothing is held (no descriptor either) before the first read and after the end, so
+ *              ten thousand segments can be open at once.
  * Bombs:       a file may unpack to ratio_max times what was read of it, and to 64 MiB in any case.
  * Threads:     owner.
  */
@@ -26,16 +26,16 @@ struct ky_inflate_options {
 	uint64_t unpacked_bytes_max; /* of one file; 0: only the ratio bounds it */
 	uint32_t ratio_max;          /* 0: KY_INFLATE_RATIO_MAX; UINT32_MAX: none */
 	uint64_t window_bytes_max;   /* 0: KY_INFLATE_WINDOW_BYTES_MAX; a power of two */
-	const char *shown_name;      /* what messages call the file; NULL: its path. Outlives the source */
+	const char *shown_name;      /* in messages; NULL: the path. Outlives the source */
 };
 
 /* A source over the file at path ("-": standard input, which cannot be read twice).
  *
  * options  NULL: all defaults
- * error    NULL, or error_bytes for one sentence with file, byte and what to do; also filled by later
- *          reads of this source, so it must live as long as the source does
- * Returns  0; -errno; KYMO_E_NOT_TRACE: neither TRC nor gzip nor zstd, or something else inside one;
- *          KYMO_E_VERSION; KYMO_E_TRUNCATED: torn before the first byte of content.
+ * error    NULL, or error_bytes for one sentence with file, byte and what to do; also filled by
+ *          later reads of this source, so it must live as long as the source does
+ * Returns  0; -errno; KYMO_E_NOT_TRACE: neither TRC nor gzip nor zstd, or something else inside
+ *          one; KYMO_E_VERSION; KYMO_E_TRUNCATED: torn before the first byte of content.
  * Owner    the caller closes it with out->close(out->ctx).
  */
 int ky_inflate_open(struct ky_byte_source *out, const char *path,

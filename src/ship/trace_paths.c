@@ -96,7 +96,7 @@ static int add_directory(struct ky_trace_paths *list, const char *path,
 			 const struct ky_inflate_options *options)
 {
 	char *root = copy_text(path);
-	char *roots[2] = { root, NULL };
+	char *roots[2] = {root, NULL};
 	FTS *tree = NULL;
 	int result = -ENOMEM;
 
@@ -148,7 +148,8 @@ int ky_trace_paths_add(struct ky_trace_paths *list, const char *path,
 		say(error, error_bytes, path, "no trace in this directory that may be read");
 		return -EACCES;
 	}
-	say(error, error_bytes, path, "no trace below this directory; name one that a recorder wrote to");
+	say(error, error_bytes, path,
+	    "no trace below this directory; name one that a recorder wrote to");
 	return KYMO_E_NOT_TRACE;
 }
 

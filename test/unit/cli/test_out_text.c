@@ -38,17 +38,17 @@ static void out_text__durations_keep_three_digits(void **state)
 		uint64_t ns;
 		const char *want;
 	} cases[] = {
-		{ 0, "0 ns" },
-		{ 999, "999 ns" },
-		{ 1000, "1.00 us" },
-		{ 12345, "12.3 us" },
-		{ 999999, "999 us" },
-		{ 60123456, "60.1 ms" },
-		{ 1500000000, "1.50 s" },
-		{ UINT64_C(119999999999), "119 s" },
-		{ UINT64_C(120000000000), "2m 00s" },
-		{ UINT64_C(3725000000000), "62m 05s" },
-		{ UINT64_C(28800000000000), "8h 00m" },
+		{0, "0 ns"},
+		{999, "999 ns"},
+		{1000, "1.00 us"},
+		{12345, "12.3 us"},
+		{999999, "999 us"},
+		{60123456, "60.1 ms"},
+		{1500000000, "1.50 s"},
+		{UINT64_C(119999999999), "119 s"},
+		{UINT64_C(120000000000), "2m 00s"},
+		{UINT64_C(3725000000000), "62m 05s"},
+		{UINT64_C(28800000000000), "8h 00m"},
 	};
 	char cell[KY_OUT_CELL_BYTES];
 
@@ -70,12 +70,15 @@ static void out_text__bytes_percent_seconds_and_utc(void **state)
 	assert_string_equal(ky_out_permille(cell, 7), "0.7 %");
 	assert_string_equal(ky_out_seconds(cell, UINT64_C(13906503651)), "13.906503651");
 	assert_string_equal(ky_out_utc(cell, 0), "1970-01-01 00:00:00.000000");
-	assert_string_equal(ky_out_utc(cell, UINT64_C(1793032811199747879)), "2026-10-26 16:40:11.199747");
+	assert_string_equal(ky_out_utc(cell, UINT64_C(1793032811199747879)),
+			    "2026-10-26 16:40:11.199747");
 }
 
 static void out_text__no_trace_can_talk_to_the_terminal(void **state)
 {
-	static const char hostile[] = "a\033[2Jb\x9b" "c\xc2\x9b" "d\xff\n\xc3\xa9";
+	static const char hostile[] = "a\033[2Jb\x9b"
+				      "c\xc2\x9b"
+				      "d\xff\n\xc3\xa9";
 
 	(void)state;
 	ky_out_safe(&out, hostile, sizeof(hostile) - 1);
@@ -118,8 +121,8 @@ static void out_text__format_grows_past_its_first_buffer(void **state)
 
 static void cli__suggests_what_was_meant(void **state)
 {
-	static const char *const names[] = { "info", "report", "events", "convert", "run" };
-	static const char *const types[] = { "PollEndEvent", "PollStartEvent", "WakeEventEvent" };
+	static const char *const names[] = {"info", "report", "events", "convert", "run"};
+	static const char *const types[] = {"PollEndEvent", "PollStartEvent", "WakeEventEvent"};
 
 	(void)state;
 	assert_string_equal(ky_cli_nearest("inof", names, 5), "info");
@@ -158,10 +161,23 @@ static void moment__reads_what_people_write(void **state)
 
 static void moment__refuses_the_rest(void **state)
 {
-	static const char *const wrong[] = { "",     "s",   "5",     "-5s",  "1.5",  "1.5x", "1e3s", "@", "@x",
-					     "@5ns", "2026-10-26", "2026-13-40T00:00:00", "1.5s ", "soon",
-					     "99999999999999999999s", "18446744073709551615h",
-					     "2026-10-26T16:40:11+02:00" };
+	static const char *const wrong[] = {"",
+					    "s",
+					    "5",
+					    "-5s",
+					    "1.5",
+					    "1.5x",
+					    "1e3s",
+					    "@",
+					    "@x",
+					    "@5ns",
+					    "2026-10-26",
+					    "2026-13-40T00:00:00",
+					    "1.5s ",
+					    "soon",
+					    "99999999999999999999s",
+					    "18446744073709551615h",
+					    "2026-10-26T16:40:11+02:00"};
 	struct ky_moment moment;
 
 	(void)state;
@@ -171,8 +187,8 @@ static void moment__refuses_the_rest(void **state)
 
 static void moment__resolves_against_start_and_wall_clock(void **state)
 {
-	struct ky_moment relative = { KY_MOMENT_RELATIVE, 5 }, wall = { KY_MOMENT_WALL, 1000 };
-	struct ky_moment far = { KY_MOMENT_RELATIVE, UINT64_MAX };
+	struct ky_moment relative = {KY_MOMENT_RELATIVE, 5}, wall = {KY_MOMENT_WALL, 1000};
+	struct ky_moment far = {KY_MOMENT_RELATIVE, UINT64_MAX};
 	uint64_t ns;
 
 	(void)state;

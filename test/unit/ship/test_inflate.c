@@ -45,10 +45,11 @@ static void fill(uint8_t *bytes, size_t count)
 
 static size_t gzip(const uint8_t *bytes, size_t count, uint8_t *out, size_t capacity)
 {
-	z_stream z = { 0 };
+	z_stream z = {0};
 	size_t used;
 
-	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY),
+			 Z_OK);
 	z.next_in = (uint8_t *)(uintptr_t)bytes;
 	z.avail_in = (uInt)count;
 	z.next_out = out;
@@ -119,7 +120,7 @@ static void inflate__gives_raw_gzip_and_zstd_back_and_rewinds(void **state)
 
 static void inflate__reads_on_through_members_frames_and_skippable_frames(void **state)
 {
-	static const uint8_t skippable[] = { 0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c' };
+	static const uint8_t skippable[] = {0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
 	size_t used = 0;
 
 	(void)state;
@@ -223,17 +224,22 @@ static void inflate__refuses_what_is_no_trace(void **state)
 
 	(void)state;
 	write_file("#!/bin/sh\necho hello\n", 21);
-	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), KYMO_E_NOT_TRACE);
+	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)),
+			 KYMO_E_NOT_TRACE);
 	assert_non_null(strstr(error, "not a trace"));
 	write_file("", 0);
-	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), KYMO_E_NOT_TRACE);
+	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)),
+			 KYMO_E_NOT_TRACE);
 	count = gzip((const uint8_t *)"hello, hello", 12, packed, sizeof(packed));
 	write_file(packed, count);
-	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), KYMO_E_NOT_TRACE);
+	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)),
+			 KYMO_E_NOT_TRACE);
 	write_file("TRC\0\2abc", 8);
-	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), KYMO_E_VERSION);
+	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)),
+			 KYMO_E_VERSION);
 	assert_int_equal(ky_inflate_open(&source, directory, NULL, error, sizeof(error)), -EISDIR);
-	assert_int_equal(ky_inflate_open(&source, "/nonexistent/x", NULL, error, sizeof(error)), -ENOENT);
+	assert_int_equal(ky_inflate_open(&source, "/nonexistent/x", NULL, error, sizeof(error)),
+			 -ENOENT);
 	assert_non_null(strstr(error, "/nonexistent/x"));
 }
 
@@ -269,8 +275,8 @@ static uint64_t drain(struct ky_byte_source *source, int *end)
 
 static void inflate__stops_a_bomb_at_the_stated_ratio(void **state)
 {
-	struct ky_inflate_options open_handed = { .ratio_max = UINT32_MAX };
-	struct ky_inflate_options strict = { .unpacked_bytes_max = 1u << 20 };
+	struct ky_inflate_options open_handed = {.ratio_max = UINT32_MAX};
+	struct ky_inflate_options strict = {.unpacked_bytes_max = 1u << 20};
 	struct ky_byte_source source;
 	int end;
 
@@ -296,7 +302,7 @@ static void inflate__stops_a_bomb_at_the_stated_ratio(void **state)
 
 static void inflate__refuses_a_zstd_window_above_the_limit(void **state)
 {
-	struct ky_inflate_options small = { .window_bytes_max = 1u << 16 };
+	struct ky_inflate_options small = {.window_bytes_max = 1u << 16};
 	struct ky_byte_source source;
 	size_t count = 1u << 20;
 	uint8_t *bytes = calloc(1, count);
@@ -313,7 +319,8 @@ static void inflate__refuses_a_zstd_window_above_the_limit(void **state)
 	used = ZSTD_compress2(ctx, out, count, bytes, count);
 	assert_false(ZSTD_isError(used));
 	write_file(out, used);
-	assert_int_equal(ky_inflate_open(&source, path, &small, error, sizeof(error)), KYMO_E_LIMIT);
+	assert_int_equal(ky_inflate_open(&source, path, &small, error, sizeof(error)),
+			 KYMO_E_LIMIT);
 	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), 0);
 	source.close(source.ctx);
 	(void)ZSTD_freeCCtx(ctx);
@@ -337,14 +344,16 @@ static void remove_named(const char *name)
 
 static void trace_paths__takes_traces_in_natural_order_and_counts_the_rest(void **state)
 {
-	static const char *const names[] = { "d/10.trc", "d/9.trc", "d/notes.txt", "d/.hidden.trc", "d/s" };
-	struct ky_trace_paths list = { 0 };
+	static const char *const names[] = {"d/10.trc", "d/9.trc", "d/notes.txt", "d/.hidden.trc",
+					    "d/s"};
+	struct ky_trace_paths list = {0};
 	char root[128];
 
 	(void)state;
 	(void)snprintf(root, sizeof(root), "%s/d", directory);
 	assert_int_equal(mkdir(root, 0700), 0);
-	assert_int_equal(ky_trace_paths_add(&list, root, NULL, error, sizeof(error)), KYMO_E_NOT_TRACE);
+	assert_int_equal(ky_trace_paths_add(&list, root, NULL, error, sizeof(error)),
+			 KYMO_E_NOT_TRACE);
 	assert_non_null(strstr(error, "no trace below"));
 	put("d/10.trc", plain, 100);
 	put("d/9.trc", plain, 100);
@@ -358,7 +367,8 @@ static void trace_paths__takes_traces_in_natural_order_and_counts_the_rest(void 
 	assert_non_null(strstr(list.paths[1], "/10.trc"));
 	assert_true(list.foreign_count == 1);
 	assert_non_null(strstr(list.foreign_first, "notes.txt"));
-	assert_int_equal(ky_trace_paths_add(&list, "/nonexistent", NULL, error, sizeof(error)), -ENOENT);
+	assert_int_equal(ky_trace_paths_add(&list, "/nonexistent", NULL, error, sizeof(error)),
+			 -ENOENT);
 	ky_trace_paths_release(&list);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		remove_named(names[i]);
