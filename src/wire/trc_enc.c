@@ -263,8 +263,7 @@ static inline uint8_t *put_head(struct ky_trc_enc *enc, uint8_t *at, uint16_t ty
 {
 	uint64_t delta = timestamp_ns - enc->base_ns;
 
-	/* A step back wraps to a huge delta, so one test covers both reasons for a reset. */
-	if (__builtin_expect(delta > KY_TRC_DELTA_MAX, 0)) {
+	if (__builtin_expect(delta > KY_TRC_DELTA_MAX || timestamp_ns < enc->base_ns, 0)) {
 		*at++ = KY_TAG_TIMESTAMP_RESET;
 		at = ky_put_u64(at, timestamp_ns);
 		delta = 0;

@@ -74,6 +74,22 @@ static void enc__time_stamp_that_goes_back_gets_a_reset(void **state)
 		   "end\n");
 }
 
+/* A difference modulo 2^64 would look small. */
+static void enc__step_back_over_all_64_bits_gets_a_reset(void **state)
+{
+	(void)state;
+	ky_trc_enc_begin(&enc);
+	ky_trc_enc_poll_end(&enc, UINT64_MAX, 1);
+	ky_trc_enc_poll_end(&enc, 5, 1);
+	check_dump("header 1\n"
+		   "schema 2 PollEndEvent timestamp worker_id:varint\n"
+		   "reset 18446744073709551615\n"
+		   "event 2 PollEndEvent 18446744073709551615 worker_id=1\n"
+		   "reset 5\n"
+		   "event 2 PollEndEvent 5 worker_id=1\n"
+		   "end\n");
+}
+
 static void enc__strings_and_stacks_have_numbers_of_their_own(void **state)
 {
 	const uint64_t frames[2] = { 1, 2 };
@@ -205,6 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(enc__schema_comes_once_per_stream),
 		TEST(enc__time_stamp_that_goes_back_gets_a_reset),
+		TEST(enc__step_back_over_all_64_bits_gets_a_reset),
 		TEST(enc__strings_and_stacks_have_numbers_of_their_own),
 		TEST(enc__text_that_is_not_utf8_is_mended),
 		TEST(enc__annotations_stand_behind_their_schema),
