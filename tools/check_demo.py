@@ -35,14 +35,14 @@ class Demo(unittest.TestCase):
         polls = [poll for poll in self.report["worst_polls"] if "report::render" in poll["name"]]
         self.assertTrue(polls, self.report["worst_polls"])
         self.assertGreaterEqual(polls[0]["duration_ns"], RENDER_NS)
-        self.assertTrue([group for group in self.report["tasks_by_name"]
+        self.assertTrue([group for group in self.report["tasks"]
                          if "demo_service::report::render" in group["name"]])
 
     def test_info__nothing_was_lost(self):
-        self.assertEqual(self.info["losses"]["records"], 0)
+        self.assertEqual(self.info["lost_records"], 0)
 
     def test_info__both_workers_are_there(self):
-        busy = [worker for worker in self.report["workers"] if worker["park_count"] > 0]
+        busy = [worker for worker in self.report["workers"] if worker["parks"] > 0]
         self.assertEqual(len(busy), 2)
 
 

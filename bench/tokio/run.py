@@ -75,12 +75,12 @@ class Bench:
         """Losses of a kymo trace must be zero; also adds up events and bytes on disk."""
         output = subprocess.run([self.kymo, "info", "--json", directory], check=True, capture_output=True)
         info = json.loads(output.stdout)
-        lost = info["losses"]["records"]
+        lost = info["lost_records"]
         if lost:
             sys.exit(f"bench/tokio: kymo lost {lost} records: this run is no result")
         for base, _, files in os.walk(directory):
             self.stored += sum(os.path.getsize(os.path.join(base, f)) for f in files if ".trc" in f)
-        self.events += sum(entry["count"] for entry in info["events_by_type"])
+        self.events += sum(entry["count"] for entry in info["types"])
 
     def finish(self, name, directory):
         if name == "kymo":

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def crate_counts(raw):
 def kymo_counts(*paths):
     info = json.loads(run([KYMO, "info", "--json", *paths]))
     counts = collections.Counter()
-    for entry in info["events_by_type"]:
+    for entry in info["types"]:
         counts[entry["name"]] += entry["count"]
     return dict(counts)
 
@@ -69,6 +70,8 @@ def canonical(value):
         return tuple(canonical(item) for item in value)
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, str) and re.fullmatch(r"0x[0-9a-f]+", value):
+        return int(value, 16)  # frames of a stack
     return value
 
 
@@ -89,7 +92,7 @@ def kymo_events(*paths):
         row = json.loads(line)
         present = [(key, canonical(value)) for key, value in row["fields"].items()
                    if value is not None]
-        events[row["event"], row["time_ns"], tuple(sorted(present))] += 1
+        events[row["event"], row["timestamp_ns"], tuple(sorted(present))] += 1
     return events
 
 
