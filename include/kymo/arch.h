@@ -5,10 +5,11 @@
  *   KYMO_ARCH_NAME                          as uname -m spells it
  *   KYMO_ARCH_PAGE_BYTES                    largest page the kernel may use there
  *   KYMO_ARCH_HAS_TICKS                     0: there is no counter we know
- *   KYMO_ARCH_CLOCKSOURCE                   name of the kernel clock source that proves the counter sound;
- *                                           "" when the architecture promises it
- *   kymo_arch_ticks(uint32_t *high)         the free-running counter, unserialised; *high = bits 32..63
- *   kymo_arch_ticks_are_invariant()         it runs at one rate, in every sleep state, on every CPU
+ *   KYMO_ARCH_CLOCKSOURCE                   name of the kernel clock source that proves the counter
+ *                                           sound; "" when the architecture promises it
+ *   kymo_arch_ticks(uint32_t *high)         the free-running counter, unserialised; *high = bits
+ *   32..63 kymo_arch_ticks_are_invariant()         it runs at one rate, in every sleep state, on
+ *   every CPU
  *
  * KYMO_ARCH_HEADER, when defined, names a header to use instead (tests: a counter they can set).
  */

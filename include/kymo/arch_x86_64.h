@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* arch_x86_64.h - the time stamp counter. Whether it may be used (invariant, not trapped) is decided
- * once when the recorder opens; see kymo_thread.limit.
+/* arch_x86_64.h - the time stamp counter. Whether it may be used (invariant, not trapped) is
+ * decided once when the recorder opens; see kymo_thread.limit.
  */
 #ifndef KYMO_ARCH_X86_64_H
 #define KYMO_ARCH_X86_64_H
@@ -13,15 +13,17 @@
 #define KYMO_ARCH_HAS_TICKS 1
 #define KYMO_ARCH_CLOCKSOURCE "tsc"
 
-/* Inline assembly rather than the builtin: it hands us the two halves apart, and the high half alone
- * tells whether the stamp still fits the sub-buffer (two instructions less per event). */
+/* Inline assembly rather than the builtin: it hands us the two halves apart, and the high half
+ * alone tells whether the stamp still fits the sub-buffer (two instructions less per event). The
+ * halves are taken as 64 bits because rdtsc clears the upper ones, which a compiler would do again.
+ *  */
 static inline uint64_t kymo_arch_ticks(uint32_t *high)
 {
-	uint32_t low, upper;
+	uint64_t low, upper;
 
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(upper));
-	*high = upper;
-	return ((uint64_t)upper << 32) | low;
+	*high = (uint32_t)upper;
+	return (upper << 32) | low;
 }
 
 static inline void kymo_arch_cpuid(uint32_t leaf, uint32_t *eax, uint32_t *edx)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* emit.h - the inline gates and the inline record path: what runs inside every poll.
  *
- * Every function here returns nothing and cannot fail the host. Off costs one load and one predicted
- * branch. On: no lock, no locked instruction, no allocation, no libc call; errno is untouched. What
- * does not fit the fast path (first event of a thread, full sub-buffer, nested poll, event from a
- * signal handler inside one of ours, forked child) leaves through kymo_emit_slow().
+ * Every function here returns nothing and cannot fail the host. Off costs one load and one
+ * predicted branch. On: no lock, no locked instruction, no allocation, no libc call; errno is
+ * untouched. What does not fit the fast path (first event of a thread, full sub-buffer, nested
+ * poll, event from a signal handler inside one of ours, forked child) leaves through
+ * kymo_emit_slow().
  *
  * A task is a 40-bit number chosen by the runtime, unique in the process and never reused.
  * A name is a 24-bit id from kymo_name_intern() (recorder.h); 0 means unknown.
@@ -23,15 +24,15 @@ extern "C" {
 
 /* Kinds of event with a gate of their own. Bits of kymo_control.gates. */
 enum kymo_gate {
-	KYMO_GATE_POLL = 1u << 0,       /* poll begin and end, first sight, end of task */
-	KYMO_GATE_WAKE = 1u << 1,       /* wakes */
-	KYMO_GATE_PARK = 1u << 2,       /* worker park and unpark */
-	KYMO_GATE_SPAWN = 1u << 3,      /* spawns, where the runtime shows them */
-	KYMO_GATE_DRIVER = 1u << 4,     /* driver turns and worker notifications */
-	KYMO_GATE_BLOCKING = 1u << 5,   /* runs on the blocking pool, block_in_place */
+	KYMO_GATE_POLL = 1u << 0,        /* poll begin and end, first sight, end of task */
+	KYMO_GATE_WAKE = 1u << 1,        /* wakes */
+	KYMO_GATE_PARK = 1u << 2,        /* worker park and unpark */
+	KYMO_GATE_SPAWN = 1u << 3,       /* spawns, where the runtime shows them */
+	KYMO_GATE_DRIVER = 1u << 4,      /* driver turns and worker notifications */
+	KYMO_GATE_BLOCKING = 1u << 5,    /* runs on the blocking pool, block_in_place */
 	KYMO_GATE_WAKER_CLONE = 1u << 6, /* clones of wakers; off by default */
-	KYMO_GATE_MARK = 1u << 7,       /* annotations */
-	KYMO_GATE_CUSTOM = 1u << 8      /* events of the application's own */
+	KYMO_GATE_MARK = 1u << 7,        /* annotations */
+	KYMO_GATE_CUSTOM = 1u << 8       /* events of the application's own */
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
@@ -40,41 +41,47 @@ enum kymo_gate {
 /* Record types, bits 16..23 of a record's header word. Payload words and the meaning of the 16-bit
  * argument: src/wire/ring_image.h. */
 enum kymo_record {
-	KYMO_RECORD_TIME = 1,          /* word: full ticks */
-	KYMO_RECORD_THREAD_CHANGE = 2, /* words: thread index << 32 | tid, full ticks, records so far */
-	KYMO_RECORD_POLL_BEGIN = 3,    /* arg: queue depth, 0xffff unknown; word: task word */
-	KYMO_RECORD_POLL_END = 4,      /* arg: enum kymo_poll_end_flags */
-	KYMO_RECORD_WAKE = 5,          /* arg: enum kymo_wake_flags; word: task word */
-	KYMO_RECORD_SPAWN = 6,         /* arg: 0; word: task word */
-	KYMO_RECORD_TASK_END = 7,      /* an end outside a poll; word: task word */
-	KYMO_RECORD_PARK = 8,          /* arg: enum kymo_wait */
-	KYMO_RECORD_UNPARK = 9,        /* arg: ready count, saturating; 0xffff = failed */
-	KYMO_RECORD_DRIVER_TURN = 10,  /* zero-time-out wait; arg: ready count; word: duration in ticks */
+	KYMO_RECORD_TIME = 1, /* word: full ticks */
+	/* words: thread index << 32 | tid, full ticks, records so far */
+	KYMO_RECORD_THREAD_CHANGE = 2,
+	KYMO_RECORD_POLL_BEGIN = 3, /* arg: queue depth, 0xffff unknown; word: task word */
+	KYMO_RECORD_POLL_END = 4,   /* arg: enum kymo_poll_end_flags */
+	KYMO_RECORD_WAKE = 5,       /* arg: enum kymo_wake_flags; word: task word */
+	KYMO_RECORD_SPAWN = 6,      /* arg: 0; word: task word */
+	KYMO_RECORD_TASK_END = 7,   /* an end outside a poll; word: task word */
+	KYMO_RECORD_PARK = 8,       /* arg: enum kymo_wait */
+	KYMO_RECORD_UNPARK = 9,     /* arg: ready count, saturating; 0xffff = failed */
+	/* zero-time-out wait; arg: ready count; word: duration in ticks */
+	KYMO_RECORD_DRIVER_TURN = 10,
 	KYMO_RECORD_WORKER_BEGIN = 11, /* words: task word, runtime key, worker identity */
 	KYMO_RECORD_WORKER_END = 12,
-	KYMO_RECORD_RUNTIME = 13,      /* this thread's polls now belong to: word: runtime key */
+	KYMO_RECORD_RUNTIME = 13,        /* this thread's polls now belong to: word: runtime key */
 	KYMO_RECORD_BLOCKING_BEGIN = 14, /* word: task word */
 	KYMO_RECORD_BLOCKING_END = 15,   /* arg: enum kymo_poll_end_flags */
-	KYMO_RECORD_NOTIFY = 16,       /* futex wake or eventfd write; arg: enum kymo_wait; word: address or fd */
-	KYMO_RECORD_WAKER_CLONE = 17,  /* word: task word */
-	KYMO_RECORD_MARK = 18,         /* word: string id */
-	KYMO_RECORD_DROPPED = 19,      /* arg: enum kymo_drop_cause; word: events dropped since the last such */
-	KYMO_RECORD_GATES = 20,        /* word: gates from now on */
-	KYMO_RECORD_CUSTOM = 21,       /* arg: payload words; first word: schema id */
-	KYMO_RECORD_WAIT = 22,         /* a blocking wait inside a poll, written on return; arg: enum kymo_wait;
-					* word: duration in ticks */
+	/* futex wake or eventfd write; arg: enum kymo_wait; word: address or fd */
+	KYMO_RECORD_NOTIFY = 16,
+	KYMO_RECORD_WAKER_CLONE = 17, /* word: task word */
+	KYMO_RECORD_MARK = 18,        /* word: string id */
+	/* arg: enum kymo_drop_cause; word: events dropped since the last such */
+	KYMO_RECORD_DROPPED = 19,
+	KYMO_RECORD_GATES = 20,  /* word: gates from now on */
+	KYMO_RECORD_CUSTOM = 21, /* arg: payload words; first word: schema id */
+	/* a blocking wait inside a poll, written on return; arg: enum kymo_wait; word: duration in
+	 * ticks */
+	KYMO_RECORD_WAIT = 22,
 	KYMO_RECORD_COUNT
 };
 
 enum kymo_poll_end_flags {
-	KYMO_POLL_READY = 1u << 0,     /* the task completed: this is its end */
-	KYMO_POLL_SELF_WAKE = 1u << 1, /* woken inside its own poll by a wake nobody recorded (derived) */
-	KYMO_POLL_CANCELLED = 1u << 2  /* ended by abort or shutdown */
+	KYMO_POLL_READY = 1u << 0, /* the task completed: this is its end */
+	/* woken inside its own poll by a wake nobody recorded (derived) */
+	KYMO_POLL_SELF_WAKE = 1u << 1,
+	KYMO_POLL_CANCELLED = 1u << 2 /* ended by abort or shutdown */
 };
 
 enum kymo_wake_flags {
-	KYMO_WAKE_BY_VALUE = 1u << 0,  /* wake(); else wake_by_ref() */
-	KYMO_WAKE_ON_DRIVER = 1u << 1  /* issued by the driver on a worker outside any poll */
+	KYMO_WAKE_BY_VALUE = 1u << 0, /* wake(); else wake_by_ref() */
+	KYMO_WAKE_ON_DRIVER = 1u << 1 /* issued by the driver on a worker outside any poll */
 };
 
 enum kymo_wait {
@@ -95,37 +102,42 @@ enum kymo_drop_cause {
 #define KYMO_NAME_BITS 24
 #define KYMO_QUEUE_UNKNOWN 0xffffu
 
-/* The task word: task in the upper 40 bits, name (or, for wakes, the runtime copy) in the lower 24. */
+/* The task word: task in the upper 40 bits, name (or, for wakes, the runtime copy) in the
+ * lower 24. */
 static inline uint64_t kymo_task_word(uint64_t task, uint32_t name)
 {
 	return (task << KYMO_NAME_BITS) | (name & 0xffffffu);
 }
 
 /* The hot part of a sub-buffer, at offset 0 of its 8 KiB slot in the ring file. Shared memory: the
- * host writes it and never uses anything read back from it. ring_image.h describes the same bytes to
- * readers; a static assertion in src/record/emit ties the two. */
+ * host writes it and never uses anything read back from it. ring_image.h describes the same bytes
+ * to readers; a static assertion in src/record/emit ties the two. */
 struct kymo_sub_buffer_hot {
-	uint32_t published;  /* low 32 bits of the address behind the last record: & 8191 = offset */
-	uint32_t state;      /* bit 0: a record is being written; bits 8..15: open polls */
+	/* low 32 bits of the address behind the last record: & 8191 = offset */
+	uint32_t published;
+	uint32_t state; /* bit 0: a record is being written; bits 8..15: open polls */
 	uint64_t reserved;
 	struct {
 		uint64_t task_word;
 		uint64_t begin_ticks;
-	} open[4];           /* the oldest four open polls of the thread */
+	} open[4]; /* the oldest four open polls of the thread */
 };
 
 /* What a thread needs to emit: one private cache line that a forked child reads as zeros. */
 struct kymo_thread {
-	uint32_t flags;      /* bit 0: inside an event; bits 8..15: open polls */
-	uint32_t epoch;      /* bits 32..63 of the tick counter that the sub-buffer's stamps stand on */
-	uint64_t *cursor;    /* next free word */
-	uint64_t *limit;     /* first word at which the largest fast record no longer fits; 0 sends every
-			      * event to the slow path (nobody yet, forked child, clock from the OS) */
+	uint32_t flags; /* bit 0: inside an event; bits 8..15: open polls */
+	/* bits 32..63 of the tick counter that the sub-buffer's stamps stand on */
+	uint32_t epoch;
+	uint64_t *cursor; /* next free word */
+	/* first word at which the largest fast record no longer fits; 0 sends every event to the
+	 * slow path (nobody yet, forked child, clock from the OS) */
+	uint64_t *limit;
 	struct kymo_sub_buffer_hot *sub;
 	uint64_t record_count;
-	uint64_t *end;       /* the slow path's own limit (fast limit is 0 where the counter is unusable) */
+	/* the slow path's own limit (fast limit is 0 where the counter is unusable) */
+	uint64_t *end;
 	uint32_t slot;
-	uint32_t index;      /* of this thread in the ring's directory */
+	uint32_t index; /* of this thread in the ring's directory */
 	uint64_t reserved;
 };
 
@@ -145,9 +157,10 @@ struct kymo_control {
 KYMO_API extern struct kymo_control kymo_control;
 KYMO_API extern __thread struct kymo_thread *kymo_thread_self KYMO_TLS_MODEL;
 
-/* Everything the fast path declines. record: enum kymo_record; arg: 16 bits; words: 0..3 payload words. */
-KYMO_API __attribute__((cold)) void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b,
-			     uint64_t c);
+/* Everything the fast path declines. record: enum kymo_record; arg: 16 bits; words: 0..3 payload
+ * words. */
+KYMO_API __attribute__((cold)) void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words,
+						   uint64_t a, uint64_t b, uint64_t c);
 
 #define KYMO_LIKELY(x) __builtin_expect(!!(x), 1)
 #define KYMO_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -2,8 +2,8 @@
 /* emit_inline.h - bodies of the fast path; include <kymo/emit.h>, not this.
  *
  * One event: mark busy (private, against our own signal handlers; shared, for the drain's merge
- * watermark), take the stamp, store payload, header, cursor (release), clear both marks. The stamp is
- * read after the sub-buffer was claimed and while the shared mark is set: drain.c relies on it.
+ * watermark), take the stamp, store payload, header, cursor (release), clear both marks. The stamp
+ * is read after the sub-buffer was claimed and while the shared mark is set: drain.c relies on it.
  */
 #ifndef KYMO_EMIT_INLINE_H
 #define KYMO_EMIT_INLINE_H
@@ -16,14 +16,15 @@
 
 static inline uint64_t kymo_header_word(uint64_t ticks, uint32_t record, uint32_t arg)
 {
-	return ((ticks << KYMO_STAMP_SHIFT) & ~UINT64_C(0xffffff)) | (record << 16) | (arg & 0xffffu);
+	return ((ticks << KYMO_STAMP_SHIFT) & ~UINT64_C(0xffffff)) | (record << 16) |
+	       (arg & 0xffffu);
 }
 
-/* Where `flags` must equal `expected`, writes one record of 0..3 payload words and leaves `after` in
- * flags. Returns false with nothing changed when the slow path has to take over. */
+/* Where `flags` must equal `expected`, writes one record of 0..3 payload words and leaves `after`
+ * in flags. Returns false with nothing changed when the slow path has to take over. */
 static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected, uint32_t after,
-				  uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b,
-				  uint64_t c)
+				  uint32_t record, uint32_t arg, uint32_t words, uint64_t a,
+				  uint64_t b, uint64_t c)
 {
 	struct kymo_sub_buffer_hot *sub;
 	uint64_t *at, ticks;
@@ -66,8 +67,8 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 }
 
 /* One event that opens or closes nothing. */
-static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint32_t words, uint64_t a,
-			     uint64_t b, uint64_t c)
+static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint32_t words,
+			     uint64_t a, uint64_t b, uint64_t c)
 {
 	struct kymo_thread *thread;
 	uint32_t flags;
@@ -81,8 +82,8 @@ static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint3
 		kymo_emit_slow(record, arg, words, a, b, c);
 }
 
-/* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not known.
- * Polls nest; end them in reverse order on the same thread. */
+/* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not
+ * known. Polls nest; end them in reverse order on the same thread. */
 static inline void kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
 {
 	struct kymo_thread *thread;
@@ -92,32 +93,36 @@ static inline void kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_
 		return;
 	thread = kymo_thread_self;
 	if (KYMO_UNLIKELY(__atomic_load_n(&thread->flags, __ATOMIC_RELAXED) != 0) ||
-	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word,
-					  0, 0)))
+	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1,
+					  word, 0, 0)))
 		kymo_emit_slow(KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word, 0, 0);
 }
 
 /* The innermost open poll of this thread ends. poll_end_flags: enum kymo_poll_end_flags.
  * Not gated: it is recorded exactly when its begin was, so closing the gate inside a poll leaves no
- * poll open for ever. With nothing open it costs one thread-local load and one predicted branch. */
+ * poll open for ever. With nothing open it costs one thread-local load and two branches. */
 static inline void kymo_poll_end(uint32_t poll_end_flags)
 {
 	struct kymo_thread *thread = kymo_thread_self;
 	uint32_t flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED);
 
-	if (flags == 0)
+	/* One open poll is the usual case, so it is asked for first. */
+	if (KYMO_UNLIKELY(flags != 0x100u)) {
+		if (flags == 0)
+			return;
+	} else if (KYMO_LIKELY(kymo_emit_fast(thread, 0x100u, 0, KYMO_RECORD_POLL_END,
+					      poll_end_flags, 0, 0, 0, 0))) {
 		return;
-	if (KYMO_UNLIKELY(flags != 0x100u) ||
-	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0x100u, 0, KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0,
-					  0)))
-		kymo_emit_slow(KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0, 0);
+	}
+	kymo_emit_slow(KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0, 0);
 }
 
 /* `task` is made ready from here: inside the open poll of this thread that is who woke it.
  * copy: number of the runtime copy the task belongs to (0 where there is one). */
 static inline void kymo_wake(uint64_t task, uint32_t copy, uint32_t wake_flags)
 {
-	kymo_emit(KYMO_GATE_WAKE, KYMO_RECORD_WAKE, wake_flags, 1, kymo_task_word(task, copy), 0, 0);
+	kymo_emit(KYMO_GATE_WAKE, KYMO_RECORD_WAKE, wake_flags, 1, kymo_task_word(task, copy), 0,
+		  0);
 }
 
 static inline void kymo_spawn(uint64_t task, uint32_t name)
@@ -144,10 +149,11 @@ static inline void kymo_unpark(uint32_t ready_count)
 
 /* This thread becomes a worker. runtime: any key that is the same for all workers of one runtime.
  * identity: any key that two threads share only when they serve the same worker index. */
-static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runtime, uint64_t identity)
+static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runtime,
+				     uint64_t identity)
 {
-	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_BEGIN, 0, 3, kymo_task_word(task, name), runtime,
-		  identity);
+	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_BEGIN, 0, 3, kymo_task_word(task, name),
+		  runtime, identity);
 }
 
 static inline void kymo_worker_end(void)
@@ -158,7 +164,8 @@ static inline void kymo_worker_end(void)
 /* A closure starts / ends on a blocking-pool thread. */
 static inline void kymo_blocking_begin(uint64_t task, uint32_t name)
 {
-	kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(task, name), 0, 0);
+	kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(task, name),
+		  0, 0);
 }
 
 static inline void kymo_blocking_end(uint32_t poll_end_flags)

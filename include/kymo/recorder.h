@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* recorder.h - opening and closing the one recorder of a process, and naming things.
  *
- * Invariants:  at most one recorder is open in a process; the ring file exists from the first event on
- *              (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child starts
- *              disarmed until it calls kymo_recorder_reopen().
- * Environment: read once, where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR; KYMO_SESSION (hex,
- *              kept in the ring's header); KYMO_CLOCK=monotonic to do without the processor's counter.
+ * Invariants:  at most one recorder is open in a process; the ring file exists from the first event
+ *              on (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child
+ *              starts disarmed until it calls kymo_recorder_reopen().
+ * Environment: read once; where the options say nothing KYMO_SERVICE and KYMO_RING_DIR; always
+ *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without the
+ *              processor's counter.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB without a drain thread, 8 MiB with one.
  * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
  */
@@ -34,27 +35,27 @@ enum kymo_compression {
 };
 
 struct kymo_key_value {
-	const char *key;   /* UTF-8, at most 255 bytes; "service", "host", "pid" and names with a dot
+	const char *key; /* UTF-8, at most 255 bytes; "service", "host", "pid" and names with a dot
 			    * that kymo itself writes are refused */
 	const char *value; /* UTF-8, at most 1,024 bytes */
 };
 
 struct kymo_recorder_options {
-	size_t size;               /* sizeof(struct kymo_recorder_options) */
-	const char *service;       /* NULL: name of the executable */
-	const char *ring_directory; /* NULL: /dev/shm/kymo-UID */
+	size_t size;                 /* sizeof(struct kymo_recorder_options) */
+	const char *service;         /* NULL: name of the executable */
+	const char *ring_directory;  /* NULL: /dev/shm/kymo-UID */
 	const char *trace_directory; /* NULL: ./kymo-traces; used by the drain thread */
-	uint64_t ring_bytes;       /* 0: 32 MiB; 128 KiB .. 4 GiB, rounded up to 64 KiB */
-	uint32_t flags;            /* enum kymo_recorder_flags */
-	uint32_t gates;            /* 0: KYMO_GATES_DEFAULT; enum kymo_gate */
-	uint64_t segment_bytes_max; /* 0: 64 MiB, before compression */
+	uint64_t ring_bytes;         /* 0: 32 MiB; 128 KiB .. 4 GiB, rounded up to 64 KiB */
+	uint32_t flags;              /* enum kymo_recorder_flags */
+	uint32_t gates;              /* 0: KYMO_GATES_DEFAULT; enum kymo_gate */
+	uint64_t segment_bytes_max;  /* 0: 64 MiB, before compression */
 	uint64_t rotate_interval_ns; /* 0: 60 s */
-	uint64_t total_bytes_max;  /* 0: 1 GiB, bytes on disk of all segments of this service */
-	uint32_t compression;      /* enum kymo_compression */
-	int32_t compression_level; /* 0: the compression's default here: zstd 1, gzip 1 */
+	uint64_t total_bytes_max;    /* 0: 1 GiB, bytes on disk of all segments of this service */
+	uint32_t compression;        /* enum kymo_compression */
+	int32_t compression_level;   /* 0: the compression's default here: zstd 1, gzip 1 */
 	const struct kymo_key_value *metadata; /* metadata_count pairs copied into every segment */
-	size_t metadata_count;     /* at most 64 */
-	char *errbuf;              /* NULL, or errbuf_bytes for one sentence when open fails */
+	size_t metadata_count;                 /* at most 64 */
+	char *errbuf; /* NULL, or errbuf_bytes for one sentence when open fails */
 	size_t errbuf_bytes;
 };
 
@@ -67,12 +68,13 @@ struct kymo_recorder_options {
  *
  * out      set to NULL first
  * options  NULL: all defaults
- * Returns  0; -E2BIG unknown trailing option bytes; -EINVAL; KYMO_E_ACTIVE; -errno of the ring file or
- *          the drain thread. On failure nothing is left behind and events stay free of cost.
+ * Returns  0; -E2BIG unknown trailing option bytes; -EINVAL; KYMO_E_ACTIVE; -errno of the ring file
+ *          or the drain thread. On failure nothing is left behind and events stay free of cost.
  * Owner    the caller closes it with kymo_recorder_close().
  * Since    0.1
  */
-KYMO_API int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options);
+KYMO_API int kymo_recorder_open(struct kymo_recorder **out,
+				const struct kymo_recorder_options *options);
 
 /* Drains what is published, seals the segment, stops the drain thread, removes the ring file. With
  * KYMO_RECORDER_NO_DRAIN the file stays, marked closed: whoever drains it removes it.
@@ -98,15 +100,15 @@ KYMO_API void kymo_recorder_gates(uint32_t set, uint32_t clear);
 struct kymo_recorder_status {
 	size_t size;
 	uint32_t is_armed;
-	uint32_t threads;            /* that have recorded */
+	uint32_t threads; /* that have recorded */
 	uint64_t sub_buffers_claimed;
-	uint64_t dropped_count;      /* events not recorded, all causes */
-	uint64_t directory_bytes;    /* of the string and name area, used */
+	uint64_t dropped_count;   /* events not recorded, all causes */
+	uint64_t directory_bytes; /* of the string and name area, used */
 	uint64_t directory_bytes_max;
 	uint64_t segments_sealed;
 	uint64_t bytes_written;
-	int32_t last_error;          /* of the drain; 0 when none */
-	char ring_path[256];         /* empty for an anonymous ring */
+	int32_t last_error;  /* of the drain; 0 when none */
+	char ring_path[256]; /* empty for an anonymous ring */
 };
 KYMO_API int kymo_recorder_status(struct kymo_recorder_status *out);
 
@@ -121,8 +123,8 @@ KYMO_API uint32_t kymo_string_intern(const char *text, size_t text_bytes);
 /* A name's id for kymo_poll_begin() and its kin.
  *
  * text          UTF-8 spawn place or future type; NULL when only code is known
- * code_address  address of a function in this process that offline tools can turn into the type, or 0;
- *               table_address likewise of the dispatch table it stands in
+ * code_address  address of a function in this process that offline tools can turn into the type, or
+ *               0; table_address likewise of the dispatch table it stands in
  * copy          number of the runtime copy this belongs to; 0 .. 31
  * Returns  an id below 2^24; 0 when the directory is full or nothing is open.
  * Threads  any; takes a lock.      Since 0.1
@@ -137,10 +139,12 @@ enum kymo_runtime_kind {
 	KYMO_RUNTIME_MULTI_THREAD = 1,
 	KYMO_RUNTIME_CURRENT_THREAD = 2
 };
-KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy);
+KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind,
+				    uint32_t copy);
 
-/* Looks at the loader's list again: call it after dlopen() and dlclose(), so that addresses of the new
- * code get names. Cheap when nothing changed. Threads any; takes locks, the loader's too. Since 0.1 */
+/* Looks at the loader's list again: call it after dlopen() and dlclose(), so that addresses of the
+ * new code get names. Cheap when nothing changed. Threads any; takes locks, the loader's too. Since
+ * 0.1 */
 KYMO_API void kymo_modules_refresh(void);
 
 /* Adds one metadata pair to the trace, now or later ("tokio.local_queue", "false"). Threads any. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Opening and closing where somebody else drains the ring: no thread, no disk, no library but libc. The
- * preload links this one; programs that link the library get recorder.c instead. */
+/* Opening and closing where somebody else drains the ring: no thread, no disk, no library but libc.
+ * The preload links this one; programs that link the library get recorder.c instead. */
 #include <errno.h>
 #include <record/emit/engine.h>
 #include <record/emit/options.h>
@@ -23,9 +23,10 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 	if (err)
 		return err;
 	if (!(taken.flags & KYMO_RECORDER_NO_DRAIN))
-		return ky_options_say(&taken, KYMO_E_UNSUPPORTED,
-				      "this build has no drain thread: set KYMO_RECORDER_NO_DRAIN and drain "
-				      "the ring from outside");
+		return ky_options_say(
+			&taken, KYMO_E_UNSUPPORTED,
+			"this build has no drain thread: set KYMO_RECORDER_NO_DRAIN and drain "
+			"the ring from outside");
 	err = ky_engine_open(&taken);
 	if (err)
 		return ky_options_say(&taken, err, "recorder: %s", kymo_error_text(err));

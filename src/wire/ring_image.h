@@ -4,20 +4,22 @@
  *
  * File:   page 0      struct ky_ring_header, written once before `magic` is (release) published
  *         page 1      struct ky_ring_control: words that other processes may change
- *         directory   directory_bytes: append-only entries (strings, threads, names, modules, metadata)
- *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of each
+ *         directory   directory_bytes: append-only entries (strings, threads, names, modules,
+ *                     metadata)
+ *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of
+ *                     each
  *
- * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's size.
- *              Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n % usable_count
- *              unless that one is open (then n is spent and n + 1 tried), so a drain looks only at the
- *              claims since its last step and at the slots it knows to be open. usable_count shrinks at
- *              most once, when memory ran out, to a number no claim has reached: for all earlier n,
- *              n % usable_count = n.
- *              record_count counts every record of a thread, whatever its type; a THREAD_CHANGE is the
- *              first record of the thread it names. ordinal counts a continued sub-buffer, too.
- *              Records that were dropped (never written) are not in record_count: see dropped_count.
- *              Bytes below `published` of a slot never change while its `claim` word is the same.
- *              A record never crosses the end of a slot. Little-endian, 64-bit.
+ * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's
+ *              size. Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n %
+ *              usable_count unless that one is open (then n is spent and n + 1 tried), so a drain
+ *              looks only at the claims since its last step and at the slots it knows to be open.
+ *              usable_count shrinks at most once, when memory ran out, to a number no claim has
+ *              reached: for all earlier n, n % usable_count = n.
+ *              record_count counts every record of a thread, whatever its type; a THREAD_CHANGE is
+ *              the first record of the thread it names. ordinal counts a continued sub-buffer, too.
+ *              Records that were dropped (never written) are not in record_count: see
+ *              dropped_count. Bytes below `published` of a slot never change while its `claim` word
+ *              is the same. A record never crosses the end of a slot. Little-endian, 64-bit.
  *              Slots at or above `populated_count` have never been touched (sparse).
  */
 #ifndef KY_WIRE_RING_IMAGE_H
@@ -58,20 +60,20 @@ struct ky_clock_anchor {
 struct ky_ring_header {
 	_Atomic uint64_t magic;
 	uint32_t version;
-	uint32_t page_bytes;         /* of page 0 and page 1 */
+	uint32_t page_bytes; /* of page 0 and page 1 */
 	uint64_t file_bytes;
 	uint64_t directory_offset;
 	uint64_t directory_bytes;
-	uint64_t slots_offset;       /* multiple of KY_SLOT_BYTES */
+	uint64_t slots_offset; /* multiple of KY_SLOT_BYTES */
 	uint32_t slot_count;
-	uint32_t slot_bytes;         /* KY_SLOT_BYTES */
-	uint32_t flags;              /* enum ky_ring_flags */
+	uint32_t slot_bytes; /* KY_SLOT_BYTES */
+	uint32_t flags;      /* enum ky_ring_flags */
 	uint32_t pid;
-	uint64_t start_time_ticks;   /* field 22 of /proc/PID/stat: tells a reused pid apart */
-	uint64_t session;            /* KYMO_SESSION of `kymo run`, 0 without */
-	uint64_t ticks_per_second;   /* nominal; readers interpolate between anchors */
+	uint64_t start_time_ticks; /* field 22 of /proc/PID/stat: tells a reused pid apart */
+	uint64_t session;          /* KYMO_SESSION of `kymo run`, 0 without */
+	uint64_t ticks_per_second; /* nominal; readers interpolate between anchors */
 	struct ky_clock_anchor open_anchor;
-	char boot_id[40];            /* text of the kernel's boot_id, NUL-terminated */
+	char boot_id[40]; /* text of the kernel's boot_id, NUL-terminated */
 	char service[64];
 	char arch[16];
 	char recorder_version[16];
@@ -79,18 +81,19 @@ struct ky_ring_header {
 	uint32_t disarm_code;
 
 	/* Changing words, each on a line of its own. */
-	_Alignas(64) _Atomic uint64_t hand;        /* next claim number */
+	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
 	_Alignas(64) _Atomic uint64_t directory_used; /* release-published bytes of the directory */
-	_Atomic uint64_t directory_overflow_count; /* entries refused because it was full */
-	_Alignas(64) _Atomic uint64_t dropped_count; /* events dropped, all threads and causes */
+	_Atomic uint64_t directory_overflow_count;    /* entries refused because it was full */
+	_Alignas(64) _Atomic uint64_t dropped_count;  /* events dropped, all threads and causes */
 	_Atomic uint64_t dropped_signal_count;
 	_Atomic uint64_t dropped_no_slot_count;
 	_Atomic uint64_t dropped_no_state_count;
 	_Atomic uint64_t dropped_exited_count;
-	_Atomic uint64_t fork_disarmed_count;      /* children that started disarmed */
-	_Alignas(64) _Atomic uint32_t state;       /* enum ky_ring_state */
-	_Atomic uint32_t populated_count;          /* slots whose pages exist */
-	_Atomic uint32_t usable_count;             /* slots the hand goes round; < slot_count when memory ran out */
+	_Atomic uint64_t fork_disarmed_count; /* children that started disarmed */
+	_Alignas(64) _Atomic uint32_t state;  /* enum ky_ring_state */
+	_Atomic uint32_t populated_count;     /* slots whose pages exist */
+	/* slots the hand goes round; < slot_count when memory ran out */
+	_Atomic uint32_t usable_count;
 	_Atomic uint32_t thread_count;
 };
 
@@ -106,7 +109,8 @@ enum ky_slot_state {
 	KY_SLOT_FILLING = 1, /* claimed, header not yet written */
 	KY_SLOT_OPEN = 2,    /* a thread writes here */
 	KY_SLOT_CLOSED = 3,
-	KY_SLOT_PARKED = 4   /* its thread exited with room left; the next new thread continues it */
+	/* its thread exited with room left; the next new thread continues it */
+	KY_SLOT_PARKED = 4
 };
 #define KY_CLAIM_STATE_BITS 3
 #define KY_CLAIM_STATE(claim) ((uint32_t)((claim)&7u))
@@ -120,38 +124,43 @@ struct ky_open_poll {
 struct ky_sub_buffer {
 	/* hot: same bytes as struct kymo_sub_buffer_hot in include/kymo/emit.h */
 	_Atomic uint32_t published; /* & (KY_SLOT_BYTES - 1) = offset behind the last record */
-	_Atomic uint32_t state;     /* bit 0 busy; bits 8..15 open polls (may exceed KY_OPEN_DEPTH) */
+	/* bit 0 busy; bits 8..15 open polls (may exceed KY_OPEN_DEPTH) */
+	_Atomic uint32_t state;
 	uint64_t reserved;
 	struct ky_open_poll open[KY_OPEN_DEPTH];
-	/* identity: written while KY_SLOT_FILLING; a thread change rewrites nothing here, it is a record */
-	_Atomic uint64_t claim;     /* claim number + 1 << 3 | enum ky_slot_state */
-	uint32_t tid;               /* of the claiming thread */
-	uint32_t thread;            /* its index in the directory */
-	uint64_t ordinal;           /* this is the thread's n-th sub-buffer, from 0 */
-	uint64_t record_count;      /* records the thread had written before this sub-buffer */
-	uint64_t start_ticks;       /* full stamp that the 40-bit stamps of the records stand on */
+	/* identity: written while KY_SLOT_FILLING; a thread change rewrites nothing here, it is a
+	 * record */
+	_Atomic uint64_t claim; /* claim number + 1 << 3 | enum ky_slot_state */
+	uint32_t tid;           /* of the claiming thread */
+	uint32_t thread;        /* its index in the directory */
+	uint64_t ordinal;       /* this is the thread's n-th sub-buffer, from 0 */
+	uint64_t record_count;  /* records the thread had written before this sub-buffer */
+	uint64_t start_ticks;   /* full stamp that the 40-bit stamps of the records stand on */
 	struct ky_clock_anchor anchor;
-	uint32_t gates;             /* gates when it was claimed */
-	uint32_t carried_depth;     /* open polls carried over, valid entries: min(depth, 4) */
-	struct ky_open_poll carried[KY_OPEN_DEPTH]; /* as they stood at the claim; open[] moves on */
+	uint32_t gates;         /* gates when it was claimed */
+	uint32_t carried_depth; /* open polls carried over, valid entries: min(depth, 4) */
+	/* as they stood at the claim; open[] moves on */
+	struct ky_open_poll carried[KY_OPEN_DEPTH];
 };
 
-/* Directory entries: 8-byte aligned, each a struct ky_entry and payload_bytes of payload, zero-padded. */
+/* Directory entries: 8-byte aligned, each a struct ky_entry and payload_bytes of payload,
+ * zero-padded. */
 enum ky_entry_kind {
-	KY_ENTRY_STRING = 1,   /* id; payload: text. hash: FNV-1a 64 of the uncut text */
-	KY_ENTRY_THREAD = 2,   /* id = thread index; payload: struct ky_entry_thread + comm text */
-	KY_ENTRY_NAME = 3,     /* id = name id; payload: struct ky_entry_name + text */
-	KY_ENTRY_MODULE = 4,   /* id = module number; payload: struct ky_entry_module + build id + path */
+	KY_ENTRY_STRING = 1, /* id; payload: text. hash: FNV-1a 64 of the uncut text */
+	KY_ENTRY_THREAD = 2, /* id = thread index; payload: struct ky_entry_thread + comm text */
+	KY_ENTRY_NAME = 3,   /* id = name id; payload: struct ky_entry_name + text */
+	/* id = module number; payload: struct ky_entry_module + build id + path */
+	KY_ENTRY_MODULE = 4,
 	KY_ENTRY_MODULE_GONE = 5, /* id = module number; payload: u64 ticks */
-	KY_ENTRY_RUNTIME = 6,  /* payload: struct ky_entry_runtime + name text */
+	KY_ENTRY_RUNTIME = 6,     /* payload: struct ky_entry_runtime + name text */
 	KY_ENTRY_METADATA = 7, /* payload: u32 key_bytes, key, value; the last one of a key wins */
 	KY_ENTRY_THREAD_EXIT = 8, /* id = thread index; payload: u64 ticks */
-	KY_ENTRY_SCHEMA = 9    /* id = schema id; payload: a TRC schema frame body */
+	KY_ENTRY_SCHEMA = 9       /* id = schema id; payload: a TRC schema frame body */
 };
 
 struct ky_entry {
-	uint16_t kind;         /* enum ky_entry_kind; readers skip kinds they do not know */
-	uint16_t flags;        /* bit 0: text was cut */
+	uint16_t kind;          /* enum ky_entry_kind; readers skip kinds they do not know */
+	uint16_t flags;         /* bit 0: text was cut */
 	uint32_t payload_bytes; /* without padding */
 	uint32_t id;
 	uint32_t reserved;
@@ -165,29 +174,30 @@ struct ky_entry_thread {
 };
 
 struct ky_entry_name {
-	uint64_t code_address;  /* absolute in the process; 0 when the text is the name */
+	uint64_t code_address; /* absolute in the process; 0 when the text is the name */
 	uint64_t table_address;
 	uint32_t copy;
 	uint32_t text_bytes;
 };
 
 struct ky_entry_module {
-	uint64_t start;         /* mapped range, end exclusive */
+	uint64_t start; /* mapped range, end exclusive */
 	uint64_t end;
-	uint64_t load_bias;     /* address = bias + virtual address in the file */
-	uint64_t file_offset;   /* of the first mapped byte */
+	uint64_t load_bias;   /* address = bias + virtual address in the file */
+	uint64_t file_offset; /* of the first mapped byte */
 	uint64_t from_ticks;
 	uint32_t build_id_bytes; /* <= 32 */
 	uint32_t path_bytes;
 };
 
 struct ky_entry_runtime {
-	uint64_t runtime;       /* the adapter's key */
-	uint32_t kind;          /* enum kymo_runtime_kind */
+	uint64_t runtime; /* the adapter's key */
+	uint32_t kind;    /* enum kymo_runtime_kind */
 	uint32_t copy;
 };
 
-_Static_assert(sizeof(struct ky_sub_buffer) <= KY_SLOT_HEADER_BYTES, "records start at a fixed offset");
+_Static_assert(sizeof(struct ky_sub_buffer) <= KY_SLOT_HEADER_BYTES,
+	       "records start at a fixed offset");
 _Static_assert(offsetof(struct ky_sub_buffer, claim) == 80, "the hot part is 80 bytes");
 _Static_assert(sizeof(struct ky_ring_header) <= 4096, "page 0 is one page");
 _Static_assert(sizeof(struct ky_entry) == 24, "directory entries are 8-byte aligned");

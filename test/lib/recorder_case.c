@@ -34,7 +34,7 @@ void test_recorder_open(struct test_recorder *test, uint64_t ring_bytes, uint32_
 
 void test_recorder_read(struct test_recorder *test)
 {
-	struct kymo_recorder_status status = { .size = sizeof(status) };
+	struct kymo_recorder_status status = {.size = sizeof(status)};
 
 	if (!test->ring.image) {
 		assert_int_equal(kymo_recorder_status(&status), 0);

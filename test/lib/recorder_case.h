@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* recorder_case.h - a recorder with its ring in a directory of the test's own, and a look into it. */
+/* recorder_case.h - a recorder with its ring in a directory of the test's own, and a look into it.
+ *  */
 #ifndef KY_TEST_RECORDER_CASE_H
 #define KY_TEST_RECORDER_CASE_H
 
@@ -15,7 +16,8 @@ struct test_recorder {
 	struct test_ring ring;
 };
 
-/* Opens with NO_DRAIN; flags is added. ring_bytes 0: the smallest, 128 KiB. Fails the test on error. */
+/* Opens with NO_DRAIN; flags is added. ring_bytes 0: the smallest, 128 KiB. Fails the test on
+ * error. */
 void test_recorder_open(struct test_recorder *test, uint64_t ring_bytes, uint32_t flags);
 
 /* Maps the ring (once) and reads all of it. */

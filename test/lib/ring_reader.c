@@ -12,12 +12,14 @@
 #define STAMP_MASK ((UINT64_C(1) << 43) - 1)
 
 static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
-	[KYMO_RECORD_TIME] = 1,	    [KYMO_RECORD_THREAD_CHANGE] = 3, [KYMO_RECORD_POLL_BEGIN] = 1,
-	[KYMO_RECORD_WAKE] = 1,	    [KYMO_RECORD_SPAWN] = 1,	     [KYMO_RECORD_TASK_END] = 1,
-	[KYMO_RECORD_DRIVER_TURN] = 1, [KYMO_RECORD_WORKER_BEGIN] = 3, [KYMO_RECORD_RUNTIME] = 1,
-	[KYMO_RECORD_BLOCKING_BEGIN] = 1, [KYMO_RECORD_NOTIFY] = 1,   [KYMO_RECORD_WAKER_CLONE] = 1,
-	[KYMO_RECORD_MARK] = 1,	    [KYMO_RECORD_DROPPED] = 1,	     [KYMO_RECORD_GATES] = 1,
-	[KYMO_RECORD_WAIT] = 1,
+	[KYMO_RECORD_TIME] = 1,        [KYMO_RECORD_THREAD_CHANGE] = 3,
+	[KYMO_RECORD_POLL_BEGIN] = 1,  [KYMO_RECORD_WAKE] = 1,
+	[KYMO_RECORD_SPAWN] = 1,       [KYMO_RECORD_TASK_END] = 1,
+	[KYMO_RECORD_DRIVER_TURN] = 1, [KYMO_RECORD_WORKER_BEGIN] = 3,
+	[KYMO_RECORD_RUNTIME] = 1,     [KYMO_RECORD_BLOCKING_BEGIN] = 1,
+	[KYMO_RECORD_NOTIFY] = 1,      [KYMO_RECORD_WAKER_CLONE] = 1,
+	[KYMO_RECORD_MARK] = 1,        [KYMO_RECORD_DROPPED] = 1,
+	[KYMO_RECORD_GATES] = 1,       [KYMO_RECORD_WAIT] = 1,
 };
 
 int test_ring_open(struct test_ring *ring, const char *path)
@@ -81,7 +83,8 @@ static int decode(struct test_ring *ring, const uint64_t *words, size_t end, str
 
 		if (type == 0 || type >= KYMO_RECORD_COUNT)
 			return 0;
-		count = type == KYMO_RECORD_CUSTOM ? (uint32_t)(head & 0xffff) : payload_words[type];
+		count = type == KYMO_RECORD_CUSTOM ? (uint32_t)(head & 0xffff) :
+						     payload_words[type];
 		if (count > 3 || i + 1 + count > end)
 			return 0;
 		at->type = type;
@@ -107,11 +110,12 @@ static int decode(struct test_ring *ring, const uint64_t *words, size_t end, str
 
 int test_ring_read_slot(struct test_ring *ring, uint32_t slot)
 {
-	const uint8_t *bytes = ring->image + ring->header->slots_offset + (size_t)slot * KY_SLOT_BYTES;
+	const uint8_t *bytes = ring->image + ring->header->slots_offset +
+			       (size_t)slot * KY_SLOT_BYTES;
 	const struct ky_sub_buffer *live = (const struct ky_sub_buffer *)(const void *)bytes;
 	uint64_t claim = atomic_load_explicit(&live->claim, memory_order_acquire), after;
 	static _Thread_local uint64_t words[KY_SLOT_BYTES / 8];
-	struct test_record at = { .claim = KY_CLAIM_NUMBER(claim) };
+	struct test_record at = {.claim = KY_CLAIM_NUMBER(claim)};
 	struct ky_sub_buffer head;
 	uint32_t published, state = KY_CLAIM_STATE(claim);
 
@@ -122,7 +126,8 @@ int test_ring_read_slot(struct test_ring *ring, uint32_t slot)
 	ring->slot_states[state]++;
 	if (state == KY_SLOT_FREE || state == KY_SLOT_FILLING)
 		return 0;
-	published = atomic_load_explicit(&live->published, memory_order_acquire) & (KY_SLOT_BYTES - 1);
+	published = atomic_load_explicit(&live->published, memory_order_acquire) &
+		    (KY_SLOT_BYTES - 1);
 	copy_slot(bytes, words, published);
 	atomic_thread_fence(memory_order_acquire);
 	after = atomic_load_explicit(&live->claim, memory_order_relaxed);
@@ -134,7 +139,8 @@ int test_ring_read_slot(struct test_ring *ring, uint32_t slot)
 		ring->bad_count++;
 		return 0;
 	}
-	memcpy(&head, words, KY_SLOT_HEADER_BYTES < sizeof(head) ? KY_SLOT_HEADER_BYTES : sizeof(head));
+	memcpy(&head, words,
+	       KY_SLOT_HEADER_BYTES < sizeof(head) ? KY_SLOT_HEADER_BYTES : sizeof(head));
 	at.thread = head.thread;
 	at.tid = head.tid;
 	at.number = head.record_count;
@@ -154,7 +160,8 @@ static int by_claim(const void *a, const void *b)
 
 void test_ring_read(struct test_ring *ring)
 {
-	uint32_t populated = atomic_load_explicit(&ring->header->populated_count, memory_order_acquire);
+	uint32_t populated = atomic_load_explicit(&ring->header->populated_count,
+						  memory_order_acquire);
 
 	ring->count = 0;
 	ring->torn_count = ring->bad_count = 0;
@@ -194,7 +201,8 @@ const struct ky_entry *test_ring_entry(const struct test_ring *ring, uint32_t ki
 	uint64_t used = atomic_load_explicit(&ring->header->directory_used, memory_order_acquire);
 
 	for (uint64_t at = 0; at + sizeof(struct ky_entry) <= used;) {
-		const struct ky_entry *entry = (const struct ky_entry *)(const void *)(directory + at);
+		const struct ky_entry *entry = (const struct ky_entry *)(const void *)(directory +
+										       at);
 
 		if (entry->kind == kind && n-- == 0)
 			return entry;

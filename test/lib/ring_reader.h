@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_reader.h - decodes a ring image into an array of records, straight after ring_image.h: what the
- * tests of the recording side check against. It shares no code with the drain.
+/* ring_reader.h - decodes a ring image into an array of records, straight after ring_image.h: what
+ * the tests of the recording side check against. It shares no code with the drain.
  */
 #ifndef KY_TEST_RING_READER_H
 #define KY_TEST_RING_READER_H
@@ -28,8 +28,8 @@ struct test_ring {
 	struct test_record *records; /* in claim order, position order inside a slot */
 	size_t count;
 	size_t capacity;
-	size_t torn_count;  /* slots that changed while being copied */
-	size_t bad_count;   /* slots whose content contradicts the contract */
+	size_t torn_count; /* slots that changed while being copied */
+	size_t bad_count;  /* slots whose content contradicts the contract */
 	uint32_t slot_states[5];
 };
 

@@ -12,7 +12,8 @@ static bool lock_open(struct ky_lock_mark *mark)
 {
 	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE);
 
-	if (phase == KY_CLOSED || phase == KY_DISARMED || (phase == KY_LIVE && ky_engine_is_orphan()))
+	if (phase == KY_CLOSED || phase == KY_DISARMED ||
+	    (phase == KY_LIVE && ky_engine_is_orphan()))
 		return false;
 	*mark = ky_engine_lock();
 	if (ky_engine.directory.bytes)
@@ -39,9 +40,9 @@ static uint32_t add(add_fn fn, const struct ky_directory_item *item)
 
 uint32_t kymo_string_intern(const char *text, size_t text_bytes)
 {
-	struct ky_directory_item item = { .kind = KY_ENTRY_STRING,
-					  .text = text ? text : "",
-					  .text_bytes = text ? text_bytes : 0 };
+	struct ky_directory_item item = {.kind = KY_ENTRY_STRING,
+					 .text = text ? text : "",
+					 .text_bytes = text ? text_bytes : 0};
 
 	return add(ky_directory_intern, &item);
 }
@@ -50,15 +51,15 @@ uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_add
 			  uint64_t table_address, uint32_t copy)
 {
 	size_t kept = text ? ky_directory_cut(text, text_bytes) : 0;
-	struct ky_entry_name fixed = { .code_address = code_address,
-				       .table_address = table_address,
-				       .copy = copy,
-				       .text_bytes = (uint32_t)kept };
-	struct ky_directory_item item = { .kind = KY_ENTRY_NAME,
-					  .fixed = &fixed,
-					  .fixed_bytes = sizeof(fixed),
-					  .text = text ? text : "",
-					  .text_bytes = text ? text_bytes : 0 };
+	struct ky_entry_name fixed = {.code_address = code_address,
+				      .table_address = table_address,
+				      .copy = copy,
+				      .text_bytes = (uint32_t)kept};
+	struct ky_directory_item item = {.kind = KY_ENTRY_NAME,
+					 .fixed = &fixed,
+					 .fixed_bytes = sizeof(fixed),
+					 .text = text ? text : "",
+					 .text_bytes = text ? text_bytes : 0};
 	uint64_t address = table_address ? table_address : code_address;
 
 	/* Code that was loaded after the last look at the loader's list. */
@@ -69,12 +70,12 @@ uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_add
 
 void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, uint32_t copy)
 {
-	struct ky_entry_runtime fixed = { .runtime = runtime, .kind = kind, .copy = copy };
-	struct ky_directory_item item = { .kind = KY_ENTRY_RUNTIME,
-					  .fixed = &fixed,
-					  .fixed_bytes = sizeof(fixed),
-					  .text = name ? name : "",
-					  .text_bytes = name ? strlen(name) : 0 };
+	struct ky_entry_runtime fixed = {.runtime = runtime, .kind = kind, .copy = copy};
+	struct ky_directory_item item = {.kind = KY_ENTRY_RUNTIME,
+					 .fixed = &fixed,
+					 .fixed_bytes = sizeof(fixed),
+					 .text = name ? name : "",
+					 .text_bytes = name ? strlen(name) : 0};
 
 	add(ky_directory_intern, &item);
 }
@@ -82,7 +83,7 @@ void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind, ui
 int kymo_metadata_set(const char *key, const char *value)
 {
 	uint8_t fixed[sizeof(uint32_t) + KY_METADATA_KEY_BYTES_MAX];
-	struct ky_directory_item item = { .kind = KY_ENTRY_METADATA, .fixed = fixed, .text = value };
+	struct ky_directory_item item = {.kind = KY_ENTRY_METADATA, .fixed = fixed, .text = value};
 	uint32_t key_bytes;
 	int err = ky_metadata_check(key, value);
 
@@ -93,7 +94,8 @@ int kymo_metadata_set(const char *key, const char *value)
 	memcpy(fixed + sizeof(key_bytes), key, key_bytes);
 	item.fixed_bytes = sizeof(key_bytes) + key_bytes;
 	item.text_bytes = strlen(value);
-	/* Not interned: the last entry of a key wins, also when it says again what an earlier one said. */
+	/* Not interned: the last entry of a key wins, also when it says again what an earlier one
+	 * said. */
 	if (add(ky_directory_append, &item))
 		return 0;
 	return ky_engine.directory.bytes ? KYMO_E_LIMIT : KYMO_E_CLOSED;
@@ -111,15 +113,17 @@ void kymo_recorder_gates(uint32_t set, uint32_t clear)
 {
 	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE), old, next;
 
-	if (phase == KY_CLOSED || phase == KY_DISARMED || (phase == KY_LIVE && ky_engine_is_orphan()))
+	if (phase == KY_CLOSED || phase == KY_DISARMED ||
+	    (phase == KY_LIVE && ky_engine_is_orphan()))
 		return;
 	old = __atomic_load_n(&kymo_control.gates, __ATOMIC_ACQUIRE);
-	/* The shared page counts: `kymo` may have changed it. The private word is for a ring to come. */
+	/* The shared page counts: `kymo` may have changed it. The private word is for a ring to
+	 * come. */
 	do {
 		next = (old | set) & ~clear & KY_GATES_ALL;
 		__atomic_store_n(&ky_engine.gates, next, __ATOMIC_RELEASE);
-	} while (!__atomic_compare_exchange_n(&kymo_control.gates, &old, next, false, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
+	} while (!__atomic_compare_exchange_n(&kymo_control.gates, &old, next, false,
+					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
 static void fill_status(struct kymo_recorder_status *out)
@@ -145,7 +149,7 @@ static void fill_status(struct kymo_recorder_status *out)
 
 int ky_engine_status(struct kymo_recorder_status *out)
 {
-	struct kymo_recorder_status status = { .size = sizeof(status) };
+	struct kymo_recorder_status status = {.size = sizeof(status)};
 	struct ky_lock_mark mark;
 
 	if (!out || out->size < sizeof(out->size))

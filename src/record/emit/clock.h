@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* clock.h - which counter stamps the records: the processor's, or CLOCK_MONOTONIC through the vDSO.
  *
- * Invariants:  decided once per recorder; ticks are never converted here, readers interpolate between
- *              anchors.
+ * Invariants:  decided once per recorder; ticks are never converted here, readers interpolate
+ *              between anchors.
  * Threads:     any, after ky_clock_choose().      Signals: safe.
  */
 #ifndef KY_RECORD_EMIT_CLOCK_H
@@ -20,12 +20,12 @@ struct ky_clock {
 	struct ky_clock_anchor first; /* taken by ky_clock_choose() */
 };
 
-/* Trusts the processor's counter only where it is invariant, allowed, what the kernel itself uses, and
- * not trapped. KYMO_CLOCK=monotonic forces the clock of the OS. Takes the first anchor. */
+/* Trusts the processor's counter only where it is invariant, allowed, what the kernel itself uses,
+ * and not trapped. KYMO_CLOCK=monotonic forces the clock of the OS. Takes the first anchor. */
 void ky_clock_choose(struct ky_clock *clock);
 
-/* Fills ticks_per_second from the first anchor and a new one, at least 100 us later (it spins for the
- * rest of that time). A counter that does not move sends us to the clock of the OS. */
+/* Fills ticks_per_second from the first anchor and a new one, at least 100 us later (it spins for
+ * the rest of that time). A counter that does not move sends us to the clock of the OS. */
 void ky_clock_calibrate(struct ky_clock *clock);
 
 /* The narrowest of three bracketed readings. */

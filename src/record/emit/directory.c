@@ -79,7 +79,8 @@ static bool publish(struct ky_directory *directory, const uint8_t *entry, size_t
 	memcpy(ring->directory + directory->file_used, entry, bytes);
 	directory->file_used += bytes;
 	/* Pairs with the acquire of whoever reads the directory. */
-	atomic_store_explicit(&ring->header->directory_used, directory->file_used, memory_order_release);
+	atomic_store_explicit(&ring->header->directory_used, directory->file_used,
+			      memory_order_release);
 	return true;
 }
 
@@ -107,7 +108,8 @@ void ky_directory_detach(struct ky_directory *directory)
 }
 
 /* Writes the entry at `out` (large enough); the id is the item's, or the next of its kind. */
-static size_t build(struct ky_directory *directory, const struct ky_directory_item *item, uint8_t *out)
+static size_t build(struct ky_directory *directory, const struct ky_directory_item *item,
+		    uint8_t *out)
 {
 	size_t text_bytes = ky_directory_cut(item->text, item->text_bytes);
 	struct ky_entry entry = {
@@ -130,7 +132,8 @@ static size_t build(struct ky_directory *directory, const struct ky_directory_it
 
 static size_t bytes_needed(const struct ky_directory_item *item)
 {
-	return sizeof(struct ky_entry) + padded(item->fixed_bytes + ky_directory_cut(item->text, item->text_bytes));
+	return sizeof(struct ky_entry) +
+	       padded(item->fixed_bytes + ky_directory_cut(item->text, item->text_bytes));
 }
 
 uint32_t ky_directory_append(struct ky_directory *directory, const struct ky_directory_item *item)
@@ -170,7 +173,8 @@ static bool is_equal(const uint8_t *at, const struct ky_directory_item *item, ui
 uint32_t ky_directory_intern(struct ky_directory *directory, const struct ky_directory_item *item)
 {
 	uint64_t text_hash = fnv1a(FNV_BASIS, item->text, item->text_bytes);
-	uint64_t key = fnv1a(text_hash ^ (uint64_t)item->kind << 56, item->fixed, item->fixed_bytes);
+	uint64_t key = fnv1a(text_hash ^ (uint64_t)item->kind << 56, item->fixed,
+			     item->fixed_bytes);
 	struct ky_directory_cell *cell = NULL;
 	struct ky_entry entry;
 	size_t offset;
@@ -187,7 +191,8 @@ uint32_t ky_directory_intern(struct ky_directory *directory, const struct ky_dir
 		return entry.id;
 	}
 	offset = directory->used;
-	if (cell->offset) { /* a hopeless neighbourhood: refuse rather than search the whole table */
+	/* a hopeless neighbourhood: refuse rather than search the whole table */
+	if (cell->offset) {
 		count_overflow(directory, 1);
 		return 0;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* directory.h - strings, names, runtimes, modules, metadata, threads: what records refer to by number.
+/* directory.h - strings, names, runtimes, modules, metadata, threads: what records refer to by
+ * number.
  *
- * Invariants:  everything but threads is kept in private memory too: that copy answers "is this text
- *              known", fills the ring's directory when the ring appears (it is created late), and again
- *              in a forked child that reopens. Nothing is ever read back from the file.
+ * Invariants:  everything but threads is kept in private memory too: that copy answers "is this
+ *              text known", fills the ring's directory when the ring appears (it is created late),
+ *              and again in a forked child that reopens. Nothing is ever read back from the file.
  *              Thread entries take at most half of the file's directory, so churn starves no name.
  * Memory:      KY_DIRECTORY_BYTES_DEFAULT + 0.5 MiB of table, touched as used; fixed.
  * Loss:        what does not fit is refused with id 0 and counted in directory_overflow_count.
@@ -24,11 +25,11 @@ struct ky_directory_cell {
 };
 
 struct ky_directory {
-	uint8_t *bytes;  /* entries as in the file */
+	uint8_t *bytes; /* entries as in the file */
 	size_t capacity;
 	size_t used;
 	struct ky_directory_cell *table;
-	uint32_t ids[16]; /* last id given out, by enum ky_entry_kind */
+	uint32_t ids[16];     /* last id given out, by enum ky_entry_kind */
 	struct ky_ring *ring; /* NULL: not created yet */
 	size_t file_used;
 	size_t thread_bytes;
@@ -53,7 +54,8 @@ void ky_directory_release(struct ky_directory *directory);
 void ky_directory_attach(struct ky_directory *directory, struct ky_ring *ring);
 void ky_directory_detach(struct ky_directory *directory);
 
-/* How many bytes of a text are kept: all, or what fits KY_STRING_BYTES_MAX without half a character. */
+/* How many bytes of a text are kept: all, or what fits KY_STRING_BYTES_MAX without half a
+ * character. */
 size_t ky_directory_cut(const char *text, size_t text_bytes);
 
 /* Id of an equal entry, or of a new one. Text beyond KY_STRING_BYTES_MAX is cut (flag bit 0 of the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the inline path declines: first event, full sub-buffer, epoch change, nested polls, clock of the
- * OS, signal handlers inside an event, forked children, exited threads. */
+/* What the inline path declines: first event, full sub-buffer, epoch change, nested polls, clock of
+ * the OS, signal handlers inside an event, forked children, exited threads. */
 #include <record/emit/engine.h>
 
 #include <base/testpoint.h>
@@ -13,10 +13,11 @@
 
 void ky_count_drop(struct ky_thread *thread, enum kymo_drop_cause cause)
 {
-	struct ky_ring *ring = thread ? thread->ring : __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+	struct ky_ring *ring = thread ? thread->ring :
+					__atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
 	struct ky_ring_header *header = ring->header;
-	_Atomic uint64_t *word[] = { &header->dropped_signal_count, &header->dropped_no_slot_count,
-				     &header->dropped_no_state_count, &header->dropped_exited_count };
+	_Atomic uint64_t *word[] = {&header->dropped_signal_count, &header->dropped_no_slot_count,
+				    &header->dropped_no_state_count, &header->dropped_exited_count};
 
 	atomic_fetch_add_explicit(&header->dropped_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(word[cause - 1], 1, memory_order_relaxed);
@@ -43,8 +44,9 @@ void ky_thread_set_limit(struct ky_thread *thread)
 	if (thread->hot.sub && !ky_engine.clock.is_os)
 		limit = thread->hot.end - (KY_FAST_WORDS_MAX - 1);
 	__atomic_store_n(&thread->hot.limit, limit, __ATOMIC_RELAXED);
-	/* Pairs with the fence of ky_engine_stop(): either it clears our limit, or we see its phase.
-	 * A handler that dropped an event between the two lines above is seen by has_pending(). */
+	/* Pairs with the fence of ky_engine_stop(): either it clears our limit, or we see its
+	 * phase. A handler that dropped an event between the two lines above is seen by
+	 * has_pending(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_RELAXED) != KY_LIVE || has_pending(thread))
 		__atomic_store_n(&thread->hot.limit, NULL, __ATOMIC_RELAXED);
@@ -63,7 +65,8 @@ static bool make_room(struct ky_thread *thread, uint32_t words)
 		thread->backoff = 0;
 		return true;
 	}
-	/* Everything is open: scanning again for each event would cost the host more than it tells. */
+	/* Everything is open: scanning again for each event would cost the host more than it tells.
+	 *  */
 	thread->backoff = thread->backoff ? thread->backoff * 2 : 8;
 	if (thread->backoff > BACKOFF_MAX)
 		thread->backoff = BACKOFF_MAX;
@@ -71,8 +74,8 @@ static bool make_room(struct ky_thread *thread, uint32_t words)
 	return false;
 }
 
-static void put(struct ky_thread *thread, uint64_t ticks, uint32_t record, uint32_t arg, uint32_t words,
-		const uint64_t *payload)
+static void put(struct ky_thread *thread, uint64_t ticks, uint32_t record, uint32_t arg,
+		uint32_t words, const uint64_t *payload)
 {
 	uint64_t *at = thread->hot.cursor;
 
@@ -87,9 +90,10 @@ static void put(struct ky_thread *thread, uint64_t ticks, uint32_t record, uint3
 			 __ATOMIC_RELEASE);
 }
 
-/* One record with its stamp; a TIME record first when the stamp's base moved on. room: made already. */
-static uint64_t write_record(struct ky_thread *thread, uint32_t record, uint32_t arg, uint32_t words,
-			     const uint64_t *payload)
+/* One record with its stamp; a TIME record first when the stamp's base moved on. room: made
+ * already. */
+static uint64_t write_record(struct ky_thread *thread, uint32_t record, uint32_t arg,
+			     uint32_t words, const uint64_t *payload)
 {
 	uint32_t open = thread->hot.flags & ~1u;
 	uint64_t ticks;
@@ -101,8 +105,10 @@ static uint64_t write_record(struct ky_thread *thread, uint32_t record, uint32_t
 		put(thread, ticks, KYMO_RECORD_TIME, 0, 1, &ticks);
 	}
 	if (record == KYMO_RECORD_POLL_BEGIN && open >> 8 < KY_OPEN_DEPTH) {
-		__atomic_store_n(&thread->hot.sub->open[open >> 8].task_word, payload[0], __ATOMIC_RELAXED);
-		__atomic_store_n(&thread->hot.sub->open[open >> 8].begin_ticks, ticks, __ATOMIC_RELAXED);
+		__atomic_store_n(&thread->hot.sub->open[open >> 8].task_word, payload[0],
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&thread->hot.sub->open[open >> 8].begin_ticks, ticks,
+				 __ATOMIC_RELAXED);
 	}
 	put(thread, ticks, record, arg, words, payload);
 	return ticks;
@@ -117,7 +123,8 @@ static void tell_changes(struct ky_thread *thread)
 	if (!has_pending(thread) && gates == thread->gates_seen)
 		return;
 	for (uint32_t cause = 0; cause < 4; cause++) {
-		if (!__atomic_load_n(&thread->pending[cause], __ATOMIC_RELAXED) || !make_room(thread, 2))
+		if (!__atomic_load_n(&thread->pending[cause], __ATOMIC_RELAXED) ||
+		    !make_room(thread, 2))
 			continue;
 		word = __atomic_exchange_n(&thread->pending[cause], 0, __ATOMIC_RELAXED);
 		write_record(thread, KYMO_RECORD_DROPPED, cause + 1, 1, &word);
@@ -176,7 +183,8 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 		return open;
 	if (is_written)
 		return open + DEPTH_ONE;
-	/* Outermost: its end finds nothing open and is not recorded either. Nested: remember that. */
+	/* Outermost: its end finds nothing open and is not recorded either. Nested: remember that.
+	 *  */
 	if (open)
 		thread->unrecorded++;
 	return open;
@@ -205,7 +213,8 @@ static bool is_ready(struct kymo_thread *self)
 	return false;
 }
 
-/* The state to write with, marked as inside an event; NULL: dropped and counted, or nothing to do. */
+/* The state to write with, marked as inside an event; NULL: dropped and counted, or nothing to do.
+ *  */
 static struct ky_thread *begin(uint32_t record)
 {
 	struct kymo_thread *self = kymo_thread_self;
@@ -250,9 +259,10 @@ static void enter(uint32_t record, uint32_t arg, uint32_t words, const uint64_t 
 	__atomic_store_n(&thread->hot.flags, after, __ATOMIC_RELAXED);
 }
 
-void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b, uint64_t c)
+void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b,
+		    uint64_t c)
 {
-	const uint64_t payload[3] = { a, b, c };
+	const uint64_t payload[3] = {a, b, c};
 	int err = errno;
 
 	enter(record, arg, words < 3 ? words : 3, payload);

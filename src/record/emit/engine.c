@@ -17,7 +17,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-struct ky_engine ky_engine = { .lock = PTHREAD_MUTEX_INITIALIZER };
+struct ky_engine ky_engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A page of its own: page 1 of the ring file is mapped over it. */
 struct kymo_control kymo_control __attribute__((aligned(KYMO_ARCH_PAGE_BYTES)));
@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct kymo_control) == KYMO_ARCH_PAGE_BYTES, "nothing els
 
 struct ky_lock_mark ky_engine_lock(void)
 {
-	struct ky_lock_mark mark = { kymo_thread_self, 0 };
+	struct ky_lock_mark mark = {kymo_thread_self, 0};
 
 	if (mark.self == &ky_thread_nobody) {
 		kymo_thread_self = &ky_thread_busy;
@@ -65,8 +65,8 @@ static void close_control_page(void)
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* Runs in the child, which has one thread. The ring stays the parent's: even an event that the fork cut
- * in two writes into private memory from here on. */
+/* Runs in the child, which has one thread. The ring stays the parent's: even an event that the fork
+ * cut in two writes into private memory from here on. */
 void ky_engine_disarm_child(void)
 {
 	close_control_page();
@@ -119,7 +119,8 @@ static int make_pool(void)
 
 	if (ky_engine.pool)
 		return 0;
-	pool = mmap(NULL, sizeof(*pool), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pool = mmap(NULL, sizeof(*pool), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	if (pool == MAP_FAILED)
 		return -ENOMEM;
 	if (madvise(pool, sizeof(*pool), MADV_WIPEONFORK) != 0) { /* Linux before 4.14 */
@@ -163,7 +164,8 @@ static void describe_ring(void)
 	read_boot_id(header->boot_id, sizeof(header->boot_id));
 	snprintf(header->service, sizeof(header->service), "%.63s", engine->service);
 	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
-	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s", KYMO_VERSION_STRING);
+	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",
+		 KYMO_VERSION_STRING);
 }
 
 /* From now on a gate is one load of a page that `kymo` can write, too. */
@@ -255,7 +257,8 @@ static void choose_service(const char *wish)
 	snprintf(out, KY_SERVICE_BYTES, "%s", wish);
 	for (; *out; out++) {
 		bool is_plain = (*out >= 'a' && *out <= 'z') || (*out >= 'A' && *out <= 'Z') ||
-				(*out >= '0' && *out <= '9') || *out == '.' || *out == '-' || *out == '_';
+				(*out >= '0' && *out <= '9') || *out == '.' || *out == '-' ||
+				*out == '_';
 
 		if (!is_plain || (*out == '.' && out == ky_engine.service))
 			*out = '_';
@@ -344,8 +347,10 @@ bool ky_engine_stop(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (is_live) {
 		for (uint32_t i = 0; i < engine->state_count; i++)
-			__atomic_store_n(&engine->pool->threads[i].hot.limit, NULL, __ATOMIC_RELAXED);
-		atomic_store_explicit(&engine->ring->header->state, KY_RING_CLOSED, memory_order_release);
+			__atomic_store_n(&engine->pool->threads[i].hot.limit, NULL,
+					 __ATOMIC_RELAXED);
+		atomic_store_explicit(&engine->ring->header->state, KY_RING_CLOSED,
+				      memory_order_release);
 	}
 	ky_engine_unlock(mark);
 	return is_live;
@@ -384,7 +389,8 @@ int ky_engine_reopen(void)
 		if (engine->options.flags & KYMO_RECORDER_EAGER)
 			err = ky_engine_start_locked();
 		else
-			__atomic_store_n(&kymo_control.gates, engine->options.gates, __ATOMIC_RELEASE);
+			__atomic_store_n(&kymo_control.gates, engine->options.gates,
+					 __ATOMIC_RELEASE);
 	} else if (engine->phase != KY_LAZY) {
 		err = engine->phase == KY_LIVE ? KYMO_E_ACTIVE : KYMO_E_CLOSED;
 	}

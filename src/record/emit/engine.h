@@ -3,8 +3,8 @@
  *
  * Life:        CLOSED -> LAZY (open) -> LIVE (first event, or EAGER) -> CLOSED (close).
  *              DISARMED from anywhere: no ring to be had, or a forked child of a LIVE parent.
- * Invariants:  the ring's addresses stay mapped for ever (close puts private memory there), so a thread
- *              that is late inside an event can never fault and never reach the next ring.
+ * Invariants:  the ring's addresses stay mapped for ever (close puts private memory there), so a
+ *              thread that is late inside an event can never fault and never reach the next ring.
  *              Whatever a fork must not carry over lies in `pool`, which a child reads as zeros.
  * Memory:      pool 512 KiB, directory 1.5 MiB, both touched as used.
  * Atomics:     README.md in this folder.
@@ -27,20 +27,26 @@
 #define KY_FAST_WORDS_MAX 4u   /* header + 3 */
 #define KY_PARK_BYTES_MIN 512u /* less room than this is not worth a thread-change record */
 
-enum ky_phase { KY_CLOSED, KY_LAZY, KY_STARTING, KY_LIVE, KY_DISARMED };
+enum ky_phase {
+	KY_CLOSED,
+	KY_LAZY,
+	KY_STARTING,
+	KY_LIVE,
+	KY_DISARMED
+};
 
 /* Private state of one thread; the first line is what the inline path uses. */
 struct ky_thread {
 	struct kymo_thread hot;
-	uint64_t claim;       /* our slot's claim word while it is open */
-	uint64_t ordinal;     /* of the next sub-buffer */
-	uint32_t generation;  /* of the ring that `hot` points into */
+	uint64_t claim;      /* our slot's claim word while it is open */
+	uint64_t ordinal;    /* of the next sub-buffer */
+	uint32_t generation; /* of the ring that `hot` points into */
 	uint32_t tid;
 	uint32_t gates_seen;
-	uint32_t unrecorded;  /* innermost open polls whose begin was dropped */
+	uint32_t unrecorded;   /* innermost open polls whose begin was dropped */
 	uint32_t backoff_left; /* events to drop before looking for a slot again */
 	uint32_t backoff;
-	uint32_t pending[4];  /* drops not yet told, by enum kymo_drop_cause - 1 */
+	uint32_t pending[4]; /* drops not yet told, by enum kymo_drop_cause - 1 */
 	struct ky_ring *ring;
 };
 
@@ -87,7 +93,7 @@ struct ky_engine {
 
 extern struct ky_engine ky_engine;
 extern struct kymo_thread ky_thread_nobody; /* before the first event */
-extern struct kymo_thread ky_thread_busy;   /* registering: whatever a handler emits now is dropped */
+extern struct kymo_thread ky_thread_busy; /* registering: whatever a handler emits now is dropped */
 extern struct kymo_thread ky_thread_exited; /* after our clean-up */
 
 /* What ky_engine_lock() found, for ky_engine_unlock(). */
@@ -103,10 +109,12 @@ void ky_engine_unlock(struct ky_lock_mark mark);
 
 /* The engine's half of kymo_recorder_open(): everything but the drain thread. */
 int ky_engine_open(const struct kymo_recorder_options *options);
-int ky_engine_start(void);  /* LAZY -> LIVE; takes the lock */
+int ky_engine_start(void); /* LAZY -> LIVE; takes the lock */
 int ky_engine_start_locked(void);
-bool ky_engine_stop(void);  /* gates shut, header says CLOSED, ring still readable; true: there is one */
-void ky_engine_leave(bool is_live, bool is_unlinking); /* after stop, with its answer: gives it up */
+bool ky_engine_stop(
+	void); /* gates shut, header says CLOSED, ring still readable; true: there is one */
+void ky_engine_leave(bool is_live,
+		     bool is_unlinking); /* after stop, with its answer: gives it up */
 int ky_engine_reopen(void); /* in a forked child: LAZY again, with the parent's options and names */
 void ky_engine_scan_modules(void);
 bool ky_engine_knows(uint64_t address); /* of a loaded module */
@@ -116,7 +124,8 @@ int ky_engine_status(struct kymo_recorder_status *out);
 bool ky_engine_is_orphan(void);
 void ky_engine_disarm_child(void);
 
-/* thread.c. attach: this thread's state, registered with a slot where one is to be had; NULL: none. */
+/* thread.c. attach: this thread's state, registered with a slot where one is to be had; NULL: none.
+ *  */
 struct ky_thread *ky_thread_attach(void);
 void ky_thread_reattach(struct ky_thread *thread);
 void ky_thread_exit(void *thread);

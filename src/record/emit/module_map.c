@@ -38,7 +38,8 @@ static const uint8_t *find_build_id(const struct dl_phdr_info *info, size_t *cou
 			at += sizeof(note);
 			name_bytes = ((size_t)note.n_namesz + 3) & ~(size_t)3;
 			desc_bytes = ((size_t)note.n_descsz + 3) & ~(size_t)3;
-			if (name_bytes > (size_t)(end - at) || desc_bytes > (size_t)(end - at) - name_bytes)
+			if (name_bytes > (size_t)(end - at) ||
+			    desc_bytes > (size_t)(end - at) - name_bytes)
 				break;
 			if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
 			    memcmp(at, "GNU", 4) == 0 && note.n_descsz <= BUILD_ID_BYTES_MAX) {
@@ -72,13 +73,14 @@ static void measure(const struct dl_phdr_info *info, struct ky_entry_module *out
 	out->load_bias = info->dlpi_addr;
 }
 
-static uint32_t append(struct scan *scan, const struct dl_phdr_info *info, struct ky_entry_module *module)
+static uint32_t append(struct scan *scan, const struct dl_phdr_info *info,
+		       struct ky_entry_module *module)
 {
 	uint8_t fixed[sizeof(*module) + BUILD_ID_BYTES_MAX];
 	char path[PATH_BYTES_MAX];
 	size_t path_bytes = 0, build_id_bytes;
 	const uint8_t *build_id = find_build_id(info, &build_id_bytes);
-	struct ky_directory_item item = { .kind = KY_ENTRY_MODULE, .fixed = fixed, .text = path };
+	struct ky_directory_item item = {.kind = KY_ENTRY_MODULE, .fixed = fixed, .text = path};
 
 	if (info->dlpi_name && info->dlpi_name[0]) {
 		path_bytes = strnlen(info->dlpi_name, sizeof(path));
@@ -103,7 +105,7 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 {
 	struct scan *scan = ctx;
 	struct ky_module_map *map = scan->map;
-	struct ky_entry_module module = { 0 };
+	struct ky_entry_module module = {0};
 
 	if (scan->is_first && info_bytes >= offsetof(struct dl_phdr_info, dlpi_tls_modid)) {
 		if (map->round && map->adds == info->dlpi_adds && map->subs == info->dlpi_subs)
@@ -121,8 +123,8 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 		}
 	}
 	if (module.start < module.end && map->count < KY_MODULES_MAX)
-		map->modules[map->count++] = (struct ky_module){ module.start, module.end,
-								 append(scan, info, &module), map->round };
+		map->modules[map->count++] = (struct ky_module){
+			module.start, module.end, append(scan, info, &module), map->round};
 	scan->is_first = false;
 	return 0;
 }
@@ -133,11 +135,11 @@ static void retire_missing(struct scan *scan)
 
 	for (uint32_t i = 0; i < map->count;) {
 		struct ky_module *module = &map->modules[i];
-		struct ky_directory_item item = { .kind = KY_ENTRY_MODULE_GONE,
-						  .id = module->id,
-						  .fixed = &scan->ticks,
-						  .fixed_bytes = sizeof(scan->ticks),
-						  .text = "" };
+		struct ky_directory_item item = {.kind = KY_ENTRY_MODULE_GONE,
+						 .id = module->id,
+						 .fixed = &scan->ticks,
+						 .fixed_bytes = sizeof(scan->ticks),
+						 .text = ""};
 
 		if (module->seen == map->round) {
 			i++;
@@ -152,7 +154,7 @@ static void retire_missing(struct scan *scan)
 void ky_module_map_scan(struct ky_module_map *map, struct ky_directory *directory,
 			const struct ky_clock *clock)
 {
-	struct scan scan = { map, directory, ky_clock_ticks(clock), true };
+	struct scan scan = {map, directory, ky_clock_ticks(clock), true};
 
 	if (dl_iterate_phdr(visit, &scan) == 0)
 		retire_missing(&scan);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* module_map.h - which files are mapped where, so that addresses in a trace can become names later.
  *
- * Invariants:  one MODULE entry per loaded object: all of its segments, its build id read from the mapped
- *              note. Bounded; what does not fit is counted by the directory.
+ * Invariants:  one MODULE entry per loaded object: all of its segments, its build id read from the
+ *              mapped note. Bounded; what does not fit is counted by the directory.
  * Threads:     under the engine's lock.      Signals: unsafe (the loader's lock).
  */
 #ifndef KY_RECORD_EMIT_MODULE_MAP_H
@@ -29,8 +29,8 @@ struct ky_module_map {
 };
 
 /* Asks the loader; appends what is new and what is gone when its counters moved. Takes the loader's
- * lock, so it is called where a program may call dlopen() itself, never from the emit path: a library's
- * constructor may be waiting for a thread that emits. */
+ * lock, so it is called where a program may call dlopen() itself, never from the emit path: a
+ * library's constructor may be waiting for a thread that emits. */
 void ky_module_map_scan(struct ky_module_map *map, struct ky_directory *directory,
 			const struct ky_clock *clock);
 

@@ -21,7 +21,7 @@ int ky_options_say(const struct kymo_recorder_options *options, int code, const 
 
 int ky_metadata_check(const char *key, const char *value)
 {
-	static const char *const own[] = { "service", "host", "pid", "boot_id" };
+	static const char *const own[] = {"service", "host", "pid", "boot_id"};
 
 	if (!key || !value || !key[0] || strlen(key) > KY_METADATA_KEY_BYTES_MAX ||
 	    strlen(value) > KY_METADATA_VALUE_BYTES_MAX || strncmp(key, "kymo.", 5) == 0)
@@ -35,16 +35,19 @@ int ky_metadata_check(const char *key, const char *value)
 static int check_metadata(const struct kymo_recorder_options *options)
 {
 	if (options->metadata_count > KY_METADATA_COUNT_MAX)
-		return ky_options_say(options, -EINVAL, "metadata_count is %zu; at most %u pairs are kept",
+		return ky_options_say(options, -EINVAL,
+				      "metadata_count is %zu; at most %u pairs are kept",
 				      options->metadata_count, KY_METADATA_COUNT_MAX);
 	if (options->metadata_count && !options->metadata)
-		return ky_options_say(options, -EINVAL, "metadata is NULL but metadata_count is %zu",
+		return ky_options_say(options, -EINVAL,
+				      "metadata is NULL but metadata_count is %zu",
 				      options->metadata_count);
 	for (size_t i = 0; i < options->metadata_count; i++)
 		if (ky_metadata_check(options->metadata[i].key, options->metadata[i].value))
-			return ky_options_say(options, -EINVAL,
-					      "metadata pair %zu: empty or too long, or a key only kymo writes",
-					      i);
+			return ky_options_say(
+				options, -EINVAL,
+				"metadata pair %zu: empty or too long, or a key only kymo writes",
+				i);
 	return 0;
 }
 
@@ -62,13 +65,17 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 	if (options)
 		memcpy(out, options, size < sizeof(*out) ? size : sizeof(*out));
 	out->size = sizeof(*out);
-	if (out->ring_bytes && (out->ring_bytes < KY_RING_BYTES_MIN || out->ring_bytes > KY_RING_BYTES_MAX))
-		return ky_options_say(out, -EINVAL, "ring_bytes is %llu; give 128 KiB to 4 GiB, or 0 for 32 MiB",
+	if (out->ring_bytes &&
+	    (out->ring_bytes < KY_RING_BYTES_MIN || out->ring_bytes > KY_RING_BYTES_MAX))
+		return ky_options_say(out, -EINVAL,
+				      "ring_bytes is %llu; give 128 KiB to 4 GiB, or 0 for 32 MiB",
 				      (unsigned long long)out->ring_bytes);
 	if (out->flags & ~flags)
-		return ky_options_say(out, -EINVAL, "flags has unknown bits 0x%x", out->flags & ~flags);
+		return ky_options_say(out, -EINVAL, "flags has unknown bits 0x%x",
+				      out->flags & ~flags);
 	if (out->gates & ~KY_GATES_ALL)
-		return ky_options_say(out, -EINVAL, "gates has unknown bits 0x%x", out->gates & ~KY_GATES_ALL);
+		return ky_options_say(out, -EINVAL, "gates has unknown bits 0x%x",
+				      out->gates & ~KY_GATES_ALL);
 	if (out->compression > KYMO_COMPRESSION_GZIP)
 		return ky_options_say(out, -EINVAL, "compression %u is unknown", out->compression);
 	return check_metadata(out);

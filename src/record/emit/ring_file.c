@@ -23,7 +23,8 @@
 
 _Static_assert(KYMO_ARCH_PAGE_BYTES % 4096 == 0, "two whole pages in front of the directory");
 
-/* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold anything. */
+/* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold anything.
+ *  */
 static uint64_t process_start_time(void)
 {
 	char text[1024];
@@ -44,7 +45,8 @@ static uint64_t process_start_time(void)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-/* The directory must be ours and closed to others: anybody who can rename in it could swap files. */
+/* The directory must be ours and closed to others: anybody who can rename in it could swap files.
+ *  */
 static int open_directory(const char *wish)
 {
 	char path[KY_RING_PATH_BYTES];
@@ -81,16 +83,17 @@ static int create_named(struct ky_ring *ring, const struct ky_ring_request *requ
 
 	if (directory < 0)
 		return directory;
-	/* A name that exists belongs to an earlier image of this process (exec) or to a second recorder
-	 * in it; either still has its reader. */
+	/* A name that exists belongs to an earlier image of this process (exec) or to a second
+	 * recorder in it; either still has its reader. */
 	for (int i = 0; i < SAME_NAME_MAX && fd < 0 && (i == 0 || err == -EEXIST); i++) {
 		char number[16] = "";
 
 		if (i > 0)
 			snprintf(number, sizeof(number), ".%d", i);
-		snprintf(name, sizeof(name), "%.63s-%ld-%llu%s.ring", request->service, (long)getpid(),
-			 (unsigned long long)ring->start_time_ticks, number);
-		fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		snprintf(name, sizeof(name), "%.63s-%ld-%llu%s.ring", request->service,
+			 (long)getpid(), (unsigned long long)ring->start_time_ticks, number);
+		fd = openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 		err = fd < 0 ? -errno : 0;
 	}
 	if (fd >= 0) {
@@ -145,11 +148,13 @@ static bool populate(struct ky_ring *ring, uint8_t *from, uint8_t *to)
 	return false;
 }
 
-/* Maps fd with the slots on an 8 KiB boundary: reserve one slot more, then map over the aligned part. */
+/* Maps fd with the slots on an 8 KiB boundary: reserve one slot more, then map over the aligned
+ * part. */
 static int map(struct ky_ring *ring, int fd)
 {
 	size_t reserve = ring->mapped_bytes + KY_SLOT_BYTES, front, head;
-	uint8_t *area = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *area = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			     -1, 0);
 	uint8_t *base;
 
 	if (area == MAP_FAILED)
@@ -301,7 +306,8 @@ int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request)
 	return err;
 }
 
-/* Two threads may publish in either order; whoever finds the word changed behind it says it again. */
+/* Two threads may publish in either order; whoever finds the word changed behind it says it again.
+ *  */
 static void publish_extent(struct ky_ring *ring)
 {
 	uint64_t extent;
@@ -333,8 +339,8 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 		else
 			next = (uint64_t)from << 32 | from;
 		/* Losing the race means that somebody else moved either half: look again. */
-		if (__atomic_compare_exchange_n(&ring->extent, &extent, next, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE)) {
+		if (__atomic_compare_exchange_n(&ring->extent, &extent, next, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			publish_extent(ring);
 			extent = next;
 		}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_file.h - the ring's file and its mapping: created, populated step by step, detached.
  *
- * Invariants:  slots are KY_SLOT_BYTES-aligned in the address space; nothing above the populated part is
- *              touched, so a full tmpfs shows as fewer usable slots and never as SIGBUS.
- *              populated and usable change together in one private word: once usable has shrunk to p,
- *              no slot at or above p was ever handed out.
+ * Invariants:  slots are KY_SLOT_BYTES-aligned in the address space; nothing above the populated
+ *              part is touched, so a full tmpfs shows as fewer usable slots and never as SIGBUS.
+ *              populated and usable change together in one private word: once usable has shrunk to
+ *              p, no slot at or above p was ever handed out.
  * Memory:      the mapping only; no allocation.
  * Threads:     create, detach, forget: one at a time. populate: any.
  * Signals:     populate: safe.
@@ -34,9 +34,9 @@ struct ky_ring {
 	uint8_t *slots;
 	uint32_t slot_count;
 	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
-	uint64_t extent;     /* atomic: populated slots << 32 | usable slots */
-	bool is_prefilled;   /* kernel before 5.14: everything was allocated at creation */
-	int fd;              /* of a memfd, which other processes reach through /proc/PID/fd; else -1 */
+	uint64_t extent;          /* atomic: populated slots << 32 | usable slots */
+	bool is_prefilled;        /* kernel before 5.14: everything was allocated at creation */
+	int fd; /* of a memfd, which other processes reach through /proc/PID/fd; else -1 */
 	uint64_t fd_inode;
 	uint64_t start_time_ticks;
 	char path[KY_RING_PATH_BYTES]; /* "" for a memfd */
@@ -63,8 +63,9 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot);
 /* Same for the first `bytes` of the directory. Call under the directory's lock. */
 bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes);
 
-/* Replaces the mapping by private memory: whoever is still inside an event writes into the void. The
- * addresses stay taken (not the memory), so that such a thread can neither fault nor hit another ring. */
+/* Replaces the mapping by private memory: whoever is still inside an event writes into the void.
+ * The addresses stay taken (not the memory), so that such a thread can neither fault nor hit
+ * another ring. */
 void ky_ring_detach(struct ky_ring *ring);
 
 /* After detach: closes the memfd; removes the file when asked to. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Sub-buffers: claimed in the order of one atomic hand, closed, parked, continued. ring_image.h is the
- * contract; readers of other processes look on at every step. */
+/* Sub-buffers: claimed in the order of one atomic hand, closed, parked, continued. ring_image.h is
+ * the contract; readers of other processes look on at every step. */
 #include <record/emit/engine.h>
 
 #include <base/testpoint.h>
@@ -21,8 +21,10 @@ _Static_assert(sizeof(struct kymo_thread) == 64, "one line for the inline path")
 static uint32_t claim(struct ky_ring *ring, uint64_t *word)
 {
 	for (uint32_t i = 0; i < SCAN_MAX; i++) {
-		uint64_t number = atomic_fetch_add_explicit(&ring->header->hand, 1, memory_order_relaxed);
-		uint32_t usable = ky_extent_usable(__atomic_load_n(&ring->extent, __ATOMIC_ACQUIRE));
+		uint64_t number = atomic_fetch_add_explicit(&ring->header->hand, 1,
+							    memory_order_relaxed);
+		uint32_t usable = ky_extent_usable(
+			__atomic_load_n(&ring->extent, __ATOMIC_ACQUIRE));
 		struct ky_sub_buffer *sub;
 		uint64_t old;
 		uint32_t slot;
@@ -38,9 +40,10 @@ static uint32_t claim(struct ky_ring *ring, uint64_t *word)
 		if (KY_CLAIM_STATE(old) == KY_SLOT_OPEN || KY_CLAIM_STATE(old) == KY_SLOT_FILLING)
 			continue;
 		*word = (number + 1) << KY_CLAIM_STATE_BITS | KY_SLOT_FILLING;
-		/* Acquire pairs with the release that closed it: the last owner's stores come first. */
-		if (atomic_compare_exchange_strong_explicit(&sub->claim, &old, *word, memory_order_acquire,
-							    memory_order_relaxed))
+		/* Acquire pairs with the release that closed it: the last owner's stores come
+		 * first. */
+		if (atomic_compare_exchange_strong_explicit(
+			    &sub->claim, &old, *word, memory_order_acquire, memory_order_relaxed))
 			return slot;
 	}
 	return UINT32_MAX;
@@ -54,13 +57,15 @@ static void store_anchor(struct ky_clock_anchor *to, const struct ky_clock_ancho
 	__atomic_store_n(&to->realtime_ns, from->realtime_ns, __ATOMIC_RELAXED);
 }
 
-/* The open polls go along: a cut that begins here still knows what is running. The words are moved, not
- * interpreted, so it does not matter that they come back from shared memory. */
+/* The open polls go along: a cut that begins here still knows what is running. The words are moved,
+ * not interpreted, so it does not matter that they come back from shared memory. */
 static void carry(struct ky_sub_buffer *to, struct ky_sub_buffer *from, uint32_t depth)
 {
 	for (uint32_t i = 0; from && i < depth && i < KY_OPEN_DEPTH; i++) {
-		uint64_t task = atomic_load_explicit(&from->open[i].task_word, memory_order_relaxed);
-		uint64_t ticks = atomic_load_explicit(&from->open[i].begin_ticks, memory_order_relaxed);
+		uint64_t task = atomic_load_explicit(&from->open[i].task_word,
+						     memory_order_relaxed);
+		uint64_t ticks = atomic_load_explicit(&from->open[i].begin_ticks,
+						      memory_order_relaxed);
 
 		atomic_store_explicit(&to->open[i].task_word, task, memory_order_relaxed);
 		atomic_store_explicit(&to->open[i].begin_ticks, ticks, memory_order_relaxed);
@@ -71,7 +76,8 @@ static void carry(struct ky_sub_buffer *to, struct ky_sub_buffer *from, uint32_t
 }
 
 /* Fills in everything a reader needs and returns the full stamp the records will stand on. */
-static uint64_t describe(struct ky_sub_buffer *sub, struct ky_thread *thread, struct ky_sub_buffer *old)
+static uint64_t describe(struct ky_sub_buffer *sub, struct ky_thread *thread,
+			 struct ky_sub_buffer *old)
 {
 	uint32_t open = thread->hot.flags & ~1u;
 	struct ky_clock_anchor anchor;
@@ -120,8 +126,8 @@ bool ky_slot_next(struct ky_thread *thread)
 	if (slot == UINT32_MAX)
 		return false;
 	sub = ky_ring_slot(thread->ring, slot);
-	/* FILLING before any change below: a reader that copies the new header sees it when it looks at
-	 * the claim word again (pairs with the acquire fence of its second look). */
+	/* FILLING before any change below: a reader that copies the new header sees it when it
+	 * looks at the claim word again (pairs with the acquire fence of its second look). */
 	atomic_thread_fence(memory_order_release);
 	KY_TESTPOINT("slot.filling");
 	ticks = describe(sub, thread, old);
@@ -164,10 +170,10 @@ void ky_slot_leave(struct ky_thread *thread)
 	if (!sub)
 		return;
 	atomic_store_explicit(&sub->state, thread->hot.flags & ~1u, memory_order_relaxed);
-	thread->claim = set_claim_state(sub, thread->claim, is_parking ? KY_SLOT_PARKED : KY_SLOT_CLOSED);
+	thread->claim = set_claim_state(sub, thread->claim,
+					is_parking ? KY_SLOT_PARKED : KY_SLOT_CLOSED);
 	if (is_parking)
-		ky_engine.parked[ky_engine.parked_count++] =
-			(struct ky_parked){ thread->claim, thread->hot.slot, offset,
-					    thread->gates_seen };
+		ky_engine.parked[ky_engine.parked_count++] = (struct ky_parked){
+			thread->claim, thread->hot.slot, offset, thread->gates_seen};
 	thread->hot.sub = NULL;
 }

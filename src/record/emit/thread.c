@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct kymo_thread ky_thread_nobody;
-struct kymo_thread ky_thread_busy = { .flags = 1u };
+struct kymo_thread ky_thread_busy = {.flags = 1u};
 struct kymo_thread ky_thread_exited;
 
 __thread struct kymo_thread *kymo_thread_self KYMO_TLS_MODEL = &ky_thread_nobody;
@@ -42,12 +42,12 @@ static void give_back(struct ky_thread *thread)
 static void announce(struct ky_thread *thread)
 {
 	struct ky_engine *engine = &ky_engine;
-	struct ky_entry_thread fixed = { 0 };
+	struct ky_entry_thread fixed = {0};
 	char comm[16] = "";
-	struct ky_directory_item item = { .kind = KY_ENTRY_THREAD,
-					  .fixed = &fixed,
-					  .fixed_bytes = sizeof(fixed),
-					  .text = comm };
+	struct ky_directory_item item = {.kind = KY_ENTRY_THREAD,
+					 .fixed = &fixed,
+					 .fixed_bytes = sizeof(fixed),
+					 .text = comm};
 
 	thread->ring = engine->ring;
 	thread->tid = (uint32_t)syscall(SYS_gettid);
@@ -83,7 +83,8 @@ static void write_thread_change(struct ky_thread *thread)
 	__atomic_store_n(&at[1], (uint64_t)thread->hot.index << 32 | thread->tid, __ATOMIC_RELAXED);
 	__atomic_store_n(&at[2], ticks, __ATOMIC_RELAXED);
 	__atomic_store_n(&at[3], thread->hot.record_count, __ATOMIC_RELAXED);
-	__atomic_store_n(&at[0], kymo_header_word(ticks, KYMO_RECORD_THREAD_CHANGE, 0), __ATOMIC_RELAXED);
+	__atomic_store_n(&at[0], kymo_header_word(ticks, KYMO_RECORD_THREAD_CHANGE, 0),
+			 __ATOMIC_RELAXED);
 	thread->hot.cursor = at + 4;
 	thread->hot.record_count++;
 	thread->hot.epoch = (uint32_t)(ticks >> 32);
@@ -141,7 +142,7 @@ void ky_thread_exit(void *value)
 {
 	struct ky_engine *engine = &ky_engine;
 	struct ky_thread *thread = value;
-	struct ky_directory_item item = { .kind = KY_ENTRY_THREAD_EXIT, .text = "" };
+	struct ky_directory_item item = {.kind = KY_ENTRY_THREAD_EXIT, .text = ""};
 	struct ky_lock_mark mark;
 	uint64_t ticks;
 

@@ -159,7 +159,8 @@ static void metadata__the_last_value_of_a_key_stands_last(void **state)
 	assert_int_equal(kymo_metadata_set("k", "2"), 0);
 	assert_int_equal(kymo_metadata_set("k", "1"), 0);
 	test_recorder_read(&test);
-	assert_memory_equal(payload(test_ring_entry(&test.ring, KY_ENTRY_METADATA, 2)), "\1\0\0\0k1", 6);
+	assert_memory_equal(payload(test_ring_entry(&test.ring, KY_ENTRY_METADATA, 2)),
+			    "\1\0\0\0k1", 6);
 	test_recorder_close(&test);
 }
 
@@ -189,7 +190,8 @@ static void modules__cover_this_very_code(void **state)
 		is_found = true;
 		assert_int_equal(module.load_bias, bias);
 		assert_true(module.path_bytes > 14);
-		assert_memory_equal(payload(entry) + entry->payload_bytes - 14, "test_directory", 14);
+		assert_memory_equal(payload(entry) + entry->payload_bytes - 14, "test_directory",
+				    14);
 	}
 	assert_true(is_found);
 	test_recorder_close(&test);

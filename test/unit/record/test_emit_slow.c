@@ -65,7 +65,8 @@ static void epoch__eight_hours_stay_exact(void **state)
 		test_ticks_offset = start + i * minute;
 		kymo_mark((uint32_t)i);
 	}
-	test_ticks_offset = start + 3 * 8 * 60 * minute; /* sixteen hours of silence: more than a wrap */
+	test_ticks_offset = start +
+			    3 * 8 * 60 * minute; /* sixteen hours of silence: more than a wrap */
 	kymo_mark(3 * 8 * 60);
 	test_recorder_read(&test);
 	for (size_t i = 0; i < test.ring.count; i++) {
@@ -75,7 +76,8 @@ static void epoch__eight_hours_stay_exact(void **state)
 		if (record->type != KYMO_RECORD_MARK)
 			continue;
 		marks++;
-		assert_true(record->ticks >= expected - 8 && record->ticks - expected < 5000000000u);
+		assert_true(record->ticks >= expected - 8 &&
+			    record->ticks - expected < 5000000000u);
 	}
 	assert_int_equal(marks, 8 * 60 + 1);
 	test_recorder_close(&test);
@@ -184,9 +186,9 @@ static void look(void)
 /* A reader at every step of a switch finds only whole records and the open polls somewhere. */
 static void reader__between_the_steps_of_a_switch_sees_whole_slots(void **state)
 {
-	static const char *const points[] = { "slot.before_claim", "slot.filling", "slot.two_open",
-					      "slow.before_publish" };
-	static const size_t expected_open[] = { 1, 1, 2, 1 };
+	static const char *const points[] = {"slot.before_claim", "slot.filling", "slot.two_open",
+					     "slow.before_publish"};
+	static const size_t expected_open[] = {1, 1, 2, 1};
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Opening: what is accepted, what is refused and with which sentence, what a failure leaves behind. */
+/* Opening: what is accepted, what is refused and with which sentence, what a failure leaves behind.
+ *  */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
@@ -37,7 +38,7 @@ static void open__unknown_trailing_bytes_are_refused(void **state)
 	struct {
 		struct kymo_recorder_options options;
 		uint64_t later;
-	} newer = { .options = KYMO_RECORDER_OPTIONS_INIT, .later = 0 };
+	} newer = {.options = KYMO_RECORDER_OPTIONS_INIT, .later = 0};
 
 	(void)state;
 	newer.options.size = sizeof(newer);
@@ -52,7 +53,7 @@ static void open__unknown_trailing_bytes_are_refused(void **state)
 
 static void open__each_bad_value_has_its_sentence(void **state)
 {
-	const struct kymo_key_value reserved = { "pid", "1" };
+	const struct kymo_key_value reserved = {"pid", "1"};
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT, start;
 
 	(void)state;
@@ -101,7 +102,7 @@ static void open__second_recorder_is_refused(void **state)
 static void open__every_failing_allocation_leaves_nothing_behind(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	struct kymo_recorder_status status = { .size = sizeof(status) };
+	struct kymo_recorder_status status = {.size = sizeof(status)};
 	int err = -ENOMEM;
 	uint64_t n;
 
@@ -198,12 +199,14 @@ static void clock__of_the_system_on_request(void **state)
 		kymo_poll_end(0);
 	}
 	test_recorder_read(&test);
-	assert_int_equal(test.ring.header->flags & KY_RING_CLOCK_MONOTONIC, KY_RING_CLOCK_MONOTONIC);
+	assert_int_equal(test.ring.header->flags & KY_RING_CLOCK_MONOTONIC,
+			 KY_RING_CLOCK_MONOTONIC);
 	assert_int_equal(test.ring.header->ticks_per_second, 1000000000);
 	assert_int_equal(test.ring.count, 2000);
 	for (size_t i = 1; i < test.ring.count; i++)
 		assert_true(test.ring.records[i].ticks >= test.ring.records[i - 1].ticks);
-	assert_true(test.ring.records[0].ticks >= (test.ring.header->open_anchor.monotonic_ns & ~7ull));
+	assert_true(test.ring.records[0].ticks >=
+		    (test.ring.header->open_anchor.monotonic_ns & ~7ull));
 	unsetenv("KYMO_CLOCK");
 	test_recorder_close(&test);
 }
@@ -219,7 +222,8 @@ static void gates__any_thread_any_time(void **state)
 	kymo_park(0);
 	test_recorder_read(&test);
 	assert_int_equal(test.ring.count, 1);
-	assert_int_equal(kymo_control.gates, (KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE) & ~KYMO_GATE_MARK);
+	assert_int_equal(kymo_control.gates,
+			 (KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE) & ~KYMO_GATE_MARK);
 	kymo_recorder_gates(UINT32_MAX, 0);
 	assert_int_equal(kymo_control.gates, 0x1ff);
 	kymo_recorder_gates(UINT32_MAX, UINT32_MAX);

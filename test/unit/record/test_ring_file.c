@@ -20,10 +20,10 @@
 
 static struct ky_ring_request request_in(const char *directory)
 {
-	return (struct ky_ring_request){ .directory = directory,
-					 .service = "svc",
-					 .ring_bytes = 128u << 10,
-					 .directory_bytes = KY_DIRECTORY_BYTES_DEFAULT };
+	return (struct ky_ring_request){.directory = directory,
+					.service = "svc",
+					.ring_bytes = 128u << 10,
+					.directory_bytes = KY_DIRECTORY_BYTES_DEFAULT};
 }
 
 static void drop(struct ky_ring *ring)
@@ -142,7 +142,7 @@ static int in_child(int (*fn)(const char *directory), const char *directory)
 static int under_file_limit(const char *directory)
 {
 	struct ky_ring_request request = request_in(directory);
-	struct rlimit limit = { 1u << 20, 1u << 20 };
+	struct rlimit limit = {1u << 20, 1u << 20};
 	struct ky_ring *ring = NULL;
 	int bad = 0;
 

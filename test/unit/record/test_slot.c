@@ -93,7 +93,8 @@ static void start_holders(struct holder *holders, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		sem_init(&holders[i].go, 0, 0);
 		sem_init(&holders[i].done, 0, 0);
-		assert_int_equal(pthread_create(&holders[i].thread, NULL, hold_slot, &holders[i]), 0);
+		assert_int_equal(pthread_create(&holders[i].thread, NULL, hold_slot, &holders[i]),
+				 0);
 		sem_wait(&holders[i].done);
 	}
 }
@@ -127,7 +128,7 @@ static void claim__skips_open_sub_buffers(void **state)
 
 static void claim__drops_and_says_so_when_everything_is_open(void **state)
 {
-	struct kymo_recorder_status status = { .size = sizeof(status) };
+	struct kymo_recorder_status status = {.size = sizeof(status)};
 	struct holder holders[SLOTS];
 	struct test_recorder test;
 	uint64_t told = 0, later = 0;
@@ -188,9 +189,11 @@ static const struct ky_sub_buffer *newest_slot(const struct test_recorder *test)
 
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		const struct ky_sub_buffer *sub =
-			(const struct ky_sub_buffer *)(const void *)(slots + (size_t)i * KY_SLOT_BYTES);
+			(const struct ky_sub_buffer *)(const void *)(slots +
+								     (size_t)i * KY_SLOT_BYTES);
 
-		if (KY_CLAIM_STATE(sub->claim) == KY_SLOT_OPEN && (!newest || sub->claim > newest->claim))
+		if (KY_CLAIM_STATE(sub->claim) == KY_SLOT_OPEN &&
+		    (!newest || sub->claim > newest->claim))
 			newest = sub;
 	}
 	return newest;

@@ -38,7 +38,8 @@ static void exit__ten_thousand_threads_share_sub_buffers(void **state)
 	assert_true(changes > 9900);
 	for (size_t i = 0; i < test.ring.count; i++)
 		if (test.ring.records[i].type == KYMO_RECORD_MARK)
-			assert_int_equal(test.ring.records[i].words[0], test.ring.records[i].thread);
+			assert_int_equal(test.ring.records[i].words[0],
+					 test.ring.records[i].thread);
 	assert_int_equal(test.ring.header->thread_count, 10001);
 	assert_int_equal(test.ring.header->dropped_count, 0);
 	/* Thread entries stop at half of the directory; names still fit. */
@@ -216,7 +217,7 @@ static void fork__child_is_disarmed_and_parent_intact(void **state)
 	kymo_poll_begin(1, 0, 0);
 	child = fork();
 	if (child == 0) {
-		struct kymo_recorder_status status = { .size = sizeof(status) };
+		struct kymo_recorder_status status = {.size = sizeof(status)};
 		int bad = 0;
 
 		for (uint64_t i = 0; i < 2000; i++) {
@@ -280,7 +281,7 @@ static void fork__child_that_reopens_has_a_ring_of_its_own(void **state)
 static void fork__before_the_first_event_leaves_the_child_armed(void **state)
 {
 	struct test_recorder test;
-	struct kymo_recorder_status status = { .size = sizeof(status) };
+	struct kymo_recorder_status status = {.size = sizeof(status)};
 	pid_t child;
 
 	(void)state;

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What recording costs the host: one event, a poll pair, a wake, a closed gate; each beside a bare
+ * loop over the counter, in interleaved rounds, so that drift of the machine hits every row alike.
+ *
+ *   bench_emit                 table
+ *   bench_emit --json          one JSON object per line
+ *   bench_emit --loop ROW N    N turns of one row and nothing else, for instruction counts
+ */
+#include <kymo/emit.h>
+#include <kymo/recorder.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS 201
+#define TURNS 100000u
+#define NOINLINE __attribute__((noinline))
+#define KEEP(x) __asm__ volatile("" : "+r"(x))
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static NOINLINE uint64_t turn_plain(uint64_t turns)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < turns; i++) {
+		sum += i;
+		KEEP(sum);
+	}
+	return sum;
+}
+
+static NOINLINE uint64_t turn_ticks(uint64_t turns)
+{
+	uint64_t sum = 0;
+	uint32_t high;
+
+	for (uint64_t i = 0; i < turns; i++) {
+		sum += kymo_arch_ticks(&high);
+		KEEP(sum);
+	}
+	return sum;
+}
+
+/* 16 bytes, opens and closes nothing. */
+static NOINLINE uint64_t turn_event(uint64_t turns)
+{
+	for (uint64_t i = 0; i < turns; i++)
+		kymo_mark((uint32_t)i);
+	return 0;
+}
+
+static NOINLINE void event_call(uint32_t string)
+{
+	kymo_mark(string);
+}
+
+static NOINLINE uint64_t turn_event_call(uint64_t turns)
+{
+	for (uint64_t i = 0; i < turns; i++)
+		event_call((uint32_t)i);
+	return 0;
+}
+
+static NOINLINE uint64_t turn_pair(uint64_t turns)
+{
+	for (uint64_t i = 0; i < turns; i++) {
+		kymo_poll_begin(i, 3, KYMO_QUEUE_UNKNOWN);
+		kymo_poll_end(0);
+	}
+	return 0;
+}
+
+static NOINLINE uint64_t turn_wake(uint64_t turns)
+{
+	for (uint64_t i = 0; i < turns; i++)
+		kymo_wake(i, 0, KYMO_WAKE_BY_VALUE);
+	return 0;
+}
+
+/* The gate of waker clones is shut unless somebody asks for it. */
+static NOINLINE uint64_t turn_disabled(uint64_t turns)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < turns; i++) {
+		kymo_emit(KYMO_GATE_WAKER_CLONE, KYMO_RECORD_WAKER_CLONE, 0, 1, i, 0, 0);
+		sum += i;
+		KEEP(sum);
+	}
+	return sum;
+}
+
+struct row {
+	const char *name;
+	uint64_t (*turn)(uint64_t turns);
+	double times_ticks_max; /* of the counter's loop; 0: no such target */
+	double ns_max;
+	double ns[ROUNDS];
+};
+
+static struct row rows[] = {
+	{"plain", turn_plain, 0, 0, {0}},         {"ticks", turn_ticks, 0, 0, {0}},
+	{"event", turn_event, 1.10, 0, {0}},      {"event_call", turn_event_call, 1.15, 0, {0}},
+	{"pair", turn_pair, 2.20, 0, {0}},        {"wake", turn_wake, 1.15, 0, {0}},
+	{"disabled", turn_disabled, 0, 1.0, {0}},
+};
+
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void print_row(const struct row *row, bool is_json)
+{
+	double least = row->ns[0], middle = row->ns[ROUNDS / 2], ticks = rows[1].ns[0];
+	double spread = (row->ns[ROUNDS * 9 / 10] - least) / least;
+	double added = least - rows[0].ns[0];
+
+	if (!is_json) {
+		printf("%-12s min %6.2f  median %6.2f ns  %5.2f x ticks", row->name, least, middle,
+		       least / ticks);
+		if (row->ns_max > 0)
+			printf("  %5.2f over the loop, target %.1f", added, row->ns_max);
+		if (row->times_ticks_max > 0)
+			printf("  target %.2f x", row->times_ticks_max);
+		puts("");
+		return;
+	}
+	printf("{\"name\":\"emit.%s\",\"value\":%.3f,\"unit\":\"ns\",\"target\":", row->name,
+	       row->ns_max > 0 ? added : least);
+	if (row->times_ticks_max > 0)
+		printf("%.3f", row->times_ticks_max * ticks);
+	else if (row->ns_max > 0)
+		printf("%.3f", row->ns_max);
+	else
+		printf("null");
+	printf(",\"better\":\"lower\",\"peer\":%.3f,\"spread\":%.3f}\n",
+	       row->ns_max > 0 ? 0 : ticks, spread);
+	if (row->times_ticks_max > 0)
+		printf("{\"name\":\"emit.%s_times_ticks\",\"value\":%.3f,\"unit\":\"x\","
+		       "\"target\":%.2f,\"better\":\"lower\",\"peer\":null,\"spread\":%.3f}\n",
+		       row->name, least / ticks, row->times_ticks_max, spread);
+}
+
+static void measure(volatile uint64_t *sink)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		for (size_t i = 0; i < ROW_COUNT; i++) {
+			uint64_t start = now_ns();
+
+			*sink += rows[i].turn(TURNS);
+			rows[i].ns[round] = (double)(now_ns() - start) / TURNS;
+		}
+	}
+	for (size_t i = 0; i < ROW_COUNT; i++)
+		qsort(rows[i].ns, ROUNDS, sizeof(double), by_value);
+}
+
+static int run_loop(const char *name, const char *turns, volatile uint64_t *sink)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		if (strcmp(rows[i].name, name) != 0)
+			continue;
+		*sink += rows[i].turn(strtoull(turns, NULL, 10));
+		return 0;
+	}
+	fprintf(stderr, "bench_emit: no row is called %s\n", name);
+	return 2;
+}
+
+static int open_recorder(struct kymo_recorder **out)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	char errbuf[200] = "";
+	int err;
+
+	options.service = "bench_emit";
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
+	options.ring_bytes = 4u << 20;
+	options.errbuf = errbuf;
+	options.errbuf_bytes = sizeof(errbuf);
+	err = kymo_recorder_open(out, &options);
+	if (err)
+		fprintf(stderr, "bench_emit: %s\n", errbuf[0] ? errbuf : kymo_error_text(err));
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	struct kymo_recorder_status status = {.size = sizeof(status)};
+	bool is_json = argc == 2 && strcmp(argv[1], "--json") == 0;
+	struct kymo_recorder *recorder;
+	volatile uint64_t sink = 0;
+	cpu_set_t cpus;
+	int code = 0;
+
+	if (open_recorder(&recorder))
+		return 1;
+	kymo_recorder_status(&status);
+	if (argc == 4 && strcmp(argv[1], "--loop") == 0) {
+		code = run_loop(argv[2], argv[3], &sink);
+	} else {
+		CPU_ZERO(&cpus);
+		CPU_SET((size_t)sched_getcpu(), &cpus);
+		sched_setaffinity(0, sizeof(cpus), &cpus);
+		measure(&sink);
+		for (size_t i = 0; i < ROW_COUNT; i++)
+			print_row(&rows[i], is_json);
+	}
+	kymo_recorder_close(recorder);
+	if (status.ring_path[0])
+		remove(status.ring_path);
+	return code;
+}
