@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Faults of our own must stay deadly, and stop signals must stop us with the rest of the job. */
-static const int not_intercepted[] = {SIGSEGV, SIGBUS,	SIGFPE,	 SIGILL,  SIGTRAP,
+static const int not_intercepted[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP,
 				      SIGSYS,  SIGABRT, SIGTSTP, SIGTTIN, SIGTTOU};
 
 void ky_run_child_guard_streams(void)

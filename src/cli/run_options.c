@@ -39,7 +39,7 @@ static int parse_with_units(const char *text, const struct unit *units, size_t u
 int ky_run_parse_bytes(const char *text, uint64_t *out)
 {
 	static const struct unit units[] = {
-		{"", 1},	   {"K", 1u << 10}, {"KiB", 1u << 10}, {"M", 1u << 20},
+		{"", 1},           {"K", 1u << 10}, {"KiB", 1u << 10}, {"M", 1u << 20},
 		{"MiB", 1u << 20}, {"G", 1u << 30}, {"GiB", 1u << 30},
 	};
 
@@ -49,8 +49,8 @@ int ky_run_parse_bytes(const char *text, uint64_t *out)
 int ky_run_parse_duration_ns(const char *text, uint64_t *out)
 {
 	static const struct unit units[] = {
-		{"", UINT64_C(1000000000)},	{"s", UINT64_C(1000000000)},
-		{"ms", UINT64_C(1000000)},	{"m", UINT64_C(60000000000)},
+		{"", UINT64_C(1000000000)},     {"s", UINT64_C(1000000000)},
+		{"ms", UINT64_C(1000000)},      {"m", UINT64_C(60000000000)},
 		{"h", UINT64_C(3600000000000)},
 	};
 

@@ -19,10 +19,10 @@ struct ky_run_options {
 	bool is_flight;
 	bool is_quiet;
 	bool wants_help;
-	const char *directory;	    /* of the traces */
-	const char *service;	    /* NULL: the recorded program's own name */
+	const char *directory;      /* of the traces */
+	const char *service;        /* NULL: the recorded program's own name */
 	const char *ring_directory; /* NULL: /dev/shm/kymo-UID */
-	uint64_t ring_bytes;	    /* 0: the recorder's default */
+	uint64_t ring_bytes;        /* 0: the recorder's default */
 	uint64_t segment_bytes_max, rotate_interval_ns,
 		total_bytes_max; /* 0: the store's defaults */
 	struct ky_stage_factory stage;

@@ -52,7 +52,7 @@ struct ky_run_rings {
 	const struct ky_run_options *options;
 	int directory_fd; /* -1 until the directory exists */
 	char directory[512];
-	uint64_t session;
+	uint64_t session, opened_ns;
 	struct ring *rings[RINGS_MAX];
 	uint32_t ring_count;
 	ino_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
@@ -103,6 +103,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	rings->options = options;
 	rings->session = session;
 	rings->directory_fd = -1;
+	rings->opened_ns = monotonic_ns();
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
 	sigaction(SIGBUS, &action, NULL);
 	*out = rings;
@@ -471,13 +472,15 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_ou
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
+	uint64_t start_ns = monotonic_ns(), spent_ns;
 	/* A fresh session looks often: the first ring may be small and its process fast. */
-	uint64_t pace = rings->ring_count == 0 && rings->done.process_count == 0 ? PACE_START_NS :
-										   PACE_IDLE_NS;
+	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
 	scan(rings);
 	step_all(rings, false, &pace);
-	return pace;
+	/* The pace is from start to start: a step that took longer is followed by the next at once. */
+	spent_ns = monotonic_ns() - start_ns;
+	return spent_ns < pace ? pace - spent_ns : 0;
 }
 
 void ky_run_rings_finish(struct ky_run_rings *rings)
