@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const CONNECTIONS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(3);
 /// Of the first connection alone: the others never ask for it.
-const EXPORT_EVERY: Duration = Duration::from_millis(450);
+const EXPORT_EVERY: Duration = Duration::from_millis(800);
 
 fn request(stream: &mut BufReader<TcpStream>, path: &str) -> io::Result<()> {
     write!(stream.get_mut(), "GET {path} HTTP/1.1\r\nHost: demo\r\n\r\n")?;
