@@ -6,7 +6,7 @@
 #include <kymo/base.h>
 #include <string.h>
 
-#define Q32 ((uint64_t)1 << 32)
+#define SLOPE_SHIFT 48 /* 2 h between anchors are good to a tenth of a ns */
 #define NS_PER_S UINT64_C(1000000000)
 #define JUMP_FLOOR_NS 2000u /* what two unlucky brackets may differ by */
 
@@ -24,7 +24,7 @@ void ky_timeline_init(struct ky_timeline *line, uint64_t ticks_per_second, bool 
 	/* 1 MHz .. 1 THz: outside of that the figure is not a rate of any counter. */
 	if (is_identity || ticks_per_second < 1000000u || ticks_per_second > NS_PER_S * 1000u)
 		ticks_per_second = NS_PER_S;
-	line->nominal_q32 = saturate(((wide)NS_PER_S << 32) / ticks_per_second);
+	line->nominal_q48 = saturate(((wide)NS_PER_S << SLOPE_SHIFT) / ticks_per_second);
 }
 
 void ky_timeline_release(struct ky_timeline *line)
@@ -44,7 +44,8 @@ static int make_room(struct ky_timeline *line)
 		/* Half at once, so that this costs nothing per anchor. */
 		size_t keep = KY_TIMELINE_POINTS_MAX / 2;
 
-		memmove(line->points, line->points + line->count - keep, keep * sizeof(*line->points));
+		memmove(line->points, line->points + line->count - keep,
+			keep * sizeof(*line->points));
 		line->count = keep;
 		line->hint = 0;
 		return 0;
@@ -58,9 +59,10 @@ static int make_room(struct ky_timeline *line)
 	return 0;
 }
 
-static bool is_jump(const struct ky_timeline_point *last, uint64_t ticks, uint64_t ns, uint64_t error_ns)
+static bool is_jump(const struct ky_timeline_point *last, uint64_t ticks, uint64_t ns,
+		    uint64_t error_ns)
 {
-	uint64_t expected = saturate(((wide)(ticks - last->ticks) * last->ns_per_tick_q32) >> 32);
+	uint64_t expected = saturate(((wide)(ticks - last->ticks) * last->ns_per_tick_q48) >> SLOPE_SHIFT);
 	uint64_t actual = ns - last->ns;
 	uint64_t differs = expected > actual ? expected - actual : actual - expected;
 	uint64_t allowed = saturate((wide)actual * KY_TIMELINE_JUMP_PPM / 1000000u);
@@ -70,11 +72,11 @@ static bool is_jump(const struct ky_timeline_point *last, uint64_t ticks, uint64
 	return differs > allowed && differs - allowed > JUMP_FLOOR_NS + error_ns;
 }
 
-int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic_ns, uint64_t realtime_ns,
-		 uint64_t error_ns)
+int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic_ns,
+		    uint64_t realtime_ns, uint64_t error_ns)
 {
 	struct ky_timeline_point *last = line->count ? &line->points[line->count - 1] : NULL;
-	uint64_t slope = line->nominal_q32;
+	uint64_t slope = line->nominal_q48;
 	int jumped = 0, err;
 
 	if (line->is_identity)
@@ -90,14 +92,14 @@ int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic
 		last = &line->points[line->count - 1];
 		/* The first slope is only nominal: nothing to compare with yet. */
 		jumped = line->count > 1 && is_jump(last, ticks, monotonic_ns, error_ns);
-		slope = line->is_identity ? Q32 :
-			saturate(((wide)(monotonic_ns - last->ns) << 32) / (ticks - last->ticks));
-		last->ns_per_tick_q32 = slope;
+		slope = line->is_identity ? (uint64_t)1 << SLOPE_SHIFT :
+					    saturate(((wide)(monotonic_ns - last->ns) << SLOPE_SHIFT) /
+						     (ticks - last->ticks));
+		last->ns_per_tick_q48 = slope;
 		line->jump_count += (uint64_t)jumped;
 	}
 	line->points[line->count++] = (struct ky_timeline_point){
-		ticks, monotonic_ns, (int64_t)(realtime_ns - monotonic_ns), slope
-	};
+		ticks, monotonic_ns, (int64_t)(realtime_ns - monotonic_ns), slope};
 	return jumped;
 }
 
@@ -132,10 +134,10 @@ uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
 	piece = find_piece(line, ticks);
 	point = &line->points[piece];
 	if (ticks < point->ticks) {
-		length = saturate(((wide)(point->ticks - ticks) * point->ns_per_tick_q32) >> 32);
+		length = saturate(((wide)(point->ticks - ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
 		return length < point->ns ? point->ns - length : 0;
 	}
-	length = saturate(((wide)(ticks - point->ticks) * point->ns_per_tick_q32) >> 32);
+	length = saturate(((wide)(ticks - point->ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
 	if (piece + 1 < line->count) {
 		/* The rounded slope must not carry a stamp past the next anchor. */
 		uint64_t limit = line->points[piece + 1].ns - point->ns;
@@ -147,19 +149,19 @@ uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
 
 static uint64_t newest_slope(const struct ky_timeline *line)
 {
-	return line->count ? line->points[line->count - 1].ns_per_tick_q32 : line->nominal_q32;
+	return line->count ? line->points[line->count - 1].ns_per_tick_q48 : line->nominal_q48;
 }
 
 uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks)
 {
-	return saturate(((wide)ticks * newest_slope(line)) >> 32);
+	return saturate(((wide)ticks * newest_slope(line)) >> SLOPE_SHIFT);
 }
 
 uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns)
 {
 	uint64_t slope = newest_slope(line);
 
-	return slope ? saturate(((wide)ns << 32) / slope) : UINT64_MAX;
+	return slope ? saturate(((wide)ns << SLOPE_SHIFT) / slope) : UINT64_MAX;
 }
 
 uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* timeline.h - counter ticks to CLOCK_MONOTONIC nanoseconds by interpolation between anchors.
  *
- * Invariants:  anchors are kept in the order of their ticks and of their ns; between two of them time is
- *              a straight line, so more ticks never give fewer ns, and the same ticks give the same ns
- *              as long as the anchors around them are kept. An anchor that contradicts the order is
- *              refused. Before the first anchor the first slope holds; behind the last one the last
- *              slope, for at most KY_TIMELINE_AHEAD_MAX_NS.
- * Memory:      at most KY_TIMELINE_POINTS_MAX anchors; the oldest is dropped (its line stays the first).
+ * Invariants:  anchors are kept in the order of their ticks and of their ns; between two of them
+ *              time is a straight line, so more ticks never give fewer ns, and the same ticks give
+ *              the same ns as long as the anchors around them are kept. An anchor that contradicts
+ *              the order is refused. Before the first anchor the first slope holds; behind the last
+ *              one the last slope, for at most KY_TIMELINE_AHEAD_MAX_NS.
+ * Memory:      at most KY_TIMELINE_POINTS_MAX anchors; the oldest is dropped (its line stays the
+ *              first).
  * Threads:     owner.
  */
 #ifndef KY_BASE_TIMELINE_H
@@ -24,16 +25,17 @@ struct ky_timeline_point {
 	uint64_t ticks;
 	uint64_t ns;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC at this point */
-	uint64_t ns_per_tick_q32;   /* slope up to the next point; of the last one: expected */
+	uint64_t ns_per_tick_q48;   /* slope up to the next point; of the last one: expected */
 };
 
 struct ky_timeline {
 	struct ky_timeline_point *points;
 	size_t count;
 	size_t capacity;
-	size_t hint;            /* piece of the last conversion */
-	uint64_t nominal_q32;   /* ns per tick before two anchors are known */
-	uint64_t jump_count;    /* anchors whose slope left the last one's by more than KY_TIMELINE_JUMP_PPM */
+	size_t hint;          /* piece of the last conversion */
+	uint64_t nominal_q48; /* ns per tick before two anchors are known */
+	/* anchors whose slope left the last one's by more than KY_TIMELINE_JUMP_PPM */
+	uint64_t jump_count;
 	uint64_t refused_count; /* anchors that ran backwards */
 	bool is_identity;       /* ticks are nanoseconds */
 };
@@ -45,8 +47,8 @@ void ky_timeline_release(struct ky_timeline *line);
 /* Adds an anchor newer than all others. error_ns: half the width of its bracket.
  * Returns 0; 1 when it was taken but the slope jumped; KYMO_E_AGAIN when it is not newer (refused);
  * -ENOMEM. */
-int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic_ns, uint64_t realtime_ns,
-		 uint64_t error_ns);
+int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic_ns,
+		    uint64_t realtime_ns, uint64_t error_ns);
 
 /* Monotonic ns at these ticks. 0 without any anchor. */
 uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks);

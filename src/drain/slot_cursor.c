@@ -460,26 +460,33 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t waiting_bytes(const struct ky_drain *drain)
+{
+	uint64_t waiting = 0;
+
+	for (uint32_t i = 0; i < drain->thread_count; i++)
+		waiting += drain->threads[i]->tail - drain->threads[i]->head;
+	return waiting * sizeof(struct ky_rec);
+}
+
 /* More is waiting than we may hold: merges what no unread slot can precede; if that is not enough,
  * what only busy threads could precede; then everything (late ones are counted). */
 static int relieve(struct ky_drain *drain, uint32_t at, uint32_t count)
 {
-	uint64_t floor, waiting = 0;
+	uint64_t budget = drain->options.memory_bytes_max;
+	uint64_t floor, limit = drain->is_final ? UINT64_MAX : drain->through_ticks;
 	int err;
 
 	find_floors(drain, at, count);
 	floor = at < count ? drain->visits[at].floor_ticks : UINT64_MAX;
-	floor = least(floor ? floor - 1 : 0, drain->through_ticks);
+	floor = least(floor ? floor - 1 : 0, limit);
 	err = ky_drain_read_directory(drain);
 	if (!err)
 		err = ky_drain_merge(drain, least(floor, drain->hold_ticks));
-	for (uint32_t i = 0; i < drain->thread_count; i++)
-		waiting += (uint64_t)(drain->threads[i]->tail - drain->threads[i]->head) *
-			   sizeof(struct ky_rec);
-	if (!err && waiting > drain->options.memory_bytes_max / 2)
+	if (!err && waiting_bytes(drain) > budget / 2)
 		err = ky_drain_merge(drain, floor);
-	if (!err && waiting > drain->options.memory_bytes_max / 2)
-		err = ky_drain_merge(drain, drain->is_final ? UINT64_MAX : drain->through_ticks);
+	if (!err && waiting_bytes(drain) > budget)
+		err = ky_drain_merge(drain, limit);
 	/* Queues are kept for reuse; those that grew large and are empty now are given back. */
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
 		struct ky_dthread *thread = drain->threads[i];

@@ -237,7 +237,8 @@ static void serve(struct ky_drain *drain, struct ky_dthread *thread, uint32_t in
 
 	worker->owner = thread;
 	worker->tid = thread->tid;
-	worker->cpu_ns = ky_drain_worker_cpu(worker, ns);
+	if (worker->active_since_ns)
+		worker->cpu_ns = ky_drain_worker_cpu(worker, ns);
 	worker->active_since_ns = ns;
 	worker->is_parked = false;
 	thread->worker = index;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Which worker a thread's polls belong to, and which index its runtime gave it. */
+#include "../../lib/drain_case.h"
+
+#include <kymo/recorder.h>
+
+#define RT UINT64_C(0x7000)
+
+static const struct test_event *worker_of(struct drain_case *c, uint32_t tid)
+{
+	for (size_t i = 0;; i++) {
+		const struct test_event *event = EVENT(c, WORKER, i);
+
+		if (!event || NUMBER(event, WORKER, tid) == tid)
+			return event;
+	}
+}
+
+static void drain__worker_index_is_the_rank_of_the_launch_task(void **state)
+{
+	static const uint64_t launches[] = { 12, 10, 13, 11 };
+	struct test_writer w[4];
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	test_ring_runtime(&c.ring, RT, KYMO_RUNTIME_MULTI_THREAD, "main");
+	case_start(&c);
+	/* The threads come in another order than their launches, and not all in one step. */
+	for (uint32_t i = 0; i < 4; i++) {
+		test_writer_open(&w[i], &c.ring, 501 + i, T0 + i * MS);
+		test_worker(&w[i], T0 + i * MS, launches[i], RT, 0x100 + i);
+		test_poll(&w[i], T0 + i * MS + 1000, 50 + i, 0);
+		case_step(&c, T0 + i * MS + 2 * MS);
+	}
+	case_step(&c, T0 + 60 * MS);
+	case_finish(&c, T0 + 80 * MS);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct test_event *worker = worker_of(&c, 501 + i);
+
+		assert_non_null(worker);
+		assert_int_equal(NUMBER(worker, WORKER, worker_index), launches[i] - 10);
+		assert_int_equal(NUMBER(worker, WORKER, worker_id), launches[i] - 10);
+		assert_int_equal(NUMBER(worker, WORKER, is_exact), 1);
+		assert_int_equal(NUMBER(worker, WORKER, runtime_id), 0);
+	}
+	assert_string_equal(TEXT(EVENT(&c, RUNTIME, 0), RUNTIME, name), "main");
+	case_close(&c);
+}
+
+static void drain__second_thread_of_an_identity_is_block_in_place(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_poll(&a, T0 + MS, 50, 0);
+	test_worker(&b, T0 + 2 * MS, 60, RT, 0x100);
+	test_poll(&b, T0 + 3 * MS, 51, 0);
+	test_poll_end(&a, T0 + 4 * MS, 0); /* the blocked poll ends on its old thread */
+	test_poll_end(&b, T0 + 5 * MS, 0);
+	test_emit(&a, T0 + 6 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_poll(&b, T0 + 7 * MS, 52, 0);
+	test_poll_end(&b, T0 + 8 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 1);
+	assert_int_equal(NUMBER(EVENT(&c, BLOCK_IN_PLACE, 0), BLOCK_IN_PLACE, from_tid), 501);
+	assert_int_equal(NUMBER(EVENT(&c, BLOCK_IN_PLACE, 0), BLOCK_IN_PLACE, to_tid), 502);
+	/* One worker, pairs that do not overlap: 50 until it was handed over, 51, 52. */
+	assert_int_equal(COUNT(&c, POLL_START), 3);
+	assert_int_equal(COUNT(&c, POLL_END), 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(NUMBER(EVENT(&c, POLL_START, i), POLL_START, worker_id), 0);
+		assert_true(EVENT(&c, POLL_START, i)->ns < EVENT(&c, POLL_END, i)->ns);
+		if (i)
+			assert_true(EVENT(&c, POLL_END, i - 1)->ns <= EVENT(&c, POLL_START, i)->ns);
+	}
+	/* The rest of the blocked poll is told on its own thread. */
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 1);
+	assert_int_equal(COUNT(&c, NESTED_POLL_END), 1);
+	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, tid), 501);
+	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, depth), 0);
+	case_close(&c);
+}
+
+static void drain__worker_goes_back_when_the_helper_found_nothing(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_worker(&b, T0 + 2 * MS, 60, RT, 0x100);
+	test_emit(&b, T0 + 3 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_poll(&a, T0 + 4 * MS, 51, 0);
+	test_poll_end(&a, T0 + 5 * MS, 0);
+	test_emit(&a, T0 + 6 * MS, KYMO_RECORD_PARK, 1, 0, 0, 0, 0);
+	test_emit(&a, T0 + 7 * MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, POLL_START), 1);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 0), POLL_START, worker_id), 0);
+	assert_int_equal(NUMBER(EVENT(&c, WORKER_PARK, 0), WORKER_PARK, tid), 501);
+	assert_int_equal(NUMBER(EVENT(&c, WORKER, COUNT(&c, WORKER) - 1), WORKER, has_ended), 1);
+	case_close(&c);
+}
+
+static void drain__a_reused_runtime_key_is_a_new_runtime(void **state)
+{
+	struct test_writer a, b;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_worker(&a, T0, 10, RT, 0x100);
+	test_emit(&a, T0 + MS, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	test_writer_open(&b, &c.ring, 502, T0 + 2 * MS);
+	test_worker(&b, T0 + 2 * MS, 90, RT, 0x100);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, BLOCK_IN_PLACE), 0);
+	assert_int_equal(NUMBER(worker_of(&c, 502), WORKER, worker_index), 0);
+	assert_int_equal(NUMBER(worker_of(&c, 502), WORKER, runtime_id), 1);
+	assert_int_equal(NUMBER(worker_of(&c, 502), WORKER, worker_id), 1);
+	case_close(&c);
+}
+
+static void drain__threads_that_only_poll_get_a_worker_of_their_own(void **state)
+{
+	struct test_writer a, b, other;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	test_ring_runtime(&c.ring, 0x9000, KYMO_RUNTIME_CURRENT_THREAD, "");
+	case_start(&c);
+	test_writer_open(&a, &c.ring, 501, T0);
+	test_writer_open(&b, &c.ring, 502, T0);
+	test_writer_open(&other, &c.ring, 503, T0);
+	test_emit(&a, T0, KYMO_RECORD_RUNTIME, 0, 1, 0x9000, 0, 0);
+	test_poll(&a, T0 + MS, 5, 0);
+	test_poll_end(&a, T0 + 2 * MS, 0);
+	/* The same runtime driven by another thread later. */
+	test_emit(&b, T0 + 3 * MS, KYMO_RECORD_RUNTIME, 0, 1, 0x9000, 0, 0);
+	test_poll(&b, T0 + 4 * MS, 5, 0);
+	test_poll_end(&b, T0 + 5 * MS, 0);
+	test_poll(&other, T0 + 6 * MS, 6, 0);
+	test_poll_end(&other, T0 + 7 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 0), POLL_START, worker_id), 0);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 1), POLL_START, worker_id), 0);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 2), POLL_START, worker_id), 1);
+	assert_int_equal(NUMBER(worker_of(&c, 501), WORKER, worker_index), 0);
+	assert_int_equal(NUMBER(worker_of(&c, 501), WORKER, is_exact), 1);
+	assert_false(worker_of(&c, 503)->is_present[KY_F_WORKER_worker_index]);
+	assert_int_equal(NUMBER(worker_of(&c, 503), WORKER, is_exact), 0);
+	case_close(&c);
+}
+
+static void drain__worker_ids_leave_out_254_and_255(void **state)
+{
+	static struct test_writer w[300];
+	struct drain_case c;
+	bool seen[310] = { false };
+
+	(void)state;
+	case_open(&c, 320);
+	case_start(&c);
+	for (uint32_t i = 0; i < 300; i++) {
+		test_writer_open(&w[i], &c.ring, 1000 + i, T0);
+		test_worker(&w[i], T0 + i, 10 + i, RT, 0x100 + i);
+		test_poll(&w[i], T0 + MS + i, 900 + i, 0);
+	}
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, POLL_START), 300);
+	for (size_t i = 0; i < 300; i++)
+		seen[NUMBER(EVENT(&c, POLL_START, i), POLL_START, worker_id)] = true;
+	for (uint32_t i = 0; i < 302; i++)
+		assert_int_equal(seen[i], i != 254 && i != 255);
+	assert_int_equal(COUNT(&c, OPEN_POLL), 300);
+	assert_int_equal(NUMBER(EVENT(&c, OPEN_POLL, 0), OPEN_POLL, is_at_exit), 1);
+	case_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(drain__worker_index_is_the_rank_of_the_launch_task),
+		cmocka_unit_test(drain__second_thread_of_an_identity_is_block_in_place),
+		cmocka_unit_test(drain__worker_goes_back_when_the_helper_found_nothing),
+		cmocka_unit_test(drain__a_reused_runtime_key_is_a_new_runtime),
+		cmocka_unit_test(drain__threads_that_only_poll_get_a_worker_of_their_own),
+		cmocka_unit_test(drain__worker_ids_leave_out_254_and_255),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
