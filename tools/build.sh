@@ -15,13 +15,13 @@ gcc) directory=build ;;
 clang) compiler=clang ;;
 asan)
 	compiler=clang
-	options="--buildtype=debug --optimization=1 -Db_sanitize=address,undefined -Db_lundef=false"
+	options="-Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false"
 	;;
-tsan) options="--buildtype=debug --optimization=1 -Db_sanitize=thread" ;;
+tsan) options="-Ddebug=true -Doptimization=1 -Db_sanitize=thread" ;;
 release) options="--buildtype=release -Db_ndebug=true -Dtests=false" ;;
 fuzz)
 	compiler=clang
-	options="--buildtype=debug --optimization=1 -Db_sanitize=address,undefined -Db_lundef=false
+	options="-Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false
 		-Dfuzzers=true"
 	;;
 *)
