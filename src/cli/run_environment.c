@@ -271,6 +271,7 @@ enum ky_run_status ky_run_status_parse(const char *text, char *reason, size_t re
 	} known[] = {{"ok", KY_RUN_STATUS_OK},
 		     {"no-tokio", KY_RUN_STATUS_NO_TOKIO},
 		     {"stripped", KY_RUN_STATUS_STRIPPED},
+		     {"refused", KY_RUN_STATUS_REFUSED},
 		     {"unknown-layout", KY_RUN_STATUS_UNKNOWN_LAYOUT}};
 	size_t word_bytes = strcspn(text, " \n"), i, at = 0;
 	const char *rest = text + word_bytes;

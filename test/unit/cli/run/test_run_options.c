@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../../lib/cmocka_all.h"
+
+#include <cli/run_options.h>
+#include <errno.h>
+#include <string.h>
+
+#define WORDS_MAX 16
+
+static struct ky_run_options options;
+static char errbuf[512];
+static char words[WORDS_MAX][64];
+static char *argv[WORDS_MAX + 1];
+
+/* Parses one command line, its words separated by single blanks. */
+static int parse(const char *line)
+{
+	int argc = 0;
+
+	memset(argv, 0, sizeof(argv));
+	while (*line != '\0') {
+		size_t bytes = strcspn(line, " ");
+
+		memcpy(words[argc], line, bytes);
+		words[argc][bytes] = '\0';
+		argv[argc] = words[argc];
+		argc++;
+		line += bytes + (line[bytes] == ' ');
+	}
+	errbuf[0] = '\0';
+	return ky_run_options_parse(&options, argc, argv, errbuf, sizeof(errbuf));
+}
+
+static void run_options__options_behind_the_command_are_its_own(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("run -q prog -o x --mode flight -- y"), 0);
+	assert_true(options.is_quiet);
+	assert_false(options.is_flight);
+	assert_string_equal(options.directory, "kymo-traces");
+	assert_string_equal(options.command[0], "prog");
+	assert_string_equal(options.command[5], "--");
+	assert_string_equal(options.command[6], "y");
+	assert_null(options.command[7]);
+	assert_int_equal(parse("run -- -o"), 0);
+	assert_string_equal(options.command[0], "-o");
+}
+
+static void run_options__every_option_reaches_its_place(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("run --mode flight -o d -s svc --ring-bytes 64M --ring-dir /r "
+			       "--rotate-interval 5m -m k=v=w c"),
+			 0);
+	assert_true(options.is_flight);
+	assert_string_equal(options.directory, "d");
+	assert_string_equal(options.service, "svc");
+	assert_int_equal(options.ring_bytes, 64 << 20);
+	assert_string_equal(options.ring_directory, "/r");
+	assert_int_equal(options.rotate_interval_ns, UINT64_C(300000000000));
+	assert_int_equal(options.metadata_count, 1);
+	assert_string_equal(options.metadata[0].key, "k");
+	assert_string_equal(options.metadata[0].value, "v=w");
+	assert_int_equal(parse("run --segment-bytes 1K --total-bytes 2G --compress none c"), 0);
+	assert_int_equal(options.segment_bytes_max, 1024);
+	assert_int_equal(options.total_bytes_max, UINT64_C(2) << 30);
+	assert_string_equal(options.stage.suffix, "");
+	assert_int_equal(parse("run --compress gzip:6 c"), 0);
+	assert_string_equal(options.stage.suffix, ".gz");
+	assert_int_equal(options.stage.level, 6);
+	assert_int_equal(parse("run c"), 0);
+	assert_string_equal(options.stage.suffix, ".zst");
+}
+
+static void run_options__wrong_values_name_the_option_and_what_it_wants(void **state)
+{
+	static const struct {
+		const char *line, *part;
+	} cases[] = {
+		{"run", "which program"},
+		{"run --mode fast c", "--mode: expected stream or flight, not \"fast\""},
+		{"run --ring-bytes 64K c", "--ring-bytes: expected a size from 128K to 4G"},
+		{"run --ring-bytes 5G c", "--ring-bytes"},
+		{"run --ring-dir rel c", "an absolute path"},
+		{"run --compress zstd:99 c", "--compress"},
+		{"run --compress gzip:10 c", "--compress"},
+		{"run --compress lz4 c", "--compress"},
+		{"run --rotate-interval 0 c", "--rotate-interval"},
+		{"run --rotate-interval 5d c", "--rotate-interval"},
+		{"run --total-bytes -1 c", "--total-bytes"},
+		{"run -m novalue c", "-m: expected key=value"},
+		{"run -m =v c", "-m: expected key=value"},
+		{"run --bogus c", "--bogus is not an option"},
+		{"run -o", "-o needs a value"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(cases[i].line), -EINVAL);
+		if (strstr(errbuf, cases[i].part) == NULL)
+			fail_msg("%s: %s", cases[i].line, errbuf);
+	}
+}
+
+static void run_options__help_needs_no_command(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("run --help"), 0);
+	assert_true(options.wants_help);
+	assert_int_equal(parse("run c --help"), 0);
+	assert_false(options.wants_help);
+}
+
+static void run_options__numbers_overflow_to_an_error(void **state)
+{
+	uint64_t value;
+
+	(void)state;
+	assert_int_equal(ky_run_parse_bytes("17179869183G", &value), 0);
+	assert_int_equal(ky_run_parse_bytes("17179869184G", &value), -EINVAL);
+	assert_int_equal(ky_run_parse_bytes("18446744073709551616", &value), -EINVAL);
+	assert_int_equal(ky_run_parse_bytes("", &value), -EINVAL);
+	assert_int_equal(ky_run_parse_bytes(" 1", &value), -EINVAL);
+	assert_int_equal(ky_run_parse_bytes("+1", &value), -EINVAL);
+	assert_int_equal(ky_run_parse_bytes("1MB", &value), -EINVAL);
+	assert_int_equal(ky_run_parse_duration_ns("500ms", &value), 0);
+	assert_int_equal(value, 500000000);
+	assert_int_equal(ky_run_parse_duration_ns("5124096h", &value), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(run_options__options_behind_the_command_are_its_own),
+		cmocka_unit_test(run_options__every_option_reaches_its_place),
+		cmocka_unit_test(run_options__wrong_values_name_the_option_and_what_it_wants),
+		cmocka_unit_test(run_options__help_needs_no_command),
+		cmocka_unit_test(run_options__numbers_overflow_to_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
