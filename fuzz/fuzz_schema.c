@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Bytes as the inside of one schema frame, then as annotations of it and events of its type. Promises: a schema that is
- * taken encodes to its own bytes; repeating it changes nothing; under another id it is the same one. */
+/* Bytes as the inside of one schema frame, then as annotations of it and events of its type.
+ * Promises: a schema that is taken encodes to its own bytes; repeating it changes nothing; under
+ *           another id it is the same one. */
 #include "fuzz_target.h"
 
 #include <base/buf.h>
@@ -9,8 +10,8 @@
 #include <wire/trc_dec.h>
 #include <wire/trc_enc.h>
 
-static const uint8_t header[KY_TRC_HEADER_BYTES] = { 'T', 'R', 'C', 0, 1 };
-static const struct ky_trc_limits limits = { 1u << 20, 16, 1u << 20, 100 };
+static const uint8_t header[KY_TRC_HEADER_BYTES] = {'T', 'R', 'C', 0, 1};
+static const struct ky_trc_limits limits = {1u << 20, 16, 1u << 20, 100};
 
 static int64_t next(struct ky_trc_dec *dec, const void *bytes, size_t count, struct ky_frame *frame)
 {
@@ -20,7 +21,8 @@ static int64_t next(struct ky_trc_dec *dec, const void *bytes, size_t count, str
 /* The frame that our encoder makes of a decoded schema. */
 static void encode(struct ky_buf *out, const struct ky_schema *schema, uint16_t type_id)
 {
-	struct ky_trc_field_def *fields = malloc(((size_t)schema->field_count + 1) * sizeof(*fields));
+	struct ky_trc_field_def *fields = malloc(((size_t)schema->field_count + 1) *
+						 sizeof(*fields));
 	struct ky_trc_enc enc;
 
 	FUZZ_CHECK(fields && ky_trc_enc_init(&enc, out) == 0);
@@ -70,7 +72,7 @@ static void check_schema(struct ky_trc_dec *dec, const struct ky_frame *taken)
 	check_known(schema);
 	ky_buf_init(&out, 0);
 	encode(&out, schema, schema->type_id);
-	/* "Has time stamp" is any nonzero byte; ours is 1. Everything else must be the same bytes. */
+	/* "Has time stamp" is any nonzero byte; ours is 1. Everything else must be the same. */
 	FUZZ_CHECK(out.used == taken->bytes);
 	if (memcmp(out.bytes, taken->begin, out.used) != 0)
 		FUZZ_CHECK(schema->has_timestamp == 1);

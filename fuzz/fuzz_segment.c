@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Any bytes as a whole trace. Promises: no crash, no allocation beyond the limits; what is seen does not
- * depend on how the bytes are cut into windows; what was decoded and encoded again decodes the same. */
+/* Any bytes as a whole trace. Promises: no crash, no allocation beyond the limits; what is seen
+ * does not depend on how the bytes are cut into windows; what was decoded and encoded again decodes
+ * the same. */
 #include "fuzz_target.h"
 
 #include <base/alloc.h>
@@ -13,7 +14,7 @@
 
 #define UNDEFINED_ID UINT32_C(0xfffffff0) /* the encoder never gives it */
 
-static const struct ky_trc_limits limits = { 4u << 20, 256, 1u << 20, 1000 };
+static const struct ky_trc_limits limits = {4u << 20, 256, 1u << 20, 1000};
 
 static _Bool is_modest(size_t bytes)
 {
@@ -109,8 +110,8 @@ static uint64_t digest_event(uint64_t digest, struct ky_trc_dec *dec, const stru
 
 static void encode_schema(struct ky_trc_enc *enc, const struct ky_schema *schema)
 {
-	struct ky_trc_field_def *fields =
-		malloc(((size_t)schema->field_count + 1) * sizeof(*fields));
+	struct ky_trc_field_def *fields = malloc(((size_t)schema->field_count + 1) *
+						 sizeof(*fields));
 
 	FUZZ_CHECK(fields);
 	for (uint32_t i = 0; i < schema->field_count; i++) {
@@ -118,8 +119,8 @@ static void encode_schema(struct ky_trc_enc *enc, const struct ky_schema *schema
 		fields[i].name_bytes = schema->fields[i].name.count;
 		fields[i].type = schema->fields[i].type;
 	}
-	ky_trc_enc_schema(enc, schema->type_id, (const char *)schema->name.bytes, schema->name.count,
-			  schema->has_timestamp, fields, schema->field_count);
+	ky_trc_enc_schema(enc, schema->type_id, (const char *)schema->name.bytes,
+			  schema->name.count, schema->has_timestamp, fields, schema->field_count);
 	free(fields);
 }
 
@@ -127,8 +128,8 @@ static void encode_annotations(struct ky_trc_enc *enc, const struct ky_schema *s
 {
 	for (uint16_t i = 0; i < schema->field_count; i++) {
 		const struct ky_schema_field *f = &schema->fields[i];
-		const struct ky_slice values[3] = { f->unit, f->kind, f->role };
-		static const char *const keys[3] = { "unit", "kind", "dial9.role" };
+		const struct ky_slice values[3] = {f->unit, f->kind, f->role};
+		static const char *const keys[3] = {"unit", "kind", "dial9.role"};
 
 		for (int k = 0; k < 3; k++) {
 			if (values[k].bytes)
@@ -148,7 +149,8 @@ static uint32_t encode_pool(struct ky_trc_enc *enc, const struct ky_value *value
 	if (!value->is_present || !value->is_resolved)
 		return UNDEFINED_ID;
 	if (value->type == KY_TYPE_POOLED_STRING)
-		return ky_trc_enc_string(enc, 0, (const char *)value->text.bytes, value->text.count);
+		return ky_trc_enc_string(enc, 0, (const char *)value->text.bytes,
+					 value->text.count);
 	if (value->type != KY_TYPE_POOLED_STACK)
 		return 0;
 	frames = malloc(8 * (size_t)value->frame_count + 1);
@@ -160,7 +162,8 @@ static uint32_t encode_pool(struct ky_trc_enc *enc, const struct ky_value *value
 	return id;
 }
 
-static void encode_value(struct ky_trc_enc *enc, const struct ky_value *value, uint8_t type, uint32_t id)
+static void encode_value(struct ky_trc_enc *enc, const struct ky_value *value, uint8_t type,
+			 uint32_t id)
 {
 	if (type & KY_TYPE_OPTIONAL)
 		ky_trc_enc_u8(enc, value->is_present);
@@ -232,7 +235,7 @@ static void encode_frame(struct ky_trc_enc *enc, const struct ky_frame *frame)
 
 struct outcome {
 	int result;
-	uint64_t events;  /* digest of what they say */
+	uint64_t events; /* digest of what they say */
 	uint64_t consumed;
 	uint64_t error_offset;
 };
@@ -241,7 +244,7 @@ struct outcome {
 static struct outcome decode(const uint8_t *bytes, size_t count, size_t window_bytes,
 			     struct ky_trc_enc *enc)
 {
-	struct outcome outcome = { 0, 0, 0, 0 };
+	struct outcome outcome = {0, 0, 0, 0};
 	size_t window = window_bytes ? window_bytes : count, at = 0;
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
@@ -249,7 +252,8 @@ static struct outcome decode(const uint8_t *bytes, size_t count, size_t window_b
 	FUZZ_CHECK(ky_trc_dec_open(&dec, &limits) == 0);
 	for (;;) {
 		size_t left = count - at;
-		int64_t used = ky_trc_dec_next(dec, bytes + at, left < window ? left : window, &frame);
+		const uint8_t *begin = bytes ? bytes + at : bytes;
+		int64_t used = ky_trc_dec_next(dec, begin, left < window ? left : window, &frame);
 
 		if (used == KYMO_E_TRUNCATED && window < left) {
 			window *= 2;

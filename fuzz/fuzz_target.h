@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* fuzz_target.h - what a fuzz target defines and what it may use.
  *
- * fuzz_NAME.c defines LLVMFuzzerTestOneInput. It is built twice: with replay.c, so that corpus/NAME runs as
- * an ordinary test under any compiler, and with libFuzzer (-Dfuzzers=true, clang).
+ * fuzz_NAME.c defines LLVMFuzzerTestOneInput. It is built twice: with replay.c, so that corpus/NAME
+ * runs as an ordinary test under any compiler, and with libFuzzer (-Dfuzzers=true, clang).
  * A broken promise is FUZZ_CHECK: it aborts, which both ways of running report.
  */
 #ifndef KY_FUZZ_TARGET_H

@@ -4,8 +4,8 @@
 
 usage: make_corpus.py [OUT_DIR]
 
-Whole traces, pieces cut off, pieces with flipped bits, and sizes that lie. Always the same files; what
-a fuzzer finds beside them is added by hand under a name that says what it is.
+Whole traces, pieces cut off, pieces with flipped bits, and sizes that lie. Always the same files;
+what a fuzzer finds beside them is added by hand under a name that says what it is.
 """
 import glob
 import gzip
@@ -56,9 +56,11 @@ def lies():
 
 def segments(rng):
     whole = read("all_frames")
+    yield "empty", b""
     yield "all-frames", whole
     for name in ("PollStartEvent", "WorkerUnparkEvent", "SegmentMetadataEvent", "OffCpuEvent",
-                 "CpuSampleEvent", "ProcessResourceUsageEvent", "SegmentIndexEvent", "CudaGpuEvent"):
+                 "CpuSampleEvent", "ProcessResourceUsageEvent", "SegmentIndexEvent",
+                 "CudaGpuEvent"):
         yield name, read(name)
     for i in range(6):
         yield f"cut-{i}", whole[: rng.randrange(6, len(whole))]
@@ -89,7 +91,8 @@ def schemas(rng):
     yield "no-fields", schema([])[1:]
     yield "all-types", schema(list(range(1, 16)) + [0x80 | kind for kind in range(1, 16)])[1:]
     yield "unknown-type", schema([16])[1:]
-    yield "then-annotations", schema([9])[1:] + b"\6\1\1\0\0\0\4\0unit\2\0\0\0ns" + b"\2\1\0\1\0\0\5"
+    yield "then-annotations", schema([9])[1:] + (
+        b"\6\1\1\0\0\0\4\0unit\2\0\0\0ns" + b"\2\1\0\1\0\0\5")
     yield "then-another", schema([9])[1:] + schema([11])
     yield "many-names", schema([9], 7, b"n" * 300)[1:]
     yield "count-lies", schema([9])[1:-4] + b"\xff\xff"

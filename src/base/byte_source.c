@@ -33,7 +33,8 @@ static int memory_seek(void *ctx, uint64_t offset)
 	return 0;
 }
 
-int ky_byte_source_memory(struct ky_byte_source *out, const void *bytes, size_t count, const char *name)
+int ky_byte_source_memory(struct ky_byte_source *out, const void *bytes, size_t count,
+			  const char *name)
 {
 	struct memory *memory = ky_alloc(sizeof(*memory));
 

@@ -14,7 +14,8 @@
 
 #define KY_VARINT_BYTES_MAX 10u
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "numbers are copied as they lie in memory");
 
 static inline uint16_t ky_get_u16(const uint8_t *at)
 {
@@ -69,7 +70,7 @@ static inline uint8_t *ky_varint_put(uint8_t *at, uint64_t value)
 	return at;
 }
 
-/* Returns bytes read (1..10); 0: the bytes end before the number does; -1: it does not fit 64 bits. */
+/* Returns bytes read, 1..10; 0: the number goes on behind the bytes; -1: it does not fit 64 bits */
 static inline int ky_varint_get(const uint8_t *at, size_t count, uint64_t *value)
 {
 	uint64_t sum = 0;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the well-formed UTF-8 sequence at the start of [at, at + count), count > 0; 0 if there is none. */
+/* Bytes of the well-formed UTF-8 sequence at the start of count > 0 bytes; 0 if there is none. */
 size_t ky_utf8_sequence(const uint8_t *at, size_t count);
 
 /* Replaces every byte that is not part of a well-formed sequence by '?'. The length stays. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* chunk.h - the unit in which a trace travels from the drain to the store: where the two wings meet. */
+/* chunk.h - the unit in which a trace travels from the drain to the store: where the two wings
+ * meet. */
 #ifndef KY_WIRE_CHUNK_H
 #define KY_WIRE_CHUNK_H
 
@@ -12,16 +13,16 @@
 #define KY_CHUNK_SPAN_MAX_NS UINT64_C(1000000000)
 
 struct ky_chunk {
-	const uint8_t *bytes;      /* one self-contained TRC stream */
+	const uint8_t *bytes; /* one self-contained TRC stream */
 	size_t byte_count;
 	uint64_t event_count;
 	uint64_t first_ns, last_ns;
-	bool is_segment_start;     /* carries metadata, descriptions, live tasks */
-	bool is_segment_end;       /* carries the index: seal after it */
+	bool is_segment_start; /* carries metadata, descriptions, live tasks */
+	bool is_segment_end;   /* carries the index: seal after it */
 };
 
-/* Takes a chunk; the bytes are the drain's and valid during the call. Returns 0 or a negative error:
- * the drain then counts the chunk's events as lost (cause write-error) and goes on. */
+/* Takes a chunk; the bytes are the drain's and valid during the call. Returns 0 or a negative
+ * error: the drain then counts the chunk's events as lost (cause write-error) and goes on. */
 typedef int (*ky_chunk_fn)(void *ctx, const struct ky_chunk *chunk);
 
 #endif

@@ -11,8 +11,10 @@
 /* events.def, three times: the fields of each event, then the table of events. */
 #define KY_EVENT(id, name, origin, doc) static const struct ky_field_desc fields_##id[] = {
 #define KY_FIELD(id, member, name, type, use, unit, kind, doc)                                     \
-	{ name, (uint8_t)KY_TYPE_##type, use, unit, kind, doc },
-#define KY_EVENT_END(id) };
+	{name, (uint8_t)KY_TYPE_##type, use, unit, kind, doc},
+#define KY_EVENT_END(id)                                                                           \
+	}                                                                                          \
+	;
 #include <wire/events.def>
 #undef KY_EVENT
 #undef KY_FIELD
@@ -20,7 +22,7 @@
 
 const struct ky_event_desc ky_event_table[KY_EV_COUNT] = {
 #define KY_EVENT(id, name, origin, doc)                                                            \
-	[KY_EV_##id] = { name, origin, KY_F_##id##_COUNT, fields_##id, doc },
+	[KY_EV_##id] = {name, origin, KY_F_##id##_COUNT, fields_##id, doc},
 #define KY_FIELD(id, member, name, type, use, unit, kind, doc)
 #define KY_EVENT_END(id)
 #include <wire/events.def>

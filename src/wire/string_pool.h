@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* string_pool.h - byte string -> small number, for the encoder's string and stack pools.
  *
- * Invariants:  numbers are 0, 1, 2, ... in the order of first use since the last reset; a slot counts
- *              only while its generation is the pool's, so a reset costs nothing.
+ * Invariants:  numbers are 0, 1, 2, ... in the order of first use since the last reset; a slot
+ *              counts only while its generation is the pool's, so a reset costs nothing.
  * Memory:      ky_alloc, at most bytes_max of text; released by ky_string_pool_release.
  * Threads: owner.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* trc.h - what encoder and decoder of TRC version 1 share: tags, limits, schemas, the event table.
- * Source of the format: docs/format.md (ours, normative for kymo); compatible with dial9-trace-format.
+ * The format is docs/format.md (normative for kymo); compatible with dial9-trace-format.
  */
 #ifndef KY_WIRE_TRC_H
 #define KY_WIRE_TRC_H
@@ -64,9 +64,11 @@ enum ky_event_id {
 };
 
 /* Number of every field within its event: KY_F_POLL_START_worker_id = 0, ... */
+/* clang-format off */
 #define KY_EVENT(id, name, origin, doc) enum ky_fields_##id {
 #define KY_FIELD(id, member, name, type, use, unit, kind, doc) KY_F_##id##_##member,
 #define KY_EVENT_END(id) KY_F_##id##_COUNT };
+/* clang-format on */
 #include <wire/events.def>
 #undef KY_EVENT
 #undef KY_FIELD

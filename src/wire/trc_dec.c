@@ -13,7 +13,7 @@
 #define RESET_BYTES 9u
 #define POOL_HEAD_BYTES 5u
 
-static const uint8_t magic[4] = { 'T', 'R', 'C', 0 };
+static const uint8_t magic[4] = {'T', 'R', 'C', 0};
 
 static char *put_number(char *at, const char *end, uint64_t number)
 {
@@ -211,9 +211,10 @@ static int decode_pool(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame
 		return err;
 	err = pool_entries(dec, &again, tag, true);
 	if (err == KYMO_E_LIMIT)
-		return ky_dec_fail(dec, &again, err,
-				   "strings and stacks of one stream take more than the limit of # bytes",
-				   dec->limits.pool_bytes_max);
+		return ky_dec_fail(
+			dec, &again, err,
+			"strings and stacks of one stream take more than the limit of # bytes",
+			dec->limits.pool_bytes_max);
 	if (err)
 		return ky_dec_fail(dec, &again, err, "out of memory for strings and stacks", 0);
 	frame->kind = KY_FRAME_POOL;
@@ -281,7 +282,7 @@ static int decode_other(struct ky_trc_dec *dec, struct ky_in *in, struct ky_fram
 int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
 			struct ky_frame *frame)
 {
-	struct ky_in in = { window, window, window + window_bytes, dec->limits.frame_bytes_max };
+	struct ky_in in = {window, window, window, dec->limits.frame_bytes_max};
 	bool brings_something;
 	int err;
 
@@ -289,6 +290,7 @@ int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t wi
 		return dec->failed;
 	if (!window_bytes)
 		return 0;
+	in.end += window_bytes;
 	frame->schema = NULL;
 	frame->values = NULL;
 	frame->timestamp_ns = 0;

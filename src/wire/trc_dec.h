@@ -2,8 +2,8 @@
 /* trc_dec.h - reads TRC version 1 from bytes that nobody vouches for.
  *
  * Push in windows of the stream, pull frames out: ky_trc_dec_next() looks at [at, end) and either
- * consumes one whole frame, or says KYMO_E_TRUNCATED (give it more bytes, or it is the torn tail), or
- * KYMO_E_CORRUPT with a byte offset and a sentence. No recursion; memory bounded by the limits.
+ * consumes one whole frame, or says KYMO_E_TRUNCATED (give it more bytes, or it is the torn tail),
+ * or KYMO_E_CORRUPT with a byte offset and a sentence. No recursion; memory bounded by the limits.
  *
  * Pools and schemas belong to the decoder and are reset by a stream header. Values point into the
  * caller's window and into the pools, and are valid until the next call.
@@ -15,10 +15,11 @@
 #include <wire/trc.h>
 
 struct ky_trc_limits {
-	uint64_t pool_bytes_max;   /* strings + stacks alive in one stream; 0: 256 MiB */
-	uint32_t schemas_max;      /* 0: 4,096 */
-	uint64_t frame_bytes_max;  /* 0: 64 MiB */
-	uint32_t empty_frames_max; /* resets, headers, empty pools in a row without an event; 0: 1 Mi */
+	uint64_t pool_bytes_max;  /* strings + stacks alive in one stream; 0: 256 MiB */
+	uint32_t schemas_max;     /* 0: 4,096 */
+	uint64_t frame_bytes_max; /* 0: 64 MiB */
+	/* frames in a row that bring nothing: resets, headers, empty pools; 0: 1 Mi */
+	uint32_t empty_frames_max;
 };
 
 struct ky_slice {
@@ -26,9 +27,9 @@ struct ky_slice {
 	size_t count;
 };
 
-/* One decoded value. Containers (STRING_MAP, LIST, MAP) are given raw and walked with ky_trc_walk_*. */
+/* One decoded value. Containers (STRING_MAP, LIST, MAP) are given raw: see ky_trc_walk_next(). */
 struct ky_value {
-	uint8_t type;      /* enum ky_type without the optional bit */
+	uint8_t type; /* enum ky_type without the optional bit */
 	uint8_t is_present;
 	uint8_t is_resolved; /* pooled: the id was defined */
 	uint32_t pool_id;
@@ -44,29 +45,30 @@ struct ky_value {
 
 struct ky_schema_field {
 	struct ky_slice name;
-	uint8_t type;    /* with the optional bit */
-	uint8_t known;   /* KY_F_ number within the known event, 0xff: not in events.def */
-	struct ky_slice unit;  /* from annotations; empty if none */
+	uint8_t type;         /* with the optional bit */
+	uint8_t known;        /* KY_F_ number within the known event, 0xff: not in events.def */
+	struct ky_slice unit; /* from annotations; empty if none */
 	struct ky_slice kind;
-	struct ky_slice role;  /* dial9.role */
+	struct ky_slice role; /* dial9.role */
 };
 
 struct ky_schema {
 	uint16_t type_id;
 	uint8_t has_timestamp;
 	uint16_t field_count;
-	uint32_t event;    /* KY_EV_ number or KY_EV_UNKNOWN */
-	uint32_t serial;   /* differs for every distinct (name, fields) seen by this decoder */
+	uint32_t event;  /* KY_EV_ number or KY_EV_UNKNOWN */
+	uint32_t serial; /* differs for every distinct (name, fields) seen by this decoder */
 	struct ky_slice name;
 	struct ky_schema_field *fields;
-	uint8_t slot_of[KY_TRC_FIELDS_MAX]; /* known field number -> index in fields, 0xff: absent */
+	/* known field number -> index in fields, 0xff: absent */
+	uint8_t slot_of[KY_TRC_FIELDS_MAX];
 };
 
 enum ky_frame_kind {
 	KY_FRAME_HEADER = 1, /* a stream (re)starts */
 	KY_FRAME_SCHEMA,
 	KY_FRAME_EVENT,
-	KY_FRAME_POOL,       /* strings or stacks */
+	KY_FRAME_POOL, /* strings or stacks */
 	KY_FRAME_RESET,
 	KY_FRAME_ANNOTATIONS
 };
@@ -87,9 +89,9 @@ int ky_trc_dec_open(struct ky_trc_dec **out, const struct ky_trc_limits *limits)
 void ky_trc_dec_close(struct ky_trc_dec *dec);
 
 /* Consumes one frame from the start of the window.
- * Returns  bytes consumed (> 0) with *frame filled; 0 for an empty window; KYMO_E_TRUNCATED: the frame
- *          does not end inside the window; KYMO_E_CORRUPT, _VERSION, _LIMIT, _NOT_TRACE, -ENOMEM: see
- *          ky_trc_dec_error(). After an error the decoder only takes ky_trc_dec_resync().
+ * Returns  bytes consumed (> 0) with *frame filled; 0 for an empty window; KYMO_E_TRUNCATED: the
+ *          frame does not end inside the window; KYMO_E_CORRUPT, _VERSION, _LIMIT, _NOT_TRACE,
+ *          -ENOMEM: see ky_trc_dec_error(). After an error only ky_trc_dec_resync() goes on.
  */
 int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
 			struct ky_frame *frame);
@@ -111,11 +113,11 @@ struct ky_walk {
 	uint8_t type;
 };
 void ky_trc_walk_begin(struct ky_walk *walk, const struct ky_value *container);
-/* STRING_MAP: key and value; LIST: value only; MAP: both. Returns 1, 0 at the end, KYMO_E_CORRUPT. */
+/* STRING_MAP and MAP: key and value; LIST: value. Returns 1, 0 at the end, KYMO_E_CORRUPT. */
 int ky_trc_walk_next(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_value *key,
 		     struct ky_value *value);
 
-/* Known field of an event, or NULL when this schema lacks it or it is absent. field: KY_F_ number. */
+/* Known field of an event, NULL when this schema lacks it or it is absent. field: KY_F_ number. */
 static inline const struct ky_value *ky_frame_field(const struct ky_frame *frame, uint32_t field)
 {
 	uint8_t slot = frame->schema->slot_of[field];
@@ -126,7 +128,8 @@ static inline const struct ky_value *ky_frame_field(const struct ky_frame *frame
 }
 
 /* Number of a known integer field; `absent` when the schema lacks it. */
-static inline uint64_t ky_frame_number(const struct ky_frame *frame, uint32_t field, uint64_t absent)
+static inline uint64_t ky_frame_number(const struct ky_frame *frame, uint32_t field,
+				       uint64_t absent)
 {
 	const struct ky_value *value = ky_frame_field(frame, field);
 

@@ -2,7 +2,6 @@
 #include <wire/trc_enc.h>
 
 #include <base/alloc.h>
-#include <base/bytes.h>
 #include <base/utf8.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -15,21 +14,6 @@
 #define HOT_EVENT_BYTES (RESET_BYTES + EVENT_HEAD_BYTES + 2 * KY_VARINT_BYTES_MAX + 1 + 4 + 8)
 
 _Static_assert(KY_EV_COUNT < 255, "known events have the type ids 1 to 255, as the peer's");
-
-/* Where to store up to `count` bytes, NULL after a failure. The caller advances out->used. */
-static inline uint8_t *room(struct ky_buf *out, size_t count)
-{
-	if (__builtin_expect(out->capacity - out->used < count || out->failed, 0)) {
-		if (ky_buf_reserve(out, count))
-			return NULL;
-	}
-	return out->bytes + out->used;
-}
-
-static inline void finish(struct ky_buf *out, const uint8_t *end)
-{
-	out->used = (size_t)(end - out->bytes);
-}
 
 static struct ky_string_pool *pool_open(void)
 {
@@ -74,7 +58,7 @@ void ky_trc_enc_release(struct ky_trc_enc *enc)
 
 void ky_trc_enc_begin(struct ky_trc_enc *enc)
 {
-	static const uint8_t header[KY_TRC_HEADER_BYTES] = { 'T', 'R', 'C', 0, KY_TRC_VERSION };
+	static const uint8_t header[KY_TRC_HEADER_BYTES] = {'T', 'R', 'C', 0, KY_TRC_VERSION};
 
 	enc->base_ns = 0;
 	enc->event_count = 0;
@@ -102,7 +86,7 @@ static uint32_t pool_frame(struct ky_trc_enc *enc, enum ky_trc_tag tag, struct k
 		enc->out->failed = enc->out->failed ? enc->out->failed : is_new;
 	if (is_new <= 0)
 		return id;
-	at = room(enc->out, 13 + byte_count);
+	at = ky_trc_enc_room(enc->out, 13 + byte_count);
 	if (!at)
 		return id;
 	*at++ = (uint8_t)tag;
@@ -113,11 +97,12 @@ static uint32_t pool_frame(struct ky_trc_enc *enc, enum ky_trc_tag tag, struct k
 		memcpy(at, bytes, byte_count);
 	if (tag == KY_TAG_STRING_POOL)
 		ky_utf8_clean(at, byte_count);
-	finish(enc->out, at + byte_count);
+	ky_trc_enc_finish(enc->out, at + byte_count);
 	return id;
 }
 
-uint32_t ky_trc_enc_string(struct ky_trc_enc *enc, uint64_t key, const char *text, size_t text_bytes)
+uint32_t ky_trc_enc_string(struct ky_trc_enc *enc, uint64_t key, const char *text,
+			   size_t text_bytes)
 {
 	return pool_frame(enc, KY_TAG_STRING_POOL, enc->strings, key, text, text_bytes, 1);
 }
@@ -142,8 +127,9 @@ static uint8_t *put_name(uint8_t *at, const char *name, size_t name_bytes)
 	return at + name_bytes;
 }
 
-void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *name, size_t name_bytes,
-		       bool has_timestamp, const struct ky_trc_field_def *fields, size_t field_count)
+void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *name,
+		       size_t name_bytes, bool has_timestamp, const struct ky_trc_field_def *fields,
+		       size_t field_count)
 {
 	size_t bytes = 8 + name_bytes;
 	bool is_long = name_bytes > UINT16_MAX || field_count > UINT16_MAX;
@@ -157,7 +143,7 @@ void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *nam
 		enc->out->failed = enc->out->failed ? enc->out->failed : KYMO_E_LIMIT;
 		return;
 	}
-	at = room(enc->out, bytes);
+	at = ky_trc_enc_room(enc->out, bytes);
 	if (!at)
 		return;
 	*at++ = KY_TAG_SCHEMA;
@@ -169,7 +155,7 @@ void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *nam
 		at = put_name(at, fields[i].name, fields[i].name_bytes);
 		*at++ = fields[i].type;
 	}
-	finish(enc->out, at);
+	ky_trc_enc_finish(enc->out, at);
 }
 
 static uint8_t *put_annotation(uint8_t *at, uint16_t field, const char *key, size_t key_bytes,
@@ -183,8 +169,8 @@ static uint8_t *put_annotation(uint8_t *at, uint16_t field, const char *key, siz
 	return at + value_bytes;
 }
 
-void ky_trc_enc_annotation(struct ky_trc_enc *enc, uint16_t type_id, uint16_t field, const char *key,
-			   size_t key_bytes, const char *value, size_t value_bytes)
+void ky_trc_enc_annotation(struct ky_trc_enc *enc, uint16_t type_id, uint16_t field,
+			   const char *key, size_t key_bytes, const char *value, size_t value_bytes)
 {
 	uint8_t *at;
 
@@ -192,13 +178,13 @@ void ky_trc_enc_annotation(struct ky_trc_enc *enc, uint16_t type_id, uint16_t fi
 		enc->out->failed = enc->out->failed ? enc->out->failed : KYMO_E_LIMIT;
 		return;
 	}
-	at = room(enc->out, 1 + KY_VARINT_BYTES_MAX + 2 + 8 + key_bytes + value_bytes);
+	at = ky_trc_enc_room(enc->out, 1 + KY_VARINT_BYTES_MAX + 2 + 8 + key_bytes + value_bytes);
 	if (!at)
 		return;
 	*at++ = KY_TAG_ANNOTATIONS;
 	at = ky_varint_put(at, type_id);
 	at = ky_put_u16(at, 1);
-	finish(enc->out, put_annotation(at, field, key, key_bytes, value, value_bytes));
+	ky_trc_enc_finish(enc->out, put_annotation(at, field, key, key_bytes, value, value_bytes));
 }
 
 /* One frame with unit and kind of all written fields that have them; none when there are none. */
@@ -211,7 +197,7 @@ static void write_annotations(struct ky_trc_enc *enc, uint32_t event)
 
 	for (uint32_t i = 0; i < desc->field_count; i++)
 		bytes += 2 * (8 + 4) + strlen(desc->fields[i].unit) + strlen(desc->fields[i].kind);
-	at = room(enc->out, bytes);
+	at = ky_trc_enc_room(enc->out, bytes);
 	if (!at)
 		return;
 	*at++ = KY_TAG_ANNOTATIONS;
@@ -234,7 +220,7 @@ static void write_annotations(struct ky_trc_enc *enc, uint32_t event)
 	}
 	ky_put_u16(count_at, count);
 	if (count)
-		finish(enc->out, at);
+		ky_trc_enc_finish(enc->out, at);
 }
 
 static __attribute__((noinline, cold)) void write_schema(struct ky_trc_enc *enc, uint32_t event)
@@ -250,7 +236,8 @@ static __attribute__((noinline, cold)) void write_schema(struct ky_trc_enc *enc,
 		fields[count].name_bytes = strlen(desc->fields[i].name);
 		fields[count++].type = desc->fields[i].type;
 	}
-	ky_trc_enc_schema(enc, enc->type_id[event], desc->name, strlen(desc->name), true, fields, count);
+	ky_trc_enc_schema(enc, enc->type_id[event], desc->name, strlen(desc->name), true, fields,
+			  count);
 	write_annotations(enc, event);
 	enc->has_schema[event] = 1;
 }
@@ -280,79 +267,38 @@ void ky_trc_enc_event(struct ky_trc_enc *enc, enum ky_event_id event, uint64_t t
 
 	if (!enc->has_schema[event])
 		write_schema(enc, event);
-	at = room(enc->out, RESET_BYTES + EVENT_HEAD_BYTES + 2);
+	at = ky_trc_enc_room(enc->out, RESET_BYTES + EVENT_HEAD_BYTES + 2);
 	if (at)
-		finish(enc->out, put_head(enc, at, enc->type_id[event], timestamp_ns));
+		ky_trc_enc_finish(enc->out, put_head(enc, at, enc->type_id[event], timestamp_ns));
 }
 
 void ky_trc_enc_raw_event(struct ky_trc_enc *enc, uint16_t type_id, bool has_timestamp,
 			  uint64_t timestamp_ns)
 {
-	uint8_t *at = room(enc->out, RESET_BYTES + EVENT_HEAD_BYTES + 2);
+	uint8_t *at = ky_trc_enc_room(enc->out, RESET_BYTES + EVENT_HEAD_BYTES + 2);
 
 	if (!at)
 		return;
 	if (has_timestamp) {
-		finish(enc->out, put_head(enc, at, type_id, timestamp_ns));
+		ky_trc_enc_finish(enc->out, put_head(enc, at, type_id, timestamp_ns));
 		return;
 	}
 	*at++ = KY_TAG_EVENT;
-	finish(enc->out, ky_put_u16(at, type_id));
+	ky_trc_enc_finish(enc->out, ky_put_u16(at, type_id));
 	enc->event_count++;
-}
-
-void ky_trc_enc_u8(struct ky_trc_enc *enc, uint8_t value)
-{
-	uint8_t *at = room(enc->out, 1);
-
-	if (at) {
-		*at = value;
-		enc->out->used++;
-	}
-}
-
-void ky_trc_enc_u16(struct ky_trc_enc *enc, uint16_t value)
-{
-	uint8_t *at = room(enc->out, 2);
-
-	if (at)
-		finish(enc->out, ky_put_u16(at, value));
-}
-
-void ky_trc_enc_u32(struct ky_trc_enc *enc, uint32_t value)
-{
-	uint8_t *at = room(enc->out, 4);
-
-	if (at)
-		finish(enc->out, ky_put_u32(at, value));
-}
-
-void ky_trc_enc_varint(struct ky_trc_enc *enc, uint64_t value)
-{
-	uint8_t *at = room(enc->out, KY_VARINT_BYTES_MAX);
-
-	if (at)
-		finish(enc->out, ky_varint_put(at, value));
-}
-
-void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present, uint64_t value)
-{
-	ky_trc_enc_u8(enc, is_present);
-	if (is_present)
-		ky_trc_enc_varint(enc, value);
 }
 
 void ky_trc_enc_i64(struct ky_trc_enc *enc, int64_t value)
 {
-	uint8_t *at = room(enc->out, 8);
+	uint8_t *at = ky_trc_enc_room(enc->out, 8);
 
 	if (at)
-		finish(enc->out, ky_put_u64(at, (uint64_t)value));
+		ky_trc_enc_finish(enc->out, ky_put_u64(at, (uint64_t)value));
 }
 
 void ky_trc_enc_f64(struct ky_trc_enc *enc, double value)
 {
-	uint8_t *at = room(enc->out, sizeof(value));
+	uint8_t *at = ky_trc_enc_room(enc->out, sizeof(value));
 
 	if (at) {
 		memcpy(at, &value, sizeof(value));
@@ -401,14 +347,14 @@ void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32
 
 	if (__builtin_expect(!enc->has_schema[KY_EV_POLL_START], 0))
 		write_schema(enc, KY_EV_POLL_START);
-	at = room(enc->out, HOT_EVENT_BYTES);
+	at = ky_trc_enc_room(enc->out, HOT_EVENT_BYTES);
 	if (!at)
 		return;
 	at = put_head(enc, at, enc->type_id[KY_EV_POLL_START], timestamp_ns);
 	at = ky_varint_put(at, worker_id);
 	*at++ = local_queue;
 	at = ky_varint_put(at, task_id);
-	finish(enc->out, ky_put_u32(at, spawn_loc_pool_id));
+	ky_trc_enc_finish(enc->out, ky_put_u32(at, spawn_loc_pool_id));
 }
 
 void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id)
@@ -417,9 +363,9 @@ void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t
 
 	if (__builtin_expect(!enc->has_schema[KY_EV_POLL_END], 0))
 		write_schema(enc, KY_EV_POLL_END);
-	at = room(enc->out, HOT_EVENT_BYTES);
+	at = ky_trc_enc_room(enc->out, HOT_EVENT_BYTES);
 	if (!at)
 		return;
 	at = put_head(enc, at, enc->type_id[KY_EV_POLL_END], timestamp_ns);
-	finish(enc->out, ky_varint_put(at, worker_id));
+	ky_trc_enc_finish(enc->out, ky_varint_put(at, worker_id));
 }

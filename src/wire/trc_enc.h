@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* trc_enc.h - writes TRC version 1 into a ky_buf. Pure functions over bytes.
  *
- * Invariants:  a stream = header, then frames; the schema of an event is written right before its first
- *              event, a pooled string right before its first use; each ky_trc_enc_begin() starts a
- *              self-contained stream (decoders reset at its header).
- * Errors:      values never fail one by one: buf->failed is checked once per event or chunk. When it is
- *              set, cut `used` back to the last good length and begin a new stream.
+ * Invariants:  a stream = header, then frames; the schema of an event is written right before its
+ *              first event, a pooled string right before its first use; each ky_trc_enc_begin()
+ *              starts a self-contained stream (decoders reset at its header).
+ * Errors:      values never fail one by one: buf->failed is checked once per event or chunk. When
+ *              it is set, cut `used` back to the last good length and begin a new stream.
  * Threads:     owner.
  */
 #ifndef KY_WIRE_TRC_ENC_H
 #define KY_WIRE_TRC_ENC_H
 
 #include <base/buf.h>
+#include <base/bytes.h>
 #include <wire/trc.h>
 
 struct ky_string_pool; /* hash table bytes -> pool id, internal */
 
 struct ky_trc_enc {
 	struct ky_buf *out;
-	uint64_t base_ns;                  /* time base of the stream */
-	uint64_t event_count;              /* of this stream */
-	uint8_t has_schema[KY_EV_COUNT];   /* schema frame already in this stream */
+	uint64_t base_ns;                /* time base of the stream */
+	uint64_t event_count;            /* of this stream */
+	uint8_t has_schema[KY_EV_COUNT]; /* schema frame already in this stream */
 	uint16_t type_id[KY_EV_COUNT];
 	struct ky_string_pool *strings;
 	struct ky_string_pool *stacks;
@@ -30,31 +31,34 @@ struct ky_trc_enc {
 int ky_trc_enc_init(struct ky_trc_enc *enc, struct ky_buf *out);
 void ky_trc_enc_release(struct ky_trc_enc *enc);
 
-/* Starts a new self-contained stream at the end of out (header; schemas, pools, time base reset). */
+/* Starts a new self-contained stream at the end of out: header; schemas, pools, time base reset. */
 void ky_trc_enc_begin(struct ky_trc_enc *enc);
 
 /* Pool id of a string in this stream; writes the pool frame on first use. Call before the event.
  * key: 0, or a nonzero number that stands for this very text within the stream's owner (the drain's
  * name id + 1), which skips hashing. */
-uint32_t ky_trc_enc_string(struct ky_trc_enc *enc, uint64_t key, const char *text, size_t text_bytes);
+uint32_t ky_trc_enc_string(struct ky_trc_enc *enc, uint64_t key, const char *text,
+			   size_t text_bytes);
 uint32_t ky_trc_enc_stack(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count);
 
-/* One event: schema on first use, reset frame when the delta needs one, tag, type id, u24 delta. Then
- * exactly one value call per *written* field (KY_FIELD with USE W), in order. timestamp_ns may go
- * back: a reset frame is written. */
+/* One event: schema on first use, reset frame when the delta needs one, tag, type id, u24 delta.
+ * Then exactly one value call per *written* field (KY_FIELD with USE W), in order. timestamp_ns
+ * may go back: a reset frame is written. */
 void ky_trc_enc_event(struct ky_trc_enc *enc, enum ky_event_id event, uint64_t timestamp_ns);
-void ky_trc_enc_u8(struct ky_trc_enc *enc, uint8_t value); /* also BOOL and the presence byte */
-void ky_trc_enc_u16(struct ky_trc_enc *enc, uint16_t value);
-void ky_trc_enc_u32(struct ky_trc_enc *enc, uint32_t value); /* also pool ids */
-void ky_trc_enc_varint(struct ky_trc_enc *enc, uint64_t value);
-void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present, uint64_t value);
+static inline void ky_trc_enc_u8(struct ky_trc_enc *enc, uint8_t value); /* also BOOL, presence */
+static inline void ky_trc_enc_u16(struct ky_trc_enc *enc, uint16_t value);
+static inline void ky_trc_enc_u32(struct ky_trc_enc *enc, uint32_t value); /* also pool ids */
+static inline void ky_trc_enc_varint(struct ky_trc_enc *enc, uint64_t value);
+static inline void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present, uint64_t value);
 void ky_trc_enc_i64(struct ky_trc_enc *enc, int64_t value);
 void ky_trc_enc_f64(struct ky_trc_enc *enc, double value);
-void ky_trc_enc_bytes(struct ky_trc_enc *enc, const void *bytes, size_t count); /* BYTES, verbatim */
-/* STRING and the parts of a STRING_MAP: bytes that are not UTF-8 become '?', because peers refuse the
- * whole trace for one of them. Pooled strings are treated the same way. */
+/* BYTES, verbatim */
+void ky_trc_enc_bytes(struct ky_trc_enc *enc, const void *bytes, size_t count);
+/* STRING and the parts of a STRING_MAP: bytes that are not UTF-8 become '?', because peers refuse
+ * the whole trace for one of them. Pooled strings are treated the same way. */
 void ky_trc_enc_text(struct ky_trc_enc *enc, const char *text, size_t text_bytes);
-void ky_trc_enc_frames(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count); /* STACK */
+/* STACK */
+void ky_trc_enc_frames(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count);
 void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count); /* of map pairs or list elements */
 
 /* Hot pair of the drain: the same bytes as the generic calls, in one go. */
@@ -68,11 +72,71 @@ struct ky_trc_field_def {
 	size_t name_bytes;
 	uint8_t type;
 };
-void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *name, size_t name_bytes,
-		       bool has_timestamp, const struct ky_trc_field_def *fields, size_t field_count);
-void ky_trc_enc_annotation(struct ky_trc_enc *enc, uint16_t type_id, uint16_t field, const char *key,
-			   size_t key_bytes, const char *value, size_t value_bytes);
+void ky_trc_enc_schema(struct ky_trc_enc *enc, uint16_t type_id, const char *name,
+		       size_t name_bytes, bool has_timestamp, const struct ky_trc_field_def *fields,
+		       size_t field_count);
+void ky_trc_enc_annotation(struct ky_trc_enc *enc, uint16_t type_id, uint16_t field,
+			   const char *key, size_t key_bytes, const char *value,
+			   size_t value_bytes);
 void ky_trc_enc_raw_event(struct ky_trc_enc *enc, uint16_t type_id, bool has_timestamp,
 			  uint64_t timestamp_ns);
+
+/* ---- inline: an event of four small fields is four stores, not four calls ---- */
+
+/* Where to store up to `count` bytes, NULL after a failure; ky_trc_enc_finish() says how many. */
+static inline uint8_t *ky_trc_enc_room(struct ky_buf *out, size_t count)
+{
+	if (__builtin_expect(out->capacity - out->used < count || out->failed, 0)) {
+		if (ky_buf_reserve(out, count))
+			return NULL;
+	}
+	return out->bytes + out->used;
+}
+
+static inline void ky_trc_enc_finish(struct ky_buf *out, const uint8_t *end)
+{
+	out->used = (size_t)(end - out->bytes);
+}
+
+static inline void ky_trc_enc_u8(struct ky_trc_enc *enc, uint8_t value)
+{
+	uint8_t *at = ky_trc_enc_room(enc->out, 1);
+
+	if (at) {
+		*at = value;
+		enc->out->used++;
+	}
+}
+
+static inline void ky_trc_enc_u16(struct ky_trc_enc *enc, uint16_t value)
+{
+	uint8_t *at = ky_trc_enc_room(enc->out, 2);
+
+	if (at)
+		ky_trc_enc_finish(enc->out, ky_put_u16(at, value));
+}
+
+static inline void ky_trc_enc_u32(struct ky_trc_enc *enc, uint32_t value)
+{
+	uint8_t *at = ky_trc_enc_room(enc->out, 4);
+
+	if (at)
+		ky_trc_enc_finish(enc->out, ky_put_u32(at, value));
+}
+
+static inline void ky_trc_enc_varint(struct ky_trc_enc *enc, uint64_t value)
+{
+	uint8_t *at = ky_trc_enc_room(enc->out, KY_VARINT_BYTES_MAX);
+
+	if (at)
+		ky_trc_enc_finish(enc->out, ky_varint_put(at, value));
+}
+
+static inline void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present, uint64_t value)
+{
+	ky_trc_enc_u8(enc, is_present);
+	if (is_present)
+		ky_trc_enc_varint(enc, value);
+}
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trc_pool.h - what a stream defines for later use: copies of bytes, found again by a 32-bit number.
+/* trc_pool.h - what a stream defines for later use: copies of bytes, found again by a number.
  *
  * Invariants:  a pointer stays valid until the reset of its pool; a later definition of a number
  *              replaces the earlier one; bytes_used <= bytes_max.
@@ -16,10 +16,10 @@ struct ky_arena_block;
 
 /* Bytes that live as long as a stream. */
 struct ky_arena {
-	struct ky_arena_block *first;   /* small pieces */
+	struct ky_arena_block *first; /* small pieces */
 	struct ky_arena_block *current;
-	struct ky_arena_block *large;   /* one piece each, given back at the reset */
-	uint64_t bytes_used;            /* with the overhead of each piece */
+	struct ky_arena_block *large; /* one piece each, given back at the reset */
+	uint64_t bytes_used;          /* with the overhead of each piece */
 	uint64_t bytes_max;
 };
 
@@ -53,7 +53,8 @@ void ky_id_table_reset(struct ky_id_table *table);
 int ky_id_table_set(struct ky_id_table *table, uint32_t id, const uint8_t *bytes, uint32_t count);
 
 /* NULL: not defined. */
-static inline const struct ky_id_entry *ky_id_table_find(const struct ky_id_table *table, uint32_t id)
+static inline const struct ky_id_entry *ky_id_table_find(const struct ky_id_table *table,
+							 uint32_t id)
 {
 	uint32_t at = (id * table->factor) >> table->shift;
 

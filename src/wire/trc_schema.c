@@ -48,7 +48,14 @@ void ky_schemas_reset(struct ky_schema_registry *registry)
 
 /* ---- what a known event's field may look like in somebody else's schema ---- */
 
-enum type_class { CLASS_NUMBER, CLASS_FLOAT, CLASS_TEXT, CLASS_BYTES, CLASS_STACK, CLASS_CONTAINER };
+enum type_class {
+	CLASS_NUMBER,
+	CLASS_FLOAT,
+	CLASS_TEXT,
+	CLASS_BYTES,
+	CLASS_STACK,
+	CLASS_CONTAINER
+};
 
 static enum type_class class_of(uint8_t type)
 {
@@ -330,13 +337,14 @@ static int bind(struct ky_trc_dec *dec, struct ky_in *in, uint16_t type_id, cons
 		uint16_t field_count, struct ky_schema_entry **out)
 {
 	struct ky_schema_registry *registry = &dec->schemas;
-	struct ky_slice body = { begin, (size_t)(in->at - begin) };
+	struct ky_slice body = {begin, (size_t)(in->at - begin)};
 	struct ky_schema_entry *entry = registry->by_type[type_id];
 	int err;
 
 	*out = entry;
 	if (entry) {
-		if (entry->body.count == body.count && !memcmp(entry->body.bytes, begin, body.count))
+		if (entry->body.count == body.count &&
+		    !memcmp(entry->body.bytes, begin, body.count))
 			return 0;
 		return ky_dec_fail(dec, in, KYMO_E_CORRUPT,
 				   "type # gets a second, different schema in the same stream",
@@ -382,7 +390,8 @@ int ky_dec_schema(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *fra
 	return 0;
 }
 
-static struct ky_slice *annotation_of(struct ky_schema_field *field, const uint8_t *key, size_t count)
+static struct ky_slice *annotation_of(struct ky_schema_field *field, const uint8_t *key,
+				      size_t count)
 {
 	if (count == 4 && !memcmp(key, "unit", 4))
 		return &field->unit;

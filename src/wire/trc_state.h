@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* trc_state.h - the decoder's inside, shared by trc_dec.c, trc_schema.c and trc_value.c only.
  *
- * Invariants:  a frame is first checked to its end and only then takes effect, so a frame that was cut
- *              off by the window can be tried again with a longer one.
+ * Invariants:  a frame is first checked to its end and only then takes effect, so a frame that was
+ *              cut off by the window can be tried again with a longer one.
  */
 #ifndef KY_WIRE_TRC_STATE_H
 #define KY_WIRE_TRC_STATE_H
@@ -15,11 +15,11 @@
 /* One distinct (name, has_timestamp, fields); a second one with the same body exists only where a
  * stream registers it under several ids. Allocated in one piece, freed with the decoder. */
 struct ky_schema_entry {
-	struct ky_schema schema;     /* first: frames hand it out */
-	struct ky_value *values;     /* reused by every event; what is constant is set once */
-	uint8_t *ops;                /* per field: its type byte */
-	uint64_t fast_bytes_max;     /* what decode_fast may touch; 0: a field is of variable length */
-	struct ky_slice body;        /* of the schema frame, behind the type id */
+	struct ky_schema schema; /* first: frames hand it out */
+	struct ky_value *values; /* reused by every event; what is constant is set once */
+	uint8_t *ops;            /* per field: its type byte */
+	uint64_t fast_bytes_max; /* what decode_fast may touch; 0: a field is of variable length */
+	struct ky_slice body;    /* of the schema frame, behind the type id */
 	uint64_t hash;
 	struct ky_schema_entry *next;      /* in the hash chain: another body */
 	struct ky_schema_entry *next_same; /* same body, another id */
@@ -38,7 +38,7 @@ struct ky_schema_registry {
 	uint32_t entry_count;
 	uint32_t serial_count;
 	uint64_t bytes_used;
-	uint64_t generation;              /* number of the stream */
+	uint64_t generation; /* number of the stream */
 	struct ky_schema_entry *chains[KY_SCHEMA_CHAINS];
 };
 
@@ -61,15 +61,15 @@ struct ky_trc_dec {
 struct ky_in {
 	const uint8_t *begin; /* of the frame */
 	const uint8_t *at;
-	const uint8_t *end;   /* of the window */
-	uint64_t bytes_max;   /* of the frame */
+	const uint8_t *end; /* of the window */
+	uint64_t bytes_max; /* of the frame */
 };
 
 /* Records the first error. '#' in the sentence stands for the number. Returns code. */
 int ky_dec_fail(struct ky_trc_dec *dec, const struct ky_in *in, int code, const char *sentence,
 		uint64_t number);
 
-/* count bytes are there: 0; they are not: KYMO_E_TRUNCATED, or KYMO_E_LIMIT when no window can hold them. */
+/* 0 when count bytes are there; else KYMO_E_TRUNCATED, KYMO_E_LIMIT when no window holds them. */
 static inline int ky_in_need(struct ky_trc_dec *dec, const struct ky_in *in, uint64_t count)
 {
 	if (__builtin_expect(count <= (uint64_t)(in->end - in->at), 1))

@@ -202,7 +202,8 @@ static int read_string_map(struct ky_trc_dec *dec, struct ky_in *in, struct ky_v
 	return err;
 }
 
-static int read_fixed(struct ky_trc_dec *dec, struct ky_in *in, struct ky_value *value, uint32_t bytes)
+static int read_fixed(struct ky_trc_dec *dec, struct ky_in *in, struct ky_value *value,
+		      uint32_t bytes)
 {
 	int err = ky_in_need(dec, in, bytes);
 
@@ -312,7 +313,8 @@ static int read_container(struct ky_trc_dec *dec, struct ky_in *in, struct ky_va
 	return err;
 }
 
-static int read_value(struct ky_trc_dec *dec, struct ky_in *in, struct ky_value *value, uint8_t type)
+static int read_value(struct ky_trc_dec *dec, struct ky_in *in, struct ky_value *value,
+		      uint8_t type)
 {
 	memset(value, 0, sizeof(*value));
 	value->type = type;
@@ -331,7 +333,8 @@ static int read_presence(struct ky_trc_dec *dec, struct ky_in *in, uint8_t *is_p
 		return err;
 	if (*in->at > 1)
 		return ky_dec_fail(dec, in, KYMO_E_CORRUPT,
-				   "an optional field begins with #, neither 0 (absent) nor 1", *in->at);
+				   "an optional field begins with #, neither 0 (absent) nor 1",
+				   *in->at);
 	*is_present = *in->at++;
 	return 0;
 }
@@ -370,7 +373,7 @@ int ky_dec_values(struct ky_trc_dec *dec, struct ky_in *in, struct ky_schema_ent
 void ky_trc_walk_begin(struct ky_walk *walk, const struct ky_value *container)
 {
 	walk->at = container->text.bytes;
-	walk->end = container->text.bytes + container->text.count;
+	walk->end = walk->at ? walk->at + container->text.count : walk->at;
 	walk->left = container->frame_count;
 	walk->type = container->type;
 }
@@ -387,7 +390,7 @@ static int walk_value(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_in
 int ky_trc_walk_next(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_value *key,
 		     struct ky_value *value)
 {
-	struct ky_in in = { walk->at, walk->at, walk->end, UINT64_MAX };
+	struct ky_in in = {walk->at, walk->at, walk->end, UINT64_MAX};
 	int err = 0;
 
 	if (!walk->left)

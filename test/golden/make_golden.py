@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Writes the golden traces: a second implementation of docs/format.md that shares no code with src/wire.
+"""Writes the golden traces: a second implementation of docs/format.md, no code shared with src.
 
 usage: make_golden.py OUT_DIR
 
-NAME.trc holds the bytes, NAME.txt what a decoder must see, one line per frame. One pair per event of
-events.def (values follow the rule in value(), which golden_values.c repeats for the encoder), and
-all_frames, which has every kind of frame and every field type.
+NAME.trc holds the bytes, NAME.txt what a decoder must see, one line per frame. One pair per event
+of events.def (values follow the rule in value(), which test_golden.c repeats for the encoder),
+and all_frames, which has every kind of frame and every field type.
 """
 import os
 import struct
@@ -63,7 +63,7 @@ class Writer:
         self.line("header 1", b"TRC\0\1")
 
     def schema(self, type_id, name, fields, has_timestamp=True, known=None):
-        """fields: (name, type, is_optional); known: names events.def has, None for an unknown event."""
+        """fields: (name, type, is_optional); known: names in events.def, None: unknown event."""
         raw = struct.pack("<BHH", 1, type_id, len(name)) + name.encode()
         raw += struct.pack("<BH", has_timestamp, len(fields))
         line = f"schema {type_id} {name} " + ("timestamp" if has_timestamp else "-")
@@ -243,7 +243,7 @@ def stream(writer, event, number, fields, type_id):
 
 
 def event_trace(event, number):
-    """What our encoder writes; then, where some fields are only read, a stream that has them all."""
+    """What our encoder writes; then, if some fields are only read, a stream with them all."""
     writer = Writer()
     written = [field for field in event.fields if field.use == "W"]
     if written:
@@ -261,8 +261,9 @@ def nested(depth):
 
 
 def all_types(writer):
-    kinds = [("i64", "I64", -5), ("f64", "F64", 0.1), ("bool", "BOOL", 1), ("string", "STRING", b"s"),
-             ("bytes", "BYTES", b"\0\1"), ("pstack", "POOLED_STACK", 0), ("pstring", "POOLED_STRING", 7),
+    kinds = [("i64", "I64", -5), ("f64", "F64", 0.1), ("bool", "BOOL", 1),
+             ("string", "STRING", b"s"), ("bytes", "BYTES", b"\0\1"),
+             ("pstack", "POOLED_STACK", 0), ("pstring", "POOLED_STRING", 7),
              ("stack", "STACK", (1, U64_MAX)), ("varint", "VARINT", 2**63), ("smap", "STRING_MAP",
              [(b"k", b"v"), (b"k", b"w")]), ("u8", "U8", 255), ("u16", "U16", 65535),
              ("u32", "U32", 2**32 - 1),

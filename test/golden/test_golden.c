@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The committed traces come from make_golden.py, which shares no code with src/wire: what our encoder
- * writes and what our decoder sees must be those bytes and those lines. */
+/* The committed traces come from make_golden.py, which shares no code with src/wire: what our
+ * encoder writes and what our decoder sees must be those bytes and those lines. */
 #include "../lib/cmocka_all.h"
 #include "../lib/trace_dump.h"
 
@@ -17,8 +17,8 @@ static void read_golden(struct ky_buf *out, const char *name, const char *suffix
 	size_t count;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/test/golden/traces/%s.%s", getenv("MESON_SOURCE_ROOT"), name,
-		 suffix);
+	snprintf(path, sizeof(path), "%s/test/golden/traces/%s.%s", getenv("MESON_SOURCE_ROOT"),
+		 name, suffix);
 	ky_buf_init(out, 0);
 	file = fopen(path, "rb");
 	if (!file)
@@ -65,7 +65,7 @@ static size_t text_of(char *out, size_t capacity, uint32_t event, uint32_t field
 
 static size_t bytes_of(uint8_t *out, uint32_t event, uint32_t field, int step)
 {
-	const uint8_t typical[4] = { (uint8_t)event, (uint8_t)field, 0, 255 };
+	const uint8_t typical[4] = {(uint8_t)event, (uint8_t)field, 0, 255};
 
 	if (step == 1)
 		memcpy(out, typical, 4);
@@ -117,7 +117,8 @@ static void put_number(struct ky_trc_enc *enc, uint8_t type, uint64_t value)
 		ky_trc_enc_u32(enc, (uint32_t)value);
 }
 
-static void put_value(struct ky_trc_enc *enc, uint32_t event, uint32_t field, int step, uint32_t pool_id)
+static void put_value(struct ky_trc_enc *enc, uint32_t event, uint32_t field, int step,
+		      uint32_t pool_id)
 {
 	uint8_t type = ky_event_table[event].fields[field].type;
 	uint64_t number = (event + 1) * UINT64_C(1000) + field;
@@ -139,7 +140,9 @@ static void put_value(struct ky_trc_enc *enc, uint32_t event, uint32_t field, in
 		ky_trc_enc_i64(enc, step == 0 ? 0 : step == 1 ? -(int64_t)number : INT64_MIN);
 		break;
 	case KY_TYPE_F64:
-		ky_trc_enc_f64(enc, step == 0 ? 0.0 : step == 1 ? (double)number + 0.5 : -(double)INFINITY);
+		ky_trc_enc_f64(enc, step == 0 ? 0.0 :
+				    step == 1 ? (double)number + 0.5 :
+						-(double)INFINITY);
 		break;
 	case KY_TYPE_STRING:
 		ky_trc_enc_text(enc, text, text_of(text, sizeof(text), event, field, step));
@@ -189,7 +192,8 @@ static void put_full_schema(struct ky_trc_enc *enc, uint32_t event, uint16_t typ
 		fields[i].name_bytes = strlen(fields[i].name);
 		fields[i].type = desc->fields[i].type;
 	}
-	ky_trc_enc_schema(enc, type_id, desc->name, strlen(desc->name), true, fields, desc->field_count);
+	ky_trc_enc_schema(enc, type_id, desc->name, strlen(desc->name), true, fields,
+			  desc->field_count);
 }
 
 /* The raw call writes one frame per annotation, the golden has one frame: so by hand. */
@@ -207,8 +211,8 @@ static void put_full_annotations(struct ky_trc_enc *enc, uint32_t event, uint16_
 	ky_trc_enc_varint(enc, type_id);
 	ky_trc_enc_u16(enc, count);
 	for (uint16_t i = 0; i < desc->field_count; i++) {
-		const char *const pairs[] = { "unit", desc->fields[i].unit, "kind",
-					      desc->fields[i].kind };
+		const char *const pairs[] = {"unit", desc->fields[i].unit, "kind",
+					     desc->fields[i].kind};
 
 		for (int k = 0; k < 4; k += 2) {
 			if (!pairs[k + 1][0])
@@ -225,12 +229,12 @@ static void put_stream(struct ky_trc_enc *enc, uint32_t event, bool is_full)
 {
 	const struct ky_event_desc *desc = &ky_event_table[event];
 	uint64_t start_ns = (event + 1) * UINT64_C(1000000000);
-	const uint64_t times_ns[3] = { start_ns, start_ns + KY_TRC_DELTA_MAX, start_ns + 5 };
+	const uint64_t times_ns[3] = {start_ns, start_ns + KY_TRC_DELTA_MAX, start_ns + 5};
 	uint16_t type_id = (uint16_t)(300 + event);
 
 	ky_trc_enc_begin(enc);
 	for (int step = 0; step < 3; step++) {
-		uint32_t ids[KY_TRC_FIELDS_MAX] = { 0 };
+		uint32_t ids[KY_TRC_FIELDS_MAX] = {0};
 
 		for (uint32_t i = 0; i < desc->field_count; i++) {
 			if (is_full || desc->fields[i].is_written)

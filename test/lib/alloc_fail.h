@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* alloc_fail.h - makes the n-th allocation fail: for (n = 0; !done; n++) { test_alloc_fail_at(n); ... }
+/* alloc_fail.h - makes the n-th allocation fail: for (n = 0; !done; n++) { test_alloc_fail_at(n);
+ * ... }
  */
 #ifndef KY_TEST_ALLOC_FAIL_H
 #define KY_TEST_ALLOC_FAIL_H

@@ -9,8 +9,8 @@
 #include <wire/trc_dec.h>
 
 static const char *const type_names[] = {
-	"?", "i64", "f64", "bool", "string", "bytes", "pooled_stack", "pooled_string", "stack",
-	"varint", "string_map", "u8", "u16", "u32", "list", "map",
+	"?",     "i64",    "f64",        "bool", "string", "bytes", "pooled_stack", "pooled_string",
+	"stack", "varint", "string_map", "u8",   "u16",    "u32",   "list",         "map",
 };
 
 static __attribute__((format(printf, 2, 3))) void put(struct ky_buf *out, const char *format, ...)
@@ -144,7 +144,7 @@ static void put_schema(struct ky_buf *out, const struct ky_schema *schema)
 
 static void put_annotations(struct ky_buf *out, const struct ky_schema *schema)
 {
-	static const char *const keys[] = { "unit", "kind", "role" };
+	static const char *const keys[] = {"unit", "kind", "role"};
 
 	put(out, "annotations");
 	if (!schema) {
@@ -154,7 +154,7 @@ static void put_annotations(struct ky_buf *out, const struct ky_schema *schema)
 	put(out, " %u", schema->type_id);
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		const struct ky_schema_field *f = &schema->fields[i];
-		const struct ky_slice values[] = { f->unit, f->kind, f->role };
+		const struct ky_slice values[] = {f->unit, f->kind, f->role};
 
 		for (int k = 0; k < 3; k++) {
 			if (!values[k].bytes)
@@ -173,7 +173,7 @@ static void put_pool(struct ky_buf *out, const struct ky_frame *frame)
 	put(out, is_stack ? "stacks" : "strings");
 	for (at += 4; at < frame->begin + frame->bytes;) {
 		uint32_t count = ky_get_u32(at + 4);
-		struct ky_slice text = { at + 8, count };
+		struct ky_slice text = {at + 8, count};
 
 		put(out, " %" PRIu32 "=", ky_get_u32(at));
 		if (is_stack)

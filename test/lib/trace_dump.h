@@ -7,9 +7,9 @@
 
 #include <base/buf.h>
 
-/* Decodes all of bytes and appends the text, NUL-terminated (not counted). The last line says how it
- * ended. window_bytes: the decoder gets no more at a time unless a frame needs it; 0: everything.
- * Returns what the decoder returned last. */
+/* Decodes all of bytes and appends the text, NUL-terminated (not counted). The last line says how
+ * it ended. window_bytes: the decoder gets no more at a time unless a frame needs it; 0:
+ * everything. Returns what the decoder returned last. */
 int test_trace_dump(struct ky_buf *out, const uint8_t *bytes, size_t count, size_t window_bytes);
 
 #endif

@@ -6,7 +6,7 @@
 
 static void bytes__varint_round_trips_at_every_length(void **state)
 {
-	struct test_prng prng = { 1 };
+	struct test_prng prng = {1};
 	uint8_t bytes[KY_VARINT_BYTES_MAX];
 	uint64_t seen;
 
@@ -40,7 +40,7 @@ static void bytes__varint_beyond_64_bits_is_refused(void **state)
 
 static void bytes__numbers_lie_little_endian_and_unaligned(void **state)
 {
-	uint8_t bytes[16] = { 0 };
+	uint8_t bytes[16] = {0};
 
 	(void)state;
 	assert_ptr_equal(ky_put_u16(bytes + 1, 0x0201), bytes + 3);

@@ -26,14 +26,14 @@ static void utf8__well_formed_text_stays(void **state)
 static void utf8__broken_bytes_become_question_marks(void **state)
 {
 	(void)state;
-	check_clean("a\x80z", "a?z");                 /* stray continuation */
-	check_clean("\xc0\xaf\xc1\xbf", "????");      /* overlong, two bytes */
-	check_clean("\xe0\x9f\xbf", "???");           /* overlong, three bytes */
-	check_clean("\xf0\x8f\xbf\xbf", "????");      /* overlong, four bytes */
-	check_clean("\xed\xa0\x80", "???");           /* surrogate */
-	check_clean("\xf4\x90\x80\x80", "????");      /* above U+10FFFF */
-	check_clean("\xf5\xff", "??");                /* never a first byte */
-	check_clean("\xe2\x82", "??");                /* cut off */
+	check_clean("a\x80z", "a?z");                  /* stray continuation */
+	check_clean("\xc0\xaf\xc1\xbf", "????");       /* overlong, two bytes */
+	check_clean("\xe0\x9f\xbf", "???");            /* overlong, three bytes */
+	check_clean("\xf0\x8f\xbf\xbf", "????");       /* overlong, four bytes */
+	check_clean("\xed\xa0\x80", "???");            /* surrogate */
+	check_clean("\xf4\x90\x80\x80", "????");       /* above U+10FFFF */
+	check_clean("\xf5\xff", "??");                 /* never a first byte */
+	check_clean("\xe2\x82", "??");                 /* cut off */
 	check_clean("\xe2\x82\xc3\xa9", "??\xc3\xa9"); /* cut off by the next one */
 	check_clean("\xe2\x28\xa1", "?(?");
 }

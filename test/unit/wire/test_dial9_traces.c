@@ -57,7 +57,7 @@ static void check_values(const struct ky_frame *frame)
 static void check_trace(const char *name, const struct expected *expected, uint64_t total,
 			uint64_t steps_back, uint64_t span_us)
 {
-	uint64_t seen[32] = { 0 }, count = 0, back = 0, last = 0, low = UINT64_MAX, high = 0;
+	uint64_t seen[32] = {0}, count = 0, back = 0, last = 0, low = UINT64_MAX, high = 0;
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
 	size_t byte_count, at = 0;
@@ -96,30 +96,30 @@ static void check_trace(const char *name, const struct expected *expected, uint6
 static void dial9_traces__057_has_the_published_counts(void **state)
 {
 	static const struct expected expected[] = {
-		{ "PollStartEvent", 99717 },
-		{ "PollEndEvent", 99717 },
-		{ "WakeEventEvent", 98133 },
-		{ "TaskSpawnEvent", 121 },
-		{ "TaskTerminateEvent", 142 },
-		{ "TaskDumpEvent", 31278 },
-		{ "WorkerParkEvent", 6884 },
-		{ "WorkerUnparkEvent", 6884 },
-		{ "CpuSampleEvent", 7861 },
-		{ "RuntimeMetricsEvent", 692 },
-		{ "ProcessResourceUsageEvent", 41 },
-		{ "TcpAcceptQueueEvent", 10 },
-		{ "AllocEvent", 928 },
-		{ "FreeEvent", 920 },
-		{ "SymbolTableEntry", 5268 },
-		{ "ClockSyncEvent", 3 },
-		{ "SegmentMetadataEvent", 2 },
-		{ "SpanCloseEvent", 27663 },
-		{ "SpanEnter:*", 80633 },
-		{ "SpanExit:*", 80633 },
-		{ "ConnectionAcceptedWire", 81 },
-		{ "ConnectionClosedWire", 81 },
-		{ "metrique:RequestMetrics", 25123 },
-		{ NULL, 0 },
+		{"PollStartEvent", 99717},
+		{"PollEndEvent", 99717},
+		{"WakeEventEvent", 98133},
+		{"TaskSpawnEvent", 121},
+		{"TaskTerminateEvent", 142},
+		{"TaskDumpEvent", 31278},
+		{"WorkerParkEvent", 6884},
+		{"WorkerUnparkEvent", 6884},
+		{"CpuSampleEvent", 7861},
+		{"RuntimeMetricsEvent", 692},
+		{"ProcessResourceUsageEvent", 41},
+		{"TcpAcceptQueueEvent", 10},
+		{"AllocEvent", 928},
+		{"FreeEvent", 920},
+		{"SymbolTableEntry", 5268},
+		{"ClockSyncEvent", 3},
+		{"SegmentMetadataEvent", 2},
+		{"SpanCloseEvent", 27663},
+		{"SpanEnter:*", 80633},
+		{"SpanExit:*", 80633},
+		{"ConnectionAcceptedWire", 81},
+		{"ConnectionClosedWire", 81},
+		{"metrique:RequestMetrics", 25123},
+		{NULL, 0},
 	};
 
 	(void)state;
@@ -129,23 +129,23 @@ static void dial9_traces__057_has_the_published_counts(void **state)
 static void dial9_traces__2026_05_has_the_published_counts(void **state)
 {
 	static const struct expected expected[] = {
-		{ "PollStartEvent", 36801 },
-		{ "PollEndEvent", 36801 },
-		{ "WakeEventEvent", 35552 },
-		{ "TaskSpawnEvent", 262 },
-		{ "TaskTerminateEvent", 359 },
-		{ "TaskDumpEvent", 12952 },
-		{ "WorkerParkEvent", 6304 },
-		{ "WorkerUnparkEvent", 6304 },
-		{ "CpuSampleEvent", 6949 },
-		{ "QueueSampleEvent", 464 },
-		{ "SymbolTableEntry", 992 },
-		{ "ClockSyncEvent", 2 },
-		{ "SegmentMetadataEvent", 1 },
-		{ "SpanCloseEvent", 9890 },
-		{ "SpanEnter:*", 28503 },
-		{ "SpanExit:*", 28503 },
-		{ NULL, 0 },
+		{"PollStartEvent", 36801},
+		{"PollEndEvent", 36801},
+		{"WakeEventEvent", 35552},
+		{"TaskSpawnEvent", 262},
+		{"TaskTerminateEvent", 359},
+		{"TaskDumpEvent", 12952},
+		{"WorkerParkEvent", 6304},
+		{"WorkerUnparkEvent", 6304},
+		{"CpuSampleEvent", 6949},
+		{"QueueSampleEvent", 464},
+		{"SymbolTableEntry", 992},
+		{"ClockSyncEvent", 2},
+		{"SegmentMetadataEvent", 1},
+		{"SpanCloseEvent", 9890},
+		{"SpanEnter:*", 28503},
+		{"SpanExit:*", 28503},
+		{NULL, 0},
 	};
 
 	(void)state;

@@ -37,7 +37,7 @@ static void string_pool__numbers_follow_first_use_until_the_reset(void **state)
 static void string_pool__lengths_and_prefixes_tell_texts_apart(void **state)
 {
 	struct ky_string_pool pool;
-	uint8_t zeros[64] = { 0 };
+	uint8_t zeros[64] = {0};
 	uint32_t id;
 
 	(void)state;

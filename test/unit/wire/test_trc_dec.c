@@ -42,7 +42,8 @@ static void read_golden(struct ky_buf *out, const char *name)
 	fclose(file);
 }
 
-/* Decodes to the end or the error, from an exact copy, so that a sanitizer sees every byte too far. */
+/* Decodes to the end or the error, from an exact copy, so that a sanitizer sees every byte too far.
+ * */
 static int decode(struct ky_trc_dec *dec, const void *bytes, size_t count, uint64_t *frames)
 {
 	struct ky_frame frame;
@@ -69,39 +70,44 @@ static int decode(struct ky_trc_dec *dec, const void *bytes, size_t count, uint6
 static void dec__contradictions_get_a_sentence_and_a_place(void **state)
 {
 	static const struct hostile cases[] = {
-		{ BYTES("\x1f\x8b"), KYMO_E_NOT_TRACE, 0, "not a trace" },
-		{ BYTES("TRX\0\1"), KYMO_E_NOT_TRACE, 0, "not a trace" },
-		{ BYTES("\2\1\0"), KYMO_E_NOT_TRACE, 0, "not a trace" },
-		{ BYTES("TRC\0\2"), KYMO_E_VERSION, 4, "version 2" },
-		{ BYTES(HEADER "TRC\0\0"), KYMO_E_VERSION, 9, "version 0" },
-		{ BYTES(HEADER "TRD\0\1"), KYMO_E_CORRUPT, 5, "header" },
-		{ BYTES(HEADER "\7"), KYMO_E_CORRUPT, 5, "7 is not the tag" },
-		{ BYTES(HEADER "\0"), KYMO_E_CORRUPT, 5, "0 is not the tag" },
-		{ BYTES(HEADER "\2\5\1"), KYMO_E_CORRUPT, 5, "type 261" },
-		{ BYTES(HEADER SCHEMA("\x10")), KYMO_E_CORRUPT, 17, "type 16" },
-		{ BYTES(HEADER SCHEMA("\0")), KYMO_E_CORRUPT, 17, "type 0" },
-		{ BYTES(HEADER SCHEMA("\x90")), KYMO_E_CORRUPT, 17, "type 144" },
-		{ BYTES(HEADER SCHEMA("\x0b") SCHEMA("\x0c")), KYMO_E_CORRUPT, 31, "type 1" },
-		{ BYTES(HEADER SCHEMA("\x0b") HEADER "\2\1\0\0\0\0\0"), KYMO_E_CORRUPT, 23, "type 1" },
-		{ BYTES(HEADER SCHEMA("\x09") "\2\1\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\2"),
-		  KYMO_E_CORRUPT, 24, "64 bits" },
-		{ BYTES(HEADER SCHEMA("\x09") "\5\xff\xff\xff\xff\xff\xff\xff\xff\2\1\0\1\0\0\0"),
-		  KYMO_E_CORRUPT, 30, "time stamp" },
-		{ BYTES(HEADER SCHEMA("\x8b") "\2\1\0\0\0\0\2\0"), KYMO_E_CORRUPT, 24, "begins with 2" },
-		{ BYTES(HEADER SCHEMA("\x8b") "\2\1\0\0\0\0\2\0........"), KYMO_E_CORRUPT, 24,
-		  "begins with 2" },
-		{ BYTES(HEADER SCHEMA("\4") "\2\1\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 28, "limit" },
-		{ BYTES(HEADER SCHEMA("\10") "\2\1\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 28, "limit" },
-		{ BYTES(HEADER SCHEMA("\12") "\2\1\0\0\0\0\x41\x42\x0f\0"), KYMO_E_LIMIT, 24, "1000001" },
-		{ BYTES(HEADER SCHEMA("\16") "\2\1\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 24,
-		  "elements" },
-		{ BYTES(HEADER SCHEMA("\16") "\2\1\0\0\0\0\1\0\0\0\x12"), KYMO_E_CORRUPT, 28,
-		  "type 18" },
-		{ BYTES(HEADER "\3\xff\xff\xff\xff"), KYMO_E_LIMIT, 5, "limit" },
-		{ BYTES(HEADER "\4\1\0\0\0\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 18, "limit" },
-		{ BYTES(HEADER "\6\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), KYMO_E_CORRUPT, 6,
-		  "64 bits" },
-		{ BYTES(HEADER "\6\1\1\0\0\0\1\0k\xff\xff\xff\xff"), KYMO_E_LIMIT, 18, "limit" },
+		{BYTES("\x1f\x8b"), KYMO_E_NOT_TRACE, 0, "not a trace"},
+		{BYTES("TRX\0\1"), KYMO_E_NOT_TRACE, 0, "not a trace"},
+		{BYTES("\2\1\0"), KYMO_E_NOT_TRACE, 0, "not a trace"},
+		{BYTES("TRC\0\2"), KYMO_E_VERSION, 4, "version 2"},
+		{BYTES(HEADER "TRC\0\0"), KYMO_E_VERSION, 9, "version 0"},
+		{BYTES(HEADER "TRD\0\1"), KYMO_E_CORRUPT, 5, "header"},
+		{BYTES(HEADER "\7"), KYMO_E_CORRUPT, 5, "7 is not the tag"},
+		{BYTES(HEADER "\0"), KYMO_E_CORRUPT, 5, "0 is not the tag"},
+		{BYTES(HEADER "\2\5\1"), KYMO_E_CORRUPT, 5, "type 261"},
+		{BYTES(HEADER SCHEMA("\x10")), KYMO_E_CORRUPT, 17, "type 16"},
+		{BYTES(HEADER SCHEMA("\0")), KYMO_E_CORRUPT, 17, "type 0"},
+		{BYTES(HEADER SCHEMA("\x90")), KYMO_E_CORRUPT, 17, "type 144"},
+		{BYTES(HEADER SCHEMA("\x0b") SCHEMA("\x0c")), KYMO_E_CORRUPT, 31, "type 1"},
+		{BYTES(HEADER SCHEMA("\x0b") HEADER "\2\1\0\0\0\0\0"), KYMO_E_CORRUPT, 23,
+		 "type 1"},
+		{BYTES(HEADER SCHEMA("\x09") "\2\1\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\2"),
+		 KYMO_E_CORRUPT, 24, "64 bits"},
+		{BYTES(HEADER SCHEMA("\x09") "\5\xff\xff\xff\xff\xff\xff\xff\xff\2\1\0\1\0\0\0"),
+		 KYMO_E_CORRUPT, 30, "time stamp"},
+		{BYTES(HEADER SCHEMA("\x8b") "\2\1\0\0\0\0\2\0"), KYMO_E_CORRUPT, 24,
+		 "begins with 2"},
+		{BYTES(HEADER SCHEMA("\x8b") "\2\1\0\0\0\0\2\0........"), KYMO_E_CORRUPT, 24,
+		 "begins with 2"},
+		{BYTES(HEADER SCHEMA("\4") "\2\1\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 28,
+		 "limit"},
+		{BYTES(HEADER SCHEMA("\10") "\2\1\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 28,
+		 "limit"},
+		{BYTES(HEADER SCHEMA("\12") "\2\1\0\0\0\0\x41\x42\x0f\0"), KYMO_E_LIMIT, 24,
+		 "1000001"},
+		{BYTES(HEADER SCHEMA("\16") "\2\1\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 24,
+		 "elements"},
+		{BYTES(HEADER SCHEMA("\16") "\2\1\0\0\0\0\1\0\0\0\x12"), KYMO_E_CORRUPT, 28,
+		 "type 18"},
+		{BYTES(HEADER "\3\xff\xff\xff\xff"), KYMO_E_LIMIT, 5, "limit"},
+		{BYTES(HEADER "\4\1\0\0\0\0\0\0\0\xff\xff\xff\xff"), KYMO_E_LIMIT, 18, "limit"},
+		{BYTES(HEADER "\6\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), KYMO_E_CORRUPT, 6,
+		 "64 bits"},
+		{BYTES(HEADER "\6\1\1\0\0\0\1\0k\xff\xff\xff\xff"), KYMO_E_LIMIT, 18, "limit"},
 	};
 
 	(void)state;
@@ -113,7 +119,8 @@ static void dec__contradictions_get_a_sentence_and_a_place(void **state)
 
 		assert_int_equal(ky_trc_dec_open(&dec, NULL), 0);
 		err = decode(dec, cases[i].bytes, cases[i].count, &frames);
-		if (err != cases[i].expected || !strstr(ky_trc_dec_error(dec, &offset), cases[i].words))
+		if (err != cases[i].expected ||
+		    !strstr(ky_trc_dec_error(dec, &offset), cases[i].words))
 			fail_msg("case %zu: %d, %s", i, err, ky_trc_dec_error(dec, NULL));
 		ky_trc_dec_error(dec, &offset);
 		if (offset != cases[i].offset)
@@ -135,11 +142,12 @@ static void dec__resync_starts_over_at_a_header(void **state)
 
 	(void)state;
 	assert_int_equal(ky_trc_dec_open(&dec, NULL), 0);
-	assert_int_equal(ky_trc_dec_next(dec, (const uint8_t *)"junk", 4, &frame), KYMO_E_NOT_TRACE);
+	assert_int_equal(ky_trc_dec_next(dec, (const uint8_t *)"junk", 4, &frame),
+			 KYMO_E_NOT_TRACE);
 	ky_trc_dec_resync(dec, 4);
 	while (at < sizeof(good) - 1) {
-		int64_t used = ky_trc_dec_next(dec, (const uint8_t *)good + at, sizeof(good) - 1 - at,
-					       &frame);
+		int64_t used = ky_trc_dec_next(dec, (const uint8_t *)good + at,
+					       sizeof(good) - 1 - at, &frame);
 
 		assert_true(used > 0);
 		at += (size_t)used;
@@ -225,8 +233,8 @@ static void dec__frame_cut_by_the_window_can_be_tried_again(void **state)
 
 static void dec__endless_pools_end_at_the_limit(void **state)
 {
-	struct ky_trc_limits limits = { .pool_bytes_max = 1u << 20 };
-	uint8_t pool[13 + 1000] = { 0 };
+	struct ky_trc_limits limits = {.pool_bytes_max = 1u << 20};
+	uint8_t pool[13 + 1000] = {0};
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
 	int64_t used;
@@ -276,7 +284,7 @@ static void dec__event_in_between_keeps_empty_frames_legal(void **state)
 {
 	static const char event[] = "\2\1\0\1\0\0\7";
 	static const char reset[] = "\5\1\2\3\4\5\6\7\10";
-	struct ky_trc_limits limits = { .empty_frames_max = 10 };
+	struct ky_trc_limits limits = {.empty_frames_max = 10};
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
 	uint64_t frames;
@@ -286,7 +294,8 @@ static void dec__event_in_between_keeps_empty_frames_legal(void **state)
 	assert_int_equal(decode(dec, BYTES(HEADER SCHEMA("\x0b")), &frames), 0);
 	for (int i = 0; i < 100; i++) {
 		for (int k = 0; k < 8; k++)
-			assert_int_equal(ky_trc_dec_next(dec, (const uint8_t *)reset, 9, &frame), 9);
+			assert_int_equal(ky_trc_dec_next(dec, (const uint8_t *)reset, 9, &frame),
+					 9);
 		assert_int_equal(ky_trc_dec_next(dec, (const uint8_t *)event, 7, &frame), 7);
 	}
 	ky_trc_dec_close(dec);
@@ -294,8 +303,8 @@ static void dec__event_in_between_keeps_empty_frames_legal(void **state)
 
 static void dec__empty_pools_and_headers_count_as_empty(void **state)
 {
-	struct ky_trc_limits limits = { .empty_frames_max = 100 };
-	static const char *const frames_of[] = { HEADER, "\3\0\0\0\0", "\4\0\0\0\0" };
+	struct ky_trc_limits limits = {.empty_frames_max = 100};
+	static const char *const frames_of[] = {HEADER, "\3\0\0\0\0", "\4\0\0\0\0"};
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
 
@@ -316,7 +325,7 @@ static void dec__empty_pools_and_headers_count_as_empty(void **state)
 
 static void dec__frame_beyond_the_limit_is_refused_even_when_it_is_all_there(void **state)
 {
-	struct ky_trc_limits limits = { .frame_bytes_max = 100 };
+	struct ky_trc_limits limits = {.frame_bytes_max = 100};
 	static uint8_t bytes[300] = "\3\1\0\0\0\0\0\0\0\xfa";
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
@@ -364,7 +373,7 @@ static void dec__every_failed_allocation_is_reported(void **state)
  * end, and the same bytes give the same end. */
 static void dec__changed_bytes_never_read_beyond_the_end(void **state)
 {
-	struct test_prng prng = { 11 };
+	struct test_prng prng = {11};
 	struct ky_buf bytes, text, again;
 
 	(void)state;
@@ -381,8 +390,8 @@ static void dec__changed_bytes_never_read_beyond_the_end(void **state)
 			copy[i / 8] ^= (uint8_t)(1u << i % 8);
 		else
 			for (int k = 0; k < 5; k++)
-				copy[test_below(&prng, (uint32_t)bytes.used)] =
-					(uint8_t)test_random(&prng);
+				copy[test_below(&prng, (uint32_t)bytes.used)] = (uint8_t)
+					test_random(&prng);
 		ky_buf_clear(&text);
 		ky_buf_clear(&again);
 		err = test_trace_dump(&text, copy, bytes.used, 0);

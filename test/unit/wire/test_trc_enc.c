@@ -92,7 +92,7 @@ static void enc__step_back_over_all_64_bits_gets_a_reset(void **state)
 
 static void enc__strings_and_stacks_have_numbers_of_their_own(void **state)
 {
-	const uint64_t frames[2] = { 1, 2 };
+	const uint64_t frames[2] = {1, 2};
 
 	(void)state;
 	ky_trc_enc_begin(&enc);
@@ -103,7 +103,8 @@ static void enc__strings_and_stacks_have_numbers_of_their_own(void **state)
 	assert_int_equal(ky_trc_enc_stack(&enc, frames, 2), 0);
 	assert_int_equal(ky_trc_enc_stack(&enc, frames, 0), 1);
 	assert_int_equal(ky_trc_enc_stack(&enc, frames, 2), 0);
-	check_dump("header 1\nstrings 0=\"a\"\nstrings 1=\"b\"\nstacks 0=[0x1 0x2]\nstacks 1=[]\nend\n");
+	check_dump("header 1\nstrings 0=\"a\"\nstrings 1=\"b\"\n"
+		   "stacks 0=[0x1 0x2]\nstacks 1=[]\nend\n");
 	ky_trc_enc_begin(&enc);
 	assert_int_equal(ky_trc_enc_string(&enc, 5, "b", 1), 0);
 }
@@ -140,8 +141,8 @@ static void enc__annotations_stand_behind_their_schema(void **state)
 /* Everything that can grow, in one go. */
 static void write_everything(void)
 {
-	char text[32] = { 0 };
-	uint64_t frames[4] = { 0 };
+	char text[32] = {0};
+	uint64_t frames[4] = {0};
 
 	ky_trc_enc_begin(&enc);
 	for (uint64_t i = 1; i <= 300; i++) {
@@ -190,7 +191,7 @@ static void enc__every_failed_allocation_is_reported_and_survived(void **state)
 static void enc__what_does_not_fit_its_length_field_is_a_limit(void **state)
 {
 	static char name[70000];
-	struct ky_trc_field_def field = { name, sizeof(name), KY_TYPE_U8 };
+	struct ky_trc_field_def field = {name, sizeof(name), KY_TYPE_U8};
 
 	(void)state;
 	ky_trc_enc_begin(&enc);

@@ -10,8 +10,8 @@
 
 static void arena__pieces_stay_where_they_are_until_the_reset(void **state)
 {
-	struct ky_arena arena = { .bytes_max = 64u << 20 };
-	struct test_prng prng = { 3 };
+	struct ky_arena arena = {.bytes_max = 64u << 20};
+	struct test_prng prng = {3};
 	static const uint8_t *copies[2000];
 	static uint8_t piece[40000];
 
@@ -34,7 +34,7 @@ static void arena__pieces_stay_where_they_are_until_the_reset(void **state)
 
 static void arena__limit_counts_every_piece(void **state)
 {
-	struct ky_arena arena = { .bytes_max = 10000 };
+	struct ky_arena arena = {.bytes_max = 10000};
 	const uint8_t *copy;
 	int count = 0;
 
@@ -58,7 +58,7 @@ static void check_found(const struct ky_id_table *table, uint32_t id, uint32_t c
 static void id_table__finds_sparse_dense_and_redefined_numbers(void **state)
 {
 	struct ky_id_table table;
-	struct test_prng prng = { 5 };
+	struct test_prng prng = {5};
 
 	(void)state;
 	for (uintptr_t seed = 0; seed < 1 << 20; seed += 99991) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Property: whatever the encoder writes, the decoder sees the same. A seed makes a random trace; the
+/* Property: whatever the encoder writes, the decoder sees the same. A seed makes a random trace;
+ *           the
  * same seed then says what every decoded value must be. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
@@ -54,8 +55,8 @@ static uint32_t make_elements(struct test_prng *prng, struct ky_buf *out, uint8_
 	uint32_t parts = type == KY_TYPE_LIST ? count : 2 * count;
 
 	for (uint32_t i = 0; i < parts; i++) {
-		static const uint8_t kinds[] = { KY_TYPE_U8, KY_TYPE_VARINT, KY_TYPE_STRING,
-						 KY_TYPE_F64, KY_TYPE_LIST, KY_TYPE_MAP };
+		static const uint8_t kinds[] = {KY_TYPE_U8,  KY_TYPE_VARINT, KY_TYPE_STRING,
+						KY_TYPE_F64, KY_TYPE_LIST,   KY_TYPE_MAP};
 		uint8_t kind = kinds[test_below(prng, depth < 3 ? 6 : 4)];
 		uint64_t number = test_random(prng) & 0x7f;
 		uint32_t inner_at, inner;
@@ -206,8 +207,8 @@ static uint64_t next_time(struct test_prng *prng, uint64_t time_ns)
 
 static void encode_trace(uint64_t seed, struct ky_trc_enc *enc, struct model_schema *schemas)
 {
-	struct test_prng prng = { seed };
-	bool is_known[SCHEMAS] = { false };
+	struct test_prng prng = {seed};
+	bool is_known[SCHEMAS] = {false};
 	uint64_t time_ns = 0;
 
 	for (int i = 0; i < SCHEMAS; i++)
@@ -230,8 +231,8 @@ static void encode_trace(uint64_t seed, struct ky_trc_enc *enc, struct model_sch
 		}
 		if (!is_known[s])
 			ky_trc_enc_schema(enc, (uint16_t)(s * 5000), schema->name,
-					  strlen(schema->name), schema->has_timestamp, schema->fields,
-					  schema->field_count);
+					  strlen(schema->name), schema->has_timestamp,
+					  schema->fields, schema->field_count);
 		is_known[s] = true;
 		time_ns = next_time(&prng, time_ns);
 		ky_trc_enc_raw_event(enc, (uint16_t)(s * 5000), schema->has_timestamp, time_ns);
@@ -309,7 +310,7 @@ static void next_event(struct ky_trc_dec *dec, const struct ky_buf *bytes, size_
 static void check_trace(uint64_t seed, struct ky_trc_dec *dec, const struct ky_buf *bytes)
 {
 	static struct model_schema schemas[SCHEMAS];
-	struct test_prng prng = { seed };
+	struct test_prng prng = {seed};
 	struct ky_frame frame;
 	uint64_t time_ns = 0;
 	size_t at = 0;
@@ -362,7 +363,7 @@ static void roundtrip__random_traces_decode_to_what_was_encoded(void **state)
 static void roundtrip__one_decoder_takes_many_traces_in_a_row(void **state)
 {
 	static struct model_schema schemas[SCHEMAS];
-	struct ky_trc_limits limits = { .schemas_max = 20 * SCHEMAS };
+	struct ky_trc_limits limits = {.schemas_max = 20 * SCHEMAS};
 	struct ky_trc_dec *dec;
 	struct ky_trc_enc enc;
 	struct ky_buf bytes;

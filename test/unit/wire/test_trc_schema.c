@@ -29,7 +29,7 @@ static int close_both(void **state)
 
 static void put_schema(uint16_t type_id, const char *name, const char *field, uint8_t type)
 {
-	struct ky_trc_field_def def = { field, strlen(field), type };
+	struct ky_trc_field_def def = {field, strlen(field), type};
 
 	ky_trc_enc_schema(&enc, type_id, name, strlen(name), true, &def, 1);
 }
@@ -117,8 +117,9 @@ static void schema__annotations_end_with_their_stream(void **state)
 
 static void schema__known_field_may_have_any_integer_type(void **state)
 {
-	static const uint8_t integers[] = { KY_TYPE_VARINT, KY_TYPE_U8,  KY_TYPE_U16,  KY_TYPE_U32,
-					    KY_TYPE_I64,    KY_TYPE_BOOL, KY_TYPE_OPT_U16 };
+	static const uint8_t integers[] = {KY_TYPE_VARINT, KY_TYPE_U8,  KY_TYPE_U16,
+					   KY_TYPE_U32,    KY_TYPE_I64, KY_TYPE_BOOL,
+					   KY_TYPE_OPT_U16};
 	struct ky_frame frame;
 
 	(void)state;
@@ -159,7 +160,7 @@ static void schema__known_field_of_another_kind_counts_as_absent(void **state)
 
 static void schema__more_types_than_the_limit_are_refused(void **state)
 {
-	struct ky_trc_limits limits = { .schemas_max = 50 };
+	struct ky_trc_limits limits = {.schemas_max = 50};
 	struct ky_frame frame;
 	char name[16];
 
@@ -189,7 +190,7 @@ static void schema__largest_legal_one_is_read(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 65535; i++)
-		fields[i] = (struct ky_trc_field_def){ "", 0, KY_TYPE_U8 };
+		fields[i] = (struct ky_trc_field_def){"", 0, KY_TYPE_U8};
 	memset(name, 'n', sizeof(name));
 	ky_trc_enc_begin(&enc);
 	ky_trc_enc_schema(&enc, 65535, name, sizeof(name), true, fields, 65535);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The fast and the careful way of reading values, against each other; containers to their limits. */
+/* The fast and the careful way of reading values, against each other; containers to their limits.
+ * */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
 
@@ -34,7 +35,7 @@ static void begin(uint8_t type, uint32_t field_count)
 	struct ky_trc_field_def fields[16];
 
 	for (uint32_t i = 0; i < field_count; i++)
-		fields[i] = (struct ky_trc_field_def){ "f", 1, type };
+		fields[i] = (struct ky_trc_field_def){"f", 1, type};
 	ky_trc_enc_begin(&enc);
 	ky_trc_enc_schema(&enc, 1, "E", 1, true, fields, field_count);
 }
@@ -52,7 +53,8 @@ static int decode(struct ky_frame *frame, size_t *event_at)
 	return 0;
 }
 
-/* Method: the last event is decoded once with an exact window (careful) and once with room (fast). */
+/* Method: the last event is decoded once with an exact window (careful) and once with room (fast).
+ *         */
 static void check_both_ways(const uint64_t *numbers, uint32_t count)
 {
 	struct ky_frame frame;
@@ -74,7 +76,7 @@ static void check_both_ways(const uint64_t *numbers, uint32_t count)
 
 static void value__varints_of_every_length_read_the_same_both_ways(void **state)
 {
-	struct test_prng prng = { 21 };
+	struct test_prng prng = {21};
 	uint64_t numbers[16];
 
 	(void)state;
@@ -93,7 +95,7 @@ static void value__varints_of_every_length_read_the_same_both_ways(void **state)
 
 static void value__overlong_varints_are_numbers_too(void **state)
 {
-	static const uint8_t overlong[] = { 0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0 };
+	static const uint8_t overlong[] = {0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0};
 	const uint64_t number = 5;
 
 	(void)state;
