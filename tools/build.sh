@@ -49,7 +49,7 @@ elif pkg-config --exists cmocka && [ "$variant" = gcc ]; then
 	meson configure "$directory" -Dtests=true >/dev/null
 fi
 echo "build: $directory"
-ninja -C "$directory" ${KYMO_JOBS:+-j "$KYMO_JOBS"} "$@" >"$log" 2>&1 || {
+ninja -C "$directory" -k 0 ${KYMO_JOBS:+-j "$KYMO_JOBS"} "$@" >"$log" 2>&1 || {
 	grep -E -A 12 'error:|FAILED:|undefined reference' "$log" | head -n 60 >&2
 	echo "build: $directory does not build; the log is $log." >&2
 	exit 1
