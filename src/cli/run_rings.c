@@ -11,6 +11,7 @@
 #include <ship/store.h>
 #include <ship/symbol/ring_names.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -290,6 +291,7 @@ static void look_at(struct ky_run_rings *rings, const char *name)
 {
 	struct ky_ring_header header;
 	struct stat st;
+	bool has_magic;
 	int fd = openat(rings->directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
@@ -301,8 +303,9 @@ static void look_at(struct ky_run_rings *rings, const char *name)
 		return;
 	}
 	/* Without its magic it is still being written: look again next time. */
-	if (header.magic != KY_RING_MAGIC || header.session != rings->session) {
-		if (header.magic == KY_RING_MAGIC && rings->ignored_count < IGNORED_MAX)
+	has_magic = atomic_load_explicit(&header.magic, memory_order_relaxed) == KY_RING_MAGIC;
+	if (!has_magic || header.session != rings->session) {
+		if (has_magic && rings->ignored_count < IGNORED_MAX)
 			rings->ignored[rings->ignored_count++] = st.st_ino;
 		close(fd);
 		return;
