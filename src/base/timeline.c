@@ -10,9 +10,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define JUMP_FLOOR_NS 2000u /* what two unlucky brackets may differ by */
 
-__extension__ typedef unsigned __int128 wide;
-
-static uint64_t saturate(wide value)
+static uint64_t saturate(ky_wide value)
 {
 	return value > UINT64_MAX ? UINT64_MAX : (uint64_t)value;
 }
@@ -24,7 +22,7 @@ void ky_timeline_init(struct ky_timeline *line, uint64_t ticks_per_second, bool 
 	/* 1 MHz .. 1 THz: outside of that the figure is not a rate of any counter. */
 	if (is_identity || ticks_per_second < 1000000u || ticks_per_second > NS_PER_S * 1000u)
 		ticks_per_second = NS_PER_S;
-	line->nominal_q48 = saturate(((wide)NS_PER_S << SLOPE_SHIFT) / ticks_per_second);
+	line->nominal_q48 = saturate(((ky_wide)NS_PER_S << SLOPE_SHIFT) / ticks_per_second);
 }
 
 void ky_timeline_release(struct ky_timeline *line)
@@ -47,7 +45,7 @@ static int make_room(struct ky_timeline *line)
 		memmove(line->points, line->points + line->count - keep,
 			keep * sizeof(*line->points));
 		line->count = keep;
-		line->hint = 0;
+		line->piece_span = 0;
 		return 0;
 	}
 	capacity = line->capacity ? line->capacity * 2 : 64;
@@ -62,10 +60,10 @@ static int make_room(struct ky_timeline *line)
 static bool is_jump(const struct ky_timeline_point *last, uint64_t ticks, uint64_t ns,
 		    uint64_t error_ns)
 {
-	uint64_t expected = saturate(((wide)(ticks - last->ticks) * last->ns_per_tick_q48) >> SLOPE_SHIFT);
+	uint64_t expected = saturate(((ky_wide)(ticks - last->ticks) * last->ns_per_tick_q48) >> SLOPE_SHIFT);
 	uint64_t actual = ns - last->ns;
 	uint64_t differs = expected > actual ? expected - actual : actual - expected;
-	uint64_t allowed = saturate((wide)actual * KY_TIMELINE_JUMP_PPM / 1000000u);
+	uint64_t allowed = saturate((ky_wide)actual * KY_TIMELINE_JUMP_PPM / 1000000u);
 
 	if (error_ns > actual)
 		error_ns = actual;
@@ -93,7 +91,7 @@ int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic
 		/* The first slope is only nominal: nothing to compare with yet. */
 		jumped = line->count > 1 && is_jump(last, ticks, monotonic_ns, error_ns);
 		slope = line->is_identity ? (uint64_t)1 << SLOPE_SHIFT :
-					    saturate(((wide)(monotonic_ns - last->ns) << SLOPE_SHIFT) /
+					    saturate(((ky_wide)(monotonic_ns - last->ns) << SLOPE_SHIFT) /
 						     (ticks - last->ticks));
 		last->ns_per_tick_q48 = slope;
 		line->jump_count += (uint64_t)jumped;
@@ -103,14 +101,10 @@ int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic
 	return jumped;
 }
 
-static size_t find_piece(struct ky_timeline *line, uint64_t ticks)
+static size_t find_piece(const struct ky_timeline *line, uint64_t ticks)
 {
 	size_t low = 0, high = line->count;
-	size_t hint = line->hint;
 
-	if (hint < high && ticks >= line->points[hint].ticks &&
-	    (hint + 1 == high || ticks < line->points[hint + 1].ticks))
-		return hint;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -119,11 +113,10 @@ static size_t find_piece(struct ky_timeline *line, uint64_t ticks)
 		else
 			high = middle;
 	}
-	line->hint = low;
 	return low;
 }
 
-uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
+uint64_t ky_timeline_find_ns(struct ky_timeline *line, uint64_t ticks)
 {
 	const struct ky_timeline_point *point;
 	uint64_t length;
@@ -134,17 +127,19 @@ uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
 	piece = find_piece(line, ticks);
 	point = &line->points[piece];
 	if (ticks < point->ticks) {
-		length = saturate(((wide)(point->ticks - ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
+		length = saturate(((ky_wide)(point->ticks - ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
 		return length < point->ns ? point->ns - length : 0;
 	}
-	length = saturate(((wide)(ticks - point->ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
-	if (piece + 1 < line->count) {
-		/* The rounded slope must not carry a stamp past the next anchor. */
-		uint64_t limit = line->points[piece + 1].ns - point->ns;
-
-		return point->ns + (length < limit ? length : limit);
-	}
-	return point->ns + (length < KY_TIMELINE_AHEAD_MAX_NS ? length : KY_TIMELINE_AHEAD_MAX_NS);
+	length = saturate(((ky_wide)(ticks - point->ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
+	if (piece + 1 == line->count) /* it gets another slope with the next anchor: not kept */
+		return point->ns +
+		       (length < KY_TIMELINE_AHEAD_MAX_NS ? length : KY_TIMELINE_AHEAD_MAX_NS);
+	line->piece_ticks = point->ticks;
+	line->piece_span = point[1].ticks - point->ticks;
+	line->piece_ns = point->ns;
+	line->piece_limit_ns = point[1].ns - point->ns;
+	line->piece_q48 = point->ns_per_tick_q48;
+	return point->ns + (length < line->piece_limit_ns ? length : line->piece_limit_ns);
 }
 
 static uint64_t newest_slope(const struct ky_timeline *line)
@@ -154,14 +149,14 @@ static uint64_t newest_slope(const struct ky_timeline *line)
 
 uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks)
 {
-	return saturate(((wide)ticks * newest_slope(line)) >> SLOPE_SHIFT);
+	return saturate(((ky_wide)ticks * newest_slope(line)) >> SLOPE_SHIFT);
 }
 
 uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns)
 {
 	uint64_t slope = newest_slope(line);
 
-	return slope ? saturate(((wide)ns << SLOPE_SHIFT) / slope) : UINT64_MAX;
+	return slope ? saturate(((ky_wide)ns << SLOPE_SHIFT) / slope) : UINT64_MAX;
 }
 
 uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns)

@@ -32,7 +32,8 @@ struct ky_timeline {
 	struct ky_timeline_point *points;
 	size_t count;
 	size_t capacity;
-	size_t hint;          /* piece of the last conversion */
+	/* the piece of the last conversion, for the inline path */
+	uint64_t piece_ticks, piece_span, piece_ns, piece_limit_ns, piece_q48;
 	uint64_t nominal_q48; /* ns per tick before two anchors are known */
 	/* anchors whose slope left the last one's by more than KY_TIMELINE_JUMP_PPM */
 	uint64_t jump_count;
@@ -50,8 +51,22 @@ void ky_timeline_release(struct ky_timeline *line);
 int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic_ns,
 		    uint64_t realtime_ns, uint64_t error_ns);
 
+/* What ky_timeline_ns() does when another piece is needed. */
+uint64_t ky_timeline_find_ns(struct ky_timeline *line, uint64_t ticks);
+
+__extension__ typedef unsigned __int128 ky_wide;
+
 /* Monotonic ns at these ticks. 0 without any anchor. */
-uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks);
+static inline uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
+{
+	uint64_t ahead = ticks - line->piece_ticks, length;
+
+	if (__builtin_expect(ahead >= line->piece_span, 0))
+		return ky_timeline_find_ns(line, ticks);
+	length = (uint64_t)(((ky_wide)ahead * line->piece_q48) >> 48);
+	/* The rounded slope must not carry a stamp past the next anchor. */
+	return line->piece_ns + (length < line->piece_limit_ns ? length : line->piece_limit_ns);
+}
 
 /* Length in ns of a number of ticks, by the newest slope; saturates. */
 uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks);

@@ -218,6 +218,11 @@ struct ky_chunk_state {
 	uint32_t touched_count;
 };
 
+struct ky_merge_entry {
+	uint64_t ticks; /* of the first record in the queue */
+	struct ky_dthread *thread;
+};
+
 struct ky_drain {
 	struct ky_drain_options options;
 	char host[256];
@@ -240,7 +245,8 @@ struct ky_drain {
 	uint32_t usable_seen;
 	bool has_lapped;            /* the hand went round between two steps */
 	uint64_t hold_ticks;        /* the merge must not pass this */
-	uint64_t queued_bytes;
+	uint64_t queued_bytes;      /* memory of all queues */
+	uint64_t waiting;           /* records in them */
 	uint64_t words[KY_SLOT_BYTES / 8];
 
 	/* directory */
@@ -259,7 +265,7 @@ struct ky_drain {
 	struct ky_dthread **threads;
 	uint32_t thread_count, thread_capacity;
 	struct ky_dthread *buckets[KY_DTHREAD_BUCKETS];
-	struct ky_dthread **heap;
+	struct ky_merge_entry *heap;
 
 	struct ky_runtime *runtimes;
 	uint32_t runtime_count;

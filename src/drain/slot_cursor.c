@@ -18,6 +18,7 @@
 #define STAMP_HALF ((uint64_t)1 << 42)
 #define STAMP_WRAP ((uint64_t)1 << 43)
 #define MEMORY_DEFAULT ((size_t)64 << 20)
+#define BATCH_BYTES ((uint64_t)2 << 20)
 
 static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
 	[KYMO_RECORD_TIME] = 1,		[KYMO_RECORD_THREAD_CHANGE] = 3, [KYMO_RECORD_POLL_BEGIN] = 1,
@@ -28,13 +29,18 @@ static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
 	[KYMO_RECORD_WAIT] = 1,
 };
 
-static int grow_queue(struct ky_drain *drain, struct ky_dthread *thread)
+/* Room for so many records. */
+static int reserve(struct ky_drain *drain, struct ky_dthread *thread, uint32_t count)
 {
 	uint32_t waiting = thread->tail - thread->head;
 	uint32_t capacity = thread->capacity ? thread->capacity * 2 : 64;
 	struct ky_rec *recs;
 
-	if (thread->head && waiting < thread->capacity / 2) {
+	if (thread->capacity - thread->tail >= count)
+		return 0;
+	while (capacity - thread->tail < count)
+		capacity *= 2;
+	if (thread->head && waiting < thread->capacity / 2 && thread->capacity - waiting >= count) {
 		memmove(thread->recs, thread->recs + thread->head, waiting * sizeof(*recs));
 		thread->head = 0;
 		thread->tail = waiting;
@@ -54,9 +60,10 @@ static int grow_queue(struct ky_drain *drain, struct ky_dthread *thread)
 int ky_drain_queue(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks, uint32_t type,
 		   uint32_t arg, uint64_t a)
 {
-	if (thread->tail == thread->capacity && grow_queue(drain, thread) != 0)
+	if (reserve(drain, thread, 1) != 0)
 		return -ENOMEM;
 	thread->recs[thread->tail++] = (struct ky_rec){ ticks, a, type, arg };
+	drain->waiting++;
 	return 0;
 }
 
@@ -70,6 +77,19 @@ static inline uint64_t unwrap(uint64_t last, uint64_t header)
 
 	return ahead < STAMP_HALF ? last + ahead : last;
 }
+
+static const bool is_plain[KYMO_RECORD_COUNT] = {
+	[KYMO_RECORD_POLL_BEGIN] = true,  [KYMO_RECORD_POLL_END] = true,
+	[KYMO_RECORD_WAKE] = true,	  [KYMO_RECORD_SPAWN] = true,
+	[KYMO_RECORD_TASK_END] = true,	  [KYMO_RECORD_PARK] = true,
+	[KYMO_RECORD_UNPARK] = true,	  [KYMO_RECORD_DRIVER_TURN] = true,
+	[KYMO_RECORD_WORKER_END] = true,  [KYMO_RECORD_RUNTIME] = true,
+	[KYMO_RECORD_BLOCKING_BEGIN] = true, [KYMO_RECORD_BLOCKING_END] = true,
+	[KYMO_RECORD_NOTIFY] = true,	  [KYMO_RECORD_WAKER_CLONE] = true,
+	[KYMO_RECORD_MARK] = true,	  [KYMO_RECORD_DROPPED] = true,
+	[KYMO_RECORD_GATES] = true,	  [KYMO_RECORD_CUSTOM] = true,
+	[KYMO_RECORD_WAIT] = true,
+};
 
 static int queue_gap(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks, uint64_t count,
 		     uint32_t cause)
@@ -158,48 +178,63 @@ static int special(struct ky_drain *drain, struct ky_slot_cursor *cursor, const 
 	return err;
 }
 
-/* Takes whole records from the copied words. Returns words taken; KYMO_E_CORRUPT; -ENOMEM. */
-static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t count)
+/* Records without a say in whose they are and what time it is: straight into the queue.
+ * Returns words taken: up to the end, the first special record, or the first that is none. */
+static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, uint32_t count)
 {
-	const uint64_t *words = drain->words;
-	struct ky_dthread *thread = cursor->thread;
-	uint64_t last = thread->read_ticks, taken = 0;
+	struct ky_rec *to = thread->recs + thread->tail;
+	const struct ky_rec *first = to;
+	uint64_t last = thread->read_ticks;
 	uint32_t at = 0;
 
 	while (at < count) {
 		uint64_t header = words[at];
 		uint32_t type = (uint32_t)(header >> 16) & 0xffu, arg = (uint32_t)header & 0xffffu;
 		uint32_t payload;
-		int err;
 
-		if (type == 0 || type >= KYMO_RECORD_COUNT)
+		if (type >= KYMO_RECORD_COUNT || !is_plain[type])
 			break;
 		payload = type == KYMO_RECORD_CUSTOM ? arg : payload_words[type];
 		if (payload >= count - at)
 			break;
-		if (__builtin_expect(type == KYMO_RECORD_TIME || type == KYMO_RECORD_THREAD_CHANGE ||
-					     type == KYMO_RECORD_WORKER_BEGIN, 0)) {
-			thread->read_ticks = last;
-			thread->record_next += taken;
-			drain->stats.records_read += taken;
-			taken = 0;
-			err = special(drain, cursor, words + at, type);
-			thread = cursor->thread;
-			last = thread->read_ticks;
-			if (err)
-				return err;
-		} else {
-			last = unwrap(last, header);
-			if (ky_drain_queue(drain, thread, last, type, arg, payload ? words[at + 1] : 0))
-				return -ENOMEM;
-			taken++;
-		}
+		last = unwrap(last, header);
+		*to++ = (struct ky_rec){ last, payload ? words[at + 1] : 0, type, arg };
 		at += 1 + payload;
 	}
+	thread->tail += (uint32_t)(to - first);
+	thread->record_next += (uint64_t)(to - first);
 	thread->read_ticks = last;
-	thread->record_next += taken;
-	drain->stats.records_read += taken;
-	return at == count ? (int)at : KYMO_E_CORRUPT;
+	return at;
+}
+
+/* Takes whole records from the copied words. Returns words taken; KYMO_E_CORRUPT; -ENOMEM. */
+static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t count)
+{
+	const uint64_t *words = drain->words;
+	uint32_t at = 0, type, before;
+	int err;
+
+	while (at < count) {
+		struct ky_dthread *thread = cursor->thread;
+
+		if (reserve(drain, thread, count - at) != 0)
+			return -ENOMEM;
+		before = thread->tail;
+		at += parse_plain(thread, words + at, count - at);
+		drain->stats.records_read += thread->tail - before;
+		drain->waiting += thread->tail - before;
+		if (at == count)
+			break;
+		type = (uint32_t)(words[at] >> 16) & 0xffu;
+		if (type == 0 || type >= KYMO_RECORD_COUNT || is_plain[type] ||
+		    payload_words[type] >= count - at)
+			return KYMO_E_CORRUPT;
+		err = special(drain, cursor, words + at, type);
+		if (err)
+			return err;
+		at += 1u + payload_words[type];
+	}
+	return (int)at;
 }
 
 /* ---- slots ---- */
@@ -462,15 +497,26 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 static uint64_t waiting_bytes(const struct ky_drain *drain)
 {
-	uint64_t waiting = 0;
-
-	for (uint32_t i = 0; i < drain->thread_count; i++)
-		waiting += drain->threads[i]->tail - drain->threads[i]->head;
-	return waiting * sizeof(struct ky_rec);
+	return drain->waiting * sizeof(struct ky_rec);
 }
 
-/* More is waiting than we may hold: merges what no unread slot can precede; if that is not enough,
- * what only busy threads could precede; then everything (late ones are counted). */
+/* Queues are kept for reuse; those that grew large and are empty now are given back. */
+static void give_back(struct ky_drain *drain)
+{
+	for (uint32_t i = 0; i < drain->thread_count; i++) {
+		struct ky_dthread *thread = drain->threads[i];
+
+		if (thread->head < thread->tail || thread->capacity < 1024)
+			continue;
+		drain->queued_bytes -= (uint64_t)thread->capacity * sizeof(*thread->recs);
+		ky_free(thread->recs);
+		thread->recs = NULL;
+		thread->head = thread->tail = thread->capacity = 0;
+	}
+}
+
+/* A batch is waiting: merges what no unread slot can precede while it is still in the cache. Only when
+ * memory is short, too, what busy threads could precede, and then everything (late ones are counted). */
 static int relieve(struct ky_drain *drain, uint32_t at, uint32_t count)
 {
 	uint64_t budget = drain->options.memory_bytes_max;
@@ -482,40 +528,34 @@ static int relieve(struct ky_drain *drain, uint32_t at, uint32_t count)
 	floor = least(floor ? floor - 1 : 0, limit);
 	err = ky_drain_read_directory(drain);
 	if (!err)
-		err = ky_drain_merge(drain, least(floor, drain->hold_ticks));
-	if (!err && waiting_bytes(drain) > budget / 2)
+		err = ky_drain_merge(drain, least(least(floor, drain->hold_ticks),
+						  ky_drain_settle_ticks(drain) - 1));
+	if (!err && waiting_bytes(drain) > budget)
 		err = ky_drain_merge(drain, floor);
 	if (!err && waiting_bytes(drain) > budget)
 		err = ky_drain_merge(drain, limit);
-	/* Queues are kept for reuse; those that grew large and are empty now are given back. */
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		struct ky_dthread *thread = drain->threads[i];
-
-		if (thread->head < thread->tail || thread->capacity < 1024)
-			continue;
-		drain->queued_bytes -= (uint64_t)thread->capacity * sizeof(*thread->recs);
-		ky_free(thread->recs);
-		thread->recs = NULL;
-		thread->head = thread->tail = thread->capacity = 0;
-	}
+	if (drain->queued_bytes > budget)
+		give_back(drain);
 	return err;
 }
 
 int ky_drain_read(struct ky_drain *drain)
 {
-	uint64_t budget = drain->options.memory_bytes_max ? drain->options.memory_bytes_max : MEMORY_DEFAULT;
-	uint64_t relieved_at = 0;
+	uint64_t batch = BATCH_BYTES, relieved_at = 0;
 	uint32_t count;
 	int err = 0;
 
-	drain->options.memory_bytes_max = budget;
+	if (!drain->options.memory_bytes_max)
+		drain->options.memory_bytes_max = MEMORY_DEFAULT;
+	if (batch > drain->options.memory_bytes_max / 2)
+		batch = drain->options.memory_bytes_max / 2;
 	drain->hold_ticks = UINT64_MAX;
 	list_claims(drain);
 	count = plan_visits(drain);
 	for (uint32_t i = 0; i < count && !err; i++) {
-		if (drain->queued_bytes > budget && drain->queued_bytes - relieved_at > budget / 8) {
+		if (waiting_bytes(drain) > relieved_at + batch) {
 			err = relieve(drain, i, count);
-			relieved_at = drain->queued_bytes;
+			relieved_at = waiting_bytes(drain);
 		}
 		if (!err)
 			err = visit(drain, drain->visits[i].slot);

@@ -7,6 +7,7 @@
 static bool room_for_thread(struct ky_drain *drain)
 {
 	uint32_t capacity = drain->thread_capacity ? drain->thread_capacity * 2 : 64;
+	struct ky_merge_entry *heap;
 	struct ky_dthread **grown;
 
 	if (drain->thread_count < drain->thread_capacity)
@@ -15,10 +16,10 @@ static bool room_for_thread(struct ky_drain *drain)
 	if (!grown)
 		return false;
 	drain->threads = grown;
-	grown = ky_realloc(drain->heap, capacity * sizeof(*grown));
-	if (!grown)
+	heap = ky_realloc(drain->heap, capacity * sizeof(*heap));
+	if (!heap)
 		return false;
-	drain->heap = grown;
+	drain->heap = heap;
 	drain->thread_capacity = capacity;
 	return true;
 }

@@ -5,24 +5,18 @@
 
 #include <errno.h>
 
-static inline uint64_t first_ticks(const struct ky_dthread *thread)
+static void sift_down(struct ky_merge_entry *heap, uint32_t count, uint32_t at)
 {
-	return thread->recs[thread->head].ticks;
-}
-
-static void sift_down(struct ky_dthread **heap, uint32_t count, uint32_t at)
-{
-	struct ky_dthread *moving = heap[at];
-	uint64_t ticks = first_ticks(moving);
+	struct ky_merge_entry moving = heap[at];
 
 	for (;;) {
 		uint32_t child = at * 2 + 1;
 
 		if (child >= count)
 			break;
-		if (child + 1 < count && first_ticks(heap[child + 1]) < first_ticks(heap[child]))
+		if (child + 1 < count && heap[child + 1].ticks < heap[child].ticks)
 			child++;
-		if (first_ticks(heap[child]) >= ticks)
+		if (heap[child].ticks >= moving.ticks)
 			break;
 		heap[at] = heap[child];
 		at = child;
@@ -30,57 +24,64 @@ static void sift_down(struct ky_dthread **heap, uint32_t count, uint32_t at)
 	heap[at] = moving;
 }
 
-static uint64_t runner_up(struct ky_dthread *const *heap, uint32_t count)
+static inline uint64_t runner_up(const struct ky_merge_entry *heap, uint32_t count)
 {
 	uint64_t next = UINT64_MAX;
 
 	if (count > 1)
-		next = first_ticks(heap[1]);
-	if (count > 2 && first_ticks(heap[2]) < next)
-		next = first_ticks(heap[2]);
+		next = heap[1].ticks;
+	if (count > 2 && heap[2].ticks < next)
+		next = heap[2].ticks;
 	return next;
 }
 
 /* Converts the head of this queue up to and including `limit`. */
 static void run(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
 {
-	while (thread->head < thread->tail) {
-		const struct ky_rec *rec = &thread->recs[thread->head];
-		uint64_t ns;
+	const struct ky_rec *recs = thread->recs;
+	uint32_t head = thread->head, tail = thread->tail;
 
-		if (rec->ticks > limit)
-			return;
-		ns = ky_timeline_ns(&drain->timeline, rec->ticks);
-		if (rec->ticks < drain->merged_ticks) {
+	/* Nothing below adds to a queue. */
+	while (head < tail && recs[head].ticks <= limit) {
+		const struct ky_rec *rec = &recs[head];
+		uint64_t ns = ky_timeline_ns(&drain->timeline, rec->ticks);
+
+		if (__builtin_expect(rec->ticks < drain->merged_ticks, 0)) {
 			drain->stats.records_late++;
 		} else {
 			drain->merged_ticks = rec->ticks;
 			drain->merged_ns = ns;
 		}
-		thread->head += ky_drain_convert(drain, thread, rec, ns);
+		head += ky_drain_convert(drain, thread, rec, ns);
 	}
-	thread->head = thread->tail = 0;
+	drain->waiting -= head - thread->head;
+	if (head == tail)
+		head = thread->tail = 0;
+	thread->head = head;
 }
 
 int ky_drain_merge(struct ky_drain *drain, uint64_t through)
 {
-	struct ky_dthread **heap = drain->heap;
+	struct ky_merge_entry *heap = drain->heap;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
 		struct ky_dthread *thread = drain->threads[i];
 
-		if (thread->head < thread->tail && first_ticks(thread) <= through)
-			heap[count++] = thread;
+		if (thread->head < thread->tail && thread->recs[thread->head].ticks <= through)
+			heap[count++] = (struct ky_merge_entry){ thread->recs[thread->head].ticks, thread };
 	}
 	for (uint32_t i = count / 2; i-- > 0;)
 		sift_down(heap, count, i);
 	while (count) {
+		struct ky_dthread *thread = heap[0].thread;
 		uint64_t limit = runner_up(heap, count);
 
-		run(drain, heap[0], limit < through ? limit : through);
-		if (heap[0]->head == heap[0]->tail || first_ticks(heap[0]) > through)
+		run(drain, thread, limit < through ? limit : through);
+		if (thread->head == thread->tail || thread->recs[thread->head].ticks > through)
 			heap[0] = heap[--count];
+		else
+			heap[0].ticks = thread->recs[thread->head].ticks;
 		if (count)
 			sift_down(heap, count, 0);
 	}
