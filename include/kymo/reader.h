@@ -28,7 +28,7 @@ struct kymo_source {
 	size_t size; /* sizeof(struct kymo_source) */
 	/* Up to out_bytes into out. Returns bytes read, 0 at the end, -errno or KYMO_E_*. */
 	int64_t (*read)(void *ctx, uint8_t *out, size_t out_bytes);
-	/* Next read starts at this offset. NULL: the source can be read once, from where it stands. */
+	/* Next read starts at this offset. NULL: it can be read once, from where it stands. */
 	int (*seek)(void *ctx, uint64_t offset);
 	void *ctx;
 	const char *name; /* for notices; NULL: "source N" */
@@ -53,25 +53,25 @@ struct kymo_reader_options {
 	}
 
 enum kymo_field_type {
-	KYMO_FIELD_ABSENT = 0,  /* an optional field without a value */
-	KYMO_FIELD_UINT = 1,    /* as_uint; also booleans */
-	KYMO_FIELD_INT = 2,     /* as_int */
-	KYMO_FIELD_DOUBLE = 3,  /* as_double */
-	KYMO_FIELD_TEXT = 4,    /* bytes, byte_count: UTF-8 by convention, not NUL-terminated */
-	KYMO_FIELD_BYTES = 5,   /* bytes, byte_count */
-	KYMO_FIELD_STACK = 6,   /* kymo_field_frame(), frame_count, leaf first */
-	KYMO_FIELD_PAIRS = 7,   /* kymo_field_item(), item_count pairs */
-	KYMO_FIELD_LIST = 8     /* kymo_field_item(), item_count values; key is absent */
+	KYMO_FIELD_ABSENT = 0, /* an optional field without a value */
+	KYMO_FIELD_UINT = 1,   /* as_uint; also booleans */
+	KYMO_FIELD_INT = 2,    /* as_int */
+	KYMO_FIELD_DOUBLE = 3, /* as_double */
+	KYMO_FIELD_TEXT = 4,   /* bytes, byte_count: UTF-8 by convention, not NUL-terminated */
+	KYMO_FIELD_BYTES = 5,  /* bytes, byte_count */
+	KYMO_FIELD_STACK = 6,  /* kymo_field_frame(), frame_count, leaf first */
+	KYMO_FIELD_PAIRS = 7,  /* kymo_field_item(), item_count pairs */
+	KYMO_FIELD_LIST = 8    /* kymo_field_item(), item_count values; key is absent */
 };
 
 /* One field of an event, or one element of a container. Pointers live until the next
  * kymo_reader_next(). */
 struct kymo_field {
-	const char *name;       /* not NUL-terminated; NULL for elements */
+	const char *name; /* not NUL-terminated; NULL for elements */
 	size_t name_bytes;
-	const char *unit;       /* "ns", "bytes", ...; NULL when the trace does not say */
+	const char *unit; /* "ns", "bytes", ...; NULL when the trace does not say */
 	size_t unit_bytes;
-	uint32_t type;          /* enum kymo_field_type */
+	uint32_t type; /* enum kymo_field_type */
 	uint32_t frame_count;
 	uint32_t item_count;
 	uint32_t reserved;
@@ -83,13 +83,13 @@ struct kymo_field {
 };
 
 struct kymo_event {
-	const char *type;       /* "PollStartEvent", ...; not NUL-terminated */
+	const char *type; /* "PollStartEvent", ...; not NUL-terminated */
 	size_t type_bytes;
-	uint64_t time_ns;       /* CLOCK_MONOTONIC of the recorded process; 0 when it carries none */
-	uint32_t source;        /* index of its source */
+	uint64_t time_ns; /* CLOCK_MONOTONIC of the recorded process; 0 when it carries none */
+	uint32_t source;  /* index of its source */
 	uint32_t field_count;
 	const struct kymo_field *fields;
-	uint64_t offset;        /* of the event in its source */
+	uint64_t offset; /* of the event in its source */
 };
 
 /* Opens sources as one trace, in any order.
@@ -122,8 +122,8 @@ KYMO_API void kymo_reader_close(struct kymo_reader *reader);
 KYMO_API int kymo_reader_next(struct kymo_reader *reader, const struct kymo_event **event);
 
 /* Field by name, NULL when the event's type lacks it. Since 0.1 */
-KYMO_API const struct kymo_field *kymo_event_field(const struct kymo_event *event, const char
-		   *name);
+KYMO_API const struct kymo_field *kymo_event_field(const struct kymo_event *event,
+						   const char *name);
 
 /* Frame of a STACK field; 0 beyond the last. Since 0.1 */
 KYMO_API uint64_t kymo_field_frame(const struct kymo_field *field, uint32_t index);

@@ -52,8 +52,8 @@ void ky_histogram_add(struct ky_histogram *histogram, uint64_t value)
 	if (value > histogram->value_max)
 		histogram->value_max = value;
 	histogram->count++;
-	histogram->total =
-		histogram->total > UINT64_MAX - value ? UINT64_MAX : histogram->total + value;
+	histogram->total = histogram->total > UINT64_MAX - value ? UINT64_MAX :
+								   histogram->total + value;
 	histogram->buckets[bucket_of(value)]++;
 }
 

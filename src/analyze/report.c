@@ -13,6 +13,7 @@ struct making {
 	uint32_t *group_of_name; /* by name index + 1 (0: unnamed): group + 1 */
 	uint32_t *blocking_of_name;
 	uint32_t worst_max;
+	bool is_cpu_measured; /* else the trace's CPU clocks stand for wall time */
 };
 
 /* ---- worst lists: heaps whose root is the least of the worst ---- */
@@ -269,8 +270,12 @@ static void use_worker(struct making *making, uint32_t lane)
 	use->busy_permille = share(use->busy_ns, use->span_ns, 1000);
 	use->wake_count = ky_column_find(&worker->wakes, report->to_ns) -
 			  ky_column_find(&worker->wakes, report->from_ns);
-	use->cpu_permille = worker->cpu_span_ns ? share(worker->cpu_ns, worker->cpu_span_ns, 1000)
-						: UINT64_MAX;
+	use->cpu_permille = UINT64_MAX;
+	if (worker->cpu_span_ns > 0 && making->is_cpu_measured) {
+		use->cpu_permille = share(worker->cpu_ns, worker->cpu_span_ns, 1000);
+		if (use->cpu_permille > 1000) /* the clocks are read one after the other */
+			use->cpu_permille = 1000;
+	}
 	report->worker_count++;
 }
 
@@ -398,8 +403,9 @@ static int allocate(struct making *making)
 int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		   const struct ky_report_options *options)
 {
-	struct making making = { .trace = trace, .worst_max = KY_REPORT_WORST };
+	struct making making = {.trace = trace, .worst_max = KY_REPORT_WORST};
 	struct ky_report *report = ky_alloc(sizeof(*report));
+	const char *measured;
 	uint32_t i;
 	int result;
 
@@ -407,11 +413,13 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 	if (!report)
 		return -ENOMEM;
 	making.report = report;
+	measured = ky_trace_metadata(trace, "cpu_time.measured");
+	making.is_cpu_measured = !measured || strcmp(measured, "false") != 0;
 	report->from_ns = options ? options->from_ns : 0;
 	report->to_ns = options && options->to_ns ? options->to_ns : UINT64_MAX;
 	if (options && options->worst_count)
-		making.worst_max = options->worst_count < WORST_MAX ? options->worst_count
-								    : WORST_MAX;
+		making.worst_max = options->worst_count < WORST_MAX ? options->worst_count :
+								      WORST_MAX;
 	result = allocate(&making);
 	if (result == 0) {
 		for (i = 0; i < trace->worker_count; i++)

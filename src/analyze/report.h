@@ -18,16 +18,16 @@
 #define KY_REPORT_WORST 10u
 
 struct ky_report_options {
-	uint64_t from_ns, to_ns;  /* polls and parks that start in [from, to); to 0: no end */
-	uint32_t worst_count;     /* 0: 10; at most 1,000 */
+	uint64_t from_ns, to_ns; /* polls and parks that start in [from, to); to 0: no end */
+	uint32_t worst_count;    /* 0: 10; at most 1,000 */
 };
 
 struct ky_worker_use {
-	uint32_t worker;   /* index in trace->workers */
-	uint64_t span_ns;  /* its first to its last event, cut to the range */
-	uint64_t busy_ns;  /* in polls */
+	uint32_t worker;  /* index in trace->workers */
+	uint64_t span_ns; /* its first to its last event, cut to the range */
+	uint64_t busy_ns; /* in polls */
 	uint64_t parked_ns;
-	uint64_t other_ns; /* neither: scheduler, driver, root future. busy + parked + other = span */
+	uint64_t other_ns;        /* scheduler, driver, root future: the rest of span */
 	uint64_t active_permille; /* (span - parked) / span: 1000 for a worker that never parks */
 	uint64_t busy_permille;
 	uint64_t poll_count, park_count, wake_count;
@@ -37,16 +37,16 @@ struct ky_worker_use {
 };
 
 struct ky_worst {
-	struct ky_poll poll;     /* task, name, worker, times, flags */
+	struct ky_poll poll; /* task, name, worker, times, flags */
 	uint64_t row;
-	uint32_t waker;          /* of worst delays: task that woke it, KY_NONE unknown */
+	uint32_t waker; /* of worst delays: task that woke it, KY_NONE unknown */
 };
 
 struct ky_task_group {
-	uint32_t name;           /* name index, KY_NONE unnamed */
+	uint32_t name; /* name index, KY_NONE unnamed */
 	uint64_t task_count, alive_count, poll_count, busy_ns, poll_max_ns, wake_count;
 	uint64_t delay_ns, delay_max_ns, delay_count;
-	uint64_t share_ppm;      /* of all poll time, parts per million */
+	uint64_t share_ppm; /* of all poll time, parts per million */
 };
 
 struct ky_blocking_group {
@@ -81,8 +81,8 @@ void ky_report_free(struct ky_report *report);
 /* Canonical JSON, one object, keys in fixed order: the bytes that native and wasm must share, and
  * what `kymo info --json` and `kymo report --json` print. Errors: buf->failed. */
 void ky_info_json(struct ky_buf *out, const struct ky_trace *trace);
-void ky_report_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_report
-		   *report);
+void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
+		    const struct ky_report *report);
 
 /* A JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes);

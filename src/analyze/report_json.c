@@ -12,7 +12,7 @@ void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes)
 	ky_text(out, "\"");
 	while (at < end) {
 		size_t count = ky_utf8_sequence(at, (size_t)(end - at));
-		char escape[7] = { '\\', 'u', '0', '0', 0, 0, 0 };
+		char escape[7] = {'\\', 'u', '0', '0', 0, 0, 0};
 
 		if (count == 0) {
 			ky_text(out, "\xef\xbf\xbd");
@@ -364,8 +364,7 @@ static void report_workers(struct ky_buf *out, const struct ky_trace *trace,
 		number(out, "other_ns", use->other_ns);
 		number(out, "active_permille", use->active_permille);
 		number(out, "busy_permille", use->busy_permille);
-		nothing_or(out, "cpu_permille", use->cpu_permille != UINT64_MAX,
-			   use->cpu_permille);
+		nothing_or(out, "cpu_permille", use->cpu_permille != UINT64_MAX, use->cpu_permille);
 		number(out, "sched_wait_ns", use->sched_wait_ns);
 		number(out, "polls", use->poll_count);
 		number(out, "parks", use->park_count);

@@ -163,6 +163,7 @@ void ky_column_release(struct ky_column *column)
 	column->block_capacity = 0;
 	column->row_count = 0;
 	column->last_ns = 0;
+	column->rows_left = 0;
 	column->is_unsorted = false;
 }
 
@@ -221,50 +222,45 @@ static struct ky_block *open_block(struct ky_column *column, uint64_t time_ns)
 	return block;
 }
 
-static bool add_carry(struct ky_column *column, struct ky_block *block, uint32_t high)
+static bool add_carry(struct ky_column *column, struct ky_block *block, uint32_t place,
+		      uint32_t high)
 {
 	void *carries = block->carries;
 
-	if (!ky_pages_array(column->pages, &carries, &block->carry_capacity,
-			    block->carry_count + 1, sizeof(*block->carries)))
+	if (!ky_pages_array(column->pages, &carries, &block->carry_capacity, block->carry_count + 1,
+			    sizeof(*block->carries)))
 		return false;
 	block->carries = carries;
-	block->carries[block->carry_count].row = block->count;
+	block->carries[block->carry_count].row = place;
 	block->carries[block->carry_count++].high = high;
 	return true;
 }
 
-void *ky_column_append(struct ky_column *column, uint64_t time_ns)
+void *ky_column_append_slow(struct ky_column *column, uint64_t time_ns)
 {
-	struct ky_block *block = NULL;
-	uint32_t high, *row;
-	uint64_t delta;
+	uint32_t place = (uint32_t)(column->row_count & (KY_BLOCK_ROWS - 1)), high;
+	struct ky_block *block;
 
-	if (column->block_count > 0)
-		block = &column->blocks[column->block_count - 1];
-	if (!block || block->count == KY_BLOCK_ROWS) {
+	if (place == 0) {
 		block = open_block(column, time_ns);
 		if (!block)
 			return NULL;
+	} else {
+		block = &column->blocks[column->block_count - 1];
 	}
-	if (block->count == block->capacity && !grow_block(column, block))
+	if (place == block->capacity && !grow_block(column, block))
 		return NULL;
 	if (column->has_extra && block->extra_capacity < block->capacity &&
 	    !grow_extra(column, block))
 		return NULL;
-	delta = time_ns - block->base_ns;
-	high = (uint32_t)(delta >> 32);
+	high = (uint32_t)((time_ns - block->base_ns) >> 32);
 	if (high != (block->carry_count ? block->carries[block->carry_count - 1].high : 0) &&
-	    !add_carry(column, block, high))
+	    !add_carry(column, block, place, high))
 		return NULL;
-	if (time_ns < column->last_ns)
-		column->is_unsorted = true;
-	column->last_ns = time_ns;
-	row = (uint32_t *)(void *)(block->rows + (size_t)block->count * column->row_bytes);
-	row[0] = (uint32_t)delta;
-	block->count++;
-	column->row_count++;
-	return row;
+	column->near_ns = block->base_ns + ((uint64_t)high << 32);
+	column->next_row = block->rows + (size_t)place * column->row_bytes;
+	column->rows_left = block->capacity - place;
+	return ky_column_append(column, time_ns);
 }
 
 void *ky_column_row(const struct ky_column *column, uint64_t row)
@@ -328,6 +324,7 @@ void ky_cursor_carry(struct ky_cursor *cursor)
 bool ky_cursor_begin(struct ky_cursor *cursor, const struct ky_column *column, uint64_t row)
 {
 	const struct ky_block *block;
+	uint64_t left;
 
 	memset(cursor, 0, sizeof(*cursor));
 	cursor->column = column;
@@ -338,7 +335,10 @@ bool ky_cursor_begin(struct ky_cursor *cursor, const struct ky_column *column, u
 	cursor->place = (uint32_t)(row & (KY_BLOCK_ROWS - 1));
 	block = &column->blocks[cursor->block];
 	cursor->at = block->rows + (size_t)cursor->place * column->row_bytes;
-	cursor->left = block->count - cursor->place - 1;
+	left = column->row_count - row - 1;
+	if (left > KY_BLOCK_ROWS - 1 - cursor->place)
+		left = KY_BLOCK_ROWS - 1 - cursor->place;
+	cursor->left = (uint32_t)left;
 	cursor->base_ns = block->base_ns;
 	cursor->carry = carries_until(block, cursor->place);
 	if (cursor->carry > 0) {
@@ -441,8 +441,8 @@ static int merge_runs(struct merge *merge, struct ky_column *out)
 			return out->pages->failed;
 		memcpy(row + 4, run->cursor.at + 4, out->row_bytes - 4);
 		if (out->has_extra)
-			*ky_column_extra(out, out->row_count - 1) =
-				*ky_column_extra(run->cursor.column, run->cursor.row);
+			*ky_column_extra(out, out->row_count - 1) = *ky_column_extra(
+				run->cursor.column, run->cursor.row);
 		if (!ky_cursor_next(&run->cursor) || run->cursor.row >= run->end)
 			merge->heap[0] = merge->heap[--merge->count];
 		sift_down(merge, 0);
@@ -453,7 +453,7 @@ static int merge_runs(struct merge *merge, struct ky_column *out)
 int ky_column_sort(struct ky_column *column)
 {
 	struct ky_column sorted;
-	struct merge merge = { NULL, NULL, 0 };
+	struct merge merge = {NULL, NULL, 0};
 	uint64_t runs;
 	int result;
 

@@ -40,7 +40,6 @@ struct ky_carry {
 struct ky_block {
 	uint64_t base_ns;
 	uint8_t *rows;
-	uint32_t count;
 	uint32_t capacity; /* rows; the first block of a column starts small */
 	struct ky_carry *carries;
 	uint32_t carry_count;
@@ -54,11 +53,15 @@ struct ky_column {
 	struct ky_block *blocks;
 	uint32_t block_count;
 	uint32_t block_capacity;
-	uint32_t row_bytes;  /* 12 or 16 */
+	uint32_t row_bytes; /* 12 or 16 */
 	bool has_extra;
-	bool is_unsorted;    /* a row was appended that is earlier than its predecessor */
+	bool is_unsorted; /* a row was appended that is earlier than its predecessor */
 	uint64_t last_ns;
 	uint64_t row_count;
+	/* Where the next row goes, while rows_left > 0 and its time is in [near_ns, + 2^32). */
+	uint8_t *next_row;
+	uint64_t near_ns;
+	uint32_t rows_left;
 };
 
 void ky_pages_init(struct ky_pages *pages, uint64_t bytes_max);
@@ -79,7 +82,23 @@ void ky_column_release(struct ky_column *column);
 
 /* A new row at time_ns: its memory, with the time stored. NULL and pages->failed set when
  * refused. */
-void *ky_column_append(struct ky_column *column, uint64_t time_ns);
+void *ky_column_append_slow(struct ky_column *column, uint64_t time_ns);
+
+static inline void *ky_column_append(struct ky_column *column, uint64_t time_ns)
+{
+	uint8_t *row = column->next_row;
+	uint64_t delta = time_ns - column->near_ns;
+
+	if (__builtin_expect(column->rows_left == 0 || delta > UINT32_MAX, 0))
+		return ky_column_append_slow(column, time_ns);
+	column->is_unsorted |= time_ns < column->last_ns;
+	column->last_ns = time_ns;
+	column->next_row = row + column->row_bytes;
+	column->rows_left--;
+	column->row_count++;
+	*(uint32_t *)(void *)row = (uint32_t)delta;
+	return row;
+}
 
 /* Stable sort by time: merges the ascending runs. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_column_sort(struct ky_column *column);
@@ -101,10 +120,10 @@ uint64_t ky_column_find(const struct ky_column *column, uint64_t time_ns);
 struct ky_cursor {
 	const struct ky_column *column;
 	const uint8_t *at;
-	uint64_t time_ns;  /* of the current row */
-	uint64_t base_ns;  /* block base + carry */
+	uint64_t time_ns; /* of the current row */
+	uint64_t base_ns; /* block base + carry */
 	uint64_t row;
-	uint32_t left;     /* rows of this block behind the current one */
+	uint32_t left; /* rows of this block behind the current one */
 	uint32_t block;
 	uint32_t carry;
 	uint32_t place;

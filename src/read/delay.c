@@ -5,78 +5,123 @@
  * during its own poll counts from that poll's end. Later wakes are redundant; the next poll
  * consumes all.
  */
+#include <kymo/base.h>
 #include <read/load.h>
 
 #define IDLE UINT64_MAX
 
+/* What a poll or wake touches of its task: one cache line, copied to the table at the end. */
 struct task_state {
 	uint64_t ready_ns;   /* IDLE: nothing woke it yet */
 	uint64_t busy_to_ns; /* end of its last poll; 0: not polled yet */
+	uint64_t first_ns;
+	uint64_t busy_ns;
+	uint64_t poll_max_ns;
+	uint64_t delay_ns;
+	uint32_t poll_count, wake_count;
+	uint32_t name;
+	uint32_t is_spawn_seen;
 };
 
-/* Polls or wakes of one lane. rank orders equal times: a wake precedes the poll it may have caused,
- * unless the task woke itself. */
+_Static_assert(sizeof(struct task_state) == 64, "one cache line");
+
+/* Polls or wakes of one lane. */
 struct feed {
 	struct ky_cursor cursor;
 	uint32_t lane;
-	uint32_t rank;
 	bool is_poll;
+};
+
+/* A feed's next row in the tournament. order decides equal times: a wake precedes the poll it may
+ * have caused, unless the task woke itself; then the number of the feed. */
+struct entry {
+	uint64_t time_ns;
+	uint32_t order; /* rank << 30 | feed */
 };
 
 struct delay_pass {
 	struct ky_trace *trace;
 	struct task_state *states;
 	struct feed *feeds;
-	uint32_t *heap;
-	uint32_t count;
+	uint32_t feed_count;
+	/* Tournament over leaf_count (a power of two) feeds: losers[n] is who lost at inner node
+	 * n, so a feed that moves on only meets the losers on its way to the root. */
+	struct entry *losers;
+	uint32_t leaf_count;
+	struct entry first;
 };
 
-static void set_rank(struct feed *feed)
+#define FEED_BITS 30
+#define ROW_PREFETCH_BYTES 256u
+
+/* The row's task is needed when its turn comes, some rows of other feeds later: fetch it now. */
+static struct entry entry_of(const struct delay_pass *pass, uint32_t index)
 {
+	const struct feed *feed = &pass->feeds[index];
 	const struct ky_wake_row *wake = (const void *)feed->cursor.at;
+	const struct ky_poll_row *poll = (const void *)feed->cursor.at;
+	struct entry entry = {feed->cursor.time_ns, index};
 
-	feed->rank = feed->is_poll ? 1 : wake->woken == wake->waker ? 2 : 0;
-}
-
-static bool is_before(const struct delay_pass *pass, uint32_t a, uint32_t b)
-{
-	const struct feed *x = &pass->feeds[a], *y = &pass->feeds[b];
-
-	if (x->cursor.time_ns != y->cursor.time_ns)
-		return x->cursor.time_ns < y->cursor.time_ns;
-	return x->rank != y->rank ? x->rank < y->rank : a < b;
-}
-
-static void sift_down(struct delay_pass *pass, uint32_t at)
-{
-	uint32_t moved = pass->heap[at];
-
-	for (;;) {
-		uint32_t child = 2 * at + 1;
-
-		if (child >= pass->count)
-			break;
-		if (child + 1 < pass->count &&
-		    is_before(pass, pass->heap[child + 1], pass->heap[child]))
-			child++;
-		if (!is_before(pass, pass->heap[child], moved))
-			break;
-		pass->heap[at] = pass->heap[child];
-		at = child;
+	/* More streams than the processor follows by itself; beyond the block it does nothing. */
+	__builtin_prefetch((const void *)((uintptr_t)feed->cursor.at + ROW_PREFETCH_BYTES));
+	if (feed->is_poll) {
+		entry.order |= UINT32_C(1) << FEED_BITS;
+		__builtin_prefetch(&pass->states[poll->task], 1);
+	} else {
+		entry.order |= (wake->woken == wake->waker ? UINT32_C(2) : 0) << FEED_BITS;
+		__builtin_prefetch(&pass->states[wake->woken], 1);
 	}
-	pass->heap[at] = moved;
+	return entry;
+}
+
+static inline bool is_before(const struct entry *a, const struct entry *b)
+{
+	return (a->time_ns < b->time_ns) | ((a->time_ns == b->time_ns) & (a->order < b->order));
+}
+
+/* Behind every row, the latest possible one included. */
+static const struct entry no_entry = {UINT64_MAX, UINT32_MAX};
+
+/* The feed that stood first plays again with its next row. */
+static void replay(struct delay_pass *pass, uint32_t index, struct entry entry)
+{
+	uint32_t node;
+
+	for (node = (pass->leaf_count + index) / 2; node > 0; node /= 2) {
+		struct entry loser = pass->losers[node];
+		bool is_beaten = is_before(&loser, &entry);
+
+		pass->losers[node] = is_beaten ? entry : loser;
+		entry = is_beaten ? loser : entry;
+	}
+	pass->first = entry;
+}
+
+/* winners: 2 * leaf_count entries of scratch. */
+static void play_all(struct delay_pass *pass, struct entry *winners)
+{
+	uint32_t i, leaves = pass->leaf_count;
+
+	for (i = 0; i < leaves; i++)
+		winners[leaves + i] = i < pass->feed_count ? entry_of(pass, i) : no_entry;
+	for (i = leaves - 1; i > 0; i--) {
+		bool is_right = is_before(&winners[2 * i + 1], &winners[2 * i]);
+
+		winners[i] = winners[2 * i + is_right];
+		pass->losers[i] = winners[2 * i + !is_right];
+	}
+	pass->first = winners[1];
 }
 
 static void on_wake(struct delay_pass *pass, const struct feed *feed)
 {
 	const struct ky_wake_row *row = (const void *)feed->cursor.at;
 	struct task_state *state = &pass->states[row->woken];
-	struct ky_task *task = &pass->trace->tasks[row->woken];
 	uint64_t time_ns = feed->cursor.time_ns;
 
-	task->wake_count++;
-	if (time_ns < task->first_ns && !(task->flags & KY_TASK_SPAWN_SEEN))
-		task->first_ns = time_ns;
+	state->wake_count += state->wake_count < UINT32_MAX;
+	if (time_ns < state->first_ns && !state->is_spawn_seen)
+		state->first_ns = time_ns;
 	if (state->ready_ns != IDLE) {
 		pass->trace->wakes_redundant++;
 	} else if (time_ns < state->busy_to_ns) {
@@ -103,14 +148,13 @@ static bool is_in_gap(const struct ky_trace *trace, uint64_t from_ns, uint64_t t
 	return low < private->gap_count && private->gaps[low].from_ns <= to_ns;
 }
 
-static uint64_t ready_of(const struct task_state *state, const struct ky_task *task,
-			 uint64_t start_ns)
+static uint64_t ready_of(const struct task_state *state, uint64_t start_ns)
 {
 	uint64_t ready_ns = state->ready_ns;
 
-	if (state->busy_to_ns == 0 && (task->flags & KY_TASK_SPAWN_SEEN) &&
-	    task->first_ns <= start_ns && task->first_ns < ready_ns)
-		ready_ns = task->first_ns;
+	if (state->busy_to_ns == 0 && state->is_spawn_seen && state->first_ns <= start_ns &&
+	    state->first_ns < ready_ns)
+		ready_ns = state->first_ns;
 	if (ready_ns == IDLE)
 		return IDLE;
 	return ready_ns < start_ns ? ready_ns : start_ns;
@@ -135,8 +179,7 @@ static bool set_delay(struct delay_pass *pass, const struct feed *feed, uint64_t
 	return slot && !trace->pages.failed;
 }
 
-static bool measure(struct delay_pass *pass, const struct feed *feed, struct task_state *state,
-		    struct ky_task *task)
+static bool measure(struct delay_pass *pass, const struct feed *feed, struct task_state *state)
 {
 	struct ky_trace *trace = pass->trace;
 	uint32_t *extra = ky_column_extra(feed->cursor.column, feed->cursor.row);
@@ -145,10 +188,10 @@ static bool measure(struct delay_pass *pass, const struct feed *feed, struct tas
 	if (*extra != KY_DELAY_NO_WAKE) { /* the writer measured it */
 		trace->delays_recorded++;
 		trace->delays_measured++;
-		task->delay_ns += *extra;
+		state->delay_ns += *extra;
 		return true;
 	}
-	ready_ns = ready_of(state, task, start_ns);
+	ready_ns = ready_of(state, start_ns);
 	if (ready_ns == IDLE) {
 		trace->delays_no_wake++;
 		return true;
@@ -159,7 +202,7 @@ static bool measure(struct delay_pass *pass, const struct feed *feed, struct tas
 		return true;
 	}
 	trace->delays_measured++;
-	task->delay_ns += start_ns - ready_ns;
+	state->delay_ns += start_ns - ready_ns;
 	return set_delay(pass, feed, start_ns - ready_ns);
 }
 
@@ -167,97 +210,136 @@ static bool on_poll(struct delay_pass *pass, const struct feed *feed)
 {
 	const struct ky_poll_row *row = (const void *)feed->cursor.at;
 	struct task_state *state = &pass->states[row->task];
-	struct ky_task *task = &pass->trace->tasks[row->task];
 	uint64_t start_ns = feed->cursor.time_ns, duration_ns = row->duration_ns;
 	uint32_t name = row->site & 0xffffffu, flags = row->site >> 24;
 
 	if (flags & KY_POLL_LONG)
 		duration_ns = pass->trace->private->long_durations[row->duration_ns];
-	if (task->name == KY_NONE && name != 0xffffffu)
-		task->name = name;
-	if (start_ns < task->first_ns && !(task->flags & KY_TASK_SPAWN_SEEN))
-		task->first_ns = start_ns;
-	if (!measure(pass, feed, state, task))
+	if (state->name == KY_NONE && name != 0xffffffu)
+		state->name = name;
+	if (start_ns < state->first_ns && !state->is_spawn_seen)
+		state->first_ns = start_ns;
+	if (!measure(pass, feed, state))
 		return false;
 	state->ready_ns = IDLE;
 	state->busy_to_ns = start_ns + duration_ns;
-	if (task->poll_count < UINT32_MAX)
-		task->poll_count++;
+	state->poll_count += state->poll_count < UINT32_MAX;
 	if (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))
 		return true;
-	task->busy_ns += duration_ns;
-	if (duration_ns > task->poll_max_ns)
-		task->poll_max_ns = duration_ns;
+	state->busy_ns += duration_ns;
+	if (duration_ns > state->poll_max_ns)
+		state->poll_max_ns = duration_ns;
 	return true;
+}
+
+static void load_states(struct delay_pass *pass)
+{
+	struct ky_trace_private *private = pass->trace->private;
+	uint32_t i;
+
+	for (i = 0; i < pass->trace->task_count; i++) {
+		const struct ky_task *task = &pass->trace->tasks[i];
+
+		pass->states[i].ready_ns = IDLE;
+		pass->states[i].first_ns = task->first_ns;
+		pass->states[i].name = task->name;
+		pass->states[i].is_spawn_seen = task->flags & KY_TASK_SPAWN_SEEN;
+	}
+	for (i = 0; i + 1 < private->live_ready_count; i += 2)
+		pass->states[private->live_ready[i]].ready_ns = private->live_ready[i + 1];
+}
+
+static void store_states(const struct delay_pass *pass)
+{
+	uint32_t i;
+
+	for (i = 0; i < pass->trace->task_count; i++) {
+		struct ky_task *task = &pass->trace->tasks[i];
+		const struct task_state *state = &pass->states[i];
+
+		task->first_ns = state->first_ns;
+		task->name = state->name;
+		task->poll_count = state->poll_count;
+		task->wake_count = state->wake_count;
+		task->busy_ns = state->busy_ns;
+		task->poll_max_ns = state->poll_max_ns;
+		task->delay_ns = state->delay_ns;
+	}
 }
 
 static void add_feed(struct delay_pass *pass, const struct ky_column *column, uint32_t lane,
 		     bool is_poll)
 {
-	struct feed *feed = &pass->feeds[pass->count];
+	struct feed *feed = &pass->feeds[pass->feed_count];
 
 	if (!ky_cursor_begin(&feed->cursor, column, 0))
 		return;
 	feed->lane = lane;
 	feed->is_poll = is_poll;
-	set_rank(feed);
-	pass->heap[pass->count] = pass->count;
-	pass->count++;
+	pass->feed_count++;
 }
 
 static bool walk(struct delay_pass *pass)
 {
-	uint32_t i;
-
-	for (i = pass->count / 2; i-- > 0;)
-		sift_down(pass, i);
-	while (pass->count > 0) {
-		struct feed *feed = &pass->feeds[pass->heap[0]];
+	while (pass->first.order != no_entry.order) {
+		uint32_t index = pass->first.order & ((UINT32_C(1) << FEED_BITS) - 1);
+		struct feed *feed = &pass->feeds[index];
 
 		if (!feed->is_poll)
 			on_wake(pass, feed);
 		else if (!on_poll(pass, feed))
 			return false;
-		if (ky_cursor_next(&feed->cursor))
-			set_rank(feed);
-		else
-			pass->heap[0] = pass->heap[--pass->count];
-		sift_down(pass, 0);
+		replay(pass, index,
+		       ky_cursor_next(&feed->cursor) ? entry_of(pass, index) : no_entry);
 	}
 	return true;
 }
 
+static int run(struct delay_pass *pass, struct entry *winners)
+{
+	struct ky_trace *trace = pass->trace;
+	uint32_t i;
+
+	load_states(pass);
+	for (i = 0; i < trace->worker_count; i++) {
+		add_feed(pass, &trace->workers[i].polls, i, true);
+		add_feed(pass, &trace->workers[i].wakes, i, false);
+	}
+	play_all(pass, winners);
+	if (!walk(pass))
+		return trace->pages.failed;
+	store_states(pass);
+	return 0;
+}
+
 int ky_delay(struct ky_trace *trace)
 {
-	struct delay_pass pass = { .trace = trace };
-	size_t feed_bytes = 2 * (size_t)trace->worker_count * sizeof(*pass.feeds);
-	size_t heap_bytes = (2 * (size_t)trace->worker_count + 1) * sizeof(*pass.heap);
-	size_t state_bytes = (size_t)trace->task_count * sizeof(*pass.states);
-	int result = 0;
-	uint32_t i;
+	struct delay_pass pass = {.trace = trace, .leaf_count = 2};
+	size_t feed_bytes, loser_bytes, winner_bytes, state_bytes;
+	struct entry *winners;
+	int result;
 
 	if (trace->worker_count == 0 || trace->task_count == 0)
 		return 0;
+	if (trace->worker_count > 1u << (FEED_BITS - 2))
+		return KYMO_E_LIMIT;
+	while (pass.leaf_count < 2 * trace->worker_count)
+		pass.leaf_count *= 2;
+	feed_bytes = 2 * (size_t)trace->worker_count * sizeof(*pass.feeds);
+	loser_bytes = (size_t)pass.leaf_count * sizeof(*pass.losers);
+	winner_bytes = 2 * loser_bytes;
+	state_bytes = (size_t)trace->task_count * sizeof(*pass.states);
 	pass.feeds = ky_pages_alloc(&trace->pages, feed_bytes);
-	pass.heap = ky_pages_alloc(&trace->pages, heap_bytes);
+	pass.losers = ky_pages_alloc(&trace->pages, loser_bytes);
+	winners = ky_pages_alloc(&trace->pages, winner_bytes);
 	pass.states = ky_pages_alloc(&trace->pages, state_bytes);
-	if (pass.feeds && pass.heap && pass.states) {
-		for (i = 0; i < trace->task_count; i++)
-			pass.states[i].ready_ns = IDLE;
-		for (i = 0; i + 1 < trace->private->live_ready_count; i += 2)
-			pass.states[trace->private->live_ready[i]].ready_ns =
-				trace->private->live_ready[i + 1];
-		for (i = 0; i < trace->worker_count; i++) {
-			add_feed(&pass, &trace->workers[i].polls, i, true);
-			add_feed(&pass, &trace->workers[i].wakes, i, false);
-		}
-		if (!walk(&pass))
-			result = trace->pages.failed;
-	} else {
+	if (pass.feeds && pass.losers && winners && pass.states)
+		result = run(&pass, winners);
+	else
 		result = trace->pages.failed;
-	}
 	ky_pages_free(&trace->pages, pass.feeds, feed_bytes);
-	ky_pages_free(&trace->pages, pass.heap, heap_bytes);
+	ky_pages_free(&trace->pages, pass.losers, loser_bytes);
+	ky_pages_free(&trace->pages, winners, winner_bytes);
 	ky_pages_free(&trace->pages, pass.states, state_bytes);
 	return result;
 }

@@ -37,10 +37,10 @@ struct feed {
 struct ky_event_stream {
 	struct ky_byte_source *sources;
 	struct feed *feeds;
-	uint32_t *order;  /* sorted: feeds with something to give, as a heap by their first event */
+	uint32_t *order; /* sorted: feeds with something to give, as a heap by their first event */
 	uint32_t order_count;
 	uint32_t feed_count;
-	uint32_t current;  /* stored order: source being read */
+	uint32_t current; /* stored order: source being read */
 	struct ky_event event;
 	struct held *last; /* given to the caller: freed by the next call */
 	struct ky_event_stream_options options;
@@ -99,8 +99,9 @@ static int left_out(struct ky_event_stream *stream, uint32_t index, int code)
 	ky_buf_init(&text, 64u << 10);
 	ky_text(&text, stream->sources[index].name ? stream->sources[index].name : "(memory)");
 	ky_text(&text, ": byte 0: ");
-	ky_text(&text, code == KYMO_E_NOT_TRACE ? "this is not a trace: it does not begin with TRC"
-						: kymo_error_text(code));
+	ky_text(&text, code == KYMO_E_NOT_TRACE ?
+			       "this is not a trace: it does not begin with TRC" :
+			       kymo_error_text(code));
 	ky_text(&text, "; left out");
 	ky_buf_append(&text, "", 1);
 	result = text.failed ? -ENOMEM : add_notice(stream, 0, code, (const char *)text.bytes);

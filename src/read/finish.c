@@ -116,8 +116,8 @@ static void index_workers(struct ky_trace *trace)
 	for (i = 0; i < trace->worker_count; i++) {
 		uint64_t id = trace->workers[i].id;
 
-		slot = id < KY_SMALL_WORKERS ? &private->lane_of_worker[id]
-					     : ky_id_map_slot(&private->workers, id);
+		slot = id < KY_SMALL_WORKERS ? &private->lane_of_worker[id] :
+					       ky_id_map_slot(&private->workers, id);
 		if (slot) /* it exists since the lane was made */
 			*slot = i + 1;
 	}

@@ -9,7 +9,7 @@
 #define WINDOW_BYTES ((size_t)256 << 10)
 #define FRAME_BYTES_MAX_DEFAULT (UINT64_C(64) << 20)
 
-static const uint8_t stream_header[KY_TRC_HEADER_BYTES] = { 'T', 'R', 'C', 0, KY_TRC_VERSION };
+static const uint8_t stream_header[KY_TRC_HEADER_BYTES] = {'T', 'R', 'C', 0, KY_TRC_VERSION};
 
 int ky_frame_reader_init(struct ky_frame_reader *reader, struct ky_byte_source *source,
 			 const struct ky_trc_limits *limits, uint64_t raw_bytes_max,
@@ -68,9 +68,9 @@ static int tell(struct ky_frame_reader *reader, uint64_t offset, int code, const
 		ky_text(&text, rest);
 	}
 	ky_buf_append(&text, "", 1);
-	result = text.failed ? -ENOMEM
-			     : reader->notice(reader->notice_ctx, offset, code,
-					      (const char *)text.bytes);
+	result = text.failed ?
+			 -ENOMEM :
+			 reader->notice(reader->notice_ctx, offset, code, (const char *)text.bytes);
 	ky_buf_release(&text);
 	return result;
 }
@@ -98,8 +98,8 @@ static int refill(struct ky_frame_reader *reader)
 	room = reader->capacity - kept;
 	if (room > reader->raw_bytes_max - reader->raw_bytes)
 		room = (size_t)(reader->raw_bytes_max - reader->raw_bytes);
-	count = room ? reader->source->read(reader->source->ctx, reader->window + kept, room)
-		     : KYMO_E_LIMIT;
+	count = room ? reader->source->read(reader->source->ctx, reader->window + kept, room) :
+		       KYMO_E_LIMIT;
 	if (count > 0 && (uint64_t)count <= room) {
 		reader->end += (size_t)count;
 		reader->raw_bytes += (uint64_t)count;
@@ -124,8 +124,8 @@ static int finish(struct ky_frame_reader *reader)
 	reader->is_torn = true;
 	if (error == KYMO_E_LIMIT && reader->raw_bytes >= reader->raw_bytes_max)
 		return tell(reader, reader->raw_bytes, error,
-			    "stopped at the limit of decompressed bytes; raise it to read the rest", 0,
-			    NULL);
+			    "stopped at the limit of decompressed bytes; raise it to read the rest",
+			    0, NULL);
 	if (error != 0 && error != KYMO_E_TRUNCATED) {
 		struct ky_buf what;
 		int result;
@@ -134,16 +134,16 @@ static int finish(struct ky_frame_reader *reader)
 		ky_text(&what, kymo_error_text(error));
 		ky_text(&what, "; what lies before was read; ");
 		ky_buf_append(&what, "", 1);
-		result = what.failed ? -ENOMEM
-				     : tell(reader, reader->raw_bytes - left, error,
+		result = what.failed ? -ENOMEM :
+				       tell(reader, reader->raw_bytes - left, error,
 					    (const char *)what.bytes, left,
 					    " bytes of an unfinished record are left out");
 		ky_buf_release(&what);
 		return result;
 	}
 	return tell(reader, reader->raw_bytes - left, KYMO_E_TRUNCATED,
-		    "the trace ends in the middle of a record; everything before it was read; ", left,
-		    " bytes are left out");
+		    "the trace ends in the middle of a record; everything before it was read; ",
+		    left, " bytes are left out");
 }
 
 static const uint8_t *find_header(const uint8_t *at, size_t count)
@@ -198,11 +198,11 @@ static int resync(struct ky_frame_reader *reader, int code)
 			break;
 		}
 	}
-	ky_text(&what, found ? "; skipped to the next stream header, "
-			     : "; no stream header follows, so the rest is left out, ");
+	ky_text(&what, found ? "; skipped to the next stream header, " :
+			       "; no stream header follows, so the rest is left out, ");
 	ky_buf_append(&what, "", 1);
-	result = what.failed ? -ENOMEM
-			     : tell(reader, offset, code, (const char *)what.bytes,
+	result = what.failed ? -ENOMEM :
+			       tell(reader, offset, code, (const char *)what.bytes,
 				    reader->window_offset - from, " bytes");
 	ky_buf_release(&what);
 	if (result < 0)

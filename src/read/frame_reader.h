@@ -25,7 +25,7 @@ struct ky_frame_reader {
 	size_t frame_bytes_max;
 	uint64_t window_offset; /* of window[begin] in the source */
 	uint64_t raw_bytes, raw_bytes_max;
-	uint64_t frame_offset;  /* of the last frame given */
+	uint64_t frame_offset; /* of the last frame given */
 	int source_error;
 	bool is_at_end, is_torn, is_started;
 	ky_notice_fn notice;

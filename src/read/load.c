@@ -7,7 +7,7 @@ static uint32_t saturate(uint64_t number)
 	return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
+static uint32_t find_or_add_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
 {
 	struct ky_trace *trace = load->trace;
 	uint32_t *slot = ky_id_map_slot(&load->private->tasks, task_id);
@@ -30,6 +30,18 @@ uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
 	task->first_ns = time_ns;
 	*slot = ++trace->task_count;
 	return trace->task_count - 1;
+}
+
+uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
+{
+	uint32_t **small = load->private->tasks.small, *page;
+
+	if (task_id < KY_ID_MAP_SMALL_MAX && small) {
+		page = small[task_id / KY_ID_MAP_PAGE_IDS];
+		if (page && page[task_id % KY_ID_MAP_PAGE_IDS])
+			return page[task_id % KY_ID_MAP_PAGE_IDS] - 1;
+	}
+	return find_or_add_task(load, task_id, time_ns);
 }
 
 static uint32_t add_lane(struct ky_load *load, uint64_t worker_id)
@@ -130,9 +142,9 @@ static bool load_poll_start(struct ky_load *load, const struct ky_frame *frame)
 		return false;
 	return !delay || ky_load_edge(load, lane, frame->timestamp_ns, KY_EDGE_DELAY,
 				      (uint32_t)delay->as.number,
-				      delay->as.number < UINT64_C(1) << 56
-					      ? (uint32_t)(delay->as.number >> 32)
-					      : 0xffffffu);
+				      delay->as.number < UINT64_C(1) << 56 ?
+					      (uint32_t)(delay->as.number >> 32) :
+					      0xffffffu);
 }
 
 static bool load_poll_end(struct ky_load *load, const struct ky_frame *frame)
@@ -154,8 +166,8 @@ static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
 
 	woken = ky_load_task(load, woken_id, frame->timestamp_ns);
 	if (waker_id != 0)
-		waker = waker_id == woken_id ? woken
-					     : ky_load_task(load, waker_id, frame->timestamp_ns);
+		waker = waker_id == woken_id ? woken :
+					       ky_load_task(load, waker_id, frame->timestamp_ns);
 	if (lane == UINT32_MAX || load->trace->pages.failed)
 		return false;
 	row = ky_column_append(&load->trace->workers[lane].wakes, frame->timestamp_ns);

@@ -20,15 +20,15 @@
 /* One moment of a worker while loading. Times within a column ascend after ky_column_sort(), and
  * equal times keep the order of the file. */
 enum ky_edge_kind {
-	KY_EDGE_START = 1,    /* task; name */
+	KY_EDGE_START = 1, /* task; name */
 	KY_EDGE_END,
-	KY_EDGE_PARK,         /* task: tid; word: wait */
-	KY_EDGE_UNPARK,       /* task: tid; word: ready count */
-	KY_EDGE_SCHED_WAIT,   /* of the unpark before: task: ns, saturating */
-	KY_EDGE_DELAY,        /* of the start before: task: low, word: high bits of ns */
-	KY_EDGE_SNAPSHOT,     /* task; name: a poll known to be open since this moment */
+	KY_EDGE_PARK,          /* task: tid; word: wait */
+	KY_EDGE_UNPARK,        /* task: tid; word: ready count */
+	KY_EDGE_SCHED_WAIT,    /* of the unpark before: task: ns, saturating */
+	KY_EDGE_DELAY,         /* of the start before: task: low, word: high bits of ns */
+	KY_EDGE_SNAPSHOT,      /* task; name: a poll known to be open since this moment */
 	KY_EDGE_SNAPSHOT_EXIT, /* the same, and the process ended inside it */
-	KY_EDGE_MOVE          /* block_in_place: the worker goes on on another thread */
+	KY_EDGE_MOVE           /* block_in_place: the worker goes on on another thread */
 };
 
 struct ky_edge_row {
@@ -47,13 +47,13 @@ struct ky_trace_private {
 	uint32_t lane_of_worker[KY_SMALL_WORKERS]; /* index + 1 */
 	uint64_t *long_durations;                  /* what does not fit 32 bits */
 	uint32_t long_count, long_capacity;
-	struct ky_id_map long_delays;              /* worker << 40 | row -> index in long_durations */
-	struct ky_interval *gaps;                  /* losses of any thread, merged, ascending */
+	struct ky_id_map long_delays; /* worker << 40 | row -> index in long_durations */
+	struct ky_interval *gaps;     /* losses of any thread, merged, ascending */
 	uint32_t gap_count, gap_capacity;
-	struct ky_id_map thread_lanes;             /* tid -> lane of nested polls */
-	uint32_t *open_runs;                       /* per thread: blocking run + 1 */
+	struct ky_id_map thread_lanes; /* tid -> lane of nested polls */
+	uint32_t *open_runs;           /* per thread: blocking run + 1 */
 	uint32_t open_run_capacity;
-	uint64_t *live_ready;                      /* pairs task, ready_ns of the first snapshot */
+	uint64_t *live_ready; /* pairs task, ready_ns of the first snapshot */
 	uint32_t live_ready_count, live_ready_capacity;
 };
 
@@ -62,12 +62,12 @@ struct ky_load {
 	struct ky_trace_private *private;
 	struct ky_frame_reader *reader;
 	uint32_t file;
-	uint32_t *type_of_serial;    /* index + 1 in trace->types */
+	uint32_t *type_of_serial; /* index + 1 in trace->types */
 	uint32_t serial_capacity;
-	uint32_t pool_serial;        /* grows with every change of the pools */
-	uint32_t *pool_name;         /* cache: name by pool id ... */
-	uint32_t *pool_stamp;        /* ... valid when equal to pool_serial */
-	uint64_t last_ns, max_ns;    /* of this file, to count steps back */
+	uint32_t pool_serial;     /* grows with every change of the pools */
+	uint32_t *pool_name;      /* cache: name by pool id ... */
+	uint32_t *pool_stamp;     /* ... valid when equal to pool_serial */
+	uint64_t last_ns, max_ns; /* of this file, to count steps back */
 };
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */

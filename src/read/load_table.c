@@ -163,10 +163,10 @@ static bool load_open_poll(struct ky_load *load, const struct ky_frame *frame)
 	name = ky_load_text(load, frame, KY_F_OPEN_POLL_spawn_loc);
 	if (task == UINT32_MAX || load->trace->pages.failed)
 		return false;
-	return ky_load_edge(load,
-			    ky_load_lane(load, ky_frame_number(frame, KY_F_OPEN_POLL_worker_id,
-							       KY_ID_UNKNOWN)),
-			    start_ns, kind, task, name);
+	return ky_load_edge(
+		load,
+		ky_load_lane(load, ky_frame_number(frame, KY_F_OPEN_POLL_worker_id, KY_ID_UNKNOWN)),
+		start_ns, kind, task, name);
 }
 
 /* Lane of the nested polls of one thread: its id lies beyond every worker's. */

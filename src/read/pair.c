@@ -21,11 +21,11 @@ struct pairing {
 	struct ky_trace *trace;
 	struct ky_worker *worker;
 	uint32_t lane;
-	uint32_t gap;              /* first gap that may still matter */
+	uint32_t gap; /* first gap that may still matter */
 	struct open_poll open[NEST_MAX];
 	uint32_t depth;
-	uint32_t depth_beyond;     /* starts deeper than NEST_MAX whose ends are still to come */
-	struct ky_park_row *park;  /* the last one, for what comes after its unpark */
+	uint32_t depth_beyond;    /* starts deeper than NEST_MAX whose ends are still to come */
+	struct ky_park_row *park; /* the last one, for what comes after its unpark */
 	uint64_t park_start_ns;
 	uint32_t park_tid, park_wait;
 	bool is_parked;
@@ -36,8 +36,8 @@ uint32_t ky_long_duration(struct ky_trace *trace, uint64_t duration_ns)
 	struct ky_trace_private *private = trace->private;
 	void *list = private->long_durations;
 
-	if (!ky_pages_array(&trace->pages, &list, &private->long_capacity,
-			    private->long_count + 1, sizeof(*private->long_durations)))
+	if (!ky_pages_array(&trace->pages, &list, &private->long_capacity, private->long_count + 1,
+			    sizeof(*private->long_durations)))
 		return UINT32_MAX;
 	private->long_durations = list;
 	private->long_durations[private->long_count] = duration_ns;
@@ -120,8 +120,8 @@ static bool close_all(struct pairing *pairing, uint64_t end_ns, uint32_t flags)
 
 static bool close_park(struct pairing *pairing, uint64_t end_ns, uint32_t ready, uint32_t flags)
 {
-	uint64_t duration_ns =
-		end_ns > pairing->park_start_ns ? end_ns - pairing->park_start_ns : 0;
+	uint64_t duration_ns = end_ns > pairing->park_start_ns ? end_ns - pairing->park_start_ns :
+								 0;
 	struct ky_park_row *row;
 
 	pairing->is_parked = false;
@@ -301,7 +301,7 @@ static bool note_open_rows(struct ky_trace *trace, uint32_t lane)
 static int pair_lane(struct ky_trace *trace, uint32_t lane)
 {
 	struct ky_worker *worker = &trace->workers[lane];
-	struct pairing pairing = { .trace = trace, .worker = worker, .lane = lane };
+	struct pairing pairing = {.trace = trace, .worker = worker, .lane = lane};
 	struct ky_cursor cursor;
 	bool is_going;
 	int result;
@@ -353,9 +353,9 @@ static void find_run(struct ky_trace *trace, const struct ky_column *column)
 		if (cursor.time_ns > trace->run_last_ns)
 			trace->run_last_ns = cursor.time_ns;
 		if (!column->is_unsorted) {
-			trace->run_last_ns = column->last_ns > trace->run_last_ns
-						     ? column->last_ns
-						     : trace->run_last_ns;
+			trace->run_last_ns = column->last_ns > trace->run_last_ns ?
+						     column->last_ns :
+						     trace->run_last_ns;
 			return;
 		}
 	}

@@ -104,8 +104,8 @@ static int wrap_sources(struct kymo_reader *reader, const struct kymo_source *so
 		reader->sources[i].seek = sources[i].seek ? wrapped_seek : NULL;
 		reader->sources[i].ctx = &reader->wrapped[i];
 		reader->sources[i].container = "raw";
-		reader->sources[i].name = sources[i].name ? sources[i].name
-							  : reader->wrapped[i].fallback_name;
+		reader->sources[i].name = sources[i].name ? sources[i].name :
+							    reader->wrapped[i].fallback_name;
 	}
 	return 0;
 }

@@ -214,7 +214,7 @@ static int load_sources(struct ky_load *load, struct ky_byte_source *sources, co
 static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 		    const struct ky_trace_options *options)
 {
-	struct ky_load load = { .trace = trace, .private = trace->private };
+	struct ky_load load = {.trace = trace, .private = trace->private};
 	size_t count = trace->file_count;
 	uint32_t *order = ky_pages_alloc(&trace->pages, count * sizeof(*order));
 	uint64_t *first = ky_pages_alloc(&trace->pages, count * sizeof(*first));
@@ -409,9 +409,9 @@ void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	memset(out, 0, sizeof(*out));
 	out->start_ns = ky_column_time(polls, row);
 	out->flags = poll->site >> 24;
-	out->duration_ns = out->flags & KY_POLL_LONG
-				   ? trace->private->long_durations[poll->duration_ns]
-				   : poll->duration_ns;
+	out->duration_ns = out->flags & KY_POLL_LONG ?
+				   trace->private->long_durations[poll->duration_ns] :
+				   poll->duration_ns;
 	out->task = poll->task;
 	out->name = (poll->site & 0xffffffu) == 0xffffffu ? KY_NONE : poll->site & 0xffffffu;
 	out->worker = worker;
@@ -432,9 +432,9 @@ void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 
 	out->start_ns = ky_column_time(parks, row);
 	out->flags = park->word >> 24;
-	out->duration_ns = out->flags & KY_PARK_LONG
-				   ? trace->private->long_durations[park->duration_ns]
-				   : park->duration_ns;
+	out->duration_ns = out->flags & KY_PARK_LONG ?
+				   trace->private->long_durations[park->duration_ns] :
+				   park->duration_ns;
 	out->sched_wait_ns = park->sched_wait_ns;
 	out->ready_count = park->word & 0xffff;
 	out->wait = park->word >> 16 & 0xff;

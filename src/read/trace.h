@@ -22,7 +22,7 @@
 #define KY_MEMORY_BYTES_MAX_DEFAULT (UINT64_C(3) << 30)
 
 struct ky_trace_options {
-	uint64_t raw_bytes_max;      /* of one source after decompression; 0: 16 GiB. Beyond: notice */
+	uint64_t raw_bytes_max; /* of one source after decompression; 0: 16 GiB. Beyond: notice */
 	uint64_t memory_bytes_max;   /* 0: 3 GiB. Beyond: KYMO_E_LIMIT */
 	struct ky_trc_limits limits; /* of the decoder; zeros: its defaults */
 	char *errbuf;                /* one sentence when open fails */
@@ -31,19 +31,20 @@ struct ky_trace_options {
 
 /* How a poll ended and what is known about it: upper 8 bits of ky_poll_row.site. */
 enum ky_poll_flags {
-	KY_POLL_ENDED_BY_PARK = 1u << 0,  /* no PollEnd; the worker's park proves it was over by then */
-	KY_POLL_END_UNPROVEN = 1u << 1,   /* neither; duration reaches to the worker's next poll */
-	KY_POLL_OPEN = 1u << 2,           /* still open at the end of the trace; duration so far */
-	KY_POLL_AT_EXIT = 1u << 3,        /* with OPEN: the process ended inside it */
-	KY_POLL_FROM_SNAPSHOT = 1u << 4,  /* its start is known from an OpenPollEvent only */
-	KY_POLL_LONG = 1u << 5,           /* duration in the side table */
-	KY_POLL_NESTED = 1u << 6,         /* inside another poll of the same thread */
-	KY_POLL_GAP = 1u << 7             /* a loss of its thread lies inside: duration not safe */
+	KY_POLL_ENDED_BY_PARK = 1u
+				<< 0, /* no PollEnd; the worker's park proves it was over by then */
+	KY_POLL_END_UNPROVEN = 1u << 1,  /* neither; duration reaches to the worker's next poll */
+	KY_POLL_OPEN = 1u << 2,          /* still open at the end of the trace; duration so far */
+	KY_POLL_AT_EXIT = 1u << 3,       /* with OPEN: the process ended inside it */
+	KY_POLL_FROM_SNAPSHOT = 1u << 4, /* its start is known from an OpenPollEvent only */
+	KY_POLL_LONG = 1u << 5,          /* duration in the side table */
+	KY_POLL_NESTED = 1u << 6,        /* inside another poll of the same thread */
+	KY_POLL_GAP = 1u << 7            /* a loss of its thread lies inside: duration not safe */
 };
 
 struct ky_poll_row {
 	uint32_t delta_ns;    /* see column.h */
-	uint32_t duration_ns; /* with KY_POLL_LONG: where the side table has it, see ky_trace_poll() */
+	uint32_t duration_ns; /* with KY_POLL_LONG: an index in the side table */
 	uint32_t task;        /* index in trace.tasks */
 	uint32_t site;        /* name index (24 bits, 0xffffff none) | flags << 24 */
 };
@@ -55,15 +56,15 @@ struct ky_poll_row {
 
 struct ky_park_row {
 	uint32_t delta_ns;
-	uint32_t duration_ns; /* with KY_PARK_LONG: as above, see ky_trace_park() */
+	uint32_t duration_ns;   /* with KY_PARK_LONG: as above, see ky_trace_park() */
 	uint32_t sched_wait_ns; /* saturating; UINT32_MAX: not sampled */
-	uint32_t word;        /* ready_count (16 bits, saturating) | wait << 16 | flags << 24 */
+	uint32_t word;          /* ready_count (16 bits, saturating) | wait << 16 | flags << 24 */
 };
 enum ky_park_flags {
-	KY_PARK_OPEN = 1u << 0,        /* no unpark: still parked at the end */
+	KY_PARK_OPEN = 1u << 0,         /* no unpark: still parked at the end */
 	KY_PARK_END_UNPROVEN = 1u << 1, /* no unpark seen; ended by the worker's next event */
-	KY_PARK_MOVED = 1u << 2,       /* unparked on another thread: block_in_place */
-	KY_PARK_LONG = 1u << 3         /* duration in the side table */
+	KY_PARK_MOVED = 1u << 2,        /* unparked on another thread: block_in_place */
+	KY_PARK_LONG = 1u << 3          /* duration in the side table */
 };
 
 struct ky_wake_row {
@@ -74,55 +75,55 @@ struct ky_wake_row {
 };
 
 struct ky_worker {
-	uint64_t id;          /* as in the trace */
-	uint32_t runtime;     /* index in runtimes or KY_NONE */
-	uint32_t index;       /* the runtime's own index or KY_NONE */
-	uint32_t tid;         /* last known; 0 unknown */
+	uint64_t id;      /* as in the trace */
+	uint32_t runtime; /* index in runtimes or KY_NONE */
+	uint32_t index;   /* the runtime's own index or KY_NONE */
+	uint32_t tid;     /* last known; 0 unknown */
 	bool is_index_exact;
 	bool has_ended;
-	bool is_worker;       /* polls, parks or a WorkerEvent; else it only issued wakes */
-	bool is_thread_lane;  /* no worker: nested polls of one thread (tid) */
-	bool is_shared;       /* 254, 255: several threads under one id; pairs only within a batch */
+	bool is_worker;      /* polls, parks or a WorkerEvent; else it only issued wakes */
+	bool is_thread_lane; /* no worker: nested polls of one thread (tid) */
+	bool is_shared;      /* 254, 255: several threads under one id; pairs only within a batch */
 	uint64_t first_ns, last_ns; /* of its polls and parks */
 	uint64_t poll_count, park_count, wake_count;
-	uint64_t end_unproven_count;  /* polls whose end nobody recorded */
-	uint64_t end_without_start;   /* PollEnds with no open poll: start lies before the trace */
-	uint64_t moved_count;         /* block_in_place: the worker changed its thread */
-	uint64_t cpu_ns;              /* CPU time between unpark and park; 0 unknown */
-	uint64_t cpu_span_ns;         /* wall time that cpu_ns covers */
+	uint64_t end_unproven_count; /* polls whose end nobody recorded */
+	uint64_t end_without_start;  /* PollEnds with no open poll: start lies before the trace */
+	uint64_t moved_count;        /* block_in_place: the worker changed its thread */
+	uint64_t cpu_ns;             /* CPU time between unpark and park; 0 unknown */
+	uint64_t cpu_span_ns;        /* wall time that cpu_ns covers */
 	uint64_t cpu_mark_ns, cpu_mark_at_ns; /* loading only */
 	uint32_t cpu_tid;                     /* loading only */
-	struct ky_column polls; /* struct ky_poll_row, extra = delay */
-	struct ky_column parks; /* struct ky_park_row */
-	struct ky_column wakes; /* struct ky_wake_row: issued by this worker */
-	struct ky_column edges; /* loading only */
+	struct ky_column polls;               /* struct ky_poll_row, extra = delay */
+	struct ky_column parks;               /* struct ky_park_row */
+	struct ky_column wakes;               /* struct ky_wake_row: issued by this worker */
+	struct ky_column edges;               /* loading only */
 };
 
 struct ky_task {
 	uint64_t id;
-	uint32_t name;         /* index in names or KY_NONE */
-	uint32_t parent;       /* task index or KY_NONE */
-	uint32_t flags;        /* enum ky_task_flags */
-	uint32_t poll_count;   /* saturating */
-	uint64_t first_ns;     /* spawn or first sight */
-	uint64_t end_ns;       /* 0: not seen to end */
-	uint64_t busy_ns;      /* total of its polls */
+	uint32_t name;       /* index in names or KY_NONE */
+	uint32_t parent;     /* task index or KY_NONE */
+	uint32_t flags;      /* enum ky_task_flags */
+	uint32_t poll_count; /* saturating */
+	uint64_t first_ns;   /* spawn or first sight */
+	uint64_t end_ns;     /* 0: not seen to end */
+	uint64_t busy_ns;    /* total of its polls */
 	uint64_t poll_max_ns;
-	uint64_t delay_ns;     /* total of its measured delays */
+	uint64_t delay_ns; /* total of its measured delays */
 	uint64_t wake_count;
 };
 enum ky_task_flags {
 	KY_TASK_SPAWN_SEEN = 1u << 0,
 	KY_TASK_ENDED = 1u << 1,
 	KY_TASK_CANCELLED = 1u << 2,
-	KY_TASK_LIVE_AT_START = 1u << 3, /* from a live-task snapshot */
-	KY_TASK_BLOCKING = 1u << 4,      /* a spawn_blocking closure */
+	KY_TASK_LIVE_AT_START = 1u << 3,   /* from a live-task snapshot */
+	KY_TASK_BLOCKING = 1u << 4,        /* a spawn_blocking closure */
 	KY_TASK_NOT_INSTRUMENTED = 1u << 5 /* dial9: its wakes are not recorded */
 };
 
 struct ky_trace_thread {
 	uint32_t tid;
-	uint32_t name; /* index in names or KY_NONE */
+	uint32_t name;             /* index in names or KY_NONE */
 	uint64_t start_ns, end_ns; /* 0 unknown */
 	uint64_t lost_count;
 	bool has_exited;
@@ -130,7 +131,7 @@ struct ky_trace_thread {
 
 struct ky_trace_runtime {
 	uint64_t id;
-	uint32_t name; /* KY_NONE unnamed */
+	uint32_t name;              /* KY_NONE unnamed */
 	uint8_t flavor, copy_index; /* see RuntimeEvent */
 };
 
@@ -155,9 +156,10 @@ struct ky_off_cpu {
 
 /* How many events of one schema (by name and fields) the trace has. */
 struct ky_event_type {
-	const char *name; /* NUL-terminated; bytes outside printable ASCII and UTF-8 kept as they are */
+	const char *
+		name; /* NUL-terminated; bytes outside printable ASCII and UTF-8 kept as they are */
 	size_t name_bytes;
-	uint32_t event;   /* KY_EV_ or KY_EV_UNKNOWN */
+	uint32_t event; /* KY_EV_ or KY_EV_UNKNOWN */
 	uint64_t count;
 	uint64_t first_ns, last_ns; /* 0: no event with a time */
 };
@@ -171,10 +173,10 @@ struct ky_clock_sync {
 };
 
 struct ky_notice {
-	uint32_t file;        /* index in files */
-	uint64_t offset;      /* of the decompressed bytes */
-	int code;             /* KYMO_E_* or -errno */
-	const char *text;     /* one whole sentence with file and byte */
+	uint32_t file;    /* index in files */
+	uint64_t offset;  /* of the decompressed bytes */
+	int code;         /* KYMO_E_* or -errno */
+	const char *text; /* one whole sentence with file and byte */
 };
 
 struct ky_trace_file {
@@ -191,24 +193,24 @@ struct ky_trace_file {
 };
 
 struct ky_open_poll {
-	uint32_t worker;  /* index in workers */
-	uint64_t row;     /* in its polls */
+	uint32_t worker; /* index in workers */
+	uint64_t row;    /* in its polls */
 };
 
 struct ky_trace {
 	struct ky_pages pages;
 	uint64_t event_count;
 	uint64_t raw_bytes, stored_bytes;
-	uint64_t back_steps;             /* over files in the order of their first time stamp */
+	uint64_t back_steps; /* over files in the order of their first time stamp */
 	uint64_t zero_stamps;
-	uint64_t first_ns, last_ns;      /* over all events with a time other than 0 */
+	uint64_t first_ns, last_ns;         /* over all events with a time other than 0 */
 	uint64_t run_first_ns, run_last_ns; /* over polls, parks and wakes: without stray stamps */
-	bool is_dial9, is_kymo;          /* writers seen */
+	bool is_dial9, is_kymo;             /* writers seen */
 	struct ky_trace_file *files;
 	uint32_t file_count;
 	struct ky_event_type *types;
 	uint32_t type_count, type_capacity;
-	struct ky_worker *workers;       /* ascending by id; thread lanes last */
+	struct ky_worker *workers; /* ascending by id; thread lanes last */
 	uint32_t worker_count, worker_capacity;
 	struct ky_task *tasks;
 	uint32_t task_count, task_capacity;
@@ -216,13 +218,13 @@ struct ky_trace {
 	uint32_t thread_count, thread_capacity;
 	struct ky_trace_runtime *runtimes;
 	uint32_t runtime_count, runtime_capacity;
-	struct ky_trace_loss *losses;    /* ascending by from_ns */
+	struct ky_trace_loss *losses; /* ascending by from_ns */
 	uint32_t loss_count, loss_capacity;
 	struct ky_blocking_run *blocking_runs; /* ascending by start_ns */
 	uint32_t blocking_count, blocking_capacity;
 	struct ky_off_cpu *off_cpu;
 	uint32_t off_cpu_count, off_cpu_capacity;
-	struct ky_pair *metadata;        /* last value of each key, ascending by key */
+	struct ky_pair *metadata; /* last value of each key, ascending by key */
 	uint32_t metadata_count, metadata_capacity;
 	struct ky_clock_sync *clock_syncs;
 	uint32_t clock_sync_count, clock_sync_capacity;
@@ -230,8 +232,8 @@ struct ky_trace {
 	uint32_t notice_count, notice_capacity;
 	struct ky_open_poll *open_polls;
 	uint32_t open_poll_count, open_poll_capacity;
-	uint64_t lost_records;           /* sum of losses */
-	uint64_t polls, parks, wakes;    /* rows */
+	uint64_t lost_records;        /* sum of losses */
+	uint64_t polls, parks, wakes; /* rows */
 	uint64_t end_unproven;
 	uint64_t delays_measured, delays_recorded; /* recorded: from scheduling_delay_ns */
 	uint64_t delays_no_wake, delays_withheld;
@@ -270,26 +272,26 @@ uint64_t ky_trace_unix_ns(const struct ky_trace *trace, uint64_t time_ns);
 /* One row in full. */
 struct ky_poll {
 	uint64_t start_ns, duration_ns;
-	uint64_t delay_ns;  /* UINT64_MAX: none, see delay_state */
+	uint64_t delay_ns;    /* UINT64_MAX: none, see delay_state */
 	uint32_t delay_state; /* 0 measured, or KY_DELAY_NO_WAKE, KY_DELAY_WITHHELD */
 	uint32_t task, name, flags, worker;
 };
-void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_poll
-		   *out);
+void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+		   struct ky_poll *out);
 
 struct ky_park {
 	uint64_t start_ns, duration_ns;
 	uint32_t sched_wait_ns, ready_count, wait, flags;
 };
-void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_park
-		   *out);
+void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+		   struct ky_park *out);
 
 struct ky_wake {
 	uint64_t time_ns;
 	uint32_t woken, waker, worker;
-	uint8_t origin;      /* WakeEventEvent.origin; dial9's: derived from the waker, + 128 */
+	uint8_t origin; /* WakeEventEvent.origin; dial9's: derived from the waker, + 128 */
 };
-void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_wake
-		   *out);
+void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+		   struct ky_wake *out);
 
 #endif

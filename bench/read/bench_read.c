@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* bench_read - CPU time and memory of reading a trace: decode, columns, pairing, wake to poll.
+ *
+ * Usage: bench_read [--json] [--events N] [--write FILE]
+ *
+ * Makes a trace of N events (10 M) with the encoder, cut into chunks as the drain cuts them: eight
+ * workers, 20,000 tasks, per three polls one wake in another task's poll and one in the driver, a
+ * park now and then. The trace is written to a file first, so that what is measured is this
+ * process without the trace's bytes. --write keeps the file, for peers to read in the same run.
+ */
+#include <base/byte_source.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <read/trace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <wire/chunk.h>
+#include <wire/trc_enc.h>
+
+#define WORKERS 8u
+#define TASKS 20000u
+#define RUNS 5
+
+struct making {
+	struct ky_buf buf;
+	struct ky_trc_enc enc;
+	FILE *out;
+	uint64_t time_ns, events, chunk_events, random;
+	uint32_t names[16];
+};
+
+static uint64_t next_random(struct making *making)
+{
+	making->random ^= making->random << 13;
+	making->random ^= making->random >> 7;
+	making->random ^= making->random << 17;
+	return making->random;
+}
+
+static void begin_chunk(struct making *making)
+{
+	char name[64];
+	int i;
+
+	ky_trc_enc_begin(&making->enc);
+	making->chunk_events = 0;
+	for (i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "service::handlers::route_%d::{{closure}}", i);
+		making->names[i] = ky_trc_enc_string(&making->enc, (uint64_t)i + 1, name,
+						     strlen(name));
+	}
+}
+
+static int end_chunk(struct making *making)
+{
+	if (making->buf.failed)
+		return making->buf.failed;
+	if (fwrite(making->buf.bytes, 1, making->buf.used, making->out) != making->buf.used)
+		return -EIO;
+	ky_buf_clear(&making->buf);
+	return 0;
+}
+
+static void count_event(struct making *making)
+{
+	making->events++;
+	making->chunk_events++;
+}
+
+static void add_wake(struct making *making, uint64_t waker, uint64_t woken, uint32_t worker,
+		     uint8_t origin)
+{
+	ky_trc_enc_event(&making->enc, KY_EV_WAKE, making->time_ns);
+	ky_trc_enc_varint(&making->enc, waker);
+	ky_trc_enc_varint(&making->enc, woken);
+	ky_trc_enc_u8(&making->enc, (uint8_t)worker);
+	ky_trc_enc_u8(&making->enc, origin);
+	count_event(making);
+}
+
+static void add_park(struct making *making, uint32_t worker)
+{
+	ky_trc_enc_event(&making->enc, KY_EV_WORKER_PARK, making->time_ns);
+	ky_trc_enc_varint(&making->enc, worker);
+	ky_trc_enc_u8(&making->enc, 0);
+	ky_trc_enc_varint(&making->enc, making->time_ns);
+	ky_trc_enc_u32(&making->enc, 1000 + worker);
+	ky_trc_enc_u8(&making->enc, 1);
+	making->time_ns += 2000;
+	ky_trc_enc_event(&making->enc, KY_EV_WORKER_UNPARK, making->time_ns);
+	ky_trc_enc_varint(&making->enc, worker);
+	ky_trc_enc_u8(&making->enc, 0);
+	ky_trc_enc_varint(&making->enc, making->time_ns);
+	ky_trc_enc_opt_varint(&making->enc, false, 0);
+	ky_trc_enc_u32(&making->enc, 1000 + worker);
+	ky_trc_enc_varint(&making->enc, 1);
+	count_event(making);
+	count_event(making);
+}
+
+/* One moment: some worker's open poll ends or a new one starts. */
+static void step(struct making *making, uint64_t *open)
+{
+	uint64_t random = next_random(making);
+	uint32_t worker = random % WORKERS;
+	uint64_t task = 1 + (random >> 8) % TASKS;
+
+	making->time_ns += 20 + (random >> 32) % 200;
+	if (open[worker] == 0) {
+		if (random >> 60 == 0)
+			add_park(making, worker);
+		ky_trc_enc_poll_start(&making->enc, making->time_ns, worker, 0, task,
+				      making->names[task % 16]);
+		open[worker] = task;
+		count_event(making);
+		return;
+	}
+	if ((random >> 40) % 3 < 2)
+		add_wake(making, (random >> 40) % 3 ? open[worker] : 0, task, worker,
+			 (random >> 40) % 3 ? 2 : 3);
+	making->time_ns += 10;
+	ky_trc_enc_poll_end(&making->enc, making->time_ns, worker);
+	open[worker] = 0;
+	count_event(making);
+}
+
+static int make_trace(const char *path, uint64_t events)
+{
+	struct making making = {.random = UINT64_C(88172645463325252), .time_ns = 1000000000};
+	uint64_t open[WORKERS] = {0};
+	int result = 0;
+
+	making.out = fopen(path, "wb");
+	if (!making.out)
+		return -errno;
+	ky_buf_init(&making.buf, 0);
+	if (ky_trc_enc_init(&making.enc, &making.buf) < 0)
+		return -ENOMEM;
+	begin_chunk(&making);
+	while (making.events < events && result == 0) {
+		step(&making, open);
+		if (making.chunk_events >= KY_CHUNK_EVENTS_MAX - 8 ||
+		    making.buf.used > KY_CHUNK_BYTES_MAX - 4096) {
+			result = end_chunk(&making);
+			begin_chunk(&making);
+		}
+	}
+	if (result == 0)
+		result = end_chunk(&making);
+	ky_trc_enc_release(&making.enc);
+	ky_buf_release(&making.buf);
+	if (fclose(making.out) != 0 && result == 0)
+		result = -errno;
+	return result;
+}
+
+static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
+{
+	ssize_t count = read(*(int *)ctx, out, capacity);
+
+	return count < 0 ? -errno : count;
+}
+
+struct result {
+	uint64_t events, polls, delays, trace_bytes, raw_bytes;
+	double cpu_s;
+	int64_t peak_kib;
+};
+
+static int measure(const char *path, struct result *out)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct ky_byte_source source = {.read = file_read, .ctx = &fd, .name = path};
+	struct timespec before, after;
+	struct ky_trace *trace;
+	struct rusage usage;
+	int result;
+
+	if (fd < 0)
+		return -errno;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	result = ky_trace_open(&trace, &source, 1, NULL);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	close(fd);
+	if (result < 0)
+		return result;
+	getrusage(RUSAGE_SELF, &usage);
+	out->events = trace->event_count;
+	out->polls = trace->polls;
+	out->delays = trace->delays_measured;
+	out->raw_bytes = trace->raw_bytes;
+	out->trace_bytes = trace->pages.bytes_used;
+	out->cpu_s = (double)(after.tv_sec - before.tv_sec) +
+		     (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
+	out->peak_kib = usage.ru_maxrss;
+	ky_trace_close(trace);
+	return 0;
+}
+
+/* In a child of its own, so that the peak is of this one reading. */
+static int measure_apart(const char *path, struct result *out)
+{
+	int pipes[2], status;
+	pid_t pid;
+
+	if (pipe(pipes) < 0)
+		return -errno;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		if (measure(path, out) < 0 ||
+		    write(pipes[1], out, sizeof(*out)) != (ssize_t)sizeof(*out))
+			_exit(1);
+		_exit(0);
+	}
+	close(pipes[1]);
+	if (read(pipes[0], out, sizeof(*out)) != (ssize_t)sizeof(*out))
+		memset(out, 0, sizeof(*out));
+	close(pipes[0]);
+	if (waitpid(pid, &status, 0) < 0 || status != 0)
+		return -EIO;
+	return 0;
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+	const struct result *x = a, *y = b;
+
+	return (x->cpu_s > y->cpu_s) - (x->cpu_s < y->cpu_s);
+}
+
+static void print(const struct result *results, bool is_json)
+{
+	const struct result *median = &results[RUNS / 2];
+	double scale = 1e7 / (double)median->events, cpu_s = median->cpu_s * scale;
+	double spread = (results[RUNS - 1].cpu_s - results[0].cpu_s) * scale;
+	double mib = (double)median->peak_kib / 1024 * scale;
+
+	if (!is_json) {
+		printf("read %" PRIu64 " events (%.1f B each): %.3f s CPU per 10 M (%.3f to %.3f), "
+		       "%.1f ns per event, peak %.0f MiB, columns %.1f B per event; %" PRIu64
+		       " polls, %" PRIu64 " delays\n",
+		       median->events, (double)median->raw_bytes / (double)median->events, cpu_s,
+		       results[0].cpu_s * scale, results[RUNS - 1].cpu_s * scale, cpu_s * 100, mib,
+		       (double)median->trace_bytes / (double)median->events, median->polls,
+		       median->delays);
+		return;
+	}
+	printf("{\"name\":\"read.decode_and_pair_10m\",\"value\":%.4f,\"unit\":\"s CPU\","
+	       "\"target\":0.6,\"better\":\"lower\",\"peer\":null,\"spread\":%.4f}\n",
+	       cpu_s, spread);
+	printf("{\"name\":\"read.peak_memory_10m\",\"value\":%.1f,\"unit\":\"MiB\","
+	       "\"target\":400,\"better\":\"lower\",\"peer\":null,\"spread\":0}\n",
+	       mib);
+	printf("{\"name\":\"read.bytes_per_event\",\"value\":%.2f,\"unit\":\"B\","
+	       "\"target\":20,\"better\":\"lower\",\"peer\":null,\"spread\":0}\n",
+	       (double)median->trace_bytes / (double)median->events);
+}
+
+int main(int argc, char **argv)
+{
+	char path[] = "/tmp/kymo-bench-read-XXXXXX";
+	struct result results[RUNS];
+	const char *keep = NULL, *file;
+	uint64_t events = 10000000;
+	bool is_json = false;
+	int i, result;
+
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			is_json = true;
+		else if (strcmp(argv[i], "--events") == 0 && i + 1 < argc)
+			events = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--write") == 0 && i + 1 < argc)
+			keep = argv[++i];
+		else
+			return fprintf(stderr, "usage: bench_read [--json] [--events N] "
+					       "[--write FILE]\n"),
+			       2;
+	}
+	if (!keep) {
+		result = mkstemp(path);
+		if (result < 0)
+			return perror(path), 1;
+		close(result);
+	}
+	file = keep ? keep : path;
+	result = make_trace(file, events);
+	for (i = 0; i < RUNS && result == 0; i++)
+		result = measure_apart(file, &results[i]);
+	if (!keep)
+		unlink(path);
+	if (result < 0)
+		return fprintf(stderr, "%s: %s\n", file, strerror(-result)), 1;
+	qsort(results, RUNS, sizeof(results[0]), by_cpu);
+	print(results, is_json);
+	return 0;
+}
