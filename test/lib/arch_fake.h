@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* arch_fake.h - a "processor" whose counter is CLOCK_MONOTONIC plus an offset that tests move. */
+/* arch_fake.h - a "processor" whose counter is CLOCK_MONOTONIC plus an offset that tests move, or,
+ * once test_ticks_steps is not 0, that word plus 100 at each look. */
 #ifndef KY_TEST_ARCH_FAKE_H
 #define KY_TEST_ARCH_FAKE_H
 
@@ -13,12 +14,18 @@
 #define KYMO_ARCH_CLOCKSOURCE ""
 
 extern uint64_t test_ticks_offset;
+extern uint64_t test_ticks_steps;
 
 static inline uint64_t kymo_arch_ticks(uint32_t *high)
 {
 	struct timespec ts;
 	uint64_t ticks;
 
+	if (__atomic_load_n(&test_ticks_steps, __ATOMIC_RELAXED)) {
+		ticks = __atomic_add_fetch(&test_ticks_steps, 100, __ATOMIC_RELAXED);
+		*high = (uint32_t)(ticks >> 32);
+		return ticks;
+	}
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ticks = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 	ticks += __atomic_load_n(&test_ticks_offset, __ATOMIC_RELAXED);

@@ -337,11 +337,19 @@ out:
 bool ky_engine_stop(void)
 {
 	struct ky_engine *engine = &ky_engine;
-	struct ky_lock_mark mark = ky_engine_lock();
-	bool is_live = engine->phase == KY_LIVE && !ky_engine_is_orphan();
+	struct ky_lock_mark mark;
+	bool is_live;
 
+	if (engine->phase == KY_LIVE && ky_engine_is_orphan())
+		ky_engine_disarm_child(); /* or we would shut our parent's gates */
+	mark = ky_engine_lock();
+	is_live = engine->phase == KY_LIVE;
 	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&kymo_control.gates, 0, __ATOMIC_RELEASE);
+	/* Private zeros: the page in the ring goes on saying what was recorded. */
+	if (is_live)
+		close_control_page();
+	else
+		__atomic_store_n(&kymo_control.gates, 0, __ATOMIC_RELEASE);
 	set_phase(KY_CLOSED);
 	/* Pairs with the fence of ky_thread_set_limit(). */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -361,7 +369,6 @@ void ky_engine_leave(bool is_live, bool is_unlinking)
 	struct ky_lock_mark mark = ky_engine_lock();
 
 	if (is_live) {
-		close_control_page();
 		ky_ring_detach(ky_engine.ring);
 		ky_ring_forget(ky_engine.ring, is_unlinking);
 	}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 uint64_t test_ticks_offset;
+uint64_t test_ticks_steps;
 
 static const char *stop_at;
 static void (*at_stop)(void);

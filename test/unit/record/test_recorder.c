@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The linked library: what a program emits is, after close, a trace that the public reader reads.
+ *  */
+#include "../../lib/alloc_fail.h"
+#include "../../lib/cmocka_all.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <kymo/emit.h>
+#include <kymo/reader.h>
+#include <kymo/recorder.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char directory[64];
+static char segments[16][600];
+static size_t segment_count;
+
+static int make_directory(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof(directory), "/tmp/kymo-test-XXXXXX");
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static int note_segment(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	size_t length = strlen(path);
+
+	(void)st;
+	(void)ftw;
+	if (type == FTW_F && length > 4 && strcmp(path + length - 4, ".trc") == 0 &&
+	    segment_count < 16)
+		snprintf(segments[segment_count++], sizeof(segments[0]), "%s", path);
+	return 0;
+}
+
+static struct kymo_recorder *open_recorder(struct kymo_recorder_options *options)
+{
+	struct kymo_recorder *recorder;
+	char errbuf[200] = "";
+
+	options->service = "linked";
+	options->trace_directory = directory;
+	options->compression = KYMO_COMPRESSION_NONE;
+	options->errbuf = errbuf;
+	options->errbuf_bytes = sizeof(errbuf);
+	assert_int_equal(kymo_recorder_open(&recorder, options), 0);
+	return recorder;
+}
+
+struct tally {
+	uint64_t polls, ends, wakes, lost, other_task;
+	bool has_name;
+};
+
+static bool is_type(const struct kymo_event *event, const char *name)
+{
+	return event->type_bytes == strlen(name) &&
+	       memcmp(event->type, name, event->type_bytes) == 0;
+}
+
+static void count_event(const struct kymo_event *event, struct tally *tally)
+{
+	const struct kymo_field *field;
+
+	tally->ends += is_type(event, "PollEndEvent");
+	tally->wakes += is_type(event, "WakeEventEvent");
+	if (is_type(event, "LossEvent"))
+		tally->lost += kymo_event_field(event, "record_count")->as_uint;
+	if (!is_type(event, "PollStartEvent"))
+		return;
+	tally->polls++;
+	field = kymo_event_field(event, "spawn_loc");
+	tally->has_name |= field && field->byte_count == 10 &&
+			   memcmp(field->bytes, "test::task", 10) == 0;
+	tally->other_task += kymo_event_field(event, "task_id")->as_uint == 666;
+}
+
+static void read_segment(const char *path, struct tally *tally)
+{
+	const struct kymo_event *event;
+	struct kymo_reader *reader;
+	FILE *file = fopen(path, "rb");
+	uint8_t *bytes;
+	struct stat st;
+
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	bytes = malloc((size_t)st.st_size + 1);
+	assert_non_null(bytes);
+	assert_int_equal(fread(bytes, 1, (size_t)st.st_size, file), st.st_size);
+	fclose(file);
+	assert_int_equal(kymo_reader_open_memory(&reader, bytes, (size_t)st.st_size, NULL), 0);
+	while (kymo_reader_next(reader, &event) == 1)
+		count_event(event, tally);
+	assert_null(kymo_reader_notice(reader, 0));
+	kymo_reader_close(reader);
+	free(bytes);
+}
+
+static struct tally read_all(void)
+{
+	struct tally tally = {0};
+
+	segment_count = 0;
+	nftw(directory, note_segment, 8, FTW_PHYS);
+	for (size_t i = 0; i < segment_count; i++)
+		read_segment(segments[i], &tally);
+	return tally;
+}
+
+static void emit_polls(uint64_t task, uint32_t name, int count)
+{
+	for (int i = 0; i < count; i++) {
+		kymo_poll_begin(task, name, 1);
+		kymo_wake(task + 1, 0, 0);
+		kymo_poll_end(0);
+	}
+}
+
+static void close__leaves_a_sealed_trace_of_everything(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder_status status = {.size = sizeof(status)};
+	struct kymo_recorder *recorder = open_recorder(&options);
+	struct tally tally;
+
+	(void)state;
+	emit_polls(5, kymo_name_intern("test::task", 10, 0, 0, 0), 20000);
+	assert_int_equal(kymo_recorder_status(&status), 0);
+	assert_int_equal(access(status.ring_path, F_OK), 0);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	assert_int_not_equal(access(status.ring_path, F_OK), 0);
+	tally = read_all();
+	assert_int_equal(tally.polls, 20000);
+	assert_int_equal(tally.ends, 20000);
+	assert_int_equal(tally.wakes, 20000);
+	assert_int_equal(tally.lost, 0);
+	assert_true(tally.has_name);
+}
+
+static void close__without_an_event_leaves_nothing(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+
+	(void)state;
+	assert_int_equal(kymo_recorder_close(open_recorder(&options)), 0);
+	assert_int_equal(rmdir(directory), 0); /* still empty */
+	assert_int_equal(mkdir(directory, 0700), 0);
+}
+
+static void *emit_some(void *ctx)
+{
+	emit_polls(10 + (uint64_t)(uintptr_t)ctx, 0, 5000);
+	return NULL;
+}
+
+static void drain__counts_agree_over_threads_and_rotation(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	struct tally tally;
+	pthread_t threads[8];
+
+	(void)state;
+	options.segment_bytes_max = 512u << 10;
+	recorder = open_recorder(&options);
+	for (int round = 0; round < 3; round++) {
+		for (uintptr_t i = 0; i < 8; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, emit_some, (void *)i),
+					 0);
+		for (int i = 0; i < 8; i++)
+			pthread_join(threads[i], NULL);
+	}
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	tally = read_all();
+	assert_int_equal(tally.polls + tally.lost / 3, 8 * 3 * 5000);
+	assert_int_equal(tally.lost, 0);
+	assert_int_equal(tally.polls, tally.ends);
+}
+
+static void fork__child_leaves_the_parents_trace_alone(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder = open_recorder(&options);
+	struct tally tally;
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	emit_polls(5, 0, 100);
+	child = fork();
+	if (child == 0) {
+		emit_polls(666, 0, 100);
+		_exit(kymo_recorder_close(recorder) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	emit_polls(5, 0, 100);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	tally = read_all();
+	assert_int_equal(tally.polls, 200);
+	assert_int_equal(tally.other_task, 0);
+}
+
+static void fork__child_that_reopens_writes_its_own_trace(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder = open_recorder(&options);
+	struct tally tally;
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	emit_polls(5, 0, 100);
+	child = fork();
+	if (child == 0) {
+		int bad = kymo_recorder_reopen() ? 1 : 0;
+
+		emit_polls(666, 0, 50);
+		bad |= kymo_recorder_close(recorder) ? 2 : 0;
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	tally = read_all();
+	assert_int_equal(tally.polls, 150);
+	assert_int_equal(tally.other_task, 50);
+}
+
+static void signal__stopped_and_continued_loses_nothing(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct tally tally;
+	int status = -1;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		struct kymo_recorder *recorder = open_recorder(&options);
+
+		emit_polls(5, 0, 1000);
+		raise(SIGSTOP);
+		emit_polls(5, 0, 1000);
+		_exit(kymo_recorder_close(recorder) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+	kill(child, SIGCONT);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	tally = read_all();
+	assert_int_equal(tally.polls, 2000);
+	assert_int_equal(tally.lost, 0);
+}
+
+static void store__unwritable_directory_is_an_error_of_close_alone(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	char file[100];
+	FILE *made;
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s/file", directory);
+	made = fopen(file, "w");
+	assert_non_null(made);
+	fclose(made);
+	options.service = "linked";
+	options.trace_directory = file; /* no directory, whoever we are */
+	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
+	emit_polls(5, 0, 1000);
+	assert_true(kymo_recorder_close(recorder) < 0);
+}
+
+static void open__every_failing_allocation_leaves_nothing_behind(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder = NULL;
+	int err = -ENOMEM;
+	uint64_t n;
+
+	(void)state;
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
+	for (n = 0; n < 50; n++) {
+		test_alloc_fail_at(n);
+		err = kymo_recorder_open(&recorder, &options);
+		test_alloc_normal();
+		if (!err)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_null(recorder);
+	}
+	assert_int_equal(n, 3);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+}
+
+int main(void)
+{
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
+	const struct CMUnitTest tests[] = {
+		CASE(close__leaves_a_sealed_trace_of_everything),
+		CASE(close__without_an_event_leaves_nothing),
+		CASE(drain__counts_agree_over_threads_and_rotation),
+		CASE(fork__child_leaves_the_parents_trace_alone),
+		CASE(fork__child_that_reopens_writes_its_own_trace),
+		CASE(signal__stopped_and_continued_loses_nothing),
+		CASE(store__unwritable_directory_is_an_error_of_close_alone),
+		CASE(open__every_failing_allocation_leaves_nothing_behind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
