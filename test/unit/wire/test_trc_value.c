@@ -59,7 +59,7 @@ static void check_both_ways(const uint64_t *numbers, uint32_t count)
 {
 	struct ky_frame frame;
 	uint8_t *roomy;
-	size_t at;
+	size_t at = 0;
 
 	assert_int_equal(decode(&frame, &at), 0);
 	for (uint32_t i = 0; i < count; i++)
@@ -112,7 +112,7 @@ static void value__overlong_varints_are_numbers_too(void **state)
 static void value__absent_optional_has_no_trace_of_the_one_before(void **state)
 {
 	struct ky_frame frame;
-	size_t at;
+	size_t at = 0;
 
 	(void)state;
 	begin(KY_TYPE_OPT_POOLED_STRING, 1);
@@ -143,7 +143,7 @@ static void put_nested(uint32_t depth)
 static void value__containers_nest_to_the_stated_depth_and_no_deeper(void **state)
 {
 	struct ky_frame frame;
-	size_t at;
+	size_t at = 0;
 
 	(void)state;
 	begin(KY_TYPE_LIST, 1);
@@ -160,7 +160,7 @@ static void value__containers_nest_to_the_stated_depth_and_no_deeper(void **stat
 static void value__million_levels_cost_neither_stack_nor_time(void **state)
 {
 	struct ky_frame frame;
-	size_t at;
+	size_t at = 0;
 
 	(void)state;
 	begin(KY_TYPE_MAP, 1);
@@ -177,7 +177,7 @@ static void value__walk_gives_pairs_in_order_and_ends(void **state)
 	struct ky_value key, value;
 	struct ky_frame frame;
 	struct ky_walk walk;
-	size_t at;
+	size_t at = 0;
 
 	(void)state;
 	begin(KY_TYPE_MAP, 1);
