@@ -330,6 +330,9 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 	uint64_t value;
 
 	switch (key) {
+	case 'h': /* argp's own is -? alone */
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
 	case KY_INPUT_KEY_BYTES:
 		if (ky_input_parse_bytes(text, &input->inflate.unpacked_bytes_max))
 			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'",
@@ -351,13 +354,14 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 }
 
 static const struct argp_option input_options[] = {
+	{0, 'h', 0, OPTION_HIDDEN, 0, 0},
 	{0, 0, 0, 0, "Limits:", 90},
 	{"max-bytes", KY_INPUT_KEY_BYTES, "SIZE", 0,
 	 "Refuse a file that unpacks to more (default: no absolute limit)", 90},
 	{"max-ratio", KY_INPUT_KEY_RATIO, "N", 0,
 	 "Refuse a file that unpacks to more than N times its size and 64 MiB (default 1000)", 90},
-	{"max-memory", KY_INPUT_KEY_MEMORY, "SIZE", 0, "Use at most this much memory (default 3G)",
-	 90},
+	{"max-memory", KY_INPUT_KEY_MEMORY, "SIZE", 0,
+	 "Use at most this much memory (default 3G, for sorting events 256M)", 90},
 	{0},
 };
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *argp_program_version = "kymo " KYMO_VERSION_STRING;
-
 /* In the order in which somebody new meets them. */
 static const struct ky_command commands[] = {
 	{"run", "run a program and record it", ky_cmd_run},
@@ -63,6 +61,8 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "--help";
 
 	(void)setlocale(LC_CTYPE, "");
+	/* Set, not defined: our symbols are hidden from libc. */
+	argp_program_version = "kymo " KYMO_VERSION_STRING;
 	argp_err_exit_status = KY_EXIT_USAGE;
 	if (strcmp(name, "help") == 0 && argc > 2) {
 		static char help[] = "--help";

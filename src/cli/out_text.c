@@ -200,6 +200,8 @@ void ky_table_cell(struct ky_table *table, const char *text)
 	uint32_t column = (uint32_t)(table->cell_count++ % table->column_count);
 	uint32_t width;
 
+	if (ky_buf_reserve(&table->cells, strlen(text) + 1))
+		return;
 	ky_out_safe(&table->cells, text, strlen(text));
 	width = ky_out_width((const char *)table->cells.bytes + start, table->cells.used - start);
 	(void)ky_buf_append(&table->cells, "", 1);

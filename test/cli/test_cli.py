@@ -1,0 +1,458 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The program as people use it: golden output, every error, exit codes, pipes, help and man pages.
+
+usage: test_cli.py KYMO SOURCE_ROOT [unittest arguments]
+"""
+import csv
+import gzip
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KYMO = ""
+ROOT = pathlib.Path()
+NEW = "dial9-0.5.7-demo.bin.gz"
+OLD = "dial9-2026-05-demo.bin.gz"
+COMMANDS = ["info", "report", "events", "convert", "run"]
+READERS = ["info", "report", "events"]
+SANITIZER = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
+
+# test/data/README.md: what the peer's own decoder counts.
+COUNTS = {
+    NEW: {
+        "PollStartEvent": 99717, "PollEndEvent": 99717, "WakeEventEvent": 98133,
+        "TaskSpawnEvent": 121, "TaskTerminateEvent": 142, "TaskDumpEvent": 31278,
+        "WorkerParkEvent": 6884, "WorkerUnparkEvent": 6884, "CpuSampleEvent": 7861,
+        "RuntimeMetricsEvent": 692, "ProcessResourceUsageEvent": 41, "TcpAcceptQueueEvent": 10,
+        "AllocEvent": 928, "FreeEvent": 920, "SymbolTableEntry": 5268, "ClockSyncEvent": 3,
+        "SegmentMetadataEvent": 2, "SpanCloseEvent": 27663, "SpanEnter": 80633,
+        "SpanExit": 80633, "ConnectionAcceptedWire": 81, "ConnectionClosedWire": 81,
+        "metrique:RequestMetrics": 25123,
+    },
+    OLD: {
+        "PollStartEvent": 36801, "PollEndEvent": 36801, "WakeEventEvent": 35552,
+        "TaskSpawnEvent": 262, "TaskTerminateEvent": 359, "TaskDumpEvent": 12952,
+        "WorkerParkEvent": 6304, "WorkerUnparkEvent": 6304, "CpuSampleEvent": 6949,
+        "QueueSampleEvent": 464, "SymbolTableEntry": 992, "ClockSyncEvent": 2,
+        "SegmentMetadataEvent": 1, "SpanCloseEvent": 9890, "SpanEnter": 28503,
+        "SpanExit": 28503,
+    },
+}
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-cli-"))
+        self.data = ROOT / "test/data"
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def run_kymo(self, *args, code=0, data=None, cwd=None, env=None):
+        full = dict(os.environ, **(env or {}))
+        done = subprocess.run([KYMO, *map(str, args)], input=data, capture_output=True,
+                              cwd=cwd or self.data, env=full, check=False)
+        done.out = done.stdout.decode(errors="replace")
+        done.err = done.stderr.decode(errors="replace")
+        for word in SANITIZER:
+            self.assertNotIn(word, done.err)
+        self.assertEqual(done.returncode, code, f"{args}\n{done.out[-400:]}\n{done.err[-800:]}")
+        return done
+
+    def fails(self, *args, code=1, says=(), **more):
+        """Fails with exactly one sentence that says what is wanted."""
+        done = self.run_kymo(*args, code=code, **more)
+        if code == 1:
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+        for text in says:
+            self.assertIn(str(text), done.err)
+        return done
+
+    def content(self, *paths):
+        return self.run_kymo("events", "--json", *paths).stdout
+
+    def grouped(self, counts):
+        total = {}
+        for name, count in counts:
+            name = re.sub(r"^(SpanEnter|SpanExit):.*", r"\1", name)
+            total[name] = total.get(name, 0) + count
+        return total
+
+    def raw(self):
+        return gzip.decompress((self.data / OLD).read_bytes())
+
+
+class Info(Cli):
+    def test_text_is_as_committed(self):
+        for name in (NEW, OLD):
+            golden = ROOT / "test/cli" / (name + ".info")
+            done = self.run_kymo("info", name)
+            if os.environ.get("KYMO_UPDATE_GOLDEN"):
+                golden.write_bytes(done.stdout)
+            self.assertEqual(done.out, golden.read_text())
+            self.assertEqual(done.err, "")
+
+    def test_counts_are_those_of_the_peers_decoder(self):
+        for name, want in COUNTS.items():
+            types = json.loads(self.run_kymo("info", "--json", name).stdout)["types"]
+            self.assertEqual(self.grouped((t["name"], t["count"]) for t in types), want)
+
+    def test_container_is_told_by_content_not_name(self):
+        want = self.run_kymo("info", OLD).out.split("\n", 2)[2]
+        plain, packed = self.dir / "trace.gz", self.dir / "trace.txt"
+        plain.write_bytes(self.raw())
+        self.run_kymo("convert", "--recompress", "-c", "zstd", OLD, "-o", packed)
+        for path, container in ((plain, "raw"), (packed, "zstd")):
+            out = self.run_kymo("info", path).out
+            self.assertIn(f"{path}  {container}", out)
+            self.assertEqual(out.split("\n", 2)[2], want)
+
+    def test_standard_input_is_read_like_a_file(self):
+        done = self.run_kymo("info", "-", data=(self.data / OLD).read_bytes())
+        self.assertTrue(done.out.startswith("standard input  gzip"))
+        self.assertIn("210,639", done.out)
+
+    def test_directory_is_one_trace_and_foreign_files_are_noticed(self):
+        os.mkdir(self.dir / "deep")
+        shutil.copy(self.data / OLD, self.dir / "deep/10.bin")
+        shutil.copy(self.data / OLD, self.dir / "9.bin")
+        (self.dir / "notes.txt").write_text("hello")
+        (self.dir / ".lock").write_text("")
+        done = self.run_kymo("info", self.dir)
+        self.assertIn("421,278", done.out)
+        self.assertLess(done.out.index("9.bin"), done.out.index("10.bin"))
+        self.assertIn("1 file is no trace and left out, the first is", done.err)
+        self.assertIn("notes.txt", done.err)
+
+
+class Events(Cli):
+    def lines(self, *args):
+        out = self.run_kymo("events", "--json", *args).out
+        return [json.loads(line) for line in out.splitlines()]
+
+    def test_every_event_comes_once_in_order_of_time(self):
+        events = self.lines(OLD)
+        self.assertEqual(len(events), 210639)
+        self.assertEqual(self.grouped((e["event"], 1) for e in events), COUNTS[OLD])
+        times = [e["timestamp_ns"] for e in events if e["timestamp_ns"]]
+        self.assertEqual(times, sorted(times))
+
+    def test_stored_order_is_that_of_the_file(self):
+        times = [e["timestamp_ns"] for e in self.lines("--stored-order", OLD)]
+        self.assertEqual(sum(b < a for a, b in zip(times, times[1:])), 6365)
+
+    def test_limit(self):
+        self.assertEqual(self.run_kymo("events", "-n", "3", OLD).out.count("\n"), 3)
+        self.assertEqual(self.run_kymo("events", "--limit", "0", OLD).out, "")
+
+    def test_types_are_chosen_by_name_and_prefix(self):
+        events = self.lines("--type", "QueueSampleEvent", "--type", "TaskSpawn*", OLD)
+        self.assertEqual(len(events), 464 + 262)
+        self.assertEqual(len(self.lines("-t", "SpanEnter:*", OLD)), 28503)
+
+    def test_unknown_type_lists_what_there_is(self):
+        self.fails("events", "--type", "PollStart", OLD,
+                   says=["PollStart", "did you mean PollStartEvent", "WakeEventEvent"])
+
+    def test_task_takes_the_ends_of_its_polls(self):
+        events = self.lines("--task", "5", OLD)
+        kinds = self.grouped((e["event"], 1) for e in events)
+        self.assertGreater(kinds["PollStartEvent"], 0)
+        self.assertEqual(kinds["PollStartEvent"], kinds["PollEndEvent"])
+        self.assertTrue(all(5 in e["fields"].values() or e["event"] == "PollEndEvent"
+                            for e in events))
+
+    def test_worker_and_time_range(self):
+        everything = self.lines(OLD)
+        start = min(e["timestamp_ns"] for e in everything
+                    if e["event"].startswith(("Poll", "Worker", "Wake")))
+        some = self.lines("--from", "1.5s", "--to", "1600ms", OLD)
+        self.assertEqual(some, [e for e in everything if start + 1500000000 <= e["timestamp_ns"]
+                                < start + 1600000000])
+        self.assertGreater(len(some), 1000)
+        self.assertEqual(self.lines("--from", f"@{start + 1500000000}", "--to", "1.6s", OLD), some)
+        ones = self.lines("--worker", "1", "--from", "1.5s", "--to", "1600ms", OLD)
+        self.assertEqual(ones, [e for e in some if e["fields"].get("worker_id") == 1 or
+                                e["fields"].get("target_worker") == 1])
+
+    def test_wall_clock_is_the_traces_own(self):
+        sync = next(e for e in self.lines("-t", "ClockSyncEvent", OLD))
+        unix_ns = sync["fields"]["realtime_ns"] + 2000000000
+        text = subprocess.run(["date", "-u", "-d", f"@{unix_ns // 10**9}", "+%Y-%m-%dT%H:%M:%S"],
+                              capture_output=True, check=True).stdout.decode().strip()
+        wall = f"{text}.{unix_ns % 10**9:09d}Z"
+        first = self.lines("--from", wall, "-n", "1", OLD)[0]
+        self.assertGreaterEqual(first["timestamp_ns"], sync["timestamp_ns"] + 2000000000)
+        self.assertLess(first["timestamp_ns"], sync["timestamp_ns"] + 2100000000)
+
+    def test_csv_has_one_width_and_the_same_values(self):
+        rows = list(csv.reader(io.StringIO(self.run_kymo(
+            "events", "--format", "csv", "-t", "WakeEventEvent", OLD).out)))
+        self.assertEqual(rows[0], ["timestamp_ns", "event", "waker_task_id", "woken_task_id",
+                                   "target_worker"])
+        events = self.lines("-t", "WakeEventEvent", OLD)
+        self.assertEqual(rows[1:], [[str(e["timestamp_ns"]), e["event"],
+                                     *map(str, e["fields"].values())] for e in events])
+        wide = list(csv.reader(io.StringIO(self.run_kymo("events", "--format", "csv", NEW).out)))
+        self.assertEqual(len(wide), 572816)
+        self.assertEqual({len(row) for row in wide}, {len(wide[0])})
+
+    def test_stacks_are_hexadecimal_and_strings_resolved(self):
+        event = self.lines("-t", "CpuSampleEvent", "-n", "1", NEW)[0]
+        self.assertTrue(all(re.fullmatch("0x[0-9a-f]+", f) for f in event["fields"]["callchain"]))
+        event = self.lines("-t", "TaskSpawnEvent", "-n", "1", NEW)[0]
+        self.assertIn("src/main.rs:", event["fields"]["spawn_loc"])
+
+    def test_wrong_values_are_usage(self):
+        for args in (["--from", "soon"], ["--to", "5"], ["--limit", "-1"], ["--task", "x"],
+                     ["--format", "xml"], ["--max-bytes", "1.5G"], ["--max-ratio", "0"]):
+            done = self.run_kymo("events", *args, OLD, code=2)
+            self.assertIn(args[1], done.err)
+
+
+class Report(Cli):
+    def test_first_lines_are_the_answer(self):
+        out = self.run_kymo("report", NEW).out.splitlines()
+        self.assertIn("metrics-service: ", out[0])
+        self.assertIn("Longest poll 32.3 ms: examples/metrics-service/src/main.rs:334:14", out[1])
+        self.assertIn("Longest wait ", out[2])
+        self.assertTrue(any(re.match(r"  poll +99,717 ", line) for line in out))
+        self.assertIn("Worst polls", "\n".join(out[:10]))
+
+    def test_json_has_the_same_content(self):
+        report = json.loads(self.run_kymo("report", "--json", "--worst", "3", NEW).out)
+        text = self.run_kymo("report", "--worst", "3", NEW).out
+        self.assertEqual(len([line for line in text.splitlines() if " examples/" in line
+                              and "+" in line]), 6)
+        found = json.dumps(report)
+        for number in ("32334125", "99717"):
+            self.assertIn(number, found)
+
+    def test_range_cuts(self):
+        whole = self.run_kymo("report", NEW).out
+        cut = self.run_kymo("report", "--from", "1s", "--to", "2s", NEW).out
+        self.assertIn("32.3 ms", whole)
+        self.assertNotIn("32.3 ms", cut)
+        self.assertIn(": 1.00 s from", cut.splitlines()[0])
+        self.fails("report", "--from", "2s", "--to", "1s", NEW, code=2, says=["--to lies"])
+
+    def test_reencoding_changes_nothing_in_it(self):
+        out = self.dir / "x.trc.zst"
+        self.run_kymo("convert", OLD, "-o", out)
+        self.assertEqual(self.run_kymo("report", "--json", out).out,
+                         self.run_kymo("report", "--json", OLD).out)
+
+
+class Convert(Cli):
+    def test_every_event_and_field_survives(self):
+        want = self.content(NEW)
+        for name in ("x.trc", "x.trc.gz", "x.trc.zst"):
+            out = self.dir / name
+            done = self.run_kymo("convert", NEW, "-o", out)
+            self.assertIn("572,815 events", done.out)
+            self.assertEqual(self.content(out), want)
+            self.assertEqual(os.listdir(self.dir), [name])
+            out.unlink()
+
+    def test_what_it_writes_is_sorted(self):
+        out = self.dir / "x.trc.zst"
+        self.run_kymo("convert", OLD, "-o", out)
+        times = [json.loads(line)["timestamp_ns"] for line in self.run_kymo(
+            "events", "--json", "--stored-order", out).out.splitlines()]
+        times = [t for t in times if t]
+        self.assertEqual(times, sorted(times))
+
+    def test_recompress_keeps_the_bytes(self):
+        for kind in ("gzip", "zstd", "none"):
+            out, plain = self.dir / ("x." + kind), self.dir / "plain"
+            self.run_kymo("convert", "--recompress", "-c", kind, OLD, "-o", out)
+            self.run_kymo("convert", "--recompress", "-c", "none", "-f", out, "-o", plain)
+            self.assertEqual(plain.read_bytes(), self.raw())
+
+    def test_annotations_survive(self):
+        def annotations(path):
+            data = self.run_kymo("convert", "--recompress", "-c", "none", path, "-o", "-").stdout
+            return set(re.findall(rb"dial9\.span\.type|dial9\.role|gauge|metrique\.unit", data))
+        out = self.dir / "x.zst"
+        self.run_kymo("convert", NEW, "-o", out)
+        self.assertTrue(annotations(NEW))
+        self.assertEqual(annotations(out), annotations(NEW))
+
+    def test_existing_file_is_kept_unless_forced(self):
+        out = self.dir / "x"
+        out.write_text("precious")
+        self.fails("convert", OLD, "-o", out, says=[out, "--force"])
+        self.assertEqual(out.read_text(), "precious")
+        self.run_kymo("convert", OLD, "-o", out, "--force")
+        self.assertEqual(self.content(out), self.content(OLD))
+
+    def test_failure_leaves_nothing_behind(self):
+        torn = self.dir / "in"
+        torn.write_bytes(b"\x28\xb5\x2f\xfd garbage")
+        self.run_kymo("convert", torn, "-o", self.dir / "out", code=1)
+        self.assertEqual(os.listdir(self.dir), ["in"])
+        self.fails("convert", OLD, "-o", self.dir / "no/such", says=["no/such"])
+        self.fails("convert", OLD, "-o", self.dir, says=[self.dir])
+
+    def test_json_says_what_was_written(self):
+        out = self.dir / "x.zst"
+        said = json.loads(self.run_kymo("convert", "--json", OLD, "-o", out).out)
+        self.assertEqual(said["events"], 210639)
+        self.assertEqual(said["stored_bytes"], out.stat().st_size)
+
+    def test_usage(self):
+        self.run_kymo("convert", OLD, code=2)
+        self.run_kymo("convert", "--level", "20", OLD, "-o", "x", code=2)
+        self.run_kymo("convert", "--compress", "lzma", OLD, "-o", "x", code=2)
+        self.fails("convert", "--level", "12", OLD, "-o", self.dir / "x.gz", code=2)
+
+
+class Trouble(Cli):
+    def test_what_is_no_trace_is_said_in_one_sentence(self):
+        empty = self.dir / "empty"
+        empty.write_bytes(b"")
+        text = self.dir / "text.gz"
+        text.write_bytes(gzip.compress(b"hello, hello"))
+        future = self.dir / "future"
+        future.write_bytes(b"TRC\0\x02" + b"x" * 100)
+        bare = self.dir / "bare"
+        os.mkdir(bare)
+        for command in READERS:
+            self.fails(command, "/nonexistent/trace", says=["/nonexistent/trace", "No such file"])
+            self.fails(command, "/bin/ls", says=["/bin/ls", "not a trace"])
+            self.fails(command, empty, says=[empty, "empty"])
+            self.fails(command, text, says=[text, "holds no trace"])
+            self.fails(command, future, says=[future, "version 2", "newer kymo"])
+            self.fails(command, bare, says=[bare, "no trace below this directory"])
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_permission_denied(self):
+        secret = self.dir / "secret"
+        secret.write_bytes(self.raw())
+        secret.chmod(0)
+        self.fails("info", secret, says=[secret, "Permission denied"])
+
+    def cut(self, data, name):
+        path = self.dir / name
+        path.write_bytes(data[:len(data) * 2 // 3 + 3])  # inside a record, also of the raw file
+        return path
+
+    def test_torn_files_give_what_is_before_the_tear(self):
+        packed = self.dir / "whole.zst"
+        self.run_kymo("convert", OLD, "-o", packed)
+        for path in (self.cut((self.data / OLD).read_bytes(), "torn.gz"),
+                     self.cut(packed.read_bytes(), "torn.zst"), self.cut(self.raw(), "torn.trc")):
+            info = json.loads(self.run_kymo("info", "--json", path).out)
+            self.assertGreater(info["events"], 50000)
+            self.assertLess(info["events"], 210639)
+            for command in READERS:
+                done = self.run_kymo(command, path)
+                self.assertEqual(done.err.count("\n"), 1, done.err)
+                self.assertIn(path.name, done.err)
+            out = self.dir / "mended"
+            self.run_kymo("convert", path, "-f", "-o", out)
+            self.assertEqual(json.loads(self.run_kymo("info", "--json", out).out)["events"],
+                             info["events"])
+            self.run_kymo("convert", "--recompress", path, "-f", "-o", out)
+            self.assertEqual(self.run_kymo("events", "-n", "1", out).err, "")
+
+    def test_damage_in_the_middle_is_passed_over(self):
+        data = bytearray(self.raw())
+        data[len(data) // 2:len(data) // 2 + 64] = b"\xff" * 64
+        path = self.dir / "damaged"
+        path.write_bytes(data)
+        done = self.run_kymo("info", path)
+        self.assertGreater(done.err.count("\n"), 0)
+        self.assertIn("damaged", done.err)
+
+    def test_bombs_are_bounded(self):
+        bomb = self.dir / "bomb.gz"
+        bomb.write_bytes(gzip.compress(b"TRC\0\x01" + bytes(100 << 20)))
+        done = self.run_kymo("info", "--max-bytes", "1M", bomb)
+        self.assertIn(str(bomb), done.err)
+
+    def test_closed_pipes_are_quiet(self):
+        for command in ("events", "info"):
+            with subprocess.Popen([KYMO, command, OLD], cwd=self.data, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(
+                                      signal.SIGPIPE, signal.SIG_IGN)) as child:
+                child.stdout.close()
+                err = child.stderr.read()
+                self.assertIn(child.wait(), (0, -signal.SIGPIPE))
+                self.assertEqual(err, b"")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_disk_is_trouble(self):
+        for command in READERS:
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([KYMO, command, OLD], cwd=self.data, stdout=full,
+                                      stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"No space left", done.stderr)
+
+    def test_usage(self):
+        self.fails("inof", code=2, says=["did you mean 'info'"])
+        self.fails("frobnicate", code=2, says=["kymo --help"])
+        self.run_kymo(code=2)
+        for command in READERS:
+            self.run_kymo(command, code=2)
+            self.run_kymo(command, "--no-such-option", OLD, code=2)
+
+    def test_nothing_is_coloured_in_a_pipe(self):
+        for command in READERS:
+            args = ["-n", "5"] if command == "events" else []
+            self.assertNotIn("\033", self.run_kymo(command, *args, OLD).out)
+
+
+class Help(Cli):
+    def options(self, command):
+        text = self.run_kymo(command, "--help").out
+        return set(re.findall(r"(?<![\w-])(--?[A-Za-z?][A-Za-z-]*)(?=[ =,\n\[])", "\n".join(
+            line for line in text.splitlines() if re.match(r"\s+-", line))))
+
+    def test_every_command_is_listed_and_helps(self):
+        out = self.run_kymo("--help").out
+        for command in COMMANDS:
+            self.assertRegex(out, rf"(?m)^  {command} ")
+            for flag in ("--help", "-h"):
+                self.assertIn("Usage: kymo " + command, self.run_kymo(command, flag).out)
+        self.assertEqual(self.run_kymo("help").out, out)
+        self.assertIn("Usage: kymo info", self.run_kymo("help", "info").out)
+
+    def test_version(self):
+        version = (ROOT / "VERSION").read_text().strip()
+        self.assertEqual(self.run_kymo("--version").out, f"kymo {version}\n")
+        self.assertEqual(self.run_kymo("info", "--version").out, f"kymo {version}\n")
+
+    def test_man_pages_have_every_option(self):
+        for command in COMMANDS:
+            page = (ROOT / f"docs/man/kymo-{command}.1").read_text().replace("\\-", "-")
+            page = re.sub(r"\\f[A-Z]", "", page)  # changes of font
+            options = self.options(command)
+            self.assertGreater(len(options), 3)
+            for option in options:
+                self.assertRegex(page, rf"(?<![\w-]){re.escape(option)}(?![\w-])",
+                                 f"kymo-{command}.1 lacks {option}")
+            self.assertIn(f"kymo {command}", (ROOT / "docs/man/kymo.1").read_text())
+
+    @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "no man or groff here")
+    def test_man_pages_format_without_warnings(self):
+        for page in sorted((ROOT / "docs/man").glob("*.1")):
+            done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
+                                  env=dict(os.environ, MANWIDTH="90", LC_ALL="C.UTF-8"),
+                                  check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), page)
+
+
+if __name__ == "__main__":
+    KYMO, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <cli/out_file.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[] = "/tmp/kymo-out-XXXXXX";
+static char path[64];
+
+static int entries(void)
+{
+	DIR *open = opendir(directory);
+	int count = -2; /* . and .. */
+
+	assert_non_null(open);
+	while (readdir(open))
+		count++;
+	assert_int_equal(closedir(open), 0);
+	return count;
+}
+
+static void expect_content(const char *want)
+{
+	char text[64] = "";
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	(void)fread(text, 1, sizeof(text) - 1, file);
+	assert_int_equal(fclose(file), 0);
+	assert_string_equal(text, want);
+}
+
+static void write_text(struct ky_out_file *file, const char *text)
+{
+	assert_int_equal(ky_out_file_write(file, (const uint8_t *)text, strlen(text)), 0);
+}
+
+static void out_file__has_no_name_before_it_is_whole(void **state)
+{
+	struct ky_out_file file;
+
+	(void)state;
+	assert_int_equal(ky_out_file_open(&file, path, false), 0);
+	write_text(&file, "one");
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(ky_out_file_commit(&file), 0);
+	expect_content("one");
+	assert_int_equal(entries(), 1);
+	assert_true(file.bytes == 3);
+}
+
+static void out_file__replaces_only_when_told_to(void **state)
+{
+	struct ky_out_file file;
+
+	(void)state;
+	assert_int_equal(ky_out_file_open(&file, path, false), -EEXIST);
+	assert_int_equal(ky_out_file_open(&file, path, true), 0);
+	write_text(&file, "two");
+	expect_content("one");
+	assert_int_equal(ky_out_file_commit(&file), 0);
+	expect_content("two");
+	assert_int_equal(entries(), 1);
+}
+
+/* Somebody else takes the name while we write. */
+static void out_file__never_replaces_a_name_taken_meanwhile(void **state)
+{
+	struct ky_out_file file;
+	FILE *other;
+
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(ky_out_file_open(&file, path, false), 0);
+	write_text(&file, "three");
+	other = fopen(path, "w");
+	assert_non_null(other);
+	assert_true(fputs("theirs", other) >= 0);
+	assert_int_equal(fclose(other), 0);
+	assert_int_equal(ky_out_file_commit(&file), -EEXIST);
+	expect_content("theirs");
+	assert_int_equal(entries(), 1);
+}
+
+static void out_file__leaves_nothing_behind_when_given_up(void **state)
+{
+	struct ky_out_file file;
+
+	(void)state;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(ky_out_file_open(&file, path, false), 0);
+	write_text(&file, "four");
+	ky_out_file_abort(&file);
+	ky_out_file_abort(&file);
+	assert_int_equal(entries(), 0);
+	assert_int_equal(ky_out_file_open(&file, directory, true), -EISDIR);
+	assert_int_equal(ky_out_file_open(&file, "/nonexistent/x", true), -ENOENT);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/file", directory);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	(void)unlink(path);
+	return rmdir(directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(out_file__has_no_name_before_it_is_whole),
+		cmocka_unit_test(out_file__replaces_only_when_told_to),
+		cmocka_unit_test(out_file__never_replaces_a_name_taken_meanwhile),
+		cmocka_unit_test(out_file__leaves_nothing_behind_when_given_up),
+	};
+
+	return cmocka_run_group_tests_name("out_file", tests, set_up, tear_down);
+}
