@@ -49,7 +49,7 @@ static bool is_poll_address(const struct object *object, uintptr_t word)
 	return false;
 }
 
-static bool is_table(const struct ky_tokio_elf *elf, const uintptr_t *words)
+KY_TOKIO_READS_RAW static bool is_table(const struct ky_tokio_elf *elf, const uintptr_t *words)
 {
 	uintptr_t trailer = words[KY_TOKIO_SLOT_TRAILER],
 		  scheduler = words[KY_TOKIO_SLOT_SCHEDULER];
@@ -113,7 +113,7 @@ static uint32_t copy_of(const struct object *object, const uintptr_t *words)
 	return object->first_copy;
 }
 
-static void add_table(struct object *object, uintptr_t *words)
+KY_TOKIO_READS_RAW static void add_table(struct object *object, uintptr_t *words)
 {
 	struct ky_tokio_found *found = object->found;
 	struct ky_tokio_table *table;
@@ -143,7 +143,7 @@ static bool add_range(struct ky_tokio_found *found, uintptr_t start, uintptr_t e
 	return true;
 }
 
-static void scan(struct object *object, uintptr_t start, uintptr_t end)
+KY_TOKIO_READS_RAW static void scan(struct object *object, uintptr_t start, uintptr_t end)
 {
 	uintptr_t at = (start + 7) & ~(uintptr_t)7;
 
@@ -194,7 +194,7 @@ static bool scan_object(struct object *object)
 	return true;
 }
 
-static void add_waker(struct object *object, uintptr_t address)
+KY_TOKIO_READS_RAW static void add_waker(struct object *object, uintptr_t address)
 {
 	struct ky_tokio_found *found = object->found;
 	struct ky_tokio_waker *waker;

@@ -214,7 +214,7 @@ int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info,
 	} else {
 		result = read_symbols(out, fd, &tables);
 	}
-	if (result == 0)
+	if (result == 0 && out->symbol_count)
 		qsort(out->symbols, out->symbol_count, sizeof(*out->symbols), by_address);
 done:
 	close(fd);

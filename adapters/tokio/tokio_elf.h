@@ -4,7 +4,7 @@
  * Invariants:  nothing in the file is trusted: every offset, size and index is checked against the
  *              file's size and against the loaded segments; the file is read, never mapped, so one
  *              that shrinks meanwhile is a short read and not a SIGBUS.
- * Memory:      anonymous mappings, gone after close; nothing here uses malloc.
+ * Memory:      anonymous mappings, gone after close.
  * Threads:     setup-only (the constructor).
  */
 #ifndef KY_TOKIO_ELF_H
@@ -66,6 +66,9 @@ static inline const char *ky_tokio_elf_name(const struct ky_tokio_elf *elf,
  * none of `without`. */
 bool ky_tokio_elf_is_in(const struct ky_tokio_elf *elf, uintptr_t address, size_t bytes,
 			uint32_t flags, uint32_t without);
+
+/* Reads a loaded segment word by word, across whatever objects the compiler sees in it. */
+#define KY_TOKIO_READS_RAW __attribute__((no_sanitize_address))
 
 /* Anonymous zeroed memory, or NULL. */
 void *ky_tokio_map(size_t bytes);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "fake_recorder.h"
+
+#include <kymo/emit.h>
+#include <kymo/recorder.h>
+#include <string.h>
+
+#define EVENTS_MAX 4096
+
+struct kymo_control kymo_control;
+/* Always inside an event: every emit takes the slow path, which is ours. */
+static struct kymo_thread nobody = {.flags = 1};
+__thread struct kymo_thread *kymo_thread_self = &nobody;
+
+static struct fake_event events[EVENTS_MAX];
+static uint32_t event_count;
+static struct fake_runtime runtime;
+static char metadata_key[64], metadata_value[64];
+
+void fake_recorder_reset(uint32_t gates)
+{
+	event_count = 0;
+	memset(&runtime, 0, sizeof(runtime));
+	metadata_key[0] = 0;
+	kymo_control.gates = gates;
+}
+
+uint32_t fake_event_count(void)
+{
+	return event_count;
+}
+
+struct fake_event fake_event_at(uint32_t index)
+{
+	return events[index];
+}
+
+uint32_t fake_count_of(uint32_t record)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < event_count; i++)
+		count += events[i].record == record;
+	return count;
+}
+
+struct fake_event fake_last_of(uint32_t record)
+{
+	for (uint32_t i = event_count; i > 0; i--)
+		if (events[i - 1].record == record)
+			return events[i - 1];
+	return (struct fake_event){0, 0, 0, 0, 0};
+}
+
+const char *fake_metadata(const char *key)
+{
+	return strcmp(key, metadata_key) == 0 ? metadata_value : "";
+}
+
+struct fake_runtime fake_runtime(void)
+{
+	return runtime;
+}
+
+void kymo_emit_slow(uint32_t record, uint32_t arg, uint32_t words, uint64_t a, uint64_t b,
+		    uint64_t c)
+{
+	(void)words;
+	if (event_count < EVENTS_MAX)
+		events[event_count++] = (struct fake_event){record, arg, a, b, c};
+}
+
+uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_address,
+			  uint64_t table_address, uint32_t copy)
+{
+	(void)text;
+	(void)text_bytes;
+	(void)code_address;
+	(void)copy;
+	return (uint32_t)(table_address & 0xffff);
+}
+
+void kymo_runtime_describe(uint64_t key, const char *name, uint32_t kind, uint32_t copy)
+{
+	(void)name;
+	runtime = (struct fake_runtime){runtime.count + 1, kind, copy, key};
+}
+
+int kymo_metadata_set(const char *key, const char *value)
+{
+	strncpy(metadata_key, key, sizeof(metadata_key) - 1);
+	strncpy(metadata_value, value, sizeof(metadata_value) - 1);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* fake_recorder.h - stands in for the recorder behind the public headers: keeps every event. */
+#ifndef KY_TEST_TOKIO_FAKE_RECORDER_H
+#define KY_TEST_TOKIO_FAKE_RECORDER_H
+
+#include <stdint.h>
+
+struct fake_event {
+	uint32_t record, arg;
+	uint64_t a, b, c;
+};
+
+/* Forgets all events and metadata, opens these gates. */
+void fake_recorder_reset(uint32_t gates);
+
+uint32_t fake_event_count(void);
+struct fake_event fake_event_at(uint32_t index);
+uint32_t fake_count_of(uint32_t record);
+
+/* The last event of this type; record is 0 when there is none. */
+struct fake_event fake_last_of(uint32_t record);
+
+/* Value of a metadata key, "" when unset. */
+const char *fake_metadata(const char *key);
+
+/* How often a runtime was described, and the last one. */
+struct fake_runtime {
+	uint32_t count, kind, copy;
+	uint64_t key;
+};
+struct fake_runtime fake_runtime(void);
+
+#endif

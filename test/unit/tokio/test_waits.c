@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <kymo/emit.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../../adapters/tokio/hooks.h"
+#include "../../../adapters/tokio/waits.h"
+#include "fake_recorder.h"
+
+typedef int (*epoll_wait_fn)(int, struct epoll_event *, int, int);
+typedef int (*epoll_pwait_fn)(int, struct epoll_event *, int, int, const void *);
+typedef long (*syscall_fn)(long, ...);
+typedef int (*eventfd_fn)(unsigned int, int);
+typedef ssize_t (*write_fn)(int, const void *, size_t);
+
+static epoll_wait_fn patched_epoll_wait;
+static epoll_pwait_fn patched_epoll_pwait;
+static syscall_fn patched_syscall;
+static eventfd_fn patched_eventfd;
+static write_fn patched_write;
+static int poller, event;
+
+static void take(void *out, uint32_t kind)
+{
+	uintptr_t address = ky_tokio_wait_address(kind);
+
+	memcpy(out, &address, sizeof(address));
+}
+
+static int set_up(void **state)
+{
+	struct epoll_event interest = {.events = EPOLLIN, .data = {.u64 = 5}};
+
+	(void)state;
+	fake_recorder_reset(UINT32_MAX);
+	memset(&ky_tokio_self, 0, sizeof(ky_tokio_self));
+	take(&patched_epoll_wait, KY_TOKIO_GOT_EPOLL_WAIT);
+	take(&patched_epoll_pwait, KY_TOKIO_GOT_EPOLL_PWAIT);
+	take(&patched_syscall, KY_TOKIO_GOT_SYSCALL);
+	take(&patched_eventfd, KY_TOKIO_GOT_EVENTFD);
+	take(&patched_write, KY_TOKIO_GOT_WRITE);
+	poller = epoll_create1(EPOLL_CLOEXEC);
+	event = patched_eventfd(1, EFD_CLOEXEC);
+	assert_true(poller >= 0 && event >= 0);
+	assert_int_equal(epoll_ctl(poller, EPOLL_CTL_ADD, event, &interest), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(poller);
+	close(event);
+	return 0;
+}
+
+static void waits__worker_outside_polls_parks(void **state)
+{
+	struct epoll_event ready;
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
+	assert_int_equal(fake_event_count(), 2);
+	assert_int_equal(fake_event_at(0).record, KYMO_RECORD_PARK);
+	assert_int_equal(fake_event_at(0).arg, KYMO_WAIT_EPOLL);
+	assert_int_equal(fake_event_at(1).record, KYMO_RECORD_UNPARK);
+	assert_int_equal(fake_event_at(1).arg, 1);
+}
+
+static void waits__zero_time_out_is_a_turn_of_the_driver(void **state)
+{
+	struct epoll_event ready;
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	assert_int_equal(patched_epoll_pwait(poller, &ready, 1, 0, NULL), 1);
+	assert_int_equal(fake_event_count(), 1);
+	assert_int_equal(fake_event_at(0).record, KYMO_RECORD_DRIVER_TURN);
+	assert_int_equal(fake_event_at(0).arg, 1);
+}
+
+static void waits__failure_keeps_errno(void **state)
+{
+	struct epoll_event ready;
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	errno = 0;
+	assert_int_equal(patched_epoll_wait(-1, &ready, 1, 1000), -1);
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(fake_last_of(KYMO_RECORD_UNPARK).arg, 0xffff);
+}
+
+static void waits__other_threads_are_left_alone(void **state)
+{
+	struct epoll_event ready;
+
+	(void)state;
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
+	assert_int_equal(fake_event_count(), 0);
+	ky_tokio_self.is_driver = true;
+	assert_int_equal(patched_epoll_wait(poller, &ready, 1, 1000), 1);
+	assert_int_equal(fake_count_of(KYMO_RECORD_PARK), 1);
+}
+
+static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
+{
+	struct timespec timeout = {0, timeout_ns};
+
+	return patched_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &timeout, NULL, 0);
+}
+
+static void waits__only_long_waits_inside_a_poll_are_told(void **state)
+{
+	uint32_t word = 0;
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	ky_tokio_self.depth = 1;
+	assert_int_equal(wait_on(&word, 1, 1), -1); /* the value differs: no wait at all */
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(fake_event_count(), 0);
+	assert_int_equal(wait_on(&word, 0, 1000000), -1);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_int_equal(fake_event_count(), 1);
+	assert_int_equal(fake_event_at(0).record, KYMO_RECORD_WAIT);
+	assert_int_equal(fake_event_at(0).arg, KYMO_WAIT_FUTEX);
+	assert_true(fake_event_at(0).a > 0);
+}
+
+static void waits__contended_lock_is_no_park(void **state)
+{
+	uint32_t lock = 2, parker = 0;
+
+	(void)state;
+	ky_tokio_self.workers = 1;
+	assert_int_equal(wait_on(&lock, 2, 1000), -1);
+	assert_int_equal(fake_event_count(), 0);
+	assert_int_equal(wait_on(&parker, 0, 1000), -1);
+	assert_int_equal(fake_count_of(KYMO_RECORD_PARK), 1);
+	/* The condition variable's counter passes 2 as well. */
+	parker = 2;
+	assert_int_equal(wait_on(&parker, 2, 1000), -1);
+	assert_int_equal(fake_count_of(KYMO_RECORD_PARK), 2);
+	assert_int_equal(fake_count_of(KYMO_RECORD_UNPARK), 2);
+}
+
+static void waits__notifications_name_word_and_descriptor(void **state)
+{
+	uint64_t one = 1;
+	uint32_t word = 0;
+
+	(void)state;
+	assert_int_equal(patched_syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0),
+			 0);
+	assert_int_equal(fake_event_count(), 0);
+	ky_tokio_self.workers = 1;
+	assert_int_equal(patched_syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0),
+			 0);
+	assert_int_equal(fake_last_of(KYMO_RECORD_NOTIFY).a, (uintptr_t)&word);
+	assert_int_equal(patched_write(event, &one, sizeof(one)), (int)sizeof(one));
+	assert_int_equal(fake_last_of(KYMO_RECORD_NOTIFY).a, event);
+	assert_int_equal(fake_last_of(KYMO_RECORD_NOTIFY).arg, KYMO_WAIT_EVENTFD);
+}
+
+static void waits__other_system_calls_pass_with_their_errno(void **state)
+{
+	(void)state;
+	assert_int_equal(patched_syscall(SYS_getpid), getpid());
+	errno = 0;
+	assert_int_equal(patched_syscall(SYS_close, -1), -1);
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(patched_write(-1, "", 1), -1);
+	assert_int_equal(fake_event_count(), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(waits__worker_outside_polls_parks),
+		CASE(waits__zero_time_out_is_a_turn_of_the_driver),
+		CASE(waits__failure_keeps_errno),
+		CASE(waits__other_threads_are_left_alone),
+		CASE(waits__only_long_waits_inside_a_poll_are_told),
+		CASE(waits__contended_lock_is_no_park),
+		CASE(waits__notifications_name_word_and_descriptor),
+		CASE(waits__other_system_calls_pass_with_their_errno),
+	};
+
+	return cmocka_run_group_tests_name("waits", tests, NULL, NULL);
+}

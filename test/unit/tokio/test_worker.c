@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../../../adapters/tokio/worker.h"
+#include "fake_tokio.h"
+
+static const struct ky_tokio_table table = {
+	.id_offset = 40, .scheduler_offset = 32, .trailer_offset = 80};
+
+static void worker__finds_the_captured_arc(void **state)
+{
+	uint64_t handle[2] = {9, 1};
+	/* The compiler orders the fields as it likes. */
+	uint64_t workers[3][5] = {{2, 1, (uintptr_t)handle, 3, 0},
+				  {1, 1, 0, (uintptr_t)handle, 3},
+				  {1, 1, 3, 0, (uintptr_t)handle}};
+	struct fake_task task = fake_task(FAKE_LAUNCH, 1);
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		task.captured[i] = (uintptr_t)workers[i];
+		assert_int_equal(ky_tokio_worker_of(&table, &task), (uintptr_t)workers[i]);
+		assert_int_equal(ky_tokio_worker_runtime((uintptr_t)workers[i]), (uintptr_t)handle);
+		task.captured[i] = 0;
+	}
+}
+
+static void worker__memory_that_is_not_there_is_no_worker(void **state)
+{
+	struct fake_task task = fake_task(FAKE_LAUNCH, 1);
+
+	(void)state;
+	task.captured[0] = 0x10000;              /* never mapped */
+	task.captured[1] = UINT64_C(1) << 46;    /* hardly */
+	task.captured[2] = UINT64_MAX - 7;       /* not user space */
+	task.captured[3] = (uintptr_t)&task + 1; /* not aligned */
+	assert_int_equal(ky_tokio_worker_of(&table, &task), 0);
+	assert_int_equal(ky_tokio_worker_runtime(0), 0);
+	assert_int_equal(ky_tokio_worker_runtime(0x10000), 0);
+}
+
+static void worker__never_looks_into_the_trailer(void **state)
+{
+	uint64_t handle[2] = {1, 1}, worker[5] = {1, 1, (uintptr_t)handle, 0, 0};
+	struct fake_task task = fake_task(FAKE_LAUNCH, 1);
+
+	(void)state;
+	task.trailer = (uintptr_t)worker;
+	assert_int_equal(ky_tokio_worker_of(&table, &task), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worker__finds_the_captured_arc),
+		cmocka_unit_test(worker__memory_that_is_not_there_is_no_worker),
+		cmocka_unit_test(worker__never_looks_into_the_trailer),
+	};
+
+	return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
+}
