@@ -4,7 +4,7 @@
  * Invariants:  at most one recorder is open in a process; the ring file exists from the first event
  *              on (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child
  *              starts disarmed until it calls kymo_recorder_reopen().
- * Environment: read once: KYMO_SERVICE, KYMO_RING_DIR where the options say nothing; always
+ * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR. Always:
  *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without the
  *              processor's counter.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB without a drain thread, 8 MiB with one.

@@ -6,7 +6,7 @@
 #include <base/alloc.h>
 #include <drain/drain.h>
 #include <errno.h>
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 #include <ship/stage.h>
 #include <ship/store.h>

@@ -2,7 +2,7 @@
 /* Opening and closing where somebody else drains the ring: no thread, no disk, no library but libc.
  * The preload links this one; programs that link the library get recorder.c instead. */
 #include <errno.h>
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 
 struct kymo_recorder {

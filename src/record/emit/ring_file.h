@@ -13,6 +13,7 @@
 #define KY_RECORD_EMIT_RING_FILE_H
 
 #include <kymo/arch.h>
+#include <record/emit/clock.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ struct ky_ring {
 	int fd; /* of a memfd, which other processes reach through /proc/PID/fd; else -1 */
 	uint64_t fd_inode;
 	uint64_t start_time_ticks;
+	struct ky_clock clock;         /* stamps the records of this ring */
 	char path[KY_RING_PATH_BYTES]; /* "" for a memfd */
 };
 
@@ -55,13 +57,17 @@ struct ky_ring_request {
  * out      unchanged on failure. The struct lies in a page of its own that is never unmapped.
  * Returns  0; -errno of the memfd or the mapping; -EFBIG when RLIMIT_FSIZE leaves no room.
  */
-int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request);
+int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request,
+		   const struct ky_clock *clock);
 
 /* True when slot may be written: its pages exist. May shrink the usable part. */
 bool ky_ring_populate(struct ky_ring *ring, uint32_t slot);
 
 /* Same for the first `bytes` of the directory. Call under the directory's lock. */
 bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes);
+
+/* Private zeros at these addresses from now on, whatever was there. */
+void ky_map_private(void *address, size_t bytes);
 
 /* Replaces the mapping by private memory: whoever is still inside an event writes into the void.
  * The addresses stay taken (not the memory), so that such a thread can neither fault nor hit

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Sub-buffers: claimed in the order of one atomic hand, closed, parked, continued. ring_image.h is
  * the contract; readers of other processes look on at every step. */
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 
 #include <base/testpoint.h>
 #include <string.h>
@@ -92,9 +92,9 @@ static uint64_t describe(struct ky_sub_buffer *sub, struct ky_thread *thread,
 	__atomic_store_n(&sub->record_count, thread->hot.record_count, __ATOMIC_RELAXED);
 	thread->gates_seen = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
 	__atomic_store_n(&sub->gates, thread->gates_seen, __ATOMIC_RELAXED);
-	ky_clock_anchor(&ky_engine.clock, &anchor);
+	ky_clock_anchor(&thread->ring->clock, &anchor);
 	store_anchor(&sub->anchor, &anchor);
-	ticks = ky_clock_ticks(&ky_engine.clock);
+	ticks = ky_clock_ticks(&thread->ring->clock);
 	__atomic_store_n(&sub->start_ticks, ticks, __ATOMIC_RELAXED);
 	return ticks;
 }

@@ -2,7 +2,7 @@
 /* Threads come and go: state from a bounded pool, an entry in the directory, a sub-buffer. */
 #include <base/gnu.h>
 
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 
 #include <base/testpoint.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void announce(struct ky_thread *thread)
 	thread->hot.index = ++engine->thread_number;
 	thread->generation = engine->generation;
 	fixed.tid = thread->tid;
-	fixed.start_ticks = ky_clock_ticks(&engine->clock);
+	fixed.start_ticks = ky_clock_ticks(&thread->ring->clock);
 	prctl(PR_GET_NAME, comm);
 	item.id = thread->hot.index;
 	item.text_bytes = strnlen(comm, sizeof(comm));
@@ -77,7 +77,7 @@ static bool continue_parked(struct ky_thread *thread)
 /* Says in the continued sub-buffer who writes from here on, and with which full stamp. */
 static void write_thread_change(struct ky_thread *thread)
 {
-	uint64_t ticks = ky_clock_ticks(&ky_engine.clock);
+	uint64_t ticks = ky_clock_ticks(&thread->ring->clock);
 	uint64_t *at = thread->hot.cursor;
 
 	__atomic_store_n(&at[1], (uint64_t)thread->hot.index << 32 | thread->tid, __ATOMIC_RELAXED);
@@ -128,6 +128,7 @@ void ky_thread_reattach(struct ky_thread *thread)
 	memset(&thread->hot, 0, sizeof(thread->hot));
 	memset(&thread->claim, 0, sizeof(*thread) - offsetof(struct ky_thread, claim));
 	thread->hot.flags = 1u;
+	thread->ring = ky_engine.ring;
 	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) == KY_LIVE) {
 		announce(thread);
 		if (continue_parked(thread))
@@ -152,7 +153,7 @@ void ky_thread_exit(void *value)
 	mark = ky_engine_lock();
 	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LIVE &&
 	    thread->generation == engine->generation) {
-		ticks = ky_clock_ticks(&engine->clock);
+		ticks = ky_clock_ticks(&thread->ring->clock);
 		item.id = thread->hot.index;
 		item.fixed = &ticks;
 		item.fixed_bytes = sizeof(ticks);

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static const struct ky_clock any_clock;
+
 static struct ky_ring_request request_in(const char *directory)
 {
 	return (struct ky_ring_request){.directory = directory,
@@ -43,7 +45,7 @@ static void create__names_the_file_after_the_process(void **state)
 	(void)state;
 	test_recorder_directory(&test);
 	request = request_in(test.directory);
-	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
 	snprintf(expected, sizeof(expected), "%s/svc-%d-%llu.ring", test.directory, (int)getpid(),
 		 (unsigned long long)ring->start_time_ticks);
 	assert_string_equal(ring->path, expected);
@@ -54,7 +56,7 @@ static void create__names_the_file_after_the_process(void **state)
 	assert_int_equal((uintptr_t)ring->slots % KY_SLOT_BYTES, 0);
 	assert_int_equal(ring->header->slots_offset % KY_SLOT_BYTES, 0);
 	/* A second ring of the same process: an earlier image before exec, say. */
-	assert_int_equal(ky_ring_create(&second, &request), 0);
+	assert_int_equal(ky_ring_create(&second, &request, &any_clock), 0);
 	assert_string_not_equal(second->path, ring->path);
 	drop(second);
 	drop(ring);
@@ -71,7 +73,7 @@ static void create__refuses_a_directory_others_can_write(void **state)
 	test_recorder_directory(&test);
 	assert_int_equal(chmod(test.directory, 0777), 0);
 	request = request_in(test.directory);
-	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
 	assert_string_equal(ring->path, "");
 	assert_int_equal(ring->header->flags & KY_RING_ANONYMOUS, KY_RING_ANONYMOUS);
 	assert_int_equal(fcntl(ring->fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -91,7 +93,7 @@ static void create__does_not_follow_a_symbolic_link(void **state)
 	snprintf(link, sizeof(link), "%s.link", test.directory);
 	assert_int_equal(symlink(test.directory, link), 0);
 	request = request_in(link);
-	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
 	assert_string_equal(ring->path, "");
 	drop(ring);
 	unlink(link);
@@ -104,7 +106,7 @@ static void create__missing_parent_falls_back_to_memory(void **state)
 	struct ky_ring *ring = NULL;
 
 	(void)state;
-	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
 	assert_true(ring->fd >= 0);
 	drop(ring);
 	assert_int_equal(ring->fd, -1);
@@ -117,7 +119,7 @@ static void forget__spares_a_descriptor_that_is_not_ours_any_more(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
 	fd = ring->fd;
 	close(fd); /* as daemonizing hosts do */
 	assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), fd);
@@ -150,7 +152,7 @@ static int under_file_limit(const char *directory)
 	request.ring_bytes = 8u << 20;
 	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
 		return 100;
-	bad |= ky_ring_create(&ring, &request) ? 1 : 0;
+	bad |= ky_ring_create(&ring, &request, &any_clock) ? 1 : 0;
 	if (bad)
 		return bad;
 	bad |= ring->header->file_bytes <= 1u << 20 ? 0 : 2;
@@ -161,7 +163,7 @@ static int under_file_limit(const char *directory)
 	limit.rlim_cur = 4096;
 	if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
 		return 100;
-	bad |= ky_ring_create(&ring, &request) == -EFBIG ? 0 : 16;
+	bad |= ky_ring_create(&ring, &request, &any_clock) == -EFBIG ? 0 : 16;
 	return bad;
 }
 
@@ -189,7 +191,7 @@ static int on_small_tmpfs(const char *directory)
 	    mount("tmpfs", directory, "tmpfs", 0, "size=1m,mode=700") != 0)
 		return NO_MOUNT;
 	request.ring_bytes = 8u << 20;
-	if (ky_ring_create(&ring, &request) != 0 || !ring->path[0])
+	if (ky_ring_create(&ring, &request, &any_clock) != 0 || !ring->path[0])
 		return 1;
 	for (uint32_t slot = 0; slot < ring->slot_count; slot++) {
 		if (!ky_ring_populate(ring, slot))
@@ -275,7 +277,7 @@ static void detach__late_writers_write_into_the_void(void **state)
 	(void)state;
 	test_recorder_directory(&test);
 	request = request_in(test.directory);
-	assert_int_equal(ky_ring_create(&ring, &request), 0);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
 	drop(ring);
 	memset(ring->base, 1, ring->mapped_bytes);
 	assert_int_equal(rmdir(test.directory), 0);

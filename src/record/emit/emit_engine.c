@@ -3,7 +3,7 @@
 
 #include <base/gnu.h>
 
-#include <record/emit/engine.h>
+#include <record/emit/emit_engine.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +61,7 @@ bool ky_engine_is_orphan(void)
 /* Private zeros instead of the page that others can write: every gate is shut. */
 static void close_control_page(void)
 {
-	mmap(&kymo_control, sizeof(kymo_control), PROT_READ | PROT_WRITE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	ky_map_private(&kymo_control, sizeof(kymo_control));
 }
 
 /* Runs in the child, which has one thread. The ring stays the parent's: even an event that the fork
@@ -211,7 +210,8 @@ int ky_engine_start_locked(void)
 	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) != KY_LAZY)
 		return engine->phase == KY_LIVE ? 0 : KYMO_E_CLOSED;
 	set_phase(KY_STARTING);
-	err = ky_ring_create(&engine->ring, &request);
+	ky_clock_calibrate(&engine->clock);
+	err = ky_ring_create(&engine->ring, &request, &engine->clock);
 	if (err) {
 		engine->last_error = err;
 		__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
@@ -219,7 +219,6 @@ int ky_engine_start_locked(void)
 		set_phase(KY_DISARMED);
 		return err;
 	}
-	ky_clock_calibrate(&engine->clock);
 	describe_ring();
 	ky_directory_attach(&engine->directory, engine->ring);
 	reset_threads();
@@ -351,12 +350,12 @@ bool ky_engine_stop(void)
 	else
 		__atomic_store_n(&kymo_control.gates, 0, __ATOMIC_RELEASE);
 	set_phase(KY_CLOSED);
-	/* Pairs with the fence of ky_thread_set_limit(). */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (is_live) {
 		for (uint32_t i = 0; i < engine->state_count; i++)
+			/* Sequentially consistent, as the phase before: see ky_thread_set_limit().
+			 *  */
 			__atomic_store_n(&engine->pool->threads[i].hot.limit, NULL,
-					 __ATOMIC_RELAXED);
+					 __ATOMIC_SEQ_CST);
 		atomic_store_explicit(&engine->ring->header->state, KY_RING_CLOSED,
 				      memory_order_release);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* engine.h - the one recorder of this process: its life, its threads, its sub-buffers.
+/* emit_engine.h - the one recorder of this process: its life, its threads, its sub-buffers.
  *
  * Life:        CLOSED -> LAZY (open) -> LIVE (first event, or EAGER) -> CLOSED (close).
  *              DISARMED from anywhere: no ring to be had, or a forked child of a LIVE parent.
@@ -9,8 +9,8 @@
  * Memory:      pool 512 KiB, directory 1.5 MiB, both touched as used.
  * Atomics:     README.md in this folder.
  */
-#ifndef KY_RECORD_EMIT_ENGINE_H
-#define KY_RECORD_EMIT_ENGINE_H
+#ifndef KY_RECORD_EMIT_EMIT_ENGINE_H
+#define KY_RECORD_EMIT_EMIT_ENGINE_H
 
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
