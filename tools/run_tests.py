@@ -27,6 +27,11 @@ SKIP_STATUS = 77
 VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=full"
             " --errors-for-leak-kinds=definite --fair-sched=yes")
 
+# A finding ends the test; forked children may start threads.
+SANITIZERS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+              "ASAN_OPTIONS": "abort_on_error=0:detect_stack_use_after_return=1",
+              "TSAN_OPTIONS": "die_after_fork=0"}
+
 
 class Tally:
     """What one suite said: names of what passed, (name, detail) of the rest."""
@@ -191,7 +196,8 @@ def meson_suite(suite, variant, want=lambda test: True, wrapper=None, factor=1):
         log += "-" + pathlib.Path(shlex.split(wrapper)[0]).name
     report = ROOT / directory / "meson-logs" / f"{log}.json"
     report.unlink(missing_ok=True)
-    ran = subprocess.run(argv + names, cwd=ROOT, text=True, errors="replace", capture_output=True)
+    ran = subprocess.run(argv + names, cwd=ROOT, text=True, errors="replace", capture_output=True,
+                         env={**os.environ, **SANITIZERS})
     if not report.exists():
         text = (ran.stdout + ran.stderr)[-2000:]
         tally.failed.append((suite, f"meson test left no report\n{text}"))
