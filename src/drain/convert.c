@@ -146,10 +146,13 @@ static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 {
 	uint64_t id = full_task(drain, word);
 	uint32_t name = (uint32_t)word & NAME_MASK, depth = thread->depth, pool;
-	struct ky_task *task = see_task(drain, id, name, ns);
-	bool is_outer = !depth && !thread->deeper && ky_drain_worker_take(drain, thread, ns);
-	struct ky_poll *poll = ky_drain_push_poll(thread);
+	struct ky_task *task;
+	struct ky_poll *poll;
+	bool is_outer;
 
+	task = see_task(drain, id, name, ns);
+	is_outer = !depth && !thread->deeper && ky_drain_worker_take(drain, thread, ns);
+	poll = ky_drain_push_poll(thread);
 	if (task)
 		task->ready_ns = 0;
 	if (!poll)
@@ -361,7 +364,10 @@ static void on_carried(struct ky_drain *drain, struct ky_dthread *thread, const 
 	} else {
 		forget_polls(drain, thread, at);
 		begin_ns = ky_timeline_ns(&drain->timeline, begin);
-		open_poll(drain, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns < ns ? begin_ns : ns);
+		if (begin_ns > ns)
+			begin_ns = ns;
+		ky_drain_ready_record(drain, begin_ns);
+		open_poll(drain, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns);
 	}
 	if (at + 1 == KY_OPEN_DEPTH && total > KY_OPEN_DEPTH) {
 		forget_polls(drain, thread, KY_OPEN_DEPTH);
@@ -520,6 +526,7 @@ uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, con
 {
 	uint32_t taken = 1;
 
+	ky_drain_ready_record(drain, ns);
 	if (__builtin_expect(!thread->is_announced, 0))
 		ky_drain_write_thread(drain, thread, ns);
 	switch (rec->type) {

@@ -388,20 +388,35 @@ void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uin
 void ky_drain_book_poll(struct ky_drain *drain, uint32_t worker, uint64_t start_ns, uint64_t end_ns,
 			uint64_t task);
 
-#define KY_CHUNK_BYTES_SOFT (KY_CHUNK_BYTES_MAX - 16384u) /* room for the largest event and its schema */
+/* Room for the events of one record: a chunk must not end between them, because what it tells about
+ * open polls at its start would be the state in the middle of the record. */
+#define KY_RECORD_EVENTS_MAX 32u
+#define KY_RECORD_BYTES_MAX 32768u
+#define KY_CHUNK_BYTES_SOFT (KY_CHUNK_BYTES_MAX - 8192u)
 
-/* Before every event: the chunk is open and takes one more event of this time. */
-static inline void ky_drain_ready(struct ky_drain *drain, uint64_t ns)
+static inline void ky_drain_ready_for(struct ky_drain *drain, uint64_t ns, uint32_t events, uint32_t bytes)
 {
 	struct ky_chunk_state *chunk = &drain->chunk;
 
 	if (__builtin_expect(!chunk->is_open || ns < chunk->first_ns ||
 				     ns - chunk->first_ns >= KY_CHUNK_SPAN_MAX_NS ||
-				     drain->enc.event_count >= KY_CHUNK_EVENTS_MAX ||
-				     drain->out.used > KY_CHUNK_BYTES_SOFT, 0))
+				     drain->enc.event_count >= KY_CHUNK_EVENTS_MAX - events ||
+				     drain->out.used > KY_CHUNK_BYTES_SOFT - bytes, 0))
 		ky_drain_turn(drain, ns);
 	if (ns > chunk->last_ns)
 		chunk->last_ns = ns;
+}
+
+/* Before every event: the chunk is open and takes one more event of this time. */
+static inline void ky_drain_ready(struct ky_drain *drain, uint64_t ns)
+{
+	ky_drain_ready_for(drain, ns, 0, 0);
+}
+
+/* Before every record, while threads and workers are as they were before it. */
+static inline void ky_drain_ready_record(struct ky_drain *drain, uint64_t ns)
+{
+	ky_drain_ready_for(drain, ns, KY_RECORD_EVENTS_MAX, KY_RECORD_BYTES_MAX);
 }
 
 #endif

@@ -176,7 +176,8 @@ static bool fits_backwards(const struct ky_drain *drain, uint64_t ns)
 	const struct ky_chunk_state *chunk = &drain->chunk;
 
 	return chunk->is_open && ns < chunk->first_ns && chunk->last_ns - ns < KY_CHUNK_SPAN_MAX_NS &&
-	       drain->enc.event_count < KY_CHUNK_EVENTS_MAX && drain->out.used <= KY_CHUNK_BYTES_SOFT;
+	       drain->enc.event_count < KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX &&
+	       drain->out.used <= KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX;
 }
 
 void ky_drain_turn(struct ky_drain *drain, uint64_t ns)

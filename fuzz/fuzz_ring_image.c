@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Any bytes as a ring file: opened, looked at twice, drained to the end. Promises: no crash, no
+ * allocation beyond the limits, and whatever comes out is a trace that the decoder accepts; the same
+ * input gives the same output.
+ *
+ * A prefix byte says whether the magic is put right, so that the fuzzer gets past it, and how often the
+ * image changes between steps. */
+#include "fuzz_target.h"
+
+#include <base/alloc.h>
+#include <drain/drain.h>
+#include <string.h>
+#include <wire/trc_dec.h>
+
+#define MEMORY_MAX (1u << 20)
+#define IMAGE_MAX (1u << 20)
+
+struct outcome {
+	struct ky_trc_dec *dec;
+	uint64_t digest;
+	uint64_t now_ns;
+};
+
+static _Bool is_modest(size_t bytes)
+{
+	FUZZ_CHECK(bytes <= 128u << 20);
+	return 1;
+}
+
+static int take_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct outcome *outcome = ctx;
+	struct ky_frame frame;
+	uint64_t events = 0;
+	size_t at = 0;
+
+	while (at < chunk->byte_count) {
+		int64_t took = ky_trc_dec_next(outcome->dec, chunk->bytes + at, chunk->byte_count - at,
+					       &frame);
+
+		FUZZ_CHECK(took > 0);
+		at += (size_t)took;
+		events += frame.kind == KY_FRAME_EVENT;
+		/* The report tells the CPU time of the drain, which no two runs share. */
+		if (frame.kind != KY_FRAME_EVENT || frame.schema->event != KY_EV_RECORDER_REPORT)
+			outcome->digest = fuzz_digest(outcome->digest, frame.begin, frame.bytes);
+	}
+	FUZZ_CHECK(events == chunk->event_count);
+	return 0;
+}
+
+static int anchor(void *ctx, struct ky_clock_anchor *out)
+{
+	struct outcome *outcome = ctx;
+
+	outcome->now_ns += 30000000;
+	*out = (struct ky_clock_anchor){ outcome->now_ns * 2, outcome->now_ns, outcome->now_ns * 2 + 20,
+					 outcome->now_ns };
+	return 0;
+}
+
+static uint64_t drain_once(uint8_t *image, size_t count, uint8_t how)
+{
+	struct outcome outcome = { .now_ns = 2000000000 };
+	struct ky_drain_options options = { .image = image,
+					    .image_bytes = count,
+					    .anchor = anchor,
+					    .anchor_ctx = &outcome,
+					    .chunk = take_chunk,
+					    .chunk_ctx = &outcome,
+					    .memory_bytes_max = MEMORY_MAX,
+					    .tracked_tasks_max = 2048,
+					    .host = "fuzz" };
+	struct ky_drain *drain;
+
+	FUZZ_CHECK(ky_trc_dec_open(&outcome.dec, NULL) == 0);
+	if (ky_drain_open(&drain, &options) == 0) {
+		ky_drain_step(drain, 0);
+		if (how & 2)
+			ky_drain_seal(drain);
+		if (how & 4 && count > 16384) /* it changes under our eyes */
+			memset(image + count - 4096, how, 4096);
+		ky_drain_step(drain, 0);
+		ky_drain_step(drain, KY_DRAIN_FINAL);
+		ky_drain_seal(drain);
+		ky_drain_close(drain);
+	}
+	ky_trc_dec_close(outcome.dec);
+	return outcome.digest;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	static const uint64_t magic = KY_RING_MAGIC;
+	uint64_t digest[2];
+	uint8_t how;
+
+	if (count < 9 || count > IMAGE_MAX)
+		return 0;
+	how = *bytes++;
+	count--;
+	ky_alloc_hook = is_modest;
+	for (int i = 0; i < 2; i++) {
+		uint8_t *image = aligned_alloc(64, (count + 63) / 64 * 64);
+
+		FUZZ_CHECK(image);
+		memcpy(image, bytes, count);
+		if (how & 1)
+			memcpy(image, &magic, sizeof(magic));
+		digest[i] = drain_once(image, count, how);
+		free(image);
+	}
+	FUZZ_CHECK(digest[0] == digest[1]);
+	ky_alloc_hook = NULL;
+	return 0;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Segments on disk: names, rotation, the bound and what it must never touch, trouble with the disk. */
+#include "../../lib/alloc_fail.h"
+#include "../../lib/cmocka_all.h"
+
+#include <base/buf.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <kymo/base.h>
+#include <ship/retention.h>
+#include <ship/store.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define RUN "0123abcd-42-777"
+#define SECOND UINT64_C(1000000000)
+#define CHUNK_BYTES 1000u
+
+static char top[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	snprintf(top, sizeof(top), "/tmp/kymo-store-XXXXXX");
+	return mkdtemp(top) ? 0 : -1;
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *list = opendir(path);
+	struct dirent *entry;
+	char below[600];
+
+	while (list && (entry = readdir(list))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+		if (unlink(below) != 0)
+			remove_tree(below);
+	}
+	if (list)
+		closedir(list);
+	rmdir(path);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	remove_tree(top);
+	return 0;
+}
+
+static struct ky_store *open_store(const char *run, uint64_t total)
+{
+	struct ky_store_options options = { .directory = top, .service = "svc", .run = run,
+					    .segment_bytes_max = 10000, .total_bytes_max = total };
+	struct ky_store *store;
+
+	assert_int_equal(ky_store_open(&store, &options), 0);
+	return store;
+}
+
+/* A chunk of CHUNK_BYTES that begins as ours do. */
+static int put(struct ky_store *store, uint64_t ns, bool is_start, bool is_end)
+{
+	static uint8_t bytes[CHUNK_BYTES] = { 'T', 'R', 'C', 0, 1 };
+	struct ky_chunk chunk = { bytes, sizeof(bytes), 10, ns, ns, is_start, is_end };
+
+	return ky_store_chunk(store, &chunk);
+}
+
+static bool exists(const char *name)
+{
+	char path[600];
+	struct stat about;
+
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	return lstat(path, &about) == 0;
+}
+
+static void make_file(const char *name, const char *text)
+{
+	char path[600];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void store__segment_gets_its_name_when_it_is_whole(void **state)
+{
+	struct ky_store *store = open_store(RUN, 0);
+	struct ky_store_stats stats;
+
+	(void)state;
+	assert_int_equal(put(store, SECOND, true, false), 0);
+	assert_true(exists("svc/" RUN "/000000.trc.active"));
+	assert_false(exists("svc/" RUN "/000000.trc"));
+	assert_int_equal(put(store, SECOND, false, true), 0);
+	assert_false(exists("svc/" RUN "/000000.trc.active"));
+	assert_true(exists("svc/" RUN "/000000.trc"));
+	assert_int_equal(put(store, 2 * SECOND, true, false), 0);
+	assert_int_equal(put(store, 2 * SECOND, true, false), 0); /* a start seals what is open */
+	ky_store_stats(store, &stats);
+	assert_int_equal(stats.segments_sealed, 2);
+	assert_int_equal(stats.bytes_raw, 4 * CHUNK_BYTES);
+	ky_store_close(store);
+	assert_true(exists("svc/" RUN "/000002.trc"));
+}
+
+static void store__asks_for_a_seal_by_size_and_by_age(void **state)
+{
+	struct ky_store *store = open_store(RUN, 0);
+
+	(void)state;
+	assert_false(ky_store_wants_seal(store, SECOND));
+	put(store, SECOND, true, false);
+	assert_false(ky_store_wants_seal(store, 60 * SECOND));
+	assert_true(ky_store_wants_seal(store, 61 * SECOND));
+	for (int i = 0; i < 9; i++)
+		put(store, SECOND, false, false);
+	assert_true(ky_store_wants_seal(store, SECOND));
+	ky_store_close(store);
+}
+
+static void store__bound_deletes_the_oldest_first_across_runs(void **state)
+{
+	struct ky_store *old = open_store("0123abcd-41-700", 0), *store;
+	struct ky_store_stats stats;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		put(old, SECOND, true, true);
+	ky_store_close(old);
+	store = open_store(RUN, 4 * CHUNK_BYTES);
+	for (int i = 0; i < 3; i++)
+		put(store, SECOND, true, true);
+	ky_store_stats(store, &stats);
+	assert_int_equal(stats.segments_deleted, 2);
+	assert_int_equal(stats.bytes_deleted, 2 * CHUNK_BYTES);
+	assert_false(exists("svc/0123abcd-41-700/000001.trc"));
+	assert_true(exists("svc/0123abcd-41-700/000002.trc"));
+	for (int i = 0; i < 3; i++)
+		put(store, SECOND, true, true);
+	assert_false(exists("svc/0123abcd-41-700")); /* empty: nothing but our own two files */
+	assert_false(exists("svc/" RUN "/000001.trc"));
+	assert_true(exists("svc/" RUN "/000002.trc"));
+	ky_store_close(store);
+}
+
+static void store__bound_counts_the_segment_being_written(void **state)
+{
+	struct ky_store *store = open_store(RUN, 4 * CHUNK_BYTES);
+
+	(void)state;
+	put(store, SECOND, true, true);
+	put(store, SECOND, true, true);
+	put(store, SECOND, true, false);
+	put(store, SECOND, false, false);
+	assert_true(exists("svc/" RUN "/000000.trc"));
+	put(store, SECOND, false, false);
+	assert_false(exists("svc/" RUN "/000000.trc"));
+	assert_true(exists("svc/" RUN "/000001.trc")); /* the newest stays */
+	ky_store_close(store);
+}
+
+static void store__never_deletes_what_is_not_ours(void **state)
+{
+	static const char *const foreign[] = {
+		"svc/notes.txt",		    /* not in a run */
+		"svc/0123abcd-41-700/readme",	    /* not a segment's name */
+		"svc/0123abcd-41-700/000001.trc",   /* not our bytes */
+		"svc/0123abcd-41-700/000002.trc.bak",
+		"svc/0123abcd-41-700/12.trc",
+		"svc/deadbeef-1-1/000000.trc",	    /* no marker */
+		"svc/other/000000.trc",		    /* not a run's name */
+		"outside/000000.trc",		    /* reached by a link only */
+	};
+	struct ky_store *store = open_store("0123abcd-41-700", 0);
+	char target[128], link[128];
+
+	(void)state;
+	put(store, SECOND, true, true);
+	ky_store_close(store);
+	snprintf(target, sizeof(target), "%s/svc/deadbeef-1-1", top);
+	mkdir(target, 0700);
+	snprintf(target, sizeof(target), "%s/svc/other", top);
+	mkdir(target, 0700);
+	snprintf(target, sizeof(target), "%s/outside", top);
+	mkdir(target, 0700);
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		make_file(foreign[i], strstr(foreign[i], "000001") ? "hello, I am yours" : "TRC");
+	make_file("outside/" KY_RUN_MARKER, KY_RUN_MARKER_TEXT);
+	snprintf(link, sizeof(link), "%s/svc/deadbeef-2-2", top);
+	assert_int_equal(symlink(target, link), 0);
+	snprintf(target, sizeof(target), "%s/outside/000000.trc", top);
+	snprintf(link, sizeof(link), "%s/svc/0123abcd-41-700/000003.trc", top);
+	assert_int_equal(symlink(target, link), 0);
+	store = open_store(RUN, 1);
+	put(store, SECOND, true, true);
+	put(store, SECOND, true, true);
+	ky_store_close(store);
+	assert_false(exists("svc/0123abcd-41-700/000000.trc"));
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		assert_true(exists(foreign[i]));
+	assert_true(exists("svc/deadbeef-2-2"));
+	assert_true(exists("svc/0123abcd-41-700/000003.trc"));
+	assert_true(exists("svc/0123abcd-41-700/" KY_RUN_MARKER));
+}
+
+static void store__leftovers_of_a_crash_stay_and_count(void **state)
+{
+	struct ky_store *store = open_store("0123abcd-41-700", 0);
+	struct ky_store_stats stats;
+	char from[128], to[160];
+
+	(void)state;
+	put(store, SECOND, true, true);
+	ky_store_close(store);
+	snprintf(from, sizeof(from), "%s/svc/0123abcd-41-700/000000.trc", top);
+	snprintf(to, sizeof(to), "%s.active", from);
+	assert_int_equal(rename(from, to), 0);
+	store = open_store(RUN, 2 * CHUNK_BYTES);
+	put(store, SECOND, true, true);
+	put(store, SECOND, true, true);
+	ky_store_stats(store, &stats);
+	assert_int_equal(stats.segments_deleted, 1);
+	assert_true(exists("svc/0123abcd-41-700/000000.trc.active"));
+	ky_store_close(store);
+	/* The same run again (recovered, restarted): no name is used twice. */
+	store = open_store("0123abcd-41-700", 0);
+	put(store, SECOND, true, true);
+	ky_store_close(store);
+	assert_true(exists("svc/0123abcd-41-700/000001.trc"));
+}
+
+static void store__one_recorder_per_run(void **state)
+{
+	struct ky_store *store = open_store(RUN, 0), *second;
+	char errbuf[256] = "";
+	struct ky_store_options options = { .directory = top, .service = "svc", .run = RUN,
+					    .errbuf = errbuf, .errbuf_bytes = sizeof(errbuf) };
+
+	(void)state;
+	assert_int_equal(ky_store_open(&second, &options), -EBUSY);
+	assert_null(second);
+	assert_non_null(strstr(errbuf, "another recorder"));
+	ky_store_close(store);
+	options.run = "../../etc";
+	assert_int_equal(ky_store_open(&second, &options), -EINVAL);
+	options.run = RUN;
+	options.service = "../..";
+	assert_int_equal(ky_store_open(&second, &options), 0);
+	ky_store_close(second);
+	assert_true(exists("_._.."));
+}
+
+static void store__recovers_when_the_directory_vanished(void **state)
+{
+	struct ky_store *store = open_store(RUN, 0);
+
+	(void)state;
+	put(store, SECOND, true, false);
+	remove_tree(top);
+	assert_int_equal(put(store, 2 * SECOND, false, false), -ENOENT);
+	/* Not again within a second, then by itself. */
+	assert_int_equal(put(store, 2 * SECOND + 1, true, false), -ENOENT);
+	assert_int_equal(put(store, 3 * SECOND, true, false), 0);
+	ky_store_close(store);
+	assert_true(exists("svc/" RUN "/000001.trc"));
+}
+
+static void store__full_disk_refuses_and_goes_on(void **state)
+{
+	struct ky_store_stats stats;
+	struct ky_store *store;
+	char large[128];
+	uint64_t ns = SECOND;
+	int err = 0;
+
+	(void)state;
+	if (geteuid() != 0 || mount("none", top, "tmpfs", 0, "size=64k") != 0)
+		skip(); /* needs the right to mount */
+	store = open_store(RUN, 0);
+	for (int i = 0; i < 200 && !err; i++)
+		err = put(store, ns, i == 0, false);
+	assert_int_equal(err, -ENOSPC);
+	assert_true(exists("svc/" RUN "/000000.trc")); /* sealed as far as it got */
+	ky_store_stats(store, &stats);
+	assert_int_equal(stats.bytes_stored % CHUNK_BYTES, 0);
+	assert_int_equal(stats.last_error, -ENOSPC);
+	assert_int_equal(put(store, ns + 1, true, false), -ENOSPC);
+	snprintf(large, sizeof(large), "%s/svc/" RUN "/000000.trc", top);
+	unlink(large);
+	assert_int_equal(put(store, ns + SECOND, true, true), 0);
+	ky_store_close(store);
+	umount(top);
+}
+
+static void store__read_only_directory_is_said(void **state)
+{
+	char errbuf[256] = "";
+	struct ky_store_options options = { .directory = top, .service = "svc", .run = RUN,
+					    .errbuf = errbuf, .errbuf_bytes = sizeof(errbuf) };
+	struct ky_store *store;
+
+	(void)state;
+	if (geteuid() != 0 || mount("none", top, "tmpfs", MS_RDONLY, NULL) != 0)
+		skip(); /* root ignores modes, so this needs a mount */
+	assert_int_equal(ky_store_open(&store, &options), -EROFS);
+	assert_null(store);
+	assert_non_null(strstr(errbuf, "svc"));
+	umount(top);
+}
+
+static int collect(void *ctx, const uint8_t *bytes, size_t count)
+{
+	return ky_buf_append(ctx, bytes, count);
+}
+
+static void fill_noise(uint8_t *bytes, size_t count)
+{
+	uint32_t state = 1;
+
+	for (size_t i = 0; i < count; i++)
+		bytes[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 28);
+}
+
+static void stage__zstd_has_a_frame_per_chunk_and_a_seek_table(void **state)
+{
+	static uint8_t in[200000], back[600000];
+	struct ky_stage_factory factory;
+	struct ky_stage stage;
+	struct ky_buf out;
+	uint32_t magic, frames;
+	size_t count, at = 0;
+
+	(void)state;
+	fill_noise(in, sizeof(in));
+	ky_buf_init(&out, 0);
+	ky_stage_zstd(&factory, 0);
+	assert_string_equal(factory.suffix, ".zst");
+	assert_int_equal(factory.open(&factory, &stage), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(stage.write(stage.stage, in, sizeof(in), collect, &out), 0);
+	for (int i = 0; i < 3; i++)
+		at += ZSTD_findFrameCompressedSize(out.bytes + at, out.used - at);
+	assert_int_equal(at, out.used);
+	assert_int_equal(stage.finish(stage.stage, collect, &out), 0);
+	memcpy(&magic, out.bytes + out.used - 4, 4);
+	memcpy(&frames, out.bytes + out.used - 9, 4);
+	assert_int_equal(magic, 0x8f92eab1u);
+	assert_int_equal(frames, 3);
+	count = ZSTD_decompress(back, sizeof(back), out.bytes, out.used);
+	assert_int_equal(count, 3 * sizeof(in));
+	assert_memory_equal(back + 2 * sizeof(in), in, sizeof(in));
+	stage.close(stage.stage);
+	ky_buf_release(&out);
+}
+
+static void stage__gzip_is_one_member_whole_at_every_chunk(void **state)
+{
+	static uint8_t in[200000], back[700000];
+	struct ky_stage_factory factory;
+	struct ky_stage stage;
+	struct ky_buf out;
+	z_stream stream;
+	size_t cut;
+
+	(void)state;
+	fill_noise(in, sizeof(in));
+	ky_buf_init(&out, 0);
+	ky_stage_gzip(&factory, 0);
+	assert_int_equal(factory.open(&factory, &stage), 0);
+	assert_int_equal(stage.write(stage.stage, in, sizeof(in), collect, &out), 0);
+	cut = out.used;
+	assert_int_equal(stage.write(stage.stage, in, sizeof(in), collect, &out), 0);
+	assert_int_equal(stage.finish(stage.stage, collect, &out), 0);
+	for (int whole = 0; whole < 2; whole++) {
+		memset(&stream, 0, sizeof(stream));
+		assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+		stream.next_in = out.bytes;
+		stream.avail_in = (uInt)(whole ? out.used : cut);
+		stream.next_out = back;
+		stream.avail_out = sizeof(back);
+		assert_int_equal(inflate(&stream, Z_SYNC_FLUSH), whole ? Z_STREAM_END : Z_OK);
+		assert_int_equal(stream.total_out, (whole ? 2 : 1) * sizeof(in));
+		inflateEnd(&stream);
+	}
+	stage.close(stage.stage);
+	ky_buf_release(&out);
+}
+
+static void store__nth_allocation_fails_cleanly(void **state)
+{
+	struct ky_store_options options = { .directory = top, .service = "svc", .run = RUN };
+	struct ky_stage_factory zstd;
+	struct ky_store *store;
+	int err = -ENOMEM;
+
+	(void)state;
+	ky_stage_zstd(&zstd, 1);
+	options.stage = &zstd;
+	for (uint64_t n = 0; n < 50 && err; n++) {
+		test_alloc_fail_at(n);
+		err = ky_store_open(&store, &options);
+		if (!err) {
+			err = put(store, SECOND, true, true);
+			ky_store_close(store);
+		}
+		test_alloc_normal();
+		assert_true(err == 0 || err == -ENOMEM);
+	}
+	assert_int_equal(err, 0);
+}
+
+static void retention__names_have_one_shape(void **state)
+{
+	static const char *const runs[] = { "0123abcd-1-2", "ffffffff-4294967295-18446744073709551615" };
+	static const char *const others[] = { "", "0123abcd", "0123abcd-", "0123abcd-1-", "0123abcg-1-2",
+					      "0123abcd-1-2x", "0123ABCD-1-2", "..", "0123abcd--2" };
+	uint64_t number;
+	bool is_active;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		assert_true(ky_retention_is_run_name(runs[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(ky_retention_is_run_name(others[i]));
+	assert_true(ky_retention_is_segment_name("000017.trc.zst", &number, &is_active));
+	assert_int_equal(number, 17);
+	assert_false(is_active);
+	assert_true(ky_retention_is_segment_name("1000000.trc.gz.active", &number, &is_active));
+	assert_true(is_active);
+	assert_false(ky_retention_is_segment_name("00001.trc", &number, &is_active));
+	assert_false(ky_retention_is_segment_name("000001.trc.xz", &number, &is_active));
+	assert_false(ky_retention_is_segment_name("000001.trc~", &number, &is_active));
+}
+
+#define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORE_TEST(store__segment_gets_its_name_when_it_is_whole),
+		STORE_TEST(store__asks_for_a_seal_by_size_and_by_age),
+		STORE_TEST(store__bound_deletes_the_oldest_first_across_runs),
+		STORE_TEST(store__bound_counts_the_segment_being_written),
+		STORE_TEST(store__never_deletes_what_is_not_ours),
+		STORE_TEST(store__leftovers_of_a_crash_stay_and_count),
+		STORE_TEST(store__one_recorder_per_run),
+		STORE_TEST(store__recovers_when_the_directory_vanished),
+		STORE_TEST(store__full_disk_refuses_and_goes_on),
+		STORE_TEST(store__read_only_directory_is_said),
+		cmocka_unit_test(stage__zstd_has_a_frame_per_chunk_and_a_seek_table),
+		cmocka_unit_test(stage__gzip_is_one_member_whole_at_every_chunk),
+		STORE_TEST(store__nth_allocation_fails_cleanly),
+		cmocka_unit_test(retention__names_have_one_shape),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
