@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# wasm.sh - builds the reading engine for wasm32 with the distribution's clang and lld, and compares it
-# in node with a native build of the same sources: same traces, same bytes.
+# wasm.sh - builds the reading engine for wasm32 with the distribution's clang and lld, and compares
+# it in node with a native build of the same sources: same traces, same bytes.
 set -eu
 cd "$(dirname "$0")/.."
 output=build/wasm
@@ -13,7 +13,8 @@ sources="$sources src/base/alloc.c src/base/buf.c src/base/byte_source.c src/bas
 flags="-std=gnu11 -O2 -ffp-contract=off -Iinclude -Isrc"
 
 # shellcheck disable=SC2086 # one word per source and flag
-clang --target=wasm32 -nostdlib -ffreestanding -mbulk-memory $flags -isystem src/analyze/wasm/include \
+clang --target=wasm32 -nostdlib -ffreestanding -mbulk-memory $flags \
+	-isystem src/analyze/wasm/include \
 	-fvisibility=hidden -Wl,--no-entry -Wl,--max-memory=4294967296 -Wl,-z,stack-size=262144 \
 	-Wl,--export=kymo_wasm_alloc,--export=kymo_wasm_free,--export=kymo_wasm_open \
 	-Wl,--export=kymo_wasm_canonical,--export=kymo_wasm_result \

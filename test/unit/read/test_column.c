@@ -95,7 +95,7 @@ static void column__sorts_stably_and_keeps_the_extra_word(void **state)
 
 static void column__costs_little_when_it_holds_little(void **state)
 {
-	struct ky_column columns[100];
+	static struct ky_column columns[100];
 	struct ky_pages pages;
 	int i;
 

@@ -88,7 +88,7 @@ static bool is_smaller(const void *a, const void *b, const void *ctx)
 static void sort__orders_any_length(void **state)
 {
 	struct test_prng prng = {3};
-	uint64_t numbers[300][9];
+	static uint64_t numbers[300][9];
 	size_t count, i;
 
 	(void)state;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/canonical.h>
+#include <analyze/report.h>
+#include <read/text.h>
+
+static uint64_t digest(uint64_t sum, uint64_t number)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		sum = (sum ^ (number >> (8 * i) & 0xff)) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+static uint64_t digest_polls(const struct ky_trace *trace, uint32_t worker, uint64_t sum)
+{
+	struct ky_poll poll;
+	uint64_t row;
+
+	for (row = 0; row < trace->workers[worker].polls.row_count; row++) {
+		ky_trace_poll(trace, worker, row, &poll);
+		sum = digest(sum, poll.start_ns);
+		sum = digest(sum, poll.duration_ns);
+		sum = digest(sum, poll.delay_ns);
+		sum = digest(sum, (uint64_t)poll.delay_state << 32 | poll.flags);
+		sum = digest(sum, trace->tasks[poll.task].id);
+		sum = digest(sum, poll.name);
+	}
+	return sum;
+}
+
+static uint64_t digest_others(const struct ky_trace *trace, uint32_t worker, uint64_t sum)
+{
+	struct ky_park park;
+	struct ky_wake wake;
+	uint64_t row;
+
+	for (row = 0; row < trace->workers[worker].parks.row_count; row++) {
+		ky_trace_park(trace, worker, row, &park);
+		sum = digest(sum, park.start_ns);
+		sum = digest(sum, park.duration_ns);
+		sum = digest(sum, (uint64_t)park.sched_wait_ns << 32 | park.ready_count);
+		sum = digest(sum, (uint64_t)park.wait << 32 | park.flags);
+	}
+	for (row = 0; row < trace->workers[worker].wakes.row_count; row++) {
+		ky_trace_wake(trace, worker, row, &wake);
+		sum = digest(sum, wake.time_ns);
+		sum = digest(sum, (uint64_t)wake.woken << 32 | wake.waker);
+		sum = digest(sum, wake.origin);
+	}
+	return sum;
+}
+
+int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace)
+{
+	struct ky_report *report;
+	uint32_t i;
+	int result = ky_report_make(&report, trace, NULL);
+
+	if (result < 0)
+		return result;
+	ky_text(out, "{\"info\":");
+	ky_info_json(out, trace);
+	ky_text(out, ",\"report\":");
+	ky_report_json(out, trace, report);
+	ky_text(out, ",\"rows\":{");
+	for (i = 0; i < trace->worker_count; i++) {
+		uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+		ky_text(out, i ? ",\"" : "\"");
+		ky_text_u64(out, trace->workers[i].id);
+		ky_text(out, "\":\"");
+		ky_text_u64(out, digest_polls(trace, i, sum));
+		ky_text(out, " ");
+		ky_text_u64(out, digest_others(trace, i, sum));
+		ky_text(out, "\"");
+	}
+	ky_text(out, "}}\n");
+	ky_report_free(report);
+	return out->failed;
+}
