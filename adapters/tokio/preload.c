@@ -165,7 +165,10 @@ static int open_recorder(const struct ky_tokio_found *found)
 	snprintf(refused, sizeof(refused), "%u", found->refused_count);
 	dl_iterate_phdr(look_for_text, &text);
 	(void)kymo_metadata_set("tokio.version", text.version[0] ? text.version : "unknown");
-	(void)kymo_metadata_set("kymo.source", "preload");
+	(void)kymo_metadata_set("tokio.unstable", found->unstable_count == 0 ? "false" :
+						  found->unstable_count == found->table_count ?
+									       "true" :
+									       "in part");
 	(void)kymo_metadata_set("tokio.local_queue", "false");
 	(void)kymo_metadata_set("tokio.tables", tables);
 	(void)kymo_metadata_set("tokio.copies", copies);

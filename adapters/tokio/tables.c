@@ -113,7 +113,8 @@ static uint32_t copy_of(const struct object *object, const uintptr_t *words)
 	return object->first_copy;
 }
 
-KY_TOKIO_READS_RAW static void add_table(struct object *object, uintptr_t *words)
+KY_TOKIO_READS_RAW static void add_table(struct object *object, uintptr_t *words,
+					 const uintptr_t *end)
 {
 	struct ky_tokio_found *found = object->found;
 	struct ky_tokio_table *table;
@@ -131,6 +132,10 @@ KY_TOKIO_READS_RAW static void add_table(struct object *object, uintptr_t *words
 	table->id_offset = (uint32_t)words[KY_TOKIO_SLOT_ID];
 	table->kind = kind_of(object->elf, words);
 	table->copy = (uint8_t)copy_of(object, words);
+	/* The next table begins with a function, so an offset here is this one's. */
+	if (words + KY_TOKIO_SLOT_SPAWNED_AT < end &&
+	    words[KY_TOKIO_SLOT_SPAWNED_AT] == words[KY_TOKIO_SLOT_ID] + sizeof(*words))
+		found->unstable_count++;
 }
 
 static bool add_range(struct ky_tokio_found *found, uintptr_t start, uintptr_t end)
@@ -151,7 +156,7 @@ KY_TOKIO_READS_RAW static void scan(struct object *object, uintptr_t start, uint
 		uintptr_t *words = (uintptr_t *)at;
 
 		if (is_poll_address(object, words[0]))
-			add_table(object, words);
+			add_table(object, words, (const uintptr_t *)end);
 	}
 }
 

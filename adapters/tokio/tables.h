@@ -27,7 +27,8 @@ enum ky_tokio_slot {
 	KY_TOKIO_SLOT_SHUTDOWN = 6,
 	KY_TOKIO_SLOT_TRAILER = 7,
 	KY_TOKIO_SLOT_SCHEDULER = 8,
-	KY_TOKIO_SLOT_ID = 9
+	KY_TOKIO_SLOT_ID = 9,
+	KY_TOKIO_SLOT_SPAWNED_AT = 10 /* with tokio_unstable only */
 };
 #define KY_TOKIO_FUNCTIONS 7
 #define KY_TOKIO_OFFSET_MAX (1u << 20)
@@ -95,8 +96,9 @@ struct ky_tokio_range {
 
 struct ky_tokio_found {
 	uint32_t table_count, copy_count, got_count, range_count;
-	uint32_t refused_count; /* looked like a table and was not, or beyond a limit */
-	uint32_t object_count;  /* that contain Tokio */
+	uint32_t refused_count;  /* looked like a table and was not, or beyond a limit */
+	uint32_t unstable_count; /* tables that also know where a task was spawned */
+	uint32_t object_count;   /* that contain Tokio */
 	struct ky_tokio_got got[KY_TOKIO_GOT_MAX];
 	struct ky_tokio_range ranges[KY_TOKIO_RANGES_MAX];
 };
