@@ -12,6 +12,7 @@
 #define EMPTY_FRAMES_MAX_DEFAULT (1u << 20)
 #define RESET_BYTES 9u
 #define POOL_HEAD_BYTES 5u
+#define EVENT_HEAD_BYTES 6u
 
 static const uint8_t magic[4] = {'T', 'R', 'C', 0};
 
@@ -256,6 +257,39 @@ static int decode_event(struct ky_trc_dec *dec, struct ky_in *in, struct ky_fram
 	return 0;
 }
 
+/* The common case in one go: a schema with fields of bounded length only, and room for all of them in
+ * the window. Returns bytes consumed; 0: whatever is the matter, the careful way will see to it. */
+static inline int64_t event_at_once(struct ky_trc_dec *dec, const uint8_t *window,
+				    size_t window_bytes, struct ky_frame *frame)
+{
+	struct ky_schema_entry *entry;
+	const uint8_t *at = window + EVENT_HEAD_BYTES;
+	uint64_t timestamp_ns;
+
+	if (window_bytes < EVENT_HEAD_BYTES)
+		return 0;
+	entry = dec->schemas.by_type[ky_get_u16(window + 1)];
+	if (!entry || !entry->fast_bytes_max || !entry->schema.has_timestamp ||
+	    window_bytes - EVENT_HEAD_BYTES < entry->fast_bytes_max)
+		return 0;
+	timestamp_ns = dec->base_ns + (ky_get_u32(window + 2) >> 8);
+	if (timestamp_ns < dec->base_ns)
+		return 0;
+	at = ky_dec_values_fast(dec, at, entry);
+	if (!at || (uint64_t)(at - window) > dec->limits.frame_bytes_max)
+		return 0;
+	dec->base_ns = timestamp_ns;
+	dec->empty_count = 0;
+	dec->offset += (uint64_t)(at - window);
+	frame->kind = KY_FRAME_EVENT;
+	frame->schema = &entry->schema;
+	frame->timestamp_ns = timestamp_ns;
+	frame->values = entry->values;
+	frame->begin = window;
+	frame->bytes = (size_t)(at - window);
+	return at - window;
+}
+
 static int decode_other(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame)
 {
 	if (dec->empty_count >= dec->limits.empty_frames_max)
@@ -290,13 +324,19 @@ int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t wi
 		return dec->failed;
 	if (!window_bytes)
 		return 0;
+	if (__builtin_expect(*window == KY_TAG_EVENT && dec->has_header, 1)) {
+		int64_t used = event_at_once(dec, window, window_bytes, frame);
+
+		if (__builtin_expect(used != 0, 1))
+			return used;
+	}
 	in.end += window_bytes;
 	frame->schema = NULL;
 	frame->values = NULL;
 	frame->timestamp_ns = 0;
 	if (!dec->has_header)
 		err = decode_header(dec, &in, frame);
-	else if (__builtin_expect(*window == KY_TAG_EVENT, 1))
+	else if (*window == KY_TAG_EVENT)
 		err = decode_event(dec, &in, frame);
 	else
 		err = decode_other(dec, &in, frame);

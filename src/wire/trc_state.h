@@ -18,7 +18,7 @@ struct ky_schema_entry {
 	struct ky_schema schema; /* first: frames hand it out */
 	struct ky_value *values; /* reused by every event; what is constant is set once */
 	uint8_t *ops;            /* per field: its type byte */
-	uint64_t fast_bytes_max; /* what decode_fast may touch; 0: a field is of variable length */
+	uint64_t fast_bytes_max; /* what the fast way may touch; 0: a field is of variable length */
 	struct ky_slice body;    /* of the schema frame, behind the type id */
 	uint64_t hash;
 	struct ky_schema_entry *next;      /* in the hash chain: another body */
@@ -88,7 +88,11 @@ void ky_schemas_reset(struct ky_schema_registry *registry); /* a new stream */
 int ky_dec_schema(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame);
 int ky_dec_annotations(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame);
 
-/* trc_value.c: all return 0 or an error. */
+/* trc_value.c. Behind the values; NULL: something is wrong and the careful way will say what. The
+ * caller has checked that entry->fast_bytes_max bytes are there. */
+const uint8_t *ky_dec_values_fast(const struct ky_trc_dec *dec, const uint8_t *at,
+				  const struct ky_schema_entry *entry);
+/* The careful way. Returns 0 or an error. */
 int ky_dec_values(struct ky_trc_dec *dec, struct ky_in *in, struct ky_schema_entry *entry);
 
 #endif

@@ -62,8 +62,7 @@ static void set_absent(struct ky_value *value)
 	value->type = type;
 }
 
-/* Behind the values, or NULL: something is wrong and the careful way will say what. */
-static const uint8_t *decode_fast(const struct ky_trc_dec *dec, const uint8_t *at,
+const uint8_t *ky_dec_values_fast(const struct ky_trc_dec *dec, const uint8_t *at,
 				  const struct ky_schema_entry *entry)
 {
 	uint32_t count = entry->schema.field_count;
@@ -341,16 +340,6 @@ static int read_presence(struct ky_trc_dec *dec, struct ky_in *in, uint8_t *is_p
 
 int ky_dec_values(struct ky_trc_dec *dec, struct ky_in *in, struct ky_schema_entry *entry)
 {
-	uint64_t left = (uint64_t)(in->end - in->at);
-
-	if (__builtin_expect(entry->fast_bytes_max && left >= entry->fast_bytes_max, 1)) {
-		const uint8_t *end = decode_fast(dec, in->at, entry);
-
-		if (__builtin_expect(end != NULL, 1)) {
-			in->at = end;
-			return 0;
-		}
-	}
 	for (uint32_t i = 0; i < entry->schema.field_count; i++) {
 		struct ky_value *value = &entry->values[i];
 		uint8_t is_present = 1;
