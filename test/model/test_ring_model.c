@@ -51,9 +51,6 @@ struct worker {
 	bool is_running;
 };
 
-uint64_t test_ticks_offset;
-uint64_t test_ticks_steps;
-
 static struct history histories[THREADS_MAX];
 static struct worker workers[WORKERS];
 static uint32_t thread_count;

@@ -9,9 +9,6 @@
 #include <signal.h>
 #include <string.h>
 
-uint64_t test_ticks_offset;
-uint64_t test_ticks_steps;
-
 static const char *stop_at;
 static void (*at_stop)(void);
 
