@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Any bytes as a trace, through everything that reads: columns, pairing, report, both orders of the
+ * public reader. Promises: no crash; no allocation beyond the limits; the same bytes give the same
+ * answer however the source cuts them; the reader gives as many events as the trace counted; sorted
+ * means sorted; parts sum to wholes. */
+#include "fuzz_target.h"
+
+#include <analyze/canonical.h>
+#include <analyze/report.h>
+#include <base/alloc.h>
+#include <kymo/base.h>
+#include <read/event_stream.h>
+#include <string.h>
+
+static const struct ky_trace_options limits = {
+	.raw_bytes_max = 16u << 20,
+	.memory_bytes_max = 64u << 20,
+	.limits = {4u << 20, 256, 1u << 20, 1000},
+};
+
+static _Bool is_modest(size_t bytes)
+{
+	FUZZ_CHECK(bytes <= 96u << 20);
+	return 1;
+}
+
+struct input {
+	const uint8_t *bytes;
+	size_t count, at, step; /* step: bytes per read; 0: all that is asked for */
+};
+
+static int64_t input_read(void *ctx, uint8_t *out, size_t capacity)
+{
+	struct input *input = ctx;
+	size_t count = input->count - input->at;
+
+	if (count > capacity)
+		count = capacity;
+	if (input->step && count > input->step)
+		count = input->step;
+	if (count)
+		memcpy(out, input->bytes + input->at, count);
+	input->at += count;
+	return (int64_t)count;
+}
+
+static int input_seek(void *ctx, uint64_t offset)
+{
+	((struct input *)ctx)->at = (size_t)offset;
+	return 0;
+}
+
+static void check_trace(const struct ky_trace *trace)
+{
+	uint64_t polls = 0, events = 0;
+	uint32_t i;
+
+	FUZZ_CHECK(trace->pages.bytes_used <= limits.memory_bytes_max);
+	for (i = 0; i < trace->type_count; i++)
+		events += trace->types[i].count;
+	FUZZ_CHECK(events == trace->event_count);
+	for (i = 0; i < trace->worker_count; i++) {
+		const struct ky_worker *worker = &trace->workers[i];
+		uint64_t row, last_ns = 0;
+
+		polls += worker->polls.row_count;
+		for (row = 0; row < worker->polls.row_count; row++) {
+			struct ky_poll poll;
+
+			ky_trace_poll(trace, i, row, &poll);
+			FUZZ_CHECK(poll.start_ns >= last_ns);
+			FUZZ_CHECK(poll.task < trace->task_count);
+			last_ns = poll.start_ns;
+		}
+	}
+	FUZZ_CHECK(polls == trace->polls);
+	FUZZ_CHECK(trace->delays_measured + trace->delays_no_wake + trace->delays_withheld ==
+		   trace->polls);
+}
+
+static void check_report(const struct ky_trace *trace)
+{
+	struct ky_report *report;
+	uint32_t i;
+
+	FUZZ_CHECK(ky_report_make(&report, trace, NULL) == 0);
+	FUZZ_CHECK(report->polls.count + report->polls_open + report->polls_end_unproven +
+			   report->polls_with_gap ==
+		   trace->polls);
+	for (i = 0; i < report->worker_count; i++) {
+		const struct ky_worker_use *use = &report->workers[i];
+
+		FUZZ_CHECK(use->busy_ns + use->parked_ns + use->other_ns == use->span_ns);
+		FUZZ_CHECK(use->active_permille <= 1000 && use->busy_permille <= 1000);
+	}
+	for (i = 1; i < report->worst_poll_count; i++)
+		FUZZ_CHECK(report->worst_polls[i].poll.duration_ns <=
+			   report->worst_polls[i - 1].poll.duration_ns);
+	ky_report_free(report);
+}
+
+/* Returns the number of events of the trace, UINT64_MAX when it does not open. */
+static uint64_t check_open(struct input *input, struct ky_buf *json)
+{
+	struct ky_byte_source source = {.read = input_read, .seek = input_seek, .ctx = input};
+	struct ky_trace *trace;
+	uint64_t events;
+	int result;
+
+	source.name = "fuzz";
+	result = ky_trace_open(&trace, &source, 1, &limits);
+	if (result < 0) {
+		FUZZ_CHECK(!trace);
+		FUZZ_CHECK(result == KYMO_E_NOT_TRACE || result == KYMO_E_VERSION ||
+			   result == KYMO_E_LIMIT);
+		return UINT64_MAX;
+	}
+	check_trace(trace);
+	check_report(trace);
+	FUZZ_CHECK(ky_canonical_json(json, trace) == 0);
+	events = trace->event_count;
+	ky_trace_close(trace);
+	return events;
+}
+
+static uint64_t count_events(struct input *input, bool is_stored_order)
+{
+	struct ky_byte_source source = {.read = input_read, .seek = input_seek, .ctx = input};
+	struct ky_event_stream_options options = {.raw_bytes_max = limits.raw_bytes_max,
+						  .reorder_bytes_max = 1u << 20,
+						  .is_stored_order = is_stored_order,
+						  .limits = limits.limits};
+	struct ky_event_stream *stream;
+	const struct ky_event *event;
+	uint64_t count = 0, last_ns = 0;
+	int result;
+
+	source.name = "fuzz";
+	result = ky_event_stream_open(&stream, &source, 1, &options);
+	if (result < 0)
+		return UINT64_MAX;
+	while ((result = ky_event_stream_next(stream, &event)) == 1) {
+		count++;
+		if (is_stored_order || event->is_late || event->timestamp_ns == 0)
+			continue;
+		FUZZ_CHECK(event->timestamp_ns >= last_ns);
+		last_ns = event->timestamp_ns;
+	}
+	ky_event_stream_close(stream);
+	return result < 0 ? UINT64_MAX : count;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	struct input whole = {bytes, count, 0, 0}, pieces = {bytes, count, 0, 61};
+	struct ky_buf first, second;
+	uint64_t events, again;
+
+	ky_alloc_hook = is_modest;
+	ky_buf_init(&first, 0);
+	ky_buf_init(&second, 0);
+	events = check_open(&whole, &first);
+	again = check_open(&pieces, &second);
+	FUZZ_CHECK(events == again);
+	FUZZ_CHECK(first.used == second.used);
+	FUZZ_CHECK(!first.used || memcmp(first.bytes, second.bytes, first.used) == 0);
+	ky_buf_release(&first);
+	ky_buf_release(&second);
+	if (events != UINT64_MAX) {
+		FUZZ_CHECK(count_events(&whole, true) == events);
+		FUZZ_CHECK(count_events(&pieces, false) == events);
+	}
+	ky_alloc_hook = NULL;
+	return 0;
+}
