@@ -257,8 +257,8 @@ static int decode_event(struct ky_trc_dec *dec, struct ky_in *in, struct ky_fram
 	return 0;
 }
 
-/* The common case in one go: a schema with fields of bounded length only, and room for all of them in
- * the window. Returns bytes consumed; 0: whatever is the matter, the careful way will see to it. */
+/* The common case in one go: only fields of bounded length, all of them inside the window. Returns
+ * bytes consumed; 0: whatever is the matter, the careful way will see to it. */
 static inline int64_t event_at_once(struct ky_trc_dec *dec, const uint8_t *window,
 				    size_t window_bytes, struct ky_frame *frame)
 {
