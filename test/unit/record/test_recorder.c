@@ -225,15 +225,25 @@ static void fork__child_leaves_the_parents_trace_alone(void **state)
 	assert_int_equal(tally.other_task, 0);
 }
 
+static void skip_where_a_child_cannot_start_threads(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	print_message("# the thread sanitizer does not support threads in a forked child\n");
+	skip();
+#endif
+}
+
 static void fork__child_that_reopens_writes_its_own_trace(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	struct kymo_recorder *recorder = open_recorder(&options);
+	struct kymo_recorder *recorder;
 	struct tally tally;
 	int status = -1;
 	pid_t child;
 
 	(void)state;
+	skip_where_a_child_cannot_start_threads();
+	recorder = open_recorder(&options);
 	emit_polls(5, 0, 100);
 	child = fork();
 	if (child == 0) {
@@ -256,9 +266,11 @@ static void signal__stopped_and_continued_loses_nothing(void **state)
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct tally tally;
 	int status = -1;
-	pid_t child = fork();
+	pid_t child;
 
 	(void)state;
+	skip_where_a_child_cannot_start_threads();
+	child = fork();
 	if (child == 0) {
 		struct kymo_recorder *recorder = open_recorder(&options);
 
