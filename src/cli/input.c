@@ -79,6 +79,7 @@ static int file_seek(void *ctx, uint64_t offset)
 {
 	struct ky_input_file *file = ctx;
 
+	file->progress->done -= file->counted;
 	file->counted = 0;
 	file->error[0] = '\0';
 	return file->inner.seek(file->inner.ctx, offset);

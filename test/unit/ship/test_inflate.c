@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "../../lib/alloc_fail.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
@@ -376,6 +378,36 @@ static void trace_paths__takes_traces_in_natural_order_and_counts_the_rest(void 
 	(void)snprintf(path, sizeof(path), "%s/file", directory);
 }
 
+/* Whatever allocation fails: an error, nothing leaked, nothing half made. */
+static void inflate__survives_the_failure_of_any_allocation(void **state)
+{
+	size_t count = gzip(plain, sizeof(plain), packed, sizeof(packed));
+	int result = -ENOMEM;
+
+	(void)state;
+	write_file(packed, count);
+	for (uint64_t n = 0; result && n < 100; n++) {
+		struct ky_trace_paths list = {0};
+		struct ky_byte_source source;
+		int end = 0;
+
+		test_alloc_fail_at(n);
+		result = ky_trace_paths_add(&list, directory, NULL, error, sizeof(error));
+		if (!result)
+			result = ky_inflate_open(&source, list.paths[0], NULL, error,
+						 sizeof(error));
+		if (!result) {
+			(void)read_all(&source, unpacked, sizeof(unpacked), &end);
+			source.close(source.ctx);
+			result = end;
+		}
+		test_alloc_normal();
+		ky_trace_paths_release(&list);
+		assert_true(result == 0 || result == -ENOMEM);
+	}
+	assert_int_equal(result, 0);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -404,6 +436,7 @@ int main(void)
 		cmocka_unit_test(inflate__refuses_what_is_no_trace),
 		cmocka_unit_test(inflate__stops_a_bomb_at_the_stated_ratio),
 		cmocka_unit_test(inflate__refuses_a_zstd_window_above_the_limit),
+		cmocka_unit_test(inflate__survives_the_failure_of_any_allocation),
 		cmocka_unit_test(trace_paths__takes_traces_in_natural_order_and_counts_the_rest),
 	};
 
