@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Any bytes as a ring file: opened, looked at twice, drained to the end. Promises: no crash, no
- * allocation beyond the limits, and whatever comes out is a trace that the decoder accepts; the same
- * input gives the same output.
+ * allocation beyond the limits, and whatever comes out is a trace that the decoder accepts;
+ * the same input gives the same output.
  *
- * A prefix byte says whether the magic is put right, so that the fuzzer gets past it, and how often the
- * image changes between steps. */
+ * A prefix byte says whether the magic is put right, so that the fuzzer gets past it, and how
+ * often the image changes between steps. */
 #include "fuzz_target.h"
 
 #include <base/alloc.h>
@@ -35,8 +35,8 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 	size_t at = 0;
 
 	while (at < chunk->byte_count) {
-		int64_t took = ky_trc_dec_next(outcome->dec, chunk->bytes + at, chunk->byte_count - at,
-					       &frame);
+		int64_t took = ky_trc_dec_next(outcome->dec, chunk->bytes + at,
+					       chunk->byte_count - at, &frame);
 
 		FUZZ_CHECK(took > 0);
 		at += (size_t)took;
@@ -54,23 +54,23 @@ static int anchor(void *ctx, struct ky_clock_anchor *out)
 	struct outcome *outcome = ctx;
 
 	outcome->now_ns += 30000000;
-	*out = (struct ky_clock_anchor){ outcome->now_ns * 2, outcome->now_ns, outcome->now_ns * 2 + 20,
-					 outcome->now_ns };
+	*out = (struct ky_clock_anchor){outcome->now_ns * 2, outcome->now_ns,
+					outcome->now_ns * 2 + 20, outcome->now_ns};
 	return 0;
 }
 
 static uint64_t drain_once(uint8_t *image, size_t count, uint8_t how)
 {
-	struct outcome outcome = { .now_ns = 2000000000 };
-	struct ky_drain_options options = { .image = image,
-					    .image_bytes = count,
-					    .anchor = anchor,
-					    .anchor_ctx = &outcome,
-					    .chunk = take_chunk,
-					    .chunk_ctx = &outcome,
-					    .memory_bytes_max = MEMORY_MAX,
-					    .tracked_tasks_max = 2048,
-					    .host = "fuzz" };
+	struct outcome outcome = {.now_ns = 2000000000};
+	struct ky_drain_options options = {.image = image,
+					   .image_bytes = count,
+					   .anchor = anchor,
+					   .anchor_ctx = &outcome,
+					   .chunk = take_chunk,
+					   .chunk_ctx = &outcome,
+					   .memory_bytes_max = MEMORY_MAX,
+					   .tracked_tasks_max = 2048,
+					   .host = "fuzz"};
 	struct ky_drain *drain;
 
 	FUZZ_CHECK(ky_trc_dec_open(&outcome.dec, NULL) == 0);

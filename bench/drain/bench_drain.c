@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the drain costs per event: a 32 MiB ring of an echo-like load (wake, poll, poll end, now and then
- * a park) is copied, merged and encoded, then the same with zstd level 1. In steps of 2 MiB as a live
- * drain sees it, and once the whole ring at a stroke as a dump does. CPU time of this thread.
+/* What the drain costs per event: a 32 MiB ring of an echo-like load (wake, poll, poll end,
+ * now and then a park) is copied, merged and encoded, then the same with zstd level 1. In
+ * steps of 2 MiB as a live drain sees it, and once the whole ring at a stroke as a dump does.
+ * CPU time of this thread.
  *
  * --json: one object a line, as bench/README.md says. */
 #include "../../test/lib/ring_builder.h"
@@ -47,7 +48,8 @@ static int take(void *ctx, const struct ky_chunk *chunk)
 	sink->events += chunk->event_count;
 	if (!sink->is_compressing)
 		return 0;
-	return sink->stage.write(sink->stage.stage, chunk->bytes, chunk->byte_count, count_bytes, sink);
+	return sink->stage.write(sink->stage.stage, chunk->bytes, chunk->byte_count, count_bytes,
+				 sink);
 }
 
 /* Times and ids as noisy as a real service's: the compressor must not live on a pattern of ours. */
@@ -101,14 +103,14 @@ static uint64_t cpu_ns(void)
 
 static struct result run(struct test_ring *ring, const struct ky_stage_factory *stage)
 {
-	struct sink sink = { .is_compressing = stage != NULL };
-	struct ky_drain_options options = { .image = ring->image,
-					    .image_bytes = ring->image_bytes,
-					    .anchor = test_ring_anchor,
-					    .anchor_ctx = ring,
-					    .chunk = take,
-					    .chunk_ctx = &sink,
-					    .host = "bench" };
+	struct sink sink = {.is_compressing = stage != NULL};
+	struct ky_drain_options options = {.image = ring->image,
+					   .image_bytes = ring->image_bytes,
+					   .anchor = test_ring_anchor,
+					   .anchor_ctx = ring,
+					   .chunk = take,
+					   .chunk_ctx = &sink,
+					   .host = "bench"};
 	struct ky_drain_stats stats;
 	struct ky_drain *drain;
 	struct result result;
@@ -125,9 +127,9 @@ static struct result run(struct test_ring *ring, const struct ky_stage_factory *
 	ky_drain_stats(drain, &stats);
 	if (!stage)
 		sink.stored_bytes = sink.raw_bytes;
-	result = (struct result){ (double)(after - before) / (double)sink.events,
-				  (double)sink.stored_bytes / (double)sink.events, sink.events,
-				  stats.records_lost };
+	result = (struct result){(double)(after - before) / (double)sink.events,
+				 (double)sink.stored_bytes / (double)sink.events, sink.events,
+				 stats.records_lost};
 	ky_drain_close(drain);
 	if (stage)
 		sink.stage.close(sink.stage.stage);
@@ -149,7 +151,8 @@ static void print(bool is_json, const char *name, double value, const char *unit
 		       "\"better\":\"lower\",\"peer\":null,\"spread\":%.2f}\n",
 		       name, value, unit, target, spread);
 	else
-		printf("%-34s %8.2f %-14s target %6.2f  +-%.2f\n", name, value, unit, target, spread);
+		printf("%-34s %8.2f %-14s target %6.2f  +-%.2f\n", name, value, unit, target,
+		       spread);
 }
 
 int main(int argc, char **argv)
@@ -157,7 +160,7 @@ int main(int argc, char **argv)
 	bool is_json = argc > 1 && strcmp(argv[1], "--json") == 0;
 	double plain[ROUNDS], packed[ROUNDS];
 	struct ky_stage_factory zstd;
-	struct result result = { 0 }, zipped = { 0 };
+	struct result result = {0}, zipped = {0};
 	struct test_ring ring;
 
 	test_ring_open(&ring, SLOTS);

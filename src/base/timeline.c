@@ -60,7 +60,8 @@ static int make_room(struct ky_timeline *line)
 static bool is_jump(const struct ky_timeline_point *last, uint64_t ticks, uint64_t ns,
 		    uint64_t error_ns)
 {
-	uint64_t expected = saturate(((ky_wide)(ticks - last->ticks) * last->ns_per_tick_q48) >> SLOPE_SHIFT);
+	uint64_t expected = saturate(((ky_wide)(ticks - last->ticks) * last->ns_per_tick_q48) >>
+				     SLOPE_SHIFT);
 	uint64_t actual = ns - last->ns;
 	uint64_t differs = expected > actual ? expected - actual : actual - expected;
 	uint64_t allowed = saturate((ky_wide)actual * KY_TIMELINE_JUMP_PPM / 1000000u);
@@ -90,9 +91,10 @@ int ky_timeline_add(struct ky_timeline *line, uint64_t ticks, uint64_t monotonic
 		last = &line->points[line->count - 1];
 		/* The first slope is only nominal: nothing to compare with yet. */
 		jumped = line->count > 1 && is_jump(last, ticks, monotonic_ns, error_ns);
-		slope = line->is_identity ? (uint64_t)1 << SLOPE_SHIFT :
-					    saturate(((ky_wide)(monotonic_ns - last->ns) << SLOPE_SHIFT) /
-						     (ticks - last->ticks));
+		slope = line->is_identity ?
+				(uint64_t)1 << SLOPE_SHIFT :
+				saturate(((ky_wide)(monotonic_ns - last->ns) << SLOPE_SHIFT) /
+					 (ticks - last->ticks));
 		last->ns_per_tick_q48 = slope;
 		line->jump_count += (uint64_t)jumped;
 	}
@@ -127,10 +129,12 @@ uint64_t ky_timeline_find_ns(struct ky_timeline *line, uint64_t ticks)
 	piece = find_piece(line, ticks);
 	point = &line->points[piece];
 	if (ticks < point->ticks) {
-		length = saturate(((ky_wide)(point->ticks - ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
+		length = saturate(((ky_wide)(point->ticks - ticks) * point->ns_per_tick_q48) >>
+				  SLOPE_SHIFT);
 		return length < point->ns ? point->ns - length : 0;
 	}
-	length = saturate(((ky_wide)(ticks - point->ticks) * point->ns_per_tick_q48) >> SLOPE_SHIFT);
+	length = saturate(((ky_wide)(ticks - point->ticks) * point->ns_per_tick_q48) >>
+			  SLOPE_SHIFT);
 	if (piece + 1 == line->count) /* it gets another slope with the next anchor: not kept */
 		return point->ns +
 		       (length < KY_TIMELINE_AHEAD_MAX_NS ? length : KY_TIMELINE_AHEAD_MAX_NS);

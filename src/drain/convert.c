@@ -16,16 +16,11 @@
 #define REASON_FUTEX 2u
 
 static const char *const loss_names[KY_LOSS_COUNT] = {
-	[KY_LOSS_NONE] = "corrupt",
-	[KY_LOSS_SIGNAL] = "signal",
-	[KY_LOSS_NO_SLOT] = "no-slot",
-	[KY_LOSS_NO_STATE] = "no-state",
-	[KY_LOSS_EXITED] = "exited",
-	[KY_LOSS_OVERWRITTEN] = "overwritten",
-	[KY_LOSS_CORRUPT] = "corrupt",
-	[KY_LOSS_WRITE_ERROR] = "write-error",
-	[KY_LOSS_DISARMED] = "disarmed",
-	[KY_LOSS_UNSUPPORTED] = "unsupported",
+	[KY_LOSS_NONE] = "corrupt",      [KY_LOSS_SIGNAL] = "signal",
+	[KY_LOSS_NO_SLOT] = "no-slot",   [KY_LOSS_NO_STATE] = "no-state",
+	[KY_LOSS_EXITED] = "exited",     [KY_LOSS_OVERWRITTEN] = "overwritten",
+	[KY_LOSS_CORRUPT] = "corrupt",   [KY_LOSS_WRITE_ERROR] = "write-error",
+	[KY_LOSS_DISARMED] = "disarmed", [KY_LOSS_UNSUPPORTED] = "unsupported",
 };
 
 /* ---- tasks ---- */
@@ -89,7 +84,8 @@ static void make_ready(struct ky_task *task, uint64_t ns)
 		task->ready_ns = ns ? ns : 1;
 }
 
-static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		    uint64_t ns)
 {
 	uint64_t copy = (rec->a & NAME_MASK) & 31u;
 	uint64_t woken = (rec->a >> KYMO_NAME_BITS) | copy << COPY_SHIFT;
@@ -104,7 +100,8 @@ static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const str
 	write_wake(drain, thread, poll ? poll->task : 0, woken, origin, ns);
 }
 
-static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		     uint64_t ns)
 {
 	uint64_t id = full_task(drain, rec->a);
 	uint32_t name = (uint32_t)rec->a & NAME_MASK, pool;
@@ -120,7 +117,8 @@ static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const st
 	ky_trc_enc_varint(&drain->enc, id);
 	ky_trc_enc_u32(&drain->enc, pool);
 	ky_trc_enc_u8(&drain->enc, 1);
-	ky_trc_enc_opt_varint(&drain->enc, thread->worker != KY_NONE32, ky_worker_id(thread->worker));
+	ky_trc_enc_opt_varint(&drain->enc, thread->worker != KY_NONE32,
+			      ky_worker_id(thread->worker));
 	ky_trc_enc_opt_varint(&drain->enc, parent != 0, parent);
 }
 
@@ -141,8 +139,8 @@ static void write_nested(struct ky_drain *drain, const struct ky_dthread *thread
 	ky_trc_enc_u32(&drain->enc, pool);
 }
 
-static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_t word, uint32_t queue,
-		      uint64_t ticks, uint64_t ns)
+static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_t word,
+		      uint32_t queue, uint64_t ticks, uint64_t ns)
 {
 	uint64_t id = full_task(drain, word);
 	uint32_t name = (uint32_t)word & NAME_MASK, depth = thread->depth, pool;
@@ -176,7 +174,8 @@ static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 			      (uint8_t)(queue < 255 ? queue : 255), id, pool);
 }
 
-static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint32_t flags, uint64_t ns)
+static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint32_t flags,
+			uint64_t ns)
 {
 	const struct ky_poll *poll;
 	struct ky_task *task;
@@ -189,7 +188,8 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 		return; /* its start was lost and nothing told us about it */
 	poll = &thread->stack[--thread->depth];
 	if (flags & KYMO_POLL_SELF_WAKE)
-		write_wake(drain, thread, poll->task, poll->task, ORIGIN_OWN_POLL | ORIGIN_DERIVED, ns);
+		write_wake(drain, thread, poll->task, poll->task, ORIGIN_OWN_POLL | ORIGIN_DERIVED,
+			   ns);
 	if (flags & KYMO_POLL_READY) {
 		end_task(drain, poll->task, flags & KYMO_POLL_CANCELLED, ns);
 	} else {
@@ -247,14 +247,16 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 
 /* ---- parks, driver, waits ---- */
 
-static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		    uint64_t ns)
 {
 	struct ky_trc_enc *enc = &drain->enc;
 	struct ky_worker *worker;
 	uint64_t cpu;
 
 	/* Only workers park; a thread without one just waits. */
-	if (thread->worker == KY_NONE32 || thread->depth || !ky_drain_worker_take(drain, thread, ns))
+	if (thread->worker == KY_NONE32 || thread->depth ||
+	    !ky_drain_worker_take(drain, thread, ns))
 		return;
 	worker = &drain->workers[thread->worker];
 	cpu = ky_drain_worker_cpu(worker, ns);
@@ -262,7 +264,8 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 	worker->active_since_ns = ns;
 	worker->is_parked = rec->type == KYMO_RECORD_PARK;
 	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(enc, rec->type == KYMO_RECORD_PARK ? KY_EV_WORKER_PARK : KY_EV_WORKER_UNPARK, ns);
+	ky_trc_enc_event(
+		enc, rec->type == KYMO_RECORD_PARK ? KY_EV_WORKER_PARK : KY_EV_WORKER_UNPARK, ns);
 	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 	ky_trc_enc_u8(enc, 0);
 	ky_trc_enc_varint(enc, cpu);
@@ -276,8 +279,8 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 	}
 }
 
-static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-			   uint64_t ns)
+static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
+			   const struct ky_rec *rec, uint64_t ns)
 {
 	ky_drain_ready(drain, ns);
 	ky_trc_enc_event(&drain->enc, KY_EV_DRIVER_TURN, ns);
@@ -286,7 +289,8 @@ static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread, co
 	ky_trc_enc_varint(&drain->enc, rec->arg == 0xffffu ? 0 : rec->arg);
 }
 
-static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		    uint64_t ns)
 {
 	struct ky_trc_enc *enc = &drain->enc;
 
@@ -304,8 +308,8 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 
 /* ---- loss ---- */
 
-void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact, uint64_t from_ns,
-		   uint64_t to_ns, uint32_t cause, uint64_t ns)
+void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact,
+		   uint64_t from_ns, uint64_t to_ns, uint32_t cause, uint64_t ns)
 {
 	uint32_t pool;
 
@@ -334,19 +338,21 @@ static void forget_polls(struct ky_drain *drain, struct ky_dthread *thread, uint
 	thread->deeper = 0;
 }
 
-static void on_gap(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+static void on_gap(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		   uint64_t ns)
 {
 	uint32_t cause = rec->arg & ~KY_GAP_INEXACT;
 	uint64_t from_ns = ky_timeline_ns(&drain->timeline, rec[1].ticks);
 
-	ky_drain_loss(drain, thread->tid, rec->a, !(rec->arg & KY_GAP_INEXACT), from_ns, ns, cause, ns);
+	ky_drain_loss(drain, thread->tid, rec->a, !(rec->arg & KY_GAP_INEXACT), from_ns, ns, cause,
+		      ns);
 	thread->is_blocking = false;
 	if (thread->worker != KY_NONE32 && drain->workers[thread->worker].owner == thread)
 		drain->workers[thread->worker].is_parked = false;
 }
 
-/* rec: one of the polls that were open when the sub-buffer behind a gap began. A poll we know goes on;
- * one whose start is lost is told with its true start, out of order. */
+/* rec: one of the polls that were open when the sub-buffer behind a gap began. A poll we know
+ * goes on; one whose start is lost is told with its true start, out of order. */
 static void on_carried(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
 		       uint64_t ns)
 {
@@ -396,9 +402,10 @@ static void on_dropped(struct ky_drain *drain, struct ky_dthread *thread, const 
 void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
 {
 	const struct ky_ring_header *header = drain->ring.header;
-	const _Atomic uint64_t *words[] = { &header->dropped_signal_count, &header->dropped_no_slot_count,
-					    &header->dropped_no_state_count,
-					    &header->dropped_exited_count };
+	const _Atomic uint64_t *words[] = {&header->dropped_signal_count,
+					   &header->dropped_no_slot_count,
+					   &header->dropped_no_state_count,
+					   &header->dropped_exited_count};
 
 	for (uint32_t cause = 1; cause <= 4; cause++) {
 		uint64_t total = atomic_load_explicit(words[cause - 1], memory_order_relaxed);
@@ -430,7 +437,8 @@ static void on_exit(struct ky_drain *drain, struct ky_dthread *thread, uint64_t 
 	ky_drain_write_thread(drain, thread, ns);
 }
 
-static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
+static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+		    uint64_t ns)
 {
 	struct ky_trc_enc *enc = &drain->enc;
 	uint32_t pool;
@@ -496,7 +504,8 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 		on_driver_turn(drain, thread, rec, ns);
 		break;
 	case KYMO_RECORD_WORKER_BEGIN:
-		ky_drain_worker_begin(drain, thread, full_task(drain, rec->a) & ~(~UINT64_C(0) << COPY_SHIFT),
+		ky_drain_worker_begin(drain, thread,
+				      full_task(drain, rec->a) & ~(~UINT64_C(0) << COPY_SHIFT),
 				      rec[1].ticks, rec[1].a, ns);
 		break;
 	case KYMO_RECORD_WORKER_END:
@@ -521,8 +530,8 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 	}
 }
 
-uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-			  uint64_t ns)
+uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread,
+			  const struct ky_rec *rec, uint64_t ns)
 {
 	uint32_t taken = 1;
 

@@ -14,7 +14,7 @@
 #define OUT_BYTES_MAX ((size_t)64 << 20)
 #define INDEX_BYTES_MAX ((size_t)64 << 20)
 #define ANCHOR_TRIES 3
-#define ANCHOR_WIDE_NS 50000u     /* a bracket wider than this was interrupted */
+#define ANCHOR_WIDE_NS 50000u /* a bracket wider than this was interrupted */
 #define ANCHOR_PATIENCE_NS UINT64_C(500000000)
 
 static uint64_t read_clock(clockid_t id)
@@ -62,8 +62,8 @@ static void add_anchor(struct ky_drain *drain, const struct ky_clock_anchor *anc
 	if (error_ns > ANCHOR_WIDE_NS && line->count &&
 	    anchor->monotonic_ns - line->points[line->count - 1].ns < ANCHOR_PATIENCE_NS)
 		return;
-	if (ky_timeline_add(&drain->timeline, middle, anchor->monotonic_ns, anchor->realtime_ns, error_ns) ==
-	    -ENOMEM)
+	if (ky_timeline_add(&drain->timeline, middle, anchor->monotonic_ns, anchor->realtime_ns,
+			    error_ns) == -ENOMEM)
 		drain->is_out_of_memory = true;
 }
 
@@ -85,7 +85,8 @@ static int set_options(struct ky_drain *drain, const struct ky_drain_options *op
 	drain->options.host = NULL; /* the caller's string may go away */
 	if (!options->source)
 		return 0;
-	return ky_drain_set_pair(drain, "kymo.source", 11, options->source, strlen(options->source));
+	return ky_drain_set_pair(drain, "kymo.source", 11, options->source,
+				 strlen(options->source));
 }
 
 static int set_up(struct ky_drain *drain, const struct ky_drain_options *options)
@@ -164,8 +165,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* now and T. The timeline's newest point, not the anchor itself: only what lies between two anchors is
- * converted. */
+/* now and T. The timeline's newest point, not the anchor itself: only what lies between two
+ * anchors is converted. */
 static void look_at_clock(struct ky_drain *drain)
 {
 	const struct ky_timeline *line = &drain->timeline;

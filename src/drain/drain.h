@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* drain.h - ring image in, merged time-sorted TRC chunks out. A step function: no thread, no file, no
- * clock of its own; used by the recorder's drain thread, `kymo run`, `kymo dump`, `kymo recover`.
+/* drain.h - ring image in, merged time-sorted TRC chunks out. A step function: no thread, no
+ * file, no clock of its own; used by the recorder's drain thread, `kymo run`, `kymo dump`,
+ * `kymo recover`.
  *
- * Each step takes an anchor, sets T = its time - 1 ms, copies what was published since the last step,
- * holds a busy thread's stamps back for at most 200 ms, converts and merges everything at or below the
- * watermark, and hands out whole chunks (DESIGN: merge watermark).
+ * Each step takes an anchor, sets T = its time - 1 ms, copies what was published since the
+ * last step, holds a busy thread's stamps back for at most 200 ms, converts and merges
+ * everything at or below the watermark, and hands out whole chunks (DESIGN: merge watermark).
  *
  * The image is untrusted: it may be truncated, hostile, or change under our eyes.
  * Threads: owner.   Memory: bounded by options.
@@ -25,25 +26,27 @@ typedef int (*ky_anchor_fn)(void *ctx, struct ky_clock_anchor *out);
 
 /* Turns a name of the directory into text. entry->text_bytes of 0 means: only code is known.
  * Returns bytes written (<= capacity), 0 when unknown (the drain writes module+offset itself). */
-typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char *out, size_t capacity);
+typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char *out,
+			     size_t capacity);
 
 struct ky_drain_options {
-	const uint8_t *image;       /* the mapped ring file, at least its header */
+	const uint8_t *image; /* the mapped ring file, at least its header */
 	size_t image_bytes;
-	ky_anchor_fn anchor;        /* NULL: CLOCK_MONOTONIC and the processor's counter of this machine */
+	ky_anchor_fn anchor; /* NULL: CLOCK_MONOTONIC and the processor's counter of this machine */
 	void *anchor_ctx;
-	ky_name_fn name;            /* NULL: texts of the directory only */
+	ky_name_fn name; /* NULL: texts of the directory only */
 	void *name_ctx;
 	ky_chunk_fn chunk;
 	void *chunk_ctx;
-	size_t memory_bytes_max;    /* 0: 64 MiB for copied records and tables; beyond: merge early, counted late */
+	size_t memory_bytes_max; /* 0: 64 MiB of copied records; beyond: merge early, counted late */
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
 	const char *host;           /* NULL: gethostname */
 	const char *source;         /* "tokio preload", "C API", ...: metadata kymo.source */
 };
 
 enum ky_drain_step_flags {
-	KY_DRAIN_FINAL = 1u << 0 /* the writer is gone or closed: take everything, flush, report open polls */
+	/* the writer is gone or closed: take everything, flush, report open polls */
+	KY_DRAIN_FINAL = 1u << 0
 };
 
 struct ky_drain_stats {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* drain_state.h - what the parts of the drain share: threads, workers, runtimes, tasks, names, chunk.
+/* drain_state.h - what the parts of the drain share: threads, workers, runtimes, tasks, names,
+ * chunk.
  *
- * One step runs through the files in this order: slot_cursor.c reads slots of the ring (ring_view.c) into the
- * queues of threads, ring_directory.c reads names, time_merge.c takes records off the queues in the order of
- * their stamps, convert.c turns each into events with what task_table.c and worker_table.c know,
- * segment.c cuts events into chunks. Nothing here is shared between threads.
+ * One step runs through the files in this order: slot_cursor.c reads slots of the ring
+ * (ring_view.c) into the queues of threads, ring_directory.c reads names, time_merge.c takes
+ * records off the queues in the order of their stamps, convert.c turns each into events with
+ * what task_table.c and worker_table.c know, segment.c cuts events into chunks. Nothing here
+ * is shared between threads.
  */
 #ifndef KY_DRAIN_DRAIN_STATE_H
 #define KY_DRAIN_DRAIN_STATE_H
@@ -16,10 +18,10 @@
 #include <wire/trc_enc.h>
 
 #define KY_NONE32 UINT32_MAX
-#define KY_MERGE_SLACK_NS UINT64_C(1000000)   /* T = now - this */
-#define KY_HOLD_MAX_NS UINT64_C(200000000)    /* how long a busy thread may hold the merge */
-#define KY_SETTLE_NS UINT64_C(20000000)       /* how long workers of a new runtime gather */
-#define KY_DTHREADS_MAX 65536u                /* alive at once */
+#define KY_MERGE_SLACK_NS UINT64_C(1000000) /* T = now - this */
+#define KY_HOLD_MAX_NS UINT64_C(200000000)  /* how long a busy thread may hold the merge */
+#define KY_SETTLE_NS UINT64_C(20000000)     /* how long workers of a new runtime gather */
+#define KY_DTHREADS_MAX 65536u              /* alive at once */
 #define KY_DTHREAD_BUCKETS 4096u
 #define KY_WORKERS_MAX 65536u
 #define KY_RUNTIMES_MAX 4096u
@@ -41,15 +43,17 @@ struct ky_rec {
 
 enum ky_rec_own {
 	KY_REC_MORE = 0x100, /* ticks = b, a = c of the record before */
-	KY_REC_GAP,          /* a: records lost; arg: enum ky_loss_cause | KY_GAP_INEXACT; MORE: ticks = last stamp */
-	KY_REC_CARRIED,      /* a: task word; arg: depth; MORE: ticks = begin ticks, a = polls open in all */
-	KY_REC_EXIT          /* the thread is over */
+	/* a: records lost; arg: enum ky_loss_cause | KY_GAP_INEXACT; MORE: ticks = last stamp */
+	KY_REC_GAP,
+	/* a: task word; arg: depth; MORE: ticks = begin ticks, a = polls open in all */
+	KY_REC_CARRIED,
+	KY_REC_EXIT /* the thread is over */
 };
 #define KY_GAP_INEXACT 0x100u
 
 enum ky_loss_cause {
 	KY_LOSS_NONE = 0,
-	KY_LOSS_SIGNAL = 1,   /* 1..4 as enum kymo_drop_cause */
+	KY_LOSS_SIGNAL = 1, /* 1..4 as enum kymo_drop_cause */
 	KY_LOSS_NO_SLOT = 2,
 	KY_LOSS_NO_STATE = 3,
 	KY_LOSS_EXITED = 4,
@@ -83,27 +87,27 @@ struct ky_dthread {
 	char name[32];
 	uint64_t start_ticks;
 	uint64_t exit_ticks;
-	uint64_t exit_step;    /* step in which the directory told us; 0: alive */
+	uint64_t exit_step; /* step in which the directory told us; 0: alive */
 	bool is_announced;
 	bool is_exit_queued;
-	bool is_done;          /* its KY_REC_EXIT was merged */
+	bool is_done; /* its KY_REC_EXIT was merged */
 	/* reading */
 	uint64_t record_next;  /* number of the next record expected */
 	uint64_t read_ticks;   /* stamp of the last record read */
 	uint32_t cursor_count; /* slots that hold or may get records of it */
 	bool has_slot;
-	bool ended_closed;     /* its last slot closed behind it: there must be another one */
-	uint32_t gap_cause;    /* something is missing, how much the next slot tells; enum ky_loss_cause */
+	bool ended_closed;  /* its last slot closed behind it: there must be another one */
+	uint32_t gap_cause; /* something is missing, the next slot tells how much */
 	struct ky_rec *recs;
 	uint32_t head, tail, capacity;
 	/* merging */
 	uint64_t last_ns;
-	uint32_t worker;       /* the worker it serves, KY_NONE32 */
-	bool is_launched;      /* ... by a WORKER_BEGIN */
-	uint64_t runtime_key;  /* of its last RUNTIME record */
+	uint32_t worker;      /* the worker it serves, KY_NONE32 */
+	bool is_launched;     /* ... by a WORKER_BEGIN */
+	uint64_t runtime_key; /* of its last RUNTIME record */
 	struct ky_poll *stack;
 	uint32_t depth, stack_capacity;
-	uint32_t deeper;       /* open polls beyond the stack */
+	uint32_t deeper; /* open polls beyond the stack */
 	uint64_t blocking_task;
 	uint64_t blocking_start_ns;
 	uint32_t blocking_name;
@@ -115,11 +119,11 @@ struct ky_slot_cursor {
 	uint64_t expected;      /* a claim number + 1 that may still land here */
 	uint64_t hold_since_ns; /* busy or filling since; 0: not */
 	struct ky_dthread *thread;
-	uint32_t offset;        /* read up to here */
+	uint32_t offset; /* read up to here */
 	uint32_t hold_offset;
 	bool is_listed;
-	bool is_complete;       /* nothing more to come under this number */
-	bool is_parked;         /* its thread left it, and we have everything */
+	bool is_complete; /* nothing more to come under this number */
+	bool is_parked;   /* its thread left it, and we have everything */
 };
 
 struct ky_runtime {
@@ -129,23 +133,23 @@ struct ky_runtime {
 	char *name;
 	bool is_described;
 	bool is_announced;
-	bool is_ended;          /* its key may be somebody else's by now */
+	bool is_ended; /* its key may be somebody else's by now */
 	uint32_t live_workers;
 	uint32_t next_index;
 	uint64_t launch_max;
 };
 
 struct ky_worker {
-	uint32_t runtime;       /* index in runtimes, KY_NONE32 */
-	uint32_t index;         /* KY_NONE32: not known */
+	uint32_t runtime; /* index in runtimes, KY_NONE32 */
+	uint32_t index;   /* KY_NONE32: not known */
 	bool is_exact;
 	bool has_begun;
 	bool is_ended;
-	bool is_open;           /* an outer poll of it is open */
+	bool is_open; /* an outer poll of it is open */
 	bool is_parked;
 	struct ky_dthread *owner;
 	uint32_t tid;
-	uint32_t live_threads;  /* between WORKER_BEGIN and WORKER_END */
+	uint32_t live_threads; /* between WORKER_BEGIN and WORKER_END */
 	uint64_t runtime_key, identity, launch;
 	uint64_t cpu_ns, active_since_ns;
 	/* of the current chunk, when chunk_serial is that chunk's */
@@ -159,9 +163,9 @@ struct ky_launch {
 };
 
 struct ky_task {
-	uint64_t key;          /* task | KY_TASK_USED; 0: free */
+	uint64_t key; /* task | KY_TASK_USED; 0: free */
 	uint64_t last_poll_ns;
-	uint64_t ready_ns;     /* 0: not ready */
+	uint64_t ready_ns; /* 0: not ready */
 	uint32_t name;
 	uint32_t reserved;
 };
@@ -169,19 +173,19 @@ struct ky_task {
 
 struct ky_task_table {
 	struct ky_task *slots;
-	uint32_t capacity;     /* power of two */
+	uint32_t capacity; /* power of two */
 	uint32_t count;
 	uint32_t count_max;
 	uint64_t untracked_high; /* largest id that found no room */
 	uint64_t untracked_count;
-	uint64_t *ended;       /* tasks that ended lately, so that a late wake revives none */
+	uint64_t *ended; /* tasks that ended lately, so that a late wake revives none */
 };
 
 struct ky_name {
 	struct ky_entry_name entry;
 	char *text;
 	uint32_t text_bytes;
-	uint32_t pool_id;      /* in the stream `pool_serial` */
+	uint32_t pool_id; /* in the stream `pool_serial` */
 	uint64_t pool_serial;
 	bool is_defined;
 	bool is_resolved;
@@ -197,7 +201,7 @@ struct ky_module {
 	struct ky_entry_module entry;
 	uint8_t build_id[32];
 	char *path;
-	uint64_t gone_ticks;   /* 0: still there */
+	uint64_t gone_ticks; /* 0: still there */
 	bool is_announced;
 };
 
@@ -211,10 +215,10 @@ struct ky_chunk_state {
 	bool is_segment_start;
 	uint64_t serial;
 	uint64_t first_ns, last_ns;
-	uint64_t records;      /* ring records its events stand for */
+	uint64_t records; /* ring records its events stand for */
 	uint64_t lost_count;
 	uint32_t loss_count;
-	uint32_t *touched;     /* workers with a poll in this chunk */
+	uint32_t *touched; /* workers with a poll in this chunk */
 	uint32_t touched_count;
 };
 
@@ -238,15 +242,15 @@ struct ky_drain {
 
 	/* reading */
 	struct ky_slot_cursor *cursors;
-	uint32_t *listed;           /* slots to look at in every step */
+	uint32_t *listed; /* slots to look at in every step */
 	uint32_t listed_count;
 	struct ky_visit *visits;
-	uint64_t hand;              /* claims looked at */
+	uint64_t hand; /* claims looked at */
 	uint32_t usable_seen;
-	bool has_lapped;            /* the hand went round between two steps */
-	uint64_t hold_ticks;        /* the merge must not pass this */
-	uint64_t queued_bytes;      /* memory of all queues */
-	uint64_t waiting;           /* records in them */
+	bool has_lapped;       /* the hand went round between two steps */
+	uint64_t hold_ticks;   /* the merge must not pass this */
+	uint64_t queued_bytes; /* memory of all queues */
+	uint64_t waiting;      /* records in them */
 	uint64_t words[KY_SLOT_BYTES / 8];
 
 	/* directory */
@@ -281,7 +285,7 @@ struct ky_drain {
 	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
 	uint64_t credited_drops[5]; /* reported from the header before their record came */
 	uint64_t drops_since_ns;
-	uint64_t refused_records;   /* waiting to be told as LossEvent write-error */
+	uint64_t refused_records; /* waiting to be told as LossEvent write-error */
 	uint64_t refused_first_ns, refused_last_ns;
 	bool is_disarm_told;
 
@@ -301,7 +305,7 @@ struct ky_drain {
 /* One slot to look at in this step. */
 struct ky_visit {
 	uint64_t number;
-	uint64_t floor_ticks; /* no record of this or any later visit is older (set when memory is short) */
+	uint64_t floor_ticks; /* no record of this or a later visit is older (memory is short) */
 	uint32_t slot;
 };
 
@@ -336,8 +340,8 @@ struct ky_poll *ky_drain_push_poll(struct ky_dthread *thread);
 
 /* ---- worker_table.c ---- */
 uint32_t ky_drain_runtime(struct ky_drain *drain, uint64_t key); /* KY_NONE32: no room */
-int ky_drain_note_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity, uint64_t task,
-			 uint64_t ticks);
+int ky_drain_note_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity,
+			 uint64_t task, uint64_t ticks);
 /* The stamp that workers of a new runtime hold the merge at; UINT64_MAX: none. */
 uint64_t ky_drain_settle_ticks(const struct ky_drain *drain);
 void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, uint64_t task,
@@ -369,10 +373,10 @@ int ky_drain_merge(struct ky_drain *drain, uint64_t through);
 
 /* ---- convert.c ---- */
 /* Turns the record at the head of the thread's queue into events. Returns records consumed. */
-uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-			  uint64_t ns);
-void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact, uint64_t from_ns,
-		   uint64_t to_ns, uint32_t cause, uint64_t ns);
+uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread,
+			  const struct ky_rec *rec, uint64_t ns);
+void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact,
+		   uint64_t from_ns, uint64_t to_ns, uint32_t cause, uint64_t ns);
 void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns);
 
 /* ---- segment.c, segment_start.c ---- */
@@ -394,14 +398,16 @@ void ky_drain_book_poll(struct ky_drain *drain, uint32_t worker, uint64_t start_
 #define KY_RECORD_BYTES_MAX 32768u
 #define KY_CHUNK_BYTES_SOFT (KY_CHUNK_BYTES_MAX - 8192u)
 
-static inline void ky_drain_ready_for(struct ky_drain *drain, uint64_t ns, uint32_t events, uint32_t bytes)
+static inline void ky_drain_ready_for(struct ky_drain *drain, uint64_t ns, uint32_t events,
+				      uint32_t bytes)
 {
 	struct ky_chunk_state *chunk = &drain->chunk;
 
 	if (__builtin_expect(!chunk->is_open || ns < chunk->first_ns ||
 				     ns - chunk->first_ns >= KY_CHUNK_SPAN_MAX_NS ||
 				     drain->enc.event_count >= KY_CHUNK_EVENTS_MAX - events ||
-				     drain->out.used > KY_CHUNK_BYTES_SOFT - bytes, 0))
+				     drain->out.used > KY_CHUNK_BYTES_SOFT - bytes,
+			     0))
 		ky_drain_turn(drain, ns);
 	if (ns > chunk->last_ns)
 		chunk->last_ns = ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Names, strings, threads, runtimes, modules and metadata from the append-only area of the ring file.
- * Each entry is copied before it is looked at: the area is shared memory. */
+/* Names, strings, threads, runtimes, modules and metadata from the append-only area of the
+ * ring file. Each entry is copied before it is looked at: the area is shared memory. */
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
@@ -22,9 +22,10 @@ static char *copy_text(const uint8_t *bytes, size_t count)
 	return text;
 }
 
-/* Grows an array so that `index` fits. Ids count up from 1 in the writer, so one that is larger than
- * the entries the area can hold is a lie. Returns 0, -ENOMEM, KYMO_E_CORRUPT. */
-static int grow(const struct ky_drain *drain, void **array, uint32_t *count, uint64_t index, size_t size)
+/* Grows an array so that `index` fits. Ids count up from 1 in the writer, so one that is
+ * larger than the entries the area can hold is a lie. Returns 0, -ENOMEM, KYMO_E_CORRUPT. */
+static int grow(const struct ky_drain *drain, void **array, uint32_t *count, uint64_t index,
+		size_t size)
 {
 	uint64_t limit = drain->ring.directory_bytes / sizeof(struct ky_entry) + 64;
 	uint64_t wanted = *count ? *count : 64;
@@ -68,7 +69,8 @@ static int read_name(struct ky_drain *drain, const struct ky_entry *entry, const
 
 	if (entry->payload_bytes < sizeof(struct ky_entry_name))
 		return KYMO_E_CORRUPT;
-	err = grow(drain, (void **)&drain->names, &drain->name_count, entry->id, sizeof(*drain->names));
+	err = grow(drain, (void **)&drain->names, &drain->name_count, entry->id,
+		   sizeof(*drain->names));
 	if (err)
 		return err;
 	name = &drain->names[entry->id];
@@ -116,7 +118,8 @@ static int read_exit(struct ky_drain *drain, const struct ky_entry *entry, const
 	if (!thread || thread->exit_step)
 		return 0;
 	memcpy(&thread->exit_ticks, payload, 8);
-	/* Its last records may have come after this step had looked: they are read in the next one. */
+	/* Its last records may have come after this step had looked: they are read in the next
+	 * one. */
 	thread->exit_step = drain->step;
 	return 0;
 }
@@ -151,7 +154,8 @@ static int read_module(struct ky_drain *drain, const struct ky_entry *entry, con
 	return 0;
 }
 
-static int read_module_gone(struct ky_drain *drain, const struct ky_entry *entry, const uint8_t *payload)
+static int read_module_gone(struct ky_drain *drain, const struct ky_entry *entry,
+			    const uint8_t *payload)
 {
 	if (entry->payload_bytes < 8)
 		return KYMO_E_CORRUPT;
@@ -167,7 +171,8 @@ static int read_module_gone(struct ky_drain *drain, const struct ky_entry *entry
 	return 0;
 }
 
-static int read_runtime(struct ky_drain *drain, const struct ky_entry *entry, const uint8_t *payload)
+static int read_runtime(struct ky_drain *drain, const struct ky_entry *entry,
+			const uint8_t *payload)
 {
 	struct ky_entry_runtime about;
 	struct ky_runtime *runtime;
@@ -217,12 +222,13 @@ int ky_drain_set_pair(struct ky_drain *drain, const char *key, size_t key_bytes,
 		ky_free(value_copy);
 		return i < KY_METADATA_MAX ? -ENOMEM : KYMO_E_LIMIT;
 	}
-	drain->pairs[i] = (struct ky_pair){ key_copy, value_copy };
+	drain->pairs[i] = (struct ky_pair){key_copy, value_copy};
 	drain->pair_count++;
 	return 0;
 }
 
-static int read_metadata(struct ky_drain *drain, const struct ky_entry *entry, const uint8_t *payload)
+static int read_metadata(struct ky_drain *drain, const struct ky_entry *entry,
+			 const uint8_t *payload)
 {
 	uint32_t key_bytes;
 	int err;
@@ -272,7 +278,8 @@ int ky_drain_read_directory(struct ky_drain *drain)
 
 	if (used > ring->directory_bytes)
 		used = ring->directory_bytes;
-	while (!drain->is_directory_corrupt && drain->directory_at + sizeof(struct ky_entry) <= used) {
+	while (!drain->is_directory_corrupt &&
+	       drain->directory_at + sizeof(struct ky_entry) <= used) {
 		const uint8_t *at = ring->image + ring->directory_offset + drain->directory_at;
 		uint64_t left = used - drain->directory_at - sizeof(struct ky_entry), padded;
 		struct ky_entry entry;
@@ -325,7 +332,8 @@ const struct ky_name *ky_drain_name(const struct ky_drain *drain, uint32_t id)
 }
 
 /* module+0xoffset of an address, by the newest mapping that has it. */
-static size_t write_place(const struct ky_drain *drain, uint64_t address, char *out, size_t capacity)
+static size_t write_place(const struct ky_drain *drain, uint64_t address, char *out,
+			  size_t capacity)
 {
 	for (uint32_t i = drain->module_count; i-- > 0;) {
 		const struct ky_module *module = &drain->modules[i];
@@ -349,7 +357,8 @@ static void resolve(struct ky_drain *drain, struct ky_name *name)
 
 	name->is_resolved = true;
 	if (drain->options.name)
-		count = drain->options.name(drain->options.name_ctx, &name->entry, out, sizeof(out) - 1);
+		count = drain->options.name(drain->options.name_ctx, &name->entry, out,
+					    sizeof(out) - 1);
 	if (count > sizeof(out) - 1)
 		count = sizeof(out) - 1;
 	if (!count && !name->text_bytes && name->entry.code_address)
@@ -384,7 +393,8 @@ uint32_t ky_drain_string_pool(struct ky_drain *drain, uint64_t id)
 {
 	if (id >= drain->string_count || !drain->strings[id].text)
 		return ky_trc_enc_string(&drain->enc, 0, "", 0);
-	return ky_trc_enc_string(&drain->enc, 0, drain->strings[id].text, drain->strings[id].text_bytes);
+	return ky_trc_enc_string(&drain->enc, 0, drain->strings[id].text,
+				 drain->strings[id].text_bytes);
 }
 
 uint32_t ky_drain_text_pool(struct ky_drain *drain, const char *text)

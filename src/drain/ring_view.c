@@ -21,7 +21,8 @@ static void copy_identity(struct ky_ring_view *view, const struct ky_ring_header
 	copy_text(view->boot_id, header->boot_id, sizeof(header->boot_id));
 	copy_text(view->service, header->service, sizeof(header->service));
 	copy_text(view->arch, header->arch, sizeof(header->arch));
-	copy_text(view->recorder_version, header->recorder_version, sizeof(header->recorder_version));
+	copy_text(view->recorder_version, header->recorder_version,
+		  sizeof(header->recorder_version));
 }
 
 int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes)
@@ -51,17 +52,20 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 	view->slot_count = header->slot_count;
 	copy_identity(view, header);
 	if (header->slot_bytes != KY_SLOT_BYTES || view->slots_offset % KY_SLOT_BYTES ||
-	    view->directory_offset % 8 || !view->slot_count || view->directory_offset < sizeof(*header) ||
-	    view->slots_offset < sizeof(*header) || header->page_bytes < sizeof(*header) ||
-	    header->page_bytes % 64)
+	    view->directory_offset % 8 || !view->slot_count ||
+	    view->directory_offset < sizeof(*header) || view->slots_offset < sizeof(*header) ||
+	    header->page_bytes < sizeof(*header) || header->page_bytes % 64)
 		return KYMO_E_CORRUPT;
 	if (header->page_bytes + sizeof(struct ky_ring_control) <= image_bytes)
-		view->control = (const struct ky_ring_control *)(const void *)(image + header->page_bytes);
+		view->control = (const struct ky_ring_control *)(const void *)(image +
+									       header->page_bytes);
 	if (view->directory_offset > image_bytes)
 		view->directory_bytes = 0;
 	else if (view->directory_bytes > image_bytes - view->directory_offset)
 		view->directory_bytes = image_bytes - view->directory_offset;
-	slots = view->slots_offset < image_bytes ? (image_bytes - view->slots_offset) / KY_SLOT_BYTES : 0;
+	slots = view->slots_offset < image_bytes ?
+			(image_bytes - view->slots_offset) / KY_SLOT_BYTES :
+			0;
 	if (slots < view->slot_count)
 		view->slot_count = (uint32_t)slots;
 	return 0;
@@ -94,16 +98,19 @@ uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot)
 	return atomic_load_explicit(&slot_at(view, slot)->claim, memory_order_acquire);
 }
 
-int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy, uint32_t *offset)
+int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy,
+			   uint32_t *offset)
 {
 	const struct ky_sub_buffer *sub = slot_at(view, slot);
 	uint32_t state, published;
 
 	/* The busy mark first: pairs with the release store that clears it behind the cursor. */
 	state = atomic_load_explicit(&sub->state, memory_order_acquire);
-	published = atomic_load_explicit(&sub->published, memory_order_acquire) & (KY_SLOT_BYTES - 1);
+	published = atomic_load_explicit(&sub->published, memory_order_acquire) &
+		    (KY_SLOT_BYTES - 1);
 	*is_busy = state & 1u;
-	*offset = published; /* writers leave the last word free, so that 0 never means a full slot */
+	*offset =
+		published; /* writers leave the last word free, so that 0 never means a full slot */
 	return published % 8 || published < KY_SLOT_HEADER_BYTES ? KYMO_E_CORRUPT : 0;
 }
 
@@ -111,8 +118,8 @@ static bool is_still(const struct ky_ring_view *view, uint32_t slot, uint64_t nu
 {
 	/* What was read before must not move behind this look at the claim. */
 	atomic_thread_fence(memory_order_acquire);
-	return KY_CLAIM_NUMBER(atomic_load_explicit(&slot_at(view, slot)->claim, memory_order_relaxed)) ==
-	       number;
+	return KY_CLAIM_NUMBER(atomic_load_explicit(&slot_at(view, slot)->claim,
+						    memory_order_relaxed)) == number;
 }
 
 int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
@@ -130,16 +137,16 @@ int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 	out->anchor = sub->anchor;
 	out->carried_depth = *(const volatile uint32_t *)&sub->carried_depth;
 	for (uint32_t i = 0; i < KY_OPEN_DEPTH; i++) {
-		out->carried[i].task_word =
-			atomic_load_explicit(&sub->carried[i].task_word, memory_order_relaxed);
-		out->carried[i].begin_ticks =
-			atomic_load_explicit(&sub->carried[i].begin_ticks, memory_order_relaxed);
+		out->carried[i].task_word = atomic_load_explicit(&sub->carried[i].task_word,
+								 memory_order_relaxed);
+		out->carried[i].begin_ticks = atomic_load_explicit(&sub->carried[i].begin_ticks,
+								   memory_order_relaxed);
 	}
 	return is_still(view, slot, number) ? 0 : KYMO_E_AGAIN;
 }
 
-int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number, uint32_t from,
-		      uint32_t to, uint64_t *out)
+int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
+		      uint32_t from, uint32_t to, uint64_t *out)
 {
 	const uint8_t *base = (const uint8_t *)slot_at(view, slot);
 	uint32_t count = 0;
@@ -148,6 +155,7 @@ int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 		return KYMO_E_CORRUPT;
 	for (; from < to; from += 8)
 		out[count++] = atomic_load_explicit(
-			(const _Atomic uint64_t *)(const void *)(base + from), memory_order_relaxed);
+			(const _Atomic uint64_t *)(const void *)(base + from),
+			memory_order_relaxed);
 	return is_still(view, slot, number) ? (int)count : KYMO_E_AGAIN;
 }

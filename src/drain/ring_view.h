@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_view.h - the ring image as something nobody vouches for: every offset and count checked once,
- * changing words read atomically, slots copied with a second look at their claim.
+/* ring_view.h - the ring image as something nobody vouches for: every offset and count checked
+ * once, changing words read atomically, slots copied with a second look at their claim.
  *
  * Threads: any; never writes.
  */
@@ -12,13 +12,13 @@
 
 struct ky_ring_view {
 	const uint8_t *image;
-	const struct ky_ring_header *header; /* only its atomic words are read again */
+	const struct ky_ring_header *header;   /* only its atomic words are read again */
 	const struct ky_ring_control *control; /* NULL when the image ends before it */
 	uint64_t image_bytes;
 	uint64_t directory_offset;
 	uint64_t directory_bytes; /* that lie inside the image */
 	uint64_t slots_offset;
-	uint32_t slot_count;      /* that lie inside the image */
+	uint32_t slot_count; /* that lie inside the image */
 	uint32_t flags;
 	uint32_t pid;
 	uint64_t start_time_ticks;
@@ -59,14 +59,15 @@ uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot);
 
 /* Busy flag and offset behind the last record, in that order: a clear flag means that the offset
  * covers everything stamped before. Returns KYMO_E_CORRUPT for an impossible offset. */
-int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy, uint32_t *offset);
+int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy,
+			   uint32_t *offset);
 
 /* Returns 0; KYMO_E_AGAIN when the slot is not (any more) under claim number `number`. */
 int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
 		      struct ky_slot_head *out);
 
 /* Copies the words from byte offset `from` up to `to`. Returns words; KYMO_E_AGAIN as above. */
-int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number, uint32_t from,
-		      uint32_t to, uint64_t *out);
+int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
+		      uint32_t from, uint32_t to, uint64_t *out);
 
 #endif

@@ -175,7 +175,8 @@ static bool fits_backwards(const struct ky_drain *drain, uint64_t ns)
 {
 	const struct ky_chunk_state *chunk = &drain->chunk;
 
-	return chunk->is_open && ns < chunk->first_ns && chunk->last_ns - ns < KY_CHUNK_SPAN_MAX_NS &&
+	return chunk->is_open && ns < chunk->first_ns &&
+	       chunk->last_ns - ns < KY_CHUNK_SPAN_MAX_NS &&
 	       drain->enc.event_count < KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX &&
 	       drain->out.used <= KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX;
 }
@@ -226,13 +227,14 @@ static void write_report(struct ky_drain *drain, uint64_t ns)
 	ky_trc_enc_varint(enc, drain->directory_at);
 	ky_trc_enc_varint(enc, atomic_load_explicit(&header->directory_overflow_count,
 						    memory_order_relaxed));
-	ky_trc_enc_varint(enc, atomic_load_explicit(&header->fork_disarmed_count, memory_order_relaxed));
+	ky_trc_enc_varint(enc,
+			  atomic_load_explicit(&header->fork_disarmed_count, memory_order_relaxed));
 }
 
 static void write_index(struct ky_drain *drain, uint64_t ns)
 {
-	struct ky_index_head head = { KY_INDEX_VERSION, drain->index_chunks };
-	struct ky_index_tail tail = { 0, KY_INDEX_MAGIC };
+	struct ky_index_head head = {KY_INDEX_VERSION, drain->index_chunks};
+	struct ky_index_tail tail = {0, KY_INDEX_MAGIC};
 	struct ky_buf whole;
 
 	ky_buf_init(&whole, 0);

@@ -16,11 +16,15 @@ static const struct {
 	uint32_t gate;
 	const char *name;
 } gate_names[] = {
-	{ KYMO_GATE_POLL, "poll" },	    { KYMO_GATE_WAKE, "wake" },
-	{ KYMO_GATE_PARK, "park" },	    { KYMO_GATE_SPAWN, "spawn" },
-	{ KYMO_GATE_DRIVER, "driver" },	    { KYMO_GATE_BLOCKING, "blocking" },
-	{ KYMO_GATE_WAKER_CLONE, "waker-clone" }, { KYMO_GATE_MARK, "mark" },
-	{ KYMO_GATE_CUSTOM, "custom" },
+	{KYMO_GATE_POLL, "poll"},
+	{KYMO_GATE_WAKE, "wake"},
+	{KYMO_GATE_PARK, "park"},
+	{KYMO_GATE_SPAWN, "spawn"},
+	{KYMO_GATE_DRIVER, "driver"},
+	{KYMO_GATE_BLOCKING, "blocking"},
+	{KYMO_GATE_WAKER_CLONE, "waker-clone"},
+	{KYMO_GATE_MARK, "mark"},
+	{KYMO_GATE_CUSTOM, "custom"},
 };
 
 /* ---- metadata: a map is written as its count and then its pairs ---- */
@@ -32,7 +36,7 @@ struct pairs {
 
 static void put_bytes(struct pairs *pairs, const char *key, const char *value, size_t value_bytes)
 {
-	uint32_t bytes[2] = { (uint32_t)strlen(key), (uint32_t)value_bytes };
+	uint32_t bytes[2] = {(uint32_t)strlen(key), (uint32_t)value_bytes};
 
 	if (pairs->count >= PAIRS_MAX || pairs->text.used + bytes[0] + bytes[1] > MAP_BYTES_MAX)
 		return;
@@ -69,7 +73,8 @@ static void put_gates(struct pairs *pairs, uint32_t gates)
 		char *list = gates & gate_names[i].gate ? on : off;
 		size_t used = strlen(list);
 
-		snprintf(list + used, sizeof(on) - used, "%s%s", used ? "," : "", gate_names[i].name);
+		snprintf(list + used, sizeof(on) - used, "%s%s", used ? "," : "",
+			 gate_names[i].name);
 	}
 	put(pairs, "kymo.gates", on);
 	put(pairs, "kymo.gates_off", off);
@@ -109,14 +114,16 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put(pairs, "host", drain->host);
 	put_format(pairs, "pid", "%u", ring->pid);
 	put(pairs, "boot_id", ring->boot_id);
-	put_format(pairs, "process.start_time_ticks", "%llu", (unsigned long long)ring->start_time_ticks);
+	put_format(pairs, "process.start_time_ticks", "%llu",
+		   (unsigned long long)ring->start_time_ticks);
 	put_format(pairs, "process.available_parallelism", "%ld", processors > 0 ? processors : 1);
 	put(pairs, "machine.architecture", ring->arch);
 	put(pairs, "kymo.version", ring->recorder_version);
 	if (drain->options.source)
 		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");
-	put_format(pairs, "clock.ticks_per_second", "%llu", (unsigned long long)ring->ticks_per_second);
+	put_format(pairs, "clock.ticks_per_second", "%llu",
+		   (unsigned long long)ring->ticks_per_second);
 	put_format(pairs, "clock.jumps", "%llu", (unsigned long long)drain->timeline.jump_count);
 	put_format(pairs, "ring.bytes", "%llu",
 		   (unsigned long long)ky_ring_view_usable(ring) * KY_SLOT_BYTES);
@@ -133,7 +140,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_complete)
 {
 	struct ky_trc_enc *enc = &drain->enc;
-	struct pairs pairs = { .count = 0 };
+	struct pairs pairs = {.count = 0};
 	size_t at = 0;
 
 	ky_buf_init(&pairs.text, 0);
@@ -268,11 +275,12 @@ void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_e
 		for (uint32_t depth = 0; depth < thread->depth; depth++) {
 			const struct ky_poll *poll = &thread->stack[depth];
 
-			write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task, poll->name,
-				   poll->start_ns, ns, is_at_exit);
+			write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task,
+				   poll->name, poll->start_ns, ns, is_at_exit);
 		}
 		if (thread->is_blocking)
 			write_open(drain, thread, KY_WORKER_BLOCKING_POOL, 0, thread->blocking_task,
-				   thread->blocking_name, thread->blocking_start_ns, ns, is_at_exit);
+				   thread->blocking_name, thread->blocking_start_ns, ns,
+				   is_at_exit);
 	}
 }

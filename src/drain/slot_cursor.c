@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* From slots to queues: which slots may have something new, what is new in them, whose it is, what is
- * missing, and how far the merge may go.
+/* From slots to queues: which slots may have something new, what is new in them, whose it is,
+ * what is missing, and how far the merge may go.
  *
- * The order of looks is what makes the watermark right: anchor (drain.c), hand, then for each slot busy
- * flag, cursor, records. A claim behind the hand we saw was made after the anchor, so its stamps lie
- * above T; a clear busy flag means that the records we copy are complete up to T. */
+ * The order of looks is what makes the watermark right: anchor (drain.c), hand, then for each
+ * slot busy flag, cursor, records. A claim behind the hand we saw was made after the anchor,
+ * so its stamps lie above T; a clear busy flag means that the records we copy are complete up
+ * to T. */
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
@@ -21,12 +22,14 @@
 #define BATCH_BYTES ((uint64_t)2 << 20)
 
 static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
-	[KYMO_RECORD_TIME] = 1,		[KYMO_RECORD_THREAD_CHANGE] = 3, [KYMO_RECORD_POLL_BEGIN] = 1,
-	[KYMO_RECORD_WAKE] = 1,		[KYMO_RECORD_SPAWN] = 1,	 [KYMO_RECORD_TASK_END] = 1,
-	[KYMO_RECORD_DRIVER_TURN] = 1,	[KYMO_RECORD_WORKER_BEGIN] = 3,	 [KYMO_RECORD_RUNTIME] = 1,
-	[KYMO_RECORD_BLOCKING_BEGIN] = 1, [KYMO_RECORD_NOTIFY] = 1,	 [KYMO_RECORD_WAKER_CLONE] = 1,
-	[KYMO_RECORD_MARK] = 1,		[KYMO_RECORD_DROPPED] = 1,	 [KYMO_RECORD_GATES] = 1,
-	[KYMO_RECORD_WAIT] = 1,
+	[KYMO_RECORD_TIME] = 1,        [KYMO_RECORD_THREAD_CHANGE] = 3,
+	[KYMO_RECORD_POLL_BEGIN] = 1,  [KYMO_RECORD_WAKE] = 1,
+	[KYMO_RECORD_SPAWN] = 1,       [KYMO_RECORD_TASK_END] = 1,
+	[KYMO_RECORD_DRIVER_TURN] = 1, [KYMO_RECORD_WORKER_BEGIN] = 3,
+	[KYMO_RECORD_RUNTIME] = 1,     [KYMO_RECORD_BLOCKING_BEGIN] = 1,
+	[KYMO_RECORD_NOTIFY] = 1,      [KYMO_RECORD_WAKER_CLONE] = 1,
+	[KYMO_RECORD_MARK] = 1,        [KYMO_RECORD_DROPPED] = 1,
+	[KYMO_RECORD_GATES] = 1,       [KYMO_RECORD_WAIT] = 1,
 };
 
 /* Room for so many records. */
@@ -62,7 +65,7 @@ int ky_drain_queue(struct ky_drain *drain, struct ky_dthread *thread, uint64_t t
 {
 	if (reserve(drain, thread, 1) != 0)
 		return -ENOMEM;
-	thread->recs[thread->tail++] = (struct ky_rec){ ticks, a, type, arg };
+	thread->recs[thread->tail++] = (struct ky_rec){ticks, a, type, arg};
 	drain->waiting++;
 	return 0;
 }
@@ -79,20 +82,20 @@ static inline uint64_t unwrap(uint64_t last, uint64_t header)
 }
 
 static const bool is_plain[KYMO_RECORD_COUNT] = {
-	[KYMO_RECORD_POLL_BEGIN] = true,  [KYMO_RECORD_POLL_END] = true,
-	[KYMO_RECORD_WAKE] = true,	  [KYMO_RECORD_SPAWN] = true,
-	[KYMO_RECORD_TASK_END] = true,	  [KYMO_RECORD_PARK] = true,
-	[KYMO_RECORD_UNPARK] = true,	  [KYMO_RECORD_DRIVER_TURN] = true,
-	[KYMO_RECORD_WORKER_END] = true,  [KYMO_RECORD_RUNTIME] = true,
+	[KYMO_RECORD_POLL_BEGIN] = true,     [KYMO_RECORD_POLL_END] = true,
+	[KYMO_RECORD_WAKE] = true,           [KYMO_RECORD_SPAWN] = true,
+	[KYMO_RECORD_TASK_END] = true,       [KYMO_RECORD_PARK] = true,
+	[KYMO_RECORD_UNPARK] = true,         [KYMO_RECORD_DRIVER_TURN] = true,
+	[KYMO_RECORD_WORKER_END] = true,     [KYMO_RECORD_RUNTIME] = true,
 	[KYMO_RECORD_BLOCKING_BEGIN] = true, [KYMO_RECORD_BLOCKING_END] = true,
-	[KYMO_RECORD_NOTIFY] = true,	  [KYMO_RECORD_WAKER_CLONE] = true,
-	[KYMO_RECORD_MARK] = true,	  [KYMO_RECORD_DROPPED] = true,
-	[KYMO_RECORD_GATES] = true,	  [KYMO_RECORD_CUSTOM] = true,
+	[KYMO_RECORD_NOTIFY] = true,         [KYMO_RECORD_WAKER_CLONE] = true,
+	[KYMO_RECORD_MARK] = true,           [KYMO_RECORD_DROPPED] = true,
+	[KYMO_RECORD_GATES] = true,          [KYMO_RECORD_CUSTOM] = true,
 	[KYMO_RECORD_WAIT] = true,
 };
 
-static int queue_gap(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks, uint64_t count,
-		     uint32_t cause)
+static int queue_gap(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks,
+		     uint64_t count, uint32_t cause)
 {
 	uint64_t from = thread->has_slot ? thread->read_ticks : thread->start_ticks;
 
@@ -109,7 +112,8 @@ static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t r
 	uint64_t missing = record_count - thread->record_next;
 	uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
 	/* A cut of a flight ring begins somewhere: what came before was never promised. */
-	bool is_horizon = !thread->has_slot && drain->step == 1 && (drain->ring.flags & KY_RING_FLIGHT);
+	bool is_horizon = !thread->has_slot && drain->step == 1 &&
+			  (drain->ring.flags & KY_RING_FLIGHT);
 
 	*has_gap = thread->gap_cause != KY_LOSS_NONE || record_count != thread->record_next;
 	thread->gap_cause = KY_LOSS_NONE;
@@ -128,11 +132,12 @@ static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t r
 	return 0;
 }
 
-static int thread_change(struct ky_drain *drain, struct ky_slot_cursor *cursor, const uint64_t *words)
+static int thread_change(struct ky_drain *drain, struct ky_slot_cursor *cursor,
+			 const uint64_t *words)
 {
 	struct ky_dthread *before = cursor->thread;
-	struct ky_dthread *thread =
-		ky_drain_thread(drain, (uint32_t)(words[1] >> 32), (uint32_t)words[1]);
+	struct ky_dthread *thread = ky_drain_thread(drain, (uint32_t)(words[1] >> 32),
+						    (uint32_t)words[1]);
 	bool has_gap;
 
 	if (!thread)
@@ -198,7 +203,7 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 		if (payload >= count - at)
 			break;
 		last = unwrap(last, header);
-		*to++ = (struct ky_rec){ last, payload ? words[at + 1] : 0, type, arg };
+		*to++ = (struct ky_rec){last, payload ? words[at + 1] : 0, type, arg};
 		at += 1 + payload;
 	}
 	thread->tail += (uint32_t)(to - first);
@@ -239,7 +244,8 @@ static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t
 
 /* ---- slots ---- */
 
-static void hold(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t offset, uint64_t ticks)
+static void hold(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t offset,
+		 uint64_t ticks)
 {
 	if (!cursor->hold_since_ns || cursor->hold_offset != offset) {
 		cursor->hold_since_ns = drain->now_ns ? drain->now_ns : 1;
@@ -259,7 +265,8 @@ static void detach(struct ky_slot_cursor *cursor)
 	cursor->thread = NULL;
 }
 
-/* Nobody can be told any more what this slot holds; the thread's next slot says how much that was. */
+/* Nobody can be told any more what this slot holds; the thread's next slot says how much that
+ * was. */
 static void give_up(struct ky_drain *drain, struct ky_slot_cursor *cursor)
 {
 	drain->stats.slots_skipped_corrupt++;
@@ -268,7 +275,8 @@ static void give_up(struct ky_drain *drain, struct ky_slot_cursor *cursor)
 	cursor->is_complete = true;
 }
 
-static int queue_carried(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_slot_head *head)
+static int queue_carried(struct ky_drain *drain, struct ky_dthread *thread,
+			 const struct ky_slot_head *head)
 {
 	uint32_t depth = head->carried_depth < 255 ? head->carried_depth : 255;
 
@@ -278,7 +286,8 @@ static int queue_carried(struct ky_drain *drain, struct ky_dthread *thread, cons
 
 		if (begin > ticks)
 			begin = ticks;
-		if (ky_drain_queue(drain, thread, ticks, KY_REC_CARRIED, i, head->carried[i].task_word) ||
+		if (ky_drain_queue(drain, thread, ticks, KY_REC_CARRIED, i,
+				   head->carried[i].task_word) ||
 		    ky_drain_queue(drain, thread, begin, KY_REC_MORE, 0, depth))
 			return -ENOMEM;
 	}
@@ -286,7 +295,8 @@ static int queue_carried(struct ky_drain *drain, struct ky_dthread *thread, cons
 }
 
 /* A claim we have not seen: whose is it, and does it follow what we know? */
-static int begin_slot(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t slot, uint64_t number)
+static int begin_slot(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t slot,
+		      uint64_t number)
 {
 	struct ky_slot_head head;
 	struct ky_dthread *thread;
@@ -320,7 +330,8 @@ static int begin_slot(struct ky_drain *drain, struct ky_slot_cursor *cursor, uin
 	return err;
 }
 
-static int take_new(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t slot, uint32_t offset)
+static int take_new(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t slot,
+		    uint32_t offset)
 {
 	int count = ky_ring_view_copy(&drain->ring, slot, cursor->number, cursor->offset, offset,
 				      drain->words);
@@ -396,7 +407,8 @@ static void list_slot(struct ky_drain *drain, uint32_t slot, uint64_t expected)
 static void list_claims(struct ky_drain *drain)
 {
 	const struct ky_ring_view *ring = &drain->ring;
-	uint64_t from = drain->hand, to = atomic_load_explicit(&ring->header->hand, memory_order_acquire);
+	uint64_t from = drain->hand,
+		 to = atomic_load_explicit(&ring->header->hand, memory_order_acquire);
 	uint32_t usable = ky_ring_view_usable(ring), populated = ky_ring_view_populated(ring);
 
 	if (usable > ring->slot_count)
@@ -438,8 +450,7 @@ static uint32_t plan_visits(struct ky_drain *drain)
 		if (slot >= populated)
 			continue; /* handed out, its pages not there yet */
 		drain->visits[count++] = (struct ky_visit){
-			KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot)), 0, slot
-		};
+			KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot)), 0, slot};
 	}
 	/* A thread's slots are claimed one after the other: claim order is its reading order. */
 	for (uint32_t i = 1; i < count; i++) {
@@ -515,8 +526,9 @@ static void give_back(struct ky_drain *drain)
 	}
 }
 
-/* A batch is waiting: merges what no unread slot can precede while it is still in the cache. Only when
- * memory is short, too, what busy threads could precede, and then everything (late ones are counted). */
+/* A batch is waiting: merges what no unread slot can precede while it is still in the cache.
+ * Only when memory is short, too, what busy threads could precede, and then everything (late
+ * ones are counted). */
 static int relieve(struct ky_drain *drain, uint32_t at, uint32_t count)
 {
 	uint64_t budget = drain->options.memory_bytes_max;
@@ -570,15 +582,16 @@ void ky_drain_close_gaps(struct ky_drain *drain)
 		struct ky_dthread *thread = drain->threads[i];
 		uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
 		bool is_unseen = !thread->has_slot && drain->has_lapped;
-		bool has_vanished = thread->ended_closed && !thread->cursor_count && drain->has_lapped &&
-				    !thread->exit_step;
+		bool has_vanished = thread->ended_closed && !thread->cursor_count &&
+				    drain->has_lapped && !thread->exit_step;
 
 		if (!thread->gap_cause && !is_unseen && !has_vanished)
 			continue;
 		thread->gap_cause = KY_LOSS_NONE;
 		thread->ended_closed = false;
 		/* A lower bound: a thread that was announced has written at least once. */
-		queue_gap(drain, thread, thread->read_ticks, is_unseen ? 1 : 0, cause | KY_GAP_INEXACT);
+		queue_gap(drain, thread, thread->read_ticks, is_unseen ? 1 : 0,
+			  cause | KY_GAP_INEXACT);
 		drain->stats.records_lost += is_unseen;
 		thread->has_slot = true;
 	}

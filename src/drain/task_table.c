@@ -85,7 +85,7 @@ struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, ui
 	at = place_of(task, table->capacity);
 	while (table->slots[at].key)
 		at = (at + 1) & (table->capacity - 1);
-	table->slots[at] = (struct ky_task){ .key = task | KY_TASK_USED, .name = name };
+	table->slots[at] = (struct ky_task){.key = task | KY_TASK_USED, .name = name};
 	table->count++;
 	return &table->slots[at];
 }

@@ -49,7 +49,8 @@ struct ky_dthread *ky_drain_thread(struct ky_drain *drain, uint32_t index, uint3
 {
 	struct ky_dthread *thread = ky_drain_thread_find(drain, index);
 
-	/* The kernel id tells a reused index apart; the old thread lives on until its records are out. */
+	/* The kernel id tells a reused index apart; the old thread lives on until its records
+	 * are out. */
 	if (thread && thread->tid == tid)
 		return thread;
 	if (drain->thread_count >= KY_DTHREADS_MAX)

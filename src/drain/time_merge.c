@@ -69,7 +69,8 @@ int ky_drain_merge(struct ky_drain *drain, uint64_t through)
 		struct ky_dthread *thread = drain->threads[i];
 
 		if (thread->head < thread->tail && thread->recs[thread->head].ticks <= through)
-			heap[count++] = (struct ky_merge_entry){ thread->recs[thread->head].ticks, thread };
+			heap[count++] = (struct ky_merge_entry){thread->recs[thread->head].ticks,
+								thread};
 	}
 	for (uint32_t i = count / 2; i-- > 0;)
 		sift_down(heap, count, i);

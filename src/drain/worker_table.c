@@ -2,8 +2,9 @@
 /* Workers and runtimes: which id a thread's polls carry, and which index the runtime gave it.
  *
  * A runtime starts its workers by spawning their launch tasks one after the other, so the rank of a
- * launch among those of its runtime is the runtime's own index. All launches that were published by the
- * time the first of them is merged are ranked together (they wait for each other up to KY_SETTLE_NS). */
+ * launch among those of its runtime is the runtime's own index. All launches that were
+ * published by the time the first of them is merged are ranked together (they wait for each
+ * other up to KY_SETTLE_NS). */
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
@@ -55,7 +56,8 @@ void ky_drain_runtime_event(struct ky_drain *drain, uint32_t index, uint64_t ns)
 
 /* ---- workers ---- */
 
-static uint32_t new_worker(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity, uint64_t launch)
+static uint32_t new_worker(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity,
+			   uint64_t launch)
 {
 	uint32_t capacity = drain->worker_capacity ? drain->worker_capacity * 2 : 16;
 	struct ky_worker *worker;
@@ -113,8 +115,8 @@ uint64_t ky_drain_worker_cpu(const struct ky_worker *worker, uint64_t ns)
 
 /* ---- ranks ---- */
 
-int ky_drain_note_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity, uint64_t task,
-			 uint64_t ticks)
+int ky_drain_note_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity,
+			 uint64_t task, uint64_t ticks)
 {
 	if (!drain->launches) {
 		drain->launches = ky_alloc(KY_LAUNCHES_MAX * sizeof(*drain->launches));
@@ -123,8 +125,8 @@ int ky_drain_note_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t 
 	}
 	/* Beyond that a worker is ranked alone, by first sight. */
 	if (drain->launch_count < KY_LAUNCHES_MAX)
-		drain->launches[drain->launch_count++] =
-			(struct ky_launch){ runtime_key, identity, task, ticks };
+		drain->launches[drain->launch_count++] = (struct ky_launch){runtime_key, identity,
+									    task, ticks};
 	return 0;
 }
 
@@ -141,7 +143,8 @@ static bool has_ranked(const struct ky_drain *drain, uint64_t runtime_key)
 
 uint64_t ky_drain_settle_ticks(const struct ky_drain *drain)
 {
-	uint64_t settle = ky_timeline_length_ticks(&drain->timeline, KY_SETTLE_NS), hold = UINT64_MAX;
+	uint64_t settle = ky_timeline_length_ticks(&drain->timeline, KY_SETTLE_NS),
+		 hold = UINT64_MAX;
 
 	for (uint32_t i = 0; i < drain->launch_count; i++) {
 		const struct ky_launch *launch = &drain->launches[i];
@@ -174,7 +177,8 @@ static int by_task(const void *a, const void *b)
 	return left->task < right->task ? -1 : left->task > right->task;
 }
 
-static void forget_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity, uint64_t task)
+static void forget_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t identity,
+			  uint64_t task)
 {
 	for (uint32_t i = 0; i < drain->launch_count; i++) {
 		const struct ky_launch *launch = &drain->launches[i];
@@ -187,8 +191,8 @@ static void forget_launch(struct ky_drain *drain, uint64_t runtime_key, uint64_t
 	}
 }
 
-/* Gives every published launch of this runtime a worker, in the order of their tasks. A second launch
- * of the same identity is block_in_place and gets none. */
+/* Gives every published launch of this runtime a worker, in the order of their tasks. A second
+ * launch of the same identity is block_in_place and gets none. */
 static void rank(struct ky_drain *drain, uint64_t runtime_key)
 {
 	uint32_t runtime = ky_drain_runtime(drain, runtime_key), index;
@@ -202,7 +206,8 @@ static void rank(struct ky_drain *drain, uint64_t runtime_key)
 		if (launch->runtime_key != runtime_key ||
 		    find_worker(drain, runtime_key, launch->identity) != KY_NONE32)
 			continue;
-		index = new_worker(drain, runtime_key, launch->identity, launch->task ? launch->task : 1);
+		index = new_worker(drain, runtime_key, launch->identity,
+				   launch->task ? launch->task : 1);
 		if (index == KY_NONE32)
 			return;
 		worker = &drain->workers[index];
@@ -244,8 +249,8 @@ static void serve(struct ky_drain *drain, struct ky_dthread *thread, uint32_t in
 	thread->worker = index;
 }
 
-/* The blocked thread's poll goes on, but no longer as a poll of the worker: the pair is closed and the
- * rest is told as a nested run, so that pairs of one worker never overlap. */
+/* The blocked thread's poll goes on, but no longer as a poll of the worker: the pair is closed
+ * and the rest is told as a nested run, so that pairs of one worker never overlap. */
 static void hand_over_poll(struct ky_drain *drain, uint32_t index, uint64_t ns)
 {
 	struct ky_worker *worker = &drain->workers[index];
@@ -273,7 +278,8 @@ static void hand_over_poll(struct ky_drain *drain, uint32_t index, uint64_t ns)
 	ky_trc_enc_u32(enc, name);
 }
 
-static void move_worker(struct ky_drain *drain, struct ky_dthread *thread, uint32_t index, uint64_t ns)
+static void move_worker(struct ky_drain *drain, struct ky_dthread *thread, uint32_t index,
+			uint64_t ns)
 {
 	struct ky_worker *worker = &drain->workers[index];
 	uint32_t from_tid = worker->tid;
@@ -370,8 +376,8 @@ void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint
 	ky_drain_worker_event(drain, index, ns);
 }
 
-/* A current-thread runtime is one worker, whoever drives it; any other runtime that polls here without
- * a launch gets one worker per thread. */
+/* A current-thread runtime is one worker, whoever drives it; any other runtime that polls here
+ * without a launch gets one worker per thread. */
 static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
 {
 	uint32_t runtime = KY_NONE32, index;

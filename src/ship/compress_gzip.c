@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* One gzip member per segment: what dial9's own viewer reads. Flushed at every chunk, so that a segment
- * cut behind a chunk gives everything up to there. */
+/* One gzip member per segment: what dial9's own viewer reads. Flushed at every chunk, so that
+ * a segment cut behind a chunk gives everything up to there. */
 #include <ship/stage.h>
 
 #include <base/alloc.h>
@@ -49,7 +49,8 @@ static int run(struct gzip_stage *self, int flush, ky_write_fn out, void *ctx)
 	return 0;
 }
 
-static int gzip_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out, void *ctx)
+static int gzip_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+		      void *ctx)
 {
 	struct gzip_stage *self = stage;
 
@@ -80,12 +81,14 @@ static int gzip_open(const struct ky_stage_factory *self, struct ky_stage *out)
 		return -ENOMEM;
 	}
 	stage->is_open = true;
-	*out = (struct ky_stage){ gzip_write, gzip_finish, gzip_close, stage };
+	*out = (struct ky_stage){gzip_write, gzip_finish, gzip_close, stage};
 	return 0;
 }
 
 void ky_stage_gzip(struct ky_stage_factory *out, int level)
 {
-	*out = (struct ky_stage_factory){ ".gz", gzip_open,
-					  level <= 0 ? LEVEL_DEFAULT : level > 9 ? 9 : level };
+	*out = (struct ky_stage_factory){".gz", gzip_open,
+					 level <= 0 ? LEVEL_DEFAULT :
+					 level > 9  ? 9 :
+						      level};
 }

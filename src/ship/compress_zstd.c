@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* One zstd frame per chunk, then the seek table of zstd's seekable format in a skippable frame, so that
- * a reader can jump to a chunk and plain `zstd -d` still gives the whole stream. */
+/* One zstd frame per chunk, then the seek table of zstd's seekable format in a skippable
+ * frame, so that a reader can jump to a chunk and plain `zstd -d` still gives the whole stream. */
 #include <ship/stage.h>
 
 #include <base/alloc.h>
@@ -36,7 +36,8 @@ static void zstd_close(void *stage)
 	ky_free(self);
 }
 
-static int zstd_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out, void *ctx)
+static int zstd_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+		      void *ctx)
 {
 	struct zstd_stage *self = stage;
 	size_t count, bound = ZSTD_compressBound(chunk_bytes);
@@ -65,8 +66,8 @@ static int zstd_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_
 static int zstd_finish(void *stage, ky_write_fn out, void *ctx)
 {
 	struct zstd_stage *self = stage;
-	uint32_t head[2] = { SKIPPABLE_MAGIC, (uint32_t)self->table.used + 9 };
-	uint8_t foot[9] = { 0 };
+	uint32_t head[2] = {SKIPPABLE_MAGIC, (uint32_t)self->table.used + 9};
+	uint8_t foot[9] = {0};
 	uint32_t magic = SEEK_TABLE_MAGIC;
 
 	if (self->table.failed)
@@ -90,18 +91,20 @@ static int zstd_open(const struct ky_stage_factory *self, struct ky_stage *out)
 	ky_buf_init(&stage->table, 0);
 	stage->context = ZSTD_createCCtx();
 	if (!stage->context ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(stage->context, ZSTD_c_compressionLevel, self->level)) ||
+	    ZSTD_isError(
+		    ZSTD_CCtx_setParameter(stage->context, ZSTD_c_compressionLevel, self->level)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(stage->context, ZSTD_c_checksumFlag, 1))) {
 		zstd_close(stage);
 		return -ENOMEM;
 	}
-	*out = (struct ky_stage){ zstd_write, zstd_finish, zstd_close, stage };
+	*out = (struct ky_stage){zstd_write, zstd_finish, zstd_close, stage};
 	return 0;
 }
 
 void ky_stage_zstd(struct ky_stage_factory *out, int level)
 {
-	*out = (struct ky_stage_factory){ ".zst", zstd_open,
-					  level <= 0 ? LEVEL_DEFAULT :
-					  level > LEVEL_MAX ? LEVEL_MAX : level };
+	*out = (struct ky_stage_factory){".zst", zstd_open,
+					 level <= 0        ? LEVEL_DEFAULT :
+					 level > LEVEL_MAX ? LEVEL_MAX :
+							     level};
 }

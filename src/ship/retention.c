@@ -168,10 +168,10 @@ static int by_age(const void *a, const void *b)
 /* The first bytes of what we write, by kind. */
 static bool has_our_magic(int fd, const char *name)
 {
-	static const uint8_t raw[] = { 'T', 'R', 'C', 0 }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd },
-			     gzip[] = { 0x1f, 0x8b };
+	static const uint8_t raw[] = {'T', 'R', 'C', 0}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd},
+			     gzip[] = {0x1f, 0x8b};
 	const char *kind = strstr(name, ".trc") + 4;
-	uint8_t head[4] = { 0 };
+	uint8_t head[4] = {0};
 
 	if (read(fd, head, sizeof(head)) < 2)
 		return false;
@@ -184,7 +184,9 @@ static bool has_our_magic(int fd, const char *name)
 
 static bool delete_segment(int service_fd, const struct segment *segment)
 {
-	int run_fd = openat(service_fd, segment->run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd;
+	int run_fd = openat(service_fd, segment->run,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+	    fd;
 	bool is_deleted = false;
 	struct stat about;
 
@@ -214,8 +216,8 @@ static void remove_empty_run(int service_fd, const char *run)
 	while ((entry = readdir(list))) {
 		const char *name = entry->d_name;
 
-		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, KY_RUN_LOCK) != 0 &&
-		    strcmp(name, KY_RUN_MARKER) != 0)
+		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+		    strcmp(name, KY_RUN_LOCK) != 0 && strcmp(name, KY_RUN_MARKER) != 0)
 			is_empty = false;
 	}
 	lock = is_empty ? openat(dirfd(list), KY_RUN_LOCK, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
@@ -229,9 +231,10 @@ static void remove_empty_run(int service_fd, const char *run)
 	closedir(list);
 }
 
-int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max, struct ky_retention *out)
+int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
+		       struct ky_retention *out)
 {
-	struct found found = { .keep_run = keep_run };
+	struct found found = {.keep_run = keep_run};
 	struct dirent *entry;
 	DIR *list = open_list(service_fd, ".");
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* retention.h - which files below a service's directory are segments of ours, and deleting the oldest.
+/* retention.h - which files below a service's directory are segments of ours, and deleting the
+ * oldest.
  *
- * Invariants:  a file counts only with all of: a run directory (no link) of the run name's shape, with
- *              our marker in it; a regular file (no link) of a segment name's shape. It is deleted only
- *              when its first bytes are those of its kind, too. Everything else is never touched.
- * Threads: owner.
+ * Invariants:  a file counts only with all of: a run directory (no link) of the run name's
+ *              shape, with our marker in it; a regular file (no link) of a segment name's
+ *              shape. It is deleted only when its first bytes are those of its kind, too.
+ *              Everything else is never touched. Threads: owner.
  */
 #ifndef KY_SHIP_RETENTION_H
 #define KY_SHIP_RETENTION_H
@@ -17,14 +18,15 @@
 #define KY_RUN_LOCK ".lock"
 
 struct ky_retention {
-	uint64_t total_bytes;   /* left after the call, .active files included */
+	uint64_t total_bytes; /* left after the call, .active files included */
 	uint64_t deleted_count;
 	uint64_t deleted_bytes;
 };
 
-/* Deletes the oldest segments below the directory until total_bytes <= bytes_max, or nothing deletable
- * is left. The newest segment of run `keep_run` stays. Returns 0, -errno, -ENOMEM. */
-int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max, struct ky_retention *out);
+/* Deletes the oldest segments below the directory until total_bytes <= bytes_max, or nothing
+ * deletable is left. The newest segment of run `keep_run` stays. Returns 0, -errno, -ENOMEM. */
+int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
+		       struct ky_retention *out);
 
 /* BOOTID8-PID-START */
 bool ky_retention_is_run_name(const char *name);

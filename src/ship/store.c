@@ -30,13 +30,13 @@ struct ky_store {
 	/* the open segment */
 	int fd;
 	struct ky_stage coder;
-	char name[NAME_BYTES];   /* without .active */
+	char name[NAME_BYTES]; /* without .active */
 	uint64_t raw_bytes;
-	uint64_t stored_bytes;   /* written so far */
-	uint64_t whole_bytes;    /* ... up to the end of the last whole chunk */
+	uint64_t stored_bytes; /* written so far */
+	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
 	uint64_t first_ns;
-	uint64_t number;         /* of the next segment */
-	uint64_t sealed_total;   /* of all segments of the service, as of the last look */
+	uint64_t number;           /* of the next segment */
+	uint64_t sealed_total;     /* of all segments of the service, as of the last look */
 	uint64_t look_again_bytes; /* no look at the total before the segment has grown to this */
 	uint64_t retry_ns;
 	struct ky_store_stats stats;
@@ -44,7 +44,8 @@ struct ky_store {
 
 /* ---- the stage that does nothing ---- */
 
-static int none_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out, void *ctx)
+static int none_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+		      void *ctx)
 {
 	(void)stage;
 	return out(ctx, chunk, chunk_bytes);
@@ -66,11 +67,11 @@ static void none_close(void *stage)
 static int none_open(const struct ky_stage_factory *self, struct ky_stage *out)
 {
 	(void)self;
-	*out = (struct ky_stage){ none_write, none_finish, none_close, NULL };
+	*out = (struct ky_stage){none_write, none_finish, none_close, NULL};
 	return 0;
 }
 
-const struct ky_stage_factory ky_stage_none = { "", none_open, 0 };
+const struct ky_stage_factory ky_stage_none = {"", none_open, 0};
 
 /* ---- directories ---- */
 
@@ -153,20 +154,21 @@ static int write_all(int fd, const uint8_t *bytes, size_t count)
 /* The marker makes the directory ours: retention of later runs deletes nothing without it. */
 static int mark_run(struct ky_store *store)
 {
-	int fd = openat(store->run_fd, KY_RUN_MARKER, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-			FILE_MODE);
+	int fd = openat(store->run_fd, KY_RUN_MARKER,
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
 	int err = fd < 0 ? -errno : 0;
 
 	if (!err)
-		err = write_all(fd, (const uint8_t *)KY_RUN_MARKER_TEXT, sizeof(KY_RUN_MARKER_TEXT) - 1);
+		err = write_all(fd, (const uint8_t *)KY_RUN_MARKER_TEXT,
+				sizeof(KY_RUN_MARKER_TEXT) - 1);
 	close_fd(&fd);
 	return err;
 }
 
 static int lock_run(struct ky_store *store)
 {
-	store->lock_fd = openat(store->run_fd, KY_RUN_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-				FILE_MODE);
+	store->lock_fd = openat(store->run_fd, KY_RUN_LOCK,
+				O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
 	if (store->lock_fd < 0)
 		return -errno;
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0)
@@ -210,8 +212,8 @@ static bool is_still_there(const struct ky_store *store)
 	if (store->run_fd < 0)
 		return false;
 	snprintf(path, sizeof(path), "%s/%s/%s", store->directory, store->service, store->run);
-	return fstat(store->run_fd, &held) == 0 && lstat(path, &now) == 0 && held.st_ino == now.st_ino &&
-	       held.st_dev == now.st_dev;
+	return fstat(store->run_fd, &held) == 0 && lstat(path, &now) == 0 &&
+	       held.st_ino == now.st_ino && held.st_dev == now.st_dev;
 }
 
 /* ---- one segment ---- */
@@ -320,8 +322,8 @@ static void seal(struct ky_store *store, bool is_broken)
 	store->stats.segments_sealed++;
 	store->stats.bytes_raw += store->raw_bytes;
 	store->stats.bytes_stored += store->stored_bytes;
-	snprintf(store->stats.last_path, sizeof(store->stats.last_path), "%s/%s/%s/%s", store->directory,
-		 store->service, store->run, store->name);
+	snprintf(store->stats.last_path, sizeof(store->stats.last_path), "%s/%s/%s/%s",
+		 store->directory, store->service, store->run, store->name);
 	apply_bound(store);
 }
 
@@ -332,7 +334,8 @@ static bool is_deleted(const struct ky_store *store)
 	return fstat(store->fd, &about) != 0 || about.st_nlink == 0;
 }
 
-/* Somebody deleted the file under our hands: what it held is gone, writing on would be for nobody. */
+/* Somebody deleted the file under our hands: what it held is gone, writing on would be for
+ * nobody. */
 static void drop_segment(struct ky_store *store)
 {
 	store->coder.close(store->coder.stage);
@@ -354,7 +357,8 @@ static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
 		if (err)
 			return err;
 	}
-	err = store->coder.write(store->coder.stage, chunk->bytes, chunk->byte_count, put_bytes, store);
+	err = store->coder.write(store->coder.stage, chunk->bytes, chunk->byte_count, put_bytes,
+				 store);
 	if (err) {
 		seal(store, true);
 		return err;
@@ -395,7 +399,8 @@ static int copy_options(struct ky_store *store, const struct ky_store_options *o
 								SEGMENT_BYTES_DEFAULT;
 	store->rotate_interval_ns = options->rotate_interval_ns ? options->rotate_interval_ns :
 								  ROTATE_DEFAULT_NS;
-	store->total_bytes_max = options->total_bytes_max ? options->total_bytes_max : TOTAL_BYTES_DEFAULT;
+	store->total_bytes_max = options->total_bytes_max ? options->total_bytes_max :
+							    TOTAL_BYTES_DEFAULT;
 	snprintf(store->stats.run_directory, sizeof(store->stats.run_directory), "%s/%s/%s",
 		 store->directory, store->service, store->run);
 	return 0;
@@ -414,13 +419,16 @@ int ky_store_open(struct ky_store **out, const struct ky_store_options *options)
 	err = copy_options(store, options);
 	if (err) {
 		ky_store_close(store);
-		return fail_open(options, "directory, service and run name of a process are needed", err);
+		return fail_open(options, "directory, service and run name of a process are needed",
+				 err);
 	}
 	err = open_directories(store);
 	if (err) {
 		ky_store_close(store);
-		return fail_open(options, err == -EBUSY ? "another recorder writes into this run" :
-							  "cannot make the directory of this run", err);
+		return fail_open(options,
+				 err == -EBUSY ? "another recorder writes into this run" :
+						 "cannot make the directory of this run",
+				 err);
 	}
 	apply_bound(store);
 	*out = store;

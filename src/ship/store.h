@@ -4,14 +4,14 @@
  * Layout:  DIR/SERVICE/BOOTID8-PID-START/NNNNNN.trc[.zst|.gz]    sealed segment
  *          DIR/SERVICE/BOOTID8-PID-START/NNNNNN.trc[...].active  being written
  *          DIR/SERVICE/BOOTID8-PID-START/.lock                   flock held while recording
- * Retention counts bytes on disk of all sealed segments below DIR/SERVICE, earlier runs included, and
- * deletes the oldest first; it deletes only files of this exact shape that start with our own bytes,
- * and only in run directories that kymo made (a .kymo-run marker). A dead run's .active files are left
- * for `kymo recover` and count towards the total.
+ * Retention counts bytes on disk of all sealed segments below DIR/SERVICE, earlier runs
+ * included, and deletes the oldest first; it deletes only files of this exact shape that start
+ * with our own bytes, and only in run directories that kymo made (a .kymo-run marker). A dead
+ * run's .active files are left for `kymo recover` and count towards the total.
  *
  * Errors: disk full or a vanished directory never stop recording: the chunk is refused (the drain
- * counts it lost), the segment is sealed as far as it got, and a new one is tried at most once a second.
- * Threads: owner.
+ * counts it lost), the segment is sealed as far as it got, and a new one is tried at most once
+ * a second. Threads: owner.
  */
 #ifndef KY_SHIP_STORE_H
 #define KY_SHIP_STORE_H
@@ -24,8 +24,8 @@ struct ky_store;
 
 struct ky_store_options {
 	const char *directory;
-	const char *service;       /* sanitised to [A-Za-z0-9._-] */
-	const char *run;           /* "BOOTID8-PID-START"; ky_store_run_name() makes it */
+	const char *service; /* sanitised to [A-Za-z0-9._-] */
+	const char *run;     /* "BOOTID8-PID-START"; ky_store_run_name() makes it */
 	const struct ky_stage_factory *stage;
 	uint64_t segment_bytes_max;  /* raw; 0: 64 MiB */
 	uint64_t rotate_interval_ns; /* 0: 60 s */
@@ -43,8 +43,8 @@ void ky_store_run_name(char *out, size_t out_bytes, const char *boot_id, uint32_
 int ky_store_open(struct ky_store **out, const struct ky_store_options *options);
 void ky_store_close(struct ky_store *store); /* seals what is open */
 
-/* A ky_chunk_fn: ctx is the store. Seals by itself after chunk.is_segment_end. Time is the chunks' own:
- * after an error the next try comes once a chunk ends a second later. */
+/* A ky_chunk_fn: ctx is the store. Seals by itself after chunk.is_segment_end. Time is the
+ * chunks' own: after an error the next try comes once a chunk ends a second later. */
 int ky_store_chunk(void *ctx, const struct ky_chunk *chunk);
 
 /* True when size or age ask for a new segment: the owner then calls ky_drain_seal(). */

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define T0 UINT64_C(2000000000)
-/* The fuzz target's clock runs at 2 ticks a ns, ours at 2.5 from another start: what counts is order. */
+/* The fuzz target's clock runs at 2 ticks a ns, ours at 2.5 from another start: what counts is
+ * order. */
 
 static void save(const char *directory, const char *name, uint8_t how, const struct test_ring *ring,
 		 size_t bytes)
@@ -16,14 +17,15 @@ static void save(const char *directory, const char *name, uint8_t how, const str
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
 	file = fopen(path, "wb");
-	if (!file || fwrite(&how, 1, 1, file) != 1 || fwrite(ring->image, 1, bytes, file) != bytes ||
-	    fclose(file) != 0)
+	if (!file || fwrite(&how, 1, 1, file) != 1 ||
+	    fwrite(ring->image, 1, bytes, file) != bytes || fclose(file) != 0)
 		fprintf(stderr, "%s: cannot write it\n", path);
 }
 
 static void small_directory(struct test_ring *ring)
 {
-	/* A seed of 300 KiB teaches a fuzzer nothing: the slots move up behind a directory of 8 KiB. */
+	/* A seed of 300 KiB teaches a fuzzer nothing: the slots move up behind a directory of
+	 * 8 KiB. */
 	size_t slots = ring->image_bytes - ring->header->slots_offset;
 
 	memmove(ring->image + 16384, ring->image + ring->header->slots_offset, slots);
@@ -56,7 +58,8 @@ int main(int argc, char **argv)
 
 		test_emit(one, ns += 100, KYMO_RECORD_PARK + n % 2, 1, 0, 0, 0, 0);
 		test_poll(one, ns += 100, 1 + n % 5, 1);
-		test_emit(one, ns += 100, KYMO_RECORD_WAKE, n % 4, 1, kymo_task_word(n % 7, 0), 0, 0);
+		test_emit(one, ns += 100, KYMO_RECORD_WAKE, n % 4, 1, kymo_task_word(n % 7, 0), 0,
+			  0);
 		if (n % 5 == 0)
 			test_poll(one, ns += 100, 90, 1);
 		if (n % 5 == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_builder.h - ring images in memory, written as a recorder would, one record at a time and with a
- * clock that the test sets. Times are CLOCK_MONOTONIC ns; the counter runs at 2.5 ticks per ns.
- * Threads: owner.
+/* ring_builder.h - ring images in memory, written as a recorder would, one record at a time
+ * and with a clock that the test sets. Times are CLOCK_MONOTONIC ns; the counter runs at 2.5
+ * ticks per ns. Threads: owner.
  */
 #ifndef KY_TEST_RING_BUILDER_H
 #define KY_TEST_RING_BUILDER_H

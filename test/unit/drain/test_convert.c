@@ -77,12 +77,12 @@ static void drain__wake_origin_follows_the_open_poll(void **state)
 	static const struct {
 		uint64_t waker, woken, origin, worker;
 	} expected[] = {
-		{ 7, 7, 1, 0 },	 /* in its own poll */
-		{ 7, 8, 2, 0 },	 /* in another task's */
-		{ 7, 7, 129, 0 }, /* derived from the poll's end */
-		{ 0, 8, 3, 0 },	 /* worker outside a poll */
-		{ 0, 8, 4, 255 }, /* no worker */
-		{ 0, 8, 3, 255 }, /* said to be the driver's */
+		{7, 7, 1, 0},   /* in its own poll */
+		{7, 8, 2, 0},   /* in another task's */
+		{7, 7, 129, 0}, /* derived from the poll's end */
+		{0, 8, 3, 0},   /* worker outside a poll */
+		{0, 8, 4, 255}, /* no worker */
+		{0, 8, 3, 255}, /* said to be the driver's */
 	};
 	struct drain_case c;
 	struct test_writer w, other;
@@ -98,8 +98,8 @@ static void drain__wake_origin_follows_the_open_poll(void **state)
 	test_poll_end(&w, T0 + 3 * MS, KYMO_POLL_SELF_WAKE);
 	test_emit(&w, T0 + 4 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(8, 0), 0, 0);
 	test_emit(&other, T0 + 5 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(8, 0), 0, 0);
-	test_emit(&other, T0 + 6 * MS, KYMO_RECORD_WAKE, KYMO_WAKE_ON_DRIVER, 1, kymo_task_word(8, 0), 0,
-		  0);
+	test_emit(&other, T0 + 6 * MS, KYMO_RECORD_WAKE, KYMO_WAKE_ON_DRIVER, 1,
+		  kymo_task_word(8, 0), 0, 0);
 	case_finish(&c, T0 + 50 * MS);
 	assert_int_equal(COUNT(&c, WAKE), 6);
 	for (size_t i = 0; i < 6; i++) {
@@ -131,7 +131,8 @@ static void drain__task_id_carries_the_copy(void **state)
 	test_emit(&w, T0 + 2 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(7, 3), 0, 0);
 	test_emit(&w, T0 + 3 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(7, 0), 0, 0);
 	case_finish(&c, T0 + 50 * MS);
-	assert_true(NUMBER(EVENT(&c, POLL_START, 0), POLL_START, task_id) == (7 | UINT64_C(3) << 48));
+	assert_true(NUMBER(EVENT(&c, POLL_START, 0), POLL_START, task_id) ==
+		    (7 | UINT64_C(3) << 48));
 	assert_true(NUMBER(EVENT(&c, WAKE, 0), WAKE, woken_task_id) == (7 | UINT64_C(3) << 48));
 	assert_int_equal(NUMBER(EVENT(&c, WAKE, 1), WAKE, woken_task_id), 7);
 	assert_int_equal(COUNT(&c, TASK_FIRST_SEEN), 2);
@@ -268,7 +269,7 @@ static size_t name_by_code(void *ctx, const struct ky_entry_name *entry, char *o
 
 static void drain__names_come_from_callback_then_text_then_module(void **state)
 {
-	static const char *const expected[] = { "resolved", "text", "libapp.so+0x1234", "" };
+	static const char *const expected[] = {"resolved", "text", "libapp.so+0x1234", ""};
 	struct drain_case c;
 	struct test_writer w;
 	uint32_t names[4];
@@ -289,7 +290,8 @@ static void drain__names_come_from_callback_then_text_then_module(void **state)
 	}
 	case_finish(&c, T0 + 90 * MS);
 	for (uint32_t i = 0; i < 4; i++)
-		assert_string_equal(TEXT(EVENT(&c, POLL_START, i), POLL_START, spawn_loc), expected[i]);
+		assert_string_equal(TEXT(EVENT(&c, POLL_START, i), POLL_START, spawn_loc),
+				    expected[i]);
 	assert_int_equal(COUNT(&c, PROCESS_MAP), 1);
 	assert_string_equal(TEXT(EVENT(&c, PROCESS_MAP, 0), PROCESS_MAP, path), "/opt/libapp.so");
 	case_close(&c);

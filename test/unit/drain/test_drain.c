@@ -28,9 +28,9 @@ static int by_time(const void *a, const void *b)
 static void run_schedule(uint64_t seed)
 {
 	static struct model expected[RECORDS];
-	struct test_prng prng = { seed };
+	struct test_prng prng = {seed};
 	struct test_writer w[WRITERS];
-	uint32_t open[WRITERS] = { 0 };
+	uint32_t open[WRITERS] = {0};
 	uint64_t ns = T0, tag = 1, count = 0, marks = 0, open_workers = 0;
 	struct ky_drain_stats stats;
 	struct drain_case c;
@@ -63,7 +63,7 @@ static void run_schedule(uint64_t seed)
 		default:
 			/* NOTIFY carries a word through untouched: the identity of a record. */
 			test_emit(&w[i], ns, KYMO_RECORD_NOTIFY, 2, 1, tag, 0, 0);
-			expected[marks++] = (struct model){ ns, tag++ };
+			expected[marks++] = (struct model){ns, tag++};
 			break;
 		}
 		count++;
@@ -108,10 +108,10 @@ static void drain__pairs_balance_per_worker_whatever_is_lost(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
-		struct test_prng prng = { seed };
+		struct test_prng prng = {seed};
 		struct test_writer w[3];
-		uint32_t depth[3] = { 0 };
-		int open[16] = { 0 };
+		uint32_t depth[3] = {0};
+		int open[16] = {0};
 		uint64_t ns = T0, written = 0, lost = 0;
 		struct ky_drain_stats stats;
 		struct drain_case c;
@@ -242,7 +242,7 @@ static void drain__random_bytes_in_the_image_do_no_harm(void **state)
 	fill(&c, w);
 	copy = aligned_alloc(64, (c.ring.image_bytes + 63) / 64 * 64);
 	for (uint64_t seed = 1; seed <= 300; seed++) {
-		struct test_prng prng = { seed };
+		struct test_prng prng = {seed};
 		uint32_t hits = 1 + test_below(&prng, 40);
 
 		memcpy(copy, c.ring.image, c.ring.image_bytes);
@@ -257,7 +257,8 @@ static void drain__random_bytes_in_the_image_do_no_harm(void **state)
 						test_below(&prng, (uint32_t)c.ring.image_bytes);
 
 			if (at >= 16)
-				copy[at] = test_below(&prng, 3) ? (uint8_t)test_random(&prng) : 0xff;
+				copy[at] = test_below(&prng, 3) ? (uint8_t)test_random(&prng) :
+								  0xff;
 		}
 		drain_all(&c, copy, c.ring.image_bytes);
 		test_sink_decode(&c.sink);

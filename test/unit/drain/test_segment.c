@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Chunks and segments: limits, self-containment, what a segment begins and ends with, refused chunks. */
+/* Chunks and segments: limits, self-containment, what a segment begins and ends with, refused
+ * chunks. */
 #include "../../lib/drain_case.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ static size_t events_of_chunk(struct drain_case *c, size_t n, const struct test_
 			      struct test_sink *out)
 {
 	test_sink_open(out);
-	ky_buf_append(&out->bytes, c->sink.bytes.bytes + c->sink.chunks[n].offset, c->sink.chunks[n].bytes);
+	ky_buf_append(&out->bytes, c->sink.bytes.bytes + c->sink.chunks[n].offset,
+		      c->sink.chunks[n].bytes);
 	test_sink_decode(out);
 	*first = out->event_count ? &out->events[0] : NULL;
 	return out->event_count;
@@ -54,7 +56,8 @@ static void drain__chunks_keep_their_limits_and_stand_alone(void **state)
 		assert_true(chunk->last_ns - chunk->first_ns <= KY_CHUNK_SPAN_MAX_NS);
 		assert_int_equal(events_of_chunk(&c, i, &first, &alone), chunk->events);
 		assert_int_equal(first->event, KY_EV_CLOCK_SYNC);
-		assert_true(NUMBER(first, CLOCK_SYNC, realtime_ns) == first->ns + TEST_REALTIME_OFFSET);
+		assert_true(NUMBER(first, CLOCK_SYNC, realtime_ns) ==
+			    first->ns + TEST_REALTIME_OFFSET);
 		/* Each chunk tells what was open when it began: no end comes without that. */
 		for (size_t k = 0, is_open = 0; k < alone.event_count; k++) {
 			uint32_t kind = alone.events[k].event;
@@ -106,7 +109,8 @@ static void drain__segment_begins_with_everything_a_reader_needs(void **state)
 	test_worker(&w, T0, 10, 0x7000, 1);
 	test_poll(&w, T0 + 25 * MS, 7, 0);
 	test_emit(&other, T0 + 26 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(8, 0), 0, 0);
-	test_emit(&other, T0 + 27 * MS, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0, 0);
+	test_emit(&other, T0 + 27 * MS, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0,
+		  0);
 	case_step(&c, T0 + 60 * MS);
 	assert_int_equal(ky_drain_seal(c.drain), 0);
 	c.sink.bytes.used = 0; /* only the second segment */

@@ -115,7 +115,8 @@ static void drain__corrupt_slot_is_counted_by_the_next_one(void **state)
 	case_start(&c);
 	test_writer_open(&w, &c.ring, 501, T0);
 	ns = polls(&w, T0, 300);
-	word = (uint64_t *)(void *)((uint8_t *)test_ring_slot(&c.ring, 0) + KY_SLOT_HEADER_BYTES + 24 * 100);
+	word = (uint64_t *)(void *)((uint8_t *)test_ring_slot(&c.ring, 0) + KY_SLOT_HEADER_BYTES +
+				    24 * 100);
 	*word = 0; /* no such record */
 	ns = polls(&w, ns, 300);
 	case_finish(&c, ns + 10 * MS);

@@ -18,7 +18,7 @@ static const struct test_event *worker_of(struct drain_case *c, uint32_t tid)
 
 static void drain__worker_index_is_the_rank_of_the_launch_task(void **state)
 {
-	static const uint64_t launches[] = { 12, 10, 13, 11 };
+	static const uint64_t launches[] = {12, 10, 13, 11};
 	struct test_writer w[4];
 	struct drain_case c;
 
@@ -170,7 +170,7 @@ static void drain__worker_ids_leave_out_254_and_255(void **state)
 {
 	static struct test_writer w[300];
 	struct drain_case c;
-	bool seen[310] = { false };
+	bool seen[310] = {false};
 
 	(void)state;
 	case_open(&c, 320);

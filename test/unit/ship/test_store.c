@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Segments on disk: names, rotation, the bound and what it must never touch, trouble with the disk. */
+/* Segments on disk: names, rotation, the bound and what it must never touch, trouble with the
+ * disk. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
 
@@ -60,8 +61,11 @@ static int tear_down(void **state)
 
 static struct ky_store *open_store(const char *run, uint64_t total)
 {
-	struct ky_store_options options = { .directory = top, .service = "svc", .run = run,
-					    .segment_bytes_max = 10000, .total_bytes_max = total };
+	struct ky_store_options options = {.directory = top,
+					   .service = "svc",
+					   .run = run,
+					   .segment_bytes_max = 10000,
+					   .total_bytes_max = total};
 	struct ky_store *store;
 
 	assert_int_equal(ky_store_open(&store, &options), 0);
@@ -71,8 +75,8 @@ static struct ky_store *open_store(const char *run, uint64_t total)
 /* A chunk of CHUNK_BYTES that begins as ours do. */
 static int put(struct ky_store *store, uint64_t ns, bool is_start, bool is_end)
 {
-	static uint8_t bytes[CHUNK_BYTES] = { 'T', 'R', 'C', 0, 1 };
-	struct ky_chunk chunk = { bytes, sizeof(bytes), 10, ns, ns, is_start, is_end };
+	static uint8_t bytes[CHUNK_BYTES] = {'T', 'R', 'C', 0, 1};
+	struct ky_chunk chunk = {bytes, sizeof(bytes), 10, ns, ns, is_start, is_end};
 
 	return ky_store_chunk(store, &chunk);
 }
@@ -178,14 +182,14 @@ static void store__bound_counts_the_segment_being_written(void **state)
 static void store__never_deletes_what_is_not_ours(void **state)
 {
 	static const char *const foreign[] = {
-		"svc/notes.txt",		    /* not in a run */
-		"svc/0123abcd-41-700/readme",	    /* not a segment's name */
-		"svc/0123abcd-41-700/000001.trc",   /* not our bytes */
+		"svc/notes.txt",                  /* not in a run */
+		"svc/0123abcd-41-700/readme",     /* not a segment's name */
+		"svc/0123abcd-41-700/000001.trc", /* not our bytes */
 		"svc/0123abcd-41-700/000002.trc.bak",
 		"svc/0123abcd-41-700/12.trc",
-		"svc/deadbeef-1-1/000000.trc",	    /* no marker */
-		"svc/other/000000.trc",		    /* not a run's name */
-		"outside/000000.trc",		    /* reached by a link only */
+		"svc/deadbeef-1-1/000000.trc", /* no marker */
+		"svc/other/000000.trc",        /* not a run's name */
+		"outside/000000.trc",          /* reached by a link only */
 	};
 	struct ky_store *store = open_store("0123abcd-41-700", 0);
 	char target[128], link[128];
@@ -249,8 +253,11 @@ static void store__one_recorder_per_run(void **state)
 {
 	struct ky_store *store = open_store(RUN, 0), *second;
 	char errbuf[256] = "";
-	struct ky_store_options options = { .directory = top, .service = "svc", .run = RUN,
-					    .errbuf = errbuf, .errbuf_bytes = sizeof(errbuf) };
+	struct ky_store_options options = {.directory = top,
+					   .service = "svc",
+					   .run = RUN,
+					   .errbuf = errbuf,
+					   .errbuf_bytes = sizeof(errbuf)};
 
 	(void)state;
 	assert_int_equal(ky_store_open(&second, &options), -EBUSY);
@@ -311,8 +318,11 @@ static void store__full_disk_refuses_and_goes_on(void **state)
 static void store__read_only_directory_is_said(void **state)
 {
 	char errbuf[256] = "";
-	struct ky_store_options options = { .directory = top, .service = "svc", .run = RUN,
-					    .errbuf = errbuf, .errbuf_bytes = sizeof(errbuf) };
+	struct ky_store_options options = {.directory = top,
+					   .service = "svc",
+					   .run = RUN,
+					   .errbuf = errbuf,
+					   .errbuf_bytes = sizeof(errbuf)};
 	struct ky_store *store;
 
 	(void)state;
@@ -404,7 +414,7 @@ static void stage__gzip_is_one_member_whole_at_every_chunk(void **state)
 
 static void store__nth_allocation_fails_cleanly(void **state)
 {
-	struct ky_store_options options = { .directory = top, .service = "svc", .run = RUN };
+	struct ky_store_options options = {.directory = top, .service = "svc", .run = RUN};
 	struct ky_stage_factory zstd;
 	struct ky_store *store;
 	int err = -ENOMEM;
@@ -427,9 +437,17 @@ static void store__nth_allocation_fails_cleanly(void **state)
 
 static void retention__names_have_one_shape(void **state)
 {
-	static const char *const runs[] = { "0123abcd-1-2", "ffffffff-4294967295-18446744073709551615" };
-	static const char *const others[] = { "", "0123abcd", "0123abcd-", "0123abcd-1-", "0123abcg-1-2",
-					      "0123abcd-1-2x", "0123ABCD-1-2", "..", "0123abcd--2" };
+	static const char *const runs[] = {"0123abcd-1-2",
+					   "ffffffff-4294967295-18446744073709551615"};
+	static const char *const others[] = {"",
+					     "0123abcd",
+					     "0123abcd-",
+					     "0123abcd-1-",
+					     "0123abcg-1-2",
+					     "0123abcd-1-2x",
+					     "0123ABCD-1-2",
+					     "..",
+					     "0123abcd--2"};
 	uint64_t number;
 	bool is_active;
 
