@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECTIONS_MAX 65536u
+#define HEADERS_AT_ONCE 32u
 #define TABLE_BYTES_MAX (UINT64_C(1) << 30)
 #define SYMBOLS_MAX (1u << 20)
 #define CHUNK_SYMBOLS 2048u
@@ -53,26 +53,64 @@ static bool is_within(uint64_t offset, uint64_t bytes, uint64_t file_bytes)
 static bool is_same_file(int fd, const ElfW(Ehdr) * header, const struct dl_phdr_info *info,
 			 uint64_t file_bytes)
 {
-	ElfW(Phdr) phdr;
+	ElfW(Phdr) phdrs[HEADERS_AT_ONCE];
 
-	if (header->e_phnum != info->dlpi_phnum || header->e_phentsize != sizeof(phdr))
+	if (header->e_phnum != info->dlpi_phnum || header->e_phentsize != sizeof(phdrs[0]))
 		return false;
-	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		uint64_t at = header->e_phoff + i * sizeof(phdr);
+	for (size_t first = 0; first < info->dlpi_phnum; first += HEADERS_AT_ONCE) {
+		size_t left = info->dlpi_phnum - first;
+		size_t bytes = (left < HEADERS_AT_ONCE ? left : HEADERS_AT_ONCE) * sizeof(phdrs[0]);
+		uint64_t at = header->e_phoff + first * sizeof(phdrs[0]);
 
-		if (!is_within(at, sizeof(phdr), file_bytes) ||
-		    !read_at(fd, &phdr, sizeof(phdr), at))
+		if (!is_within(at, bytes, file_bytes) || !read_at(fd, phdrs, bytes, at))
 			return false;
-		if (memcmp(&phdr, &info->dlpi_phdr[i], sizeof(phdr)) != 0)
+		if (memcmp(phdrs, &info->dlpi_phdr[first], bytes) != 0)
 			return false;
 	}
 	return true;
 }
 
+/* Checks the symbol table's header and its string table's. */
+static int take_tables(int fd, const ElfW(Ehdr) * header, const ElfW(Shdr) * section,
+		       uint64_t file_bytes, struct tables *out)
+{
+	ElfW(Shdr) names;
+	uint64_t at = header->e_shoff + (uint64_t)section->sh_link * sizeof(names);
+
+	if (section->sh_link >= header->e_shnum || section->sh_entsize != sizeof(ElfW(Sym)) ||
+	    !is_within(at, sizeof(names), file_bytes) || !read_at(fd, &names, sizeof(names), at) ||
+	    names.sh_type != SHT_STRTAB ||
+	    !is_within(section->sh_offset, section->sh_size, file_bytes) ||
+	    !is_within(names.sh_offset, names.sh_size, file_bytes) ||
+	    section->sh_size > TABLE_BYTES_MAX || names.sh_size > TABLE_BYTES_MAX)
+		return KY_TOKIO_ELF_UNREADABLE;
+	*out = (struct tables){section->sh_offset, section->sh_size, names.sh_offset,
+			       names.sh_size};
+	return KY_TOKIO_ELF_FOUND;
+}
+
+static int find_section(int fd, const ElfW(Ehdr) * header, uint64_t file_bytes, struct tables *out)
+{
+	ElfW(Shdr) sections[HEADERS_AT_ONCE];
+
+	for (uint32_t first = 0; first < header->e_shnum; first += HEADERS_AT_ONCE) {
+		uint32_t left = header->e_shnum - first;
+		uint32_t count = left < HEADERS_AT_ONCE ? left : HEADERS_AT_ONCE;
+		uint64_t at = header->e_shoff + (uint64_t)first * sizeof(sections[0]);
+
+		if (!is_within(at, count * sizeof(sections[0]), file_bytes) ||
+		    !read_at(fd, sections, count * sizeof(sections[0]), at))
+			return KY_TOKIO_ELF_UNREADABLE;
+		for (uint32_t i = 0; i < count; i++)
+			if (sections[i].sh_type == SHT_SYMTAB)
+				return take_tables(fd, header, &sections[i], file_bytes, out);
+	}
+	return KY_TOKIO_ELF_STRIPPED;
+}
+
 static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *out)
 {
 	ElfW(Ehdr) header;
-	ElfW(Shdr) section, names;
 	struct stat st;
 	uint64_t file_bytes;
 
@@ -87,29 +125,9 @@ static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *o
 		return KY_TOKIO_ELF_UNREADABLE;
 	if (header.e_shoff == 0 || header.e_shnum == 0)
 		return KY_TOKIO_ELF_STRIPPED;
-	if (header.e_shentsize != sizeof(section))
+	if (header.e_shentsize != sizeof(ElfW(Shdr)))
 		return KY_TOKIO_ELF_UNREADABLE;
-	for (uint32_t i = 0; i < header.e_shnum && i < SECTIONS_MAX; i++) {
-		uint64_t at = header.e_shoff + (uint64_t)i * sizeof(section);
-
-		if (!is_within(at, sizeof(section), file_bytes) ||
-		    !read_at(fd, &section, sizeof(section), at))
-			return KY_TOKIO_ELF_UNREADABLE;
-		if (section.sh_type != SHT_SYMTAB)
-			continue;
-		at = header.e_shoff + (uint64_t)section.sh_link * sizeof(names);
-		if (section.sh_link >= header.e_shnum || section.sh_entsize != sizeof(ElfW(Sym)) ||
-		    !is_within(at, sizeof(names), file_bytes) ||
-		    !read_at(fd, &names, sizeof(names), at) || names.sh_type != SHT_STRTAB ||
-		    !is_within(section.sh_offset, section.sh_size, file_bytes) ||
-		    !is_within(names.sh_offset, names.sh_size, file_bytes) ||
-		    section.sh_size > TABLE_BYTES_MAX || names.sh_size > TABLE_BYTES_MAX)
-			return KY_TOKIO_ELF_UNREADABLE;
-		*out = (struct tables){section.sh_offset, section.sh_size, names.sh_offset,
-				       names.sh_size};
-		return KY_TOKIO_ELF_FOUND;
-	}
-	return KY_TOKIO_ELF_STRIPPED;
+	return find_section(fd, &header, file_bytes, out);
 }
 
 /* Tokio's own symbols, and the library functions through which a call graph gets from one to
@@ -190,6 +208,7 @@ static int by_address(const void *left, const void *right)
 
 int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path)
 {
+	static const char proof[] = "5tokio7runtime4task"; /* in both manglings */
 	struct tables tables;
 	int fd, result;
 
@@ -209,7 +228,7 @@ int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info,
 		result = -ENOMEM;
 	} else if (!read_at(fd, out->names, tables.names_bytes, tables.names_offset)) {
 		result = KY_TOKIO_ELF_UNREADABLE;
-	} else if (!memmem(out->names, tables.names_bytes, "tokio", 5)) {
+	} else if (!memmem(out->names, tables.names_bytes, proof, sizeof(proof) - 1)) {
 		result = KY_TOKIO_ELF_NONE;
 	} else {
 		result = read_symbols(out, fd, &tables);
