@@ -11,6 +11,7 @@
 #define KYMO_ARCH_PAGE_BYTES 65536
 #define KYMO_ARCH_HAS_TICKS 0
 #define KYMO_ARCH_CLOCKSOURCE ""
+#define KYMO_ARCH_TRAPPED_NS 100
 
 static inline uint64_t kymo_arch_ticks(uint32_t *high)
 {

@@ -12,6 +12,7 @@
 #define KYMO_ARCH_PAGE_BYTES 4096
 #define KYMO_ARCH_HAS_TICKS 1
 #define KYMO_ARCH_CLOCKSOURCE "tsc"
+#define KYMO_ARCH_TRAPPED_NS 100
 
 /* Inline assembly rather than the builtin: it hands us the two halves apart, and the high half
  * alone tells whether the stamp still fits the sub-buffer (two instructions less per event). The

@@ -5,8 +5,8 @@
  *              on (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child
  *              starts disarmed until it calls kymo_recorder_reopen().
  * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR. Always:
- *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without the
- *              processor's counter.
+ *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without
+ *              the processor's counter.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB without a drain thread, 8 MiB with one.
  * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
  */

@@ -12,6 +12,7 @@
 #define KYMO_ARCH_PAGE_BYTES 4096
 #define KYMO_ARCH_HAS_TICKS 1
 #define KYMO_ARCH_CLOCKSOURCE ""
+#define KYMO_ARCH_TRAPPED_NS UINT32_MAX
 
 extern uint64_t test_ticks_offset;
 extern uint64_t test_ticks_steps;

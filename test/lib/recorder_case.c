@@ -14,7 +14,8 @@
 uint64_t test_ticks_offset;
 uint64_t test_ticks_steps;
 
-/* The counter's upper half has just moved: no TIME record for the next 4.2 s unless a test wants one. */
+/* The counter's upper half has just moved: no TIME record for the next 4.2 s unless a test wants
+ * one. */
 static void start_epoch(void)
 {
 	uint32_t high;

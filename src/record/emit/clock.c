@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define CALIBRATE_NS 100000u
-#define TRAPPED_NS 100u
 #define BATCH 64u
 
 static bool kernel_uses(const char *name)
@@ -60,7 +59,7 @@ static bool counter_is_trapped(void)
 		if (after - before < best_ns)
 			best_ns = after - before;
 	}
-	return best_ns > (uint64_t)TRAPPED_NS * BATCH;
+	return best_ns > (uint64_t)KYMO_ARCH_TRAPPED_NS * BATCH;
 }
 
 void ky_clock_choose(struct ky_clock *clock)
