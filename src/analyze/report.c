@@ -330,27 +330,60 @@ static void add_blocking(struct making *making)
 	}
 }
 
-/* Who made it ready: the wake at the very moment the delay counts from. */
-static void find_waker(const struct ky_trace *trace, struct ky_worst *worst)
+/* The first wake of a task in [from, to]; false: none. */
+static bool find_wake(const struct ky_trace *trace, uint32_t task, uint64_t from_ns, uint64_t to_ns,
+		      struct ky_wake *out)
 {
-	uint64_t ready_ns = worst->poll.start_ns - worst->poll.delay_ns;
 	struct ky_wake wake;
+	bool is_found = false;
 	uint32_t lane;
 	uint64_t row;
 
 	for (lane = 0; lane < trace->worker_count; lane++) {
 		const struct ky_column *wakes = &trace->workers[lane].wakes;
 
-		for (row = ky_column_find(wakes, ready_ns); row < wakes->row_count; row++) {
+		for (row = ky_column_find(wakes, from_ns); row < wakes->row_count; row++) {
 			ky_trace_wake(trace, lane, row, &wake);
-			if (wake.time_ns != ready_ns)
+			if (wake.time_ns > to_ns || (is_found && wake.time_ns >= out->time_ns))
 				break;
-			if (wake.woken == worst->poll.task && wake.waker != KY_NONE) {
-				worst->waker = wake.waker;
-				return;
-			}
+			if (wake.woken != task)
+				continue;
+			*out = wake;
+			is_found = true;
 		}
 	}
+	return is_found;
+}
+
+/* Start of the task's poll that ended at this moment; the moment itself when there is none. */
+static uint64_t find_poll_start(const struct ky_trace *trace, uint32_t task, uint64_t end_ns)
+{
+	struct ky_poll poll;
+	uint32_t lane;
+	uint64_t row;
+
+	for (lane = 0; lane < trace->worker_count; lane++) {
+		row = ky_column_find(&trace->workers[lane].polls, end_ns);
+		if (row == 0)
+			continue;
+		ky_trace_poll(trace, lane, row - 1, &poll);
+		if (poll.task == task && poll.start_ns + poll.duration_ns == end_ns)
+			return poll.start_ns;
+	}
+	return end_ns;
+}
+
+/* Who made it ready: the wake at the very moment the delay counts from, or, where that is the end
+ * of its own poll, the first wake during that poll. */
+static void find_waker(const struct ky_trace *trace, struct ky_worst *worst)
+{
+	uint64_t ready_ns = worst->poll.start_ns - worst->poll.delay_ns;
+	uint32_t task = worst->poll.task;
+	struct ky_wake wake;
+
+	if (find_wake(trace, task, ready_ns, ready_ns, &wake) ||
+	    find_wake(trace, task, find_poll_start(trace, task, ready_ns), ready_ns, &wake))
+		worst->waker = wake.waker;
 }
 
 static void finish(struct making *making)

@@ -19,6 +19,7 @@
 struct held {
 	struct ky_event event;
 	uint64_t serial; /* order within the source */
+	uint64_t stream; /* whose pools its containers refer to */
 	size_t bytes;
 };
 
@@ -28,6 +29,7 @@ struct feed {
 	uint64_t max_ns;     /* latest time stamp read so far */
 	uint64_t given_ns;   /* time of the last event given */
 	uint64_t serial;
+	uint64_t stream; /* streams begun so far */
 	struct held **heap;
 	uint32_t count, capacity;
 	struct ky_frame frame; /* stored order, or an event without a moment: not copied */
@@ -119,6 +121,7 @@ static int read_event(struct ky_event_stream *stream, uint32_t index)
 		return 0;
 	do {
 		result = ky_frame_reader_next(&feed->reader, &feed->frame);
+		feed->stream += result == 1 && feed->frame.kind == KY_FRAME_HEADER;
 	} while (result == 1 && feed->frame.kind != KY_FRAME_EVENT);
 	if (result == 1)
 		return 1;
@@ -303,6 +306,7 @@ static int fill(struct ky_event_stream *stream, uint32_t index)
 		if (!held)
 			return -ENOMEM;
 		held->serial = feed->serial++;
+		held->stream = feed->stream;
 		if (!push_held(feed, held)) {
 			ky_free(held);
 			return -ENOMEM;
@@ -517,8 +521,28 @@ const struct ky_value *ky_event_field(const struct ky_event *event, const char *
 	return NULL;
 }
 
+/* The pools of an event that was held back may be gone: an element that refers to them is then not
+ * resolved, rather than resolved to something else. */
+static void forget_pool(struct ky_value *value)
+{
+	if (value->type != KY_TYPE_POOLED_STRING && value->type != KY_TYPE_POOLED_STACK)
+		return;
+	value->is_resolved = 0;
+	value->text.bytes = NULL;
+	value->text.count = 0;
+	value->frames = NULL;
+	value->frame_count = 0;
+}
+
 int ky_event_walk_next(struct ky_event_stream *stream, struct ky_walk *walk, struct ky_value *key,
 		       struct ky_value *value)
 {
-	return ky_trc_walk_next(stream->feeds[stream->event.source].reader.dec, walk, key, value);
+	struct feed *feed = &stream->feeds[stream->event.source];
+	int result = ky_trc_walk_next(feed->reader.dec, walk, key, value);
+
+	if (result == 1 && stream->last && stream->last->stream != feed->stream) {
+		forget_pool(key);
+		forget_pool(value);
+	}
+	return result;
 }

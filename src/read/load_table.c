@@ -263,6 +263,8 @@ static bool load_blocking_end(struct ky_load *load, const struct ky_frame *frame
 	    frame->timestamp_ns >= run->start_ns) {
 		run->duration_ns = frame->timestamp_ns - run->start_ns;
 		run->is_open = false;
+		trace->tasks[run->task].flags |= KY_TASK_ENDED; /* a closure runs once */
+		trace->tasks[run->task].end_ns = frame->timestamp_ns;
 	}
 	load->private->open_runs[thread] = 0;
 	return true;

@@ -72,6 +72,26 @@ static void report__lists_the_worst_first_and_the_hang_among_them(void **state)
 	case_finish(&c);
 }
 
+static void report__names_who_woke_a_task_inside_its_own_poll(void **state)
+{
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_start(&c, 1000, 0, 7, "a");
+	case_wake(&c, 1100, 9, 7, 1);
+	case_wake(&c, 1200, 7, 7, 0);
+	case_end(&c, 1300, 0);
+	case_poll(&c, 1900, 2000, 1, 7);
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	assert_int_equal(report->worst_delays[0].poll.delay_ns, 600);
+	assert_int_equal(c.trace->tasks[report->worst_delays[0].waker].id, 9);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
 static void report__leaves_unproven_polls_out_of_every_figure(void **state)
 {
 	struct ky_report *report;
@@ -203,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report__calls_a_worker_that_never_parks_fully_active),
 		cmocka_unit_test(report__lists_the_worst_first_and_the_hang_among_them),
+		cmocka_unit_test(report__names_who_woke_a_task_inside_its_own_poll),
 		cmocka_unit_test(report__leaves_unproven_polls_out_of_every_figure),
 		cmocka_unit_test(report__groups_tasks_by_name_and_cuts_to_a_range),
 		cmocka_unit_test(report__writes_json_that_survives_any_name),

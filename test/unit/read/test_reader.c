@@ -143,6 +143,41 @@ static void reader__sorts_dial9_and_loses_nothing(void **state)
 	}
 }
 
+static void reader__never_resolves_an_element_by_another_streams_pool(void **state)
+{
+	static const struct ky_trc_field_def fields[] = {{"parts", 5, KY_TYPE_LIST}};
+	const struct kymo_event *event;
+	struct kymo_field value;
+	struct kymo_reader *reader;
+	struct read_case c;
+	uint64_t cursor = 0;
+	uint32_t i;
+
+	(void)state;
+	case_begin(&c);
+	for (i = 0; i < 2; i++) { /* the earlier event stands behind: the later one is held */
+		uint32_t id = case_text(&c, i ? "early" : "late");
+
+		ky_trc_enc_schema(&c.enc, 400, "Listed", 6, true, fields, 1);
+		ky_trc_enc_raw_event(&c.enc, 400, true, i ? 1000 : 9000);
+		ky_trc_enc_count(&c.enc, 1);
+		ky_trc_enc_u8(&c.enc, KY_TYPE_POOLED_STRING);
+		ky_trc_enc_u32(&c.enc, id);
+		if (i == 0)
+			ky_trc_enc_begin(&c.enc);
+	}
+	assert_int_equal(kymo_reader_open_memory(&reader, c.buf.bytes, c.buf.used, NULL), 0);
+	assert_int_equal(kymo_reader_next(reader, &event), 1);
+	assert_int_equal(kymo_field_item(reader, event->fields, &cursor, NULL, &value), 1);
+	assert_true(is_text(&value, "early"));
+	assert_int_equal(kymo_reader_next(reader, &event), 1);
+	cursor = 0;
+	assert_int_equal(kymo_field_item(reader, event->fields, &cursor, NULL, &value), 1);
+	assert_int_equal(value.byte_count, 0);
+	kymo_reader_close(reader);
+	case_finish(&c);
+}
+
 struct memory {
 	const uint8_t *bytes;
 	size_t count, at;
@@ -295,6 +330,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reader__gives_unknown_events_with_all_their_fields),
 		cmocka_unit_test(reader__sorts_dial9_and_loses_nothing),
+		cmocka_unit_test(reader__never_resolves_an_element_by_another_streams_pool),
 		cmocka_unit_test(reader__merges_sources_by_time),
 		cmocka_unit_test(reader__gives_way_when_the_reorder_buffer_is_full),
 		cmocka_unit_test(reader__refuses_what_is_no_trace_and_bad_options),
