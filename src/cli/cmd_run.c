@@ -4,6 +4,7 @@
 #include <cli/run_child.h>
 #include <cli/run_environment.h>
 #include <cli/run_options.h>
+#include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
 #include <cli/run_target.h>
@@ -42,6 +43,9 @@ enum {
 	EXIT_NOT_FOUND = 127
 };
 
+/* How long a process that CMD left behind has for its first event. */
+#define LATE_RING_NS UINT64_C(2000000000)
+
 struct session {
 	struct ky_run_options options;
 	struct ky_run_environment environment;
@@ -59,7 +63,7 @@ static void say(const struct session *session, const char *subject, const char *
 }
 
 /* Tells early that CMD itself will not be recorded. Returns false when recording makes no sense. */
-static bool check_target(const struct session *session)
+static bool check_target(struct session *session)
 {
 	char path[1024];
 	enum ky_run_reach reach;
@@ -70,6 +74,7 @@ static bool check_target(const struct session *session)
 	if (reach == KY_RUN_REACHABLE)
 		return true;
 	say(session, path, ky_run_reach_text(reach));
+	session->said_status = true; /* this is the one sentence */
 	/* A static launcher may start dynamic programs; the others drop or cannot use the variable. */
 	return reach == KY_RUN_STATIC;
 }
@@ -80,8 +85,6 @@ static void prepare(struct session *session)
 	int err;
 
 	session->is_recording = check_target(session);
-	/* A sentence about the target is the only one; the end stays silent then. */
-	session->said_status = !session->is_recording;
 	if (!session->is_recording)
 		return;
 	err = ky_run_environment_open(&session->environment, &session->options, errbuf,
@@ -164,20 +167,24 @@ static void tell_waiting(struct session *session)
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
-	uint64_t pace_ns = 0;
+	uint64_t pace_ns = 0, waited_ns = 0;
 
 	while (!session->child.has_exited) {
 		pace_ns = ky_run_rings_step(session->rings);
 		tell_refusal(session, false);
 		ky_run_child_wait(&session->child, pace_ns);
 	}
-	/* Daemons and other children may go on after CMD. */
-	for (;;) {
+	/* Daemons and other children may go on after CMD, and may not have made their ring yet. */
+	while (!session->child.was_interrupted) {
 		pace_ns = ky_run_rings_step(session->rings);
 		ky_run_rings_totals(session->rings, &totals);
-		if (totals.live_count == 0 || session->child.was_interrupted)
+		if (totals.live_count > 0)
+			tell_waiting(session);
+		else if (waited_ns >= LATE_RING_NS ||
+			 !ky_run_process_of_session_exists(session->environment.session))
 			break;
-		tell_waiting(session);
+		else
+			waited_ns += pace_ns;
 		ky_run_child_wait(&session->child, pace_ns);
 	}
 	ky_run_rings_finish(session->rings);

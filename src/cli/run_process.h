@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_process.h - is the process that wrote a ring still there? */
+/* run_process.h - is the process that wrote a ring, or may still make one, there? */
 #ifndef KY_CLI_RUN_PROCESS_H
 #define KY_CLI_RUN_PROCESS_H
 
@@ -12,5 +12,8 @@ bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
 
 /* The same on the text of /proc/PID/stat. */
 bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks);
+
+/* Does any process carry this KYMO_SESSION in its environment? Reads all of /proc. */
+bool ky_run_process_of_session_exists(uint64_t session);
 
 #endif

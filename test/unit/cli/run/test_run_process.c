@@ -54,6 +54,39 @@ static void run_process__reaped_child_is_gone(void **state)
 	assert_false(ky_run_process_is_alive((uint32_t)pid, 0));
 }
 
+static void run_process__process_of_a_session_is_found_by_its_environment(void **state)
+{
+	char *variables[] = {(char[]){"A=KYMO_SESSION=00000000deadbee1"},
+			     (char[]){"KYMO_SESSION=00000000deadbeef"}, NULL};
+	char *arguments[] = {(char[]){"cat"}, NULL};
+	int input[2], output[2];
+	char byte = 'x';
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(input), 0);
+	assert_int_equal(pipe(output), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(input[0], 0);
+		dup2(output[1], 1);
+		close(input[1]);
+		execve("/bin/cat", arguments, variables);
+		_exit(1);
+	}
+	/* Its echo says that it runs with its own environment. */
+	assert_int_equal(write(input[1], &byte, 1), 1);
+	assert_int_equal(read(output[0], &byte, 1), 1);
+	assert_true(ky_run_process_of_session_exists(0xdeadbeef));
+	assert_false(ky_run_process_of_session_exists(0xdeadbee1));
+	close(input[0]);
+	close(input[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(ky_run_process_of_session_exists(0xdeadbeef));
+	close(output[0]);
+	close(output[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -61,6 +94,7 @@ int main(void)
 		cmocka_unit_test(run_process__zombie_is_gone_unless_other_threads_go_on),
 		cmocka_unit_test(run_process__command_may_look_like_fields),
 		cmocka_unit_test(run_process__reaped_child_is_gone),
+		cmocka_unit_test(run_process__process_of_a_session_is_found_by_its_environment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* A program that records polls through the C API and leaves its ring to whoever started it.
+ *
+ *   run_host POLLS ACTION...
+ *
+ * return, exit=N, _exit=N, abort, signal=N   how it ends
+ * wait=PATH       goes on once this file exists
+ * touch=PATH      makes a file
+ * daemon          goes on in a child of a new session; the parent returns at once
+ * polls=N         N more polls
+ */
+#include <fcntl.h>
+#include <kymo/kymo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint32_t name;
+
+static void poll_times(unsigned long count)
+{
+	for (unsigned long i = 0; i < count; i++) {
+		kymo_poll_begin(1 + i % 100, name, KYMO_QUEUE_UNKNOWN);
+		kymo_poll_end(0);
+	}
+}
+
+static int open_recorder(void)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	const char *bytes = getenv("KYMO_RING_BYTES");
+	int err;
+
+	options.flags = KYMO_RECORDER_NO_DRAIN;
+	if (bytes)
+		options.ring_bytes = strtoull(bytes, NULL, 10);
+	err = kymo_recorder_open(&recorder, &options);
+	if (err < 0)
+		return err;
+	name = kymo_name_intern("host::job", 9, 0, 0, 0);
+	return 0;
+}
+
+static void wait_for(const char *path)
+{
+	while (access(path, F_OK) != 0)
+		nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static void act(const char *action)
+{
+	const char *value = strchr(action, '=');
+
+	value = value ? value + 1 : "";
+	if (strncmp(action, "exit=", 5) == 0)
+		exit((int)strtol(value, NULL, 10));
+	else if (strncmp(action, "_exit=", 6) == 0)
+		_exit((int)strtol(value, NULL, 10));
+	else if (strcmp(action, "abort") == 0)
+		abort();
+	else if (strncmp(action, "signal=", 7) == 0)
+		kill(getpid(), (int)strtol(value, NULL, 10));
+	else if (strncmp(action, "wait=", 5) == 0)
+		wait_for(value);
+	else if (strncmp(action, "touch=", 6) == 0)
+		close(open(value, O_CREAT | O_WRONLY, 0600));
+	else if (strncmp(action, "polls=", 6) == 0)
+		poll_times(strtoul(value, NULL, 10));
+}
+
+int main(int argc, char **argv)
+{
+	int at = 2;
+
+	if (argc < 2)
+		return 64;
+	if (argc > 2 && strcmp(argv[2], "daemon") == 0) {
+		if (fork() != 0)
+			_exit(0);
+		setsid();
+		at++;
+	}
+	if (open_recorder() < 0)
+		return 65;
+	poll_times(strtoul(argv[1], NULL, 10));
+	for (; at < argc; at++)
+		act(argv[at]);
+	return 0;
+}

@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""kymo run: the program in it must not notice; what it recorded must be there however it ended.
+
+usage: test_run.py KYMO HOST STATIC [unittest arguments]
+HOST is run_host.c; STATIC a statically linked program, or "".
+"""
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+KYMO = HOST = STATIC = ""
+POLLS = 1000
+DEADLINE_S = 60
+
+
+def wait_until(condition):
+    """A condition, not a duration: the deadline only ends a hanging test."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the awaited state did not come")
+        time.sleep(0.01)
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-run-"))
+        self.rings = self.dir / "rings"
+        self.traces = self.dir / "traces"
+        self.started = []
+
+    def tearDown(self):
+        for name in ("go", "end"):  # whoever still waits for one of these
+            (self.dir / name).touch()
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def command(self, *args):
+        return [KYMO, "run", "--ring-dir", self.rings, "-o", self.traces, *args]
+
+    def run_kymo(self, *args, **options):
+        options.setdefault("capture_output", True)
+        return subprocess.run(self.command(*args), timeout=DEADLINE_S, check=False, **options)
+
+    def start(self, *args, **options):
+        options.setdefault("stderr", subprocess.PIPE)
+        process = subprocess.Popen(self.command(*args), **options)
+        self.started.append(process)
+        return process
+
+    def info(self, path=None):
+        out = subprocess.run([KYMO, "info", "--json", path or self.traces], check=True,
+                             capture_output=True).stdout
+        return json.loads(out)
+
+    def counts(self, path=None):
+        return {entry["name"]: entry["count"] for entry in self.info(path)["types"]}
+
+    def runs(self):
+        return sorted(path.parent for path in self.traces.glob("*/*/.kymo-run"))
+
+    def assert_nothing_left(self):
+        self.assertEqual(sorted(self.rings.glob("*")) + sorted(self.rings.glob(".*")), [])
+
+
+class Passes(Run):
+    def test_exit_status(self):
+        for status in (0, 1, 7, 126, 255):
+            self.assertEqual(self.run_kymo("sh", "-c", f"exit {status}").returncode, status)
+
+    def test_death_by_signal(self):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGABRT,
+                       signal.SIGSEGV, signal.SIGPIPE):
+            done = self.run_kymo("sh", "-c", f"kill -{int(number)} $$")
+            self.assertEqual(done.returncode, -number)
+
+    def test_what_cannot_be_started(self):
+        done = self.run_kymo("no-such-program-here")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (127, 1))
+        self.assertIn(b"no-such-program-here: No such file", done.stderr)
+        plain = self.dir / "plain"
+        plain.write_text("")
+        self.assertEqual(self.run_kymo(plain).returncode, 126)
+        self.assertEqual(self.run_kymo(self.dir).returncode, 126)
+        self.assertEqual(self.run_kymo("--mode", "fast", "true").returncode, 125)
+        self.assertEqual(self.run_kymo().returncode, 125)
+        self.assert_nothing_left()
+
+    def test_binary_streams(self):
+        data = os.urandom(1 << 20)
+        done = self.run_kymo("cat", input=data)
+        self.assertEqual(done.stdout, data)
+
+    def test_options_of_the_command(self):
+        self.assertEqual(self.run_kymo("echo", "-o", "--", "--help").stdout, b"-o -- --help\n")
+        self.assertEqual(self.run_kymo("--", "echo", "-q").stdout, b"-q\n")
+
+    def test_signals_of_others_reach_it(self):
+        ready = self.dir / "ready"
+        for number, status in ((signal.SIGTERM, 31), (signal.SIGUSR1, 32), (signal.SIGHUP, 33),
+                               (signal.SIGINT, 34), (signal.SIGWINCH, 35)):
+            process = self.start("sh", "-c", f"trap 'exit {status}' {int(number)}; : > {ready}; "
+                                 "while :; do sleep 0.02; done")
+            wait_until(ready.exists)
+            process.send_signal(number)
+            self.assertEqual(process.wait(DEADLINE_S), status)
+            ready.unlink()
+
+    def test_ignored_signals_stay_ignored(self):
+        done = self.run_kymo("sh", "-c", "kill -HUP $$; kill -PIPE $$; exit 5",
+                             preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN)
+                                                 for number in (signal.SIGHUP, signal.SIGPIPE)])
+        self.assertEqual(done.returncode, 5)
+
+    def test_signal_mask_and_dispositions_are_the_callers(self):
+        show = ("grep", "^Sig[BIC]", "/proc/self/status")
+        plain = subprocess.run(show, capture_output=True, check=True).stdout
+        self.assertEqual(self.run_kymo(*show).stdout, plain)
+
+    def test_ignored_sigchld_does_not_lose_the_status(self):
+        done = self.run_kymo("sh", "-c", "exit 6",
+                             preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 6)
+
+    def test_same_process_group_and_session(self):
+        process = self.start("cat", stdin=subprocess.PIPE, start_new_session=True)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_until(lambda: children.read_text().split())
+        child = int(children.read_text().split()[0])
+        self.assertEqual(os.getpgid(child), process.pid)
+        self.assertEqual(os.getsid(child), process.pid)
+
+    def test_interrupt_of_the_terminal_comes_once(self):
+        """Through a real terminal: ^C reaches the whole group, and kymo must not add its own."""
+        log, ready, go = self.dir / "log", self.dir / "ready", self.dir / "go"
+        script = (f"trap 'echo got >> {log}' INT; : > {ready}; "
+                  f"while [ ! -e {go} ]; do sleep 0.02; done; exit 9")
+        pid, main = pty.fork()
+        if pid == 0:
+            os.execv(KYMO, [os.fspath(word) for word in self.command("-q", "sh", "-c", script)])
+        try:
+            wait_until(ready.exists)
+            os.write(main, b"\x03")
+            wait_until(log.exists)
+            go.touch()
+            status = os.waitpid(pid, 0)[1]
+        finally:
+            os.close(main)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 9)
+        self.assertEqual(log.read_text(), "got\n")
+
+    def test_descriptors_of_ours_do_not_leak(self):
+        show = ("sh", "-c", "ls /proc/$$/fd")
+        plain = subprocess.run(show, capture_output=True, check=True).stdout
+        self.assertEqual(self.run_kymo(*show).stdout, plain)
+
+    def test_closed_streams_stay_closed(self):
+        script = "for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && exit 1; done; exit 42"
+        done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh",
+                               *map(str, self.command("sh", "-c", script))],
+                              timeout=DEADLINE_S, check=False)
+        self.assertEqual(done.returncode, 42)
+
+    def test_environment(self):
+        lines = self.run_kymo("env", env=dict(os.environ, LD_PRELOAD="libm.so.6", KEPT="x")).stdout
+        lines = lines.decode().splitlines()
+        self.assertIn("KEPT=x", lines)
+        preload = [line for line in lines if line.startswith("LD_PRELOAD=")]
+        self.assertEqual(len(preload), 1)
+        self.assertRegex(preload[0], r"^LD_PRELOAD=libm\.so\.6:/.*libkymo-preload\.so$")
+
+    def test_kymo_inside_kymo(self):
+        done = self.run_kymo(*self.command("env"))
+        lines = done.stdout.decode().splitlines()
+        for name in ("LD_PRELOAD=", "KYMO_SESSION=", "KYMO_STATUS_PARENT="):
+            self.assertEqual(len([line for line in lines if line.startswith(name)]), 1)
+        self.assertEqual(sum(line.count("libkymo-preload.so") for line in lines
+                             if line.startswith("LD_PRELOAD=")), 1)
+
+
+class WithoutTokio(Run):
+    def test_nothing_is_created_and_one_sentence_said(self):
+        done = self.run_kymo("true")
+        self.assertEqual(done.stderr, b"kymo: true does not use Tokio: nothing was recorded\n")
+        self.assertFalse(self.traces.exists())
+        self.assert_nothing_left()
+        self.assertEqual(self.run_kymo("-q", "true").stderr, b"")
+
+    def test_static_program(self):
+        if not STATIC:
+            self.skipTest("no static libc to build one with")
+        done = self.run_kymo(STATIC)
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (0, 1))
+        self.assertIn(b"is statically linked", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can make a setuid program of somebody else")
+    def test_setuid_program(self):
+        program = self.dir / "true"
+        shutil.copy(shutil.which("true"), program)
+        os.chown(program, 12345, 12345)
+        program.chmod(0o4755)
+        done = self.run_kymo(program)
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (0, 1))
+        self.assertIn(b"is setuid", done.stderr)
+
+    def test_unusable_shared_memory(self):
+        self.rings.mkdir(mode=0o777)
+        self.rings.chmod(0o777)
+        done = self.run_kymo("sh", "-c", "exit 8")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (8, 1))
+        self.assertIn(b"CMD runs unrecorded", done.stderr)
+
+    def test_missing_library(self):
+        done = self.run_kymo("sh", "-c", "exit 8", env=dict(os.environ, KYMO_PRELOAD="/nonexistent"))
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (8, 1))
+        self.assertIn(b"libkymo-preload.so", done.stderr)
+
+
+class Records(Run):
+    def test_every_exit_path_leaves_everything(self):
+        for action, status in (("return", 0), ("exit=3", 3), ("_exit=4", 4),
+                               ("abort", -signal.SIGABRT), ("signal=15", -signal.SIGTERM),
+                               ("signal=9", -signal.SIGKILL), ("signal=11", -signal.SIGSEGV)):
+            for mode in ("stream", "flight"):
+                done = self.run_kymo("--mode", mode, HOST, str(POLLS), action)
+                self.assertEqual(done.returncode, status, action)
+                self.assertRegex(done.stderr.decode(),
+                                 r"\Akymo: trace: \S+ \(\d+ events, nothing lost\)\n\Z")
+                counts = self.counts()
+                self.assertEqual((counts["PollStartEvent"], counts["PollEndEvent"]),
+                                 (POLLS, POLLS), action)
+                self.assert_nothing_left()
+                shutil.rmtree(self.traces)
+
+    def test_stream_mode_writes_while_it_runs(self):
+        go = self.dir / "go"
+        process = self.start("--rotate-interval", "1ms", HOST, str(POLLS), f"wait={go}",
+                             f"polls={POLLS}")
+        wait_until(lambda: list(self.traces.glob("*/*/*.trc.zst")))
+        go.touch()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
+        self.assertGreater(len(list(self.traces.glob("*/*/*.trc.zst"))), 1)
+
+    def test_flight_mode_keeps_the_last(self):
+        done = self.run_kymo("--mode", "flight", "--ring-bytes", "128K", HOST, "200000")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), r"[1-9]\d* records lost")
+        self.assertGreater(self.counts()["PollStartEvent"], 1000)
+
+    def test_children_get_directories_of_their_own(self):
+        done = self.run_kymo("sh", "-c", f"{HOST} 10 & {HOST} 20 & wait; {HOST} 30")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("of 3 processes", done.stderr.decode())
+        self.assertEqual(sorted(self.counts(path)["PollStartEvent"] for path in self.runs()),
+                         [10, 20, 30])
+        self.assert_nothing_left()
+
+    def test_daemon_is_recorded_to_its_end(self):
+        go, up = self.dir / "go", self.dir / "up"
+        process = self.start(HOST, str(POLLS), "daemon", f"touch={up}", f"wait={go}",
+                             f"polls={POLLS}")
+        line = process.stderr.readline().decode()
+        self.assertRegex(line, r"ended; still recording 1 process that it started")
+        wait_until(up.exists)
+        go.touch()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
+        self.assert_nothing_left()
+
+    def test_interrupt_ends_the_recording_of_a_daemon(self):
+        go, up, end = self.dir / "go", self.dir / "up", self.dir / "end"
+        process = self.start(HOST, str(POLLS), "daemon", f"touch={up}", f"wait={go}",
+                             f"polls={POLLS}", f"touch={end}")
+        wait_until(up.exists)
+        self.assertIn("still recording", process.stderr.readline().decode())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+        self.assert_nothing_left()
+        # It goes on, into a file without a name, with its gates shut.
+        go.touch()
+        wait_until(end.exists)
+
+    def test_death_of_kymo_does_not_touch_the_program(self):
+        go, up, end = self.dir / "go", self.dir / "up", self.dir / "end"
+        process = self.start(HOST, str(POLLS), f"touch={up}", f"wait={go}", f"polls={POLLS}",
+                             f"touch={end}")
+        wait_until(up.exists)
+        process.kill()
+        process.wait(DEADLINE_S)
+        go.touch()
+        wait_until(end.exists)
+        self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
+
+    def test_output_that_cannot_be_written_is_said_once(self):
+        self.traces.write_text("a file where a directory should be")
+        done = self.run_kymo(HOST, str(POLLS), "exit=3")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (3, 1), done.stderr)
+        self.assertIn(str(self.traces).encode(), done.stderr)
+        self.assert_nothing_left()
+
+    def test_full_disk_is_said_once(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        size = str(64 << 10)
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount a small file system")
+        self.traces.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "kymo-test", self.traces],
+                          check=False, capture_output=True).returncode:
+            self.skipTest("mounting is not allowed here")
+        try:
+            done = self.run_kymo("--compress", "none", HOST, "200000", "exit=3")
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual(done.stderr.count(b"CMD is not affected"), 1, done.stderr)
+        finally:
+            subprocess.run(["umount", self.traces], check=True)
+        self.assert_nothing_left()
+
+    def test_metadata_and_service_reach_the_trace(self):
+        done = self.run_kymo("-s", "billing", "-m", "version=1.2", "-m", "zone=a=b", HOST, "10")
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue((self.traces / "billing").is_dir())
+        metadata = json.dumps(self.info())
+        for part in ('"version"', '"1.2"', '"a=b"', '"billing"'):
+            self.assertIn(part, metadata)
+
+    def test_compression_as_asked_for(self):
+        for how, suffix in (("none", ".trc"), ("gzip", ".trc.gz"), ("zstd:3", ".trc.zst")):
+            self.assertEqual(self.run_kymo("--compress", how, HOST, "10").returncode, 0)
+            self.assertEqual([path.name for path in self.traces.glob("*/*/0*")], ["000000" + suffix])
+            shutil.rmtree(self.traces)
+
+    def test_other_files_in_the_ring_directory_are_left_alone(self):
+        self.rings.mkdir(mode=0o700)
+        (self.rings / "other.ring").write_bytes(os.urandom(8192))
+        (self.rings / "empty.ring").write_bytes(b"")
+        os.mkfifo(self.rings / "fifo")
+        (self.rings / "link.ring").symlink_to("/dev/zero")
+        self.assertEqual(self.run_kymo(HOST, str(POLLS)).returncode, 0)
+        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+        self.assertEqual(sorted(path.name for path in self.rings.iterdir()),
+                         ["empty.ring", "fifo", "link.ring", "other.ring"])
+
+    def test_ring_cut_under_our_eyes_ends_only_its_recording(self):
+        go, up = self.dir / "go", self.dir / "up"
+        process = self.start(HOST, str(POLLS), f"touch={up}", f"wait={go}", "exit=3")
+        wait_until(up.exists)
+        wait_until(lambda: list(self.rings.glob("*.ring")))
+        wait_until(lambda: list(self.traces.glob("*/*/*")))
+        os.truncate(next(self.rings.glob("*.ring")), 0)
+        # The program itself may not survive this; kymo must, and must pass on how it ended.
+        go.touch()
+        self.assertIn(process.wait(DEADLINE_S), (3, -signal.SIGBUS))
+
+
+if __name__ == "__main__":
+    KYMO, HOST = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    STATIC = os.path.abspath(sys.argv[3]) if sys.argv[3] else ""
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
