@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Ticks to ns: exact at anchors, straight between them, never backwards, whatever the anchors say. */
+/* Ticks to ns: exact at anchors, straight between them, never backwards. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
 
