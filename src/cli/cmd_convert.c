@@ -294,13 +294,24 @@ static void say_trouble(const struct job *job, int result)
 	const struct arguments *arguments = job->arguments;
 
 	ky_input_quiet(&job->arguments->input);
-	if (result == -EEXIST)
+	if (result == KYMO_E_LIMIT)
+		ky_cli_error("%s: not written, because its input is not whole", arguments->output);
+	else if (result == -EEXIST)
 		ky_cli_error("%s: exists; replace it with --force", arguments->output);
 	else if (result == KYMO_E_CORRUPT)
 		ky_cli_error("the input changed while it was read; convert a copy of it");
 	else
 		ky_cli_error("%s: cannot be written: %s", arguments->output,
 			     kymo_error_text(result));
+}
+
+/* A trace without events is one all the same. */
+static int write_header(struct job *job)
+{
+	static const uint8_t header[] = {'T', 'R', 'C', 0, KY_TRC_VERSION};
+	struct ky_chunk chunk = {.bytes = header, .byte_count = sizeof(header)};
+
+	return write_chunk(job, &chunk);
 }
 
 static int convert(struct job *job)
@@ -315,6 +326,10 @@ static int convert(struct job *job)
 	result = job->factory.open(&job->factory, &job->stage);
 	if (!result)
 		result = arguments->is_recompress ? recompress(job) : reencode(job);
+	if (!result && ky_input_is_limited(&arguments->input))
+		result = KYMO_E_LIMIT;
+	if (!result && !job->chunks)
+		result = write_header(job);
 	if (!result)
 		result = job->stage.finish(job->stage.stage, ky_out_file_write, &job->file);
 	if (job->stage.close)

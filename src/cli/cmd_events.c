@@ -453,6 +453,8 @@ static int stream_events(struct run *run, struct ky_input *input)
 			      " events came too late to be sorted into place; give more than "
 			      "256M with --max-memory",
 			      run->late);
+	if (ky_input_is_limited(input))
+		return KY_EXIT_TROUBLE;
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 

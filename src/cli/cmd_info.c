@@ -419,6 +419,8 @@ int ky_cmd_info(int argc, char **argv)
 		code = print(trace, arguments.is_json);
 		for (uint32_t i = 0; i < trace->notice_count; i++)
 			ky_cli_notice("%s", trace->notices[i].text);
+		if (ky_input_is_limited(&arguments.input))
+			code = KY_EXIT_TROUBLE;
 	}
 	ky_trace_close(trace);
 	ky_input_close(&arguments.input);

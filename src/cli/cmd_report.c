@@ -147,6 +147,8 @@ int ky_cmd_report(int argc, char **argv)
 		code = make_and_print(trace, &arguments);
 		for (uint32_t i = 0; i < trace->notice_count; i++)
 			ky_cli_notice("%s", trace->notices[i].text);
+		if (ky_input_is_limited(&arguments.input))
+			code = KY_EXIT_TROUBLE;
 	}
 	ky_trace_close(trace);
 	ky_input_close(&arguments.input);

@@ -28,6 +28,7 @@ struct ky_input_file {
 	struct ky_byte_source inner;
 	struct ky_progress *progress;
 	uint64_t counted; /* stored bytes already in progress->done */
+	bool is_limited;  /* a read met a limit; the sentence is in error */
 	FILE *spool;      /* copy of what can be read only once; NULL: none */
 	char error[KY_INPUT_ERROR_BYTES];
 };
@@ -68,6 +69,7 @@ static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
 	int64_t count = file->inner.read(file->inner.ctx, out, capacity);
 	uint64_t stored = ky_inflate_stored_offset(&file->inner);
 
+	file->is_limited |= count == KYMO_E_LIMIT;
 	if (stored > file->counted)
 		file->progress->done += stored - file->counted;
 	file->counted = stored;
@@ -81,6 +83,7 @@ static int file_seek(void *ctx, uint64_t offset)
 
 	file->progress->done -= file->counted;
 	file->counted = 0;
+	file->is_limited = false;
 	file->error[0] = '\0';
 	return file->inner.seek(file->inner.ctx, offset);
 }
@@ -264,9 +267,18 @@ void ky_input_close(struct ky_input *input)
 	memset(input, 0, sizeof(*input));
 }
 
-const char *ky_input_trouble(const struct ky_input *input, size_t source)
+bool ky_input_is_limited(struct ky_input *input)
 {
-	return input->files[source].error;
+	bool is_limited = false;
+
+	for (size_t i = 0; i < input->count; i++) {
+		if (!input->files[i].is_limited)
+			continue;
+		ky_input_quiet(input);
+		ky_cli_error("%s", input->files[i].error);
+		is_limited = true;
+	}
+	return is_limited;
 }
 
 int ky_input_trace(struct ky_input *input, struct ky_trace **out)

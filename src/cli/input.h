@@ -39,11 +39,12 @@ extern const struct argp ky_input_argp;
 int ky_input_open(struct ky_input *input, char **arguments, size_t argument_count);
 void ky_input_close(struct ky_input *input);
 
-/* Sentence of a source about why it ended early; "" when it did not. */
-const char *ky_input_trouble(const struct ky_input *input, size_t source);
-
 /* Reads the sources into a trace. Returns an exit code; trouble and notices have been said. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
+
+/* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
+ * error. */
+bool ky_input_is_limited(struct ky_input *input);
 
 /* Wipes the progress line before results are printed. */
 void ky_input_quiet(struct ky_input *input);

@@ -377,8 +377,21 @@ class Trouble(Cli):
     def test_bombs_are_bounded(self):
         bomb = self.dir / "bomb.gz"
         bomb.write_bytes(gzip.compress(b"TRC\0\x01" + bytes(100 << 20)))
-        done = self.run_kymo("info", "--max-bytes", "1M", bomb)
-        self.assertIn(str(bomb), done.err)
+        for args, option in (([], "--max-ratio"), (["--max-bytes", "1M"], "--max-bytes")):
+            for command in READERS:
+                done = self.run_kymo(command, *args, bomb, code=1)
+                self.assertIn(str(bomb), done.err)
+                self.assertIn(option, done.err)
+            self.run_kymo("convert", *args, bomb, "-o", self.dir / "out", code=1)
+            self.assertEqual(os.listdir(self.dir), ["bomb.gz"])
+
+    def test_a_trace_without_events_is_one(self):
+        bare, out = self.dir / "bare.trc", self.dir / "out.zst"
+        bare.write_bytes(b"TRC\0\x01")
+        self.run_kymo("convert", bare, "-o", out)
+        for command in READERS:
+            for path in (bare, out):
+                self.assertEqual(self.run_kymo(command, path).err, "")
 
     def test_closed_pipes_are_quiet(self):
         for command in ("events", "info"):
