@@ -307,7 +307,7 @@ static void model__random_operations_leave_what_the_model_has(void **state)
 		return;
 	}
 	for (uint64_t i = 0; i < 3; i++) {
-		print_message("seed 0x%llx\n", (unsigned long long)(0x9e3779b97f4a7c15u + i));
+		print_message("# seed 0x%llx\n", (unsigned long long)(0x9e3779b97f4a7c15u + i));
 		run_model(0x9e3779b97f4a7c15u + i);
 	}
 }

@@ -112,7 +112,7 @@ static void ring__holds_under_writers_churn_and_readers(void **state)
 	test_ring_read(&shared);
 	assert_int_equal(shared.bad_count + shared.torn_count, 0);
 	check(&shared);
-	print_message("%zu slots were overwritten while being read\n", torn);
+	print_message("# %zu slots were overwritten while being read\n", torn);
 	free(shared.records);
 	test_recorder_close(&test);
 }
