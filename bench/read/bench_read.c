@@ -264,6 +264,12 @@ static void print(const struct result *results, bool is_json)
 	       (double)median->trace_bytes / (double)median->events);
 }
 
+static int fail(const char *what, const char *why)
+{
+	fprintf(stderr, "bench_read: %s: %s\n", what, why);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	char path[] = "/tmp/kymo-bench-read-XXXXXX";
@@ -281,14 +287,13 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[i], "--write") == 0 && i + 1 < argc)
 			keep = argv[++i];
 		else
-			return fprintf(stderr, "usage: bench_read [--json] [--events N] "
-					       "[--write FILE]\n"),
-			       2;
+			return fail(argv[i],
+				    "usage: bench_read [--json] [--events N] [--write FILE]");
 	}
 	if (!keep) {
 		result = mkstemp(path);
 		if (result < 0)
-			return perror(path), 1;
+			return fail(path, strerror(errno));
 		close(result);
 	}
 	file = keep ? keep : path;
@@ -298,7 +303,7 @@ int main(int argc, char **argv)
 	if (!keep)
 		unlink(path);
 	if (result < 0)
-		return fprintf(stderr, "%s: %s\n", file, strerror(-result)), 1;
+		return fail(file, strerror(-result));
 	qsort(results, RUNS, sizeof(results[0]), by_cpu);
 	print(results, is_json);
 	return 0;
