@@ -230,6 +230,14 @@ static void fork__child_leaves_the_parents_trace_alone(void **state)
 	assert_int_equal(tally.other_task, 0);
 }
 
+static void skip_where_a_child_cannot_start_threads(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	print_message("# the thread sanitizer does not support threads in a forked child\n");
+	skip();
+#endif
+}
+
 static void fork__child_that_reopens_writes_its_own_trace(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
