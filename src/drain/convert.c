@@ -69,7 +69,6 @@ static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, 
 {
 	uint32_t worker = ky_worker_id(thread->worker);
 
-	ky_drain_ready(drain, ns);
 	ky_trc_enc_event(&drain->enc, KY_EV_WAKE, ns);
 	ky_trc_enc_varint(&drain->enc, waker);
 	ky_trc_enc_varint(&drain->enc, woken);
@@ -166,7 +165,6 @@ static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 		return;
 	}
 	drain->workers[thread->worker].is_open = true;
-	ky_drain_ready(drain, ns);
 	pool = ky_drain_name_pool(drain, name);
 	if (queue == KYMO_QUEUE_UNKNOWN)
 		queue = 0;
@@ -201,7 +199,6 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 	}
 	if (poll->kind == KY_POLL_SILENT)
 		return;
-	ky_drain_ready(drain, ns);
 	if (poll->kind == KY_POLL_OUTER) {
 		ky_trc_enc_poll_end(&drain->enc, ns, ky_worker_id(poll->worker));
 		ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
@@ -535,6 +532,7 @@ uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread,
 {
 	uint32_t taken = 1;
 
+	/* Covers all events of the record at this time: the frequent ones below do not ask again. */
 	ky_drain_ready_record(drain, ns);
 	if (__builtin_expect(!thread->is_announced, 0))
 		ky_drain_write_thread(drain, thread, ns);
