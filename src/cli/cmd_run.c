@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* kymo run: start CMD with the recorder preloaded, drain its ring while it runs, pass its end on. */
+/* kymo run: start CMD with the recorder preloaded, drain its rings, pass its end on. */
 #include <cli/cli.h>
 #include <cli/run_child.h>
 #include <cli/run_environment.h>
@@ -18,23 +18,23 @@ static const char help[] =
 	"Usage: kymo run [OPTIONS] [--] CMD [ARGS...]\n"
 	"\n"
 	"Runs CMD and records every poll, wake and park of its Tokio runtimes, without a rebuild.\n"
-	"CMD's streams, signals and exit status pass through; programs that it starts are recorded too.\n"
+	"CMD's streams, signals and exit status pass through; its children are recorded too.\n"
 	"\n"
 	"  -o, --output DIR           traces go to DIR/SERVICE/RUN/ (default: kymo-traces)\n"
-	"      --mode stream|flight   write all the time (default), or keep the last events in memory and\n"
-	"                             write them once, when CMD ends\n"
-	"  -s, --service NAME         name of the service in the trace (default: the program's name)\n"
+	"      --mode stream|flight   write all the time (default), or keep the last events\n"
+	"                             in memory and write them once, when CMD ends\n"
+	"  -s, --service NAME         the service's name (default: the program's)\n"
 	"  -m, --metadata KEY=VALUE   pair copied into every segment; may be repeated\n"
 	"      --compress HOW         zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none\n"
 	"      --rotate-interval T    a new segment at least every T (default: 60s)\n"
 	"      --segment-bytes N      ... or after N bytes before compression (default: 64M)\n"
-	"      --total-bytes N        keep at most N bytes of segments of this service (default: 1G)\n"
+	"      --total-bytes N        keep at most N bytes of this service (default: 1G)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: /dev/shm/kymo-UID)\n"
 	"  -q, --quiet                no line about the trace at the end\n"
 	"  -h, --help                 this text\n"
 	"\n"
-	"Exit status: CMD's; its signal when a signal ended it; 125 kymo itself failed before CMD was\n"
+	"Exit status: CMD's; its signal when a signal ended it; 125 kymo failed before CMD was\n"
 	"started; 126 CMD could not be executed; 127 CMD was not found.\n";
 
 enum {
@@ -75,7 +75,7 @@ static bool check_target(struct session *session)
 		return true;
 	say(session, path, ky_run_reach_text(reach));
 	session->said_status = true; /* this is the one sentence */
-	/* A static launcher may start dynamic programs; the others drop or cannot use the variable. */
+	/* A static launcher may start dynamic programs; the others drop the variable. */
 	return reach == KY_RUN_STATIC;
 }
 
@@ -116,7 +116,7 @@ static void tell_refusal(struct session *session, bool is_final)
 	switch (status) {
 	case KY_RUN_STATUS_STRIPPED:
 		say(session, command,
-		    "is stripped: without its symbol table Tokio's tasks cannot be found; it is not "
+		    "is stripped: without symbols Tokio's tasks cannot be found; it is not "
 		    "recorded");
 		break;
 	case KY_RUN_STATUS_REFUSED:
@@ -133,7 +133,8 @@ static void tell_refusal(struct session *session, bool is_final)
 	case KY_RUN_STATUS_OK:
 	case KY_RUN_STATUS_NO_TOKIO:
 	case KY_RUN_STATUS_NONE:
-		/* A shell or a launcher has no Tokio either: only the end shows whether anything did. */
+		/* A shell or a launcher has no Tokio either: only the end shows whether anything
+		 * did. */
 		if (!is_final)
 			return;
 		if (status == KY_RUN_STATUS_OK)

@@ -114,8 +114,8 @@ static void handle(struct ky_run_child *child, const struct signalfd_siginfo *in
 			child->was_interrupted = true;
 		return;
 	}
-	/* The kernel's own (terminal, timer) went to the whole process group already; and a child that
-	 * signals its group has had its share. */
+	/* The kernel's own (terminal, timer) went to the whole process group already; and a child
+	 * that signals its group has had its share. */
 	if (info->ssi_code > 0 || info->ssi_pid == (uint32_t)child->pid)
 		return;
 	kill(child->pid, (int)info->ssi_signo);

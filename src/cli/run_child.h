@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_child.h - CMD as if kymo were not there: same process group, same terminal, same streams, same
- * signal mask and dispositions, and its end passed on as our own.
+/* run_child.h - CMD as if kymo were not there: same process group, same terminal, same streams,
+ * same signal mask and dispositions, and its end passed on as our own.
  *
- * Signals: what the terminal sends reaches CMD directly, because it is in the same process group; what
- *          another process sends to kymo alone is passed on. Stop and continue keep their default, so a
- *          shell's job control sees the whole job stop.
+ * Signals: what the terminal sends reaches CMD directly, because it is in the same process group;
+ *          what another process sends to kymo alone is passed on. Stop and continue keep their
+ *          default, so a shell's job control sees the whole job stop.
  * If kymo is killed, nothing happens to CMD: no pipe, no ptrace, no death signal ties it to us.
  * Threads: owner; one child per process.
  */
@@ -37,8 +37,8 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 /* Waits for signals up to timeout_ns, passes them on, and notices the end of the child. */
 void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns);
 
-/* Ends this process the way the child ended; returns the exit status to use when it could not die of
- * the child's signal (128 + signal). */
+/* Ends this process the way the child ended; returns the exit status to use when it could not die
+ * of the child's signal (128 + signal). */
 int ky_run_child_pass_status_on(struct ky_run_child *child);
 
 /* Makes sure that nothing we open becomes standard input, output or error. The place-holders are

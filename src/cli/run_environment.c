@@ -125,7 +125,8 @@ static bool is_own(const char *variable)
 	return false;
 }
 
-/* Ours come first, so that close() knows which strings it allocated: up to the first NULL-able one. */
+/* Ours come first, so that close() knows which strings it allocated: up to the first NULL-able one.
+ */
 static int build_variables(struct ky_run_environment *environment,
 			   const struct ky_run_options *options, const char *preload_value)
 {

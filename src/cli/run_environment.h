@@ -24,7 +24,8 @@ struct ky_run_environment {
 	char **variables; /* NULL-terminated, for exec */
 };
 
-/* Returns 0; or -errno / KYMO_E_* with one sentence in errbuf about why nothing can be recorded here. */
+/* Returns 0; or -errno / KYMO_E_* with one sentence in errbuf about why nothing can be recorded
+ * here. */
 int ky_run_environment_open(struct ky_run_environment *environment,
 			    const struct ky_run_options *options, char *errbuf,
 			    size_t errbuf_bytes);
@@ -48,8 +49,8 @@ enum ky_run_status ky_run_environment_status(const struct ky_run_environment *en
 /* The same on the text of a status file. */
 enum ky_run_status ky_run_status_parse(const char *text, char *reason, size_t reason_bytes);
 
-/* LD_PRELOAD with ours behind what is there; there may be NULL. Returns 0, or -EINVAL when the path has
- * a character at which the loader splits, -ENAMETOOLONG. */
+/* LD_PRELOAD with ours behind what is there; there may be NULL. Returns 0, or -EINVAL when the path
+ * has a character at which the loader splits, -ENAMETOOLONG. */
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity);
 
 #endif

@@ -60,7 +60,8 @@ bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks)
 	return ky_run_process_stat_is_alive(text, start_ticks);
 }
 
-/* Is "KYMO_SESSION=..." one of the variables? They stand one behind the other, each ended by a NUL. */
+/* Is "KYMO_SESSION=..." one of the variables? They stand one behind the other, each ended by a NUL.
+ */
 static bool has_session(const char *variables, size_t byte_count, const char *wanted)
 {
 	size_t wanted_bytes = strlen(wanted) + 1;

@@ -62,8 +62,8 @@ struct ky_run_rings {
 	bool said_store, said_ring;
 };
 
-/* The ring is a file that others can truncate while it is mapped. A fault inside it must end that ring's
- * recording, not this process: CMD's exit status depends on us. */
+/* The ring is a file that others can truncate while it is mapped. A fault inside it must end that
+ * ring's recording, not this process: CMD's exit status depends on us. */
 static sigjmp_buf fault_return;
 static const struct ring *volatile fault_ring;
 
@@ -372,8 +372,8 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 	uint32_t gates = 0;
 	struct stat st;
 
-	/* Nobody will read what it records from now on, so it shall not pay for it either. A refused
-	 * write only means that it goes on recording into a file without a name. */
+	/* Nobody will read what it records from now on, so it shall not pay for it either. A
+	 * refused write only means that it goes on recording into a file without a name. */
 	if (is_still_running &&
 	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
@@ -383,7 +383,8 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 		ky_store_close(ring->store);
 		ring->store = NULL;
 	}
-	/* Only the file that was drained: an exec'ed successor may have put its own in its place. */
+	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
+	 */
 	if (fstatat(rings->directory_fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_ino == ring->inode && st.st_dev == ring->device)
 		unlinkat(rings->directory_fd, ring->file_name, 0);
@@ -481,7 +482,8 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 
 	scan(rings);
 	step_all(rings, false, &pace);
-	/* The pace is from start to start: a step that took longer is followed by the next at once. */
+	/* The pace is from start to start: a step that took longer is followed by the next at once.
+	 */
 	spent_ns = monotonic_ns() - start_ns;
 	return spent_ns < pace ? pace - spent_ns : 0;
 }

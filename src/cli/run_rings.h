@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* run_rings.h - the ring files of one `kymo run` session: found, drained, finished, removed.
  *
- * A ring belongs to the session when its header says so, whoever made it: CMD, a child, a daemon that
- * left the process group. Each becomes a run directory of its own in the output.
+ * A ring belongs to the session when its header says so, whoever made it: CMD, a child, a daemon
+ * that left the process group. Each becomes a run directory of its own in the output.
  *
  * Trouble with the disk or with a ring is said once and never reaches CMD.
  * Threads: owner.
@@ -18,11 +18,11 @@ struct ky_run_rings;
 
 struct ky_run_totals {
 	uint32_t process_count; /* rings that were recorded */
-	uint32_t live_count;	/* whose process still runs */
-	uint32_t live_pid;	/* one of them */
+	uint32_t live_count;    /* whose process still runs */
+	uint32_t live_pid;      /* one of them */
 	uint64_t event_count, lost_count, dropped_count;
 	uint64_t bytes_stored;
-	int error;	      /* first trouble with the output or a ring; 0 when none */
+	int error;            /* first trouble with the output or a ring; 0 when none */
 	char trace_path[512]; /* run directory of the only process, or the directory above */
 };
 

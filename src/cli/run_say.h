@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_say.h - one line on standard error, in one write, so that it does not tear CMD's own output. */
+/* run_say.h - one line on standard error, in one write, so that it does not tear CMD's own output.
+ */
 #ifndef KY_CLI_RUN_SAY_H
 #define KY_CLI_RUN_SAY_H
 

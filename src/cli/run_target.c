@@ -116,7 +116,8 @@ const char *ky_run_reach_text(enum ky_run_reach reach)
 		return "is statically linked, so no library can be preloaded: it is not recorded "
 		       "(dynamic programs that it starts are)";
 	case KY_RUN_SETUID:
-		return "is setuid or setgid, where the loader ignores LD_PRELOAD: it runs unrecorded";
+		return "is setuid or setgid, where the loader ignores LD_PRELOAD: it runs "
+		       "unrecorded";
 	case KY_RUN_CAPABILITIES:
 		return "has file capabilities, where the loader ignores LD_PRELOAD: it runs "
 		       "unrecorded";

@@ -226,7 +226,8 @@ class WithoutTokio(Run):
         self.assertIn(b"CMD runs unrecorded", done.stderr)
 
     def test_missing_library(self):
-        done = self.run_kymo("sh", "-c", "exit 8", env=dict(os.environ, KYMO_PRELOAD="/nonexistent"))
+        done = self.run_kymo("sh", "-c", "exit 8",
+                             env=dict(os.environ, KYMO_PRELOAD="/nonexistent"))
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (8, 1))
         self.assertIn(b"libkymo-preload.so", done.stderr)
 
@@ -344,7 +345,8 @@ class Records(Run):
     def test_compression_as_asked_for(self):
         for how, suffix in (("none", ".trc"), ("gzip", ".trc.gz"), ("zstd:3", ".trc.zst")):
             self.assertEqual(self.run_kymo("--compress", how, HOST, "10").returncode, 0)
-            self.assertEqual([path.name for path in self.traces.glob("*/*/0*")], ["000000" + suffix])
+            self.assertEqual([path.name for path in self.traces.glob("*/*/0*")],
+                             ["000000" + suffix])
             shutil.rmtree(self.traces)
 
     def test_other_files_in_the_ring_directory_are_left_alone(self):

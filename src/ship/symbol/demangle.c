@@ -132,7 +132,8 @@ static size_t demangle_legacy(const char *symbol, size_t symbol_bytes, char *out
 	size_t part_bytes = 0, at = 3;
 	bool is_first = true;
 
-	/* C++ looks the same up to the hash, so the last part decides whether this is Rust at all. */
+	/* C++ looks the same up to the hash, so the last part decides whether this is Rust at all.
+	 */
 	while (at < symbol_bytes && symbol[at] != 'E') {
 		size_t count = 0, digits = 0;
 

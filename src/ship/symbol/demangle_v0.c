@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Rust's v0 mangling (RFC 2603): a recursive grammar with back-references, printed while it is parsed. */
+/* Rust's v0 mangling (RFC 2603): a recursive grammar with back-references, printed while it is
+ * parsed. */
 #include <inttypes.h>
 #include <ship/symbol/demangle.h>
 #include <stdbool.h>
@@ -177,7 +178,8 @@ static void put_identifier(struct v0 *v, struct identifier id)
 		put_text(v, "}");
 }
 
-/* Stands at a "B" that was just eaten: parses at the earlier place with `print`, then comes back. */
+/* Stands at a "B" that was just eaten: parses at the earlier place with `print`, then comes back.
+ */
 static size_t begin_back_reference(struct v0 *v)
 {
 	size_t tag_at = v->at - 1;

@@ -197,7 +197,8 @@ static int read_relocations(struct ky_elf *elf, const Elf64_Shdr *section)
 	return 0;
 }
 
-/* SHT_RELR needs no reading: such a word already stands in the file as it will be, minus the bias. */
+/* SHT_RELR needs no reading: such a word already stands in the file as it will be, minus the bias.
+ */
 static int read_tables(struct ky_elf *elf, const Elf64_Shdr *sections, size_t count)
 {
 	const Elf64_Shdr *symbols = NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* elf_image.h - an ELF file as numbers: bytes and words at virtual addresses, function symbols by address.
+/* elf_image.h - an ELF file as numbers: bytes and words at virtual addresses, function symbols by
+ * address.
  *
- * Invariants:  the file is untrusted: every offset, size and count is checked against its length, and
- *              what we allocate never exceeds a small multiple of it. Nothing is mapped, so a file
- *              that shrinks while it is read gives an error, not SIGBUS.
- * Memory:      24 B per function symbol and 16 B per relative relocation; names are read when asked for.
+ * Invariants:  the file is untrusted: every offset, size and count is checked against its length,
+ *              and what we allocate never exceeds a small multiple of it. Nothing is mapped, so a
+ *              file that shrinks while it is read gives an error, not SIGBUS.
+ * Memory:      24 B per function symbol and 16 B per relative relocation; names are read when asked
+ *              for.
  * Threads:     owner.
  */
 #ifndef KY_SHIP_SYMBOL_ELF_IMAGE_H
@@ -25,8 +27,9 @@ struct ky_elf_symbol {
 	uint32_t reserved;
 };
 
-/* Takes the descriptor, also on failure. Returns 0; KYMO_E_CORRUPT; KYMO_E_TRUNCATED; KYMO_E_UNSUPPORTED
- * (no ELF for a 64-bit little-endian machine, or none that we can walk); KYMO_E_LIMIT; -ENOMEM; -errno. */
+/* Takes the descriptor, also on failure. Returns 0; KYMO_E_CORRUPT; KYMO_E_TRUNCATED;
+ * KYMO_E_UNSUPPORTED (no ELF for a 64-bit little-endian machine, or none that we can walk);
+ * KYMO_E_LIMIT; -ENOMEM; -errno. */
 int ky_elf_open_fd(struct ky_elf **out, int fd);
 
 /* The same over memory that outlives the object. */
@@ -38,22 +41,24 @@ uint16_t ky_elf_machine(const struct ky_elf *elf);
 /* Bytes of the build id, 0 when the file has none. */
 size_t ky_elf_build_id(const struct ky_elf *elf, uint8_t out[KY_BUILD_ID_BYTES_MAX]);
 
-/* Up to `count` file-backed bytes at a virtual address. Returns how many; 0 when nothing is there. */
+/* Up to `count` file-backed bytes at a virtual address. Returns how many; 0 when nothing is there.
+ */
 size_t ky_elf_read(const struct ky_elf *elf, uint64_t address, uint8_t *out, size_t count);
 
-/* The 64-bit word at an address as the loader leaves it, minus the load bias (relative relocations are
- * applied). Returns 0 or KYMO_E_CORRUPT. */
+/* The 64-bit word at an address as the loader leaves it, minus the load bias (relative relocations
+ * are applied). Returns 0 or KYMO_E_CORRUPT. */
 int ky_elf_word(const struct ky_elf *elf, uint64_t address, uint64_t *out);
 
 struct ky_elf_pointer {
 	uint64_t address, value;
 };
 
-/* Every aligned word in data that holds the address of a function symbol, by address. Collected at the
- * first call. Returns NULL and 0 when there is none or no memory. */
+/* Every aligned word in data that holds the address of a function symbol, by address. Collected at
+ * the first call. Returns NULL and 0 when there is none or no memory. */
 const struct ky_elf_pointer *ky_elf_function_pointers(struct ky_elf *elf, size_t *count);
 
-/* Function symbols at exactly this address (several where the linker folded them); NULL and 0: none. */
+/* Function symbols at exactly this address (several where the linker folded them); NULL and 0:
+ * none. */
 const struct ky_elf_symbol *ky_elf_symbols_at(const struct ky_elf *elf, uint64_t address,
 					      size_t *count);
 

@@ -29,7 +29,7 @@ struct file {
 struct ky_ring_names {
 	const uint8_t *image;
 	size_t image_bytes;
-	int program_fd; /* /proc/PID/exe, held from the start: it outlives the process and its path */
+	int program_fd; /* /proc/PID/exe, held from the start: outlives process and path */
 	char program_path[PATH_MAX];
 	uint32_t pid;
 	struct file files[FILES_MAX];
@@ -94,7 +94,8 @@ static const uint8_t *borrow_directory(const struct ky_ring_names *names, size_t
 	return names->image + offset;
 }
 
-/* Copies the module out: the image may change under our eyes. Returns false when it is malformed. */
+/* Copies the module out: the image may change under our eyes. Returns false when it is malformed.
+ */
 static bool read_module(struct module *out, uint32_t number, const uint8_t *payload,
 			size_t byte_count)
 {
@@ -175,7 +176,8 @@ static struct ky_task_names *open_module(const struct ky_ring_names *names)
 	if (ky_task_names_open(&file, module->path, module->build_id,
 			       module->entry.build_id_bytes) == 0)
 		return file;
-	/* Replaced on disk meanwhile, and not the program itself: what is mapped (needs privileges). */
+	/* Replaced on disk meanwhile, and not the program itself: what is mapped (needs
+	 * privileges). */
 	snprintf(mapped, sizeof(mapped), "/proc/%u/map_files/%llx-%llx", names->pid,
 		 (unsigned long long)module->entry.start, (unsigned long long)module->entry.end);
 	if (ky_task_names_open(&file, mapped, module->build_id, module->entry.build_id_bytes) == 0)
@@ -210,8 +212,8 @@ size_t ky_ring_names_text(void *ctx, const struct ky_entry_name *entry, char *ou
 	if (file == NULL)
 		return 0;
 	address -= names->module.entry.load_bias;
-	/* A table whose type the file does not tell has no better name than its place: the function in
-	 * it is Tokio's own, the same for every type. */
+	/* A table whose type the file does not tell has no better name than its place: the function
+	 * in it is Tokio's own, the same for every type. */
 	return entry->table_address != 0 ? ky_task_name(file, address, out, capacity) :
 					   ky_function_name(file, address, out, capacity);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_names.h - addresses of a recorded process become names: ring directory -> module -> ELF file.
+/* ring_names.h - addresses of a recorded process become names: ring directory -> module -> ELF
+ * file.
  *
- * Runs in the `kymo` process only, never on a thread of the host. The ring and the files it points at
- * are untrusted. Files are found through the process while it lives (so a program that was replaced on
- * disk is still read as it was started), else by path; a build id in the directory must match.
- * Memory:  one symbol index per module that a name falls into, released by close.
+ * Runs in the `kymo` process only, never on a thread of the host. The ring and the files it points
+ * at are untrusted. Files are found through the process while it lives (so a program that was
+ * replaced on disk is still read as it was started), else by path; a build id in the directory must
+ * match. Memory:  one symbol index per module that a name falls into, released by close.
  * Threads: owner.
  */
 #ifndef KY_SHIP_SYMBOL_RING_NAMES_H
@@ -21,8 +22,8 @@ struct ky_ring_names;
 int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t image_bytes);
 void ky_ring_names_close(struct ky_ring_names *names);
 
-/* A ky_name_fn (drain.h); ctx is the object. A task table gives its future's type, or "A or B" when the
- * linker folded several into one; any other code address gives its function. 0 when unknown. */
+/* A ky_name_fn (drain.h); ctx is the object. A task table gives its future's type, or "A or B" when
+ * the linker folded several into one; any other code address gives its function. 0 when unknown. */
 size_t ky_ring_names_text(void *ctx, const struct ky_entry_name *entry, char *out, size_t capacity);
 
 #endif

@@ -178,7 +178,8 @@ static void push(struct walk *walk, uint64_t address, uint32_t depth)
 	walk->queue_count++;
 }
 
-/* A function that is called, or stands in the table: what its symbols say, and whether to go on there. */
+/* A function that is called, or stands in the table: what its symbols say, and whether to go on
+ * there. */
 static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 {
 	struct walk *walk = &names->walk;
@@ -219,7 +220,8 @@ static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 		push(walk, address, depth);
 }
 
-/* Length of a direct call or jump whose 32-bit displacement ends at this length; 0: none starts here. */
+/* Length of a direct call or jump whose 32-bit displacement ends at this length; 0: none starts
+ * here. */
 static size_t branch_bytes_x86(const uint8_t *code)
 {
 	if (code[0] == 0xe8 || code[0] == 0xe9)
@@ -227,8 +229,8 @@ static size_t branch_bytes_x86(const uint8_t *code)
 	return code[0] == 0x0f && code[1] >= 0x80 && code[1] <= 0x8f ? 6 : 0;
 }
 
-/* Every byte is tried as the start of an instruction: false ones rarely hit the first byte of a function
- * that is on the way, and real ones are never missed. */
+/* Every byte is tried as the start of an instruction: false ones rarely hit the first byte of a
+ * function that is on the way, and real ones are never missed. */
 static void scan_x86(struct ky_task_names *names, uint64_t address, size_t byte_count,
 		     uint32_t depth)
 {

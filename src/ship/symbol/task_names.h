@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* task_names.h - from a task's dispatch table in an ELF file to the type of its future.
  *
- * With legacy mangling the functions in the table do not say what they were compiled for, but what they
- * call does: the walk follows direct calls and jumps from the table's poll, dealloc, try_read_output and
- * shutdown, six levels deep, to functions over Cell<T, S>, CoreStage<T> and Stage<T>. The type that
- * most of the four agree on is the answer; where the linker or LLVM folded functions of several types
- * into one, all of them are ("A or B"): never a guess.
+ * With legacy mangling the functions in the table do not say what they were compiled for, but what
+ * they call does: the walk follows direct calls and jumps from the table's poll, dealloc,
+ * try_read_output and shutdown, six levels deep, to functions over Cell<T, S>, CoreStage<T> and
+ * Stage<T>. The type that most of the four agree on is the answer; where the linker or LLVM folded
+ * functions of several types into one, all of them are ("A or B"): never a guess.
  *
  * Memory:   the file's symbol index, and 8 KiB per walk.
  * Cost:     at most WALK_BYTES_MAX of code per table.
@@ -19,7 +19,8 @@
 struct ky_task_names;
 
 /* build_id: what the file must carry; NULL or 0 bytes: it must carry none, or none is known of.
- * Returns 0; -errno of opening; KYMO_E_CORRUPT when it is another file by now; those of ky_elf_open_fd. */
+ * Returns 0; -errno of opening; KYMO_E_CORRUPT when it is another file by now; those of
+ * ky_elf_open_fd. */
 int ky_task_names_open(struct ky_task_names **out, const char *path, const uint8_t *build_id,
 		       size_t build_id_bytes);
 
@@ -36,7 +37,8 @@ void ky_task_names_close(struct ky_task_names *names);
 size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *out,
 		    size_t capacity);
 
-/* The function at a virtual address: its symbol, demangled, without hash. Returns bytes; 0 unknown. */
+/* The function at a virtual address: its symbol, demangled, without hash. Returns bytes; 0 unknown.
+ */
 size_t ky_function_name(struct ky_task_names *names, uint64_t code_address, char *out,
 			size_t capacity);
 

@@ -48,7 +48,8 @@ size_t ky_task_type(const char *text, const char **out, bool *is_cell)
 		*out = found + strlen(places[i]);
 		*is_cell = i == 0;
 		bytes = first_argument(*out);
-		/* A lone capital is a generic parameter's name: legacy symbols of methods keep those. */
+		/* A lone capital is a generic parameter's name: legacy symbols of methods keep
+		 * those. */
 		if (bytes > 1)
 			return bytes;
 	}

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Finds T in "...task::core::Cell<T, S>...", CoreStage<T>, Stage<T>, Harness<T, S>, raw::poll::<T, S>.
+/* Finds T in "...task::core::Cell<T, S>...", CoreStage<T>, Stage<T>, Harness<T, S>, raw::poll::<T,
+ * S>.
  *
  * out      points into `text`; not NUL-terminated
  * is_cell  the evidence was a Cell: the task's whole allocation

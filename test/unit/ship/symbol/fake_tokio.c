@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* A program shaped like rustc's output: task tables in read-only data, their functions under Tokio's
- * symbol names, drop glue over the futures' types below them. Never run: the tests read the file. */
+/* A program shaped like rustc's output: task tables in read-only data, their functions under
+ * Tokio's
+ * symbol names, drop glue over the futures' types below them. Never run: the tests read the file.
+ * */
 
 #define FUNCTION(id, symbol)                                                                       \
 	__attribute__((noinline, used)) void id(void) __asm__(symbol);                             \
@@ -15,27 +17,46 @@ struct table {
 };
 
 /* clang-format off */
-#define SYMBOL_STAGE_RENDER "_ZN4core3ptr105drop_in_place$LT$tokio..runtime..task..core..Stage$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000001E"
-#define SYMBOL_CELL_RENDER "_ZN4core3ptr186drop_in_place$LT$tokio..runtime..task..core..Cell$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$C$alloc..sync..Arc$LT$tokio..runtime..scheduler..multi_thread..handle..Handle$GT$$GT$$GT$17h0000000000000002E"
-#define SYMBOL_BOX_RENDER "_ZN4core3ptr211drop_in_place$LT$alloc..boxed..Box$LT$tokio..runtime..task..core..Cell$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$C$alloc..sync..Arc$LT$tokio..runtime..scheduler..multi_thread..handle..Handle$GT$$GT$$GT$$GT$17h0000000000000003E"
-#define SYMBOL_HARNESS_RENDER "_ZN5tokio7runtime4task7harness20Harness$LT$T$C$S$GT$4poll17h0000000000000004E"
+#define SYMBOL_STAGE_RENDER \
+	"_ZN4core3ptr105drop_in_place$LT$tokio..runtime..task..core..Stage$LT$report..r" \
+	"ender..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000001E"
+#define SYMBOL_CELL_RENDER \
+	"_ZN4core3ptr186drop_in_place$LT$tokio..runtime..task..core..Cell$LT$report..re" \
+	"nder..$u7b$$u7b$closure$u7d$$u7d$$C$alloc..sync..Arc$LT$tokio..runtime..schedu" \
+	"ler..multi_thread..handle..Handle$GT$$GT$$GT$17h0000000000000002E"
+#define SYMBOL_BOX_RENDER \
+	"_ZN4core3ptr211drop_in_place$LT$alloc..boxed..Box$LT$tokio..runtime..task..cor" \
+	"e..Cell$LT$report..render..$u7b$$u7b$closure$u7d$$u7d$$C$alloc..sync..Arc$LT$t" \
+	"okio..runtime..scheduler..multi_thread..handle..Handle$GT$$GT$$GT$$GT$17h00000" \
+	"00000000003E"
+#define SYMBOL_HARNESS_RENDER \
+	"_ZN5tokio7runtime4task7harness20Harness$LT$T$C$S$GT$4poll17h0000000000000004E"
 #define SYMBOL_POLL_RENDER "_ZN5tokio7runtime4task3raw4poll17h0000000000000005E"
 #define SYMBOL_DEALLOC_RENDER "_ZN5tokio7runtime4task3raw7dealloc17h0000000000000006E"
 #define SYMBOL_READ_RENDER "_ZN5tokio7runtime4task3raw15try_read_output17h0000000000000007E"
 #define SYMBOL_SHUTDOWN_RENDER "_ZN5tokio7runtime4task3raw8shutdown17h0000000000000008E"
-#define SYMBOL_STAGE_FETCH "_ZN4core3ptr101drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..fetch..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000009E"
+#define SYMBOL_STAGE_FETCH \
+	"_ZN4core3ptr101drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..fetc" \
+	"h..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000009E"
 #define SYMBOL_POLL_FETCH "_ZN5tokio7runtime4task3raw4poll17h000000000000000aE"
 #define SYMBOL_POLL_STORE "_ZN5tokio7runtime4task3raw4poll17h000000000000000bE"
 #define SYMBOL_DEALLOC_FOLDED "_ZN5tokio7runtime4task3raw7dealloc17h000000000000000cE"
-#define SYMBOL_STAGE_TWIN "_ZN4core3ptr71drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..twin$GT$$GT$17h000000000000000dE"
+#define SYMBOL_STAGE_TWIN \
+	"_ZN4core3ptr71drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..twin$" \
+	"GT$$GT$17h000000000000000dE"
 #define SYMBOL_POLL_TWIN "_ZN5tokio7runtime4task3raw4poll17h000000000000000eE"
 #define SYMBOL_DEALLOC_TWIN "_ZN5tokio7runtime4task3raw7dealloc17h000000000000000fE"
-#define SYMBOL_POLL_V0 "_RINvNtNtNtCs5678_5tokio7runtime4task3raw4pollNCNvCs1234_6worker3run0NtCs9_3app1SECsabc_3app"
+#define SYMBOL_POLL_V0 \
+	"_RINvNtNtNtCs5678_5tokio7runtime4task3raw4pollNCNvCs1234_6worker3run0NtCs9_3ap" \
+	"p1SECsabc_3app"
 #define SYMBOL_POLL_MUTE "_ZN5tokio7runtime4task3raw4poll17h0000000000000010E"
 #define SYMBOL_HELPER "_ZN3app6helper17h00000000000000ffE"
 #define SYMBOL_SCHEDULE "_ZN5tokio7runtime4task3raw8schedule17h0000000000000011E"
 #define SYMBOL_OTHER "_ZN5tokio7runtime4task3raw21drop_join_handle_slow17h0000000000000012E"
-#define SYMBOL_STAGE_STORE "_ZN4core3ptr125drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..store$LT$$LP$u8$C$u16$RP$$GT$..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000013E"
+#define SYMBOL_STAGE_STORE \
+	"_ZN4core3ptr125drop_in_place$LT$tokio..runtime..task..core..Stage$LT$net..stor" \
+	"e$LT$$LP$u8$C$u16$RP$$GT$..$u7b$$u7b$closure$u7d$$u7d$$GT$$GT$17h0000000000000" \
+	"013E"
 /* clang-format on */
 
 FUNCTION(stage_render, SYMBOL_STAGE_RENDER)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* On fake_tokio.c, built as a position-independent program, as one at a fixed address, and with packed
+/* On fake_tokio.c, built as a position-independent program, as one at a fixed address, and with
+ * packed
  * relocations: the paths of the built files are the arguments. */
-#include "../../../lib/alloc_fail.h"
-#include "../../../lib/cmocka_all.h"
-#include "../../../lib/prng.h"
+#include "../../lib/alloc_fail.h"
+#include "../../lib/cmocka_all.h"
+#include "../../lib/prng.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -39,7 +40,8 @@ static void load(struct build *build, const char *path)
 	close(fd);
 }
 
-/* Tables are data; our index has functions only. A search of our own, so that the test does not rest on
+/* Tables are data; our index has functions only. A search of our own, so that the test does not
+ * rest on
  * what it tests. */
 static uint64_t address_of(const struct build *build, const char *symbol)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include "../../../lib/cmocka_all.h"
+#include "../../lib/cmocka_all.h"
 
 #include <cli/run_process.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include "../../../lib/cmocka_all.h"
-#include "../../../lib/prng.h"
+#include "../../lib/cmocka_all.h"
+#include "../../lib/prng.h"
 
 #include <ship/symbol/demangle.h>
 #include <string.h>
@@ -154,7 +154,8 @@ static void demangle__deep_nesting_is_refused_not_followed(void **state)
 	assert_int_equal(ky_demangle(symbol, used + 15002, out, sizeof(out)), 0);
 }
 
-/* Random edits of valid symbols: whatever they mean, the result stays inside its buffer and is text. */
+/* Random edits of valid symbols: whatever they mean, the result stays inside its buffer and is
+ * text. */
 static void demangle__random_edits_stay_inside_the_buffer(void **state)
 {
 	static const char *const seeds[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* argv[1] is a statically linked program. */
-#include "../../../lib/cmocka_all.h"
+#include "../../lib/cmocka_all.h"
 
 #include <cli/run_target.h>
 #include <errno.h>

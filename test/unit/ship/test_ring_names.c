@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A hand-made ring directory over this very process. */
-#include "../../../lib/cmocka_all.h"
-#include "../../../lib/prng.h"
+#include "../../lib/cmocka_all.h"
+#include "../../lib/prng.h"
 
 #include <fcntl.h>
 #include <link.h>
