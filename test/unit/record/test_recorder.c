@@ -204,6 +204,7 @@ static void drain__counts_agree_over_threads_and_rotation(void **state)
 static void fork__child_leaves_the_parents_trace_alone(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder_status status_now = {.size = sizeof(status_now)};
 	struct kymo_recorder *recorder = open_recorder(&options);
 	struct tally tally;
 
@@ -222,6 +223,8 @@ static void fork__child_leaves_the_parents_trace_alone(void **state)
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 		assert_true(kymo_control.gates & KYMO_GATE_POLL);
+		kymo_recorder_status(&status_now);
+		assert_int_equal(access(status_now.ring_path, F_OK), 0);
 	}
 	emit_polls(5, 0, 100);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
