@@ -67,6 +67,7 @@ static struct entry entry_of(const struct delay_pass *pass, uint32_t index)
 	if (feed->is_poll) {
 		entry.order |= UINT32_C(1) << FEED_BITS;
 		__builtin_prefetch(&pass->states[poll->task], 1);
+		__builtin_prefetch(ky_column_extra(feed->cursor.column, feed->cursor.row), 1);
 	} else {
 		entry.order |= (wake->woken == wake->waker ? UINT32_C(2) : 0) << FEED_BITS;
 		__builtin_prefetch(&pass->states[wake->woken], 1);
@@ -88,11 +89,16 @@ static void replay(struct delay_pass *pass, uint32_t index, struct entry entry)
 	uint32_t node;
 
 	for (node = (pass->leaf_count + index) / 2; node > 0; node /= 2) {
-		struct entry loser = pass->losers[node];
-		bool is_beaten = is_before(&loser, &entry);
+		struct entry *loser = &pass->losers[node];
+		uint64_t is_beaten = 0 - (uint64_t)is_before(loser, &entry);
+		uint64_t time_ns = (loser->time_ns ^ entry.time_ns) & is_beaten;
+		uint32_t order = (loser->order ^ entry.order) & (uint32_t)is_beaten;
 
-		pass->losers[node] = is_beaten ? entry : loser;
-		entry = is_beaten ? loser : entry;
+		/* An exchange without a branch: who wins is a matter of chance. */
+		loser->time_ns ^= time_ns;
+		entry.time_ns ^= time_ns;
+		loser->order ^= order;
+		entry.order ^= order;
 	}
 	pass->first = entry;
 }
