@@ -50,7 +50,6 @@ struct ky_trace_private {
 	struct ky_id_map long_delays; /* worker << 40 | row -> index in long_durations */
 	struct ky_interval *gaps;     /* losses of any thread, merged, ascending */
 	uint32_t gap_count, gap_capacity;
-	struct ky_id_map thread_lanes; /* tid -> lane of nested polls */
 	uint32_t *open_runs;           /* per thread: blocking run + 1 */
 	uint32_t open_run_capacity;
 	uint64_t *live_ready; /* pairs task, ready_ns of the first snapshot */
