@@ -82,7 +82,7 @@ static void begin(struct load *load)
 	}
 }
 
-/* Records until so many sub-buffers are handed out. The next anchor lies 2 ms behind the last one. */
+/* Records until so many sub-buffers are handed out; the next anchor lies 2 ms behind. */
 static void fill(struct load *load, uint64_t hand)
 {
 	uint64_t *at = load->at;

@@ -532,7 +532,7 @@ uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread,
 {
 	uint32_t taken = 1;
 
-	/* Covers all events of the record at this time: the frequent ones below do not ask again. */
+	/* Covers all events of the record at this time: frequent ones do not ask again. */
 	ky_drain_ready_record(drain, ns);
 	if (__builtin_expect(!thread->is_announced, 0))
 		ky_drain_write_thread(drain, thread, ns);

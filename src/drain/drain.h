@@ -38,7 +38,7 @@ struct ky_drain_options {
 	void *name_ctx;
 	ky_chunk_fn chunk;
 	void *chunk_ctx;
-	size_t memory_bytes_max; /* 0: 64 MiB of copied records; beyond: merge early */
+	size_t memory_bytes_max;    /* 0: 64 MiB of copied records; beyond: merge early */
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
 	const char *host;           /* NULL: gethostname */
 	const char *source;         /* "tokio preload", "C API", ...: metadata kymo.source */
