@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""End-to-end cost of recording: untouched vs `kymo run` vs built with dial9, alternating in one run.
+"""End-to-end cost of recording: untouched, `kymo run`, built with dial9, alternating in one run.
 
-Cost of a variant = its figure minus the untouched figure of the same round (a pair), so slow drift of the
-machine cancels; the row is the median over rounds with its 95 % interval from the order statistics.
-A run in which kymo lost a record is no result: the program stops with exit code 1.
+Cost of a variant = its figure minus the untouched figure of the same round (a pair), so slow drift
+of the machine cancels; the row is the median over rounds with its 95 % interval from the order
+statistics. A run in which kymo lost a record is no result: the program stops with exit code 1.
 """
 
 import argparse
@@ -24,7 +24,8 @@ def build(directory, target, progress):
     progress(f"building {os.path.basename(directory)}")
     environment = dict(os.environ, CARGO_TARGET_DIR=target)
     subprocess.run(
-        ["cargo", "build", "--release", "--locked", "--quiet"], cwd=directory, env=environment, check=True
+        ["cargo", "build", "--release", "--locked", "--quiet"],
+        cwd=directory, env=environment, check=True,
     )
     return os.path.join(target, "release")
 
@@ -68,12 +69,14 @@ class Bench:
         if name == "dial9":
             environment = dict(os.environ, DIAL9_BENCH_DIR=directory)
             return [os.path.join(self.dial9, program)], environment, directory
-        command = [self.kymo, "run", "--quiet", "-o", directory, "--", os.path.join(self.plain, program)]
+        program = os.path.join(self.plain, program)
+        command = [self.kymo, "run", "--quiet", "-o", directory, "--", program]
         return command, None, directory
 
     def check_trace(self, directory):
         """Losses of a kymo trace must be zero; also adds up events and bytes on disk."""
-        output = subprocess.run([self.kymo, "info", "--json", directory], check=True, capture_output=True)
+        command = [self.kymo, "info", "--json", directory]
+        output = subprocess.run(command, check=True, capture_output=True)
         info = json.loads(output.stdout)
         lost = info["lost_records"]
         if lost:
@@ -100,7 +103,8 @@ class Bench:
 
     def echo_once(self, name, connections, requests):
         command, environment, directory = self.variant(name, "echo")
-        server = subprocess.Popen(command + [str(connections)], stdout=subprocess.PIPE, env=environment, text=True)
+        command = command + [str(connections)]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
         port = server.stdout.readline().strip()
         load, _ = run_measured(
             [os.path.join(self.plain, "echo-load"), port, str(connections), str(requests)]
@@ -156,7 +160,8 @@ def rows_of(yields, echoes):
     rows = [
         row("yield loop: untouched, per poll", yields["plain"], "ns", None),
         poll,
-        row("yield loop: kymo run adds per poll", differences(yields, "kymo"), "ns", None, poll["value"]),
+        row("yield loop: kymo run adds per poll", differences(yields, "kymo"), "ns", None,
+            poll["value"]),
     ]
     rows.append(
         {
@@ -171,10 +176,12 @@ def rows_of(yields, echoes):
     )
     cpu = lambda result: result["cpu_ns"]
     rate = lambda result: result["requests"] / result["seconds"]
-    peer = row("echo: dial9 adds per request, server CPU", differences(echoes, "dial9", cpu), "ns", None)
-    own = row("echo: kymo run adds per request, CPU of all its processes", differences(echoes, "kymo", cpu), "ns", 250,
-              peer["value"])
-    rows += [row("echo: untouched, server CPU per request", [cpu(r) for r in echoes["plain"]], "ns", None), peer, own]
+    peer = row("echo: dial9 adds per request, server CPU", differences(echoes, "dial9", cpu), "ns",
+               None)
+    own = row("echo: kymo run adds per request, CPU of all its processes",
+              differences(echoes, "kymo", cpu), "ns", 250, peer["value"])
+    plain = [cpu(result) for result in echoes["plain"]]
+    rows += [row("echo: untouched, server CPU per request", plain, "ns", None), peer, own]
     rows.append(
         {
             "name": "echo: kymo's share of what dial9 adds",
@@ -193,7 +200,8 @@ def rows_of(yields, echoes):
         rows.append(row(f"echo: throughput under {name}", share, "%", None, better="higher"))
     for key, target, unit in (("bytes", 9, "B/request"), ("bytes_per_event", 3.0, "B/event")):
         peer_bytes = None
-        rows.append(row(f"echo: zstd on disk, {unit}", [r[key] for r in echoes["kymo"]], unit, target, peer_bytes))
+        stored = [result[key] for result in echoes["kymo"]]
+        rows.append(row(f"echo: zstd on disk, {unit}", stored, unit, target, peer_bytes))
     return rows
 
 
@@ -224,7 +232,8 @@ def main():
             print(json.dumps(entry))
         else:
             low, high = (entry["spread"] + [None, None])[:2]
-            print(f"{entry['name']:<62} {entry['value']:>10} {entry['unit']:<9} [{low} .. {high}] target {entry['target']}")
+            print(f"{entry['name']:<62} {entry['value']:>10} {entry['unit']:<9} [{low} .. {high}]"
+                  f" target {entry['target']}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* stage.h - what stands between chunks and the disk and needs a library: compression.
  *
- * One object per segment. `write` gets whole chunks and hands the compressed bytes on; `finish` writes
- * the tail (zstd: the seek table in a skippable frame; gzip: the trailer).
+ * One object per segment. `write` gets whole chunks and hands the compressed bytes on; `finish`
+ * writes the tail (zstd: the seek table in a skippable frame; gzip: the trailer).
  * Threads: owner.
  */
 #ifndef KY_SHIP_STAGE_H
@@ -14,7 +14,8 @@
 typedef int (*ky_write_fn)(void *ctx, const uint8_t *bytes, size_t count); /* 0 or negative error */
 
 struct ky_stage {
-	int (*write)(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out, void *ctx);
+	int (*write)(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+		     void *ctx);
 	int (*finish)(void *stage, ky_write_fn out, void *ctx);
 	void (*close)(void *stage);
 	void *stage;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The body of the echo server: prints its port, serves until `connections` clients have come and gone.
+// The body of the echo server: prints its port, serves until `connections` clients have come and
+// gone.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

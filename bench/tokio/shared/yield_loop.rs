@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// The body of the yield loop: `tasks` tasks that yield `yields` times each. The number of polls follows
-// from the two (each task: yields + 1), so ns a poll needs no counter inside the loop.
+// The body of the yield loop: `tasks` tasks that yield `yields` times each. The number of polls
+// follows from the two (each task: yields + 1), so ns a poll needs no counter inside the loop.
 
 const TASKS: u64 = 50;
 

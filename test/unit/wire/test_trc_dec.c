@@ -369,8 +369,8 @@ static void dec__every_failed_allocation_is_reported(void **state)
 	ky_buf_release(&bytes);
 }
 
-/* Method: one bit of every byte of a real stream changes, then several at random; nothing may be read beyond the
- * end, and the same bytes give the same end. */
+/* Method: one bit of every byte of a real stream changes, then several at random; nothing may be
+ * read beyond the end, and the same bytes give the same end. */
 static void dec__changed_bytes_never_read_beyond_the_end(void **state)
 {
 	struct test_prng prng = {11};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The peer as its README sets it up: disk buffer, task tracking on, one worker, wakes through its spawn.
+//! The peer as its README sets it up: disk buffer, task tracking on, one worker, wakes through its
+//! spawn.
 
 use dial9::{Dial9HandleTokioExt, DiskBuffer, TokioAttachOptions};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// echo-load PORT CONNECTIONS REQUESTS: a closed loop on every connection, bounded by REQUESTS in all.
-// Plain blocking sockets driven by one poll loop: the load must not depend on what it measures.
+// echo-load PORT CONNECTIONS REQUESTS: a closed loop on every connection, bounded by REQUESTS in
+// all. Plain blocking sockets driven by one poll loop: the load must not depend on what it
+// measures.
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
