@@ -161,12 +161,15 @@ static size_t demangle_legacy(const char *symbol, size_t symbol_bytes, char *out
 
 size_t ky_demangle(const char *symbol, size_t symbol_bytes, char *out, size_t capacity)
 {
+	size_t bytes = 0;
+
 	if (capacity == 0)
 		return 0;
 	out[0] = '\0';
 	if (symbol_bytes > 3 && memcmp(symbol, "_ZN", 3) == 0)
-		return demangle_legacy(symbol, symbol_bytes, out, capacity);
-	if (symbol_bytes > 2 && memcmp(symbol, "_R", 2) == 0)
-		return ky_demangle_v0(symbol, symbol_bytes, out, capacity);
-	return 0;
+		bytes = demangle_legacy(symbol, symbol_bytes, out, capacity);
+	else if (symbol_bytes > 2 && memcmp(symbol, "_R", 2) == 0)
+		bytes = ky_demangle_v0(symbol, symbol_bytes, out, capacity);
+	out[bytes] = '\0'; /* nothing of a name that broke off in the middle */
+	return bytes;
 }
