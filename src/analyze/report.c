@@ -379,7 +379,7 @@ static void find_waker(const struct ky_trace *trace, struct ky_worst *worst)
 {
 	uint64_t ready_ns = worst->poll.start_ns - worst->poll.delay_ns;
 	uint32_t task = worst->poll.task;
-	struct ky_wake wake;
+	struct ky_wake wake = {0};
 
 	if (find_wake(trace, task, ready_ns, ready_ns, &wake) ||
 	    find_wake(trace, task, find_poll_start(trace, task, ready_ns), ready_ns, &wake))
