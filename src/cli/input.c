@@ -340,7 +340,7 @@ int ky_input_parse_bytes(const char *text, uint64_t *out)
 static error_t parse_input(int key, char *text, struct argp_state *state)
 {
 	struct ky_input *input = state->input;
-	uint64_t value;
+	uint64_t value = 0;
 
 	switch (key) {
 	case 'h': /* argp's own is -? alone */
