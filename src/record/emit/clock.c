@@ -75,7 +75,7 @@ void ky_clock_choose(struct ky_clock *clock)
 
 void ky_clock_calibrate(struct ky_clock *clock)
 {
-	struct ky_clock_anchor now;
+	struct ky_clock_anchor now = clock->first;
 	uint64_t ticks, ns;
 
 	if (clock->is_os) {
