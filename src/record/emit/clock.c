@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <base/gnu.h>
-
 #include <record/emit/clock.h>
 
 #include <fcntl.h>
@@ -97,7 +95,7 @@ void ky_clock_calibrate(struct ky_clock *clock)
 
 void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out)
 {
-	uint64_t narrowest = UINT64_MAX;
+	uint64_t narrowest = 0;
 
 	if (clock->is_os) {
 		out->monotonic_ns = ky_clock_os_ns(CLOCK_MONOTONIC);
@@ -111,7 +109,7 @@ void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out)
 		uint64_t ns = ky_clock_os_ns(CLOCK_MONOTONIC);
 		uint64_t after = kymo_arch_ticks(&high);
 
-		if (after - before >= narrowest)
+		if (i && after - before >= narrowest)
 			continue;
 		narrowest = after - before;
 		out->ticks_before = before;

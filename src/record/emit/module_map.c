@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <base/gnu.h>
-
 #include <record/emit/module_map.h>
 
 #include <link.h>
