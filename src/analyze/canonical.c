@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/canonical.h>
 #include <analyze/report.h>
+#include <base/hash.h>
 #include <read/text.h>
 
 static uint64_t digest(uint64_t sum, uint64_t number)
 {
-	int i;
-
-	for (i = 0; i < 8; i++)
-		sum = (sum ^ (number >> (8 * i) & 0xff)) * UINT64_C(0x100000001b3);
-	return sum;
+	return ky_hash_bytes(sum, &number, sizeof(number));
 }
 
 static uint64_t digest_polls(const struct ky_trace *trace, uint32_t worker, uint64_t sum)
@@ -65,7 +62,7 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace)
 	ky_report_json(out, trace, report);
 	ky_text(out, ",\"rows\":{");
 	for (i = 0; i < trace->worker_count; i++) {
-		uint64_t sum = UINT64_C(0xcbf29ce484222325);
+		uint64_t sum = KY_HASH_START;
 
 		ky_text(out, i ? ",\"" : "\"");
 		ky_text_u64(out, trace->workers[i].id);

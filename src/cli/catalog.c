@@ -2,6 +2,7 @@
 #include <cli/catalog.h>
 
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <read/frame_reader.h>
@@ -48,23 +49,15 @@ const char *ky_shape_field(const char *at, uint8_t *type, const char **name, siz
 	return at + 3 + count;
 }
 
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
-{
-	const uint8_t *at = bytes;
-
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 static uint64_t hash_of(const struct ky_schema *schema)
 {
-	uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), schema->name.bytes, schema->name.count);
+	uint64_t hash = ky_hash_bytes(KY_HASH_START, schema->name.bytes, schema->name.count);
 
-	hash = mix(hash, &schema->has_timestamp, 1);
+	hash = ky_hash_bytes(hash, &schema->has_timestamp, 1);
 	for (uint16_t i = 0; i < schema->field_count; i++) {
-		hash = mix(hash, &schema->fields[i].type, 1);
-		hash = mix(hash, schema->fields[i].name.bytes, schema->fields[i].name.count);
+		hash = ky_hash_bytes(hash, &schema->fields[i].type, 1);
+		hash = ky_hash_bytes(hash, schema->fields[i].name.bytes,
+				     schema->fields[i].name.count);
 	}
 	return hash ^ (hash >> 29);
 }

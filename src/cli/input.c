@@ -2,6 +2,7 @@
 #include <cli/input.h>
 
 #include <base/alloc.h>
+#include <base/now.h>
 #include <cli/cli.h>
 #include <cli/out_text.h>
 #include <errno.h>
@@ -33,14 +34,6 @@ struct ky_input_file {
 	char error[KY_INPUT_ERROR_BYTES];
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void show_progress(struct ky_progress *progress)
 {
 	uint64_t now;
@@ -48,7 +41,7 @@ static void show_progress(struct ky_progress *progress)
 
 	if (!progress->is_wanted)
 		return;
-	now = now_ns();
+	now = ky_now_ns(CLOCK_MONOTONIC);
 	if (now - progress->start_ns < PROGRESS_AFTER_NS ||
 	    now - progress->shown_ns < PROGRESS_EVERY_NS)
 		return;
@@ -242,7 +235,7 @@ int ky_input_open(struct ky_input *input, char **arguments, size_t argument_coun
 		return KY_EXIT_TROUBLE;
 	}
 	input->progress->is_wanted = isatty(STDERR_FILENO);
-	input->progress->start_ns = now_ns();
+	input->progress->start_ns = ky_now_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < input->paths.count; i++) {
 		const char *path = input->paths.paths[i];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
+#include <base/now.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <wire/ring_image.h>
 
@@ -79,14 +79,6 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
 	sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 static const struct ky_ring_header *header_of(const struct ring *ring)
 {
 	return (const struct ky_ring_header *)(const void *)ring->image;
@@ -104,7 +96,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	rings->options = options;
 	rings->session = session;
 	rings->directory_fd = -1;
-	rings->opened_ns = monotonic_ns();
+	rings->opened_ns = ky_now_ns(CLOCK_MONOTONIC);
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
 	sigaction(SIGBUS, &action, NULL);
 	*out = rings;
@@ -137,7 +129,7 @@ static int open_store(struct ring *ring)
 					 .total_bytes_max = options->total_bytes_max,
 					 .errbuf = errbuf,
 					 .errbuf_bytes = sizeof(errbuf)};
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	int err;
 
 	if (now_ns < ring->store_retry_ns)
@@ -249,7 +241,7 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	ring->device = st->st_dev;
 	ring->inode = st->st_ino;
 	ring->image_bytes = (size_t)st->st_size;
-	ring->found_ns = ring->stepped_ns = monotonic_ns();
+	ring->found_ns = ring->stepped_ns = ky_now_ns(CLOCK_MONOTONIC);
 	copy_text(ring->file_name, sizeof(ring->file_name), name, sizeof(ring->file_name));
 	identify(ring, header);
 	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -436,7 +428,7 @@ static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
 static uint64_t step_guarded(struct ring *ring, bool stop)
 {
 	volatile uint64_t pace = PACE_IDLE_NS; /* survives the jump */
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
 	fault_ring = ring;
 	if (sigsetjmp(fault_return, 1) == 0) {
@@ -476,7 +468,7 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_ou
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
-	uint64_t start_ns = monotonic_ns(), spent_ns;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), spent_ns;
 	/* A fresh session looks often: the first ring may be small and its process fast. */
 	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
@@ -484,7 +476,7 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	step_all(rings, false, &pace);
 	/* The pace is from start to start: a step that took longer is followed by the next at once.
 	 */
-	spent_ns = monotonic_ns() - start_ns;
+	spent_ns = ky_now_ns(CLOCK_MONOTONIC) - start_ns;
 	return spent_ns < pace ? pace - spent_ns : 0;
 }
 

@@ -2,11 +2,11 @@
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
+#include <base/now.h>
 #include <errno.h>
 #include <kymo/arch.h>
 #include <kymo/base.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TASKS_DEFAULT (1u << 20)
@@ -16,14 +16,6 @@
 #define ANCHOR_TRIES 3
 #define ANCHOR_WIDE_NS 50000u /* a bracket wider than this was interrupted */
 #define ANCHOR_PATIENCE_NS UINT64_C(500000000)
-
-static uint64_t read_clock(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* The narrowest of a few brackets: an interrupt between the readings shows as a wide one. */
 static int own_anchor(void *ctx, struct ky_clock_anchor *out)
@@ -37,9 +29,9 @@ static int own_anchor(void *ctx, struct ky_clock_anchor *out)
 		uint32_t high;
 
 		anchor.ticks_before = kymo_arch_ticks(&high);
-		anchor.monotonic_ns = read_clock(CLOCK_MONOTONIC);
+		anchor.monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 		anchor.ticks_after = kymo_arch_ticks(&high);
-		anchor.realtime_ns = read_clock(CLOCK_REALTIME);
+		anchor.realtime_ns = ky_now_ns(CLOCK_REALTIME);
 		if (is_os)
 			anchor.ticks_before = anchor.ticks_after = anchor.monotonic_ns;
 		if (anchor.ticks_after - anchor.ticks_before >= narrowest)
@@ -237,7 +229,7 @@ static void count_backlog(struct ky_drain *drain)
 
 int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 {
-	uint64_t cpu_before = read_clock(CLOCK_THREAD_CPUTIME_ID), through;
+	uint64_t cpu_before = ky_now_ns(CLOCK_THREAD_CPUTIME_ID), through;
 	int err;
 
 	drain->step++;
@@ -262,7 +254,7 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	flush_old(drain);
 	ky_drain_thread_sweep(drain);
 	count_backlog(drain);
-	drain->cpu_ns += read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
+	drain->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
 	return err;
 }
 

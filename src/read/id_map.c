@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <read/id_map.h>
+#include <base/hash.h>
 #include <string.h>
 
 #define SMALL_PAGES (KY_ID_MAP_SMALL_MAX / KY_ID_MAP_PAGE_IDS)
@@ -26,7 +27,7 @@ void ky_id_map_release(struct ky_id_map *map)
 
 static struct ky_id_slot *probe(struct ky_id_slot *slots, uint64_t slot_count, uint64_t id)
 {
-	uint64_t at = ky_mix64(id) & (slot_count - 1);
+	uint64_t at = ky_hash_number(id) & (slot_count - 1);
 
 	while (slots[at].value != 0 && slots[at].id != id)
 		at = (at + 1) & (slot_count - 1);

@@ -35,15 +35,4 @@ uint32_t ky_id_map_find(const struct ky_id_map *map, uint64_t id);
  * next. */
 uint32_t *ky_id_map_slot(struct ky_id_map *map, uint64_t id);
 
-/* Deterministic on every machine; not a defence against chosen keys beyond a linear probe of
- * bounded tables. */
-static inline uint64_t ky_mix64(uint64_t x)
-{
-	x ^= x >> 32;
-	x *= UINT64_C(0xd6e8feb86659fd93);
-	x ^= x >> 32;
-	x *= UINT64_C(0xd6e8feb86659fd93);
-	return x ^ (x >> 32);
-}
-
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/hash.h>
 #include <kymo/base.h>
 #include <read/names.h>
 #include <string.h>
@@ -31,11 +32,8 @@ void ky_names_release(struct ky_names *names)
 
 static uint32_t hash_text(const uint8_t *text, size_t count)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	size_t i;
+	uint64_t hash = ky_hash_bytes(KY_HASH_START, text, count);
 
-	for (i = 0; i < count; i++)
-		hash = (hash ^ text[i]) * UINT64_C(0x100000001b3);
 	return (uint32_t)(hash ^ (hash >> 32));
 }
 

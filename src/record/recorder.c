@@ -86,7 +86,7 @@ static int choose_stage(struct ky_stage_factory *out, uint32_t compression, int3
 static int open_store(struct kymo_recorder *recorder)
 {
 	const struct kymo_recorder_options *options = &ky_engine.options;
-	uint64_t now_ns = ky_clock_os_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	struct ky_store_options store = {
 		.directory = ky_engine.trace_directory[0] ? ky_engine.trace_directory :
 							    TRACE_DIRECTORY_DEFAULT,
@@ -161,8 +161,7 @@ static uint64_t drain_once(struct kymo_recorder *recorder)
 		}
 	}
 	note_error(recorder, ky_drain_step(recorder->drain, 0));
-	if (recorder->store &&
-	    ky_store_wants_seal(recorder->store, ky_clock_os_ns(CLOCK_MONOTONIC)))
+	if (recorder->store && ky_store_wants_seal(recorder->store, ky_now_ns(CLOCK_MONOTONIC)))
 		note_error(recorder, ky_drain_seal(recorder->drain));
 	update_status(recorder);
 	ky_drain_stats(recorder->drain, &stats);
@@ -194,7 +193,7 @@ static void *run(void *ctx)
 		pthread_mutex_unlock(&recorder->lock);
 		pause_ns = drain_once(recorder);
 		pthread_mutex_lock(&recorder->lock);
-		wait_until(recorder, ky_clock_os_ns(CLOCK_MONOTONIC) + pause_ns);
+		wait_until(recorder, ky_now_ns(CLOCK_MONOTONIC) + pause_ns);
 	}
 	pthread_mutex_unlock(&recorder->lock);
 	return NULL;

@@ -49,11 +49,11 @@ static bool counter_is_trapped(void)
 	uint32_t high;
 
 	for (int round = 0; round < 4; round++) {
-		uint64_t before = ky_clock_os_ns(CLOCK_MONOTONIC), after;
+		uint64_t before = ky_now_ns(CLOCK_MONOTONIC), after;
 
 		for (uint32_t i = 0; i < BATCH; i++)
 			(void)kymo_arch_ticks(&high);
-		after = ky_clock_os_ns(CLOCK_MONOTONIC);
+		after = ky_now_ns(CLOCK_MONOTONIC);
 		if (after - before < best_ns)
 			best_ns = after - before;
 	}
@@ -98,15 +98,15 @@ void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out)
 	uint64_t narrowest = 0;
 
 	if (clock->is_os) {
-		out->monotonic_ns = ky_clock_os_ns(CLOCK_MONOTONIC);
+		out->monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 		out->ticks_before = out->ticks_after = out->monotonic_ns;
-		out->realtime_ns = ky_clock_os_ns(CLOCK_REALTIME);
+		out->realtime_ns = ky_now_ns(CLOCK_REALTIME);
 		return;
 	}
 	for (int i = 0; i < 3; i++) {
 		uint32_t high;
 		uint64_t before = kymo_arch_ticks(&high);
-		uint64_t ns = ky_clock_os_ns(CLOCK_MONOTONIC);
+		uint64_t ns = ky_now_ns(CLOCK_MONOTONIC);
 		uint64_t after = kymo_arch_ticks(&high);
 
 		if (i && after - before >= narrowest)
@@ -116,5 +116,5 @@ void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out)
 		out->monotonic_ns = ns;
 		out->ticks_after = after;
 	}
-	out->realtime_ns = ky_clock_os_ns(CLOCK_REALTIME);
+	out->realtime_ns = ky_now_ns(CLOCK_REALTIME);
 }

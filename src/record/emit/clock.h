@@ -8,10 +8,10 @@
 #ifndef KY_RECORD_EMIT_CLOCK_H
 #define KY_RECORD_EMIT_CLOCK_H
 
+#include <base/now.h>
 #include <kymo/arch.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 #include <wire/ring_image.h>
 
 struct ky_clock {
@@ -31,19 +31,11 @@ void ky_clock_calibrate(struct ky_clock *clock);
 /* The narrowest of three bracketed readings. */
 void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out);
 
-static inline uint64_t ky_clock_os_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static inline uint64_t ky_clock_ticks(const struct ky_clock *clock)
 {
 	uint32_t high;
 
-	return clock->is_os ? ky_clock_os_ns(CLOCK_MONOTONIC) : kymo_arch_ticks(&high);
+	return clock->is_os ? ky_now_ns(CLOCK_MONOTONIC) : kymo_arch_ticks(&high);
 }
 
 #endif

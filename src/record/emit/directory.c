@@ -2,24 +2,15 @@
 #include <record/emit/directory.h>
 
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <errno.h>
 #include <string.h>
 
 #define TABLE_MASK (KY_DIRECTORY_TABLE_SLOTS - 1)
 #define PROBES_MAX 256u
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
 _Static_assert((KY_DIRECTORY_TABLE_SLOTS & TABLE_MASK) == 0, "masked, not divided");
 _Static_assert(KY_ENTRY_SCHEMA < 16, "ids[] has a place for every kind");
-
-static uint64_t fnv1a(uint64_t hash, const void *bytes, size_t count)
-{
-	const uint8_t *at = bytes;
-
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
 
 static size_t padded(size_t bytes)
 {
@@ -117,7 +108,7 @@ static size_t build(struct ky_directory *directory, const struct ky_directory_it
 		.flags = text_bytes < item->text_bytes,
 		.payload_bytes = (uint32_t)(item->fixed_bytes + text_bytes),
 		.id = item->id ? item->id : directory->ids[item->kind] + 1,
-		.hash = fnv1a(FNV_BASIS, item->text, item->text_bytes),
+		.hash = ky_hash_bytes(KY_HASH_START, item->text, item->text_bytes),
 	};
 
 	memcpy(out, &entry, sizeof(entry));
@@ -172,9 +163,9 @@ static bool is_equal(const uint8_t *at, const struct ky_directory_item *item, ui
 
 uint32_t ky_directory_intern(struct ky_directory *directory, const struct ky_directory_item *item)
 {
-	uint64_t text_hash = fnv1a(FNV_BASIS, item->text, item->text_bytes);
-	uint64_t key = fnv1a(text_hash ^ (uint64_t)item->kind << 56, item->fixed,
-			     item->fixed_bytes);
+	uint64_t text_hash = ky_hash_bytes(KY_HASH_START, item->text, item->text_bytes);
+	uint64_t key = ky_hash_bytes(text_hash ^ (uint64_t)item->kind << 56, item->fixed,
+				     item->fixed_bytes);
 	struct ky_directory_cell *cell = NULL;
 	struct ky_entry entry;
 	size_t offset;

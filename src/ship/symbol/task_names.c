@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -117,16 +118,6 @@ void ky_task_names_close(struct ky_task_names *names)
 	ky_free(names);
 }
 
-/* murmur3's finisher: spreads an address over 64 bits. */
-static uint64_t mix(uint64_t value)
-{
-	value ^= value >> 33;
-	value *= UINT64_C(0xff51afd7ed558ccd);
-	value ^= value >> 33;
-	value *= UINT64_C(0xc4ceb9fe1a85ec53);
-	return value ^ value >> 33;
-}
-
 /* Returns the type's index, TYPES_MAX when there is no room. */
 static size_t note_type(struct walk *walk, uint64_t address, const char *text, size_t byte_count,
 			bool is_cell)
@@ -141,7 +132,7 @@ static size_t note_type(struct walk *walk, uint64_t address, const char *text, s
 		if (type->byte_count != byte_count || memcmp(type->text, text, byte_count) != 0)
 			continue;
 		type->words |= walk->word;
-		type->evidence += mix(address);
+		type->evidence += ky_hash_number(address);
 		type->is_cell = type->is_cell || is_cell;
 		return i;
 	}
@@ -152,7 +143,7 @@ static size_t note_type(struct walk *walk, uint64_t address, const char *text, s
 	type->text[byte_count] = '\0';
 	type->byte_count = byte_count;
 	type->words = walk->word;
-	type->evidence = mix(address);
+	type->evidence = ky_hash_number(address);
 	type->beside = 0;
 	type->symbols = 0;
 	type->is_cell = is_cell;
