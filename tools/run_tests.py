@@ -24,8 +24,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
-VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=full"
-            " --errors-for-leak-kinds=definite --fair-sched=yes")
+# Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
+# held that it does not have.
+VALGRIND = "valgrind --quiet --error-exitcode=99 --leak-check=no --fair-sched=yes"
 
 # A finding ends the test; forked children may start threads.
 SANITIZERS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",

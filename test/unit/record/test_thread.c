@@ -119,8 +119,10 @@ static void state__pool_is_bounded_and_the_rest_is_counted(void **state)
 	int started = 0;
 
 	(void)state;
-	if (is_under_valgrind())
+	if (is_under_valgrind()) {
+		print_message("# 4,100 threads take Valgrind minutes\n");
 		skip();
+	}
 	idlers = calloc(4100, sizeof(*idlers));
 	assert_non_null(idlers);
 	test_recorder_open(&test, 64u << 20, 0);
@@ -149,8 +151,10 @@ static void state__pool_is_bounded_and_the_rest_is_counted(void **state)
 		assert_int_equal(test_ring_count(&test.ring, 0, KYMO_RECORD_MARK), 4096);
 	}
 	test_recorder_close(&test);
-	if (started != 4100)
-		skip(); /* the machine does not allow so many threads */
+	if (started != 4100) {
+		print_message("# the machine does not allow 4,100 threads\n");
+		skip();
+	}
 }
 
 static pthread_key_t late_key;

@@ -223,12 +223,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(elf__finds_its_own_symbols),
+		/* Before the hostile ones: they leave other tables behind in the process. */
+		CASE(code__walk_reaches_what_is_called_and_nothing_else),
 		CASE(elf__other_files_are_refused),
 		CASE(elf__every_short_file_is_refused),
 		CASE(elf__without_sections_it_is_stripped),
 		CASE(elf__hostile_section_headers_do_not_fault),
 		CASE(elf__hostile_symbols_do_not_fault),
-		CASE(code__walk_reaches_what_is_called_and_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("tokio_elf", tests, NULL, NULL);
