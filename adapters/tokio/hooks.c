@@ -19,10 +19,16 @@ enum {
 	STATE_RUNNING = 1u,
 	STATE_COMPLETE = 2u,
 	STATE_NOTIFIED = 4u,
-	STATE_CANCELLED = 32u,
-	STATE_REFERENCE = 64u
+	STATE_CANCELLED = 32u
 };
 #define STATE_REFERENCE_SHIFT 6
+
+/* Our part of the state word, far above any count of references: how many hooks hold the header,
+ * and whether one of them has told the end of the task. To Tokio each is a great many references,
+ * so it frees nothing; both are gone when the last of the hooks is. */
+#define STATE_HOLD (UINT64_C(1) << 48)
+#define STATE_HOLDS (UINT64_C(0x3fff) << 48)
+#define STATE_END_TOLD (UINT64_C(1) << 62)
 #define TASK_MAX (UINT64_C(1) << KYMO_TASK_BITS)
 
 /* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived
@@ -53,24 +59,39 @@ static uint64_t state_of(void *header)
 	return __atomic_load_n((uint64_t *)header + HEADER_STATE, __ATOMIC_ACQUIRE);
 }
 
-/* Our own reference: whoever ends the task meanwhile, its header stays. Returns the state
- * before. */
+/* Whoever ends the task meanwhile, its header stays. Returns the state before. */
 static uint64_t hold(void *header)
 {
-	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_REFERENCE,
-				  __ATOMIC_RELAXED);
+	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_HOLD, __ATOMIC_RELAXED);
 }
 
 static void let_go(const struct ky_tokio_table *table, void *header)
 {
-	uint64_t before = __atomic_fetch_sub((uint64_t *)header + HEADER_STATE, STATE_REFERENCE,
-					     __ATOMIC_ACQ_REL);
+	uint64_t *word = (uint64_t *)header + HEADER_STATE, after;
+	uint64_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
 	void (*dealloc)(void *);
 
-	if (before >> STATE_REFERENCE_SHIFT != 1)
+	do {
+		after = before - STATE_HOLD;
+		if (!(after & STATE_HOLDS))
+			after &= ~STATE_END_TOLD;
+	} while (!__atomic_compare_exchange_n(word, &before, after, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	if (after >> STATE_REFERENCE_SHIFT)
 		return;
 	memcpy(&dealloc, &table->words[KY_TOKIO_SLOT_DEALLOC], sizeof(dealloc));
 	dealloc(header);
+}
+
+/* A poll and a shutdown of the same task may overlap, and both then see it complete. Under hold():
+ * true for the first of those that saw it incomplete before. Whoever comes after the last of them
+ * sees that it was complete. */
+static bool is_end_ours(void *header, uint64_t before)
+{
+	return !(before & STATE_COMPLETE) &&
+	       !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE, STATE_END_TOLD,
+				   __ATOMIC_RELAXED) &
+		 STATE_END_TOLD);
 }
 
 static void refuse(struct ky_tokio_table *table)
@@ -94,7 +115,7 @@ static bool is_as_expected(const struct ky_tokio_table *table, void *header)
 	if (words[HEADER_TABLE] != (uintptr_t)table->words)
 		return false;
 	if ((state & (STATE_RUNNING | STATE_COMPLETE | STATE_NOTIFIED)) != STATE_NOTIFIED ||
-	    state >> STATE_REFERENCE_SHIFT == 0 || state >> 40 != 0)
+	    state >> STATE_REFERENCE_SHIFT == 0 || state % STATE_HOLD >> 40 != 0)
 		return false;
 	id = word_at(header, table->id_offset);
 	if (id == 0 || id >= TASK_MAX)
@@ -142,10 +163,11 @@ static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint
 {
 	void *_Atomic *slot;
 
-	if (before & STATE_COMPLETE)
-		return 0; /* a stale notification: it ended earlier */
-	if (after & STATE_COMPLETE)
+	if (after & STATE_COMPLETE) { /* or it ended earlier, or elsewhere */
+		if (!is_end_ours(header, before))
+			return 0;
 		return KYMO_POLL_READY | (before & STATE_CANCELLED ? KYMO_POLL_CANCELLED : 0u);
+	}
 	if (!(after & STATE_NOTIFIED) || self->is_woken)
 		return 0;
 	slot = woken_slot(header);
@@ -250,7 +272,7 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	before = hold(header);
 	table->shutdown(header);
 	after = state_of(header);
-	if (!(before & (STATE_COMPLETE | STATE_RUNNING)) && (after & STATE_COMPLETE))
+	if ((after & STATE_COMPLETE) && is_end_ours(header, before))
 		kymo_task_end(word_at(header, table->id_offset), table->name);
 	let_go(table, header);
 }

@@ -3,8 +3,8 @@
  *
  * The launch's closure captures one pointer, an Arc of the worker; threads that take over the
  * same worker (block_in_place) capture the same one. The Arc's target names the runtime's
- * handle. Nothing found there is dereferenced: memory behind it is read by the kernel, which
- * says no where we would fault.
+ * handle. No word found there is followed before the kernel has read what it points to; it says
+ * no where we would fault.
  */
 #ifndef KY_TOKIO_WORKER_H
 #define KY_TOKIO_WORKER_H

@@ -242,11 +242,54 @@ static void hooks__shutdown_of_an_idle_task_is_its_end(void **state)
 	assert_int_equal(fake_last_of(KYMO_RECORD_TASK_END).a >> KYMO_NAME_BITS, 57);
 	/* One that runs on another thread ends there. */
 	fake_recorder_reset(UINT32_MAX);
+	fake_shutdown_body = NULL;
 	task = fake_task(FAKE_MULTI, 58);
 	task.state |= FAKE_RUNNING;
 	fake_shutdown(&task);
 	assert_int_equal(fake_count_of(KYMO_RECORD_TASK_END), 0);
 	assert_int_equal(task.shutdown_count, 1);
+}
+
+/* What another thread does while this one is in the poll. */
+static void shut_down_meanwhile(struct fake_task *task)
+{
+	fake_shutdown(task);
+}
+
+static void hooks__end_that_a_poll_and_a_shutdown_see_is_told_once(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 64);
+
+	(void)state;
+	fake_poll_body = shut_down_meanwhile;
+	fake_shutdown_body = complete;
+	run(&task);
+	assert_int_equal(fake_count_of(KYMO_RECORD_TASK_END), 1);
+	assert_int_equal(fake_last_of(KYMO_RECORD_POLL_END).arg, 0);
+	assert_int_equal(task.state, FAKE_COMPLETE | 3 * FAKE_REFERENCE);
+	/* Told once and for all. */
+	fake_shutdown_body = NULL;
+	fake_shutdown(&task);
+	assert_int_equal(fake_count_of(KYMO_RECORD_TASK_END), 1);
+	assert_int_equal(task.state, FAKE_COMPLETE | 3 * FAKE_REFERENCE);
+}
+
+static void idle_then_complete(struct fake_task *task)
+{
+	task->state &= ~(uint64_t)FAKE_RUNNING;
+	complete(task);
+}
+
+/* Running when the shutdown begins, idle when Tokio looks: the shutdown ends it after all. */
+static void hooks__shutdown_that_overtakes_a_poll_tells_the_end(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 65);
+
+	(void)state;
+	task.state |= FAKE_RUNNING;
+	fake_shutdown_body = idle_then_complete;
+	fake_shutdown(&task);
+	assert_int_equal(fake_count_of(KYMO_RECORD_TASK_END), 1);
 }
 
 static void hooks__blocking_run_is_not_a_poll(void **state)
@@ -368,6 +411,8 @@ int main(void)
 		CASE(hooks__closed_gates_record_nothing_and_pass_everything),
 		CASE(hooks__waker_clone_is_recorded_behind_its_gate),
 		CASE(hooks__shutdown_of_an_idle_task_is_its_end),
+		CASE(hooks__end_that_a_poll_and_a_shutdown_see_is_told_once),
+		CASE(hooks__shutdown_that_overtakes_a_poll_tells_the_end),
 		CASE(hooks__blocking_run_is_not_a_poll),
 		CASE(hooks__launch_makes_the_thread_a_worker),
 		CASE(hooks__first_poll_that_contradicts_the_layout_refuses_the_table),
