@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
+#include <cli/index_maker.h>
 #include <cli/input.h>
 #include <cli/out_file.h>
 #include <cli/out_text.h>
@@ -39,7 +40,9 @@ struct job {
 	struct ky_out_file file;
 	struct ky_stage_factory factory;
 	struct ky_stage stage;
+	struct ky_index_maker index;
 	uint64_t events, chunks, raw_bytes, late, indexes;
+	bool is_indexed;
 };
 
 static const struct argp_option options[] = {
@@ -153,11 +156,42 @@ static int write_chunk(void *ctx, const struct ky_chunk *chunk)
 				ky_out_file_write, &job->file);
 }
 
-/* The index names offsets that no longer hold: it is left behind. */
+static int write_event_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct job *job = ctx;
+
+	ky_index_maker_chunk(&job->index, chunk);
+	return write_chunk(job, chunk);
+}
+
+/* Where every file was sealed, the result is. */
+static int write_index(struct job *job)
+{
+	struct ky_buf bytes;
+	int result = 0;
+
+	if (!job->indexes || job->indexes < job->arguments->input.count)
+		return 0;
+	ky_buf_init(&bytes, 0);
+	ky_index_maker_finish(&job->index, &bytes);
+	result = bytes.failed;
+	if (!result && bytes.used) {
+		struct ky_chunk chunk = {.bytes = bytes.bytes, .byte_count = bytes.used};
+
+		result = write_chunk(job, &chunk);
+		job->events++;
+		job->is_indexed = true;
+	}
+	ky_buf_release(&bytes);
+	return result;
+}
+
+/* An old index names offsets that no longer hold: a new one takes its place. */
 static int put_event(struct job *job, struct ky_rechunk *rechunk, struct ky_catalog *catalog,
 		     struct ky_event_stream *stream, const struct ky_event *event)
 {
 	uint32_t shape;
+	int result;
 
 	if (event->schema->event == KY_EV_SEGMENT_INDEX) {
 		job->indexes++;
@@ -168,15 +202,19 @@ static int put_event(struct job *job, struct ky_rechunk *rechunk, struct ky_cata
 		return KYMO_E_CORRUPT; /* the file changed between the two passes */
 	job->events++;
 	job->late += event->is_late;
-	return ky_rechunk_event(rechunk, stream, event, shape);
+	result = ky_rechunk_event(rechunk, stream, event, shape);
+	ky_index_maker_event(&job->index, event); /* it may have begun a chunk */
+	return result;
 }
 
 static int copy_events(struct job *job, struct ky_catalog *catalog, struct ky_event_stream *stream)
 {
 	const struct ky_event *event;
 	struct ky_rechunk rechunk;
-	int result = ky_rechunk_init(&rechunk, catalog, write_chunk, job);
+	int result = ky_rechunk_init(&rechunk, catalog, write_event_chunk, job);
 
+	if (!result)
+		result = ky_index_maker_init(&job->index);
 	while (!result) {
 		result = ky_event_stream_next(stream, &event);
 		if (result <= 0)
@@ -185,6 +223,9 @@ static int copy_events(struct job *job, struct ky_catalog *catalog, struct ky_ev
 	}
 	if (!result)
 		result = ky_rechunk_flush(&rechunk);
+	if (!result)
+		result = write_index(job);
+	ky_index_maker_release(&job->index);
 	ky_rechunk_release(&rechunk);
 	return result;
 }
@@ -280,9 +321,9 @@ static void say_done(const struct job *job)
 
 	if (job->arguments->is_json)
 		(void)printf("{\"events\":%" PRIu64 ",\"chunks\":%" PRIu64 ",\"raw_bytes\":%" PRIu64
-			     ",\"stored_bytes\":%" PRIu64 ",\"indexes_left_out\":%" PRIu64 "}\n",
+			     ",\"stored_bytes\":%" PRIu64 ",\"indexed\":%s}\n",
 			     job->events, job->chunks, job->raw_bytes, job->file.bytes,
-			     job->indexes);
+			     job->is_indexed ? "true" : "false");
 	else if (strcmp(job->arguments->output, "-") != 0)
 		(void)printf("%s: %s events, %s in %s\n", job->arguments->output,
 			     ky_out_count(events, job->events), ky_out_bytes(raw, job->raw_bytes),

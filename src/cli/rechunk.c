@@ -310,7 +310,7 @@ static bool is_full(const struct ky_rechunk *rechunk, const struct ky_event *eve
 	    rechunk->out.used + bound(event) + schema_bytes > KY_CHUNK_BYTES_MAX)
 		return true;
 	return time && rechunk->first_ns && time > rechunk->first_ns &&
-	       time - rechunk->first_ns > KY_CHUNK_SPAN_MAX_NS;
+	       time - rechunk->first_ns >= KY_CHUNK_SPAN_MAX_NS;
 }
 
 int ky_rechunk_event(struct ky_rechunk *rechunk, struct ky_event_stream *stream,

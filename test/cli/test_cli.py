@@ -13,6 +13,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -308,6 +309,49 @@ class Convert(Cli):
         said = json.loads(self.run_kymo("convert", "--json", OLD, "-o", out).out)
         self.assertEqual(said["events"], 210639)
         self.assertEqual(said["stored_bytes"], out.stat().st_size)
+
+    def read_index(self, raw):
+        """Rows of docs/format.md, section 14: (chunk, workers) each."""
+        self.assertEqual(raw[-4:], b"KMIX")
+        index = raw[-struct.unpack("<I", raw[-8:-4])[0]:]
+        version, chunks = struct.unpack_from("<II", index)
+        self.assertEqual(version, 1)
+        at, rows = 8, []
+        for _ in range(chunks):
+            chunk = struct.unpack_from("<QQQQIIII", index, at)
+            workers = [struct.unpack_from("<QQQQII", index, at + 48 + 40 * i)
+                       for i in range(chunk[7])]
+            rows.append((chunk, workers))
+            at += 48 + 40 * chunk[7]
+        self.assertEqual(at, len(index) - 8)
+        return rows
+
+    def test_what_was_sealed_gets_a_new_index(self):
+        sealed, out = self.dir / "in", self.dir / "x.trc"
+        golden = ROOT / "test/golden/traces/SegmentIndexEvent.trc"
+        sealed.write_bytes(self.raw() + golden.read_bytes())
+        old = json.loads(self.run_kymo("info", "--json", sealed).out)
+        done = self.run_kymo("convert", "--json", sealed, "-o", out)
+        self.assertTrue(json.loads(done.out)["indexed"])
+        self.assertTrue(json.loads(self.run_kymo("info", "--json", out).out)["files"][0]["sealed"])
+        raw, polls, events, offset = out.read_bytes(), 0, 0, 0
+        for chunk, workers in self.read_index(raw):
+            self.assertEqual(chunk[0], offset)
+            self.assertEqual(raw[offset:offset + 5], b"TRC\0\1")
+            offset += chunk[4]
+            events += chunk[5]
+            polls += sum(worker[5] for worker in workers)
+            for worker in workers:
+                self.assertLessEqual(worker[0], chunk[2] - chunk[1])
+        self.assertEqual(polls, 36801)
+        self.assertEqual(events, 210639)
+        self.assertEqual(old["files"][0]["sealed"], True)
+
+    def test_what_was_not_sealed_stays_so(self):
+        out = self.dir / "x.trc"
+        self.assertFalse(json.loads(
+            self.run_kymo("convert", "--json", OLD, "-o", out).out)["indexed"])
+        self.assertFalse(json.loads(self.run_kymo("info", "--json", out).out)["files"][0]["sealed"])
 
     def test_usage(self):
         self.run_kymo("convert", OLD, code=2)
