@@ -40,6 +40,7 @@ struct ring {
 	size_t image_bytes;
 	uint32_t pid;
 	uint64_t process_start_ticks;
+	uint64_t made_ns; /* CLOCK_MONOTONIC */
 	char service[64];
 	char run_name[64];
 	struct ky_drain *drain;
@@ -195,6 +196,7 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 
 	ring->pid = header->pid;
 	ring->process_start_ticks = header->start_time_ticks;
+	ring->made_ns = header->open_anchor.monotonic_ns;
 	copy_text(ring->service, sizeof(ring->service), header->service, sizeof(header->service));
 	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
 	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
@@ -221,6 +223,17 @@ static int start_drain(struct ring *ring)
 		err = ky_drain_metadata(ring->drain, options->metadata[i].key,
 					options->metadata[i].value);
 	return err;
+}
+
+/* The oldest first: what an earlier image of a process recorded is finished, and its run's
+ * directory free, before the next image's ring is drained into it. */
+static void insert_by_age(struct ky_run_rings *rings, struct ring *ring)
+{
+	uint32_t at = rings->ring_count++;
+
+	for (; at > 0 && rings->rings[at - 1]->made_ns > ring->made_ns; at--)
+		rings->rings[at] = rings->rings[at - 1];
+	rings->rings[at] = ring;
 }
 
 static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const struct stat *st,
@@ -263,7 +276,7 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 			rings->ignored[rings->ignored_count++] = st->st_ino;
 		return;
 	}
-	rings->rings[rings->ring_count++] = ring;
+	insert_by_age(rings, ring);
 }
 
 static bool is_known(const struct ky_run_rings *rings, ino_t inode)
@@ -354,7 +367,8 @@ static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 		return;
 	ky_store_stats(ring->store, &stored);
 	out->bytes_stored += stored.bytes_stored;
-	out->process_count++;
+	if (strcmp(out->trace_path, stored.run_directory) != 0) /* else: before an exec */
+		out->process_count++;
 	snprintf(out->trace_path, sizeof(out->trace_path), "%s", stored.run_directory);
 }
 
@@ -383,12 +397,27 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 	ring->is_finished = true;
 }
 
+/* A process that calls exec keeps its number and its start time, and loses its threads: a later
+ * ring of the same process is the next image's. */
+static bool has_successor(const struct ring *ring)
+{
+	const struct ky_run_rings *rings = ring->owner;
+	uint32_t i;
+
+	for (i = 0; i < rings->ring_count; i++)
+		if (rings->rings[i] != NULL && rings->rings[i]->pid == ring->pid &&
+		    rings->rings[i]->process_start_ticks == ring->process_start_ticks &&
+		    rings->rings[i]->made_ns > ring->made_ns)
+			return true;
+	return false;
+}
+
 static bool is_writer_gone(const struct ring *ring)
 {
 	uint32_t state = atomic_load_explicit(&header_of(ring)->state, memory_order_acquire);
 	struct stat st;
 
-	if (state == KY_RING_CLOSED)
+	if (state == KY_RING_CLOSED || has_successor(ring))
 		return true;
 	if (fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
 		return true;
@@ -458,6 +487,7 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_ou
 
 		if (pace < *pace_ns_out)
 			*pace_ns_out = pace;
+		rings->rings[i] = NULL;
 		if (ring->is_finished)
 			free_ring(ring);
 		else

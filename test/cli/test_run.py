@@ -272,6 +272,22 @@ class Records(Run):
                          [10, 20, 30])
         self.assert_nothing_left()
 
+    def test_every_image_of_a_process_that_calls_exec_is_recorded(self):
+        for before in ([], ["--rotate-interval", "1ms"]):
+            go = self.dir / "go"
+            process = self.start(*before, HOST, "10", f"wait={go}", "exec=200000")
+            if before:  # the first image is being drained when it is replaced
+                wait_until(lambda: list(self.traces.glob("*/*/*.trc.zst")))
+            go.touch()
+            self.assertEqual(process.wait(DEADLINE_S), 0)
+            self.assertRegex(process.stderr.read().decode(),
+                             r"\Akymo: trace: \S+ \(\d+ events, nothing lost\)\n\Z")
+            self.assertEqual(len(self.runs()), 1)
+            self.assertEqual(self.counts()["PollStartEvent"], 200010)
+            self.assert_nothing_left()
+            shutil.rmtree(self.traces)
+            go.unlink()
+
     def test_daemon_is_recorded_to_its_end(self):
         go, up = self.dir / "go", self.dir / "up"
         process = self.start(HOST, str(POLLS), "daemon", f"touch={up}", f"wait={go}",
