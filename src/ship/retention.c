@@ -120,9 +120,22 @@ static DIR *open_list(int parent_fd, const char *name)
 	return list;
 }
 
+/* A recorder holds the lock of its run as long as it lives: without one, what is still called
+ * active is what a killed recorder left behind. */
+static bool is_run_abandoned(int run_fd)
+{
+	int lock = openat(run_fd, KY_RUN_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool is_free = lock < 0 ? errno == ENOENT : flock(lock, LOCK_SH | LOCK_NB) == 0;
+
+	if (lock >= 0)
+		close(lock);
+	return is_free;
+}
+
 static void scan_run(struct found *found, int service_fd, const char *run)
 {
 	size_t newest = SIZE_MAX;
+	bool is_abandoned = false, has_asked = false;
 	struct dirent *entry;
 	DIR *list = open_list(service_fd, run);
 
@@ -139,7 +152,12 @@ static void scan_run(struct found *found, int service_fd, const char *run)
 		    !S_ISREG(about.st_mode))
 			continue;
 		found->total_bytes += (uint64_t)about.st_size;
-		if (is_active)
+		if (is_active && !has_asked) {
+			is_abandoned = strcmp(run, found->keep_run) != 0 &&
+				       is_run_abandoned(dirfd(list));
+			has_asked = true;
+		}
+		if (is_active && !is_abandoned)
 			continue;
 		found->err = add_segment(found, run, entry->d_name, number, &about);
 		if (!found->err && strcmp(run, found->keep_run) == 0 &&
@@ -175,9 +193,9 @@ static bool has_our_magic(int fd, const char *name)
 
 	if (read(fd, head, sizeof(head)) < 2)
 		return false;
-	if (strcmp(kind, ".zst") == 0)
+	if (strncmp(kind, ".zst", 4) == 0)
 		return memcmp(head, zstd, sizeof(zstd)) == 0;
-	if (strcmp(kind, ".gz") == 0)
+	if (strncmp(kind, ".gz", 3) == 0)
 		return memcmp(head, gzip, sizeof(gzip)) == 0;
 	return memcmp(head, raw, sizeof(raw)) == 0;
 }

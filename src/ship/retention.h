@@ -24,7 +24,8 @@ struct ky_retention {
 };
 
 /* Deletes the oldest segments below the directory until total_bytes <= bytes_max, or nothing
- * deletable is left. The newest segment of run `keep_run` stays. Returns 0, -errno, -ENOMEM. */
+ * deletable is left. The newest segment of run `keep_run` stays, and so does a segment that a
+ * living recorder still writes. Returns 0, -errno, -ENOMEM. */
 int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 		       struct ky_retention *out);
 

@@ -223,9 +223,9 @@ static void store__never_deletes_what_is_not_ours(void **state)
 	assert_true(exists("svc/0123abcd-41-700/" KY_RUN_MARKER));
 }
 
-static void store__leftovers_of_a_crash_stay_and_count(void **state)
+static void store__leftovers_of_a_crash_age_as_segments_do(void **state)
 {
-	struct ky_store *store = open_store("0123abcd-41-700", 0);
+	struct ky_store *store = open_store("0123abcd-41-700", 0), *other;
 	struct ky_store_stats stats;
 	char from[128], to[160];
 
@@ -235,18 +235,23 @@ static void store__leftovers_of_a_crash_stay_and_count(void **state)
 	snprintf(from, sizeof(from), "%s/svc/0123abcd-41-700/000000.trc", top);
 	snprintf(to, sizeof(to), "%s.active", from);
 	assert_int_equal(rename(from, to), 0);
-	store = open_store(RUN, 2 * CHUNK_BYTES);
-	put(store, SECOND, true, true);
-	put(store, SECOND, true, true);
-	ky_store_stats(store, &stats);
-	assert_int_equal(stats.segments_deleted, 1);
-	assert_true(exists("svc/0123abcd-41-700/000000.trc.active"));
-	ky_store_close(store);
 	/* The same run again (recovered, restarted): no name is used twice. */
 	store = open_store("0123abcd-41-700", 0);
 	put(store, SECOND, true, true);
 	ky_store_close(store);
+	assert_true(exists("svc/0123abcd-41-700/000000.trc.active"));
 	assert_true(exists("svc/0123abcd-41-700/000001.trc"));
+	/* What a living recorder writes stays. */
+	other = open_store("0123abcd-40-600", 0);
+	put(other, SECOND, true, false);
+	store = open_store(RUN, 2 * CHUNK_BYTES);
+	put(store, SECOND, true, true);
+	ky_store_stats(store, &stats);
+	assert_int_equal(stats.segments_deleted, 2);
+	assert_false(exists("svc/0123abcd-41-700"));
+	assert_true(exists("svc/0123abcd-40-600/000000.trc.active"));
+	ky_store_close(other);
+	ky_store_close(store);
 }
 
 static void store__one_recorder_per_run(void **state)
@@ -476,7 +481,7 @@ int main(void)
 		STORE_TEST(store__bound_deletes_the_oldest_first_across_runs),
 		STORE_TEST(store__bound_counts_the_segment_being_written),
 		STORE_TEST(store__never_deletes_what_is_not_ours),
-		STORE_TEST(store__leftovers_of_a_crash_stay_and_count),
+		STORE_TEST(store__leftovers_of_a_crash_age_as_segments_do),
 		STORE_TEST(store__one_recorder_per_run),
 		STORE_TEST(store__recovers_when_the_directory_vanished),
 		STORE_TEST(store__full_disk_refuses_and_goes_on),
