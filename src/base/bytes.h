@@ -59,9 +59,17 @@ static inline uint8_t *ky_put_u64(uint8_t *at, uint64_t value)
 	return at + sizeof(value);
 }
 
-/* Room for KY_VARINT_BYTES_MAX bytes at `at`. Returns behind the last byte. */
+/* Room for KY_VARINT_BYTES_MAX bytes at `at`; those behind the last one may be touched. Returns
+ * behind the last byte. */
 static inline uint8_t *ky_varint_put(uint8_t *at, uint64_t value)
 {
+	/* One or two bytes without a branch on which: ids and lengths straddle 127 at random. */
+	if (__builtin_expect(value < 0x4000, 1)) {
+		uint32_t is_long = value > 0x7f;
+
+		ky_put_u16(at, (uint16_t)((value & 0x7f) | is_long << 7 | (value >> 7) << 8));
+		return at + 1 + is_long;
+	}
 	while (value >= 0x80) {
 		*at++ = (uint8_t)(value | 0x80);
 		value >>= 7;

@@ -10,8 +10,8 @@
 
 #define RESET_BYTES 9u
 #define EVENT_HEAD_BYTES 6u
-/* Worst case of one of the two hot events, and the spare bytes its 8-byte stores may touch. */
-#define HOT_EVENT_BYTES (RESET_BYTES + EVENT_HEAD_BYTES + 2 * KY_VARINT_BYTES_MAX + 1 + 4 + 8)
+/* Worst case of one of the frequent events, and the spare bytes its 8-byte stores may touch. */
+#define HOT_EVENT_BYTES (RESET_BYTES + EVENT_HEAD_BYTES + 3 * KY_VARINT_BYTES_MAX + 2 + 4 + 8)
 
 _Static_assert(KY_EV_COUNT < 255, "known events have the type ids 1 to 255, as the peer's");
 
@@ -338,19 +338,27 @@ void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count)
 	ky_trc_enc_u32(enc, count);
 }
 
-/* ---- the hot pair ---- */
+/* ---- the frequent events ---- */
+
+/* Where the fields go; NULL: no room. */
+static inline uint8_t *hot_head(struct ky_trc_enc *enc, enum ky_event_id event,
+				uint64_t timestamp_ns)
+{
+	uint8_t *at;
+
+	if (__builtin_expect(!enc->has_schema[event], 0))
+		write_schema(enc, event);
+	at = ky_trc_enc_room(enc->out, HOT_EVENT_BYTES);
+	return at ? put_head(enc, at, enc->type_id[event], timestamp_ns) : NULL;
+}
 
 void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
 			   uint8_t local_queue, uint64_t task_id, uint32_t spawn_loc_pool_id)
 {
-	uint8_t *at;
+	uint8_t *at = hot_head(enc, KY_EV_POLL_START, timestamp_ns);
 
-	if (__builtin_expect(!enc->has_schema[KY_EV_POLL_START], 0))
-		write_schema(enc, KY_EV_POLL_START);
-	at = ky_trc_enc_room(enc->out, HOT_EVENT_BYTES);
 	if (!at)
 		return;
-	at = put_head(enc, at, enc->type_id[KY_EV_POLL_START], timestamp_ns);
 	at = ky_varint_put(at, worker_id);
 	*at++ = local_queue;
 	at = ky_varint_put(at, task_id);
@@ -359,13 +367,67 @@ void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32
 
 void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id)
 {
-	uint8_t *at;
+	uint8_t *at = hot_head(enc, KY_EV_POLL_END, timestamp_ns);
 
-	if (__builtin_expect(!enc->has_schema[KY_EV_POLL_END], 0))
-		write_schema(enc, KY_EV_POLL_END);
-	at = ky_trc_enc_room(enc->out, HOT_EVENT_BYTES);
+	if (at)
+		ky_trc_enc_finish(enc->out, ky_varint_put(at, worker_id));
+}
+
+void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint64_t waker_task_id,
+		     uint64_t woken_task_id, uint8_t target_worker, uint8_t origin)
+{
+	uint8_t *at = hot_head(enc, KY_EV_WAKE, timestamp_ns);
+
 	if (!at)
 		return;
-	at = put_head(enc, at, enc->type_id[KY_EV_POLL_END], timestamp_ns);
-	ky_trc_enc_finish(enc->out, ky_varint_put(at, worker_id));
+	at = ky_varint_put(at, waker_task_id);
+	at = ky_varint_put(at, woken_task_id);
+	*at++ = target_worker;
+	*at++ = origin;
+	ky_trc_enc_finish(enc->out, at);
+}
+
+/* Worker, an unknown queue depth, its clock: how parks and unparks begin. */
+static inline uint8_t *put_worker_time(uint8_t *at, uint32_t worker_id, uint64_t cpu_time_ns)
+{
+	at = ky_varint_put(at, worker_id);
+	*at++ = 0;
+	return ky_varint_put(at, cpu_time_ns);
+}
+
+void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+		     uint64_t cpu_time_ns, uint32_t tid, uint8_t wait)
+{
+	uint8_t *at = hot_head(enc, KY_EV_WORKER_PARK, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_put_u32(put_worker_time(at, worker_id, cpu_time_ns), tid);
+	*at++ = wait;
+	ky_trc_enc_finish(enc->out, at);
+}
+
+void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+		       uint64_t cpu_time_ns, uint32_t tid, uint32_t ready_count)
+{
+	uint8_t *at = hot_head(enc, KY_EV_WORKER_UNPARK, timestamp_ns);
+
+	if (!at)
+		return;
+	at = put_worker_time(at, worker_id, cpu_time_ns);
+	*at++ = 0; /* no sched_wait_ns */
+	at = ky_put_u32(at, tid);
+	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
+}
+
+void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+			    uint64_t duration_ns, uint32_t ready_count)
+{
+	uint8_t *at = hot_head(enc, KY_EV_DRIVER_TURN, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_varint_put(at, worker_id);
+	at = ky_varint_put(at, duration_ns);
+	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
 }

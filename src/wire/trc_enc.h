@@ -61,10 +61,18 @@ void ky_trc_enc_text(struct ky_trc_enc *enc, const char *text, size_t text_bytes
 void ky_trc_enc_frames(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count);
 void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count); /* of map pairs or list elements */
 
-/* Hot pair of the drain: the same bytes as the generic calls, in one go. */
+/* The frequent events of the drain: the same bytes as the generic calls, in one go. */
 void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
 			   uint8_t local_queue, uint64_t task_id, uint32_t spawn_loc_pool_id);
 void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id);
+void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint64_t waker_task_id,
+		     uint64_t woken_task_id, uint8_t target_worker, uint8_t origin);
+void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+		     uint64_t cpu_time_ns, uint32_t tid, uint8_t wait);
+void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+		       uint64_t cpu_time_ns, uint32_t tid, uint32_t ready_count);
+void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
+			    uint64_t duration_ns, uint32_t ready_count);
 
 /* Raw building blocks for re-encoding streams with schemas of their own (convert, tests). */
 struct ky_trc_field_def {

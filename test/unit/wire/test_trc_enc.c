@@ -138,6 +138,78 @@ static void enc__annotations_stand_behind_their_schema(void **state)
 		   "end\n");
 }
 
+static void write_in_one_go(uint64_t at, uint64_t n, uint32_t worker)
+{
+	ky_trc_enc_poll_start(&enc, at, worker, 3, n, 9);
+	ky_trc_enc_poll_end(&enc, at + 1, worker);
+	ky_trc_enc_wake(&enc, at + 2, n, n + 1, 4, 130);
+	ky_trc_enc_park(&enc, at + 3, worker, n, 77, 2);
+	ky_trc_enc_unpark(&enc, at + 4, worker, n, 77, worker);
+	ky_trc_enc_driver_turn(&enc, at + 5, worker, n, worker);
+}
+
+static void write_field_by_field(uint64_t at, uint64_t n, uint32_t worker)
+{
+	ky_trc_enc_event(&enc, KY_EV_POLL_START, at);
+	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_u8(&enc, 3);
+	ky_trc_enc_varint(&enc, n);
+	ky_trc_enc_u32(&enc, 9);
+	ky_trc_enc_event(&enc, KY_EV_POLL_END, at + 1);
+	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_event(&enc, KY_EV_WAKE, at + 2);
+	ky_trc_enc_varint(&enc, n);
+	ky_trc_enc_varint(&enc, n + 1);
+	ky_trc_enc_u8(&enc, 4);
+	ky_trc_enc_u8(&enc, 130);
+	ky_trc_enc_event(&enc, KY_EV_WORKER_PARK, at + 3);
+	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_u8(&enc, 0);
+	ky_trc_enc_varint(&enc, n);
+	ky_trc_enc_u32(&enc, 77);
+	ky_trc_enc_u8(&enc, 2);
+	ky_trc_enc_event(&enc, KY_EV_WORKER_UNPARK, at + 4);
+	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_u8(&enc, 0);
+	ky_trc_enc_varint(&enc, n);
+	ky_trc_enc_opt_varint(&enc, false, 0);
+	ky_trc_enc_u32(&enc, 77);
+	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_event(&enc, KY_EV_DRIVER_TURN, at + 5);
+	ky_trc_enc_varint(&enc, worker);
+	ky_trc_enc_varint(&enc, n);
+	ky_trc_enc_varint(&enc, worker);
+}
+
+static void enc__frequent_events_have_the_bytes_of_their_fields(void **state)
+{
+	static uint8_t bytes[4096];
+	uint64_t at = 1000;
+	size_t used;
+
+	(void)state;
+	/* Every length of a number, and steps back in time and over 24 bits of it. */
+	for (uint32_t bit = 0; bit < 64; bit++) {
+		uint64_t n = (UINT64_C(1) << bit) - (bit & 1);
+
+		ky_buf_clear(&out);
+		ky_trc_enc_begin(&enc);
+		write_in_one_go(at, n, bit * 5);
+		write_in_one_go(at - 500, n + 1, bit << 26);
+		assert_int_equal(out.failed, 0);
+		used = out.used;
+		assert_true(used <= sizeof(bytes));
+		memcpy(bytes, out.bytes, used);
+		ky_buf_clear(&out);
+		ky_trc_enc_begin(&enc);
+		write_field_by_field(at, n, bit * 5);
+		write_field_by_field(at - 500, n + 1, bit << 26);
+		assert_int_equal(out.used, used);
+		assert_memory_equal(out.bytes, bytes, used);
+		at += (UINT64_C(1) << 24) - 500 + bit * 16;
+	}
+}
+
 /* Everything that can grow, in one go. */
 static void write_everything(void)
 {
@@ -226,6 +298,7 @@ int main(void)
 		TEST(enc__strings_and_stacks_have_numbers_of_their_own),
 		TEST(enc__text_that_is_not_utf8_is_mended),
 		TEST(enc__annotations_stand_behind_their_schema),
+		TEST(enc__frequent_events_have_the_bytes_of_their_fields),
 		TEST(enc__what_does_not_fit_its_length_field_is_a_limit),
 		cmocka_unit_test(enc__every_failed_allocation_is_reported_and_survived),
 	};
