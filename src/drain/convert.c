@@ -33,17 +33,13 @@ static inline uint64_t full_task(const struct ky_drain *drain, uint64_t word)
 	return (word >> KYMO_NAME_BITS) | copy << COPY_SHIFT;
 }
 
-/* The task's entry. A task that shows up without a spawn is told as first seen. */
-static struct ky_task *see_task(struct ky_drain *drain, uint64_t id, uint32_t name, uint64_t ns)
+/* A task that shows up without a spawn is told as first seen. */
+static __attribute__((noinline)) struct ky_task *see_first(struct ky_drain *drain, uint64_t id,
+							   uint32_t name, uint64_t ns)
 {
-	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
+	struct ky_task *task;
 	uint32_t pool;
 
-	if (__builtin_expect(task != NULL, 1)) {
-		if (!task->name)
-			task->name = name;
-		return task;
-	}
 	task = ky_task_table_add(&drain->tasks, id, name);
 	if (!task)
 		return NULL;
@@ -53,6 +49,19 @@ static struct ky_task *see_task(struct ky_drain *drain, uint64_t id, uint32_t na
 	ky_trc_enc_varint(&drain->enc, id);
 	ky_trc_enc_u32(&drain->enc, pool);
 	return ky_task_table_find(&drain->tasks, id);
+}
+
+/* The task's entry, NULL when there is no room for one. */
+static inline struct ky_task *see_task(struct ky_drain *drain, uint64_t id, uint32_t name,
+				       uint64_t ns)
+{
+	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
+
+	if (__builtin_expect(task == NULL, 0))
+		return see_first(drain, id, name, ns);
+	if (!task->name)
+		task->name = name;
+	return task;
 }
 
 static void end_task(struct ky_drain *drain, uint64_t id, bool is_cancelled, uint64_t ns)
@@ -69,11 +78,8 @@ static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, 
 {
 	uint32_t worker = ky_worker_id(thread->worker);
 
-	ky_trc_enc_event(&drain->enc, KY_EV_WAKE, ns);
-	ky_trc_enc_varint(&drain->enc, waker);
-	ky_trc_enc_varint(&drain->enc, woken);
-	ky_trc_enc_u8(&drain->enc, (uint8_t)(worker > 253 ? KY_WORKER_UNKNOWN : worker));
-	ky_trc_enc_u8(&drain->enc, (uint8_t)origin);
+	ky_trc_enc_wake(&drain->enc, ns, waker, woken,
+			(uint8_t)(worker > 253 ? KY_WORKER_UNKNOWN : worker), (uint8_t)origin);
 }
 
 static void make_ready(struct ky_task *task, uint64_t ns)
@@ -160,6 +166,7 @@ static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 	poll->name = name;
 	poll->worker = thread->worker;
 	poll->kind = is_outer ? KY_POLL_OUTER : KY_POLL_NESTED;
+	poll->task_place = task ? (uint32_t)(task - drain->tasks.slots) : 0;
 	if (!is_outer) {
 		write_nested(drain, thread, id, name, depth, ns);
 		return;
@@ -191,7 +198,7 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 	if (flags & KYMO_POLL_READY) {
 		end_task(drain, poll->task, flags & KYMO_POLL_CANCELLED, ns);
 	} else {
-		task = ky_task_table_find(&drain->tasks, poll->task);
+		task = ky_task_table_find_at(&drain->tasks, poll->task, poll->task_place);
 		if (task)
 			task->last_poll_ns = ns;
 		if (flags & KYMO_POLL_SELF_WAKE)
@@ -247,7 +254,6 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
-	struct ky_trc_enc *enc = &drain->enc;
 	struct ky_worker *worker;
 	uint64_t cpu;
 
@@ -260,30 +266,20 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 	worker->cpu_ns = cpu;
 	worker->active_since_ns = ns;
 	worker->is_parked = rec->type == KYMO_RECORD_PARK;
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(
-		enc, rec->type == KYMO_RECORD_PARK ? KY_EV_WORKER_PARK : KY_EV_WORKER_UNPARK, ns);
-	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
-	ky_trc_enc_u8(enc, 0);
-	ky_trc_enc_varint(enc, cpu);
-	if (rec->type == KYMO_RECORD_PARK) {
-		ky_trc_enc_u32(enc, thread->tid);
-		ky_trc_enc_u8(enc, (uint8_t)(rec->arg <= KYMO_WAIT_FUTEX ? rec->arg : 0));
-	} else {
-		ky_trc_enc_opt_varint(enc, false, 0);
-		ky_trc_enc_u32(enc, thread->tid);
-		ky_trc_enc_varint(enc, rec->arg == 0xffffu ? 0 : rec->arg);
-	}
+	if (worker->is_parked)
+		ky_trc_enc_park(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
+				(uint8_t)(rec->arg <= KYMO_WAIT_FUTEX ? rec->arg : 0));
+	else
+		ky_trc_enc_unpark(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
+				  rec->arg == 0xffffu ? 0 : rec->arg);
 }
 
 static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns)
 {
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(&drain->enc, KY_EV_DRIVER_TURN, ns);
-	ky_trc_enc_varint(&drain->enc, ky_worker_id(thread->worker));
-	ky_trc_enc_varint(&drain->enc, ky_timeline_length_ns(&drain->timeline, rec->a));
-	ky_trc_enc_varint(&drain->enc, rec->arg == 0xffffu ? 0 : rec->arg);
+	ky_trc_enc_driver_turn(&drain->enc, ns, ky_worker_id(thread->worker),
+			       ky_timeline_length_ns(&drain->timeline, rec->a),
+			       rec->arg == 0xffffu ? 0 : rec->arg);
 }
 
 static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
@@ -527,34 +523,53 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 	}
 }
 
-uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread,
-			  const struct ky_rec *rec, uint64_t ns)
+/* Returns entries of the queue taken. */
+static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
+			    const struct ky_rec *rec, uint64_t ns)
 {
-	uint32_t taken = 1;
-
-	/* Covers all events of the record at this time: frequent ones do not ask again. */
-	ky_drain_ready_record(drain, ns);
-	if (__builtin_expect(!thread->is_announced, 0))
-		ky_drain_write_thread(drain, thread, ns);
+	if (__builtin_expect(rec->type < KY_REC_MORE, 1)) {
+		dispatch(drain, thread, rec, ns);
+		drain->records_told++;
+		return rec->type == KYMO_RECORD_WORKER_BEGIN ? 2 : 1;
+	}
 	switch (rec->type) {
 	case KY_REC_GAP:
 		on_gap(drain, thread, rec, ns);
-		taken = 2;
-		break;
+		return 2;
 	case KY_REC_CARRIED:
 		on_carried(drain, thread, rec, ns);
-		taken = 2;
-		break;
-	case KY_REC_EXIT:
-		on_exit(drain, thread, ns);
-		break;
+		return 2;
 	default:
-		dispatch(drain, thread, rec, ns);
-		drain->chunk.records++;
-		drain->segment_records++;
-		taken = rec->type == KYMO_RECORD_WORKER_BEGIN ? 2 : 1;
-		break;
+		on_exit(drain, thread, ns);
+		return 1;
 	}
-	thread->last_ns = ns;
-	return taken;
+}
+
+void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
+{
+	const struct ky_rec *recs = thread->recs;
+	uint32_t head = thread->head, tail = thread->tail;
+
+	/* Nothing below adds to a queue. */
+	while (head < tail && recs[head].ticks <= limit) {
+		const struct ky_rec *rec = &recs[head];
+		uint64_t ns = ky_timeline_ns(&drain->timeline, rec->ticks);
+
+		if (__builtin_expect(rec->ticks < drain->merged_ticks, 0)) {
+			drain->stats.records_late++;
+		} else {
+			drain->merged_ticks = rec->ticks;
+			drain->merged_ns = ns;
+		}
+		/* Covers all events of the record at this time: frequent ones do not ask again. */
+		ky_drain_ready_record(drain, ns);
+		if (__builtin_expect(!thread->is_announced, 0))
+			ky_drain_write_thread(drain, thread, ns);
+		head += tell(drain, thread, rec, ns);
+		thread->last_ns = ns;
+	}
+	drain->waiting -= head - thread->head;
+	if (head == tail)
+		head = thread->tail = 0;
+	thread->head = head;
 }

@@ -76,8 +76,9 @@ struct ky_poll {
 	uint64_t start_ns;
 	uint64_t begin_ticks;
 	uint32_t name;
-	uint32_t worker; /* index in workers or KY_NONE32 */
+	uint32_t worker;     /* index in workers or KY_NONE32 */
 	uint32_t kind;
+	uint32_t task_place; /* where the task's entry was when the poll began */
 };
 
 struct ky_dthread {
@@ -215,7 +216,8 @@ struct ky_chunk_state {
 	bool is_segment_start;
 	uint64_t serial;
 	uint64_t first_ns, last_ns;
-	uint64_t records; /* ring records its events stand for */
+	uint64_t span_ns;      /* it takes events of so long a time; 0: it is not open */
+	uint64_t records_from; /* drain->records_told when it began */
 	uint64_t lost_count;
 	uint32_t loss_count;
 	uint32_t *touched; /* workers with a poll in this chunk */
@@ -295,7 +297,7 @@ struct ky_drain {
 	struct ky_chunk_state chunk;
 	bool is_segment_open;
 	uint64_t segment_offset;
-	uint64_t segment_records;
+	uint64_t records_told; /* ring records that were turned into events */
 	struct ky_buf index;
 	uint32_t index_chunks;
 	uint64_t cpu_ns;
@@ -324,7 +326,15 @@ int ky_drain_set_pair(struct ky_drain *drain, const char *key, size_t key_bytes,
 		      size_t value_bytes);
 const struct ky_name *ky_drain_name(const struct ky_drain *drain, uint32_t id);
 /* Pool id of a name's text in the open chunk. */
-uint32_t ky_drain_name_pool(struct ky_drain *drain, uint32_t id);
+uint32_t ky_drain_name_pool_first(struct ky_drain *drain, uint32_t id);
+static inline uint32_t ky_drain_name_pool(struct ky_drain *drain, uint32_t id)
+{
+	if (__builtin_expect(id < drain->name_count &&
+				     drain->names[id].pool_serial == drain->chunk.serial,
+			     1))
+		return drain->names[id].pool_id;
+	return ky_drain_name_pool_first(drain, id);
+}
 uint32_t ky_drain_string_pool(struct ky_drain *drain, uint64_t id);
 uint32_t ky_drain_text_pool(struct ky_drain *drain, const char *text);
 
@@ -335,8 +345,15 @@ struct ky_dthread *ky_drain_thread(struct ky_drain *drain, uint32_t index, uint3
 struct ky_dthread *ky_drain_thread_find(const struct ky_drain *drain, uint32_t index);
 void ky_drain_thread_sweep(struct ky_drain *drain); /* frees those that are over and empty */
 void ky_drain_thread_release(struct ky_drain *drain);
-/* Pushes an open poll. Returns NULL when it does not fit (counted in thread->deeper). */
-struct ky_poll *ky_drain_push_poll(struct ky_dthread *thread);
+/* Room for one more open poll; the caller sets every member. Returns NULL when it does not fit
+ * (counted in thread->deeper). */
+struct ky_poll *ky_drain_push_poll_grow(struct ky_dthread *thread);
+static inline struct ky_poll *ky_drain_push_poll(struct ky_dthread *thread)
+{
+	if (__builtin_expect(thread->deeper || thread->depth == thread->stack_capacity, 0))
+		return ky_drain_push_poll_grow(thread);
+	return &thread->stack[thread->depth++];
+}
 
 /* ---- worker_table.c ---- */
 uint32_t ky_drain_runtime(struct ky_drain *drain, uint64_t key); /* KY_NONE32: no room */
@@ -348,7 +365,23 @@ void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, ui
 			   uint64_t runtime_key, uint64_t identity, uint64_t ns);
 void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 /* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */
-bool ky_drain_worker_take(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
+bool ky_drain_worker_take_other(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
+static inline bool ky_drain_worker_take(struct ky_drain *drain, struct ky_dthread *thread,
+					uint64_t ns)
+{
+	const struct ky_worker *worker = drain->workers;
+
+	if (__builtin_expect(thread->worker != KY_NONE32, 1)) {
+		worker += thread->worker;
+		/* It has that worker already. */
+		if (__builtin_expect(worker->owner == thread &&
+					     (thread->is_launched ||
+					      worker->runtime_key == thread->runtime_key),
+				     1))
+			return !worker->is_open || thread->depth > 0;
+	}
+	return ky_drain_worker_take_other(drain, thread, ns);
+}
 void ky_drain_worker_event(struct ky_drain *drain, uint32_t worker, uint64_t ns);
 void ky_drain_runtime_event(struct ky_drain *drain, uint32_t runtime, uint64_t ns);
 uint64_t ky_drain_worker_cpu(const struct ky_worker *worker, uint64_t ns);
@@ -361,8 +394,34 @@ static inline uint32_t ky_worker_id(uint32_t worker)
 /* ---- task_table.c ---- */
 int ky_task_table_init(struct ky_task_table *table, uint32_t count_max);
 void ky_task_table_release(struct ky_task_table *table);
+static inline uint32_t ky_task_place(uint64_t task, uint32_t capacity)
+{
+	/* Ids count up: the multiplication spreads them, the upper bits are the good ones. */
+	return (uint32_t)((task * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
+}
 /* The entry, or NULL. */
-struct ky_task *ky_task_table_find(const struct ky_task_table *table, uint64_t task);
+static inline struct ky_task *ky_task_table_find(const struct ky_task_table *table, uint64_t task)
+{
+	uint64_t key = task | KY_TASK_USED;
+
+	for (uint32_t i = ky_task_place(task, table->capacity);;
+	     i = (i + 1) & (table->capacity - 1)) {
+		if (__builtin_expect(table->slots[i].key == key, 1))
+			return &table->slots[i];
+		if (!table->slots[i].key)
+			return NULL;
+	}
+}
+/* The same; place: where it was a moment ago. */
+static inline struct ky_task *ky_task_table_find_at(const struct ky_task_table *table,
+						    uint64_t task, uint32_t place)
+{
+	struct ky_task *at = &table->slots[place & (table->capacity - 1)];
+
+	return __builtin_expect(at->key == (task | KY_TASK_USED), 1) ?
+		       at :
+		       ky_task_table_find(table, task);
+}
 /* A new entry; NULL when full (then counted) or when the task ended lately. */
 struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name);
 void ky_task_table_end(struct ky_task_table *table, uint64_t task);
@@ -372,9 +431,9 @@ void ky_task_table_end(struct ky_task_table *table, uint64_t task);
 int ky_drain_merge(struct ky_drain *drain, uint64_t through);
 
 /* ---- convert.c ---- */
-/* Turns the record at the head of the thread's queue into events. Returns records consumed. */
-uint32_t ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread,
-			  const struct ky_rec *rec, uint64_t ns);
+/* Turns the records at the head of the thread's queue up to and including the stamp `limit` into
+ * events. */
+void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit);
 void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact,
 		   uint64_t from_ns, uint64_t to_ns, uint32_t cause, uint64_t ns);
 void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns);
@@ -388,9 +447,27 @@ void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_e
 void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_complete);
 void ky_drain_write_thread(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uint64_t ns);
+/* The worker begins to count in the open chunk. */
+void ky_drain_touch_worker(struct ky_drain *drain, uint32_t index);
 /* Books a poll of this worker that ended at end_ns in the open chunk. */
-void ky_drain_book_poll(struct ky_drain *drain, uint32_t worker, uint64_t start_ns, uint64_t end_ns,
-			uint64_t task);
+static inline void ky_drain_book_poll(struct ky_drain *drain, uint32_t index, uint64_t start_ns,
+				      uint64_t end_ns, uint64_t task)
+{
+	struct ky_worker *worker = &drain->workers[index];
+	uint64_t from = start_ns > drain->chunk.first_ns ? start_ns : drain->chunk.first_ns;
+
+	if (__builtin_expect(worker->chunk_serial != drain->chunk.serial, 0))
+		ky_drain_touch_worker(drain, index);
+	if (end_ns > from)
+		worker->busy_ns += end_ns - from;
+	worker->poll_count++;
+	if (__builtin_expect(end_ns - start_ns >= worker->longest_ns || worker->poll_count == 1,
+			     0)) {
+		worker->longest_start_ns = start_ns;
+		worker->longest_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+		worker->longest_task = task;
+	}
+}
 
 /* Room for the events of one record: a chunk must not end between them, because what it tells about
  * open polls at its start would be the state in the middle of the record. */
@@ -403,8 +480,8 @@ static inline void ky_drain_ready_for(struct ky_drain *drain, uint64_t ns, uint3
 {
 	struct ky_chunk_state *chunk = &drain->chunk;
 
-	if (__builtin_expect(!chunk->is_open || ns < chunk->first_ns ||
-				     ns - chunk->first_ns >= KY_CHUNK_SPAN_MAX_NS ||
+	/* Before first_ns is far ahead of it, too. */
+	if (__builtin_expect(ns - chunk->first_ns >= chunk->span_ns ||
 				     drain->enc.event_count >= KY_CHUNK_EVENTS_MAX - events ||
 				     drain->out.used > KY_CHUNK_BYTES_SOFT - bytes,
 			     0))

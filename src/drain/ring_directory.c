@@ -373,15 +373,13 @@ static void resolve(struct ky_drain *drain, struct ky_name *name)
 	name->text_bytes = (uint32_t)count;
 }
 
-uint32_t ky_drain_name_pool(struct ky_drain *drain, uint32_t id)
+uint32_t ky_drain_name_pool_first(struct ky_drain *drain, uint32_t id)
 {
 	struct ky_name *name;
 
 	if (id >= drain->name_count || !drain->names[id].is_defined)
 		return ky_trc_enc_string(&drain->enc, 0, "", 0);
 	name = &drain->names[id];
-	if (name->pool_serial == drain->chunk.serial)
-		return name->pool_id;
 	if (!name->is_resolved)
 		resolve(drain, name);
 	name->pool_id = ky_trc_enc_string(&drain->enc, 0, name->text, name->text_bytes);

@@ -9,34 +9,17 @@
 
 /* ---- what the index says about workers ---- */
 
-static struct ky_worker *touch(struct ky_drain *drain, uint32_t index)
+void ky_drain_touch_worker(struct ky_drain *drain, uint32_t index)
 {
 	struct ky_worker *worker = &drain->workers[index];
 
 	if (worker->chunk_serial == drain->chunk.serial)
-		return worker;
+		return;
 	worker->chunk_serial = drain->chunk.serial;
 	worker->busy_ns = 0;
 	worker->longest_start_ns = worker->longest_ns = worker->longest_task = 0;
 	worker->poll_count = 0;
 	drain->chunk.touched[drain->chunk.touched_count++] = index;
-	return worker;
-}
-
-void ky_drain_book_poll(struct ky_drain *drain, uint32_t index, uint64_t start_ns, uint64_t end_ns,
-			uint64_t task)
-{
-	struct ky_worker *worker = touch(drain, index);
-	uint64_t from = start_ns > drain->chunk.first_ns ? start_ns : drain->chunk.first_ns;
-
-	if (end_ns > from)
-		worker->busy_ns += end_ns - from;
-	worker->poll_count++;
-	if (end_ns - start_ns >= worker->longest_ns || worker->poll_count == 1) {
-		worker->longest_start_ns = start_ns;
-		worker->longest_ns = end_ns > start_ns ? end_ns - start_ns : 0;
-		worker->longest_task = task;
-	}
 }
 
 static void book_open_polls(struct ky_drain *drain)
@@ -45,14 +28,18 @@ static void book_open_polls(struct ky_drain *drain)
 
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
 		const struct ky_dthread *thread = drain->threads[i];
+		uint32_t worker;
 		uint64_t from;
 
 		if (!thread->depth || thread->stack[0].kind != KY_POLL_OUTER)
 			continue;
+		worker = thread->stack[0].worker;
 		from = thread->stack[0].start_ns > chunk->first_ns ? thread->stack[0].start_ns :
 								     chunk->first_ns;
-		if (chunk->last_ns > from)
-			touch(drain, thread->stack[0].worker)->busy_ns += chunk->last_ns - from;
+		if (chunk->last_ns <= from)
+			continue;
+		ky_drain_touch_worker(drain, worker);
+		drain->workers[worker].busy_ns += chunk->last_ns - from;
 	}
 }
 
@@ -92,12 +79,13 @@ static void add_index_row(struct ky_drain *drain)
 static void lose_chunk(struct ky_drain *drain)
 {
 	struct ky_chunk_state *chunk = &drain->chunk;
+	uint64_t records = drain->records_told - chunk->records_from;
 
 	drain->stats.chunks_refused++;
-	drain->stats.records_lost += chunk->records;
+	drain->stats.records_lost += records;
 	if (!drain->refused_records)
 		drain->refused_first_ns = chunk->first_ns;
-	drain->refused_records += chunk->records + chunk->lost_count;
+	drain->refused_records += records + chunk->lost_count;
 	drain->refused_last_ns = chunk->last_ns;
 	/* The segment ends where it got to; what follows must stand on its own. */
 	drain->is_segment_open = false;
@@ -118,6 +106,7 @@ static void hand_out(struct ky_drain *drain, bool is_end)
 	int err = drain->out.failed;
 
 	chunk->is_open = false;
+	chunk->span_ns = 0;
 	if (!err && drain->options.chunk)
 		err = drain->options.chunk(drain->options.chunk_ctx, &about);
 	if (err) {
@@ -147,11 +136,12 @@ static void begin_chunk(struct ky_drain *drain, uint64_t ns)
 	ky_buf_clear(&drain->out);
 	ky_trc_enc_begin(&drain->enc);
 	chunk->is_open = true;
+	chunk->span_ns = KY_CHUNK_SPAN_MAX_NS;
 	chunk->is_segment_start = false;
 	chunk->serial++;
 	chunk->first_ns = ns;
 	chunk->last_ns = ns;
-	chunk->records = 0;
+	chunk->records_from = drain->records_told;
 	chunk->lost_count = 0;
 	chunk->loss_count = 0;
 	chunk->touched_count = 0;
@@ -193,7 +183,6 @@ void ky_drain_turn(struct ky_drain *drain, uint64_t ns)
 		drain->is_segment_open = true;
 		drain->chunk.is_segment_start = true;
 		drain->segment_offset = 0;
-		drain->segment_records = 0;
 		drain->index_chunks = 0;
 		ky_buf_clear(&drain->index);
 		ky_drain_write_start(drain, ns);

@@ -21,15 +21,25 @@
 #define MEMORY_DEFAULT ((size_t)64 << 20)
 #define BATCH_BYTES ((uint64_t)2 << 20)
 
-static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
-	[KYMO_RECORD_TIME] = 1,        [KYMO_RECORD_THREAD_CHANGE] = 3,
-	[KYMO_RECORD_POLL_BEGIN] = 1,  [KYMO_RECORD_WAKE] = 1,
-	[KYMO_RECORD_SPAWN] = 1,       [KYMO_RECORD_TASK_END] = 1,
-	[KYMO_RECORD_DRIVER_TURN] = 1, [KYMO_RECORD_WORKER_BEGIN] = 3,
-	[KYMO_RECORD_RUNTIME] = 1,     [KYMO_RECORD_BLOCKING_BEGIN] = 1,
-	[KYMO_RECORD_NOTIFY] = 1,      [KYMO_RECORD_WAKER_CLONE] = 1,
-	[KYMO_RECORD_MARK] = 1,        [KYMO_RECORD_DROPPED] = 1,
-	[KYMO_RECORD_GATES] = 1,       [KYMO_RECORD_WAIT] = 1,
+/* The others with a fixed length: payload words. */
+static const uint8_t special_payload[256] = {
+	[KYMO_RECORD_TIME] = 1,
+	[KYMO_RECORD_THREAD_CHANGE] = 3,
+	[KYMO_RECORD_WORKER_BEGIN] = 3,
+};
+
+/* Words of records that say neither whose they are nor what time it is, and have a fixed length;
+ * 0: all others, also those there are not. */
+static const uint8_t plain_words[256] = {
+	[KYMO_RECORD_POLL_BEGIN] = 2,     [KYMO_RECORD_POLL_END] = 1,
+	[KYMO_RECORD_WAKE] = 2,           [KYMO_RECORD_SPAWN] = 2,
+	[KYMO_RECORD_TASK_END] = 2,       [KYMO_RECORD_PARK] = 1,
+	[KYMO_RECORD_UNPARK] = 1,         [KYMO_RECORD_DRIVER_TURN] = 2,
+	[KYMO_RECORD_WORKER_END] = 1,     [KYMO_RECORD_RUNTIME] = 2,
+	[KYMO_RECORD_BLOCKING_BEGIN] = 2, [KYMO_RECORD_BLOCKING_END] = 1,
+	[KYMO_RECORD_NOTIFY] = 2,         [KYMO_RECORD_WAKER_CLONE] = 2,
+	[KYMO_RECORD_MARK] = 2,           [KYMO_RECORD_DROPPED] = 2,
+	[KYMO_RECORD_GATES] = 2,          [KYMO_RECORD_WAIT] = 2,
 };
 
 /* Room for so many records. */
@@ -80,19 +90,6 @@ static inline uint64_t unwrap(uint64_t last, uint64_t header)
 
 	return ahead < STAMP_HALF ? last + ahead : last;
 }
-
-static const bool is_plain[KYMO_RECORD_COUNT] = {
-	[KYMO_RECORD_POLL_BEGIN] = true,     [KYMO_RECORD_POLL_END] = true,
-	[KYMO_RECORD_WAKE] = true,           [KYMO_RECORD_SPAWN] = true,
-	[KYMO_RECORD_TASK_END] = true,       [KYMO_RECORD_PARK] = true,
-	[KYMO_RECORD_UNPARK] = true,         [KYMO_RECORD_DRIVER_TURN] = true,
-	[KYMO_RECORD_WORKER_END] = true,     [KYMO_RECORD_RUNTIME] = true,
-	[KYMO_RECORD_BLOCKING_BEGIN] = true, [KYMO_RECORD_BLOCKING_END] = true,
-	[KYMO_RECORD_NOTIFY] = true,         [KYMO_RECORD_WAKER_CLONE] = true,
-	[KYMO_RECORD_MARK] = true,           [KYMO_RECORD_DROPPED] = true,
-	[KYMO_RECORD_GATES] = true,          [KYMO_RECORD_CUSTOM] = true,
-	[KYMO_RECORD_WAIT] = true,
-};
 
 static int queue_gap(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks,
 		     uint64_t count, uint32_t cause)
@@ -174,8 +171,11 @@ static int special(struct ky_drain *drain, struct ky_slot_cursor *cursor, const 
 			thread->read_ticks = words[1];
 		return 0;
 	}
-	/* WORKER_BEGIN */
 	thread->read_ticks = unwrap(thread->read_ticks, words[0]);
+	if (type == KYMO_RECORD_CUSTOM)
+		return ky_drain_queue(drain, thread, thread->read_ticks, type,
+				      (uint32_t)words[0] & 0xffffu, words[1]);
+	/* WORKER_BEGIN */
 	if (ky_drain_note_launch(drain, words[2], words[3], words[1] >> 24, thread->read_ticks) ||
 	    ky_drain_queue(drain, thread, thread->read_ticks, type, 0, words[1]) ||
 	    ky_drain_queue(drain, thread, words[2], KY_REC_MORE, 0, words[3]))
@@ -183,8 +183,8 @@ static int special(struct ky_drain *drain, struct ky_slot_cursor *cursor, const 
 	return err;
 }
 
-/* Records without a say in whose they are and what time it is: straight into the queue.
- * Returns words taken: up to the end, the first special record, or the first that is none. */
+/* Plain records straight into the queue, which has room. Returns words taken: up to the end, the
+ * first special record, or the first that is none. */
 static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, uint32_t count)
 {
 	struct ky_rec *to = thread->recs + thread->tail;
@@ -194,17 +194,15 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 
 	while (at < count) {
 		uint64_t header = words[at];
-		uint32_t type = (uint32_t)(header >> 16) & 0xffu, arg = (uint32_t)header & 0xffffu;
-		uint32_t payload;
+		uint32_t type = (uint32_t)(header >> 16) & 0xffu, length = plain_words[type];
 
-		if (type >= KYMO_RECORD_COUNT || !is_plain[type])
-			break;
-		payload = type == KYMO_RECORD_CUSTOM ? arg : payload_words[type];
-		if (payload >= count - at)
+		if (!length || length > count - at)
 			break;
 		last = unwrap(last, header);
-		*to++ = (struct ky_rec){last, payload ? words[at + 1] : 0, type, arg};
-		at += 1 + payload;
+		/* The word behind, taken without a branch on whether it is ours. */
+		*to++ = (struct ky_rec){last, words[at + 1] & -(uint64_t)(length - 1), type,
+					(uint32_t)header & 0xffffu};
+		at += length;
 	}
 	thread->tail += (uint32_t)(to - first);
 	thread->record_next += (uint64_t)(to - first);
@@ -216,7 +214,7 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t count)
 {
 	const uint64_t *words = drain->words;
-	uint32_t at = 0, type, before;
+	uint32_t at = 0, type, payload, before;
 	int err;
 
 	while (at < count) {
@@ -231,13 +229,14 @@ static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t
 		if (at == count)
 			break;
 		type = (uint32_t)(words[at] >> 16) & 0xffu;
-		if (type == 0 || type >= KYMO_RECORD_COUNT || is_plain[type] ||
-		    payload_words[type] >= count - at)
+		payload = type == KYMO_RECORD_CUSTOM ? (uint32_t)words[at] & 0xffffu :
+						       special_payload[type];
+		if ((!payload && type != KYMO_RECORD_CUSTOM) || payload >= count - at)
 			return KYMO_E_CORRUPT;
 		err = special(drain, cursor, words + at, type);
 		if (err)
 			return err;
-		at += 1u + payload_words[type];
+		at += 1 + payload;
 	}
 	return (int)at;
 }

@@ -9,12 +9,6 @@
 #define CAPACITY_MIN 1024u
 #define ENDED_SLOTS 16384u
 
-static uint32_t place_of(uint64_t task, uint32_t capacity)
-{
-	/* Ids count up: the multiplication spreads them, the upper bits are the good ones. */
-	return (uint32_t)((task * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
-}
-
 int ky_task_table_init(struct ky_task_table *table, uint32_t count_max)
 {
 	memset(table, 0, sizeof(*table));
@@ -32,18 +26,6 @@ void ky_task_table_release(struct ky_task_table *table)
 	memset(table, 0, sizeof(*table));
 }
 
-struct ky_task *ky_task_table_find(const struct ky_task_table *table, uint64_t task)
-{
-	uint64_t key = task | KY_TASK_USED;
-
-	for (uint32_t i = place_of(task, table->capacity);; i = (i + 1) & (table->capacity - 1)) {
-		if (table->slots[i].key == key)
-			return &table->slots[i];
-		if (!table->slots[i].key)
-			return NULL;
-	}
-}
-
 static bool enlarge(struct ky_task_table *table)
 {
 	struct ky_task *old = table->slots;
@@ -55,7 +37,7 @@ static bool enlarge(struct ky_task_table *table)
 	table->slots = slots;
 	table->capacity = old_capacity * 2;
 	for (uint32_t i = 0; i < old_capacity; i++) {
-		uint32_t at = place_of(old[i].key & ~KY_TASK_USED, table->capacity);
+		uint32_t at = ky_task_place(old[i].key & ~KY_TASK_USED, table->capacity);
 
 		if (!old[i].key)
 			continue;
@@ -71,7 +53,7 @@ struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, ui
 {
 	uint32_t at;
 
-	if (table->ended[place_of(task, ENDED_SLOTS)] == (task | KY_TASK_USED))
+	if (table->ended[ky_task_place(task, ENDED_SLOTS)] == (task | KY_TASK_USED))
 		return NULL;
 	if (table->count >= table->count_max ||
 	    (table->count >= table->capacity / 2 && !enlarge(table))) {
@@ -82,7 +64,7 @@ struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, ui
 		}
 		return NULL;
 	}
-	at = place_of(task, table->capacity);
+	at = ky_task_place(task, table->capacity);
 	while (table->slots[at].key)
 		at = (at + 1) & (table->capacity - 1);
 	table->slots[at] = (struct ky_task){.key = task | KY_TASK_USED, .name = name};
@@ -95,12 +77,12 @@ void ky_task_table_end(struct ky_task_table *table, uint64_t task)
 	struct ky_task *found = ky_task_table_find(table, task);
 	uint32_t mask = table->capacity - 1, hole, i;
 
-	table->ended[place_of(task, ENDED_SLOTS)] = task | KY_TASK_USED;
+	table->ended[ky_task_place(task, ENDED_SLOTS)] = task | KY_TASK_USED;
 	if (!found)
 		return;
 	hole = (uint32_t)(found - table->slots);
 	for (i = (hole + 1) & mask; table->slots[i].key; i = (i + 1) & mask) {
-		uint32_t home = place_of(table->slots[i].key & ~KY_TASK_USED, table->capacity);
+		uint32_t home = ky_task_place(table->slots[i].key & ~KY_TASK_USED, table->capacity);
 
 		if (((i - home) & mask) < ((i - hole) & mask))
 			continue; /* it would land before its home */

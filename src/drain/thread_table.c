@@ -122,7 +122,7 @@ void ky_drain_thread_release(struct ky_drain *drain)
 	ky_free(drain->heap);
 }
 
-struct ky_poll *ky_drain_push_poll(struct ky_dthread *thread)
+struct ky_poll *ky_drain_push_poll_grow(struct ky_dthread *thread)
 {
 	if (thread->deeper || thread->depth == KY_STACK_MAX) {
 		thread->deeper++;
@@ -139,6 +139,5 @@ struct ky_poll *ky_drain_push_poll(struct ky_dthread *thread)
 		thread->stack = stack;
 		thread->stack_capacity = capacity;
 	}
-	memset(&thread->stack[thread->depth], 0, sizeof(*thread->stack));
 	return &thread->stack[thread->depth++];
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* k-way merge over the queues of threads by stamp: a binary heap of threads, and runs of one thread
- * without touching the heap while it stays the earliest. */
+/* k-way merge over the queues of threads by stamp: runs of one thread while it stays the earliest;
+ * then a look at all threads when they are few, a binary heap of them when they are many. */
 #include <drain/drain_state.h>
 
 #include <errno.h>
+
+#define SCAN_MAX 8u
 
 static void sift_down(struct ky_merge_entry *heap, uint32_t count, uint32_t at)
 {
@@ -24,6 +26,7 @@ static void sift_down(struct ky_merge_entry *heap, uint32_t count, uint32_t at)
 	heap[at] = moving;
 }
 
+/* Stamp up to which the first thread comes before all others. */
 static inline uint64_t runner_up(const struct ky_merge_entry *heap, uint32_t count)
 {
 	uint64_t next = UINT64_MAX;
@@ -35,56 +38,77 @@ static inline uint64_t runner_up(const struct ky_merge_entry *heap, uint32_t cou
 	return next;
 }
 
-/* Converts the head of this queue up to and including `limit`. */
-static void run(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
+/* The same without a heap: looks at every thread, and no branch depends on a stamp. */
+static inline uint32_t scan(const struct ky_merge_entry *entries, uint32_t count, uint64_t *next)
 {
-	const struct ky_rec *recs = thread->recs;
-	uint32_t head = thread->head, tail = thread->tail;
+	uint64_t best = entries[0].ticks, second = UINT64_MAX;
+	uint32_t at = 0;
 
-	/* Nothing below adds to a queue. */
-	while (head < tail && recs[head].ticks <= limit) {
-		const struct ky_rec *rec = &recs[head];
-		uint64_t ns = ky_timeline_ns(&drain->timeline, rec->ticks);
+	for (uint32_t i = 1; i < count; i++) {
+		uint64_t ticks = entries[i].ticks, loser = ticks < best ? best : ticks;
 
-		if (__builtin_expect(rec->ticks < drain->merged_ticks, 0)) {
-			drain->stats.records_late++;
-		} else {
-			drain->merged_ticks = rec->ticks;
-			drain->merged_ns = ns;
-		}
-		head += ky_drain_convert(drain, thread, rec, ns);
+		at = ticks < best ? i : at;
+		best = ticks < best ? ticks : best;
+		second = loser < second ? loser : second;
 	}
-	drain->waiting -= head - thread->head;
-	if (head == tail)
-		head = thread->tail = 0;
-	thread->head = head;
+	*next = second;
+	return at;
+}
+
+/* Converts what this thread has up to the others. False: it has nothing more for this merge. */
+static inline bool advance(struct ky_drain *drain, struct ky_merge_entry *entry, uint64_t limit,
+			   uint64_t through)
+{
+	struct ky_dthread *thread = entry->thread;
+
+	ky_drain_convert(drain, thread, limit < through ? limit : through);
+	if (thread->head == thread->tail)
+		return false;
+	entry->ticks = thread->recs[thread->head].ticks;
+	return entry->ticks <= through;
+}
+
+static void merge_many(struct ky_drain *drain, uint32_t count, uint64_t through)
+{
+	struct ky_merge_entry *heap = drain->heap;
+
+	for (uint32_t i = count / 2; i-- > 0;)
+		sift_down(heap, count, i);
+	while (count) {
+		if (!advance(drain, &heap[0], runner_up(heap, count), through))
+			heap[0] = heap[--count];
+		if (count)
+			sift_down(heap, count, 0);
+	}
+}
+
+static void merge_few(struct ky_drain *drain, uint32_t count, uint64_t through)
+{
+	struct ky_merge_entry *entries = drain->heap;
+
+	while (count) {
+		uint64_t next;
+		uint32_t at = scan(entries, count, &next);
+
+		if (!advance(drain, &entries[at], next, through))
+			entries[at] = entries[--count];
+	}
 }
 
 int ky_drain_merge(struct ky_drain *drain, uint64_t through)
 {
-	struct ky_merge_entry *heap = drain->heap;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
 		struct ky_dthread *thread = drain->threads[i];
 
 		if (thread->head < thread->tail && thread->recs[thread->head].ticks <= through)
-			heap[count++] = (struct ky_merge_entry){thread->recs[thread->head].ticks,
-								thread};
+			drain->heap[count++] = (struct ky_merge_entry){
+				thread->recs[thread->head].ticks, thread};
 	}
-	for (uint32_t i = count / 2; i-- > 0;)
-		sift_down(heap, count, i);
-	while (count) {
-		struct ky_dthread *thread = heap[0].thread;
-		uint64_t limit = runner_up(heap, count);
-
-		run(drain, thread, limit < through ? limit : through);
-		if (thread->head == thread->tail || thread->recs[thread->head].ticks > through)
-			heap[0] = heap[--count];
-		else
-			heap[0].ticks = thread->recs[thread->head].ticks;
-		if (count)
-			sift_down(heap, count, 0);
-	}
+	if (count > SCAN_MAX)
+		merge_many(drain, count, through);
+	else
+		merge_few(drain, count, through);
 	return drain->is_out_of_memory ? -ENOMEM : 0;
 }

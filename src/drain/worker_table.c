@@ -406,7 +406,7 @@ static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
 	return index;
 }
 
-bool ky_drain_worker_take(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)
+bool ky_drain_worker_take_other(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)
 {
 	uint32_t index = thread->worker, runtime;
 	struct ky_worker *worker;
