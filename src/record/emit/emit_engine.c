@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #ifndef MADV_WIPEONFORK
@@ -194,6 +195,13 @@ static void reset_threads(void)
 	__atomic_store_n(&engine->pool->is_alive, 1, __ATOMIC_RELEASE);
 }
 
+/* A program that put itself under a filter since may be killed for a call it never makes itself,
+ * such as those that make a file. */
+static bool is_newly_confined(void)
+{
+	return prctl(PR_GET_SECCOMP) != ky_engine.confinement;
+}
+
 int ky_engine_start_locked(void)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -209,7 +217,8 @@ int ky_engine_start_locked(void)
 		return engine->phase == KY_LIVE ? 0 : KYMO_E_CLOSED;
 	set_phase(KY_STARTING);
 	ky_clock_calibrate(&engine->clock);
-	err = ky_ring_create(&engine->ring, &request, &engine->clock);
+	err = is_newly_confined() ? KYMO_E_UNSUPPORTED :
+				    ky_ring_create(&engine->ring, &request, &engine->clock);
 	if (err) {
 		engine->last_error = err;
 		__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
@@ -302,6 +311,7 @@ int ky_engine_open(const struct kymo_recorder_options *options)
 	if (err)
 		goto out;
 	engine->last_error = 0;
+	engine->confinement = prctl(PR_GET_SECCOMP);
 	ky_directory_release(&engine->directory);
 	err = copy_options(options);
 	if (!err)

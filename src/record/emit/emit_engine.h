@@ -83,6 +83,7 @@ struct ky_engine {
 	uint32_t free_count;
 	uint16_t free_states[KY_THREADS_MAX];
 	pthread_key_t key;
+	int confinement; /* prctl(PR_GET_SECCOMP) at open */
 	bool has_process_hooks;
 	bool has_options;
 	struct kymo_recorder_options options; /* pointers below, in `texts` */

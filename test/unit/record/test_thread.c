@@ -3,12 +3,15 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,6 +323,46 @@ static void fork__before_the_first_event_leaves_the_child_armed(void **state)
 	test_recorder_close(&test);
 }
 
+/* From here on this process is killed for openat and memfd_create. */
+static bool confine(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void sandbox__that_came_before_the_first_event_is_respected(void **state)
+{
+	struct test_recorder test;
+	pid_t child;
+
+	(void)state;
+	if (prctl(PR_GET_SECCOMP) != 0)
+		skip(); /* a container's filter hides ours */
+	test_recorder_open(&test, 0, 0);
+	child = fork();
+	if (child == 0) {
+		struct kymo_recorder_status status = {.size = sizeof(status)};
+
+		if (!confine())
+			_exit(77);
+		for (uint32_t i = 0; i < 1000; i++)
+			kymo_mark(i);
+		kymo_recorder_status(&status);
+		_exit(status.is_armed || status.last_error != KYMO_E_UNSUPPORTED);
+	}
+	assert_int_equal(child_status(child), 0);
+	test_recorder_close(&test);
+}
+
 /* ---- signals ---- */
 
 static void emit_in_handler(int number)
@@ -358,6 +401,7 @@ int main(void)
 		cmocka_unit_test(fork__child_is_disarmed_and_parent_intact),
 		cmocka_unit_test(fork__child_that_reopens_has_a_ring_of_its_own),
 		cmocka_unit_test(fork__before_the_first_event_leaves_the_child_armed),
+		cmocka_unit_test(sandbox__that_came_before_the_first_event_is_respected),
 		cmocka_unit_test(signal__handler_between_events_is_recorded),
 	};
 
