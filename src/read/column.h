@@ -27,7 +27,6 @@ struct ky_pages {
 	int failed; /* 0, -ENOMEM or KYMO_E_LIMIT: kept until the owner looks */
 	void **pages;
 	uint32_t page_count;
-	uint32_t page_capacity;
 	uint32_t page_left; /* bytes not yet handed out in the last page */
 	void *free_blocks;  /* 64 KiB blocks given back */
 };

@@ -447,8 +447,7 @@ int ky_event_stream_open(struct ky_event_stream **out, struct ky_byte_source *so
 	stream->sources = sources;
 	stream->feeds = ky_alloc(source_count * sizeof(*stream->feeds));
 	stream->order = ky_alloc(source_count * sizeof(*stream->order));
-	if (stream->feeds)
-		stream->feed_count = (uint32_t)source_count;
+	stream->feed_count = stream->feeds ? (uint32_t)source_count : 0;
 	if (!stream->feeds || !stream->order)
 		result = -ENOMEM;
 	else if (!stream->options.is_stored_order)
@@ -505,20 +504,6 @@ int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event *
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index)
 {
 	return index < stream->notice_count ? stream->notices[index] : NULL;
-}
-
-const struct ky_value *ky_event_field(const struct ky_event *event, const char *name)
-{
-	size_t bytes = strlen(name);
-	uint16_t i;
-
-	for (i = 0; i < event->schema->field_count; i++) {
-		const struct ky_slice *field = &event->schema->fields[i].name;
-
-		if (field->count == bytes && memcmp(field->bytes, name, bytes) == 0)
-			return event->values[i].is_present ? &event->values[i] : NULL;
-	}
-	return NULL;
 }
 
 /* The pools of an event that was held back may be gone: an element that refers to them is then not

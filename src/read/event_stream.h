@@ -49,9 +49,6 @@ int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event *
 /* Sentences about damage met so far; NULL behind the last. */
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index);
 
-/* Field by name; NULL when the schema lacks it or it is absent. */
-const struct ky_value *ky_event_field(const struct ky_event *event, const char *name);
-
 /* Walks STRING_MAP, LIST and MAP values, as ky_trc_walk_next(). In sorted order a pooled element
  * whose stream has been left behind comes unresolved (pool_id says which it was). */
 int ky_event_walk_next(struct ky_event_stream *stream, struct ky_walk *walk, struct ky_value *key,

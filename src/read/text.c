@@ -19,13 +19,6 @@ void ky_text_u64(struct ky_buf *out, uint64_t number)
 	ky_buf_append(out, digits + at, sizeof(digits) - at);
 }
 
-void ky_text_i64(struct ky_buf *out, int64_t number)
-{
-	if (number < 0)
-		ky_text(out, "-");
-	ky_text_u64(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
-}
-
 void ky_text_copy(char *out, size_t out_bytes, const struct ky_buf *text)
 {
 	size_t count = text->used;

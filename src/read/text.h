@@ -11,7 +11,6 @@
 
 void ky_text(struct ky_buf *out, const char *text);
 void ky_text_u64(struct ky_buf *out, uint64_t number);
-void ky_text_i64(struct ky_buf *out, int64_t number);
 
 /* Copies what fits of a finished sentence into a caller's buffer, always NUL-terminated. */
 void ky_text_copy(char *out, size_t out_bytes, const struct ky_buf *text);

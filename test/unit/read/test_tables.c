@@ -114,11 +114,9 @@ static void text__writes_numbers_and_cuts_sentences(void **state)
 	ky_buf_init(&buf, 0);
 	ky_text_u64(&buf, UINT64_MAX);
 	ky_text(&buf, "|");
-	ky_text_i64(&buf, INT64_MIN);
-	ky_text(&buf, "|");
 	ky_text_u64(&buf, 0);
 	ky_buf_append(&buf, "", 1);
-	assert_string_equal((const char *)buf.bytes, "18446744073709551615|-9223372036854775808|0");
+	assert_string_equal((const char *)buf.bytes, "18446744073709551615|0");
 	ky_text_copy(out, sizeof(out), &buf);
 	assert_string_equal(out, "18446744073");
 	ky_buf_release(&buf);
