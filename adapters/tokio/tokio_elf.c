@@ -91,7 +91,7 @@ static int take_tables(int fd, const ElfW(Ehdr) * header, const ElfW(Shdr) * sec
 
 static int find_section(int fd, const ElfW(Ehdr) * header, uint64_t file_bytes, struct tables *out)
 {
-	ElfW(Shdr) sections[HEADERS_AT_ONCE];
+	ElfW(Shdr) sections[HEADERS_AT_ONCE] = {0};
 
 	for (uint32_t first = 0; first < header->e_shnum; first += HEADERS_AT_ONCE) {
 		uint32_t left = header->e_shnum - first;

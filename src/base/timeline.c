@@ -36,9 +36,9 @@ static int make_room(struct ky_timeline *line)
 	size_t capacity;
 	struct ky_timeline_point *points;
 
-	if (line->count < line->capacity)
+	if (line->points && line->count < line->capacity)
 		return 0;
-	if (line->capacity == KY_TIMELINE_POINTS_MAX) {
+	if (line->points && line->capacity == KY_TIMELINE_POINTS_MAX) {
 		/* Half at once, so that this costs nothing per anchor. */
 		size_t keep = KY_TIMELINE_POINTS_MAX / 2;
 

@@ -56,7 +56,9 @@ static size_t least(size_t a, size_t b)
 
 static char fold(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c | 0x20);
+	return c;
 }
 
 /* Levenshtein, one row at a time. Both shorter than NAME_BYTES_MAX. */

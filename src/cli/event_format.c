@@ -86,7 +86,7 @@ static void double_value(struct ky_buf *out, double value, enum style style)
 
 		(void)snprintf(text, sizeof(text), "%.*g", precision, value);
 		back = strtod(text, NULL);
-		if (memcmp(&back, &value, sizeof(value)) == 0)
+		if (back == value)
 			break;
 	}
 	ky_out_text(out, text);

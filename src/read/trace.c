@@ -218,7 +218,7 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	size_t count = trace->file_count;
 	uint32_t *order = ky_pages_alloc(&trace->pages, count * sizeof(*order));
 	uint64_t *first = ky_pages_alloc(&trace->pages, count * sizeof(*first));
-	int result = trace->pages.failed;
+	int result;
 
 	load.pool_name = ky_pages_alloc(&trace->pages, KY_POOL_CACHE * sizeof(uint32_t));
 	load.pool_stamp = ky_pages_alloc(&trace->pages, KY_POOL_CACHE * sizeof(uint32_t));

@@ -98,7 +98,10 @@ static void sanitise(char *out, size_t out_bytes, const char *in)
 				(*in >= '0' && *in <= '9') || *in == '_' || *in == '-' ||
 				(*in == '.' && count);
 
-		out[count++] = *in == '/' || !is_plain ? '_' : *in;
+		if (is_plain)
+			out[count++] = *in;
+		else
+			out[count++] = '_';
 	}
 	out[count] = 0;
 	if (!count)

@@ -71,7 +71,9 @@ static void leave(struct v0 *v)
 
 static char peek(const struct v0 *v)
 {
-	return v->failed || v->at >= v->in_bytes ? '\0' : v->in[v->at];
+	if (v->failed || v->at >= v->in_bytes)
+		return '\0';
+	return v->in[v->at];
 }
 
 static char next(struct v0 *v)
