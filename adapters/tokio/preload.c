@@ -14,7 +14,6 @@
 #include "tokio_elf.h"
 #include "patch.h"
 #include "tables.h"
-#include "worker.h"
 
 #define OBJECTS_MAX 4096u
 #define STATUS_BYTES 256u
@@ -219,7 +218,6 @@ __attribute__((constructor)) static void preload_start(void)
 		return;
 	}
 	name_tables(&search.found);
-	ky_tokio_worker_start();
 	result = ky_tokio_patch(&search.found);
 	if (result < 0) {
 		kymo_recorder_gates(0, UINT32_MAX);

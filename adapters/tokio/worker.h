@@ -11,10 +11,6 @@
 
 #include "tables.h"
 
-/* Once, before main: remembers how the kernel filters our calls. A host that confines itself later
- * may be killed for reading through the kernel, so from then on every worker is unknown. */
-void ky_tokio_worker_start(void);
-
 /* The captured pointer; 0 when the cell holds nothing that looks like one. */
 uintptr_t ky_tokio_worker_of(const struct ky_tokio_table *table, const void *header);
 
