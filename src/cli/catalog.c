@@ -312,6 +312,9 @@ static int read_source(struct ky_catalog *catalog, struct ky_byte_source *source
 		result = ky_frame_reader_next(&reader, &frame);
 		if (result <= 0)
 			break;
+		if (frame.kind == KY_FRAME_EVENT)
+			(void)ky_processes_event(&catalog->processes, reader.dec, &frame, number,
+						 source->name ? source->name : "");
 		result = take_frame(catalog, number, &frame);
 	}
 	ky_frame_reader_release(&reader);

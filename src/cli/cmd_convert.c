@@ -248,8 +248,10 @@ static int reencode(struct job *job)
 	if (!result)
 		result = copy_events(job, &catalog, stream);
 	ky_input_quiet(input);
+	if (catalog.processes.is_told)
+		ky_input_notice(input, catalog.processes.text);
 	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
-		ky_cli_notice("%s", notice);
+		ky_input_notice(input, notice);
 	if (job->late)
 		ky_cli_notice("%" PRIu64
 			      " events came too late to be sorted into place; give more than "
@@ -264,8 +266,7 @@ static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
 {
 	(void)offset;
 	(void)code;
-	ky_input_quiet(ctx);
-	ky_cli_notice("%s", text);
+	ky_input_notice(ctx, text);
 	return 0;
 }
 

@@ -446,8 +446,10 @@ static int stream_events(struct run *run, struct ky_input *input)
 	ky_input_quiet(input);
 	if (result && result != -EPIPE)
 		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
+	if (run->catalog.processes.is_told)
+		ky_input_notice(input, run->catalog.processes.text);
 	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
-		ky_cli_notice("%s", notice);
+		ky_input_notice(input, notice);
 	if (run->late)
 		ky_cli_notice("%" PRIu64
 			      " events came too late to be sorted into place; give more than "

@@ -418,7 +418,7 @@ int ky_cmd_info(int argc, char **argv)
 	if (!code) {
 		code = print(trace, arguments.is_json);
 		for (uint32_t i = 0; i < trace->notice_count; i++)
-			ky_cli_notice("%s", trace->notices[i].text);
+			ky_input_notice(&arguments.input, trace->notices[i].text);
 		if (ky_input_is_limited(&arguments.input))
 			code = KY_EXIT_TROUBLE;
 	}

@@ -146,7 +146,7 @@ int ky_cmd_report(int argc, char **argv)
 	if (!code) {
 		code = make_and_print(trace, &arguments);
 		for (uint32_t i = 0; i < trace->notice_count; i++)
-			ky_cli_notice("%s", trace->notices[i].text);
+			ky_input_notice(&arguments.input, trace->notices[i].text);
 		if (ky_input_is_limited(&arguments.input))
 			code = KY_EXIT_TROUBLE;
 	}

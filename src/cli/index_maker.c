@@ -133,8 +133,8 @@ static uint32_t close_lanes(struct ky_index_maker *maker, uint64_t last_ns)
 
 	for (i = 0; i < maker->seen_count; i++) {
 		struct ky_index_lane *lane = &maker->lanes[maker->seen[i]];
-		uint64_t from_ns =
-			lane->open_ns > maker->first_ns ? lane->open_ns : maker->first_ns;
+		uint64_t from_ns = lane->open_ns > maker->first_ns ? lane->open_ns :
+								     maker->first_ns;
 
 		if (lane->is_open && last_ns > from_ns) {
 			lane->row.busy_ns += last_ns - from_ns;

@@ -101,6 +101,17 @@ void ky_input_quiet(struct ky_input *input)
 	}
 }
 
+void ky_input_notice(struct ky_input *input, const char *text)
+{
+	if (input->notice_count++ < KY_INPUT_NOTICES_MAX) {
+		ky_input_quiet(input);
+		ky_cli_notice("%s", text);
+	} else if (input->notice_count == KY_INPUT_NOTICES_MAX + 1) {
+		ky_cli_notice("there is more of this; the first %u places are shown",
+			      KY_INPUT_NOTICES_MAX);
+	}
+}
+
 static int copy_all(int from, FILE *to)
 {
 	static uint8_t block[65536];

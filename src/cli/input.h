@@ -22,6 +22,8 @@ enum {
 	KY_KEY_FIRST_FREE = 0x1100 /* long-only options of commands */
 };
 
+#define KY_INPUT_NOTICES_MAX 10u
+
 struct ky_input {
 	struct ky_inflate_options inflate;
 	uint64_t memory_bytes_max; /* 0: the engine's default */
@@ -30,6 +32,7 @@ struct ky_input {
 	struct ky_byte_source *sources; /* what the engine gets */
 	size_t count;
 	struct ky_progress *progress;
+	uint64_t notice_count;
 };
 
 /* Options of the input for argp: child of every reading command. Its input is a struct ky_input. */
@@ -45,6 +48,9 @@ int ky_input_trace(struct ky_input *input, struct ky_trace **out);
 /* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
  * error. */
 bool ky_input_is_limited(struct ky_input *input);
+
+/* A sentence about the input, on stderr; the first KY_INPUT_NOTICES_MAX are shown. */
+void ky_input_notice(struct ky_input *input, const char *text);
 
 /* Wipes the progress line before results are printed. */
 void ky_input_quiet(struct ky_input *input);

@@ -11,6 +11,7 @@
 #include <read/frame_reader.h>
 #include <read/id_map.h>
 #include <read/names.h>
+#include <read/processes.h>
 #include <read/trace.h>
 
 #define KY_SMALL_WORKERS 256u
@@ -50,7 +51,7 @@ struct ky_trace_private {
 	struct ky_id_map long_delays; /* worker << 40 | row -> index in long_durations */
 	struct ky_interval *gaps;     /* losses of any thread, merged, ascending */
 	uint32_t gap_count, gap_capacity;
-	uint32_t *open_runs;           /* per thread: blocking run + 1 */
+	uint32_t *open_runs; /* per thread: blocking run + 1 */
 	uint32_t open_run_capacity;
 	uint64_t *live_ready; /* pairs task, ready_ns of the first snapshot */
 	uint32_t live_ready_count, live_ready_capacity;
@@ -67,6 +68,7 @@ struct ky_load {
 	uint32_t *pool_name;      /* cache: name by pool id ... */
 	uint32_t *pool_stamp;     /* ... valid when equal to pool_serial */
 	uint64_t last_ns, max_ns; /* of this file, to count steps back */
+	struct ky_processes processes;
 };
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */

@@ -463,6 +463,15 @@ static bool load_report(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+static bool check_process(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_frame_reader *reader = load->reader;
+	const char *text = ky_processes_event(&load->processes, reader->dec, frame, load->file,
+					      load->trace->files[load->file].name);
+
+	return !text || reader->notice(reader->notice_ctx, reader->frame_offset, 0, text) == 0;
+}
+
 bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 {
 	switch (frame->schema->event) {
@@ -499,9 +508,9 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_OFF_CPU:
 		return load_off_cpu(load, frame);
 	case KY_EV_CLOCK_SYNC:
-		return load_clock_sync(load, frame);
+		return check_process(load, frame) && load_clock_sync(load, frame);
 	case KY_EV_SEGMENT_METADATA:
-		return load_metadata(load, frame);
+		return check_process(load, frame) && load_metadata(load, frame);
 	case KY_EV_RECORDER_REPORT:
 		return load_report(load, frame);
 	case KY_EV_SEGMENT_INDEX:

@@ -360,7 +360,53 @@ class Convert(Cli):
         self.fails("convert", "--level", "12", OLD, "-o", self.dir / "x.gz", code=2)
 
 
+class Processes(Cli):
+    def write(self, name, pid, boot="11111111-2222"):
+        def text(s):
+            return struct.pack("<I", len(s)) + s.encode()
+        schema = (b"\x01" + struct.pack("<HH", 5, 20) + b"SegmentMetadataEvent" + b"\x01" +
+                  struct.pack("<HH", 1, 7) + b"entries" + b"\x0a")
+        keys = {"pid": pid, "boot_id": boot, "process.start_time_ticks": "7", "x": pid}
+        event = b"\x02\5\0\0\0\0" + struct.pack("<I", len(keys)) + b"".join(
+            text(k) + text(v) for k, v in keys.items())
+        (self.dir / name).write_bytes(b"TRC\0\1" + schema + event)
+        return self.dir / name
+
+    def test_two_processes_in_one_trace_are_said(self):
+        one, two = self.write("one", "11"), self.write("two", "12")
+        for command in (["info"], ["report"], ["events"], ["convert", "-o", self.dir / "out"]):
+            done = self.run_kymo(*command, one, two)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+            self.assertIn("two is of process 12 (boot 11111111), but", done.err)
+            self.assertIn("one is of process 11 (boot 11111111)", done.err)
+        told = json.loads(self.run_kymo("info", "--json", one, two).out)["notices"]
+        self.assertEqual(len(told), 1)
+
+    def test_the_same_pid_of_another_boot_is_another_process(self):
+        one, two = self.write("one", "11"), self.write("two", "11", boot="33333333-4444")
+        self.assertIn("boot 33333333", self.run_kymo("info", one, two).err)
+
+    def test_segments_of_one_process_are_one_trace(self):
+        self.assertEqual(self.run_kymo("info", self.write("a", "1"), self.write("b", "1")).err, "")
+
+    def test_traces_that_name_no_process_are_told_apart_by_their_clocks(self):
+        for command in READERS:
+            args = ["-n", "1"] if command == "events" else []
+            said = self.run_kymo(command, *args, OLD, NEW).err
+            self.assertIn("different machines or boots", said)
+
+
 class Trouble(Cli):
+    def test_many_damaged_places_are_a_few_sentences(self):
+        bad = self.dir / "bad"
+        bad.write_bytes(b"TRC\0\1\x99" * 5000)
+        for command in (["info"], ["report"], ["events"],
+                        ["convert", "-o", self.dir / "a"],
+                        ["convert", "--recompress", "-o", self.dir / "b"]):
+            done = self.run_kymo(*command, bad)
+            self.assertEqual(done.err.count("\n"), 11, command)
+            self.assertIn("the first 10 places are shown", done.err)
+
     def test_what_is_no_trace_is_said_in_one_sentence(self):
         empty = self.dir / "empty"
         empty.write_bytes(b"")
