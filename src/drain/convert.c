@@ -16,11 +16,15 @@
 #define REASON_FUTEX 2u
 
 static const char *const loss_names[KY_LOSS_COUNT] = {
-	[KY_LOSS_NONE] = "corrupt",      [KY_LOSS_SIGNAL] = "signal",
-	[KY_LOSS_NO_SLOT] = "no-slot",   [KY_LOSS_NO_STATE] = "no-state",
-	[KY_LOSS_EXITED] = "exited",     [KY_LOSS_OVERWRITTEN] = "overwritten",
-	[KY_LOSS_CORRUPT] = "corrupt",   [KY_LOSS_WRITE_ERROR] = "write-error",
-	[KY_LOSS_DISARMED] = "disarmed", [KY_LOSS_UNSUPPORTED] = "unsupported",
+	[KY_LOSS_NONE] = "corrupt",
+	[KY_LOSS_SIGNAL] = "signal",
+	[KY_LOSS_NO_SLOT] = "no-slot",
+	[KY_LOSS_NO_STATE] = "no-state",
+	[KY_LOSS_EXITED] = "exited",
+	[KY_LOSS_OVERWRITTEN] = "overwritten",
+	[KY_LOSS_CORRUPT] = "corrupt",
+	[KY_LOSS_WRITE_ERROR] = "write-error",
+	[KY_LOSS_UNSUPPORTED] = "unsupported",
 };
 
 /* ---- tasks ---- */
@@ -412,11 +416,6 @@ void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
 		ky_drain_loss(drain, 0, missing, true, drain->drops_since_ns, ns, cause, ns);
 	}
 	drain->drops_since_ns = ns;
-	if (!drain->is_disarm_told &&
-	    atomic_load_explicit(&header->state, memory_order_relaxed) == KY_RING_DISARMED) {
-		drain->is_disarm_told = true;
-		ky_drain_loss(drain, 0, 0, false, ns, ns, KY_LOSS_DISARMED, ns);
-	}
 }
 
 /* ---- the rest ---- */
@@ -505,7 +504,7 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 		ky_drain_worker_end(drain, thread, ns);
 		break;
 	case KYMO_RECORD_RUNTIME:
-		thread->runtime_key = rec->a;
+		ky_drain_thread_runtime(drain, thread, rec->a);
 		break;
 	case KYMO_RECORD_BLOCKING_BEGIN:
 	case KYMO_RECORD_BLOCKING_END:
@@ -547,12 +546,12 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 
 void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
 {
-	const struct ky_rec *recs = thread->recs;
-	uint32_t head = thread->head, tail = thread->tail;
-
 	/* Nothing below adds to a queue. */
-	while (head < tail && recs[head].ticks <= limit) {
-		const struct ky_rec *rec = &recs[head];
+	const struct ky_rec *rec = thread->recs + thread->head;
+	const struct ky_rec *end = thread->recs + thread->tail;
+	uint32_t taken;
+
+	while (rec < end && rec->ticks <= limit) {
 		uint64_t ns = ky_timeline_ns(&drain->timeline, rec->ticks);
 
 		if (__builtin_expect(rec->ticks < drain->merged_ticks, 0)) {
@@ -565,11 +564,12 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 		ky_drain_ready_record(drain, ns);
 		if (__builtin_expect(!thread->is_announced, 0))
 			ky_drain_write_thread(drain, thread, ns);
-		head += tell(drain, thread, rec, ns);
+		rec += tell(drain, thread, rec, ns);
 		thread->last_ns = ns;
 	}
-	drain->waiting -= head - thread->head;
-	if (head == tail)
-		head = thread->tail = 0;
-	thread->head = head;
+	taken = (uint32_t)(rec - thread->recs) - thread->head;
+	drain->waiting -= taken;
+	thread->head += taken;
+	if (thread->head == thread->tail)
+		thread->head = thread->tail = 0;
 }

@@ -60,8 +60,7 @@ enum ky_loss_cause {
 	KY_LOSS_OVERWRITTEN = 5,
 	KY_LOSS_CORRUPT = 6,
 	KY_LOSS_WRITE_ERROR = 7,
-	KY_LOSS_DISARMED = 8,
-	KY_LOSS_UNSUPPORTED = 9,
+	KY_LOSS_UNSUPPORTED = 8,
 	KY_LOSS_COUNT
 };
 
@@ -76,7 +75,7 @@ struct ky_poll {
 	uint64_t start_ns;
 	uint64_t begin_ticks;
 	uint32_t name;
-	uint32_t worker;     /* index in workers or KY_NONE32 */
+	uint32_t worker; /* index in workers or KY_NONE32 */
 	uint32_t kind;
 	uint32_t task_place; /* where the task's entry was when the poll began */
 };
@@ -239,7 +238,6 @@ struct ky_drain {
 	uint64_t through_ticks;     /* T of this step */
 	uint64_t through_before;    /* ... of the step before */
 	bool is_final;
-	bool is_final_reported;
 	bool is_out_of_memory;
 
 	/* reading */
@@ -289,7 +287,6 @@ struct ky_drain {
 	uint64_t drops_since_ns;
 	uint64_t refused_records; /* waiting to be told as LossEvent write-error */
 	uint64_t refused_first_ns, refused_last_ns;
-	bool is_disarm_told;
 
 	/* writing */
 	struct ky_buf out;
@@ -324,7 +321,6 @@ int ky_drain_read_directory(struct ky_drain *drain);
 void ky_drain_release_directory(struct ky_drain *drain);
 int ky_drain_set_pair(struct ky_drain *drain, const char *key, size_t key_bytes, const char *value,
 		      size_t value_bytes);
-const struct ky_name *ky_drain_name(const struct ky_drain *drain, uint32_t id);
 /* Pool id of a name's text in the open chunk. */
 uint32_t ky_drain_name_pool_first(struct ky_drain *drain, uint32_t id);
 static inline uint32_t ky_drain_name_pool(struct ky_drain *drain, uint32_t id)
@@ -364,6 +360,7 @@ uint64_t ky_drain_settle_ticks(const struct ky_drain *drain);
 void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, uint64_t task,
 			   uint64_t runtime_key, uint64_t identity, uint64_t ns);
 void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
+void ky_drain_thread_runtime(struct ky_drain *drain, struct ky_dthread *thread, uint64_t key);
 /* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */
 bool ky_drain_worker_take_other(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 static inline bool ky_drain_worker_take(struct ky_drain *drain, struct ky_dthread *thread,

@@ -7,6 +7,7 @@
 #include <base/utf8.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <kymo/recorder.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,7 +192,7 @@ static int read_runtime(struct ky_drain *drain, const struct ky_entry *entry,
 	runtime = &drain->runtimes[index];
 	ky_free(runtime->name);
 	runtime->name = name;
-	runtime->kind = about.kind <= 2 ? about.kind : 0;
+	runtime->kind = about.kind <= KYMO_RUNTIME_LOCAL_SET ? about.kind : 0;
 	runtime->copy = about.copy & 31u;
 	runtime->is_described = true;
 	runtime->is_announced = false;
@@ -324,11 +325,6 @@ void ky_drain_release_directory(struct ky_drain *drain)
 	ky_free(drain->names);
 	ky_free(drain->strings);
 	ky_free(drain->modules);
-}
-
-const struct ky_name *ky_drain_name(const struct ky_drain *drain, uint32_t id)
-{
-	return id < drain->name_count && drain->names[id].is_defined ? &drain->names[id] : NULL;
 }
 
 /* module+0xoffset of an address, by the newest mapping that has it. */

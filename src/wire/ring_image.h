@@ -45,11 +45,10 @@ enum ky_ring_flags {
 
 enum ky_ring_state {
 	KY_RING_LIVE = 1,
-	KY_RING_CLOSED = 2,  /* kymo_recorder_close ran: everything published is here */
-	KY_RING_DISARMED = 3 /* the recorder stopped itself; disarm_code says why */
+	KY_RING_CLOSED = 2 /* kymo_recorder_close ran: everything published is here */
 };
 
-/* One reading of the counter between two readings of the clocks (hotpath.md 2.3). */
+/* A reading of the clocks between two readings of the counter. */
 struct ky_clock_anchor {
 	uint64_t ticks_before;
 	uint64_t monotonic_ns;
@@ -78,7 +77,7 @@ struct ky_ring_header {
 	char arch[16];
 	char recorder_version[16];
 	uint32_t uid;
-	uint32_t disarm_code;
+	uint32_t reserved;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
