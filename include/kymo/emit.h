@@ -38,8 +38,9 @@ enum kymo_gate {
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
 	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM)
 
-/* Record types, bits 16..23 of a record's header word. Payload words and the meaning of the 16-bit
- * argument: src/wire/ring_image.h. */
+/* Record types, bits 16..23 of a record's header word (its other bits: emit_inline.h). Each says
+ * what its 16-bit argument means and which payload words follow; without a word on them there is
+ * none. */
 enum kymo_record {
 	KYMO_RECORD_TIME = 1, /* word: full ticks */
 	/* words: thread index << 32 | tid, full ticks, records so far */

@@ -29,8 +29,8 @@ int ky_cmd_info(int argc, char **argv);
 int ky_cmd_events(int argc, char **argv);
 int ky_cmd_report(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
-int ky_cmd_run(int argc,
-	       char **argv); /* does not return when a signal ended CMD: it dies of the same */
+/* Does not return when a signal ended CMD: it dies of the same. */
+int ky_cmd_run(int argc, char **argv);
 
 /* "kymo info: TEXT" on stderr; a warning is yellow where stderr is a terminal. */
 void ky_cli_name(const char *command); /* argv[0] of the command that runs */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* drain.h - ring image in, merged time-sorted TRC chunks out. A step function: no thread, no
- * file, no clock of its own; used by the recorder's drain thread, `kymo run`, `kymo dump`,
- * `kymo recover`.
+ * file, no clock of its own; used by the recorder's drain thread and by `kymo run`.
  *
  * Each step takes an anchor, sets T = its time - 1 ms, copies what was published since the
  * last step, holds a busy thread's stamps back for at most 200 ms, converts and merges
- * everything at or below the watermark, and hands out whole chunks (DESIGN: merge watermark).
+ * everything at or below the watermark, and hands out whole chunks.
  *
  * The image is untrusted: it may be truncated, hostile, or change under our eyes.
  * Threads: owner.   Memory: bounded by options.

@@ -7,7 +7,7 @@
  * Retention counts bytes on disk of all sealed segments below DIR/SERVICE, earlier runs
  * included, and deletes the oldest first; it deletes only files of this exact shape that start
  * with our own bytes, and only in run directories that kymo made (a .kymo-run marker). A dead
- * run's .active files are left for `kymo recover` and count towards the total.
+ * run's .active files are left as they are (readers take them) and count towards the total.
  *
  * Errors: disk full or a vanished directory never stop recording: the chunk is refused (the drain
  * counts it lost), the segment is sealed as far as it got, and a new one is tried at most once

@@ -112,11 +112,16 @@ void ky_engine_unlock(struct ky_lock_mark mark);
 int ky_engine_open(const struct kymo_recorder_options *options);
 int ky_engine_start(void); /* LAZY -> LIVE; takes the lock */
 int ky_engine_start_locked(void);
-bool ky_engine_stop(
-	void); /* gates shut, header says CLOSED, ring still readable; true: there is one */
-void ky_engine_leave(bool is_live,
-		     bool is_unlinking); /* after stop, with its answer: gives it up */
-int ky_engine_reopen(void); /* in a forked child: LAZY again, with the parent's options and names */
+
+/* Shuts the gates; the header says CLOSED, the ring stays readable. True: there is a ring. */
+bool ky_engine_stop(void);
+
+/* Gives the ring up. is_live: what ky_engine_stop() answered. */
+void ky_engine_leave(bool is_live, bool is_unlinking);
+
+/* In a forked child: LAZY again, with the parent's options and names. */
+int ky_engine_reopen(void);
+
 void ky_engine_scan_modules(void);
 bool ky_engine_knows(uint64_t address); /* of a loaded module */
 int ky_engine_status(struct kymo_recorder_status *out);
@@ -125,8 +130,8 @@ int ky_engine_status(struct kymo_recorder_status *out);
 bool ky_engine_is_orphan(void);
 void ky_engine_disarm_child(void);
 
-/* thread.c. attach: this thread's state, registered with a slot where one is to be had; NULL: none.
- *  */
+/* thread.c. attach: this thread's state, registered with a slot where one is to be had; NULL:
+ * none. */
 struct ky_thread *ky_thread_attach(void);
 void ky_thread_reattach(struct ky_thread *thread);
 void ky_thread_exit(void *thread);

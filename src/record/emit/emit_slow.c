@@ -64,8 +64,8 @@ static bool make_room(struct ky_thread *thread, uint32_t words)
 		thread->backoff = 0;
 		return true;
 	}
-	/* Everything is open: scanning again for each event would cost the host more than it tells.
-	 *  */
+	/* Everything is open: scanning again for each event would cost the host more than it
+	 * tells. */
 	thread->backoff = thread->backoff ? thread->backoff * 2 : 8;
 	if (thread->backoff > BACKOFF_MAX)
 		thread->backoff = BACKOFF_MAX;
@@ -184,8 +184,8 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 		return open;
 	if (is_written)
 		return open + DEPTH_ONE;
-	/* Outermost: its end finds nothing open and is not recorded either. Nested: remember that.
-	 *  */
+	/* Outermost: its end finds nothing open and is not recorded either. Nested: remember
+	 * that. */
 	if (open)
 		thread->unrecorded++;
 	return open;
@@ -214,8 +214,8 @@ static bool is_ready(struct kymo_thread *self)
 	return false;
 }
 
-/* The state to write with, marked as inside an event; NULL: dropped and counted, or nothing to do.
- *  */
+/* The state to write with, marked as inside an event; NULL: dropped and counted, or nothing to
+ * do. */
 static struct ky_thread *begin(uint32_t record)
 {
 	struct kymo_thread *self = kymo_thread_self;

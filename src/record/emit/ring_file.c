@@ -22,8 +22,8 @@
 
 _Static_assert(KYMO_ARCH_PAGE_BYTES % 4096 == 0, "two whole pages in front of the directory");
 
-/* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold anything.
- *  */
+/* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold
+ * anything. */
 static uint64_t process_start_time(void)
 {
 	char text[1024];
@@ -44,8 +44,8 @@ static uint64_t process_start_time(void)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-/* The directory must be ours and closed to others: anybody who can rename in it could swap files.
- *  */
+/* The directory must be ours and closed to others: anybody who can rename in it could swap
+ * files. */
 static int open_directory(const char *wish)
 {
 	char path[KY_RING_PATH_BYTES];
@@ -307,8 +307,8 @@ int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request,
 	return err;
 }
 
-/* Two threads may publish in either order; whoever finds the word changed behind it says it again.
- *  */
+/* Two threads may publish in either order; whoever finds the word changed behind it says it
+ * again. */
 static void publish_extent(struct ky_ring *ring)
 {
 	uint64_t extent;

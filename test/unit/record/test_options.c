@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Opening: what is accepted, what is refused and with which sentence, what a failure leaves behind.
- *  */
+/* Opening: what is accepted, what is refused and with which sentence, what a failure leaves
+ * behind. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The linked library: what a program emits is, after close, a trace that the public reader reads.
- *  */
+/* The linked library: what a program emits is, after close, a trace that the public reader
+ * reads. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
 
