@@ -137,7 +137,9 @@ KYMO_API uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t
 enum kymo_runtime_kind {
 	KYMO_RUNTIME_UNKNOWN = 0,
 	KYMO_RUNTIME_MULTI_THREAD = 1,
-	KYMO_RUNTIME_CURRENT_THREAD = 2
+	KYMO_RUNTIME_CURRENT_THREAD = 2,
+	/* no runtime: its tasks are polled inside somebody's block_on and make no worker */
+	KYMO_RUNTIME_LOCAL_SET = 3
 };
 KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind,
 				    uint32_t copy);
