@@ -26,7 +26,8 @@ EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
 # held that it does not have.
-VALGRIND = "valgrind --quiet --error-exitcode=99 --leak-check=no --fair-sched=yes"
+VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=no --fair-sched=yes"
+            f" --suppressions={ROOT}/test/valgrind.supp")
 
 # A finding ends the test; forked children may start threads.
 SANITIZERS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
