@@ -491,7 +491,8 @@ static void find_floors(struct ky_drain *drain, uint32_t from, uint32_t count)
 		if (cursor->thread && !cursor->is_complete && cursor->number == next->number) {
 			if (cursor->thread->read_ticks < floor)
 				floor = cursor->thread->read_ticks;
-		} else if (next->number && !cursor->is_complete &&
+		} else if (next->number &&
+			   !(cursor->is_complete && cursor->number == next->number) &&
 			   ky_ring_view_head(&drain->ring, next->slot, next->number, &head) == 0 &&
 			   head.start_ticks < floor) {
 			floor = head.start_ticks;

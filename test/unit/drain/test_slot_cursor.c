@@ -310,6 +310,38 @@ static void drain__small_memory_changes_nothing_but_the_steps(void **state)
 	case_close(&c);
 }
 
+static void drain__batches_stay_in_order_when_slots_are_used_again(void **state)
+{
+	struct test_writer w[5];
+	struct ky_drain_stats stats;
+	struct drain_case c;
+	uint64_t ns = T0, last = 0;
+
+	(void)state;
+	case_open(&c, 64);
+	c.options.memory_bytes_max = 256 << 10;
+	case_start(&c);
+	for (uint32_t i = 0; i < 5; i++)
+		test_writer_open(&w[i], &c.ring, 501 + i, T0);
+	for (uint32_t lap = 0; lap < 4; lap++) { /* 40 of the 64 slots between two looks */
+		for (uint32_t n = 0; n < 2500; n++, ns += 10000) {
+			for (uint32_t i = 0; i < 5; i++)
+				polls(&w[i], ns + i * 100, 1);
+		}
+		case_step(&c, ns);
+	}
+	case_finish(&c, ns + 10 * MS);
+	ky_drain_stats(c.drain, &stats);
+	assert_int_equal(stats.records_lost, 0);
+	assert_int_equal(stats.records_late, 0);
+	assert_int_equal(COUNT(&c, POLL_END), 4 * 2500 * 5);
+	for (size_t i = 0; i < c.sink.event_count; i++) {
+		assert_true(c.sink.events[i].ns >= last);
+		last = c.sink.events[i].ns;
+	}
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +356,7 @@ int main(void)
 		cmocka_unit_test(drain__nothing_newer_than_the_watermark_is_written),
 		cmocka_unit_test(drain__flight_ring_begins_at_its_horizon_without_loss),
 		cmocka_unit_test(drain__small_memory_changes_nothing_but_the_steps),
+		cmocka_unit_test(drain__batches_stay_in_order_when_slots_are_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
