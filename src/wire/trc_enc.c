@@ -8,11 +8,6 @@
 #include <string.h>
 #include <wire/string_pool.h>
 
-#define RESET_BYTES 9u
-#define EVENT_HEAD_BYTES 6u
-/* Worst case of one of the frequent events, and the spare bytes its 8-byte stores may touch. */
-#define HOT_EVENT_BYTES (RESET_BYTES + EVENT_HEAD_BYTES + 3 * KY_VARINT_BYTES_MAX + 2 + 4 + 8)
-
 _Static_assert(KY_EV_COUNT < 255, "known events have the type ids 1 to 255, as the peer's");
 
 static struct ky_string_pool *pool_open(void)
@@ -244,43 +239,27 @@ static __attribute__((noinline, cold)) void write_schema(struct ky_trc_enc *enc,
 
 /* ---- events ---- */
 
-/* Head of an event at `at`, with 8-byte stores: needs RESET_BYTES + EVENT_HEAD_BYTES + 2 bytes. */
-static inline uint8_t *put_head(struct ky_trc_enc *enc, uint8_t *at, uint16_t type_id,
-				uint64_t timestamp_ns)
-{
-	uint64_t delta = timestamp_ns - enc->base_ns;
-
-	if (__builtin_expect(delta > KY_TRC_DELTA_MAX || timestamp_ns < enc->base_ns, 0)) {
-		*at++ = KY_TAG_TIMESTAMP_RESET;
-		at = ky_put_u64(at, timestamp_ns);
-		delta = 0;
-	}
-	enc->base_ns = timestamp_ns;
-	enc->event_count++;
-	ky_put_u64(at, KY_TAG_EVENT | (uint64_t)type_id << 8 | delta << 24);
-	return at + EVENT_HEAD_BYTES;
-}
-
 void ky_trc_enc_event(struct ky_trc_enc *enc, enum ky_event_id event, uint64_t timestamp_ns)
 {
 	uint8_t *at;
 
 	if (!enc->has_schema[event])
 		write_schema(enc, event);
-	at = ky_trc_enc_room(enc->out, RESET_BYTES + EVENT_HEAD_BYTES + 2);
+	at = ky_trc_enc_room(enc->out, KY_TRC_HEAD_BYTES_MAX);
 	if (at)
-		ky_trc_enc_finish(enc->out, put_head(enc, at, enc->type_id[event], timestamp_ns));
+		ky_trc_enc_finish(enc->out,
+				  ky_trc_enc_head(enc, at, enc->type_id[event], timestamp_ns));
 }
 
 void ky_trc_enc_raw_event(struct ky_trc_enc *enc, uint16_t type_id, bool has_timestamp,
 			  uint64_t timestamp_ns)
 {
-	uint8_t *at = ky_trc_enc_room(enc->out, RESET_BYTES + EVENT_HEAD_BYTES + 2);
+	uint8_t *at = ky_trc_enc_room(enc->out, KY_TRC_HEAD_BYTES_MAX);
 
 	if (!at)
 		return;
 	if (has_timestamp) {
-		ky_trc_enc_finish(enc->out, put_head(enc, at, type_id, timestamp_ns));
+		ky_trc_enc_finish(enc->out, ky_trc_enc_head(enc, at, type_id, timestamp_ns));
 		return;
 	}
 	*at++ = KY_TAG_EVENT;
@@ -338,96 +317,9 @@ void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count)
 	ky_trc_enc_u32(enc, count);
 }
 
-/* ---- the frequent events ---- */
-
-/* Where the fields go; NULL: no room. */
-static inline uint8_t *hot_head(struct ky_trc_enc *enc, enum ky_event_id event,
-				uint64_t timestamp_ns)
+uint8_t *ky_trc_enc_make_room(struct ky_trc_enc *enc, enum ky_event_id event)
 {
-	uint8_t *at;
-
-	if (__builtin_expect(!enc->has_schema[event], 0))
+	if (!enc->has_schema[event])
 		write_schema(enc, event);
-	at = ky_trc_enc_room(enc->out, HOT_EVENT_BYTES);
-	return at ? put_head(enc, at, enc->type_id[event], timestamp_ns) : NULL;
-}
-
-void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-			   uint8_t local_queue, uint64_t task_id, uint32_t spawn_loc_pool_id)
-{
-	uint8_t *at = hot_head(enc, KY_EV_POLL_START, timestamp_ns);
-
-	if (!at)
-		return;
-	at = ky_varint_put(at, worker_id);
-	*at++ = local_queue;
-	at = ky_varint_put(at, task_id);
-	ky_trc_enc_finish(enc->out, ky_put_u32(at, spawn_loc_pool_id));
-}
-
-void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id)
-{
-	uint8_t *at = hot_head(enc, KY_EV_POLL_END, timestamp_ns);
-
-	if (at)
-		ky_trc_enc_finish(enc->out, ky_varint_put(at, worker_id));
-}
-
-void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint64_t waker_task_id,
-		     uint64_t woken_task_id, uint8_t target_worker, uint8_t origin)
-{
-	uint8_t *at = hot_head(enc, KY_EV_WAKE, timestamp_ns);
-
-	if (!at)
-		return;
-	at = ky_varint_put(at, waker_task_id);
-	at = ky_varint_put(at, woken_task_id);
-	*at++ = target_worker;
-	*at++ = origin;
-	ky_trc_enc_finish(enc->out, at);
-}
-
-/* Worker, an unknown queue depth, its clock: how parks and unparks begin. */
-static inline uint8_t *put_worker_time(uint8_t *at, uint32_t worker_id, uint64_t cpu_time_ns)
-{
-	at = ky_varint_put(at, worker_id);
-	*at++ = 0;
-	return ky_varint_put(at, cpu_time_ns);
-}
-
-void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-		     uint64_t cpu_time_ns, uint32_t tid, uint8_t wait)
-{
-	uint8_t *at = hot_head(enc, KY_EV_WORKER_PARK, timestamp_ns);
-
-	if (!at)
-		return;
-	at = ky_put_u32(put_worker_time(at, worker_id, cpu_time_ns), tid);
-	*at++ = wait;
-	ky_trc_enc_finish(enc->out, at);
-}
-
-void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-		       uint64_t cpu_time_ns, uint32_t tid, uint32_t ready_count)
-{
-	uint8_t *at = hot_head(enc, KY_EV_WORKER_UNPARK, timestamp_ns);
-
-	if (!at)
-		return;
-	at = put_worker_time(at, worker_id, cpu_time_ns);
-	*at++ = 0; /* no sched_wait_ns */
-	at = ky_put_u32(at, tid);
-	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
-}
-
-void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-			    uint64_t duration_ns, uint32_t ready_count)
-{
-	uint8_t *at = hot_head(enc, KY_EV_DRIVER_TURN, timestamp_ns);
-
-	if (!at)
-		return;
-	at = ky_varint_put(at, worker_id);
-	at = ky_varint_put(at, duration_ns);
-	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
+	return ky_trc_enc_room(enc->out, KY_TRC_HOT_EVENT_BYTES);
 }

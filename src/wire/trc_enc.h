@@ -61,19 +61,6 @@ void ky_trc_enc_text(struct ky_trc_enc *enc, const char *text, size_t text_bytes
 void ky_trc_enc_frames(struct ky_trc_enc *enc, const uint64_t *frames, size_t frame_count);
 void ky_trc_enc_count(struct ky_trc_enc *enc, uint32_t count); /* of map pairs or list elements */
 
-/* The frequent events of the drain: the same bytes as the generic calls, in one go. */
-void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-			   uint8_t local_queue, uint64_t task_id, uint32_t spawn_loc_pool_id);
-void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id);
-void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint64_t waker_task_id,
-		     uint64_t woken_task_id, uint8_t target_worker, uint8_t origin);
-void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-		     uint64_t cpu_time_ns, uint32_t tid, uint8_t wait);
-void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-		       uint64_t cpu_time_ns, uint32_t tid, uint32_t ready_count);
-void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t timestamp_ns, uint32_t worker_id,
-			    uint64_t duration_ns, uint32_t ready_count);
-
 /* Raw building blocks for re-encoding streams with schemas of their own (convert, tests). */
 struct ky_trc_field_def {
 	const char *name;
@@ -145,6 +132,138 @@ static inline void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present
 	ky_trc_enc_u8(enc, is_present);
 	if (is_present)
 		ky_trc_enc_varint(enc, value);
+}
+
+/* ---- the frequent events of the drain: the same bytes as the generic calls, in one go ---- */
+
+#define KY_TRC_RESET_BYTES 9u
+#define KY_TRC_EVENT_HEAD_BYTES 6u
+/* ... and the spare bytes that the 8-byte store of a head may touch. */
+#define KY_TRC_HEAD_BYTES_MAX (KY_TRC_RESET_BYTES + KY_TRC_EVENT_HEAD_BYTES + 2u)
+#define KY_TRC_HOT_EVENT_BYTES (KY_TRC_HEAD_BYTES_MAX + 3u * KY_VARINT_BYTES_MAX + 2u + 4u)
+
+/* Head of an event at `at`, where KY_TRC_HEAD_BYTES_MAX bytes are free. Returns behind it. */
+static inline uint8_t *ky_trc_enc_head(struct ky_trc_enc *enc, uint8_t *at, uint16_t type_id,
+				       uint64_t timestamp_ns)
+{
+	uint64_t delta = timestamp_ns - enc->base_ns;
+
+	if (__builtin_expect(delta > KY_TRC_DELTA_MAX || timestamp_ns < enc->base_ns, 0)) {
+		*at++ = KY_TAG_TIMESTAMP_RESET;
+		at = ky_put_u64(at, timestamp_ns);
+		delta = 0;
+	}
+	enc->base_ns = timestamp_ns;
+	enc->event_count++;
+	ky_put_u64(at, KY_TAG_EVENT | (uint64_t)type_id << 8 | delta << 24);
+	return at + KY_TRC_EVENT_HEAD_BYTES;
+}
+
+/* Room for a frequent event, behind its schema when this is the first. NULL after a failure. */
+__attribute__((cold)) uint8_t *ky_trc_enc_make_room(struct ky_trc_enc *enc, enum ky_event_id event);
+
+/* Where the fields go; NULL after a failure. */
+static inline uint8_t *ky_trc_enc_hot(struct ky_trc_enc *enc, enum ky_event_id event,
+				      uint64_t timestamp_ns)
+{
+	const struct ky_buf *out = enc->out;
+	uint8_t *at = out->bytes + out->used;
+
+	if (__builtin_expect(!enc->has_schema[event] ||
+				     out->capacity - out->used < KY_TRC_HOT_EVENT_BYTES ||
+				     out->failed,
+			     0)) {
+		at = ky_trc_enc_make_room(enc, event);
+		if (!at)
+			return NULL;
+	}
+	return ky_trc_enc_head(enc, at, enc->type_id[event], timestamp_ns);
+}
+
+static inline void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns,
+					 uint32_t worker_id, uint8_t local_queue, uint64_t task_id,
+					 uint32_t spawn_loc_pool_id)
+{
+	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_POLL_START, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_varint_put(at, worker_id);
+	*at++ = local_queue;
+	at = ky_varint_put(at, task_id);
+	ky_trc_enc_finish(enc->out, ky_put_u32(at, spawn_loc_pool_id));
+}
+
+static inline void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestamp_ns,
+				       uint32_t worker_id)
+{
+	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_POLL_END, timestamp_ns);
+
+	if (at)
+		ky_trc_enc_finish(enc->out, ky_varint_put(at, worker_id));
+}
+
+static inline void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns,
+				   uint64_t waker_task_id, uint64_t woken_task_id,
+				   uint8_t target_worker, uint8_t origin)
+{
+	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_WAKE, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_varint_put(at, waker_task_id);
+	at = ky_varint_put(at, woken_task_id);
+	*at++ = target_worker;
+	*at++ = origin;
+	ky_trc_enc_finish(enc->out, at);
+}
+
+/* Worker, an unknown queue depth, its clock: how parks and unparks begin. */
+static inline uint8_t *ky_trc_enc_worker_time(uint8_t *at, uint32_t worker_id, uint64_t cpu_time_ns)
+{
+	at = ky_varint_put(at, worker_id);
+	*at++ = 0;
+	return ky_varint_put(at, cpu_time_ns);
+}
+
+static inline void ky_trc_enc_park(struct ky_trc_enc *enc, uint64_t timestamp_ns,
+				   uint32_t worker_id, uint64_t cpu_time_ns, uint32_t tid,
+				   uint8_t wait)
+{
+	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_WORKER_PARK, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_put_u32(ky_trc_enc_worker_time(at, worker_id, cpu_time_ns), tid);
+	*at++ = wait;
+	ky_trc_enc_finish(enc->out, at);
+}
+
+static inline void ky_trc_enc_unpark(struct ky_trc_enc *enc, uint64_t timestamp_ns,
+				     uint32_t worker_id, uint64_t cpu_time_ns, uint32_t tid,
+				     uint32_t ready_count)
+{
+	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_WORKER_UNPARK, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_trc_enc_worker_time(at, worker_id, cpu_time_ns);
+	*at++ = 0; /* no sched_wait_ns */
+	at = ky_put_u32(at, tid);
+	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
+}
+
+static inline void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t timestamp_ns,
+					  uint32_t worker_id, uint64_t duration_ns,
+					  uint32_t ready_count)
+{
+	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_DRIVER_TURN, timestamp_ns);
+
+	if (!at)
+		return;
+	at = ky_varint_put(at, worker_id);
+	at = ky_varint_put(at, duration_ns);
+	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
 }
 
 #endif
