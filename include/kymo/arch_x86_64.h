@@ -16,7 +16,8 @@
 
 /* Inline assembly rather than the builtin: it hands us the two halves apart, and the high half
  * alone tells whether the stamp still fits the sub-buffer (two instructions less per event). The
- * halves are taken as 64 bits because rdtsc clears the upper ones, which a compiler would do again. */
+ * halves are taken as 64 bits because rdtsc clears the upper ones, which a compiler would do again.
+ */
 static inline uint64_t kymo_arch_ticks(uint32_t *high)
 {
 	uint64_t low, upper;

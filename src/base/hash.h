@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* hash.h - hashes for tables of ours: the same on every machine.
  *
- * No defence against keys chosen to collide: a table that holds foreign keys is bounded, or mixes in
- * something its writer cannot know.
+ * No defence against keys chosen to collide: a table that holds foreign keys is bounded, or mixes
+ * in something its writer cannot know.
  * Threads: any. Signals: safe.
  */
 #ifndef KY_BASE_HASH_H
