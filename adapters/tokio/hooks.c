@@ -154,7 +154,8 @@ static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_ta
 					   table->kind, table->copy);
 
 	self->owner = owner;
-	self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
+	if (table->kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by whoever drives this thread */
+		self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
 	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tokio_elf.h"
@@ -61,9 +62,13 @@ static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 static void say(const char *line)
 {
 	const char *directory = getenv("KYMO_STATUS_DIR"), *parent = getenv("KYMO_STATUS_PARENT");
-	char path[PATH_MAX];
+	char path[PATH_MAX / 2];
+	struct rlimit limit;
 	int fd, length;
 
+	/* Beyond RLIMIT_FSIZE a write raises SIGXFSZ, whose default kills the host. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < strlen(line))
+		return;
 	if (!directory || !parent || strtol(parent, NULL, 10) != getppid())
 		return;
 	length = snprintf(path, sizeof(path), "%s/%d.status", directory, (int)getpid());

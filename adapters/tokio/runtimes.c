@@ -110,12 +110,25 @@ static uint32_t public_kind(uint32_t kind)
 						      KYMO_RUNTIME_UNKNOWN;
 }
 
+/* They come and go by the thousand, and which of them it is tells nobody anything. */
+static uint64_t local_sets_of(uint32_t copy)
+{
+	static _Atomic uint32_t described;
+	uint32_t bit = 1u << (copy % 32u);
+
+	if (!(atomic_fetch_or_explicit(&described, bit, memory_order_relaxed) & bit))
+		kymo_runtime_describe(1 + copy, "", KYMO_RUNTIME_LOCAL_SET, copy);
+	return 1 + copy;
+}
+
 uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, uint32_t copy)
 {
 	struct runtime *runtime;
 	uint64_t key = handle;
 	bool is_new = false;
 
+	if (kind == KY_TOKIO_KIND_LOCAL_SET)
+		return local_sets_of(copy);
 	if (!try_lock())
 		return key;
 	runtime = find(handle);

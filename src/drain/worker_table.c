@@ -43,9 +43,11 @@ void ky_drain_runtime_event(struct ky_drain *drain, uint32_t index, uint64_t ns)
 	struct ky_trc_enc *enc = &drain->enc;
 	uint32_t name;
 
+	runtime->is_announced = true;
+	if (runtime->kind == KYMO_RUNTIME_LOCAL_SET)
+		return; /* it is none */
 	ky_drain_ready(drain, ns);
 	runtime = &drain->runtimes[index];
-	runtime->is_announced = true;
 	name = ky_drain_text_pool(drain, runtime->name);
 	ky_trc_enc_event(enc, KY_EV_RUNTIME, ns);
 	ky_trc_enc_varint(enc, index);
@@ -376,6 +378,21 @@ void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint
 	ky_drain_worker_event(drain, index, ns);
 }
 
+static bool is_local_set(struct ky_drain *drain, uint64_t key)
+{
+	uint32_t runtime = key ? ky_drain_runtime(drain, key) : KY_NONE32;
+
+	return runtime != KY_NONE32 && drain->runtimes[runtime].kind == KYMO_RUNTIME_LOCAL_SET;
+}
+
+/* A LocalSet is polled inside somebody's block_on: by the worker that this thread is, if it is one.
+ */
+void ky_drain_thread_runtime(struct ky_drain *drain, struct ky_dthread *thread, uint64_t key)
+{
+	if (thread->worker == KY_NONE32 || !is_local_set(drain, key))
+		thread->runtime_key = key;
+}
+
 /* A current-thread runtime is one worker, whoever drives it; any other runtime that polls here
  * without a launch gets one worker per thread. */
 static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
@@ -383,6 +400,8 @@ static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
 	uint32_t runtime = KY_NONE32, index;
 	bool is_single = false;
 
+	if (is_local_set(drain, thread->runtime_key))
+		return KY_NONE32;
 	if (thread->runtime_key) {
 		runtime = ky_drain_runtime(drain, thread->runtime_key);
 		is_single = runtime != KY_NONE32 &&

@@ -191,6 +191,45 @@ static void drain__worker_ids_leave_out_254_and_255(void **state)
 	case_close(&c);
 }
 
+static void runtime_of(struct test_writer *w, uint64_t ns, uint64_t key)
+{
+	test_emit(w, ns, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
+}
+
+static void drain__local_sets_make_no_worker(void **state)
+{
+	struct test_writer alone, driver;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	test_ring_runtime(&c.ring, 1, KYMO_RUNTIME_LOCAL_SET, "");
+	test_ring_runtime(&c.ring, RT, KYMO_RUNTIME_CURRENT_THREAD, "");
+	case_start(&c);
+	test_writer_open(&alone, &c.ring, 501, T0);
+	test_writer_open(&driver, &c.ring, 502, T0);
+	runtime_of(&alone, T0, 1);
+	test_poll(&alone, T0 + MS, 50, 0);
+	test_poll_end(&alone, T0 + 2 * MS, 0);
+	runtime_of(&driver, T0, RT);
+	test_poll(&driver, T0 + 3 * MS, 51, 0);
+	test_poll_end(&driver, T0 + 4 * MS, 0);
+	runtime_of(&driver, T0 + 5 * MS, 1);
+	test_poll(&driver, T0 + 6 * MS, 52, 0);
+	test_poll_end(&driver, T0 + 7 * MS, 0);
+	case_finish(&c, T0 + 80 * MS);
+	/* Without a worker it is a poll inside something that is not recorded; else that worker's.
+	 */
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 1);
+	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, task_id), 50);
+	assert_int_equal(COUNT(&c, POLL_START), 2);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 1), POLL_START, task_id), 52);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 1), POLL_START, worker_id), 0);
+	assert_int_equal(COUNT(&c, RUNTIME), 1);
+	assert_null(worker_of(&c, 501));
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +238,7 @@ int main(void)
 		cmocka_unit_test(drain__worker_goes_back_when_the_helper_found_nothing),
 		cmocka_unit_test(drain__a_reused_runtime_key_is_a_new_runtime),
 		cmocka_unit_test(drain__threads_that_only_poll_get_a_worker_of_their_own),
+		cmocka_unit_test(drain__local_sets_make_no_worker),
 		cmocka_unit_test(drain__worker_ids_leave_out_254_and_255),
 	};
 

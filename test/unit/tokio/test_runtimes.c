@@ -58,11 +58,22 @@ static void runtimes__another_owner_behind_the_same_address_is_new(void **state)
 	assert_int_equal(fake_runtime().count, 2);
 }
 
+static void runtimes__local_sets_share_one_key_and_are_none(void **state)
+{
+	uint64_t first = ky_tokio_runtime_of(0x40000, 8, KY_TOKIO_KIND_LOCAL_SET, 2);
+
+	(void)state;
+	assert_int_equal(fake_runtime().kind, KYMO_RUNTIME_LOCAL_SET);
+	assert_int_equal(ky_tokio_runtime_of(0x50000, 9, KY_TOKIO_KIND_LOCAL_SET, 2), first);
+	assert_int_equal(fake_runtime().count, 1);
+	assert_int_not_equal(ky_tokio_runtime_of(0x50000, 9, KY_TOKIO_KIND_LOCAL_SET, 3), first);
+}
+
 static void runtimes__beyond_the_table_the_address_is_the_key(void **state)
 {
 	(void)state;
 	for (uint64_t i = 1; i <= 1000; i++)
-		assert_int_equal(ky_tokio_runtime_of(i << 24, i, KY_TOKIO_KIND_LOCAL_SET, 0),
+		assert_int_equal(ky_tokio_runtime_of(i << 24, i, KY_TOKIO_KIND_CURRENT_THREAD, 0),
 				 i << 24);
 	assert_int_equal(ky_tokio_runtime_enter(0, 0), 0);
 }
@@ -75,6 +86,7 @@ int main(void)
 		CASE(runtimes__workers_and_tasks_share_the_key),
 		CASE(runtimes__address_of_a_dropped_one_is_a_new_runtime),
 		CASE(runtimes__another_owner_behind_the_same_address_is_new),
+		CASE(runtimes__local_sets_share_one_key_and_are_none),
 		CASE(runtimes__beyond_the_table_the_address_is_the_key),
 	};
 
