@@ -372,9 +372,9 @@ def exported(path, *options):
 
 
 def symbol_findings(build):
-    """Archives of src/ and adapters/ export ky_* and kymo_*, shared objects kymo_* alone."""
+    """Our archives export ky_* and kymo_*, shared objects kymo_* alone."""
     folders = [build / "src", build / "adapters"]
-    archives = [path for folder in folders for path in folder.rglob("*.a")]
+    archives = [*build.glob("*.a"), *(path for folder in folders for path in folder.rglob("*.a"))]
     shared = [path for folder in folders for path in folder.rglob("*.so*") if path.is_file()]
     for path in archives:
         for symbol in exported(path):
