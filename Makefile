@@ -34,8 +34,9 @@ lint: setup
 format: setup
 	@python3 tools/tidy.py --format
 
-bench: setup-build
-	@python3 bench/run.py
+# ROUNDS=3 for a quick look.
+bench: setup
+	@python3 bench/run.py $(if $(ROUNDS),--rounds $(ROUNDS))
 
 clean:
 	rm -rf build build-*

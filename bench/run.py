@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""run.py [--only AREA]... - measures everything in bench/, prints a table, writes the results.
+"""run.py [--rounds N] [--only AREA]... - measures everything, prints a table, writes the results.
 
-An area is a folder of bench/: its run.py where it has one, else every program bench_* that the
-release build made of it. Each prints one JSON object a line: name, value, unit, target, better
-("lower" or "higher"), peer, spread. The rows go to bench/results/latest.json. The exit status is 1
-when an area could not be measured, not when a target was missed: the table says that.
+The rows go to bench/results/latest.json. The exit status is 1 when an area gave no result (records
+were lost again and again, a program failed), not when a target was missed: the table says that. See
+bench/README.md.
 """
 import argparse
-import json
 import os
 import pathlib
 import platform
@@ -16,123 +14,97 @@ import subprocess
 import sys
 import time
 
+from measure import drain, emit, end_to_end, memory, programs, read
+from measure.rows import table, write_json
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-release"
-KEYS = {"name", "value", "unit", "target", "better", "peer", "spread"}
-
-
-def fail(text):
-    sys.exit(f"bench: {text}")
-
-
-def areas():
-    """Area -> commands to run, in alphabetical order; end-to-end measurements last."""
-    found = {}
-    for folder in sorted(path for path in (ROOT / "bench").iterdir() if path.is_dir()):
-        programs = sorted(path for path in (BUILD / "bench").glob(f"{folder.name}/bench_*")
-                          if path.is_file() and os.access(path, os.X_OK))
-        if (folder / "run.py").is_file():
-            found[folder.name] = [[sys.executable, str(folder / "run.py"), "--json",
-                                   "--kymo", str(BUILD / "kymo"),
-                                   "--build-dir", str(ROOT / "build" / "cargo" / "bench")]]
-        elif programs:
-            found[folder.name] = [[str(program), "--json"] for program in programs]
-    return dict(sorted(found.items(), key=lambda item: item[0] == "tokio"))
-
-
-def parse_rows(area, text):
-    rows = []
-    for line in text.splitlines():
-        if not line.startswith("{"):
-            continue
-        row = json.loads(line)
-        missing = KEYS - row.keys()
-        if missing:
-            raise ValueError(f"a row of {area} lacks {', '.join(sorted(missing))}: {line}")
-        if row["better"] not in ("lower", "higher"):
-            raise ValueError(f"a row of {area} has better={row['better']!r}")
-        rows.append({"area": area, **row})
-    if not rows:
-        raise ValueError(f"{area} printed no row")
-    return rows
-
-
-def verdict(row):
-    if row["target"] is None or row["value"] is None:
-        return ""
-    reached = (row["value"] <= row["target"] if row["better"] == "lower"
-               else row["value"] >= row["target"])
-    return "reached" if reached else "MISSED"
-
-
-def number(value):
-    if value is None:
-        return "-"
-    if isinstance(value, (int, float)):
-        return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) < 1e6 else f"{value:,.0f}"
-    return str(value)
-
-
-def spread(value):
-    if isinstance(value, list):
-        return " .. ".join(number(part) for part in value)
-    return "" if value is None else number(value)
-
-
-def print_table(rows):
-    head = ("what", "measured", "unit", "spread", "target", "peer", "")
-    table = [head] + [(row["name"], number(row["value"]), row["unit"], spread(row["spread"]),
-                       number(row["target"]), number(row["peer"]), verdict(row)) for row in rows]
-    widths = [max(len(line[column]) for line in table) for column in range(len(head))]
-    for line in table:
-        cells = [cell.rjust(width) if 0 < column < 6 and column != 2 else cell.ljust(width)
-                 for column, (cell, width) in enumerate(zip(line, widths))]
-        print("  ".join(cells).rstrip())
+AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
+         "end-to-end": end_to_end.rows}
+ROUNDS = 15
 
 
 def machine():
+    """What a reader must know to compare; no name of the host."""
     model = ""
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             model = line.partition(":")[2].strip()
             break
-    return {"processor": model, "processors": os.cpu_count(), "kernel": platform.release()}
+    memory_kib = int(pathlib.Path("/proc/meminfo").read_text().split()[1])
+    clock = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+    def version(*command):
+        done = subprocess.run(command, text=True, capture_output=True)
+        return done.stdout.splitlines()[0].strip() if done.returncode == 0 else "unknown"
+
+    return {"processor": model, "architecture": platform.machine(), "processors": os.cpu_count(),
+            "memory_mib": memory_kib // 1024, "kernel": platform.release(),
+            "clocksource": clock.read_text().strip() if clock.exists() else "unknown",
+            "cc": version("cc", "--version"), "rustc": version("rustc", "--version")}
+
+
+def load_average():
+    return round(os.getloadavg()[0], 2)
+
+
+def commit():
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True,
+                          capture_output=True)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def measure(context, wanted):
+    rows, broken = [], []
+    for index, area in enumerate(wanted, 1):
+        started = time.monotonic()
+        print(f"[{index}/{len(wanted)}] {area}", file=sys.stderr, flush=True)
+        try:
+            rows += [{"area": area, **entry} for entry in AREAS[area](context)]
+        except (programs.Broken, OSError, ValueError, KeyError) as error:
+            broken.append(area)
+            print(f"bench: {area} gave no result: {type(error).__name__}: {error}",
+                  file=sys.stderr)
+        print(f"[{index}/{len(wanted)}] {area}: {time.monotonic() - started:.0f} s",
+              file=sys.stderr, flush=True)
+    return rows, broken
 
 
 def main():
     parser = argparse.ArgumentParser(description="Measures everything in bench/.")
-    parser.add_argument("--only", action="append", metavar="AREA", help="this area alone")
+    parser.add_argument("--only", action="append", choices=AREAS, help="this area alone")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs (default {ROUNDS})")
     parser.add_argument("--output", default=ROOT / "bench" / "results" / "latest.json",
                         type=pathlib.Path)
+    parser.add_argument("--build", type=pathlib.Path, metavar="DIR",
+                        help="measure this build as it is (default: build-release, built first)")
     options = parser.parse_args()
-    if subprocess.run([ROOT / "tools" / "build.sh", "release"]).returncode != 0:
-        fail("the release build failed")
-    known = areas()
-    wanted = options.only or list(known)
-    for area in wanted:
-        if area not in known:
-            fail(f"no area {area!r}; there are: {' '.join(known)}")
-    rows, broken = [], []
-    for index, area in enumerate(wanted, 1):
-        started = time.monotonic()
-        print(f"[{index}/{len(wanted)}] {area} ...", file=sys.stderr, flush=True)
-        try:
-            for command in known[area]:
-                done = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE)
-                if done.returncode != 0:
-                    raise ValueError(f"{area} ended with {done.returncode}")
-                rows += parse_rows(area, done.stdout)
-        except (OSError, ValueError) as error:
-            broken.append(str(error))
-            print(f"bench: {error}", file=sys.stderr)
-        print(f"[{index}/{len(wanted)}] {area}: {time.monotonic() - started:.0f} s",
-              file=sys.stderr, flush=True)
+    if options.rounds < 1:
+        parser.error("--rounds takes a number from 1 on")
+    if not options.build:
+        if subprocess.run([ROOT / "tools" / "build.sh", "release"]).returncode != 0:
+            sys.exit("bench: the release build failed")
+    elif not (options.build / "kymo").is_file():
+        parser.error(f"{options.build} holds no program kymo")
+
+    def progress(text):
+        print(f"    {text}", file=sys.stderr, flush=True)
+
+    build = (options.build or BUILD).resolve()
+    context = programs.Context(build, ROOT / "build" / "cargo" / "bench", options.rounds, progress)
+    settings = {"commit": commit(), "rounds": options.rounds, "load_average_before": load_average()}
+    try:
+        rows, broken = measure(context, options.only or list(AREAS))
+    finally:
+        context.close()
     if rows:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        result = {"machine": machine(), "benchmarks": rows}
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
-        print_table(rows)
-        print(f"\n{options.output}: {len(rows)} rows")
+        settings["areas_without_result"] = broken
+        write_json(options.output, machine(), settings, rows)
+        print("\n" + "\n".join(table(rows)))
+        print(f"\n{options.output}: {len(rows)} rows; 1-minute load average before: "
+              f"{settings['load_average_before']}")
+    for area in broken:
+        print(f"bench: {area} gave no result; its rows are missing")
     return 1 if broken else 0
 
 

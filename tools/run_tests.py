@@ -306,6 +306,7 @@ def suites():
         "tidy-test": script("tidy-test", "tools/test_tidy.py"),
         "runner-test": script("runner-test", "tools/test_run_tests.py"),
         "setup-test": script("setup-test", "tools/test_setup.py"),
+        "bench-test": script("bench-test", "bench/test_bench.py"),
         "lint": suite_lint,
         "gcc": lambda: meson_suite("gcc", "gcc"),
         "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bench_read - CPU time and memory of reading a trace: decode, columns, pairing, wake to poll.
  *
- * Usage: bench_read [--json] [--events N] [--write FILE]
+ *   bench_read --write FILE [EVENTS]   makes a trace of so many events (10 M)
+ *   bench_read FILE                    reads it once; one JSON object says what that took
  *
- * Makes a trace of N events (10 M) with the encoder, cut into chunks as the drain cuts them: eight
- * workers, 20,000 tasks, per three polls one wake in another task's poll and one in the driver, a
- * park now and then. The trace is written to a file first, so that what is measured is this
- * process without the trace's bytes. --write keeps the file, for peers to read in the same run.
+ * The trace is made with the encoder and cut into chunks as the drain cuts them: eight workers,
+ * 20,000 tasks, per three polls one wake in another task's poll and one in the driver, a park now
+ * and then. A process of its own reads it, so that its peak holds neither the making nor the bytes.
  */
 #include <base/byte_source.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <kymo/base.h>
 #include <read/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <wire/chunk.h>
@@ -25,7 +25,6 @@
 
 #define WORKERS 8u
 #define TASKS 20000u
-#define RUNS 5
 
 struct making {
 	struct ky_buf buf;
@@ -203,67 +202,6 @@ static int measure(const char *path, struct result *out)
 	return 0;
 }
 
-/* In a child of its own, so that the peak is of this one reading. */
-static int measure_apart(const char *path, struct result *out)
-{
-	int pipes[2], status;
-	pid_t pid;
-
-	if (pipe(pipes) < 0)
-		return -errno;
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0) {
-		if (measure(path, out) < 0 ||
-		    write(pipes[1], out, sizeof(*out)) != (ssize_t)sizeof(*out))
-			_exit(1);
-		_exit(0);
-	}
-	close(pipes[1]);
-	if (read(pipes[0], out, sizeof(*out)) != (ssize_t)sizeof(*out))
-		memset(out, 0, sizeof(*out));
-	close(pipes[0]);
-	if (waitpid(pid, &status, 0) < 0 || status != 0)
-		return -EIO;
-	return 0;
-}
-
-static int by_cpu(const void *a, const void *b)
-{
-	const struct result *x = a, *y = b;
-
-	return (x->cpu_s > y->cpu_s) - (x->cpu_s < y->cpu_s);
-}
-
-static void print(const struct result *results, bool is_json)
-{
-	const struct result *median = &results[RUNS / 2];
-	double scale = 1e7 / (double)median->events, cpu_s = median->cpu_s * scale;
-	double spread = (results[RUNS - 1].cpu_s - results[0].cpu_s) * scale;
-	double mib = (double)median->peak_kib / 1024 * scale;
-
-	if (!is_json) {
-		printf("read %" PRIu64 " events (%.1f B each): %.3f s CPU per 10 M (%.3f to %.3f), "
-		       "%.1f ns per event, peak %.0f MiB, columns %.1f B per event; %" PRIu64
-		       " polls, %" PRIu64 " delays\n",
-		       median->events, (double)median->raw_bytes / (double)median->events, cpu_s,
-		       results[0].cpu_s * scale, results[RUNS - 1].cpu_s * scale, cpu_s * 100, mib,
-		       (double)median->trace_bytes / (double)median->events, median->polls,
-		       median->delays);
-		return;
-	}
-	printf("{\"name\":\"read.decode_and_pair_10m\",\"value\":%.4f,\"unit\":\"s CPU\","
-	       "\"target\":0.6,\"better\":\"lower\",\"peer\":null,\"spread\":%.4f}\n",
-	       cpu_s, spread);
-	printf("{\"name\":\"read.peak_memory_10m\",\"value\":%.1f,\"unit\":\"MiB\","
-	       "\"target\":400,\"better\":\"lower\",\"peer\":null,\"spread\":0}\n",
-	       mib);
-	printf("{\"name\":\"read.bytes_per_event\",\"value\":%.2f,\"unit\":\"B\","
-	       "\"target\":20,\"better\":\"lower\",\"peer\":null,\"spread\":0}\n",
-	       (double)median->trace_bytes / (double)median->events);
-}
-
 static int fail(const char *what, const char *why)
 {
 	fprintf(stderr, "bench_read: %s: %s\n", what, why);
@@ -272,39 +210,24 @@ static int fail(const char *what, const char *why)
 
 int main(int argc, char **argv)
 {
-	char path[] = "/tmp/kymo-bench-read-XXXXXX";
-	struct result results[RUNS];
-	const char *keep = NULL, *file;
-	uint64_t events = 10000000;
-	bool is_json = false;
-	int i, result;
+	bool is_writing = argc > 2 && strcmp(argv[1], "--write") == 0;
+	uint64_t events = argc > 3 ? strtoull(argv[3], NULL, 10) : 10000000;
+	struct result done = {0};
+	int result;
 
-	for (i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--json") == 0)
-			is_json = true;
-		else if (strcmp(argv[i], "--events") == 0 && i + 1 < argc)
-			events = strtoull(argv[++i], NULL, 10);
-		else if (strcmp(argv[i], "--write") == 0 && i + 1 < argc)
-			keep = argv[++i];
-		else
-			return fail(argv[i],
-				    "usage: bench_read [--json] [--events N] [--write FILE]");
+	if (argc < 2 || argc > (is_writing ? 4 : 2) || !events)
+		return fail("usage", "bench_read --write FILE [EVENTS], or bench_read FILE");
+	if (is_writing) {
+		result = make_trace(argv[2], events);
+		return result < 0 ? fail(argv[2], kymo_error_text(result)) : 0;
 	}
-	if (!keep) {
-		result = mkstemp(path);
-		if (result < 0)
-			return fail(path, strerror(errno));
-		close(result);
-	}
-	file = keep ? keep : path;
-	result = make_trace(file, events);
-	for (i = 0; i < RUNS && result == 0; i++)
-		result = measure_apart(file, &results[i]);
-	if (!keep)
-		unlink(path);
+	result = measure(argv[1], &done);
 	if (result < 0)
-		return fail(file, strerror(-result));
-	qsort(results, RUNS, sizeof(results[0]), by_cpu);
-	print(results, is_json);
+		return fail(argv[1], kymo_error_text(result));
+	printf("{\"events\":%" PRIu64 ",\"polls\":%" PRIu64 ",\"delays\":%" PRIu64
+	       ",\"raw_bytes\":%" PRIu64 ",\"column_bytes\":%" PRIu64
+	       ",\"cpu_s\":%.6f,\"peak_bytes\":%" PRId64 "}\n",
+	       done.events, done.polls, done.delays, done.raw_bytes, done.trace_bytes, done.cpu_s,
+	       done.peak_kib * 1024);
 	return 0;
 }

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Tokio programs untouched, under `kymo run`, and built with dial9, alternating.
+
+What a variant costs is its figure less the untouched one of the same round (a pair), so that drift
+of the machine cancels; a row is the median over the rounds. A run that lost records is tried again.
+"""
+import json
+import pathlib
+import zlib
+
+from . import emit
+from .programs import (Broken, Running, again_when_lost, check_trace, run, stored_bytes)
+from .rows import differences, median_interval, ratios, row
+
+VARIANTS = ("plain", "kymo", "dial9")
+POLLS = 700_000  # a pass: more than the default ring holds, little enough to be drained in time
+REQUESTS = 200_000
+CONNECTIONS = 50
+YIELDS_PER_ROUND = 2
+PASSES = 2
+
+
+class Programs:
+    """The three variants of the programs, and how each is started."""
+
+    def __init__(self, context):
+        self.context = context
+        self.plain = context.crate("tokio/plain")
+        self.dial9 = context.crate("tokio/dial9")
+        self.peer = context.crate("read/peer") / "kymo-bench-read-peer"
+        self.checked = set()
+
+    def command(self, variant, program, arguments, directory):
+        if variant == "dial9":
+            return ([self.dial9 / program, *arguments], {"DIAL9_BENCH_DIR": str(directory)})
+        command = [self.plain / program, *arguments]
+        if variant == "kymo":
+            command = [self.context.kymo, "run", "--quiet", "-o", directory, "--", *command]
+        return (command, None)
+
+    def check_dial9(self, program, directory, polls):
+        """The peer must have recorded too, or its cost means nothing. Looked at once a program."""
+        if program in self.checked:
+            return
+        output, _, _ = run([self.peer, "count", directory])
+        events = json.loads(output)["events"]
+        if events < 2 * polls:
+            raise Broken(f"dial9 recorded {events} events of {program} for {polls} polls")
+        self.checked.add(program)
+
+
+def gzipped_bytes(directory):
+    """What dial9 stores once its worker has compressed the segments: gzip, fast level."""
+    total = 0
+    for path in pathlib.Path(directory).rglob("*.bin*"):
+        packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                total += len(packer.compress(block))
+        total += len(packer.flush())
+    return total
+
+
+def rotated(index):
+    cut = index % len(VARIANTS)
+    return VARIANTS[cut:] + VARIANTS[:cut]
+
+
+def yield_once(programs, variant):
+    """CPU ns a poll of the program's second pass, and of its first."""
+    polls = PASSES * POLLS
+    with programs.context.directory() as directory:
+        output, _, _ = run(*programs.command(variant, "yield-loop", [str(POLLS)], directory))
+        if variant == "kymo":
+            check_trace(programs.context.kymo, directory,
+                        {"PollStartEvent": polls, "PollEndEvent": polls, "WakeEventEvent": polls})
+        elif variant == "dial9":
+            programs.check_dial9("yield-loop", directory, polls)
+        cpu_ns, _, first_ns = map(float, output.split())
+        return {"cpu_ns": cpu_ns, "first_ns": first_ns}
+
+
+def echo_once(programs, variant, is_weighed):
+    """One run of the server against its load. The gzip of dial9's files is weighed once only."""
+    with programs.context.directory() as directory:
+        command = programs.command(variant, "echo", [str(CONNECTIONS)], directory)
+        with Running(*command) as server:
+            port = server.line()
+            load, _, _ = run([programs.plain / "echo-load", port, str(CONNECTIONS), str(REQUESTS)])
+            _, cpu_s, _ = server.finish()
+        result = json.loads(load)
+        requests = result["requests"]
+        if requests != REQUESTS:
+            raise Broken(f"the echo server answered {requests} of {REQUESTS} requests")
+        result["cpu_ns"] = cpu_s * 1e9 / requests
+        result["rate"] = requests / result["seconds"]
+        if variant == "kymo":
+            events, stored, _ = check_trace(
+                programs.context.kymo, directory,
+                {"PollStartEvent": requests, "PollEndEvent": requests, "WakeEventEvent": requests})
+            result["bytes"], result["bytes_per_event"] = stored / requests, stored / events
+        elif variant == "dial9":
+            programs.check_dial9("echo", directory, requests)
+            result["bytes"] = stored_bytes(directory, ".bin") / requests
+            if is_weighed:
+                result["gzip"] = gzipped_bytes(directory) / requests
+        return result
+
+
+def measure_yields(programs):
+    figures = {variant: [] for variant in (*VARIANTS, "counter")}
+    for index in range(YIELDS_PER_ROUND * programs.context.rounds):
+        programs.context.progress(
+            f"yield loop, {index + 1} of {YIELDS_PER_ROUND * programs.context.rounds}")
+        figures["counter"].append(emit.counter_ns(programs.context))
+        for variant in rotated(index):
+            figures[variant].append(again_when_lost(lambda: yield_once(programs, variant)))
+    return figures
+
+
+def measure_echoes(programs):
+    figures = {variant: [] for variant in VARIANTS}
+    for index in range(programs.context.rounds):
+        programs.context.progress(f"echo, {index + 1} of {programs.context.rounds}")
+        for variant in rotated(index):
+            figures[variant].append(
+                again_when_lost(lambda: echo_once(programs, variant, index == 0)))
+    return figures
+
+
+def share_row(name, own, peer, target):
+    """Own cost as a share of the peer's: of the medians, with the interval of the own one."""
+    middle, low, high = median_interval(own)
+    whole = median_interval(peer)[0]
+    if whole <= 0:
+        raise Broken(f"{name}: dial9 seems to cost {whole:.1f} ns: the machine is too noisy")
+    entry = row(name, middle / whole, "share", target, 1.0)
+    return {**entry, "spread": [round(low / whole, 4), round(high / whole, 4)],
+            "rounds": len(own)}
+
+
+def column(figures, variant, key):
+    return [result[key] for result in figures[variant] if key in result]
+
+
+def added(figures, variant, key):
+    return differences(column(figures, variant, key), column(figures, "plain", key))
+
+
+def yield_rows(figures):
+    own, peer = (added(figures, variant, "cpu_ns") for variant in ("kymo", "dial9"))
+    times, peer_times = (ratios(cost, figures["counter"]) for cost in (own, peer))
+    first, peer_first = (added(figures, variant, "first_ns") for variant in ("kymo", "dial9"))
+    return [
+        row("yield loop: untouched, per poll", column(figures, "plain", "cpu_ns"), "ns"),
+        row("yield loop: kymo run adds per poll", own, "ns", None, median_interval(peer)[0]),
+        row("yield loop: the same beside the counter", times, "x counter", 5.0,
+            median_interval(peer_times)[0]),
+        share_row("yield loop: the same beside dial9", own, peer, 0.25),
+        row("yield loop: added while the ring is touched first", first, "ns", None,
+            median_interval(peer_first)[0]),
+    ]
+
+
+def echo_rows(figures):
+    def change(variant, key):
+        return [100 * (ratio - 1) for ratio in
+                ratios(column(figures, variant, key), column(figures, "plain", key))]
+
+    def own_row(title, key, *rest):
+        return row(title, column(figures, "kymo", key), *rest)
+
+    own, peer = (added(figures, variant, "cpu_ns") for variant in ("kymo", "dial9"))
+    gzip = column(figures, "dial9", "gzip")[0]
+    raw = median_interval(column(figures, "dial9", "bytes"))[0]
+    return [
+        row("echo: untouched, server CPU per request", column(figures, "plain", "cpu_ns"), "ns"),
+        row("echo: kymo run adds, CPU of all processes per request", own, "ns", 250,
+            median_interval(peer)[0]),
+        share_row("echo: the same beside dial9", own, peer, 0.333),
+        row("echo: throughput, untouched", column(figures, "plain", "rate"), "requests/s",
+            better="higher"),
+        row("echo: throughput, change by recording", change("kymo", "rate"), "%", None,
+            median_interval(change("dial9", "rate"))[0], better="higher"),
+        row("echo: p99 latency, change by recording", change("kymo", "p99_ns"), "%", None,
+            median_interval(change("dial9", "p99_ns"))[0]),
+        own_row("echo: zstd bytes on disk per event", "bytes_per_event", "B", 3.0),
+        own_row("echo: zstd bytes on disk per request (dial9: gzip)", "bytes", "B", 9, gzip),
+        own_row("echo: zstd bytes on disk per request (dial9: raw)", "bytes", "B", None, raw),
+    ]
+
+
+def rows(context):
+    programs = Programs(context)
+    return yield_rows(measure_yields(programs)) + echo_rows(measure_echoes(programs))

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Tests of what bench/ does with figures: medians, verdicts, table, JSON, retries, memory maps."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
+
+from measure import drain, emit, end_to_end, memory, programs, rows  # noqa: E402
+from run_tests import unittest_as_tap  # noqa: E402
+
+
+class Rows(unittest.TestCase):
+    def test_interval_of_15_rounds_leaves_out_four_at_each_end(self):
+        values = [100 + index for index in range(15)]
+        self.assertEqual(rows.median_interval(reversed(values)), (107, 103, 111))
+
+    def test_interval_of_few_rounds_is_everything(self):
+        self.assertEqual(rows.median_interval([3, 1]), (2, 1, 3))
+
+    def test_no_value_is_an_error(self):
+        with self.assertRaisesRegex(ValueError, "no value"):
+            rows.median_interval([])
+
+    def test_pairs_of_unequal_length_are_an_error(self):
+        with self.assertRaises(ValueError):
+            rows.differences([1, 2], [1])
+
+    def test_differences_cancel_drift(self):
+        plain = [100, 200, 400]
+        own = [110, 210, 410]
+        self.assertEqual(rows.row("x", rows.differences(own, plain), "ns")["value"], 10)
+
+    def test_verdict_looks_at_what_is_better(self):
+        self.assertEqual(rows.verdict(rows.row("x", [2], "ns", 2)), "reached")
+        self.assertEqual(rows.verdict(rows.row("x", [2.1], "ns", 2)), "MISSED")
+        self.assertEqual(rows.verdict(rows.row("x", [2.1], "1/s", 2, better="higher")), "reached")
+        self.assertEqual(rows.verdict(rows.row("x", [1.9], "1/s", 2, better="higher")), "MISSED")
+        self.assertEqual(rows.verdict(rows.row("x", [1.9], "ns")), "")
+
+    def test_number_keeps_four_digits_or_the_whole_part(self):
+        shown = {0: "0.000", 1.0369: "1.037", 40: "40.0", 250: "250", 32073.4: "32,073",
+                 -2.95: "-2.950", None: "-"}
+        for value, text in shown.items():
+            self.assertEqual(rows.number(value), text)
+
+    def test_table_is_aligned_and_names_every_row(self):
+        entries = [rows.row("short", [1, 2, 3], "ns", 5, 9.5),
+                   rows.row("a longer name", 70, "instructions", 65)]
+        lines = rows.table(entries)
+        self.assertEqual(lines[0].split(),
+                         ["what", "value", "unit", "spread", "target", "dial9", "verdict"])
+        self.assertEqual(lines[0].index("verdict"), lines[2].index("reached"))
+        self.assertEqual(lines[0].index("verdict"), lines[3].index("MISSED"))
+        self.assertEqual(lines[0].index("unit"), lines[2].index("ns"))
+        self.assertIn("1.000 .. 3.000", lines[2])
+        self.assertIn("9.500", lines[2])
+        self.assertIn("<= 65.0", lines[3])
+
+    def test_json_has_the_agreed_keys(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "results" / "latest.json"
+            entries = [rows.row("x", [1, 2], "ns", 1)]
+            rows.write_json(path, {"processors": 2}, {"rounds": 3}, entries)
+            read = json.loads(path.read_text())
+            self.assertEqual([name.name for name in path.parent.iterdir()], ["latest.json"])
+        entry = read["benchmarks"][0]
+        for key in ("name", "value", "unit", "target", "better", "peer", "spread"):
+            self.assertIn(key, entry)
+        self.assertEqual((entry["spread"], entry["verdict"]), ([1, 2], "MISSED"))
+        self.assertEqual(read["machine"], {"processors": 2})
+
+
+class Lost(unittest.TestCase):
+    def attempts(self, failures):
+        seen = []
+
+        def attempt():
+            seen.append(None)
+            if len(seen) <= failures:
+                raise programs.Lost("kymo lost 7 records")
+            return "figure"
+
+        return attempt, seen
+
+    def test_lossy_run_is_tried_twice_more(self):
+        attempt, seen, said = *self.attempts(2), []
+        self.assertEqual(programs.again_when_lost(attempt, notice=said.append), "figure")
+        self.assertEqual((len(seen), len(said)), (3, 2))
+
+    def test_third_lossy_run_is_a_failure(self):
+        attempt, seen, said = *self.attempts(3), []
+        with self.assertRaisesRegex(programs.Broken, "lost 7 records, 3 times in a row"):
+            programs.again_when_lost(attempt, notice=said.append)
+        self.assertEqual(len(seen), 3)
+
+    def check(self, info, least):
+        with tempfile.TemporaryDirectory() as folder:
+            kymo = pathlib.Path(folder) / "kymo"
+            kymo.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(info)}\nEND\n")
+            kymo.chmod(0o755)
+            (pathlib.Path(folder) / "000000.trc.zst").write_bytes(b"12345")
+            return programs.check_trace(kymo, folder, least)
+
+    INFO = {"lost_records": 0, "events": 30,
+            "types": [{"name": "PollStartEvent", "count": 10}]}
+
+    def test_whole_trace_passes_with_its_size(self):
+        events, stored, counts = self.check(self.INFO, {"PollStartEvent": 10})
+        self.assertEqual((events, stored, counts), (30, 5, {"PollStartEvent": 10}))
+
+    def test_loss_makes_a_run_no_result(self):
+        with self.assertRaisesRegex(programs.Lost, "lost 3 records"):
+            self.check({**self.INFO, "lost_records": 3}, {})
+
+    def test_run_that_recorded_too_little_is_no_result(self):
+        with self.assertRaisesRegex(programs.Broken, "10 PollStartEvent, there were 11"):
+            self.check(self.INFO, {"PollStartEvent": 11})
+
+
+class Memory(unittest.TestCase):
+    def test_ring_is_counted_apart_from_the_rest(self):
+        smaps = ("55d0-55d1 r-xp 00000000 fe:00 12 /usr/bin/host\nSize: 40 kB\nRss: 12 kB\n"
+                 "7f00-7f01 rw-s 00000000 00:1a 3 /dev/shm/kymo-0/1-2.ring\nRss: 512 kB\n"
+                 "7f02-7f03 rw-s 00000000 00:01 4 /memfd:kymo-ring (deleted)\nRss: 64 kB\n"
+                 "7f04-7f05 rw-p 00000000 00:00 0\nRss: 8 kB\nPss: 8 kB\n")
+        self.assertEqual(memory.resident(smaps), (20 * 1024, 576 * 1024))
+
+
+class Shapes(unittest.TestCase):
+    def figures(self):
+        def result(cpu_ns, **more):
+            return {"cpu_ns": cpu_ns, "first_ns": cpu_ns + 1, "rate": 1e9 / cpu_ns,
+                    "p99_ns": cpu_ns, **more}
+
+        return {"plain": [result(1000), result(1100), result(1050)],
+                "kymo": [result(1100, bytes=5, bytes_per_event=1.5) for _ in range(3)],
+                "dial9": [result(2000, bytes=33, gzip=13), result(2000, bytes=33),
+                          result(2000, bytes=33)],
+                "counter": [10, 10, 10]}
+
+    def test_end_to_end_rows_pair_by_round(self):
+        found = {entry["name"]: entry for entry in
+                 end_to_end.yield_rows(self.figures()) + end_to_end.echo_rows(self.figures())}
+        self.assertEqual(found["yield loop: kymo run adds per poll"]["value"], 50)
+        self.assertEqual(found["yield loop: kymo run adds per poll"]["peer"], 950)
+        self.assertEqual(found["yield loop: the same beside the counter"]["value"], 5)
+        self.assertAlmostEqual(found["echo: the same beside dial9"]["value"], 50 / 950, 4)
+        self.assertEqual(found["echo: zstd bytes on disk per request (dial9: gzip)"]["peer"], 13)
+
+    def test_share_of_a_peer_that_costs_nothing_is_no_result(self):
+        with self.assertRaisesRegex(programs.Broken, "too noisy"):
+            end_to_end.share_row("share", [5], [-1], 0.25)
+
+    def test_every_variant_goes_first_in_turn(self):
+        self.assertEqual({end_to_end.rotated(index)[0] for index in range(3)},
+                         set(end_to_end.VARIANTS))
+
+    def test_emit_names_what_it_counts(self):
+        self.assertEqual(emit.TITLES.keys(), emit.TIMES_COUNTER_MAX.keys())
+        self.assertEqual(emit.TITLES.keys(), emit.INSTRUCTIONS_MAX.keys())
+
+    def test_drain_names_are_those_the_program_prints(self):
+        source = (HERE / "drain" / "bench_drain.c").read_text()
+        for name in (*drain.LOADS, *drain.NAMES.values()):
+            self.assertIn(f'{name}"', source)
+
+    def test_drain_rows_add_what_the_host_pays(self):
+        found = {prefix + name: {"value": 10, "spread": 1} for prefix in drain.LOADS
+                 for name in drain.NAMES.values()}
+        first = drain.rows_of(found, (12, 11, 14), 60)[0]
+        self.assertEqual((first["value"], first["spread"], first["target"], first["peer"]),
+                         (22, [20, 25], 30, 60))
+        found.popitem()
+        with self.assertRaisesRegex(programs.Broken, "printed no drain bytes zstd 1"):
+            drain.rows_of(found, None, None)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest_as_tap(sys.modules[__name__]))
