@@ -138,9 +138,13 @@ static void tell_refusal(struct session *session, bool is_final)
 		if (!is_final)
 			return;
 		if (status == KY_RUN_STATUS_OK)
-			say(session, command, "recorded no event");
+			say(session, command,
+			    "recorded nothing: it ran no task, or had changed its user, its root "
+			    "directory or its system-call filter before the first one");
 		else if (status == KY_RUN_STATUS_NO_TOKIO)
-			say(session, command, "does not use Tokio: nothing was recorded");
+			say(session, command,
+			    "does not use Tokio, nor does a program it started that could be "
+			    "recorded: nothing was recorded");
 		else
 			say(session, command,
 			    "ended before the recorder was loaded: nothing was recorded");
