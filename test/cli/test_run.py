@@ -196,8 +196,8 @@ class Passes(Run):
 class WithoutTokio(Run):
     def test_nothing_is_created_and_one_sentence_said(self):
         done = self.run_kymo("true")
-        self.assertEqual(done.stderr, b"kymo: true does not use Tokio, nor does a program it started "
-                                      b"that could be recorded: nothing was recorded\n")
+        self.assertEqual(done.stderr, b"kymo: true does not use Tokio, nor does a program it "
+                                      b"started that could be recorded: nothing was recorded\n")
         self.assertFalse(self.traces.exists())
         self.assert_nothing_left()
         self.assertEqual(self.run_kymo("-q", "true").stderr, b"")
