@@ -31,8 +31,6 @@ struct arguments {
 	uint64_t level;
 	uint32_t compression; /* enum kymo_compression; DEFAULT: by the name */
 	bool is_recompress, is_forced, is_json;
-	char **paths;
-	size_t path_count;
 };
 
 struct job {
@@ -98,13 +96,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case 'j':
 		arguments->is_json = true;
-		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		arguments->path_count = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name a trace file or a directory of traces");
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->output)
@@ -415,7 +406,7 @@ int ky_cmd_convert(int argc, char **argv)
 	}
 	code = choose_stage(&job);
 	if (!code)
-		code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+		code = ky_input_open(&arguments.input);
 	if (!code)
 		code = convert(&job);
 	ky_input_close(&arguments.input);

@@ -40,8 +40,6 @@ struct arguments {
 	bool has_task, has_worker, has_limit, is_stored_order;
 	struct ky_moment from, to;
 	enum format format;
-	char **paths;
-	size_t path_count;
 };
 
 /* What --task needs: whose poll each worker is in, because PollEndEvent names no task. */
@@ -149,13 +147,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 			arguments->format = FORMAT_CSV;
 		else
 			argp_error(state, "--format is text, jsonl or csv, not '%s'", text);
-		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		arguments->path_count = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name a trace file or a directory of traces");
 		return 0;
 	default:
 		return parse_filter(key, text, state);
@@ -486,7 +477,7 @@ int ky_cmd_events(int argc, char **argv)
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+	code = ky_input_open(&arguments.input);
 	if (!code)
 		code = prepare(&run, &arguments.input);
 	if (!code)

@@ -15,8 +15,6 @@
 struct arguments {
 	struct ky_input input;
 	bool is_json;
-	char **paths;
-	size_t path_count;
 };
 
 static const struct argp_option options[] = {
@@ -35,13 +33,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case 'j':
 		arguments->is_json = true;
-		return 0;
-	case ARGP_KEY_ARGS:
-		arguments->paths = state->argv + state->next;
-		arguments->path_count = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name a trace file or a directory of traces");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -406,20 +397,18 @@ int ky_cmd_info(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.path_count = 0};
+	struct arguments arguments = {.is_json = false};
 	struct ky_trace *trace = NULL;
 	int code;
 
 	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
 		return KY_EXIT_USAGE;
-	code = ky_input_open(&arguments.input, arguments.paths, arguments.path_count);
+	code = ky_input_open(&arguments.input);
 	if (!code)
 		code = ky_input_trace(&arguments.input, &trace);
 	if (!code) {
 		code = print(trace, arguments.is_json);
-		for (uint32_t i = 0; i < trace->notice_count; i++)
-			ky_input_notice(&arguments.input, trace->notices[i].text);
-		if (ky_input_is_limited(&arguments.input))
+		if (ky_input_say_damage(&arguments.input, trace))
 			code = KY_EXIT_TROUBLE;
 	}
 	ky_trace_close(trace);

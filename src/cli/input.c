@@ -207,22 +207,22 @@ static void say_passed_over(const struct ky_trace_paths *paths)
 			      paths->unreadable_first ? paths->unreadable_first : "?");
 }
 
-static bool is_argument(const char *path, char **arguments, size_t argument_count)
+static bool is_argument(const struct ky_input *input, const char *path)
 {
-	for (size_t i = 0; i < argument_count; i++) {
-		if (strcmp(arguments[i], path) == 0)
+	for (size_t i = 0; i < input->argument_count; i++) {
+		if (strcmp(input->arguments[i], path) == 0)
 			return true;
 	}
 	return false;
 }
 
-static int find_paths(struct ky_input *input, char **arguments, size_t argument_count)
+static int find_paths(struct ky_input *input)
 {
 	char error[KY_INPUT_ERROR_BYTES];
 
-	for (size_t i = 0; i < argument_count; i++) {
+	for (size_t i = 0; i < input->argument_count; i++) {
 		error[0] = '\0';
-		if (ky_trace_paths_add(&input->paths, arguments[i], &input->inflate, error,
+		if (ky_trace_paths_add(&input->paths, input->arguments[i], &input->inflate, error,
 				       sizeof(error)) == 0)
 			continue;
 		ky_cli_error("%s", error[0] ? error : "out of memory");
@@ -232,9 +232,9 @@ static int find_paths(struct ky_input *input, char **arguments, size_t argument_
 	return KY_EXIT_OK;
 }
 
-int ky_input_open(struct ky_input *input, char **arguments, size_t argument_count)
+int ky_input_open(struct ky_input *input)
 {
-	int result = find_paths(input, arguments, argument_count);
+	int result = find_paths(input);
 
 	if (result)
 		return result;
@@ -250,7 +250,7 @@ int ky_input_open(struct ky_input *input, char **arguments, size_t argument_coun
 	for (size_t i = 0; i < input->paths.count; i++) {
 		const char *path = input->paths.paths[i];
 
-		if (add_source(input, path, is_argument(path, arguments, argument_count)))
+		if (add_source(input, path, is_argument(input, path)))
 			return KY_EXIT_TROUBLE;
 	}
 	if (input->count)
@@ -283,6 +283,13 @@ bool ky_input_is_limited(struct ky_input *input)
 		is_limited = true;
 	}
 	return is_limited;
+}
+
+int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
+{
+	for (uint32_t i = 0; i < trace->notice_count; i++)
+		ky_input_notice(input, trace->notices[i].text);
+	return ky_input_is_limited(input) ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
 int ky_input_trace(struct ky_input *input, struct ky_trace **out)
@@ -349,6 +356,13 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case 'h': /* argp's own is -? alone */
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	case ARGP_KEY_ARGS:
+		input->arguments = state->argv + state->next;
+		input->argument_count = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "name a trace file or a directory of traces");
 		return 0;
 	case KY_INPUT_KEY_BYTES:
 		if (ky_input_parse_bytes(text, &input->inflate.unpacked_bytes_max))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* input.h - the traces a command reads: paths into sources, progress, notices, limits.
  *
- * Every reading command takes the same options for its input (KY_INPUT_OPTIONS in an argp table).
+ * Every reading command takes the same options for its input (ky_input_argp).
  * Progress is shown on stderr when that is a terminal and the work takes longer than a second.
  */
 #ifndef KY_CLI_INPUT_H
@@ -25,6 +25,8 @@ enum {
 #define KY_INPUT_NOTICES_MAX 10u
 
 struct ky_input {
+	char **arguments; /* as named on the command line, of argv */
+	size_t argument_count;
 	struct ky_inflate_options inflate;
 	uint64_t memory_bytes_max; /* 0: the engine's default */
 	struct ky_trace_paths paths;
@@ -35,15 +37,19 @@ struct ky_input {
 	uint64_t notice_count;
 };
 
-/* Options of the input for argp: child of every reading command. Its input is a struct ky_input. */
+/* Options and arguments of the input for argp: child of every reading command. Its input is a
+ * struct ky_input. */
 extern const struct argp ky_input_argp;
 
 /* Opens the sources behind `arguments`. Returns an exit code; trouble has been said. */
-int ky_input_open(struct ky_input *input, char **arguments, size_t argument_count);
+int ky_input_open(struct ky_input *input);
 void ky_input_close(struct ky_input *input);
 
-/* Reads the sources into a trace. Returns an exit code; trouble and notices have been said. */
+/* Reads the sources into a trace. Returns an exit code; trouble has been said. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
+
+/* After the results: what was damaged in the trace, and which limit cut it. Returns an exit code. */
+int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace);
 
 /* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
  * error. */
