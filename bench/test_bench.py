@@ -122,6 +122,24 @@ class Lost(unittest.TestCase):
             self.check(self.INFO, {"PollStartEvent": 11})
 
 
+class Running(unittest.TestCase):
+    def test_cpu_time_holds_that_of_children_waited_for(self):
+        spin = "python3 -c 'import time\nwhile time.process_time() < 0.2: pass'"
+        output, cpu_s, peak_bytes = programs.run(["sh", "-c", f"{spin}; echo done"])
+        self.assertEqual(output, "done\n")
+        self.assertGreaterEqual(cpu_s, 0.2)
+        self.assertGreater(peak_bytes, 1 << 20)
+
+    def test_failure_is_named(self):
+        with self.assertRaisesRegex(programs.Broken, "exit 3 ended with 3"):
+            programs.run(["sh", "-c", "exit 3"])
+
+    def test_program_that_hangs_is_stopped_with_its_children(self):
+        with self.assertRaisesRegex(programs.Broken, "did not end within 0.2 s"):
+            with programs.Running(["sh", "-c", "sleep 1000 & sleep 1000"], limit_s=0.2) as running:
+                running.finish()  # returns only when the child, too, has let go of the pipe
+
+
 class Memory(unittest.TestCase):
     def test_ring_is_counted_apart_from_the_rest(self):
         smaps = ("55d0-55d1 r-xp 00000000 fe:00 12 /usr/bin/host\nSize: 40 kB\nRss: 12 kB\n"

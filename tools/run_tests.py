@@ -309,6 +309,7 @@ def suites():
         "bench-test": script("bench-test", "bench/test_bench.py"),
         "lint": suite_lint,
         "gcc": lambda: meson_suite("gcc", "gcc"),
+        "release": lambda: build("release"),
         "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
         "asan": lambda: meson_suite("asan", "asan", factor=3),

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RETRIES = 2
@@ -70,40 +71,47 @@ class Running:
     program, its kymo process and whatever helped.
     """
 
-    def __init__(self, command, environment=None):
+    def __init__(self, command, environment=None, limit_s=LIMIT_S):
         self.command = [str(part) for part in command]
+        # A group of its own: what is stopped takes its children along.
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True,
+                                        stdout=subprocess.PIPE, text=True, start_new_session=True,
                                         env={**os.environ, **(environment or {})})
-        self.done = False
+        self.is_over, self.is_late = False, False
+        self.limit_s = limit_s
+        self.timer = threading.Timer(limit_s, self.stop_late)
+        self.timer.start()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if not self.done:
-            self.process.kill()
+        self.timer.cancel()
+        if not self.is_over:
+            self.stop()
             self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def stop_late(self):
+        self.is_late = True
+        self.stop()
 
     def line(self):
         return self.process.stdout.readline().strip()
 
     def finish(self):
-        def stop(*_):
-            raise Broken(f"{self.command[0]} did not end within {LIMIT_S} s")
-
-        before = signal.signal(signal.SIGALRM, stop)
-        signal.alarm(LIMIT_S)
-        try:
-            self.process.stdin.close()
-            output = self.process.stdout.read()
-            _, status, usage = os.wait4(self.process.pid, 0)
-        finally:
-            signal.alarm(0)
-            signal.signal(signal.SIGALRM, before)
-        self.done = True
+        self.process.stdin.close()
+        output = self.process.stdout.read()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.is_over = True
+        self.timer.cancel()
         self.process.returncode = os.waitstatus_to_exitcode(status)
-        self.process.stdout.close()
+        if self.is_late:
+            raise Broken(f"{' '.join(self.command)} did not end within {self.limit_s} s")
         if self.process.returncode != 0:
             raise Broken(f"{' '.join(self.command)} ended with {self.process.returncode}")
         return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
