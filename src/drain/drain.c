@@ -22,7 +22,7 @@ static int own_anchor(void *ctx, struct ky_clock_anchor *out)
 {
 	const struct ky_drain *drain = ctx;
 	bool is_os = drain->ring.flags & KY_RING_CLOCK_MONOTONIC || !KYMO_ARCH_HAS_TICKS;
-	uint64_t narrowest = UINT64_MAX;
+	uint64_t narrowest = 0;
 
 	for (int i = 0; i < ANCHOR_TRIES; i++) {
 		struct ky_clock_anchor anchor;
@@ -34,7 +34,7 @@ static int own_anchor(void *ctx, struct ky_clock_anchor *out)
 		anchor.realtime_ns = ky_now_ns(CLOCK_REALTIME);
 		if (is_os)
 			anchor.ticks_before = anchor.ticks_after = anchor.monotonic_ns;
-		if (anchor.ticks_after - anchor.ticks_before >= narrowest)
+		if (i && anchor.ticks_after - anchor.ticks_before >= narrowest)
 			continue;
 		narrowest = anchor.ticks_after - anchor.ticks_before;
 		*out = anchor;
