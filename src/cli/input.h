@@ -48,7 +48,7 @@ void ky_input_close(struct ky_input *input);
 /* Reads the sources into a trace. Returns an exit code; trouble has been said. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
 
-/* After the results: what was damaged in the trace, and which limit cut it. Returns an exit code. */
+/* After the results: says what was damaged, and which limit cut the trace. Returns an exit code. */
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace);
 
 /* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
