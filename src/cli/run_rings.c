@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <base/now.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
@@ -57,7 +58,7 @@ struct ky_run_rings {
 	uint64_t session, opened_ns;
 	struct ring *rings[RINGS_MAX];
 	uint32_t ring_count;
-	ino_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
+	uint64_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
 	uint32_t ignored_count;
 	struct ky_run_totals done; /* of finished rings */
 	bool said_store, said_ring;
@@ -225,6 +226,18 @@ static int start_drain(struct ring *ring)
 	return err;
 }
 
+/* A deleted file's number goes to the next one made, its name, with pid and start time, does not. */
+static uint64_t key_of(const char *name, ino_t inode)
+{
+	return ky_hash_bytes((uint64_t)inode, name, strlen(name));
+}
+
+static void ignore(struct ky_run_rings *rings, const char *name, ino_t inode)
+{
+	if (rings->ignored_count < IGNORED_MAX)
+		rings->ignored[rings->ignored_count++] = key_of(name, inode);
+}
+
 /* The oldest first: what an earlier image of a process recorded is finished, and its run's
  * directory free, before the next image's ring is drained into it. */
 static void insert_by_age(struct ky_run_rings *rings, struct ring *ring)
@@ -272,22 +285,22 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	if (err < 0) {
 		ring_trouble(rings, name, err);
 		free_ring(ring);
-		if (rings->ignored_count < IGNORED_MAX)
-			rings->ignored[rings->ignored_count++] = st->st_ino;
+		ignore(rings, name, st->st_ino);
 		return;
 	}
 	insert_by_age(rings, ring);
 }
 
-static bool is_known(const struct ky_run_rings *rings, ino_t inode)
+static bool is_known(const struct ky_run_rings *rings, const char *name, ino_t inode)
 {
+	uint64_t key = key_of(name, inode);
 	uint32_t i;
 
 	for (i = 0; i < rings->ring_count; i++)
 		if (rings->rings[i]->inode == inode)
 			return true;
 	for (i = 0; i < rings->ignored_count; i++)
-		if (rings->ignored[i] == inode)
+		if (rings->ignored[i] == key)
 			return true;
 	return false;
 }
@@ -310,8 +323,8 @@ static void look_at(struct ky_run_rings *rings, const char *name)
 	/* Without its magic it is still being written: look again next time. */
 	has_magic = atomic_load_explicit(&header.magic, memory_order_relaxed) == KY_RING_MAGIC;
 	if (!has_magic || header.session != rings->session) {
-		if (has_magic && rings->ignored_count < IGNORED_MAX)
-			rings->ignored[rings->ignored_count++] = st.st_ino;
+		if (has_magic)
+			ignore(rings, name, st.st_ino);
 		close(fd);
 		return;
 	}
@@ -336,7 +349,7 @@ static void scan(struct ky_run_rings *rings)
 		return;
 	}
 	while ((entry = readdir(stream)) != NULL)
-		if (entry->d_name[0] != '.' && !is_known(rings, entry->d_ino))
+		if (entry->d_name[0] != '.' && !is_known(rings, entry->d_name, entry->d_ino))
 			look_at(rings, entry->d_name);
 	closedir(stream);
 }

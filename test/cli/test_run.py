@@ -377,6 +377,20 @@ class Records(Run):
         self.assertEqual(sorted(path.name for path in self.rings.iterdir()),
                          ["empty.ring", "fifo", "link.ring", "other.ring"])
 
+    def test_ring_that_gets_the_number_of_a_foreign_file_is_seen(self):
+        go, ready = self.dir / "go", self.dir / "ready"
+        ready.touch()
+        self.rings.mkdir(mode=0o700)
+        foreign = {**os.environ, "KYMO_SESSION": "1", "KYMO_RING_DIR": str(self.rings)}
+        subprocess.run([HOST, "10"], env=foreign, check=True)
+        (left,) = self.rings.glob("*.ring")
+        process = self.start("sh", "-c", f"{HOST} {POLLS} wait={go}; {HOST} {POLLS}")
+        wait_until(lambda: list(self.traces.glob("*/*/*.active")))
+        left.unlink()  # ext4 gives its number to the next file
+        ready.rename(go)
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
+
     def test_ring_cut_under_our_eyes_ends_only_its_recording(self):
         go, up = self.dir / "go", self.dir / "up"
         process = self.start(HOST, str(POLLS), f"touch={up}", f"wait={go}", "exit=3")
