@@ -88,10 +88,9 @@ static void let_go(const struct ky_tokio_table *table, void *header)
  * sees that it was complete. */
 static bool is_end_ours(void *header, uint64_t before)
 {
-	return !(before & STATE_COMPLETE) &&
-	       !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE, STATE_END_TOLD,
-				   __ATOMIC_RELAXED) &
-		 STATE_END_TOLD);
+	return !(before & STATE_COMPLETE) && !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE,
+								 STATE_END_TOLD, __ATOMIC_RELAXED) &
+					       STATE_END_TOLD);
 }
 
 static void refuse(struct ky_tokio_table *table)

@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* What memfd_create("kymo-ring") looks like from outside. */
+#define ANONYMOUS_RING "/memfd:kymo-ring"
 
 /* Fields of proc(5), counted from the one behind the command's closing parenthesis. */
 enum {
@@ -95,19 +99,80 @@ static bool is_of_session(const char *pid, const char *wanted)
 	return has_session(variables, used, wanted);
 }
 
-bool ky_run_process_of_session_exists(uint64_t session)
+/* visit: false ends the walk. */
+typedef bool (*visit_fn)(void *ctx, const char *pid);
+
+static void walk(uint64_t session, visit_fn visit, void *ctx)
 {
 	DIR *stream = opendir("/proc");
 	struct dirent *entry;
-	bool is_found = false;
 	char wanted[40];
 
 	if (stream == NULL)
-		return false;
+		return;
 	snprintf(wanted, sizeof(wanted), "KYMO_SESSION=%016llx", (unsigned long long)session);
-	while (!is_found && (entry = readdir(stream)) != NULL)
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			is_found = is_of_session(entry->d_name, wanted);
+	while ((entry = readdir(stream)) != NULL)
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+		    is_of_session(entry->d_name, wanted) && !visit(ctx, entry->d_name))
+			break;
 	closedir(stream);
+}
+
+static bool note(void *ctx, const char *pid)
+{
+	(void)pid;
+	*(bool *)ctx = true;
+	return false;
+}
+
+bool ky_run_process_of_session_exists(uint64_t session)
+{
+	bool is_found = false;
+
+	walk(session, note, &is_found);
 	return is_found;
+}
+
+struct ring_search {
+	ky_run_ring_fn found;
+	void *ctx;
+};
+
+static bool open_anonymous_rings(void *ctx, const char *pid)
+{
+	const struct ring_search *search = ctx;
+	char path[64], target[64];
+	struct dirent *entry;
+	ssize_t bytes;
+	DIR *stream;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	stream = opendir(path);
+	while (stream != NULL && (entry = readdir(stream)) != NULL) {
+		bytes = readlinkat(dirfd(stream), entry->d_name, target, sizeof(target));
+		if (bytes < (ssize_t)strlen(ANONYMOUS_RING) ||
+		    memcmp(target, ANONYMOUS_RING, strlen(ANONYMOUS_RING)) != 0)
+			continue;
+		fd = openat(dirfd(stream), entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0)
+			search->found(search->ctx, fd);
+	}
+	if (stream != NULL)
+		closedir(stream);
+	return true;
+}
+
+void ky_run_process_anonymous_rings(uint64_t session, ky_run_ring_fn found, void *ctx)
+{
+	struct ring_search search = {found, ctx};
+
+	walk(session, open_anonymous_rings, &search);
+}
+
+uint64_t ky_run_process_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }

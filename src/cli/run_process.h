@@ -13,6 +13,14 @@ bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
 /* The same on the text of /proc/PID/stat. */
 bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks);
 
+/* Inode of our own pid namespace; 0 when unknown. */
+uint64_t ky_run_process_namespace(void);
+
+/* Opens every anonymous ring that a process of this session holds a descriptor of. Reads all of
+ * /proc. found: owns fd. */
+typedef void (*ky_run_ring_fn)(void *ctx, int fd);
+void ky_run_process_anonymous_rings(uint64_t session, ky_run_ring_fn found, void *ctx);
+
 /* Does any process carry this KYMO_SESSION in its environment? Reads all of /proc. */
 bool ky_run_process_of_session_exists(uint64_t session);
 

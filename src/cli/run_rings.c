@@ -10,14 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <ship/background.h>
 #include <ship/store.h>
 #include <ship/symbol/ring_names.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <wire/ring_image.h>
 
@@ -27,8 +30,14 @@
 #define PACE_MIN_NS (5 * MS_NS)
 #define START_NS (1000 * MS_NS)
 #define STORE_RETRY_NS (1000 * MS_NS)
+/* Less than this much room left: recorders go to anonymous memory. */
+#define ANONYMOUS_NAME "(anonymous)"
+#define ROOM_BYTES_MIN (UINT64_C(4) << 20)
+#define ANONYMOUS_FIRST_NS (200 * MS_NS)
+#define ANONYMOUS_LAST_NS (60000 * MS_NS)
 #define RINGS_MAX 256u
 #define IGNORED_MAX 4096u
+#define QUEUE_BYTES_MAX ((size_t)32 << 20) /* of chunks on their way to the disk */
 #define RING_BYTES_MAX (UINT64_C(5) << 30)
 
 struct ring {
@@ -37,6 +46,8 @@ struct ring {
 	ino_t inode;
 	int fd;
 	char file_name[256];
+	bool is_anonymous; /* it has no file that could be removed */
+	bool is_foreign;   /* its pid counts in another namespace */
 	const uint8_t *image;
 	size_t image_bytes;
 	uint32_t pid;
@@ -45,7 +56,15 @@ struct ring {
 	char service[64];
 	char run_name[64];
 	struct ky_drain *drain;
+	/* The store is the background's from the first chunk on: what it is asked here does not
+	 * change any more. */
 	struct ky_store *store;
+	struct ky_background *background;
+	_Atomic uint64_t bytes_stored;
+	char run_directory[512];
+	/* the segment that is being handed out; has_segment: it has begun */
+	uint64_t segment_bytes, segment_first_ns;
+	bool has_segment;
 	struct ky_ring_names *names;
 	uint64_t found_ns, stepped_ns, hand, store_retry_ns;
 	bool is_finished;
@@ -55,7 +74,8 @@ struct ky_run_rings {
 	const struct ky_run_options *options;
 	int directory_fd; /* -1 until the directory exists */
 	char directory[512];
-	uint64_t session, opened_ns;
+	uint64_t session, opened_ns, pid_namespace;
+	uint64_t anonymous_ns, anonymous_pace_ns; /* next look for anonymous rings */
 	struct ring *rings[RINGS_MAX];
 	uint32_t ring_count;
 	uint64_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
@@ -99,6 +119,9 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	rings->session = session;
 	rings->directory_fd = -1;
 	rings->opened_ns = ky_now_ns(CLOCK_MONOTONIC);
+	rings->pid_namespace = ky_run_process_namespace();
+	rings->anonymous_pace_ns = ANONYMOUS_FIRST_NS;
+	rings->anonymous_ns = rings->opened_ns + ANONYMOUS_FIRST_NS;
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
 	sigaction(SIGBUS, &action, NULL);
 	*out = rings;
@@ -149,30 +172,92 @@ static int open_store(struct ring *ring)
 	return err;
 }
 
+/* In the background's thread. */
+static int store_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ring *ring = ctx;
+	struct ky_store_stats stats;
+	int err = ky_store_chunk(ring->store, chunk);
+
+	ky_store_stats(ring->store, &stats);
+	atomic_store_explicit(&ring->bytes_stored, stats.bytes_stored, memory_order_relaxed);
+	return err;
+}
+
+static int open_output(struct ring *ring)
+{
+	struct ky_store_stats stats;
+	int err = open_store(ring);
+
+	if (err < 0)
+		return err;
+	ky_store_stats(ring->store, &stats);
+	snprintf(ring->run_directory, sizeof(ring->run_directory), "%s", stats.run_directory);
+	err = ky_background_open(&ring->background, store_chunk, ring, QUEUE_BYTES_MAX);
+	if (err < 0) {
+		ky_store_close(ring->store);
+		ring->store = NULL;
+	}
+	return err;
+}
+
+static void tell_write_error(struct ky_run_rings *rings, int err)
+{
+	if (rings->done.error == 0)
+		rings->done.error = err;
+	if (!rings->said_store)
+		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
+			   rings->options->directory, kymo_error_text(err));
+	rings->said_store = true;
+}
+
 /* The store is opened with the first chunk: a process that records nothing leaves nothing. */
 static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ring *ring = ctx;
-	struct ky_run_rings *rings = ring->owner;
-	int err = ring->store != NULL ? 0 : open_store(ring);
+	int err = ring->background != NULL ? 0 : open_output(ring);
 
+	ring->has_segment = false;
 	if (err < 0)
 		return err;
-	err = ky_store_chunk(ring->store, chunk);
-	if (err < 0 && rings->done.error == 0)
-		rings->done.error = err;
-	if (err < 0 && !rings->said_store) {
-		rings->said_store = true;
-		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
-			   rings->options->directory, kymo_error_text(err));
+	err = ky_background_chunk(ring->background, chunk);
+	if (err < 0) {
+		tell_write_error(ring->owner, err);
+		return err;
 	}
-	return err;
+	if (chunk->is_segment_start) {
+		ring->segment_bytes = 0;
+		ring->segment_first_ns = chunk->first_ns;
+	}
+	ring->segment_bytes += chunk->byte_count;
+	ring->has_segment = !chunk->is_segment_end;
+	return 0;
+}
+
+/* What could not be written since the last look. */
+static void tell_losses(struct ring *ring)
+{
+	struct ky_chunk_loss loss;
+	int err;
+
+	if (ring->background == NULL || !ky_background_take_loss(ring->background, &loss, &err))
+		return;
+	ky_drain_refused(ring->drain, &loss);
+	tell_write_error(ring->owner, err);
+}
+
+static void close_output(struct ring *ring)
+{
+	ky_background_close(ring->background);
+	ring->background = NULL;
+	ky_store_close(ring->store);
+	ring->store = NULL;
 }
 
 static void free_ring(struct ring *ring)
 {
 	ky_drain_close(ring->drain);
-	ky_store_close(ring->store);
+	close_output(ring);
 	ky_ring_names_close(ring->names);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
@@ -197,6 +282,9 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 
 	ring->pid = header->pid;
 	ring->process_start_ticks = header->start_time_ticks;
+	ring->is_anonymous = (header->flags & KY_RING_ANONYMOUS) != 0;
+	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
+			   header->pid_namespace != ring->owner->pid_namespace;
 	ring->made_ns = header->open_anchor.monotonic_ns;
 	copy_text(ring->service, sizeof(ring->service), header->service, sizeof(header->service));
 	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
@@ -291,13 +379,13 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	insert_by_age(rings, ring);
 }
 
-static bool is_known(const struct ky_run_rings *rings, const char *name, ino_t inode)
+static bool is_known(const struct ky_run_rings *rings, const char *name, dev_t device, ino_t inode)
 {
 	uint64_t key = key_of(name, inode);
 	uint32_t i;
 
 	for (i = 0; i < rings->ring_count; i++)
-		if (rings->rings[i]->inode == inode)
+		if (rings->rings[i]->inode == inode && rings->rings[i]->device == device)
 			return true;
 	for (i = 0; i < rings->ignored_count; i++)
 		if (rings->ignored[i] == key)
@@ -305,26 +393,29 @@ static bool is_known(const struct ky_run_rings *rings, const char *name, ino_t i
 	return false;
 }
 
+/* Without its magic it is still being written: look again next time. */
+static bool read_header(int fd, const struct stat *st, struct ky_ring_header *header)
+{
+	return S_ISREG(st->st_mode) && st->st_size >= (off_t)sizeof(*header) &&
+	       (uint64_t)st->st_size <= RING_BYTES_MAX &&
+	       pread(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
+	       atomic_load_explicit(&header->magic, memory_order_relaxed) == KY_RING_MAGIC;
+}
+
 static void look_at(struct ky_run_rings *rings, const char *name)
 {
 	struct ky_ring_header header;
 	struct stat st;
-	bool has_magic;
 	int fd = openat(rings->directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(header) ||
-	    (uint64_t)st.st_size > RING_BYTES_MAX ||
-	    pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
+	if (fstat(fd, &st) != 0 || !read_header(fd, &st, &header)) {
 		close(fd);
 		return;
 	}
-	/* Without its magic it is still being written: look again next time. */
-	has_magic = atomic_load_explicit(&header.magic, memory_order_relaxed) == KY_RING_MAGIC;
-	if (!has_magic || header.session != rings->session) {
-		if (has_magic)
-			ignore(rings, name, st.st_ino);
+	if (header.session != rings->session) {
+		ignore(rings, name, st.st_ino);
 		close(fd);
 		return;
 	}
@@ -334,12 +425,13 @@ static void look_at(struct ky_run_rings *rings, const char *name)
 static void scan(struct ky_run_rings *rings)
 {
 	struct dirent *entry;
+	struct stat st;
 	DIR *stream;
 	int fd;
 
 	if (rings->directory_fd < 0)
 		rings->directory_fd = open(rings->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (rings->directory_fd < 0)
+	if (rings->directory_fd < 0 || fstat(rings->directory_fd, &st) != 0)
 		return;
 	fd = openat(rings->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	stream = fd >= 0 ? fdopendir(fd) : NULL;
@@ -349,9 +441,42 @@ static void scan(struct ky_run_rings *rings)
 		return;
 	}
 	while ((entry = readdir(stream)) != NULL)
-		if (entry->d_name[0] != '.' && !is_known(rings, entry->d_name, entry->d_ino))
+		if (entry->d_name[0] != '.' &&
+		    !is_known(rings, entry->d_name, st.st_dev, entry->d_ino))
 			look_at(rings, entry->d_name);
 	closedir(stream);
+}
+
+static void on_anonymous(void *ctx, int fd)
+{
+	struct ky_run_rings *rings = ctx;
+	struct ky_ring_header header;
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || is_known(rings, ANONYMOUS_NAME, st.st_dev, st.st_ino) ||
+	    !read_header(fd, &st, &header) || header.session != rings->session)
+		close(fd);
+	else
+		add_ring(rings, ANONYMOUS_NAME, fd, &st, &header);
+}
+
+/* Where there is no room for ring files they are looked for at every step, for one without a file
+ * dies with its process unless we hold it. There are other reasons (a host that changed its user,
+ * say), so the rest of the time now and then. */
+static void scan_anonymous(struct ky_run_rings *rings, uint64_t now_ns)
+{
+	struct statvfs room;
+	bool is_tight = rings->directory_fd < 0 || fstatvfs(rings->directory_fd, &room) != 0 ||
+			(uint64_t)room.f_bavail * room.f_frsize < ROOM_BYTES_MIN;
+
+	if (!is_tight && now_ns < rings->anonymous_ns)
+		return;
+	if (now_ns >= rings->anonymous_ns) {
+		if (rings->anonymous_pace_ns < ANONYMOUS_LAST_NS)
+			rings->anonymous_pace_ns *= 2;
+		rings->anonymous_ns = now_ns + rings->anonymous_pace_ns;
+	}
+	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 }
 
 /* Everything below runs under the guard against faults in the image. */
@@ -362,27 +487,29 @@ static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
 	if (err < 0)
 		ring_trouble(ring->owner, ring->file_name, err);
 	ring->stepped_ns = now_ns;
-	if (is_final || (ring->store != NULL && ky_store_wants_seal(ring->store, now_ns)))
+	if (is_final || (ring->has_segment && ky_store_is_over(ring->store, ring->segment_bytes,
+							       ring->segment_first_ns, now_ns)))
 		ky_drain_seal(ring->drain);
+	if (is_final && ring->background != NULL)
+		ky_background_wait(ring->background);
+	tell_losses(ring);
 }
 
 static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 {
 	struct ky_drain_stats drained;
-	struct ky_store_stats stored;
 
 	ky_drain_stats(ring->drain, &drained);
 	out->event_count += drained.events_written;
-	out->lost_count += drained.records_lost;
+	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
 						   memory_order_relaxed);
-	if (ring->store == NULL)
+	if (ring->background == NULL)
 		return;
-	ky_store_stats(ring->store, &stored);
-	out->bytes_stored += stored.bytes_stored;
-	if (strcmp(out->trace_path, stored.run_directory) != 0) /* else: before an exec */
+	out->bytes_stored += atomic_load_explicit(&ring->bytes_stored, memory_order_relaxed);
+	if (strcmp(out->trace_path, ring->run_directory) != 0) /* else: before an exec */
 		out->process_count++;
-	snprintf(out->trace_path, sizeof(out->trace_path), "%s", stored.run_directory);
+	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->run_directory);
 }
 
 static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
@@ -398,13 +525,11 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	drain_once(ring, now_ns, true);
 	add_totals(&rings->done, ring);
-	if (ring->store != NULL) {
-		ky_store_close(ring->store);
-		ring->store = NULL;
-	}
+	close_output(ring);
 	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
 	 */
-	if (fstatat(rings->directory_fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (!ring->is_anonymous &&
+	    fstatat(rings->directory_fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_ino == ring->inode && st.st_dev == ring->device)
 		unlinkat(rings->directory_fd, ring->file_name, 0);
 	ring->is_finished = true;
@@ -425,6 +550,15 @@ static bool has_successor(const struct ring *ring)
 	return false;
 }
 
+/* Does a process still map it? */
+static bool is_mapped(const struct ring *ring)
+{
+	if (flock(ring->fd, LOCK_EX | LOCK_NB) != 0)
+		return true;
+	flock(ring->fd, LOCK_UN);
+	return false;
+}
+
 static bool is_writer_gone(const struct ring *ring)
 {
 	uint32_t state = atomic_load_explicit(&header_of(ring)->state, memory_order_acquire);
@@ -432,8 +566,10 @@ static bool is_writer_gone(const struct ring *ring)
 
 	if (state == KY_RING_CLOSED || has_successor(ring))
 		return true;
-	if (fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
+	if (!ring->is_anonymous && fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
 		return true;
+	if (ring->is_foreign)
+		return !is_mapped(ring);
 	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
 }
 
@@ -516,6 +652,7 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
 	scan(rings);
+	scan_anonymous(rings, start_ns);
 	step_all(rings, false, &pace);
 	/* The pace is from start to start: a step that took longer is followed by the next at once.
 	 */
@@ -528,6 +665,7 @@ void ky_run_rings_finish(struct ky_run_rings *rings)
 	uint64_t pace = PACE_IDLE_NS;
 
 	scan(rings);
+	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 	step_all(rings, true, &pace);
 }
 

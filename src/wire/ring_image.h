@@ -78,6 +78,7 @@ struct ky_ring_header {
 	char recorder_version[16];
 	uint32_t uid;
 	uint32_t reserved;
+	uint64_t pid_namespace; /* inode of /proc/self/ns/pid, in which `pid` counts; 0 unknown */
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */

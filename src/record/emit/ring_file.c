@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -208,6 +209,10 @@ static int try_file(struct ky_ring *ring, int fd)
 		err = -errno;
 	if (!err)
 		err = map(ring, fd);
+	/* The mapping keeps the lock when the descriptor is closed; the kernel drops it with the
+	 * last process that maps the ring. Readers in another pid namespace go by it. */
+	if (!err)
+		(void)flock(fd, LOCK_SH | LOCK_NB);
 	if (!err)
 		err = fill_first(ring, fd);
 	if (err && ring->base) {
@@ -238,6 +243,7 @@ static void drop_descriptor(struct ky_ring *ring)
 static void describe(struct ky_ring *ring, bool is_anonymous)
 {
 	struct ky_ring_header *header = ring->header;
+	struct stat namespace;
 
 	header->version = KY_RING_VERSION;
 	header->page_bytes = KYMO_ARCH_PAGE_BYTES;
@@ -251,6 +257,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->pid = (uint32_t)getpid();
 	header->uid = (uint32_t)geteuid();
 	header->start_time_ticks = ring->start_time_ticks;
+	if (stat("/proc/self/ns/pid", &namespace) == 0)
+		header->pid_namespace = (uint64_t) namespace.st_ino;
 	atomic_store_explicit(&header->populated_count, ky_extent_populated(ring->extent),
 			      memory_order_relaxed);
 	atomic_store_explicit(&header->usable_count, ring->slot_count, memory_order_relaxed);
