@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """run_tests.py [SUITE...] - runs the test suites and counts what they say.
 
-Without arguments everything CI runs. The last line is `N passed, N failed, N skipped`; the exit
+Without arguments everything CI runs, which is all but the whole matrix. The last line is `N passed, N failed, N skipped`; the exit
 status is 1 when something failed, when a suite could not run, or when a test was skipped that
 test/expected_skips.txt does not name. A suite is a set of meson tests in one build variant, or a
 command that prints TAP or says by its exit status how it went (77: skipped).
@@ -299,6 +299,18 @@ def script(name, path, *arguments, timeout_s=600, env=None):
     return lambda: command(name, [interpreter, path, *arguments], timeout_s, env)
 
 
+def suite_reliability():
+    tally = build("gcc")
+    if not tally.failed:
+        tally.add(command("reliability",
+                          [sys.executable, "test/reliability/run.py", "--build", "build"], 900))
+    return tally
+
+
+# Too long for every change: `make matrix`.
+ON_DEMAND = {"matrix"}
+
+
 def suites():
     """In the order they run: the cheap ones that fail most often first."""
     return {
@@ -320,7 +332,9 @@ def suites():
         "wasm": script("wasm", "tools/wasm.sh"),
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
-        "matrix": script("matrix", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
+        "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
+        "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
+        "reliability": suite_reliability,
         "analysis": suite_analysis,
         "fuzz": suite_fuzz,
     }
@@ -375,7 +389,7 @@ def main():
     table = suites()
     parser = argparse.ArgumentParser(description="Runs the test suites and counts what they say.")
     parser.add_argument("suite", nargs="*", help="any of: " + " ".join(table))
-    wanted = parser.parse_args().suite or list(table)
+    wanted = parser.parse_args().suite or [name for name in table if name not in ON_DEMAND]
     unknown = [name for name in wanted if name not in table]
     if unknown:
         parser.error(f"no suite {unknown[0]!r}; there are: {' '.join(table)}")

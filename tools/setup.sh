@@ -5,7 +5,7 @@ set -eu
 
 build="gcc libc6-dev binutils pkg-config python3 meson ninja-build libzstd-dev zlib1g-dev"
 test="libcmocka-dev zstd gzip clang clang-format clang-tidy lld llvm libclang-rt-14-dev
-	valgrind shellcheck cppcheck"
+	valgrind shellcheck cppcheck util-linux libjemalloc2 faketime"
 
 case "${1:-}" in
 build) packages=$build ;;
