@@ -6,8 +6,8 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 "$1" "$directory"
 events=$("$2" info --json "$directory")
-for type in PollStartEvent PollEndEvent WakeEventEvent; do
-	want="\"name\":\"$type\",\"count\":3000,"
+for row in PollStartEvent:3000 PollEndEvent:3000 WakeEventEvent:3000 TaskSpawnEvent:3; do
+	want="\"name\":\"${row%:*}\",\"count\":${row#*:},"
 	echo "$events" | grep -qF "$want" || {
 		echo "example_c_api: kymo info does not say $want" >&2
 		echo "$events" >&2

@@ -32,6 +32,8 @@ static void run_loop(const uint32_t *names)
 {
 	/* This thread serves worker 1 of runtime 7: any keys that stay the same. */
 	kymo_worker_begin(100, 0, 7, 1);
+	for (unsigned task = 0; task < TASKS; task++)
+		kymo_spawn(1 + task, names[task]);
 	for (unsigned i = 0; i < POLLS; i++) {
 		unsigned task = i % TASKS;
 

@@ -11,6 +11,7 @@
  * A name is a 24-bit id from kymo_name_intern() (recorder.h); 0 means unknown.
  *
  * Threads  any.      Signals  safe (counted as dropped when it interrupts another event of ours).
+ * Since    0.1, everything here and in emit_inline.h.
  */
 #ifndef KYMO_EMIT_H
 #define KYMO_EMIT_H
@@ -149,6 +150,8 @@ struct kymo_control {
 	uint32_t words[KYMO_ARCH_PAGE_BYTES / 4 - 1];
 };
 
+/* Define KYMO_SHARED where this is compiled into a library that programs load with dlopen():
+ * such a library must not take from the loader's small reserve of static thread-local storage. */
 #if defined(KYMO_SHARED)
 #define KYMO_TLS_MODEL
 #else

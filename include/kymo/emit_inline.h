@@ -125,6 +125,7 @@ static inline void kymo_wake(uint64_t task, uint32_t copy, uint32_t wake_flags)
 		  0);
 }
 
+/* `task` was created from here: inside the open poll of this thread that is its parent. */
 static inline void kymo_spawn(uint64_t task, uint32_t name)
 {
 	kymo_emit(KYMO_GATE_SPAWN, KYMO_RECORD_SPAWN, 0, 1, kymo_task_word(task, name), 0, 0);
@@ -136,18 +137,19 @@ static inline void kymo_task_end(uint64_t task, uint32_t name)
 	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_TASK_END, 0, 1, kymo_task_word(task, name), 0, 0);
 }
 
-/* The worker on this thread goes to sleep / woke up. wait: enum kymo_wait. */
+/* The worker on this thread goes to sleep. wait: enum kymo_wait. */
 static inline void kymo_park(uint32_t wait)
 {
 	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_PARK, wait, 0, 0, 0, 0);
 }
 
+/* It woke up. ready_count: events that the wait brought, saturating; 0xffff: the wait failed. */
 static inline void kymo_unpark(uint32_t ready_count)
 {
 	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_UNPARK, ready_count, 0, 0, 0, 0);
 }
 
-/* This thread becomes a worker. runtime: any key that is the same for all workers of one runtime.
+/* This thread becomes a worker. task, name: what launched it, 0 when nothing did. runtime: any key that is the same for all workers of one runtime.
  * identity: any key that two threads share only when they serve the same worker index. */
 static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runtime,
 				     uint64_t identity)
@@ -156,18 +158,20 @@ static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runt
 		  runtime, identity);
 }
 
+/* This thread is no worker any more. */
 static inline void kymo_worker_end(void)
 {
 	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
 }
 
-/* A closure starts / ends on a blocking-pool thread. */
+/* A closure starts on a blocking-pool thread. */
 static inline void kymo_blocking_begin(uint64_t task, uint32_t name)
 {
 	kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(task, name),
 		  0, 0);
 }
 
+/* It ended. poll_end_flags: enum kymo_poll_end_flags. */
 static inline void kymo_blocking_end(uint32_t poll_end_flags)
 {
 	kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_BLOCKING_END, poll_end_flags, 0, 0, 0, 0);

@@ -96,7 +96,7 @@ KYMO_API int kymo_recorder_reopen(void);
  */
 KYMO_API void kymo_recorder_gates(uint32_t set, uint32_t clear);
 
-/* What the recorder has done so far. Threads any. Since 0.1 */
+/* What the recorder has done so far. */
 struct kymo_recorder_status {
 	size_t size;
 	uint32_t is_armed;
@@ -110,6 +110,12 @@ struct kymo_recorder_status {
 	int32_t last_error;  /* of the drain; 0 when none */
 	char ring_path[256]; /* empty for an anonymous ring */
 };
+
+/* Fills what out->size has room for; the caller sets it first.
+ *
+ * Returns  0, also when nothing is open (is_armed is 0 then); -EINVAL: no out, or no size.
+ * Threads  any; takes a lock.      Since 0.1
+ */
 KYMO_API int kymo_recorder_status(struct kymo_recorder_status *out);
 
 /* A string's id, for kymo_mark() and custom events. text: UTF-8, cut at 1,024 bytes (the entry then
@@ -149,7 +155,14 @@ KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t
  * 0.1 */
 KYMO_API void kymo_modules_refresh(void);
 
-/* Adds one metadata pair to the trace, now or later ("tokio.local_queue", "false"). Threads any. */
+/* Adds one metadata pair to the trace, now or later ("tokio.local_queue", "false"); the last value
+ * of a key counts.
+ *
+ * key, value  as in struct kymo_key_value
+ * Returns     0; -EINVAL: missing, empty, too long, or a key that only kymo writes; KYMO_E_LIMIT: the
+ *             directory is full; KYMO_E_CLOSED: nothing is open.
+ * Threads     any; takes a lock.      Since 0.1
+ */
 KYMO_API int kymo_metadata_set(const char *key, const char *value);
 
 #ifdef __cplusplus
