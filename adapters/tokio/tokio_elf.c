@@ -15,6 +15,7 @@
 #define TABLE_BYTES_MAX (UINT64_C(1) << 30)
 #define SYMBOLS_MAX (1u << 20)
 #define CHUNK_SYMBOLS 2048u
+#define WINDOW_BYTES 16384u
 
 struct tables {
 	uint64_t symbols_offset, symbols_bytes;
@@ -138,9 +139,78 @@ static bool is_wanted(const char *name)
 	       strstr(name, "rust_try") || strstr(name, "call_once");
 }
 
-static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol)
+/* The string table in pieces: of a large program it is tens of megabytes, and the host is promised
+ * two at most. Linkers write names in the order of their symbols, so a piece serves many. */
+struct window {
+	int fd;
+	uint64_t offset, bytes; /* the table, in the file */
+	uint64_t from;          /* in the table: what `text` begins with */
+	size_t used;
+	char *text; /* WINDOW_BYTES, and a 0 */
+};
+
+static bool load(struct window *window, uint64_t from)
+{
+	uint64_t left = window->bytes - from;
+
+	window->from = from;
+	window->used = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
+	window->text[window->used] = 0;
+	return read_at(window->fd, window->text, window->used, window->offset + from);
+}
+
+/* The name at this offset, cut to a window's length; NULL: cannot be read. */
+static const char *name_at(struct window *window, uint64_t at)
+{
+	uint64_t within = at - window->from;
+
+	if (at >= window->from && within < window->used &&
+	    memchr(window->text + within, 0, window->used - within))
+		return window->text + within;
+	return load(window, at) ? window->text : NULL;
+}
+
+static int has_proof(struct window *window)
+{
+	static const char proof[] = "5tokio7runtime4task"; /* in both manglings */
+
+	for (uint64_t at = 0; at < window->bytes; at += WINDOW_BYTES - sizeof(proof)) {
+		if (!load(window, at))
+			return KY_TOKIO_ELF_UNREADABLE;
+		if (memmem(window->text, window->used, proof, sizeof(proof) - 1))
+			return KY_TOKIO_ELF_FOUND;
+	}
+	return KY_TOKIO_ELF_NONE;
+}
+
+/* Returns the name's offset in elf->names; UINT32_MAX: no memory. */
+static uint32_t keep_name(struct ky_tokio_elf *elf, const char *name)
+{
+	size_t bytes = strlen(name) + 1;
+	uint32_t at = (uint32_t)elf->names_used;
+
+	if (bytes > elf->names_bytes - elf->names_used) {
+		size_t capacity = elf->names_bytes ? elf->names_bytes * 2 : 4 * WINDOW_BYTES;
+		char *more = capacity > TABLE_BYTES_MAX ? NULL : ky_tokio_map(capacity);
+
+		if (!more)
+			return UINT32_MAX;
+		if (elf->names) {
+			memcpy(more, elf->names, elf->names_used);
+			munmap(elf->names, elf->names_bytes);
+		}
+		elf->names = more;
+		elf->names_bytes = capacity;
+	}
+	memcpy(elf->names + at, name, bytes);
+	elf->names_used += bytes;
+	return at;
+}
+
+static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol, const char *name)
 {
 	struct ky_tokio_symbol *entry;
+	uint32_t kept;
 
 	if (elf->symbol_count == elf->symbol_capacity) {
 		size_t capacity = elf->symbol_capacity ? elf->symbol_capacity * 2 : 4096;
@@ -158,14 +228,18 @@ static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol)
 		elf->symbols = more;
 		elf->symbol_capacity = capacity;
 	}
+	kept = keep_name(elf, name);
+	if (kept == UINT32_MAX)
+		return -ENOMEM;
 	entry = &elf->symbols[elf->symbol_count++];
 	entry->address = elf->bias + symbol->st_value;
 	entry->bytes = symbol->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)symbol->st_size;
-	entry->name = symbol->st_name;
+	entry->name = kept;
 	return 0;
 }
 
-static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *tables)
+static int read_symbols(struct ky_tokio_elf *elf, struct window *window,
+			const struct tables *tables)
 {
 	uint64_t count = tables->symbols_bytes / sizeof(ElfW(Sym));
 	ElfW(Sym) *chunk = ky_tokio_map(CHUNK_SYMBOLS * sizeof(*chunk));
@@ -177,20 +251,24 @@ static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *t
 		size_t some = count - first < CHUNK_SYMBOLS ? (size_t)(count - first) :
 							      CHUNK_SYMBOLS;
 
-		if (!read_at(fd, chunk, some * sizeof(*chunk),
+		if (!read_at(window->fd, chunk, some * sizeof(*chunk),
 			     tables->symbols_offset + first * sizeof(*chunk))) {
 			result = KY_TOKIO_ELF_UNREADABLE;
 			break;
 		}
 		for (size_t i = 0; i < some && result == 0; i++) {
 			uint32_t type = chunk[i].st_info & 15u;
+			const char *name;
 
 			if ((type != STT_FUNC && type != STT_OBJECT) ||
 			    chunk[i].st_shndx == SHN_UNDEF ||
-			    chunk[i].st_name >= tables->names_bytes ||
-			    !is_wanted(elf->names + chunk[i].st_name))
+			    chunk[i].st_name >= tables->names_bytes)
 				continue;
-			result = keep(elf, &chunk[i]);
+			name = name_at(window, chunk[i].st_name);
+			if (!name)
+				result = KY_TOKIO_ELF_UNREADABLE;
+			else if (is_wanted(name))
+				result = keep(elf, &chunk[i], name);
 		}
 	}
 	munmap(chunk, CHUNK_SYMBOLS * sizeof(*chunk));
@@ -208,7 +286,7 @@ static int by_address(const void *left, const void *right)
 
 int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path)
 {
-	static const char proof[] = "5tokio7runtime4task"; /* in both manglings */
+	struct window window = {.fd = -1};
 	struct tables tables;
 	int fd, result;
 
@@ -222,17 +300,16 @@ int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info,
 	out->bias = info->dlpi_addr;
 	out->phdr = info->dlpi_phdr;
 	out->phdr_count = info->dlpi_phnum;
-	out->names_bytes = tables.names_bytes + 1;
-	out->names = ky_tokio_map(out->names_bytes);
-	if (!out->names) {
+	window = (struct window){fd, tables.names_offset,           tables.names_bytes, 0,
+				 0,  ky_tokio_map(WINDOW_BYTES + 1)};
+	if (!window.text)
 		result = -ENOMEM;
-	} else if (!read_at(fd, out->names, tables.names_bytes, tables.names_offset)) {
-		result = KY_TOKIO_ELF_UNREADABLE;
-	} else if (!memmem(out->names, tables.names_bytes, proof, sizeof(proof) - 1)) {
-		result = KY_TOKIO_ELF_NONE;
-	} else {
-		result = read_symbols(out, fd, &tables);
-	}
+	else
+		result = has_proof(&window);
+	if (result == KY_TOKIO_ELF_FOUND)
+		result = read_symbols(out, &window, &tables);
+	if (window.text)
+		munmap(window.text, WINDOW_BYTES + 1);
 	if (result == 0 && out->symbol_count)
 		qsort(out->symbols, out->symbol_count, sizeof(*out->symbols), by_address);
 done:

@@ -27,7 +27,7 @@ struct ky_tokio_elf {
 	const ElfW(Phdr) * phdr; /* as the loader shows them; lives as long as the object */
 	size_t phdr_count;
 	char *names;
-	size_t names_bytes;              /* mapped; the last byte is 0 */
+	size_t names_used, names_bytes;  /* of the kept symbols only; names_bytes are mapped */
 	struct ky_tokio_symbol *symbols; /* by address */
 	size_t symbol_count, symbol_capacity;
 };

@@ -193,6 +193,39 @@ static void elf__hostile_symbols_do_not_fault(void **state)
 	open_damaged(image, image_bytes);
 }
 
+/* The string table moves behind the file and grows by 8 MiB of other programs' names. */
+static void elf__large_string_table_is_not_kept(void **state)
+{
+	const size_t more = 8u << 20;
+	ElfW(Shdr) symbols = {0}, names;
+	struct ky_tokio_elf elf;
+	ElfW(Ehdr) header;
+	uint8_t *large = calloc(1, 2 * image_bytes + more);
+	FILE *file;
+
+	(void)state;
+	assert_non_null(large);
+	memcpy(large, image, image_bytes);
+	memcpy(&header, image, sizeof(header));
+	for (uint32_t i = 0; i < header.e_shnum && symbols.sh_type != SHT_SYMTAB; i++)
+		memcpy(&symbols, image + header.e_shoff + i * sizeof(symbols), sizeof(symbols));
+	memcpy(&names, image + header.e_shoff + symbols.sh_link * sizeof(names), sizeof(names));
+	memcpy(large + image_bytes, image + names.sh_offset, names.sh_size);
+	memset(large + image_bytes + names.sh_size, 'x', more);
+	names.sh_offset = image_bytes;
+	names.sh_size += more;
+	memcpy(large + header.e_shoff + symbols.sh_link * sizeof(names), &names, sizeof(names));
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(large, image_bytes + names.sh_size, 1, file), 1);
+	fclose(file);
+	free(large);
+	assert_int_equal(ky_tokio_elf_open(&elf, &self, path), KY_TOKIO_ELF_FOUND);
+	assert_true(elf.names_bytes <= 1u << 20);
+	assert_non_null(ky_tokio_elf_find(&elf, (uintptr_t)fake_table_of(FAKE_MULTI)->poll));
+	ky_tokio_elf_close(&elf);
+}
+
 static int stop_at_run(void *ctx, const char *name)
 {
 	++*(uint32_t *)ctx;
@@ -229,6 +262,7 @@ int main(void)
 		CASE(elf__every_short_file_is_refused),
 		CASE(elf__without_sections_it_is_stripped),
 		CASE(elf__hostile_section_headers_do_not_fault),
+		CASE(elf__large_string_table_is_not_kept),
 		CASE(elf__hostile_symbols_do_not_fault),
 	};
 
