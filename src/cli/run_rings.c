@@ -2,6 +2,7 @@
 #include <base/alloc.h>
 #include <base/hash.h>
 #include <base/now.h>
+#include <cli/run_modules.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
@@ -30,6 +31,8 @@
 #define PACE_MIN_NS (5 * MS_NS)
 #define START_NS (1000 * MS_NS)
 #define STORE_RETRY_NS (1000 * MS_NS)
+#define MODULES_FIRST_NS (250 * MS_NS)
+#define MODULES_NS (1000 * MS_NS)
 /* Less than this much room left: recorders go to anonymous memory. */
 #define ANONYMOUS_NAME "(anonymous)"
 #define ROOM_BYTES_MIN (UINT64_C(4) << 20)
@@ -66,6 +69,7 @@ struct ring {
 	uint64_t segment_bytes, segment_first_ns;
 	bool has_segment;
 	struct ky_ring_names *names;
+	uint64_t modules_ns; /* next look at the process's mappings */
 	uint64_t found_ns, stepped_ns, hand, store_retry_ns;
 	bool is_finished;
 };
@@ -356,6 +360,7 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	ring->inode = st->st_ino;
 	ring->image_bytes = (size_t)st->st_size;
 	ring->found_ns = ring->stepped_ns = ky_now_ns(CLOCK_MONOTONIC);
+	ring->modules_ns = ring->found_ns + MODULES_FIRST_NS;
 	copy_text(ring->file_name, sizeof(ring->file_name), name, sizeof(ring->file_name));
 	identify(ring, header);
 	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -594,6 +599,10 @@ static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
 	uint64_t pace = pace_ns(ring, now_ns, now_ns - ring->stepped_ns, hand - ring->hand);
 
 	ring->hand = hand;
+	if (!is_gone && !ring->is_foreign && now_ns >= ring->modules_ns) {
+		ky_run_modules_look(ring->pid, ring->drain);
+		ring->modules_ns = now_ns + MODULES_NS;
+	}
 	if (is_gone)
 		finish(ring, now_ns, false);
 	else if (!ring->owner->options->is_flight)

@@ -393,6 +393,7 @@ static void on_dropped(struct ky_drain *drain, struct ky_dthread *thread, const 
 	if (count == credit)
 		return;
 	drain->stats.records_lost += count - credit;
+	drain->stats.records_dropped += count - credit;
 	ky_drain_loss(drain, thread->tid, count - credit, true, thread->last_ns, ns, cause, ns);
 }
 
@@ -413,6 +414,7 @@ void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
 		drain->reported_drops[cause] = total;
 		drain->credited_drops[cause] += missing;
 		drain->stats.records_lost += missing;
+		drain->stats.records_dropped += missing;
 		ky_drain_loss(drain, 0, missing, true, drain->drops_since_ns, ns, cause, ns);
 	}
 	drain->drops_since_ns = ns;

@@ -50,7 +50,8 @@ enum ky_drain_step_flags {
 
 struct ky_drain_stats {
 	uint64_t records_read, records_lost, records_late, events_written, chunks_written;
-	uint64_t chunks_refused; /* by the sink */
+	uint64_t records_dropped; /* of the lost ones: never written, by the header's count */
+	uint64_t chunks_refused;  /* by the sink */
 	uint64_t slots_skipped_corrupt;
 	uint32_t threads, workers, tasks_alive;
 	int last_sink_error;
@@ -68,6 +69,9 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags);
 /* Ends the segment: flushes the open chunk, writes report and index, chunk.is_segment_end. The next
  * chunk starts a new segment. No-op when the segment is empty. */
 int ky_drain_seal(struct ky_drain *drain);
+
+/* Tells what a sink dropped after it had taken it: counted, and told in the next chunk. */
+void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss);
 
 /* Adds a pair to this and all later segments' metadata. */
 int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value);

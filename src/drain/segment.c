@@ -76,17 +76,27 @@ static void add_index_row(struct ky_drain *drain)
 
 /* ---- chunks ---- */
 
-static void lose_chunk(struct ky_drain *drain)
+void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss)
 {
-	struct ky_chunk_state *chunk = &drain->chunk;
-	uint64_t records = drain->records_told - chunk->records_from;
+	uint64_t events = loss->event_count;
 
-	drain->stats.chunks_refused++;
-	drain->stats.records_lost += records;
+	drain->stats.chunks_refused += loss->chunk_count;
+	drain->stats.records_lost += loss->record_count;
+	drain->stats.events_written -= events < drain->stats.events_written ?
+					       events :
+					       drain->stats.events_written;
 	if (!drain->refused_records)
-		drain->refused_first_ns = chunk->first_ns;
-	drain->refused_records += records + chunk->lost_count;
-	drain->refused_last_ns = chunk->last_ns;
+		drain->refused_first_ns = loss->first_ns;
+	drain->refused_records += loss->record_count + loss->told_count;
+	drain->refused_last_ns = loss->last_ns;
+}
+
+static void lose_chunk(struct ky_drain *drain, const struct ky_chunk *chunk)
+{
+	struct ky_chunk_loss loss = {
+		1, 0, chunk->record_count, chunk->told_loss_count, chunk->first_ns, chunk->last_ns};
+
+	ky_drain_refused(drain, &loss);
 	/* The segment ends where it got to; what follows must stand on its own. */
 	drain->is_segment_open = false;
 }
@@ -98,6 +108,8 @@ static void hand_out(struct ky_drain *drain, bool is_end)
 		.bytes = drain->out.bytes,
 		.byte_count = drain->out.used,
 		.event_count = drain->enc.event_count,
+		.record_count = drain->records_told - chunk->records_from,
+		.told_loss_count = chunk->lost_count,
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
 		.is_segment_start = chunk->is_segment_start,
@@ -111,7 +123,7 @@ static void hand_out(struct ky_drain *drain, bool is_end)
 		err = drain->options.chunk(drain->options.chunk_ctx, &about);
 	if (err) {
 		drain->stats.last_sink_error = err;
-		lose_chunk(drain);
+		lose_chunk(drain, &about);
 		return;
 	}
 	if (!is_end)

@@ -467,10 +467,14 @@ int ky_store_chunk(void *ctx, const struct ky_chunk *chunk)
 
 bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns)
 {
-	if (store->fd < 0)
-		return false;
-	return store->raw_bytes >= store->segment_bytes_max ||
-	       (now_ns > store->first_ns && now_ns - store->first_ns >= store->rotate_interval_ns);
+	return store->fd >= 0 && ky_store_is_over(store, store->raw_bytes, store->first_ns, now_ns);
+}
+
+bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t first_ns,
+		      uint64_t now_ns)
+{
+	return raw_bytes >= store->segment_bytes_max ||
+	       (now_ns > first_ns && now_ns - first_ns >= store->rotate_interval_ns);
 }
 
 void ky_store_stats(const struct ky_store *store, struct ky_store_stats *out)

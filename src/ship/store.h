@@ -49,6 +49,9 @@ int ky_store_chunk(void *ctx, const struct ky_chunk *chunk);
 
 /* True when size or age ask for a new segment: the owner then calls ky_drain_seal(). */
 bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns);
+/* The same about a segment of so many raw bytes that began then. Threads: any. */
+bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t first_ns,
+		      uint64_t now_ns);
 
 struct ky_store_stats {
 	uint64_t segments_sealed, bytes_raw, bytes_stored, segments_deleted, bytes_deleted;

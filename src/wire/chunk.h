@@ -16,9 +16,17 @@ struct ky_chunk {
 	const uint8_t *bytes; /* one self-contained TRC stream */
 	size_t byte_count;
 	uint64_t event_count;
+	uint64_t record_count;    /* ring records its events stand for */
+	uint64_t told_loss_count; /* records that its LossEvents tell lost */
 	uint64_t first_ns, last_ns;
 	bool is_segment_start; /* carries metadata, descriptions, live tasks */
 	bool is_segment_end;   /* carries the index: seal after it */
+};
+
+/* Chunks that a sink took and could not keep after all. */
+struct ky_chunk_loss {
+	uint64_t chunk_count, event_count, record_count, told_count;
+	uint64_t first_ns, last_ns;
 };
 
 /* Takes a chunk; the bytes are the drain's and valid during the call. Returns 0 or a negative

@@ -231,6 +231,34 @@ static void drain__refused_chunks_become_a_loss_and_a_new_segment(void **state)
 	case_close(&c);
 }
 
+static void drain__what_a_sink_drops_later_becomes_a_loss(void **state)
+{
+	struct ky_chunk_loss loss = {1, 40, 30, 2, T0, T0 + MS};
+	struct drain_case c;
+	struct test_writer w;
+	struct ky_drain_stats before, after;
+
+	(void)state;
+	case_open(&c, 64);
+	case_start(&c);
+	test_writer_open(&w, &c.ring, 501, T0);
+	polls(&w, T0, 100, 1000);
+	case_step(&c, T0 + 10 * MS);
+	assert_int_equal(ky_drain_seal(c.drain), 0);
+	ky_drain_stats(c.drain, &before);
+	ky_drain_refused(c.drain, &loss);
+	ky_drain_stats(c.drain, &after);
+	assert_int_equal(after.records_lost, before.records_lost + 30);
+	assert_int_equal(after.events_written, before.events_written - 40);
+	polls(&w, T0 + 20 * MS, 100, 1000);
+	case_finish(&c, T0 + 40 * MS);
+	assert_int_equal(COUNT(&c, LOSS), 1);
+	/* With the losses that the dropped chunk was to tell. */
+	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), 32);
+	assert_string_equal(TEXT(EVENT(&c, LOSS, 0), LOSS, cause), "write-error");
+	case_close(&c);
+}
+
 static void drain__nothing_recorded_writes_nothing(void **state)
 {
 	struct drain_case c;
@@ -251,6 +279,7 @@ int main(void)
 		cmocka_unit_test(drain__segment_begins_with_everything_a_reader_needs),
 		cmocka_unit_test(drain__index_is_found_from_the_end_and_agrees_with_the_chunks),
 		cmocka_unit_test(drain__refused_chunks_become_a_loss_and_a_new_segment),
+		cmocka_unit_test(drain__what_a_sink_drops_later_becomes_a_loss),
 		cmocka_unit_test(drain__nothing_recorded_writes_nothing),
 	};
 

@@ -76,7 +76,13 @@ static struct ky_store *open_store(const char *run, uint64_t total)
 static int put(struct ky_store *store, uint64_t ns, bool is_start, bool is_end)
 {
 	static uint8_t bytes[CHUNK_BYTES] = {'T', 'R', 'C', 0, 1};
-	struct ky_chunk chunk = {bytes, sizeof(bytes), 10, ns, ns, is_start, is_end};
+	struct ky_chunk chunk = {.bytes = bytes,
+				 .byte_count = sizeof(bytes),
+				 .event_count = 10,
+				 .first_ns = ns,
+				 .last_ns = ns,
+				 .is_segment_start = is_start,
+				 .is_segment_end = is_end};
 
 	return ky_store_chunk(store, &chunk);
 }
