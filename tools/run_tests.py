@@ -260,7 +260,7 @@ def suite_fuzz():
 
 
 def suite_analysis():
-    """clang-tidy over every source of the program and the libraries: see .clang-tidy."""
+    """clang-tidy (see .clang-tidy), gcc's analyser and cppcheck over the sources."""
     tally = build("asan")
     if tally.failed:
         return tally
@@ -270,12 +270,25 @@ def suite_analysis():
     sources = [name for name in sources
                if name.startswith(("src/", "adapters/")) and name.endswith(".c")]
 
+    deep = tuple(f"src/{part}/" for part in ("base", "wire", "record", "drain", "ship", "read"))
+    common = ["-std=gnu11", "-D_GNU_SOURCE", "-Iinclude", "-Isrc"]
+
     def check(name):
-        return command(f"analysis/{name}", ["clang-tidy", "--quiet", "-p", "build-asan", name], 300)
+        result = command(f"analysis/{name}", ["clang-tidy", "--quiet", "-p", "build-asan", name],
+                         300)
+        if name.startswith(deep):
+            result.add(command(f"analysis/gcc-{name}", ["gcc", *common, "-O1", "-fanalyzer",
+                                                        "-Werror", "-c", name, "-o", "/dev/null"],
+                               300))
+        return result
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
         for result in pool.map(check, sources):
             tally.add(result)
+    tally.add(command("analysis/cppcheck", [
+        "cppcheck", "--quiet", "--error-exitcode=1", "--enable=warning,performance,portability",
+        "--suppress=missingIncludeSystem", "--std=c11", "-D__x86_64__", *common[1:], "src",
+        "adapters"], 600))
     return tally
 
 

@@ -230,13 +230,12 @@ static struct ky_schema_entry *find_body(struct ky_schema_registry *registry, ui
 static struct ky_schema_entry *take_free(struct ky_schema_registry *registry,
 					 struct ky_schema_entry *head)
 {
-	struct ky_schema_entry *entry;
+	struct ky_schema_entry *entry = head->cursor;
 
 	if (head->cursor_generation != registry->generation) {
 		head->cursor_generation = registry->generation;
-		head->cursor = head;
+		entry = head;
 	}
-	entry = head->cursor;
 	if (entry)
 		head->cursor = entry->next_same;
 	return entry;
