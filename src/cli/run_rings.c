@@ -318,7 +318,8 @@ static int start_drain(struct ring *ring)
 	return err;
 }
 
-/* A deleted file's number goes to the next one made, its name, with pid and start time, does not. */
+/* A deleted file's number goes to the next one made; its name, with pid and start time, does not.
+ */
 static uint64_t key_of(const char *name, ino_t inode)
 {
 	return ky_hash_bytes((uint64_t)inode, name, strlen(name));

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/run_modules.h>
+
+#include <base/alloc.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <ship/symbol/elf_image.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAPS_BYTES_MAX ((size_t)4 << 20)
+#define MODULES_MAX 1024u
+
+/* The rows of one file follow each other; what lies between them (bss) has no name. */
+size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capacity)
+{
+	bool is_code = false;
+	size_t count = 0;
+	char *line, *rest = text;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		char *path = strchr(line, '/'), *at;
+		uint64_t start, end, offset;
+		bool has_code;
+
+		start = strtoull(line, &at, 16);
+		if (path == NULL || *at != '-')
+			continue;
+		end = strtoull(at + 1, &at, 16);
+		if (strlen(at) < 6 || path < at + 6)
+			continue;
+		has_code = at[3] == 'x';
+		offset = strtoull(at + 6, NULL, 16);
+		if (count > 0 && strcmp(out[count - 1].path, path) == 0) {
+			out[count - 1].end = end;
+			is_code = is_code || has_code;
+			continue;
+		}
+		if (count > 0 && !is_code)
+			count--; /* data only: no module */
+		if (count == capacity)
+			return count;
+		memset(&out[count], 0, sizeof(out[count]));
+		out[count].path = path;
+		out[count].start = start;
+		out[count].end = end;
+		out[count].file_offset = offset;
+		is_code = has_code;
+		count++;
+	}
+	return count > 0 && !is_code ? count - 1 : count;
+}
+
+static char *read_maps(uint32_t pid)
+{
+	char path[64], *text = NULL, *grown;
+	size_t used = 0, capacity = 0;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	do {
+		if (used + 4096 >= capacity) {
+			capacity = capacity != 0 ? capacity * 2 : 32768;
+			grown = capacity <= MAPS_BYTES_MAX ? ky_realloc(text, capacity) : NULL;
+			if (grown == NULL)
+				break;
+			text = grown;
+		}
+		got = read(fd, text + used, capacity - used - 1);
+		if (got > 0)
+			used += (size_t)got;
+	} while (got > 0);
+	close(fd);
+	if (text != NULL)
+		text[used] = '\0';
+	return text;
+}
+
+static void read_build_id(uint32_t pid, struct ky_seen_module *module)
+{
+	struct ky_elf *elf;
+	char path[3000];
+	int bytes, fd;
+
+	/* Its own root: it may live in another mount namespace. */
+	bytes = snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root%s", pid, module->path);
+	if (bytes < 0 || (size_t)bytes >= sizeof(path))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || ky_elf_open_fd(&elf, fd) != 0)
+		return;
+	module->build_id_bytes = (uint32_t)ky_elf_build_id(elf, module->build_id);
+	ky_elf_close(elf);
+}
+
+void ky_run_modules_look(uint32_t pid, struct ky_drain *drain)
+{
+	char *text = read_maps(pid);
+	struct ky_seen_module *seen = ky_alloc(MODULES_MAX * sizeof(*seen));
+	size_t count = text != NULL && seen != NULL ?
+			       ky_run_modules_parse(text, seen, MODULES_MAX) :
+			       0;
+
+	/* A process in the middle of its end has no mappings any more: that unloads nothing. */
+	for (size_t i = 0; i < count; i++) {
+		if (ky_drain_knows_module(drain, seen[i].start, seen[i].path))
+			continue;
+		read_build_id(pid, &seen[i]);
+		if (ky_drain_add_module(drain, &seen[i]) < 0)
+			break;
+	}
+	if (count > 0 && count < MODULES_MAX)
+		ky_drain_keep_modules(drain, seen, count);
+	ky_free(seen);
+	ky_free(text);
+}

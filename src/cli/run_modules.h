@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_modules.h - which libraries a recorded process has mapped by now, from /proc/PID/maps.
+ *
+ * Costs the process nothing and waits for no lock of its loader. A library that comes and goes
+ * between two looks is not seen.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_RUN_MODULES_H
+#define KY_CLI_RUN_MODULES_H
+
+#include <drain/module_list.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Tells the drain what is new and what is gone. */
+void ky_run_modules_look(uint32_t pid, struct ky_drain *drain);
+
+/* Files with executable mappings in the text of a maps file, which is cut into strings. Returns how
+ * many, at most capacity. */
+size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capacity);
+
+#endif

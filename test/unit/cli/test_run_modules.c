@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <cli/run_modules.h>
+#include <stdio.h>
+#include <string.h>
+
+static size_t parse(const char *text, struct ky_seen_module *out, size_t capacity)
+{
+	static char copy[4096];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	return ky_run_modules_parse(copy, out, capacity);
+}
+
+static const char maps[] =
+	"55d0c0000000-55d0c0001000 r--p 00000000 fe:00 131 /usr/bin/a b\n"
+	"55d0c0001000-55d0c0005000 r-xp 00001000 fe:00 131 /usr/bin/a b\n"
+	"55d0c0006000-55d0c0007000 rw-p 00005000 fe:00 131 /usr/bin/a b\n"
+	"55d0c1000000-55d0c1021000 rw-p 00000000 00:00 0 [heap]\n"
+	"7f0000000000-7f0000100000 rw-s 00000000 00:18 77 /dev/shm/kymo-0/x.ring\n"
+	"7f1000000000-7f1000001000 r-xp 00000000 fe:00 132 /lib/libx.so\n"
+	"7f1000001000-7f1000002000 rw-p 00000000 00:00 0 \n"
+	"7f1000002000-7f1000003000 rw-p 00002000 fe:00 132 /lib/libx.so\n"
+	"7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0 [vdso]\n"
+	"7ffe00000000-7ffe00001000 rw-p 00000000 fe:00 133 /data\n";
+
+static void modules__are_files_with_code(void **state)
+{
+	struct ky_seen_module seen[8];
+
+	(void)state;
+	assert_int_equal(parse(maps, seen, 8), 2);
+	assert_string_equal(seen[0].path, "/usr/bin/a b");
+	assert_int_equal(seen[0].start, 0x55d0c0000000);
+	assert_int_equal(seen[0].end, 0x55d0c0007000);
+	assert_string_equal(seen[1].path, "/lib/libx.so");
+	assert_int_equal(seen[1].end, 0x7f1000003000);
+}
+
+static void modules__stop_at_the_capacity(void **state)
+{
+	struct ky_seen_module seen[1];
+
+	(void)state;
+	assert_int_equal(parse(maps, seen, 1), 1);
+	assert_int_equal(parse("", seen, 1), 0);
+}
+
+static void modules__damaged_lines_are_passed_over(void **state)
+{
+	struct ky_seen_module seen[4];
+	char text[sizeof(maps)];
+
+	(void)state;
+	for (size_t cut = 0; cut < sizeof(maps); cut++) {
+		snprintf(text, sizeof(text), "%.*s", (int)cut, maps);
+		assert_true(parse(text, seen, 4) <= 2);
+	}
+	assert_int_equal(parse("/\n-/\n1-/\n1-2/x\n1-2 r-/\nzz r-xp 0 /a\n", seen, 4), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(modules__are_files_with_code),
+		cmocka_unit_test(modules__stop_at_the_capacity),
+		cmocka_unit_test(modules__damaged_lines_are_passed_over),
+	};
+
+	return cmocka_run_group_tests_name("modules", tests, NULL, NULL);
+}
