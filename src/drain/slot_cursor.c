@@ -576,8 +576,20 @@ int ky_drain_read(struct ky_drain *drain)
 	return err;
 }
 
+/* The last that is known of it: a thread without a sub-buffer has its start and its end only. */
+static uint64_t latest_ticks(const struct ky_dthread *thread)
+{
+	uint64_t ticks = thread->read_ticks > thread->exit_ticks ? thread->read_ticks :
+								   thread->exit_ticks;
+
+	return ticks > thread->start_ticks ? ticks : thread->start_ticks;
+}
+
 void ky_drain_close_gaps(struct ky_drain *drain)
 {
+	bool has_no_slot = atomic_load_explicit(&drain->ring.header->dropped_no_slot_count,
+						memory_order_relaxed) > 0;
+
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
 		struct ky_dthread *thread = drain->threads[i];
 		uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
@@ -589,9 +601,12 @@ void ky_drain_close_gaps(struct ky_drain *drain)
 			continue;
 		thread->gap_cause = KY_LOSS_NONE;
 		thread->ended_closed = false;
-		/* A lower bound: a thread that was announced has written at least once. */
-		queue_gap(drain, thread, thread->read_ticks, is_unseen ? 1 : 0,
-			  cause | KY_GAP_INEXACT);
+		if (is_unseen && has_no_slot)
+			cause = KY_LOSS_NO_SLOT;
+		/* A lower bound: a thread that was announced has written at least once, unless it
+		 * found no room, which the header has counted. */
+		is_unseen = is_unseen && !has_no_slot;
+		queue_gap(drain, thread, latest_ticks(thread), is_unseen, cause | KY_GAP_INEXACT);
 		drain->stats.records_lost += is_unseen;
 		thread->has_slot = true;
 	}

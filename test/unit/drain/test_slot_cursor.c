@@ -315,6 +315,37 @@ static void drain__small_memory_changes_nothing_but_the_steps(void **state)
 	case_close(&c);
 }
 
+/* Two ways for a thread to be known by name only. */
+static void drain__threads_never_seen_are_lost_from_their_start_on(void **state)
+{
+	for (uint64_t dropped = 0; dropped < 2; dropped++) {
+		struct drain_case c;
+		struct test_writer w, unseen;
+		const struct test_event *loss = NULL;
+		uint64_t ns;
+
+		(void)state;
+		case_open(&c, 4);
+		test_writer_open(&w, &c.ring, 501, T0);
+		test_writer_open(&unseen, &c.ring, 502, T0 + MS);
+		ns = polls(&w, T0, 4000);
+		c.ring.header->dropped_no_slot_count = 7 * dropped;
+		case_start(&c);
+		case_finish(&c, ns + 10 * MS);
+		for (size_t i = 0; i < COUNT(&c, LOSS); i++)
+			if (NUMBER(EVENT(&c, LOSS, i), LOSS, tid) == 502)
+				loss = EVENT(&c, LOSS, i);
+		assert_non_null(loss);
+		assert_true(loss->ns >= T0 + MS - 8);
+		assert_true(NUMBER(loss, LOSS, from_ns) >= T0 + MS - 8);
+		assert_false(NUMBER(loss, LOSS, is_exact));
+		/* What the ring had no room for is counted by the header already. */
+		assert_string_equal(TEXT(loss, LOSS, cause), dropped ? "no-slot" : "overwritten");
+		assert_int_equal(NUMBER(loss, LOSS, record_count), dropped ? 0 : 1);
+		case_close(&c);
+	}
+}
+
 static void drain__batches_stay_in_order_when_slots_are_used_again(void **state)
 {
 	struct test_writer w[5];
@@ -361,6 +392,7 @@ int main(void)
 		cmocka_unit_test(drain__nothing_newer_than_the_watermark_is_written),
 		cmocka_unit_test(drain__flight_ring_begins_at_its_horizon_without_loss),
 		cmocka_unit_test(drain__small_memory_changes_nothing_but_the_steps),
+		cmocka_unit_test(drain__threads_never_seen_are_lost_from_their_start_on),
 		cmocka_unit_test(drain__batches_stay_in_order_when_slots_are_used_again),
 	};
 
