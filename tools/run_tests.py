@@ -3,9 +3,10 @@
 """run_tests.py [SUITE...] - runs the test suites and counts what they say.
 
 Without arguments everything CI runs, which is all but the whole matrix. The last line is
-`N passed, N failed, N skipped`; the exit status is 1 when something failed, when a suite could not run, or when a test was skipped that
-test/expected_skips.txt does not name. A suite is a set of meson tests in one build variant, or a
-command that prints TAP or says by its exit status how it went (77: skipped).
+`N passed, N failed, N skipped`; the exit status is 1 when something
+failed, when a suite could not run, or when a test was skipped that test/expected_skips.txt does
+not name. A suite is a set of meson tests in one build variant, or a command that prints TAP or
+says by its exit status how it went (77: skipped).
 """
 import argparse
 import concurrent.futures

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Programs that treat a recorder badly, through the C API: what `kymo run` must survive.
  *
- *   reliability_host ring WAY WITNESS   4 threads count in WITNESS around each event; ends by return, exit, _exit, abort, SIGTERM, SIGKILL or SIGSEGV
+ *   reliability_host ring WAY WITNESS   4 threads count in WITNESS around each event; ends by
+ *                                       return, exit, _exit, abort, SIGTERM, SIGKILL or SIGSEGV
  *   reliability_host threads N          N threads, 10 polls each, 64 at a time
  *   reliability_host forks N            N children: some exec, some record after reopen, some try
  *                                       to without
