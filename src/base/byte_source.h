@@ -14,7 +14,8 @@
 struct ky_byte_source {
 	/* Up to `capacity` bytes in out. Returns bytes read, 0 at the end, -errno or KYMO_E_*
 	 * (KYMO_E_TRUNCATED when the compressed stream ends early: everything before was
-	 * delivered). */
+	 * delivered; KYMO_E_CORRUPT: a damaged stretch was left out, the next read goes on behind it
+	 * or returns the same again when there is nothing more). */
 	int64_t (*read)(void *ctx, uint8_t *out, size_t capacity);
 	/* Next read starts at this offset of the decompressed stream. 0 must work (rewind). NULL:
 	 * not. */
@@ -24,6 +25,8 @@ struct ky_byte_source {
 	const char *name;      /* path for messages; owned by the source */
 	const char *container; /* "raw", "gzip", "zstd" */
 	uint64_t stored_bytes; /* on disk; 0 unknown */
+	/* Whole sentence about the last error, NULL or "" when there is none. NULL: never. */
+	const char *(*reason)(void *ctx);
 };
 
 /* A source over memory (and a name) that the caller keeps alive. Returns 0, -ENOMEM. */

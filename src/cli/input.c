@@ -81,6 +81,13 @@ static int file_seek(void *ctx, uint64_t offset)
 	return file->inner.seek(file->inner.ctx, offset);
 }
 
+static const char *file_reason(void *ctx)
+{
+	const struct ky_input_file *file = ctx;
+
+	return file->error;
+}
+
 static void file_close(void *ctx)
 {
 	struct ky_input_file *file = ctx;
@@ -187,6 +194,7 @@ static int add_source(struct ky_input *input, const char *path, bool is_named)
 	source->read = file_read;
 	source->seek = file->inner.seek ? file_seek : NULL;
 	source->close = file_close;
+	source->reason = file_reason;
 	source->ctx = file;
 	input->progress->total += file->inner.stored_bytes;
 	input->count++;

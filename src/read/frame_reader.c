@@ -75,15 +75,70 @@ static int tell(struct ky_frame_reader *reader, uint64_t offset, int code, const
 	return result;
 }
 
-/* Makes room and reads once. Returns 1 when bytes came, 0 at the end, -ENOMEM. */
-static int refill(struct ky_frame_reader *reader)
+static void skip(struct ky_frame_reader *reader, size_t count)
+{
+	reader->begin += count;
+	reader->window_offset += count;
+}
+
+static const uint8_t *find_header(const uint8_t *at, size_t count)
+{
+	const uint8_t *end = at + count;
+
+	while ((size_t)(end - at) >= sizeof(stream_header)) {
+		at = memchr(at, 'T', (size_t)(end - at) - (sizeof(stream_header) - 1));
+		if (!at)
+			return NULL;
+		if (memcmp(at, stream_header, sizeof(stream_header)) == 0)
+			return at;
+		at++;
+	}
+	return NULL;
+}
+
+/* Compressed data is damaged: what was begun is dropped, and reading goes on behind it if the source
+ * can. Returns 0, negative. */
+static int pass_damage(struct ky_frame_reader *reader)
+{
+	const struct ky_byte_source *source = reader->source;
+	const char *reason = source->reason ? source->reason(source->ctx) : NULL;
+
+	reader->is_torn = true;
+	reader->is_lost = true;
+	skip(reader, reader->end - reader->begin);
+	if (reason && *reason)
+		return reader->notice(reader->notice_ctx, reader->window_offset, KYMO_E_CORRUPT,
+				      reason);
+	return tell(reader, reader->window_offset, KYMO_E_CORRUPT,
+		    "the compressed data is damaged; what lies before was read", 0, NULL);
+}
+
+/* True when a header stands at the start of the window; what cannot be read without one is
+ * dropped. */
+static bool find_way(struct ky_frame_reader *reader)
+{
+	const uint8_t *from = reader->window + reader->begin;
+	size_t count = reader->end - reader->begin;
+	const uint8_t *found = find_header(from, count);
+	size_t kept = sizeof(stream_header) - 1;
+
+	if (found) {
+		skip(reader, (size_t)(found - from));
+		ky_trc_dec_resync(reader->dec, reader->window_offset);
+		reader->is_lost = false;
+	} else if (count > kept) {
+		skip(reader, count - kept);
+	}
+	return found;
+}
+
+/* Makes room and reads once. Returns the source's answer, -ENOMEM. */
+static int64_t read_once(struct ky_frame_reader *reader)
 {
 	size_t kept = reader->end - reader->begin, room;
 	uint8_t *larger;
 	int64_t count;
 
-	if (reader->is_at_end)
-		return 0;
 	if (kept * 2 > reader->capacity) {
 		larger = ky_realloc(reader->window, reader->capacity * 2);
 		if (!larger)
@@ -103,11 +158,38 @@ static int refill(struct ky_frame_reader *reader)
 	if (count > 0 && (uint64_t)count <= room) {
 		reader->end += (size_t)count;
 		reader->raw_bytes += (uint64_t)count;
-		return 1;
 	}
-	reader->is_at_end = true;
-	if (count < 0)
-		reader->source_error = (int)count;
+	return count;
+}
+
+/* Returns 1 when bytes came, 0 at the end, negative. */
+static int refill(struct ky_frame_reader *reader)
+{
+	bool is_damaged = false; /* the last answer */
+	int64_t count;
+	int result;
+
+	while (!reader->is_at_end) {
+		count = read_once(reader);
+		if (count == -ENOMEM)
+			return -ENOMEM;
+		if (count > 0) {
+			is_damaged = false;
+			if (!reader->is_lost || find_way(reader))
+				return 1;
+		} else if (count == KYMO_E_CORRUPT && !is_damaged) {
+			is_damaged = true;
+			result = pass_damage(reader);
+			if (result < 0)
+				return result;
+		} else {
+			reader->is_at_end = true;
+			if (count < 0 && (!is_damaged || reader->raw_bytes == 0))
+				reader->source_error = (int)count;
+			if (reader->is_lost)
+				skip(reader, reader->end - reader->begin);
+		}
+	}
 	return 0;
 }
 
@@ -144,27 +226,6 @@ static int finish(struct ky_frame_reader *reader)
 	return tell(reader, reader->raw_bytes - left, KYMO_E_TRUNCATED,
 		    "the trace ends in the middle of a record; everything before it was read; ",
 		    left, " bytes are left out");
-}
-
-static const uint8_t *find_header(const uint8_t *at, size_t count)
-{
-	const uint8_t *end = at + count;
-
-	while ((size_t)(end - at) >= sizeof(stream_header)) {
-		at = memchr(at, 'T', (size_t)(end - at) - (sizeof(stream_header) - 1));
-		if (!at)
-			return NULL;
-		if (memcmp(at, stream_header, sizeof(stream_header)) == 0)
-			return at;
-		at++;
-	}
-	return NULL;
-}
-
-static void skip(struct ky_frame_reader *reader, size_t count)
-{
-	reader->begin += count;
-	reader->window_offset += count;
 }
 
 /* Goes on at the next stream header behind the damage. Returns 1, 0 (there is none), -ENOMEM. */

@@ -28,6 +28,7 @@ struct ky_frame_reader {
 	uint64_t frame_offset; /* of the last frame given */
 	int source_error;
 	bool is_at_end, is_torn, is_started;
+	bool is_lost; /* behind damaged compressed data: only a stream header helps */
 	ky_notice_fn notice;
 	void *notice_ctx;
 };

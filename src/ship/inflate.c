@@ -40,7 +40,8 @@ struct packed {
 	bool is_inside;  /* a member or frame is open */
 	bool is_restart; /* after a seek: forget everything at the next read */
 	bool is_seekable;
-	bool is_raw; /* the whole file: offsets are the file's own */
+	bool is_damaged; /* the zstd frame that was being read: look for the next one */
+	bool is_raw;     /* the whole file: offsets are the file's own */
 	enum codec codec;
 	int failed;        /* sticky */
 	uint64_t stored;   /* bytes read from the file */
@@ -111,7 +112,7 @@ static void rewind_state(struct packed *packed)
 {
 	rest(packed);
 	packed->codec = CODEC_NONE;
-	packed->at_end = packed->is_inside = packed->is_restart = false;
+	packed->at_end = packed->is_inside = packed->is_restart = packed->is_damaged = false;
 	packed->failed = 0;
 	packed->stored = packed->unpacked = 0;
 	packed->empty_members = 0;
@@ -345,6 +346,43 @@ static int64_t unpack_gzip(struct packed *packed, uint8_t *out, size_t capacity)
 	return (int64_t)(capacity - gzip->avail_out);
 }
 
+/* Frames stand on their own: one that is damaged costs itself alone. Not sticky. */
+static int leave_frame(struct packed *packed, const char *what)
+{
+	int code = fail(packed, KYMO_E_CORRUPT,
+			"%s: the zstd data is damaged at byte %" PRIu64
+			" (%s); left out up to the next zstd frame",
+			shown_path(packed), stored_offset(packed), what);
+
+	packed->failed = 0;
+	packed->is_inside = false;
+	packed->is_damaged = true;
+	(void)ZSTD_DCtx_reset(packed->zstd, ZSTD_reset_session_only);
+	return code;
+}
+
+/* Goes to the start of the next frame, or to the end of the file. */
+static int find_frame(struct packed *packed)
+{
+	static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+
+	packed->is_damaged = false;
+	for (;;) {
+		int result = look_ahead(packed, sizeof(magic));
+		size_t ahead = packed->used - packed->at;
+
+		if (result)
+			return result;
+		if (ahead < sizeof(magic)) {
+			packed->at = packed->used;
+			return 0;
+		}
+		if (memcmp(packed->input + packed->at, magic, sizeof(magic)) == 0)
+			return 0;
+		packed->at++;
+	}
+}
+
 static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
 {
 	/* One block at a time: when a call fails, zstd forgets what it had unpacked in that call.
@@ -357,12 +395,11 @@ static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
 
 	packed->at += in.pos;
 	if (ZSTD_isError(result)) {
-		int code = ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge ?
-				   KYMO_E_LIMIT :
-				   KYMO_E_CORRUPT;
-
-		return fail(packed, code, "%s: zstd refuses the data at byte %" PRIu64 ": %s",
-			    shown_path(packed), stored_offset(packed), ZSTD_getErrorName(result));
+		if (ZSTD_getErrorCode(result) != ZSTD_error_frameParameter_windowTooLarge)
+			return leave_frame(packed, ZSTD_getErrorName(result));
+		return fail(packed, KYMO_E_LIMIT,
+			    "%s: zstd refuses the data at byte %" PRIu64 ": %s", shown_path(packed),
+			    stored_offset(packed), ZSTD_getErrorName(result));
 	}
 	packed->zstd_step = result;
 	if (result == 0)
@@ -406,6 +443,11 @@ static int64_t unpack(struct packed *packed, uint8_t *out, size_t capacity)
 		int64_t count;
 		int result;
 
+		if (packed->is_damaged) {
+			result = find_frame(packed);
+			if (result)
+				return result;
+		}
 		if (!packed->is_inside) {
 			result = begin_member(packed);
 			if (result)
@@ -501,9 +543,16 @@ static int64_t inflate_read(void *ctx, uint8_t *out, size_t capacity)
 		}
 		break;
 	} while (true);
-	if (count <= 0)
+	if (count <= 0 && !packed->is_damaged)
 		rest(packed);
 	return count;
+}
+
+static const char *inflate_reason(void *ctx)
+{
+	const struct packed *packed = ctx;
+
+	return packed->error;
 }
 
 /* Compressed files are unpacked from the start again and what lies before is dropped. */
@@ -533,16 +582,21 @@ static void inflate_close(void *ctx)
 /* The first bytes of content decide whether this is a trace at all. */
 static int peek(struct packed *packed)
 {
+	bool is_damaged = false;
+
 	while (packed->first_count < sizeof(packed->first)) {
 		int64_t count = unpack(packed, packed->first + packed->first_count,
 				       sizeof(packed->first) - packed->first_count);
 
-		if (count < 0)
+		if (count > 0)
+			packed->first_count += (size_t)count;
+		else if (count == KYMO_E_CORRUPT && packed->is_damaged && !packed->first_count)
+			is_damaged = true; /* perhaps a later frame is whole */
+		else
 			break;
-		if (count == 0)
-			break;
-		packed->first_count += (size_t)count;
 	}
+	if (is_damaged && !packed->first_count)
+		return KYMO_E_CORRUPT;
 	if (packed->failed && packed->first_count == 0)
 		return packed->failed;
 	if (memcmp(packed->first, "TRC\0", packed->first_count < 4 ? packed->first_count : 4) != 0)
@@ -626,6 +680,7 @@ int ky_inflate_open(struct ky_byte_source *out, const char *path,
 	out->read = inflate_read;
 	out->seek = packed->is_seekable ? inflate_seek : NULL;
 	out->close = inflate_close;
+	out->reason = packed->error_bytes ? inflate_reason : NULL;
 	out->ctx = packed;
 	out->name = shown_path(packed);
 	return 0;

@@ -397,6 +397,25 @@ class Processes(Cli):
 
 
 class Trouble(Cli):
+    def test_a_damaged_zstd_frame_costs_itself_alone(self):
+        whole, bad = self.dir / "x.zst", self.dir / "bad"
+        self.run_kymo("convert", OLD, "-o", whole)
+        data = bytearray(whole.read_bytes())
+        for at in (len(data) // 2, 100):
+            data[at] ^= 0x55
+            bad.write_bytes(data)
+            done = self.run_kymo("info", "--json", bad)
+            self.assertGreater(json.loads(done.out)["events"], 180000)
+            self.assertIn(f"{bad}: the zstd data is damaged at byte ", done.err)
+            data[at] ^= 0x55
+
+    def test_a_wrong_checksum_of_gzip_is_named(self):
+        bad = self.dir / "bad"
+        data = bytearray((self.data / OLD).read_bytes())
+        data[-6] ^= 1
+        bad.write_bytes(data)
+        self.assertIn(f"{bad}: the gzip data is damaged at byte", self.run_kymo("info", bad).err)
+
     def test_many_damaged_places_are_a_few_sentences(self):
         bad = self.dir / "bad"
         bad.write_bytes(b"TRC\0\1\x99" * 5000)
