@@ -2,8 +2,10 @@
 /* recorder.h - opening and closing the one recorder of a process, and naming things.
  *
  * Invariants:  at most one recorder is open in a process; the ring file exists from the first event
- *              on (or from open, with KYMO_RECORDER_EAGER) and is removed by close; a forked child
- *              starts disarmed until it calls kymo_recorder_reopen().
+ *              on (or from open, with KYMO_RECORDER_EAGER) and is removed by close, or with
+ *              KYMO_RECORDER_NO_DRAIN by whoever drains it; a process that ends without close
+ *              leaves it behind. A forked child starts disarmed until it calls
+ *              kymo_recorder_reopen().
  * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR. Always:
  *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without
  *              the processor's counter.

@@ -325,6 +325,7 @@ static void open__every_failing_allocation_leaves_nothing_behind(void **state)
 
 	(void)state;
 	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
+	options.ring_directory = directory; /* close leaves it to somebody else */
 	for (n = 0; n < 50; n++) {
 		test_alloc_fail_at(n);
 		err = kymo_recorder_open(&recorder, &options);
