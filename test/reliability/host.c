@@ -48,7 +48,17 @@ struct witness {
 };
 
 static uint32_t name;
-static _Atomic bool is_over;
+static _Atomic bool over;
+
+static bool is_over(void)
+{
+	return atomic_load_explicit(&over, memory_order_relaxed);
+}
+
+static void end_threads(void)
+{
+	atomic_store_explicit(&over, true, memory_order_relaxed);
+}
 
 static void poll_times(uint64_t count)
 {
@@ -90,7 +100,7 @@ static void *witness_thread(void *ctx)
 	struct witness *witness = ctx;
 	uint64_t i;
 
-	for (i = 1; i <= WITNESS_POLLS || !is_over; i++) {
+	for (i = 1; i <= WITNESS_POLLS || !is_over(); i++) {
 		atomic_store_explicit(&witness->before, i, memory_order_relaxed);
 		kymo_mark(0);
 		atomic_store_explicit(&witness->after, i, memory_order_relaxed);
@@ -137,7 +147,7 @@ static int run_ring(const char *way, const char *path)
 		       WITNESS_POLLS / 2)
 			sched_yield();
 	leave(way);
-	is_over = true;
+	end_threads();
 	for (uint32_t i = 0; i < WITNESSES; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
@@ -257,7 +267,7 @@ static void *poll_until_over(void *ctx)
 {
 	uint64_t *polls = ctx;
 
-	while (!is_over) {
+	while (!is_over()) {
 		poll_times(10);
 		*polls += 10;
 		usleep(200);
@@ -287,7 +297,7 @@ static int run_dlopen(const char *library, uint64_t times)
 			dlclose(handle);
 	}
 	usleep(1500000); /* with the library loaded, whoever looks from outside sees it */
-	is_over = true;
+	end_threads();
 	pthread_join(thread, NULL);
 	return say_polls(polls);
 }
