@@ -180,6 +180,15 @@ static inline uint8_t *ky_trc_enc_hot(struct ky_trc_enc *enc, enum ky_event_id e
 	return ky_trc_enc_head(enc, at, enc->type_id[event], timestamp_ns);
 }
 
+/* Nearly always one byte: a branch that is predicted, where a sum would be waited for. */
+static inline uint8_t *ky_trc_enc_worker(uint8_t *at, uint32_t worker_id)
+{
+	if (__builtin_expect(worker_id > 0x7f, 0))
+		return ky_varint_put(at, worker_id);
+	*at = (uint8_t)worker_id;
+	return at + 1;
+}
+
 static inline void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timestamp_ns,
 					 uint32_t worker_id, uint8_t local_queue, uint64_t task_id,
 					 uint32_t spawn_loc_pool_id)
@@ -188,7 +197,7 @@ static inline void ky_trc_enc_poll_start(struct ky_trc_enc *enc, uint64_t timest
 
 	if (!at)
 		return;
-	at = ky_varint_put(at, worker_id);
+	at = ky_trc_enc_worker(at, worker_id);
 	*at++ = local_queue;
 	at = ky_varint_put(at, task_id);
 	ky_trc_enc_finish(enc->out, ky_put_u32(at, spawn_loc_pool_id));
@@ -200,7 +209,7 @@ static inline void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestam
 	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_POLL_END, timestamp_ns);
 
 	if (at)
-		ky_trc_enc_finish(enc->out, ky_varint_put(at, worker_id));
+		ky_trc_enc_finish(enc->out, ky_trc_enc_worker(at, worker_id));
 }
 
 static inline void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns,
@@ -221,7 +230,7 @@ static inline void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns
 /* Worker, an unknown queue depth, its clock: how parks and unparks begin. */
 static inline uint8_t *ky_trc_enc_worker_time(uint8_t *at, uint32_t worker_id, uint64_t cpu_time_ns)
 {
-	at = ky_varint_put(at, worker_id);
+	at = ky_trc_enc_worker(at, worker_id);
 	*at++ = 0;
 	return ky_varint_put(at, cpu_time_ns);
 }
@@ -261,7 +270,7 @@ static inline void ky_trc_enc_driver_turn(struct ky_trc_enc *enc, uint64_t times
 
 	if (!at)
 		return;
-	at = ky_varint_put(at, worker_id);
+	at = ky_trc_enc_worker(at, worker_id);
 	at = ky_varint_put(at, duration_ns);
 	ky_trc_enc_finish(enc->out, ky_varint_put(at, ready_count));
 }
