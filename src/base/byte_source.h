@@ -14,8 +14,8 @@
 struct ky_byte_source {
 	/* Up to `capacity` bytes in out. Returns bytes read, 0 at the end, -errno or KYMO_E_*
 	 * (KYMO_E_TRUNCATED when the compressed stream ends early: everything before was
-	 * delivered; KYMO_E_CORRUPT: a damaged stretch was left out, the next read goes on behind it
-	 * or returns the same again when there is nothing more). */
+	 * delivered; KYMO_E_CORRUPT: a damaged stretch was left out, the next read goes on behind
+	 * it or returns the same again when there is nothing more). */
 	int64_t (*read)(void *ctx, uint8_t *out, size_t capacity);
 	/* Next read starts at this offset of the decompressed stream. 0 must work (rewind). NULL:
 	 * not. */

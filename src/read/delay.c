@@ -228,10 +228,12 @@ static bool on_poll(struct delay_pass *pass, const struct feed *feed)
 	if (!measure(pass, feed, state))
 		return false;
 	state->ready_ns = IDLE;
-	state->busy_to_ns = start_ns + duration_ns;
 	state->poll_count += state->poll_count < UINT32_MAX;
+	/* Nobody knows when it ended: a wake after its start counts from itself. */
+	state->busy_to_ns = start_ns;
 	if (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))
 		return true;
+	state->busy_to_ns = start_ns + duration_ns;
 	state->busy_ns += duration_ns;
 	if (duration_ns > state->poll_max_ns)
 		state->poll_max_ns = duration_ns;

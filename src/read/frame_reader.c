@@ -96,8 +96,8 @@ static const uint8_t *find_header(const uint8_t *at, size_t count)
 	return NULL;
 }
 
-/* Compressed data is damaged: what was begun is dropped, and reading goes on behind it if the source
- * can. Returns 0, negative. */
+/* Compressed data is damaged: what was begun is dropped, and reading goes on behind it if the
+ * source can. Returns 0, negative. */
 static int pass_damage(struct ky_frame_reader *reader)
 {
 	const struct ky_byte_source *source = reader->source;

@@ -305,6 +305,9 @@ static bool load_event(struct ky_load *load, const struct ky_frame *frame)
 	if (!frame->schema->has_timestamp)
 		return ky_load_table(load, frame);
 	note_time(load, type, frame->timestamp_ns);
+	if (load->damage_from_ns && frame->timestamp_ns &&
+	    !ky_load_damage(load, frame->timestamp_ns))
+		return false;
 	switch (frame->schema->event) {
 	case KY_EV_POLL_START:
 		return load_poll_start(load, frame);

@@ -68,6 +68,8 @@ struct ky_load {
 	uint32_t *pool_name;      /* cache: name by pool id ... */
 	uint32_t *pool_stamp;     /* ... valid when equal to pool_serial */
 	uint64_t last_ns, max_ns; /* of this file, to count steps back */
+	/* Last moment before bytes that could not be read; 0: none, or told already. */
+	uint64_t damage_from_ns;
 	struct ky_processes processes;
 };
 
@@ -84,6 +86,8 @@ bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_
 /* load_table.c: every event that is not a poll, park or wake of a worker. */
 bool ky_load_table(struct ky_load *load, const struct ky_frame *frame);
 uint32_t ky_load_thread(struct ky_load *load, uint32_t tid);
+/* Bytes that could not be read, up to this moment: a loss like any other. */
+bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
 
 /* finish.c: orders the tables. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_load_finish(struct ky_trace *trace);

@@ -374,6 +374,30 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+bool ky_load_damage(struct ky_load *load, uint64_t to_ns)
+{
+	static const char cause[] = "damaged input";
+	struct ky_trace *trace = load->trace;
+	uint32_t name = ky_names_intern(&load->private->names, cause, sizeof(cause) - 1);
+	struct ky_trace_loss *loss;
+	void *moved;
+
+	loss = push(trace, trace->losses, &trace->loss_count, &trace->loss_capacity, sizeof(*loss),
+		    &moved);
+	trace->losses = moved;
+	if (!loss || name == UINT32_MAX)
+		return false;
+	loss->from_ns = load->damage_from_ns < to_ns ? load->damage_from_ns : to_ns;
+	loss->to_ns = load->damage_from_ns < to_ns ? to_ns : load->damage_from_ns;
+	loss->record_count = 1; /* at least */
+	loss->tid = 0;
+	loss->cause = name;
+	loss->is_exact = false;
+	trace->lost_records++;
+	load->damage_from_ns = 0;
+	return true;
+}
+
 static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace *trace = load->trace;

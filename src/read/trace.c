@@ -41,6 +41,9 @@ static int add_notice(void *ctx, uint64_t offset, int code, const char *text)
 	struct ky_notice *notice;
 	uint32_t name;
 
+	/* Streams of several threads overlap: the lost stretch may begin that much earlier. */
+	if (code && load->max_ns && !load->damage_from_ns)
+		load->damage_from_ns = load->max_ns - trace->files[load->file].reorder_ns;
 	if (trace->notice_count >= 1000)
 		return 0; /* a file of nothing but damage: the first thousand say it */
 	if (!ky_pages_array(&trace->pages, &list, &trace->notice_capacity, trace->notice_count + 1,

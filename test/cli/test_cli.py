@@ -409,6 +409,26 @@ class Trouble(Cli):
             self.assertIn(f"{bad}: the zstd data is damaged at byte ", done.err)
             data[at] ^= 0x55
 
+    def test_nothing_is_concluded_across_damage(self):
+        def worst(path):
+            report = json.loads(self.run_kymo("report", "--json", "--worst", "1000", path).out)
+            return report, [{(w["start_ns"], w[value]) for w in report[rows]} for rows, value in (
+                ("worst_polls", "duration_ns"), ("worst_delays", "delay_ns"))]
+        whole, bad = self.dir / "x.zst", self.dir / "bad"
+        self.run_kymo("convert", OLD, "-o", whole)
+        _, known = worst(whole)
+        data = bytearray(whole.read_bytes())
+        for tenth in (2, 4, 6, 8):
+            at = len(data) * tenth // 10
+            data[at] ^= 0x55
+            bad.write_bytes(data)
+            data[at] ^= 0x55
+            report, found = worst(bad)
+            for new, old in zip(found, known):
+                least = min(value for _, value in old)
+                self.assertEqual({row for row in new if row[1] > least} - old, set())
+            self.assertTrue(any(loss["cause"] == "damaged input" for loss in report["losses"]))
+
     def test_a_wrong_checksum_of_gzip_is_named(self):
         bad = self.dir / "bad"
         data = bytearray((self.data / OLD).read_bytes())
