@@ -149,8 +149,12 @@ static inline void kymo_unpark(uint32_t ready_count)
 	kymo_emit(KYMO_GATE_PARK, KYMO_RECORD_UNPARK, ready_count, 0, 0, 0, 0);
 }
 
-/* This thread becomes a worker. task, name: what launched it, 0 when nothing did. runtime: any key that is the same for all workers of one runtime.
- * identity: any key that two threads share only when they serve the same worker index. */
+/* This thread becomes a worker.
+ *
+ * task, name  what launched it; 0 when nothing did
+ * runtime     any key that is the same for all workers of one runtime
+ * identity    any key that two threads share only when they serve the same worker index
+ */
 static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runtime,
 				     uint64_t identity)
 {

@@ -161,8 +161,8 @@ KYMO_API void kymo_modules_refresh(void);
  * of a key counts.
  *
  * key, value  as in struct kymo_key_value
- * Returns     0; -EINVAL: missing, empty, too long, or a key that only kymo writes; KYMO_E_LIMIT: the
- *             directory is full; KYMO_E_CLOSED: nothing is open.
+ * Returns     0; -EINVAL: missing, empty, too long, or a key that only kymo writes;
+ *             KYMO_E_LIMIT: the directory is full; KYMO_E_CLOSED: nothing is open.
  * Threads     any; takes a lock.      Since 0.1
  */
 KYMO_API int kymo_metadata_set(const char *key, const char *value);
