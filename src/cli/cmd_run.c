@@ -96,8 +96,13 @@ static void prepare(struct session *session)
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
-	if (err == 0)
+	if (err == 0) {
+		if (!ky_run_environment_has_room(&session->environment))
+			say(session, session->environment.ring_directory,
+			    "has hardly any room left: what a short process records may be lost "
+			    "(--ring-dir takes another place)");
 		return;
+	}
 	ky_run_say("%s; CMD runs unrecorded", errbuf);
 	session->is_recording = false;
 	session->said_status = true;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #ifndef KYMO_PRELOAD_INSTALLED
@@ -17,6 +18,7 @@
 #endif
 #define PRELOAD_NAME "libkymo-preload.so"
 #define OWN_VARIABLES 9u
+#define ROOM_BYTES_MIN (UINT64_C(4) << 20)
 
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity)
 {
@@ -235,6 +237,14 @@ int ky_run_environment_open(struct ky_run_environment *environment,
 		ky_run_environment_close(environment);
 	}
 	return err;
+}
+
+bool ky_run_environment_has_room(const struct ky_run_environment *environment)
+{
+	struct statvfs room;
+
+	return statvfs(environment->ring_directory, &room) != 0 ||
+	       (uint64_t)room.f_bavail * room.f_frsize >= ROOM_BYTES_MIN;
 }
 
 static void remove_status_directory(const char *path)

@@ -14,6 +14,7 @@
 #define KY_CLI_RUN_ENVIRONMENT_H
 
 #include <cli/run_options.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ky_run_environment {
@@ -29,6 +30,10 @@ struct ky_run_environment {
 int ky_run_environment_open(struct ky_run_environment *environment,
 			    const struct ky_run_options *options, char *errbuf,
 			    size_t errbuf_bytes);
+
+/* Is there room for ring files? Where not, recorders keep their rings in anonymous memory, and that
+ * of a process which ends before it is found is lost. */
+bool ky_run_environment_has_room(const struct ky_run_environment *environment);
 
 /* Removes the status directory, frees the rest. */
 void ky_run_environment_close(struct ky_run_environment *environment);

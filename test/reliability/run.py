@@ -282,6 +282,15 @@ def full_shared_memory(place):
 
 
 @case
+def full_shared_memory_and_short(place):
+    """no room for the ring file of a short process: unharmed, and kymo says what may be missing"""
+    done = place.run(place.host, "polls", "1000", around=with_tmpfs(place.rings, "64k"))
+    ended_well(done)
+    equal(done.stdout, '{"polls":1000}\n', "output")
+    check("hardly any room" in done.stderr, done.stderr)
+
+
+@case
 def full_shared_memory_and_killed(place):
     """the same, killed: the ring outlives the process"""
     line = '"$@" & sleep 0.5; kill -9 $!; wait $!'
