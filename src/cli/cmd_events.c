@@ -435,7 +435,7 @@ static int stream_events(struct run *run, struct ky_input *input)
 	if (!result)
 		result = print_events(run);
 	ky_input_quiet(input);
-	if (result && result != -EPIPE)
+	if (result && !ferror(stdout)) /* that one ky_cli_finish() says */
 		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
 	if (run->catalog.processes.is_told)
 		ky_input_notice(input, run->catalog.processes.text);
@@ -448,6 +448,8 @@ static int stream_events(struct run *run, struct ky_input *input)
 			      run->late);
 	if (ky_input_is_limited(input))
 		return KY_EXIT_TROUBLE;
+	if (ferror(stdout))
+		errno = -result; /* the cause, for ky_cli_finish() */
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 

@@ -343,6 +343,11 @@ static bool load_cpu_sample(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+static void add_lost(uint64_t *sum, uint64_t count)
+{
+	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
+}
+
 static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace *trace = load->trace;
@@ -364,13 +369,13 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	loss->tid = (uint32_t)number(frame, KY_F_LOSS_tid);
 	loss->cause = cause;
 	loss->is_exact = number(frame, KY_F_LOSS_is_exact) != 0;
-	trace->lost_records += loss->record_count;
+	add_lost(&trace->lost_records, loss->record_count);
 	if (loss->tid == 0)
 		return true;
 	thread = ky_load_thread(load, loss->tid);
 	if (thread == UINT32_MAX)
 		return false;
-	trace->threads[thread].lost_count += loss->record_count;
+	add_lost(&trace->threads[thread].lost_count, loss->record_count);
 	return true;
 }
 
@@ -393,7 +398,7 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns)
 	loss->tid = 0;
 	loss->cause = name;
 	loss->is_exact = false;
-	trace->lost_records++;
+	add_lost(&trace->lost_records, 1);
 	load->damage_from_ns = 0;
 	return true;
 }

@@ -436,6 +436,22 @@ class Trouble(Cli):
         bad.write_bytes(data)
         self.assertIn(f"{bad}: the gzip data is damaged at byte", self.run_kymo("info", bad).err)
 
+    def test_a_full_disk_below_the_output_is_one_sentence(self):
+        for command in READERS:
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([KYMO, command, self.data / OLD], stdout=full,
+                                      stderr=subprocess.PIPE, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr.decode(), f"kymo {command}: standard output cannot be "
+                             "written: No space left on device\n")
+
+    def test_the_sum_of_losses_does_not_wrap(self):
+        whole = self.dir / "in"
+        golden = (ROOT / "test/golden/traces/LossEvent.trc").read_bytes()
+        whole.write_bytes(golden * 3)
+        self.assertEqual(json.loads(self.run_kymo("report", "--json", whole).stdout)
+                         ["lost_records"], 2**64 - 1)
+
     def test_many_damaged_places_are_a_few_sentences(self):
         bad = self.dir / "bad"
         bad.write_bytes(b"TRC\0\1\x99" * 5000)
