@@ -79,17 +79,17 @@ class Run(unittest.TestCase):
 
 
 class Passes(Run):
-    def test_exit_status(self):
+    def test_exit_status_is_the_commands(self):
         for status in (0, 1, 7, 126, 255):
             self.assertEqual(self.run_kymo("sh", "-c", f"exit {status}").returncode, status)
 
-    def test_death_by_signal(self):
+    def test_death_by_a_signal_becomes_its_own(self):
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGABRT,
                        signal.SIGSEGV, signal.SIGPIPE):
             done = self.run_kymo("sh", "-c", f"kill -{int(number)} $$")
             self.assertEqual(done.returncode, -number)
 
-    def test_what_cannot_be_started(self):
+    def test_what_cannot_be_started_is_said_and_has_the_shells_status(self):
         done = self.run_kymo("no-such-program-here")
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (127, 1))
         self.assertIn(b"no-such-program-here: No such file", done.stderr)
@@ -101,12 +101,12 @@ class Passes(Run):
         self.assertEqual(self.run_kymo().returncode, 125)
         self.assert_nothing_left()
 
-    def test_binary_streams(self):
+    def test_streams_pass_every_byte(self):
         data = os.urandom(1 << 20)
         done = self.run_kymo("cat", input=data)
         self.assertEqual(done.stdout, data)
 
-    def test_options_of_the_command(self):
+    def test_options_of_the_command_are_left_to_it(self):
         self.assertEqual(self.run_kymo("echo", "-o", "--", "--help").stdout, b"-o -- --help\n")
         self.assertEqual(self.run_kymo("--", "echo", "-q").stdout, b"-q\n")
 
@@ -176,7 +176,7 @@ class Passes(Run):
                               timeout=DEADLINE_S, check=False)
         self.assertEqual(done.returncode, 42)
 
-    def test_environment(self):
+    def test_environment_is_kept_and_the_preload_appended(self):
         lines = self.run_kymo("env", env=dict(os.environ, LD_PRELOAD="libm.so.6", KEPT="x")).stdout
         lines = lines.decode().splitlines()
         self.assertIn("KEPT=x", lines)
@@ -184,7 +184,7 @@ class Passes(Run):
         self.assertEqual(len(preload), 1)
         self.assertRegex(preload[0], r"^LD_PRELOAD=libm\.so\.6:/.*libkymo-preload\.so$")
 
-    def test_kymo_inside_kymo(self):
+    def test_kymo_inside_kymo_preloads_once(self):
         done = self.run_kymo(*self.command("env"))
         lines = done.stdout.decode().splitlines()
         for name in ("LD_PRELOAD=", "KYMO_SESSION=", "KYMO_STATUS_PARENT="):
@@ -202,7 +202,7 @@ class WithoutTokio(Run):
         self.assert_nothing_left()
         self.assertEqual(self.run_kymo("-q", "true").stderr, b"")
 
-    def test_static_program(self):
+    def test_static_program_runs_and_one_sentence_says_why(self):
         if not STATIC:
             self.skipTest("no static libc to build one with")
         done = self.run_kymo(STATIC)
@@ -210,7 +210,7 @@ class WithoutTokio(Run):
         self.assertIn(b"is statically linked", done.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can make a setuid program of somebody else")
-    def test_setuid_program(self):
+    def test_setuid_program_runs_and_one_sentence_says_why(self):
         program = self.dir / "true"
         shutil.copy(shutil.which("true"), program)
         os.chown(program, 12345, 12345)
@@ -219,14 +219,14 @@ class WithoutTokio(Run):
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (0, 1))
         self.assertIn(b"is setuid", done.stderr)
 
-    def test_unusable_shared_memory(self):
+    def test_unusable_shared_memory_leaves_the_program_unrecorded(self):
         self.rings.mkdir(mode=0o777)
         self.rings.chmod(0o777)
         done = self.run_kymo("sh", "-c", "exit 8")
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (8, 1))
         self.assertIn(b"CMD runs unrecorded", done.stderr)
 
-    def test_missing_library(self):
+    def test_missing_library_leaves_the_program_unrecorded(self):
         done = self.run_kymo("sh", "-c", "exit 8",
                              env=dict(os.environ, KYMO_PRELOAD="/nonexistent"))
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (8, 1))
