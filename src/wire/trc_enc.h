@@ -167,7 +167,7 @@ static inline uint8_t *ky_trc_enc_hot(struct ky_trc_enc *enc, enum ky_event_id e
 				      uint64_t timestamp_ns)
 {
 	const struct ky_buf *out = enc->out;
-	uint8_t *at = out->bytes + out->used;
+	uint8_t *at;
 
 	if (__builtin_expect(!enc->has_schema[event] ||
 				     out->capacity - out->used < KY_TRC_HOT_EVENT_BYTES ||
@@ -176,6 +176,8 @@ static inline uint8_t *ky_trc_enc_hot(struct ky_trc_enc *enc, enum ky_event_id e
 		at = ky_trc_enc_make_room(enc, event);
 		if (!at)
 			return NULL;
+	} else {
+		at = out->bytes + out->used;
 	}
 	return ky_trc_enc_head(enc, at, enc->type_id[event], timestamp_ns);
 }
