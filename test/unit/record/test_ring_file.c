@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -60,6 +61,30 @@ static void create__names_the_file_after_the_process(void **state)
 	assert_string_not_equal(second->path, ring->path);
 	drop(second);
 	drop(ring);
+	rmdir(test.directory);
+}
+
+static void create__lock_lasts_as_long_as_the_mapping(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	test_recorder_directory(&test);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
+	assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+	assert_int_equal(ring->header->pid_namespace, (uint64_t)st.st_ino);
+	fd = open(ring->path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	drop(ring);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	close(fd);
 	rmdir(test.directory);
 }
 
@@ -291,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(create__names_the_file_after_the_process),
+		cmocka_unit_test(create__lock_lasts_as_long_as_the_mapping),
 		cmocka_unit_test(create__refuses_a_directory_others_can_write),
 		cmocka_unit_test(create__does_not_follow_a_symbolic_link),
 		cmocka_unit_test(create__missing_parent_falls_back_to_memory),
