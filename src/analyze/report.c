@@ -5,8 +5,6 @@
 #include <read/sort.h>
 #include <string.h>
 
-#define WORST_MAX 1000u
-
 struct making {
 	const struct ky_trace *trace;
 	struct ky_report *report;
@@ -451,8 +449,9 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 	report->from_ns = options ? options->from_ns : 0;
 	report->to_ns = options && options->to_ns ? options->to_ns : UINT64_MAX;
 	if (options && options->worst_count)
-		making.worst_max = options->worst_count < WORST_MAX ? options->worst_count :
-								      WORST_MAX;
+		making.worst_max = options->worst_count < KY_REPORT_WORST_MAX ?
+					   options->worst_count :
+					   KY_REPORT_WORST_MAX;
 	result = allocate(&making);
 	if (result == 0) {
 		for (i = 0; i < trace->worker_count; i++)

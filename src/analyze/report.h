@@ -16,6 +16,7 @@
 #include <read/trace.h>
 
 #define KY_REPORT_WORST 10u
+#define KY_REPORT_WORST_MAX 1000u
 
 struct ky_report_options {
 	uint64_t from_ns, to_ns; /* polls and parks that start in [from, to); to 0: no end */

@@ -66,17 +66,19 @@ static int resolve(const struct ky_trace *trace, const struct ky_moment *moment,
 	return ky_moment_resolve(moment, trace->run_first_ns, monotonic_ns, realtime_ns, out);
 }
 
-static int print(const struct ky_trace *trace, const struct ky_report *report, bool is_json)
+static int print(const struct ky_trace *trace, const struct ky_report *report,
+		 const struct arguments *arguments)
 {
 	struct ky_buf out;
 	int result;
 
 	ky_buf_init(&out, 0);
-	if (is_json) {
+	if (arguments->is_json) {
 		ky_report_json(&out, trace, report);
 		ky_out_text(&out, "\n");
 	} else {
-		ky_report_text(&out, trace, report, ky_out_is_coloured(STDOUT_FILENO));
+		ky_report_text(&out, trace, report, (uint32_t)arguments->worst,
+			       ky_out_is_coloured(STDOUT_FILENO));
 	}
 	result = ky_out_print(&out);
 	ky_buf_release(&out);
@@ -91,6 +93,8 @@ static int make_and_print(const struct ky_trace *trace, const struct arguments *
 	struct ky_report *report = NULL;
 	int code;
 
+	if (!arguments->is_json)
+		report_options.worst_count = KY_REPORT_WORST_MAX; /* many fold into few */
 	if (resolve(trace, &arguments->from, &report_options.from_ns) ||
 	    resolve(trace, &arguments->to, &report_options.to_ns)) {
 		ky_cli_error("this trace has no reading of the wall clock; give --from and --to "
@@ -105,7 +109,7 @@ static int make_and_print(const struct ky_trace *trace, const struct arguments *
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = print(trace, report, arguments->is_json);
+	code = print(trace, report, arguments);
 	ky_report_free(report);
 	return code;
 }

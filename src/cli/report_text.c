@@ -10,12 +10,14 @@
 #define BAR_COLUMNS 40u
 #define GROUPS_MAX 20u
 #define DECADES 20u
+#define BLOCKER_STEPS 4096u /* polls looked back over, for one wait */
 
 struct view {
 	struct ky_buf *out;
 	const struct ky_trace *trace;
 	const struct ky_report *report;
 	bool is_coloured;
+	uint32_t worst_count;
 };
 
 /* Names of futures are long; what tells them apart stands at both ends. */
@@ -124,57 +126,155 @@ static const char *poll_remark(const struct ky_poll *poll)
 	return poll->flags & KY_POLL_NESTED ? "nested" : "";
 }
 
+/* Ten polls of one place are one finding: the worst stands for those of its name. Returns how many
+ * of them are at least half as long. */
+static uint32_t fold_polls(const struct ky_report *report, const struct ky_trace *trace,
+			   uint32_t at, bool *is_told)
+{
+	const struct ky_poll *worst = &report->worst_polls[at].poll;
+	uint32_t i, count = 0;
+
+	if (*poll_remark(worst))
+		return 0;
+	for (i = at + 1; i < report->worst_poll_count; i++) {
+		const struct ky_poll *poll = &report->worst_polls[i].poll;
+
+		if (*poll_remark(poll) || poll_name(trace, poll) != poll_name(trace, worst))
+			continue;
+		is_told[i] = true;
+		count += poll->duration_ns >= worst->duration_ns / 2;
+	}
+	return count;
+}
+
 static void print_worst_polls(const struct view *view)
 {
 	static const char *const titles[] = {"Poll", "Task", "Name", "Worker", "At", ""};
 	const struct ky_report *report = view->report;
-	char name[2 * NAME_COLUMNS];
+	char name[2 * NAME_COLUMNS], more[64], count[KY_OUT_CELL_BYTES];
+	bool is_told[KY_REPORT_WORST_MAX] = {false};
 	struct ky_table table;
+	uint32_t shown = 0, alike;
 
 	if (!report->worst_poll_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured, "Worst polls: a worker could do nothing else");
 	ky_table_init(&table, "rrlrrl");
 	heads(&table, titles);
-	for (uint32_t i = 0; i < report->worst_poll_count; i++) {
+	for (uint32_t i = 0; i < report->worst_poll_count && shown < view->worst_count; i++) {
 		const struct ky_poll *poll = &report->worst_polls[i].poll;
 
+		if (is_told[i])
+			continue;
+		shown++;
+		alike = fold_polls(report, view->trace, i, is_told);
+		(void)snprintf(more, sizeof(more), "and %s more of at least half that",
+			       ky_out_count(count, alike));
 		duration_cell(&table, poll->duration_ns);
 		task_cell(&table, view->trace, poll->task);
 		ky_table_cell(&table, short_name(name, sizeof(name), view->trace,
 						 poll_name(view->trace, poll)));
 		worker_cell(&table, view->trace, poll->worker);
 		moment_cell(&table, view, poll->start_ns);
-		ky_table_cell(&table, poll_remark(poll));
+		ky_table_cell(&table, alike ? more : poll_remark(poll));
 	}
 	ky_table_print(&table, view->out, 2, view->is_coloured);
 	ky_table_release(&table);
 	ky_out_text(view->out, "\n");
 }
 
+/* Waits that overlap have one cause: the longest stands for them. Returns how many there are. */
+static uint32_t fold_waits(const struct ky_report *report, uint32_t at, bool *is_told)
+{
+	const struct ky_poll *worst = &report->worst_delays[at].poll;
+	uint32_t i, count = 0;
+
+	for (i = at + 1; i < report->worst_delay_count; i++) {
+		const struct ky_poll *poll = &report->worst_delays[i].poll;
+
+		if (is_told[i] || poll->start_ns - poll->delay_ns >= worst->start_ns ||
+		    worst->start_ns - worst->delay_ns >= poll->start_ns)
+			continue;
+		is_told[i] = true;
+		count++;
+	}
+	return count;
+}
+
+/* The poll that kept the worker for most of the wait, if one did for half of it. */
+static bool find_blocker(const struct ky_trace *trace, const struct ky_worst *worst,
+			 struct ky_poll *out)
+{
+	uint64_t to_ns = worst->poll.start_ns, from_ns = to_ns - worst->poll.delay_ns;
+	uint64_t most_ns = 0, row = worst->row;
+	struct ky_poll poll;
+
+	for (uint32_t steps = 0; row-- > 0 && steps < BLOCKER_STEPS; steps++) {
+		uint64_t end_ns, start_ns;
+
+		ky_trace_poll(trace, worst->poll.worker, row, &poll);
+		end_ns = poll.start_ns + poll.duration_ns;
+		start_ns = poll.start_ns > from_ns ? poll.start_ns : from_ns;
+		if (end_ns <= from_ns)
+			break;
+		if (end_ns > to_ns)
+			end_ns = to_ns;
+		if (end_ns <= start_ns || end_ns - start_ns <= most_ns)
+			continue;
+		most_ns = end_ns - start_ns;
+		*out = poll;
+	}
+	return most_ns && most_ns >= worst->poll.delay_ns / 2;
+}
+
+static void blocker_cell(struct ky_table *table, const struct view *view,
+			 const struct ky_worst *worst)
+{
+	char cell[KY_OUT_CELL_BYTES], text[KY_OUT_CELL_BYTES + 64];
+	struct ky_poll poll;
+
+	if (!find_blocker(view->trace, worst, &poll) || poll.task >= view->trace->task_count) {
+		ky_table_cell(table, "-");
+		return;
+	}
+	(void)snprintf(text, sizeof(text), "%s of task %" PRIu64,
+		       ky_out_duration(cell, poll.duration_ns), view->trace->tasks[poll.task].id);
+	ky_table_cell(table, text);
+}
+
 static void print_worst_delays(const struct view *view)
 {
-	static const char *const titles[] = {"Wait",   "Task",      "Name",
-					     "Worker", "Polled at", "Woken by task"};
+	static const char *const titles[] = {"Wait",      "Task",        "Name",  "Worker",
+					     "Polled at", "Behind poll", "Waker", ""};
 	const struct ky_report *report = view->report;
-	char name[2 * NAME_COLUMNS];
+	char name[2 * NAME_COLUMNS], more[64], count[KY_OUT_CELL_BYTES];
+	bool is_told[KY_REPORT_WORST_MAX] = {false};
 	struct ky_table table;
+	uint32_t shown = 0, alike;
 
 	if (!report->worst_delay_count)
 		return;
 	ky_out_heading(view->out, view->is_coloured, "Worst waits: ready, but not polled");
-	ky_table_init(&table, "rrlrrr");
+	ky_table_init(&table, "rrlrrrrl");
 	heads(&table, titles);
-	for (uint32_t i = 0; i < report->worst_delay_count; i++) {
+	for (uint32_t i = 0; i < report->worst_delay_count && shown < view->worst_count; i++) {
 		const struct ky_worst *worst = &report->worst_delays[i];
 
+		if (is_told[i])
+			continue;
+		shown++;
+		alike = fold_waits(report, i, is_told);
+		(void)snprintf(more, sizeof(more), "and %s more meanwhile",
+			       ky_out_count(count, alike));
 		duration_cell(&table, worst->poll.delay_ns);
 		task_cell(&table, view->trace, worst->poll.task);
 		ky_table_cell(&table, short_name(name, sizeof(name), view->trace,
 						 poll_name(view->trace, &worst->poll)));
 		worker_cell(&table, view->trace, worst->poll.worker);
 		moment_cell(&table, view, worst->poll.start_ns);
+		blocker_cell(&table, view, worst);
 		task_cell(&table, view->trace, worst->waker);
+		ky_table_cell(&table, alike ? more : "");
 	}
 	ky_table_print(&table, view->out, 2, view->is_coloured);
 	ky_table_release(&table);
@@ -476,9 +576,9 @@ static void print_answer(const struct view *view)
 }
 
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
-		    const struct ky_report *report, bool is_coloured)
+		    const struct ky_report *report, uint32_t worst_count, bool is_coloured)
 {
-	struct view view = {out, trace, report, is_coloured};
+	struct view view = {out, trace, report, is_coloured, worst_count};
 
 	print_answer(&view);
 	print_quantiles(&view);
