@@ -144,8 +144,9 @@ static void tell_refusal(struct session *session, bool is_final)
 			return;
 		if (status == KY_RUN_STATUS_OK)
 			say(session, command,
-			    "recorded nothing: it ran no task, or could make no ring (after a change of "
-			    "user, root directory or system-call filter, or under a file-size limit)");
+			    "recorded nothing: it ran no task, or could make no ring (after a "
+			    "change of user, root directory or system-call filter, or under a "
+			    "file-size limit)");
 		else if (status == KY_RUN_STATUS_NO_TOKIO)
 			say(session, command,
 			    "does not use Tokio, nor does a program it started that could be "
