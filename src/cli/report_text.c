@@ -9,6 +9,7 @@
 #define NAME_COLUMNS 60u
 #define BAR_COLUMNS 40u
 #define GROUPS_MAX 20u
+#define WORKERS_MAX 256u
 #define DECADES 20u
 #define BLOCKER_STEPS 4096u /* polls looked back over, for one wait */
 
@@ -294,7 +295,7 @@ static void print_workers(const struct view *view)
 		       "Workers: active is not parked, in polls is running tasks");
 	ky_table_init(&table, "rrrrrrrr");
 	heads(&table, titles);
-	for (uint32_t i = 0; i < report->worker_count; i++) {
+	for (uint32_t i = 0; i < report->worker_count && i < WORKERS_MAX; i++) {
 		const struct ky_worker_use *use = &report->workers[i];
 
 		worker_cell(&table, view->trace, use->worker);
@@ -308,6 +309,9 @@ static void print_workers(const struct view *view)
 	}
 	ky_table_print(&table, view->out, 2, view->is_coloured);
 	ky_table_release(&table);
+	if (report->worker_count > WORKERS_MAX)
+		ky_out_format(view->out, "  ... and %u more workers; --json has all\n",
+			      report->worker_count - WORKERS_MAX);
 	ky_out_text(view->out, "\n");
 }
 
@@ -548,7 +552,10 @@ static void print_answer(const struct view *view)
 	uint64_t unix_ns = ky_trace_unix_ns(trace, report->from_ns);
 
 	ky_out_safe(view->out, service ? service : "trace", strlen(service ? service : "trace"));
-	ky_out_format(view->out, ": %s", ky_out_duration(a, report->to_ns - report->from_ns));
+	ky_out_format(view->out, ": %s",
+		      ky_out_duration(a, report->to_ns > report->from_ns ?
+						 report->to_ns - report->from_ns :
+						 0));
 	if (unix_ns)
 		ky_out_format(view->out, " from %s UTC", ky_out_utc(a, unix_ns));
 	ky_out_format(view->out, ", %s polls", ky_out_count(a, report->polls.count));

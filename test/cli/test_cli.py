@@ -247,6 +247,9 @@ class Report(Cli):
         self.assertRegex(waits, r"47\.6 ms +80 .* 47\.6 ms of task 121 ")
         self.assertRegex(waits, r"8\.96 ms .* and \d+ more meanwhile")
 
+    def test_a_range_behind_the_end_is_empty(self):
+        self.assertIn(": 0 ns from", self.run_kymo("report", "--from", "100s", NEW).out)
+
     def test_range_cuts(self):
         whole = self.run_kymo("report", NEW).out
         cut = self.run_kymo("report", "--from", "1s", "--to", "2s", NEW).out
