@@ -19,32 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint32_t name;
-
-static void poll_times(unsigned long count)
-{
-	for (unsigned long i = 0; i < count; i++) {
-		kymo_poll_begin(1 + i % 100, name, KYMO_QUEUE_UNKNOWN);
-		kymo_poll_end(0);
-	}
-}
-
-static int open_recorder(void)
-{
-	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	struct kymo_recorder *recorder;
-	const char *bytes = getenv("KYMO_RING_BYTES");
-	int err;
-
-	options.flags = KYMO_RECORDER_NO_DRAIN;
-	if (bytes)
-		options.ring_bytes = strtoull(bytes, NULL, 10);
-	err = kymo_recorder_open(&recorder, &options);
-	if (err < 0)
-		return err;
-	name = kymo_name_intern("host::job", 9, 0, 0, 0);
-	return 0;
-}
+#include "../lib/host_recorder.h"
 
 static void wait_for(const char *path)
 {

@@ -35,6 +35,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../lib/host_recorder.h"
+
 #define POLLS_PER_THREAD 10u
 #define POLLS_PER_CHILD 20u
 #define THREADS_AT_ONCE 64u
@@ -47,7 +49,6 @@ struct witness {
 	_Alignas(64) _Atomic uint64_t before, after;
 };
 
-static uint32_t name;
 static _Atomic bool over;
 
 static bool is_over(void)
@@ -58,31 +59,6 @@ static bool is_over(void)
 static void end_threads(void)
 {
 	atomic_store_explicit(&over, true, memory_order_relaxed);
-}
-
-static void poll_times(uint64_t count)
-{
-	for (uint64_t i = 0; i < count; i++) {
-		kymo_poll_begin(1 + i % 100, name, KYMO_QUEUE_UNKNOWN);
-		kymo_poll_end(0);
-	}
-}
-
-static int open_recorder(void)
-{
-	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	struct kymo_recorder *recorder;
-	const char *bytes = getenv("KYMO_RING_BYTES");
-	int err;
-
-	options.flags = KYMO_RECORDER_NO_DRAIN;
-	if (bytes)
-		options.ring_bytes = strtoull(bytes, NULL, 10);
-	err = kymo_recorder_open(&recorder, &options);
-	if (err < 0)
-		return err;
-	name = kymo_name_intern("host::job", 9, 0, 0, 0);
-	return 0;
 }
 
 static int say_polls(uint64_t polls)
