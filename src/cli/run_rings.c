@@ -3,6 +3,7 @@
 #include <base/hash.h>
 #include <base/now.h>
 #include <cli/run_modules.h>
+#include <cli/run_output.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
-#include <ship/background.h>
 #include <ship/store.h>
 #include <ship/symbol/ring_names.h>
 #include <signal.h>
@@ -30,7 +30,6 @@
 #define PACE_START_NS (20 * MS_NS)
 #define PACE_MIN_NS (5 * MS_NS)
 #define START_NS (1000 * MS_NS)
-#define STORE_RETRY_NS (1000 * MS_NS)
 #define MODULES_FIRST_NS (250 * MS_NS)
 #define MODULES_NS (1000 * MS_NS)
 /* Less than this much room left: recorders go to anonymous memory. */
@@ -40,7 +39,6 @@
 #define ANONYMOUS_LAST_NS (60000 * MS_NS)
 #define RINGS_MAX 256u
 #define IGNORED_MAX 4096u
-#define QUEUE_BYTES_MAX ((size_t)32 << 20) /* of chunks on their way to the disk */
 #define RING_BYTES_MAX (UINT64_C(5) << 30)
 
 struct ring {
@@ -59,18 +57,10 @@ struct ring {
 	char service[64];
 	char run_name[64];
 	struct ky_drain *drain;
-	/* The store is the background's from the first chunk on: what it is asked here does not
-	 * change any more. */
-	struct ky_store *store;
-	struct ky_background *background;
-	_Atomic uint64_t bytes_stored;
-	char run_directory[512];
-	/* the segment that is being handed out; has_segment: it has begun */
-	uint64_t segment_bytes, segment_first_ns;
-	bool has_segment;
+	struct ky_run_output output;
 	struct ky_ring_names *names;
 	uint64_t modules_ns; /* next look at the process's mappings */
-	uint64_t found_ns, stepped_ns, hand, store_retry_ns;
+	uint64_t found_ns, stepped_ns, hand;
 	bool is_finished;
 };
 
@@ -85,7 +75,8 @@ struct ky_run_rings {
 	uint64_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
 	uint32_t ignored_count;
 	struct ky_run_totals done; /* of finished rings */
-	bool said_store, said_ring;
+	struct ky_run_outputs outputs;
+	bool said_ring;
 };
 
 /* The ring is a file that others can truncate while it is mapped. A fault inside it must end that
@@ -120,6 +111,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	if (rings == NULL)
 		return -ENOMEM;
 	rings->options = options;
+	rings->outputs.options = options;
 	rings->session = session;
 	rings->directory_fd = -1;
 	rings->opened_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -143,125 +135,19 @@ static void ring_trouble(struct ky_run_rings *rings, const char *name, int err)
 		   name, kymo_error_text(err));
 }
 
-static int open_store(struct ring *ring)
-{
-	struct ky_run_rings *rings = ring->owner;
-	const struct ky_run_options *options = rings->options;
-	char errbuf[512] = "";
-	struct ky_store_options store = {.directory = options->directory,
-					 .service = options->service != NULL ? options->service :
-									       ring->service,
-					 .run = ring->run_name,
-					 .stage = &options->stage,
-					 .segment_bytes_max = options->segment_bytes_max,
-					 .rotate_interval_ns = options->rotate_interval_ns,
-					 .total_bytes_max = options->total_bytes_max,
-					 .errbuf = errbuf,
-					 .errbuf_bytes = sizeof(errbuf)};
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	int err;
-
-	if (now_ns < ring->store_retry_ns)
-		return -EAGAIN;
-	ring->store_retry_ns = now_ns + STORE_RETRY_NS;
-	err = ky_store_open(&ring->store, &store);
-	if (err >= 0)
-		return 0;
-	if (rings->done.error == 0)
-		rings->done.error = err;
-	if (!rings->said_store)
-		ky_run_say("%s: %s; nothing is recorded until this works, CMD is not affected",
-			   options->directory, errbuf[0] != '\0' ? errbuf : kymo_error_text(err));
-	rings->said_store = true;
-	return err;
-}
-
-/* In the background's thread. */
-static int store_chunk(void *ctx, const struct ky_chunk *chunk)
-{
-	struct ring *ring = ctx;
-	struct ky_store_stats stats;
-	int err = ky_store_chunk(ring->store, chunk);
-
-	ky_store_stats(ring->store, &stats);
-	atomic_store_explicit(&ring->bytes_stored, stats.bytes_stored, memory_order_relaxed);
-	return err;
-}
-
-static int open_output(struct ring *ring)
-{
-	struct ky_store_stats stats;
-	int err = open_store(ring);
-
-	if (err < 0)
-		return err;
-	ky_store_stats(ring->store, &stats);
-	snprintf(ring->run_directory, sizeof(ring->run_directory), "%s", stats.run_directory);
-	err = ky_background_open(&ring->background, store_chunk, ring, QUEUE_BYTES_MAX);
-	if (err < 0) {
-		ky_store_close(ring->store);
-		ring->store = NULL;
-	}
-	return err;
-}
-
-static void tell_write_error(struct ky_run_rings *rings, int err)
-{
-	if (rings->done.error == 0)
-		rings->done.error = err;
-	if (!rings->said_store)
-		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
-			   rings->options->directory, kymo_error_text(err));
-	rings->said_store = true;
-}
-
-/* The store is opened with the first chunk: a process that records nothing leaves nothing. */
-static int take_chunk(void *ctx, const struct ky_chunk *chunk)
-{
-	struct ring *ring = ctx;
-	int err = ring->background != NULL ? 0 : open_output(ring);
-
-	ring->has_segment = false;
-	if (err < 0)
-		return err;
-	err = ky_background_chunk(ring->background, chunk);
-	if (err < 0) {
-		tell_write_error(ring->owner, err);
-		return err;
-	}
-	if (chunk->is_segment_start) {
-		ring->segment_bytes = 0;
-		ring->segment_first_ns = chunk->first_ns;
-	}
-	ring->segment_bytes += chunk->byte_count;
-	ring->has_segment = !chunk->is_segment_end;
-	return 0;
-}
-
 /* What could not be written since the last look. */
 static void tell_losses(struct ring *ring)
 {
 	struct ky_chunk_loss loss;
-	int err;
 
-	if (ring->background == NULL || !ky_background_take_loss(ring->background, &loss, &err))
-		return;
-	ky_drain_refused(ring->drain, &loss);
-	tell_write_error(ring->owner, err);
-}
-
-static void close_output(struct ring *ring)
-{
-	ky_background_close(ring->background);
-	ring->background = NULL;
-	ky_store_close(ring->store);
-	ring->store = NULL;
+	if (ky_run_output_take_loss(&ring->output, &loss))
+		ky_drain_refused(ring->drain, &loss);
 }
 
 static void free_ring(struct ring *ring)
 {
 	ky_drain_close(ring->drain);
-	close_output(ring);
+	ky_run_output_close(&ring->output);
 	ky_ring_names_close(ring->names);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
@@ -294,6 +180,7 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
 	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
 			  ring->process_start_ticks);
+	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name);
 }
 
 static int start_drain(struct ring *ring)
@@ -302,8 +189,8 @@ static int start_drain(struct ring *ring)
 	struct ky_drain_options drain = {.image = ring->image,
 					 .image_bytes = ring->image_bytes,
 					 .name = ky_ring_names_text,
-					 .chunk = take_chunk,
-					 .chunk_ctx = ring,
+					 .chunk = ky_run_output_chunk,
+					 .chunk_ctx = &ring->output,
 					 .source = "tokio preload"};
 	size_t i;
 	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
@@ -493,11 +380,10 @@ static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
 	if (err < 0)
 		ring_trouble(ring->owner, ring->file_name, err);
 	ring->stepped_ns = now_ns;
-	if (is_final || (ring->has_segment && ky_store_is_over(ring->store, ring->segment_bytes,
-							       ring->segment_first_ns, now_ns)))
+	if (is_final || ky_run_output_wants_seal(&ring->output, now_ns))
 		ky_drain_seal(ring->drain);
-	if (is_final && ring->background != NULL)
-		ky_background_wait(ring->background);
+	if (is_final)
+		ky_run_output_wait(&ring->output);
 	tell_losses(ring);
 }
 
@@ -510,12 +396,12 @@ static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
 						   memory_order_relaxed);
-	if (ring->background == NULL)
+	if (!ky_run_output_has_begun(&ring->output))
 		return;
-	out->bytes_stored += atomic_load_explicit(&ring->bytes_stored, memory_order_relaxed);
-	if (strcmp(out->trace_path, ring->run_directory) != 0) /* else: before an exec */
+	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);
+	if (strcmp(out->trace_path, ring->output.path) != 0) /* else: before an exec */
 		out->process_count++;
-	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->run_directory);
+	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->output.path);
 }
 
 static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
@@ -531,7 +417,7 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	drain_once(ring, now_ns, true);
 	add_totals(&rings->done, ring);
-	close_output(ring);
+	ky_run_output_close(&ring->output);
 	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
 	 */
 	if (!ring->is_anonymous &&
@@ -685,6 +571,8 @@ void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals 
 	char *slash;
 
 	*out = rings->done;
+	if (out->error == 0)
+		out->error = rings->outputs.first_error;
 	out->live_count = rings->ring_count;
 	for (i = 0; i < rings->ring_count; i++) {
 		add_totals(out, rings->rings[i]);

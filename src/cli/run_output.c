@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/run_output.h>
+
+#include <base/now.h>
+#include <cli/run_say.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RETRY_NS UINT64_C(1000000000)
+#define QUEUE_BYTES_MAX ((size_t)32 << 20) /* of chunks on their way to the disk */
+
+void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *shared,
+			const char *service, const char *run_name)
+{
+	memset(output, 0, sizeof(*output));
+	output->shared = shared;
+	output->service = service;
+	output->run_name = run_name;
+}
+
+static void keep_error(struct ky_run_outputs *shared, int err)
+{
+	if (shared->first_error == 0)
+		shared->first_error = err;
+}
+
+static int open_store(struct ky_run_output *output)
+{
+	struct ky_run_outputs *shared = output->shared;
+	const struct ky_run_options *options = shared->options;
+	char errbuf[512] = "";
+	struct ky_store_options store = {.directory = options->directory,
+					 .service = options->service != NULL ? options->service :
+									       output->service,
+					 .run = output->run_name,
+					 .stage = &options->stage,
+					 .segment_bytes_max = options->segment_bytes_max,
+					 .rotate_interval_ns = options->rotate_interval_ns,
+					 .total_bytes_max = options->total_bytes_max,
+					 .errbuf = errbuf,
+					 .errbuf_bytes = sizeof(errbuf)};
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	int err;
+
+	if (now_ns < output->retry_ns)
+		return -EAGAIN;
+	output->retry_ns = now_ns + RETRY_NS;
+	err = ky_store_open(&output->store, &store);
+	if (err >= 0)
+		return 0;
+	keep_error(shared, err);
+	if (!shared->said_trouble)
+		ky_run_say("%s: %s; nothing is recorded until this works, CMD is not affected",
+			   options->directory, errbuf[0] != '\0' ? errbuf : kymo_error_text(err));
+	shared->said_trouble = true;
+	return err;
+}
+
+/* In the background's thread. */
+static int store_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ky_run_output *output = ctx;
+	struct ky_store_stats stats;
+	int err = ky_store_chunk(output->store, chunk);
+
+	ky_store_stats(output->store, &stats);
+	atomic_store_explicit(&output->bytes_stored, stats.bytes_stored, memory_order_relaxed);
+	return err;
+}
+
+static int begin(struct ky_run_output *output)
+{
+	struct ky_store_stats stats;
+	int err = open_store(output);
+
+	if (err < 0)
+		return err;
+	ky_store_stats(output->store, &stats);
+	snprintf(output->path, sizeof(output->path), "%s", stats.run_directory);
+	err = ky_background_open(&output->background, store_chunk, output, QUEUE_BYTES_MAX);
+	if (err < 0) {
+		ky_store_close(output->store);
+		output->store = NULL;
+	}
+	return err;
+}
+
+static void tell_write_error(struct ky_run_outputs *shared, int err)
+{
+	keep_error(shared, err);
+	if (!shared->said_trouble)
+		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
+			   shared->options->directory, kymo_error_text(err));
+	shared->said_trouble = true;
+}
+
+int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ky_run_output *output = ctx;
+	int err = output->background != NULL ? 0 : begin(output);
+
+	output->has_segment = false;
+	if (err < 0)
+		return err;
+	err = ky_background_chunk(output->background, chunk);
+	if (err < 0) {
+		tell_write_error(output->shared, err);
+		return err;
+	}
+	if (chunk->is_segment_start) {
+		output->segment_bytes = 0;
+		output->segment_first_ns = chunk->first_ns;
+	}
+	output->segment_bytes += chunk->byte_count;
+	output->has_segment = !chunk->is_segment_end;
+	return 0;
+}
+
+bool ky_run_output_has_begun(const struct ky_run_output *output)
+{
+	return output->background != NULL;
+}
+
+bool ky_run_output_wants_seal(const struct ky_run_output *output, uint64_t now_ns)
+{
+	return output->has_segment && ky_store_is_over(output->store, output->segment_bytes,
+						       output->segment_first_ns, now_ns);
+}
+
+void ky_run_output_wait(struct ky_run_output *output)
+{
+	if (output->background != NULL)
+		ky_background_wait(output->background);
+}
+
+bool ky_run_output_take_loss(struct ky_run_output *output, struct ky_chunk_loss *out)
+{
+	int err;
+
+	if (output->background == NULL || !ky_background_take_loss(output->background, out, &err))
+		return false;
+	tell_write_error(output->shared, err);
+	return true;
+}
+
+void ky_run_output_close(struct ky_run_output *output)
+{
+	ky_background_close(output->background);
+	output->background = NULL;
+	ky_store_close(output->store);
+	output->store = NULL;
+}
