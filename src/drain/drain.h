@@ -70,6 +70,10 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags);
  * chunk starts a new segment. No-op when the segment is empty. */
 int ky_drain_seal(struct ky_drain *drain);
 
+/* Behind the last seal: a chunk of its own, start and end of a segment at once, that tells what
+ * sinks refused and no chunk has told. No-op when there is nothing to tell. */
+void ky_drain_last_word(struct ky_drain *drain);
+
 /* Tells what a sink dropped after it had taken it: counted, and told in the next chunk. */
 void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss);
 

@@ -272,3 +272,17 @@ int ky_drain_seal(struct ky_drain *drain)
 	drain->is_segment_open = false;
 	return 0;
 }
+
+void ky_drain_last_word(struct ky_drain *drain)
+{
+	uint64_t ns = drain->merged_ns;
+
+	if (drain->is_segment_open || !drain->refused_records)
+		return;
+	begin_chunk(drain, ns);
+	drain->chunk.is_segment_start = true;
+	tell_refused(drain, ns);
+	write_report(drain, ns);
+	ky_drain_write_metadata(drain, ns, true);
+	hand_out(drain, true);
+}

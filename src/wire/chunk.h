@@ -21,6 +21,7 @@ struct ky_chunk {
 	uint64_t first_ns, last_ns;
 	bool is_segment_start; /* carries metadata, descriptions, live tasks */
 	bool is_segment_end;   /* carries the index: seal after it */
+			       /* both: a last word, which tells what was refused to the end */
 };
 
 /* Chunks that a sink took and could not keep after all. */

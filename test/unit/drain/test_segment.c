@@ -259,6 +259,39 @@ static void drain__what_a_sink_drops_later_becomes_a_loss(void **state)
 	case_close(&c);
 }
 
+static void drain__last_word_tells_what_was_refused_to_the_end(void **state)
+{
+	struct drain_case c;
+	struct test_writer w;
+	struct ky_drain_stats stats;
+	const struct test_chunk *last;
+	size_t chunks;
+
+	(void)state;
+	case_open(&c, 512);
+	c.sink.refuse_from = 1;
+	c.sink.refuse_count = 1000000;
+	case_start(&c);
+	test_writer_open(&w, &c.ring, 501, T0);
+	case_finish(&c, polls(&w, T0, 60000, 1000) + 10 * MS);
+	ky_drain_stats(c.drain, &stats);
+	assert_true(stats.chunks_refused > 1);
+	assert_int_equal(COUNT(&c, LOSS), 0);
+	c.sink.refuse_count = 0;
+	ky_drain_last_word(c.drain);
+	test_sink_decode(&c.sink);
+	assert_int_equal(COUNT(&c, LOSS), 1);
+	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), stats.records_lost);
+	assert_int_equal(COUNT(&c, POLL_START) + COUNT(&c, POLL_END) + stats.records_lost, 120000);
+	last = &c.sink.chunks[c.sink.chunk_count - 1];
+	assert_true(last->is_start && last->is_end);
+	assert_int_equal(COUNT(&c, SEGMENT_INDEX), 0);
+	chunks = c.sink.chunk_count;
+	ky_drain_last_word(c.drain);
+	assert_int_equal(c.sink.chunk_count, chunks);
+	case_close(&c);
+}
+
 static void drain__nothing_recorded_writes_nothing(void **state)
 {
 	struct drain_case c;
@@ -280,6 +313,7 @@ int main(void)
 		cmocka_unit_test(drain__index_is_found_from_the_end_and_agrees_with_the_chunks),
 		cmocka_unit_test(drain__refused_chunks_become_a_loss_and_a_new_segment),
 		cmocka_unit_test(drain__what_a_sink_drops_later_becomes_a_loss),
+		cmocka_unit_test(drain__last_word_tells_what_was_refused_to_the_end),
 		cmocka_unit_test(drain__nothing_recorded_writes_nothing),
 	};
 
