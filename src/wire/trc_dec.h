@@ -96,6 +96,29 @@ void ky_trc_dec_close(struct ky_trc_dec *dec);
 int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
 			struct ky_frame *frame);
 
+/* PollStartEvent, PollEndEvent or WakeEventEvent in plain numbers. They are nearly all of a trace; as
+ * values with types they take several times as long. */
+struct ky_hot_event {
+	const struct ky_schema *schema; /* schema->event says which */
+	uint64_t timestamp_ns;
+	uint64_t worker_id;    /* WAKE: target_worker */
+	uint64_t task_id;      /* POLL_START; WAKE: woken_task_id */
+	uint64_t waker_id;     /* WAKE */
+	uint32_t spawn_loc_id; /* POLL_START: in the pool of strings */
+	uint8_t origin;        /* WAKE */
+};
+
+/* Consumes such events from the start of the window, up to the first frame of another kind, schemas
+ * other than our encoder's (more, fewer or other fields) included.
+ * Returns  how many of events[0 .. capacity) are filled, *used the bytes consumed. 0: whatever
+ *          comes next, ky_trc_dec_next() sees to it.
+ */
+uint32_t ky_trc_dec_hot(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
+			struct ky_hot_event *events, uint32_t capacity, size_t *used);
+
+/* Text of the pool of strings as of the last frame; count 0 when the id is not defined. */
+struct ky_slice ky_trc_dec_string(const struct ky_trc_dec *dec, uint32_t id);
+
 /* Sentence about the last error, and its byte offset in the stream so far. */
 const char *ky_trc_dec_error(const struct ky_trc_dec *dec, uint64_t *offset);
 

@@ -115,6 +115,24 @@ static void match_known(struct ky_schema *schema)
 	}
 }
 
+/* Is it one of the events in plain numbers, with just the fields that our encoder writes? */
+static bool is_hot(const struct ky_schema *schema)
+{
+	const struct ky_event_desc *desc;
+	uint32_t i = 0;
+
+	if (schema->event != KY_EV_POLL_START && schema->event != KY_EV_POLL_END &&
+	    schema->event != KY_EV_WAKE)
+		return false;
+	desc = &ky_event_table[schema->event];
+	for (; i < desc->field_count && desc->fields[i].is_written; i++) {
+		if (i >= schema->field_count || schema->fields[i].known != i ||
+		    schema->fields[i].type != desc->fields[i].type)
+			return false;
+	}
+	return schema->has_timestamp && schema->field_count == i;
+}
+
 /* ---- one entry ---- */
 
 static uint64_t hash_body(const uint8_t *at, size_t count)
@@ -185,6 +203,7 @@ static void compile(struct ky_schema_entry *entry)
 	}
 	entry->fast_bytes_max = is_fixed ? bytes : 0;
 	match_known(schema);
+	entry->is_hot = is_hot(schema);
 }
 
 static struct ky_schema_entry *new_entry(struct ky_trc_dec *dec, const uint8_t *body,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trc_state.h - the decoder's inside, shared by trc_dec.c, trc_schema.c and trc_value.c only.
+/* trc_state.h - the decoder's inside, shared by trc_dec.c, trc_hot.c, trc_schema.c and trc_value.c only.
  *
  * Invariants:  a frame is first checked to its end and only then takes effect, so a frame that was
  *              cut off by the window can be tried again with a longer one.
@@ -27,6 +27,7 @@ struct ky_schema_entry {
 	struct ky_schema_entry *cursor;
 	uint64_t cursor_generation;
 	uint8_t has_annotations;
+	uint8_t is_hot; /* see struct ky_hot_event */
 };
 
 #define KY_SCHEMA_CHAINS 1024u
@@ -87,6 +88,37 @@ void ky_schemas_close(struct ky_schema_registry *registry);
 void ky_schemas_reset(struct ky_schema_registry *registry); /* a new stream */
 int ky_dec_schema(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame);
 int ky_dec_annotations(struct ky_trc_dec *dec, struct ky_in *in, struct ky_frame *frame);
+
+/* Up to 8 bytes of a number at once; 9 and 10 the slow way. NULL: it does not fit 64 bits.
+ * The caller has checked that KY_VARINT_BYTES_MAX bytes are there. */
+static inline const uint8_t *ky_fast_varint(const uint8_t *at, uint64_t *value)
+{
+	uint64_t word, stops;
+	unsigned int bytes;
+	int count;
+
+	if (__builtin_expect(*at < 0x80, 1)) {
+		*value = *at;
+		return at + 1;
+	}
+	word = ky_get_u64(at);
+	stops = ~word & UINT64_C(0x8080808080808080);
+	if (__builtin_expect(stops != 0, 1)) {
+		bytes = ((unsigned int)__builtin_ctzll(stops) >> 3) + 1;
+		word &= (stops ^ (stops - 1)) & UINT64_C(0x7f7f7f7f7f7f7f7f);
+		/* 7-bit groups side by side: in pairs, in fours, all eight. */
+		word = (word & UINT64_C(0x007f007f007f007f)) |
+		       (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+		word = (word & UINT64_C(0x00003fff00003fff)) |
+		       (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+		word = (word & UINT64_C(0x000000000fffffff)) |
+		       (word & UINT64_C(0x0fffffff00000000)) >> 4;
+		*value = word;
+		return at + bytes;
+	}
+	count = ky_varint_get(at, KY_VARINT_BYTES_MAX, value);
+	return count > 0 ? at + count : NULL;
+}
 
 /* trc_value.c. Behind the values; NULL: something is wrong and the careful way will say what. The
  * caller has checked that entry->fast_bytes_max bytes are there. */

@@ -4,36 +4,6 @@
 
 /* ---- fast: everything that can be touched lies inside the window ---- */
 
-/* Up to 8 bytes of a number at once; 9 and 10 the slow way. NULL: it does not fit 64 bits. */
-static inline const uint8_t *fast_varint(const uint8_t *at, uint64_t *value)
-{
-	uint64_t word, stops;
-	unsigned int bytes;
-	int count;
-
-	if (__builtin_expect(*at < 0x80, 1)) {
-		*value = *at;
-		return at + 1;
-	}
-	word = ky_get_u64(at);
-	stops = ~word & UINT64_C(0x8080808080808080);
-	if (__builtin_expect(stops != 0, 1)) {
-		bytes = ((unsigned int)__builtin_ctzll(stops) >> 3) + 1;
-		word &= (stops ^ (stops - 1)) & UINT64_C(0x7f7f7f7f7f7f7f7f);
-		/* 7-bit groups side by side: in pairs, in fours, all eight. */
-		word = (word & UINT64_C(0x007f007f007f007f)) |
-		       (word & UINT64_C(0x7f007f007f007f00)) >> 1;
-		word = (word & UINT64_C(0x00003fff00003fff)) |
-		       (word & UINT64_C(0x3fff00003fff0000)) >> 2;
-		word = (word & UINT64_C(0x000000000fffffff)) |
-		       (word & UINT64_C(0x0fffffff00000000)) >> 4;
-		*value = word;
-		return at + bytes;
-	}
-	count = ky_varint_get(at, KY_VARINT_BYTES_MAX, value);
-	return count > 0 ? at + count : NULL;
-}
-
 static inline void resolve_string(const struct ky_trc_dec *dec, struct ky_value *value, uint32_t id)
 {
 	const struct ky_id_entry *entry = ky_id_table_find(&dec->strings, id);
@@ -84,7 +54,7 @@ const uint8_t *ky_dec_values_fast(const struct ky_trc_dec *dec, const uint8_t *a
 		}
 		switch (op) {
 		case KY_TYPE_VARINT:
-			at = fast_varint(at, &value->as.number);
+			at = ky_fast_varint(at, &value->as.number);
 			if (!at)
 				return NULL;
 			break;
