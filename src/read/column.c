@@ -148,6 +148,11 @@ static void release_block(struct ky_column *column, struct ky_block *block)
 	memset(block, 0, sizeof(*block));
 }
 
+void ky_column_drop_block(struct ky_column *column, uint32_t block)
+{
+	release_block(column, &column->blocks[block]);
+}
+
 void ky_column_release(struct ky_column *column)
 {
 	uint32_t i;
@@ -313,12 +318,20 @@ uint64_t ky_column_find(const struct ky_column *column, uint64_t time_ns)
 	return low;
 }
 
+static void find_carry(struct ky_cursor *cursor, const struct ky_block *block)
+{
+	cursor->carry_place = cursor->carry < block->carry_count ?
+				      block->carries[cursor->carry].row :
+				      UINT32_MAX;
+}
+
 void ky_cursor_carry(struct ky_cursor *cursor)
 {
 	const struct ky_block *block = &cursor->column->blocks[cursor->block];
 
 	cursor->base_ns = block->base_ns + ((uint64_t)block->carries[cursor->carry].high << 32);
 	cursor->carry++;
+	find_carry(cursor, block);
 }
 
 bool ky_cursor_begin(struct ky_cursor *cursor, const struct ky_column *column, uint64_t row)
@@ -344,7 +357,10 @@ bool ky_cursor_begin(struct ky_cursor *cursor, const struct ky_column *column, u
 	if (cursor->carry > 0) {
 		cursor->carry--;
 		ky_cursor_carry(cursor);
+	} else {
+		find_carry(cursor, block);
 	}
+	cursor->extra = block->extra;
 	cursor->time_ns = cursor->base_ns + *(const uint32_t *)(const void *)cursor->at;
 	return true;
 }

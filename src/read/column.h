@@ -99,6 +99,16 @@ static inline void *ky_column_append(struct ky_column *column, uint64_t time_ns)
 	return row;
 }
 
+/* The row appended last, its time is last_ns; NULL: none. */
+static inline void *ky_column_last(const struct ky_column *column)
+{
+	return column->row_count ? column->next_row - column->row_bytes : NULL;
+}
+
+/* Gives back the rows of a block that nobody will look at again; the column can then only be
+ * released. */
+void ky_column_drop_block(struct ky_column *column, uint32_t block);
+
 /* Stable sort by time: merges the ascending runs. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_column_sort(struct ky_column *column);
 
@@ -124,8 +134,10 @@ struct ky_cursor {
 	uint64_t row;
 	uint32_t left; /* rows of this block behind the current one */
 	uint32_t block;
-	uint32_t carry;
 	uint32_t place;
+	uint32_t carry;       /* the next one of the block */
+	uint32_t carry_place; /* where it stands; UINT32_MAX: there is none */
+	uint32_t *extra;      /* of the block's first row, where the column has them */
 };
 bool ky_cursor_begin(struct ky_cursor *cursor, const struct ky_column *column, uint64_t row);
 bool ky_cursor_next_block(struct ky_cursor *cursor);
@@ -133,17 +145,13 @@ void ky_cursor_carry(struct ky_cursor *cursor);
 
 static inline bool ky_cursor_next(struct ky_cursor *cursor)
 {
-	const struct ky_block *block;
-
 	if (cursor->left == 0)
 		return ky_cursor_next_block(cursor);
 	cursor->left--;
 	cursor->row++;
 	cursor->place++;
 	cursor->at += cursor->column->row_bytes;
-	block = &cursor->column->blocks[cursor->block];
-	if (cursor->carry < block->carry_count &&
-	    block->carries[cursor->carry].row == cursor->place)
+	if (__builtin_expect(cursor->place == cursor->carry_place, 0))
 		ky_cursor_carry(cursor);
 	cursor->time_ns = cursor->base_ns + *(const uint32_t *)(const void *)cursor->at;
 	return true;

@@ -30,13 +30,13 @@ struct feed {
 	struct ky_cursor cursor;
 	uint32_t lane;
 	bool is_poll;
+	bool has_ended;
 };
 
-/* A feed's next row in the tournament. order decides equal times: a wake precedes the poll it may
- * have caused, unless the task woke itself; then the number of the feed. */
+/* A feed's next row in the tournament. */
 struct entry {
-	uint64_t time_ns;
-	uint32_t order; /* rank << 30 | feed */
+	uint64_t key; /* time since base_ns << RANK_BITS | rank */
+	uint32_t feed;
 };
 
 struct delay_pass {
@@ -45,78 +45,98 @@ struct delay_pass {
 	struct feed *feeds;
 	uint32_t feed_count;
 	/* Tournament over leaf_count (a power of two) feeds: losers[n] is who lost at inner node
-	 * n, so a feed that moves on only meets the losers on its way to the root. */
+	 * n, so a feed that moves on only meets the losers on its way to the root.
+	 *
+	 * Equal times: a wake precedes the poll it may have caused, unless the task woke itself
+	 * (rank); then the lower feed, who is the left one wherever the two meet. Rows later than
+	 * the key can say wait for the next round (there are at most four), with its own base. */
 	struct entry *losers;
 	uint32_t leaf_count;
+	uint64_t base_ns;
 	struct entry first;
 };
 
-#define FEED_BITS 30
+#define RANK_BITS 2
+#define ROUND_NS (UINT64_MAX >> RANK_BITS)
+#define WORKERS_MAX (1u << 28)
 #define ROW_PREFETCH_BYTES 256u
 
+/* Behind every row, and one more than it is still a number. */
+#define NO_KEY (UINT64_MAX - 1)
+
 /* The row's task is needed when its turn comes, some rows of other feeds later: fetch it now. */
-static struct entry entry_of(const struct delay_pass *pass, uint32_t index)
+static inline struct entry entry_of(const struct delay_pass *pass, uint32_t index)
 {
 	const struct feed *feed = &pass->feeds[index];
 	const struct ky_wake_row *wake = (const void *)feed->cursor.at;
 	const struct ky_poll_row *poll = (const void *)feed->cursor.at;
-	struct entry entry = {feed->cursor.time_ns, index};
+	uint64_t since_ns = feed->cursor.time_ns - pass->base_ns;
+	struct entry entry = {since_ns << RANK_BITS, index};
 
 	/* More streams than the processor follows by itself; beyond the block it does nothing. */
 	__builtin_prefetch((const void *)((uintptr_t)feed->cursor.at + ROW_PREFETCH_BYTES));
 	if (feed->is_poll) {
-		entry.order |= UINT32_C(1) << FEED_BITS;
+		entry.key |= 1;
 		__builtin_prefetch(&pass->states[poll->task], 1);
-		__builtin_prefetch(ky_column_extra(feed->cursor.column, feed->cursor.row), 1);
 	} else {
-		entry.order |= (wake->woken == wake->waker ? UINT32_C(2) : 0) << FEED_BITS;
+		entry.key |= wake->woken == wake->waker ? 2 : 0;
 		__builtin_prefetch(&pass->states[wake->woken], 1);
 	}
+	if (since_ns >= ROUND_NS)
+		entry.key = NO_KEY;
 	return entry;
 }
 
-static inline bool is_before(const struct entry *a, const struct entry *b)
+/* The feed that stood first plays again with its next row. An exchange without a branch: who wins
+ * is a matter of chance. */
+static inline void replay(struct delay_pass *pass, struct entry entry)
 {
-	return (a->time_ns < b->time_ns) | ((a->time_ns == b->time_ns) & (a->order < b->order));
-}
+	uint32_t place = pass->leaf_count + entry.feed;
 
-/* Behind every row, the latest possible one included. */
-static const struct entry no_entry = {UINT64_MAX, UINT32_MAX};
+	for (; place > 1; place /= 2) {
+		struct entry *loser = &pass->losers[place / 2];
+		uint64_t is_beaten = 0 - (uint64_t)(loser->key < entry.key + (place & 1));
+		uint64_t key = (loser->key ^ entry.key) & is_beaten;
+		uint32_t feed = (loser->feed ^ entry.feed) & (uint32_t)is_beaten;
 
-/* The feed that stood first plays again with its next row. */
-static void replay(struct delay_pass *pass, uint32_t index, struct entry entry)
-{
-	uint32_t node;
-
-	for (node = (pass->leaf_count + index) / 2; node > 0; node /= 2) {
-		struct entry *loser = &pass->losers[node];
-		uint64_t is_beaten = 0 - (uint64_t)is_before(loser, &entry);
-		uint64_t time_ns = (loser->time_ns ^ entry.time_ns) & is_beaten;
-		uint32_t order = (loser->order ^ entry.order) & (uint32_t)is_beaten;
-
-		/* An exchange without a branch: who wins is a matter of chance. */
-		loser->time_ns ^= time_ns;
-		entry.time_ns ^= time_ns;
-		loser->order ^= order;
-		entry.order ^= order;
+		loser->key ^= key;
+		entry.key ^= key;
+		loser->feed ^= feed;
+		entry.feed ^= feed;
 	}
 	pass->first = entry;
 }
 
-/* winners: 2 * leaf_count entries of scratch. */
-static void play_all(struct delay_pass *pass, struct entry *winners)
+/* Begins a round at the earliest row of all feeds. Returns false when none is left. winners:
+ * 2 * leaf_count entries of scratch. */
+static bool begin_round(struct delay_pass *pass, struct entry *winners)
 {
 	uint32_t i, leaves = pass->leaf_count;
+	bool is_any = false;
 
-	for (i = 0; i < leaves; i++)
-		winners[leaves + i] = i < pass->feed_count ? entry_of(pass, i) : no_entry;
+	for (i = 0; i < pass->feed_count; i++) {
+		const struct feed *feed = &pass->feeds[i];
+
+		if (!feed->has_ended && (!is_any || feed->cursor.time_ns < pass->base_ns)) {
+			pass->base_ns = feed->cursor.time_ns;
+			is_any = true;
+		}
+	}
+	for (i = 0; i < leaves; i++) {
+		struct entry none = {NO_KEY, i};
+
+		winners[leaves + i] = i < pass->feed_count && !pass->feeds[i].has_ended ?
+					      entry_of(pass, i) :
+					      none;
+	}
 	for (i = leaves - 1; i > 0; i--) {
-		bool is_right = is_before(&winners[2 * i + 1], &winners[2 * i]);
+		bool is_right = winners[2 * i + 1].key < winners[2 * i].key;
 
 		winners[i] = winners[2 * i + is_right];
 		pass->losers[i] = winners[2 * i + !is_right];
 	}
 	pass->first = winners[1];
+	return is_any;
 }
 
 static void on_wake(struct delay_pass *pass, const struct feed *feed)
@@ -170,7 +190,7 @@ static uint64_t ready_of(const struct task_state *state, uint64_t start_ns)
 static bool set_delay(struct delay_pass *pass, const struct feed *feed, uint64_t delay_ns)
 {
 	struct ky_trace *trace = pass->trace;
-	uint32_t *extra = ky_column_extra(feed->cursor.column, feed->cursor.row);
+	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
 	uint32_t *slot;
 
 	if (delay_ns < KY_DELAY_LONG) {
@@ -188,7 +208,7 @@ static bool set_delay(struct delay_pass *pass, const struct feed *feed, uint64_t
 static bool measure(struct delay_pass *pass, const struct feed *feed, struct task_state *state)
 {
 	struct ky_trace *trace = pass->trace;
-	uint32_t *extra = ky_column_extra(feed->cursor.column, feed->cursor.row);
+	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
 	uint64_t start_ns = feed->cursor.time_ns, ready_ns;
 
 	if (*extra != KY_DELAY_NO_WAKE) { /* the writer measured it */
@@ -284,21 +304,25 @@ static void add_feed(struct delay_pass *pass, const struct ky_column *column, ui
 		return;
 	feed->lane = lane;
 	feed->is_poll = is_poll;
+	feed->has_ended = false;
 	pass->feed_count++;
 }
 
-static bool walk(struct delay_pass *pass)
+static bool walk_round(struct delay_pass *pass)
 {
-	while (pass->first.order != no_entry.order) {
-		uint32_t index = pass->first.order & ((UINT32_C(1) << FEED_BITS) - 1);
-		struct feed *feed = &pass->feeds[index];
+	while (pass->first.key != NO_KEY) {
+		struct entry next = {NO_KEY, pass->first.feed};
+		struct feed *feed = &pass->feeds[next.feed];
 
 		if (!feed->is_poll)
 			on_wake(pass, feed);
 		else if (!on_poll(pass, feed))
 			return false;
-		replay(pass, index,
-		       ky_cursor_next(&feed->cursor) ? entry_of(pass, index) : no_entry);
+		if (ky_cursor_next(&feed->cursor))
+			next = entry_of(pass, next.feed);
+		else
+			feed->has_ended = true;
+		replay(pass, next);
 	}
 	return true;
 }
@@ -313,9 +337,9 @@ static int run(struct delay_pass *pass, struct entry *winners)
 		add_feed(pass, &trace->workers[i].polls, i, true);
 		add_feed(pass, &trace->workers[i].wakes, i, false);
 	}
-	play_all(pass, winners);
-	if (!walk(pass))
-		return trace->pages.failed;
+	while (begin_round(pass, winners))
+		if (!walk_round(pass))
+			return trace->pages.failed;
 	store_states(pass);
 	return 0;
 }
@@ -329,7 +353,7 @@ int ky_delay(struct ky_trace *trace)
 
 	if (trace->worker_count == 0 || trace->task_count == 0)
 		return 0;
-	if (trace->worker_count > 1u << (FEED_BITS - 2))
+	if (trace->worker_count > WORKERS_MAX)
 		return KYMO_E_LIMIT;
 	while (pass.leaf_count < 2 * trace->worker_count)
 		pass.leaf_count *= 2;

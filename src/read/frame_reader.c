@@ -324,3 +324,14 @@ int ky_frame_reader_next(struct ky_frame_reader *reader, struct ky_frame *frame)
 			return result;
 	}
 }
+
+uint32_t ky_frame_reader_hot(struct ky_frame_reader *reader, struct ky_hot_event *events,
+			     uint32_t capacity)
+{
+	size_t used;
+	uint32_t count = ky_trc_dec_hot(reader->dec, reader->window + reader->begin,
+					reader->end - reader->begin, events, capacity, &used);
+
+	skip(reader, used);
+	return count;
+}

@@ -44,4 +44,9 @@ void ky_frame_reader_release(struct ky_frame_reader *reader);
  * error when it fails before its first byte. */
 int ky_frame_reader_next(struct ky_frame_reader *reader, struct ky_frame *frame);
 
+/* The same, for as many of the next frames as are hot events (see trc_dec.h). Returns how many of
+ * events[0 .. capacity) are filled; 0: ky_frame_reader_next() takes what follows. */
+uint32_t ky_frame_reader_hot(struct ky_frame_reader *reader, struct ky_hot_event *events,
+			     uint32_t capacity);
+
 #endif

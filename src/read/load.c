@@ -32,7 +32,7 @@ static uint32_t find_or_add_task(struct ky_load *load, uint64_t task_id, uint64_
 	return trace->task_count - 1;
 }
 
-uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
+static inline uint32_t task_of(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
 {
 	uint32_t **small = load->private->tasks.small, *page;
 
@@ -42,6 +42,11 @@ uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
 			return page[task_id % KY_ID_MAP_PAGE_IDS] - 1;
 	}
 	return find_or_add_task(load, task_id, time_ns);
+}
+
+uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
+{
+	return task_of(load, task_id, time_ns);
 }
 
 static uint32_t add_lane(struct ky_load *load, uint64_t worker_id)
@@ -86,34 +91,53 @@ static uint32_t find_lane(struct ky_load *load, uint64_t worker_id)
 	return lane;
 }
 
-uint32_t ky_load_lane(struct ky_load *load, uint64_t worker_id)
+static inline uint32_t lane_of(struct ky_load *load, uint64_t worker_id)
 {
 	if (worker_id < KY_SMALL_WORKERS && load->private->lane_of_worker[worker_id])
 		return load->private->lane_of_worker[worker_id] - 1;
 	return find_lane(load, worker_id);
 }
 
-uint32_t ky_load_text(struct ky_load *load, const struct ky_frame *frame, uint32_t field)
+uint32_t ky_load_lane(struct ky_load *load, uint64_t worker_id)
 {
-	const struct ky_value *value = ky_frame_field(frame, field);
-	bool is_cached;
+	return lane_of(load, worker_id);
+}
+
+/* Name of a text of the stream's pool. */
+static uint32_t pooled_name(struct ky_load *load, uint32_t pool_id, struct ky_slice text)
+{
 	uint32_t name;
 
-	if (!value || value->text.count == 0)
+	if (text.count == 0)
 		return KY_NONE;
-	is_cached = value->type == KY_TYPE_POOLED_STRING && value->pool_id < KY_POOL_CACHE;
-	if (is_cached && load->pool_stamp[value->pool_id] == load->pool_serial)
-		return load->pool_name[value->pool_id];
-	name = ky_names_intern(&load->private->names, value->text.bytes, value->text.count);
-	if (is_cached && name != UINT32_MAX) {
-		load->pool_stamp[value->pool_id] = load->pool_serial;
-		load->pool_name[value->pool_id] = name;
+	name = ky_names_intern(&load->private->names, text.bytes, text.count);
+	if (pool_id < KY_POOL_CACHE && name != UINT32_MAX) {
+		load->pool_stamp[pool_id] = load->pool_serial;
+		load->pool_name[pool_id] = name;
 	}
 	return name;
 }
 
-bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_t kind,
-		  uint32_t task, uint32_t word)
+static inline bool is_name_known(const struct ky_load *load, uint32_t pool_id)
+{
+	return pool_id < KY_POOL_CACHE && load->pool_stamp[pool_id] == load->pool_serial;
+}
+
+uint32_t ky_load_text(struct ky_load *load, const struct ky_frame *frame, uint32_t field)
+{
+	const struct ky_value *value = ky_frame_field(frame, field);
+
+	if (!value || value->text.count == 0)
+		return KY_NONE;
+	if (value->type != KY_TYPE_POOLED_STRING)
+		return pooled_name(load, UINT32_MAX, value->text);
+	if (is_name_known(load, value->pool_id))
+		return load->pool_name[value->pool_id];
+	return pooled_name(load, value->pool_id, value->text);
+}
+
+static inline bool add_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_t kind,
+			    uint32_t task, uint32_t word)
 {
 	struct ky_edge_row *row;
 
@@ -124,6 +148,31 @@ bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_
 		return false;
 	row->task = task;
 	row->word = (word & 0xffffffu) | kind << 24;
+	row->duration_ns = 0;
+	return true;
+}
+
+bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_t kind,
+		  uint32_t task, uint32_t word)
+{
+	return add_edge(load, lane, time_ns, kind, task, word);
+}
+
+/* A poll's end. Directly behind its start it becomes part of that row: half the rows to keep. */
+static inline bool add_end(struct ky_load *load, uint32_t lane, uint64_t time_ns)
+{
+	struct ky_column *edges;
+	struct ky_edge_row *last;
+
+	if (lane == UINT32_MAX)
+		return false;
+	edges = &load->trace->workers[lane].edges;
+	last = ky_column_last(edges);
+	if (!last || last->word >> 24 != KY_EDGE_START || time_ns - edges->last_ns > UINT32_MAX)
+		return ky_load_edge(load, lane, time_ns, KY_EDGE_END, 0, 0);
+	last->duration_ns = (uint32_t)(time_ns - edges->last_ns);
+	last->word ^= (KY_EDGE_START ^ KY_EDGE_POLL) << 24;
+	edges->last_ns = time_ns; /* what comes before it is out of order */
 	return true;
 }
 
@@ -132,8 +181,8 @@ static bool load_poll_start(struct ky_load *load, const struct ky_frame *frame)
 	uint64_t worker_id = ky_frame_number(frame, KY_F_POLL_START_worker_id, KY_ID_UNKNOWN);
 	uint64_t task_id = ky_frame_number(frame, KY_F_POLL_START_task_id, 0);
 	const struct ky_value *delay = ky_frame_field(frame, KY_F_POLL_START_scheduling_delay_ns);
-	uint32_t task = ky_load_task(load, task_id, frame->timestamp_ns);
-	uint32_t lane = ky_load_lane(load, worker_id), name;
+	uint32_t task = task_of(load, task_id, frame->timestamp_ns);
+	uint32_t lane = lane_of(load, worker_id), name;
 
 	name = ky_load_text(load, frame, KY_F_POLL_START_spawn_loc);
 	if (task == UINT32_MAX || load->trace->pages.failed)
@@ -151,34 +200,44 @@ static bool load_poll_end(struct ky_load *load, const struct ky_frame *frame)
 {
 	uint64_t worker_id = ky_frame_number(frame, KY_F_POLL_END_worker_id, KY_ID_UNKNOWN);
 
-	return ky_load_edge(load, ky_load_lane(load, worker_id), frame->timestamp_ns, KY_EDGE_END,
-			    0, 0);
+	return add_end(load, lane_of(load, worker_id), frame->timestamp_ns);
 }
 
-static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
+static inline bool add_wake(struct ky_load *load, const struct ky_hot_event *wake, bool has_origin)
 {
-	uint64_t worker_id = ky_frame_number(frame, KY_F_WAKE_target_worker, KY_ID_UNKNOWN);
-	uint64_t woken_id = ky_frame_number(frame, KY_F_WAKE_woken_task_id, 0);
-	uint64_t waker_id = ky_frame_number(frame, KY_F_WAKE_waker_task_id, 0);
-	const struct ky_value *origin = ky_frame_field(frame, KY_F_WAKE_origin);
-	uint32_t lane = ky_load_lane(load, worker_id), woken, waker = KY_NONE;
+	uint32_t lane = lane_of(load, wake->worker_id), woken, waker = KY_NONE;
 	struct ky_wake_row *row;
 
-	woken = ky_load_task(load, woken_id, frame->timestamp_ns);
-	if (waker_id != 0)
-		waker = waker_id == woken_id ? woken :
-					       ky_load_task(load, waker_id, frame->timestamp_ns);
+	woken = task_of(load, wake->task_id, wake->timestamp_ns);
+	if (wake->waker_id == wake->task_id && wake->waker_id != 0)
+		waker = woken;
+	else if (wake->waker_id != 0)
+		waker = task_of(load, wake->waker_id, wake->timestamp_ns);
 	if (lane == UINT32_MAX || load->trace->pages.failed)
 		return false;
-	row = ky_column_append(&load->trace->workers[lane].wakes, frame->timestamp_ns);
+	row = ky_column_append(&load->trace->workers[lane].wakes, wake->timestamp_ns);
 	if (!row)
 		return false;
 	row->woken = woken;
 	row->waker = waker;
-	row->word = (uint32_t)(worker_id & 0xff);
-	if (origin)
-		row->word |= (uint32_t)(origin->as.number & 0xff) << 8 | 1u << 16;
+	row->word = (uint32_t)(wake->worker_id & 0xff);
+	if (has_origin)
+		row->word |= (uint32_t)wake->origin << 8 | 1u << 16;
 	return true;
+}
+
+static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
+{
+	const struct ky_value *origin = ky_frame_field(frame, KY_F_WAKE_origin);
+	struct ky_hot_event wake = {
+		.timestamp_ns = frame->timestamp_ns,
+		.worker_id = ky_frame_number(frame, KY_F_WAKE_target_worker, KY_ID_UNKNOWN),
+		.task_id = ky_frame_number(frame, KY_F_WAKE_woken_task_id, 0),
+		.waker_id = ky_frame_number(frame, KY_F_WAKE_waker_task_id, 0),
+		.origin = origin ? (uint8_t)origin->as.number : 0,
+	};
+
+	return add_wake(load, &wake, origin != NULL);
 }
 
 /* CPU clocks only compare within one thread, and the clock may stand for wall time (metadata). */
@@ -200,7 +259,7 @@ static bool load_park(struct ky_load *load, const struct ky_frame *frame)
 	uint64_t worker_id = ky_frame_number(frame, KY_F_WORKER_PARK_worker_id, KY_ID_UNKNOWN);
 	uint32_t tid = (uint32_t)ky_frame_number(frame, KY_F_WORKER_PARK_tid, 0);
 	uint64_t wait = ky_frame_number(frame, KY_F_WORKER_PARK_wait, 0);
-	uint32_t lane = ky_load_lane(load, worker_id);
+	uint32_t lane = lane_of(load, worker_id);
 
 	if (lane == UINT32_MAX)
 		return false;
@@ -216,7 +275,7 @@ static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)
 	uint32_t tid = (uint32_t)ky_frame_number(frame, KY_F_WORKER_UNPARK_tid, 0);
 	uint64_t ready = ky_frame_number(frame, KY_F_WORKER_UNPARK_ready_count, 0);
 	const struct ky_value *wait = ky_frame_field(frame, KY_F_WORKER_UNPARK_sched_wait_ns);
-	uint32_t lane = ky_load_lane(load, worker_id);
+	uint32_t lane = lane_of(load, worker_id);
 
 	if (lane == UINT32_MAX)
 		return false;
@@ -254,14 +313,11 @@ static struct ky_event_type *add_type(struct ky_load *load, const struct ky_sche
 	return &trace->types[i];
 }
 
-static struct ky_event_type *find_type(struct ky_load *load, const struct ky_schema *schema)
+static struct ky_event_type *find_new_type(struct ky_load *load, const struct ky_schema *schema)
 {
-	struct ky_event_type *type;
+	struct ky_event_type *type = add_type(load, schema);
 	void *list = load->type_of_serial;
 
-	if (schema->serial < load->serial_capacity && load->type_of_serial[schema->serial])
-		return &load->trace->types[load->type_of_serial[schema->serial] - 1];
-	type = add_type(load, schema);
 	if (!type || schema->serial == UINT32_MAX ||
 	    !ky_pages_array(&load->trace->pages, &list, &load->serial_capacity, schema->serial + 1,
 			    sizeof(*load->type_of_serial)))
@@ -271,27 +327,40 @@ static struct ky_event_type *find_type(struct ky_load *load, const struct ky_sch
 	return type;
 }
 
-static void note_time(struct ky_load *load, struct ky_event_type *type, uint64_t time_ns)
+static inline struct ky_event_type *find_type(struct ky_load *load, const struct ky_schema *schema)
+{
+	if (schema->serial < load->serial_capacity && load->type_of_serial[schema->serial])
+		return &load->trace->types[load->type_of_serial[schema->serial] - 1];
+	return find_new_type(load, schema);
+}
+
+static inline void note_time(struct ky_load *load, struct ky_event_type *type, uint64_t time_ns)
 {
 	struct ky_trace_file *file = &load->trace->files[load->file];
 
-	if (time_ns < load->last_ns)
-		file->back_steps++;
+	file->back_steps += time_ns < load->last_ns;
 	load->last_ns = time_ns;
 	if (time_ns == 0) { /* symbols and their like: no moment */
 		file->zero_stamps++;
 		return;
 	}
-	if (type->first_ns == 0 || time_ns < type->first_ns)
+	if (time_ns <= type->first_ns - 1) /* 0: none yet */
 		type->first_ns = time_ns;
 	if (time_ns > type->last_ns)
 		type->last_ns = time_ns;
-	if (file->first_ns == 0 || time_ns < file->first_ns)
+	if (time_ns <= file->first_ns - 1)
 		file->first_ns = time_ns;
 	if (time_ns >= load->max_ns)
 		load->max_ns = time_ns;
 	else if (load->max_ns - time_ns > file->reorder_ns)
 		file->reorder_ns = load->max_ns - time_ns;
+}
+
+/* Counts an event that has a time. */
+static inline bool note_event(struct ky_load *load, struct ky_event_type *type, uint64_t time_ns)
+{
+	note_time(load, type, time_ns);
+	return !load->damage_from_ns || time_ns == 0 || ky_load_damage(load, time_ns);
 }
 
 static bool load_event(struct ky_load *load, const struct ky_frame *frame)
@@ -304,9 +373,7 @@ static bool load_event(struct ky_load *load, const struct ky_frame *frame)
 	load->trace->files[load->file].event_count++;
 	if (!frame->schema->has_timestamp)
 		return ky_load_table(load, frame);
-	note_time(load, type, frame->timestamp_ns);
-	if (load->damage_from_ns && frame->timestamp_ns &&
-	    !ky_load_damage(load, frame->timestamp_ns))
+	if (!note_event(load, type, frame->timestamp_ns))
 		return false;
 	switch (frame->schema->event) {
 	case KY_EV_POLL_START:
@@ -337,5 +404,50 @@ int ky_load_frame(struct ky_load *load, const struct ky_frame *frame)
 			load->pool_serial = 1;
 		}
 	}
+	return 0;
+}
+
+static inline bool load_hot_start(struct ky_load *load, const struct ky_hot_event *event)
+{
+	uint32_t task = task_of(load, event->task_id, event->timestamp_ns);
+	uint32_t lane = lane_of(load, event->worker_id), name;
+
+	if (is_name_known(load, event->spawn_loc_id))
+		name = load->pool_name[event->spawn_loc_id];
+	else
+		name = pooled_name(load, event->spawn_loc_id,
+				   ky_trc_dec_string(load->reader->dec, event->spawn_loc_id));
+	if (task == UINT32_MAX || load->trace->pages.failed)
+		return false;
+	return add_edge(load, lane, event->timestamp_ns, KY_EDGE_START, task, name);
+}
+
+static inline bool load_hot_event(struct ky_load *load, const struct ky_hot_event *event)
+{
+	struct ky_event_type *type = find_type(load, event->schema);
+
+	if (!type)
+		return false;
+	type->count++;
+	if (!note_event(load, type, event->timestamp_ns))
+		return false;
+	switch (event->schema->event) {
+	case KY_EV_POLL_START:
+		return load_hot_start(load, event);
+	case KY_EV_POLL_END:
+		return add_end(load, lane_of(load, event->worker_id), event->timestamp_ns);
+	default:
+		return add_wake(load, event, true);
+	}
+}
+
+int ky_load_hot(struct ky_load *load, const struct ky_hot_event *events, uint32_t count)
+{
+	uint32_t i;
+
+	load->trace->files[load->file].event_count += count;
+	for (i = 0; i < count; i++)
+		if (!load_hot_event(load, &events[i]))
+			return load->trace->pages.failed;
 	return 0;
 }

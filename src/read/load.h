@@ -23,6 +23,7 @@
 enum ky_edge_kind {
 	KY_EDGE_START = 1, /* task; name */
 	KY_EDGE_END,
+	KY_EDGE_POLL,          /* a start and, nothing between them, its end: duration_ns */
 	KY_EDGE_PARK,          /* task: tid; word: wait */
 	KY_EDGE_UNPARK,        /* task: tid; word: ready count */
 	KY_EDGE_SCHED_WAIT,    /* of the unpark before: task: ns, saturating */
@@ -36,6 +37,7 @@ struct ky_edge_row {
 	uint32_t delta_ns;
 	uint32_t task;
 	uint32_t word; /* name or small number (24 bits) | kind << 24 */
+	uint32_t duration_ns;
 };
 
 struct ky_interval {
@@ -75,6 +77,8 @@ struct ky_load {
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_load_frame(struct ky_load *load, const struct ky_frame *frame);
+/* The same for events in plain numbers, in the order of the file. */
+int ky_load_hot(struct ky_load *load, const struct ky_hot_event *events, uint32_t count);
 
 /* load.c, for load_table.c: find or add; UINT32_MAX with pages.failed set. */
 uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns);

@@ -247,6 +247,9 @@ static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 		return on_start(pairing, time_ns, edge);
 	case KY_EDGE_END:
 		return on_end(pairing, time_ns);
+	case KY_EDGE_POLL:
+		return on_start(pairing, time_ns, edge) &&
+		       on_end(pairing, time_ns + edge->duration_ns);
 	case KY_EDGE_PARK:
 		return on_park(pairing, time_ns, edge);
 	case KY_EDGE_UNPARK:
@@ -298,6 +301,44 @@ static bool note_open_rows(struct ky_trace *trace, uint32_t lane)
 	return true;
 }
 
+/* Ends of their own again: the rows are going to be sorted. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
+static int split_polls(struct ky_column *edges)
+{
+	struct ky_column split;
+	struct ky_cursor cursor;
+	bool is_going;
+
+	ky_column_init(&split, edges->pages, edges->row_bytes);
+	for (is_going = ky_cursor_begin(&cursor, edges, 0); is_going;
+	     is_going = ky_cursor_next(&cursor)) {
+		const struct ky_edge_row *from = (const void *)cursor.at;
+		struct ky_edge_row *row = ky_column_append(&split, cursor.time_ns);
+		bool is_poll = from->word >> 24 == KY_EDGE_POLL;
+
+		if (row) {
+			row->task = from->task;
+			row->word = from->word;
+			row->duration_ns = 0;
+		}
+		if (row && is_poll) {
+			row->word ^= (KY_EDGE_POLL ^ KY_EDGE_START) << 24;
+			row = ky_column_append(&split, cursor.time_ns + from->duration_ns);
+			if (row)
+				*row = (struct ky_edge_row){row->delta_ns, 0,
+							    (uint32_t)KY_EDGE_END << 24, 0};
+		}
+		if (!row) {
+			ky_column_release(&split);
+			return edges->pages->failed;
+		}
+		if (cursor.left == 0)
+			ky_column_drop_block(edges, cursor.block);
+	}
+	ky_column_release(edges);
+	*edges = split;
+	return 0;
+}
+
 static int pair_lane(struct ky_trace *trace, uint32_t lane)
 {
 	struct ky_worker *worker = &trace->workers[lane];
@@ -315,12 +356,19 @@ static int pair_lane(struct ky_trace *trace, uint32_t lane)
 	worker->first_ns = is_going ? cursor.time_ns : 0;
 	worker->is_worker |= is_going && !worker->is_thread_lane;
 	for (; is_going; is_going = ky_cursor_next(&cursor)) {
-		if (!on_edge(&pairing, cursor.time_ns, (const void *)cursor.at))
+		const struct ky_edge_row *edge = (const void *)cursor.at;
+		uint64_t time_ns = cursor.time_ns;
+
+		if (!on_edge(&pairing, time_ns, edge))
 			return trace->pages.failed;
-		if (cursor.time_ns > worker->last_ns)
-			worker->last_ns = cursor.time_ns;
 		if (cursor.time_ns < worker->first_ns)
 			worker->first_ns = cursor.time_ns;
+		if (edge->word >> 24 == KY_EDGE_POLL)
+			time_ns += edge->duration_ns;
+		if (time_ns > worker->last_ns)
+			worker->last_ns = time_ns;
+		if (cursor.left == 0) /* the polls may lie there from now on */
+			ky_column_drop_block(&worker->edges, cursor.block);
 	}
 	if (pairing.is_parked && !close_park(&pairing, trace->run_last_ns, 0, KY_PARK_OPEN))
 		return trace->pages.failed;
@@ -367,6 +415,11 @@ int ky_pair(struct ky_trace *trace)
 	int result;
 
 	for (i = 0; i < trace->worker_count; i++) {
+		if (trace->workers[i].edges.is_unsorted) {
+			result = split_polls(&trace->workers[i].edges);
+			if (result < 0)
+				return result;
+		}
 		find_run(trace, &trace->workers[i].edges);
 		find_run(trace, &trace->workers[i].wakes);
 	}

@@ -6,6 +6,8 @@
 #include <read/text.h>
 #include <string.h>
 
+#define HOT_EVENTS 32u /* decoded at once; they stay in the first-level cache */
+
 static void failure(struct ky_buf *out, const char *name, int code)
 {
 	if (name) {
@@ -135,15 +137,24 @@ static int order_sources(struct ky_byte_source *sources, uint32_t count,
 
 static int load_frames(struct ky_load *load, struct ky_frame_reader *reader)
 {
+	struct ky_hot_event events[HOT_EVENTS];
 	struct ky_frame frame;
+	uint32_t count;
 	int result;
 
-	while ((result = ky_frame_reader_next(reader, &frame)) == 1) {
+	for (;;) {
+		while ((count = ky_frame_reader_hot(reader, events, HOT_EVENTS)) > 0) {
+			result = ky_load_hot(load, events, count);
+			if (result < 0)
+				return result;
+		}
+		result = ky_frame_reader_next(reader, &frame);
+		if (result != 1)
+			return result;
 		result = ky_load_frame(load, &frame);
 		if (result < 0)
 			return result;
 	}
-	return result;
 }
 
 static int load_source(struct ky_load *load, struct ky_byte_source *source,

@@ -151,6 +151,58 @@ static void delay__holds_more_than_32_bits(void **state)
 	case_finish(&c);
 }
 
+static void delay__of_one_moment_takes_the_wake_before_the_poll(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_wake(&c, 1000, 0, 7, 3); /* of the worker that comes last */
+	case_start(&c, 1000, 0, 7, "a");
+	case_wake(&c, 1000, 7, 7, 0); /* its own: inside the poll */
+	case_end(&c, 1100, 0);
+	case_poll(&c, 1500, 1600, 0, 7);
+	case_open(&c);
+	assert_int_equal(case_nth_poll(&c, 0, 0).delay_state, 0);
+	assert_int_equal(case_nth_poll(&c, 0, 0).delay_ns, 0);
+	assert_int_equal(case_nth_poll(&c, 0, 1).delay_ns, 400);
+	assert_int_equal(c.trace->wakes_in_own_poll, 1);
+	case_finish(&c);
+}
+
+static void delay__walks_time_stamps_to_the_end_of_64_bits(void **state)
+{
+	static const uint64_t starts[] = {10,
+					  UINT64_C(1) << 40,
+					  (UINT64_C(1) << 62) - 1,
+					  UINT64_C(1) << 62,
+					  (UINT64_C(1) << 62) + 9,
+					  (UINT64_C(1) << 62) + 10,
+					  UINT64_C(3) << 62,
+					  UINT64_MAX - 2000};
+	struct read_case c;
+	uint32_t i;
+
+	(void)state;
+	case_begin(&c);
+	for (i = 0; i < 8; i++) {
+		case_wake(&c, starts[i], 0, 7, i % 3);
+		case_poll(&c, starts[i] + 100 + i, starts[i] + 200, i % 2, 7);
+		ky_trc_enc_begin(&c.enc);
+	}
+	case_open(&c);
+	assert_int_equal(c.trace->delays_measured + c.trace->wakes_redundant, 8);
+	assert_int_equal(c.trace->tasks[0].poll_count, 8);
+	for (i = 0; i < 8; i++) {
+		struct ky_poll poll = case_nth_poll(&c, i % 2, i / 2);
+
+		assert_true(poll.start_ns == starts[i] + 100 + i);
+		if (i < 3 || i > 5) /* the others overlap */
+			assert_int_equal(poll.delay_ns, 100 + i);
+	}
+	case_finish(&c);
+}
+
 static void delay__starts_from_the_snapshot_of_ready_tasks(void **state)
 {
 	struct read_case c;
@@ -183,6 +235,8 @@ int main(void)
 		cmocka_unit_test(delay__is_withheld_across_a_loss),
 		cmocka_unit_test(delay__prefers_what_the_writer_measured),
 		cmocka_unit_test(delay__holds_more_than_32_bits),
+		cmocka_unit_test(delay__of_one_moment_takes_the_wake_before_the_poll),
+		cmocka_unit_test(delay__walks_time_stamps_to_the_end_of_64_bits),
 		cmocka_unit_test(delay__starts_from_the_snapshot_of_ready_tasks),
 	};
 

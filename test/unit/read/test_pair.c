@@ -71,6 +71,33 @@ static void pair__sorts_batches_that_come_out_of_order(void **state)
 	case_finish(&c);
 }
 
+static void pair__finds_a_park_that_comes_late_inside_a_poll(void **state)
+{
+	struct read_case c;
+	struct ky_poll poll;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 1000, 5000, 0, 7);
+	case_poll(&c, 6000, 6500, 0, 8);
+	ky_trc_enc_begin(&c.enc);
+	case_park(&c, 3000, 0, 11); /* another thread's batch, written later */
+	case_unpark(&c, 4000, 0, 11);
+	case_open(&c);
+	assert_int_equal(c.trace->polls, 2);
+	poll = case_nth_poll(&c, 0, 0);
+	assert_int_equal(poll.start_ns, 1000);
+	assert_int_equal(poll.duration_ns, 2000);
+	assert_int_equal(poll.flags, KY_POLL_ENDED_BY_PARK);
+	assert_int_equal(c.trace->workers[0].end_without_start, 1);
+	assert_int_equal(c.trace->workers[0].last_ns, 6500);
+	assert_int_equal(c.trace->run_last_ns, 6500);
+	poll = case_nth_poll(&c, 0, 1);
+	assert_int_equal(poll.duration_ns, 500);
+	assert_int_equal(poll.flags, 0);
+	case_finish(&c);
+}
+
 static void pair__measures_parks_and_their_kernel_delay(void **state)
 {
 	struct ky_park park;
@@ -212,6 +239,7 @@ int main(void)
 		cmocka_unit_test(pair__ends_a_poll_at_its_end_or_at_the_park),
 		cmocka_unit_test(pair__does_not_believe_a_later_start),
 		cmocka_unit_test(pair__sorts_batches_that_come_out_of_order),
+		cmocka_unit_test(pair__finds_a_park_that_comes_late_inside_a_poll),
 		cmocka_unit_test(pair__measures_parks_and_their_kernel_delay),
 		cmocka_unit_test(pair__keeps_long_polls_in_the_side_table),
 		cmocka_unit_test(pair__takes_a_start_from_the_snapshot_once),

@@ -269,6 +269,56 @@ static void trace__keeps_tables_and_the_last_metadata(void **state)
 	case_finish(&c);
 }
 
+static int64_t read_one(void *ctx, uint8_t *out, size_t capacity)
+{
+	struct ky_byte_source *inner = ctx;
+
+	return inner->read(inner->ctx, out, capacity ? 1 : 0);
+}
+
+/* A window that ends with each byte leaves the decoder no room for its fast ways. */
+static void trace__is_the_same_in_whole_windows_and_byte_by_byte(void **state)
+{
+	struct read_case c;
+	struct ky_byte_source inner, slow = {.read = read_one, .ctx = &inner, .name = "case.trc"};
+	struct ky_trace *other;
+	uint32_t i;
+	uint64_t row;
+
+	(void)state;
+	write_mixture(&c);
+	case_open(&c);
+	assert_int_equal(ky_byte_source_memory(&inner, c.buf.bytes, c.buf.used, "case.trc"), 0);
+	assert_int_equal(ky_trace_open(&other, &slow, 1, NULL), 0);
+	assert_int_equal(other->event_count, c.trace->event_count);
+	assert_int_equal(other->worker_count, c.trace->worker_count);
+	assert_int_equal(other->delays_measured, c.trace->delays_measured);
+	assert_int_equal(other->types[0].first_ns, c.trace->types[0].first_ns);
+	assert_int_equal(other->types[0].last_ns, c.trace->types[0].last_ns);
+	for (i = 0; i < other->worker_count; i++) {
+		assert_int_equal(other->workers[i].id, c.trace->workers[i].id);
+		assert_int_equal(other->workers[i].poll_count, c.trace->workers[i].poll_count);
+		assert_int_equal(other->workers[i].wake_count, c.trace->workers[i].wake_count);
+		for (row = 0; row < other->workers[i].poll_count; row++) {
+			struct ky_poll a, b;
+
+			ky_trace_poll(other, i, row, &a);
+			ky_trace_poll(c.trace, i, row, &b);
+			assert_memory_equal(&a, &b, sizeof(a));
+		}
+		for (row = 0; row < other->workers[i].wake_count; row++) {
+			struct ky_wake a = {0}, b = {0};
+
+			ky_trace_wake(other, i, row, &a);
+			ky_trace_wake(c.trace, i, row, &b);
+			assert_memory_equal(&a, &b, sizeof(a));
+		}
+	}
+	ky_trace_close(other);
+	inner.close(inner.ctx);
+	case_finish(&c);
+}
+
 static void trace__survives_each_failing_allocation(void **state)
 {
 	struct read_case c;
@@ -396,6 +446,7 @@ int main(void)
 		cmocka_unit_test(trace__goes_on_at_the_next_stream_behind_damage),
 		cmocka_unit_test(trace__of_several_files_in_any_order_is_one),
 		cmocka_unit_test(trace__keeps_tables_and_the_last_metadata),
+		cmocka_unit_test(trace__is_the_same_in_whole_windows_and_byte_by_byte),
 		cmocka_unit_test(trace__survives_each_failing_allocation),
 		cmocka_unit_test(trace__with_endless_tasks_stops_at_the_memory_limit),
 		cmocka_unit_test(trace__with_endless_strings_skips_to_the_next_stream),
