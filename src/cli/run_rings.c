@@ -26,7 +26,8 @@
 #include <wire/ring_image.h>
 
 #define MS_NS UINT64_C(1000000)
-#define PACE_IDLE_NS (100 * MS_NS)
+/* Each step costs the host a switch of its core and cold caches: fewer, larger ones. */
+#define PACE_IDLE_NS (200 * MS_NS)
 #define PACE_START_NS (20 * MS_NS)
 #define PACE_MIN_NS (5 * MS_NS)
 #define START_NS (1000 * MS_NS)

@@ -63,7 +63,7 @@ int ky_drain_open(struct ky_drain **out, const struct ky_drain_options *options)
 void ky_drain_close(struct ky_drain *drain);
 
 /* One cycle. Returns 0 or -ENOMEM; trouble with the image is data (Loss), never an error.
- * The caller paces it: 20 to 100 ms, sooner when stats.backlog_bytes nears the ring's size. */
+ * The caller paces it: 20 to 200 ms, sooner when stats.backlog_bytes nears the ring's size. */
 int ky_drain_step(struct ky_drain *drain, uint32_t flags);
 
 /* Ends the segment: flushes the open chunk, writes report and index, chunk.is_segment_end. The next

@@ -9,6 +9,7 @@
 
 struct entry {
 	struct entry *next;
+	size_t capacity;       /* of the bytes behind this */
 	struct ky_chunk chunk; /* its bytes lie behind this */
 };
 
@@ -22,7 +23,8 @@ struct ky_background {
 	pthread_cond_t has_room; /* for the caller */
 	/* below: under the lock */
 	struct entry *first, **last;
-	size_t bytes; /* that wait or are with the sink */
+	struct entry *spare; /* kept: fresh memory of a chunk's size costs more than copying it */
+	size_t bytes;        /* that wait or are with the sink */
 	bool is_ending;
 	/* Up to the next start of a segment that is delivered, and that is handed out. */
 	bool is_dropping, is_refusing;
@@ -62,6 +64,19 @@ static void deliver(struct ky_background *self, const struct ky_chunk *chunk)
 	keep_loss(self, chunk);
 }
 
+/* The lock is held. One is enough for a sink that keeps up. */
+static void retire(struct ky_background *self, struct entry *entry)
+{
+	self->bytes -= entry->chunk.byte_count;
+	if (!self->spare || self->spare->capacity < entry->capacity) {
+		struct entry *smaller = self->spare;
+
+		self->spare = entry;
+		entry = smaller;
+	}
+	ky_free(entry);
+}
+
 static void *run(void *ctx)
 {
 	struct ky_background *self = ctx;
@@ -80,8 +95,7 @@ static void *run(void *ctx)
 		if (!self->first)
 			self->last = &self->first;
 		deliver(self, &entry->chunk);
-		self->bytes -= entry->chunk.byte_count;
-		ky_free(entry);
+		retire(self, entry);
 		pthread_cond_signal(&self->has_room);
 	}
 	pthread_mutex_unlock(&self->lock);
@@ -106,6 +120,7 @@ static void release(struct ky_background *self)
 	pthread_cond_destroy(&self->has_room);
 	pthread_cond_destroy(&self->has_work);
 	pthread_mutex_destroy(&self->lock);
+	ky_free(self->spare);
 	ky_free(self);
 }
 
@@ -146,13 +161,30 @@ void ky_background_close(struct ky_background *self)
 	release(self);
 }
 
-static struct entry *copy_chunk(const struct ky_chunk *chunk)
+static struct entry *take_spare(struct ky_background *self, size_t bytes)
 {
-	struct entry *entry = ky_realloc(NULL, sizeof(*entry) + chunk->byte_count);
+	struct entry *entry = NULL;
+
+	pthread_mutex_lock(&self->lock);
+	if (self->spare && self->spare->capacity >= bytes) {
+		entry = self->spare;
+		self->spare = NULL;
+	}
+	pthread_mutex_unlock(&self->lock);
+	return entry;
+}
+
+static struct entry *copy_chunk(struct ky_background *self, const struct ky_chunk *chunk)
+{
+	struct entry *entry = take_spare(self, chunk->byte_count);
 	uint8_t *bytes;
 
-	if (!entry)
-		return NULL;
+	if (!entry) {
+		entry = ky_realloc(NULL, sizeof(*entry) + chunk->byte_count);
+		if (!entry)
+			return NULL;
+		entry->capacity = chunk->byte_count;
+	}
 	bytes = (uint8_t *)(entry + 1);
 	entry->next = NULL;
 	entry->chunk = *chunk;
@@ -165,7 +197,7 @@ static struct entry *copy_chunk(const struct ky_chunk *chunk)
 int ky_background_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ky_background *self = ctx;
-	struct entry *entry = copy_chunk(chunk);
+	struct entry *entry = copy_chunk(self, chunk);
 	int err = 0;
 
 	if (!entry)
