@@ -157,8 +157,8 @@ class Shapes(unittest.TestCase):
 
         return {"plain": [result(1000), result(1100), result(1050)],
                 "kymo": [result(1100, bytes=5, bytes_per_event=1.5) for _ in range(3)],
-                "dial9": [result(2000, bytes=33, gzip=13), result(2000, bytes=33),
-                          result(2000, bytes=33)],
+                "dial9": [result(2000, bytes=33) for _ in range(3)],
+                "dial9+gzip": [result(3000, bytes=13) for _ in range(3)],
                 "counter": [10, 10, 10]}
 
     def test_end_to_end_rows_pair_by_round(self):
@@ -167,7 +167,10 @@ class Shapes(unittest.TestCase):
         self.assertEqual(found["yield loop: kymo run adds per poll"]["value"], 50)
         self.assertEqual(found["yield loop: kymo run adds per poll"]["peer"], 950)
         self.assertEqual(found["yield loop: the same beside the counter"]["value"], 5)
-        self.assertAlmostEqual(found["echo: the same beside dial9"]["value"], 50 / 950, 4)
+        self.assertAlmostEqual(
+            found["echo: the same beside dial9 with its gzip stage"]["value"], 50 / 1950, 4)
+        self.assertAlmostEqual(
+            found["echo: the same beside dial9 that does not compress"]["value"], 50 / 950, 4)
         self.assertEqual(found["echo: zstd bytes on disk per request (dial9: gzip)"]["peer"], 13)
 
     def test_share_of_a_peer_that_costs_nothing_is_no_result(self):
@@ -175,8 +178,9 @@ class Shapes(unittest.TestCase):
             end_to_end.share_row("share", [5], [-1], 0.25)
 
     def test_every_variant_goes_first_in_turn(self):
-        self.assertEqual({end_to_end.rotated(index)[0] for index in range(3)},
-                         set(end_to_end.VARIANTS))
+        variants = end_to_end.ECHO_VARIANTS
+        self.assertEqual({end_to_end.rotated(variants, index)[0] for index in range(4)},
+                         set(variants))
 
     def test_emit_names_what_it_counts(self):
         self.assertEqual(emit.TITLES.keys(), emit.TIMES_COUNTER_MAX.keys())

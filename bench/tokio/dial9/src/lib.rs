@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The peer as its README sets it up: disk buffer, task tracking on, one worker, wakes through its
-//! spawn.
+//! spawn. With DIAL9_BENCH_GZIP set its worker compresses the segments, as it does by default where
+//! any stage is configured (symbols, an uploader).
 
-use dial9::{Dial9HandleTokioExt, DiskBuffer, TokioAttachOptions};
+use dial9::{Dial9HandleTokioExt, DiskBuffer, RecorderPipelineExt, TokioAttachOptions};
 
 /// Runs `body` on a dial9 runtime that writes to the directory `DIAL9_BENCH_DIR`.
 pub fn run<F>(body: F) -> F::Output
@@ -14,7 +15,11 @@ where
         std::env::var("DIAL9_BENCH_DIR").expect("DIAL9_BENCH_DIR names the trace directory");
     let writer =
         DiskBuffer::builder().base_path(directory).max_total_size(8 << 30).build().unwrap();
-    let recorder = dial9::recorder(writer).build();
+    let mut recorder = dial9::recorder(writer);
+    if std::env::var_os("DIAL9_BENCH_GZIP").is_some() {
+        recorder = recorder.with_custom_pipeline(|pipeline| pipeline.gzip().write_back());
+    }
+    let recorder = recorder.build();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(1).enable_all();
     let options = TokioAttachOptions::builder().task_tracking_enabled(true).build();
