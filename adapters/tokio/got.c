@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 16u
+#define NAME_BYTES_MAX 20u
 #define RELOCATIONS_MAX (1u << 24)
 
 struct dynamic {
@@ -53,7 +53,8 @@ static uint32_t kind_of(const struct ky_tokio_elf *elf, const struct dynamic *dy
 			uint64_t info)
 {
 	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {
-		"epoll_wait", "epoll_pwait", "syscall", "eventfd", "write"};
+		"epoll_wait", "epoll_pwait", "syscall",           "eventfd",
+		"write",      "prctl",       "pthread_setname_np"};
 	uintptr_t symbol = dynamic->symbols + ELF64_R_SYM(info) * sizeof(ElfW(Sym));
 	uintptr_t name;
 

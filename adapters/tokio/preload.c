@@ -157,7 +157,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 	int result;
 
 	options.service = getenv("KYMO_SERVICE");
-	options.flags = KYMO_RECORDER_NO_DRAIN;
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_PREPARED;
 	if (mode && strcmp(mode, "flight") == 0)
 		options.flags |= KYMO_RECORDER_FLIGHT;
 	if (bytes)

@@ -28,8 +28,9 @@
 	thunks ky_tokio_wake_thunks, ky_tokio_on_wake, COPIES
 	thunks ky_tokio_wake_by_ref_thunks, ky_tokio_on_wake_by_ref, COPIES
 
-/* long syscall(long number, ...): futex waits and wakes go to C, all else straight to libc's,
- * with the stack exactly as the caller left it (clone, vfork and friends stay what they are). */
+/* long syscall(long number, ...): futex waits and wakes, prctl and seccomp go to C, all else straight
+ * to libc's, with the stack exactly as the caller left it (clone, vfork and friends stay what they
+ * are). */
 	.p2align 4
 	.globl ky_tokio_syscall
 	.hidden ky_tokio_syscall
@@ -37,6 +38,10 @@
 ky_tokio_syscall:
 	cmp $202, %rdi
 	je ky_tokio_on_futex
+	cmp $157, %rdi
+	je ky_tokio_on_confining
+	cmp $317, %rdi
+	je ky_tokio_on_confining
 	jmp *syscall@GOTPCREL(%rip)
 	.size ky_tokio_syscall, . - ky_tokio_syscall
 

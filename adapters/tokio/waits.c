@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <kymo/emit.h>
+#include <kymo/recorder.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -186,6 +189,35 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 	return result;
 }
 
+long ky_tokio_on_confining(long number, unsigned long a, unsigned long b, unsigned long c,
+			   unsigned long d, unsigned long e)
+{
+	long result;
+
+	if (number == SYS_seccomp || a == PR_SET_SECCOMP)
+		kymo_recorder_confine();
+	result = syscall(number, a, b, c, d, e);
+	/* The kernel has read it: it is a string. */
+	if (number == SYS_prctl && a == PR_SET_NAME && result == 0)
+		kymo_thread_name((const char *)b);
+	return result;
+}
+
+/* Declared with what follows its first argument left open; all callers pass words. */
+static int on_prctl(int option, unsigned long b, unsigned long c, unsigned long d, unsigned long e)
+{
+	return (int)ky_tokio_on_confining(SYS_prctl, (unsigned long)option, b, c, d, e);
+}
+
+static int on_setname(pthread_t thread, const char *name)
+{
+	int result = pthread_setname_np(thread, name);
+
+	if (result == 0 && pthread_equal(thread, pthread_self()))
+		kymo_thread_name(name);
+	return result;
+}
+
 uintptr_t ky_tokio_wait_address(uint32_t kind)
 {
 	switch (kind) {
@@ -197,6 +229,10 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_eventfd;
 	case KY_TOKIO_GOT_WRITE:
 		return (uintptr_t)on_write;
+	case KY_TOKIO_GOT_PRCTL:
+		return (uintptr_t)on_prctl;
+	case KY_TOKIO_GOT_SETNAME:
+		return (uintptr_t)on_setname;
 	default:
 		return (uintptr_t)ky_tokio_syscall;
 	}

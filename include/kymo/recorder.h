@@ -26,7 +26,11 @@ struct kymo_recorder;
 enum kymo_recorder_flags {
 	KYMO_RECORDER_NO_DRAIN = 1u << 0, /* somebody else drains the ring: start no thread */
 	KYMO_RECORDER_EAGER = 1u << 1,    /* create the ring file in open, not at the first event */
-	KYMO_RECORDER_FLIGHT = 1u << 2    /* keep to the ring; nothing is written until a dump */
+	KYMO_RECORDER_FLIGHT = 1u << 2,   /* keep to the ring; nothing is written until a dump */
+	/* Make the ring file in open and leave it aside until the first event, which then needs no
+	 * path, no rights and no unusual system call. Of a process and its children that have not
+	 * recorded yet, the first one to record gets it; the others make their own. */
+	KYMO_RECORDER_PREPARED = 1u << 3
 };
 
 enum kymo_compression {
@@ -97,6 +101,16 @@ KYMO_API int kymo_recorder_reopen(void);
  * Threads any.      Signals safe.      Since 0.1
  */
 KYMO_API void kymo_recorder_gates(uint32_t set, uint32_t clear);
+
+/* The program is about to put itself under a filter of system calls: from now on the recorder makes
+ * only calls that no thread can do without. A ring that does not exist yet is not made any more.
+ * Threads any.      Signals safe.      Since 0.1
+ */
+KYMO_API void kymo_recorder_confine(void);
+
+/* The calling thread's name from now on, cut at 15 bytes; spares the recorder the question when the
+ * thread records first. Signals safe. Since 0.1 */
+KYMO_API void kymo_thread_name(const char *name);
 
 /* What the recorder has done so far. */
 struct kymo_recorder_status {

@@ -181,7 +181,8 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
 	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
 			  ring->process_start_ticks);
-	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name);
+	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name,
+			   ring->pid);
 }
 
 static int start_drain(struct ring *ring)
@@ -296,7 +297,26 @@ static bool read_header(int fd, const struct stat *st, struct ky_ring_header *he
 	       atomic_load_explicit(&header->magic, memory_order_relaxed) == KY_RING_MAGIC;
 }
 
-static void look_at(struct ky_run_rings *rings, const char *name)
+/* Made in advance by a process that has recorded nothing yet. With no process left that maps it,
+ * or at the end of the session, it goes. Nobody starts to record what nobody will read. */
+static void look_at_prepared(struct ky_run_rings *rings, const char *name, int fd, bool stop)
+{
+	struct ky_ring_header header;
+	uint32_t gates = 0;
+	ssize_t written;
+
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.session != rings->session ||
+	    atomic_load_explicit(&header.magic, memory_order_relaxed) != 0 ||
+	    atomic_load_explicit(&header.state, memory_order_relaxed) != 0 ||
+	    (!stop && flock(fd, LOCK_EX | LOCK_NB) != 0))
+		return;
+	written = pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes);
+	(void)written; /* a refused write: it records into a file without a name */
+	unlinkat(rings->directory_fd, name, 0);
+}
+
+static void look_at(struct ky_run_rings *rings, const char *name, bool stop)
 {
 	struct ky_ring_header header;
 	struct stat st;
@@ -304,7 +324,12 @@ static void look_at(struct ky_run_rings *rings, const char *name)
 
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) != 0 || !read_header(fd, &st, &header)) {
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return;
+	}
+	if (!read_header(fd, &st, &header)) {
+		look_at_prepared(rings, name, fd, stop);
 		close(fd);
 		return;
 	}
@@ -316,7 +341,7 @@ static void look_at(struct ky_run_rings *rings, const char *name)
 	add_ring(rings, name, fd, &st, &header);
 }
 
-static void scan(struct ky_run_rings *rings)
+static void scan(struct ky_run_rings *rings, bool stop)
 {
 	struct dirent *entry;
 	struct stat st;
@@ -337,7 +362,7 @@ static void scan(struct ky_run_rings *rings)
 	while ((entry = readdir(stream)) != NULL)
 		if (entry->d_name[0] != '.' &&
 		    !is_known(rings, entry->d_name, st.st_dev, entry->d_ino))
-			look_at(rings, entry->d_name);
+			look_at(rings, entry->d_name, stop);
 	closedir(stream);
 }
 
@@ -385,6 +410,11 @@ static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
 		ky_drain_seal(ring->drain);
 	if (is_final)
 		ky_run_output_wait(&ring->output);
+	tell_losses(ring);
+	if (!is_final)
+		return;
+	ky_drain_last_word(ring->drain);
+	ky_run_output_wait(&ring->output);
 	tell_losses(ring);
 }
 
@@ -548,7 +578,7 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	/* A fresh session looks often: the first ring may be small and its process fast. */
 	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
-	scan(rings);
+	scan(rings, false);
 	scan_anonymous(rings, start_ns);
 	step_all(rings, false, &pace);
 	/* The pace is from start to start: a step that took longer is followed by the next at once.
@@ -561,7 +591,7 @@ void ky_run_rings_finish(struct ky_run_rings *rings)
 {
 	uint64_t pace = PACE_IDLE_NS;
 
-	scan(rings);
+	scan(rings, true);
 	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 	step_all(rings, true, &pace);
 }
@@ -574,13 +604,16 @@ void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals 
 	*out = rings->done;
 	if (out->error == 0)
 		out->error = rings->outputs.first_error;
+	out->is_full = rings->outputs.said_full;
 	out->live_count = rings->ring_count;
 	for (i = 0; i < rings->ring_count; i++) {
 		add_totals(out, rings->rings[i]);
 		out->live_pid = rings->rings[i]->pid;
 	}
 	slash = strrchr(out->trace_path, '/');
-	if (out->process_count > 1 && slash != NULL)
+	if (rings->options->file != NULL && out->process_count > 0)
+		snprintf(out->trace_path, sizeof(out->trace_path), "%s", rings->options->file);
+	else if (out->process_count > 1 && slash != NULL)
 		*slash = '\0'; /* several runs: the directory above them */
 }
 

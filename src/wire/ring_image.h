@@ -2,7 +2,8 @@
 /* ring_image.h - how the ring file describes itself: the contract between a recording process and
  * everybody who reads its ring, alive or dead. Plain layouts; no code that runs in the host.
  *
- * File:   page 0      struct ky_ring_header, written once before `magic` is (release) published
+ * File:   page 0      struct ky_ring_header, written once before `magic` is (release) published;
+ *                     a `session` and no magic yet: made in advance, nobody has recorded
  *         page 1      struct ky_ring_control: words that other processes may change
  *         directory   directory_bytes: append-only entries (strings, threads, names, modules,
  *                     metadata)
@@ -126,7 +127,7 @@ struct ky_sub_buffer {
 	_Atomic uint32_t published; /* & (KY_SLOT_BYTES - 1) = offset behind the last record */
 	/* bit 0 busy; bits 8..15 open polls (may exceed KY_OPEN_DEPTH) */
 	_Atomic uint32_t state;
-	uint64_t reserved;
+	uint64_t reserved; /* scratch of whoever makes the page exist, as is the slot's last word */
 	struct ky_open_poll open[KY_OPEN_DEPTH];
 	/* identity: written while KY_SLOT_FILLING; a thread change rewrites nothing here, it is a
 	 * record */

@@ -395,6 +395,64 @@ def filtered_system_calls(place):
     check(place.counts()["WorkerEvent"] >= 2, "workers")
 
 
+def check_confined(place, *words):
+    untouched = subprocess.run([place.program("confined"), *words], capture_output=True, text=True,
+                               check=False)
+    if untouched.returncode == 77:
+        raise Skip(f"{' '.join(words)}: refused here")
+    done = place.run(place.program("confined"), *words)
+    equal((done.returncode, done.stdout), (untouched.returncode, untouched.stdout), "end")
+    ended_well(done)
+    nothing_lost(done)
+    polls = [place.counts(path)["PollStartEvent"] for path in place.runs()]
+    equal(polls, [int(line) for line in done.stdout.split()], "polls of each process")
+    equal(list(place.rings.iterdir()), [], "left in the ring directory")
+
+
+@case
+def changed_root(place):
+    """chroot before the first event: recorded, in a forked child too"""
+    root = place.dir / "root"
+    root.mkdir()
+    check_confined(place, "root", os.fspath(root))
+    shutil.rmtree(place.traces)
+    check_confined(place, "child", "root", os.fspath(root))
+
+
+@case
+def changed_user(place):
+    """another user before the first event: recorded"""
+    check_confined(place, "user")
+
+
+def add_filters():
+    for way in ("prctl", "syscall", "raw", "raw-single"):
+        def run(place, way=way):
+            check_confined(place, way)
+            shutil.rmtree(place.traces)
+            check_confined(place, "child", way)
+        run.__doc__ = f"a filter that kills for all but the program's own calls, by {way}: recorded"
+        CASES.append(run)
+
+
+add_filters()
+
+
+@case
+def fork_before_the_first_event(place):
+    """parent and child record after a fork: each has a ring of its own"""
+    check_confined(place, "both", "none")
+
+
+@case
+def no_task_at_all(place):
+    """a Tokio program that runs no task: no trace, nothing left in the ring directory"""
+    done = place.run(place.program("confined"), "root", "/does/not/exist")
+    ended_well(done, 77)
+    check("recorded nothing" in done.stderr, done.stderr)
+    equal((place.runs(), list(place.rings.iterdir())), ([], []), "left behind")
+
+
 @case
 def other_process_namespace(place):
     """a process whose pid means another process out here is recorded to its end"""

@@ -126,6 +126,11 @@ void kymo_recorder_gates(uint32_t set, uint32_t clear)
 					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
+void kymo_recorder_confine(void)
+{
+	__atomic_store_n(&ky_engine.is_confined, 1, __ATOMIC_RELAXED);
+}
+
 static void fill_status(struct kymo_recorder_status *out)
 {
 	struct ky_engine *engine = &ky_engine;

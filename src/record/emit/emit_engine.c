@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_WIPEONFORK
@@ -45,6 +46,22 @@ void ky_engine_unlock(struct ky_lock_mark mark)
 	if (ky_thread_is_state(mark.self))
 		__atomic_store_n(&mark.self->flags, mark.flags, __ATOMIC_RELAXED);
 	kymo_thread_self = mark.self;
+}
+
+static uint32_t lock_owner(void)
+{
+#if defined(__GLIBC__)
+	return (uint32_t)ky_engine.lock.__data.__owner;
+#else
+	return 0;
+#endif
+}
+
+uint32_t ky_engine_tid_locked(void)
+{
+	uint32_t owner = ky_engine.is_lock_naming ? lock_owner() : 0;
+
+	return owner ? owner : (uint32_t)syscall(SYS_gettid);
 }
 
 static void set_phase(enum ky_phase phase)
@@ -85,12 +102,17 @@ static void count_fork(void)
 					  memory_order_relaxed);
 }
 
-/* Another thread may have held the lock at the fork; here it will never give it back. */
-static void renew_lock(void)
+/* Another thread may have held the lock at the fork; here it will never give it back. The child may
+ * be the one that takes the prepared ring, and may not be able to read who it is by then. */
+static void start_child(void)
 {
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	memcpy(&ky_engine.lock, &fresh, sizeof(fresh));
+	if (!ky_engine.prepared)
+		return;
+	ky_ring_identify(ky_engine.prepared);
+	__atomic_store_n(&ky_engine.pool->is_alive, 1, __ATOMIC_RELEASE);
 }
 
 static int hook_process(void)
@@ -102,7 +124,7 @@ static int hook_process(void)
 	err = pthread_key_create(&ky_engine.key, ky_thread_exit);
 	if (err)
 		return -err;
-	err = pthread_atfork(NULL, count_fork, renew_lock);
+	err = pthread_atfork(NULL, count_fork, start_child);
 	if (err) {
 		pthread_key_delete(ky_engine.key);
 		return -err;
@@ -129,9 +151,10 @@ static int make_pool(void)
 	return 0;
 }
 
-static void read_boot_id(char *out, size_t capacity)
+/* The first line. */
+static void read_line(const char *path, char *out, size_t capacity)
 {
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t count = fd < 0 ? 0 : read(fd, out, capacity - 1);
 
 	if (fd >= 0)
@@ -147,29 +170,40 @@ static uint64_t session_of_environment(void)
 	return text ? strtoull(text, NULL, 16) : 0;
 }
 
-static void describe_ring(void)
+static void describe_ring(const struct ky_ring *ring)
 {
 	struct ky_engine *engine = &ky_engine;
-	struct ky_ring_header *header = engine->ring->header;
+	struct ky_ring_header *header = ring->header;
 
-	if (engine->clock.is_os)
-		header->flags |= KY_RING_CLOCK_MONOTONIC;
 	if (engine->options.flags & KYMO_RECORDER_FLIGHT)
 		header->flags |= KY_RING_FLIGHT;
-	header->session = session_of_environment();
-	header->ticks_per_second = engine->clock.ticks_per_second;
-	ky_clock_anchor(&engine->clock, &header->open_anchor);
-	read_boot_id(header->boot_id, sizeof(header->boot_id));
+	read_line("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof(header->boot_id));
 	snprintf(header->service, sizeof(header->service), "%.63s", engine->service);
 	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
 	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",
 		 KYMO_VERSION_STRING);
+	/* Last: whoever finds a session without a magic number sees a prepared ring. */
+	__atomic_store_n(&header->session, session_of_environment(), __ATOMIC_RELEASE);
+}
+
+/* What a first event can say, and without a system call. */
+static void stamp_ring(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_ring_header *header = engine->ring->header;
+
+	engine->ring->clock = engine->clock;
+	header->pid = engine->ring->pid;
+	header->start_time_ticks = engine->ring->start_time_ticks;
+	if (engine->clock.is_os)
+		header->flags |= KY_RING_CLOCK_MONOTONIC;
+	header->ticks_per_second = engine->clock.ticks_per_second;
+	ky_clock_anchor(&engine->clock, &header->open_anchor);
 }
 
 /* From now on a gate is one load of a page that `kymo` can write, too. */
-static void share_control_page(void)
+static void share_control_page(struct ky_ring *ring)
 {
-	struct ky_ring *ring = ky_engine.ring;
 	uint32_t gates = __atomic_load_n(&ky_engine.gates, __ATOMIC_ACQUIRE);
 
 	atomic_store_explicit(&ring->control->gates, gates, memory_order_relaxed);
@@ -195,14 +229,30 @@ static void reset_threads(void)
 	__atomic_store_n(&engine->pool->is_alive, 1, __ATOMIC_RELEASE);
 }
 
+/* "Seccomp" of proc(5). The loader has just opened files itself, so no filter kills for this one;
+ * prctl() is not so sure. */
+static int read_confinement(void)
+{
+	char text[4096], *at;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t count = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[count > 0 ? count : 0] = 0;
+	at = strstr(text, "\nSeccomp:");
+	return at ? (int)strtol(at + sizeof("\nSeccomp:") - 1, NULL, 10) : 0;
+}
+
 /* A program that put itself under a filter since may be killed for a call it never makes itself,
  * such as those that make a file. */
 static bool is_newly_confined(void)
 {
-	return prctl(PR_GET_SECCOMP) != ky_engine.confinement;
+	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) ||
+	       prctl(PR_GET_SECCOMP) != ky_engine.confinement;
 }
 
-int ky_engine_start_locked(void)
+static int make_ring(struct ky_ring **out)
 {
 	struct ky_engine *engine = &ky_engine;
 	struct ky_ring_request request = {
@@ -211,14 +261,79 @@ int ky_engine_start_locked(void)
 		.ring_bytes = engine->options.ring_bytes,
 		.directory_bytes = KY_DIRECTORY_BYTES_DEFAULT,
 	};
-	int err;
+	int err = ky_ring_create(out, &request, &engine->clock);
+
+	if (!err)
+		describe_ring(*out);
+	return err;
+}
+
+/* The prepared ring's gates count from here on, so that taking it maps nothing. What fails here is
+ * tried again at the first event. */
+static void prepare_ring(void)
+{
+	char comm[16] = "";
+
+	if (make_ring(&ky_engine.prepared) != 0)
+		return;
+	read_line("/proc/thread-self/comm", comm, sizeof(comm));
+	kymo_thread_name(comm);
+	share_control_page(ky_engine.prepared);
+	__atomic_store_n(&ky_engine.pool->is_alive, 1, __ATOMIC_RELEASE);
+}
+
+static bool take_prepared(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	struct ky_ring *ring = engine->prepared;
+	uint32_t unused = 0;
+
+	engine->prepared = NULL;
+	if (!ring)
+		return false;
+	if (atomic_compare_exchange_strong_explicit(&ring->header->state, &unused, KY_RING_LIVE,
+						    memory_order_acq_rel, memory_order_relaxed)) {
+		if (ky_engine_is_orphan()) /* of a raw clone, which start_child() has not seen */
+			ky_ring_identify(ring);
+		__atomic_store_n(&engine->ring, ring, __ATOMIC_RELEASE);
+		return true;
+	}
+	/* A process that we were forked from, or forked, was first: it is that one's page. */
+	close_control_page();
+	ky_ring_detach(ring);
+	ky_ring_forget(ring, false);
+	return false;
+}
+
+/* Nobody will take it any more; not even a forked process that still may. */
+static void discard_prepared(void)
+{
+	struct ky_ring *ring = ky_engine.prepared;
+	uint32_t unused = 0;
+	bool is_unused;
+
+	if (!ring)
+		return;
+	ky_engine.prepared = NULL;
+	is_unused = atomic_compare_exchange_strong(&ring->header->state, &unused, KY_RING_CLOSED);
+	close_control_page();
+	ky_ring_detach(ring);
+	ky_ring_forget(ring, is_unused);
+}
+
+int ky_engine_start_locked(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	bool is_prepared;
+	int err = 0;
 
 	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) != KY_LAZY)
 		return engine->phase == KY_LIVE ? 0 : KYMO_E_CLOSED;
 	set_phase(KY_STARTING);
 	ky_clock_calibrate(&engine->clock);
-	err = is_newly_confined() ? KYMO_E_UNSUPPORTED :
-				    ky_ring_create(&engine->ring, &request, &engine->clock);
+	is_prepared = take_prepared();
+	if (!is_prepared)
+		err = is_newly_confined() ? KYMO_E_UNSUPPORTED : make_ring(&engine->ring);
 	if (err) {
 		engine->last_error = err;
 		__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
@@ -226,11 +341,12 @@ int ky_engine_start_locked(void)
 		set_phase(KY_DISARMED);
 		return err;
 	}
-	describe_ring();
+	stamp_ring();
 	ky_directory_attach(&engine->directory, engine->ring);
 	reset_threads();
 	__atomic_store_n(&engine->generation, engine->generation + 1, __ATOMIC_RELEASE);
-	share_control_page();
+	if (!is_prepared)
+		share_control_page(engine->ring);
 	atomic_store_explicit(&engine->ring->header->state, KY_RING_LIVE, memory_order_relaxed);
 	/* Everything above is there when a reader finds the magic. */
 	atomic_store_explicit(&engine->ring->header->magic, KY_RING_MAGIC, memory_order_release);
@@ -311,7 +427,8 @@ int ky_engine_open(const struct kymo_recorder_options *options)
 	if (err)
 		goto out;
 	engine->last_error = 0;
-	engine->confinement = prctl(PR_GET_SECCOMP);
+	engine->confinement = read_confinement();
+	engine->is_lock_naming = lock_owner() == (uint32_t)syscall(SYS_gettid);
 	ky_directory_release(&engine->directory);
 	err = copy_options(options);
 	if (!err)
@@ -328,6 +445,8 @@ int ky_engine_open(const struct kymo_recorder_options *options)
 	engine->has_options = true;
 	__atomic_store_n(&engine->gates, engine->options.gates, __ATOMIC_RELEASE);
 	set_phase(KY_LAZY);
+	if (options->flags & KYMO_RECORDER_PREPARED)
+		prepare_ring();
 	if (options->flags & KYMO_RECORDER_EAGER)
 		err = ky_engine_start_locked();
 	else
@@ -352,6 +471,7 @@ bool ky_engine_stop(void)
 	mark = ky_engine_lock();
 	is_live = engine->phase == KY_LIVE;
 	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
+	discard_prepared();
 	/* Private zeros: the page in the ring goes on saying what was recorded. */
 	if (is_live)
 		close_control_page();

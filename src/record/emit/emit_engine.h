@@ -2,6 +2,8 @@
 /* emit_engine.h - the one recorder of this process: its life, its threads, its sub-buffers.
  *
  * Life:        CLOSED -> LAZY (open) -> LIVE (first event, or EAGER) -> CLOSED (close).
+ *              A PREPARED ring is made in open; a fork shares it until somebody's first event takes
+ *              it, by one compare-and-swap of its header's state.
  *              DISARMED from anywhere: no ring to be had, or a forked child of a LIVE parent.
  * Invariants:  the ring's addresses stay mapped for ever (close puts private memory there), so a
  *              thread that is late inside an event can never fault and never reach the next ring.
@@ -83,7 +85,10 @@ struct ky_engine {
 	uint32_t free_count;
 	uint16_t free_states[KY_THREADS_MAX];
 	pthread_key_t key;
-	int confinement; /* prctl(PR_GET_SECCOMP) at open */
+	int confinement;          /* filters of system calls at open: "Seccomp" of proc(5) */
+	uint32_t is_confined;     /* atomic; kymo_recorder_confine() was called */
+	struct ky_ring *prepared; /* made in open, nobody's yet; NULL once it was tried to take */
+	bool is_lock_naming;      /* the C library leaves its owner's tid in `lock` */
 	bool has_process_hooks;
 	bool has_options;
 	struct kymo_recorder_options options; /* pointers below, in `texts` */
@@ -106,6 +111,8 @@ struct ky_lock_mark {
 /* Takes the lock with this thread marked as inside an event, so that a signal handler which emits
  * meanwhile is dropped instead of waiting for us. */
 struct ky_lock_mark ky_engine_lock(void);
+/* Of the calling thread, which holds the lock: without a system call where that is possible. */
+uint32_t ky_engine_tid_locked(void);
 void ky_engine_unlock(struct ky_lock_mark mark);
 
 /* The engine's half of kymo_recorder_open(): everything but the drain thread. */

@@ -54,7 +54,8 @@ static int check_metadata(const struct kymo_recorder_options *options)
 
 int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorder_options *options)
 {
-	const uint32_t flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER | KYMO_RECORDER_FLIGHT;
+	const uint32_t flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER | KYMO_RECORDER_FLIGHT |
+			       KYMO_RECORDER_PREPARED;
 	size_t size = options ? options->size : 0;
 
 	memset(out, 0, sizeof(*out));

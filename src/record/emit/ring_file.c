@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,12 @@ static uint64_t process_start_time(void)
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+void ky_ring_identify(struct ky_ring *ring)
+{
+	ring->pid = (uint32_t)getpid();
+	ring->start_time_ticks = process_start_time();
 }
 
 /* The directory must be ours and closed to others: anybody who can rename in it could swap
@@ -134,10 +141,30 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 	ring->mapped_bytes = (size_t)(front + slots);
 }
 
-static bool populate(struct ky_ring *ring, uint8_t *from, uint8_t *to)
+/* Makes the page at `at` exist, or says that there is no memory for it, where a store of our own
+ * would be a SIGBUS: the kernel writes the thread's signal mask, eight bytes, there. A thread is not
+ * made without this call, so no filter of system calls kills for it; it may for madvise(). */
+static bool touch(uint8_t *at)
 {
-	if (ring->is_prefilled)
-		return true;
+	return syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, at, sizeof(uint64_t)) == 0;
+}
+
+/* Two threads may touch the same slot, the later one when the slot is in use already: what is
+ * written must be nobody's. `reserved` is, and so is the last word (see point_at() of slot.c). */
+static bool touch_slots(const struct ky_ring *ring, uint32_t from, uint32_t to)
+{
+	uint8_t *at = ring->slots + (size_t)from * KY_SLOT_BYTES;
+
+	for (; !ring->is_prefilled && from < to; from++, at += KY_SLOT_BYTES)
+		if (!touch(at + offsetof(struct ky_sub_buffer, reserved)) ||
+		    !touch(at + KY_SLOT_BYTES - sizeof(uint64_t)))
+			return false;
+	return true;
+}
+
+/* At the creation, when everything is still allowed. */
+static bool populate(uint8_t *from, uint8_t *to)
+{
 	/* EAGAIN, EINTR: rare and transient; whatever persists is "no memory". */
 	for (int i = 0; i < 3; i++) {
 		if (madvise(from, (size_t)(to - from), MADV_POPULATE_WRITE) == 0)
@@ -186,7 +213,7 @@ static int fill_first(struct ky_ring *ring, int fd)
 {
 	uint32_t first = ring->slot_count < SLOTS_PER_STEP ? ring->slot_count : SLOTS_PER_STEP;
 
-	if (!populate(ring, ring->base, ring->directory + KY_POPULATE_BYTES)) {
+	if (!populate(ring->base, ring->directory + KY_POPULATE_BYTES)) {
 		if (errno != EINVAL)
 			return -ENOSPC;
 		if (fallocate(fd, 0, 0, (off_t)ring->mapped_bytes) != 0)
@@ -194,7 +221,7 @@ static int fill_first(struct ky_ring *ring, int fd)
 		ring->is_prefilled = true;
 		first = ring->slot_count;
 	}
-	if (!populate(ring, ring->slots, ring->slots + (size_t)first * KY_SLOT_BYTES))
+	if (!populate(ring->slots, ring->slots + (size_t)first * KY_SLOT_BYTES))
 		return -ENOSPC;
 	ring->directory_steps = 1;
 	ring->extent = (uint64_t)first << 32 | ring->slot_count;
@@ -254,8 +281,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->slot_count = ring->slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
 	header->flags = is_anonymous ? KY_RING_ANONYMOUS : 0;
-	header->pid = (uint32_t)getpid();
 	header->uid = (uint32_t)geteuid();
+	header->pid = ring->pid;
 	header->start_time_ticks = ring->start_time_ticks;
 	if (stat("/proc/self/ns/pid", &namespace) == 0)
 		header->pid_namespace = (uint64_t) namespace.st_ino;
@@ -270,7 +297,7 @@ static int make(struct ky_ring *ring, const struct ky_ring_request *request)
 	int fd, err;
 
 	ring->fd = -1;
-	ring->start_time_ticks = process_start_time();
+	ky_ring_identify(ring);
 	lay_out(ring, request);
 	if (ring->slot_count < KY_RING_BYTES_MIN / KY_SLOT_BYTES)
 		return -EFBIG;
@@ -342,8 +369,7 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 		if (to > usable)
 			to = usable;
 		/* The whole gap, not our own step alone: `populated` says "all below". */
-		if (populate(ring, ring->slots + (size_t)from * KY_SLOT_BYTES,
-			     ring->slots + (size_t)to * KY_SLOT_BYTES))
+		if (touch_slots(ring, from, to))
 			next = (uint64_t)to << 32 | usable;
 		else
 			next = (uint64_t)from << 32 | from;
@@ -373,8 +399,11 @@ bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)
 
 		if (to > ring->directory + ring->directory_bytes)
 			to = ring->directory + ring->directory_bytes;
-		if (!populate(ring, from, to))
-			return false;
+		for (; from < to && !ring->is_prefilled; from += KYMO_ARCH_PAGE_BYTES) {
+			if (!touch(from))
+				return false;
+			memset(from, 0, sizeof(uint64_t));
+		}
 		ring->directory_steps++;
 	}
 	return true;

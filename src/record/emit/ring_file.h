@@ -40,6 +40,7 @@ struct ky_ring {
 	int fd; /* of a memfd, which other processes reach through /proc/PID/fd; else -1 */
 	uint64_t fd_inode;
 	uint64_t start_time_ticks;
+	uint32_t pid;                  /* of the process that start_time_ticks tells about */
 	struct ky_clock clock;         /* stamps the records of this ring */
 	char path[KY_RING_PATH_BYTES]; /* "" for a memfd */
 };
@@ -59,6 +60,9 @@ struct ky_ring_request {
  */
 int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request,
 		   const struct ky_clock *clock);
+
+/* Notes which process this is, by /proc: in a forked child it is another one. */
+void ky_ring_identify(struct ky_ring *ring);
 
 /* True when slot may be written: its pages exist. May shrink the usable part. */
 bool ky_ring_populate(struct ky_ring *ring, uint32_t slot);

@@ -7,14 +7,25 @@
 #include <base/testpoint.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 struct kymo_thread ky_thread_nobody;
 struct kymo_thread ky_thread_busy = {.flags = 1u};
 struct kymo_thread ky_thread_exited;
 
 __thread struct kymo_thread *kymo_thread_self KYMO_TLS_MODEL = &ky_thread_nobody;
+
+#define COMM_BYTES 16
+
+/* Set by kymo_thread_name(): a filter of system calls may kill for PR_GET_NAME. */
+static __thread char told_name[COMM_BYTES] KYMO_TLS_MODEL;
+
+void kymo_thread_name(const char *name)
+{
+	size_t bytes = strnlen(name, COMM_BYTES - 1);
+
+	memcpy(told_name, name, bytes);
+	told_name[bytes] = 0;
+}
 
 static struct ky_thread *take_state(void)
 {
@@ -43,19 +54,21 @@ static void announce(struct ky_thread *thread)
 {
 	struct ky_engine *engine = &ky_engine;
 	struct ky_entry_thread fixed = {0};
-	char comm[16] = "";
+	char comm[COMM_BYTES] = "";
 	struct ky_directory_item item = {.kind = KY_ENTRY_THREAD,
 					 .fixed = &fixed,
 					 .fixed_bytes = sizeof(fixed),
 					 .text = comm};
 
 	thread->ring = engine->ring;
-	thread->tid = (uint32_t)syscall(SYS_gettid);
+	thread->tid = ky_engine_tid_locked();
 	thread->hot.index = ++engine->thread_number;
 	thread->generation = engine->generation;
 	fixed.tid = thread->tid;
 	fixed.start_ticks = ky_clock_ticks(&thread->ring->clock);
-	prctl(PR_GET_NAME, comm);
+	memcpy(comm, told_name, sizeof(comm));
+	if (!comm[0] && !__atomic_load_n(&engine->is_confined, __ATOMIC_RELAXED))
+		prctl(PR_GET_NAME, comm);
 	item.id = thread->hot.index;
 	item.text_bytes = strnlen(comm, sizeof(comm));
 	ky_directory_thread(&engine->directory, &item);
