@@ -21,6 +21,8 @@ static const char help[] =
 	"CMD's streams, signals and exit status pass through; its children are recorded too.\n"
 	"\n"
 	"  -o, --output DIR           traces go to DIR/SERVICE/RUN/ (default: kymo-traces)\n"
+	"  -o, --output FILE.trc.zst  ... or to one file, without rotation: a name in .trc,\n"
+	"                             .trc.zst or .trc.gz; an earlier one becomes FILE.old\n"
 	"      --mode stream|flight   write all the time (default), or keep the last events\n"
 	"                             in memory and write them once, when CMD ends\n"
 	"  -s, --service NAME         the service's name (default: the program's)\n"
@@ -28,7 +30,8 @@ static const char help[] =
 	"      --compress HOW         zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none\n"
 	"      --rotate-interval T    a new segment at least every T (default: 60s)\n"
 	"      --segment-bytes N      ... or after N bytes before compression (default: 64M)\n"
-	"      --total-bytes N        keep at most N bytes of this service (default: 1G)\n"
+	"      --total-bytes N        keep at most N bytes of this service (default: 1G); with\n"
+	"                             FILE: record no more behind N bytes (default: no bound)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: /dev/shm/kymo-UID)\n"
 	"  -q, --quiet                no line about the trace at the end\n"
@@ -201,6 +204,14 @@ static void record_until_the_end(struct session *session)
 	ky_run_rings_finish(session->rings);
 }
 
+static const char *loss_hint(const struct session *session, const struct ky_run_totals *totals)
+{
+	if (totals->is_full)
+		return " (--total-bytes was reached)";
+	return session->options.is_flight ? " (flight mode keeps the last)" :
+					    " (--ring-bytes gives more room)";
+}
+
 static void tell_result(struct session *session)
 {
 	struct ky_run_totals totals;
@@ -215,14 +226,15 @@ static void tell_result(struct session *session)
 	if (session->options.is_quiet)
 		return;
 	if (totals.process_count > 1)
-		snprintf(processes, sizeof(processes), " of %u processes", totals.process_count);
+		snprintf(processes, sizeof(processes),
+			 session->options.file != NULL ? " in %u files, one a process" :
+							 " of %u processes",
+			 totals.process_count);
 	if (totals.lost_count == 0 && totals.dropped_count == 0)
 		snprintf(lost, sizeof(lost), "nothing lost");
 	else
 		snprintf(lost, sizeof(lost), "%" PRIu64 " records lost, %" PRIu64 " dropped%s",
-			 totals.lost_count, totals.dropped_count,
-			 session->options.is_flight ? " (flight mode keeps the last)" :
-						      " (--ring-bytes gives more room)");
+			 totals.lost_count, totals.dropped_count, loss_hint(session, &totals));
 	ky_run_say("trace: %s (%" PRIu64 " events%s, %s)", totals.trace_path, totals.event_count,
 		   processes, lost);
 }

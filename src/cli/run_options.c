@@ -2,9 +2,11 @@
 #include <cli/run_options.h>
 #include <errno.h>
 #include <getopt.h>
+#include <ship/trace_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct unit {
 	const char *suffix;
@@ -116,7 +118,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 									    "stream or flight";
 	case 'o':
 		options->directory = value;
-		return value[0] != '\0' ? NULL : "a directory";
+		return value[0] != '\0' ? NULL : "a directory or a file";
 	case 's':
 		options->service = value;
 		return value[0] != '\0' ? NULL : "a name";
@@ -130,6 +132,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       NULL :
 			       "a size from 128K to 4G";
 	case OPTION_COMPRESS:
+		options->has_stage = true;
 		return parse_compression(value, &options->stage) == 0 ?
 			       NULL :
 			       "zstd[:1-19], gzip[:1-9] or none";
@@ -174,6 +177,69 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
+static bool is_directory(const char *path)
+{
+	struct stat about;
+
+	return path[strlen(path) - 1] == '/' || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+}
+
+/* By the name, which then says the compression: everybody who sees the file believes it. */
+static void choose_stage(struct ky_run_options *options, const char *suffix)
+{
+	if (options->has_stage)
+		return;
+	if (strcmp(suffix, ".zst") == 0)
+		ky_stage_zstd(&options->stage, 1);
+	else if (strcmp(suffix, ".gz") == 0)
+		ky_stage_gzip(&options->stage, 1);
+	else
+		options->stage = ky_stage_none;
+}
+
+/* What does not go together with a single file. Returns NULL: nothing. */
+static const char *misfit(const struct ky_run_options *options, const char *suffix)
+{
+	switch (ky_trace_file_check(options->file)) {
+	case 0:
+		break;
+	case -EBUSY:
+		return "another recorder is writing it";
+	case -ENAMETOOLONG:
+		return "the name is too long";
+	default:
+		return "a trace needs a regular file, or a name that is free";
+	}
+	if (strcmp(suffix, options->stage.suffix) != 0)
+		return "--compress contradicts the name (.zst is zstd, .gz gzip, neither is none)";
+	if (options->segment_bytes_max != 0 || options->rotate_interval_ns != 0)
+		return "one file does not rotate: leave out --segment-bytes and --rotate-interval, "
+		       "or name a directory";
+	if (options->total_bytes_max != 0 && options->total_bytes_max < KY_TRACE_FILE_BYTES_MIN)
+		return "--total-bytes of one file is at least 1M";
+	return NULL;
+}
+
+static int choose_output(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+{
+	const char *suffix = ky_trace_file_suffix(options->directory), *why;
+
+	if (strcmp(options->directory, "-") == 0) {
+		snprintf(errbuf, errbuf_bytes,
+			 "-o -: standard output is CMD's; name a directory or a file");
+		return -EINVAL;
+	}
+	if (suffix == NULL || is_directory(options->directory))
+		return 0;
+	options->file = options->directory;
+	choose_stage(options, suffix);
+	why = misfit(options, suffix);
+	if (why == NULL)
+		return 0;
+	snprintf(errbuf, errbuf_bytes, "-o %s: %s", options->file, why);
+	return -EINVAL;
+}
+
 int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
 			 size_t errbuf_bytes)
 {
@@ -215,6 +281,8 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 			return -EINVAL;
 		}
 	}
+	if (choose_output(out, errbuf, errbuf_bytes) != 0)
+		return -EINVAL;
 	if (optind >= argc) {
 		snprintf(errbuf, errbuf_bytes,
 			 "which program? Usage: kymo run [OPTIONS] [--] CMD [ARGS…]");

@@ -20,18 +20,22 @@ struct ky_run_options {
 	bool is_quiet;
 	bool wants_help;
 	const char *directory;      /* of the traces */
+	const char *file;           /* the one trace; NULL: segments below the directory */
 	const char *service;        /* NULL: the recorded program's own name */
 	const char *ring_directory; /* NULL: /dev/shm/kymo-UID */
 	uint64_t ring_bytes;        /* 0: the recorder's default */
-	uint64_t segment_bytes_max, rotate_interval_ns,
-		total_bytes_max; /* 0: the store's defaults */
+	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
+	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */
 	struct ky_stage_factory stage;
+	bool has_stage; /* --compress was given */
 	struct kymo_key_value metadata[KY_RUN_METADATA_MAX];
 	size_t metadata_count;
 	char **command; /* NULL-terminated */
 };
 
-/* Returns 0, or -EINVAL with one sentence in errbuf. Changes argv: "k=v" is cut at its "=". */
+/* Returns 0, or -EINVAL with one sentence in errbuf. Looks at what stands under the name of a
+ * single file: such a name makes one unless a directory has it. Changes argv: "k=v" is cut at its
+ * "=". */
 int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
 			 size_t errbuf_bytes);
 

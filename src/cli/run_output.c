@@ -12,12 +12,13 @@
 #define QUEUE_BYTES_MAX ((size_t)32 << 20) /* of chunks on their way to the disk */
 
 void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *shared,
-			const char *service, const char *run_name)
+			const char *service, const char *run_name, uint32_t pid)
 {
 	memset(output, 0, sizeof(*output));
 	output->shared = shared;
 	output->service = service;
 	output->run_name = run_name;
+	output->pid = pid;
 }
 
 static void keep_error(struct ky_run_outputs *shared, int err)
@@ -31,7 +32,9 @@ static int open_store(struct ky_run_output *output)
 	struct ky_run_outputs *shared = output->shared;
 	const struct ky_run_options *options = shared->options;
 	char errbuf[512] = "";
-	struct ky_store_options store = {.directory = options->directory,
+	struct ky_store_options store = {.file = options->file,
+					 .file_further_pid = shared->has_file ? output->pid : 0,
+					 .directory = options->directory,
 					 .service = options->service != NULL ? options->service :
 									       output->service,
 					 .run = output->run_name,
@@ -52,8 +55,10 @@ static int open_store(struct ky_run_output *output)
 		return 0;
 	keep_error(shared, err);
 	if (!shared->said_trouble)
-		ky_run_say("%s: %s; nothing is recorded until this works, CMD is not affected",
-			   options->directory, errbuf[0] != '\0' ? errbuf : kymo_error_text(err));
+		ky_run_say("%s%s%s; nothing is recorded until this works, CMD is not affected",
+			   options->file != NULL ? "" : options->directory,
+			   options->file != NULL ? "" : ": ",
+			   errbuf[0] != '\0' ? errbuf : kymo_error_text(err));
 	shared->said_trouble = true;
 	return err;
 }
@@ -72,6 +77,7 @@ static int store_chunk(void *ctx, const struct ky_chunk *chunk)
 
 static int begin(struct ky_run_output *output)
 {
+	struct ky_run_outputs *shared = output->shared;
 	struct ky_store_stats stats;
 	int err = open_store(output);
 
@@ -83,16 +89,30 @@ static int begin(struct ky_run_output *output)
 	if (err < 0) {
 		ky_store_close(output->store);
 		output->store = NULL;
+		return err;
 	}
-	return err;
+	shared->has_file = true;
+	return 0;
 }
 
-static void tell_write_error(struct ky_run_outputs *shared, int err)
+static void tell_write_error(const struct ky_run_output *output, int err)
 {
+	struct ky_run_outputs *shared = output->shared;
+	const struct ky_run_options *options = shared->options;
+
 	keep_error(shared, err);
+	if (err == KYMO_E_LIMIT && options->file != NULL) {
+		if (!shared->said_full)
+			ky_run_say("%s is as large as --total-bytes allows: what comes now is "
+				   "only counted, CMD is not affected",
+				   output->path);
+		shared->said_full = true;
+		return;
+	}
 	if (!shared->said_trouble)
 		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
-			   shared->options->directory, kymo_error_text(err));
+			   options->file != NULL ? output->path : options->directory,
+			   kymo_error_text(err));
 	shared->said_trouble = true;
 }
 
@@ -106,7 +126,7 @@ int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
 		return err;
 	err = ky_background_chunk(output->background, chunk);
 	if (err < 0) {
-		tell_write_error(output->shared, err);
+		tell_write_error(output, err);
 		return err;
 	}
 	if (chunk->is_segment_start) {
@@ -141,7 +161,7 @@ bool ky_run_output_take_loss(struct ky_run_output *output, struct ky_chunk_loss 
 
 	if (output->background == NULL || !ky_background_take_loss(output->background, out, &err))
 		return false;
-	tell_write_error(output->shared, err);
+	tell_write_error(output, err);
 	return true;
 }
 

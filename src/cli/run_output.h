@@ -20,24 +20,26 @@
 struct ky_run_outputs {
 	const struct ky_run_options *options;
 	int first_error; /* 0: none */
-	bool said_trouble;
+	bool said_trouble, said_full;
+	bool has_file; /* single file: a process has the name as it was given */
 };
 
 struct ky_run_output {
 	struct ky_run_outputs *shared;
 	const char *service, *run_name; /* the caller's */
+	uint32_t pid;
 	struct ky_store *store;
 	struct ky_background *background;
 	uint64_t retry_ns;
 	_Atomic uint64_t bytes_stored; /* written by the background */
-	char path[512];                /* of the run's directory */
+	char path[512];                /* of the run's directory, or the file */
 	/* the segment that is being handed out; has_segment: it has begun */
 	uint64_t segment_bytes, segment_first_ns;
 	bool has_segment;
 };
 
 void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *shared,
-			const char *service, const char *run_name);
+			const char *service, const char *run_name, uint32_t pid);
 /* Seals what is open, behind all that waits; also of one that never began. */
 void ky_run_output_close(struct ky_run_output *output);
 

@@ -2,7 +2,7 @@
 /* run_rings.h - the ring files of one `kymo run` session: found, drained, finished, removed.
  *
  * A ring belongs to the session when its header says so, whoever made it: CMD, a child, a daemon
- * that left the process group. Each becomes a run directory of its own in the output.
+ * that left the process group. Each becomes a run directory, or a file, of its own in the output.
  *
  * Trouble with the disk or with a ring is said once and never reaches CMD.
  * Threads: owner.
@@ -22,8 +22,10 @@ struct ky_run_totals {
 	uint32_t live_pid;      /* one of them */
 	uint64_t event_count, lost_count, dropped_count;
 	uint64_t bytes_stored;
+	bool is_full;         /* the single file has reached its bound */
 	int error;            /* first trouble with the output or a ring; 0 when none */
-	char trace_path[512]; /* run directory of the only process, or the directory above */
+	char trace_path[512]; /* run directory of the only process, or the directory above; or the
+			       * file as it was named */
 };
 
 /* directory: where the recorders put their ring files. Returns 0, -ENOMEM. */

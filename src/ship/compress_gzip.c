@@ -15,9 +15,17 @@
 #define MEMORY_LEVEL 8
 #define OUT_BYTES 65536u
 
+/* Of a member: fixed block with nothing but its end, then checksum and length. */
+#define TRAILER_BYTES 10u
+
 struct gzip_stage {
 	z_stream stream;
 	bool is_open;
+	/* A chunk did not get through: the member ends behind the one before it, and the stream's
+	 * own state is past that. */
+	bool is_broken;
+	uint32_t crc;       /* of the chunks of this member that got through */
+	uint64_t raw_bytes; /* of them */
 	uint8_t out[OUT_BYTES];
 };
 
@@ -49,22 +57,51 @@ static int run(struct gzip_stage *self, int flush, ky_write_fn out, void *ctx)
 	return 0;
 }
 
+/* Every chunk that got through ends at a byte, so the end of the member can be set behind it. */
+static int end_broken(struct gzip_stage *self, ky_write_fn out, void *ctx)
+{
+	uint8_t trailer[TRAILER_BYTES] = {3, 0};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		trailer[2 + i] = (uint8_t)(self->crc >> 8 * i);
+		trailer[6 + i] = (uint8_t)(self->raw_bytes >> 8 * i);
+	}
+	return self->raw_bytes ? out(ctx, trailer, sizeof(trailer)) : 0;
+}
+
 static int gzip_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
 		      void *ctx)
 {
 	struct gzip_stage *self = stage;
+	bool was_broken = self->is_broken;
+	int err;
 
 	if (chunk_bytes > UINT_MAX)
 		return KYMO_E_LIMIT;
+	if (was_broken) {
+		err = end_broken(self, out, ctx);
+		if (err)
+			return err;
+		deflateReset(&self->stream);
+	}
 	self->stream.next_in = (z_const Bytef *)(uintptr_t)chunk;
 	self->stream.avail_in = (uInt)chunk_bytes;
-	return run(self, Z_SYNC_FLUSH, out, ctx);
+	self->is_broken = true;
+	err = run(self, Z_SYNC_FLUSH, out, ctx);
+	if (err)
+		return err;
+	self->is_broken = false;
+	self->crc = (uint32_t)self->stream.adler; /* the checksum so far, in a gzip stream */
+	self->raw_bytes = (was_broken ? 0 : self->raw_bytes) + chunk_bytes;
+	return 0;
 }
 
 static int gzip_finish(void *stage, ky_write_fn out, void *ctx)
 {
 	struct gzip_stage *self = stage;
 
+	if (self->is_broken)
+		return end_broken(self, out, ctx);
 	self->stream.avail_in = 0;
 	return run(self, Z_FINISH, out, ctx);
 }

@@ -3,6 +3,8 @@
  *
  * One object per segment. `write` gets whole chunks and hands the compressed bytes on; `finish`
  * writes the tail (zstd: the seek table in a skippable frame; gzip: the trailer).
+ * When a write fails the caller cuts off what came of it; the stage then goes on, or finishes,
+ * behind the last chunk that got through.
  * Threads: owner.
  */
 #ifndef KY_SHIP_STAGE_H

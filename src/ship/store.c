@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
+#include <ship/disk.h>
 #include <ship/retention.h>
+#include <ship/trace_file.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,10 +19,9 @@
 #define TOTAL_BYTES_DEFAULT (UINT64_C(1) << 30)
 #define RETRY_NS UINT64_C(1000000000)
 #define NAME_BYTES 48
-#define DIRECTORY_MODE 0700
-#define FILE_MODE 0600
 
 struct ky_store {
+	struct ky_trace_file *file; /* then nothing below holds but errors and statistics */
 	char directory[256];
 	char service[64];
 	char run[64];
@@ -108,70 +109,32 @@ static void sanitise(char *out, size_t out_bytes, const char *in)
 		snprintf(out, out_bytes, "unnamed");
 }
 
-static int make_path(const char *path)
-{
-	char part[256];
-	size_t length = strlen(path);
-
-	for (size_t i = 1; i <= length; i++) {
-		if (path[i] != '/' && path[i] != 0)
-			continue;
-		memcpy(part, path, i);
-		part[i] = 0;
-		if (mkdir(part, DIRECTORY_MODE) != 0 && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
-
 static int open_below(int parent_fd, const char *name, int *out)
 {
-	if (mkdirat(parent_fd, name, DIRECTORY_MODE) != 0 && errno != EEXIST)
+	if (mkdirat(parent_fd, name, KY_DISK_DIRECTORY_MODE) != 0 && errno != EEXIST)
 		return -errno;
 	*out = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return *out < 0 ? -errno : 0;
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static int write_all(int fd, const uint8_t *bytes, size_t count)
-{
-	while (count) {
-		ssize_t written = write(fd, bytes, count);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0)
-			return written < 0 ? -errno : -EIO;
-		bytes += written;
-		count -= (size_t)written;
-	}
-	return 0;
 }
 
 /* The marker makes the directory ours: retention of later runs deletes nothing without it. */
 static int mark_run(struct ky_store *store)
 {
 	int fd = openat(store->run_fd, KY_RUN_MARKER,
-			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, KY_DISK_FILE_MODE);
 	int err = fd < 0 ? -errno : 0;
 
 	if (!err)
-		err = write_all(fd, (const uint8_t *)KY_RUN_MARKER_TEXT,
-				sizeof(KY_RUN_MARKER_TEXT) - 1);
-	close_fd(&fd);
+		err = ky_disk_write_all(fd, (const uint8_t *)KY_RUN_MARKER_TEXT,
+					sizeof(KY_RUN_MARKER_TEXT) - 1);
+	ky_disk_close(&fd);
 	return err;
 }
 
 static int lock_run(struct ky_store *store)
 {
 	store->lock_fd = openat(store->run_fd, KY_RUN_LOCK,
-				O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+				O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, KY_DISK_FILE_MODE);
 	if (store->lock_fd < 0)
 		return -errno;
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) != 0)
@@ -181,14 +144,14 @@ static int lock_run(struct ky_store *store)
 
 static void close_directories(struct ky_store *store)
 {
-	close_fd(&store->lock_fd);
-	close_fd(&store->run_fd);
-	close_fd(&store->service_fd);
+	ky_disk_close(&store->lock_fd);
+	ky_disk_close(&store->run_fd);
+	ky_disk_close(&store->service_fd);
 }
 
 static int open_directories(struct ky_store *store)
 {
-	int top = -1, err = make_path(store->directory);
+	int top = -1, err = ky_disk_make_path(store->directory);
 
 	if (!err) {
 		top = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,7 +163,7 @@ static int open_directories(struct ky_store *store)
 		err = lock_run(store);
 	if (!err)
 		err = mark_run(store);
-	close_fd(&top);
+	ky_disk_close(&top);
 	if (err)
 		close_directories(store);
 	return err;
@@ -224,7 +187,7 @@ static bool is_still_there(const struct ky_store *store)
 static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 {
 	struct ky_store *store = ctx;
-	int err = write_all(store->fd, bytes, count);
+	int err = ky_disk_write_all(store->fd, bytes, count);
 
 	if (!err)
 		store->stored_bytes += count;
@@ -252,7 +215,8 @@ static int open_segment(struct ky_store *store, uint64_t first_ns)
 			continue;
 		snprintf(active, sizeof(active), "%s.active", store->name);
 		store->fd = openat(store->run_fd, active,
-				   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+				   O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+				   KY_DISK_FILE_MODE);
 		err = store->fd < 0 ? -errno : 0;
 		if (err != -EEXIST)
 			break;
@@ -261,7 +225,7 @@ static int open_segment(struct ky_store *store, uint64_t first_ns)
 		return err;
 	err = store->stage.open(&store->stage, &store->coder);
 	if (err) {
-		close_fd(&store->fd);
+		ky_disk_close(&store->fd);
 		unlinkat(store->run_fd, active, 0);
 		return err;
 	}
@@ -296,27 +260,31 @@ static void apply_bound(struct ky_store *store)
 	store->look_again_bytes = active + store->total_bytes_max / 64;
 }
 
+static void cut_off(struct ky_store *store)
+{
+	if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
+		keep_error(store, -errno);
+	store->stored_bytes = store->whole_bytes;
+}
+
 /* is_broken: the last chunk did not go through; what came before it is kept. */
 static void seal(struct ky_store *store, bool is_broken)
 {
 	char active[NAME_BYTES + 8];
-	int err = is_broken ? -EIO : store->coder.finish(store->coder.stage, put_bytes, store);
 
+	if (is_broken)
+		cut_off(store);
 	snprintf(active, sizeof(active), "%s.active", store->name);
+	if (store->whole_bytes && store->coder.finish(store->coder.stage, put_bytes, store) != 0)
+		cut_off(store); /* a tail is worth less than a clean end */
 	store->coder.close(store->coder.stage);
-	if (err) {
-		/* A tail is worth less than a clean end. */
-		if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
-			keep_error(store, -errno);
-		store->stored_bytes = store->whole_bytes;
-	}
 	if (!store->whole_bytes) {
-		close_fd(&store->fd);
+		ky_disk_close(&store->fd);
 		unlinkat(store->run_fd, active, 0);
 		return;
 	}
 	keep_error(store, fsync(store->fd) == 0 ? 0 : -errno);
-	close_fd(&store->fd);
+	ky_disk_close(&store->fd);
 	if (renameat(store->run_fd, active, store->run_fd, store->name) != 0) {
 		keep_error(store, -errno);
 		return;
@@ -342,7 +310,7 @@ static bool is_deleted(const struct ky_store *store)
 static void drop_segment(struct ky_store *store)
 {
 	store->coder.close(store->coder.stage);
-	close_fd(&store->fd);
+	ky_disk_close(&store->fd);
 }
 
 static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
@@ -380,7 +348,10 @@ static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
 
 static int fail_open(const struct ky_store_options *options, const char *what, int err)
 {
-	if (options->errbuf && options->errbuf_bytes)
+	if (options->errbuf && options->errbuf_bytes && options->file)
+		snprintf(options->errbuf, options->errbuf_bytes, "%s: %s: %s", options->file, what,
+			 kymo_error_text(err));
+	else if (options->errbuf && options->errbuf_bytes)
 		snprintf(options->errbuf, options->errbuf_bytes, "%s/%s: %s: %s",
 			 options->directory ? options->directory : "", options->service, what,
 			 kymo_error_text(err));
@@ -409,6 +380,31 @@ static int copy_options(struct ky_store *store, const struct ky_store_options *o
 	return 0;
 }
 
+static int open_file(struct ky_store *store, const struct ky_store_options *options)
+{
+	const struct ky_stage_factory *stage = options->stage ? options->stage : &ky_stage_none;
+	struct ky_trace_file_options file = {.path = options->file,
+					     .further_pid = options->file_further_pid,
+					     .stage = stage,
+					     .bytes_max = options->total_bytes_max};
+	const char *suffix = ky_trace_file_suffix(options->file);
+	struct ky_trace_file_stats stats;
+	int err;
+
+	if (suffix && strcmp(suffix, stage->suffix) != 0)
+		return fail_open(options, "the name says another compression", -EINVAL);
+	err = ky_trace_file_open(&store->file, &file);
+	if (err == -EBUSY)
+		return fail_open(options, "another recorder writes this file", err);
+	if (err == -EINVAL)
+		return fail_open(options, "is no regular file", err);
+	if (err)
+		return fail_open(options, "cannot be made", err);
+	ky_trace_file_stats(store->file, &stats);
+	snprintf(store->stats.run_directory, sizeof(store->stats.run_directory), "%s", stats.path);
+	return 0;
+}
+
 int ky_store_open(struct ky_store **out, const struct ky_store_options *options)
 {
 	struct ky_store *store;
@@ -419,6 +415,14 @@ int ky_store_open(struct ky_store **out, const struct ky_store_options *options)
 	if (!store)
 		return -ENOMEM;
 	store->fd = store->service_fd = store->run_fd = store->lock_fd = -1;
+	if (options->file) {
+		err = open_file(store, options);
+		if (err)
+			ky_store_close(store);
+		else
+			*out = store;
+		return err;
+	}
 	err = copy_options(store, options);
 	if (err) {
 		ky_store_close(store);
@@ -442,6 +446,7 @@ void ky_store_close(struct ky_store *store)
 {
 	if (!store)
 		return;
+	(void)ky_trace_file_close(store->file);
 	if (store->fd >= 0)
 		seal(store, false);
 	close_directories(store);
@@ -451,13 +456,14 @@ void ky_store_close(struct ky_store *store)
 int ky_store_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ky_store *store = ctx;
+	bool is_last_word = chunk->is_segment_start && chunk->is_segment_end;
 	int err;
 
-	if (store->retry_ns && chunk->last_ns < store->retry_ns &&
+	if (store->retry_ns && !is_last_word && chunk->last_ns < store->retry_ns &&
 	    chunk->last_ns + RETRY_NS >= store->retry_ns)
 		return store->stats.last_error;
 	store->retry_ns = 0;
-	err = write_chunk(store, chunk);
+	err = store->file ? ky_trace_file_chunk(store->file, chunk) : write_chunk(store, chunk);
 	if (err) {
 		keep_error(store, err);
 		store->retry_ns = chunk->last_ns + RETRY_NS;
@@ -473,13 +479,28 @@ bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns)
 bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t first_ns,
 		      uint64_t now_ns)
 {
+	if (store->file)
+		return false;
 	return raw_bytes >= store->segment_bytes_max ||
 	       (now_ns > first_ns && now_ns - first_ns >= store->rotate_interval_ns);
+}
+
+static void add_file_stats(const struct ky_store *store, struct ky_store_stats *out)
+{
+	struct ky_trace_file_stats file;
+
+	ky_trace_file_stats(store->file, &file);
+	out->bytes_raw = file.bytes_raw;
+	out->bytes_stored = file.bytes_stored;
+	out->is_full = file.is_full;
+	snprintf(out->last_path, sizeof(out->last_path), "%s", file.path);
 }
 
 void ky_store_stats(const struct ky_store *store, struct ky_store_stats *out)
 {
 	*out = store->stats;
+	if (store->file)
+		add_file_stats(store, out);
 	if (store->fd >= 0) {
 		out->bytes_raw += store->raw_bytes;
 		out->bytes_stored += store->stored_bytes;

@@ -9,6 +9,9 @@
  * with our own bytes, and only in run directories that kymo made (a .kymo-run marker). A dead
  * run's .active files are left as they are (readers take them) and count towards the total.
  *
+ * Single file: with `file` none of this holds but what ship/trace_file.h says; there is no run
+ * directory, no rotation, and total_bytes_max bounds the file (0: nothing does).
+ *
  * Errors: disk full or a vanished directory never stop recording: the chunk is refused (the drain
  * counts it lost), the segment is sealed as far as it got, and a new one is tried at most once
  * a second. Threads: owner.
@@ -23,6 +26,8 @@
 struct ky_store;
 
 struct ky_store_options {
+	const char *file; /* NULL: directory, service and run; its name must fit the stage */
+	uint32_t file_further_pid; /* not 0: another process's file has that name */
 	const char *directory;
 	const char *service; /* sanitised to [A-Za-z0-9._-] */
 	const char *run;     /* "BOOTID8-PID-START"; ky_store_run_name() makes it */
@@ -56,8 +61,9 @@ bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t
 struct ky_store_stats {
 	uint64_t segments_sealed, bytes_raw, bytes_stored, segments_deleted, bytes_deleted;
 	int last_error;
-	char last_path[512]; /* last sealed segment */
-	char run_directory[512];
+	bool is_full;            /* the single file has reached its bound */
+	char last_path[512];     /* last sealed segment */
+	char run_directory[512]; /* or the single file */
 };
 void ky_store_stats(const struct ky_store *store, struct ky_store_stats *out);
 

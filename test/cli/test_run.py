@@ -5,6 +5,7 @@
 usage: test_run.py KYMO HOST STATIC [unittest arguments]
 HOST is run_host.c; STATIC a statically linked program, or "".
 """
+import csv
 import json
 import os
 import pathlib
@@ -358,6 +359,81 @@ class Records(Run):
         metadata = json.dumps(self.info())
         for part in ('"version"', '"1.2"', '"a=b"', '"billing"'):
             self.assertIn(part, metadata)
+
+    def test_one_file_holds_everything_and_can_be_read_meanwhile(self):
+        go, path = self.dir / "go", self.dir / "new" / "one.trc.zst"
+        self.traces = path
+        process = self.start(HOST, str(POLLS), f"wait={go}", f"polls={POLLS}")
+        wait_until(lambda: path.exists() and path.stat().st_size)
+        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+        go.touch()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
+        self.assertIn(str(path).encode(), process.stderr.read())
+        self.assertEqual(list(path.parent.iterdir()), [path])
+        self.assertTrue(path.read_bytes().startswith(b"\x28\xb5\x2f\xfd"))
+
+    def test_one_file_outlives_kymo(self):
+        go = self.dir / "go"
+        self.traces = self.dir / "one.trc.gz"
+        process = self.start(HOST, str(POLLS), f"wait={go}", start_new_session=True)
+        wait_until(lambda: self.traces.exists() and self.traces.stat().st_size)
+        process.kill()
+        process.wait(DEADLINE_S)
+        go.touch()
+        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+
+    def test_one_file_each_for_further_processes(self):
+        self.traces = self.dir / "one.trc"
+        done = self.run_kymo("sh", "-c", f"{HOST} 10; {HOST} 20; {HOST} 30 exec=40")
+        self.assertEqual(done.returncode, 0)
+        paths = list(self.dir.glob("one*.trc"))
+        self.assertIn(self.traces, paths)
+        pids = [path.name.split(".")[1:-1] for path in paths if path != self.traces]
+        self.assertTrue(all(pid[0].isdigit() for pid in pids))
+        counts = sorted(self.counts(path)["PollStartEvent"] for path in paths)
+        self.assertEqual(counts, [10, 20, 30, 40])
+        self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+        self.assertIn(f"in {len(paths)} files".encode(), done.stderr)
+
+    def test_earlier_file_is_kept_unless_nothing_was_recorded(self):
+        self.traces = self.dir / "one.trc"
+        for polls in (10, 20, 30):
+            self.assertEqual(self.run_kymo(HOST, str(polls)).returncode, 0)
+        self.assertEqual(self.run_kymo("true").returncode, 0)
+        self.assertEqual(self.counts()["PollStartEvent"], 30)
+        self.assertEqual(self.counts(f"{self.traces}.old")["PollStartEvent"], 20)
+        self.assertEqual(len(list(self.dir.glob("one*"))), 2)
+
+    def test_bound_of_one_file_holds_and_the_rest_is_counted(self):
+        for suffix, polls in (("", 100000), (".gz", 400000), (".zst", 1600000)):
+            self.traces = self.dir / f"one.trc{suffix}"
+            done = self.run_kymo("--total-bytes", "1M", HOST, str(polls))
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (0, 2), done.stderr)
+            self.assertIn(b"--total-bytes was reached", done.stderr)
+            self.assertLessEqual(self.traces.stat().st_size, 1 << 20)
+            counts = self.counts()
+            out = subprocess.run([KYMO, "events", "--type", "LossEvent", "--format", "csv",
+                                  self.traces], check=True, capture_output=True, text=True).stdout
+            rows = list(csv.DictReader(out.splitlines()))
+            lost = sum(int(row["record_count"]) for row in rows)
+            self.assertEqual({row["cause"] for row in rows}, {"write-error"})
+            self.assertEqual(counts["PollStartEvent"] + counts["PollEndEvent"] + lost, 2 * polls)
+
+    def test_one_file_where_none_can_be_leaves_the_program_unrecorded(self):
+        self.traces = self.dir / "no directory" / "one.trc"
+        self.traces.parent.write_text("")
+        done = self.run_kymo(HOST, str(POLLS), "exit=3")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (3, 1), done.stderr)
+        self.assertEqual(done.stderr.count(str(self.traces).encode()), 1, done.stderr)
+        self.assert_nothing_left()
+
+    def test_one_file_that_is_none_is_refused_before_the_program_starts(self):
+        self.traces, mark = self.dir / "fifo.trc", self.dir / "mark"
+        os.mkfifo(self.traces)
+        done = self.run_kymo(HOST, "10", f"touch={mark}")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1), done.stderr)
+        self.assertFalse(mark.exists())
 
     def test_compression_as_asked_for(self):
         for how, suffix in (("none", ".trc"), ("gzip", ".trc.gz"), ("zstd:3", ".trc.zst")):

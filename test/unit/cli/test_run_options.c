@@ -102,6 +102,44 @@ static void run_options__wrong_values_name_the_option_and_what_it_wants(void **s
 	}
 }
 
+static void run_options__name_of_a_trace_makes_one_file(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("run -o no/such/a.trc.gz c"), 0);
+	assert_string_equal(options.file, "no/such/a.trc.gz");
+	assert_string_equal(options.stage.suffix, ".gz");
+	assert_int_equal(parse("run -o a.trc c"), 0);
+	assert_string_equal(options.stage.suffix, "");
+	assert_int_equal(parse("run --compress zstd:7 --total-bytes 1M -o a.trc.zst c"), 0);
+	assert_string_equal(options.stage.suffix, ".zst");
+	assert_int_equal(options.stage.level, 7);
+	assert_int_equal(parse("run -o a.trc/ c"), 0);
+	assert_null(options.file);
+	assert_int_equal(parse("run -o traces c"), 0);
+	assert_null(options.file);
+	assert_string_equal(options.stage.suffix, ".zst");
+}
+
+static void run_options__what_one_file_cannot_do_is_said(void **state)
+{
+	static const struct {
+		const char *line, *words;
+	} cases[] = {
+		{"run -o - c", "CMD's"},
+		{"run -o a.trc --compress zstd c", "--compress"},
+		{"run --compress none -o a.trc.zst c", "--compress"},
+		{"run -o a.trc --segment-bytes 1M c", "--segment-bytes"},
+		{"run -o a.trc --rotate-interval 5s c", "--rotate-interval"},
+		{"run -o a.trc --total-bytes 1000K c", "at least 1M"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(parse(cases[i].line), -EINVAL);
+		assert_non_null(strstr(errbuf, cases[i].words));
+	}
+}
+
 static void run_options__help_needs_no_command(void **state)
 {
 	(void)state;
@@ -134,6 +172,8 @@ int main(void)
 		cmocka_unit_test(run_options__options_behind_the_command_are_its_own),
 		cmocka_unit_test(run_options__every_option_reaches_its_place),
 		cmocka_unit_test(run_options__wrong_values_name_the_option_and_what_it_wants),
+		cmocka_unit_test(run_options__name_of_a_trace_makes_one_file),
+		cmocka_unit_test(run_options__what_one_file_cannot_do_is_said),
 		cmocka_unit_test(run_options__help_needs_no_command),
 		cmocka_unit_test(run_options__numbers_overflow_to_an_error),
 	};

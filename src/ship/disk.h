@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* disk.h - what everything that writes traces to disk needs.
+ * Threads: any.
+ */
+#ifndef KY_SHIP_DISK_H
+#define KY_SHIP_DISK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KY_DISK_FILE_MODE 0600
+#define KY_DISK_DIRECTORY_MODE 0700
+
+/* Makes the directory and those above it. Returns 0, -ENAMETOOLONG beyond 511 bytes, -errno. */
+int ky_disk_make_path(const char *path);
+/* Returns 0; -errno, with part of it written perhaps. */
+int ky_disk_write_all(int fd, const uint8_t *bytes, size_t count);
+void ky_disk_close(int *fd); /* *fd is -1 then, and may be before */
+
+#endif
