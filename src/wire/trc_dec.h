@@ -96,8 +96,8 @@ void ky_trc_dec_close(struct ky_trc_dec *dec);
 int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
 			struct ky_frame *frame);
 
-/* PollStartEvent, PollEndEvent or WakeEventEvent in plain numbers. They are nearly all of a trace; as
- * values with types they take several times as long. */
+/* PollStartEvent, PollEndEvent or WakeEventEvent in plain numbers. They are nearly all of a trace;
+ * as values with types they take several times as long. */
 struct ky_hot_event {
 	const struct ky_schema *schema; /* schema->event says which */
 	uint64_t timestamp_ns;

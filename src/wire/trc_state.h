@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trc_state.h - the decoder's inside, shared by trc_dec.c, trc_hot.c, trc_schema.c and trc_value.c only.
+/* trc_state.h - the decoder's inside, shared by trc_dec.c, trc_hot.c, trc_schema.c and trc_value.c
+ * only.
  *
  * Invariants:  a frame is first checked to its end and only then takes effect, so a frame that was
  *              cut off by the window can be tried again with a longer one.
