@@ -305,6 +305,7 @@ int ky_input_trace(struct ky_input *input, struct ky_trace **out)
 	char error[KY_INPUT_ERROR_BYTES] = "";
 	struct ky_trace_options options = {
 		.memory_bytes_max = input->memory_bytes_max,
+		.memory_option = "--max-memory",
 		.errbuf = error,
 		.errbuf_bytes = sizeof(error),
 	};

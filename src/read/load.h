@@ -70,6 +70,7 @@ struct ky_load {
 	uint32_t *pool_name;      /* cache: name by pool id ... */
 	uint32_t *pool_stamp;     /* ... valid when equal to pool_serial */
 	uint64_t last_ns, max_ns; /* of this file, to count steps back */
+	uint64_t stopped_at;      /* byte up to which this file was read */
 	/* Last moment before bytes that could not be read; 0: none, or told already. */
 	uint64_t damage_from_ns;
 	struct ky_processes processes;

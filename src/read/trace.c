@@ -14,10 +14,7 @@ static void failure(struct ky_buf *out, const char *name, int code)
 		ky_text(out, name);
 		ky_text(out, ": byte 0: ");
 	}
-	if (code == KYMO_E_LIMIT)
-		ky_text(out, "the trace needs more memory than the limit allows; read fewer files "
-			     "at once, or raise the limit");
-	else if (code == KYMO_E_NOT_TRACE)
+	if (code == KYMO_E_NOT_TRACE)
 		ky_text(out, "this is not a trace: it does not begin with TRC");
 	else
 		ky_text(out, kymo_error_text(code));
@@ -31,6 +28,26 @@ static void fail_text(const struct ky_trace_options *options, const char *name, 
 		return;
 	ky_buf_init(&text, 64u << 10);
 	failure(&text, name, code);
+	ky_text_copy(options->errbuf, options->errbuf_bytes, &text);
+	ky_buf_release(&text);
+}
+
+/* at: byte of the file up to which it was read. */
+static void fail_memory(const struct ky_trace_options *options, const char *name, uint64_t at)
+{
+	struct ky_buf text;
+
+	if (!options->errbuf)
+		return;
+	ky_buf_init(&text, 64u << 10);
+	ky_text(&text, name ? name : "(memory)");
+	ky_text(&text, ": byte ");
+	ky_text_u64(&text, at);
+	ky_text(&text, ": the trace takes more than the ");
+	ky_text_u64(&text, options->memory_bytes_max);
+	ky_text(&text, " bytes of memory that ");
+	ky_text(&text, options->memory_option ? options->memory_option : "memory_bytes_max");
+	ky_text(&text, " allows; raise it, or read fewer files at once");
 	ky_text_copy(options->errbuf, options->errbuf_bytes, &text);
 	ky_buf_release(&text);
 }
@@ -184,6 +201,7 @@ static int load_source(struct ky_load *load, struct ky_byte_source *source,
 	if (load->type_of_serial)
 		memset(load->type_of_serial, 0, load->serial_capacity * sizeof(uint32_t));
 	result = load_frames(load, &reader);
+	load->stopped_at = reader.window_offset;
 	file->raw_bytes = reader.raw_bytes;
 	file->is_torn = reader.is_torn;
 	file->last_ns = load->max_ns;
@@ -206,13 +224,16 @@ static int load_sources(struct ky_load *load, struct ky_byte_source *sources, co
 		struct ky_byte_source *source = &sources[order[i]];
 
 		load->file = i;
+		load->stopped_at = 0;
 		result = load_source(load, source, options);
 		if (result == 0)
 			continue;
-		if (result == -ENOMEM || trace->pages.failed) {
+		if (trace->pages.failed == KYMO_E_LIMIT)
+			fail_memory(options, source->name, load->stopped_at);
+		else if (result == -ENOMEM || trace->pages.failed)
 			fail_text(options, NULL, result);
+		if (result == -ENOMEM || trace->pages.failed)
 			return result;
-		}
 		if (first_error == 0) {
 			first_error = result;
 			fail_text(options, source->name, result);
@@ -255,6 +276,22 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	if (result == 0)
 		result = ky_delay(trace);
 	return result;
+}
+
+/* What failed is no one file: it came before them all or, pairing, behind them all. */
+static void fail_whole(const struct ky_trace *trace, const struct ky_byte_source *sources,
+		       const struct ky_trace_options *options, int code)
+{
+	const struct ky_trace_file *last = NULL;
+
+	if (trace && trace->files)
+		last = &trace->files[trace->file_count - 1];
+	if (!trace || trace->pages.failed != KYMO_E_LIMIT)
+		fail_text(options, NULL, code);
+	else if (last && last->name)
+		fail_memory(options, last->name, last->raw_bytes);
+	else
+		fail_memory(options, sources[0].name, 0);
 }
 
 static int make_trace(struct ky_trace **out, size_t source_count,
@@ -305,7 +342,7 @@ int ky_trace_open(struct ky_trace **out, struct ky_byte_source *sources, size_t 
 		result = load_all(*out, sources, &settled);
 	if (result < 0) {
 		if (settled.errbuf && settled.errbuf_bytes > 0 && settled.errbuf[0] == '\0')
-			fail_text(&settled, NULL, result);
+			fail_whole(*out, sources, &settled, result);
 		ky_trace_close(*out);
 		*out = NULL;
 	}

@@ -24,6 +24,7 @@
 struct ky_trace_options {
 	uint64_t raw_bytes_max; /* of one source after decompression; 0: 16 GiB. Beyond: notice */
 	uint64_t memory_bytes_max;   /* 0: 3 GiB. Beyond: KYMO_E_LIMIT */
+	const char *memory_option;   /* what raises it, for the sentence; NULL: its name here */
 	struct ky_trc_limits limits; /* of the decoder; zeros: its defaults */
 	char *errbuf;                /* one sentence when open fails */
 	size_t errbuf_bytes;

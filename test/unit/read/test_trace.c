@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Whole traces: dial9's, torn ones, damaged ones, hostile ones. */
 #include "read_case.h"
+#include <stdlib.h>
 
 #include "dial9_case.h"
 
@@ -361,7 +362,35 @@ static void trace__with_endless_tasks_stops_at_the_memory_limit(void **state)
 		case_end(&c, i, (uint32_t)i);
 	assert_int_equal(case_try_open(&c, c.buf.used, &tight), KYMO_E_LIMIT);
 	assert_null(c.trace);
-	assert_non_null(strstr(c.error, "more memory than the limit"));
+	assert_memory_equal(c.error, "case.trc: byte ", 15);
+	assert_in_range(strtoull(c.error + 15, NULL, 10), 1, c.buf.used - 1);
+	assert_non_null(strstr(c.error, "that memory_bytes_max allows; raise it"));
+	case_finish(&c);
+}
+
+/* At every limit too small, wherever it is met: one sentence with file, byte and what to raise. */
+static void trace__names_file_and_option_at_every_memory_limit(void **state)
+{
+	struct ky_trace_options options = {.memory_option = "--max-memory"};
+	struct read_case c;
+	uint64_t needed, i;
+
+	(void)state;
+	case_begin(&c);
+	for (i = 0; i < 40; i++) /* backwards: pairing sorts, which takes more than loading */
+		case_poll(&c, 100000 - i * 1000, 100000 - i * 1000 + 300, (uint32_t)i % 9, 1 + i);
+	case_open(&c);
+	needed = c.trace->pages.bytes_used;
+	case_shut(&c);
+	for (i = 1; i < needed; i += needed / 300 + 1) {
+		options.memory_bytes_max = i;
+		assert_int_equal(case_try_open(&c, c.buf.used, &options), KYMO_E_LIMIT);
+		assert_memory_equal(c.error, "case.trc: byte ", 15);
+		assert_true(strtoull(c.error + 15, NULL, 10) <= c.buf.used);
+		assert_non_null(strstr(c.error, " bytes of memory that --max-memory allows; raise "
+						"it, or read fewer files at once"));
+		case_shut(&c);
+	}
 	case_finish(&c);
 }
 
@@ -449,6 +478,7 @@ int main(void)
 		cmocka_unit_test(trace__is_the_same_in_whole_windows_and_byte_by_byte),
 		cmocka_unit_test(trace__survives_each_failing_allocation),
 		cmocka_unit_test(trace__with_endless_tasks_stops_at_the_memory_limit),
+		cmocka_unit_test(trace__names_file_and_option_at_every_memory_limit),
 		cmocka_unit_test(trace__with_endless_strings_skips_to_the_next_stream),
 		cmocka_unit_test(trace__stops_at_the_limit_of_raw_bytes),
 		cmocka_unit_test(trace__reports_a_source_that_fails_midway),
