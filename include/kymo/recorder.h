@@ -63,11 +63,18 @@ struct kymo_recorder_options {
 	size_t metadata_count;                 /* at most 64 */
 	char *errbuf; /* NULL, or errbuf_bytes for one sentence when open fails */
 	size_t errbuf_bytes;
+	/* NULL: segments below trace_directory. Else one file without rotation, whose name ends in
+	 * .trc, .trc.zst or .trc.gz and says the compression. What stood there becomes NAME.old;
+	 * total_bytes_max, at least 1 MiB, ends the file (0: no bound), and what is missing is told
+	 * in it; segment_bytes_max and rotate_interval_ns must be 0. A child that calls
+	 * kymo_recorder_reopen() writes NAME with its pid before the ending. */
+	const char *trace_file;
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
-		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
+		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+			0                                                                          \
 	}
 
 /* Opens the recorder of this process.

@@ -31,6 +31,8 @@ struct kymo_recorder {
 	struct ky_stage_factory stage;
 	uint64_t store_retry_ns;
 	char run_name[64];
+	char trace_file[512];      /* "": segments in a directory */
+	uint32_t file_further_pid; /* not 0: the name is the parent's */
 
 	pthread_t thread;
 	bool has_thread;
@@ -88,6 +90,8 @@ static int open_store(struct kymo_recorder *recorder)
 	const struct kymo_recorder_options *options = &ky_engine.options;
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	struct ky_store_options store = {
+		.file = recorder->trace_file[0] ? recorder->trace_file : NULL,
+		.file_further_pid = recorder->file_further_pid,
 		.directory = ky_engine.trace_directory[0] ? ky_engine.trace_directory :
 							    TRACE_DIRECTORY_DEFAULT,
 		.service = ky_engine.service,
@@ -242,6 +246,7 @@ static void drain_rest(struct kymo_recorder *recorder)
 		return;
 	note_error(recorder, ky_drain_step(recorder->drain, KY_DRAIN_FINAL));
 	note_error(recorder, ky_drain_seal(recorder->drain));
+	ky_drain_last_word(recorder->drain);
 	update_status(recorder);
 }
 
@@ -256,6 +261,42 @@ static void publish(struct kymo_recorder *recorder)
 static bool is_draining(void)
 {
 	return !(ky_engine.options.flags & (KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_FLIGHT));
+}
+
+/* The name says the compression: everybody who sees the file believes it. */
+static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_options *taken)
+{
+	const char *name = taken->trace_file, *suffix = name ? ky_trace_file_suffix(name) : "";
+	uint32_t compression = KYMO_COMPRESSION_NONE;
+	int err;
+
+	if (!name)
+		return 0;
+	if (!suffix)
+		return ky_options_say(taken, -EINVAL,
+				      "trace_file %s: the name must end in .trc, .trc.zst or "
+				      ".trc.gz",
+				      name);
+	if (suffix[0])
+		compression = suffix[1] == 'z' ? KYMO_COMPRESSION_ZSTD : KYMO_COMPRESSION_GZIP;
+	if (taken->compression && taken->compression != compression)
+		return ky_options_say(taken, -EINVAL,
+				      "trace_file %s: compression contradicts the name", name);
+	if (taken->segment_bytes_max || taken->rotate_interval_ns)
+		return ky_options_say(taken, -EINVAL,
+				      "trace_file %s: one file does not rotate; leave "
+				      "segment_bytes_max and rotate_interval_ns 0",
+				      name);
+	if (taken->total_bytes_max && taken->total_bytes_max < KY_TRACE_FILE_BYTES_MIN)
+		return ky_options_say(taken, -EINVAL,
+				      "trace_file %s: total_bytes_max is less than 1 MiB", name);
+	err = ky_trace_file_check(name);
+	if (err)
+		return ky_options_say(taken, err, "trace_file %s: %s", name, kymo_error_text(err));
+	snprintf(recorder->trace_file, sizeof(recorder->trace_file), "%s", name);
+	taken->compression = compression;
+	taken->trace_file = NULL; /* the caller's text */
+	return 0;
 }
 
 int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options)
@@ -274,6 +315,11 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 	if (!recorder)
 		return ky_options_say(&taken, -ENOMEM, "recorder: out of memory");
 	recorder->pid = getpid();
+	err = take_file(recorder, &taken);
+	if (err) {
+		ky_free(recorder);
+		return err;
+	}
 	err = choose_stage(&recorder->stage, taken.compression, taken.compression_level);
 	if (!err)
 		err = ky_engine_open(&taken);
@@ -333,6 +379,7 @@ int kymo_recorder_reopen(void)
 	recorder->drain = NULL;
 	recorder->store = NULL;
 	recorder->store_retry_ns = 0;
+	recorder->file_further_pid = (uint32_t)getpid();
 	recorder->has_thread = false;
 	recorder->segments_sealed = recorder->bytes_written = 0;
 	recorder->last_error = 0;

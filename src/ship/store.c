@@ -7,7 +7,6 @@
 #include <kymo/base.h>
 #include <ship/disk.h>
 #include <ship/retention.h>
-#include <ship/trace_file.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -391,7 +390,7 @@ static int open_file(struct ky_store *store, const struct ky_store_options *opti
 	struct ky_trace_file_stats stats;
 	int err;
 
-	if (suffix && strcmp(suffix, stage->suffix) != 0)
+	if (!suffix || strcmp(suffix, stage->suffix) != 0)
 		return fail_open(options, "the name says another compression", -EINVAL);
 	err = ky_trace_file_open(&store->file, &file);
 	if (err == -EBUSY)

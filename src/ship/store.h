@@ -20,6 +20,7 @@
 #define KY_SHIP_STORE_H
 
 #include <ship/stage.h>
+#include <ship/trace_file.h>
 #include <stdbool.h>
 #include <wire/chunk.h>
 

@@ -196,6 +196,9 @@ static void end(struct ky_trace_file *file)
 	if (file->has_coder)
 		file->coder.close(file->coder.stage);
 	file->has_coder = false;
+	/* A child that was forked from us has this descriptor, too. */
+	if (file->fd >= 0)
+		(void)flock(file->fd, LOCK_UN);
 	ky_disk_close(&file->fd);
 }
 

@@ -316,6 +316,105 @@ static void store__unwritable_directory_is_an_error_of_close_alone(void **state)
 	assert_true(kymo_recorder_close(recorder) < 0);
 }
 
+static void read_file(const char *name, struct tally *tally)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	read_segment(path, tally);
+}
+
+static void trace_file__holds_the_whole_and_a_child_has_its_own(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	struct tally tally = {0}, of_child = {0};
+	char path[200], name[64];
+	int status;
+	pid_t child;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/one.trc", directory);
+	options.trace_file = path;
+	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
+	emit_polls(5, 0, 1000);
+	child = fork();
+	if (child == 0) {
+		if (kymo_recorder_reopen() != 0)
+			_exit(1);
+		emit_polls(5, 0, 700);
+		_exit(kymo_recorder_close(recorder) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	emit_polls(5, 0, 1000);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	read_file("one.trc", &tally);
+	assert_int_equal(tally.polls, 2000);
+	snprintf(name, sizeof(name), "one.%d.trc", (int)child);
+	read_file(name, &of_child);
+	assert_int_equal(of_child.polls, 700);
+}
+
+static void trace_file__bound_tells_what_is_missing(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+	struct tally tally = {0};
+	char path[200];
+	struct stat st;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/one.trc", directory);
+	options.trace_file = path;
+	options.total_bytes_max = 1 << 20;
+	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
+	emit_polls(5, 0, 100000);
+	assert_int_equal(kymo_recorder_close(recorder), KYMO_E_LIMIT);
+	read_file("one.trc", &tally);
+	assert_true(tally.lost > 0);
+	assert_int_equal(tally.polls + tally.ends + tally.wakes + tally.lost, 300000);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_size <= 1 << 20);
+}
+
+static void trace_file__what_cannot_be_is_refused_with_a_sentence(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t compression;
+		uint64_t rotate_interval_ns, total_bytes_max;
+		int err;
+		const char *words;
+	} cases[] = {
+		{"traces", 0, 0, 0, -EINVAL, "must end in"},
+		{"a.trc.gz", KYMO_COMPRESSION_ZSTD, 0, 0, -EINVAL, "contradicts"},
+		{"a.trc", 0, 1000000000, 0, -EINVAL, "rotate"},
+		{"a.trc", 0, 0, 1000, -EINVAL, "1 MiB"},
+		{"dir.trc", 0, 0, 0, -EISDIR, "directory"},
+	};
+	char path[200], errbuf[300];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/dir.trc", directory);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+		struct kymo_recorder *recorder;
+
+		snprintf(path, sizeof(path), "%s/%s", directory, cases[i].name);
+		options.trace_file = path;
+		options.compression = cases[i].compression;
+		options.rotate_interval_ns = cases[i].rotate_interval_ns;
+		options.total_bytes_max = cases[i].total_bytes_max;
+		options.errbuf = errbuf;
+		options.errbuf_bytes = sizeof(errbuf);
+		assert_int_equal(kymo_recorder_open(&recorder, &options), cases[i].err);
+		assert_null(recorder);
+		assert_non_null(strstr(errbuf, cases[i].words));
+	}
+}
+
 static void open__every_failing_allocation_leaves_nothing_behind(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
@@ -350,6 +449,9 @@ int main(void)
 		CASE(fork__child_that_reopens_writes_its_own_trace),
 		CASE(signal__stopped_and_continued_loses_nothing),
 		CASE(store__unwritable_directory_is_an_error_of_close_alone),
+		CASE(trace_file__holds_the_whole_and_a_child_has_its_own),
+		CASE(trace_file__bound_tells_what_is_missing),
+		CASE(trace_file__what_cannot_be_is_refused_with_a_sentence),
 		CASE(open__every_failing_allocation_leaves_nothing_behind),
 	};
 
