@@ -5,6 +5,7 @@
  * File:   page 0      struct ky_ring_header, written once before `magic` is (release) published;
  *                     a `session` and no magic yet: made in advance, nobody has recorded
  *         page 1      struct ky_ring_control: words that other processes may change
+ *         side area   struct ky_ring_side at side_offset: marks, counters, the end of the process
  *         directory   directory_bytes: append-only entries (strings, threads, names, modules,
  *                     metadata)
  *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of
@@ -80,6 +81,8 @@ struct ky_ring_header {
 	uint32_t uid;
 	uint32_t reserved;
 	uint64_t pid_namespace; /* inode of /proc/self/ns/pid, in which `pid` counts; 0 unknown */
+	uint64_t side_offset;   /* multiple of 64; 0: there is none */
+	uint64_t side_bytes;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
@@ -98,10 +101,105 @@ struct ky_ring_header {
 	_Atomic uint32_t thread_count;
 };
 
-/* Page 1, mapped over kymo_control in the host. words[0] is kymo_control.gates. */
+/* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by
+ * `kymo set` or the owner, read once a step. A writer makes `generation` odd, writes, makes it even
+ * again, each by one; a reader that sees it odd or changed keeps what it had. */
+struct ky_ring_settings {
+	_Atomic uint32_t generation;
+	_Atomic uint32_t mode;              /* enum ky_ring_mode */
+	_Atomic uint64_t poll_threshold_ns; /* keep polls at least so long; histograms of the rest */
+	_Atomic uint64_t wake_threshold_ns; /* keep wakes whose poll came at least so much later */
+	_Atomic uint32_t throttle[8];       /* events a second per enum ky_retain_kind; 0: all */
+};
+
+enum ky_ring_mode {
+	KY_RING_MODE_AS_OPENED = 0,
+	KY_RING_MODE_STREAM = 1,
+	KY_RING_MODE_FLIGHT = 2
+};
+
+enum ky_retain_kind {
+	KY_RETAIN_POLL = 0,
+	KY_RETAIN_WAKE = 1,
+	KY_RETAIN_PARK = 2,
+	KY_RETAIN_DRIVER = 3,
+	KY_RETAIN_BLOCKING = 4,
+	KY_RETAIN_MARK = 5,
+	KY_RETAIN_CUSTOM = 6,
+	KY_RETAIN_COUNT = 7
+};
+
+/* Page 1, mapped over kymo_control in the host. The first word is kymo_control.gates. */
 struct ky_ring_control {
 	_Atomic uint32_t gates;
-	_Atomic uint32_t words[15];
+	uint32_t reserved[15];
+	_Alignas(64) struct ky_ring_settings settings;
+};
+
+#define KY_MARKS 64u
+#define KY_MARK_TEXT_BYTES 104u
+#define KY_COUNTERS 64u
+#define KY_COUNTER_NAME_BYTES 48u
+#define KY_CRASH_STACK_BYTES 16384u
+#define KY_CRASH_REGISTERS 32u
+
+/* A label put here from outside. Mark n lies at n % KY_MARKS; serial is n + 1 once the rest is
+ * written (release), 0 while it is being written. */
+struct ky_ring_mark {
+	_Atomic uint64_t serial;
+	uint64_t monotonic_ns;
+	uint32_t text_bytes;
+	uint32_t pid; /* who put it */
+	char text[KY_MARK_TEXT_BYTES];
+};
+
+/* A number that the application keeps up to date; the name is written before `counter_count` covers
+ * it (release) and never changes. */
+struct ky_ring_counter {
+	_Atomic uint64_t value;       /* two's complement */
+	_Atomic uint64_t errors_flag; /* 1: counts errors (rule `errors`) */
+	char name[KY_COUNTER_NAME_BYTES];
+};
+
+enum ky_end_kind {
+	KY_END_UNKNOWN = 0, /* nobody waited for it */
+	KY_END_EXIT = 1,    /* code: exit status */
+	KY_END_SIGNAL = 2   /* code: signal number */
+};
+
+/* How the process ended, by the one who waited for it. kind is written last (release). */
+struct ky_ring_end {
+	_Atomic uint32_t kind; /* enum ky_end_kind */
+	uint32_t code;
+	uint32_t has_core; /* 1: a core was dumped */
+	uint32_t is_oom;   /* 1: the cgroup's oom_kill count grew while it ran */
+	uint64_t monotonic_ns;
+};
+
+/* Left behind by the handler of a fatal signal; state is written last (release). */
+struct ky_ring_crash {
+	_Atomic uint32_t state; /* 0 none, 1 being written, 2 whole */
+	uint32_t signal;
+	int32_t code; /* si_code */
+	uint32_t tid;
+	uint64_t address; /* si_addr */
+	uint64_t monotonic_ns;
+	uint64_t ticks;
+	uint64_t pc, sp, fp;
+	uint32_t register_count; /* in the order of the architecture's ucontext */
+	uint32_t stack_bytes;    /* copied from sp upwards */
+	uint64_t registers[KY_CRASH_REGISTERS];
+	uint8_t stack[KY_CRASH_STACK_BYTES];
+};
+
+struct ky_ring_side {
+	_Alignas(64) _Atomic uint64_t mark_hand; /* next mark number */
+	_Atomic uint32_t counter_count;
+	uint32_t reserved;
+	_Alignas(64) struct ky_ring_end end;
+	_Alignas(64) struct ky_ring_counter counters[KY_COUNTERS];
+	_Alignas(64) struct ky_ring_mark marks[KY_MARKS];
+	_Alignas(64) struct ky_ring_crash crash;
 };
 
 /* State of a slot: bits 0..2 of its claim word; the rest is claim number + 1 (0: never claimed). */
@@ -201,6 +299,8 @@ _Static_assert(sizeof(struct ky_sub_buffer) <= KY_SLOT_HEADER_BYTES,
 	       "records start at a fixed offset");
 _Static_assert(offsetof(struct ky_sub_buffer, claim) == 80, "the hot part is 80 bytes");
 _Static_assert(sizeof(struct ky_ring_header) <= 4096, "page 0 is one page");
+_Static_assert(sizeof(struct ky_ring_control) <= 4096, "page 1 is one page");
+_Static_assert(sizeof(struct ky_ring_side) <= 65536, "the side area is small");
 _Static_assert(sizeof(struct ky_entry) == 24, "directory entries are 8-byte aligned");
 
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* cut.h - one trace out of one ring, at this moment or after its process is gone: the only way a
+ * dump, a recovery or the end of a flight comes about.
+ *
+ * Copies first, the oldest sub-buffer before all others, and encodes afterwards: the host never
+ * waits, and what it overwrites meanwhile is what had to go next.
+ * The image is untrusted (drain.h). Memory: a private copy of the populated part, plus the drain's.
+ * Threads: any, one cut each.
+ */
+#ifndef KY_DRAIN_CUT_H
+#define KY_DRAIN_CUT_H
+
+#include <drain/drain.h>
+
+struct ky_cut_pair {
+	const char *key, *value;
+};
+
+struct ky_cut_options {
+	const uint8_t *image; /* the mapped ring file, or a copy of it */
+	size_t image_bytes;
+	/* CLOCK_MONOTONIC; events outside are not written. 0: from the oldest, to the newest. */
+	uint64_t from_ns, to_ns;
+	/* The process is gone, or another boot's: anchors are those of the sub-buffers, polls that
+	 * are open are told as open at the end. */
+	bool is_dead;
+	ky_name_fn name; /* NULL: texts of the directory only */
+	void *name_ctx;
+	ky_chunk_fn chunk;
+	void *chunk_ctx;
+	const struct ky_cut_pair *pairs; /* metadata of this cut */
+	size_t pair_count;
+	const char *source;    /* metadata kymo.source */
+	size_t copy_bytes_max; /* 0: all that is populated */
+};
+
+/* A poll that was open when the cut was made. */
+struct ky_cut_poll {
+	uint32_t worker_id, tid;
+	uint64_t task;
+	uint64_t start_ns;
+	char name[256];
+};
+
+#define KY_CUT_POLLS_MAX 64u
+
+struct ky_cut_report {
+	uint64_t events_written, records_read, records_lost;
+	uint64_t oldest_ns, newest_ns; /* of the events written; 0: none */
+	uint64_t age_ns;               /* how far back the ring reached: newest - oldest record */
+	uint64_t ring_bytes;           /* of its sub-buffers */
+	/* Ring size that would have held the range asked for, by the rate seen; 0: it did. */
+	uint64_t ring_bytes_needed;
+	uint64_t bytes_copied, copy_cpu_ns, encode_cpu_ns;
+	uint32_t open_poll_count; /* all; the first KY_CUT_POLLS_MAX are listed, longest first */
+	struct ky_cut_poll open_polls[KY_CUT_POLLS_MAX];
+};
+
+/* Returns 0; what ky_drain_open() returns; the sink's error; -ENOMEM. */
+int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out);
+
+#endif
