@@ -235,6 +235,8 @@ void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_el
 		const char *name = ky_tokio_elf_name(elf, &elf->symbols[i]);
 		uintptr_t address = elf->symbols[i].address;
 
+		if (!elf->symbols[i].is_task)
+			continue;
 		if (strstr(name, "5tokio7runtime4task5waker12WAKER_VTABLE"))
 			add_waker(&object, address);
 		if (!is_poll(name) || !is_code(elf, address))

@@ -15,7 +15,6 @@
 #define TABLE_BYTES_MAX (UINT64_C(1) << 30)
 #define SYMBOLS_MAX (1u << 20)
 #define CHUNK_SYMBOLS 2048u
-#define WINDOW_BYTES 16384u
 
 struct tables {
 	uint64_t symbols_offset, symbols_bytes;
@@ -29,7 +28,7 @@ void *ky_tokio_map(size_t bytes)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static bool read_at(int fd, void *out, size_t bytes, uint64_t offset)
+bool ky_tokio_read_at(int fd, void *out, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
 
@@ -63,7 +62,7 @@ static bool is_same_file(int fd, const ElfW(Ehdr) * header, const struct dl_phdr
 		size_t bytes = (left < HEADERS_AT_ONCE ? left : HEADERS_AT_ONCE) * sizeof(phdrs[0]);
 		uint64_t at = header->e_phoff + first * sizeof(phdrs[0]);
 
-		if (!is_within(at, bytes, file_bytes) || !read_at(fd, phdrs, bytes, at))
+		if (!is_within(at, bytes, file_bytes) || !ky_tokio_read_at(fd, phdrs, bytes, at))
 			return false;
 		if (memcmp(phdrs, &info->dlpi_phdr[first], bytes) != 0)
 			return false;
@@ -79,8 +78,8 @@ static int take_tables(int fd, const ElfW(Ehdr) * header, const ElfW(Shdr) * sec
 	uint64_t at = header->e_shoff + (uint64_t)section->sh_link * sizeof(names);
 
 	if (section->sh_link >= header->e_shnum || section->sh_entsize != sizeof(ElfW(Sym)) ||
-	    !is_within(at, sizeof(names), file_bytes) || !read_at(fd, &names, sizeof(names), at) ||
-	    names.sh_type != SHT_STRTAB ||
+	    !is_within(at, sizeof(names), file_bytes) ||
+	    !ky_tokio_read_at(fd, &names, sizeof(names), at) || names.sh_type != SHT_STRTAB ||
 	    !is_within(section->sh_offset, section->sh_size, file_bytes) ||
 	    !is_within(names.sh_offset, names.sh_size, file_bytes) ||
 	    section->sh_size > TABLE_BYTES_MAX || names.sh_size > TABLE_BYTES_MAX)
@@ -100,7 +99,7 @@ static int find_section(int fd, const ElfW(Ehdr) * header, uint64_t file_bytes, 
 		uint64_t at = header->e_shoff + (uint64_t)first * sizeof(sections[0]);
 
 		if (!is_within(at, count * sizeof(sections[0]), file_bytes) ||
-		    !read_at(fd, sections, count * sizeof(sections[0]), at))
+		    !ky_tokio_read_at(fd, sections, count * sizeof(sections[0]), at))
 			return KY_TOKIO_ELF_UNREADABLE;
 		for (uint32_t i = 0; i < count; i++)
 			if (sections[i].sh_type == SHT_SYMTAB)
@@ -118,7 +117,7 @@ static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *o
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0)
 		return KY_TOKIO_ELF_UNREADABLE;
 	file_bytes = (uint64_t)st.st_size;
-	if (file_bytes < sizeof(header) || !read_at(fd, &header, sizeof(header), 0) ||
+	if (file_bytes < sizeof(header) || !ky_tokio_read_at(fd, &header, sizeof(header), 0) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return KY_TOKIO_ELF_UNREADABLE;
@@ -131,86 +130,9 @@ static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *o
 	return find_section(fd, &header, file_bytes, out);
 }
 
-/* Tokio's own symbols, and the library functions through which a call graph gets from one to
- * another. */
-static bool is_wanted(const char *name)
-{
-	return strstr(name, "tokio") || strstr(name, "5panic") || strstr(name, "9panicking") ||
-	       strstr(name, "rust_try") || strstr(name, "call_once");
-}
-
-/* The string table in pieces: of a large program it is tens of megabytes, and the host is promised
- * two at most. Linkers write names in the order of their symbols, so a piece serves many. */
-struct window {
-	int fd;
-	uint64_t offset, bytes; /* the table, in the file */
-	uint64_t from;          /* in the table: what `text` begins with */
-	size_t used;
-	char *text; /* WINDOW_BYTES, and a 0 */
-};
-
-static bool load(struct window *window, uint64_t from)
-{
-	uint64_t left = window->bytes - from;
-
-	window->from = from;
-	window->used = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
-	window->text[window->used] = 0;
-	return read_at(window->fd, window->text, window->used, window->offset + from);
-}
-
-/* The name at this offset, cut to a window's length; NULL: cannot be read. */
-static const char *name_at(struct window *window, uint64_t at)
-{
-	uint64_t within = at - window->from;
-
-	if (at >= window->from && within < window->used &&
-	    memchr(window->text + within, 0, window->used - within))
-		return window->text + within;
-	return load(window, at) ? window->text : NULL;
-}
-
-static int has_proof(struct window *window)
-{
-	static const char proof[] = "5tokio7runtime4task"; /* in both manglings */
-
-	for (uint64_t at = 0; at < window->bytes; at += WINDOW_BYTES - sizeof(proof)) {
-		if (!load(window, at))
-			return KY_TOKIO_ELF_UNREADABLE;
-		if (memmem(window->text, window->used, proof, sizeof(proof) - 1))
-			return KY_TOKIO_ELF_FOUND;
-	}
-	return KY_TOKIO_ELF_NONE;
-}
-
-/* Returns the name's offset in elf->names; UINT32_MAX: no memory. */
-static uint32_t keep_name(struct ky_tokio_elf *elf, const char *name)
-{
-	size_t bytes = strlen(name) + 1;
-	uint32_t at = (uint32_t)elf->names_used;
-
-	if (bytes > elf->names_bytes - elf->names_used) {
-		size_t capacity = elf->names_bytes ? elf->names_bytes * 2 : 4 * WINDOW_BYTES;
-		char *more = capacity > TABLE_BYTES_MAX ? NULL : ky_tokio_map(capacity);
-
-		if (!more)
-			return UINT32_MAX;
-		if (elf->names) {
-			memcpy(more, elf->names, elf->names_used);
-			munmap(elf->names, elf->names_bytes);
-		}
-		elf->names = more;
-		elf->names_bytes = capacity;
-	}
-	memcpy(elf->names + at, name, bytes);
-	elf->names_used += bytes;
-	return at;
-}
-
-static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol, const char *name)
+static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol, uint32_t name, bool is_task)
 {
 	struct ky_tokio_symbol *entry;
-	uint32_t kept;
 
 	if (elf->symbol_count == elf->symbol_capacity) {
 		size_t capacity = elf->symbol_capacity ? elf->symbol_capacity * 2 : 4096;
@@ -228,18 +150,15 @@ static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol, const char *
 		elf->symbols = more;
 		elf->symbol_capacity = capacity;
 	}
-	kept = keep_name(elf, name);
-	if (kept == UINT32_MAX)
-		return -ENOMEM;
 	entry = &elf->symbols[elf->symbol_count++];
 	entry->address = elf->bias + symbol->st_value;
 	entry->bytes = symbol->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)symbol->st_size;
-	entry->name = kept;
+	entry->name = name;
+	entry->is_task = is_task;
 	return 0;
 }
 
-static int read_symbols(struct ky_tokio_elf *elf, struct window *window,
-			const struct tables *tables)
+static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *tables)
 {
 	uint64_t count = tables->symbols_bytes / sizeof(ElfW(Sym));
 	ElfW(Sym) *chunk = ky_tokio_map(CHUNK_SYMBOLS * sizeof(*chunk));
@@ -251,24 +170,23 @@ static int read_symbols(struct ky_tokio_elf *elf, struct window *window,
 		size_t some = count - first < CHUNK_SYMBOLS ? (size_t)(count - first) :
 							      CHUNK_SYMBOLS;
 
-		if (!read_at(window->fd, chunk, some * sizeof(*chunk),
-			     tables->symbols_offset + first * sizeof(*chunk))) {
+		if (!ky_tokio_read_at(fd, chunk, some * sizeof(*chunk),
+				      tables->symbols_offset + first * sizeof(*chunk))) {
 			result = KY_TOKIO_ELF_UNREADABLE;
 			break;
 		}
 		for (size_t i = 0; i < some && result == 0; i++) {
 			uint32_t type = chunk[i].st_info & 15u;
-			const char *name;
+			bool is_task;
+			uint32_t name;
 
 			if ((type != STT_FUNC && type != STT_OBJECT) ||
 			    chunk[i].st_shndx == SHN_UNDEF ||
 			    chunk[i].st_name >= tables->names_bytes)
 				continue;
-			name = name_at(window, chunk[i].st_name);
-			if (!name)
-				result = KY_TOKIO_ELF_UNREADABLE;
-			else if (is_wanted(name))
-				result = keep(elf, &chunk[i], name);
+			name = ky_tokio_names_find(&elf->names, chunk[i].st_name, &is_task);
+			if (name != UINT32_MAX)
+				result = keep(elf, &chunk[i], name, is_task);
 		}
 	}
 	munmap(chunk, CHUNK_SYMBOLS * sizeof(*chunk));
@@ -286,7 +204,6 @@ static int by_address(const void *left, const void *right)
 
 int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path)
 {
-	struct window window = {.fd = -1};
 	struct tables tables;
 	int fd, result;
 
@@ -300,16 +217,12 @@ int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info,
 	out->bias = info->dlpi_addr;
 	out->phdr = info->dlpi_phdr;
 	out->phdr_count = info->dlpi_phnum;
-	window = (struct window){fd, tables.names_offset,           tables.names_bytes, 0,
-				 0,  ky_tokio_map(WINDOW_BYTES + 1)};
-	if (!window.text)
-		result = -ENOMEM;
-	else
-		result = has_proof(&window);
-	if (result == KY_TOKIO_ELF_FOUND)
-		result = read_symbols(out, &window, &tables);
-	if (window.text)
-		munmap(window.text, WINDOW_BYTES + 1);
+	result = ky_tokio_names_read(&out->names, fd, tables.names_offset,
+				     (uint32_t)tables.names_bytes);
+	if (result > 0)
+		result = KY_TOKIO_ELF_UNREADABLE;
+	else if (result == 0)
+		result = out->names.has_proof ? read_symbols(out, fd, &tables) : KY_TOKIO_ELF_NONE;
 	if (result == 0 && out->symbol_count)
 		qsort(out->symbols, out->symbol_count, sizeof(*out->symbols), by_address);
 done:
@@ -321,8 +234,7 @@ done:
 
 void ky_tokio_elf_close(struct ky_tokio_elf *elf)
 {
-	if (elf->names)
-		munmap(elf->names, elf->names_bytes);
+	ky_tokio_names_release(&elf->names);
 	if (elf->symbols)
 		munmap(elf->symbols, elf->symbol_capacity * sizeof(*elf->symbols));
 	memset(elf, 0, sizeof(*elf));

@@ -15,19 +15,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tokio_names.h"
+
 /* A function or an object of Tokio's, or a function on the way from one to another. */
 struct ky_tokio_symbol {
 	uintptr_t address;
 	uint32_t bytes;
-	uint32_t name; /* offset in ky_tokio_elf.names */
+	uint32_t name;    /* offset in ky_tokio_elf.names.texts */
+	uint32_t is_task; /* it may be of Tokio's tasks: the others are not */
 };
 
 struct ky_tokio_elf {
 	uintptr_t bias;
 	const ElfW(Phdr) * phdr; /* as the loader shows them; lives as long as the object */
 	size_t phdr_count;
-	char *names;
-	size_t names_used, names_bytes;  /* of the kept symbols only; names_bytes are mapped */
+	struct ky_tokio_names names;
 	struct ky_tokio_symbol *symbols; /* by address */
 	size_t symbol_count, symbol_capacity;
 };
@@ -59,7 +61,7 @@ const struct ky_tokio_symbol *ky_tokio_elf_twin(const struct ky_tokio_elf *elf,
 static inline const char *ky_tokio_elf_name(const struct ky_tokio_elf *elf,
 					    const struct ky_tokio_symbol *symbol)
 {
-	return elf->names + symbol->name;
+	return elf->names.texts + symbol->name;
 }
 
 /* True when [address, address + bytes) lies in a segment with all of `flags` (PF_R, PF_X) set and
@@ -69,6 +71,9 @@ bool ky_tokio_elf_is_in(const struct ky_tokio_elf *elf, uintptr_t address, size_
 
 /* Reads a loaded segment word by word, across whatever objects the compiler sees in it. */
 #define KY_TOKIO_READS_RAW __attribute__((no_sanitize_address))
+
+/* All of it, or false. */
+bool ky_tokio_read_at(int fd, void *out, size_t bytes, uint64_t offset);
 
 /* Anonymous zeroed memory, or NULL. */
 void *ky_tokio_map(size_t bytes);
