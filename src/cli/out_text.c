@@ -49,25 +49,28 @@ void ky_out_format(struct ky_buf *out, const char *format, ...)
 
 void ky_out_safe(struct ky_buf *out, const char *text, size_t text_bytes)
 {
-	const uint8_t *at = (const uint8_t *)text;
-	size_t left = text_bytes;
+	const uint8_t *at = (const uint8_t *)text, *plain = at, *end;
 
-	while (left) {
-		size_t length = ky_utf8_sequence(at, left);
+	if (!text_bytes)
+		return;
+	for (end = at + text_bytes; at < end;) {
+		size_t length = ky_utf8_sequence(at, (size_t)(end - at));
 		/* C1 controls (U+0080..9f) move a terminal as escape sequences do. */
 		bool is_control = at[0] < 0x20 || at[0] == 0x7f ||
 				  (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
 
 		if (length && !is_control) {
-			(void)ky_buf_append(out, at, length);
-		} else {
-			length = length ? length : 1;
-			for (size_t i = 0; i < length; i++)
-				ky_out_format(out, "\\x%02x", at[i]);
+			at += length;
+			continue;
 		}
+		(void)ky_buf_append(out, plain, (size_t)(at - plain));
+		length = length ? length : 1;
+		for (size_t i = 0; i < length; i++)
+			ky_out_format(out, "\\x%02x", at[i]);
 		at += length;
-		left -= length;
+		plain = at;
 	}
+	(void)ky_buf_append(out, plain, (size_t)(end - plain));
 }
 
 void ky_out_heading(struct ky_buf *out, bool is_coloured, const char *text)
@@ -91,21 +94,36 @@ const char *ky_out_count(char *cell, uint64_t count)
 	return cell;
 }
 
-/* Three significant digits of value / 10^(3 * power), by integers alone. */
-static void scaled(char *cell, uint64_t value, uint64_t unit, const char *name)
+static uint64_t rounded(uint64_t value, uint64_t unit)
 {
-	uint64_t whole = value / unit;
+	return value / unit + (value % unit >= unit - unit / 2);
+}
 
-	if (unit == 1)
+/* Three significant digits of value / unit, by integers alone. Returns false when they round up to
+ * 1000 of the unit: the next one says it shorter. */
+static bool scaled(char *cell, uint64_t value, uint64_t unit, const char *name)
+{
+	uint64_t whole = value / unit, digits;
+	uint64_t step = whole < 10 ? unit / 100 : whole < 100 ? unit / 10 : unit;
+
+	if (unit == 1) {
 		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 " %s", value, name);
-	else if (whole >= 100)
-		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 " %s", whole, name);
-	else if (whole >= 10)
-		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " %s", whole,
-			       value % unit / (unit / 10), name);
+		return true;
+	}
+	digits = rounded(value, step);
+	if (digits == 1000 && step < unit) { /* 9.996 is 10.0 */
+		step *= 10;
+		digits = 100;
+	}
+	if (step == unit)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 " %s", digits, name);
+	else if (step == unit / 10)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%" PRIu64 " %s", digits / 10,
+			       digits % 10, name);
 	else
-		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%02" PRIu64 " %s", whole,
-			       value % unit / (unit / 100), name);
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 ".%02" PRIu64 " %s",
+			       digits / 100, digits % 100, name);
+	return digits != 1000;
 }
 
 const char *ky_out_bytes(char *cell, uint64_t bytes)
@@ -114,32 +132,34 @@ const char *ky_out_bytes(char *cell, uint64_t bytes)
 	uint64_t unit = 1;
 	size_t i = 0;
 
-	while (i + 1 < sizeof(names) / sizeof(names[0]) && bytes / unit >= 1000) {
+	while (i + 1 < sizeof(names) / sizeof(names[0]) &&
+	       (bytes / unit >= 1000 || !scaled(cell, bytes, unit, names[i]))) {
 		unit *= 1000;
 		i++;
 	}
-	scaled(cell, bytes, unit, names[i]);
+	(void)scaled(cell, bytes, unit, names[i]);
 	return cell;
 }
 
 const char *ky_out_duration(char *cell, uint64_t ns)
 {
-	static const uint64_t minute = UINT64_C(60000000000);
+	static const uint64_t second = UINT64_C(1000000000);
+	uint64_t seconds = rounded(ns, second), minutes = rounded(ns, 60 * second);
 
-	if (ns < 1000)
-		scaled(cell, ns, 1, "ns");
-	else if (ns < 1000000)
-		scaled(cell, ns, 1000, "us");
-	else if (ns < 1000000000)
-		scaled(cell, ns, 1000000, "ms");
-	else if (ns < 2 * minute)
-		scaled(cell, ns, 1000000000, "s");
-	else if (ns < 120 * minute)
-		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "m %02" PRIu64 "s", ns / minute,
-			       ns % minute / 1000000000);
+	if (ns < 1000 && scaled(cell, ns, 1, "ns"))
+		return cell;
+	if (ns < 1000000 && scaled(cell, ns, 1000, "us"))
+		return cell;
+	if (ns < second && scaled(cell, ns, 1000000, "ms"))
+		return cell;
+	if (seconds < 120)
+		(void)scaled(cell, ns, second, "s");
+	else if (seconds < 7200)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "m %02" PRIu64 "s", seconds / 60,
+			       seconds % 60);
 	else
-		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "h %02" PRIu64 "m",
-			       ns / (60 * minute), ns / minute % 60);
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, "%" PRIu64 "h %02" PRIu64 "m", minutes / 60,
+			       minutes % 60);
 	return cell;
 }
 

@@ -29,8 +29,8 @@ void ky_out_heading(struct ky_buf *out, bool is_coloured, const char *text);
 
 /* Each fills `cell` (KY_OUT_CELL_BYTES) and returns it. */
 const char *ky_out_count(char *cell, uint64_t count);       /* 572,815 */
-const char *ky_out_bytes(char *cell, uint64_t bytes);       /* 4.2 MB */
-const char *ky_out_duration(char *cell, uint64_t ns);       /* 1.23 ms: three digits */
+const char *ky_out_bytes(char *cell, uint64_t bytes);       /* 4.20 MB: three digits, rounded */
+const char *ky_out_duration(char *cell, uint64_t ns);       /* 1.23 ms: three digits, rounded */
 const char *ky_out_permille(char *cell, uint64_t permille); /* 12.3 % */
 const char *ky_out_seconds(char *cell, uint64_t ns);        /* 13.906504321 */
 const char *ky_out_utc(char *cell, uint64_t unix_ns);       /* 2026-05-18 12:30:00.123456 */

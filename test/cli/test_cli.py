@@ -243,9 +243,13 @@ class Report(Cli):
         polls = out[out.index("Worst polls"):out.index("Worst waits")]
         waits = out[out.index("Worst waits"):out.index("Workers:")]
         self.assertEqual(polls.count("axum_traced.rs:173:32"), 1)
-        self.assertRegex(polls, r"50\.2 ms .* and 1 more of at least half that")
-        self.assertRegex(waits, r"47\.6 ms +80 .* 47\.6 ms of task 121 ")
+        self.assertRegex(polls, r"50\.3 ms .* and 1 more of at least half that")
+        self.assertRegex(waits, r"47\.7 ms +80 .* 47\.7 ms of task 121 ")
         self.assertRegex(waits, r"8\.96 ms .* and \d+ more meanwhile")
+
+    def test_a_memory_limit_names_file_and_option(self):
+        self.fails("report", "--max-memory", "1M", OLD,
+                   says=[OLD + ": byte ", "--max-memory", "raise it"])
 
     def test_a_range_behind_the_end_is_empty(self):
         self.assertIn(": 0 ns from", self.run_kymo("report", "--from", "100s", NEW).out)

@@ -30,7 +30,7 @@ static void out_text__counts_have_thousands_separators(void **state)
 	assert_string_equal(ky_out_count(cell, UINT64_MAX), "18,446,744,073,709,551,615");
 }
 
-static void out_text__durations_keep_three_digits(void **state)
+static void out_text__durations_round_to_three_digits(void **state)
 {
 	static const struct {
 		uint64_t ns;
@@ -39,13 +39,27 @@ static void out_text__durations_keep_three_digits(void **state)
 		{0, "0 ns"},
 		{999, "999 ns"},
 		{1000, "1.00 us"},
+		{1994, "1.99 us"},
+		{1995, "2.00 us"},
+		{9994, "9.99 us"},
+		{9995, "10.0 us"},
 		{12345, "12.3 us"},
-		{999999, "999 us"},
+		{12350, "12.4 us"},
+		{99949, "99.9 us"},
+		{99950, "100 us"},
+		{999499, "999 us"},
+		{999500, "1.00 ms"},
 		{60123456, "60.1 ms"},
+		{999999999, "1.00 s"},
 		{1500000000, "1.50 s"},
-		{UINT64_C(119999999999), "119 s"},
+		{UINT64_C(1999999999), "2.00 s"},
+		{UINT64_C(119499999999), "119 s"},
+		{UINT64_C(119500000000), "2m 00s"},
 		{UINT64_C(120000000000), "2m 00s"},
 		{UINT64_C(3725000000000), "62m 05s"},
+		{UINT64_C(3725500000000), "62m 06s"},
+		{UINT64_C(7199499999999), "119m 59s"},
+		{UINT64_C(7199500000000), "2h 00m"},
 		{UINT64_C(28800000000000), "8h 00m"},
 	};
 	char cell[KY_OUT_CELL_BYTES];
@@ -153,7 +167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(out_text__counts_have_thousands_separators),
-		TEST(out_text__durations_keep_three_digits),
+		TEST(out_text__durations_round_to_three_digits),
 		TEST(out_text__bytes_percent_seconds_and_utc),
 		TEST(out_text__no_trace_can_talk_to_the_terminal),
 		TEST(out_text__tables_align_by_columns_not_bytes),
