@@ -26,7 +26,14 @@ static void text_value(struct ky_buf *out, const struct ky_slice *text, enum sty
 		return;
 	}
 	ky_out_text(out, "\"");
-	ky_out_safe(out, bytes, text->count);
+	for (size_t at = 0, plain; at < text->count; at += plain + 1) {
+		for (plain = 0; at + plain < text->count; plain++)
+			if (bytes[at + plain] == '"' || bytes[at + plain] == '\\')
+				break;
+		ky_out_safe(out, bytes + at, plain);
+		if (at + plain < text->count)
+			ky_out_text(out, bytes[at + plain] == '"' ? "\\\"" : "\\\\");
+	}
 	ky_out_text(out, "\"");
 }
 
@@ -78,7 +85,7 @@ static void double_value(struct ky_buf *out, double value, enum style style)
 		if (style == STYLE_JSON)
 			ky_out_text(out, "null");
 		else
-			ky_out_format(out, "%g", value);
+			ky_out_text(out, value != value ? "nan" : value > 0 ? "inf" : "-inf");
 		return;
 	}
 	for (int precision = 15; precision <= 17; precision++) {
@@ -338,21 +345,32 @@ void ky_csv_columns_release(struct ky_csv_columns *columns)
 	memset(columns, 0, sizeof(*columns));
 }
 
+static bool is_quoted_in_csv(char byte)
+{
+	return byte == ',' || byte == '"' || byte == '\n' || byte == '\r';
+}
+
 void ky_csv_cell(struct ky_buf *out, const char *text, size_t text_bytes)
 {
 	bool needs_quotes = text_bytes && (text[0] == ' ' || text[text_bytes - 1] == ' ');
 
 	for (size_t i = 0; i < text_bytes && !needs_quotes; i++)
-		needs_quotes = text[i] == ',' || text[i] == '"' || text[i] == '\n' ||
-			       text[i] == '\r';
+		needs_quotes = is_quoted_in_csv(text[i]);
 	if (!needs_quotes) {
-		(void)ky_buf_append(out, text, text_bytes);
+		ky_out_safe(out, text, text_bytes);
 		return;
 	}
 	ky_out_text(out, "\"");
-	for (size_t i = 0; i < text_bytes; i++)
-		(void)ky_buf_append(out, text[i] == '"' ? "\"\"" : &text[i],
-				    text[i] == '"' ? 2 : 1);
+	for (size_t at = 0, plain; at < text_bytes; at += plain + 1) {
+		for (plain = 0; at + plain < text_bytes; plain++)
+			if (is_quoted_in_csv(text[at + plain]))
+				break;
+		ky_out_safe(out, text + at, plain);
+		if (at + plain < text_bytes)
+			(void)ky_buf_append(out,
+					    text[at + plain] == '"' ? "\"\"" : text + at + plain,
+					    text[at + plain] == '"' ? 2 : 1);
+	}
 	ky_out_text(out, "\"");
 }
 

@@ -3,7 +3,8 @@
  *
  * Values: pooled strings and stacks resolved, stacks as hexadecimal addresses, bytes as hexadecimal
  * digits, containers walked without recursion. JSON integers are exact: readers that use doubles
- * lose digits above 2^53. Absent optional fields are left out of text, null in JSON, empty in CSV.
+ * lose digits above 2^53. NaN and the infinities are null in JSON and CSV. Text in quotes has \\,
+ * \" and \xNN. Absent optional fields are left out of text, null in JSON, empty in CSV.
  * Errors: buf->failed.    Threads: owner.
  */
 #ifndef KY_CLI_EVENT_FORMAT_H
@@ -38,7 +39,8 @@ void ky_csv_columns_release(struct ky_csv_columns *columns);
 void ky_csv_header(struct ky_buf *out, const struct ky_csv_columns *columns);
 void ky_event_csv(struct ky_buf *out, const struct ky_csv_columns *columns, uint32_t shape,
 		  struct ky_event_stream *stream, const struct ky_event *event);
-/* RFC 4180: quoted when needed. */
+/* RFC 4180: quoted when needed, line ends included. It has no place for other control bytes, nor
+ * for what is not UTF-8: they become \xNN as in text. */
 void ky_csv_cell(struct ky_buf *out, const char *text, size_t text_bytes);
 
 #endif

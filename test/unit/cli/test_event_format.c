@@ -8,7 +8,10 @@
 #include "event_case.h"
 
 #include <cli/event_format.h>
+#include <cli/out_text.h>
+#include <math.h>
 #include <string.h>
+#include <wire/trc_enc.h>
 
 #define JSON_TAIL                                                                                  \
 	"\"bool\":true,\"string\":\"a,\\\"b\\\"\\u000a\",\"bytes\":\"00ff\","                      \
@@ -24,7 +27,7 @@ enum kind {
 	CSV
 };
 
-static void print(enum kind kind, struct ky_buf *out)
+static void print_trace(enum kind kind, const struct ky_buf *trace, struct ky_buf *out)
 {
 	struct ky_event_stream_options options = {.is_stored_order = true};
 	struct ky_csv_columns columns;
@@ -32,12 +35,9 @@ static void print(enum kind kind, struct ky_buf *out)
 	const struct ky_event *event;
 	struct ky_catalog catalog;
 	struct ky_byte_source source;
-	struct ky_buf trace;
 
-	ky_buf_init(&trace, 0);
 	ky_buf_init(out, 0);
-	event_case_write(&trace);
-	assert_int_equal(ky_byte_source_memory(&source, trace.bytes, trace.used, "memory"), 0);
+	assert_int_equal(ky_byte_source_memory(&source, trace->bytes, trace->used, "memory"), 0);
 	assert_int_equal(ky_catalog_init(&catalog), 0);
 	assert_int_equal(ky_catalog_read(&catalog, &source, 1), 0);
 	assert_int_equal(ky_csv_columns_make(&columns, &catalog, NULL), 0);
@@ -60,6 +60,15 @@ static void print(enum kind kind, struct ky_buf *out)
 	ky_csv_columns_release(&columns);
 	ky_catalog_release(&catalog);
 	source.close(source.ctx);
+}
+
+static void print(enum kind kind, struct ky_buf *out)
+{
+	struct ky_buf trace;
+
+	ky_buf_init(&trace, 0);
+	event_case_write(&trace);
+	print_trace(kind, &trace, out);
 	ky_buf_release(&trace);
 }
 
@@ -90,7 +99,7 @@ static void event_format__text_is_relative_and_leaves_out_what_is_absent(void **
 	assert_non_null(strstr(text, "maybe=77\n    -0.000000500  Odd"));
 	assert_non_null(strstr(text, "[\"after\",true]]\n               -  Timeless  "
 				     "undefined=<undefined #12345>\n"));
-	assert_non_null(strstr(text, "string=\"a,\"b\"\\x0a\" bytes=\"00ff\" "
+	assert_non_null(strstr(text, "string=\"a,\\\"b\\\"\\x0a\" bytes=\"00ff\" "
 				     "pooled_stack=[0x10,0x20]"));
 	ky_buf_release(&out);
 }
@@ -127,6 +136,73 @@ static void event_format__csv_cells_follow_rfc_4180(void **state)
 	ky_buf_release(&out);
 }
 
+static void event_format__csv_cells_hold_no_control_bytes(void **state)
+{
+	struct ky_buf out;
+
+	(void)state;
+	ky_buf_init(&out, 0);
+	ky_csv_cell(&out, "\x1b[31m\0\t", 7);
+	ky_out_text(&out, ";");
+	ky_csv_cell(&out, "\x7f\"\x01\r\n\xc2\x9b,\xff", 9);
+	ky_out_text(&out, ";");
+	ky_csv_cell(&out, "\xc3\xa4\xe2\x82\xac", 5);
+	(void)ky_buf_append(&out, "", 1);
+	assert_string_equal((const char *)out.bytes,
+			    "\\x1b[31m\\x00\\x09;\"\\x7f\"\"\\x01\r\n\\xc2\\x9b,\\xff\";"
+			    "\xc3\xa4\xe2\x82\xac");
+	ky_buf_release(&out);
+}
+
+/* One event "E" with a text and three numbers that are none, in each of the formats. */
+static void print_oddities(enum kind kind, struct ky_buf *out)
+{
+	static const struct ky_trc_field_def fields[] = {{"s", 1, KY_TYPE_STRING},
+							 {"nan", 3, KY_TYPE_F64},
+							 {"more", 4, KY_TYPE_F64},
+							 {"less", 4, KY_TYPE_F64}};
+	static const double numbers[] = {-(double)NAN, (double)INFINITY, -(double)INFINITY};
+	struct ky_trc_enc enc;
+	struct ky_buf trace;
+
+	ky_buf_init(&trace, 0);
+	assert_int_equal(ky_trc_enc_init(&enc, &trace), 0);
+	ky_trc_enc_begin(&enc);
+	ky_trc_enc_schema(&enc, 1, "E", 1, true, fields, 4);
+	ky_trc_enc_raw_event(&enc, 1, true, 2000);
+	ky_trc_enc_bytes(&enc, "\"\\\t\\n", 5);
+	for (int i = 0; i < 3; i++)
+		ky_buf_append(&trace, &numbers[i], 8);
+	print_trace(kind, &trace, out);
+	ky_trc_enc_release(&enc);
+	ky_buf_release(&trace);
+}
+
+static void event_format__text_escapes_quotes_and_what_escapes(void **state)
+{
+	struct ky_buf out;
+
+	(void)state;
+	print_oddities(TEXT, &out);
+	assert_non_null(strstr((const char *)out.bytes,
+			       "  E  s=\"\\\"\\\\\\x09\\\\n\" nan=nan more=inf less=-inf\n"));
+	ky_buf_release(&out);
+}
+
+static void event_format__no_number_is_null_in_json_and_csv(void **state)
+{
+	struct ky_buf out;
+
+	(void)state;
+	print_oddities(JSON, &out);
+	assert_non_null(
+		strstr((const char *)out.bytes, ",\"nan\":null,\"more\":null,\"less\":null}}\n"));
+	ky_buf_release(&out);
+	print_oddities(CSV, &out);
+	assert_non_null(strstr((const char *)out.bytes, ",null,null,null\n"));
+	ky_buf_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +210,9 @@ int main(void)
 		cmocka_unit_test(event_format__text_is_relative_and_leaves_out_what_is_absent),
 		cmocka_unit_test(event_format__csv_quotes_and_leaves_cells_empty),
 		cmocka_unit_test(event_format__csv_cells_follow_rfc_4180),
+		cmocka_unit_test(event_format__csv_cells_hold_no_control_bytes),
+		cmocka_unit_test(event_format__text_escapes_quotes_and_what_escapes),
+		cmocka_unit_test(event_format__no_number_is_null_in_json_and_csv),
 	};
 
 	return cmocka_run_group_tests_name("event_format", tests, NULL, NULL);
