@@ -54,11 +54,18 @@ struct delay_pass {
 	uint32_t leaf_count;
 	uint64_t base_ns;
 	struct entry first;
+	/* Only with losses and several runtimes, else NULL. Per loss: the one runtime whose workers
+	 * its thread carried, KY_NONE: the trace does not tell. Per runtime: all its workers'
+	 * threads are known and none ever changed. */
+	uint32_t *loss_runtimes;
+	bool *is_settled;
 };
 
 #define RANK_BITS 2
 #define ROUND_NS (UINT64_MAX >> RANK_BITS)
 #define WORKERS_MAX (1u << 28)
+#define LOSSES_CHECKED_MAX 64u /* per poll; behind more of them nothing is measured */
+#define SEVERAL_RUNTIMES UINT32_MAX
 #define ROW_PREFETCH_BYTES 256u
 
 /* Behind every row, and one more than it is still a number. */
@@ -174,6 +181,45 @@ static bool is_in_gap(const struct ky_trace *trace, uint64_t from_ns, uint64_t t
 	return low < private->gap_count && private->gaps[low].from_ns <= to_ns;
 }
 
+/* Only workers of its own runtime poll a task. What another runtime's worker lost can hide an
+ * earlier wake, but not a poll. */
+static bool concerns(const struct delay_pass *pass, uint32_t loss, const struct ky_worker *worker,
+		     uint64_t ready_ns)
+{
+	uint32_t runtime = pass->loss_runtimes[loss];
+
+	return runtime == KY_NONE || worker->runtime == KY_NONE || runtime == worker->runtime ||
+	       !pass->is_settled[worker->runtime] || pass->trace->losses[loss].from_ns <= ready_ns;
+}
+
+/* May a loss between the wake and the poll have changed what was measured? */
+static bool is_spoiled(const struct delay_pass *pass, const struct feed *feed, uint64_t ready_ns,
+		       uint64_t start_ns)
+{
+	const struct ky_trace *trace = pass->trace;
+	uint32_t i, checked, low = 0, high = trace->loss_count;
+
+	if (!is_in_gap(trace, ready_ns, start_ns))
+		return false;
+	if (!pass->loss_runtimes)
+		return true;
+	while (low < high) { /* losses that begin at or before the poll are [0, low) */
+		i = low + (high - low) / 2;
+		if (trace->losses[i].from_ns <= start_ns)
+			low = i + 1;
+		else
+			high = i;
+	}
+	for (checked = 0, i = low; i-- > 0; checked++) {
+		if (checked == LOSSES_CHECKED_MAX)
+			return true;
+		if (trace->losses[i].to_ns >= ready_ns &&
+		    concerns(pass, i, &trace->workers[feed->lane], ready_ns))
+			return true;
+	}
+	return false;
+}
+
 static uint64_t ready_of(const struct task_state *state, uint64_t start_ns)
 {
 	uint64_t ready_ns = state->ready_ns;
@@ -222,7 +268,7 @@ static bool measure(struct delay_pass *pass, const struct feed *feed, struct tas
 		trace->delays_no_wake++;
 		return true;
 	}
-	if (trace->loss_count > 0 && is_in_gap(trace, ready_ns, start_ns)) {
+	if (trace->loss_count > 0 && is_spoiled(pass, feed, ready_ns, start_ns)) {
 		*extra = KY_DELAY_WITHHELD;
 		trace->delays_withheld++;
 		return true;
@@ -258,6 +304,40 @@ static bool on_poll(struct delay_pass *pass, const struct feed *feed)
 	if (duration_ns > state->poll_max_ns)
 		state->poll_max_ns = duration_ns;
 	return true;
+}
+
+/* Fills loss_runtimes and is_settled. Returns false when memory is out. */
+static bool place_losses(struct delay_pass *pass)
+{
+	const struct ky_trace *trace = pass->trace;
+	struct ky_id_map runtimes; /* of a thread's workers: index + 1 */
+	uint32_t i, found, *slot = NULL;
+
+	for (i = 0; i < trace->runtime_count; i++)
+		pass->is_settled[i] = true;
+	ky_id_map_init(&runtimes, &pass->trace->pages);
+	for (i = 0; i < trace->worker_count; i++) {
+		const struct ky_worker *worker = &trace->workers[i];
+		bool is_told = worker->runtime < trace->runtime_count;
+
+		if (is_told && (worker->tid == 0 || worker->moved_count > 0))
+			pass->is_settled[worker->runtime] = false;
+		if (worker->tid == 0)
+			continue;
+		slot = ky_id_map_slot(&runtimes, worker->tid);
+		if (!slot)
+			break;
+		if (!is_told || (*slot != 0 && *slot != worker->runtime + 1))
+			*slot = SEVERAL_RUNTIMES;
+		else
+			*slot = worker->runtime + 1;
+	}
+	for (i = 0; i < trace->loss_count; i++) {
+		found = ky_id_map_find(&runtimes, trace->losses[i].tid);
+		pass->loss_runtimes[i] = found < trace->runtime_count ? found : KY_NONE;
+	}
+	ky_id_map_release(&runtimes);
+	return !trace->pages.failed;
 }
 
 static void load_states(struct delay_pass *pass)
@@ -332,6 +412,8 @@ static int run(struct delay_pass *pass, struct entry *winners)
 	struct ky_trace *trace = pass->trace;
 	uint32_t i;
 
+	if (pass->loss_runtimes && !place_losses(pass))
+		return trace->pages.failed;
 	load_states(pass);
 	for (i = 0; i < trace->worker_count; i++) {
 		add_feed(pass, &trace->workers[i].polls, i, true);
@@ -344,11 +426,36 @@ static int run(struct delay_pass *pass, struct entry *winners)
 	return 0;
 }
 
+static int measure_all(struct delay_pass *pass)
+{
+	struct ky_trace *trace = pass->trace;
+	size_t feed_bytes = 2 * (size_t)trace->worker_count * sizeof(*pass->feeds);
+	size_t loser_bytes = (size_t)pass->leaf_count * sizeof(*pass->losers);
+	size_t winner_bytes = 2 * loser_bytes;
+	size_t state_bytes = (size_t)trace->task_count * sizeof(*pass->states);
+	struct entry *winners;
+	int result;
+
+	pass->feeds = ky_pages_alloc(&trace->pages, feed_bytes);
+	pass->losers = ky_pages_alloc(&trace->pages, loser_bytes);
+	winners = ky_pages_alloc(&trace->pages, winner_bytes);
+	pass->states = ky_pages_alloc(&trace->pages, state_bytes);
+	if (pass->feeds && pass->losers && winners && pass->states)
+		result = run(pass, winners);
+	else
+		result = trace->pages.failed;
+	ky_pages_free(&trace->pages, pass->feeds, feed_bytes);
+	ky_pages_free(&trace->pages, pass->losers, loser_bytes);
+	ky_pages_free(&trace->pages, winners, winner_bytes);
+	ky_pages_free(&trace->pages, pass->states, state_bytes);
+	return result;
+}
+
 int ky_delay(struct ky_trace *trace)
 {
 	struct delay_pass pass = {.trace = trace, .leaf_count = 2};
-	size_t feed_bytes, loser_bytes, winner_bytes, state_bytes;
-	struct entry *winners;
+	size_t loss_bytes = (size_t)trace->loss_count * sizeof(*pass.loss_runtimes);
+	size_t settled_bytes = (size_t)trace->runtime_count * sizeof(*pass.is_settled);
 	int result;
 
 	if (trace->worker_count == 0 || trace->task_count == 0)
@@ -357,21 +464,12 @@ int ky_delay(struct ky_trace *trace)
 		return KYMO_E_LIMIT;
 	while (pass.leaf_count < 2 * trace->worker_count)
 		pass.leaf_count *= 2;
-	feed_bytes = 2 * (size_t)trace->worker_count * sizeof(*pass.feeds);
-	loser_bytes = (size_t)pass.leaf_count * sizeof(*pass.losers);
-	winner_bytes = 2 * loser_bytes;
-	state_bytes = (size_t)trace->task_count * sizeof(*pass.states);
-	pass.feeds = ky_pages_alloc(&trace->pages, feed_bytes);
-	pass.losers = ky_pages_alloc(&trace->pages, loser_bytes);
-	winners = ky_pages_alloc(&trace->pages, winner_bytes);
-	pass.states = ky_pages_alloc(&trace->pages, state_bytes);
-	if (pass.feeds && pass.losers && winners && pass.states)
-		result = run(&pass, winners);
-	else
-		result = trace->pages.failed;
-	ky_pages_free(&trace->pages, pass.feeds, feed_bytes);
-	ky_pages_free(&trace->pages, pass.losers, loser_bytes);
-	ky_pages_free(&trace->pages, winners, winner_bytes);
-	ky_pages_free(&trace->pages, pass.states, state_bytes);
+	if (trace->loss_count > 0 && trace->runtime_count > 1) {
+		pass.loss_runtimes = ky_pages_alloc(&trace->pages, loss_bytes);
+		pass.is_settled = ky_pages_alloc(&trace->pages, settled_bytes);
+	}
+	result = trace->pages.failed ? trace->pages.failed : measure_all(&pass);
+	ky_pages_free(&trace->pages, pass.loss_runtimes, loss_bytes);
+	ky_pages_free(&trace->pages, pass.is_settled, settled_bytes);
 	return result;
 }

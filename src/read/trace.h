@@ -53,7 +53,7 @@ struct ky_poll_row {
 /* `extra` of a poll's row: its wake-to-poll delay in ns, or one of these. */
 #define KY_DELAY_LONG 0xfffffff0u     /* in the side table */
 #define KY_DELAY_NO_WAKE 0xfffffff1u  /* nothing recorded made it ready */
-#define KY_DELAY_WITHHELD 0xfffffff2u /* a loss lies between the wake and the poll */
+#define KY_DELAY_WITHHELD 0xfffffff2u /* a loss between wake and poll may have changed it */
 
 struct ky_park_row {
 	uint32_t delta_ns;

@@ -115,6 +115,77 @@ static void delay__is_withheld_across_a_loss(void **state)
 	case_finish(&c);
 }
 
+static void runtimes(struct read_case *c)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_SEGMENT_METADATA, 100);
+	ky_trc_enc_count(&c->enc, 2);
+	ky_trc_enc_bytes(&c->enc, "runtime.main", 12);
+	ky_trc_enc_bytes(&c->enc, "0,1", 3);
+	ky_trc_enc_bytes(&c->enc, "runtime.other", 13);
+	ky_trc_enc_bytes(&c->enc, "2,3", 3);
+}
+
+/* A wake at 1000, the poll at 1500 on worker 0, and a loss. Returns the state of the delay. */
+static uint32_t state_beside(uint32_t tid, uint64_t from_ns, uint64_t to_ns, uint32_t tid_of_3)
+{
+	struct read_case c;
+	struct ky_poll poll;
+	uint32_t i;
+
+	case_begin(&c);
+	runtimes(&c);
+	for (i = 0; i < 3; i++)
+		case_park(&c, 200, i, 11 + i);
+	case_park(&c, 200, 3, tid_of_3);
+	for (i = 0; i < 3; i++)
+		case_unpark(&c, 300, i, 11 + i);
+	case_wake(&c, 1000, 0, 7, 0);
+	case_poll(&c, 1500, 1600, 0, 7);
+	case_loss(&c, tid, from_ns, to_ns);
+	case_open(&c);
+	assert_int_equal(c.trace->runtime_count, 2);
+	poll = case_nth_poll(&c, 0, 0);
+	if (poll.delay_state == 0)
+		assert_int_equal(poll.delay_ns, 500);
+	case_finish(&c);
+	return poll.delay_state;
+}
+
+static void delay__stands_beside_a_loss_in_another_runtime(void **state)
+{
+	(void)state;
+	assert_int_equal(state_beside(13, 1200, 1300, 14), 0);
+	/* An earlier wake may be among what was lost. */
+	assert_int_equal(state_beside(13, 900, 1300, 14), KY_DELAY_WITHHELD);
+	/* Another worker of the same runtime may have polled the task; so may who is not named. */
+	assert_int_equal(state_beside(12, 1200, 1300, 14), KY_DELAY_WITHHELD);
+	assert_int_equal(state_beside(11, 1200, 1300, 14), KY_DELAY_WITHHELD);
+	assert_int_equal(state_beside(0, 1200, 1300, 14), KY_DELAY_WITHHELD);
+	assert_int_equal(state_beside(99, 1200, 1300, 14), KY_DELAY_WITHHELD);
+	/* One thread carried workers of both. */
+	assert_int_equal(state_beside(12, 1200, 1300, 12), KY_DELAY_WITHHELD);
+}
+
+static void delay__is_withheld_when_a_thread_of_the_runtime_is_not_known(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	runtimes(&c);
+	case_park(&c, 200, 0, 11);
+	case_unpark(&c, 300, 0, 11);
+	case_park(&c, 200, 2, 13);
+	case_wake(&c, 1000, 0, 7, 0);
+	case_poll(&c, 1100, 1110, 1, 8); /* of worker 1 nobody knows the thread */
+	case_poll(&c, 1500, 1600, 0, 7);
+	case_loss(&c, 13, 1200, 1300);
+	case_open(&c);
+	assert_int_equal(case_nth_poll(&c, 0, 0).delay_state, KY_DELAY_WITHHELD);
+	assert_int_equal(c.trace->delays_withheld, 1);
+	case_finish(&c);
+}
+
 static void delay__prefers_what_the_writer_measured(void **state)
 {
 	static const struct ky_trc_field_def fields[] = {
@@ -233,6 +304,8 @@ int main(void)
 		cmocka_unit_test(delay__counts_from_the_spawn),
 		cmocka_unit_test(delay__is_not_invented_without_a_wake),
 		cmocka_unit_test(delay__is_withheld_across_a_loss),
+		cmocka_unit_test(delay__stands_beside_a_loss_in_another_runtime),
+		cmocka_unit_test(delay__is_withheld_when_a_thread_of_the_runtime_is_not_known),
 		cmocka_unit_test(delay__prefers_what_the_writer_measured),
 		cmocka_unit_test(delay__holds_more_than_32_bits),
 		cmocka_unit_test(delay__of_one_moment_takes_the_wake_before_the_poll),
