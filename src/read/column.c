@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define BLOCK_BYTES (64u << 10) /* 4,096 rows of 16 bytes */
-#define FIRST_ROWS 64u
+#define FIRST_ROWS 16u
 
 void ky_pages_init(struct ky_pages *pages, uint64_t bytes_max)
 {

@@ -368,6 +368,21 @@ static void trace__with_endless_tasks_stops_at_the_memory_limit(void **state)
 	case_finish(&c);
 }
 
+static void trace__of_many_workers_takes_two_kilobytes_for_each(void **state)
+{
+	struct read_case c;
+	uint32_t i;
+
+	(void)state;
+	case_begin(&c);
+	for (i = 0; i < 20000; i++)
+		case_poll(&c, 1000 + i * 10, 1005 + i * 10, 1000 + i, 7);
+	case_open(&c);
+	assert_int_equal(c.trace->worker_count, 20000);
+	assert_in_range(c.trace->pages.bytes_used, 1, UINT64_C(20000) * 2048 + (1u << 20));
+	case_finish(&c);
+}
+
 /* At every limit too small, wherever it is met: one sentence with file, byte and what to raise. */
 static void trace__names_file_and_option_at_every_memory_limit(void **state)
 {
@@ -478,6 +493,7 @@ int main(void)
 		cmocka_unit_test(trace__is_the_same_in_whole_windows_and_byte_by_byte),
 		cmocka_unit_test(trace__survives_each_failing_allocation),
 		cmocka_unit_test(trace__with_endless_tasks_stops_at_the_memory_limit),
+		cmocka_unit_test(trace__of_many_workers_takes_two_kilobytes_for_each),
 		cmocka_unit_test(trace__names_file_and_option_at_every_memory_limit),
 		cmocka_unit_test(trace__with_endless_strings_skips_to_the_next_stream),
 		cmocka_unit_test(trace__stops_at_the_limit_of_raw_bytes),
