@@ -6,18 +6,15 @@
 #include <cli/out_file.h>
 #include <cli/out_text.h>
 #include <cli/rechunk.h>
+#include <cli/recompress.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <kymo/recorder.h>
-#include <read/frame_reader.h>
 #include <ship/stage.h>
 #include <ship/store.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Streams that --recompress gathers into one zstd frame: enough to compress, few enough to jump. */
-#define GATHER_BYTES (128u << 10)
 
 enum {
 	KEY_RECOMPRESS = KY_KEY_FIRST_FREE,
@@ -39,7 +36,7 @@ struct job {
 	struct ky_stage_factory factory;
 	struct ky_stage stage;
 	struct ky_index_maker index;
-	uint64_t events, chunks, raw_bytes, late, indexes;
+	uint64_t events, chunks, raw_bytes, late, mended, indexes;
 	bool is_indexed;
 };
 
@@ -216,6 +213,7 @@ static int copy_events(struct job *job, struct ky_catalog *catalog, struct ky_ev
 		result = ky_rechunk_flush(&rechunk);
 	if (!result)
 		result = write_index(job);
+	job->mended = rechunk.mended_count;
 	ky_index_maker_release(&job->index);
 	ky_rechunk_release(&rechunk);
 	return result;
@@ -248,62 +246,13 @@ static int reencode(struct job *job)
 			      " events came too late to be sorted into place; give more than "
 			      "256M with --max-memory",
 			      job->late);
+	if (job->mended)
+		ky_cli_notice("%" PRIu64
+			      " text%s not UTF-8: every byte of them that is none became '?' "
+			      "(--recompress keeps them)",
+			      job->mended, job->mended == 1 ? " was" : "s were");
 	ky_event_stream_close(stream);
 	ky_catalog_release(&catalog);
-	return result;
-}
-
-static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
-{
-	(void)offset;
-	(void)code;
-	ky_input_notice(ctx, text);
-	return 0;
-}
-
-/* Whole frames only: a torn tail would spoil what is written behind it. */
-static int copy_frames(struct job *job, struct ky_byte_source *source, struct ky_buf *gathered)
-{
-	struct ky_frame_reader reader;
-	struct ky_frame frame;
-	int result = ky_frame_reader_init(&reader, source, NULL, UINT64_MAX, say_damage,
-					  &job->arguments->input);
-
-	while (!result) {
-		struct ky_chunk chunk = {.bytes = gathered->bytes, .byte_count = gathered->used};
-
-		result = ky_frame_reader_next(&reader, &frame);
-		if (result <= 0)
-			break;
-		result = 0;
-		job->events += frame.kind == KY_FRAME_EVENT;
-		if (frame.kind == KY_FRAME_HEADER && gathered->used >= GATHER_BYTES) {
-			result = write_chunk(job, &chunk);
-			ky_buf_clear(gathered);
-		}
-		if (!result)
-			result = ky_buf_append(gathered, frame.begin, frame.bytes);
-	}
-	ky_frame_reader_release(&reader);
-	return result;
-}
-
-static int recompress(struct job *job)
-{
-	struct ky_input *input = &job->arguments->input;
-	struct ky_buf gathered;
-	int result = 0;
-
-	ky_buf_init(&gathered, 0);
-	for (size_t i = 0; i < input->count && !result; i++)
-		result = copy_frames(job, &input->sources[i], &gathered);
-	if (!result && gathered.used) {
-		struct ky_chunk chunk = {.bytes = gathered.bytes, .byte_count = gathered.used};
-
-		result = write_chunk(job, &chunk);
-	}
-	ky_buf_release(&gathered);
-	ky_input_quiet(input);
 	return result;
 }
 
@@ -336,6 +285,16 @@ static void say_trouble(const struct job *job, int result)
 	else
 		ky_cli_error("%s: cannot be written: %s", arguments->output,
 			     kymo_error_text(result));
+}
+
+static int recompress(struct job *job)
+{
+	struct ky_recompress_result done;
+	int result = ky_recompress(&job->arguments->input, write_chunk, job, &done);
+
+	job->events = done.events;
+	job->is_indexed = done.is_indexed;
+	return result;
 }
 
 /* A trace without events is one all the same. */

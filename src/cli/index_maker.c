@@ -176,6 +176,17 @@ void ky_index_maker_chunk(struct ky_index_maker *maker, const struct ky_chunk *c
 	maker->first_ns = 0;
 }
 
+void ky_index_maker_skip(struct ky_index_maker *maker, uint64_t bytes)
+{
+	maker->offset += bytes;
+}
+
+void ky_index_maker_forget(struct ky_index_maker *maker)
+{
+	for (uint32_t i = 0; i < maker->seen_count; i++)
+		maker->lanes[maker->seen[i]].is_open = false;
+}
+
 void ky_index_maker_finish(struct ky_index_maker *maker, struct ky_buf *out)
 {
 	struct ky_index_head head = {KY_INDEX_VERSION, maker->chunk_count};

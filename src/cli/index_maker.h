@@ -45,6 +45,11 @@ void ky_index_maker_release(struct ky_index_maker *maker);
 void ky_index_maker_event(struct ky_index_maker *maker, const struct ky_event *event);
 void ky_index_maker_chunk(struct ky_index_maker *maker, const struct ky_chunk *chunk);
 
+/* Bytes that get no row: a stream that is left with nothing in it. */
+void ky_index_maker_skip(struct ky_index_maker *maker, uint64_t bytes);
+/* Another process's, or a later part: no poll goes on from before. */
+void ky_index_maker_forget(struct ky_index_maker *maker);
+
 /* The last chunk: a stream with SegmentIndexEvent alone. Errors: out->failed; a failed index
  * writes nothing. */
 void ky_index_maker_finish(struct ky_index_maker *maker, struct ky_buf *out);

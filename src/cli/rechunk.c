@@ -2,12 +2,51 @@
 #include <cli/rechunk.h>
 
 #include <base/alloc.h>
+#include <base/utf8.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <string.h>
 
 /* No chunk defines as many strings, so this id stays undefined, as it was. */
 #define UNDEFINED_POOL_ID UINT32_MAX
+
+static bool is_utf8(const void *text, size_t count)
+{
+	const uint8_t *at = text, *end = at + count;
+
+	while (at < end) {
+		size_t length = ky_utf8_sequence(at, (size_t)(end - at));
+
+		if (!length)
+			return false;
+		at += length;
+	}
+	return true;
+}
+
+static void count_names(struct ky_rechunk *rechunk, const struct ky_shape *shape)
+{
+	const uint8_t *note = shape->annotations.bytes;
+	const char *at = shape->body, *name;
+	size_t name_bytes;
+	uint8_t type;
+
+	rechunk->mended_count += !is_utf8(shape->name, shape->name_bytes);
+	for (uint16_t i = 0; i < shape->field_count; i++) {
+		at = ky_shape_field(at, &type, &name, &name_bytes);
+		rechunk->mended_count += !is_utf8(name, name_bytes);
+	}
+	for (uint32_t i = 0; i < shape->annotation_count; i++) {
+		uint16_t key_bytes;
+		uint32_t value_bytes;
+
+		memcpy(&key_bytes, note + 2, 2);
+		memcpy(&value_bytes, note + 4 + key_bytes, 4);
+		rechunk->mended_count += !is_utf8(note + 4, key_bytes);
+		rechunk->mended_count += !is_utf8(note + 8 + key_bytes, value_bytes);
+		note += 8 + (size_t)key_bytes + value_bytes;
+	}
+}
 
 int ky_rechunk_init(struct ky_rechunk *rechunk, const struct ky_catalog *catalog, ky_chunk_fn chunk,
 		    void *chunk_ctx)
@@ -25,6 +64,8 @@ int ky_rechunk_init(struct ky_rechunk *rechunk, const struct ky_catalog *catalog
 	rechunk->has_schema = ky_alloc((size_t)catalog->count + 1);
 	if (!rechunk->has_schema)
 		return -ENOMEM;
+	for (uint32_t i = 0; i < catalog->count; i++)
+		count_names(rechunk, &catalog->shapes[i]);
 	result = ky_trc_enc_init(&rechunk->enc, &rechunk->out);
 	if (!result)
 		ky_trc_enc_begin(&rechunk->enc);
@@ -125,6 +166,7 @@ static void intern(struct ky_rechunk *rechunk, const struct ky_value *value)
 	if (!value->is_present)
 		return;
 	if (value->type == KY_TYPE_POOLED_STRING && value->is_resolved) {
+		rechunk->mended_count += !is_utf8(value->text.bytes, value->text.count);
 		id = ky_trc_enc_string(&rechunk->enc, 0, (const char *)value->text.bytes,
 				       value->text.count);
 	} else if (value->type == KY_TYPE_POOLED_STACK && value->is_resolved) {
@@ -147,6 +189,32 @@ static uint32_t next_pool_id(struct ky_rechunk *rechunk)
 		memcpy(&id, rechunk->pool_ids.bytes + rechunk->pool_id_at, sizeof(id));
 	rechunk->pool_id_at += sizeof(id);
 	return id;
+}
+
+/* Holds no ids: its bytes stay as they are, but for what is no text in them. */
+static void put_string_map(struct ky_rechunk *rechunk, const struct ky_value *value)
+{
+	size_t left = value->text.count;
+	uint8_t *at;
+
+	ky_trc_enc_count(&rechunk->enc, value->frame_count);
+	if (ky_buf_append(rechunk->enc.out, value->text.bytes, left))
+		return;
+	at = rechunk->enc.out->bytes + rechunk->enc.out->used - left;
+	while (left >= 4) {
+		uint32_t bytes;
+
+		memcpy(&bytes, at, 4);
+		at += 4;
+		left -= 4;
+		bytes = bytes < left ? bytes : (uint32_t)left;
+		if (!is_utf8(at, bytes)) {
+			rechunk->mended_count++;
+			ky_utf8_clean(at, bytes);
+		}
+		at += bytes;
+		left -= bytes;
+	}
 }
 
 static void put_scalar(struct ky_rechunk *rechunk, const struct ky_value *value)
@@ -175,6 +243,9 @@ static void put_scalar(struct ky_rechunk *rechunk, const struct ky_value *value)
 		ky_trc_enc_varint(enc, value->as.number);
 		break;
 	case KY_TYPE_STRING:
+		rechunk->mended_count += !is_utf8(value->text.bytes, value->text.count);
+		ky_trc_enc_text(enc, (const char *)value->text.bytes, value->text.count);
+		break;
 	case KY_TYPE_BYTES:
 		ky_trc_enc_bytes(enc, value->text.bytes, value->text.count);
 		break;
@@ -183,9 +254,8 @@ static void put_scalar(struct ky_rechunk *rechunk, const struct ky_value *value)
 		if (frames || !value->frame_count)
 			ky_trc_enc_frames(enc, frames, value->frame_count);
 		break;
-	case KY_TYPE_STRING_MAP: /* holds no ids: its bytes stay as they are */
-		ky_trc_enc_count(enc, value->frame_count);
-		(void)ky_buf_append(enc->out, value->text.bytes, value->text.count);
+	case KY_TYPE_STRING_MAP:
+		put_string_map(rechunk, value);
 		break;
 	default: /* pooled */
 		ky_trc_enc_u32(enc, next_pool_id(rechunk));

@@ -2,6 +2,7 @@
 /* rechunk.h - any events, known or not, written anew as self-contained chunks of our size.
  *
  * Every field, annotation and undefined pool id survives; ids of types and pools are given anew.
+ * Text that is not UTF-8, which readers may refuse a trace for, is mended.
  * Threads: owner.
  */
 #ifndef KY_CLI_RECHUNK_H
@@ -21,7 +22,8 @@ struct ky_rechunk {
 	uint8_t *has_schema;    /* by shape, of this chunk */
 	const struct ky_catalog *catalog;
 	uint64_t first_ns, last_ns, chunk_count, event_count;
-	size_t pool_id_at; /* next of pool_ids */
+	uint64_t mended_count; /* texts and names that were not UTF-8: '?' for each such byte */
+	size_t pool_id_at;     /* next of pool_ids */
 	ky_chunk_fn chunk;
 	void *chunk_ctx;
 };

@@ -119,6 +119,7 @@ static uint8_t *put_name(uint8_t *at, const char *name, size_t name_bytes)
 	at = ky_put_u16(at, (uint16_t)name_bytes);
 	if (name_bytes)
 		memcpy(at, name, name_bytes);
+	ky_utf8_clean(at, name_bytes);
 	return at + name_bytes;
 }
 
@@ -161,6 +162,7 @@ static uint8_t *put_annotation(uint8_t *at, uint16_t field, const char *key, siz
 	at = ky_put_u32(at, (uint32_t)value_bytes);
 	if (value_bytes)
 		memcpy(at, value, value_bytes);
+	ky_utf8_clean(at, value_bytes);
 	return at + value_bytes;
 }
 

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""kymo convert where several traces become one, and where text is none.
+
+usage: test_convert.py KYMO SOURCE_ROOT [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KYMO = ""
+ROOT = pathlib.Path()
+HEADER = b"TRC\0\1"
+
+
+def text16(data):
+    return struct.pack("<H", len(data)) + data
+
+
+def text32(data):
+    return struct.pack("<I", len(data)) + data
+
+
+def schema(type_id, name, fields):
+    return (b"\1" + struct.pack("<H", type_id) + text16(name) + b"\1" +
+            struct.pack("<H", len(fields)) +
+            b"".join(text16(field) + bytes([kind]) for field, kind in fields))
+
+
+def event(type_id, delta_ns, fields):
+    return b"\2" + struct.pack("<H", type_id) + delta_ns.to_bytes(3, "little") + fields
+
+
+def metadata(pid):
+    pairs = {b"pid": pid, b"boot_id": b"11111111-2222", b"process.start_time_ticks": b"7"}
+    return schema(5, b"SegmentMetadataEvent", [(b"entries", 10)]) + event(
+        5, 1, struct.pack("<I", len(pairs)) +
+        b"".join(text32(key) + text32(value) for key, value in pairs.items()))
+
+
+def poll(worker, task):
+    """start and end, one apart."""
+    return (schema(6, b"PollStartEvent", [(b"worker_id", 9), (b"task_id", 9)]) +
+            schema(7, b"PollEndEvent", [(b"worker_id", 9)]) +
+            event(6, 10, bytes([worker, task])) + event(7, 20, bytes([worker])))
+
+
+def index():
+    """One that names no chunk: what it says must not survive."""
+    return schema(8, b"SegmentIndexEvent", [(b"index", 5)]) + event(
+        8, 1, text32(struct.pack("<IIII", 1, 0, 16, 0x58494d4b)))
+
+
+def stream(at_ns, *frames):
+    return HEADER + b"\5" + struct.pack("<Q", at_ns) + b"".join(frames)
+
+
+class Convert(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-convert-"))
+        self.out = self.dir / "out.trc"
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def file(self, name, *parts):
+        (self.dir / name).write_bytes(b"".join(parts))
+        return self.dir / name
+
+    def sealed(self, name, pid, at_ns=1000, polls=1):
+        return self.file(
+            name, stream(at_ns, metadata(pid), poll(0, 3)),
+            *(stream(at_ns + 100 * i, poll(0, 4)) for i in range(1, polls)),
+            stream(at_ns + 100 * polls, index()))
+
+    def convert(self, *args):
+        done = subprocess.run([KYMO, "convert", "--json", *map(str, args), "-f", "-o", self.out],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def rows(self):
+        """Of the index at the end: (offset, bytes, events, polls) of each stream."""
+        raw = self.out.read_bytes()
+        self.assertEqual(raw[-4:], b"KMIX")
+        found = raw[-struct.unpack("<I", raw[-8:-4])[0]:]
+        at, rows = 8, []
+        for _ in range(struct.unpack_from("<II", found)[1]):
+            row = struct.unpack_from("<QQQQIIII", found, at)
+            polls = sum(struct.unpack_from("<QQQQII", found, at + 48 + 40 * i)[5]
+                        for i in range(row[7]))
+            self.assertEqual(raw[row[0]:row[0] + 5], HEADER)
+            rows.append((row[0], row[4], row[5], polls))
+            at += 48 + 40 * row[7]
+        self.assertEqual(at, len(found) - 8)
+        return rows
+
+    def info(self):
+        return json.loads(subprocess.run([KYMO, "info", "--json", self.out], check=True,
+                                         capture_output=True).stdout)
+
+    def test_recompress_leaves_a_whole_file_as_it_is(self):
+        one = self.sealed("one", b"11", polls=3)
+        said, err = self.convert("--recompress", one)
+        self.assertEqual(self.out.read_bytes(), one.read_bytes())
+        self.assertEqual((said["indexed"], said["events"], err), (True, 8, ""))
+
+    def test_recompress_of_several_files_has_one_index_with_their_offsets(self):
+        one, two = self.sealed("one", b"11", polls=3), self.sealed("two", b"11", 5000, polls=2)
+        said, err = self.convert("--recompress", one, two)
+        self.assertEqual((said["indexed"], err), (True, ""))
+        rows = self.rows()
+        self.assertEqual([row[2:] for row in rows], [(3, 1), (2, 1), (2, 1), (3, 1), (2, 1)])
+        for (offset, size, *_), (following, *_) in zip(rows[:2], rows[1:3]):
+            self.assertEqual(offset + size, following)
+        self.assertEqual(self.out.read_bytes().count(b"KMIX"), 1)
+        info = self.info()
+        self.assertTrue(info["files"][0]["sealed"])
+        self.assertEqual({entry["name"]: entry["count"] for entry in info["types"]},
+                         {"PollStartEvent": 5, "PollEndEvent": 5, "SegmentMetadataEvent": 2,
+                          "SegmentIndexEvent": 1})
+
+    def test_recompress_of_segments_in_one_file_has_their_offsets(self):
+        both = self.file("both", self.sealed("one", b"11").read_bytes(),
+                         self.sealed("two", b"11", 5000).read_bytes())
+        said, err = self.convert("--recompress", both)
+        self.assertEqual((said["indexed"], err), (True, ""))
+        self.assertEqual([row[2:] for row in self.rows()], [(3, 1), (3, 1)])
+
+    def test_recompress_of_several_processes_says_so(self):
+        one, two = self.sealed("one", b"11"), self.sealed("two", b"12")
+        for args in (["--recompress"], []):
+            said, err = self.convert(*args, one, two)
+            self.assertTrue(said["indexed"])
+            self.assertEqual(err.count("\n"), 1, err)
+            self.assertIn("two is of process 12", err)
+            if args:  # sorted by time, their polls get into each other's way
+                self.assertEqual([row[2:] for row in self.rows()], [(3, 1), (3, 1)])
+
+    def test_recompress_with_a_file_that_was_cut_has_no_index_and_says_so(self):
+        whole, cut = self.sealed("whole", b"11"), self.file(
+            "cut", stream(9000, metadata(b"11"), poll(0, 3)))
+        for files in ([whole, cut], [cut, whole]):
+            said, err = self.convert("--recompress", *files)
+            self.assertFalse(said["indexed"])
+            self.assertEqual(err.count("\n"), 1, err)
+            self.assertIn("1 index is left out", err)
+            self.assertNotIn(b"KMIX", self.out.read_bytes())
+
+    def test_recompress_past_damage_names_the_offsets_that_are(self):
+        one = self.sealed("one", b"11").read_bytes()
+        hole = self.file("hole", one[:-len(stream(0, index()))], b"\xee" * 50,
+                         stream(3000, poll(0, 4)), stream(4000, index()))
+        said, err = self.convert("--recompress", hole)
+        self.assertTrue(said["indexed"])
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertEqual([row[2:] for row in self.rows()], [(3, 1), (2, 1)])
+        self.assertNotIn(b"\xee", self.out.read_bytes())
+
+    def test_recompress_keeps_an_index_that_something_follows(self):
+        odd = self.file("odd", stream(1000, index(), poll(0, 3)))
+        said, err = self.convert("--recompress", odd)
+        self.assertEqual(self.out.read_bytes(), odd.read_bytes())
+        self.assertEqual((said["indexed"], said["events"], err), (False, 3, ""))
+
+    def bad_text(self):
+        fields = [(b"text", 4), (b"raw", 5), (b"pooled", 7), (b"map", 10), (b"na\xc0me", 4)]
+        return stream(
+            1000, b"\3" + struct.pack("<II", 1, 9) + text32(b"pool\xf5"),
+            schema(5, b"Odd\xff", fields),
+            event(5, 1, text32(b"cut\xe2\x82") + text32(b"raw\xfe") + struct.pack("<I", 9) +
+                  struct.pack("<I", 1) + text32(b"key\xc1") + text32(b"value\xf8") +
+                  text32("whole é".encode())))
+
+    def test_text_that_is_not_utf8_is_mended_and_counted(self):
+        said, err = self.convert(self.file("bad", self.bad_text()))
+        raw = self.out.read_bytes()
+        for mended in (b"cut??", b"pool?", b"key?", b"value?", b"Odd?", b"na?me",
+                       "whole é".encode(), b"raw\xfe"):
+            self.assertIn(mended, raw)
+        self.assertEqual(said["events"], 1)
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertIn("6 texts were not UTF-8", err)
+        said, err = self.convert(self.file("mended", raw))
+        self.assertEqual((self.out.read_bytes(), err), (raw, ""))
+
+    def test_recompress_keeps_text_as_it_is(self):
+        bad = self.file("bad", self.bad_text())
+        self.assertEqual(self.convert("--recompress", bad)[1], "")
+        self.assertEqual(self.out.read_bytes(), bad.read_bytes())
+
+
+if __name__ == "__main__":
+    KYMO, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
