@@ -25,6 +25,17 @@ static void copy_identity(struct ky_ring_view *view, const struct ky_ring_header
 		  sizeof(header->recorder_version));
 }
 
+static const struct ky_ring_side *side_of(const struct ky_ring_header *header, const uint8_t *image,
+					  uint64_t image_bytes)
+{
+	uint64_t offset = header->side_offset, bytes = header->side_bytes;
+
+	if (offset < sizeof(*header) || offset % 64 || bytes < sizeof(struct ky_ring_side) ||
+	    offset > image_bytes || bytes > image_bytes - offset)
+		return NULL;
+	return (const struct ky_ring_side *)(const void *)(image + offset);
+}
+
 int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes)
 {
 	const struct ky_ring_header *header;
@@ -59,6 +70,7 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 	if (header->page_bytes + sizeof(struct ky_ring_control) <= image_bytes)
 		view->control = (const struct ky_ring_control *)(const void *)(image +
 									       header->page_bytes);
+	view->side = side_of(header, image, image_bytes);
 	if (view->directory_offset > image_bytes)
 		view->directory_bytes = 0;
 	else if (view->directory_bytes > image_bytes - view->directory_offset)

@@ -14,6 +14,7 @@ struct ky_ring_view {
 	const uint8_t *image;
 	const struct ky_ring_header *header;   /* only its atomic words are read again */
 	const struct ky_ring_control *control; /* NULL when the image ends before it */
+	const struct ky_ring_side *side;       /* NULL: none, or not whole in the image */
 	uint64_t image_bytes;
 	uint64_t directory_offset;
 	uint64_t directory_bytes; /* that lie inside the image */

@@ -27,11 +27,12 @@ static void small_directory(struct test_ring *ring)
 	/* A seed of 300 KiB teaches a fuzzer nothing: the slots move up behind a directory of
 	 * 8 KiB. */
 	size_t slots = ring->image_bytes - ring->header->slots_offset;
+	size_t front = ring->header->directory_offset + 8192;
 
-	memmove(ring->image + 16384, ring->image + ring->header->slots_offset, slots);
+	memmove(ring->image + front, ring->image + ring->header->slots_offset, slots);
 	ring->header->directory_bytes = 8192;
-	ring->header->slots_offset = 16384;
-	ring->image_bytes = 16384 + slots;
+	ring->header->slots_offset = front;
+	ring->image_bytes = front + slots;
 	ring->header->file_bytes = ring->image_bytes;
 }
 

@@ -5,7 +5,11 @@
 #include <string.h>
 
 #define PAGE 4096u
+#define SIDE_BYTES (8 * PAGE)
+#define DIRECTORY_OFFSET (2 * PAGE + SIDE_BYTES)
 #define OPEN_NS UINT64_C(1000000000)
+
+_Static_assert(sizeof(struct ky_ring_side) <= SIDE_BYTES, "the side area fits");
 
 uint64_t test_ticks(uint64_t ns)
 {
@@ -17,21 +21,25 @@ void test_ring_open(struct test_ring *ring, uint32_t slot_count)
 	struct ky_ring_header *header;
 
 	memset(ring, 0, sizeof(*ring));
-	ring->image_bytes = 2 * PAGE + TEST_DIRECTORY_BYTES + (size_t)slot_count * KY_SLOT_BYTES;
+	ring->image_bytes = DIRECTORY_OFFSET + TEST_DIRECTORY_BYTES +
+			    (size_t)slot_count * KY_SLOT_BYTES;
 	ring->image = aligned_alloc(KY_SLOT_BYTES, (ring->image_bytes + KY_SLOT_BYTES - 1) /
 							   KY_SLOT_BYTES * KY_SLOT_BYTES);
 	memset(ring->image, 0, ring->image_bytes);
 	header = (struct ky_ring_header *)(void *)ring->image;
 	ring->header = header;
 	ring->control = (struct ky_ring_control *)(void *)(ring->image + PAGE);
+	ring->side = (struct ky_ring_side *)(void *)(ring->image + 2 * PAGE);
 	ring->now_ns = OPEN_NS;
 	ring->next_thread = ring->next_name = ring->next_string = 1;
 	header->version = KY_RING_VERSION;
 	header->page_bytes = PAGE;
 	header->file_bytes = ring->image_bytes;
-	header->directory_offset = 2 * PAGE;
+	header->side_offset = 2 * PAGE;
+	header->side_bytes = SIDE_BYTES;
+	header->directory_offset = DIRECTORY_OFFSET;
 	header->directory_bytes = TEST_DIRECTORY_BYTES;
-	header->slots_offset = 2 * PAGE + TEST_DIRECTORY_BYTES;
+	header->slots_offset = DIRECTORY_OFFSET + TEST_DIRECTORY_BYTES;
 	header->slot_count = slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
 	header->pid = 4242;

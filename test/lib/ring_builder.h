@@ -20,6 +20,7 @@ struct test_ring {
 	size_t image_bytes;
 	struct ky_ring_header *header;
 	struct ky_ring_control *control;
+	struct ky_ring_side *side;
 	uint64_t now_ns; /* what the next anchor says */
 	uint32_t next_thread, next_name, next_string, next_module;
 	int64_t drift_ppm; /* of the counter, from now on */

@@ -22,7 +22,13 @@
 #define SLOTS_PER_STEP (KY_POPULATE_BYTES / KY_SLOT_BYTES)
 #define SAME_NAME_MAX 16
 
-_Static_assert(KYMO_ARCH_PAGE_BYTES % 4096 == 0, "two whole pages in front of the directory");
+/* Header, control words, side area: whole pages in front of the directory. */
+#define SIDE_OFFSET (2 * (size_t)KYMO_ARCH_PAGE_BYTES)
+#define SIDE_BYTES                                                                                 \
+	((sizeof(struct ky_ring_side) + KYMO_ARCH_PAGE_BYTES - 1) & ~(KYMO_ARCH_PAGE_BYTES - 1ul))
+#define DIRECTORY_OFFSET (SIDE_OFFSET + SIDE_BYTES)
+
+_Static_assert(KYMO_ARCH_PAGE_BYTES % 4096 == 0, "the kernel's pages are no larger than ours");
 
 /* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold
  * anything. */
@@ -130,10 +136,10 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 		room = limit.rlim_cur;
 	ring->directory_bytes = (size_t)request->directory_bytes;
 	slots = (request->ring_bytes + KY_POPULATE_BYTES - 1) & ~(uint64_t)(KY_POPULATE_BYTES - 1);
-	if (room < slots + 2 * KYMO_ARCH_PAGE_BYTES + KY_SLOT_BYTES + ring->directory_bytes &&
+	if (room < slots + DIRECTORY_OFFSET + KY_SLOT_BYTES + ring->directory_bytes &&
 	    ring->directory_bytes > room / 8)
 		ring->directory_bytes = KY_POPULATE_BYTES;
-	front = 2 * KYMO_ARCH_PAGE_BYTES + ring->directory_bytes;
+	front = DIRECTORY_OFFSET + ring->directory_bytes;
 	front = (front + KY_SLOT_BYTES - 1) & ~(uint64_t)(KY_SLOT_BYTES - 1);
 	if (room < front + slots)
 		slots = room < front ? 0 : (room - front) & ~(uint64_t)(KY_POPULATE_BYTES - 1);
@@ -142,8 +148,8 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 }
 
 /* Makes the page at `at` exist, or says that there is no memory for it, where a store of our own
- * would be a SIGBUS: the kernel writes the thread's signal mask, eight bytes, there. A thread is not
- * made without this call, so no filter of system calls kills for it; it may for madvise(). */
+ * would be a SIGBUS: the kernel writes the thread's signal mask, eight bytes, there. A thread is
+ * not made without this call, so no filter of system calls kills for it; it may for madvise(). */
 static bool touch(uint8_t *at)
 {
 	return syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, at, sizeof(uint64_t)) == 0;
@@ -203,12 +209,14 @@ static int map(struct ky_ring *ring, int fd)
 	ring->base = base;
 	ring->header = (struct ky_ring_header *)(void *)base;
 	ring->control = (struct ky_ring_control *)(void *)(base + KYMO_ARCH_PAGE_BYTES);
-	ring->directory = base + 2 * KYMO_ARCH_PAGE_BYTES;
+	ring->side = (struct ky_ring_side *)(void *)(base + SIDE_OFFSET);
+	ring->directory = base + DIRECTORY_OFFSET;
 	ring->slots = base + front;
 	return 0;
 }
 
-/* Header, first directory step and first slots must exist, or the file is of no use. */
+/* What comes before the directory, its first step and the first slots must exist, or the file is of
+ * no use. */
 static int fill_first(struct ky_ring *ring, int fd)
 {
 	uint32_t first = ring->slot_count < SLOTS_PER_STEP ? ring->slot_count : SLOTS_PER_STEP;
@@ -275,7 +283,9 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->version = KY_RING_VERSION;
 	header->page_bytes = KYMO_ARCH_PAGE_BYTES;
 	header->file_bytes = ring->mapped_bytes;
-	header->directory_offset = 2 * KYMO_ARCH_PAGE_BYTES;
+	header->side_offset = SIDE_OFFSET;
+	header->side_bytes = SIDE_BYTES;
+	header->directory_offset = DIRECTORY_OFFSET;
 	header->directory_bytes = ring->directory_bytes;
 	header->slots_offset = (uint64_t)(ring->slots - ring->base);
 	header->slot_count = ring->slot_count;

@@ -30,6 +30,7 @@ struct ky_ring {
 	size_t mapped_bytes;
 	struct ky_ring_header *header;
 	struct ky_ring_control *control;
+	struct ky_ring_side *side;
 	uint8_t *directory;
 	size_t directory_bytes;
 	uint8_t *slots;

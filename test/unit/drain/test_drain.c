@@ -4,6 +4,7 @@
 #include "../../lib/drain_case.h"
 #include "../../lib/prng.h"
 
+#include <drain/ring_view.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <stdlib.h>
@@ -286,6 +287,42 @@ static void drain__open_says_what_is_wrong(void **state)
 	case_close(&c);
 }
 
+static void view__side_area_is_whole_or_absent(void **state)
+{
+	struct ky_ring_view view;
+	struct drain_case c;
+	uint64_t end;
+
+	(void)state;
+	case_open(&c, 4);
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_ptr_equal(view.side, c.ring.side);
+	end = c.ring.header->side_offset + c.ring.header->side_bytes;
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, end), 0);
+	assert_ptr_equal(view.side, c.ring.side);
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, end - 1), 0);
+	assert_null(view.side);
+	c.ring.header->side_bytes = sizeof(struct ky_ring_side) - 1;
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_null(view.side);
+	c.ring.header->side_bytes = UINT64_MAX;
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_null(view.side);
+	c.ring.header->side_bytes = sizeof(struct ky_ring_side);
+	for (uint64_t offset = 0; offset < 8192; offset += 8) {
+		c.ring.header->side_offset = UINT64_MAX - offset;
+		assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+		assert_null(view.side);
+	}
+	c.ring.header->side_offset = 8192 + 8;
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_null(view.side);
+	c.ring.header->side_offset = 0; /* written before there was one */
+	assert_int_equal(ky_ring_view_open(&view, c.ring.image, c.ring.image_bytes), 0);
+	assert_null(view.side);
+	case_close(&c);
+}
+
 static void drain__nth_allocation_fails_cleanly(void **state)
 {
 	struct drain_case c;
@@ -325,6 +362,7 @@ int main(void)
 		cmocka_unit_test(drain__torn_image_gives_what_is_whole),
 		cmocka_unit_test(drain__random_bytes_in_the_image_do_no_harm),
 		cmocka_unit_test(drain__open_says_what_is_wrong),
+		cmocka_unit_test(view__side_area_is_whole_or_absent),
 		cmocka_unit_test(drain__nth_allocation_fails_cleanly),
 	};
 

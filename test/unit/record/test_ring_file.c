@@ -88,6 +88,37 @@ static void create__lock_lasts_as_long_as_the_mapping(void **state)
 	rmdir(test.directory);
 }
 
+/* What other processes and the handler of a fatal signal write to must not be able to fault. */
+static void create__side_area_exists_and_is_empty(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+	unsigned char in_core[64];
+	const uint8_t *bytes;
+	size_t pages;
+
+	(void)state;
+	test_recorder_directory(&test);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
+	assert_true(ring->header->side_bytes >= sizeof(struct ky_ring_side));
+	assert_int_equal(ring->header->side_offset % 64, 0);
+	assert_ptr_equal(ring->base + ring->header->side_offset, ring->side);
+	assert_true(ring->header->side_offset + ring->header->side_bytes <=
+		    ring->header->directory_offset);
+	pages = ring->header->side_bytes / (size_t)sysconf(_SC_PAGESIZE);
+	assert_true(pages > 0 && pages <= sizeof(in_core));
+	assert_int_equal(mincore(ring->side, ring->header->side_bytes, in_core), 0);
+	for (size_t i = 0; i < pages; i++)
+		assert_int_equal(in_core[i] & 1, 1);
+	bytes = (const uint8_t *)ring->side;
+	for (size_t i = 0; i < ring->header->side_bytes; i++)
+		assert_int_equal(bytes[i], 0);
+	drop(ring);
+	rmdir(test.directory);
+}
+
 static void create__refuses_a_directory_others_can_write(void **state)
 {
 	struct test_recorder test;
@@ -317,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(create__names_the_file_after_the_process),
 		cmocka_unit_test(create__lock_lasts_as_long_as_the_mapping),
+		cmocka_unit_test(create__side_area_exists_and_is_empty),
 		cmocka_unit_test(create__refuses_a_directory_others_can_write),
 		cmocka_unit_test(create__does_not_follow_a_symbolic_link),
 		cmocka_unit_test(create__missing_parent_falls_back_to_memory),
