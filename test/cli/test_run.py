@@ -6,6 +6,7 @@ usage: test_run.py KYMO HOST STATIC [unittest arguments]
 HOST is run_host.c; STATIC a statically linked program, or "".
 """
 import csv
+import gzip
 import json
 import os
 import pathlib
@@ -350,6 +351,29 @@ class Records(Run):
             self.assertEqual(done.stderr.count(b"CMD is not affected"), 1, done.stderr)
         finally:
             subprocess.run(["umount", self.traces], check=True)
+        self.assert_nothing_left()
+
+    def test_full_disk_leaves_one_file_readable_to_its_end(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount a small file system")
+        mounted = self.dir / "small"
+        mounted.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "kymo-test", mounted],
+                          check=False, capture_output=True).returncode:
+            self.skipTest("mounting is not allowed here")
+        try:
+            self.traces, go = mounted / "one.trc.gz", self.dir / "go"
+            process = self.start(HOST, str(POLLS), f"wait={go}", "polls=200000", "exit=3")
+            wait_until(lambda: self.traces.exists() and self.traces.stat().st_size)
+            go.touch()
+            self.assertEqual(process.wait(DEADLINE_S), 3)
+            said = process.stderr.read()
+            self.assertEqual(said.count(b"CMD is not affected"), 1, said)
+            self.assertNotIn(b"nothing lost", said)
+            gzip.decompress(self.traces.read_bytes())
+            self.assertGreaterEqual(self.counts()["PollStartEvent"], POLLS)
+        finally:
+            subprocess.run(["umount", mounted], check=True)
         self.assert_nothing_left()
 
     def test_metadata_and_service_reach_the_trace(self):
