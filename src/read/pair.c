@@ -76,9 +76,9 @@ static bool has_gap(struct pairing *pairing, uint64_t from_ns, uint64_t to_ns)
 	return false;
 }
 
-static bool close_poll(struct pairing *pairing, uint64_t end_ns, uint32_t flags)
+static inline bool add_poll(struct pairing *pairing, const struct open_poll *open, uint64_t end_ns,
+			    uint32_t flags)
 {
-	const struct open_poll *open = &pairing->open[--pairing->depth];
 	struct ky_column *polls = &pairing->worker->polls;
 	uint64_t duration_ns = end_ns > open->start_ns ? end_ns - open->start_ns : 0;
 	struct ky_poll_row *row = ky_column_append(polls, open->start_ns);
@@ -107,6 +107,11 @@ static bool close_poll(struct pairing *pairing, uint64_t end_ns, uint32_t flags)
 		pairing->trace->end_unproven++;
 	}
 	return !pairing->trace->pages.failed;
+}
+
+static bool close_poll(struct pairing *pairing, uint64_t end_ns, uint32_t flags)
+{
+	return add_poll(pairing, &pairing->open[--pairing->depth], end_ns, flags);
 }
 
 static bool close_all(struct pairing *pairing, uint64_t end_ns, uint32_t flags)
@@ -206,6 +211,17 @@ static bool on_end(struct pairing *pairing, uint64_t time_ns)
 	return true;
 }
 
+/* A start and its end at once: nothing to open where nothing is open. */
+static bool on_poll(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
+{
+	struct open_poll poll = {time_ns, UINT64_MAX, edge->task, edge->word & NO_NAME, 0};
+	uint64_t end_ns = time_ns + edge->duration_ns;
+
+	if (pairing->depth == 0 && !pairing->is_parked && !pairing->worker->is_thread_lane)
+		return add_poll(pairing, &poll, end_ns, 0);
+	return on_start(pairing, time_ns, edge) && on_end(pairing, end_ns);
+}
+
 static bool on_park(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
 {
 	if (!close_all(pairing, time_ns, KY_POLL_ENDED_BY_PARK))
@@ -248,8 +264,7 @@ static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 	case KY_EDGE_END:
 		return on_end(pairing, time_ns);
 	case KY_EDGE_POLL:
-		return on_start(pairing, time_ns, edge) &&
-		       on_end(pairing, time_ns + edge->duration_ns);
+		return on_poll(pairing, time_ns, edge);
 	case KY_EDGE_PARK:
 		return on_park(pairing, time_ns, edge);
 	case KY_EDGE_UNPARK:
