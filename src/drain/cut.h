@@ -11,6 +11,7 @@
 #define KY_DRAIN_CUT_H
 
 #include <drain/drain.h>
+#include <wire/watch_note.h>
 
 struct ky_cut_pair {
 	const char *key, *value;
@@ -31,7 +32,16 @@ struct ky_cut_options {
 	const struct ky_cut_pair *pairs; /* metadata of this cut */
 	size_t pair_count;
 	const char *source;    /* metadata kymo.source */
-	size_t copy_bytes_max; /* 0: all that is populated */
+	size_t copy_bytes_max; /* of sub-buffers, the newest; 0: all that is populated */
+	/* What the watchdog has seen: written at their own times, in whatever order they come. */
+	const struct ky_stuck_note *stuck;
+	size_t stuck_count;
+	const struct ky_trigger_note *triggers;
+	size_t trigger_count;
+	/* Of a living process. NULL: the clocks of this machine. Tests pass a fake one. */
+	ky_anchor_fn anchor;
+	void *anchor_ctx;
+	const char *host; /* NULL: gethostname */
 };
 
 /* A poll that was open when the cut was made. */
@@ -52,6 +62,9 @@ struct ky_cut_report {
 	/* Ring size that would have held the range asked for, by the rate seen; 0: it did. */
 	uint64_t ring_bytes_needed;
 	uint64_t bytes_copied, copy_cpu_ns, encode_cpu_ns;
+	/* Sub-buffers that the ring held at the start and that were overwritten before they were
+	 * copied. */
+	uint64_t slots_overwritten;
 	uint32_t open_poll_count; /* all; the first KY_CUT_POLLS_MAX are listed, longest first */
 	struct ky_cut_poll open_polls[KY_CUT_POLLS_MAX];
 };

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <wire/chunk.h>
 #include <wire/ring_image.h>
+#include <wire/watch_note.h>
 
 struct ky_drain;
 

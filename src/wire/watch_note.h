@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* watch_note.h - what a watchdog has seen and what a drain has summed up: the plain structures that
+ * go between them, and into a trace. No code.
+ */
+#ifndef KY_WIRE_WATCH_NOTE_H
+#define KY_WIRE_WATCH_NOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a thread with a poll open too long was doing when we looked. */
+struct ky_stuck_note {
+	uint64_t monotonic_ns;
+	uint64_t task, begin_ns;
+	uint32_t tid;
+	char state;      /* R, S, D, T ... of /proc/PID/task/TID/stat; '?' unreadable */
+	int32_t syscall; /* number; -1 running, -2 unreadable */
+	uint64_t pc, sp; /* 0: unreadable or running */
+	char wchan[32];  /* "0" or empty: not waiting, or hidden */
+};
+
+#define KY_TRIGGER_TEXT_BYTES 96u
+
+/* A rule that fired, as the trace tells it. */
+struct ky_trigger_note {
+	uint64_t monotonic_ns;
+	uint64_t value, threshold; /* in `unit` */
+	uint64_t task;             /* 0: of no task */
+	uint32_t tid;              /* 0: of no thread */
+	char unit[16];             /* "ns", "bytes", "percent", "tasks", "" ... */
+	char rule[KY_TRIGGER_TEXT_BYTES];
+	uint64_t suppressed_count; /* firings held back since the last one */
+	uint64_t late_count;       /* holes of the watchdog's own since then */
+};
+
+/* What the events say since the last look, from a drain (drain.h: ky_drain_watch). */
+struct ky_event_sums {
+	bool is_known;
+	uint64_t wake_delay_max_ns, wake_delay_task; /* of the polls begun */
+	uint64_t ready_count, alive_count;           /* now */
+	uint64_t span_max_ns;
+};
+
+#endif
