@@ -5,9 +5,12 @@
  *   WHAT    = poll | wake | queue | stall | runnable | cpu | throttled | rss | tasks |
  *             counter:NAME | span | errors
  *   KEY     = cooldown (60s) | after (0s) | last (all) | name
- *   "poll>100ms"  "queue>1000 for 5s cooldown=10m"  "cpu>90% for 10s"  "rss>512M for 60s"  "errors>10/s"
+ *   TIME    = NUMBER ("ns" | "us" | "ms" | "s" | "m" | "h"), of bytes: [K | M | G | T]; 1.5s, 0.5G
+ *   "poll>100ms"  "queue>1000 for 5s cooldown=10m"  "cpu>90% for 10s"  "rss>512M for 60s"
+ *   "errors>10/s"  'counter:"jobs waiting">500 name="too many jobs"'
  *
- * Several rules: separated by ";" or line ends. Pure functions. Threads: any.
+ * Several rules: separated by ";" or line ends; what follows "#" on a line is a comment. A NAME
+ * with a space or one of >;#= stands in double quotes. Pure functions. Threads: any.
  */
 #ifndef KY_RECORD_TRIGGER_RULE_H
 #define KY_RECORD_TRIGGER_RULE_H
@@ -36,8 +39,11 @@ enum ky_rule_kind {
 
 struct ky_rule {
 	enum ky_rule_kind kind;
-	uint64_t threshold;   /* in the kind's unit */
-	uint64_t duration_ns; /* it must hold so long; rss: within which it grows (default 60 s) */
+	uint64_t threshold; /* in the kind's unit */
+	/* It must hold so long; rss: within which it grows (60 s without); runnable: within which
+	 * run_delay grows by the threshold (1 s without). Not for poll, wake, stall, span: their
+	 * threshold is the time. */
+	uint64_t duration_ns;
 	uint64_t cooldown_ns; /* not again before */
 	uint64_t after_ns;    /* the dump takes this much more */
 	uint64_t last_ns;     /* and reaches back so far; 0: all there is */

@@ -2,35 +2,60 @@
 /* watchdog.h - looks at a ring from outside its threads and says when a rule holds. A step function
  * like the drain: no thread, no file it writes, and its clock can be faked.
  *
- * Nothing armed: it asks never to be called again. It looks at most 20 times a second.
+ * Nothing armed, or the process is gone: it asks never to be called again. It looks at most 20
+ * times a second, however often it is called.
+ * A rule fires once while what it says goes on, and again when that was over in between. What
+ * cooldown or budget held back fires as soon as they allow if it still goes on.
  * Its own lateness (stopped, starved, suspended machine) is noticed: what it saw across such a hole
- * is discarded, and the hole is counted.
- * Threads: owner.   Memory: bounded by rules, workers and KY_STUCK_NOTES.
+ * is discarded, and the hole is counted. A poll of a process that was itself stopped is not stuck.
+ * The image is untrusted (ring_view.h).
+ * Threads: owner.   Memory: bounded by the ring's slots and threads, rules and KY_STUCK_NOTES.
  */
 #ifndef KY_RECORD_TRIGGER_WATCHDOG_H
 #define KY_RECORD_TRIGGER_WATCHDOG_H
 
 #include <record/trigger/rule.h>
 #include <wire/ring_image.h>
-#include <wire/watch_note.h> /* struct ky_stuck_note, struct ky_event_sums */
 
 struct ky_watchdog;
 
 #define KY_STUCK_NOTES 64u
+#define KY_LOOK_INTERVAL_NS UINT64_C(50000000) /* never more often */
 
-/* A rule has fired. */
+/* What a thread with a poll open too long was doing when we looked. */
+struct ky_stuck_note {
+	uint64_t monotonic_ns;
+	uint64_t task, begin_ns;
+	uint32_t tid;
+	char state;      /* R, S, D, T ... of /proc/PID/task/TID/stat; '?' unreadable */
+	int32_t syscall; /* number; -1 running, -2 unreadable */
+	uint64_t pc, sp; /* 0: unreadable or running */
+	char wchan[32];  /* "0" or empty: not waiting, or hidden */
+};
+
+/* What the events say since the last step, from a drain (drain.h: ky_drain_watch). */
+struct ky_event_sums {
+	bool is_known;
+	uint64_t wake_delay_max_ns, wake_delay_task; /* of the polls begun */
+	uint64_t ready_count, alive_count;           /* now */
+	uint64_t span_max_ns;
+};
+
+/* A rule has fired. What it points to lives until the callback returns. */
 struct ky_firing {
 	const struct ky_rule *rule;
 	uint64_t value; /* what was measured, in the rule's unit */
 	uint64_t monotonic_ns;
-	uint32_t tid;  /* 0: of no thread */
-	uint64_t task; /* 0: of no task */
+	uint32_t tid;     /* 0: of no thread */
+	uint64_t task;    /* 0: of no task */
+	uint64_t runtime; /* its key where a runtime stalls; 0: of none, or unknown */
 	/* Firings that cooldown or budget held back since the last that was let through, and the
 	 * rules that they belong to (bit = index of the rule). */
 	uint64_t suppressed_count, suppressed_rules;
 	const struct ky_stuck_note *notes; /* in order of time */
 	size_t note_count;
 	uint64_t late_count, late_max_ns; /* holes of the watchdog's own since the last firing */
+	uint64_t stopped_count;           /* polls that stood because the process was stopped */
 };
 
 typedef void (*ky_firing_fn)(void *ctx, const struct ky_firing *firing);
@@ -40,29 +65,45 @@ struct ky_watchdog_options {
 	size_t image_bytes;
 	uint32_t pid; /* for /proc; 0: the calling process */
 	const struct ky_rule *rules;
-	size_t rule_count;
+	size_t rule_count;           /* at most KY_RULES_MAX */
+	bool has_sums;               /* a drain feeds ky_watchdog_step() */
 	uint32_t dumps_per_hour_max; /* 0: 12 */
 	uint64_t dump_bytes_max;     /* an hour; 0: 1 GiB; told by ky_watchdog_spent() */
 	ky_firing_fn fire;
 	void *fire_ctx;
-	uint64_t (*now_ns)(void *ctx); /* NULL: CLOCK_MONOTONIC */
-	const char *proc;              /* NULL: "/proc"; tests have their own */
-	void *now_ctx;
+	/* The clocks of this moment, in the ring's ticks; realtime is not used. NULL: those of this
+	 * machine. */
+	int (*anchor)(void *ctx, struct ky_clock_anchor *out);
+	void *anchor_ctx;
+	const char *proc;   /* NULL: "/proc"; tests have their own */
+	const char *cgroup; /* NULL: "/sys/fs/cgroup" */
+	/* A rule that can never fire (no drain feeds it, no cgroup to read, ..) makes open fail;
+	 * where this is not NULL it is left out instead, and its bit is set here. */
+	uint64_t *unusable_rules;
+	char *errbuf; /* one sentence about the first such rule; may be NULL */
+	size_t errbuf_bytes;
 };
 
-/* Returns 0; -ENOMEM; what a ring view returns about the image. */
+/* Returns 0; -ENOMEM; -ENOTSUP with a sentence in errbuf: a rule can never fire; -EINVAL: too many
+ * rules or no `fire`; what a ring view returns about the image. */
 int ky_watchdog_open(struct ky_watchdog **out, const struct ky_watchdog_options *options);
 void ky_watchdog_close(struct ky_watchdog *watchdog);
 
-/* One look. sums: NULL where no drain runs. Returns after how many ns to call again; UINT64_MAX:
- * nothing is armed. */
+/* One look. sums: NULL where no drain runs. Returns after how many ns to call again, sooner does no
+ * harm; UINT64_MAX: never, nothing is armed or the process is gone. fire() is called in here. */
 uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_sums *sums);
+
+/* The notes about the polls that are open too long now, in order of time: what happened behind the
+ * firing while its dump waited for `after`. Returns how many, at most KY_STUCK_NOTES. */
+size_t ky_watchdog_notes(const struct ky_watchdog *watchdog, struct ky_stuck_note *out, size_t max);
 
 /* A dump cost so many bytes of the budget. */
 void ky_watchdog_spent(struct ky_watchdog *watchdog, uint64_t bytes);
 
 struct ky_watchdog_stats {
-	uint64_t steps, fired, suppressed, late_count, cpu_ns;
+	uint64_t steps; /* that looked */
+	uint64_t fired, suppressed, late_count, stopped_count;
+	uint64_t cpu_ns; /* of the thread that called it */
 };
 void ky_watchdog_stats(const struct ky_watchdog *watchdog, struct ky_watchdog_stats *out);
 
