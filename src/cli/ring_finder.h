@@ -108,9 +108,7 @@ int ky_ring_open(struct ky_open_ring *out, const struct ky_found_ring *found, bo
 		 char *why);
 void ky_ring_close(struct ky_open_ring *ring); /* a zeroed one with fd = -1, too */
 
-/* Calls work(ctx) with faults inside the image survived: others can truncate the file while it is
- * mapped. Returns what it returns, KYMO_E_TRUNCATED after a fault: work was then left in the
- * middle and what it holds is lost. Not nested. Installs a handler for SIGBUS, once. */
+/* ky_ring_guard() over the image and the writable parts. */
 int ky_ring_guarded(const struct ky_open_ring *ring, int (*work)(void *ctx), void *ctx);
 
 /* Removes the file if it is still the same. Returns 0 (also when it is gone already), -errno. */

@@ -8,9 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What memfd_create("kymo-ring") looks like from outside. */
-#define ANONYMOUS_RING "/memfd:kymo-ring"
-
 /* Fields of proc(5), counted from the one behind the command's closing parenthesis. */
 enum {
 	FIELD_STATE = 0,
@@ -133,33 +130,47 @@ bool ky_run_process_of_session_exists(uint64_t session)
 	return is_found;
 }
 
-struct ring_search {
-	ky_run_ring_fn found;
-	void *ctx;
-};
-
-static bool open_anonymous_rings(void *ctx, const char *pid)
+void ky_run_process_anonymous_rings_of(uint32_t pid, int open_flags, ky_run_descriptor_fn found,
+				       void *ctx)
 {
-	const struct ring_search *search = ctx;
-	char path[64], target[64];
+	char path[320], target[64];
 	struct dirent *entry;
 	ssize_t bytes;
 	DIR *stream;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	snprintf(path, sizeof(path), "/proc/%u/fd", pid);
 	stream = opendir(path);
 	while (stream != NULL && (entry = readdir(stream)) != NULL) {
 		bytes = readlinkat(dirfd(stream), entry->d_name, target, sizeof(target));
-		if (bytes < (ssize_t)strlen(ANONYMOUS_RING) ||
-		    memcmp(target, ANONYMOUS_RING, strlen(ANONYMOUS_RING)) != 0)
+		if (bytes < (ssize_t)strlen(KY_RUN_ANONYMOUS_RING) ||
+		    memcmp(target, KY_RUN_ANONYMOUS_RING, strlen(KY_RUN_ANONYMOUS_RING)) != 0)
 			continue;
-		fd = openat(dirfd(stream), entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+		snprintf(path, sizeof(path), "/proc/%u/fd/%s", pid, entry->d_name);
+		fd = open(path, open_flags | O_CLOEXEC | O_NONBLOCK);
 		if (fd >= 0)
-			search->found(search->ctx, fd);
+			found(ctx, fd, path);
 	}
 	if (stream != NULL)
 		closedir(stream);
+}
+
+struct ring_search {
+	ky_run_ring_fn found;
+	void *ctx;
+};
+
+static void hand_on(void *ctx, int fd, const char *path)
+{
+	const struct ring_search *search = ctx;
+
+	(void)path;
+	search->found(search->ctx, fd);
+}
+
+static bool open_anonymous_rings(void *ctx, const char *pid)
+{
+	ky_run_process_anonymous_rings_of((uint32_t)strtoul(pid, NULL, 10), O_RDWR, hand_on, ctx);
 	return true;
 }
 

@@ -16,6 +16,15 @@ bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks);
 /* Inode of our own pid namespace; 0 when unknown. */
 uint64_t ky_run_process_namespace(void);
 
+/* What memfd_create("kymo-ring") looks like from outside. */
+#define KY_RUN_ANONYMOUS_RING "/memfd:kymo-ring"
+
+/* Opens every anonymous ring that process `pid` holds a descriptor of. found: owns fd; path is
+ * below /proc. */
+typedef void (*ky_run_descriptor_fn)(void *ctx, int fd, const char *path);
+void ky_run_process_anonymous_rings_of(uint32_t pid, int open_flags, ky_run_descriptor_fn found,
+				       void *ctx);
+
 /* Opens every anonymous ring that a process of this session holds a descriptor of. Reads all of
  * /proc. found: owns fd. */
 typedef void (*ky_run_ring_fn)(void *ctx, int fd);
