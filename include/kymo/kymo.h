@@ -4,6 +4,7 @@
 #define KYMO_KYMO_H
 
 #include <kymo/base.h>
+#include <kymo/counter.h>
 #include <kymo/emit.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>

@@ -130,8 +130,9 @@ struct kymo_recorder_status {
 	uint64_t directory_bytes_max;
 	uint64_t segments_sealed;
 	uint64_t bytes_written;
-	int32_t last_error;  /* of the drain; 0 when none */
-	char ring_path[256]; /* empty for an anonymous ring */
+	int32_t last_error;        /* of the drain; 0 when none */
+	char ring_path[256];       /* empty for an anonymous ring */
+	uint64_t counters_refused; /* registrations beyond the table, since the process began */
 };
 
 /* Fills what out->size has room for; the caller sets it first.

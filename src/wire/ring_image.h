@@ -132,7 +132,10 @@ enum ky_retain_kind {
 /* Page 1, mapped over kymo_control in the host. The first word is kymo_control.gates. */
 struct ky_ring_control {
 	_Atomic uint32_t gates;
-	uint32_t reserved[15];
+	/* Rung by whoever changed the settings: incremented, then FUTEX_WAKE (not private). The
+	 * thread of a process that drains itself sleeps on it and has no other wake-up. */
+	_Atomic uint32_t bell;
+	uint32_t reserved[14];
 	_Alignas(64) struct ky_ring_settings settings;
 };
 
@@ -195,7 +198,7 @@ struct ky_ring_crash {
 struct ky_ring_side {
 	_Alignas(64) _Atomic uint64_t mark_hand; /* next mark number */
 	_Atomic uint32_t counter_count;
-	uint32_t reserved;
+	_Atomic uint32_t counters_refused; /* registrations that found no room */
 	_Alignas(64) struct ky_ring_end end;
 	_Alignas(64) struct ky_ring_counter counters[KY_COUNTERS];
 	_Alignas(64) struct ky_ring_mark marks[KY_MARKS];

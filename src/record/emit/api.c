@@ -3,6 +3,7 @@
 #include <record/emit/emit_engine.h>
 
 #include <errno.h>
+#include <record/emit/counter_table.h>
 #include <record/emit/options.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +141,7 @@ static void fill_status(struct kymo_recorder_status *out)
 
 	out->is_armed = is_live || phase == KY_LAZY || phase == KY_STARTING;
 	out->last_error = engine->last_error;
+	out->counters_refused = ky_counters_refused();
 	out->directory_bytes_max = KY_DIRECTORY_BYTES_DEFAULT;
 	if (!is_live)
 		return;

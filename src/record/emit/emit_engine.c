@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <record/emit/counter_table.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +344,7 @@ int ky_engine_start_locked(void)
 	}
 	stamp_ring();
 	ky_directory_attach(&engine->directory, engine->ring);
+	ky_counters_copy(engine->ring->side);
 	reset_threads();
 	__atomic_store_n(&engine->generation, engine->generation + 1, __ATOMIC_RELEASE);
 	if (!is_prepared)
@@ -351,6 +353,7 @@ int ky_engine_start_locked(void)
 	/* Everything above is there when a reader finds the magic. */
 	atomic_store_explicit(&engine->ring->header->magic, KY_RING_MAGIC, memory_order_release);
 	set_phase(KY_LIVE);
+	ky_counters_copy(engine->ring->side);
 	return 0;
 }
 

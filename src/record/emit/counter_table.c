@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <record/emit/counter_table.h>
+
+#include <kymo/counter.h>
+#include <record/emit/emit_engine.h>
+#include <string.h>
+
+struct counter {
+	uint64_t value; /* atomic */
+	uint32_t flags; /* atomic */
+	char name[KY_COUNTER_NAME_BYTES];
+};
+
+static struct counter counters[KY_COUNTERS];
+static uint32_t counter_count; /* atomic: released behind the name */
+static uint64_t refused_count; /* atomic */
+
+/* Of this process, and recording. */
+static struct ky_ring_side *live_side(void)
+{
+	struct ky_ring *ring;
+
+	/* Pairs with the starter's store of LIVE, which comes before its second copy: either we see
+	 * it, or it sees our value. */
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) != KY_LIVE || ky_engine_is_orphan())
+		return NULL;
+	ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+	return ring->side;
+}
+
+static void copy_value(struct ky_ring_side *side, uint32_t idx)
+{
+	uint64_t value;
+
+	do {
+		value = __atomic_load_n(&counters[idx].value, __ATOMIC_SEQ_CST);
+		atomic_store_explicit(&side->counters[idx].value, value, memory_order_seq_cst);
+	} while (__atomic_load_n(&counters[idx].value, __ATOMIC_SEQ_CST) != value);
+}
+
+static void copy_identity(struct ky_ring_side *side, uint32_t idx)
+{
+	uint32_t flags = __atomic_load_n(&counters[idx].flags, __ATOMIC_RELAXED);
+
+	memcpy(side->counters[idx].name, counters[idx].name, sizeof(counters[idx].name));
+	atomic_store_explicit(&side->counters[idx].errors_flag,
+			      flags & KYMO_COUNTER_ERRORS ? 1u : 0u, memory_order_relaxed);
+}
+
+void ky_counters_copy(struct ky_ring_side *side)
+{
+	uint32_t count = __atomic_load_n(&counter_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++) {
+		copy_identity(side, i);
+		copy_value(side, i);
+	}
+	/* Names and values are there when a reader finds the count. */
+	atomic_store_explicit(&side->counter_count, count, memory_order_release);
+	atomic_store_explicit(&side->counters_refused,
+			      (uint32_t)__atomic_load_n(&refused_count, __ATOMIC_RELAXED),
+			      memory_order_relaxed);
+}
+
+uint64_t ky_counters_refused(void)
+{
+	return __atomic_load_n(&refused_count, __ATOMIC_RELAXED);
+}
+
+/* Under the lock. Returns the index, KY_COUNTERS: no room. */
+static uint32_t find_or_add(const char *name, size_t name_bytes, uint32_t flags)
+{
+	uint32_t count = __atomic_load_n(&counter_count, __ATOMIC_RELAXED), i;
+
+	for (i = 0; i < count; i++)
+		if (strncmp(counters[i].name, name, name_bytes) == 0 &&
+		    !counters[i].name[name_bytes])
+			break;
+	if (i == KY_COUNTERS) {
+		__atomic_fetch_add(&refused_count, 1, __ATOMIC_RELAXED);
+		return i;
+	}
+	__atomic_fetch_or(&counters[i].flags, flags, __ATOMIC_RELAXED);
+	if (i == count) {
+		memcpy(counters[i].name, name, name_bytes);
+		__atomic_store_n(&counter_count, count + 1, __ATOMIC_RELEASE);
+	}
+	return i;
+}
+
+uint32_t kymo_counter_register(const char *name, uint32_t flags)
+{
+	struct ky_ring_side *side;
+	struct ky_lock_mark mark;
+	size_t name_bytes;
+	uint32_t idx;
+
+	if (!name || !name[0])
+		return 0;
+	name_bytes = strnlen(name, KY_COUNTER_NAME_BYTES);
+	if (name_bytes == KY_COUNTER_NAME_BYTES) /* and no half a character */
+		for (name_bytes--; name_bytes && ((uint8_t)name[name_bytes] & 0xc0) == 0x80;)
+			name_bytes--;
+	mark = ky_engine_lock();
+	idx = find_or_add(name, name_bytes, flags & KYMO_COUNTER_ERRORS);
+	side = live_side();
+	if (side)
+		ky_counters_copy(side);
+	ky_engine_unlock(mark);
+	return idx < KY_COUNTERS ? idx + 1 : 0;
+}
+
+static bool is_known(uint32_t counter)
+{
+	return counter && counter <= __atomic_load_n(&counter_count, __ATOMIC_ACQUIRE);
+}
+
+static void tell(uint32_t idx)
+{
+	struct ky_ring_side *side = live_side();
+
+	if (side)
+		copy_value(side, idx);
+}
+
+void kymo_counter_add(uint32_t counter, int64_t by)
+{
+	if (!is_known(counter))
+		return;
+	__atomic_fetch_add(&counters[counter - 1].value, (uint64_t)by, __ATOMIC_SEQ_CST);
+	tell(counter - 1);
+}
+
+void kymo_counter_set(uint32_t counter, int64_t value)
+{
+	if (!is_known(counter))
+		return;
+	__atomic_store_n(&counters[counter - 1].value, (uint64_t)value, __ATOMIC_SEQ_CST);
+	tell(counter - 1);
+}
+
+int64_t kymo_counter_value(uint32_t counter)
+{
+	if (!is_known(counter))
+		return 0;
+	return (int64_t)__atomic_load_n(&counters[counter - 1].value, __ATOMIC_RELAXED);
+}

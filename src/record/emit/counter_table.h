@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* counter_table.h - the application's counters: the truth in private memory, a copy in the ring.
+ *
+ * Nothing is read back from the ring. Whoever changes a counter copies it and repeats that until
+ * the counter stands still meanwhile, so the last copy is the last value.
+ * Threads: any.   Signals: safe.
+ */
+#ifndef KY_RECORD_EMIT_COUNTER_TABLE_H
+#define KY_RECORD_EMIT_COUNTER_TABLE_H
+
+#include <stdint.h>
+#include <wire/ring_image.h>
+
+/* All of them, names first. Called under the engine's lock, before the ring is published and once
+ * more when the phase says LIVE: an add that saw it earlier has not copied. */
+void ky_counters_copy(struct ky_ring_side *side);
+
+/* Registrations that found no room, since the process began. */
+uint64_t ky_counters_refused(void);
+
+#endif
