@@ -49,28 +49,36 @@ static void read_dynamic(struct dynamic *out, const struct ky_tokio_elf *elf)
 	}
 }
 
-static uint32_t kind_of(const struct ky_tokio_elf *elf, const struct dynamic *dynamic,
-			uint64_t info)
+/* The name of the symbol that a relocation stores the address of; NULL: none, or not to be read. */
+static const char *name_of(const struct ky_tokio_elf *elf, const struct dynamic *dynamic,
+			   uint64_t info)
 {
-	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {
-		"epoll_wait", "epoll_pwait", "syscall",           "eventfd",
-		"write",      "prctl",       "pthread_setname_np"};
 	uintptr_t symbol = dynamic->symbols + ELF64_R_SYM(info) * sizeof(ElfW(Sym));
 	uintptr_t name;
 
 	if (!KY_TOKIO_GOT_RELOCATION(ELF64_R_TYPE(info)) ||
 	    !ky_tokio_elf_is_in(elf, symbol, sizeof(ElfW(Sym)), PF_R, 0))
-		return KY_TOKIO_GOT_KINDS;
+		return NULL;
 	name = dynamic->strings + ((const ElfW(Sym) *)symbol)->st_name;
-	if (!ky_tokio_elf_is_in(elf, name, NAME_BYTES_MAX, PF_R, 0))
-		return KY_TOKIO_GOT_KINDS;
+	return ky_tokio_elf_is_in(elf, name, NAME_BYTES_MAX, PF_R, 0) ? (const char *)name : NULL;
+}
+
+static uint32_t kind_of(const char *name)
+{
+	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {
+		"epoll_wait", "epoll_pwait",   "epoll_pwait2", "syscall",           "eventfd",
+		"write",      "eventfd_write", "prctl",        "pthread_setname_np"};
+
 	for (uint32_t kind = 0; kind < KY_TOKIO_GOT_KINDS; kind++)
-		if (strncmp((const char *)name, names[kind], NAME_BYTES_MAX) == 0)
+		if (strncmp(name, names[kind], NAME_BYTES_MAX) == 0)
 			return kind;
 	return KY_TOKIO_GOT_KINDS;
 }
 
-bool ky_tokio_got_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
+/* False ends the walk. */
+typedef bool (*slot_fn)(void *ctx, uintptr_t *slot, const char *name);
+
+static bool walk(const struct ky_tokio_elf *elf, slot_fn visit, void *ctx)
 {
 	struct dynamic dynamic = {{0, 0}, {0, 0}, 0, 0};
 
@@ -85,17 +93,57 @@ bool ky_tokio_got_find(struct ky_tokio_found *found, const struct ky_tokio_elf *
 		    !ky_tokio_elf_is_in(elf, (uintptr_t)rela, count * sizeof(*rela), PF_R, 0))
 			continue;
 		for (size_t i = 0; i < count; i++) {
+			const char *name = name_of(elf, &dynamic, rela[i].r_info);
 			uintptr_t slot = elf->bias + rela[i].r_offset;
-			uint32_t kind = kind_of(elf, &dynamic, rela[i].r_info);
 
-			if (kind == KY_TOKIO_GOT_KINDS || slot % sizeof(slot) ||
-			    !ky_tokio_elf_is_in(elf, slot, sizeof(slot), PF_R | PF_W, PF_X))
-				continue;
-			if (found->got_count == KY_TOKIO_GOT_MAX)
+			if (name && slot % sizeof(slot) == 0 &&
+			    ky_tokio_elf_is_in(elf, slot, sizeof(slot), PF_R | PF_W, PF_X) &&
+			    !visit(ctx, (uintptr_t *)slot, name))
 				return false;
-			found->got[found->got_count++] = (struct ky_tokio_got){(uintptr_t *)slot,
-									       kind};
 		}
 	}
 	return true;
+}
+
+static bool add_slot(void *ctx, uintptr_t *slot, const char *name)
+{
+	struct ky_tokio_found *found = ctx;
+	uint32_t kind = kind_of(name);
+
+	if (kind == KY_TOKIO_GOT_KINDS)
+		return true;
+	if (found->got_count == KY_TOKIO_GOT_MAX)
+		return false;
+	found->got[found->got_count++] = (struct ky_tokio_got){slot, kind};
+	return true;
+}
+
+bool ky_tokio_got_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
+{
+	return walk(elf, add_slot, found);
+}
+
+struct dlsym_search {
+	uintptr_t **out;
+	uint32_t count, capacity;
+	bool is_opening;
+};
+
+static bool add_dlsym(void *ctx, uintptr_t *slot, const char *name)
+{
+	struct dlsym_search *search = ctx;
+
+	if (strcmp(name, "dlopen") == 0)
+		search->is_opening = true;
+	if (strcmp(name, "dlsym") == 0 && search->count < search->capacity)
+		search->out[search->count++] = slot;
+	return true;
+}
+
+uint32_t ky_tokio_got_dlsym(const struct ky_tokio_elf *elf, uintptr_t **out, uint32_t capacity)
+{
+	struct dlsym_search search = {out, 0, capacity, false};
+
+	walk(elf, add_dlsym, &search);
+	return search.is_opening ? search.count : 0;
 }

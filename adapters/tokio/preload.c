@@ -12,34 +12,114 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tokio_elf.h"
+#include "late.h"
 #include "patch.h"
 #include "tables.h"
+#include "tokio_elf.h"
 
 #define OBJECTS_MAX 4096u
 #define STATUS_BYTES 256u
 #define VERSION_BYTES 32
+#define VERSIONS_BYTES 256
 
 struct search {
 	struct ky_tokio_found found;
 	uint32_t objects;
 	bool is_main_stripped;
 	bool is_main_unreadable;
+	bool is_late; /* the constructor is over */
+	char versions[VERSIONS_BYTES];
+	bool is_open;      /* the recorder */
+	bool has_recorder; /* an object has one linked in */
 };
+
+static struct search search_state;
+
+/* Panic messages name Tokio's source files, "…/tokio-1.54.1/src/runtime/task/state.rs", and they
+ * stay when the symbols are stripped. Unless the paths were remapped, the version is among them. */
+static void add_version(char *versions, const char *from, size_t bytes)
+{
+	char version[VERSION_BYTES + 2];
+	size_t used = strlen(versions);
+
+	snprintf(version, sizeof(version), "%.*s,", (int)bytes, from);
+	if (strstr(versions, version) || used + bytes + 2 > VERSIONS_BYTES)
+		return;
+	snprintf(versions + used, VERSIONS_BYTES - used, "%s", version);
+}
+
+/* versions: each followed by a comma. */
+static void read_version(char *versions, const char *start, const char *at)
+{
+	static const char name[] = "tokio-";
+	const size_t name_bytes = sizeof(name) - 1;
+
+	for (const char *from = at;
+	     from - start >= (ptrdiff_t)name_bytes && from[-1] != '/' && at - from < VERSION_BYTES;
+	     from--) {
+		if (memcmp(from - name_bytes, name, name_bytes) != 0)
+			continue;
+		if (*from >= '0' && *from <= '9')
+			add_version(versions, from, (size_t)(at - from));
+		return;
+	}
+}
+
+/* Whether the object has Tokio's texts; adds the versions they tell. */
+static bool look_for_text(const struct dl_phdr_info *info, char *versions)
+{
+	static const char text[] = "/src/runtime/task/";
+	bool is_tokio = false;
+
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
+		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr);
+		const char *end = start + phdr->p_filesz, *at = start;
+
+		if (phdr->p_type != PT_LOAD || (phdr->p_flags & (PF_R | PF_W)) != PF_R)
+			continue;
+		while ((at = memmem(at, (size_t)(end - at), text, sizeof(text) - 1))) {
+			is_tokio = true;
+			read_version(versions, start, at++);
+		}
+	}
+	return is_tokio;
+}
+
+static bool is_ours(const struct dl_phdr_info *info)
+{
+	struct ky_tokio_elf elf = {
+		.bias = info->dlpi_addr, .phdr = info->dlpi_phdr, .phdr_count = info->dlpi_phnum};
+
+	return ky_tokio_elf_is_in(&elf, (uintptr_t)&search_state, 1, PF_R, 0);
+}
 
 static void inspect(struct search *search, const struct dl_phdr_info *info, const char *path,
 		    bool is_main)
 {
 	struct ky_tokio_elf elf;
-	int result = ky_tokio_elf_open(&elf, info, path);
+	uint32_t objects;
+	int result;
 
+	if (is_ours(info))
+		return;
+	result = ky_tokio_elf_open(&elf, info, path);
+	if (result >= 0 && elf.has_recorder)
+		search->has_recorder = true;
 	if (is_main && result == KY_TOKIO_ELF_STRIPPED)
 		search->is_main_stripped = true;
 	if (is_main && (result < 0 || result == KY_TOKIO_ELF_UNREADABLE))
 		search->is_main_unreadable = true;
 	if (result != KY_TOKIO_ELF_FOUND)
 		return;
+	if (search->is_late)
+		search->found.got_count = search->found.range_count = 0;
+	objects = search->found.object_count;
 	ky_tokio_tables_find(&search->found, &elf);
+	if (search->found.object_count != objects)
+		(void)look_for_text(info, search->versions);
+	if (search->is_late && ky_tokio_late_patch(&search->found, &elf) != 0)
+		search->found.refused_count++;
 	ky_tokio_elf_close(&elf);
 }
 
@@ -51,6 +131,8 @@ static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 	(void)info_bytes;
 	if (search->objects++ == OBJECTS_MAX)
 		return 1;
+	(void)ky_tokio_late_note(info);
+	ky_tokio_late_watch(info);
 	if (is_main)
 		inspect(search, info, "/proc/self/exe", true);
 	else if (info->dlpi_name && info->dlpi_name[0] == '/')
@@ -83,58 +165,18 @@ static void say(const char *line)
 	close(fd);
 }
 
-/* Panic messages name Tokio's source files, "…/tokio-1.54.1/src/runtime/task/state.rs", and they
- * stay when the symbols are stripped. Unless the paths were remapped, the version is among them. */
-struct text_search {
-	bool is_tokio;
-	char version[VERSION_BYTES];
-};
-
-static void read_version(struct text_search *search, const char *start, const char *at)
+static int look_at_program(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 {
-	static const char name[] = "/tokio-";
-	const char *from;
-	size_t bytes;
-
-	for (from = at; from > start && at - from < VERSION_BYTES; from--)
-		if (from[-1] == '/')
-			break;
-	bytes = (size_t)(at - from);
-	if (from == start || bytes <= sizeof(name) - 2 || bytes >= VERSION_BYTES ||
-	    memcmp(from - 1, name, sizeof(name) - 1) != 0)
-		return;
-	from += sizeof(name) - 2;
-	bytes -= sizeof(name) - 2;
-	if (*from < '0' || *from > '9')
-		return;
-	memcpy(search->version, from, bytes);
-	search->version[bytes] = 0;
-}
-
-static int look_for_text(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
-{
-	static const char text[] = "/src/runtime/task/";
-	struct text_search *search = ctx;
+	char versions[VERSIONS_BYTES] = "";
 
 	(void)info_bytes;
-	for (size_t i = 0; i < info->dlpi_phnum && !search->is_tokio; i++) {
-		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
-		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr), *at;
-
-		if (phdr->p_type != PT_LOAD || (phdr->p_flags & (PF_R | PF_W)) != PF_R)
-			continue;
-		at = memmem(start, phdr->p_filesz, text, sizeof(text) - 1);
-		if (!at)
-			continue;
-		search->is_tokio = true;
-		read_version(search, start, at);
-	}
-	return 1; /* the program itself comes first, and only it is looked at */
+	*(bool *)ctx = look_for_text(info, versions);
+	return 1; /* the program itself comes first */
 }
 
 static void say_nothing_found(const struct search *search)
 {
-	struct text_search text = {false, ""};
+	bool is_tokio = false;
 
 	if (search->found.refused_count) {
 		say("unknown-layout no table looks as expected\n");
@@ -143,8 +185,33 @@ static void say_nothing_found(const struct search *search)
 	if (!getenv("KYMO_STATUS_DIR"))
 		return;
 	if (search->is_main_stripped || search->is_main_unreadable)
-		dl_iterate_phdr(look_for_text, &text);
-	say(text.is_tokio ? "stripped\n" : "no-tokio\n");
+		dl_iterate_phdr(look_at_program, &is_tokio);
+	say(is_tokio ? "stripped\n" : "no-tokio\n");
+}
+
+static void say_ok(const struct ky_tokio_found *found)
+{
+	char line[STATUS_BYTES];
+
+	snprintf(line, sizeof(line), "ok tables=%u copies=%u refused=%u\n", found->table_count,
+		 found->copy_count, found->refused_count);
+	say(line);
+}
+
+/* Of all copies, "1.38.0, 1.54.1". */
+static void say_versions(void)
+{
+	const char *from = search_state.versions;
+	char text[VERSIONS_BYTES * 2] = "";
+	size_t used = 0;
+
+	for (; *from; from++) {
+		if (*from == ',' && !from[1])
+			break;
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 *from == ',' ? ", " : "%c", *from);
+	}
+	(void)kymo_metadata_set("tokio.version", text[0] ? text : "unknown");
 }
 
 static int open_recorder(const struct ky_tokio_found *found)
@@ -153,7 +220,6 @@ static int open_recorder(const struct ky_tokio_found *found)
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	const char *bytes = getenv("KYMO_RING_BYTES"), *mode = getenv("KYMO_MODE");
 	char tables[16], copies[16], refused[16];
-	struct text_search text = {false, ""};
 	int result;
 
 	options.service = getenv("KYMO_SERVICE");
@@ -168,8 +234,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 	snprintf(tables, sizeof(tables), "%u", found->table_count);
 	snprintf(copies, sizeof(copies), "%u", found->copy_count);
 	snprintf(refused, sizeof(refused), "%u", found->refused_count);
-	dl_iterate_phdr(look_for_text, &text);
-	(void)kymo_metadata_set("tokio.version", text.version[0] ? text.version : "unknown");
+	say_versions();
 	(void)kymo_metadata_set("tokio.unstable", found->unstable_count == 0 ? "false" :
 						  found->unstable_count == found->table_count ?
 									       "true" :
@@ -183,7 +248,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 
 /* All at once and now: later it would happen inside polls, under a lock and with a look at the
  * loader's list, which a thread in dlopen may hold while it waits for that very poll. */
-static void name_tables(const struct ky_tokio_found *found)
+static void name_tables(struct ky_tokio_found *found)
 {
 	for (uint32_t i = 0; i < found->table_count; i++) {
 		struct ky_tokio_table *table = &ky_tokio_tables[i];
@@ -191,47 +256,80 @@ static void name_tables(const struct ky_tokio_found *found)
 		table->name = kymo_name_intern(NULL, 0, (uintptr_t)table->poll,
 					       (uintptr_t)table->words, table->copy);
 	}
+	found->early_count = found->table_count;
 }
 
 static bool is_another_recorder_here(void)
 {
-	return dlsym(RTLD_DEFAULT, "kymo_recorder_open") != NULL;
+	return search_state.has_recorder || dlsym(RTLD_DEFAULT, "kymo_recorder_open") != NULL;
+}
+
+static void inspect_late(const struct dl_phdr_info *info)
+{
+	if (info->dlpi_name && strchr(info->dlpi_name, '/'))
+		inspect(&search_state, info, info->dlpi_name, false);
+}
+
+/* New objects are patched; what they do is recorded from here on. */
+static void finish_late(void)
+{
+	struct search *search = &search_state;
+
+	if (search->found.table_count == 0)
+		return;
+	if (!search->is_open) {
+		if (is_another_recorder_here() || open_recorder(&search->found) < 0)
+			return;
+		search->is_open = true;
+		say_ok(&search->found);
+	}
+	kymo_modules_refresh();
+	name_tables(&search->found);
+	say_versions();
+}
+
+static void watch_loader(void)
+{
+	static const struct ky_tokio_late_calls calls = {inspect_late, finish_late};
+
+	search_state.is_late = true;
+	ky_tokio_late_start(&calls);
 }
 
 __attribute__((constructor)) static void preload_start(void)
 {
-	static struct search search;
+	struct search *search = &search_state;
 	char line[STATUS_BYTES];
 	int result;
 
 	if (!getenv("KYMO_SESSION") || getauxval(AT_SECURE))
 		return;
-	dl_iterate_phdr(on_object, &search);
-	if (search.found.table_count == 0) {
-		say_nothing_found(&search);
+	dl_iterate_phdr(on_object, search);
+	watch_loader();
+	if (search->found.table_count == 0) {
+		say_nothing_found(search);
 		return;
 	}
 	if (is_another_recorder_here()) {
 		say("refused another recorder is part of this program\n");
 		return;
 	}
-	result = open_recorder(&search.found);
+	result = open_recorder(&search->found);
 	if (result < 0) {
 		snprintf(line, sizeof(line), "refused the recorder could not be opened: %s\n",
 			 kymo_error_text(result));
 		say(line);
 		return;
 	}
-	name_tables(&search.found);
-	result = ky_tokio_patch(&search.found);
+	search->is_open = true;
+	name_tables(&search->found);
+	result = ky_tokio_patch(&search->found);
 	if (result < 0) {
 		kymo_recorder_gates(0, UINT32_MAX);
 		snprintf(line, sizeof(line), "refused memory could not be made writable: %s\n",
 			 kymo_error_text(result));
+		say(line);
 	} else {
-		snprintf(line, sizeof(line), "ok tables=%u copies=%u refused=%u\n",
-			 search.found.table_count, search.found.copy_count,
-			 search.found.refused_count);
+		say_ok(&search->found);
 	}
-	say(line);
 }

@@ -21,6 +21,7 @@ struct object {
 	uint32_t first_copy;
 	uintptr_t poll_low, poll_high;
 	uint32_t poll_count;
+	uint32_t table_count;
 	uintptr_t page_bytes;
 };
 
@@ -113,17 +114,30 @@ static uint32_t copy_of(const struct object *object, const uintptr_t *words)
 	return object->first_copy;
 }
 
+/* NULL: full. */
+static struct ky_tokio_table *entry_for(struct ky_tokio_found *found, const uintptr_t *words)
+{
+	for (uint32_t i = 0; i < found->early_count; i++)
+		if (ky_tokio_tables[i].words == words)
+			return &ky_tokio_tables[i];
+	if (found->table_count == KY_TOKIO_TABLES_MAX)
+		return NULL;
+	return &ky_tokio_tables[found->table_count++];
+}
+
 KY_TOKIO_READS_RAW static void add_table(struct object *object, uintptr_t *words,
 					 const uintptr_t *end)
 {
 	struct ky_tokio_found *found = object->found;
-	struct ky_tokio_table *table;
+	struct ky_tokio_table *table = is_table(object->elf, words) ? entry_for(found, words) :
+								      NULL;
 
-	if (!is_table(object->elf, words) || found->table_count == KY_TOKIO_TABLES_MAX) {
+	if (!table) {
 		found->refused_count++;
 		return;
 	}
-	table = &ky_tokio_tables[found->table_count++];
+	atomic_store_explicit(&table->state, KY_TOKIO_STATE_NEW, memory_order_relaxed);
+	object->table_count++;
 	memcpy(&table->poll, &words[KY_TOKIO_SLOT_POLL], sizeof(table->poll));
 	memcpy(&table->shutdown, &words[KY_TOKIO_SLOT_SHUTDOWN], sizeof(table->shutdown));
 	table->words = words;
@@ -175,7 +189,7 @@ static bool scan_object(struct object *object)
 	for (size_t i = 0; i < elf->phdr_count; i++) {
 		const ElfW(Phdr) *phdr = &elf->phdr[i];
 		uintptr_t start = elf->bias + phdr->p_vaddr, end = start + phdr->p_memsz;
-		uint32_t before = object->found->table_count;
+		uint32_t before = object->table_count;
 		bool has_slots = false;
 
 		if (end < start)
@@ -188,7 +202,7 @@ static bool scan_object(struct object *object)
 		} else if (phdr->p_type == PT_LOAD &&
 			   (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R) {
 			scan(object, start, end);
-			has_slots = object->found->table_count != before;
+			has_slots = object->table_count != before;
 			for (uint32_t k = 0; k < object->waker_count; k++)
 				has_slots |= object->wakers[k] >= start && object->wakers[k] < end;
 			if (has_slots && !add_range(object->found, start & mask,
@@ -214,11 +228,15 @@ KY_TOKIO_READS_RAW static void add_waker(struct object *object, uintptr_t addres
 	for (uint32_t i = 0; i < object->waker_count; i++)
 		if (object->wakers[i] == address)
 			return;
-	if (found->copy_count + object->waker_count >= KY_TOKIO_COPIES_MAX)
+	for (uint32_t i = 0; object->waker_count == 0 && i < found->copy_count; i++)
+		if (ky_tokio_wakers[i].words == words)
+			object->first_copy = i;
+	if (object->first_copy + object->waker_count >= KY_TOKIO_COPIES_MAX)
 		return;
-	waker = &ky_tokio_wakers[found->copy_count + object->waker_count];
+	waker = &ky_tokio_wakers[object->first_copy + object->waker_count];
 	object->wakers[object->waker_count++] = address;
 	waker->words = words;
+	atomic_store_explicit(&waker->is_trusted, 0, memory_order_relaxed);
 	memcpy(&waker->clone, &words[0], sizeof(waker->clone));
 	memcpy(&waker->wake, &words[1], sizeof(waker->wake));
 	memcpy(&waker->wake_by_ref, &words[2], sizeof(waker->wake_by_ref));
@@ -228,6 +246,7 @@ void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_el
 {
 	struct object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
 	struct ky_tokio_found before = *found;
+	uint32_t copies;
 
 	object.page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	object.poll_low = UINTPTR_MAX;
@@ -245,18 +264,20 @@ void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_el
 		object.poll_low = address < object.poll_low ? address : object.poll_low;
 		object.poll_high = address > object.poll_high ? address : object.poll_high;
 	}
-	if (object.poll_count == 0 || found->copy_count == KY_TOKIO_COPIES_MAX)
+	if (object.poll_count == 0 || object.first_copy >= KY_TOKIO_COPIES_MAX)
 		return;
 	if (!scan_object(&object) || !ky_tokio_got_find(found, elf)) {
 		*found = before;
 		found->refused_count++;
 		return;
 	}
-	if (found->table_count == before.table_count && object.waker_count == 0) {
+	if (object.table_count == 0 && object.waker_count == 0) {
 		found->range_count = before.range_count;
 		found->got_count = before.got_count;
 		return;
 	}
-	found->copy_count += object.waker_count ? object.waker_count : 1;
+	copies = object.first_copy + (object.waker_count ? object.waker_count : 1);
+	if (found->copy_count < copies)
+		found->copy_count = copies;
 	found->object_count++;
 }

@@ -78,9 +78,11 @@ struct ky_tokio_waker {
 enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_EPOLL_WAIT,
 	KY_TOKIO_GOT_EPOLL_PWAIT,
+	KY_TOKIO_GOT_EPOLL_PWAIT2,
 	KY_TOKIO_GOT_SYSCALL,
 	KY_TOKIO_GOT_EVENTFD,
 	KY_TOKIO_GOT_WRITE,
+	KY_TOKIO_GOT_EVENTFD_WRITE,
 	KY_TOKIO_GOT_PRCTL,
 	KY_TOKIO_GOT_SETNAME,
 	KY_TOKIO_GOT_KINDS
@@ -101,6 +103,7 @@ struct ky_tokio_found {
 	uint32_t refused_count;  /* looked like a table and was not, or beyond a limit */
 	uint32_t unstable_count; /* tables that also know where a task was spawned */
 	uint32_t object_count;   /* that contain Tokio */
+	uint32_t early_count; /* tables of earlier looks: an object at their place replaces them */
 	struct ky_tokio_got got[KY_TOKIO_GOT_MAX];
 	struct ky_tokio_range ranges[KY_TOKIO_RANGES_MAX];
 };
@@ -109,7 +112,7 @@ extern struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
 extern struct ky_tokio_waker ky_tokio_wakers[KY_TOKIO_COPIES_MAX];
 
 /* Adds what one object contains to `found`, ky_tokio_tables and ky_tokio_wakers. Changes
- * nothing else. */
+ * nothing else. What stands where an object that is gone had something takes that one's index. */
 void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf);
 
 #endif

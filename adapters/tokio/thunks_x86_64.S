@@ -28,9 +28,9 @@
 	thunks ky_tokio_wake_thunks, ky_tokio_on_wake, COPIES
 	thunks ky_tokio_wake_by_ref_thunks, ky_tokio_on_wake_by_ref, COPIES
 
-/* long syscall(long number, ...): futex waits and wakes, prctl and seccomp go to C, all else straight
- * to libc's, with the stack exactly as the caller left it (clone, vfork and friends stay what they
- * are). */
+/* long syscall(long number, ...): futex waits and wakes, prctl and seccomp go to C, all else
+ * straight to libc's, with the stack exactly as the caller left it (clone, vfork and friends stay
+ * what they are). */
 	.p2align 4
 	.globl ky_tokio_syscall
 	.hidden ky_tokio_syscall
@@ -44,5 +44,22 @@ ky_tokio_syscall:
 	je ky_tokio_on_confining
 	jmp *syscall@GOTPCREL(%rip)
 	.size ky_tokio_syscall, . - ky_tokio_syscall
+
+/* void *dlsym(void *handle, const char *name): with the caller's return address, on which it
+ * depends. The look changes neither. */
+	.p2align 4
+	.globl ky_tokio_dlsym
+	.hidden ky_tokio_dlsym
+	.type ky_tokio_dlsym, @function
+ky_tokio_dlsym:
+	push %rdi
+	push %rsi
+	sub $8, %rsp
+	call ky_tokio_late_look
+	add $8, %rsp
+	pop %rsi
+	pop %rdi
+	jmp *dlsym@GOTPCREL(%rip)
+	.size ky_tokio_dlsym, . - ky_tokio_dlsym
 
 	.section .note.GNU-stack, "", @progbits

@@ -205,6 +205,7 @@ static int by_address(const void *left, const void *right)
 int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path)
 {
 	struct tables tables;
+	bool has_recorder;
 	int fd, result;
 
 	memset(out, 0, sizeof(*out));
@@ -227,8 +228,10 @@ int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info,
 		qsort(out->symbols, out->symbol_count, sizeof(*out->symbols), by_address);
 done:
 	close(fd);
+	has_recorder = out->names.has_recorder;
 	if (result != 0)
 		ky_tokio_elf_close(out);
+	out->has_recorder = has_recorder;
 	return result;
 }
 

@@ -30,6 +30,7 @@ struct ky_tokio_elf {
 	const ElfW(Phdr) * phdr; /* as the loader shows them; lives as long as the object */
 	size_t phdr_count;
 	struct ky_tokio_names names;
+	bool has_recorder;               /* kymo's own; said also of an object without Tokio */
 	struct ky_tokio_symbol *symbols; /* by address */
 	size_t symbol_count, symbol_capacity;
 };
@@ -43,7 +44,8 @@ enum ky_tokio_elf_result {
 
 /* Reads the symbols of the object that `info` describes from `path`.
  *
- * Returns  enum ky_tokio_elf_result; everything but FOUND leaves nothing behind. -errno: no memory,
+ * Returns  enum ky_tokio_elf_result; everything but FOUND leaves nothing behind but
+ *          has_recorder. -errno: no memory,
  *          no such file.
  * Owner    the caller closes it.
  */

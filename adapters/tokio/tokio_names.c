@@ -22,10 +22,11 @@ struct part {
 	uint32_t pair_at; /* of the two bytes that hits() looks for */
 };
 
-/* Tokio's own, and the library functions through which a call graph gets from one to another. */
+/* Tokio's own, the library functions through which a call graph gets from one to another, and what
+ * tells that the program brought its own recorder. */
 static const struct part parts[] = {
 	{"tokio", 5, 2},    {"5panic", 6, 0},    {"9panicking", 10, 0},
-	{"rust_try", 8, 4}, {"call_once", 9, 4},
+	{"rust_try", 8, 4}, {"call_once", 9, 4}, {"kymo_recorder_open", 18, 13},
 };
 static const char proof[] = "5tokio7runtime4task"; /* in both manglings, "tokio" a byte behind */
 
@@ -129,6 +130,8 @@ static int take(struct ky_tokio_names *names, const struct window *window, size_
 	if (err)
 		return err;
 	names->kept[names->kept_count - 1].last = window->from + (uint32_t)at;
+	if (window->text[at] == 'k')
+		names->has_recorder = true;
 	if (at > start && at - 1 + sizeof(proof) <= window->used &&
 	    memcmp(window->text + at - 1, proof, sizeof(proof) - 1) == 0)
 		names->kept[names->kept_count - 1].is_proof = names->has_proof = true;

@@ -31,7 +31,8 @@ struct ky_tokio_names {
 	size_t kept_count, kept_capacity;
 	uint32_t *buckets; /* by the upper bits of an offset: names that start below */
 	size_t bucket_count;
-	bool has_proof; /* one of them is of Tokio's tasks */
+	bool has_recorder; /* there is a name of kymo's recorder */
+	bool has_proof;    /* one of them is of Tokio's tasks */
 };
 
 /* Reads `bytes` of the file at `offset`. Returns 0; 1 when it cannot be read; -ENOMEM. */

@@ -6,6 +6,7 @@
 #include <kymo/recorder.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -132,6 +133,20 @@ static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int tim
 	return result;
 }
 
+static int on_epoll_pwait2(int fd, struct epoll_event *events, int count,
+			   const struct timespec *timeout, const sigset_t *mask)
+{
+	bool is_zero = timeout && timeout->tv_sec == 0 && timeout->tv_nsec == 0;
+	struct span span;
+	int result;
+
+	begin(&span, is_zero, KYMO_WAIT_EPOLL);
+	/* By number: older C libraries do not have it, and then nobody calls us. */
+	result = (int)syscall(SYS_epoll_pwait2, fd, events, count, timeout, mask, NSIG / 8);
+	end(&span, KYMO_WAIT_EPOLL, result);
+	return result;
+}
+
 /* The other way to wake a worker: the driver's eventfd. Which descriptors are one is learnt when
  * they are made. */
 static int on_eventfd(unsigned int value, int flags)
@@ -143,13 +158,24 @@ static int on_eventfd(unsigned int value, int flags)
 	return fd;
 }
 
+static void notify(int fd)
+{
+	kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_EVENTFD, 1, (uint64_t)fd, 0, 0);
+}
+
 static ssize_t on_write(int fd, const void *bytes, size_t count)
 {
 	if (KYMO_UNLIKELY(count == sizeof(uint64_t)) && fd >= 0 && fd < EVENTFD_MAX &&
 	    __atomic_load_n(&eventfds[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1)
-		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_EVENTFD, 1, (uint64_t)fd,
-			  0, 0);
+		notify(fd);
 	return write(fd, bytes, count);
+}
+
+static int on_eventfd_write(int fd, eventfd_t value)
+{
+	if (fd >= 0)
+		notify(fd);
+	return eventfd_write(fd, value);
 }
 
 /* A worker outside polls waits for its condition variable, whose word counts, or for a contended
@@ -229,6 +255,10 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_eventfd;
 	case KY_TOKIO_GOT_WRITE:
 		return (uintptr_t)on_write;
+	case KY_TOKIO_GOT_EPOLL_PWAIT2:
+		return (uintptr_t)on_epoll_pwait2;
+	case KY_TOKIO_GOT_EVENTFD_WRITE:
+		return (uintptr_t)on_eventfd_write;
 	case KY_TOKIO_GOT_PRCTL:
 		return (uintptr_t)on_prctl;
 	case KY_TOKIO_GOT_SETNAME:

@@ -487,9 +487,45 @@ def loads_and_unloads(place):
     equal(len(set(starts)), len(starts), "modules that stand where another one does")
 
 
+def check_loaded(place, runs, *words):
+    done = place.run(*words)
+    ended_well(done)
+    nothing_lost(done)
+    counts = place.counts()
+    # The library runs ten tasks that yield once each time.
+    equal((counts["PollStartEvent"], counts["TaskTerminateEvent"]), (20 * runs, 10 * runs),
+          "polls and ends")
+    names = {event["spawn_loc"] for event in place.events("PollStartEvent")}
+    check(any("yield_now" in name for name in names), f"names: {names}")
+    return done
+
+
+@case
+def loaded_by_c(place):
+    """Tokio in a library that a C program opens: every poll, under its name"""
+    loader = place.build / "test/reliability/reliability_loader"
+    check_loaded(place, 3, loader, place.program("libplugin.so"), "1", "3")
+
+
+@case
+def loaded_and_unloaded(place):
+    """the same library opened and closed 100 times: every poll, each time"""
+    loader = place.build / "test/reliability/reliability_loader"
+    done = check_loaded(place, 100, loader, place.program("libplugin.so"), "100", "1")
+    equal(done.stdout, "100\n", "times it was unloaded")
+
+
+@case
+def loaded_by_python(place):
+    """Tokio in a library that Python opens, through a library that Python opened"""
+    line = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).reliability_answer())"
+    done = check_loaded(place, 1, sys.executable, "-c", line, place.program("libplugin.so"))
+    equal(done.stdout, "42\n", "output")
+
+
 @case
 def tokio_in_a_loaded_library(place):
-    """a library with Tokio, loaded late: unharmed"""
+    """a library with Tokio, loaded late by a program with a recorder: only that one records"""
     done = place.run(place.host, "dlopen", place.program("libplugin.so"), "1")
     ended_well(done)
     nothing_lost(done)
@@ -511,6 +547,8 @@ def two_tokios(place):
     runtimes = [row["runtime"] for row in info["workers"]]
     equal(sorted(runtimes.count(number) for number in set(runtimes)), [2, 3], "workers of each")
     equal((len(info["runtimes"]), info["tasks"]), (2, 80), "runtimes and tasks")
+    versions = re.search(r"tokio\.version\W+([0-9., ]+)", json.dumps(info))
+    check(versions and sorted(versions[1].split(", ")) == ["1.38.0", "1.54.1"], str(versions))
 
 
 def check_local_set(place, way, workers):

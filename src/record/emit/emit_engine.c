@@ -283,6 +283,23 @@ static void prepare_ring(void)
 	__atomic_store_n(&ky_engine.pool->is_alive, 1, __ATOMIC_RELEASE);
 }
 
+/* A page of our own with the gates as they are wanted. In one step: an event that found a gate shut
+ * meanwhile would be missing, and nobody would know. */
+static void own_control_page(void)
+{
+	struct kymo_control *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED) {
+		close_control_page();
+		return;
+	}
+	page->gates = __atomic_load_n(&ky_engine.gates, __ATOMIC_ACQUIRE);
+	if (mremap(page, sizeof(*page), sizeof(*page), MREMAP_MAYMOVE | MREMAP_FIXED,
+		   &kymo_control) == MAP_FAILED)
+		close_control_page();
+}
+
 static bool take_prepared(void)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -300,7 +317,7 @@ static bool take_prepared(void)
 		return true;
 	}
 	/* A process that we were forked from, or forked, was first: it is that one's page. */
-	close_control_page();
+	own_control_page();
 	ky_ring_detach(ring);
 	ky_ring_forget(ring, false);
 	return false;
