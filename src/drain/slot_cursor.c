@@ -9,6 +9,7 @@
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
+#include <drain/ring_record.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <kymo/emit.h>
@@ -16,8 +17,6 @@
 #include <string.h>
 
 #define GAP_RECORDS_MAX ((uint64_t)1 << 48) /* more is not a count but garbage */
-#define STAMP_HALF ((uint64_t)1 << 42)
-#define STAMP_WRAP ((uint64_t)1 << 43)
 #define MEMORY_DEFAULT ((size_t)64 << 20)
 #define BATCH_BYTES ((uint64_t)512 << 10) /* stays in the cache until it is merged */
 
@@ -41,6 +40,15 @@ static const uint8_t plain_words[256] = {
 	[KYMO_RECORD_MARK] = 2,           [KYMO_RECORD_DROPPED] = 2,
 	[KYMO_RECORD_GATES] = 2,          [KYMO_RECORD_WAIT] = 2,
 };
+
+uint32_t ky_ring_record_words(uint64_t header)
+{
+	uint32_t type = ky_ring_record_type(header);
+
+	if (type == KYMO_RECORD_CUSTOM)
+		return 1u + ((uint32_t)header & 0xffffu);
+	return special_payload[type] ? 1u + special_payload[type] : plain_words[type];
+}
 
 /* Room for so many records. */
 static int reserve(struct ky_drain *drain, struct ky_dthread *thread, uint32_t count)
@@ -81,15 +89,6 @@ int ky_drain_queue(struct ky_drain *drain, struct ky_dthread *thread, uint64_t t
 }
 
 /* ---- one record after the other ---- */
-
-/* Full stamp from 40 bits: the nearest to the last one, never before it. */
-static inline uint64_t unwrap(uint64_t last, uint64_t header)
-{
-	uint64_t stamp = header >> 24 << 3;
-	uint64_t ahead = (stamp - last) & (STAMP_WRAP - 1);
-
-	return ahead < STAMP_HALF ? last + ahead : last;
-}
 
 static int queue_gap(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks,
 		     uint64_t count, uint32_t cause)
@@ -171,7 +170,7 @@ static int special(struct ky_drain *drain, struct ky_slot_cursor *cursor, const 
 			thread->read_ticks = words[1];
 		return 0;
 	}
-	thread->read_ticks = unwrap(thread->read_ticks, words[0]);
+	thread->read_ticks = ky_ring_record_ticks(thread->read_ticks, words[0]);
 	if (type == KYMO_RECORD_CUSTOM)
 		return ky_drain_queue(drain, thread, thread->read_ticks, type,
 				      (uint32_t)words[0] & 0xffffu, words[1]);
@@ -198,7 +197,7 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 
 		if (!length || length > count - at)
 			break;
-		last = unwrap(last, header);
+		last = ky_ring_record_ticks(last, header);
 		*to = (struct ky_rec){last, 0, type, (uint32_t)header & 0xffffu};
 		/* A branch, for it is predicted: added up, each step would wait for two loads. */
 		if (length == 2) {
