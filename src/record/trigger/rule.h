@@ -62,6 +62,9 @@ size_t ky_rule_format(const struct ky_rule *rule, char *out, size_t out_bytes);
 /* "152 ms", "1,204 tasks", "94 %": a value in the rule's unit, for people. */
 size_t ky_rule_value_text(const struct ky_rule *rule, uint64_t value, char *out, size_t out_bytes);
 
+/* Of its threshold and of what is measured: "ns", "bytes", "percent", "tasks", "errors/s", "". */
+const char *ky_rule_unit(const struct ky_rule *rule);
+
 /* True where the rule needs the events themselves, not only the ring's hot words and /proc. */
 bool ky_rule_needs_events(const struct ky_rule *rule);
 

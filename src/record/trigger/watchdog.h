@@ -16,30 +16,12 @@
 
 #include <record/trigger/rule.h>
 #include <wire/ring_image.h>
+#include <wire/watch_note.h> /* struct ky_stuck_note, struct ky_event_sums */
 
 struct ky_watchdog;
 
 #define KY_STUCK_NOTES 64u
 #define KY_LOOK_INTERVAL_NS UINT64_C(50000000) /* never more often */
-
-/* What a thread with a poll open too long was doing when we looked. */
-struct ky_stuck_note {
-	uint64_t monotonic_ns;
-	uint64_t task, begin_ns;
-	uint32_t tid;
-	char state;      /* R, S, D, T ... of /proc/PID/task/TID/stat; '?' unreadable */
-	int32_t syscall; /* number; -1 running, -2 unreadable */
-	uint64_t pc, sp; /* 0: unreadable or running */
-	char wchan[32];  /* "0" or empty: not waiting, or hidden */
-};
-
-/* What the events say since the last step, from a drain (drain.h: ky_drain_watch). */
-struct ky_event_sums {
-	bool is_known;
-	uint64_t wake_delay_max_ns, wake_delay_task; /* of the polls begun */
-	uint64_t ready_count, alive_count;           /* now */
-	uint64_t span_max_ns;
-};
 
 /* A rule has fired. What it points to lives until the callback returns. */
 struct ky_firing {
