@@ -8,7 +8,8 @@
 
 #define SLOPE_SHIFT 48 /* 2 h between anchors are good to a tenth of a ns */
 #define NS_PER_S UINT64_C(1000000000)
-#define JUMP_FLOOR_NS 2000u /* what two unlucky brackets may differ by */
+#define BASELINE_MIN_NS 1000000u /* below, the nominal rate is the better guess */
+#define JUMP_FLOOR_NS 2000u      /* what two unlucky brackets may differ by */
 
 static uint64_t saturate(ky_wide value)
 {
@@ -19,6 +20,7 @@ void ky_timeline_init(struct ky_timeline *line, uint64_t ticks_per_second, bool 
 {
 	memset(line, 0, sizeof(*line));
 	line->is_identity = is_identity;
+	line->ahead_max_ns = KY_TIMELINE_AHEAD_MAX_NS;
 	/* 1 MHz .. 1 THz: outside of that the figure is not a rate of any counter. */
 	if (is_identity || ticks_per_second < 1000000u || ticks_per_second > NS_PER_S * 1000u)
 		ticks_per_second = NS_PER_S;
@@ -136,8 +138,7 @@ uint64_t ky_timeline_find_ns(struct ky_timeline *line, uint64_t ticks)
 	length = saturate(((ky_wide)(ticks - point->ticks) * point->ns_per_tick_q48) >>
 			  SLOPE_SHIFT);
 	if (piece + 1 == line->count) /* it gets another slope with the next anchor: not kept */
-		return point->ns +
-		       (length < KY_TIMELINE_AHEAD_MAX_NS ? length : KY_TIMELINE_AHEAD_MAX_NS);
+		return point->ns + (length < line->ahead_max_ns ? length : line->ahead_max_ns);
 	line->piece_ticks = point->ticks;
 	line->piece_span = point[1].ticks - point->ticks;
 	line->piece_ns = point->ns;
@@ -163,12 +164,11 @@ uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns)
 	return slope ? saturate(((ky_wide)ns << SLOPE_SHIFT) / slope) : UINT64_MAX;
 }
 
-uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns)
+/* The last point at or before this time, or the first. */
+static size_t find_point(const struct ky_timeline *line, uint64_t ns)
 {
 	size_t low = 0, high = line->count;
 
-	if (!line->count)
-		return 0;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -177,5 +177,50 @@ uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns)
 		else
 			high = middle;
 	}
-	return ns + (uint64_t)line->points[low].realtime_offset_ns;
+	return low;
+}
+
+uint64_t ky_timeline_ticks(const struct ky_timeline *line, uint64_t ns)
+{
+	const struct ky_timeline_point *point;
+	uint64_t length, slope, ticks;
+
+	if (!line->count)
+		return 0;
+	point = &line->points[find_point(line, ns)];
+	slope = point->ns_per_tick_q48 ? point->ns_per_tick_q48 : 1;
+	length = ns < point->ns ? point->ns - ns : ns - point->ns;
+	/* Rounded so that the way back does not fall short. */
+	ticks = saturate((((ky_wide)length << SLOPE_SHIFT) + (ns < point->ns ? 0 : slope - 1)) /
+			 slope);
+	if (ns < point->ns)
+		return ticks < point->ticks ? point->ticks - ticks : 0;
+	return ticks < UINT64_MAX - point->ticks ? point->ticks + ticks : UINT64_MAX;
+}
+
+void ky_timeline_settle(struct ky_timeline *line, uint64_t baseline_ns)
+{
+	struct ky_timeline_point *last;
+	size_t first;
+
+	if (line->count < 2 || line->is_identity)
+		return;
+	last = &line->points[line->count - 1];
+	first = last->ns > baseline_ns ? find_point(line, last->ns - baseline_ns) : 0;
+	if (first == line->count - 1)
+		first--;
+	if (last->ns - line->points[first].ns < BASELINE_MIN_NS) {
+		last->ns_per_tick_q48 = line->nominal_q48;
+		return;
+	}
+	last->ns_per_tick_q48 = saturate(
+		((ky_wide)(last->ns - line->points[first].ns) << SLOPE_SHIFT) /
+		(last->ticks - line->points[first].ticks));
+}
+
+uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns)
+{
+	if (!line->count)
+		return 0;
+	return ns + (uint64_t)line->points[find_point(line, ns)].realtime_offset_ns;
 }

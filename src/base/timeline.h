@@ -5,7 +5,7 @@
  *              time is a straight line, so more ticks never give fewer ns, and the same ticks give
  *              the same ns as long as the anchors around them are kept. An anchor that contradicts
  *              the order is refused. Before the first anchor the first slope holds; behind the last
- *              one the last slope, for at most KY_TIMELINE_AHEAD_MAX_NS.
+ *              one the last slope, for at most ahead_max_ns.
  * Memory:      at most KY_TIMELINE_POINTS_MAX anchors; the oldest is dropped (its line stays the
  *              first).
  * Threads:     owner.
@@ -35,6 +35,8 @@ struct ky_timeline {
 	/* the piece of the last conversion, for the inline path */
 	uint64_t piece_ticks, piece_span, piece_ns, piece_limit_ns, piece_q48;
 	uint64_t nominal_q48; /* ns per tick before two anchors are known */
+	/* KY_TIMELINE_AHEAD_MAX_NS; more where no newer anchor can come, as in a dead ring */
+	uint64_t ahead_max_ns;
 	/* anchors whose slope left the last one's by more than KY_TIMELINE_JUMP_PPM */
 	uint64_t jump_count;
 	uint64_t refused_count; /* anchors that ran backwards */
@@ -73,6 +75,14 @@ uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks);
 
 /* Ticks that pass in so many ns, by the newest slope; saturates. */
 uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns);
+
+/* The first ticks that ky_timeline_ns() turns into this time or a later one, as far as the slopes go;
+ * saturates. 0 without any anchor. */
+uint64_t ky_timeline_ticks(const struct ky_timeline *line, uint64_t ns);
+
+/* The slope behind the newest anchor, by the longest stretch of anchors that is at most baseline_ns
+ * long: two that lie close together say little about the hours to come. */
+void ky_timeline_settle(struct ky_timeline *line, uint64_t baseline_ns);
 
 /* CLOCK_REALTIME at a monotonic time, by the last anchor at or before it. */
 uint64_t ky_timeline_realtime_ns(const struct ky_timeline *line, uint64_t ns);

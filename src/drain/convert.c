@@ -25,6 +25,7 @@ static const char *const loss_names[KY_LOSS_COUNT] = {
 	[KY_LOSS_CORRUPT] = "corrupt",
 	[KY_LOSS_WRITE_ERROR] = "write-error",
 	[KY_LOSS_UNSUPPORTED] = "unsupported",
+	[KY_LOSS_HORIZON] = "horizon",
 };
 
 /* ---- tasks ---- */
@@ -82,15 +83,34 @@ static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, 
 {
 	uint32_t worker = ky_worker_id(thread->worker);
 
+	if (drain->is_muted)
+		return;
 	ky_trc_enc_wake(&drain->enc, ns, waker, woken,
 			(uint8_t)(worker > 253 ? KY_WORKER_UNKNOWN : worker), (uint8_t)origin);
 }
 
-static void make_ready(struct ky_task *task, uint64_t ns)
+static inline void make_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
 {
 	/* A task that is ready already stays ready since then. */
-	if (task && !task->ready_ns)
-		task->ready_ns = ns ? ns : 1;
+	if (!task || task->ready_ns)
+		return;
+	task->ready_ns = ns ? ns : 1;
+	drain->tasks.ready_count++;
+}
+
+/* Its poll begins: for so long it has waited. */
+static inline void take_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
+{
+	uint64_t since_ns = task ? task->ready_ns : 0;
+
+	if (!since_ns)
+		return;
+	task->ready_ns = 0;
+	drain->tasks.ready_count--;
+	if (ns > since_ns && ns - since_ns > drain->sums.wake_delay_max_ns) {
+		drain->sums.wake_delay_max_ns = ns - since_ns;
+		drain->sums.wake_delay_task = task->key & ~KY_TASK_USED;
+	}
 }
 
 static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
@@ -105,7 +125,7 @@ static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const str
 		origin = poll->task == woken ? ORIGIN_OWN_POLL : ORIGIN_OTHER_POLL;
 	else if ((rec->arg & KYMO_WAKE_ON_DRIVER) || thread->worker != KY_NONE32)
 		origin = ORIGIN_DRIVER;
-	make_ready(see_task(drain, woken, 0, ns), ns);
+	make_ready(drain, see_task(drain, woken, 0, ns), ns);
 	write_wake(drain, thread, poll ? poll->task : 0, woken, origin, ns);
 }
 
@@ -119,7 +139,7 @@ static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const st
 
 	if (!task)
 		task = ky_task_table_add(&drain->tasks, id, name);
-	make_ready(task, ns); /* a spawned task is ready at once */
+	make_ready(drain, task, ns); /* a spawned task is ready at once */
 	ky_drain_ready(drain, ns);
 	pool = ky_drain_name_pool(drain, name);
 	ky_trc_enc_event(&drain->enc, KY_EV_TASK_SPAWN, ns);
@@ -148,39 +168,51 @@ static void write_nested(struct ky_drain *drain, const struct ky_dthread *thread
 	ky_trc_enc_u32(&drain->enc, pool);
 }
 
-static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_t word,
-		      uint32_t queue, uint64_t ticks, uint64_t ns)
+/* The poll is open from here on. task_ns: when it is told, which for one whose start lies before the
+ * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is written. */
+static inline struct ky_poll *push_poll(struct ky_drain *drain, struct ky_dthread *thread,
+					uint64_t word, uint64_t ticks, uint64_t start_ns,
+					uint64_t ns)
 {
 	uint64_t id = full_task(drain, word);
-	uint32_t name = (uint32_t)word & NAME_MASK, depth = thread->depth, pool;
-	struct ky_task *task;
-	struct ky_poll *poll;
-	bool is_outer;
+	uint32_t name = (uint32_t)word & NAME_MASK;
+	struct ky_task *task = see_task(drain, id, name, ns);
+	bool is_outer = !thread->depth && !thread->deeper &&
+			ky_drain_worker_take(drain, thread, ns);
+	struct ky_poll *poll = ky_drain_push_poll(thread);
 
-	task = see_task(drain, id, name, ns);
-	is_outer = !depth && !thread->deeper && ky_drain_worker_take(drain, thread, ns);
-	poll = ky_drain_push_poll(thread);
-	if (task)
-		task->ready_ns = 0;
+	take_ready(drain, task, start_ns);
 	if (!poll)
-		return; /* deeper than we keep: neither its start nor its end is written */
+		return NULL;
 	poll->task = id;
-	poll->start_ns = ns;
+	poll->start_ns = start_ns;
 	poll->begin_ticks = ticks;
 	poll->name = name;
 	poll->worker = thread->worker;
 	poll->kind = is_outer ? KY_POLL_OUTER : KY_POLL_NESTED;
 	poll->task_place = task ? (uint32_t)(task - drain->tasks.slots) : 0;
-	if (!is_outer) {
-		write_nested(drain, thread, id, name, depth, ns);
+	if (is_outer)
+		drain->workers[thread->worker].is_open = true;
+	return poll;
+}
+
+static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_t word,
+		      uint32_t queue, uint64_t ticks, uint64_t ns)
+{
+	const struct ky_poll *poll = push_poll(drain, thread, word, ticks, ns, ns);
+	uint32_t pool;
+
+	if (!poll || drain->is_muted)
+		return;
+	if (poll->kind != KY_POLL_OUTER) {
+		write_nested(drain, thread, poll->task, poll->name, thread->depth - 1, ns);
 		return;
 	}
-	drain->workers[thread->worker].is_open = true;
-	pool = ky_drain_name_pool(drain, name);
+	pool = ky_drain_name_pool(drain, poll->name);
 	if (queue == KYMO_QUEUE_UNKNOWN)
 		queue = 0;
 	ky_trc_enc_poll_start(&drain->enc, ns, ky_worker_id(thread->worker),
-			      (uint8_t)(queue < 255 ? queue : 255), id, pool);
+			      (uint8_t)(queue < 255 ? queue : 255), poll->task, pool);
 }
 
 static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint32_t flags,
@@ -206,10 +238,15 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 		if (task)
 			task->last_poll_ns = ns;
 		if (flags & KYMO_POLL_SELF_WAKE)
-			make_ready(task, ns);
+			make_ready(drain, task, ns);
 	}
 	if (poll->kind == KY_POLL_SILENT)
 		return;
+	if (drain->is_muted) {
+		if (poll->kind == KY_POLL_OUTER)
+			drain->workers[poll->worker].is_open = false;
+		return;
+	}
 	if (poll->kind == KY_POLL_OUTER) {
 		ky_trc_enc_poll_end(&drain->enc, ns, ky_worker_id(poll->worker));
 		ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
@@ -270,6 +307,8 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 	worker->cpu_ns = cpu;
 	worker->active_since_ns = ns;
 	worker->is_parked = rec->type == KYMO_RECORD_PARK;
+	if (drain->is_muted)
+		return;
 	if (worker->is_parked)
 		ky_trc_enc_park(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
 				(uint8_t)(rec->arg <= KYMO_WAIT_FUTEX ? rec->arg : 0));
@@ -281,6 +320,8 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns)
 {
+	if (drain->is_muted)
+		return;
 	ky_trc_enc_driver_turn(&drain->enc, ns, ky_worker_id(thread->worker),
 			       ky_timeline_length_ns(&drain->timeline, rec->a),
 			       rec->arg == 0xffffu ? 0 : rec->arg);
@@ -369,8 +410,13 @@ static void on_carried(struct ky_drain *drain, struct ky_dthread *thread, const 
 		begin_ns = ky_timeline_ns(&drain->timeline, begin);
 		if (begin_ns > ns)
 			begin_ns = ns;
-		ky_drain_ready_record(drain, begin_ns);
-		open_poll(drain, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns);
+		if (drain->is_cut && (drain->is_muted || begin_ns < drain->start_ns)) {
+			if (push_poll(drain, thread, rec->a, begin, begin_ns, ns))
+				ky_drain_write_open_poll(drain, thread, thread->depth - 1, ns);
+		} else {
+			ky_drain_ready_record(drain, begin_ns);
+			open_poll(drain, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns);
+		}
 	}
 	if (at + 1 == KY_OPEN_DEPTH && total > KY_OPEN_DEPTH) {
 		forget_polls(drain, thread, KY_OPEN_DEPTH);
@@ -540,6 +586,9 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	case KY_REC_CARRIED:
 		on_carried(drain, thread, rec, ns);
 		return 2;
+	case KY_REC_NOTE:
+		ky_drain_write_note(drain, rec->a, ns);
+		return 1;
 	default:
 		on_exit(drain, thread, ns);
 		return 1;
@@ -556,8 +605,14 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 	while (rec < end && rec->ticks <= limit) {
 		uint64_t ns = ky_timeline_ns(&drain->timeline, rec->ticks);
 
+		if (__builtin_expect(ns > drain->to_ns, 0)) {
+			rec = end; /* what comes behind it is later still */
+			break;
+		}
 		if (__builtin_expect(rec->ticks < drain->merged_ticks, 0)) {
 			drain->stats.records_late++;
+			if (ns < drain->from_ns && !drain->is_muted)
+				ns = drain->from_ns;
 		} else {
 			drain->merged_ticks = rec->ticks;
 			drain->merged_ns = ns;

@@ -18,10 +18,10 @@
 #define ANCHOR_PATIENCE_NS UINT64_C(500000000)
 
 /* The narrowest of a few brackets: an interrupt between the readings shows as a wide one. */
-static int own_anchor(void *ctx, struct ky_clock_anchor *out)
+int ky_drain_own_anchor(void *ctx, struct ky_clock_anchor *out)
 {
-	const struct ky_drain *drain = ctx;
-	bool is_os = drain->ring.flags & KY_RING_CLOCK_MONOTONIC || !KYMO_ARCH_HAS_TICKS;
+	const struct ky_ring_view *ring = ctx;
+	bool is_os = ring->flags & KY_RING_CLOCK_MONOTONIC || !KYMO_ARCH_HAS_TICKS;
 	uint64_t narrowest = 0;
 
 	for (int i = 0; i < ANCHOR_TRIES; i++) {
@@ -63,8 +63,8 @@ static int set_options(struct ky_drain *drain, const struct ky_drain_options *op
 {
 	drain->options = *options;
 	if (!drain->options.anchor) {
-		drain->options.anchor = own_anchor;
-		drain->options.anchor_ctx = drain;
+		drain->options.anchor = ky_drain_own_anchor;
+		drain->options.anchor_ctx = &drain->ring;
 	}
 	if (!drain->options.tracked_tasks_max)
 		drain->options.tracked_tasks_max = TASKS_DEFAULT;
@@ -108,7 +108,22 @@ static int set_up(struct ky_drain *drain, const struct ky_drain_options *options
 		err = ky_task_table_init(&drain->tasks, drain->options.tracked_tasks_max);
 	if (!err)
 		err = ky_trc_enc_init(&drain->enc, &drain->out);
+	if (!err)
+		err = ky_drain_side_open(drain);
+	drain->to_ns = UINT64_MAX;
+	if (!drain->options.chunk)
+		ky_drain_mute(drain, UINT64_MAX);
 	return err;
+}
+
+/* The buffer refuses everything, and the chunk that is not open asks for no other one. */
+void ky_drain_mute(struct ky_drain *drain, uint64_t from_ns)
+{
+	drain->is_muted = true;
+	drain->from_ns = from_ns;
+	drain->out.failed = KYMO_E_AGAIN;
+	drain->chunk.first_ns = 0;
+	drain->chunk.span_ns = from_ns;
 }
 
 int ky_drain_open(struct ky_drain **out, const struct ky_drain_options *options)
@@ -134,6 +149,7 @@ void ky_drain_close(struct ky_drain *drain)
 	if (!drain)
 		return;
 	ky_drain_thread_release(drain);
+	ky_drain_side_release(drain);
 	ky_drain_release_directory(drain);
 	ky_task_table_release(&drain->tasks);
 	ky_timeline_release(&drain->timeline);
@@ -239,6 +255,8 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	err = ky_drain_read(drain);
 	if (!err)
 		err = ky_drain_read_directory(drain);
+	if (!err)
+		err = ky_drain_read_side(drain);
 	if (!err && drain->is_final)
 		ky_drain_close_gaps(drain);
 	if (!err)
@@ -249,7 +267,7 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 		through = least(through, ky_drain_settle_ticks(drain) - 1);
 		err = ky_drain_merge(drain, drain->is_final ? UINT64_MAX : through);
 	}
-	if (drain->is_final && drain->is_segment_open)
+	if (drain->is_final && drain->is_segment_open && !drain->is_cut)
 		ky_drain_header_drops(drain, drain->merged_ns);
 	flush_old(drain);
 	ky_drain_thread_sweep(drain);
@@ -261,6 +279,15 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value)
 {
 	return ky_drain_set_pair(drain, key, strlen(key), value, strlen(value));
+}
+
+void ky_drain_watch(struct ky_drain *drain, struct ky_event_sums *out)
+{
+	*out = drain->sums;
+	out->is_known = drain->step > 0;
+	out->ready_count = drain->tasks.ready_count;
+	out->alive_count = drain->tasks.count + drain->tasks.untracked_count;
+	memset(&drain->sums, 0, sizeof(drain->sums));
 }
 
 void ky_drain_stats(const struct ky_drain *drain, struct ky_drain_stats *out)

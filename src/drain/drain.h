@@ -36,7 +36,7 @@ struct ky_drain_options {
 	void *anchor_ctx;
 	ky_name_fn name; /* NULL: texts of the directory only */
 	void *name_ctx;
-	ky_chunk_fn chunk;
+	ky_chunk_fn chunk; /* NULL: it observes (ky_drain_watch), and encodes nothing */
 	void *chunk_ctx;
 	size_t memory_bytes_max;    /* 0: 64 MiB of copied records; beyond: merge early */
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
@@ -80,6 +80,14 @@ void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss);
 
 /* Adds a pair to this and all later segments' metadata. */
 int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value);
+
+/* What the events since the last call say, for the rules of a watchdog. */
+void ky_drain_watch(struct ky_drain *drain, struct ky_event_sums *out);
+
+/* What a watchdog has seen, into the trace at its own time with the next step. Returns 0; -ENOMEM;
+ * KYMO_E_LIMIT when too many wait. */
+int ky_drain_stuck(struct ky_drain *drain, const struct ky_stuck_note *note);
+int ky_drain_trigger(struct ky_drain *drain, const struct ky_trigger_note *note);
 
 void ky_drain_stats(const struct ky_drain *drain, struct ky_drain_stats *out);
 

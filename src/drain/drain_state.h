@@ -13,7 +13,7 @@
 
 #include <base/buf.h>
 #include <base/timeline.h>
-#include <drain/drain.h>
+#include <drain/cut.h>
 #include <drain/ring_view.h>
 #include <wire/trc_enc.h>
 
@@ -47,7 +47,8 @@ enum ky_rec_own {
 	KY_REC_GAP,
 	/* a: task word; arg: depth; MORE: ticks = begin ticks, a = polls open in all */
 	KY_REC_CARRIED,
-	KY_REC_EXIT /* the thread is over */
+	KY_REC_EXIT, /* the thread is over */
+	KY_REC_NOTE  /* a: which of drain->notes */
 };
 #define KY_GAP_INEXACT 0x100u
 
@@ -61,6 +62,8 @@ enum ky_loss_cause {
 	KY_LOSS_CORRUPT = 6,
 	KY_LOSS_WRITE_ERROR = 7,
 	KY_LOSS_UNSUPPORTED = 8,
+	/* a cut begins here: what the thread wrote before is not in the ring any more */
+	KY_LOSS_HORIZON = 9,
 	KY_LOSS_COUNT
 };
 
@@ -176,6 +179,7 @@ struct ky_task_table {
 	uint32_t capacity; /* power of two */
 	uint32_t count;
 	uint32_t count_max;
+	uint32_t ready_count;    /* of them, ready and not being polled */
 	uint64_t untracked_high; /* largest id that found no room */
 	uint64_t untracked_count;
 	uint64_t *ended; /* tasks that ended lately, so that a late wake revives none */
@@ -223,6 +227,36 @@ struct ky_chunk_state {
 	uint32_t touched_count;
 };
 
+/* Something that did not come through a sub-buffer, waiting for its turn in the merge. */
+enum ky_note_kind {
+	KY_NOTE_FREE = 0,
+	KY_NOTE_MARK,
+	KY_NOTE_MARKS_LOST,
+	KY_NOTE_COUNTER,
+	KY_NOTE_CRASH,
+	KY_NOTE_STUCK,
+	KY_NOTE_TRIGGER
+};
+
+struct ky_note {
+	enum ky_note_kind kind;
+	uint32_t index;      /* counter */
+	uint64_t value;      /* counter; marks lost */
+	void *body;          /* text of a mark, struct ky_ring_crash, ..stuck.., ..trigger_note */
+	uint32_t body_bytes; /* of a text */
+};
+#define KY_NOTES_MAX 4096u
+
+/* What the side area said so far. */
+struct ky_side_state {
+	uint64_t mark_next;     /* number of the next mark */
+	uint64_t mark_since_ns; /* it is being written since; 0: it is not */
+	bool has_crash;         /* told */
+	uint64_t counters_ns;   /* last look at the counters */
+	uint64_t counter_values[KY_COUNTERS];
+	uint64_t counters_told; /* bit by index: this value is in the open segment */
+};
+
 struct ky_merge_entry {
 	uint64_t ticks; /* of the first record in the queue */
 	struct ky_dthread *thread;
@@ -239,6 +273,26 @@ struct ky_drain {
 	uint64_t through_before;    /* ... of the step before */
 	bool is_final;
 	bool is_out_of_memory;
+
+	/* cutting (cut.c); a stream has neither */
+	bool is_cut;
+	bool is_dead;           /* polls that are open are told as open at the end */
+	bool is_muted;          /* states are followed, nothing is written */
+	uint64_t from_ns;       /* until then muted */
+	uint64_t to_ns;         /* later records are dropped; UINT64_MAX: none */
+	uint64_t end_ns;        /* time of the last words, where later than the last record's */
+	uint64_t start_ns;      /* of the segment */
+	uint64_t horizon_ticks; /* the ring's oldest sub-buffer began */
+	uint32_t ring_slots;    /* of the ring that was copied; 0: it is drain->ring */
+	const struct ky_cut_pair *cut_pairs;
+	size_t cut_pair_count;
+
+	/* what did not come through a sub-buffer */
+	struct ky_dthread *outside; /* its queue; not in `threads` */
+	struct ky_note *notes;
+	uint32_t note_count;
+	struct ky_side_state side;
+	struct ky_event_sums sums;
 
 	/* reading */
 	struct ky_slot_cursor *cursors;
@@ -308,6 +362,29 @@ struct ky_visit {
 	uint32_t slot;
 };
 
+/* ---- drain.c ---- */
+/* From here on states are followed and nothing is written, until an event at from_ns. */
+void ky_drain_mute(struct ky_drain *drain, uint64_t from_ns);
+/* The clocks of this machine; ctx: the ring's view. */
+int ky_drain_own_anchor(void *ctx, struct ky_clock_anchor *out);
+
+/* ---- ring_clock.c ---- */
+/* Puts the timeline on the readings of the clocks that the ring holds, and on `now` where known.
+ * Returns 0, -ENOMEM. */
+int ky_drain_ring_clock(struct ky_drain *drain, const struct ky_clock_anchor *now);
+
+/* ---- side.c ---- */
+int ky_drain_side_open(struct ky_drain *drain);
+void ky_drain_side_release(struct ky_drain *drain);
+/* New marks, a crash, and once a second the counters. Returns 0, -ENOMEM. */
+int ky_drain_read_side(struct ky_drain *drain);
+/* Writes the counters that changed, or that this segment does not have, now. */
+void ky_drain_write_counters(struct ky_drain *drain, uint64_t ns);
+/* Writes the note of a KY_REC_NOTE. */
+void ky_drain_write_note(struct ky_drain *drain, uint64_t index, uint64_t ns);
+/* "signal 9 (SIGKILL)", "exit status 1", "unknown". */
+void ky_drain_process_end(const struct ky_drain *drain, char *out, size_t capacity);
+
 /* ---- slot_cursor.c ---- */
 /* Reads what was published since the last step into the threads' queues; sets hold_ticks. */
 int ky_drain_read(struct ky_drain *drain);
@@ -333,6 +410,8 @@ static inline uint32_t ky_drain_name_pool(struct ky_drain *drain, uint32_t id)
 }
 uint32_t ky_drain_string_pool(struct ky_drain *drain, uint64_t id);
 uint32_t ky_drain_text_pool(struct ky_drain *drain, const char *text);
+/* Text of a name, as far as it is known; never NULL. */
+const char *ky_drain_name_text(struct ky_drain *drain, uint32_t id);
 
 /* ---- thread_table.c ---- */
 /* The thread of this index and kernel id; made when it is new. NULL: out of memory (then said in
@@ -361,6 +440,8 @@ void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, ui
 			   uint64_t runtime_key, uint64_t identity, uint64_t ns);
 void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 void ky_drain_thread_runtime(struct ky_drain *drain, struct ky_dthread *thread, uint64_t key);
+/* The worker a thread of this kernel id serves, KY_NONE32. */
+uint32_t ky_drain_worker_of(const struct ky_drain *drain, uint32_t tid);
 /* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */
 bool ky_drain_worker_take_other(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 static inline bool ky_drain_worker_take(struct ky_drain *drain, struct ky_dthread *thread,
@@ -441,6 +522,9 @@ void ky_drain_turn(struct ky_drain *drain, uint64_t ns);
 void ky_drain_flush(struct ky_drain *drain);
 void ky_drain_write_start(struct ky_drain *drain, uint64_t ns);
 void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_exit);
+/* One of the thread's open polls, with its true start. */
+void ky_drain_write_open_poll(struct ky_drain *drain, const struct ky_dthread *thread,
+			      uint32_t depth, uint64_t ns);
 void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_complete);
 void ky_drain_write_thread(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uint64_t ns);

@@ -383,6 +383,18 @@ uint32_t ky_drain_name_pool_first(struct ky_drain *drain, uint32_t id)
 	return name->pool_id;
 }
 
+const char *ky_drain_name_text(struct ky_drain *drain, uint32_t id)
+{
+	struct ky_name *name;
+
+	if (id >= drain->name_count || !drain->names[id].is_defined)
+		return "";
+	name = &drain->names[id];
+	if (!name->is_resolved)
+		resolve(drain, name);
+	return name->text ? name->text : "";
+}
+
 uint32_t ky_drain_string_pool(struct ky_drain *drain, uint64_t id)
 {
 	if (id >= drain->string_count || !drain->strings[id].text)

@@ -171,3 +171,39 @@ int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 			memory_order_relaxed);
 	return is_still(view, slot, number) ? (int)count : KYMO_E_AGAIN;
 }
+
+bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
+			     uint32_t to, uint64_t *out)
+{
+	const _Atomic uint64_t *words = (const void *)slot_at(view, slot);
+
+	for (uint32_t i = 0; i < to / 8; i++)
+		out[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+	return is_still(view, slot, number);
+}
+
+bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish *out)
+{
+	const struct ky_ring_settings *settings = view->control ? &view->control->settings : NULL;
+	struct ky_ring_wish wish;
+
+	if (!settings)
+		return false;
+	wish.generation = atomic_load_explicit(&settings->generation, memory_order_acquire);
+	if (wish.generation % 2 || wish.generation == out->generation)
+		return false;
+	wish.mode = atomic_load_explicit(&settings->mode, memory_order_relaxed);
+	wish.poll_threshold_ns = atomic_load_explicit(&settings->poll_threshold_ns,
+						      memory_order_relaxed);
+	wish.wake_threshold_ns = atomic_load_explicit(&settings->wake_threshold_ns,
+						      memory_order_relaxed);
+	for (uint32_t i = 0; i < 8; i++)
+		wish.throttle[i] = atomic_load_explicit(&settings->throttle[i],
+							memory_order_relaxed);
+	/* What was read before must not move behind the second look. */
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&settings->generation, memory_order_relaxed) != wish.generation)
+		return false;
+	*out = wish;
+	return true;
+}

@@ -71,4 +71,23 @@ int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
 		      uint32_t from, uint32_t to, uint64_t *out);
 
+/* Copies the slot's header and its records up to byte offset `to`, a multiple of 8. Returns false
+ * when it is not under that number any more. */
+bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
+			     uint32_t to, uint64_t *out);
+
+/* The settings of the control page as they were at one moment. */
+struct ky_ring_wish {
+	uint32_t generation; /* even */
+	uint32_t mode;       /* enum ky_ring_mode */
+	uint64_t poll_threshold_ns;
+	uint64_t wake_threshold_ns;
+	uint32_t throttle[8];
+};
+
+/* Reads the settings between two looks at their generation. Returns true and fills out when they
+ * are whole and not the ones of out->generation; false: keep what you had. Start with out all
+ * zeros, which is what a ring starts with. */
+bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish *out);
+
 #endif

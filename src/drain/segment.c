@@ -189,10 +189,13 @@ void ky_drain_turn(struct ky_drain *drain, uint64_t ns)
 		drain->chunk.first_ns = ns;
 		return;
 	}
+	drain->is_muted = false;
 	ky_drain_flush(drain);
 	begin_chunk(drain, ns);
 	if (!drain->is_segment_open) {
 		drain->is_segment_open = true;
+		drain->start_ns = ns;
+		drain->side.counters_told = 0;
 		drain->chunk.is_segment_start = true;
 		drain->segment_offset = 0;
 		drain->index_chunks = 0;
@@ -223,7 +226,8 @@ static void write_report(struct ky_drain *drain, uint64_t ns)
 	ky_trc_enc_varint(enc, drain->stats.records_lost);
 	ky_trc_enc_varint(enc, drain->stats.records_late);
 	ky_trc_enc_varint(enc, drain->cpu_ns);
-	ky_trc_enc_varint(enc, ky_ring_view_usable(&drain->ring));
+	ky_trc_enc_varint(enc, drain->ring_slots ? drain->ring_slots :
+						   ky_ring_view_usable(&drain->ring));
 	ky_trc_enc_varint(enc, open);
 	ky_trc_enc_varint(enc, drain->directory_at);
 	ky_trc_enc_varint(enc, atomic_load_explicit(&header->directory_overflow_count,
@@ -253,18 +257,19 @@ static void write_index(struct ky_drain *drain, uint64_t ns)
 
 int ky_drain_seal(struct ky_drain *drain)
 {
-	uint64_t ns = drain->merged_ns;
+	uint64_t ns = drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
 
 	if (!drain->is_segment_open)
 		return 0;
-	ky_drain_header_drops(drain, ns);
+	if (!drain->is_cut) /* all that were ever dropped, not those of this range */
+		ky_drain_header_drops(drain, ns);
 	ky_drain_flush(drain);
 	if (!drain->is_segment_open)
 		return 0; /* refused: there is nothing to seal */
 	begin_chunk(drain, ns);
 	tell_refused(drain, ns);
 	if (drain->is_final)
-		ky_drain_write_open_polls(drain, ns, true);
+		ky_drain_write_open_polls(drain, ns, !drain->is_cut || drain->is_dead);
 	write_report(drain, ns);
 	ky_drain_write_metadata(drain, ns, true);
 	write_index(drain, ns);

@@ -105,6 +105,39 @@ static void put_runtimes(struct ky_drain *drain, struct pairs *pairs)
 	}
 }
 
+/* What a dump says about itself besides what its caller gave it. */
+static void put_cut(struct ky_drain *drain, struct pairs *pairs)
+{
+	const struct ky_ring_view *ring = &drain->ring;
+	uint64_t newest_ns = drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
+	uint64_t horizon_ns = ky_timeline_ns(&drain->timeline, drain->horizon_ticks);
+	uint64_t dropped = atomic_load_explicit(&ring->header->dropped_count, memory_order_relaxed);
+	char end[64];
+
+	if (newest_ns < drain->now_ns)
+		newest_ns = drain->now_ns;
+	for (size_t i = 0; i < drain->cut_pair_count; i++)
+		put(pairs, drain->cut_pairs[i].key, drain->cut_pairs[i].value);
+	put_format(pairs, "flight.age_ns", "%llu",
+		   (unsigned long long)(drain->horizon_ticks && newest_ns > horizon_ns ?
+						newest_ns - horizon_ns :
+						0));
+	put_format(pairs, "ring.dropped", "%llu", (unsigned long long)dropped);
+	if (!drain->is_dead)
+		return;
+	ky_drain_process_end(drain, end, sizeof(end));
+	put(pairs, "process.end", end);
+}
+
+static bool is_flight(const struct ky_ring_view *ring)
+{
+	struct ky_ring_wish wish = {.generation = 0};
+
+	if (ky_ring_view_settings(ring, &wish) && wish.mode != KY_RING_MODE_AS_OPENED)
+		return wish.mode == KY_RING_MODE_FLIGHT;
+	return ring->flags & KY_RING_FLIGHT;
+}
+
 static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
 {
 	const struct ky_ring_view *ring = &drain->ring;
@@ -126,9 +159,12 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 		   (unsigned long long)ring->ticks_per_second);
 	put_format(pairs, "clock.jumps", "%llu", (unsigned long long)drain->timeline.jump_count);
 	put_format(pairs, "ring.bytes", "%llu",
-		   (unsigned long long)ky_ring_view_usable(ring) * KY_SLOT_BYTES);
+		   (unsigned long long)(drain->ring_slots ? drain->ring_slots :
+							    ky_ring_view_usable(ring)) *
+			   KY_SLOT_BYTES);
 	put(pairs, "ring.anonymous", ring->flags & KY_RING_ANONYMOUS ? "true" : "false");
 	put(pairs, "cpu_time.measured", "false");
+	put(pairs, "kymo.mode", is_flight(ring) ? "flight" : "stream");
 	if (ring->control)
 		put_gates(pairs, atomic_load_explicit(&ring->control->gates, memory_order_relaxed));
 	if (drain->is_directory_corrupt)
@@ -147,6 +183,8 @@ void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_comple
 	/* Ours last: the last value of a key wins. */
 	for (uint32_t i = 0; i < drain->pair_count; i++)
 		put(&pairs, drain->pairs[i].key, drain->pairs[i].value);
+	if (drain->is_cut)
+		put_cut(drain, &pairs);
 	put_own(drain, &pairs, is_complete);
 	ky_trc_enc_event(enc, KY_EV_SEGMENT_METADATA, ns);
 	ky_trc_enc_count(enc, pairs.count);
@@ -155,9 +193,9 @@ void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_comple
 
 		memcpy(bytes, pairs.text.bytes + at, sizeof(bytes));
 		at += sizeof(bytes);
-		ky_trc_enc_bytes(enc, pairs.text.bytes + at, bytes[0]);
+		ky_trc_enc_text(enc, (const char *)pairs.text.bytes + at, bytes[0]);
 		at += bytes[0];
-		ky_trc_enc_bytes(enc, pairs.text.bytes + at, bytes[1]);
+		ky_trc_enc_text(enc, (const char *)pairs.text.bytes + at, bytes[1]);
 		at += bytes[1];
 	}
 	ky_buf_release(&pairs.text);
@@ -262,6 +300,16 @@ static void write_open(struct ky_drain *drain, const struct ky_dthread *thread, 
 	ky_trc_enc_u32(enc, pool);
 	ky_trc_enc_varint(enc, start_ns);
 	ky_trc_enc_u8(enc, is_at_exit);
+}
+
+void ky_drain_write_open_poll(struct ky_drain *drain, const struct ky_dthread *thread,
+			      uint32_t depth, uint64_t ns)
+{
+	const struct ky_poll *poll = &thread->stack[depth];
+
+	ky_drain_ready(drain, ns);
+	write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task, poll->name,
+		   poll->start_ns, ns, false);
 }
 
 void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_exit)

@@ -101,15 +101,27 @@ static int queue_gap(struct ky_drain *drain, struct ky_dthread *thread, uint64_t
 	return 0;
 }
 
+static int queue_horizon(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ticks)
+{
+	uint64_t from = drain->horizon_ticks;
+
+	if (thread->start_ticks > from)
+		from = thread->start_ticks;
+	if (ky_drain_queue(drain, thread, ticks, KY_REC_GAP, KY_LOSS_HORIZON | KY_GAP_INEXACT, 0) ||
+	    ky_drain_queue(drain, thread, from < ticks ? from : ticks, KY_REC_MORE, 0, 0))
+		return -ENOMEM;
+	return 0;
+}
+
 /* The thread says here how many records it has written: what we did not see is lost. */
 static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t record_count,
 		   uint64_t ticks, bool *has_gap)
 {
 	uint64_t missing = record_count - thread->record_next;
 	uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
-	/* A cut of a flight ring begins somewhere: what came before was never promised. */
+	/* A cut begins somewhere: what came before was never promised. */
 	bool is_horizon = !thread->has_slot && drain->step == 1 &&
-			  (drain->ring.flags & KY_RING_FLIGHT);
+			  (drain->is_cut || (drain->ring.flags & KY_RING_FLIGHT));
 
 	*has_gap = thread->gap_cause != KY_LOSS_NONE || record_count != thread->record_next;
 	thread->gap_cause = KY_LOSS_NONE;
@@ -118,6 +130,10 @@ static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t r
 	if (record_count > thread->record_next && missing <= GAP_RECORDS_MAX) {
 		if (is_horizon)
 			missing = 0;
+		/* The thread's part of the trace begins later than the trace. */
+		if (is_horizon && drain->is_cut && ticks > drain->horizon_ticks &&
+		    queue_horizon(drain, thread, ticks))
+			return -ENOMEM;
 		drain->stats.records_lost += missing;
 		if (missing && queue_gap(drain, thread, ticks, missing, cause))
 			return -ENOMEM;
@@ -597,7 +613,7 @@ void ky_drain_close_gaps(struct ky_drain *drain)
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
 		struct ky_dthread *thread = drain->threads[i];
 		uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
-		bool is_unseen = !thread->has_slot && drain->has_lapped;
+		bool is_unseen = !thread->has_slot && drain->has_lapped && !drain->is_cut;
 		bool has_vanished = thread->ended_closed && !thread->cursor_count &&
 				    drain->has_lapped && !thread->exit_step;
 

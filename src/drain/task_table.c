@@ -80,6 +80,7 @@ void ky_task_table_end(struct ky_task_table *table, uint64_t task)
 	table->ended[ky_task_place(task, ENDED_SLOTS)] = task | KY_TASK_USED;
 	if (!found)
 		return;
+	table->ready_count -= found->ready_ns != 0;
 	hole = (uint32_t)(found - table->slots);
 	for (i = (hole + 1) & mask; table->slots[i].key; i = (i + 1) & mask) {
 		uint32_t home = ky_task_place(table->slots[i].key & ~KY_TASK_USED, table->capacity);

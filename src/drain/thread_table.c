@@ -16,7 +16,8 @@ static bool room_for_thread(struct ky_drain *drain)
 	if (!grown)
 		return false;
 	drain->threads = grown;
-	heap = ky_realloc(drain->heap, capacity * sizeof(*heap));
+	/* One more: what comes from outside the threads. */
+	heap = ky_realloc(drain->heap, (capacity + 1) * sizeof(*heap));
 	if (!heap)
 		return false;
 	drain->heap = heap;

@@ -97,6 +97,7 @@ static void merge_few(struct ky_drain *drain, uint32_t count, uint64_t through)
 
 int ky_drain_merge(struct ky_drain *drain, uint64_t through)
 {
+	struct ky_dthread *outside = drain->outside;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < drain->thread_count; i++) {
@@ -106,6 +107,9 @@ int ky_drain_merge(struct ky_drain *drain, uint64_t through)
 			drain->heap[count++] = (struct ky_merge_entry){
 				thread->recs[thread->head].ticks, thread};
 	}
+	if (outside->head < outside->tail && outside->recs[outside->head].ticks <= through)
+		drain->heap[count++] = (struct ky_merge_entry){outside->recs[outside->head].ticks,
+							       outside};
 	if (count > SCAN_MAX)
 		merge_many(drain, count, through);
 	else

@@ -378,6 +378,15 @@ void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint
 	ky_drain_worker_event(drain, index, ns);
 }
 
+uint32_t ky_drain_worker_of(const struct ky_drain *drain, uint32_t tid)
+{
+	for (uint32_t i = 0; i < drain->thread_count; i++) {
+		if (drain->threads[i]->tid == tid && !drain->threads[i]->is_done)
+			return drain->threads[i]->worker;
+	}
+	return KY_NONE32;
+}
+
 static bool is_local_set(struct ky_drain *drain, uint64_t key)
 {
 	uint32_t runtime = key ? ky_drain_runtime(drain, key) : KY_NONE32;

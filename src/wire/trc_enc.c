@@ -72,6 +72,8 @@ static uint32_t pool_frame(struct ky_trc_enc *enc, enum ky_trc_tag tag, struct k
 	uint8_t *at;
 	int is_new;
 
+	if (enc->out->failed)
+		return 0;
 	if (byte_count > UINT32_MAX) {
 		enc->out->failed = enc->out->failed ? enc->out->failed : KYMO_E_LIMIT;
 		return 0;

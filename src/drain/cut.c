@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <drain/cut.h>
+
+#include <base/now.h>
+#include <drain/drain_state.h>
+#include <drain/ring_copy.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <string.h>
+
+#define MIB UINT64_C(1048576)
+
+struct cut {
+	const struct ky_cut_options *options;
+	struct ky_cut_report *report;
+	struct ky_ring_copy copy;
+	struct ky_drain *drain;
+	bool has_lapped;      /* the ring has overwritten something */
+	uint64_t claims_held; /* from the oldest sub-buffer of the last round to the newest */
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- copy ---- */
+
+static int take_copy(struct cut *cut)
+{
+	const struct ky_cut_options *options = cut->options;
+	struct ky_ring_copy_options how = {.image = options->image,
+					   .image_bytes = options->image_bytes,
+					   .bytes_max = options->copy_bytes_max,
+					   .anchor = options->anchor,
+					   .anchor_ctx = options->anchor_ctx};
+	struct ky_ring_view view;
+	int err = ky_ring_view_open(&view, options->image, options->image_bytes);
+
+	if (err)
+		return err;
+	if (!how.anchor) {
+		how.anchor = ky_drain_own_anchor;
+		how.anchor_ctx = &view;
+	}
+	/* What this machine's clocks say has nothing to do with a ring that nobody writes. */
+	if (options->is_dead)
+		how.anchor = NULL;
+	return ky_ring_copy_take(&cut->copy, &how);
+}
+
+/* ---- drain over the copy ---- */
+
+static int on_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct cut *cut = ctx;
+	struct ky_cut_report *report = cut->report;
+	int err = cut->options->chunk ? cut->options->chunk(cut->options->chunk_ctx, chunk) : 0;
+
+	if (err)
+		return err;
+	report->records_lost += chunk->told_loss_count;
+	if (!report->oldest_ns || chunk->first_ns < report->oldest_ns)
+		report->oldest_ns = chunk->first_ns;
+	if (chunk->last_ns > report->newest_ns)
+		report->newest_ns = chunk->last_ns;
+	return 0;
+}
+
+/* The copy brings its readings of the clock along. */
+static int no_anchor(void *ctx, struct ky_clock_anchor *out)
+{
+	(void)ctx;
+	(void)out;
+	return KYMO_E_AGAIN;
+}
+
+static int open_drain(struct cut *cut)
+{
+	const struct ky_cut_options *options = cut->options;
+	struct ky_drain_options how = {.image = cut->copy.image,
+				       .image_bytes = cut->copy.image_bytes,
+				       .anchor = no_anchor,
+				       .name = options->name,
+				       .name_ctx = options->name_ctx,
+				       .chunk = on_chunk,
+				       .chunk_ctx = cut,
+				       .host = options->host,
+				       .source = options->source};
+	struct ky_drain *drain;
+	int err = ky_drain_open(&drain, &how);
+
+	if (err)
+		return err;
+	cut->drain = drain;
+	err = ky_drain_ring_clock(drain, cut->copy.has_now ? &cut->copy.now : NULL);
+	if (err)
+		return err;
+	drain->is_cut = true;
+	drain->is_dead = options->is_dead;
+	drain->ring_slots = cut->copy.ring_slots;
+	drain->cut_pairs = options->pairs;
+	drain->cut_pair_count = options->pair_count;
+	if (drain->timeline.count)
+		drain->now_ns = drain->timeline.points[drain->timeline.count - 1].ns;
+	return 0;
+}
+
+/* Where the ring begins: its oldest sub-buffer of the last round. Open ones may be much older, and
+ * say nothing about how long the others are kept. */
+static void find_horizon(struct cut *cut)
+{
+	struct ky_drain *drain = cut->drain;
+	uint64_t hand = atomic_load_explicit(&drain->ring.header->hand, memory_order_relaxed);
+	uint64_t round = hand > cut->copy.ring_slots ? hand - cut->copy.ring_slots : 0;
+	uint64_t oldest = UINT64_MAX;
+
+	cut->has_lapped = cut->copy.hand_at_start > cut->copy.ring_slots;
+	for (uint32_t slot = 0; slot < cut->copy.slot_count; slot++) {
+		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot));
+		struct ky_slot_head head;
+
+		if (number <= round || number >= oldest ||
+		    ky_ring_view_head(&drain->ring, slot, number, &head) != 0)
+			continue;
+		oldest = number;
+		drain->horizon_ticks = head.start_ticks;
+		cut->claims_held = hand - number + 1;
+	}
+}
+
+static void set_range(struct cut *cut)
+{
+	const struct ky_cut_options *options = cut->options;
+	struct ky_drain *drain = cut->drain;
+
+	if (options->to_ns)
+		drain->to_ns = options->to_ns;
+	/* All that was published until then is in the copy; of what came later only a part. */
+	if (cut->copy.has_now && cut->copy.now.monotonic_ns < drain->to_ns)
+		drain->to_ns = cut->copy.now.monotonic_ns;
+	if (cut->copy.has_now)
+		drain->end_ns = drain->to_ns;
+	if (options->from_ns)
+		ky_drain_mute(drain, options->from_ns);
+}
+
+/* Two things with too many notes: the trace goes on without them. */
+static int hand_in_notes(struct cut *cut)
+{
+	const struct ky_cut_options *options = cut->options;
+	int err = 0;
+
+	for (size_t i = 0; i < options->trigger_count && err != -ENOMEM; i++)
+		err = ky_drain_trigger(cut->drain, &options->triggers[i]);
+	for (size_t i = 0; i < options->stuck_count && err != -ENOMEM; i++)
+		err = ky_drain_stuck(cut->drain, &options->stuck[i]);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* When a process that is gone was last known to be there: by its last record, by the handler of its
+ * fatal signal, or by whoever waited for it. */
+static void find_end(struct ky_drain *drain)
+{
+	const struct ky_ring_side *side = drain->ring.side;
+	uint64_t last = drain->merged_ns, limit = last + drain->timeline.ahead_max_ns, at;
+
+	if (side && atomic_load_explicit(&side->crash.state, memory_order_acquire) == 2) {
+		at = side->crash.monotonic_ns;
+		if (at > last && at < limit)
+			last = at;
+	}
+	if (side && atomic_load_explicit(&side->end.kind, memory_order_acquire) != KY_END_UNKNOWN) {
+		at = side->end.monotonic_ns;
+		if (at > last && at < limit)
+			last = at;
+	}
+	drain->end_ns = least(last, drain->to_ns);
+}
+
+static uint64_t last_ns(const struct ky_drain *drain)
+{
+	return drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
+}
+
+static int encode(struct cut *cut)
+{
+	struct ky_drain *drain = cut->drain;
+	uint64_t ns;
+	int err = ky_drain_step(drain, KY_DRAIN_FINAL);
+
+	if (err || drain->stats.last_sink_error)
+		return err ? err : drain->stats.last_sink_error;
+	if (cut->options->is_dead)
+		find_end(drain);
+	ns = last_ns(drain);
+	if (!drain->is_segment_open) /* nothing happened in the range: it has a state all the same */
+		ky_drain_turn(drain, ns);
+	ky_drain_write_counters(drain, ns);
+	ky_drain_seal(drain);
+	return drain->stats.last_sink_error;
+}
+
+/* ---- report ---- */
+
+static bool is_longer(const struct ky_cut_poll *a, const struct ky_cut_poll *b)
+{
+	return a->start_ns < b->start_ns;
+}
+
+static void list_poll(struct ky_cut_report *report, const struct ky_cut_poll *poll)
+{
+	uint32_t at = report->open_poll_count++;
+
+	if (at >= KY_CUT_POLLS_MAX) {
+		at = KY_CUT_POLLS_MAX - 1;
+		if (!is_longer(poll, &report->open_polls[at]))
+			return;
+	}
+	for (; at && is_longer(poll, &report->open_polls[at - 1]); at--)
+		report->open_polls[at] = report->open_polls[at - 1];
+	report->open_polls[at] = *poll;
+}
+
+static void tell_poll(struct cut *cut, const struct ky_dthread *thread, uint32_t worker_id,
+		      uint64_t task, uint64_t start_ns, uint32_t name)
+{
+	struct ky_cut_poll poll = {
+		.worker_id = worker_id, .tid = thread->tid, .task = task, .start_ns = start_ns};
+
+	strncpy(poll.name, ky_drain_name_text(cut->drain, name), sizeof(poll.name) - 1);
+	list_poll(cut->report, &poll);
+}
+
+static void tell_open_polls(struct cut *cut)
+{
+	const struct ky_drain *drain = cut->drain;
+
+	for (uint32_t i = 0; i < drain->thread_count; i++) {
+		const struct ky_dthread *thread = drain->threads[i];
+
+		for (uint32_t depth = 0; depth < thread->depth; depth++) {
+			const struct ky_poll *poll = &thread->stack[depth];
+
+			tell_poll(cut, thread, ky_worker_id(poll->worker), poll->task,
+				  poll->start_ns, poll->name);
+		}
+		if (thread->is_blocking)
+			tell_poll(cut, thread, KY_WORKER_BLOCKING_POOL, thread->blocking_task,
+				  thread->blocking_start_ns, thread->blocking_name);
+	}
+}
+
+/* By the rate seen: sub-buffers handed out over the time they cover. */
+static uint64_t bytes_needed(const struct cut *cut, uint64_t newest_ns)
+{
+	uint64_t age_ns = cut->report->age_ns, from_ns = cut->options->from_ns, bytes;
+	ky_wide exact;
+
+	if (!from_ns || !age_ns || !cut->has_lapped || from_ns >= newest_ns ||
+	    newest_ns - from_ns <= age_ns)
+		return 0;
+	exact = (ky_wide)cut->claims_held * KY_SLOT_BYTES * (newest_ns - from_ns) / age_ns;
+	bytes = exact > UINT64_MAX - MIB ? UINT64_MAX - MIB : (uint64_t)exact;
+	return (bytes + MIB - 1) / MIB * MIB;
+}
+
+static void fill_report(struct cut *cut)
+{
+	struct ky_cut_report *report = cut->report;
+	struct ky_drain *drain = cut->drain;
+	uint64_t newest_ns = cut->copy.has_now ? cut->copy.now.monotonic_ns : last_ns(drain);
+	uint64_t horizon_ns = ky_timeline_ns(&drain->timeline, drain->horizon_ticks);
+
+	report->events_written = drain->stats.events_written;
+	report->records_read = drain->stats.records_read;
+	if (drain->horizon_ticks && newest_ns > horizon_ns)
+		report->age_ns = newest_ns - horizon_ns;
+	report->ring_bytes = (uint64_t)cut->copy.ring_slots * KY_SLOT_BYTES;
+	report->ring_bytes_needed = bytes_needed(cut, newest_ns);
+	report->bytes_copied = cut->copy.bytes;
+	report->slots_overwritten = cut->copy.lost_count;
+	tell_open_polls(cut);
+}
+
+int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out)
+{
+	struct cut cut = {.options = options, .report = out};
+	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID), copied_ns;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = take_copy(&cut);
+	copied_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	out->copy_cpu_ns = copied_ns - start_ns;
+	if (!err)
+		err = open_drain(&cut);
+	if (!err) {
+		find_horizon(&cut);
+		set_range(&cut);
+		err = hand_in_notes(&cut);
+	}
+	if (!err)
+		err = encode(&cut);
+	if (!err)
+		fill_report(&cut);
+	ky_drain_close(cut.drain);
+	ky_ring_copy_release(&cut.copy);
+	out->encode_cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - copied_ns;
+	return err;
+}

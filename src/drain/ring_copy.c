@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <drain/ring_copy.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define PAGE 4096u
+#define HUGE_PAGE ((size_t)2 << 20)
+#define PASSES_MAX 8u
+#define FEW_CLAIMS 16u   /* handed out during a pass: time for the last one */
+#define EXTRA_SLOTS 256u /* at least so many may be handed out while we copy */
+
+/* What was seen of a slot at the last look. */
+struct seen {
+	uint64_t number;
+	uint32_t state;
+	uint32_t place; /* in the copy, + 1; 0: not copied */
+};
+
+struct copier {
+	struct ky_ring_copy *out;
+	struct ky_ring_view from;
+	struct ky_ring_header *header; /* of the copy */
+	uint8_t *slots;                /* of the copy */
+	uint32_t capacity;             /* slots of the copy */
+	struct seen *seen;             /* by slot of the source */
+	uint32_t populated, usable;
+	uint64_t oldest_wanted; /* claim number + 1; open ones are always wanted */
+	uint64_t number_max;
+	bool is_first; /* this is the first pass */
+};
+
+static size_t round_up(size_t bytes, size_t to)
+{
+	return (bytes + to - 1) / to * to;
+}
+
+/* Header, control, side area, directory, sub-buffers: each on pages of its own. */
+static int lay_out(struct copier *copier)
+{
+	const struct ky_ring_view *from = &copier->from;
+	size_t side_bytes = from->side ? sizeof(*from->side) : 0;
+	size_t directory_at = 2 * PAGE + round_up(side_bytes, PAGE);
+	size_t slots_at = round_up(directory_at + from->directory_bytes, HUGE_PAGE);
+	size_t bytes = slots_at + (size_t)copier->capacity * KY_SLOT_BYTES;
+	uint8_t *image = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct ky_ring_header *header;
+
+	if (image == MAP_FAILED)
+		return -ENOMEM;
+	copier->out->image = image;
+	copier->out->image_bytes = bytes;
+	copier->slots = image + slots_at;
+	copier->header = header = (struct ky_ring_header *)(void *)image;
+	memcpy(image, from->image, sizeof(*header));
+	header->page_bytes = PAGE;
+	header->file_bytes = bytes;
+	header->side_offset = side_bytes ? 2 * PAGE : 0;
+	header->side_bytes = side_bytes;
+	header->directory_offset = directory_at;
+	header->directory_bytes = from->directory_bytes;
+	header->slots_offset = slots_at;
+	header->slot_count = copier->capacity;
+	if (from->control)
+		memcpy(image + PAGE, from->control, sizeof(*from->control));
+	if (side_bytes)
+		memcpy(image + 2 * PAGE, from->side, side_bytes);
+	return 0;
+}
+
+/* Makes the pages exist before the race with the writers begins. Failing is no harm. */
+static void populate(const struct copier *copier, size_t bytes_max)
+{
+	size_t bytes = (size_t)copier->populated * KY_SLOT_BYTES;
+
+	if (bytes_max && bytes > bytes_max)
+		bytes = bytes_max;
+	if (bytes >= 2 * HUGE_PAGE)
+		(void)madvise(copier->slots, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+	(void)madvise(copier->slots, bytes, MADV_POPULATE_WRITE);
+}
+
+static uint8_t *place_of(const struct copier *copier, uint32_t place)
+{
+	return copier->slots + (size_t)place * KY_SLOT_BYTES;
+}
+
+/* Puts the slot behind all others; one that was there before keeps its place. False: it is another
+ * claim's by now. */
+static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
+{
+	struct seen *seen = &copier->seen[slot];
+	uint8_t *to = place_of(copier, copier->out->slot_count);
+	struct ky_sub_buffer *sub = (struct ky_sub_buffer *)(void *)to;
+	uint32_t offset;
+	bool is_busy;
+
+	/* A cursor that cannot be is for the drain to see: it says corrupt. */
+	if (ky_ring_view_published(&copier->from, slot, &is_busy, &offset) != 0)
+		offset = KY_SLOT_HEADER_BYTES;
+	if (!ky_ring_view_copy_whole(&copier->from, slot, KY_CLAIM_NUMBER(claim), offset,
+				     (uint64_t *)(void *)to)) {
+		memset(to, 0, offset);
+		return false;
+	}
+	/* As it was before the records were copied: an open one has been filled further since. */
+	atomic_store_explicit(&sub->claim, claim, memory_order_relaxed);
+	atomic_fetch_and_explicit(&sub->state, ~1u, memory_order_relaxed);
+	copier->out->bytes += offset;
+	if (KY_CLAIM_NUMBER(claim) > copier->number_max)
+		copier->number_max = KY_CLAIM_NUMBER(claim);
+	if (seen->place) {
+		memcpy(place_of(copier, seen->place - 1), to, offset);
+		memset(to, 0, offset);
+	} else {
+		seen->place = ++copier->out->slot_count;
+	}
+	return true;
+}
+
+/* Another claim than at the last look, or than at the start: what was there is gone. */
+static void note_change(struct copier *copier, struct seen *seen, uint64_t number)
+{
+	uint64_t start = copier->out->hand_at_start;
+
+	if (copier->is_first)
+		copier->out->lost_count += number > start && number > copier->usable;
+	else if (seen->number && seen->number <= start && !seen->place)
+		copier->out->lost_count++;
+	*seen = (struct seen){.number = number};
+}
+
+/* One look at a slot. Closed ones are taken, and parked ones, which may be overwritten as well;
+ * open ones only when this look is the last. */
+static void look(struct copier *copier, uint32_t slot, uint64_t hand, bool is_last)
+{
+	struct seen *seen = &copier->seen[slot];
+	uint64_t claim = ky_ring_view_claim(&copier->from, slot), number = KY_CLAIM_NUMBER(claim);
+	uint32_t state = KY_CLAIM_STATE(claim);
+
+	if (number != seen->number)
+		note_change(copier, seen, number);
+	if (!number || number > hand || copier->out->slot_count == copier->capacity)
+		return;
+	if (state == KY_SLOT_OPEN ? !is_last : number < copier->oldest_wanted)
+		return;
+	if (state != KY_SLOT_OPEN && state != KY_SLOT_CLOSED && state != KY_SLOT_PARKED)
+		return;
+	/* A parked one that was taken may have been continued by another thread. */
+	if (seen->place && (seen->state == KY_SLOT_CLOSED || !is_last))
+		return;
+	seen->state = state;
+	if (copy_slot(copier, slot, claim))
+		return;
+	copier->out->lost_count += !seen->place && number <= copier->out->hand_at_start;
+	*seen = (struct seen){.number = 0};
+}
+
+/* Claims `from` up to `to`, in their order; all slots once when the hand came round meanwhile. */
+static void look_at_claims(struct copier *copier, uint64_t from, uint64_t to, bool is_last)
+{
+	if (to - from > copier->usable)
+		from = to > copier->usable ? to - copier->usable : 0;
+	for (; from < to; from++) {
+		uint32_t slot = (uint32_t)(from % copier->usable);
+
+		if (slot < copier->populated)
+			look(copier, slot, to, is_last);
+	}
+}
+
+static uint64_t hand_of(const struct copier *copier)
+{
+	return atomic_load_explicit(&copier->from.header->hand, memory_order_acquire);
+}
+
+static void take_slots(struct copier *copier, const struct ky_ring_copy_options *options)
+{
+	struct ky_ring_copy *out = copier->out;
+	uint64_t from = hand_of(copier), to;
+	uint64_t wanted = options->bytes_max / KY_SLOT_BYTES;
+
+	out->hand_at_start = from;
+	if (options->bytes_max && from > wanted)
+		copier->oldest_wanted = from - wanted + 1;
+	/* What the hand comes to first goes first; that is the order of claims, too. */
+	copier->is_first = true;
+	for (uint32_t i = 0; i < copier->usable; i++) {
+		uint32_t slot = (uint32_t)((from + i) % copier->usable);
+
+		if (slot < copier->populated)
+			look(copier, slot, from, false);
+	}
+	copier->is_first = false;
+	for (uint32_t pass = 0; pass < PASSES_MAX; pass++) {
+		copier->populated = ky_ring_view_populated(&copier->from);
+		to = hand_of(copier);
+		look_at_claims(copier, from, to, false);
+		if (to - from <= FEW_CLAIMS)
+			break;
+		from = to;
+	}
+	if (options->anchor && options->anchor(options->anchor_ctx, &out->now) == 0)
+		out->has_now = true;
+	/* Whatever was stamped before that reading lies in claims before this hand. */
+	to = hand_of(copier);
+	copier->populated = ky_ring_view_populated(&copier->from);
+	for (uint32_t slot = 0; slot < copier->populated; slot++)
+		look(copier, slot, to, true);
+}
+
+/* After the sub-buffers: what their records refer to was there before them. */
+static void take_directory(struct copier *copier)
+{
+	const struct ky_ring_view *from = &copier->from;
+	uint64_t used = atomic_load_explicit(&from->header->directory_used, memory_order_acquire);
+
+	if (used > from->directory_bytes)
+		used = from->directory_bytes;
+	memcpy(copier->out->image + copier->header->directory_offset,
+	       from->image + from->directory_offset, used);
+	atomic_store_explicit(&copier->header->directory_used, used, memory_order_relaxed);
+}
+
+static void finish(struct copier *copier)
+{
+	struct ky_ring_header *header = copier->header;
+	uint32_t count = copier->out->slot_count ? copier->out->slot_count : 1;
+
+	header->slot_count = count;
+	atomic_store_explicit(&header->populated_count, count, memory_order_relaxed);
+	atomic_store_explicit(&header->usable_count, count, memory_order_relaxed);
+	atomic_store_explicit(&header->hand, copier->number_max, memory_order_relaxed);
+}
+
+int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_options *options)
+{
+	struct copier copier = {.out = out};
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = ky_ring_view_open(&copier.from, options->image, options->image_bytes);
+	if (err)
+		return err;
+	copier.populated = ky_ring_view_populated(&copier.from);
+	copier.usable = ky_ring_view_usable(&copier.from);
+	if (copier.usable > copier.from.slot_count)
+		copier.usable = copier.from.slot_count;
+	if (!copier.usable)
+		copier.usable = 1; /* an image that ends before its first slot */
+	out->ring_slots = copier.usable;
+	copier.capacity = copier.populated + copier.populated / 4 + EXTRA_SLOTS;
+	copier.seen = ky_alloc(((size_t)copier.from.slot_count + 1) * sizeof(*copier.seen));
+	err = copier.seen ? lay_out(&copier) : -ENOMEM;
+	if (!err) {
+		populate(&copier, options->bytes_max);
+		take_slots(&copier, options);
+		take_directory(&copier);
+		finish(&copier);
+	}
+	ky_free(copier.seen);
+	if (err)
+		ky_ring_copy_release(out);
+	return err;
+}
+
+void ky_ring_copy_release(struct ky_ring_copy *copy)
+{
+	if (copy->image)
+		munmap(copy->image, copy->image_bytes);
+	copy->image = NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_copy.h - a private copy of what a ring holds at one moment, laid out as a ring of its own.
+ *
+ * The sub-buffer that is overwritten next is copied first. Then come those handed out meanwhile,
+ * until there are few; then the clock is read, and after it, last, what was handed out since and
+ * what is open. So every record published before that reading is in the copy, except in
+ * sub-buffers that were overwritten before their turn, which are counted.
+ * Invariants:  the source is only read, and only where it is populated; each sub-buffer is taken
+ *              after a second look at its claim. In the copy they lie one behind the other, their
+ *              claim numbers are kept, no thread is busy in them, and the hand stands behind the
+ *              largest.
+ * Memory:      a private mapping, touched as it is filled; 16 bytes a slot of the ring.
+ * Threads:     any, each its own copy.
+ */
+#ifndef KY_DRAIN_RING_COPY_H
+#define KY_DRAIN_RING_COPY_H
+
+#include <drain/drain.h>
+#include <drain/ring_view.h>
+
+struct ky_ring_copy {
+	uint8_t *image; /* a ring; NULL: none */
+	size_t image_bytes;
+	uint32_t slot_count;    /* sub-buffers copied */
+	uint32_t ring_slots;    /* slots the source's hand goes round */
+	uint64_t bytes;         /* copied */
+	uint64_t hand_at_start; /* of the source */
+	uint64_t lost_count;    /* held at the start, overwritten before their turn */
+	bool has_now;           /* the clock was read: */
+	struct ky_clock_anchor now;
+};
+
+struct ky_ring_copy_options {
+	const uint8_t *image;
+	size_t image_bytes;
+	size_t bytes_max;    /* of sub-buffers, the newest; 0: all */
+	ky_anchor_fn anchor; /* NULL: the clock is not read */
+	void *anchor_ctx;
+};
+
+/* Returns 0; what ky_ring_view_open() returns; -ENOMEM. */
+int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_options *options);
+void ky_ring_copy_release(struct ky_ring_copy *copy);
+
+#endif
