@@ -13,6 +13,7 @@ static const struct ky_command commands[] = {
 	{"info", "say what a trace is: when, how long, how many events", ky_cmd_info},
 	{"report", "say what was slow, and who", ky_cmd_report},
 	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
+	{"ps", "list the processes that record, and the rings of those that did", ky_cmd_ps},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

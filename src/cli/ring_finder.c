@@ -189,12 +189,15 @@ static bool read_header(const struct finder *finder, struct ky_found_ring *ring,
 		trouble(ring, -errno, "%s", kymo_error_text(-errno));
 		return true;
 	}
-	if (bytes < 8 || atomic_load_explicit(&header.magic, memory_order_relaxed) == 0)
-		return bytes >= 8 || ring->file_bytes == 0 ?
-			       false :
-			       (trouble(ring, KYMO_E_TRUNCATED, "%zd bytes are no ring", bytes),
-				true);
-	if (bytes < (ssize_t)sizeof(header))
+	if (ring->file_bytes == 0)
+		return false;
+	if (bytes >= 8 && atomic_load_explicit(&header.magic, memory_order_relaxed) == 0)
+		return false;
+	if (bytes < 8)
+		err = KYMO_E_TRUNCATED;
+	else if (atomic_load_explicit(&header.magic, memory_order_relaxed) != KY_RING_MAGIC)
+		err = KYMO_E_NOT_TRACE;
+	else if (bytes < (ssize_t)sizeof(header))
 		err = KYMO_E_TRUNCATED;
 	else
 		err = ky_ring_view_open(&view, (const uint8_t *)&header, sizeof(header));
@@ -548,19 +551,28 @@ static void read_boot_id(char *out)
 	out[bytes > 0 ? bytes : 0] = '\0';
 }
 
-int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query)
+static struct finder *make_finder(struct ky_found_rings *out, const struct ky_ring_query *query)
 {
 	struct finder *finder = ky_alloc(sizeof(*finder));
-	bool is_out_of_memory;
 
 	memset(out, 0, sizeof(*out));
 	if (finder == NULL)
-		return -ENOMEM;
+		return NULL;
 	finder->query = query;
 	finder->out = out;
 	finder->uid = geteuid();
 	finder->pid_namespace = ky_run_process_namespace();
 	read_boot_id(finder->boot_id);
+	return finder;
+}
+
+int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query)
+{
+	struct finder *finder = make_finder(out, query);
+	bool is_out_of_memory;
+
+	if (finder == NULL)
+		return -ENOMEM;
 	if (query->ring_directory != NULL)
 		scan_path(finder, query->ring_directory);
 	else
@@ -582,4 +594,36 @@ void ky_found_rings_release(struct ky_found_rings *rings)
 {
 	ky_free(rings->rings);
 	memset(rings, 0, sizeof(*rings));
+}
+
+int ky_ring_find_file(struct ky_found_ring *out, const char *path, char *why)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), err = -errno;
+	const struct ky_ring_query query = {.ring_directory = NULL};
+	struct ky_found_rings found;
+	struct finder *finder;
+	struct stat st;
+
+	why[0] = '\0';
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		(void)snprintf(why, KY_FOUND_WHY_BYTES, "%.511s: %s", path,
+			       err == -ELOOP ? "a symbolic link, which no recorder makes" :
+					       kymo_error_text(err));
+		return err;
+	}
+	finder = make_finder(&found, &query);
+	if (finder != NULL)
+		look_at(finder, fd, path, st.st_uid, 0);
+	ky_free(finder);
+	close(fd);
+	err = found.count > 0 ? found.rings[0].error : finder == NULL ? -ENOMEM : -ENODATA;
+	if (err == 0)
+		*out = found.rings[0];
+	else
+		(void)snprintf(why, KY_FOUND_WHY_BYTES, "%.600s",
+			       found.count > 0 ? found.rings[0].why :
+			       err == -ENODATA ? "nobody has recorded into this ring" :
+						 kymo_error_text(err));
+	ky_found_rings_release(&found);
+	return err;
 }

@@ -91,6 +91,10 @@ void ky_found_rings_release(struct ky_found_rings *rings);
 int ky_ring_find_one(struct ky_found_ring *out, const struct ky_ring_query *query,
 		     const char *pid_or_service, bool is_dead_wanted, char *why);
 
+/* The ring in this file, wherever it lies and whosever it is, as far as we may read it. Returns 0;
+ * its trouble; -ENODATA: nobody has recorded into it; -ENOMEM. */
+int ky_ring_find_file(struct ky_found_ring *out, const char *path, char *why);
+
 struct ky_open_ring {
 	int fd;
 	uint8_t *image; /* MAP_SHARED: readable */

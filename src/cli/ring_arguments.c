@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/ring_arguments.h>
+
+#include <base/now.h>
+#include <cli/cli.h>
+
+enum {
+	OPTION_RING_DIRECTORY = 0x200
+};
+
+static const struct argp_option options[] = {
+	{"ring-dir", OPTION_RING_DIRECTORY, "DIR", 0,
+	 "Look for rings in DIR alone (default: KYMO_RING_DIR, /dev/shm/kymo-UID, and whatever "
+	 "running processes map)",
+	 0},
+	{0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct ky_ring_query *query = state->input;
+
+	if (key != OPTION_RING_DIRECTORY)
+		return ARGP_ERR_UNKNOWN;
+	query->ring_directory = text;
+	return 0;
+}
+
+const struct argp ky_ring_argp = {options, parse, 0, 0, 0, 0, 0};
+
+int ky_ring_argument_open(struct ky_open_ring *out, struct ky_found_ring *found,
+			  const struct ky_ring_query *query, const char *pid_or_service,
+			  bool is_dead_wanted, bool is_writable)
+{
+	char why[KY_FOUND_WHY_BYTES];
+
+	out->fd = -1;
+	if (ky_ring_find_one(found, query, pid_or_service, is_dead_wanted, why) == 0 &&
+	    ky_ring_open(out, found, is_writable, why) == 0)
+		return KY_EXIT_OK;
+	ky_cli_error("%s", why);
+	return KY_EXIT_TROUBLE;
+}
+
+const char *ky_ring_state_text(const struct ky_found_ring *ring)
+{
+	switch (ring->state) {
+	case KY_FOUND_ALIVE:
+		return "alive";
+	case KY_FOUND_CLOSED:
+		return "closed";
+	case KY_FOUND_DEAD:
+		return "dead";
+	default:
+		return "damaged";
+	}
+}
+
+const char *ky_ring_mode_text(uint32_t mode)
+{
+	return mode == KY_RING_MODE_FLIGHT ? "flight" : "stream";
+}
+
+uint64_t ky_ring_age_ns(const struct ky_found_ring *ring)
+{
+	uint64_t now = ky_now_ns(ring->is_other_boot ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+	uint64_t made = ring->is_other_boot ? ring->made_unix_ns : ring->made_ns;
+
+	return now > made ? now - made : 0;
+}

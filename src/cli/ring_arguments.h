@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_arguments.h - what commands about rings take alike: --ring-dir, and one ring named by pid or
+ * service, opened or refused with a sentence.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_RING_ARGUMENTS_H
+#define KY_CLI_RING_ARGUMENTS_H
+
+#include <argp.h>
+#include <cli/ring_finder.h>
+
+/* A child argp; its input is a struct ky_ring_query. */
+extern const struct argp ky_ring_argp;
+
+/* Finds and opens. Returns KY_EXIT_OK, or KY_EXIT_TROUBLE after one sentence on stderr. */
+int ky_ring_argument_open(struct ky_open_ring *out, struct ky_found_ring *found,
+			  const struct ky_ring_query *query, const char *pid_or_service,
+			  bool is_dead_wanted, bool is_writable);
+
+/* Text for people; never NULL. */
+const char *ky_ring_state_text(const struct ky_found_ring *ring);
+const char *ky_ring_mode_text(uint32_t mode); /* enum ky_ring_mode, resolved */
+
+/* How long ago it was made: by the monotonic clock of this boot, else by the wall clock. */
+uint64_t ky_ring_age_ns(const struct ky_found_ring *ring);
+
+#endif
