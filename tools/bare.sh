@@ -31,7 +31,8 @@ compile() { # SOURCE OBJECT [OPTION...]
 
 # Stages that need a library are the rest of ship/; the host's side has the store alone.
 for source in src/base/*.c src/wire/*.c src/record/*.c src/record/*/*.c src/drain/*.c \
-	src/ship/store.c src/ship/retention.c src/ship/disk.c src/ship/trace_file.c; do
+	src/ship/store.c src/ship/retention.c src/ship/disk.c src/ship/trace_file.c \
+	src/ship/trace_sink.c; do
 	status=0
 	compile "$source" "$out/$(basename "$source" .c).o" || status=1
 	result "$status" "$source"
@@ -73,7 +74,8 @@ program "a program that leaves draining to another process records and closes" r
 	KYMO_RECORDER_NO_DRAIN
 # The compressors are libraries: without them the recorder is told so.
 compile src/record/recorder.c "$out/recorder.o" -DKY_WITHOUT_ZSTD -DKY_WITHOUT_GZIP || true
-program "a program with its own drain thread records and closes" recorder_plain.o 0
+program "a program with its own drain thread records and closes" recorder_plain.o \
+	KYMO_RECORDER_STREAM
 status=0
 find "$out/run" -name '*.trc' -size +0 | grep -q . || status=1
 result "$status" "its trace is on disk"

@@ -224,8 +224,8 @@ static int open_recorder(const struct ky_tokio_found *found)
 
 	options.service = getenv("KYMO_SERVICE");
 	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_PREPARED;
-	if (mode && strcmp(mode, "flight") == 0)
-		options.flags |= KYMO_RECORDER_FLIGHT;
+	if (!mode || strcmp(mode, "flight") != 0)
+		options.flags |= KYMO_RECORDER_STREAM;
 	if (bytes)
 		options.ring_bytes = strtoull(bytes, NULL, 10);
 	result = kymo_recorder_open(&recorder, &options);

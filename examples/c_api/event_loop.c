@@ -62,6 +62,7 @@ int main(int argc, char **argv)
 	int err;
 
 	options.service = "event-loop";
+	options.flags = KYMO_RECORDER_STREAM;
 	options.trace_directory = argc > 1 ? argv[1] : NULL;
 	options.errbuf = errbuf;
 	options.errbuf_bytes = sizeof(errbuf);

@@ -33,7 +33,8 @@ extern "C" {
 	X(NOT_TRACE, -4102, "not a trace")                                                         \
 	X(AGAIN, -4103, "reused meanwhile, or not ready yet")                                      \
 	X(UNSUPPORTED, -4104, "not supported by this build or this machine")                       \
-	X(ACTIVE, -4105, "a recorder is already open in this process")
+	X(ACTIVE, -4105, "a recorder is already open in this process")                             \
+	X(BUSY, -4106, "too many are waiting already")
 
 enum kymo_error {
 #define KYMO_ERROR_MEMBER(name, value, text) KYMO_E_##name = (value),

@@ -5,6 +5,7 @@
 
 #include <kymo/base.h>
 #include <kymo/counter.h>
+#include <kymo/dump.h>
 #include <kymo/emit.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>

@@ -8,8 +8,12 @@
  *              kymo_recorder_reopen().
  * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR. Always:
  *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without
- *              the processor's counter.
- * Memory:      the ring (ring_bytes) plus at most 2 MiB without a drain thread, 8 MiB with one.
+ *              the processor's counter; KYMO_TRIGGERS: rules beside those of the options.
+ * Memory:      the ring (ring_bytes) plus at most 2 MiB in flight mode or without a thread of our
+ *              own, 8 MiB while streaming; a copy of the ring while a dump is made.
+ * Thread:      without KYMO_RECORDER_NO_DRAIN one, "kymo-drain", nice +10, all signals blocked. In
+ *              flight mode it sleeps until somebody asks for something or a rule is to be looked
+ *              at.
  * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
  */
 #ifndef KYMO_RECORDER_H
@@ -26,11 +30,20 @@ struct kymo_recorder;
 enum kymo_recorder_flags {
 	KYMO_RECORDER_NO_DRAIN = 1u << 0, /* somebody else drains the ring: start no thread */
 	KYMO_RECORDER_EAGER = 1u << 1,    /* create the ring file in open, not at the first event */
-	KYMO_RECORDER_FLIGHT = 1u << 2,   /* keep to the ring; nothing is written until a dump */
+	/* Write everything as it comes. Without it: flight, that is keep to the ring, and nothing
+	 * is written until a dump (dump.h). kymo_recorder_mode() and `kymo set` change it. */
+	KYMO_RECORDER_STREAM = 1u << 2,
 	/* Make the ring file in open and leave it aside until the first event, which then needs no
 	 * path, no rights and no unusual system call. Of a process and its children that have not
 	 * recorded yet, the first one to record gets it; the others make their own. */
-	KYMO_RECORDER_PREPARED = 1u << 3
+	KYMO_RECORDER_PREPARED = 1u << 3,
+	/* Leave a record in the ring when a fatal signal ends the process (fatal.h). */
+	KYMO_RECORDER_FATAL_SIGNALS = 1u << 4
+};
+
+enum kymo_recorder_mode {
+	KYMO_MODE_STREAM = 1, /* everything is written as it comes */
+	KYMO_MODE_FLIGHT = 2  /* the ring alone; a trace is written when somebody asks */
 };
 
 enum kymo_compression {
@@ -45,6 +58,9 @@ struct kymo_key_value {
 			    * that kymo itself writes are refused */
 	const char *value; /* UTF-8, at most 1,024 bytes */
 };
+
+/* Takes count bytes of a trace, in order. Returns 0, or a negative error that ends the trace. */
+typedef int (*kymo_write_fn)(void *ctx, const uint8_t *bytes, size_t count);
 
 struct kymo_recorder_options {
 	size_t size;                 /* sizeof(struct kymo_recorder_options) */
@@ -69,12 +85,21 @@ struct kymo_recorder_options {
 	 * in it; segment_bytes_max and rotate_interval_ns must be 0. A child that calls
 	 * kymo_recorder_reopen() writes NAME with its pid before the ending. */
 	const char *trace_file;
+	/* Not NULL: what is streamed goes to this function instead of to disk, on the library's
+	 * thread; an error ends the stream. trace_file must be NULL then. */
+	kymo_write_fn write;
+	void *write_ctx;
+	const char *dump_directory; /* NULL: trace_directory; where dumps go that name no place */
+	/* How far back the ring should reach. ring_bytes bounds it; where that is too little, each
+	 * dump says what was reached and which size would do. */
+	uint64_t age_min_ns;
+	const char *triggers; /* rules that make dumps (dump.h: kymo_trigger_add), or NULL */
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0                                                                          \
+			0, 0, 0, 0, 0, 0                                                           \
 	}
 
 /* Opens the recorder of this process.
@@ -89,8 +114,10 @@ struct kymo_recorder_options {
 KYMO_API int kymo_recorder_open(struct kymo_recorder **out,
 				const struct kymo_recorder_options *options);
 
-/* Drains what is published, seals the segment, stops the drain thread, removes the ring file. With
- * KYMO_RECORDER_NO_DRAIN the file stays, marked closed: whoever drains it removes it.
+/* Streaming: drains what is published and seals the segment. Makes the dumps that are waiting,
+ * stops the thread, removes the ring file: in flight mode what it held is gone then, unless it was
+ * dumped before. With KYMO_RECORDER_NO_DRAIN the file stays, marked closed: whoever drains it
+ * removes it.
  * Threads may go on emitting: their events are counted as dropped. close(NULL) is fine.
  *
  * Returns  0, or the first error the drain met while writing (the trace then says what is missing).
@@ -103,6 +130,15 @@ KYMO_API int kymo_recorder_close(struct kymo_recorder *recorder);
  * Since    0.1
  */
 KYMO_API int kymo_recorder_reopen(void);
+
+/* Changes between streaming and flight while running, whatever `kymo set` had said before.
+ * Streaming begins with what the ring holds; going back to flight ends the segment.
+ *
+ * mode     enum kymo_recorder_mode
+ * Returns  0; -EINVAL; KYMO_E_CLOSED: nothing is open in this process.
+ * Threads  any; takes a lock.      Since 0.1
+ */
+KYMO_API int kymo_recorder_mode(uint32_t mode);
 
 /* Opens and closes gates while running. set, clear: enum kymo_gate; clear wins.
  * Threads any.      Signals safe.      Since 0.1
@@ -133,6 +169,12 @@ struct kymo_recorder_status {
 	int32_t last_error;        /* of the drain; 0 when none */
 	char ring_path[256];       /* empty for an anonymous ring */
 	uint64_t counters_refused; /* registrations beyond the table, since the process began */
+	uint32_t mode;             /* enum kymo_recorder_mode, as it is now */
+	uint32_t dumps_waiting;
+	uint64_t dumps_made, dumps_failed;
+	uint64_t dumps_refused; /* too many were waiting */
+	uint64_t triggers_fired, triggers_suppressed;
+	uint64_t wakeups; /* of the library's thread */
 };
 
 /* Fills what out->size has room for; the caller sets it first.

@@ -4,12 +4,13 @@
 #include <base/gnu.h>
 
 #include <base/alloc.h>
-#include <drain/drain.h>
+#include <base/now.h>
 #include <errno.h>
+#include <record/dump_queue.h>
+#include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
-#include <ship/stage.h>
-#include <ship/store.h>
+#include <record/stream.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,45 +18,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MS_NS UINT64_C(1000000)
-#define PACE_NS (50 * MS_NS)
-#define PACE_BUSY_NS MS_NS
-#define STORE_RETRY_NS (1000 * MS_NS)
 #define DRAIN_NICE 10
-#define DRAIN_MEMORY_BYTES (6u << 20)
-#define TRACE_DIRECTORY_DEFAULT "./kymo-traces"
+#define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
 
 struct kymo_recorder {
-	struct ky_drain *drain; /* the thread's alone while it runs */
-	struct ky_store *store;
+	struct ky_stream stream; /* the thread's alone while it runs */
 	struct ky_stage_factory stage;
-	uint64_t store_retry_ns;
-	char run_name[64];
-	char trace_file[512];      /* "": segments in a directory */
-	uint32_t file_further_pid; /* not 0: the name is the parent's */
+	struct ky_dump_place place;
+	char dump_directory[KY_RING_PATH_BYTES];
+	const struct ky_ring *last_ring; /* for the dumps that close makes */
 
 	pthread_t thread;
 	bool has_thread;
-	pid_t pid; /* a forked child has neither our thread nor our files */
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool is_stopping;
-
-	uint64_t segments_sealed; /* atomic, for status */
-	uint64_t bytes_written;   /* atomic */
-	int32_t last_error;       /* atomic; the first */
+	pid_t pid;            /* a forked child has neither our thread nor our files */
+	uint32_t is_stopping; /* atomic */
+	uint64_t wakeups;     /* atomic */
 };
 
 static struct kymo_recorder *the_recorder; /* under the engine's lock */
-
-static void note_error(struct kymo_recorder *recorder, int err)
-{
-	int32_t none = 0;
-
-	if (err < 0)
-		__atomic_compare_exchange_n(&recorder->last_error, &none, err, false,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
 
 static int choose_stage(struct ky_stage_factory *out, uint32_t compression, int32_t level)
 {
@@ -84,102 +64,32 @@ static int choose_stage(struct ky_stage_factory *out, uint32_t compression, int3
 	return 0;
 }
 
-/* Opened with the first chunk: a process that records nothing leaves nothing. */
-static int open_store(struct kymo_recorder *recorder)
+/* What a file's name asks for, whatever the recorder's own compression is. */
+static int choose_named(struct ky_stage_factory *out, uint32_t compression)
 {
-	const struct kymo_recorder_options *options = &ky_engine.options;
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	struct ky_store_options store = {
-		.file = recorder->trace_file[0] ? recorder->trace_file : NULL,
-		.file_further_pid = recorder->file_further_pid,
-		.directory = ky_engine.trace_directory[0] ? ky_engine.trace_directory :
-							    TRACE_DIRECTORY_DEFAULT,
-		.service = ky_engine.service,
-		.run = recorder->run_name,
-		.stage = &recorder->stage,
-		.segment_bytes_max = options->segment_bytes_max,
-		.rotate_interval_ns = options->rotate_interval_ns,
-		.total_bytes_max = options->total_bytes_max,
-	};
-
-	if (now_ns < recorder->store_retry_ns)
-		return -EAGAIN;
-	recorder->store_retry_ns = now_ns + STORE_RETRY_NS;
-	return ky_store_open(&recorder->store, &store);
+	return choose_stage(out, compression, 0);
 }
 
-static int take_chunk(void *ctx, const struct ky_chunk *chunk)
+/* Of this process, and recording. */
+static const struct ky_ring *live_ring(void)
 {
-	struct kymo_recorder *recorder = ctx;
-	int err = recorder->store ? 0 : open_store(recorder);
-
-	if (!err)
-		err = ky_store_chunk(recorder->store, chunk);
-	if (err != -EAGAIN)
-		note_error(recorder, err);
-	return err;
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) != KY_LIVE || ky_engine_is_orphan())
+		return NULL;
+	return __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
 }
 
-static int open_drain(struct kymo_recorder *recorder)
+/* Everything there is to do; returns when there may be more, UINT64_MAX: when the bell rings. */
+static uint64_t do_work(struct kymo_recorder *recorder)
 {
-	const struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
-	struct ky_drain_options options = {
-		.image = ring->base,
-		.image_bytes = ring->mapped_bytes,
-		.chunk = take_chunk,
-		.chunk_ctx = recorder,
-		.memory_bytes_max = DRAIN_MEMORY_BYTES,
-		.source = "C API",
-	};
+	const struct ky_ring *ring = live_ring();
+	uint64_t until_ns = UINT64_MAX, next_ns;
 
-	ky_store_run_name(recorder->run_name, sizeof(recorder->run_name), ring->header->boot_id,
-			  ring->header->pid, ring->start_time_ticks);
-	return ky_drain_open(&recorder->drain, &options);
-}
-
-static void update_status(struct kymo_recorder *recorder)
-{
-	struct ky_store_stats stats;
-
-	if (!recorder->store)
-		return;
-	ky_store_stats(recorder->store, &stats);
-	__atomic_store_n(&recorder->segments_sealed, stats.segments_sealed, __ATOMIC_RELAXED);
-	__atomic_store_n(&recorder->bytes_written, stats.bytes_stored, __ATOMIC_RELAXED);
-	note_error(recorder, stats.last_error);
-}
-
-/* One look at the ring; returns how long to wait for the next. */
-static uint64_t drain_once(struct kymo_recorder *recorder)
-{
-	struct ky_drain_stats stats;
-	int err;
-
-	if (!recorder->drain) {
-		if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) != KY_LIVE)
-			return PACE_NS;
-		err = open_drain(recorder);
-		if (err) {
-			note_error(recorder, err);
-			return PACE_NS;
-		}
-	}
-	note_error(recorder, ky_drain_step(recorder->drain, 0));
-	if (recorder->store && ky_store_wants_seal(recorder->store, ky_now_ns(CLOCK_MONOTONIC)))
-		note_error(recorder, ky_drain_seal(recorder->drain));
-	update_status(recorder);
-	ky_drain_stats(recorder->drain, &stats);
-	return stats.backlog_bytes > ky_engine.options.ring_bytes / 4 ? PACE_BUSY_NS : PACE_NS;
-}
-
-static void wait_until(struct kymo_recorder *recorder, uint64_t at_ns)
-{
-	struct timespec until = {.tv_sec = (time_t)(at_ns / 1000000000u),
-				 .tv_nsec = (long)(at_ns % 1000000000u)};
-
-	while (!recorder->is_stopping &&
-	       pthread_cond_timedwait(&recorder->wake, &recorder->lock, &until) == 0)
-		;
+	if (ring && ky_engine_mode() == KYMO_MODE_STREAM)
+		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
+	else if (ring)
+		ky_stream_end(&recorder->stream);
+	next_ns = ky_dump_queue_run(&recorder->place, ring, false, NULL, NULL);
+	return next_ns < until_ns ? next_ns : until_ns;
 }
 
 static void *run(void *ctx)
@@ -190,64 +100,49 @@ static void *run(void *ctx)
 	pthread_setname_np(pthread_self(), "kymo-drain");
 	errno = 0;
 	setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + DRAIN_NICE);
-	pthread_mutex_lock(&recorder->lock);
-	while (!recorder->is_stopping) {
-		uint64_t pause_ns;
+	for (;;) {
+		struct ky_bell_reading reading = ky_bell_read();
+		uint64_t until_ns;
 
-		pthread_mutex_unlock(&recorder->lock);
-		pause_ns = drain_once(recorder);
-		pthread_mutex_lock(&recorder->lock);
-		wait_until(recorder, ky_now_ns(CLOCK_MONOTONIC) + pause_ns);
+		if (__atomic_load_n(&recorder->is_stopping, __ATOMIC_SEQ_CST))
+			break;
+		until_ns = do_work(recorder);
+		ky_bell_wait(&reading, until_ns);
+		__atomic_fetch_add(&recorder->wakeups, 1, __ATOMIC_RELAXED);
 	}
-	pthread_mutex_unlock(&recorder->lock);
+	(void)ky_dump_queue_run(&recorder->place, recorder->last_ring, true, NULL, NULL);
 	return NULL;
 }
 
 /* The host's signals are not for our thread. */
 static int start_thread(struct kymo_recorder *recorder)
 {
-	pthread_condattr_t attr;
 	sigset_t all, before;
 	int err;
 
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&recorder->lock, NULL);
-	pthread_cond_init(&recorder->wake, &attr);
-	pthread_condattr_destroy(&attr);
 	recorder->pid = getpid();
-	recorder->is_stopping = false;
+	recorder->is_stopping = 0;
+	recorder->last_ring = NULL;
+	ky_dump_queue_open();
+	__atomic_store_n(&ky_engine.has_listener, 1, __ATOMIC_RELEASE);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&recorder->thread, NULL, run, recorder);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	recorder->has_thread = err == 0;
+	if (err)
+		ky_dump_queue_close();
 	return -err;
 }
 
 static void stop_thread(struct kymo_recorder *recorder)
 {
-	if (!recorder->has_thread)
-		return;
-	pthread_mutex_lock(&recorder->lock);
-	recorder->is_stopping = true;
-	pthread_cond_signal(&recorder->wake);
-	pthread_mutex_unlock(&recorder->lock);
+	ky_dump_queue_close();
+	__atomic_store_n(&recorder->is_stopping, 1, __ATOMIC_SEQ_CST);
+	ky_bell_ring();
 	pthread_join(recorder->thread, NULL);
 	recorder->has_thread = false;
-}
-
-/* Everything that is still in the ring, then the end of the last segment. */
-static void drain_rest(struct kymo_recorder *recorder)
-{
-	if (!recorder->drain)
-		note_error(recorder, open_drain(recorder));
-	if (!recorder->drain)
-		return;
-	note_error(recorder, ky_drain_step(recorder->drain, KY_DRAIN_FINAL));
-	note_error(recorder, ky_drain_seal(recorder->drain));
-	ky_drain_last_word(recorder->drain);
-	update_status(recorder);
+	__atomic_store_n(&ky_engine.has_listener, 0, __ATOMIC_RELEASE);
 }
 
 static void publish(struct kymo_recorder *recorder)
@@ -258,9 +153,9 @@ static void publish(struct kymo_recorder *recorder)
 	ky_engine_unlock(mark);
 }
 
-static bool is_draining(void)
+static bool has_work(void)
 {
-	return !(ky_engine.options.flags & (KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_FLIGHT));
+	return !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN);
 }
 
 /* The name says the compression: everybody who sees the file believes it. */
@@ -293,9 +188,33 @@ static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_option
 	err = ky_trace_file_check(name);
 	if (err)
 		return ky_options_say(taken, err, "trace_file %s: %s", name, kymo_error_text(err));
-	snprintf(recorder->trace_file, sizeof(recorder->trace_file), "%s", name);
+	snprintf(recorder->stream.trace_file, sizeof(recorder->stream.trace_file), "%s", name);
 	taken->compression = compression;
 	taken->trace_file = NULL; /* the caller's text */
+	return 0;
+}
+
+static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_options *taken)
+{
+	const char *wish = taken->dump_directory ? taken->dump_directory : taken->trace_directory;
+
+	if (!wish)
+		wish = DUMP_DIRECTORY_DEFAULT;
+	if (strlen(wish) >= sizeof(recorder->dump_directory))
+		return ky_options_say(taken, -ENAMETOOLONG, "dump_directory: %s",
+				      kymo_error_text(-ENAMETOOLONG));
+	snprintf(recorder->dump_directory, sizeof(recorder->dump_directory), "%s", wish);
+	recorder->place = (struct ky_dump_place){
+		.directory = recorder->dump_directory,
+		.service = ky_engine.service,
+		.age_min_ns = taken->age_min_ns,
+		.stage = &recorder->stage,
+		.choose_stage = choose_named,
+	};
+	recorder->stream.stage = &recorder->stage;
+	recorder->stream.write = taken->write;
+	recorder->stream.write_ctx = taken->write_ctx;
+	taken->dump_directory = taken->triggers = NULL; /* the caller's texts */
 	return 0;
 }
 
@@ -316,6 +235,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		return ky_options_say(&taken, -ENOMEM, "recorder: out of memory");
 	recorder->pid = getpid();
 	err = take_file(recorder, &taken);
+	if (!err)
+		err = take_places(recorder, &taken);
 	if (err) {
 		ky_free(recorder);
 		return err;
@@ -329,7 +250,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 	}
 	for (size_t i = 0; i < taken.metadata_count; i++)
 		(void)kymo_metadata_set(taken.metadata[i].key, taken.metadata[i].value);
-	if (is_draining())
+	if (has_work())
 		err = start_thread(recorder);
 	if (err) {
 		ky_engine_leave(ky_engine_stop(), true);
@@ -343,25 +264,23 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 
 int kymo_recorder_close(struct kymo_recorder *recorder)
 {
-	bool is_live, is_draining_here;
+	bool is_live, is_streaming;
 	int err;
 
 	if (!recorder)
 		return 0;
-	is_draining_here = recorder->has_thread && recorder->pid == getpid();
 	ky_engine_scan_modules();
+	is_streaming = ky_engine_mode() == KYMO_MODE_STREAM;
 	is_live = ky_engine_stop();
 	publish(NULL);
-	if (is_draining_here) {
+	if (recorder->has_thread && recorder->pid == getpid()) {
+		recorder->last_ring = is_live ? ky_engine.ring : NULL;
 		stop_thread(recorder);
-		if (is_live)
-			drain_rest(recorder);
-		ky_drain_close(recorder->drain);
-		ky_store_close(recorder->store);
-		pthread_cond_destroy(&recorder->wake);
-		pthread_mutex_destroy(&recorder->lock);
+		if (is_live && is_streaming)
+			ky_stream_finish(&recorder->stream, ky_engine.ring);
+		ky_stream_end(&recorder->stream);
 	}
-	err = __atomic_load_n(&recorder->last_error, __ATOMIC_RELAXED);
+	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
 	ky_free(recorder);
 	return err;
@@ -376,24 +295,33 @@ int kymo_recorder_reopen(void)
 
 	if (err || !recorder || recorder->pid == getpid())
 		return err;
-	recorder->drain = NULL;
-	recorder->store = NULL;
-	recorder->store_retry_ns = 0;
-	recorder->file_further_pid = (uint32_t)getpid();
+	ky_stream_forget(&recorder->stream);
+	recorder->stream.file_further_pid = (uint32_t)getpid();
 	recorder->has_thread = false;
-	recorder->segments_sealed = recorder->bytes_written = 0;
-	recorder->last_error = 0;
+	recorder->wakeups = 0;
 	recorder->pid = getpid();
-	if (is_draining())
+	if (has_work())
 		err = start_thread(recorder);
 	if (err)
 		ky_engine_leave(ky_engine_stop(), true);
 	return err;
 }
 
+static void add_status(struct kymo_recorder_status *status, struct kymo_recorder *recorder)
+{
+	struct ky_stream *stream = &recorder->stream;
+
+	status->segments_sealed = __atomic_load_n(&stream->segments_sealed, __ATOMIC_RELAXED);
+	status->bytes_written = __atomic_load_n(&stream->bytes_written, __ATOMIC_RELAXED);
+	status->wakeups = __atomic_load_n(&recorder->wakeups, __ATOMIC_RELAXED);
+	if (!status->last_error)
+		status->last_error = __atomic_load_n(&stream->last_error, __ATOMIC_RELAXED);
+}
+
 int kymo_recorder_status(struct kymo_recorder_status *out)
 {
 	struct kymo_recorder_status status = {.size = sizeof(status)};
+	struct ky_dump_queue_stats dumps;
 	size_t size = out ? out->size : 0;
 	struct ky_lock_mark mark;
 	int err;
@@ -404,17 +332,61 @@ int kymo_recorder_status(struct kymo_recorder_status *out)
 	if (err)
 		return err;
 	mark = ky_engine_lock();
-	if (the_recorder && the_recorder->pid == getpid()) {
-		status.segments_sealed = __atomic_load_n(&the_recorder->segments_sealed,
-							 __ATOMIC_RELAXED);
-		status.bytes_written = __atomic_load_n(&the_recorder->bytes_written,
-						       __ATOMIC_RELAXED);
-		if (!status.last_error)
-			status.last_error = __atomic_load_n(&the_recorder->last_error,
-							    __ATOMIC_RELAXED);
-	}
+	if (the_recorder && the_recorder->pid == getpid())
+		add_status(&status, the_recorder);
 	ky_engine_unlock(mark);
+	ky_dump_queue_stats(&dumps);
+	status.dumps_waiting = dumps.waiting;
+	status.dumps_made = dumps.made;
+	status.dumps_failed = dumps.failed;
+	status.dumps_refused = dumps.refused;
 	status.size = size < sizeof(status) ? size : sizeof(status);
 	memcpy(out, &status, status.size);
 	return 0;
+}
+
+static int refuse(void)
+{
+	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE);
+
+	if (phase != KY_LAZY && phase != KY_STARTING && phase != KY_LIVE)
+		return KYMO_E_CLOSED;
+	return has_work() ? 0 : KYMO_E_UNSUPPORTED;
+}
+
+static void give(struct kymo_dump_result *out, const struct kymo_dump_result *result)
+{
+	size_t size = out->size < sizeof(*result) ? out->size : sizeof(*result);
+
+	memcpy(out, result, size);
+	out->size = size;
+}
+
+int kymo_recorder_dump(const struct kymo_dump_options *options, struct kymo_dump_result *result)
+{
+	struct ky_dump_request *request;
+	bool is_waiting;
+	int err;
+
+	if (result && result->size < sizeof(result->size))
+		return -EINVAL;
+	err = refuse();
+	if (!err)
+		err = ky_dump_request_make(&request, options, ky_now_ns(CLOCK_MONOTONIC));
+	if (err)
+		return err;
+	is_waiting = request->is_waited_for;
+	err = ky_dump_queue_put(request);
+	if (err) {
+		ky_free(request);
+		return err;
+	}
+	if (!is_waiting)
+		return 0;
+	ky_dump_queue_wait(request);
+	err = request->result.err;
+	if (result)
+		give(result, &request->result);
+	ky_free(request);
+	return err;
 }

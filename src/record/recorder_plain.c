@@ -2,6 +2,7 @@
 /* Opening and closing where somebody else drains the ring: no thread, no disk, no library but libc.
  * The preload links this one; programs that link the library get recorder.c instead. */
 #include <errno.h>
+#include <kymo/dump.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 
@@ -54,4 +55,16 @@ int kymo_recorder_reopen(void)
 int kymo_recorder_status(struct kymo_recorder_status *out)
 {
 	return ky_engine_status(out);
+}
+
+static int refuse(void)
+{
+	return the_recorder.is_open ? KYMO_E_UNSUPPORTED : KYMO_E_CLOSED;
+}
+
+int kymo_recorder_dump(const struct kymo_dump_options *options, struct kymo_dump_result *result)
+{
+	(void)options;
+	(void)result;
+	return refuse();
 }

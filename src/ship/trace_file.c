@@ -174,6 +174,15 @@ static int make_file(struct ky_trace_file *file)
 	return err;
 }
 
+static int begin_coder(struct ky_trace_file *file)
+{
+	int err = file->factory.open(&file->factory, &file->coder);
+
+	if (err)
+		(void)unlink(file->path); /* empty */
+	return err;
+}
+
 static int begin(struct ky_trace_file *file)
 {
 	int err = make_directory(file->named);
@@ -181,7 +190,7 @@ static int begin(struct ky_trace_file *file)
 	if (!err)
 		err = make_file(file);
 	if (!err)
-		err = file->factory.open(&file->factory, &file->coder);
+		err = begin_coder(file);
 	if (err) {
 		ky_disk_close(&file->fd);
 		return err;

@@ -26,7 +26,7 @@ static int open_recorder(void)
 	const char *bytes = getenv("KYMO_RING_BYTES");
 	int err;
 
-	options.flags = KYMO_RECORDER_NO_DRAIN;
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_STREAM;
 	if (bytes)
 		options.ring_bytes = strtoull(bytes, NULL, 10);
 	err = kymo_recorder_open(&recorder, &options);

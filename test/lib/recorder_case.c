@@ -47,7 +47,7 @@ void test_recorder_open(struct test_recorder *test, uint64_t ring_bytes, uint32_
 	options.service = "test";
 	options.ring_directory = test->directory;
 	options.ring_bytes = ring_bytes ? ring_bytes : 128u << 10;
-	options.flags = KYMO_RECORDER_NO_DRAIN | flags;
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_STREAM | flags;
 	assert_int_equal(kymo_recorder_open(&test->recorder, &options), 0);
 }
 

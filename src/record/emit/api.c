@@ -3,6 +3,7 @@
 #include <record/emit/emit_engine.h>
 
 #include <errno.h>
+#include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <record/emit/options.h>
 #include <stdio.h>
@@ -132,6 +133,58 @@ void kymo_recorder_confine(void)
 	__atomic_store_n(&ky_engine.is_confined, 1, __ATOMIC_RELAXED);
 }
 
+uint32_t ky_engine_mode(void)
+{
+	struct ky_engine *engine = &ky_engine;
+	const struct ky_ring *ring = __atomic_load_n(&engine->ring, __ATOMIC_ACQUIRE);
+	uint32_t mode = 0;
+
+	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LIVE && !ky_engine_is_orphan())
+		mode = atomic_load_explicit(&ring->control->settings.mode, memory_order_acquire);
+	if (mode == KYMO_MODE_STREAM || mode == KYMO_MODE_FLIGHT)
+		return mode;
+	return __atomic_load_n(&engine->options.flags, __ATOMIC_RELAXED) & KYMO_RECORDER_STREAM ?
+		       KYMO_MODE_STREAM :
+		       KYMO_MODE_FLIGHT;
+}
+
+/* Before there is a ring the mode is what its header will say. */
+static void set_mode_locked(uint32_t mode)
+{
+	struct ky_ring *ring = ky_engine.ring;
+	struct ky_ring_settings *settings;
+	uint32_t flags = ky_engine.options.flags & ~(uint32_t)KYMO_RECORDER_STREAM;
+
+	if (mode == KYMO_MODE_STREAM)
+		flags |= KYMO_RECORDER_STREAM;
+	__atomic_store_n(&ky_engine.options.flags, flags, __ATOMIC_RELAXED);
+	if (ky_engine.phase != KY_LIVE) {
+		if (ky_engine.prepared && mode == KYMO_MODE_STREAM)
+			ky_engine.prepared->header->flags &= ~(uint32_t)KY_RING_FLIGHT;
+		else if (ky_engine.prepared)
+			ky_engine.prepared->header->flags |= KY_RING_FLIGHT;
+		return;
+	}
+	settings = &ring->control->settings;
+	atomic_fetch_add_explicit(&settings->generation, 1, memory_order_acq_rel);
+	atomic_store_explicit(&settings->mode, mode, memory_order_release);
+	atomic_fetch_add_explicit(&settings->generation, 1, memory_order_release);
+}
+
+int kymo_recorder_mode(uint32_t mode)
+{
+	struct ky_lock_mark mark;
+
+	if (mode != KYMO_MODE_STREAM && mode != KYMO_MODE_FLIGHT)
+		return -EINVAL;
+	if (!lock_open(&mark))
+		return KYMO_E_CLOSED;
+	set_mode_locked(mode);
+	ky_engine_unlock(mark);
+	ky_bell_ring();
+	return 0;
+}
+
 static void fill_status(struct kymo_recorder_status *out)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -142,6 +195,7 @@ static void fill_status(struct kymo_recorder_status *out)
 	out->is_armed = is_live || phase == KY_LAZY || phase == KY_STARTING;
 	out->last_error = engine->last_error;
 	out->counters_refused = ky_counters_refused();
+	out->mode = ky_engine_mode();
 	out->directory_bytes_max = KY_DIRECTORY_BYTES_DEFAULT;
 	if (!is_live)
 		return;

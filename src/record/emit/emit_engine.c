@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,7 +177,7 @@ static void describe_ring(const struct ky_ring *ring)
 	struct ky_engine *engine = &ky_engine;
 	struct ky_ring_header *header = ring->header;
 
-	if (engine->options.flags & KYMO_RECORDER_FLIGHT)
+	if (!(engine->options.flags & KYMO_RECORDER_STREAM))
 		header->flags |= KY_RING_FLIGHT;
 	read_line("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof(header->boot_id));
 	snprintf(header->service, sizeof(header->service), "%.63s", engine->service);
@@ -371,6 +372,8 @@ int ky_engine_start_locked(void)
 	atomic_store_explicit(&engine->ring->header->magic, KY_RING_MAGIC, memory_order_release);
 	set_phase(KY_LIVE);
 	ky_counters_copy(engine->ring->side);
+	if (__atomic_load_n(&engine->has_listener, __ATOMIC_ACQUIRE))
+		ky_bell_ring();
 	return 0;
 }
 
@@ -419,6 +422,7 @@ static int copy_options(const struct kymo_recorder_options *options)
 	engine->options.metadata = NULL;
 	engine->options.metadata_count = 0;
 	engine->options.errbuf = NULL;
+	engine->options.dump_directory = engine->options.triggers = NULL; /* the caller's texts */
 	engine->options.service = engine->service;
 	if (options->ring_directory &&
 	    strlen(options->ring_directory) >= sizeof(engine->ring_directory))

@@ -90,6 +90,9 @@ struct ky_engine {
 	struct ky_ring *prepared; /* made in open, nobody's yet; NULL once it was tried to take */
 	bool is_lock_naming;      /* the C library leaves its owner's tid in `lock` */
 	bool has_process_hooks;
+	uint32_t has_listener; /* atomic; a thread waits for ky_bell_ring() */
+	void (*on_thread)(
+		void); /* atomic, or NULL: a thread is about to record for the first time */
 	bool has_options;
 	struct kymo_recorder_options options; /* pointers below, in `texts` */
 	char service[KY_SERVICE_BYTES];
@@ -128,6 +131,9 @@ void ky_engine_leave(bool is_live, bool is_unlinking);
 
 /* In a forked child: LAZY again, with the parent's options and names. */
 int ky_engine_reopen(void);
+
+/* enum kymo_recorder_mode, as opened or as changed since. */
+uint32_t ky_engine_mode(void);
 
 void ky_engine_scan_modules(void);
 bool ky_engine_knows(uint64_t address); /* of a loaded module */

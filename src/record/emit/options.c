@@ -54,8 +54,8 @@ static int check_metadata(const struct kymo_recorder_options *options)
 
 int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorder_options *options)
 {
-	const uint32_t flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER | KYMO_RECORDER_FLIGHT |
-			       KYMO_RECORDER_PREPARED;
+	const uint32_t flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER | KYMO_RECORDER_STREAM |
+			       KYMO_RECORDER_PREPARED | KYMO_RECORDER_FATAL_SIGNALS;
 	size_t size = options ? options->size : 0;
 
 	memset(out, 0, sizeof(*out));
@@ -78,6 +78,10 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 	if (out->gates & ~KY_GATES_ALL)
 		return ky_options_say(out, -EINVAL, "gates has unknown bits 0x%x",
 				      out->gates & ~KY_GATES_ALL);
+	if (out->write && out->trace_file)
+		return ky_options_say(
+			out, -EINVAL,
+			"write and trace_file are both set: a stream goes to one place");
 	if (out->compression > KYMO_COMPRESSION_GZIP)
 		return ky_options_say(out, -EINVAL, "compression %u is unknown", out->compression);
 	return check_metadata(out);

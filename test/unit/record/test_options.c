@@ -133,7 +133,7 @@ static void open__takes_what_the_environment_says(void **state)
 	setenv("KYMO_SERVICE", "../my service", 1);
 	setenv("KYMO_SESSION", "1f00d", 1);
 	setenv("KYMO_RING_DIR", test.directory, 1);
-	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_FLIGHT;
+	options.flags = KYMO_RECORDER_NO_DRAIN;
 	assert_int_equal(kymo_recorder_open(&test.recorder, &options), 0);
 	kymo_mark(1);
 	test_recorder_read(&test);

@@ -61,6 +61,7 @@ static struct kymo_recorder *open_recorder(struct kymo_recorder_options *options
 	struct kymo_recorder *recorder;
 	char errbuf[200] = "";
 
+	options->flags |= KYMO_RECORDER_STREAM;
 	options->service = "linked";
 	options->trace_directory = directory;
 	options->compression = KYMO_COMPRESSION_NONE;
@@ -311,6 +312,7 @@ static void store__unwritable_directory_is_an_error_of_close_alone(void **state)
 	fclose(made);
 	options.service = "linked";
 	options.trace_directory = file; /* no directory, whoever we are */
+	options.flags = KYMO_RECORDER_STREAM;
 	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
 	emit_polls(5, 0, 1000);
 	assert_true(kymo_recorder_close(recorder) < 0);
@@ -336,6 +338,7 @@ static void trace_file__holds_the_whole_and_a_child_has_its_own(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%s/one.trc", directory);
 	options.trace_file = path;
+	options.flags = KYMO_RECORDER_STREAM;
 	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
 	emit_polls(5, 0, 1000);
 	child = fork();
@@ -368,6 +371,7 @@ static void trace_file__bound_tells_what_is_missing(void **state)
 	snprintf(path, sizeof(path), "%s/one.trc", directory);
 	options.trace_file = path;
 	options.total_bytes_max = 1 << 20;
+	options.flags = KYMO_RECORDER_STREAM;
 	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
 	emit_polls(5, 0, 100000);
 	assert_int_equal(kymo_recorder_close(recorder), KYMO_E_LIMIT);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* dump_queue.h - dumps that wait for the library's thread, in the order in which they are due.
+ *
+ * Static, so that a call which comes too late finds a closed queue and not freed memory. After a
+ * fork it is the parent's: everything is refused until ky_dump_queue_open().
+ */
+#ifndef KY_RECORD_DUMP_QUEUE_H
+#define KY_RECORD_DUMP_QUEUE_H
+
+#include <record/dump_file.h>
+
+#define KY_DUMPS_WAITING_MAX 32u
+
+/* Empty and accepting; forgets what was there, its locks included. Threads: setup-only. */
+void ky_dump_queue_open(void);
+/* Refuses from now on; what is waiting stays for ky_dump_queue_run(). Threads: any. */
+void ky_dump_queue_close(void);
+
+/* Takes the request over and rings the bell. A waited-for one is given back by
+ * ky_dump_queue_wait(). Returns 0; KYMO_E_CLOSED; KYMO_E_BUSY (counted); -EDEADLK: the runner would
+ * wait for itself. Threads: any. */
+int ky_dump_queue_put(struct ky_dump_request *request);
+void ky_dump_queue_wait(struct ky_dump_request *request);
+
+/* Told how each dump of a firing went: its bytes count against a budget. */
+typedef void (*ky_dump_spent_fn)(void *ctx, uint64_t bytes);
+
+/* Makes what is due; is_closing: everything. Returns when the next one is due, CLOCK_MONOTONIC;
+ * UINT64_MAX: none. Threads: the runner's. */
+uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ring *ring,
+			   bool is_closing, ky_dump_spent_fn spent, void *spent_ctx);
+
+struct ky_dump_queue_stats {
+	uint32_t waiting;
+	uint64_t made, failed, refused;
+};
+void ky_dump_queue_stats(struct ky_dump_queue_stats *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* dump_request.h - one dump that somebody asked for: everything it needs, copied.
+ *
+ * Memory:  one allocation each; bounded by the bounds of struct kymo_dump_options.
+ * Threads: any.
+ */
+#ifndef KY_RECORD_DUMP_REQUEST_H
+#define KY_RECORD_DUMP_REQUEST_H
+
+#include <drain/cut.h>
+#include <kymo/dump.h>
+#include <record/trigger/watchdog.h>
+
+#define KY_DUMP_REASON_BYTES 48u
+#define KY_DUMP_LABEL_BYTES_MAX 1024u
+#define KY_DUMP_METADATA_MAX 16u
+#define KY_DUMP_PAIRS_MAX (KY_DUMP_METADATA_MAX + 8u)
+#define KY_DUMP_AFTER_NS_MAX (UINT64_C(3600) * 1000000000u)
+
+struct ky_dump_request {
+	struct ky_dump_request *next;
+	uint64_t due_ns; /* not before: its range is not over yet */
+	uint64_t from_ns, to_ns;
+	const char *path; /* NULL: the default place */
+	kymo_write_fn write;
+	void *write_ctx;
+	kymo_dump_done_fn done;
+	void *done_ctx;
+	bool is_waited_for; /* the waiter frees it */
+	bool is_done;
+	bool is_firing; /* of a rule: its bytes count against the budget */
+	struct kymo_dump_result result;
+	char reason[KY_DUMP_REASON_BYTES]; /* fit for a file name */
+	struct ky_cut_pair pairs[KY_DUMP_PAIRS_MAX];
+	size_t pair_count;
+	struct ky_stuck_note notes[KY_STUCK_NOTES];
+	size_t note_count;
+	struct ky_trigger_note trigger; /* of a firing */
+	size_t text_bytes, text_bytes_max;
+	char texts[];
+};
+
+/* options: as kymo_recorder_dump() takes them. now_ns: the moment that last_ns and after_ns count
+ * from. Returns 0; -E2BIG; -EINVAL; -ENOMEM. */
+int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_options *options,
+			 uint64_t now_ns);
+
+/* A rule has fired. Returns 0; -ENOMEM. */
+int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing *firing);
+
+#endif

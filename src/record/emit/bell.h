@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* bell.h - what the library's thread sleeps on: one word in the ring's control page, which other
+ * processes ring as well, and a private one while there is no ring.
+ *
+ * Whoever waits takes a reading, looks at everything it could have to do, and then waits with the
+ * reading: a ring in between is not lost. Creating the ring rings the private word.
+ * Memory:  static; a late ring can neither fault nor reach another's ring.
+ */
+#ifndef KY_RECORD_EMIT_BELL_H
+#define KY_RECORD_EMIT_BELL_H
+
+#include <stdint.h>
+
+struct ky_bell_reading {
+	uint32_t *word;
+	uint32_t value;
+	int futex_flags;
+};
+
+/* Threads: any.   Signals: safe. */
+void ky_bell_ring(void);
+
+/* Threads: whoever waits. */
+struct ky_bell_reading ky_bell_read(void);
+
+/* Returns when it has been rung since the reading, at the latest at that CLOCK_MONOTONIC time;
+ * UINT64_MAX: no later. May return for nothing. */
+void ky_bell_wait(const struct ky_bell_reading *reading, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <record/stream.h>
+
+#include <base/now.h>
+#include <errno.h>
+#include <record/emit/emit_engine.h>
+#include <string.h>
+
+#define MS_NS UINT64_C(1000000)
+#define PACE_NS (50 * MS_NS)
+#define PACE_BUSY_NS MS_NS
+#define STORE_RETRY_NS (1000 * MS_NS)
+#define DRAIN_MEMORY_BYTES (6u << 20)
+#define TRACE_DIRECTORY_DEFAULT "./kymo-traces"
+
+void ky_stream_note_error(struct ky_stream *stream, int err)
+{
+	int32_t none = 0;
+
+	if (err < 0)
+		__atomic_compare_exchange_n(&stream->last_error, &none, err, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* Opened with the first chunk: a process that records nothing leaves nothing. */
+static int open_store(struct ky_stream *stream)
+{
+	const struct kymo_recorder_options *options = &ky_engine.options;
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	struct ky_store_options store = {
+		.file = stream->trace_file[0] ? stream->trace_file : NULL,
+		.file_further_pid = stream->file_further_pid,
+		.directory = ky_engine.trace_directory[0] ? ky_engine.trace_directory :
+							    TRACE_DIRECTORY_DEFAULT,
+		.service = ky_engine.service,
+		.run = stream->run_name,
+		.stage = stream->stage,
+		.segment_bytes_max = options->segment_bytes_max,
+		.rotate_interval_ns = options->rotate_interval_ns,
+		.total_bytes_max = options->total_bytes_max,
+	};
+
+	if (now_ns < stream->store_retry_ns)
+		return -EAGAIN;
+	stream->store_retry_ns = now_ns + STORE_RETRY_NS;
+	return ky_store_open(&stream->store, &store);
+}
+
+static int sink_chunk(struct ky_stream *stream, const struct ky_chunk *chunk)
+{
+	int err = 0;
+
+	if (!stream->sink)
+		err = ky_trace_sink_open(&stream->sink, stream->stage, stream->write,
+					 stream->write_ctx);
+	if (!err)
+		err = ky_trace_sink_chunk(stream->sink, chunk);
+	return err;
+}
+
+static int take_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ky_stream *stream = ctx;
+	int err = 0;
+
+	if (stream->write) {
+		err = sink_chunk(stream, chunk);
+	} else {
+		if (!stream->store)
+			err = open_store(stream);
+		if (!err)
+			err = ky_store_chunk(stream->store, chunk);
+	}
+	if (!err && chunk->last_ns > stream->streamed_ns)
+		stream->streamed_ns = chunk->last_ns;
+	if (err != -EAGAIN)
+		ky_stream_note_error(stream, err);
+	return err;
+}
+
+static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
+{
+	struct ky_drain_options options = {
+		.image = ring->base,
+		.image_bytes = ring->mapped_bytes,
+		.chunk = take_chunk,
+		.chunk_ctx = stream,
+		.memory_bytes_max = DRAIN_MEMORY_BYTES,
+		.source = "C API",
+	};
+
+	ky_store_run_name(stream->run_name, sizeof(stream->run_name), ring->header->boot_id,
+			  ring->header->pid, ring->start_time_ticks);
+	return ky_drain_open(&stream->drain, &options);
+}
+
+static void update_status(struct ky_stream *stream)
+{
+	struct ky_store_stats stats;
+
+	if (stream->sink)
+		__atomic_store_n(&stream->bytes_written,
+				 stream->bytes_before + ky_trace_sink_bytes(stream->sink),
+				 __ATOMIC_RELAXED);
+	if (!stream->store)
+		return;
+	ky_store_stats(stream->store, &stats);
+	__atomic_store_n(&stream->segments_sealed, stream->sealed_before + stats.segments_sealed,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&stream->bytes_written, stream->bytes_before + stats.bytes_stored,
+			 __ATOMIC_RELAXED);
+	ky_stream_note_error(stream, stats.last_error);
+}
+
+uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring)
+{
+	struct ky_drain_stats stats;
+	int err = stream->drain ? 0 : open_drain(stream, ring);
+
+	if (err) {
+		ky_stream_note_error(stream, err);
+		return PACE_NS;
+	}
+	ky_stream_note_error(stream, ky_drain_step(stream->drain, 0));
+	if (stream->store && ky_store_wants_seal(stream->store, ky_now_ns(CLOCK_MONOTONIC)))
+		ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+	update_status(stream);
+	ky_drain_stats(stream->drain, &stats);
+	return stats.backlog_bytes > ky_engine.options.ring_bytes / 4 ? PACE_BUSY_NS : PACE_NS;
+}
+
+void ky_stream_end(struct ky_stream *stream)
+{
+	if (!stream->drain)
+		return;
+	ky_stream_note_error(stream, ky_drain_step(stream->drain, KY_DRAIN_FINAL));
+	ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+	ky_drain_last_word(stream->drain);
+	update_status(stream);
+	ky_drain_close(stream->drain);
+	stream->drain = NULL;
+	ky_store_close(stream->store);
+	stream->store = NULL;
+	ky_stream_note_error(stream, ky_trace_sink_close(stream->sink));
+	stream->sink = NULL;
+	stream->store_retry_ns = 0;
+	stream->sealed_before = stream->segments_sealed;
+	stream->bytes_before = stream->bytes_written;
+}
+
+void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring)
+{
+	if (!stream->drain)
+		ky_stream_note_error(stream, open_drain(stream, ring));
+	ky_stream_end(stream);
+}
+
+void ky_stream_forget(struct ky_stream *stream)
+{
+	stream->drain = NULL;
+	stream->store = NULL;
+	stream->sink = NULL;
+	stream->store_retry_ns = 0;
+	stream->streamed_ns = 0;
+	stream->sealed_before = stream->bytes_before = 0;
+	stream->segments_sealed = stream->bytes_written = 0;
+	stream->last_error = 0;
+}

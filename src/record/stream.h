@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* stream.h - stream mode of the library: a drain over the ring, and where its chunks go (segments
+ * in a directory, one file, or a function).
+ *
+ * May be stopped and begun again over the same ring: it goes on where it ended, as far as the ring
+ * still holds it.
+ * Threads: owner, but for the three words at the end.
+ */
+#ifndef KY_RECORD_STREAM_H
+#define KY_RECORD_STREAM_H
+
+#include <drain/drain.h>
+#include <kymo/recorder.h>
+#include <record/emit/ring_file.h>
+#include <ship/store.h>
+#include <ship/trace_sink.h>
+
+struct ky_stream {
+	/* set by the owner before the first step */
+	const struct ky_stage_factory *stage;
+	kymo_write_fn write; /* NULL: to disk */
+	void *write_ctx;
+	char trace_file[512];      /* "": segments in a directory */
+	uint32_t file_further_pid; /* not 0: the name is the parent's */
+
+	struct ky_drain *drain;
+	struct ky_store *store;
+	struct ky_trace_sink *sink;
+	uint64_t store_retry_ns;
+	uint64_t streamed_ns; /* what ends before was written by an earlier drain over this ring */
+	char run_name[64];
+
+	uint64_t sealed_before, bytes_before; /* by what was closed since */
+	uint64_t segments_sealed;             /* atomic */
+	uint64_t bytes_written;               /* atomic */
+	int32_t last_error;                   /* atomic; the first */
+};
+
+/* One look at the ring; returns how long to wait for the next. */
+uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring);
+
+/* Everything that is still in the ring, then the end of the segment. No-op when nothing streams. */
+void ky_stream_end(struct ky_stream *stream);
+
+/* Takes everything even when no step came before. */
+void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring);
+
+/* In a forked child: what the parent had open stays where it is, untouched. */
+void ky_stream_forget(struct ky_stream *stream);
+
+void ky_stream_note_error(struct ky_stream *stream, int err);
+
+/* NULL while nothing streams. */
+static inline struct ky_drain *ky_stream_drain(struct ky_stream *stream)
+{
+	return stream->drain;
+}
+
+#endif
