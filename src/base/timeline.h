@@ -76,8 +76,8 @@ uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks);
 /* Ticks that pass in so many ns, by the newest slope; saturates. */
 uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns);
 
-/* The first ticks that ky_timeline_ns() turns into this time or a later one, as far as the slopes go;
- * saturates. 0 without any anchor. */
+/* The first ticks that ky_timeline_ns() turns into this time or a later one, as far as the slopes
+ * go; saturates. 0 without any anchor. */
 uint64_t ky_timeline_ticks(const struct ky_timeline *line, uint64_t ns);
 
 /* The slope behind the newest anchor, by the longest stretch of anchors that is at most baseline_ns

@@ -168,8 +168,8 @@ static void write_nested(struct ky_drain *drain, const struct ky_dthread *thread
 	ky_trc_enc_u32(&drain->enc, pool);
 }
 
-/* The poll is open from here on. task_ns: when it is told, which for one whose start lies before the
- * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is written. */
+/* The poll is open from here on. ns: when it is told, which for one whose start lies before the
+ * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is told. */
 static inline struct ky_poll *push_poll(struct ky_drain *drain, struct ky_dthread *thread,
 					uint64_t word, uint64_t ticks, uint64_t start_ns,
 					uint64_t ns)

@@ -194,7 +194,8 @@ static int encode(struct cut *cut)
 	if (cut->options->is_dead)
 		find_end(drain);
 	ns = last_ns(drain);
-	if (!drain->is_segment_open) /* nothing happened in the range: it has a state all the same */
+	/* Nothing happened in the range: it has a state all the same. */
+	if (!drain->is_segment_open)
 		ky_drain_turn(drain, ns);
 	ky_drain_write_counters(drain, ns);
 	ky_drain_seal(drain);

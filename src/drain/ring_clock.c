@@ -51,8 +51,8 @@ static int by_ticks(const void *a, const void *b)
 	return left->ns < right->ns ? -1 : left->ns > right->ns;
 }
 
-/* Keeps the largest number of readings whose times grow with their ticks: a few that are wrong do not
- * drag the others along, wherever they lie. */
+/* Keeps the largest number of readings whose times grow with their ticks: a few that are wrong do
+ * not drag the others along, wherever they lie. */
 static void keep_consistent(struct readings *readings)
 {
 	uint32_t longest = 0, at;

@@ -99,6 +99,7 @@ static void lose_chunk(struct ky_drain *drain, const struct ky_chunk *chunk)
 	ky_drain_refused(drain, &loss);
 	/* The segment ends where it got to; what follows must stand on its own. */
 	drain->is_segment_open = false;
+	drain->side.counters_told = 0;
 }
 
 static void hand_out(struct ky_drain *drain, bool is_end)
@@ -195,7 +196,6 @@ void ky_drain_turn(struct ky_drain *drain, uint64_t ns)
 	if (!drain->is_segment_open) {
 		drain->is_segment_open = true;
 		drain->start_ns = ns;
-		drain->side.counters_told = 0;
 		drain->chunk.is_segment_start = true;
 		drain->segment_offset = 0;
 		drain->index_chunks = 0;
@@ -275,6 +275,7 @@ int ky_drain_seal(struct ky_drain *drain)
 	write_index(drain, ns);
 	hand_out(drain, true);
 	drain->is_segment_open = false;
+	drain->side.counters_told = 0; /* the next segment needs their values, too */
 	return 0;
 }
 

@@ -88,9 +88,60 @@ static void timeline__identity_takes_ns_as_ticks(void **state)
 	ky_timeline_release(&line);
 }
 
+static void timeline__ticks_lead_back_to_their_time(void **state)
+{
+	struct ky_timeline line;
+	uint64_t state_word = 5;
+
+	(void)state;
+	ky_timeline_init(&line, 2500000000u, false);
+	assert_int_equal(ky_timeline_ticks(&line, 5), 0);
+	for (uint64_t i = 1; i < 50; i++)
+		ky_timeline_add(&line, i * 2500000000u + i * i * 7, 1000000000u * i, 0, 10);
+	for (int i = 0; i < 10000; i++) {
+		uint64_t ns, ticks;
+
+		state_word = state_word * UINT64_C(6364136223846793005) + 1442695040888963407u;
+		ns = 500000000u + (state_word >> 20) % UINT64_C(57000000000);
+		ticks = ky_timeline_ticks(&line, ns);
+		assert_in_range(ky_timeline_ns(&line, ticks), ns - 1, ns + 1);
+	}
+	assert_true(ky_timeline_ticks(&line, UINT64_MAX) > ky_timeline_ticks(&line, 1u << 30));
+	ky_timeline_release(&line);
+}
+
+static void timeline__settled_slope_is_that_of_a_long_stretch(void **state)
+{
+	struct ky_timeline line;
+
+	(void)state;
+	ky_timeline_init(&line, 2500000000u, false);
+	line.ahead_max_ns = UINT64_MAX / 4;
+	ky_timeline_add(&line, 2500000000u, 1000000000u, 0, 10);
+	ky_timeline_add(&line, 5000000000u, 2000000000u, 0, 10);
+	/* 10 us later, read 50 ns too late: half a percent too fast. */
+	ky_timeline_add(&line, 5000025000u, 2000010050u, 0, 50);
+	ky_timeline_settle(&line, UINT64_C(100000000000));
+	/* An hour ahead: 50 ns in a second are 180 us. */
+	assert_in_range(ky_timeline_ns(&line, UINT64_C(2500000000) * 3602), UINT64_C(3602000000000),
+			UINT64_C(3602000200000));
+	ky_timeline_release(&line);
+	/* Too short a stretch to say more than the nominal rate. */
+	ky_timeline_init(&line, 2500000000u, false);
+	line.ahead_max_ns = UINT64_MAX / 4;
+	ky_timeline_add(&line, 5000000000u, 2000000000u, 0, 10);
+	ky_timeline_add(&line, 5000025000u, 2000010050u, 0, 50);
+	ky_timeline_settle(&line, UINT64_C(100000000000));
+	assert_in_range(ky_timeline_ns(&line, UINT64_C(2500000000) * 3602), UINT64_C(3602000000000),
+			UINT64_C(3602000000100));
+	ky_timeline_release(&line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timeline__ticks_lead_back_to_their_time),
+		cmocka_unit_test(timeline__settled_slope_is_that_of_a_long_stretch),
 		cmocka_unit_test(timeline__anchors_are_exact_and_lines_straight),
 		cmocka_unit_test(timeline__backward_anchor_is_refused_and_jump_is_told),
 		cmocka_unit_test(timeline__never_runs_backwards),
