@@ -29,6 +29,8 @@ int ky_cmd_info(int argc, char **argv);
 int ky_cmd_events(int argc, char **argv);
 int ky_cmd_report(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
+int ky_cmd_dump(int argc, char **argv);
+int ky_cmd_recover(int argc, char **argv);
 int ky_cmd_ps(int argc, char **argv);
 /* Does not return when a signal ended CMD: it dies of the same. */
 int ky_cmd_run(int argc, char **argv);

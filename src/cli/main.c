@@ -14,6 +14,8 @@ static const struct ky_command commands[] = {
 	{"report", "say what was slow, and who", ky_cmd_report},
 	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
 	{"ps", "list the processes that record, and the rings of those that did", ky_cmd_ps},
+	{"dump", "make a trace of what a process recorded last, without its help", ky_cmd_dump},
+	{"recover", "make traces of what dead processes left behind", ky_cmd_recover},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -59,8 +59,7 @@ int ky_run_parse_duration_ns(const char *text, uint64_t *out)
 	return parse_with_units(text, units, sizeof(units) / sizeof(units[0]), out);
 }
 
-/* "zstd", "zstd:3", "gzip", "gzip:6", "none". */
-static int parse_compression(const char *text, struct ky_stage_factory *out)
+int ky_run_parse_compression(const char *text, struct ky_stage_factory *out)
 {
 	const char *colon = strchr(text, ':');
 	size_t name_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
@@ -85,16 +84,23 @@ static int parse_compression(const char *text, struct ky_stage_factory *out)
 	return -EINVAL;
 }
 
-static int parse_metadata(struct ky_run_options *options, char *text)
+int ky_run_parse_pair(char *text, struct kymo_key_value *out)
 {
 	char *equals = strchr(text, '=');
 
-	if (equals == NULL || equals == text || equals - text > 255 || strlen(equals + 1) > 1024 ||
-	    options->metadata_count == KY_RUN_METADATA_MAX)
+	if (equals == NULL || equals == text || equals - text > 255 || strlen(equals + 1) > 1024)
 		return -EINVAL;
 	*equals = '\0';
-	options->metadata[options->metadata_count++] = (struct kymo_key_value){.key = text,
-									       .value = equals + 1};
+	*out = (struct kymo_key_value){.key = text, .value = equals + 1};
+	return 0;
+}
+
+static int parse_metadata(struct ky_run_options *options, char *text)
+{
+	if (options->metadata_count == KY_RUN_METADATA_MAX ||
+	    ky_run_parse_pair(text, &options->metadata[options->metadata_count]) != 0)
+		return -EINVAL;
+	options->metadata_count++;
 	return 0;
 }
 
@@ -133,7 +139,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       "a size from 128K to 4G";
 	case OPTION_COMPRESS:
 		options->has_stage = true;
-		return parse_compression(value, &options->stage) == 0 ?
+		return ky_run_parse_compression(value, &options->stage) == 0 ?
 			       NULL :
 			       "zstd[:1-19], gzip[:1-9] or none";
 	case OPTION_ROTATE_INTERVAL:

@@ -45,4 +45,10 @@ int ky_run_parse_bytes(const char *text, uint64_t *out);
 /* "500ms", "60s", "5m", "1h"; a bare number is seconds. Returns 0 or -EINVAL. */
 int ky_run_parse_duration_ns(const char *text, uint64_t *out);
 
+/* "zstd", "zstd:3", "gzip", "gzip:6", "none". Returns 0 or -EINVAL. */
+int ky_run_parse_compression(const char *text, struct ky_stage_factory *out);
+
+/* "key=value", cut at its "=". Returns 0 or -EINVAL, with the text as it was. */
+int ky_run_parse_pair(char *text, struct kymo_key_value *out);
+
 #endif

@@ -195,6 +195,23 @@ struct ky_ring_crash {
 	uint8_t stack[KY_CRASH_STACK_BYTES];
 };
 
+#define KY_DRAINED_CHUNKS 64u
+#define KY_DRAINED_PATH_BYTES 512u
+
+/* How far whoever streams this ring has got: should it be killed, the rest of the ring continues
+ * what it left on disk. Chunk n of the stream lies at n % KY_DRAINED_CHUNKS, written before the
+ * chunk is: the last one that is found on disk says where to go on. */
+struct ky_ring_drained {
+	_Atomic uint64_t chunk_hand; /* chunks told so far (release) */
+	struct {
+		_Atomic uint64_t last_ns;    /* of its events */
+		_Atomic uint64_t last_ticks; /* of its records */
+	} chunks[KY_DRAINED_CHUNKS];
+	_Atomic uint32_t path_bytes; /* written last (release); 0: nobody streams */
+	uint32_t reserved;
+	char path[KY_DRAINED_PATH_BYTES]; /* absolute: run directory, or the file */
+};
+
 struct ky_ring_side {
 	_Alignas(64) _Atomic uint64_t mark_hand; /* next mark number */
 	_Atomic uint32_t counter_count;
@@ -203,6 +220,7 @@ struct ky_ring_side {
 	_Alignas(64) struct ky_ring_counter counters[KY_COUNTERS];
 	_Alignas(64) struct ky_ring_mark marks[KY_MARKS];
 	_Alignas(64) struct ky_ring_crash crash;
+	_Alignas(64) struct ky_ring_drained drained;
 };
 
 /* State of a slot: bits 0..2 of its claim word; the rest is claim number + 1 (0: never claimed). */

@@ -8,6 +8,8 @@
  * touch=PATH      makes a file
  * daemon          goes on in a child of a new session; the parent returns at once
  * polls=N         N more polls
+ * begin=TASK      begins a poll of this task, and leaves it open
+ * stop            stops itself
  * exec=N          starts over in this process as `run_host N`
  */
 #include <fcntl.h>
@@ -46,6 +48,10 @@ static void act(const char *action)
 		close(open(value, O_CREAT | O_WRONLY, 0600));
 	else if (strncmp(action, "polls=", 6) == 0)
 		poll_times(strtoul(value, NULL, 10));
+	else if (strncmp(action, "begin=", 6) == 0)
+		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
+	else if (strcmp(action, "stop") == 0)
+		raise(SIGSTOP);
 	else if (strncmp(action, "exec=", 5) == 0)
 		execl("/proc/self/exe", "run_host", value, (char *)NULL);
 }

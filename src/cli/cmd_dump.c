@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo dump: what a process recorded last, as a trace, while it runs, hangs, or is stopped. */
+#include <cli/cli.h>
+
+#include <argp.h>
+#include <base/now.h>
+#include <cli/moment.h>
+#include <cli/out_json.h>
+#include <cli/out_text.h>
+#include <cli/ring_arguments.h>
+#include <cli/ring_dump.h>
+#include <cli/run_options.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+	KEY_LAST = 0x1101,
+	KEY_FROM,
+	KEY_TO,
+	KEY_AFTER,
+	KEY_REASON,
+	KEY_LABEL,
+	KEY_COMPRESS,
+	KEY_RING_DIR
+};
+
+#define AFTER_NS_MAX UINT64_C(86400000000000)
+#define LOOK_NS UINT64_C(100000000)
+
+struct arguments {
+	const char *who, *output, *reason, *label;
+	struct ky_ring_query query;
+	struct ky_stage_factory stage;
+	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 2];
+	size_t pair_count;
+	struct ky_moment from, to;
+	uint64_t last_ns, after_ns;
+	bool has_stage, is_json;
+};
+
+struct job {
+	struct arguments *arguments;
+	struct ky_found_ring found;
+	struct ky_open_ring ring;
+	struct ky_ring_dump dump;
+	struct ky_dump_clock clock;
+	char path[KY_DUMP_PATH_BYTES];
+};
+
+static const struct argp_option options[] = {
+	{"last", KEY_LAST, "TIME", 0,
+	 "Only the last TIME (30s, 500ms, 5m), if the ring reaches so far", 0},
+	{"from", KEY_FROM, "TIME", 0,
+	 "Only events from TIME on: 2026-05-18T12:30:00Z, @NANOSECONDS of the trace's clock, or "
+	 "90s after the recording began",
+	 0},
+	{"to", KEY_TO, "TIME", 0, "... and up to TIME", 0},
+	{"after", KEY_AFTER, "TIME", 0, "Wait and take this much more; less when the process ends",
+	 0},
+	{"output", 'o', "FILE|DIR", 0,
+	 "Write to FILE (.trc.zst, .trc.gz or .trc), or below DIR (default: "
+	 "SERVICE-PID-UTC.trc.zst in the current directory)",
+	 0},
+	{"reason", KEY_REASON, "TEXT", 0, "Say in the trace why (metadata kymo.dump.reason)", 0},
+	{"label", KEY_LABEL, "TEXT", 0, "... and what it belongs to (metadata kymo.dump.label)", 0},
+	{"metadata", 'm', "KEY=VALUE", 0, "A pair for the trace; may be repeated", 0},
+	{"compress", KEY_COMPRESS, "HOW", 0,
+	 "zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none", 0},
+	{"ring-dir", KEY_RING_DIR, "DIR", 0, "Look for the ring in DIR alone", 0},
+	{"json", 'j', 0, 0, "Say what was written as one JSON object", 0},
+	{0},
+};
+
+static void parse_moment(struct argp_state *state, const char *name, const char *text,
+			 struct ky_moment *out)
+{
+	if (ky_moment_parse(out, text) != 0)
+		argp_error(
+			state,
+			"--%s is a time such as 2026-05-18T12:30:00Z, @123456789 or 90s, not '%s'",
+			name, text);
+}
+
+static void parse_span(struct argp_state *state, const char *name, const char *text, uint64_t *out)
+{
+	if (ky_run_parse_duration_ns(text, out) != 0 || *out == 0 || *out > AFTER_NS_MAX)
+		argp_error(state,
+			   "--%s is a duration such as 500ms, 30s or 5m, at most 24h, not '%s'",
+			   name, text);
+}
+
+static void parse_pair(struct argp_state *state, struct arguments *arguments, char *text)
+{
+	struct kymo_key_value pair;
+
+	if (arguments->pair_count == KY_RUN_METADATA_MAX || ky_run_parse_pair(text, &pair) != 0) {
+		argp_error(state,
+			   "--metadata is KEY=VALUE, key up to 255 and value up to 1,024 "
+			   "bytes, at most 64 of them, not '%s'",
+			   text);
+		return;
+	}
+	arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){pair.key, pair.value};
+}
+
+static void check(struct argp_state *state, const struct arguments *arguments)
+{
+	if (arguments->who == NULL)
+		argp_error(state, "whose ring? Give a pid or a service (`kymo ps` lists them)");
+	if (arguments->last_ns != 0 &&
+	    (arguments->from.kind != KY_MOMENT_NONE || arguments->to.kind != KY_MOMENT_NONE))
+		argp_error(state, "--last and --from or --to exclude each other");
+	if (arguments->after_ns != 0 && arguments->to.kind != KY_MOMENT_NONE)
+		argp_error(state, "--after and --to exclude each other");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case KEY_LAST:
+		parse_span(state, "last", text, &arguments->last_ns);
+		return 0;
+	case KEY_AFTER:
+		parse_span(state, "after", text, &arguments->after_ns);
+		return 0;
+	case KEY_FROM:
+		parse_moment(state, "from", text, &arguments->from);
+		return 0;
+	case KEY_TO:
+		parse_moment(state, "to", text, &arguments->to);
+		return 0;
+	case 'o':
+		arguments->output = text;
+		if (text[0] == '\0' || strcmp(text, "-") == 0)
+			argp_error(state, "-o takes a file or a directory");
+		return 0;
+	case KEY_REASON:
+		arguments->reason = text;
+		return 0;
+	case KEY_LABEL:
+		arguments->label = text;
+		return 0;
+	case 'm':
+		parse_pair(state, arguments, text);
+		return 0;
+	case KEY_COMPRESS:
+		arguments->has_stage = true;
+		if (ky_run_parse_compression(text, &arguments->stage) != 0)
+			argp_error(state, "--compress is zstd[:1-19], gzip[:1-9] or none, not '%s'",
+				   text);
+		return 0;
+	case KEY_RING_DIR:
+		arguments->query.ring_directory = text;
+		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->who != NULL)
+			argp_error(state, "one process at a time: '%s' and '%s'", arguments->who,
+				   text);
+		arguments->who = text;
+		return 0;
+	case ARGP_KEY_END:
+		check(state, arguments);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void wait_ns(uint64_t ns)
+{
+	struct timespec rest = {.tv_sec = (time_t)(ns / 1000000000),
+				.tv_nsec = (long)(ns % 1000000000)};
+
+	while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
+		;
+}
+
+/* Is somebody still writing into the ring we hold? */
+static bool is_recording(const struct job *job)
+{
+	struct ky_ring_query query = job->arguments->query;
+	struct ky_found_rings rings;
+	bool is_alive = false;
+	uint32_t i;
+
+	query.pid = job->found.pid;
+	if (query.pid == 0 || ky_ring_find(&rings, &query) < 0)
+		return false;
+	for (i = 0; i < rings.count; i++)
+		if (rings.rings[i].inode == job->found.inode &&
+		    rings.rings[i].device == job->found.device)
+			is_alive = rings.rings[i].state == KY_FOUND_ALIVE;
+	ky_found_rings_release(&rings);
+	return is_alive;
+}
+
+static void wait_for_more(struct job *job)
+{
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), gone_ns = 0;
+	uint64_t after_ns = job->arguments->after_ns;
+
+	while (gone_ns < after_ns && is_recording(job)) {
+		uint64_t rest_ns = after_ns - gone_ns;
+
+		wait_ns(rest_ns < LOOK_NS ? rest_ns : LOOK_NS);
+		gone_ns = ky_now_ns(CLOCK_MONOTONIC) - start_ns;
+	}
+}
+
+/* Returns an exit code. */
+static int resolve(const struct job *job, const char *name, const struct ky_moment *moment,
+		   uint64_t *out)
+{
+	if (moment->kind == KY_MOMENT_NONE ||
+	    ky_moment_resolve(moment, job->found.made_ns, job->clock.monotonic_ns,
+			      job->clock.unix_ns, out) == 0)
+		return KY_EXIT_OK;
+	ky_cli_error("--%s: no such moment in this recording", name);
+	return KY_EXIT_USAGE;
+}
+
+static int choose_range(struct job *job, uint64_t asked_at_ns)
+{
+	const struct arguments *arguments = job->arguments;
+	struct ky_cut_options *cut = &job->dump.cut;
+	int code = resolve(job, "from", &arguments->from, &cut->from_ns);
+
+	if (!code)
+		code = resolve(job, "to", &arguments->to, &cut->to_ns);
+	if (!code && cut->to_ns != 0 && cut->from_ns > cut->to_ns) {
+		ky_cli_error("--from lies behind --to");
+		code = KY_EXIT_USAGE;
+	}
+	if (arguments->last_ns != 0 && asked_at_ns > arguments->last_ns)
+		cut->from_ns = asked_at_ns - arguments->last_ns;
+	if (arguments->after_ns != 0 && !cut->is_dead)
+		cut->to_ns = asked_at_ns + arguments->after_ns;
+	return code;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat about;
+
+	return path[strlen(path) - 1] == '/' || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
+}
+
+/* Returns an exit code. */
+static int choose_file(struct job *job)
+{
+	struct arguments *arguments = job->arguments;
+	const char *output = arguments->output;
+	uint32_t pid = job->found.pid != 0 ? job->found.pid : job->found.ring_pid;
+	int err = 0;
+
+	if (!arguments->has_stage)
+		ky_stage_zstd(&arguments->stage, 1);
+	if (output == NULL || is_directory(output)) {
+		ky_dump_name(job->path, sizeof(job->path), output != NULL ? output : "",
+			     job->found.service, pid, ky_now_ns(CLOCK_REALTIME), &arguments->stage);
+	} else {
+		err = ky_dump_choose_stage(output, arguments->has_stage, &arguments->stage);
+		(void)snprintf(job->path, sizeof(job->path), "%s", output);
+		job->dump.may_replace = true;
+	}
+	if (err != 0) {
+		ky_cli_error("-o %s: a trace's name ends in .trc.zst, .trc.gz or .trc and agrees "
+			     "with --compress; or name a directory",
+			     output);
+		return KY_EXIT_USAGE;
+	}
+	job->dump.path = job->path;
+	job->dump.stage = arguments->stage;
+	return KY_EXIT_OK;
+}
+
+static void say_done(struct job *job)
+{
+	struct ky_dump_clock *clock = &job->clock;
+	struct ky_buf out;
+	char bytes[KY_OUT_CELL_BYTES];
+	uint32_t pid = job->found.pid != 0 ? job->found.pid : job->found.ring_pid;
+
+	ky_buf_init(&out, 0);
+	if (job->arguments->is_json) {
+		ky_json_open(&out, NULL, "{");
+		ky_json_number(&out, "pid", pid);
+		ky_json_text(&out, "service", job->found.service);
+		ky_json_text(&out, "mode", ky_ring_mode_text(job->found.mode));
+		ky_dump_summary_json(&out, &job->dump, clock);
+		ky_json_close(&out, "}");
+		ky_out_text(&out, "\n");
+	} else {
+		ky_out_safe(&out, job->dump.written, strlen(job->dump.written));
+		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
+		ky_dump_summary(&out, &job->dump, clock, job->arguments->last_ns);
+		if (job->found.mode == KY_RING_MODE_STREAM)
+			ky_out_text(&out, "; what is older is in the trace that is written all the "
+					  "time");
+		ky_out_text(&out, "\n");
+	}
+	(void)ky_out_print(&out);
+	ky_buf_release(&out);
+}
+
+/* Returns an exit code. */
+static int say_trouble(const struct job *job, int err, bool is_file_trouble)
+{
+	if (err == -ENODATA)
+		ky_cli_error("%s: no event lies in that range; there is no file", job->found.path);
+	else
+		ky_cli_error("%s: %s", is_file_trouble ? job->path : job->found.path,
+			     kymo_error_text(err));
+	return KY_EXIT_TROUBLE;
+}
+
+static void add_pairs(struct job *job)
+{
+	struct arguments *arguments = job->arguments;
+
+	arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){
+		"kymo.dump.reason", arguments->reason != NULL ? arguments->reason : "kymo dump"};
+	if (arguments->label != NULL)
+		arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){"kymo.dump.label",
+										 arguments->label};
+	job->dump.cut.pairs = arguments->pairs;
+	job->dump.cut.pair_count = arguments->pair_count;
+}
+
+static int dump(struct job *job)
+{
+	uint64_t asked_at_ns = ky_now_ns(CLOCK_MONOTONIC);
+	bool is_file_trouble = false;
+	int code = choose_file(job), err;
+
+	if (code)
+		return code;
+	ky_dump_clock(&job->clock, &job->found);
+	wait_for_more(job);
+	job->dump.ring = &job->ring;
+	job->dump.shows_progress = !job->arguments->is_json;
+	job->dump.cut.is_dead = !is_recording(job);
+	job->dump.cut.source = job->found.session != 0 ? "tokio preload" : NULL;
+	code = choose_range(job, asked_at_ns);
+	if (code)
+		return code;
+	add_pairs(job);
+	err = ky_ring_dump(&job->dump, &is_file_trouble);
+	if (err)
+		return say_trouble(job, err, is_file_trouble);
+	say_done(job);
+	return KY_EXIT_OK;
+}
+
+int ky_cmd_dump(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options,
+		parse,
+		"PID|SERVICE",
+		"Makes a trace of what a process recorded last, from its ring and without its "
+		"help: also when it hangs, is stopped, or is gone.\v"
+		"Exit status: 0 the file is there; 1 no such process, no ring, nothing in it, or "
+		"trouble with the file; 2 wrong usage.",
+		NULL,
+		NULL,
+		NULL};
+	static struct arguments arguments;
+	static struct job job;
+	char why[KY_FOUND_WHY_BYTES];
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	job.arguments = &arguments;
+	job.ring.fd = -1;
+	if (ky_ring_find_one(&job.found, &arguments.query, arguments.who, true, why) < 0 ||
+	    ky_ring_open(&job.ring, &job.found, false, why) < 0) {
+		ky_cli_error("%s", why);
+		return KY_EXIT_TROUBLE;
+	}
+	code = dump(&job);
+	ky_ring_close(&job.ring);
+	return code;
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo recover: traces out of the rings that dead processes left behind. */
+#include <cli/cli.h>
+
+#include <argp.h>
+#include <base/alloc.h>
+#include <base/now.h>
+#include <cli/out_json.h>
+#include <cli/out_text.h>
+#include <cli/ring_dump.h>
+#include <cli/ring_end.h>
+#include <cli/ring_keep.h>
+#include <cli/ring_tail.h>
+#include <cli/run_options.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <ship/disk.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	KEY_ALL = 0x1101,
+	KEY_KEEP,
+	KEY_COMPRESS,
+	KEY_RING_DIR
+};
+
+struct arguments {
+	const char *who, *output;
+	struct ky_ring_query query;
+	struct ky_stage_factory stage;
+	bool wants_all, is_kept, is_json, has_stage;
+};
+
+/* One ring on its way. */
+struct job {
+	const struct arguments *arguments;
+	const struct ky_found_ring *found;
+	struct ky_open_ring ring;
+	struct ky_ring_ending ending;
+	struct ky_ring_tail tail;
+	struct ky_ring_dump dump;
+	struct ky_dump_clock clock;
+	char path[KY_DUMP_PATH_BYTES], ending_text[KY_END_TEXT_BYTES];
+	struct ky_cut_pair pairs[4];
+};
+
+struct totals {
+	uint32_t recovered, empty, trouble;
+};
+
+static const struct argp_option options[] = {
+	{"all", KEY_ALL, 0, 0, "Every ring of a dead process of this user (the default)", 0},
+	{"output", 'o', "DIR", 0, "Write the traces to DIR (default: the current directory)", 0},
+	{"keep", KEY_KEEP, 0, 0, "Leave the rings where they are", 0},
+	{"compress", KEY_COMPRESS, "HOW", 0,
+	 "zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none", 0},
+	{"ring-dir", KEY_RING_DIR, "DIR", 0, "Look for rings in DIR alone", 0},
+	{"json", 'j', 0, 0, "One JSON object a line for each trace", 0},
+	{0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case KEY_ALL:
+		arguments->wants_all = true;
+		return 0;
+	case 'o':
+		arguments->output = text;
+		if (text[0] == '\0')
+			argp_error(state, "-o takes a directory");
+		return 0;
+	case KEY_KEEP:
+		arguments->is_kept = true;
+		return 0;
+	case KEY_COMPRESS:
+		arguments->has_stage = true;
+		if (ky_run_parse_compression(text, &arguments->stage) != 0)
+			argp_error(state, "--compress is zstd[:1-19], gzip[:1-9] or none, not '%s'",
+				   text);
+		return 0;
+	case KEY_RING_DIR:
+		arguments->query.ring_directory = text;
+		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->who != NULL)
+			argp_error(state, "one process at a time, or --all: '%s' and '%s'",
+				   arguments->who, text);
+		arguments->who = text;
+		return 0;
+	case ARGP_KEY_END:
+		if (arguments->who != NULL && arguments->wants_all)
+			argp_error(state, "--all and '%s' exclude each other", arguments->who);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* ---- one ring ---- */
+
+static int read_ending(void *ctx)
+{
+	struct job *job = ctx;
+
+	ky_ring_ending_read(&job->ending, &job->ring, job->found);
+	ky_ring_tail_read(&job->tail, &job->ring);
+	return 0;
+}
+
+/* What an earlier recover of this ring left when it was killed. We hold the ring's lock. */
+static void remove_leftovers(const char *path)
+{
+	char pattern[KY_DUMP_PATH_BYTES * 2];
+	size_t at = 0, i;
+	glob_t found;
+
+	for (i = 0; path[i] != '\0' && at + 16 < sizeof(pattern); i++) {
+		if (strchr("\\*?[", path[i]) != NULL)
+			pattern[at++] = '\\';
+		pattern[at++] = path[i];
+	}
+	(void)snprintf(pattern + at, sizeof(pattern) - at, ".[0-9]*.tmp");
+	if (glob(pattern, 0, NULL, &found) != 0)
+		return;
+	for (i = 0; i < found.gl_pathc; i++)
+		(void)unlink(found.gl_pathv[i]);
+	globfree(&found);
+}
+
+/* The same ring always gets the same name: run again after a kill, recover replaces what it wrote.
+ */
+static void choose_file(struct job *job)
+{
+	const struct arguments *arguments = job->arguments;
+
+	ky_dump_name(job->path, sizeof(job->path),
+		     arguments->output != NULL ? arguments->output : "", job->found->service,
+		     job->found->ring_pid, job->found->made_unix_ns, &arguments->stage);
+	remove_leftovers(job->path);
+	job->dump.path = job->path;
+	job->dump.may_replace = true;
+	job->dump.stage = arguments->stage;
+}
+
+static void add_pairs(struct job *job)
+{
+	struct ky_cut_options *cut = &job->dump.cut;
+
+	(void)ky_ring_ending_text(&job->ending, job->ending_text, sizeof(job->ending_text));
+	job->pairs[cut->pair_count++] = (struct ky_cut_pair){"kymo.dump.reason", "kymo recover"};
+	if (job->tail.path[0] != '\0')
+		job->pairs[cut->pair_count++] = (struct ky_cut_pair){"kymo.dump.continues",
+								     job->tail.path};
+	cut->pairs = job->pairs;
+}
+
+static void say_json(struct ky_buf *out, const struct job *job)
+{
+	ky_json_open(out, NULL, "{");
+	ky_json_number(out, "pid", job->found->ring_pid);
+	ky_json_text(out, "service", job->found->service);
+	ky_json_text(out, "end", job->ending_text);
+	ky_json_text(out, "continues", job->tail.path);
+	ky_json_flag(out, "is_cut", job->found->is_cut);
+	ky_dump_summary_json(out, &job->dump, &job->clock);
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+}
+
+static void say_text(struct ky_buf *out, const struct job *job)
+{
+	const struct ky_cut_report *report = &job->dump.report;
+	char bytes[KY_OUT_CELL_BYTES];
+
+	ky_out_safe(out, job->found->service, strlen(job->found->service));
+	ky_out_format(out, " (pid %u) ended: ", job->found->ring_pid);
+	ky_out_safe(out, job->ending_text, strlen(job->ending_text));
+	ky_out_text(out, "\n");
+	if (report->open_poll_count > 0) {
+		ky_out_text(out, "  open at that moment:\n");
+		ky_dump_polls(out, report, report->newest_ns, 4);
+	}
+	ky_out_text(out, "  ");
+	ky_out_safe(out, job->dump.written, strlen(job->dump.written));
+	ky_out_format(out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
+	ky_dump_summary(out, &job->dump, &job->clock, 0);
+	ky_out_text(out, "\n");
+	if (job->tail.path[0] != '\0') {
+		ky_out_text(out, "  what came before is in ");
+		ky_out_safe(out, job->tail.path, strlen(job->tail.path));
+		ky_out_text(out, "\n");
+	}
+	if (job->found->is_cut)
+		ky_out_format(out,
+			      "  the ring file ends at byte %" PRIu64
+			      ", so sub-buffers are missing\n",
+			      job->found->file_bytes);
+}
+
+static void say_done(const struct job *job)
+{
+	struct ky_buf out;
+
+	ky_buf_init(&out, 0);
+	if (job->arguments->is_json)
+		say_json(&out, job);
+	else
+		say_text(&out, job);
+	(void)ky_out_print(&out);
+	ky_buf_release(&out);
+}
+
+/* The trace has its name and is on disk: now the ring may go. */
+static int remove_ring(const struct job *job)
+{
+	int err = job->arguments->is_kept ? 0 : ky_ring_remove(job->found);
+
+	if (err < 0)
+		ky_cli_error("%s: recovered, but cannot be removed: %s", job->found->path,
+			     kymo_error_text(err));
+	return err;
+}
+
+/* Another recover may have been faster. */
+static bool is_gone(const struct job *job)
+{
+	struct stat st;
+
+	return fstat(job->ring.fd, &st) != 0 || st.st_nlink == 0;
+}
+
+static void recover_open(struct job *job, struct totals *totals)
+{
+	bool is_file_trouble = false;
+	int err = ky_ring_guarded(&job->ring, read_ending, job);
+
+	if (!err) {
+		ky_ring_tail_settle(&job->tail);
+		choose_file(job);
+		add_pairs(job);
+		ky_dump_clock(&job->clock, job->found);
+		job->dump.ring = &job->ring;
+		job->dump.shows_progress = !job->arguments->is_json;
+		job->dump.cut.is_dead = true;
+		job->dump.cut.from_ns = job->tail.from_ns;
+		job->dump.cut.source = job->found->session != 0 ? "tokio preload" : NULL;
+		err = ky_ring_dump(&job->dump, &is_file_trouble);
+	}
+	if (err == -ENODATA) {
+		/* Everything was on disk already, or it was killed before its first event. */
+		ky_cli_notice("%s: holds no event%s%s; %s", job->found->path,
+			      job->tail.path[0] != '\0' ? " that is not in " : "", job->tail.path,
+			      job->arguments->is_kept ? "kept" : "removed");
+		totals->empty++;
+	} else if (err) {
+		ky_cli_error("%s: %s", is_file_trouble ? job->path : job->found->path,
+			     kymo_error_text(err));
+		totals->trouble++;
+		return;
+	} else {
+		totals->recovered++;
+		say_done(job);
+	}
+	if (remove_ring(job) < 0)
+		totals->trouble++;
+}
+
+static void recover(const struct arguments *arguments, const struct ky_found_ring *found,
+		    struct totals *totals)
+{
+	struct job *job = ky_alloc(sizeof(*job));
+	char why[KY_FOUND_WHY_BYTES];
+	int err;
+
+	if (job == NULL) {
+		ky_cli_error("no memory");
+		totals->trouble++;
+		return;
+	}
+	job->arguments = arguments;
+	job->found = found;
+	err = ky_ring_open(&job->ring, found, true, why);
+	if (err == -ENOENT) {
+		ky_free(job);
+		return; /* another recover was faster */
+	}
+	if (err < 0) {
+		ky_cli_error("%s", why);
+		totals->trouble++;
+	} else if (ky_ring_claim(job->ring.fd) != 0) {
+		ky_cli_notice("%s: another kymo (a run, or a recover) is at it and will make a "
+			      "trace of it; left alone",
+			      found->path);
+	} else if (!is_gone(job)) {
+		recover_open(job, totals);
+	}
+	ky_ring_close(&job->ring);
+	ky_free(job);
+}
+
+/* ---- which ones ---- */
+
+static bool is_dead(const struct ky_found_ring *ring)
+{
+	return ring->state == KY_FOUND_DEAD ||
+	       (ring->state == KY_FOUND_CLOSED && !ring->is_process_there);
+}
+
+static int recover_all(const struct arguments *arguments, struct totals *totals)
+{
+	struct ky_found_rings rings;
+	int err = ky_ring_find(&rings, &arguments->query);
+	uint32_t i;
+
+	if (err < 0) {
+		ky_cli_error("%s", kymo_error_text(err));
+		return KY_EXIT_TROUBLE;
+	}
+	for (i = 0; i < rings.count; i++) {
+		if (rings.rings[i].state == KY_FOUND_TROUBLE) {
+			ky_cli_error("%s", rings.rings[i].why);
+			totals->trouble++;
+		} else if (is_dead(&rings.rings[i])) {
+			recover(arguments, &rings.rings[i], totals);
+		}
+	}
+	if (rings.is_incomplete)
+		ky_cli_notice("there are more rings than were looked at: run it again");
+	ky_found_rings_release(&rings);
+	if (totals->recovered + totals->empty + totals->trouble == 0)
+		ky_cli_notice("no dead process has left a ring");
+	return KY_EXIT_OK;
+}
+
+static int recover_one(const struct arguments *arguments, struct totals *totals)
+{
+	struct ky_found_ring *found = ky_alloc(sizeof(*found));
+	char why[KY_FOUND_WHY_BYTES];
+	int err;
+
+	if (found == NULL) {
+		ky_cli_error("no memory");
+		return KY_EXIT_TROUBLE;
+	}
+	if (strchr(arguments->who, '/') != NULL)
+		err = ky_ring_find_file(found, arguments->who, why);
+	else
+		err = ky_ring_find_one(found, &arguments->query, arguments->who, true, why);
+	if (err < 0)
+		ky_cli_error("%s", why);
+	else if (found->state == KY_FOUND_ALIVE)
+		ky_cli_error(
+			"process %u runs and records: `kymo dump %u` makes a trace of a living "
+			"one",
+			found->pid, found->pid);
+	else
+		recover(arguments, found, totals);
+	err = err < 0 || found->state == KY_FOUND_ALIVE ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+	ky_free(found);
+	return err;
+}
+
+int ky_cmd_recover(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options,
+		parse,
+		"[PID|SERVICE|RINGFILE|--all]",
+		"Makes traces out of the rings that processes left behind when they were killed, "
+		"crashed, or lost the one who recorded them: says how each ended as far as can be "
+		"known, and what was being polled. A ring is removed once its trace is on disk.\v"
+		"Exit status: 0 everything that was there is recovered; 1 something could not be; "
+		"2 wrong usage.",
+		NULL,
+		NULL,
+		NULL};
+	struct ky_ring_keep_result kept;
+	struct totals totals = {0, 0, 0};
+	struct arguments arguments;
+	int code;
+
+	memset(&arguments, 0, sizeof(arguments));
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	if (!arguments.has_stage)
+		ky_stage_zstd(&arguments.stage, 1);
+	if (arguments.output != NULL && (code = ky_disk_make_path(arguments.output)) != 0) {
+		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
+		return KY_EXIT_TROUBLE;
+	}
+	code = arguments.who != NULL ? recover_one(&arguments, &totals) :
+				       recover_all(&arguments, &totals);
+	(void)ky_ring_keep(&arguments.query, &kept);
+	return code != KY_EXIT_OK ? code : totals.trouble ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}

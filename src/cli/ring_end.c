@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/ring_end.h>
+
+#include <base/gnu.h>
+#include <drain/ring_view.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *ring,
+			 const struct ky_found_ring *found)
+{
+	struct ky_ring_view view;
+
+	memset(out, 0, sizeof(*out));
+	out->is_closed = found->state == KY_FOUND_CLOSED;
+	out->is_other_boot = found->is_other_boot;
+	if (ky_ring_view_open(&view, ring->image, ring->image_bytes) < 0 || view.side == NULL)
+		return;
+	out->kind = atomic_load_explicit(&view.side->end.kind, memory_order_acquire);
+	if (out->kind != KY_END_EXIT && out->kind != KY_END_SIGNAL)
+		out->kind = KY_END_UNKNOWN;
+	out->code = view.side->end.code;
+	out->has_core = view.side->end.has_core != 0;
+	out->is_oom = view.side->end.is_oom != 0;
+	out->has_crash = atomic_load_explicit(&view.side->crash.state, memory_order_acquire) == 2;
+	out->crash_signal = view.side->crash.signal;
+	out->crash_tid = view.side->crash.tid;
+	out->crash_address = view.side->crash.address;
+}
+
+static const char *signal_name(uint32_t number)
+{
+	const char *name = number < NSIG ? sigabbrev_np((int)number) : NULL;
+
+	return name != NULL ? name : "?";
+}
+
+/* As the drain writes it into process.end of a cut, and more where more is known. */
+size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_t out_bytes)
+{
+	bool is_waited_for = ending->kind != KY_END_UNKNOWN;
+	char crash[128] = "";
+	int count;
+
+	if (ending->has_crash)
+		(void)snprintf(crash, sizeof(crash),
+			       "%sits handler saw SIG%s in thread %u, address 0x%" PRIx64,
+			       is_waited_for ? "; " : "", signal_name(ending->crash_signal),
+			       ending->crash_tid, ending->crash_address);
+	if (ending->kind == KY_END_EXIT)
+		count = snprintf(out, out_bytes, "exit status %u%s", ending->code, crash);
+	else if (ending->kind == KY_END_SIGNAL)
+		count = snprintf(out, out_bytes, "signal %u (SIG%s)%s%s", ending->code,
+				 signal_name(ending->code),
+				 ending->is_oom   ? ", out of memory" :
+				 ending->has_core ? ", core dumped" :
+						    "",
+				 crash);
+	else if (ending->has_crash)
+		count = snprintf(out, out_bytes, "%s", crash);
+	else if (ending->is_closed)
+		count = snprintf(out, out_bytes, "unknown, but its recorder was closed in order");
+	else
+		count = snprintf(out, out_bytes, "unknown, nobody waited for it%s",
+				 ending->is_other_boot ? "; the machine was started anew since" :
+							 "");
+	return count < 0 ? 0 : (size_t)count < out_bytes ? (size_t)count : out_bytes - 1;
+}
+
+bool ky_ring_ending_is_abnormal(const struct ky_ring_ending *ending)
+{
+	return ending->has_crash || ending->kind == KY_END_SIGNAL ||
+	       (ending->kind == KY_END_EXIT && ending->code != 0);
+}
+
+/* The kind last: who reads it finds the rest written. */
+int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wait_status,
+		      bool is_oom, uint64_t monotonic_ns)
+{
+	struct ky_ring_end end = {.monotonic_ns = monotonic_ns, .is_oom = is_oom};
+	off_t at = (off_t)side_offset + (off_t)offsetof(struct ky_ring_side, end);
+	uint32_t kind = WIFSIGNALED(wait_status) ? KY_END_SIGNAL : KY_END_EXIT;
+
+	if (side_offset == 0 || side_bytes < sizeof(struct ky_ring_side))
+		return -ENODATA;
+	end.code = (uint32_t)(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) :
+							 WEXITSTATUS(wait_status));
+	end.has_core = WIFSIGNALED(wait_status) && WCOREDUMP(wait_status);
+	if (pwrite(fd, &end, sizeof(end), at) != (ssize_t)sizeof(end) ||
+	    pwrite(fd, &kind, sizeof(kind), at + (off_t)offsetof(struct ky_ring_end, kind)) !=
+		    (ssize_t)sizeof(kind))
+		return errno != 0 ? -errno : -EIO;
+	return 0;
+}
+
+/* "0::/path" of /proc/PID/cgroup. */
+static bool cgroup_path(uint32_t pid, char *out, size_t out_bytes)
+{
+	char name[32], line[512];
+	bool is_found = false;
+	FILE *file;
+
+	(void)snprintf(name, sizeof(name), "/proc/%u/cgroup", pid);
+	file = fopen(name, "re");
+	if (file == NULL)
+		return false;
+	while (!is_found && fgets(line, sizeof(line), file) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		is_found = strncmp(line, "0::/", 4) == 0 &&
+			   (size_t)snprintf(out, out_bytes, "/sys/fs/cgroup%s/memory.events",
+					    line + 3) < out_bytes;
+	}
+	(void)fclose(file);
+	return is_found;
+}
+
+uint64_t ky_ring_end_oom_count(uint32_t pid)
+{
+	char path[640], line[128];
+	uint64_t count = 0;
+	FILE *file;
+
+	if (!cgroup_path(pid, path, sizeof(path)))
+		return 0;
+	file = fopen(path, "re");
+	if (file == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, "oom_kill ", 9) == 0)
+			count = strtoull(line + 9, NULL, 10);
+	(void)fclose(file);
+	return count;
+}

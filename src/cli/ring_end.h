@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_end.h - how a process ended, as its ring tells it: written by whoever waited for it, read
+ * by whoever makes a trace of the ring.
+ * Threads: any. What is read comes from an untrusted image.
+ */
+#ifndef KY_CLI_RING_END_H
+#define KY_CLI_RING_END_H
+
+#include <cli/ring_finder.h>
+
+#define KY_END_TEXT_BYTES 256u
+
+/* A copy of what counts; kind KY_END_UNKNOWN: nobody waited for it. */
+struct ky_ring_ending {
+	uint32_t kind; /* enum ky_end_kind */
+	uint32_t code;
+	bool has_core, is_oom;
+	bool has_crash; /* its own handler of a fatal signal left word */
+	uint32_t crash_signal, crash_tid;
+	uint64_t crash_address;
+	bool is_closed; /* its recorder was closed in order */
+	bool is_other_boot;
+};
+
+/* Run it inside ky_ring_guarded(). */
+void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *ring,
+			 const struct ky_found_ring *found);
+
+/* "signal 9 (SIGKILL), out of memory", "exit status 3", "unknown, nobody waited for it", ...
+ * Returns the length. */
+size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_t out_bytes);
+
+/* Did it end otherwise than it should? Exit status 0, an orderly close and "unknown" are none. */
+bool ky_ring_ending_is_abnormal(const struct ky_ring_ending *ending);
+
+/* Writes the end of a process that was waited for into its ring, through the file. wait_status as
+ * of waitpid. Returns 0; -ENODATA: the ring has no side area; -errno. */
+int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wait_status,
+		      bool is_oom, uint64_t monotonic_ns);
+
+/* Sum of oom_kill of the cgroup that this process is in; 0 where it cannot be read. */
+uint64_t ky_ring_end_oom_count(uint32_t pid);
+
+#endif

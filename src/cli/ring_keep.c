@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/ring_keep.h>
+
+#include <base/gnu.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+int ky_ring_claim(int fd)
+{
+	/* Of the open file: flock() is the writer's, who may live on in a forked child. */
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	/* A file system without locks: nobody can be kept out. */
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : 0;
+}
+
+static bool is_dead(const struct ky_found_ring *ring)
+{
+	return !ring->is_process_there && !ring->is_anonymous &&
+	       (ring->state == KY_FOUND_DEAD || ring->state == KY_FOUND_CLOSED);
+}
+
+static int newest_first(const void *left, const void *right)
+{
+	const struct ky_found_ring *a = left, *b = right;
+
+	if (a->made_unix_ns != b->made_unix_ns)
+		return a->made_unix_ns > b->made_unix_ns ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+/* Memory it takes; a sparse part takes none. bound: lowered to half of the file system. */
+static uint64_t bytes_of(const struct ky_found_ring *ring, uint64_t *bound)
+{
+	struct statvfs system;
+	struct stat st;
+
+	if (statvfs(ring->path, &system) == 0 &&
+	    (uint64_t)system.f_blocks * system.f_frsize / 2 < *bound)
+		*bound = (uint64_t)system.f_blocks * system.f_frsize / 2;
+	return stat(ring->path, &st) == 0 ? (uint64_t)st.st_blocks * 512u : 0;
+}
+
+static bool remove_unclaimed(const struct ky_found_ring *ring)
+{
+	struct ky_open_ring open_ring;
+	char why[KY_FOUND_WHY_BYTES];
+	bool is_gone;
+
+	if (ky_ring_open(&open_ring, ring, true, why) < 0)
+		return false;
+	is_gone = ky_ring_claim(open_ring.fd) == 0 && ky_ring_remove(ring) == 0;
+	ky_ring_close(&open_ring);
+	return is_gone;
+}
+
+int ky_ring_keep(const struct ky_ring_query *query, struct ky_ring_keep_result *out)
+{
+	uint64_t kept_bytes = 0, bound = KY_DEAD_RING_BYTES_MAX;
+	struct ky_found_rings rings;
+	uint32_t i, kept = 0;
+	int err = ky_ring_find(&rings, query);
+
+	memset(out, 0, sizeof(*out));
+	if (err < 0)
+		return err;
+	if (rings.count > 0)
+		qsort(rings.rings, rings.count, sizeof(*rings.rings), newest_first);
+	for (i = 0; i < rings.count; i++) {
+		const struct ky_found_ring *ring = &rings.rings[i];
+		uint64_t bytes;
+
+		if (!is_dead(ring))
+			continue;
+		bytes = bytes_of(ring, &bound);
+		if (kept == 0 || (kept < KY_DEAD_RINGS_MAX && kept_bytes + bytes <= bound)) {
+			kept++;
+			kept_bytes += bytes;
+		} else if (remove_unclaimed(ring)) {
+			out->removed_count++;
+			out->removed_bytes += bytes;
+		}
+	}
+	ky_found_rings_release(&rings);
+	return 0;
+}

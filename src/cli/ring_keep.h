@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_keep.h - rings of dead processes are kept up to a bound: memory that nobody frees otherwise.
+ *
+ * Invariants: never a living process's ring, never one that another kymo is draining (its lock
+ *             says so), never a file that is no ring of ours (ring_finder.h); the newest stays,
+ *             whatever its size.
+ * Threads:    owner.
+ */
+#ifndef KY_CLI_RING_KEEP_H
+#define KY_CLI_RING_KEEP_H
+
+#include <cli/ring_finder.h>
+
+#define KY_DEAD_RINGS_MAX 8u
+#define KY_DEAD_RING_BYTES_MAX (UINT64_C(256) << 20) /* of memory they take, not of length */
+
+struct ky_ring_keep_result {
+	uint32_t removed_count;
+	uint64_t removed_bytes;
+};
+
+/* Removes the oldest beyond the bounds, and beyond half of the file system they lie on.
+ * Returns 0, -ENOMEM. */
+int ky_ring_keep(const struct ky_ring_query *query, struct ky_ring_keep_result *out);
+
+/* Whoever makes a trace out of a ring file holds this lock on it; it goes with its holder. fd:
+ * open for writing. Returns 0; -EBUSY: another kymo is at it. */
+int ky_ring_claim(int fd);
+
+#endif

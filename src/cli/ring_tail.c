@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/ring_tail.h>
+
+#include <cli/trace_end.h>
+#include <drain/ring_view.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- who streams ---- */
+
+/* Through the file, not a mapping: what is full or cut must not become a fault of ours. A write
+ * that fails costs exactness of a recovery, nothing else. */
+static void put(const struct ky_ring_progress *progress, size_t at, const void *bytes, size_t count)
+{
+	ssize_t written = pwrite(progress->fd, bytes, count, (off_t)(progress->at + at));
+
+	(void)written;
+}
+
+void ky_ring_progress_init(struct ky_ring_progress *progress, int fd, uint64_t side_offset,
+			   uint64_t side_bytes)
+{
+	memset(progress, 0, sizeof(*progress));
+	progress->fd = side_offset != 0 && side_bytes >= sizeof(struct ky_ring_side) ? fd : -1;
+	progress->at = side_offset + offsetof(struct ky_ring_side, drained);
+}
+
+void ky_ring_progress_path(struct ky_ring_progress *progress, const char *path)
+{
+	char *resolved = progress->fd >= 0 ? realpath(path, NULL) : NULL;
+	size_t length = resolved != NULL ? strlen(resolved) : 0;
+	uint32_t bytes = (uint32_t)length, none = 0;
+
+	if (length > 0 && length < KY_DRAINED_PATH_BYTES) {
+		put(progress, offsetof(struct ky_ring_drained, path_bytes), &none, sizeof(none));
+		put(progress, offsetof(struct ky_ring_drained, path), resolved, length);
+		put(progress, offsetof(struct ky_ring_drained, path_bytes), &bytes, sizeof(bytes));
+	}
+	free(resolved);
+}
+
+void ky_ring_progress_chunk(struct ky_ring_progress *progress, const struct ky_chunk *chunk)
+{
+	uint64_t note[2] = {chunk->last_ns, chunk->last_ticks};
+	uint64_t hand = progress->chunk_count + 1;
+
+	if (progress->fd < 0)
+		return;
+	put(progress,
+	    offsetof(struct ky_ring_drained, chunks) +
+		    progress->chunk_count % KY_DRAINED_CHUNKS * sizeof(note),
+	    note, sizeof(note));
+	put(progress, offsetof(struct ky_ring_drained, chunk_hand), &hand, sizeof(hand));
+	progress->chunk_count = hand;
+}
+
+/* ---- who recovers ---- */
+
+void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *ring)
+{
+	const struct ky_ring_drained *drained;
+	struct ky_ring_view view;
+	uint64_t hand;
+	uint32_t bytes, i;
+
+	memset(tail, 0, sizeof(*tail));
+	if (ky_ring_view_open(&view, ring->image, ring->image_bytes) < 0 || view.side == NULL)
+		return;
+	drained = &view.side->drained;
+	bytes = atomic_load_explicit(&drained->path_bytes, memory_order_acquire);
+	if (bytes == 0 || bytes >= KY_DRAINED_PATH_BYTES || drained->path[0] != '/')
+		return;
+	memcpy(tail->path, drained->path, bytes);
+	hand = atomic_load_explicit(&drained->chunk_hand, memory_order_acquire);
+	tail->note_count = hand < KY_DRAINED_CHUNKS ? (uint32_t)hand : KY_DRAINED_CHUNKS;
+	for (i = 0; i < tail->note_count; i++) {
+		tail->notes[i].last_ns = atomic_load_explicit(&drained->chunks[i].last_ns,
+							      memory_order_relaxed);
+		tail->notes[i].last_ticks = atomic_load_explicit(&drained->chunks[i].last_ticks,
+								 memory_order_relaxed);
+	}
+}
+
+void ky_ring_tail_settle(struct ky_ring_tail *tail)
+{
+	uint64_t last_ns;
+	uint32_t i;
+
+	if (tail->path[0] == '\0')
+		return;
+	last_ns = ky_trace_end_ns(tail->path);
+	if (last_ns == 0) {
+		tail->path[0] = '\0'; /* whatever was written is gone */
+		return;
+	}
+	tail->from_ns = last_ns + 1;
+	for (i = 0; i < tail->note_count; i++)
+		if (tail->notes[i].last_ns == last_ns &&
+		    tail->notes[i].last_ticks >= tail->from_ticks)
+			tail->from_ticks = tail->notes[i].last_ticks + 1;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_tail.h - the part of a ring that is not on disk yet: what whoever streamed it notes down in
+ * the ring, and where a recovery therefore goes on.
+ *
+ * Invariant: a chunk's note is in the ring before the chunk is on disk, so the last chunk found
+ *            there has one, unless more than KY_DRAINED_CHUNKS were written behind it.
+ * Threads:   one writer a ring; readers any. What is read comes from an untrusted image.
+ */
+#ifndef KY_CLI_RING_TAIL_H
+#define KY_CLI_RING_TAIL_H
+
+#include <cli/ring_finder.h>
+#include <wire/chunk.h>
+
+/* ---- who streams ---- */
+
+struct ky_ring_progress {
+	int fd;               /* of the ring, open for writing; -1: it has no side area */
+	uint64_t at;          /* of struct ky_ring_drained in the file */
+	uint64_t chunk_count; /* noted */
+};
+
+void ky_ring_progress_init(struct ky_ring_progress *progress, int fd, uint64_t side_offset,
+			   uint64_t side_bytes);
+/* Where the trace is: made absolute. */
+void ky_ring_progress_path(struct ky_ring_progress *progress, const char *path);
+/* Before the chunk is written. */
+void ky_ring_progress_chunk(struct ky_ring_progress *progress, const struct ky_chunk *chunk);
+
+/* ---- who recovers ---- */
+
+struct ky_ring_tail {
+	char path[KY_DRAINED_PATH_BYTES]; /* "": nobody streamed it, or what it wrote is gone */
+	uint64_t from_ns, from_ticks;     /* the first that is missing there; 0: all */
+	uint32_t note_count;
+	struct {
+		uint64_t last_ns, last_ticks;
+	} notes[KY_DRAINED_CHUNKS];
+};
+
+/* Copies the notes. Run it inside ky_ring_guarded(). */
+void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *ring);
+
+/* Looks at what is on disk, and settles from which event on the ring is needed. */
+void ky_ring_tail_settle(struct ky_ring_tail *tail);
+
+#endif

@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""kymo dump and recover: traces of rings whose process runs, is stopped, or is gone.
+
+usage: test_dump.py KYMO HOST [unittest arguments]
+HOST is run_host.c.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+KYMO = HOST = ""
+POLLS = 1000
+DEADLINE_S = 60
+
+
+def wait_until(condition):
+    """A condition, not a duration: the deadline only ends a hanging test."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the awaited state did not come")
+        time.sleep(0.01)
+
+
+def is_stopped(pid):
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return text.rsplit(")", 1)[1].split()[0] == "T"
+
+
+class Rings(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-dump-"))
+        self.rings = self.dir / "rings"
+        self.rings.mkdir(mode=0o700)
+        self.out = self.dir / "out"
+        self.out.mkdir()
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def kymo(self, command, *args, **options):
+        return subprocess.run([KYMO, command, *args], capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False, **options)
+
+    def dump(self, *args):
+        return self.kymo("dump", "--ring-dir", self.rings, *map(str, args), cwd=self.out)
+
+    def recover(self, *args):
+        return self.kymo("recover", "--ring-dir", self.rings, "-o", self.out, *map(str, args))
+
+    def info(self, path):
+        done = self.kymo("info", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def metadata(self, path):
+        return self.info(path)["metadata"]
+
+    def polls(self, path):
+        return next(t["count"] for t in self.info(path)["types"] if t["name"] == "PollEndEvent")
+
+    def host(self, *actions, polls=POLLS, **variables):
+        """A host that has recorded, taken the actions, and waits for a file that never comes."""
+        ready = self.dir / f"ready{len(self.started)}"
+        process = subprocess.Popen([HOST, str(polls), *actions, f"touch={ready}",
+                                    f"wait={self.dir / 'end'}"],
+                                   env={**os.environ, "KYMO_RING_DIR": str(self.rings),
+                                        **variables})
+        self.started.append(process)
+        wait_until(ready.exists)
+        return process
+
+    def dead(self, *actions, **variables):
+        process = self.host(*actions, **variables)
+        process.kill()
+        process.wait()
+        return process
+
+    def ring_of(self, process):
+        return next(self.rings.glob(f"*-{process.pid}-*.ring"))
+
+    def traces(self):
+        return sorted(self.out.iterdir())
+
+    def assert_one_sentence(self, done, *parts, code=1):
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1),
+                         done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+
+class Dump(Rings):
+    def test_a_running_process_gives_one_file_and_one_line(self):
+        host = self.host(KYMO_SERVICE="front")
+        done = self.dump(host.pid)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.count("\n"), 1)
+        (trace,) = self.traces()
+        self.assertRegex(trace.name, rf"^front-{host.pid}-\d{{8}}T\d{{6}}Z\.trc\.zst$")
+        self.assertEqual(trace.stat().st_mode & 0o777, 0o600)
+        for part in (trace.name, " events, ", " UTC (", "nothing lost", "reaches "):
+            self.assertIn(part, done.stdout)
+        self.assertEqual(self.polls(trace), POLLS)
+        self.assertIsNone(host.poll())
+
+    def test_a_stopped_process_is_dumped_all_the_same(self):
+        host = self.host("begin=77", KYMO_SERVICE="hung")
+        host.send_signal(signal.SIGSTOP)
+        wait_until(lambda: is_stopped(host.pid))
+        done = self.dump("hung", "--json")
+        said = json.loads(done.stdout)
+        self.assertEqual((said["pid"], said["open_poll_count"]), (host.pid, 1))
+        self.assertEqual([(poll["task"], poll["name"]) for poll in said["open_polls"]],
+                         [(77, "host::job")])
+        self.assertEqual(self.polls(self.out / said["file"]), POLLS)
+        self.assertTrue(is_stopped(host.pid))
+
+    def test_reason_label_and_pairs_are_in_the_trace(self):
+        host = self.host()
+        path = self.dir / "named.trc.gz"
+        done = self.dump(host.pid, "-o", path, "--reason", "slow logins", "--label", "INC-7",
+                         "-m", "a=b", "-m", "c=d=e")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        pairs = self.metadata(path)
+        self.assertEqual({key: pairs[key] for key in ("kymo.dump.reason", "kymo.dump.label",
+                                                      "a", "c")},
+                         {"kymo.dump.reason": "slow logins", "kymo.dump.label": "INC-7", "a": "b",
+                          "c": "d=e"})
+
+    def test_a_named_file_is_replaced_and_a_default_name_never(self):
+        host = self.host()
+        path = self.dir / "again.trc"
+        for _ in range(2):
+            self.assertEqual(self.dump(host.pid, "-o", path).returncode, 0)
+        self.assertEqual([p.name for p in self.dir.glob("again*")], ["again.trc"])
+        # As many in one second as there are: each has a name of its own.
+        for _ in range(3):
+            self.assertEqual(self.dump(host.pid).returncode, 0)
+        self.assertEqual(len(self.traces()), 3)
+
+    def test_the_range_is_cut(self):
+        host = self.host()
+        whole = json.loads(self.dump(host.pid, "--json").stdout)
+        middle = (whole["oldest_ns"] + whole["newest_ns"]) // 2
+        early = json.loads(self.dump(host.pid, "--json", "--to", f"@{middle}").stdout)
+        self.assertLessEqual(early["newest_ns"], middle)
+        late = json.loads(self.dump(host.pid, "--json", "--from", f"@{middle}").stdout)
+        self.assertGreaterEqual(late["oldest_ns"], middle)
+        none = json.loads(self.dump(host.pid, "--json", "--last", "1ms").stdout)
+        self.assertLess(none["events"], whole["events"])
+
+    def test_after_takes_what_comes_until_the_process_ends(self):
+        host = subprocess.Popen([HOST, str(POLLS), f"wait={self.dir / 'go'}", "polls=500",
+                                 "signal=9"],
+                                env={**os.environ, "KYMO_RING_DIR": str(self.rings)})
+        self.started.append(host)
+        wait_until(lambda: json.loads(self.kymo("ps", "--ring-dir", self.rings, "-i", "0",
+                                                "--json").stdout)["rings"])
+        trace = self.dir / "after.trc"
+        # A day, if it waited for the dead.
+        dump = subprocess.Popen([KYMO, "dump", "--ring-dir", self.rings, str(host.pid), "--after",
+                                 "24h", "-o", trace], stdout=subprocess.DEVNULL)
+        self.started.append(dump)
+        (self.dir / "go").touch()
+        self.assertEqual(dump.wait(DEADLINE_S), 0)
+        self.assertEqual(self.polls(trace), POLLS + 500)
+
+    def test_a_dead_process_is_dumped_and_its_ring_stays(self):
+        host = self.dead("begin=5")
+        said = json.loads(self.dump(host.pid, "--json").stdout)
+        self.assertEqual(said["open_poll_count"], 1)
+        self.assertTrue(self.ring_of(host).exists())
+
+    def test_what_the_ring_does_not_reach_is_said(self):
+        host = self.host(polls=40000, KYMO_RING_BYTES=str(128 << 10))
+        done = self.dump(host.pid, "--last", "10m")
+        self.assertRegex(done.stdout, r"the ring of 131 kB reaches .* back, 10m 00s would take "
+                         r"one of \d")
+        said = json.loads(self.dump(host.pid, "--last", "10m", "--json").stdout)
+        self.assertGreater(said["ring_bytes_needed"], said["ring_bytes"])
+
+    def test_stream_mode_is_said(self):
+        done = self.dump(self.host().pid)
+        self.assertIn("in the trace that is written all the time", done.stdout)
+
+    def test_who_records_nothing_is_said(self):
+        self.assert_one_sentence(self.dump(os.getpid()), "does not record")
+        self.assert_one_sentence(self.dump(2**22 - 1), "no process")
+        self.assert_one_sentence(self.dump("nobody"), "'nobody'")
+        self.assertEqual(self.traces(), [])
+
+    def test_trouble_with_the_file_leaves_nothing(self):
+        host = self.host()
+        self.assert_one_sentence(self.dump(host.pid, "-o", self.dir / "no/such/x.trc"), "no/such")
+        full = self.dump(host.pid, "-o", "/dev/full/x.trc")
+        self.assert_one_sentence(full, "/dev/full")
+        self.assertEqual(self.traces(), [])
+
+    def test_wrong_usage(self):
+        host = self.host()
+        for args in ([], [host.pid, host.pid], [host.pid, "--last", "soon"],
+                     [host.pid, "--last", "0"], [host.pid, "--last", "1s", "--from", "1s"],
+                     [host.pid, "--after", "1s", "--to", "1s"], [host.pid, "-o", "x.txt"],
+                     [host.pid, "-o", "-"], [host.pid, "-o", "x.trc", "--compress", "gzip"],
+                     [host.pid, "-m", "=x"], [host.pid, "--compress", "rar"],
+                     [host.pid, "--from", "2s", "--to", "1s"]):
+            done = self.dump(*args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+        self.assertEqual(self.traces(), [])
+
+
+class Recover(Rings):
+    def test_a_killed_process_becomes_a_trace_and_its_ring_goes(self):
+        host = self.dead("begin=4711", KYMO_SERVICE="front")
+        done = self.recover()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0], f"front (pid {host.pid}) ended: unknown, nobody waited for it")
+        self.assertIn("polled task 4711 host::job, for ", lines[2])
+        (trace,) = self.traces()
+        self.assertIn(trace.name, lines[3])
+        self.assertEqual(self.polls(trace), POLLS)
+        self.assertEqual(list(self.rings.iterdir()), [])
+        pairs = self.metadata(trace)
+        self.assertEqual((pairs["process.end"], pairs["kymo.dump.reason"]),
+                         ("unknown", "kymo recover"))
+        report = self.kymo("report", trace)
+        self.assertIn("host::job", report.stdout)
+
+    def test_keep_keeps_and_the_same_ring_gives_the_same_name(self):
+        self.dead()
+        for _ in range(2):
+            self.assertEqual(self.recover("--keep").returncode, 0)
+        self.assertEqual(len(self.traces()), 1)
+        self.assertEqual(len(list(self.rings.iterdir())), 1)
+
+    def test_one_by_pid_service_or_file_leaves_the_others(self):
+        first, second = self.dead(KYMO_SERVICE="a"), self.dead(KYMO_SERVICE="b")
+        third = self.dead(KYMO_SERVICE="c")
+        self.assertEqual(self.recover(first.pid).returncode, 0)
+        self.assertEqual(self.recover("b").returncode, 0)
+        self.assertEqual(len(list(self.rings.iterdir())), 1)
+        self.assertEqual(self.recover(self.ring_of(third)).returncode, 0)
+        self.assertEqual(len(self.traces()), 3)
+        self.assertEqual(second.returncode, -signal.SIGKILL)
+
+    def test_a_living_one_is_left_alone(self):
+        host = self.host()
+        done = self.recover()
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertIn("no dead process", done.stderr)
+        for who in (host.pid, self.ring_of(host)):
+            self.assert_one_sentence(self.recover(who), f"kymo dump {host.pid}")
+        self.assertTrue(self.ring_of(host).exists())
+
+    def test_one_that_somebody_else_is_at_is_left_alone(self):
+        host = self.dead()
+        with open(self.ring_of(host), "r+b") as file:
+            lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+            fcntl.fcntl(file, 37, lock)  # F_OFD_SETLK
+            done = self.recover()
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
+            self.assertIn("another kymo", done.stderr)
+        self.assertEqual(self.recover().returncode, 0)
+        self.assertEqual(len(self.traces()), 1)
+
+    def test_several_at_once_make_each_trace_once(self):
+        for _ in range(6):
+            self.dead()
+        command = [KYMO, "recover", "--json", "--ring-dir", self.rings, "-o", self.out]
+        runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                 text=True) for _ in range(4)]
+        lines = [line for run in runs for line in run.communicate(timeout=DEADLINE_S)[0].split("\n")
+                 if line]
+        self.assertEqual({run.returncode for run in runs}, {0})
+        files = sorted(json.loads(line)["file"] for line in lines)
+        self.assertEqual(files, sorted(map(str, self.traces())))
+        self.assertEqual(len(files), 6)
+        self.assertEqual(list(self.rings.iterdir()), [])
+
+    def test_leftovers_of_a_killed_recover_go(self):
+        self.dead()
+        self.recover("--keep")
+        (trace,) = self.traces()
+        left = self.out / f"{trace.name}.4711.tmp"
+        left.write_bytes(b"half")
+        other = self.out / "mine.4711.tmp"
+        other.write_bytes(b"")
+        self.assertEqual(self.recover().returncode, 0)
+        self.assertEqual(self.traces(), sorted([trace, other]))
+
+
+class Damaged(Rings):
+    """One sentence each; what is whole is still recovered."""
+
+    def setUp(self):
+        super().setUp()
+        self.whole = self.dead(KYMO_SERVICE="whole")
+
+    def assert_others_recovered(self, done, *parts):
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+        self.assertEqual([path.name.split("-")[0] for path in self.traces()], ["whole"])
+
+    def patched(self, offset, data):
+        ring = self.ring_of(self.dead(KYMO_SERVICE="hurt"))
+        with open(ring, "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+        return ring
+
+    def test_one_of_a_newer_version(self):
+        ring = self.patched(8, struct.pack("<I", 99))
+        self.assert_others_recovered(self.recover(), ring.name, "version 99")
+        self.assertTrue(ring.exists())
+
+    def test_one_that_is_cut_in_its_header(self):
+        ring = self.ring_of(self.dead())
+        os.truncate(ring, 100)
+        self.assert_others_recovered(self.recover(), ring.name)
+
+    def test_one_that_is_none(self):
+        ring = self.patched(0, b"somebody else's")
+        self.assert_others_recovered(self.recover(), ring.name)
+        self.assertTrue(ring.exists())
+
+    def test_a_symbolic_link_in_its_place(self):
+        secret = self.dir / "secret"
+        secret.write_text("mine")
+        link = self.rings / "whole-1-1.ring"
+        link.symlink_to(secret)
+        self.assert_others_recovered(self.recover(), link.name, "symbolic link")
+        self.assertEqual(secret.read_text(), "mine")
+        self.assertTrue(link.is_symlink())
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to give a file away")
+    def test_one_of_another_user(self):
+        ring = self.ring_of(self.dead())
+        os.chown(ring, 12345, -1)
+        self.assert_others_recovered(self.recover(), ring.name, "12345")
+        self.assertTrue(ring.exists())
+
+    def test_one_that_is_cut_behind_its_header_gives_what_it_has(self):
+        ring = self.ring_of(self.dead(polls=60000, KYMO_SERVICE="hurt"))
+        os.truncate(ring, (1 << 20) + (256 << 10))
+        done = self.recover()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("the ring file ends at byte", done.stdout)
+        self.assertEqual(len(self.traces()), 2)
+
+    def test_flipped_bits_never_end_it(self):
+        for offset in range(0, 8192, 509):
+            self.patched(offset, bytes([0xa5]))
+        done = self.recover()
+        self.assertIn(done.returncode, (0, 1))
+        self.assertIn("whole", " ".join(path.name for path in self.traces()))
+
+
+class Bound(Rings):
+    def test_the_oldest_of_many_go_and_never_a_living_one(self):
+        alive = self.host()
+        dead = [self.dead(KYMO_SERVICE=f"s{n}") for n in range(11)]
+        done = self.recover("s0", "--keep")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        left = {path.name.rsplit("-", 2)[0] for path in self.rings.glob("s*.ring")}
+        self.assertEqual(left, {f"s{n}" for n in range(3, 11)})
+        self.assertTrue(self.ring_of(alive).exists())
+        self.assertEqual(len(dead), 11)
+
+    def test_a_file_that_is_not_ours_stays(self):
+        mine = self.rings / "mine.ring"
+        mine.write_bytes(b"not a ring")
+        for n in range(10):
+            self.dead(KYMO_SERVICE=f"s{n}")
+        self.recover("s9", "--keep")
+        self.assertEqual(mine.read_bytes(), b"not a ring")
+
+
+if __name__ == "__main__":
+    KYMO, HOST = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
