@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define SUB_COUNT (1u << KY_HISTOGRAM_SUB_BITS)
-
 int ky_histogram_init(struct ky_histogram *histogram)
 {
 	memset(histogram, 0, sizeof(*histogram));
@@ -19,30 +17,32 @@ void ky_histogram_release(struct ky_histogram *histogram)
 	memset(histogram, 0, sizeof(*histogram));
 }
 
-/* Values below 2 * SUB_COUNT have a bucket each; above, each power of two has SUB_COUNT of them. */
-static uint32_t bucket_of(uint64_t value)
-{
-	uint32_t exponent;
-
-	if (value < SUB_COUNT)
-		return (uint32_t)value;
-	exponent = 63u - (uint32_t)__builtin_clzll(value) - KY_HISTOGRAM_SUB_BITS;
-	return (exponent << KY_HISTOGRAM_SUB_BITS) + (uint32_t)(value >> exponent);
-}
-
 void ky_histogram_bounds(uint32_t bucket, uint64_t *from, uint64_t *to)
 {
-	uint32_t exponent = bucket >> KY_HISTOGRAM_SUB_BITS;
-	uint64_t place = bucket & (SUB_COUNT - 1);
+	ky_bucket_bounds(bucket, from, to);
+}
 
-	if (exponent == 0) {
-		*from = place;
-		*to = place;
+static uint64_t add_up(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+void ky_histogram_add_bucket(struct ky_histogram *histogram, uint32_t bucket, uint64_t count)
+{
+	histogram->buckets[bucket] = add_up(histogram->buckets[bucket], count);
+}
+
+void ky_histogram_join(struct ky_histogram *histogram, uint64_t count, uint64_t total,
+		       uint64_t value_min, uint64_t value_max)
+{
+	if (count == 0)
 		return;
-	}
-	exponent--;
-	*from = (SUB_COUNT + place) << exponent;
-	*to = *from + ((UINT64_C(1) << exponent) - 1);
+	if (histogram->count == 0 || value_min < histogram->value_min)
+		histogram->value_min = value_min;
+	if (value_max > histogram->value_max)
+		histogram->value_max = value_max;
+	histogram->count = add_up(histogram->count, count);
+	histogram->total = add_up(histogram->total, total);
 }
 
 void ky_histogram_add(struct ky_histogram *histogram, uint64_t value)
@@ -52,9 +52,8 @@ void ky_histogram_add(struct ky_histogram *histogram, uint64_t value)
 	if (value > histogram->value_max)
 		histogram->value_max = value;
 	histogram->count++;
-	histogram->total = histogram->total > UINT64_MAX - value ? UINT64_MAX :
-								   histogram->total + value;
-	histogram->buckets[bucket_of(value)]++;
+	histogram->total = add_up(histogram->total, value);
+	histogram->buckets[ky_bucket_of(value)]++;
 }
 
 uint64_t ky_histogram_quantile(const struct ky_histogram *histogram, uint64_t numerator,

@@ -6,10 +6,10 @@
 #ifndef KY_ANALYZE_HISTOGRAM_H
 #define KY_ANALYZE_HISTOGRAM_H
 
+#include <base/log_buckets.h>
 #include <stdint.h>
 
-#define KY_HISTOGRAM_SUB_BITS 7
-#define KY_HISTOGRAM_BUCKETS ((64u - KY_HISTOGRAM_SUB_BITS + 1u) << KY_HISTOGRAM_SUB_BITS)
+#define KY_HISTOGRAM_BUCKETS KY_BUCKET_COUNT
 
 struct ky_histogram {
 	uint64_t count, total, value_min, value_max; /* total saturates */
@@ -23,6 +23,11 @@ struct ky_quantiles {
 int ky_histogram_init(struct ky_histogram *histogram); /* 0, -ENOMEM */
 void ky_histogram_release(struct ky_histogram *histogram);
 void ky_histogram_add(struct ky_histogram *histogram, uint64_t value);
+/* Values that somebody else has counted: `bucket` < KY_HISTOGRAM_BUCKETS. What only their writer
+ * knows exactly comes with ky_histogram_join(). */
+void ky_histogram_add_bucket(struct ky_histogram *histogram, uint32_t bucket, uint64_t count);
+void ky_histogram_join(struct ky_histogram *histogram, uint64_t count, uint64_t total,
+		       uint64_t value_min, uint64_t value_max);
 
 /* Smallest value v such that at least numerator/denominator of all values are <= v, up to the
  * bucket's width (its upper edge, never above the maximum). 0 when empty. */

@@ -71,6 +71,8 @@ static inline struct ky_task *see_task(struct ky_drain *drain, uint64_t id, uint
 
 static void end_task(struct ky_drain *drain, uint64_t id, bool is_cancelled, uint64_t ns)
 {
+	if (__builtin_expect(drain->retain.is_on, 0))
+		ky_retain_task_end(drain, id, ns);
 	ky_drain_ready(drain, ns);
 	ky_trc_enc_event(&drain->enc, KY_EV_TASK_TERMINATE, ns);
 	ky_trc_enc_varint(&drain->enc, id);
@@ -83,8 +85,11 @@ static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, 
 {
 	uint32_t worker = ky_worker_id(thread->worker);
 
-	if (drain->is_muted)
-		return;
+	if (__builtin_expect(drain->is_muted || drain->retain.is_on, 0)) {
+		if (drain->is_muted ||
+		    !ky_retain_writes_wake(drain, thread, waker, woken, origin, ns))
+			return;
+	}
 	ky_trc_enc_wake(&drain->enc, ns, waker, woken,
 			(uint8_t)(worker > 253 ? KY_WORKER_UNKNOWN : worker), (uint8_t)origin);
 }
@@ -215,6 +220,27 @@ static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 			      (uint8_t)(queue < 255 ? queue : 255), poll->task, pool);
 }
 
+/* The same under a policy that may hold it back. */
+static void open_retained(struct ky_drain *drain, struct ky_dthread *thread,
+			  const struct ky_rec *rec, uint64_t ns)
+{
+	uint32_t name = (uint32_t)rec->a & NAME_MASK, tid = 0;
+	struct ky_retain_choice choice;
+	struct ky_poll *poll;
+
+	ky_retain_choose(drain, thread, rec, full_task(drain, rec->a), ns, &choice);
+	if (choice.is_kept) {
+		open_poll(drain, thread, rec->a, rec->arg, rec->ticks, ns);
+	} else {
+		poll = push_poll(drain, thread, rec->a, rec->ticks, ns, ns);
+		if (poll)
+			ky_retain_poll_begin(drain, poll);
+	}
+	if (thread->depth && thread->stack[thread->depth - 1].kind == KY_POLL_NESTED)
+		tid = thread->tid;
+	ky_retain_delay(drain, &choice, name, thread->worker, tid, ns);
+}
+
 static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint32_t flags,
 			uint64_t ns)
 {
@@ -240,8 +266,11 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 		if (flags & KYMO_POLL_SELF_WAKE)
 			make_ready(drain, task, ns);
 	}
-	if (poll->kind == KY_POLL_SILENT)
+	if (__builtin_expect(poll->kind >= KY_POLL_SILENT, 0)) {
+		if (poll->kind != KY_POLL_SILENT)
+			ky_retain_poll_end(drain, poll, ns);
 		return;
+	}
 	if (drain->is_muted) {
 		if (poll->kind == KY_POLL_OUTER)
 			drain->workers[poll->worker].is_open = false;
@@ -269,6 +298,10 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 		thread->blocking_task = id;
 		thread->blocking_name = name;
 		thread->blocking_start_ns = ns;
+		thread->is_run_counted = drain->retain.is_on &&
+					 !ky_retain_writes_run(drain, thread, rec, ns);
+		if (thread->is_run_counted)
+			return;
 		ky_drain_ready(drain, ns);
 		pool = ky_drain_name_pool(drain, name);
 		ky_trc_enc_event(&drain->enc, KY_EV_BLOCKING_START, ns);
@@ -284,6 +317,10 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 	/* Closures are told by their runs; only one whose spawn was seen has an end of its own. */
 	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&drain->tasks, id))
 		end_task(drain, id, rec->arg & KYMO_POLL_CANCELLED, ns);
+	if (thread->is_run_counted) {
+		ky_retain_run_end(drain, thread->blocking_name, ns - thread->blocking_start_ns);
+		return;
+	}
 	ky_drain_ready(drain, ns);
 	ky_trc_enc_event(&drain->enc, KY_EV_BLOCKING_END, ns);
 	ky_trc_enc_u32(&drain->enc, thread->tid);
@@ -307,7 +344,9 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 	worker->cpu_ns = cpu;
 	worker->active_since_ns = ns;
 	worker->is_parked = rec->type == KYMO_RECORD_PARK;
-	if (drain->is_muted)
+	if (drain->is_muted ||
+	    (drain->retain.is_on &&
+	     !ky_retain_writes_park(drain, thread->worker, worker->is_parked, ns)))
 		return;
 	if (worker->is_parked)
 		ky_trc_enc_park(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
@@ -320,10 +359,12 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns)
 {
-	if (drain->is_muted)
+	uint64_t length_ns = ky_timeline_length_ns(&drain->timeline, rec->a);
+
+	if (drain->is_muted ||
+	    (drain->retain.is_on && !ky_retain_writes(drain, KY_RETAIN_DRIVER, length_ns, ns)))
 		return;
-	ky_trc_enc_driver_turn(&drain->enc, ns, ky_worker_id(thread->worker),
-			       ky_timeline_length_ns(&drain->timeline, rec->a),
+	ky_trc_enc_driver_turn(&drain->enc, ns, ky_worker_id(thread->worker), length_ns,
 			       rec->arg == 0xffffu ? 0 : rec->arg);
 }
 
@@ -368,7 +409,7 @@ void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is
 static void forget_polls(struct ky_drain *drain, struct ky_dthread *thread, uint32_t keep)
 {
 	for (uint32_t i = keep; i < thread->depth; i++) {
-		if (thread->stack[i].kind == KY_POLL_OUTER && thread->stack[i].worker != KY_NONE32)
+		if (ky_poll_is_outer(&thread->stack[i]) && thread->stack[i].worker != KY_NONE32)
 			drain->workers[thread->stack[i].worker].is_open = false;
 	}
 	if (keep < thread->depth)
@@ -497,6 +538,8 @@ static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const str
 		ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 		break;
 	case KYMO_RECORD_MARK:
+		if (drain->retain.is_on && !ky_retain_writes(drain, KY_RETAIN_MARK, 0, ns))
+			break;
 		pool = ky_drain_string_pool(drain, rec->a);
 		ky_trc_enc_event(enc, KY_EV_ANNOTATION, ns);
 		ky_trc_enc_u32(enc, thread->tid);
@@ -522,7 +565,10 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 {
 	switch (rec->type) {
 	case KYMO_RECORD_POLL_BEGIN:
-		open_poll(drain, thread, rec->a, rec->arg, rec->ticks, ns);
+		if (__builtin_expect(drain->retain.is_on, 0))
+			open_retained(drain, thread, rec, ns);
+		else
+			open_poll(drain, thread, rec->a, rec->arg, rec->ticks, ns);
 		break;
 	case KYMO_RECORD_POLL_END:
 		on_poll_end(drain, thread, rec->arg, ns);

@@ -110,6 +110,8 @@ static int set_up(struct ky_drain *drain, const struct ky_drain_options *options
 		err = ky_trc_enc_init(&drain->enc, &drain->out);
 	if (!err)
 		err = ky_drain_side_open(drain);
+	if (!err)
+		err = ky_retain_open(drain);
 	drain->to_ns = UINT64_MAX;
 	if (!drain->options.chunk)
 		ky_drain_mute(drain, UINT64_MAX);
@@ -150,6 +152,7 @@ void ky_drain_close(struct ky_drain *drain)
 		return;
 	ky_drain_thread_release(drain);
 	ky_drain_side_release(drain);
+	ky_retain_release(drain);
 	ky_drain_release_directory(drain);
 	ky_task_table_release(&drain->tasks);
 	ky_timeline_release(&drain->timeline);
@@ -252,6 +255,7 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	drain->is_final = flags & KY_DRAIN_FINAL;
 	drain->is_out_of_memory = false;
 	look_at_clock(drain);
+	ky_retain_read_settings(drain);
 	err = ky_drain_read(drain);
 	if (!err)
 		err = ky_drain_read_directory(drain);
@@ -269,6 +273,7 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	}
 	if (drain->is_final && drain->is_segment_open && !drain->is_cut)
 		ky_drain_header_drops(drain, drain->merged_ns);
+	ky_retain_step(drain);
 	flush_old(drain);
 	ky_drain_thread_sweep(drain);
 	count_backlog(drain);

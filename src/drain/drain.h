@@ -29,6 +29,17 @@ typedef int (*ky_anchor_fn)(void *ctx, struct ky_clock_anchor *out);
 typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char *out,
 			     size_t capacity);
 
+/* What is written of one kind; the rest is counted. */
+struct ky_retain_rule {
+	uint64_t threshold_ns; /* polls, blocking runs at least so long, wakes so late; 0: all */
+	uint32_t throttle;     /* ... and so many a second at most; 0: all */
+	bool has_stacks;       /* for sources that take any */
+};
+
+struct ky_retain_policy {
+	struct ky_retain_rule rules[KY_RETAIN_COUNT];
+};
+
 struct ky_drain_options {
 	const uint8_t *image; /* the mapped ring file, at least its header */
 	size_t image_bytes;
@@ -42,6 +53,9 @@ struct ky_drain_options {
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
 	const char *host;           /* NULL: gethostname */
 	const char *source;         /* "tokio preload", "C API", ...: metadata kymo.source */
+	/* How a stream begins; the ring's settings change it while it runs. NULL: everything is
+	 * written, whatever the settings say. Copied. */
+	const struct ky_retain_policy *retain;
 };
 
 enum ky_drain_step_flags {

@@ -14,6 +14,7 @@
 #include <base/buf.h>
 #include <base/timeline.h>
 #include <drain/cut.h>
+#include <drain/retain.h>
 #include <drain/ring_view.h>
 #include <wire/trc_enc.h>
 
@@ -70,7 +71,9 @@ enum ky_loss_cause {
 enum ky_poll_kind {
 	KY_POLL_OUTER = 1, /* PollStart was written: ends with PollEnd */
 	KY_POLL_NESTED,    /* NestedPollStart was written */
-	KY_POLL_SILENT     /* its start is unknown: its end is not written */
+	KY_POLL_SILENT,    /* its start is unknown: its end is not written */
+	KY_POLL_COUNTED,   /* an outer one that the policy holds back */
+	KY_POLL_COUNTED_NESTED
 };
 
 struct ky_poll {
@@ -82,6 +85,12 @@ struct ky_poll {
 	uint32_t kind;
 	uint32_t task_place; /* where the task's entry was when the poll began */
 };
+
+/* It is, or would be, the one open poll of its worker. */
+static inline bool ky_poll_is_outer(const struct ky_poll *poll)
+{
+	return poll->kind == KY_POLL_OUTER || poll->kind == KY_POLL_COUNTED;
+}
 
 struct ky_dthread {
 	struct ky_dthread *next; /* in its bucket */
@@ -115,6 +124,7 @@ struct ky_dthread {
 	uint64_t blocking_start_ns;
 	uint32_t blocking_name;
 	bool is_blocking;
+	bool is_run_counted; /* the policy holds it back */
 };
 
 struct ky_slot_cursor {
@@ -170,7 +180,7 @@ struct ky_task {
 	uint64_t last_poll_ns;
 	uint64_t ready_ns; /* 0: not ready */
 	uint32_t name;
-	uint32_t reserved;
+	uint32_t held; /* its wake waits at this place of retain.held; 0: none */
 };
 #define KY_TASK_USED ((uint64_t)1 << 63)
 
@@ -341,6 +351,8 @@ struct ky_drain {
 	uint64_t drops_since_ns;
 	uint64_t refused_records; /* waiting to be told as LossEvent write-error */
 	uint64_t refused_first_ns, refused_last_ns;
+
+	struct ky_retain retain;
 
 	/* writing */
 	struct ky_buf out;

@@ -31,7 +31,7 @@ static void book_open_polls(struct ky_drain *drain)
 		uint32_t worker;
 		uint64_t from;
 
-		if (!thread->depth || thread->stack[0].kind != KY_POLL_OUTER)
+		if (!thread->depth || !ky_poll_is_outer(&thread->stack[0]))
 			continue;
 		worker = thread->stack[0].worker;
 		from = thread->stack[0].start_ns > chunk->first_ns ? thread->stack[0].start_ns :
@@ -259,10 +259,11 @@ int ky_drain_seal(struct ky_drain *drain)
 {
 	uint64_t ns = drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
 
-	if (!drain->is_segment_open)
+	if (!drain->is_segment_open && !drain->retain.has_counts)
 		return 0;
 	if (!drain->is_cut) /* all that were ever dropped, not those of this range */
 		ky_drain_header_drops(drain, ns);
+	ky_retain_tell(drain, ns, drain->is_final);
 	ky_drain_flush(drain);
 	if (!drain->is_segment_open)
 		return 0; /* refused: there is nothing to seal */

@@ -282,6 +282,7 @@ void ky_drain_write_start(struct ky_drain *drain, uint64_t ns)
 	}
 	for (uint32_t i = 0; i < drain->module_count; i++)
 		ky_drain_write_module(drain, &drain->modules[i], ns);
+	ky_retain_write_policy(drain, ns);
 	write_live_tasks(drain, ns);
 }
 
@@ -323,10 +324,12 @@ void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_e
 		for (uint32_t depth = 0; depth < thread->depth; depth++) {
 			const struct ky_poll *poll = &thread->stack[depth];
 
+			if (poll->kind >= KY_POLL_COUNTED && !is_at_exit)
+				continue;
 			write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task,
 				   poll->name, poll->start_ns, ns, is_at_exit);
 		}
-		if (thread->is_blocking)
+		if (thread->is_blocking && (!thread->is_run_counted || is_at_exit))
 			write_open(drain, thread, KY_WORKER_BLOCKING_POOL, 0, thread->blocking_task,
 				   thread->blocking_name, thread->blocking_start_ns, ns,
 				   is_at_exit);

@@ -261,9 +261,13 @@ static void hand_over_poll(struct ky_drain *drain, uint32_t index, uint64_t ns)
 	struct ky_poll *poll;
 	uint32_t name;
 
-	if (!worker->is_open || !owner || !owner->depth || owner->stack[0].kind != KY_POLL_OUTER)
+	if (!worker->is_open || !owner || !owner->depth || !ky_poll_is_outer(&owner->stack[0]))
 		return;
 	poll = &owner->stack[0];
+	if (poll->kind == KY_POLL_COUNTED) {
+		ky_retain_poll_moved(drain, poll, ns);
+		return;
+	}
 	ky_drain_ready(drain, ns);
 	ky_trc_enc_poll_end(enc, ns, ky_worker_id(index));
 	ky_drain_book_poll(drain, index, poll->start_ns, ns, poll->task);

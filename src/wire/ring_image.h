@@ -106,10 +106,13 @@ struct ky_ring_header {
  * again, each by one; a reader that sees it odd or changed keeps what it had. */
 struct ky_ring_settings {
 	_Atomic uint32_t generation;
-	_Atomic uint32_t mode;              /* enum ky_ring_mode */
-	_Atomic uint64_t poll_threshold_ns; /* keep polls at least so long; histograms of the rest */
-	_Atomic uint64_t wake_threshold_ns; /* keep wakes whose poll came at least so much later */
-	_Atomic uint32_t throttle[8];       /* events a second per enum ky_retain_kind; 0: all */
+	_Atomic uint32_t mode; /* enum ky_ring_mode */
+	/* Polls at least so long are written, others counted; 1: all, whatever the start said. */
+	_Atomic uint64_t poll_threshold_ns;
+	_Atomic uint64_t wake_threshold_ns; /* wakes whose poll came at least so much later */
+	/* Events a second per enum ky_retain_kind; 0: as it was started, UINT32_MAX: all. */
+	_Atomic uint32_t throttle[8];
+	_Atomic uint64_t blocking_threshold_ns; /* blocking runs at least so long */
 };
 
 enum ky_ring_mode {

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The policy and what is counted under it; retain_tell.c writes it down. */
+#include <drain/drain_state.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <kymo/emit.h>
+#include <string.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define LOOK_AHEAD_MAX 65536u /* records */
+#define ORIGIN_DERIVED 128u
+#define SETTING_ALL_NS 1u /* threshold that lets everything through, whatever the start said */
+
+/* ---- policy ---- */
+
+static bool is_held_back(const struct ky_retain_policy *policy, enum ky_retain_kind kind)
+{
+	return policy->rules[kind].threshold_ns || policy->rules[kind].throttle;
+}
+
+static void let_go_of_wakes(struct ky_drain *drain);
+
+static void set_policy(struct ky_drain *drain, const struct ky_retain_policy *policy)
+{
+	struct ky_retain *retain = &drain->retain;
+
+	retain->policy = *policy;
+	retain->is_on = false;
+	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++)
+		retain->is_on |= is_held_back(policy, (enum ky_retain_kind)kind);
+	retain->holds_polls = is_held_back(policy, KY_RETAIN_POLL);
+	retain->holds_wakes = policy->rules[KY_RETAIN_WAKE].threshold_ns != 0;
+	if (!retain->holds_wakes)
+		let_go_of_wakes(drain);
+}
+
+int ky_retain_open(struct ky_drain *drain)
+{
+	struct ky_retain *retain = &drain->retain;
+
+	ky_buf_init(&retain->scratch, 0);
+	retain->worker_capacity = 1;
+	retain->workers = ky_alloc(sizeof(*retain->workers));
+	if (!retain->workers)
+		return -ENOMEM;
+	if (!drain->options.retain)
+		return 0;
+	retain->opened = *drain->options.retain;
+	set_policy(drain, &retain->opened);
+	ky_retain_read_settings(drain);
+	return 0;
+}
+
+static void release_table(struct ky_counted_table *table)
+{
+	for (uint32_t i = 0; i < table->capacity; i++) {
+		struct ky_counted *counted = table->by_name[i];
+
+		for (uint32_t row = 0; counted && row < KY_BUCKET_ROWS; row++)
+			ky_free(counted->rows[row]);
+		ky_free(counted);
+	}
+	ky_free(table->by_name);
+}
+
+void ky_retain_release(struct ky_drain *drain)
+{
+	struct ky_retain *retain = &drain->retain;
+
+	for (uint32_t i = 0; i < KY_RETAIN_TABLES; i++)
+		release_table(&retain->tables[i]);
+	ky_free(retain->workers);
+	ky_free(retain->held);
+	ky_buf_release(&retain->scratch);
+	memset(retain, 0, sizeof(*retain));
+}
+
+static void set_threshold(struct ky_retain_rule *rule, const _Atomic uint64_t *setting)
+{
+	uint64_t threshold_ns = atomic_load_explicit(setting, memory_order_relaxed);
+
+	if (threshold_ns)
+		rule->threshold_ns = threshold_ns == SETTING_ALL_NS ? 0 : threshold_ns;
+}
+
+/* False: somebody is writing them. */
+static bool copy_settings(const struct ky_ring_settings *settings, uint32_t generation,
+			  struct ky_retain_policy *policy)
+{
+	set_threshold(&policy->rules[KY_RETAIN_POLL], &settings->poll_threshold_ns);
+	set_threshold(&policy->rules[KY_RETAIN_WAKE], &settings->wake_threshold_ns);
+	set_threshold(&policy->rules[KY_RETAIN_BLOCKING], &settings->blocking_threshold_ns);
+	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++) {
+		uint32_t throttle = atomic_load_explicit(&settings->throttle[kind],
+							 memory_order_relaxed);
+
+		if (throttle)
+			policy->rules[kind].throttle = throttle == UINT32_MAX ? 0 : throttle;
+	}
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&settings->generation, memory_order_relaxed) == generation;
+}
+
+void ky_retain_read_settings(struct ky_drain *drain)
+{
+	struct ky_retain *retain = &drain->retain;
+	struct ky_retain_policy policy = retain->opened, before = retain->policy;
+	const struct ky_ring_settings *settings;
+	uint32_t generation;
+
+	if (!drain->options.retain || !drain->ring.control)
+		return;
+	settings = &drain->ring.control->settings;
+	generation = atomic_load_explicit(&settings->generation, memory_order_acquire);
+	if ((generation & 1) || (retain->was_read && generation == retain->generation) ||
+	    !copy_settings(settings, generation, &policy))
+		return;
+	retain->was_read = true;
+	retain->generation = generation;
+	if (memcmp(&policy, &before, sizeof(policy)) == 0)
+		return;
+	set_policy(drain, &policy);
+	if (drain->is_segment_open)
+		ky_retain_write_change(drain, &before, drain->merged_ns);
+}
+
+/* At most so many a second: true while there is room for one more. */
+static bool has_room(struct ky_retain *retain, enum ky_retain_kind kind, uint64_t ns)
+{
+	struct ky_budget *budget = &retain->budgets[kind];
+	uint32_t throttle = retain->policy.rules[kind].throttle;
+
+	if (!throttle)
+		return true;
+	if (ns >= budget->from_ns + SECOND_NS) {
+		budget->from_ns = ns - ns % SECOND_NS;
+		budget->used = 0;
+	}
+	if (budget->used >= throttle)
+		return false;
+	budget->used++;
+	return true;
+}
+
+/* ---- counting ---- */
+
+/* The chunk that tells the counts stands for this record, not the one that is open now. */
+static void put_off(struct ky_drain *drain)
+{
+	drain->records_told--; /* the caller counts it, as all */
+	drain->retain.records_pending++;
+	drain->retain.has_counts = true;
+}
+
+static struct ky_counted *find_counted(struct ky_drain *drain, struct ky_counted_table *table,
+				       uint32_t name)
+{
+	struct ky_counted **by_name;
+	uint32_t capacity = table->capacity ? table->capacity : 64;
+
+	if (name >= KY_RETAIN_NAMES_MAX || name >= drain->name_count)
+		name = 0;
+	if (name >= table->capacity) {
+		while (capacity <= name)
+			capacity *= 2;
+		by_name = ky_realloc(table->by_name, capacity * sizeof(*by_name));
+		if (!by_name)
+			return NULL;
+		memset(by_name + table->capacity, 0,
+		       (capacity - table->capacity) * sizeof(*by_name));
+		table->by_name = by_name;
+		table->capacity = capacity;
+	}
+	if (!table->by_name[name])
+		table->by_name[name] = ky_alloc(sizeof(struct ky_counted));
+	return table->by_name[name];
+}
+
+static uint64_t *new_row(struct ky_retain *retain)
+{
+	if (retain->row_count >= KY_RETAIN_ROWS_MAX)
+		return NULL;
+	retain->row_count++;
+	return ky_alloc(KY_BUCKETS_PER_ROW * sizeof(uint64_t));
+}
+
+static void count_length(struct ky_drain *drain, enum ky_retain_table_kind kind, uint32_t name,
+			 uint64_t length_ns)
+{
+	struct ky_retain *retain = &drain->retain;
+	struct ky_counted_table *table = &retain->tables[kind];
+	struct ky_counted *counted = name < table->capacity ? table->by_name[name] : NULL;
+	uint32_t bucket = ky_bucket_of(length_ns), row = bucket >> KY_BUCKET_SUB_BITS;
+
+	if (__builtin_expect(!counted, 0)) {
+		counted = find_counted(drain, table, name);
+		if (!counted) {
+			drain->is_out_of_memory = true;
+			return;
+		}
+	}
+	if (!counted->count || length_ns < counted->min)
+		counted->min = length_ns;
+	if (length_ns > counted->max)
+		counted->max = length_ns;
+	counted->count++;
+	counted->sum += length_ns;
+	if (__builtin_expect(!counted->rows[row], 0))
+		counted->rows[row] = new_row(retain);
+	if (__builtin_expect(counted->rows[row] != NULL, 1))
+		counted->rows[row][bucket & (KY_BUCKETS_PER_ROW - 1)]++;
+	retain->has_counts = true;
+}
+
+static uint32_t worker_slot(const struct ky_drain *drain, uint32_t worker)
+{
+	return worker < drain->worker_count ? worker + 1 : 0;
+}
+
+static struct ky_worker_sums *sums_of(struct ky_drain *drain, uint32_t slot)
+{
+	struct ky_retain *retain = &drain->retain;
+	uint32_t capacity = drain->worker_capacity + 1;
+	struct ky_worker_sums *workers;
+
+	if (slot < retain->worker_capacity)
+		return &retain->workers[slot];
+	workers = ky_realloc(retain->workers, capacity * sizeof(*workers));
+	if (!workers) {
+		drain->is_out_of_memory = true;
+		return &retain->workers[0];
+	}
+	memset(workers + retain->worker_capacity, 0,
+	       (capacity - retain->worker_capacity) * sizeof(*workers));
+	retain->workers = workers;
+	retain->worker_capacity = capacity;
+	return &workers[slot];
+}
+
+/* ---- wakes ---- */
+
+static void free_held(struct ky_retain *retain, uint32_t place)
+{
+	retain->held[place].is_used = false;
+	retain->held[place].next_free = retain->held_free;
+	retain->held_free = place;
+}
+
+/* 0: no room. */
+static uint32_t take_held(struct ky_drain *drain)
+{
+	struct ky_retain *retain = &drain->retain;
+	uint32_t place = retain->held_free, capacity;
+	struct ky_held_wake *held;
+
+	if (place) {
+		retain->held_free = retain->held[place].next_free;
+		return place;
+	}
+	if (retain->held_used + 1 >= retain->held_capacity) {
+		capacity = retain->held_capacity ? retain->held_capacity * 2 : 256;
+		if (capacity > KY_RETAIN_HELD_MAX)
+			return 0;
+		held = ky_realloc(retain->held, capacity * sizeof(*held));
+		if (!held)
+			return 0;
+		retain->held = held;
+		retain->held_capacity = capacity;
+	}
+	return ++retain->held_used;
+}
+
+static void count_wake(struct ky_drain *drain, uint32_t slot, bool is_record)
+{
+	sums_of(drain, slot)->wake_count++;
+	drain->retain.records_pending += is_record;
+	drain->retain.has_counts = true;
+}
+
+/* The wake waits no longer: it is written where it was late, else counted. */
+static void settle_wake(struct ky_drain *drain, uint32_t place, bool is_late, uint64_t ns)
+{
+	const struct ky_held_wake *held = &drain->retain.held[place];
+
+	if (is_late && has_room(&drain->retain, KY_RETAIN_WAKE, ns)) {
+		ky_retain_write_wake(drain, held, ns);
+		drain->records_told += held->is_record;
+	} else {
+		count_wake(drain, held->worker_slot, held->is_record);
+	}
+	free_held(&drain->retain, place);
+}
+
+static void let_go_of_wakes(struct ky_drain *drain)
+{
+	struct ky_retain *retain = &drain->retain;
+
+	for (uint32_t place = 1; place <= retain->held_used; place++) {
+		struct ky_task *task;
+
+		if (!retain->held[place].is_used)
+			continue;
+		task = ky_task_table_find(&drain->tasks, retain->held[place].woken);
+		if (task)
+			task->held = 0;
+		settle_wake(drain, place, false, 0);
+	}
+}
+
+void ky_retain_settle_all(struct ky_drain *drain, uint64_t ns)
+{
+	struct ky_retain *retain = &drain->retain;
+	uint64_t threshold_ns = retain->policy.rules[KY_RETAIN_WAKE].threshold_ns;
+
+	for (uint32_t place = 1; place <= retain->held_used; place++) {
+		const struct ky_held_wake *held = &retain->held[place];
+
+		if (held->is_used)
+			settle_wake(drain, place,
+				    ns > held->woken_ns && ns - held->woken_ns >= threshold_ns, ns);
+	}
+}
+
+bool ky_retain_writes_wake(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t waker,
+			   uint64_t woken, uint32_t origin, uint64_t ns)
+{
+	struct ky_retain *retain = &drain->retain;
+	uint32_t slot = worker_slot(drain, thread->worker), id = ky_worker_id(thread->worker);
+	bool is_record = !(origin & ORIGIN_DERIVED);
+	struct ky_task *task;
+	uint32_t place = 0;
+
+	if (id > 253)
+		slot = 0; /* as a WakeEventEvent would say */
+	if (!retain->holds_wakes) {
+		if (has_room(retain, KY_RETAIN_WAKE, ns))
+			return true;
+		drain->records_told -= is_record;
+		count_wake(drain, slot, is_record);
+		return false;
+	}
+	drain->records_told -= is_record;
+	task = ky_task_table_find(&drain->tasks, woken);
+	/* Only the wake that made it ready says something about the wait. */
+	if (task && !task->held && (!task->ready_ns || task->ready_ns == ns))
+		place = take_held(drain);
+	if (!place) {
+		count_wake(drain, slot, is_record);
+		return false;
+	}
+	retain->held[place] = (struct ky_held_wake){.woken_ns = ns,
+						    .waker = waker,
+						    .woken = woken,
+						    .worker_slot = slot,
+						    .worker_id = (uint8_t)(id > 253 ? 255 : id),
+						    .origin = (uint8_t)origin,
+						    .is_record = is_record,
+						    .is_used = true};
+	task->held = place;
+	return false;
+}
+
+void ky_retain_task_end(struct ky_drain *drain, uint64_t task, uint64_t ns)
+{
+	uint64_t threshold_ns = drain->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
+	struct ky_task *found = ky_task_table_find(&drain->tasks, task);
+	uint32_t place = found ? found->held : 0;
+	uint64_t woken_ns;
+
+	if (!place)
+		return;
+	woken_ns = drain->retain.held[place].woken_ns;
+	found->held = 0;
+	settle_wake(drain, place, ns > woken_ns && ns - woken_ns >= threshold_ns, ns);
+}
+
+/* ---- polls ---- */
+
+/* Its end, when it is queued and its time is settled; NULL: not, or it is long. */
+static const struct ky_rec *find_end(const struct ky_drain *drain, const struct ky_dthread *thread,
+				     const struct ky_rec *rec, uint64_t length_max_ns)
+{
+	const struct ky_rec *end = thread->recs + thread->tail, *at = rec + 1;
+	bool is_run = rec->type == KYMO_RECORD_BLOCKING_BEGIN;
+	uint64_t limit = drain->now_ticks;
+	uint32_t depth = 1;
+
+	if (length_max_ns) {
+		uint64_t longest = ky_timeline_length_ticks(&drain->timeline, 2 * length_max_ns);
+
+		if (limit > rec->ticks && limit - rec->ticks > longest)
+			limit = rec->ticks + longest;
+	}
+	if (end - at > (ptrdiff_t)LOOK_AHEAD_MAX)
+		end = at + LOOK_AHEAD_MAX;
+	for (; at < end; at++) {
+		if (at->type == KY_REC_MORE)
+			continue; /* of the record before; its ticks are none */
+		if (at->type > KY_REC_MORE || at->ticks > limit)
+			return NULL;
+		if (is_run) {
+			if (at->type == KYMO_RECORD_BLOCKING_END)
+				return at;
+			if (at->type == KYMO_RECORD_BLOCKING_BEGIN)
+				return NULL;
+		} else if (at->type == KYMO_RECORD_POLL_BEGIN) {
+			depth++;
+		} else if (at->type == KYMO_RECORD_POLL_END && --depth == 0) {
+			return at;
+		}
+	}
+	return NULL;
+}
+
+/* Does the rule hold back what begins here? What has no known end is written. */
+static bool holds(struct ky_drain *drain, const struct ky_dthread *thread, enum ky_retain_kind kind,
+		  const struct ky_rec *rec, bool is_late, uint64_t ns)
+{
+	const struct ky_retain_rule *rule = &drain->retain.policy.rules[kind];
+	const struct ky_rec *end;
+	uint64_t end_ns;
+
+	if (!rule->threshold_ns && !rule->throttle)
+		return false;
+	end = find_end(drain, thread, rec, rule->throttle ? 0 : rule->threshold_ns);
+	if (end) {
+		end_ns = ky_timeline_ns(&drain->timeline, end->ticks);
+		if (!is_late && end_ns - ns < rule->threshold_ns)
+			return true;
+	}
+	return !has_room(&drain->retain, kind, ns) && end;
+}
+
+void ky_retain_choose(struct ky_drain *drain, const struct ky_dthread *thread,
+		      const struct ky_rec *rec, uint64_t task, uint64_t ns,
+		      struct ky_retain_choice *out)
+{
+	const struct ky_retain_policy *policy = &drain->retain.policy;
+	uint64_t threshold_ns = policy->rules[KY_RETAIN_WAKE].threshold_ns;
+	struct ky_task *found = NULL;
+	bool is_late = false;
+
+	memset(out, 0, sizeof(*out));
+	if (drain->retain.holds_polls || is_held_back(policy, KY_RETAIN_WAKE))
+		found = ky_task_table_find(&drain->tasks, task);
+	if (found) {
+		out->held = found->held;
+		found->held = 0;
+	}
+	if (found && found->ready_ns) {
+		/* A wake during its own poll counts from that poll's end. */
+		out->ready_ns = found->ready_ns > found->last_poll_ns ? found->ready_ns :
+									found->last_poll_ns;
+		if (out->ready_ns > ns)
+			out->ready_ns = ns;
+		is_late = threshold_ns && ns - out->ready_ns >= threshold_ns;
+	}
+	out->is_kept = !holds(drain, thread, KY_RETAIN_POLL, rec, is_late, ns);
+}
+
+void ky_retain_delay(struct ky_drain *drain, const struct ky_retain_choice *choice, uint32_t name,
+		     uint32_t poll_worker, uint32_t nested_tid, uint64_t ns)
+{
+	uint64_t threshold_ns = drain->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
+	uint64_t delay_ns = ns - choice->ready_ns;
+	bool is_told = choice->is_kept && choice->ready_ns && delay_ns >= threshold_ns;
+
+	if (is_told)
+		ky_retain_write_delay(drain, poll_worker, nested_tid, choice->ready_ns, ns);
+	else if (choice->ready_ns)
+		count_length(drain, KY_RETAIN_DELAYS, name, delay_ns);
+	if (choice->held)
+		settle_wake(drain, choice->held, is_told, ns);
+}
+
+void ky_retain_poll_begin(struct ky_drain *drain, struct ky_poll *poll)
+{
+	poll->kind = poll->kind == KY_POLL_OUTER ? KY_POLL_COUNTED : KY_POLL_COUNTED_NESTED;
+	put_off(drain);
+}
+
+static void count_poll(struct ky_drain *drain, const struct ky_poll *poll, uint64_t ns)
+{
+	struct ky_worker_sums *sums = sums_of(drain, worker_slot(drain, poll->worker));
+	uint64_t length_ns = ns > poll->start_ns ? ns - poll->start_ns : 0;
+
+	count_length(drain, KY_RETAIN_POLLS, poll->name, length_ns);
+	if (poll->kind == KY_POLL_COUNTED_NESTED) {
+		sums->nested_count++;
+		return;
+	}
+	sums->poll_count++;
+	sums->busy_ns += length_ns;
+	if (length_ns > sums->poll_max_ns)
+		sums->poll_max_ns = length_ns;
+	ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
+	drain->workers[poll->worker].is_open = false;
+}
+
+void ky_retain_poll_moved(struct ky_drain *drain, struct ky_poll *poll, uint64_t ns)
+{
+	count_poll(drain, poll, ns);
+	poll->kind = KY_POLL_COUNTED_NESTED;
+	poll->start_ns = ns;
+}
+
+void ky_retain_poll_end(struct ky_drain *drain, const struct ky_poll *poll, uint64_t ns)
+{
+	count_poll(drain, poll, ns);
+	put_off(drain);
+}
+
+/* ---- the others ---- */
+
+bool ky_retain_writes_run(struct ky_drain *drain, const struct ky_dthread *thread,
+			  const struct ky_rec *rec, uint64_t ns)
+{
+	if (!holds(drain, thread, KY_RETAIN_BLOCKING, rec, false, ns))
+		return true;
+	put_off(drain);
+	return false;
+}
+
+void ky_retain_run_end(struct ky_drain *drain, uint32_t name, uint64_t length_ns)
+{
+	count_length(drain, KY_RETAIN_RUNS, name, length_ns);
+	put_off(drain);
+}
+
+bool ky_retain_writes_park(struct ky_drain *drain, uint32_t worker, bool is_park, uint64_t ns)
+{
+	struct ky_worker_sums *sums = sums_of(drain, worker_slot(drain, worker));
+	uint64_t since_ns = sums->parked_since_ns, length_ns;
+
+	if (is_park) {
+		sums->parked_since_ns = 0;
+		if (has_room(&drain->retain, KY_RETAIN_PARK, ns))
+			return true;
+		sums->parked_since_ns = ns ? ns : 1;
+		put_off(drain);
+		return false;
+	}
+	if (!since_ns)
+		return true;
+	length_ns = ns > since_ns ? ns - since_ns : 0;
+	sums->parked_since_ns = 0;
+	sums->park_count++;
+	sums->parked_ns += length_ns;
+	count_length(drain, KY_RETAIN_PARKS, 0, length_ns);
+	put_off(drain);
+	return false;
+}
+
+bool ky_retain_writes(struct ky_drain *drain, enum ky_retain_kind kind, uint64_t length_ns,
+		      uint64_t ns)
+{
+	if (has_room(&drain->retain, kind, ns))
+		return true;
+	count_length(drain, kind == KY_RETAIN_DRIVER ? KY_RETAIN_TURNS : KY_RETAIN_MARKS, 0,
+		     length_ns);
+	put_off(drain);
+	return false;
+}
