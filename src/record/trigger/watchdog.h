@@ -15,18 +15,19 @@
 #define KY_RECORD_TRIGGER_WATCHDOG_H
 
 #include <record/trigger/rule.h>
+#include <record/trigger/stuck_log.h> /* KY_STUCK_NOTES */
 #include <wire/ring_image.h>
 #include <wire/watch_note.h> /* struct ky_stuck_note, struct ky_event_sums */
 
 struct ky_watchdog;
 
-#define KY_STUCK_NOTES 64u
 #define KY_LOOK_INTERVAL_NS UINT64_C(50000000) /* never more often */
 
 /* A rule has fired. What it points to lives until the callback returns. */
 struct ky_firing {
-	const struct ky_rule *rule;
-	uint64_t value; /* what was measured, in the rule's unit */
+	const struct ky_rule *rule; /* a copy: */
+	uint32_t rule_index;        /* of options.rules[] */
+	uint64_t value;             /* what was measured, in the rule's unit */
 	uint64_t monotonic_ns;
 	uint32_t tid;     /* 0: of no thread */
 	uint64_t task;    /* 0: of no task */
@@ -45,8 +46,8 @@ typedef void (*ky_firing_fn)(void *ctx, const struct ky_firing *firing);
 struct ky_watchdog_options {
 	const uint8_t *image; /* the mapped ring */
 	size_t image_bytes;
-	uint32_t pid; /* for /proc; 0: the calling process */
-	const struct ky_rule *rules;
+	uint32_t pid;                /* for /proc; 0: the calling process */
+	const struct ky_rule *rules; /* copied */
 	size_t rule_count;           /* at most KY_RULES_MAX */
 	bool has_sums;               /* a drain feeds ky_watchdog_step() */
 	uint32_t dumps_per_hour_max; /* 0: 12 */
@@ -75,8 +76,8 @@ void ky_watchdog_close(struct ky_watchdog *watchdog);
  * harm; UINT64_MAX: never, nothing is armed or the process is gone. fire() is called in here. */
 uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_sums *sums);
 
-/* The notes about the polls that are open too long now, in order of time: what happened behind the
- * firing while its dump waited for `after`. Returns how many, at most KY_STUCK_NOTES. */
+/* The notes that came since the last firing, in order of time: what happened while its dump waited
+ * for `after`. Returns how many, at most KY_STUCK_NOTES. */
 size_t ky_watchdog_notes(const struct ky_watchdog *watchdog, struct ky_stuck_note *out, size_t max);
 
 /* A dump cost so many bytes of the budget. */

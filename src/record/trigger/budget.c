@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <record/trigger/budget.h>
+
+#include <string.h>
+
+#define MINUTE_NS UINT64_C(60000000000)
+#define DUMPS_DEFAULT 12u
+#define BYTES_DEFAULT (UINT64_C(1) << 30)
+
+void ky_budget_init(struct ky_budget *budget, uint32_t dumps_max, uint64_t bytes_max)
+{
+	memset(budget, 0, sizeof(*budget));
+	budget->dumps_max = dumps_max ? dumps_max : DUMPS_DEFAULT;
+	budget->bytes_max = bytes_max ? bytes_max : BYTES_DEFAULT;
+}
+
+bool ky_budget_allows(const struct ky_budget *budget, uint64_t now_ns)
+{
+	uint64_t minute = now_ns / MINUTE_NS + 1, dumps = 0, bytes = 0;
+
+	for (uint32_t i = 0; i < KY_BUDGET_MINUTES; i++) {
+		if (!budget->bins[i].minute || budget->bins[i].minute + KY_BUDGET_MINUTES <= minute)
+			continue;
+		dumps += budget->bins[i].dumps;
+		if (bytes <= UINT64_MAX - budget->bins[i].bytes)
+			bytes += budget->bins[i].bytes;
+		else
+			bytes = UINT64_MAX;
+	}
+	return dumps < budget->dumps_max && bytes < budget->bytes_max;
+}
+
+void ky_budget_add(struct ky_budget *budget, uint64_t now_ns, uint32_t dumps, uint64_t bytes)
+{
+	uint64_t minute = now_ns / MINUTE_NS + 1;
+	uint32_t at = (uint32_t)(minute % KY_BUDGET_MINUTES);
+
+	if (budget->bins[at].minute != minute) {
+		budget->bins[at].minute = minute;
+		budget->bins[at].dumps = 0;
+		budget->bins[at].bytes = 0;
+	}
+	budget->bins[at].dumps += dumps;
+	if (budget->bins[at].bytes <= UINT64_MAX - bytes)
+		budget->bins[at].bytes += bytes;
+	else
+		budget->bins[at].bytes = UINT64_MAX;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* budget.h - how many dumps an hour all rules together may make, and how many bytes.
+ *
+ * An hour is the last 60 whole minutes and the one under way: never more than asked in any hour.
+ * Threads: owner. Memory: fixed.
+ */
+#ifndef KY_RECORD_TRIGGER_BUDGET_H
+#define KY_RECORD_TRIGGER_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KY_BUDGET_MINUTES 61u
+
+struct ky_budget {
+	uint32_t dumps_max;
+	uint64_t bytes_max;
+	struct {
+		uint64_t minute; /* + 1; 0: never used */
+		uint32_t dumps;
+		uint64_t bytes;
+	} bins[KY_BUDGET_MINUTES];
+};
+
+/* 0: 12 dumps, 1 GiB. */
+void ky_budget_init(struct ky_budget *budget, uint32_t dumps_max, uint64_t bytes_max);
+bool ky_budget_allows(const struct ky_budget *budget, uint64_t now_ns);
+void ky_budget_add(struct ky_budget *budget, uint64_t now_ns, uint32_t dumps, uint64_t bytes);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* proc_look.h - what the kernel tells about a process without being asked for a privilege: /proc and
+ * the cgroup. What cannot be read is told as unreadable, never as an error.
+ *
+ * The process is held by a descriptor of its folder: another one under the same pid is never taken
+ * for it. Threads: owner. Memory: none but the structure.
+ */
+#ifndef KY_RECORD_TRIGGER_PROC_LOOK_H
+#define KY_RECORD_TRIGGER_PROC_LOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wire/watch_note.h>
+
+#define KY_CGROUP_LEVELS 8u
+#define KY_CGROUP_PATH_BYTES 1024u
+#define KY_SCHED_FILES_MAX 128u /* kept open; those of more threads are opened each time */
+
+struct ky_proc_look {
+	int dir;         /* of /proc/PID; -1: unreadable */
+	bool is_foreign; /* its thread ids count in another pid namespace than ours */
+	uint64_t clock_tick_ns, page_bytes;
+	uint32_t sched_files;
+	bool is_cgroup_v1;
+	uint32_t cgroup_levels; /* with a count of throttling; 0: none */
+	char cgroup_path[KY_CGROUP_LEVELS][KY_CGROUP_PATH_BYTES];
+};
+
+enum ky_proc_life {
+	KY_PROC_UNKNOWN, /* unreadable */
+	KY_PROC_RUNS,
+	KY_PROC_STOPPED, /* by a signal or a debugger */
+	KY_PROC_GONE
+};
+
+/* proc, cgroup: NULL for the usual places. pid 0: the calling process. pid_namespace: inode of the
+ * namespace in which the thread ids count, 0 unknown. Never fails. */
+void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *cgroup,
+		       uint32_t pid, uint64_t pid_namespace);
+void ky_proc_look_close(struct ky_proc_look *look);
+
+/* Each returns false where it cannot be read. */
+bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns);
+bool ky_proc_look_rss(const struct ky_proc_look *look, uint64_t *bytes);
+/* For how long each cgroup from the process's own upwards was throttled since it exists. */
+bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGROUP_LEVELS]);
+/* Time that the thread was runnable without running. file: kept from call to call, 0 at first. */
+bool ky_proc_look_run_delay(struct ky_proc_look *look, uint32_t tid, uint32_t *file,
+			    uint64_t *delay_ns);
+void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file);
+
+enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look);
+
+/* Fills in what the thread does now. False: there is no such thread any more. */
+bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct ky_stuck_note *note);
+
+#endif

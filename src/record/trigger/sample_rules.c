@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Rules about numbers that are read now and then: /proc, the cgroup, counters of the application,
+ * sums over events. */
+#include <record/trigger/watch_state.h>
+
+#include <string.h>
+
+#define SAMPLE_NS (500 * KY_WATCH_MS)
+#define LOOK_NS (100 * KY_WATCH_MS)
+
+static const struct ky_watch_about nothing = {.notes_from_ns = UINT64_MAX};
+
+void ky_watch_restart(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	/* Whether it has fired stays: what goes on across a hole is no new story. */
+	rule->holds = rule->has_base = false;
+	rule->next_ns = 0;
+	memset(rule->samples, 0, sizeof(rule->samples));
+	if (rule->delays)
+		memset(rule->delays, 0, 2 * sizeof(uint64_t) * watchdog->look.thread_max);
+}
+
+/* ---- what grows ---- */
+
+static uint64_t sum_errors(const struct ky_ring_side *side)
+{
+	uint32_t count = atomic_load_explicit(&side->counter_count, memory_order_acquire);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < count && i < KY_COUNTERS; i++) {
+		if (atomic_load_explicit(&side->counters[i].errors_flag, memory_order_relaxed) == 1)
+			sum += atomic_load_explicit(&side->counters[i].value, memory_order_relaxed);
+	}
+	return sum;
+}
+
+static bool read_total(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule,
+		       uint64_t totals[KY_CGROUP_LEVELS])
+{
+	memset(totals, 0, KY_CGROUP_LEVELS * sizeof(*totals));
+	if (rule->rule.kind == KY_RULE_CPU)
+		return ky_proc_look_cpu(&watchdog->proc, &totals[0]);
+	if (rule->rule.kind == KY_RULE_THROTTLED)
+		return ky_proc_look_throttled(&watchdog->proc, totals);
+	totals[0] = sum_errors(watchdog->look.side);
+	return true;
+}
+
+/* The largest growth of them in the rule's unit: percent of the time, or a second. */
+static uint64_t rate_of(const struct ky_watch_rule *rule, const uint64_t *from, const uint64_t *to,
+			uint64_t ns)
+{
+	uint64_t factor = rule->rule.kind == KY_RULE_ERRORS ? KY_WATCH_SECOND : 100, rate = 0;
+
+	for (uint32_t i = 0; ns && i < KY_CGROUP_LEVELS; i++) {
+		/* Counters that run backwards were reset. */
+		uint64_t grown = to[i] > from[i] ? to[i] - from[i] : 0;
+		uint64_t one = grown < UINT64_MAX / factor ? grown * factor / ns : UINT64_MAX;
+
+		rate = ky_watch_max(rate, one);
+	}
+	return rate;
+}
+
+static void judge_rate(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	uint64_t totals[KY_CGROUP_LEVELS], ns, rate;
+	uint64_t pace = rule->rule.kind == KY_RULE_ERRORS ? KY_WATCH_SECOND : SAMPLE_NS;
+	bool holds;
+
+	if (rule->rule.duration_ns && rule->rule.duration_ns < pace)
+		pace = ky_watch_max(rule->rule.duration_ns, LOOK_NS);
+	rule->next_ns = watchdog->now_ns + pace;
+	if (!read_total(watchdog, rule, totals)) {
+		ky_watch_restart(watchdog, rule);
+		rule->next_ns = watchdog->now_ns + pace;
+		return;
+	}
+	if (rule->has_base) {
+		ns = watchdog->now_ns - rule->base_ns;
+		holds = rate_of(rule, rule->base_value, totals, ns) > rule->rule.threshold;
+		if (holds && !rule->holds)
+			memcpy(rule->since_value, rule->base_value, sizeof(totals));
+		/* What is told is the mean since it began. */
+		ns = watchdog->now_ns - (rule->holds ? rule->since_ns : rule->base_ns);
+		rate = rate_of(rule, rule->since_value, totals, ns);
+		ky_watch_level(watchdog, rule, holds, rule->base_ns, rate, &nothing);
+	}
+	rule->has_base = true;
+	rule->base_ns = watchdog->now_ns;
+	memcpy(rule->base_value, totals, sizeof(totals));
+}
+
+static void judge_rss(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	uint64_t window = rule->rule.duration_ns, least = UINT64_MAX, bytes;
+	uint64_t step = ky_watch_max(window / (KY_WATCH_SAMPLES - 2), 1);
+	struct ky_watch_sample *last = &rule->samples[rule->sample_at];
+
+	rule->next_ns = watchdog->now_ns + ky_watch_clamp(step, LOOK_NS, SAMPLE_NS);
+	if (!ky_proc_look_rss(&watchdog->proc, &bytes))
+		return;
+	if (!last->ns || watchdog->now_ns - last->ns >= step) {
+		rule->sample_at = (rule->sample_at + 1) % KY_WATCH_SAMPLES;
+		rule->samples[rule->sample_at] = (struct ky_watch_sample){watchdog->now_ns, bytes};
+	}
+	for (uint32_t i = 0; i < KY_WATCH_SAMPLES; i++) {
+		const struct ky_watch_sample *sample = &rule->samples[i];
+
+		if (sample->ns && watchdog->now_ns - sample->ns <= window && sample->value < least)
+			least = sample->value;
+	}
+	bytes = bytes > least ? bytes - least : 0;
+	ky_watch_level(watchdog, rule, bytes > rule->rule.threshold, watchdog->now_ns, bytes,
+		       &nothing);
+}
+
+/* ---- runnable without running ---- */
+
+/* How much a worker waited for a processor since the older of two moments half a window apart. */
+static uint64_t grown_delay(struct ky_watchdog *watchdog, struct ky_watch_rule *rule,
+			    const struct ky_look_slot *slot, bool is_new_base)
+{
+	struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	uint64_t *bases = rule->delays + 2 * (size_t)slot->thread, delay_ns, from;
+
+	if (!ky_proc_look_run_delay(&watchdog->proc, thread->tid, &thread->sched_file, &delay_ns)) {
+		bases[0] = bases[1] = 0;
+		return 0;
+	}
+	if (is_new_base || !bases[1]) {
+		bases[0] = bases[1];
+		bases[1] = delay_ns + 1;
+	}
+	from = bases[0] ? bases[0] : bases[1];
+	return ky_watch_since(delay_ns + 1, from);
+}
+
+static void forget_exited(struct ky_watchdog *watchdog)
+{
+	for (uint32_t i = 1; i <= watchdog->look.thread_last; i++) {
+		struct ky_look_thread *thread = &watchdog->look.threads[i];
+
+		if (thread->has_exited)
+			ky_proc_look_forget(&watchdog->proc, &thread->sched_file);
+	}
+}
+
+static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	struct ky_ring_look *look = &watchdog->look;
+	struct ky_watch_about about = nothing;
+	uint64_t worst_ns = 0;
+	bool is_new_base = !rule->has_base ||
+			   watchdog->now_ns - rule->base_ns >= rule->rule.duration_ns / 2;
+
+	rule->next_ns = watchdog->now_ns + LOOK_NS;
+	if (is_new_base) {
+		forget_exited(watchdog);
+		rule->has_base = true;
+		rule->base_ns = watchdog->now_ns;
+	}
+	for (uint32_t i = 0; i < look->slot_count; i++) {
+		const struct ky_look_slot *slot = &look->slots[i];
+		const struct ky_look_thread *thread = ky_ring_look_thread(look, slot);
+		uint64_t grown_ns;
+
+		if (!slot->is_open || !thread->is_worker)
+			continue;
+		grown_ns = grown_delay(watchdog, rule, slot, is_new_base);
+		if (grown_ns <= worst_ns)
+			continue;
+		worst_ns = grown_ns;
+		about.tid = thread->tid;
+		about.runtime = thread->runtime;
+		about.task = slot->depth ? slot->task : 0;
+	}
+	ky_watch_level(watchdog, rule, worst_ns > rule->rule.threshold, watchdog->now_ns, worst_ns,
+		       &about);
+}
+
+/* ---- what stands at a value ---- */
+
+static bool find_counter(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	const struct ky_ring_side *side = watchdog->look.side;
+	/* Pairs with the release store behind a new counter's name. */
+	uint32_t count = atomic_load_explicit(&side->counter_count, memory_order_acquire);
+
+	for (uint32_t i = 0; !rule->counter && i < count && i < KY_COUNTERS; i++) {
+		if (strncmp(side->counters[i].name, rule->rule.counter, KY_COUNTER_NAME_BYTES) == 0)
+			rule->counter = i + 1;
+	}
+	return rule->counter != 0;
+}
+
+static void judge_value(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	uint64_t duration = rule->rule.duration_ns, value = 0;
+
+	rule->next_ns = watchdog->now_ns +
+			(duration ? ky_watch_clamp(duration / 4, LOOK_NS, SAMPLE_NS) : LOOK_NS);
+	if (rule->rule.kind == KY_RULE_COUNTER) {
+		if (!find_counter(watchdog, rule))
+			return;
+		value = atomic_load_explicit(
+			&watchdog->look.side->counters[rule->counter - 1].value,
+			memory_order_relaxed);
+		value = value > INT64_MAX ? 0 : value; /* below zero */
+	} else {
+		if (!watchdog->sums.is_known)
+			return;
+		value = rule->rule.kind == KY_RULE_QUEUE ? watchdog->sums.ready_count :
+							   watchdog->sums.alive_count;
+	}
+	ky_watch_level(watchdog, rule, value > rule->rule.threshold, watchdog->now_ns, value,
+		       &nothing);
+}
+
+/* ---- what was longest ---- */
+
+static void judge_longest(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	bool is_wake = rule->rule.kind == KY_RULE_WAKE, is_held = false;
+	uint64_t ns = is_wake ? watchdog->sums.wake_delay_max_ns : watchdog->sums.span_max_ns;
+	struct ky_watch_about about = nothing;
+
+	rule->next_ns = watchdog->now_ns + LOOK_NS;
+	if (!watchdog->sums.is_known || ns <= rule->rule.threshold)
+		return;
+	/* It slept with the process. */
+	if (watchdog->stopped_ns && ky_watch_since(watchdog->now_ns, watchdog->stopped_ns) <= ns) {
+		watchdog->stopped_count++;
+		watchdog->stats.stopped_count++;
+		return;
+	}
+	about.task = is_wake ? watchdog->sums.wake_delay_task : 0;
+	ky_watch_fire(watchdog, rule, ns, &about, &is_held);
+}
+
+void ky_watch_sample(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	switch (rule->rule.kind) {
+	case KY_RULE_CPU:
+	case KY_RULE_THROTTLED:
+	case KY_RULE_ERRORS:
+		judge_rate(watchdog, rule);
+		break;
+	case KY_RULE_RSS:
+		judge_rss(watchdog, rule);
+		break;
+	case KY_RULE_RUNNABLE:
+		judge_runnable(watchdog, rule);
+		break;
+	case KY_RULE_WAKE:
+	case KY_RULE_SPAN:
+		judge_longest(watchdog, rule);
+		break;
+	default:
+		judge_value(watchdog, rule);
+		break;
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_record.h - the records of a sub-buffer one after the other: how long each is and when it was.
+ * For readers that look at few of them; the drain has tables of its own for its hot loop.
+ * Pure. Threads: any.
+ */
+#ifndef KY_WIRE_RING_RECORD_H
+#define KY_WIRE_RING_RECORD_H
+
+#include <kymo/emit.h>
+#include <stdint.h>
+
+static inline uint32_t ky_record_type(uint64_t header)
+{
+	return (uint32_t)(header >> 16) & 0xffu;
+}
+
+/* Words of the record that begins with this header word; 0: there is no such record. */
+static inline uint32_t ky_record_words(uint64_t header)
+{
+	switch (ky_record_type(header)) {
+	case KYMO_RECORD_POLL_END:
+	case KYMO_RECORD_PARK:
+	case KYMO_RECORD_UNPARK:
+	case KYMO_RECORD_WORKER_END:
+	case KYMO_RECORD_BLOCKING_END:
+		return 1;
+	case KYMO_RECORD_TIME:
+	case KYMO_RECORD_POLL_BEGIN:
+	case KYMO_RECORD_WAKE:
+	case KYMO_RECORD_SPAWN:
+	case KYMO_RECORD_TASK_END:
+	case KYMO_RECORD_DRIVER_TURN:
+	case KYMO_RECORD_RUNTIME:
+	case KYMO_RECORD_BLOCKING_BEGIN:
+	case KYMO_RECORD_NOTIFY:
+	case KYMO_RECORD_WAKER_CLONE:
+	case KYMO_RECORD_MARK:
+	case KYMO_RECORD_DROPPED:
+	case KYMO_RECORD_GATES:
+	case KYMO_RECORD_WAIT:
+		return 2;
+	case KYMO_RECORD_THREAD_CHANGE:
+	case KYMO_RECORD_WORKER_BEGIN:
+		return 4;
+	case KYMO_RECORD_CUSTOM:
+		return 1 + ((uint32_t)header & 0xffffu);
+	default:
+		return 0;
+	}
+}
+
+/* The full stamp of a header: the nearest to `last`, never before it. */
+static inline uint64_t ky_record_ticks(uint64_t last, uint64_t header)
+{
+	uint64_t ahead = ((header >> 24 << 3) - last) & ((UINT64_C(1) << 43) - 1);
+
+	return ahead < UINT64_C(1) << 42 ? last + ahead : last;
+}
+
+#endif
