@@ -191,6 +191,18 @@ class Shapes(unittest.TestCase):
         for name in (*drain.LOADS, *drain.NAMES.values()):
             self.assertIn(f'{name}"', source)
 
+    def test_cut_names_are_those_the_program_prints(self):
+        source = (HERE / "cut" / "bench_cut.c").read_text()
+        for name, _, _, _ in drain.CUT_ROWS:
+            self.assertIn(f'"{name}"', source)
+
+    def test_cut_that_lost_something_misses_its_target(self):
+        found = {name: {"value": 1, "target": 0} for name, _, _, _ in drain.CUT_ROWS}
+        verdicts = {entry["name"]: rows.verdict(entry) for entry in drain.cut_rows(found)}
+        self.assertEqual(verdicts["held at the start, not in the dump"], "MISSED")
+        with self.assertRaisesRegex(programs.Broken, "printed no"):
+            drain.cut_rows({})
+
     def test_drain_rows_add_what_the_host_pays(self):
         found = {prefix + name: {"value": 10, "spread": 1} for prefix in drain.LOADS
                  for name in drain.NAMES.values()}

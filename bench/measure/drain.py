@@ -12,12 +12,31 @@ NAMES = {"plain": "drain + encode", "zstd": "drain + encode + zstd 1",
          "zstd_bytes": "drain bytes zstd 1"}
 
 
-def attempt(context):
-    done = subprocess.run([context.program("drain"), "--json"], text=True, capture_output=True)
+# What bench_cut prints: its name, ours, unit, has a target.
+CUT_ROWS = [
+    ("cut: CPU", "dump of a full 64 MiB ring under load, CPU", "ms", True),
+    ("cut: CPU of the worst round", "the same, the worst of its rounds", "ms", True),
+    ("cut: CPU of copying", "of it, copying", "ms", False),
+    ("cut: sub-buffers lost, all rounds", "held at the start, not in the dump", "8 KiB", True),
+    ("cut: records lost, all rounds", "records told as lost in those dumps", "", True),
+    ("watch", "observing without writing, per event", "ns", False),
+]
+
+
+def attempt(context, program="drain"):
+    done = subprocess.run([context.program(program), "--json"], text=True, capture_output=True)
     if done.returncode != 0:
-        text = done.stderr.strip() or f"bench_drain ended with {done.returncode}"
-        raise (Lost if "lost" in text else Broken)(f"drain: {text}")
+        text = done.stderr.strip() or f"bench_{program} ended with {done.returncode}"
+        raise (Lost if "lost" in text else Broken)(f"{program}: {text}")
     return {entry["name"]: entry for entry in map(json.loads, done.stdout.splitlines())}
+
+
+def cut_rows(found):
+    missing = {name for name, _, _, _ in CUT_ROWS} - found.keys()
+    if missing:
+        raise Broken(f"bench_cut printed no {', '.join(sorted(missing))}")
+    return [row(title, found[name]["value"], unit, found[name]["target"] if has_target else None)
+            for name, title, unit, has_target in CUT_ROWS]
 
 
 def figure(entry, title, unit, target=None, hot=(0, 0, 0), peer=None):
@@ -57,5 +76,6 @@ def rows(context):
     context.progress("drain and encode")
     found = again_when_lost(lambda: attempt(context))
     hot = context.figures.get("hot_ns")
+    context.progress("cut a full ring under load")
     return rows_of(found, median_interval(hot) if hot else None,
-                   context.figures.get("dial9_encode_ns"))
+                   context.figures.get("dial9_encode_ns")) + cut_rows(attempt(context, "cut"))
