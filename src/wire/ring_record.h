@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_record.h - the records of a sub-buffer one after the other: how long each is and when it was.
+/* ring_record.h - the records of a sub-buffer one after the other: how long each is, and when.
  * For readers that look at few of them; the drain has tables of its own for its hot loop.
  * Pure. Threads: any.
  */

@@ -17,7 +17,7 @@ struct fake_proc {
 void fake_proc_open(struct fake_proc *fake, uint32_t pid);
 void fake_proc_close(struct fake_proc *fake);
 
-/* A file below /proc/PID ("stat", "task/7/wchan") or, with a leading "/", below the cgroup mount. */
+/* A file below /proc/PID ("stat", "task/7/wchan"); with a leading "/", below the cgroup mount. */
 __attribute__((format(printf, 3, 4))) void fake_proc_write(struct fake_proc *fake, const char *path,
 							   const char *format, ...);
 void fake_proc_remove(struct fake_proc *fake, const char *path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* watch_case.h - a watchdog over a ring, a clock and a /proc that the test makes; what fires is kept.
+/* watch_case.h - a watchdog over a ring, a clock and a /proc of the test's own; what fires is kept.
  * Threads: owner.
  */
 #ifndef KY_TEST_WATCH_CASE_H

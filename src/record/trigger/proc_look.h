@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* proc_look.h - what the kernel tells about a process without being asked for a privilege: /proc and
- * the cgroup. What cannot be read is told as unreadable, never as an error.
+/* proc_look.h - what the kernel tells about a process without any privilege: /proc and the cgroup.
+ * What cannot be read is told as unreadable, never as an error.
  *
  * The process is held by a descriptor of its folder: another one under the same pid is never taken
  * for it. Threads: owner. Memory: none but the structure.

@@ -2,8 +2,8 @@
 /* ring_look.h - who is polling, parked or silent, by a few words of each open sub-buffer.
  *
  * A look costs one cache line per open sub-buffer and one per claim since the look before. Records
- * are read only where those words do not suffice: a thread's first sub-buffer (whose worker is it?),
- * the first poll seen of a thread, a thread that has been silent, a sub-buffer that changed hands.
+ * are read only where those words do not suffice: a thread's first sub-buffer (whose worker is
+ * it?), the first poll seen of a thread, a silent thread, a sub-buffer that changed hands.
  * The image is untrusted (ring_view.h); loops are bounded by its slots and words.
  * Threads: owner.   Memory: fixed at open.
  */

@@ -42,7 +42,7 @@ static const struct ky_firing *fired(uint32_t index)
 
 /* ---- polls ---- */
 
-/* Whenever a poll begins between two looks, and whatever the threshold: told at most 100 ms late. */
+/* Whenever a poll begins between two looks, whatever the threshold: told at most 100 ms late. */
 static void poll__fires_within_100_ms_of_its_threshold(void **state)
 {
 	static const uint64_t thresholds[] = {1, 10, 60, 100, 250, 1000, 7000, 60000};

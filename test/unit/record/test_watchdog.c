@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The watchdog's own behaviour: its pace, its own lateness, cooldown and budget, what it refuses. Time is the test's. */
+/* The watchdog's pace, its own lateness, cooldown and budget, what it refuses. Time is the test's.
+ */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/prng.h"
 #include "../../lib/watch_case.h"
