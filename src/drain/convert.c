@@ -484,6 +484,21 @@ static void on_dropped(struct ky_drain *drain, struct ky_dthread *thread, const 
 	ky_drain_loss(drain, thread->tid, count - credit, true, thread->last_ns, ns, cause, ns);
 }
 
+/* Each sub-buffer says which gates were open when it was claimed, and records say when they change.
+ * What the first of a thread says stands in the segment's metadata. */
+static void on_gates(struct ky_drain *drain, struct ky_dthread *thread, uint64_t gates, uint64_t ns)
+{
+	bool is_change = thread->has_gates && thread->gates != gates;
+
+	thread->has_gates = true;
+	thread->gates = gates;
+	if (!is_change)
+		return;
+	ky_trc_enc_event(&drain->enc, KY_EV_GATES, ns);
+	ky_trc_enc_u32(&drain->enc, thread->tid);
+	ky_trc_enc_varint(&drain->enc, gates);
+}
+
 void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
 {
 	const struct ky_ring_header *header = drain->ring.header;
@@ -546,9 +561,7 @@ static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const str
 		ky_trc_enc_u32(enc, pool);
 		break;
 	case KYMO_RECORD_GATES:
-		ky_trc_enc_event(enc, KY_EV_GATES, ns);
-		ky_trc_enc_u32(enc, thread->tid);
-		ky_trc_enc_varint(enc, rec->a);
+		on_gates(drain, thread, rec->a, ns);
 		break;
 	case KYMO_RECORD_CUSTOM:
 		/* Nothing registers schemas yet, so nobody can say what the words mean. */
@@ -632,6 +645,9 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	case KY_REC_CARRIED:
 		on_carried(drain, thread, rec, ns);
 		return 2;
+	case KY_REC_GATES:
+		on_gates(drain, thread, rec->a, ns);
+		return 1;
 	case KY_REC_NOTE:
 		ky_drain_write_note(drain, rec->a, ns);
 		return 1;

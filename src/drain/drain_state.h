@@ -49,7 +49,8 @@ enum ky_rec_own {
 	/* a: task word; arg: depth; MORE: ticks = begin ticks, a = polls open in all */
 	KY_REC_CARRIED,
 	KY_REC_EXIT, /* the thread is over */
-	KY_REC_NOTE  /* a: which of drain->notes */
+	KY_REC_NOTE, /* a: which of drain->notes */
+	KY_REC_GATES /* a: gates, by the header of a sub-buffer */
 };
 #define KY_GAP_INEXACT 0x100u
 
@@ -124,6 +125,8 @@ struct ky_dthread {
 	uint64_t blocking_start_ns;
 	uint32_t blocking_name;
 	bool is_blocking;
+	bool has_gates;
+	uint64_t gates; /* as last told */
 	bool is_run_counted; /* the policy holds it back */
 };
 

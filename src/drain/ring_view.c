@@ -147,6 +147,7 @@ int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 	out->record_count = *(const volatile uint64_t *)&sub->record_count;
 	out->start_ticks = *(const volatile uint64_t *)&sub->start_ticks;
 	out->anchor = sub->anchor;
+	out->gates = *(const volatile uint32_t *)&sub->gates;
 	out->carried_depth = *(const volatile uint32_t *)&sub->carried_depth;
 	for (uint32_t i = 0; i < KY_OPEN_DEPTH; i++) {
 		out->carried[i].task_word = atomic_load_explicit(&sub->carried[i].task_word,

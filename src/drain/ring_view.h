@@ -39,6 +39,7 @@ struct ky_slot_head {
 	uint64_t record_count;
 	uint64_t start_ticks;
 	struct ky_clock_anchor anchor;
+	uint32_t gates;
 	uint32_t carried_depth;
 	struct {
 		uint64_t task_word;

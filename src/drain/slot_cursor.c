@@ -346,6 +346,10 @@ static int begin_slot(struct ky_drain *drain, struct ky_slot_cursor *cursor, uin
 	err = account(drain, thread, head.record_count, head.start_ticks, &has_gap);
 	if (!err && has_gap)
 		err = queue_carried(drain, thread, &head);
+	/* A change that came to light at this claim is told nowhere else. */
+	if (!err)
+		err = ky_drain_queue(drain, thread, thread->read_ticks, KY_REC_GATES, 0,
+				     head.gates);
 	return err;
 }
 

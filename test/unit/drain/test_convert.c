@@ -319,6 +319,37 @@ static void drain__very_deep_polls_stay_balanced(void **state)
 	case_close(&c);
 }
 
+static void drain__gates_are_told_when_a_sub_buffer_says_they_changed(void **state)
+{
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	case_open(&c, 8);
+	test_writer_open(&w, &c.ring, 501, T0);
+	test_poll(&w, T0, 1, 0);
+	test_poll_end(&w, T0 + 1 * MS, 0);
+	test_writer_claim(&w, T0 + 2 * MS); /* as before: nothing to tell */
+	test_poll(&w, T0 + 2 * MS, 1, 0);
+	test_poll_end(&w, T0 + 3 * MS, 0);
+	test_writer_claim(&w, T0 + 4 * MS);
+	w.sub->gates = KYMO_GATES_DEFAULT & ~(uint32_t)KYMO_GATE_WAKE;
+	test_poll(&w, T0 + 4 * MS, 1, 0);
+	test_poll_end(&w, T0 + 5 * MS, 0);
+	test_emit(&w, T0 + 6 * MS, KYMO_RECORD_GATES, 0, 1, KYMO_GATES_DEFAULT, 0, 0);
+	test_writer_claim(&w, T0 + 7 * MS); /* says what the record said */
+	test_poll(&w, T0 + 7 * MS, 1, 0);
+	test_poll_end(&w, T0 + 8 * MS, 0);
+	case_start(&c);
+	case_finish(&c, T0 + 90 * MS);
+	assert_int_equal(COUNT(&c, GATES), 2);
+	assert_int_equal(NUMBER(EVENT(&c, GATES, 0), GATES, gates),
+			 KYMO_GATES_DEFAULT & ~(uint32_t)KYMO_GATE_WAKE);
+	assert_int_equal(NUMBER(EVENT(&c, GATES, 1), GATES, gates), KYMO_GATES_DEFAULT);
+	near(EVENT(&c, GATES, 0)->ns, T0 + 4 * MS);
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +361,7 @@ int main(void)
 		cmocka_unit_test(drain__blocking_runs_are_events_of_their_own),
 		cmocka_unit_test(drain__parks_belong_to_workers_and_stop_their_cpu_clock),
 		cmocka_unit_test(drain__small_records_become_their_events),
+		cmocka_unit_test(drain__gates_are_told_when_a_sub_buffer_says_they_changed),
 		cmocka_unit_test(drain__names_come_from_callback_then_text_then_module),
 		cmocka_unit_test(drain__very_deep_polls_stay_balanced),
 	};
