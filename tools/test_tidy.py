@@ -204,6 +204,14 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(found, {("liba.a", "exports helper"), ("liba.so", "exports helper"),
                                  ("liba.so", "exports ky_b")})
 
+    def test_signal_safe__what_a_handler_may_call(self):
+        source = self.root / "a.c"
+        source.write_text("#include <stdio.h>\n#include <unistd.h>\nint f(void);\n"
+                          "int f(void) { return puts(\"x\") + getpid(); }\n")
+        subprocess.run(["gcc", "-c", "-o", "a_sig.c.o", "a.c"], cwd=self.root, check=True)
+        found = [text.split()[0] for _, _, text in tidy.signal_findings(self.root)]
+        self.assertEqual(found, ["puts"])
+
     def test_every_rule_has_a_case_here(self):
         cases = {name[5:].split("__")[0] for name in dir(self) if name.startswith("test_")}
         self.assertEqual({rule.replace("-", "_") for rule in tidy.RULES} - cases, set())

@@ -40,6 +40,8 @@ INCLUDE_TABLE = {
     "src/ship": (("include/kymo", "src/base", "src/wire"), "any"),
     "src/read": (("include/kymo", "src/base", "src/wire"), "c11"),
     "src/analyze": (("include/kymo", "src/base", "src/wire", "src/read"), "c11"),
+    "src/attach": (("include/kymo", "src/base", "src/wire",
+                    "src/ship/symbol/elf_image.h"), "libc"),
     "src/cli": (("*",), "any"),
     "adapters": (("include/kymo",), "libc"),
     "examples": (("include/kymo",), "libc"),
@@ -374,6 +376,24 @@ def exported(path, *options):
             yield parts[2].split("@")[0]
 
 
+# What handlers of signals may call: async-signal-safe, and no lock in any libc we know.
+SIGNAL_SAFE = set("""__errno_location clock_gettime getpid memcpy memset nanosleep sigaction syscall
+__stack_chk_fail _GLOBAL_OFFSET_TABLE_ ky_engine""".split())
+INSTRUMENTED = re.compile(r"__(asan|ubsan|tsan|msan|sanitizer|gcov|llvm)_")
+
+
+def signal_findings(build):
+    """Objects of *_sig.c call nothing but what a signal handler may."""
+    for path in build.rglob("*_sig.c.o"):
+        if path.relative_to(build).parts[0] == "test":
+            continue  # with clocks and places of the tests'
+        listed = subprocess.run(["nm", "-u", str(path)], text=True, capture_output=True, check=True)
+        for line in listed.stdout.splitlines():
+            symbol = line.split()[-1].split("@")[0]
+            if symbol not in SIGNAL_SAFE and not INSTRUMENTED.match(symbol):
+                yield str(path), 1, f"{symbol} is not known to be safe in a signal handler"
+
+
 def symbol_findings(build):
     """Our archives export ky_* and kymo_*, shared objects kymo_* alone."""
     folders = [build / "src", build / "adapters"]
@@ -416,7 +436,9 @@ def main():
     parser.add_argument("--format", action="store_true", help="rewrite C sources")
     options = parser.parse_args()
     if options.symbols:
-        rows = [("symbols", list(symbol_findings(pathlib.Path(options.symbols))))]
+        build = pathlib.Path(options.symbols)
+        rows = [("symbols", list(symbol_findings(build))),
+                ("signal-safe", list(signal_findings(build)))]
     else:
         tree = Tree(options.root)
         if options.format:

@@ -7,6 +7,7 @@
 #include <kymo/counter.h>
 #include <kymo/dump.h>
 #include <kymo/emit.h>
+#include <kymo/fatal.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
 

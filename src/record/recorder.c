@@ -6,6 +6,7 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
+#include <kymo/fatal.h>
 #include <record/dump_queue.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
@@ -257,6 +258,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		ky_free(recorder);
 		return ky_options_say(&taken, err, "drain thread: %s", kymo_error_text(err));
 	}
+	if (taken.flags & KYMO_RECORDER_FATAL_SIGNALS)
+		(void)kymo_fatal_signals_install(); /* fails for no signal of ours */
 	publish(recorder);
 	*out = recorder;
 	return 0;

@@ -3,6 +3,7 @@
  * The preload links this one; programs that link the library get recorder.c instead. */
 #include <errno.h>
 #include <kymo/dump.h>
+#include <kymo/fatal.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 
@@ -33,6 +34,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		return ky_options_say(&taken, err, "recorder: %s", kymo_error_text(err));
 	for (size_t i = 0; i < taken.metadata_count; i++)
 		(void)kymo_metadata_set(taken.metadata[i].key, taken.metadata[i].value);
+	if (taken.flags & KYMO_RECORDER_FATAL_SIGNALS)
+		(void)kymo_fatal_signals_install(); /* fails for no signal of ours */
 	the_recorder.is_open = true;
 	*out = &the_recorder;
 	return 0;

@@ -193,11 +193,12 @@ struct ky_ring_crash {
 	uint64_t ticks;
 	uint64_t pc, sp, fp;
 	uint32_t register_count; /* in the order of the architecture's ucontext */
-	uint32_t stack_bytes;    /* copied from sp upwards */
+	uint32_t stack_bytes;    /* copied from sp upwards; 0 where sp was not mapped yet */
 	uint64_t registers[KY_CRASH_REGISTERS];
 	uint8_t stack[KY_CRASH_STACK_BYTES];
 };
 
+#define KY_STAMP_TICKS 8u /* what one step of a record's stamp is worth */
 #define KY_DRAINED_CHUNKS 64u
 #define KY_DRAINED_PATH_BYTES 512u
 

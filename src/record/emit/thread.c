@@ -108,9 +108,13 @@ static void write_thread_change(struct ky_thread *thread)
 struct ky_thread *ky_thread_attach(void)
 {
 	struct ky_engine *engine = &ky_engine;
-	struct ky_lock_mark mark = ky_engine_lock();
+	void (*on_thread)(void) = __atomic_load_n(&engine->on_thread, __ATOMIC_ACQUIRE);
 	struct ky_thread *thread = NULL;
+	struct ky_lock_mark mark;
 
+	if (on_thread)
+		on_thread();
+	mark = ky_engine_lock();
 	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LAZY)
 		ky_engine_start_locked();
 	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LIVE) {
