@@ -255,6 +255,7 @@ static void recover_open(struct job *job, struct totals *totals)
 		job->dump.shows_progress = !job->arguments->is_json;
 		job->dump.cut.is_dead = true;
 		job->dump.cut.from_ns = job->tail.from_ns;
+		job->dump.cut.from_ticks = job->tail.from_ticks;
 		job->dump.cut.source = job->found->session != 0 ? "tokio preload" : NULL;
 		err = ky_ring_dump(&job->dump, &is_file_trouble);
 	}

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo run: start CMD with the recorder preloaded, drain its rings, pass its end on. */
 #include <cli/cli.h>
+#include <cli/out_text.h>
+#include <cli/ring_end.h>
+#include <cli/ring_keep.h>
 #include <cli/run_child.h>
 #include <cli/run_environment.h>
 #include <cli/run_options.h>
@@ -12,6 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -84,6 +88,7 @@ static bool check_target(struct session *session)
 
 static void prepare(struct session *session)
 {
+	struct ky_ring_keep_result kept;
 	char errbuf[768] = "";
 	int err;
 
@@ -100,6 +105,10 @@ static void prepare(struct session *session)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
 	if (err == 0) {
+		(void)ky_ring_keep(
+			&(const struct ky_ring_query){
+				.ring_directory = session->environment.ring_directory},
+			&kept);
 		if (!ky_run_environment_has_room(&session->environment))
 			say(session, session->environment.ring_directory,
 			    "has hardly any room left: what a short process records may be lost "
@@ -182,12 +191,19 @@ static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
 	uint64_t pace_ns = 0, waited_ns = 0;
+	uint64_t oom_count = ky_ring_end_oom_count((uint32_t)getpid());
 
+	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
 	while (!session->child.has_exited) {
 		pace_ns = ky_run_rings_step(session->rings);
 		tell_refusal(session, false);
 		ky_run_child_wait(&session->child, pace_ns);
 	}
+	/* Of our own cgroup, which is its own unless it was moved: a dead process has none. */
+	ky_run_rings_child_ended(session->rings, session->child.wait_status,
+				 WIFSIGNALED(session->child.wait_status) &&
+					 WTERMSIG(session->child.wait_status) == SIGKILL &&
+					 ky_ring_end_oom_count((uint32_t)getpid()) > oom_count);
 	/* Daemons and other children may go on after CMD, and may not have made their ring yet. */
 	while (!session->child.was_interrupted) {
 		pace_ns = ky_run_rings_step(session->rings);
@@ -206,16 +222,15 @@ static void record_until_the_end(struct session *session)
 
 static const char *loss_hint(const struct session *session, const struct ky_run_totals *totals)
 {
-	if (totals->is_full)
-		return " (--total-bytes was reached)";
-	return session->options.is_flight ? " (flight mode keeps the last)" :
+	return totals->is_full            ? " (--total-bytes was reached)" :
+	       session->options.is_flight ? "" :
 					    " (--ring-bytes gives more room)";
 }
 
 static void tell_result(struct session *session)
 {
 	struct ky_run_totals totals;
-	char processes[48] = "", lost[160] = "";
+	char processes[48] = "", lost[160] = "", age[KY_OUT_CELL_BYTES], last[64] = "";
 
 	ky_run_rings_totals(session->rings, &totals);
 	if (totals.process_count == 0) {
@@ -235,8 +250,10 @@ static void tell_result(struct session *session)
 	else
 		snprintf(lost, sizeof(lost), "%" PRIu64 " records lost, %" PRIu64 " dropped%s",
 			 totals.lost_count, totals.dropped_count, loss_hint(session, &totals));
-	ky_run_say("trace: %s (%" PRIu64 " events%s, %s)", totals.trace_path, totals.event_count,
-		   processes, lost);
+	if (totals.age_ns > 0 && totals.process_count == 1)
+		snprintf(last, sizeof(last), ", the last %s", ky_out_duration(age, totals.age_ns));
+	ky_run_say("trace: %s (%" PRIu64 " events%s%s, %s)", totals.trace_path, totals.event_count,
+		   processes, last, lost);
 }
 
 static int exec_failure(const struct session *session, int error)

@@ -35,6 +35,16 @@ void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *
 	out->crash_address = view.side->crash.address;
 }
 
+void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, bool is_oom)
+{
+	memset(out, 0, sizeof(*out));
+	out->kind = WIFSIGNALED(wait_status) ? KY_END_SIGNAL : KY_END_EXIT;
+	out->code = (uint32_t)(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) :
+							  WEXITSTATUS(wait_status));
+	out->has_core = WIFSIGNALED(wait_status) && WCOREDUMP(wait_status);
+	out->is_oom = is_oom;
+}
+
 static const char *signal_name(uint32_t number)
 {
 	const char *name = number < NSIG ? sigabbrev_np((int)number) : NULL;
@@ -86,16 +96,16 @@ int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wai
 {
 	struct ky_ring_end end = {.monotonic_ns = monotonic_ns, .is_oom = is_oom};
 	off_t at = (off_t)side_offset + (off_t)offsetof(struct ky_ring_side, end);
-	uint32_t kind = WIFSIGNALED(wait_status) ? KY_END_SIGNAL : KY_END_EXIT;
+	struct ky_ring_ending ending;
 
 	if (side_offset == 0 || side_bytes < sizeof(struct ky_ring_side))
 		return -ENODATA;
-	end.code = (uint32_t)(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) :
-							 WEXITSTATUS(wait_status));
-	end.has_core = WIFSIGNALED(wait_status) && WCOREDUMP(wait_status);
+	ky_ring_ending_of(&ending, wait_status, is_oom);
+	end.code = ending.code;
+	end.has_core = ending.has_core;
 	if (pwrite(fd, &end, sizeof(end), at) != (ssize_t)sizeof(end) ||
-	    pwrite(fd, &kind, sizeof(kind), at + (off_t)offsetof(struct ky_ring_end, kind)) !=
-		    (ssize_t)sizeof(kind))
+	    pwrite(fd, &ending.kind, sizeof(ending.kind),
+		   at + (off_t)offsetof(struct ky_ring_end, kind)) != (ssize_t)sizeof(ending.kind))
 		return errno != 0 ? -errno : -EIO;
 	return 0;
 }

@@ -26,6 +26,9 @@ struct ky_ring_ending {
 void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *ring,
 			 const struct ky_found_ring *found);
 
+/* Of a process that was waited for. */
+void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, bool is_oom);
+
 /* "signal 9 (SIGKILL), out of memory", "exit status 3", "unknown, nobody waited for it", ...
  * Returns the length. */
 size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_t out_bytes);

@@ -96,7 +96,7 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 	}
 	tail->from_ns = last_ns + 1;
 	for (i = 0; i < tail->note_count; i++)
-		if (tail->notes[i].last_ns == last_ns &&
+		if (tail->notes[i].last_ns == last_ns && tail->notes[i].last_ticks != 0 &&
 		    tail->notes[i].last_ticks >= tail->from_ticks)
-			tail->from_ticks = tail->notes[i].last_ticks + 1;
+			tail->from_ticks = tail->notes[i].last_ticks + KY_STAMP_TICKS;
 }

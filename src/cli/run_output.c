@@ -68,8 +68,11 @@ static int store_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ky_run_output *output = ctx;
 	struct ky_store_stats stats;
-	int err = ky_store_chunk(output->store, chunk);
+	int err;
 
+	if (output->progress != NULL)
+		ky_ring_progress_chunk(output->progress, chunk);
+	err = ky_store_chunk(output->store, chunk);
 	ky_store_stats(output->store, &stats);
 	atomic_store_explicit(&output->bytes_stored, stats.bytes_stored, memory_order_relaxed);
 	return err;
@@ -85,6 +88,8 @@ static int begin(struct ky_run_output *output)
 		return err;
 	ky_store_stats(output->store, &stats);
 	snprintf(output->path, sizeof(output->path), "%s", stats.run_directory);
+	if (output->progress != NULL)
+		ky_ring_progress_path(output->progress, output->path);
 	err = ky_background_open(&output->background, store_chunk, output, QUEUE_BYTES_MAX);
 	if (err < 0) {
 		ky_store_close(output->store);

@@ -10,6 +10,7 @@
 #ifndef KY_CLI_RUN_OUTPUT_H
 #define KY_CLI_RUN_OUTPUT_H
 
+#include <cli/ring_tail.h>
 #include <cli/run_options.h>
 #include <ship/background.h>
 #include <ship/store.h>
@@ -28,6 +29,7 @@ struct ky_run_output {
 	struct ky_run_outputs *shared;
 	const char *service, *run_name; /* the caller's */
 	uint32_t pid;
+	struct ky_ring_progress *progress; /* NULL: none; the background's once it has begun */
 	struct ky_store *store;
 	struct ky_background *background;
 	uint64_t retry_ns;

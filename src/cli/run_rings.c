@@ -2,12 +2,15 @@
 #include <base/alloc.h>
 #include <base/hash.h>
 #include <base/now.h>
+#include <cli/ring_end.h>
+#include <cli/ring_keep.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
 #include <dirent.h>
+#include <drain/cut.h>
 #include <drain/drain.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +43,7 @@
 #define ANONYMOUS_LAST_NS (60000 * MS_NS)
 #define RINGS_MAX 256u
 #define IGNORED_MAX 4096u
+#define SOURCE "tokio preload"
 #define RING_BYTES_MAX (UINT64_C(5) << 30)
 
 struct ring {
@@ -62,7 +66,18 @@ struct ring {
 	struct ky_ring_names *names;
 	uint64_t modules_ns; /* next look at the process's mappings */
 	uint64_t found_ns, stepped_ns, hand;
+	struct ky_ring_progress progress;
+	struct ky_cut_report *report; /* of the cut that its flight ended with */
+	bool has_streamed;            /* the drain has begun: the end goes on from there */
 	bool is_finished;
+};
+
+/* How CMD, our own child, ended. */
+struct child {
+	uint32_t pid; /* 0: none is waited for */
+	bool has_ended, is_oom;
+	int wait_status;
+	uint64_t end_ns;
 };
 
 struct ky_run_rings {
@@ -77,6 +92,7 @@ struct ky_run_rings {
 	uint32_t ignored_count;
 	struct ky_run_totals done; /* of finished rings */
 	struct ky_run_outputs outputs;
+	struct child child;
 	bool said_ring;
 };
 
@@ -148,6 +164,7 @@ static void tell_losses(struct ring *ring)
 static void free_ring(struct ring *ring)
 {
 	ky_drain_close(ring->drain);
+	ky_free(ring->report);
 	ky_run_output_close(&ring->output);
 	ky_ring_names_close(ring->names);
 	if (ring->image != NULL)
@@ -183,6 +200,8 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 			  ring->process_start_ticks);
 	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name,
 			   ring->pid);
+	ky_ring_progress_init(&ring->progress, ring->fd, header->side_offset, header->side_bytes);
+	ring->output.progress = &ring->progress;
 }
 
 static int start_drain(struct ring *ring)
@@ -193,7 +212,7 @@ static int start_drain(struct ring *ring)
 					 .name = ky_ring_names_text,
 					 .chunk = ky_run_output_chunk,
 					 .chunk_ctx = &ring->output,
-					 .source = "tokio preload"};
+					 .source = SOURCE};
 	size_t i;
 	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
 
@@ -333,7 +352,8 @@ static void look_at(struct ky_run_rings *rings, const char *name, bool stop)
 		close(fd);
 		return;
 	}
-	if (header.session != rings->session) {
+	/* A `kymo recover` that found it dead before we saw it alive makes a trace of it. */
+	if (header.session != rings->session || ky_ring_claim(fd) != 0) {
 		ignore(rings, name, st.st_ino);
 		close(fd);
 		return;
@@ -405,6 +425,7 @@ static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
 
 	if (err < 0)
 		ring_trouble(ring->owner, ring->file_name, err);
+	ring->has_streamed = true;
 	ring->stepped_ns = now_ns;
 	if (is_final || ky_run_output_wants_seal(&ring->output, now_ns))
 		ky_drain_seal(ring->drain);
@@ -418,11 +439,53 @@ static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
 	tell_losses(ring);
 }
 
+/* A flight ends with a dump of the ring. What it overwrote on the way is not lost: it was never
+ * meant to be kept. */
+static int cut_flight(struct ring *ring, bool is_dead, bool is_abnormal)
+{
+	const struct ky_run_options *run = ring->owner->options;
+	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 1];
+	struct ky_cut_options options = {.image = ring->image,
+					 .image_bytes = ring->image_bytes,
+					 .is_dead = is_dead,
+					 .name = ky_ring_names_text,
+					 .name_ctx = ring->names,
+					 .chunk = ky_run_output_chunk,
+					 .chunk_ctx = &ring->output,
+					 .pairs = pairs,
+					 .source = SOURCE};
+	int err;
+
+	pairs[options.pair_count++] = (struct ky_cut_pair){"kymo.dump.reason",
+							   is_abnormal ? "abnormal end" : "exit"};
+	for (size_t i = 0; i < run->metadata_count; i++)
+		pairs[options.pair_count++] = (struct ky_cut_pair){run->metadata[i].key,
+								   run->metadata[i].value};
+	ring->report = ky_alloc(sizeof(*ring->report));
+	err = ring->report != NULL ? ky_cut(&options, ring->report) : -ENOMEM;
+	ky_run_output_wait(&ring->output);
+	return err;
+}
+
+static void finish_flight(struct ring *ring, bool is_dead, bool is_abnormal)
+{
+	int err = cut_flight(ring, is_dead, is_abnormal);
+
+	if (err < 0)
+		ring_trouble(ring->owner, ring->file_name, err);
+	tell_losses(ring); /* said; the cut is over */
+}
+
 static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 {
 	struct ky_drain_stats drained;
 
 	ky_drain_stats(ring->drain, &drained);
+	if (ring->report != NULL) {
+		drained = (struct ky_drain_stats){.events_written = ring->report->events_written,
+						  .records_lost = ring->report->records_lost};
+		out->age_ns = ring->report->age_ns;
+	}
 	out->event_count += drained.events_written;
 	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
@@ -435,9 +498,36 @@ static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->output.path);
 }
 
+/* Is it CMD's own, the process that we wait for? */
+static bool is_childs(const struct ring *ring)
+{
+	return ring->owner->child.pid != 0 && ring->pid == ring->owner->child.pid &&
+	       !ring->is_foreign;
+}
+
+/* How it ended, into the ring, should we not get to the end of this, and into the trace. Returns
+ * true when it ended as it should not. */
+static bool tell_end(struct ring *ring)
+{
+	const struct child *child = &ring->owner->child;
+	const struct ky_ring_header *header = header_of(ring);
+	struct ky_ring_ending ending = {.kind = KY_END_EXIT};
+	char text[KY_END_TEXT_BYTES];
+
+	if (!is_childs(ring) || !child->has_ended || ring->made_ns > child->end_ns)
+		return false;
+	(void)ky_ring_end_write(ring->fd, header->side_offset, header->side_bytes,
+				child->wait_status, child->is_oom, child->end_ns);
+	ky_ring_ending_of(&ending, child->wait_status, child->is_oom);
+	(void)ky_ring_ending_text(&ending, text, sizeof(text));
+	(void)ky_drain_metadata(ring->drain, "process.end", text);
+	return ky_ring_ending_is_abnormal(&ending);
+}
+
 static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
+	bool is_abnormal = !is_still_running && tell_end(ring);
 	uint32_t gates = 0;
 	struct stat st;
 
@@ -446,7 +536,10 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 	if (is_still_running &&
 	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
-	drain_once(ring, now_ns, true);
+	if (rings->options->is_flight && !ring->has_streamed)
+		finish_flight(ring, !is_still_running, is_abnormal);
+	else
+		drain_once(ring, now_ns, true);
 	add_totals(&rings->done, ring);
 	ky_run_output_close(&ring->output);
 	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
@@ -487,9 +580,14 @@ static bool is_writer_gone(const struct ring *ring)
 	uint32_t state = atomic_load_explicit(&header_of(ring)->state, memory_order_acquire);
 	struct stat st;
 
-	if (state == KY_RING_CLOSED || has_successor(ring))
+	if (has_successor(ring))
 		return true;
 	if (!ring->is_anonymous && fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
+		return true;
+	/* Its end is told in the trace: that of a process we wait for will be known in a moment. */
+	if (is_childs(ring) && !ring->owner->child.has_ended)
+		return false;
+	if (state == KY_RING_CLOSED)
 		return true;
 	if (ring->is_foreign)
 		return !is_mapped(ring);
@@ -570,6 +668,19 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_ou
 			rings->rings[kept++] = ring;
 	}
 	rings->ring_count = kept;
+}
+
+void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
+{
+	rings->child.pid = pid;
+}
+
+void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, bool is_oom)
+{
+	rings->child.has_ended = true;
+	rings->child.wait_status = wait_status;
+	rings->child.is_oom = is_oom;
+	rings->child.end_ns = ky_now_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)

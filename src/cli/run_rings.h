@@ -22,6 +22,7 @@ struct ky_run_totals {
 	uint32_t live_pid;      /* one of them */
 	uint64_t event_count, lost_count, dropped_count;
 	uint64_t bytes_stored;
+	uint64_t age_ns;      /* flight mode: how far back the one ring reached */
 	bool is_full;         /* the single file has reached its bound */
 	int error;            /* first trouble with the output or a ring; 0 when none */
 	char trace_path[512]; /* run directory of the only process, or the directory above; or the
@@ -32,6 +33,11 @@ struct ky_run_totals {
 int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
 		      const char *directory, uint64_t session);
 void ky_run_rings_close(struct ky_run_rings *rings);
+
+/* CMD is process `pid`: its rings are finished once ky_run_rings_child_ended() has said how it
+ * ended. */
+void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid);
+void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, bool is_oom);
 
 /* Looks for new rings, drains the known ones, finishes those whose process is gone.
  * Returns after how many nanoseconds it wants to be called again. */

@@ -685,6 +685,7 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 			ky_drain_write_thread(drain, thread, ns);
 		rec += tell(drain, thread, rec, ns);
 		thread->last_ns = ns;
+		drain->told_ticks = drain->merged_ticks;
 	}
 	taken = (uint32_t)(rec - thread->recs) - thread->head;
 	drain->waiting -= taken;

@@ -141,7 +141,9 @@ static void set_range(struct cut *cut)
 		drain->to_ns = cut->copy.now.monotonic_ns;
 	if (cut->copy.has_now)
 		drain->end_ns = drain->to_ns;
-	if (options->from_ns)
+	if (options->from_ticks)
+		ky_drain_mute(drain, ky_timeline_ns(&drain->timeline, options->from_ticks));
+	else if (options->from_ns)
 		ky_drain_mute(drain, options->from_ns);
 }
 
@@ -193,6 +195,8 @@ static int encode(struct cut *cut)
 		return err ? err : drain->stats.last_sink_error;
 	if (cut->options->is_dead)
 		find_end(drain);
+	if (drain->end_ns < drain->from_ns) /* the ring ends before the range begins */
+		drain->end_ns = drain->from_ns;
 	ns = last_ns(drain);
 	/* Nothing happened in the range: it has a state all the same. */
 	if (!drain->is_segment_open)

@@ -126,7 +126,7 @@ struct ky_dthread {
 	uint32_t blocking_name;
 	bool is_blocking;
 	bool has_gates;
-	uint64_t gates; /* as last told */
+	uint64_t gates;      /* as last told */
 	bool is_run_counted; /* the policy holds it back */
 };
 
@@ -348,6 +348,7 @@ struct ky_drain {
 
 	/* loss */
 	uint64_t merged_ticks;      /* largest stamp merged */
+	uint64_t told_ticks;        /* largest stamp whose record is written */
 	uint64_t merged_ns;         /* largest time written */
 	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
 	uint64_t credited_drops[5]; /* reported from the header before their record came */

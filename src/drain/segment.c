@@ -113,6 +113,7 @@ static void hand_out(struct ky_drain *drain, bool is_end)
 		.told_loss_count = chunk->lost_count,
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
+		.last_ticks = drain->told_ticks,
 		.is_segment_start = chunk->is_segment_start,
 		.is_segment_end = is_end,
 	};

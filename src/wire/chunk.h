@@ -19,7 +19,8 @@ struct ky_chunk {
 	uint64_t record_count;    /* ring records its events stand for */
 	uint64_t told_loss_count; /* records that its LossEvents tell lost */
 	uint64_t first_ns, last_ns;
-	/* Every record up to these ticks is in this chunk or an earlier one, but for late ones. */
+	/* Every record stamped up to here is in this chunk or an earlier one, but for late ones and
+	 * others of the very same stamp. */
 	uint64_t last_ticks;
 	bool is_segment_start; /* carries metadata, descriptions, live tasks */
 	bool is_segment_end;   /* carries the index: seal after it */

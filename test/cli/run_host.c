@@ -8,6 +8,7 @@
  * touch=PATH      makes a file
  * daemon          goes on in a child of a new session; the parent returns at once
  * polls=N         N more polls
+ * paced=N         N more polls, a nap of 50 us behind each hundred
  * begin=TASK      begins a poll of this task, and leaves it open
  * stop            stops itself
  * exec=N          starts over in this process as `run_host N`
@@ -29,6 +30,14 @@ static void wait_for(const char *path)
 		nanosleep(&(const struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
+static void poll_paced(uint64_t count)
+{
+	for (; count >= 100; count -= 100) {
+		poll_times(100);
+		nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
+	}
+}
+
 static void act(const char *action)
 {
 	const char *value = strchr(action, '=');
@@ -48,6 +57,8 @@ static void act(const char *action)
 		close(open(value, O_CREAT | O_WRONLY, 0600));
 	else if (strncmp(action, "polls=", 6) == 0)
 		poll_times(strtoul(value, NULL, 10));
+	else if (strncmp(action, "paced=", 6) == 0)
+		poll_paced(strtoul(value, NULL, 10));
 	else if (strncmp(action, "begin=", 6) == 0)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
 	else if (strcmp(action, "stop") == 0)

@@ -394,5 +394,5 @@ class Bound(Rings):
 
 
 if __name__ == "__main__":
-    KYMO, HOST = sys.argv[1:3]
+    KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

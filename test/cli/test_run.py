@@ -244,7 +244,8 @@ class Records(Run):
                 done = self.run_kymo("--mode", mode, HOST, str(POLLS), action)
                 self.assertEqual(done.returncode, status, action)
                 self.assertRegex(done.stderr.decode(),
-                                 r"\Akymo: trace: \S+ \(\d+ events, nothing lost\)\n\Z")
+                                 r"\Akymo: trace: \S+ \(\d+ events(, the last [\d.]+ \w+)?, "
+                                 r"nothing lost\)\n\Z")
                 counts = self.counts()
                 self.assertEqual((counts["PollStartEvent"], counts["PollEndEvent"]),
                                  (POLLS, POLLS), action)
@@ -264,8 +265,49 @@ class Records(Run):
     def test_flight_mode_keeps_the_last(self):
         done = self.run_kymo("--mode", "flight", "--ring-bytes", "128K", HOST, "200000")
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stderr.decode(), r"[1-9]\d* records lost")
+        # What was overwritten on the way was never meant to be kept.
+        self.assertRegex(done.stderr.decode(), r"events, the last \d.*, nothing lost\)")
         self.assertGreater(self.counts()["PollStartEvent"], 1000)
+        self.assertLess(self.counts()["PollStartEvent"], 200000)
+
+    def test_the_end_of_the_command_is_in_its_trace(self):
+        for mode, reason in (("stream", None), ("flight", "abnormal end")):
+            for action, end in (("return", "exit status 0"), ("exit=3", "exit status 3"),
+                                ("signal=9", "signal 9 (SIGKILL)"), ("abort", "signal 6 (SIGABRT")):
+                self.run_kymo("--mode", mode, HOST, str(POLLS), action)
+                pairs = self.info()["metadata"]
+                self.assertEqual(pairs["process.end"][:len(end)], end)
+                expected = "exit" if reason and action == "return" else reason
+                self.assertEqual(pairs.get("kymo.dump.reason"), expected)
+                self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+                self.assert_nothing_left()
+                shutil.rmtree(self.traces)
+
+    def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
+        # Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows.
+        process = self.start("--rotate-interval", "700ms", HOST, "0", "paced=1000000000",
+                             start_new_session=True)
+        wait_until(lambda: any(path.stat().st_size > 100000
+                               for path in self.traces.glob("*/*/*.active")))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(DEADLINE_S)
+        out = self.dir / "rest"
+        wait_until(lambda: not subprocess.run(["pgrep", "-s", str(process.pid)], check=False,
+                                              stdout=subprocess.DEVNULL).returncode == 0)
+        done = subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", out, "--json"],
+                              check=True, capture_output=True)
+        said = json.loads(done.stdout)
+        self.assertEqual([said["continues"]], [str(path.resolve()) for path in self.runs()])
+        events = subprocess.run([KYMO, "events", "--format=csv", "--type", "PollStartEvent",
+                                 self.traces, said["file"]], check=True, capture_output=True,
+                                text=True).stdout
+        rows = csv.DictReader(events.splitlines())
+        tasks = [int(row["task_id"]) for row in rows]
+        self.assertEqual(tasks[0], 1)
+        wrong = [(at, tasks[at:at + 2]) for at in range(len(tasks) - 1)
+                 if tasks[at] % 100 + 1 != tasks[at + 1]]
+        self.assertEqual(wrong, [])
+        self.assertGreater(len(tasks), 1000)
 
     def test_children_get_directories_of_their_own(self):
         done = self.run_kymo("sh", "-c", f"{HOST} 10 & {HOST} 20 & wait; {HOST} 30")
