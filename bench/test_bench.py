@@ -10,7 +10,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-from measure import drain, emit, end_to_end, memory, programs, rows  # noqa: E402
+from measure import drain, emit, end_to_end, flight, memory, programs, rows  # noqa: E402
 from run_tests import unittest_as_tap  # noqa: E402
 
 
@@ -147,6 +147,50 @@ class Memory(unittest.TestCase):
                  "7f02-7f03 rw-s 00000000 00:01 4 /memfd:kymo-ring (deleted)\nRss: 64 kB\n"
                  "7f04-7f05 rw-p 00000000 00:00 0\nRss: 8 kB\nPss: 8 kB\n")
         self.assertEqual(memory.resident(smaps), (20 * 1024, 576 * 1024))
+
+
+class Flight(unittest.TestCase):
+    def figures(self, variants=flight.VARIANTS):
+        cost = {"plain": 5000, "kymo": 5090, "go": 6000, "go+flight": 6700, "dial9": 5900}
+        return {variant: [{"cpu_ns": cost[variant] + drift, "rate": 1e9 / cost[variant],
+                           "p99_ns": 10, "p999_ns": 20, "start_ms": 1, "cut_ms": 2}
+                          for drift in (0, 300, 900)] for variant in variants}
+
+    def rows(self, figures):
+        return {entry["name"]: entry for entry in flight.rows_of(figures)}
+
+    def test_every_recorder_is_compared_with_its_own_server(self):
+        found = self.rows(self.figures())
+        cost = "adds per request, CPU of all processes"
+        own = found[f"echo, kymo run --mode flight: {cost}"]
+        go = found[f"echo in Go, FlightRecorder: {cost}"]
+        self.assertEqual((own["value"], own["peer"], own["target"]), (90, 900, 100))
+        self.assertEqual((go["value"], go["peer"], go["target"]), (700, None, None))
+
+    def test_without_go_its_rows_are_left_out(self):
+        found = self.rows(self.figures(("plain", "kymo", "dial9")))
+        self.assertFalse([name for name in found if "Go" in name])
+        self.assertEqual(len(found), 1 + len(flight.SHAPES))
+
+    def test_cpu_clock_of_another_process_counts_all_its_threads(self):
+        spin = ("import threading, time\n"
+                "def work():\n while time.thread_time() < 0.1: pass\n"
+                "thread = threading.Thread(target=work); thread.start(); thread.join()\n"
+                "print('spun', flush=True); input()")
+        with programs.Running([sys.executable, "-c", spin]) as running:
+            self.assertEqual(running.line(), "spun")
+            self.assertGreaterEqual(flight.cpu_ns(running.process.pid), 100_000_000)
+            running.process.stdin.write("\n")
+            running.finish()
+
+    def test_dumps_are_paired_with_the_load_beside_them(self):
+        load = [{"p999_ns": 100 * turn, "p50_ns": 10} for turn in (1, 2, 3)]
+        slow = [{"p999_ns": 110 * turn, "p50_ns": 10} for turn in (1, 2, 3)]
+        found = flight.cut_rows({"quiet": load, "dumped": slow, "dump_ms": [200, 240, 310],
+                                 "idle": (0.05, 5)})
+        self.assertEqual(found[0]["value"], 240)
+        self.assertEqual(found[1]["value"], 310)
+        self.assertAlmostEqual(found[2]["value"], 10)
 
 
 class Shapes(unittest.TestCase):

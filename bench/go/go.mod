@@ -1,0 +1,3 @@
+module kymo-bench-go
+
+go 1.25
