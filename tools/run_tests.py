@@ -346,6 +346,7 @@ def suites():
         "wasm": script("wasm", "tools/wasm.sh"),
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
+        "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
         "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
         "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
         "reliability": suite_reliability,

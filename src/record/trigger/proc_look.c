@@ -138,6 +138,15 @@ bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGRO
 
 /* ---- the process ---- */
 
+/* Whether there is a /proc here at all: then a process that is not in it is not there. */
+static bool has_proc(const char *proc)
+{
+	char path[256];
+
+	return snprintf(path, sizeof(path), "%s/self", proc) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
 static bool is_in_other_namespace(const char *proc, uint64_t pid_namespace)
 {
 	char path[256], link[64];
@@ -173,6 +182,7 @@ void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *
 	if (count > 0 && (size_t)count < sizeof(path))
 		look->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	look->is_foreign = is_in_other_namespace(proc, pid_namespace);
+	look->is_missing = look->dir < 0 && !look->is_foreign && has_proc(proc);
 	if (look->dir >= 0)
 		find_cgroup(look, cgroup ? cgroup : "/sys/fs/cgroup");
 }
@@ -234,7 +244,7 @@ enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look)
 	int count;
 
 	if (look->dir < 0)
-		return KY_PROC_UNKNOWN;
+		return look->is_missing ? KY_PROC_GONE : KY_PROC_UNKNOWN;
 	count = read_text(look->dir, "stat", text, sizeof(text));
 	if (count == -ESRCH || count == -ENOENT)
 		return KY_PROC_GONE;

@@ -19,6 +19,7 @@
 
 struct ky_proc_look {
 	int dir;         /* of /proc/PID; -1: unreadable */
+	bool is_missing; /* there was no such process when it was opened */
 	bool is_foreign; /* its thread ids count in another pid namespace than ours */
 	uint64_t clock_tick_ns, page_bytes;
 	uint32_t sched_files;

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <kymo/base.h>
+#include <stdio.h>
+#include <sys/stat.h>
 
 #define START (2000 * MS)
 #define TID 77u
@@ -267,6 +269,23 @@ static void gone__is_watched_no_more(void **state)
 	assert_true(watch.due_ns == UINT64_MAX);
 }
 
+static void gone__before_we_came(void **state)
+{
+	char path[200];
+
+	(void)state;
+	test_poll(&writer, START, TASK, 0);
+	snprintf(path, sizeof(path), "%s/self", watch.proc.proc);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%u", watch.proc.proc, WATCH_PID);
+	snprintf(path + 100, 100, "%s/other", watch.proc.proc);
+	assert_int_equal(rename(path, path + 100), 0);
+	watch_case_arm(&watch, "poll>500ms");
+	watch_case_until(&watch, START + 60000 * MS);
+	assert_int_equal(watch.fired_count, 0);
+	assert_true(watch.due_ns == UINT64_MAX);
+}
+
 static void gone__main_thread_alone_is_not(void **state)
 {
 	(void)state;
@@ -345,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(open__survives_every_failed_allocation, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(gone__is_watched_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(gone__before_we_came, setup, teardown),
 		cmocka_unit_test_setup_teardown(gone__main_thread_alone_is_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(gone__closed_ring_is_watched_no_more, setup,
 						teardown),
