@@ -30,6 +30,7 @@ WARM_UP = 20_000
 # which happens once in a life. So this is what recording costs at its dearest.
 REQUESTS = 300_000
 GO_LEAST = (1, 25)
+EVENTS = ("PollStartEvent", "PollEndEvent", "WakeEventEvent")
 CUT_RING_BYTES = 64 << 20
 CUT_FILL = 1_800_000  # 40 bytes a request
 CUT_REQUESTS = 150_000
@@ -63,7 +64,7 @@ def build_go(context):
 
 
 def cpu_ns(pid):
-    """CPU time of a process and of all threads it ever had: its CPU clock, see clock_getcpuclockid."""
+    """CPU time of a process and of all threads it ever had: the clock of clock_getcpuclockid(3)."""
     return time.clock_gettime_ns((~int(pid) << 3) | 2)
 
 
@@ -98,8 +99,8 @@ class Programs:
     def check(self, variant, directory):
         """A recorder that recorded nothing costs nothing. Returns the bytes of its trace."""
         if variant == "kymo":
-            least = {name: REQUESTS for name in ("PollStartEvent", "PollEndEvent", "WakeEventEvent")}
-            return check_trace(self.context.kymo, directory, least)[1]
+            return check_trace(self.context.kymo, directory,
+                               dict.fromkeys(EVENTS, REQUESTS))[1]
         if variant == "dial9":
             output, _, _ = run([self.peer, "count", directory])
             if json.loads(output)["events"] < 2 * REQUESTS:

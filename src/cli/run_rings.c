@@ -31,6 +31,8 @@
 #define MS_NS UINT64_C(1000000)
 /* Each step costs the host a switch of its core and cold caches: fewer, larger ones. */
 #define PACE_IDLE_NS (200 * MS_NS)
+/* In flight mode nothing is read before the end: only new rings are looked for. */
+#define PACE_FLIGHT_NS (500 * MS_NS)
 #define PACE_START_NS (20 * MS_NS)
 #define PACE_MIN_NS (5 * MS_NS)
 #define START_NS (1000 * MS_NS)
@@ -600,6 +602,8 @@ static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns
 	uint64_t quarter = header_of(ring)->slot_count / 4u + 1u;
 	uint64_t pace = PACE_IDLE_NS;
 
+	if (ring->owner->options->is_flight)
+		return PACE_FLIGHT_NS;
 	if (now_ns - ring->found_ns < START_NS)
 		pace = PACE_START_NS;
 	if (claims > 0 && quarter * dt_ns / claims < pace)
@@ -689,6 +693,8 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	/* A fresh session looks often: the first ring may be small and its process fast. */
 	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
+	if (rings->options->is_flight)
+		pace = PACE_FLIGHT_NS;
 	scan(rings, false);
 	scan_anonymous(rings, start_ns);
 	step_all(rings, false, &pace);
