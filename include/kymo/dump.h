@@ -86,7 +86,8 @@ KYMO_API int kymo_recorder_dump(const struct kymo_dump_options *options,
  * before this call do not count against the budget after it.
  *
  * Returns  0; -EINVAL and a sentence in errbuf (may be NULL) that quotes what it stumbled over: no
- *          rule is added then; KYMO_E_LIMIT; KYMO_E_CLOSED; KYMO_E_UNSUPPORTED as above.
+ *          rule is added then; KYMO_E_CLOSED; KYMO_E_UNSUPPORTED as above. A rule that can never
+ *          fire here (no cgroup to read, ..) is left out: -ENOTSUP in the status' last_error.
  * Since    0.1
  */
 KYMO_API int kymo_trigger_add(const char *rules, char *errbuf, size_t errbuf_bytes);

@@ -22,7 +22,7 @@ static struct {
 	bool has_runner;
 } queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 
-static bool is_ours(void)
+bool ky_dump_queue_is_ours(void)
 {
 	return __atomic_load_n(&queue.pid, __ATOMIC_ACQUIRE) == (int32_t)getpid();
 }
@@ -33,7 +33,7 @@ void ky_dump_queue_open(void)
 	static const pthread_cond_t fresh_done = PTHREAD_COND_INITIALIZER;
 
 	/* In a forked child another thread of the parent's may have held them. */
-	if (!is_ours()) {
+	if (!ky_dump_queue_is_ours()) {
 		memcpy(&queue.lock, &fresh_lock, sizeof(fresh_lock));
 		memcpy(&queue.done, &fresh_done, sizeof(fresh_done));
 	}
@@ -48,7 +48,7 @@ void ky_dump_queue_open(void)
 
 void ky_dump_queue_close(void)
 {
-	if (!is_ours())
+	if (!ky_dump_queue_is_ours())
 		return;
 	pthread_mutex_lock(&queue.lock);
 	queue.is_open = false;
@@ -69,7 +69,7 @@ int ky_dump_queue_put(struct ky_dump_request *request)
 {
 	int err = 0;
 
-	if (!is_ours())
+	if (!ky_dump_queue_is_ours())
 		return KYMO_E_CLOSED;
 	pthread_mutex_lock(&queue.lock);
 	if (!queue.is_open)
@@ -134,7 +134,7 @@ static void finish(struct ky_dump_request *request, int err)
 }
 
 uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ring *ring,
-			   bool is_closing, ky_dump_spent_fn spent, void *spent_ctx)
+			   bool is_closing, const struct ky_dump_hooks *hooks)
 {
 	struct ky_dump_request *request;
 	uint64_t next_ns;
@@ -149,9 +149,11 @@ uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ri
 		pthread_mutex_unlock(&queue.lock);
 		if (!request)
 			return next_ns;
+		if (request->is_firing)
+			hooks->before(hooks->ctx, request);
 		err = ky_dump_make(request, place, ring);
-		if (!err && request->is_firing && spent)
-			spent(spent_ctx, request->result.bytes_written);
+		if (!err && request->is_firing)
+			hooks->spent(hooks->ctx, request->result.bytes_written);
 		finish(request, err);
 	}
 }
@@ -159,7 +161,7 @@ uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ri
 void ky_dump_queue_stats(struct ky_dump_queue_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!is_ours())
+	if (!ky_dump_queue_is_ours())
 		return;
 	pthread_mutex_lock(&queue.lock);
 	*out = queue.stats;

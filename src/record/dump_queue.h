@@ -13,6 +13,8 @@
 
 /* Empty and accepting; forgets what was there, its locks included. Threads: setup-only. */
 void ky_dump_queue_open(void);
+/* This process has opened it. Threads: any. */
+bool ky_dump_queue_is_ours(void);
 /* Refuses from now on; what is waiting stays for ky_dump_queue_run(). Threads: any. */
 void ky_dump_queue_close(void);
 
@@ -22,13 +24,17 @@ void ky_dump_queue_close(void);
 int ky_dump_queue_put(struct ky_dump_request *request);
 void ky_dump_queue_wait(struct ky_dump_request *request);
 
-/* Told how each dump of a firing went: its bytes count against a budget. */
-typedef void (*ky_dump_spent_fn)(void *ctx, uint64_t bytes);
+/* About dumps of firings: before one is made, and how many bytes it had. */
+struct ky_dump_hooks {
+	void (*before)(void *ctx, struct ky_dump_request *request);
+	void (*spent)(void *ctx, uint64_t bytes);
+	void *ctx;
+};
 
 /* Makes what is due; is_closing: everything. Returns when the next one is due, CLOCK_MONOTONIC;
  * UINT64_MAX: none. Threads: the runner's. */
 uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ring *ring,
-			   bool is_closing, ky_dump_spent_fn spent, void *spent_ctx);
+			   bool is_closing, const struct ky_dump_hooks *hooks);
 
 struct ky_dump_queue_stats {
 	uint32_t waiting;

@@ -15,6 +15,8 @@
 #define KY_DUMP_LABEL_BYTES_MAX 1024u
 #define KY_DUMP_METADATA_MAX 16u
 #define KY_DUMP_PAIRS_MAX (KY_DUMP_METADATA_MAX + 8u)
+/* Up to the firing, and up to the end of the range. */
+#define KY_DUMP_NOTES_MAX (2 * KY_STUCK_NOTES)
 #define KY_DUMP_AFTER_NS_MAX (UINT64_C(3600) * 1000000000u)
 
 struct ky_dump_request {
@@ -33,7 +35,7 @@ struct ky_dump_request {
 	char reason[KY_DUMP_REASON_BYTES]; /* fit for a file name */
 	struct ky_cut_pair pairs[KY_DUMP_PAIRS_MAX];
 	size_t pair_count;
-	struct ky_stuck_note notes[KY_STUCK_NOTES];
+	struct ky_stuck_note notes[KY_DUMP_NOTES_MAX];
 	size_t note_count;
 	struct ky_trigger_note trigger; /* of a firing */
 	size_t text_bytes, text_bytes_max;

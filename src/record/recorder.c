@@ -11,9 +11,11 @@
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
+#include <record/lookout.h>
 #include <record/stream.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,7 +25,8 @@
 #define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
 
 struct kymo_recorder {
-	struct ky_stream stream; /* the thread's alone while it runs */
+	struct ky_stream stream;   /* the thread's alone while it runs */
+	struct ky_lookout lookout; /* so is this */
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
@@ -79,9 +82,15 @@ static const struct ky_ring *live_ring(void)
 	return __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
 }
 
+static struct ky_dump_hooks hooks_of(struct kymo_recorder *recorder)
+{
+	return (struct ky_dump_hooks){ky_lookout_before, ky_lookout_spent, &recorder->lookout};
+}
+
 /* Everything there is to do; returns when there may be more, UINT64_MAX: when the bell rings. */
 static uint64_t do_work(struct kymo_recorder *recorder)
 {
+	const struct ky_dump_hooks hooks = hooks_of(recorder);
 	const struct ky_ring *ring = live_ring();
 	uint64_t until_ns = UINT64_MAX, next_ns;
 
@@ -89,13 +98,19 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
 		ky_stream_end(&recorder->stream);
-	next_ns = ky_dump_queue_run(&recorder->place, ring, false, NULL, NULL);
+	if (ring) {
+		next_ns = ky_lookout_step(&recorder->lookout, ring,
+					  ky_stream_drain(&recorder->stream));
+		until_ns = next_ns < until_ns ? next_ns : until_ns;
+	}
+	next_ns = ky_dump_queue_run(&recorder->place, ring, false, &hooks);
 	return next_ns < until_ns ? next_ns : until_ns;
 }
 
 static void *run(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
+	struct ky_dump_hooks hooks;
 	id_t tid = (id_t)syscall(SYS_gettid);
 
 	pthread_setname_np(pthread_self(), "kymo-drain");
@@ -111,7 +126,8 @@ static void *run(void *ctx)
 		ky_bell_wait(&reading, until_ns);
 		__atomic_fetch_add(&recorder->wakeups, 1, __ATOMIC_RELAXED);
 	}
-	(void)ky_dump_queue_run(&recorder->place, recorder->last_ring, true, NULL, NULL);
+	hooks = hooks_of(recorder);
+	(void)ky_dump_queue_run(&recorder->place, recorder->last_ring, true, &hooks);
 	return NULL;
 }
 
@@ -152,6 +168,14 @@ static void publish(struct kymo_recorder *recorder)
 
 	the_recorder = recorder;
 	ky_engine_unlock(mark);
+}
+
+/* A recorder is open, in this process or in the one it was forked from. */
+static bool is_active(void)
+{
+	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE);
+
+	return phase == KY_LAZY || phase == KY_STARTING || phase == KY_LIVE;
 }
 
 static bool has_work(void)
@@ -195,6 +219,32 @@ static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_option
 	return 0;
 }
 
+static int take_rules(const struct kymo_recorder_options *taken, const char *from,
+		      const char *rules)
+{
+	char why[200];
+	int err = rules && rules[0] ? ky_lookout_add(rules, why, sizeof(why)) : 0;
+
+	return err ? ky_options_say(taken, err, "%s: %s", from, why) : 0;
+}
+
+static int take_triggers(struct kymo_recorder *recorder, const struct kymo_recorder_options *taken)
+{
+	int err;
+
+	/* Of a process that was open before; a second recorder is refused further on. */
+	if (is_active())
+		return 0;
+	ky_lookout_open(&recorder->lookout);
+	if (taken->flags & KYMO_RECORDER_NO_DRAIN)
+		return taken->triggers ? ky_options_say(taken, KYMO_E_UNSUPPORTED,
+							"triggers: whoever drains the ring watches "
+							"it, with KYMO_RECORDER_NO_DRAIN") :
+					 0;
+	err = take_rules(taken, "triggers", taken->triggers);
+	return err ? err : take_rules(taken, "KYMO_TRIGGERS", secure_getenv("KYMO_TRIGGERS"));
+}
+
 static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_options *taken)
 {
 	const char *wish = taken->dump_directory ? taken->dump_directory : taken->trace_directory;
@@ -236,6 +286,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		return ky_options_say(&taken, -ENOMEM, "recorder: out of memory");
 	recorder->pid = getpid();
 	err = take_file(recorder, &taken);
+	if (!err)
+		err = take_triggers(recorder, &taken);
 	if (!err)
 		err = take_places(recorder, &taken);
 	if (err) {
@@ -282,6 +334,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 		if (is_live && is_streaming)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
+		ky_lookout_close(&recorder->lookout);
 	}
 	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
@@ -299,6 +352,7 @@ int kymo_recorder_reopen(void)
 	if (err || !recorder || recorder->pid == getpid())
 		return err;
 	ky_stream_forget(&recorder->stream);
+	ky_lookout_reopen(&recorder->lookout);
 	recorder->stream.file_further_pid = (uint32_t)getpid();
 	recorder->has_thread = false;
 	recorder->wakeups = 0;
@@ -319,6 +373,12 @@ static void add_status(struct kymo_recorder_status *status, struct kymo_recorder
 	status->wakeups = __atomic_load_n(&recorder->wakeups, __ATOMIC_RELAXED);
 	if (!status->last_error)
 		status->last_error = __atomic_load_n(&stream->last_error, __ATOMIC_RELAXED);
+	if (!status->last_error)
+		status->last_error = __atomic_load_n(&recorder->lookout.last_error,
+						     __ATOMIC_RELAXED);
+	status->triggers_fired = __atomic_load_n(&recorder->lookout.fired, __ATOMIC_RELAXED);
+	status->triggers_suppressed = __atomic_load_n(&recorder->lookout.suppressed,
+						      __ATOMIC_RELAXED);
 }
 
 int kymo_recorder_status(struct kymo_recorder_status *out)
@@ -350,11 +410,12 @@ int kymo_recorder_status(struct kymo_recorder_status *out)
 
 static int refuse(void)
 {
-	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE);
-
-	if (phase != KY_LAZY && phase != KY_STARTING && phase != KY_LIVE)
+	if (!is_active())
 		return KYMO_E_CLOSED;
-	return has_work() ? 0 : KYMO_E_UNSUPPORTED;
+	if (!has_work())
+		return KYMO_E_UNSUPPORTED;
+	/* Not so in a forked child that has not reopened. */
+	return ky_dump_queue_is_ours() ? 0 : KYMO_E_CLOSED;
 }
 
 static void give(struct kymo_dump_result *out, const struct kymo_dump_result *result)
@@ -391,5 +452,21 @@ int kymo_recorder_dump(const struct kymo_dump_options *options, struct kymo_dump
 	if (result)
 		give(result, &request->result);
 	ky_free(request);
+	return err;
+}
+
+int kymo_trigger_add(const char *rules, char *errbuf, size_t errbuf_bytes)
+{
+	char unread[1];
+	int err;
+
+	if (!rules)
+		return -EINVAL;
+	err = refuse();
+	if (!err)
+		err = errbuf && errbuf_bytes ? ky_lookout_add(rules, errbuf, errbuf_bytes) :
+					       ky_lookout_add(rules, unread, sizeof(unread));
+	if (!err)
+		ky_bell_ring();
 	return err;
 }

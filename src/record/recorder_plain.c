@@ -65,6 +65,14 @@ static int refuse(void)
 	return the_recorder.is_open ? KYMO_E_UNSUPPORTED : KYMO_E_CLOSED;
 }
 
+int kymo_trigger_add(const char *rules, char *errbuf, size_t errbuf_bytes)
+{
+	(void)rules;
+	(void)errbuf;
+	(void)errbuf_bytes;
+	return refuse();
+}
+
 int kymo_recorder_dump(const struct kymo_dump_options *options, struct kymo_dump_result *result)
 {
 	(void)options;

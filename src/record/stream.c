@@ -73,8 +73,6 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 		if (!err)
 			err = ky_store_chunk(stream->store, chunk);
 	}
-	if (!err && chunk->last_ns > stream->streamed_ns)
-		stream->streamed_ns = chunk->last_ns;
 	if (err != -EAGAIN)
 		ky_stream_note_error(stream, err);
 	return err;
@@ -82,6 +80,8 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 
 static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 {
+	/* All of it, until the ring's settings say otherwise. */
+	static const struct ky_retain_policy everything;
 	struct ky_drain_options options = {
 		.image = ring->base,
 		.image_bytes = ring->mapped_bytes,
@@ -89,6 +89,7 @@ static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 		.chunk_ctx = stream,
 		.memory_bytes_max = DRAIN_MEMORY_BYTES,
 		.source = "C API",
+		.retain = &everything,
 	};
 
 	ky_store_run_name(stream->run_name, sizeof(stream->run_name), ring->header->boot_id,
@@ -163,7 +164,6 @@ void ky_stream_forget(struct ky_stream *stream)
 	stream->store = NULL;
 	stream->sink = NULL;
 	stream->store_retry_ns = 0;
-	stream->streamed_ns = 0;
 	stream->sealed_before = stream->bytes_before = 0;
 	stream->segments_sealed = stream->bytes_written = 0;
 	stream->last_error = 0;

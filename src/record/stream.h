@@ -2,8 +2,8 @@
 /* stream.h - stream mode of the library: a drain over the ring, and where its chunks go (segments
  * in a directory, one file, or a function).
  *
- * May be stopped and begun again over the same ring: it goes on where it ended, as far as the ring
- * still holds it.
+ * May be ended and begun again over the same ring: a new segment then begins with what the ring
+ * holds, part of which an earlier one may have told already.
  * Threads: owner, but for the three words at the end.
  */
 #ifndef KY_RECORD_STREAM_H
@@ -27,7 +27,6 @@ struct ky_stream {
 	struct ky_store *store;
 	struct ky_trace_sink *sink;
 	uint64_t store_retry_ns;
-	uint64_t streamed_ns; /* what ends before was written by an earlier drain over this ring */
 	char run_name[64];
 
 	uint64_t sealed_before, bytes_before; /* by what was closed since */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <record/trigger/proc_look.h>
 
 #include <errno.h>
@@ -93,8 +95,9 @@ static void take_line(struct ky_proc_look *look, const char *mount, const char *
 {
 	const char *list = memchr(line, ':', bytes), *end = line + bytes, *path;
 
-	if (!list++)
+	if (!list)
 		return;
+	list++;
 	path = memchr(list, ':', (size_t)(end - list));
 	/* A path out of our namespace leads nowhere. */
 	if (!path || end - path < 2 || path[1] != '/' || strncmp(path + 1, "/..", 3) == 0)
