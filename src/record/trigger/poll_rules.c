@@ -42,6 +42,7 @@ static void begin_stuck(struct ky_watchdog *watchdog, const struct ky_look_slot 
 	thread->stuck_ticks = slot->begin_ticks;
 	thread->rules_fired = thread->rules_held = 0;
 	thread->is_stopped = false;
+	thread->note_next_ns = 0;
 	if (ky_ring_look_is_handed_over(&watchdog->look, slot))
 		thread->replaced_ticks = slot->begin_ticks;
 }
@@ -183,8 +184,11 @@ uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 			begin_stuck(watchdog, slot);
 			if (thread->replaced_ticks == slot->begin_ticks)
 				continue;
-			take_note(watchdog, slot);
-			wanted = next_look(watchdog, thread, trusted_ns);
+			if (watchdog->now_ns >= thread->note_next_ns) {
+				take_note(watchdog, slot);
+				thread->note_next_ns = next_look(watchdog, thread, trusted_ns);
+			}
+			wanted = thread->note_next_ns;
 		}
 		next = wanted < next ? wanted : next;
 	}

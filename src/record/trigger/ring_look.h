@@ -35,7 +35,8 @@ struct ky_look_thread {
 	uint32_t sched_file;     /* descriptor + 1 */
 	uint64_t stuck_ticks;    /* the poll that was last noted */
 	uint64_t replaced_ticks; /* the poll whose worker goes on elsewhere */
-	uint64_t excused_ns;     /* what it did before does not count against it */
+	uint64_t note_next_ns;
+	uint64_t excused_ns; /* what it did before does not count against it */
 };
 
 /* A sub-buffer that is open, or may be at the next look. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* /proc and cgroups: of this process itself, and of files with anything in them. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/fake_proc.h"
+#include "../../lib/prng.h"
+
+#include <record/trigger/proc_look.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct fake_proc fake;
+static struct ky_proc_look look;
+static struct ky_stuck_note note;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_proc_open(&fake, 4242);
+	look.dir = -1;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ky_proc_look_close(&look);
+	fake_proc_close(&fake);
+	return 0;
+}
+
+static void open_fake(void)
+{
+	ky_proc_look_close(&look);
+	ky_proc_look_open(&look, fake.proc, fake.cgroup, 4242, 0);
+}
+
+/* The kernel's own files have the shape that we think they have. */
+static void look__reads_this_process(void **state)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid), file = 0;
+	uint64_t cpu_ns, bytes, delay_ns;
+
+	(void)state;
+	ky_proc_look_open(&look, NULL, NULL, 0, 0);
+	assert_true(ky_proc_look_cpu(&look, &cpu_ns));
+	assert_true(ky_proc_look_rss(&look, &bytes));
+	assert_in_range(bytes, 65536, UINT64_C(1) << 40);
+	assert_int_equal(ky_proc_look_life(&look), KY_PROC_RUNS);
+	assert_true(ky_proc_look_run_delay(&look, tid, &file, &delay_ns));
+	assert_int_not_equal(file, 0);
+	assert_int_equal(look.sched_files, 1);
+	assert_true(ky_proc_look_run_delay(&look, tid, &file, &delay_ns));
+	ky_proc_look_forget(&look, &file);
+	assert_int_equal(look.sched_files, 0);
+	assert_true(ky_proc_look_thread(&look, tid, &note));
+	assert_int_equal(note.state, 'R');
+	assert_int_equal(note.tid, tid);
+	assert_false(ky_proc_look_thread(&look, UINT32_MAX, &note));
+}
+
+static void look__knows_who_is_not_there(void **state)
+{
+	uint64_t value;
+
+	(void)state;
+	ky_proc_look_open(&look, NULL, NULL, UINT32_MAX, 0);
+	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
+	assert_false(ky_proc_look_cpu(&look, &value));
+	ky_proc_look_open(&look, "/nowhere", NULL, 1, 0);
+	assert_int_equal(ky_proc_look_life(&look), KY_PROC_UNKNOWN);
+	assert_true(ky_proc_look_thread(&look, 1, &note));
+	assert_int_equal(note.state, '?');
+	assert_int_equal(note.syscall, -2);
+}
+
+static void life__follows_the_state(void **state)
+{
+	static const struct {
+		char state;
+		enum ky_proc_life life;
+	} cases[] = {{'R', KY_PROC_RUNS},    {'S', KY_PROC_RUNS},    {'D', KY_PROC_RUNS},
+		     {'T', KY_PROC_STOPPED}, {'t', KY_PROC_STOPPED}, {'Z', KY_PROC_RUNS}};
+
+	(void)state;
+	open_fake();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		fake_proc_stat(&fake, cases[i].state, 0); /* of 9 threads */
+		assert_int_equal(ky_proc_look_life(&look), cases[i].life);
+	}
+	fake_proc_write(&fake, "stat", "1 (x) Z 1 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 777 1\n");
+	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
+	fake_proc_remove(&fake, "stat");
+	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
+}
+
+static void thread__every_shape_of_syscall(void **state)
+{
+	static const struct {
+		const char *text;
+		int32_t syscall;
+		uint64_t sp, pc;
+	} cases[] = {
+		{"running", -1, 0, 0},
+		{"-1 0x7ffc10 0x401020", -1, 0x7ffc10, 0x401020},
+		{"0 0x3 0x7f 0x1 0x0 0x0 0x0 0x7ffc10 0x401020", 0, 0x7ffc10, 0x401020},
+		{"202 0x3 0x7f 0x1 0x0 0x0 0x0 0xffffffffffffffff 0x1", 202, UINT64_MAX, 1},
+		{"", -1, 0, 0},
+		{"99999999999 0x1 0x2", -1, 0, 0},
+	};
+
+	(void)state;
+	open_fake();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		fake_proc_thread(&fake, 7, 'S', cases[i].text, "do_wait");
+		assert_true(ky_proc_look_thread(&look, 7, &note));
+		assert_int_equal(note.syscall, cases[i].syscall);
+		assert_int_equal(note.sp, cases[i].sp);
+		assert_int_equal(note.pc, cases[i].pc);
+		assert_string_equal(note.wchan, "do_wait");
+	}
+	fake_proc_thread(&fake, 7, 'S', "running",
+			 "a_wait_channel_whose_name_is_longer_than_there_is_room");
+	ky_proc_look_thread(&look, 7, &note);
+	assert_string_equal(note.wchan, "a_wait_channel_whose_name_is_lo");
+	fake_proc_thread(&fake, 7, 'S', "running", "a\nb");
+	ky_proc_look_thread(&look, 7, &note);
+	assert_string_equal(note.wchan, "a");
+	assert_false(ky_proc_look_thread(&look, 8, &note));
+}
+
+static void cgroup__paths_that_lead_nowhere(void **state)
+{
+	uint64_t ns[KY_CGROUP_LEVELS];
+
+	(void)state;
+	fake_proc_write(&fake, "/a/cpu.stat", "throttled_usec 7\n");
+	fake_proc_write(&fake, "cgroup", "0::/../a\n");
+	open_fake();
+	assert_int_equal(look.cgroup_levels, 0);
+	assert_false(ky_proc_look_throttled(&look, ns));
+	fake_proc_write(&fake, "cgroup", "garbage\n:\n::\n0::\n0:cpux:/a\n0::/a/b/c\n");
+	open_fake();
+	assert_int_equal(look.cgroup_levels, 1);
+	assert_true(ky_proc_look_throttled(&look, ns));
+	assert_int_equal(ns[0], 7000);
+	/* In a container, the root of the mount is the container. */
+	fake_proc_write(&fake, "/cpu.stat", "throttled_usec 9\n");
+	fake_proc_write(&fake, "cgroup", "0::/\n");
+	open_fake();
+	assert_true(ky_proc_look_throttled(&look, ns));
+	assert_int_equal(ns[0], 9000);
+	/* Beside version 1. */
+	fake_proc_write(&fake, "/unified/u/cpu.stat", "throttled_usec 11\n");
+	fake_proc_write(&fake, "cgroup", "3:memory:/m\n0::/u\n");
+	open_fake();
+	assert_true(ky_proc_look_throttled(&look, ns));
+	assert_int_equal(ns[0], 11000);
+}
+
+/* Files of random text: nothing is written beyond what is there. The sanitizers watch. */
+static void look__survives_any_text(void **state)
+{
+	static const char *const files[] = {
+		"stat",           "statm",        "cgroup",          "task/7/stat",
+		"task/7/syscall", "task/7/wchan", "task/7/schedstat"};
+	static const char letters[] = "0123456789-x:/,() \n\tTZ.cpu";
+	struct test_prng prng = {11};
+	uint64_t value, ns[KY_CGROUP_LEVELS];
+	char text[200];
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		uint32_t count = test_below(&prng, sizeof(text) - 1), file = 0;
+
+		for (uint32_t i = 0; i < count; i++)
+			text[i] = letters[test_below(&prng, sizeof(letters) - 1)];
+		text[count] = 0;
+		fake_proc_write(&fake, files[test_below(&prng, 7)], "%s", text);
+		open_fake();
+		ky_proc_look_cpu(&look, &value);
+		ky_proc_look_rss(&look, &value);
+		ky_proc_look_life(&look);
+		ky_proc_look_thread(&look, 7, &note);
+		assert_true(memchr(note.wchan, 0, sizeof(note.wchan)) != NULL);
+		ky_proc_look_throttled(&look, ns);
+		ky_proc_look_run_delay(&look, 7, &file, &value);
+		ky_proc_look_forget(&look, &file);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(look__reads_this_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(look__knows_who_is_not_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(life__follows_the_state, setup, teardown),
+		cmocka_unit_test_setup_teardown(thread__every_shape_of_syscall, setup, teardown),
+		cmocka_unit_test_setup_teardown(cgroup__paths_that_lead_nowhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(look__survives_any_text, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("proc_look", tests, NULL, NULL);
+}
