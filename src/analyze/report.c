@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/report.h>
 #include <base/alloc.h>
+#include <base/bytes.h>
 #include <errno.h>
 #include <read/sort.h>
 #include <string.h>
@@ -98,6 +99,18 @@ static struct ky_task_group *group_of(struct making *making, uint32_t name)
 	return &report->groups[*slot - 1];
 }
 
+static struct ky_blocking_group *blocking_group_of(struct making *making, uint32_t name)
+{
+	struct ky_report *report = making->report;
+	uint32_t *slot = &making->blocking_of_name[name == KY_NONE ? 0 : name + 1];
+
+	if (*slot == 0) {
+		report->blocking_groups[report->blocking_group_count].name = name;
+		*slot = ++report->blocking_group_count;
+	}
+	return &report->blocking_groups[*slot - 1];
+}
+
 static bool is_group_before(const void *first, const void *second, const void *ctx)
 {
 	const struct ky_task_group *a = first, *b = second;
@@ -129,6 +142,8 @@ static void add_delay(struct making *making, struct ky_task_group *group,
 		report->delays_no_wake++;
 	} else if (worst->poll.delay_state == KY_DELAY_WITHHELD) {
 		report->delays_withheld++;
+	} else if (worst->poll.delay_state == KY_DELAY_COUNTED) {
+		return; /* its histogram comes later, if its wait was known */
 	} else {
 		ky_histogram_add(&report->delay_histogram, worst->poll.delay_ns);
 		group->delay_count++;
@@ -240,6 +255,118 @@ static uint64_t share(uint64_t part, uint64_t whole, uint64_t scale)
 	return whole ? part * scale / whole : 0;
 }
 
+/* ---- what a retention policy held back ---- */
+
+static bool is_in_range(const struct making *making, uint64_t from_ns)
+{
+	return from_ns >= making->report->from_ns && from_ns < making->report->to_ns;
+}
+
+static void join(const struct making *making, struct ky_histogram *histogram, uint32_t at)
+{
+	const struct ky_trace_histogram *told = &making->trace->histograms[at];
+	const uint8_t *bytes = ky_trace_buckets(making->trace, at);
+	const uint8_t *end = bytes + told->bucket_bytes;
+	uint64_t bucket = 0, skip, count;
+	int first, second;
+
+	ky_histogram_join(histogram, told->count, told->sum, told->value_min, told->value_max);
+	while (bytes < end) {
+		first = ky_varint_get(bytes, (size_t)(end - bytes), &skip);
+		if (first <= 0)
+			return;
+		second = ky_varint_get(bytes + first, (size_t)(end - bytes) - (size_t)first,
+				       &count);
+		if (second <= 0 || skip >= KY_HISTOGRAM_BUCKETS - bucket)
+			return;
+		ky_histogram_add_bucket(histogram, (uint32_t)(bucket + skip), count);
+		bucket += skip + 1;
+		bytes += first + second;
+	}
+}
+
+static void join_polls(struct making *making, uint32_t at)
+{
+	const struct ky_trace_histogram *told = &making->trace->histograms[at];
+	struct ky_task_group *group = group_of(making, told->name);
+
+	join(making, &making->report->poll_histogram, at);
+	making->report->polls_counted += told->count;
+	making->report->busy_ns += told->sum;
+	group->poll_count += told->count;
+	group->busy_ns += told->sum;
+	if (told->value_max > group->poll_max_ns)
+		group->poll_max_ns = told->value_max;
+}
+
+static void join_delays(struct making *making, uint32_t at)
+{
+	const struct ky_trace_histogram *told = &making->trace->histograms[at];
+	struct ky_task_group *group = group_of(making, told->name);
+
+	join(making, &making->report->delay_histogram, at);
+	making->report->delays_counted += told->count;
+	group->delay_count += told->count;
+	group->delay_ns += told->sum;
+	if (told->value_max > group->delay_max_ns)
+		group->delay_max_ns = told->value_max;
+}
+
+static void join_runs(struct making *making, uint32_t at)
+{
+	const struct ky_trace_histogram *told = &making->trace->histograms[at];
+	struct ky_blocking_group *group = blocking_group_of(making, told->name);
+
+	join(making, &making->report->blocking_histogram, at);
+	making->report->blocking_counted += told->count;
+	group->run_count += told->count;
+	group->busy_ns += told->sum;
+	if (told->value_max > group->run_max_ns)
+		group->run_max_ns = told->value_max;
+}
+
+static void join_histograms(struct making *making)
+{
+	const struct ky_trace *trace = making->trace;
+	uint32_t i;
+
+	for (i = 0; i < trace->histogram_count; i++) {
+		if (!is_in_range(making, trace->histograms[i].from_ns))
+			continue;
+		if (trace->histograms[i].kind == KY_COUNTED_POLL)
+			join_polls(making, i);
+		else if (trace->histograms[i].kind == KY_COUNTED_DELAY)
+			join_delays(making, i);
+		else if (trace->histograms[i].kind == KY_COUNTED_BLOCKING)
+			join_runs(making, i);
+	}
+}
+
+static void join_sums(struct making *making, uint32_t lane, struct ky_worker_use *use)
+{
+	const struct ky_trace *trace = making->trace;
+	uint32_t i;
+
+	for (i = 0; i < trace->sums_count; i++) {
+		const struct ky_trace_sums *sums = &trace->sums[i];
+
+		if (sums->worker != lane ||
+		    !is_in_range(making, sums->from_ns ? sums->from_ns : sums->told_ns))
+			continue;
+		use->poll_count += sums->poll_count;
+		use->busy_ns += sums->busy_ns;
+		use->wake_count += sums->wake_count;
+		use->park_count += sums->park_count;
+		use->parked_ns += sums->parked_ns;
+		if (sums->poll_max_ns > use->poll_max_ns)
+			use->poll_max_ns = sums->poll_max_ns;
+		making->report->wakes_counted += sums->wake_count;
+		making->report->parks_counted += sums->park_count;
+	}
+}
+
+/* ---- workers ---- */
+
 static void use_worker(struct making *making, uint32_t lane)
 {
 	const struct ky_worker *worker = &making->trace->workers[lane];
@@ -258,16 +385,19 @@ static void use_worker(struct making *making, uint32_t lane)
 		use_polls(making, lane, use, from_ns, report->to_ns);
 		use_parks(making, lane, use, from_ns, report->to_ns);
 	}
-	if (worker->is_thread_lane || !worker->is_worker)
+	if (worker->is_thread_lane || !worker->is_worker) {
+		join_sums(making, lane, use);
 		return;
+	}
+	use->wake_count = ky_column_find(&worker->wakes, report->to_ns) -
+			  ky_column_find(&worker->wakes, report->from_ns);
+	join_sums(making, lane, use);
 	use->span_ns = to_ns > from_ns ? to_ns - from_ns : 0;
 	if (use->busy_ns + use->parked_ns > use->span_ns)
 		use->span_ns = use->busy_ns + use->parked_ns;
 	use->other_ns = use->span_ns - use->busy_ns - use->parked_ns;
 	use->active_permille = share(use->span_ns - use->parked_ns, use->span_ns, 1000);
 	use->busy_permille = share(use->busy_ns, use->span_ns, 1000);
-	use->wake_count = ky_column_find(&worker->wakes, report->to_ns) -
-			  ky_column_find(&worker->wakes, report->from_ns);
 	use->cpu_permille = UINT64_MAX;
 	if (worker->cpu_span_ns > 0 && making->is_cpu_measured) {
 		use->cpu_permille = share(worker->cpu_ns, worker->cpu_span_ns, 1000);
@@ -309,16 +439,10 @@ static void add_blocking(struct making *making)
 	for (i = 0; i < trace->blocking_count; i++) {
 		const struct ky_blocking_run *run = &trace->blocking_runs[i];
 		struct ky_blocking_group *group;
-		uint32_t *slot;
 
 		if (run->start_ns < report->from_ns || run->start_ns >= report->to_ns)
 			continue;
-		slot = &making->blocking_of_name[run->name == KY_NONE ? 0 : run->name + 1];
-		if (*slot == 0) {
-			report->blocking_groups[report->blocking_group_count].name = run->name;
-			*slot = ++report->blocking_group_count;
-		}
-		group = &report->blocking_groups[*slot - 1];
+		group = blocking_group_of(making, run->name);
 		group->run_count++;
 		group->busy_ns += run->duration_ns;
 		if (run->duration_ns > group->run_max_ns)
@@ -458,6 +582,7 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 			use_worker(&making, i);
 		count_tasks(&making);
 		add_blocking(&making);
+		join_histograms(&making);
 		finish(&making);
 		if (report->from_ns < trace->run_first_ns)
 			report->from_ns = trace->run_first_ns;

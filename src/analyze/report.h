@@ -5,7 +5,9 @@
  *              polls leave out polls whose end is not proven (counted beside); open ones stand in
  *              the worst list, marked, because a hang is the worst poll. Delays follow
  *              "Ready R of task T" (first wake since the last PollEnd while idle; a wake during
- *              the own poll counts from that poll's end).
+ *              the own poll counts from that poll's end). What a retention policy held back is
+ *              in all figures, by the writer's histograms; of those, the ones that begin in the
+ *              range count whole.
  * Threads:     owner.
  */
 #ifndef KY_ANALYZE_REPORT_H
@@ -71,6 +73,8 @@ struct ky_report {
 	uint32_t blocking_group_count;
 	uint64_t polls_open, polls_end_unproven, polls_with_gap;
 	uint64_t delays_no_wake, delays_withheld;
+	/* Of the figures above: what is not in the trace one by one, so not in the worst lists. */
+	uint64_t polls_counted, delays_counted, blocking_counted, wakes_counted, parks_counted;
 	uint64_t busy_ns;
 };
 

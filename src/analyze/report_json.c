@@ -222,6 +222,25 @@ static void losses(struct ky_buf *out, const struct ky_trace *trace)
 	ky_text(out, "]");
 }
 
+/* What is in the trace one by one, and since when. */
+static void retention(struct ky_buf *out, const struct ky_trace *trace)
+{
+	uint32_t i;
+
+	open_with(out, "retention", "[");
+	for (i = 0; i < trace->retention_count; i++) {
+		const struct ky_trace_retention *statement = &trace->retentions[i];
+
+		open_with(out, NULL, "{");
+		named(out, trace, "kind", statement->name);
+		number(out, "threshold_ns", statement->threshold_ns);
+		number(out, "throttle", statement->throttle);
+		number(out, "from_ns", statement->from_ns);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+}
+
 static void info_rest(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t i;
@@ -292,6 +311,12 @@ void ky_info_json(struct ky_buf *out, const struct ky_trace *trace)
 	number(out, "delays_recorded", trace->delays_recorded);
 	number(out, "delays_no_wake", trace->delays_no_wake);
 	number(out, "delays_withheld", trace->delays_withheld);
+	number(out, "delays_counted", trace->counted[KY_COUNTED_DELAY]);
+	number(out, "polls_counted", trace->counted[KY_COUNTED_POLL]);
+	number(out, "wakes_counted", trace->counted[KY_COUNTED_WAKE]);
+	number(out, "parks_counted", trace->counted[KY_COUNTED_PARK]);
+	number(out, "blocking_counted", trace->counted[KY_COUNTED_BLOCKING]);
+	retention(out, trace);
 	number(out, "wakes_redundant", trace->wakes_redundant);
 	number(out, "wakes_in_own_poll", trace->wakes_in_own_poll);
 	losses(out, trace);
@@ -427,6 +452,12 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	quantiles(out, "delays", &report->delays);
 	number(out, "delays_no_wake", report->delays_no_wake);
 	number(out, "delays_withheld", report->delays_withheld);
+	number(out, "polls_counted", report->polls_counted);
+	number(out, "delays_counted", report->delays_counted);
+	number(out, "blocking_counted", report->blocking_counted);
+	number(out, "wakes_counted", report->wakes_counted);
+	number(out, "parks_counted", report->parks_counted);
+	retention(out, trace);
 	quantiles(out, "blocking", &report->blocking);
 	worst(out, trace, "worst_polls", report->worst_polls, report->worst_poll_count);
 	worst(out, trace, "worst_delays", report->worst_delays, report->worst_delay_count);

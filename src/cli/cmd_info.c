@@ -159,6 +159,20 @@ static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 			      trace->loss_count == 1 ? "" : "s");
 }
 
+static void print_retention(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char polls[KY_OUT_CELL_BYTES], wakes[KY_OUT_CELL_BYTES], all[KY_OUT_CELL_BYTES];
+
+	if (!trace->retention_count)
+		return;
+	ky_out_format(out, "%-9s %s of %s polls and %s of", "Counted",
+		      ky_out_count(polls, trace->counted[KY_COUNTED_POLL]),
+		      ky_out_count(all, trace->polls + trace->counted[KY_COUNTED_POLL]),
+		      ky_out_count(wakes, trace->counted[KY_COUNTED_WAKE]));
+	ky_out_format(out, " %s wakes are in histograms and sums only (retention policy)\n",
+		      ky_out_count(all, trace->wakes + trace->counted[KY_COUNTED_WAKE]));
+}
+
 static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 {
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES], c[KY_OUT_CELL_BYTES];
@@ -187,6 +201,7 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 		ky_out_format(out, " in %u runtime%s", trace->runtime_count,
 			      trace->runtime_count == 1 ? "" : "s");
 	ky_out_text(out, "\n");
+	print_retention(out, trace);
 	print_loss(out, trace);
 	ky_out_text(out, "\n");
 }

@@ -516,6 +516,55 @@ static void print_losses(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
+/* "1 ms" of the highest threshold that was in force; 0: only throttles were. */
+static uint64_t threshold_of(const struct ky_trace *trace, uint32_t kind)
+{
+	uint64_t threshold_ns = 0;
+
+	for (uint32_t i = 0; i < trace->retention_count; i++)
+		if (trace->retentions[i].kind == kind &&
+		    trace->retentions[i].threshold_ns > threshold_ns)
+			threshold_ns = trace->retentions[i].threshold_ns;
+	return threshold_ns;
+}
+
+static void counted_only(const struct view *view, uint64_t count, const char *what, uint32_t kind)
+{
+	char number[KY_OUT_CELL_BYTES], length[KY_OUT_CELL_BYTES];
+	uint64_t threshold_ns = threshold_of(view->trace, kind);
+
+	if (!count)
+		return;
+	ky_out_format(view->out, "  %s %s are in histograms only", ky_out_count(number, count),
+		      what);
+	if (threshold_ns)
+		ky_out_format(view->out, " (below %s, or throttled)",
+			      ky_out_duration(length, threshold_ns));
+	ky_out_text(view->out, "\n");
+}
+
+/* What the worst lists cannot show, because the recorder was told to write only what is long. */
+static void print_counted(const struct view *view)
+{
+	const struct ky_report *report = view->report;
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (!view->trace->retention_count)
+		return;
+	ky_out_heading(view->out, view->is_coloured,
+		       "Counted, not listed: the figures hold them, the lists of the worst do not");
+	counted_only(view, report->polls_counted, "polls", KY_COUNTED_POLL);
+	counted_only(view, report->delays_counted, "waits", KY_COUNTED_WAKE);
+	counted_only(view, report->blocking_counted, "blocking runs", KY_COUNTED_BLOCKING);
+	if (report->wakes_counted)
+		ky_out_format(view->out, "  %s wakes are counted only\n",
+			      ky_out_count(cell, report->wakes_counted));
+	if (report->parks_counted)
+		ky_out_format(view->out, "  %s parks are counted only\n",
+			      ky_out_count(cell, report->parks_counted));
+	ky_out_text(view->out, "\n");
+}
+
 static void print_unsure(const struct view *view)
 {
 	const struct ky_report *report = view->report;
@@ -533,7 +582,9 @@ static void print_unsure(const struct view *view)
 		 "polls have lost records inside: not in the figures");
 	withheld(view, report->delays_no_wake,
 		 "polls have no recorded wake: their wait is unknown");
-	withheld(view, report->delays_withheld, "waits span lost records: not in the figures");
+	withheld(view, report->delays_withheld,
+		 "waits span lost records, or the end of a time in which "
+		 "wakes were held back: not in the figures");
 	for (uint32_t i = 0; i < trace->notice_count && i < 10; i++) {
 		ky_out_text(view->out, "  ");
 		ky_out_safe(view->out, trace->notices[i].text, strlen(trace->notices[i].text));
@@ -562,7 +613,12 @@ static void print_answer(const struct view *view)
 	if (trace->lost_records)
 		ky_out_format(view->out, ", %s RECORDS LOST", ky_out_count(b, trace->lost_records));
 	ky_out_text(view->out, "\n");
-	if (report->worst_poll_count) {
+	if (report->polls_counted && report->polls.max > 0 &&
+	    (!report->worst_poll_count ||
+	     report->worst_polls[0].poll.duration_ns < report->polls.max)) {
+		ky_out_format(view->out, "Longest poll %s, in a histogram only\n",
+			      ky_out_duration(a, report->polls.max));
+	} else if (report->worst_poll_count) {
 		const struct ky_poll *poll = &report->worst_polls[0].poll;
 
 		ky_out_format(view->out,
@@ -600,6 +656,7 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 			&report->delay_histogram);
 	print_histogram(&view, "Blocking runs by duration (at least, count, share)",
 			&report->blocking_histogram);
+	print_counted(&view);
 	print_losses(&view);
 	print_unsure(&view);
 }

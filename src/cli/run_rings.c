@@ -214,7 +214,8 @@ static int start_drain(struct ring *ring)
 					 .name = ky_ring_names_text,
 					 .chunk = ky_run_output_chunk,
 					 .chunk_ctx = &ring->output,
-					 .source = SOURCE};
+					 .source = SOURCE,
+					 .retain = &options->retain};
 	size_t i;
 	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
 

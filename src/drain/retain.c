@@ -238,6 +238,14 @@ static struct ky_worker_sums *sums_of(struct ky_drain *drain, uint32_t slot)
 	return &workers[slot];
 }
 
+static void widen(struct ky_worker_sums *sums, uint64_t from_ns, uint64_t to_ns)
+{
+	if (!sums->first_ns || from_ns < sums->first_ns)
+		sums->first_ns = from_ns;
+	if (to_ns > sums->last_ns)
+		sums->last_ns = to_ns;
+}
+
 /* ---- wakes ---- */
 
 static void free_held(struct ky_retain *retain, uint32_t place)
@@ -397,7 +405,8 @@ static const struct ky_rec *find_end(const struct ky_drain *drain, const struct 
 	for (; at < end; at++) {
 		if (at->type == KY_REC_MORE)
 			continue; /* of the record before; its ticks are none */
-		if (at->type > KY_REC_MORE || at->ticks > limit)
+		if (at->ticks > limit || at->type == KY_REC_GAP || at->type == KY_REC_CARRIED ||
+		    at->type == KY_REC_EXIT)
 			return NULL;
 		if (is_run) {
 			if (at->type == KYMO_RECORD_BLOCKING_END)
@@ -494,6 +503,7 @@ static void count_poll(struct ky_drain *drain, const struct ky_poll *poll, uint6
 	sums->busy_ns += length_ns;
 	if (length_ns > sums->poll_max_ns)
 		sums->poll_max_ns = length_ns;
+	widen(sums, poll->start_ns, ns);
 	ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
 	drain->workers[poll->worker].is_open = false;
 }
@@ -547,6 +557,7 @@ bool ky_retain_writes_park(struct ky_drain *drain, uint32_t worker, bool is_park
 	sums->parked_since_ns = 0;
 	sums->park_count++;
 	sums->parked_ns += length_ns;
+	widen(sums, since_ns, ns);
 	count_length(drain, KY_RETAIN_PARKS, 0, length_ns);
 	put_off(drain);
 	return false;

@@ -50,7 +50,8 @@ struct ky_counted_table {
 
 struct ky_worker_sums {
 	uint64_t poll_count, busy_ns, poll_max_ns, nested_count, wake_count, park_count, parked_ns;
-	uint64_t parked_since_ns; /* a park that is held back began; 0: none */
+	uint64_t first_ns, last_ns; /* of the polls and parks; 0: none */
+	uint64_t parked_since_ns;   /* a park that is held back began; 0: none */
 };
 
 struct ky_held_wake {

@@ -153,7 +153,8 @@ static void write_worker(struct ky_drain *drain, uint32_t slot, uint64_t ns)
 	ky_drain_ready(drain, ns);
 	ky_trc_enc_event(enc, KY_EV_WORKER_SUMS, ns);
 	ky_trc_enc_varint(enc, slot ? ky_worker_id(slot - 1) : KY_WORKER_UNKNOWN);
-	ky_trc_enc_varint(enc, drain->retain.from_ns);
+	ky_trc_enc_varint(enc, sums->first_ns);
+	ky_trc_enc_varint(enc, sums->last_ns);
 	ky_trc_enc_varint(enc, sums->poll_count);
 	ky_trc_enc_varint(enc, sums->busy_ns);
 	ky_trc_enc_varint(enc, sums->poll_max_ns);

@@ -257,18 +257,30 @@ static bool measure(struct delay_pass *pass, const struct feed *feed, struct tas
 	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
 	uint64_t start_ns = feed->cursor.time_ns, ready_ns;
 
+	ready_ns = ready_of(state, start_ns);
 	if (*extra != KY_DELAY_NO_WAKE) { /* the writer measured it */
 		trace->delays_recorded++;
 		trace->delays_measured++;
+		/* Cut, because it did not fit: the wake says the rest. */
+		if (*extra == KY_DELAY_LONG - 1 && ready_ns != IDLE &&
+		    start_ns - ready_ns > *extra) {
+			state->delay_ns += start_ns - ready_ns;
+			return set_delay(pass, feed, start_ns - ready_ns);
+		}
 		state->delay_ns += *extra;
 		return true;
 	}
-	ready_ns = ready_of(state, start_ns);
+	if (trace->private->held_count > 0 && ky_retained_is_held(trace, start_ns, start_ns)) {
+		*extra = KY_DELAY_COUNTED;
+		trace->delays_counted++;
+		return true;
+	}
 	if (ready_ns == IDLE) {
 		trace->delays_no_wake++;
 		return true;
 	}
-	if (trace->loss_count > 0 && is_spoiled(pass, feed, ready_ns, start_ns)) {
+	if ((trace->private->held_count > 0 && ky_retained_is_held(trace, ready_ns, start_ns)) ||
+	    (trace->loss_count > 0 && is_spoiled(pass, feed, ready_ns, start_ns))) {
 		*extra = KY_DELAY_WITHHELD;
 		trace->delays_withheld++;
 		return true;

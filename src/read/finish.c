@@ -205,5 +205,7 @@ int ky_load_finish(struct ky_trace *trace)
 	ky_sort(trace->blocking_runs, trace->blocking_count, sizeof(*trace->blocking_runs),
 		is_run_before, NULL);
 	result = merge_gaps(trace);
+	if (result == 0)
+		result = ky_retained_finish(trace);
 	return result < 0 ? result : find_runtimes(trace);
 }

@@ -226,6 +226,11 @@ static inline bool add_wake(struct ky_load *load, const struct ky_hot_event *wak
 	return true;
 }
 
+bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake)
+{
+	return add_wake(load, wake, true);
+}
+
 static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
 {
 	const struct ky_value *origin = ky_frame_field(frame, KY_F_WAKE_origin);

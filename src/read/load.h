@@ -12,10 +12,12 @@
 #include <read/id_map.h>
 #include <read/names.h>
 #include <read/processes.h>
+#include <read/sort.h>
 #include <read/trace.h>
 
 #define KY_SMALL_WORKERS 256u
 #define KY_POOL_CACHE 65536u
+#define KY_BUCKET_BYTES_MAX (256u << 10) /* of one histogram */
 #define KY_ID_UNKNOWN UINT64_C(255)
 
 /* One moment of a worker while loading. Times within a column ascend after ky_column_sort(), and
@@ -57,6 +59,10 @@ struct ky_trace_private {
 	uint32_t open_run_capacity;
 	uint64_t *live_ready; /* pairs task, ready_ns of the first snapshot */
 	uint32_t live_ready_count, live_ready_capacity;
+	uint8_t *buckets; /* of all histograms */
+	uint32_t bucket_bytes, bucket_capacity;
+	struct ky_interval *held; /* polls or wakes are held back; ascending */
+	uint32_t held_count, held_capacity;
 };
 
 struct ky_load {
@@ -93,6 +99,15 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame);
 uint32_t ky_load_thread(struct ky_load *load, uint32_t tid);
 /* Bytes that could not be read, up to this moment: a loss like any other. */
 bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
+
+bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
+
+/* retained.c: the events of a retention policy. */
+bool ky_load_retained(struct ky_load *load, const struct ky_frame *frame);
+/* Before pairing; behind it; is anything of [from, to] in such a time? */
+int ky_retained_finish(struct ky_trace *trace);
+void ky_retained_workers(struct ky_trace *trace);
+bool ky_retained_is_held(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns);
 
 /* finish.c: orders the tables. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_load_finish(struct ky_trace *trace);

@@ -546,6 +546,6 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 		load->trace->files[load->file].is_sealed = true;
 		return true;
 	default:
-		return true;
+		return ky_load_retained(load, frame);
 	}
 }

@@ -274,6 +274,8 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	if (result == 0)
 		result = ky_pair(trace);
 	if (result == 0)
+		ky_retained_workers(trace);
+	if (result == 0)
 		result = ky_delay(trace);
 	return result;
 }
@@ -366,6 +368,9 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->clock_syncs, 0);
 	ky_pages_free(pages, trace->notices, 0);
 	ky_pages_free(pages, trace->open_polls, 0);
+	ky_pages_free(pages, trace->retentions, 0);
+	ky_pages_free(pages, trace->histograms, 0);
+	ky_pages_free(pages, trace->sums, 0);
 }
 
 void ky_trace_close(struct ky_trace *trace)
@@ -394,6 +399,8 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_free(private->gaps);
 		ky_free(private->open_runs);
 		ky_free(private->live_ready);
+		ky_free(private->buckets);
+		ky_free(private->held);
 		ky_free(private);
 	}
 	ky_pages_release(&trace->pages);

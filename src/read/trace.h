@@ -50,10 +50,24 @@ struct ky_poll_row {
 	uint32_t site;        /* name index (24 bits, 0xffffff none) | flags << 24 */
 };
 
+/* What a histogram counts, or a statement is about. */
+enum ky_counted_kind {
+	KY_COUNTED_OTHER = 0,
+	KY_COUNTED_POLL,
+	KY_COUNTED_DELAY,
+	KY_COUNTED_BLOCKING,
+	KY_COUNTED_PARK,
+	KY_COUNTED_DRIVER,
+	KY_COUNTED_MARK,
+	KY_COUNTED_WAKE,
+	KY_COUNTED_KINDS
+};
+
 /* `extra` of a poll's row: its wake-to-poll delay in ns, or one of these. */
 #define KY_DELAY_LONG 0xfffffff0u     /* in the side table */
 #define KY_DELAY_NO_WAKE 0xfffffff1u  /* nothing recorded made it ready */
-#define KY_DELAY_WITHHELD 0xfffffff2u /* a loss between wake and poll may have changed it */
+#define KY_DELAY_WITHHELD 0xfffffff2u /* what is not here, between wake and poll, may change it */
+#define KY_DELAY_COUNTED 0xfffffff3u  /* in a histogram, if it was known at all */
 
 struct ky_park_row {
 	uint32_t delta_ns;
@@ -173,6 +187,31 @@ struct ky_clock_sync {
 	uint64_t monotonic_ns, realtime_ns;
 };
 
+/* From here on only what is at least so long, and so many a second, is in the trace. */
+struct ky_trace_retention {
+	uint64_t from_ns, threshold_ns, throttle;
+	uint32_t kind; /* enum ky_counted_kind */
+	uint32_t name; /* the kind as written */
+};
+
+/* Values that are not in the trace one by one. */
+struct ky_trace_histogram {
+	uint64_t from_ns, to_ns;
+	uint64_t count, sum, value_min, value_max;
+	uint32_t kind;                     /* enum ky_counted_kind */
+	uint32_t name;                     /* of the tasks; KY_NONE */
+	uint32_t buckets_at, bucket_bytes; /* see ky_trace_buckets() */
+};
+
+/* ... by worker. */
+struct ky_trace_sums {
+	uint64_t worker_id;
+	uint32_t worker; /* index, KY_NONE */
+	uint64_t told_ns;
+	uint64_t from_ns, to_ns; /* of its polls and parks; 0: none */
+	uint64_t poll_count, busy_ns, poll_max_ns, wake_count, park_count, parked_ns;
+};
+
 struct ky_notice {
 	uint32_t file;    /* index in files */
 	uint64_t offset;  /* of the decompressed bytes */
@@ -233,11 +272,18 @@ struct ky_trace {
 	uint32_t notice_count, notice_capacity;
 	struct ky_open_poll *open_polls;
 	uint32_t open_poll_count, open_poll_capacity;
-	uint64_t lost_records;        /* sum of losses */
-	uint64_t polls, parks, wakes; /* rows */
+	struct ky_trace_retention *retentions; /* ascending by time */
+	uint32_t retention_count, retention_capacity;
+	struct ky_trace_histogram *histograms;
+	uint32_t histogram_count, histogram_capacity;
+	struct ky_trace_sums *sums;
+	uint32_t sums_count, sums_capacity;
+	uint64_t counted[KY_COUNTED_KINDS]; /* values of all histograms; wakes: of all sums */
+	uint64_t lost_records;              /* sum of losses */
+	uint64_t polls, parks, wakes;       /* rows */
 	uint64_t end_unproven;
 	uint64_t delays_measured, delays_recorded; /* recorded: from scheduling_delay_ns */
-	uint64_t delays_no_wake, delays_withheld;
+	uint64_t delays_no_wake, delays_withheld, delays_counted;
 	uint64_t wakes_redundant, wakes_in_own_poll;
 	uint64_t recorder_report[KY_F_RECORDER_REPORT_COUNT]; /* the last RecorderReportEvent */
 	bool has_recorder_report;
@@ -260,6 +306,8 @@ void ky_trace_close(struct ky_trace *trace);
 const char *ky_trace_name(const struct ky_trace *trace, uint32_t name);
 /* Name indexes are below this. */
 uint32_t ky_trace_name_count(const struct ky_trace *trace);
+/* Encoded buckets of a histogram: docs/format.md "What a policy holds back". */
+const uint8_t *ky_trace_buckets(const struct ky_trace *trace, uint32_t histogram);
 /* Last value of a metadata key, NULL when absent. */
 const char *ky_trace_metadata(const struct ky_trace *trace, const char *key);
 /* Index of a task by id, of a worker by id; KY_NONE. */
@@ -274,7 +322,7 @@ uint64_t ky_trace_unix_ns(const struct ky_trace *trace, uint64_t time_ns);
 struct ky_poll {
 	uint64_t start_ns, duration_ns;
 	uint64_t delay_ns;    /* UINT64_MAX: none, see delay_state */
-	uint32_t delay_state; /* 0 measured, or KY_DELAY_NO_WAKE, KY_DELAY_WITHHELD */
+	uint32_t delay_state; /* 0 measured, or KY_DELAY_NO_WAKE, _WITHHELD, _COUNTED */
 	uint32_t task, name, flags, worker;
 };
 void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row,
