@@ -94,12 +94,13 @@ struct kymo_recorder_options {
 	 * dump says what was reached and which size would do. */
 	uint64_t age_min_ns;
 	const char *triggers; /* rules that make dumps (dump.h: kymo_trigger_add), or NULL */
+	uint64_t session;     /* not 0: in the ring's header, in place of KYMO_SESSION */
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0                                                           \
+			0, 0, 0, 0, 0, 0, 0                                                        \
 	}
 
 /* Opens the recorder of this process.

@@ -165,10 +165,12 @@ static void read_line(const char *path, char *out, size_t capacity)
 	out[strcspn(out, "\n")] = 0;
 }
 
-static uint64_t session_of_environment(void)
+static uint64_t session(void)
 {
 	const char *text = secure_getenv("KYMO_SESSION");
 
+	if (ky_engine.options.session)
+		return ky_engine.options.session;
 	return text ? strtoull(text, NULL, 16) : 0;
 }
 
@@ -185,7 +187,7 @@ static void describe_ring(const struct ky_ring *ring)
 	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",
 		 KYMO_VERSION_STRING);
 	/* Last: whoever finds a session without a magic number sees a prepared ring. */
-	__atomic_store_n(&header->session, session_of_environment(), __ATOMIC_RELEASE);
+	__atomic_store_n(&header->session, session(), __ATOMIC_RELEASE);
 }
 
 /* What a first event can say, and without a system call. */
