@@ -35,7 +35,11 @@ enum {
  * wake is only one that nobody recorded. */
 #define WOKEN_SLOTS 1024u
 
+/* `owner` of a thread carries the generation above the number, so that one comparison sees both. */
+#define OWNER_GENERATION_SHIFT KYMO_TASK_BITS
+
 __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t ky_tokio_generation;
 static void *_Atomic woken_elsewhere[WOKEN_SLOTS];
 static _Atomic uint32_t refused_count;
 
@@ -145,14 +149,45 @@ static uint32_t first_poll(struct ky_tokio_table *table, void *header)
 	return state;
 }
 
+/* As `owner` of a thread that polls this header now. */
+static uint64_t owner_of(const void *header)
+{
+	uint64_t generation = atomic_load_explicit(&ky_tokio_generation, memory_order_relaxed);
+
+	return ((const uint64_t *)header)[HEADER_OWNER] | generation << OWNER_GENERATION_SHIFT;
+}
+
+/* Tasks of a multi-thread runtime are polled by its workers alone. The launch of this one went by
+ * before we were here, or was told to a recording that is over. */
+static void become_worker(struct ky_tokio_thread *self, uint64_t key)
+{
+	self->is_late_worker = true;
+	kymo_worker_begin(0, 0, key, (uintptr_t)self);
+}
+
+/* What this thread was in an earlier recording does not count in this one. */
+static void start_over(struct ky_tokio_thread *self)
+{
+	self->generation = atomic_load_explicit(&ky_tokio_generation, memory_order_relaxed);
+	self->workers = 0;
+	self->is_late_worker = false;
+	self->is_driver = false;
+	self->parker = NULL;
+}
+
 static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_table *table,
 			  const void *header)
 {
-	uint64_t owner = ((const uint64_t *)header)[HEADER_OWNER];
-	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset), owner,
-					   table->kind, table->copy);
+	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset),
+					   ((const uint64_t *)header)[HEADER_OWNER], table->kind,
+					   table->copy);
 
-	self->owner = owner;
+	self->owner = owner_of(header);
+	if (!ky_tokio_is_known(self))
+		start_over(self);
+	if (self->generation && table->kind == KY_TOKIO_KIND_MULTI_THREAD &&
+	    !ky_tokio_is_worker(self))
+		become_worker(self, key);
 	if (table->kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by whoever drives this thread */
 		self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
 	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
@@ -190,8 +225,7 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 	if (!kymo_gate_is_open(KYMO_GATE_POLL)) {
 		table->poll(header);
 	} else {
-		if (KYMO_UNLIKELY(self->owner != ((const uint64_t *)header)[HEADER_OWNER]) &&
-		    self->depth == 1)
+		if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
 			enter_runtime(self, table, header);
 		kymo_poll_begin(word_at(header, table->id_offset), table->name, KYMO_QUEUE_UNKNOWN);
 		before = hold(header);
@@ -230,9 +264,12 @@ static void run_worker(struct ky_tokio_table *table, void *header)
 	uint64_t key = ky_tokio_runtime_enter(ky_tokio_worker_runtime(worker), table->copy);
 
 	kymo_worker_begin(word_at(header, table->id_offset), table->name, key, worker);
+	if (!ky_tokio_is_known(self))
+		start_over(self);
 	self->workers++;
 	table->poll(header);
-	self->workers--;
+	if (self->workers) /* unless a later recording began meanwhile */
+		self->workers--;
 	self->owner = 0;
 	kymo_worker_end();
 	if (key)
@@ -306,7 +343,7 @@ static void record_wake(void *header, uint32_t copy, uint32_t flags)
 		self->is_woken = true;
 	else if (state_of(header) & STATE_RUNNING)
 		atomic_store_explicit(woken_slot(header), header, memory_order_relaxed);
-	if (self->workers && self->depth == 0)
+	if (ky_tokio_is_worker(self) && self->depth == 0)
 		flags |= KYMO_WAKE_ON_DRIVER;
 	kymo_wake(word_at(header, table->id_offset), copy, flags);
 }

@@ -22,11 +22,28 @@ struct ky_tokio_thread {
 	uint32_t depth;         /* open polls */
 	uint32_t workers;       /* open launches: not 0 means this thread is a worker */
 	const uint32_t *parker; /* what this worker's condition variable waits on, once seen */
+	uint32_t generation;    /* of the recording in which this thread's role was told */
 	bool is_woken;          /* a wake of `current` was recorded inside its poll */
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
+	bool is_late_worker;    /* its launch began before we were here; its polls gave it away */
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
+
+/* Counts the recordings that began in a process that ran already; 0 is the one that began before
+ * main. What a thread was in an earlier one has to be told again. */
+extern _Atomic uint32_t ky_tokio_generation;
+
+/* This thread's role was told in this recording. */
+static inline bool ky_tokio_is_known(const struct ky_tokio_thread *self)
+{
+	return self->generation == atomic_load_explicit(&ky_tokio_generation, memory_order_relaxed);
+}
+
+static inline bool ky_tokio_is_worker(const struct ky_tokio_thread *self)
+{
+	return (self->workers || self->is_late_worker) && ky_tokio_is_known(self);
+}
 
 /* thunks_<arch>.S */
 extern const char ky_tokio_poll_thunks[], ky_tokio_shutdown_thunks[], ky_tokio_clone_thunks[],

@@ -8,6 +8,7 @@
 
 #include "got.h"
 #include "hooks.h"
+#include "live.h"
 #include "waits.h"
 
 #define OBJECTS_MAX 4096u
@@ -87,7 +88,8 @@ static void forget_closed(void)
 
 static bool store(int fd, uintptr_t *slot, uintptr_t value)
 {
-	if (pwrite(fd, &value, sizeof(value), (off_t)(uintptr_t)slot) != sizeof(value))
+	if (!ky_tokio_live_note(slot, __atomic_load_n(slot, __ATOMIC_RELAXED), value) ||
+	    pwrite(fd, &value, sizeof(value), (off_t)(uintptr_t)slot) != sizeof(value))
 		return false;
 	current->slot = slot;
 	current->value = value;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <kymo/recorder.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +13,34 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "hooks.h"
 #include "late.h"
+#include "live.h"
 #include "patch.h"
+#include "preload.h"
+#include "runtimes.h"
 #include "tables.h"
 #include "tokio_elf.h"
+#include "waits.h"
 
 #define OBJECTS_MAX 4096u
 #define STATUS_BYTES 256u
 #define VERSION_BYTES 32
 #define VERSIONS_BYTES 256
 
+enum when {
+	WHEN_EARLY = 0, /* in the constructor */
+	WHEN_LATE,      /* a library that the program opened */
+	WHEN_ATTACHED   /* the program's threads run */
+};
+
 struct search {
 	struct ky_tokio_found found;
 	uint32_t objects;
 	bool is_main_stripped;
 	bool is_main_unreadable;
-	bool is_late; /* the constructor is over */
+	bool is_full; /* more words than can be remembered */
+	enum when when;
 	char versions[VERSIONS_BYTES];
 	bool is_open;      /* the recorder */
 	bool has_recorder; /* an object has one linked in */
@@ -112,14 +125,16 @@ static void inspect(struct search *search, const struct dl_phdr_info *info, cons
 		search->is_main_unreadable = true;
 	if (result != KY_TOKIO_ELF_FOUND)
 		return;
-	if (search->is_late)
+	if (search->when != WHEN_EARLY)
 		search->found.got_count = search->found.range_count = 0;
 	objects = search->found.object_count;
 	ky_tokio_tables_find(&search->found, &elf);
 	if (search->found.object_count != objects)
 		(void)look_for_text(info, search->versions);
-	if (search->is_late && ky_tokio_late_patch(&search->found, &elf) != 0)
+	if (search->when == WHEN_LATE && ky_tokio_late_patch(&search->found, &elf) != 0)
 		search->found.refused_count++;
+	if (search->when == WHEN_ATTACHED && !ky_tokio_patch_later(&search->found, &elf))
+		search->is_full = true;
 	ky_tokio_elf_close(&elf);
 }
 
@@ -131,8 +146,10 @@ static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 	(void)info_bytes;
 	if (search->objects++ == OBJECTS_MAX)
 		return 1;
-	(void)ky_tokio_late_note(info);
-	ky_tokio_late_watch(info);
+	if (search->when == WHEN_EARLY) {
+		(void)ky_tokio_late_note(info);
+		ky_tokio_late_watch(info);
+	}
 	if (is_main)
 		inspect(search, info, "/proc/self/exe", true);
 	else if (info->dlpi_name && info->dlpi_name[0] == '/')
@@ -214,23 +231,10 @@ static void say_versions(void)
 	(void)kymo_metadata_set("tokio.version", text[0] ? text : "unknown");
 }
 
-static int open_recorder(const struct ky_tokio_found *found)
+static void describe(const struct ky_tokio_found *found)
 {
-	static struct kymo_recorder *recorder; /* stays open: the ring must outlive every thread */
-	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	const char *bytes = getenv("KYMO_RING_BYTES"), *mode = getenv("KYMO_MODE");
 	char tables[16], copies[16], refused[16];
-	int result;
 
-	options.service = getenv("KYMO_SERVICE");
-	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_PREPARED;
-	if (!mode || strcmp(mode, "flight") != 0)
-		options.flags |= KYMO_RECORDER_STREAM;
-	if (bytes)
-		options.ring_bytes = strtoull(bytes, NULL, 10);
-	result = kymo_recorder_open(&recorder, &options);
-	if (result < 0)
-		return result;
 	snprintf(tables, sizeof(tables), "%u", found->table_count);
 	snprintf(copies, sizeof(copies), "%u", found->copy_count);
 	snprintf(refused, sizeof(refused), "%u", found->refused_count);
@@ -243,7 +247,27 @@ static int open_recorder(const struct ky_tokio_found *found)
 	(void)kymo_metadata_set("tokio.tables", tables);
 	(void)kymo_metadata_set("tokio.copies", copies);
 	(void)kymo_metadata_set("tokio.tables_unrecognised", refused);
-	return 0;
+}
+
+/* Stays open until somebody detaches: the ring must outlive every thread. */
+static struct kymo_recorder *recorder;
+
+static int open_recorder(const struct ky_tokio_found *found)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	const char *bytes = getenv("KYMO_RING_BYTES"), *mode = getenv("KYMO_MODE");
+	int result;
+
+	options.service = getenv("KYMO_SERVICE");
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_PREPARED;
+	if (!mode || strcmp(mode, "flight") != 0)
+		options.flags |= KYMO_RECORDER_STREAM;
+	if (bytes)
+		options.ring_bytes = strtoull(bytes, NULL, 10);
+	result = kymo_recorder_open(&recorder, &options);
+	if (result == 0)
+		describe(found);
+	return result;
 }
 
 /* All at once and now: later it would happen inside polls, under a lock and with a look at the
@@ -266,7 +290,7 @@ static bool is_another_recorder_here(void)
 
 static void inspect_late(const struct dl_phdr_info *info)
 {
-	if (info->dlpi_name && strchr(info->dlpi_name, '/'))
+	if (search_state.when == WHEN_LATE && info->dlpi_name && strchr(info->dlpi_name, '/'))
 		inspect(&search_state, info, info->dlpi_name, false);
 }
 
@@ -275,7 +299,7 @@ static void finish_late(void)
 {
 	struct search *search = &search_state;
 
-	if (search->found.table_count == 0)
+	if (search->when != WHEN_LATE || search->found.table_count == 0)
 		return;
 	if (!search->is_open) {
 		if (is_another_recorder_here() || open_recorder(&search->found) < 0)
@@ -292,7 +316,7 @@ static void watch_loader(void)
 {
 	static const struct ky_tokio_late_calls calls = {inspect_late, finish_late};
 
-	search_state.is_late = true;
+	search_state.when = WHEN_LATE;
 	ky_tokio_late_start(&calls);
 }
 
@@ -332,4 +356,119 @@ __attribute__((constructor)) static void preload_start(void)
 	} else {
 		say_ok(&search->found);
 	}
+}
+
+/* ---- in a process that runs already ---- */
+
+__attribute__((format(printf, 3, 4))) static int answer(struct kymo_attach_block *block, int result,
+							const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(block->text, sizeof(block->text), format, args);
+	va_end(args);
+	return result;
+}
+
+/* Looks through everything that is loaded now. Tables that were known keep their indexes, for polls
+ * of an earlier recording may still be under way. */
+static int look_again(struct search *search, struct kymo_attach_block *block)
+{
+	search->when = WHEN_ATTACHED;
+	search->objects = 0;
+	search->is_main_stripped = search->is_main_unreadable = search->is_full = false;
+	search->has_recorder = false;
+	search->found.early_count = search->found.table_count;
+	search->found.refused_count = search->found.unstable_count = search->found.object_count = 0;
+	search->versions[0] = '\0';
+	dl_iterate_phdr(on_object, search);
+	if (is_another_recorder_here())
+		return answer(block, KYMO_E_ACTIVE,
+			      "refused another recorder is part of this program\n");
+	if (search->found.object_count == 0)
+		return answer(block, KYMO_E_UNSUPPORTED,
+			      search->found.refused_count ?
+				      "unknown-layout no table looks as expected\n" :
+				      "no-tokio\n");
+	if (search->is_full)
+		return answer(block, KYMO_E_LIMIT, "refused it has more tables than kymo keeps\n");
+	return 0;
+}
+
+static int open_attached(const struct ky_tokio_found *found, const struct kymo_attach_block *block)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	int result;
+
+	options.service = block->service[0] ? block->service : NULL;
+	options.ring_directory = block->ring_directory[0] ? block->ring_directory : NULL;
+	/* At once: whoever waits for it wants to know, and this thread may do everything. */
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
+	if (block->is_streaming)
+		options.flags |= KYMO_RECORDER_STREAM;
+	options.gates = block->gates;
+	options.ring_bytes = block->ring_bytes;
+	options.session = block->session;
+	result = kymo_recorder_open(&recorder, &options);
+	if (result == 0) {
+		describe(found);
+		(void)kymo_metadata_set("tokio.attached", "true");
+	}
+	return result;
+}
+
+int ky_preload_start(struct kymo_attach_block *block)
+{
+	struct search *search = &search_state;
+	int result;
+
+	if (search->is_open)
+		return answer(block, KYMO_E_ACTIVE, "refused it is recorded already\n");
+	result = look_again(search, block);
+	if (result < 0)
+		goto forget;
+	result = open_attached(&search->found, block);
+	if (result < 0) {
+		answer(block, result, "refused the recorder could not be opened: %s\n",
+		       kymo_error_text(result));
+		goto forget;
+	}
+	atomic_fetch_add_explicit(&ky_tokio_generation, 1, memory_order_relaxed);
+	ky_tokio_runtimes_start_over();
+	ky_tokio_waits_learn();
+	name_tables(&search->found);
+	result = ky_tokio_live_apply();
+	if (result < 0) {
+		kymo_recorder_close(recorder);
+		return answer(block, result, "refused memory could not be made writable: %s\n",
+			      kymo_error_text(result));
+	}
+	search->is_open = true;
+	return answer(block, 0, "ok tables=%u copies=%u refused=%u\n", search->found.table_count,
+		      search->found.copy_count, search->found.refused_count);
+forget:
+	(void)ky_tokio_live_restore(); /* nothing was stored: forgets what was noted */
+	return result;
+}
+
+int ky_preload_stop(struct kymo_attach_block *block)
+{
+	struct search *search = &search_state;
+	uint32_t count = ky_tokio_live_count();
+	int result;
+
+	if (!search->is_open)
+		return answer(block, KYMO_E_CLOSED, "refused it is not recorded\n");
+	search->when = WHEN_ATTACHED; /* libraries that it opens from now on are left alone */
+	result = ky_tokio_live_restore();
+	if (result < 0)
+		return answer(block, result, "refused memory could not be made writable: %s\n",
+			      kymo_error_text(result));
+	/* Polls that are under way go on through our thunks, which stay; what they record now is
+	 * counted as dropped in memory that is theirs alone. */
+	search->is_open = false;
+	result = kymo_recorder_close(recorder);
+	recorder = NULL;
+	return answer(block, result, "ok words=%u\n", count);
 }

@@ -24,6 +24,7 @@ struct runtime {
 
 static struct runtime runtimes[RUNTIMES_MAX];
 static uint32_t runtime_count;
+static _Atomic uint32_t local_sets_described; /* a bit a copy */
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 
 static bool try_lock(void)
@@ -113,10 +114,9 @@ static uint32_t public_kind(uint32_t kind)
 /* They come and go by the thousand, and which of them it is tells nobody anything. */
 static uint64_t local_sets_of(uint32_t copy)
 {
-	static _Atomic uint32_t described;
 	uint32_t bit = 1u << (copy % 32u);
 
-	if (!(atomic_fetch_or_explicit(&described, bit, memory_order_relaxed) & bit))
+	if (!(atomic_fetch_or_explicit(&local_sets_described, bit, memory_order_relaxed) & bit))
 		kymo_runtime_describe(1 + copy, "", KYMO_RUNTIME_LOCAL_SET, copy);
 	return 1 + copy;
 }
@@ -144,4 +144,14 @@ uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, ui
 	if (is_new)
 		kymo_runtime_describe(key, "", public_kind(kind), copy);
 	return key;
+}
+
+void ky_tokio_runtimes_start_over(void)
+{
+	atomic_store_explicit(&local_sets_described, 0, memory_order_relaxed);
+	if (!try_lock())
+		return;
+	for (uint32_t i = 0; i < runtime_count; i++)
+		runtimes[i].is_described = false;
+	unlock();
 }

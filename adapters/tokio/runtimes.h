@@ -21,4 +21,7 @@ void ky_tokio_runtime_leave(uint64_t key);
  * kind: enum ky_tokio_kind. */
 uint64_t ky_tokio_runtime_of(uintptr_t handle, uint64_t owner, uint32_t kind, uint32_t copy);
 
+/* Another recording begins, which knows none of them yet. */
+void ky_tokio_runtimes_start_over(void);
+
 #endif

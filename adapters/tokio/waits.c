@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "waits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
@@ -8,6 +9,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -24,6 +27,7 @@
 
 #define LOCK_CONTENDED 2
 #define EVENTFD_MAX 1024
+#define EVENTFD_LINK "anon_inode:[eventfd]"
 
 extern const char ky_tokio_syscall[];
 
@@ -48,7 +52,7 @@ static enum role role_of(bool is_zero)
 
 	if (self->depth)
 		return !is_zero && kymo_gate_is_open(KYMO_GATE_BLOCKING) ? ROLE_WAIT : ROLE_NONE;
-	if (!self->workers && !self->is_driver)
+	if (!ky_tokio_is_worker(self) && !(self->is_driver && ky_tokio_is_known(self)))
 		return ROLE_NONE;
 	if (is_zero)
 		return kymo_gate_is_open(KYMO_GATE_DRIVER) ? ROLE_TURN : ROLE_NONE;
@@ -158,6 +162,25 @@ static int on_eventfd(unsigned int value, int flags)
 	return fd;
 }
 
+void ky_tokio_waits_learn(void)
+{
+	DIR *stream = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char target[32];
+
+	while (stream && (entry = readdir(stream)) != NULL) {
+		ssize_t bytes = readlinkat(dirfd(stream), entry->d_name, target, sizeof(target));
+		long fd = strtol(entry->d_name, NULL, 10);
+
+		if (bytes == sizeof(EVENTFD_LINK) - 1 && fd >= 0 && fd < EVENTFD_MAX &&
+		    memcmp(target, EVENTFD_LINK, sizeof(EVENTFD_LINK) - 1) == 0)
+			__atomic_fetch_or(&eventfds[fd / 64], UINT64_C(1) << (fd % 64),
+					  __ATOMIC_RELAXED);
+	}
+	if (stream)
+		closedir(stream);
+}
+
 static void notify(int fd)
 {
 	kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_EVENTFD, 1, (uint64_t)fd, 0, 0);
@@ -185,7 +208,7 @@ static bool is_lock(const uint32_t *address, long value)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
 
-	if (self->depth || !self->workers)
+	if (self->depth || !ky_tokio_is_worker(self))
 		return false;
 	if (value == LOCK_CONTENDED)
 		return address != self->parker;
@@ -200,7 +223,7 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 	struct span span;
 
 	if (command == FUTEX_WAKE) {
-		if (ky_tokio_self.workers || ky_tokio_self.depth)
+		if (ky_tokio_is_worker(&ky_tokio_self) || ky_tokio_self.depth)
 			kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_NOTIFY, KYMO_WAIT_FUTEX, 1,
 				  (uintptr_t)address, 0, 0);
 		return syscall(number, address, operation, value, timeout, address2, value3);
