@@ -32,6 +32,11 @@ int ky_cmd_convert(int argc, char **argv);
 int ky_cmd_dump(int argc, char **argv);
 int ky_cmd_recover(int argc, char **argv);
 int ky_cmd_ps(int argc, char **argv);
+int ky_cmd_mark(int argc, char **argv);
+int ky_cmd_set(int argc, char **argv);
+int ky_cmd_status(int argc, char **argv);
+int ky_cmd_attach(int argc, char **argv);
+int ky_cmd_detach(int argc, char **argv);
 /* Does not return when a signal ended CMD: it dies of the same. */
 int ky_cmd_run(int argc, char **argv);
 

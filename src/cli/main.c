@@ -10,10 +10,15 @@
 /* In the order in which somebody new meets them. */
 static const struct ky_command commands[] = {
 	{"run", "run a program and record it", ky_cmd_run},
+	{"attach", "start recording a process that runs already", ky_cmd_attach},
+	{"detach", "end the recording of a process, which runs on", ky_cmd_detach},
 	{"info", "say what a trace is: when, how long, how many events", ky_cmd_info},
 	{"report", "say what was slow, and who", ky_cmd_report},
 	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
 	{"ps", "list the processes that record, and the rings of those that did", ky_cmd_ps},
+	{"status", "say what one process records, and which polls are open now", ky_cmd_status},
+	{"set", "change what a process records, while it runs", ky_cmd_set},
+	{"mark", "put a label into what a process records", ky_cmd_mark},
 	{"dump", "make a trace of what a process recorded last, without its help", ky_cmd_dump},
 	{"recover", "make traces of what dead processes left behind", ky_cmd_recover},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},

@@ -51,7 +51,7 @@ static bool try_preload(char *out, size_t capacity, const char *directory, const
 	return bytes > 0 && (size_t)bytes < capacity && access(out, R_OK) == 0;
 }
 
-static int find_preload(char *out, size_t capacity)
+int ky_run_find_preload(char *out, size_t capacity)
 {
 	static const char *const places[] = {"/adapters/tokio/",
 					     "/../../adapters/tokio/",
@@ -207,7 +207,7 @@ int ky_run_environment_open(struct ky_run_environment *environment,
 	int err;
 
 	memset(environment, 0, sizeof(*environment));
-	if (find_preload(environment->preload, sizeof(environment->preload)) != 0) {
+	if (ky_run_find_preload(environment->preload, sizeof(environment->preload)) != 0) {
 		snprintf(errbuf, errbuf_bytes,
 			 "%s was not found beside this program nor at %s (KYMO_PRELOAD takes its "
 			 "path)",

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <attach/borrow.h>
+#include <attach/park.h>
+#include <base/alloc.h>
+#include <base/now.h>
+#include <base/testpoint.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define MS_NS UINT64_C(1000000)
+#define STOP_NS (20 * MS_NS)  /* a sleeping thread stops within microseconds */
+#define BACK_NS (500 * MS_NS) /* a thread is made within a millisecond */
+#define LOOK_NS 20000
+#define STACK_PAGES_MAX 64u
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+#define TRACE_SYSGOOD 1 /* PTRACE_O_TRACESYSGOOD: named differently by each C library */
+
+struct borrow {
+	const struct ky_process *process;
+	pid_t tid;
+	struct ky_arch_context found, settled, now;
+	struct ky_arch_layout layout;
+	uint64_t stopped_at_ns;
+	int signal; /* that came while we waited for our stop; the thread's, not ours */
+};
+
+static void pause_shortly(void)
+{
+	nanosleep(&(const struct timespec){0, LOOK_NS}, NULL);
+}
+
+/* Waits until the thread stops. Returns 0; -ESRCH; -ETIMEDOUT. */
+static int wait_stop(pid_t tid, uint64_t limit_ns, int *status)
+{
+	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + limit_ns;
+
+	for (;;) {
+		pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+
+		if (got == tid)
+			return WIFSTOPPED(*status) ? 0 : -ESRCH;
+		if (got < 0 && errno != EINTR)
+			return -ESRCH;
+		if (ky_now_ns(CLOCK_MONOTONIC) >= until_ns)
+			return -ETIMEDOUT;
+		pause_shortly();
+	}
+}
+
+static bool is_our_stop(int status)
+{
+	return status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
+}
+
+/* A thread must be stopped to be let go. */
+static void stop_and_detach(pid_t tid)
+{
+	int status;
+
+	if (ptrace(PTRACE_DETACH, tid, NULL, NULL) == 0)
+		return;
+	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
+	while (wait_stop(tid, BACK_NS, &status) == 0 && !is_our_stop(status) &&
+	       status >> 16 != PTRACE_EVENT_STOP)
+		ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)WSTOPSIG(status));
+	ptrace(PTRACE_DETACH, tid, NULL, NULL);
+}
+
+/* Seizing changes nothing; the interruption ends the wait like a signal that nobody handles. */
+static int stop(struct borrow *borrow)
+{
+	int status, err;
+
+	if (ptrace(PTRACE_SEIZE, borrow->tid, NULL, (void *)TRACE_SYSGOOD) != 0)
+		return -errno;
+	KY_TESTPOINT("attach.seized");
+	borrow->stopped_at_ns = ky_now_ns(CLOCK_MONOTONIC);
+	if (ptrace(PTRACE_INTERRUPT, borrow->tid, NULL, NULL) != 0)
+		return -EAGAIN;
+	err = wait_stop(borrow->tid, STOP_NS, &status);
+	while (!err && !is_our_stop(status)) {
+		if (status >> 16 == PTRACE_EVENT_STOP) /* somebody stops the whole process */
+			return -EAGAIN;
+		ptrace(PTRACE_CONT, borrow->tid, NULL, (void *)(intptr_t)WSTOPSIG(status));
+		err = wait_stop(borrow->tid, STOP_NS, &status);
+	}
+	return err ? -EAGAIN : 0;
+}
+
+/* Is a signal on its way to this thread? Then the wait ended for it, and shall end. */
+static bool has_signal(const struct borrow *borrow)
+{
+	static char text[65536]; /* groups may be many */
+	char path[64];
+	uint64_t pending, blocked;
+	const char *own, *shared, *mask;
+
+	snprintf(path, sizeof(path), "task/%d/status", (int)borrow->tid);
+	if (ky_process_read_file(borrow->process->pid, path, text, sizeof(text)) <= 0)
+		return true;
+	own = ky_process_status_line(text, "SigPnd");
+	shared = ky_process_status_line(text, "ShdPnd");
+	mask = ky_process_status_line(text, "SigBlk");
+	if (!own || !shared || !mask)
+		return true;
+	pending = strtoull(own, NULL, 16) | strtoull(shared, NULL, 16);
+	blocked = strtoull(mask, NULL, 16);
+	return (pending & ~blocked) != 0;
+}
+
+/* Without force: a guard page must not pass for stack. */
+static bool has_stack(const struct borrow *borrow)
+{
+	struct iovec local[STACK_PAGES_MAX], remote[STACK_PAGES_MAX];
+	uint64_t at = borrow->layout.stack_low & ~UINT64_C(4095);
+	uint64_t end = borrow->layout.stack_address + borrow->layout.stack_bytes;
+	uint8_t bytes[STACK_PAGES_MAX];
+	size_t count = 0;
+
+	for (; at < end && count < STACK_PAGES_MAX; at += 4096, count++) {
+		local[count] = (struct iovec){&bytes[count], 1};
+		remote[count] = (struct iovec){(void *)(uintptr_t)at, 1};
+	}
+	return at >= end && process_vm_readv((pid_t)borrow->process->pid, local, count, remote,
+					     count, 0) == (ssize_t)count;
+}
+
+/* 0: it may be borrowed, and what it returns to is laid out. -EAGAIN: it goes back to its wait. */
+static int examine(struct borrow *borrow, const struct ky_arch_code *code)
+{
+	struct ky_arch_frame frame;
+	enum ky_arch_interrupted how;
+	int err = ky_arch_read(borrow->tid, &borrow->found);
+
+	if (err)
+		return -EAGAIN;
+	borrow->settled = borrow->found;
+	how = has_signal(borrow) ? KY_ARCH_NOT_IN_CALL : ky_arch_settle(&borrow->settled);
+	/* At once: should we be killed now, no EINTR reaches the program either. */
+	if (how != KY_ARCH_INTERRUPTED || ky_arch_write(borrow->tid, &borrow->settled) != 0)
+		return -EAGAIN;
+	KY_TESTPOINT("attach.settled");
+	ky_arch_frame_of(&borrow->found, &frame);
+	if (ky_park_of(borrow->process, &frame) != KY_PARK_YES)
+		return -EAGAIN;
+	err = ky_arch_lay_out(&borrow->layout, &borrow->settled, code,
+			      borrow->process->free_address);
+	if (err || !has_stack(borrow) ||
+	    !ky_process_write(borrow->process, borrow->layout.stack_address, borrow->layout.stack,
+			      borrow->layout.stack_bytes))
+		return -EAGAIN;
+	KY_TESTPOINT("attach.laid_out");
+	return 0;
+}
+
+/* To the next entry or return of a system call. A signal on the way is the thread's. */
+static int next_call(struct borrow *borrow)
+{
+	int status, err, signal = 0;
+
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, borrow->tid, NULL, (void *)(intptr_t)signal) != 0)
+			return -ESRCH;
+		err = wait_stop(borrow->tid, BACK_NS, &status);
+		if (err || WSTOPSIG(status) == SYSCALL_STOP)
+			return err;
+		signal = status >> 16 ? 0 : WSTOPSIG(status);
+	}
+}
+
+/* Back from "a handler", all signals blocked, into mmap() and out of it: four stops. */
+static int get_memory(struct borrow *borrow)
+{
+	int err = ky_arch_write(borrow->tid, &borrow->layout.enter);
+
+	KY_TESTPOINT("attach.entered");
+	for (int i = 0; i < 4 && !err; i++)
+		err = next_call(borrow);
+	KY_TESTPOINT("attach.memory");
+	if (!err)
+		err = ky_arch_read(borrow->tid, &borrow->now);
+	if (err)
+		return err;
+	if (ky_arch_result(&borrow->now) == (int64_t)borrow->process->free_address)
+		return 0;
+	/* What is there is somebody else's: on no account give it back. */
+	err = ky_arch_write(borrow->tid, &borrow->layout.leave);
+	return err ? err : -ENOMEM;
+}
+
+static int start_stub(struct borrow *borrow, const struct kymo_attach_block *block)
+{
+	uint64_t memory = borrow->process->free_address;
+	size_t bytes;
+	const uint8_t *stub = ky_arch_stub(&bytes);
+
+	if (!ky_process_write(borrow->process, memory, stub, bytes) ||
+	    !ky_process_write(borrow->process, memory + KY_STUB_BLOCK, block, sizeof(*block)))
+		return -EFAULT; /* the way back gives the memory back */
+	KY_TESTPOINT("attach.stub");
+	return ky_arch_write(borrow->tid, &borrow->layout.run);
+}
+
+static void wait_back(struct borrow *borrow, struct ky_borrowed *out)
+{
+	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + BACK_NS;
+	uint32_t is_back = 0;
+
+	while (!is_back && ky_now_ns(CLOCK_MONOTONIC) < until_ns) {
+		struct iovec local = {&is_back, sizeof(is_back)};
+		struct iovec remote = {
+			(void *)(uintptr_t)(out->block +
+					    offsetof(struct kymo_attach_block, is_back)),
+			sizeof(is_back)};
+
+		if (process_vm_readv((pid_t)borrow->process->pid, &local, 1, &remote, 1, 0) < 0)
+			break; /* it gave the memory back: no thread was made */
+		if (!is_back)
+			pause_shortly();
+	}
+	out->stopped_ns = ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns;
+}
+
+static int tell(int err, char *why)
+{
+	if (err == -EAGAIN || err == 0)
+		return err;
+	if (err == -EPERM)
+		snprintf(why, KY_ATTACH_WHY_BYTES,
+			 "may not be traced by this user (ptrace_scope, another user, or a "
+			 "debugger came first)");
+	else if (err == -ENOMEM)
+		snprintf(why, KY_ATTACH_WHY_BYTES,
+			 "gives no executable memory (its limits or a security module)");
+	else
+		snprintf(why, KY_ATTACH_WHY_BYTES, "could not be borrowed a thread of: %s",
+			 strerror(-err));
+	return err;
+}
+
+int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_code *code,
+	      const struct kymo_attach_block *block, struct ky_borrowed *out, char *why)
+{
+	struct borrow *borrow = ky_alloc(sizeof(*borrow));
+	int err;
+
+	if (!borrow)
+		return -ENOMEM;
+	borrow->process = process;
+	borrow->tid = tid;
+	*out = (struct ky_borrowed){.tid = tid, .block = process->free_address + KY_STUB_BLOCK};
+	err = stop(borrow);
+	if (err == -EPERM || err == -ESRCH) {
+		ky_free(borrow);
+		return err == -ESRCH ? -EAGAIN : tell(err, why);
+	}
+	KY_TESTPOINT("attach.stopped");
+	if (!err)
+		err = examine(borrow, code);
+	if (!err)
+		err = get_memory(borrow);
+	if (!err)
+		err = start_stub(borrow, block);
+	KY_TESTPOINT("attach.running");
+	stop_and_detach(tid);
+	KY_TESTPOINT("attach.let_go");
+	if (!err)
+		wait_back(borrow, out);
+	else
+		out->stopped_ns = ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns;
+	ky_free(borrow);
+	return tell(err, why);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo attach, kymo detach: the recorder into a process that runs already, and out of it. */
+#include <cli/cli.h>
+
+#include <attach/attach.h>
+#include <cli/ring_finder.h>
+#include <cli/run_environment.h>
+#include <cli/run_options.h>
+#include <cli/run_rings.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+static const char attach_help[] =
+	"Usage: kymo attach [OPTIONS] PID\n"
+	"\n"
+	"Starts recording the Tokio runtimes of a process that runs already, without a restart:\n"
+	"one of its sleeping threads is borrowed for about a millisecond to load the recorder.\n"
+	"What cannot be done without risk is not done, and the process is as before.\n"
+	"\n"
+	"      --mode flight|stream   keep the last events in memory for `kymo dump PID` and\n"
+	"                             return at once (default), or stay, and write everything\n"
+	"                             until the process ends, Ctrl-C, or `kymo detach PID`\n"
+	"  -s, --service NAME         the service's name (default: the program's)\n"
+	"      --ring-bytes N         memory for events (default: 32M)\n"
+	"      --ring-dir DIR         where the ring file goes (default: /dev/shm/kymo-UID)\n"
+	"  -q, --quiet                only trouble is told\n"
+	"  -h, --help                 this text\n"
+	"\n"
+	"With --mode stream also, as of `kymo run`: -o, -m, --compress, --rotate-interval,\n"
+	"--segment-bytes, --total-bytes.\n"
+	"\n"
+	"Exit status: 0 it is recorded; 1 it is not, and a sentence says why; 2 wrong usage.\n";
+
+static const char detach_help[] =
+	"Usage: kymo detach [-q] PID\n"
+	"\n"
+	"Ends the recording that `kymo attach` or `kymo run` began in a process: every word that\n"
+	"was changed in it is restored and its ring is closed. In flight mode what the ring\n"
+	"holds is gone then; `kymo dump PID` before saves it. The library stays loaded and does\n"
+	"nothing.\n"
+	"\n"
+	"  -q, --quiet                only trouble is told\n"
+	"  -h, --help                 this text\n"
+	"\n"
+	"Exit status: 0 it is no longer recorded; 1 trouble, and a sentence says what; 2 wrong\n"
+	"usage.\n";
+
+struct attachment {
+	struct ky_run_options options;
+	uint32_t pid;
+	struct ky_process process;
+	struct ky_attach_request request;
+	struct ky_attach_answer answer;
+	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
+	char why[KY_ATTACH_WHY_BYTES];
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	is_interrupted = 1;
+}
+
+static bool parse_pid(const char *text, uint32_t *out)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (text[0] < '1' || text[0] > '9' || *end || errno || value > INT32_MAX)
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
+/* Flight unless something else is asked for: as `kymo run --mode flight …` would be. */
+static int parse(struct attachment *attachment, int argc, char **argv, bool *wants_help)
+{
+	static char mode[] = "--mode=flight";
+	struct ky_run_options *options = &attachment->options;
+	char errbuf[512] = "", *words[64];
+	int count = 0;
+
+	words[count++] = argv[0];
+	words[count++] = mode;
+	for (int i = 1; i < argc && count < 63; i++)
+		words[count++] = argv[i];
+	words[count] = NULL;
+	/* Its last word is what it takes for a command. */
+	if (argc < 2 || ky_run_options_parse(options, count, words, errbuf, sizeof(errbuf)) != 0) {
+		ky_cli_error("%s", argc >= 2 && strncmp(errbuf, "which program", 13) != 0 ?
+					   errbuf :
+					   "which process? Usage: kymo attach [OPTIONS] PID");
+		return KY_EXIT_USAGE;
+	}
+	*wants_help = options->wants_help;
+	if (*wants_help)
+		return KY_EXIT_OK;
+	if (options->command[1] || !parse_pid(options->command[0], &attachment->pid)) {
+		ky_cli_error("one process is wanted, by its number; not '%s'",
+			     options->command[1] ? options->command[1] : options->command[0]);
+		return KY_EXIT_USAGE;
+	}
+	if (options->is_flight &&
+	    (options->metadata_count || options->has_stage || options->rotate_interval_ns ||
+	     options->segment_bytes_max || options->total_bytes_max ||
+	     strcmp(options->directory, "kymo-traces") != 0)) {
+		ky_cli_error("in flight mode nothing is written: `kymo dump PID -o FILE` does; or "
+			     "give --mode stream");
+		return KY_EXIT_USAGE;
+	}
+	return KY_EXIT_OK;
+}
+
+static int trouble(const struct attachment *attachment)
+{
+	ky_cli_error("process %u %s", attachment->pid, attachment->why);
+	return KY_EXIT_TROUBLE;
+}
+
+/* What the library said, as the end of "process 12 …". */
+static int tell_refusal(struct attachment *attachment)
+{
+	char reason[384];
+
+	switch (ky_run_status_parse(attachment->answer.text, reason, sizeof(reason))) {
+	case KY_RUN_STATUS_OK:
+		return KY_EXIT_OK;
+	case KY_RUN_STATUS_NO_TOKIO:
+		snprintf(attachment->why, sizeof(attachment->why), "does not use Tokio");
+		break;
+	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
+		snprintf(attachment->why, sizeof(attachment->why),
+			 "has Tokio in a form that kymo does not know (%s)", reason);
+		break;
+	default:
+		snprintf(attachment->why, sizeof(attachment->why), "is as it was: %s",
+			 reason[0] ? reason : kymo_error_text(attachment->answer.result));
+		break;
+	}
+	return trouble(attachment);
+}
+
+static int ask(struct attachment *attachment, uint32_t action)
+{
+	attachment->request.action = action;
+	if (ky_attach_ask(&attachment->process, &attachment->request, &attachment->answer,
+			  attachment->why) != 0)
+		return trouble(attachment);
+	return tell_refusal(attachment);
+}
+
+static int open_process(struct attachment *attachment)
+{
+	int err = ky_process_open(&attachment->process, attachment->pid, attachment->why);
+
+	if (err != 0)
+		return trouble(attachment);
+	if (ky_run_find_preload(attachment->library, sizeof(attachment->library)) != 0) {
+		ky_cli_error("libkymo-preload.so was not found beside this program nor where it is "
+			     "installed (KYMO_PRELOAD takes its path)");
+		return KY_EXIT_TROUBLE;
+	}
+	attachment->request.library = attachment->library;
+	return KY_EXIT_OK;
+}
+
+static void choose_places(struct attachment *attachment)
+{
+	const struct ky_run_options *options = &attachment->options;
+	struct ky_attach_request *request = &attachment->request;
+
+	request->service = options->service;
+	request->ring_bytes = options->ring_bytes;
+	request->is_streaming = !options->is_flight;
+	request->ring_directory = options->ring_directory;
+	if (options->is_flight)
+		return;
+	/* Said outright, so that both look at the same place whatever its environment says. */
+	if (!options->ring_directory)
+		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory),
+			 "/dev/shm/kymo-%u", attachment->process.uid);
+	else
+		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory), "%s",
+			 options->ring_directory);
+	request->ring_directory = attachment->ring_directory;
+	do
+		if (getrandom(&request->session, sizeof(request->session), 0) !=
+		    (ssize_t)sizeof(request->session))
+			request->session = (uint64_t)attachment->pid << 32 | 1u;
+	while (request->session == 0);
+}
+
+static void say_attached(const struct attachment *attachment)
+{
+	const char *tables = strstr(attachment->answer.text, "tables=");
+
+	if (attachment->options.is_quiet)
+		return;
+	(void)printf("process %u is recorded: %lu task types; a thread was borrowed for %" PRIu64
+		     " us\n",
+		     attachment->pid, tables ? strtoul(tables + 7, NULL, 10) : 0,
+		     attachment->answer.stopped_ns / 1000);
+	if (attachment->options.is_flight)
+		(void)printf("`kymo dump %u` makes a trace of the last minutes, `kymo detach %u` "
+			     "ends it\n",
+			     attachment->pid, attachment->pid);
+	(void)fflush(stdout);
+}
+
+/* ---- streaming ---- */
+
+static void rest(uint64_t ns)
+{
+	const struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	nanosleep(&pause, NULL); /* a signal ends it early, as it should */
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+/* It has one library more than when we looked. */
+static int stop_streaming(struct attachment *attachment)
+{
+	int status;
+
+	ky_process_close(&attachment->process);
+	status = open_process(attachment);
+	return status == KY_EXIT_OK ? ask(attachment, KYMO_ATTACH_STOP) : status;
+}
+
+/* Until its ring is closed, by its end or by a detach. Returns the exit status. */
+static int drain(struct attachment *attachment, struct ky_run_rings *rings)
+{
+	struct ky_run_totals totals;
+	bool was_asked = false;
+	int status = KY_EXIT_OK;
+
+	for (;;) {
+		uint64_t pace_ns = ky_run_rings_step(rings);
+
+		ky_run_rings_totals(rings, &totals);
+		if (totals.live_count == 0 &&
+		    (totals.process_count > 0 || !ky_process_is_there(&attachment->process)))
+			break;
+		if (is_interrupted && !was_asked) {
+			was_asked = true;
+			status = stop_streaming(attachment);
+			if (status != KY_EXIT_OK)
+				break;
+			continue;
+		}
+		rest(pace_ns);
+	}
+	ky_run_rings_finish(rings);
+	ky_run_rings_totals(rings, &totals);
+	if (!attachment->options.is_quiet)
+		(void)printf("trace: %s (%" PRIu64 " events, %" PRIu64 " records lost, %" PRIu64
+			     " dropped)\n",
+			     totals.trace_path, totals.event_count, totals.lost_count,
+			     totals.dropped_count);
+	return totals.error ? KY_EXIT_TROUBLE : status;
+}
+
+static int stream(struct attachment *attachment)
+{
+	struct ky_run_rings *rings;
+	int status = KY_EXIT_TROUBLE;
+
+	if (ky_run_rings_open(&rings, &attachment->options, attachment->ring_directory,
+			      attachment->request.session) != 0) {
+		ky_cli_error("no memory");
+		return status;
+	}
+	catch_signals();
+	status = ask(attachment, KYMO_ATTACH_START);
+	if (status == KY_EXIT_OK) {
+		say_attached(attachment);
+		status = drain(attachment, rings);
+	}
+	ky_run_rings_close(rings);
+	return status;
+}
+
+static int attach(struct attachment *attachment)
+{
+	int status = open_process(attachment);
+
+	if (status != KY_EXIT_OK)
+		return status;
+	if (attachment->process.has_ring) {
+		snprintf(attachment->why, sizeof(attachment->why),
+			 "is recorded already; `kymo set %u` changes how", attachment->pid);
+		return trouble(attachment);
+	}
+	choose_places(attachment);
+	if (!attachment->options.is_flight)
+		return stream(attachment);
+	status = ask(attachment, KYMO_ATTACH_START);
+	if (status == KY_EXIT_OK)
+		say_attached(attachment);
+	return status;
+}
+
+int ky_cmd_attach(int argc, char **argv)
+{
+	static struct attachment attachment;
+	bool wants_help = false;
+	int status = parse(&attachment, argc, argv, &wants_help);
+
+	if (wants_help)
+		(void)fputs(attach_help, stdout);
+	if (status != KY_EXIT_OK || wants_help)
+		return status;
+	status = attach(&attachment);
+	ky_process_close(&attachment.process);
+	return status;
+}
+
+/* ---- detach ---- */
+
+/* Whoever streams a ring reads its rest and removes it; one that was kept for a dump has had its
+ * time. */
+static void remove_ring(const struct ky_found_ring *ring)
+{
+	int err;
+
+	if (ring->mode != KY_RING_MODE_FLIGHT || ring->is_anonymous)
+		return;
+	err = ky_ring_remove(ring);
+	if (err < 0)
+		ky_cli_notice("%s stays: %s", ring->path, kymo_error_text(err));
+}
+
+static int detach(struct attachment *attachment)
+{
+	struct ky_ring_query query = {.pid = attachment->pid};
+	static struct ky_found_ring ring;
+	char why[KY_FOUND_WHY_BYTES], pid[16];
+	int status = open_process(attachment), found;
+
+	if (status != KY_EXIT_OK)
+		return status;
+	if (!attachment->process.library[0]) {
+		snprintf(attachment->why, sizeof(attachment->why),
+			 attachment->process.has_ring ?
+				 "has its recorder linked in: only the program itself can end it" :
+				 "is not recorded");
+		return trouble(attachment);
+	}
+	snprintf(pid, sizeof(pid), "%u", attachment->pid);
+	found = ky_ring_find_one(&ring, &query, pid, false, why);
+	status = ask(attachment, KYMO_ATTACH_STOP);
+	if (status != KY_EXIT_OK)
+		return status;
+	if (found == 0)
+		remove_ring(&ring);
+	if (!attachment->options.is_quiet)
+		(void)printf("process %u is as it was; a thread was borrowed for %" PRIu64 " us\n",
+			     attachment->pid, attachment->answer.stopped_ns / 1000);
+	return status;
+}
+
+int ky_cmd_detach(int argc, char **argv)
+{
+	static struct attachment attachment;
+	const char *pid = NULL;
+	int status;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+			(void)fputs(detach_help, stdout);
+			return KY_EXIT_OK;
+		}
+		if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0) {
+			attachment.options.is_quiet = true;
+		} else if (pid || argv[i][0] == '-') {
+			ky_cli_error("'%s' is one word too many; Usage: kymo detach [-q] PID",
+				     argv[i]);
+			return KY_EXIT_USAGE;
+		} else {
+			pid = argv[i];
+		}
+	}
+	if (!pid || !parse_pid(pid, &attachment.pid)) {
+		ky_cli_error("which process? Usage: kymo detach [-q] PID");
+		return KY_EXIT_USAGE;
+	}
+	status = detach(&attachment);
+	ky_process_close(&attachment.process);
+	return status;
+}

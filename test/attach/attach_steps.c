@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* kymo attach and detach without their command line, killed (SIGKILL) at a named step.
+ *
+ *   attach_steps start|stop PID LIBRARY [STEP]
+ *
+ * Without STEP it prints the steps it passes, and the answer. Exit status: 0 done, 1 refused. */
+#include <attach/attach.h>
+#include <base/testpoint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *last_step;
+
+void ky_testpoint(const char *name)
+{
+	if (!last_step)
+		printf("%s\n", name);
+	else if (strcmp(last_step, name) == 0)
+		kill(getpid(), SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+	static struct ky_process process;
+	static struct ky_attach_answer answer;
+	struct ky_attach_request request = {0};
+	char why[KY_ATTACH_WHY_BYTES];
+	uint32_t pid;
+
+	if (argc < 4)
+		return 2;
+	request.action = strcmp(argv[1], "start") == 0 ? KYMO_ATTACH_START : KYMO_ATTACH_STOP;
+	request.library = argv[3];
+	request.patience_ms = 100;
+	last_step = argc > 4 ? argv[4] : NULL;
+	pid = (uint32_t)strtoul(argv[2], NULL, 10);
+	if (ky_process_open(&process, pid, why) != 0 ||
+	    ky_attach_ask(&process, &request, &answer, why) != 0) {
+		fprintf(stderr, "process %u %s\n", pid, why);
+		return 1;
+	}
+	printf("%s", answer.text);
+	ky_process_close(&process);
+	return answer.result == 0 ? 0 : 1;
+}

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""kymo attach and kymo detach: what they do to a process that runs, and what they refuse.
+
+usage: test_attach.py KYMO HOST STEPS LIBRARY [unittest arguments]
+HOST is attach_host.c, STEPS attach_steps.c, LIBRARY libkymo-preload.so.
+"""
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+KYMO = HOST = STEPS = LIBRARY = ""
+DEADLINE_S = 60
+ROUNDS = 50
+WAITS = ["futex", "futex-timed", "epoll", "epoll-timed"]
+ANSWERED = r"process \d+ is (recorded|as it was).* a thread was borrowed for (\d+) us"
+PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+
+
+def wait_until(condition):
+    """A condition, not a duration: the deadline only ends a hanging test."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the awaited state did not come")
+        time.sleep(0.01)
+
+
+def maps(pid):
+    return pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+
+
+def executable_unnamed(pid):
+    """Mappings that a stub could have left."""
+    return [line for line in maps(pid) if "x" in line.split()[1] and len(line.split()) < 6]
+
+
+def threads(pid):
+    return sorted(os.listdir(f"/proc/{pid}/task"))
+
+
+class Attach(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-attach-"))
+        self.rings = self.dir / "rings"
+        self.rings.mkdir(mode=0o700)
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def host(self, *kinds, program=None, **more):
+        process = subprocess.Popen([program or HOST, *kinds], stdout=subprocess.PIPE, text=True,
+                                   env={**os.environ, "KYMO_RING_DIR": str(self.rings)}, **more)
+        self.started.append(process)
+        self.assertEqual(int(process.stdout.readline()), process.pid)
+        return process
+
+    def kymo(self, command, *args):
+        return subprocess.run([KYMO, command, *map(str, args)], capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False)
+
+    def done(self, command, *args):
+        done = self.kymo(command, *args)
+        self.assertEqual((done.stderr, done.returncode), ("", 0))
+        return done.stdout
+
+    def attach(self, process):
+        answer = self.done("attach", process.pid)
+        self.assertRegex(answer, ANSWERED)
+        return int(re.search(ANSWERED, answer)[2])
+
+    def detach(self, process):
+        answer = self.done("detach", process.pid)
+        self.assertRegex(answer, ANSWERED)
+        return int(re.search(ANSWERED, answer)[2])
+
+    def ended(self, process, interrupted_max=0):
+        """Ends a host; its waits were all as it expected, but for so many that gave EINTR."""
+        process.send_signal(signal.SIGTERM)
+        out = process.stdout.read()
+        process.wait()
+        counts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", out)}
+        self.assertLessEqual(counts["bad"], interrupted_max, out)
+        if counts["bad"]:
+            self.assertRegex(out, r"^epoll(-timed)?: \d waits went wrong, the first with Interr")
+        return counts
+
+    def refused(self, pid, *parts, command="attach"):
+        done = self.kymo(command, pid)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
+                         done.stderr)
+        self.assertTrue(done.stderr.startswith(f"kymo {command}: process {pid} "), done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def assert_untouched(self, process, before):
+        self.assertEqual([line for line in maps(process.pid) if "kymo-preload" in line], [])
+        self.assertEqual(executable_unnamed(process.pid), before)
+        self.assertEqual(list(self.rings.iterdir()), [])
+
+
+class Records(Attach):
+    def events(self, process, at_least):
+        """Events of a dump, once it has so many polls."""
+        trace = self.dir / "dump.trc"
+
+        def is_enough():
+            self.kymo("dump", process.pid, "-o", trace)
+            types = json.loads(self.done("info", "--json", trace))["types"]
+            self.count = {row["name"]: row["count"] for row in types}
+            return self.count.get("PollStartEvent", 0) >= at_least
+        wait_until(is_enough)
+        return self.count
+
+    def test_each_kind_of_park_can_be_borrowed(self):
+        for kind in WAITS + ["lone"]:
+            with self.subTest(kind=kind):
+                process = self.host(kind)
+                self.attach(process)
+                self.assertEqual(len(list(self.rings.iterdir())), 1)
+                self.detach(process)
+                self.assertEqual(list(self.rings.iterdir()), [])
+                self.ended(process)
+
+    def test_fifty_rounds_leave_every_wait_as_it_was(self):
+        process = self.host(*WAITS, "sleep", "read")
+        longest = 0
+        for _ in range(ROUNDS):
+            longest = max(longest, self.attach(process), self.detach(process))
+        print(f"# {ROUNDS} rounds, a thread was borrowed for at most {longest} us")
+        self.assertGreater(self.ended(process)["polls"], 0)
+
+    def test_nothing_is_left_but_the_library(self):
+        process = self.host(*WAITS)
+        own = threads(process.pid)
+        before = executable_unnamed(process.pid)
+        words = self.words(process)
+        self.attach(process)
+        self.assertNotEqual(self.words(process), words)
+        self.detach(process)
+        wait_until(lambda: threads(process.pid) == own)
+        wait_until(lambda: executable_unnamed(process.pid) == before)
+        self.assertEqual(self.words(process), words)
+        self.ended(process)
+
+    def words(self, process):
+        """The read-only data of the program, where its tables and GOT lie."""
+        found = b""
+        with open(f"/proc/{process.pid}/mem", "rb") as memory:
+            for line in maps(process.pid):
+                fields = line.split()
+                if fields[1] == "r--p" and fields[-1] == HOST:
+                    start, end = (int(part, 16) for part in fields[0].split("-"))
+                    memory.seek(start)
+                    found += memory.read(end - start)
+        return found
+
+    def test_what_ran_before_is_recorded(self):
+        process = self.host(*WAITS)
+        self.attach(process)
+        count = self.events(process, 100)
+        for name in ("WorkerParkEvent", "PollEndEvent", "WorkerEvent"):
+            self.assertGreater(count.get(name, 0), 0, count)
+        self.detach(process)
+        self.ended(process)
+
+    def test_a_second_recording_knows_the_workers_again(self):
+        process = self.host(*WAITS)
+        self.attach(process)
+        self.detach(process)
+        self.attach(process)
+        count = self.events(process, 100)
+        self.assertGreaterEqual(count["WorkerEvent"], 4, count)
+        self.detach(process)
+        self.ended(process)
+
+    def test_streaming_ends_with_the_detach(self):
+        process = self.host(*WAITS)
+        stream = subprocess.Popen([KYMO, "attach", "--mode", "stream", "--ring-dir", self.rings,
+                                   "-o", self.dir / "traces", str(process.pid)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertRegex(stream.stdout.readline(), ANSWERED)
+        self.detach(process)
+        out, err = stream.communicate(timeout=DEADLINE_S)
+        self.assertEqual((err, stream.returncode), ("", 0))
+        self.assertRegex(out, r"^trace: .* 0 records lost, 0 dropped\)\n$")
+        self.assertEqual(list(self.rings.iterdir()), [])
+        self.ended(process)
+
+    def test_streaming_ends_with_ctrl_c_and_with_the_process(self):
+        for end in ("interrupt", "exit"):
+            process = self.host(*WAITS)
+            stream = subprocess.Popen([KYMO, "attach", "--mode", "stream", "--ring-dir",
+                                       self.rings, "-o", self.dir / end, str(process.pid)],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stream.stdout.readline()
+            if end == "interrupt":
+                stream.send_signal(signal.SIGINT)
+            else:
+                self.ended(process)
+            out, err = stream.communicate(timeout=DEADLINE_S)
+            self.assertEqual((err, stream.returncode), ("", 0))
+            self.assertRegex(out, r"trace: .* 0 dropped\)")
+            if end == "interrupt":
+                self.refused(process.pid, "is not recorded", command="detach")
+                self.ended(process)
+
+
+class Refuses(Attach):
+    @staticmethod
+    def status(process):
+        return pathlib.Path(f"/proc/{process.pid}/status").read_text()
+
+    def test_threads_that_must_not_be_borrowed(self):
+        for kind in ("in-poll", "held", "busy", "relative"):
+            with self.subTest(kind=kind):
+                process = self.host(kind, "sleep", "read")
+                before = executable_unnamed(process.pid)
+                self.refused(process.pid, "no thread that could be borrowed")
+                self.assert_untouched(process, before)
+                self.ended(process)
+
+    def test_what_is_recorded_already(self):
+        process = self.host("futex")
+        self.attach(process)
+        self.refused(process.pid, "is recorded already", "kymo set")
+        self.detach(process)
+        self.refused(process.pid, "is not recorded", command="detach")
+        self.ended(process)
+
+    def test_no_such_process_a_zombie_and_a_stopped_one(self):
+        gone = subprocess.Popen(["true"], stdout=subprocess.PIPE)
+        self.started.append(gone)
+        wait_until(lambda: pathlib.Path(f"/proc/{gone.pid}/stat").read_text().split()[2] == "Z")
+        self.refused(gone.pid, "has ended")
+        gone.wait()
+        self.refused(gone.pid, "does not exist")
+        process = self.host("futex")
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: "T (stopped)" in self.status(process))
+        self.refused(process.pid, "is stopped")
+        process.send_signal(signal.SIGCONT)
+        self.ended(process)
+
+    def test_a_thread_of_a_process(self):
+        process = self.host("futex")
+        thread = next(tid for tid in threads(process.pid) if tid != str(process.pid))
+        self.refused(thread, f"is a thread of process {process.pid}")
+        self.ended(process)
+
+    def test_a_program_without_tokio(self):
+        process = subprocess.Popen(["sleep", "1000"], stdout=subprocess.PIPE)
+        self.started.append(process)
+        wait_until(lambda: "sleep" in os.readlink(f"/proc/{process.pid}/exe"))
+        self.refused(process.pid, "does not use Tokio")
+
+    def test_a_stripped_program(self):
+        program = self.dir / "stripped"
+        subprocess.run(["strip", "-o", program, HOST], check=True)
+        process = self.host("futex", program=program)
+        self.refused(process.pid, "is stripped")
+        self.ended(process)
+
+    def test_a_process_under_a_debugger(self):
+        process = self.host("futex")
+        ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+        self.assertEqual(ptrace(PTRACE_ATTACH, process.pid, None, None), 0)
+        os.waitpid(process.pid, 0x40000000)
+        try:
+            self.refused(process.pid, "is traced by process")
+        finally:
+            ptrace(PTRACE_DETACH, process.pid, None, None)
+        self.ended(process)
+
+    def test_a_filtered_process(self):
+        def confine():
+            libc = ctypes.CDLL(None, use_errno=True)
+            filters = (ctypes.c_uint64 * 1)(0x7fff000000000006)  # ret ALLOW
+
+            class Program(ctypes.Structure):
+                _fields_ = [("count", ctypes.c_ushort), ("filters", ctypes.c_void_p)]
+            program = Program(1, ctypes.addressof(filters))
+            if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, ctypes.byref(program)) != 0:
+                os._exit(3)
+        process = self.host("futex", preexec_fn=confine)
+        self.refused(process.pid, "seccomp", "kymo run")
+        self.ended(process)
+
+    @unittest.skipUnless(os.geteuid() == 0, "takes root to become two users")
+    def test_another_users_process(self):
+        process = self.host("futex")
+        done = subprocess.run([KYMO, "attach", str(process.pid)], capture_output=True, text=True,
+                              check=False, user=65534, group=65534, extra_groups=[])
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("belongs to another user", done.stderr)
+        self.ended(process)
+
+    @unittest.skipUnless(os.path.exists("/proc/2/stat"), "no threads of the kernel here")
+    def test_a_thread_of_the_kernel(self):
+        name = pathlib.Path("/proc/2/comm").read_text().strip()
+        if name != "kthreadd":
+            self.skipTest("another process namespace")
+        self.refused(2, "thread of the kernel")
+
+    def test_a_library_that_cannot_be_loaded_there(self):
+        process = self.host("futex")
+        broken = self.dir / "libkymo-preload.so"
+        broken.write_text("no library\n")
+        done = subprocess.run([KYMO, "attach", str(process.pid)], capture_output=True, text=True,
+                              check=False, env={**os.environ, "KYMO_PRELOAD": str(broken)})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not load the recorder", done.stderr)
+        self.attach(process)
+        self.detach(process)
+        self.ended(process)
+
+    def test_wrong_usage(self):
+        for command, *args in (("attach",), ("attach", "x"), ("attach", "1", "2"),
+                               ("attach", "-o", "here", "1"), ("attach", "--nope", "1"),
+                               ("detach",), ("detach", "-1"), ("detach", "1", "2")):
+            done = self.kymo(command, *args)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1),
+                             (command, args, done.stderr))
+
+
+class Killed(Attach):
+    """SIGKILL at every step: the process runs on as it was, and a later attach works.
+
+    One exception is known: the kernel never takes an epoll_wait up again by itself, so when we die
+    in the microseconds between its stop and the first change of registers, it gives EINTR. Tokio's
+    driver expects that of it.
+    """
+
+    def steps(self, action, process):
+        done = subprocess.run([STEPS, action, str(process.pid), LIBRARY], capture_output=True,
+                              text=True, timeout=DEADLINE_S, check=True)
+        lines = done.stdout.splitlines()
+        self.assertTrue(lines[-1].startswith("ok "), done.stdout)
+        return [line for line in lines[:-1] if line.startswith("attach.")]
+
+    def kill_at(self, action, process, step):
+        done = subprocess.run([STEPS, action, str(process.pid), LIBRARY, step],
+                              timeout=DEADLINE_S, check=False, capture_output=True)
+        self.assertEqual(done.returncode, -signal.SIGKILL, step)
+
+    def remove_rings(self):
+        for ring in self.rings.iterdir():
+            ring.unlink()
+
+    def test_attach_killed_at_every_step(self):
+        for kind in WAITS:
+            process = self.host(kind, "sleep", "read")
+            own, before = threads(process.pid), executable_unnamed(process.pid)
+            names = list(dict.fromkeys(self.steps("start", process)))
+            self.steps("stop", process)
+            self.assertGreater(len(names), 8, names)
+            for step in names:
+                with self.subTest(kind=kind, step=step):
+                    self.remove_rings()
+                    self.kill_at("start", process, step)
+                    wait_until(lambda: threads(process.pid) == own)
+                    wait_until(lambda: executable_unnamed(process.pid) == before)
+                    is_committed = step in ("attach.go", "attach.done")
+                    self.assertEqual(len(list(self.rings.iterdir())) > 0, is_committed)
+                    if is_committed:
+                        self.detach(process)
+            self.attach(process)
+            self.detach(process)
+            self.ended(process, 1 if kind.startswith("epoll") else 0)
+
+    def test_detach_killed_at_every_step(self):
+        process = self.host("epoll", "sleep", "read")
+        own = threads(process.pid)
+        self.attach(process)
+        names = list(dict.fromkeys(self.steps("stop", process)))
+        for step in names:
+            with self.subTest(step=step):
+                self.remove_rings()
+                self.attach(process)
+                self.kill_at("stop", process, step)
+                wait_until(lambda: threads(process.pid) == own)
+                if step not in ("attach.go", "attach.done"):
+                    self.detach(process)
+        self.ended(process, 1)
+
+
+def main():
+    global KYMO, HOST, STEPS, LIBRARY
+    KYMO, HOST, STEPS, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:5])
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+
+
+if __name__ == "__main__":
+    main()
