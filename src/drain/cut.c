@@ -141,9 +141,11 @@ static void set_range(struct cut *cut)
 		drain->to_ns = cut->copy.now.monotonic_ns;
 	if (cut->copy.has_now)
 		drain->end_ns = drain->to_ns;
-	if (options->from_ticks)
+	if (options->from_ticks) {
 		ky_drain_mute(drain, ky_timeline_ns(&drain->timeline, options->from_ticks));
-	else if (options->from_ns)
+		drain->from_ticks = options->from_ticks;
+		drain->from_ties = options->from_ties;
+	} else if (options->from_ns)
 		ky_drain_mute(drain, options->from_ns);
 }
 

@@ -36,6 +36,33 @@ static void small_directory(struct test_ring *ring)
 	ring->header->file_bytes = ring->image_bytes;
 }
 
+/* Marks, one of them half written, counters, an end and a crash. */
+static void fill_side(struct test_ring *ring)
+{
+	struct ky_ring_side *side = ring->side;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		side->marks[i].monotonic_ns = T0 + 1000 * i;
+		side->marks[i].text_bytes = 6;
+		memcpy(side->marks[i].text, "deploy", 6);
+		atomic_store(&side->marks[i].serial, i == 1 ? 0 : i + 1);
+		memcpy(side->counters[i].name, "errors", 6);
+		atomic_store(&side->counters[i].value, i);
+	}
+	atomic_store(&side->mark_hand, 3);
+	atomic_store(&side->counter_count, 3);
+	side->crash.signal = 11;
+	side->crash.tid = 501;
+	side->crash.monotonic_ns = T0 + 5000;
+	side->crash.ticks = test_ticks(T0 + 5000);
+	side->crash.register_count = 3;
+	side->crash.stack_bytes = 16;
+	atomic_store(&side->crash.state, 2);
+	side->end.code = 9;
+	side->end.monotonic_ns = T0 + 6000;
+	atomic_store(&side->end.kind, KY_END_SIGNAL);
+}
+
 int main(int argc, char **argv)
 {
 	struct test_writer w[3];
@@ -73,6 +100,9 @@ int main(int argc, char **argv)
 	save(argv[1], "changing", 7, &ring, ring.image_bytes);
 	save(argv[1], "torn", 1, &ring, ring.image_bytes - 12000);
 	save(argv[1], "header-only", 0, &ring, 4096);
+	fill_side(&ring);
+	save(argv[1], "side", 1, &ring, ring.image_bytes);
+	save(argv[1], "dead-range", 1 | 8 | 16, &ring, ring.image_bytes);
 	test_ring_close(&ring);
 	return 0;
 }
