@@ -2,10 +2,10 @@
 /* attach_arch.h - the processor's part of borrowing a thread. attach_<arch>.c has the bodies;
  * attach_none.c stands in where a processor has none, and stub_<arch>.S is what runs inside.
  *
- * The way of a borrowed thread (ky_arch_lay_out): it returns as from a signal handler, by a frame
- * on its own stack, into a system call of ours, and from there by the next frame to where it was.
- * So whatever happens to us, from the first step on it finds its way back alone, registers, vector
- * registers and signal mask included.
+ * The way of a borrowed thread (ky_arch_lay_out): into a system call of ours, and from there, as
+ * from a signal handler, by frames on its own stack to where it was. So whatever becomes of us, it
+ * finds its way back alone from the first step on, with registers, vector registers and signal
+ * mask.
  */
 #ifndef KY_ATTACH_ARCH_H
 #define KY_ATTACH_ARCH_H
@@ -50,6 +50,9 @@ struct ky_arch_context {
 /* Reads all of it of a stopped thread. Returns 0 or -errno. */
 int ky_arch_read(pid_t tid, struct ky_arch_context *out);
 int ky_arch_write(pid_t tid, const struct ky_arch_context *context); /* general registers alone */
+/* Until it goes home by ky_arch_layout, which restores the mask: not before its registers are on
+ * that way. */
+int ky_arch_block_signals(pid_t tid);
 void ky_arch_frame_of(const struct ky_arch_context *context, struct ky_arch_frame *out);
 
 enum ky_arch_interrupted {

@@ -35,6 +35,12 @@ int ky_arch_write(pid_t tid, const struct ky_arch_context *context)
 	return -ENOTSUP;
 }
 
+int ky_arch_block_signals(pid_t tid)
+{
+	(void)tid;
+	return -ENOTSUP;
+}
+
 void ky_arch_frame_of(const struct ky_arch_context *context, struct ky_arch_frame *out)
 {
 	(void)context;

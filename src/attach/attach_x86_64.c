@@ -118,6 +118,13 @@ int ky_arch_read(pid_t tid, struct ky_arch_context *out)
 	return 0;
 }
 
+int ky_arch_block_signals(pid_t tid)
+{
+	uint64_t all = UINT64_MAX;
+
+	return ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(all), &all) == 0 ? 0 : -errno;
+}
+
 int ky_arch_write(pid_t tid, const struct ky_arch_context *context)
 {
 	struct user_regs_struct registers = registers_of(context);
@@ -288,9 +295,9 @@ int ky_arch_lay_out(struct ky_arch_layout *out, const struct ky_arch_context *se
 	const uint64_t get[4] = {memory, KY_STUB_MEMORY_BYTES, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE};
 	const uint64_t put[4] = {memory, KY_STUB_MEMORY_BYTES, 0, 0};
-	struct frame frames[3]; /* get memory, put it back, go home */
+	struct frame frames[2]; /* put the memory back, go home */
 	size_t frame_bytes = (sizeof(frames) + 63) & ~(size_t)63, vector_bytes;
-	uint64_t at[3], vectors;
+	uint64_t at[2], vectors;
 
 	memset(out->stack, 0, frame_bytes);
 	vector_bytes = lay_out_vectors(out->stack + frame_bytes, sizeof(out->stack) - frame_bytes,
@@ -301,23 +308,21 @@ int ky_arch_lay_out(struct ky_arch_layout *out, const struct ky_arch_context *se
 	out->stack_address = (home.rsp - RED_ZONE_BYTES - out->stack_bytes) & ~UINT64_C(63);
 	out->stack_low = out->stack_address - STACK_NEEDED_BYTES;
 	vectors = out->stack_address + frame_bytes;
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		at[i] = out->stack_address + i * sizeof(struct frame);
-	registers = call(&home, SYS_mmap, get, code, at[1]);
+	registers = call(&home, SYS_munmap, put, code, at[1]);
 	fill_frame(&frames[0], &registers, all_blocked, vectors, code);
-	registers = call(&home, SYS_munmap, put, code, at[2]);
-	fill_frame(&frames[1], &registers, all_blocked, vectors, code);
-	fill_frame(&frames[2], &home, settled->signal_mask, vectors, code);
+	fill_frame(&frames[1], &home, settled->signal_mask, vectors, code);
 	memcpy(out->stack, frames, sizeof(frames));
 
-	registers = come_back(&home, code, at[0]);
+	registers = call(&home, SYS_mmap, get, code, at[0]);
 	set_registers(&out->enter, &registers);
-	registers = come_back(&home, code, at[2]);
+	registers = come_back(&home, code, at[1]);
 	set_registers(&out->leave, &registers);
 	registers.rip = memory;
 	registers.rbx = memory + KY_STUB_BLOCK;
-	registers.r12 = at[2] + sizeof(uint64_t);
-	registers.r13 = at[1] + sizeof(uint64_t);
+	registers.r12 = at[1] + sizeof(uint64_t);
+	registers.r13 = at[0] + sizeof(uint64_t);
 	registers.rsp = out->stack_address - 64;
 	set_registers(&out->run, &registers);
 	return 0;

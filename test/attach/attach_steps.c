@@ -3,8 +3,10 @@
  *
  *   attach_steps start|stop PID LIBRARY [STEP]
  *
- * Without STEP it prints the steps it passes, and the answer. Exit status: 0 done, 1 refused. */
+ * Without STEP it prints the steps it passes with the microseconds since the first, and the answer.
+ * Exit status: 0 done, 1 refused. */
 #include <attach/attach.h>
+#include <base/now.h>
 #include <base/testpoint.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,8 +18,12 @@ static const char *last_step;
 
 void ky_testpoint(const char *name)
 {
+	static uint64_t first_ns;
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	first_ns = first_ns ? first_ns : now_ns;
 	if (!last_step)
-		printf("%s\n", name);
+		printf("%s %llu\n", name, (unsigned long long)(now_ns - first_ns) / 1000);
 	else if (strcmp(last_step, name) == 0)
 		kill(getpid(), SIGKILL);
 }

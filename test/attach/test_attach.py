@@ -351,7 +351,7 @@ class Killed(Attach):
                               text=True, timeout=DEADLINE_S, check=True)
         lines = done.stdout.splitlines()
         self.assertTrue(lines[-1].startswith("ok "), done.stdout)
-        return [line for line in lines[:-1] if line.startswith("attach.")]
+        return [line.split()[0] for line in lines[:-1]]
 
     def kill_at(self, action, process, step):
         done = subprocess.run([STEPS, action, str(process.pid), LIBRARY, step],
