@@ -108,8 +108,9 @@ static int to_function(struct ky_dump_request *request, const struct ky_dump_pla
 	if (err)
 		return err;
 	err = cut(request, place, ring, &target);
+	end = ky_trace_sink_end(target.sink);
 	request->result.bytes_written = ky_trace_sink_bytes(target.sink);
-	end = ky_trace_sink_close(target.sink);
+	(void)ky_trace_sink_close(target.sink); /* has nothing left to tell */
 	return err ? err : end;
 }
 

@@ -139,6 +139,8 @@ void ky_stream_end(struct ky_stream *stream)
 	ky_stream_note_error(stream, ky_drain_step(stream->drain, KY_DRAIN_FINAL));
 	ky_stream_note_error(stream, ky_drain_seal(stream->drain));
 	ky_drain_last_word(stream->drain);
+	if (stream->sink)
+		ky_stream_note_error(stream, ky_trace_sink_end(stream->sink));
 	update_status(stream);
 	ky_drain_close(stream->drain);
 	stream->drain = NULL;

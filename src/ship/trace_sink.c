@@ -58,15 +58,21 @@ int ky_trace_sink_chunk(void *ctx, const struct ky_chunk *chunk)
 	return sink->err;
 }
 
+int ky_trace_sink_end(struct ky_trace_sink *sink)
+{
+	if (!sink->err && sink->has_chunk)
+		sink->err = sink->coder.finish(sink->coder.stage, hand_on, sink);
+	sink->has_chunk = false;
+	return sink->err;
+}
+
 int ky_trace_sink_close(struct ky_trace_sink *sink)
 {
 	int err;
 
 	if (!sink)
 		return 0;
-	err = sink->err;
-	if (!err && sink->has_chunk)
-		err = sink->coder.finish(sink->coder.stage, hand_on, sink);
+	err = ky_trace_sink_end(sink);
 	sink->coder.close(sink->coder.stage);
 	ky_free(sink);
 	return err;
