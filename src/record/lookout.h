@@ -38,8 +38,8 @@ int ky_lookout_add(const char *text, char *errbuf, size_t errbuf_bytes);
 uint64_t ky_lookout_step(struct ky_lookout *lookout, const struct ky_ring *ring,
 			 struct ky_drain *stream);
 
-/* For the dump queue, of a firing's request; ctx is the lookout. before: what the watchdog saw while
- * the dump waited for the end of its range. spent: so many bytes of the budget. */
+/* For the dump queue, of a firing's request; ctx is the lookout. before: what was seen while
+ * its range was not over yet. spent: so many bytes of the budget. */
 void ky_lookout_before(void *ctx, struct ky_dump_request *request);
 void ky_lookout_spent(void *ctx, uint64_t bytes);
 
