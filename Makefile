@@ -4,9 +4,10 @@
 #   make          the program: build/kymo
 #   make demo     records a real Tokio service and shows what was found
 #   make test     every test; one closing line
+#   make kill     1,000 times SIGKILL at a random moment, recovered and compared
 .DEFAULT_GOAL := all
 .PHONY: all setup setup-build demo test asan tsan valgrind fuzz bench matrix lint format bare wasm \
-	interop analysis clean
+	interop analysis kill clean
 
 RUN = python3 tools/run_tests.py
 
@@ -25,7 +26,7 @@ demo: setup-build
 test: setup
 	@$(RUN)
 
-asan tsan valgrind fuzz matrix bare wasm interop analysis: setup
+asan tsan valgrind fuzz matrix bare wasm interop analysis kill: setup
 	@$(RUN) $@
 
 lint: setup

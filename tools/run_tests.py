@@ -321,8 +321,16 @@ def suite_reliability():
     return tally
 
 
-# Too long for every change: `make matrix`.
-ON_DEMAND = {"matrix"}
+def suite_crash(kills=100):
+    tally = build("gcc")
+    if not tally.failed:
+        tally.add(command("crash", [sys.executable, "test/crash/kill.py", "--build", "build",
+                                    "--kills", str(kills)], 1800))
+    return tally
+
+
+# Too long for every change: `make matrix`, `make kill`.
+ON_DEMAND = {"matrix", "kill"}
 
 
 def suites():
@@ -350,6 +358,8 @@ def suites():
         "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
         "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
         "reliability": suite_reliability,
+        "crash": suite_crash,
+        "kill": lambda: suite_crash(1000),
         "analysis": suite_analysis,
         "fuzz": suite_fuzz,
     }

@@ -256,6 +256,7 @@ static void recover_open(struct job *job, struct totals *totals)
 		job->dump.cut.is_dead = true;
 		job->dump.cut.from_ns = job->tail.from_ns;
 		job->dump.cut.from_ticks = job->tail.from_ticks;
+		job->dump.cut.from_ties = job->tail.from_ties;
 		job->dump.cut.source = job->found->session != 0 ? "tokio preload" : NULL;
 		err = ky_ring_dump(&job->dump, &is_file_trouble);
 	}

@@ -42,7 +42,7 @@ void ky_ring_progress_path(struct ky_ring_progress *progress, const char *path)
 
 void ky_ring_progress_chunk(struct ky_ring_progress *progress, const struct ky_chunk *chunk)
 {
-	uint64_t note[2] = {chunk->last_ns, chunk->last_ticks};
+	uint64_t note[3] = {chunk->last_ns, chunk->last_ticks, chunk->last_ties};
 	uint64_t hand = progress->chunk_count + 1;
 
 	if (progress->fd < 0)
@@ -79,13 +79,45 @@ void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *rin
 							      memory_order_relaxed);
 		tail->notes[i].last_ticks = atomic_load_explicit(&drained->chunks[i].last_ticks,
 								 memory_order_relaxed);
+		tail->notes[i].last_ties = atomic_load_explicit(&drained->chunks[i].last_ties,
+								memory_order_relaxed);
+	}
+}
+
+/* Where the last event on disk lies on the ring's own counter. A chunk that was being written when
+ * its writer was killed may be there in part: time is a straight line inside it. */
+static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
+{
+	const struct ky_drained_note *before = NULL, *behind = NULL;
+	uint32_t i;
+
+	for (i = 0; i < tail->note_count; i++) {
+		const struct ky_drained_note *note = &tail->notes[i];
+
+		/* Of several at the same time the last: a segment ends where its last chunk did. */
+		if (note->last_ns <= last_ns &&
+		    (before == NULL || note->last_ticks >= before->last_ticks))
+			before = note;
+		if (note->last_ns > last_ns &&
+		    (behind == NULL || note->last_ticks < behind->last_ticks))
+			behind = note;
+	}
+	if (before == NULL)
+		return;
+	if (before->last_ns == last_ns) {
+		tail->from_ticks = before->last_ticks;
+		tail->from_ties = (uint32_t)before->last_ties;
+	} else if (behind != NULL && behind->last_ticks > before->last_ticks) {
+		tail->from_ticks = before->last_ticks + 1u +
+				   (uint64_t)((double)(behind->last_ticks - before->last_ticks) *
+					      (double)(last_ns - before->last_ns) /
+					      (double)(behind->last_ns - before->last_ns));
 	}
 }
 
 void ky_ring_tail_settle(struct ky_ring_tail *tail)
 {
 	uint64_t last_ns;
-	uint32_t i;
 
 	if (tail->path[0] == '\0')
 		return;
@@ -95,8 +127,5 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 		return;
 	}
 	tail->from_ns = last_ns + 1;
-	for (i = 0; i < tail->note_count; i++)
-		if (tail->notes[i].last_ns == last_ns && tail->notes[i].last_ticks != 0 &&
-		    tail->notes[i].last_ticks >= tail->from_ticks)
-			tail->from_ticks = tail->notes[i].last_ticks + KY_STAMP_TICKS;
+	find_ticks(tail, last_ns);
 }

@@ -29,13 +29,17 @@ void ky_ring_progress_chunk(struct ky_ring_progress *progress, const struct ky_c
 
 /* ---- who recovers ---- */
 
+struct ky_drained_note {
+	uint64_t last_ns, last_ticks, last_ties;
+};
+
 struct ky_ring_tail {
 	char path[KY_DRAINED_PATH_BYTES]; /* "": nobody streamed it, or what it wrote is gone */
-	uint64_t from_ns, from_ticks;     /* the first that is missing there; 0: all */
+	/* The first that is missing there, as ky_cut() takes it; 0: all. */
+	uint64_t from_ns, from_ticks;
+	uint32_t from_ties;
 	uint32_t note_count;
-	struct {
-		uint64_t last_ns, last_ticks;
-	} notes[KY_DRAINED_CHUNKS];
+	struct ky_drained_note notes[KY_DRAINED_CHUNKS];
 };
 
 /* Copies the notes. Run it inside ky_ring_guarded(). */

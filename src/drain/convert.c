@@ -657,6 +657,15 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	}
 }
 
+/* A stream that this cut goes on from had told the first records of its last stamp. */
+static bool is_told_before(struct ky_drain *drain, const struct ky_rec *rec)
+{
+	if (rec->ticks != drain->from_ticks)
+		return false;
+	drain->from_ties--;
+	return true;
+}
+
 void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
 {
 	/* Nothing below adds to a queue. */
@@ -680,11 +689,14 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 			drain->merged_ns = ns;
 		}
 		/* Covers all events of the record at this time: frequent ones do not ask again. */
-		ky_drain_ready_record(drain, ns);
+		if (__builtin_expect(!drain->from_ties || !is_told_before(drain, rec), 1))
+			ky_drain_ready_record(drain, ns);
 		if (__builtin_expect(!thread->is_announced, 0))
 			ky_drain_write_thread(drain, thread, ns);
 		rec += tell(drain, thread, rec, ns);
 		thread->last_ns = ns;
+		drain->told_ties = drain->merged_ticks == drain->told_ticks ? drain->told_ties + 1 :
+									      1;
 		drain->told_ticks = drain->merged_ticks;
 	}
 	taken = (uint32_t)(rec - thread->recs) - thread->head;

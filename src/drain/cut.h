@@ -22,9 +22,11 @@ struct ky_cut_options {
 	size_t image_bytes;
 	/* CLOCK_MONOTONIC; events outside are not written. 0: from the oldest, to the newest. */
 	uint64_t from_ns, to_ns;
-	/* Instead of from_ns where it is not 0: the first stamp to write, on the ring's own
-	 * counter. Behind a chunk: its last_ticks + KY_STAMP_TICKS. */
+	/* Instead of from_ns where it is not 0: a stamp on the ring's own counter, and how many
+	 * records of this very stamp are not wanted either. Behind a chunk: its last_ticks, its
+	 * last_ties. */
 	uint64_t from_ticks;
+	uint32_t from_ties;
 	/* The process is gone, or another boot's: anchors are those of the sub-buffers, polls that
 	 * are open are told as open at the end. */
 	bool is_dead;

@@ -289,9 +289,11 @@ struct ky_drain {
 
 	/* cutting (cut.c); a stream has neither */
 	bool is_cut;
-	bool is_dead;           /* polls that are open are told as open at the end */
-	bool is_muted;          /* states are followed, nothing is written */
-	uint64_t from_ns;       /* until then muted */
+	bool is_dead;        /* polls that are open are told as open at the end */
+	bool is_muted;       /* states are followed, nothing is written */
+	uint64_t from_ns;    /* until then muted */
+	uint64_t from_ticks; /* and for so many records of this stamp */
+	uint32_t from_ties;
 	uint64_t to_ns;         /* later records are dropped; UINT64_MAX: none */
 	uint64_t end_ns;        /* time of the last words, where later than the last record's */
 	uint64_t start_ns;      /* of the segment */
@@ -349,6 +351,7 @@ struct ky_drain {
 	/* loss */
 	uint64_t merged_ticks;      /* largest stamp merged */
 	uint64_t told_ticks;        /* largest stamp whose record is written */
+	uint32_t told_ties;         /* records of that stamp written */
 	uint64_t merged_ns;         /* largest time written */
 	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
 	uint64_t credited_drops[5]; /* reported from the header before their record came */

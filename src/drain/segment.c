@@ -114,6 +114,7 @@ static void hand_out(struct ky_drain *drain, bool is_end)
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
 		.last_ticks = drain->told_ticks,
+		.last_ties = drain->told_ties,
 		.is_segment_start = chunk->is_segment_start,
 		.is_segment_end = is_end,
 	};

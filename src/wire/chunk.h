@@ -19,9 +19,10 @@ struct ky_chunk {
 	uint64_t record_count;    /* ring records its events stand for */
 	uint64_t told_loss_count; /* records that its LossEvents tell lost */
 	uint64_t first_ns, last_ns;
-	/* Every record stamped up to here is in this chunk or an earlier one, but for late ones and
-	 * others of the very same stamp. */
+	/* Every record stamped before is in this chunk or an earlier one, but for late ones; of
+	 * those with this very stamp the first last_ties. */
 	uint64_t last_ticks;
+	uint32_t last_ties;
 	bool is_segment_start; /* carries metadata, descriptions, live tasks */
 	bool is_segment_end;   /* carries the index: seal after it */
 			       /* both: a last word, which tells what was refused to the end */

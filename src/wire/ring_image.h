@@ -198,7 +198,6 @@ struct ky_ring_crash {
 	uint8_t stack[KY_CRASH_STACK_BYTES];
 };
 
-#define KY_STAMP_TICKS 8u /* what one step of a record's stamp is worth */
 #define KY_DRAINED_CHUNKS 64u
 #define KY_DRAINED_PATH_BYTES 512u
 
@@ -210,6 +209,7 @@ struct ky_ring_drained {
 	struct {
 		_Atomic uint64_t last_ns;    /* of its events */
 		_Atomic uint64_t last_ticks; /* of its records */
+		_Atomic uint64_t last_ties;  /* records of that stamp told so far */
 	} chunks[KY_DRAINED_CHUNKS];
 	_Atomic uint32_t path_bytes; /* written last (release); 0: nobody streams */
 	uint32_t reserved;
