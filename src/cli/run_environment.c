@@ -175,11 +175,14 @@ static int prepare_directories(struct ky_run_environment *environment,
 			       const struct ky_run_options *options, char *errbuf,
 			       size_t errbuf_bytes)
 {
+	const char *wish = options->ring_directory;
 	int err;
 
-	if (options->ring_directory != NULL)
+	if (wish == NULL)
+		wish = secure_getenv("KYMO_RING_DIR");
+	if (wish != NULL && wish[0] == '/')
 		snprintf(environment->ring_directory, sizeof(environment->ring_directory), "%s",
-			 options->ring_directory);
+			 wish);
 	else
 		snprintf(environment->ring_directory, sizeof(environment->ring_directory),
 			 "/dev/shm/kymo-%u", (unsigned int)geteuid());

@@ -519,6 +519,17 @@ class Records(Run):
         self.assertEqual(sorted(path.name for path in self.rings.iterdir()),
                          ["empty.ring", "fifo", "link.ring", "other.ring"])
 
+    def test_ring_directory_of_the_environment_is_used(self):
+        rings, go = self.dir / "elsewhere", self.dir / "go"
+        process = subprocess.Popen([KYMO, "run", "-q", "-o", self.traces, HOST, str(POLLS),
+                                    f"wait={go}"],
+                                   env={**os.environ, "KYMO_RING_DIR": str(rings)})
+        self.started.append(process)
+        wait_until(lambda: list(rings.glob("*.ring")))
+        go.touch()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+
     def test_ring_that_gets_the_number_of_a_foreign_file_is_seen(self):
         go, ready = self.dir / "go", self.dir / "ready"
         ready.touch()
