@@ -66,9 +66,9 @@ static void see(struct ky_thread_count *thread, uint64_t record_count)
 		thread->record_count = record_count;
 }
 
-/* Counts through one sub-buffer: it may have been continued by other threads. */
-static void walk(struct ky_ring_count *count, const uint64_t *words, uint32_t word_count,
-		 uint32_t index, const struct ky_slot_head *head)
+/* Counts through one sub-buffer: it may have been continued by other threads. Returns the last. */
+static uint32_t walk(struct ky_ring_count *count, const uint64_t *words, uint32_t word_count,
+		     uint32_t index, const struct ky_slot_head *head)
 {
 	uint64_t so_far = head->record_count, ticks = head->start_ticks;
 	struct ky_thread_count *thread = thread_at(count, index);
@@ -85,7 +85,8 @@ static void walk(struct ky_ring_count *count, const uint64_t *words, uint32_t wo
 			ticks = words[at + 1];
 		if (type == KYMO_RECORD_THREAD_CHANGE) {
 			see(thread, so_far);
-			thread = thread_at(count, (uint32_t)(words[at + 1] >> 32));
+			index = (uint32_t)(words[at + 1] >> 32);
+			thread = thread_at(count, index);
 			if (thread != NULL)
 				thread->tid = (uint32_t)words[at + 1];
 			so_far = words[at + 3];
@@ -97,6 +98,7 @@ static void walk(struct ky_ring_count *count, const uint64_t *words, uint32_t wo
 	see(thread, so_far);
 	if (ticks > count->newest_ticks)
 		count->newest_ticks = ticks;
+	return index;
 }
 
 static void walk_newest(struct ky_ring_count *count, const struct ky_ring_view *view,
@@ -113,7 +115,7 @@ static void walk_newest(struct ky_ring_count *count, const struct ky_ring_view *
 		return;
 	copied = ky_ring_view_copy(view, slot, number, KY_SLOT_HEADER_BYTES, offset, words);
 	if (copied > 0)
-		walk(count, words, (uint32_t)copied, index, &head);
+		count->slot_threads[slot] = walk(count, words, (uint32_t)copied, index, &head);
 }
 
 int ky_ring_count(struct ky_ring_count *out, const struct ky_ring_view *view)
@@ -122,6 +124,10 @@ int ky_ring_count(struct ky_ring_count *out, const struct ky_ring_view *view)
 	uint64_t newest_number = 0, *words;
 
 	memset(out, 0, sizeof(*out));
+	out->slot_count = populated;
+	out->slot_threads = ky_alloc((populated + 1u) * sizeof(*out->slot_threads));
+	if (out->slot_threads == NULL)
+		return -ENOMEM;
 	for (slot = 0; slot < populated; slot++)
 		if (note_slot(out, view, slot, &newest_number) < 0)
 			return -ENOMEM;
@@ -138,6 +144,7 @@ int ky_ring_count(struct ky_ring_count *out, const struct ky_ring_view *view)
 void ky_ring_count_release(struct ky_ring_count *count)
 {
 	ky_free(count->threads);
+	ky_free(count->slot_threads);
 	memset(count, 0, sizeof(*count));
 }
 

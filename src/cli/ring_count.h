@@ -3,7 +3,7 @@
  * how many records its thread had written before it, so the newest of each thread is enough.
  *
  * A thread whose last sub-buffer has been overwritten is not seen any more. Runs inside
- * ky_ring_guarded().     Memory: 24 bytes a thread.     Threads: owner.
+ * ky_ring_guarded().     Memory: 24 bytes a thread, 4 a slot.    Threads: owner.
  */
 #ifndef KY_CLI_RING_COUNT_H
 #define KY_CLI_RING_COUNT_H
@@ -20,6 +20,8 @@ struct ky_thread_count {
 struct ky_ring_count {
 	struct ky_thread_count *threads; /* by index in the ring's directory */
 	uint32_t thread_count;
+	uint32_t *slot_threads; /* who writes in this slot now; 0: not looked at */
+	uint32_t slot_count;
 	uint32_t slots_by_state[5];           /* populated ones, by enum ky_slot_state */
 	uint64_t newest_ticks;                /* of the last record seen; 0: none */
 	struct ky_clock_anchor newest_anchor; /* of the newest sub-buffer; zeros: none */

@@ -37,6 +37,8 @@ class Control(unittest.TestCase):
         self.started = []
 
     def tearDown(self):
+        for name in ("go", "more", "end"):  # whoever still waits for one of these
+            (self.dir / name).touch()
         for process in self.started:
             if process.poll() is None:
                 process.kill()
@@ -44,7 +46,8 @@ class Control(unittest.TestCase):
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def kymo(self, command, *args):
-        return subprocess.run([KYMO, command, "--ring-dir", self.rings, *args],
+        words = [arg if isinstance(arg, bytes) else str(arg) for arg in args]
+        return subprocess.run([KYMO, command, "--ring-dir", self.rings, *words],
                               capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     def json(self, command, *args):
@@ -116,6 +119,157 @@ class Ps(Control):
     def test_wrong_usage(self):
         for wrong in (["-i", "soon"], ["-i", "2h"], ["1234"], ["--pid"]):
             self.assertEqual(self.kymo("ps", *wrong).returncode, 2)
+
+
+class Status(Control):
+    def test_tells_what_is_recorded_and_what_hangs(self):
+        process = self.host("begin=42", KYMO_SERVICE="front")
+        process.send_signal(signal.SIGSTOP)
+        told = self.json("status", process.pid)
+        self.assertEqual((told["pid"], told["service"], told["state"], told["ended"]),
+                         (process.pid, "front", "alive", None))
+        self.assertEqual(told["path"], str(self.ring_of(process)))
+        self.assertGreaterEqual(told["events_at_least"], 2000)
+        self.assertEqual((told["threads"], told["dropped"]["all"]), (1, 0))
+        self.assertEqual((told["settings"]["poll"], told["settings"]["waker_clone"]),
+                         ("on", "off"))
+        polls = [(poll["tid"], poll["task"], poll["name"], poll["depth"])
+                 for poll in told["open_polls"]]
+        self.assertEqual(polls, [(process.pid, 42, "host::job", 0)])
+        self.assertGreater(told["open_polls"][0]["open_ns"], 0)
+        text = self.kymo("status", "front").stdout
+        for part in (f"{process.pid}, alive", "Open polls 1", "host::job", "off: waker_clone"):
+            self.assertIn(part, text)
+
+    def test_an_open_poll_gets_older(self):
+        process = self.host("begin=42")
+        first = self.json("status", process.pid)["open_polls"][0]["open_ns"]
+        self.assertGreater(self.json("status", process.pid)["open_polls"][0]["open_ns"], first)
+
+    def test_a_dead_process_still_tells(self):
+        process = self.host("begin=42")
+        process.kill()
+        process.wait()
+        told = self.json("status", process.pid)
+        self.assertEqual((told["state"], len(told["open_polls"])), ("dead", 1))
+        self.assertIn("Open polls 1 when it ended", self.kymo("status", process.pid).stdout)
+
+    def test_refusals(self):
+        self.assert_one_sentence(self.kymo("status", "4194303"), "no process 4194303")
+        self.assert_one_sentence(self.kymo("status", os.getpid()), "does not record")
+        self.assert_one_sentence(self.kymo("status", "nobody"), "service 'nobody'")
+        self.assertEqual(self.kymo("status").returncode, 2)
+        self.assertEqual(self.kymo("status", "1", "2").returncode, 2)
+
+
+class Set(Control):
+    def test_changes_are_printed_and_seen_by_the_process(self):
+        process = self.host("wait=" + str(self.dir / "more"), "polls=100")
+        claims = lambda: self.json("status", process.pid)["events_at_least"]
+        before = claims()
+        done = self.kymo("set", process.pid, "poll=off", "poll.threshold=1ms", "mode=flight")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, "poll: on -> off\npoll.threshold: default -> 1.00 ms\n"
+                         "mode: default -> flight\n")
+        (self.dir / "more").touch()
+        os.kill(process.pid, 0)
+        (self.dir / "end").touch()
+        process.wait()
+        self.assertEqual(claims(), before)  # the 100 polls were not recorded
+
+    def test_nothing_is_written_when_one_value_is_wrong(self):
+        process = self.host()
+        done = self.kymo("set", process.pid, "poll=off", "wake=maybe")
+        self.assert_one_sentence(done, "'maybe'", "on or off", code=2)
+        self.assertIn("poll=on\n", self.kymo("set", process.pid).stdout)
+        done = self.kymo("set", process.pid, "poll=off", "pull=off")
+        self.assert_one_sentence(done, "there is no setting 'pull'", "did you mean 'poll'",
+                                 "waker_clone", "mode", code=2)
+        self.assertIn("poll=on\n", self.kymo("set", process.pid).stdout)
+
+    def test_what_is_already_so_is_said(self):
+        process = self.host()
+        self.assertEqual(self.kymo("set", process.pid, "poll=on").stdout, "poll: on, as it was\n")
+
+    def test_dead_processes_are_refused(self):
+        process = self.host()
+        process.kill()
+        process.wait()
+        self.assert_one_sentence(self.kymo("set", process.pid, "poll=off"), "is gone",
+                                 "kymo recover")
+
+    def test_a_ring_cut_short_is_told_not_crashed_on(self):
+        process = self.host()
+        process.send_signal(signal.SIGSTOP)  # it must not touch what is gone
+        os.truncate(self.ring_of(process), 4096)
+        done = self.kymo("set", process.pid, "poll=off")
+        self.assert_one_sentence(done, "cut at byte 4096")
+        process.kill()
+
+    def test_other_users_are_refused(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to become somebody else")
+        process = self.host()
+        for path in (self.dir, self.rings):
+            os.chmod(path, 0o755)
+        done = subprocess.run([KYMO, "set", str(process.pid), "poll=off"], user=65534, group=65534,
+                              extra_groups=[], capture_output=True, text=True, check=False,
+                              cwd="/")
+        self.assert_one_sentence(done, f"process {process.pid} belongs to user 0")
+
+
+class Mark(Control):
+    def test_one_process_or_all(self):
+        first, second = self.host(KYMO_SERVICE="front"), self.host(KYMO_SERVICE="back")
+        self.assertEqual(self.kymo("mark", "front", "deploy 7").stdout,
+                         f"marked {first.pid} (front)\n")
+        done = self.kymo("mark", "--all", "all of them \u00e4")
+        self.assertEqual(sorted(done.stdout.splitlines()),
+                         sorted([f"marked {first.pid} (front)", f"marked {second.pid} (back)"]))
+        texts = lambda process: [mark["text"] for mark in
+                                 self.json("status", process.pid)["marks"]]
+        self.assertEqual(texts(first), ["deploy 7", "all of them \u00e4"])
+        self.assertEqual(texts(second), ["all of them \u00e4"])
+
+    def test_texts_are_checked(self):
+        process = self.host()
+        for text, part in (("x" * 105, "105 bytes"), ("", "needs a text"), ("a\nb", "one line"),
+                           (b"a\xff", "byte 1")):
+            self.assert_one_sentence(self.kymo("mark", process.pid, text), part, code=2)
+        self.assertEqual(self.kymo("mark", process.pid, "x" * 104).returncode, 0)
+        for wrong in (["only"], ["--all", "1", "text"], [str(process.pid), "two", "words"], []):
+            self.assertEqual(self.kymo("mark", *wrong).returncode, 2)
+
+    def test_all_without_any_is_trouble(self):
+        self.assert_one_sentence(self.kymo("mark", "--all", "x"), "nothing is recording")
+
+
+class Streamed(Control):
+    """What is changed from outside shows in the trace that `kymo run` writes meanwhile."""
+
+    def test_gates_and_marks_are_in_the_trace(self):
+        traces, go = self.dir / "traces", self.dir / "go"
+        ready = self.dir / "ready"
+        run = subprocess.Popen([KYMO, "run", "--ring-dir", self.rings, "-o", traces, "--",
+                                HOST, "1000", f"touch={ready}", f"wait={go}", "polls=10000"],
+                               stderr=subprocess.DEVNULL)
+        self.started.append(run)
+        wait_until(ready.exists)
+        ring = self.ps()[0]
+        told = self.json("status", ring["pid"])
+        self.assertEqual((told["drained_by_pid"], told["mode"]), (run.pid, "stream"))
+        self.assertEqual(self.kymo("mark", ring["pid"], "deploy 7").returncode, 0)
+        self.assertEqual(self.kymo("set", ring["pid"], "wake=off").returncode, 0)
+        go.touch()
+        self.assertEqual(run.wait(DEADLINE_S), 0)
+        done = subprocess.run([KYMO, "events", "--format", "jsonl", traces], capture_output=True,
+                              text=True, check=True)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        named = lambda name: [event for event in events if event["event"] == name]
+        self.assertEqual([(event["fields"]["label"], event["fields"]["tid"])
+                          for event in named("AnnotationEvent")], [("deploy 7", 0)])
+        self.assertEqual([event["fields"]["gates"] for event in named("GatesEvent")],
+                         [0x1bf & ~2])
 
 
 def main():

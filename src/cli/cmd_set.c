@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <cli/out_text.h>
+#include <cli/ring_arguments.h>
+#include <cli/ring_settings.h>
+#include <kymo/base.h>
+#include <stdio.h>
+
+struct arguments {
+	struct ky_ring_query query;
+	const char *process;
+	struct ky_setting_changes changes;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+	char why[KY_FOUND_WHY_BYTES];
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->query;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->process == NULL)
+			arguments->process = text;
+		else if (ky_settings_parse(&arguments->changes, text, why) < 0)
+			argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which process? `kymo ps` lists them");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+struct work {
+	struct ky_open_ring ring;
+	struct ky_setting_changes *changes;
+	bool is_reading;
+};
+
+static int do_work(void *ctx)
+{
+	struct work *work = ctx;
+
+	if (!work->is_reading)
+		return ky_settings_apply(&work->ring, work->changes);
+	ky_settings_read(work->ring.control, work->changes);
+	return 0;
+}
+
+static int print(const struct ky_setting_changes *changes, bool is_reading)
+{
+	char before[KY_SETTING_TEXT_BYTES], after[KY_SETTING_TEXT_BYTES];
+	struct ky_buf out;
+	size_t i;
+	int err;
+
+	ky_buf_init(&out, 0);
+	for (i = 0; i < changes->count; i++) {
+		const struct ky_setting_change *change = &changes->changes[i];
+
+		ky_setting_text(before, change->setting, change->before);
+		ky_setting_text(after, change->setting, change->value);
+		if (is_reading)
+			ky_out_format(&out, "%s=%s\n", ky_setting_name(change->setting), before);
+		else if (change->before == change->value)
+			ky_out_format(&out, "%s: %s, as it was\n", ky_setting_name(change->setting),
+				      after);
+		else
+			ky_out_format(&out, "%s: %s -> %s\n", ky_setting_name(change->setting),
+				      before, after);
+	}
+	err = ky_out_print(&out);
+	ky_buf_release(&out);
+	return err < 0 ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_cmd_set(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		0,
+		parse,
+		"PID|SERVICE [KEY=VALUE...]",
+		"Changes what a process records while it runs, and prints what changed. All values "
+		"are checked before the first is written. Without KEY=VALUE: prints them all."
+		"\vGates (on, off): poll, wake, park, spawn, driver, blocking, waker_clone, mark, "
+		"custom.\n"
+		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold (a time); "
+		"KIND.throttle (events a second) for poll, wake, park, driver, blocking, mark and "
+		"custom; each also off or default; mode (stream, flight, default).",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.process = NULL};
+	struct work work = {.changes = &arguments.changes};
+	struct ky_found_ring found;
+	int code, err;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	work.is_reading = arguments.changes.count == 0;
+	code = ky_ring_argument_open(&work.ring, &found, &arguments.query, arguments.process, false,
+				     true);
+	if (code != KY_EXIT_OK)
+		return code;
+	err = ky_ring_guarded(&work.ring, do_work, &work);
+	ky_ring_close(&work.ring);
+	if (err == 0)
+		return print(&arguments.changes, work.is_reading);
+	ky_cli_error("%s: %s", found.path, kymo_error_text(err));
+	return KY_EXIT_TROUBLE;
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <base/alloc.h>
+#include <base/now.h>
+#include <cli/out_json.h>
+#include <cli/out_text.h>
+#include <cli/ring_arguments.h>
+#include <cli/ring_end.h>
+#include <cli/ring_process.h>
+#include <cli/ring_status.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_ROWS_MAX 40u
+#define DRAIN_THREAD "kymo-drain"
+
+struct arguments {
+	struct ky_ring_query query;
+	const char *process;
+	bool is_json;
+};
+
+struct status {
+	struct ky_found_ring found;
+	struct ky_open_ring ring;
+	struct ky_ring_status state;
+	struct ky_ring_ending ending;
+	char ending_text[KY_END_TEXT_BYTES];
+	bool drains_itself;
+	uint32_t holder; /* another process that has the ring open; 0: none that we see */
+	char holder_name[16];
+};
+
+static const struct argp_option options[] = {
+	{"json", 'j', 0, 0, "Print one JSON object", 0},
+	{0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->query;
+		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->process != NULL)
+			argp_error(state, "one process at a time; '%s' is a second one", text);
+		arguments->process = text;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which process? `kymo ps` lists them");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int read_all(void *ctx)
+{
+	struct status *status = ctx;
+
+	ky_ring_ending_read(&status->ending, &status->ring, &status->found);
+	return ky_ring_status_read(&status->state, &status->ring, &status->found);
+}
+
+static void find_drain(struct status *status)
+{
+	const struct ky_found_ring *found = &status->found;
+
+	if (found->state != KY_FOUND_ALIVE)
+		return;
+	status->drains_itself = found->pid != 0 &&
+				ky_ring_process_has_thread(found->pid, DRAIN_THREAD);
+	status->holder = ky_ring_process_holder(found->device, found->inode, found->pid);
+	if (status->holder != 0)
+		ky_ring_process_command(status->holder, status->holder_name);
+}
+
+/* ---- text ---- */
+
+static void label(struct ky_buf *out, const char *name)
+{
+	ky_out_format(out, "%-10s ", name);
+}
+
+static void safe(struct ky_buf *out, const char *text)
+{
+	ky_out_safe(out, text, strlen(text));
+}
+
+static void print_process(struct ky_buf *out, const struct status *status)
+{
+	const struct ky_found_ring *found = &status->found;
+	char cell[KY_OUT_CELL_BYTES];
+
+	label(out, "Process");
+	ky_out_format(out, "%u, %s", found->pid != 0 ? found->pid : found->ring_pid,
+		      ky_ring_state_text(found));
+	if (found->is_foreign)
+		ky_out_format(out, ", pid %u of another pid namespace", found->ring_pid);
+	if (found->is_replaced)
+		ky_out_text(out, ", another program since an exec");
+	if (found->is_other_boot)
+		ky_out_text(out, ", before this machine was started");
+	ky_out_text(out, "\n");
+	if (found->state != KY_FOUND_ALIVE) {
+		label(out, "Ended");
+		safe(out, status->ending_text);
+		ky_out_text(out, "\n");
+	}
+	label(out, "Service");
+	safe(out, found->service[0] != '\0' ? found->service : "not named");
+	ky_out_text(out, "\n");
+	label(out, "Recording");
+	ky_out_format(out, "since %s UTC, ", ky_out_utc(cell, found->made_unix_ns));
+	ky_out_format(out, "%s; kymo ", ky_out_duration(cell, ky_ring_age_ns(found)));
+	safe(out, status->state.recorder_version);
+	ky_out_text(out, ", ");
+	safe(out, status->state.arch);
+	ky_out_format(out, "\n%-10s %s%s\n", "Mode", ky_ring_mode_text(found->mode),
+		      (found->mode == KY_RING_MODE_FLIGHT) !=
+				      ((found->flags & KY_RING_FLIGHT) != 0) ?
+			      ", set while it ran" :
+			      "");
+}
+
+static void print_drain(struct ky_buf *out, const struct status *status)
+{
+	if (status->found.state != KY_FOUND_ALIVE)
+		return;
+	label(out, "Drained by");
+	if (status->drains_itself)
+		ky_out_text(out, "its own thread " DRAIN_THREAD);
+	else if (status->holder != 0) {
+		safe(out, status->holder_name);
+		ky_out_format(out, ", process %u", status->holder);
+	} else {
+		ky_out_text(out, "nobody that can be seen from here");
+	}
+	if (status->state.drained_path[0] != '\0') {
+		ky_out_text(out, ", into ");
+		safe(out, status->state.drained_path);
+	}
+	ky_out_text(out, "\n");
+}
+
+static void print_ring(struct ky_buf *out, const struct status *status)
+{
+	const struct ky_ring_status *state = &status->state;
+	const uint32_t *slots = state->count.slots_by_state;
+	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES];
+
+	label(out, "Ring");
+	safe(out, status->found.path);
+	ky_out_format(out, "%s%s\n", status->found.is_anonymous ? ", anonymous" : "",
+		      status->found.is_cut ? ", cut short: the file ends early" : "");
+	ky_out_format(out, "%-10s %s of %s populated", "",
+		      ky_out_bytes(a, status->found.populated_bytes),
+		      ky_out_bytes(b, status->found.ring_bytes));
+	if (state->usable_count < state->slot_count)
+		ky_out_format(out, ", only %s usable: memory ran out",
+			      ky_out_bytes(a, (uint64_t)state->usable_count * KY_SLOT_BYTES));
+	ky_out_format(out, "\n%-10s %u sub-buffers: %u open, %u closed, %u parked, %u never used; ",
+		      "", state->slot_count, slots[KY_SLOT_OPEN] + slots[KY_SLOT_FILLING],
+		      slots[KY_SLOT_CLOSED], slots[KY_SLOT_PARKED],
+		      state->slot_count - (slots[KY_SLOT_OPEN] + slots[KY_SLOT_FILLING] +
+					   slots[KY_SLOT_CLOSED] + slots[KY_SLOT_PARKED]));
+	ky_out_format(out, "%s claims\n", ky_out_count(a, state->hand));
+	label(out, "Recorded");
+	ky_out_format(out, "at least %s events by %u thread%s\n",
+		      ky_out_count(a, state->record_count), state->thread_count,
+		      state->thread_count == 1 ? "" : "s");
+	label(out, "Directory");
+	ky_out_format(out, "%s of %s", ky_out_bytes(a, state->directory_used),
+		      ky_out_bytes(b, state->directory_bytes));
+	if (state->directory_overflow_count > 0)
+		ky_out_format(out, "; %s entries refused, it is full",
+			      ky_out_count(a, state->directory_overflow_count));
+	ky_out_text(out, "\n");
+}
+
+static void print_dropped(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	const struct {
+		uint64_t count;
+		const char *text;
+	} causes[] = {
+		{state->dropped_signal, "in signal handlers inside an event"},
+		{state->dropped_no_slot, "with every sub-buffer open"},
+		{state->dropped_no_state, "by more threads or polls than there is room for"},
+		{state->dropped_exited, "after a thread's end"},
+	};
+	const char *separator = ": ";
+	char cell[KY_OUT_CELL_BYTES];
+	size_t i;
+
+	label(out, "Dropped");
+	ky_out_text(out, ky_out_count(cell, state->dropped));
+	for (i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (causes[i].count == 0)
+			continue;
+		ky_out_format(out, "%s%s %s", separator, ky_out_count(cell, causes[i].count),
+			      causes[i].text);
+		separator = ", ";
+	}
+	ky_out_text(out, "\n");
+	if (state->fork_disarmed_count > 0)
+		ky_out_format(out, "%-10s %s forked children do not record\n", "",
+			      ky_out_count(cell, state->fork_disarmed_count));
+}
+
+static void print_settings(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	char text[KY_SETTING_TEXT_BYTES];
+	size_t i;
+
+	label(out, "Gates");
+	for (i = 0; i < state->settings.count; i++) {
+		const struct ky_setting_change *one = &state->settings.changes[i];
+
+		if (ky_setting_is_gate(one->setting) && one->before)
+			ky_out_format(out, "%s ", ky_setting_name(one->setting));
+	}
+	ky_out_text(out, "| off:");
+	for (i = 0; i < state->settings.count; i++) {
+		const struct ky_setting_change *one = &state->settings.changes[i];
+
+		if (ky_setting_is_gate(one->setting) && !one->before)
+			ky_out_format(out, " %s", ky_setting_name(one->setting));
+	}
+	ky_out_text(out, "\n");
+	label(out, "Settings");
+	for (i = 0; i < state->settings.count; i++) {
+		const struct ky_setting_change *one = &state->settings.changes[i];
+
+		if (!ky_setting_is_gate(one->setting) && one->before)
+			ky_out_format(out, "%s=%s ", ky_setting_name(one->setting),
+				      ky_setting_text(text, one->setting, one->before));
+	}
+	ky_out_text(out, "as started otherwise\n");
+}
+
+static void print_polls(struct ky_buf *out, const struct status *status, bool is_coloured)
+{
+	const struct ky_ring_status *state = &status->state;
+	char cell[KY_OUT_CELL_BYTES];
+	struct ky_table table;
+	uint32_t i;
+
+	label(out, "Open polls");
+	ky_out_format(out, "%u%s\n", state->open_poll_count,
+		      status->found.state == KY_FOUND_ALIVE ? "" : " when it ended");
+	if (state->listed_count == 0)
+		return;
+	ky_table_init(&table, "rrlrl");
+	ky_table_cell(&table, "FOR");
+	ky_table_cell(&table, "TID");
+	ky_table_cell(&table, "THREAD");
+	ky_table_cell(&table, "TASK");
+	ky_table_cell(&table, "NAME");
+	for (i = 0; i < state->listed_count && i < POLL_ROWS_MAX; i++) {
+		const struct ky_state_poll *poll = &state->polls[i];
+
+		ky_table_cell(&table, ky_out_duration(cell, poll->length_ns));
+		(void)snprintf(cell, sizeof(cell), "%u", poll->tid);
+		ky_table_cell(&table, cell);
+		ky_table_cell(&table, poll->thread_name[0] ? poll->thread_name : "-");
+		(void)snprintf(cell, sizeof(cell), "%" PRIu64, poll->task);
+		ky_table_cell(&table, cell);
+		ky_table_cell(&table, poll->text[0] ? poll->text : "-");
+	}
+	ky_table_print(&table, out, 2, is_coloured);
+	ky_table_release(&table);
+	if (state->open_poll_count > i)
+		ky_out_format(out, "  and %u more\n", state->open_poll_count - i);
+}
+
+static void print_side(struct ky_buf *out, const struct status *status)
+{
+	const struct ky_ring_status *state = &status->state;
+	uint64_t now = ky_now_ns(CLOCK_MONOTONIC), since;
+	char cell[KY_OUT_CELL_BYTES];
+	uint32_t i;
+
+	for (i = 0; i < state->mark_count; i++) {
+		const struct ky_mark *mark = &state->marks[i];
+
+		since = mark->monotonic_ns > status->found.made_ns ?
+				mark->monotonic_ns - status->found.made_ns :
+				0;
+		label(out, i == 0 ? "Marks" : "");
+		safe(out, mark->text);
+		if (status->found.is_other_boot || mark->monotonic_ns > now)
+			ky_out_format(out, ", %s after the start", ky_out_duration(cell, since));
+		else
+			ky_out_format(out, ", %s ago",
+				      ky_out_duration(cell, now - mark->monotonic_ns));
+		ky_out_format(out, ", by process %u\n", mark->pid);
+	}
+	for (i = 0; i < state->counter_count; i++) {
+		label(out, i == 0 ? "Counters" : "");
+		safe(out, state->counters[i].name);
+		ky_out_format(out, " = %" PRId64 "%s\n", state->counters[i].value,
+			      state->counters[i].counts_errors ? " (errors)" : "");
+	}
+	if (!state->has_side)
+		ky_out_format(out, "%-10s no room for marks and counters in this ring\n", "Marks");
+}
+
+/* A key that comes again is newer. */
+static void print_metadata(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	const char *at = (const char *)state->metadata.bytes;
+	const char *end = at + state->metadata.used, *name = "Metadata", *value;
+
+	while (at < end) {
+		value = at + strlen(at) + 1;
+		if (value >= end)
+			break;
+		label(out, name);
+		safe(out, at);
+		ky_out_text(out, " = ");
+		safe(out, value);
+		ky_out_text(out, "\n");
+		name = "";
+		at = value + strlen(value) + 1;
+	}
+}
+
+static void print_text(struct ky_buf *out, const struct status *status)
+{
+	print_process(out, status);
+	print_drain(out, status);
+	print_ring(out, status);
+	print_dropped(out, &status->state);
+	print_settings(out, &status->state);
+	print_side(out, status);
+	print_metadata(out, &status->state);
+	print_polls(out, status, ky_out_is_coloured(STDOUT_FILENO));
+}
+
+/* ---- JSON ---- */
+
+static void json_process(struct ky_buf *out, const struct status *status)
+{
+	const struct ky_found_ring *found = &status->found;
+
+	if (found->pid != 0)
+		ky_json_number(out, "pid", found->pid);
+	else
+		ky_json_null(out, "pid");
+	ky_json_number(out, "ring_pid", found->ring_pid);
+	ky_json_text(out, "state", ky_ring_state_text(found));
+	if (found->state == KY_FOUND_ALIVE)
+		ky_json_null(out, "ended");
+	else
+		ky_json_text(out, "ended", status->ending_text);
+	ky_json_text(out, "service", found->service);
+	ky_json_text(out, "mode", ky_ring_mode_text(found->mode));
+	ky_json_flag(out, "is_foreign", found->is_foreign);
+	ky_json_flag(out, "is_replaced", found->is_replaced);
+	ky_json_flag(out, "is_other_boot", found->is_other_boot);
+	ky_json_flag(out, "is_anonymous", found->is_anonymous);
+	ky_json_flag(out, "is_cut", found->is_cut);
+	ky_json_number(out, "started_unix_ns", found->made_unix_ns);
+	ky_json_number(out, "age_ns", ky_ring_age_ns(found));
+	ky_json_text(out, "recorder_version", status->state.recorder_version);
+	ky_json_text(out, "arch", status->state.arch);
+	ky_json_flag(out, "drains_itself", status->drains_itself);
+	if (status->holder != 0)
+		ky_json_number(out, "drained_by_pid", status->holder);
+	else
+		ky_json_null(out, "drained_by_pid");
+	ky_json_text(out, "drained_into", status->state.drained_path);
+	ky_json_text(out, "path", found->path);
+}
+
+static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	const uint32_t *slots = state->count.slots_by_state;
+
+	ky_json_open(out, "ring", "{");
+	ky_json_number(out, "slots", state->slot_count);
+	ky_json_number(out, "slots_populated", state->populated_count);
+	ky_json_number(out, "slots_usable", state->usable_count);
+	ky_json_number(out, "slots_open", slots[KY_SLOT_OPEN] + slots[KY_SLOT_FILLING]);
+	ky_json_number(out, "slots_closed", slots[KY_SLOT_CLOSED]);
+	ky_json_number(out, "slots_parked", slots[KY_SLOT_PARKED]);
+	ky_json_number(out, "claims", state->hand);
+	ky_json_number(out, "directory_bytes", state->directory_bytes);
+	ky_json_number(out, "directory_bytes_used", state->directory_used);
+	ky_json_number(out, "directory_refused", state->directory_overflow_count);
+	ky_json_close(out, "}");
+	ky_json_number(out, "threads", state->thread_count);
+	ky_json_number(out, "events_at_least", state->record_count);
+	ky_json_open(out, "dropped", "{");
+	ky_json_number(out, "all", state->dropped);
+	ky_json_number(out, "signal", state->dropped_signal);
+	ky_json_number(out, "no_slot", state->dropped_no_slot);
+	ky_json_number(out, "no_state", state->dropped_no_state);
+	ky_json_number(out, "exited", state->dropped_exited);
+	ky_json_close(out, "}");
+	ky_json_number(out, "fork_disarmed", state->fork_disarmed_count);
+}
+
+static void json_settings(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	char text[KY_SETTING_TEXT_BYTES];
+	size_t i;
+
+	ky_json_open(out, "settings", "{");
+	for (i = 0; i < state->settings.count; i++) {
+		const struct ky_setting_change *one = &state->settings.changes[i];
+
+		ky_json_text(out, ky_setting_name(one->setting),
+			     ky_setting_text(text, one->setting, one->before));
+	}
+	ky_json_close(out, "}");
+}
+
+static void json_lists(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	uint32_t i;
+
+	ky_json_open(out, "marks", "[");
+	for (i = 0; i < state->mark_count; i++) {
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "text", state->marks[i].text);
+		ky_json_number(out, "monotonic_ns", state->marks[i].monotonic_ns);
+		ky_json_number(out, "by_pid", state->marks[i].pid);
+		ky_json_close(out, "}");
+	}
+	ky_json_close(out, "]");
+	ky_json_open(out, "counters", "[");
+	for (i = 0; i < state->counter_count; i++) {
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "name", state->counters[i].name);
+		ky_json_signed(out, "value", state->counters[i].value);
+		ky_json_flag(out, "counts_errors", state->counters[i].counts_errors);
+		ky_json_close(out, "}");
+	}
+	ky_json_close(out, "]");
+	ky_json_number(out, "open_poll_count", state->open_poll_count);
+	ky_json_open(out, "open_polls", "[");
+	for (i = 0; i < state->listed_count; i++) {
+		const struct ky_state_poll *poll = &state->polls[i];
+
+		ky_json_open(out, NULL, "{");
+		ky_json_number(out, "tid", poll->tid);
+		ky_json_text(out, "thread", poll->thread_name);
+		ky_json_number(out, "task", poll->task);
+		ky_json_text(out, "name", poll->text);
+		ky_json_number(out, "depth", poll->depth);
+		ky_json_number(out, "open_ns", poll->length_ns);
+		ky_json_close(out, "}");
+	}
+	ky_json_close(out, "]");
+}
+
+static void json_metadata(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	const char *at = (const char *)state->metadata.bytes;
+	const char *end = at + state->metadata.used, *value;
+
+	ky_json_open(out, "metadata", "[");
+	while (at < end) {
+		value = at + strlen(at) + 1;
+		if (value >= end)
+			break;
+		ky_json_open(out, NULL, "[");
+		ky_json_text(out, NULL, at);
+		ky_json_text(out, NULL, value);
+		ky_json_close(out, "]");
+		at = value + strlen(value) + 1;
+	}
+	ky_json_close(out, "]");
+}
+
+static void print_json(struct ky_buf *out, const struct status *status)
+{
+	ky_json_open(out, NULL, "{");
+	json_process(out, status);
+	json_ring(out, &status->state);
+	json_settings(out, &status->state);
+	json_lists(out, &status->state);
+	json_metadata(out, &status->state);
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+}
+
+/* ---- the command ---- */
+
+static int tell(const struct arguments *arguments, struct status *status)
+{
+	struct ky_buf out;
+	int err = ky_ring_guarded(&status->ring, read_all, status);
+
+	if (err < 0) {
+		ky_cli_error("%s: %s", status->found.path, kymo_error_text(err));
+		return KY_EXIT_TROUBLE;
+	}
+	find_drain(status);
+	(void)ky_ring_ending_text(&status->ending, status->ending_text,
+				  sizeof(status->ending_text));
+	ky_buf_init(&out, 0);
+	if (arguments->is_json)
+		print_json(&out, status);
+	else
+		print_text(&out, status);
+	err = ky_out_print(&out);
+	ky_buf_release(&out);
+	return err < 0 ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_cmd_status(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		options,
+		parse,
+		"PID|SERVICE",
+		"Says what one process records, or recorded before it ended: gates and settings, "
+		"how full its ring is, what it dropped and why, marks, counters, and which polls "
+		"are open at this moment, of which task and for how long. It only reads, so it "
+		"works on a process that hangs or is stopped.",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.process = NULL};
+	struct status *status;
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	status = ky_alloc(sizeof(*status));
+	if (status == NULL) {
+		ky_cli_error("%s", kymo_error_text(-ENOMEM));
+		return KY_EXIT_TROUBLE;
+	}
+	code = ky_ring_argument_open(&status->ring, &status->found, &arguments.query,
+				     arguments.process, true, false);
+	if (code == KY_EXIT_OK) {
+		code = tell(&arguments, status);
+		ky_ring_status_release(&status->state);
+		ky_ring_close(&status->ring);
+	}
+	ky_free(status);
+	return code;
+}

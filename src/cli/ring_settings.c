@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <cli/ring_settings.h>
+
+#include <cli/cli.h>
+#include <cli/moment.h>
+#include <cli/out_text.h>
+#include <errno.h>
+#include <kymo/emit.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A writer that died in the middle is waited for so long. */
+#define PATIENCE_STEPS 200
+#define STEP_NS 1000000
+/* What struct ky_ring_settings says for "everything", whatever the start said. */
+#define THRESHOLD_ALL 1u
+#define THROTTLE_ALL UINT32_MAX
+
+enum kind {
+	KIND_GATE,
+	KIND_THRESHOLD,
+	KIND_THROTTLE,
+	KIND_MODE
+};
+
+struct ky_setting {
+	const char *name;
+	uint32_t kind;  /* enum kind */
+	uint32_t which; /* bit of the gate; enum ky_retain_kind */
+};
+
+static const struct ky_setting settings[] = {
+	{"poll", KIND_GATE, KYMO_GATE_POLL},
+	{"wake", KIND_GATE, KYMO_GATE_WAKE},
+	{"park", KIND_GATE, KYMO_GATE_PARK},
+	{"spawn", KIND_GATE, KYMO_GATE_SPAWN},
+	{"driver", KIND_GATE, KYMO_GATE_DRIVER},
+	{"blocking", KIND_GATE, KYMO_GATE_BLOCKING},
+	{"waker_clone", KIND_GATE, KYMO_GATE_WAKER_CLONE},
+	{"mark", KIND_GATE, KYMO_GATE_MARK},
+	{"custom", KIND_GATE, KYMO_GATE_CUSTOM},
+	{"poll.threshold", KIND_THRESHOLD, KY_RETAIN_POLL},
+	{"wake.threshold", KIND_THRESHOLD, KY_RETAIN_WAKE},
+	{"blocking.threshold", KIND_THRESHOLD, KY_RETAIN_BLOCKING},
+	{"poll.throttle", KIND_THROTTLE, KY_RETAIN_POLL},
+	{"wake.throttle", KIND_THROTTLE, KY_RETAIN_WAKE},
+	{"park.throttle", KIND_THROTTLE, KY_RETAIN_PARK},
+	{"driver.throttle", KIND_THROTTLE, KY_RETAIN_DRIVER},
+	{"blocking.throttle", KIND_THROTTLE, KY_RETAIN_BLOCKING},
+	{"mark.throttle", KIND_THROTTLE, KY_RETAIN_MARK},
+	{"custom.throttle", KIND_THROTTLE, KY_RETAIN_CUSTOM},
+	{"mode", KIND_MODE, 0},
+};
+#define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
+_Static_assert(SETTING_COUNT <= KY_SETTINGS_MAX, "all of them at once");
+
+const char *ky_setting_name(const struct ky_setting *setting)
+{
+	return setting->name;
+}
+
+bool ky_setting_is_gate(const struct ky_setting *setting)
+{
+	return setting->kind == KIND_GATE;
+}
+
+const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64_t value)
+{
+	static const char *const modes[] = {"default", "stream", "flight"};
+	char cell[KY_OUT_CELL_BYTES];
+
+	bool is_off = setting->kind == KIND_THRESHOLD ? value == THRESHOLD_ALL :
+		      setting->kind == KIND_THROTTLE  ? value == THROTTLE_ALL :
+							value == 0;
+
+	if (setting->kind == KIND_MODE)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[value <= 2 ? value : 0]);
+	else if (is_off)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "off");
+	else if (setting->kind == KIND_GATE)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "on");
+	else if (value == 0)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[0]);
+	else if (setting->kind == KIND_THROTTLE)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s/s", ky_out_count(cell, value));
+	else
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", ky_out_duration(cell, value));
+	return text;
+}
+
+/* ---- KEY=VALUE ---- */
+
+static bool is_same_name(const char *name, const char *typed, size_t typed_bytes)
+{
+	size_t i;
+
+	if (strlen(name) != typed_bytes)
+		return false;
+	for (i = 0; i < typed_bytes; i++)
+		if (name[i] != (typed[i] == '-' ? '_' : typed[i]))
+			return false;
+	return true;
+}
+
+static const struct ky_setting *find(const char *typed, size_t typed_bytes)
+{
+	size_t i;
+
+	for (i = 0; i < SETTING_COUNT; i++)
+		if (is_same_name(settings[i].name, typed, typed_bytes))
+			return &settings[i];
+	return NULL;
+}
+
+static int tell_unknown(const char *typed, size_t typed_bytes, char *why)
+{
+	const char *names[SETTING_COUNT], *nearest;
+	char key[64];
+	size_t i, used;
+
+	(void)snprintf(key, sizeof(key), "%.*s", (int)(typed_bytes < 60 ? typed_bytes : 60), typed);
+	for (i = 0; i < SETTING_COUNT; i++)
+		names[i] = settings[i].name;
+	nearest = ky_cli_nearest(key, names, SETTING_COUNT);
+	used = (size_t)snprintf(why, KY_FOUND_WHY_BYTES,
+				"there is no setting '%s'%s%s%s; there are", key,
+				nearest ? " (did you mean '" : "", nearest ? nearest : "",
+				nearest ? "'?)" : "");
+	for (i = 0; i < SETTING_COUNT && used < KY_FOUND_WHY_BYTES; i++)
+		used += (size_t)snprintf(why + used, KY_FOUND_WHY_BYTES - used, "%s %s",
+					 i ? "," : "", names[i]);
+	return -EINVAL;
+}
+
+static bool parse_gate(uint64_t *out, const char *text)
+{
+	*out = strcmp(text, "on") == 0;
+	return *out || strcmp(text, "off") == 0;
+}
+
+static bool parse_mode(uint64_t *out, const char *text)
+{
+	*out = strcmp(text, "flight") == 0 ? KY_RING_MODE_FLIGHT :
+	       strcmp(text, "stream") == 0 ? KY_RING_MODE_STREAM :
+					     KY_RING_MODE_AS_OPENED;
+	return *out || strcmp(text, "default") == 0;
+}
+
+static bool parse_threshold(uint64_t *out, const char *text)
+{
+	struct ky_moment moment;
+
+	*out = strcmp(text, "default") == 0 ? 0 : THRESHOLD_ALL;
+	if (*out == 0 || strcmp(text, "off") == 0 || strcmp(text, "0") == 0)
+		return true;
+	if (ky_moment_parse(&moment, text) != 0 || moment.kind != KY_MOMENT_RELATIVE)
+		return false;
+	*out = moment.ns > 0 ? moment.ns : THRESHOLD_ALL;
+	return true;
+}
+
+static bool parse_throttle(uint64_t *out, const char *text)
+{
+	char *end;
+
+	*out = strcmp(text, "default") == 0 ? 0 : THROTTLE_ALL;
+	if (*out == 0 || strcmp(text, "off") == 0)
+		return true;
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return errno == 0 && *out > 0 && *out < THROTTLE_ALL &&
+	       (*end == '\0' || strcmp(end, "/s") == 0);
+}
+
+static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const char **wanted)
+{
+	switch (kind) {
+	case KIND_GATE:
+		*wanted = "on or off";
+		return parse_gate(out, text);
+	case KIND_MODE:
+		*wanted = "stream, flight or default";
+		return parse_mode(out, text);
+	case KIND_THROTTLE:
+		*wanted = "events a second, as 1000/s, or off or default";
+		return parse_throttle(out, text);
+	default:
+		*wanted = "a time, as 1ms, 500us or 0.2s, or off or default";
+		return parse_threshold(out, text);
+	}
+}
+
+int ky_settings_parse(struct ky_setting_changes *out, const char *text, char *why)
+{
+	const char *equals = strchr(text, '='), *wanted;
+	const struct ky_setting *setting;
+	uint64_t value;
+	size_t i;
+
+	if (equals == NULL) {
+		(void)snprintf(why, KY_FOUND_WHY_BYTES, "'%.64s' is not KEY=VALUE, as wake=off is",
+			       text);
+		return -EINVAL;
+	}
+	setting = find(text, (size_t)(equals - text));
+	if (setting == NULL)
+		return tell_unknown(text, (size_t)(equals - text), why);
+	for (i = 0; i < out->count; i++)
+		if (out->changes[i].setting == setting) {
+			(void)snprintf(why, KY_FOUND_WHY_BYTES, "'%s' is set twice", setting->name);
+			return -EINVAL;
+		}
+	if (!parse_value(&value, setting->kind, equals + 1, &wanted)) {
+		(void)snprintf(why, KY_FOUND_WHY_BYTES, "'%.64s' is no value of %s, which is %s",
+			       equals + 1, setting->name, wanted);
+		return -EINVAL;
+	}
+	out->changes[out->count++] = (struct ky_setting_change){setting, value, 0};
+	return 0;
+}
+
+/* ---- the ring's words ---- */
+
+static _Atomic uint64_t *threshold_of(struct ky_ring_settings *words, uint32_t kind)
+{
+	return kind == KY_RETAIN_POLL ? &words->poll_threshold_ns :
+	       kind == KY_RETAIN_WAKE ? &words->wake_threshold_ns :
+					&words->blocking_threshold_ns;
+}
+
+static uint64_t read_one(struct ky_ring_control *control, const struct ky_setting *setting)
+{
+	struct ky_ring_settings *words = &control->settings;
+
+	switch (setting->kind) {
+	case KIND_GATE:
+		return (atomic_load_explicit(&control->gates, memory_order_relaxed) &
+			setting->which) != 0;
+	case KIND_MODE:
+		return atomic_load_explicit(&words->mode, memory_order_relaxed);
+	case KIND_THROTTLE:
+		return atomic_load_explicit(&words->throttle[setting->which], memory_order_relaxed);
+	default:
+		return atomic_load_explicit(threshold_of(words, setting->which),
+					    memory_order_relaxed);
+	}
+}
+
+static void write_one(struct ky_ring_settings *words, const struct ky_setting *setting,
+		      uint64_t value)
+{
+	if (setting->kind == KIND_MODE)
+		atomic_store_explicit(&words->mode, (uint32_t)value, memory_order_relaxed);
+	else if (setting->kind == KIND_THROTTLE)
+		atomic_store_explicit(&words->throttle[setting->which], (uint32_t)value,
+				      memory_order_relaxed);
+	else
+		atomic_store_explicit(threshold_of(words, setting->which), value,
+				      memory_order_relaxed);
+}
+
+/* Makes the generation odd. Whoever made it odd and died is succeeded after a while: it stays odd,
+ * and changes, so that no reader takes the half-written state for whole. */
+static void begin(struct ky_ring_settings *words)
+{
+	const struct timespec step = {.tv_nsec = STEP_NS};
+	uint32_t seen = atomic_load_explicit(&words->generation, memory_order_acquire), now;
+	int waited = 0;
+
+	for (;;) {
+		now = atomic_load_explicit(&words->generation, memory_order_acquire);
+		if (now != seen)
+			waited = 0;
+		seen = now;
+		if (now % 2 == 0 || waited >= PATIENCE_STEPS) {
+			if (atomic_compare_exchange_strong_explicit(
+				    &words->generation, &now, now + 1 + now % 2,
+				    memory_order_acq_rel, memory_order_acquire))
+				break;
+			continue;
+		}
+		nanosleep(&step, NULL);
+		waited++;
+	}
+	/* Pairs with the fence of a reader between the values and its second look. */
+	atomic_thread_fence(memory_order_release);
+}
+
+static void end(struct ky_ring_control *control)
+{
+	atomic_fetch_add_explicit(&control->settings.generation, 1, memory_order_release);
+	atomic_fetch_add_explicit(&control->bell, 1, memory_order_release);
+	(void)syscall(SYS_futex, &control->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void apply_gates(struct ky_ring_control *control, struct ky_setting_changes *changes)
+{
+	uint32_t set = 0, clear = 0, old;
+	size_t i;
+
+	for (i = 0; i < changes->count; i++) {
+		if (changes->changes[i].setting->kind != KIND_GATE)
+			continue;
+		if (changes->changes[i].value)
+			set |= changes->changes[i].setting->which;
+		else
+			clear |= changes->changes[i].setting->which;
+	}
+	if ((set | clear) == 0)
+		return;
+	old = atomic_load_explicit(&control->gates, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&control->gates, &old, (old | set) & ~clear,
+						      memory_order_acq_rel, memory_order_relaxed))
+		;
+	for (i = 0; i < changes->count; i++)
+		if (changes->changes[i].setting->kind == KIND_GATE)
+			changes->changes[i].before = (old & changes->changes[i].setting->which) !=
+						     0;
+}
+
+int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes)
+{
+	struct ky_ring_control *control = ring->control;
+	bool has_settings = false;
+	size_t i;
+
+	for (i = 0; i < changes->count; i++)
+		has_settings |= changes->changes[i].setting->kind != KIND_GATE;
+	apply_gates(control, changes);
+	if (!has_settings)
+		return 0;
+	begin(&control->settings);
+	for (i = 0; i < changes->count; i++) {
+		struct ky_setting_change *change = &changes->changes[i];
+
+		if (change->setting->kind == KIND_GATE)
+			continue;
+		change->before = read_one(control, change->setting);
+		write_one(&control->settings, change->setting, change->value);
+	}
+	end(control);
+	return 0;
+}
+
+void ky_settings_read(const struct ky_ring_control *ring_control, struct ky_setting_changes *out)
+{
+	/* Of our own: what reads one value serves writers, too. */
+	struct ky_ring_control copy = *ring_control, *control = &copy;
+	size_t i;
+
+	out->count = SETTING_COUNT;
+	for (i = 0; i < SETTING_COUNT; i++) {
+		out->changes[i].setting = &settings[i];
+		out->changes[i].before = read_one(control, &settings[i]);
+		out->changes[i].value = out->changes[i].before;
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* ring_settings.h - what can be changed in a process that records, as KEY=VALUE: gates, thresholds,
+ * throttles, mode.
+ *
+ *   poll wake park spawn driver blocking waker_clone mark custom   on | off
+ *   poll.threshold wake.threshold blocking.threshold              1ms ... | off | default
+ *   poll.throttle wake.throttle park.throttle driver.throttle blocking.throttle mark.throttle
+ *   custom.throttle                                               1000/s | off | default
+ *   mode                                                           stream | flight | default
+ *
+ * Everything is checked before anything is written.     Threads: owner.
+ */
+#ifndef KY_CLI_RING_SETTINGS_H
+#define KY_CLI_RING_SETTINGS_H
+
+#include <cli/ring_finder.h>
+
+#define KY_SETTING_TEXT_BYTES 48u
+#define KY_SETTINGS_MAX 32u
+
+struct ky_setting; /* one of the keys */
+
+struct ky_setting_change {
+	const struct ky_setting *setting;
+	uint64_t value;  /* as it shall be */
+	uint64_t before; /* as it was; set by apply and read */
+};
+
+struct ky_setting_changes {
+	struct ky_setting_change changes[KY_SETTINGS_MAX];
+	size_t count;
+};
+
+bool ky_setting_is_gate(const struct ky_setting *setting);
+const char *ky_setting_name(const struct ky_setting *setting);
+
+/* "on", "1 ms", "1,000/s", "flight", ... Returns text (KY_SETTING_TEXT_BYTES). */
+const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64_t value);
+
+/* Adds one KEY=VALUE. Returns 0; -EINVAL with a sentence in why (KY_FOUND_WHY_BYTES). */
+int ky_settings_parse(struct ky_setting_changes *out, const char *text, char *why);
+
+/* Writes them all; before = what stood there. The ring is open for writing; inside
+ * ky_ring_guarded(). Whoever drains by itself is woken. Returns 0. */
+int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes);
+
+/* All keys with their value in `before`. Inside ky_ring_guarded() where it is a ring's own page. */
+void ky_settings_read(const struct ky_ring_control *control, struct ky_setting_changes *out);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/cmocka_all.h"
+
+#include <cli/ring_settings.h>
+#include <drain/ring_view.h>
+#include <errno.h>
+#include <kymo/emit.h>
+#include <pthread.h>
+#include <string.h>
+
+static struct ky_ring_control control;
+static struct ky_open_ring ring;
+static struct ky_setting_changes changes;
+static char why[KY_FOUND_WHY_BYTES];
+
+static int reset(void **state)
+{
+	(void)state;
+	memset(&control, 0, sizeof(control));
+	memset(&changes, 0, sizeof(changes));
+	atomic_store(&control.gates, KYMO_GATES_DEFAULT);
+	ring.control = &control;
+	return 0;
+}
+
+static void set(const char *text)
+{
+	assert_int_equal(ky_settings_parse(&changes, text, why), 0);
+}
+
+static void refuse(const char *text, const char *part)
+{
+	size_t before = changes.count;
+
+	assert_int_equal(ky_settings_parse(&changes, text, why), -EINVAL);
+	assert_int_equal(changes.count, before);
+	assert_non_null(strstr(why, part));
+}
+
+static uint64_t before(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < changes.count; i++)
+		if (strcmp(ky_setting_name(changes.changes[i].setting), name) == 0)
+			return changes.changes[i].before;
+	fail_msg("%s was not set", name);
+	return 0;
+}
+
+static void ring_settings__several_are_written_in_one_generation(void **state)
+{
+	struct ky_ring_settings *words = &control.settings;
+
+	(void)state;
+	set("wake=off");
+	set("waker-clone=on");
+	set("poll.threshold=1.5ms");
+	set("wake.threshold=200us");
+	set("blocking.threshold=1s");
+	set("wake.throttle=1000/s");
+	set("custom.throttle=7");
+	set("mode=flight");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.gates),
+			 (KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE) & ~(uint32_t)KYMO_GATE_WAKE);
+	assert_int_equal(atomic_load(&words->poll_threshold_ns), 1500000);
+	assert_int_equal(atomic_load(&words->wake_threshold_ns), 200000);
+	assert_int_equal(atomic_load(&words->blocking_threshold_ns), 1000000000);
+	assert_int_equal(atomic_load(&words->throttle[KY_RETAIN_WAKE]), 1000);
+	assert_int_equal(atomic_load(&words->throttle[KY_RETAIN_CUSTOM]), 7);
+	assert_int_equal(atomic_load(&words->mode), KY_RING_MODE_FLIGHT);
+	assert_int_equal(atomic_load(&words->generation), 2);
+	assert_int_equal(atomic_load(&control.bell), 1);
+	assert_int_equal(before("wake"), 1);
+	assert_int_equal(before("waker_clone"), 0);
+	assert_int_equal(before("mode"), KY_RING_MODE_AS_OPENED);
+}
+
+static void ring_settings__gates_alone_leave_the_settings_alone(void **state)
+{
+	(void)state;
+	set("poll=off");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.gates), KYMO_GATES_DEFAULT & ~1u);
+	assert_int_equal(atomic_load(&control.settings.generation), 0);
+	assert_int_equal(atomic_load(&control.bell), 0);
+}
+
+static void ring_settings__off_and_default_are_different_words(void **state)
+{
+	char text[KY_SETTING_TEXT_BYTES];
+
+	(void)state;
+	set("poll.threshold=off");
+	set("wake.threshold=default");
+	set("poll.throttle=off");
+	set("wake.throttle=default");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.poll_threshold_ns), 1);
+	assert_int_equal(atomic_load(&control.settings.wake_threshold_ns), 0);
+	assert_int_equal(atomic_load(&control.settings.throttle[KY_RETAIN_POLL]), UINT32_MAX);
+	assert_int_equal(atomic_load(&control.settings.throttle[KY_RETAIN_WAKE]), 0);
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 1), "off");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 0), "default");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 1500000), "1.50 ms");
+	assert_string_equal(ky_setting_text(text, changes.changes[2].setting, UINT32_MAX), "off");
+	assert_string_equal(ky_setting_text(text, changes.changes[2].setting, 1000), "1,000/s");
+}
+
+static void ring_settings__mistakes_are_told_with_what_would_be_right(void **state)
+{
+	(void)state;
+	refuse("wake", "KEY=VALUE");
+	refuse("wke=off", "did you mean 'wake'");
+	refuse("wke=off", "blocking.throttle");
+	refuse("=off", "there is no setting ''");
+	refuse("wake=of", "on or off");
+	refuse("wake=", "on or off");
+	refuse("poll.threshold=fast", "1ms");
+	refuse("poll.threshold=-1ms", "1ms");
+	refuse("poll.threshold=@5", "1ms");
+	refuse("wake.throttle=-1", "1000/s");
+	refuse("wake.throttle=0", "1000/s");
+	refuse("wake.throttle=4294967295", "1000/s");
+	refuse("wake.throttle=10/m", "1000/s");
+	refuse("mode=both", "stream, flight or default");
+	set("wake=off");
+	refuse("wake=on", "twice");
+}
+
+static void ring_settings__reading_shows_all_there_are(void **state)
+{
+	(void)state;
+	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
+	ky_settings_read(&control, &changes);
+	assert_int_equal(changes.count, 20);
+	assert_int_equal(before("park.throttle"), 5);
+	assert_int_equal(before("poll"), 1);
+	assert_int_equal(before("waker_clone"), 0);
+}
+
+static void ring_settings__writer_that_died_in_the_middle_is_succeeded(void **state)
+{
+	(void)state;
+	atomic_store(&control.settings.generation, 7);
+	set("mode=stream");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.generation), 10);
+	assert_int_equal(atomic_load(&control.settings.mode), KY_RING_MODE_STREAM);
+}
+
+#define ROUNDS 2000
+
+/* Both values are the same number, or a reader took half a state for a whole one. */
+static void *write_pairs(void *ctx)
+{
+	struct ky_setting_changes mine = {.count = 0};
+	char text[KY_FOUND_WHY_BYTES];
+	uint64_t i;
+
+	assert_int_equal(ky_settings_parse(&mine, "poll.threshold=1s", text), 0);
+	assert_int_equal(ky_settings_parse(&mine, "wake.threshold=1s", text), 0);
+	for (i = 0; i < ROUNDS; i++) {
+		mine.changes[0].value = mine.changes[1].value = *(const uint64_t *)ctx + i;
+		(void)ky_settings_apply(&ring, &mine);
+	}
+	return NULL;
+}
+
+static void ring_settings__readers_never_see_two_writers_mixed(void **state)
+{
+	static const uint64_t bases[2] = {1000000, 2000000};
+	struct ky_ring_view view = {.control = &control};
+	struct ky_ring_wish wish = {.generation = 0};
+	pthread_t writers[2];
+	uint32_t seen = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&writers[i], NULL, write_pairs,
+						(void *)(uintptr_t)&bases[i]),
+				 0);
+	while (atomic_load(&control.settings.generation) < 4 * ROUNDS)
+		if (ky_ring_view_settings(&view, &wish)) {
+			assert_int_equal(wish.poll_threshold_ns, wish.wake_threshold_ns);
+			seen++;
+		}
+	for (i = 0; i < 2; i++)
+		pthread_join(writers[i], NULL);
+	assert_int_equal(atomic_load(&control.settings.generation), 4 * ROUNDS);
+	assert_true(ky_ring_view_settings(&view, &wish) || seen > 0);
+	assert_int_equal(wish.poll_threshold_ns, wish.wake_threshold_ns);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(ring_settings__several_are_written_in_one_generation),
+		TEST(ring_settings__gates_alone_leave_the_settings_alone),
+		TEST(ring_settings__off_and_default_are_different_words),
+		TEST(ring_settings__mistakes_are_told_with_what_would_be_right),
+		TEST(ring_settings__reading_shows_all_there_are),
+		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),
+		TEST(ring_settings__readers_never_see_two_writers_mixed),
+	};
+
+	return cmocka_run_group_tests_name("ring_settings", tests, NULL, NULL);
+}
