@@ -5,6 +5,7 @@
 #include <cli/input.h>
 #include <cli/out_text.h>
 #include <cli/type_groups.h>
+#include <cli/watched_text.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <string.h>
@@ -144,10 +145,18 @@ static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 {
 	char count[KY_OUT_CELL_BYTES];
 	bool is_exact = true;
+	uint32_t horizons = 0;
 
-	for (uint32_t i = 0; i < trace->loss_count; i++)
+	for (uint32_t i = 0; i < trace->loss_count; i++) {
 		is_exact &= trace->losses[i].is_exact;
-	if (!trace->loss_count)
+		horizons += strcmp(ky_trace_name(trace, trace->losses[i].cause), "horizon") == 0;
+	}
+	if (horizons && horizons == trace->loss_count)
+		ky_out_format(out,
+			      "%-9s none; of %u thread%s the ring reached less far back than this "
+			      "dump\n",
+			      "Losses", horizons, horizons == 1 ? "" : "s");
+	else if (!trace->loss_count)
 		row(out, "Losses",
 		    trace->is_kymo ? "none" :
 				     "none recorded (this writer may not record its losses)");
@@ -367,6 +376,7 @@ static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is
 
 	print_files(out, trace);
 	print_source(out, trace);
+	ky_watched_text(out, trace);
 	print_time(out, trace);
 	print_counts(out, trace);
 	if (ky_type_rows_make(&rows, trace)) {

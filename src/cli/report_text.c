@@ -2,6 +2,7 @@
 #include <cli/report_text.h>
 
 #include <cli/out_text.h>
+#include <cli/watched_text.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -638,12 +639,22 @@ static void print_answer(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
+static void print_watched(const struct view *view)
+{
+	size_t before = view->out->used;
+
+	ky_watched_text(view->out, view->trace);
+	if (view->out->used > before)
+		ky_out_text(view->out, "\n");
+}
+
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, uint32_t worst_count, bool is_coloured)
 {
 	struct view view = {out, trace, report, is_coloured, worst_count};
 
 	print_answer(&view);
+	print_watched(&view);
 	print_quantiles(&view);
 	print_worst_polls(&view);
 	print_worst_delays(&view);

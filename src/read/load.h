@@ -102,6 +102,9 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
 
 bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 
+/* watched.c: rules that fired, stuck threads, crashes. */
+bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
+
 /* retained.c: the events of a retention policy. */
 bool ky_load_retained(struct ky_load *load, const struct ky_frame *frame);
 /* Before pairing; behind it; is anything of [from, to] in such a time? */

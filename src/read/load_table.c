@@ -545,6 +545,10 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_SEGMENT_INDEX:
 		load->trace->files[load->file].is_sealed = true;
 		return true;
+	case KY_EV_TRIGGER:
+	case KY_EV_STUCK_THREAD:
+	case KY_EV_CRASH:
+		return ky_load_watched(load, frame);
 	default:
 		return ky_load_retained(load, frame);
 	}

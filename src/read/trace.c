@@ -371,6 +371,9 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->retentions, 0);
 	ky_pages_free(pages, trace->histograms, 0);
 	ky_pages_free(pages, trace->sums, 0);
+	ky_pages_free(pages, trace->triggers, 0);
+	ky_pages_free(pages, trace->stuck, 0);
+	ky_pages_free(pages, trace->crashes, 0);
 }
 
 void ky_trace_close(struct ky_trace *trace)

@@ -157,6 +157,29 @@ struct ky_trace_loss {
 	bool is_exact;
 };
 
+/* A rule that fired: see TriggerEvent. */
+struct ky_trace_trigger {
+	uint64_t time_ns, value, threshold, task_id, suppressed_count, late_count;
+	uint32_t tid;
+	uint32_t rule, unit; /* name index */
+};
+
+/* A look at a thread whose poll was open too long: see StuckThreadEvent. */
+struct ky_trace_stuck {
+	uint64_t time_ns, poll_start_ns, task_id, pc;
+	uint64_t syscall; /* UINT64_MAX: in none, or unreadable */
+	uint32_t tid;
+	uint32_t wchan; /* name index */
+	uint8_t state;
+	bool is_running;
+};
+
+struct ky_trace_crash {
+	uint64_t time_ns, address, pc;
+	int64_t code;
+	uint32_t signal_number, tid;
+};
+
 struct ky_blocking_run {
 	uint64_t start_ns, duration_ns;
 	uint64_t wait_ns; /* from its spawn or wake; UINT64_MAX not known */
@@ -272,6 +295,12 @@ struct ky_trace {
 	uint32_t notice_count, notice_capacity;
 	struct ky_open_poll *open_polls;
 	uint32_t open_poll_count, open_poll_capacity;
+	struct ky_trace_trigger *triggers; /* this and the next two in the order of the file */
+	uint32_t trigger_count, trigger_capacity;
+	struct ky_trace_stuck *stuck;
+	uint32_t stuck_count, stuck_capacity;
+	struct ky_trace_crash *crashes;
+	uint32_t crash_count, crash_capacity;
 	struct ky_trace_retention *retentions; /* ascending by time */
 	uint32_t retention_count, retention_capacity;
 	struct ky_trace_histogram *histograms;

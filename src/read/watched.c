@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* What was told from outside the events of the runtime: rules that fired, looks at stuck threads,
+ * fatal signals. */
+#include <read/load.h>
+
+#define LIST_MAX 65536u /* of each; no writer makes so many */
+
+static uint64_t number(const struct ky_frame *frame, uint32_t field)
+{
+	return ky_frame_number(frame, field, 0);
+}
+
+static bool load_trigger(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_trace *trace = load->trace;
+	struct ky_trace_trigger trigger = {
+		.time_ns = frame->timestamp_ns,
+		.value = number(frame, KY_F_TRIGGER_value),
+		.threshold = number(frame, KY_F_TRIGGER_threshold),
+		.task_id = number(frame, KY_F_TRIGGER_task_id),
+		.tid = (uint32_t)number(frame, KY_F_TRIGGER_tid),
+		.suppressed_count = number(frame, KY_F_TRIGGER_suppressed_count),
+		.late_count = number(frame, KY_F_TRIGGER_late_count),
+		.rule = ky_load_text(load, frame, KY_F_TRIGGER_rule),
+		.unit = ky_load_text(load, frame, KY_F_TRIGGER_unit),
+	};
+	void *list = trace->triggers;
+
+	if (trace->trigger_count == LIST_MAX)
+		return true;
+	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->trigger_capacity,
+						   trace->trigger_count + 1, sizeof(trigger)))
+		return false;
+	trace->triggers = list;
+	trace->triggers[trace->trigger_count++] = trigger;
+	return true;
+}
+
+static bool load_stuck(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_trace *trace = load->trace;
+	struct ky_trace_stuck stuck = {
+		.time_ns = frame->timestamp_ns,
+		.poll_start_ns = number(frame, KY_F_STUCK_THREAD_poll_start_ns),
+		.task_id = number(frame, KY_F_STUCK_THREAD_task_id),
+		.pc = number(frame, KY_F_STUCK_THREAD_pc),
+		.syscall = ky_frame_number(frame, KY_F_STUCK_THREAD_syscall_number, UINT64_MAX),
+		.tid = (uint32_t)number(frame, KY_F_STUCK_THREAD_tid),
+		.wchan = ky_load_text(load, frame, KY_F_STUCK_THREAD_wchan),
+		.state = (uint8_t)number(frame, KY_F_STUCK_THREAD_state),
+		.is_running = number(frame, KY_F_STUCK_THREAD_is_running) != 0,
+	};
+	void *list = trace->stuck;
+
+	if (trace->stuck_count == LIST_MAX)
+		return true;
+	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->stuck_capacity,
+						   trace->stuck_count + 1, sizeof(stuck)))
+		return false;
+	trace->stuck = list;
+	trace->stuck[trace->stuck_count++] = stuck;
+	return true;
+}
+
+static bool load_crash(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_trace *trace = load->trace;
+	struct ky_trace_crash crash = {
+		.time_ns = frame->timestamp_ns,
+		.address = number(frame, KY_F_CRASH_address),
+		.pc = number(frame, KY_F_CRASH_pc),
+		.code = (int64_t)number(frame, KY_F_CRASH_code),
+		.signal_number = (uint32_t)number(frame, KY_F_CRASH_signal_number),
+		.tid = (uint32_t)number(frame, KY_F_CRASH_tid),
+	};
+	void *list = trace->crashes;
+
+	if (trace->crash_count == LIST_MAX)
+		return true;
+	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->crash_capacity,
+						   trace->crash_count + 1, sizeof(crash)))
+		return false;
+	trace->crashes = list;
+	trace->crashes[trace->crash_count++] = crash;
+	return true;
+}
+
+bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
+{
+	switch (frame->schema->event) {
+	case KY_EV_TRIGGER:
+		return load_trigger(load, frame);
+	case KY_EV_STUCK_THREAD:
+		return load_stuck(load, frame);
+	case KY_EV_CRASH:
+		return load_crash(load, frame);
+	default:
+		return true;
+	}
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/cmocka_all.h"
+
+#include <base/byte_source.h>
+#include <cli/watched_text.h>
+#include <string.h>
+#include <wire/trc_enc.h>
+
+#define T0 UINT64_C(5000000000)
+#define MS UINT64_C(1000000)
+
+struct text_case {
+	struct ky_buf bytes, out;
+	struct ky_trc_enc enc;
+};
+
+static void begin(struct text_case *c)
+{
+	ky_buf_init(&c->bytes, 0);
+	ky_buf_init(&c->out, 0);
+	assert_int_equal(ky_trc_enc_init(&c->enc, &c->bytes), 0);
+	ky_trc_enc_begin(&c->enc);
+}
+
+static void put_pairs(struct text_case *c, const char *const *pairs, uint32_t count)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_SEGMENT_METADATA, T0);
+	ky_trc_enc_count(&c->enc, count);
+	for (uint32_t i = 0; i < 2 * count; i++)
+		ky_trc_enc_text(&c->enc, pairs[i], strlen(pairs[i]));
+}
+
+static uint32_t pool(struct text_case *c, const char *text)
+{
+	return ky_trc_enc_string(&c->enc, 0, text, strlen(text));
+}
+
+static void put_trigger(struct text_case *c, const char *rule, uint64_t value, const char *unit,
+			uint64_t suppressed)
+{
+	uint32_t rule_id = pool(c, rule), unit_id = pool(c, unit);
+
+	ky_trc_enc_event(&c->enc, KY_EV_TRIGGER, T0);
+	ky_trc_enc_u32(&c->enc, rule_id);
+	ky_trc_enc_varint(&c->enc, value);
+	ky_trc_enc_varint(&c->enc, 1);
+	ky_trc_enc_u32(&c->enc, unit_id);
+	ky_trc_enc_u32(&c->enc, suppressed ? 12 : 0);
+	ky_trc_enc_varint(&c->enc, suppressed ? 7 : 0);
+	ky_trc_enc_varint(&c->enc, suppressed);
+	ky_trc_enc_varint(&c->enc, suppressed ? 1 : 0);
+}
+
+static void put_stuck(struct text_case *c, uint64_t ns, uint32_t tid, char state, bool is_running,
+		      const char *wchan)
+{
+	uint32_t wchan_id = pool(c, wchan);
+
+	ky_trc_enc_event(&c->enc, KY_EV_STUCK_THREAD, ns);
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, 7);
+	ky_trc_enc_varint(&c->enc, T0);
+	ky_trc_enc_u8(&c->enc, (uint8_t)state);
+	ky_trc_enc_opt_varint(&c->enc, tid == 14, 35);
+	ky_trc_enc_u8(&c->enc, is_running);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_u32(&c->enc, wchan_id);
+}
+
+static void put_crash(struct text_case *c)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_CRASH, T0);
+	ky_trc_enc_u32(&c->enc, 11);
+	ky_trc_enc_i64(&c->enc, -6);
+	ky_trc_enc_varint(&c->enc, 0xdead);
+	ky_trc_enc_u32(&c->enc, 501);
+	for (int i = 0; i < 4; i++)
+		ky_trc_enc_varint(&c->enc, 0x1000);
+	ky_trc_enc_frames(&c->enc, NULL, 0);
+	ky_trc_enc_bytes(&c->enc, "", 0);
+}
+
+/* What is printed, NUL-terminated. */
+static const char *print(struct text_case *c)
+{
+	const struct ky_trace_options options = {.raw_bytes_max = 0};
+	struct ky_byte_source source;
+	struct ky_trace *trace;
+
+	assert_int_equal(ky_byte_source_memory(&source, c->bytes.bytes, c->bytes.used, "memory"),
+			 0);
+	assert_int_equal(ky_trace_open(&trace, &source, 1, &options), 0);
+	ky_watched_text(&c->out, trace);
+	ky_buf_append(&c->out, "", 1);
+	ky_trace_close(trace);
+	source.close(source.ctx);
+	return (const char *)c->out.bytes;
+}
+
+static void end(struct text_case *c)
+{
+	ky_trc_enc_release(&c->enc);
+	ky_buf_release(&c->bytes);
+	ky_buf_release(&c->out);
+}
+
+static void watched__trace_of_nothing_special_says_nothing(void **state)
+{
+	static const char *const pairs[] = {"service", "svc"};
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_pairs(&c, pairs, 1);
+	assert_string_equal(print(&c), "");
+	end(&c);
+}
+
+static void watched__end_and_reason_are_told_and_cannot_talk_to_the_terminal(void **state)
+{
+	static const char *const pairs[] = {"process.end",      "signal 9 (SIGKILL)",
+					    "kymo.dump.reason", "by \x1b[31mhand",
+					    "kymo.dump.label",  "deploy 7"};
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_pairs(&c, pairs, 3);
+	put_crash(&c);
+	assert_string_equal(print(&c), "Ended     signal 9 (SIGKILL)\n"
+				       "Dump      by \\x1b[31mhand, \"deploy 7\"\n"
+				       "Crash     signal 11 (code -6) on thread 501, pc 0x1000, "
+				       "address 0xdead\n");
+	end(&c);
+}
+
+static void watched__rule_tells_what_it_measured_in_its_unit(void **state)
+{
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_trigger(&c, "poll>100ms", 152 * MS, "ns", 3);
+	put_trigger(&c, "cpu>90%", 94, "percent", 0);
+	put_trigger(&c, "tasks>1000", 1204, "tasks", 0);
+	assert_string_equal(print(&c),
+			    "Rule      poll>100ms fired at 152 ms, task 7, thread 12; 3 more held "
+			    "back before it; the watchdog was late 1 time\n"
+			    "Rule      cpu>90% fired at 94 %\n"
+			    "Rule      tasks>1000 fired at 1,204 tasks\n");
+	end(&c);
+}
+
+static void watched__looks_at_a_stuck_thread_are_summarised_by_poll(void **state)
+{
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	for (uint64_t i = 1; i <= 10; i++) {
+		put_stuck(&c, T0 + 100 * i * MS, 12, i == 4 ? 'R' : 'S', i == 4,
+			  i == 4 ? "" : "futex_wait");
+		put_stuck(&c, T0 + 100 * i * MS, 13, 'R', true, "0");
+	}
+	put_stuck(&c, T0 + 50 * MS, 14, 'S', false, "0");
+	assert_string_equal(print(&c),
+			    "Stuck     thread 12 in futex_wait 9 of 10 looks, polling task 7 "
+			    "for 1.00 s\n"
+			    "Stuck     thread 13 running 10 of 10 looks, polling task 7 for "
+			    "1.00 s\n"
+			    "Stuck     thread 14 in system call 35 1 of 1 looks, polling task 7 "
+			    "for 50.0 ms\n");
+	end(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(watched__trace_of_nothing_special_says_nothing),
+		cmocka_unit_test(watched__end_and_reason_are_told_and_cannot_talk_to_the_terminal),
+		cmocka_unit_test(watched__rule_tells_what_it_measured_in_its_unit),
+		cmocka_unit_test(watched__looks_at_a_stuck_thread_are_summarised_by_poll),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
