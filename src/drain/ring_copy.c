@@ -42,6 +42,17 @@ static size_t round_up(size_t bytes, size_t to)
 	return (bytes + to - 1) / to * to;
 }
 
+/* What others change meanwhile, in order: a word that says that others are whole comes before them.
+ * bytes: a multiple of 8. */
+static void copy_words(uint8_t *to, const void *from, size_t bytes)
+{
+	const _Atomic uint64_t *words = from;
+	uint64_t *out = (uint64_t *)(void *)to;
+
+	for (size_t i = 0; i < bytes / 8; i++)
+		out[i] = atomic_load_explicit(&words[i], memory_order_acquire);
+}
+
 /* Header, control, side area, directory, sub-buffers: each on pages of its own. */
 static int lay_out(struct copier *copier)
 {
@@ -60,7 +71,7 @@ static int lay_out(struct copier *copier)
 	copier->out->image_bytes = bytes;
 	copier->slots = image + slots_at;
 	copier->header = header = (struct ky_ring_header *)(void *)image;
-	memcpy(image, from->image, sizeof(*header));
+	copy_words(image, from->image, sizeof(*header));
 	header->page_bytes = PAGE;
 	header->file_bytes = bytes;
 	header->side_offset = side_bytes ? 2 * PAGE : 0;
@@ -70,9 +81,9 @@ static int lay_out(struct copier *copier)
 	header->slots_offset = slots_at;
 	header->slot_count = copier->capacity;
 	if (from->control)
-		memcpy(image + PAGE, from->control, sizeof(*from->control));
+		copy_words(image + PAGE, from->control, sizeof(*from->control));
 	if (side_bytes)
-		memcpy(image + 2 * PAGE, from->side, side_bytes);
+		copy_words(image + 2 * PAGE, from->side, side_bytes);
 	return 0;
 }
 
