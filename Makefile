@@ -4,10 +4,11 @@
 #   make          the program: build/kymo
 #   make demo     records a real Tokio service and shows what was found
 #   make test     every test; one closing line
+#   make attach-rounds  200 times attach and detach under load
 #   make kill     1,000 times SIGKILL at a random moment, recovered and compared
 .DEFAULT_GOAL := all
 .PHONY: all setup setup-build demo test asan tsan valgrind fuzz bench matrix lint format bare wasm \
-	interop analysis kill clean
+	interop analysis kill attach-rounds clean
 
 RUN = python3 tools/run_tests.py
 
@@ -26,7 +27,7 @@ demo: setup-build
 test: setup
 	@$(RUN)
 
-asan tsan valgrind fuzz matrix bare wasm interop analysis kill: setup
+asan tsan valgrind fuzz matrix bare wasm interop analysis kill attach-rounds: setup
 	@$(RUN) $@
 
 lint: setup

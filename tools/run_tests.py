@@ -329,8 +329,16 @@ def suite_crash(kills=100):
     return tally
 
 
-# Too long for every change: `make matrix`, `make kill`.
-ON_DEMAND = {"matrix", "kill"}
+def attach_rounds(name, rounds, timeout_s):
+    tally = build("gcc")
+    if not tally.failed:
+        tally.add(command(name, [sys.executable, "test/attach/rounds.py", "--build", "build",
+                                 "--rounds", str(rounds)], timeout_s))
+    return tally
+
+
+# Too long for every change: `make matrix`, `make kill`, `make attach-rounds`.
+ON_DEMAND = {"matrix", "kill", "attach-rounds"}
 
 
 def suites():
@@ -358,6 +366,8 @@ def suites():
         "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
         "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
         "reliability": suite_reliability,
+        "attach": lambda: attach_rounds("attach", 20, 1200),
+        "attach-rounds": lambda: attach_rounds("attach-rounds", 200, 3600),
         "crash": suite_crash,
         "kill": lambda: suite_crash(1000),
         "analysis": suite_analysis,

@@ -18,8 +18,8 @@
 #include <time.h>
 
 #define MS_NS UINT64_C(1000000)
-#define STOP_NS (15 * MS_NS)   /* a sleeping thread stops within microseconds */
-#define BORROW_NS (30 * MS_NS) /* no new thread is begun later than this */
+#define STOP_NS (10 * MS_NS)   /* a sleeping thread stops within microseconds */
+#define BORROW_NS (10 * MS_NS) /* no new thread is begun later than this */
 #define BACK_NS (500 * MS_NS)  /* a thread is made within a millisecond */
 #define LOOK_NS 20000
 #define STACK_PAGES_MAX 64u
@@ -310,12 +310,12 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 		err = start_stub(borrow, block);
 	KY_TESTPOINT("attach.running");
 	let_go(borrow);
-	take_time(&before);
 	KY_TESTPOINT("attach.let_go");
 	if (!err)
 		wait_back(borrow, out);
 	else
 		out->stopped_ns = ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns;
+	take_time(&before);
 	ky_free(borrow);
 	return tell(err, why);
 }

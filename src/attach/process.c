@@ -18,6 +18,7 @@
 #define LIBRARY_NAME "/libkymo-preload.so"
 #define STATUS_BYTES 65536u             /* groups may be many */
 #define KERNEL_THREAD_FLAG 0x00200000ul /* PF_KTHREAD in field 9 of stat */
+#define EXITING_FLAG 0x4ul              /* PF_EXITING */
 #define HOLE_BYTES_MIN (UINT64_C(1) << 20)
 #define ADDRESS_END (UINT64_C(1) << 47)
 
@@ -86,20 +87,19 @@ static const char *stat_field(const char *text, int wanted)
 	return at;
 }
 
-static uint64_t start_time(uint32_t pid)
-{
-	char text[1024];
-	const char *at;
-
-	if (ky_process_read_file(pid, "stat", text, sizeof(text)) <= 0)
-		return 0;
-	at = stat_field(text, 22);
-	return at ? strtoull(at, NULL, 10) : 0;
-}
-
+/* One whose memory is gone already is not. */
 bool ky_process_is_there(const struct ky_process *process)
 {
-	return start_time(process->pid) == process->start_time_ticks;
+	char text[1024];
+	const char *state, *flags, *start;
+
+	if (ky_process_read_file(process->pid, "stat", text, sizeof(text)) <= 0)
+		return false;
+	state = stat_field(text, 3);
+	flags = stat_field(text, 9);
+	start = stat_field(text, 22);
+	return state && flags && start && strtoull(start, NULL, 10) == process->start_time_ticks &&
+	       *state != 'Z' && *state != 'X' && !(strtoul(flags, NULL, 10) & EXITING_FLAG);
 }
 
 /* Alive, of user space, not stopped. */

@@ -66,7 +66,7 @@ void ky_process_close(struct ky_process *process);
 /* The same whether it uses Tokio or not. */
 int ky_process_look(struct ky_process *process, uint32_t pid, char *why);
 
-/* Is there still the same process? */
+/* Is there still the same process, and not about to end? */
 bool ky_process_is_there(const struct ky_process *process);
 
 /* All bytes or false. */
