@@ -320,7 +320,9 @@ static bool is_dead(const struct ky_found_ring *ring)
 	       (ring->state == KY_FOUND_CLOSED && !ring->is_process_there);
 }
 
-static int recover_all(const struct arguments *arguments, struct totals *totals)
+/* service: only its rings, all of them; NULL: every ring of a dead process. */
+static int recover_all(const struct arguments *arguments, const char *service,
+		       struct totals *totals)
 {
 	struct ky_found_rings rings;
 	int err = ky_ring_find(&rings, &arguments->query);
@@ -331,6 +333,8 @@ static int recover_all(const struct arguments *arguments, struct totals *totals)
 		return KY_EXIT_TROUBLE;
 	}
 	for (i = 0; i < rings.count; i++) {
+		if (service != NULL && strcmp(rings.rings[i].service, service) != 0)
+			continue;
 		if (rings.rings[i].state == KY_FOUND_TROUBLE) {
 			ky_cli_error("%s", rings.rings[i].why);
 			totals->trouble++;
@@ -341,7 +345,7 @@ static int recover_all(const struct arguments *arguments, struct totals *totals)
 	if (rings.is_incomplete)
 		ky_cli_notice("there are more rings than were looked at: run it again");
 	ky_found_rings_release(&rings);
-	if (totals->recovered + totals->empty + totals->trouble == 0)
+	if (service == NULL && totals->recovered + totals->empty + totals->trouble == 0)
 		ky_cli_notice("no dead process has left a ring");
 	return KY_EXIT_OK;
 }
@@ -374,6 +378,28 @@ static int recover_one(const struct arguments *arguments, struct totals *totals)
 	return err;
 }
 
+/* A service may have died several times, and be running again by now. */
+static int recover_service(const struct arguments *arguments, struct totals *totals)
+{
+	int code = recover_all(arguments, arguments->who, totals);
+
+	/* None of it is dead: that one knows why not. */
+	return code == KY_EXIT_OK && totals->recovered + totals->empty + totals->trouble == 0 ?
+		       recover_one(arguments, totals) :
+		       code;
+}
+
+static int recover_wanted(const struct arguments *arguments, struct totals *totals)
+{
+	const char *who = arguments->who;
+
+	if (who == NULL)
+		return recover_all(arguments, NULL, totals);
+	if (strchr(who, '/') != NULL || who[strspn(who, "0123456789")] == '\0')
+		return recover_one(arguments, totals);
+	return recover_service(arguments, totals);
+}
+
 int ky_cmd_recover(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -402,8 +428,7 @@ int ky_cmd_recover(int argc, char **argv)
 		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
 		return KY_EXIT_TROUBLE;
 	}
-	code = arguments.who != NULL ? recover_one(&arguments, &totals) :
-				       recover_all(&arguments, &totals);
+	code = recover_wanted(&arguments, &totals);
 	(void)ky_ring_keep(&arguments.query, &kept);
 	return code != KY_EXIT_OK ? code : totals.trouble ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }

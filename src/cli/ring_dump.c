@@ -178,6 +178,7 @@ int ky_ring_dump(struct ky_ring_dump *dump, bool *is_file_trouble)
 void ky_dump_name(char *out, size_t out_bytes, const char *directory, const char *service,
 		  uint32_t pid, uint64_t unix_ns, const struct ky_stage_factory *stage)
 {
+	bool needs_slash = directory[0] != '\0' && directory[strlen(directory) - 1] != '/';
 	time_t seconds = (time_t)(unix_ns / 1000000000);
 	char name[65] = "", utc[24] = "";
 	struct tm tm;
@@ -193,9 +194,8 @@ void ky_dump_name(char *out, size_t out_bytes, const char *directory, const char
 	}
 	if (gmtime_r(&seconds, &tm) != NULL)
 		(void)strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);
-	(void)snprintf(out, out_bytes, "%s%s%s-%u-%s.trc%s", directory,
-		       directory[0] != '\0' ? "/" : "", name[0] != '\0' ? name : "unnamed", pid,
-		       utc, stage->suffix);
+	(void)snprintf(out, out_bytes, "%s%s%s-%u-%s.trc%s", directory, needs_slash ? "/" : "",
+		       name[0] != '\0' ? name : "unnamed", pid, utc, stage->suffix);
 }
 
 int ky_dump_choose_stage(const char *path, bool has_stage, struct ky_stage_factory *stage)

@@ -293,6 +293,17 @@ class Recover(Rings):
         self.assertEqual(len(files), 6)
         self.assertEqual(list(self.rings.iterdir()), [])
 
+    def test_service_that_died_twice_and_runs_again_is_recovered_twice(self):
+        self.dead(), self.dead()
+        self.dead(KYMO_SERVICE="other")
+        self.host()
+        done = self.recover("run_host")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(list(self.out.glob("run_host-*"))), 2)
+        self.assertEqual(len(list(self.out.iterdir())), 2)
+        again = self.recover("run_host")
+        self.assertIn("runs and records", again.stderr)
+
     def test_leftovers_of_a_killed_recover_go(self):
         self.dead()
         self.recover("--keep")
