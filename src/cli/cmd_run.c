@@ -36,6 +36,8 @@ static const char help[] =
 	"      --segment-bytes N      ... or after N bytes before compression (default: 64M)\n"
 	"      --total-bytes N        keep at most N bytes of this service (default: 1G); with\n"
 	"                             FILE: record no more behind N bytes (default: no bound)\n"
+	"      --profile NAME|FILE    what is recorded and written: default, profile (slow polls,\n"
+	"                             histograms of the rest), everything, or kymo-profile(5)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"
 	"                             /dev/shm/kymo-UID)\n"

@@ -2,6 +2,7 @@
 #include <cli/cli.h>
 
 #include <cli/out_text.h>
+#include <cli/profile.h>
 #include <cli/ring_arguments.h>
 #include <cli/ring_settings.h>
 #include <kymo/base.h>
@@ -12,6 +13,25 @@ struct arguments {
 	const char *process;
 	struct ky_setting_changes changes;
 };
+
+#define KEY_PROFILE 256
+
+static void take_profile(struct arguments *arguments, const char *name, struct argp_state *state)
+{
+	static struct ky_profile profile; /* large */
+	char why[KY_FOUND_WHY_BYTES > KY_PROFILE_WHY_BYTES ? KY_FOUND_WHY_BYTES :
+							     KY_PROFILE_WHY_BYTES];
+
+	if (ky_profile_load(&profile, name, why) < 0)
+		argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
+	if (profile.rule_count > 0)
+		argp_failure(state, KY_EXIT_USAGE, 0,
+			     "%s: triggers cannot be set in a process that runs; leave them out",
+			     name);
+	for (size_t i = 0; i < profile.setting_count; i++)
+		if (ky_settings_parse(&arguments->changes, profile.settings[i], why) < 0)
+			argp_failure(state, KY_EXIT_USAGE, 0, "%s: %s", name, why);
+}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -27,6 +47,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 			arguments->process = text;
 		else if (ky_settings_parse(&arguments->changes, text, why) < 0)
 			argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
+		return 0;
+	case KEY_PROFILE:
+		take_profile(arguments, text, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "which process? `kymo ps` lists them");
@@ -82,8 +105,12 @@ static int print(const struct ky_setting_changes *changes, bool is_reading)
 int ky_cmd_set(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_option options[] = {
+		{"profile", KEY_PROFILE, "NAME|FILE", 0,
+		 "All settings of a profile: default, profile, everything or a file", 0},
+		{0}};
 	static const struct argp argp = {
-		0,
+		options,
 		parse,
 		"PID|SERVICE [KEY=VALUE...]",
 		"Changes what a process records while it runs, and prints what changed. All values "

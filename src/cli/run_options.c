@@ -108,6 +108,7 @@ enum option_id {
 	OPTION_MODE = 256,
 	OPTION_RING_BYTES,
 	OPTION_RING_DIR,
+	OPTION_PROFILE,
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
 	OPTION_SEGMENT_BYTES,
@@ -131,6 +132,9 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 	case OPTION_RING_DIR:
 		options->ring_directory = value;
 		return value[0] == '/' ? NULL : "an absolute path";
+	case OPTION_PROFILE:
+		options->profile_name = value;
+		return value[0] != '\0' ? NULL : "the name of a profile, or a file";
 	case OPTION_RING_BYTES:
 		return ky_run_parse_bytes(value, &options->ring_bytes) == 0 &&
 				       options->ring_bytes >= 128u << 10 &&
@@ -174,6 +178,7 @@ static const struct option long_options[] = {
 	{"metadata", required_argument, NULL, 'm'},
 	{"ring-bytes", required_argument, NULL, OPTION_RING_BYTES},
 	{"ring-dir", required_argument, NULL, OPTION_RING_DIR},
+	{"profile", required_argument, NULL, OPTION_PROFILE},
 	{"compress", required_argument, NULL, OPTION_COMPRESS},
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
 	{"segment-bytes", required_argument, NULL, OPTION_SEGMENT_BYTES},
@@ -224,6 +229,28 @@ static const char *misfit(const struct ky_run_options *options, const char *suff
 	if (options->total_bytes_max != 0 && options->total_bytes_max < KY_TRACE_FILE_BYTES_MIN)
 		return "--total-bytes of one file is at least 1M";
 	return NULL;
+}
+
+/* What the command line says itself goes before the profile. */
+static int choose_profile(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+{
+	char why[KY_PROFILE_WHY_BYTES] = "";
+
+	if (options->profile_name == NULL)
+		return 0;
+	if (ky_profile_load(&options->profile, options->profile_name, why) != 0) {
+		snprintf(errbuf, errbuf_bytes, "--profile %s", why);
+		return -EINVAL;
+	}
+	if (options->profile.rule_count > 0) {
+		snprintf(errbuf, errbuf_bytes,
+			 "--profile %s: nothing watches triggers in `kymo run`; leave them out",
+			 options->profile_name);
+		return -EINVAL;
+	}
+	if (options->ring_bytes == 0)
+		options->ring_bytes = options->profile.ring_bytes;
+	return 0;
 }
 
 static int choose_output(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
@@ -294,6 +321,8 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 			 "which program? Usage: kymo run [OPTIONS] [--] CMD [ARGS…]");
 		return -EINVAL;
 	}
+	if (choose_profile(out, errbuf, errbuf_bytes) != 0)
+		return -EINVAL;
 	out->command = argv + optind;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #ifndef KY_CLI_RUN_OPTIONS_H
 #define KY_CLI_RUN_OPTIONS_H
 
+#include <cli/profile.h>
 #include <drain/drain.h>
 #include <kymo/recorder.h>
 #include <ship/stage.h>
@@ -27,7 +28,8 @@ struct ky_run_options {
 	uint64_t ring_bytes;        /* 0: the recorder's default */
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */
-	struct ky_retain_policy retain; /* what a stream writes; zeros: everything */
+	const char *profile_name;                       /* NULL: none */
+	struct ky_profile profile; /* zeros: everything is written, gates as they are */
 	struct ky_stage_factory stage;
 	bool has_stage; /* --compress was given */
 	struct kymo_key_value metadata[KY_RUN_METADATA_MAX];

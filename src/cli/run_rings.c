@@ -215,7 +215,7 @@ static int start_drain(struct ring *ring)
 					 .chunk = ky_run_output_chunk,
 					 .chunk_ctx = &ring->output,
 					 .source = SOURCE,
-					 .retain = &options->retain};
+					 .retain = &options->profile.retain};
 	size_t i;
 	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
 
@@ -253,6 +253,29 @@ static void insert_by_age(struct ky_run_rings *rings, struct ring *ring)
 	rings->rings[at] = ring;
 }
 
+/* As the profile wants them. A process that has shut its gates by itself keeps them shut. */
+static void set_gates(struct ring *ring)
+{
+	const struct ky_profile *profile = &ring->owner->options->profile;
+	size_t page_bytes = header_of(ring)->page_bytes;
+	struct ky_ring_control *control;
+	uint32_t old;
+
+	if ((profile->gates_set | profile->gates_clear) == 0)
+		return;
+	control = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
+		       (off_t)page_bytes);
+	if (control == MAP_FAILED)
+		return; /* the trace says which gates are open */
+	old = atomic_load_explicit(&control->gates, memory_order_relaxed);
+	while (old != 0 &&
+	       !atomic_compare_exchange_weak_explicit(
+		       &control->gates, &old, (old | profile->gates_set) & ~profile->gates_clear,
+		       memory_order_acq_rel, memory_order_relaxed))
+		;
+	munmap(control, page_bytes);
+}
+
 static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const struct stat *st,
 		     const struct ky_ring_header *header)
 {
@@ -287,6 +310,8 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 			err = start_drain(ring);
 		fault_ring = NULL;
 	}
+	if (err >= 0)
+		set_gates(ring);
 	if (err < 0) {
 		ring_trouble(rings, name, err);
 		free_ring(ring);
