@@ -158,6 +158,30 @@ def and_at_every_named_point_of_the_recorder(setting):
     return f"{kills} kills at {len(test_points())} points, {total} events recovered"
 
 
+@case
+def and_while_a_thread_stands_still_at_a_named_point(setting):
+    """What the others record meanwhile does not hang on it."""
+    kills = total = 0
+    with Scene(setting) as scene:
+        for point in test_points():
+            for nth in (1, 2, 3, 5, 8, 13, 21, 34):
+                scene.clear()
+                victim = scene.start(setting.crash / "kill_host_points", scene.witness, nth,
+                                     KILL_AT=point, KILL_NTH=str(nth), KILL_LATER_US="40")
+                try:
+                    victim.wait(1)
+                except subprocess.TimeoutExpired:  # it does not come there so often
+                    victim.kill()
+                    victim.wait()
+                    break
+                try:
+                    total += scene.check()[0]
+                except AssertionError as error:
+                    raise AssertionError(f"{point}, time {nth}: {error}") from error
+                kills += 1
+    return f"{kills} kills at {len(test_points())} points, {total} events recovered"
+
+
 # Points that only a full ring or a signal handler of the host leads to.
 RARE = ("slow.inside",)
 

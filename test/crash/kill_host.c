@@ -6,7 +6,8 @@
  * Three threads record in bursts; one after the other short ones begin, record and exit. Names are
  * interned on the way. WITNESS is a file of struct kill_witness.
  * With KILL_AT=POINT and KILL_NTH=N (built with KY_TESTPOINTS) it kills itself when it comes to
- * that point for the N-th time.
+ * that point for the N-th time; with KILL_LATER_US the thread stands still there for so long
+ * before, and the others go on.
  */
 #include <fcntl.h>
 #include <kymo/kymo.h>
@@ -43,8 +44,13 @@ void ky_testpoint(const char *name)
 		return;
 	if (!atomic_exchange(&is_known, 1))
 		atomic_fetch_add(&left, strtol(getenv("KILL_NTH"), NULL, 10));
-	if (atomic_fetch_sub(&left, 1) == 1)
-		raise(SIGKILL);
+	if (atomic_fetch_sub(&left, 1) != 1)
+		return;
+	if (getenv("KILL_LATER_US") != NULL)
+		nanosleep(&(const struct timespec){.tv_nsec = 1000 * strtol(getenv("KILL_LATER_US"),
+									    NULL, 10)},
+			  NULL);
+	raise(SIGKILL);
 }
 #endif
 

@@ -3,6 +3,8 @@
 
 #include <record/emit/ring_file.h>
 
+#include <base/testpoint.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -352,19 +354,23 @@ int ky_ring_create(struct ky_ring **out, const struct ky_ring_request *request,
 	return err;
 }
 
-/* Two threads may publish in either order; whoever finds the word changed behind it says it
- * again. */
+/* Two threads may publish in either order, and each may be killed at any point: no store may take
+ * back what the other has said. Populated slots only grow in number, usable ones only shrink. */
 static void publish_extent(struct ky_ring *ring)
 {
-	uint64_t extent;
+	uint64_t extent = __atomic_load_n(&ring->extent, __ATOMIC_ACQUIRE);
+	uint32_t populated = ky_extent_populated(extent), usable = ky_extent_usable(extent);
+	uint32_t said = atomic_load_explicit(&ring->header->populated_count, memory_order_relaxed);
 
-	do {
-		extent = __atomic_load_n(&ring->extent, __ATOMIC_SEQ_CST);
-		atomic_store_explicit(&ring->header->populated_count, ky_extent_populated(extent),
-				      memory_order_seq_cst);
-		atomic_store_explicit(&ring->header->usable_count, ky_extent_usable(extent),
-				      memory_order_seq_cst);
-	} while (__atomic_load_n(&ring->extent, __ATOMIC_SEQ_CST) != extent);
+	while (said < populated && !atomic_compare_exchange_weak_explicit(
+					   &ring->header->populated_count, &said, populated,
+					   memory_order_seq_cst, memory_order_relaxed))
+		;
+	said = atomic_load_explicit(&ring->header->usable_count, memory_order_relaxed);
+	while (said > usable &&
+	       !atomic_compare_exchange_weak_explicit(&ring->header->usable_count, &said, usable,
+						      memory_order_seq_cst, memory_order_relaxed))
+		;
 }
 
 bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
@@ -386,11 +392,18 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 		/* Losing the race means that somebody else moved either half: look again. */
 		if (__atomic_compare_exchange_n(&ring->extent, &extent, next, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			KY_TESTPOINT("ring.populated");
 			publish_extent(ring);
 			extent = next;
 		}
 	}
-	return slot < ky_extent_usable(extent);
+	if (slot >= ky_extent_usable(extent))
+		return false;
+	/* Whoever made the slot's pages may not have come to say so, and may never: what is
+	 * recorded here must be found all the same. */
+	if (slot >= atomic_load_explicit(&ring->header->populated_count, memory_order_relaxed))
+		publish_extent(ring);
+	return true;
 }
 
 void ky_map_private(void *address, size_t bytes)
