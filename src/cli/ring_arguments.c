@@ -3,6 +3,7 @@
 
 #include <base/now.h>
 #include <cli/cli.h>
+#include <stdio.h>
 
 enum {
 	OPTION_RING_DIRECTORY = 0x200
@@ -13,6 +14,7 @@ static const struct argp_option options[] = {
 	 "Look for rings in DIR alone (default: KYMO_RING_DIR, /dev/shm/kymo-UID, and whatever "
 	 "running processes map)",
 	 0},
+	{0, 'h', 0, OPTION_HIDDEN, 0, 0},
 	{0},
 };
 
@@ -20,6 +22,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct ky_ring_query *query = state->input;
 
+	if (key == 'h') { /* argp's own is -? alone */
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
+	}
 	if (key != OPTION_RING_DIRECTORY)
 		return ARGP_ERR_UNKNOWN;
 	query->ring_directory = text;

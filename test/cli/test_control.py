@@ -256,8 +256,7 @@ class Streamed(Control):
         self.started.append(run)
         wait_until(ready.exists)
         ring = self.ps()[0]
-        told = self.json("status", ring["pid"])
-        self.assertEqual((told["drained_by_pid"], told["mode"]), (run.pid, "stream"))
+        wait_until(lambda: self.json("status", ring["pid"])["drained_by_pid"] == run.pid)
         self.assertEqual(self.kymo("mark", ring["pid"], "deploy 7").returncode, 0)
         self.assertEqual(self.kymo("set", ring["pid"], "wake=off").returncode, 0)
         go.touch()
@@ -270,6 +269,62 @@ class Streamed(Control):
                           for event in named("AnnotationEvent")], [("deploy 7", 0)])
         self.assertEqual([event["fields"]["gates"] for event in named("GatesEvent")],
                          [0x1bf & ~2])
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
+class Namespaces(Control):
+    """Processes in a pid and mount namespace of their own, as in a container."""
+
+    def boxed(self, *actions, before=""):
+        """A host whose /dev/shm is its own. Returns its pid as it is seen from here."""
+        ready, pid_file = self.dir / "boxed", self.dir / "inner"
+        script = (f"mount -t tmpfs none /dev/shm && echo $$ > {pid_file}; {before} "
+                  f"exec {HOST} 1000 touch={ready} {' '.join(actions)} wait={self.dir / 'end'}")
+        variables = {name: value for name, value in os.environ.items() if name != "KYMO_RING_DIR"}
+        process = subprocess.Popen(["unshare", "-p", "-m", "-f", "--mount-proc", "--kill-child",
+                                    "sh", "-c", script],
+                                   env={**variables, "KYMO_SERVICE": "boxed"})
+        self.started.append(process)
+        wait_until(ready.exists)
+        self.assertEqual(pid_file.read_text(), "1\n")
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        return int(children.split()[0])
+
+    def everywhere(self, command, *args):
+        return subprocess.run([KYMO, command, *map(str, args)], capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False)
+
+    def test_by_the_pid_seen_from_here(self):
+        pid = self.boxed("begin=42")
+        done = self.everywhere("status", "--json", pid)
+        self.assertEqual((done.stderr, done.returncode), ("", 0))
+        told = json.loads(done.stdout)
+        self.assertEqual((told["pid"], told["ring_pid"], told["is_foreign"], told["state"]),
+                         (pid, 1, True, "alive"))
+        self.assertEqual([poll["task"] for poll in told["open_polls"]], [42])
+        self.assertTrue(told["path"].startswith(f"/proc/{pid}/root/dev/shm/kymo-"))
+        self.assertEqual(self.everywhere("set", pid, "poll=off").stdout, "poll: on -> off\n")
+        self.assertEqual(self.everywhere("mark", pid, "x").stdout, f"marked {pid} (boxed)\n")
+
+    def test_all_shows_the_living_and_the_dead_of_the_box(self):
+        pid = self.boxed(before=f"{HOST} 10 signal=9;")
+        # Through the first process that has this mount namespace.
+        found = json.loads(self.everywhere("ps", "--all", "-i", "0", "--json").stdout)["rings"]
+        of_box = {ring["state"]: (ring["pid"], ring["ring_pid"]) for ring in found
+                  if ring["service"] == "boxed"}
+        self.assertEqual(set(of_box), {"alive", "dead"})
+        self.assertEqual((of_box["alive"], of_box["dead"][0]), ((pid, 1), None))
+
+
+class Crowd(Control):
+    def test_many_at_once_see_the_same(self):
+        process = self.host()
+        looks = [subprocess.Popen([KYMO, "ps", "--ring-dir", self.rings, "--json", "-i", "0"],
+                                  stdout=subprocess.PIPE) for _ in range(20)]
+        for one in looks:
+            out = one.communicate(timeout=DEADLINE_S)[0]
+            self.assertEqual([(ring["pid"], ring["state"]) for ring in json.loads(out)["rings"]],
+                             [(process.pid, "alive")])
 
 
 def main():
