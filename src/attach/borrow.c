@@ -18,7 +18,8 @@
 #include <time.h>
 
 #define MS_NS UINT64_C(1000000)
-#define STOP_NS (10 * MS_NS)   /* a sleeping thread stops within microseconds */
+/* A thread that sleeps stops within microseconds, once it is given a processor. */
+#define STOP_NS (500 * MS_NS)
 #define BORROW_NS (10 * MS_NS) /* no new thread is begun later than this */
 #define BACK_NS (500 * MS_NS)  /* a thread is made within a millisecond */
 #define LOOK_NS 20000
@@ -90,9 +91,10 @@ static int stop(struct borrow *borrow)
 	if (ptrace(PTRACE_SEIZE, borrow->tid, NULL, (void *)TRACE_SYSGOOD) != 0)
 		return -errno;
 	KY_TESTPOINT("attach.seized");
-	borrow->stopped_at_ns = ky_now_ns(CLOCK_MONOTONIC);
 	if (ptrace(PTRACE_INTERRUPT, borrow->tid, NULL, NULL) != 0)
 		return -EAGAIN;
+	/* It stops when it has its turn on a processor; to take the interruption back would take
+	 * the same turn. */
 	err = wait_stop(borrow->tid, STOP_NS, &status);
 	while (!err && !is_our_stop(status)) {
 		if (status >> 16 == PTRACE_EVENT_STOP) /* somebody stops the whole process */
@@ -100,6 +102,7 @@ static int stop(struct borrow *borrow)
 		ptrace(PTRACE_CONT, borrow->tid, NULL, (void *)(intptr_t)WSTOPSIG(status));
 		err = wait_stop(borrow->tid, STOP_NS, &status);
 	}
+	borrow->stopped_at_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return err ? -EAGAIN : 0;
 }
 
