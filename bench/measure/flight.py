@@ -13,12 +13,13 @@ import pathlib
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import threading
 import time
 
 from .memory import host_of
-from .programs import ROOT, Broken, Running, again_when_lost, check_trace, run, stored_bytes
+from .programs import ROOT, Broken, Running, again_when_lost, check_trace, run
 from .rows import differences, median_interval, ratios, row
 
 VARIANTS = ("plain", "kymo", "go", "go+flight", "dial9")
@@ -26,9 +27,11 @@ BASES = {"kymo": "plain", "dial9": "plain", "go+flight": "go"}
 RING_BYTES = 32 << 20
 CONNECTIONS = 50
 WARM_UP = 20_000
-# Of the ring they fill about 12 MiB: every page that is written to is touched for the first time,
-# which happens once in a life. So this is what recording costs at its dearest.
-REQUESTS = 300_000
+# Short loads, so that what else the machine does meets all variants. Together they fill about
+# 10 MiB of the ring: every page is touched for the first time, which happens once in a life. So
+# this is what recording costs at its dearest.
+LOADS = 8
+REQUESTS = 30_000
 GO_LEAST = (1, 25)
 EVENTS = ("PollStartEvent", "PollEndEvent", "WakeEventEvent")
 CUT_RING_BYTES = 64 << 20
@@ -82,7 +85,7 @@ class Programs:
 
     def command(self, variant, directory):
         """The command, its environment and the program that serves."""
-        count = str(2 * CONNECTIONS + 1)  # warm-up, load, and the connection that keeps it alive
+        count = str((1 + LOADS) * CONNECTIONS + 1)  # warm-up, loads, what keeps it alive
         echo = self.plain / "echo"
         if variant == "kymo":
             return ([self.context.kymo, "run", "--quiet", "--mode", "flight", "--ring-bytes",
@@ -97,21 +100,18 @@ class Programs:
         return ([echo, count], None, echo)
 
     def check(self, variant, directory):
-        """A recorder that recorded nothing costs nothing. Returns the bytes of its trace."""
+        """A recorder that recorded nothing costs nothing."""
         if variant == "kymo":
-            return check_trace(self.context.kymo, directory,
-                               dict.fromkeys(EVENTS, REQUESTS))[1]
-        if variant == "dial9":
+            check_trace(self.context.kymo, directory,
+                        dict.fromkeys(EVENTS, LOADS * REQUESTS))
+        elif variant == "dial9":
             output, _, _ = run([self.peer, "count", directory])
-            if json.loads(output)["events"] < 2 * REQUESTS:
+            if json.loads(output)["events"] < 2 * LOADS * REQUESTS:
                 raise Broken("dial9 recorded too little of the echo server")
-            return stored_bytes(directory, ".bin")
-        if variant == "go+flight":
+        elif variant == "go+flight":
             size = (directory / "trace").stat().st_size
-            if size < GO_BYTES_LEAST * REQUESTS:
-                raise Broken(f"Go's recorder wrote {size} bytes of {REQUESTS} requests")
-            return size
-        return 0
+            if size < GO_BYTES_LEAST * LOADS * REQUESTS:
+                raise Broken(f"Go's recorder wrote {size} bytes of {LOADS * REQUESTS} requests")
 
 
 def load(programs, port, requests):
@@ -122,37 +122,67 @@ def load(programs, port, requests):
     return result
 
 
-def once(programs, variant):
-    """One run: what a request cost, what the start and the end did."""
-    with programs.context.directory() as directory:
-        command, environment, program = programs.command(variant, directory)
-        with Running(command, environment) as server:
-            port = server.line()
-            pids = {server.process.pid, int(host_of(server.process.pid, program))}
+class Server:
+    """One variant under way, warmed up; a connection of our own keeps it alive."""
 
-            def spent():
-                return sum(map(cpu_ns, pids))
+    def __init__(self, programs, variant, stack):
+        self.programs, self.variant = programs, variant
+        self.directory = stack.enter_context(programs.context.directory())
+        command, environment, program = programs.command(variant, self.directory)
+        self.running = stack.enter_context(Running(command, environment))
+        self.port = self.running.line()
+        self.pids = {self.running.process.pid, int(host_of(self.running.process.pid, program))}
+        self.alive = stack.enter_context(
+            contextlib.closing(socket.create_connection(("127.0.0.1", int(self.port)))))
+        self.start_ns = self.spent_ns()
+        load(programs, self.port, WARM_UP)
+        self.loads, self.load_ns = [], 0
 
-            with contextlib.closing(socket.create_connection(("127.0.0.1", int(port)))):
-                started = spent()
-                load(programs, port, WARM_UP)
-                before = spent()
-                result = load(programs, port, REQUESTS)
-                after = spent()
-            _, total_s, _ = server.finish()
-        return {"cpu_ns": (after - before) / REQUESTS, "rate": REQUESTS / result["seconds"],
-                "p99_ns": result["p99_ns"], "p999_ns": result["p999_ns"],
-                "start_ms": started / 1e6, "cut_ms": total_s * 1e3 - after / 1e6,
-                "bytes": programs.check(variant, directory)}
+    def spent_ns(self):
+        return sum(map(cpu_ns, self.pids))
+
+    def load(self):
+        before = self.spent_ns()
+        self.loads.append(load(self.programs, self.port, REQUESTS))
+        self.load_ns += self.spent_ns() - before
+
+    def finish(self):
+        def middle(key):
+            return statistics.median(found[key] for found in self.loads)
+
+        before = self.spent_ns()
+        self.alive.close()
+        _, total_s, _ = self.running.finish()
+        self.programs.check(self.variant, self.directory)
+        return {"cpu_ns": self.load_ns / REQUESTS / len(self.loads),
+                "rate": REQUESTS / middle("seconds"), "p99_ns": middle("p99_ns"),
+                "p999_ns": middle("p999_ns"), "start_ms": self.start_ns / 1e6,
+                "cut_ms": total_s * 1e3 - before / 1e6}
+
+
+def rotated(variants, index):
+    cut = index % len(variants)
+    return variants[cut:] + variants[:cut]
+
+
+def one_round(programs, index):
+    """All variants at once, each a process of its own; short loads go round among them."""
+    with contextlib.ExitStack() as stack:
+        servers = {variant: Server(programs, variant, stack)
+                   for variant in rotated(programs.variants, index)}
+        for turn in range(LOADS):
+            for variant in rotated(programs.variants, index + turn):
+                servers[variant].load()
+        return {variant: server.finish() for variant, server in servers.items()}
 
 
 def measure(programs):
     figures = {variant: [] for variant in programs.variants}
     for index in range(programs.context.rounds):
         programs.context.progress(f"flight, {index + 1} of {programs.context.rounds}")
-        cut = index % len(programs.variants)
-        for variant in programs.variants[cut:] + programs.variants[:cut]:
-            figures[variant].append(again_when_lost(lambda: once(programs, variant)))
+        found = again_when_lost(lambda: one_round(programs, index))
+        for variant in programs.variants:
+            figures[variant].append(found[variant])
     return figures
 
 
