@@ -14,13 +14,13 @@ import subprocess
 import sys
 import time
 
-from measure import drain, emit, end_to_end, flight, memory, programs, read
+from measure import drain, emit, end_to_end, flight, memory, programs, read, watch
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-release"
 AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
-         "end-to-end": end_to_end.rows, "flight": flight.rows}
+         "watch": watch.rows, "end-to-end": end_to_end.rows, "flight": flight.rows}
 ROUNDS = 15
 
 

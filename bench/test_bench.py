@@ -10,7 +10,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-from measure import drain, emit, end_to_end, flight, memory, programs, rows  # noqa: E402
+from measure import drain, emit, end_to_end, flight, memory, programs, rows, watch  # noqa: E402
 from run_tests import unittest_as_tap  # noqa: E402
 
 
@@ -73,6 +73,15 @@ class Rows(unittest.TestCase):
             self.assertIn(key, entry)
         self.assertEqual((entry["spread"], entry["verdict"]), ([1, 2], "MISSED"))
         self.assertEqual(read["machine"], {"processors": 2})
+
+
+class Watch(unittest.TestCase):
+    def test_rows_are_the_share_and_the_looks(self):
+        found = [{"percent": 0.2, "looks_a_second": 10}, {"percent": 0.1, "looks_a_second": 12}]
+        share, looks = watch.rows_of("x", found)
+        self.assertEqual((share["value"], share["target"], looks["value"]), (0.15, 0.1, 11))
+        self.assertEqual(rows.verdict(share), "MISSED")
+        self.assertEqual(rows.verdict(looks), "reached")
 
 
 class Lost(unittest.TestCase):

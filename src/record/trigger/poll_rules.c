@@ -168,8 +168,10 @@ uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 {
 	struct ky_ring_look *look = &watchdog->look;
 	uint64_t after = watchdog->note_after_ns, trusted_ns, wanted;
+	/* A poll seen for the first time is at most one threshold old, so it is told at the latest
+	 * one shortest interval behind that. */
 	uint64_t next = watchdog->now_ns +
-			ky_watch_clamp(after, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
+			ky_watch_clamp(2 * after, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
 
 	for (uint32_t i = 0; i < look->slot_count; i++) {
 		struct ky_look_slot *slot = &look->slots[i];
@@ -287,7 +289,7 @@ void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	uint32_t count = find_groups(watchdog, rule, groups);
 	uint64_t threshold = rule->rule.threshold, longest_ns = 0, least_ns = UINT64_MAX;
 	uint64_t floor_ns = ky_watch_max(watchdog->trusted_ns, watchdog->stopped_ns);
-	uint64_t pace = ky_watch_clamp(threshold / 4, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
+	uint64_t pace = ky_watch_clamp(threshold / 5, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
 	struct ky_watch_about about;
 
 	/* A worker whose runtime is unknown vouches for all of them. */

@@ -8,9 +8,10 @@
 #include <string.h>
 #include <wire/ring_record.h>
 
-#define MISSES_MAX 8u           /* looks at a slot that was handed out and not taken */
-#define HANDOVER_CLAIMS 1024u   /* a second of a busy program */
-#define THREAD_ENTRY_BYTES 40u  /* of the directory, the least a thread takes */
+#define MISSES_MAX 8u          /* looks at a slot that was handed out and not taken */
+#define HANDOVER_CLAIMS 1024u  /* a second of a busy program */
+#define THREAD_ENTRY_BYTES 40u /* of the directory, the least a thread takes */
+#define FETCH_AHEAD 8u
 #define DIRECTORY_ENTRIES 4096u /* a look; the rest at the next one */
 
 static const struct ky_ring_side *find_side(const struct ky_ring_view *view)
@@ -383,6 +384,23 @@ static bool look_at_slot(struct ky_ring_look *look, struct ky_look_slot *slot)
 	return true;
 }
 
+/* Every line is somebody else's by now: fetched one after the other, they would be most of what a
+ * look costs. */
+static void fetch(const struct ky_ring_look *look, uint32_t index)
+{
+	const struct ky_look_slot *slot;
+	const struct ky_sub_buffer *sub;
+
+	if (index >= look->slot_count)
+		return;
+	slot = &look->slots[index];
+	sub = sub_at(look, slot->slot);
+	__builtin_prefetch(&sub->published);
+	__builtin_prefetch(&sub->claim);
+	__builtin_prefetch(&look->threads[slot->thread]);
+	__builtin_prefetch(&look->threads[slot->thread].changed_ns);
+}
+
 void ky_ring_look_step(struct ky_ring_look *look, uint64_t now_ns, uint64_t ticks)
 {
 	uint32_t kept = 0;
@@ -391,9 +409,12 @@ void ky_ring_look_step(struct ky_ring_look *look, uint64_t now_ns, uint64_t tick
 	look->ticks = ticks;
 	read_directory(look);
 	list_claims(look);
+	for (uint32_t i = 0; i < FETCH_AHEAD; i++)
+		fetch(look, i);
 	for (uint32_t i = 0; i < look->slot_count; i++) {
 		struct ky_look_slot *slot = &look->slots[i];
 
+		fetch(look, i + FETCH_AHEAD);
 		if (look_at_slot(look, slot))
 			look->slots[kept++] = *slot;
 		else

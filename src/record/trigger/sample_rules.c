@@ -7,6 +7,7 @@
 
 #define SAMPLE_NS (500 * KY_WATCH_MS)
 #define LOOK_NS (100 * KY_WATCH_MS)
+#define RUN_DELAYS_MAX 16u /* read in one look: more workers take turns */
 
 static const struct ky_watch_about nothing = {.notes_from_ns = UINT64_MAX};
 
@@ -17,7 +18,8 @@ void ky_watch_restart(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	rule->next_ns = 0;
 	memset(rule->samples, 0, sizeof(rule->samples));
 	if (rule->delays)
-		memset(rule->delays, 0, 2 * sizeof(uint64_t) * watchdog->look.thread_max);
+		memset(rule->delays, 0,
+		       KY_WATCH_DELAYS * sizeof(uint64_t) * watchdog->look.thread_max);
 }
 
 /* ---- what grows ---- */
@@ -70,6 +72,8 @@ static void judge_rate(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 
 	if (rule->rule.duration_ns && rule->rule.duration_ns < pace)
 		pace = ky_watch_max(rule->rule.duration_ns, LOOK_NS);
+	else if (rule->rule.duration_ns >= 20 * SAMPLE_NS)
+		pace = 2 * SAMPLE_NS;
 	rule->next_ns = watchdog->now_ns + pace;
 	if (!read_total(watchdog, rule, totals)) {
 		ky_watch_restart(watchdog, rule);
@@ -119,21 +123,25 @@ static void judge_rss(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 
 /* How much a worker waited for a processor since the older of two moments half a window apart. */
 static uint64_t grown_delay(struct ky_watchdog *watchdog, struct ky_watch_rule *rule,
-			    const struct ky_look_slot *slot, bool is_new_base)
+			    const struct ky_look_slot *slot, bool has_run, bool is_new_base)
 {
 	struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
-	uint64_t *bases = rule->delays + 2 * (size_t)slot->thread, delay_ns, from;
+	uint64_t *bases = rule->delays + KY_WATCH_DELAYS * (size_t)slot->thread, delay_ns, from;
 
-	if (!ky_proc_look_run_delay(&watchdog->proc, thread->tid, &thread->sched_file, &delay_ns)) {
-		bases[0] = bases[1] = 0;
-		return 0;
+	if (has_run) {
+		if (!ky_proc_look_run_delay(&watchdog->proc, thread->tid, &thread->sched_file,
+					    &delay_ns)) {
+			memset(bases, 0, KY_WATCH_DELAYS * sizeof(*bases));
+			return 0;
+		}
+		bases[2] = delay_ns + 1;
 	}
 	if (is_new_base || !bases[1]) {
 		bases[0] = bases[1];
-		bases[1] = delay_ns + 1;
+		bases[1] = bases[2];
 	}
 	from = bases[0] ? bases[0] : bases[1];
-	return ky_watch_since(delay_ns + 1, from);
+	return has_run ? ky_watch_since(bases[2], from) : 0;
 }
 
 static void forget_exited(struct ky_watchdog *watchdog)
@@ -146,37 +154,54 @@ static void forget_exited(struct ky_watchdog *watchdog)
 	}
 }
 
+/* What polls nothing and writes nothing sleeps. */
+static bool has_run(const struct ky_watchdog *watchdog, const struct ky_look_slot *slot,
+		    uint32_t turns)
+{
+	const struct ky_look_thread *thread = &watchdog->look.threads[slot->thread];
+
+	return slot->depth || thread->changed_ns + 2 * turns * LOOK_NS >= watchdog->now_ns;
+}
+
 static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
 	struct ky_ring_look *look = &watchdog->look;
 	struct ky_watch_about about = nothing;
 	uint64_t worst_ns = 0;
-	bool is_new_base = !rule->has_base ||
-			   watchdog->now_ns - rule->base_ns >= rule->rule.duration_ns / 2;
+	uint32_t turns = look->slot_count / RUN_DELAYS_MAX + 1;
 
 	rule->next_ns = watchdog->now_ns + LOOK_NS;
-	if (is_new_base) {
+	rule->turn++;
+	rule->base_turns -= rule->base_turns > 0;
+	if (!rule->has_base || watchdog->now_ns - rule->base_ns >= rule->rule.duration_ns / 2) {
 		forget_exited(watchdog);
 		rule->has_base = true;
 		rule->base_ns = watchdog->now_ns;
+		rule->base_turns = turns;
 	}
 	for (uint32_t i = 0; i < look->slot_count; i++) {
 		const struct ky_look_slot *slot = &look->slots[i];
-		const struct ky_look_thread *thread = ky_ring_look_thread(look, slot);
 		uint64_t grown_ns;
 
-		if (!slot->is_open || !thread->is_worker)
+		if (!slot->is_open || !ky_ring_look_thread(look, slot)->is_worker ||
+		    slot->thread % turns != rule->turn % turns)
 			continue;
-		grown_ns = grown_delay(watchdog, rule, slot, is_new_base);
+		grown_ns = grown_delay(watchdog, rule, slot, has_run(watchdog, slot, turns),
+				       rule->base_turns > 0);
 		if (grown_ns <= worst_ns)
 			continue;
 		worst_ns = grown_ns;
-		about.tid = thread->tid;
-		about.runtime = thread->runtime;
+		about.tid = ky_ring_look_thread(look, slot)->tid;
+		about.runtime = ky_ring_look_thread(look, slot)->runtime;
 		about.task = slot->depth ? slot->task : 0;
 	}
-	ky_watch_level(watchdog, rule, worst_ns > rule->rule.threshold, watchdog->now_ns, worst_ns,
-		       &about);
+	if (worst_ns > rule->rule.threshold)
+		rule->since_value[0] = watchdog->now_ns;
+	/* It is over when it is over for all, not only for those whose turn it is. */
+	if (worst_ns > rule->rule.threshold ||
+	    ky_watch_since(watchdog->now_ns, rule->since_value[0]) > turns * LOOK_NS)
+		ky_watch_level(watchdog, rule, worst_ns > rule->rule.threshold, watchdog->now_ns,
+			       worst_ns, &about);
 }
 
 /* ---- what stands at a value ---- */

@@ -13,6 +13,7 @@
 #define KY_WATCH_MS UINT64_C(1000000)
 #define KY_WATCH_SECOND UINT64_C(1000000000)
 #define KY_WATCH_SAMPLES 64u
+#define KY_WATCH_DELAYS 3u
 
 struct ky_watch_sample {
 	uint64_t ns, value;
@@ -33,7 +34,10 @@ struct ky_watch_rule {
 	uint64_t since_value[KY_CGROUP_LEVELS];
 	struct ky_watch_sample samples[KY_WATCH_SAMPLES]; /* rss */
 	uint32_t sample_at;
-	uint64_t *delays; /* runnable: two a thread, + 1, the older one first */
+	/* runnable: KY_WATCH_DELAYS a thread, + 1: at two moments, the older one first, and now */
+	uint64_t *delays;
+	/* Its looks, of which each reads some threads, and for how many more they get new bases. */
+	uint32_t turn, base_turns;
 	uint32_t counter; /* its index + 1; 0: not found yet */
 };
 

@@ -65,7 +65,8 @@ static int add_rule(struct ky_watchdog *watchdog, const struct ky_rule *rule, ui
 	added->rule = *rule;
 	added->index = index;
 	if (rule->kind == KY_RULE_RUNNABLE) {
-		added->delays = ky_alloc(2 * sizeof(uint64_t) * watchdog->look.thread_max);
+		added->delays = ky_alloc(KY_WATCH_DELAYS * sizeof(uint64_t) *
+					 watchdog->look.thread_max);
 		if (!added->delays)
 			return -ENOMEM;
 	}
@@ -299,7 +300,8 @@ static void check_life(struct ky_watchdog *watchdog)
 	if (atomic_load_explicit(&watchdog->look.view.header->state, memory_order_relaxed) ==
 	    KY_RING_CLOSED)
 		watchdog->is_gone = true;
-	if (watchdog->now_ns < watchdog->life_next_ns)
+	/* Ourselves: alive, and stopped only together with whoever asks. */
+	if (!watchdog->options.pid || watchdog->now_ns < watchdog->life_next_ns)
 		return;
 	watchdog->life_next_ns = watchdog->now_ns + LIFE_INTERVAL_NS;
 	life = ky_proc_look_life(&watchdog->proc);
@@ -321,8 +323,10 @@ static uint64_t judge(struct ky_watchdog *watchdog)
 
 		if (rule->rule.kind == KY_RULE_POLL)
 			continue;
-		/* What the events say is told once, so it is judged whenever it comes. */
-		if (watchdog->now_ns >= rule->next_ns || ky_rule_needs_events(&rule->rule)) {
+		/* What is nearly due is due: looks for several rules fall together. And what the
+		 * events say is told once, so it is judged whenever it comes. */
+		if (watchdog->now_ns + KY_LOOK_INTERVAL_NS / 2 >= rule->next_ns ||
+		    ky_rule_needs_events(&rule->rule)) {
 			if (rule->rule.kind == KY_RULE_STALL)
 				ky_watch_stall(watchdog, rule);
 			else

@@ -173,10 +173,14 @@ static void runnable__counts_waits_of_workers_alone(void **state)
 	fake_proc_write(&watch.proc, "task/71/schedstat", "1000 500 3\n");
 	watch_case_arm(&watch, "runnable>50ms");
 	watch_case_until(&watch, START + 3 * SECOND);
+	/* They tell only once they run again. */
+	test_emit(&worker, START + 3 * SECOND, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
+	test_emit(&pool, START + 3 * SECOND, KYMO_RECORD_BLOCKING_END, 0, 0, 0, 0, 0);
 	fake_proc_write(&watch.proc, "task/71/schedstat", "1000 900000500 3\n");
 	fake_proc_write(&watch.proc, "task/70/schedstat", "1000 40000500 3\n");
 	watch_case_until(&watch, START + 6 * SECOND);
 	assert_int_equal(watch.fired_count, 0);
+	test_emit(&worker, START + 6 * SECOND, KYMO_RECORD_UNPARK, 0, 0, 0, 0, 0);
 	fake_proc_write(&watch.proc, "task/70/schedstat", "1000 110000500 3\n");
 	watch_case_until(&watch, START + 6200 * MS);
 	assert_int_equal(watch.fired_count, 1);
@@ -188,6 +192,39 @@ static void runnable__counts_waits_of_workers_alone(void **state)
 	fake_proc_remove(&watch.proc, "task/70/schedstat");
 	watch_case_until(&watch, START + 20 * SECOND);
 	assert_int_equal(watch.fired_count, 1);
+}
+
+/* More workers than are read in one look: each has its turn, and one story stays one. */
+static void runnable__many_workers_take_turns(void **state)
+{
+	static struct test_writer workers[70];
+	char path[64];
+
+	(void)state;
+	teardown(state);
+	watch_case_open(&watch, 128);
+	watch.ring.now_ns = START;
+	fake_proc_write(&watch.proc, "task/4242/schedstat", "1 2 3\n");
+	for (uint32_t i = 0; i < 70; i++) {
+		test_writer_open(&workers[i], &watch.ring, 1000 + i, START);
+		test_worker(&workers[i], START, 3, 0x1000, 0x2000 + i);
+		test_poll(&workers[i], START, 5, 0);
+		snprintf(path, sizeof(path), "task/%u/schedstat", 1000 + i);
+		fake_proc_write(&watch.proc, path, "1 500 3\n");
+	}
+	watch_case_arm(&watch, "runnable>50ms for 4s cooldown=0s");
+	for (uint32_t i = 0; i < 70; i += 23) {
+		uint64_t now = watch.ring.now_ns;
+		uint32_t before = watch.fired_count;
+
+		watch_case_until(&watch, now + 9 * SECOND);
+		assert_int_equal(watch.fired_count, before);
+		snprintf(path, sizeof(path), "task/%u/schedstat", 1000 + i);
+		fake_proc_write(&watch.proc, path, "1 60000500 3\n");
+		watch_case_until(&watch, now + 9600 * MS);
+		assert_int_equal(watch.fired_count, before + 1);
+		assert_int_equal(fired(before)->tid, 1000 + i);
+	}
 }
 
 /* ---- counters ---- */
@@ -358,6 +395,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rss__growth_within_its_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(runnable__counts_waits_of_workers_alone, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(runnable__many_workers_take_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(counter__above_a_value, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors__growth_a_second_of_those_marked, setup,
 						teardown),
