@@ -336,6 +336,38 @@ static void hooks__launch_makes_the_thread_a_worker(void **state)
 	assert_int_equal(ky_tokio_self.workers, 0);
 }
 
+/* As after kymo attach: the launch of this thread went by before. */
+static void hooks__polls_make_a_worker_of_a_thread_whose_launch_was_not_seen(void **state)
+{
+	struct fake_task one = fake_task(FAKE_MULTI, 70), other = fake_task(FAKE_CURRENT, 71);
+
+	(void)state;
+	fake_poll_body = go_idle;
+	run(&one);
+	assert_int_equal(fake_count_of(KYMO_RECORD_WORKER_BEGIN), 0);
+	for (uint32_t generation = 1; generation <= 2; generation++) {
+		fake_recorder_reset(UINT32_MAX);
+		atomic_store(&ky_tokio_generation, generation);
+		assert_false(ky_tokio_is_worker(&ky_tokio_self));
+		run(&one);
+		run(&one);
+		/* Told once to each recording: that it is a worker, then whose. */
+		assert_int_equal(fake_event_at(0).record, KYMO_RECORD_WORKER_BEGIN);
+		assert_int_equal(fake_event_at(1).record, KYMO_RECORD_RUNTIME);
+		assert_int_equal(fake_event_at(0).b, fake_event_at(1).a);
+		assert_int_equal(fake_event_at(0).c, (uintptr_t)&ky_tokio_self);
+		assert_int_equal(fake_count_of(KYMO_RECORD_WORKER_BEGIN), 1);
+		assert_int_equal(fake_count_of(KYMO_RECORD_RUNTIME), 1);
+		assert_true(ky_tokio_is_worker(&ky_tokio_self));
+	}
+	atomic_store(&ky_tokio_generation, 3);
+	fake_recorder_reset(UINT32_MAX);
+	run(&other);
+	assert_int_equal(fake_count_of(KYMO_RECORD_WORKER_BEGIN), 0);
+	assert_true(ky_tokio_self.is_driver && !ky_tokio_is_worker(&ky_tokio_self));
+	atomic_store(&ky_tokio_generation, 0);
+}
+
 static void set_state(struct ky_tokio_table *table, uint32_t value)
 {
 	atomic_store_explicit(&table->state, value, memory_order_relaxed);
@@ -415,6 +447,7 @@ int main(void)
 		CASE(hooks__shutdown_that_overtakes_a_poll_tells_the_end),
 		CASE(hooks__blocking_run_is_not_a_poll),
 		CASE(hooks__launch_makes_the_thread_a_worker),
+		CASE(hooks__polls_make_a_worker_of_a_thread_whose_launch_was_not_seen),
 		CASE(hooks__first_poll_that_contradicts_the_layout_refuses_the_table),
 		CASE(hooks__every_cut_of_the_gates_leaves_polls_paired),
 	};
