@@ -262,32 +262,39 @@ static void take_entry(struct reader *reader, struct ky_ring_names *names,
 		take_metadata(reader->out, payload, entry->payload_bytes);
 }
 
-/* Each entry is copied before it is looked at. */
-static int read_directory(struct reader *reader, const struct ky_open_ring *ring)
+/* Each entry is copied before it is looked at. payload: PAYLOAD_BYTES_MAX bytes. */
+static void walk_directory(struct reader *reader, struct ky_ring_names *names, uint8_t *payload)
 {
 	const uint8_t *from = reader->view.image + reader->view.directory_offset;
 	uint64_t used = reader->out->directory_used, at = 0, whole;
-	struct ky_ring_names *names;
 	struct ky_entry entry;
-	uint8_t payload[PAYLOAD_BYTES_MAX];
-	int err = ky_ring_names_open(&names, ring->image, ring->image_bytes);
 
-	if (err < 0)
-		return err;
 	while (used - at >= sizeof(entry)) {
 		memcpy(&entry, from + at, sizeof(entry));
 		at += sizeof(entry);
 		whole = ((uint64_t)entry.payload_bytes + 7u) & ~(uint64_t)7u;
 		if (whole > used - at)
 			break;
-		if (entry.payload_bytes <= sizeof(payload)) {
+		if (entry.payload_bytes <= PAYLOAD_BYTES_MAX) {
 			memcpy(payload, from + at, entry.payload_bytes);
 			take_entry(reader, names, &entry, payload);
 		}
 		at += whole;
 	}
+}
+
+static int read_directory(struct reader *reader, const struct ky_open_ring *ring)
+{
+	uint8_t *payload = ky_alloc(PAYLOAD_BYTES_MAX);
+	struct ky_ring_names *names = NULL;
+	int err = payload == NULL ? -ENOMEM :
+				    ky_ring_names_open(&names, ring->image, ring->image_bytes);
+
+	if (err == 0)
+		walk_directory(reader, names, payload);
 	ky_ring_names_close(names);
-	return reader->out->metadata.failed == -ENOMEM ? -ENOMEM : 0;
+	ky_free(payload);
+	return err < 0 ? err : reader->out->metadata.failed == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* ---- words ---- */

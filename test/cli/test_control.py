@@ -41,6 +41,9 @@ class Control(unittest.TestCase):
             (self.dir / name).touch()
         for process in self.started:
             if process.poll() is None:
+                children = f"/proc/{process.pid}/task/{process.pid}/children"
+                for child in pathlib.Path(children).read_text().split():
+                    os.kill(int(child), signal.SIGKILL)  # of `kymo run`, `unshare`
                 process.kill()
             process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
