@@ -190,7 +190,11 @@ static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_ta
 		become_worker(self, key);
 	if (table->kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by whoever drives this thread */
 		self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
-	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
+	/* Local sets take turns with what drives them, poll by poll. */
+	if (table->kind == KY_TOKIO_KIND_LOCAL_SET)
+		kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
+	else
+		kymo_runtime_enter(key);
 }
 
 static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint64_t before,

@@ -158,14 +158,24 @@ static inline void kymo_unpark(uint32_t ready_count)
 static inline void kymo_worker_begin(uint64_t task, uint32_t name, uint64_t runtime,
 				     uint64_t identity)
 {
-	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_BEGIN, 0, 3, kymo_task_word(task, name),
-		  runtime, identity);
+	/* Rare, and the slow path remembers it for the headers of later sub-buffers. */
+	if (kymo_gate_is_open(KYMO_GATE_POLL))
+		kymo_emit_slow(KYMO_RECORD_WORKER_BEGIN, 0, 3, kymo_task_word(task, name), runtime,
+			       identity);
 }
 
 /* This thread is no worker any more. */
 static inline void kymo_worker_end(void)
 {
-	kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+	if (kymo_gate_is_open(KYMO_GATE_POLL))
+		kymo_emit_slow(KYMO_RECORD_WORKER_END, 0, 0, 0, 0, 0);
+}
+
+/* This thread's polls belong to this runtime from here on. */
+static inline void kymo_runtime_enter(uint64_t runtime)
+{
+	if (kymo_gate_is_open(KYMO_GATE_POLL))
+		kymo_emit_slow(KYMO_RECORD_RUNTIME, 0, 1, runtime, 0, 0);
 }
 
 /* A closure starts on a blocking-pool thread. */

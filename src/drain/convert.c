@@ -648,6 +648,11 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	case KY_REC_GATES:
 		on_gates(drain, thread, rec->a, ns);
 		return 1;
+	case KY_REC_WORKER:
+		ky_drain_worker_known(drain, thread,
+				      full_task(drain, rec->a) & ~(~UINT64_C(0) << COPY_SHIFT),
+				      rec[1].ticks, rec[1].a, ns);
+		return 2;
 	case KY_REC_NOTE:
 		ky_drain_write_note(drain, rec->a, ns);
 		return 1;

@@ -6,6 +6,7 @@
 #include <drain/ring_copy.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <kymo/emit.h>
 #include <string.h>
 
 #define MIB UINT64_C(1048576)
@@ -127,6 +128,31 @@ static void find_horizon(struct cut *cut)
 		drain->horizon_ticks = head.start_ticks;
 		cut->claims_held = hand - number + 1;
 	}
+}
+
+/* Workers are numbered in the order of their launches: all that the ring knows of are noted before
+ * the first of them is met. */
+static int note_workers(struct cut *cut)
+{
+	struct ky_drain *drain = cut->drain;
+	int err = 0;
+
+	for (uint32_t slot = 0; slot < cut->copy.slot_count && !err; slot++) {
+		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot));
+		struct ky_slot_head head;
+		bool is_known = false;
+
+		if (ky_ring_view_head(&drain->ring, slot, number, &head) != 0 ||
+		    !head.worker_identity)
+			continue;
+		for (uint32_t i = drain->launch_count; i-- > 0 && !is_known;)
+			is_known = drain->launches[i].runtime_key == head.worker_runtime &&
+				   drain->launches[i].identity == head.worker_identity;
+		if (!is_known)
+			err = ky_drain_note_launch(drain, head.worker_runtime, head.worker_identity,
+						   head.worker_task >> KYMO_NAME_BITS, 0);
+	}
+	return err;
 }
 
 static void set_range(struct cut *cut)
@@ -305,6 +331,9 @@ int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out)
 	if (!err) {
 		find_horizon(&cut);
 		set_range(&cut);
+		err = note_workers(&cut);
+	}
+	if (!err) {
 		err = hand_in_notes(&cut);
 	}
 	if (!err)

@@ -49,6 +49,8 @@ enum ky_rec_own {
 	/* a: task word; arg: depth; MORE: ticks = begin ticks, a = polls open in all */
 	KY_REC_CARRIED,
 	KY_REC_EXIT, /* the thread is over */
+	/* behind a gap it is this worker: a: task word; MORE: ticks = runtime, a = identity */
+	KY_REC_WORKER,
 	KY_REC_NOTE, /* a: which of drain->notes */
 	KY_REC_GATES /* a: gates, by the header of a sub-buffer */
 };
@@ -459,6 +461,9 @@ void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, ui
 			   uint64_t runtime_key, uint64_t identity, uint64_t ns);
 void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns);
 void ky_drain_thread_runtime(struct ky_drain *drain, struct ky_dthread *thread, uint64_t key);
+/* Behind a gap: it begins unless it is known to go on. */
+void ky_drain_worker_known(struct ky_drain *drain, struct ky_dthread *thread, uint64_t task,
+			   uint64_t runtime_key, uint64_t identity, uint64_t ns);
 /* The worker a thread of this kernel id serves, KY_NONE32. */
 uint32_t ky_drain_worker_of(const struct ky_drain *drain, uint32_t tid);
 /* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */

@@ -149,6 +149,9 @@ int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 	out->anchor = sub->anchor;
 	out->gates = *(const volatile uint32_t *)&sub->gates;
 	out->carried_depth = *(const volatile uint32_t *)&sub->carried_depth;
+	out->worker_task = *(const volatile uint64_t *)&sub->worker_task;
+	out->worker_runtime = *(const volatile uint64_t *)&sub->worker_runtime;
+	out->worker_identity = *(const volatile uint64_t *)&sub->worker_identity;
 	for (uint32_t i = 0; i < KY_OPEN_DEPTH; i++) {
 		out->carried[i].task_word = atomic_load_explicit(&sub->carried[i].task_word,
 								 memory_order_relaxed);

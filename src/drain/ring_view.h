@@ -41,6 +41,7 @@ struct ky_slot_head {
 	struct ky_clock_anchor anchor;
 	uint32_t gates;
 	uint32_t carried_depth;
+	uint64_t worker_task, worker_runtime, worker_identity;
 	struct {
 		uint64_t task_word;
 		uint64_t begin_ticks;

@@ -313,6 +313,23 @@ static int queue_carried(struct ky_drain *drain, struct ky_dthread *thread,
 	return 0;
 }
 
+/* The records that said it may lie in the gap. */
+static int queue_worker(struct ky_drain *drain, struct ky_dthread *thread,
+			const struct ky_slot_head *head)
+{
+	if (!head->worker_runtime)
+		return 0;
+	if (!head->worker_identity)
+		return ky_drain_queue(drain, thread, thread->read_ticks, KYMO_RECORD_RUNTIME, 0,
+				      head->worker_runtime);
+	if (ky_drain_queue(drain, thread, thread->read_ticks, KY_REC_WORKER, 0,
+			   head->worker_task) ||
+	    ky_drain_queue(drain, thread, head->worker_runtime, KY_REC_MORE, 0,
+			   head->worker_identity))
+		return -ENOMEM;
+	return 0;
+}
+
 /* A claim we have not seen: whose is it, and does it follow what we know? */
 static int begin_slot(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t slot,
 		      uint64_t number)
@@ -344,6 +361,8 @@ static int begin_slot(struct ky_drain *drain, struct ky_slot_cursor *cursor, uin
 	if (is_first && !thread->start_ticks)
 		thread->start_ticks = head.start_ticks;
 	err = account(drain, thread, head.record_count, head.start_ticks, &has_gap);
+	if (!err && has_gap)
+		err = queue_worker(drain, thread, &head);
 	if (!err && has_gap)
 		err = queue_carried(drain, thread, &head);
 	/* A change that came to light at this claim is told nowhere else. */

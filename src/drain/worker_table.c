@@ -340,6 +340,19 @@ void ky_drain_worker_begin(struct ky_drain *drain, struct ky_dthread *thread, ui
 	ky_drain_worker_event(drain, index, ns);
 }
 
+void ky_drain_worker_known(struct ky_drain *drain, struct ky_dthread *thread, uint64_t task,
+			   uint64_t runtime_key, uint64_t identity, uint64_t ns)
+{
+	const struct ky_worker *worker = drain->workers;
+
+	if (thread->worker != KY_NONE32 && thread->is_launched) {
+		worker += thread->worker;
+		if (worker->runtime_key == runtime_key && worker->identity == identity)
+			return;
+	}
+	ky_drain_worker_begin(drain, thread, task, runtime_key, identity, ns);
+}
+
 static struct ky_dthread *other_server(const struct ky_drain *drain, uint32_t index,
 				       const struct ky_dthread *than)
 {

@@ -265,6 +265,12 @@ struct ky_sub_buffer {
 	uint32_t carried_depth; /* open polls carried over, valid entries: min(depth, 4) */
 	/* as they stood at the claim; open[] moves on */
 	struct ky_open_poll carried[KY_OPEN_DEPTH];
+	/* The words of the thread's last WORKER_BEGIN before the claim, so that a cut knows whose
+	 * worker it is although that record is long gone; zeros: it is none. With worker_runtime
+	 * alone: those of its last RUNTIME. */
+	uint64_t worker_task;
+	uint64_t worker_runtime;
+	uint64_t worker_identity;
 };
 
 /* Directory entries: 8-byte aligned, each a struct ky_entry and payload_bytes of payload,

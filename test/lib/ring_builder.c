@@ -175,6 +175,9 @@ void test_writer_claim(struct test_writer *writer, uint64_t ns)
 		atomic_store(&sub->carried[i].begin_ticks, atomic_load(&old->open[i].begin_ticks));
 	}
 	sub->carried_depth = writer->depth;
+	sub->worker_task = writer->worker[0];
+	sub->worker_runtime = writer->worker[1];
+	sub->worker_identity = writer->worker[2];
 	sub->tid = writer->tid;
 	sub->thread = writer->index;
 	sub->ordinal = writer->ordinal++;
@@ -271,4 +274,7 @@ void test_worker(struct test_writer *writer, uint64_t ns, uint64_t launch, uint6
 {
 	test_emit(writer, ns, KYMO_RECORD_WORKER_BEGIN, 0, 3, kymo_task_word(launch, 0), runtime,
 		  identity);
+	writer->worker[0] = kymo_task_word(launch, 0);
+	writer->worker[1] = runtime;
+	writer->worker[2] = identity;
 }

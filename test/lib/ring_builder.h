@@ -35,6 +35,7 @@ struct test_writer {
 	uint64_t last_ticks;
 	uint64_t last_high;
 	uint64_t dropped;
+	uint64_t worker[3]; /* for the headers of later sub-buffers */
 };
 
 uint64_t test_ticks(uint64_t ns);

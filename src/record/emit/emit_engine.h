@@ -50,6 +50,8 @@ struct ky_thread {
 	uint32_t backoff;
 	uint32_t pending[4]; /* drops not yet told, by enum kymo_drop_cause - 1 */
 	struct ky_ring *ring;
+	uint64_t worker[3]; /* words of its last WORKER_BEGIN; zeros: it is no worker */
+	uint64_t reserved[5];
 };
 
 /* In a MADV_WIPEONFORK mapping. */

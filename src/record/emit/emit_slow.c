@@ -5,6 +5,7 @@
 
 #include <base/testpoint.h>
 #include <errno.h>
+#include <string.h>
 
 #define BACKOFF_MAX 1024u
 #define DEPTH_ONE 0x100u
@@ -154,6 +155,17 @@ static bool is_unrecorded(struct ky_thread *thread, uint32_t record)
 	return false;
 }
 
+/* What the headers of later sub-buffers say: whose worker this thread is. */
+static void note_worker(struct ky_thread *thread, uint32_t record, const uint64_t *payload)
+{
+	if (record == KYMO_RECORD_WORKER_BEGIN)
+		memcpy(thread->worker, payload, sizeof(thread->worker));
+	else if (record == KYMO_RECORD_WORKER_END)
+		memset(thread->worker, 0, sizeof(thread->worker));
+	else if (record == KYMO_RECORD_RUNTIME && !thread->worker[2])
+		thread->worker[1] = payload[0];
+}
+
 /* thread is marked as inside an event. Returns the flags to leave behind. */
 static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, uint32_t words,
 		     const uint64_t *payload)
@@ -175,6 +187,7 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 			write_record(thread, record, arg, words, payload);
 		else
 			ky_count_drop(thread, KYMO_DROP_NO_SLOT);
+		note_worker(thread, record, payload);
 	} else {
 		return open;
 	}

@@ -14,7 +14,7 @@ _Static_assert(offsetof(struct kymo_sub_buffer_hot, state) == offsetof(struct ky
 	       "emit.h and ring_image.h describe the same bytes");
 _Static_assert(offsetof(struct kymo_sub_buffer_hot, open) == offsetof(struct ky_sub_buffer, open),
 	       "emit.h and ring_image.h describe the same bytes");
-_Static_assert(sizeof(struct ky_thread) == 128, "two lines a thread");
+_Static_assert(sizeof(struct ky_thread) == 192, "three lines a thread");
 _Static_assert(sizeof(struct kymo_thread) == 64, "one line for the inline path");
 
 /* Next slot that is not open, its claim word already FILLING in our name; UINT32_MAX: none. */
@@ -92,6 +92,9 @@ static uint64_t describe(struct ky_sub_buffer *sub, struct ky_thread *thread,
 	__atomic_store_n(&sub->record_count, thread->hot.record_count, __ATOMIC_RELAXED);
 	thread->gates_seen = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
 	__atomic_store_n(&sub->gates, thread->gates_seen, __ATOMIC_RELAXED);
+	__atomic_store_n(&sub->worker_task, thread->worker[0], __ATOMIC_RELAXED);
+	__atomic_store_n(&sub->worker_runtime, thread->worker[1], __ATOMIC_RELAXED);
+	__atomic_store_n(&sub->worker_identity, thread->worker[2], __ATOMIC_RELAXED);
 	ky_clock_anchor(&thread->ring->clock, &anchor);
 	store_anchor(&sub->anchor, &anchor);
 	ticks = ky_clock_ticks(&thread->ring->clock);

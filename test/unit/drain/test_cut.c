@@ -394,6 +394,36 @@ static void cut__poll_that_began_before_the_horizon_keeps_its_start(void **state
 	cut_close(&c);
 }
 
+static void cut__workers_are_known_although_the_ring_has_overwritten_their_begin(void **state)
+{
+	static struct cut_case c;
+	struct test_writer w[3];
+	uint64_t ns = T0;
+
+	(void)state;
+	cut_open(&c, 16);
+	test_ring_runtime(&c.ring, 0x7000, KYMO_RUNTIME_MULTI_THREAD, "main");
+	for (uint32_t i = 0; i < 3; i++) {
+		test_writer_open(&w[i], &c.ring, 501 + i, ns);
+		/* The runtime's third worker is the first to begin. */
+		test_worker(&w[i], ns += 1000, 12 - i, 0x7000, 0x100 + i);
+	}
+	for (uint32_t n = 0; n < 3000; n++)
+		ns = polls(&w[n % 3], &c.ring, ns, 5);
+	cut_take(&c, ns + MS);
+	assert_int_equal(COUNT(&c, RUNTIME), 1);
+	assert_int_equal(COUNT(&c, WORKER), 3);
+	for (size_t i = 0; i < 3; i++) {
+		const struct test_event *worker = EVENT(&c, WORKER, i);
+
+		assert_true(worker->is_present[KY_F_WORKER_runtime_id]);
+		assert_int_equal(NUMBER(worker, WORKER, worker_index),
+				 2 - (NUMBER(worker, WORKER, tid) - 501));
+		assert_int_equal(NUMBER(worker, WORKER, is_exact), 1);
+	}
+	cut_close(&c);
+}
+
 /* ---- the dead ---- */
 
 static int no_clock(void *ctx, struct ky_clock_anchor *out)
@@ -717,6 +747,8 @@ int main(void)
 		cmocka_unit_test(cut__whole_ring_is_what_a_drain_of_it_gives),
 		cmocka_unit_test(cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss),
 		cmocka_unit_test(cut__poll_that_began_before_the_horizon_keeps_its_start),
+		cmocka_unit_test(
+			cut__workers_are_known_although_the_ring_has_overwritten_their_begin),
 		cmocka_unit_test(cut__dead_ring_is_timed_by_its_own_clock_readings),
 		cmocka_unit_test(cut__readings_that_contradict_the_others_are_left_out),
 		cmocka_unit_test(cut__process_end_is_told_as_far_as_it_is_known),

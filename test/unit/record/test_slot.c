@@ -47,6 +47,53 @@ static void ring__holds_records_as_emitted(void **state)
 	test_recorder_close(&test);
 }
 
+/* The sub-buffer that this thread writes to. */
+static const struct ky_sub_buffer *open_slot(const struct test_recorder *test)
+{
+	const uint8_t *slots = test->ring.image + test->ring.header->slots_offset;
+
+	for (uint32_t slot = 0; slot < SLOTS; slot++) {
+		const struct ky_sub_buffer *sub = (const void *)(slots +
+								 (size_t)slot * KY_SLOT_BYTES);
+
+		if (KY_CLAIM_STATE(atomic_load(&sub->claim)) == KY_SLOT_OPEN)
+			return sub;
+	}
+	return NULL;
+}
+
+static const struct ky_sub_buffer *next_slot(const struct test_recorder *test)
+{
+	for (uint64_t i = 0; i < 400; i++)
+		poll_once(i);
+	return open_slot(test);
+}
+
+static void claim__says_whose_worker_the_thread_is(void **state)
+{
+	const struct ky_sub_buffer *sub;
+	struct test_recorder test;
+
+	(void)state;
+	test_recorder_open(&test, 0, 0);
+	kymo_runtime_enter(66);
+	test_recorder_read(&test);
+	sub = next_slot(&test);
+	assert_int_equal(sub->worker_runtime, 66);
+	assert_int_equal(sub->worker_identity, 0);
+	kymo_worker_begin(9, 1, 77, 88);
+	/* What the thread was when it was claimed: this one's records say what came since. */
+	assert_int_equal(sub->worker_identity, 0);
+	sub = next_slot(&test);
+	assert_int_equal(sub->worker_task, kymo_task_word(9, 1));
+	assert_int_equal(sub->worker_runtime, 77);
+	assert_int_equal(sub->worker_identity, 88);
+	kymo_worker_end();
+	sub = next_slot(&test);
+	assert_int_equal(sub->worker_task | sub->worker_runtime | sub->worker_identity, 0);
+	test_recorder_close(&test);
+}
+
 static void ring__overwrites_the_oldest_and_counts_what_is_gone(void **state)
 {
 	struct test_recorder test;
@@ -324,6 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring__holds_records_as_emitted),
+		cmocka_unit_test(claim__says_whose_worker_the_thread_is),
 		cmocka_unit_test(ring__overwrites_the_oldest_and_counts_what_is_gone),
 		cmocka_unit_test(claim__skips_open_sub_buffers),
 		cmocka_unit_test(claim__drops_and_says_so_when_everything_is_open),
