@@ -12,10 +12,14 @@
  * sleep, read    threads of the program's own in nanosleep() and in read()
  * lone           the thread of main() parks, and there is no other but the one that wakes it
  *
+ * Each worker has a rounding mode, a signal mask and a signal stack of its own, and looks behind
+ * every wait whether they are still the same.
+ *
  * Prints its pid when all are under way; ends at SIGTERM with one line of numbers, and status 1
  * when a wait gave what it must not give.
  */
 #include <errno.h>
+#include <fenv.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -40,6 +44,7 @@
 #define PACE_NS 2000000
 #define NOTIFIED 4u
 #define REFERENCE 64u
+#define KERNEL_MASK_BYTES 8 /* the rest of a sigset_t is left as it was */
 
 enum kind {
 	KIND_FUTEX,
@@ -76,6 +81,8 @@ struct worker {
 	_Atomic uint64_t waits, polls;
 	_Atomic uint32_t bad; /* waits that gave what they must not */
 	_Atomic int first_error;
+	sigset_t mask;
+	uint8_t signal_stack[65536];
 };
 
 static struct worker workers[WORKERS_MAX];
@@ -140,6 +147,33 @@ static void note(struct worker *worker, bool is_good, int error)
 		return;
 	atomic_fetch_add(&worker->bad, 1);
 	atomic_compare_exchange_strong(&worker->first_error, &none, error);
+}
+
+/* What else a thread has that a borrowed one must get back. */
+static void set_own(struct worker *worker)
+{
+	stack_t stack = {.ss_sp = worker->signal_stack, .ss_size = sizeof(worker->signal_stack)};
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR1 + (int)(worker - workers) % 2 * (SIGUSR2 - SIGUSR1));
+	sigaddset(&mask, SIGTERM);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	pthread_sigmask(SIG_SETMASK, NULL, &worker->mask);
+	sigaltstack(&stack, NULL);
+	fesetround(FE_TOWARDZERO);
+}
+
+static bool is_own(const struct worker *worker)
+{
+	stack_t stack;
+	sigset_t mask;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	sigaltstack(NULL, &stack);
+	return memcmp(&mask, &worker->mask, KERNEL_MASK_BYTES) == 0 &&
+	       stack.ss_sp == worker->signal_stack &&
+	       stack.ss_size == sizeof(worker->signal_stack) && fegetround() == FE_TOWARDZERO;
 }
 
 static struct timespec in_ns(clockid_t clock, long ns)
@@ -272,6 +306,7 @@ static void *work(void *ctx)
 	int pair[2];
 
 	self = worker;
+	set_own(worker);
 	while (!atomic_load(&is_ending)) {
 		if (worker->kind == KIND_SLEEP) {
 			sleep_once(worker);
@@ -283,6 +318,8 @@ static void *work(void *ctx)
 		} else {
 			poll_once(worker);
 			host_park(worker);
+			if (!is_own(worker))
+				note(worker, false, ENOTRECOVERABLE);
 		}
 	}
 	return NULL;

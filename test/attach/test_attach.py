@@ -269,6 +269,29 @@ class Refuses(Attach):
         wait_until(lambda: "sleep" in os.readlink(f"/proc/{process.pid}/exe"))
         self.refused(process.pid, "does not use Tokio")
 
+    def compiled(self, *flags):
+        """A program that says its pid and sleeps; None: this machine cannot build one."""
+        source = self.dir / "sleeper.c"
+        source.write_text("#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{\n"
+                          "printf(\"%d\\n\", getpid());\nfflush(stdout);\nreturn pause();\n}\n")
+        done = subprocess.run(["cc", *flags, "-o", self.dir / "sleeper", source],
+                              capture_output=True, check=False)
+        return self.dir / "sleeper" if done.returncode == 0 else None
+
+    def test_a_static_program(self):
+        program = self.compiled("-static")
+        if program is None:
+            self.skipTest("no static C library here")
+        process = self.host(program=program)
+        self.refused(process.pid, "is statically linked")
+
+    def test_a_program_of_32_bits(self):
+        program = self.compiled("-m32")
+        if program is None:
+            self.skipTest("no 32-bit C library here")
+        process = self.host(program=program)
+        self.refused(process.pid, "another processor or word size")
+
     def test_a_stripped_program(self):
         program = self.dir / "stripped"
         subprocess.run(["strip", "-o", program, HOST], check=True)
