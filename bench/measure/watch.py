@@ -8,7 +8,7 @@ from .rows import row
 
 PERCENT_MAX = 0.1
 LOADS = {
-    "poll and stall": ["poll>100ms; stall>1s"],
+    "poll and stall, 20 looks a second": ["poll>50ms; stall>1s"],
     "every rule that needs no events": [],
     "the same, all workers parked": ["--parked"],
 }
