@@ -241,7 +241,7 @@ class Shapes(unittest.TestCase):
 
     def test_drain_names_are_those_the_program_prints(self):
         source = (HERE / "drain" / "bench_drain.c").read_text()
-        for name in (*drain.LOADS, *drain.NAMES.values()):
+        for name in (*drain.LOADS, *drain.NAMES.values(), *drain.RETAINED_NAMES):
             self.assertIn(f'{name}"', source)
 
     def test_cut_names_are_those_the_program_prints(self):
@@ -257,8 +257,9 @@ class Shapes(unittest.TestCase):
             drain.cut_rows({})
 
     def test_drain_rows_add_what_the_host_pays(self):
-        found = {prefix + name: {"value": 10, "spread": 1} for prefix in drain.LOADS
-                 for name in drain.NAMES.values()}
+        found = {name: {"value": 10, "spread": 1} for name in drain.RETAINED_NAMES}
+        found.update({prefix + name: {"value": 10, "spread": 1} for prefix in drain.LOADS
+                      for name in drain.NAMES.values()})
         first = drain.rows_of(found, (12, 11, 14), 60)[0]
         self.assertEqual((first["value"], first["spread"], first["target"], first["peer"]),
                          (22, [20, 25], 30, 60))

@@ -8,7 +8,8 @@
  *   at random      four threads, the next record from any of them, times and tasks without a
  *                  pattern: the worst for the merge and for the compressor
  *
- * In steps of 2 MiB as a live drain sees it, and once the whole ring at a stroke as a dump does.
+ * In steps of 2 MiB as a live drain sees it, and once the whole ring at a stroke as a dump does; the
+ * first load also with a policy that writes what takes or waits 1 ms, per ring record.
  *
  * --json: one object a line, as bench/README.md says. */
 #include "../../test/lib/ring_builder.h"
@@ -186,7 +187,7 @@ static void must(int err)
 
 /* step_slots 0: the whole ring at a stroke. */
 static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
-			 uint32_t step_slots)
+			 uint32_t step_slots, const struct ky_retain_policy *retain)
 {
 	struct sink sink = {.is_compressing = stage != NULL};
 	struct load load = {.writer_count = writers};
@@ -194,6 +195,7 @@ static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
 					   .anchor_ctx = &load.ring,
 					   .chunk = take,
 					   .chunk_ctx = &sink,
+					   .retain = retain,
 					   .host = "bench"};
 	struct ky_drain_stats stats;
 	struct ky_drain *drain;
@@ -221,6 +223,8 @@ static struct result run(uint32_t writers, const struct ky_stage_factory *stage,
 	ky_drain_stats(drain, &stats);
 	if (!stage)
 		sink.stored_bytes = sink.raw_bytes;
+	if (retain)
+		sink.events = stats.records_read;
 	result = (struct result){(double)spent / (double)sink.events,
 				 (double)sink.stored_bytes / (double)sink.events, sink.events,
 				 stats.records_lost + stats.records_late};
@@ -264,9 +268,9 @@ static uint64_t measure(bool is_json, uint32_t writers, const char *prefix)
 
 	ky_stage_zstd(&zstd, 1);
 	for (int i = 0; i < ROUNDS; i++) {
-		rounds[0][i] = run(writers, NULL, STEP_SLOTS);
-		rounds[1][i] = run(writers, &zstd, STEP_SLOTS);
-		rounds[2][i] = run(writers, NULL, 0);
+		rounds[0][i] = run(writers, NULL, STEP_SLOTS, NULL);
+		rounds[1][i] = run(writers, &zstd, STEP_SLOTS, NULL);
+		rounds[2][i] = run(writers, NULL, 0, NULL);
 		lost += rounds[0][i].lost + rounds[1][i].lost + rounds[2][i].lost;
 	}
 	for (int kind = 0; kind < 3; kind++) {
@@ -284,10 +288,36 @@ static uint64_t measure(bool is_json, uint32_t writers, const char *prefix)
 	return lost;
 }
 
+/* The same work when only what is slow is written. Returns records lost. */
+static uint64_t measure_retention(bool is_json)
+{
+	struct ky_retain_policy policy = {0};
+	struct result rounds[ROUNDS];
+	struct ky_stage_factory zstd;
+	uint64_t lost = 0;
+
+	policy.rules[KY_RETAIN_POLL].threshold_ns = 1000000;
+	policy.rules[KY_RETAIN_WAKE].threshold_ns = 1000000;
+	ky_stage_zstd(&zstd, 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		rounds[i] = run(2, &zstd, STEP_SLOTS, &policy);
+		lost += rounds[i].lost;
+	}
+	qsort(rounds, ROUNDS, sizeof(rounds[0]), by_value);
+	print(is_json, "two workers: drain + zstd 1 under a policy of 1 ms",
+	      rounds[ROUNDS / 2].ns_per_event, "ns/record", 50,
+	      (rounds[ROUNDS - 1].ns_per_event - rounds[0].ns_per_event) / 2);
+	print(is_json, "two workers: bytes zstd 1 under a policy of 1 ms",
+	      rounds[0].bytes_per_event, "bytes/record", 3, 0);
+	return lost;
+}
+
 int main(int argc, char **argv)
 {
 	bool is_json = argc > 1 && strcmp(argv[1], "--json") == 0;
 	uint64_t lost = measure(is_json, 2, "two workers: ");
+
+	lost += measure_retention(is_json);
 
 	lost += measure(is_json, 4, "");
 	if (lost)
