@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hooks.h"
@@ -327,6 +328,9 @@ __attribute__((constructor)) static void preload_start(void)
 	int result;
 
 	if (!getenv("KYMO_SESSION") || getauxval(AT_SECURE))
+		return;
+	/* Not before main, but opened by the thread that kymo attach made: it will say. */
+	if (syscall(SYS_gettid) != getpid())
 		return;
 	dl_iterate_phdr(on_object, search);
 	watch_loader();

@@ -189,6 +189,16 @@ class Records(Attach):
         self.detach(process)
         self.ended(process)
 
+    def test_a_child_of_a_recorded_program_that_was_not_preloaded(self):
+        os.environ["KYMO_SESSION"] = "1234"
+        try:
+            process = self.host(*WAITS)
+        finally:
+            del os.environ["KYMO_SESSION"]
+        self.attach(process)
+        self.detach(process)
+        self.ended(process)
+
     def test_streaming_ends_with_the_detach(self):
         process = self.host(*WAITS)
         stream = subprocess.Popen([KYMO, "attach", "--mode", "stream", "--ring-dir", self.rings,
