@@ -112,7 +112,9 @@ enum option_id {
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
 	OPTION_SEGMENT_BYTES,
-	OPTION_TOTAL_BYTES
+	OPTION_TOTAL_BYTES,
+	OPTION_TRIGGER,
+	OPTION_DUMP_DIR
 };
 
 /* Returns NULL when the value is fine, else what it should have been. */
@@ -129,6 +131,9 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 	case 's':
 		options->service = value;
 		return value[0] != '\0' ? NULL : "a name";
+	case OPTION_DUMP_DIR:
+		options->dump_directory = value;
+		return value[0] != '\0' ? NULL : "a directory";
 	case OPTION_RING_DIR:
 		options->ring_directory = value;
 		return value[0] == '/' ? NULL : "an absolute path";
@@ -183,6 +188,8 @@ static const struct option long_options[] = {
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
 	{"segment-bytes", required_argument, NULL, OPTION_SEGMENT_BYTES},
 	{"total-bytes", required_argument, NULL, OPTION_TOTAL_BYTES},
+	{"trigger", required_argument, NULL, OPTION_TRIGGER},
+	{"dump-dir", required_argument, NULL, OPTION_DUMP_DIR},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -273,6 +280,19 @@ static int choose_output(struct ky_run_options *options, char *errbuf, size_t er
 	return -EINVAL;
 }
 
+static int add_rules(struct ky_run_options *options, const char *where, const char *text,
+		     char *errbuf, size_t errbuf_bytes)
+{
+	static struct ky_rule rules[KY_RULES_MAX]; /* too many for everybody's stack */
+	char why[256] = "";
+	int err = ky_rules_parse(rules, &options->rule_count, text, why, sizeof(why));
+
+	options->rules = rules;
+	if (err != 0)
+		snprintf(errbuf, errbuf_bytes, "%s: %s", where, why);
+	return err;
+}
+
 int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
 			 size_t errbuf_bytes)
 {
@@ -304,6 +324,11 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 				 id == ':' ? "needs a value" : "is not an option");
 			return -EINVAL;
 		}
+		if (id == OPTION_TRIGGER) {
+			if (add_rules(out, "--trigger", optarg, errbuf, errbuf_bytes) != 0)
+				return -EINVAL;
+			continue;
+		}
 		expected = apply(out, id, optarg);
 		if (expected != NULL) {
 			snprintf(errbuf, errbuf_bytes, "%s%.*s: expected %s, not \"%s\"",
@@ -315,6 +340,9 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 		}
 	}
 	if (choose_output(out, errbuf, errbuf_bytes) != 0)
+		return -EINVAL;
+	if (getenv("KYMO_TRIGGERS") != NULL &&
+	    add_rules(out, "KYMO_TRIGGERS", getenv("KYMO_TRIGGERS"), errbuf, errbuf_bytes) != 0)
 		return -EINVAL;
 	if (optind >= argc) {
 		snprintf(errbuf, errbuf_bytes,

@@ -10,6 +10,7 @@
 #include <cli/profile.h>
 #include <drain/drain.h>
 #include <kymo/recorder.h>
+#include <record/trigger/rule.h>
 #include <ship/stage.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +35,11 @@ struct ky_run_options {
 	bool has_stage; /* --compress was given */
 	struct kymo_key_value metadata[KY_RUN_METADATA_MAX];
 	size_t metadata_count;
-	char **command; /* NULL-terminated */
+	/* Of --trigger and KYMO_TRIGGERS; valid until the next parse. */
+	const struct ky_rule *rules;
+	size_t rule_count;
+	const char *dump_directory; /* of what they dump; NULL: beside the output */
+	char **command;             /* NULL-terminated */
 };
 
 /* Returns 0, or -EINVAL with one sentence in errbuf. Looks at what stands under the name of a

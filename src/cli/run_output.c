@@ -143,6 +143,26 @@ int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
 	return 0;
 }
 
+int ky_run_output_cut(struct ky_run_output *output, struct ky_cut_options *options,
+		      const char *reason, struct ky_cut_report *report)
+{
+	const struct ky_run_options *run = output->shared->options;
+	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 1];
+	size_t i;
+	int err;
+
+	options->chunk = ky_run_output_chunk;
+	options->chunk_ctx = output;
+	options->pairs = pairs;
+	pairs[options->pair_count++] = (struct ky_cut_pair){"kymo.dump.reason", reason};
+	for (i = 0; i < run->metadata_count; i++)
+		pairs[options->pair_count++] = (struct ky_cut_pair){run->metadata[i].key,
+								    run->metadata[i].value};
+	err = ky_cut(options, report);
+	ky_run_output_wait(output);
+	return err;
+}
+
 bool ky_run_output_has_begun(const struct ky_run_output *output)
 {
 	return output->background != NULL;

@@ -12,6 +12,7 @@
 
 #include <cli/ring_tail.h>
 #include <cli/run_options.h>
+#include <drain/cut.h>
 #include <ship/background.h>
 #include <ship/store.h>
 #include <stdatomic.h>
@@ -47,6 +48,11 @@ void ky_run_output_close(struct ky_run_output *output);
 
 /* A ky_chunk_fn: ctx is the output. */
 int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk);
+
+/* Cuts what `options` says into this output, with the metadata of the command line. Returns what
+ * ky_cut() returns. */
+int ky_run_output_cut(struct ky_run_output *output, struct ky_cut_options *options,
+		      const char *reason, struct ky_cut_report *report);
 
 bool ky_run_output_has_begun(const struct ky_run_output *output);
 /* Size or age ask for a new segment. */

@@ -3,21 +3,21 @@
 #include <base/hash.h>
 #include <base/now.h>
 #include <cli/ring_end.h>
+#include <cli/ring_guard.h>
 #include <cli/ring_keep.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
+#include <cli/run_prepared.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
+#include <cli/run_trigger.h>
 #include <dirent.h>
-#include <drain/cut.h>
 #include <drain/drain.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <ship/store.h>
 #include <ship/symbol/ring_names.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +68,9 @@ struct ring {
 	struct ky_ring_names *names;
 	uint64_t modules_ns; /* next look at the process's mappings */
 	uint64_t found_ns, stepped_ns, hand;
+	uint64_t drain_due_ns;         /* the watchdog wants to be called more often */
+	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
+	struct ky_run_trigger *trigger;
 	struct ky_ring_progress progress;
 	struct ky_cut_report *report; /* of the cut that its flight ended with */
 	bool has_streamed;            /* the drain has begun: the end goes on from there */
@@ -98,23 +101,6 @@ struct ky_run_rings {
 	bool said_ring;
 };
 
-/* The ring is a file that others can truncate while it is mapped. A fault inside it must end that
- * ring's recording, not this process: CMD's exit status depends on us. */
-static sigjmp_buf fault_return;
-static const struct ring *volatile fault_ring;
-
-static void on_bus_error(int signal, siginfo_t *info, void *context)
-{
-	const struct ring *ring = fault_ring;
-	uintptr_t at = (uintptr_t)info->si_addr;
-
-	(void)context;
-	if (ring != NULL && at >= (uintptr_t)ring->image &&
-	    at < (uintptr_t)ring->image + ring->image_bytes)
-		siglongjmp(fault_return, 1);
-	sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
-}
-
 static const struct ky_ring_header *header_of(const struct ring *ring)
 {
 	return (const struct ky_ring_header *)(const void *)ring->image;
@@ -124,7 +110,6 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 		      const char *directory, uint64_t session)
 {
 	struct ky_run_rings *rings = ky_alloc(sizeof(*rings));
-	struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
 
 	*out = NULL;
 	if (rings == NULL)
@@ -138,7 +123,6 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	rings->anonymous_pace_ns = ANONYMOUS_FIRST_NS;
 	rings->anonymous_ns = rings->opened_ns + ANONYMOUS_FIRST_NS;
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
-	sigaction(SIGBUS, &action, NULL);
 	*out = rings;
 	return 0;
 }
@@ -165,6 +149,7 @@ static void tell_losses(struct ring *ring)
 
 static void free_ring(struct ring *ring)
 {
+	ky_run_trigger_close(ring->trigger);
 	ky_drain_close(ring->drain);
 	ky_free(ring->report);
 	ky_run_output_close(&ring->output);
@@ -221,11 +206,56 @@ static int start_drain(struct ring *ring)
 
 	if (err < 0)
 		return err;
+	if (options->is_flight)
+		drain.chunk = NULL; /* it only observes, for rules that need the events */
 	drain.name_ctx = ring->names;
 	err = ky_drain_open(&ring->drain, &drain);
 	for (i = 0; err >= 0 && i < options->metadata_count; i++)
 		err = ky_drain_metadata(ring->drain, options->metadata[i].key,
 					options->metadata[i].value);
+	return err;
+}
+
+/* Rules watch a process that is here. */
+static void start_trigger(struct ring *ring)
+{
+	const struct ky_run_options *options = ring->owner->options;
+	struct ky_run_trigger_options how = {.run = options,
+					     .ring = &ring->open_ring,
+					     .service = ring->service,
+					     .pid = ring->pid,
+					     .source = SOURCE,
+					     .stream = options->is_flight ? NULL : ring->drain,
+					     .has_sums = true};
+	int err;
+
+	if (options->rule_count == 0 || ring->is_foreign)
+		return;
+	ring->open_ring = (struct ky_open_ring){.fd = ring->fd,
+						.image = (uint8_t *)(uintptr_t)ring->image,
+						.image_bytes = ring->image_bytes};
+	err = ky_run_trigger_open(&ring->trigger, &how);
+	if (err < 0)
+		ky_run_say("%s (pid %u) is not watched: %s", ring->service, ring->pid,
+			   kymo_error_text(err));
+}
+
+/* The ring is a file that others can truncate while it is mapped. A fault inside it must end that
+ * ring's recording, not this process: CMD's exit status depends on us. */
+static int guard(const struct ring *ring, int (*work)(void *ctx), void *ctx)
+{
+	const struct ky_guarded_area area = {ring->image, ring->image_bytes};
+
+	return ky_ring_guard(&area, 1, work, ctx);
+}
+
+static int start(void *ctx)
+{
+	struct ring *ring = ctx;
+	int err = start_drain(ring);
+
+	if (err >= 0)
+		start_trigger(ring);
 	return err;
 }
 
@@ -303,12 +333,7 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 		err = -errno;
 	} else {
 		ring->image = image;
-		fault_ring = ring;
-		if (sigsetjmp(fault_return, 1) != 0)
-			err = KYMO_E_TRUNCATED;
-		else
-			err = start_drain(ring);
-		fault_ring = NULL;
+		err = guard(ring, start, ring);
 	}
 	if (err >= 0)
 		set_gates(ring);
@@ -344,25 +369,6 @@ static bool read_header(int fd, const struct stat *st, struct ky_ring_header *he
 	       atomic_load_explicit(&header->magic, memory_order_relaxed) == KY_RING_MAGIC;
 }
 
-/* Made in advance by a process that has recorded nothing yet. With no process left that maps it,
- * or at the end of the session, it goes. Nobody starts to record what nobody will read. */
-static void look_at_prepared(struct ky_run_rings *rings, const char *name, int fd, bool stop)
-{
-	struct ky_ring_header header;
-	uint32_t gates = 0;
-	ssize_t written;
-
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    header.session != rings->session ||
-	    atomic_load_explicit(&header.magic, memory_order_relaxed) != 0 ||
-	    atomic_load_explicit(&header.state, memory_order_relaxed) != 0 ||
-	    (!stop && flock(fd, LOCK_EX | LOCK_NB) != 0))
-		return;
-	written = pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes);
-	(void)written; /* a refused write: it records into a file without a name */
-	unlinkat(rings->directory_fd, name, 0);
-}
-
 static void look_at(struct ky_run_rings *rings, const char *name, bool stop)
 {
 	struct ky_ring_header header;
@@ -376,7 +382,7 @@ static void look_at(struct ky_run_rings *rings, const char *name, bool stop)
 		return;
 	}
 	if (!read_header(fd, &st, &header)) {
-		look_at_prepared(rings, name, fd, stop);
+		ky_run_prepared_look(rings->directory_fd, name, fd, rings->session, stop);
 		close(fd);
 		return;
 	}
@@ -469,35 +475,21 @@ static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
 
 /* A flight ends with a dump of the ring. What it overwrote on the way is not lost: it was never
  * meant to be kept. */
-static int cut_flight(struct ring *ring, bool is_dead, bool is_abnormal)
+static void finish_flight(struct ring *ring, bool is_dead, bool is_abnormal)
 {
-	const struct ky_run_options *run = ring->owner->options;
-	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 1];
 	struct ky_cut_options options = {.image = ring->image,
 					 .image_bytes = ring->image_bytes,
 					 .is_dead = is_dead,
 					 .name = ky_ring_names_text,
 					 .name_ctx = ring->names,
-					 .chunk = ky_run_output_chunk,
-					 .chunk_ctx = &ring->output,
-					 .pairs = pairs,
 					 .source = SOURCE};
 	int err;
 
-	pairs[options.pair_count++] = (struct ky_cut_pair){"kymo.dump.reason",
-							   is_abnormal ? "abnormal end" : "exit"};
-	for (size_t i = 0; i < run->metadata_count; i++)
-		pairs[options.pair_count++] = (struct ky_cut_pair){run->metadata[i].key,
-								   run->metadata[i].value};
 	ring->report = ky_alloc(sizeof(*ring->report));
-	err = ring->report != NULL ? ky_cut(&options, ring->report) : -ENOMEM;
-	ky_run_output_wait(&ring->output);
-	return err;
-}
-
-static void finish_flight(struct ring *ring, bool is_dead, bool is_abnormal)
-{
-	int err = cut_flight(ring, is_dead, is_abnormal);
+	err = ring->report != NULL ?
+		      ky_run_output_cut(&ring->output, &options,
+					is_abnormal ? "abnormal end" : "exit", ring->report) :
+		      -ENOMEM;
 
 	if (err < 0)
 		ring_trouble(ring->owner, ring->file_name, err);
@@ -564,6 +556,8 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 	if (is_still_running &&
 	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
+	if (ring->trigger != NULL)
+		ky_run_trigger_finish(ring->trigger, !is_still_running);
 	if (rings->options->is_flight && !ring->has_streamed)
 		finish_flight(ring, !is_still_running, is_abnormal);
 	else
@@ -628,7 +622,7 @@ static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns
 	uint64_t quarter = header_of(ring)->slot_count / 4u + 1u;
 	uint64_t pace = PACE_IDLE_NS;
 
-	if (ring->owner->options->is_flight)
+	if (ring->owner->options->is_flight && ring->trigger == NULL)
 		return PACE_FLIGHT_NS;
 	if (now_ns - ring->found_ns < START_NS)
 		pace = PACE_START_NS;
@@ -649,33 +643,62 @@ static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
 		ky_run_modules_look(ring->pid, ring->drain);
 		ring->modules_ns = now_ns + MODULES_NS;
 	}
-	if (is_gone)
+	if (is_gone) {
 		finish(ring, now_ns, false);
-	else if (!ring->owner->options->is_flight)
+		return pace;
+	}
+	if (!ring->owner->options->is_flight)
 		drain_once(ring, now_ns, false);
-	else
-		ring->stepped_ns = now_ns;
+	else if (ring->trigger != NULL && ky_run_trigger_needs_events(ring->owner->options))
+		(void)ky_drain_step(ring->drain, 0);
+	ring->stepped_ns = now_ns;
 	return pace;
 }
 
-static uint64_t step_guarded(struct ring *ring, bool stop)
+/* The watchdog looks more often than there is something to drain. */
+static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 {
-	volatile uint64_t pace = PACE_IDLE_NS; /* survives the jump */
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	struct ky_event_sums sums;
+	uint64_t pace;
 
-	fault_ring = ring;
-	if (sigsetjmp(fault_return, 1) == 0) {
-		if (stop)
-			finish(ring, now_ns, !is_writer_gone(ring));
-		else
-			pace = step_ring(ring, now_ns);
-		fault_ring = NULL;
+	if (now_ns >= ring->drain_due_ns)
+		ring->drain_due_ns = now_ns + step_ring(ring, now_ns);
+	pace = ring->drain_due_ns - now_ns;
+	if (ring->trigger == NULL || ring->is_finished)
 		return pace;
-	}
+	ky_drain_watch(ring->drain, &sums);
+	now_ns = ky_run_trigger_step(ring->trigger, &sums);
+	return now_ns < pace ? now_ns : pace;
+}
+
+struct step {
+	struct ring *ring;
+	bool is_last;
+	uint64_t pace_ns;
+};
+
+static int take_step(void *ctx)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	struct step *step = ctx;
+
+	if (step->is_last)
+		finish(step->ring, now_ns, !is_writer_gone(step->ring));
+	else
+		step->pace_ns = step_and_watch(step->ring, now_ns);
+	return 0;
+}
+
+static uint64_t step_guarded(struct ring *ring, bool is_last)
+{
+	struct step step = {ring, is_last, PACE_IDLE_NS};
+
+	if (guard(ring, take_step, &step) == 0)
+		return step.pace_ns;
 	/* The drain was left in the middle; what it wrote before stays. */
-	fault_ring = NULL;
 	ring_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
 	ring->drain = NULL;
+	ring->trigger = NULL;
 	ring->is_finished = true;
 	unlinkat(ring->owner->directory_fd, ring->file_name, 0);
 	return PACE_IDLE_NS;
@@ -711,6 +734,8 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, bool 
 	rings->child.wait_status = wait_status;
 	rings->child.is_oom = is_oom;
 	rings->child.end_ns = ky_now_ns(CLOCK_MONOTONIC);
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		rings->rings[i]->drain_due_ns = 0; /* at once: it can be finished now */
 }
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
@@ -719,7 +744,7 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 	/* A fresh session looks often: the first ring may be small and its process fast. */
 	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
-	if (rings->options->is_flight)
+	if (rings->options->is_flight && rings->options->rule_count == 0)
 		pace = PACE_FLIGHT_NS;
 	scan(rings, false);
 	scan_anonymous(rings, start_ns);

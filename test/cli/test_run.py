@@ -309,6 +309,56 @@ class Records(Run):
         self.assertEqual(wrong, [])
         self.assertGreater(len(tasks), 1000)
 
+    def dumps(self):
+        return sorted((self.dir / "traces.dumps").glob("*"))
+
+    def test_a_rule_that_fires_dumps_in_both_modes(self):
+        for mode in ("stream", "flight"):
+            go = self.dir / f"go-{mode}"
+            process = self.start("--mode", mode, "--trigger", "poll>50ms after=100ms", "-m", "a=b",
+                                 "--trigger", "poll>9h", HOST, str(POLLS), "begin=7", f"wait={go}")
+            wait_until(self.dumps)
+            wait_until(lambda: all(path.name.endswith(".trc.zst") for path in self.dumps()))
+            go.touch()
+            self.assertEqual(process.wait(DEADLINE_S), 0)
+            (dump,) = self.dumps()
+            pairs, counts = self.info(dump)["metadata"], self.counts(dump)
+            self.assertEqual((pairs["kymo.dump.reason"], pairs["kymo.trigger.rule"], pairs["a"]),
+                             ("trigger-poll>50ms after=100ms", "poll>50ms after=100ms", "b"))
+            self.assertRegex(pairs["kymo.trigger.value"], r"^\d.* m?s$")
+            self.assertEqual((counts["TriggerEvent"], counts["PollStartEvent"]), (1, POLLS + 1))
+            self.assertGreater(counts["StuckThreadEvent"], 0)
+            said = process.stderr.read().decode()
+            self.assertEqual(said.count("dump: "), 1, said)
+            self.assertIn(str(dump), said)
+            if mode == "stream":  # its own trace tells it too
+                self.assertEqual(self.counts()["TriggerEvent"], 1)
+            self.assert_nothing_left()
+            shutil.rmtree(self.dir / "traces.dumps")
+            shutil.rmtree(self.traces)
+
+    def test_a_dump_that_waits_is_made_when_the_process_ends(self):
+        go = self.dir / "go"
+        process = self.start("--trigger", "poll>50ms after=1h", "--dump-dir", self.dir / "d", HOST,
+                             str(POLLS), "begin=7", f"wait={go}", "signal=9")
+        wait_until(lambda: list(self.traces.glob("*/*/*.active")) and
+                   self.counts().get("TriggerEvent"))
+        go.touch()
+        self.assertEqual(process.wait(DEADLINE_S), -signal.SIGKILL)
+        (dump,) = (self.dir / "d").iterdir()
+        self.assertEqual(self.counts(dump)["PollStartEvent"], POLLS + 1)
+        self.assertEqual(self.info(dump)["metadata"]["kymo.trigger.rule"][:9], "poll>50ms")
+
+    def test_rules_come_from_the_environment_too_and_wrong_ones_are_refused(self):
+        done = self.run_kymo("--trigger", "poll>soon", "true")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1))
+        self.assertIn(b"--trigger: ", done.stderr)
+        done = self.run_kymo("true", env={**os.environ, "KYMO_TRIGGERS": "cheese>3"})
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"KYMO_TRIGGERS: ", done.stderr)
+        self.assertEqual(self.run_kymo("true", env={**os.environ, "KYMO_TRIGGERS": "poll>1s"})
+                         .returncode, 0)
+
     def test_children_get_directories_of_their_own(self):
         done = self.run_kymo("sh", "-c", f"{HOST} 10 & {HOST} 20 & wait; {HOST} 30")
         self.assertEqual(done.returncode, 0)

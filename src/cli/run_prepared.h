@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_prepared.h - ring files that nobody has recorded into yet.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_RUN_PREPARED_H
+#define KY_CLI_RUN_PREPARED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* fd: the file `name` in the directory. One that a process of this session made in advance, and
+ * that no process maps any more, goes; so do all of them at the end of the session, for nobody
+ * shall start to record what nobody will read. */
+void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
+			  bool is_last);
+
+#endif
