@@ -67,6 +67,8 @@ static int cut(void *ctx)
 
 	if (err)
 		return err;
+	if (dump->ring->pid != 0)
+		ky_ring_names_process(work->names, dump->ring->pid);
 	options.image = dump->ring->image;
 	options.image_bytes = dump->ring->image_bytes;
 	options.name = ky_ring_names_text;

@@ -97,6 +97,7 @@ int ky_ring_find_file(struct ky_found_ring *out, const char *path, char *why);
 
 struct ky_open_ring {
 	int fd;
+	uint32_t pid;   /* here, of a process of another pid namespace that is there; else 0 */
 	uint8_t *image; /* MAP_SHARED: readable */
 	size_t image_bytes;
 	/* is_writable: control page and side area, mapped writable each; NULL when there is none */

@@ -266,6 +266,7 @@ int ky_ring_open(struct ky_open_ring *out, const struct ky_found_ring *found, bo
 		return err;
 	}
 	out->image = image;
+	out->pid = found->is_foreign && found->is_process_there ? found->pid : 0;
 	out->image_bytes = (size_t)file_bytes;
 	err = is_writable ? ky_ring_guarded(out, map_parts, out) : 0;
 	if (err < 0) {

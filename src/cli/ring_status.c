@@ -290,6 +290,8 @@ static int read_directory(struct reader *reader, const struct ky_open_ring *ring
 	int err = payload == NULL ? -ENOMEM :
 				    ky_ring_names_open(&names, ring->image, ring->image_bytes);
 
+	if (err == 0 && ring->pid != 0)
+		ky_ring_names_process(names, ring->pid);
 	if (err == 0)
 		walk_directory(reader, names, payload);
 	ky_ring_names_close(names);

@@ -32,16 +32,26 @@ struct ky_ring_names {
 	int program_fd; /* /proc/PID/exe, held from the start: outlives process and path */
 	char program_path[PATH_MAX];
 	uint32_t pid;
+	bool is_elsewhere; /* another mount namespace, perhaps: its files are below its root */
 	struct file files[FILES_MAX];
 	size_t file_count;
 	struct module module;
 };
 
+static void find_program(struct ky_ring_names *names)
+{
+	char path[64];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/%u/exe", names->pid);
+	names->program_fd = open(path, O_RDONLY | O_CLOEXEC);
+	bytes = readlink(path, names->program_path, sizeof(names->program_path) - 1);
+	names->program_path[bytes > 0 ? bytes : 0] = '\0';
+}
+
 int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t image_bytes)
 {
 	struct ky_ring_names *names = ky_alloc(sizeof(*names));
-	char path[64];
-	ssize_t bytes;
 
 	*out = NULL;
 	if (names == NULL)
@@ -53,11 +63,17 @@ int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t 
 	if (image_bytes < sizeof(struct ky_ring_header))
 		return 0;
 	memcpy(&names->pid, image + offsetof(struct ky_ring_header, pid), sizeof(names->pid));
-	snprintf(path, sizeof(path), "/proc/%u/exe", names->pid);
-	names->program_fd = open(path, O_RDONLY | O_CLOEXEC);
-	bytes = readlink(path, names->program_path, sizeof(names->program_path) - 1);
-	names->program_path[bytes > 0 ? bytes : 0] = '\0';
+	find_program(names);
 	return 0;
+}
+
+void ky_ring_names_process(struct ky_ring_names *names, uint32_t pid)
+{
+	if (names->program_fd >= 0)
+		close(names->program_fd);
+	names->pid = pid;
+	names->is_elsewhere = true;
+	find_program(names);
 }
 
 void ky_ring_names_close(struct ky_ring_names *names)
@@ -169,9 +185,14 @@ static struct ky_task_names *open_module(const struct ky_ring_names *names)
 {
 	const struct module *module = &names->module;
 	struct ky_task_names *file = open_program(names);
-	char mapped[96];
+	char mapped[96], rooted[1024];
 
 	if (file != NULL || module->path[0] != '/')
+		return file;
+	if (names->is_elsewhere &&
+	    snprintf(rooted, sizeof(rooted), "/proc/%u/root%s", names->pid, module->path) <
+		    (int)sizeof(rooted) &&
+	    ky_task_names_open(&file, rooted, module->build_id, module->entry.build_id_bytes) == 0)
 		return file;
 	if (ky_task_names_open(&file, module->path, module->build_id,
 			       module->entry.build_id_bytes) == 0)

@@ -22,6 +22,10 @@ struct ky_ring_names;
 int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t image_bytes);
 void ky_ring_names_close(struct ky_ring_names *names);
 
+/* The ring's process has this number here: its own counts in another pid namespace. Before the
+ * first look-up. */
+void ky_ring_names_process(struct ky_ring_names *names, uint32_t pid);
+
 /* A ky_name_fn (drain.h); ctx is the object. A task table gives its future's type, or "A or B" when
  * the linker folded several into one; any other code address gives its function. 0 when unknown. */
 size_t ky_ring_names_text(void *ctx, const struct ky_entry_name *entry, char *out, size_t capacity);

@@ -119,6 +119,33 @@ static void ring_names__function_of_this_process_is_named(void **state)
 	free(image.bytes);
 }
 
+static void ring_names__process_of_another_namespace_is_asked_by_its_number_here(void **state)
+{
+	struct image image = make_image();
+	struct ky_entry_name entry = {.table_address = 0};
+	struct ky_entry_module module;
+	struct ky_ring_names *names;
+	uint8_t build_id[32];
+	char path[2048], out[256];
+
+	(void)state;
+	own_module(&module, build_id, path);
+	/* No file here is called so; the program that its process runs begins so. */
+	path[strlen(path) - 1] = '\0';
+	add_module(&image, 1, &module, build_id, path);
+	entry.code_address = (uint64_t)(uintptr_t)&own_module;
+	image.header->pid = 0;
+	assert_int_equal(ky_ring_names_open(&names, image.bytes, IMAGE_BYTES), 0);
+	assert_int_equal(ky_ring_names_text(names, &entry, out, sizeof(out)), 0);
+	ky_ring_names_close(names);
+	assert_int_equal(ky_ring_names_open(&names, image.bytes, IMAGE_BYTES), 0);
+	ky_ring_names_process(names, (uint32_t)getpid());
+	assert_true(ky_ring_names_text(names, &entry, out, sizeof(out)) > 0);
+	assert_string_equal(out, "own_module");
+	ky_ring_names_close(names);
+	free(image.bytes);
+}
+
 static void ring_names__wrong_build_id_gives_no_name(void **state)
 {
 	struct image image = make_image();
@@ -207,6 +234,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ring_names__function_of_this_process_is_named),
+		cmocka_unit_test(
+			ring_names__process_of_another_namespace_is_asked_by_its_number_here),
 		cmocka_unit_test(ring_names__wrong_build_id_gives_no_name),
 		cmocka_unit_test(ring_names__latest_module_over_an_address_counts),
 		cmocka_unit_test(ring_names__damaged_directory_is_survived),
