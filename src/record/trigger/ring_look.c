@@ -95,6 +95,29 @@ struct walk {
 	uint32_t last_record;
 };
 
+/* Sub-buffers are not read in the order of time: what is older than what we know says nothing. */
+static void learn_role(struct ky_look_thread *thread, uint32_t type, const uint64_t *words,
+		       uint64_t ticks)
+{
+	if (ticks < thread->role_ticks)
+		return;
+	if (type == KYMO_RECORD_WORKER_BEGIN) {
+		thread->is_worker = true;
+		thread->runtime = words[2];
+		thread->identity = words[3];
+		thread->worker_ticks = ticks;
+	} else if (type == KYMO_RECORD_RUNTIME) {
+		thread->runtime = words[1];
+	} else if (type == KYMO_RECORD_POLL_BEGIN) {
+		thread->is_worker = true;
+	} else if (type == KYMO_RECORD_WORKER_END) {
+		thread->is_worker = false;
+	} else {
+		return;
+	}
+	thread->role_ticks = ticks;
+}
+
 static bool take_record(struct ky_ring_look *look, struct walk *walk, const uint64_t *words)
 {
 	uint32_t type = ky_record_type(words[0]);
@@ -114,20 +137,24 @@ static bool take_record(struct ky_ring_look *look, struct walk *walk, const uint
 		walk->ticks = ky_record_ticks(walk->ticks, words[0]);
 	}
 	walk->last_record = type;
-	thread = &look->threads[walk->thread];
-	if (type == KYMO_RECORD_WORKER_BEGIN) {
-		thread->is_worker = true;
-		thread->runtime = words[2];
-		thread->identity = words[3];
-		thread->worker_ticks = walk->ticks;
-	} else if (type == KYMO_RECORD_RUNTIME) {
-		thread->runtime = words[1];
-	} else if (type == KYMO_RECORD_POLL_BEGIN) {
-		thread->is_worker = true;
-	} else if (type == KYMO_RECORD_WORKER_END) {
-		thread->is_worker = false;
-	}
+	learn_role(&look->threads[walk->thread], type, words, walk->ticks);
 	return true;
+}
+
+/* What a sub-buffer's header says about its thread: the record itself may be long gone. Then it
+ * became this worker at the claim at the latest. */
+static void learn_head(struct ky_look_thread *thread, const struct ky_slot_head *head)
+{
+	thread->tid = head->tid;
+	if (head->start_ticks < thread->role_ticks)
+		return;
+	if (head->worker_runtime)
+		thread->runtime = head->worker_runtime;
+	if (!head->worker_identity || thread->identity == head->worker_identity)
+		return;
+	thread->is_worker = true;
+	thread->identity = head->worker_identity;
+	thread->worker_ticks = head->start_ticks;
 }
 
 /* Reads what slot holds under this claim: whose it is by now, and what its records say about
@@ -148,8 +175,7 @@ static bool read_slot(struct ky_ring_look *look, uint32_t slot, uint64_t number,
 				  look->words);
 	if (!thread || count < 0)
 		return false;
-	if (!thread->tid)
-		thread->tid = head.tid;
+	learn_head(thread, &head);
 	*walk = (struct walk){head.thread, head.start_ticks, 0};
 	while (at < (uint32_t)count) {
 		uint32_t length = ky_record_words(look->words[at]);
@@ -315,8 +341,8 @@ static bool identify(struct ky_ring_look *look, struct ky_look_slot *slot, uint6
 	if (!thread)
 		return true;
 	slot->thread = head.thread;
-	thread->tid = head.tid;
-	/* Where it begins stands whose worker it is. */
+	learn_head(thread, &head);
+	/* Where it begins stands since when it is whose worker. */
 	if (!head.record_count && read_slot(look, slot->slot, number, &walk))
 		slot->thread = walk.thread;
 	return true;

@@ -22,6 +22,7 @@ struct ky_look_thread {
 	bool is_stopped;                  /* by a signal or a debugger, at the last look */
 	bool has_exited;
 	uint64_t runtime, identity; /* 0: unknown */
+	uint64_t role_ticks;        /* until when we know what it was */
 	uint64_t worker_ticks;      /* since when it serves this identity */
 	uint64_t seen_number;       /* what was new at changed_ns */
 	uint32_t seen_published;

@@ -23,11 +23,13 @@
 #define KY_RULE_NAME_BYTES 48u
 
 enum ky_rule_kind {
-	KY_RULE_POLL = 1,      /* ns: a poll is open longer */
-	KY_RULE_WAKE = 2,      /* ns: wake to poll took longer */
-	KY_RULE_QUEUE = 3,     /* tasks that are ready and not being polled */
-	KY_RULE_STALL = 4,     /* ns: no worker of a runtime has polled or parked */
-	KY_RULE_RUNNABLE = 5,  /* ns: a worker is runnable but does not run (growth of run_delay) */
+	KY_RULE_POLL = 1,  /* ns: a poll is open longer */
+	KY_RULE_WAKE = 2,  /* ns: wake to poll took longer */
+	KY_RULE_QUEUE = 3, /* tasks that are ready and not being polled */
+	KY_RULE_STALL = 4, /* ns: no worker of a runtime has polled or parked */
+	/* ns: a worker is runnable but does not run (growth of run_delay, which the kernel tells
+	 * when the wait is over). More than 16 workers are asked in turns of 100 ms. */
+	KY_RULE_RUNNABLE = 5,
 	KY_RULE_CPU = 6,       /* percent of one core used by the process */
 	KY_RULE_THROTTLED = 7, /* percent of time the cgroup was throttled */
 	KY_RULE_RSS = 8,       /* bytes: growth within the duration */

@@ -199,6 +199,27 @@ static void poll__that_was_open_before_us_fires_at_once(void **state)
 	assert_in_range(fired(0)->value, 8999 * MS, 9001 * MS);
 }
 
+/* The record that said whose worker it is has been overwritten before we came. */
+static void poll__of_a_worker_that_is_old(void **state)
+{
+	uint64_t now = START;
+
+	(void)state;
+	for (int i = 0; i < 90; i++) {
+		test_writer_claim(&writer, now += MS);
+		test_poll(&writer, now, TASK, 0);
+		test_poll_end(&writer, now, 0);
+	}
+	watch.ring.now_ns = now;
+	watch_case_arm(&watch, "poll>100ms; stall>1s");
+	watch_case_until(&watch, now + 1000 * MS);
+	test_poll(&writer, now + 1000 * MS, TASK, 0);
+	watch_case_until(&watch, now + 2200 * MS);
+	assert_int_equal(watch.fired_count, 2);
+	assert_int_equal(fired(0)->runtime, 0x1000);
+	assert_int_equal(fired(1)->runtime, 0x1000);
+}
+
 static void poll__many_at_a_time_are_one_story(void **state)
 {
 	struct test_writer others[6];
@@ -471,6 +492,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(poll__that_was_open_before_us_fires_at_once, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(poll__of_a_worker_that_is_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(poll__many_at_a_time_are_one_story, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(notes__say_what_the_thread_does, setup, teardown),
