@@ -31,6 +31,7 @@ WARM_UP = 20_000
 # 10 MiB of the ring: every page is touched for the first time, which happens once in a life. So
 # this is what recording costs at its dearest.
 LOADS = 8
+ROUND_LIMIT_S = 600
 REQUESTS = 30_000
 GO_LEAST = (1, 25)
 EVENTS = ("PollStartEvent", "PollEndEvent", "WakeEventEvent")
@@ -129,21 +130,30 @@ class Server:
         self.programs, self.variant = programs, variant
         self.directory = stack.enter_context(programs.context.directory())
         command, environment, program = programs.command(variant, self.directory)
-        self.running = stack.enter_context(Running(command, environment))
+        self.running = stack.enter_context(Running(command, environment, limit_s=ROUND_LIMIT_S))
         self.port = self.running.line()
         self.pids = {self.running.process.pid, int(host_of(self.running.process.pid, program))}
         self.alive = stack.enter_context(
             contextlib.closing(socket.create_connection(("127.0.0.1", int(self.port)))))
         self.start_ns = self.spent_ns()
-        load(programs, self.port, WARM_UP)
+        self.one(WARM_UP)
         self.loads, self.load_ns = [], 0
 
     def spent_ns(self):
         return sum(map(cpu_ns, self.pids))
 
+    def one(self, requests):
+        try:
+            return load(self.programs, self.port, requests)
+        except Broken as broken:  # the load's own words do not say who let it down
+            status = self.running.process.poll()
+            late = ", stopped after its time" if self.running.is_late else ""
+            raise Broken(f"{broken}; its server ({self.variant}) " +
+                         ("runs" if status is None else f"ended with {status}{late}")) from broken
+
     def load(self):
         before = self.spent_ns()
-        self.loads.append(load(self.programs, self.port, REQUESTS))
+        self.loads.append(self.one(REQUESTS))
         self.load_ns += self.spent_ns() - before
 
     def finish(self):

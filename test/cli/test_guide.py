@@ -24,7 +24,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MARK = "==== end of block"
 LIMIT_S = 300
-UNITS = {"ns", "us", "ms", "s", "m", "h", "B", "KiB", "MiB", "GiB"}
+UNITS = {"ns", "us", "ms", "s", "m", "h", "B", "kB", "MB", "GB"}
 
 
 class Block:
