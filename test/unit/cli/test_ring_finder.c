@@ -381,6 +381,7 @@ static void ring_finder__service_names_one_process_or_says_which_there_are(void 
 	char why[KY_FOUND_WHY_BYTES], other[32];
 	struct ky_found_ring one;
 	pid_t child = fork();
+	void *image;
 
 	(void)state;
 	if (child == 0) {
@@ -403,10 +404,11 @@ static void ring_finder__service_names_one_process_or_says_which_there_are(void 
 	build((uint32_t)child, 0, "web");
 	built.header->pid_namespace++; /* by its lock, for its start time is not known here */
 	plant("d.ring");
-	hold("d.ring");
+	image = hold("d.ring");
 	assert_int_equal(ky_ring_find_one(&one, &query, "web", false, why), -ENOTUNIQ);
 	snprintf(other, sizeof(other), " %d", (int)getpid());
 	assert_non_null(strstr(why, other));
+	munmap(image, 4096);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }
