@@ -364,15 +364,20 @@ void ky_tokio_on_wake_by_ref(void *header, uint32_t copy)
 	ky_tokio_wakers[copy].wake_by_ref(header);
 }
 
+/* Apart: a clone that nobody records, the usual case, then is a test and a jump. */
+static __attribute__((noinline)) struct ky_tokio_raw_waker record_clone(void *header, uint32_t copy)
+{
+	const struct ky_tokio_table *table = table_of(header, copy);
+
+	if (table)
+		kymo_emit(KYMO_GATE_WAKER_CLONE, KYMO_RECORD_WAKER_CLONE, 0, 1,
+			  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
+	return ky_tokio_wakers[copy].clone(header);
+}
+
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
 {
-	const struct ky_tokio_table *table;
-
-	if (kymo_gate_is_open(KYMO_GATE_WAKER_CLONE)) {
-		table = table_of(header, copy);
-		if (table)
-			kymo_emit(KYMO_GATE_WAKER_CLONE, KYMO_RECORD_WAKER_CLONE, 0, 1,
-				  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
-	}
+	if (KYMO_UNLIKELY(kymo_gate_is_open(KYMO_GATE_WAKER_CLONE)))
+		return record_clone(header, copy);
 	return ky_tokio_wakers[copy].clone(header);
 }
