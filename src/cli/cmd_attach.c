@@ -9,6 +9,7 @@
 #include <cli/run_rings.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <kymo/emit.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +30,12 @@ static const char attach_help[] =
 	"  -s, --service NAME         the service's name (default: the program's)\n"
 	"      --ring-bytes N         memory for events (default: 32M)\n"
 	"      --ring-dir DIR         where the ring file goes (default: /dev/shm/kymo-UID)\n"
+	"      --trigger RULE         in flight mode: stay, and dump when RULE holds\n"
 	"  -q, --quiet                only trouble is told\n"
 	"  -h, --help                 this text\n"
 	"\n"
-	"With --mode stream also, as of `kymo run`: -o, -m, --compress, --rotate-interval,\n"
-	"--segment-bytes, --total-bytes.\n"
+	"Who stays takes these options of `kymo run`, too: -o, -m, --compress, --dump-dir,\n"
+	"--profile, --rotate-interval, --segment-bytes, --total-bytes.\n"
 	"\n"
 	"Exit status: 0 it is recorded; 1 it is not, and a sentence says why; 2 wrong usage.\n";
 
@@ -57,6 +59,7 @@ struct attachment {
 	struct ky_process process;
 	struct ky_attach_request request;
 	struct ky_attach_answer answer;
+	bool is_staying; /* this process drains or watches until the end */
 	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
 	char why[KY_ATTACH_WHY_BYTES];
 };
@@ -80,6 +83,14 @@ static bool parse_pid(const char *text, uint32_t *out)
 		return false;
 	*out = (uint32_t)value;
 	return true;
+}
+
+static bool has_output(const struct ky_run_options *options)
+{
+	return options->metadata_count || options->has_stage || options->profile_name ||
+	       options->dump_directory || options->rotate_interval_ns ||
+	       options->segment_bytes_max || options->total_bytes_max ||
+	       strcmp(options->directory, "kymo-traces") != 0;
 }
 
 /* Flight unless something else is asked for: as `kymo run --mode flight …` would be. */
@@ -110,12 +121,10 @@ static int parse(struct attachment *attachment, int argc, char **argv, bool *wan
 			     options->command[1] ? options->command[1] : options->command[0]);
 		return KY_EXIT_USAGE;
 	}
-	if (options->is_flight &&
-	    (options->metadata_count || options->has_stage || options->rotate_interval_ns ||
-	     options->segment_bytes_max || options->total_bytes_max ||
-	     strcmp(options->directory, "kymo-traces") != 0)) {
-		ky_cli_error("in flight mode nothing is written: `kymo dump PID -o FILE` does; or "
-			     "give --mode stream");
+	attachment->is_staying = !options->is_flight || options->rule_count > 0;
+	if (!attachment->is_staying && has_output(options)) {
+		ky_cli_error("in flight mode nobody stays to write: `kymo dump PID -o FILE` does; "
+			     "or give --trigger or --mode stream");
 		return KY_EXIT_USAGE;
 	}
 	return KY_EXIT_OK;
@@ -183,7 +192,10 @@ static void choose_places(struct attachment *attachment)
 	request->ring_bytes = options->ring_bytes;
 	request->is_streaming = !options->is_flight;
 	request->ring_directory = options->ring_directory;
-	if (options->is_flight)
+	if (options->profile_name)
+		request->gates = (KYMO_GATES_DEFAULT | options->profile.gates_set) &
+				 ~options->profile.gates_clear;
+	if (!attachment->is_staying)
 		return;
 	/* Said outright, so that both look at the same place whatever its environment says. */
 	if (!options->ring_directory)
@@ -210,14 +222,14 @@ static void say_attached(const struct attachment *attachment)
 		     " us\n",
 		     attachment->pid, tables ? strtoul(tables + 7, NULL, 10) : 0,
 		     attachment->answer.stopped_ns / 1000);
-	if (attachment->options.is_flight)
+	if (!attachment->is_staying)
 		(void)printf("`kymo dump %u` makes a trace of the last minutes, `kymo detach %u` "
 			     "ends it\n",
 			     attachment->pid, attachment->pid);
 	(void)fflush(stdout);
 }
 
-/* ---- streaming ---- */
+/* ---- draining, or watching ---- */
 
 static void rest(uint64_t ns)
 {
@@ -278,7 +290,7 @@ static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 	return totals.error ? KY_EXIT_TROUBLE : status;
 }
 
-static int stream(struct attachment *attachment)
+static int stay(struct attachment *attachment)
 {
 	struct ky_run_rings *rings;
 	int status = KY_EXIT_TROUBLE;
@@ -310,8 +322,8 @@ static int attach(struct attachment *attachment)
 		return trouble(attachment);
 	}
 	choose_places(attachment);
-	if (!attachment->options.is_flight)
-		return stream(attachment);
+	if (attachment->is_staying)
+		return stay(attachment);
 	status = ask(attachment, KYMO_ATTACH_START);
 	if (status == KY_EXIT_OK)
 		say_attached(attachment);

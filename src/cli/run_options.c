@@ -319,9 +319,8 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 			continue;
 		}
 		if (id == '?' || id == ':') {
-			snprintf(errbuf, errbuf_bytes, "%s %s; see `kymo run --help`",
-				 argv[optind - 1],
-				 id == ':' ? "needs a value" : "is not an option");
+			snprintf(errbuf, errbuf_bytes, "%s %s; see `%s --help`", argv[optind - 1],
+				 id == ':' ? "needs a value" : "is not an option", argv[0]);
 			return -EINVAL;
 		}
 		if (id == OPTION_TRIGGER) {

@@ -212,6 +212,21 @@ class Records(Attach):
         self.assertEqual(list(self.rings.iterdir()), [])
         self.ended(process)
 
+    def test_a_trigger_dumps_what_is_in_the_ring(self):
+        process = self.host("futex", "in-poll")
+        dumps = self.dir / "dumps"
+        watch = subprocess.Popen([KYMO, "attach", "--ring-dir", self.rings, "-o",
+                                  self.dir / "traces", "--dump-dir", dumps, "--trigger",
+                                  "poll>1ms", str(process.pid)], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: dumps.exists() and list(dumps.glob("*.trc*")))
+        self.detach(process)
+        out, err = watch.communicate(timeout=DEADLINE_S)
+        self.assertEqual(watch.returncode, 0, err)
+        self.assertIn("poll>1ms", err)
+        self.assertRegex(out, ANSWERED)
+        self.ended(process)
+
     def test_streaming_ends_with_ctrl_c_and_with_the_process(self):
         for end in ("interrupt", "exit"):
             process = self.host(*WAITS)
