@@ -145,7 +145,9 @@ static void print_drain(struct ky_buf *out, const struct status *status)
 		safe(out, status->holder_name);
 		ky_out_format(out, ", process %u", status->holder);
 	} else {
-		ky_out_text(out, "nobody that can be seen from here");
+		ky_out_text(out, status->found.mode == KY_RING_MODE_FLIGHT ?
+					 "nobody: in flight mode it stays in the ring" :
+					 "nobody that can be seen from here");
 	}
 	if (status->state.drained_path[0] != '\0') {
 		ky_out_text(out, ", into ");

@@ -144,6 +144,13 @@ class Status(Control):
         for part in (f"{process.pid}, alive", "Open polls 1", "host::job", "off: waker_clone"):
             self.assertIn(part, text)
 
+    def test_who_drains_is_told_by_mode(self):
+        process = self.host()
+        self.assertIn("nobody that can be seen", self.kymo("status", process.pid).stdout)
+        self.kymo("set", process.pid, "mode=flight")
+        self.assertIn("nobody: in flight mode", self.kymo("status", process.pid).stdout)
+        self.assertEqual(self.ps()[0]["mode"], "flight")
+
     def test_an_open_poll_gets_older(self):
         process = self.host("begin=42")
         first = self.json("status", process.pid)["open_polls"][0]["open_ns"]
