@@ -65,8 +65,14 @@ static int anchor(void *ctx, struct ky_clock_anchor *out)
 	return 0;
 }
 
+/* Bit 64 of `how`: a policy, beside whatever the image's settings say. */
 static uint64_t drain_once(uint8_t *image, size_t count, uint8_t how)
 {
+	static const struct ky_retain_policy policy = {
+		.rules = {[KY_RETAIN_POLL] = {1000000, 3, false},
+			  [KY_RETAIN_WAKE] = {100000, 0, false},
+			  [KY_RETAIN_PARK] = {0, 2, false},
+			  [KY_RETAIN_BLOCKING] = {1000, 0, true}}};
 	struct outcome outcome = {.now_ns = 2000000000};
 	struct ky_drain_options options = {.image = image,
 					   .image_bytes = count,
@@ -76,6 +82,7 @@ static uint64_t drain_once(uint8_t *image, size_t count, uint8_t how)
 					   .chunk_ctx = &outcome,
 					   .memory_bytes_max = MEMORY_MAX,
 					   .tracked_tasks_max = 2048,
+					   .retain = how & 64 ? &policy : NULL,
 					   .host = "fuzz"};
 	struct ky_drain *drain;
 

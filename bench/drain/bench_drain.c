@@ -8,8 +8,8 @@
  *   at random      four threads, the next record from any of them, times and tasks without a
  *                  pattern: the worst for the merge and for the compressor
  *
- * In steps of 2 MiB as a live drain sees it, and once the whole ring at a stroke as a dump does; the
- * first load also with a policy that writes what takes or waits 1 ms, per ring record.
+ * In steps of 2 MiB as a live drain sees it, and once the whole ring at a stroke as a dump does;
+ * the first load also with a policy that writes what takes or waits 1 ms, per ring record.
  *
  * --json: one object a line, as bench/README.md says. */
 #include "../../test/lib/ring_builder.h"

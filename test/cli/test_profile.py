@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 KYMO = HOST = ""
@@ -70,6 +71,27 @@ class Profile(unittest.TestCase):
     def test_a_file_of_ones_own(self):
         report = self.check_counts(self.write('[events]\npoll.throttle = 10\n'), is_held_back=True)
         self.assertGreater(report["polls_counted"], 0)
+
+    def test_a_process_that_runs_takes_one_too(self):
+        running = subprocess.Popen(
+            [KYMO, "run", "-q", "--ring-dir", self.dir / "rings", "-o", self.traces, "--", HOST,
+             str(POLLS), f"touch={self.dir}/begun", f"wait={self.dir}/go", "paced=5000", "return"])
+        try:
+            deadline = time.monotonic() + DEADLINE_S
+            while not (self.dir / "begun").exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            done = subprocess.run([KYMO, "set", "--ring-dir", self.dir / "rings", "run_host",
+                                   "--profile", "profile"], check=False, capture_output=True,
+                                  text=True)
+        finally:
+            (self.dir / "go").touch()
+            running.wait(DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("poll.threshold: default -> 1.00 ms", done.stdout)
+        info, report = self.json("info"), self.json("report")
+        self.assertEqual(report["polls"]["count"], 2 * POLLS)
+        self.assertEqual(info["polls"] + info["polls_counted"], 2 * POLLS)
+        self.assertIn("poll", {entry["kind"] for entry in report["retention"]})
 
     def test_a_wrong_profile_is_refused_before_the_program_starts(self):
         path = self.write("[events.poll]\ntreshold = 5\n")
