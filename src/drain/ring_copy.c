@@ -4,9 +4,13 @@
 #include <base/alloc.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -87,16 +91,24 @@ static int lay_out(struct copier *copier)
 	return 0;
 }
 
-/* Makes the pages exist before the race with the writers begins. Failing is no harm. */
+/* Makes the pages exist, here and in our view of the source, before the race with the writers
+ * begins, and begins it with a fresh slice of time. Failing is no harm. */
 static void populate(const struct copier *copier, size_t bytes_max)
 {
 	size_t bytes = (size_t)copier->populated * KY_SLOT_BYTES;
+	uintptr_t from = (uintptr_t)copier->from.image + copier->from.slots_offset;
+	uintptr_t first = (from + PAGE - 1) / PAGE * PAGE;
 
 	if (bytes_max && bytes > bytes_max)
 		bytes = bytes_max;
 	if (bytes >= 2 * HUGE_PAGE)
 		(void)madvise(copier->slots, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 	(void)madvise(copier->slots, bytes, MADV_POPULATE_WRITE);
+	/* Only whole pages of slots that are populated: a look at others would make them. */
+	if (from + bytes > first)
+		(void)madvise((void *)first, (from + bytes - first) / PAGE * PAGE,
+			      MADV_POPULATE_READ);
+	(void)sched_yield();
 }
 
 static uint8_t *place_of(const struct copier *copier, uint32_t place)
