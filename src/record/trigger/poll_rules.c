@@ -40,6 +40,7 @@ static void begin_stuck(struct ky_watchdog *watchdog, const struct ky_look_slot 
 	if (thread->stuck_ticks == slot->begin_ticks)
 		return;
 	thread->stuck_ticks = slot->begin_ticks;
+	thread->stuck_begin_ns = watchdog->now_ns - age_ns(watchdog, slot->begin_ticks);
 	thread->rules_fired = thread->rules_held = 0;
 	thread->is_stopped = false;
 	thread->note_next_ns = 0;
@@ -53,7 +54,7 @@ static void take_note(struct ky_watchdog *watchdog, const struct ky_look_slot *s
 	struct ky_stuck_note note = {.monotonic_ns = watchdog->now_ns, .task = slot->task};
 	bool is_there, is_stopped;
 
-	note.begin_ns = watchdog->now_ns - age_ns(watchdog, slot->begin_ticks);
+	note.begin_ns = thread->stuck_begin_ns;
 	is_there = ky_proc_look_thread(&watchdog->proc, thread->tid, &note);
 	is_stopped = note.state == 'T' || note.state == 't';
 	/* A thread that is gone, or about to be, hangs in nothing. */

@@ -35,6 +35,7 @@ struct ky_look_thread {
 	/* For the rules. */
 	uint32_t sched_file;     /* descriptor + 1 */
 	uint64_t stuck_ticks;    /* the poll that was last noted */
+	uint64_t stuck_begin_ns; /* the same for all its notes: by the first */
 	uint64_t replaced_ticks; /* the poll whose worker goes on elsewhere */
 	uint64_t note_next_ns;
 	uint64_t excused_ns; /* what it did before does not count against it */

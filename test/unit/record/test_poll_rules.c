@@ -289,6 +289,20 @@ static void notes__cover_the_whole_time(void **state)
 	assert_true(after[0].monotonic_ns > fired(1)->monotonic_ns);
 }
 
+/* The counter is not quite as fast as its header says: the notes of one poll agree all the same. */
+static void notes__of_one_poll_name_one_beginning(void **state)
+{
+	(void)state;
+	watch.ring.drift_ppm = 40;
+	watch_case_arm(&watch, "poll>900ms");
+	test_poll(&writer, START, TASK, 0);
+	watch_case_until(&watch, START + 1200 * MS);
+	assert_int_equal(watch.fired_count, 1);
+	assert_in_range(fired(0)->note_count, 3, KY_STUCK_NOTES);
+	for (size_t i = 1; i < fired(0)->note_count; i++)
+		assert_int_equal(fired(0)->notes[i].begin_ns, fired(0)->notes[0].begin_ns);
+}
+
 static void notes__unreadable_is_told_not_failed(void **state)
 {
 	char path[200];
@@ -497,6 +511,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(notes__say_what_the_thread_does, setup, teardown),
 		cmocka_unit_test_setup_teardown(notes__cover_the_whole_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(notes__of_one_poll_name_one_beginning, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(notes__unreadable_is_told_not_failed, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(notes__of_another_namespace_are_unreadable, setup,
