@@ -74,8 +74,8 @@ struct ky_cut_report {
 	struct ky_cut_poll open_polls[KY_CUT_POLLS_MAX];
 };
 
-/* A fault inside the image (a file that somebody truncates) is for the caller's guard; jumped out of,
- * the copy stays mapped. Once the copy is made the image is not looked at again.
+/* A fault inside the image (a file that somebody truncates) is for the caller's guard; jumped out
+ * of, the copy stays mapped. Once the copy is made the image is not looked at again.
  *
  * Returns 0; what ky_drain_open() returns; the sink's error; -ENOMEM. */
 int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out);
