@@ -339,7 +339,7 @@ class Crowd(Control):
 
 def main():
     global KYMO, HOST
-    KYMO, HOST = sys.argv[1:3]
+    KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
     unittest.main(argv=sys.argv[:1] + sys.argv[3:])
 
 
