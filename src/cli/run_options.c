@@ -238,28 +238,6 @@ static const char *misfit(const struct ky_run_options *options, const char *suff
 	return NULL;
 }
 
-/* What the command line says itself goes before the profile. */
-static int choose_profile(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
-{
-	char why[KY_PROFILE_WHY_BYTES] = "";
-
-	if (options->profile_name == NULL)
-		return 0;
-	if (ky_profile_load(&options->profile, options->profile_name, why) != 0) {
-		snprintf(errbuf, errbuf_bytes, "--profile %s", why);
-		return -EINVAL;
-	}
-	if (options->profile.rule_count > 0) {
-		snprintf(errbuf, errbuf_bytes,
-			 "--profile %s: nothing watches triggers in `kymo run`; leave them out",
-			 options->profile_name);
-		return -EINVAL;
-	}
-	if (options->ring_bytes == 0)
-		options->ring_bytes = options->profile.ring_bytes;
-	return 0;
-}
-
 static int choose_output(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
 {
 	const char *suffix = ky_trace_file_suffix(options->directory), *why;
@@ -291,6 +269,27 @@ static int add_rules(struct ky_run_options *options, const char *where, const ch
 	if (err != 0)
 		snprintf(errbuf, errbuf_bytes, "%s: %s", where, why);
 	return err;
+}
+
+/* What the command line says itself goes before the profile; its rules come on top of the others. */
+static int choose_profile(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+{
+	char text[KY_PROFILE_WHY_BYTES] = "";
+
+	if (options->profile_name == NULL)
+		return 0;
+	if (ky_profile_load(&options->profile, options->profile_name, text) != 0) {
+		snprintf(errbuf, errbuf_bytes, "--profile %s", text);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < options->profile.rule_count; i++) {
+		ky_rule_format(&options->profile.rules[i], text, sizeof(text));
+		if (add_rules(options, "--profile", text, errbuf, errbuf_bytes) != 0)
+			return -EINVAL;
+	}
+	if (options->ring_bytes == 0)
+		options->ring_bytes = options->profile.ring_bytes;
+	return 0;
 }
 
 int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,

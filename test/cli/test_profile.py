@@ -93,6 +93,22 @@ class Profile(unittest.TestCase):
         self.assertEqual(info["polls"] + info["polls_counted"], 2 * POLLS)
         self.assertIn("poll", {entry["kind"] for entry in report["retention"]})
 
+    def test_its_rules_are_watched(self):
+        path = self.write('triggers = ["poll>1ms"]\n')
+        running = subprocess.Popen(
+            [KYMO, "run", "--mode", "flight", "--ring-dir", self.dir / "rings", "-o", self.traces,
+             "--profile", path, "--", HOST, "100", "begin=7", f"wait={self.dir}/go", "return"],
+            stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + DEADLINE_S
+            while not list(self.dir.rglob("traces.dumps/*.trc*")) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            dumps = list(self.dir.rglob("traces.dumps/*.trc*"))
+        finally:
+            (self.dir / "go").touch()
+            running.wait(DEADLINE_S)
+        self.assertTrue(dumps, "the poll stayed open, and nothing was dumped")
+
     def test_a_wrong_profile_is_refused_before_the_program_starts(self):
         path = self.write("[events.poll]\ntreshold = 5\n")
         done = self.run_kymo(path, "1", f"touch={self.dir}/ran")
