@@ -271,7 +271,7 @@ static int add_rules(struct ky_run_options *options, const char *where, const ch
 	return err;
 }
 
-/* What the command line says itself goes before the profile; its rules come on top of the others. */
+/* What the command line says itself goes before the profile; its rules come on top of others. */
 static int choose_profile(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
 {
 	char text[KY_PROFILE_WHY_BYTES] = "";
