@@ -618,6 +618,13 @@ class Help(Cli):
                                  f"kymo-{command}.1 lacks {option}")
             self.assertIn(f"kymo {command}", (ROOT / "docs/man/kymo.1").read_text())
 
+    def test_each_man_page_stands_for_itself(self):
+        """One that only includes another is found once it is installed, and not before."""
+        for page in (ROOT / "docs/man").glob("*.[15]"):
+            text = page.read_text().replace("\\-", "-")
+            self.assertNotRegex(text, r"(?m)^\.so ", page)
+            self.assertRegex(text, rf"(?m)^\.SH NAME\n{page.stem} - ", page)
+
     @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "no man or groff here")
     def test_man_pages_format_without_warnings(self):
         for page in sorted((ROOT / "docs/man").glob("*.1")):
