@@ -111,7 +111,7 @@ static int open_mapping(uint32_t pid, const struct mapping *mapping, char *path)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		err = errno;
-		snprintf(path, PATH_BYTES, "%s%s", mapping->path,
+		snprintf(path, PATH_ROOM, "%s%s", mapping->path,
 			 mapping->is_removed ? REMOVED : "");
 		errno = err;
 	}

@@ -31,8 +31,8 @@ int ky_run_environment_open(struct ky_run_environment *environment,
 			    const struct ky_run_options *options, char *errbuf,
 			    size_t errbuf_bytes);
 
-/* Where libkymo-preload.so is: KYMO_PRELOAD, beside this program, or where it was installed. Returns
- * 0, -ENOENT. */
+/* Where libkymo-preload.so is: KYMO_PRELOAD, beside this program, or where it was installed.
+ * Returns 0, -ENOENT. */
 int ky_run_find_preload(char *out, size_t capacity);
 
 /* Is there room for ring files? Where not, recorders keep their rings in anonymous memory, and that

@@ -312,7 +312,7 @@ class Namespaces(Control):
         self.assertEqual((told["pid"], told["ring_pid"], told["is_foreign"], told["state"]),
                          (pid, 1, True, "alive"))
         self.assertEqual([poll["task"] for poll in told["open_polls"]], [42])
-        self.assertTrue(told["path"].startswith(f"/proc/{pid}/root/dev/shm/kymo-"))
+        self.assertTrue(told["path"].startswith(f"/proc/{pid}/root" + "/dev/shm/kymo-"))
         self.assertEqual(self.everywhere("set", pid, "poll=off").stdout, "poll: on -> off\n")
         self.assertEqual(self.everywhere("mark", pid, "x").stdout, f"marked {pid} (boxed)\n")
 

@@ -78,8 +78,9 @@ static void park__a_poll_is_none_whatever_scheduler_its_name_tells(void **state)
 {
 	static const char *const names[] = {
 		"_ZN5tokio7runtime4task3raw4poll17h0123456789abcdefE",
-		"_RINvNtNtNtCsabc_5tokio7runtime4task3raw4pollNCNvC3app4main0INtNtC5alloc4sync3Arc"
-		"NtNtNtNtNtB6_9scheduler12multi_thread6handle6HandleEE",
+		/* clang takes two pieces in a list for a forgotten comma */
+		("_RINvNtNtNtCsabc_5tokio7runtime4task3raw4pollNCNvC3app4main0INtNtC5alloc4sync3Arc"
+		 "NtNtNtNtNtB6_9scheduler12multi_thread6handle6HandleEE"),
 		"_ZN77_$LT$tokio..runtime..task..core..TaskIdGuard$u20$as$u20$core..ops..Drop",
 		"__rust_alloc",
 	};

@@ -93,7 +93,7 @@ static const char *value_of(const struct ky_run_environment *environment, const 
 static void run_environment__carries_session_and_leaves_nothing_behind(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "", session[20];
-	struct ky_run_options options = {.is_flight = true, .service = "svc"};
+	static struct ky_run_options options = {.is_flight = true, .service = "svc"};
 	struct ky_run_environment environment;
 	struct stat st;
 
@@ -122,7 +122,7 @@ static void run_environment__carries_session_and_leaves_nothing_behind(void **st
 static void run_environment__directory_of_others_is_refused_with_a_sentence(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "";
-	struct ky_run_options options = {0};
+	static struct ky_run_options options;
 	struct ky_run_environment environment;
 
 	(void)state;
