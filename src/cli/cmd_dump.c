@@ -305,8 +305,12 @@ static void say_done(struct job *job)
 		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
 		ky_dump_summary(&out, &job->dump, clock, job->arguments->last_ns);
 		if (job->found.mode == KY_RING_MODE_STREAM)
-			ky_out_text(&out, "; what is older is in the trace that is written all the "
-					  "time");
+			ky_out_text(&out,
+				    ky_dump_has_all(&job->dump.report) ?
+					    "; it is also in the trace that is written all the "
+					    "time" :
+					    "; what is older is in the trace that is written "
+					    "all the time");
 		ky_out_text(&out, "\n");
 	}
 	(void)ky_out_print(&out);

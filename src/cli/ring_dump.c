@@ -247,6 +247,35 @@ static void losses(struct ky_buf *out, const struct ky_cut_report *report)
 			      ky_out_count(count, report->slots_overwritten));
 }
 
+bool ky_dump_has_all(const struct ky_cut_report *report)
+{
+	return report->ring_bytes_used < report->ring_bytes && report->slots_overwritten == 0;
+}
+
+/* How far back it reaches, or that there is nothing further back. */
+static void reach(struct ky_buf *out, const struct ky_cut_report *report, uint64_t asked_ns)
+{
+	char bytes[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
+	uint64_t percent;
+
+	ky_out_bytes(bytes, report->ring_bytes);
+	ky_out_duration(span, report->age_ns);
+	if (ky_dump_has_all(report)) {
+		/* A ring has at most some GiB: no overflow. */
+		percent = report->ring_bytes_used * 100 / report->ring_bytes;
+		ky_out_format(out, "; the ring of %s holds all %s since the start, ", bytes, span);
+		if (percent == 0)
+			ky_out_text(out, "less than 1 % used");
+		else
+			ky_out_format(out, "%" PRIu64 " %% used", percent);
+		return;
+	}
+	ky_out_format(out, "; the ring of %s is full and reaches %s back", bytes, span);
+	if (report->ring_bytes_needed != 0 && asked_ns != 0)
+		ky_out_format(out, ", %s would take one of %s", ky_out_duration(span, asked_ns),
+			      ky_out_bytes(bytes, report->ring_bytes_needed));
+}
+
 void ky_dump_summary(struct ky_buf *out, const struct ky_ring_dump *dump,
 		     const struct ky_dump_clock *clock, uint64_t asked_ns)
 {
@@ -260,12 +289,7 @@ void ky_dump_summary(struct ky_buf *out, const struct ky_ring_dump *dump,
 	ky_out_format(out, "%s to %s UTC (%s), ", from, strncmp(from, to, 11) == 0 ? to + 11 : to,
 		      ky_out_duration(span, report->newest_ns - report->oldest_ns));
 	losses(out, report);
-	ky_out_format(out, "; the ring of %s reaches %s back",
-		      ky_out_bytes(from, report->ring_bytes),
-		      ky_out_duration(span, report->age_ns));
-	if (report->ring_bytes_needed != 0 && asked_ns != 0)
-		ky_out_format(out, ", %s would take one of %s", ky_out_duration(span, asked_ns),
-			      ky_out_bytes(to, report->ring_bytes_needed));
+	reach(out, report, asked_ns);
 }
 
 void ky_dump_polls(struct ky_buf *out, const struct ky_cut_report *report, uint64_t at_ns,
@@ -330,6 +354,7 @@ void ky_dump_summary_json(struct ky_buf *out, const struct ky_ring_dump *dump,
 	ky_json_number(out, "newest_unix_ns", ky_dump_unix_ns(clock, report->newest_ns));
 	ky_json_number(out, "age_ns", report->age_ns);
 	ky_json_number(out, "ring_bytes", report->ring_bytes);
+	ky_json_number(out, "ring_bytes_used", report->ring_bytes_used);
 	ky_json_number(out, "ring_bytes_needed", report->ring_bytes_needed);
 	ky_json_number(out, "slots_overwritten", report->slots_overwritten);
 	ky_json_number(out, "bytes_copied", report->bytes_copied);

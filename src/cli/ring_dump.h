@@ -56,7 +56,9 @@ uint64_t ky_dump_unix_ns(const struct ky_dump_clock *clock, uint64_t monotonic_n
  * far back the range was to reach; 0: as far as there is. */
 void ky_dump_summary(struct ky_buf *out, const struct ky_ring_dump *dump,
 		     const struct ky_dump_clock *clock, uint64_t asked_ns);
-/* The same as members of a JSON object, without its braces. */
+/* Has the ring never overwritten anything? */
+bool ky_dump_has_all(const struct ky_cut_report *report);
+/* The summary as members of a JSON object, without its braces. */
 void ky_dump_summary_json(struct ky_buf *out, const struct ky_ring_dump *dump,
 			  const struct ky_dump_clock *clock);
 /* A line for each poll that was open, longest first, behind `indent` spaces. at_ns: the moment. */

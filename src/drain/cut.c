@@ -310,6 +310,8 @@ static void fill_report(struct cut *cut)
 	if (drain->horizon_ticks && newest_ns > horizon_ns)
 		report->age_ns = newest_ns - horizon_ns;
 	report->ring_bytes = (uint64_t)cut->copy.ring_slots * KY_SLOT_BYTES;
+	report->ring_bytes_used = least(cut->copy.hand_at_start, cut->copy.ring_slots) *
+				  KY_SLOT_BYTES;
 	report->ring_bytes_needed = bytes_needed(cut, newest_ns);
 	report->bytes_copied = cut->copy.bytes;
 	report->slots_overwritten = cut->copy.lost_count;

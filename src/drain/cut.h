@@ -64,6 +64,9 @@ struct ky_cut_report {
 	uint64_t oldest_ns, newest_ns; /* of the events written; 0: none */
 	uint64_t age_ns;               /* how far back the ring reached: newest - oldest record */
 	uint64_t ring_bytes;           /* of its sub-buffers */
+	/* Of sub-buffers handed out so far; less than ring_bytes: nothing was overwritten, and
+	 * nothing older than age_ns ever was in this ring. */
+	uint64_t ring_bytes_used;
 	/* Ring size that would have held the range asked for, by the rate seen; 0: it did. */
 	uint64_t ring_bytes_needed;
 	uint64_t bytes_copied, copy_cpu_ns, encode_cpu_ns;

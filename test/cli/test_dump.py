@@ -113,7 +113,7 @@ class Dump(Rings):
         (trace,) = self.traces()
         self.assertRegex(trace.name, rf"^front-{host.pid}-\d{{8}}T\d{{6}}Z\.trc\.zst$")
         self.assertEqual(trace.stat().st_mode & 0o777, 0o600)
-        for part in (trace.name, " events, ", " UTC (", "nothing lost", "reaches "):
+        for part in (trace.name, " events, ", " UTC (", "nothing lost"):
             self.assertIn(part, done.stdout)
         self.assertEqual(self.polls(trace), POLLS)
         self.assertIsNone(host.poll())
@@ -189,10 +189,23 @@ class Dump(Rings):
     def test_what_the_ring_does_not_reach_is_said(self):
         host = self.host(polls=40000, KYMO_RING_BYTES=str(128 << 10))
         done = self.dump(host.pid, "--last", "10m")
-        self.assertRegex(done.stdout, r"the ring of 131 kB reaches .* back, 10m 00s would take "
-                         r"one of \d")
+        self.assertRegex(done.stdout, r"the ring of 131 kB is full and reaches .* back, 10m 00s "
+                         r"would take one of \d")
+        self.assertIn("what is older is in the trace", done.stdout)
         said = json.loads(self.dump(host.pid, "--last", "10m", "--json").stdout)
         self.assertGreater(said["ring_bytes_needed"], said["ring_bytes"])
+        self.assertEqual(said["ring_bytes_used"], said["ring_bytes"])
+
+    def test_a_ring_that_is_not_full_holds_all_there_ever_was(self):
+        host = self.host(polls=40000, KYMO_RING_BYTES=str(8 << 20))
+        for args in ((), ("--last", "10m")):
+            done = self.dump(host.pid, *args)
+            self.assertRegex(done.stdout, r"; the ring of 8\.39 MB holds all \S+ \S+ since the "
+                             r"start, \d+ % used")
+            self.assertNotRegex(done.stdout, "reaches|would take|older")
+        said = json.loads(self.dump(host.pid, "--json").stdout)
+        self.assertLess(said["ring_bytes_used"], said["ring_bytes"])
+        self.assertGreater(said["ring_bytes_used"], 0)
 
     def test_stream_mode_is_said(self):
         done = self.dump(self.host().pid)

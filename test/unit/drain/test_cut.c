@@ -358,6 +358,7 @@ static void cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss(void **s
 	age = c.report.age_ns;
 	assert_in_range(age, 35 * MS, 60 * MS);
 	assert_int_equal(c.report.ring_bytes, 16 * KY_SLOT_BYTES);
+	assert_int_equal(c.report.ring_bytes_used, c.report.ring_bytes);
 	/* Asked for three times as much: less than one MiB, but whole ones. */
 	assert_int_equal(c.report.ring_bytes_needed, 1 << 20);
 	assert_int_equal(strtoull(cut_metadata(&c, "flight.age_ns"), NULL, 10), age);
