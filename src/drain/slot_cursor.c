@@ -9,6 +9,7 @@
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
+#include <base/testpoint.h>
 #include <drain/ring_record.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -391,10 +392,10 @@ static int take_new(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint3
 	return count == -ENOMEM ? count : 0;
 }
 
-static int visit(struct ky_drain *drain, uint32_t slot)
+static int visit(struct ky_drain *drain, uint32_t slot, uint64_t claim)
 {
 	struct ky_slot_cursor *cursor = &drain->cursors[slot];
-	uint64_t claim = ky_ring_view_claim(&drain->ring, slot), number = KY_CLAIM_NUMBER(claim);
+	uint64_t number = KY_CLAIM_NUMBER(claim);
 	uint32_t state = KY_CLAIM_STATE(claim), offset;
 	bool is_busy;
 	int err = 0;
@@ -504,6 +505,23 @@ static uint32_t plan_visits(struct ky_drain *drain)
 	return count;
 }
 
+/* A slot may have been handed out before the plan was made and claimed since. Its thread may have
+ * filled others before it that are not visited yet: they come first, or they would be told as
+ * lost. Returns true when another visit is at this place now. */
+static bool postpone(struct ky_drain *drain, uint32_t at, uint32_t count, uint64_t number)
+{
+	struct ky_visit late = drain->visits[at];
+	uint32_t to = at;
+
+	if (number == late.number || number > drain->hand)
+		return false;
+	late.number = number;
+	for (; to + 1 < count && drain->visits[to + 1].number < number; to++)
+		drain->visits[to] = drain->visits[to + 1];
+	drain->visits[to] = late;
+	return to > at;
+}
+
 static void unlist_finished(struct ky_drain *drain)
 {
 	uint32_t kept = 0;
@@ -607,13 +625,18 @@ int ky_drain_read(struct ky_drain *drain)
 	drain->hold_ticks = UINT64_MAX;
 	list_claims(drain);
 	count = plan_visits(drain);
-	for (uint32_t i = 0; i < count && !err; i++) {
+	KY_TESTPOINT("drain.planned");
+	for (uint32_t i = 0; i < count && !err;) {
+		uint64_t claim = ky_ring_view_claim(&drain->ring, drain->visits[i].slot);
+
+		if (postpone(drain, i, count, KY_CLAIM_NUMBER(claim)))
+			continue;
 		if (waiting_bytes(drain) > relieved_at + batch) {
 			err = relieve(drain, i, count);
 			relieved_at = waiting_bytes(drain);
 		}
 		if (!err)
-			err = visit(drain, drain->visits[i].slot);
+			err = visit(drain, drain->visits[i++].slot, claim);
 	}
 	unlist_finished(drain);
 	return err;
