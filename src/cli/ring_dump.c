@@ -256,18 +256,17 @@ bool ky_dump_has_all(const struct ky_cut_report *report)
 static void reach(struct ky_buf *out, const struct ky_cut_report *report, uint64_t asked_ns)
 {
 	char bytes[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
-	uint64_t percent;
+	uint64_t permille;
 
 	ky_out_bytes(bytes, report->ring_bytes);
 	ky_out_duration(span, report->age_ns);
 	if (ky_dump_has_all(report)) {
 		/* A ring has at most some GiB: no overflow. */
-		percent = report->ring_bytes_used * 100 / report->ring_bytes;
-		ky_out_format(out, "; the ring of %s holds all %s since the start, ", bytes, span);
-		if (percent == 0)
-			ky_out_text(out, "less than 1 % used");
-		else
-			ky_out_format(out, "%" PRIu64 " %% used", percent);
+		permille = report->ring_bytes_used * 1000 / report->ring_bytes;
+		ky_out_format(out,
+			      "; the ring of %s holds all %s since the start, %" PRIu64 ".%" PRIu64
+			      " %% used",
+			      bytes, span, permille / 10, permille % 10);
 		return;
 	}
 	ky_out_format(out, "; the ring of %s is full and reaches %s back", bytes, span);

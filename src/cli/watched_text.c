@@ -8,6 +8,7 @@
 
 #define TRIGGERS_MAX 10u
 #define POLLS_MAX 10u
+#define NAME_BYTES 56u
 #define LOOKS_MAX 256u /* compared with each other */
 
 static void safe(struct ky_buf *out, const char *text)
@@ -94,74 +95,117 @@ static void activity(char *cell, size_t bytes, const struct ky_trace *trace,
 	const char *wchan = ky_trace_name(trace, stuck->wchan);
 
 	if (wchan[0] && strcmp(wchan, "0") != 0)
-		(void)snprintf(cell, bytes, "in %s", wchan);
+		(void)snprintf(cell, bytes, "%s", wchan);
 	else if (stuck->is_running || stuck->state == 'R')
 		(void)snprintf(cell, bytes, "running");
 	else if (stuck->syscall != UINT64_MAX)
-		(void)snprintf(cell, bytes, "in system call %" PRIu64, stuck->syscall);
+		(void)snprintf(cell, bytes, "system call %" PRIu64, stuck->syscall);
 	else if (stuck->state == 'T' || stuck->state == 't')
 		(void)snprintf(cell, bytes, "stopped");
 	else if (stuck->state == 'S' || stuck->state == 'D')
 		(void)snprintf(cell, bytes, "asleep");
 	else
-		(void)snprintf(cell, bytes, "doing what could not be read");
+		(void)snprintf(cell, bytes, "nothing readable");
 }
 
-/* The most frequent activity among the looks at this poll, and how many they are. */
-static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, uint32_t first)
+/* A thread polls a task once at a time: looks whose spans from the poll's beginning overlap saw the
+ * same poll, though each may have measured the beginning a little differently. */
+static bool is_same_poll(const struct ky_trace_stuck *a, const struct ky_trace_stuck *b)
+{
+	return a->tid == b->tid && a->task_id == b->task_id &&
+	       (a->poll_start_ns == b->poll_start_ns ||
+		(a->poll_start_ns < b->time_ns && b->poll_start_ns < a->time_ns));
+}
+
+/* (name), shortened in the middle: what tells names apart stands at both ends. */
+static void put_task_name(struct ky_buf *out, const struct ky_trace *trace, uint64_t task_id)
+{
+	uint32_t task = ky_trace_task(trace, task_id);
+	const char *name = ky_trace_name(trace,
+					 task != KY_NONE ? trace->tasks[task].name : KY_NONE);
+	size_t bytes = strlen(name);
+
+	if (bytes == 0)
+		return;
+	ky_out_text(out, " (");
+	ky_out_safe(out, name, bytes <= NAME_BYTES ? bytes : NAME_BYTES / 2);
+	if (bytes > NAME_BYTES) {
+		ky_out_text(out, "...");
+		ky_out_safe(out, name + bytes - NAME_BYTES / 2, NAME_BYTES / 2);
+	}
+	ky_out_text(out, ")");
+}
+
+struct looks {
+	char most[128]; /* what most of them saw */
+	uint32_t count, most_count;
+	uint64_t last_ns;
+};
+
+/* All looks at this poll; the first of them is `first`. */
+static void gather_looks(struct looks *looks, const struct ky_trace *trace, uint32_t first)
 {
 	const struct ky_trace_stuck *list = trace->stuck, *poll = &list[first];
 	uint32_t total = trace->stuck_count < LOOKS_MAX ? trace->stuck_count : LOOKS_MAX;
-	char most[128] = "", one[128], other[128], cell[KY_OUT_CELL_BYTES];
-	uint32_t looks = 0, most_count = 0;
-	uint64_t last_ns = poll->time_ns;
+	char one[128], other[128];
 
 	for (uint32_t i = first; i < total; i++) {
 		uint32_t count = 0;
 
-		if (list[i].tid != poll->tid || list[i].poll_start_ns != poll->poll_start_ns)
+		if (!is_same_poll(&list[i], poll))
 			continue;
-		looks++;
-		last_ns = list[i].time_ns > last_ns ? list[i].time_ns : last_ns;
+		looks->count++;
+		if (list[i].time_ns > looks->last_ns)
+			looks->last_ns = list[i].time_ns;
 		activity(one, sizeof(one), trace, &list[i]);
 		for (uint32_t k = first; k < total; k++) {
-			if (list[k].tid != poll->tid ||
-			    list[k].poll_start_ns != poll->poll_start_ns)
+			if (!is_same_poll(&list[k], poll))
 				continue;
 			activity(other, sizeof(other), trace, &list[k]);
 			count += strcmp(one, other) == 0;
 		}
-		if (count > most_count) {
-			most_count = count;
-			memcpy(most, one, sizeof(most));
+		if (count > looks->most_count) {
+			looks->most_count = count;
+			memcpy(looks->most, one, sizeof(looks->most));
 		}
 	}
-	ky_out_format(out, "%-9s thread %u ", "Stuck", poll->tid);
-	safe(out, most);
-	ky_out_format(out, " %u of %u looks, polling task %" PRIu64 " for %s", most_count, looks,
-		      poll->task_id,
-		      ky_out_duration(cell, last_ns > poll->poll_start_ns ?
-						    last_ns - poll->poll_start_ns :
-						    0));
-	ky_out_text(out, "\n");
 }
 
+static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, uint32_t first)
+{
+	const struct ky_trace_stuck *poll = &trace->stuck[first];
+	struct looks looks = {.last_ns = poll->time_ns};
+	char cell[KY_OUT_CELL_BYTES];
+
+	gather_looks(&looks, trace, first);
+	ky_out_format(out, "%-9s thread %u in task %" PRIu64, "Stuck", poll->tid, poll->task_id);
+	put_task_name(out, trace, poll->task_id);
+	ky_out_format(out, " for %s: ",
+		      ky_out_duration(cell, looks.last_ns > poll->poll_start_ns ?
+						    looks.last_ns - poll->poll_start_ns :
+						    0));
+	safe(out, looks.most);
+	ky_out_format(out, " in %u of %u looks\n", looks.most_count, looks.count);
+}
+
+/* One line for each poll, however often it was looked at. */
 static void print_stuck(struct ky_buf *out, const struct ky_trace *trace)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
 	uint32_t polls = 0;
 
-	for (uint32_t i = 0; i < trace->stuck_count && i < LOOKS_MAX && polls < POLLS_MAX; i++) {
+	for (uint32_t i = 0; i < trace->stuck_count && i < LOOKS_MAX; i++) {
 		bool is_first = true;
 
 		for (uint32_t k = 0; k < i && is_first; k++)
-			is_first = list[k].tid != list[i].tid ||
-				   list[k].poll_start_ns != list[i].poll_start_ns;
+			is_first = !is_same_poll(&list[k], &list[i]);
 		if (!is_first)
 			continue;
-		polls++;
-		print_stuck_poll(out, trace, i);
+		if (polls++ < POLLS_MAX)
+			print_stuck_poll(out, trace, i);
 	}
+	if (polls > POLLS_MAX)
+		ky_out_format(out, "%-9s ... and %u more stuck polls\n", "", polls - POLLS_MAX);
 }
 
 void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace)

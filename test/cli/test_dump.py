@@ -201,7 +201,7 @@ class Dump(Rings):
         for args in ((), ("--last", "10m")):
             done = self.dump(host.pid, *args)
             self.assertRegex(done.stdout, r"; the ring of 8\.39 MB holds all \S+ \S+ since the "
-                             r"start, \d+ % used")
+                             r"start, \d+\.\d % used")
             self.assertNotRegex(done.stdout, "reaches|would take|older")
         said = json.loads(self.dump(host.pid, "--json").stdout)
         self.assertLess(said["ring_bytes_used"], said["ring_bytes"])

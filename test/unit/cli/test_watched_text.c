@@ -51,8 +51,8 @@ static void put_trigger(struct text_case *c, const char *rule, uint64_t value, c
 	ky_trc_enc_varint(&c->enc, suppressed ? 1 : 0);
 }
 
-static void put_stuck(struct text_case *c, uint64_t ns, uint32_t tid, char state, bool is_running,
-		      const char *wchan)
+static void put_stuck_since(struct text_case *c, uint64_t ns, uint32_t tid, char state,
+			    bool is_running, const char *wchan, uint64_t since_ns)
 {
 	uint32_t wchan_id = pool(c, wchan);
 
@@ -60,13 +60,30 @@ static void put_stuck(struct text_case *c, uint64_t ns, uint32_t tid, char state
 	ky_trc_enc_u32(&c->enc, tid);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, 7);
-	ky_trc_enc_varint(&c->enc, T0);
+	ky_trc_enc_varint(&c->enc, since_ns);
 	ky_trc_enc_u8(&c->enc, (uint8_t)state);
 	ky_trc_enc_opt_varint(&c->enc, tid == 14, 35);
 	ky_trc_enc_u8(&c->enc, is_running);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_u32(&c->enc, wchan_id);
+}
+
+static void put_stuck(struct text_case *c, uint64_t ns, uint32_t tid, char state, bool is_running,
+		      const char *wchan)
+{
+	put_stuck_since(c, ns, tid, state, is_running, wchan, T0);
+}
+
+static void put_poll(struct text_case *c, uint64_t task, const char *name)
+{
+	uint32_t name_id = pool(c, name);
+
+	ky_trc_enc_event(&c->enc, KY_EV_POLL_START, T0);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_u8(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_u32(&c->enc, name_id);
 }
 
 static void put_crash(struct text_case *c)
@@ -165,13 +182,48 @@ static void watched__looks_at_a_stuck_thread_are_summarised_by_poll(void **state
 		put_stuck(&c, T0 + 100 * i * MS, 13, 'R', true, "0");
 	}
 	put_stuck(&c, T0 + 50 * MS, 14, 'S', false, "0");
-	assert_string_equal(print(&c),
-			    "Stuck     thread 12 in futex_wait 9 of 10 looks, polling task 7 "
-			    "for 1.00 s\n"
-			    "Stuck     thread 13 running 10 of 10 looks, polling task 7 for "
-			    "1.00 s\n"
-			    "Stuck     thread 14 in system call 35 1 of 1 looks, polling task 7 "
-			    "for 50.0 ms\n");
+	assert_string_equal(
+		print(&c), "Stuck     thread 12 in task 7 for 1.00 s: futex_wait in 9 of 10 looks\n"
+			   "Stuck     thread 13 in task 7 for 1.00 s: running in 10 of 10 looks\n"
+			   "Stuck     thread 14 in task 7 for 50.0 ms: system call 35 in 1 of 1 "
+			   "looks\n");
+	end(&c);
+}
+
+static void watched__looks_that_measured_the_beginning_anew_are_of_one_poll(void **state)
+{
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_poll(&c, 7, "svc::handler");
+	for (uint64_t i = 1; i <= 4; i++)
+		put_stuck_since(&c, T0 + 100 * i * MS, 12, 'S', false, "futex_wait", T0 + 900 * i);
+	/* The next poll of this task is another one. */
+	put_stuck_since(&c, T0 + 800 * MS, 12, 'S', false, "pipe_read", T0 + 500 * MS);
+	assert_string_equal(
+		print(&c),
+		"Stuck     thread 12 in task 7 (svc::handler) for 400 ms: futex_wait in 4 "
+		"of 4 looks\n"
+		"Stuck     thread 12 in task 7 (svc::handler) for 300 ms: pipe_read in 1 "
+		"of 1 looks\n");
+	end(&c);
+}
+
+static void watched__more_stuck_polls_than_are_listed_are_counted(void **state)
+{
+	struct text_case c;
+	const char *text;
+	uint32_t lines = 0;
+
+	(void)state;
+	begin(&c);
+	for (uint32_t tid = 1; tid <= 13; tid++)
+		put_stuck(&c, T0 + 100 * MS, tid, 'R', true, "");
+	for (text = print(&c); (text = strchr(text, '\n')) != NULL; text++)
+		lines++;
+	assert_int_equal(lines, 11);
+	assert_non_null(strstr((const char *)c.out.bytes, "... and 3 more stuck polls\n"));
 	end(&c);
 }
 
@@ -182,6 +234,8 @@ int main(void)
 		cmocka_unit_test(watched__end_and_reason_are_told_and_cannot_talk_to_the_terminal),
 		cmocka_unit_test(watched__rule_tells_what_it_measured_in_its_unit),
 		cmocka_unit_test(watched__looks_at_a_stuck_thread_are_summarised_by_poll),
+		cmocka_unit_test(watched__looks_that_measured_the_beginning_anew_are_of_one_poll),
+		cmocka_unit_test(watched__more_stuck_polls_than_are_listed_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
