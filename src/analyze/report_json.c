@@ -241,6 +241,78 @@ static void retention(struct ky_buf *out, const struct ky_trace *trace)
 	ky_text(out, "]");
 }
 
+/* What was told from outside the runtime. */
+static void triggers(struct ky_buf *out, const struct ky_trace *trace)
+{
+	uint32_t i;
+
+	open_with(out, "triggers", "[");
+	for (i = 0; i < trace->trigger_count; i++) {
+		const struct ky_trace_trigger *trigger = &trace->triggers[i];
+
+		open_with(out, NULL, "{");
+		number(out, "time_ns", trigger->time_ns);
+		named(out, trace, "rule", trigger->rule);
+		number(out, "value", trigger->value);
+		number(out, "threshold", trigger->threshold);
+		named(out, trace, "unit", trigger->unit);
+		nothing_or(out, "tid", trigger->tid != 0, trigger->tid);
+		nothing_or(out, "task_id", trigger->task_id != 0, trigger->task_id);
+		number(out, "suppressed", trigger->suppressed_count);
+		number(out, "late", trigger->late_count);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+}
+
+static void stuck(struct ky_buf *out, const struct ky_trace *trace)
+{
+	uint32_t i;
+
+	open_with(out, "stuck", "[");
+	for (i = 0; i < trace->stuck_count; i++) {
+		const struct ky_trace_stuck *look = &trace->stuck[i];
+		const char state[2] = {(char)look->state, '\0'};
+
+		open_with(out, NULL, "{");
+		number(out, "time_ns", look->time_ns);
+		number(out, "tid", look->tid);
+		number(out, "task_id", look->task_id);
+		number(out, "poll_start_ns", look->poll_start_ns);
+		text(out, "state", state);
+		flag(out, "running", look->is_running);
+		nothing_or(out, "syscall", look->syscall != UINT64_MAX, look->syscall);
+		nothing_or(out, "pc", look->pc != 0, look->pc);
+		named(out, trace, "wchan", look->wchan);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+}
+
+static void crashes(struct ky_buf *out, const struct ky_trace *trace)
+{
+	uint32_t i;
+
+	open_with(out, "crashes", "[");
+	for (i = 0; i < trace->crash_count; i++) {
+		const struct ky_trace_crash *crash = &trace->crashes[i];
+
+		open_with(out, NULL, "{");
+		number(out, "time_ns", crash->time_ns);
+		number(out, "signal", crash->signal_number);
+		key(out, "code");
+		if (crash->code < 0)
+			ky_text(out, "-");
+		ky_text_u64(out,
+			    crash->code < 0 ? 0 - (uint64_t)crash->code : (uint64_t)crash->code);
+		number(out, "tid", crash->tid);
+		number(out, "pc", crash->pc);
+		number(out, "address", crash->address);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+}
+
 static void info_rest(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t i;
@@ -320,6 +392,9 @@ void ky_info_json(struct ky_buf *out, const struct ky_trace *trace)
 	number(out, "wakes_redundant", trace->wakes_redundant);
 	number(out, "wakes_in_own_poll", trace->wakes_in_own_poll);
 	losses(out, trace);
+	triggers(out, trace);
+	stuck(out, trace);
+	crashes(out, trace);
 	info_rest(out, trace);
 	ky_text(out, "}\n");
 }

@@ -618,6 +618,31 @@ class Help(Cli):
                                  f"kymo-{command}.1 lacks {option}")
             self.assertIn(f"kymo {command}", (ROOT / "docs/man/kymo.1").read_text())
 
+    def test_info_json_tells_triggers_looks_and_crashes(self):
+        """As the traces' own listings have them (test/golden/traces)."""
+        expected = {
+            "Trigger": ("triggers", {
+                "time_ns": 48016777215, "rule": "text-47-0", "value": 3145841537,
+                "threshold": 3145907074, "unit": "text-47-3", "tid": 3146038148,
+                "task_id": 3146103685, "suppressed": 3146169222, "late": 3146234759}),
+            "StuckThread": ("stuck", {
+                "time_ns": 47016777215, "tid": 3080239000, "task_id": 3080370074,
+                "poll_start_ns": 3080435611, "state": "\ufffd", "running": False,
+                "syscall": 3080566685, "pc": 3080697759, "wchan": "text-46-9"}),
+            "Crash": ("crashes", {
+                "time_ns": 46016777215, "signal": 3014702000, "code": -46001, "tid": 3014898611,
+                "pc": 3015029685, "address": 3014833074}),
+        }
+        keys = {key for key, _ in expected.values()}
+        page = (ROOT / "docs/man/kymo-info.1").read_text()
+        for event, (key, second) in expected.items():
+            path = ROOT / f"test/golden/traces/{event}Event.trc"
+            info = json.loads(self.run_kymo("info", "--json", path).out)
+            self.assertEqual((len(info[key]), info[key][1]), (3, second))
+            self.assertEqual([info[other] for other in keys - {key}], [[], []])
+            for name in second:
+                self.assertRegex(page, rf"\b{name}\b")
+
     def test_each_man_page_stands_for_itself(self):
         """One that only includes another is found once it is installed, and not before."""
         for page in (ROOT / "docs/man").glob("*.[15]"):
