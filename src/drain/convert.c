@@ -662,12 +662,18 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	}
 }
 
-/* A stream that this cut goes on from had told the first records of its last stamp. */
+/* Of a stream that this cut goes on from. By stamp, not by time, which several stamps share: nothing
+ * that such a record brings along, be it a task seen for the first time, may end the silence. */
 static bool is_told_before(struct ky_drain *drain, const struct ky_rec *rec)
 {
-	if (rec->ticks != drain->from_ticks)
+	if (!drain->is_muted || rec->ticks > drain->from_ticks ||
+	    (rec->ticks == drain->from_ticks && !drain->from_ties)) {
+		if (drain->is_muted)
+			drain->chunk.span_ns = drain->from_ns;
 		return false;
-	drain->from_ties--;
+	}
+	if (rec->ticks == drain->from_ticks)
+		drain->from_ties--;
 	return true;
 }
 
@@ -694,7 +700,7 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 			drain->merged_ns = ns;
 		}
 		/* Covers all events of the record at this time: frequent ones do not ask again. */
-		if (__builtin_expect(!drain->from_ties || !is_told_before(drain, rec), 1))
+		if (__builtin_expect(!drain->from_ticks || !is_told_before(drain, rec), 1))
 			ky_drain_ready_record(drain, ns);
 		if (__builtin_expect(!thread->is_announced, 0))
 			ky_drain_write_thread(drain, thread, ns);

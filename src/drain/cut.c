@@ -169,6 +169,7 @@ static void set_range(struct cut *cut)
 		drain->end_ns = drain->to_ns;
 	if (options->from_ticks) {
 		ky_drain_mute(drain, ky_timeline_ns(&drain->timeline, options->from_ticks));
+		drain->chunk.span_ns = UINT64_MAX; /* its stamp decides, not its time */
 		drain->from_ticks = options->from_ticks;
 		drain->from_ties = options->from_ties;
 	} else if (options->from_ns)

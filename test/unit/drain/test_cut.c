@@ -311,6 +311,31 @@ static void cut__whole_ring_is_what_a_drain_of_it_gives(void **state)
 	cut_close(&c);
 }
 
+/* A stream told the first poll and the begin of the second; what that record brings along, here its
+ * task's first sight, does not tell it again. */
+static void cut__behind_a_stream_tells_nothing_twice(void **state)
+{
+	static struct cut_case c;
+	struct test_writer w;
+
+	(void)state;
+	cut_open(&c, 16);
+	test_writer_open(&w, &c.ring, 501, T0);
+	test_poll(&w, T0 + 10000, 1, 0);
+	test_poll_end(&w, T0 + 15000, 0);
+	test_poll(&w, T0 + 20000, 2, 0);
+	test_poll_end(&w, T0 + 25000, 0);
+	c.options.from_ticks = test_ticks(T0 + 20000);
+	c.options.from_ties = 1;
+	cut_take(&c, T0 + MS);
+	assert_int_equal(COUNT(&c, POLL_START), 0);
+	assert_int_equal(COUNT(&c, POLL_END), 1);
+	c.options.from_ties = 0;
+	cut_take(&c, T0 + MS);
+	assert_int_equal(COUNT(&c, POLL_START), 1);
+	cut_close(&c);
+}
+
 /* ---- the horizon ---- */
 
 static uint64_t polls(struct test_writer *w, struct test_ring *ring, uint64_t ns, uint32_t count)
@@ -746,6 +771,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cut__range_is_the_full_trace_filtered_with_a_true_snapshot),
 		cmocka_unit_test(cut__whole_ring_is_what_a_drain_of_it_gives),
+		cmocka_unit_test(cut__behind_a_stream_tells_nothing_twice),
 		cmocka_unit_test(cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss),
 		cmocka_unit_test(cut__poll_that_began_before_the_horizon_keeps_its_start),
 		cmocka_unit_test(
