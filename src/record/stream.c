@@ -5,8 +5,11 @@
 
 #include <base/now.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <record/emit/emit_engine.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MS_NS UINT64_C(1000000)
 #define PACE_NS (50 * MS_NS)
@@ -23,6 +26,54 @@ void ky_stream_note_error(struct ky_stream *stream, int err)
 		__atomic_compare_exchange_n(&stream->last_error, &none, err, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
+
+/* ---- how far it has got, for whoever recovers ---- */
+
+/* As its reader takes it: absolute, and of the moment the store was opened, for the host may change
+ * its directory. Without a path a recovery tells everything that the ring holds. */
+static void note_path(struct ky_stream *stream)
+{
+	struct ky_ring_drained *progress = stream->progress;
+	struct ky_store_stats stats;
+	char link[40];
+	ssize_t bytes;
+	int fd;
+
+	if (!progress)
+		return;
+	ky_store_stats(stream->store, &stats);
+	fd = open(stats.run_directory, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	atomic_store_explicit(&progress->path_bytes, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	bytes = readlink(link, progress->path, sizeof(progress->path));
+	close(fd);
+	if (bytes > 0 && (size_t)bytes < sizeof(progress->path))
+		atomic_store_explicit(&progress->path_bytes, (uint32_t)bytes, memory_order_release);
+}
+
+/* Before the chunk is written. Goes on counting where an earlier stream over this ring ended. */
+static void note_chunk(struct ky_stream *stream, const struct ky_chunk *chunk)
+{
+	struct ky_ring_drained *progress = stream->progress;
+	uint64_t hand;
+	uint32_t at;
+
+	if (!progress)
+		return;
+	hand = atomic_load_explicit(&progress->chunk_hand, memory_order_relaxed);
+	at = hand % KY_DRAINED_CHUNKS;
+	atomic_store_explicit(&progress->chunks[at].last_ns, chunk->last_ns, memory_order_relaxed);
+	atomic_store_explicit(&progress->chunks[at].last_ticks, chunk->last_ticks,
+			      memory_order_relaxed);
+	atomic_store_explicit(&progress->chunks[at].last_ties, chunk->last_ties,
+			      memory_order_relaxed);
+	atomic_store_explicit(&progress->chunk_hand, hand + 1, memory_order_release);
+}
+
+/* ---- where chunks go ---- */
 
 /* Opened with the first chunk: a process that records nothing leaves nothing. */
 static int open_store(struct ky_stream *stream)
@@ -41,11 +92,15 @@ static int open_store(struct ky_stream *stream)
 		.rotate_interval_ns = options->rotate_interval_ns,
 		.total_bytes_max = options->total_bytes_max,
 	};
+	int err;
 
 	if (now_ns < stream->store_retry_ns)
 		return -EAGAIN;
 	stream->store_retry_ns = now_ns + STORE_RETRY_NS;
-	return ky_store_open(&stream->store, &store);
+	err = ky_store_open(&stream->store, &store);
+	if (!err)
+		note_path(stream);
+	return err;
 }
 
 static int sink_chunk(struct ky_stream *stream, const struct ky_chunk *chunk)
@@ -70,8 +125,10 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 	} else {
 		if (!stream->store)
 			err = open_store(stream);
-		if (!err)
+		if (!err) {
+			note_chunk(stream, chunk);
 			err = ky_store_chunk(stream->store, chunk);
+		}
 	}
 	if (err != -EAGAIN)
 		ky_stream_note_error(stream, err);
@@ -94,6 +151,7 @@ static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 
 	ky_store_run_name(stream->run_name, sizeof(stream->run_name), ring->header->boot_id,
 			  ring->header->pid, ring->start_time_ticks);
+	stream->progress = ring->side ? &ring->side->drained : NULL;
 	return ky_drain_open(&stream->drain, &options);
 }
 
@@ -144,6 +202,7 @@ void ky_stream_end(struct ky_stream *stream)
 	update_status(stream);
 	ky_drain_close(stream->drain);
 	stream->drain = NULL;
+	stream->progress = NULL;
 	ky_store_close(stream->store);
 	stream->store = NULL;
 	ky_stream_note_error(stream, ky_trace_sink_close(stream->sink));
@@ -163,6 +222,7 @@ void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring)
 void ky_stream_forget(struct ky_stream *stream)
 {
 	stream->drain = NULL;
+	stream->progress = NULL;
 	stream->store = NULL;
 	stream->sink = NULL;
 	stream->store_retry_ns = 0;

@@ -2,6 +2,8 @@
 /* stream.h - stream mode of the library: a drain over the ring, and where its chunks go (segments
  * in a directory, one file, or a function).
  *
+ * How far it has got stands in the ring (struct ky_ring_drained): a recovery of a killed process
+ * goes on behind what is on disk. Not so with a function, whose bytes nobody here finds again.
  * May be ended and begun again over the same ring: a new segment then begins with what the ring
  * holds, part of which an earlier one may have told already.
  * Threads: owner, but for the three words at the end.
@@ -28,6 +30,7 @@ struct ky_stream {
 	struct ky_trace_sink *sink;
 	uint64_t store_retry_ns;
 	char run_name[64];
+	struct ky_ring_drained *progress; /* in the ring, as long as the drain is over it */
 
 	uint64_t sealed_before, bytes_before; /* by what was closed since */
 	uint64_t segments_sealed;             /* atomic */

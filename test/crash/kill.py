@@ -28,6 +28,7 @@ DEADLINE_S = 120
 WITNESS_BYTES = 200 * 64
 # The first milliseconds have the ring's making, the first threads and names.
 EARLY_S, LATE_S = 0.005, 0.05
+STREAM_S = 0.5  # several segments of 70 ms
 
 CASES = []
 
@@ -81,8 +82,9 @@ class Scene:
                               timeout=DEADLINE_S, check=False, env=self.environment(**more))
         return done
 
-    def check(self):
-        """Recovers and compares. Returns (events, threads ahead of their count)."""
+    def check(self, before=()):
+        """Recovers, and compares with what is on disk since before. Returns (events, threads ahead
+        of their count)."""
         done = self.recover()
         if done.returncode != 0:
             raise AssertionError(f"recover: {done.stderr}")
@@ -92,7 +94,8 @@ class Scene:
         left = [path.name for path in self.rings.glob("*.ring")]
         if left and traces:
             raise AssertionError(f"still there: {left}")
-        told = subprocess.run([self.setting.crash / "kill_check", self.witness, *traces],
+        told = subprocess.run([self.setting.crash / "kill_check", self.witness, *before,
+                               *traces],
                               capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         if told.returncode != 0:
             raise AssertionError(f"{told.stdout}{told.stderr}{done.stdout}")
@@ -123,6 +126,35 @@ def every_published_record_survives_sigkill_at_a_random_moment(setting):
             early, empty = early + is_early, empty + (got[0] == 0)
     return (f"{setting.kills} kills ({early} in the first 5 ms, {empty} before the first event), "
             f"{total} events recovered, 0 lost, 0 corrupt, {ahead} published and not yet counted")
+
+
+@case
+def and_what_a_linked_program_streamed_is_continued(setting):
+    """What is on disk and what is recovered make all: no hole, no duplicate."""
+    total = on_disk = empty = 0
+    kills = max(setting.kills // 4, 5)
+    with Scene(setting) as scene:
+        for number in range(kills):
+            scene.clear()
+            streamed = scene.dir / "streamed"
+            shutil.rmtree(streamed, ignore_errors=True)
+            wait = setting.random.uniform(0, STREAM_S)
+            victim = scene.start(setting.crash / "kill_host_stream", scene.witness,
+                                 setting.random.randrange(1 << 30), streamed)
+            time.sleep(wait)
+            victim.kill()
+            victim.wait(DEADLINE_S)
+            before = sorted(path for path in streamed.rglob("*.trc.zst*") if path.stat().st_size)
+            try:
+                total += scene.check(before)[0]
+            except AssertionError as error:
+                raise AssertionError(f"kill {number}, seed {setting.seed}, {wait * 1e3:.2f} ms, "
+                                     f"{len(before)} segments: {error}") from error
+            on_disk, empty = on_disk + len(before), empty + (not before)
+    if empty == kills:
+        raise AssertionError("nothing was ever on disk before the kill")
+    return (f"{kills} kills ({empty} before the first segment), {on_disk} segments, {total} events "
+            "on disk or recovered")
 
 
 def test_points():

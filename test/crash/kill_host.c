@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* A loaded program that waits to be killed.
  *
- *   kill_host WITNESS SEED
+ *   kill_host WITNESS SEED [DIRECTORY]
  *
  * Three threads record in bursts; one after the other short ones begin, record and exit. Names are
- * interned on the way. WITNESS is a file of struct kill_witness.
+ * interned on the way. With DIRECTORY (built with the library's own drain) it streams there, and
+ * records no faster than that can follow. WITNESS is a file of struct kill_witness.
  * With KILL_AT=POINT and KILL_NTH=N (built with KY_TESTPOINTS) it kills itself when it comes to
  * that point for the N-th time; with KILL_LATER_US the thread stands still there for so long
  * before, and the others go on.
@@ -30,6 +31,7 @@ struct work {
 };
 
 static struct kill_witness *witness;
+static long rest_ns = 30000;
 
 #if defined(KY_TESTPOINTS)
 void ky_testpoint(const char *name);
@@ -96,7 +98,7 @@ static void *run(void *argument)
 				names[number] = intern(work.slot, number);
 			record(work.slot, n, names[number]);
 		}
-		nanosleep(&(const struct timespec){.tv_nsec = 30000}, NULL);
+		nanosleep(&(const struct timespec){.tv_nsec = rest_ns}, NULL);
 	}
 	return NULL;
 }
@@ -120,10 +122,16 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	uint64_t seed;
 
-	if (argc != 3 || !map_witness(argv[1]))
+	if (argc < 3 || !map_witness(argv[1]))
 		return 64;
 	seed = strtoull(argv[2], NULL, 10);
 	options.flags = KYMO_RECORDER_NO_DRAIN;
+	if (argc > 3) {
+		options.flags = KYMO_RECORDER_STREAM;
+		options.trace_directory = argv[3];
+		options.rotate_interval_ns = UINT64_C(70000000);
+		rest_ns = 2000000;
+	}
 	options.ring_bytes = UINT64_C(256) << 20;
 	if (kymo_recorder_open(&recorder, &options) < 0)
 		return 65;
