@@ -134,8 +134,10 @@ int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_op
 	request->from_ns = taken.from_ns;
 	if (taken.last_ns)
 		request->from_ns = taken.last_ns < now_ns ? now_ns - taken.last_ns : 0;
-	request->to_ns = taken.to_ns ? taken.to_ns : now_ns + taken.after_ns;
-	request->due_ns = request->to_ns;
+	request->due_ns = taken.to_ns ? taken.to_ns : now_ns + taken.after_ns;
+	/* Up to now is up to the newest record: a time of ours would cut off, by the error between
+	 * two clocks, what was recorded just before. */
+	request->to_ns = taken.to_ns || taken.after_ns ? request->due_ns : 0;
 	if (request->due_ns > now_ns + KY_DUMP_AFTER_NS_MAX)
 		request->due_ns = now_ns + KY_DUMP_AFTER_NS_MAX;
 	add_pair(request, "kymo.dump.reason", request->reason);
@@ -185,7 +187,8 @@ int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing 
 	set_reason(request, text);
 	if (rule->last_ns && rule->last_ns < firing->monotonic_ns)
 		request->from_ns = firing->monotonic_ns - rule->last_ns;
-	request->to_ns = request->due_ns = firing->monotonic_ns + rule->after_ns;
+	request->due_ns = firing->monotonic_ns + rule->after_ns;
+	request->to_ns = rule->after_ns ? request->due_ns : 0;
 	request->is_firing = true;
 	request->note_count = firing->note_count < KY_STUCK_NOTES ? firing->note_count :
 								    KY_STUCK_NOTES;
