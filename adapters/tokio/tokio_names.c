@@ -120,12 +120,11 @@ static int take(struct ky_tokio_names *names, const struct window *window, size_
 	const char *after = memchr(window->text + at, 0, window->used - at);
 	size_t start = before ? (size_t)(before - window->text) + 1 : 0;
 	size_t end = after ? (size_t)(after - window->text) : window->used;
-	const struct ky_tokio_kept *last = names->kept + names->kept_count - 1;
 	int err = 0;
 
 	if (end - start > KY_TOKIO_NAME_BYTES_MAX)
 		return 0;
-	if (!names->kept_count || last->start != window->from + start)
+	if (!names->kept_count || names->kept[names->kept_count - 1].start != window->from + start)
 		err = keep(names, window, start, end);
 	if (err)
 		return err;

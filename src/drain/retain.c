@@ -102,6 +102,18 @@ static bool copy_settings(const struct ky_ring_settings *settings, uint32_t gene
 	return atomic_load_explicit(&settings->generation, memory_order_relaxed) == generation;
 }
 
+static bool is_same(const struct ky_retain_policy *a, const struct ky_retain_policy *b)
+{
+	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++) {
+		const struct ky_retain_rule *left = &a->rules[kind], *right = &b->rules[kind];
+
+		if (left->threshold_ns != right->threshold_ns ||
+		    left->throttle != right->throttle || left->has_stacks != right->has_stacks)
+			return false;
+	}
+	return true;
+}
+
 void ky_retain_read_settings(struct ky_drain *drain)
 {
 	struct ky_retain *retain = &drain->retain;
@@ -118,7 +130,7 @@ void ky_retain_read_settings(struct ky_drain *drain)
 		return;
 	retain->was_read = true;
 	retain->generation = generation;
-	if (memcmp(&policy, &before, sizeof(policy)) == 0)
+	if (is_same(&policy, &before))
 		return;
 	set_policy(drain, &policy);
 	if (drain->is_segment_open)
