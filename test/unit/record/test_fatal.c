@@ -3,6 +3,7 @@
  * a child that dies; the parent looks at its status and at the file it left. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
+#include "../../lib/under_valgrind.h"
 
 #include <errno.h>
 #include <kymo/fatal.h>
@@ -30,6 +31,9 @@ const char *__tsan_default_options(void)
 	return "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0:"
 	       "use_sigaltstack=0";
 }
+
+/* From the stack pointer of a crash up to the frame that noted itself; a sanitizer's are large. */
+#define FRAME_BYTES_MAX 65536u
 
 struct witness { /* what the child says about itself, in shared memory */
 	uint32_t tid;
@@ -70,6 +74,10 @@ static void run(void (*prepare)(void), void (*fn)(void))
 	const struct ky_ring_side *side;
 	pid_t child;
 
+	if (test_is_under_valgrind()) {
+		print_message("# Valgrind delivers signals in a way of its own\n");
+		skip();
+	}
 	memset(&ending, 0, sizeof(ending));
 	test_recorder_directory(&test);
 	witness = mmap(NULL, sizeof(*witness), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -337,7 +345,8 @@ static void crash__main_thread_is_in_the_ring(void **state)
 	assert_true(ending.crash.register_count > 20);
 	assert_true(ending.crash.pc != 0);
 	/* Within the frame that noted itself, or just below it. */
-	assert_true(ending.crash.sp <= witness->sp && ending.crash.sp + 4096 > witness->sp);
+	assert_true(ending.crash.sp <= witness->sp &&
+		    ending.crash.sp + FRAME_BYTES_MAX > witness->sp);
 #endif
 	assert_int_equal(ending.crash.stack_bytes % 8, 0);
 	assert_true(ending.crash.stack_bytes >= 256);
@@ -480,13 +489,18 @@ static void chain__later_handler_reaches_ours(void **state)
 static void chain__crash_in_the_earlier_handler_keeps_the_first_record(void **state)
 {
 	(void)state;
+#if defined(__SANITIZE_THREAD__)
+	print_message("# the thread sanitizer does not bear a crash inside a handler\n");
+	skip();
+#endif
 	run(handle_by_crashing, touch_nowhere);
 	assert_true(WIFEXITED(ending.status));
 	assert_int_equal(WEXITSTATUS(ending.status), 43);
 	assert_int_equal(witness->calls, 4);
 	assert_recorded(SIGSEGV);
 #if defined(__x86_64__) || defined(__aarch64__)
-	assert_true(ending.crash.sp <= witness->sp && ending.crash.sp + 4096 > witness->sp);
+	assert_true(ending.crash.sp <= witness->sp &&
+		    ending.crash.sp + FRAME_BYTES_MAX > witness->sp);
 #endif
 	forget_witness();
 }

@@ -2,6 +2,7 @@
 /* The ring's file: where it may lie, and what happens when the machine says no. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
+#include "../../lib/under_valgrind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,14 +28,6 @@ static struct ky_ring_request request_in(const char *directory)
 					.service = "svc",
 					.ring_bytes = 128u << 10,
 					.directory_bytes = KY_DIRECTORY_BYTES_DEFAULT};
-}
-
-/* It does rt_sigprocmask() itself, and faults where the kernel would answer EFAULT. */
-static bool is_under_valgrind(void)
-{
-	const char *preload = getenv("LD_PRELOAD");
-
-	return preload && strstr(preload, "vgpreload");
 }
 
 static void drop(struct ky_ring *ring)
@@ -277,7 +270,7 @@ static void populate__full_tmpfs_means_fewer_slots(void **state)
 	int result;
 
 	(void)state;
-	if (is_under_valgrind()) {
+	if (test_is_under_valgrind()) {
 		print_message("# Valgrind makes the call that asks for a page itself\n");
 		skip();
 	}
@@ -330,7 +323,7 @@ static void emit__full_tmpfs_never_hurts_the_host(void **state)
 	int result;
 
 	(void)state;
-	if (is_under_valgrind()) {
+	if (test_is_under_valgrind()) {
 		print_message("# Valgrind makes the call that asks for a page itself\n");
 		skip();
 	}

@@ -2,6 +2,7 @@
 /* Threads that come, stay idle and go; forked children; signal handlers. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
+#include "../../lib/under_valgrind.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,13 +17,6 @@
 #include <unistd.h>
 
 /* Valgrind keeps at most 500 threads and ends the process at the next. */
-static bool is_under_valgrind(void)
-{
-	const char *preload = getenv("LD_PRELOAD");
-
-	return preload && strstr(preload, "vgpreload");
-}
-
 static void *one_mark(void *ctx)
 {
 	kymo_mark(*(uint32_t *)ctx);
@@ -80,7 +74,7 @@ static void idle__thousand_threads_cost_a_sub_buffer_each(void **state)
 {
 	struct idler *idlers = calloc(1000, sizeof(*idlers));
 	struct test_recorder test;
-	uint32_t count = is_under_valgrind() ? 300 : 1000;
+	uint32_t count = test_is_under_valgrind() ? 300 : 1000;
 	sem_t ready, stop;
 	pthread_attr_t attr;
 
@@ -122,7 +116,7 @@ static void state__pool_is_bounded_and_the_rest_is_counted(void **state)
 	int started = 0;
 
 	(void)state;
-	if (is_under_valgrind()) {
+	if (test_is_under_valgrind()) {
 		print_message("# 4,100 threads take Valgrind minutes\n");
 		skip();
 	}

@@ -18,6 +18,7 @@
 
 #include "../../../adapters/tokio/hooks.h"
 #include "../../../adapters/tokio/waits.h"
+#include "../../lib/under_valgrind.h"
 #include "fake_recorder.h"
 
 typedef int (*epoll_wait_fn)(int, struct epoll_event *, int, int);
@@ -126,11 +127,10 @@ static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
 
 static void waits__only_long_waits_inside_a_poll_are_told(void **state)
 {
-	const char *preload = getenv("LD_PRELOAD");
 	uint32_t word = 0;
 
 	(void)state;
-	if (preload && strstr(preload, "vgpreload")) {
+	if (test_is_under_valgrind()) {
 		print_message("# under Valgrind every system call is long\n");
 		skip();
 	}
