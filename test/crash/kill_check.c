@@ -4,9 +4,9 @@
  *   kill_check WITNESS [TRACE...]
  *
  * Traces that continue each other are given in order; what is still being written (.active) may end
- * in the middle. Every published event is there, in order, under the right name, and at most one more in each
- * thread: published, not yet counted. Prints `events N ahead N`; exits with 1 after a sentence for
- * each thread where that is not so.
+ * in the middle. Every published event is there, in order, under the right name, and at most one
+ * more in each thread: published, not yet counted. Prints `events N ahead N`; exits with 1 after a
+ * sentence for each thread where that is not so.
  */
 #include <base/byte_source.h>
 #include <fcntl.h>
