@@ -2,11 +2,14 @@
 #include <cli/run_options.h>
 #include <errno.h>
 #include <getopt.h>
+#include <kymo/base.h>
+#include <ship/inflate.h>
 #include <ship/trace_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct unit {
 	const char *suffix;
@@ -215,16 +218,51 @@ static void choose_stage(struct ky_run_options *options, const char *suffix)
 		options->stage = ky_stage_none;
 }
 
+/* Inside a packing the recorder's side cannot look; here we can. */
+static int check_content(const char *path)
+{
+	struct ky_byte_source source;
+	struct stat about;
+	int err;
+
+	if (stat(path, &about) != 0 || about.st_size == 0)
+		return 0;
+	err = ky_inflate_open(&source, path, NULL, NULL, 0);
+	if (!err)
+		source.close(source.ctx);
+	/* Torn before its first byte: a recorder killed early leaves that, and nothing is lost. */
+	return err == KYMO_E_NOT_TRACE || err == KYMO_E_CORRUPT ? KYMO_E_NOT_TRACE : 0;
+}
+
+static int check_file(const char *path)
+{
+	char old[1024]; /* ky_trace_file_check() bounds the name */
+	int err = ky_trace_file_check(path);
+
+	if (!err)
+		err = check_content(path);
+	if (err || access(path, F_OK) != 0)
+		return err;
+	(void)snprintf(old, sizeof(old), "%s.old", path);
+	return check_content(old);
+}
+
 /* What does not go together with a single file. Returns NULL: nothing. */
 static const char *misfit(const struct ky_run_options *options, const char *suffix)
 {
-	switch (ky_trace_file_check(options->file)) {
+	switch (check_file(options->file)) {
 	case 0:
 		break;
 	case -EBUSY:
 		return "another recorder is writing it";
 	case -ENAMETOOLONG:
 		return "the name is too long";
+	case -EACCES:
+		return "what stands there cannot be read and might be no trace; choose another "
+		       "name";
+	case KYMO_E_NOT_TRACE:
+		return "a file that is no trace stands under this name or with .old behind it and "
+		       "stays as it is; choose another name";
 	default:
 		return "a trace needs a regular file, or a name that is free";
 	}

@@ -98,9 +98,42 @@ static bool is_being_written(const char *path)
 	return is_locked;
 }
 
+/* What may be moved away or replaced: a trace, packed or not, or nothing at all. Nobody's name is
+ * proof of that, so the first bytes must say it. */
+static int check_begins_as_trace(const char *path)
+{
+	static const uint8_t plain[4] = {'T', 'R', 'C', 0}, zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
+	static const uint8_t gzip[2] = {0x1f, 0x8b};
+	uint8_t bytes[4];
+	struct stat about;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), err = KYMO_E_NOT_TRACE;
+	ssize_t count;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
+		count = read(fd, bytes, sizeof(bytes));
+		if (count == 0 ||
+		    (count == 4 && (memcmp(bytes, plain, 4) == 0 || memcmp(bytes, zstd, 4) == 0 ||
+				    memcmp(bytes, gzip, 2) == 0)))
+			err = 0;
+	}
+	ky_disk_close(&fd);
+	return err;
+}
+
+static int check_old(const char *path)
+{
+	char old[PATH_BYTES];
+
+	(void)snprintf(old, sizeof(old), "%s.old", path);
+	return check_begins_as_trace(old);
+}
+
 int ky_trace_file_check(const char *path)
 {
 	struct stat about;
+	int err;
 
 	if (strlen(path) + sizeof(".old") > PATH_BYTES)
 		return -ENAMETOOLONG;
@@ -110,7 +143,10 @@ int ky_trace_file_check(const char *path)
 		return -EISDIR;
 	if (!S_ISREG(about.st_mode))
 		return -EINVAL;
-	return is_being_written(path) ? -EBUSY : 0;
+	if (is_being_written(path))
+		return -EBUSY;
+	err = check_begins_as_trace(path);
+	return err || about.st_size == 0 ? err : check_old(path);
 }
 
 /* ---- making the file ---- */

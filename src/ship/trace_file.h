@@ -3,8 +3,10 @@
  *
  * Invariants:  the file grows under its own name, chunk by chunk, so that it can be read meanwhile
  *              and holds every chunk so far if we are killed. It never exceeds bytes_max.
- * Names:       what stood under the name is kept as NAME.old (an older NAME.old goes), unless it
- *              was empty; anything but a regular file is refused. A further process of the same
+ * Names:       a trace that stood under the name is kept as NAME.old (an older trace NAME.old
+ *              goes); an empty file is filled. Anything else there or as NAME.old is refused: only
+ *              the first bytes tell, and of a packed file those of the packing, because a host has
+ *              nothing to unpack with. A further process of the same
  *              recording gets NAME with ".PID" before the ending, where a name that is taken is
  *              passed over: ".PID.2" and so on.
  * Errors:      a chunk that does not get through is cut off again and the file stays whole up to
@@ -44,7 +46,8 @@ struct ky_trace_file_stats {
 const char *ky_trace_file_suffix(const char *path);
 
 /* Can a trace be written under this name, as far as is known before? Returns 0; -EISDIR; -EINVAL:
- * no regular file; -EBUSY: another recorder writes it; -ENAMETOOLONG. */
+ * no regular file; -EBUSY: another recorder writes it; -ENAMETOOLONG; KYMO_E_NOT_TRACE: a file that
+ * is none stands there or as NAME.old; -errno of reading its first bytes. */
 int ky_trace_file_check(const char *path);
 
 /* Makes the directories above and the file. Returns 0; as ky_trace_file_check(); -errno; -ENOMEM.

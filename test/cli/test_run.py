@@ -283,6 +283,123 @@ class Records(Run):
                 self.assert_nothing_left()
                 shutil.rmtree(self.traces)
 
+    def control(self, command, *args):
+        return subprocess.run([KYMO, command, "--ring-dir", self.rings, *args], check=True,
+                              capture_output=True, text=True, timeout=DEADLINE_S).stdout
+
+    def set_mode(self, mode):
+        (ring,) = json.loads(self.control("ps", "--json", "-i", "0"))["rings"]
+        self.control("set", str(ring["pid"]), f"mode={mode}")
+        (ring,) = json.loads(self.control("ps", "--json", "-i", "0"))["rings"]
+        self.assertEqual(ring["mode"], mode)
+        self.assertIn(f"Mode       {mode}", self.control("status", str(ring["pid"])))
+
+    def sealed(self):
+        return sorted(self.traces.glob("*/*/*.trc.zst"))
+
+    def active(self):
+        return list(self.traces.glob("*/*/*.active"))
+
+    def breaks(self):
+        """Tasks are polled in turn, 1 to 100 and again. Returns where they are not, and how many
+        polls there are."""
+        events = subprocess.run([KYMO, "events", "--format=csv", "--type", "PollStartEvent",
+                                 self.traces], check=True, capture_output=True, text=True).stdout
+        tasks = [int(row["task_id"]) for row in csv.DictReader(events.splitlines())]
+        return [at for at, pair in enumerate(zip([0] + tasks, tasks))
+                if pair[0] % 100 + 1 != pair[1]], len(tasks)
+
+    def started_with_files(self, *args):
+        """The host polls, and once more as soon as each of the files a, b, c, d is there."""
+        more = [action for name in "abcd"
+                for action in (f"wait={self.dir / name}", f"polls={POLLS}",
+                               f"touch={self.dir / name}.done")]
+        return self.start(*args, HOST, str(POLLS), *more)
+
+    def go_on(self, *names):
+        for name in names:
+            (self.dir / name).touch()
+            wait_until((self.dir / f"{name}.done").exists)
+
+    def test_a_stream_set_to_flight_ends_with_a_dump_of_the_rest(self):
+        process = self.started_with_files()
+        wait_until(self.active)
+        self.set_mode("flight")
+        wait_until(lambda: self.sealed() and not self.active())
+        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+        self.go_on(*"abcd")
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(len(self.sealed()), 2)
+        self.assertEqual(self.breaks(), ([], 5 * POLLS))
+        self.assertEqual(self.counts()["PollEndEvent"], 5 * POLLS)
+        self.assertNotIn("LossEvent", self.counts())
+        pairs = [self.info(path)["metadata"] for path in self.sealed()]
+        self.assertEqual([pair.get("kymo.dump.reason") for pair in pairs], [None, "exit"])
+        self.assertIn(b"nothing lost", process.stderr.read())
+        self.assert_nothing_left()
+
+    def test_a_flight_set_to_stream_writes_what_the_ring_holds(self):
+        process = self.started_with_files("--mode", "flight")
+        self.go_on("a")
+        wait_until(lambda: list(self.rings.glob("*.ring")))
+        self.set_mode("stream")
+        wait_until(self.active)
+        self.go_on(*"bcd")
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.breaks(), ([], 5 * POLLS))
+        self.assertEqual(self.counts()["PollEndEvent"], 5 * POLLS)
+        self.assertNotIn("kymo.dump.reason", self.info()["metadata"])
+        self.assertIn(b"nothing lost", process.stderr.read())
+        self.assert_nothing_left()
+
+    def test_there_and_back_nothing_is_written_twice(self):
+        for rule in ((), ("--trigger", "delay>9h")):  # the second one observes in flight, too
+            process = self.started_with_files(*rule)
+            wait_until(self.active)
+            for name, mode in zip("abc", ("flight", "stream", "flight")):
+                self.set_mode(mode)
+                count = len(self.sealed())
+                if mode == "flight":
+                    wait_until(lambda: not self.active())
+                    self.go_on(name)
+                    self.assertGreaterEqual(len(self.sealed()), count)
+                else:
+                    wait_until(self.active)
+                    self.go_on(name)
+            self.go_on("d")
+            self.assertEqual(process.wait(DEADLINE_S), 0)
+            self.assertEqual(self.breaks(), ([], 5 * POLLS))
+            self.assertEqual(self.counts()["PollEndEvent"], 5 * POLLS)
+            self.assertNotIn("LossEvent", self.counts())
+            self.assertIn(b"nothing lost", process.stderr.read())
+            self.assert_nothing_left()
+            shutil.rmtree(self.traces)
+            for name in "abcd":
+                (self.dir / name).unlink()
+                (self.dir / f"{name}.done").unlink()
+
+    def test_what_a_flight_overwrote_is_told_by_the_stream_behind_it(self):
+        go, end = self.dir / "go", self.dir / "end"
+        over, last = self.dir / "over", self.dir / "last"
+        process = self.start("--ring-bytes", "128K", HOST, str(POLLS), f"wait={go}",
+                             "polls=200000", f"touch={over}", f"wait={end}", f"polls={POLLS}",
+                             f"touch={last}")
+        wait_until(self.active)
+        self.set_mode("flight")
+        wait_until(lambda: not self.active())
+        go.touch()
+        wait_until(over.exists)
+        self.set_mode("stream")
+        wait_until(self.active)
+        end.touch()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        breaks, count = self.breaks()
+        self.assertEqual(len(breaks), 1)
+        self.assertEqual(breaks[0], POLLS)  # nothing of the stream before it is missing
+        self.assertGreater(count, 3 * POLLS)
+        self.assertLess(count, 200000)
+        self.assertIn(b"records lost", process.stderr.read())
+
     def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
         # Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows.
         process = self.start("--rotate-interval", "700ms", HOST, "0", "paced=1000000000",
@@ -520,6 +637,24 @@ class Records(Run):
         self.assertEqual(self.counts()["PollStartEvent"], 30)
         self.assertEqual(self.counts(f"{self.traces}.old")["PollStartEvent"], 20)
         self.assertEqual(len(list(self.dir.glob("one*"))), 2)
+
+    def test_file_that_is_no_trace_is_neither_moved_nor_replaced(self):
+        letters = {"": b"a letter\n", ".gz": gzip.compress(b"a letter\n")}
+        for suffix, letter in letters.items():
+            self.traces = self.dir / f"one.trc{suffix}"
+            old = pathlib.Path(f"{self.traces}.old")
+            self.traces.write_bytes(letter)
+            done = self.run_kymo(HOST, str(POLLS))
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1), done.stderr)
+            self.assertIn(b"no trace", done.stderr)
+            self.assertEqual(self.traces.read_bytes(), letter)
+            self.assertFalse(old.exists())
+            self.traces.unlink()
+            self.assertEqual(self.run_kymo(HOST, "10").returncode, 0)
+            old.write_bytes(letter)
+            self.assertEqual(self.run_kymo(HOST, "20").returncode, 125)
+            self.assertEqual(old.read_bytes(), letter)
+            self.assertEqual(self.counts()["PollStartEvent"], 10)
 
     def test_bound_of_one_file_holds_and_the_rest_is_counted(self):
         for suffix, polls in (("", 100000), (".gz", 400000), (".zst", 1600000)):

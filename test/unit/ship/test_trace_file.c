@@ -103,6 +103,7 @@ static int put(struct ky_trace_file *file, uint8_t first, bool is_start, bool is
 		bytes[i] = (uint8_t)(random >> 24);
 	}
 	bytes[0] = first;
+	memcpy(bytes + 1, "RC", 3); /* with first 'T' it is a trace's beginning */
 	return ky_trace_file_chunk(file, &chunk);
 }
 
@@ -207,7 +208,7 @@ static void trace_file__what_stood_there_is_kept_once(void **state)
 		struct ky_trace_file *file = must_open("a.trc", 0, 0);
 
 		for (uint8_t i = 0; i < run; i++)
-			assert_int_equal(put(file, i, i == 0, false), 0);
+			assert_int_equal(put(file, i ? i : 'T', i == 0, false), 0);
 		ky_trace_file_close(file);
 	}
 	assert_int_equal(size_of("a.trc"), 3 * CHUNK_BYTES);
@@ -244,14 +245,37 @@ static void trace_file__only_regular_files_are_replaced(void **state)
 	assert_int_equal(try_open(&file, "link.trc", 0, 0), -EINVAL);
 	assert_int_equal(ky_trace_file_check(link), -EINVAL);
 	/* A link to a file: the link steps aside, the file stays as it is. */
-	write_text("precious", "text");
+	write_text("precious", "TRC");
 	assert_int_equal(unlink(link), 0);
 	assert_int_equal(symlink("precious", link), 0);
+	assert_int_equal(try_open(&file, "link.trc", 0, 0), KYMO_E_NOT_TRACE); /* lacks a byte */
+	assert_int_equal(truncate(path_of("precious"), 4), 0);
 	file = must_open("link.trc", 0, 0);
 	assert_int_equal(put(file, 1, true, true), 0);
 	ky_trace_file_close(file);
 	assert_int_equal(size_of("precious"), 4);
 	assert_int_equal(size_of("link.trc"), 1000);
+}
+
+/* A file under our name is not ours for that. */
+static void trace_file__what_is_no_trace_stays(void **state)
+{
+	struct ky_trace_file *file;
+
+	(void)state;
+	write_text("a.trc", "a letter");
+	assert_int_equal(ky_trace_file_check(path_of("a.trc")), KYMO_E_NOT_TRACE);
+	assert_int_equal(try_open(&file, "a.trc", 0, 0), KYMO_E_NOT_TRACE);
+	assert_int_equal(size_of("a.trc"), 8);
+	assert_int_equal(size_of("a.trc.old"), -1);
+	assert_int_equal(unlink(path_of("a.trc")), 0);
+	file = must_open("a.trc", 0, 0);
+	assert_int_equal(put(file, 'T', true, true), 0);
+	ky_trace_file_close(file);
+	write_text("a.trc.old", "an old letter");
+	assert_int_equal(try_open(&file, "a.trc", 0, 0), KYMO_E_NOT_TRACE);
+	assert_int_equal(size_of("a.trc"), 1000);
+	assert_int_equal(size_of("a.trc.old"), 13);
 }
 
 static void trace_file__one_recorder_per_file(void **state)
@@ -260,7 +284,7 @@ static void trace_file__one_recorder_per_file(void **state)
 
 	(void)state;
 	assert_int_equal(try_open(&second, "a.trc", 0, 0), -EBUSY);
-	assert_int_equal(put(first, 1, true, false), 0);
+	assert_int_equal(put(first, 'T', true, false), 0);
 	assert_int_equal(try_open(&second, "a.trc", 0, 0), -EBUSY);
 	assert_int_equal(ky_trace_file_check(path_of("a.trc")), -EBUSY);
 	ky_trace_file_close(first);
@@ -425,6 +449,7 @@ int main(void)
 		CASE(trace_file__what_stood_there_is_kept_once),
 		CASE(trace_file__an_empty_file_is_filled),
 		CASE(trace_file__only_regular_files_are_replaced),
+		CASE(trace_file__what_is_no_trace_stays),
 		CASE(trace_file__one_recorder_per_file),
 		CASE(trace_file__further_processes_replace_nothing),
 		CASE(trace_file__bound_holds_and_the_last_word_fits),
