@@ -140,6 +140,8 @@ int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
 	}
 	output->segment_bytes += chunk->byte_count;
 	output->has_segment = !chunk->is_segment_end;
+	output->last_ticks = chunk->last_ticks;
+	output->last_ties = chunk->last_ties;
 	return 0;
 }
 

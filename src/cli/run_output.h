@@ -39,6 +39,9 @@ struct ky_run_output {
 	/* the segment that is being handed out; has_segment: it has begun */
 	uint64_t segment_bytes, segment_first_ns;
 	bool has_segment;
+	/* of the last chunk handed out, as ky_cut() takes them; zeros: none */
+	uint64_t last_ticks;
+	uint32_t last_ties;
 };
 
 void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *shared,

@@ -5,6 +5,7 @@
 #include <cli/ring_end.h>
 #include <cli/ring_guard.h>
 #include <cli/ring_keep.h>
+#include <cli/run_drain.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
 #include <cli/run_prepared.h>
@@ -13,11 +14,9 @@
 #include <cli/run_say.h>
 #include <cli/run_trigger.h>
 #include <dirent.h>
-#include <drain/drain.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ship/store.h>
-#include <ship/symbol/ring_names.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,17 +62,14 @@ struct ring {
 	uint64_t made_ns; /* CLOCK_MONOTONIC */
 	char service[64];
 	char run_name[64];
-	struct ky_drain *drain;
 	struct ky_run_output output;
-	struct ky_ring_names *names;
+	struct ky_run_drain drain;
 	uint64_t modules_ns; /* next look at the process's mappings */
 	uint64_t found_ns, stepped_ns, hand;
 	uint64_t drain_due_ns;         /* the watchdog wants to be called more often */
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
 	struct ky_ring_progress progress;
-	struct ky_cut_report *report; /* of the cut that its flight ended with */
-	bool has_streamed;            /* the drain has begun: the end goes on from there */
 	bool is_finished;
 };
 
@@ -138,22 +134,11 @@ static void ring_trouble(struct ky_run_rings *rings, const char *name, int err)
 		   name, kymo_error_text(err));
 }
 
-/* What could not be written since the last look. */
-static void tell_losses(struct ring *ring)
-{
-	struct ky_chunk_loss loss;
-
-	if (ky_run_output_take_loss(&ring->output, &loss))
-		ky_drain_refused(ring->drain, &loss);
-}
-
 static void free_ring(struct ring *ring)
 {
 	ky_run_trigger_close(ring->trigger);
-	ky_drain_close(ring->drain);
-	ky_free(ring->report);
+	ky_run_drain_close(&ring->drain);
 	ky_run_output_close(&ring->output);
-	ky_ring_names_close(ring->names);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
 	if (ring->fd >= 0)
@@ -193,27 +178,18 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 
 static int start_drain(struct ring *ring)
 {
-	const struct ky_run_options *options = ring->owner->options;
-	struct ky_drain_options drain = {.image = ring->image,
-					 .image_bytes = ring->image_bytes,
-					 .name = ky_ring_names_text,
-					 .chunk = ky_run_output_chunk,
-					 .chunk_ctx = &ring->output,
-					 .source = SOURCE,
-					 .retain = &options->profile.retain};
-	size_t i;
-	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
+	ring->drain.options = ring->owner->options;
+	ring->drain.image = ring->image;
+	ring->drain.image_bytes = ring->image_bytes;
+	ring->drain.source = SOURCE;
+	ring->drain.output = &ring->output;
+	return ky_run_drain_open(&ring->drain);
+}
 
-	if (err < 0)
-		return err;
-	if (options->is_flight)
-		drain.chunk = NULL; /* it only observes, for rules that need the events */
-	drain.name_ctx = ring->names;
-	err = ky_drain_open(&ring->drain, &drain);
-	for (i = 0; err >= 0 && i < options->metadata_count; i++)
-		err = ky_drain_metadata(ring->drain, options->metadata[i].key,
-					options->metadata[i].value);
-	return err;
+/* Firings are told in the trace, too. */
+static struct ky_drain *stream_of(const struct ring *ring)
+{
+	return ring->drain.is_flight ? NULL : ring->drain.drain;
 }
 
 /* Rules watch a process that is here. */
@@ -225,7 +201,7 @@ static void start_trigger(struct ring *ring)
 					     .service = ring->service,
 					     .pid = ring->pid,
 					     .source = SOURCE,
-					     .stream = options->is_flight ? NULL : ring->drain,
+					     .stream = stream_of(ring),
 					     .has_sums = true};
 	int err;
 
@@ -453,59 +429,14 @@ static void scan_anonymous(struct ky_run_rings *rings, uint64_t now_ns)
 }
 
 /* Everything below runs under the guard against faults in the image. */
-static void drain_once(struct ring *ring, uint64_t now_ns, bool is_final)
-{
-	int err = ky_drain_step(ring->drain, is_final ? KY_DRAIN_FINAL : 0);
-
-	if (err < 0)
-		ring_trouble(ring->owner, ring->file_name, err);
-	ring->has_streamed = true;
-	ring->stepped_ns = now_ns;
-	if (is_final || ky_run_output_wants_seal(&ring->output, now_ns))
-		ky_drain_seal(ring->drain);
-	if (is_final)
-		ky_run_output_wait(&ring->output);
-	tell_losses(ring);
-	if (!is_final)
-		return;
-	ky_drain_last_word(ring->drain);
-	ky_run_output_wait(&ring->output);
-	tell_losses(ring);
-}
-
-/* A flight ends with a dump of the ring. What it overwrote on the way is not lost: it was never
- * meant to be kept. */
-static void finish_flight(struct ring *ring, bool is_dead, bool is_abnormal)
-{
-	struct ky_cut_options options = {.image = ring->image,
-					 .image_bytes = ring->image_bytes,
-					 .is_dead = is_dead,
-					 .name = ky_ring_names_text,
-					 .name_ctx = ring->names,
-					 .source = SOURCE};
-	int err;
-
-	ring->report = ky_alloc(sizeof(*ring->report));
-	err = ring->report != NULL ?
-		      ky_run_output_cut(&ring->output, &options,
-					is_abnormal ? "abnormal end" : "exit", ring->report) :
-		      -ENOMEM;
-
-	if (err < 0)
-		ring_trouble(ring->owner, ring->file_name, err);
-	tell_losses(ring); /* said; the cut is over */
-}
-
 static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 {
 	struct ky_drain_stats drained;
+	uint64_t age_ns;
 
-	ky_drain_stats(ring->drain, &drained);
-	if (ring->report != NULL) {
-		drained = (struct ky_drain_stats){.events_written = ring->report->events_written,
-						  .records_lost = ring->report->records_lost};
-		out->age_ns = ring->report->age_ns;
-	}
+	ky_run_drain_totals(&ring->drain, &drained, &age_ns);
+	if (age_ns > 0)
+		out->age_ns = age_ns;
 	out->event_count += drained.events_written;
 	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
@@ -540,16 +471,17 @@ static bool tell_end(struct ring *ring)
 				child->wait_status, child->is_oom, child->end_ns);
 	ky_ring_ending_of(&ending, child->wait_status, child->is_oom);
 	(void)ky_ring_ending_text(&ending, text, sizeof(text));
-	(void)ky_drain_metadata(ring->drain, "process.end", text);
+	(void)ky_drain_metadata(ring->drain.drain, "process.end", text);
 	return ky_ring_ending_is_abnormal(&ending);
 }
 
-static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
+static void finish(struct ring *ring, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
 	bool is_abnormal = !is_still_running && tell_end(ring);
 	uint32_t gates = 0;
 	struct stat st;
+	int err;
 
 	/* Nobody will read what it records from now on, so it shall not pay for it either. A
 	 * refused write only means that it goes on recording into a file without a name. */
@@ -558,10 +490,9 @@ static void finish(struct ring *ring, uint64_t now_ns, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	if (ring->trigger != NULL)
 		ky_run_trigger_finish(ring->trigger, !is_still_running);
-	if (rings->options->is_flight && !ring->has_streamed)
-		finish_flight(ring, !is_still_running, is_abnormal);
-	else
-		drain_once(ring, now_ns, true);
+	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
+	if (err < 0)
+		ring_trouble(rings, ring->file_name, err);
 	add_totals(&rings->done, ring);
 	ky_run_output_close(&ring->output);
 	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
@@ -622,7 +553,7 @@ static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns
 	uint64_t quarter = header_of(ring)->slot_count / 4u + 1u;
 	uint64_t pace = PACE_IDLE_NS;
 
-	if (ring->owner->options->is_flight && ring->trigger == NULL)
+	if (ring->drain.is_flight && ring->trigger == NULL)
 		return PACE_FLIGHT_NS;
 	if (now_ns - ring->found_ns < START_NS)
 		pace = PACE_START_NS;
@@ -631,26 +562,49 @@ static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns
 	return pace < PACE_MIN_NS ? PACE_MIN_NS : pace;
 }
 
+/* As the settings of the ring want it, which anybody with a right to it can change. */
+static void follow_mode(struct ring *ring, uint64_t now_ns)
+{
+	int err = ky_run_drain_follow(&ring->drain, now_ns);
+
+	if (err < 0)
+		ring_trouble(ring->owner, ring->file_name, err);
+	if (err > 0 && ring->trigger != NULL)
+		ky_run_trigger_stream(ring->trigger, stream_of(ring));
+}
+
+static int drain_ring(struct ring *ring, uint64_t now_ns)
+{
+	if (!ring->drain.is_flight)
+		return ky_run_drain_step(&ring->drain, now_ns);
+	if (ring->trigger != NULL && ky_run_trigger_needs_events(ring->owner->options))
+		(void)ky_drain_step(ring->drain.drain, 0);
+	return 0;
+}
+
 static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
 {
 	/* Looked at before draining: what it published last is then certainly seen. */
 	bool is_gone = is_writer_gone(ring);
 	uint64_t hand = atomic_load_explicit(&header_of(ring)->hand, memory_order_relaxed);
-	uint64_t pace = pace_ns(ring, now_ns, now_ns - ring->stepped_ns, hand - ring->hand);
+	uint64_t pace;
+	int err;
 
+	if (!is_gone)
+		follow_mode(ring, now_ns);
+	pace = pace_ns(ring, now_ns, now_ns - ring->stepped_ns, hand - ring->hand);
 	ring->hand = hand;
 	if (!is_gone && !ring->is_foreign && now_ns >= ring->modules_ns) {
-		ky_run_modules_look(ring->pid, ring->drain);
+		ky_run_modules_look(ring->pid, ring->drain.drain);
 		ring->modules_ns = now_ns + MODULES_NS;
 	}
 	if (is_gone) {
-		finish(ring, now_ns, false);
+		finish(ring, false);
 		return pace;
 	}
-	if (!ring->owner->options->is_flight)
-		drain_once(ring, now_ns, false);
-	else if (ring->trigger != NULL && ky_run_trigger_needs_events(ring->owner->options))
-		(void)ky_drain_step(ring->drain, 0);
+	err = drain_ring(ring, now_ns);
+	if (err < 0)
+		ring_trouble(ring->owner, ring->file_name, err);
 	ring->stepped_ns = now_ns;
 	return pace;
 }
@@ -666,7 +620,7 @@ static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 	pace = ring->drain_due_ns - now_ns;
 	if (ring->trigger == NULL || ring->is_finished)
 		return pace;
-	ky_drain_watch(ring->drain, &sums);
+	ky_drain_watch(ring->drain.drain, &sums);
 	now_ns = ky_run_trigger_step(ring->trigger, &sums);
 	return now_ns < pace ? now_ns : pace;
 }
@@ -683,7 +637,7 @@ static int take_step(void *ctx)
 	struct step *step = ctx;
 
 	if (step->is_last)
-		finish(step->ring, now_ns, !is_writer_gone(step->ring));
+		finish(step->ring, !is_writer_gone(step->ring));
 	else
 		step->pace_ns = step_and_watch(step->ring, now_ns);
 	return 0;
@@ -697,7 +651,7 @@ static uint64_t step_guarded(struct ring *ring, bool is_last)
 		return step.pace_ns;
 	/* The drain was left in the middle; what it wrote before stays. */
 	ring_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
-	ring->drain = NULL;
+	ky_run_drain_abandon(&ring->drain);
 	ring->trigger = NULL;
 	ring->is_finished = true;
 	unlinkat(ring->owner->directory_fd, ring->file_name, 0);

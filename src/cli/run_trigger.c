@@ -244,6 +244,11 @@ uint64_t ky_run_trigger_step(struct ky_run_trigger *trigger, const struct ky_eve
 	return pace;
 }
 
+void ky_run_trigger_stream(struct ky_run_trigger *trigger, struct ky_drain *stream)
+{
+	trigger->options.stream = stream;
+}
+
 void ky_run_trigger_finish(struct ky_run_trigger *trigger, bool is_dead)
 {
 	for (size_t i = 0; i < DUMPS_MAX; i++)

@@ -34,6 +34,9 @@ int ky_run_trigger_open(struct ky_run_trigger **out, const struct ky_run_trigger
  * nanoseconds to call again. */
 uint64_t ky_run_trigger_step(struct ky_run_trigger *trigger, const struct ky_event_sums *sums);
 
+/* From now on firings are told there; NULL: nowhere. */
+void ky_run_trigger_stream(struct ky_run_trigger *trigger, struct ky_drain *stream);
+
 /* The process is gone, or nobody will look any more: makes what is still due and waits for it. */
 void ky_run_trigger_finish(struct ky_run_trigger *trigger, bool is_dead);
 void ky_run_trigger_close(struct ky_run_trigger *trigger);

@@ -352,54 +352,6 @@ class Records(Run):
         self.assertIn(b"nothing lost", process.stderr.read())
         self.assert_nothing_left()
 
-    def test_there_and_back_nothing_is_written_twice(self):
-        for rule in ((), ("--trigger", "delay>9h")):  # the second one observes in flight, too
-            process = self.started_with_files(*rule)
-            wait_until(self.active)
-            for name, mode in zip("abc", ("flight", "stream", "flight")):
-                self.set_mode(mode)
-                count = len(self.sealed())
-                if mode == "flight":
-                    wait_until(lambda: not self.active())
-                    self.go_on(name)
-                    self.assertGreaterEqual(len(self.sealed()), count)
-                else:
-                    wait_until(self.active)
-                    self.go_on(name)
-            self.go_on("d")
-            self.assertEqual(process.wait(DEADLINE_S), 0)
-            self.assertEqual(self.breaks(), ([], 5 * POLLS))
-            self.assertEqual(self.counts()["PollEndEvent"], 5 * POLLS)
-            self.assertNotIn("LossEvent", self.counts())
-            self.assertIn(b"nothing lost", process.stderr.read())
-            self.assert_nothing_left()
-            shutil.rmtree(self.traces)
-            for name in "abcd":
-                (self.dir / name).unlink()
-                (self.dir / f"{name}.done").unlink()
-
-    def test_what_a_flight_overwrote_is_told_by_the_stream_behind_it(self):
-        go, end = self.dir / "go", self.dir / "end"
-        over, last = self.dir / "over", self.dir / "last"
-        process = self.start("--ring-bytes", "128K", HOST, str(POLLS), f"wait={go}",
-                             "polls=200000", f"touch={over}", f"wait={end}", f"polls={POLLS}",
-                             f"touch={last}")
-        wait_until(self.active)
-        self.set_mode("flight")
-        wait_until(lambda: not self.active())
-        go.touch()
-        wait_until(over.exists)
-        self.set_mode("stream")
-        wait_until(self.active)
-        end.touch()
-        self.assertEqual(process.wait(DEADLINE_S), 0)
-        breaks, count = self.breaks()
-        self.assertEqual(len(breaks), 1)
-        self.assertEqual(breaks[0], POLLS)  # nothing of the stream before it is missing
-        self.assertGreater(count, 3 * POLLS)
-        self.assertLess(count, 200000)
-        self.assertIn(b"records lost", process.stderr.read())
-
     def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
         # Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows.
         process = self.start("--rotate-interval", "700ms", HOST, "0", "paced=1000000000",

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/run_drain.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+
+static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain **out)
+{
+	const struct ky_run_options *options = run->options;
+	struct ky_drain_options drain = {.image = run->image,
+					 .image_bytes = run->image_bytes,
+					 .name = ky_ring_names_text,
+					 .name_ctx = run->names,
+					 .chunk = is_flight ? NULL : ky_run_output_chunk,
+					 .chunk_ctx = run->output,
+					 .source = run->source,
+					 .retain = &options->profile.retain};
+	int err = ky_drain_open(out, &drain);
+
+	for (size_t i = 0; err >= 0 && i < options->metadata_count; i++)
+		err = ky_drain_metadata(*out, options->metadata[i].key, options->metadata[i].value);
+	if (err < 0) {
+		ky_drain_close(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
+static bool wants_flight(const struct ky_run_drain *run)
+{
+	return run->wish.mode == KY_RING_MODE_AS_OPENED ? run->options->is_flight :
+							  run->wish.mode == KY_RING_MODE_FLIGHT;
+}
+
+int ky_run_drain_open(struct ky_run_drain *run)
+{
+	int err = ky_ring_names_open(&run->names, run->image, run->image_bytes);
+
+	if (err >= 0)
+		err = ky_ring_view_open(&run->view, run->image, run->image_bytes);
+	if (err < 0)
+		return err;
+	(void)ky_ring_view_settings(&run->view, &run->wish);
+	run->is_flight = wants_flight(run);
+	return open_drain(run, run->is_flight, &run->drain);
+}
+
+void ky_run_drain_close(struct ky_run_drain *run)
+{
+	ky_drain_close(run->drain);
+	ky_drain_close(run->paused);
+	ky_ring_names_close(run->names);
+	ky_free(run->report);
+}
+
+void ky_run_drain_abandon(struct ky_run_drain *run)
+{
+	run->drain = run->paused = NULL;
+}
+
+/* What could not be written since the last look. */
+static void tell_losses(struct ky_run_drain *run)
+{
+	struct ky_chunk_loss loss;
+
+	if (ky_run_output_take_loss(run->output, &loss))
+		ky_drain_refused(run->drain, &loss);
+}
+
+int ky_run_drain_step(struct ky_run_drain *run, uint64_t now_ns)
+{
+	int err = ky_drain_step(run->drain, 0);
+
+	if (ky_run_output_wants_seal(run->output, now_ns))
+		ky_drain_seal(run->drain);
+	tell_losses(run);
+	return err;
+}
+
+/* ---- from one mode to the other ---- */
+
+static int take_off(struct ky_run_drain *run, uint64_t now_ns)
+{
+	struct ky_drain *observer;
+	int err = open_drain(run, true, &observer);
+
+	if (err < 0)
+		return err;
+	(void)ky_run_drain_step(run, now_ns);
+	ky_drain_seal(run->drain);
+	ky_run_output_wait(run->output);
+	tell_losses(run);
+	run->paused = run->drain;
+	run->drain = observer;
+	return 0;
+}
+
+static int land(struct ky_run_drain *run)
+{
+	struct ky_drain *stream = run->paused;
+	int err = stream != NULL ? 0 : open_drain(run, false, &stream);
+
+	if (err < 0)
+		return err;
+	ky_drain_close(run->drain);
+	run->drain = stream;
+	run->paused = NULL;
+	return 0;
+}
+
+int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns)
+{
+	int err;
+
+	(void)ky_ring_view_settings(&run->view, &run->wish);
+	if (wants_flight(run) == run->is_flight)
+		return 0;
+	err = run->is_flight ? land(run) : take_off(run, now_ns);
+	if (err < 0)
+		return err;
+	run->is_flight = !run->is_flight;
+	return 1;
+}
+
+/* ---- the end ---- */
+
+/* What the ring overwrote on the way is not lost: it was never meant to be kept. */
+static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnormal)
+{
+	struct ky_cut_options options = {.image = run->image,
+					 .image_bytes = run->image_bytes,
+					 .from_ticks = run->output->last_ticks,
+					 .from_ties = run->output->last_ties,
+					 .is_dead = is_dead,
+					 .name = ky_ring_names_text,
+					 .name_ctx = run->names,
+					 .source = run->source};
+	int err;
+
+	run->report = ky_alloc(sizeof(*run->report));
+	err = run->report != NULL ?
+		      ky_run_output_cut(run->output, &options,
+					is_abnormal ? "abnormal end" : "exit", run->report) :
+		      -ENOMEM;
+	tell_losses(run); /* said; the cut is over */
+	return err;
+}
+
+static int finish_stream(struct ky_run_drain *run)
+{
+	int err = ky_drain_step(run->drain, KY_DRAIN_FINAL);
+
+	ky_drain_seal(run->drain);
+	ky_run_output_wait(run->output);
+	tell_losses(run);
+	ky_drain_last_word(run->drain);
+	ky_run_output_wait(run->output);
+	tell_losses(run);
+	return err;
+}
+
+int ky_run_drain_finish(struct ky_run_drain *run, bool is_dead, bool is_abnormal)
+{
+	return run->is_flight ? finish_flight(run, is_dead, is_abnormal) : finish_stream(run);
+}
+
+void ky_run_drain_totals(const struct ky_run_drain *run, struct ky_drain_stats *out,
+			 uint64_t *age_ns)
+{
+	const struct ky_drain *stream = run->is_flight ? run->paused : run->drain;
+
+	*out = (struct ky_drain_stats){0};
+	*age_ns = 0;
+	if (stream != NULL)
+		ky_drain_stats(stream, out);
+	if (run->report == NULL)
+		return;
+	out->events_written += run->report->events_written;
+	out->records_lost += run->report->records_lost;
+	if (stream == NULL)
+		*age_ns = run->report->age_ns;
+}
