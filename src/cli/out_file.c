@@ -4,7 +4,10 @@
 #include <base/alloc.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <ship/disk.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,10 +25,58 @@ static int make_names(struct ky_out_file *file, const char *path)
 	return 0;
 }
 
+static int open_temporary(struct ky_out_file *file, const char *path, const struct stat *replaced)
+{
+	int result = make_names(file, path);
+
+	if (!result) {
+		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+				KY_DISK_FILE_MODE);
+		result = file->fd < 0 ? -errno : 0;
+	}
+	if (result && file->temporary)
+		file->temporary[0] = '\0'; /* not ours to remove */
+	if (result) {
+		ky_out_file_abort(file);
+		return result;
+	}
+	/* A group that cannot be handed on must not get its rights handed to another. */
+	if (replaced) {
+		bool is_owned = fchown(file->fd, replaced->st_uid, replaced->st_gid) == 0 ||
+				fchown(file->fd, (uid_t)-1, replaced->st_gid) == 0;
+
+		(void)fchmod(file->fd, replaced->st_mode & (is_owned ? 0777u : 0707u));
+	}
+	return 0;
+}
+
+static int open_replacing(struct ky_out_file *file, const char *path)
+{
+	struct stat info;
+	char *target;
+	int result;
+
+	if (lstat(path, &info) != 0)
+		return errno == ENOENT ? open_temporary(file, path, NULL) : -errno;
+	if (stat(path, &info) != 0)
+		return -errno; /* a link that leads nowhere, too */
+	if (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode) || S_ISFIFO(info.st_mode)) {
+		file->fd = open(path, O_WRONLY | O_CLOEXEC);
+		return file->fd < 0 ? -errno : 0;
+	}
+	if (!S_ISREG(info.st_mode))
+		return -EINVAL;
+	target = ky_alloc(PATH_MAX);
+	if (!target)
+		return -ENOMEM;
+	result = realpath(path, target) ? open_temporary(file, target, &info) : -errno;
+	ky_free(target);
+	return result;
+}
+
 int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replace)
 {
 	struct stat info;
-	int result;
 
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
@@ -38,16 +89,7 @@ int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replac
 		return -EISDIR;
 	if (!may_replace && lstat(path, &info) == 0)
 		return -EEXIST;
-	result = make_names(file, path);
-	if (!result) {
-		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		result = file->fd < 0 ? -errno : 0;
-	}
-	if (result && file->temporary)
-		file->temporary[0] = '\0'; /* not ours to remove */
-	if (result)
-		ky_out_file_abort(file);
-	return result;
+	return may_replace ? open_replacing(file, path) : open_temporary(file, path, NULL);
 }
 
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)
@@ -85,8 +127,12 @@ int ky_out_file_commit(struct ky_out_file *file)
 {
 	int result = 0;
 
-	if (!file->path)
-		return 0;
+	if (!file->path) { /* what was there before keeps its name */
+		if (file->fd >= 0 && file->fd != STDOUT_FILENO && close(file->fd) != 0)
+			result = -errno;
+		file->fd = -1;
+		return result;
+	}
 	if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
 		result = -errno;
 	if (close(file->fd) != 0 && !result)

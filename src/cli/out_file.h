@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* out_file.h - a file that appears under its name only when it is whole: temporary name beside it,
  * fsync, rename. "-" is standard output.
+ *
+ * With may_replace a symbolic link leads to what it names, which is replaced and the link stays; a
+ * device or a FIFO is written to as it stands. A new file is its owner's alone, because traces hold
+ * names; one that is replaced hands on its mode, and its owner where the system lets it.
  * Threads: owner.
  */
 #ifndef KY_CLI_OUT_FILE_H
@@ -12,12 +16,13 @@
 
 struct ky_out_file {
 	int fd;
-	char *path, *temporary; /* NULL: standard output */
+	char *path, *temporary; /* NULL: standard output, a device, a FIFO */
 	bool may_replace;
 	uint64_t bytes;
 };
 
-/* Returns 0; -EEXIST: the name is taken and may_replace is false; -errno. */
+/* Returns 0; -EEXIST: the name is taken and may_replace is false; -EINVAL: neither file nor device
+ * nor FIFO; -ENOENT: no directory, or a link that leads nowhere; -errno. */
 int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replace);
 /* A ky_write_fn: ctx is the file. */
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count);

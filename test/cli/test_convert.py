@@ -178,6 +178,22 @@ class Convert(unittest.TestCase):
                   struct.pack("<I", 1) + text32(b"key\xc1") + text32(b"value\xf8") +
                   text32("whole é".encode())))
 
+    def test_devices_are_written_to_and_never_replaced(self):
+        one = self.sealed("one", b"11")
+        for suffix in ("", "--recompress"):
+            extra = [suffix] if suffix else []
+            done = subprocess.run([KYMO, "convert", "-f", "-o", "/dev/null", one, *extra],
+                                  capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            link = self.dir / "full"
+            link.unlink(missing_ok=True)
+            link.symlink_to("/dev/full")
+            done = subprocess.run([KYMO, "convert", "-f", "-o", link, one, *extra],
+                                  capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr)
+            self.assertIn(b"No space left", done.stderr)
+            self.assertTrue(link.is_symlink())
+
     def test_text_that_is_not_utf8_is_mended_and_counted(self):
         said, err = self.convert(self.file("bad", self.bad_text()))
         raw = self.out.read_bytes()

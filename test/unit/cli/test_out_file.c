@@ -8,9 +8,11 @@
 #include <cli/out_file.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/kymo-out-XXXXXX";
@@ -106,6 +108,75 @@ static void out_file__leaves_nothing_behind_when_given_up(void **state)
 	assert_int_equal(ky_out_file_open(&file, "/nonexistent/x", true), -ENOENT);
 }
 
+/* What is not a file is written to, never taken away. */
+static void out_file__writes_into_devices_and_through_links(void **state)
+{
+	struct ky_out_file file;
+	char link[64], text[8] = "";
+	int reader;
+
+	(void)state;
+	(void)snprintf(link, sizeof(link), "%s/link", directory);
+	assert_int_equal(symlink("/dev/full", path), 0);
+	assert_int_equal(ky_out_file_open(&file, path, true), 0);
+	assert_int_equal(ky_out_file_write(&file, (const uint8_t *)"x", 1), -ENOSPC);
+	ky_out_file_abort(&file);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(ky_out_file_open(&file, "/dev/null", true), 0);
+	write_text(&file, "five");
+	assert_int_equal(ky_out_file_commit(&file), 0);
+
+	assert_int_equal(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	assert_int_equal(ky_out_file_open(&file, path, true), 0);
+	write_text(&file, "six");
+	assert_int_equal(read(reader, text, sizeof(text)), 3);
+	assert_int_equal(ky_out_file_commit(&file), 0);
+	assert_int_equal(entries(), 1);
+	assert_int_equal(close(reader) | unlink(path), 0);
+
+	assert_int_equal(symlink("file", link), 0);
+	assert_int_equal(ky_out_file_open(&file, link, true), -ENOENT);
+	assert_int_equal(ky_out_file_open(&file, path, false), 0);
+	assert_int_equal(ky_out_file_commit(&file), 0);
+	{
+		struct stat info;
+
+		assert_int_equal(ky_out_file_open(&file, link, true), 0);
+		write_text(&file, "seven");
+		assert_int_equal(ky_out_file_commit(&file), 0);
+		expect_content("seven");
+		assert_int_equal(lstat(link, &info), 0);
+		assert_true(S_ISLNK(info.st_mode));
+		assert_int_equal(entries(), 2);
+	}
+	assert_int_equal(unlink(link) | unlink(path), 0);
+	assert_int_equal(symlink("link", link), 0);
+	assert_int_equal(ky_out_file_open(&file, link, true), -ELOOP);
+	assert_int_equal(unlink(link), 0);
+}
+
+static void out_file__is_its_owners_alone_or_as_what_it_replaces(void **state)
+{
+	mode_t before = umask(0);
+	struct ky_out_file file;
+	struct stat info;
+
+	(void)state;
+	assert_int_equal(ky_out_file_open(&file, path, false), 0);
+	assert_int_equal(ky_out_file_commit(&file), 0);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0600);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(ky_out_file_open(&file, path, true), 0);
+	write_text(&file, "eight");
+	assert_int_equal(ky_out_file_commit(&file), 0);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0644);
+	expect_content("eight");
+	(void)umask(before);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -129,6 +200,8 @@ int main(void)
 		cmocka_unit_test(out_file__replaces_only_when_told_to),
 		cmocka_unit_test(out_file__never_replaces_a_name_taken_meanwhile),
 		cmocka_unit_test(out_file__leaves_nothing_behind_when_given_up),
+		cmocka_unit_test(out_file__writes_into_devices_and_through_links),
+		cmocka_unit_test(out_file__is_its_owners_alone_or_as_what_it_replaces),
 	};
 
 	return cmocka_run_group_tests_name("out_file", tests, set_up, tear_down);
