@@ -90,8 +90,10 @@ static void check_report(const struct ky_trace *trace)
 	for (i = 0; i < report->worker_count; i++) {
 		const struct ky_worker_use *use = &report->workers[i];
 
-		FUZZ_CHECK(use->busy_ns + use->parked_ns + use->other_ns == use->span_ns);
-		FUZZ_CHECK(use->active_permille <= 1000 && use->busy_permille <= 1000);
+		FUZZ_CHECK(use->busy_ns + use->parked_ns + use->other_ns + use->unknown_ns ==
+			   use->span_ns);
+		FUZZ_CHECK((use->active_permille <= 1000 && use->busy_permille <= 1000) ||
+			   use->unknown_ns == use->span_ns);
 	}
 	for (i = 1; i < report->worst_poll_count; i++)
 		FUZZ_CHECK(report->worst_polls[i].poll.duration_ns <=

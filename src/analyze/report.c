@@ -12,6 +12,7 @@ struct making {
 	uint32_t *group_of_name; /* by name index + 1 (0: unnamed): group + 1 */
 	uint32_t *blocking_of_name;
 	uint32_t worst_max;
+	uint64_t reach_ns;    /* end of the worker's last poll or park, cut to the range */
 	bool is_cpu_measured; /* else the trace's CPU clocks stand for wall time */
 };
 
@@ -197,6 +198,15 @@ static uint64_t overlap(uint64_t start_ns, uint64_t duration_ns, uint64_t from_n
 	return end_ns > start_ns ? end_ns - start_ns : 0;
 }
 
+static void reach(struct making *making, uint64_t start_ns, uint64_t duration_ns)
+{
+	uint64_t room_ns = making->report->to_ns - start_ns;
+	uint64_t end_ns = start_ns + (duration_ns < room_ns ? duration_ns : room_ns);
+
+	if (end_ns > making->reach_ns)
+		making->reach_ns = end_ns;
+}
+
 static void use_polls(struct making *making, uint32_t lane, struct ky_worker_use *use,
 		      uint64_t from_ns, uint64_t to_ns)
 {
@@ -212,12 +222,15 @@ static void use_polls(struct making *making, uint32_t lane, struct ky_worker_use
 		ky_trace_poll(making->trace, lane, row, &worst.poll);
 		if (worst.poll.start_ns >= to_ns)
 			break;
-		/* Polls of a shared lane overlap: no instant is busy twice. */
-		use->busy_ns += overlap(worst.poll.start_ns, worst.poll.duration_ns, covered_to_ns,
-					to_ns);
-		end_ns = worst.poll.start_ns + worst.poll.duration_ns;
-		if (end_ns > covered_to_ns)
-			covered_to_ns = end_ns;
+		reach(making, worst.poll.start_ns, worst.poll.duration_ns);
+		if (!(worst.poll.flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))) {
+			/* Polls of a shared lane overlap: no instant is busy twice. */
+			use->busy_ns += overlap(worst.poll.start_ns, worst.poll.duration_ns,
+						covered_to_ns, to_ns);
+			end_ns = worst.poll.start_ns + worst.poll.duration_ns;
+			if (end_ns > covered_to_ns)
+				covered_to_ns = end_ns;
+		}
 		if (worst.poll.start_ns < making->report->from_ns)
 			continue;
 		worst.row = row;
@@ -236,12 +249,93 @@ static void use_parks(struct making *making, uint32_t lane, struct ky_worker_use
 		ky_trace_park(making->trace, lane, row, &park);
 		if (park.start_ns >= to_ns)
 			break;
-		use->parked_ns += overlap(park.start_ns, park.duration_ns, from_ns, to_ns);
+		reach(making, park.start_ns, park.duration_ns);
+		if (!(park.flags & (KY_PARK_END_UNPROVEN | KY_PARK_GAP)))
+			use->parked_ns += overlap(park.start_ns, park.duration_ns, from_ns, to_ns);
 		if (park.start_ns < making->report->from_ns)
 			continue;
 		use->park_count++;
 		if (park.sched_wait_ns != UINT32_MAX)
 			use->sched_wait_ns += park.sched_wait_ns;
+	}
+}
+
+/* The next stretch of a worker that nothing is known about, of one kind. */
+struct unknown {
+	uint64_t start_ns, duration_ns, row;
+	bool is_there;
+};
+
+static void next_poll(const struct making *making, uint32_t lane, struct unknown *next)
+{
+	uint64_t row_count = making->trace->workers[lane].polls.row_count;
+	struct ky_poll poll;
+
+	for (next->is_there = false; next->row < row_count && !next->is_there; next->row++) {
+		ky_trace_poll(making->trace, lane, next->row, &poll);
+		next->is_there = (poll.flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP)) != 0;
+		next->start_ns = poll.start_ns;
+		next->duration_ns = poll.duration_ns;
+	}
+}
+
+static void next_park(const struct making *making, uint32_t lane, struct unknown *next)
+{
+	uint64_t row_count = making->trace->workers[lane].parks.row_count;
+	struct ky_park park;
+
+	for (next->is_there = false; next->row < row_count && !next->is_there; next->row++) {
+		ky_trace_park(making->trace, lane, next->row, &park);
+		next->is_there = (park.flags & (KY_PARK_END_UNPROVEN | KY_PARK_GAP)) != 0;
+		next->start_ns = park.start_ns;
+		next->duration_ns = park.duration_ns;
+	}
+}
+
+static void next_loss(const struct making *making, uint32_t lane, struct unknown *next)
+{
+	const struct ky_trace *trace = making->trace;
+
+	for (next->is_there = false; next->row < trace->loss_count && !next->is_there;
+	     next->row++) {
+		const struct ky_trace_loss *loss = &trace->losses[next->row];
+
+		next->is_there = ky_trace_is_loss_of(&trace->workers[lane], loss);
+		next->start_ns = loss->from_ns;
+		next->duration_ns = loss->to_ns > loss->from_ns ? loss->to_ns - loss->from_ns : 0;
+	}
+}
+
+/* Three lists by start, merged: no instant is unknown twice. */
+static uint64_t unknown_time(const struct making *making, uint32_t lane, uint64_t from_ns,
+			     uint64_t to_ns)
+{
+	static void (*const advance[])(const struct making *making, uint32_t lane,
+				       struct unknown *next) = {next_poll, next_park, next_loss};
+	struct unknown lists[3] = {0};
+	uint64_t unknown_ns = 0;
+	uint32_t i, first;
+
+	if (!making->trace->loss_count && !making->trace->workers[lane].unknown_count)
+		return 0;
+	for (i = 0; i < 3; i++)
+		advance[i](making, lane, &lists[i]);
+	for (;;) {
+		uint64_t part_ns;
+
+		for (first = 0, i = 1; i < 3; i++)
+			if (lists[i].is_there &&
+			    (!lists[first].is_there || lists[i].start_ns < lists[first].start_ns))
+				first = i;
+		if (!lists[first].is_there || lists[first].start_ns >= to_ns)
+			return unknown_ns;
+		part_ns = overlap(lists[first].start_ns, lists[first].duration_ns, from_ns, to_ns);
+		unknown_ns += part_ns;
+		if (part_ns > 0) /* counted up to the end of this one */
+			from_ns = lists[first].start_ns > from_ns ?
+					  lists[first].start_ns + part_ns :
+					  from_ns + part_ns;
+		advance[first](making, lane, &lists[first]);
 	}
 }
 
@@ -367,6 +461,25 @@ static void join_sums(struct making *making, uint32_t lane, struct ky_worker_use
 
 /* ---- workers ---- */
 
+/* What is not in polls, not parked and not unknown is other work; shares are of what is known. */
+static void divide_span(struct ky_worker_use *use)
+{
+	uint64_t used_ns = use->busy_ns + use->parked_ns, known_ns;
+
+	if (used_ns > use->span_ns)
+		use->span_ns = used_ns;
+	/* Sums may know more than the records do. */
+	if (use->unknown_ns > use->span_ns - used_ns)
+		use->unknown_ns = use->span_ns - used_ns;
+	known_ns = use->span_ns - use->unknown_ns;
+	use->other_ns = known_ns - used_ns;
+	use->active_permille = use->busy_permille = UINT64_MAX;
+	if (known_ns > 0 || use->unknown_ns == 0) {
+		use->active_permille = share(known_ns - use->parked_ns, known_ns, 1000);
+		use->busy_permille = share(use->busy_ns, known_ns, 1000);
+	}
+}
+
 static void use_worker(struct making *making, uint32_t lane)
 {
 	const struct ky_worker *worker = &making->trace->workers[lane];
@@ -380,6 +493,7 @@ static void use_worker(struct making *making, uint32_t lane)
 		from_ns = report->from_ns;
 	if (to_ns > report->to_ns)
 		to_ns = report->to_ns;
+	making->reach_ns = to_ns;
 	/* An open poll or park reaches behind the last event. */
 	if (worker->polls.row_count || worker->parks.row_count) {
 		use_polls(making, lane, use, from_ns, report->to_ns);
@@ -391,13 +505,10 @@ static void use_worker(struct making *making, uint32_t lane)
 	}
 	use->wake_count = ky_column_find(&worker->wakes, report->to_ns) -
 			  ky_column_find(&worker->wakes, report->from_ns);
+	use->unknown_ns = unknown_time(making, lane, from_ns, making->reach_ns);
 	join_sums(making, lane, use);
-	use->span_ns = to_ns > from_ns ? to_ns - from_ns : 0;
-	if (use->busy_ns + use->parked_ns > use->span_ns)
-		use->span_ns = use->busy_ns + use->parked_ns;
-	use->other_ns = use->span_ns - use->busy_ns - use->parked_ns;
-	use->active_permille = share(use->span_ns - use->parked_ns, use->span_ns, 1000);
-	use->busy_permille = share(use->busy_ns, use->span_ns, 1000);
+	use->span_ns = making->reach_ns > from_ns ? making->reach_ns - from_ns : 0;
+	divide_span(use);
 	use->cpu_permille = UINT64_MAX;
 	if (worker->cpu_span_ns > 0 && making->is_cpu_measured) {
 		use->cpu_permille = share(worker->cpu_ns, worker->cpu_span_ns, 1000);

@@ -28,11 +28,15 @@ struct ky_report_options {
 struct ky_worker_use {
 	uint32_t worker;  /* index in trace->workers */
 	uint64_t span_ns; /* its first to its last event, cut to the range */
+	/* Of span: in lost records, or in a poll or park that has such inside or whose end is not
+	 * proven. Nothing is said about this time: the shares below are of the rest. */
+	uint64_t unknown_ns;
 	uint64_t busy_ns; /* in polls */
 	uint64_t parked_ns;
-	uint64_t other_ns;        /* scheduler, driver, root future: the rest of span */
-	uint64_t active_permille; /* (span - parked) / span: 1000 for a worker that never parks */
-	uint64_t busy_permille;
+	uint64_t other_ns; /* scheduler, driver, root future: the rest of span */
+	/* Not parked / known time; 1000: never parks; UINT64_MAX: all is unknown */
+	uint64_t active_permille;
+	uint64_t busy_permille; /* in polls / known time; UINT64_MAX as above */
 	uint64_t poll_count, park_count, wake_count;
 	uint64_t poll_max_ns;
 	uint64_t sched_wait_ns; /* sum of what unparks measured */

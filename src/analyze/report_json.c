@@ -462,8 +462,11 @@ static void report_workers(struct ky_buf *out, const struct ky_trace *trace,
 		number(out, "busy_ns", use->busy_ns);
 		number(out, "parked_ns", use->parked_ns);
 		number(out, "other_ns", use->other_ns);
-		number(out, "active_permille", use->active_permille);
-		number(out, "busy_permille", use->busy_permille);
+		number(out, "unknown_ns", use->unknown_ns);
+		nothing_or(out, "active_permille", use->active_permille != UINT64_MAX,
+			   use->active_permille);
+		nothing_or(out, "busy_permille", use->busy_permille != UINT64_MAX,
+			   use->busy_permille);
 		nothing_or(out, "cpu_permille", use->cpu_permille != UINT64_MAX, use->cpu_permille);
 		number(out, "sched_wait_ns", use->sched_wait_ns);
 		number(out, "polls", use->poll_count);

@@ -283,18 +283,41 @@ static void print_worst_delays(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
+static void unknown_cell(struct ky_table *table, const struct ky_worker_use *use)
+{
+	char cell[KY_OUT_CELL_BYTES], text[KY_OUT_CELL_BYTES + 2];
+	uint64_t part_ns = use->unknown_ns, whole_ns = use->span_ns;
+
+	if (part_ns == 0) {
+		ky_table_cell(table, "");
+		return;
+	}
+	while (part_ns > UINT64_MAX / 1000) {
+		part_ns >>= 1;
+		whole_ns >>= 1;
+	}
+	(void)snprintf(text, sizeof(text), "? %s",
+		       ky_out_permille(cell, part_ns * 1000 / whole_ns));
+	ky_table_cell(table, text);
+}
+
 static void print_workers(const struct view *view)
 {
-	static const char *const titles[] = {"Worker", "Active",  "In polls", "CPU",
-					     "Polls",  "Longest", "Parks",    "Wakes"};
+	static const char *const titles[] = {"Worker",  "Active", "In polls", "CPU",    "Polls",
+					     "Longest", "Parks",  "Wakes",    "Unknown"};
 	const struct ky_report *report = view->report;
+	bool is_any_unknown = false;
 	struct ky_table table;
 
 	if (!report->worker_count)
 		return;
+	for (uint32_t i = 0; i < report->worker_count; i++)
+		is_any_unknown |= report->workers[i].unknown_ns > 0;
 	ky_out_heading(view->out, view->is_coloured,
-		       "Workers: active is not parked, in polls is running tasks");
-	ky_table_init(&table, "rrrrrrrr");
+		       is_any_unknown ? "Workers: active is not parked, in polls is running tasks; "
+					"shares are of the time that is known" :
+					"Workers: active is not parked, in polls is running tasks");
+	ky_table_init(&table, is_any_unknown ? "rrrrrrrrr" : "rrrrrrrr");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < report->worker_count && i < WORKERS_MAX; i++) {
 		const struct ky_worker_use *use = &report->workers[i];
@@ -307,6 +330,8 @@ static void print_workers(const struct view *view)
 		duration_cell(&table, use->poll_max_ns);
 		count_cell(&table, use->park_count);
 		count_cell(&table, use->wake_count);
+		if (is_any_unknown)
+			unknown_cell(&table, use);
 	}
 	ky_table_print(&table, view->out, 2, view->is_coloured);
 	ky_table_release(&table);

@@ -69,8 +69,7 @@ static bool has_gap(struct pairing *pairing, uint64_t from_ns, uint64_t to_ns)
 			return true;
 		if (loss->to_ns < from_ns)
 			continue;
-		if (loss->tid == 0 || pairing->worker->tid == 0 || pairing->worker->moved_count ||
-		    loss->tid == pairing->worker->tid)
+		if (ky_trace_is_loss_of(pairing->worker, loss))
 			return true;
 	}
 	return false;
@@ -102,6 +101,7 @@ static inline bool add_poll(struct pairing *pairing, const struct open_poll *ope
 		*extra = (uint32_t)open->delay_ns;
 	else if (open->delay_ns != UINT64_MAX)
 		*extra = KY_DELAY_LONG - 1; /* 4.29 s and more: what the writer claims, cut */
+	pairing->worker->unknown_count += (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP)) != 0;
 	if (flags & KY_POLL_END_UNPROVEN) {
 		pairing->worker->end_unproven_count++;
 		pairing->trace->end_unproven++;
@@ -139,6 +139,11 @@ static bool close_park(struct pairing *pairing, uint64_t end_ns, uint32_t ready,
 		flags |= KY_PARK_LONG;
 		row->duration_ns = ky_long_duration(pairing->trace, duration_ns);
 	}
+	/* A loss up to the park itself is before it. */
+	if (pairing->trace->loss_count > 0 && duration_ns > 1 &&
+	    has_gap(pairing, pairing->park_start_ns + 1, end_ns - 1))
+		flags |= KY_PARK_GAP;
+	pairing->worker->unknown_count += (flags & (KY_PARK_END_UNPROVEN | KY_PARK_GAP)) != 0;
 	row->sched_wait_ns = UINT32_MAX;
 	row->word = ready | pairing->park_wait << 16 | flags << 24;
 	return !pairing->trace->pages.failed;

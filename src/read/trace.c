@@ -486,6 +486,12 @@ void ky_trace_poll(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	}
 }
 
+bool ky_trace_is_loss_of(const struct ky_worker *worker, const struct ky_trace_loss *loss)
+{
+	return loss->tid == 0 || worker->tid == 0 || worker->moved_count > 0 ||
+	       loss->tid == worker->tid;
+}
+
 void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row, struct ky_park *out)
 {
 	const struct ky_column *parks = &trace->workers[worker].parks;

@@ -79,7 +79,8 @@ enum ky_park_flags {
 	KY_PARK_OPEN = 1u << 0,         /* no unpark: still parked at the end */
 	KY_PARK_END_UNPROVEN = 1u << 1, /* no unpark seen; ended by the worker's next event */
 	KY_PARK_MOVED = 1u << 2,        /* unparked on another thread: block_in_place */
-	KY_PARK_LONG = 1u << 3          /* duration in the side table */
+	KY_PARK_LONG = 1u << 3,         /* duration in the side table */
+	KY_PARK_GAP = 1u << 4           /* a loss of its thread lies inside */
 };
 
 struct ky_wake_row {
@@ -102,6 +103,7 @@ struct ky_worker {
 	uint64_t first_ns, last_ns; /* of its polls and parks */
 	uint64_t poll_count, park_count, wake_count;
 	uint64_t end_unproven_count; /* polls whose end nobody recorded */
+	uint64_t unknown_count;      /* polls and parks with an unproven end, or a gap inside */
 	uint64_t end_without_start;  /* PollEnds with no open poll: start lies before the trace */
 	uint64_t moved_count;        /* block_in_place: the worker changed its thread */
 	uint64_t cpu_ns;             /* CPU time between unpark and park; 0 unknown */
@@ -361,6 +363,8 @@ struct ky_park {
 	uint64_t start_ns, duration_ns;
 	uint32_t sched_wait_ns, ready_count, wait, flags;
 };
+/* May records of this worker be among the lost ones? */
+bool ky_trace_is_loss_of(const struct ky_worker *worker, const struct ky_trace_loss *loss);
 void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 		   struct ky_park *out);
 

@@ -112,6 +112,82 @@ static void report__leaves_unproven_polls_out_of_every_figure(void **state)
 	case_finish(&c);
 }
 
+static void check_use(const struct ky_worker_use *use, uint64_t busy_ns, uint64_t parked_ns,
+		      uint64_t other_ns, uint64_t unknown_ns)
+{
+	assert_int_equal(use->busy_ns, busy_ns);
+	assert_int_equal(use->parked_ns, parked_ns);
+	assert_int_equal(use->other_ns, other_ns);
+	assert_int_equal(use->unknown_ns, unknown_ns);
+	assert_int_equal(use->span_ns, busy_ns + parked_ns + other_ns + unknown_ns);
+}
+
+static void report__of_a_worker_counts_known_time_only(void **state)
+{
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_start(&c, 1000, 0, 7, "a"); /* its end is lost */
+	case_poll(&c, 10001000, 10001100, 0, 8);
+	case_park(&c, 10001200, 0, 1);
+	case_unpark(&c, 10001500, 0, 1);
+	case_park(&c, 1000, 1, 2); /* its unpark is lost */
+	case_poll(&c, 5000, 5300, 1, 9);
+	case_park(&c, 5300, 1, 2);
+	case_unpark(&c, 6000, 1, 2);
+	case_start(&c, 1000, 2, 10, "a"); /* nothing else of this worker is known */
+	case_start(&c, 1500, 2, 10, "a");
+	case_end(&c, 1500, 2);
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	check_use(&report->workers[0], 100, 300, 100, 10000000);
+	assert_int_equal(report->workers[0].busy_permille, 200);
+	assert_int_equal(report->workers[0].active_permille, 400);
+	check_use(&report->workers[1], 300, 700, 0, 4000);
+	assert_int_equal(report->workers[1].busy_permille, 300);
+	assert_int_equal(report->workers[1].active_permille, 300);
+	check_use(&report->workers[2], 0, 0, 0, 500);
+	assert_true(report->workers[2].busy_permille == UINT64_MAX);
+	assert_true(report->workers[2].active_permille == UINT64_MAX);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
+static void report__knows_nothing_about_lost_records(void **state)
+{
+	struct ky_report_options options = {.from_ns = 2500, .to_ns = 3500};
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_park(&c, 1000, 0, 1); /* a gap inside */
+	case_unpark(&c, 2000, 0, 1);
+	case_poll(&c, 2000, 2200, 0, 7);
+	case_park(&c, 3000, 0, 1); /* a gap between, up to this park */
+	case_unpark(&c, 3200, 0, 1);
+	case_poll(&c, 3300, 3900, 0, 7); /* a gap inside */
+	case_poll(&c, 3900, 4000, 0, 7);
+	case_park(&c, 1000, 1, 2); /* the gaps are not of its thread */
+	case_unpark(&c, 4000, 1, 2);
+	case_loss(&c, 1, 1400, 1500);
+	case_loss(&c, 1, 2300, 3000);
+	case_loss(&c, 1, 2400, 2900);
+	case_loss(&c, 1, 3400, 3500);
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	check_use(&report->workers[0], 200 + 100, 200, 100 + 100, 1000 + 700 + 600);
+	check_use(&report->workers[1], 0, 3000, 0, 0);
+	ky_report_free(report);
+	assert_int_equal(ky_report_make(&report, c.trace, &options), 0);
+	check_use(&report->workers[0], 0, 200, 100, 500 + 200);
+	check_use(&report->workers[1], 0, 1000, 0, 0);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
 static void report__groups_tasks_by_name_and_cuts_to_a_range(void **state)
 {
 	struct ky_report_options options = {.from_ns = 2000, .to_ns = 3000, .worst_count = 1};
@@ -178,7 +254,8 @@ static void report__of_dial9_is_what_its_events_add_up_to(void **state)
 	for (i = 0; i < report->worker_count; i++) {
 		const struct ky_worker_use *use = &report->workers[i];
 
-		assert_int_equal(use->busy_ns + use->parked_ns + use->other_ns, use->span_ns);
+		assert_int_equal(use->busy_ns + use->parked_ns + use->other_ns + use->unknown_ns,
+				 use->span_ns);
 		busy_ns += use->busy_ns;
 		polls += use->poll_count;
 	}
@@ -225,6 +302,8 @@ int main(void)
 		cmocka_unit_test(report__lists_the_worst_first_and_the_hang_among_them),
 		cmocka_unit_test(report__names_who_woke_a_task_inside_its_own_poll),
 		cmocka_unit_test(report__leaves_unproven_polls_out_of_every_figure),
+		cmocka_unit_test(report__of_a_worker_counts_known_time_only),
+		cmocka_unit_test(report__knows_nothing_about_lost_records),
 		cmocka_unit_test(report__groups_tasks_by_name_and_cuts_to_a_range),
 		cmocka_unit_test(report__writes_json_that_survives_any_name),
 		cmocka_unit_test(report__of_dial9_is_what_its_events_add_up_to),
