@@ -195,7 +195,7 @@ int ky_attach_ask(const struct ky_process *process, const struct ky_attach_reque
 {
 	const char *refusal = ky_arch_refusal();
 	static struct kymo_attach_block block;
-	struct ky_borrowed borrowed;
+	struct ky_borrowed borrowed = {0};
 	struct ky_arch_code code;
 	int err;
 

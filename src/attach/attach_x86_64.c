@@ -337,7 +337,7 @@ extern const uint8_t ky_attach_stub_start[], ky_attach_stub_end[];
 
 const uint8_t *ky_arch_stub(size_t *bytes)
 {
-	*bytes = (size_t)(ky_attach_stub_end - ky_attach_stub_start);
+	*bytes = (uintptr_t)ky_attach_stub_end - (uintptr_t)ky_attach_stub_start;
 	return ky_attach_stub_start;
 }
 

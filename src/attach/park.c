@@ -108,6 +108,7 @@ enum ky_arch_wait ky_park_parse(const char *text, uint64_t *pc)
 	uint64_t arguments[6], sp;
 	int64_t number;
 
+	/* The kernel writes it, and 64 bits hold it. NOLINTNEXTLINE(cert-err34-c) */
 	if (sscanf(text,
 		   "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
 		   " %" SCNx64 " %" SCNx64 " %" SCNx64,

@@ -243,6 +243,7 @@ static bool parse_mapping(char *line, struct mapping *out)
 	char flags[5];
 	int path = 0;
 
+	/* The kernel writes it, and 64 bits hold it. NOLINTNEXTLINE(cert-err34-c) */
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
 		   &out->start, &out->end, flags, &out->offset, &major_number, &minor_number,
 		   &out->inode, &path) < 7)

@@ -54,7 +54,7 @@ static struct ky_found_ring *add(struct finder *finder, const char *path)
 		out->is_incomplete = true;
 		return NULL;
 	}
-	if (out->count == finder->capacity) {
+	if (out->rings == NULL || out->count == finder->capacity) {
 		grown = ky_realloc(out->rings, (finder->capacity + 64u) * sizeof(*grown));
 		if (grown == NULL) {
 			finder->is_out_of_memory = true;
@@ -193,9 +193,8 @@ static bool read_header(const struct finder *finder, struct ky_found_ring *ring,
 		return false;
 	if (bytes >= 8 && atomic_load_explicit(&header.magic, memory_order_relaxed) == 0)
 		return false;
-	if (bytes < 8)
-		err = KYMO_E_TRUNCATED;
-	else if (atomic_load_explicit(&header.magic, memory_order_relaxed) != KY_RING_MAGIC)
+	if (bytes >= 8 &&
+	    atomic_load_explicit(&header.magic, memory_order_relaxed) != KY_RING_MAGIC)
 		err = KYMO_E_NOT_TRACE;
 	else if (bytes < (ssize_t)sizeof(header))
 		err = KYMO_E_TRUNCATED;

@@ -40,6 +40,7 @@ static bool read_mapping(struct mapping *out, char *line)
 	int at = 0;
 
 	line[strcspn(line, "\n")] = '\0';
+	/* The kernel writes it, and 64 bits hold it. NOLINTNEXTLINE(cert-err34-c) */
 	if (sscanf(line, "%39s %7s %llx %*x:%*x %llu %n", out->range, permissions, &offset, &inode,
 		   &at) < 4 ||
 	    at == 0 || offset != 0 || permissions[1] != 'w' || permissions[3] != 's')

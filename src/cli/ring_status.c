@@ -76,7 +76,7 @@ static int open_timeline(struct reader *reader)
 
 struct look {
 	uint64_t claim;
-	uint32_t tid, thread, depth;
+	uint32_t tid, thread, depth, reserved; /* no padding: compared as bytes */
 	uint64_t words[KY_OPEN_DEPTH], begins[KY_OPEN_DEPTH];
 };
 

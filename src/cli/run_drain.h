@@ -47,8 +47,8 @@ int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns);
 /* A step of the stream. Returns what ky_drain_step() returns. */
 int ky_run_drain_step(struct ky_run_drain *run, uint64_t now_ns);
 
-/* The process is gone (is_dead), or nobody will look any more. Returns what ky_drain_step(), ky_cut()
- * return. */
+/* The process is gone (is_dead), or nobody will look any more. Returns what ky_drain_step() and
+ * ky_cut() return. */
 int ky_run_drain_finish(struct ky_run_drain *run, bool is_dead, bool is_abnormal);
 
 /* age_ns: how far back the cut reached, 0 where a stream came before it or there is none. */

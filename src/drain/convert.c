@@ -662,8 +662,9 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	}
 }
 
-/* Of a stream that this cut goes on from. By stamp, not by time, which several stamps share: nothing
- * that such a record brings along, be it a task seen for the first time, may end the silence. */
+/* Of a stream that this cut goes on from. By stamp, not by time, which several stamps share:
+ * nothing that such a record brings along, be it a task seen for the first time, may end the
+ * silence. */
 static bool is_told_before(struct ky_drain *drain, const struct ky_rec *rec)
 {
 	if (!drain->is_muted || rec->ticks > drain->from_ticks ||
