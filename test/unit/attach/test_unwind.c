@@ -181,7 +181,7 @@ int main(void)
 
 	if (test_is_under_valgrind()) {
 		print_message(
-			"1..0 # SKIP under Valgrind the program's code is not where its file says\n");
+			"1..0 # SKIP under Valgrind code lies elsewhere than its file says\n");
 		return 0;
 	}
 	if (ky_arch_refusal()) {
