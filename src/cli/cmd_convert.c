@@ -241,6 +241,7 @@ static int reencode(struct job *job)
 		ky_input_notice(input, catalog.processes.text);
 	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
 		ky_input_notice(input, notice);
+	input->is_damaged |= stream && ky_event_stream_is_damaged(stream);
 	if (job->late)
 		ky_cli_notice("%" PRIu64
 			      " events came too late to be sorted into place; give more than "
@@ -335,7 +336,10 @@ static int convert(struct job *job)
 		return KY_EXIT_TROUBLE;
 	}
 	say_done(job);
-	return KY_EXIT_OK;
+	/* What could be read is written; the rest has been said. */
+	return arguments->input.is_damaged || (!job->events && arguments->input.notice_count) ?
+		       KY_EXIT_TROUBLE :
+		       KY_EXIT_OK;
 }
 
 int ky_cmd_convert(int argc, char **argv)

@@ -441,6 +441,7 @@ static int stream_events(struct run *run, struct ky_input *input)
 		ky_input_notice(input, run->catalog.processes.text);
 	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
 		ky_input_notice(input, notice);
+	input->is_damaged |= run->stream && ky_event_stream_is_damaged(run->stream);
 	if (run->late)
 		ky_cli_notice("%" PRIu64
 			      " events came too late to be sorted into place; give more than "
@@ -450,7 +451,7 @@ static int stream_events(struct run *run, struct ky_input *input)
 		return KY_EXIT_TROUBLE;
 	if (ferror(stdout))
 		errno = -result; /* the cause, for ky_cli_finish() */
-	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+	return result || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
 int ky_cmd_events(int argc, char **argv)

@@ -295,9 +295,13 @@ bool ky_input_is_limited(struct ky_input *input)
 
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
 {
-	for (uint32_t i = 0; i < trace->notice_count; i++)
+	for (uint32_t i = 0; i < trace->notice_count; i++) {
+		int code = trace->notices[i].code;
+
+		input->is_damaged |= code != 0 && code != KYMO_E_TRUNCATED;
 		ky_input_notice(input, trace->notices[i].text);
-	return ky_input_is_limited(input) ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+	}
+	return ky_input_is_limited(input) || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
 int ky_input_trace(struct ky_input *input, struct ky_trace **out)

@@ -35,6 +35,7 @@ struct ky_input {
 	size_t count;
 	struct ky_progress *progress;
 	uint64_t notice_count;
+	bool is_damaged; /* something could not be read, other than a tail that was cut off */
 };
 
 /* Options and arguments of the input for argp: child of every reading command. Its input is a
@@ -48,7 +49,8 @@ void ky_input_close(struct ky_input *input);
 /* Reads the sources into a trace. Returns an exit code; trouble has been said. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
 
-/* After the results: says what was damaged, and which limit cut the trace. Returns an exit code. */
+/* After the results: says what was damaged, and which limit cut the trace. Returns an exit code: a
+ * tail that was cut off is no trouble, since a killed recorder leaves one; other damage is. */
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace);
 
 /* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an

@@ -5,6 +5,7 @@
 #include <cli/cli.h>
 #include <cli/index_maker.h>
 #include <inttypes.h>
+#include <kymo/base.h>
 #include <read/frame_reader.h>
 #include <read/processes.h>
 #include <string.h>
@@ -32,8 +33,8 @@ static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
 	struct copy *copy = ctx;
 
 	(void)offset;
-	(void)code;
 	copy->is_damaged = true;
+	copy->input->is_damaged |= code != 0 && code != KYMO_E_TRUNCATED;
 	ky_input_notice(copy->input, text);
 	return 0;
 }

@@ -51,7 +51,7 @@ struct ky_event_stream {
 	uint32_t notice_count;
 	uint32_t left_out_count; /* sources that are no trace */
 	int left_out_code;       /* of the first of them */
-	bool is_measuring;
+	bool is_measuring, is_damaged;
 };
 
 static int add_notice(void *ctx, uint64_t offset, int code, const char *text)
@@ -61,7 +61,7 @@ static int add_notice(void *ctx, uint64_t offset, int code, const char *text)
 	char **list, *copy;
 
 	(void)offset;
-	(void)code;
+	stream->is_damaged |= code != 0 && code != KYMO_E_TRUNCATED;
 	if (stream->is_measuring || stream->notice_count == NOTICES_MAX)
 		return 0;
 	list = ky_realloc(stream->notices, (stream->notice_count + 1) * sizeof(*list));
@@ -504,6 +504,11 @@ int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event *
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index)
 {
 	return index < stream->notice_count ? stream->notices[index] : NULL;
+}
+
+bool ky_event_stream_is_damaged(const struct ky_event_stream *stream)
+{
+	return stream->is_damaged;
 }
 
 /* The pools of an event that was held back may be gone: an element that refers to them is then not

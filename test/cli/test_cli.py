@@ -420,14 +420,15 @@ class Trouble(Cli):
         for at in (len(data) // 2, 100):
             data[at] ^= 0x55
             bad.write_bytes(data)
-            done = self.run_kymo("info", "--json", bad)
+            done = self.run_kymo("info", "--json", bad, code=1)
             self.assertGreater(json.loads(done.out)["events"], 180000)
             self.assertIn(f"{bad}: the zstd data is damaged at byte ", done.err)
             data[at] ^= 0x55
 
     def test_nothing_is_concluded_across_damage(self):
-        def worst(path):
-            report = json.loads(self.run_kymo("report", "--json", "--worst", "1000", path).out)
+        def worst(path, code=0):
+            report = json.loads(self.run_kymo("report", "--json", "--worst", "1000", path,
+                                              code=code).out)
             return report, [{(w["start_ns"], w[value]) for w in report[rows]} for rows, value in (
                 ("worst_polls", "duration_ns"), ("worst_delays", "delay_ns"))]
         whole, bad = self.dir / "x.zst", self.dir / "bad"
@@ -439,7 +440,7 @@ class Trouble(Cli):
             data[at] ^= 0x55
             bad.write_bytes(data)
             data[at] ^= 0x55
-            report, found = worst(bad)
+            report, found = worst(bad, code=1)
             for new, old in zip(found, known):
                 least = min(value for _, value in old)
                 self.assertEqual({row for row in new if row[1] > least} - old, set())
@@ -450,7 +451,7 @@ class Trouble(Cli):
         data = bytearray((self.data / OLD).read_bytes())
         data[-6] ^= 1
         bad.write_bytes(data)
-        self.assertIn(f"{bad}: the gzip data is damaged at byte", self.run_kymo("info", bad).err)
+        self.assertIn(f"{bad}: the gzip data is damaged at byte", self.run_kymo("info", bad, code=1).err)
 
     def test_a_full_disk_below_the_output_is_one_sentence(self):
         for command in READERS:
@@ -474,7 +475,7 @@ class Trouble(Cli):
         for command in (["info"], ["report"], ["events"],
                         ["convert", "-o", self.dir / "a"],
                         ["convert", "--recompress", "-o", self.dir / "b"]):
-            done = self.run_kymo(*command, bad)
+            done = self.run_kymo(*command, bad, code=1)
             self.assertEqual(done.err.count("\n"), 11, command)
             self.assertIn("the first 10 places are shown", done.err)
 
@@ -531,7 +532,7 @@ class Trouble(Cli):
         data[len(data) // 2:len(data) // 2 + 64] = b"\xff" * 64
         path = self.dir / "damaged"
         path.write_bytes(data)
-        done = self.run_kymo("info", path)
+        done = self.run_kymo("info", path, code=1)
         self.assertGreater(done.err.count("\n"), 0)
         self.assertIn("damaged", done.err)
 

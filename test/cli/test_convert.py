@@ -79,10 +79,10 @@ class Convert(unittest.TestCase):
             *(stream(at_ns + 100 * i, poll(0, 4)) for i in range(1, polls)),
             stream(at_ns + 100 * polls, index()))
 
-    def convert(self, *args):
+    def convert(self, *args, code=0):
         done = subprocess.run([KYMO, "convert", "--json", *map(str, args), "-f", "-o", self.out],
                               capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         return json.loads(done.stdout), done.stderr
 
     def rows(self):
@@ -157,7 +157,7 @@ class Convert(unittest.TestCase):
         one = self.sealed("one", b"11").read_bytes()
         hole = self.file("hole", one[:-len(stream(0, index()))], b"\xee" * 50,
                          stream(3000, poll(0, 4)), stream(4000, index()))
-        said, err = self.convert("--recompress", hole)
+        said, err = self.convert("--recompress", hole, code=1)
         self.assertTrue(said["indexed"])
         self.assertEqual(err.count("\n"), 1, err)
         self.assertEqual([row[2:] for row in self.rows()], [(3, 1), (2, 1)])
@@ -177,6 +177,23 @@ class Convert(unittest.TestCase):
             event(5, 1, text32(b"cut\xe2\x82") + text32(b"raw\xfe") + struct.pack("<I", 9) +
                   struct.pack("<I", 1) + text32(b"key\xc1") + text32(b"value\xf8") +
                   text32("whole é".encode())))
+
+    def test_damage_is_trouble_and_a_torn_tail_is_none(self):
+        one = self.sealed("one", b"11").read_bytes()
+        hole = self.file("hole", one, b"\xee" * 50, stream(3000, poll(0, 4)))
+        torn = self.file("torn", one, stream(3000, poll(0, 4))[:-1])
+        bare = self.file("bare", HEADER, b"\5\1")
+        for command in ("info", "report", "events"):
+            for path, code in ((hole, 1), (torn, 0)):
+                done = subprocess.run([KYMO, command, path], capture_output=True, check=False)
+                self.assertEqual((done.returncode, done.stderr.count(b"\n")), (code, 1))
+                self.assertNotEqual(done.stdout, b"")
+        for args in (["--recompress"], []):
+            said, _ = self.convert(*args, hole, code=1)
+            self.assertGreater(said["events"], 4)
+            self.convert(*args, torn)
+            said, _ = self.convert(*args, bare, code=1)
+            self.assertEqual(said["events"], 0)
 
     def test_devices_are_written_to_and_never_replaced(self):
         one = self.sealed("one", b"11")
