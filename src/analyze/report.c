@@ -11,6 +11,7 @@ struct making {
 	struct ky_report *report;
 	uint32_t *group_of_name; /* by name index + 1 (0: unnamed): group + 1 */
 	uint32_t *blocking_of_name;
+	bool *is_task_there; /* by task: something of it lies in the range */
 	uint32_t worst_max;
 	uint64_t reach_ns;    /* end of the worker's last poll or park, cut to the range */
 	bool is_cpu_measured; /* else the trace's CPU clocks stand for wall time */
@@ -223,6 +224,10 @@ static void use_polls(struct making *making, uint32_t lane, struct ky_worker_use
 		if (worst.poll.start_ns >= to_ns)
 			break;
 		reach(making, worst.poll.start_ns, worst.poll.duration_ns);
+		if (worst.poll.start_ns >= making->report->from_ns ||
+		    (!(worst.poll.flags & KY_POLL_END_UNPROVEN) &&
+		     worst.poll.duration_ns > making->report->from_ns - worst.poll.start_ns))
+			making->is_task_there[worst.poll.task] = true;
 		if (!(worst.poll.flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))) {
 			/* Polls of a shared lane overlap: no instant is busy twice. */
 			use->busy_ns += overlap(worst.poll.start_ns, worst.poll.duration_ns,
@@ -520,24 +525,53 @@ static void use_worker(struct making *making, uint32_t lane)
 
 /* ---- tasks, blocking runs ---- */
 
+/* Listed with the blocking runs. */
+static bool is_blocking_only(const struct ky_task *task)
+{
+	return task->poll_count == 0 && (task->flags & KY_TASK_BLOCKING);
+}
+
+/* The wakes of the range, by whom they woke. */
+static void count_wakes(struct making *making, uint32_t lane)
+{
+	const struct ky_trace *trace = making->trace;
+	struct ky_cursor cursor;
+	bool is_going;
+
+	is_going = ky_cursor_begin(&cursor, &trace->workers[lane].wakes,
+				   ky_column_find(&trace->workers[lane].wakes,
+						  making->report->from_ns));
+	for (; is_going && cursor.time_ns < making->report->to_ns;
+	     is_going = ky_cursor_next(&cursor)) {
+		const struct ky_wake_row *wake = (const void *)cursor.at;
+		const struct ky_task *task = &trace->tasks[wake->woken];
+
+		making->is_task_there[wake->woken] = true;
+		if (!is_blocking_only(task))
+			group_of(making, task->name)->wake_count++;
+	}
+}
+
 static void count_tasks(struct making *making)
 {
 	const struct ky_trace *trace = making->trace;
 	uint32_t i;
 
+	for (i = 0; i < trace->worker_count; i++)
+		count_wakes(making, i);
 	for (i = 0; i < trace->task_count; i++) {
 		const struct ky_task *task = &trace->tasks[i];
+		bool has_ended = (task->flags & KY_TASK_ENDED) != 0;
 		struct ky_task_group *group;
 
-		if (task->poll_count == 0 && (task->flags & KY_TASK_BLOCKING))
-			continue; /* listed with the blocking runs */
-		if (task->first_ns >= making->report->to_ns ||
-		    ((task->flags & KY_TASK_ENDED) && task->end_ns < making->report->from_ns))
+		if (is_blocking_only(task))
+			continue;
+		if (!making->is_task_there[i] && !is_in_range(making, task->first_ns) &&
+		    !(has_ended && is_in_range(making, task->end_ns)))
 			continue;
 		group = group_of(making, task->name);
 		group->task_count++;
-		group->alive_count += !(task->flags & KY_TASK_ENDED);
-		group->wake_count += task->wake_count;
+		group->alive_count += !has_ended || task->end_ns >= making->report->to_ns;
 	}
 }
 
@@ -650,14 +684,15 @@ static int allocate(struct making *making)
 
 	making->group_of_name = ky_alloc(names * sizeof(uint32_t));
 	making->blocking_of_name = ky_alloc(names * sizeof(uint32_t));
+	making->is_task_there = ky_alloc((trace->task_count + 1u) * sizeof(bool));
 	report->groups = ky_alloc(names * sizeof(*report->groups));
 	report->blocking_groups = ky_alloc(names * sizeof(*report->blocking_groups));
 	report->workers = ky_alloc((trace->worker_count + 1u) * sizeof(*report->workers));
 	report->worst_polls = ky_alloc(making->worst_max * sizeof(*report->worst_polls));
 	report->worst_delays = ky_alloc(making->worst_max * sizeof(*report->worst_delays));
-	if (!making->group_of_name || !making->blocking_of_name || !report->groups ||
-	    !report->blocking_groups || !report->workers || !report->worst_polls ||
-	    !report->worst_delays)
+	if (!making->group_of_name || !making->blocking_of_name || !making->is_task_there ||
+	    !report->groups || !report->blocking_groups || !report->workers ||
+	    !report->worst_polls || !report->worst_delays)
 		return -ENOMEM;
 	if (ky_histogram_init(&report->poll_histogram) < 0 ||
 	    ky_histogram_init(&report->delay_histogram) < 0 ||
@@ -705,6 +740,7 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 	}
 	ky_free(making.group_of_name);
 	ky_free(making.blocking_of_name);
+	ky_free(making.is_task_there);
 	return result;
 }
 

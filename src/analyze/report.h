@@ -50,8 +50,10 @@ struct ky_worst {
 };
 
 struct ky_task_group {
-	uint32_t name; /* name index, KY_NONE unnamed */
-	uint64_t task_count, alive_count, poll_count, busy_ns, poll_max_ns, wake_count;
+	uint32_t name;        /* name index, KY_NONE unnamed */
+	uint64_t task_count;  /* with a poll, a wake, their spawn or their end in the range */
+	uint64_t alive_count; /* of these, not ended by the end of the range */
+	uint64_t poll_count, busy_ns, poll_max_ns, wake_count;
 	uint64_t delay_ns, delay_max_ns, delay_count;
 	uint64_t share_ppm; /* of all poll time, parts per million */
 };

@@ -220,6 +220,54 @@ static void report__groups_tasks_by_name_and_cuts_to_a_range(void **state)
 	case_finish(&c);
 }
 
+static void end_task(struct read_case *c, uint64_t ns, uint64_t task)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_TASK_TERMINATE, ns);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_u8(&c->enc, 0);
+}
+
+static void report__of_a_range_lists_the_tasks_that_are_in_it(void **state)
+{
+	struct ky_report_options options = {.from_ns = 2000, .to_ns = 3000};
+	struct ky_report *report;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_start(&c, 1000, 0, 1, "svc::idle"); /* not ended, and nothing of it in the range */
+	case_end(&c, 1100, 0);
+	case_wake(&c, 1200, 0, 1, 0);
+	case_wake(&c, 1200, 0, 2, 0);
+	case_poll(&c, 1500, 1600, 0, 2);
+	case_wake(&c, 2000, 0, 2, 0);
+	case_wake(&c, 2100, 0, 2, 1);
+	case_poll(&c, 2200, 2300, 0, 3);
+	end_task(&c, 2300, 3);
+	case_start(&c, 1900, 1, 4, "svc::long"); /* reaches into the range */
+	case_end(&c, 2050, 1);
+	case_wake(&c, 3000, 0, 2, 0);
+	case_poll(&c, 3100, 3200, 0, 2);
+	end_task(&c, 3200, 2); /* alive when the range ends */
+	case_open(&c);
+	assert_int_equal(ky_report_make(&report, c.trace, &options), 0);
+	assert_int_equal(report->group_count, 2);
+	assert_string_equal(ky_trace_name(c.trace, report->groups[0].name), "svc::task");
+	assert_int_equal(report->groups[0].task_count, 2);
+	assert_int_equal(report->groups[0].alive_count, 1);
+	assert_int_equal(report->groups[0].wake_count, 2);
+	assert_string_equal(ky_trace_name(c.trace, report->groups[1].name), "svc::long");
+	assert_int_equal(report->groups[1].wake_count, 0);
+	ky_report_free(report);
+	assert_int_equal(ky_report_make(&report, c.trace, NULL), 0);
+	assert_int_equal(report->group_count, 3);
+	assert_int_equal(report->groups[0].task_count, 2);
+	assert_int_equal(report->groups[0].alive_count, 0);
+	assert_int_equal(report->groups[0].wake_count, 4);
+	ky_report_free(report);
+	case_finish(&c);
+}
+
 static void report__writes_json_that_survives_any_name(void **state)
 {
 	static const uint8_t raw[] = {'"', '\\', '\n', 0xff, 0xc3, 0xa4, 0x7f};
@@ -305,6 +353,7 @@ int main(void)
 		cmocka_unit_test(report__of_a_worker_counts_known_time_only),
 		cmocka_unit_test(report__knows_nothing_about_lost_records),
 		cmocka_unit_test(report__groups_tasks_by_name_and_cuts_to_a_range),
+		cmocka_unit_test(report__of_a_range_lists_the_tasks_that_are_in_it),
 		cmocka_unit_test(report__writes_json_that_survives_any_name),
 		cmocka_unit_test(report__of_dial9_is_what_its_events_add_up_to),
 		cmocka_unit_test(report__survives_each_failing_allocation),
