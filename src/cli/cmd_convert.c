@@ -19,6 +19,7 @@
 enum {
 	KEY_RECOMPRESS = KY_KEY_FIRST_FREE,
 	KEY_LEVEL,
+	KEY_MIX,
 	KEY_FORCE = 'f'
 };
 
@@ -27,7 +28,7 @@ struct arguments {
 	const char *output;
 	uint64_t level;
 	uint32_t compression; /* enum kymo_compression; DEFAULT: by the name */
-	bool is_recompress, is_forced, is_json;
+	bool is_recompress, is_forced, is_mix, is_json;
 };
 
 struct job {
@@ -49,6 +50,8 @@ static const struct argp_option options[] = {
 	{"recompress", KEY_RECOMPRESS, 0, 0,
 	 "Keep the bytes as they are inside the compression: no sorting, no new chunks", 0},
 	{"force", KEY_FORCE, 0, 0, "Replace FILE when it exists", 0},
+	{"mix", KEY_MIX, 0, 0,
+	 "Write several processes into one file, where nothing tells their ids apart", 0},
 	{"json", 'j', 0, 0, "Say what was written as one JSON object on standard output", 0},
 	{0},
 };
@@ -90,6 +93,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_FORCE:
 		arguments->is_forced = true;
+		return 0;
+	case KEY_MIX:
+		arguments->is_mix = true;
 		return 0;
 	case 'j':
 		arguments->is_json = true;
@@ -231,14 +237,16 @@ static int reencode(struct job *job)
 
 	if (!result)
 		result = ky_catalog_read(&catalog, input->sources, input->count);
+	if (!result && catalog.processes.is_told && !job->arguments->is_mix)
+		result = ky_recompress_refuse_mix(input, catalog.processes.text);
+	else if (!result && catalog.processes.is_told)
+		ky_input_notice(input, catalog.processes.text);
 	if (!result)
 		result = ky_event_stream_open(&stream, input->sources, input->count,
 					      &stream_options);
 	if (!result)
 		result = copy_events(job, &catalog, stream);
 	ky_input_quiet(input);
-	if (catalog.processes.is_told)
-		ky_input_notice(input, catalog.processes.text);
 	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
 		ky_input_notice(input, notice);
 	input->is_damaged |= stream && ky_event_stream_is_damaged(stream);
@@ -277,6 +285,8 @@ static void say_trouble(const struct job *job, int result)
 	const struct arguments *arguments = job->arguments;
 
 	ky_input_quiet(&job->arguments->input);
+	if (result == KYMO_E_UNSUPPORTED)
+		return; /* several processes: said */
 	if (result == KYMO_E_LIMIT)
 		ky_cli_error("%s: not written, because its input is not whole", arguments->output);
 	else if (result == -EEXIST)
@@ -291,7 +301,8 @@ static void say_trouble(const struct job *job, int result)
 static int recompress(struct job *job)
 {
 	struct ky_recompress_result done;
-	int result = ky_recompress(&job->arguments->input, write_chunk, job, &done);
+	int result = ky_recompress(&job->arguments->input, job->arguments->is_mix, write_chunk, job,
+				   &done);
 
 	job->events = done.events;
 	job->is_indexed = done.is_indexed;

@@ -25,8 +25,15 @@ struct copy {
 	struct ky_chunk stream; /* that is being copied: bytes, events, times */
 	uint64_t dropped;       /* indexes left out */
 	size_t sealed;          /* files that ended in one */
-	bool is_damaged;
+	bool is_damaged, may_mix;
 };
+
+int ky_recompress_refuse_mix(struct ky_input *input, const char *text)
+{
+	ky_input_quiet(input);
+	ky_cli_error("%s, or write them all with --mix", text);
+	return KYMO_E_UNSUPPORTED;
+}
 
 static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
 {
@@ -138,9 +145,12 @@ static int copy_file(struct copy *copy, uint32_t file)
 		result = ky_frame_reader_next(&reader, &frame);
 		if (result <= 0)
 			break;
-		if (frame.kind == KY_FRAME_EVENT)
-			(void)ky_processes_event(&copy->processes, reader.dec, &frame, file,
-						 source->name);
+		if (frame.kind == KY_FRAME_EVENT &&
+		    ky_processes_event(&copy->processes, reader.dec, &frame, file, source->name) &&
+		    !copy->may_mix) {
+			result = ky_recompress_refuse_mix(copy->input, copy->processes.text);
+			break;
+		}
 		result = copy_frame(copy, &frame);
 	}
 	copy->sealed += copy->held.used != 0;
@@ -192,10 +202,14 @@ static int finish(struct copy *copy)
 	return result;
 }
 
-int ky_recompress(struct ky_input *input, ky_chunk_fn chunk, void *chunk_ctx,
+int ky_recompress(struct ky_input *input, bool may_mix, ky_chunk_fn chunk, void *chunk_ctx,
 		  struct ky_recompress_result *out)
 {
-	struct copy copy = {.input = input, .chunk = chunk, .chunk_ctx = chunk_ctx, .out = out};
+	struct copy copy = {.input = input,
+			    .may_mix = may_mix,
+			    .chunk = chunk,
+			    .chunk_ctx = chunk_ctx,
+			    .out = out};
 	int result = ky_index_maker_init(&copy.index);
 
 	memset(out, 0, sizeof(*out));

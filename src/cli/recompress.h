@@ -19,9 +19,14 @@ struct ky_recompress_result {
 	bool is_indexed; /* the last of them is an index */
 };
 
+/* Says that several processes do not go into one file without --mix: nothing there would tell their
+ * ids apart. text: of struct ky_processes. Returns KYMO_E_UNSUPPORTED. */
+int ky_recompress_refuse_mix(struct ky_input *input, const char *text);
+
 /* chunk: takes whole streams, several at a time. Says what was damaged, that several processes are
- * mixed, and when indexes are gone without a new one. Returns 0, -ENOMEM, the sink's error. */
-int ky_recompress(struct ky_input *input, ky_chunk_fn chunk, void *chunk_ctx,
+ * mixed, and when indexes are gone without a new one. Returns 0, -ENOMEM, the sink's error;
+ * KYMO_E_UNSUPPORTED without may_mix: several processes, which has been said. */
+int ky_recompress(struct ky_input *input, bool may_mix, ky_chunk_fn chunk, void *chunk_ctx,
 		  struct ky_recompress_result *out);
 
 #endif

@@ -390,7 +390,8 @@ class Processes(Cli):
 
     def test_two_processes_in_one_trace_are_said(self):
         one, two = self.write("one", "11"), self.write("two", "12")
-        for command in (["info"], ["report"], ["events"], ["convert", "-o", self.dir / "out"]):
+        for command in (["info"], ["report"], ["events"],
+                        ["convert", "--mix", "-o", self.dir / "out"]):
             done = self.run_kymo(*command, one, two)
             self.assertEqual(done.err.count("\n"), 1, done.err)
             self.assertIn("two is of process 12 (boot 11111111), but", done.err)
@@ -451,7 +452,8 @@ class Trouble(Cli):
         data = bytearray((self.data / OLD).read_bytes())
         data[-6] ^= 1
         bad.write_bytes(data)
-        self.assertIn(f"{bad}: the gzip data is damaged at byte", self.run_kymo("info", bad, code=1).err)
+        self.assertIn(f"{bad}: the gzip data is damaged at byte",
+                      self.run_kymo("info", bad, code=1).err)
 
     def test_a_full_disk_below_the_output_is_one_sentence(self):
         for command in READERS:

@@ -136,7 +136,13 @@ class Convert(unittest.TestCase):
     def test_recompress_of_several_processes_says_so(self):
         one, two = self.sealed("one", b"11"), self.sealed("two", b"12")
         for args in (["--recompress"], []):
-            said, err = self.convert(*args, one, two)
+            done = subprocess.run([KYMO, "convert", *args, one, two, "-o", self.dir / "refused"],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn("two is of process 12", done.stderr)
+            self.assertIn("--mix", done.stderr)
+            self.assertFalse((self.dir / "refused").exists())
+            said, err = self.convert("--mix", *args, one, two)
             self.assertTrue(said["indexed"])
             self.assertEqual(err.count("\n"), 1, err)
             self.assertIn("two is of process 12", err)
