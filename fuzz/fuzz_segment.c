@@ -3,6 +3,7 @@
  * does not depend on how the bytes are cut into windows; what was decoded and encoded again decodes
  * the same. */
 #include "fuzz_target.h"
+#include "fuzz_text.h"
 
 #include <base/alloc.h>
 #include <base/buf.h>
@@ -108,13 +109,23 @@ static uint64_t digest_event(uint64_t digest, struct ky_trc_dec *dec, const stru
 
 /* ---- encoding again ---- */
 
+/* Text that is not UTF-8 was met: our encoder mends it, so that the digest is another one. */
+static bool has_mended;
+
+static void note_text(struct ky_slice text)
+{
+	has_mended |= !fuzz_is_utf8(text.bytes, text.count);
+}
+
 static void encode_schema(struct ky_trc_enc *enc, const struct ky_schema *schema)
 {
 	struct ky_trc_field_def *fields = malloc(((size_t)schema->field_count + 1) *
 						 sizeof(*fields));
 
 	FUZZ_CHECK(fields);
+	note_text(schema->name);
 	for (uint32_t i = 0; i < schema->field_count; i++) {
+		note_text(schema->fields[i].name);
 		fields[i].name = (const char *)schema->fields[i].name.bytes;
 		fields[i].name_bytes = schema->fields[i].name.count;
 		fields[i].type = schema->fields[i].type;
@@ -132,11 +143,11 @@ static void encode_annotations(struct ky_trc_enc *enc, const struct ky_schema *s
 		static const char *const keys[3] = {"unit", "kind", "dial9.role"};
 
 		for (int k = 0; k < 3; k++) {
-			if (values[k].bytes)
-				ky_trc_enc_annotation(enc, schema->type_id, i, keys[k],
-						      strlen(keys[k]),
-						      (const char *)values[k].bytes,
-						      values[k].count);
+			if (!values[k].bytes)
+				continue;
+			note_text(values[k]);
+			ky_trc_enc_annotation(enc, schema->type_id, i, keys[k], strlen(keys[k]),
+					      (const char *)values[k].bytes, values[k].count);
 		}
 	}
 }
@@ -284,6 +295,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	struct ky_trc_enc enc;
 	struct ky_buf out;
 
+	has_mended = false;
 	ky_alloc_hook = is_modest;
 	ky_buf_init(&out, 0);
 	FUZZ_CHECK(ky_trc_enc_init(&enc, &out) == 0);
@@ -293,7 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	FUZZ_CHECK(first.consumed == again.consumed && first.error_offset == again.error_offset);
 	FUZZ_CHECK(out.failed == 0);
 	again = decode(out.bytes, out.used, 0, NULL);
-	FUZZ_CHECK(again.result == 0 && again.events == first.events);
+	FUZZ_CHECK(again.result == 0 && (has_mended || again.events == first.events));
 	ky_trc_enc_release(&enc);
 	ky_buf_release(&out);
 	return 0;
