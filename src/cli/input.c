@@ -293,6 +293,38 @@ bool ky_input_is_limited(struct ky_input *input)
 	return is_limited;
 }
 
+/* A torn tail has its own notice, and a live run's last segment is named for what it is. */
+static void say_unsealed(struct ky_input *input, const struct ky_trace *trace)
+{
+	const char *first = NULL;
+	char text[KY_INPUT_ERROR_BYTES];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < trace->file_count && trace->is_kymo; i++) {
+		const struct ky_trace_file *file = &trace->files[i];
+		size_t bytes = strlen(file->name), ending = strlen(".active");
+
+		if (file->is_sealed || file->is_torn || !file->event_count ||
+		    (bytes > ending && strcmp(file->name + bytes - ending, ".active") == 0))
+			continue;
+		if (count++ == 0)
+			first = file->name;
+	}
+	if (!count)
+		return;
+	if (count == 1)
+		(void)snprintf(text, sizeof(text),
+			       "%s: ends without its seal: the recorder was killed, is still "
+			       "writing, or the file was cut",
+			       first);
+	else
+		(void)snprintf(text, sizeof(text),
+			       "%s and %u more: end without their seal: the recorder was killed, "
+			       "is still writing, or the files were cut",
+			       first, count - 1);
+	ky_input_notice(input, text);
+}
+
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
 {
 	for (uint32_t i = 0; i < trace->notice_count; i++) {
@@ -301,6 +333,7 @@ int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
 		input->is_damaged |= code != 0 && code != KYMO_E_TRUNCATED;
 		ky_input_notice(input, trace->notices[i].text);
 	}
+	say_unsealed(input, trace);
 	return ky_input_is_limited(input) || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 

@@ -447,6 +447,19 @@ class Trouble(Cli):
                 self.assertEqual({row for row in new if row[1] > least} - old, set())
             self.assertTrue(any(loss["cause"] == "damaged input" for loss in report["losses"]))
 
+    def test_a_trace_of_ours_without_its_seal_is_said_once(self):
+        golden = (ROOT / "test/golden/traces/LossEvent.trc").read_bytes()
+        one, two, live = self.dir / "one", self.dir / "two", self.dir / "x.trc.active"
+        for path in (one, two, live):
+            path.write_bytes(golden)
+        for command in ("info", "report"):
+            self.assertIn("one: ends without its seal", self.run_kymo(command, one).err)
+            said = self.run_kymo(command, one, two, live).err
+            self.assertEqual(said.count("without their seal"), 1, said)
+            self.assertIn(" and 1 more", said)
+            self.assertEqual(self.run_kymo(command, live).err, "")
+            self.assertNotIn("seal", self.run_kymo(command, OLD).err)
+
     def test_a_wrong_checksum_of_gzip_is_named(self):
         bad = self.dir / "bad"
         data = bytearray((self.data / OLD).read_bytes())
