@@ -49,9 +49,9 @@ void ky_input_close(struct ky_input *input);
 /* Reads the sources into a trace. Returns an exit code; trouble has been said. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
 
-/* After the results: says what was damaged, which files of ours lack their seal (a live segment is
- * named .active and does), and which limit cut the trace. Returns an exit code: a
- * tail that was cut off is no trouble, since a killed recorder leaves one; other damage is. */
+/* After the results: says what was damaged, which files of ours lack their seal (but for live
+ * segments, named .active), and which limit cut the trace. Returns an exit code: a tail that was
+ * cut off is no trouble, since a killed recorder leaves one; other damage is. */
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace);
 
 /* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
