@@ -18,6 +18,12 @@
 
 #define INPUT_BYTES 65536u
 
+/* A zstd frame that unpacks to no more is handed on once its checksum is known to be right. Chunks
+ * of ours have at most a quarter of it, unless one event alone is larger. */
+#define HELD_BYTES_MAX (1u << 20)
+#define FRAME_HEADER_BYTES_MAX 18u
+#define DOUBT_BYTES 96u
+
 /* Members that unpack to nothing, one after the other: more is an attack, not a trace. */
 #define EMPTY_MEMBERS_MAX 1000000u
 
@@ -45,7 +51,8 @@ struct packed {
 	enum codec codec;
 	int failed;        /* sticky */
 	uint64_t stored;   /* bytes read from the file */
-	uint64_t unpacked; /* bytes delivered */
+	uint64_t unpacked; /* bytes that came out of it, of damaged frames too */
+	uint64_t doubtful; /* bytes delivered of the member or frame that is open */
 	uint64_t skip;     /* bytes to throw away after a seek */
 	uint32_t empty_members;
 	z_stream gzip;
@@ -53,6 +60,11 @@ struct packed {
 	size_t zstd_step; /* input that zstd wants next */
 	uint8_t *input;
 	size_t at, used; /* of input */
+	/* A zstd frame that waits for its checksum. is_holding: it may still grow; else what is
+	 * there is good, or all there is. */
+	uint8_t *held;
+	size_t held_capacity, held_at, held_used;
+	bool is_holding;
 	uint8_t first[KY_TRC_HEADER_BYTES];
 	size_t first_count, first_at; /* content peeked at open, handed out first */
 };
@@ -93,10 +105,19 @@ static void end_codec(struct packed *packed)
 	packed->has_codec = false;
 }
 
+static void drop_held(struct packed *packed)
+{
+	ky_free(packed->held);
+	packed->held = NULL;
+	packed->held_capacity = packed->held_at = packed->held_used = 0;
+	packed->is_holding = false;
+}
+
 /* Everything a source that is not being read can do without. */
 static void rest(struct packed *packed)
 {
 	end_codec(packed);
+	drop_held(packed);
 	if (packed->fd >= 0 && !packed->is_stdin) {
 		(void)close(packed->fd);
 		packed->fd = -1;
@@ -114,7 +135,7 @@ static void rewind_state(struct packed *packed)
 	packed->codec = CODEC_NONE;
 	packed->at_end = packed->is_inside = packed->is_restart = packed->is_damaged = false;
 	packed->failed = 0;
-	packed->stored = packed->unpacked = 0;
+	packed->stored = packed->unpacked = packed->doubtful = 0;
 	packed->empty_members = 0;
 	packed->first_count = packed->first_at = 0;
 }
@@ -224,6 +245,27 @@ static int open_gzip(struct packed *packed)
 	return 0;
 }
 
+/* A frame that is known to be larger than what is held is not held at all. */
+static int begin_holding(struct packed *packed)
+{
+	unsigned long long bytes = ZSTD_CONTENTSIZE_UNKNOWN; /* above all others, as is ERROR */
+	size_t capacity = HELD_BYTES_MAX;
+
+	if (look_ahead(packed, FRAME_HEADER_BYTES_MAX) == 0)
+		bytes = ZSTD_getFrameContentSize(packed->input + packed->at,
+						 packed->used - packed->at);
+	packed->held_at = packed->held_used = 0;
+	packed->is_holding = bytes <= HELD_BYTES_MAX || bytes >= ZSTD_CONTENTSIZE_ERROR;
+	if (bytes < HELD_BYTES_MAX)
+		capacity = (size_t)bytes + 1; /* never full, so never given too early */
+	if (!packed->is_holding || capacity <= packed->held_capacity)
+		return 0;
+	ky_free(packed->held);
+	packed->held = ky_alloc(capacity);
+	packed->held_capacity = packed->held ? capacity : 0;
+	return packed->held ? 0 : -ENOMEM;
+}
+
 static int open_zstd(struct packed *packed)
 {
 	uint64_t window = packed->options.window_bytes_max;
@@ -231,7 +273,7 @@ static int open_zstd(struct packed *packed)
 
 	packed->zstd_step = 5; /* the start of a frame header */
 	if (packed->has_codec)
-		return 0;
+		return begin_holding(packed);
 	while (log < 31 && (UINT64_C(1) << log) < window)
 		log++;
 	packed->zstd = ZSTD_createDCtx();
@@ -239,7 +281,7 @@ static int open_zstd(struct packed *packed)
 	    ZSTD_isError(ZSTD_DCtx_setParameter(packed->zstd, ZSTD_d_windowLogMax, log)))
 		return -ENOMEM;
 	packed->has_codec = true;
-	return 0;
+	return begin_holding(packed);
 }
 
 /* Padding of zeros after the last member is what tape-minded tools leave; gzip ignores it too. */
@@ -305,6 +347,7 @@ static int begin_member(struct packed *packed)
 	if (result)
 		return fail(packed, result, "%s: out of memory", shown_path(packed));
 	packed->is_inside = true;
+	packed->doubtful = 0;
 	if (++packed->empty_members > EMPTY_MEMBERS_MAX)
 		return fail(packed, KYMO_E_LIMIT, "%s: a million empty members up to byte %" PRIu64,
 			    shown_path(packed), stored_offset(packed));
@@ -318,6 +361,29 @@ static int torn(struct packed *packed)
 		    "; everything before it was read",
 		    shown_path(packed), packed->codec == CODEC_GZIP ? "gzip" : "zstd",
 		    packed->stored);
+}
+
+/* What has been given of the member or frame already was under the same checksum. */
+static const char *doubt(const struct packed *packed, char *text)
+{
+	text[0] = '\0';
+	if (packed->doubtful)
+		(void)snprintf(text, DOUBT_BYTES,
+			       "; the %" PRIu64 " bytes unpacked before it may be wrong too",
+			       packed->doubtful);
+	return text;
+}
+
+/* A member may be a whole segment, so it is not held back until its checksum is known. */
+static int gzip_damaged(struct packed *packed)
+{
+	char text[DOUBT_BYTES];
+
+	return fail(packed, KYMO_E_CORRUPT,
+		    "%s: the gzip data is damaged at byte %" PRIu64
+		    " (%s); what follows is left out%s",
+		    shown_path(packed), stored_offset(packed),
+		    packed->gzip.msg ? packed->gzip.msg : "no gzip", doubt(packed, text));
 }
 
 static int64_t unpack_gzip(struct packed *packed, uint8_t *out, size_t capacity)
@@ -339,22 +405,23 @@ static int64_t unpack_gzip(struct packed *packed, uint8_t *out, size_t capacity)
 	else if (result == Z_MEM_ERROR)
 		return fail(packed, -ENOMEM, "%s: out of memory", shown_path(packed));
 	else if (result != Z_OK && result != Z_BUF_ERROR)
-		return fail(packed, KYMO_E_CORRUPT,
-			    "%s: the gzip data is damaged at byte %" PRIu64
-			    "; what follows is left out",
-			    shown_path(packed), stored_offset(packed));
+		return gzip_damaged(packed);
 	return (int64_t)(capacity - gzip->avail_out);
 }
 
 /* Frames stand on their own: one that is damaged costs itself alone. Not sticky. */
 static int leave_frame(struct packed *packed, const char *what)
 {
+	char text[DOUBT_BYTES];
 	int code = fail(packed, KYMO_E_CORRUPT,
 			"%s: the zstd data is damaged at byte %" PRIu64
-			" (%s); left out up to the next zstd frame",
-			shown_path(packed), stored_offset(packed), what);
+			" (%s); %sleft out up to the next zstd frame%s",
+			shown_path(packed), stored_offset(packed), what,
+			packed->is_holding ? "this frame is " : "", doubt(packed, text));
 
 	packed->failed = 0;
+	packed->is_holding = false;
+	packed->held_at = packed->held_used = 0;
 	packed->is_inside = false;
 	packed->is_damaged = true;
 	(void)ZSTD_DCtx_reset(packed->zstd, ZSTD_reset_session_only);
@@ -383,6 +450,7 @@ static int find_frame(struct packed *packed)
 	}
 }
 
+/* Returns what came out: held back, or at out. */
 static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
 {
 	/* One block at a time: when a call fails, zstd forgets what it had unpacked in that call.
@@ -391,8 +459,11 @@ static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
 	size_t step = packed->zstd_step && packed->zstd_step < ahead ? packed->zstd_step : ahead;
 	ZSTD_inBuffer in = {packed->input + packed->at, step, 0};
 	ZSTD_outBuffer to = {out, capacity, 0};
-	size_t result = ZSTD_decompressStream(packed->zstd, &to, &in);
+	size_t result;
 
+	if (packed->is_holding)
+		to = (ZSTD_outBuffer){packed->held, packed->held_capacity, packed->held_used};
+	result = ZSTD_decompressStream(packed->zstd, &to, &in);
 	packed->at += in.pos;
 	if (ZSTD_isError(result)) {
 		if (ZSTD_getErrorCode(result) != ZSTD_error_frameParameter_windowTooLarge)
@@ -404,7 +475,27 @@ static int64_t unpack_zstd(struct packed *packed, uint8_t *out, size_t capacity)
 	packed->zstd_step = result;
 	if (result == 0)
 		packed->is_inside = false;
-	return (int64_t)to.pos;
+	if (!packed->is_holding)
+		return (int64_t)to.pos;
+	result = to.pos - packed->held_used;
+	packed->held_used = to.pos;
+	if (!packed->is_inside || packed->held_used == packed->held_capacity)
+		packed->is_holding = false;
+	return (int64_t)result;
+}
+
+/* Some bytes; 0: there is nothing more, or it still has to be held back. */
+static size_t give_held(struct packed *packed, uint8_t *out, size_t capacity)
+{
+	size_t left = packed->held_used - packed->held_at;
+	size_t count = left < capacity ? left : capacity;
+
+	if (!count || packed->is_holding)
+		return 0;
+	memcpy(out, packed->held + packed->held_at, count);
+	packed->held_at += count;
+	packed->doubtful += count;
+	return count;
 }
 
 static int64_t copy_raw(struct packed *packed, uint8_t *out, size_t capacity)
@@ -436,46 +527,62 @@ static int check_bomb(struct packed *packed)
 	return 0;
 }
 
+/* One step of the member or frame that is open. Returns what came out; is_given: it is at out. */
+static int64_t unpack_step(struct packed *packed, uint8_t *out, size_t capacity, bool *is_given)
+{
+	*is_given = packed->codec != CODEC_ZSTD || !packed->is_holding;
+	if (packed->codec == CODEC_RAW)
+		return copy_raw(packed, out, capacity);
+	return packed->codec == CODEC_GZIP ? unpack_gzip(packed, out, capacity) :
+					     unpack_zstd(packed, out, capacity);
+}
+
+/* Opens what comes next, if nothing is open. Returns 0, at the end with nothing open; an error. */
+static int go_inside(struct packed *packed)
+{
+	int result = 0;
+
+	if (packed->is_damaged)
+		result = find_frame(packed);
+	if (!result && !packed->is_inside)
+		result = begin_member(packed);
+	if (!result && packed->is_inside)
+		result = refill(packed);
+	return result;
+}
+
 /* Some bytes, 0 at the end of the file, or an error. capacity fits zlib's unsigned int. */
 static int64_t unpack(struct packed *packed, uint8_t *out, size_t capacity)
 {
+	bool is_given;
+
 	while (!packed->failed) {
-		int64_t count;
+		int64_t count = (int64_t)give_held(packed, out, capacity);
 		int result;
 
-		if (packed->is_damaged) {
-			result = find_frame(packed);
-			if (result)
-				return result;
-		}
-		if (!packed->is_inside) {
-			result = begin_member(packed);
-			if (result)
-				return result;
-			if (!packed->is_inside)
-				return 0;
-		}
-		result = refill(packed);
+		if (count)
+			return count;
+		result = go_inside(packed);
 		if (result)
 			return result;
-		if (packed->codec == CODEC_RAW) {
-			if (packed->at_end)
-				return 0;
-			count = copy_raw(packed, out, capacity);
-		} else {
-			/* At the end of input the codec may still hold output back. */
-			count = packed->codec == CODEC_GZIP ? unpack_gzip(packed, out, capacity) :
-							      unpack_zstd(packed, out, capacity);
-			if (count == 0 && packed->is_inside && packed->at_end)
-				return torn(packed);
-		}
+		if (!packed->is_inside || (packed->codec == CODEC_RAW && packed->at_end))
+			return 0;
+		/* At the end of input the codec may still hold output back. */
+		count = unpack_step(packed, out, capacity, &is_given);
 		if (count < 0)
 			return count;
+		if (count == 0 && packed->is_inside && packed->at_end) {
+			if (!packed->is_holding)
+				return torn(packed);
+			packed->is_holding = false; /* no checksum comes: this is all there is */
+		}
 		if (count > 0) {
 			packed->empty_members = 0;
 			packed->unpacked += (uint64_t)count;
+			packed->doubtful += is_given ? (uint64_t)count : 0;
 			result = check_bomb(packed);
-			return result ? result : count;
+			if (result || is_given)
+				return result ? result : count;
 		}
 	}
 	return packed->failed;

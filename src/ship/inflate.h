@@ -3,8 +3,13 @@
  *
  * Invariants:  the container is told by its first bytes, never by the name: raw TRC, gzip (any
  *              number of members), zstd (any number of frames, skippable ones passed over). A torn
- *              or corrupt tail gives every byte before it first, then the error.
- * Memory:      two 64 KiB windows and the codec; zstd windows above window_bytes_max are refused.
+ *              tail gives every byte before it first, then the error.
+ * Damage:      a zstd frame of at most 1 MiB, as all of ours are, comes whole and with its checksum
+ *              right, or not at all. Of a larger one and of a gzip member, which may be a whole
+ *              segment, bytes are given before their checksum is known: when it is wrong, the
+ *              error says how many were.
+ * Memory:      two 64 KiB windows, 1 MiB for a frame, and the codec; zstd windows above
+ *              window_bytes_max are refused.
  *              Nothing is held (no descriptor either) before the first read and after the end, so
  *              ten thousand segments can be open at once.
  * Bombs:       a file may unpack to ratio_max times what was read of it, and to 64 MiB in any case.

@@ -219,6 +219,84 @@ static void inflate__gives_what_is_before_damage_then_says_where(void **state)
 	}
 }
 
+/* As our recorder packs a chunk: one frame with its checksum at the end. */
+static size_t checked_zstd(const uint8_t *bytes, size_t count, uint8_t *out, size_t capacity,
+			   bool has_size)
+{
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	size_t used;
+
+	(void)ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1);
+	(void)ZSTD_CCtx_setParameter(ctx, ZSTD_c_contentSizeFlag, has_size);
+	used = ZSTD_compress2(ctx, out, capacity, bytes, count);
+	assert_false(ZSTD_isError(used));
+	(void)ZSTD_freeCCtx(ctx);
+	return used;
+}
+
+/* What a frame holds is not given unless its checksum is right; its neighbours are. */
+static void inflate__gives_no_byte_of_a_frame_whose_checksum_is_wrong(void **state)
+{
+	struct ky_byte_source source;
+	int end;
+
+	(void)state;
+	for (int has_size = 0; has_size < 2; has_size++) {
+		size_t first = checked_zstd(plain, 5000, packed, sizeof(packed), has_size);
+		size_t second = checked_zstd(plain + 5000, 9000, packed + first,
+					     sizeof(packed) - first, has_size);
+		size_t third = checked_zstd(plain + 14000, 6000, packed + first + second,
+					    sizeof(packed) - first - second, has_size);
+
+		packed[first + second - 1] ^= 1; /* of the checksum alone */
+		write_file(packed, first + second + third);
+		assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), 0);
+		assert_int_equal(read_all(&source, unpacked, sizeof(unpacked), &end), 5000);
+		assert_memory_equal(unpacked, plain, 5000);
+		assert_int_equal(end, KYMO_E_CORRUPT);
+		assert_non_null(strstr(error, "checksum"));
+		assert_non_null(strstr(error, "this frame is left out"));
+		assert_int_equal(read_all(&source, unpacked, sizeof(unpacked), &end), 6000);
+		assert_memory_equal(unpacked, plain + 14000, 6000);
+		assert_int_equal(end, 0);
+		source.close(source.ctx);
+	}
+}
+
+/* Nobody can hold back what is larger than memory: the error says how much is in doubt. */
+static void inflate__says_how_much_of_a_large_frame_is_in_doubt(void **state)
+{
+	const size_t count = 3u << 20;
+	uint8_t *bytes = malloc(count), *out = malloc(count), *back = malloc(count + 1);
+	struct ky_byte_source source;
+	char said[80];
+	size_t used;
+	int end;
+
+	(void)state;
+	assert_non_null(bytes);
+	assert_non_null(out);
+	assert_non_null(back);
+	fill(bytes, count);
+	for (int kind = 0; kind < 3; kind++) {
+		used = kind == 0 ? gzip(bytes, count, out, count) :
+				   checked_zstd(bytes, count, out, count, kind == 1);
+		out[used - (kind == 0 ? 5 : 1)] ^= 1; /* of the checksum alone */
+		write_file(out, used);
+		assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), 0);
+		used = read_all(&source, back, count + 1, &end);
+		assert_true(used <= count && used > count - 777); /* perhaps not the last read */
+		assert_int_equal(end, KYMO_E_CORRUPT);
+		(void)snprintf(said, sizeof(said), "the %zu bytes unpacked before it may be wrong",
+			       used);
+		assert_non_null(strstr(error, said));
+		source.close(source.ctx);
+	}
+	free(bytes);
+	free(out);
+	free(back);
+}
+
 static void inflate__refuses_what_is_no_trace(void **state)
 {
 	struct ky_byte_source source;
@@ -433,6 +511,8 @@ int main(void)
 		cmocka_unit_test(inflate__gives_what_is_before_the_tear_at_every_offset),
 		cmocka_unit_test(inflate__keeps_whole_frames_before_a_tear),
 		cmocka_unit_test(inflate__gives_what_is_before_damage_then_says_where),
+		cmocka_unit_test(inflate__gives_no_byte_of_a_frame_whose_checksum_is_wrong),
+		cmocka_unit_test(inflate__says_how_much_of_a_large_frame_is_in_doubt),
 		cmocka_unit_test(inflate__refuses_what_is_no_trace),
 		cmocka_unit_test(inflate__stops_a_bomb_at_the_stated_ratio),
 		cmocka_unit_test(inflate__refuses_a_zstd_window_above_the_limit),
