@@ -19,6 +19,7 @@ from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-release"
+LATEST = ROOT / "bench" / "results" / "latest.json"
 AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
          "watch": watch.rows, "end-to-end": end_to_end.rows, "flight": flight.rows}
 ROUNDS = 15
@@ -74,8 +75,8 @@ def main():
     parser = argparse.ArgumentParser(description="Measures everything in bench/.")
     parser.add_argument("--only", action="append", choices=AREAS, help="this area alone")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs (default {ROUNDS})")
-    parser.add_argument("--output", default=ROOT / "bench" / "results" / "latest.json",
-                        type=pathlib.Path)
+    parser.add_argument("--output", type=pathlib.Path,
+                        help="default: bench/results/latest.json, of some areas alone: nowhere")
     parser.add_argument("--build", type=pathlib.Path, metavar="DIR",
                         help="measure this build as it is (default: build-release, built first)")
     options = parser.parse_args()
@@ -99,9 +100,11 @@ def main():
         context.close()
     if rows:
         settings["areas_without_result"] = broken
-        write_json(options.output, machine(), settings, rows)
+        output = options.output or (None if options.only else LATEST)
+        if output:
+            write_json(output, machine(), settings, rows)
         print("\n" + "\n".join(table(rows)))
-        print(f"\n{options.output}: {len(rows)} rows; 1-minute load average before: "
+        print(f"\n{output or 'not written'}: {len(rows)} rows; 1-minute load average before: "
               f"{settings['load_average_before']}")
     for area in broken:
         print(f"bench: {area} gave no result; its rows are missing")

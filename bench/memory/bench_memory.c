@@ -39,6 +39,7 @@ static int open_recorder(struct kymo_recorder **out, const char *directory)
 	int err;
 
 	options.service = "bench_memory";
+	options.flags = KYMO_RECORDER_STREAM;
 	options.trace_directory = directory;
 	options.errbuf = errbuf;
 	options.errbuf_bytes = sizeof(errbuf);
