@@ -50,9 +50,10 @@ struct kymo_dump_options {
 	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC; 0: from the oldest, to the newest */
 	uint64_t after_ns;       /* and so much more after the call; at most an hour */
 	/* A name that ends in .trc, .trc.zst or .trc.gz is the file's; what stood there becomes
-	 * NAME.old. Any other is a directory. NULL: dump_directory of the recorder's options. In a
-	 * directory the name is SERVICE/dump-UTC-PID-REASON.trc, with the recorder's compression
-	 * behind it. A file appears when it is whole, under its name, or not at all. */
+	 * NAME.old. Any other is a directory, but one like .trc.xz that is none yet is -EINVAL in
+	 * err. NULL: dump_directory of the recorder's options. In a directory the name is
+	 * SERVICE/dump-UTC-PID-REASON.trc, with the recorder's compression behind it. A file
+	 * appears when it is whole, under its name, or not at all. */
 	const char *path;
 	kymo_write_fn write; /* not NULL: the bytes go here instead of to a file */
 	void *write_ctx;

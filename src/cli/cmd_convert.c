@@ -13,6 +13,7 @@
 #include <kymo/recorder.h>
 #include <ship/stage.h>
 #include <ship/store.h>
+#include <ship/trace_file.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,6 +123,13 @@ static int choose_stage(struct job *job)
 	struct arguments *arguments = job->arguments;
 	int level = (int)arguments->level;
 
+	if (!arguments->compression && ky_trace_file_is_foreign(arguments->output)) {
+		ky_cli_error(
+			"-o %s: kymo packs as zstd (.zst) and gzip (.gz); name FILE so, or say "
+			"with --compress what shall be in it",
+			arguments->output);
+		return KY_EXIT_USAGE;
+	}
 	if (!arguments->compression)
 		arguments->compression = ends_in(arguments->output, ".zst") ?
 						 KYMO_COMPRESSION_ZSTD :

@@ -285,7 +285,16 @@ static int choose_output(struct ky_run_options *options, char *errbuf, size_t er
 			 "-o -: standard output is CMD's; name a directory or a file");
 		return -EINVAL;
 	}
-	if (suffix == NULL || is_directory(options->directory))
+	if (is_directory(options->directory))
+		return 0;
+	if (ky_trace_file_is_foreign(options->directory)) {
+		snprintf(errbuf, errbuf_bytes,
+			 "-o %s: a trace is a .trc, or packed as .trc.zst or .trc.gz; for a "
+			 "directory of this name put a / behind it",
+			 options->directory);
+		return -EINVAL;
+	}
+	if (suffix == NULL)
 		return 0;
 	options->file = options->directory;
 	choose_stage(options, suffix);

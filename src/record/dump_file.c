@@ -261,6 +261,9 @@ int ky_dump_make(struct ky_dump_request *request, const struct ky_dump_place *pl
 		err = to_function(request, place, ring);
 	else if (suffix)
 		err = to_named(request, place, ring, suffix);
+	else if (request->path && ky_trace_file_is_foreign(request->path) &&
+		 access(request->path, F_OK) != 0)
+		err = -EINVAL; /* nobody wants a directory of that name */
 	else
 		err = to_directory(request, place, ring);
 	request->result.err = err;

@@ -70,6 +70,25 @@ const char *ky_trace_file_suffix(const char *path)
 	return stem(path, &suffix) ? suffix : NULL;
 }
 
+bool ky_trace_file_is_foreign(const char *path)
+{
+	static const char *const packings[] = {".xz",   ".bz2", ".lz4",  ".lz",  ".lzma",
+					       ".zstd", ".br",  ".gzip", ".zip", ".7z"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *ending = strrchr(name, '.');
+	size_t bytes = ending ? (size_t)(ending - name) : 0;
+
+	if (!bytes || !ending[1] || ky_trace_file_suffix(path))
+		return false;
+	if (without(name, bytes, ".trc") != bytes)
+		return true;
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		if (strcmp(ending, packings[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The name of the n-th try. */
 static int make_name(struct ky_trace_file *file, uint32_t n)
 {

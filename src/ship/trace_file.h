@@ -45,6 +45,10 @@ struct ky_trace_file_stats {
  * .gz behind it or without, or in one of these alone; NULL: not the name of a trace file. */
 const char *ky_trace_file_suffix(const char *path);
 
+/* True when a file of this name would be packed in a way that we do not write (.xz, .bz2, .lz4,
+ * .zstd ...), or has anything else behind .trc: whoever gives it means a file, not a directory. */
+bool ky_trace_file_is_foreign(const char *path);
+
 /* Can a trace be written under this name, as far as is known before? Returns 0; -EISDIR; -EINVAL:
  * no regular file; -EBUSY: another recorder writes it; -ENAMETOOLONG; KYMO_E_NOT_TRACE: a file that
  * is none stands there or as NAME.old; -errno of reading its first bytes. */

@@ -217,6 +217,17 @@ class Convert(unittest.TestCase):
             self.assertIn(b"No space left", done.stderr)
             self.assertTrue(link.is_symlink())
 
+    def test_a_name_of_another_packing_is_refused(self):
+        one = self.sealed("one", b"11")
+        for ending in ("xz", "bz2", "lz4", "zstd"):
+            named = self.dir / f"a.trc.{ending}"
+            done = subprocess.run([KYMO, "convert", "-o", named, one], capture_output=True,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (2, 1), done.stderr)
+            self.assertFalse(named.exists())
+            subprocess.run([KYMO, "convert", "-c", "none", "-o", named, one], check=True,
+                           capture_output=True)
+
     def test_text_that_is_not_utf8_is_mended_and_counted(self):
         said, err = self.convert(self.file("bad", self.bad_text()))
         raw = self.out.read_bytes()

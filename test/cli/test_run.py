@@ -352,6 +352,56 @@ class Records(Run):
         self.assertIn(b"nothing lost", process.stderr.read())
         self.assert_nothing_left()
 
+    def test_a_stream_set_to_flight_and_back_goes_on_without_a_hole(self):
+        process = self.started_with_files()
+        wait_until(self.active)
+        self.set_mode("flight")
+        wait_until(lambda: self.sealed() and not self.active())
+        self.go_on("a", "b")
+        self.set_mode("stream")
+        wait_until(self.active)
+        self.go_on("c")
+        self.set_mode("flight")
+        wait_until(lambda: len(self.sealed()) == 2 and not self.active())
+        self.set_mode("stream")
+        self.go_on("d")
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(self.breaks(), ([], 5 * POLLS))
+        self.assertEqual(self.counts()["PollEndEvent"], 5 * POLLS)
+        self.assertNotIn("LossEvent", self.counts())
+        self.assertIn(b"nothing lost", process.stderr.read())
+        self.assert_nothing_left()
+
+    def test_what_a_flight_overwrote_is_told_by_the_stream_behind_it(self):
+        more = [action for name in "ab" for action in
+                (f"wait={self.dir / name}", "polls=100000", f"touch={self.dir / name}.done")]
+        process = self.start("--ring-bytes", "128K", HOST, str(POLLS), *more)
+        wait_until(self.active)
+        self.set_mode("flight")
+        wait_until(lambda: self.sealed() and not self.active())
+        self.go_on("a")
+        self.set_mode("stream")
+        wait_until(self.active)
+        self.assertEqual(process.poll(), None)
+        (self.dir / "b").touch()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        said = process.stderr.read().decode()
+        losses = self.rows("LossEvent")
+        flown = [int(row["record_count"]) for row in losses if row["cause"] == "flight"]
+        lost = sum(int(row["record_count"]) for row in losses if row["cause"] != "flight")
+        self.assertEqual(len(flown), 1, losses)
+        counts = self.counts()
+        told = counts["PollStartEvent"] + counts["PollEndEvent"] + sum(flown) + lost
+        self.assertGreaterEqual(told, 2 * (POLLS + 200000))
+        self.assertLess(told, 2 * (POLLS + 200000) + 100)
+        self.assertIn("overwritten in flight", said)
+        self.assert_nothing_left()
+
+    def rows(self, kind):
+        events = subprocess.run([KYMO, "events", "--format=csv", "--type", kind, self.traces],
+                                check=True, capture_output=True, text=True).stdout
+        return list(csv.DictReader(events.splitlines()))
+
     def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
         # Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows.
         process = self.start("--rotate-interval", "700ms", HOST, "0", "paced=1000000000",
@@ -637,6 +687,17 @@ class Records(Run):
         done = self.run_kymo(HOST, "10", f"touch={mark}")
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1), done.stderr)
         self.assertFalse(mark.exists())
+
+    def test_file_of_a_packing_we_do_not_write_is_refused_before_the_program_starts(self):
+        mark = self.dir / "mark"
+        for ending in ("xz", "bz2", "lz4", "zstd"):
+            self.traces = self.dir / f"a.trc.{ending}"
+            done = self.run_kymo(HOST, "10", f"touch={mark}")
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1), done.stderr)
+            self.assertIn(b".trc.zst", done.stderr)
+            self.assertFalse(mark.exists() or self.traces.exists())
+            self.traces.mkdir()  # it is a directory, so it may be one
+            self.assertEqual(self.run_kymo(HOST, "10").returncode, 0)
 
     def test_compression_as_asked_for(self):
         for how, suffix in (("none", ".trc"), ("gzip", ".trc.gz"), ("zstd:3", ".trc.zst")):

@@ -221,6 +221,25 @@ static void dump__says_how_far_back_and_what_it_would_take(void **state)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
+static void dump__a_name_of_another_packing_makes_no_directory(void **state)
+{
+	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
+	struct kymo_dump_result result;
+	char path[128];
+
+	(void)state;
+	open_with(0, 0);
+	emit_polls(5, 10);
+	snprintf(path, sizeof(path), "%s/a.trc.xz", directory);
+	options.path = path;
+	assert_int_equal(dump(&options, &result), -EINVAL);
+	assert_int_equal(result.err, -EINVAL);
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(dump(&options, &result), 0);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+}
+
 static void dump__before_the_first_event_says_so(void **state)
 {
 	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
@@ -734,6 +753,7 @@ int main(void)
 		CASE(dump__range_holds_what_happened_in_it),
 		CASE(dump__close_does_not_wait_for_the_rest_of_the_range),
 		CASE(dump__says_how_far_back_and_what_it_would_take),
+		CASE(dump__a_name_of_another_packing_makes_no_directory),
 		CASE(dump__before_the_first_event_says_so),
 		CASE(dump__goes_to_a_function),
 		CASE(stream__goes_to_a_function),

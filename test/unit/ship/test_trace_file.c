@@ -181,6 +181,21 @@ static void trace_file__names_say_the_compression(void **state)
 	assert_null(ky_trace_file_suffix(".trc"));
 }
 
+static void trace_file__names_of_other_packings_are_told_from_directories(void **state)
+{
+	static const char *const foreign[] = {"a.trc.xz",   "d/a.trc.bz2", "a.trc.lz4",
+					      "a.trc.zstd", "a.bin.gzip",  "a.xz",
+					      "a.trc.old"};
+	static const char *const others[] = {"a.trc",    "a.trc.zst", "a.bin.gz", "traces",
+					     "a.trc.d/", "v1.2",      ".xz",      "x.xz/traces"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		assert_true(ky_trace_file_is_foreign(foreign[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(ky_trace_file_is_foreign(others[i]));
+}
+
 static void trace_file__grows_under_its_own_name(void **state)
 {
 	struct ky_trace_file *file = must_open("new/below/a.trc", 0, 0);
@@ -444,6 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trace_file__names_say_the_compression),
+		CASE(trace_file__names_of_other_packings_are_told_from_directories),
 		CASE(trace_file__grows_under_its_own_name),
 		CASE(trace_file__nothing_recorded_leaves_nothing),
 		CASE(trace_file__what_stood_there_is_kept_once),
