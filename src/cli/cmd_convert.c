@@ -38,7 +38,7 @@ struct job {
 	struct ky_stage_factory factory;
 	struct ky_stage stage;
 	struct ky_index_maker index;
-	uint64_t events, chunks, raw_bytes, late, mended, indexes;
+	uint64_t events, chunks, raw_bytes, late, mended, undefined, indexes;
 	bool is_indexed;
 };
 
@@ -228,6 +228,7 @@ static int copy_events(struct job *job, struct ky_catalog *catalog, struct ky_ev
 	if (!result)
 		result = write_index(job);
 	job->mended = rechunk.mended_count;
+	job->undefined = rechunk.undefined_count;
 	ky_index_maker_release(&job->index);
 	ky_rechunk_release(&rechunk);
 	return result;
@@ -268,6 +269,11 @@ static int reencode(struct job *job)
 			      " text%s not UTF-8: every byte of them that is none became '?' "
 			      "(--recompress keeps them)",
 			      job->mended, job->mended == 1 ? " was" : "s were");
+	if (job->undefined)
+		ky_cli_notice("%" PRIu64 " value%s to a string or stack that is not defined there; "
+			      "%s so, under another id",
+			      job->undefined, job->undefined == 1 ? " refers" : "s refer",
+			      job->undefined == 1 ? "it stays" : "they stay");
 	ky_event_stream_close(stream);
 	ky_catalog_release(&catalog);
 	return result;

@@ -7,8 +7,9 @@
 #include <kymo/base.h>
 #include <string.h>
 
-/* No chunk defines as many strings, so this id stays undefined, as it was. */
+/* No chunk defines as many strings, so ids from here down stay undefined, as they were. */
 #define UNDEFINED_POOL_ID UINT32_MAX
+#define UNDEFINED_BYTES_MAX (UINT64_C(256) << 20)
 
 static bool is_utf8(const void *text, size_t count)
 {
@@ -58,6 +59,8 @@ int ky_rechunk_init(struct ky_rechunk *rechunk, const struct ky_catalog *catalog
 	ky_buf_init(&rechunk->pool_ids, 0);
 	ky_buf_init(&rechunk->frames, 0);
 	ky_buf_init(&rechunk->fields, 0);
+	ky_pages_init(&rechunk->undefined_pages, UNDEFINED_BYTES_MAX);
+	ky_id_map_init(&rechunk->undefined, &rechunk->undefined_pages);
 	rechunk->catalog = catalog;
 	rechunk->chunk = chunk;
 	rechunk->chunk_ctx = chunk_ctx;
@@ -79,6 +82,8 @@ void ky_rechunk_release(struct ky_rechunk *rechunk)
 	ky_buf_release(&rechunk->pool_ids);
 	ky_buf_release(&rechunk->frames);
 	ky_buf_release(&rechunk->fields);
+	ky_id_map_release(&rechunk->undefined);
+	ky_pages_release(&rechunk->undefined_pages);
 	ky_free(rechunk->has_schema);
 	memset(rechunk, 0, sizeof(*rechunk));
 }
@@ -158,6 +163,25 @@ static const uint64_t *aligned(struct ky_rechunk *rechunk, const struct ky_value
 	return (const void *)rechunk->frames.bytes;
 }
 
+/* Two that differed still do, and one that came twice is the same twice. */
+static uint32_t undefined_id(struct ky_rechunk *rechunk, const struct ky_value *value)
+{
+	uint64_t key = (uint64_t)rechunk->source << 33 | value->pool_id;
+	uint32_t *slot;
+
+	if (value->type == KY_TYPE_POOLED_STACK)
+		key |= UINT64_C(1) << 32;
+	rechunk->undefined_count++;
+	slot = ky_id_map_slot(&rechunk->undefined, key);
+	if (!slot) {
+		rechunk->out.failed = rechunk->undefined_pages.failed;
+		return UNDEFINED_POOL_ID;
+	}
+	if (!*slot)
+		*slot = ++rechunk->undefined_ids;
+	return UNDEFINED_POOL_ID - (*slot - 1);
+}
+
 /* First pass over an event: pool frames must stand before it. */
 static void intern(struct ky_rechunk *rechunk, const struct ky_value *value)
 {
@@ -174,7 +198,9 @@ static void intern(struct ky_rechunk *rechunk, const struct ky_value *value)
 
 		if (frames || !value->frame_count)
 			id = ky_trc_enc_stack(&rechunk->enc, frames, value->frame_count);
-	} else if (value->type != KY_TYPE_POOLED_STRING && value->type != KY_TYPE_POOLED_STACK) {
+	} else if (value->type == KY_TYPE_POOLED_STRING || value->type == KY_TYPE_POOLED_STACK) {
+		id = undefined_id(rechunk, value);
+	} else {
 		return;
 	}
 	if (ky_buf_append(&rechunk->pool_ids, &id, sizeof(id)))
@@ -394,6 +420,7 @@ int ky_rechunk_event(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 		result = write_schema(rechunk, shape);
 	ky_buf_clear(&rechunk->pool_ids);
 	rechunk->pool_id_at = 0;
+	rechunk->source = event->source;
 	for (uint16_t i = 0; i < event->schema->field_count && !result; i++)
 		result = put_value(rechunk, stream, &event->values[i], false, PASS_INTERN);
 	if (result)

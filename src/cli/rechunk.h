@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* rechunk.h - any events, known or not, written anew as self-contained chunks of our size.
  *
- * Every field, annotation and undefined pool id survives; ids of types and pools are given anew.
+ * Every field and annotation survives; ids of types and pools are given anew. A pool id that is
+ * not defined stays so, under an id of its own, counted down from UINT32_MAX.
  * Text that is not UTF-8, which readers may refuse a trace for, is mended.
  * Threads: owner.
  */
@@ -10,6 +11,7 @@
 
 #include <cli/catalog.h>
 #include <read/event_stream.h>
+#include <read/id_map.h>
 #include <wire/chunk.h>
 #include <wire/trc_enc.h>
 
@@ -22,8 +24,12 @@ struct ky_rechunk {
 	uint8_t *has_schema;    /* by shape, of this chunk */
 	const struct ky_catalog *catalog;
 	uint64_t first_ns, last_ns, chunk_count, event_count;
-	uint64_t mended_count; /* texts and names that were not UTF-8: '?' for each such byte */
-	size_t pool_id_at;     /* next of pool_ids */
+	uint64_t mended_count;    /* texts and names that were not UTF-8: '?' for each such byte */
+	size_t pool_id_at;        /* next of pool_ids */
+	uint64_t undefined_count; /* values with a pool id that is not defined */
+	struct ky_pages undefined_pages;
+	struct ky_id_map undefined;     /* of source, pool and id to what counts them down */
+	uint32_t undefined_ids, source; /* of the event */
 	ky_chunk_fn chunk;
 	void *chunk_ctx;
 };

@@ -240,6 +240,28 @@ class Convert(unittest.TestCase):
         said, err = self.convert(self.file("mended", raw))
         self.assertEqual((self.out.read_bytes(), err), (raw, ""))
 
+    def test_ids_that_nothing_defines_stay_apart(self):
+        pooled = [(b"a", 7), (b"b", 7), (b"c", 6), (b"d", 14)]
+        ids = [5, 2**31 + 5, 5, 5, 2**32 - 1]
+        frames = schema(5, b"Odd", pooled) + b"".join(
+            event(5, 1, struct.pack("<III", i, 5, 5) + struct.pack("<IBI", 1, 7, i)) for i in ids)
+        said, err = self.convert(self.file("odd", stream(1000, frames)),
+                                 self.file("more", stream(9000, frames)))
+        self.assertEqual(err.count("\n"), 1, err)
+        self.assertIn("40 values refer to a string or stack that is not defined there", err)
+        self.assertEqual(said["events"], 10)
+        out = subprocess.run([KYMO, "events", "--json", self.out], check=True, capture_output=True)
+        rows = [json.loads(line)["fields"] for line in out.stdout.splitlines()]
+        first = [row["a"]["undefined_pool_id"] for row in rows]
+        for part in (first[:5], first[5:]):
+            self.assertEqual([part.index(i) for i in part], [0, 1, 0, 0, 4])
+        self.assertEqual(len(set(first)), 6)
+        self.assertEqual(first, [row["d"][0]["undefined_pool_id"] for row in rows])
+        for row in rows:
+            self.assertEqual(row["b"]["undefined_pool_id"], rows[rows.index(row) // 5 * 5]["a"][
+                "undefined_pool_id"])
+            self.assertGreater(row["c"]["undefined_pool_id"], 2**31)
+
     def test_recompress_keeps_text_as_it_is(self):
         bad = self.file("bad", self.bad_text())
         self.assertEqual(self.convert("--recompress", bad)[1], "")
