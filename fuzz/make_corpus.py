@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Writes the seed inputs of fuzz_segment and fuzz_schema from the golden and the peer's traces.
+"""Writes the seed inputs of fuzz_segment and fuzz_schema from the golden and the peer's traces, and
+those of fuzz_unwind.
 
 usage: make_corpus.py [OUT_DIR]
 
@@ -98,9 +99,79 @@ def schemas(rng):
     yield "count-lies", schema([9])[1:-4] + b"\xff\xff"
 
 
+CODE, FRAMES, STACK = 0x10000, 0x20000, 0x400000  # as in fuzz_unwind.c
+PLAIN = b"\x0c\x07\x08\x90\x01"  # CFA = rsp + 8, return address at CFA - 8
+PUSHED = b"\x41\x0e\x10\x86\x02\x43\x0d\x06"  # push %rbp; mov %rsp, %rbp
+
+
+def uleb(value):
+    out = b""
+    while value >= 0x80:
+        out, value = out + bytes([value & 0x7f | 0x80]), value >> 7
+    return out + bytes([value])
+
+
+def common(program=PLAIN, augmentation=b"zR", data=b"\x1b", code_align=1, data_align=b"\x78"):
+    body = struct.pack("<IB", 0, 1) + augmentation + b"\0" + uleb(code_align) + data_align + b"\x10"
+    body += (uleb(len(data)) + data if augmentation[:1] == b"z" else b"") + program
+    body += b"\0" * (-len(body) % 4)
+    return struct.pack("<I", len(body)) + body
+
+
+def frames(programs, first=None, base=FRAMES):
+    """One common entry, then a function of 256 bytes at CODE + 256 * i for each program."""
+    out = first or common()
+    for i, program in enumerate(programs):
+        at = len(out)
+        body = struct.pack("<IiI", at + 4, CODE + 256 * i - base - at - 8, 256) + b"\0" + program
+        body += b"\0" * (-len(body) % 4)
+        out += struct.pack("<I", len(body)) + body
+    return out
+
+
+def thread(entries, stack, pc=CODE + 32, flags=0, **registers):
+    values = [registers.get(f"r{i}", 0x1000 + i) for i in range(17)]
+    values[7] = registers.get("sp", STACK)
+    head = bytes([flags]) + struct.pack("<18QH", *values, pc, len(entries))
+    return head + entries + struct.pack(f"<{len(stack)}Q", *stack)
+
+
+def unwinds(rng):
+    """Threads whose callers can be told, and such whose entries lie."""
+    calls = [CODE + 256 * i + 16 for i in range(1, 4)]
+    plain = thread(frames([b"", b"", b"", b"\x07\x10"]), calls)
+    yield "plain", plain
+    saved = [STACK + 32, calls[0], 0, 0, STACK + 64, calls[2]]
+    yield "pushed", thread(frames([PUSHED] * 3 + [b"\x07\x10"]), saved, r6=STACK)
+    yield "remembered", thread(frames([b"\x0a\x0e\x20\x44\x0b\x41\x0e\x10", b"\x07\x10"]), calls)
+    yield "expressions", thread(frames([b"\x0f\x03\x77\x08\x06", b"\x10\x03\x02\x76\x00"]), calls)
+    yield "signal-frame", thread(frames([b""], common(augmentation=b"zRS")), calls)
+    yield "personality", thread(frames([b""], common(augmentation=b"zPLR",
+                                                     data=b"\x9b\0\0\0\0\x1b\x1b")), calls)
+    yield "absolute", thread(frames([b""], common(augmentation=b"zR", data=b"\x04")), calls)
+    yield "no-augmentation", thread(frames([b""], common(augmentation=b"")), calls)
+    yield "far-return", thread(frames([b"\x11\x10\x7f", b"\x14\x10\x02"]), calls * 4)
+    yield "itself", thread(frames([b"\x0e\x00"] * 2), [CODE + 16] * 64)
+    yield "deep", thread(frames([b""]), [CODE + 16] * 300)
+    yield "data-align-overflows", thread(frames([b"\x05\x10" + b"\xff" * 9 + b"\x01"], common(
+        data_align=b"\x80" * 9 + b"\x7f")), calls)
+    yield "offset-overflows", thread(frames([b"\x12\x07" + b"\xff" * 9 + b"\x01",
+                                             b"\x13" + b"\xff" * 9 + b"\x01"]), calls)
+    yield "restore-without-remember", thread(frames([b"\x0b"]), calls)
+    yield "remember-without-end", thread(frames([b"\x0a" * 200]), calls)
+    yield "uleb-without-end", thread(frames([b"\x0e" + b"\xff" * 40]), calls)
+    own = frames([b"", b"\x07\x10"], base=FRAMES + 28)
+    table = struct.pack("<4BiIiiii", 1, 0x1b, 3, 0x3b, 0, 2, CODE - FRAMES, 28 + len(common()),
+                        CODE + 256 - FRAMES, 28 + len(frames([b""])))
+    yield "own-table", thread(table + own, calls, flags=1)
+    yield "table-lies", thread(table[:8] + b"\xff\xff\xff\x7f" + table[12:] + own, calls, flags=1)
+    for i in range(6):
+        yield f"flipped-{i}", flipped(plain, 2 + i, rng)
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "corpus")
-    for target, make in (("segment", segments), ("schema", schemas)):
+    for target, make in (("segment", segments), ("schema", schemas), ("unwind", unwinds)):
         folder = os.path.join(out, target)
         os.makedirs(folder, exist_ok=True)
         for name, raw in make(random.Random(7)):

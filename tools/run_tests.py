@@ -242,7 +242,7 @@ def fuzz_one(program, seconds):
             f"-artifact_prefix={crashes}/{name}-", "-print_final_stats=1", str(work)]
     if corpus.is_dir():
         argv.append(str(corpus))
-    return command(f"fuzz/{name}", argv, seconds + 120)
+    return command(f"fuzz/{name}", argv, seconds + 120, SANITIZERS)
 
 
 def suite_fuzz():

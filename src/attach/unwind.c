@@ -294,6 +294,26 @@ static void restore_rule(struct machine *machine, uint64_t idx)
 		machine->row.rules[idx] = machine->initial.rules[idx];
 }
 
+/* A count of data_align units. What makes no sense may overflow: it leads to no frame. */
+static int64_t take_offset(const struct machine *machine, struct cursor *cursor)
+{
+	return (int64_t)(take_uleb(cursor) * (uint64_t)machine->info.data_align);
+}
+
+static int64_t take_signed_offset(const struct machine *machine, struct cursor *cursor)
+{
+	return (int64_t)((uint64_t)take_sleb(cursor) * (uint64_t)machine->info.data_align);
+}
+
+static uint32_t take_register(struct cursor *cursor)
+{
+	uint64_t idx = take_uleb(cursor);
+
+	if (idx >= ky_arch_register_count)
+		cursor->is_bad = true;
+	return (uint32_t)idx;
+}
+
 static void skip_block(struct cursor *cursor)
 {
 	uint64_t bytes = take_uleb(cursor);
@@ -325,8 +345,7 @@ static void step_extended(struct machine *machine, struct cursor *cursor, uint32
 		break;
 	case 0x05: /* offset_extended */
 		idx = take_uleb(cursor);
-		set_rule(machine, cursor, idx, RULE_AT_CFA,
-			 (int64_t)take_uleb(cursor) * info->data_align);
+		set_rule(machine, cursor, idx, RULE_AT_CFA, take_offset(machine, cursor));
 		break;
 	case 0x06: /* restore_extended */
 		restore_rule(machine, take_uleb(cursor));
@@ -350,12 +369,12 @@ static void step_extended(struct machine *machine, struct cursor *cursor, uint32
 			*row = machine->saved[--machine->saved_count];
 		break;
 	case 0x0c: /* def_cfa */
-		row->cfa_register = (uint32_t)take_uleb(cursor);
+		row->cfa_register = take_register(cursor);
 		row->cfa_offset = (int64_t)take_uleb(cursor);
 		row->is_cfa_known = true;
 		break;
 	case 0x0d: /* def_cfa_register */
-		row->cfa_register = (uint32_t)take_uleb(cursor);
+		row->cfa_register = take_register(cursor);
 		break;
 	case 0x0e: /* def_cfa_offset */
 		row->cfa_offset = (int64_t)take_uleb(cursor);
@@ -372,12 +391,11 @@ static void step_extended(struct machine *machine, struct cursor *cursor, uint32
 		break;
 	case 0x11: /* offset_extended_sf */
 		idx = take_uleb(cursor);
-		set_rule(machine, cursor, idx, RULE_AT_CFA, take_sleb(cursor) * info->data_align);
+		set_rule(machine, cursor, idx, RULE_AT_CFA, take_signed_offset(machine, cursor));
 		break;
 	case 0x14: /* val_offset */
 		idx = take_uleb(cursor);
-		set_rule(machine, cursor, idx, RULE_CFA,
-			 (int64_t)take_uleb(cursor) * info->data_align);
+		set_rule(machine, cursor, idx, RULE_CFA, take_offset(machine, cursor));
 		break;
 	case 0x2e: /* GNU_args_size */
 		(void)take_uleb(cursor);
@@ -399,8 +417,7 @@ static bool run_program(struct machine *machine, struct cursor cursor, uint64_t 
 			machine->location += low * machine->info.code_align;
 			break;
 		case 2:
-			set_rule(machine, &cursor, low, RULE_AT_CFA,
-				 (int64_t)take_uleb(&cursor) * machine->info.data_align);
+			set_rule(machine, &cursor, low, RULE_AT_CFA, take_offset(machine, &cursor));
 			break;
 		case 3:
 			restore_rule(machine, low);
