@@ -2,10 +2,10 @@
 #include <cli/ring_count.h>
 
 #include <base/alloc.h>
-#include <drain/ring_record.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <string.h>
+#include <wire/ring_record.h>
 
 #define THREADS_MAX (1u << 20)
 
@@ -75,12 +75,12 @@ static uint32_t walk(struct ky_ring_count *count, const uint64_t *words, uint32_
 	uint32_t at = 0, length;
 
 	while (at < word_count) {
-		uint32_t type = ky_ring_record_type(words[at]);
+		uint32_t type = ky_record_type(words[at]);
 
-		length = ky_ring_record_words(words[at]);
+		length = ky_record_words(words[at]);
 		if (length == 0 || length > word_count - at)
 			break;
-		ticks = ky_ring_record_ticks(ticks, words[at]);
+		ticks = ky_record_ticks(ticks, words[at]);
 		if (type == KYMO_RECORD_TIME && words[at + 1] > ticks)
 			ticks = words[at + 1];
 		if (type == KYMO_RECORD_THREAD_CHANGE) {

@@ -10,23 +10,16 @@
 
 #include <base/alloc.h>
 #include <base/testpoint.h>
-#include <drain/ring_record.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <kymo/emit.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wire/ring_record.h>
 
 #define GAP_RECORDS_MAX ((uint64_t)1 << 48) /* more is not a count but garbage */
 #define MEMORY_DEFAULT ((size_t)64 << 20)
 #define BATCH_BYTES ((uint64_t)512 << 10) /* stays in the cache until it is merged */
-
-/* The others with a fixed length: payload words. */
-static const uint8_t special_payload[256] = {
-	[KYMO_RECORD_TIME] = 1,
-	[KYMO_RECORD_THREAD_CHANGE] = 3,
-	[KYMO_RECORD_WORKER_BEGIN] = 3,
-};
 
 /* Words of records that say neither whose they are nor what time it is, and have a fixed length;
  * 0: all others, also those there are not. */
@@ -41,15 +34,6 @@ static const uint8_t plain_words[256] = {
 	[KYMO_RECORD_MARK] = 2,           [KYMO_RECORD_DROPPED] = 2,
 	[KYMO_RECORD_GATES] = 2,          [KYMO_RECORD_WAIT] = 2,
 };
-
-uint32_t ky_ring_record_words(uint64_t header)
-{
-	uint32_t type = ky_ring_record_type(header);
-
-	if (type == KYMO_RECORD_CUSTOM)
-		return 1u + ((uint32_t)header & 0xffffu);
-	return special_payload[type] ? 1u + special_payload[type] : plain_words[type];
-}
 
 /* Room for so many records. */
 static int reserve(struct ky_drain *drain, struct ky_dthread *thread, uint32_t count)
@@ -187,7 +171,7 @@ static int special(struct ky_drain *drain, struct ky_slot_cursor *cursor, const 
 			thread->read_ticks = words[1];
 		return 0;
 	}
-	thread->read_ticks = ky_ring_record_ticks(thread->read_ticks, words[0]);
+	thread->read_ticks = ky_record_ticks(thread->read_ticks, words[0]);
 	if (type == KYMO_RECORD_CUSTOM)
 		return ky_drain_queue(drain, thread, thread->read_ticks, type,
 				      (uint32_t)words[0] & 0xffffu, words[1]);
@@ -210,11 +194,11 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 
 	while (at < count) {
 		uint64_t header = words[at];
-		uint32_t type = (uint32_t)(header >> 16) & 0xffu, length = plain_words[type];
+		uint32_t type = ky_record_type(header), length = plain_words[type];
 
 		if (!length || length > count - at)
 			break;
-		last = ky_ring_record_ticks(last, header);
+		last = ky_record_ticks(last, header);
 		*to = (struct ky_rec){last, 0, type, (uint32_t)header & 0xffffu};
 		/* A branch, for it is predicted: added up, each step would wait for two loads. */
 		if (length == 2) {
@@ -235,7 +219,7 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t count)
 {
 	const uint64_t *words = drain->words;
-	uint32_t at = 0, type, payload, before;
+	uint32_t at = 0, length, before;
 	int err;
 
 	while (at < count) {
@@ -249,15 +233,13 @@ static int parse(struct ky_drain *drain, struct ky_slot_cursor *cursor, uint32_t
 		drain->waiting += thread->tail - before;
 		if (at == count)
 			break;
-		type = (uint32_t)(words[at] >> 16) & 0xffu;
-		payload = type == KYMO_RECORD_CUSTOM ? (uint32_t)words[at] & 0xffffu :
-						       special_payload[type];
-		if ((!payload && type != KYMO_RECORD_CUSTOM) || payload >= count - at)
+		length = ky_record_words(words[at]);
+		if (!length || length > count - at)
 			return KYMO_E_CORRUPT;
-		err = special(drain, cursor, words + at, type);
+		err = special(drain, cursor, words + at, ky_record_type(words[at]));
 		if (err)
 			return err;
-		at += 1 + payload;
+		at += length;
 	}
 	return (int)at;
 }

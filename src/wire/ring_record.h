@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_record.h - the records of a sub-buffer one after the other: how long each is, and when.
- * For readers that look at few of them; the drain has tables of its own for its hot loop.
+ * The drain has a table of its own for the records of its hot loop.
  * Pure. Threads: any.
  */
 #ifndef KY_WIRE_RING_RECORD_H
