@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_keys.h>
 #include <analyze/report.h>
 #include <base/utf8.h>
+#include <errno.h>
 #include <read/text.h>
 #include <string.h>
 
@@ -313,21 +315,39 @@ static void crashes(struct ky_buf *out, const struct ky_trace *trace)
 	ky_text(out, "]");
 }
 
+static void info_metadata(struct ky_buf *out, const struct ky_trace *trace)
+{
+	struct ky_json_keys keys;
+	uint32_t i;
+
+	ky_json_keys_init(&keys);
+	for (i = 0; i < trace->metadata_count; i++) {
+		const char *name = ky_trace_name(trace, trace->metadata[i].key);
+
+		ky_json_keys_add(&keys, name, strlen(name));
+	}
+	if (ky_json_keys_finish(&keys) < 0)
+		out->failed = -ENOMEM;
+	open_with(out, "metadata", "{");
+	for (i = 0; i < keys.count && !out->failed; i++) {
+		const char *value = ky_trace_name(trace, trace->metadata[i].value);
+		size_t bytes;
+		const char *name = ky_json_keys_get(&keys, i, &bytes);
+
+		key(out, NULL);
+		ky_json_string(out, name, bytes);
+		ky_text(out, ":");
+		ky_json_string(out, value, strlen(value));
+	}
+	ky_text(out, "}");
+	ky_json_keys_release(&keys);
+}
+
 static void info_rest(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t i;
 
-	open_with(out, "metadata", "{");
-	for (i = 0; i < trace->metadata_count; i++) {
-		const char *name = ky_trace_name(trace, trace->metadata[i].key);
-
-		key(out, NULL);
-		ky_json_string(out, name, strlen(name));
-		ky_text(out, ":");
-		name = ky_trace_name(trace, trace->metadata[i].value);
-		ky_json_string(out, name, strlen(name));
-	}
-	ky_text(out, "}");
+	info_metadata(out, trace);
 	open_with(out, "clock_syncs", "[");
 	for (i = 0; i < trace->clock_sync_count; i++) {
 		open_with(out, NULL, "{");

@@ -26,6 +26,7 @@ static void release_shape(struct ky_shape *shape)
 	ky_free((void *)(uintptr_t)shape->name);
 	ky_free((void *)(uintptr_t)shape->body);
 	ky_buf_release(&shape->annotations);
+	ky_json_keys_release(&shape->keys);
 }
 
 void ky_catalog_release(struct ky_catalog *catalog)
@@ -47,6 +48,29 @@ const char *ky_shape_field(const char *at, uint8_t *type, const char **name, siz
 	*name = at + 3;
 	*name_bytes = count;
 	return at + 3 + count;
+}
+
+const char *ky_shape_key(const struct ky_shape *shape, const struct ky_schema *schema,
+			 uint16_t field, size_t *bytes)
+{
+	if (shape && field < shape->keys.count)
+		return ky_json_keys_get(&shape->keys, field, bytes);
+	*bytes = schema->fields[field].name.count;
+	return (const char *)schema->fields[field].name.bytes;
+}
+
+/* Nearly every schema names each field once, and then there is nothing to keep. */
+static int make_keys(struct ky_json_keys *keys, const struct ky_schema *schema)
+{
+	int result;
+
+	for (uint16_t i = 0; i < schema->field_count; i++)
+		ky_json_keys_add(keys, (const char *)schema->fields[i].name.bytes,
+				 schema->fields[i].name.count);
+	result = ky_json_keys_finish(keys);
+	if (!result)
+		ky_json_keys_release(keys);
+	return result < 0 ? result : 0;
 }
 
 static uint64_t hash_of(const struct ky_schema *schema)
@@ -135,12 +159,13 @@ static int add_shape(struct ky_catalog *catalog, const struct ky_schema *schema,
 	shape = &catalog->shapes[catalog->count];
 	memset(shape, 0, sizeof(*shape));
 	ky_buf_init(&shape->annotations, KY_ANNOTATION_BYTES_MAX);
+	ky_json_keys_init(&shape->keys);
 	shape->body = pack_fields(schema, &shape->body_bytes);
 	name = ky_alloc(schema->name.count + 1);
 	if (name)
 		memcpy(name, schema->name.bytes, schema->name.count);
 	shape->name = name;
-	if (!name || !shape->body) {
+	if (!name || !shape->body || make_keys(&shape->keys, schema)) {
 		release_shape(shape);
 		return -ENOMEM;
 	}

@@ -10,6 +10,7 @@
 #ifndef KY_CLI_CATALOG_H
 #define KY_CLI_CATALOG_H
 
+#include <analyze/json_keys.h>
 #include <base/buf.h>
 #include <base/byte_source.h>
 #include <read/processes.h>
@@ -33,6 +34,8 @@ struct ky_shape {
 	/* per entry: u16 field, u16 key length, key, u32 value length, value */
 	struct ky_buf annotations;
 	uint32_t annotation_count;
+	/* Of the fields where two of one name would be the same key; count is 0 where not. */
+	struct ky_json_keys keys;
 };
 
 #define KY_SHAPE_CHAINS 1024u
@@ -72,5 +75,8 @@ uint32_t ky_catalog_find(struct ky_catalog *catalog, uint32_t source,
 
 /* Field of a shape: type byte and name; walks `at` (start at body) on. */
 const char *ky_shape_field(const char *at, uint8_t *type, const char **name, size_t *name_bytes);
+/* What to call a field of an event where no two may have one name. shape: NULL: its own name. */
+const char *ky_shape_key(const struct ky_shape *shape, const struct ky_schema *schema,
+			 uint16_t field, size_t *bytes);
 
 #endif

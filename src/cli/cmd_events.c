@@ -346,15 +346,18 @@ static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t sh
 
 static void print_event(struct run *run, const struct ky_event *event, uint32_t shape)
 {
+	const struct ky_shape *known = shape < run->catalog.count ? &run->catalog.shapes[shape] :
+								    NULL;
+
 	switch (run->arguments->format) {
 	case FORMAT_JSONL:
-		ky_event_json(&run->out, run->stream, event);
+		ky_event_json(&run->out, run->stream, event, known);
 		break;
 	case FORMAT_CSV:
 		ky_event_csv(&run->out, &run->columns, shape, run->stream, event);
 		break;
 	default:
-		ky_event_text(&run->out, run->stream, event, run->catalog.first_ns);
+		ky_event_text(&run->out, run->stream, event, known, run->catalog.first_ns);
 	}
 	run->printed++;
 	run->late += event->is_late;

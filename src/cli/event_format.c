@@ -99,13 +99,51 @@ static void double_value(struct ky_buf *out, double value, enum style style)
 	ky_out_text(out, text);
 }
 
-static bool is_container(const struct ky_value *value)
+static bool is_tree(const struct ky_value *value)
 {
-	return value->type == KY_TYPE_STRING_MAP || value->type == KY_TYPE_LIST ||
-	       value->type == KY_TYPE_MAP;
+	return value->type == KY_TYPE_LIST || value->type == KY_TYPE_MAP;
 }
 
-static void scalar(struct ky_buf *out, const struct ky_value *value, enum style style)
+static void key_and_value(struct ky_buf *out, const struct ky_slice *key,
+			  const struct ky_slice *value, enum style style)
+{
+	text_value(out, key, style);
+	ky_out_text(out, ":");
+	text_value(out, value, style);
+}
+
+/* The format lets a map repeat a key; JSON must not. */
+static void string_map(struct ky_buf *out, struct ky_event_stream *stream,
+		       const struct ky_value *map, enum style style)
+{
+	struct ky_json_keys keys;
+	struct ky_value key, value;
+	struct ky_walk walk;
+	int clash = 0;
+
+	ky_json_keys_init(&keys);
+	ky_trc_walk_begin(&walk, map);
+	while (style == STYLE_JSON && ky_event_walk_next(stream, &walk, &key, &value) == 1)
+		ky_json_keys_add(&keys, (const char *)key.text.bytes, key.text.count);
+	clash = ky_json_keys_finish(&keys);
+	if (clash < 0)
+		out->failed = clash;
+	ky_out_text(out, "{");
+	ky_trc_walk_begin(&walk, map);
+	for (uint32_t i = 0; ky_event_walk_next(stream, &walk, &key, &value) == 1; i++) {
+		if (i)
+			ky_out_text(out, ",");
+		if (clash > 0 && i < keys.count)
+			key.text.bytes = (const uint8_t *)ky_json_keys_get(&keys, i,
+									   &key.text.count);
+		key_and_value(out, &key.text, &value.text, style);
+	}
+	ky_out_text(out, "}");
+	ky_json_keys_release(&keys);
+}
+
+static void scalar(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_value *value,
+		   enum style style)
 {
 	bool is_pooled = value->type == KY_TYPE_POOLED_STRING ||
 			 value->type == KY_TYPE_POOLED_STACK;
@@ -141,6 +179,9 @@ static void scalar(struct ky_buf *out, const struct ky_value *value, enum style 
 	case KY_TYPE_POOLED_STACK:
 		stack_value(out, value, style);
 		break;
+	case KY_TYPE_STRING_MAP:
+		string_map(out, stream, value, style);
+		break;
 	default:
 		number(out, value->as.number);
 	}
@@ -158,7 +199,7 @@ static void open_level(struct ky_buf *out, struct level *level, const struct ky_
 {
 	ky_trc_walk_begin(&level->walk, value);
 	level->is_first = true;
-	ky_out_text(out, value->type == KY_TYPE_STRING_MAP ? "{" : "[");
+	ky_out_text(out, "[");
 }
 
 static void container(struct ky_buf *out, struct ky_event_stream *stream,
@@ -174,7 +215,7 @@ static void container(struct ky_buf *out, struct ky_event_stream *stream,
 		int result = ky_event_walk_next(stream, &level->walk, &key, &item);
 
 		if (result <= 0) {
-			ky_out_text(out, level->walk.type == KY_TYPE_STRING_MAP ? "}" : "]");
+			ky_out_text(out, "]");
 			if (depth-- == 0)
 				return;
 			if (levels[depth].walk.type == KY_TYPE_MAP)
@@ -183,20 +224,19 @@ static void container(struct ky_buf *out, struct ky_event_stream *stream,
 		}
 		ky_out_text(out, level->is_first ? "" : ",");
 		level->is_first = false;
-		if (level->walk.type == KY_TYPE_MAP)
+		if (level->walk.type == KY_TYPE_MAP) {
 			ky_out_text(out, "[");
-		if (level->walk.type != KY_TYPE_LIST) {
-			if (is_container(&key))
+			if (is_tree(&key) || key.type == KY_TYPE_STRING_MAP)
 				ky_out_text(out, "null");
 			else
-				scalar(out, &key, style);
-			ky_out_text(out, level->walk.type == KY_TYPE_MAP ? "," : ":");
+				scalar(out, stream, &key, style);
+			ky_out_text(out, ",");
 		}
-		if (is_container(&item) && depth < KY_TRC_CONTAINER_DEPTH_MAX) {
+		if (is_tree(&item) && depth < KY_TRC_CONTAINER_DEPTH_MAX) {
 			open_level(out, &levels[++depth], &item);
 			continue;
 		}
-		scalar(out, &item, style);
+		scalar(out, stream, &item, style);
 		if (level->walk.type == KY_TYPE_MAP)
 			ky_out_text(out, "]");
 	}
@@ -205,10 +245,10 @@ static void container(struct ky_buf *out, struct ky_event_stream *stream,
 static void any_value(struct ky_buf *out, struct ky_event_stream *stream,
 		      const struct ky_value *value, enum style style)
 {
-	if (value->is_present && is_container(value))
+	if (value->is_present && is_tree(value))
 		container(out, stream, value, style);
 	else
-		scalar(out, value, style);
+		scalar(out, stream, value, style);
 }
 
 static void text_time(struct ky_buf *out, const struct ky_event *event, uint64_t start_ns)
@@ -228,7 +268,7 @@ static void text_time(struct ky_buf *out, const struct ky_event *event, uint64_t
 }
 
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   uint64_t start_ns)
+		   const struct ky_shape *shape, uint64_t start_ns)
 {
 	const struct ky_schema *schema = event->schema;
 
@@ -237,18 +277,21 @@ void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const str
 	ky_out_safe(out, (const char *)schema->name.bytes, schema->name.count);
 	ky_out_text(out, " ");
 	for (uint16_t i = 0; i < schema->field_count; i++) {
+		size_t bytes;
+		const char *name = ky_shape_key(shape, schema, i, &bytes);
+
 		if (!event->values[i].is_present)
 			continue;
 		ky_out_text(out, " ");
-		ky_out_safe(out, (const char *)schema->fields[i].name.bytes,
-			    schema->fields[i].name.count);
+		ky_out_safe(out, name, bytes);
 		ky_out_text(out, "=");
 		any_value(out, stream, &event->values[i], STYLE_TEXT);
 	}
 	ky_out_text(out, "\n");
 }
 
-void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event)
+void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
+		   const struct ky_shape *shape)
 {
 	const struct ky_schema *schema = event->schema;
 
@@ -261,10 +304,12 @@ void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const str
 	ky_json_string(out, (const char *)schema->name.bytes, schema->name.count);
 	ky_out_text(out, ",\"fields\":{");
 	for (uint16_t i = 0; i < schema->field_count; i++) {
+		size_t bytes;
+		const char *name = ky_shape_key(shape, schema, i, &bytes);
+
 		if (i)
 			ky_out_text(out, ",");
-		ky_json_string(out, (const char *)schema->fields[i].name.bytes,
-			       schema->fields[i].name.count);
+		ky_json_string(out, name, bytes);
 		ky_out_text(out, ":");
 		any_value(out, stream, &event->values[i], STYLE_JSON);
 	}
@@ -304,6 +349,8 @@ static int add_shape(struct ky_csv_columns *out, const struct ky_shape *shape, u
 		int result;
 
 		at = ky_shape_field(at, &type, &name, &name_bytes);
+		if (i < shape->keys.count)
+			name = ky_json_keys_get(&shape->keys, i, &name_bytes);
 		result = find_column(out, name, name_bytes, &columns[i]);
 		if (result)
 			return result;

@@ -3,8 +3,9 @@
  *
  * Values: pooled strings and stacks resolved, stacks as hexadecimal addresses, bytes as hexadecimal
  * digits, containers walked without recursion. JSON integers are exact: readers that use doubles
- * lose digits above 2^53. NaN and the infinities are null in JSON and CSV. Text in quotes has \\,
- * \" and \xNN. Absent optional fields are left out of text, null in JSON, empty in CSV.
+ * lose digits above 2^53. Fields and map keys of one name become name, name#2 and so on. NaN and
+ * the infinities are null in JSON and CSV. Text in quotes has \\, \" and \xNN. Absent optional
+ * fields are left out of text, null in JSON, empty in CSV.
  * Errors: buf->failed.    Threads: owner.
  */
 #ifndef KY_CLI_EVENT_FORMAT_H
@@ -14,12 +15,13 @@
 #include <cli/catalog.h>
 #include <read/event_stream.h>
 
-/* "     0.001234567  PollStartEvent  worker_id=1 ...\n"; start_ns: what times are relative to. */
+/* "     0.001234567  PollStartEvent  worker_id=1 ...\n"; start_ns: what times are relative to.
+ * shape: of the event, NULL: not known. */
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   uint64_t start_ns);
+		   const struct ky_shape *shape, uint64_t start_ns);
 /* {"timestamp_ns":1,"event":"PollStartEvent","fields":{...}}\n */
-void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream,
-		   const struct ky_event *event);
+void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
+		   const struct ky_shape *shape);
 
 /* The columns of a CSV: union of the fields of the chosen shapes, in order of appearance. */
 struct ky_csv_columns {

@@ -48,9 +48,9 @@ static void print_trace(enum kind kind, const struct ky_buf *trace, struct ky_bu
 		uint32_t shape = ky_catalog_find(&catalog, event->source, event->schema);
 
 		if (kind == TEXT)
-			ky_event_text(out, stream, event, 1500);
+			ky_event_text(out, stream, event, &catalog.shapes[shape], 1500);
 		else if (kind == JSON)
-			ky_event_json(out, stream, event);
+			ky_event_json(out, stream, event, &catalog.shapes[shape]);
 		else
 			ky_event_csv(out, &columns, shape, stream, event);
 	}
@@ -203,6 +203,47 @@ static void event_format__no_number_is_null_in_json_and_csv(void **state)
 	ky_buf_release(&out);
 }
 
+/* Names that repeat, that look alike in JSON, and that stand where a number would go. */
+static void event_format__no_two_keys_of_an_object_are_equal(void **state)
+{
+	static const struct ky_trc_field_def fields[] = {
+		{"n", 1, KY_TYPE_U8},        {"n#2", 3, KY_TYPE_U8}, {"n", 1, KY_TYPE_U8},
+		{"n", 1, KY_TYPE_U8},        {"", 0, KY_TYPE_U8},    {"", 0, KY_TYPE_U8},
+		{"m", 1, KY_TYPE_STRING_MAP}};
+	static const char *const map_keys[] = {"k", "\xff", "k", "\xfe"};
+	struct ky_trc_enc enc;
+	struct ky_buf trace, out;
+
+	(void)state;
+	ky_buf_init(&trace, 0);
+	assert_int_equal(ky_trc_enc_init(&enc, &trace), 0);
+	ky_trc_enc_begin(&enc);
+	ky_trc_enc_schema(&enc, 1, "E", 1, true, fields, sizeof(fields) / sizeof(fields[0]));
+	ky_trc_enc_raw_event(&enc, 1, true, 2000);
+	for (uint8_t i = 0; i < 6; i++)
+		ky_trc_enc_u8(&enc, i);
+	ky_trc_enc_count(&enc, 4);
+	for (int i = 0; i < 4; i++) {
+		ky_trc_enc_bytes(&enc, map_keys[i], 1);
+		ky_trc_enc_bytes(&enc, "v", 1);
+	}
+	print_trace(JSON, &trace, &out);
+	assert_non_null(strstr((const char *)out.bytes,
+			       "{\"n\":0,\"n#2\":1,\"n#3\":2,\"n#4\":3,\"\":4,\"#2\":5,\"m\":{"
+			       "\"k\":\"v\",\"\xef\xbf\xbd\":\"v\",\"k#2\":\"v\","
+			       "\"\xef\xbf\xbd#2\":\"v\"}}}\n"));
+	ky_buf_release(&out);
+	print_trace(CSV, &trace, &out);
+	assert_non_null(
+		strstr((const char *)out.bytes, ",n,n#2,n#3,n#4,,#2,m\n2000,E,0,1,2,3,4,5,"));
+	ky_buf_release(&out);
+	print_trace(TEXT, &trace, &out);
+	assert_non_null(strstr((const char *)out.bytes, "  n=0 n#2=1 n#3=2 n#4=3 =4 #2=5 m={"));
+	ky_buf_release(&out);
+	ky_trc_enc_release(&enc);
+	ky_buf_release(&trace);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +254,7 @@ int main(void)
 		cmocka_unit_test(event_format__csv_cells_hold_no_control_bytes),
 		cmocka_unit_test(event_format__text_escapes_quotes_and_what_escapes),
 		cmocka_unit_test(event_format__no_number_is_null_in_json_and_csv),
+		cmocka_unit_test(event_format__no_two_keys_of_an_object_are_equal),
 	};
 
 	return cmocka_run_group_tests_name("event_format", tests, NULL, NULL);
