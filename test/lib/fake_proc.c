@@ -2,8 +2,8 @@
 #include "fake_proc.h"
 
 #include "cmocka_all.h"
+#include "temp_tree.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,17 +34,9 @@ void fake_proc_open(struct fake_proc *fake, uint32_t pid)
 	fake_proc_write(fake, "statm", "1000 100 50 1 0 200 0\n");
 }
 
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where)
-{
-	(void)about;
-	(void)kind;
-	(void)where;
-	return remove(path);
-}
-
 void fake_proc_close(struct fake_proc *fake)
 {
-	nftw(fake->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	temp_tree_remove(fake->root);
 }
 
 static void make_folders(char *path)

@@ -2,6 +2,7 @@
 /* Rules in a program that links the library: where they come from, and that a firing makes a dump
  * that says which rule it was. */
 #include "../../lib/cmocka_all.h"
+#include "../../lib/temp_tree.h"
 #include "../../lib/trace_tally.h"
 
 #include <errno.h>
@@ -20,23 +21,14 @@ static struct kymo_recorder *recorder;
 static int make_directory(void **state)
 {
 	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/kymo-test-XXXXXX");
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *ftw)
-{
-	(void)about;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	return temp_tree_make(directory, sizeof(directory));
 }
 
 static int remove_directory(void **state)
 {
 	(void)state;
 	unsetenv("KYMO_TRIGGERS");
-	return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return temp_tree_remove(directory);
 }
 
 static int open_with(const char *triggers, uint32_t flags)

@@ -3,8 +3,8 @@
  * reads. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
+#include "../../lib/temp_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <kymo/emit.h>
@@ -26,22 +26,13 @@ static size_t segment_count;
 static int make_directory(void **state)
 {
 	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/kymo-test-XXXXXX");
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
+	return temp_tree_make(directory, sizeof(directory));
 }
 
 static int remove_directory(void **state)
 {
 	(void)state;
-	return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return temp_tree_remove(directory);
 }
 
 static int note_segment(const char *path, const struct stat *st, int type, struct FTW *ftw)

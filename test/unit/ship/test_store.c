@@ -3,10 +3,10 @@
  * disk. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
+#include "../../lib/temp_tree.h"
 
 #include <base/buf.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
@@ -30,33 +30,13 @@ static char top[64];
 static int set_up(void **state)
 {
 	(void)state;
-	snprintf(top, sizeof(top), "/tmp/kymo-store-XXXXXX");
-	return mkdtemp(top) ? 0 : -1;
-}
-
-static void remove_tree(const char *path)
-{
-	DIR *list = opendir(path);
-	struct dirent *entry;
-	char below[600];
-
-	while (list && (entry = readdir(list))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-		if (unlink(below) != 0)
-			remove_tree(below);
-	}
-	if (list)
-		closedir(list);
-	rmdir(path);
+	return temp_tree_make(top, sizeof(top));
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	remove_tree(top);
-	return 0;
+	return temp_tree_remove(top);
 }
 
 static struct ky_store *open_store(const char *run, uint64_t total)
@@ -290,7 +270,7 @@ static void store__recovers_when_the_directory_vanished(void **state)
 
 	(void)state;
 	put(store, SECOND, true, false);
-	remove_tree(top);
+	assert_int_equal(temp_tree_remove(top), 0);
 	assert_int_equal(put(store, 2 * SECOND, false, false), -ENOENT);
 	/* Not again within a second, then by itself. */
 	assert_int_equal(put(store, 2 * SECOND + 1, true, false), -ENOENT);

@@ -2,8 +2,8 @@
 /* One trace in one file: its name and what stood there before, the bound, trouble with the disk. */
 #include "../../lib/alloc_fail.h"
 #include "../../lib/cmocka_all.h"
+#include "../../lib/temp_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <ship/trace_file.h>
@@ -24,33 +24,13 @@ static char top[64];
 static int set_up(void **state)
 {
 	(void)state;
-	snprintf(top, sizeof(top), "/tmp/kymo-file-XXXXXX");
-	return mkdtemp(top) ? 0 : -1;
-}
-
-static void remove_tree(const char *path)
-{
-	DIR *list = opendir(path);
-	struct dirent *entry;
-	char below[600];
-
-	while (list && (entry = readdir(list))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
-		if (unlink(below) != 0)
-			remove_tree(below);
-	}
-	if (list)
-		closedir(list);
-	rmdir(path);
+	return temp_tree_make(top, sizeof(top));
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	remove_tree(top);
-	return 0;
+	return temp_tree_remove(top);
 }
 
 static const char *path_of(const char *name)
