@@ -133,8 +133,9 @@ KYMO_API int kymo_recorder_close(struct kymo_recorder *recorder);
 KYMO_API int kymo_recorder_reopen(void);
 
 /* Changes between streaming and flight while running, whatever `kymo set` had said before.
- * Streaming begins with what the ring holds, also what an earlier stream has written; going back
- * to flight ends the segment.
+ * Going to flight seals the segment. Streaming begins with what the ring holds, or, where there was
+ * a stream before, behind its last record: no event is written twice, and what the ring overwrote
+ * in flight is told as LossEvent `flight`.
  *
  * mode     enum kymo_recorder_mode
  * Returns  0; -EINVAL; KYMO_E_CLOSED: nothing is open in this process.

@@ -236,7 +236,8 @@ static const char *loss_hint(const struct session *session, const struct ky_run_
 static void tell_result(struct session *session)
 {
 	struct ky_run_totals totals;
-	char processes[48] = "", lost[160] = "", age[KY_OUT_CELL_BYTES], last[64] = "";
+	char processes[48] = "", lost[160] = "", age[KY_OUT_CELL_BYTES], last[64] = "",
+	     flown[64] = "";
 
 	ky_run_rings_totals(session->rings, &totals);
 	if (totals.process_count == 0) {
@@ -258,8 +259,11 @@ static void tell_result(struct session *session)
 			 totals.lost_count, totals.dropped_count, loss_hint(session, &totals));
 	if (totals.age_ns > 0 && totals.process_count == 1)
 		snprintf(last, sizeof(last), ", the last %s", ky_out_duration(age, totals.age_ns));
-	ky_run_say("trace: %s (%" PRIu64 " events%s%s, %s)", totals.trace_path, totals.event_count,
-		   processes, last, lost);
+	if (totals.flown_count > 0)
+		snprintf(flown, sizeof(flown), ", %" PRIu64 " overwritten in flight",
+			 totals.flown_count);
+	ky_run_say("trace: %s (%" PRIu64 " events%s%s, %s%s)", totals.trace_path,
+		   totals.event_count, processes, last, lost, flown);
 }
 
 static int exec_failure(const struct session *session, int error)

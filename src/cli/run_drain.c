@@ -102,6 +102,8 @@ static int land(struct ky_run_drain *run)
 
 	if (err < 0)
 		return err;
+	if (run->paused != NULL)
+		ky_drain_resume(stream);
 	ky_drain_close(run->drain);
 	run->drain = stream;
 	run->paused = NULL;

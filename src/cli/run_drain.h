@@ -4,7 +4,7 @@
  *
  * Invariant: no record is written twice, and none is missing that the ring still held. A stream
  *            that is left is sealed and kept: it goes on behind its last record, and a cut begins
- *            there. What was overwritten in between is told by the stream as lost.
+ *            there. What was overwritten in between is told by the stream as LossEvent `flight`.
  * Errors:    of the output are said by run_output.h.
  * Threads:   owner. Whatever looks at the image runs under the caller's guard.
  */

@@ -439,6 +439,7 @@ static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 		out->age_ns = age_ns;
 	out->event_count += drained.events_written;
 	out->lost_count += drained.records_lost - drained.records_dropped;
+	out->flown_count += drained.records_flown;
 	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
 						   memory_order_relaxed);
 	if (!ky_run_output_has_begun(&ring->output))

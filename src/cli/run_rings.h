@@ -21,6 +21,7 @@ struct ky_run_totals {
 	uint32_t live_count;    /* whose process still runs */
 	uint32_t live_pid;      /* one of them */
 	uint64_t event_count, lost_count, dropped_count;
+	uint64_t flown_count; /* overwritten in flight mode, between two streams */
 	uint64_t bytes_stored;
 	uint64_t age_ns;      /* flight mode: how far back the one ring reached */
 	bool is_full;         /* the single file has reached its bound */

@@ -26,6 +26,7 @@ static const char *const loss_names[KY_LOSS_COUNT] = {
 	[KY_LOSS_WRITE_ERROR] = "write-error",
 	[KY_LOSS_UNSUPPORTED] = "unsupported",
 	[KY_LOSS_HORIZON] = "horizon",
+	[KY_LOSS_FLIGHT] = "flight",
 };
 
 /* ---- tasks ---- */
@@ -451,7 +452,8 @@ static void on_carried(struct ky_drain *drain, struct ky_dthread *thread, const 
 		begin_ns = ky_timeline_ns(&drain->timeline, begin);
 		if (begin_ns > ns)
 			begin_ns = ns;
-		if (drain->is_cut && (drain->is_muted || begin_ns < drain->start_ns)) {
+		if ((drain->is_cut || drain->has_flown) &&
+		    (drain->is_muted || begin_ns < drain->start_ns)) {
 			if (push_poll(drain, thread, rec->a, begin, begin_ns, ns))
 				ky_drain_write_open_poll(drain, thread, thread->depth - 1, ns);
 		} else {

@@ -281,6 +281,21 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	return err;
 }
 
+void ky_drain_resume(struct ky_drain *drain)
+{
+	const struct ky_ring_header *header = drain->ring.header;
+	uint64_t hand = atomic_load_explicit(&header->hand, memory_order_relaxed);
+	struct ky_clock_anchor anchor = {0};
+
+	if (hand >= drain->hand && hand - drain->hand < ky_ring_view_usable(&drain->ring))
+		hand = drain->hand;
+	if (hand != drain->hand)
+		ky_task_table_forget(&drain->tasks);
+	if (drain->options.anchor(drain->options.anchor_ctx, &anchor) == 0)
+		drain->back_ticks = anchor.ticks_before;
+	drain->back_step = drain->step + 1;
+}
+
 int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value)
 {
 	return ky_drain_set_pair(drain, key, strlen(key), value, strlen(value));

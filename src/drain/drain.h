@@ -66,7 +66,9 @@ enum ky_drain_step_flags {
 struct ky_drain_stats {
 	uint64_t records_read, records_lost, records_late, events_written, chunks_written;
 	uint64_t records_dropped; /* of the lost ones: never written, by the header's count */
-	uint64_t chunks_refused;  /* by the sink */
+	/* Not among the lost ones: overwritten in flight mode, told as LossEvent `flight`. */
+	uint64_t records_flown;
+	uint64_t chunks_refused; /* by the sink */
 	uint64_t slots_skipped_corrupt;
 	uint32_t threads, workers, tasks_alive;
 	int last_sink_error;
@@ -91,6 +93,11 @@ void ky_drain_last_word(struct ky_drain *drain);
 
 /* Tells what a sink dropped after it had taken it: counted, and told in the next chunk. */
 void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss);
+
+/* The stream was left for flight mode, sealed, and goes on now with the next step: what the ring
+ * overwrote since is told as LossEvent `flight`, what it holds is written. When the ring has gone
+ * round since, tasks count as unknown until they are seen again. */
+void ky_drain_resume(struct ky_drain *drain);
 
 /* Adds a pair to this and all later segments' metadata. */
 int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value);

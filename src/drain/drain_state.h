@@ -68,6 +68,8 @@ enum ky_loss_cause {
 	KY_LOSS_UNSUPPORTED = 8,
 	/* a cut begins here: what the thread wrote before is not in the ring any more */
 	KY_LOSS_HORIZON = 9,
+	/* overwritten while nobody was to write it: in flight mode, before a stream began */
+	KY_LOSS_FLIGHT = 10,
 	KY_LOSS_COUNT
 };
 
@@ -113,6 +115,7 @@ struct ky_dthread {
 	bool has_slot;
 	bool ended_closed;  /* its last slot closed behind it: there must be another one */
 	uint32_t gap_cause; /* something is missing, the next slot tells how much */
+	uint64_t back_step; /* the last ky_drain_resume() that found a slot of it */
 	struct ky_rec *recs;
 	uint32_t head, tail, capacity;
 	/* merging */
@@ -318,6 +321,9 @@ struct ky_drain {
 	struct ky_visit *visits;
 	uint64_t hand; /* claims looked at */
 	uint32_t usable_seen;
+	uint64_t back_step;    /* ky_drain_resume() came before this step */
+	uint64_t back_ticks;   /* ... at this moment; 0: never */
+	bool has_flown;        /* a gap of cause KY_LOSS_FLIGHT was met */
 	bool has_lapped;       /* the hand went round between two steps */
 	uint64_t hold_ticks;   /* the merge must not pass this */
 	uint64_t queued_bytes; /* memory of all queues */
@@ -527,6 +533,8 @@ static inline struct ky_task *ky_task_table_find_at(const struct ky_task_table *
 /* A new entry; NULL when full (then counted) or when the task ended lately. */
 struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name);
 void ky_task_table_end(struct ky_task_table *table, uint64_t task);
+/* Nobody knows which of them are still there; those with a wake held back stay. */
+void ky_task_table_forget(struct ky_task_table *table);
 
 /* ---- time_merge.c ---- */
 /* Merges every queued record at or below `through`. Returns 0, -ENOMEM. */

@@ -98,6 +98,21 @@ static int queue_horizon(struct ky_drain *drain, struct ky_dthread *thread, uint
 	return 0;
 }
 
+/* Whether what is missing of the thread was overwritten while nobody was to write it: before the
+ * first look at a ring in flight, or before a stream was taken up again. */
+static bool is_flown(const struct ky_drain *drain, const struct ky_dthread *thread)
+{
+	uint64_t from = thread->has_slot ? thread->read_ticks : thread->start_ticks;
+
+	if (drain->is_cut)
+		return false;
+	if (drain->step == 1)
+		return !thread->has_slot && drain->ring.flags & KY_RING_FLIGHT;
+	if (drain->step == drain->back_step)
+		return true;
+	return thread->back_step < drain->back_step && from < drain->back_ticks;
+}
+
 /* The thread says here how many records it has written: what we did not see is lost. */
 static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t record_count,
 		   uint64_t ticks, bool *has_gap)
@@ -105,9 +120,10 @@ static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t r
 	uint64_t missing = record_count - thread->record_next;
 	uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
 	/* A cut begins somewhere: what came before was never promised. */
-	bool is_horizon = !thread->has_slot && drain->step == 1 &&
-			  (drain->is_cut || (drain->ring.flags & KY_RING_FLIGHT));
+	bool is_horizon = drain->is_cut && !thread->has_slot && drain->step == 1;
 
+	if (cause == KY_LOSS_OVERWRITTEN && is_flown(drain, thread))
+		cause = KY_LOSS_FLIGHT;
 	*has_gap = thread->gap_cause != KY_LOSS_NONE || record_count != thread->record_next;
 	thread->gap_cause = KY_LOSS_NONE;
 	if (ticks < thread->read_ticks)
@@ -116,10 +132,14 @@ static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t r
 		if (is_horizon)
 			missing = 0;
 		/* The thread's part of the trace begins later than the trace. */
-		if (is_horizon && drain->is_cut && ticks > drain->horizon_ticks &&
+		if (is_horizon && ticks > drain->horizon_ticks &&
 		    queue_horizon(drain, thread, ticks))
 			return -ENOMEM;
-		drain->stats.records_lost += missing;
+		drain->has_flown |= cause == KY_LOSS_FLIGHT;
+		if (cause == KY_LOSS_FLIGHT)
+			drain->stats.records_flown += missing;
+		else
+			drain->stats.records_lost += missing;
 		if (missing && queue_gap(drain, thread, ticks, missing, cause))
 			return -ENOMEM;
 	}
@@ -594,6 +614,14 @@ static int relieve(struct ky_drain *drain, uint32_t at, uint32_t count)
 	return err;
 }
 
+/* What a thread with a slot misses from now on was not overwritten in flight. */
+static void end_of_flight(struct ky_drain *drain)
+{
+	for (uint32_t i = 0; drain->step == drain->back_step && i < drain->thread_count; i++)
+		if (drain->threads[i]->cursor_count)
+			drain->threads[i]->back_step = drain->step;
+}
+
 int ky_drain_read(struct ky_drain *drain)
 {
 	uint64_t batch = BATCH_BYTES, relieved_at = 0;
@@ -621,6 +649,7 @@ int ky_drain_read(struct ky_drain *drain)
 			err = visit(drain, drain->visits[i++].slot, claim);
 	}
 	unlist_finished(drain);
+	end_of_flight(drain);
 	return err;
 }
 

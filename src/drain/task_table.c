@@ -72,6 +72,31 @@ struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, ui
 	return &table->slots[at];
 }
 
+void ky_task_table_forget(struct ky_task_table *table)
+{
+	struct ky_task *slots = table->slots;
+	uint32_t capacity = table->capacity;
+	struct ky_task *fresh = ky_alloc((size_t)capacity * sizeof(*fresh));
+
+	if (!fresh) /* then they stay, as behind any other loss */
+		return;
+	table->slots = fresh;
+	table->count = table->ready_count = 0;
+	table->untracked_count = 0;
+	for (uint32_t i = 0; i < capacity; i++) {
+		uint32_t at = ky_task_place(slots[i].key & ~KY_TASK_USED, capacity);
+
+		if (!slots[i].key || !slots[i].held)
+			continue;
+		while (fresh[at].key)
+			at = (at + 1) & (capacity - 1);
+		fresh[at] = slots[i];
+		table->count++;
+		table->ready_count += slots[i].ready_ns != 0;
+	}
+	ky_free(slots);
+}
+
 void ky_task_table_end(struct ky_task_table *table, uint64_t task)
 {
 	struct ky_task *found = ky_task_table_find(table, task);

@@ -97,7 +97,7 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	if (ring && ky_engine_mode() == KYMO_MODE_STREAM)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
-		ky_stream_end(&recorder->stream);
+		ky_stream_pause(&recorder->stream);
 	if (ring) {
 		next_ns = ky_lookout_step(&recorder->lookout, ring,
 					  ky_stream_drain(&recorder->stream));

@@ -173,10 +173,21 @@ static void update_status(struct ky_stream *stream)
 	ky_stream_note_error(stream, stats.last_error);
 }
 
+/* Segments of a directory take up where they were left; a file or a function has one stream. */
+static int take_up(struct ky_stream *stream, const struct ky_ring *ring)
+{
+	int err = stream->drain ? 0 : open_drain(stream, ring);
+
+	if (!err && stream->is_paused)
+		ky_drain_resume(stream->drain);
+	stream->is_paused = false;
+	return err;
+}
+
 uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring)
 {
 	struct ky_drain_stats stats;
-	int err = stream->drain ? 0 : open_drain(stream, ring);
+	int err = take_up(stream, ring);
 
 	if (err) {
 		ky_stream_note_error(stream, err);
@@ -190,18 +201,31 @@ uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring)
 	return stats.backlog_bytes > ky_engine.options.ring_bytes / 4 ? PACE_BUSY_NS : PACE_NS;
 }
 
+void ky_stream_pause(struct ky_stream *stream)
+{
+	if (!stream->drain || stream->is_paused)
+		return;
+	ky_stream_note_error(stream, ky_drain_step(stream->drain, 0));
+	ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+	stream->is_paused = true;
+	update_status(stream);
+}
+
 void ky_stream_end(struct ky_stream *stream)
 {
 	if (!stream->drain)
 		return;
-	ky_stream_note_error(stream, ky_drain_step(stream->drain, KY_DRAIN_FINAL));
-	ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+	if (!stream->is_paused) {
+		ky_stream_note_error(stream, ky_drain_step(stream->drain, KY_DRAIN_FINAL));
+		ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+	}
 	ky_drain_last_word(stream->drain);
 	if (stream->sink)
 		ky_stream_note_error(stream, ky_trace_sink_end(stream->sink));
 	update_status(stream);
 	ky_drain_close(stream->drain);
 	stream->drain = NULL;
+	stream->is_paused = false;
 	stream->progress = NULL;
 	ky_store_close(stream->store);
 	stream->store = NULL;
@@ -214,14 +238,14 @@ void ky_stream_end(struct ky_stream *stream)
 
 void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring)
 {
-	if (!stream->drain)
-		ky_stream_note_error(stream, open_drain(stream, ring));
+	ky_stream_note_error(stream, take_up(stream, ring));
 	ky_stream_end(stream);
 }
 
 void ky_stream_forget(struct ky_stream *stream)
 {
 	stream->drain = NULL;
+	stream->is_paused = false;
 	stream->progress = NULL;
 	stream->store = NULL;
 	stream->sink = NULL;

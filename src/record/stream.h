@@ -4,8 +4,8 @@
  *
  * How far it has got stands in the ring (struct ky_ring_drained): a recovery of a killed process
  * goes on behind what is on disk. Not so with a function, whose bytes nobody here finds again.
- * May be ended and begun again over the same ring: a new segment then begins with what the ring
- * holds, part of which an earlier one may have told already.
+ * Invariant: left for flight mode and taken up again it writes no record twice, and none is missing
+ * that the ring still held; what was overwritten in between is told as LossEvent `flight`.
  * Threads: owner, but for the three words at the end.
  */
 #ifndef KY_RECORD_STREAM_H
@@ -26,6 +26,7 @@ struct ky_stream {
 	uint32_t file_further_pid; /* not 0: the name is the parent's */
 
 	struct ky_drain *drain;
+	bool is_paused; /* left for flight mode: sealed, and nothing is read */
 	struct ky_store *store;
 	struct ky_trace_sink *sink;
 	uint64_t store_retry_ns;
@@ -41,7 +42,12 @@ struct ky_stream {
 /* One look at the ring; returns how long to wait for the next. */
 uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring);
 
-/* Everything that is still in the ring, then the end of the segment. No-op when nothing streams. */
+/* To flight mode: what is published is written, the segment sealed; the next step takes it up
+ * again. No-op when nothing streams. */
+void ky_stream_pause(struct ky_stream *stream);
+
+/* Everything that is still in the ring unless it was left before, then the end of the segment.
+ * No-op when nothing streams. */
 void ky_stream_end(struct ky_stream *stream);
 
 /* Takes everything even when no step came before. */
@@ -55,7 +61,7 @@ void ky_stream_note_error(struct ky_stream *stream, int err);
 /* NULL while nothing streams. */
 static inline struct ky_drain *ky_stream_drain(struct ky_stream *stream)
 {
-	return stream->drain;
+	return stream->is_paused ? NULL : stream->drain;
 }
 
 #endif

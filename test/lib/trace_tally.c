@@ -21,6 +21,7 @@ static void count(struct trace_tally *tally, const struct kymo_event *event)
 	tally->wakes += is_type(event, "WakeEventEvent");
 	tally->triggers += is_type(event, "TriggerEvent");
 	tally->stuck += is_type(event, "StuckThreadEvent");
+	tally->open_polls += is_type(event, "OpenPollEvent");
 	if (is_type(event, "LossEvent"))
 		tally->lost += kymo_event_field(event, "record_count")->as_uint;
 	if (is_type(event, "PollStartEvent")) {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct trace_tally {
-	uint64_t polls, ends, wakes, lost, triggers, stuck;
+	uint64_t polls, ends, wakes, lost, triggers, stuck, open_polls;
 	uint64_t last_task; /* of the last poll */
 };
 

@@ -268,8 +268,9 @@ static void drain__nothing_newer_than_the_watermark_is_written(void **state)
 	case_close(&c);
 }
 
-static void drain__flight_ring_begins_at_its_horizon_without_loss(void **state)
+static void drain__stream_of_a_flight_ring_tells_what_went_before(void **state)
 {
+	struct ky_drain_stats stats;
 	struct drain_case c;
 	struct test_writer w;
 	uint64_t ns;
@@ -281,9 +282,15 @@ static void drain__flight_ring_begins_at_its_horizon_without_loss(void **state)
 	ns = polls(&w, T0, 4000);
 	case_start(&c);
 	case_finish(&c, ns + 10 * MS);
-	assert_int_equal(COUNT(&c, LOSS), 0);
+	ky_drain_stats(c.drain, &stats);
+	assert_int_equal(COUNT(&c, LOSS), 1);
+	assert_string_equal(TEXT(EVENT(&c, LOSS, 0), LOSS, cause), "flight");
+	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), stats.records_flown);
+	assert_int_equal(stats.records_lost, 0);
 	assert_true(COUNT(&c, POLL_START) > 300);
-	assert_int_equal(COUNT(&c, POLL_START), COUNT(&c, POLL_END));
+	/* The first of them began before the trace. */
+	assert_int_equal(COUNT(&c, POLL_START) + 1, COUNT(&c, POLL_END));
+	assert_true(COUNT(&c, OPEN_POLL) > 0);
 	case_close(&c);
 }
 
@@ -390,7 +397,7 @@ int main(void)
 		cmocka_unit_test(drain__stamps_survive_hours_of_silence),
 		cmocka_unit_test(drain__busy_thread_holds_the_merge_for_at_most_200_ms),
 		cmocka_unit_test(drain__nothing_newer_than_the_watermark_is_written),
-		cmocka_unit_test(drain__flight_ring_begins_at_its_horizon_without_loss),
+		cmocka_unit_test(drain__stream_of_a_flight_ring_tells_what_went_before),
 		cmocka_unit_test(drain__small_memory_changes_nothing_but_the_steps),
 		cmocka_unit_test(drain__threads_never_seen_are_lost_from_their_start_on),
 		cmocka_unit_test(drain__batches_stay_in_order_when_slots_are_used_again),

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* From flight to a stream and back: every event is told once, or its loss is. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/trace_tally.h"
+
+#include <ftw.h>
+#include <kymo/kymo.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char directory[64];
+static struct kymo_recorder *recorder;
+static struct trace_tally told;
+
+static int make_directory(void **state)
+{
+	(void)state;
+	memset(&told, 0, sizeof(told));
+	snprintf(directory, sizeof(directory), "/tmp/kymo-test-XXXXXX");
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *ftw)
+{
+	(void)about;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	return nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static int tally_one(const char *path, const struct stat *about, int type, struct FTW *ftw)
+{
+	size_t length = strlen(path);
+
+	(void)about;
+	(void)ftw;
+	if (type == FTW_F && length > 4 && strcmp(path + length - 4, ".trc") == 0)
+		trace_tally_file(&told, path);
+	return 0;
+}
+
+static void open_ring(uint64_t ring_bytes)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+
+	options.service = "switching";
+	options.trace_directory = directory;
+	options.compression = KYMO_COMPRESSION_NONE;
+	options.ring_bytes = ring_bytes;
+	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
+}
+
+static void close_and_read(void)
+{
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	assert_int_equal(nftw(directory, tally_one, 8, FTW_PHYS), 0);
+}
+
+static void emit_polls(int count)
+{
+	for (int i = 0; i < count; i++) {
+		kymo_poll_begin(5, 0, 1);
+		kymo_poll_end(0);
+	}
+}
+
+static struct kymo_recorder_status status_now(void)
+{
+	struct kymo_recorder_status status = {.size = sizeof(status)};
+
+	assert_int_equal(kymo_recorder_status(&status), 0);
+	return status;
+}
+
+static void stream_until_written(void)
+{
+	uint64_t written = status_now().bytes_written;
+
+	assert_int_equal(kymo_recorder_mode(KYMO_MODE_STREAM), 0);
+	while (status_now().bytes_written == written)
+		sched_yield();
+}
+
+static void fly_until_sealed(void)
+{
+	uint64_t sealed = status_now().segments_sealed;
+
+	assert_int_equal(kymo_recorder_mode(KYMO_MODE_FLIGHT), 0);
+	while (status_now().segments_sealed == sealed)
+		sched_yield();
+}
+
+static void stream__taken_up_again_tells_each_event_once(void **state)
+{
+	(void)state;
+	open_ring(0);
+	for (int i = 0; i < 3; i++) {
+		emit_polls(100);
+		stream_until_written();
+		fly_until_sealed();
+		emit_polls(100);
+	}
+	stream_until_written();
+	close_and_read();
+	assert_int_equal(told.polls, 600);
+	assert_int_equal(told.ends, 600);
+	assert_int_equal(told.lost, 0);
+}
+
+static void flight__behind_a_stream_is_not_written_at_the_end(void **state)
+{
+	(void)state;
+	open_ring(0);
+	emit_polls(100);
+	stream_until_written();
+	fly_until_sealed();
+	emit_polls(100);
+	close_and_read();
+	assert_int_equal(told.polls, 100);
+	assert_int_equal(told.lost, 0);
+}
+
+/* A poll is two records; those that the recorder writes for itself are few. */
+static void assert_all_told(uint64_t polls)
+{
+	assert_in_range(told.polls + told.ends + told.lost, 2 * polls, 2 * polls + 100);
+}
+
+static void stream__tells_what_the_ring_overwrote_in_flight(void **state)
+{
+	(void)state;
+	open_ring(128u << 10);
+	emit_polls(100);
+	stream_until_written();
+	for (int i = 0; i < 2; i++) {
+		fly_until_sealed();
+		emit_polls(50000);
+		stream_until_written();
+	}
+	close_and_read();
+	assert_in_range(told.polls, 101, 20000);
+	assert_all_told(100100);
+}
+
+static void stream__behind_a_flight_tells_what_went_before(void **state)
+{
+	(void)state;
+	open_ring(128u << 10);
+	emit_polls(50000);
+	stream_until_written();
+	close_and_read();
+	assert_in_range(told.polls, 1, 20000);
+	assert_all_told(50000);
+}
+
+/* The poll is open all the time: its begin is in no file that the last stream writes. */
+static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
+{
+	(void)state;
+	open_ring(128u << 10);
+	emit_polls(100);
+	stream_until_written();
+	fly_until_sealed();
+	kymo_poll_begin(77, 0, 1);
+	emit_polls(50000); /* nested */
+	stream_until_written();
+	kymo_poll_end(0);
+	close_and_read();
+	assert_int_equal(told.polls, 100);
+	assert_true(told.open_polls > 0);
+	assert_int_equal(told.ends, 101);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(stream__taken_up_again_tells_each_event_once),
+		CASE(flight__behind_a_stream_is_not_written_at_the_end),
+		CASE(stream__tells_what_the_ring_overwrote_in_flight),
+		CASE(stream__behind_a_flight_tells_what_went_before),
+		CASE(stream__tells_a_poll_that_is_open_over_a_flight),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
