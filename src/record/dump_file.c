@@ -174,15 +174,6 @@ static void note_path(struct kymo_dump_result *result, const char *path)
 	sync_directory(path);
 }
 
-/* One step each: at every moment the earlier trace has one of the two names. */
-static int set_aside(const char *path)
-{
-	char old[PATH_BYTES + sizeof(ACTIVE)];
-
-	(void)snprintf(old, sizeof(old), "%s.old", path);
-	return rename(path, old) == 0 || errno == ENOENT ? 0 : -errno;
-}
-
 static int write_file(struct ky_dump_request *request, const struct ky_dump_place *place,
 		      const struct ky_ring *ring, const char *path,
 		      const struct ky_stage_factory *stage)
@@ -200,7 +191,7 @@ static int write_file(struct ky_dump_request *request, const struct ky_dump_plac
 	end = ky_trace_file_close(target.file);
 	err = err ? err : end;
 	if (!err)
-		err = set_aside(path);
+		err = ky_trace_file_set_aside(path); /* it may have come meanwhile */
 	if (!err && rename(active, path) != 0)
 		err = -errno;
 	if (err)

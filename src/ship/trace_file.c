@@ -183,11 +183,18 @@ static int adopt(struct ky_trace_file *file)
 	return -EEXIST;
 }
 
-static int set_aside(const char *path)
+/* One step each: at every moment the earlier trace has one of the two names. */
+int ky_trace_file_set_aside(const char *path)
 {
 	char old[PATH_BYTES];
+	struct stat about;
 	int err = ky_trace_file_check(path);
 
+	if (err)
+		return err;
+	if (lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size == 0)
+		return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+	err = check_old(path); /* where a link leads to an empty file nobody has looked there */
 	if (err)
 		return err;
 	(void)snprintf(old, sizeof(old), "%s.old", path);
@@ -220,7 +227,7 @@ static int make_file(struct ky_trace_file *file)
 		if (err != -EEXIST || file->further_pid)
 			continue;
 		err = adopt(file);
-		if (err && (err = set_aside(file->path)) == 0)
+		if (err && (err = ky_trace_file_set_aside(file->path)) == 0)
 			err = -EEXIST; /* the name is free now */
 	}
 	/* File systems without locks are fine, too. */

@@ -54,6 +54,10 @@ bool ky_trace_file_is_foreign(const char *path);
  * is none stands there or as NAME.old; -errno of reading its first bytes. */
 int ky_trace_file_check(const char *path);
 
+/* Frees the name: a trace becomes NAME.old; an empty file goes, so that nothing never replaces what
+ * NAME.old holds. Returns 0, also where nothing stands; as ky_trace_file_check(). */
+int ky_trace_file_set_aside(const char *path);
+
 /* Makes the directories above and the file. Returns 0; as ky_trace_file_check(); -errno; -ENOMEM.
  */
 int ky_trace_file_open(struct ky_trace_file **out, const struct ky_trace_file_options *options);
