@@ -331,17 +331,24 @@ static int read_source(struct ky_catalog *catalog, struct ky_byte_source *source
 {
 	struct ky_frame_reader reader;
 	struct ky_frame frame;
+	uint64_t event_count = 0;
+	bool is_sealed = false;
 	int result = ky_frame_reader_init(&reader, source, NULL, UINT64_MAX, ignore_notice, NULL);
 
 	while (!result) {
 		result = ky_frame_reader_next(&reader, &frame);
 		if (result <= 0)
 			break;
-		if (frame.kind == KY_FRAME_EVENT)
+		if (frame.kind == KY_FRAME_EVENT) {
 			(void)ky_processes_event(&catalog->processes, reader.dec, &frame, number,
 						 source->name ? source->name : "");
+			event_count++;
+			is_sealed |= frame.schema->event == KY_EV_SEGMENT_INDEX;
+		}
 		result = take_frame(catalog, number, &frame);
 	}
+	ky_unsealed_note(&catalog->unsealed, source->name ? source->name : "(memory)", is_sealed,
+			 reader.is_torn, event_count);
 	ky_frame_reader_release(&reader);
 	return result;
 }
@@ -353,6 +360,10 @@ int ky_catalog_read(struct ky_catalog *catalog, struct ky_byte_source *sources, 
 
 		if (result)
 			return result;
+	}
+	for (uint32_t i = 0; i < catalog->count; i++) {
+		if (catalog->shapes[i].count)
+			ky_unsealed_event(&catalog->unsealed, catalog->shapes[i].event);
 	}
 	if (!catalog->has_run) {
 		catalog->first_ns = catalog->any_first_ns;

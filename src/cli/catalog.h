@@ -13,6 +13,7 @@
 #include <analyze/json_keys.h>
 #include <base/buf.h>
 #include <base/byte_source.h>
+#include <cli/unsealed.h>
 #include <read/processes.h>
 #include <stdbool.h>
 #include <wire/trc_dec.h>
@@ -56,6 +57,7 @@ struct ky_catalog {
 	uint64_t last_ns;
 	uint64_t any_first_ns, any_last_ns;
 	bool has_run;
+	struct ky_unsealed unsealed;
 	struct ky_processes processes;                /* is_told: text is a notice */
 	uint64_t sync_monotonic_ns, sync_realtime_ns; /* first reading; 0 0: none */
 };

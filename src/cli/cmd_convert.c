@@ -258,6 +258,8 @@ static int reencode(struct job *job)
 	ky_input_quiet(input);
 	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
 		ky_input_notice(input, notice);
+	if (stream)
+		ky_input_say_unsealed(input, &catalog.unsealed);
 	input->is_damaged |= stream && ky_event_stream_is_damaged(stream);
 	if (job->late)
 		ky_cli_notice("%" PRIu64

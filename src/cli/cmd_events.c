@@ -450,6 +450,7 @@ static int stream_events(struct run *run, struct ky_input *input)
 			      " events came too late to be sorted into place; give more than "
 			      "256M with --max-memory",
 			      run->late);
+	ky_input_say_unsealed(input, &run->catalog.unsealed);
 	if (ky_input_is_limited(input))
 		return KY_EXIT_TROUBLE;
 	if (ferror(stdout))

@@ -293,47 +293,39 @@ bool ky_input_is_limited(struct ky_input *input)
 	return is_limited;
 }
 
-/* A torn tail has its own notice, and a live run's last segment is named for what it is. */
-static void say_unsealed(struct ky_input *input, const struct ky_trace *trace)
+void ky_input_say_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed)
 {
-	const char *first = NULL;
 	char text[KY_INPUT_ERROR_BYTES];
-	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < trace->file_count && trace->is_kymo; i++) {
-		const struct ky_trace_file *file = &trace->files[i];
-		size_t bytes = strlen(file->name), ending = strlen(".active");
-
-		if (file->is_sealed || file->is_torn || !file->event_count ||
-		    (bytes > ending && strcmp(file->name + bytes - ending, ".active") == 0))
-			continue;
-		if (count++ == 0)
-			first = file->name;
-	}
-	if (!count)
+	if (!unsealed->count || !unsealed->is_kymo)
 		return;
-	if (count == 1)
+	if (unsealed->count == 1)
 		(void)snprintf(text, sizeof(text),
 			       "%s: ends without its seal: the recorder was killed, is still "
 			       "writing, or the file was cut",
-			       first);
+			       unsealed->first);
 	else
 		(void)snprintf(text, sizeof(text),
 			       "%s and %u more: end without their seal: the recorder was killed, "
 			       "is still writing, or the files were cut",
-			       first, count - 1);
+			       unsealed->first, unsealed->count - 1);
 	ky_input_notice(input, text);
 }
 
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
 {
+	struct ky_unsealed unsealed = {.is_kymo = trace->is_kymo};
+
 	for (uint32_t i = 0; i < trace->notice_count; i++) {
 		int code = trace->notices[i].code;
 
 		input->is_damaged |= code != 0 && code != KYMO_E_TRUNCATED;
 		ky_input_notice(input, trace->notices[i].text);
 	}
-	say_unsealed(input, trace);
+	for (uint32_t i = 0; i < trace->file_count; i++)
+		ky_unsealed_note(&unsealed, trace->files[i].name, trace->files[i].is_sealed,
+				 trace->files[i].is_torn, trace->files[i].event_count);
+	ky_input_say_unsealed(input, &unsealed);
 	return ky_input_is_limited(input) || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 

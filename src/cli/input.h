@@ -9,6 +9,7 @@
 
 #include <argp.h>
 #include <base/byte_source.h>
+#include <cli/unsealed.h>
 #include <read/trace.h>
 #include <ship/inflate.h>
 #include <ship/trace_paths.h>
@@ -53,6 +54,9 @@ int ky_input_trace(struct ky_input *input, struct ky_trace **out);
  * segments, named .active), and which limit cut the trace. Returns an exit code: a tail that was
  * cut off is no trouble, since a killed recorder leaves one; other damage is. */
 int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace);
+
+/* Names the files that lack their seal, if they are ours. */
+void ky_input_say_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed);
 
 /* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
  * error. */

@@ -25,6 +25,7 @@ struct copy {
 	struct ky_chunk stream; /* that is being copied: bytes, events, times */
 	uint64_t dropped;       /* indexes left out */
 	size_t sealed;          /* files that ended in one */
+	struct ky_unsealed unsealed;
 	bool is_damaged, may_mix;
 };
 
@@ -101,6 +102,7 @@ static void note_event(struct copy *copy, const struct ky_frame *frame)
 	struct ky_chunk *stream = &copy->stream;
 
 	copy->out->events++;
+	ky_unsealed_event(&copy->unsealed, frame->schema->event);
 	stream->event_count++;
 	ky_index_maker_event(&copy->index, &event);
 	if (!event.has_timestamp || !event.timestamp_ns)
@@ -138,6 +140,8 @@ static int copy_file(struct copy *copy, uint32_t file)
 	struct ky_byte_source *source = &copy->input->sources[file];
 	struct ky_frame_reader reader;
 	struct ky_frame frame;
+	uint64_t events_before = copy->out->events;
+	bool is_sealed = false;
 	int result = ky_frame_reader_init(&reader, source, NULL, UINT64_MAX, say_damage, copy);
 
 	ky_index_maker_forget(&copy->index);
@@ -151,8 +155,12 @@ static int copy_file(struct copy *copy, uint32_t file)
 			result = ky_recompress_refuse_mix(copy->input, copy->processes.text);
 			break;
 		}
+		is_sealed |= frame.kind == KY_FRAME_EVENT &&
+			     frame.schema->event == KY_EV_SEGMENT_INDEX;
 		result = copy_frame(copy, &frame);
 	}
+	ky_unsealed_note(&copy->unsealed, source->name, is_sealed, reader.is_torn,
+			 copy->out->events - events_before);
 	copy->sealed += copy->held.used != 0;
 	if (file + 1 < copy->input->count)
 		drop_held(copy);
@@ -194,6 +202,7 @@ static int finish(struct copy *copy)
 		result = hand_on(copy);
 	if (copy->processes.is_told)
 		ky_input_notice(input, copy->processes.text);
+	ky_input_say_unsealed(input, &copy->unsealed);
 	ky_input_quiet(input);
 	if (!result && copy->dropped && !copy->out->is_indexed)
 		ky_cli_notice("%" PRIu64 " index%s left out, whose offsets no longer hold; the "

@@ -452,13 +452,15 @@ class Trouble(Cli):
         one, two, live = self.dir / "one", self.dir / "two", self.dir / "x.trc.active"
         for path in (one, two, live):
             path.write_bytes(golden)
-        for command in ("info", "report"):
-            self.assertIn("one: ends without its seal", self.run_kymo(command, one).err)
-            said = self.run_kymo(command, one, two, live).err
+        to = ["-f", "-o", self.dir / "out"]
+        for command in (["info"], ["report"], ["events"], ["convert", *to],
+                        ["convert", "--recompress", *to]):
+            self.assertIn("one: ends without its seal", self.run_kymo(*command, one).err)
+            said = self.run_kymo(*command, one, two, live).err
             self.assertEqual(said.count("without their seal"), 1, said)
             self.assertIn(" and 1 more", said)
-            self.assertEqual(self.run_kymo(command, live).err, "")
-            self.assertNotIn("seal", self.run_kymo(command, OLD).err)
+            self.assertEqual(self.run_kymo(*command, live).err, "")
+            self.assertNotIn("seal", self.run_kymo(*command, OLD).err)
 
     def test_a_wrong_checksum_of_gzip_is_named(self):
         bad = self.dir / "bad"
