@@ -14,26 +14,25 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wire/kind_list.h>
 
 #define FILE_BYTES_MAX (256u << 10)
 #define NO_RETAIN KY_RETAIN_COUNT
 
+#define PLAIN_KIND(gate, name) {name, KYMO_GATE_##gate, NO_RETAIN, false},
+#define LIMITED_KIND(gate, name) {name, KYMO_GATE_##gate, KY_RETAIN_##gate, false},
+#define TIMED_KIND(gate, name) {name, KYMO_GATE_##gate, KY_RETAIN_##gate, true},
+
+/* clang-format off */
 static const struct kind {
 	const char *name;
 	uint32_t gate;
 	uint32_t retain; /* enum ky_retain_kind, NO_RETAIN */
 	bool has_threshold;
 } kinds[] = {
-	{"poll", KYMO_GATE_POLL, KY_RETAIN_POLL, true},
-	{"wake", KYMO_GATE_WAKE, KY_RETAIN_WAKE, true},
-	{"park", KYMO_GATE_PARK, KY_RETAIN_PARK, false},
-	{"spawn", KYMO_GATE_SPAWN, NO_RETAIN, false},
-	{"driver", KYMO_GATE_DRIVER, KY_RETAIN_DRIVER, false},
-	{"blocking", KYMO_GATE_BLOCKING, KY_RETAIN_BLOCKING, true},
-	{"waker_clone", KYMO_GATE_WAKER_CLONE, NO_RETAIN, false},
-	{"mark", KYMO_GATE_MARK, KY_RETAIN_MARK, false},
-	{"custom", KYMO_GATE_CUSTOM, KY_RETAIN_CUSTOM, false},
+	KY_KIND_LIST(PLAIN_KIND, LIMITED_KIND, TIMED_KIND)
 };
+/* clang-format on */
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 struct reading {

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <wire/kind_list.h>
 
 /* A writer that died in the middle is waited for so long. */
 #define PATIENCE_STEPS 200
@@ -37,28 +38,19 @@ struct ky_setting {
 	uint32_t which; /* bit of the gate; enum ky_retain_kind */
 };
 
+#define GATE_ROW(gate, name) {name, KIND_GATE, KYMO_GATE_##gate},
+#define THRESHOLD_ROW(gate, name) {name ".threshold", KIND_THRESHOLD, KY_RETAIN_##gate},
+#define THROTTLE_ROW(gate, name) {name ".throttle", KIND_THROTTLE, KY_RETAIN_##gate},
+#define NO_ROW(gate, name)
+
+/* clang-format off */
 static const struct ky_setting settings[] = {
-	{"poll", KIND_GATE, KYMO_GATE_POLL},
-	{"wake", KIND_GATE, KYMO_GATE_WAKE},
-	{"park", KIND_GATE, KYMO_GATE_PARK},
-	{"spawn", KIND_GATE, KYMO_GATE_SPAWN},
-	{"driver", KIND_GATE, KYMO_GATE_DRIVER},
-	{"blocking", KIND_GATE, KYMO_GATE_BLOCKING},
-	{"waker_clone", KIND_GATE, KYMO_GATE_WAKER_CLONE},
-	{"mark", KIND_GATE, KYMO_GATE_MARK},
-	{"custom", KIND_GATE, KYMO_GATE_CUSTOM},
-	{"poll.threshold", KIND_THRESHOLD, KY_RETAIN_POLL},
-	{"wake.threshold", KIND_THRESHOLD, KY_RETAIN_WAKE},
-	{"blocking.threshold", KIND_THRESHOLD, KY_RETAIN_BLOCKING},
-	{"poll.throttle", KIND_THROTTLE, KY_RETAIN_POLL},
-	{"wake.throttle", KIND_THROTTLE, KY_RETAIN_WAKE},
-	{"park.throttle", KIND_THROTTLE, KY_RETAIN_PARK},
-	{"driver.throttle", KIND_THROTTLE, KY_RETAIN_DRIVER},
-	{"blocking.throttle", KIND_THROTTLE, KY_RETAIN_BLOCKING},
-	{"mark.throttle", KIND_THROTTLE, KY_RETAIN_MARK},
-	{"custom.throttle", KIND_THROTTLE, KY_RETAIN_CUSTOM},
+	KY_KIND_LIST(GATE_ROW, GATE_ROW, GATE_ROW)
+	KY_KIND_LIST(NO_ROW, NO_ROW, THRESHOLD_ROW)
+	KY_KIND_LIST(NO_ROW, THROTTLE_ROW, THROTTLE_ROW)
 	{"mode", KIND_MODE, 0},
 };
+/* clang-format on */
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
 _Static_assert(SETTING_COUNT <= KY_SETTINGS_MAX, "all of them at once");
 

@@ -3,12 +3,16 @@
 #include <drain/drain_state.h>
 
 #include <string.h>
+#include <wire/kind_list.h>
 
+#define NO_NAME(gate, name)
+#define KIND_NAME(gate, name) [KY_RETAIN_##gate] = name,
+
+/* clang-format off */
 static const char *const kind_names[KY_RETAIN_COUNT] = {
-	[KY_RETAIN_POLL] = "poll",     [KY_RETAIN_WAKE] = "wake",         [KY_RETAIN_PARK] = "park",
-	[KY_RETAIN_DRIVER] = "driver", [KY_RETAIN_BLOCKING] = "blocking", [KY_RETAIN_MARK] = "mark",
-	[KY_RETAIN_CUSTOM] = "custom",
+	KY_KIND_LIST(NO_NAME, KIND_NAME, KIND_NAME)
 };
+/* clang-format on */
 
 static const char *const table_names[KY_RETAIN_TABLES] = {
 	[KY_RETAIN_POLLS] = "poll", [KY_RETAIN_DELAYS] = "delay", [KY_RETAIN_RUNS] = "blocking",

@@ -7,25 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <wire/kind_list.h>
 
 #define PAIRS_MAX (KY_METADATA_MAX + KY_RUNTIMES_MAX / 16 + 32u)
 #define MAP_BYTES_MAX (160u << 10) /* of all pairs; the chunk must hold the rest too */
 #define CSV_BYTES_MAX 1024u
 
+#define GATE_NAME(gate, name) {KYMO_GATE_##gate, name},
+
+/* clang-format off */
 static const struct {
 	uint32_t gate;
 	const char *name;
 } gate_names[] = {
-	{KYMO_GATE_POLL, "poll"},
-	{KYMO_GATE_WAKE, "wake"},
-	{KYMO_GATE_PARK, "park"},
-	{KYMO_GATE_SPAWN, "spawn"},
-	{KYMO_GATE_DRIVER, "driver"},
-	{KYMO_GATE_BLOCKING, "blocking"},
-	{KYMO_GATE_WAKER_CLONE, "waker-clone"},
-	{KYMO_GATE_MARK, "mark"},
-	{KYMO_GATE_CUSTOM, "custom"},
+	KY_KIND_LIST(GATE_NAME, GATE_NAME, GATE_NAME)
 };
+/* clang-format on */
 
 /* ---- metadata: a map is written as its count and then its pairs ---- */
 

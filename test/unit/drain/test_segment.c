@@ -124,7 +124,7 @@ static void drain__segment_begins_with_everything_a_reader_needs(void **state)
 	assert_true(has_pair(event, "stage", "prod"));
 	assert_true(has_pair(event, "tokio.local_queue", "false"));
 	assert_true(has_pair(event, "cpu_time.measured", "false"));
-	assert_true(has_pair(event, "kymo.gates_off", "waker-clone"));
+	assert_true(has_pair(event, "kymo.gates_off", "waker_clone"));
 	assert_true(has_pair(event, "runtime.main", "0"));
 	assert_true(has_pair(event, "segment.complete", "false"));
 	assert_true(has_pair(EVENT(&c, SEGMENT_METADATA, 1), "segment.complete", "true"));
