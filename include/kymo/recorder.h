@@ -95,12 +95,15 @@ struct kymo_recorder_options {
 	uint64_t age_min_ns;
 	const char *triggers; /* rules that make dumps (dump.h: kymo_trigger_add), or NULL */
 	uint64_t session;     /* not 0: in the ring's header, in place of KYMO_SESSION */
+	/* 0: 2 MiB; 64 KiB .. 256 MiB, for stacks beside ring_bytes. Takes no memory before
+	 * something is sampled. */
+	uint64_t sample_bytes;
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0                                                        \
+			0, 0, 0, 0, 0, 0, 0, 0                                                     \
 	}
 
 /* Opens the recorder of this process.

@@ -168,6 +168,16 @@ static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 			      trace->loss_count == 1 ? "" : "s");
 }
 
+static void print_lost_samples(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char count[KY_OUT_CELL_BYTES];
+
+	if (trace->lost_samples)
+		ky_out_format(out, "%-9s %s stack sample%s (no records are missing for that)\n", "",
+			      ky_out_count(count, trace->lost_samples),
+			      trace->lost_samples == 1 ? "" : "s");
+}
+
 static void print_retention(struct ky_buf *out, const struct ky_trace *trace)
 {
 	char polls[KY_OUT_CELL_BYTES], wakes[KY_OUT_CELL_BYTES], all[KY_OUT_CELL_BYTES];
@@ -212,6 +222,7 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 	ky_out_text(out, "\n");
 	print_retention(out, trace);
 	print_loss(out, trace);
+	print_lost_samples(out, trace);
 	ky_out_text(out, "\n");
 }
 

@@ -27,6 +27,10 @@ static const char *const loss_names[KY_LOSS_COUNT] = {
 	[KY_LOSS_UNSUPPORTED] = "unsupported",
 	[KY_LOSS_HORIZON] = "horizon",
 	[KY_LOSS_FLIGHT] = "flight",
+	[KY_LOSS_SAMPLES + KY_SAMPLES_CPU] = "cpu-samples",
+	[KY_LOSS_SAMPLES + KY_SAMPLES_OFF_CPU] = "off-cpu-samples",
+	[KY_LOSS_SAMPLES + KY_SAMPLES_MEMORY] = "memory-samples",
+	[KY_LOSS_SAMPLES + KY_SAMPLES_PLACE] = "place-samples",
 };
 
 /* ---- tasks ---- */
@@ -384,6 +388,8 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_frames(enc, NULL, 0);
 	ky_trc_enc_f64(enc, 1.0);
+	ky_trc_enc_varint(enc, thread->depth ? thread->stack[thread->depth - 1].start_ns : 0);
+	ky_trc_enc_u8(enc, 0);
 }
 
 /* ---- loss ---- */
@@ -657,6 +663,9 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 		return 2;
 	case KY_REC_NOTE:
 		ky_drain_write_note(drain, rec->a, ns);
+		return 1;
+	case KY_REC_SAMPLE:
+		ky_drain_write_sample(drain, rec->a, ns);
 		return 1;
 	default:
 		on_exit(drain, thread, ns);

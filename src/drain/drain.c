@@ -111,6 +111,8 @@ static int set_up(struct ky_drain *drain, const struct ky_drain_options *options
 	if (!err)
 		err = ky_drain_side_open(drain);
 	if (!err)
+		err = ky_drain_sample_open(drain);
+	if (!err)
 		err = ky_retain_open(drain);
 	drain->to_ns = UINT64_MAX;
 	if (!drain->options.chunk)
@@ -152,6 +154,7 @@ void ky_drain_close(struct ky_drain *drain)
 		return;
 	ky_drain_thread_release(drain);
 	ky_drain_side_release(drain);
+	ky_drain_sample_release(drain);
 	ky_retain_release(drain);
 	ky_drain_release_directory(drain);
 	ky_task_table_release(&drain->tasks);
@@ -261,6 +264,8 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 		err = ky_drain_read_directory(drain);
 	if (!err)
 		err = ky_drain_read_side(drain);
+	if (!err)
+		err = ky_drain_read_samples(drain);
 	if (!err && drain->is_final)
 		ky_drain_close_gaps(drain);
 	if (!err)

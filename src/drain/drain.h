@@ -68,7 +68,8 @@ struct ky_drain_stats {
 	uint64_t records_dropped; /* of the lost ones: never written, by the header's count */
 	/* Not among the lost ones: overwritten in flight mode, told as LossEvent `flight`. */
 	uint64_t records_flown;
-	uint64_t chunks_refused; /* by the sink */
+	uint64_t chunks_refused;                /* by the sink */
+	uint64_t samples_written, samples_lost; /* of the sample area; not among the records */
 	uint64_t slots_skipped_corrupt;
 	uint32_t threads, workers, tasks_alive;
 	int last_sink_error;

@@ -51,8 +51,9 @@ enum ky_rec_own {
 	KY_REC_EXIT, /* the thread is over */
 	/* behind a gap it is this worker: a: task word; MORE: ticks = runtime, a = identity */
 	KY_REC_WORKER,
-	KY_REC_NOTE, /* a: which of drain->notes */
-	KY_REC_GATES /* a: gates, by the header of a sub-buffer */
+	KY_REC_NOTE,   /* a: which of drain->notes */
+	KY_REC_SAMPLE, /* a: which of drain->samples.waiting */
+	KY_REC_GATES   /* a: gates, by the header of a sub-buffer */
 };
 #define KY_GAP_INEXACT 0x100u
 
@@ -70,7 +71,8 @@ enum ky_loss_cause {
 	KY_LOSS_HORIZON = 9,
 	/* overwritten while nobody was to write it: in flight mode, before a stream began */
 	KY_LOSS_FLIGHT = 10,
-	KY_LOSS_COUNT
+	KY_LOSS_SAMPLES = 11, /* + enum ky_sample_class */
+	KY_LOSS_COUNT = KY_LOSS_SAMPLES + KY_SAMPLE_CLASSES
 };
 
 enum ky_poll_kind {
@@ -275,6 +277,35 @@ struct ky_side_state {
 	uint64_t counters_told; /* bit by index: this value is in the open segment */
 };
 
+/* Of one class of the sample area. */
+struct ky_sample_cursor {
+	uint64_t next;     /* claim */
+	uint64_t since_ns; /* it is being written since; 0: it is not */
+	uint64_t told_ns;  /* of the last look */
+	uint32_t number;   /* of the next sample */
+	bool has_number;
+	uint64_t source_lost; /* told */
+};
+
+/* One that waits for its turn in the merge; frames behind it. */
+struct ky_waiting_sample {
+	uint8_t kind, flags;
+	uint16_t cpu;
+	int16_t syscall;
+	uint32_t tid, frame_count;
+	uint64_t value, more, other, task, weight;
+	uint64_t frames[];
+};
+#define KY_SAMPLES_WAITING_MAX 16384u
+
+struct ky_sample_state {
+	struct ky_dthread *queue; /* not in `threads` */
+	struct ky_sample_cursor cursors[KY_SAMPLE_CLASSES];
+	struct ky_waiting_sample **waiting;
+	uint32_t *free_places;
+	uint32_t free_count;
+};
+
 struct ky_merge_entry {
 	uint64_t ticks; /* of the first record in the queue */
 	struct ky_dthread *thread;
@@ -312,6 +343,7 @@ struct ky_drain {
 	struct ky_note *notes;
 	uint32_t note_count;
 	struct ky_side_state side;
+	struct ky_sample_state samples;
 	struct ky_event_sums sums;
 
 	/* reading */
@@ -411,6 +443,14 @@ void ky_drain_write_counters(struct ky_drain *drain, uint64_t ns);
 void ky_drain_write_note(struct ky_drain *drain, uint64_t index, uint64_t ns);
 /* "signal 9 (SIGKILL)", "exit status 1", "unknown". */
 void ky_drain_process_end(const struct ky_drain *drain, char *out, size_t capacity);
+
+/* ---- sample.c ---- */
+int ky_drain_sample_open(struct ky_drain *drain);
+void ky_drain_sample_release(struct ky_drain *drain);
+/* New samples of all classes into their queue. Returns 0, -ENOMEM. */
+int ky_drain_read_samples(struct ky_drain *drain);
+/* Writes the sample of a KY_REC_SAMPLE, with what its thread does at this moment. */
+void ky_drain_write_sample(struct ky_drain *drain, uint64_t index, uint64_t ns);
 
 /* ---- slot_cursor.c ---- */
 /* Reads what was published since the last step into the threads' queues; sets hold_ticks. */

@@ -64,7 +64,8 @@ static int lay_out(struct copier *copier)
 	size_t side_bytes = from->side ? sizeof(*from->side) : 0;
 	size_t directory_at = 2 * PAGE + round_up(side_bytes, PAGE);
 	size_t slots_at = round_up(directory_at + from->directory_bytes, HUGE_PAGE);
-	size_t bytes = slots_at + (size_t)copier->capacity * KY_SLOT_BYTES;
+	size_t samples_at = slots_at + (size_t)copier->capacity * KY_SLOT_BYTES;
+	size_t bytes = samples_at + (size_t)from->sample_bytes;
 	uint8_t *image = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ky_ring_header *header;
@@ -240,6 +241,44 @@ static void take_slots(struct copier *copier, const struct ky_ring_copy_options 
 		look(copier, slot, to, true);
 }
 
+/* A slot that changes under our eyes stays empty in the copy, and is missing by its number. */
+static void take_class(struct copier *copier, uint32_t which, const struct ky_sample_ring *from)
+{
+	struct ky_ring_header *header = copier->header;
+	uint8_t *area = copier->out->image + header->sample_offset;
+	struct ky_sample_head *head = (struct ky_sample_head *)(void *)area;
+	uint64_t hand = atomic_load_explicit(&from->head->hand, memory_order_acquire), offset;
+	uint64_t claim = KY_SAMPLE_CLAIM(hand), count = claim;
+
+	if (count > from->slot_count)
+		count = from->slot_count;
+	(void)ky_sample_range(header->sample_bytes, which, &offset);
+	copy_words((uint8_t *)&head->classes[which], from->head, sizeof(*from->head));
+	atomic_store_explicit(&head->classes[which].hand, hand, memory_order_relaxed);
+	for (; count > 0; count--) {
+		uint64_t at = offset + (claim - count) % from->slot_count * KY_SAMPLE_SLOT_BYTES;
+		uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
+
+		if (ky_ring_view_sample(from, claim - count, words) == KY_SAMPLE_WHOLE)
+			memcpy(area + at, words, sizeof(words));
+	}
+	copier->out->bytes += KY_SAMPLE_CLAIM(hand) < from->slot_count ?
+				      KY_SAMPLE_CLAIM(hand) * KY_SAMPLE_SLOT_BYTES :
+				      (uint64_t)from->slot_count * KY_SAMPLE_SLOT_BYTES;
+	atomic_fetch_or_explicit(&header->sample_classes, 1u << which, memory_order_relaxed);
+}
+
+/* After the clock was read: what was stamped before is there. */
+static void take_samples(struct copier *copier)
+{
+	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
+		struct ky_sample_ring ring;
+
+		if (ky_ring_view_samples(&copier->from, which, &ring))
+			take_class(copier, which, &ring);
+	}
+}
+
 /* After the sub-buffers: what their records refer to was there before them. */
 static void take_directory(struct copier *copier)
 {
@@ -286,6 +325,7 @@ int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_option
 	if (!err) {
 		populate(&copier, options->bytes_max);
 		take_slots(&copier, options);
+		take_samples(&copier);
 		take_directory(&copier);
 		finish(&copier);
 	}

@@ -36,6 +36,14 @@ static const struct ky_ring_side *side_of(const struct ky_ring_header *header, c
 	return (const struct ky_ring_side *)(const void *)(image + offset);
 }
 
+static bool has_samples(const struct ky_ring_header *header, uint64_t image_bytes)
+{
+	uint64_t offset = header->sample_offset, bytes = header->sample_bytes;
+
+	return offset >= sizeof(*header) && offset % 64 == 0 && offset <= image_bytes &&
+	       bytes <= image_bytes - offset;
+}
+
 int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes)
 {
 	const struct ky_ring_header *header;
@@ -71,6 +79,10 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 		view->control = (const struct ky_ring_control *)(const void *)(image +
 									       header->page_bytes);
 	view->side = side_of(header, image, image_bytes);
+	if (has_samples(header, image_bytes)) {
+		view->sample_offset = header->sample_offset;
+		view->sample_bytes = header->sample_bytes;
+	}
 	if (view->directory_offset > image_bytes)
 		view->directory_bytes = 0;
 	else if (view->directory_bytes > image_bytes - view->directory_offset)
@@ -184,6 +196,42 @@ bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uin
 	for (uint32_t i = 0; i < to / 8; i++)
 		out[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
 	return is_still(view, slot, number);
+}
+
+bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
+			  struct ky_sample_ring *out)
+{
+	uint32_t there = atomic_load_explicit(&view->header->sample_classes, memory_order_acquire);
+	uint64_t offset;
+	uint32_t count = ky_sample_range(view->sample_bytes, which, &offset);
+	uintptr_t area = (uintptr_t)view->image + view->sample_offset;
+
+	memset(out, 0, sizeof(*out));
+	if (!count || !(there & 1u << which))
+		return false;
+	out->head = &((struct ky_sample_head *)area)->classes[which];
+	out->slots = (uint8_t *)(area + offset);
+	out->slot_count = count;
+	return true;
+}
+
+enum ky_sample_look ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
+					uint64_t *out)
+{
+	const _Atomic uint64_t *slot = ky_sample_serial(ring, claim);
+	uint64_t serial = atomic_load_explicit(slot, memory_order_acquire), ours = (claim + 1) * 2;
+
+	if (serial > ours + 1)
+		return KY_SAMPLE_GONE;
+	if (serial != ours)
+		return KY_SAMPLE_UNFINISHED;
+	out[0] = serial;
+	for (uint32_t i = 1; i < KY_SAMPLE_SLOT_BYTES / 8; i++)
+		out[i] = atomic_load_explicit(&slot[i], memory_order_relaxed);
+	/* What was read before must not move behind the second look. */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(slot, memory_order_relaxed) == serial ? KY_SAMPLE_WHOLE :
+									    KY_SAMPLE_GONE;
 }
 
 bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish *out)

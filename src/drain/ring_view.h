@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <wire/ring_image.h>
+#include <wire/sample_area.h>
 
 struct ky_ring_view {
 	const uint8_t *image;
@@ -16,6 +17,7 @@ struct ky_ring_view {
 	const struct ky_ring_control *control; /* NULL when the image ends before it */
 	const struct ky_ring_side *side;       /* NULL: none, or not whole in the image */
 	uint64_t image_bytes;
+	uint64_t sample_offset, sample_bytes; /* 0: none, or not whole in the image */
 	uint64_t directory_offset;
 	uint64_t directory_bytes; /* that lie inside the image */
 	uint64_t slots_offset;
@@ -77,6 +79,21 @@ int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t n
  * when it is not under that number any more. */
 bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
 			     uint32_t to, uint64_t *out);
+
+/* The class's part of the sample area. Returns false when there is none, or nothing was sampled
+ * yet: then nothing of it may be looked at. The ring is not to be written through. */
+bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
+			  struct ky_sample_ring *out);
+
+enum ky_sample_look {
+	KY_SAMPLE_WHOLE,
+	KY_SAMPLE_UNFINISHED, /* its writer has it, or has not come to it */
+	KY_SAMPLE_GONE        /* overwritten */
+};
+
+/* Copies the slot of this claim, KY_SAMPLE_SLOT_BYTES, between two looks at its serial. */
+enum ky_sample_look ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
+					uint64_t *out);
 
 /* The settings of the control page as they were at one moment. */
 struct ky_ring_wish {

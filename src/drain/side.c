@@ -21,7 +21,7 @@ int ky_drain_side_open(struct ky_drain *drain)
 	struct ky_dthread *outside = ky_alloc(sizeof(*outside));
 
 	drain->outside = outside;
-	drain->heap = ky_alloc(sizeof(*drain->heap));
+	drain->heap = ky_alloc(2 * sizeof(*drain->heap)); /* and that of the samples */
 	if (!outside || !drain->heap)
 		return -ENOMEM;
 	outside->worker = KY_NONE32;

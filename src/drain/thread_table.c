@@ -16,8 +16,8 @@ static bool room_for_thread(struct ky_drain *drain)
 	if (!grown)
 		return false;
 	drain->threads = grown;
-	/* One more: what comes from outside the threads. */
-	heap = ky_realloc(drain->heap, (capacity + 1) * sizeof(*heap));
+	/* Two more: what comes from outside the threads, and samples. */
+	heap = ky_realloc(drain->heap, (capacity + 2) * sizeof(*heap));
 	if (!heap)
 		return false;
 	drain->heap = heap;

@@ -95,21 +95,23 @@ static void merge_few(struct ky_drain *drain, uint32_t count, uint64_t through)
 	}
 }
 
+static uint32_t add(struct ky_merge_entry *heap, uint32_t count, struct ky_dthread *thread,
+		    uint64_t through)
+{
+	if (thread->head == thread->tail || thread->recs[thread->head].ticks > through)
+		return count;
+	heap[count] = (struct ky_merge_entry){thread->recs[thread->head].ticks, thread};
+	return count + 1;
+}
+
 int ky_drain_merge(struct ky_drain *drain, uint64_t through)
 {
-	struct ky_dthread *outside = drain->outside;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		struct ky_dthread *thread = drain->threads[i];
-
-		if (thread->head < thread->tail && thread->recs[thread->head].ticks <= through)
-			drain->heap[count++] = (struct ky_merge_entry){
-				thread->recs[thread->head].ticks, thread};
-	}
-	if (outside->head < outside->tail && outside->recs[outside->head].ticks <= through)
-		drain->heap[count++] = (struct ky_merge_entry){outside->recs[outside->head].ticks,
-							       outside};
+	for (uint32_t i = 0; i < drain->thread_count; i++)
+		count = add(drain->heap, count, drain->threads[i], through);
+	count = add(drain->heap, count, drain->outside, through);
+	count = add(drain->heap, count, drain->samples.queue, through);
 	if (count > SCAN_MAX)
 		merge_many(drain, count, through);
 	else

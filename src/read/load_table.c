@@ -348,6 +348,17 @@ static void add_lost(uint64_t *sum, uint64_t count)
 	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
 }
 
+/* "cpu-samples" and its kin: a sample that is missing is no gap in what its thread did. */
+static bool is_of_samples(const struct ky_load *load, uint32_t cause)
+{
+	static const char tail[] = "-samples";
+	const char *text = cause != KY_NONE ? ky_trace_name(load->trace, cause) : "";
+	size_t bytes = strlen(text);
+
+	return bytes >= sizeof(tail) &&
+	       memcmp(text + bytes - (sizeof(tail) - 1), tail, sizeof(tail) - 1) == 0;
+}
+
 static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace *trace = load->trace;
@@ -356,6 +367,10 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	uint32_t thread;
 	void *moved;
 
+	if (is_of_samples(load, cause)) {
+		add_lost(&trace->lost_samples, number(frame, KY_F_LOSS_record_count));
+		return true;
+	}
 	loss = push(trace, trace->losses, &trace->loss_count, &trace->loss_capacity, sizeof(*loss),
 		    &moved);
 	trace->losses = moved;

@@ -311,6 +311,7 @@ struct ky_trace {
 	uint32_t sums_count, sums_capacity;
 	uint64_t counted[KY_COUNTED_KINDS]; /* values of all histograms; wakes: of all sums */
 	uint64_t lost_records;              /* sum of losses */
+	uint64_t lost_samples;              /* stacks, not records: among no thread's losses */
 	uint64_t polls, parks, wakes;       /* rows */
 	uint64_t end_unproven;
 	uint64_t delays_measured, delays_recorded; /* recorded: from scheduling_delay_ns */

@@ -10,6 +10,7 @@
  *                     metadata)
  *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of
  *                     each
+ *         sample area sample_bytes: stacks (sample_area.h); sparse until a sampler starts
  *
  * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's
  *              size. Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n %
@@ -83,6 +84,8 @@ struct ky_ring_header {
 	uint64_t pid_namespace; /* inode of /proc/self/ns/pid, in which `pid` counts; 0 unknown */
 	uint64_t side_offset;   /* multiple of 64; 0: there is none */
 	uint64_t side_bytes;
+	uint64_t sample_offset; /* multiple of the page; 0: there is none */
+	uint64_t sample_bytes;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
@@ -99,6 +102,8 @@ struct ky_ring_header {
 	/* slots the hand goes round; < slot_count when memory ran out */
 	_Atomic uint32_t usable_count;
 	_Atomic uint32_t thread_count;
+	/* 1 << enum ky_sample_class: the pages of its samples and of the head exist (release) */
+	_Atomic uint32_t sample_classes;
 };
 
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by

@@ -16,13 +16,26 @@ uint64_t test_ticks(uint64_t ns)
 	return TEST_TICKS_BASE + ns * 5 / 2;
 }
 
+struct ky_sample_ring test_ring_samples(struct test_ring *ring, uint32_t which)
+{
+	uint8_t *area = ring->image + ring->header->sample_offset;
+	struct ky_sample_head *head = (struct ky_sample_head *)(void *)area;
+	struct ky_sample_ring out = {.head = &head->classes[which]};
+	uint64_t offset;
+
+	out.slot_count = ky_sample_range(ring->header->sample_bytes, which, &offset);
+	out.slots = area + offset;
+	atomic_fetch_or(&ring->header->sample_classes, 1u << which);
+	return out;
+}
+
 void test_ring_open(struct test_ring *ring, uint32_t slot_count)
 {
 	struct ky_ring_header *header;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->image_bytes = DIRECTORY_OFFSET + TEST_DIRECTORY_BYTES +
-			    (size_t)slot_count * KY_SLOT_BYTES;
+			    (size_t)slot_count * KY_SLOT_BYTES + TEST_SAMPLE_BYTES;
 	ring->image = aligned_alloc(KY_SLOT_BYTES, (ring->image_bytes + KY_SLOT_BYTES - 1) /
 							   KY_SLOT_BYTES * KY_SLOT_BYTES);
 	memset(ring->image, 0, ring->image_bytes);
@@ -42,6 +55,8 @@ void test_ring_open(struct test_ring *ring, uint32_t slot_count)
 	header->slots_offset = DIRECTORY_OFFSET + TEST_DIRECTORY_BYTES;
 	header->slot_count = slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
+	header->sample_offset = ring->image_bytes - TEST_SAMPLE_BYTES;
+	header->sample_bytes = TEST_SAMPLE_BYTES;
 	header->pid = 4242;
 	header->start_time_ticks = 777;
 	header->ticks_per_second = TEST_TICKS_PER_SECOND;

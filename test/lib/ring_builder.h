@@ -9,11 +9,13 @@
 #include <kymo/emit.h>
 #include <stdbool.h>
 #include <wire/ring_image.h>
+#include <wire/sample_area.h>
 
 #define TEST_TICKS_PER_SECOND UINT64_C(2500000000)
 #define TEST_TICKS_BASE UINT64_C(7000000000000)
 #define TEST_REALTIME_OFFSET UINT64_C(1700000000000000000)
 #define TEST_DIRECTORY_BYTES (256u << 10)
+#define TEST_SAMPLE_BYTES (128u << 10)
 
 struct test_ring {
 	uint8_t *image;
@@ -44,6 +46,9 @@ void test_ring_open(struct test_ring *ring, uint32_t slot_count);
 void test_ring_close(struct test_ring *ring);
 int test_ring_anchor(void *ctx, struct ky_clock_anchor *out); /* ctx: the ring */
 struct ky_sub_buffer *test_ring_slot(const struct test_ring *ring, uint32_t slot);
+
+/* The class's slots, as a sampler that has begun has them. */
+struct ky_sample_ring test_ring_samples(struct test_ring *ring, uint32_t which);
 
 /* Raw directory entry; returns its offset in the directory. */
 uint64_t test_ring_entry(struct test_ring *ring, uint16_t kind, uint32_t id, const void *fixed,

@@ -264,6 +264,7 @@ static int make_ring(struct ky_ring **out)
 		.service = engine->service,
 		.ring_bytes = engine->options.ring_bytes,
 		.directory_bytes = KY_DIRECTORY_BYTES_DEFAULT,
+		.sample_bytes = engine->options.sample_bytes,
 	};
 	int err = ky_ring_create(out, &request, &engine->clock);
 
@@ -421,6 +422,8 @@ static int copy_options(const struct kymo_recorder_options *options)
 		engine->options.ring_bytes = KY_RING_BYTES_DEFAULT;
 	if (!engine->options.gates)
 		engine->options.gates = KYMO_GATES_DEFAULT;
+	if (!engine->options.sample_bytes)
+		engine->options.sample_bytes = KY_SAMPLE_BYTES_DEFAULT;
 	engine->options.metadata = NULL;
 	engine->options.metadata_count = 0;
 	engine->options.errbuf = NULL;

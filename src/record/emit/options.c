@@ -72,6 +72,12 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 		return ky_options_say(out, -EINVAL,
 				      "ring_bytes is %llu; give 128 KiB to 4 GiB, or 0 for 32 MiB",
 				      (unsigned long long)out->ring_bytes);
+	if (out->sample_bytes &&
+	    (out->sample_bytes < KY_SAMPLE_BYTES_MIN || out->sample_bytes > KY_SAMPLE_BYTES_MAX))
+		return ky_options_say(out, -EINVAL,
+				      "sample_bytes is %llu; give 64 KiB to 256 MiB, or 0 for 2 "
+				      "MiB",
+				      (unsigned long long)out->sample_bytes);
 	if (out->flags & ~flags)
 		return ky_options_say(out, -EINVAL, "flags has unknown bits 0x%x",
 				      out->flags & ~flags);

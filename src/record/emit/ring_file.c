@@ -146,7 +146,12 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 	if (room < front + slots)
 		slots = room < front ? 0 : (room - front) & ~(uint64_t)(KY_POPULATE_BYTES - 1);
 	ring->slot_count = (uint32_t)(slots / KY_SLOT_BYTES);
-	ring->mapped_bytes = (size_t)(front + slots);
+	ring->slots_end = (size_t)(front + slots);
+	/* Stacks are what a small file does without. */
+	ring->sample_bytes = request->sample_bytes / KYMO_ARCH_PAGE_BYTES * KYMO_ARCH_PAGE_BYTES;
+	if (room < ring->slots_end + ring->sample_bytes)
+		ring->sample_bytes = 0;
+	ring->mapped_bytes = ring->slots_end + ring->sample_bytes;
 }
 
 /* Makes the page at `at` exist, or says that there is no memory for it, where a store of our own
@@ -207,7 +212,7 @@ static int map(struct ky_ring *ring, int fd)
 		munmap(area, head);
 	if (head < KY_SLOT_BYTES)
 		munmap(base + ring->mapped_bytes, KY_SLOT_BYTES - head);
-	front = ring->mapped_bytes - (size_t)ring->slot_count * KY_SLOT_BYTES;
+	front = ring->slots_end - (size_t)ring->slot_count * KY_SLOT_BYTES;
 	ring->base = base;
 	ring->header = (struct ky_ring_header *)(void *)base;
 	ring->control = (struct ky_ring_control *)(void *)(base + KYMO_ARCH_PAGE_BYTES);
@@ -226,7 +231,7 @@ static int fill_first(struct ky_ring *ring, int fd)
 	if (!populate(ring->base, ring->directory + KY_POPULATE_BYTES)) {
 		if (errno != EINVAL)
 			return -ENOSPC;
-		if (fallocate(fd, 0, 0, (off_t)ring->mapped_bytes) != 0)
+		if (fallocate(fd, 0, 0, (off_t)ring->slots_end) != 0)
 			return -errno;
 		ring->is_prefilled = true;
 		first = ring->slot_count;
@@ -290,6 +295,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->directory_offset = DIRECTORY_OFFSET;
 	header->directory_bytes = ring->directory_bytes;
 	header->slots_offset = (uint64_t)(ring->slots - ring->base);
+	header->sample_offset = ring->sample_bytes ? ring->slots_end : 0;
+	header->sample_bytes = ring->sample_bytes;
 	header->slot_count = ring->slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
 	header->flags = is_anonymous ? KY_RING_ANONYMOUS : 0;
@@ -429,6 +436,40 @@ bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)
 		}
 		ring->directory_steps++;
 	}
+	return true;
+}
+
+/* Every page of [from, to) by its last word, which nobody uses. */
+static bool touch_pages(uint8_t *from, const uint8_t *to)
+{
+	for (; from < to; from += KYMO_ARCH_PAGE_BYTES)
+		if (!touch(from + KYMO_ARCH_PAGE_BYTES - sizeof(uint64_t)))
+			return false;
+	return true;
+}
+
+bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring *out)
+{
+	uint8_t *area = ring->base + ring->slots_end;
+	struct ky_sample_head *head = (struct ky_sample_head *)(void *)area;
+	uint64_t offset;
+	uint32_t count = ky_sample_range(ring->sample_bytes, which, &offset);
+	uint32_t there = atomic_load_explicit(&ring->header->sample_classes, memory_order_relaxed);
+
+	memset(out, 0, sizeof(*out));
+	if (!count)
+		return false;
+	/* Whatever the file says exists is made sure of once by each process that writes there: a
+	 * bit alone would be something read back. */
+	if (!touch_pages(area, area + KY_SAMPLE_PAGE_BYTES) ||
+	    !touch_pages(area + offset, area + offset + (size_t)count * KY_SAMPLE_SLOT_BYTES))
+		return false;
+	if (!(there & 1u << which))
+		atomic_fetch_or_explicit(&ring->header->sample_classes, 1u << which,
+					 memory_order_release);
+	out->head = &head->classes[which];
+	out->slots = area + offset;
+	out->slot_count = count;
 	return true;
 }
 

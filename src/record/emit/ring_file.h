@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <wire/ring_image.h>
+#include <wire/sample_area.h>
 
 #define KY_RING_PATH_BYTES 512u
 #define KY_POPULATE_BYTES 65536u
@@ -35,6 +36,8 @@ struct ky_ring {
 	size_t directory_bytes;
 	uint8_t *slots;
 	uint32_t slot_count;
+	size_t slots_end;         /* the sample area begins there */
+	uint64_t sample_bytes;    /* 0: there is none */
 	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
 	uint64_t extent;          /* atomic: populated slots << 32 | usable slots */
 	bool is_prefilled;        /* kernel before 5.14: everything was allocated at creation */
@@ -51,6 +54,7 @@ struct ky_ring_request {
 	const char *service;   /* file name part, already sanitised */
 	uint64_t ring_bytes;   /* of slots; rounded up to KY_POPULATE_BYTES */
 	uint64_t directory_bytes;
+	uint64_t sample_bytes; /* of the sample area; 0: none */
 };
 
 /* Creates and maps the file; its header says where everything is, but `magic` is still 0.
@@ -70,6 +74,11 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot);
 
 /* Same for the first `bytes` of the directory. Call under the directory's lock. */
 bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes);
+
+/* The class's slots of the sample area, whose pages exist from now on. False: there is no area (a
+ * file-size limit), or no memory for it.
+ * Signals  safe.   Cost a system call a page, the first time they are made. */
+bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring *out);
 
 /* Private zeros at these addresses from now on, whatever was there. */
 void ky_map_private(void *address, size_t bytes);

@@ -27,6 +27,7 @@ static struct ky_ring_request request_in(const char *directory)
 	return (struct ky_ring_request){.directory = directory,
 					.service = "svc",
 					.ring_bytes = 128u << 10,
+					.sample_bytes = 256u << 10,
 					.directory_bytes = KY_DIRECTORY_BYTES_DEFAULT};
 }
 
@@ -120,6 +121,44 @@ static void create__side_area_exists_and_is_empty(void **state)
 	rmdir(test.directory);
 }
 
+/* Sparse until somebody samples; then every page is there before the class is said to be. */
+static void samples__have_pages_once_they_are_asked_for(void **state)
+{
+	struct ky_sample sample = {.kind = KY_SAMPLE_CPU, .tid = 1};
+	struct ky_sample_ring samples;
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+	unsigned char in_core[64];
+	uint32_t pages = 0;
+	uint8_t *area;
+
+	(void)state;
+	test_recorder_directory(&test);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
+	assert_int_equal(ring->header->sample_bytes, 256u << 10);
+	area = ring->base + ring->header->sample_offset;
+	assert_int_equal(mincore(area, 256u << 10, in_core), 0);
+	for (size_t i = 0; i < sizeof(in_core); i++)
+		assert_int_equal(in_core[i] & 1, 0);
+	assert_true(ky_ring_samples(ring, KY_SAMPLES_CPU, &samples));
+	assert_int_equal(ring->header->sample_classes, 1u << KY_SAMPLES_CPU);
+	assert_int_equal(mincore(area, 256u << 10, in_core), 0);
+	for (size_t i = 0; i < sizeof(in_core); i++)
+		pages += in_core[i] & 1;
+	assert_int_equal(pages, 1 + samples.slot_count / (4096 / KY_SAMPLE_SLOT_BYTES));
+	for (uint32_t i = 0; i < samples.slot_count; i++)
+		assert_true(ky_sample_put(&samples, &sample));
+	/* Whoever asks again finds what is there. */
+	assert_true(ky_ring_samples(ring, KY_SAMPLES_CPU, &samples));
+	assert_int_equal(KY_SAMPLE_CLAIM(samples.head->hand), samples.slot_count);
+	for (uint32_t i = 0; i < samples.slot_count; i++)
+		assert_int_equal(*ky_sample_serial(&samples, i), (i + 1) * 2);
+	drop(ring);
+	rmdir(test.directory);
+}
+
 static void create__refuses_a_directory_others_can_write(void **state)
 {
 	struct test_recorder test;
@@ -202,6 +241,7 @@ static int under_file_limit(const char *directory)
 {
 	struct ky_ring_request request = request_in(directory);
 	struct rlimit limit = {1u << 20, 1u << 20};
+	struct ky_sample_ring samples;
 	struct ky_ring *ring = NULL;
 	int bad = 0;
 
@@ -213,6 +253,9 @@ static int under_file_limit(const char *directory)
 	if (bad)
 		return bad;
 	bad |= ring->header->file_bytes <= 1u << 20 ? 0 : 2;
+	/* Stacks are what it does without. */
+	bad |= ring->header->sample_bytes == 0 && ring->header->sample_offset == 0 ? 0 : 32;
+	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.slot_count ? 0 : 64;
 	bad |= ring->slot_count >= 64 ? 0 : 4;
 	bad |= ky_ring_populate(ring, ring->slot_count - 1) ? 0 : 8;
 	memset(ring->slots, 1, (size_t)ring->slot_count * KY_SLOT_BYTES);
@@ -240,6 +283,7 @@ static void create__respects_the_file_size_limit(void **state)
 static int on_small_tmpfs(const char *directory)
 {
 	struct ky_ring_request request = request_in(directory);
+	struct ky_sample_ring samples;
 	struct ky_ring *ring = NULL;
 	uint32_t good = 0, usable;
 	int bad = 0;
@@ -256,6 +300,8 @@ static int on_small_tmpfs(const char *directory)
 		memset(ky_ring_slot(ring, slot), 7, KY_SLOT_BYTES);
 		good++;
 	}
+	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.slot_count ? 0 : 32;
+	bad |= ring->header->sample_classes ? 64 : 0;
 	usable = ring->header->usable_count;
 	bad |= good == usable ? 0 : 2;
 	bad |= usable >= 32 && usable < 128 ? 0 : 4;
@@ -358,6 +404,7 @@ int main(void)
 		cmocka_unit_test(create__names_the_file_after_the_process),
 		cmocka_unit_test(create__lock_lasts_as_long_as_the_mapping),
 		cmocka_unit_test(create__side_area_exists_and_is_empty),
+		cmocka_unit_test(samples__have_pages_once_they_are_asked_for),
 		cmocka_unit_test(create__refuses_a_directory_others_can_write),
 		cmocka_unit_test(create__does_not_follow_a_symbolic_link),
 		cmocka_unit_test(create__missing_parent_falls_back_to_memory),

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* sample_area.h - the part of the ring file that keeps stacks: samples of the processor, of time
+ * off it, of memory, of await places. Plain layouts and the inline functions every writer needs.
+ *
+ * Area:   page 0      struct ky_sample_head
+ *         then for each class its ring of slots, on pages of its own, where ky_sample_range() says:
+ *         a function of the area's size alone, so nobody believes an offset that he reads.
+ *         A sample takes 1 to KY_SAMPLE_PARTS_MAX slots of consecutive claim numbers; claim n lies
+ *         in slot n % slot_count of its class.
+ *
+ * Writers:     any thread, any signal handler, another process that maps the file. One atomic add
+ *              claims slots and counts the sample. A slot is taken by making its serial odd: a
+ *              writer that finds it taken by another one gives its own sample up. So no slot
+ *              ever holds words of two writers, however long one of them was held up.
+ * Readers:     trust nothing: copy a slot, look at its serial again. Samples are numbered, so what
+ *              is missing is counted exactly, whoever lost it.
+ * Frames:      48 bits each, little-endian, sign-extended by the reader (kernel addresses). The
+ *              leaf first, as it was interrupted; callers: the return address minus 1, so that
+ *              every address lies inside the instruction that it names.
+ * Memory:      sparse. Whoever starts the first sampler of a class makes the pages of the head and
+ *              of the class exist, and then sets the class's bit in ky_ring_header.sample_classes
+ *              (release): no bit, no look. No store here is ever the first touch of a page.
+ */
+#ifndef KY_WIRE_SAMPLE_AREA_H
+#define KY_WIRE_SAMPLE_AREA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define KY_SAMPLE_SLOT_BYTES 256u
+#define KY_SAMPLE_PARTS_MAX 6u
+#define KY_SAMPLE_FRAME_BYTES 6u
+#define KY_SAMPLE_PAGE_BYTES 4096u
+#define KY_SAMPLE_BYTES_MIN (UINT64_C(64) << 10)
+#define KY_SAMPLE_BYTES_DEFAULT (UINT64_C(2) << 20)
+#define KY_SAMPLE_BYTES_MAX (UINT64_C(256) << 20)
+
+enum ky_sample_class {
+	KY_SAMPLES_CPU = 0,
+	KY_SAMPLES_OFF_CPU = 1,
+	KY_SAMPLES_MEMORY = 2,
+	KY_SAMPLES_PLACE = 3, /* await places as they were captured */
+	KY_SAMPLE_CLASSES = 4
+};
+
+enum ky_sample_kind {
+	KY_SAMPLE_VOID = 0,    /* given up; its number is missing */
+	KY_SAMPLE_CPU = 1,     /* value: CPU ns it stands for; other: enum ky_sample_source */
+	KY_SAMPLE_OFF_CPU = 2, /* value: duration ns; stamp: its end; more: enum ky_off_cpu */
+	KY_SAMPLE_ALLOC = 3,   /* value: bytes asked for; more: address */
+	KY_SAMPLE_FREE = 4,    /* value: bytes; more: address; other: stamp of its allocation */
+	KY_SAMPLE_PLACE = 5,   /* value: task; more: inclusion probability, parts of 2^32 */
+	KY_SAMPLE_SWITCH = 6   /* a switch-out without a known end; value: 0 */
+};
+
+enum ky_sample_flags {
+	KY_SAMPLE_STAMP_IS_NS = 1u << 0, /* CLOCK_MONOTONIC ns, else ticks of the ring's clock */
+	KY_SAMPLE_TRUNCATED = 1u << 1,   /* the walk did not reach the thread's first frame */
+	KY_SAMPLE_HAS_CPU = 1u << 2      /* `cpu` is known */
+};
+
+/* Why a thread did not run: OffCpuEvent.reason. */
+enum ky_off_cpu {
+	KY_OFF_CPU_UNKNOWN = 0,
+	KY_OFF_CPU_SYSCALL = 1,
+	KY_OFF_CPU_FUTEX = 2,
+	KY_OFF_CPU_FAULT = 3,
+	KY_OFF_CPU_PREEMPTED = 4
+};
+
+/* The first slot of a sample. */
+struct ky_sample_slot {
+	_Atomic uint64_t serial; /* (claim number + 1) * 2, odd: being written */
+	uint8_t part;            /* 0 */
+	uint8_t parts;           /* slots of this sample, 1..KY_SAMPLE_PARTS_MAX */
+	uint8_t kind;            /* enum ky_sample_kind */
+	uint8_t flags;           /* enum ky_sample_flags */
+	uint32_t tid;            /* kernel thread id in the process's pid namespace */
+	uint64_t stamp;
+	uint64_t value;
+	uint64_t more;
+	uint64_t other;
+	uint64_t task;   /* of the open poll, where the writer knows it; 0: the drain finds it */
+	uint64_t weight; /* 1 / inclusion probability, parts of 2^32; 0: 1 */
+	uint32_t number; /* of the sample in its class, modulo 2^24 */
+	uint16_t cpu;    /* with KY_SAMPLE_HAS_CPU */
+	int16_t syscall; /* number; -1 none or unknown */
+	uint8_t frame_count; /* of all parts */
+	uint8_t frames[KY_SAMPLE_SLOT_BYTES - 73];
+};
+
+/* The second to last slots. */
+struct ky_sample_more {
+	_Atomic uint64_t serial;
+	uint8_t part; /* 1.. */
+	uint8_t parts;
+	uint8_t kind;
+	uint8_t reserved[5];
+	uint8_t frames[KY_SAMPLE_SLOT_BYTES - 16];
+};
+
+/* The last word of every slot is scratch of whoever makes its page exist. */
+#define KY_SAMPLE_FRAMES_FIRST ((KY_SAMPLE_SLOT_BYTES - 73u - 8u) / KY_SAMPLE_FRAME_BYTES)
+#define KY_SAMPLE_FRAMES_MORE ((KY_SAMPLE_SLOT_BYTES - 16u - 8u) / KY_SAMPLE_FRAME_BYTES)
+#define KY_SAMPLE_FRAMES_MAX                                                                       \
+	(KY_SAMPLE_FRAMES_FIRST + (KY_SAMPLE_PARTS_MAX - 1u) * KY_SAMPLE_FRAMES_MORE)
+
+/* Where the samples of a class come from: metadata of the trace. */
+enum ky_sample_source {
+	KY_SOURCE_NONE = 0,
+	KY_SOURCE_PERF = 1,  /* perf_event, drained from a ring */
+	KY_SOURCE_TIMER = 2, /* per-thread CPU-time timers */
+	KY_SOURCE_CALLS = 3, /* interposed calls */
+	KY_SOURCE_WATCH = 4, /* a watchdog's looks */
+	KY_SOURCE_COUNT
+};
+
+/* What a source cannot see. */
+enum ky_sample_limits {
+	KY_SAMPLE_NO_KERNEL = 1u << 0,      /* time in the kernel is not sampled at all */
+	KY_SAMPLE_NO_KERNEL_CHAIN = 1u << 1 /* it is, without the kernel's frames */
+};
+
+#define KY_SAMPLE_CLAIM_BITS 40u
+#define KY_SAMPLE_CLAIM(hand) ((hand) & ((UINT64_C(1) << KY_SAMPLE_CLAIM_BITS) - 1))
+#define KY_SAMPLE_NUMBER_MASK 0xffffffu
+
+struct ky_sample_class_head {
+	/* next claim number | samples claimed << KY_SAMPLE_CLAIM_BITS (modulo 2^24) */
+	_Alignas(64) _Atomic uint64_t hand;
+	/* samples that their source lost before they were claimed */
+	_Alignas(64) _Atomic uint64_t lost_count;
+	_Atomic uint32_t source;          /* 1 << enum ky_sample_source, of all that ran */
+	_Atomic uint32_t rate_hz;         /* now; 0: paused, or not by rate */
+	_Atomic uint32_t refusal;         /* errno of the source that was tried first; 0: none */
+	_Atomic uint32_t limits;          /* enum ky_sample_limits */
+	_Atomic uint32_t refused_by;      /* enum ky_sample_source that `refusal` is about */
+	_Atomic uint32_t threads_refused; /* threads that could not be sampled */
+};
+
+struct ky_sample_head {
+	struct ky_sample_class_head classes[KY_SAMPLE_CLASSES];
+};
+
+_Static_assert(sizeof(struct ky_sample_slot) == KY_SAMPLE_SLOT_BYTES, "a slot is a slot");
+_Static_assert(sizeof(struct ky_sample_more) == KY_SAMPLE_SLOT_BYTES, "a slot is a slot");
+_Static_assert(sizeof(struct ky_sample_head) <= KY_SAMPLE_PAGE_BYTES - 8, "the head is a page");
+_Static_assert(KY_SAMPLE_FRAMES_MAX < 256, "frame_count is a byte");
+
+/* Which bytes of an area of `area_bytes` are the class's slots; whole pages. Half of it is the
+ * processor's, a quarter time off it. Returns the number of slots, 0: the area is too small. */
+static inline uint32_t ky_sample_range(uint64_t area_bytes, uint32_t which, uint64_t *offset)
+{
+	static const uint8_t from[KY_SAMPLE_CLASSES + 1] = {0, 4, 6, 7, 8};
+	uint64_t eighth;
+
+	*offset = 0;
+	if (area_bytes < KY_SAMPLE_BYTES_MIN || area_bytes > KY_SAMPLE_BYTES_MAX ||
+	    which >= KY_SAMPLE_CLASSES)
+		return 0;
+	eighth = (area_bytes - KY_SAMPLE_PAGE_BYTES) / 8 / KY_SAMPLE_PAGE_BYTES *
+		 KY_SAMPLE_PAGE_BYTES;
+	*offset = KY_SAMPLE_PAGE_BYTES + from[which] * eighth;
+	return (uint32_t)((from[which + 1] - from[which]) * eighth / KY_SAMPLE_SLOT_BYTES);
+}
+
+static inline uint32_t ky_sample_parts(uint32_t frame_count)
+{
+	if (frame_count <= KY_SAMPLE_FRAMES_FIRST)
+		return 1;
+	return 1 + (frame_count - KY_SAMPLE_FRAMES_FIRST + KY_SAMPLE_FRAMES_MORE - 1) /
+			   KY_SAMPLE_FRAMES_MORE;
+}
+
+/* ---- writing ---- */
+
+struct ky_sample {
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t cpu;
+	int16_t syscall;
+	uint32_t tid;
+	uint64_t stamp, value, more, other, task, weight;
+	const uint64_t *frames;
+	uint32_t frame_count; /* the leaf's end is kept when there are too many */
+};
+
+/* The slots of one class, where they are mapped. */
+struct ky_sample_ring {
+	struct ky_sample_class_head *head;
+	uint8_t *slots;
+	uint32_t slot_count; /* 0: there is none */
+};
+
+/* A taken slot whose writer died comes back when the hand has passed it so often. */
+#define KY_SAMPLE_LAPS_MAX 64u
+
+static inline _Atomic uint64_t *ky_sample_serial(const struct ky_sample_ring *ring, uint64_t claim)
+{
+	return (_Atomic uint64_t *)(void *)(ring->slots +
+					    (claim % ring->slot_count) * KY_SAMPLE_SLOT_BYTES);
+}
+
+/* Takes the slot for this claim. False: another writer is at it. */
+static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t claim)
+{
+	_Atomic uint64_t *serial = ky_sample_serial(ring, claim);
+	uint64_t was = atomic_load_explicit(serial, memory_order_relaxed);
+	uint64_t ours = (claim + 1) * 2;
+
+	do {
+		if (was >= ours ||
+		    ((was & 1) && (ours - was) / 2 / ring->slot_count < KY_SAMPLE_LAPS_MAX))
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(
+		serial, &was, ours | 1, memory_order_acquire, memory_order_relaxed));
+	/* The words that follow must not be seen before the odd serial. */
+	atomic_thread_fence(memory_order_release);
+	return true;
+}
+
+/* words: the slot without its serial, as far as it is used. */
+static inline void ky_sample_fill(const struct ky_sample_ring *ring, uint64_t claim,
+				  const uint64_t *words, uint32_t word_count)
+{
+	_Atomic uint64_t *slot = ky_sample_serial(ring, claim);
+
+	for (uint32_t i = 1; i < word_count; i++)
+		atomic_store_explicit(&slot[i], words[i], memory_order_relaxed);
+	atomic_store_explicit(slot, (claim + 1) * 2, memory_order_release);
+}
+
+/* Packs frames [from, from + count) into out. Returns the words used of a slot whose frames begin
+ * at byte `at`. */
+static inline uint32_t ky_sample_pack(uint8_t *out, uint32_t at, const uint64_t *frames,
+				      uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++, at += KY_SAMPLE_FRAME_BYTES)
+		memcpy(out + at, &frames[i], KY_SAMPLE_FRAME_BYTES);
+	return (at + 7) / 8;
+}
+
+/* Puts a sample. Returns false when it was given up, which readers see by its number.
+ * Threads any, any process.   Signals safe: no lock, no call, no wait. */
+static inline bool ky_sample_put(const struct ky_sample_ring *ring, const struct ky_sample *sample)
+{
+	union {
+		struct ky_sample_slot first;
+		struct ky_sample_more more;
+		uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
+		uint8_t bytes[KY_SAMPLE_SLOT_BYTES];
+	} slot;
+	uint32_t count = sample->frame_count < KY_SAMPLE_FRAMES_MAX ? sample->frame_count :
+								      KY_SAMPLE_FRAMES_MAX;
+	uint32_t parts = ky_sample_parts(count), taken = 0, at, words;
+	uint64_t hand, claim;
+
+	if (!ring->slot_count)
+		return false;
+	hand = atomic_fetch_add_explicit(&ring->head->hand,
+					 parts | UINT64_C(1) << KY_SAMPLE_CLAIM_BITS,
+					 memory_order_acq_rel);
+	claim = KY_SAMPLE_CLAIM(hand);
+	while (taken < parts && ky_sample_take(ring, claim + taken))
+		taken++;
+	memset(&slot, 0, sizeof(slot));
+	if (taken < parts) {
+		for (uint32_t i = 0; i < taken; i++)
+			ky_sample_fill(ring, claim + i, slot.words, 2);
+		return false;
+	}
+	slot.first.parts = (uint8_t)parts;
+	slot.first.kind = sample->kind;
+	slot.first.flags = (uint8_t)(sample->flags |
+				     (count < sample->frame_count ? KY_SAMPLE_TRUNCATED : 0));
+	slot.first.tid = sample->tid;
+	slot.first.stamp = sample->stamp;
+	slot.first.value = sample->value;
+	slot.first.more = sample->more;
+	slot.first.other = sample->other;
+	slot.first.task = sample->task;
+	slot.first.weight = sample->weight;
+	slot.first.number = (uint32_t)(hand >> KY_SAMPLE_CLAIM_BITS);
+	slot.first.cpu = sample->cpu;
+	slot.first.syscall = sample->syscall;
+	slot.first.frame_count = (uint8_t)count;
+	at = count < KY_SAMPLE_FRAMES_FIRST ? count : KY_SAMPLE_FRAMES_FIRST;
+	words = ky_sample_pack(slot.bytes, offsetof(struct ky_sample_slot, frames), sample->frames,
+			       at);
+	/* The first part last: who sees it whole finds the others. */
+	for (uint32_t part = 1; part < parts; part++) {
+		union {
+			struct ky_sample_more more;
+			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
+			uint8_t bytes[KY_SAMPLE_SLOT_BYTES];
+		} next;
+		uint32_t here = count - at < KY_SAMPLE_FRAMES_MORE ? count - at :
+								     KY_SAMPLE_FRAMES_MORE;
+
+		memset(&next, 0, sizeof(next));
+		next.more.part = (uint8_t)part;
+		next.more.parts = (uint8_t)parts;
+		next.more.kind = sample->kind;
+		ky_sample_fill(ring, claim + part, next.words,
+			       ky_sample_pack(next.bytes, 16, sample->frames + at, here));
+		at += here;
+	}
+	ky_sample_fill(ring, claim, slot.words, words);
+	return true;
+}
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The sample area: writers that meet, streams, cuts, loss, hostile images. */
+#include "../../lib/cut_case.h"
+#include "../../lib/prng.h"
+
+#include <drain/ring_view.h>
+#include <pthread.h>
+
+static uint64_t test_frames[KY_SAMPLE_FRAMES_MAX + 10];
+
+static bool put_sample(const struct ky_sample_ring *ring, uint32_t kind, uint32_t tid, uint64_t ns,
+		       uint64_t value, uint32_t frame_count)
+{
+	struct ky_sample sample = {.kind = (uint8_t)kind,
+				   .flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_CPU,
+				   .cpu = 1,
+				   .syscall = -1,
+				   .tid = tid,
+				   .stamp = ns,
+				   .value = value,
+				   .other = KY_SOURCE_TIMER,
+				   .frames = test_frames,
+				   .frame_count = frame_count};
+
+	for (uint32_t i = 0; i < sizeof(test_frames) / sizeof(test_frames[0]); i++)
+		test_frames[i] = UINT64_C(0x7f0000000000) + value * 4096 + i;
+	return ky_sample_put(ring, &sample);
+}
+
+static void open_stream(struct drain_case *c, struct test_writer *w)
+{
+	case_open(c, 8);
+	case_start(c);
+	test_writer_open(w, &c->ring, 501, T0);
+	test_poll(w, T0, 7, 0);
+}
+
+static void sample__carries_what_its_thread_was_doing(void **state)
+{
+	struct ky_sample_ring cpu;
+	struct drain_case c;
+	struct test_writer w;
+	const struct test_event *event;
+
+	(void)state;
+	open_stream(&c, &w);
+	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
+	/* Two writers, not in the order of time. */
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 200, 0));
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 2 * MS, 100, 3));
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 999, T0 + 3 * MS, 300, 1));
+	test_poll_end(&w, T0 + 4 * MS, 0);
+	case_step(&c, T0 + 10 * MS);
+	case_finish(&c, T0 + 20 * MS);
+	assert_int_equal(COUNT(&c, CPU_SAMPLE), 3);
+	event = EVENT(&c, CPU_SAMPLE, 0);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, weight_ns), 100);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, tid), 501);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, task_id), 7);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, poll_start_ns), EVENT(&c, POLL_START, 0)->ns);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, sampler), KY_SOURCE_TIMER);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, is_truncated), 0);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, worker_id),
+			 NUMBER(EVENT(&c, POLL_START, 0), POLL_START, worker_id));
+	assert_in_range(event->ns, T0 + 2 * MS - 1, T0 + 2 * MS + 1);
+	assert_true(EVENT(&c, POLL_START, 0) < event && event < EVENT(&c, POLL_END, 0));
+	/* A thread that never recorded. */
+	event = EVENT(&c, CPU_SAMPLE, 1);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, worker_id), 255);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, task_id), 0);
+	/* Behind the poll. */
+	event = EVENT(&c, CPU_SAMPLE, 2);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, weight_ns), 200);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, task_id), 0);
+	assert_int_equal(NUMBER(event, CPU_SAMPLE, poll_start_ns), 0);
+	assert_int_equal(COUNT(&c, LOSS), 0);
+	case_close(&c);
+}
+
+static void sample__every_kind_becomes_its_event(void **state)
+{
+	struct ky_sample sample = {.tid = 501,
+				   .flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_TRUNCATED,
+				   .syscall = 7,
+				   .frames = test_frames,
+				   .frame_count = 2};
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	sample.stamp = T0 + MS;
+	sample.kind = KY_SAMPLE_OFF_CPU;
+	sample.value = 250000;
+	sample.more = KY_OFF_CPU_FUTEX;
+	sample.weight = UINT64_C(3) << 31; /* 1.5 */
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	assert_true(ky_sample_put(&ring, &sample));
+	sample.kind = KY_SAMPLE_ALLOC;
+	sample.value = 4096;
+	sample.more = 0xabc0;
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_MEMORY);
+	assert_true(ky_sample_put(&ring, &sample));
+	sample.kind = KY_SAMPLE_FREE;
+	sample.stamp = T0 + 2 * MS;
+	sample.other = T0 + MS;
+	assert_true(ky_sample_put(&ring, &sample));
+	sample.kind = KY_SAMPLE_PLACE;
+	sample.value = 7;
+	sample.more = UINT64_C(1) << 30; /* a quarter */
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_PLACE);
+	assert_true(ky_sample_put(&ring, &sample));
+	sample.kind = KY_SAMPLE_SWITCH;
+	sample.value = 99;
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	assert_true(ky_sample_put(&ring, &sample));
+	test_poll_end(&w, T0 + 4 * MS, 0);
+	case_finish(&c, T0 + 20 * MS);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, duration_ns), 250000);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, reason), KY_OFF_CPU_FUTEX);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, syscall_number), 7);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, task_id), 7);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, is_truncated), 1);
+	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, alloc_bytes), 4096);
+	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, addr), 0xabc0);
+	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, task_id), 7);
+	assert_int_equal(NUMBER(EVENT(&c, FREE, 0), FREE, alloc_timestamp_ns), T0 + MS);
+	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 0), AWAIT_PLACE, task_id), 7);
+	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, source), 1);
+	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, weight_ns), 0);
+	case_close(&c);
+}
+
+/* What the area holds of a sample, as a reader finds it. */
+static void sample__frames_survive_every_length(void **state)
+{
+	struct ky_sample_ring cpu;
+	struct test_ring ring;
+
+	(void)state;
+	test_ring_open(&ring, 8);
+	cpu = test_ring_samples(&ring, KY_SAMPLES_CPU);
+	for (uint32_t count = 0; count <= KY_SAMPLE_FRAMES_MAX + 5; count++) {
+		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&cpu.head->hand)), frame;
+		uint32_t kept = count < KY_SAMPLE_FRAMES_MAX ? count : KY_SAMPLE_FRAMES_MAX;
+		union {
+			struct ky_sample_slot first;
+			struct ky_sample_more more;
+			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
+		} slot;
+
+		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 1, T0, count, count));
+		assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&cpu.head->hand)) - claim,
+				 ky_sample_parts(kept));
+		assert_int_equal(ky_ring_view_sample(&cpu, claim, slot.words), KY_SAMPLE_WHOLE);
+		assert_int_equal(slot.first.frame_count, kept);
+		assert_int_equal(slot.first.number, count);
+		assert_int_equal(!!(slot.first.flags & KY_SAMPLE_TRUNCATED), kept < count);
+		for (uint32_t i = 0, at = 0; i < kept; i++, at++) {
+			if (i == KY_SAMPLE_FRAMES_FIRST ||
+			    (i > KY_SAMPLE_FRAMES_FIRST && at == KY_SAMPLE_FRAMES_MORE)) {
+				claim++;
+				at = 0;
+				assert_int_equal(ky_ring_view_sample(&cpu, claim, slot.words),
+						 KY_SAMPLE_WHOLE);
+			}
+			frame = 0;
+			memcpy(&frame,
+			       i < KY_SAMPLE_FRAMES_FIRST ? &slot.first.frames[at * 6] :
+							    &slot.more.frames[at * 6],
+			       6);
+			assert_int_equal(frame, test_frames[i]);
+		}
+	}
+	test_ring_close(&ring);
+}
+
+static void sample__overwritten_ones_are_counted_exactly(void **state)
+{
+	struct ky_sample_ring cpu;
+	struct ky_drain_stats stats;
+	struct drain_case c;
+	struct test_writer w;
+	uint32_t put = 0;
+
+	(void)state;
+	open_stream(&c, &w);
+	case_step(&c, T0 + 10 * MS);
+	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
+	for (uint32_t i = 0; i < cpu.slot_count * 3; i++, put++)
+		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 11 * MS, i, i % 90));
+	atomic_store(&cpu.head->lost_count, 5); /* its source said so */
+	case_step(&c, T0 + 20 * MS);
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 21 * MS, 1, 1));
+	put++;
+	test_poll_end(&w, T0 + 24 * MS, 0);
+	case_finish(&c, T0 + 40 * MS);
+	ky_drain_stats(c.drain, &stats);
+	assert_true(COUNT(&c, CPU_SAMPLE) > cpu.slot_count / 4);
+	assert_int_equal(stats.samples_written, COUNT(&c, CPU_SAMPLE));
+	assert_int_equal(stats.samples_written + stats.samples_lost, put + 5);
+	assert_int_equal(COUNT(&c, LOSS), 1);
+	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), stats.samples_lost);
+	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, is_exact), 1);
+	assert_string_equal(TEXT(EVENT(&c, LOSS, 0), LOSS, cause), "cpu-samples");
+	assert_int_equal(stats.records_lost, 0);
+	case_close(&c);
+}
+
+static void sample__slot_that_another_writer_has_is_given_up(void **state)
+{
+	struct ky_sample_ring cpu;
+	struct ky_drain_stats stats;
+	struct drain_case c;
+	struct test_writer w;
+	_Atomic uint64_t *taken;
+
+	(void)state;
+	open_stream(&c, &w);
+	case_step(&c, T0 + 5 * MS);
+	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
+	/* Held up since the round before; its words must not be mixed with ours. */
+	taken = ky_sample_serial(&cpu, 1);
+	atomic_store(taken, 3);
+	assert_false(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 60)); /* 0, 1 */
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 7 * MS, 2, 1));   /* 2 */
+	assert_int_equal(atomic_load(taken), 3);
+	case_step(&c, T0 + 50 * MS);
+	case_step(&c, T0 + 100 * MS);
+	test_poll_end(&w, T0 + 101 * MS, 0);
+	case_finish(&c, T0 + 200 * MS);
+	ky_drain_stats(c.drain, &stats);
+	assert_int_equal(stats.samples_written, 1);
+	assert_int_equal(stats.samples_lost, 1);
+	/* Its writer is dead: after many rounds the slot is somebody's again. */
+	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * (KY_SAMPLE_LAPS_MAX - 1) + 1);
+	assert_false(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
+	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * KY_SAMPLE_LAPS_MAX + 1);
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
+	case_close(&c);
+}
+
+static void sample__cut_takes_what_is_there_and_calls_nothing_lost(void **state)
+{
+	struct ky_sample_ring cpu, off;
+	struct test_writer w;
+	static struct cut_case c;
+
+	(void)state;
+	cut_open(&c, 8);
+	test_writer_open(&w, &c.ring, 501, T0);
+	test_poll(&w, T0, 7, 0);
+	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
+	off = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	for (uint32_t i = 0; i < cpu.slot_count + 40; i++)
+		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + MS + i, i, 20));
+	assert_true(put_sample(&off, KY_SAMPLE_OFF_CPU, 501, T0 + 3 * MS, 1000, 300));
+	/* One in the making. */
+	atomic_store(ky_sample_serial(&cpu, 50), 1 | (50 + 1 + cpu.slot_count) * 2);
+	cut_take(&c, T0 + 10 * MS);
+	assert_int_equal(COUNT(&c, CPU_SAMPLE), cpu.slot_count - 1);
+	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, weight_ns), 40);
+	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, task_id), 7);
+	assert_int_equal(COUNT(&c, OFF_CPU), 1);
+	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, is_truncated), 1);
+	assert_int_equal(COUNT(&c, LOSS), 0);
+	/* Only the last ones: what is older is not in the range. */
+	c.options.from_ns = T0 + 2 * MS;
+	cut_take(&c, T0 + 10 * MS);
+	assert_int_equal(COUNT(&c, CPU_SAMPLE), 0);
+	assert_int_equal(COUNT(&c, OFF_CPU), 1);
+	cut_close(&c);
+}
+
+static void sample__area_without_a_sampler_is_not_looked_at(void **state)
+{
+	struct ky_sample_ring cpu;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + MS, 1, 1));
+	atomic_store(&c.ring.header->sample_classes, 0);
+	case_step(&c, T0 + 10 * MS);
+	test_poll_end(&w, T0 + 11 * MS, 0);
+	case_finish(&c, T0 + 20 * MS);
+	assert_int_equal(COUNT(&c, CPU_SAMPLE), 0);
+	case_close(&c);
+}
+
+/* Whatever the bytes say: an end, within the trace, in bounded memory. */
+static void sample__hostile_areas_do_no_harm(void **state)
+{
+	struct test_prng prng = {7};
+
+	(void)state;
+	for (int round = 0; round < 60; round++) {
+		static struct drain_case c;
+		struct test_writer w;
+		uint8_t *area;
+
+		open_stream(&c, &w);
+		case_step(&c, T0 + 5 * MS);
+		for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
+			struct ky_sample_ring ring = test_ring_samples(&c.ring, which);
+
+			for (uint32_t i = 0; i < ring.slot_count; i++)
+				put_sample(&ring, 1 + i % 6, 501, test_random(&prng), i, i % 200);
+		}
+		area = c.ring.image + c.ring.header->sample_offset;
+		for (int i = 0; i < 3000; i++)
+			area[test_random(&prng) % TEST_SAMPLE_BYTES] = (uint8_t)test_random(&prng);
+		if (round % 3 == 0)
+			c.ring.header->sample_bytes = test_random(&prng);
+		case_step(&c, T0 + 50 * MS);
+		test_poll_end(&w, T0 + 60 * MS, 0);
+		case_finish(&c, T0 + 100 * MS);
+		assert_true(COUNT(&c, CPU_SAMPLE) <= TEST_SAMPLE_BYTES / KY_SAMPLE_SLOT_BYTES);
+		case_close(&c);
+	}
+}
+
+#define RACE_THREADS 4u
+#define RACE_SAMPLES 20000u
+
+static void *race(void *ctx)
+{
+	const struct ky_sample_ring *ring = ctx;
+	uint64_t frames[80];
+
+	for (uint32_t i = 0; i < RACE_SAMPLES; i++) {
+		struct ky_sample sample = {.kind = KY_SAMPLE_CPU,
+					   .flags = KY_SAMPLE_STAMP_IS_NS,
+					   .frames = frames,
+					   .frame_count = i % 80,
+					   .value = i,
+					   .more = i ^ 0x5555,
+					   .stamp = T0};
+
+		for (uint32_t k = 0; k < 80; k++)
+			frames[k] = i;
+		(void)ky_sample_put(ring, &sample);
+	}
+	return NULL;
+}
+
+/* More writers than slots they can keep apart, and a reader: every slot that is believed is one
+ * writer's. */
+static void sample__no_slot_holds_words_of_two_writers(void **state)
+{
+	pthread_t threads[RACE_THREADS];
+	struct ky_sample_ring ring;
+	struct test_ring image;
+	uint64_t whole = 0;
+
+	(void)state;
+	test_ring_open(&image, 8);
+	ring = test_ring_samples(&image, KY_SAMPLES_PLACE);
+	ring.slot_count = 8;
+	for (uint32_t i = 0; i < RACE_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, race, &ring), 0);
+	for (uint32_t round = 0; round < 200000; round++) {
+		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&ring.head->hand)), frame = 0;
+		union {
+			struct ky_sample_slot first;
+			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
+		} slot;
+
+		if (claim < 4 || ky_ring_view_sample(&ring, claim - 1 - round % 4, slot.words) !=
+					 KY_SAMPLE_WHOLE)
+			continue;
+		if (slot.first.part || slot.first.kind != KY_SAMPLE_CPU)
+			continue;
+		whole++;
+		assert_int_equal(slot.first.value ^ 0x5555, slot.first.more);
+		assert_int_equal(slot.first.frame_count, slot.first.value % 80);
+		if (!slot.first.frame_count)
+			continue;
+		memcpy(&frame, slot.first.frames, 6);
+		assert_int_equal(frame, slot.first.value);
+	}
+	for (uint32_t i = 0; i < RACE_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&ring.head->hand) >> KY_SAMPLE_CLAIM_BITS,
+			 RACE_THREADS * RACE_SAMPLES);
+	(void)whole;
+	test_ring_close(&image);
+}
+
+static void sample__layout_lies_within_its_area(void **state)
+{
+	(void)state;
+	for (uint64_t bytes = 0; bytes <= 2 * KY_SAMPLE_BYTES_DEFAULT; bytes += 4096) {
+		uint64_t end = KY_SAMPLE_PAGE_BYTES, offset;
+
+		for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
+			uint32_t count = ky_sample_range(bytes, which, &offset);
+
+			assert_int_equal(count != 0, bytes >= KY_SAMPLE_BYTES_MIN);
+			if (!count)
+				continue;
+			assert_true(offset >= end && offset % KY_SAMPLE_PAGE_BYTES == 0);
+			end = offset + (uint64_t)count * KY_SAMPLE_SLOT_BYTES;
+			assert_true(end <= bytes && end % KY_SAMPLE_PAGE_BYTES == 0);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sample__carries_what_its_thread_was_doing),
+		cmocka_unit_test(sample__every_kind_becomes_its_event),
+		cmocka_unit_test(sample__frames_survive_every_length),
+		cmocka_unit_test(sample__overwritten_ones_are_counted_exactly),
+		cmocka_unit_test(sample__slot_that_another_writer_has_is_given_up),
+		cmocka_unit_test(sample__cut_takes_what_is_there_and_calls_nothing_lost),
+		cmocka_unit_test(sample__area_without_a_sampler_is_not_looked_at),
+		cmocka_unit_test(sample__hostile_areas_do_no_harm),
+		cmocka_unit_test(sample__no_slot_holds_words_of_two_writers),
+		cmocka_unit_test(sample__layout_lies_within_its_area),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
