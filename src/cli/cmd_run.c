@@ -226,11 +226,21 @@ static void record_until_the_end(struct session *session)
 	ky_run_rings_finish(session->rings);
 }
 
-static const char *loss_hint(const struct session *session, const struct ky_run_totals *totals)
+/* What is lost on the way to the disk is not mended by a larger ring. */
+static void tell_lost(const struct session *session, const struct ky_run_totals *totals, char *out,
+		      size_t out_bytes)
 {
-	return totals->is_full            ? " (--total-bytes was reached)" :
-	       session->options.is_flight ? "" :
-					    " (--ring-bytes gives more room)";
+	size_t used = (size_t)snprintf(out, out_bytes,
+				       "%" PRIu64 " records lost, %" PRIu64 " dropped",
+				       totals->lost_count, totals->dropped_count);
+
+	if (totals->is_full)
+		snprintf(out + used, out_bytes - used, " (--total-bytes was reached)");
+	else if (totals->write_error != 0)
+		snprintf(out + used, out_bytes - used, " (the trace could not be written: %s)",
+			 kymo_error_text(totals->write_error));
+	else if (!session->options.is_flight)
+		snprintf(out + used, out_bytes - used, " (--ring-bytes gives more room)");
 }
 
 static void tell_result(struct session *session)
@@ -255,8 +265,7 @@ static void tell_result(struct session *session)
 	if (totals.lost_count == 0 && totals.dropped_count == 0)
 		snprintf(lost, sizeof(lost), "nothing lost");
 	else
-		snprintf(lost, sizeof(lost), "%" PRIu64 " records lost, %" PRIu64 " dropped%s",
-			 totals.lost_count, totals.dropped_count, loss_hint(session, &totals));
+		tell_lost(session, &totals, lost, sizeof(lost));
 	if (totals.age_ns > 0 && totals.process_count == 1)
 		snprintf(last, sizeof(last), ", the last %s", ky_out_duration(age, totals.age_ns));
 	if (totals.flown_count > 0)

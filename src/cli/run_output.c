@@ -2,6 +2,7 @@
 #include <cli/run_output.h>
 
 #include <base/now.h>
+#include <cli/disk_room.h>
 #include <cli/run_say.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -104,6 +105,7 @@ static void tell_write_error(const struct ky_run_output *output, int err)
 {
 	struct ky_run_outputs *shared = output->shared;
 	const struct ky_run_options *options = shared->options;
+	char why[KY_DISK_ROOM_BYTES];
 
 	keep_error(shared, err);
 	if (err == KYMO_E_LIMIT && options->file != NULL) {
@@ -115,9 +117,11 @@ static void tell_write_error(const struct ky_run_output *output, int err)
 		return;
 	}
 	if (!shared->said_trouble)
-		ky_run_say("%s: %s; events are lost until this works, CMD is not affected",
+		ky_run_say("%s: %s; events are lost until %s, CMD is not affected",
 			   options->file != NULL ? output->path : options->directory,
-			   kymo_error_text(err));
+			   ky_disk_room_text(why, output->path, err),
+			   ky_disk_room_is_missing(err) ? "there is room (-o takes another place)" :
+							  "this works");
 	shared->said_trouble = true;
 }
 

@@ -727,6 +727,7 @@ void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals 
 	*out = rings->done;
 	if (out->error == 0)
 		out->error = rings->outputs.first_error;
+	out->write_error = rings->outputs.first_error;
 	out->is_full = rings->outputs.said_full;
 	out->live_count = rings->ring_count;
 	for (i = 0; i < rings->ring_count; i++) {

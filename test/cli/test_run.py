@@ -560,6 +560,11 @@ class Records(Run):
             done = self.run_kymo("--compress", "none", HOST, "200000", "exit=3")
             self.assertEqual(done.returncode, 3)
             self.assertEqual(done.stderr.count(b"CMD is not affected"), 1, done.stderr)
+            self.assertIn(f"the file system at {self.traces} has too little room (".encode(),
+                          done.stderr)
+            self.assertIn(b"(the trace could not be written: No space left on device)",
+                          done.stderr)
+            self.assertNotIn(b"--ring-bytes", done.stderr)
         finally:
             subprocess.run(["umount", self.traces], check=True)
         self.assert_nothing_left()
