@@ -24,9 +24,7 @@ enum {
 	KEY_TO,
 	KEY_AFTER,
 	KEY_REASON,
-	KEY_LABEL,
-	KEY_COMPRESS,
-	KEY_RING_DIR
+	KEY_LABEL
 };
 
 #define AFTER_NS_MAX UINT64_C(86400000000000)
@@ -35,12 +33,12 @@ enum {
 struct arguments {
 	const char *who, *output, *reason, *label;
 	struct ky_ring_query query;
-	struct ky_stage_factory stage;
+	struct ky_compression compression;
 	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 2];
 	size_t pair_count;
 	struct ky_moment from, to;
 	uint64_t last_ns, after_ns;
-	bool has_stage, is_json;
+	bool is_json;
 };
 
 struct job {
@@ -69,9 +67,6 @@ static const struct argp_option options[] = {
 	{"reason", KEY_REASON, "TEXT", 0, "Say in the trace why (metadata kymo.dump.reason)", 0},
 	{"label", KEY_LABEL, "TEXT", 0, "... and what it belongs to (metadata kymo.dump.label)", 0},
 	{"metadata", 'm', "KEY=VALUE", 0, "A pair for the trace; may be repeated", 0},
-	{"compress", KEY_COMPRESS, "HOW", 0,
-	 "zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none", 0},
-	{"ring-dir", KEY_RING_DIR, "DIR", 0, "Look for the ring in DIR alone", 0},
 	{"json", 'j', 0, 0, "Say what was written as one JSON object", 0},
 	{0},
 };
@@ -124,6 +119,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	struct arguments *arguments = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->compression;
+		state->child_inputs[1] = &arguments->query;
+		return 0;
 	case KEY_LAST:
 		parse_span(state, "last", text, &arguments->last_ns);
 		return 0;
@@ -149,15 +148,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case 'm':
 		parse_pair(state, arguments, text);
-		return 0;
-	case KEY_COMPRESS:
-		arguments->has_stage = true;
-		if (ky_run_parse_compression(text, &arguments->stage) != 0)
-			argp_error(state, "--compress is zstd[:1-19], gzip[:1-9] or none, not '%s'",
-				   text);
-		return 0;
-	case KEY_RING_DIR:
-		arguments->query.ring_directory = text;
 		return 0;
 	case 'j':
 		arguments->is_json = true;
@@ -263,13 +253,13 @@ static int choose_file(struct job *job)
 	uint32_t pid = job->found.pid != 0 ? job->found.pid : job->found.ring_pid;
 	int err = 0;
 
-	if (!arguments->has_stage)
-		ky_stage_zstd(&arguments->stage, 1);
 	if (output == NULL || is_directory(output)) {
 		ky_dump_name(job->path, sizeof(job->path), output != NULL ? output : "",
-			     job->found.service, pid, ky_now_ns(CLOCK_REALTIME), &arguments->stage);
+			     job->found.service, pid, ky_now_ns(CLOCK_REALTIME),
+			     &arguments->compression.stage);
 	} else {
-		err = ky_dump_choose_stage(output, arguments->has_stage, &arguments->stage);
+		err = ky_dump_choose_stage(output, arguments->compression.is_chosen,
+					   &arguments->compression.stage);
 		(void)snprintf(job->path, sizeof(job->path), "%s", output);
 		job->dump.may_replace = true;
 	}
@@ -280,7 +270,7 @@ static int choose_file(struct job *job)
 		return KY_EXIT_USAGE;
 	}
 	job->dump.path = job->path;
-	job->dump.stage = arguments->stage;
+	job->dump.stage = arguments->compression.stage;
 	return KY_EXIT_OK;
 }
 
@@ -368,6 +358,8 @@ static int dump(struct job *job)
 
 int ky_cmd_dump(int argc, char **argv)
 {
+	static const struct argp_child children[] = {
+		{&ky_compression_argp, 0, 0, 0}, {&ky_ring_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -376,7 +368,7 @@ int ky_cmd_dump(int argc, char **argv)
 		"help: also when it hangs, is stopped, or is gone.\v"
 		"Exit status: 0 the file is there; 1 no such process, no ring, nothing in it, or "
 		"trouble with the file; 2 wrong usage.",
-		NULL,
+		children,
 		NULL,
 		NULL};
 	static struct arguments arguments;

@@ -7,11 +7,11 @@
 #include <base/now.h>
 #include <cli/out_json.h>
 #include <cli/out_text.h>
+#include <cli/ring_arguments.h>
 #include <cli/ring_dump.h>
 #include <cli/ring_end.h>
 #include <cli/ring_keep.h>
 #include <cli/ring_tail.h>
-#include <cli/run_options.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -25,16 +25,14 @@
 
 enum {
 	KEY_ALL = 0x1101,
-	KEY_KEEP,
-	KEY_COMPRESS,
-	KEY_RING_DIR
+	KEY_KEEP
 };
 
 struct arguments {
 	const char *who, *output;
 	struct ky_ring_query query;
-	struct ky_stage_factory stage;
-	bool wants_all, is_kept, is_json, has_stage;
+	struct ky_compression compression;
+	bool wants_all, is_kept, is_json;
 };
 
 /* One ring on its way. */
@@ -58,9 +56,6 @@ static const struct argp_option options[] = {
 	{"all", KEY_ALL, 0, 0, "Every ring of a dead process of this user (the default)", 0},
 	{"output", 'o', "DIR", 0, "Write the traces to DIR (default: the current directory)", 0},
 	{"keep", KEY_KEEP, 0, 0, "Leave the rings where they are", 0},
-	{"compress", KEY_COMPRESS, "HOW", 0,
-	 "zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none", 0},
-	{"ring-dir", KEY_RING_DIR, "DIR", 0, "Look for rings in DIR alone", 0},
 	{"json", 'j', 0, 0, "One JSON object a line for each trace", 0},
 	{0},
 };
@@ -70,6 +65,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	struct arguments *arguments = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->compression;
+		state->child_inputs[1] = &arguments->query;
+		return 0;
 	case KEY_ALL:
 		arguments->wants_all = true;
 		return 0;
@@ -80,15 +79,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_KEEP:
 		arguments->is_kept = true;
-		return 0;
-	case KEY_COMPRESS:
-		arguments->has_stage = true;
-		if (ky_run_parse_compression(text, &arguments->stage) != 0)
-			argp_error(state, "--compress is zstd[:1-19], gzip[:1-9] or none, not '%s'",
-				   text);
-		return 0;
-	case KEY_RING_DIR:
-		arguments->query.ring_directory = text;
 		return 0;
 	case 'j':
 		arguments->is_json = true;
@@ -147,11 +137,11 @@ static void choose_file(struct job *job)
 
 	ky_dump_name(job->path, sizeof(job->path),
 		     arguments->output != NULL ? arguments->output : "", job->found->service,
-		     job->found->ring_pid, job->found->made_unix_ns, &arguments->stage);
+		     job->found->ring_pid, job->found->made_unix_ns, &arguments->compression.stage);
 	remove_leftovers(job->path);
 	job->dump.path = job->path;
 	job->dump.may_replace = true;
-	job->dump.stage = arguments->stage;
+	job->dump.stage = arguments->compression.stage;
 }
 
 static void add_pairs(struct job *job)
@@ -402,6 +392,8 @@ static int recover_wanted(const struct arguments *arguments, struct totals *tota
 
 int ky_cmd_recover(int argc, char **argv)
 {
+	static const struct argp_child children[] = {
+		{&ky_compression_argp, 0, 0, 0}, {&ky_ring_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -411,7 +403,7 @@ int ky_cmd_recover(int argc, char **argv)
 		"known, and what was being polled. A ring is removed once its trace is on disk.\v"
 		"Exit status: 0 everything that was there is recovered; 1 something could not be; "
 		"2 wrong usage.",
-		NULL,
+		children,
 		NULL,
 		NULL};
 	struct ky_ring_keep_result kept;
@@ -422,8 +414,6 @@ int ky_cmd_recover(int argc, char **argv)
 	memset(&arguments, 0, sizeof(arguments));
 	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
 		return KY_EXIT_USAGE;
-	if (!arguments.has_stage)
-		ky_stage_zstd(&arguments.stage, 1);
 	if (arguments.output != NULL && (code = ky_disk_make_path(arguments.output)) != 0) {
 		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
 		return KY_EXIT_TROUBLE;
