@@ -289,7 +289,7 @@ class Namespaces(Control):
         """A host whose /dev/shm is its own. Returns its pid as it is seen from here."""
         ready, pid_file = self.dir / "boxed", self.dir / "inner"
         script = (f"mount -t tmpfs none /dev/shm && echo $$ > {pid_file}; {before} "
-                  f"exec {HOST} 1000 touch={ready} {' '.join(actions)} wait={self.dir / 'end'}")
+                  f"exec {HOST} 1000 {' '.join(actions)} touch={ready} wait={self.dir / 'end'}")
         variables = {name: value for name, value in os.environ.items() if name != "KYMO_RING_DIR"}
         process = subprocess.Popen(["unshare", "-p", "-m", "-f", "--mount-proc", "--kill-child",
                                     "sh", "-c", script],
