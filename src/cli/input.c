@@ -359,7 +359,8 @@ int ky_input_parse_number(const char *text, uint64_t *out)
 	return errno || *end ? -EINVAL : 0;
 }
 
-int ky_input_parse_bytes(const char *text, uint64_t *out)
+/* A byte count such as 4096, 64k, 1.5 is refused, 10M, 2G (powers of 1,024). Returns 0, -EINVAL. */
+static int parse_bytes(const char *text, uint64_t *out)
 {
 	static const char units[] = "kmgt";
 	const char *unit;
@@ -403,13 +404,12 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 		argp_error(state, "name a trace file or a directory of traces");
 		return 0;
 	case KY_INPUT_KEY_BYTES:
-		if (ky_input_parse_bytes(text, &input->inflate.unpacked_bytes_max))
+		if (parse_bytes(text, &input->inflate.unpacked_bytes_max))
 			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'",
 				   text);
 		return 0;
 	case KY_INPUT_KEY_MEMORY:
-		if (ky_input_parse_bytes(text, &input->memory_bytes_max) ||
-		    !input->memory_bytes_max)
+		if (parse_bytes(text, &input->memory_bytes_max) || !input->memory_bytes_max)
 			argp_error(state, "--max-memory takes a number such as 2G, not '%s'", text);
 		return 0;
 	case KY_INPUT_KEY_RATIO:

@@ -67,9 +67,6 @@ void ky_input_notice(struct ky_input *input, const char *text);
 
 /* Wipes the progress line before results are printed. */
 void ky_input_quiet(struct ky_input *input);
-
-/* A byte count such as 4096, 64k, 1.5 is refused, 10M, 2G (powers of 1,024). Returns 0, -EINVAL. */
-int ky_input_parse_bytes(const char *text, uint64_t *out);
 /* A plain number. Returns 0, -EINVAL. */
 int ky_input_parse_number(const char *text, uint64_t *out);
 

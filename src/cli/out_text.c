@@ -192,7 +192,8 @@ const char *ky_out_utc(char *cell, uint64_t unix_ns)
 	return cell;
 }
 
-uint32_t ky_out_width(const char *text, size_t text_bytes)
+/* Columns that one line of text takes on a terminal. */
+static uint32_t width_of(const char *text, size_t text_bytes)
 {
 	uint32_t width = 0;
 
@@ -223,7 +224,7 @@ void ky_table_cell(struct ky_table *table, const char *text)
 	if (ky_buf_reserve(&table->cells, strlen(text) + 1))
 		return;
 	ky_out_safe(&table->cells, text, strlen(text));
-	width = ky_out_width((const char *)table->cells.bytes + start, table->cells.used - start);
+	width = width_of((const char *)table->cells.bytes + start, table->cells.used - start);
 	(void)ky_buf_append(&table->cells, "", 1);
 	if (width > table->widths[column])
 		table->widths[column] = width;
@@ -250,7 +251,7 @@ void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t i
 		uint32_t column = (uint32_t)(i % table->column_count);
 		bool is_heading = i < table->column_count;
 		size_t bytes = strlen(at);
-		uint32_t space = table->widths[column] - ky_out_width(at, bytes);
+		uint32_t space = table->widths[column] - width_of(at, bytes);
 		bool is_right = table->align[column] == 'r';
 
 		if (column == 0) {

@@ -50,9 +50,6 @@ void ky_table_cell(struct ky_table *table, const char *text); /* made safe as ky
 void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
 		    bool is_coloured);
 
-/* Columns that one line of text takes on a terminal. */
-uint32_t ky_out_width(const char *text, size_t text_bytes);
-
 /* Writes everything to stdout and clears. Returns 0, -ENOMEM (the buffer failed), -errno. */
 int ky_out_print(struct ky_buf *out);
 

@@ -229,7 +229,7 @@ void ky_dump_clock(struct ky_dump_clock *out, const struct ky_found_ring *found)
 	out->unix_ns = ky_now_ns(CLOCK_REALTIME);
 }
 
-uint64_t ky_dump_unix_ns(const struct ky_dump_clock *clock, uint64_t monotonic_ns)
+static uint64_t unix_ns_of(const struct ky_dump_clock *clock, uint64_t monotonic_ns)
 {
 	return clock->unix_ns + (monotonic_ns - clock->monotonic_ns);
 }
@@ -282,8 +282,8 @@ void ky_dump_summary(struct ky_buf *out, const struct ky_ring_dump *dump,
 	char from[KY_OUT_CELL_BYTES], to[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
 
 	ky_out_format(out, "%s events, ", ky_out_count(span, report->events_written));
-	ky_out_utc(from, ky_dump_unix_ns(clock, report->oldest_ns));
-	ky_out_utc(to, ky_dump_unix_ns(clock, report->newest_ns));
+	ky_out_utc(from, unix_ns_of(clock, report->oldest_ns));
+	ky_out_utc(to, unix_ns_of(clock, report->newest_ns));
 	/* The day once, where it is the same. */
 	ky_out_format(out, "%s to %s UTC (%s), ", from, strncmp(from, to, 11) == 0 ? to + 11 : to,
 		      ky_out_duration(span, report->newest_ns - report->oldest_ns));
@@ -349,8 +349,8 @@ void ky_dump_summary_json(struct ky_buf *out, const struct ky_ring_dump *dump,
 	ky_json_number(out, "records_lost", report->records_lost);
 	ky_json_number(out, "oldest_ns", report->oldest_ns);
 	ky_json_number(out, "newest_ns", report->newest_ns);
-	ky_json_number(out, "oldest_unix_ns", ky_dump_unix_ns(clock, report->oldest_ns));
-	ky_json_number(out, "newest_unix_ns", ky_dump_unix_ns(clock, report->newest_ns));
+	ky_json_number(out, "oldest_unix_ns", unix_ns_of(clock, report->oldest_ns));
+	ky_json_number(out, "newest_unix_ns", unix_ns_of(clock, report->newest_ns));
 	ky_json_number(out, "age_ns", report->age_ns);
 	ky_json_number(out, "ring_bytes", report->ring_bytes);
 	ky_json_number(out, "ring_bytes_used", report->ring_bytes_used);

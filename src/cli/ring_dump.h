@@ -50,7 +50,6 @@ int ky_dump_choose_stage(const char *path, bool has_stage, struct ky_stage_facto
 
 /* This machine's clocks; those of the ring's beginning where it is of another boot. */
 void ky_dump_clock(struct ky_dump_clock *out, const struct ky_found_ring *found);
-uint64_t ky_dump_unix_ns(const struct ky_dump_clock *clock, uint64_t monotonic_ns);
 
 /* "12,345 events, FROM to TO UTC (30.0 s), nothing lost; ..." without a full stop. asked_ns: how
  * far back the range was to reach; 0: as far as there is. */

@@ -56,7 +56,7 @@ void ky_pages_free(struct ky_pages *pages, void *memory, size_t bytes)
 	ky_free(memory);
 }
 
-void *ky_pages_grow(struct ky_pages *pages, void *old, size_t old_bytes, size_t new_bytes)
+static void *grow(struct ky_pages *pages, void *old, size_t old_bytes, size_t new_bytes)
 {
 	void *memory;
 
@@ -86,8 +86,7 @@ bool ky_pages_array(struct ky_pages *pages, void **array, uint32_t *capacity, ui
 		pages->failed = KYMO_E_LIMIT;
 		return false;
 	}
-	memory = ky_pages_grow(pages, *array, *capacity * element_bytes,
-			       (size_t)wanted * element_bytes);
+	memory = grow(pages, *array, *capacity * element_bytes, (size_t)wanted * element_bytes);
 	if (!memory)
 		return false;
 	*array = memory;
@@ -202,9 +201,8 @@ static bool grow_block(struct ky_column *column, struct ky_block *block)
 		block->capacity = KY_BLOCK_ROWS;
 		return true;
 	}
-	rows = ky_pages_grow(column->pages, block->rows,
-			     (size_t)block->capacity * column->row_bytes,
-			     (size_t)wanted * column->row_bytes);
+	rows = grow(column->pages, block->rows, (size_t)block->capacity * column->row_bytes,
+		    (size_t)wanted * column->row_bytes);
 	if (!rows)
 		return false;
 	block->rows = rows;

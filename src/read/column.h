@@ -68,7 +68,6 @@ void ky_pages_release(struct ky_pages *pages);
 
 /* Plain zeroed memory under the same limit. NULL and pages->failed set when refused. */
 void *ky_pages_alloc(struct ky_pages *pages, size_t bytes);
-void *ky_pages_grow(struct ky_pages *pages, void *old, size_t old_bytes, size_t new_bytes);
 void ky_pages_free(struct ky_pages *pages, void *memory, size_t bytes);
 
 /* Makes room for `needed` elements in a doubling array (*capacity elements of element_bytes).

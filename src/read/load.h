@@ -96,7 +96,6 @@ bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_
 
 /* load_table.c: every event that is not a poll, park or wake of a worker. */
 bool ky_load_table(struct ky_load *load, const struct ky_frame *frame);
-uint32_t ky_load_thread(struct ky_load *load, uint32_t tid);
 /* Bytes that could not be read, up to this moment: a loss like any other. */
 bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
 

@@ -22,7 +22,7 @@ static void *push(struct ky_trace *trace, void *array, uint32_t *count, uint32_t
 	return element;
 }
 
-uint32_t ky_load_thread(struct ky_load *load, uint32_t tid)
+static uint32_t thread_at(struct ky_load *load, uint32_t tid)
 {
 	struct ky_trace *trace = load->trace;
 	uint32_t *slot = ky_id_map_slot(&load->private->threads, tid);
@@ -223,7 +223,7 @@ static bool load_blocking_start(struct ky_load *load, const struct ky_frame *fra
 {
 	struct ky_trace *trace = load->trace;
 	uint32_t tid = (uint32_t)number(frame, KY_F_BLOCKING_START_tid);
-	uint32_t thread = ky_load_thread(load, tid);
+	uint32_t thread = thread_at(load, tid);
 	uint32_t task = ky_load_task(load, number(frame, KY_F_BLOCKING_START_task_id),
 				     frame->timestamp_ns);
 	uint32_t name = ky_load_text(load, frame, KY_F_BLOCKING_START_spawn_loc);
@@ -251,7 +251,7 @@ static bool load_blocking_start(struct ky_load *load, const struct ky_frame *fra
 static bool load_blocking_end(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace *trace = load->trace;
-	uint32_t thread = ky_load_thread(load, (uint32_t)number(frame, KY_F_BLOCKING_END_tid));
+	uint32_t thread = thread_at(load, (uint32_t)number(frame, KY_F_BLOCKING_END_tid));
 	struct ky_blocking_run *run;
 
 	if (thread == UINT32_MAX || !grow_open_runs(load))
@@ -314,7 +314,7 @@ static bool load_worker(struct ky_load *load, const struct ky_frame *frame)
 
 static bool load_thread_event(struct ky_load *load, const struct ky_frame *frame)
 {
-	uint32_t index = ky_load_thread(load, (uint32_t)number(frame, KY_F_THREAD_tid));
+	uint32_t index = thread_at(load, (uint32_t)number(frame, KY_F_THREAD_tid));
 	uint32_t name = ky_load_text(load, frame, KY_F_THREAD_name);
 	struct ky_trace_thread *thread;
 
@@ -333,7 +333,7 @@ static bool load_thread_event(struct ky_load *load, const struct ky_frame *frame
 static bool load_cpu_sample(struct ky_load *load, const struct ky_frame *frame)
 {
 	uint32_t tid = (uint32_t)number(frame, KY_F_CPU_SAMPLE_tid);
-	uint32_t index = ky_load_thread(load, tid);
+	uint32_t index = thread_at(load, tid);
 	uint32_t name = ky_load_text(load, frame, KY_F_CPU_SAMPLE_thread_name);
 
 	if (index == UINT32_MAX || load->trace->pages.failed)
@@ -387,7 +387,7 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	add_lost(&trace->lost_records, loss->record_count);
 	if (loss->tid == 0)
 		return true;
-	thread = ky_load_thread(load, loss->tid);
+	thread = thread_at(load, loss->tid);
 	if (thread == UINT32_MAX)
 		return false;
 	add_lost(&trace->threads[thread].lost_count, loss->record_count);

@@ -18,7 +18,7 @@
 #define DRAIN_MEMORY_BYTES (6u << 20)
 #define TRACE_DIRECTORY_DEFAULT "./kymo-traces"
 
-void ky_stream_note_error(struct ky_stream *stream, int err)
+static void note_error(struct ky_stream *stream, int err)
 {
 	int32_t none = 0;
 
@@ -131,7 +131,7 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 		}
 	}
 	if (err != -EAGAIN)
-		ky_stream_note_error(stream, err);
+		note_error(stream, err);
 	return err;
 }
 
@@ -170,7 +170,7 @@ static void update_status(struct ky_stream *stream)
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&stream->bytes_written, stream->bytes_before + stats.bytes_stored,
 			 __ATOMIC_RELAXED);
-	ky_stream_note_error(stream, stats.last_error);
+	note_error(stream, stats.last_error);
 }
 
 /* Segments of a directory take up where they were left; a file or a function has one stream. */
@@ -190,12 +190,12 @@ uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring)
 	int err = take_up(stream, ring);
 
 	if (err) {
-		ky_stream_note_error(stream, err);
+		note_error(stream, err);
 		return PACE_NS;
 	}
-	ky_stream_note_error(stream, ky_drain_step(stream->drain, 0));
+	note_error(stream, ky_drain_step(stream->drain, 0));
 	if (stream->store && ky_store_wants_seal(stream->store, ky_now_ns(CLOCK_MONOTONIC)))
-		ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+		note_error(stream, ky_drain_seal(stream->drain));
 	update_status(stream);
 	ky_drain_stats(stream->drain, &stats);
 	return stats.backlog_bytes > ky_engine.options.ring_bytes / 4 ? PACE_BUSY_NS : PACE_NS;
@@ -205,8 +205,8 @@ void ky_stream_pause(struct ky_stream *stream)
 {
 	if (!stream->drain || stream->is_paused)
 		return;
-	ky_stream_note_error(stream, ky_drain_step(stream->drain, 0));
-	ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+	note_error(stream, ky_drain_step(stream->drain, 0));
+	note_error(stream, ky_drain_seal(stream->drain));
 	stream->is_paused = true;
 	update_status(stream);
 }
@@ -216,12 +216,12 @@ void ky_stream_end(struct ky_stream *stream)
 	if (!stream->drain)
 		return;
 	if (!stream->is_paused) {
-		ky_stream_note_error(stream, ky_drain_step(stream->drain, KY_DRAIN_FINAL));
-		ky_stream_note_error(stream, ky_drain_seal(stream->drain));
+		note_error(stream, ky_drain_step(stream->drain, KY_DRAIN_FINAL));
+		note_error(stream, ky_drain_seal(stream->drain));
 	}
 	ky_drain_last_word(stream->drain);
 	if (stream->sink)
-		ky_stream_note_error(stream, ky_trace_sink_end(stream->sink));
+		note_error(stream, ky_trace_sink_end(stream->sink));
 	update_status(stream);
 	ky_drain_close(stream->drain);
 	stream->drain = NULL;
@@ -229,7 +229,7 @@ void ky_stream_end(struct ky_stream *stream)
 	stream->progress = NULL;
 	ky_store_close(stream->store);
 	stream->store = NULL;
-	ky_stream_note_error(stream, ky_trace_sink_close(stream->sink));
+	note_error(stream, ky_trace_sink_close(stream->sink));
 	stream->sink = NULL;
 	stream->store_retry_ns = 0;
 	stream->sealed_before = stream->segments_sealed;
@@ -238,7 +238,7 @@ void ky_stream_end(struct ky_stream *stream)
 
 void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring)
 {
-	ky_stream_note_error(stream, take_up(stream, ring));
+	note_error(stream, take_up(stream, ring));
 	ky_stream_end(stream);
 }
 

@@ -56,8 +56,6 @@ void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring);
 /* In a forked child: what the parent had open stays where it is, untouched. */
 void ky_stream_forget(struct ky_stream *stream);
 
-void ky_stream_note_error(struct ky_stream *stream, int err);
-
 /* NULL while nothing streams. */
 static inline struct ky_drain *ky_stream_drain(struct ky_stream *stream)
 {

@@ -509,8 +509,8 @@ bool ky_engine_stop(void)
 	set_phase(KY_CLOSED);
 	if (is_live) {
 		for (uint32_t i = 0; i < engine->state_count; i++)
-			/* Sequentially consistent, as the phase before: see ky_thread_set_limit().
-			 *  */
+			/* Sequentially consistent, as the phase before: see set_limit() in
+			 * emit_slow.c. */
 			__atomic_store_n(&engine->pool->threads[i].hot.limit, NULL,
 					 __ATOMIC_SEQ_CST);
 		atomic_store_explicit(&engine->ring->header->state, KY_RING_CLOSED,

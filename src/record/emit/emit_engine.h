@@ -160,8 +160,4 @@ bool ky_slot_next(struct ky_thread *thread); /* a fresh sub-buffer; closes the o
 bool ky_slot_continue(struct ky_thread *thread, const struct ky_parked *parked);
 void ky_slot_leave(struct ky_thread *thread); /* parks or closes; under the lock */
 
-/* emit_slow.c */
-void ky_count_drop(struct ky_thread *thread, enum kymo_drop_cause cause);
-void ky_thread_set_limit(struct ky_thread *thread);
-
 #endif

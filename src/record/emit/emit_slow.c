@@ -12,7 +12,7 @@
 #define DEPTH_MAX 0xff00u
 #define TIME_WORDS 2u
 
-void ky_count_drop(struct ky_thread *thread, enum kymo_drop_cause cause)
+static void count_drop(struct ky_thread *thread, enum kymo_drop_cause cause)
 {
 	struct ky_ring *ring = thread ? thread->ring :
 					__atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
@@ -38,7 +38,7 @@ static bool has_pending(const struct ky_thread *thread)
 	return any != 0;
 }
 
-void ky_thread_set_limit(struct ky_thread *thread)
+static void set_limit(struct ky_thread *thread)
 {
 	uint64_t *limit = NULL;
 
@@ -144,12 +144,12 @@ static bool is_unrecorded(struct ky_thread *thread, uint32_t record)
 	if (record == KYMO_RECORD_POLL_BEGIN &&
 	    (thread->unrecorded || (thread->hot.flags & DEPTH_MAX) == DEPTH_MAX)) {
 		thread->unrecorded++;
-		ky_count_drop(thread, KYMO_DROP_NO_STATE);
+		count_drop(thread, KYMO_DROP_NO_STATE);
 		return true;
 	}
 	if (record == KYMO_RECORD_POLL_END && thread->unrecorded) {
 		thread->unrecorded--;
-		ky_count_drop(thread, KYMO_DROP_NO_STATE);
+		count_drop(thread, KYMO_DROP_NO_STATE);
 		return true;
 	}
 	return false;
@@ -186,7 +186,7 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 		if (is_written)
 			write_record(thread, record, arg, words, payload);
 		else
-			ky_count_drop(thread, KYMO_DROP_NO_SLOT);
+			count_drop(thread, KYMO_DROP_NO_SLOT);
 		note_worker(thread, record, payload);
 	} else {
 		return open;
@@ -241,15 +241,15 @@ static struct ky_thread *begin(uint32_t record)
 			return NULL;
 		thread = ky_thread_attach();
 		if (!thread && __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) == KY_LIVE)
-			ky_count_drop(NULL, KYMO_DROP_NO_STATE);
+			count_drop(NULL, KYMO_DROP_NO_STATE);
 		return thread;
 	}
 	if (!ky_thread_is_state(self)) {
-		ky_count_drop(NULL, self == &ky_thread_busy ? KYMO_DROP_SIGNAL : KYMO_DROP_EXITED);
+		count_drop(NULL, self == &ky_thread_busy ? KYMO_DROP_SIGNAL : KYMO_DROP_EXITED);
 		return NULL;
 	}
 	if (__atomic_load_n(&self->flags, __ATOMIC_RELAXED) & 1u) {
-		ky_count_drop(thread, KYMO_DROP_SIGNAL);
+		count_drop(thread, KYMO_DROP_SIGNAL);
 		return NULL;
 	}
 	__atomic_store_n(&self->flags, self->flags | 1u, __ATOMIC_RELAXED);
@@ -268,7 +268,7 @@ static void enter(uint32_t record, uint32_t arg, uint32_t words, const uint64_t 
 	after = emit(thread, record, arg, words, payload);
 	if (thread->hot.sub)
 		__atomic_store_n(&thread->hot.sub->state, after, __ATOMIC_RELEASE);
-	ky_thread_set_limit(thread);
+	set_limit(thread);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&thread->hot.flags, after, __ATOMIC_RELAXED);
 }
