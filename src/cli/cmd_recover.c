@@ -5,6 +5,7 @@
 #include <argp.h>
 #include <base/alloc.h>
 #include <base/now.h>
+#include <cli/oom_watch.h>
 #include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
@@ -18,6 +19,8 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <ship/disk.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -100,11 +103,32 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* ---- one ring ---- */
 
+/* Nobody waited for it; the kernel may have said why it had to go. Into the ring, too: the drain
+ * tells the same. */
+static void ask_kernel(struct job *job)
+{
+	const struct ky_found_ring *found = job->found;
+	struct ky_ring_end *end = job->ring.side != NULL ? &job->ring.side->end : NULL;
+	uint64_t at_ns;
+
+	if (end == NULL || job->ending.kind != KY_END_UNKNOWN || found->is_foreign ||
+	    found->is_other_boot || job->ending.is_closed ||
+	    !ky_oom_log_names(found->ring_pid, found->uid, found->made_ns, &at_ns))
+		return;
+	end->code = SIGKILL;
+	end->has_core = 0;
+	end->oom = KY_OOM_NAMED;
+	end->monotonic_ns = 0; /* the log's clock is another one */
+	atomic_store_explicit(&end->kind, KY_END_SIGNAL, memory_order_release);
+	ky_ring_ending_read(&job->ending, &job->ring, found);
+}
+
 static int read_ending(void *ctx)
 {
 	struct job *job = ctx;
 
 	ky_ring_ending_read(&job->ending, &job->ring, job->found);
+	ask_kernel(job);
 	ky_ring_tail_read(&job->tail, &job->ring);
 	return 0;
 }

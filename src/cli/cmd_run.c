@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo run: start CMD with the recorder preloaded, drain its rings, pass its end on. */
 #include <cli/cli.h>
+#include <cli/oom_watch.h>
 #include <cli/out_text.h>
-#include <cli/ring_end.h>
 #include <cli/ring_keep.h>
 #include <cli/run_child.h>
 #include <cli/run_environment.h>
@@ -64,6 +64,7 @@ struct session {
 	struct ky_run_environment environment;
 	struct ky_run_child child;
 	struct ky_run_rings *rings;
+	struct ky_oom_watch oom;
 	bool is_recording; /* false: CMD runs untouched */
 	bool said_status;  /* the direct child's status has been told */
 	bool said_waiting;
@@ -197,19 +198,17 @@ static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
 	uint64_t pace_ns = 0, waited_ns = 0;
-	uint64_t oom_count = ky_ring_end_oom_count((uint32_t)getpid());
-
+	ky_oom_watch_open(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
 	while (!session->child.has_exited) {
 		pace_ns = ky_run_rings_step(session->rings);
 		tell_refusal(session, false);
+		ky_oom_watch_look(&session->oom);
 		ky_run_child_wait(&session->child, pace_ns);
 	}
-	/* Of our own cgroup, which is its own unless it was moved: a dead process has none. */
 	ky_run_rings_child_ended(session->rings, session->child.wait_status,
-				 WIFSIGNALED(session->child.wait_status) &&
-					 WTERMSIG(session->child.wait_status) == SIGKILL &&
-					 ky_ring_end_oom_count((uint32_t)getpid()) > oom_count);
+				 ky_oom_watch_judge(&session->oom, session->child.wait_status));
+	ky_oom_watch_close(&session->oom);
 	/* Daemons and other children may go on after CMD, and may not have made their ring yet. */
 	while (!session->child.was_interrupted) {
 		pace_ns = ky_run_rings_step(session->rings);

@@ -28,21 +28,21 @@ void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *
 		out->kind = KY_END_UNKNOWN;
 	out->code = view.side->end.code;
 	out->has_core = view.side->end.has_core != 0;
-	out->is_oom = view.side->end.is_oom != 0;
+	out->oom = view.side->end.oom;
 	out->has_crash = atomic_load_explicit(&view.side->crash.state, memory_order_acquire) == 2;
 	out->crash_signal = view.side->crash.signal;
 	out->crash_tid = view.side->crash.tid;
 	out->crash_address = view.side->crash.address;
 }
 
-void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, bool is_oom)
+void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, uint32_t oom)
 {
 	memset(out, 0, sizeof(*out));
 	out->kind = WIFSIGNALED(wait_status) ? KY_END_SIGNAL : KY_END_EXIT;
 	out->code = (uint32_t)(WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) :
 							  WEXITSTATUS(wait_status));
 	out->has_core = WIFSIGNALED(wait_status) && WCOREDUMP(wait_status);
-	out->is_oom = is_oom;
+	out->oom = oom;
 }
 
 static const char *signal_name(uint32_t number)
@@ -69,9 +69,10 @@ size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_
 	else if (ending->kind == KY_END_SIGNAL)
 		count = snprintf(out, out_bytes, "signal %u (SIG%s)%s%s", ending->code,
 				 signal_name(ending->code),
-				 ending->is_oom   ? ", out of memory" :
-				 ending->has_core ? ", core dumped" :
-						    "",
+				 ending->oom == KY_OOM_NAMED   ? ", out of memory" :
+				 ending->oom == KY_OOM_COUNTED ? ", probably out of memory" :
+				 ending->has_core              ? ", core dumped" :
+								 "",
 				 crash);
 	else if (ending->has_crash)
 		count = snprintf(out, out_bytes, "%s", crash);
@@ -92,15 +93,15 @@ bool ky_ring_ending_is_abnormal(const struct ky_ring_ending *ending)
 
 /* The kind last: who reads it finds the rest written. */
 int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wait_status,
-		      bool is_oom, uint64_t monotonic_ns)
+		      uint32_t oom, uint64_t monotonic_ns)
 {
-	struct ky_ring_end end = {.monotonic_ns = monotonic_ns, .is_oom = is_oom};
+	struct ky_ring_end end = {.monotonic_ns = monotonic_ns, .oom = oom};
 	off_t at = (off_t)side_offset + (off_t)offsetof(struct ky_ring_side, end);
 	struct ky_ring_ending ending;
 
 	if (side_offset == 0 || side_bytes < sizeof(struct ky_ring_side))
 		return -ENODATA;
-	ky_ring_ending_of(&ending, wait_status, is_oom);
+	ky_ring_ending_of(&ending, wait_status, oom);
 	end.code = ending.code;
 	end.has_core = ending.has_core;
 	if (pwrite(fd, &end, sizeof(end), at) != (ssize_t)sizeof(end) ||
@@ -108,43 +109,4 @@ int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wai
 		   at + (off_t)offsetof(struct ky_ring_end, kind)) != (ssize_t)sizeof(ending.kind))
 		return errno != 0 ? -errno : -EIO;
 	return 0;
-}
-
-/* "0::/path" of /proc/PID/cgroup. */
-static bool cgroup_path(uint32_t pid, char *out, size_t out_bytes)
-{
-	char name[32], line[512];
-	bool is_found = false;
-	FILE *file;
-
-	(void)snprintf(name, sizeof(name), "/proc/%u/cgroup", pid);
-	file = fopen(name, "re");
-	if (file == NULL)
-		return false;
-	while (!is_found && fgets(line, sizeof(line), file) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
-		is_found = strncmp(line, "0::/", 4) == 0 &&
-			   (size_t)snprintf(out, out_bytes, "/sys/fs/cgroup%s/memory.events",
-					    line + 3) < out_bytes;
-	}
-	(void)fclose(file);
-	return is_found;
-}
-
-uint64_t ky_ring_end_oom_count(uint32_t pid)
-{
-	char path[640], line[128];
-	uint64_t count = 0;
-	FILE *file;
-
-	if (!cgroup_path(pid, path, sizeof(path)))
-		return 0;
-	file = fopen(path, "re");
-	if (file == NULL)
-		return 0;
-	while (fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, "oom_kill ", 9) == 0)
-			count = strtoull(line + 9, NULL, 10);
-	(void)fclose(file);
-	return count;
 }

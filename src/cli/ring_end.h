@@ -14,7 +14,8 @@
 struct ky_ring_ending {
 	uint32_t kind; /* enum ky_end_kind */
 	uint32_t code;
-	bool has_core, is_oom;
+	uint32_t oom; /* enum ky_end_oom */
+	bool has_core;
 	bool has_crash; /* its own handler of a fatal signal left word */
 	uint32_t crash_signal, crash_tid;
 	uint64_t crash_address;
@@ -27,7 +28,7 @@ void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *
 			 const struct ky_found_ring *found);
 
 /* Of a process that was waited for. */
-void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, bool is_oom);
+void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, uint32_t oom);
 
 /* "signal 9 (SIGKILL), out of memory", "exit status 3", "unknown, nobody waited for it", ...
  * Returns the length. */
@@ -39,9 +40,6 @@ bool ky_ring_ending_is_abnormal(const struct ky_ring_ending *ending);
 /* Writes the end of a process that was waited for into its ring, through the file. wait_status as
  * of waitpid. Returns 0; -ENODATA: the ring has no side area; -errno. */
 int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wait_status,
-		      bool is_oom, uint64_t monotonic_ns);
-
-/* Sum of oom_kill of the cgroup that this process is in; 0 where it cannot be read. */
-uint64_t ky_ring_end_oom_count(uint32_t pid);
+		      uint32_t oom, uint64_t monotonic_ns);
 
 #endif

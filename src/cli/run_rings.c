@@ -76,7 +76,8 @@ struct ring {
 /* How CMD, our own child, ended. */
 struct child {
 	uint32_t pid; /* 0: none is waited for */
-	bool has_ended, is_oom;
+	bool has_ended;
+	uint32_t oom; /* enum ky_end_oom */
 	int wait_status;
 	uint64_t end_ns;
 };
@@ -469,8 +470,8 @@ static bool tell_end(struct ring *ring)
 	if (!is_childs(ring) || !child->has_ended || ring->made_ns > child->end_ns)
 		return false;
 	(void)ky_ring_end_write(ring->fd, header->side_offset, header->side_bytes,
-				child->wait_status, child->is_oom, child->end_ns);
-	ky_ring_ending_of(&ending, child->wait_status, child->is_oom);
+				child->wait_status, child->oom, child->end_ns);
+	ky_ring_ending_of(&ending, child->wait_status, child->oom);
 	(void)ky_ring_ending_text(&ending, text, sizeof(text));
 	(void)ky_drain_metadata(ring->drain.drain, "process.end", text);
 	return ky_ring_ending_is_abnormal(&ending);
@@ -683,11 +684,11 @@ void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
 	rings->child.pid = pid;
 }
 
-void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, bool is_oom)
+void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint32_t oom)
 {
 	rings->child.has_ended = true;
 	rings->child.wait_status = wait_status;
-	rings->child.is_oom = is_oom;
+	rings->child.oom = oom;
 	rings->child.end_ns = ky_now_ns(CLOCK_MONOTONIC);
 	for (uint32_t i = 0; i < rings->ring_count; i++)
 		rings->rings[i]->drain_due_ns = 0; /* at once: it can be finished now */

@@ -39,7 +39,7 @@ void ky_run_rings_close(struct ky_run_rings *rings);
 /* CMD is process `pid`: its rings are finished once ky_run_rings_child_ended() has said how it
  * ended. */
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid);
-void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, bool is_oom);
+void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint32_t oom);
 
 /* Looks for new rings, drains the known ones, finishes those whose process is gone.
  * Returns after how many nanoseconds it wants to be called again. */

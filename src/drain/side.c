@@ -448,9 +448,10 @@ void ky_drain_process_end(const struct ky_drain *drain, char *out, size_t capaci
 		snprintf(out, capacity, "exit status %u", area->end.code);
 	else if (kind == KY_END_SIGNAL)
 		put_signal(out, capacity, area->end.code,
-			   area->end.is_oom == 1   ? ", out of memory" :
-			   area->end.has_core == 1 ? ", core dumped" :
-						     "");
+			   area->end.oom == KY_OOM_NAMED   ? ", out of memory" :
+			   area->end.oom == KY_OOM_COUNTED ? ", probably out of memory" :
+			   area->end.has_core == 1         ? ", core dumped" :
+							     "");
 	else if (area && atomic_load_explicit(&area->crash.state, memory_order_acquire) == 2)
 		put_signal(out, capacity, area->crash.signal, "");
 	else

@@ -178,12 +178,19 @@ enum ky_end_kind {
 	KY_END_SIGNAL = 2   /* code: signal number */
 };
 
+/* How is it known that the kernel killed it for lack of memory? */
+enum ky_end_oom {
+	KY_OOM_NONE = 0,
+	KY_OOM_NAMED = 1,  /* the kernel's log names it */
+	KY_OOM_COUNTED = 2 /* its cgroup counted such a kill when it ended by SIGKILL */
+};
+
 /* How the process ended, by the one who waited for it. kind is written last (release). */
 struct ky_ring_end {
 	_Atomic uint32_t kind; /* enum ky_end_kind */
 	uint32_t code;
 	uint32_t has_core; /* 1: a core was dumped */
-	uint32_t is_oom;   /* 1: the cgroup's oom_kill count grew while it ran */
+	uint32_t oom;      /* enum ky_end_oom */
 	uint64_t monotonic_ns;
 };
 

@@ -11,6 +11,7 @@
  * paced=N         N more polls, a nap of 50 us behind each hundred
  * begin=TASK      begins a poll of this task, and leaves it open
  * stop            stops itself
+ * grow            takes memory until somebody ends it
  * exec=N          starts over in this process as `run_host N`
  */
 #include <fcntl.h>
@@ -38,6 +39,15 @@ static void poll_paced(uint64_t count)
 	}
 }
 
+static void grow(void)
+{
+	const size_t bytes = (size_t)1 << 20;
+	char *more;
+
+	while ((more = malloc(bytes)) != NULL)
+		memset(more, 1, bytes);
+}
+
 static void act(const char *action)
 {
 	const char *value = strchr(action, '=');
@@ -61,6 +71,8 @@ static void act(const char *action)
 		poll_paced(strtoul(value, NULL, 10));
 	else if (strncmp(action, "begin=", 6) == 0)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
+	else if (strcmp(action, "grow") == 0)
+		grow();
 	else if (strcmp(action, "stop") == 0)
 		raise(SIGSTOP);
 	else if (strncmp(action, "exec=", 5) == 0)

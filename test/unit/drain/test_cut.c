@@ -537,11 +537,14 @@ static void cut__process_end_is_told_as_far_as_it_is_known(void **state)
 	cut_take(&c, 1);
 	assert_string_equal(cut_metadata(&c, "process.end"), "signal 9 (SIGKILL)");
 	assert_int_equal(c.report.newest_ns, ns + 3 * SECOND);
-	c.ring.side->end.is_oom = 1;
+	c.ring.side->end.oom = KY_OOM_NAMED;
 	cut_take(&c, 1);
 	assert_string_equal(cut_metadata(&c, "process.end"), "signal 9 (SIGKILL), out of memory");
 	c.ring.side->end.code = 40;
-	c.ring.side->end.is_oom = 0;
+	c.ring.side->end.oom = KY_OOM_COUNTED;
+	cut_take(&c, 1);
+	assert_string_equal(cut_metadata(&c, "process.end"), "signal 40, probably out of memory");
+	c.ring.side->end.oom = KY_OOM_NONE;
 	c.ring.side->end.has_core = 1;
 	c.ring.side->end.monotonic_ns = UINT64_MAX;
 	cut_take(&c, 1);
