@@ -5,7 +5,8 @@
 #   make demo     records a real Tokio service and shows what was found
 #   make test     every test; one closing line
 #   make attach-rounds  200 times attach and detach under load
-#   make kill     1,000 times SIGKILL at a random moment, recovered and compared
+#   make kill     1,000 times SIGKILL at a random moment, and 100 times of a Tokio program,
+#                 recovered and compared
 .DEFAULT_GOAL := all
 .PHONY: all setup setup-build demo test asan tsan valgrind fuzz bench matrix lint format bare wasm \
 	interop analysis kill attach-rounds clean

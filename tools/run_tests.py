@@ -321,9 +321,11 @@ def suite_reliability():
     return tally
 
 
-def suite_crash(kills=100):
+def suite_crash(kills=100, tokio_kills=10):
     tally = build("gcc")
     if not tally.failed:
+        tally.add(command("crash-tokio", [sys.executable, "test/crash/kill_tokio.py", "--build",
+                                          "build", "--kills", str(tokio_kills)], 1800))
         tally.add(command("crash", [sys.executable, "test/crash/kill.py", "--build", "build",
                                     "--kills", str(kills)], 1800))
     return tally
@@ -370,7 +372,7 @@ def suites():
         "attach": lambda: attach_rounds("attach", 20, 1200),
         "attach-rounds": lambda: attach_rounds("attach-rounds", 200, 3600),
         "crash": suite_crash,
-        "kill": lambda: suite_crash(1000),
+        "kill": lambda: suite_crash(1000, 100),
         "analysis": suite_analysis,
         "fuzz": suite_fuzz,
     }
