@@ -222,7 +222,7 @@ void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uin
 	module->is_announced = true;
 	ky_drain_ready(drain, ns);
 	ky_trc_enc_event(enc, KY_EV_PROCESS_MAP, ns);
-	ky_trc_enc_bytes(enc, module->path, strlen(module->path));
+	ky_trc_enc_text(enc, module->path, strlen(module->path));
 	ky_trc_enc_bytes(enc, module->build_id, module->entry.build_id_bytes);
 	ky_trc_enc_varint(enc, module->entry.start);
 	ky_trc_enc_varint(enc, module->entry.end);

@@ -600,6 +600,16 @@ class Records(Run):
         for part in ('"version"', '"1.2"', '"a=b"', '"billing"'):
             self.assertIn(part, metadata)
 
+    def test_paths_that_are_not_utf8_do_not_spoil_the_trace(self):
+        place = os.fsencode(self.dir) + b"/odd\xff\xc3"
+        os.mkdir(place)
+        shutil.copy(HOST, place + b"/host\xfe")
+        self.assertEqual(self.run_kymo("--compress", "none", place + b"/host\xfe",
+                                       "10").returncode, 0)
+        [segment] = self.traces.glob("*/*/0*")
+        self.assertIn(b"/odd??/host?", segment.read_bytes())
+        self.assertNotIn(b"odd\xff", segment.read_bytes())
+
     def test_one_file_holds_everything_and_can_be_read_meanwhile(self):
         go, path = self.dir / "go", self.dir / "new" / "one.trc.zst"
         self.traces = path
