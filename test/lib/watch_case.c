@@ -3,16 +3,19 @@
 
 #include <stdlib.h>
 
+struct watch_case watch;
+struct test_writer writer;
+
 /* The builder has no side area: it goes behind the slots, on a line of its own. */
-void watch_case_open(struct watch_case *watch, uint32_t slot_count)
+void watch_case_open(struct watch_case *c, uint32_t slot_count)
 {
-	struct test_ring *ring = &watch->ring;
+	struct test_ring *ring = &c->ring;
 	size_t offset, bytes;
 	uint8_t *image;
 
-	memset(watch, 0, sizeof(*watch));
+	memset(c, 0, sizeof(*c));
 	test_ring_open(ring, slot_count);
-	fake_proc_open(&watch->proc, WATCH_PID);
+	fake_proc_open(&c->proc, WATCH_PID);
 	offset = (ring->image_bytes + 63) / 64 * 64;
 	bytes = offset + sizeof(struct ky_ring_side);
 	image = aligned_alloc(KY_SLOT_BYTES,
@@ -29,87 +32,116 @@ void watch_case_open(struct watch_case *watch, uint32_t slot_count)
 	ring->header->side_bytes = sizeof(struct ky_ring_side);
 }
 
-void watch_case_close(struct watch_case *watch)
+void watch_case_close(struct watch_case *c)
 {
-	ky_watchdog_close(watch->watchdog);
-	fake_proc_close(&watch->proc);
-	test_ring_close(&watch->ring);
+	ky_watchdog_close(c->watchdog);
+	fake_proc_close(&c->proc);
+	test_ring_close(&c->ring);
 }
 
-struct ky_ring_side *watch_case_side(struct watch_case *watch)
+struct ky_ring_side *watch_case_side(struct watch_case *c)
 {
-	return (struct ky_ring_side *)(void *)(watch->ring.image + watch->ring.header->side_offset);
+	return (struct ky_ring_side *)(void *)(c->ring.image + c->ring.header->side_offset);
 }
 
 static void keep(void *ctx, const struct ky_firing *firing)
 {
-	struct watch_case *watch = ctx;
-	struct watch_fired *fired = &watch->fired[watch->fired_count++ % WATCH_FIRED_MAX];
+	struct watch_case *c = ctx;
+	struct watch_fired *kept = &c->fired[c->fired_count++ % WATCH_FIRED_MAX];
 
-	fired->firing = *firing;
+	kept->firing = *firing;
 	assert_true(firing->note_count <= KY_STUCK_NOTES);
-	memcpy(fired->notes, firing->notes, firing->note_count * sizeof(*fired->notes));
-	fired->firing.notes = fired->notes;
+	memcpy(kept->notes, firing->notes, firing->note_count * sizeof(*kept->notes));
+	kept->firing.notes = kept->notes;
 	for (size_t i = 1; i < firing->note_count; i++)
-		assert_true(fired->notes[i - 1].monotonic_ns <= fired->notes[i].monotonic_ns);
+		assert_true(kept->notes[i - 1].monotonic_ns <= kept->notes[i].monotonic_ns);
 }
 
-int watch_case_try(struct watch_case *watch, const char *rules)
+int watch_case_try(struct watch_case *c, const char *rules)
 {
-	struct ky_watchdog_options *options = &watch->options;
+	struct ky_watchdog_options *options = &c->options;
 
-	watch->rule_count = 0;
-	assert_int_equal(ky_rules_parse(watch->rules, &watch->rule_count, rules, watch->errbuf,
-					sizeof(watch->errbuf)),
-			 0);
-	options->image = watch->ring.image;
-	options->image_bytes = watch->ring.image_bytes;
+	c->rule_count = 0;
+	assert_int_equal(
+		ky_rules_parse(c->rules, &c->rule_count, rules, c->errbuf, sizeof(c->errbuf)), 0);
+	options->image = c->ring.image;
+	options->image_bytes = c->ring.image_bytes;
 	options->pid = WATCH_PID;
-	options->rules = watch->rules;
-	options->rule_count = watch->rule_count;
+	options->rules = c->rules;
+	options->rule_count = c->rule_count;
 	options->fire = keep;
-	options->fire_ctx = watch;
+	options->fire_ctx = c;
 	options->anchor = test_ring_anchor;
-	options->anchor_ctx = &watch->ring;
-	options->proc = watch->proc.proc;
-	options->cgroup = watch->proc.cgroup;
-	options->errbuf = watch->errbuf;
-	options->errbuf_bytes = sizeof(watch->errbuf);
-	watch->due_ns = watch->ring.now_ns;
-	return ky_watchdog_open(&watch->watchdog, options);
+	options->anchor_ctx = &c->ring;
+	options->proc = c->proc.proc;
+	options->cgroup = c->proc.cgroup;
+	options->errbuf = c->errbuf;
+	options->errbuf_bytes = sizeof(c->errbuf);
+	c->due_ns = c->ring.now_ns;
+	return ky_watchdog_open(&c->watchdog, options);
 }
 
-void watch_case_arm(struct watch_case *watch, const char *rules)
+void watch_case_arm(struct watch_case *c, const char *rules)
 {
-	if (watch_case_try(watch, rules) != 0)
-		fail_msg("%s", watch->errbuf);
-	assert_string_equal(watch->errbuf, "");
+	if (watch_case_try(c, rules) != 0)
+		fail_msg("%s", c->errbuf);
+	assert_string_equal(c->errbuf, "");
 }
 
-static void step(struct watch_case *watch)
+static void step(struct watch_case *c)
 {
-	uint64_t wait = ky_watchdog_step(watch->watchdog,
-					 watch->sums.is_known ? &watch->sums : NULL);
+	uint64_t wait = ky_watchdog_step(c->watchdog, c->sums.is_known ? &c->sums : NULL);
 
 	/* Never more than 20 looks a second. */
 	if (wait != UINT64_MAX)
 		assert_true(wait >= KY_LOOK_INTERVAL_NS);
-	watch->due_ns = wait == UINT64_MAX ? UINT64_MAX : watch->ring.now_ns + wait;
+	c->due_ns = wait == UINT64_MAX ? UINT64_MAX : c->ring.now_ns + wait;
 }
 
-void watch_case_until(struct watch_case *watch, uint64_t ns)
+void watch_case_until(struct watch_case *c, uint64_t ns)
 {
-	while (watch->due_ns <= ns) {
-		if (watch->due_ns > watch->ring.now_ns)
-			watch->ring.now_ns = watch->due_ns;
-		step(watch);
+	while (c->due_ns <= ns) {
+		if (c->due_ns > c->ring.now_ns)
+			c->ring.now_ns = c->due_ns;
+		step(c);
 	}
-	if (watch->ring.now_ns < ns)
-		watch->ring.now_ns = ns;
+	if (c->ring.now_ns < ns)
+		c->ring.now_ns = ns;
 }
 
-void watch_case_sleep(struct watch_case *watch, uint64_t ns)
+void watch_case_sleep(struct watch_case *c, uint64_t ns)
 {
-	watch->ring.now_ns = ns;
-	step(watch);
+	c->ring.now_ns = ns;
+	step(c);
+}
+
+int watch_setup(void **state)
+{
+	(void)state;
+	watch_case_open(&watch, 32);
+	watch.ring.now_ns = START;
+	return 0;
+}
+
+int watch_setup_worker(void **state)
+{
+	watch_setup(state);
+	test_writer_open(&writer, &watch.ring, TID, START);
+	test_worker(&writer, START, 3, 0x1000, 0x2000);
+	fake_proc_thread(&watch.proc, TID, 'S', "202 0x1 0x0 0x0 0x0 0x0 0x0 0x7ffe10 0x55aa20",
+			 "futex_wait_queue");
+	return 0;
+}
+
+int watch_teardown(void **state)
+{
+	(void)state;
+	watch_case_close(&watch);
+	return 0;
+}
+
+const struct ky_firing *fired(uint32_t index)
+{
+	assert_in_range(index, 0, watch.fired_count - 1);
+	return &watch.fired[index].firing;
 }

@@ -8,38 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define START (2000 * MS)
-#define TID 77u
-#define TASK 12u
-
-static struct watch_case watch;
-static struct test_writer writer;
-
-static int setup(void **state)
-{
-	(void)state;
-	watch_case_open(&watch, 32);
-	watch.ring.now_ns = START;
-	test_writer_open(&writer, &watch.ring, TID, START);
-	test_worker(&writer, START, 3, 0x1000, 0x2000);
-	fake_proc_thread(&watch.proc, TID, 'S', "202 0x1 0x0 0x0 0x0 0x0 0x0 0x7ffe10 0x55aa20",
-			 "futex_wait_queue");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	watch_case_close(&watch);
-	return 0;
-}
-
-static const struct ky_firing *fired(uint32_t index)
-{
-	assert_in_range(index, 0, watch.fired_count - 1);
-	return &watch.fired[index].firing;
-}
-
 /* ---- polls ---- */
 
 /* Whenever a poll begins between two looks, whatever the threshold: told at most 100 ms late. */
@@ -54,8 +22,8 @@ static void poll__fires_within_100_ms_of_its_threshold(void **state)
 			uint64_t begin = START + 3000 * MS + test_below(&prng, 2000) * MS + 7;
 			uint64_t threshold = thresholds[i] * MS, late;
 
-			teardown(state);
-			setup(state);
+			watch_teardown(state);
+			watch_setup_worker(state);
 			snprintf(rule, sizeof(rule), "poll>%llums",
 				 (unsigned long long)thresholds[i]);
 			watch_case_arm(&watch, rule);
@@ -492,40 +460,28 @@ static void stall__needs_parks_to_know(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(poll__fires_within_100_ms_of_its_threshold, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(poll__that_ends_in_time_is_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(poll__in_the_blocking_pool_does_not_count, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(poll__nested_counts_its_outermost, setup, teardown),
-		cmocka_unit_test_setup_teardown(poll__is_followed_from_slot_to_slot, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(poll__of_a_thread_that_continues_a_slot, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(poll__whose_worker_moved_is_excused, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(poll__that_was_open_before_us_fires_at_once, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(poll__of_a_worker_that_is_old, setup, teardown),
-		cmocka_unit_test_setup_teardown(poll__many_at_a_time_are_one_story, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(notes__say_what_the_thread_does, setup, teardown),
-		cmocka_unit_test_setup_teardown(notes__cover_the_whole_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(notes__of_one_poll_name_one_beginning, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(notes__unreadable_is_told_not_failed, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(notes__of_another_namespace_are_unreadable, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(stopped__process_is_not_stuck, setup, teardown),
-		cmocka_unit_test_setup_teardown(stall__all_workers_of_a_runtime_hang, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(stall__a_parked_worker_is_fine, setup, teardown),
-		cmocka_unit_test_setup_teardown(stall__idle_is_fine, setup, teardown),
-		cmocka_unit_test_setup_teardown(stall__asleep_although_tasks_are_ready, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(stall__stopped_process_is_fine, setup, teardown),
-		cmocka_unit_test_setup_teardown(stall__needs_parks_to_know, setup, teardown),
+		WORKER_CASE(poll__fires_within_100_ms_of_its_threshold),
+		WORKER_CASE(poll__that_ends_in_time_is_silent),
+		WORKER_CASE(poll__in_the_blocking_pool_does_not_count),
+		WORKER_CASE(poll__nested_counts_its_outermost),
+		WORKER_CASE(poll__is_followed_from_slot_to_slot),
+		WORKER_CASE(poll__of_a_thread_that_continues_a_slot),
+		WORKER_CASE(poll__whose_worker_moved_is_excused),
+		WORKER_CASE(poll__that_was_open_before_us_fires_at_once),
+		WORKER_CASE(poll__of_a_worker_that_is_old),
+		WORKER_CASE(poll__many_at_a_time_are_one_story),
+		WORKER_CASE(notes__say_what_the_thread_does),
+		WORKER_CASE(notes__cover_the_whole_time),
+		WORKER_CASE(notes__of_one_poll_name_one_beginning),
+		WORKER_CASE(notes__unreadable_is_told_not_failed),
+		WORKER_CASE(notes__of_another_namespace_are_unreadable),
+		WORKER_CASE(stopped__process_is_not_stuck),
+		WORKER_CASE(stall__all_workers_of_a_runtime_hang),
+		WORKER_CASE(stall__a_parked_worker_is_fine),
+		WORKER_CASE(stall__idle_is_fine),
+		WORKER_CASE(stall__asleep_although_tasks_are_ready),
+		WORKER_CASE(stall__stopped_process_is_fine),
+		WORKER_CASE(stall__needs_parks_to_know),
 	};
 
 	return cmocka_run_group_tests_name("poll_rules", tests, NULL, NULL);

@@ -5,31 +5,7 @@
 
 #include <stdio.h>
 
-#define START (2000 * MS)
 #define SECOND (1000 * MS)
-
-static struct watch_case watch;
-
-static int setup(void **state)
-{
-	(void)state;
-	watch_case_open(&watch, 32);
-	watch.ring.now_ns = START;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	watch_case_close(&watch);
-	return 0;
-}
-
-static const struct ky_firing *fired(uint32_t index)
-{
-	assert_in_range(index, 0, watch.fired_count - 1);
-	return &watch.fired[index].firing;
-}
 
 /* ---- CPU and throttling ---- */
 
@@ -201,7 +177,7 @@ static void runnable__many_workers_take_turns(void **state)
 	char path[64];
 
 	(void)state;
-	teardown(state);
+	watch_teardown(state);
 	watch_case_open(&watch, 128);
 	watch.ring.now_ns = START;
 	fake_proc_write(&watch.proc, "task/4242/schedstat", "1 2 3\n");
@@ -387,26 +363,19 @@ static void events__of_a_stopped_process_are_excused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(cpu__must_last_for_its_duration, setup, teardown),
-		cmocka_unit_test_setup_teardown(cpu__of_a_hole_does_not_count, setup, teardown),
-		cmocka_unit_test_setup_teardown(throttled__by_any_cgroup_above, setup, teardown),
-		cmocka_unit_test_setup_teardown(throttled__by_a_cgroup_of_version_1, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(rss__growth_within_its_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(runnable__counts_waits_of_workers_alone, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(runnable__many_workers_take_turns, setup, teardown),
-		cmocka_unit_test_setup_teardown(counter__above_a_value, setup, teardown),
-		cmocka_unit_test_setup_teardown(errors__growth_a_second_of_those_marked, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(events__wakes_and_spans_are_told_one_by_one, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(events__between_two_looks_are_kept, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(events__queue_and_tasks_stand_at_a_value, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(events__of_a_stopped_process_are_excused, setup,
-						teardown),
+		WATCH_CASE(cpu__must_last_for_its_duration),
+		WATCH_CASE(cpu__of_a_hole_does_not_count),
+		WATCH_CASE(throttled__by_any_cgroup_above),
+		WATCH_CASE(throttled__by_a_cgroup_of_version_1),
+		WATCH_CASE(rss__growth_within_its_time),
+		WATCH_CASE(runnable__counts_waits_of_workers_alone),
+		WATCH_CASE(runnable__many_workers_take_turns),
+		WATCH_CASE(counter__above_a_value),
+		WATCH_CASE(errors__growth_a_second_of_those_marked),
+		WATCH_CASE(events__wakes_and_spans_are_told_one_by_one),
+		WATCH_CASE(events__between_two_looks_are_kept),
+		WATCH_CASE(events__queue_and_tasks_stand_at_a_value),
+		WATCH_CASE(events__of_a_stopped_process_are_excused),
 	};
 
 	return cmocka_run_group_tests_name("sample_rules", tests, NULL, NULL);

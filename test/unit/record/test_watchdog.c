@@ -10,38 +10,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define START (2000 * MS)
-#define TID 77u
-#define TASK 12u
-
-static struct watch_case watch;
-static struct test_writer writer;
-
-static int setup(void **state)
-{
-	(void)state;
-	watch_case_open(&watch, 32);
-	watch.ring.now_ns = START;
-	test_writer_open(&writer, &watch.ring, TID, START);
-	test_worker(&writer, START, 3, 0x1000, 0x2000);
-	fake_proc_thread(&watch.proc, TID, 'S', "202 0x1 0x0 0x0 0x0 0x0 0x0 0x7ffe10 0x55aa20",
-			 "futex_wait_queue");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	watch_case_close(&watch);
-	return 0;
-}
-
-static const struct ky_firing *fired(uint32_t index)
-{
-	assert_in_range(index, 0, watch.fired_count - 1);
-	return &watch.fired[index].firing;
-}
-
 static void late__what_crosses_a_hole_is_not_trusted(void **state)
 {
 	struct ky_watchdog_stats stats;
@@ -317,8 +285,8 @@ static void hostile__any_bits_are_only_nonsense(void **state)
 	for (int round = 0; round < 300; round++) {
 		uint64_t now = START;
 
-		teardown(state);
-		setup(state);
+		watch_teardown(state);
+		watch_setup_worker(state);
 		watch.options.has_sums = true;
 		for (int i = 0; i < 20; i++)
 			test_poll(&writer, START, TASK, 0);
@@ -344,32 +312,23 @@ static void hostile__any_bits_are_only_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(late__what_crosses_a_hole_is_not_trusted, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(late__a_little_is_no_hole, setup, teardown),
-		cmocka_unit_test_setup_teardown(late__clocks_that_disagree_are_a_hole, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(cooldown__suppressed_are_told_by_the_next, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(cooldown__what_lasts_fires_afterwards, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(budget__of_dumps_is_global, setup, teardown),
-		cmocka_unit_test_setup_teardown(budget__of_bytes_is_told_by_the_caller, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(open__nothing_armed_never_looks, setup, teardown),
-		cmocka_unit_test_setup_teardown(open__says_which_rule_can_never_fire, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(open__leaves_out_what_it_may, setup, teardown),
-		cmocka_unit_test_setup_teardown(open__refuses_what_is_no_ring, setup, teardown),
-		cmocka_unit_test_setup_teardown(open__survives_every_failed_allocation, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(gone__is_watched_no_more, setup, teardown),
-		cmocka_unit_test_setup_teardown(gone__before_we_came, setup, teardown),
-		cmocka_unit_test_setup_teardown(gone__main_thread_alone_is_not, setup, teardown),
-		cmocka_unit_test_setup_teardown(gone__closed_ring_is_watched_no_more, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(hostile__any_bits_are_only_nonsense, setup,
-						teardown),
+		WORKER_CASE(late__what_crosses_a_hole_is_not_trusted),
+		WORKER_CASE(late__a_little_is_no_hole),
+		WORKER_CASE(late__clocks_that_disagree_are_a_hole),
+		WORKER_CASE(cooldown__suppressed_are_told_by_the_next),
+		WORKER_CASE(cooldown__what_lasts_fires_afterwards),
+		WORKER_CASE(budget__of_dumps_is_global),
+		WORKER_CASE(budget__of_bytes_is_told_by_the_caller),
+		WORKER_CASE(open__nothing_armed_never_looks),
+		WORKER_CASE(open__says_which_rule_can_never_fire),
+		WORKER_CASE(open__leaves_out_what_it_may),
+		WORKER_CASE(open__refuses_what_is_no_ring),
+		WORKER_CASE(open__survives_every_failed_allocation),
+		WORKER_CASE(gone__is_watched_no_more),
+		WORKER_CASE(gone__before_we_came),
+		WORKER_CASE(gone__main_thread_alone_is_not),
+		WORKER_CASE(gone__closed_ring_is_watched_no_more),
+		WORKER_CASE(hostile__any_bits_are_only_nonsense),
 	};
 
 	return cmocka_run_group_tests_name("watchdog", tests, NULL, NULL);
