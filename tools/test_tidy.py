@@ -141,6 +141,12 @@ class TidyTest(unittest.TestCase):
         self.write("src/base/open.c", SPDX)
         self.write("src/read/open.c", SPDX)
         self.assert_finds("names", "src/read/open.c", "twice")
+        self.write("include/kymo/once.h", SPDX)  # what is public may be called as its module
+        self.write("src/drain/once.h", SPDX)
+        self.write("test/lib/once.h", SPDX)
+        self.assertNotIn("once.h", str(self.findings("names")))
+        self.write("src/wire/once.h", SPDX)
+        self.assert_finds("names", "src/wire/once.h", "src/drain/once.h")
 
     def test_header_alone__public_ones_in_three_languages(self):
         self.write("include/kymo/a.h", SPDX + "static inline int f(void)\n{\n\treturn 1;\n}\n")

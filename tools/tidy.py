@@ -240,7 +240,7 @@ def rule_names(tree):
         base = pathlib.PurePath(name).name
         if not re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*\.[ch]", base):
             yield name, 1, "file names are snake_case"
-        if name.startswith(("src/", "adapters/")) and base.endswith(".c"):
+        if name.startswith(("src/", "adapters/")):
             if base in seen:
                 yield name, 1, f"the name stands in the tree twice: {seen[base]}"
             seen[base] = name
