@@ -236,6 +236,10 @@ static int resolve_times(struct run *run)
 	    ky_moment_resolve(&arguments->to, catalog->first_ns, catalog->sync_monotonic_ns,
 			      catalog->sync_realtime_ns, &run->to_ns))
 		goto unknown;
+	if (arguments->to.kind && run->to_ns <= run->from_ns) {
+		ky_cli_error("--to lies at or before --from");
+		return KY_EXIT_USAGE;
+	}
 	return KY_EXIT_OK;
 unknown:
 	ky_cli_error(
@@ -422,6 +426,22 @@ static int prepare(struct run *run, struct ky_input *input)
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
+/* Silence would leave open whether the filters or the trace are to blame. */
+static void say_nothing_matches(const struct run *run, struct ky_input *input)
+{
+	const struct arguments *arguments = run->arguments;
+	const struct ky_catalog *catalog = &run->catalog;
+	char span[KY_OUT_CELL_BYTES], text[160];
+
+	if (run->printed || !catalog->event_count || (arguments->has_limit && !arguments->limit))
+		return;
+	(void)snprintf(text, sizeof(text),
+		       "none of the %" PRIu64 " events matches; the trace goes from 0 s to %s s",
+		       catalog->event_count,
+		       ky_out_seconds(span, catalog->last_ns - catalog->first_ns));
+	ky_input_notice(input, text);
+}
+
 static int stream_events(struct run *run, struct ky_input *input)
 {
 	char error[KY_INPUT_ERROR_BYTES] = "";
@@ -444,6 +464,8 @@ static int stream_events(struct run *run, struct ky_input *input)
 		ky_input_notice(input, run->catalog.processes.text);
 	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
 		ky_input_notice(input, notice);
+	if (!result)
+		say_nothing_matches(run, input);
 	input->is_damaged |= run->stream && ky_event_stream_is_damaged(run->stream);
 	if (run->late)
 		ky_cli_notice("%" PRIu64

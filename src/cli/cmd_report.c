@@ -91,6 +91,7 @@ static int make_and_print(const struct ky_trace *trace, const struct arguments *
 {
 	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->worst};
 	struct ky_report *report = NULL;
+	char span[KY_OUT_CELL_BYTES];
 	int code;
 
 	if (!arguments->is_json)
@@ -105,6 +106,11 @@ static int make_and_print(const struct ky_trace *trace, const struct arguments *
 		ky_cli_error("--to lies at or before --from");
 		return KY_EXIT_USAGE;
 	}
+	if (trace->event_count &&
+	    ((arguments->from.kind && report_options.from_ns > trace->last_ns) ||
+	     (arguments->to.kind && report_options.to_ns <= trace->first_ns)))
+		ky_cli_notice("--from and --to leave nothing: the trace goes from 0 s to %s s",
+			      ky_out_seconds(span, trace->last_ns - trace->run_first_ns));
 	if (ky_report_make(&report, trace, &report_options)) {
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;

@@ -240,10 +240,50 @@ static int find_paths(struct ky_input *input)
 	return KY_EXIT_OK;
 }
 
+struct identity {
+	dev_t device;
+	ino_t inode;
+};
+
+/* One file by two names, or one below a directory that is named too, counts once: else every event
+ * of it would count twice. */
+static int leave_out_doubles(struct ky_input *input)
+{
+	struct ky_trace_paths *paths = &input->paths;
+	struct identity *seen = ky_alloc(paths->count * sizeof(*seen) + 1);
+	size_t kept = 0, known = 0;
+
+	if (!seen)
+		return KY_EXIT_TROUBLE;
+	for (size_t i = 0; i < paths->count; i++) {
+		char *path = paths->paths[i];
+		struct stat info;
+		size_t at = 0;
+
+		if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+			while (at < known &&
+			       (seen[at].inode != info.st_ino || seen[at].device != info.st_dev))
+				at++;
+			if (at < known) {
+				ky_cli_notice("%s: is among the files already and left out", path);
+				ky_free(path);
+				continue;
+			}
+			seen[known++] = (struct identity){info.st_dev, info.st_ino};
+		}
+		paths->paths[kept++] = path;
+	}
+	paths->count = kept;
+	ky_free(seen);
+	return KY_EXIT_OK;
+}
+
 int ky_input_open(struct ky_input *input)
 {
 	int result = find_paths(input);
 
+	if (!result && input->paths.count > 1)
+		result = leave_out_doubles(input);
 	if (result)
 		return result;
 	input->progress = ky_alloc(sizeof(*input->progress));

@@ -462,6 +462,25 @@ class Trouble(Cli):
             self.assertEqual(self.run_kymo(*command, live).err, "")
             self.assertNotIn("seal", self.run_kymo(*command, OLD).err)
 
+    def test_a_file_that_is_named_twice_counts_once(self):
+        one = self.dir / "one.trc"
+        one.write_bytes(self.raw())
+        (self.dir / "link.trc").symlink_to("one.trc")
+        done = self.run_kymo("info", "--json", one, self.dir, one)
+        self.assertEqual(json.loads(done.out)["events"], 210639)
+        self.assertEqual(done.err.count("is among the files already and left out\n"), 3, done.err)
+
+    def test_filters_that_leave_nothing_are_said(self):
+        for args in (["--from", "99h"], ["--task", "99999999"], ["--worker", "4000"],
+                     ["-t", "PollStartEvent", "--to", "0s"]):
+            done = self.run_kymo("events", *args, OLD)
+            self.assertIn("none of the 210639 events matches; the trace goes from 0 s to ",
+                          done.err)
+        self.assertEqual(self.run_kymo("events", "-n", "0", OLD).err, "")
+        self.assertIn("leave nothing", self.run_kymo("report", "--from", "99h", OLD).err)
+        for command in ("events", "report"):
+            self.fails(command, "--from", "5s", "--to", "1s", OLD, code=2, says=["--to lies"])
+
     def test_a_wrong_checksum_of_gzip_is_named(self):
         bad = self.dir / "bad"
         data = bytearray((self.data / OLD).read_bytes())
