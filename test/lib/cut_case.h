@@ -31,6 +31,13 @@ static inline void cut_open(struct cut_case *c, uint32_t slots)
 					     .source = "test"};
 }
 
+/* With one thread that writes. */
+static inline void cut_begin(struct cut_case *c, struct test_writer *w, uint32_t slots)
+{
+	cut_open(c, slots);
+	test_writer_open(w, &c->ring, 501, T0);
+}
+
 /* Cuts and decodes, after whatever was cut before. now_ns: what the clock says. */
 static inline void cut_take(struct cut_case *c, uint64_t now_ns)
 {

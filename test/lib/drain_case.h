@@ -40,6 +40,14 @@ static inline void case_start(struct drain_case *c)
 	assert_int_equal(ky_drain_open(&c->drain, &c->options), 0);
 }
 
+/* Opens and starts, with one thread that writes. */
+static inline void case_begin(struct drain_case *c, struct test_writer *w, uint32_t slots)
+{
+	case_open(c, slots);
+	case_start(c);
+	test_writer_open(w, &c->ring, 501, T0);
+}
+
 static inline void case_step(struct drain_case *c, uint64_t now_ns)
 {
 	c->ring.now_ns = now_ns;

@@ -48,9 +48,7 @@ static void drain__ready_poll_ends_the_task_before_the_poll(void **state)
 	size_t terminate = 0, end = 0;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	test_poll(&w, T0, 7, 0);
 	test_poll_end(&w, T0 + MS, KYMO_POLL_READY);
 	/* A waker may outlive its task: no new sight of it. */
@@ -88,9 +86,7 @@ static void drain__wake_origin_follows_the_open_poll(void **state)
 	struct test_writer w, other;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	test_writer_open(&other, &c.ring, 502, T0);
 	test_poll(&w, T0, 7, 0);
 	test_emit(&w, T0 + MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(7, 0), 0, 0);
@@ -145,9 +141,7 @@ static void drain__nested_polls_leave_the_pair_of_the_worker_alone(void **state)
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	test_poll(&w, T0, 7, 0);
 	test_poll(&w, T0 + MS, 8, 0);
 	test_poll_end(&w, T0 + 2 * MS, 0);
@@ -170,9 +164,7 @@ static void drain__blocking_runs_are_events_of_their_own(void **state)
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	test_emit(&w, T0, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0, 0);
 	test_emit(&w, T0 + MS, KYMO_RECORD_BLOCKING_END, KYMO_POLL_READY, 0, 0, 0, 0);
 	test_emit(&w, T0 + 2 * MS, KYMO_RECORD_BLOCKING_END, KYMO_POLL_READY, 0, 0, 0, 0);
@@ -191,9 +183,7 @@ static void drain__parks_belong_to_workers_and_stop_their_cpu_clock(void **state
 	struct test_writer w, other;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	test_writer_open(&other, &c.ring, 502, T0);
 	test_worker(&w, T0, 3, 0x1000, 0x2000);
 	test_emit(&w, T0 + 10 * MS, KYMO_RECORD_PARK, KYMO_WAIT_EPOLL, 0, 0, 0, 0);
@@ -303,9 +293,7 @@ static void drain__very_deep_polls_stay_balanced(void **state)
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	for (uint32_t i = 0; i < 200; i++)
 		test_poll(&w, T0 + i * 1000, 1 + i, 0);
 	for (uint32_t i = 0; i < 200; i++)

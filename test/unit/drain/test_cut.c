@@ -319,8 +319,7 @@ static void cut__behind_a_stream_tells_nothing_twice(void **state)
 	struct test_writer w;
 
 	(void)state;
-	cut_open(&c, 16);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 16);
 	test_poll(&w, T0 + 10000, 1, 0);
 	test_poll_end(&w, T0 + 15000, 0);
 	test_poll(&w, T0 + 20000, 2, 0);
@@ -358,8 +357,7 @@ static void cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss(void **s
 	uint64_t ns, age;
 
 	(void)state;
-	cut_open(&c, 16);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 16);
 	test_writer_open(&other, &c.ring, 502, T0);
 	ns = polls(&other, &c.ring, T0, 1000);
 	ns = polls(&w, &c.ring, ns, 10000);
@@ -402,8 +400,7 @@ static void cut__poll_that_began_before_the_horizon_keeps_its_start(void **state
 	uint64_t ns;
 
 	(void)state;
-	cut_open(&c, 8);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 8);
 	test_poll(&w, T0, 77, test_ring_name(&c.ring, "svc::stuck", 0, 0));
 	ns = polls(&w, &c.ring, T0 + MS, 9000);
 	cut_take(&c, ns + 5 * SECOND);
@@ -505,8 +502,7 @@ static void cut__readings_that_contradict_the_others_are_left_out(void **state)
 	uint64_t ns;
 
 	(void)state;
-	cut_open(&c, 64);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 64);
 	ns = polls(&w, &c.ring, T0, 12000);
 	test_ring_slot(&c.ring, 0)->anchor.monotonic_ns = UINT64_MAX / 8;
 	test_ring_slot(&c.ring, 9)->anchor.monotonic_ns = 5;
@@ -527,8 +523,7 @@ static void cut__process_end_is_told_as_far_as_it_is_known(void **state)
 	uint64_t ns;
 
 	(void)state;
-	cut_open(&c, 8);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 8);
 	ns = polls(&w, &c.ring, T0, 10);
 	c.options.is_dead = true;
 	c.ring.side->end.code = 9;
@@ -626,8 +621,7 @@ static void cut__nothing_is_written_to_the_image(void **state)
 	uint64_t ns;
 
 	(void)state;
-	cut_open(&c, 16);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 16);
 	ns = polls(&w, &c.ring, T0, 9000);
 	fixed = mmap(NULL, c.ring.image_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		     -1, 0);
@@ -748,8 +742,7 @@ static void cut__errors_of_the_sink_and_of_memory_come_back(void **state)
 	int err = -ENOMEM;
 
 	(void)state;
-	cut_open(&c, 8);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 8);
 	polls(&w, &c.ring, T0, 2000);
 	c.options.triggers = &trigger;
 	c.options.trigger_count = 1;

@@ -11,9 +11,7 @@ static void modules__seen_outside_come_and_go(void **state)
 	struct drain_case c;
 
 	(void)state;
-	case_open(&c, 16);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 16);
 	test_poll(&w, T0, 50, 0);
 	case_step(&c, T0 + 2 * MS);
 	assert_false(ky_drain_knows_module(c.drain, seen.start, seen.path));

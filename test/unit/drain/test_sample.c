@@ -248,8 +248,7 @@ static void sample__cut_takes_what_is_there_and_calls_nothing_lost(void **state)
 	static struct cut_case c;
 
 	(void)state;
-	cut_open(&c, 8);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 8);
 	test_poll(&w, T0, 7, 0);
 	cpu = test_ring_samples(&c.ring, KY_SAMPLES_CPU);
 	off = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);

@@ -36,9 +36,7 @@ static void drain__chunks_keep_their_limits_and_stand_alone(void **state)
 	uint64_t ns = T0, total = 0;
 
 	(void)state;
-	case_open(&c, 512);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 512);
 	ns = polls(&w, ns, 30000, 1000);
 	case_step(&c, ns + 10 * MS);
 	ns = polls(&w, ns, 50, 100 * MS);
@@ -165,9 +163,7 @@ static void drain__index_is_found_from_the_end_and_agrees_with_the_chunks(void *
 	uint64_t busy = 0, poll_count = 0;
 
 	(void)state;
-	case_open(&c, 512);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 512);
 	case_finish(&c, polls(&w, T0, 30000, 1000) + 10 * MS);
 	memcpy(&tail, c.sink.bytes.bytes + c.sink.bytes.used - sizeof(tail), sizeof(tail));
 	assert_int_equal(tail.magic, KY_INDEX_MAGIC);
@@ -239,9 +235,7 @@ static void drain__what_a_sink_drops_later_becomes_a_loss(void **state)
 	struct ky_drain_stats before, after;
 
 	(void)state;
-	case_open(&c, 64);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 64);
 	polls(&w, T0, 100, 1000);
 	case_step(&c, T0 + 10 * MS);
 	assert_int_equal(ky_drain_seal(c.drain), 0);

@@ -56,9 +56,7 @@ static void side__marks_reach_a_stream_once_each_and_in_their_place(void **state
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
 	put_mark(&c.ring, T0 + 2 * MS, "deploy 7", 8);
 	test_poll_end(&w, T0 + 4 * MS, 0);
@@ -90,9 +88,7 @@ static void side__marks_overwritten_before_a_look_are_a_loss(void **state)
 	char text[16];
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
 	for (int i = 0; i < 100; i++) {
 		snprintf(text, sizeof(text), "mark %d", i);
@@ -114,9 +110,7 @@ static void side__unfinished_mark_is_waited_for_but_not_for_ever(void **state)
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
 	atomic_store(&c.ring.side->mark_hand, 1);
 	put_mark(&c.ring, T0 + 2 * MS, "second", 6);
@@ -147,9 +141,7 @@ static void side__marks_with_impossible_times_stay_within_the_trace(void **state
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
 	put_mark(&c.ring, UINT64_MAX, "future", 6);
 	put_mark(&c.ring, 0, "past", 4);
@@ -168,9 +160,7 @@ static void side__counters_are_told_when_changed_once_a_second_and_in_each_segme
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	put_counter(&c.ring, 0, "queue", -3);
 	put_counter(&c.ring, 1, "0123456789012345678901234567890123456789 48 bytes", 8);
 	for (uint64_t ms = 0; ms < 3000; ms += 100) {
@@ -215,9 +205,7 @@ static void side__crash_is_told_once_when_it_is_whole(void **state)
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
 	put_crash(&c.ring, T0 + 2 * MS);
 	atomic_store(&c.ring.side->crash.state, 1);
@@ -307,8 +295,7 @@ static void side__cut_tells_marks_counters_crash_stuck_threads_and_the_firing_in
 	size_t at = 0;
 
 	(void)state;
-	cut_open(&c, 8);
-	test_writer_open(&w, &c.ring, 501, T0);
+	cut_begin(&c, &w, 8);
 	test_worker(&w, T0, 10, 0x7000, 0x100);
 	test_poll(&w, T0 + MS, 7, 0);
 	put_mark(&c.ring, T0 + 10 * MS, "deploy", 6);

@@ -30,9 +30,7 @@ static void drain__overwritten_slots_are_an_exact_gap(void **state)
 	struct ky_drain_stats stats;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	ns = polls(&w, T0, 100);
 	case_step(&c, ns + 10 * MS);
 	before = ns;
@@ -61,9 +59,7 @@ static void drain__polls_open_across_a_gap_are_restored(void **state)
 	int back = 0;
 
 	(void)state;
-	case_open(&c, 4);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 4);
 	polls(&w, T0, 3);
 	case_step(&c, T0 + 10 * MS);
 	/* Begins in what will be overwritten, ends behind it. */
@@ -98,9 +94,7 @@ static void drain__polls_that_ended_inside_a_gap_get_no_end(void **state)
 	uint64_t ns;
 
 	(void)state;
-	case_open(&c, 4);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 4);
 	test_poll(&w, T0, 77, 0);
 	case_step(&c, T0 + 10 * MS);
 	test_poll_end(&w, T0 + 11 * MS, 0);
@@ -119,9 +113,7 @@ static void drain__corrupt_slot_is_counted_by_the_next_one(void **state)
 	uint64_t ns, *word;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	ns = polls(&w, T0, 300);
 	word = (uint64_t *)(void *)((uint8_t *)test_ring_slot(&c.ring, 0) + KY_SLOT_HEADER_BYTES +
 				    24 * 100);
@@ -142,9 +134,7 @@ static void drain__dropped_records_and_header_counters_are_told_once(void **stat
 	struct ky_drain_stats stats;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	polls(&w, T0, 1);
 	atomic_store(&c.ring.header->dropped_no_slot_count, 5);
 	atomic_store(&c.ring.header->dropped_signal_count, 2);
@@ -199,9 +189,7 @@ static void drain__stamps_survive_hours_of_silence(void **state)
 	struct test_writer w;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	polls(&w, T0, 1);
 	case_step(&c, T0 + MS * 10);
 	polls(&w, T0 + 2 * hour, 1); /* 40 bits of 8 ticks are 58 minutes here */
@@ -260,9 +248,7 @@ static void drain__nothing_newer_than_the_watermark_is_written(void **state)
 	struct ky_drain_stats stats;
 
 	(void)state;
-	case_open(&c, 8);
-	case_start(&c);
-	test_writer_open(&w, &c.ring, 501, T0);
+	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
 	test_poll_end(&w, T0 + 10 * MS, 0);
 	case_step(&c, T0 + 10 * MS + 500000); /* T lies half a millisecond before the end */
