@@ -10,5 +10,6 @@
 #include <kymo/fatal.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
+#include <kymo/stack.h>
 
 #endif

@@ -85,6 +85,7 @@ static int lay_out(struct copier *copier)
 	header->directory_bytes = from->directory_bytes;
 	header->slots_offset = slots_at;
 	header->slot_count = copier->capacity;
+	header->unwind_offset = header->unwind_bytes = 0; /* of use to the living alone */
 	if (from->control)
 		copy_words(image + PAGE, from->control, sizeof(*from->control));
 	if (side_bytes)

@@ -11,6 +11,7 @@
  *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of
  *                     each
  *         sample area sample_bytes: stacks (sample_area.h); sparse until a sampler starts
+ *         unwind area unwind_bytes: who called whom (unwind_image.h); sparse
  *
  * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's
  *              size. Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n %
@@ -86,6 +87,8 @@ struct ky_ring_header {
 	uint64_t side_bytes;
 	uint64_t sample_offset; /* multiple of the page; 0: there is none */
 	uint64_t sample_bytes;
+	uint64_t unwind_offset; /* multiple of the page; 0: there is none */
+	uint64_t unwind_bytes;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
@@ -104,6 +107,8 @@ struct ky_ring_header {
 	_Atomic uint32_t thread_count;
 	/* 1 << enum ky_sample_class: the pages of its samples and of the head exist (release) */
 	_Atomic uint32_t sample_classes;
+	/* 1 (release): the head of the unwind area exists; before, no page of it may be touched */
+	_Atomic uint32_t unwind_ready;
 };
 
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by

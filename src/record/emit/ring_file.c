@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <wire/unwind_image.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -152,6 +153,10 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 	if (room < ring->slots_end + ring->sample_bytes)
 		ring->sample_bytes = 0;
 	ring->mapped_bytes = ring->slots_end + ring->sample_bytes;
+	ring->unwind_bytes = room < ring->mapped_bytes + KY_UNWIND_AREA_BYTES ?
+				     0 :
+				     KY_UNWIND_AREA_BYTES;
+	ring->mapped_bytes += ring->unwind_bytes;
 }
 
 /* Makes the page at `at` exist, or says that there is no memory for it, where a store of our own
@@ -219,6 +224,7 @@ static int map(struct ky_ring *ring, int fd)
 	ring->side = (struct ky_ring_side *)(void *)(base + SIDE_OFFSET);
 	ring->directory = base + DIRECTORY_OFFSET;
 	ring->slots = base + front;
+	ring->unwind = ring->unwind_bytes ? base + ring->mapped_bytes - ring->unwind_bytes : NULL;
 	return 0;
 }
 
@@ -295,6 +301,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->directory_offset = DIRECTORY_OFFSET;
 	header->directory_bytes = ring->directory_bytes;
 	header->slots_offset = (uint64_t)(ring->slots - ring->base);
+	header->unwind_offset = ring->unwind ? (uint64_t)(ring->unwind - ring->base) : 0;
+	header->unwind_bytes = ring->unwind_bytes;
 	header->sample_offset = ring->sample_bytes ? ring->slots_end : 0;
 	header->sample_bytes = ring->sample_bytes;
 	header->slot_count = ring->slot_count;

@@ -36,8 +36,10 @@ struct ky_ring {
 	size_t directory_bytes;
 	uint8_t *slots;
 	uint32_t slot_count;
-	size_t slots_end;         /* the sample area begins there */
-	uint64_t sample_bytes;    /* 0: there is none */
+	size_t slots_end;      /* the sample area begins there */
+	uint64_t sample_bytes; /* 0: there is none */
+	uint8_t *unwind;       /* the unwind area, the last one; NULL: there is none */
+	uint64_t unwind_bytes;
 	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
 	uint64_t extent;          /* atomic: populated slots << 32 | usable slots */
 	bool is_prefilled;        /* kernel before 5.14: everything was allocated at creation */

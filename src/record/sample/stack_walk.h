@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* stack_walk.h - the calling thread's stack, by the tables of the ring: what kymo/stack.h promises,
+ * and the same for whoever has tables of his own.
+ *
+ * A thread's own stack is read as it stands, from where it is known to be mapped: the thread's
+ * control block, or for the first thread what the kernel put on the stack, lies at its end, and
+ * each page in between was asked for once. Every other stack is read by a system call, a few words
+ * at a time, unless calls are confined.
+ *
+ * Threads:     any.      Signals: safe.
+ */
+#ifndef KY_RECORD_SAMPLE_STACK_WALK_H
+#define KY_RECORD_SAMPLE_STACK_WALK_H
+
+#include <kymo/stack.h>
+#include <unwind/unwind_walk.h>
+
+/* The tables of this process's ring. False: none, or a forked child. */
+bool ky_stack_tables(struct ky_unwind_view *out);
+
+/* may_call: system calls beyond those that no thread can do without. */
+void ky_stack_capture_by(struct ky_walk *walk, const struct ky_unwind_view *view,
+			 const struct kymo_stack_start *start, bool may_call);
+void ky_stack_context_by(struct ky_walk *walk, const struct ky_unwind_view *view,
+			 const void *context, bool may_call);
+
+#endif

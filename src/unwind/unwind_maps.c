@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <base/alloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <unwind/unwind_maps.h>
+
+#define MAPS_BYTES_MAX ((size_t)4 << 20)
+#define PATH_BYTES_MAX 2048u
+
+char *ky_unwind_maps_read(uint32_t pid, int *err)
+{
+	char path[64], *text = NULL, *grown;
+	size_t used = 0, capacity = 0;
+	ssize_t got = 0;
+	int fd;
+
+	*err = 0;
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		*err = -errno;
+		return NULL;
+	}
+	do {
+		if (used + 4096 >= capacity) {
+			capacity = capacity ? capacity * 2 : 32768;
+			grown = capacity <= MAPS_BYTES_MAX ? ky_realloc(text, capacity) : NULL;
+			if (!grown)
+				break;
+			text = grown;
+		}
+		got = read(fd, text + used, capacity - used - 1);
+		if (got > 0)
+			used += (size_t)got;
+	} while (got > 0);
+	if (got != 0)
+		*err = got < 0 ? -errno : -ENOMEM;
+	close(fd);
+	/* A process in the middle of its end has no mappings any more. */
+	if (!*err && used == 0)
+		*err = -ESRCH;
+	if (*err) {
+		ky_free(text);
+		return NULL;
+	}
+	text[used] = '\0';
+	return text;
+}
+
+/* "7f..-7f.. r-xp 0002a000 fe:01 1234   /usr/lib/x.so" */
+static bool parse(const char *line, struct ky_unwind_mapping *out, bool *is_code)
+{
+	char *at;
+	uint64_t major_number;
+
+	out->start = strtoull(line, &at, 16);
+	if (*at != '-')
+		return false;
+	out->end = strtoull(at + 1, &at, 16);
+	if (strnlen(at, 6) < 6)
+		return false;
+	*is_code = at[3] == 'x';
+	out->offset = strtoull(at + 6, &at, 16);
+	major_number = strtoull(at, &at, 16);
+	if (*at != ':')
+		return false;
+	out->device = major_number << 32 | strtoull(at + 1, &at, 16);
+	out->inode = strtoull(at, &at, 10);
+	out->path = at + strspn(at, " ");
+	out->path_bytes = strcspn(out->path, "\n");
+	return out->start < out->end;
+}
+
+static bool is_vdso(const struct ky_unwind_mapping *mapping)
+{
+	return mapping->path_bytes == 6 && memcmp(mapping->path, "[vdso]", 6) == 0;
+}
+
+bool ky_unwind_maps_next(struct ky_unwind_maps *maps, struct ky_unwind_mapping *out)
+{
+	while (*maps->at) {
+		const char *line = maps->at;
+		size_t bytes = strcspn(line, "\n");
+		bool is_code;
+
+		maps->at += bytes + (line[bytes] == '\n');
+		if (!parse(line, out, &is_code))
+			continue;
+		if (is_vdso(out)) {
+			out->image = out->start;
+			return true;
+		}
+		if (out->inode == 0)
+			continue;
+		if (out->inode != maps->inode || out->device != maps->device)
+			maps->image = 0;
+		maps->inode = out->inode;
+		maps->device = out->device;
+		if (out->offset == 0)
+			maps->image = out->start;
+		out->image = maps->image;
+		if (is_code)
+			return true;
+	}
+	return false;
+}
+
+static int open_checked(const char *path, uint64_t inode)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd >= 0 &&
+	    (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_ino != inode)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+int ky_unwind_mapping_open(uint32_t pid, const struct ky_unwind_mapping *mapping)
+{
+	char path[PATH_BYTES_MAX + 64];
+	int fd = -1;
+
+	if (mapping->inode == 0)
+		return -1;
+	/* The very file, whatever it is called now; takes a privilege. */
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, pid,
+		 mapping->start, mapping->end);
+	fd = open_checked(path, mapping->inode);
+	if (fd < 0 && mapping->path[0] == '/' && mapping->path_bytes < PATH_BYTES_MAX) {
+		/* Its own root: it may live in another mount namespace. */
+		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root%.*s", pid,
+			 (int)mapping->path_bytes, mapping->path);
+		fd = open_checked(path, mapping->inode);
+	}
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", pid);
+		fd = open_checked(path, mapping->inode);
+	}
+	return fd;
+}
+
+void ky_unwind_file_times(int fd, uint64_t *bytes, uint64_t *modified_ns)
+{
+	struct stat st;
+
+	*bytes = *modified_ns = 0;
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return;
+	*bytes = (uint64_t)st.st_size;
+	*modified_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+size_t ky_unwind_read_file(void *ctx, uint64_t at, void *out, size_t bytes)
+{
+	const int *fd = ctx;
+	ssize_t got = at <= INT64_MAX ? pread(*fd, out, bytes, (off_t)at) : -1;
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+size_t ky_unwind_read_process(void *ctx, uint64_t at, void *out, size_t bytes)
+{
+	const uint32_t *pid = ctx;
+	struct iovec to = {out, bytes}, from = {(void *)(uintptr_t)at, bytes};
+	ssize_t got = process_vm_readv((pid_t)*pid, &to, 1, &from, 1, 0);
+
+	return got > 0 ? (size_t)got : 0;
+}
