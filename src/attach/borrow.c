@@ -23,6 +23,8 @@
 #define BORROW_NS (10 * MS_NS) /* no new thread is begun later than this */
 #define BACK_NS (500 * MS_NS)  /* a thread is made within a millisecond */
 #define LOOK_NS 20000
+#define GONE_LOOKS 50
+#define GONE_PAUSE_NS 2000000
 #define STACK_PAGES_MAX 64u
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 #define TRACE_SYSGOOD 1 /* PTRACE_O_TRACESYSGOOD: named differently by each C library */
@@ -192,6 +194,7 @@ static int next_call(struct borrow *borrow)
 static int get_memory(struct borrow *borrow)
 {
 	int err = ky_arch_write(borrow->tid, &borrow->layout.enter);
+	bool is_taken;
 
 	KY_TESTPOINT("attach.entered");
 	if (!err)
@@ -207,9 +210,10 @@ static int get_memory(struct borrow *borrow)
 		return err == -ETIMEDOUT ? -EAGAIN : err;
 	if (ky_arch_result(&borrow->now) == (int64_t)borrow->process->free_address)
 		return 0;
+	is_taken = ky_arch_result(&borrow->now) == -EEXIST;
 	/* What is there is somebody else's: on no account give it back. */
 	err = ky_arch_write(borrow->tid, &borrow->layout.leave);
-	return err ? err : -ENOMEM;
+	return err ? err : is_taken ? -EEXIST : -ENOMEM;
 }
 
 static int start_stub(struct borrow *borrow, const struct kymo_attach_block *block)
@@ -245,14 +249,32 @@ static void wait_back(struct borrow *borrow, struct ky_borrowed *out)
 	out->stopped_ns = ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns;
 }
 
-static int tell(int err, char *why)
+/* Its thread is not to be had any more. That of a process that was killed goes before the rest. */
+static void tell_lost(const struct ky_process *process, char *why)
+{
+	for (int i = 0; i < GONE_LOOKS && ky_process_is_there(process); i++)
+		nanosleep(&(const struct timespec){0, GONE_PAUSE_NS}, NULL);
+	snprintf(why, KY_ATTACH_WHY_BYTES, "%s",
+		 ky_process_is_there(process) ?
+			 "took its thread back before it could be used (another attach at the "
+			 "same moment?); it goes on as before" :
+			 "ended meanwhile");
+}
+
+static int tell(const struct ky_process *process, int err, char *why)
 {
 	if (err == -EAGAIN || err == 0)
 		return err;
 	if (err == -EPERM)
 		snprintf(why, KY_ATTACH_WHY_BYTES,
-			 "may not be traced by this user (ptrace_scope, another user, or a "
-			 "debugger came first)");
+			 "may not be traced by this user (ptrace_scope, another user), or a "
+			 "debugger or another attach came first");
+	else if (err == -ESRCH)
+		tell_lost(process, why);
+	else if (err == -EEXIST)
+		snprintf(why, KY_ATTACH_WHY_BYTES,
+			 "has something new where our code was to lie: another attach at the same "
+			 "moment? nothing was changed");
 	else if (err == -ENOMEM)
 		snprintf(why, KY_ATTACH_WHY_BYTES,
 			 "gives no executable memory (its limits or a security module)");
@@ -302,7 +324,7 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 	if (err == -EPERM || err == -ESRCH) {
 		take_time(&before);
 		ky_free(borrow);
-		return err == -ESRCH ? -EAGAIN : tell(err, why);
+		return err == -ESRCH ? -EAGAIN : tell(process, err, why);
 	}
 	KY_TESTPOINT("attach.stopped");
 	if (!err)
@@ -320,5 +342,5 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 		out->stopped_ns = ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns;
 	take_time(&before);
 	ky_free(borrow);
-	return tell(err, why);
+	return tell(process, err, why);
 }

@@ -189,6 +189,10 @@ static int check_status(struct ky_process *process, char *why)
 
 static int open_memory(struct ky_process *process, char *why)
 {
+	static const char *const levels[] = {
+		"only by its parent: kernel.yama.ptrace_scope is 1; it takes root or CAP_SYS_PTRACE",
+		"by root alone: kernel.yama.ptrace_scope is 2",
+		"by nobody until the next boot: kernel.yama.ptrace_scope is 3"};
 	char path[64], scope[8];
 	int fd;
 
@@ -203,12 +207,9 @@ static int open_memory(struct ky_process *process, char *why)
 		ssize_t count = read(fd, scope, sizeof(scope));
 
 		close(fd);
-		if (count > 0 && scope[0] != '0')
-			return ky_attach_refuse(
-				why, -EPERM,
-				"may not be traced: kernel.yama.ptrace_scope is %c; it takes "
-				"root or CAP_SYS_PTRACE",
-				scope[0]);
+		if (count > 0 && scope[0] >= '1' && scope[0] <= '3')
+			return ky_attach_refuse(why, -EPERM, "may be traced %s",
+						levels[scope[0] - '1']);
 	}
 	return ky_attach_refuse(
 		why, -EPERM,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static const char attach_help[] =
@@ -61,6 +62,7 @@ struct attachment {
 	struct ky_attach_answer answer;
 	bool is_staying; /* this process drains or watches until the end */
 	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
+	char seen_directory[320]; /* the same one, as it is reached from here */
 	char why[KY_ATTACH_WHY_BYTES];
 };
 
@@ -183,6 +185,21 @@ static int open_process(struct attachment *attachment)
 	return KY_EXIT_OK;
 }
 
+/* In a container its directory is another one than ours of the same name. */
+static void find_directory(struct attachment *attachment)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", attachment->pid);
+	snprintf(attachment->seen_directory, sizeof(attachment->seen_directory), "%s",
+		 attachment->ring_directory);
+	if (stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &theirs) == 0 &&
+	    ours.st_ino != theirs.st_ino)
+		snprintf(attachment->seen_directory, sizeof(attachment->seen_directory),
+			 "/proc/%u/root%s", attachment->pid, attachment->ring_directory);
+}
+
 static void choose_places(struct attachment *attachment)
 {
 	const struct ky_run_options *options = &attachment->options;
@@ -205,6 +222,7 @@ static void choose_places(struct attachment *attachment)
 		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory), "%s",
 			 options->ring_directory);
 	request->ring_directory = attachment->ring_directory;
+	find_directory(attachment);
 	do
 		if (getrandom(&request->session, sizeof(request->session), 0) !=
 		    (ssize_t)sizeof(request->session))
@@ -295,7 +313,7 @@ static int stay(struct attachment *attachment)
 	struct ky_run_rings *rings;
 	int status = KY_EXIT_TROUBLE;
 
-	if (ky_run_rings_open(&rings, &attachment->options, attachment->ring_directory,
+	if (ky_run_rings_open(&rings, &attachment->options, attachment->seen_directory,
 			      attachment->request.session) != 0) {
 		ky_cli_error("no memory");
 		return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* kymo attach and detach without their command line, killed (SIGKILL) at a named step.
+/* kymo attach and detach without their command line; at a named step it kills itself (SIGKILL), or
+ * the process that it attaches to.
  *
- *   attach_steps start|stop PID LIBRARY [STEP]
+ *   attach_steps start|stop PID LIBRARY [STEP [target]]
  *
  * Without STEP it prints the steps it passes with the microseconds since the first, and the answer.
  * Exit status: 0 done, 1 refused. */
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 static const char *last_step;
+static pid_t victim;
 
 void ky_testpoint(const char *name)
 {
@@ -25,7 +27,7 @@ void ky_testpoint(const char *name)
 	if (!last_step)
 		printf("%s %llu\n", name, (unsigned long long)(now_ns - first_ns) / 1000);
 	else if (strcmp(last_step, name) == 0)
-		kill(getpid(), SIGKILL);
+		kill(victim, SIGKILL);
 }
 
 int main(int argc, char **argv)
@@ -43,6 +45,7 @@ int main(int argc, char **argv)
 	request.patience_ms = 100;
 	last_step = argc > 4 ? argv[4] : NULL;
 	pid = (uint32_t)strtoul(argv[2], NULL, 10);
+	victim = argc > 5 ? (pid_t)pid : getpid();
 	if (ky_process_open(&process, pid, why) != 0 ||
 	    ky_attach_ask(&process, &request, &answer, why) != 0) {
 		fprintf(stderr, "process %u %s\n", pid, why);

@@ -260,6 +260,38 @@ class Refuses(Attach):
                 self.assert_untouched(process, before)
                 self.ended(process)
 
+    def test_a_process_that_kymo_run_records(self):
+        run = subprocess.Popen([KYMO, "run", "-q", "--mode", "flight", "--ring-dir", self.rings, "-o",
+                                self.dir / "traces", "--", HOST, "futex"], stdout=subprocess.PIPE,
+                               text=True)
+        self.started.append(run)
+        pid = int(run.stdout.readline())
+        wait_until(lambda: list(self.rings.iterdir()))
+        self.refused(pid, "is recorded already", "kymo set")
+        self.assertTrue(list(self.rings.iterdir()))
+        counts = self.ended(run)
+        self.assertGreater(counts["polls"], 0)
+        self.assertTrue(list((self.dir / "traces").rglob("*.trc.zst")))
+
+    def test_many_at_once_make_one_recording(self):
+        process = self.host(*WAITS, "sleep", "read")
+        for _ in range(5):
+            attempts = [subprocess.Popen([KYMO, "attach", str(process.pid)], text=True,
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                        for _ in range(6)]
+            answers = [one.communicate(timeout=DEADLINE_S) + (one.returncode,) for one in attempts]
+            made = [out for out, _, code in answers if code == 0]
+            self.assertEqual(len(made), 1, answers)
+            self.assertRegex(made[0], ANSWERED)
+            for out, err, code in answers:
+                if code != 0:
+                    self.assertEqual((code, out, err.count("\n")), (1, "", 1), answers)
+                    self.assertRegex(err, "recorded already|is traced by process|another "
+                                     "(kymo )?attach|no thread that could")
+            self.assertEqual(len(list(self.rings.iterdir())), 1)
+            self.detach(process)
+        self.ended(process)
+
     def test_what_is_recorded_already(self):
         process = self.host("futex")
         self.attach(process)
@@ -311,11 +343,22 @@ class Refuses(Attach):
         self.refused(process.pid, "is statically linked")
 
     def test_a_program_of_32_bits(self):
-        program = self.compiled("-m32")
-        if program is None:
-            self.skipTest("no 32-bit C library here")
-        process = self.host(program=program)
+        # Without a C library, which many machines have for one word size only.
+        source, program = self.dir / "small.c", self.dir / "small"
+        source.write_text("void _start(void)\n{\nfor (;;) {\nint got;\n"
+                          "__asm__ volatile(\"int $0x80\" : \"=a\"(got) : \"a\"(29));\n}\n}\n")
+        done = subprocess.run(["cc", "-m32", "-static", "-nostdlib", "-fno-pie", "-no-pie", "-O1",
+                               "-o", program, source], capture_output=True, check=False)
+        if done.returncode != 0:
+            self.skipTest("the compiler makes no 32-bit programs")
+        try:
+            process = subprocess.Popen([program], stdout=subprocess.PIPE)
+        except OSError:
+            self.skipTest("the kernel runs no 32-bit programs")
+        self.started.append(process)
+        wait_until(lambda: "small" in os.readlink(f"/proc/{process.pid}/exe"))
         self.refused(process.pid, "another processor or word size")
+        self.assertIsNone(process.poll())
 
     def test_a_stripped_program(self):
         program = self.dir / "stripped"
@@ -348,6 +391,31 @@ class Refuses(Attach):
         process = self.host("futex", preexec_fn=confine)
         self.refused(process.pid, "seccomp", "kymo run")
         self.ended(process)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
+    def test_what_yama_forbids_is_told_by_its_level(self):
+        """A process that may not be traced, under a /proc that says that yama is the reason."""
+        os.chmod(self.dir, 0o755)
+        program = shutil.copy(shutil.which("sleep"), self.dir / "unreadable")
+        os.chmod(program, 0o711)  # whoever may not read it may not trace it
+        process = subprocess.Popen([program, "1000"], stdout=subprocess.PIPE, user=65534,
+                                   group=65534, extra_groups=[])
+        self.started.append(process)
+        for level, part in (("0", "it changed its user, or may not be dumped"),
+                            ("1", "only by its parent: kernel.yama.ptrace_scope is 1; it takes "
+                             "root or CAP_SYS_PTRACE"),
+                            ("2", "by root alone: kernel.yama.ptrace_scope is 2"),
+                            ("3", "by nobody until the next boot: kernel.yama.ptrace_scope is 3")):
+            done = subprocess.run(
+                ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o mode=755 none /proc/sys/kernel && "
+                 f"mkdir /proc/sys/kernel/yama && echo {level} > "
+                 "/proc/sys/kernel/yama/ptrace_scope && exec setpriv --reuid 65534 --regid 65534 "
+                 "--clear-groups \"$@\"", "sh", KYMO, "attach", str(process.pid)],
+                capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
+                             done.stderr)
+            self.assertIn(part, done.stderr)
+        self.assertIsNone(process.poll())
 
     @unittest.skipUnless(os.geteuid() == 0, "takes root to become two users")
     def test_another_users_process(self):
@@ -386,6 +454,60 @@ class Refuses(Attach):
                              (command, args, done.stderr))
 
 
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
+class Namespaces(Attach):
+    """A process of another pid and mount namespace, as in a container."""
+
+    def boxed(self, *kinds, before=""):
+        pid_file = self.dir / "inner"
+        script = (f"mount -t tmpfs none /dev/shm; {before} echo $$ > {pid_file}; "
+                  f"exec {HOST} {' '.join(kinds)}")
+        outer = subprocess.Popen(["unshare", "-p", "-m", "-f", "--mount-proc", "--kill-child", "sh",
+                                  "-c", script], stdout=subprocess.PIPE, text=True,
+                                 env={name: value for name, value in os.environ.items()
+                                      if name != "KYMO_RING_DIR"})
+        self.started.append(outer)
+        self.assertEqual(outer.stdout.readline(), "1\n")
+        children = pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text()
+        return outer, int(children.split()[0])
+
+    def end(self, outer, pid):
+        os.kill(pid, signal.SIGTERM)
+        out = outer.stdout.read()
+        self.assertEqual(outer.wait(DEADLINE_S), 0, out)
+        self.assertIn("bad=0", out)
+
+    def test_flight_and_its_dump(self):
+        outer, pid = self.boxed(*WAITS)
+        self.assertRegex(self.done("attach", pid), ANSWERED)
+        trace = self.dir / "dump.trc"
+        self.done("dump", pid, "-o", trace)
+        self.assertGreater(json.loads(self.done("info", "--json", trace))["events"], 0)
+        self.refused(pid, "is recorded already")
+        self.assertRegex(self.done("detach", pid), ANSWERED)
+        self.end(outer, pid)
+
+    def test_stream_finds_the_ring_there(self):
+        outer, pid = self.boxed(*WAITS)
+        stream = subprocess.Popen([KYMO, "attach", "--mode", "stream", "-o", self.dir / "traces",
+                                   str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
+        self.started.append(stream)
+        self.assertRegex(stream.stdout.readline(), ANSWERED)
+        wait_until(lambda: list((self.dir / "traces").rglob("*.trc.zst*")))
+        self.done("detach", pid)
+        out, err = stream.communicate(timeout=DEADLINE_S)
+        self.assertEqual((err, stream.returncode), ("", 0))
+        self.assertRegex(out, r"^trace: .* 0 records lost, 0 dropped\)\n$")
+        self.end(outer, pid)
+
+    def test_where_the_library_is_not(self):
+        folder = os.path.dirname(LIBRARY)
+        outer, pid = self.boxed("futex", before=f"mount -t tmpfs none {folder};")
+        self.refused(pid, "lives in another file system (a container?)", LIBRARY, "KYMO_PRELOAD")
+        self.end(outer, pid)
+
+
 class Killed(Attach):
     """SIGKILL at every step: the process runs on as it was, and a later attach works.
 
@@ -405,6 +527,22 @@ class Killed(Attach):
         done = subprocess.run([STEPS, action, str(process.pid), LIBRARY, step],
                               timeout=DEADLINE_S, check=False, capture_output=True)
         self.assertEqual(done.returncode, -signal.SIGKILL, step)
+
+    def test_the_process_killed_at_every_step(self):
+        process = self.host("epoll", "sleep")
+        names = list(dict.fromkeys(self.steps("start", process)))
+        self.ended(process, 1)
+        for step in names:
+            with self.subTest(step=step):
+                self.remove_rings()
+                process = self.host("epoll", "sleep")
+                done = subprocess.run([STEPS, "start", str(process.pid), LIBRARY, step, "target"],
+                                      timeout=DEADLINE_S, check=False, capture_output=True,
+                                      text=True)
+                self.assertEqual(process.wait(DEADLINE_S), -signal.SIGKILL)
+                if step != "attach.done":  # it had answered already
+                    self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done)
+                    self.assertRegex(done.stderr, "ended meanwhile|does not exist|has ended")
 
     def remove_rings(self):
         for ring in self.rings.iterdir():
