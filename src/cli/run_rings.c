@@ -8,6 +8,7 @@
 #include <cli/run_drain.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
+#include <cli/run_populate.h>
 #include <cli/run_prepared.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
@@ -70,6 +71,7 @@ struct ring {
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
 	struct ky_ring_progress progress;
+	struct ky_run_populate populate;
 	bool is_finished;
 };
 
@@ -101,6 +103,11 @@ struct ky_run_rings {
 static const struct ky_ring_header *header_of(const struct ring *ring)
 {
 	return (const struct ky_ring_header *)(const void *)ring->image;
+}
+
+static uint64_t hand_of(const struct ring *ring)
+{
+	return atomic_load_explicit(&header_of(ring)->hand, memory_order_relaxed);
 }
 
 int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
@@ -555,8 +562,10 @@ static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns
 	uint64_t quarter = header_of(ring)->slot_count / 4u + 1u;
 	uint64_t pace = PACE_IDLE_NS;
 
+	/* Until the hand has come round once, pages are made ahead of it. */
 	if (ring->drain.is_flight && ring->trigger == NULL)
-		return PACE_FLIGHT_NS;
+		return claims > 0 && hand_of(ring) < header_of(ring)->slot_count ? PACE_IDLE_NS :
+										   PACE_FLIGHT_NS;
 	if (now_ns - ring->found_ns < START_NS)
 		pace = PACE_START_NS;
 	if (claims > 0 && quarter * dt_ns / claims < pace)
@@ -588,7 +597,7 @@ static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
 {
 	/* Looked at before draining: what it published last is then certainly seen. */
 	bool is_gone = is_writer_gone(ring);
-	uint64_t hand = atomic_load_explicit(&header_of(ring)->hand, memory_order_relaxed);
+	uint64_t hand = hand_of(ring);
 	uint64_t pace;
 	int err;
 
@@ -604,6 +613,7 @@ static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
 		finish(ring, false);
 		return pace;
 	}
+	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
 	err = drain_ring(ring, now_ns);
 	if (err < 0)
 		ring_trouble(ring->owner, ring->file_name, err);

@@ -167,12 +167,24 @@ static bool touch(uint8_t *at)
 	return syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, at, sizeof(uint64_t)) == 0;
 }
 
+/* Where `kymo run` has made the pages already (run_populate.h), one fault on reading brings in all
+ * of a step; the kernel reads the word before it finds that there is no such operation. Where it
+ * has not, or there is no memory, the look by touch() decides. */
+static void look_around(const uint8_t *at)
+{
+	(void)syscall(SYS_rt_sigprocmask, -1, at, NULL, sizeof(uint64_t));
+}
+
 /* Two threads may touch the same slot, the later one when the slot is in use already: what is
  * written must be nobody's. `reserved` is, and so is the last word (see point_at() of slot.c). */
 static bool touch_slots(const struct ky_ring *ring, uint32_t from, uint32_t to)
 {
 	uint8_t *at = ring->slots + (size_t)from * KY_SLOT_BYTES;
 
+	if (!ring->is_prefilled && from < to) {
+		look_around(at);
+		look_around(ring->slots + (size_t)to * KY_SLOT_BYTES - sizeof(uint64_t));
+	}
 	for (; !ring->is_prefilled && from < to; from++, at += KY_SLOT_BYTES)
 		if (!touch(at + offsetof(struct ky_sub_buffer, reserved)) ||
 		    !touch(at + KY_SLOT_BYTES - sizeof(uint64_t)))
