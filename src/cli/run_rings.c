@@ -14,6 +14,7 @@
 #include <cli/run_rings.h>
 #include <cli/run_say.h>
 #include <cli/run_trigger.h>
+#include <cli/run_unwind.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,7 @@ struct ring {
 	uint64_t drain_due_ns;         /* the watchdog wants to be called more often */
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
+	struct ky_run_unwound *unwound;
 	struct ky_ring_progress progress;
 	struct ky_run_populate populate;
 	bool is_finished;
@@ -97,6 +99,7 @@ struct ky_run_rings {
 	struct ky_run_totals done; /* of finished rings */
 	struct ky_run_outputs outputs;
 	struct child child;
+	struct ky_run_unwind *unwind;
 	bool said_ring;
 };
 
@@ -145,6 +148,7 @@ static void ring_trouble(struct ky_run_rings *rings, const char *name, int err)
 static void free_ring(struct ring *ring)
 {
 	ky_run_trigger_close(ring->trigger);
+	ky_run_unwind_remove(ring->owner->unwind, ring->unwound);
 	ky_run_drain_close(&ring->drain);
 	ky_run_output_close(&ring->output);
 	if (ring->image != NULL)
@@ -321,6 +325,8 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	}
 	if (err >= 0)
 		set_gates(ring);
+	if (err >= 0 && !ring->is_foreign)
+		ring->unwound = ky_run_unwind_add(&rings->unwind, fd, header);
 	if (err < 0) {
 		ring_trouble(rings, name, err);
 		free_ring(ring);
@@ -488,6 +494,7 @@ static void finish(struct ring *ring, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
 	bool is_abnormal = !is_still_running && tell_end(ring);
+	char tables[200];
 	uint32_t gates = 0;
 	struct stat st;
 	int err;
@@ -499,6 +506,8 @@ static void finish(struct ring *ring, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	if (ring->trigger != NULL)
 		ky_run_trigger_finish(ring->trigger, !is_still_running);
+	ky_run_unwind_text(rings->unwind, ring->unwound, tables, sizeof(tables));
+	(void)ky_drain_metadata(ring->drain.drain, "unwind.tables", tables);
 	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
 	if (err < 0)
 		ring_trouble(rings, ring->file_name, err);
@@ -760,6 +769,7 @@ void ky_run_rings_close(struct ky_run_rings *rings)
 		return;
 	for (i = 0; i < rings->ring_count; i++)
 		free_ring(rings->rings[i]);
+	ky_run_unwind_close(rings->unwind);
 	if (rings->directory_fd >= 0)
 		close(rings->directory_fd);
 	ky_free(rings);

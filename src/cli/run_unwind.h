@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_unwind.h - a thread that keeps the unwind tables of the processes being recorded: what has
+ * been mapped is read, what has gone is taken out. At low priority, beside the drain, which never
+ * waits for it.
+ *
+ * Trouble never reaches CMD or the trace's events: a process without tables has short stacks, and
+ * its trace says so ("unwind.tables").
+ * Threads: one caller; the work is done in the thread, with all signals blocked.
+ */
+#ifndef KY_CLI_RUN_UNWIND_H
+#define KY_CLI_RUN_UNWIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wire/ring_image.h>
+
+struct ky_run_unwind;
+struct ky_run_unwound; /* the tables of one ring */
+
+/* The first call makes the thread. header: of the ring, copied here. NULL: no area, no thread. */
+struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring_fd,
+					 const struct ky_ring_header *header);
+void ky_run_unwind_remove(struct ky_run_unwind *unwind, struct ky_run_unwound *ring);
+void ky_run_unwind_close(struct ky_run_unwind *unwind); /* NULL: no-op */
+
+/* "14 modules, 93120 rows" for the trace; of NULL that there are none. */
+void ky_run_unwind_text(struct ky_run_unwind *unwind, struct ky_run_unwound *ring, char *out,
+			size_t capacity);
+
+#endif
