@@ -80,7 +80,7 @@ static void fill(int fd, uint64_t at, const uint8_t *bytes, size_t count)
 
 static void walk(const struct ky_process *process, const struct ky_arch_frame *frame)
 {
-	struct ky_unwind first, second;
+	static struct ky_unwind first, second; /* both are more than a frame may have */
 
 	ky_unwind_thread(&first, process, frame);
 	FUZZ_CHECK(first.count >= 1 && first.count <= KY_UNWIND_FRAMES_MAX);
