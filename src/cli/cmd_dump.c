@@ -343,6 +343,7 @@ static int dump(struct job *job)
 	wait_for_more(job);
 	job->dump.ring = &job->ring;
 	job->dump.shows_progress = !job->arguments->is_json;
+	job->dump.gives_way = true;
 	job->dump.cut.is_dead = !is_recording(job);
 	job->dump.cut.source = job->found.session != 0 ? "tokio preload" : NULL;
 	code = choose_range(job, asked_at_ns);

@@ -21,6 +21,8 @@
 
 #define PROGRESS_NS UINT64_C(1000000000)
 #define NAME_TRIES_MAX 1000u
+/* A tenth of a core beside threads that want all of it: the dump still comes to its end. */
+#define GIVING_WAY 10
 
 struct work {
 	struct ky_ring_dump *dump;
@@ -28,6 +30,7 @@ struct work {
 	struct ky_out_file file;
 	struct ky_stage coder;
 	int file_error;
+	bool has_given_way;
 	uint64_t chunk_count, shown_ns;
 };
 
@@ -49,6 +52,12 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 	struct work *work = ctx;
 	int err = work->file_error;
 
+	/* The first chunk: until here it was a race with the writers. Failing is no harm. */
+	if (work->dump->gives_way && !work->has_given_way) {
+		work->has_given_way = true;
+		if (nice(GIVING_WAY) == -1)
+			errno = 0;
+	}
 	if (!err)
 		err = work->coder.write(work->coder.stage, chunk->bytes, chunk->byte_count,
 					ky_out_file_write, &work->file);

@@ -27,6 +27,8 @@ struct ky_ring_dump {
 	const char *path;
 	bool may_replace;    /* else a name that is taken gets ".2" and so on before its ending */
 	bool shows_progress; /* on stderr, once a second */
+	/* Once the copy is taken the calling thread gives way to all others, for good. */
+	bool gives_way;
 	struct ky_stage_factory stage;
 	/* Range, pairs and notes are the caller's; image, names and sink are set here. */
 	struct ky_cut_options cut;
