@@ -24,10 +24,6 @@ struct ky_arch_frame {
 	uint64_t pc;
 };
 
-/* How many DWARF registers the unwinder keeps, which is the stack pointer, which the return
- * address, and whether a call leaves a register as it was when nothing is said about it. */
-extern const uint32_t ky_arch_register_count, ky_arch_stack_register, ky_arch_return_register;
-
 enum ky_arch_wait {
 	KY_ARCH_NO_WAIT = 0,     /* some other call, or none */
 	KY_ARCH_WAIT_FUTEX,      /* without end, or until a moment: restarts exactly */

@@ -5,10 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-const uint32_t ky_arch_register_count = KY_ARCH_REGISTERS_MAX;
-const uint32_t ky_arch_stack_register = 31;
-const uint32_t ky_arch_return_register = 30;
-
 const char *ky_arch_refusal(void)
 {
 	return "attaching works on x86-64 only so far; start the program with `kymo run`";

@@ -44,10 +44,6 @@ enum {
 #define XSTATE_MAGIC2 0x46505845u
 #define XSTATE_FIXED_BYTES 576u /* legacy area and header */
 
-const uint32_t ky_arch_register_count = 17;
-const uint32_t ky_arch_stack_register = 7;
-const uint32_t ky_arch_return_register = 16;
-
 _Static_assert(sizeof(struct user_regs_struct) <= sizeof(((struct ky_arch_context *)0)->bytes),
 	       "general registers fit");
 
