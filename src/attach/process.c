@@ -3,6 +3,7 @@
 
 #include <attach/process.h>
 #include <base/alloc.h>
+#include <base/proc_map.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define LIBRARY_NAME "/libkymo-preload.so"
@@ -232,30 +232,7 @@ bool ky_process_write(const struct ky_process *process, uint64_t address, const 
 
 /* ---- what is mapped ---- */
 
-struct mapping {
-	uint64_t start, end, offset, inode, device;
-	bool is_code;
-	char *path;
-};
-
-static bool parse_mapping(char *line, struct mapping *out)
-{
-	unsigned int major_number, minor_number;
-	char flags[5];
-	int path = 0;
-
-	/* The kernel writes it, and 64 bits hold it. NOLINTNEXTLINE(cert-err34-c) */
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-		   &out->start, &out->end, flags, &out->offset, &major_number, &minor_number,
-		   &out->inode, &path) < 7)
-		return false;
-	out->is_code = flags[2] == 'x';
-	out->device = makedev(major_number, minor_number);
-	out->path = path ? line + path : line + strlen(line);
-	return true;
-}
-
-static void note_own(struct ky_process *process, const struct mapping *mapping)
+static void note_own(struct ky_process *process, const struct ky_proc_map *mapping)
 {
 	static const char deleted[] = " (deleted)";
 	size_t bytes = strlen(mapping->path);
@@ -272,7 +249,7 @@ static void note_own(struct ky_process *process, const struct mapping *mapping)
 		process->has_ring = true;
 }
 
-static int open_file(const struct ky_process *process, const struct mapping *mapping,
+static int open_file(const struct ky_process *process, const struct ky_proc_map *mapping,
 		     bool is_program)
 {
 	char path[KY_MODULE_PATH_BYTES + 32];
@@ -293,7 +270,7 @@ static int open_file(const struct ky_process *process, const struct mapping *map
 	return fd;
 }
 
-static void add_module(struct ky_process *process, const struct mapping *mapping)
+static void add_module(struct ky_process *process, const struct ky_proc_map *mapping)
 {
 	bool is_program = process->module_count == 0;
 	struct ky_module *module;
@@ -339,14 +316,14 @@ static void look_at_mappings(struct ky_process *process, char *text)
 	for (int pass = 0; pass < 2; pass++) {
 		/* The program comes first, wherever it lies: the first pass adds only it. */
 		for (char *line = text, *next; *line; line = next) {
-			struct mapping mapping;
+			struct ky_proc_map mapping;
 			char saved;
 			size_t bytes = strcspn(line, "\n");
 
 			next = line + bytes + (line[bytes] == '\n');
 			saved = line[bytes];
 			line[bytes] = '\0';
-			if (parse_mapping(line, &mapping)) {
+			if (ky_proc_map_parse(&mapping, line)) {
 				bool is_program = mapping.inode == (uint64_t)program.st_ino &&
 						  mapping.inode != 0;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/ring_process.h>
 
+#include <base/proc_map.h>
 #include <cli/run_process.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +37,14 @@ static bool ends_in(const char *text, const char *end)
 /* Is this line of /proc/PID/maps the beginning of a ring that its process writes? */
 static bool read_mapping(struct mapping *out, char *line)
 {
-	char permissions[8];
-	unsigned long long offset, inode;
-	int at = 0;
+	struct ky_proc_map map;
 
 	line[strcspn(line, "\n")] = '\0';
-	/* The kernel writes it, and 64 bits hold it. NOLINTNEXTLINE(cert-err34-c) */
-	if (sscanf(line, "%39s %7s %llx %*x:%*x %llu %n", out->range, permissions, &offset, &inode,
-		   &at) < 4 ||
-	    at == 0 || offset != 0 || permissions[1] != 'w' || permissions[3] != 's')
+	if (!ky_proc_map_parse(&map, line) || map.offset != 0 || !map.is_writable || !map.is_shared)
 		return false;
-	out->inode = (ino_t)inode;
-	snprintf(out->path, sizeof(out->path), "%s", line + at);
+	out->inode = (ino_t)map.inode;
+	snprintf(out->range, sizeof(out->range), "%" PRIx64 "-%" PRIx64, map.start, map.end);
+	snprintf(out->path, sizeof(out->path), "%s", map.path);
 	out->is_removed = ends_in(out->path, REMOVED);
 	if (out->is_removed)
 		out->path[strlen(out->path) - strlen(REMOVED)] = '\0';

@@ -2,6 +2,7 @@
 #include <cli/run_modules.h>
 
 #include <base/alloc.h>
+#include <base/proc_map.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <ship/symbol/elf_image.h>
@@ -22,21 +23,13 @@ size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capac
 	char *line, *rest = text;
 
 	while ((line = strsep(&rest, "\n")) != NULL) {
-		char *path = strchr(line, '/'), *at;
-		uint64_t start, end, offset;
-		bool has_code;
+		struct ky_proc_map map;
 
-		start = strtoull(line, &at, 16);
-		if (path == NULL || *at != '-')
+		if (!ky_proc_map_parse(&map, line) || map.path[0] != '/')
 			continue;
-		end = strtoull(at + 1, &at, 16);
-		if (strlen(at) < 6 || path < at + 6)
-			continue;
-		has_code = at[3] == 'x';
-		offset = strtoull(at + 6, NULL, 16);
-		if (count > 0 && strcmp(out[count - 1].path, path) == 0) {
-			out[count - 1].end = end;
-			is_code = is_code || has_code;
+		if (count > 0 && strcmp(out[count - 1].path, map.path) == 0) {
+			out[count - 1].end = map.end;
+			is_code = is_code || map.is_code;
 			continue;
 		}
 		if (count > 0 && !is_code)
@@ -44,11 +37,11 @@ size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capac
 		if (count == capacity)
 			return count;
 		memset(&out[count], 0, sizeof(out[count]));
-		out[count].path = path;
-		out[count].start = start;
-		out[count].end = end;
-		out[count].file_offset = offset;
-		is_code = has_code;
+		out[count].path = map.path;
+		out[count].start = map.start;
+		out[count].end = map.end;
+		out[count].file_offset = map.offset;
+		is_code = map.is_code;
 		count++;
 	}
 	return count > 0 && !is_code ? count - 1 : count;
