@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # cargo_lib.sh MANIFEST TARGET_DIR ARCHIVE OUTPUT - builds a static library with cargo, by its lock
-# file, and copies ARCHIVE (a name in TARGET_DIR/release) to OUTPUT. After the first time it needs
-# no network.
+# file, and makes OUTPUT of ARCHIVE (a name in TARGET_DIR/release). After the first time it needs no
+# network.
+#
+# Every such archive carries Rust's standard library, and two of them in one program define the same
+# symbols twice: so all that is not ours (ky_*) becomes local.
 set -eu
 manifest=$1
 target=$2
@@ -22,4 +25,12 @@ if ! build --offline 2>"$log" && ! build 2>"$log"; then
 		"registry that cargo is configured for" >&2
 	exit 1
 fi
-cp "$target/release/$archive" "$output"
+built=$target/release/$archive
+roots=$(nm --defined-only "$built" 2>/dev/null | awk '$2 == "T" && $3 ~ /^ky_/ {print "-u " $3}')
+object=$output.o
+# shellcheck disable=SC2086 # one word per symbol
+ld -r --gc-sections $roots -o "$object" "$built"
+objcopy --wildcard --keep-global-symbol='ky_*' --strip-debug "$object"
+rm -f "$output"
+ar crD "$output" "$object"
+rm -f "$object"

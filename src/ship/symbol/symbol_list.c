@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/alloc.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <ship/symbol/symbol_list.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES_MAX 512u
+#define NAMES_BYTES_MAX (256u << 20)
+/* Symbols without a size end where the next one begins; the last one ends somewhere. */
+#define LAST_BYTES 4096u
+
+void ky_symbol_list_init(struct ky_symbol_list *list)
+{
+	memset(list, 0, sizeof(*list));
+	ky_buf_init(&list->names, NAMES_BYTES_MAX);
+}
+
+void ky_symbol_list_release(struct ky_symbol_list *list)
+{
+	ky_free(list->symbols);
+	ky_buf_release(&list->names);
+	memset(list, 0, sizeof(*list));
+}
+
+static int add(struct ky_symbol_list *list, uint64_t address, uint64_t byte_count, const char *name,
+	       size_t name_bytes)
+{
+	uint32_t capacity = list->capacity ? list->capacity * 2 : 1024;
+	struct ky_listed_symbol *grown;
+	int err;
+
+	if (list->count == KY_SYMBOL_LIST_MAX)
+		return 0;
+	if (list->count == list->capacity) {
+		grown = ky_realloc(list->symbols, capacity * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		list->symbols = grown;
+		list->capacity = capacity;
+	}
+	if (name_bytes > NAME_BYTES_MAX)
+		name_bytes = NAME_BYTES_MAX;
+	err = ky_buf_append(&list->names, name, name_bytes);
+	if (err == KYMO_E_LIMIT) {
+		list->names.failed = 0;
+		return 0;
+	}
+	if (err)
+		return err;
+	list->symbols[list->count++] = (struct ky_listed_symbol){
+		.address = address,
+		.byte_count = byte_count,
+		.name = (uint32_t)(list->names.used - name_bytes),
+		.name_bytes = (uint32_t)name_bytes,
+	};
+	return 0;
+}
+
+/* Hexadecimal digits with or without 0x, then one blank. Returns behind it, NULL: none. */
+static const char *take_hex(const char *at, const char *end, uint64_t *out)
+{
+	uint64_t number = 0;
+	int digits = 0;
+
+	if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
+		at += 2;
+	for (; at < end && digits < 17; at++, digits++) {
+		unsigned char byte = (unsigned char)*at;
+
+		if (byte >= '0' && byte <= '9')
+			number = number << 4 | (byte - (unsigned)'0');
+		else if ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'f')
+			number = number << 4 | ((byte | 0x20u) - 'a' + 10u);
+		else
+			break;
+	}
+	if (digits == 0 || digits > 16 || at == end || *at != ' ')
+		return NULL;
+	*out = number;
+	return at + 1;
+}
+
+static const char *line_end(const char *at, const char *end)
+{
+	const char *found = memchr(at, '\n', (size_t)(end - at));
+
+	return found ? found : end;
+}
+
+static int kernel_line(struct ky_symbol_list *list, const char *at, const char *end, bool *has_any)
+{
+	const char *name_end;
+	uint64_t address;
+
+	at = take_hex(at, end, &address);
+	if (!at || end - at < 3 || at[1] != ' ')
+		return 0;
+	*has_any = true;
+	if (address == 0 || !strchr("tTwW", at[0]))
+		return 0;
+	at += 2;
+	name_end = at;
+	while (name_end < end && *name_end != '\t' && *name_end != ' ')
+		name_end++;
+	return name_end > at ? add(list, address, 0, at, (size_t)(name_end - at)) : 0;
+}
+
+int ky_symbol_list_kallsyms(struct ky_symbol_list *list, const char *text, size_t byte_count)
+{
+	const char *end = text + byte_count;
+	bool has_any = false;
+	int err = 0;
+
+	while (text < end && !err) {
+		const char *stop = line_end(text, end);
+
+		err = kernel_line(list, text, stop, &has_any);
+		text = stop + 1;
+	}
+	list->is_hidden = has_any && list->count == 0;
+	return err;
+}
+
+int ky_symbol_list_perf_map(struct ky_symbol_list *list, const char *text, size_t byte_count)
+{
+	const char *end = text + byte_count;
+	int err = 0;
+
+	while (text < end && !err) {
+		const char *stop = line_end(text, end);
+		uint64_t address, bytes;
+		const char *at = take_hex(text, stop, &address);
+
+		at = at ? take_hex(at, stop, &bytes) : NULL;
+		if (at && at < stop && bytes > 0 && bytes <= UINT64_MAX - address)
+			err = add(list, address, bytes, at, (size_t)(stop - at));
+		text = stop + 1;
+	}
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct ky_listed_symbol *x = a, *y = b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name; /* as they came */
+}
+
+void ky_symbol_list_finish(struct ky_symbol_list *list)
+{
+	if (list->count > 1)
+		qsort(list->symbols, list->count, sizeof(*list->symbols), compare);
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct ky_listed_symbol *symbol = &list->symbols[i];
+		uint64_t room = i + 1 < list->count ? symbol[1].address - symbol->address :
+						      LAST_BYTES;
+
+		/* Equal addresses are aliases, or code that was compiled again: both keep a size,
+		 * and a search finds the last. */
+		if (symbol->byte_count == 0 ||
+		    (i + 1 < list->count && room > 0 && symbol->byte_count > room))
+			symbol->byte_count = room;
+	}
+}
+
+const struct ky_listed_symbol *ky_symbol_list_find(const struct ky_symbol_list *list,
+						   uint64_t address, const char **name)
+{
+	uint32_t low = 0, high = list->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (list->symbols[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return NULL;
+	low--;
+	/* Aliases without a size of their own: the last of them has it. */
+	if (address - list->symbols[low].address >= list->symbols[low].byte_count)
+		return NULL;
+	*name = (const char *)list->names.bytes + list->symbols[low].name;
+	return &list->symbols[low];
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* symbol_list.h - names by address from text: /proc/kallsyms and the perf maps of compilers that
+ * work at run time.
+ *
+ * Invariants:  the text is untrusted: lines that do not fit are passed over, names are cut at 512
+ *              bytes, at most KY_SYMBOL_LIST_MAX symbols are kept.
+ * Memory:      24 B a symbol and its name.
+ * Threads:     owner while it grows; any number of readers after ky_symbol_list_finish().
+ */
+#ifndef KY_SHIP_SYMBOL_SYMBOL_LIST_H
+#define KY_SHIP_SYMBOL_SYMBOL_LIST_H
+
+#include <base/buf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KY_SYMBOL_LIST_MAX (1u << 22)
+
+struct ky_listed_symbol {
+	uint64_t address, byte_count; /* byte_count 0: up to the next one */
+	uint32_t name, name_bytes;    /* in names */
+};
+
+struct ky_symbol_list {
+	struct ky_listed_symbol *symbols; /* by address, after finish */
+	uint32_t count, capacity;
+	bool is_hidden; /* there were lines, and all their addresses were 0 */
+	struct ky_buf names;
+};
+
+void ky_symbol_list_init(struct ky_symbol_list *list);
+void ky_symbol_list_release(struct ky_symbol_list *list);
+
+/* "ffffffff81000000 T name [module]": code only. Whole lines; what is left of the last one without
+ * its end is taken as it is. Returns 0, -ENOMEM. */
+int ky_symbol_list_kallsyms(struct ky_symbol_list *list, const char *text, size_t byte_count);
+/* "3ef414c0 398 name with blanks", hexadecimal; where lines overlap, the one that
+ * begins last counts. */
+int ky_symbol_list_perf_map(struct ky_symbol_list *list, const char *text, size_t byte_count);
+void ky_symbol_list_finish(struct ky_symbol_list *list);
+
+/* The symbol that covers an address, NULL: none. The name is not NUL-terminated. */
+const struct ky_listed_symbol *ky_symbol_list_find(const struct ky_symbol_list *list,
+						   uint64_t address, const char **name);
+
+#endif

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/alloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <link.h>
+#include <ship/symbol/blaze.h>
+#include <ship/symbol/debug_search.h>
+#include <ship/symbol/symbol_list.h>
+#include <ship/symbol/symbolizer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODULES_MAX 4096u
+#define OPEN_BYTES_MAX (UINT64_C(1) << 30)
+#define LIST_BYTES_MAX (128u << 20)
+#define VDSO_BYTES_MAX 65536u
+
+/* What became of one module of the trace. */
+struct module {
+	uint32_t number;
+	uint32_t why; /* 0: there is a file */
+	struct ky_blaze *debug, *plain;
+	struct ky_debug_file code, dwarf;
+	bool is_open, has_code, has_dwarf;
+	uint64_t bytes, last_used;
+	char file[256];
+};
+
+struct lazy_list {
+	struct ky_symbol_list list;
+	uint32_t why; /* 0: it is there */
+	bool is_read;
+};
+
+struct ky_symbolizer {
+	struct ky_debug_search search;
+	struct ky_symbol_process process;
+	char kallsyms_path[256], perf_map_dir[256], boot_id_path[256];
+	bool is_same_boot;
+	struct module **modules;
+	uint32_t module_count, module_capacity;
+	uint64_t clock;
+	struct lazy_list kernel, compiled;
+	struct ky_elf *vdso;
+	uint8_t *vdso_bytes;
+	bool is_vdso_read;
+};
+
+/* ---- the process ---- */
+
+static size_t read_small(const char *path, char *out, size_t capacity)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, out, capacity - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	out[got > 0 ? got : 0] = '\0';
+	return got > 0 ? (size_t)got : 0;
+}
+
+static bool is_same_boot(const struct ky_symbolizer *symbolizer)
+{
+	char now[64];
+	size_t count = read_small(symbolizer->boot_id_path, now, sizeof(now));
+
+	while (count > 0 && now[count - 1] == '\n')
+		now[--count] = '\0';
+	return count > 0 && strcmp(now, symbolizer->process.boot_id) == 0;
+}
+
+/* A process number alone says nothing: it is used again. */
+static bool is_alive(const struct ky_symbol_process *process)
+{
+	char path[64], text[1024];
+	const char *at;
+	char *end;
+
+	if (!process->pid || !process->start_time_ticks)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process->pid);
+	if (!read_small(path, text, sizeof(text)))
+		return false;
+	at = strrchr(text, ')'); /* the name may hold anything */
+	for (int i = 0; at && i < 20; i++) {
+		at = strchr(at + 1, ' ');
+		if (!at)
+			return false;
+	}
+	return at && strtoull(at + 1, &end, 10) == process->start_time_ticks;
+}
+
+/* ---- opening ---- */
+
+int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_options *options)
+{
+	struct ky_symbolizer *symbolizer = ky_alloc(sizeof(*symbolizer));
+	const char *text;
+	int err = 0;
+
+	*out = symbolizer;
+	if (!symbolizer)
+		return -ENOMEM;
+	ky_blaze_quiet();
+	symbolizer->process = options->process;
+	symbolizer->process.boot_id[sizeof(options->process.boot_id) - 1] = '\0';
+	text = options->kallsyms_path ? options->kallsyms_path : "/proc/kallsyms";
+	(void)snprintf(symbolizer->kallsyms_path, sizeof(symbolizer->kallsyms_path), "%s", text);
+	text = options->perf_map_dir ? options->perf_map_dir : "/tmp";
+	(void)snprintf(symbolizer->perf_map_dir, sizeof(symbolizer->perf_map_dir), "%s", text);
+	text = options->boot_id_path ? options->boot_id_path : "/proc/sys/kernel/random/boot_id";
+	(void)snprintf(symbolizer->boot_id_path, sizeof(symbolizer->boot_id_path), "%s", text);
+	symbolizer->is_same_boot = is_same_boot(symbolizer);
+	if (symbolizer->is_same_boot && is_alive(&options->process))
+		symbolizer->search.pid = options->process.pid;
+	ky_symbol_list_init(&symbolizer->kernel.list);
+	ky_symbol_list_init(&symbolizer->compiled.list);
+	for (size_t i = 0; i < options->debug_dir_count && !err; i++)
+		err = ky_debug_search_add(&symbolizer->search, options->debug_dirs[i]);
+	if (!err && !options->has_no_system_dirs)
+		err = ky_debug_search_add_system(&symbolizer->search);
+	if (err) {
+		ky_symbolizer_close(symbolizer);
+		*out = NULL;
+	}
+	return err;
+}
+
+static void close_module(struct module *module)
+{
+	ky_blaze_close(module->debug);
+	ky_blaze_close(module->plain);
+	module->debug = module->plain = NULL;
+	if (module->has_code)
+		ky_debug_file_close(&module->code);
+	if (module->has_dwarf)
+		ky_debug_file_close(&module->dwarf);
+	module->has_code = module->has_dwarf = module->is_open = false;
+}
+
+void ky_symbolizer_close(struct ky_symbolizer *symbolizer)
+{
+	if (!symbolizer)
+		return;
+	for (uint32_t i = 0; i < symbolizer->module_count; i++) {
+		close_module(symbolizer->modules[i]);
+		ky_free(symbolizer->modules[i]);
+	}
+	ky_free(symbolizer->modules);
+	ky_debug_search_release(&symbolizer->search);
+	ky_symbol_list_release(&symbolizer->kernel.list);
+	ky_symbol_list_release(&symbolizer->compiled.list);
+	ky_elf_close(symbolizer->vdso);
+	ky_free(symbolizer->vdso_bytes);
+	ky_free(symbolizer);
+}
+
+/* ---- modules ---- */
+
+static struct module *find_module(const struct ky_symbolizer *symbolizer, uint32_t number)
+{
+	for (uint32_t i = 0; i < symbolizer->module_count; i++)
+		if (symbolizer->modules[i]->number == number)
+			return symbolizer->modules[i];
+	return NULL;
+}
+
+static struct module *add_module(struct ky_symbolizer *symbolizer, uint32_t number)
+{
+	uint32_t capacity = symbolizer->module_capacity ? symbolizer->module_capacity * 2 : 32;
+	struct module **grown, *module;
+
+	if (symbolizer->module_count == MODULES_MAX)
+		return NULL;
+	if (symbolizer->module_count == symbolizer->module_capacity) {
+		grown = ky_realloc(symbolizer->modules, capacity * sizeof(struct module *));
+		if (!grown)
+			return NULL;
+		symbolizer->modules = grown;
+		symbolizer->module_capacity = capacity;
+	}
+	module = ky_alloc(sizeof(*module));
+	if (!module)
+		return NULL;
+	module->number = number;
+	symbolizer->modules[symbolizer->module_count++] = module;
+	return module;
+}
+
+/* Makes room for one more open file: those used longest ago go. */
+static void evict(struct ky_symbolizer *symbolizer, uint64_t bytes)
+{
+	for (;;) {
+		uint64_t open_bytes = bytes;
+		uint32_t open_count = 0;
+		struct module *oldest = NULL;
+
+		for (uint32_t i = 0; i < symbolizer->module_count; i++) {
+			struct module *module = symbolizer->modules[i];
+
+			if (!module->is_open)
+				continue;
+			open_bytes += module->bytes;
+			open_count++;
+			if (!oldest || module->last_used < oldest->last_used)
+				oldest = module;
+		}
+		if (!oldest ||
+		    (open_count < KY_SYMBOLIZER_OPEN_MAX && open_bytes <= OPEN_BYTES_MAX))
+			return;
+		close_module(oldest);
+	}
+}
+
+static uint64_t weight(const struct ky_debug_file *file)
+{
+	return file->object.file_bytes + file->object.unpacked_bytes;
+}
+
+/* Puts the files in place that were found. Returns false when memory is out. */
+static bool open_files(struct module *module)
+{
+	const struct ky_debug_file *debug = module->has_dwarf ? &module->dwarf : &module->code;
+
+	if (module->has_dwarf || module->code.object.has_dwarf) {
+		module->debug = ky_blaze_open(debug->path, strlen(debug->path), 1);
+		if (!module->debug)
+			return false;
+	}
+	if (module->has_code) {
+		module->plain = ky_blaze_open(module->code.path, strlen(module->code.path), 0);
+		if (!module->plain)
+			return false;
+	}
+	(void)snprintf(module->file, sizeof(module->file), "%.255s",
+		       module->debug ? debug->name : module->code.name);
+	return true;
+}
+
+static void open_module(struct ky_symbolizer *symbolizer, struct module *module,
+			const struct ky_code_place *place)
+{
+	module->why = 0;
+	module->has_code = ky_debug_search_module(&symbolizer->search, place, &module->code,
+						  &module->why) == 0;
+	if (!module->has_code || !module->code.object.has_dwarf)
+		module->has_dwarf = ky_debug_search_debug(&symbolizer->search, place,
+							  module->has_code ? &module->code : NULL,
+							  &module->dwarf) == 0;
+	if (!module->has_code && !module->has_dwarf)
+		return;
+	module->why = 0;
+	module->bytes = (module->has_code ? weight(&module->code) : 0) +
+			(module->has_dwarf ? weight(&module->dwarf) : 0);
+	evict(symbolizer, module->bytes);
+	module->is_open = true;
+	if (!open_files(module)) {
+		close_module(module);
+		module->why = KY_SYMBOL_DAMAGED;
+	}
+}
+
+static int ask_module(struct module *module, uint64_t address, ky_symbol_fn tell, void *ctx,
+		      uint32_t *why)
+{
+	int count = 0;
+
+	*why = KY_SYMBOL_NO_SYMBOL;
+	if (module->debug)
+		count = ky_blaze_find(module->debug, address, tell, ctx);
+	if (count > 0)
+		return count;
+	if (count < 0)
+		*why = KY_SYMBOL_DAMAGED;
+	if (module->plain)
+		count = ky_blaze_find(module->plain, address, tell, ctx);
+	if (count < 0)
+		*why = KY_SYMBOL_DAMAGED;
+	return count > 0 ? count : 0;
+}
+
+/* ---- the vDSO: the same in every process of a boot ---- */
+
+static void read_vdso(struct ky_symbolizer *symbolizer)
+{
+	uintptr_t from = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	char line[512];
+	uint64_t end = 0;
+	FILE *maps;
+
+	symbolizer->is_vdso_read = true;
+	if (!from)
+		return;
+	maps = fopen("/proc/self/maps", "re");
+	while (maps && end == 0 && fgets(line, sizeof(line), maps)) {
+		char *dash;
+
+		if (strtoull(line, &dash, 16) == from && *dash == '-')
+			end = strtoull(dash + 1, NULL, 16);
+	}
+	if (maps)
+		(void)fclose(maps);
+	if (end <= from || end - from > VDSO_BYTES_MAX)
+		return;
+	symbolizer->vdso_bytes = ky_alloc((size_t)(end - from));
+	if (!symbolizer->vdso_bytes)
+		return;
+	memcpy(symbolizer->vdso_bytes, (const void *)from, (size_t)(end - from));
+	(void)ky_elf_open_memory(&symbolizer->vdso, symbolizer->vdso_bytes, (size_t)(end - from));
+}
+
+static bool is_vdso(const char *path)
+{
+	return strcmp(path, "[vdso]") == 0 || strncmp(path, "linux-vdso.so", 13) == 0 ||
+	       strncmp(path, "linux-gate.so", 13) == 0;
+}
+
+static int ask_vdso(struct ky_symbolizer *symbolizer, const struct ky_code_place *place,
+		    ky_symbol_fn tell, void *ctx, uint32_t *why)
+{
+	const struct ky_elf_symbol *symbol;
+	uint8_t id[KY_BUILD_ID_BYTES_MAX];
+	struct ky_symbol_row row = {0};
+	char name[256];
+
+	if (!symbolizer->is_vdso_read)
+		read_vdso(symbolizer);
+	*why = KY_SYMBOL_NO_FILE;
+	if (!symbolizer->vdso)
+		return 0;
+	*why = KY_SYMBOL_OTHER_BOOT;
+	if (place->build_id_bytes == 0 ||
+	    ky_elf_build_id(symbolizer->vdso, id) != place->build_id_bytes ||
+	    memcmp(id, place->build_id, place->build_id_bytes) != 0)
+		return 0;
+	*why = KY_SYMBOL_NO_SYMBOL;
+	symbol = ky_elf_symbol_covering(symbolizer->vdso, place->address);
+	if (!symbol)
+		return 0;
+	row.name = name;
+	row.name_bytes = ky_elf_symbol_name(symbolizer->vdso, symbol, name, sizeof(name));
+	row.start = symbol->address;
+	row.code_bytes = symbol->byte_count;
+	if (row.name_bytes > 0)
+		tell(ctx, &row);
+	return row.name_bytes > 0;
+}
+
+/* ---- text lists ---- */
+
+/* Reads a file whole, as far as it fits. Returns 0, -errno. */
+static int read_text(int fd, struct ky_buf *out)
+{
+	for (;;) {
+		ssize_t got;
+		int err = ky_buf_reserve(out, 65536);
+
+		if (err == KYMO_E_LIMIT)
+			return 0;
+		if (err)
+			return err;
+		got = read(fd, out->bytes + out->used, 65536);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			return 0;
+		out->used += (size_t)got;
+	}
+}
+
+static uint32_t read_kernel(struct ky_symbolizer *symbolizer)
+{
+	int fd = open(symbolizer->kallsyms_path, O_RDONLY | O_CLOEXEC);
+	uint32_t why = KY_SYMBOL_FORBIDDEN;
+	struct ky_buf text;
+
+	if (!symbolizer->is_same_boot || fd < 0) {
+		if (fd >= 0)
+			close(fd);
+		return symbolizer->is_same_boot ? KY_SYMBOL_FORBIDDEN : KY_SYMBOL_OTHER_BOOT;
+	}
+	ky_buf_init(&text, LIST_BYTES_MAX);
+	if (read_text(fd, &text) == 0 &&
+	    ky_symbol_list_kallsyms(&symbolizer->kernel.list, (const char *)text.bytes,
+				    text.used) == 0 &&
+	    symbolizer->kernel.list.count > 0) /* kptr_restrict: all zeros */
+		why = 0;
+	close(fd);
+	ky_buf_release(&text);
+	ky_symbol_list_finish(&symbolizer->kernel.list);
+	return why;
+}
+
+/* Anybody may write into /tmp: the map must be a file of whoever runs the process, or of us, and
+ * nobody else may have written it. */
+static bool is_trusted(int fd, uint32_t pid)
+{
+	char path[64];
+	struct stat st, owner;
+	bool is_owners = false;
+
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+	if (stat(path, &owner) == 0)
+		is_owners = st.st_uid == owner.st_uid;
+	return is_owners || st.st_uid == geteuid();
+}
+
+/* The number of the process is used again one day: only while it lives is the map known to be
+ * its own. */
+static uint32_t read_compiled(struct ky_symbolizer *symbolizer)
+{
+	uint32_t pid = symbolizer->search.pid, why = KY_SYMBOL_NO_MAP;
+	char path[320];
+	struct ky_buf text;
+	int fd;
+
+	if (!pid)
+		return KY_SYMBOL_NO_MAP;
+	(void)snprintf(path, sizeof(path), "%s/perf-%" PRIu32 ".map", symbolizer->perf_map_dir,
+		       pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return KY_SYMBOL_NO_MAP;
+	ky_buf_init(&text, LIST_BYTES_MAX);
+	if (is_trusted(fd, pid) && read_text(fd, &text) == 0 &&
+	    ky_symbol_list_perf_map(&symbolizer->compiled.list, (const char *)text.bytes,
+				    text.used) == 0)
+		why = 0;
+	close(fd);
+	ky_buf_release(&text);
+	ky_symbol_list_finish(&symbolizer->compiled.list);
+	return why;
+}
+
+static int ask_list(const struct lazy_list *lazy, uint64_t address, uint32_t none,
+		    ky_symbol_fn tell, void *ctx, uint32_t *why)
+{
+	const struct ky_listed_symbol *symbol;
+	struct ky_symbol_row row = {0};
+
+	*why = lazy->why;
+	if (lazy->why)
+		return 0;
+	*why = none;
+	symbol = ky_symbol_list_find(&lazy->list, address, &row.name);
+	if (!symbol)
+		return 0;
+	row.name_bytes = symbol->name_bytes;
+	row.start = symbol->address;
+	row.code_bytes = symbol->byte_count;
+	tell(ctx, &row);
+	return 1;
+}
+
+static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn tell, void *tell_ctx,
+		uint32_t *why)
+{
+	struct ky_symbolizer *symbolizer = ctx;
+	struct module *module;
+
+	if (place->kind == KY_CODE_KERNEL) {
+		if (!symbolizer->kernel.is_read)
+			symbolizer->kernel.why = read_kernel(symbolizer);
+		symbolizer->kernel.is_read = true;
+		return ask_list(&symbolizer->kernel, place->address, KY_SYMBOL_NO_SYMBOL, tell,
+				tell_ctx, why);
+	}
+	if (place->kind != KY_CODE_MODULE) {
+		if (!symbolizer->compiled.is_read)
+			symbolizer->compiled.why = read_compiled(symbolizer);
+		symbolizer->compiled.is_read = true;
+		return ask_list(&symbolizer->compiled, place->address, KY_SYMBOL_NO_MAP, tell,
+				tell_ctx, why);
+	}
+	if (is_vdso(place->path))
+		return ask_vdso(symbolizer, place, tell, tell_ctx, why);
+	module = find_module(symbolizer, place->module);
+	if (!module) {
+		module = add_module(symbolizer, place->module);
+		if (!module)
+			return -ENOMEM;
+		open_module(symbolizer, module, place);
+	} else if (!module->is_open && !module->why) {
+		open_module(symbolizer, module, place);
+	}
+	module->last_used = ++symbolizer->clock;
+	*why = module->why;
+	return module->why ? 0 : ask_module(module, place->address, tell, tell_ctx, why);
+}
+
+struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer)
+{
+	return (struct ky_symbol_source){.find = find, .ctx = symbolizer};
+}
+
+const char *ky_symbolizer_file(const struct ky_symbolizer *symbolizer, uint32_t number)
+{
+	const struct module *module = find_module(symbolizer, number);
+
+	return module ? module->file : "";
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/cmocka_all.h"
+
+#include <ship/symbol/symbol_list.h>
+#include <string.h>
+
+static const char *name_at(const struct ky_symbol_list *list, uint64_t address)
+{
+	static char text[600];
+	const char *name;
+	const struct ky_listed_symbol *symbol = ky_symbol_list_find(list, address, &name);
+
+	if (!symbol)
+		return "";
+	memcpy(text, name, symbol->name_bytes);
+	text[symbol->name_bytes] = '\0';
+	return text;
+}
+
+static void symbol_list__the_kernels_code_is_found_by_address(void **state)
+{
+	static const char text[] = "ffffffff81000200 t second [ext4]\n"
+				   "ffffffff81000100 T first\n"
+				   "ffffffff81000180 D data\n"
+				   "not a line\n"
+				   "ffffffff81000300 W last\t[mod]";
+	struct ky_symbol_list list;
+
+	(void)state;
+	ky_symbol_list_init(&list);
+	assert_int_equal(ky_symbol_list_kallsyms(&list, text, sizeof(text) - 1), 0);
+	ky_symbol_list_finish(&list);
+	assert_int_equal(list.count, 3);
+	assert_false(list.is_hidden);
+	assert_string_equal(name_at(&list, UINT64_C(0xffffffff810000ff)), "");
+	assert_string_equal(name_at(&list, UINT64_C(0xffffffff81000100)), "first");
+	assert_string_equal(name_at(&list, UINT64_C(0xffffffff810001ff)), "first");
+	assert_string_equal(name_at(&list, UINT64_C(0xffffffff81000200)), "second");
+	assert_string_equal(name_at(&list, UINT64_C(0xffffffff81000310)), "last");
+	/* Far behind the last one lies something that is in no list. */
+	assert_string_equal(name_at(&list, UINT64_C(0xffffffff91000000)), "");
+	ky_symbol_list_release(&list);
+}
+
+static void symbol_list__hidden_addresses_are_told(void **state)
+{
+	static const char text[] = "0000000000000000 T _stext\n0000000000000000 t x\n";
+	struct ky_symbol_list list;
+
+	(void)state;
+	ky_symbol_list_init(&list);
+	assert_int_equal(ky_symbol_list_kallsyms(&list, text, sizeof(text) - 1), 0);
+	ky_symbol_list_finish(&list);
+	assert_true(list.is_hidden);
+	assert_string_equal(name_at(&list, 0), "");
+	ky_symbol_list_release(&list);
+}
+
+static void symbol_list__a_perf_map_has_sizes_and_names_with_blanks(void **state)
+{
+	static const char text[] = "3ef414c0 40 LazyCompile:*run app.js:1:2\n"
+				   "0x3ef41800 10 b\n"
+				   "1 0 empty\nffffffffffffffff 2 wraps\n"
+				   "123456789012345678 1 long\n"
+				   "3ef41810 8 c";
+	struct ky_symbol_list list;
+
+	(void)state;
+	ky_symbol_list_init(&list);
+	assert_int_equal(ky_symbol_list_perf_map(&list, text, sizeof(text) - 1), 0);
+	ky_symbol_list_finish(&list);
+	assert_int_equal(list.count, 3);
+	assert_string_equal(name_at(&list, 0x3ef414c0), "LazyCompile:*run app.js:1:2");
+	assert_string_equal(name_at(&list, 0x3ef414ff), "LazyCompile:*run app.js:1:2");
+	assert_string_equal(name_at(&list, 0x3ef41500), "");
+	assert_string_equal(name_at(&list, 0x3ef4180f), "b");
+	assert_string_equal(name_at(&list, 0x3ef41817), "c");
+	assert_string_equal(name_at(&list, 0x3ef41818), "");
+	ky_symbol_list_release(&list);
+}
+
+static void symbol_list__long_names_are_cut(void **state)
+{
+	char text[2000];
+	struct ky_symbol_list list;
+
+	(void)state;
+	memset(text, 'n', sizeof(text));
+	memcpy(text, "1000 10 ", 8);
+	ky_symbol_list_init(&list);
+	assert_int_equal(ky_symbol_list_perf_map(&list, text, sizeof(text)), 0);
+	ky_symbol_list_finish(&list);
+	assert_int_equal(strlen(name_at(&list, 0x1000)), 512);
+	ky_symbol_list_release(&list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(symbol_list__the_kernels_code_is_found_by_address),
+		cmocka_unit_test(symbol_list__hidden_addresses_are_told),
+		cmocka_unit_test(symbol_list__a_perf_map_has_sizes_and_names_with_blanks),
+		cmocka_unit_test(symbol_list__long_names_are_cut),
+	};
+
+	return cmocka_run_group_tests_name("symbol_list", tests, NULL, NULL);
+}
