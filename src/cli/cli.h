@@ -29,6 +29,7 @@ int ky_cmd_info(int argc, char **argv);
 int ky_cmd_events(int argc, char **argv);
 int ky_cmd_report(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
+int ky_cmd_symbolize(int argc, char **argv);
 int ky_cmd_dump(int argc, char **argv);
 int ky_cmd_recover(int argc, char **argv);
 int ky_cmd_ps(int argc, char **argv);

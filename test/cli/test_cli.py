@@ -23,7 +23,8 @@ KYMO = ""
 ROOT = pathlib.Path()
 NEW = "dial9-0.5.7-demo.bin.gz"
 OLD = "dial9-2026-05-demo.bin.gz"
-COMMANDS = ["info", "report", "events", "convert", "run", "ps", "status", "set", "mark"]
+COMMANDS = ["info", "report", "events", "convert", "run", "ps", "status", "set", "mark",
+            "symbolize"]
 READERS = ["info", "report", "events"]
 SANITIZER = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
 

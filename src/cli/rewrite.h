@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* rewrite.h - traces written anew as one file: sorted in chunks of our size, or packed differently,
+ * with events left out and chunks added where a command wants that.
+ *
+ * The file appears under its name when it is whole; where every file of the input was sealed, the
+ * result is. What is wrong with the input has been said.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_REWRITE_H
+#define KY_CLI_REWRITE_H
+
+#include <cli/index_maker.h>
+#include <cli/input.h>
+#include <cli/out_file.h>
+#include <ship/stage.h>
+
+struct ky_rewrite {
+	struct ky_input *input; /* open */
+	const char *output;
+	uint64_t level;       /* of the compression; 0: the kind's own */
+	uint32_t compression; /* enum kymo_compression; DEFAULT: by the name of `output` */
+	bool is_recompress;   /* frame by frame: no hooks are asked */
+	bool is_forced;       /* replace what has the name */
+	bool is_mix;          /* several processes are fine */
+
+	/* False: the event is left out. NULL: all stay. */
+	bool (*keep)(void *ctx, const struct ky_event *event);
+	/* Chunks behind all others, before the index. NULL: none. Returns 0 or a negative error. */
+	int (*tail)(void *ctx, ky_chunk_fn chunk, void *chunk_ctx);
+	void *hook_ctx;
+
+	/* what came of it */
+	uint64_t events, chunks, raw_bytes, stored_bytes;
+	bool is_indexed;
+
+	/* its own */
+	struct ky_out_file file;
+	struct ky_stage_factory factory;
+	struct ky_stage stage;
+	struct ky_index_maker index;
+	uint64_t late, mended, undefined, indexes;
+};
+
+/* Before the input is opened: what the options ask for can be done. Returns an exit code; trouble
+ * has been said. */
+int ky_rewrite_prepare(struct ky_rewrite *rewrite);
+/* Returns an exit code; trouble has been said. */
+int ky_rewrite_run(struct ky_rewrite *rewrite);
+
+#endif

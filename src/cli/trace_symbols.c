@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+#include <cli/trace_symbols.h>
+#include <errno.h>
+#include <kymo/base.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir)
+{
+	if (options->debug_dir_count == KY_DEBUG_DIRS_MAX)
+		return -E2BIG;
+	options->debug_dirs[options->debug_dir_count++] = dir;
+	return 0;
+}
+
+const char *ky_symbol_why_text(uint32_t why)
+{
+	static const char *const texts[KY_SYMBOL_WHY_COUNT] = {
+		[KY_SYMBOL_FOUND] = "named",
+		[KY_SYMBOL_NO_MAP] = "the trace does not say what lay there",
+		[KY_SYMBOL_NO_FILE] = "its file was not found; give --debug-dir",
+		[KY_SYMBOL_OTHER_FILE] =
+			"the file at its path is another one by now (build id); give --debug-dir",
+		[KY_SYMBOL_NO_SYMBOL] = "no symbol there (stripped); give --debug-dir",
+		[KY_SYMBOL_DAMAGED] = "its file cannot be read",
+		[KY_SYMBOL_OTHER_BOOT] = "recorded before this system started, or on another one",
+		[KY_SYMBOL_FORBIDDEN] =
+			"the kernel hides its addresses (kernel.kptr_restrict); run as root",
+		[KY_SYMBOL_NOT_ASKED] = "not looked up",
+	};
+
+	return why < KY_SYMBOL_WHY_COUNT ? texts[why] : "";
+}
+
+static void copy_text(char *out, size_t capacity, const struct ky_slice *text)
+{
+	size_t count = text->count < capacity - 1 ? text->count : capacity - 1;
+
+	memcpy(out, text->bytes, count);
+	out[count] = '\0';
+}
+
+/* Whose addresses these are: SegmentMetadataEvent says it. */
+static void take_process(struct ky_symbol_process *process, struct ky_event_stream *stream,
+			 const struct ky_event *event)
+{
+	uint8_t slot = event->schema->slot_of[KY_F_SEGMENT_METADATA_entries];
+	struct ky_value key, value;
+	struct ky_walk walk;
+	char number[32];
+
+	if (slot == 0xff || !event->values[slot].is_present ||
+	    event->values[slot].type != KY_TYPE_STRING_MAP)
+		return;
+	ky_trc_walk_begin(&walk, &event->values[slot]);
+	while (ky_event_walk_next(stream, &walk, &key, &value) > 0) {
+		if (key.text.count == 3 && memcmp(key.text.bytes, "pid", 3) == 0) {
+			copy_text(number, sizeof(number), &value.text);
+			process->pid = (uint32_t)strtoul(number, NULL, 10);
+		} else if (key.text.count == 24 &&
+			   memcmp(key.text.bytes, "process.start_time_ticks", 24) == 0) {
+			copy_text(number, sizeof(number), &value.text);
+			process->start_time_ticks = strtoull(number, NULL, 10);
+		} else if (key.text.count == 7 && memcmp(key.text.bytes, "boot_id", 7) == 0) {
+			copy_text(process->boot_id, sizeof(process->boot_id), &value.text);
+		}
+	}
+}
+
+static int take_event(struct ky_trace_symbols *out, struct ky_symbol_process *process,
+		      struct ky_event_stream *stream, const struct ky_event *event)
+{
+	if (event->schema->event == KY_EV_SEGMENT_METADATA)
+		take_process(process, stream, event);
+	out->has_entries |= event->schema->event == KY_EV_SYMBOL;
+	out->has_map |= event->schema->event == KY_EV_PROCESS_MAP;
+	return ky_symbol_table_event(out->table, event->schema, event->values);
+}
+
+static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
+		    struct ky_symbol_process *process, ky_trace_symbols_fn each, void *ctx)
+{
+	char error[KY_INPUT_ERROR_BYTES] = "";
+	struct ky_event_stream_options options = {
+		.is_stored_order = true, .errbuf = error, .errbuf_bytes = sizeof(error)};
+	struct ky_event_stream *stream = NULL;
+	const struct ky_event *event;
+	int result = ky_event_stream_open(&stream, input->sources, input->count, &options);
+
+	while (!result) {
+		result = ky_event_stream_next(stream, &event);
+		if (result <= 0)
+			break;
+		result = take_event(out, process, stream, event);
+		if (!result && each)
+			result = each(ctx, event);
+	}
+	out->is_damaged = stream && ky_event_stream_is_damaged(stream);
+	ky_event_stream_close(stream);
+	if (!result)
+		return KY_EXIT_OK;
+	ky_input_quiet(input);
+	ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
+	return KY_EXIT_TROUBLE;
+}
+
+int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
+			  const struct ky_trace_symbols_options *options, ky_trace_symbols_fn each,
+			  void *ctx)
+{
+	struct ky_symbolizer_options files = {.debug_dirs = options->debug_dirs,
+					      .debug_dir_count = options->debug_dir_count};
+	struct ky_symbol_source source;
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	if (ky_symbol_table_open(&out->table, 0)) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	code = read_all(out, input, &files.process, each, ctx);
+	if (code || options->has_no_files)
+		return code;
+	if (ky_symbolizer_open(&out->symbolizer, &files)) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	source = ky_symbolizer_source(out->symbolizer);
+	ky_symbol_table_source(out->table, &source);
+	return KY_EXIT_OK;
+}
+
+void ky_trace_symbols_close(struct ky_trace_symbols *symbols)
+{
+	ky_symbol_table_close(symbols->table);
+	ky_symbolizer_close(symbols->symbolizer);
+	memset(symbols, 0, sizeof(*symbols));
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* trace_symbols.h - the symbol table of what a command reads: fed from its input, with files behind
+ * it where the command may open them.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_TRACE_SYMBOLS_H
+#define KY_CLI_TRACE_SYMBOLS_H
+
+#include <cli/input.h>
+#include <read/event_stream.h>
+#include <read/symbol_table.h>
+#include <ship/symbol/symbolizer.h>
+
+struct ky_trace_symbols_options {
+	const char *debug_dirs[KY_DEBUG_DIRS_MAX];
+	size_t debug_dir_count;
+	bool has_no_files; /* what the trace itself says, and modules with offsets */
+};
+
+struct ky_trace_symbols {
+	struct ky_symbol_table *table;
+	struct ky_symbolizer *symbolizer; /* NULL: has_no_files */
+	bool is_damaged;                  /* part of the input could not be read */
+	bool has_entries, has_map;        /* the trace names code; it says where modules lay */
+};
+
+/* Any event of the input, in the order of the files. Returns 0 or a negative error. */
+typedef int (*ky_trace_symbols_fn)(void *ctx, const struct ky_event *event);
+
+/* Returns 0; -E2BIG: there are KY_DEBUG_DIRS_MAX already. */
+int ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir);
+
+/* Reads the input once. each: NULL, or sees every event. Returns an exit code; trouble has been
+ * said, damage has not. */
+int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
+			  const struct ky_trace_symbols_options *options, ky_trace_symbols_fn each,
+			  void *ctx);
+void ky_trace_symbols_close(struct ky_trace_symbols *symbols);
+
+/* "the file at its path is another one by now": enum ky_symbol_why in words. */
+const char *ky_symbol_why_text(uint32_t why);
+
+#endif

@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`kymo symbolize` on programs built in every way in which names can be had or be missing.
+
+usage: test_symbolize.py KYMO [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import trace_maker
+
+KYMO = ""
+BIAS = 0x7F0000000000
+SANITIZER = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
+SOURCE = r"""
+#include <stdint.h>
+volatile uint64_t sink;
+static inline __attribute__((always_inline)) void inner_work(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		sink += i * n;
+}
+__attribute__((noinline)) uint64_t outer_work(uint64_t n)
+{
+	inner_work(n + 3);
+	return sink;
+}
+int main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc > 1) for (;;) outer_work(1000);
+	return (int)outer_work((uint64_t)argc);
+}
+"""
+CPP = r"""
+#include <vector>
+namespace shop { template <typename T> struct Cart {
+	__attribute__((noipa))
+	T total(const std::vector<T> &v) { T t{}; for (auto x : v) t += x; return t; }
+}; }
+int main(int argc, char **) { return shop::Cart<int>().total({argc, 2}); }
+"""
+
+
+def tool(*args, **more):
+    return subprocess.run([str(arg) for arg in args], check=True, capture_output=True, text=True,
+                          **more).stdout
+
+
+def build(folder, *flags, name="prog", source=SOURCE, compiler="gcc", suffix=".c"):
+    text = folder / ("work" + suffix)
+    text.write_text(source)
+    path = folder / name
+    tool(compiler, "-O2", "-Wl,--build-id", *flags, "-o", path, text, cwd=folder)
+    return path
+
+
+def build_id(path):
+    return re.search(r"Build ID: ([0-9a-f]+)", tool("readelf", "-n", path))[1]
+
+
+def function(path, name):
+    for line in tool("nm", "-S", path).splitlines():
+        parts = line.split()
+        if len(parts) == 4 and parts[3] == name:
+            return int(parts[0], 16), int(parts[1], 16)
+    raise AssertionError(f"no {name} in {path}")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-symbolize-"))
+        self.env = dict(os.environ, DEBUGINFOD_CACHE_PATH=str(self.dir / "no-cache"))
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def kymo(self, *args, code=0):
+        done = subprocess.run([KYMO, *map(str, args)], capture_output=True, text=True,
+                              check=False, env=self.env)
+        for word in SANITIZER:
+            self.assertNotIn(word, done.stderr)
+        self.assertEqual(done.returncode, code, f"{args}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def trace(self, path, addresses, program=None, name="t.trc", identity=None):
+        """A trace of `program`, which stood at `path`."""
+        trace = trace_maker.Trace()
+        trace.map(path, build_id(program or path) if identity is None else identity, BIAS,
+                  BIAS + 0x100000, BIAS)
+        trace.stack(100, *[BIAS + address for address in addresses])
+        return trace.save(self.dir / name)
+
+    def every(self, path):
+        start, count = function(path, "outer_work")
+        return [start + i for i in range(count)]
+
+    def symbolize(self, *args, code=0):
+        return json.loads(self.kymo("symbolize", "--json", *args, code=code).stdout)
+
+    def rows(self, trace):
+        out = {}
+        for line in self.kymo("events", "--json", "--type", "Symbol*", trace).stdout.splitlines():
+            fields = json.loads(line)["fields"]
+            out.setdefault(fields["addr"] - BIAS, []).append(fields)
+        return out
+
+    def check_inlines(self, trace, address):
+        """Some address of the function lies in what was inlined into it, with its line."""
+        rows = self.rows(trace)
+        names = [tuple(row["symbol_name"] for row in group) for group in rows.values()]
+        self.assertIn(("outer_work", "inner_work"), names)
+        self.assertTrue(all(name[0] == "outer_work" for name in names), names)
+        for group in rows.values():
+            self.assertEqual([row["inline_depth"] for row in group], list(range(len(group))))
+            self.assertTrue(group[0]["source_file"].endswith("work.c"), group)
+        lines = {row["source_line"] for group in rows.values() for row in group[1:]}
+        self.assertTrue(lines & {6, 7} and lines <= {0, 5, 6, 7}, lines)  # 0: of no line
+        outer = {group[0]["source_line"] for group in rows.values() if len(group) > 1}
+        self.assertEqual(outer, {11}, "the outer frame stands at the call")
+        self.assertIn(address, rows)
+
+
+class Builds(Case):
+    """Debug information in every form, named down to the inlined call."""
+
+    def named(self, *flags, **more):
+        path = build(self.dir, *flags, **more)
+        addresses = self.every(path)
+        trace = self.trace(path, addresses)
+        told = self.symbolize(trace)
+        self.assertEqual((told["addresses"], told["named"]), (len(addresses), len(addresses)))
+        self.check_inlines(trace, addresses[0])
+
+    def test_pie_with_dwarf_4(self):
+        self.named("-g", "-gdwarf-4", "-fPIE", "-pie")
+
+    def test_pie_with_dwarf_5(self):
+        self.named("-g", "-gdwarf-5", "-fPIE", "-pie")
+
+    def test_static_without_pie(self):
+        path = build(self.dir, "-g", "-static", "-no-pie")
+        addresses = self.every(path)
+        trace = trace_maker.Trace()
+        trace.map(path, build_id(path), 0x400000, 0x900000, 0).stack(5, *addresses)
+        file = trace.save(self.dir / "t.trc")
+        self.assertEqual(self.symbolize(file)["named"], len(addresses))
+        names = {row["symbol_name"] for group in self.rows(file).values() for row in group}
+        self.assertEqual(names, {"outer_work", "inner_work"})
+
+    def test_sections_packed_with_zlib(self):
+        self.named("-g", "-gz=zlib")
+
+    def test_sections_packed_as_before_2015(self):
+        path = build(self.dir, "-g")
+        tool("objcopy", "--compress-debug-sections=zlib-gnu", path)
+        addresses = self.every(path)
+        self.assertEqual(self.symbolize(self.trace(path, addresses))["named"], len(addresses))
+
+    def test_sections_packed_with_zstd(self):
+        path = build(self.dir, "-g")
+        done = subprocess.run(["objcopy", "--compress-debug-sections=zstd", path],
+                              capture_output=True, check=False)
+        if done.returncode or b"ZSTD" not in subprocess.run(
+                ["readelf", "-tW", path], capture_output=True, check=True).stdout:
+            self.skipTest("this objcopy cannot pack with zstd")
+        addresses = self.every(path)
+        trace = self.trace(path, addresses)
+        self.symbolize(trace)
+        self.check_inlines(trace, addresses[0])
+
+    def test_split_dwarf_in_a_package(self):
+        path = build(self.dir, "-g", "-gsplit-dwarf", "-gdwarf-5", compiler="clang")
+        tool("llvm-dwp", "-e", path, "-o", f"{path}.dwp")
+        addresses = self.every(path)
+        trace = self.trace(path, addresses)
+        self.symbolize(trace)
+        self.check_inlines(trace, addresses[0])
+
+    def test_split_dwarf_whose_parts_are_gone_still_has_functions(self):
+        path = build(self.dir, "-g", "-gsplit-dwarf")
+        for part in self.dir.glob("*.dwo"):
+            part.unlink()
+        addresses = self.every(path)
+        trace = self.trace(path, addresses)
+        self.assertEqual(self.symbolize(trace)["named"], len(addresses))
+        self.assertEqual({row["symbol_name"] for group in self.rows(trace).values()
+                          for row in group}, {"outer_work"})
+
+    def test_symbols_without_dwarf(self):
+        path = build(self.dir)
+        addresses = self.every(path)
+        trace = self.trace(path, addresses)
+        self.assertEqual(self.symbolize(trace)["named"], len(addresses))
+        self.assertEqual({row["symbol_name"] for group in self.rows(trace).values()
+                          for row in group}, {"outer_work"})
+
+    def test_cpp_is_demangled(self):
+        path = build(self.dir, "-g", source=CPP, compiler="g++", suffix=".cc")
+        name = "_ZN4shop4CartIiE5totalERKSt6vectorIiSaIiEE"
+        trace = self.trace(path, [function(path, name)[0]])
+        self.symbolize(trace)
+        group = list(self.rows(trace).values())[0]
+        self.assertTrue(group[0]["symbol_name"].startswith("shop::Cart<int>::total("), group)
+
+
+class Elsewhere(Case):
+    """The file is stripped, gone or another one."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = build(self.dir, "-g")
+        self.full = self.dir / "full"
+        shutil.copy(self.path, self.full)
+        self.addresses = self.every(self.path)
+
+    def why(self, told):
+        self.assertEqual(told["named"], 0, told)
+        self.assertEqual(len(told["unnamed"]), 1, told)
+        self.assertEqual(told["unnamed"][0]["addresses"], len(self.addresses))
+        return told["unnamed"][0]["why"]
+
+    def test_a_stripped_file_gives_no_wrong_names(self):
+        tool("strip", self.path)
+        self.assertIn("stripped", self.why(self.symbolize(
+            self.trace(self.path, self.addresses, self.full))))
+
+    def test_a_deleted_file_is_said(self):
+        trace = self.trace(self.path, self.addresses)
+        self.path.unlink()
+        self.assertIn("not found", self.why(self.symbolize(trace)))
+
+    def test_a_replaced_file_gives_no_names(self):
+        trace = self.trace(self.path, self.addresses)
+        self.path.unlink()
+        build(self.dir, "-g", source=SOURCE.replace("n + 3", "n + 4"))
+        self.assertIn("another one by now", self.why(self.symbolize(trace)))
+
+    def test_a_file_without_build_id_is_not_taken_for_one_with(self):
+        trace = self.trace(self.path, self.addresses)
+        build(self.dir, "-g", "-Wl,--build-id=none")
+        self.assertIn("another one by now", self.why(self.symbolize(trace)))
+
+    def test_a_module_without_build_id_is_not_taken_for_a_file_with(self):
+        trace = self.trace(self.path, self.addresses, identity="")
+        self.assertIn("another one by now", self.why(self.symbolize(trace)))
+
+    def test_debuglink_beside_the_file(self):
+        tool("objcopy", "--only-keep-debug", self.path, self.dir / "prog.debug")
+        tool("strip", self.path)
+        tool("objcopy", "--add-gnu-debuglink=prog.debug", self.path, cwd=self.dir)
+        trace = self.trace(self.path, self.addresses)
+        self.symbolize(trace)
+        self.check_inlines(trace, self.addresses[0])
+
+    def test_debuglink_to_a_file_of_another_build_is_not_followed(self):
+        other = build(self.dir, "-g", name="other", source=SOURCE.replace("n + 3", "n + 9"))
+        tool("objcopy", "--only-keep-debug", other, self.dir / "prog.debug")
+        tool("strip", self.path)
+        tool("objcopy", "--add-gnu-debuglink=prog.debug", self.path, cwd=self.dir)
+        self.assertIn("stripped", self.why(self.symbolize(
+            self.trace(self.path, self.addresses))))
+
+    def test_debuglink_without_build_ids_needs_the_checksum(self):
+        path = build(self.dir, "-g", "-Wl,--build-id=none", name="plain")
+        addresses = self.every(path)
+        tool("objcopy", "--only-keep-debug", path, self.dir / "plain.debug")
+        tool("strip", path)
+        tool("objcopy", "--add-gnu-debuglink=plain.debug", path, cwd=self.dir)
+        trace = self.trace(path, addresses, identity="")
+        self.assertEqual(self.symbolize("-o", self.dir / "a.trc", trace)["named"], len(addresses))
+        with open(self.dir / "plain.debug", "ab") as file:
+            file.write(b"\0")
+        self.assertEqual(self.symbolize("-o", self.dir / "b.trc", trace)["named"], 0)
+
+    def test_every_layout_of_a_debug_directory(self):
+        identity = build_id(self.path)
+        trace = self.trace(self.path, self.addresses)
+        self.path.unlink()
+        debug = self.dir / "debug-only"
+        tool("objcopy", "--only-keep-debug", self.full, debug)
+        for place in (f".build-id/{identity[:2]}/{identity[2:]}.debug",
+                      f"buildid/{identity[:2]}/{identity[2:]}.debug", f"{identity}/debuginfo",
+                      f"buildid/{identity}/debuginfo", "prog.debug", "prog"):
+            with self.subTest(place=place):
+                root = self.dir / "debug"
+                shutil.rmtree(root, ignore_errors=True)
+                (root / place).parent.mkdir(parents=True)
+                shutil.copy(debug, root / place)
+                out = self.dir / "out.trc"
+                self.symbolize("-f", "-o", out, "--debug-dir", root, trace)
+                self.check_inlines(out, self.addresses[0])
+
+    def test_a_debug_directory_with_another_build_is_of_no_use(self):
+        identity = build_id(self.path)
+        trace = self.trace(self.path, self.addresses)
+        self.path.unlink()
+        other = build(self.dir, "-g", source=SOURCE.replace("n + 3", "n + 7"), name="other")
+        place = self.dir / "debug" / ".build-id" / identity[:2]
+        place.mkdir(parents=True)
+        shutil.copy(other, place / f"{identity[2:]}.debug")
+        self.assertIn("not found", self.why(
+            self.symbolize("--debug-dir", self.dir / "debug", trace)))
+
+    def test_a_process_that_lives_still_has_the_file_it_was_started_from(self):
+        start = (0, 0)
+        with subprocess.Popen([self.path, "on"]) as process:
+            try:
+                while b"prog" not in (pathlib.Path(f"/proc/{process.pid}/comm").read_bytes()):
+                    time.sleep(0.001)
+                stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text()
+                start = stat.rsplit(")", 1)[1].split()[19]
+                boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+                trace = trace_maker.Trace()
+                trace.metadata(pid=process.pid, boot_id=boot, process__start_time_ticks=start)
+                trace.map(self.path, build_id(self.path), BIAS, BIAS + 0x100000, BIAS)
+                trace.stack(9, *[BIAS + address for address in self.addresses])
+                file = trace.save(self.dir / "t.trc")
+                self.path.unlink()
+                build(self.dir, source=SOURCE.replace("n + 3", "n + 5"))
+                self.symbolize(file)
+                self.check_inlines(file, self.addresses[0])
+            finally:
+                process.kill()
+
+    def test_a_damaged_file_ends_nothing(self):
+        """Bytes of the file turned over, its length kept: whatever comes, no crash."""
+        raw = bytearray(self.full.read_bytes())
+        trace = self.trace(self.path, self.addresses)
+        for seed in range(40):
+            damaged = bytearray(raw)
+            state = seed * 2654435761 + 1
+            for _ in range(1 + seed * 8):
+                state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+                damaged[(state >> 20) % len(damaged)] ^= 1 << (state >> 60 & 7)
+            self.path.write_bytes(damaged)
+            self.kymo("symbolize", "-f", "-o", self.dir / "out.trc", trace)
+        for count in (0, 3, 64, 1000, len(raw) // 2, len(raw) - 1):
+            self.path.write_bytes(raw[:count])
+            told = self.symbolize("-f", "-o", self.dir / "out.trc", trace)
+            self.assertEqual(told["addresses"], len(self.addresses))
+
+
+class Traces(Case):
+    def setUp(self):
+        super().setUp()
+        self.path = build(self.dir, "-g")
+        self.addresses = self.every(self.path)
+
+    def test_twice_is_once(self):
+        trace = self.trace(self.path, self.addresses)
+        self.symbolize("-o", self.dir / "a.trc", trace)
+        self.symbolize("-o", self.dir / "b.trc", self.dir / "a.trc")
+        self.assertEqual((self.dir / "a.trc").read_bytes(), (self.dir / "b.trc").read_bytes())
+        again = self.symbolize(self.dir / "a.trc")
+        self.assertEqual((again["written"], again["had_names"]), (False, len(self.addresses)))
+
+    def test_its_names_need_no_file_any_more(self):
+        trace = self.trace(self.path, self.addresses)
+        self.symbolize(trace)
+        self.path.unlink()
+        told = self.symbolize("-o", self.dir / "b.trc", trace)
+        self.assertEqual((told["named"], told["unnamed"]), (0, []))
+        self.check_inlines(self.dir / "b.trc", self.addresses[0])
+
+    def test_two_libraries_at_one_address_are_told_apart_by_time(self):
+        other = build(self.dir, "-g", name="other",
+                      source=SOURCE.replace("outer_work", "other_work"))
+        first, second = self.addresses[0], function(other, "other_work")[0]
+        trace = trace_maker.Trace()
+        trace.map(self.path, build_id(self.path), BIAS, BIAS + 0x100000, BIAS, 100, 200)
+        trace.map(other, build_id(other), BIAS, BIAS + 0x100000, BIAS + first - second, 300)
+        trace.stack(150, BIAS + first).stack(350, BIAS + first)
+        file = trace.save(self.dir / "t.trc")
+        self.symbolize(file)
+        rows = [(row["symbol_name"], row["from_ns"], row["to_ns"])
+                for group in self.rows(file).values() for row in group
+                if row["inline_depth"] == 0]
+        self.assertEqual(rows, [("outer_work", 100, 200), ("other_work", 300, None)])
+
+    def test_the_pc_of_a_crash_is_named(self):
+        trace = trace_maker.Trace()
+        trace.map(self.path, build_id(self.path), BIAS, BIAS + 0x100000, BIAS)
+        trace.crash(50, BIAS + self.addresses[0])
+        file = trace.save(self.dir / "t.trc")
+        self.assertEqual(self.symbolize(file)["named"], 1)
+
+    def test_packed_files_stay_packed(self):
+        trace = self.trace(self.path, self.addresses)
+        self.kymo("convert", trace, "-o", self.dir / "a.trc.zst")
+        self.symbolize(self.dir / "a.trc.zst")
+        self.assertEqual((self.dir / "a.trc.zst").read_bytes()[:4], b"\x28\xb5\x2f\xfd")
+        self.check_inlines(self.dir / "a.trc.zst", self.addresses[0])
+
+    def test_what_cannot_be_named_is_said(self):
+        trace = trace_maker.Trace()
+        trace.stack(5, 0x1234, 0xFFFFFFFF81000010)
+        file = trace.save(self.dir / "t.trc")
+        before = file.read_bytes()
+        done = self.kymo("symbolize", file)
+        self.assertIn("0 of 2 addresses have names; nothing was written", done.stdout)
+        self.assertIn("the trace does not say what lay there", done.stdout)
+        self.assertIn("kernel: recorded before this system started", done.stdout)
+        self.assertEqual(file.read_bytes(), before)
+
+    def test_wrong_use(self):
+        trace = self.trace(self.path, self.addresses)
+        self.kymo("symbolize", code=2)
+        self.kymo("symbolize", "--json", "-o", "-", trace, code=2)
+        active = self.dir / "000001.trc.active"
+        shutil.copy(trace, active)
+        self.assertIn("still being written", self.kymo("symbolize", active, code=1).stderr)
+        (self.dir / "there.trc").write_bytes(b"")
+        done = self.kymo("symbolize", "-o", self.dir / "there.trc", trace, code=1)
+        self.assertIn("--force", done.stderr)
+        damaged = self.dir / "damaged.trc"
+        damaged.write_bytes(trace.read_bytes() + b"\xff\xff\xff" + trace.read_bytes())
+        before = damaged.read_bytes()
+        done = self.kymo("symbolize", damaged, code=1)
+        self.assertIn("is damaged, and stays as it is", done.stderr)
+        self.assertEqual(damaged.read_bytes(), before)
+
+
+if __name__ == "__main__":
+    KYMO = str(pathlib.Path(sys.argv[1]).resolve())
+    sys.argv[1:] = sys.argv[2:]
+    unittest.main(verbosity=1)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Small traces with maps and stacks: what tests of names need, written without any code of src."""
+import struct
+
+TAGS = {"BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U32": 13}
+
+
+def leb128(number):
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+class Trace:
+    def __init__(self):
+        self.bytes = b"TRC\0\1"
+        self.ids = {}
+
+    def text(self, value):
+        return struct.pack("<I", len(value)) + value
+
+    def schema(self, name, fields):
+        if name in self.ids:
+            return self.ids[name]
+        number = self.ids[name] = len(self.ids) + 1
+        raw = struct.pack("<BHH", 1, number, len(name)) + name.encode()
+        raw += struct.pack("<BH", 1, len(fields))
+        for field, kind in fields:
+            raw += struct.pack("<H", len(field)) + field.encode()
+            raw += bytes([TAGS[kind.rstrip("?")] | (0x80 if kind.endswith("?") else 0)])
+        self.bytes += raw
+        return number
+
+    def event(self, name, time, *fields):
+        """fields: (name, kind, value)"""
+        number = self.schema(name, [field[:2] for field in fields])
+        raw = struct.pack("<BQ", 5, time) + struct.pack("<BH", 2, number) + b"\0\0\0"
+        for _, kind, value in fields:
+            if kind.endswith("?"):
+                raw += b"\0" if value is None else b"\1"
+                if value is None:
+                    continue
+            kind = kind.rstrip("?")
+            if kind == "VARINT":
+                raw += leb128(value)
+            elif kind == "U32":
+                raw += struct.pack("<I", value)
+            elif kind in ("STRING", "BYTES"):
+                raw += self.text(value)
+            elif kind == "STACK":
+                raw += struct.pack(f"<I{len(value)}Q", len(value), *value)
+            else:
+                raw += struct.pack("<I", len(value))
+                raw += b"".join(self.text(part) for pair in value for part in pair)
+        self.bytes += raw
+        return self
+
+    def metadata(self, **pairs):
+        entries = [(key.replace("__", ".").encode(), str(value).encode())
+                   for key, value in pairs.items()]
+        return self.event("SegmentMetadataEvent", 1, ("entries", "STRING_MAP", entries))
+
+    def map(self, path, build_id, start, end, bias, from_ns=1, to_ns=None):
+        return self.event("ProcessMapEvent", from_ns,
+                          ("path", "STRING", str(path).encode()),
+                          ("build_id", "BYTES", bytes.fromhex(build_id)),
+                          ("start", "VARINT", start), ("end", "VARINT", end),
+                          ("load_bias", "VARINT", bias), ("file_offset", "VARINT", 0),
+                          ("from_ns", "VARINT", from_ns), ("to_ns", "VARINT?", to_ns))
+
+    def stack(self, time, *frames):
+        """A type that nobody knows: stacks are named whatever the event."""
+        return self.event("CustomStackEvent", time, ("frames", "STACK", frames))
+
+    def crash(self, time, address):
+        return self.event("CrashEvent", time, ("signal", "U32", 11), ("pc", "VARINT", address))
+
+    def save(self, path):
+        path.write_bytes(self.bytes)
+        return path
