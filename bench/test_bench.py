@@ -212,6 +212,8 @@ class Shapes(unittest.TestCase):
                 "kymo": [result(1100, bytes=5, bytes_per_event=1.5) for _ in range(3)],
                 "dial9": [result(2000, bytes=33) for _ in range(3)],
                 "dial9+gzip": [result(3000, bytes=13) for _ in range(3)],
+                **{variant: [result(1080, bytes=1) for _ in range(3)]
+                   for variant in end_to_end.PROFILES},
                 "counter": [10, 10, 10]}
 
     def test_end_to_end_rows_pair_by_round(self):
@@ -225,6 +227,10 @@ class Shapes(unittest.TestCase):
         self.assertAlmostEqual(
             found["echo: the same beside dial9 that does not compress"]["value"], 50 / 950, 4)
         self.assertEqual(found["echo: zstd bytes on disk per request (dial9: gzip)"]["peer"], 13)
+        title = "echo: kymo run --profile profile"
+        self.assertEqual(
+            found[f"{title} adds, CPU of all processes per request"]["value"], 30)
+        self.assertEqual(found[f"{title}, zstd bytes on disk per request"]["value"], 1)
 
     def test_share_of_a_peer_that_costs_nothing_is_no_result(self):
         with self.assertRaisesRegex(programs.Broken, "too noisy"):
@@ -232,8 +238,8 @@ class Shapes(unittest.TestCase):
 
     def test_every_variant_goes_first_in_turn(self):
         variants = end_to_end.ECHO_VARIANTS
-        self.assertEqual({end_to_end.rotated(variants, index)[0] for index in range(4)},
-                         set(variants))
+        first = {end_to_end.rotated(variants, index)[0] for index in range(len(variants))}
+        self.assertEqual(first, set(variants))
 
     def test_emit_names_what_it_counts(self):
         self.assertEqual(emit.TITLES.keys(), emit.TIMES_COUNTER_MAX.keys())

@@ -11,8 +11,10 @@ from .programs import (Broken, Running, again_when_lost, check_trace, run, store
 from .rows import differences, median_interval, ratios, row
 
 VARIANTS = ("plain", "kymo", "dial9")
+# Retention profiles: the first writes everything, the second what was slow and counts the rest.
+PROFILES = {"kymo, profile default": "default", "kymo, profile profile": "profile"}
 # Both write compressed segments in "dial9+gzip": the same work as kymo's. "dial9" writes them raw.
-ECHO_VARIANTS = (*VARIANTS, "dial9+gzip")
+ECHO_VARIANTS = (*VARIANTS, "dial9+gzip", *PROFILES)
 POLLS = 700_000  # a pass: more than the default ring holds, little enough to be drained in time
 REQUESTS = 600_000  # long enough that start-up, some 10 ms, does not look like a cost of requests
 CONNECTIONS = 50
@@ -37,8 +39,12 @@ class Programs:
                 environment["DIAL9_BENCH_GZIP"] = "1"
             return ([self.dial9 / program, *arguments], environment)
         command = [self.plain / program, *arguments]
-        if variant == "kymo":
-            command = [self.context.kymo, "run", "--quiet", "-o", directory, "--", *command]
+        if variant in PROFILES:
+            command = ["--profile", PROFILES[variant], "--", *command]
+        elif variant == "kymo":
+            command = ["--", *command]
+        if variant != "plain":
+            command = [self.context.kymo, "run", "--quiet", "-o", directory, *command]
         return (command, None)
 
     def check_dial9(self, program, directory, polls):
@@ -85,10 +91,11 @@ def echo_once(programs, variant):
             raise Broken(f"the echo server answered {requests} of {REQUESTS} requests")
         result["cpu_ns"] = cpu_s * 1e9 / requests
         result["rate"] = requests / result["seconds"]
-        if variant == "kymo":
-            events, stored, _ = check_trace(
-                programs.context.kymo, directory,
-                {"PollStartEvent": requests, "PollEndEvent": requests, "WakeEventEvent": requests})
+        if variant in (*PROFILES, "kymo"):
+            # What a profile holds back is counted in histograms.
+            least = ({"HistogramEvent": 1} if PROFILES.get(variant) == "profile" else
+                     dict.fromkeys(("PollStartEvent", "PollEndEvent", "WakeEventEvent"), requests))
+            events, stored, _ = check_trace(programs.context.kymo, directory, least)
             result["bytes"], result["bytes_per_event"] = stored / requests, stored / events
         elif variant == "dial9":
             programs.check_dial9("echo", directory, requests)
@@ -162,6 +169,11 @@ def echo_rows(figures):
 
     own, peer, raw_peer = (added(figures, variant, "cpu_ns")
                            for variant in ("kymo", "dial9+gzip", "dial9"))
+    profiled = [entry for variant in PROFILES for entry in (
+        row(f"echo: kymo run --profile {PROFILES[variant]} adds, CPU of all processes per request",
+            added(figures, variant, "cpu_ns"), "ns"),
+        row(f"echo: kymo run --profile {PROFILES[variant]}, zstd bytes on disk per request",
+            column(figures, variant, "bytes"), "B"))]
     gzip = median_interval(column(figures, "dial9+gzip", "bytes"))[0]
     raw = median_interval(column(figures, "dial9", "bytes"))[0]
     return [
@@ -179,6 +191,7 @@ def echo_rows(figures):
         own_row("echo: zstd bytes on disk per event", "bytes_per_event", "B", 3.0),
         own_row("echo: zstd bytes on disk per request (dial9: gzip)", "bytes", "B", 9, gzip),
         own_row("echo: zstd bytes on disk per request (dial9: raw)", "bytes", "B", None, raw),
+        *profiled,
     ]
 
 
