@@ -33,11 +33,12 @@ enum kymo_gate {
 	KYMO_GATE_BLOCKING = 1u << 5,    /* runs on the blocking pool, block_in_place */
 	KYMO_GATE_WAKER_CLONE = 1u << 6, /* clones of wakers; off by default */
 	KYMO_GATE_MARK = 1u << 7,        /* annotations */
-	KYMO_GATE_CUSTOM = 1u << 8       /* events of the application's own */
+	KYMO_GATE_CUSTOM = 1u << 8,      /* events of the application's own */
+	KYMO_GATE_SPAN = 1u << 9         /* spans (span.h) */
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
-	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM)
+	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM | KYMO_GATE_SPAN)
 
 /* Record types, bits 16..23 of a record's header word (its other bits: emit_inline.h). Each says
  * what its 16-bit argument means and which payload words follow; without a word on them there is
@@ -71,6 +72,8 @@ enum kymo_record {
 	/* a blocking wait inside a poll, written on return; arg: enum kymo_wait; word: duration in
 	 * ticks */
 	KYMO_RECORD_WAIT = 22,
+	KYMO_RECORD_SPAN_BEGIN = 23, /* words: span id << 24 | name, id of its parent or 0 */
+	KYMO_RECORD_SPAN_END = 24,   /* words: the same, full ticks of its begin */
 	KYMO_RECORD_COUNT
 };
 

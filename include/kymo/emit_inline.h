@@ -66,20 +66,24 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	return true;
 }
 
-/* One event that opens or closes nothing. */
-static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint32_t words,
-			     uint64_t a, uint64_t b, uint64_t c)
+/* One event that opens or closes nothing, whatever its gate says. */
+static inline void kymo_emit_ungated(uint32_t record, uint32_t arg, uint32_t words, uint64_t a,
+				     uint64_t b, uint64_t c)
 {
-	struct kymo_thread *thread;
-	uint32_t flags;
+	struct kymo_thread *thread = kymo_thread_self;
+	uint32_t flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED);
 
-	if (!kymo_gate_is_open(gate))
-		return;
-	thread = kymo_thread_self;
-	flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED);
 	if (KYMO_UNLIKELY(flags & 1u) ||
 	    KYMO_UNLIKELY(!kymo_emit_fast(thread, flags, flags, record, arg, words, a, b, c)))
 		kymo_emit_slow(record, arg, words, a, b, c);
+}
+
+/* The same where its gate is open. */
+static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint32_t words,
+			     uint64_t a, uint64_t b, uint64_t c)
+{
+	if (kymo_gate_is_open(gate))
+		kymo_emit_ungated(record, arg, words, a, b, c);
 }
 
 /* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not

@@ -10,6 +10,7 @@
 #include <kymo/fatal.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
+#include <kymo/span.h>
 #include <kymo/stack.h>
 
 #endif

@@ -628,6 +628,12 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 	case KYMO_RECORD_WAIT:
 		on_wait(drain, thread, rec, ns);
 		break;
+	case KYMO_RECORD_SPAN_BEGIN:
+		ky_drain_span_begin(drain, thread, rec, ns);
+		break;
+	case KYMO_RECORD_SPAN_END:
+		ky_drain_span_end(drain, thread, rec, ns);
+		break;
 	case KYMO_RECORD_DROPPED:
 		on_dropped(drain, thread, rec, ns);
 		break;
@@ -637,6 +643,13 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 	}
 }
 
+/* Records of more than one payload word take two entries. */
+static inline uint32_t is_pair(uint32_t type)
+{
+	return type == KYMO_RECORD_WORKER_BEGIN || type == KYMO_RECORD_SPAN_BEGIN ||
+	       type == KYMO_RECORD_SPAN_END;
+}
+
 /* Returns entries of the queue taken. */
 static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 			    const struct ky_rec *rec, uint64_t ns)
@@ -644,7 +657,7 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 	if (__builtin_expect(rec->type < KY_REC_MORE, 1)) {
 		dispatch(drain, thread, rec, ns);
 		drain->records_told++;
-		return rec->type == KYMO_RECORD_WORKER_BEGIN ? 2 : 1;
+		return 1u + is_pair(rec->type);
 	}
 	switch (rec->type) {
 	case KY_REC_GAP:

@@ -16,6 +16,7 @@
 #include <drain/cut.h>
 #include <drain/retain.h>
 #include <drain/ring_view.h>
+#include <wire/ring_span.h>
 #include <wire/trc_enc.h>
 
 #define KY_NONE32 UINT32_MAX
@@ -451,6 +452,14 @@ void ky_drain_sample_release(struct ky_drain *drain);
 int ky_drain_read_samples(struct ky_drain *drain);
 /* Writes the sample of a KY_REC_SAMPLE, with what its thread does at this moment. */
 void ky_drain_write_sample(struct ky_drain *drain, uint64_t index, uint64_t ns);
+
+/* ---- span.c ---- */
+void ky_drain_span_begin(struct ky_drain *drain, const struct ky_dthread *thread,
+			 const struct ky_rec *rec, uint64_t ns);
+void ky_drain_span_end(struct ky_drain *drain, const struct ky_dthread *thread,
+		       const struct ky_rec *rec, uint64_t ns);
+/* Those that are open now. */
+void ky_drain_write_open_spans(struct ky_drain *drain, uint64_t ns, bool is_at_exit);
 
 /* ---- slot_cursor.c ---- */
 /* Reads what was published since the last step into the threads' queues; sets hold_ticks. */

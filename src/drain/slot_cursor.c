@@ -195,6 +195,11 @@ static int special(struct ky_drain *drain, struct ky_slot_cursor *cursor, const 
 	if (type == KYMO_RECORD_CUSTOM)
 		return ky_drain_queue(drain, thread, thread->read_ticks, type,
 				      (uint32_t)words[0] & 0xffffu, words[1]);
+	if (type == KYMO_RECORD_SPAN_BEGIN || type == KYMO_RECORD_SPAN_END)
+		return ky_drain_queue(drain, thread, thread->read_ticks, type, 0, words[1]) ||
+				       ky_drain_queue(drain, thread, words[2], KY_REC_MORE, 0, 0) ?
+			       -ENOMEM :
+			       0;
 	/* WORKER_BEGIN */
 	if (ky_drain_note_launch(drain, words[2], words[3], words[1] >> 24, thread->read_ticks) ||
 	    ky_drain_queue(drain, thread, thread->read_ticks, type, 0, words[1]) ||

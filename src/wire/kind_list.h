@@ -21,7 +21,8 @@
 	TIMED(BLOCKING, "blocking")         \
 	PLAIN(WAKER_CLONE, "waker_clone")   \
 	LIMITED(MARK, "mark")               \
-	LIMITED(CUSTOM, "custom")
+	LIMITED(CUSTOM, "custom")           \
+	PLAIN(SPAN, "span")
 /* clang-format on */
 
 #define KY_KIND_BIT(gate, name) | KYMO_GATE_##gate

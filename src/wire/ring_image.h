@@ -156,6 +156,7 @@ struct ky_ring_control {
 #define KY_MARK_TEXT_BYTES 104u
 #define KY_COUNTERS 64u
 #define KY_COUNTER_NAME_BYTES 48u
+#define KY_SPANS 1024u /* slot 0 stays empty */
 #define KY_CRASH_STACK_BYTES 16384u
 #define KY_CRASH_REGISTERS 32u
 
@@ -175,6 +176,12 @@ struct ky_ring_counter {
 	_Atomic uint64_t value;       /* two's complement */
 	_Atomic uint64_t errors_flag; /* 1: counts errors (rule `errors`) */
 	char name[KY_COUNTER_NAME_BYTES];
+};
+
+/* An open span; ring_span.h reads it. */
+struct ky_ring_span {
+	_Atomic uint64_t word; /* id << 24 | name; an id of 0: none. Written behind begin_ticks */
+	_Atomic uint64_t begin_ticks;
 };
 
 enum ky_end_kind {
@@ -242,6 +249,7 @@ struct ky_ring_side {
 	_Alignas(64) struct ky_ring_mark marks[KY_MARKS];
 	_Alignas(64) struct ky_ring_crash crash;
 	_Alignas(64) struct ky_ring_drained drained;
+	_Alignas(64) struct ky_ring_span spans[KY_SPANS];
 };
 
 /* State of a slot: bits 0..2 of its claim word; the rest is claim number + 1 (0: never claimed). */
@@ -348,7 +356,7 @@ _Static_assert(sizeof(struct ky_sub_buffer) <= KY_SLOT_HEADER_BYTES,
 _Static_assert(offsetof(struct ky_sub_buffer, claim) == 80, "the hot part is 80 bytes");
 _Static_assert(sizeof(struct ky_ring_header) <= 4096, "page 0 is one page");
 _Static_assert(sizeof(struct ky_ring_control) <= 4096, "page 1 is one page");
-_Static_assert(sizeof(struct ky_ring_side) <= 65536, "the side area is small");
+_Static_assert(sizeof(struct ky_ring_side) <= 98304, "the side area is small");
 _Static_assert(sizeof(struct ky_entry) == 24, "directory entries are 8-byte aligned");
 
 #endif

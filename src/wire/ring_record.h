@@ -39,6 +39,9 @@ static inline uint32_t ky_record_words(uint64_t header)
 	case KYMO_RECORD_GATES:
 	case KYMO_RECORD_WAIT:
 		return 2;
+	case KYMO_RECORD_SPAN_BEGIN:
+	case KYMO_RECORD_SPAN_END:
+		return 3;
 	case KYMO_RECORD_THREAD_CHANGE:
 	case KYMO_RECORD_WORKER_BEGIN:
 		return 4;

@@ -38,7 +38,7 @@ struct ky_event_sums {
 	bool is_known;
 	uint64_t wake_delay_max_ns, wake_delay_task; /* of the polls begun */
 	uint64_t ready_count, alive_count;           /* now */
-	uint64_t span_max_ns;
+	uint64_t span_max_ns, span_max_word;         /* of the spans ended; id << 24 | name */
 };
 
 #endif

@@ -278,7 +278,7 @@ class Streamed(Control):
         self.assertEqual([(event["fields"]["label"], event["fields"]["tid"])
                           for event in named("AnnotationEvent")], [("deploy 7", 0)])
         self.assertEqual([event["fields"]["gates"] for event in named("GatesEvent")],
-                         [0x1bf & ~2])
+                         [0x3bf & ~2])
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define PAGE 4096u
-#define SIDE_BYTES (8 * PAGE)
+#define SIDE_BYTES (24 * PAGE)
 #define DIRECTORY_OFFSET (2 * PAGE + SIDE_BYTES)
 #define OPEN_NS UINT64_C(1000000000)
 

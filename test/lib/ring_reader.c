@@ -20,6 +20,7 @@ static const uint8_t payload_words[KYMO_RECORD_COUNT] = {
 	[KYMO_RECORD_NOTIFY] = 1,      [KYMO_RECORD_WAKER_CLONE] = 1,
 	[KYMO_RECORD_MARK] = 1,        [KYMO_RECORD_DROPPED] = 1,
 	[KYMO_RECORD_GATES] = 1,       [KYMO_RECORD_WAIT] = 1,
+	[KYMO_RECORD_SPAN_BEGIN] = 2,  [KYMO_RECORD_SPAN_END] = 2,
 };
 
 int test_ring_open(struct test_ring *ring, const char *path)

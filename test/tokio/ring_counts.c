@@ -34,6 +34,7 @@ static uint32_t payload_words(uint32_t record, uint32_t arg)
 		[KYMO_RECORD_NOTIFY] = 1,      [KYMO_RECORD_WAKER_CLONE] = 1,
 		[KYMO_RECORD_MARK] = 1,        [KYMO_RECORD_DROPPED] = 1,
 		[KYMO_RECORD_GATES] = 1,       [KYMO_RECORD_WAIT] = 1,
+		[KYMO_RECORD_SPAN_BEGIN] = 2,  [KYMO_RECORD_SPAN_END] = 2,
 	};
 
 	return record == KYMO_RECORD_CUSTOM ? arg : words[record];

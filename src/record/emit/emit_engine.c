@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
+#include <record/emit/span_table.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,7 @@ static void start_child(void)
 	memcpy(&ky_engine.lock, &fresh, sizeof(fresh));
 	if (!ky_engine.prepared)
 		return;
+	ky_spans_forget();
 	ky_ring_identify(ky_engine.prepared);
 	__atomic_store_n(&ky_engine.pool->is_alive, 1, __ATOMIC_RELEASE);
 }
@@ -366,6 +368,7 @@ int ky_engine_start_locked(void)
 	stamp_ring();
 	ky_directory_attach(&engine->directory, engine->ring);
 	ky_counters_copy(engine->ring->side);
+	ky_spans_copy(engine->ring->side);
 	reset_threads();
 	__atomic_store_n(&engine->generation, engine->generation + 1, __ATOMIC_RELEASE);
 	if (!is_prepared)
@@ -375,6 +378,7 @@ int ky_engine_start_locked(void)
 	atomic_store_explicit(&engine->ring->header->magic, KY_RING_MAGIC, memory_order_release);
 	set_phase(KY_LIVE);
 	ky_counters_copy(engine->ring->side);
+	ky_spans_copy(engine->ring->side);
 	if (__atomic_load_n(&engine->has_listener, __ATOMIC_ACQUIRE))
 		ky_bell_ring();
 	return 0;
@@ -544,6 +548,7 @@ int ky_engine_reopen(void)
 		ky_engine_disarm_child();
 	mark = ky_engine_lock();
 	if (engine->phase == KY_DISARMED && ky_engine_is_orphan()) {
+		ky_spans_forget();
 		ky_ring_forget(engine->ring, false);
 		ky_directory_detach(&engine->directory);
 		ky_clock_choose(&engine->clock);

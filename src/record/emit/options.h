@@ -7,7 +7,7 @@
 
 #include <kymo/recorder.h>
 
-#define KY_GATES_ALL 0x1ffu
+#define KY_GATES_ALL 0x3ffu
 #define KY_METADATA_KEY_BYTES_MAX 255u
 #define KY_METADATA_VALUE_BYTES_MAX 1024u
 #define KY_METADATA_COUNT_MAX 64u

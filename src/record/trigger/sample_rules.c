@@ -4,6 +4,7 @@
 #include <record/trigger/watch_state.h>
 
 #include <string.h>
+#include <wire/ring_span.h>
 
 #define SAMPLE_NS (500 * KY_WATCH_MS)
 #define LOOK_NS (100 * KY_WATCH_MS)
@@ -244,23 +245,91 @@ static void judge_value(struct ky_watchdog *watchdog, struct ky_watch_rule *rule
 
 /* ---- what was longest ---- */
 
-static void judge_longest(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+/* It slept with the process. */
+static bool is_excused(struct ky_watchdog *watchdog, uint64_t ns)
 {
-	bool is_wake = rule->rule.kind == KY_RULE_WAKE, is_held = false;
-	uint64_t ns = is_wake ? watchdog->sums.wake_delay_max_ns : watchdog->sums.span_max_ns;
+	if (!watchdog->stopped_ns || ky_watch_since(watchdog->now_ns, watchdog->stopped_ns) > ns)
+		return false;
+	watchdog->stopped_count++;
+	watchdog->stats.stopped_count++;
+	return true;
+}
+
+static void judge_wake(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	uint64_t ns = watchdog->sums.wake_delay_max_ns;
 	struct ky_watch_about about = nothing;
+	bool is_held = false;
 
 	rule->next_ns = watchdog->now_ns + LOOK_NS;
-	if (!watchdog->sums.is_known || ns <= rule->rule.threshold)
+	if (!watchdog->sums.is_known || ns <= rule->rule.threshold || is_excused(watchdog, ns))
 		return;
-	/* It slept with the process. */
-	if (watchdog->stopped_ns && ky_watch_since(watchdog->now_ns, watchdog->stopped_ns) <= ns) {
-		watchdog->stopped_count++;
-		watchdog->stats.stopped_count++;
-		return;
-	}
-	about.task = is_wake ? watchdog->sums.wake_delay_task : 0;
+	about.task = watchdog->sums.wake_delay_task;
 	ky_watch_fire(watchdog, rule, ns, &about, &is_held);
+}
+
+/* ---- spans: while they are open, and when they end ---- */
+
+static bool is_told(const struct ky_watch_rule *rule, uint64_t word)
+{
+	for (uint32_t slot = 0; word && slot < KY_SPANS; slot++)
+		if (rule->told[slot] == word)
+			return true;
+	return false;
+}
+
+/* The longest open one that has not been told, as far as we can vouch for it; 0: none is too
+ * long. */
+static uint64_t longest_open(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule)
+{
+	const struct ky_ring_side *side = watchdog->look.side;
+	uint64_t longest = 0, trusted = ky_watch_since(watchdog->now_ns, watchdog->trusted_ns);
+
+	for (uint32_t slot = 1; side && slot < KY_SPANS; slot++) {
+		struct ky_open_span span;
+		uint64_t ns;
+
+		if (!ky_ring_span(side, slot, &span) || rule->told[slot] == span.word)
+			continue;
+		ns = ky_ring_look_ns(&watchdog->look,
+				     ky_watch_since(watchdog->ticks, span.begin_ticks));
+		ns = ns < trusted ? ns : trusted;
+		longest = ns > longest ? ns : longest;
+	}
+	return longest > rule->rule.threshold ? longest : 0;
+}
+
+/* Those that are open too long at the same moment belong to the same story. */
+static void note_told(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	const struct ky_ring_side *side = watchdog->look.side;
+
+	for (uint32_t slot = 1; side && slot < KY_SPANS; slot++) {
+		struct ky_open_span span;
+
+		if (ky_ring_span(side, slot, &span) &&
+		    ky_ring_look_ns(&watchdog->look,
+				    ky_watch_since(watchdog->ticks, span.begin_ticks)) >
+			    rule->rule.threshold)
+			rule->told[slot] = span.word;
+	}
+}
+
+static void judge_span(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+{
+	uint64_t open_ns = longest_open(watchdog, rule), ended_ns = watchdog->sums.span_max_ns;
+	uint64_t ns;
+
+	rule->next_ns = watchdog->now_ns + LOOK_NS;
+	if (!watchdog->sums.is_known || ended_ns <= rule->rule.threshold ||
+	    is_told(rule, watchdog->sums.span_max_word))
+		ended_ns = 0;
+	ns = ky_watch_max(open_ns, ended_ns);
+	if (!ns)
+		rule->is_held = false;
+	else if (!is_excused(watchdog, ns) &&
+		 ky_watch_fire(watchdog, rule, ns, &nothing, &rule->is_held))
+		note_told(watchdog, rule);
 }
 
 void ky_watch_sample(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
@@ -278,8 +347,10 @@ void ky_watch_sample(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 		judge_runnable(watchdog, rule);
 		break;
 	case KY_RULE_WAKE:
+		judge_wake(watchdog, rule);
+		break;
 	case KY_RULE_SPAN:
-		judge_longest(watchdog, rule);
+		judge_span(watchdog, rule);
 		break;
 	default:
 		judge_value(watchdog, rule);

@@ -39,6 +39,7 @@ struct ky_watch_rule {
 	/* Its looks, of which each reads some threads, and for how many more they get new bases. */
 	uint32_t turn, base_turns;
 	uint32_t counter; /* its index + 1; 0: not found yet */
+	uint64_t *told;   /* span: by slot, the span that it has fired about */
 };
 
 struct ky_watchdog {

@@ -70,6 +70,11 @@ static int add_rule(struct ky_watchdog *watchdog, const struct ky_rule *rule, ui
 		if (!added->delays)
 			return -ENOMEM;
 	}
+	if (rule->kind == KY_RULE_SPAN) {
+		added->told = ky_alloc(KY_SPANS * sizeof(*added->told));
+		if (!added->told)
+			return -ENOMEM;
+	}
 	watchdog->rule_count++;
 	return 0;
 }
@@ -141,8 +146,10 @@ void ky_watchdog_close(struct ky_watchdog *watchdog)
 			break;
 		ky_proc_look_forget(&watchdog->proc, &watchdog->look.threads[i].sched_file);
 	}
-	for (uint32_t i = 0; i < KY_RULES_MAX; i++)
+	for (uint32_t i = 0; i < KY_RULES_MAX; i++) {
 		ky_free(watchdog->rules[i].delays);
+		ky_free(watchdog->rules[i].told);
+	}
 	ky_proc_look_close(&watchdog->proc);
 	ky_ring_look_release(&watchdog->look);
 	ky_free(watchdog);
@@ -250,7 +257,10 @@ static void take_sums(struct ky_watchdog *watchdog, const struct ky_event_sums *
 		to->wake_delay_max_ns = sums->wake_delay_max_ns;
 		to->wake_delay_task = sums->wake_delay_task;
 	}
-	to->span_max_ns = ky_watch_max(to->span_max_ns, sums->span_max_ns);
+	if (sums->span_max_ns >= to->span_max_ns) {
+		to->span_max_ns = sums->span_max_ns;
+		to->span_max_word = sums->span_max_word;
+	}
 	to->ready_count = sums->ready_count;
 	to->alive_count = sums->alive_count;
 	if (!sums->ready_count)

@@ -134,7 +134,7 @@ static void ring_settings__reading_shows_all_there_are(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 20);
+	assert_int_equal(changes.count, 21);
 	assert_int_equal(before("park.throttle"), 5);
 	assert_int_equal(before("poll"), 1);
 	assert_int_equal(before("waker_clone"), 0);

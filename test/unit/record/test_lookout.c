@@ -121,6 +121,21 @@ static void rule__on_an_open_poll_tells_what_its_thread_does(void **state)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
+static void rule__on_a_span_fires_while_it_is_open(void **state)
+{
+	struct kymo_span span;
+
+	(void)state;
+	assert_int_equal(open_with("span>60ms cooldown=1ms", 0), 0);
+	kymo_span_begin(&span, kymo_name_intern("checkout", 8, 0, 0, 0), 0);
+	wait_for_dumps(1); /* the span is still open */
+	assert_true(trace_file_has(found, "span>60ms"));
+	assert_true(trace_file_has(found, "checkout"));
+	assert_true(trace_file_has(found, "OpenSpanEvent"));
+	kymo_span_end(&span);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+}
+
 static void rule__that_needs_events_is_fed_in_flight_mode(void **state)
 {
 	(void)state;
@@ -219,6 +234,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(rule__on_a_counter_makes_one_dump),
 		CASE(rule__on_an_open_poll_tells_what_its_thread_does),
+		CASE(rule__on_a_span_fires_while_it_is_open),
 		CASE(rule__that_needs_events_is_fed_in_flight_mode),
 		CASE(rule__fires_while_streaming_into_the_stream_as_well),
 		CASE(rules__come_from_options_environment_and_calls),

@@ -293,6 +293,59 @@ static void events__wakes_and_spans_are_told_one_by_one(void **state)
 	assert_int_equal(fired(1)->suppressed_rules, 1);
 }
 
+static void open_span(uint32_t slot, uint64_t id, uint64_t begin_ns)
+{
+	struct ky_ring_span *span = &watch_case_side(&watch)->spans[slot];
+
+	atomic_store(&span->begin_ticks, test_ticks(begin_ns));
+	atomic_store(&span->word, id << 24);
+}
+
+static void span__fires_once_while_it_is_open_and_not_again_at_its_end(void **state)
+{
+	(void)state;
+	watch.options.has_sums = true;
+	watch.sums.is_known = true;
+	watch_case_arm(&watch, "span>1s cooldown=1ms");
+	watch_case_until(&watch, START + 100 * MS);
+	open_span(5, 11, START + 100 * MS);
+	open_span(6, 12, START + 110 * MS);
+	watch_case_until(&watch, START + 1000 * MS);
+	assert_int_equal(watch.fired_count, 0);
+	watch_case_until(&watch, START + 1400 * MS);
+	assert_int_equal(watch.fired_count, 1); /* one story */
+	assert_in_range(fired(0)->value, 1000 * MS, 1200 * MS);
+	open_span(7, 13, START + 1400 * MS);
+	watch_case_until(&watch, START + 2300 * MS);
+	assert_int_equal(watch.fired_count, 1);
+	watch.sums.span_max_ns = 2200 * MS;
+	watch.sums.span_max_word = UINT64_C(12) << 24;
+	watch_case_until(&watch, START + 2350 * MS);
+	assert_int_equal(watch.fired_count, 1);
+	watch.sums.span_max_ns = 0;
+	watch_case_until(&watch, START + 2700 * MS);
+	assert_int_equal(watch.fired_count, 2);
+	assert_in_range(fired(1)->value, 1000 * MS, 1200 * MS);
+}
+
+static void span__held_back_by_the_cooldown_fires_behind_it(void **state)
+{
+	(void)state;
+	watch.options.has_sums = true;
+	watch.sums.is_known = true;
+	watch_case_arm(&watch, "span>1s cooldown=10s");
+	watch_case_until(&watch, START + 100 * MS);
+	open_span(5, 11, START + 100 * MS);
+	watch_case_until(&watch, START + 1500 * MS);
+	assert_int_equal(watch.fired_count, 1);
+	open_span(6, 12, START + 1500 * MS);
+	watch_case_until(&watch, START + 9000 * MS);
+	assert_int_equal(watch.fired_count, 1);
+	watch_case_until(&watch, START + 12000 * MS);
+	assert_int_equal(watch.fired_count, 2);
+	assert_int_equal(fired(1)->suppressed_count, 1);
+}
+
 /* A caller that steps more often than it is asked to loses nothing that it was told in between. */
 static void events__between_two_looks_are_kept(void **state)
 {
@@ -373,6 +426,8 @@ int main(void)
 		WATCH_CASE(counter__above_a_value),
 		WATCH_CASE(errors__growth_a_second_of_those_marked),
 		WATCH_CASE(events__wakes_and_spans_are_told_one_by_one),
+		WATCH_CASE(span__fires_once_while_it_is_open_and_not_again_at_its_end),
+		WATCH_CASE(span__held_back_by_the_cooldown_fires_behind_it),
 		WATCH_CASE(events__between_two_looks_are_kept),
 		WATCH_CASE(events__queue_and_tasks_stand_at_a_value),
 		WATCH_CASE(events__of_a_stopped_process_are_excused),
