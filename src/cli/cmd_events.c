@@ -6,6 +6,7 @@
 #include <cli/input.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
+#include <cli/trace_symbols.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -29,7 +30,10 @@ enum {
 	KEY_LIMIT = 'n',
 	KEY_JSON = 'j',
 	KEY_FORMAT = KY_KEY_FIRST_FREE,
-	KEY_STORED
+	KEY_STORED,
+	KEY_SYMBOLS,
+	KEY_NO_SYMBOLS,
+	KEY_DEBUG_DIR
 };
 
 struct arguments {
@@ -37,7 +41,9 @@ struct arguments {
 	const char *types[TYPES_MAX];
 	size_t type_count;
 	uint64_t task, worker, limit;
+	struct ky_trace_symbols_options symbols;
 	bool has_task, has_worker, has_limit, is_stored_order;
+	bool is_named, is_raw; /* --symbols, --no-symbols */
 	struct ky_moment from, to;
 	enum format format;
 };
@@ -53,6 +59,7 @@ struct run {
 	struct ky_catalog catalog;
 	struct ky_csv_columns columns;
 	struct ky_event_stream *stream;
+	struct ky_trace_symbols symbols; /* table NULL: addresses stay numbers */
 	struct open_polls *open_polls;
 	bool *is_chosen; /* by shape; NULL: all */
 	uint64_t from_ns, to_ns, printed, late;
@@ -71,6 +78,13 @@ static const struct argp_option options[] = {
 	{"format", KEY_FORMAT, "FORMAT", 0, "text (default), jsonl (one object a line) or csv", 1},
 	{"json", KEY_JSON, 0, 0, "The same as --format jsonl", 1},
 	{"stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 1},
+	{"symbols", KEY_SYMBOLS, 0, 0,
+	 "Look code addresses up in the files they lie in; without it text shows the names that "
+	 "the trace has",
+	 1},
+	{"no-symbols", KEY_NO_SYMBOLS, 0, 0, "Show code addresses as numbers", 1},
+	{"debug-dir", KEY_DEBUG_DIR, "DIR", 0,
+	 "With --symbols: also look below DIR; may be given several times", 1},
 	{0},
 };
 
@@ -137,6 +151,24 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_STORED:
 		arguments->is_stored_order = true;
+		return 0;
+	case KEY_SYMBOLS:
+		arguments->is_named = true;
+		return 0;
+	case KEY_NO_SYMBOLS:
+		arguments->is_raw = true;
+		return 0;
+	case KEY_DEBUG_DIR:
+		arguments->is_named = true;
+		if (ky_trace_symbols_add_dir(&arguments->symbols, text))
+			argp_error(state, "--debug-dir can be given %u times at most",
+				   KY_DEBUG_DIRS_MAX);
+		return 0;
+	case ARGP_KEY_END:
+		if (arguments->is_named && arguments->is_raw)
+			argp_error(state, "--symbols or --no-symbols, not both");
+		if (arguments->is_named && arguments->format == FORMAT_CSV)
+			argp_error(state, "CSV has addresses only; take --format jsonl for names");
 		return 0;
 	case KEY_FORMAT:
 		if (strcmp(text, "text") == 0)
@@ -355,13 +387,14 @@ static void print_event(struct run *run, const struct ky_event *event, uint32_t 
 
 	switch (run->arguments->format) {
 	case FORMAT_JSONL:
-		ky_event_json(&run->out, run->stream, event, known);
+		ky_event_json(&run->out, run->stream, event, known, run->symbols.table);
 		break;
 	case FORMAT_CSV:
 		ky_event_csv(&run->out, &run->columns, shape, run->stream, event);
 		break;
 	default:
-		ky_event_text(&run->out, run->stream, event, known, run->catalog.first_ns);
+		ky_event_text(&run->out, run->stream, event, known, run->catalog.first_ns,
+			      run->symbols.table);
 	}
 	run->printed++;
 	run->late += event->is_late;
@@ -442,6 +475,47 @@ static void say_nothing_matches(const struct run *run, struct ky_input *input)
 	ky_input_notice(input, text);
 }
 
+/* Whether there is anything to name, so that most traces are not read once more for it. */
+static bool has_code(const struct run *run)
+{
+	bool has_names = run->arguments->is_named, has_code = false;
+
+	for (uint32_t i = 0; i < run->catalog.count; i++) {
+		const struct ky_shape *shape = &run->catalog.shapes[i];
+		const char *at = shape->body;
+
+		if (!shape->count)
+			continue;
+		has_names |= shape->event == KY_EV_SYMBOL || shape->event == KY_EV_PROCESS_MAP;
+		if (run->is_chosen && !run->is_chosen[i])
+			continue;
+		has_code |= shape->event == KY_EV_CRASH || shape->event == KY_EV_STUCK_THREAD;
+		for (uint16_t j = 0; j < shape->field_count; j++) {
+			const char *name;
+			size_t name_bytes;
+			uint8_t type;
+
+			at = ky_shape_field(at, &type, &name, &name_bytes);
+			type &= (uint8_t)~KY_TYPE_OPTIONAL;
+			has_code |= type == KY_TYPE_STACK || type == KY_TYPE_POOLED_STACK;
+		}
+	}
+	return has_names && has_code;
+}
+
+/* In text always, as far as the trace tells; elsewhere when asked for. Returns an exit code. */
+static int open_symbols(struct run *run, struct ky_input *input)
+{
+	const struct arguments *arguments = run->arguments;
+	struct ky_trace_symbols_options how = arguments->symbols;
+
+	how.has_no_files = !arguments->is_named;
+	if (arguments->is_raw || (!arguments->is_named && arguments->format != FORMAT_TEXT) ||
+	    !has_code(run))
+		return KY_EXIT_OK;
+	return ky_trace_symbols_open(&run->symbols, input, &how, NULL, NULL);
+}
+
 static int stream_events(struct run *run, struct ky_input *input)
 {
 	char error[KY_INPUT_ERROR_BYTES] = "";
@@ -510,8 +584,11 @@ int ky_cmd_events(int argc, char **argv)
 	if (!code)
 		code = prepare(&run, &arguments.input);
 	if (!code)
+		code = open_symbols(&run, &arguments.input);
+	if (!code)
 		code = stream_events(&run, &arguments.input);
 	ky_event_stream_close(run.stream);
+	ky_trace_symbols_close(&run.symbols);
 	ky_csv_columns_release(&run.columns);
 	ky_catalog_release(&run.catalog);
 	ky_free(run.is_chosen);

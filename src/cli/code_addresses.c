@@ -90,20 +90,32 @@ int ky_code_addresses_add(struct ky_code_addresses *addresses, uint64_t address,
 	return 0;
 }
 
-/* Registers are a list of words like a stack, but no code. */
-static bool is_code(const struct ky_schema *schema, uint16_t index)
+bool ky_code_field_is(const struct ky_schema *schema, uint16_t index)
 {
-	return schema->event != KY_EV_CRASH || index != schema->slot_of[KY_F_CRASH_registers];
+	uint8_t type = schema->fields[index].type & (uint8_t)~KY_TYPE_OPTIONAL;
+
+	if (schema->event == KY_EV_CRASH && index == schema->slot_of[KY_F_CRASH_pc])
+		return true;
+	if (schema->event == KY_EV_STUCK_THREAD && index == schema->slot_of[KY_F_STUCK_THREAD_pc])
+		return true;
+	/* Registers are a list of words like a stack, but no code. */
+	if (schema->event == KY_EV_CRASH && index == schema->slot_of[KY_F_CRASH_registers])
+		return false;
+	return type == KY_TYPE_STACK || type == KY_TYPE_POOLED_STACK;
 }
 
-static int add_number(struct ky_code_addresses *addresses, const struct ky_schema *schema,
-		      const struct ky_value *values, uint32_t field, uint64_t time_ns)
+static int add_stack(struct ky_code_addresses *addresses, const struct ky_value *value,
+		     uint64_t time_ns)
 {
-	uint8_t slot = schema->slot_of[field];
+	int err = 0;
 
-	if (slot == 0xff || !values[slot].is_present)
-		return 0;
-	return ky_code_addresses_add(addresses, values[slot].as.number, time_ns);
+	for (uint32_t i = 0; i < value->frame_count && !err; i++) {
+		uint64_t frame;
+
+		memcpy(&frame, value->frames + 8 * (size_t)i, sizeof(frame));
+		err = ky_code_addresses_add(addresses, frame, time_ns);
+	}
+	return err;
 }
 
 int ky_code_addresses_event(struct ky_code_addresses *addresses, const struct ky_schema *schema,
@@ -111,23 +123,15 @@ int ky_code_addresses_event(struct ky_code_addresses *addresses, const struct ky
 {
 	int err = 0;
 
-	if (schema->event == KY_EV_CRASH)
-		err = add_number(addresses, schema, values, KY_F_CRASH_pc, time_ns);
-	else if (schema->event == KY_EV_STUCK_THREAD)
-		err = add_number(addresses, schema, values, KY_F_STUCK_THREAD_pc, time_ns);
 	for (uint16_t i = 0; i < schema->field_count && !err; i++) {
 		const struct ky_value *value = &values[i];
 
-		if (!value->is_present || !is_code(schema, i) ||
-		    !(value->type == KY_TYPE_STACK ||
-		      (value->type == KY_TYPE_POOLED_STACK && value->is_resolved)))
+		if (!value->is_present || !ky_code_field_is(schema, i))
 			continue;
-		for (uint32_t j = 0; j < value->frame_count && !err; j++) {
-			uint64_t frame;
-
-			memcpy(&frame, value->frames + 8 * (size_t)j, sizeof(frame));
-			err = ky_code_addresses_add(addresses, frame, time_ns);
-		}
+		if (value->type != KY_TYPE_STACK && value->type != KY_TYPE_POOLED_STACK)
+			err = ky_code_addresses_add(addresses, value->as.number, time_ns);
+		else if (value->type == KY_TYPE_STACK || value->is_resolved)
+			err = add_stack(addresses, value, time_ns);
 	}
 	return err;
 }

@@ -26,6 +26,9 @@ struct ky_code_addresses {
 	uint64_t refused_count; /* beyond the maximum */
 };
 
+/* Does a field hold code addresses: a stack, or the program counter of a crash or a stuck thread? */
+bool ky_code_field_is(const struct ky_schema *schema, uint16_t index);
+
 /* Returns 0, -ENOMEM. */
 int ky_code_addresses_event(struct ky_code_addresses *addresses, const struct ky_schema *schema,
 			    const struct ky_value *values, uint64_t time_ns);

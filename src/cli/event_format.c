@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/event_format.h>
+#include <cli/event_names.h>
 
 #include <analyze/report.h>
 #include <base/alloc.h>
@@ -268,7 +269,7 @@ static void text_time(struct ky_buf *out, const struct ky_event *event, uint64_t
 }
 
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape, uint64_t start_ns)
+		   const struct ky_shape *shape, uint64_t start_ns, struct ky_symbol_table *symbols)
 {
 	const struct ky_schema *schema = event->schema;
 
@@ -285,13 +286,15 @@ void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const str
 		ky_out_text(out, " ");
 		ky_out_safe(out, name, bytes);
 		ky_out_text(out, "=");
+		if (symbols && ky_event_names_text(out, symbols, event, i))
+			continue;
 		any_value(out, stream, &event->values[i], STYLE_TEXT);
 	}
 	ky_out_text(out, "\n");
 }
 
 void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape)
+		   const struct ky_shape *shape, struct ky_symbol_table *symbols)
 {
 	const struct ky_schema *schema = event->schema;
 
@@ -313,7 +316,10 @@ void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const str
 		ky_out_text(out, ":");
 		any_value(out, stream, &event->values[i], STYLE_JSON);
 	}
-	ky_out_text(out, "}}\n");
+	ky_out_text(out, "}");
+	if (symbols)
+		ky_event_names_json(out, symbols, event);
+	ky_out_text(out, "}\n");
 }
 
 static int find_column(struct ky_csv_columns *out, const char *name, size_t name_bytes,

@@ -14,14 +14,17 @@
 #include <base/buf.h>
 #include <cli/catalog.h>
 #include <read/event_stream.h>
+#include <read/symbol_table.h>
 
 /* "     0.001234567  PollStartEvent  worker_id=1 ...\n"; start_ns: what times are relative to.
- * shape: of the event, NULL: not known. */
+ * shape: of the event, NULL: not known. symbols: names in place of addresses; NULL: none. */
 void ky_event_text(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape, uint64_t start_ns);
-/* {"timestamp_ns":1,"event":"PollStartEvent","fields":{...}}\n */
+		   const struct ky_shape *shape, uint64_t start_ns,
+		   struct ky_symbol_table *symbols);
+/* {"timestamp_ns":1,"event":"PollStartEvent","fields":{...}}\n; with symbols: names beside the
+ * fields (event_names.h). */
 void ky_event_json(struct ky_buf *out, struct ky_event_stream *stream, const struct ky_event *event,
-		   const struct ky_shape *shape);
+		   const struct ky_shape *shape, struct ky_symbol_table *symbols);
 
 /* The columns of a CSV: union of the fields of the chosen shapes, in order of appearance. */
 struct ky_csv_columns {

@@ -429,6 +429,53 @@ class Traces(Case):
         self.assertEqual(damaged.read_bytes(), before)
 
 
+class Events(Case):
+    def setUp(self):
+        super().setUp()
+        self.path = build(self.dir, "-g")
+        self.addresses = self.every(self.path)
+        self.file = self.trace(self.path, self.addresses[:1] * 2 + [0x900000])
+
+    def text(self, *args):
+        return self.kymo("events", "-t", "CustomStackEvent", *args, self.file).stdout
+
+    def test_without_files_a_module_and_an_offset(self):
+        self.assertIn(f'["prog+{self.addresses[0]:#x}","prog+{self.addresses[0]:#x}",',
+                      self.text())
+        self.assertIn(f"[{BIAS + self.addresses[0]:#x},", self.text("--no-symbols"))
+
+    def test_names_from_files_when_asked(self):
+        self.assertIn('["outer_work","outer_work","0x', self.text("--symbols").replace(
+            '"inner_work",', ""))
+
+    def test_names_of_the_trace_without_asking(self):
+        self.symbolize(self.file)
+        self.path.unlink()
+        self.assertIn('"outer_work"', self.text())
+
+    def test_json_has_addresses_and_beside_them_names(self):
+        plain = json.loads(self.text("--json"))
+        self.assertNotIn("symbols", plain)
+        event = json.loads(self.text("--json", "--symbols"))
+        self.assertEqual(event["fields"], plain["fields"])
+        self.assertEqual(list(event["symbols"]), list(dict.fromkeys(event["fields"]["frames"])))
+        named = event["symbols"][event["fields"]["frames"][0]]
+        self.assertEqual(named[-1]["name"], "outer_work")
+        self.assertTrue(named[-1]["file"].endswith("work.c") and named[-1]["line"] > 0, named)
+
+    def test_the_pc_of_a_crash(self):
+        trace = trace_maker.Trace()
+        trace.map(self.path, build_id(self.path), BIAS, BIAS + 0x100000, BIAS)
+        trace.crash(50, BIAS + self.addresses[0])
+        file = trace.save(self.dir / "c.trc")
+        out = self.kymo("events", "--symbols", "-t", "CrashEvent", file).stdout
+        self.assertRegex(out, r'pc=\d+ \("(inner_work",")?outer_work"\)')
+
+    def test_wrong_use(self):
+        self.kymo("events", "--symbols", "--no-symbols", self.file, code=2)
+        self.kymo("events", "--symbols", "--format", "csv", self.file, code=2)
+
+
 if __name__ == "__main__":
     KYMO = str(pathlib.Path(sys.argv[1]).resolve())
     sys.argv[1:] = sys.argv[2:]

@@ -48,9 +48,9 @@ static void print_trace(enum kind kind, const struct ky_buf *trace, struct ky_bu
 		uint32_t shape = ky_catalog_find(&catalog, event->source, event->schema);
 
 		if (kind == TEXT)
-			ky_event_text(out, stream, event, &catalog.shapes[shape], 1500);
+			ky_event_text(out, stream, event, &catalog.shapes[shape], 1500, NULL);
 		else if (kind == JSON)
-			ky_event_json(out, stream, event, &catalog.shapes[shape]);
+			ky_event_json(out, stream, event, &catalog.shapes[shape], NULL);
 		else
 			ky_event_csv(out, &columns, shape, stream, event);
 	}

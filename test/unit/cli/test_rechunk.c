@@ -55,7 +55,7 @@ static int rewrite(const struct ky_buf *from, struct sink *sink, struct ky_buf *
 
 		assert_true(shape < catalog->count);
 		if (json)
-			ky_event_json(json, stream, event, &catalog->shapes[shape]);
+			ky_event_json(json, stream, event, &catalog->shapes[shape], NULL);
 		result = ky_rechunk_event(&rechunk, stream, event, shape);
 		if (result)
 			break;
