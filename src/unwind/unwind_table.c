@@ -203,13 +203,12 @@ uint32_t ky_unwind_rule_at(const struct ky_unwind_code *code, uint64_t pc,
 	high = block + 1 < code->block_count ? code->blocks[block + 1] : code->row_count - 1;
 	if (low > high || high >= code->row_count || code->rows[low].pc > offset)
 		return KY_UNWIND_NO_CODE;
-	for (high++; high - low > 1;) {
-		uint32_t middle = low + (high - low) / 2;
+	/* Without a branch that the processor would have to guess. */
+	for (uint32_t count = high - low + 1; count > 1;) {
+		uint32_t half = count / 2;
 
-		if (code->rows[middle].pc <= offset)
-			low = middle;
-		else
-			high = middle;
+		low += code->rows[low + half].pc <= offset ? half : 0;
+		count -= half;
 	}
 	rule = code->rows[low].rule;
 	if (ky_unwind_rule_kind(rule) != KY_UNWIND_WIDE)
