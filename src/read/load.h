@@ -46,6 +46,12 @@ struct ky_interval {
 	uint64_t from_ns, to_ns;
 };
 
+/* From this moment on the worker was served by this thread. */
+struct ky_served {
+	uint64_t from_ns;
+	uint32_t worker, tid;
+};
+
 struct ky_trace_private {
 	struct ky_names names;
 	struct ky_id_map tasks, workers, threads, runtimes;
@@ -63,6 +69,8 @@ struct ky_trace_private {
 	uint32_t bucket_bytes, bucket_capacity;
 	struct ky_interval *held; /* polls or wakes are held back; ascending */
 	uint32_t held_count, held_capacity;
+	struct ky_served *served; /* by worker, then time */
+	uint32_t served_count, served_capacity;
 };
 
 struct ky_load {
@@ -80,6 +88,7 @@ struct ky_load {
 	/* Last moment before bytes that could not be read; 0: none, or told already. */
 	uint64_t damage_from_ns;
 	struct ky_processes processes;
+	struct ky_symbol_table *symbols; /* NULL: nobody asked */
 };
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
@@ -104,6 +113,10 @@ bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 /* watched.c: rules that fired, stuck threads, crashes. */
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
 
+/* load_samples.c: events with stacks; samples that somebody lost, by the cause of the LossEvent. */
+bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);
+void ky_load_lost_samples(struct ky_load *load, const char *cause, uint64_t count);
+
 /* retained.c: the events of a retention policy. */
 bool ky_load_retained(struct ky_load *load, const struct ky_frame *frame);
 /* Before pairing; behind it; is anything of [from, to] in such a time? */
@@ -117,6 +130,9 @@ int ky_load_finish(struct ky_trace *trace);
 /* pair.c, delay.c. Return 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_pair(struct ky_trace *trace);
 int ky_delay(struct ky_trace *trace);
+
+/* samples.c, after pairing: orders the samples and finds whose they are. Returns as above. */
+int ky_samples_finish(struct ky_trace *trace);
 
 /* Index of a duration in the side table; UINT32_MAX with pages.failed set. */
 uint32_t ky_long_duration(struct ky_trace *trace, uint64_t duration_ns);

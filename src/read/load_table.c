@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <errno.h>
 #include <read/load.h>
+#include <read/symbol_table.h>
 #include <string.h>
 
 static uint64_t number(const struct ky_frame *frame, uint32_t field)
@@ -340,7 +342,7 @@ static bool load_cpu_sample(struct ky_load *load, const struct ky_frame *frame)
 		return false;
 	if (name != KY_NONE)
 		load->trace->threads[index].name = name;
-	return true;
+	return ky_load_sample(load, frame);
 }
 
 static void add_lost(uint64_t *sum, uint64_t count)
@@ -368,7 +370,8 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	void *moved;
 
 	if (is_of_samples(load, cause)) {
-		add_lost(&trace->lost_samples, number(frame, KY_F_LOSS_record_count));
+		ky_load_lost_samples(load, ky_trace_name(trace, cause),
+				     number(frame, KY_F_LOSS_record_count));
 		return true;
 	}
 	loss = push(trace, trace->losses, &trace->loss_count, &trace->loss_capacity, sizeof(*loss),
@@ -416,26 +419,6 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns)
 	add_lost(&trace->lost_records, 1);
 	load->damage_from_ns = 0;
 	return true;
-}
-
-static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
-{
-	struct ky_trace *trace = load->trace;
-	uint64_t task_id = number(frame, KY_F_OFF_CPU_task_id);
-	struct ky_off_cpu *off;
-	void *moved;
-
-	off = push(trace, trace->off_cpu, &trace->off_cpu_count, &trace->off_cpu_capacity,
-		   sizeof(*off), &moved);
-	trace->off_cpu = moved;
-	if (!off)
-		return false;
-	off->end_ns = frame->timestamp_ns;
-	off->duration_ns = number(frame, KY_F_OFF_CPU_duration_ns);
-	off->tid = (uint32_t)number(frame, KY_F_OFF_CPU_tid);
-	off->reason = (uint32_t)number(frame, KY_F_OFF_CPU_reason);
-	off->task = task_id ? ky_load_task(load, task_id, frame->timestamp_ns) : KY_NONE;
-	return !task_id || off->task != UINT32_MAX;
 }
 
 static bool load_clock_sync(struct ky_load *load, const struct ky_frame *frame)
@@ -507,6 +490,17 @@ static bool load_report(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+static bool load_symbol(struct ky_load *load, const struct ky_frame *frame)
+{
+	int result = 0;
+
+	if (load->symbols)
+		result = ky_symbol_table_event(load->symbols, frame->schema, frame->values);
+	if (result == -ENOMEM)
+		load->trace->pages.failed = result;
+	return result != -ENOMEM; /* a table that is full names the rest by numbers */
+}
+
 static bool check_process(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_frame_reader *reader = load->reader;
@@ -550,7 +544,15 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_LOSS:
 		return load_loss(load, frame);
 	case KY_EV_OFF_CPU:
-		return load_off_cpu(load, frame);
+	case KY_EV_AWAIT_PLACE:
+	case KY_EV_TASK_DUMP:
+	case KY_EV_ALLOC:
+	case KY_EV_FREE:
+	case KY_EV_MEMORY_OVERFLOW:
+		return ky_load_sample(load, frame);
+	case KY_EV_PROCESS_MAP:
+	case KY_EV_SYMBOL:
+		return load_symbol(load, frame);
 	case KY_EV_CLOCK_SYNC:
 		return check_process(load, frame) && load_clock_sync(load, frame);
 	case KY_EV_SEGMENT_METADATA:

@@ -28,6 +28,7 @@ struct pairing {
 	struct ky_park_row *park; /* the last one, for what comes after its unpark */
 	uint64_t park_start_ns;
 	uint32_t park_tid, park_wait;
+	uint32_t tid; /* that served it last */
 	bool is_parked;
 };
 
@@ -227,6 +228,26 @@ static bool on_poll(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 	return on_start(pairing, time_ns, edge) && on_end(pairing, end_ns);
 }
 
+/* Whoever knows only the thread has to find the worker. */
+static bool note_tid(struct pairing *pairing, uint64_t time_ns, uint32_t tid)
+{
+	struct ky_trace_private *private = pairing->trace->private;
+	void *list = private->served;
+
+	if (tid == 0)
+		return true;
+	pairing->worker->tid = tid;
+	if (tid == pairing->tid || pairing->worker->is_shared)
+		return true;
+	if (!ky_pages_array(&pairing->trace->pages, &list, &private->served_capacity,
+			    private->served_count + 1, sizeof(*private->served)))
+		return false;
+	private->served = list;
+	private->served[private->served_count++] = (struct ky_served){time_ns, pairing->lane, tid};
+	pairing->tid = tid;
+	return true;
+}
+
 static bool on_park(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
 {
 	if (!close_all(pairing, time_ns, KY_POLL_ENDED_BY_PARK))
@@ -237,9 +258,7 @@ static bool on_park(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 	pairing->park_start_ns = time_ns;
 	pairing->park_tid = edge->task;
 	pairing->park_wait = edge->word & 0xff;
-	if (edge->task != 0)
-		pairing->worker->tid = edge->task;
-	return true;
+	return note_tid(pairing, time_ns, edge->task);
 }
 
 static bool on_unpark(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
@@ -247,6 +266,8 @@ static bool on_unpark(struct pairing *pairing, uint64_t time_ns, const struct ky
 	uint32_t flags = 0;
 
 	pairing->park = NULL;
+	if (!note_tid(pairing, time_ns, edge->task))
+		return false;
 	/* Its park was lost, and with it the poll's end. */
 	if (!close_all(pairing, time_ns, KY_POLL_END_UNPROVEN))
 		return false;
@@ -256,8 +277,6 @@ static bool on_unpark(struct pairing *pairing, uint64_t time_ns, const struct ky
 		flags = KY_PARK_MOVED;
 		pairing->worker->moved_count++;
 	}
-	if (edge->task != 0)
-		pairing->worker->tid = edge->task;
 	return close_park(pairing, time_ns, edge->word & 0xffff, flags);
 }
 
@@ -285,8 +304,7 @@ static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 		return true;
 	case KY_EDGE_MOVE:
 		pairing->worker->moved_count++;
-		pairing->worker->tid = edge->task;
-		return true;
+		return note_tid(pairing, time_ns, edge->task);
 	default: /* snapshots */
 		return on_snapshot(pairing, time_ns, edge,
 				   edge->word >> 24 == KY_EDGE_SNAPSHOT_EXIT);

@@ -249,7 +249,8 @@ static int load_sources(struct ky_load *load, struct ky_byte_source *sources, co
 static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 		    const struct ky_trace_options *options)
 {
-	struct ky_load load = {.trace = trace, .private = trace->private};
+	struct ky_load load = {
+		.trace = trace, .private = trace->private, .symbols = options->symbols};
 	size_t count = trace->file_count;
 	uint32_t *order = ky_pages_alloc(&trace->pages, count * sizeof(*order));
 	uint64_t *first = ky_pages_alloc(&trace->pages, count * sizeof(*first));
@@ -277,6 +278,8 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 		ky_retained_workers(trace);
 	if (result == 0)
 		result = ky_delay(trace);
+	if (result == 0)
+		result = ky_samples_finish(trace);
 	return result;
 }
 
@@ -363,7 +366,10 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->runtimes, 0);
 	ky_pages_free(pages, trace->losses, 0);
 	ky_pages_free(pages, trace->blocking_runs, 0);
-	ky_pages_free(pages, trace->off_cpu, 0);
+	ky_pages_free(pages, trace->samples.rows, 0);
+	ky_pages_free(pages, trace->samples.stacks, 0);
+	ky_pages_free(pages, trace->samples.frames, 0);
+	ky_pages_free(pages, trace->samples.slots, 0);
 	ky_pages_free(pages, trace->metadata, 0);
 	ky_pages_free(pages, trace->clock_syncs, 0);
 	ky_pages_free(pages, trace->notices, 0);
@@ -404,6 +410,7 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_free(private->live_ready);
 		ky_free(private->buckets);
 		ky_free(private->held);
+		ky_free(private->served);
 		ky_free(private);
 	}
 	ky_pages_release(&trace->pages);

@@ -15,13 +15,18 @@
 
 #include <base/byte_source.h>
 #include <read/column.h>
+#include <read/samples.h>
 #include <wire/trc_dec.h>
 
 #define KY_NONE UINT32_MAX /* no task, no name, no worker */
 #define KY_RAW_BYTES_MAX_DEFAULT (UINT64_C(16) << 30)
 #define KY_MEMORY_BYTES_MAX_DEFAULT (UINT64_C(3) << 30)
 
+struct ky_symbol_table;
+
 struct ky_trace_options {
+	/* Gets the modules and names of the trace on the way (read/symbol_table.h); NULL: nobody. */
+	struct ky_symbol_table *symbols;
 	uint64_t raw_bytes_max; /* of one source after decompression; 0: 16 GiB. Beyond: notice */
 	uint64_t memory_bytes_max;   /* 0: 3 GiB. Beyond: KYMO_E_LIMIT */
 	const char *memory_option;   /* what raises it, for the sentence; NULL: its name here */
@@ -189,11 +194,6 @@ struct ky_blocking_run {
 	bool is_open;
 };
 
-struct ky_off_cpu {
-	uint64_t end_ns, duration_ns;
-	uint32_t tid, task, reason;
-};
-
 /* How many events of one schema (by name and fields) the trace has. */
 struct ky_event_type {
 	const char *
@@ -287,8 +287,7 @@ struct ky_trace {
 	uint32_t loss_count, loss_capacity;
 	struct ky_blocking_run *blocking_runs; /* ascending by start_ns */
 	uint32_t blocking_count, blocking_capacity;
-	struct ky_off_cpu *off_cpu;
-	uint32_t off_cpu_count, off_cpu_capacity;
+	struct ky_samples samples;
 	struct ky_pair *metadata; /* last value of each key, ascending by key */
 	uint32_t metadata_count, metadata_capacity;
 	struct ky_clock_sync *clock_syncs;

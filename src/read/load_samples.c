@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/hash.h>
+#include <kymo/base.h>
+#include <read/load.h>
+#include <string.h>
+
+#define WEIGHT_MAX 4294967296.0
+
+static uint64_t number(const struct ky_frame *frame, uint32_t field)
+{
+	return ky_frame_number(frame, field, 0);
+}
+
+/* ---- stacks, each once ---- */
+
+static bool grow_slots(struct ky_trace *trace)
+{
+	struct ky_samples *samples = &trace->samples;
+	uint32_t count = samples->slot_count ? samples->slot_count * 2 : 1024, i;
+	uint32_t *slots;
+
+	if (count < samples->slot_count) {
+		trace->pages.failed = KYMO_E_LIMIT;
+		return false;
+	}
+	slots = ky_pages_alloc(&trace->pages, (size_t)count * sizeof(*slots));
+	if (!slots)
+		return false;
+	for (i = 0; i < samples->stack_count; i++) {
+		const struct ky_stack *stack = &samples->stacks[i];
+		uint64_t hash = ky_hash_bytes(KY_HASH_START, samples->frames + stack->first,
+					      (size_t)stack->count * sizeof(uint64_t));
+		uint32_t at = (uint32_t)ky_hash_number(hash) & (count - 1);
+
+		while (slots[at])
+			at = (at + 1) & (count - 1);
+		slots[at] = i + 1;
+	}
+	ky_pages_free(&trace->pages, samples->slots, samples->slot_count * sizeof(*slots));
+	samples->slots = slots;
+	samples->slot_count = count;
+	return true;
+}
+
+static bool is_same(const struct ky_samples *samples, uint32_t stack, const uint8_t *frames,
+		    uint32_t count)
+{
+	return samples->stacks[stack].count == count &&
+	       memcmp(samples->frames + samples->stacks[stack].first, frames,
+		      (size_t)count * sizeof(uint64_t)) == 0;
+}
+
+static uint32_t add_stack(struct ky_trace *trace, const uint8_t *frames, uint32_t count,
+			  uint64_t time_ns)
+{
+	struct ky_samples *samples = &trace->samples;
+	void *list = samples->frames;
+
+	if (count > UINT32_MAX - samples->frame_count) {
+		trace->pages.failed = KYMO_E_LIMIT;
+		return UINT32_MAX;
+	}
+	if (!ky_pages_array(&trace->pages, &list, &samples->frame_capacity,
+			    samples->frame_count + count, sizeof(*samples->frames)))
+		return UINT32_MAX;
+	samples->frames = list;
+	list = samples->stacks;
+	if (!ky_pages_array(&trace->pages, &list, &samples->stack_capacity,
+			    samples->stack_count + 1, sizeof(*samples->stacks)))
+		return UINT32_MAX;
+	samples->stacks = list;
+	memcpy(samples->frames + samples->frame_count, frames, (size_t)count * sizeof(uint64_t));
+	samples->stacks[samples->stack_count] = (struct ky_stack){samples->frame_count, count,
+								  time_ns};
+	samples->frame_count += count;
+	return samples->stack_count++;
+}
+
+/* Index of a stack; KY_NONE: it has no frames, or trace->pages.failed is set. */
+static uint32_t intern_stack(struct ky_trace *trace, const uint8_t *frames, uint32_t count,
+			     uint64_t time_ns)
+{
+	struct ky_samples *samples = &trace->samples;
+	uint64_t hash;
+	uint32_t at, stack;
+
+	if (samples->stack_count >= samples->slot_count / 2 && !grow_slots(trace))
+		return KY_NONE;
+	hash = ky_hash_bytes(KY_HASH_START, frames, (size_t)count * sizeof(uint64_t));
+	at = (uint32_t)ky_hash_number(hash) & (samples->slot_count - 1);
+	while (samples->slots[at]) {
+		stack = samples->slots[at] - 1;
+		if (is_same(samples, stack, frames, count)) {
+			if (time_ns < samples->stacks[stack].first_ns)
+				samples->stacks[stack].first_ns = time_ns;
+			return stack;
+		}
+		at = (at + 1) & (samples->slot_count - 1);
+	}
+	stack = add_stack(trace, frames, count, time_ns);
+	if (stack != UINT32_MAX)
+		samples->slots[at] = stack + 1;
+	return stack;
+}
+
+/* ---- rows ---- */
+
+static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame *frame,
+				    uint8_t kind)
+{
+	struct ky_samples *samples = &load->trace->samples;
+	void *list = samples->rows;
+	struct ky_stack_row *row;
+
+	if (!ky_pages_array(&load->trace->pages, &list, &samples->row_capacity,
+			    samples->row_count + 1, sizeof(*samples->rows)))
+		return NULL;
+	samples->rows = list;
+	row = &samples->rows[samples->row_count];
+	memset(row, 0, sizeof(*row));
+	row->time_ns = frame->timestamp_ns;
+	row->weight = 1.0;
+	row->stack = row->worker = row->task = row->name = KY_NONE;
+	row->syscall = KY_NO_SYSCALL;
+	row->order = samples->row_count++;
+	row->kind = kind;
+	return row;
+}
+
+/* field: of the frames. */
+static bool set_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
+		      struct ky_stack_row *row)
+{
+	const struct ky_value *value = ky_frame_field(frame, field);
+	uint32_t count;
+
+	if (!value || !value->frame_count || !value->frames)
+		return true;
+	count = value->frame_count;
+	if (count > KY_STACK_FRAMES_MAX) {
+		count = KY_STACK_FRAMES_MAX;
+		row->flags |= KY_ROW_TRUNCATED;
+	}
+	row->stack = intern_stack(load->trace, value->frames, count, row->time_ns);
+	return row->stack != KY_NONE;
+}
+
+static bool set_task(struct ky_load *load, uint64_t id, struct ky_stack_row *row)
+{
+	if (id)
+		row->task = ky_load_task(load, id, row->time_ns);
+	return !id || row->task != UINT32_MAX;
+}
+
+/* 1 / p as written, or p itself; what no sampler writes counts once. */
+static void set_weight(const struct ky_frame *frame, uint32_t field, bool is_probability,
+		       struct ky_stack_row *row)
+{
+	const struct ky_value *value = ky_frame_field(frame, field);
+	double weight = value ? value->as.f64 : 0.0;
+
+	if (is_probability)
+		weight = weight > 1.0 / WEIGHT_MAX ? 1.0 / weight : 0.0;
+	if (weight >= 1.0 && weight <= WEIGHT_MAX)
+		row->weight = weight;
+	else
+		row->flags |= KY_ROW_UNWEIGHTED;
+}
+
+static bool load_cpu(struct ky_load *load, const struct ky_frame *frame)
+{
+	bool is_switch = number(frame, KY_F_CPU_SAMPLE_source) == 1;
+	struct ky_stack_row *row = add_row(load, frame, is_switch ? KY_STACK_SWITCH : KY_STACK_CPU);
+
+	if (!row)
+		return false;
+	row->tid = (uint32_t)number(frame, KY_F_CPU_SAMPLE_tid);
+	row->value = number(frame, KY_F_CPU_SAMPLE_weight_ns);
+	row->sampler = (uint8_t)number(frame, KY_F_CPU_SAMPLE_sampler);
+	row->address = ky_frame_number(frame, KY_F_CPU_SAMPLE_worker_id, KY_ID_UNKNOWN);
+	row->poll_start_ns = number(frame, KY_F_CPU_SAMPLE_poll_start_ns);
+	if (ky_frame_field(frame, KY_F_CPU_SAMPLE_poll_start_ns))
+		row->flags |= KY_ROW_TOLD;
+	if (number(frame, KY_F_CPU_SAMPLE_is_truncated))
+		row->flags |= KY_ROW_TRUNCATED;
+	return set_task(load, number(frame, KY_F_CPU_SAMPLE_task_id), row) &&
+	       set_stack(load, frame, KY_F_CPU_SAMPLE_callchain, row);
+}
+
+static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_stack_row *row = add_row(load, frame, KY_STACK_OFF_CPU);
+	uint64_t syscall = ky_frame_number(frame, KY_F_OFF_CPU_syscall_number, KY_NO_SYSCALL);
+
+	if (!row)
+		return false;
+	row->value = number(frame, KY_F_OFF_CPU_duration_ns);
+	row->end_ns = frame->timestamp_ns;
+	row->time_ns -= row->value < row->time_ns ? row->value : row->time_ns;
+	row->tid = (uint32_t)number(frame, KY_F_OFF_CPU_tid);
+	row->reason = (uint8_t)number(frame, KY_F_OFF_CPU_reason);
+	row->syscall = syscall < KY_NO_SYSCALL ? (uint32_t)syscall : KY_NO_SYSCALL;
+	row->address = ky_frame_number(frame, KY_F_OFF_CPU_worker_id, KY_ID_UNKNOWN);
+	row->poll_start_ns = number(frame, KY_F_OFF_CPU_poll_start_ns);
+	if (ky_frame_field(frame, KY_F_OFF_CPU_poll_start_ns))
+		row->flags |= KY_ROW_TOLD;
+	if (number(frame, KY_F_OFF_CPU_is_truncated))
+		row->flags |= KY_ROW_TRUNCATED;
+	set_weight(frame, KY_F_OFF_CPU_weight, false, row);
+	return set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
+	       set_stack(load, frame, KY_F_OFF_CPU_callchain, row);
+}
+
+static bool load_place(struct ky_load *load, const struct ky_frame *frame)
+{
+	bool is_dump = frame->schema->event == KY_EV_TASK_DUMP;
+	struct ky_stack_row *row = add_row(load, frame, KY_STACK_PLACE);
+
+	if (!row)
+		return false;
+	row->address = KY_ID_UNKNOWN;
+	row->flags |= KY_ROW_TOLD;
+	if (is_dump)
+		return set_task(load, number(frame, KY_F_TASK_DUMP_task_id), row) &&
+		       set_stack(load, frame, KY_F_TASK_DUMP_callchain, row);
+	set_weight(frame, KY_F_AWAIT_PLACE_inclusion_probability, true, row);
+	if (number(frame, KY_F_AWAIT_PLACE_is_truncated))
+		row->flags |= KY_ROW_TRUNCATED;
+	return set_task(load, number(frame, KY_F_AWAIT_PLACE_task_id), row) &&
+	       set_stack(load, frame, KY_F_AWAIT_PLACE_callchain, row);
+}
+
+static bool load_alloc(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_stack_row *row = add_row(load, frame, KY_STACK_ALLOC);
+
+	if (!row)
+		return false;
+	row->tid = (uint32_t)number(frame, KY_F_ALLOC_tid);
+	row->value = number(frame, KY_F_ALLOC_alloc_bytes);
+	row->address = number(frame, KY_F_ALLOC_addr);
+	if (ky_frame_field(frame, KY_F_ALLOC_task_id))
+		row->flags |= KY_ROW_TOLD;
+	if (number(frame, KY_F_ALLOC_is_truncated))
+		row->flags |= KY_ROW_TRUNCATED;
+	set_weight(frame, KY_F_ALLOC_weight, false, row);
+	return set_task(load, number(frame, KY_F_ALLOC_task_id), row) &&
+	       set_stack(load, frame, KY_F_ALLOC_callchain, row);
+}
+
+static bool load_free(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_stack_row *row = add_row(load, frame, KY_STACK_FREE);
+
+	if (!row)
+		return false;
+	row->tid = (uint32_t)number(frame, KY_F_FREE_tid);
+	row->address = number(frame, KY_F_FREE_addr);
+	return true;
+}
+
+static void add_lost(uint64_t *sum, uint64_t count)
+{
+	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
+}
+
+bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame)
+{
+	switch (frame->schema->event) {
+	case KY_EV_CPU_SAMPLE:
+		return load_cpu(load, frame);
+	case KY_EV_OFF_CPU:
+		return load_off_cpu(load, frame);
+	case KY_EV_AWAIT_PLACE:
+	case KY_EV_TASK_DUMP:
+		return load_place(load, frame);
+	case KY_EV_ALLOC:
+		return load_alloc(load, frame);
+	case KY_EV_FREE:
+		return load_free(load, frame);
+	case KY_EV_MEMORY_OVERFLOW:
+		add_lost(&load->trace->samples.lost[KY_STACK_ALLOC],
+			 number(frame, KY_F_MEMORY_OVERFLOW_dropped_allocs));
+		add_lost(&load->trace->samples.lost[KY_STACK_FREE],
+			 number(frame, KY_F_MEMORY_OVERFLOW_dropped_frees));
+		return true;
+	default:
+		return true;
+	}
+}
+
+void ky_load_lost_samples(struct ky_load *load, const char *cause, uint64_t count)
+{
+	struct ky_samples *samples = &load->trace->samples;
+
+	add_lost(&load->trace->lost_samples, count);
+	if (strcmp(cause, "cpu-samples") == 0)
+		add_lost(&samples->lost[KY_STACK_CPU], count);
+	else if (strcmp(cause, "off-cpu-samples") == 0)
+		add_lost(&samples->lost[KY_STACK_OFF_CPU], count);
+	else if (strcmp(cause, "place-samples") == 0)
+		add_lost(&samples->lost[KY_STACK_PLACE], count);
+	else if (strcmp(cause, "memory-samples") == 0)
+		add_lost(&samples->lost[KY_STACK_ALLOC], count);
+}

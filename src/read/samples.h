@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* samples.h - what a trace has of stacks: samples of the processor, intervals off it, await places,
+ * allocations; each with whose poll was open on its thread.
+ *
+ * Invariants:  after ky_trace_open() rows ascend by time, then by their order in the files; every
+ *              index in a row is valid or KY_NONE. A stack is kept once, however often it was
+ *              seen, and is resolved to names by the time of its first row. Frames: leaf first.
+ * Whose:       what the event says; where it does not (dial9: worker 255, no task), the worker that
+ *              the thread served at that moment, by its parks, and the poll or the run on the
+ *              blocking pool that contains the moment.
+ * Memory:      the pages of the trace and their limit; of a stack KY_STACK_FRAMES_MAX frames from
+ *              the leaf on are kept.
+ * Threads:     owner while loading; any number of readers afterwards.
+ */
+#ifndef KY_READ_SAMPLES_H
+#define KY_READ_SAMPLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KY_STACK_FRAMES_MAX 2048u
+#define KY_NO_SYSCALL UINT32_MAX
+
+enum ky_stack_kind {
+	KY_STACK_CPU = 0, /* value: CPU time it stands for, 0 unknown */
+	KY_STACK_OFF_CPU, /* value: duration; time: its beginning */
+	KY_STACK_PLACE,   /* value: time until the task's next poll; 0 with KY_ROW_END_UNSAFE */
+	KY_STACK_ALLOC,   /* value: bytes asked for */
+	KY_STACK_SWITCH,  /* dial9: taken off the processor; nobody knows for how long */
+	KY_STACK_FREE,    /* while loading only */
+	KY_STACK_KINDS
+};
+
+enum ky_stack_row_flags {
+	KY_ROW_TRUNCATED = 1u << 0, /* the stack does not reach the thread's first frame */
+	KY_ROW_FREED = 1u << 1,     /* ALLOC: at end_ns */
+	KY_ROW_TOLD = 1u << 2,     /* the event itself says which poll was open, or that none was */
+	KY_ROW_BLOCKING = 1u << 3, /* in a run on the blocking pool, not in a poll */
+	KY_ROW_WAITS = 1u << 4,    /* PLACE: the task has not been polled since */
+	KY_ROW_END_UNSAFE = 1u << 5, /* PLACE: polls may be missing behind it */
+	KY_ROW_UNWEIGHTED = 1u << 6, /* the event does not say what it stands for */
+	KY_ROW_POLL_UNSAFE =
+		1u << 7 /* records are missing inside its poll, or its end is unproven */
+};
+
+struct ky_stack_row {
+	uint64_t time_ns;
+	uint64_t value;         /* see enum ky_stack_kind */
+	uint64_t end_ns;        /* ALLOC with KY_ROW_FREED; PLACE: end of the wait */
+	uint64_t address;       /* ALLOC */
+	uint64_t poll_start_ns; /* of the open poll or run; 0 none */
+	uint64_t poll_ns;       /* how long that lasted; 0 not known */
+	double weight;          /* 1 / inclusion probability; at least 1 */
+	uint32_t stack;         /* index in stacks; KY_NONE: without */
+	uint32_t tid;
+	uint32_t worker;  /* index in workers; KY_NONE */
+	uint32_t task;    /* index in tasks; KY_NONE */
+	uint32_t name;    /* of that task, as its poll said; KY_NONE */
+	uint32_t syscall; /* KY_NO_SYSCALL: none or unknown */
+	uint32_t order;   /* of loading */
+	uint8_t kind;     /* enum ky_stack_kind */
+	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason */
+	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler */
+	uint8_t flags;    /* enum ky_stack_row_flags */
+};
+
+struct ky_stack {
+	uint32_t first; /* in frames */
+	uint32_t count;
+	uint64_t first_ns; /* of the first row that has it */
+};
+
+struct ky_samples {
+	struct ky_stack_row *rows;
+	uint32_t row_count, row_capacity;
+	struct ky_stack *stacks;
+	uint32_t stack_count, stack_capacity;
+	uint64_t *frames;
+	uint32_t frame_count, frame_capacity;
+	uint32_t *slots; /* of the hash table while loading: stack + 1 */
+	uint32_t slot_count;
+	uint64_t counts[KY_STACK_KINDS]; /* rows */
+	uint64_t lost[KY_STACK_KINDS];   /* by LossEvent and MemoryProfileOverflowEvent */
+	uint64_t frees_unmatched;        /* FreeEvents of allocations that are not here */
+};
+
+#endif

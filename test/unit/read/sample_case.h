@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* sample_case.h - samples with stacks, written into a read_case. */
+#ifndef KY_TEST_SAMPLE_CASE_H
+#define KY_TEST_SAMPLE_CASE_H
+
+#include "read_case.h"
+
+#define CASE_STACK(c, ...)                                                                         \
+	ky_trc_enc_stack(&(c)->enc, (const uint64_t[]){__VA_ARGS__},                               \
+			 sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* As our drain writes it: worker, task and poll told. */
+static inline void case_cpu(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid,
+			    uint32_t stack, uint64_t weight_ns, uint64_t task, uint64_t poll_ns)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_CPU_SAMPLE, ns);
+	ky_trc_enc_varint(&c->enc, worker);
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_u8(&c->enc, 0);
+	ky_trc_enc_u8(&c->enc, 0); /* no thread name */
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+	ky_trc_enc_varint(&c->enc, weight_ns);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_varint(&c->enc, poll_ns);
+	ky_trc_enc_u8(&c->enc, 2);
+	ky_trc_enc_u8(&c->enc, 0);
+}
+
+static inline void case_off_cpu(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
+				uint64_t task, uint64_t poll_ns, uint8_t reason, uint64_t syscall,
+				const uint64_t *frames, size_t frame_count)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_OFF_CPU, end_ns);
+	ky_trc_enc_u32(&c->enc, 11);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_varint(&c->enc, duration_ns);
+	ky_trc_enc_u8(&c->enc, reason);
+	ky_trc_enc_opt_varint(&c->enc, true, syscall);
+	ky_trc_enc_frames(&c->enc, frames, frame_count);
+	ky_trc_enc_f64(&c->enc, 1.0);
+	ky_trc_enc_varint(&c->enc, poll_ns);
+	ky_trc_enc_u8(&c->enc, 0);
+}
+
+static inline void case_place(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
+			      double probability)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_AWAIT_PLACE, ns);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_f64(&c->enc, probability);
+	ky_trc_enc_u8(&c->enc, 0);
+}
+
+static inline void case_alloc(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address,
+			      uint32_t stack, double weight)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_ALLOC, ns);
+	ky_trc_enc_u32(&c->enc, 11);
+	ky_trc_enc_varint(&c->enc, bytes);
+	ky_trc_enc_varint(&c->enc, address);
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_f64(&c->enc, weight);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_u8(&c->enc, 0);
+}
+
+static inline void case_free(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address)
+{
+	ky_trc_enc_event(&c->enc, KY_EV_FREE, ns);
+	ky_trc_enc_u32(&c->enc, 11);
+	ky_trc_enc_varint(&c->enc, address);
+	ky_trc_enc_varint(&c->enc, bytes);
+	ky_trc_enc_varint(&c->enc, 0);
+}
+
+/* The outermost function at an address, and what is inlined at depth > 0. */
+static inline void case_symbol(struct read_case *c, uint64_t address, const char *name,
+			       uint64_t depth, uint64_t line)
+{
+	uint32_t text = case_text(c, name), file = case_text(c, "src/main.rs");
+
+	ky_trc_enc_event(&c->enc, KY_EV_SYMBOL, 0);
+	ky_trc_enc_varint(&c->enc, address);
+	ky_trc_enc_varint(&c->enc, 16);
+	ky_trc_enc_u32(&c->enc, text);
+	ky_trc_enc_varint(&c->enc, depth);
+	ky_trc_enc_u32(&c->enc, file);
+	ky_trc_enc_varint(&c->enc, line);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+}
+
+static inline void case_lost_samples(struct read_case *c, uint64_t ns, uint64_t count,
+				     const char *cause)
+{
+	uint32_t text = case_text(c, cause);
+
+	ky_trc_enc_event(&c->enc, KY_EV_LOSS, ns);
+	ky_trc_enc_u32(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, count);
+	ky_trc_enc_u8(&c->enc, 1);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, ns);
+	ky_trc_enc_u32(&c->enc, text);
+}
+
+#endif

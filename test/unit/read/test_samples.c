@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "dial9_case.h"
+#include "sample_case.h"
+
+static const struct ky_stack_row *row_at(const struct read_case *c, uint32_t row)
+{
+	assert_true(row < c->trace->samples.row_count);
+	return &c->trace->samples.rows[row];
+}
+
+static void samples__keep_a_stack_once(void **state)
+{
+	const struct ky_samples *samples;
+	struct read_case c;
+	uint32_t a, b;
+
+	(void)state;
+	case_begin(&c);
+	a = CASE_STACK(&c, 1, 2, 3);
+	b = CASE_STACK(&c, 1, 2);
+	for (uint64_t i = 0; i < 1000; i++)
+		case_cpu(&c, 1000 + i, 0, 11, i % 2 ? a : b, 5, 0, 0);
+	case_open(&c);
+	samples = &c.trace->samples;
+	assert_int_equal(samples->row_count, 1000);
+	assert_int_equal(samples->counts[KY_STACK_CPU], 1000);
+	assert_int_equal(samples->stack_count, 2);
+	assert_int_equal(samples->frame_count, 5);
+	assert_int_equal(samples->stacks[row_at(&c, 1)->stack].count, 3);
+	assert_int_equal(samples->frames[samples->stacks[row_at(&c, 1)->stack].first + 2], 3);
+	assert_int_equal(samples->stacks[row_at(&c, 1)->stack].first_ns, 1001);
+	case_finish(&c);
+}
+
+static void samples__cut_a_stack_that_nobody_can_have(void **state)
+{
+	static uint64_t frames[KY_STACK_FRAMES_MAX + 100];
+	struct read_case c;
+
+	(void)state;
+	for (uint64_t i = 0; i < KY_STACK_FRAMES_MAX + 100; i++)
+		frames[i] = i + 1;
+	case_begin(&c);
+	case_off_cpu(&c, 2000, 500, 0, 0, 2, 202, frames, KY_STACK_FRAMES_MAX + 100);
+	case_off_cpu(&c, 3000, 5000, 0, 0, 2, 202, frames, 0);
+	case_open(&c);
+	assert_int_equal(row_at(&c, 1)->time_ns, 1500);
+	assert_int_equal(row_at(&c, 1)->syscall, 202);
+	assert_true(row_at(&c, 1)->flags & KY_ROW_TRUNCATED);
+	assert_int_equal(c.trace->samples.stacks[row_at(&c, 1)->stack].count, KY_STACK_FRAMES_MAX);
+	assert_int_equal(row_at(&c, 0)->time_ns, 0); /* it began before the clock did */
+	assert_int_equal(row_at(&c, 0)->stack, KY_NONE);
+	case_finish(&c);
+}
+
+static void samples__belong_to_the_poll_that_was_open(void **state)
+{
+	struct read_case c;
+	uint32_t stack;
+
+	(void)state;
+	case_begin(&c);
+	stack = CASE_STACK(&c, 1);
+	case_poll(&c, 1000, 2000, 3, 7);
+	case_cpu(&c, 1500, 3, 11, stack, 5, 7, 1000);
+	case_cpu(&c, 2500, 3, 11, stack, 5, 0, 0);
+	case_open(&c);
+	assert_int_equal(c.trace->workers[row_at(&c, 0)->worker].id, 3);
+	assert_int_equal(c.trace->tasks[row_at(&c, 0)->task].id, 7);
+	assert_int_equal(row_at(&c, 0)->poll_start_ns, 1000);
+	assert_int_equal(row_at(&c, 0)->poll_ns, 1000);
+	assert_string_equal(ky_trace_name(c.trace, row_at(&c, 0)->name), "svc::task");
+	assert_int_equal(row_at(&c, 1)->task, KY_NONE);
+	assert_int_equal(row_at(&c, 1)->poll_start_ns, 0);
+	case_finish(&c);
+}
+
+/* dial9's schema: worker 255 and no task; the thread served two workers, one after the other. */
+static void samples__find_worker_and_poll_by_thread_and_time(void **state)
+{
+	static const struct ky_trc_field_def fields[] = {{"worker_id", 9, KY_TYPE_VARINT},
+							 {"tid", 3, KY_TYPE_U32},
+							 {"source", 6, KY_TYPE_U8},
+							 {"callchain", 9, KY_TYPE_POOLED_STACK}};
+	static const uint64_t at_ns[] = {1500, 2500, 4500, 6000};
+	struct read_case c;
+	uint32_t stack, i;
+
+	(void)state;
+	case_begin(&c);
+	stack = CASE_STACK(&c, 1);
+	case_poll(&c, 1000, 2000, 0, 7);
+	case_park(&c, 2100, 0, 50);
+	case_unpark(&c, 3000, 0, 51); /* another thread took the worker over */
+	case_park(&c, 3100, 0, 51);
+	case_unpark(&c, 4000, 1, 50);
+	case_park(&c, 4100, 1, 50);
+	case_poll(&c, 4400, 5000, 1, 8);
+	case_park(&c, 9000, 1, 50);
+	ky_trc_enc_schema(&c.enc, 900, "CpuSampleEvent", 14, true, fields, 4);
+	for (i = 0; i < 4; i++) {
+		ky_trc_enc_raw_event(&c.enc, 900, true, at_ns[i]);
+		ky_trc_enc_varint(&c.enc, 255);
+		ky_trc_enc_u32(&c.enc, 50);
+		ky_trc_enc_u8(&c.enc, i == 3);
+		ky_trc_enc_u32(&c.enc, stack);
+	}
+	case_open(&c);
+	assert_int_equal(c.trace->workers[row_at(&c, 0)->worker].id, 0);
+	assert_int_equal(c.trace->tasks[row_at(&c, 0)->task].id, 7);
+	assert_int_equal(row_at(&c, 0)->poll_start_ns, 1000);
+	assert_int_equal(row_at(&c, 1)->task, KY_NONE);
+	assert_int_equal(c.trace->workers[row_at(&c, 2)->worker].id, 1);
+	assert_int_equal(c.trace->tasks[row_at(&c, 2)->task].id, 8);
+	assert_int_equal(row_at(&c, 3)->kind, KY_STACK_SWITCH);
+	assert_int_equal(row_at(&c, 3)->task, KY_NONE);
+	case_finish(&c);
+}
+
+static void samples__measure_how_long_a_task_waited_at_a_place(void **state)
+{
+	struct read_case c;
+	uint32_t stack;
+
+	(void)state;
+	case_begin(&c);
+	stack = CASE_STACK(&c, 1);
+	case_poll(&c, 1000, 1100, 0, 7);
+	case_place(&c, 1090, 7, stack, 0.25);
+	case_poll(&c, 5090, 5100, 0, 7);
+	case_place(&c, 5095, 7, stack, 1.0);
+	case_place(&c, 5096, 9, stack, 2.0); /* no chance is above 1 */
+	case_poll(&c, 9000, 9096, 0, 8);
+	case_open(&c);
+	assert_int_equal(row_at(&c, 0)->value, 4000);
+	assert_true(row_at(&c, 0)->weight > 3.99 && row_at(&c, 0)->weight < 4.01);
+	assert_int_equal(row_at(&c, 0)->flags & KY_ROW_WAITS, 0);
+	assert_int_equal(row_at(&c, 1)->value, 4001);
+	assert_true(row_at(&c, 1)->flags & KY_ROW_WAITS);
+	assert_true(row_at(&c, 2)->flags & KY_ROW_UNWEIGHTED);
+	case_finish(&c);
+}
+
+static void samples__do_not_believe_a_wait_across_a_loss(void **state)
+{
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 1000, 1100, 0, 7);
+	case_place(&c, 1090, 7, CASE_STACK(&c, 1), 1.0);
+	case_loss(&c, 0, 2000, 3000);
+	case_poll(&c, 5090, 5100, 0, 7);
+	case_open(&c);
+	assert_true(row_at(&c, 0)->flags & KY_ROW_END_UNSAFE);
+	assert_int_equal(row_at(&c, 0)->value, 0);
+	case_finish(&c);
+}
+
+static void samples__match_frees_with_what_they_free(void **state)
+{
+	struct read_case c;
+	uint32_t stack;
+
+	(void)state;
+	case_begin(&c);
+	stack = CASE_STACK(&c, 1);
+	case_alloc(&c, 1000, 64, 0x10, stack, 8.0);
+	case_alloc(&c, 1100, 64, 0x20, stack, 8.0);
+	case_free(&c, 1200, 64, 0x10);
+	case_free(&c, 1250, 64, 0x10);
+	case_alloc(&c, 1300, 64, 0x20, stack, 8.0); /* given out again */
+	case_lost_samples(&c, 1400, 5, "memory-samples");
+	case_open(&c);
+	assert_int_equal(c.trace->samples.row_count, 3);
+	assert_int_equal(row_at(&c, 0)->end_ns, 1200);
+	assert_int_equal(row_at(&c, 1)->end_ns, 1300);
+	assert_true(row_at(&c, 1)->flags & KY_ROW_FREED);
+	assert_false(row_at(&c, 2)->flags & KY_ROW_FREED);
+	assert_int_equal(c.trace->samples.frees_unmatched, 1);
+	assert_int_equal(c.trace->samples.lost[KY_STACK_ALLOC], 5);
+	assert_int_equal(c.trace->samples.lost[KY_STACK_CPU], 0);
+	case_finish(&c);
+}
+
+static void samples__stop_at_the_limit_of_memory(void **state)
+{
+	struct ky_trace_options options = {.memory_bytes_max = 3u << 20};
+	uint64_t frames[64] = {0};
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	for (frames[0] = 1; frames[0] < 20000; frames[0]++)
+		case_off_cpu(&c, frames[0], 1, 0, 0, 1, 0, frames, 64);
+	assert_int_equal(case_try_open(&c, c.buf.used, &options), KYMO_E_LIMIT);
+	case_finish(&c);
+}
+
+static void samples__survive_each_failing_allocation(void **state)
+{
+	struct read_case c;
+	int result = -ENOMEM;
+	uint64_t n;
+
+	(void)state;
+	case_begin(&c);
+	case_poll(&c, 1000, 1900, 0, 1);
+	case_cpu(&c, 1500, 0, 11, CASE_STACK(&c, 1), 5, 1, 1000);
+	case_place(&c, 1600, 1, CASE_STACK(&c, 2), 1.0);
+	case_alloc(&c, 1700, 64, 0x10, CASE_STACK(&c, 3), 8.0);
+	for (n = 0; result != 0; n++) {
+		test_alloc_fail_at(n);
+		result = case_try_open(&c, c.buf.used, NULL);
+		test_alloc_normal();
+		assert_true(result == 0 || result == -ENOMEM);
+		case_shut(&c);
+	}
+	assert_true(n > 20);
+	case_finish(&c);
+}
+
+/* dial9 0.5.7's demo: every sample says worker 255. */
+static void samples__of_dial9_find_their_polls(void **state)
+{
+	uint32_t i, in_polls = 0, with_worker = 0;
+	struct ky_byte_source source;
+	struct ky_trace *trace;
+	uint8_t *bytes;
+	size_t count;
+
+	(void)state;
+	bytes = dial9_bytes(DIAL9_057, &count);
+	if (!bytes)
+		skip();
+	assert_int_equal(ky_byte_source_memory(&source, bytes, count, "dial9"), 0);
+	assert_int_equal(ky_trace_open(&trace, &source, 1, NULL), 0);
+	for (i = 0; i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+
+		with_worker += row->kind == KY_STACK_CPU && row->worker != KY_NONE;
+		in_polls += row->poll_start_ns != 0;
+		assert_true(row->poll_start_ns <= row->time_ns);
+		assert_true(row->poll_ns == 0 || row->time_ns - row->poll_start_ns <= row->poll_ns);
+	}
+	assert_int_equal(trace->samples.counts[KY_STACK_CPU], 141);
+	assert_int_equal(with_worker, 132); /* the others' thread serves none */
+	assert_int_equal(trace->samples.counts[KY_STACK_SWITCH], 7720);
+	assert_true(in_polls > 100);
+	assert_true(trace->samples.stack_count < trace->samples.row_count);
+	ky_trace_close(trace);
+	source.close(source.ctx);
+	free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(samples__keep_a_stack_once),
+		cmocka_unit_test(samples__cut_a_stack_that_nobody_can_have),
+		cmocka_unit_test(samples__belong_to_the_poll_that_was_open),
+		cmocka_unit_test(samples__find_worker_and_poll_by_thread_and_time),
+		cmocka_unit_test(samples__measure_how_long_a_task_waited_at_a_place),
+		cmocka_unit_test(samples__do_not_believe_a_wait_across_a_loss),
+		cmocka_unit_test(samples__match_frees_with_what_they_free),
+		cmocka_unit_test(samples__stop_at_the_limit_of_memory),
+		cmocka_unit_test(samples__survive_each_failing_allocation),
+		cmocka_unit_test(samples__of_dial9_find_their_polls),
+	};
+
+	return cmocka_run_group_tests_name("samples", tests, NULL, NULL);
+}
