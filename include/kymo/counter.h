@@ -29,7 +29,8 @@ enum kymo_counter_flags {
 KYMO_API uint32_t kymo_counter_register(const char *name, uint32_t flags);
 
 /* Adds, wrapping around. No lock, no allocation, no system call; errno is untouched.
- * Threads any.      Signals safe.      Cost two locked instructions.      Since 0.1
+ * Threads any.      Signals safe.      Cost two locked instructions, one
+ * reading of the processor's counter.      Since 0.1
  */
 KYMO_API void kymo_counter_add(uint32_t counter, int64_t by);
 

@@ -11,9 +11,6 @@
 
 #include <cli/ring_finder.h>
 
-#define KY_DEAD_RINGS_MAX 8u
-#define KY_DEAD_RING_BYTES_MAX (UINT64_C(256) << 20) /* of memory they take, not of length */
-
 struct ky_ring_keep_result {
 	uint32_t removed_count;
 	uint64_t removed_bytes;

@@ -251,6 +251,26 @@ static int read_counters(struct ky_drain *drain, const struct ky_ring_side *area
 	return err == -ENOMEM ? err : 0;
 }
 
+/* What the counters were before now: a cut has not looked meanwhile. */
+static int read_samples(struct ky_drain *drain, const struct ky_ring_side *area)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < KY_COUNTER_SAMPLES && err != -ENOMEM; i++) {
+		const struct ky_ring_counter_sample *sample = &area->counter_samples[i];
+		uint64_t serial = atomic_load_explicit(&sample->serial, memory_order_acquire);
+		uint32_t index = (uint32_t)serial & (KY_COUNTERS - 1);
+		struct ky_note note = {.kind = KY_NOTE_COUNTER, .index = index};
+		uint64_t ticks = atomic_load_explicit(&sample->ticks, memory_order_relaxed);
+
+		note.value = atomic_load_explicit(&sample->value, memory_order_relaxed);
+		if (serial && index < counter_count(area))
+			err = add_note(drain, &note,
+				       sane_ns(drain, ky_timeline_ns(&drain->timeline, ticks)));
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
 static void write_counter(struct ky_drain *drain, uint32_t index, uint64_t value, uint64_t ns)
 {
 	const char *name = drain->ring.side->counters[index].name;
@@ -307,9 +327,9 @@ int ky_drain_read_side(struct ky_drain *drain)
 	err = read_marks(drain, area);
 	if (!err)
 		err = read_crash(drain, area);
-	/* A cut knows no values but the last: they are written at its end. */
-	if (!err && !drain->is_cut)
-		err = read_counters(drain, area);
+	/* The last values of a cut are written at its end. */
+	if (!err)
+		err = drain->is_cut ? read_samples(drain, area) : read_counters(drain, area);
 	return err;
 }
 
@@ -395,7 +415,10 @@ void ky_drain_write_note(struct ky_drain *drain, uint64_t index, uint64_t ns)
 		ky_drain_loss(drain, 0, note->value, true, ns, ns, KY_LOSS_OVERWRITTEN, ns);
 		break;
 	case KY_NOTE_COUNTER:
-		write_counter(drain, note->index, note->value, ns);
+		/* Of a stream it was news when it was read. */
+		if (!drain->is_cut ||
+		    (!drain->is_muted && is_news(drain, note->index, note->value)))
+			write_counter(drain, note->index, note->value, ns);
 		break;
 	case KY_NOTE_CRASH:
 		write_crash(drain, note->body, ns);

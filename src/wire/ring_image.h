@@ -40,6 +40,9 @@
 #define KY_OPEN_DEPTH 4u
 #define KY_DIRECTORY_BYTES_DEFAULT (1u << 20)
 #define KY_STRING_BYTES_MAX 1024u
+/* Rings of dead processes that are kept for whoever recovers them. */
+#define KY_DEAD_RINGS_MAX 8u
+#define KY_DEAD_RING_BYTES_MAX (UINT64_C(256) << 20) /* of memory they take, not of length */
 
 enum ky_ring_flags {
 	KY_RING_CLOCK_MONOTONIC = 1u << 0, /* ticks are CLOCK_MONOTONIC ns, not counter ticks */
@@ -156,6 +159,8 @@ struct ky_ring_control {
 #define KY_MARK_TEXT_BYTES 104u
 #define KY_COUNTERS 64u
 #define KY_COUNTER_NAME_BYTES 48u
+#define KY_COUNTER_INDEX_BITS 6 /* KY_COUNTERS */
+#define KY_COUNTER_SAMPLES 1024u
 #define KY_SPANS 1024u /* slot 0 stays empty */
 #define KY_CRASH_STACK_BYTES 16384u
 #define KY_CRASH_REGISTERS 32u
@@ -176,6 +181,15 @@ struct ky_ring_counter {
 	_Atomic uint64_t value;       /* two's complement */
 	_Atomic uint64_t errors_flag; /* 1: counts errors (rule `errors`) */
 	char name[KY_COUNTER_NAME_BYTES];
+};
+
+/* What a counter was at the end of one of its half or whole seconds (the largest power of two of
+ * ticks in a second): written at each change, so the last one of them stays, with its moment. */
+struct ky_ring_counter_sample {
+	/* number + 1 << KY_COUNTER_INDEX_BITS | index of the counter (release); 0: being taken */
+	_Atomic uint64_t serial;
+	_Atomic uint64_t ticks;
+	_Atomic uint64_t value;
 };
 
 /* An open span; ring_span.h reads it. */
@@ -250,6 +264,9 @@ struct ky_ring_side {
 	_Alignas(64) struct ky_ring_crash crash;
 	_Alignas(64) struct ky_ring_drained drained;
 	_Alignas(64) struct ky_ring_span spans[KY_SPANS];
+	_Alignas(64) _Atomic uint64_t
+		counter_sample_hand; /* samples begun; n lies at n % their count */
+	struct ky_ring_counter_sample counter_samples[KY_COUNTER_SAMPLES];
 };
 
 /* State of a slot: bits 0..2 of its claim word; the rest is claim number + 1 (0: never claimed). */

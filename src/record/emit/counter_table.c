@@ -8,24 +8,27 @@
 struct counter {
 	uint64_t value; /* atomic */
 	uint32_t flags; /* atomic */
+	/* atomic: the stretch of time its last sample is of << 10 | where that lies; 0: none */
+	uint64_t sample;
 	char name[KY_COUNTER_NAME_BYTES];
 };
 
 static struct counter counters[KY_COUNTERS];
 static uint32_t counter_count; /* atomic: released behind the name */
 static uint64_t refused_count; /* atomic */
+static uint64_t sample_count;  /* atomic: begun in this ring */
+
+_Static_assert(KY_COUNTER_SAMPLES == 1u << 10, "where a sample lies takes ten bits");
+_Static_assert(KY_COUNTERS == 1u << KY_COUNTER_INDEX_BITS, "as does the index of a counter six");
 
 /* Of this process, and recording. */
-static struct ky_ring_side *live_side(void)
+static struct ky_ring *live_ring(void)
 {
-	struct ky_ring *ring;
-
 	/* Pairs with the starter's store of LIVE, which comes before its second copy: either we see
 	 * it, or it sees our value. */
 	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) != KY_LIVE || ky_engine_is_orphan())
 		return NULL;
-	ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
-	return ring->side;
+	return __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
 }
 
 static void copy_value(struct ky_ring_side *side, uint32_t idx)
@@ -36,6 +39,58 @@ static void copy_value(struct ky_ring_side *side, uint32_t idx)
 		value = __atomic_load_n(&counters[idx].value, __ATOMIC_SEQ_CST);
 		atomic_store_explicit(&side->counters[idx].value, value, memory_order_seq_cst);
 	} while (__atomic_load_n(&counters[idx].value, __ATOMIC_SEQ_CST) != value);
+}
+
+/* The stretches of time that have one sample each: half a second to a second. */
+static uint64_t stretch_of(const struct ky_ring *ring, uint64_t ticks)
+{
+	uint64_t second = ring->clock.is_os ? UINT64_C(1000000000) : ring->clock.ticks_per_second;
+
+	return second ? (ticks >> (63 - __builtin_clzll(second))) + 1 : 1;
+}
+
+/* The value after this change into the sample of this stretch, which is begun where there is none.
+ * Two that begin it at once leave one place unused, whose old content is an older sample. */
+static void take_sample(const struct ky_ring *ring, uint32_t idx)
+{
+	struct ky_ring_side *side = ring->side;
+	struct ky_ring_counter_sample *sample;
+	uint64_t ticks = ky_clock_ticks(&ring->clock), stretch = stretch_of(ring, ticks),
+		 number = 0;
+	uint64_t old = __atomic_load_n(&counters[idx].sample, __ATOMIC_SEQ_CST), value, word;
+	bool is_new = old >> 10 != stretch;
+
+	if (is_new) {
+		number = __atomic_fetch_add(&sample_count, 1, __ATOMIC_RELAXED);
+		word = stretch << 10 | number % KY_COUNTER_SAMPLES;
+		is_new = __atomic_compare_exchange_n(&counters[idx].sample, &old, word, false,
+						     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		old = is_new ? word : old;
+	}
+	sample = &side->counter_samples[old % KY_COUNTER_SAMPLES];
+	if (is_new) {
+		atomic_store_explicit(&sample->serial, 0, memory_order_relaxed);
+		atomic_thread_fence(memory_order_release);
+	}
+	do {
+		value = __atomic_load_n(&counters[idx].value, __ATOMIC_SEQ_CST);
+		atomic_store_explicit(&sample->ticks, ticks, memory_order_relaxed);
+		atomic_store_explicit(&sample->value, value, memory_order_seq_cst);
+	} while (__atomic_load_n(&counters[idx].value, __ATOMIC_SEQ_CST) != value);
+	if (!is_new)
+		return;
+	atomic_store_explicit(&sample->serial, (number + 1) << KY_COUNTER_INDEX_BITS | idx,
+			      memory_order_release);
+	atomic_store_explicit(&side->counter_sample_hand, number + 1, memory_order_relaxed);
+}
+
+void ky_counters_new_ring(void)
+{
+	uint32_t count = __atomic_load_n(&counter_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++)
+		__atomic_store_n(&counters[i].sample, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&sample_count, 0, __ATOMIC_RELAXED);
 }
 
 static void copy_identity(struct ky_ring_side *side, uint32_t idx)
@@ -90,7 +145,7 @@ static uint32_t find_or_add(const char *name, size_t name_bytes, uint32_t flags)
 
 uint32_t kymo_counter_register(const char *name, uint32_t flags)
 {
-	struct ky_ring_side *side;
+	const struct ky_ring *ring;
 	struct ky_lock_mark mark;
 	size_t name_bytes;
 	uint32_t idx;
@@ -103,9 +158,9 @@ uint32_t kymo_counter_register(const char *name, uint32_t flags)
 			name_bytes--;
 	mark = ky_engine_lock();
 	idx = find_or_add(name, name_bytes, flags & KYMO_COUNTER_ERRORS);
-	side = live_side();
-	if (side)
-		ky_counters_copy(side);
+	ring = live_ring();
+	if (ring)
+		ky_counters_copy(ring->side);
 	ky_engine_unlock(mark);
 	return idx < KY_COUNTERS ? idx + 1 : 0;
 }
@@ -117,10 +172,12 @@ static bool is_known(uint32_t counter)
 
 static void tell(uint32_t idx)
 {
-	struct ky_ring_side *side = live_side();
+	const struct ky_ring *ring = live_ring();
 
-	if (side)
-		copy_value(side, idx);
+	if (!ring)
+		return;
+	copy_value(ring->side, idx);
+	take_sample(ring, idx);
 }
 
 void kymo_counter_add(uint32_t counter, int64_t by)

@@ -15,6 +15,9 @@
  * more when the phase says LIVE: an add that saw it earlier has not copied. */
 void ky_counters_copy(struct ky_ring_side *side);
 
+/* Before the first of these copies: the samples of an earlier ring are not this one's. */
+void ky_counters_new_ring(void);
+
 /* Registrations that found no room, since the process began. */
 uint64_t ky_counters_refused(void);
 

@@ -367,6 +367,7 @@ int ky_engine_start_locked(void)
 	}
 	stamp_ring();
 	ky_directory_attach(&engine->directory, engine->ring);
+	ky_counters_new_ring();
 	ky_counters_copy(engine->ring->side);
 	ky_spans_copy(engine->ring->side);
 	reset_threads();

@@ -336,6 +336,46 @@ static void side__cut_tells_marks_counters_crash_stuck_threads_and_the_firing_in
 	cut_close(&c);
 }
 
+static void put_sample(struct test_ring *ring, uint32_t number, uint32_t index, uint64_t ns,
+		       uint64_t value)
+{
+	struct ky_ring_counter_sample *sample =
+		&ring->side->counter_samples[number % KY_COUNTER_SAMPLES];
+
+	atomic_store(&sample->ticks, test_ticks(ns));
+	atomic_store(&sample->value, value);
+	atomic_store(&sample->serial, (number + UINT64_C(1)) << KY_COUNTER_INDEX_BITS | index);
+}
+
+static void side__cut_tells_what_counters_were(void **state)
+{
+	static const uint64_t expected[] = {5, 900, 12, 30};
+	static struct cut_case c; /* large */
+	struct test_writer w;
+
+	(void)state;
+	cut_open(&c, 8);
+	test_writer_open(&w, &c.ring, 501, T0);
+	test_poll(&w, T0, 1, 0);
+	test_poll_end(&w, T0 + 4 * SECOND, 0);
+	put_counter(&c.ring, 0, "jobs", 30);
+	put_sample(&c.ring, KY_COUNTER_SAMPLES, 0, T0 + SECOND, 5);
+	put_sample(&c.ring, KY_COUNTER_SAMPLES + 1, 0, T0 + 2 * SECOND, 900);
+	put_sample(&c.ring, 7, 9, T0 + 2 * SECOND, 1); /* hostile: there is no such counter */
+	put_sample(&c.ring, KY_COUNTER_SAMPLES + 2, 0, T0 + 3 * SECOND, 12);
+	put_sample(&c.ring, KY_COUNTER_SAMPLES + 3, 0, T0 + 3 * SECOND + MS, 12); /* no news */
+	cut_take(&c, T0 + 5 * SECOND);
+	assert_int_equal(COUNT(&c, COUNTER), 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(NUMBER(EVENT(&c, COUNTER, i), COUNTER, value), expected[i]);
+	assert_in_range(EVENT(&c, COUNTER, 1)->ns, T0 + 2 * SECOND - 10, T0 + 2 * SECOND + 10);
+	/* Of a range, those in it. */
+	c.options.from_ns = T0 + 2500 * MS;
+	cut_take(&c, T0 + 5 * SECOND);
+	assert_int_equal(COUNT(&c, COUNTER), 2);
+	cut_close(&c);
+}
+
 static void side__settings_are_read_whole_or_not_at_all(void **state)
 {
 	struct test_ring ring;
@@ -376,6 +416,7 @@ int main(void)
 		cmocka_unit_test(side__observing_drain_writes_nothing_and_sums_up),
 		cmocka_unit_test(
 			side__cut_tells_marks_counters_crash_stuck_threads_and_the_firing_in_order),
+		cmocka_unit_test(side__cut_tells_what_counters_were),
 		cmocka_unit_test(side__settings_are_read_whole_or_not_at_all),
 	};
 

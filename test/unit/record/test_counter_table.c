@@ -94,6 +94,36 @@ static void register__while_recording_shows_name_and_flag(void **state)
 	test_recorder_close(&test);
 }
 
+/* Each stretch of time keeps the last of its values, with that one's moment. */
+static void samples__tell_what_it_was(void **state)
+{
+	const struct ky_ring_side *side;
+	struct test_recorder test;
+	const uint64_t long_stretch = UINT64_C(1) << 40;
+	uint32_t jobs, high;
+
+	(void)state;
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
+	/* The beginning of a stretch, and from here on the clock goes by looks. */
+	test_ticks_steps = (kymo_arch_ticks(&high) / long_stretch + 1) * long_stretch;
+	jobs = kymo_counter_register("jobs", 0);
+	kymo_counter_set(jobs, 10);
+	kymo_counter_set(jobs, 900);
+	test_ticks_steps += long_stretch;
+	kymo_counter_set(jobs, 3);
+	side = side_of(&test);
+	assert_int_equal(atomic_load(&side->counter_sample_hand), 2);
+	assert_int_equal(atomic_load(&side->counter_samples[0].value), 900);
+	assert_int_equal(atomic_load(&side->counter_samples[1].value), 3);
+	assert_int_equal(atomic_load(&side->counter_samples[1].serial),
+			 2u << KY_COUNTER_INDEX_BITS | (jobs - 1));
+	assert_true(atomic_load(&side->counter_samples[1].ticks) -
+			    atomic_load(&side->counter_samples[0].ticks) >=
+		    long_stretch);
+	test_recorder_close(&test);
+	test_ticks_steps = 0;
+}
+
 static void *add_many(void *ctx)
 {
 	const uint32_t *counter = ctx;
@@ -183,6 +213,7 @@ int main(void)
 		cmocka_unit_test(register__equal_names_give_equal_ids),
 		cmocka_unit_test(value__is_kept_before_during_and_after_a_ring),
 		cmocka_unit_test(register__while_recording_shows_name_and_flag),
+		cmocka_unit_test(samples__tell_what_it_was),
 		cmocka_unit_test(add__from_many_threads_while_the_ring_starts),
 		cmocka_unit_test(fork__child_counts_for_itself),
 		cmocka_unit_test(register__full_table_is_counted),
