@@ -12,6 +12,7 @@
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 #include <record/lookout.h>
+#include <record/ring_litter.h>
 #include <record/stream.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ struct kymo_recorder {
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
+	const struct ky_ring *swept_for; /* rings of dead processes beside this one were seen to */
 
 	pthread_t thread;
 	bool has_thread;
@@ -94,6 +96,10 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	const struct ky_ring *ring = live_ring();
 	uint64_t until_ns = UINT64_MAX, next_ns;
 
+	if (ring && recorder->swept_for != ring) {
+		(void)ky_ring_litter_remove(ring);
+		recorder->swept_for = ring;
+	}
 	if (ring && ky_engine_mode() == KYMO_MODE_STREAM)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
