@@ -9,6 +9,7 @@
 #include <cli/run_options.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
+#include <cli/run_sampler.h>
 #include <cli/run_say.h>
 #include <cli/run_target.h>
 #include <errno.h>
@@ -38,6 +39,8 @@ static const char help[] =
 	"                             FILE: record no more behind N bytes (default: no bound)\n"
 	"      --profile NAME|FILE    what is recorded and written: default, profile (slow polls,\n"
 	"                             histograms of the rest), everything, or kymo-profile(5)\n"
+	"      --sample HZ|off        stack samples per second of CPU time (default: 99)\n"
+	"      --sample-bytes N       memory for stacks per process (default: 2M)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"
 	"                             /dev/shm/kymo-UID)\n"
@@ -65,8 +68,9 @@ struct session {
 	struct ky_run_child child;
 	struct ky_run_rings *rings;
 	struct ky_oom_watch oom;
-	bool is_recording; /* false: CMD runs untouched */
-	bool said_status;  /* the direct child's status has been told */
+	struct ky_run_sampler *sampler; /* NULL: none */
+	bool is_recording;              /* false: CMD runs untouched */
+	bool said_status;               /* the direct child's status has been told */
 	bool said_waiting;
 };
 
@@ -111,6 +115,8 @@ static void prepare(struct session *session)
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
+	if (err == 0 && ky_run_sampler_open(&session->sampler, &session->options) == 0)
+		ky_run_rings_sample(session->rings, session->sampler);
 	if (err == 0) {
 		(void)ky_ring_keep(
 			&(const struct ky_ring_query){
@@ -282,11 +288,14 @@ static int exec_failure(const struct session *session, int error)
 
 static int run(struct session *session)
 {
+	struct ky_run_gate gate;
 	int err, exec_error = 0;
 
+	if (session->sampler != NULL)
+		gate = ky_run_sampler_gate(session->sampler, session->environment.sample_variable);
 	err = ky_run_child_start(&session->child, session->options.command,
 				 session->is_recording ? session->environment.variables : environ,
-				 &exec_error);
+				 session->sampler != NULL ? &gate : NULL, &exec_error);
 	if (err != 0) {
 		ky_run_say("no process for CMD: %s", kymo_error_text(err));
 		return EXIT_KYMO;
@@ -318,6 +327,7 @@ int ky_cmd_run(int argc, char **argv)
 	prepare(&session);
 	status = run(&session);
 	ky_run_rings_close(session.rings);
+	ky_run_sampler_close(session.sampler);
 	ky_run_environment_close(&session.environment);
 	return status >= 0 ? status : ky_run_child_pass_status_on(&session.child);
 }

@@ -223,9 +223,22 @@ static int on_ring_bytes(struct reading *reading, const char *text, uint32_t tom
 	return 0;
 }
 
+static int on_sample_hz(struct reading *reading, const char *text, uint32_t toml_kind)
+{
+	struct ky_profile *profile = reading->profile;
+
+	if ((toml_kind != KY_TOML_INTEGER && strcmp(text, "off") != 0) ||
+	    !ky_run_parse_rate(text, &profile->sample_hz))
+		return refuse(reading,
+			      "expected samples a second, 1 to 1000, or \"off\", not %.64s", text);
+	profile->has_sample_hz = true;
+	return add_setting(reading, "sampling", "", text);
+}
+
 static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 {
-	static const char *const allowed[] = {"description", "ring.bytes", "events", "triggers"};
+	static const char *const allowed[] = {"description", "ring.bytes", "sampling.cpu_hz",
+					      "events", "triggers"};
 	const char *path = reading->path;
 
 	if (strcmp(path, "description") == 0)
@@ -234,12 +247,15 @@ static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 			       refuse(reading, "expected text in quotes, not %.64s", text);
 	if (strcmp(path, "ring.bytes") == 0)
 		return on_ring_bytes(reading, text, toml_kind);
+	if (strcmp(path, "sampling.cpu_hz") == 0)
+		return on_sample_hz(reading, text, toml_kind);
 	if (strncmp(path, "events.", 7) == 0)
 		return on_event(reading, path + 7, text, toml_kind);
 	if (strncmp(path, "triggers[", 9) == 0 || strcmp(path, "triggers") == 0)
 		return on_trigger(reading, text, toml_kind);
 	if (toml_kind == KY_TOML_EMPTY &&
-	    (path[0] == '\0' || strcmp(path, "ring") == 0 || strcmp(path, "events") == 0))
+	    (path[0] == '\0' || strcmp(path, "ring") == 0 || strcmp(path, "events") == 0 ||
+	     strcmp(path, "sampling") == 0))
 		return 0;
 	return refuse_key(reading, path, allowed, sizeof(allowed) / sizeof(allowed[0]));
 }

@@ -18,10 +18,12 @@
 #define KY_PROFILE_WHY_BYTES 512u
 
 struct ky_profile {
-	char name[256];                     /* of the profile, or its file */
-	struct ky_retain_policy retain;     /* thresholds, throttles, stacks */
-	uint32_t gates_set, gates_clear;    /* enum kymo_gate */
-	uint64_t ring_bytes;                /* 0: not said */
+	char name[256];                  /* of the profile, or its file */
+	struct ky_retain_policy retain;  /* thresholds, throttles, stacks */
+	uint32_t gates_set, gates_clear; /* enum kymo_gate */
+	uint64_t ring_bytes;             /* 0: not said */
+	uint32_t sample_hz;              /* 0: off */
+	bool has_sample_hz;
 	struct ky_rule rules[KY_RULES_MAX]; /* triggers */
 	size_t rule_count;
 	/* The same as gates and retain, as KEY=VALUE of `kymo set`, for a process that runs. */

@@ -13,7 +13,7 @@ struct ky_guarded_area {
 	const uint8_t *start; /* NULL: none */
 	size_t bytes;
 };
-#define KY_GUARDED_AREAS_MAX 3u
+#define KY_GUARDED_AREAS_MAX 520u
 
 /* Calls work(ctx). A bus error inside one of the areas leaves it in the middle: what it held is
  * lost, and KYMO_E_TRUNCATED returned; any other is none of ours. The handler is there only during

@@ -6,6 +6,7 @@
 #include <cli/cli.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
+#include <cli/run_options.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <limits.h>
@@ -24,12 +25,14 @@
 /* What struct ky_ring_settings says for "everything", whatever the start said. */
 #define THRESHOLD_ALL 1u
 #define THROTTLE_ALL UINT32_MAX
+#define SAMPLING_OFF UINT32_MAX
 
 enum kind {
 	KIND_GATE,
 	KIND_THRESHOLD,
 	KIND_THROTTLE,
-	KIND_MODE
+	KIND_MODE,
+	KIND_SAMPLING
 };
 
 struct ky_setting {
@@ -49,6 +52,7 @@ static const struct ky_setting settings[] = {
 	KY_KIND_LIST(NO_ROW, NO_ROW, THRESHOLD_ROW)
 	KY_KIND_LIST(NO_ROW, THROTTLE_ROW, THROTTLE_ROW)
 	{"mode", KIND_MODE, 0},
+	{"sampling", KIND_SAMPLING, 0},
 };
 /* clang-format on */
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
@@ -71,6 +75,7 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 
 	bool is_off = setting->kind == KIND_THRESHOLD ? value == THRESHOLD_ALL :
 		      setting->kind == KIND_THROTTLE  ? value == THROTTLE_ALL :
+		      setting->kind == KIND_SAMPLING  ? value == SAMPLING_OFF :
 							value == 0;
 
 	if (setting->kind == KIND_MODE)
@@ -81,6 +86,8 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "on");
 	else if (value == 0)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[0]);
+	else if (setting->kind == KIND_SAMPLING)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s Hz", ky_out_count(cell, value));
 	else if (setting->kind == KIND_THROTTLE)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s/s", ky_out_count(cell, value));
 	else
@@ -174,6 +181,20 @@ static bool parse_throttle(uint64_t *out, const char *text)
 	       (*end == '\0' || strcmp(end, "/s") == 0);
 }
 
+static bool parse_sampling(uint64_t *out, const char *text)
+{
+	uint32_t rate_hz = 0;
+
+	*out = strcmp(text, "default") == 0 ? 0 : SAMPLING_OFF;
+	if (*out == 0)
+		return true;
+	if (!ky_run_parse_rate(text, &rate_hz))
+		return false;
+	if (rate_hz)
+		*out = rate_hz;
+	return true;
+}
+
 static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const char **wanted)
 {
 	switch (kind) {
@@ -183,6 +204,9 @@ static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const ch
 	case KIND_MODE:
 		*wanted = "stream, flight or default";
 		return parse_mode(out, text);
+	case KIND_SAMPLING:
+		*wanted = "samples a second, 1 to 1000, or off or default";
+		return parse_sampling(out, text);
 	case KIND_THROTTLE:
 		*wanted = "events a second, as 1000/s, or off or default";
 		return parse_throttle(out, text);
@@ -240,6 +264,8 @@ static uint64_t read_one(struct ky_ring_control *control, const struct ky_settin
 			setting->which) != 0;
 	case KIND_MODE:
 		return atomic_load_explicit(&words->mode, memory_order_relaxed);
+	case KIND_SAMPLING:
+		return atomic_load_explicit(&words->sample_hz, memory_order_relaxed);
 	case KIND_THROTTLE:
 		return atomic_load_explicit(&words->throttle[setting->which], memory_order_relaxed);
 	default:
@@ -253,6 +279,8 @@ static void write_one(struct ky_ring_settings *words, const struct ky_setting *s
 {
 	if (setting->kind == KIND_MODE)
 		atomic_store_explicit(&words->mode, (uint32_t)value, memory_order_relaxed);
+	else if (setting->kind == KIND_SAMPLING)
+		atomic_store_explicit(&words->sample_hz, (uint32_t)value, memory_order_relaxed);
 	else if (setting->kind == KIND_THROTTLE)
 		atomic_store_explicit(&words->throttle[setting->which], (uint32_t)value,
 				      memory_order_relaxed);

@@ -52,9 +52,36 @@ static void restore_signals(const struct ky_run_child *child)
 	sigprocmask(SIG_SETMASK, &child->saved_mask, NULL);
 }
 
-int ky_run_child_start(struct ky_run_child *child, char **argv, char **environment, int *exec_error)
+/* In the child. A kymo that died in between has closed the pipe: CMD runs all the same. */
+static void pass_gate(const struct ky_run_gate *gate, int fd)
 {
-	int report[2], err;
+	uint8_t verdict = 0;
+	ssize_t got;
+
+	if (!gate)
+		return;
+	do
+		got = read(fd, &verdict, 1);
+	while (got < 0 && errno == EINTR);
+	gate->child(gate->ctx, got == 1 ? verdict : 0);
+}
+
+static void open_gate(const struct ky_run_gate *gate, pid_t pid, int fd)
+{
+	uint8_t verdict;
+
+	if (!gate)
+		return;
+	verdict = gate->parent(gate->ctx, pid);
+	/* A child that is gone by now needs no word. */
+	while (write(fd, &verdict, 1) < 0 && errno == EINTR)
+		;
+}
+
+int ky_run_child_start(struct ky_run_child *child, char **argv, char **environment,
+		       const struct ky_run_gate *gate, int *exec_error)
+{
+	int report[2], hold[2], err;
 	ssize_t got;
 
 	memset(child, 0, sizeof(*child));
@@ -62,6 +89,12 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 	*exec_error = 0;
 	if (pipe2(report, O_CLOEXEC) != 0)
 		return -errno;
+	if (pipe2(hold, O_CLOEXEC) != 0) {
+		err = -errno;
+		close(report[0]);
+		close(report[1]);
+		return err;
+	}
 	err = intercept_signals(child);
 	if (err == 0) {
 		child->pid = fork();
@@ -71,10 +104,14 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 	if (err != 0) {
 		close(report[0]);
 		close(report[1]);
+		close(hold[0]);
+		close(hold[1]);
 		restore_signals(child);
 		return err;
 	}
 	if (child->pid == 0) {
+		close(hold[1]);
+		pass_gate(gate, hold[0]);
 		restore_signals(child);
 		execvpe(argv[0], argv, environment);
 		err = errno;
@@ -83,6 +120,9 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 		_exit(err == ENOENT ? 127 : 126);
 	}
 	close(report[1]);
+	close(hold[0]);
+	open_gate(gate, child->pid, hold[1]);
+	close(hold[1]);
 	do
 		got = read(report[0], exec_error, sizeof(*exec_error));
 	while (got < 0 && errno == EINTR);

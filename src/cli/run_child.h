@@ -26,13 +26,23 @@ struct ky_run_child {
 	struct sigaction saved_child_action, saved_pipe_action;
 };
 
+/* What is to be done between the fork and the exec, for whoever wants to watch CMD from its first
+ * instruction on: `parent` while the child waits, then `child`, in it, with what parent returned.
+ */
+struct ky_run_gate {
+	uint8_t (*parent)(void *ctx, pid_t pid);
+	void (*child)(void *ctx, uint8_t verdict);
+	void *ctx;
+};
+
 /* Starts argv with this environment.
  *
+ * gate        NULL: none
  * exec_error  0, or the errno of the exec that failed: the child is then already reaped
  * Returns     0, or -errno when no process could be made
  */
 int ky_run_child_start(struct ky_run_child *child, char **argv, char **environment,
-		       int *exec_error);
+		       const struct ky_run_gate *gate, int *exec_error);
 
 /* Waits for signals up to timeout_ns, passes them on, and notices the end of the child. */
 void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns);

@@ -13,6 +13,8 @@ static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain 
 					 .name_ctx = run->names,
 					 .chunk = is_flight ? NULL : ky_run_output_chunk,
 					 .chunk_ctx = run->output,
+					 .fetch_samples = run->fetch_samples,
+					 .fetch_ctx = run->fetch_ctx,
 					 .source = run->source,
 					 .retain = &options->profile.retain};
 	int err = ky_drain_open(out, &drain);

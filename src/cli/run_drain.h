@@ -21,6 +21,8 @@ struct ky_run_drain {
 	const struct ky_run_options *options;
 	const uint8_t *image;
 	size_t image_bytes;
+	void (*fetch_samples)(void *ctx); /* of struct ky_drain_options */
+	void *fetch_ctx;
 	const char *source; /* metadata kymo.source */
 	struct ky_run_output *output;
 	/* The stream; in flight mode one that only observes, for rules that need the events. */

@@ -22,7 +22,8 @@ struct ky_run_environment {
 	char preload[512];
 	char ring_directory[256];
 	char status_directory[300];
-	char **variables; /* NULL-terminated, for exec */
+	char *sample_variable; /* one of them: KYMO_SAMPLE=HZ */
+	char **variables;      /* NULL-terminated, for exec */
 };
 
 /* Returns 0; or -errno / KYMO_E_* with one sentence in errbuf about why nothing can be recorded

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wire/sample_area.h>
 
 struct unit {
 	const char *suffix;
@@ -98,6 +99,20 @@ int ky_run_parse_pair(char *text, struct kymo_key_value *out)
 	return 0;
 }
 
+bool ky_run_parse_rate(const char *text, uint32_t *out)
+{
+	uint64_t value = 0;
+
+	*out = 0;
+	if (strcmp(text, "off") == 0)
+		return true;
+	if (parse_with_units(text, &(const struct unit){"", 1}, 1, &value) != 0 || value < 1 ||
+	    value > KY_RUN_SAMPLE_HZ_MAX)
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
 static int parse_metadata(struct ky_run_options *options, char *text)
 {
 	if (options->metadata_count == KY_RUN_METADATA_MAX ||
@@ -111,6 +126,8 @@ enum option_id {
 	OPTION_MODE = 256,
 	OPTION_RING_BYTES,
 	OPTION_RING_DIR,
+	OPTION_SAMPLE,
+	OPTION_SAMPLE_BYTES,
 	OPTION_PROFILE,
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
@@ -149,6 +166,17 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 				       options->ring_bytes <= UINT64_C(4) << 30 ?
 			       NULL :
 			       "a size from 128K to 4G";
+	case OPTION_SAMPLE:
+		options->has_sample_hz = true;
+		return ky_run_parse_rate(value, &options->sample_hz) ?
+			       NULL :
+			       "samples a second, 1 to 1000, or off";
+	case OPTION_SAMPLE_BYTES:
+		return ky_run_parse_bytes(value, &options->sample_bytes) == 0 &&
+				       options->sample_bytes >= KY_SAMPLE_BYTES_MIN &&
+				       options->sample_bytes <= KY_SAMPLE_BYTES_MAX ?
+			       NULL :
+			       "a size from 64K to 256M";
 	case OPTION_COMPRESS:
 		options->has_stage = true;
 		return ky_run_parse_compression(value, &options->stage) == 0 ?
@@ -186,6 +214,8 @@ static const struct option long_options[] = {
 	{"metadata", required_argument, NULL, 'm'},
 	{"ring-bytes", required_argument, NULL, OPTION_RING_BYTES},
 	{"ring-dir", required_argument, NULL, OPTION_RING_DIR},
+	{"sample", required_argument, NULL, OPTION_SAMPLE},
+	{"sample-bytes", required_argument, NULL, OPTION_SAMPLE_BYTES},
 	{"profile", required_argument, NULL, OPTION_PROFILE},
 	{"compress", required_argument, NULL, OPTION_COMPRESS},
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
@@ -336,6 +366,8 @@ static int choose_profile(struct ky_run_options *options, char *errbuf, size_t e
 	}
 	if (options->ring_bytes == 0)
 		options->ring_bytes = options->profile.ring_bytes;
+	if (!options->has_sample_hz && options->profile.has_sample_hz)
+		options->sample_hz = options->profile.sample_hz;
 	return 0;
 }
 
@@ -347,6 +379,7 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 
 	memset(out, 0, sizeof(*out));
 	out->directory = "kymo-traces";
+	out->sample_hz = KY_RUN_SAMPLE_HZ;
 	ky_stage_zstd(&out->stage, 1);
 	optind = 0; /* 0, not 1: glibc then starts over, also after an earlier parse */
 	opterr = 0;

@@ -17,6 +17,8 @@
 #include <stdint.h>
 
 #define KY_RUN_METADATA_MAX 64u
+#define KY_RUN_SAMPLE_HZ 99u
+#define KY_RUN_SAMPLE_HZ_MAX 1000u
 
 struct ky_run_options {
 	bool is_flight;
@@ -27,6 +29,9 @@ struct ky_run_options {
 	const char *service;        /* NULL: the recorded program's own name */
 	const char *ring_directory; /* NULL: /dev/shm/kymo-UID */
 	uint64_t ring_bytes;        /* 0: the recorder's default */
+	uint32_t sample_hz;         /* samples per second of CPU time; 0: none */
+	bool has_sample_hz;         /* --sample was given */
+	uint64_t sample_bytes;      /* 0: the recorder's default */
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */
 	const char *profile_name;                       /* NULL: none */
@@ -56,6 +61,9 @@ int ky_run_parse_duration_ns(const char *text, uint64_t *out);
 
 /* "zstd", "zstd:3", "gzip", "gzip:6", "none". Returns 0 or -EINVAL. */
 int ky_run_parse_compression(const char *text, struct ky_stage_factory *out);
+
+/* "99", "off" (0). Returns false for anything else, and beyond 1,000. */
+bool ky_run_parse_rate(const char *text, uint32_t *out);
 
 /* "key=value", cut at its "=". Returns 0 or -EINVAL, with the text as it was. */
 int ky_run_parse_pair(char *text, struct kymo_key_value *out);

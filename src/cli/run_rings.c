@@ -12,6 +12,7 @@
 #include <cli/run_prepared.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
+#include <cli/run_sampler.h>
 #include <cli/run_say.h>
 #include <cli/run_trigger.h>
 #include <cli/run_unwind.h>
@@ -74,6 +75,7 @@ struct ring {
 	struct ky_run_unwound *unwound;
 	struct ky_ring_progress progress;
 	struct ky_run_populate populate;
+	struct ky_run_sampled sampled;
 	bool is_finished;
 };
 
@@ -100,6 +102,7 @@ struct ky_run_rings {
 	struct ky_run_outputs outputs;
 	struct child child;
 	struct ky_run_unwind *unwind;
+	struct ky_run_sampler *sampler;
 	bool said_ring;
 };
 
@@ -147,6 +150,7 @@ static void ring_trouble(struct ky_run_rings *rings, const char *name, int err)
 
 static void free_ring(struct ring *ring)
 {
+	ky_run_sampler_remove(ring->owner->sampler, &ring->sampled);
 	ky_run_trigger_close(ring->trigger);
 	ky_run_unwind_remove(ring->owner->unwind, ring->unwound);
 	ky_run_drain_close(&ring->drain);
@@ -194,6 +198,8 @@ static int start_drain(struct ring *ring)
 	ring->drain.image = ring->image;
 	ring->drain.image_bytes = ring->image_bytes;
 	ring->drain.source = SOURCE;
+	ring->drain.fetch_samples = ky_run_sampler_fetch;
+	ring->drain.fetch_ctx = ring->owner->sampler;
 	ring->drain.output = &ring->output;
 	return ky_run_drain_open(&ring->drain);
 }
@@ -232,9 +238,11 @@ static void start_trigger(struct ring *ring)
  * ring's recording, not this process: CMD's exit status depends on us. */
 static int guard(const struct ring *ring, int (*work)(void *ctx), void *ctx)
 {
-	const struct ky_guarded_area area = {ring->image, ring->image_bytes};
+	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX + 1]; /* one at a time */
+	uint32_t count = ky_run_sampler_areas(ring->owner->sampler, areas);
 
-	return ky_ring_guard(&area, 1, work, ctx);
+	areas[count++] = (struct ky_guarded_area){ring->image, ring->image_bytes};
+	return ky_ring_guard(areas, count, work, ctx);
 }
 
 static int start(void *ctx)
@@ -325,8 +333,14 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	}
 	if (err >= 0)
 		set_gates(ring);
-	if (err >= 0 && !ring->is_foreign)
+	if (err >= 0 && !ring->is_foreign) {
 		ring->unwound = ky_run_unwind_add(&rings->unwind, fd, header);
+		ring->sampled = (struct ky_run_sampled){.pid = ring->pid,
+							.made_ns = ring->made_ns,
+							.image = ring->image,
+							.image_bytes = ring->image_bytes};
+		ky_run_sampler_add(rings->sampler, &ring->sampled, ring->fd);
+	}
 	if (err < 0) {
 		ring_trouble(rings, name, err);
 		free_ring(ring);
@@ -591,6 +605,7 @@ static void follow_mode(struct ring *ring, uint64_t now_ns)
 		ring_trouble(ring->owner, ring->file_name, err);
 	if (err > 0 && ring->trigger != NULL)
 		ky_run_trigger_stream(ring->trigger, stream_of(ring));
+	ring->sampled.wanted_hz = ring->drain.wish.sample_hz;
 }
 
 static int drain_ring(struct ring *ring, uint64_t now_ns)
@@ -698,6 +713,11 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_ou
 	rings->ring_count = kept;
 }
 
+void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *sampler)
+{
+	rings->sampler = sampler;
+}
+
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
 {
 	rings->child.pid = pid;
@@ -715,7 +735,7 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), spent_ns;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), spent_ns, sampler_pace;
 	/* A fresh session looks often: the first ring may be small and its process fast. */
 	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
 
@@ -723,6 +743,9 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 		pace = PACE_FLIGHT_NS;
 	scan(rings, false);
 	scan_anonymous(rings, start_ns);
+	sampler_pace = ky_run_sampler_step(rings->sampler);
+	if (sampler_pace < pace)
+		pace = sampler_pace;
 	step_all(rings, false, &pace);
 	/* The pace is from start to start: a step that took longer is followed by the next at once.
 	 */
@@ -736,6 +759,7 @@ void ky_run_rings_finish(struct ky_run_rings *rings)
 
 	scan(rings, true);
 	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
+	(void)ky_run_sampler_step(rings->sampler);
 	step_all(rings, true, &pace);
 }
 

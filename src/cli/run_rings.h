@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct ky_run_rings;
+struct ky_run_sampler;
 
 struct ky_run_totals {
 	uint32_t process_count; /* rings that were recorded */
@@ -35,6 +36,9 @@ struct ky_run_totals {
 int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
 		      const char *directory, uint64_t session);
 void ky_run_rings_close(struct ky_run_rings *rings);
+
+/* Who samples the processes; stays the caller's and must outlive the rings. NULL: nobody. */
+void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *sampler);
 
 /* CMD is process `pid`: its rings are finished once ky_run_rings_child_ended() has said how it
  * ended. */

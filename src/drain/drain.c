@@ -259,13 +259,14 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	drain->is_out_of_memory = false;
 	look_at_clock(drain);
 	ky_retain_read_settings(drain);
-	err = ky_drain_read(drain);
+	/* Before the records: where memory is short, reading those merges already. */
+	err = ky_drain_read_samples(drain);
+	if (!err)
+		err = ky_drain_read(drain);
 	if (!err)
 		err = ky_drain_read_directory(drain);
 	if (!err)
 		err = ky_drain_read_side(drain);
-	if (!err)
-		err = ky_drain_read_samples(drain);
 	if (!err && drain->is_final)
 		ky_drain_close_gaps(drain);
 	if (!err)

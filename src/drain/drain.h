@@ -51,8 +51,13 @@ struct ky_drain_options {
 	void *chunk_ctx;
 	size_t memory_bytes_max;    /* 0: 64 MiB of copied records; beyond: merge early */
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
-	const char *host;           /* NULL: gethostname */
-	const char *source;         /* "tokio preload", "C API", ...: metadata kymo.source */
+	/* Called in each step once its clock was read: whoever has samples elsewhere puts them into
+	 * the ring now, so that none is missing before the moment that the step merges up to. NULL:
+	 * nobody has. */
+	void (*fetch_samples)(void *ctx);
+	void *fetch_ctx;
+	const char *host;   /* NULL: gethostname */
+	const char *source; /* "tokio preload", "C API", ...: metadata kymo.source */
 	/* How a stream begins; the ring's settings change it while it runs. NULL: everything is
 	 * written, whatever the settings say. Copied. */
 	const struct ky_retain_policy *retain;

@@ -85,6 +85,10 @@ static int lay_out(struct copier *copier)
 	header->directory_bytes = from->directory_bytes;
 	header->slots_offset = slots_at;
 	header->slot_count = copier->capacity;
+	header->sample_offset = from->sample_bytes ? samples_at : 0;
+	header->sample_bytes = from->sample_bytes;
+	/* Those that are copied. */
+	atomic_store_explicit(&header->sample_classes, 0, memory_order_relaxed);
 	header->unwind_offset = header->unwind_bytes = 0; /* of use to the living alone */
 	if (from->control)
 		copy_words(image + PAGE, from->control, sizeof(*from->control));

@@ -252,6 +252,7 @@ bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish 
 	for (uint32_t i = 0; i < 8; i++)
 		wish.throttle[i] = atomic_load_explicit(&settings->throttle[i],
 							memory_order_relaxed);
+	wish.sample_hz = atomic_load_explicit(&settings->sample_hz, memory_order_relaxed);
 	/* What was read before must not move behind the second look. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&settings->generation, memory_order_relaxed) != wish.generation)

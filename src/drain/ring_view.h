@@ -102,6 +102,7 @@ struct ky_ring_wish {
 	uint64_t poll_threshold_ns;
 	uint64_t wake_threshold_ns;
 	uint32_t throttle[8];
+	uint32_t sample_hz; /* 0: as it was started; UINT32_MAX: off */
 };
 
 /* Reads the settings between two looks at their generation. Returns true and fills out when they

@@ -283,6 +283,8 @@ int ky_drain_read_samples(struct ky_drain *drain)
 	/* Whoever only observes has no use for them. */
 	if (!drain->ring.sample_bytes || (drain->is_muted && !drain->is_cut))
 		return 0;
+	if (drain->options.fetch_samples)
+		drain->options.fetch_samples(drain->options.fetch_ctx);
 	if (atomic_load_explicit(&drain->ring.header->sample_classes, memory_order_relaxed))
 		err = make_places(&drain->samples);
 	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES && !err && drain->samples.waiting;

@@ -2,6 +2,7 @@
 /* What makes a segment stand on its own: metadata, descriptions, live tasks, open polls. */
 #include <drain/drain_state.h>
 
+#include <kymo/base.h>
 #include <kymo/emit.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,6 +136,47 @@ static bool is_flight(const struct ky_ring_view *ring)
 	return ring->flags & KY_RING_FLIGHT;
 }
 
+/* Where stacks come from, and what was refused. */
+static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
+{
+	static const char *const sources[KY_SOURCE_COUNT] = {"none", "perf_event", "timers",
+							     "interposed calls", "watchdog"};
+	struct ky_sample_ring cpu;
+	uint32_t source, by, err, refused;
+
+	if (!ky_ring_view_samples(ring, KY_SAMPLES_CPU, &cpu)) {
+		put(pairs, "sampling.cpu",
+		    ring->sample_bytes ? "off" :
+					 "none: the ring file has no room for stacks (a file-size "
+					 "limit)");
+		return;
+	}
+	source = atomic_load_explicit(&cpu.head->source, memory_order_relaxed);
+	put_format(pairs, "sampling.cpu", "%s%s%s",
+		   source & 1u << KY_SOURCE_PERF ? sources[KY_SOURCE_PERF] : "",
+		   source == (1u << KY_SOURCE_PERF | 1u << KY_SOURCE_TIMER) ? ", " : "",
+		   source & 1u << KY_SOURCE_TIMER ? sources[KY_SOURCE_TIMER] :
+		   source                         ? "" :
+						    sources[0]);
+	put_format(pairs, "sampling.cpu.rate_hz", "%u",
+		   atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed));
+	if (source)
+		put(pairs, "sampling.cpu.kernel",
+		    atomic_load_explicit(&cpu.head->limits, memory_order_relaxed) &
+				    KY_SAMPLE_NO_KERNEL ?
+			    "not sampled" :
+		    source & 1u << KY_SOURCE_PERF ? "with its frames" :
+						    "as its caller");
+	by = atomic_load_explicit(&cpu.head->refused_by, memory_order_relaxed);
+	err = atomic_load_explicit(&cpu.head->refusal, memory_order_relaxed);
+	if (err && err < 4096 && by < KY_SOURCE_COUNT)
+		put_format(pairs, "sampling.cpu.refused", "%s: %s", sources[by],
+			   kymo_error_text(-(int)err));
+	refused = atomic_load_explicit(&cpu.head->threads_refused, memory_order_relaxed);
+	if (refused)
+		put_format(pairs, "sampling.cpu.threads_refused", "%u", refused);
+}
+
 static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
 {
 	const struct ky_ring_view *ring = &drain->ring;
@@ -149,6 +191,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put_format(pairs, "process.available_parallelism", "%ld", processors > 0 ? processors : 1);
 	put(pairs, "machine.architecture", ring->arch);
 	put(pairs, "kymo.version", ring->recorder_version);
+	put_sampling(ring, pairs);
 	if (drain->options.source)
 		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");

@@ -126,6 +126,8 @@ struct ky_ring_settings {
 	/* Events a second per enum ky_retain_kind; 0: as it was started, UINT32_MAX: all. */
 	_Atomic uint32_t throttle[8];
 	_Atomic uint64_t blocking_threshold_ns; /* blocking runs at least so long */
+	/* Samples per second of a thread's CPU time; UINT32_MAX: none. */
+	_Atomic uint32_t sample_hz;
 };
 
 enum ky_ring_mode {

@@ -11,11 +11,13 @@
  * paced=N         N more polls, a nap of 50 us behind each hundred
  * begin=TASK      begins a poll of this task, and leaves it open
  * stop            stops itself
+ * burn=MS         burns so many ms of CPU time, three quarters here, a quarter in another thread
  * grow            takes memory until somebody ends it
  * exec=N          starts over in this process as `run_host N`
  */
 #include <fcntl.h>
 #include <kymo/kymo.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,35 @@ static void poll_paced(uint64_t count)
 		poll_times(100);
 		nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
 	}
+}
+
+static void burn(uint64_t ms)
+{
+	struct timespec from, now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	do {
+		for (volatile int i = 0; i < 20000; i++)
+			;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	} while ((uint64_t)(now.tv_sec - from.tv_sec) * 1000 +
+			 (uint64_t)(now.tv_nsec / 1000000 - from.tv_nsec / 1000000) <
+		 ms);
+}
+
+static void *burn_quarter(void *ctx)
+{
+	burn(*(uint64_t *)ctx / 4);
+	return NULL;
+}
+
+static void burn_in_two(uint64_t ms)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, burn_quarter, &ms);
+	burn(ms / 4 * 3);
+	pthread_join(thread, NULL);
 }
 
 static void grow(void)
@@ -71,6 +102,8 @@ static void act(const char *action)
 		poll_paced(strtoul(value, NULL, 10));
 	else if (strncmp(action, "begin=", 6) == 0)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
+	else if (strncmp(action, "burn=", 5) == 0)
+		burn_in_two(strtoul(value, NULL, 10));
 	else if (strcmp(action, "grow") == 0)
 		grow();
 	else if (strcmp(action, "stop") == 0)

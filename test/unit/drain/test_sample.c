@@ -3,6 +3,7 @@
 #include "../../lib/cut_case.h"
 #include "../../lib/prng.h"
 
+#include <drain/ring_copy.h>
 #include <drain/ring_view.h>
 #include <pthread.h>
 
@@ -272,6 +273,31 @@ static void sample__cut_takes_what_is_there_and_calls_nothing_lost(void **state)
 	cut_close(&c);
 }
 
+/* The copy is laid out anew: it must not say where the source had its samples. */
+static void sample__copy_has_its_area_behind_its_slots(void **state)
+{
+	const struct ky_ring_header *header;
+	struct ky_ring_copy_options how;
+	struct ky_sample_ring cpu;
+	struct ky_ring_copy copy;
+	struct test_ring ring;
+
+	(void)state;
+	test_ring_open(&ring, 8);
+	cpu = test_ring_samples(&ring, KY_SAMPLES_CPU);
+	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0, 1, 3));
+	how = (struct ky_ring_copy_options){.image = ring.image, .image_bytes = ring.image_bytes};
+	assert_int_equal(ky_ring_copy_take(&copy, &how), 0);
+	header = (const struct ky_ring_header *)(const void *)copy.image;
+	assert_int_equal(header->sample_bytes, TEST_SAMPLE_BYTES);
+	assert_true(header->sample_offset >=
+		    header->slots_offset + (uint64_t)header->slot_count * KY_SLOT_BYTES);
+	assert_true(header->sample_offset + header->sample_bytes <= copy.image_bytes);
+	assert_int_equal(header->sample_classes, 1u << KY_SAMPLES_CPU);
+	ky_ring_copy_release(&copy);
+	test_ring_close(&ring);
+}
+
 static void sample__area_without_a_sampler_is_not_looked_at(void **state)
 {
 	struct ky_sample_ring cpu;
@@ -417,6 +443,7 @@ int main(void)
 		cmocka_unit_test(sample__overwritten_ones_are_counted_exactly),
 		cmocka_unit_test(sample__slot_that_another_writer_has_is_given_up),
 		cmocka_unit_test(sample__cut_takes_what_is_there_and_calls_nothing_lost),
+		cmocka_unit_test(sample__copy_has_its_area_behind_its_slots),
 		cmocka_unit_test(sample__area_without_a_sampler_is_not_looked_at),
 		cmocka_unit_test(sample__hostile_areas_do_no_harm),
 		cmocka_unit_test(sample__no_slot_holds_words_of_two_writers),

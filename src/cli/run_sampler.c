@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <cli/run_sampler.h>
+
+#include <base/alloc.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <record/sample/perf_source.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind/unwind_walk.h>
+
+#define SAMPLED_MAX 256u
+#define THREADS_MAX 4096u
+/* The deepest stacks that were met, of debug builds of web services, are shorter. */
+#define STACK_BYTES 32768u
+#define SECOND_NS UINT64_C(1000000000)
+#define OFF UINT32_MAX
+
+struct ky_run_sampler {
+	const struct ky_run_options *options;
+	struct ky_perf_options how;
+	struct ky_perf *perf; /* NULL: not running */
+	int refusal;          /* -errno of perf_event; 0: none */
+	uint32_t rate_hz;     /* the events' now */
+	char *variable;       /* "KYMO_SAMPLE=..." of the child's environment */
+	struct ky_run_sampled *sampled[SAMPLED_MAX];
+	uint32_t count;
+	struct ky_run_sampled *last; /* whose sample came last */
+	uint64_t lost_told;
+};
+
+int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options)
+{
+	struct ky_run_sampler *sampler = ky_alloc(sizeof(*sampler));
+
+	*out = sampler;
+	if (!sampler)
+		return -ENOMEM;
+	sampler->options = options;
+	sampler->how = (struct ky_perf_options){.rate_hz = options->sample_hz,
+						.stack_bytes = STACK_BYTES,
+						.has_kernel = true,
+						.is_at_exec = true};
+	if (options->sample_hz)
+		sampler->refusal = ky_perf_test(&sampler->how);
+	return 0;
+}
+
+void ky_run_sampler_close(struct ky_run_sampler *sampler)
+{
+	if (!sampler)
+		return;
+	ky_perf_close(sampler->perf);
+	ky_free(sampler);
+}
+
+/* ---- the child ---- */
+
+static uint8_t open_events(void *ctx, pid_t pid)
+{
+	struct ky_run_sampler *sampler = ctx;
+
+	if (!sampler->options->sample_hz || sampler->refusal)
+		return 0;
+	sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
+	sampler->rate_hz = sampler->options->sample_hz;
+	return !sampler->refusal;
+}
+
+/* In the child's own copy of its environment: with perf_event it leaves sampling to us. */
+static void tell_child(void *ctx, uint8_t is_sampled)
+{
+	struct ky_run_sampler *sampler = ctx;
+
+	if (is_sampled && sampler->variable)
+		memcpy(sampler->variable, KY_SAMPLE_VARIABLE "=0", sizeof(KY_SAMPLE_VARIABLE "=0"));
+}
+
+struct ky_run_gate ky_run_sampler_gate(struct ky_run_sampler *sampler, char *variable)
+{
+	sampler->variable = variable;
+	return (struct ky_run_gate){open_events, tell_child, sampler};
+}
+
+/* ---- rings ---- */
+
+static const struct ky_ring_header *header_of(const struct ky_run_sampled *sampled)
+{
+	return (const struct ky_ring_header *)(const void *)sampled->image;
+}
+
+/* Of tmpfs, so that no store is the first touch of a page that cannot be had. */
+static bool make_exist(int fd, uint64_t offset, uint64_t bytes)
+{
+	return fallocate(fd, 0, (off_t)offset, (off_t)bytes) == 0;
+}
+
+/* Says in the header that the pages exist. */
+static void announce(int fd, uint32_t which)
+{
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	struct ky_ring_header *header = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+					     fd, 0);
+
+	if ((void *)header == MAP_FAILED)
+		return;
+	atomic_fetch_or_explicit(&header->sample_classes, 1u << which, memory_order_release);
+	munmap(header, page_bytes);
+}
+
+static void open_area(struct ky_run_sampled *sampled, int fd)
+{
+	uint64_t at = header_of(sampled)->sample_offset, bytes = header_of(sampled)->sample_bytes;
+	uint64_t offset;
+	uint32_t count = ky_sample_range(bytes, KY_SAMPLES_CPU, &offset);
+	struct ky_sample_head *head;
+	void *area;
+
+	if (!count || at % KY_SAMPLE_PAGE_BYTES || at > sampled->image_bytes ||
+	    bytes > sampled->image_bytes - at)
+		return;
+	if (!make_exist(fd, at, KY_SAMPLE_PAGE_BYTES) ||
+	    !make_exist(fd, at + offset, (uint64_t)count * KY_SAMPLE_SLOT_BYTES))
+		return;
+	area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+	if (area == MAP_FAILED)
+		return;
+	sampled->area = area;
+	sampled->area_bytes = bytes;
+	head = area;
+	sampled->cpu = (struct ky_sample_ring){.head = &head->classes[KY_SAMPLES_CPU],
+					       .slots = sampled->area + offset,
+					       .slot_count = count};
+	announce(fd, KY_SAMPLES_CPU);
+}
+
+/* What the trace says about the source. */
+static void describe(const struct ky_run_sampler *sampler, const struct ky_run_sampled *sampled)
+{
+	struct ky_sample_class_head *head = sampled->cpu.head;
+
+	if (sampler->refusal) {
+		atomic_store_explicit(&head->refused_by, KY_SOURCE_PERF, memory_order_relaxed);
+		atomic_store_explicit(&head->refusal, (uint32_t)-sampler->refusal,
+				      memory_order_relaxed);
+		return;
+	}
+	atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_PERF, memory_order_relaxed);
+	atomic_store_explicit(&head->rate_hz, sampler->rate_hz, memory_order_relaxed);
+	atomic_store_explicit(&head->limits, sampler->how.has_kernel ? 0 : KY_SAMPLE_NO_KERNEL,
+			      memory_order_relaxed);
+}
+
+struct adding {
+	struct ky_run_sampler *sampler;
+	struct ky_run_sampled *sampled;
+	int fd;
+};
+
+static int add(void *ctx)
+{
+	struct adding *adding = ctx;
+
+	open_area(adding->sampled, adding->fd);
+	if (adding->sampled->area)
+		describe(adding->sampler, adding->sampled);
+	return 0;
+}
+
+void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled, int fd)
+{
+	const struct ky_guarded_area areas[] = {{sampled->image, sampled->image_bytes}};
+	struct adding adding = {sampler, sampled, fd};
+
+	if (!sampler || !sampler->options->sample_hz || sampler->count == SAMPLED_MAX)
+		return;
+	(void)ky_ring_guard(areas, 1, add, &adding);
+	sampler->sampled[sampler->count++] = sampled;
+}
+
+void ky_run_sampler_remove(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled)
+{
+	uint32_t kept = 0;
+
+	if (!sampler)
+		return;
+	for (uint32_t i = 0; i < sampler->count; i++)
+		if (sampler->sampled[i] != sampled)
+			sampler->sampled[kept++] = sampler->sampled[i];
+	sampler->count = kept;
+	if (sampler->last == sampled)
+		sampler->last = NULL;
+	if (sampled->area)
+		munmap(sampled->area, sampled->area_bytes);
+	sampled->area = NULL;
+	sampled->cpu.slot_count = 0;
+}
+
+/* ---- samples ---- */
+
+/* A process that called exec has two rings for a moment: the later one is the next image's. */
+static struct ky_run_sampled *find(struct ky_run_sampler *sampler,
+				   const struct ky_perf_sample *sample)
+{
+	struct ky_run_sampled *found = NULL;
+
+	for (uint32_t i = 0; i < sampler->count; i++) {
+		struct ky_run_sampled *sampled = sampler->sampled[i];
+
+		if (sampled->pid == sample->pid && sampled->made_ns <= sample->ns &&
+		    (!found || sampled->made_ns > found->made_ns))
+			found = sampled;
+	}
+	return found;
+}
+
+static struct ky_unwind_view tables_of(const struct ky_run_sampled *sampled)
+{
+	const struct ky_ring_header *header = header_of(sampled);
+	uint64_t at = header->unwind_offset, bytes = header->unwind_bytes;
+	struct ky_unwind_view view = {NULL, 0};
+
+	if (atomic_load_explicit(&header->unwind_ready, memory_order_acquire) && at &&
+	    at % 64 == 0 && at <= sampled->image_bytes && bytes <= sampled->image_bytes - at) {
+		view.area = sampled->image + at;
+		view.area_bytes = bytes;
+	}
+	return view;
+}
+
+/* The kernel's frames, then those of user space. Returns whether the thread's first was reached. */
+static bool walk(const struct ky_run_sampled *sampled, const struct ky_perf_sample *sample,
+		 uint64_t *frames, uint32_t *count)
+{
+	struct ky_unwind_view view = tables_of(sampled);
+	struct ky_walk_memory memory = {.low = sample->sp,
+					.high = sample->sp + sample->stack_bytes,
+					.bytes = sample->stack};
+	struct ky_walk_start start = {.pc = sample->pc,
+				      .sp = sample->sp,
+				      .fp = sample->fp,
+				      .second = sample->second,
+				      .is_fp_known = true,
+				      .is_second_known = true};
+	struct ky_walk walk = {.frames_max = KY_SAMPLE_FRAMES_MAX};
+
+	for (uint32_t i = 0; i < sample->kernel_count && *count < KY_SAMPLE_FRAMES_MAX / 2; i++)
+		frames[(*count)++] = sample->kernel[i] - (i > 0);
+	if (!sample->has_registers || memory.high < memory.low)
+		return false;
+	walk.frames = frames + *count;
+	walk.frames_max -= *count;
+	ky_unwind_walk(&walk, &view, &memory, &start);
+	*count += walk.count;
+	return walk.end == KY_WALK_FIRST;
+}
+
+static void on_sample(void *ctx, const struct ky_perf_sample *sample)
+{
+	uint64_t frames[KY_SAMPLE_FRAMES_MAX];
+	struct ky_run_sampler *sampler = ctx;
+	struct ky_run_sampled *sampled = find(sampler, sample);
+	struct ky_sample out = {.kind = KY_SAMPLE_CPU,
+				.flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_CPU,
+				.cpu = (uint16_t)sample->cpu,
+				.syscall = -1,
+				.tid = sample->tid,
+				.stamp = sample->ns,
+				.value = sample->period_ns,
+				.other = KY_SOURCE_PERF,
+				.frames = frames};
+
+	/* Of a process that records nothing, or not yet. */
+	if (!sampled || !sampled->cpu.slot_count || sampled->wanted_hz == OFF)
+		return;
+	sampler->last = sampled;
+	if (!walk(sampled, sample, frames, &out.frame_count))
+		out.flags |= KY_SAMPLE_TRUNCATED;
+	sampled->sample_count++;
+	(void)ky_sample_put(&sampled->cpu, &out);
+}
+
+/* What the kernel had no room for is of whoever ran last, as far as anybody knows. */
+static void tell_lost(struct ky_run_sampler *sampler)
+{
+	struct ky_perf_about about;
+
+	ky_perf_about(sampler->perf, &about);
+	if (about.lost_count > sampler->lost_told && sampler->last && sampler->last->area)
+		atomic_fetch_add_explicit(&sampler->last->cpu.head->lost_count,
+					  about.lost_count - sampler->lost_told,
+					  memory_order_relaxed);
+	sampler->lost_told = about.lost_count;
+}
+
+/* All threads that are there, listed first: one made by a thread that is sampled already inherits
+ * that, and must not be taken twice. */
+static int add_threads(struct ky_run_sampler *sampler, uint32_t pid)
+{
+	static uint32_t tids[THREADS_MAX];
+	uint32_t count = 0;
+	char path[48];
+	struct dirent *entry;
+	DIR *tasks;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks)) != NULL && count < THREADS_MAX)
+		if (entry->d_name[0] != '.')
+			tids[count++] = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	if (tasks)
+		closedir(tasks);
+	for (uint32_t i = 0; i < count && !err; i++) {
+		if (sampler->perf)
+			err = ky_perf_add(sampler->perf, (pid_t)tids[i]);
+		else
+			err = ky_perf_open(&sampler->perf, &sampler->how, (pid_t)tids[i]);
+		if (err == -ESRCH) /* it ended meanwhile */
+			err = 0;
+	}
+	return err;
+}
+
+/* At another rate: events keep the one they were made with. */
+static void reopen(struct ky_run_sampler *sampler, uint32_t rate_hz)
+{
+	ky_perf_close(sampler->perf);
+	sampler->perf = NULL;
+	sampler->lost_told = 0;
+	sampler->how.rate_hz = rate_hz;
+	sampler->how.is_at_exec = false;
+	sampler->refusal = 0;
+	for (uint32_t i = 0; i < sampler->count && !sampler->refusal; i++)
+		sampler->refusal = add_threads(sampler, sampler->sampled[i]->pid);
+}
+
+/* As the settings of the rings want it: the events are common to all processes, so they stop when
+ * nobody wants any, and go at the largest rate that somebody wants. */
+static uint32_t wanted_rate(const struct ky_run_sampler *sampler)
+{
+	uint32_t rate_hz = sampler->count ? 0 : sampler->rate_hz;
+
+	for (uint32_t i = 0; i < sampler->count; i++) {
+		uint32_t wanted = sampler->sampled[i]->wanted_hz;
+
+		wanted = wanted == OFF ? 0 : wanted ? wanted : sampler->options->sample_hz;
+		if (wanted > rate_hz)
+			rate_hz = wanted;
+	}
+	return rate_hz;
+}
+
+static void follow_settings(struct ky_run_sampler *sampler)
+{
+	uint32_t rate_hz = wanted_rate(sampler);
+
+	if (rate_hz == sampler->rate_hz)
+		return;
+	if (!rate_hz || rate_hz == sampler->how.rate_hz)
+		(void)ky_perf_pause(sampler->perf, !rate_hz);
+	else
+		reopen(sampler, rate_hz);
+	sampler->rate_hz = rate_hz;
+	for (uint32_t i = 0; i < sampler->count; i++) {
+		const struct ky_run_sampled *sampled = sampler->sampled[i];
+
+		if (sampled->area)
+			atomic_store_explicit(&sampled->cpu.head->rate_hz,
+					      sampled->wanted_hz == OFF ? 0 : rate_hz,
+					      memory_order_relaxed);
+	}
+}
+
+static int step(void *ctx)
+{
+	struct ky_run_sampler *sampler = ctx;
+
+	(void)ky_perf_read(sampler->perf, on_sample, sampler);
+	tell_lost(sampler);
+	follow_settings(sampler);
+	return 0;
+}
+
+void ky_run_sampler_fetch(void *ctx)
+{
+	struct ky_run_sampler *sampler = ctx;
+
+	if (sampler && sampler->perf)
+		(void)ky_perf_read(sampler->perf, on_sample, sampler);
+}
+
+uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_guarded_area *out)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; sampler && i < sampler->count; i++) {
+		const struct ky_run_sampled *sampled = sampler->sampled[i];
+
+		out[count++] = (struct ky_guarded_area){sampled->image, sampled->image_bytes};
+		if (sampled->area)
+			out[count++] = (struct ky_guarded_area){sampled->area, sampled->area_bytes};
+	}
+	return count;
+}
+
+uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
+{
+	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX]; /* one sampler at a time */
+	struct ky_perf_about about;
+	uint32_t count;
+
+	if (!sampler || !sampler->perf)
+		return UINT64_MAX;
+	count = ky_run_sampler_areas(sampler, areas);
+	/* Somebody cut his ring's file off: the drain will find it out, and end it. */
+	(void)ky_ring_guard(areas, count, step, sampler);
+	if (!sampler->rate_hz || !sampler->perf)
+		return UINT64_MAX;
+	ky_perf_about(sampler->perf, &about);
+	/* Half full at the latest. */
+	return about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+}

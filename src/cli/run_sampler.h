@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_sampler.h - samples of the processor for all processes of a `kymo run`: perf_event's, read
+ * here, walked here and put into the sample area of the ring of the process they are of. Where
+ * perf_event is refused or yields nothing, the processes are told to sample themselves.
+ *
+ * What ran, what was refused and what was lost stands in the area, and so in the trace.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_RUN_SAMPLER_H
+#define KY_CLI_RUN_SAMPLER_H
+
+#include <cli/ring_guard.h>
+#include <cli/run_child.h>
+#include <cli/run_options.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <wire/ring_image.h>
+#include <wire/sample_area.h>
+
+struct ky_run_sampler;
+
+/* One ring, as the sampler knows it. */
+struct ky_run_sampled {
+	uint32_t pid;
+	uint64_t made_ns;
+	const uint8_t *image; /* mapped for reading, whole */
+	size_t image_bytes;
+	uint8_t *area; /* its sample area, mapped for writing; NULL: none */
+	size_t area_bytes;
+	struct ky_sample_ring cpu;
+	uint32_t wanted_hz; /* by the ring's settings; UINT32_MAX: off, 0: as it was started */
+	uint64_t sample_count;
+};
+
+/* options: must stay. Returns 0, -ENOMEM; that nothing can be sampled is no error. */
+int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options);
+void ky_run_sampler_close(struct ky_run_sampler *sampler);
+
+/* Opens the events for CMD while it waits; see run_child.h. */
+struct ky_run_gate ky_run_sampler_gate(struct ky_run_sampler *sampler, char *variable);
+
+/* A ring has come: its area exists from now on, where it can be had. fd: open for writing. */
+void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled, int fd);
+void ky_run_sampler_remove(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled);
+
+/* Reads what there is into the areas. Returns within how many nanoseconds it wants to be called
+ * again, so that the kernel's rings do not overflow; UINT64_MAX: whenever. */
+uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler);
+
+/* The same inside ky_ring_guard() of what ky_run_sampler_areas() tells, for ky_drain_options.
+ * ctx: the sampler. */
+void ky_run_sampler_fetch(void *ctx);
+
+/* What it touches: at most KY_SAMPLER_AREAS_MAX. Returns how many. sampler: NULL: none. */
+#define KY_SAMPLER_AREAS_MAX 512u
+uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_guarded_area *out);
+
+/* KYMO_SAMPLE of the environment: for whoever samples itself. */
+#define KY_SAMPLE_VARIABLE "KYMO_SAMPLE"
+
+#endif

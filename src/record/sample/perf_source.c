@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <record/sample/perf_source.h>
+
+#include <base/alloc.h>
+#include <base/now.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+#define CPUS_MAX 1024u
+#define RING_BYTES_MAX (1u << 20)
+#define RING_BYTES_MIN (1u << 16)
+#define RECORD_BYTES_MAX 65536u
+#define TEST_PERIOD_NS UINT64_C(100000)
+#define TEST_CPU_NS UINT64_C(10000000)
+#define SECOND_NS UINT64_C(1000000000)
+
+#if defined(__x86_64__)
+/* Numbers of asm/perf_regs.h. */
+enum {
+	REG_SECOND = 1, /* rbx */
+	REG_FP = 6,
+	REG_SP = 7,
+	REG_PC = 8
+};
+#else
+/* aarch64; elsewhere nothing is sampled, because the test of it fails. */
+enum {
+	REG_FP = 29,
+	REG_SECOND = 30, /* the link register */
+	REG_SP = 31,
+	REG_PC = 32
+};
+#endif
+
+struct cpu_ring {
+	int fd;
+	struct perf_event_mmap_page *page; /* NULL: none */
+};
+
+struct ky_perf {
+	struct ky_perf_options options;
+	struct perf_event_attr attr;
+	struct cpu_ring *rings;
+	uint32_t cpu_count;
+	size_t ring_bytes;
+	int *more; /* events of threads that were told later */
+	uint32_t more_count;
+	uint64_t sample_count, lost_count;
+	uint64_t record[RECORD_BYTES_MAX / 8]; /* the one at work */
+};
+
+#define REGISTERS                                                                                  \
+	(UINT64_C(1) << REG_PC | UINT64_C(1) << REG_SP | UINT64_C(1) << REG_FP |                   \
+	 UINT64_C(1) << REG_SECOND)
+
+static uint64_t period_of(uint32_t rate_hz)
+{
+	return rate_hz ? SECOND_NS / rate_hz : SECOND_NS;
+}
+
+static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options *options)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_TASK_CLOCK;
+	/* A period, not a frequency: what each sample stands for is then known, and the kernel's
+	 * limit on frequencies does not apply. */
+	attr->sample_period = period_of(options->rate_hz);
+	attr->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+			    PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
+			    PERF_SAMPLE_STACK_USER;
+	attr->sample_regs_user = REGISTERS;
+	attr->sample_stack_user = options->stack_bytes;
+	attr->exclude_callchain_user = 1;
+	attr->exclude_callchain_kernel = !options->has_kernel;
+	attr->exclude_kernel = !options->has_kernel;
+	attr->exclude_hv = 1;
+	attr->disabled = 1;
+	attr->inherit = 1;
+	attr->enable_on_exec = options->is_at_exec;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+}
+
+static int open_event(struct perf_event_attr *attr, pid_t tid, int cpu)
+{
+	long fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static void close_ring(struct cpu_ring *ring, size_t ring_bytes)
+{
+	if (ring->page)
+		munmap(ring->page, PAGE + ring_bytes);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ring->page = NULL;
+	ring->fd = -1;
+}
+
+static int map_ring(struct cpu_ring *ring, size_t ring_bytes)
+{
+	void *page = mmap(NULL, PAGE + ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	ring->page = page;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* Copies the next record out of the ring and gives its room back. False: there is none. */
+static bool take_record(struct ky_perf *perf, struct cpu_ring *ring)
+{
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = ring->page->data_tail, mask = perf->ring_bytes - 1, first;
+	const uint8_t *data = (const uint8_t *)ring->page + PAGE;
+	struct perf_event_header header;
+	size_t bytes;
+
+	if (head - tail < sizeof(header))
+		return false;
+	/* Records are multiples of 8 bytes, so a header never wraps. */
+	memcpy(&header, data + (tail & mask), sizeof(header));
+	bytes = header.size;
+	if (bytes < sizeof(header) || bytes > head - tail || bytes > sizeof(perf->record)) {
+		__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+		return false;
+	}
+	first = perf->ring_bytes - (tail & mask);
+	if (first > bytes)
+		first = bytes;
+	memcpy(perf->record, data + (tail & mask), first);
+	memcpy((uint8_t *)perf->record + first, data, bytes - first);
+	__atomic_store_n(&ring->page->data_tail, tail + bytes, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The words of a record, never beyond its end. */
+struct words {
+	const uint64_t *at, *end;
+};
+
+static uint64_t next_word(struct words *words)
+{
+	return words->at < words->end ? *words->at++ : 0;
+}
+
+static const uint64_t *take_words(struct words *words, uint64_t count)
+{
+	const uint64_t *at = words->at;
+
+	if (count > (uint64_t)(words->end - words->at))
+		return NULL;
+	words->at += count;
+	return at;
+}
+
+/* The kernel's frames behind the mark that says what follows. */
+static void read_chain(struct words *words, struct ky_perf_sample *out)
+{
+	uint64_t count = next_word(words);
+	const uint64_t *chain = take_words(words, count);
+
+	if (!chain)
+		return;
+	/* Marks are the last 4,095 values: PERF_CONTEXT_KERNEL. */
+	if (count && chain[0] >= (uint64_t)-4095) {
+		chain++;
+		count--;
+	}
+	out->kernel = chain;
+	out->kernel_count = (uint32_t)count;
+}
+
+static void read_registers(struct words *words, struct ky_perf_sample *out)
+{
+	const uint64_t *value;
+
+	if (next_word(words) == PERF_SAMPLE_REGS_ABI_NONE)
+		return;
+	value = take_words(words, 4);
+	if (!value)
+		return;
+	out->has_registers = true;
+	/* In the order of their numbers. */
+#if defined(__x86_64__)
+	out->second = value[0];
+	out->fp = value[1];
+	out->sp = value[2];
+#else
+	out->fp = value[0];
+	out->second = value[1];
+	out->sp = value[2];
+#endif
+	out->pc = value[3];
+}
+
+static void read_stack(struct words *words, struct ky_perf_sample *out)
+{
+	uint64_t bytes = next_word(words), filled;
+	const uint64_t *stack = take_words(words, bytes / 8);
+
+	if (!bytes || !stack)
+		return;
+	filled = next_word(words);
+	out->stack = (const uint8_t *)stack;
+	out->stack_bytes = (uint32_t)(filled < bytes ? filled : bytes);
+}
+
+static void read_sample(const struct ky_perf *perf, struct ky_perf_sample *out)
+{
+	const struct perf_event_header *header = (const void *)perf->record;
+	struct words words = {perf->record + 1, perf->record + header->size / 8};
+	uint64_t word;
+
+	memset(out, 0, sizeof(*out));
+	word = next_word(&words);
+	out->pid = (uint32_t)word;
+	out->tid = (uint32_t)(word >> 32);
+	out->ns = next_word(&words);
+	out->cpu = (uint32_t)next_word(&words);
+	out->period_ns = next_word(&words);
+	read_chain(&words, out);
+	read_registers(&words, out);
+	read_stack(&words, out);
+}
+
+static uint32_t read_ring(struct ky_perf *perf, struct cpu_ring *ring, ky_perf_sample_fn fn,
+			  void *ctx)
+{
+	const struct perf_event_header *header = (const void *)perf->record;
+	struct ky_perf_sample sample;
+	uint32_t count = 0;
+
+	while (take_record(perf, ring)) {
+		if (header->type == PERF_RECORD_LOST && header->size >= 24)
+			perf->lost_count += perf->record[2];
+		if (header->type != PERF_RECORD_SAMPLE)
+			continue;
+		read_sample(perf, &sample);
+		count++;
+		perf->sample_count++;
+		fn(ctx, &sample);
+	}
+	return count;
+}
+
+uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < perf->cpu_count; i++) {
+		if (perf->rings[i].page)
+			count += read_ring(perf, &perf->rings[i], fn, ctx);
+	}
+	return count;
+}
+
+/* ---- opening ---- */
+
+/* One ring a processor, all of this size. A processor that is off has none. */
+static int open_rings(struct ky_perf *perf, pid_t pid, size_t ring_bytes)
+{
+	int err = 0, opened = 0;
+
+	perf->ring_bytes = ring_bytes;
+	for (uint32_t i = 0; i < perf->cpu_count && !err; i++) {
+		struct cpu_ring *ring = &perf->rings[i];
+
+		ring->fd = open_event(&perf->attr, pid, (int)i);
+		if (ring->fd == -ENODEV) {
+			ring->fd = -1;
+			continue;
+		}
+		if (ring->fd < 0)
+			err = ring->fd;
+		else
+			err = map_ring(ring, ring_bytes);
+		opened += !err;
+	}
+	if (!err && !opened)
+		err = -ENODEV;
+	for (uint32_t i = 0; i < perf->cpu_count && err; i++)
+		close_ring(&perf->rings[i], ring_bytes);
+	return err;
+}
+
+static int make(struct ky_perf **out, const struct ky_perf_options *options)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct ky_perf *perf;
+
+	*out = NULL;
+	if (cpus < 1 || cpus > (long)CPUS_MAX || options->stack_bytes % 8 ||
+	    options->stack_bytes > RECORD_BYTES_MAX - 8192)
+		return -EINVAL;
+	perf = ky_alloc(sizeof(*perf));
+	if (!perf)
+		return -ENOMEM;
+	perf->options = *options;
+	perf->rings = ky_alloc((size_t)cpus * sizeof(*perf->rings));
+	if (!perf->rings) {
+		ky_free(perf);
+		return -ENOMEM;
+	}
+	perf->cpu_count = (uint32_t)cpus;
+	for (uint32_t i = 0; i < perf->cpu_count; i++)
+		perf->rings[i].fd = -1;
+	fill_attr(&perf->attr, options);
+	*out = perf;
+	return 0;
+}
+
+int ky_perf_pause(struct ky_perf *perf, bool is_paused)
+{
+	unsigned long request = is_paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
+	int err = 0;
+
+	for (uint32_t i = 0; i < perf->cpu_count; i++)
+		if (perf->rings[i].fd >= 0 && ioctl(perf->rings[i].fd, request, 0) != 0)
+			err = -errno;
+	for (uint32_t i = 0; i < perf->more_count; i++)
+		if (ioctl(perf->more[i], request, 0) != 0)
+			err = -errno;
+	return err;
+}
+
+int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pid_t pid)
+{
+	struct ky_perf *perf;
+	int err = make(&perf, options);
+
+	*out = NULL;
+	if (err)
+		return err;
+	/* EPERM of mmap(): more than the unprivileged may lock. */
+	for (size_t bytes = RING_BYTES_MAX; bytes >= RING_BYTES_MIN; bytes /= 2) {
+		if (bytes < 2 * (size_t)options->stack_bytes)
+			break;
+		err = open_rings(perf, pid, bytes);
+		if (err != -EPERM && err != -ENOMEM)
+			break;
+	}
+	if (!err && !options->is_at_exec)
+		err = ky_perf_pause(perf, false);
+	if (err) {
+		ky_perf_close(perf);
+		return err;
+	}
+	*out = perf;
+	return 0;
+}
+
+int ky_perf_add(struct ky_perf *perf, pid_t tid)
+{
+	struct perf_event_attr attr = perf->attr;
+	int *more = ky_realloc(perf->more,
+			       (perf->more_count + perf->cpu_count) * sizeof(*perf->more));
+
+	if (!more)
+		return -ENOMEM;
+	perf->more = more;
+	attr.enable_on_exec = 0;
+	attr.disabled = 0;
+	for (uint32_t i = 0; i < perf->cpu_count; i++) {
+		int fd;
+
+		if (perf->rings[i].fd < 0)
+			continue;
+		fd = open_event(&attr, tid, (int)i);
+		if (fd < 0)
+			return fd;
+		perf->more[perf->more_count++] = fd;
+		/* Into that processor's ring. */
+		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, perf->rings[i].fd) != 0)
+			return -errno;
+	}
+	return 0;
+}
+
+void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (uint32_t i = 0; i < perf->cpu_count; i++)
+		out->cpu_count += perf->rings[i].page != NULL;
+	out->ring_bytes = perf->ring_bytes;
+	out->record_bytes = perf->options.stack_bytes + 256;
+	out->sample_count = perf->sample_count;
+	out->lost_count = perf->lost_count;
+}
+
+void ky_perf_close(struct ky_perf *perf)
+{
+	if (!perf)
+		return;
+	for (uint32_t i = 0; i < perf->cpu_count; i++)
+		close_ring(&perf->rings[i], perf->ring_bytes);
+	for (uint32_t i = 0; i < perf->more_count; i++)
+		close(perf->more[i]);
+	ky_free(perf->more);
+	ky_free(perf->rings);
+	ky_free(perf);
+}
+
+/* ---- the test ---- */
+
+struct verdict {
+	uint32_t tid;
+	uint32_t good_count;
+};
+
+static void on_test_sample(void *ctx, const struct ky_perf_sample *sample)
+{
+	struct verdict *verdict = ctx;
+
+	if (sample->tid == verdict->tid && sample->ns && sample->has_registers && sample->pc &&
+	    sample->stack_bytes)
+		verdict->good_count++;
+}
+
+static int test_once(const struct ky_perf_options *options)
+{
+	struct verdict verdict = {.tid = (uint32_t)syscall(SYS_gettid)};
+	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct ky_perf *perf;
+	int err = make(&perf, options);
+
+	if (err)
+		return err;
+	perf->attr.sample_period = TEST_PERIOD_NS;
+	perf->attr.enable_on_exec = 0;
+	perf->attr.inherit = 0;
+	perf->cpu_count = 1; /* one ring, wherever we run */
+	perf->ring_bytes = RING_BYTES_MIN * 2;
+	perf->rings[0].fd = open_event(&perf->attr, 0, -1);
+	err = perf->rings[0].fd < 0 ? perf->rings[0].fd : 0;
+	if (!err)
+		err = map_ring(&perf->rings[0], perf->ring_bytes);
+	if (!err)
+		err = ky_perf_pause(perf, false);
+	while (!err && !verdict.good_count) {
+		if (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns > TEST_CPU_NS)
+			err = -ENODATA;
+		(void)ky_perf_read(perf, on_test_sample, &verdict);
+	}
+	ky_perf_close(perf);
+	return err;
+}
+
+int ky_perf_test(struct ky_perf_options *options)
+{
+	int err = test_once(options);
+
+	if (err != -EACCES || !options->has_kernel)
+		return err;
+	options->has_kernel = false;
+	return test_once(options);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* perf_source.h - samples of the processor by perf_event: the kernel stops a thread rate_hz times
+ * per second of its CPU time and leaves registers and a copy of its stack in a ring of its own.
+ * Nothing runs in the sampled process, and its signals are untouched.
+ *
+ * One event for each processor, inherited by every thread and child made later, so one ring for
+ * each processor whatever the number of threads.
+ * What opens need not yield anything: ky_perf_test() finds out on ourselves, before it is believed.
+ * Memory:      the rings, which the kernel counts against RLIMIT_MEMLOCK of the unprivileged; made
+ *              smaller until they are allowed.
+ * Threads:     owner.
+ */
+#ifndef KY_RECORD_SAMPLE_PERF_SOURCE_H
+#define KY_RECORD_SAMPLE_PERF_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ky_perf;
+
+struct ky_perf_options {
+	uint32_t rate_hz;
+	uint32_t stack_bytes; /* of each thread's stack, from sp upwards; a multiple of 8 */
+	bool has_kernel;      /* time in the kernel, with the kernel's frames */
+	bool is_at_exec;      /* counting begins when the process calls exec */
+};
+
+struct ky_perf_sample {
+	uint32_t pid, tid, cpu;
+	uint64_t ns; /* CLOCK_MONOTONIC */
+	uint64_t period_ns;
+	const uint64_t *kernel; /* frames, the innermost first */
+	uint32_t kernel_count;
+	bool has_registers; /* of user space */
+	uint64_t pc, sp, fp, second;
+	const uint8_t *stack; /* from sp upwards; 8-byte aligned */
+	uint32_t stack_bytes;
+};
+
+typedef void (*ky_perf_sample_fn)(void *ctx, const struct ky_perf_sample *sample);
+
+struct ky_perf_about {
+	uint32_t cpu_count;    /* rings */
+	size_t ring_bytes;     /* of each */
+	uint32_t record_bytes; /* of one sample in it */
+	uint64_t sample_count, lost_count;
+};
+
+/* Whether these options yield samples of ourselves, stack and all, within some milliseconds of CPU
+ * time. Takes has_kernel back where only that is refused. Returns 0; -errno; -ENODATA: it opens and
+ * yields nothing. */
+int ky_perf_test(struct ky_perf_options *options);
+
+/* Of process `pid`, which waits for its exec (is_at_exec), or of its first thread: ky_perf_add()
+ * takes others that exist already. Returns 0, -errno. */
+int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pid_t pid);
+
+/* One more thread that runs already. Returns 0, -errno. */
+int ky_perf_add(struct ky_perf *perf, pid_t tid);
+
+/* Hands out what is there, processor by processor: in the order of time within each. Returns the
+ * number of samples. */
+uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx);
+
+/* Stops the counting, or lets it go on, for all threads. The rate cannot be changed: threads that
+ * exist would keep the old one. Returns 0, -errno. */
+int ky_perf_pause(struct ky_perf *perf, bool is_paused);
+
+void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out);
+void ky_perf_close(struct ky_perf *perf); /* NULL: no-op */
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* perf_event on a child that burns what it is told to: counts and weights, never wall time. */
+#include "../../lib/cmocka_all.h"
+
+#include <base/now.h>
+#include <errno.h>
+#include <pthread.h>
+#include <record/sample/perf_source.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+#define RATE 500u
+
+struct burner {
+	pid_t pid;
+	int to, from;
+};
+
+struct tally {
+	pid_t pid;
+	uint64_t count, weight_ns, with_stack, foreign;
+	uint64_t tids[8];
+	uint32_t tid_count;
+};
+
+static void burn(uint64_t ns)
+{
+	uint64_t start = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	while (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns)
+		for (volatile int i = 0; i < 20000; i++)
+			;
+}
+
+static void *burn_in_thread(void *ctx)
+{
+	burn(*(uint64_t *)ctx);
+	return NULL;
+}
+
+/* 'b': burns 100 ms; 't': so do two threads made for it; anything else: ends. */
+static void serve(int in, int out)
+{
+	uint64_t ns = 100 * MS;
+	pthread_t threads[2];
+	char word;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(in, &word, 1) == 1) {
+		if (word == 't') {
+			for (int i = 0; i < 2; i++)
+				pthread_create(&threads[i], NULL, burn_in_thread, &ns);
+			for (int i = 0; i < 2; i++)
+				pthread_join(threads[i], NULL);
+		} else if (word == 'b') {
+			burn(ns);
+		} else {
+			break;
+		}
+		if (write(out, &word, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static void start(struct burner *burner)
+{
+	int to[2], from[2];
+
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(from), 0);
+	burner->pid = fork();
+	assert_true(burner->pid >= 0);
+	if (!burner->pid) {
+		close(to[1]);
+		serve(to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	burner->to = to[1];
+	burner->from = from[0];
+}
+
+static void tell(struct burner *burner, char word)
+{
+	assert_int_equal(write(burner->to, &word, 1), 1);
+	assert_int_equal(read(burner->from, &word, 1), 1);
+}
+
+static void stop(struct burner *burner)
+{
+	close(burner->to);
+	close(burner->from);
+	assert_int_equal(waitpid(burner->pid, NULL, 0), burner->pid);
+}
+
+static void on_sample(void *ctx, const struct ky_perf_sample *sample)
+{
+	struct tally *tally = ctx;
+
+	tally->count++;
+	tally->foreign += sample->pid != (uint32_t)tally->pid;
+	tally->weight_ns += sample->period_ns;
+	tally->with_stack += sample->has_registers && sample->stack_bytes > 64;
+	for (uint32_t i = 0; i < tally->tid_count; i++)
+		if (tally->tids[i] == sample->tid)
+			return;
+	if (tally->tid_count < 8)
+		tally->tids[tally->tid_count++] = sample->tid;
+}
+
+static struct ky_perf *open_or_skip(const struct burner *burner, uint32_t rate_hz,
+				    uint32_t stack_bytes)
+{
+	struct ky_perf_options options = {
+		.rate_hz = rate_hz, .stack_bytes = stack_bytes, .has_kernel = true};
+	struct ky_perf *perf;
+	int err = ky_perf_test(&options);
+
+	if (err) {
+		print_message("# perf_event yields nothing here: %s\n", strerror(-err));
+		skip();
+	}
+	assert_int_equal(ky_perf_open(&perf, &options, burner->pid), 0);
+	return perf;
+}
+
+static void perf__samples_stand_for_the_time_that_was_burnt(void **state)
+{
+	struct burner burner;
+	struct ky_perf_about about;
+	struct ky_perf *perf;
+	struct tally tally;
+
+	(void)state;
+	start(&burner);
+	perf = open_or_skip(&burner, RATE, 4096);
+	memset(&tally, 0, sizeof(tally));
+	tally.pid = burner.pid;
+	for (int i = 0; i < 5; i++) {
+		tell(&burner, 'b');
+		(void)ky_perf_read(perf, on_sample, &tally);
+	}
+	ky_perf_about(perf, &about);
+	assert_int_equal(about.sample_count, tally.count);
+	assert_int_equal(tally.foreign, 0);
+	assert_int_equal(tally.weight_ns, tally.count * (UINT64_C(1000000000) / RATE));
+	/* 500 ms of CPU time; a period at each end of a slice may be cut. */
+	assert_in_range(tally.weight_ns + about.lost_count * 2 * MS, 400 * MS, 600 * MS);
+	assert_true(tally.with_stack >= tally.count - 2);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+static void perf__threads_made_later_are_sampled_too(void **state)
+{
+	struct burner burner;
+	struct ky_perf *perf;
+	struct tally tally;
+
+	(void)state;
+	start(&burner);
+	perf = open_or_skip(&burner, RATE, 1024);
+	memset(&tally, 0, sizeof(tally));
+	tally.pid = burner.pid;
+	tell(&burner, 't');
+	(void)ky_perf_read(perf, on_sample, &tally);
+	assert_true(tally.tid_count >= 2);
+	assert_in_range(tally.weight_ns, 120 * MS, 280 * MS);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+static void perf__pause_really_stops_it(void **state)
+{
+	struct burner burner;
+	struct ky_perf *perf;
+	struct tally tally;
+
+	(void)state;
+	start(&burner);
+	perf = open_or_skip(&burner, RATE, 1024);
+	memset(&tally, 0, sizeof(tally));
+	tally.pid = burner.pid;
+	tell(&burner, 't');
+	assert_int_equal(ky_perf_pause(perf, true), 0);
+	(void)ky_perf_read(perf, on_sample, &tally);
+	assert_true(tally.count > 0);
+	tally.count = 0;
+	tell(&burner, 'b');
+	tell(&burner, 't'); /* threads made meanwhile are not sampled either */
+	(void)ky_perf_read(perf, on_sample, &tally);
+	assert_int_equal(tally.count, 0);
+	assert_int_equal(ky_perf_pause(perf, false), 0);
+	tell(&burner, 'b');
+	(void)ky_perf_read(perf, on_sample, &tally);
+	assert_in_range(tally.count, 25, 75);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+/* A ring that nobody reads: what the kernel had no room for is counted. */
+static void perf__what_has_no_room_is_counted(void **state)
+{
+	struct burner burner;
+	struct ky_perf_about about;
+	struct ky_perf *perf;
+	struct tally tally;
+
+	(void)state;
+	start(&burner);
+	perf = open_or_skip(&burner, 5000, 49152);
+	memset(&tally, 0, sizeof(tally));
+	tally.pid = burner.pid;
+	tell(&burner, 'b');
+	tell(&burner, 'b');
+	(void)ky_perf_read(perf, on_sample, &tally);
+	tell(&burner, 'b'); /* the loss is told with the next sample that has room */
+	(void)ky_perf_read(perf, on_sample, &tally);
+	ky_perf_about(perf, &about);
+	assert_true(about.lost_count > 0);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+static void perf__nonsense_is_refused(void **state)
+{
+	struct ky_perf_options options = {.rate_hz = 99, .stack_bytes = 4095};
+	struct ky_perf *perf;
+
+	(void)state;
+	assert_int_equal(ky_perf_open(&perf, &options, getpid()), -EINVAL);
+	assert_null(perf);
+	options.stack_bytes = 65536;
+	assert_int_equal(ky_perf_open(&perf, &options, getpid()), -EINVAL);
+	ky_perf_close(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(perf__samples_stand_for_the_time_that_was_burnt),
+		cmocka_unit_test(perf__threads_made_later_are_sampled_too),
+		cmocka_unit_test(perf__pause_really_stops_it),
+		cmocka_unit_test(perf__what_has_no_room_is_counted),
+		cmocka_unit_test(perf__nonsense_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
