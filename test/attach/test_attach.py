@@ -261,9 +261,9 @@ class Refuses(Attach):
                 self.ended(process)
 
     def test_a_process_that_kymo_run_records(self):
-        run = subprocess.Popen([KYMO, "run", "-q", "--mode", "flight", "--ring-dir", self.rings, "-o",
-                                self.dir / "traces", "--", HOST, "futex"], stdout=subprocess.PIPE,
-                               text=True)
+        run = subprocess.Popen([KYMO, "run", "-q", "--mode", "flight", "--ring-dir", self.rings,
+                                "-o", self.dir / "traces", "--", HOST, "futex"],
+                               stdout=subprocess.PIPE, text=True)
         self.started.append(run)
         pid = int(run.stdout.readline())
         wait_until(lambda: list(self.rings.iterdir()))
