@@ -350,6 +350,8 @@ static int recover_all(const struct arguments *arguments, const char *service,
 		if (service != NULL && strcmp(rings.rings[i].service, service) != 0)
 			continue;
 		if (rings.rings[i].state == KY_FOUND_TROUBLE) {
+			if (rings.rings[i].is_process_there)
+				continue; /* there is nothing to recover yet */
 			ky_cli_error("%s", rings.rings[i].why);
 			totals->trouble++;
 		} else if (is_dead(&rings.rings[i])) {

@@ -409,19 +409,30 @@ static void scan_shared_memory(struct finder *finder, const char *root)
 
 /* ---- processes ---- */
 
+static bool is_removed(const char *path)
+{
+	static const char mark[] = " (deleted)";
+	size_t bytes = strlen(path);
+
+	return bytes >= sizeof(mark) && strcmp(path + bytes - (sizeof(mark) - 1), mark) == 0;
+}
+
 static void on_mapped(void *ctx, uint32_t pid, int fd, const char *path)
 {
 	struct finder *finder = ctx;
-	struct ky_found_ring *ring;
+	struct ky_found_ring *ring = NULL;
 	int err = errno;
 	struct stat st;
 
 	if (fd < 0) {
-		/* Said only about the process that was asked for: nothing else is missing. */
-		ring = finder->query->pid == pid ? add(finder, path) : NULL;
+		/* Said about the process that was asked for, and about ours whose ring nobody finds
+		 * by its name: else nothing seems to record. */
+		if (finder->query->pid == pid || (finder->query->pid == 0 && is_removed(path)))
+			ring = add(finder, path);
 		if (ring == NULL)
 			return;
 		ring->ring_pid = ring->pid = pid;
+		ring->is_process_there = true;
 		trouble(ring, -err,
 			"process %u records into it, but it has no name any more and "
 			"cannot be opened (%s); root can",

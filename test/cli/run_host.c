@@ -12,6 +12,7 @@
  * begin=TASK      begins a poll of this task, and leaves it open
  * stop            stops itself
  * burn=MS         burns so many ms of CPU time, three quarters here, a quarter in another thread
+ * user=N          becomes this user and group
  * grow            takes memory until somebody ends it
  * exec=N          starts over in this process as `run_host N`
  */
@@ -79,6 +80,12 @@ static void grow(void)
 		memset(more, 1, bytes);
 }
 
+static void become(unsigned int user)
+{
+	if (setgid(user) != 0 || setuid(user) != 0)
+		_exit(66);
+}
+
 static void act(const char *action)
 {
 	const char *value = strchr(action, '=');
@@ -104,6 +111,8 @@ static void act(const char *action)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
 	else if (strncmp(action, "burn=", 5) == 0)
 		burn_in_two(strtoul(value, NULL, 10));
+	else if (strncmp(action, "user=", 5) == 0)
+		become((unsigned int)strtoul(value, NULL, 10));
 	else if (strcmp(action, "grow") == 0)
 		grow();
 	else if (strcmp(action, "stop") == 0)

@@ -237,6 +237,76 @@ class Dump(Rings):
         self.assertEqual(self.traces(), [])
 
 
+    def test_while_the_drain_rotates(self):
+        """Every dump is a whole trace, and the stream behind it has everything."""
+        ready, traces = self.dir / "ready", self.dir / "traces"
+        run = subprocess.Popen([KYMO, "run", "--ring-dir", self.rings, "-o", traces,
+                                "--rotate-interval", "2ms", "--", HOST, "1000", f"touch={ready}",
+                                "paced=300000"], stderr=subprocess.PIPE, text=True)
+        self.started.append(run)
+        wait_until(ready.exists)
+        dumps = 0
+        while run.poll() is None:
+            path = self.out / f"{dumps}.trc"
+            done = self.dump("run_host", "-o", path)
+            if done.returncode != 0:
+                self.assertRegex(done.stderr, "'run_host' records|gone")
+                break
+            starts = {t["name"]: t["count"] for t in self.info(path)["types"]}
+            self.assertIn(starts["PollStartEvent"] - starts["PollEndEvent"], (0, 1))
+            dumps += 1
+        err = run.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(run.returncode, 0, err)
+        self.assertRegex(err, "nothing lost")
+        self.assertGreater(dumps, 0)
+        self.assertGreater(len(list(traces.rglob("*.trc.zst"))), 5)
+        self.assertEqual(self.polls(traces), 301000)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_a_process_that_becomes_another_user_is_dumped_and_recovered(self):
+        os.chmod(self.dir, 0o777)  # it makes its mark there afterwards
+        host = self.host("user=65534", "polls=500")
+        self.assertEqual(self.dump(host.pid, "-o", self.out / "alive.trc").returncode, 0)
+        self.assertEqual(self.polls(self.out / "alive.trc"), POLLS + 500)
+        host.kill()
+        host.wait()
+        self.assertEqual(self.recover().returncode, 0)
+        self.assertEqual([self.polls(path) for path in self.traces()], [POLLS + 500] * 2)
+
+    def test_a_removed_ring_is_reached_through_its_process(self):
+        host = self.host(KYMO_SERVICE="bare")
+        self.ring_of(host).unlink()
+        done = self.kymo("dump", str(host.pid), "-o", self.out / "bare.trc")
+        if os.geteuid() != 0:
+            self.assert_one_sentence(done, "has no name any more", "root can")
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.polls(self.out / "bare.trc"), POLLS)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
+    def test_a_removed_ring_is_told_to_who_may_not_open_it(self):
+        for path in (self.dir, self.rings, self.out):
+            os.chmod(path, 0o755)
+        os.chown(self.rings, 65534, 65534)
+        ready = self.dir / "out" / "bare"
+        os.chown(self.out, 65534, 65534)
+        nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+        host = subprocess.Popen([HOST, str(POLLS), f"touch={ready}", f"wait={self.dir / 'end'}"],
+                                env={**os.environ, "KYMO_RING_DIR": str(self.rings)}, **nobody)
+        self.started.append(host)
+        wait_until(ready.exists)
+        self.ring_of(host).unlink()
+        for command in (["dump", str(host.pid)], ["status", str(host.pid)]):
+            self.assert_one_sentence(self.kymo(*command, **nobody), f"process {host.pid}",
+                                     "has no name any more", "root can")
+        done = self.kymo("ps", "-i", "0", **nobody)
+        self.assertIn(f"process {host.pid} records into it", done.stderr)
+        self.assertIn("root can", done.stderr)
+        done = self.kymo("recover", **nobody)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        self.assertIsNone(host.poll())
+
+
 class Recover(Rings):
     def test_a_killed_process_becomes_a_trace_and_its_ring_goes(self):
         host = self.dead("begin=4711", KYMO_SERVICE="front")
