@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <kymo/base.h>
 #include <string.h>
+#include <unwind/plain_code.h>
 #include <unwind/unwind_build.h>
 #include <unwind/unwind_table.h>
 
 /* Code begins at such an address; what is less than that behind a function fills up. */
 #define CODE_ALIGN UINT64_C(16)
 #define RECENT_WIDES 64u
+#define GAP_BYTES_MAX 4096u
 
 static void put(struct ky_unwind_builder *builder, uint64_t offset, const void *bytes, size_t count)
 {
@@ -102,6 +104,32 @@ static void take_row(void *ctx, uint64_t pc, const struct ky_cfi_row *row)
 	add_row(builder, pc, rule);
 }
 
+/* What no entry describes: mostly filling; small functions in it are read as they stand. */
+static void take_gap(struct ky_unwind_builder *builder, const struct ky_cfi_source *source,
+		     uint64_t end)
+{
+	uint64_t at = builder->function_end;
+	uint8_t code[KY_PLAIN_BYTES_MAX];
+	struct ky_plain plain;
+
+	add_row(builder, at, KY_UNWIND_NO_CODE);
+	/* One function may stand there, or a few; in a desert there is none. */
+	while (at < end && end - at <= GAP_BYTES_MAX) {
+		size_t wanted = end - at < sizeof(code) ? (size_t)(end - at) : sizeof(code);
+		size_t got = source->read(source->ctx, at, code, wanted);
+		size_t filled = ky_plain_padding(code, got);
+
+		at += filled;
+		if (filled == got || at % CODE_ALIGN ||
+		    ky_plain_read(code + filled, got - filled, &plain) != 0)
+			return;
+		for (uint32_t i = 0; i < plain.row_count; i++)
+			add_row(builder, at + plain.rows[i].at, plain.rows[i].rule);
+		at += plain.bytes;
+		add_row(builder, at, KY_UNWIND_NO_CODE);
+	}
+}
+
 /* One function. What lies between the one before and it is nobody's, unless it only fills up. */
 static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi_source *source,
 			  uint64_t start, uint64_t address)
@@ -113,7 +141,7 @@ static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi
 	uint64_t at;
 
 	if (start > filled)
-		add_row(builder, builder->function_end, KY_UNWIND_NO_CODE);
+		take_gap(builder, source, start);
 	if (!is_open) {
 		add_row(builder, start, KY_UNWIND_BEYOND);
 		builder->function_end = start + 1;

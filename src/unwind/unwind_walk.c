@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <string.h>
+#include <unwind/unwind_search.h>
 #include <unwind/unwind_walk.h>
 
 /* It reads the stacks of others, about which instrumentation has its own opinion. */
@@ -161,10 +162,23 @@ static bool find_wide(struct walker *walker, const struct ky_unwind_wide *wide, 
 	return true;
 }
 
+/* Only sp and pc were known at the start, and nobody has saved fp since. */
+static bool search_fp(struct walker *walker, uint32_t offset, int32_t saved)
+{
+	struct frame *frame = &walker->frame;
+
+	if (offset != 2 || saved != -2 ||
+	    !ky_unwind_search_fp(walker->view, walker->memory, &walker->code, frame->pc, frame->sp,
+				 &frame->fp))
+		return false;
+	walker->walk->guessed_count++;
+	return frame->is_fp_known = true;
+}
+
 static bool find_way(struct walker *walker, uint32_t rule, const struct ky_unwind_wide *wide,
 		     struct way *way)
 {
-	const struct frame *frame = &walker->frame;
+	struct frame *frame = &walker->frame;
 	uint32_t offset = ky_unwind_rule_offset(rule);
 	bool is_known = true;
 
@@ -175,8 +189,8 @@ static bool find_way(struct walker *walker, uint32_t rule, const struct ky_unwin
 		way->cfa = frame->sp + offset * UINT64_C(8);
 		break;
 	case KY_UNWIND_BY_FP:
+		is_known = frame->is_fp_known || search_fp(walker, offset, way->fp);
 		way->cfa = frame->fp + offset * UINT64_C(8);
-		is_known = frame->is_fp_known;
 		break;
 	case KY_UNWIND_BY_SECOND:
 		way->cfa = frame->second + offset * UINT64_C(8);

@@ -44,9 +44,10 @@ struct ky_walk {
 	uint32_t frames_max;
 	uint64_t until_sp; /* frames below this address are wanted; 0: all */
 	uint32_t count;
-	uint32_t end;           /* enum ky_walk_end */
-	uint32_t guessed_count; /* callers found by the frame pointer */
-	uint64_t last_pc;       /* of the last frame, as it stands */
+	uint32_t end; /* enum ky_walk_end */
+	/* frames without a table left by their frame pointer, or by one that was looked for */
+	uint32_t guessed_count;
+	uint64_t last_pc; /* of the last frame, as it stands */
 };
 
 /* frames, frames_max and until_sp are set by the caller, the rest here. */
