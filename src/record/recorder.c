@@ -14,6 +14,7 @@
 #include <record/lookout.h>
 #include <record/ring_litter.h>
 #include <record/stream.h>
+#include <record/table_maker.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,9 @@
 #define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
 
 struct kymo_recorder {
-	struct ky_stream stream;   /* the thread's alone while it runs */
-	struct ky_lookout lookout; /* so is this */
+	struct ky_stream stream;      /* the thread's alone while it runs */
+	struct ky_lookout lookout;    /* so is this */
+	struct ky_table_maker tables; /* and this */
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
@@ -107,6 +109,10 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	if (ring) {
 		next_ns = ky_lookout_step(&recorder->lookout, ring,
 					  ky_stream_drain(&recorder->stream));
+		until_ns = next_ns < until_ns ? next_ns : until_ns;
+	}
+	if (ring) {
+		next_ns = ky_table_maker_step(&recorder->tables, ring);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	next_ns = ky_dump_queue_run(&recorder->place, ring, false, &hooks);
@@ -341,6 +347,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
 		ky_lookout_close(&recorder->lookout);
+		ky_table_maker_close(&recorder->tables);
 	}
 	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
@@ -359,6 +366,7 @@ int kymo_recorder_reopen(void)
 		return err;
 	ky_stream_forget(&recorder->stream);
 	ky_lookout_reopen(&recorder->lookout);
+	ky_table_maker_close(&recorder->tables);
 	recorder->stream.file_further_pid = (uint32_t)getpid();
 	recorder->has_thread = false;
 	recorder->wakeups = 0;

@@ -4,6 +4,7 @@
 #include <record/sample/stack_walk.h>
 
 #include <errno.h>
+#include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -190,6 +191,23 @@ _Static_assert((int)KYMO_STACK_FULL == (int)KY_WALK_FULL &&
 		       (int)KYMO_STACK_REACHED == (int)KY_WALK_REACHED,
 	       "the ends have the same numbers");
 
+static uint32_t is_wanted; /* atomic */
+
+bool ky_stack_is_wanted(void)
+{
+	return __atomic_load_n(&is_wanted, __ATOMIC_RELAXED) != 0;
+}
+
+/* Whoever makes tables in this process sleeps until it is told. */
+static void want(void)
+{
+	int before = errno;
+
+	if (!__atomic_exchange_n(&is_wanted, 1, __ATOMIC_RELAXED))
+		ky_bell_ring();
+	errno = before;
+}
+
 static bool begin(struct ky_walk *walk, struct ky_unwind_view *view, struct kymo_stack *stack)
 {
 	*walk = (struct ky_walk){.frames = stack->frames,
@@ -197,6 +215,8 @@ static bool begin(struct ky_walk *walk, struct ky_unwind_view *view, struct kymo
 				 .until_sp = stack->until_sp};
 	stack->count = stack->guessed_count = 0;
 	stack->end = KYMO_STACK_NO_TABLES;
+	if (!ky_stack_is_wanted())
+		want();
 	return ky_stack_tables(view);
 }
 

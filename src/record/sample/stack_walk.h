@@ -18,6 +18,9 @@
 /* The tables of this process's ring. False: none, or a forked child. */
 bool ky_stack_tables(struct ky_unwind_view *out);
 
+/* Somebody asked for a stack, with or without tables. */
+bool ky_stack_is_wanted(void);
+
 /* may_call: system calls beyond those that no thread can do without. */
 void ky_stack_capture_by(struct ky_walk *walk, const struct ky_unwind_view *view,
 			 const struct kymo_stack_start *start, bool may_call);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* table_maker.h - the library's own unwind tables: its thread makes them once a stack was wanted or
+ * a sampler runs, and keeps them from then on. Under `kymo run` that process makes them instead.
+ *
+ * Reads /proc/self/maps and the mapped files; never takes the loader's lock. In a process that is
+ * confined it does nothing.
+ * Threads: the library's thread alone.
+ */
+#ifndef KY_RECORD_TABLE_MAKER_H
+#define KY_RECORD_TABLE_MAKER_H
+
+#include <record/emit/ring_file.h>
+
+struct ky_unwind_keeper;
+
+struct ky_table_maker {
+	const struct ky_ring *ring; /* that the keeper writes into */
+	struct ky_unwind_keeper *keeper;
+	uint64_t due_ns;
+	int32_t last_error;
+};
+
+/* Returns when it wants to be called again; UINT64_MAX: nobody wants stacks. */
+uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring);
+void ky_table_maker_close(struct ky_table_maker *maker);
+
+#endif
