@@ -82,7 +82,8 @@ uint32_t ky_unwind_pack(const struct ky_cfi_row *row, bool is_signal, struct ky_
 	if (ra->kind != KY_CFI_AT_CFA || ra->offset != -8)
 		return KY_UNWIND_BEYOND;
 #endif
-	fits = pack_place(place_fp, &fp) & pack_place(place_second, &second);
+	fits = pack_place(place_fp, &fp);
+	fits = pack_place(place_second, &second) && fits;
 	if (row->cfa == KY_CFI_CFA_PLT && fits)
 		return compose(KY_UNWIND_PLT, (uint32_t)row->cfa_offset, fp, second);
 	if (row->cfa == KY_CFI_CFA_REGISTER && row->cfa_register == KY_UNWIND_SP)
