@@ -78,6 +78,28 @@ static void check_trace(const struct ky_trace *trace)
 		   trace->polls);
 }
 
+static void check_samples(const struct ky_samples *samples, const struct ky_trace *trace)
+{
+	uint64_t last_ns = 0;
+	uint32_t i;
+
+	for (i = 0; i < samples->row_count; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+
+		FUZZ_CHECK(row->time_ns >= last_ns);
+		FUZZ_CHECK(row->kind < KY_STACK_FREE && row->weight >= 1.0);
+		FUZZ_CHECK(row->stack == KY_NONE || row->stack < samples->stack_count);
+		FUZZ_CHECK(row->task == KY_NONE || row->task < trace->task_count);
+		FUZZ_CHECK(row->worker == KY_NONE || row->worker < trace->worker_count);
+		last_ns = row->time_ns;
+	}
+	for (i = 0; i < samples->stack_count; i++)
+		FUZZ_CHECK(samples->stacks[i].count <= KY_STACK_FRAMES_MAX &&
+			   samples->stacks[i].first <= samples->frame_count &&
+			   samples->stacks[i].count <=
+				   samples->frame_count - samples->stacks[i].first);
+}
+
 static void check_report(const struct ky_trace *trace)
 {
 	struct ky_report *report;
@@ -105,23 +127,28 @@ static void check_report(const struct ky_trace *trace)
 static uint64_t check_open(struct input *input, struct ky_buf *json)
 {
 	struct ky_byte_source source = {.read = input_read, .seek = input_seek, .ctx = input};
+	struct ky_trace_options settled = limits;
 	struct ky_trace *trace;
 	uint64_t events;
 	int result;
 
 	source.name = "fuzz";
-	result = ky_trace_open(&trace, &source, 1, &limits);
+	FUZZ_CHECK(ky_symbol_table_open(&settled.symbols, 64u << 20) == 0);
+	result = ky_trace_open(&trace, &source, 1, &settled);
 	if (result < 0) {
+		ky_symbol_table_close(settled.symbols);
 		FUZZ_CHECK(!trace);
 		FUZZ_CHECK(result == KYMO_E_NOT_TRACE || result == KYMO_E_VERSION ||
 			   result == KYMO_E_LIMIT);
 		return UINT64_MAX;
 	}
 	check_trace(trace);
+	check_samples(&trace->samples, trace);
 	check_report(trace);
-	FUZZ_CHECK(ky_canonical_json(json, trace) == 0);
+	FUZZ_CHECK(ky_canonical_json(json, trace, settled.symbols) == 0);
 	events = trace->event_count;
 	ky_trace_close(trace);
+	ky_symbol_table_close(settled.symbols);
 	return events;
 }
 

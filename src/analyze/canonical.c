@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/canonical.h>
+#include <analyze/stack_profile.h>
 #include <analyze/report.h>
 #include <base/hash.h>
 #include <read/text.h>
@@ -48,7 +49,22 @@ static uint64_t digest_others(const struct ky_trace *trace, uint32_t worker, uin
 	return sum;
 }
 
-int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace)
+static int profile_json(struct ky_buf *out, const struct ky_trace *trace,
+			const struct ky_report *report, struct ky_symbol_table *symbols)
+{
+	struct ky_profile *profile;
+	int result = ky_profile_make(&profile, trace, report, symbols, NULL);
+
+	if (result < 0)
+		return result;
+	ky_text(out, ",\"profile\":");
+	ky_profile_json(out, trace, profile);
+	ky_profile_free(profile);
+	return 0;
+}
+
+int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
+		      struct ky_symbol_table *symbols)
 {
 	struct ky_report *report;
 	uint32_t i;
@@ -60,6 +76,11 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace)
 	ky_info_json(out, trace);
 	ky_text(out, ",\"report\":");
 	ky_report_json(out, trace, report);
+	result = profile_json(out, trace, report, symbols);
+	if (result < 0) {
+		ky_report_free(report);
+		return result;
+	}
 	ky_text(out, ",\"rows\":{");
 	for (i = 0; i < trace->worker_count; i++) {
 		uint64_t sum = KY_HASH_START;

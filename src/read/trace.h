@@ -25,7 +25,7 @@
 struct ky_symbol_table;
 
 struct ky_trace_options {
-	/* Gets the modules and names of the trace on the way (read/symbol_table.h); NULL: nobody. */
+	/* Gets the modules and names of the trace on the way (read/symbol_table.h); may be NULL. */
 	struct ky_symbol_table *symbols;
 	uint64_t raw_bytes_max; /* of one source after decompression; 0: 16 GiB. Beyond: notice */
 	uint64_t memory_bytes_max;   /* 0: 3 GiB. Beyond: KYMO_E_LIMIT */

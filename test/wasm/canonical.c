@@ -7,6 +7,7 @@
 int main(void)
 {
 	struct ky_byte_source source;
+	struct ky_trace_options options = {0};
 	struct ky_trace *trace;
 	struct ky_buf in, out;
 	static uint8_t part[65536];
@@ -18,12 +19,15 @@ int main(void)
 		ky_buf_append(&in, part, count);
 	if (in.failed || ky_byte_source_memory(&source, in.bytes, in.used, "trace") < 0)
 		return 1;
-	if (ky_trace_open(&trace, &source, 1, NULL) < 0)
+	if (ky_symbol_table_open(&options.symbols, 0) < 0)
 		return 1;
-	if (ky_canonical_json(&out, trace) < 0)
+	if (ky_trace_open(&trace, &source, 1, &options) < 0)
+		return 1;
+	if (ky_canonical_json(&out, trace, options.symbols) < 0)
 		return 1;
 	fwrite(out.bytes, 1, out.used, stdout);
 	ky_trace_close(trace);
+	ky_symbol_table_close(options.symbols);
 	source.close(source.ctx);
 	ky_buf_release(&in);
 	ky_buf_release(&out);

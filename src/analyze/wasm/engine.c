@@ -10,6 +10,7 @@
 #define MEMORY_BYTES_MAX (UINT64_C(3) << 30)
 
 static struct ky_trace *trace;
+static struct ky_symbol_table *symbols;
 static struct ky_buf result;
 
 uint8_t *kymo_wasm_alloc(uint32_t bytes)
@@ -42,6 +43,12 @@ int32_t kymo_wasm_open(const uint8_t *bytes, uint32_t byte_count)
 	clear();
 	ky_trace_close(trace);
 	trace = NULL;
+	ky_symbol_table_close(symbols);
+	symbols = NULL;
+	code = ky_symbol_table_open(&symbols, 0);
+	if (code < 0)
+		return code;
+	options.symbols = symbols;
 	code = ky_byte_source_memory(&source, bytes, byte_count, "trace");
 	if (code < 0)
 		return code;
@@ -57,7 +64,7 @@ int32_t kymo_wasm_canonical(void)
 	clear();
 	if (!trace)
 		return KYMO_E_CLOSED;
-	return ky_canonical_json(&result, trace);
+	return ky_canonical_json(&result, trace, symbols);
 }
 
 const uint8_t *kymo_wasm_result(void)

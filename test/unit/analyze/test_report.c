@@ -334,7 +334,7 @@ static void report__survives_each_failing_allocation(void **state)
 
 		ky_buf_init(&out, 0);
 		test_alloc_fail_at(n);
-		result = ky_canonical_json(&out, c.trace);
+		result = ky_canonical_json(&out, c.trace, NULL);
 		test_alloc_normal();
 		assert_true(result == 0 || result == -ENOMEM);
 		ky_buf_release(&out);

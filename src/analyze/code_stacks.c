@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/code_stacks.h>
+#include <base/alloc.h>
+#include <base/hash.h>
+#include <errno.h>
+#include <string.h>
+
+struct making {
+	struct ky_code_stacks *out;
+	struct ky_symbol_table *symbols;
+	uint32_t spot_capacity, line_capacity, function_capacity;
+	uint32_t *slots; /* of spots, + 1 */
+	uint32_t slot_count;
+	uint32_t *functions; /* by the table's number: function + 1 */
+	uint32_t number_count;
+};
+
+static bool grow(void **array, uint32_t *capacity, uint32_t needed, size_t element_bytes)
+{
+	uint32_t count = *capacity ? *capacity : 256;
+	void *memory;
+
+	if (needed <= *capacity)
+		return true;
+	while (count < needed)
+		count = count < UINT32_MAX / 2 ? count * 2 : UINT32_MAX;
+	memory = ky_realloc(*array, (size_t)count * element_bytes);
+	if (!memory)
+		return false;
+	*array = memory;
+	*capacity = count;
+	return true;
+}
+
+static uint32_t function_of(struct making *making, uint32_t number, uint32_t line)
+{
+	struct ky_code_stacks *out = making->out;
+	void *list = making->functions;
+	uint32_t had = making->number_count;
+
+	if (number == UINT32_MAX) /* the table's memory is spent: all of those are one */
+		number = 0;
+	else
+		number++;
+	if (number >= had) {
+		if (!grow(&list, &making->number_count, number + 1, sizeof(uint32_t)))
+			return UINT32_MAX;
+		making->functions = list;
+		memset(making->functions + had, 0,
+		       (size_t)(making->number_count - had) * sizeof(uint32_t));
+	}
+	if (!making->functions[number]) {
+		list = out->function_lines;
+		if (!grow(&list, &making->function_capacity, out->function_count + 1,
+			  sizeof(uint32_t)))
+			return UINT32_MAX;
+		out->function_lines = list;
+		out->function_lines[out->function_count] = line;
+		making->functions[number] = ++out->function_count;
+	}
+	return making->functions[number] - 1;
+}
+
+static bool add_lines(struct making *making, const struct ky_symbol_frame *frames, uint32_t count)
+{
+	struct ky_code_stacks *out = making->out;
+	void *list = out->lines;
+
+	if (!grow(&list, &making->line_capacity, out->line_count + count, sizeof(*out->lines)))
+		return false;
+	out->lines = list;
+	for (uint32_t i = 0; i < count; i++) {
+		struct ky_code_line *line = &out->lines[out->line_count];
+
+		line->function = function_of(making, frames[i].number, out->line_count);
+		if (line->function == UINT32_MAX)
+			return false;
+		line->name = frames[i].number == UINT32_MAX ? "(no memory for names)" :
+							      frames[i].name;
+		line->file = frames[i].file;
+		line->line = frames[i].line;
+		line->why = frames[i].why;
+		out->line_count++;
+	}
+	return true;
+}
+
+static uint32_t spot_place(const struct making *making, uint64_t address, uint32_t number)
+{
+	return (uint32_t)ky_hash_number(address ^ (uint64_t)number << 48) &
+	       (making->slot_count - 1);
+}
+
+static bool grow_slots(struct making *making)
+{
+	uint32_t count = making->slot_count ? making->slot_count * 2 : 1024;
+	uint32_t *slots = ky_alloc((size_t)count * sizeof(*slots));
+
+	if (!slots)
+		return false;
+	ky_free(making->slots);
+	making->slots = slots;
+	making->slot_count = count;
+	for (uint32_t i = 0; i < making->out->spot_count; i++) {
+		const struct ky_code_spot *spot = &making->out->spots[i];
+		uint32_t at = spot_place(making, spot->address, spot->number);
+
+		while (slots[at])
+			at = (at + 1) & (count - 1);
+		slots[at] = i + 1;
+	}
+	return true;
+}
+
+static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_ns,
+			 const struct ky_symbol_frame *frames, uint32_t count)
+{
+	struct ky_code_stacks *out = making->out;
+	struct ky_code_place place;
+	void *list = out->spots;
+	const struct ky_code_module *module;
+
+	if (count > KY_CODE_INLINES_MAX)
+		count = KY_CODE_INLINES_MAX;
+	if (!grow(&list, &making->spot_capacity, out->spot_count + 1, sizeof(*out->spots)))
+		return UINT32_MAX;
+	out->spots = list;
+	module = ky_code_map_find(ky_symbol_table_map(making->symbols), address, time_ns, &place,
+				  NULL);
+	out->spots[out->spot_count] = (struct ky_code_spot){address, out->line_count, count,
+							    frames[0].number,
+							    module ? module->number : KY_NONE};
+	out->nameless_count += frames[0].why != KY_SYMBOL_FOUND;
+	if (!add_lines(making, frames, count))
+		return UINT32_MAX;
+	return out->spot_count++;
+}
+
+static uint32_t spot_of(struct making *making, uint64_t address, uint64_t time_ns)
+{
+	const struct ky_symbol_frame *frames;
+	uint32_t count, at, spot;
+
+	if (making->out->spot_count >= making->slot_count / 2 && !grow_slots(making))
+		return UINT32_MAX;
+	count = ky_symbol_table_find(making->symbols, address, time_ns, &frames);
+	at = spot_place(making, address, frames[0].number);
+	while (making->slots[at]) {
+		spot = making->slots[at] - 1;
+		if (making->out->spots[spot].address == address &&
+		    making->out->spots[spot].number == frames[0].number)
+			return spot;
+		at = (at + 1) & (making->slot_count - 1);
+	}
+	spot = add_spot(making, address, time_ns, frames, count);
+	if (spot != UINT32_MAX)
+		making->slots[at] = spot + 1;
+	return spot;
+}
+
+/* ---- stacks that read the same ---- */
+
+static uint64_t hash_lines(const struct ky_code_stacks *stacks, uint32_t stack)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	uint64_t hash = KY_HASH_START;
+
+	ky_code_walk_begin(&walk, stacks, stack);
+	while ((line = ky_code_walk_next(&walk)))
+		hash = ky_hash_number(hash ^ ((uint64_t)line->function << 32 | line->line));
+	return hash;
+}
+
+static bool reads_same(const struct ky_code_stacks *stacks, uint32_t one, uint32_t other)
+{
+	const struct ky_code_line *a, *b;
+	struct ky_code_walk first, second;
+
+	ky_code_walk_begin(&first, stacks, one);
+	ky_code_walk_begin(&second, stacks, other);
+	do {
+		a = ky_code_walk_next(&first);
+		b = ky_code_walk_next(&second);
+		if (!a || !b)
+			return a == b;
+	} while (a->function == b->function && a->line == b->line);
+	return false;
+}
+
+static int fold(struct ky_code_stacks *out)
+{
+	uint32_t count = out->trace->samples.stack_count, slot_count = 16, i;
+	uint32_t *slots;
+
+	while (slot_count < count * 2u && slot_count < 1u << 31)
+		slot_count *= 2;
+	slots = ky_alloc((size_t)slot_count * sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		uint32_t at = (uint32_t)hash_lines(out, i) & (slot_count - 1);
+
+		while (slots[at] && !reads_same(out, slots[at] - 1, i))
+			at = (at + 1) & (slot_count - 1);
+		if (!slots[at])
+			slots[at] = i + 1;
+		out->folds[i] = slots[at] - 1;
+	}
+	ky_free(slots);
+	return 0;
+}
+
+int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace,
+			struct ky_symbol_table *symbols)
+{
+	const struct ky_samples *samples = &trace->samples;
+	struct making making = {.out = out, .symbols = symbols};
+	int result = -ENOMEM;
+	uint32_t i, k;
+
+	memset(out, 0, sizeof(*out));
+	out->trace = trace;
+	out->frame_spots = ky_alloc(((size_t)samples->frame_count + 1) * sizeof(uint32_t));
+	out->folds = ky_alloc(((size_t)samples->stack_count + 1) * sizeof(uint32_t));
+	if (!out->frame_spots || !out->folds)
+		goto fail;
+	for (i = 0; i < samples->stack_count; i++) {
+		const struct ky_stack *stack = &samples->stacks[i];
+
+		for (k = stack->first; k < stack->first + stack->count; k++) {
+			out->frame_spots[k] = spot_of(&making, samples->frames[k], stack->first_ns);
+			if (out->frame_spots[k] == UINT32_MAX)
+				goto fail;
+		}
+	}
+	result = fold(out);
+fail:
+	ky_free(making.slots);
+	ky_free(making.functions);
+	if (result < 0)
+		ky_code_stacks_release(out);
+	return result;
+}
+
+void ky_code_stacks_release(struct ky_code_stacks *stacks)
+{
+	ky_free(stacks->frame_spots);
+	ky_free(stacks->folds);
+	ky_free(stacks->spots);
+	ky_free(stacks->lines);
+	ky_free(stacks->function_lines);
+	memset(stacks, 0, sizeof(*stacks));
+}
+
+/* ---- walking ---- */
+
+void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *stacks,
+			uint32_t stack)
+{
+	memset(walk, 0, sizeof(*walk));
+	walk->stacks = stacks;
+	if (stack < stacks->trace->samples.stack_count) {
+		walk->frame = stacks->trace->samples.stacks[stack].first;
+		walk->frame_end = walk->frame + stacks->trace->samples.stacks[stack].count;
+	}
+}
+
+const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
+{
+	while (walk->line == walk->line_end) {
+		const struct ky_code_spot *spot;
+
+		if (walk->frame == walk->frame_end)
+			return NULL;
+		spot = &walk->stacks->spots[walk->stacks->frame_spots[walk->frame++]];
+		walk->line = spot->first;
+		walk->line_end = spot->first + spot->count;
+	}
+	return &walk->stacks->lines[walk->line++];
+}
+
+static bool begins_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool contains(const char *text, const char *part)
+{
+	for (; *text; text++)
+		if (begins_with(text, part))
+			return true;
+	return false;
+}
+
+/* Code that nobody reads a report to find: the language's library, the runtime, dependencies. */
+static bool is_library(const struct ky_code_line *line)
+{
+	static const char *const crates[] = {"std::",   "core::",    "alloc::",      "tokio::",
+					     "mio::",   "hyper::",   "hyper_util::", "futures_",
+					     "tower::", "tracing::", "axum::",       "rayon"};
+	static const char *const files[] = {"/rustc/", "/.cargo/", "/rustlib/src/"};
+	const char *name = line->name;
+	size_t i;
+
+	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
+		name++;
+	if (begins_with(name, "dyn "))
+		name += 4;
+	for (i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
+		if (begins_with(name, crates[i]))
+			return true;
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (contains(line->file, files[i]))
+			return true;
+	return false;
+}
+
+const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack)
+{
+	const struct ky_code_line *line, *leaf = NULL, *named = NULL, *rust = NULL;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin(&walk, stacks, stack);
+	while ((line = ky_code_walk_next(&walk))) {
+		if (!leaf)
+			leaf = line;
+		if (line->why != KY_SYMBOL_FOUND)
+			continue;
+		if (!named)
+			named = line;
+		if (is_library(line))
+			continue;
+		if (*line->file && line->file[0] != '.') /* libc's own are relative to its build */
+			return line;
+		if (!rust && contains(line->name, "::"))
+			rust = line;
+	}
+	return rust ? rust : named ? named : leaf;
+}

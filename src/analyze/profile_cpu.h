@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* profile_cpu.h - the parts of a profile, for stack_profile.c only. They return 0, -ENOMEM. */
+#ifndef KY_ANALYZE_PROFILE_CPU_H
+#define KY_ANALYZE_PROFILE_CPU_H
+
+#include <analyze/stack_profile.h>
+
+#define KY_PROFILE_KIND_FUNCTIONS 10u
+
+bool ky_profile_has(const struct ky_profile *profile, const struct ky_stack_row *row);
+
+/* Weight of a CPU sample in this profile. */
+double ky_profile_weight(const struct ky_profile *profile, const struct ky_stack_row *row);
+
+/* profile_cpu.c: cpu, long_polls, kinds. */
+int ky_profile_cpu(struct ky_profile *profile, const struct ky_trace *trace);
+
+/* profile_waits.c: waits, places, heap; worst. */
+int ky_profile_waits(struct ky_profile *profile, const struct ky_trace *trace);
+void ky_profile_worst(struct ky_profile *profile, const struct ky_trace *trace,
+		      const struct ky_report *report);
+
+#endif

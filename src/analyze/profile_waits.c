@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/profile_cpu.h>
+#include <base/alloc.h>
+#include <errno.h>
+#include <read/sort.h>
+#include <string.h>
+
+/* Rows of one kind in groups that read the same. */
+struct keyed {
+	uint64_t extra; /* reason and system call */
+	uint32_t fold;  /* the stack; KY_NONE */
+	uint32_t row;
+};
+
+static bool is_keyed_before(const void *a, const void *b, const void *ctx)
+{
+	const struct keyed *one = a, *other = b;
+
+	(void)ctx;
+	if (one->fold != other->fold)
+		return one->fold < other->fold;
+	if (one->extra != other->extra)
+		return one->extra < other->extra;
+	return one->row < other->row;
+}
+
+static bool is_same(const struct keyed *one, const struct keyed *other)
+{
+	return one->fold == other->fold && one->extra == other->extra;
+}
+
+/* Returns the rows in groups and how many groups there are; NULL: no memory. */
+static struct keyed *group_rows(const struct ky_profile *profile, const struct ky_trace *trace,
+				enum ky_stack_kind kind, uint32_t *count, uint32_t *groups)
+{
+	const struct ky_samples *samples = &trace->samples;
+	struct keyed *keyed = ky_alloc((samples->counts[kind] + 1) * sizeof(*keyed));
+	uint32_t i;
+
+	*count = *groups = 0;
+	if (!keyed)
+		return NULL;
+	for (i = 0; i < samples->row_count; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+		struct keyed *key = &keyed[*count];
+
+		if (row->kind != kind || !ky_profile_has(profile, row))
+			continue;
+		key->row = i;
+		key->fold = row->stack == KY_NONE ? KY_NONE : profile->code.folds[row->stack];
+		key->extra = 0;
+		if (kind == KY_STACK_OFF_CPU)
+			key->extra = (uint64_t)row->reason << 32 | row->syscall;
+		(*count)++;
+	}
+	ky_sort(keyed, *count, sizeof(*keyed), is_keyed_before, NULL);
+	for (i = 0; i < *count; i++)
+		*groups += i == 0 || !is_same(&keyed[i], &keyed[i - 1]);
+	return keyed;
+}
+
+/* ---- off the processor ---- */
+
+static void add_wait(struct ky_profile *profile, struct ky_profile_wait *wait,
+		     const struct ky_stack_row *row)
+{
+	if (row->value > wait->max_ns || !wait->ns.count) {
+		wait->max_ns = row->value;
+		wait->max_at_ns = row->time_ns;
+		wait->max_task = row->task;
+	}
+	wait->seen_ns += row->value;
+	ky_total_add(&wait->ns, row->weight, (double)row->value);
+	ky_total_add(&profile->off_cpu, row->weight, (double)row->value);
+}
+
+static bool is_wait_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_profile_wait *one = a, *other = b;
+
+	(void)ctx;
+	if (one->ns.sum > other->ns.sum || one->ns.sum < other->ns.sum)
+		return one->ns.sum > other->ns.sum;
+	if (one->stack != other->stack)
+		return one->stack < other->stack;
+	if (one->reason != other->reason)
+		return one->reason < other->reason;
+	return one->syscall < other->syscall;
+}
+
+static uint32_t cut(uint32_t count)
+{
+	return count < KY_PROFILE_ROWS_MAX ? count : KY_PROFILE_ROWS_MAX;
+}
+
+static int make_waits(struct ky_profile *profile, const struct ky_trace *trace)
+{
+	uint32_t count, groups, i, at = 0;
+	struct keyed *keyed = group_rows(profile, trace, KY_STACK_OFF_CPU, &count, &groups);
+
+	if (!keyed)
+		return -ENOMEM;
+	profile->waits = ky_alloc((groups + 1u) * sizeof(*profile->waits));
+	if (!profile->waits) {
+		ky_free(keyed);
+		return -ENOMEM;
+	}
+	for (i = 0; i < count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[keyed[i].row];
+		struct ky_profile_wait *wait;
+
+		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
+		wait = &profile->waits[at];
+		wait->stack = keyed[i].fold;
+		wait->reason = row->reason;
+		wait->syscall = row->syscall;
+		add_wait(profile, wait, row);
+	}
+	ky_free(keyed);
+	ky_sort(profile->waits, groups, sizeof(*profile->waits), is_wait_before, NULL);
+	profile->wait_total = groups;
+	profile->wait_count = cut(groups);
+	return 0;
+}
+
+/* ---- await places ---- */
+
+/* Of each task the last place in the range is where it waits, unless it ended. */
+static uint32_t *last_places(const struct ky_profile *profile, const struct ky_trace *trace)
+{
+	uint32_t *last = ky_alloc((trace->task_count + 1u) * sizeof(*last)), i;
+
+	for (i = 0; last && i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+
+		if (row->kind == KY_STACK_PLACE && row->task != KY_NONE &&
+		    ky_profile_has(profile, row))
+			last[row->task] = i + 1;
+	}
+	return last;
+}
+
+static bool is_waiting(const struct ky_profile *profile, const struct ky_trace *trace,
+		       const uint32_t *last, uint32_t row_index)
+{
+	const struct ky_stack_row *row = &trace->samples.rows[row_index];
+	const struct ky_task *task;
+
+	if (row->task == KY_NONE || last[row->task] != row_index + 1)
+		return false;
+	task = &trace->tasks[row->task];
+	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= profile->to_ns;
+}
+
+static void add_place(struct ky_profile_place *place, const struct ky_stack_row *row,
+		      bool is_waiting_now)
+{
+	if (is_waiting_now) {
+		if (!place->task_count || row->time_ns < place->since_ns) {
+			place->since_ns = row->time_ns;
+			place->since_task = row->task;
+		}
+		place->task_count++;
+	}
+	if (row->flags & KY_ROW_END_UNSAFE || row->task == KY_NONE)
+		place->unsafe_count++;
+	else
+		ky_total_add(&place->ns, row->weight, (double)row->value);
+}
+
+static bool is_place_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_profile_place *one = a, *other = b;
+
+	(void)ctx;
+	if (one->task_count != other->task_count)
+		return one->task_count > other->task_count;
+	if (one->ns.sum > other->ns.sum || one->ns.sum < other->ns.sum)
+		return one->ns.sum > other->ns.sum;
+	return one->stack < other->stack;
+}
+
+static int make_places(struct ky_profile *profile, const struct ky_trace *trace)
+{
+	uint32_t count, groups, i, at = 0;
+	struct keyed *keyed = group_rows(profile, trace, KY_STACK_PLACE, &count, &groups);
+	uint32_t *last = last_places(profile, trace);
+
+	profile->places = ky_alloc((groups + 1u) * sizeof(*profile->places));
+	if (!keyed || !last || !profile->places) {
+		ky_free(keyed);
+		ky_free(last);
+		return -ENOMEM;
+	}
+	for (i = 0; i < count; i++) {
+		bool is_now = is_waiting(profile, trace, last, keyed[i].row);
+
+		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
+		profile->places[at].stack = keyed[i].fold;
+		profile->waiting_count += is_now;
+		add_place(&profile->places[at], &trace->samples.rows[keyed[i].row], is_now);
+	}
+	ky_free(keyed);
+	ky_free(last);
+	ky_sort(profile->places, groups, sizeof(*profile->places), is_place_before, NULL);
+	profile->place_total = groups;
+	profile->place_count = cut(groups);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+static bool is_heap_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_profile_heap *one = a, *other = b;
+
+	(void)ctx;
+	if (one->live_bytes.sum > other->live_bytes.sum ||
+	    one->live_bytes.sum < other->live_bytes.sum)
+		return one->live_bytes.sum > other->live_bytes.sum;
+	if (one->bytes.sum > other->bytes.sum || one->bytes.sum < other->bytes.sum)
+		return one->bytes.sum > other->bytes.sum;
+	return one->stack < other->stack;
+}
+
+static int make_heap(struct ky_profile *profile, const struct ky_trace *trace)
+{
+	uint32_t count, groups, i, at = 0;
+	struct keyed *keyed = group_rows(profile, trace, KY_STACK_ALLOC, &count, &groups);
+
+	profile->heap = ky_alloc((groups + 1u) * sizeof(*profile->heap));
+	if (!keyed || !profile->heap) {
+		ky_free(keyed);
+		return -ENOMEM;
+	}
+	profile->is_heap_weighted = true;
+	for (i = 0; i < count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[keyed[i].row];
+		bool is_live = !(row->flags & KY_ROW_FREED) || row->end_ns >= profile->to_ns;
+
+		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
+		profile->heap[at].stack = keyed[i].fold;
+		ky_total_add(&profile->heap[at].bytes, row->weight, (double)row->value);
+		ky_total_add(&profile->heap_bytes, row->weight, (double)row->value);
+		if (row->flags & KY_ROW_UNWEIGHTED)
+			profile->is_heap_weighted = false;
+		if (!is_live)
+			continue;
+		ky_total_add(&profile->heap[at].live_bytes, row->weight, (double)row->value);
+		ky_total_add(&profile->heap_live, row->weight, (double)row->value);
+	}
+	ky_free(keyed);
+	ky_sort(profile->heap, groups, sizeof(*profile->heap), is_heap_before, NULL);
+	profile->heap_total = groups;
+	profile->heap_count = cut(groups);
+	return 0;
+}
+
+int ky_profile_waits(struct ky_profile *profile, const struct ky_trace *trace)
+{
+	int result = make_waits(profile, trace);
+
+	if (result == 0)
+		result = make_places(profile, trace);
+	if (result == 0)
+		result = make_heap(profile, trace);
+	return result;
+}
+
+/* ---- the worst polls ---- */
+
+static void add_to_poll(struct ky_profile *profile, struct ky_profile_poll *worst,
+			const struct ky_stack_row *row)
+{
+	uint32_t fold = row->stack == KY_NONE ? KY_NONE : profile->code.folds[row->stack], i;
+
+	if (row->kind == KY_STACK_CPU) {
+		worst->cpu_count++;
+		worst->cpu += ky_profile_weight(profile, row);
+		for (i = 0; i < worst->cpu_row_count && worst->cpu_rows[i].stack != fold; i++) {
+		}
+		if (i == KY_PROFILE_WORST_ROWS)
+			return;
+		worst->cpu_row_count += i == worst->cpu_row_count;
+		worst->cpu_rows[i].stack = fold;
+		worst->cpu_rows[i].count++;
+		worst->cpu_rows[i].weight += ky_profile_weight(profile, row);
+		return;
+	}
+	worst->off_count++;
+	worst->off_ns += row->value;
+	for (i = 0; i < worst->off_row_count; i++)
+		if (worst->off_rows[i].stack == fold && worst->off_rows[i].reason == row->reason &&
+		    worst->off_rows[i].syscall == row->syscall)
+			break;
+	if (i == KY_PROFILE_WORST_ROWS)
+		return;
+	worst->off_row_count += i == worst->off_row_count;
+	worst->off_rows[i].stack = fold;
+	worst->off_rows[i].reason = row->reason;
+	worst->off_rows[i].syscall = row->syscall;
+	worst->off_rows[i].count++;
+	worst->off_rows[i].ns += row->value;
+}
+
+static void order_rows(struct ky_profile_poll *worst)
+{
+	uint32_t i, k;
+
+	for (i = 1; i < worst->cpu_row_count; i++)
+		for (k = i; k > 0 && worst->cpu_rows[k].weight > worst->cpu_rows[k - 1].weight;
+		     k--) {
+			__typeof__(worst->cpu_rows[0]) moved = worst->cpu_rows[k];
+
+			worst->cpu_rows[k] = worst->cpu_rows[k - 1];
+			worst->cpu_rows[k - 1] = moved;
+		}
+	for (i = 1; i < worst->off_row_count; i++)
+		for (k = i; k > 0 && worst->off_rows[k].ns > worst->off_rows[k - 1].ns; k--) {
+			__typeof__(worst->off_rows[0]) moved = worst->off_rows[k];
+
+			worst->off_rows[k] = worst->off_rows[k - 1];
+			worst->off_rows[k - 1] = moved;
+		}
+}
+
+void ky_profile_worst(struct ky_profile *profile, const struct ky_trace *trace,
+		      const struct ky_report *report)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < report->worst_poll_count && i < KY_PROFILE_WORST; i++)
+		profile->worst[profile->worst_count++].poll = report->worst_polls[i].poll;
+	for (i = 0; i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+
+		if ((row->kind != KY_STACK_CPU && row->kind != KY_STACK_OFF_CPU) ||
+		    !row->poll_start_ns || row->flags & KY_ROW_BLOCKING)
+			continue;
+		for (k = 0; k < profile->worst_count; k++)
+			if (profile->worst[k].poll.start_ns == row->poll_start_ns &&
+			    profile->worst[k].poll.task == row->task)
+				add_to_poll(profile, &profile->worst[k], row);
+	}
+	for (k = 0; k < profile->worst_count; k++)
+		order_rows(&profile->worst[k]);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../read/dial9_case.h"
+#include "../read/sample_case.h"
+#include <analyze/canonical.h>
+#include <analyze/stack_profile.h>
+
+#define MS UINT64_C(1000000)
+
+struct profile_case {
+	struct read_case c;
+	struct ky_symbol_table *symbols;
+	struct ky_report *report;
+	struct ky_profile *profile;
+};
+
+static void begin(struct profile_case *p)
+{
+	memset(p, 0, sizeof(*p));
+	case_begin(&p->c);
+	case_symbol(&p->c, 0x10, "app::hash", 0, 7);
+	case_symbol(&p->c, 0x20, "app::handler", 0, 42);
+	case_symbol(&p->c, 0x30, "tokio::runtime::poll", 0, 1);
+	case_symbol(&p->c, 0x40, "app::recurse", 0, 50);
+	case_symbol(&p->c, 0x50, "app::outer", 0, 60);
+	case_symbol(&p->c, 0x50, "core::inlined", 1, 61);
+}
+
+static void make(struct profile_case *p, const struct ky_profile_options *options)
+{
+	struct ky_trace_options trace_options = {0};
+
+	assert_int_equal(ky_symbol_table_open(&p->symbols, 0), 0);
+	trace_options.symbols = p->symbols;
+	assert_int_equal(case_try_open(&p->c, p->c.buf.used, &trace_options), 0);
+	assert_int_equal(ky_report_make(&p->report, p->c.trace, NULL), 0);
+	assert_int_equal(ky_profile_make(&p->profile, p->c.trace, p->report, p->symbols, options),
+			 0);
+}
+
+static void finish(struct profile_case *p)
+{
+	ky_profile_free(p->profile);
+	ky_report_free(p->report);
+	ky_symbol_table_close(p->symbols);
+	case_finish(&p->c);
+}
+
+static const struct ky_profile_function *
+function_of(const struct ky_profile *profile, const struct ky_profile_cpu *cpu, const char *name)
+{
+	for (uint32_t i = 0; i < cpu->function_count; i++) {
+		uint32_t line = profile->code.function_lines[cpu->functions[i].function];
+
+		if (strcmp(profile->code.lines[line].name, name) == 0)
+			return &cpu->functions[i];
+	}
+	return NULL;
+}
+
+static void profile__says_self_and_total_by_weight(void **state)
+{
+	const struct ky_profile_function *function;
+	struct profile_case p;
+	uint32_t stack;
+
+	(void)state;
+	begin(&p);
+	stack = CASE_STACK(&p.c, 0x10, 0x20, 0x30);
+	for (uint64_t i = 0; i < 3; i++)
+		case_cpu(&p.c, 100 * MS + i, 0, 11, stack, 10 * MS, 0, 0);
+	case_cpu(&p.c, 101 * MS, 0, 11, CASE_STACK(&p.c, 0x20, 0x30), 70 * MS, 0, 0);
+	make(&p, NULL);
+	assert_true(p.profile->is_by_time);
+	assert_int_equal(p.profile->cpu.all.count, 4);
+	function = function_of(p.profile, &p.profile->cpu, "app::hash");
+	assert_int_equal(function->self_count, 3);
+	assert_int_equal(ky_whole(function->self), 30 * MS);
+	assert_int_equal(function->self_share.ppm, 300000);
+	function = function_of(p.profile, &p.profile->cpu, "app::handler");
+	assert_int_equal(function->self_count, 1);
+	assert_int_equal(function->total_count, 4);
+	assert_int_equal(function->total_share.ppm, 1000000);
+	assert_int_equal(function->self_share.ppm, 700000);
+	assert_int_equal(p.profile->cpu.functions[0].function, function->function);
+	finish(&p);
+}
+
+static void profile__counts_recursion_once_in_total(void **state)
+{
+	const struct ky_profile_function *function;
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_cpu(&p.c, 100 * MS, 0, 11, CASE_STACK(&p.c, 0x40, 0x40, 0x40, 0x20), 10 * MS, 0, 0);
+	make(&p, NULL);
+	function = function_of(p.profile, &p.profile->cpu, "app::recurse");
+	assert_int_equal(function->total_count, 1);
+	assert_int_equal(ky_whole(function->total), 10 * MS);
+	finish(&p);
+}
+
+static void profile__gives_self_time_to_what_is_inlined(void **state)
+{
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_cpu(&p.c, 100 * MS, 0, 11, CASE_STACK(&p.c, 0x50, 0x20), 10 * MS, 0, 0);
+	make(&p, NULL);
+	assert_int_equal(function_of(p.profile, &p.profile->cpu, "core::inlined")->self_count, 1);
+	assert_int_equal(function_of(p.profile, &p.profile->cpu, "app::outer")->self_count, 0);
+	assert_int_equal(function_of(p.profile, &p.profile->cpu, "app::outer")->total_count, 1);
+	assert_string_equal(ky_code_own_line(&p.profile->code, 0)->name, "app::outer");
+	finish(&p);
+}
+
+static void profile__looks_into_long_polls_and_kinds(void **state)
+{
+	struct profile_case p;
+	uint32_t hash, other;
+
+	(void)state;
+	begin(&p);
+	hash = CASE_STACK(&p.c, 0x10, 0x20);
+	other = CASE_STACK(&p.c, 0x20);
+	case_start(&p.c, 100 * MS, 0, 7, "app::slow");
+	case_cpu(&p.c, 105 * MS, 0, 11, hash, 10 * MS, 7, 100 * MS);
+	case_cpu(&p.c, 115 * MS, 0, 11, hash, 10 * MS, 7, 100 * MS);
+	case_end(&p.c, 120 * MS, 0);
+	case_start(&p.c, 130 * MS, 0, 8, "app::fast");
+	case_cpu(&p.c, 130 * MS + 100, 0, 11, other, 10 * MS, 8, 130 * MS);
+	case_end(&p.c, 130 * MS + 200, 0);
+	case_cpu(&p.c, 140 * MS, 0, 11, other, 10 * MS, 0, 0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->long_polls.all.count, 2);
+	assert_int_equal(p.profile->long_polls.share.ppm, 500000);
+	assert_null(function_of(p.profile, &p.profile->long_polls, "tokio::runtime::poll"));
+	assert_int_equal(p.profile->kind_count, 3);
+	assert_string_equal(ky_trace_name(p.c.trace, p.profile->kinds[0].name), "app::slow");
+	assert_int_equal(p.profile->kinds[0].all.count, 2);
+	assert_int_equal(p.profile->worst_count, 2);
+	assert_int_equal(p.profile->worst[0].cpu_count, 2);
+	assert_int_equal(p.profile->worst[0].cpu_row_count, 1);
+	assert_int_equal(p.profile->worst[1].cpu_count, 1);
+	finish(&p);
+}
+
+static void profile__says_what_a_poll_waited_for(void **state)
+{
+	static const uint64_t sleeps[] = {0x30, 0x20};
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_start(&p.c, 100 * MS, 0, 7, "app::slow");
+	case_off_cpu(&p.c, 110 * MS, 8 * MS, 7, 100 * MS, 1, 35, sleeps, 2);
+	case_off_cpu(&p.c, 119 * MS, 4 * MS, 7, 100 * MS, 1, 35, sleeps, 2);
+	case_off_cpu(&p.c, 119 * MS + 100, 50, 7, 100 * MS, 4, 35, sleeps, 2);
+	case_end(&p.c, 120 * MS, 0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->wait_count, 2);
+	assert_int_equal(p.profile->waits[0].seen_ns, 12 * MS);
+	assert_int_equal(p.profile->waits[0].max_ns, 8 * MS);
+	assert_int_equal(p.profile->waits[0].ns.count, 2);
+	assert_int_equal(p.profile->waits[0].syscall, 35);
+	assert_string_equal(ky_off_cpu_reason(p.profile->waits[0].reason),
+			    "blocked in a system call");
+	assert_string_equal(ky_code_own_line(&p.profile->code, p.profile->waits[0].stack)->name,
+			    "app::handler");
+	assert_int_equal(p.profile->worst[0].off_count, 3);
+	assert_int_equal(p.profile->worst[0].off_rows[0].ns, 12 * MS);
+	finish(&p);
+}
+
+static void profile__says_where_tasks_wait(void **state)
+{
+	struct profile_case p;
+	uint32_t stack;
+
+	(void)state;
+	begin(&p);
+	stack = CASE_STACK(&p.c, 0x30, 0x20);
+	for (uint64_t task = 1; task <= 3; task++) {
+		case_poll(&p.c, 100 * MS + task, 101 * MS, 0, task);
+		case_place(&p.c, 100 * MS + task + 1, task, stack, 0.5);
+	}
+	case_poll(&p.c, 110 * MS, 111 * MS, 0, 3);
+	case_place(&p.c, 110 * MS + 1, 3, CASE_STACK(&p.c, 0x10), 1.0);
+	case_poll(&p.c, 120 * MS, 121 * MS, 0, 9);
+	make(&p, NULL);
+	assert_int_equal(p.profile->waiting_count, 3);
+	assert_int_equal(p.profile->place_count, 2);
+	assert_int_equal(p.profile->places[0].task_count, 2);
+	assert_int_equal(p.profile->places[0].since_ns, 100 * MS + 2);
+	assert_int_equal(p.profile->places[0].ns.count, 3);
+	/* Two waits of 21 ms and one of 10 ms, each with chance 1/2. */
+	assert_int_equal((ky_whole(p.profile->places[0].ns.sum) + MS / 2) / MS, 104);
+	finish(&p);
+}
+
+static void profile__adds_up_live_and_allocated_bytes(void **state)
+{
+	struct profile_case p;
+	uint32_t stack;
+
+	(void)state;
+	begin(&p);
+	stack = CASE_STACK(&p.c, 0x10, 0x20);
+	case_alloc(&p.c, 100 * MS, 1000, 0x1000, stack, 4.0);
+	case_alloc(&p.c, 101 * MS, 1000, 0x2000, stack, 4.0);
+	case_free(&p.c, 102 * MS, 1000, 0x1000);
+	make(&p, NULL);
+	assert_true(p.profile->is_heap_weighted);
+	assert_int_equal(p.profile->heap_count, 1);
+	assert_int_equal(ky_whole(p.profile->heap[0].bytes.sum), 8000);
+	assert_int_equal(ky_whole(p.profile->heap[0].live_bytes.sum), 4000);
+	/* 1.96 sqrt(2 * 4 * 3 * 1000^2) */
+	assert_int_equal(ky_whole(ky_total_margin(&p.profile->heap_bytes)), 9602);
+	finish(&p);
+}
+
+static void profile__withholds_what_losses_make_unsafe(void **state)
+{
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_cpu(&p.c, 100 * MS, 0, 11, CASE_STACK(&p.c, 0x10), 10 * MS, 0, 0);
+	case_cpu(&p.c, 101 * MS, 0, 11, CASE_STACK(&p.c, 0x20), 10 * MS, 0, 0);
+	case_lost_samples(&p.c, 102 * MS, 3, "cpu-samples");
+	make(&p, NULL);
+	assert_true(ky_profile_is_withheld(p.profile, KY_STACK_CPU));
+	assert_false(ky_profile_is_withheld(p.profile, KY_STACK_OFF_CPU));
+	assert_true(p.profile->cpu.functions[0].self_share.high_ppm > 900000);
+	finish(&p);
+}
+
+static void profile__keeps_to_its_range(void **state)
+{
+	struct ky_profile_options options = {.from_ns = 101 * MS, .to_ns = 102 * MS};
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	for (uint64_t i = 0; i < 3; i++)
+		case_cpu(&p.c, (100 + i) * MS, 0, 11, CASE_STACK(&p.c, 0x10), 10 * MS, 0, 0);
+	make(&p, &options);
+	assert_int_equal(p.profile->cpu.all.count, 1);
+	assert_int_equal(p.profile->counts[KY_STACK_CPU], 1);
+	finish(&p);
+}
+
+static void profile__survives_each_failing_allocation(void **state)
+{
+	struct profile_case p;
+	int result = -ENOMEM;
+	uint64_t n;
+
+	(void)state;
+	begin(&p);
+	case_poll(&p.c, 1000, 1900, 0, 1);
+	case_cpu(&p.c, 1500, 0, 11, CASE_STACK(&p.c, 0x10, 0x20), 5, 1, 1000);
+	case_place(&p.c, 1600, 1, CASE_STACK(&p.c, 0x20), 1.0);
+	case_alloc(&p.c, 1700, 64, 0x10, CASE_STACK(&p.c, 3), 8.0);
+	make(&p, NULL);
+	ky_profile_free(p.profile);
+	for (n = 0; result != 0; n++) {
+		test_alloc_fail_at(n);
+		result = ky_profile_make(&p.profile, p.c.trace, p.report, p.symbols, NULL);
+		test_alloc_normal();
+		assert_true(result == 0 || result == -ENOMEM);
+	}
+	assert_true(n > 15);
+	finish(&p);
+}
+
+/* dial9 names its own code; its samples have no weight. */
+static void profile__reads_dial9(void **state)
+{
+	const struct ky_profile *profile;
+	struct profile_case p;
+	uint8_t *bytes;
+	size_t count;
+
+	(void)state;
+	bytes = dial9_bytes(DIAL9_057, &count);
+	if (!bytes)
+		skip();
+	memset(&p, 0, sizeof(p));
+	case_begin(&p.c);
+	ky_buf_clear(&p.c.buf);
+	ky_buf_append(&p.c.buf, bytes, count);
+	make(&p, NULL);
+	profile = p.profile;
+	assert_false(profile->is_by_time);
+	assert_int_equal(profile->cpu.all.count, 141);
+	assert_true(profile->cpu.function_total > 100);
+	assert_true(profile->code.nameless_count < profile->code.spot_count / 10);
+	assert_true(profile->place_count > 0 && profile->heap_count > 0);
+	assert_false(profile->is_heap_weighted);
+	finish(&p);
+	free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(profile__says_self_and_total_by_weight),
+		cmocka_unit_test(profile__counts_recursion_once_in_total),
+		cmocka_unit_test(profile__gives_self_time_to_what_is_inlined),
+		cmocka_unit_test(profile__looks_into_long_polls_and_kinds),
+		cmocka_unit_test(profile__says_what_a_poll_waited_for),
+		cmocka_unit_test(profile__says_where_tasks_wait),
+		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
+		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),
+		cmocka_unit_test(profile__keeps_to_its_range),
+		cmocka_unit_test(profile__survives_each_failing_allocation),
+		cmocka_unit_test(profile__reads_dial9),
+	};
+
+	return cmocka_run_group_tests_name("profile", tests, NULL, NULL);
+}
