@@ -4,6 +4,7 @@
 #include <analyze/report.h>
 #include <cli/input.h>
 #include <cli/out_text.h>
+#include <cli/trace_symbols.h>
 #include <cli/type_groups.h>
 #include <cli/watched_text.h>
 #include <inttypes.h>
@@ -381,13 +382,14 @@ static void print_metadata(struct ky_buf *out, const struct ky_trace *trace, boo
 	ky_table_release(&table);
 }
 
-static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
+static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured,
+		       struct ky_trace_symbols *symbols)
 {
 	struct ky_type_rows rows;
 
 	print_files(out, trace);
 	print_source(out, trace);
-	ky_watched_text(out, trace);
+	ky_watched_text(out, trace, symbols);
 	print_time(out, trace);
 	print_counts(out, trace);
 	if (ky_type_rows_make(&rows, trace)) {
@@ -401,7 +403,7 @@ static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is
 	print_metadata(out, trace, is_coloured);
 }
 
-static int print(const struct ky_trace *trace, bool is_json)
+static int print(const struct ky_trace *trace, bool is_json, struct ky_trace_symbols *symbols)
 {
 	struct ky_buf out;
 	int result;
@@ -411,7 +413,7 @@ static int print(const struct ky_trace *trace, bool is_json)
 		ky_info_json(&out, trace);
 		ky_out_text(&out, "\n");
 	} else {
-		print_text(&out, trace, ky_out_is_coloured(STDOUT_FILENO));
+		print_text(&out, trace, ky_out_is_coloured(STDOUT_FILENO), symbols);
 	}
 	result = ky_out_print(&out);
 	ky_buf_release(&out);
@@ -434,6 +436,7 @@ int ky_cmd_info(int argc, char **argv)
 		0,
 		0};
 	struct arguments arguments = {.is_json = false};
+	struct ky_trace_symbols symbols = {.table = NULL};
 	struct ky_trace *trace = NULL;
 	int code;
 
@@ -442,11 +445,14 @@ int ky_cmd_info(int argc, char **argv)
 	code = ky_input_open(&arguments.input);
 	if (!code)
 		code = ky_input_trace(&arguments.input, &trace);
+	if (!code && !arguments.is_json)
+		code = ky_trace_symbols_of(&symbols, &arguments.input, trace);
 	if (!code) {
-		code = print(trace, arguments.is_json);
+		code = print(trace, arguments.is_json, &symbols);
 		if (ky_input_say_damage(&arguments.input, trace))
 			code = KY_EXIT_TROUBLE;
 	}
+	ky_trace_symbols_close(&symbols);
 	ky_trace_close(trace);
 	ky_input_close(&arguments.input);
 	return code;

@@ -105,6 +105,22 @@ static int collect(void *ctx, const struct ky_event *event)
 				       event->has_timestamp ? event->timestamp_ns : 0);
 }
 
+/* The stack of a crash is in no event: it is walked whenever somebody reads of it. */
+static int collect_crashes(struct job *job)
+{
+	struct ky_crash_stack stack;
+	int err = 0;
+
+	for (uint32_t i = 0; i < job->symbols.crash_count && !err; i++) {
+		if (ky_trace_symbols_crash(&job->symbols, i, &stack))
+			continue;
+		for (uint32_t j = 0; j < stack.count && !err; j++)
+			err = ky_code_addresses_add(&job->addresses, stack.frames[j],
+						    job->symbols.crashes[i].time_ns);
+	}
+	return err;
+}
+
 static int add_target(struct job *job, const struct target *target)
 {
 	uint32_t capacity = job->target_capacity ? job->target_capacity * 2 : 1024;
@@ -428,7 +444,7 @@ static int symbolize(const struct arguments *arguments, struct ky_input *input, 
 	const char *place = output ? output : input->arguments[0];
 	int code = ky_trace_symbols_open(&job.symbols, input, &arguments->symbols, collect, &job);
 
-	if (!code && (add_targets(&job) || job.addresses.refused_count)) {
+	if (!code && (collect_crashes(&job) || add_targets(&job) || job.addresses.refused_count)) {
 		ky_cli_error("%s: too many addresses", place);
 		code = KY_EXIT_TROUBLE;
 	}

@@ -20,6 +20,7 @@ struct view {
 	const struct ky_report *report;
 	bool is_coloured;
 	uint32_t worst_count;
+	struct ky_trace_symbols *symbols;
 };
 
 /* Names of futures are long; what tells them apart stands at both ends. */
@@ -668,15 +669,16 @@ static void print_watched(const struct view *view)
 {
 	size_t before = view->out->used;
 
-	ky_watched_text(view->out, view->trace);
+	ky_watched_text(view->out, view->trace, view->symbols);
 	if (view->out->used > before)
 		ky_out_text(view->out, "\n");
 }
 
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
-		    const struct ky_report *report, uint32_t worst_count, bool is_coloured)
+		    const struct ky_report *report, uint32_t worst_count, bool is_coloured,
+		    struct ky_trace_symbols *symbols)
 {
-	struct view view = {out, trace, report, is_coloured, worst_count};
+	struct view view = {out, trace, report, is_coloured, worst_count, symbols};
 
 	print_answer(&view);
 	print_watched(&view);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/alloc.h>
 #include <cli/cli.h>
 #include <cli/trace_symbols.h>
 #include <errno.h>
@@ -68,11 +69,57 @@ static void take_process(struct ky_symbol_process *process, struct ky_event_stre
 	}
 }
 
+static const struct ky_value *field(const struct ky_schema *schema, const struct ky_value *values,
+				    uint32_t known)
+{
+	uint8_t slot = schema->slot_of[known];
+
+	return slot == 0xff || !values[slot].is_present ? NULL : &values[slot];
+}
+
+static uint64_t number_of(const struct ky_schema *schema, const struct ky_value *values,
+			  uint32_t known)
+{
+	const struct ky_value *value = field(schema, values, known);
+
+	return value ? value->as.number : 0;
+}
+
+static int take_crash(struct ky_crash_copy *out, const struct ky_schema *schema,
+		      const struct ky_value *values, uint64_t time_ns)
+{
+	const struct ky_value *registers = field(schema, values, KY_F_CRASH_registers);
+	const struct ky_value *stack = field(schema, values, KY_F_CRASH_stack);
+
+	memset(out, 0, sizeof(*out));
+	out->time_ns = time_ns;
+	out->pc = number_of(schema, values, KY_F_CRASH_pc);
+	out->sp = number_of(schema, values, KY_F_CRASH_sp);
+	out->fp = number_of(schema, values, KY_F_CRASH_fp);
+	if (registers && registers->frame_count <= 32) {
+		out->register_count = registers->frame_count;
+		memcpy(out->registers, registers->frames, 8 * (size_t)registers->frame_count);
+	}
+	if (!stack || !stack->text.count || stack->text.count > KY_CRASH_COPY_BYTES_MAX ||
+	    out->sp > UINT64_MAX - stack->text.count)
+		return 0;
+	out->stack = ky_alloc(stack->text.count);
+	if (!out->stack)
+		return -ENOMEM;
+	out->stack_bytes = (uint32_t)stack->text.count;
+	memcpy(out->stack, stack->text.bytes, stack->text.count);
+	return 0;
+}
+
 static int take_event(struct ky_trace_symbols *out, struct ky_symbol_process *process,
 		      struct ky_event_stream *stream, const struct ky_event *event)
 {
 	if (event->schema->event == KY_EV_SEGMENT_METADATA)
 		take_process(process, stream, event);
+	if (event->schema->event == KY_EV_CRASH && out->crash_count < KY_TRACE_CRASHES_MAX &&
+	    take_crash(&out->crashes[out->crash_count++], event->schema, event->values,
+		       event->has_timestamp ? event->timestamp_ns : 0))
+		return -ENOMEM;
 	out->has_entries |= event->schema->event == KY_EV_SYMBOL;
 	out->has_map |= event->schema->event == KY_EV_PROCESS_MAP;
 	return ky_symbol_table_event(out->table, event->schema, event->values);
@@ -115,7 +162,8 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 	int code;
 
 	memset(out, 0, sizeof(*out));
-	if (ky_symbol_table_open(&out->table, 0)) {
+	out->crashes = ky_alloc(KY_TRACE_CRASHES_MAX * sizeof(*out->crashes));
+	if (!out->crashes || ky_symbol_table_open(&out->table, 0)) {
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
@@ -131,8 +179,54 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 	return KY_EXIT_OK;
 }
 
+struct walk {
+	const struct ky_trace_symbols *symbols;
+	uint64_t time_ns;
+};
+
+static int open_code(void *ctx, uint64_t pc, struct ky_crash_code *out)
+{
+	const struct walk *walk = ctx;
+	struct ky_code_place place;
+	const struct ky_code_module *module = ky_code_map_find(
+		ky_symbol_table_map(walk->symbols->table), pc, walk->time_ns, &place, NULL);
+	int fd;
+
+	if (!module)
+		return -ENOENT;
+	out->bias = module->load_bias;
+	out->module = module->number;
+	fd = ky_symbolizer_open_code(walk->symbols->symbolizer, &place);
+	return fd == -ENOENT ? -ENODATA : fd;
+}
+
+int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t index,
+			   struct ky_crash_stack *out)
+{
+	struct walk walk = {symbols, symbols->crashes[index].time_ns};
+
+	memset(out, 0, sizeof(*out));
+	if (!symbols->symbolizer)
+		return -EINVAL;
+	return ky_crash_stack_walk(out, &symbols->crashes[index], open_code, &walk);
+}
+
+int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
+			const struct ky_trace *trace)
+{
+	const struct ky_trace_symbols_options options = {.debug_dir_count = 0};
+
+	memset(out, 0, sizeof(*out));
+	if (!trace->crash_count && !trace->stuck_count)
+		return KY_EXIT_OK;
+	return ky_trace_symbols_open(out, input, &options, NULL, NULL);
+}
+
 void ky_trace_symbols_close(struct ky_trace_symbols *symbols)
 {
+	for (uint32_t i = 0; i < symbols->crash_count; i++)
+		ky_free(symbols->crashes[i].stack);
+	ky_free(symbols->crashes);
 	ky_symbol_table_close(symbols->table);
 	ky_symbolizer_close(symbols->symbolizer);
 	memset(symbols, 0, sizeof(*symbols));

@@ -6,10 +6,13 @@
 #ifndef KY_CLI_TRACE_SYMBOLS_H
 #define KY_CLI_TRACE_SYMBOLS_H
 
+#include <cli/crash_stack.h>
 #include <cli/input.h>
 #include <read/event_stream.h>
 #include <read/symbol_table.h>
 #include <ship/symbol/symbolizer.h>
+
+#define KY_TRACE_CRASHES_MAX 4u
 
 struct ky_trace_symbols_options {
 	const char *debug_dirs[KY_DEBUG_DIRS_MAX];
@@ -22,6 +25,8 @@ struct ky_trace_symbols {
 	struct ky_symbolizer *symbolizer; /* NULL: has_no_files */
 	bool is_damaged;                  /* part of the input could not be read */
 	bool has_entries, has_map;        /* the trace names code; it says where modules lay */
+	struct ky_crash_copy *crashes; /* the first KY_TRACE_CRASHES_MAX */
+	uint32_t crash_count;
 };
 
 /* Any event of the input, in the order of the files. Returns 0 or a negative error. */
@@ -35,6 +40,14 @@ int ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const cha
 int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 			  const struct ky_trace_symbols_options *options, ky_trace_symbols_fn each,
 			  void *ctx);
+/* For the few addresses of crashes and stuck threads: reads the input again and may open files only
+ * when the trace has such; otherwise out->table stays NULL. Returns an exit code. */
+int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
+			const struct ky_trace *trace);
+/* Walks the stack of a crash of the trace. Returns 0; KYMO_E_UNSUPPORTED; -ENOMEM; -EINVAL: no files.
+ */
+int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t index,
+			   struct ky_crash_stack *out);
 void ky_trace_symbols_close(struct ky_trace_symbols *symbols);
 
 /* "the file at its path is another one by now": enum ky_symbol_why in words. */

@@ -10,6 +10,8 @@
 #define POLLS_MAX 10u
 #define NAME_BYTES 56u
 #define LOOKS_MAX 256u /* compared with each other */
+#define INLINES_MAX 8u
+#define FRAMES_MAX 40u
 
 static void safe(struct ky_buf *out, const char *text)
 {
@@ -79,13 +81,60 @@ static void print_trigger(struct ky_buf *out, const struct ky_trace *trace,
 	ky_out_text(out, "\n");
 }
 
-static void print_crash(struct ky_buf *out, const struct ky_trace_crash *crash)
+/* "handle (src/handle.rs:12)", from the innermost function, which may be inlined, to the one that
+ * was called. */
+static void put_code(struct ky_buf *out, struct ky_symbol_table *symbols, uint64_t pc,
+		     uint64_t time_ns)
+{
+	const struct ky_symbol_frame *frames;
+	uint32_t count = ky_symbol_table_find(symbols, pc, time_ns, &frames);
+
+	for (uint32_t i = 0; i < count && i < INLINES_MAX; i++) {
+		ky_out_text(out, i ? ", inlined in " : "");
+		safe(out, frames[i].name);
+		if (!frames[i].file[0])
+			continue;
+		ky_out_text(out, " (");
+		safe(out, frames[i].file);
+		if (frames[i].line)
+			ky_out_format(out, ":%u", frames[i].line);
+		ky_out_text(out, ")");
+	}
+}
+
+static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *crash,
+			      struct ky_trace_symbols *symbols)
+{
+	struct ky_crash_stack stack = {.count = 0};
+
+	for (uint32_t i = 0; i < symbols->crash_count && !stack.count; i++)
+		if (symbols->crashes[i].time_ns == crash->time_ns)
+			(void)ky_trace_symbols_crash(symbols, i, &stack);
+	if (!stack.count && crash->pc) {
+		stack.frames[0] = crash->pc;
+		stack.count = 1;
+	}
+	for (uint32_t i = 0; i < stack.count && i < FRAMES_MAX; i++) {
+		ky_out_format(out, "%-9s %s ", "", i ? "from" : "in");
+		put_code(out, symbols->table, stack.frames[i], crash->time_ns);
+		ky_out_text(out, "\n");
+	}
+	if (stack.count > FRAMES_MAX)
+		ky_out_format(out, "%-9s from %u functions more\n", "", stack.count - FRAMES_MAX);
+	else if (stack.count > 1 && !stack.is_whole)
+		ky_out_format(out, "%-9s from further up, which cannot be told\n", "");
+}
+
+static void print_crash(struct ky_buf *out, const struct ky_trace_crash *crash,
+			struct ky_trace_symbols *symbols)
 {
 	ky_out_format(out,
 		      "%-9s signal %u (code %" PRId64 ") on thread %u, pc 0x%" PRIx64
 		      ", address 0x%" PRIx64 "\n",
 		      "Crash", crash->signal_number, crash->code, crash->tid, crash->pc,
 		      crash->address);
+	if (symbols && symbols->table)
+		print_crash_stack(out, crash, symbols);
 }
 
 /* What a look saw, in a word that looks share. */
@@ -140,6 +189,7 @@ struct looks {
 	char most[128]; /* what most of them saw */
 	uint32_t count, most_count;
 	uint64_t last_ns;
+	uint64_t pc, pc_ns; /* of the last look that saw one; 0: none did */
 };
 
 /* All looks at this poll; the first of them is `first`. */
@@ -157,6 +207,10 @@ static void gather_looks(struct looks *looks, const struct ky_trace *trace, uint
 		looks->count++;
 		if (list[i].time_ns > looks->last_ns)
 			looks->last_ns = list[i].time_ns;
+		if (list[i].pc && list[i].time_ns >= looks->pc_ns) {
+			looks->pc = list[i].pc;
+			looks->pc_ns = list[i].time_ns;
+		}
 		activity(one, sizeof(one), trace, &list[i]);
 		for (uint32_t k = first; k < total; k++) {
 			if (!is_same_poll(&list[k], poll))
@@ -171,7 +225,8 @@ static void gather_looks(struct looks *looks, const struct ky_trace *trace, uint
 	}
 }
 
-static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, uint32_t first)
+static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, uint32_t first,
+			     struct ky_trace_symbols *symbols)
 {
 	const struct ky_trace_stuck *poll = &trace->stuck[first];
 	struct looks looks = {.last_ns = poll->time_ns};
@@ -186,10 +241,16 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 						    0));
 	safe(out, looks.most);
 	ky_out_format(out, " in %u of %u looks\n", looks.most_count, looks.count);
+	if (!symbols || !symbols->table || !looks.pc)
+		return;
+	ky_out_format(out, "%-9s last seen in ", "");
+	put_code(out, symbols->table, looks.pc, looks.pc_ns);
+	ky_out_text(out, "\n");
 }
 
 /* One line for each poll, however often it was looked at. */
-static void print_stuck(struct ky_buf *out, const struct ky_trace *trace)
+static void print_stuck(struct ky_buf *out, const struct ky_trace *trace,
+			struct ky_trace_symbols *symbols)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
 	uint32_t polls = 0;
@@ -202,21 +263,22 @@ static void print_stuck(struct ky_buf *out, const struct ky_trace *trace)
 		if (!is_first)
 			continue;
 		if (polls++ < POLLS_MAX)
-			print_stuck_poll(out, trace, i);
+			print_stuck_poll(out, trace, i, symbols);
 	}
 	if (polls > POLLS_MAX)
 		ky_out_format(out, "%-9s ... and %u more stuck polls\n", "", polls - POLLS_MAX);
 }
 
-void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace)
+void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace,
+		     struct ky_trace_symbols *symbols)
 {
 	print_end(out, trace);
 	for (uint32_t i = 0; i < trace->crash_count && i < TRIGGERS_MAX; i++)
-		print_crash(out, &trace->crashes[i]);
+		print_crash(out, &trace->crashes[i], symbols);
 	for (uint32_t i = 0; i < trace->trigger_count && i < TRIGGERS_MAX; i++)
 		print_trigger(out, trace, &trace->triggers[i]);
 	if (trace->trigger_count > TRIGGERS_MAX)
 		ky_out_format(out, "%-9s ... and %u more firings\n", "",
 			      trace->trigger_count - TRIGGERS_MAX);
-	print_stuck(out, trace);
+	print_stuck(out, trace, symbols);
 }

@@ -7,9 +7,12 @@
 #define KY_CLI_WATCHED_TEXT_H
 
 #include <base/buf.h>
+#include <cli/trace_symbols.h>
 #include <read/trace.h>
 
-/* Appends one line each; nothing where the trace has nothing of the kind. */
-void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace);
+/* Appends one line each; nothing where the trace has nothing of the kind. symbols: names the code
+ * that was there and walks the stacks of crashes; NULL or without table: addresses stay numbers. */
+void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace,
+		     struct ky_trace_symbols *symbols);
 
 #endif

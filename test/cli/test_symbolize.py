@@ -50,6 +50,59 @@ int main(int argc, char **) { return shop::Cart<int>().total({argc, 2}); }
 """
 
 
+# Crashes two calls deep without frame pointers, and leaves behind what the recorder's handler does.
+CRASH = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+volatile uint64_t sink;
+static void leave(int number, siginfo_t *info, void *context)
+{
+	const greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	(void)number;
+	(void)info;
+	if (write(3, registers, 23 * 8) == 23 * 8)
+		(void)!write(3, (void *)registers[REG_RSP], 4096);
+	_exit(7);
+}
+__attribute__((noinline)) void crash_here(uint64_t *where)
+{
+	char room[200];
+	memset(room, (int)sink, sizeof(room));
+	sink += (uint64_t)room[sink % 100];
+	*where = 1;
+	sink += (uint64_t)room[sink % 90];
+}
+__attribute__((noinline)) void call_it(void (*called)(uint64_t *))
+{
+	volatile uint64_t some[30];
+	some[sink % 30] = 1;
+	called((uint64_t *)16);
+	sink += some[2];
+}
+int main(int argc, char **argv)
+{
+	static char other[65536];
+	stack_t stack = {.ss_sp = other, .ss_size = sizeof(other)};
+	struct sigaction action = {.sa_sigaction = leave, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	char maps[65536];
+	volatile char below[8192];
+	int fd = open("/proc/self/maps", O_RDONLY);
+	ssize_t count = read(fd, maps, sizeof(maps));
+	below[argc] = 1;
+	sigaltstack(&stack, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	(void)!write(4, maps, (size_t)count);
+	call_it(argc > 1 ? (void (*)(uint64_t *))(uintptr_t)0x10 : crash_here);
+	return below[3] + (int)(argv == NULL);
+}
+"""
+
+
 def tool(*args, **more):
     return subprocess.run([str(arg) for arg in args], check=True, capture_output=True, text=True,
                           **more).stdout
@@ -429,6 +482,55 @@ class Traces(Case):
         self.assertEqual(damaged.read_bytes(), before)
 
 
+@unittest.skipUnless(os.uname().machine == "x86_64", "made for x86-64")
+class Crashes(Case):
+    def crashed(self, *args):
+        path = build(self.dir, "-g", "-D_GNU_SOURCE", "-fomit-frame-pointer",
+                     source=CRASH)
+        left, maps = self.dir / "left", self.dir / "maps"
+        done = subprocess.run(["sh", "-c", 'exec "$0" "$@" 3>left 4>maps', path, *args],
+                              cwd=self.dir, check=False)
+        self.assertEqual(done.returncode, 7)
+        raw, trace = left.read_bytes(), trace_maker.Trace()
+        registers = [int.from_bytes(raw[i:i + 8], "little") for i in range(0, 23 * 8, 8)]
+        ranges = [line.split() for line in maps.read_text().splitlines()]
+        ranges = [line for line in ranges if line[-1] == str(path)]
+        start = int(ranges[0][0].split("-")[0], 16)
+        end = int(ranges[-1][0].split("-")[1], 16)
+        trace.map(path, build_id(path), start, end, start)
+        trace.crash(50, registers[16], registers[15], registers[10], registers, raw[23 * 8:])
+        return path, trace.save(self.dir / "t.trc")
+
+    def names(self, *args):
+        out = self.kymo(*args).stdout
+        return re.findall(r"^ +(?:in|from) (\S+)", out, re.M), out
+
+    def test_the_stack_is_walked_without_frame_pointers(self):
+        _, trace = self.crashed()
+        for command in ("info", "report"):
+            names, out = self.names(command, trace)
+            self.assertEqual(names[:3], ["crash_here", "call_it", "main"], out)
+
+    def test_a_call_to_nowhere_names_the_caller(self):
+        _, trace = self.crashed("nowhere")
+        names, out = self.names("info", trace)
+        self.assertEqual(names[:3], ["0x10", "call_it", "main"], out)
+
+    def test_the_names_of_the_stack_are_written_too(self):
+        path, trace = self.crashed()
+        self.symbolize(trace)
+        names = [json.loads(line)["fields"]["symbol_name"] for line in self.kymo(
+            "events", "--json", "-t", "SymbolTableEntry", trace).stdout.splitlines()]
+        self.assertTrue({"crash_here", "call_it", "main"} <= set(names), names)
+
+    def test_without_the_file_there_is_the_pc_alone(self):
+        path, trace = self.crashed()
+        path.unlink()
+        names, out = self.names("info", trace)
+        self.assertEqual(len(names), 1, out)
+        self.assertRegex(names[0], r"^prog\+0x[0-9a-f]+$")
+
+
 class Events(Case):
     def setUp(self):
         super().setUp()
@@ -470,6 +572,20 @@ class Events(Case):
         file = trace.save(self.dir / "c.trc")
         out = self.kymo("events", "--symbols", "-t", "CrashEvent", file).stdout
         self.assertRegex(out, r'pc=\d+ \("(inner_work",")?outer_work"\)')
+
+    def test_info_and_report_say_where_it_crashed_and_was_stuck(self):
+        pc = BIAS + self.addresses[0]
+        trace = trace_maker.Trace()
+        trace.map(self.path, build_id(self.path), BIAS, BIAS + 0x100000, BIAS)
+        trace.crash(50, pc)
+        trace.event("StuckThreadEvent", 60, ("tid", "U32", 7), ("task_id", "VARINT", 3),
+                    ("poll_start_ns", "VARINT", 10), ("pc", "VARINT", pc))
+        file = trace.save(self.dir / "c.trc")
+        place = r"(inner_work \(.*work.c:[67]\), inlined in )?outer_work \(.*work.c:\d+\)\n"
+        for command in ("info", "report"):
+            out = self.kymo(command, file).stdout
+            self.assertRegex(out, r"\n +in " + place)
+            self.assertRegex(out, r"\n +last seen in " + place)
 
     def test_wrong_use(self):
         self.kymo("events", "--symbols", "--no-symbols", self.file, code=2)

@@ -75,8 +75,10 @@ class Trace:
         """A type that nobody knows: stacks are named whatever the event."""
         return self.event("CustomStackEvent", time, ("frames", "STACK", frames))
 
-    def crash(self, time, address):
-        return self.event("CrashEvent", time, ("signal", "U32", 11), ("pc", "VARINT", address))
+    def crash(self, time, address, stack_at=0, frame=0, registers=(), stack=b""):
+        return self.event("CrashEvent", time, ("signal", "U32", 11), ("pc", "VARINT", address),
+                          ("sp", "VARINT", stack_at), ("fp", "VARINT", frame),
+                          ("registers", "STACK", registers), ("stack", "BYTES", stack))
 
     def save(self, path):
         path.write_bytes(self.bytes)

@@ -503,6 +503,21 @@ struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer)
 	return (struct ky_symbol_source){.find = find, .ctx = symbolizer};
 }
 
+int ky_symbolizer_open_code(const struct ky_symbolizer *symbolizer,
+			    const struct ky_code_place *place)
+{
+	struct ky_debug_file *file = ky_alloc(sizeof(*file));
+	uint32_t why;
+	int fd = -ENOENT;
+
+	if (!file)
+		return -ENOMEM;
+	if (ky_debug_search_module(&symbolizer->search, place, file, &why) == 0)
+		fd = file->fd;
+	ky_free(file);
+	return fd;
+}
+
 const char *ky_symbolizer_file(const struct ky_symbolizer *symbolizer, uint32_t number)
 {
 	const struct module *module = find_module(symbolizer, number);

@@ -109,7 +109,7 @@ static const char *print(struct text_case *c)
 	assert_int_equal(ky_byte_source_memory(&source, c->bytes.bytes, c->bytes.used, "memory"),
 			 0);
 	assert_int_equal(ky_trace_open(&trace, &source, 1, &options), 0);
-	ky_watched_text(&c->out, trace);
+	ky_watched_text(&c->out, trace, NULL);
 	ky_buf_append(&c->out, "", 1);
 	ky_trace_close(trace);
 	source.close(source.ctx);
