@@ -7,6 +7,7 @@
  * end first), the count of .eh_frame bytes (2 bytes), these bytes, and the stack. Flag 1: they are
  * .eh_frame_hdr and .eh_frame as they stand; else the table in front of them is made here, so that
  * the entries are found. .eh_frame lies at FRAMES, code at CODE, the stack at STACK. */
+#include "eh_frame_table.h"
 #include "fuzz_target.h"
 
 #include <attach/unwind.h>
@@ -18,51 +19,10 @@
 
 #define CODE 0x10000u
 #define CODE_BYTES 0x10000u
-#define FRAMES 0x20000u /* .eh_frame_hdr is in front of it */
-#define FRAMES_BYTES_MAX 0x8000u
 #define STACK 0x400000u
 #define STACK_BYTES_MAX 0x8000u
-#define ENTRIES_MAX 512u
-#define HEADER_BYTES (12u + ENTRIES_MAX * 8u)
 #define REGISTERS 17u /* and the pc */
 #define PREFIX_BYTES (1u + (REGISTERS + 1u) * 8u + 2u)
-
-struct pair {
-	int32_t start, entry; /* from the beginning of the table */
-};
-
-static int by_start(const void *a, const void *b)
-{
-	const struct pair *left = a, *right = b;
-
-	return left->start < right->start ? -1 : left->start > right->start;
-}
-
-/* As a linker does it, for functions whose place is told from the place of the number itself. */
-static size_t make_table(uint8_t *out, const uint8_t *frames, size_t count)
-{
-	static struct pair pairs[ENTRIES_MAX];
-	uint8_t head[12] = {1, 0x1b, 0x03, 0x3b};
-	uint32_t used = 0, length, back, table = FRAMES - HEADER_BYTES;
-	int32_t start;
-
-	for (size_t at = 0; at + 12 <= count && used < ENTRIES_MAX; at += 4 + (size_t)length) {
-		memcpy(&length, frames + at, 4);
-		memcpy(&back, frames + at + 4, 4);
-		memcpy(&start, frames + at + 8, 4);
-		if (length > count)
-			break;
-		if (back != 0)
-			pairs[used++] = (struct pair){
-				(int32_t)((uint32_t)start + FRAMES + (uint32_t)at + 8 - table),
-				(int32_t)(FRAMES + (uint32_t)at - table)};
-	}
-	qsort(pairs, used, sizeof(pairs[0]), by_start);
-	memcpy(head + 8, &used, sizeof(used));
-	memcpy(out, head, sizeof(head));
-	memcpy(out + sizeof(head), pairs, used * sizeof(pairs[0]));
-	return sizeof(head) + used * sizeof(pairs[0]);
-}
 
 static int memory(const char *name)
 {

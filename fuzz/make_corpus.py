@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the seed inputs of fuzz_segment and fuzz_schema from the golden and the peer's traces, and
-those of fuzz_unwind.
+those of fuzz_unwind, fuzz_unwind_build and fuzz_unwind_table.
 
 usage: make_corpus.py [OUT_DIR]
 
@@ -169,9 +169,71 @@ def unwinds(rng):
         yield f"flipped-{i}", flipped(plain, 2 + i, rng)
 
 
+RUST_MAIN = bytes.fromhex("504889f14863d7488d05f2f3ffff48890424488d357f2c0600"
+                          "4889e74531c0ff157368060059c3")
+
+
+def unwind_builds(rng):
+    """The same, where what follows the entries is code that none of them describes."""
+    for name, raw in unwinds(rng):
+        yield name, raw
+    entries = frames([b"", PUSHED])
+    prefix = bytes(145) + struct.pack("<H", len(entries)) + entries
+    for name, code in (("main", RUST_MAIN), ("main-later", b"\xcc" * 512 + RUST_MAIN),
+                       ("jumps", bytes.fromhex("4883ec084885c07402ffd04883c408c3")),
+                       ("saves", bytes.fromhex("555331dbe8000000005b5dc3")),
+                       ("endless", b"\x50" * 600), ("jumps-back", b"\x74\xfe\xc3")):
+        yield "code-" + name, prefix + code
+        yield "code-" + name + "-flipped", prefix + flipped(code, 1, rng)
+    yield "little-room", b"\2\7" + prefix[2:] + RUST_MAIN
+
+
+def area(start, index=1 << 32 | 1, used=1 << 20, rows=((0, 4 | 2 << 4), (512, 2)), stack=(),
+         blocks=(0, 0, 1), **lies):
+    """An unwind area with one module, and a stack."""
+    head, base = 64 + 2 * 2 * 512 + 64 * 512, 0x10000
+    at = {"blocks": head, "rows": head + 16, "wide": head + 16 + 8 * len(rows)}
+    at.update(lies)
+    module = struct.pack("<IIQQQQQQII", lies.get("generation", 2), 1, base, base + 1536, base,
+                         at["blocks"], at["rows"], at["wide"], len(blocks),
+                         lies.get("row_count", len(rows)))
+    words = b"".join(struct.pack("<Q", word) for word in stack)
+    tables = struct.pack(f"<{len(blocks)}I", *blocks).ljust(16, b"\0")
+    tables += b"".join(struct.pack("<II", *row) for row in rows)
+    tables += lies.get("rule", struct.pack("<BBBxiihh", 6, 1, 1, -8, 16, 0, -3))
+    return struct.pack("<6Q", *start, used, index) + struct.pack(
+        "<HH", 1, len(words)) + module + words + tables
+
+
+def unwind_tables(rng):
+    """Areas as they are made, and such whose numbers lie."""
+    start, calls = (CODE + 8, STACK, STACK + 16, 0), [0, CODE + 20, 0, CODE + 600, 0, 0]
+    plain = area(start, stack=calls)
+    yield "plain", plain
+    yield "by-fp", area(start, rows=((0, 5 | 2 << 4 | 2 << 18), (512, 2)), stack=calls * 3)
+    yield "by-second", area((CODE, STACK, 0, STACK), rows=((0, 6 | 2 << 4),), stack=calls)
+    yield "signal", area(start, rows=((0, 3), (512, 2)), stack=[CODE + 600, STACK] * 16)
+    yield "wide", area(start, rows=((0, 8), (512, 2)), stack=[STACK + 32, CODE + 600] * 8)
+    yield "wide-beyond", area(start, rows=((0, 8 | 99 << 4), (512, 2)), stack=calls)
+    yield "plt", area(start, rows=((0, 7 | 11 << 4), (512, 2)), stack=[CODE + 600] * 4)
+    yield "no-code", area(start, rows=((0, 0), (512, 2)), stack=[STACK + 16, CODE + 600] * 8)
+    yield "no-module", area((1, STACK, STACK, 0), stack=calls)
+    yield "search", area((CODE + 8, STACK | 1, 0, 0), rows=((0, 5 | 2 << 4 | 2 << 18),),
+                         stack=[0, CODE + 30] * 20)
+    yield "odd-generation", area(start, stack=calls, generation=3)
+    yield "index-lies", area(start, index=1 << 32 | 0xffffffff, stack=calls)
+    yield "rows-lie", area(start, stack=calls, row_count=0xffffffff)
+    yield "offset-lies", area(start, stack=calls, rows_offset=0, rows=((0, 1),), blocks=(9, 9))
+    yield "blocks-lie", area(start, stack=calls, blocks=(0xffffffff, 5, 0))
+    yield "used-lies", area(start, used=(1 << 64) - 1, stack=calls)
+    for i in range(8):
+        yield f"flipped-{i}", flipped(plain, 1 + i, rng)
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "corpus")
-    for target, make in (("segment", segments), ("schema", schemas), ("unwind", unwinds)):
+    for target, make in (("segment", segments), ("schema", schemas), ("unwind", unwinds),
+                         ("unwind_build", unwind_builds), ("unwind_table", unwind_tables)):
         folder = os.path.join(out, target)
         os.makedirs(folder, exist_ok=True)
         for name, raw in make(random.Random(7)):
