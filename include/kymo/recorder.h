@@ -98,12 +98,17 @@ struct kymo_recorder_options {
 	/* 0: 2 MiB; 64 KiB .. 256 MiB, for stacks beside ring_bytes. Takes no memory before
 	 * something is sampled. */
 	uint64_t sample_bytes;
+	/* Stack samples per second of a thread's CPU time, 1 .. 1000; 0: KYMO_SAMPLE of the
+	 * environment, else none. By CPU-time timers and SIGPROF, in every thread that records or
+	 * is found in /proc; a program with a handler of its own for SIGPROF is not sampled. */
+	uint32_t sample_hz;
+	uint32_t reserved; /* 0 */
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, 0                                                     \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                               \
 	}
 
 /* Opens the recorder of this process.

@@ -146,8 +146,7 @@ static void describe(const struct ky_run_sampler *sampler, const struct ky_run_s
 	struct ky_sample_class_head *head = sampled->cpu.head;
 
 	if (sampler->refusal) {
-		atomic_store_explicit(&head->refused_by, KY_SOURCE_PERF, memory_order_relaxed);
-		atomic_store_explicit(&head->refusal, (uint32_t)-sampler->refusal,
+		atomic_store_explicit(&head->refusals[KY_SOURCE_PERF], (uint32_t)-sampler->refusal,
 				      memory_order_relaxed);
 		return;
 	}

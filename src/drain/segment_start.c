@@ -142,7 +142,8 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 	static const char *const sources[KY_SOURCE_COUNT] = {"none", "perf_event", "timers",
 							     "interposed calls", "watchdog"};
 	struct ky_sample_ring cpu;
-	uint32_t source, by, err, refused;
+	uint32_t source, refused;
+	char text[256] = "";
 
 	if (!ky_ring_view_samples(ring, KY_SAMPLES_CPU, &cpu)) {
 		put(pairs, "sampling.cpu",
@@ -167,11 +168,16 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 			    "not sampled" :
 		    source & 1u << KY_SOURCE_PERF ? "with its frames" :
 						    "as its caller");
-	by = atomic_load_explicit(&cpu.head->refused_by, memory_order_relaxed);
-	err = atomic_load_explicit(&cpu.head->refusal, memory_order_relaxed);
-	if (err && err < 4096 && by < KY_SOURCE_COUNT)
-		put_format(pairs, "sampling.cpu.refused", "%s: %s", sources[by],
-			   kymo_error_text(-(int)err));
+	for (uint32_t by = 0; by < KY_SOURCE_COUNT; by++) {
+		uint32_t err = atomic_load_explicit(&cpu.head->refusals[by], memory_order_relaxed);
+		size_t used = strlen(text);
+
+		if (err && err < 4096)
+			snprintf(text + used, sizeof(text) - used, "%s%s: %s", used ? "; " : "",
+				 sources[by], kymo_error_text(-(int)err));
+	}
+	if (text[0])
+		put(pairs, "sampling.cpu.refused", text);
 	refused = atomic_load_explicit(&cpu.head->threads_refused, memory_order_relaxed);
 	if (refused)
 		put_format(pairs, "sampling.cpu.threads_refused", "%u", refused);

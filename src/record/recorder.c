@@ -11,6 +11,7 @@
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
+#include <record/sample/sampler.h>
 #include <record/lookout.h>
 #include <record/ring_litter.h>
 #include <record/stream.h>
@@ -307,6 +308,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		return err;
 	}
 	err = choose_stage(&recorder->stage, taken.compression, taken.compression_level);
+	ky_engine.sampler = &ky_timer_source;
 	if (!err)
 		err = ky_engine_open(&taken);
 	if (err) {

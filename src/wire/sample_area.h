@@ -135,10 +135,9 @@ struct ky_sample_class_head {
 	_Alignas(64) _Atomic uint64_t lost_count;
 	_Atomic uint32_t source;          /* 1 << enum ky_sample_source, of all that ran */
 	_Atomic uint32_t rate_hz;         /* now; 0: paused, or not by rate */
-	_Atomic uint32_t refusal;         /* errno of the source that was tried first; 0: none */
 	_Atomic uint32_t limits;          /* enum ky_sample_limits */
-	_Atomic uint32_t refused_by;      /* enum ky_sample_source that `refusal` is about */
 	_Atomic uint32_t threads_refused; /* threads that could not be sampled */
+	_Atomic uint32_t refusals[KY_SOURCE_COUNT]; /* errno of a source that was tried in vain */
 };
 
 struct ky_sample_head {

@@ -13,6 +13,11 @@
  * stop            stops itself
  * burn=MS         burns so many ms of CPU time, three quarters here, a quarter in another thread
  * user=N          becomes this user and group
+ * prof            takes SIGPROF for itself; as the first action before there is a recorder
+ * profs           says how often it came
+ * churn=N         N threads, one after the other, each burns a ms
+ * crowd=N         N threads at once, each burns a ms
+ * fork=MS         a child burns so many ms, and is waited for
  * grow            takes memory until somebody ends it
  * exec=N          starts over in this process as `run_host N`
  */
@@ -23,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +62,45 @@ static void burn(uint64_t ms)
 		 ms);
 }
 
+static void *burn_one(void *ctx)
+{
+	(void)ctx;
+	poll_times(1);
+	burn(1);
+	return NULL;
+}
+
+static void churn(unsigned long count, unsigned long at_once)
+{
+	static pthread_t threads[1000];
+	unsigned long made;
+
+	for (; count > 0; count -= made) {
+		for (made = 0; made < count && made < at_once && made < 1000; made++)
+			if (pthread_create(&threads[made], NULL, burn_one, NULL) != 0)
+				break;
+		if (made == 0)
+			return;
+		for (unsigned long i = 0; i < made; i++)
+			pthread_join(threads[i], NULL);
+	}
+}
+
+static volatile sig_atomic_t prof_count;
+
+static void on_prof(int number)
+{
+	(void)number;
+	prof_count++;
+}
+
+static void take_prof(void)
+{
+	struct sigaction action = {.sa_handler = on_prof, .sa_flags = SA_RESTART};
+
+	sigaction(SIGPROF, &action, NULL);
+}
+
 static void *burn_quarter(void *ctx)
 {
 	burn(*(uint64_t *)ctx / 4);
@@ -69,6 +114,17 @@ static void burn_in_two(uint64_t ms)
 	pthread_create(&thread, NULL, burn_quarter, &ms);
 	burn(ms / 4 * 3);
 	pthread_join(thread, NULL);
+}
+
+static void burn_in_child(unsigned long ms)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		burn(ms);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
 }
 
 static void grow(void)
@@ -111,6 +167,16 @@ static void act(const char *action)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
 	else if (strncmp(action, "burn=", 5) == 0)
 		burn_in_two(strtoul(value, NULL, 10));
+	else if (strcmp(action, "prof") == 0)
+		take_prof();
+	else if (strcmp(action, "profs") == 0)
+		printf("%d\n", (int)prof_count);
+	else if (strncmp(action, "churn=", 6) == 0)
+		churn(strtoul(value, NULL, 10), 1);
+	else if (strncmp(action, "crowd=", 6) == 0)
+		churn(strtoul(value, NULL, 10), 1000);
+	else if (strncmp(action, "fork=", 5) == 0)
+		burn_in_child(strtoul(value, NULL, 10));
 	else if (strncmp(action, "user=", 5) == 0)
 		become((unsigned int)strtoul(value, NULL, 10));
 	else if (strcmp(action, "grow") == 0)
@@ -133,6 +199,9 @@ int main(int argc, char **argv)
 		setsid();
 		at++;
 	}
+	/* Before there is a recorder. */
+	if (at < argc && strcmp(argv[at], "prof") == 0)
+		take_prof();
 	if (open_recorder() < 0)
 		return 65;
 	poll_times(strtoul(argv[1], NULL, 10));

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """kymo run --sample: what is sampled, by whom, and when not.
 
-usage: test_sample.py KYMO HOST [unittest arguments]
+usage: test_sample.py KYMO HOST DENY [unittest arguments]
 HOST is run_host.c; its action burn=MS burns three quarters in one thread and a quarter in another.
+DENY is deny_calls.c.
 """
 import json
 import pathlib
@@ -11,9 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-KYMO = HOST = ""
+KYMO = HOST = DENY = ""
 
 
 class Sampling(unittest.TestCase):
@@ -24,8 +26,9 @@ class Sampling(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def run_kymo(self, *args, **options):
-        return subprocess.run([KYMO, "run", "-q", "--ring-dir", self.dir / "rings", "-o",
+    def run_kymo(self, *args, deny=(), **options):
+        before = [DENY, *deny, "--"] if deny else []
+        return subprocess.run([*before, KYMO, "run", "-q", "--ring-dir", self.dir / "rings", "-o",
                                self.traces, *args], check=True, timeout=120, **options)
 
     def metadata(self):
@@ -70,6 +73,83 @@ class Sampling(unittest.TestCase):
         self.assertEqual(len(list(self.traces.glob("*/*/.kymo-run"))), 1)
         self.assertGreater(len(self.samples()), 20)
 
+    def test_timers_stand_in_where_perf_is_refused(self):
+        self.run_kymo(HOST, "10", "burn=2000", deny=["perf"])
+        metadata = self.metadata()
+        self.assertEqual(metadata["sampling.cpu"], "timers")
+        self.assertEqual(metadata["sampling.cpu.refused"], "perf_event: Operation not permitted")
+        samples = self.samples()
+        self.check_shares(samples, 2_000_000_000)
+        self.assertEqual({sample["sampler"] for sample in samples}, {2})
+
+    def test_timers_in_a_forked_child_and_a_further_image(self):
+        self.run_kymo(HOST, "10", "burn=2000", "fork=200", "exec=10", deny=["perf"])
+        self.check_shares(self.samples(), 2_000_000_000)
+
+    def test_timers_of_threads_that_come_and_go(self):
+        self.run_kymo(HOST, "10", "churn=300", "crowd=500", "burn=400", deny=["perf"])
+        weights = sum(sample["weight_ns"] for sample in self.samples())
+        # Threads of a millisecond have a tenth of a sample each, whose first comes at random.
+        self.assertGreater(weights, 400_000_000)
+        self.assertLess(weights, 2_500_000_000)
+        self.assertNotIn("sampling.cpu.threads_refused", self.metadata())
+
+    def test_host_with_a_handler_for_sigprof_is_left_alone(self):
+        done = self.run_kymo(HOST, "10", "prof", "burn=300", "profs", deny=["perf"],
+                             capture_output=True)
+        self.assertEqual(done.stdout, b"0\n")
+        self.assertEqual(self.metadata()["sampling.cpu"], "none")
+        self.assertIn("timers: Device or resource busy", self.metadata()["sampling.cpu.refused"])
+        self.assertEqual(self.samples(), [])
+
+    def test_nothing_is_said_where_everything_is_refused(self):
+        self.run_kymo(HOST, "10", "burn=200", deny=["perf", "timer"])
+        metadata = self.metadata()
+        self.assertEqual(metadata["sampling.cpu"], "none")
+        self.assertEqual(metadata["sampling.cpu.refused"], "perf_event: Operation not permitted; "
+                         "timers: Operation not permitted")
+        self.assertEqual(self.samples(), [])
+
+    def check_pause(self, deny):
+        """Burns three times, with sampling off in the middle: nothing comes from there."""
+        gates = [self.dir / name for name in ("a", "b", "c", "d")]
+        command = [HOST, "10", "burn=400", f"touch={gates[0]}", f"wait={gates[1]}", "polls=2000",
+                   "burn=2000", f"touch={gates[2]}", f"wait={gates[3]}", "polls=2000", "burn=2000"]
+        before = [DENY, *deny, "--"] if deny else []
+        process = subprocess.Popen([*before, KYMO, "run", "-q", "--ring-dir", self.dir / "rings",
+                                    "-s", "paused", "-o", self.traces, *command])
+        try:
+            for gate, value in ((0, "off"), (2, "99")):
+                while not gates[gate].exists() and process.poll() is None:
+                    time.sleep(0.01)
+                subprocess.run([KYMO, "set", "--ring-dir", self.dir / "rings", "paused",
+                                f"sampling={value}"], check=True, capture_output=True)
+                time.sleep(0.6)  # longer than a step of whoever samples from outside
+                gates[gate + 1].touch()
+            self.assertEqual(process.wait(timeout=120), 0)
+        finally:
+            process.kill()
+            process.wait()
+        stamps = sorted((sample["timestamp_ns"], sample["weight_ns"]) for sample in
+                        self.stamped_samples())
+        # Three groups of which the middle one is missing: one gap as long as its burning.
+        weight = sum(weight for _, weight in stamps)
+        self.assertLess(weight, 400_000_000 + 2_000_000_000 * 1.2)
+        self.assertGreater(weight, 400_000_000 + 500_000_000)
+        self.assertGreater(max(b[0] - a[0] for a, b in zip(stamps, stamps[1:])), 1_400_000_000)
+
+    def stamped_samples(self):
+        done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "json",
+                               self.traces], check=True, capture_output=True)
+        return [{"timestamp_ns": line["timestamp_ns"], **line["fields"]} for line in
+                map(json.loads, done.stdout.splitlines())]
+
+    def test_pause_of_perf_is_a_pause(self):
+        self.check_pause([])
+
+    def test_pause_of_timers_is_a_pause(self):
+        self.check_pause(["perf"])
+
     def test_nonsense_is_refused(self):
         for value in ("0", "-1", "1001", "fast", ""):
             done = subprocess.run([KYMO, "run", "--sample", value, "true"], check=False,
@@ -79,5 +159,5 @@ class Sampling(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    KYMO, HOST = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    KYMO, HOST, DENY = sys.argv[1:4]
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

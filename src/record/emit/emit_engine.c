@@ -87,6 +87,8 @@ static void close_control_page(void)
  * cut in two writes into private memory from here on. */
 void ky_engine_disarm_child(void)
 {
+	if (ky_engine.sampler)
+		ky_engine.sampler->forget();
 	close_control_page();
 	ky_ring_detach(ky_engine.ring);
 	set_phase(KY_DISARMED);
@@ -382,6 +384,9 @@ int ky_engine_start_locked(void)
 	ky_spans_copy(engine->ring->side);
 	if (__atomic_load_n(&engine->has_listener, __ATOMIC_ACQUIRE))
 		ky_bell_ring();
+	__atomic_store_n(&engine->settings_seen, 0, __ATOMIC_RELAXED);
+	if (engine->sampler && engine->options.sample_hz)
+		engine->sampler->look(engine->options.sample_hz);
 	return 0;
 }
 
@@ -418,6 +423,15 @@ static void choose_service(const char *wish)
 	}
 }
 
+/* Of the environment; 0: it is not there, or makes no sense. */
+static uint64_t number_of(const char *name, uint64_t max)
+{
+	const char *text = secure_getenv(name);
+	uint64_t number = text ? strtoull(text, NULL, 10) : 0;
+
+	return number <= max ? number : 0;
+}
+
 static int copy_options(const struct kymo_recorder_options *options)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -428,7 +442,11 @@ static int copy_options(const struct kymo_recorder_options *options)
 	if (!engine->options.gates)
 		engine->options.gates = KYMO_GATES_DEFAULT;
 	if (!engine->options.sample_bytes)
+		engine->options.sample_bytes = number_of("KYMO_SAMPLE_BYTES", KY_SAMPLE_BYTES_MAX);
+	if (engine->options.sample_bytes < KY_SAMPLE_BYTES_MIN)
 		engine->options.sample_bytes = KY_SAMPLE_BYTES_DEFAULT;
+	if (!engine->options.sample_hz)
+		engine->options.sample_hz = (uint32_t)number_of("KYMO_SAMPLE", 1000);
 	engine->options.metadata = NULL;
 	engine->options.metadata_count = 0;
 	engine->options.errbuf = NULL;
@@ -504,6 +522,8 @@ bool ky_engine_stop(void)
 		ky_engine_disarm_child(); /* or we would shut our parent's gates */
 	mark = ky_engine_lock();
 	is_live = engine->phase == KY_LIVE;
+	if (is_live && engine->sampler)
+		engine->sampler->stop();
 	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
 	discard_prepared();
 	/* Private zeros: the page in the ring goes on saying what was recorded. */

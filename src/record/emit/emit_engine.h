@@ -21,6 +21,7 @@
 #include <record/emit/directory.h>
 #include <record/emit/module_map.h>
 #include <record/emit/ring_file.h>
+#include <record/emit/sampler_hooks.h>
 #include <stdbool.h>
 
 #define KY_THREADS_MAX 4096u
@@ -92,7 +93,9 @@ struct ky_engine {
 	struct ky_ring *prepared; /* made in open, nobody's yet; NULL once it was tried to take */
 	bool is_lock_naming;      /* the C library leaves its owner's tid in `lock` */
 	bool has_process_hooks;
-	uint32_t has_listener; /* atomic; a thread waits for ky_bell_ring() */
+	uint32_t has_listener;                  /* atomic; a thread waits for ky_bell_ring() */
+	const struct ky_sampler_hooks *sampler; /* NULL: nobody samples from inside */
+	uint32_t settings_seen; /* atomic: generation that the sampler has looked at */
 	void (*on_thread)(
 		void); /* atomic, or NULL: a thread is about to record for the first time */
 	bool has_options;
@@ -103,6 +106,21 @@ struct ky_engine {
 };
 
 extern struct ky_engine ky_engine;
+
+/* The sampler looks at the settings when they have changed. Inside an event. */
+static inline void ky_engine_follow_settings(void)
+{
+	const struct ky_ring *ring = ky_engine.ring;
+	uint32_t now = atomic_load_explicit(&ring->control->settings.generation,
+					    memory_order_relaxed);
+
+	if (!ky_engine.sampler ||
+	    now == __atomic_load_n(&ky_engine.settings_seen, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&ky_engine.settings_seen, now, __ATOMIC_RELAXED);
+	ky_engine.sampler->look(ky_engine.options.sample_hz);
+}
+
 extern struct kymo_thread ky_thread_nobody; /* before the first event */
 extern struct kymo_thread ky_thread_busy; /* registering: whatever a handler emits now is dropped */
 extern struct kymo_thread ky_thread_exited; /* after our clean-up */

@@ -63,6 +63,7 @@ static bool make_room(struct ky_thread *thread, uint32_t words)
 	}
 	if (ky_slot_next(thread)) {
 		thread->backoff = 0;
+		ky_engine_follow_settings();
 		return true;
 	}
 	/* Everything is open: scanning again for each event would cost the host more than it

@@ -73,7 +73,10 @@ static void profile__says_file_line_key_and_what_is_allowed(void **state)
 		 "allowed: poll, wake, park, spawn, driver, blocking, waker_clone, mark, custom"},
 		{"\n\n[rings]\nbytes = 5\n",
 		 "my.toml:4: rings.bytes: there is no such key (did you mean 'ring.bytes'?); "
-		 "allowed: description, ring.bytes, events, triggers"},
+		 "allowed: description, ring.bytes, sampling.cpu_hz, events, triggers"},
+		{"[sampling]\ncpu_hz = 0\n",
+		 "my.toml:2: sampling.cpu_hz: expected samples a second, 1 to 1000, or \"off\", "
+		 "not 0"},
 		{"[events]\npoll.threshold = 5\n",
 		 "my.toml:2: events.poll.threshold: expected a time in quotes, as \"1ms\", or "
 		 "\"off\", not 5"},

@@ -108,6 +108,27 @@ static void ring_settings__off_and_default_are_different_words(void **state)
 	assert_string_equal(ky_setting_text(text, changes.changes[2].setting, 1000), "1,000/s");
 }
 
+static void ring_settings__sampling_is_a_rate_or_off(void **state)
+{
+	char text[KY_SETTING_TEXT_BYTES];
+
+	(void)state;
+	set("sampling=off");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.sample_hz), UINT32_MAX);
+	changes.count = 0;
+	set("sampling=99");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.sample_hz), 99);
+	assert_int_equal(changes.changes[0].before, UINT32_MAX);
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, UINT32_MAX), "off");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 99), "99 Hz");
+	changes.count = 0;
+	set("sampling=default");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.sample_hz), 0);
+}
+
 static void ring_settings__mistakes_are_told_with_what_would_be_right(void **state)
 {
 	(void)state;
@@ -125,6 +146,9 @@ static void ring_settings__mistakes_are_told_with_what_would_be_right(void **sta
 	refuse("wake.throttle=4294967295", "1000/s");
 	refuse("wake.throttle=10/m", "1000/s");
 	refuse("mode=both", "stream, flight or default");
+	refuse("sampling=0", "samples a second, 1 to 1000, or off or default");
+	refuse("sampling=1001", "1 to 1000");
+	refuse("sampling=on", "1 to 1000");
 	set("wake=off");
 	refuse("wake=on", "twice");
 }
@@ -134,7 +158,8 @@ static void ring_settings__reading_shows_all_there_are(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 21);
+	assert_int_equal(changes.count, 22);
+	assert_int_equal(before("sampling"), 0);
 	assert_int_equal(before("park.throttle"), 5);
 	assert_int_equal(before("poll"), 1);
 	assert_int_equal(before("waker_clone"), 0);
@@ -202,6 +227,7 @@ int main(void)
 		TEST(ring_settings__several_are_written_in_one_generation),
 		TEST(ring_settings__gates_alone_leave_the_settings_alone),
 		TEST(ring_settings__off_and_default_are_different_words),
+		TEST(ring_settings__sampling_is_a_rate_or_off),
 		TEST(ring_settings__mistakes_are_told_with_what_would_be_right),
 		TEST(ring_settings__reading_shows_all_there_are),
 		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <record/sample/sampler.h>
+
+#include <base/now.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <kymo/stack.h>
+#include <record/emit/emit_engine.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <wire/sample_area.h>
+
+#define THREADS_MAX 4096u
+#define SECOND_NS UINT64_C(1000000000)
+#define OFF UINT32_MAX
+#define RATE_MAX 1000u
+#define SCAN_NS UINT64_C(50000000)
+#define SCAN_SHARE 500u /* of the time at most 1 / this is spent on looking for threads */
+#define ENTRIES_BYTES 2048u
+
+/* A thread that is sampled. tid is taken first and given back last. */
+struct timer {
+	uint32_t tid; /* atomic; 0: free */
+	uint32_t is_seen;
+	int id;             /* of the kernel; -1: none yet */
+	uint32_t rate_hz;   /* it goes at; 0: it only looks for a change, once per second */
+	uint64_t period_ns; /* what one expiry stands for */
+};
+
+enum state {
+	IDLE = 0,
+	BUSY, /* starting or stopping */
+	ON
+};
+
+static struct {
+	uint32_t state; /* atomic, enum state */
+	uint32_t wanted_hz;
+	uint32_t high;        /* atomic: entries below may be taken */
+	uint64_t scan_due_ns; /* atomic */
+	const struct ky_ring *ring;
+	struct ky_sample_ring samples;
+	struct sigaction before;
+	struct timer timers[THREADS_MAX];
+} source;
+
+static bool is_on(void)
+{
+	return __atomic_load_n(&source.state, __ATOMIC_ACQUIRE) == ON;
+}
+
+static void say_refusal(int err)
+{
+	if (source.samples.head)
+		atomic_store_explicit(&source.samples.head->refusals[KY_SOURCE_TIMER],
+				      (uint32_t)err, memory_order_relaxed);
+}
+
+/* As the settings say, which win over the options. */
+static uint32_t wanted_rate(void)
+{
+	const struct ky_ring_settings *settings = &source.ring->control->settings;
+	uint32_t rate_hz = atomic_load_explicit(&settings->sample_hz, memory_order_relaxed);
+
+	if (rate_hz == OFF)
+		return 0;
+	rate_hz = rate_hz ? rate_hz : source.wanted_hz;
+	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
+}
+
+/* ---- one timer ---- */
+
+static struct timespec span(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / SECOND_NS),
+				 .tv_nsec = (long)(ns % SECOND_NS)};
+}
+
+/* The first expiry comes anywhere in the first period, so that short threads have their share. */
+static int set_timer(struct timer *timer, uint32_t rate_hz)
+{
+	uint64_t period_ns = rate_hz ? SECOND_NS / rate_hz : SECOND_NS;
+	uint64_t first_ns = period_ns * ((timer->tid * UINT64_C(2654435761) >> 8 & 1023) + 1) /
+			    1024;
+	struct itimerspec when = {.it_interval = span(period_ns), .it_value = span(first_ns)};
+
+	timer->rate_hz = rate_hz;
+	timer->period_ns = period_ns;
+	return syscall(SYS_timer_settime, timer->id, 0, &when, NULL) ? -errno : 0;
+}
+
+static int make_timer(struct timer *timer)
+{
+	/* The CPU clock of any thread of this process: see clock_getcpuclockid() in the kernel. */
+	clockid_t clock = (clockid_t)(~timer->tid << 3 | 6u);
+	struct sigevent event;
+	int err;
+
+	memset(&event, 0, sizeof(event));
+	event.sigev_notify = SIGEV_THREAD_ID;
+	event.sigev_signo = SIGPROF;
+	event.sigev_value.sival_ptr = timer;
+#if defined(sigev_notify_thread_id)
+	event.sigev_notify_thread_id = (pid_t)timer->tid;
+#else
+	event._sigev_un._tid = (pid_t)timer->tid;
+#endif
+	if (syscall(SYS_timer_create, clock, &event, &timer->id) != 0) {
+		timer->id = -1;
+		return -errno;
+	}
+	err = set_timer(timer, wanted_rate());
+	if (err) {
+		syscall(SYS_timer_delete, timer->id);
+		timer->id = -1;
+	}
+	return err;
+}
+
+static void drop_timer(struct timer *timer)
+{
+	if (timer->id >= 0)
+		syscall(SYS_timer_delete, timer->id);
+	timer->id = -1;
+	__atomic_store_n(&timer->tid, 0, __ATOMIC_RELEASE);
+}
+
+static struct timer *find_timer(uint32_t tid)
+{
+	uint32_t high = __atomic_load_n(&source.high, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < high; i++)
+		if (__atomic_load_n(&source.timers[i].tid, __ATOMIC_ACQUIRE) == tid)
+			return &source.timers[i];
+	return NULL;
+}
+
+static struct timer *take_timer(uint32_t tid)
+{
+	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+		uint32_t none = 0, high = __atomic_load_n(&source.high, __ATOMIC_RELAXED);
+
+		if (__atomic_load_n(&source.timers[i].tid, __ATOMIC_RELAXED) != 0 ||
+		    !__atomic_compare_exchange_n(&source.timers[i].tid, &none, tid, false,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		while (high < i + 1 &&
+		       !__atomic_compare_exchange_n(&source.high, &high, i + 1, false,
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		source.timers[i].id = -1;
+		return &source.timers[i];
+	}
+	return NULL;
+}
+
+/* Returns 0, also where the thread has one; -errno. */
+static int add_thread(uint32_t tid)
+{
+	struct timer *timer = find_timer(tid);
+	int err;
+
+	if (timer) {
+		timer->is_seen = 1;
+		return 0;
+	}
+	timer = take_timer(tid);
+	if (!timer)
+		return -EAGAIN;
+	timer->is_seen = 1;
+	err = make_timer(timer);
+	if (err) {
+		drop_timer(timer);
+		/* ESRCH, EINVAL: it has ended meanwhile. */
+		if (err != -ESRCH && err != -EINVAL)
+			atomic_fetch_add_explicit(&source.samples.head->threads_refused, 1,
+						  memory_order_relaxed);
+	}
+	return err;
+}
+
+/* ---- all threads ---- */
+
+struct entry {
+	uint64_t inode, offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+/* Those of /proc, without the C library's streams: this runs in the handler, too. Returns -errno of
+ * the first that was refused. */
+static int scan_threads(void)
+{
+	_Alignas(8) char bytes[ENTRIES_BYTES];
+	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0, one;
+	long count = 0;
+
+	if (fd < 0)
+		return 0;
+	for (uint32_t i = 0; i < source.high; i++)
+		source.timers[i].is_seen = 0;
+	while ((count = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
+		for (long at = 0; at < count;) {
+			const struct entry *entry = (const void *)(bytes + at);
+			uint32_t tid = 0;
+
+			for (const char *digit = entry->name; *digit >= '0' && *digit <= '9';
+			     digit++)
+				tid = tid * 10 + (uint32_t)(*digit - '0');
+			one = tid ? add_thread(tid) : 0;
+			err = err ? err : one;
+			at += entry->bytes;
+		}
+	}
+	close(fd);
+	for (uint32_t i = 0; count == 0 && i < source.high; i++) {
+		struct timer *timer = &source.timers[i];
+
+		if (__atomic_load_n(&timer->tid, __ATOMIC_ACQUIRE) && timer->id >= 0 &&
+		    !timer->is_seen)
+			drop_timer(timer);
+	}
+	return err == -ESRCH || err == -EINVAL ? 0 : err;
+}
+
+static bool is_confined(void)
+{
+	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+}
+
+/* Now and then, by whoever is sampled then: threads that record nothing are found by that. */
+static void scan_now_and_then(void)
+{
+	uint64_t due = __atomic_load_n(&source.scan_due_ns, __ATOMIC_RELAXED);
+	uint64_t start = ky_now_ns(CLOCK_MONOTONIC), spent;
+
+	if (start < due || is_confined() ||
+	    !__atomic_compare_exchange_n(&source.scan_due_ns, &due, start + SECOND_NS, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	(void)scan_threads();
+	spent = (ky_now_ns(CLOCK_MONOTONIC) - start) * SCAN_SHARE;
+	__atomic_store_n(&source.scan_due_ns, start + (spent > SCAN_NS ? spent : SCAN_NS),
+			 __ATOMIC_RELEASE);
+}
+
+/* ---- the handler ---- */
+
+static uint64_t pc_of(const void *context)
+{
+	const ucontext_t *from = context;
+
+#if defined(__x86_64__)
+	return (uint64_t)from->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return from->uc_mcontext.pc;
+#else
+	(void)from;
+	return 0;
+#endif
+}
+
+static void put_sample(const struct timer *timer, uint64_t periods, const void *context)
+{
+	uint64_t frames[KY_SAMPLE_FRAMES_MAX];
+	struct kymo_stack stack = {.frames = frames, .frames_max = KY_SAMPLE_FRAMES_MAX};
+	struct ky_sample sample = {.kind = KY_SAMPLE_CPU,
+				   .syscall = -1,
+				   .tid = timer->tid,
+				   .stamp = ky_clock_ticks(&source.ring->clock),
+				   .value = periods * timer->period_ns,
+				   .other = KY_SOURCE_TIMER,
+				   .frames = frames};
+	int cpu = sched_getcpu();
+
+	if (cpu >= 0) {
+		sample.flags |= KY_SAMPLE_HAS_CPU;
+		sample.cpu = (uint16_t)cpu;
+	}
+	kymo_stack_capture_context(&stack, context);
+	if (!stack.count)
+		frames[stack.count++] = pc_of(context);
+	sample.frame_count = stack.count;
+	if (stack.end != KYMO_STACK_FIRST)
+		sample.flags |= KY_SAMPLE_TRUNCATED;
+	(void)ky_sample_put(&source.samples, &sample);
+}
+
+/* Async-signal-safe: everything it calls is ours, or a system call. */
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	struct timer *timer = info->si_value.sival_ptr;
+	int err = errno;
+	uint32_t rate_hz;
+
+	(void)number;
+	/* Somebody else's, or one that was on its way when its timer went. */
+	if (info->si_code != SI_TIMER || timer < source.timers ||
+	    timer >= source.timers + THREADS_MAX || !is_on() || !timer->tid ||
+	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE))
+		return;
+	rate_hz = wanted_rate();
+	if (timer->rate_hz && rate_hz)
+		put_sample(timer, 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0),
+			   context);
+	if (rate_hz != timer->rate_hz) {
+		(void)set_timer(timer, rate_hz);
+		atomic_store_explicit(&source.samples.head->rate_hz, rate_hz, memory_order_relaxed);
+	}
+	scan_now_and_then();
+	errno = err;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+	return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_tick;
+}
+
+/* Only where the host has none. Returns 0, -EBUSY, -errno. */
+static int take_signal(void)
+{
+	struct sigaction action = {.sa_sigaction = on_tick,
+				   .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+
+	if (sigaction(SIGPROF, NULL, &source.before) != 0)
+		return -errno;
+	if (is_ours(&source.before))
+		return 0;
+	if ((source.before.sa_flags & SA_SIGINFO) ||
+	    (source.before.sa_handler != SIG_DFL && source.before.sa_handler != SIG_IGN))
+		return -EBUSY;
+	sigemptyset(&action.sa_mask);
+	return sigaction(SIGPROF, &action, NULL) ? -errno : 0;
+}
+
+/* What was sent and not delivered yet must find a handler, or it ends the process: ours stays. */
+static bool has_signal(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGPROF, NULL, &now) == 0 && is_ours(&now);
+}
+
+static void drop_all(void)
+{
+	for (uint32_t i = 0; i < source.high; i++)
+		if (__atomic_load_n(&source.timers[i].tid, __ATOMIC_ACQUIRE))
+			drop_timer(&source.timers[i]);
+}
+
+/* ---- what the engine tells ---- */
+
+static int start(void)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	int err = take_signal();
+
+	if (err)
+		return err;
+	err = add_thread(tid);
+	if (err)
+		return err;
+	atomic_fetch_or_explicit(&source.samples.head->source, 1u << KY_SOURCE_TIMER,
+				 memory_order_relaxed);
+	atomic_store_explicit(&source.samples.head->rate_hz, wanted_rate(), memory_order_relaxed);
+	return scan_threads();
+}
+
+static bool is_sampled_from_outside(void)
+{
+	return atomic_load_explicit(&source.samples.head->source, memory_order_relaxed) &
+	       1u << KY_SOURCE_PERF;
+}
+
+static void look(uint32_t rate_hz)
+{
+	struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+	uint32_t idle = IDLE;
+	int err;
+
+	if (!ring || is_confined() ||
+	    !__atomic_compare_exchange_n(&source.state, &idle, BUSY, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return;
+	source.ring = ring;
+	source.wanted_hz = rate_hz;
+	if (!wanted_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
+	    is_sampled_from_outside()) {
+		__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
+		return;
+	}
+	/* From here on a tick finds everything. */
+	__atomic_store_n(&source.state, ON, __ATOMIC_RELEASE);
+	err = start();
+	if (err)
+		say_refusal(-err);
+}
+
+static void thread_begin(uint32_t tid)
+{
+	if (!is_on() || is_confined())
+		return;
+	/* The host took the signal over: its handler must not meet ticks of ours. */
+	if (!has_signal()) {
+		drop_all();
+		say_refusal(EBUSY);
+		return;
+	}
+	(void)add_thread(tid);
+}
+
+static void thread_end(uint32_t tid)
+{
+	struct timer *timer = is_on() ? find_timer(tid) : NULL;
+
+	if (timer)
+		drop_timer(timer);
+}
+
+static void stop(void)
+{
+	uint32_t on = ON;
+
+	if (!__atomic_compare_exchange_n(&source.state, &on, BUSY, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_RELAXED))
+		return;
+	drop_all();
+	__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
+}
+
+static void forget(void)
+{
+	memset(source.timers, 0, sizeof(source.timers));
+	source.high = 0;
+	source.state = IDLE;
+}
+
+const struct ky_sampler_hooks ky_timer_source = {look, thread_begin, thread_end, stop, forget};
