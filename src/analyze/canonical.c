@@ -49,38 +49,25 @@ static uint64_t digest_others(const struct ky_trace *trace, uint32_t worker, uin
 	return sum;
 }
 
-static int profile_json(struct ky_buf *out, const struct ky_trace *trace,
-			const struct ky_report *report, struct ky_symbol_table *symbols)
-{
-	struct ky_profile *profile;
-	int result = ky_profile_make(&profile, trace, report, symbols, NULL);
-
-	if (result < 0)
-		return result;
-	ky_text(out, ",\"profile\":");
-	ky_profile_json(out, trace, profile);
-	ky_profile_free(profile);
-	return 0;
-}
-
 int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		      struct ky_symbol_table *symbols)
 {
+	struct ky_stack_profile *profile;
 	struct ky_report *report;
 	uint32_t i;
 	int result = ky_report_make(&report, trace, NULL);
 
 	if (result < 0)
 		return result;
-	ky_text(out, "{\"info\":");
-	ky_info_json(out, trace);
-	ky_text(out, ",\"report\":");
-	ky_report_json(out, trace, report);
-	result = profile_json(out, trace, report, symbols);
+	result = ky_stack_profile_make(&profile, trace, report, symbols, NULL);
 	if (result < 0) {
 		ky_report_free(report);
 		return result;
 	}
+	ky_text(out, "{\"info\":");
+	ky_info_json(out, trace);
+	ky_text(out, ",\"report\":");
+	ky_report_json(out, trace, report, profile);
 	ky_text(out, ",\"rows\":{");
 	for (i = 0; i < trace->worker_count; i++) {
 		uint64_t sum = KY_HASH_START;
@@ -94,6 +81,7 @@ int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		ky_text(out, "\"");
 	}
 	ky_text(out, "}}\n");
+	ky_stack_profile_free(profile);
 	ky_report_free(report);
 	return out->failed;
 }

@@ -10,8 +10,8 @@
 #include <read/symbol_table.h>
 #include <read/trace.h>
 
-/* {"info":...,"report":...,"profile":...,"rows":{...}}: rows has a digest over every poll, park and
- * wake in full. symbols: names the code of the profile; NULL: addresses stay numbers.
+/* {"info":...,"report":...,"rows":{...}}: rows has a digest over every poll, park and wake in
+ * full. symbols: names the code of the profile; NULL: addresses stay numbers.
  * Returns 0, -ENOMEM. */
 int ky_canonical_json(struct ky_buf *out, const struct ky_trace *trace,
 		      struct ky_symbol_table *symbols);

@@ -158,57 +158,50 @@ static uint32_t spot_of(struct making *making, uint64_t address, uint64_t time_n
 	return spot;
 }
 
-/* ---- stacks that read the same ---- */
+/* ---- stacks that one line stands for ---- */
 
-static uint64_t hash_lines(const struct ky_code_stacks *stacks, uint32_t stack)
+struct site {
+	uint32_t function, line, leaf;
+};
+
+static struct site site_of(const struct ky_code_stacks *stacks, uint32_t stack)
 {
-	const struct ky_code_line *line;
+	const struct ky_code_line *own = ky_code_own_line(stacks, stack), *leaf;
+	struct site site = {KY_NONE, 0, KY_NONE};
 	struct ky_code_walk walk;
-	uint64_t hash = KY_HASH_START;
 
 	ky_code_walk_begin(&walk, stacks, stack);
-	while ((line = ky_code_walk_next(&walk)))
-		hash = ky_hash_number(hash ^ ((uint64_t)line->function << 32 | line->line));
-	return hash;
+	leaf = ky_code_walk_next(&walk);
+	if (own)
+		site = (struct site){own->function, own->line, leaf->function};
+	return site;
 }
 
-static bool reads_same(const struct ky_code_stacks *stacks, uint32_t one, uint32_t other)
-{
-	const struct ky_code_line *a, *b;
-	struct ky_code_walk first, second;
-
-	ky_code_walk_begin(&first, stacks, one);
-	ky_code_walk_begin(&second, stacks, other);
-	do {
-		a = ky_code_walk_next(&first);
-		b = ky_code_walk_next(&second);
-		if (!a || !b)
-			return a == b;
-	} while (a->function == b->function && a->line == b->line);
-	return false;
-}
-
-static int fold(struct ky_code_stacks *out)
+static int find_sites(struct ky_code_stacks *out)
 {
 	uint32_t count = out->trace->samples.stack_count, slot_count = 16, i;
+	struct site *sites = ky_alloc(((size_t)count + 1) * sizeof(*sites));
 	uint32_t *slots;
 
 	while (slot_count < count * 2u && slot_count < 1u << 31)
 		slot_count *= 2;
 	slots = ky_alloc((size_t)slot_count * sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		uint32_t at = (uint32_t)hash_lines(out, i) & (slot_count - 1);
+	for (i = 0; sites && slots && i < count; i++) {
+		uint32_t at;
 
-		while (slots[at] && !reads_same(out, slots[at] - 1, i))
+		sites[i] = site_of(out, i);
+		at = (uint32_t)ky_hash_bytes(KY_HASH_START, &sites[i], sizeof(sites[i])) &
+		     (slot_count - 1);
+		while (slots[at] && memcmp(&sites[slots[at] - 1], &sites[i], sizeof(*sites)) != 0)
 			at = (at + 1) & (slot_count - 1);
 		if (!slots[at])
 			slots[at] = i + 1;
-		out->folds[i] = slots[at] - 1;
+		out->sites[i] = slots[at] - 1;
 	}
+	i = sites && slots;
+	ky_free(sites);
 	ky_free(slots);
-	return 0;
+	return i ? 0 : -ENOMEM;
 }
 
 int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace,
@@ -222,8 +215,8 @@ int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace
 	memset(out, 0, sizeof(*out));
 	out->trace = trace;
 	out->frame_spots = ky_alloc(((size_t)samples->frame_count + 1) * sizeof(uint32_t));
-	out->folds = ky_alloc(((size_t)samples->stack_count + 1) * sizeof(uint32_t));
-	if (!out->frame_spots || !out->folds)
+	out->sites = ky_alloc(((size_t)samples->stack_count + 1) * sizeof(uint32_t));
+	if (!out->frame_spots || !out->sites)
 		goto fail;
 	for (i = 0; i < samples->stack_count; i++) {
 		const struct ky_stack *stack = &samples->stacks[i];
@@ -234,7 +227,7 @@ int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace
 				goto fail;
 		}
 	}
-	result = fold(out);
+	result = find_sites(out);
 fail:
 	ky_free(making.slots);
 	ky_free(making.functions);
@@ -246,7 +239,7 @@ fail:
 void ky_code_stacks_release(struct ky_code_stacks *stacks)
 {
 	ky_free(stacks->frame_spots);
-	ky_free(stacks->folds);
+	ky_free(stacks->sites);
 	ky_free(stacks->spots);
 	ky_free(stacks->lines);
 	ky_free(stacks->function_lines);
@@ -293,27 +286,29 @@ static bool contains(const char *text, const char *part)
 	return false;
 }
 
-/* Code that nobody reads a report to find: the language's library, the runtime, dependencies. */
-static bool is_library(const struct ky_code_line *line)
+bool ky_code_is_own(const struct ky_code_line *line)
 {
 	static const char *const crates[] = {"std::",   "core::",    "alloc::",      "tokio::",
 					     "mio::",   "hyper::",   "hyper_util::", "futures_",
 					     "tower::", "tracing::", "axum::",       "rayon"};
-	static const char *const files[] = {"/rustc/", "/.cargo/", "/rustlib/src/"};
+	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/.cargo/",
+					    "/cargo/registry/", "/cargo/git/"};
 	const char *name = line->name;
 	size_t i;
 
 	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
 		name++;
+	if (line->why != KY_SYMBOL_FOUND || *name == '[') /* "[unknown] 0x..." of dial9 */
+		return false;
 	if (begins_with(name, "dyn "))
 		name += 4;
 	for (i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
 		if (begins_with(name, crates[i]))
-			return true;
+			return false;
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (contains(line->file, files[i]))
-			return true;
-	return false;
+			return false;
+	return true;
 }
 
 const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack)
@@ -329,7 +324,7 @@ const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks,
 			continue;
 		if (!named)
 			named = line;
-		if (is_library(line))
+		if (!ky_code_is_own(line))
 			continue;
 		if (*line->file && line->file[0] != '.') /* libc's own are relative to its build */
 			return line;

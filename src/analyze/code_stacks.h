@@ -33,7 +33,7 @@ struct ky_code_spot {
 struct ky_code_stacks {
 	const struct ky_trace *trace;
 	uint32_t *frame_spots; /* as trace->samples.frames */
-	uint32_t *folds;       /* by stack: the first stack with the same lines */
+	uint32_t *sites; /* by stack: the first one with the same own line and the same leaf */
 	struct ky_code_spot *spots;
 	uint32_t spot_count;
 	struct ky_code_line *lines;
@@ -57,6 +57,9 @@ void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *
 			uint32_t stack);
 /* NULL behind the last. */
 const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk);
+
+/* False for the language's library, the runtime and dependencies, as names and files tell. */
+bool ky_code_is_own(const struct ky_code_line *line);
 
 /* The line to show when there is room for one: the innermost of the program's own code; else the
  * innermost with a name; else the leaf. NULL: there is no stack. */

@@ -7,21 +7,22 @@
 
 /* Sums of one scope; by function, cleared by walking those that were touched. */
 struct scope {
-	struct ky_profile *profile;
+	struct ky_stack_profile *profile;
 	const struct ky_trace *trace;
-	struct ky_profile_function *sums;
+	struct ky_stack_profile_function *sums;
 	uint32_t *stamps; /* the last sample that counted it */
 	uint32_t *touched;
 	uint32_t touched_count, sample;
-	struct ky_profile_cpu *out;
+	struct ky_stack_profile_cpu *out;
 };
 
-double ky_profile_weight(const struct ky_profile *profile, const struct ky_stack_row *row)
+double ky_stack_profile_weight(const struct ky_stack_profile *profile,
+			       const struct ky_stack_row *row)
 {
 	return profile->is_by_time ? (double)row->value : 1.0;
 }
 
-static void scope_begin(struct scope *scope, struct ky_profile_cpu *out, uint32_t name)
+static void scope_begin(struct scope *scope, struct ky_stack_profile_cpu *out, uint32_t name)
 {
 	scope->out = out;
 	out->name = name;
@@ -29,7 +30,7 @@ static void scope_begin(struct scope *scope, struct ky_profile_cpu *out, uint32_
 
 static void scope_add(struct scope *scope, const struct ky_stack_row *row)
 {
-	double weight = ky_profile_weight(scope->profile, row);
+	double weight = ky_stack_profile_weight(scope->profile, row);
 	const struct ky_code_line *line;
 	struct ky_code_walk walk;
 	bool is_leaf = true;
@@ -40,7 +41,7 @@ static void scope_add(struct scope *scope, const struct ky_stack_row *row)
 	scope->sample++;
 	ky_code_walk_begin(&walk, &scope->profile->code, row->stack);
 	while ((line = ky_code_walk_next(&walk))) {
-		struct ky_profile_function *sum = &scope->sums[line->function];
+		struct ky_stack_profile_function *sum = &scope->sums[line->function];
 
 		if (!sum->total_count)
 			scope->touched[scope->touched_count++] = line->function;
@@ -59,7 +60,7 @@ static void scope_add(struct scope *scope, const struct ky_stack_row *row)
 
 static bool is_function_before(const void *a, const void *b, const void *ctx)
 {
-	const struct ky_profile_function *one = a, *other = b;
+	const struct ky_stack_profile_function *one = a, *other = b;
 	const struct ky_code_stacks *code = ctx;
 
 	if (one->self > other->self || one->self < other->self)
@@ -75,10 +76,10 @@ static bool is_function_before(const void *a, const void *b, const void *ctx)
 /* max: of functions that are kept. */
 static int scope_end(struct scope *scope, uint32_t max)
 {
-	struct ky_profile_cpu *out = scope->out;
+	struct ky_stack_profile_cpu *out = scope->out;
 	uint64_t lost = scope->profile->lost[KY_STACK_CPU];
 	uint32_t i, count = scope->touched_count;
-	struct ky_profile_function *list = ky_alloc((count + 1u) * sizeof(*list)), *kept;
+	struct ky_stack_profile_function *list = ky_alloc((count + 1u) * sizeof(*list)), *kept;
 
 	if (!list)
 		return -ENOMEM;
@@ -96,7 +97,7 @@ static int scope_end(struct scope *scope, uint32_t max)
 	kept = ky_realloc(list, (out->function_count + 1u) * sizeof(*list));
 	out->functions = kept ? kept : list;
 	for (i = 0; i < out->function_count; i++) {
-		struct ky_profile_function *function = &out->functions[i];
+		struct ky_stack_profile_function *function = &out->functions[i];
 
 		function->self_share = ky_share_of(function->self, &out->all, lost);
 		function->total_share = ky_share_of(function->total, &out->all, lost);
@@ -106,7 +107,7 @@ static int scope_end(struct scope *scope, uint32_t max)
 
 static int make_all(struct scope *scope)
 {
-	struct ky_profile *profile = scope->profile;
+	struct ky_stack_profile *profile = scope->profile;
 	const struct ky_samples *samples = &scope->trace->samples;
 	int result;
 	uint32_t i;
@@ -114,16 +115,16 @@ static int make_all(struct scope *scope)
 	scope_begin(scope, &profile->cpu, KY_NONE);
 	for (i = 0; i < samples->row_count; i++)
 		if (samples->rows[i].kind == KY_STACK_CPU &&
-		    ky_profile_has(profile, &samples->rows[i]))
+		    ky_stack_profile_has(profile, &samples->rows[i]))
 			scope_add(scope, &samples->rows[i]);
-	result = scope_end(scope, KY_PROFILE_ROWS_MAX);
+	result = scope_end(scope, KY_STACK_PROFILE_ROWS_MAX);
 	if (result < 0)
 		return result;
 	scope_begin(scope, &profile->long_polls, KY_NONE);
 	for (i = 0; i < samples->row_count; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 
-		if (row->kind != KY_STACK_CPU || !ky_profile_has(profile, row) ||
+		if (row->kind != KY_STACK_CPU || !ky_stack_profile_has(profile, row) ||
 		    row->flags & KY_ROW_BLOCKING || row->poll_ns <= profile->long_poll_ns)
 			continue;
 		if (row->flags & KY_ROW_POLL_UNSAFE)
@@ -131,7 +132,7 @@ static int make_all(struct scope *scope)
 		else
 			scope_add(scope, row);
 	}
-	result = scope_end(scope, KY_PROFILE_ROWS_MAX);
+	result = scope_end(scope, KY_STACK_PROFILE_ROWS_MAX);
 	profile->long_polls.share = ky_share_of(profile->long_polls.all.sum, &profile->cpu.all,
 						profile->lost[KY_STACK_CPU]);
 	return result;
@@ -151,7 +152,7 @@ static bool is_by_name(const void *a, const void *b, const void *ctx)
 
 static bool is_kind_before(const void *a, const void *b, const void *ctx)
 {
-	const struct ky_profile_cpu *one = a, *other = b;
+	const struct ky_stack_profile_cpu *one = a, *other = b;
 
 	(void)ctx;
 	if (one->all.sum > other->all.sum || one->all.sum < other->all.sum)
@@ -161,7 +162,7 @@ static bool is_kind_before(const void *a, const void *b, const void *ctx)
 
 static int add_kinds(struct scope *scope, const struct kind *kinds, uint32_t count)
 {
-	struct ky_profile *profile = scope->profile;
+	struct ky_stack_profile *profile = scope->profile;
 	uint32_t i, first, groups = 0;
 	int result = 0;
 
@@ -171,13 +172,13 @@ static int add_kinds(struct scope *scope, const struct kind *kinds, uint32_t cou
 	if (!profile->kinds)
 		return -ENOMEM;
 	for (i = 0; i < count && result == 0;) {
-		struct ky_profile_cpu *group = &profile->kinds[profile->kind_count++];
+		struct ky_stack_profile_cpu *group = &profile->kinds[profile->kind_count++];
 
 		first = i;
 		scope_begin(scope, group, kinds[i].name);
 		for (; i < count && kinds[i].name == kinds[first].name; i++)
 			scope_add(scope, &scope->trace->samples.rows[kinds[i].row]);
-		result = scope_end(scope, KY_PROFILE_KIND_FUNCTIONS);
+		result = scope_end(scope, KY_STACK_PROFILE_KIND_FUNCTIONS);
 		group->share = ky_share_of(group->all.sum, &profile->cpu.all,
 					   profile->lost[KY_STACK_CPU]);
 	}
@@ -196,7 +197,7 @@ static int make_kinds(struct scope *scope)
 		return -ENOMEM;
 	for (i = 0; i < samples->row_count; i++)
 		if (samples->rows[i].kind == KY_STACK_CPU &&
-		    ky_profile_has(scope->profile, &samples->rows[i]))
+		    ky_stack_profile_has(scope->profile, &samples->rows[i]))
 			kinds[count++] = (struct kind){samples->rows[i].name, i};
 	ky_sort(kinds, count, sizeof(*kinds), is_by_name, NULL);
 	result = add_kinds(scope, kinds, count);
@@ -204,7 +205,7 @@ static int make_kinds(struct scope *scope)
 	return result;
 }
 
-int ky_profile_cpu(struct ky_profile *profile, const struct ky_trace *trace)
+int ky_stack_profile_cpu(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	size_t functions = (size_t)profile->code.function_count + 1;
 	struct scope scope = {.profile = profile, .trace = trace};

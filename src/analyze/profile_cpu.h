@@ -5,19 +5,20 @@
 
 #include <analyze/stack_profile.h>
 
-#define KY_PROFILE_KIND_FUNCTIONS 10u
+#define KY_STACK_PROFILE_KIND_FUNCTIONS 10u
 
-bool ky_profile_has(const struct ky_profile *profile, const struct ky_stack_row *row);
+bool ky_stack_profile_has(const struct ky_stack_profile *profile, const struct ky_stack_row *row);
 
 /* Weight of a CPU sample in this profile. */
-double ky_profile_weight(const struct ky_profile *profile, const struct ky_stack_row *row);
+double ky_stack_profile_weight(const struct ky_stack_profile *profile,
+			       const struct ky_stack_row *row);
 
 /* profile_cpu.c: cpu, long_polls, kinds. */
-int ky_profile_cpu(struct ky_profile *profile, const struct ky_trace *trace);
+int ky_stack_profile_cpu(struct ky_stack_profile *profile, const struct ky_trace *trace);
 
 /* profile_waits.c: waits, places, heap; worst. */
-int ky_profile_waits(struct ky_profile *profile, const struct ky_trace *trace);
-void ky_profile_worst(struct ky_profile *profile, const struct ky_trace *trace,
-		      const struct ky_report *report);
+int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace);
+void ky_stack_profile_worst(struct ky_stack_profile *profile, const struct ky_trace *trace,
+			    const struct ky_report *report);
 
 #endif

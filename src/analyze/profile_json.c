@@ -88,7 +88,7 @@ static void line(struct ky_buf *out, const struct ky_code_line *code)
 	ky_text(out, "}");
 }
 
-static void stack_lines(struct ky_buf *out, const struct ky_profile *profile, uint32_t stack)
+static void stack_lines(struct ky_buf *out, const struct ky_stack_profile *profile, uint32_t stack)
 {
 	const struct ky_code_line *code = ky_code_own_line(&profile->code, stack);
 	struct ky_code_walk walk;
@@ -112,8 +112,9 @@ static void share(struct ky_buf *out, const char *name, const struct ky_share *v
 	ky_text(out, "}");
 }
 
-static void cpu(struct ky_buf *out, const struct ky_trace *trace, const struct ky_profile *profile,
-		const char *name, const struct ky_profile_cpu *part, bool is_kind)
+static void cpu(struct ky_buf *out, const struct ky_trace *trace,
+		const struct ky_stack_profile *profile, const char *name,
+		const struct ky_stack_profile_cpu *part, bool is_kind)
 {
 	uint32_t i;
 
@@ -129,7 +130,7 @@ static void cpu(struct ky_buf *out, const struct ky_trace *trace, const struct k
 	number(out, "functions_seen", part->function_total);
 	begin(out, "functions", "[");
 	for (i = 0; i < part->function_count; i++) {
-		const struct ky_profile_function *function = &part->functions[i];
+		const struct ky_stack_profile_function *function = &part->functions[i];
 		const struct ky_code_line *code =
 			&profile->code.lines[profile->code.function_lines[function->function]];
 
@@ -163,7 +164,7 @@ static void reason(struct ky_buf *out, uint8_t why, uint32_t syscall)
 }
 
 static void waits(struct ky_buf *out, const struct ky_trace *trace,
-		  const struct ky_profile *profile)
+		  const struct ky_stack_profile *profile)
 {
 	uint32_t i;
 
@@ -172,7 +173,7 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 	number(out, "stacks_seen", profile->wait_total);
 	begin(out, "stacks", "[");
 	for (i = 0; i < profile->wait_count; i++) {
-		const struct ky_profile_wait *wait = &profile->waits[i];
+		const struct ky_stack_profile_wait *wait = &profile->waits[i];
 
 		begin(out, NULL, "{");
 		reason(out, wait->reason, wait->syscall);
@@ -188,7 +189,7 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 }
 
 static void places(struct ky_buf *out, const struct ky_trace *trace,
-		   const struct ky_profile *profile)
+		   const struct ky_stack_profile *profile)
 {
 	uint32_t i;
 
@@ -197,7 +198,7 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 	number(out, "places_seen", profile->place_total);
 	begin(out, "places", "[");
 	for (i = 0; i < profile->place_count; i++) {
-		const struct ky_profile_place *place = &profile->places[i];
+		const struct ky_stack_profile_place *place = &profile->places[i];
 
 		begin(out, NULL, "{");
 		number(out, "tasks", place->task_count);
@@ -211,7 +212,7 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]}");
 }
 
-static void heap(struct ky_buf *out, const struct ky_profile *profile)
+static void heap(struct ky_buf *out, const struct ky_stack_profile *profile)
 {
 	uint32_t i;
 
@@ -232,13 +233,13 @@ static void heap(struct ky_buf *out, const struct ky_profile *profile)
 }
 
 static void worst(struct ky_buf *out, const struct ky_trace *trace,
-		  const struct ky_profile *profile)
+		  const struct ky_stack_profile *profile)
 {
 	uint32_t i, k;
 
 	begin(out, "worst_polls", "[");
 	for (i = 0; i < profile->worst_count; i++) {
-		const struct ky_profile_poll *poll = &profile->worst[i];
+		const struct ky_stack_profile_poll *poll = &profile->worst[i];
 
 		begin(out, NULL, "{");
 		number(out, "start_ns", poll->poll.start_ns);
@@ -270,8 +271,8 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]");
 }
 
-void ky_profile_json(struct ky_buf *out, const struct ky_trace *trace,
-		     const struct ky_profile *profile)
+void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,
+			   const struct ky_stack_profile *profile)
 {
 	uint32_t i;
 
@@ -286,7 +287,7 @@ void ky_profile_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "}");
 	begin(out, "withheld", "[");
 	for (i = 0; i < KY_STACK_SWITCH; i++)
-		if (ky_profile_is_withheld(profile, (enum ky_stack_kind)i))
+		if (ky_stack_profile_is_withheld(profile, (enum ky_stack_kind)i))
 			text(out, NULL, kind_names[i]);
 	ky_text(out, "]");
 	flag(out, "by_time", profile->is_by_time);

@@ -8,7 +8,7 @@
 /* Rows of one kind in groups that read the same. */
 struct keyed {
 	uint64_t extra; /* reason and system call */
-	uint32_t fold;  /* the stack; KY_NONE */
+	uint32_t site;  /* the stack; KY_NONE */
 	uint32_t row;
 };
 
@@ -17,8 +17,8 @@ static bool is_keyed_before(const void *a, const void *b, const void *ctx)
 	const struct keyed *one = a, *other = b;
 
 	(void)ctx;
-	if (one->fold != other->fold)
-		return one->fold < other->fold;
+	if (one->site != other->site)
+		return one->site < other->site;
 	if (one->extra != other->extra)
 		return one->extra < other->extra;
 	return one->row < other->row;
@@ -26,12 +26,13 @@ static bool is_keyed_before(const void *a, const void *b, const void *ctx)
 
 static bool is_same(const struct keyed *one, const struct keyed *other)
 {
-	return one->fold == other->fold && one->extra == other->extra;
+	return one->site == other->site && one->extra == other->extra;
 }
 
 /* Returns the rows in groups and how many groups there are; NULL: no memory. */
-static struct keyed *group_rows(const struct ky_profile *profile, const struct ky_trace *trace,
-				enum ky_stack_kind kind, uint32_t *count, uint32_t *groups)
+static struct keyed *group_rows(const struct ky_stack_profile *profile,
+				const struct ky_trace *trace, enum ky_stack_kind kind,
+				uint32_t *count, uint32_t *groups)
 {
 	const struct ky_samples *samples = &trace->samples;
 	struct keyed *keyed = ky_alloc((samples->counts[kind] + 1) * sizeof(*keyed));
@@ -44,10 +45,10 @@ static struct keyed *group_rows(const struct ky_profile *profile, const struct k
 		const struct ky_stack_row *row = &samples->rows[i];
 		struct keyed *key = &keyed[*count];
 
-		if (row->kind != kind || !ky_profile_has(profile, row))
+		if (row->kind != kind || !ky_stack_profile_has(profile, row))
 			continue;
 		key->row = i;
-		key->fold = row->stack == KY_NONE ? KY_NONE : profile->code.folds[row->stack];
+		key->site = row->stack == KY_NONE ? KY_NONE : profile->code.sites[row->stack];
 		key->extra = 0;
 		if (kind == KY_STACK_OFF_CPU)
 			key->extra = (uint64_t)row->reason << 32 | row->syscall;
@@ -61,7 +62,7 @@ static struct keyed *group_rows(const struct ky_profile *profile, const struct k
 
 /* ---- off the processor ---- */
 
-static void add_wait(struct ky_profile *profile, struct ky_profile_wait *wait,
+static void add_wait(struct ky_stack_profile *profile, struct ky_stack_profile_wait *wait,
 		     const struct ky_stack_row *row)
 {
 	if (row->value > wait->max_ns || !wait->ns.count) {
@@ -76,7 +77,7 @@ static void add_wait(struct ky_profile *profile, struct ky_profile_wait *wait,
 
 static bool is_wait_before(const void *a, const void *b, const void *ctx)
 {
-	const struct ky_profile_wait *one = a, *other = b;
+	const struct ky_stack_profile_wait *one = a, *other = b;
 
 	(void)ctx;
 	if (one->ns.sum > other->ns.sum || one->ns.sum < other->ns.sum)
@@ -90,10 +91,10 @@ static bool is_wait_before(const void *a, const void *b, const void *ctx)
 
 static uint32_t cut(uint32_t count)
 {
-	return count < KY_PROFILE_ROWS_MAX ? count : KY_PROFILE_ROWS_MAX;
+	return count < KY_STACK_PROFILE_ROWS_MAX ? count : KY_STACK_PROFILE_ROWS_MAX;
 }
 
-static int make_waits(struct ky_profile *profile, const struct ky_trace *trace)
+static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	uint32_t count, groups, i, at = 0;
 	struct keyed *keyed = group_rows(profile, trace, KY_STACK_OFF_CPU, &count, &groups);
@@ -107,11 +108,11 @@ static int make_waits(struct ky_profile *profile, const struct ky_trace *trace)
 	}
 	for (i = 0; i < count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[keyed[i].row];
-		struct ky_profile_wait *wait;
+		struct ky_stack_profile_wait *wait;
 
 		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
 		wait = &profile->waits[at];
-		wait->stack = keyed[i].fold;
+		wait->stack = keyed[i].site;
 		wait->reason = row->reason;
 		wait->syscall = row->syscall;
 		add_wait(profile, wait, row);
@@ -125,8 +126,8 @@ static int make_waits(struct ky_profile *profile, const struct ky_trace *trace)
 
 /* ---- await places ---- */
 
-/* Of each task the last place in the range is where it waits, unless it ended. */
-static uint32_t *last_places(const struct ky_profile *profile, const struct ky_trace *trace)
+/* Of each task the places of the last wait in the range are where it waits, unless it ended. */
+static uint32_t *last_places(const struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	uint32_t *last = ky_alloc((trace->task_count + 1u) * sizeof(*last)), i;
 
@@ -134,25 +135,27 @@ static uint32_t *last_places(const struct ky_profile *profile, const struct ky_t
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 
 		if (row->kind == KY_STACK_PLACE && row->task != KY_NONE &&
-		    ky_profile_has(profile, row))
+		    ky_stack_profile_has(profile, row))
 			last[row->task] = i + 1;
 	}
 	return last;
 }
 
-static bool is_waiting(const struct ky_profile *profile, const struct ky_trace *trace,
+static bool is_waiting(const struct ky_stack_profile *profile, const struct ky_trace *trace,
 		       const uint32_t *last, uint32_t row_index)
 {
 	const struct ky_stack_row *row = &trace->samples.rows[row_index];
 	const struct ky_task *task;
 
-	if (row->task == KY_NONE || last[row->task] != row_index + 1)
+	/* It may wait for several things at once: all of the last wait. */
+	if (row->task == KY_NONE || !last[row->task] ||
+	    trace->samples.rows[last[row->task] - 1].end_ns != row->end_ns)
 		return false;
 	task = &trace->tasks[row->task];
 	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= profile->to_ns;
 }
 
-static void add_place(struct ky_profile_place *place, const struct ky_stack_row *row,
+static void add_place(struct ky_stack_profile_place *place, const struct ky_stack_row *row,
 		      bool is_waiting_now)
 {
 	if (is_waiting_now) {
@@ -170,7 +173,7 @@ static void add_place(struct ky_profile_place *place, const struct ky_stack_row 
 
 static bool is_place_before(const void *a, const void *b, const void *ctx)
 {
-	const struct ky_profile_place *one = a, *other = b;
+	const struct ky_stack_profile_place *one = a, *other = b;
 
 	(void)ctx;
 	if (one->task_count != other->task_count)
@@ -180,7 +183,7 @@ static bool is_place_before(const void *a, const void *b, const void *ctx)
 	return one->stack < other->stack;
 }
 
-static int make_places(struct ky_profile *profile, const struct ky_trace *trace)
+static int make_places(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	uint32_t count, groups, i, at = 0;
 	struct keyed *keyed = group_rows(profile, trace, KY_STACK_PLACE, &count, &groups);
@@ -196,10 +199,11 @@ static int make_places(struct ky_profile *profile, const struct ky_trace *trace)
 		bool is_now = is_waiting(profile, trace, last, keyed[i].row);
 
 		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
-		profile->places[at].stack = keyed[i].fold;
-		profile->waiting_count += is_now;
+		profile->places[at].stack = keyed[i].site;
 		add_place(&profile->places[at], &trace->samples.rows[keyed[i].row], is_now);
 	}
+	for (i = 0; i < trace->task_count; i++)
+		profile->waiting_count += last[i] && is_waiting(profile, trace, last, last[i] - 1);
 	ky_free(keyed);
 	ky_free(last);
 	ky_sort(profile->places, groups, sizeof(*profile->places), is_place_before, NULL);
@@ -212,7 +216,7 @@ static int make_places(struct ky_profile *profile, const struct ky_trace *trace)
 
 static bool is_heap_before(const void *a, const void *b, const void *ctx)
 {
-	const struct ky_profile_heap *one = a, *other = b;
+	const struct ky_stack_profile_heap *one = a, *other = b;
 
 	(void)ctx;
 	if (one->live_bytes.sum > other->live_bytes.sum ||
@@ -223,7 +227,7 @@ static bool is_heap_before(const void *a, const void *b, const void *ctx)
 	return one->stack < other->stack;
 }
 
-static int make_heap(struct ky_profile *profile, const struct ky_trace *trace)
+static int make_heap(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	uint32_t count, groups, i, at = 0;
 	struct keyed *keyed = group_rows(profile, trace, KY_STACK_ALLOC, &count, &groups);
@@ -239,7 +243,7 @@ static int make_heap(struct ky_profile *profile, const struct ky_trace *trace)
 		bool is_live = !(row->flags & KY_ROW_FREED) || row->end_ns >= profile->to_ns;
 
 		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
-		profile->heap[at].stack = keyed[i].fold;
+		profile->heap[at].stack = keyed[i].site;
 		ky_total_add(&profile->heap[at].bytes, row->weight, (double)row->value);
 		ky_total_add(&profile->heap_bytes, row->weight, (double)row->value);
 		if (row->flags & KY_ROW_UNWEIGHTED)
@@ -256,7 +260,7 @@ static int make_heap(struct ky_profile *profile, const struct ky_trace *trace)
 	return 0;
 }
 
-int ky_profile_waits(struct ky_profile *profile, const struct ky_trace *trace)
+int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	int result = make_waits(profile, trace);
 
@@ -269,41 +273,41 @@ int ky_profile_waits(struct ky_profile *profile, const struct ky_trace *trace)
 
 /* ---- the worst polls ---- */
 
-static void add_to_poll(struct ky_profile *profile, struct ky_profile_poll *worst,
+static void add_to_poll(struct ky_stack_profile *profile, struct ky_stack_profile_poll *worst,
 			const struct ky_stack_row *row)
 {
-	uint32_t fold = row->stack == KY_NONE ? KY_NONE : profile->code.folds[row->stack], i;
+	uint32_t site = row->stack == KY_NONE ? KY_NONE : profile->code.sites[row->stack], i;
 
 	if (row->kind == KY_STACK_CPU) {
 		worst->cpu_count++;
-		worst->cpu += ky_profile_weight(profile, row);
-		for (i = 0; i < worst->cpu_row_count && worst->cpu_rows[i].stack != fold; i++) {
+		worst->cpu += ky_stack_profile_weight(profile, row);
+		for (i = 0; i < worst->cpu_row_count && worst->cpu_rows[i].stack != site; i++) {
 		}
-		if (i == KY_PROFILE_WORST_ROWS)
+		if (i == KY_STACK_PROFILE_WORST_ROWS)
 			return;
 		worst->cpu_row_count += i == worst->cpu_row_count;
-		worst->cpu_rows[i].stack = fold;
+		worst->cpu_rows[i].stack = site;
 		worst->cpu_rows[i].count++;
-		worst->cpu_rows[i].weight += ky_profile_weight(profile, row);
+		worst->cpu_rows[i].weight += ky_stack_profile_weight(profile, row);
 		return;
 	}
 	worst->off_count++;
 	worst->off_ns += row->value;
 	for (i = 0; i < worst->off_row_count; i++)
-		if (worst->off_rows[i].stack == fold && worst->off_rows[i].reason == row->reason &&
+		if (worst->off_rows[i].stack == site && worst->off_rows[i].reason == row->reason &&
 		    worst->off_rows[i].syscall == row->syscall)
 			break;
-	if (i == KY_PROFILE_WORST_ROWS)
+	if (i == KY_STACK_PROFILE_WORST_ROWS)
 		return;
 	worst->off_row_count += i == worst->off_row_count;
-	worst->off_rows[i].stack = fold;
+	worst->off_rows[i].stack = site;
 	worst->off_rows[i].reason = row->reason;
 	worst->off_rows[i].syscall = row->syscall;
 	worst->off_rows[i].count++;
 	worst->off_rows[i].ns += row->value;
 }
 
-static void order_rows(struct ky_profile_poll *worst)
+static void order_rows(struct ky_stack_profile_poll *worst)
 {
 	uint32_t i, k;
 
@@ -324,12 +328,12 @@ static void order_rows(struct ky_profile_poll *worst)
 		}
 }
 
-void ky_profile_worst(struct ky_profile *profile, const struct ky_trace *trace,
-		      const struct ky_report *report)
+void ky_stack_profile_worst(struct ky_stack_profile *profile, const struct ky_trace *trace,
+			    const struct ky_report *report)
 {
 	uint32_t i, k;
 
-	for (i = 0; i < report->worst_poll_count && i < KY_PROFILE_WORST; i++)
+	for (i = 0; i < report->worst_poll_count && i < KY_STACK_PROFILE_WORST; i++)
 		profile->worst[profile->worst_count++].poll = report->worst_polls[i].poll;
 	for (i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];

@@ -20,6 +20,8 @@
 #define KY_REPORT_WORST 10u
 #define KY_REPORT_WORST_MAX 1000u
 
+struct ky_stack_profile;
+
 struct ky_report_options {
 	uint64_t from_ns, to_ns; /* polls and parks that start in [from, to); to 0: no end */
 	uint32_t worst_count;    /* 0: 10; at most 1,000 */
@@ -90,10 +92,11 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 void ky_report_free(struct ky_report *report);
 
 /* Canonical JSON, one object, keys in fixed order: the bytes that native and wasm must share, and
- * what `kymo info --json` and `kymo report --json` print. Errors: buf->failed. */
+ * what `kymo info --json` and `kymo report --json` print. profile: of stack_profile.h; NULL: no
+ * such key. Errors: buf->failed. */
 void ky_info_json(struct ky_buf *out, const struct ky_trace *trace);
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
-		    const struct ky_report *report);
+		    const struct ky_report *report, const struct ky_stack_profile *profile);
 
 /* A JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes);

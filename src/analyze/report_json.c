@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/json_keys.h>
 #include <analyze/report.h>
+#include <analyze/stack_profile.h>
 #include <base/utf8.h>
 #include <errno.h>
 #include <read/text.h>
@@ -537,7 +538,7 @@ static void report_groups(struct ky_buf *out, const struct ky_trace *trace,
 }
 
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
-		    const struct ky_report *report)
+		    const struct ky_report *report, const struct ky_stack_profile *profile)
 {
 	ky_text(out, "{");
 	number(out, "from_ns", report->from_ns);
@@ -561,5 +562,9 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	worst(out, trace, "worst_delays", report->worst_delays, report->worst_delay_count);
 	report_groups(out, trace, report);
 	losses(out, trace);
+	if (profile) {
+		key(out, "profile");
+		ky_stack_profile_json(out, trace, profile);
+	}
 	ky_text(out, "}\n");
 }

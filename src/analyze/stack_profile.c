@@ -4,17 +4,17 @@
 #include <errno.h>
 #include <string.h>
 
-bool ky_profile_has(const struct ky_profile *profile, const struct ky_stack_row *row)
+bool ky_stack_profile_has(const struct ky_stack_profile *profile, const struct ky_stack_row *row)
 {
 	return row->time_ns >= profile->from_ns && row->time_ns < profile->to_ns;
 }
 
-bool ky_profile_is_withheld(const struct ky_profile *profile, enum ky_stack_kind kind)
+bool ky_stack_profile_is_withheld(const struct ky_stack_profile *profile, enum ky_stack_kind kind)
 {
 	return profile->lost[kind] > profile->counts[kind];
 }
 
-static void count_rows(struct ky_profile *profile, const struct ky_trace *trace)
+static void count_rows(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	uint32_t i;
 
@@ -22,7 +22,7 @@ static void count_rows(struct ky_profile *profile, const struct ky_trace *trace)
 	for (i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 
-		if (!ky_profile_has(profile, row))
+		if (!ky_stack_profile_has(profile, row))
 			continue;
 		profile->counts[row->kind]++;
 		if (row->kind == KY_STACK_CPU && !row->value)
@@ -32,7 +32,7 @@ static void count_rows(struct ky_profile *profile, const struct ky_trace *trace)
 		profile->lost[i] = trace->samples.lost[i];
 }
 
-static int fill(struct ky_profile *profile, const struct ky_trace *trace,
+static int fill(struct ky_stack_profile *profile, const struct ky_trace *trace,
 		const struct ky_report *report, struct ky_symbol_table *symbols)
 {
 	int result = symbols ? 0 : ky_symbol_table_open(&profile->no_names, 0);
@@ -41,19 +41,19 @@ static int fill(struct ky_profile *profile, const struct ky_trace *trace,
 		result = ky_code_stacks_make(&profile->code, trace,
 					     symbols ? symbols : profile->no_names);
 	if (result == 0)
-		result = ky_profile_cpu(profile, trace);
+		result = ky_stack_profile_cpu(profile, trace);
 	if (result == 0)
-		result = ky_profile_waits(profile, trace);
+		result = ky_stack_profile_waits(profile, trace);
 	if (result == 0)
-		ky_profile_worst(profile, trace, report);
+		ky_stack_profile_worst(profile, trace, report);
 	return result;
 }
 
-int ky_profile_make(struct ky_profile **out, const struct ky_trace *trace,
-		    const struct ky_report *report, struct ky_symbol_table *symbols,
-		    const struct ky_profile_options *options)
+int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *trace,
+			  const struct ky_report *report, struct ky_symbol_table *symbols,
+			  const struct ky_stack_profile_options *options)
 {
-	struct ky_profile *profile = ky_alloc(sizeof(*profile));
+	struct ky_stack_profile *profile = ky_alloc(sizeof(*profile));
 	int result;
 
 	*out = NULL;
@@ -62,18 +62,18 @@ int ky_profile_make(struct ky_profile **out, const struct ky_trace *trace,
 	profile->from_ns = options ? options->from_ns : 0;
 	profile->to_ns = options && options->to_ns ? options->to_ns : UINT64_MAX;
 	profile->long_poll_ns = options && options->long_poll_ns ? options->long_poll_ns :
-								   KY_PROFILE_LONG_NS;
+								   KY_STACK_PROFILE_LONG_NS;
 	count_rows(profile, trace);
 	result = fill(profile, trace, report, symbols);
 	if (result < 0) {
-		ky_profile_free(profile);
+		ky_stack_profile_free(profile);
 		return result;
 	}
 	*out = profile;
 	return 0;
 }
 
-void ky_profile_free(struct ky_profile *profile)
+void ky_stack_profile_free(struct ky_stack_profile *profile)
 {
 	uint32_t i;
 

@@ -8,7 +8,7 @@
  *              of samples and its interval (share.h). More samples lost than kept: is_withheld, and
  *              nothing should be concluded; rows stay for who wants to look.
  *              Polls with a gap inside, or an unproven end, are not in "inside long polls".
- * Memory:      KY_PROFILE_ROWS_MAX rows a list.
+ * Memory:      KY_STACK_PROFILE_ROWS_MAX rows a list.
  * Threads:     owner.
  */
 #ifndef KY_ANALYZE_STACK_PROFILE_H
@@ -18,17 +18,17 @@
 #include <analyze/report.h>
 #include <analyze/share.h>
 
-#define KY_PROFILE_ROWS_MAX 200u
-#define KY_PROFILE_WORST 10u
-#define KY_PROFILE_WORST_ROWS 5u /* of one poll */
-#define KY_PROFILE_LONG_NS UINT64_C(1000000)
+#define KY_STACK_PROFILE_ROWS_MAX 200u
+#define KY_STACK_PROFILE_WORST 10u
+#define KY_STACK_PROFILE_WORST_ROWS 5u /* of one poll */
+#define KY_STACK_PROFILE_LONG_NS UINT64_C(1000000)
 
-struct ky_profile_options {
+struct ky_stack_profile_options {
 	uint64_t from_ns, to_ns; /* samples in [from, to); to 0: no end */
-	uint64_t long_poll_ns;   /* 0: KY_PROFILE_LONG_NS */
+	uint64_t long_poll_ns;   /* 0: KY_STACK_PROFILE_LONG_NS */
 };
 
-struct ky_profile_function {
+struct ky_stack_profile_function {
 	uint32_t function; /* of the code stacks */
 	uint64_t self_count, total_count;
 	double self, total; /* weights: ns, or samples */
@@ -36,18 +36,18 @@ struct ky_profile_function {
 };
 
 /* CPU samples of one kind. */
-struct ky_profile_cpu {
+struct ky_stack_profile_cpu {
 	uint32_t name; /* of a kind of task; KY_NONE: all, or what has no name */
 	struct ky_weights all;
 	uint64_t truncated_count, stackless_count;
-	struct ky_profile_function *functions; /* most self time first, then total, then name */
-	uint32_t function_count;               /* kept */
-	uint32_t function_total;               /* there were */
-	struct ky_share share;                 /* of all samples */
+	struct ky_stack_profile_function *functions; /* most self time first; total; name */
+	uint32_t function_count;                     /* kept */
+	uint32_t function_total;                     /* there were */
+	struct ky_share share;                       /* of all samples */
 };
 
 /* Time off the processor with one stack and reason. */
-struct ky_profile_wait {
+struct ky_stack_profile_wait {
 	uint32_t stack; /* that reads like all of them; KY_NONE */
 	uint8_t reason;
 	uint32_t syscall;
@@ -57,7 +57,7 @@ struct ky_profile_wait {
 	uint32_t max_task;
 };
 
-struct ky_profile_place {
+struct ky_stack_profile_place {
 	uint32_t stack;
 	uint64_t task_count; /* that wait there at the end of the range */
 	uint64_t since_ns;   /* earliest moment since which one does */
@@ -66,13 +66,13 @@ struct ky_profile_place {
 	uint64_t unsafe_count; /* captures whose wait is not known */
 };
 
-struct ky_profile_heap {
+struct ky_stack_profile_heap {
 	uint32_t stack;
 	struct ky_total bytes, live_bytes; /* estimated */
 };
 
 /* A poll and the samples that fell in it. */
-struct ky_profile_poll {
+struct ky_stack_profile_poll {
 	struct ky_poll poll;
 	uint64_t cpu_count, off_count;
 	double cpu;      /* ns, or samples */
@@ -81,55 +81,55 @@ struct ky_profile_poll {
 		uint32_t stack;
 		uint64_t count;
 		double weight;
-	} cpu_rows[KY_PROFILE_WORST_ROWS]; /* most first */
+	} cpu_rows[KY_STACK_PROFILE_WORST_ROWS]; /* most first */
 	struct {
 		uint32_t stack, syscall;
 		uint8_t reason;
 		uint64_t count, ns;
-	} off_rows[KY_PROFILE_WORST_ROWS];
+	} off_rows[KY_STACK_PROFILE_WORST_ROWS];
 	uint32_t cpu_row_count, off_row_count;
 };
 
-struct ky_profile {
+struct ky_stack_profile {
 	uint64_t from_ns, to_ns, long_poll_ns;
 	bool is_by_time; /* weights are ns; else every sample counts 1 */
 	struct ky_code_stacks code;
-	struct ky_symbol_table *no_names;      /* where nobody gave a table */
-	struct ky_profile_cpu cpu, long_polls; /* all; inside polls over long_poll_ns */
-	uint64_t long_unsafe_count;            /* samples in polls left out */
-	struct ky_profile_cpu *kinds;          /* by kind of task, most first */
+	struct ky_symbol_table *no_names;            /* where nobody gave a table */
+	struct ky_stack_profile_cpu cpu, long_polls; /* all; inside polls over long_poll_ns */
+	uint64_t long_unsafe_count;                  /* samples in polls left out */
+	struct ky_stack_profile_cpu *kinds;          /* by kind of task, most first */
 	uint32_t kind_count;
-	struct ky_profile_wait *waits; /* most time first */
+	struct ky_stack_profile_wait *waits; /* most time first */
 	uint32_t wait_count, wait_total;
 	struct ky_total off_cpu;
-	struct ky_profile_place *places; /* most waiting tasks, then most time first */
+	struct ky_stack_profile_place *places; /* most waiting tasks, then most time first */
 	uint32_t place_count, place_total;
-	uint64_t waiting_count;       /* tasks that wait and have a place */
-	struct ky_profile_heap *heap; /* most live bytes, then most bytes first */
+	uint64_t waiting_count;             /* tasks that wait and have a place */
+	struct ky_stack_profile_heap *heap; /* most live bytes, then most bytes first */
 	uint32_t heap_count, heap_total;
 	struct ky_total heap_bytes, heap_live;
 	bool is_heap_weighted; /* every allocation says what it stands for */
-	struct ky_profile_poll worst[KY_PROFILE_WORST];
+	struct ky_stack_profile_poll worst[KY_STACK_PROFILE_WORST];
 	uint32_t worst_count;
 	uint64_t counts[KY_STACK_KINDS]; /* in the range */
 	uint64_t lost[KY_STACK_KINDS];   /* of the whole trace */
 };
 
 /* May anything be concluded from the samples of this kind? */
-bool ky_profile_is_withheld(const struct ky_profile *profile, enum ky_stack_kind kind);
+bool ky_stack_profile_is_withheld(const struct ky_stack_profile *profile, enum ky_stack_kind kind);
 
 /* report: its worst polls are looked into. symbols: asked for every address; NULL: names are
  * numbers. Returns 0, -ENOMEM. Both have to live as long. */
-int ky_profile_make(struct ky_profile **out, const struct ky_trace *trace,
-		    const struct ky_report *report, struct ky_symbol_table *symbols,
-		    const struct ky_profile_options *options);
-void ky_profile_free(struct ky_profile *profile);
+int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *trace,
+			  const struct ky_report *report, struct ky_symbol_table *symbols,
+			  const struct ky_stack_profile_options *options);
+void ky_stack_profile_free(struct ky_stack_profile *profile);
 
 /* "futex", "blocked in a system call", ... : OffCpuEvent.reason. */
 const char *ky_off_cpu_reason(uint8_t reason);
 
 /* Canonical JSON, one object. Errors: buf->failed. */
-void ky_profile_json(struct ky_buf *out, const struct ky_trace *trace,
-		     const struct ky_profile *profile);
+void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,
+			   const struct ky_stack_profile *profile);
 
 #endif

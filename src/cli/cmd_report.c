@@ -4,6 +4,7 @@
 #include <analyze/report.h>
 #include <cli/input.h>
 #include <cli/moment.h>
+#include <cli/profile_text.h>
 #include <cli/report_text.h>
 #include <cli/out_text.h>
 #include <cli/trace_symbols.h>
@@ -11,11 +12,16 @@
 #include <kymo/base.h>
 #include <unistd.h>
 
+enum {
+	KEY_LONG_POLL = KY_KEY_FIRST_FREE
+};
+
 struct arguments {
 	struct ky_input input;
-	struct ky_moment from, to;
+	struct ky_moment from, to, long_poll;
 	uint64_t worst;
 	bool is_json;
+	struct ky_trace_symbols_options names;
 	struct ky_trace_symbols symbols; /* table NULL: there is no code to name */
 };
 
@@ -23,6 +29,10 @@ static const struct argp_option options[] = {
 	{"from", 'f', "TIME", 0, "Only polls and parks that start at or after TIME", 0},
 	{"to", 'u', "TIME", 0, "Only polls and parks that start before TIME", 0},
 	{"worst", 'n', "N", 0, "List the N worst of each (default 10, at most 1000)", 0},
+	{"long-poll", KEY_LONG_POLL, "DURATION", 0,
+	 "What ran inside polls longer than DURATION is said apart (default 1ms)", 0},
+	{"debug-dir", 'd', "DIR", 0,
+	 "Look for the debug information of samples there, too (repeatable)", 0},
 	{"json", 'j', 0, 0, "Print one JSON object with the same content", 0},
 	{0},
 };
@@ -47,6 +57,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		    arguments->worst > 1000)
 			argp_error(state, "--worst takes a number from 1 to 1000, not '%s'", text);
 		return 0;
+	case KEY_LONG_POLL:
+		if (ky_moment_parse(&arguments->long_poll, text) ||
+		    arguments->long_poll.kind != KY_MOMENT_RELATIVE)
+			argp_error(state, "--long-poll takes a duration such as 1ms, not '%s'",
+				   text);
+		return 0;
+	case 'd':
+		if (ky_trace_symbols_add_dir(&arguments->names, text))
+			argp_error(state, "--debug-dir can be given %u times at most",
+				   KY_DEBUG_DIRS_MAX);
+		return 0;
 	case 'j':
 		arguments->is_json = true;
 		return 0;
@@ -69,18 +90,19 @@ static int resolve(const struct ky_trace *trace, const struct ky_moment *moment,
 }
 
 static int print(const struct ky_trace *trace, const struct ky_report *report,
-		 struct arguments *arguments)
+		 const struct ky_stack_profile *profile, struct arguments *arguments)
 {
 	struct ky_buf out;
 	int result;
 
 	ky_buf_init(&out, 0);
 	if (arguments->is_json) {
-		ky_report_json(&out, trace, report);
+		ky_report_json(&out, trace, report, profile);
 		ky_out_text(&out, "\n");
 	} else {
 		ky_report_text(&out, trace, report, (uint32_t)arguments->worst,
 			       ky_out_is_coloured(STDOUT_FILENO), &arguments->symbols);
+		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
 	}
 	result = ky_out_print(&out);
 	ky_buf_release(&out);
@@ -92,6 +114,8 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 static int make_and_print(const struct ky_trace *trace, struct arguments *arguments)
 {
 	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->worst};
+	struct ky_stack_profile_options profile_options = {.long_poll_ns = arguments->long_poll.ns};
+	struct ky_stack_profile *profile = NULL;
 	struct ky_report *report = NULL;
 	char span[KY_OUT_CELL_BYTES];
 	int code;
@@ -113,11 +137,17 @@ static int make_and_print(const struct ky_trace *trace, struct arguments *argume
 	     (arguments->to.kind && report_options.to_ns <= trace->first_ns)))
 		ky_cli_notice("--from and --to leave nothing: the trace goes from 0 s to %s s",
 			      ky_out_seconds(span, trace->last_ns - trace->run_first_ns));
-	if (ky_report_make(&report, trace, &report_options)) {
+	profile_options.from_ns = report_options.from_ns;
+	profile_options.to_ns = report_options.to_ns;
+	if (ky_report_make(&report, trace, &report_options) ||
+	    ky_stack_profile_make(&profile, trace, report, arguments->symbols.table,
+				  &profile_options)) {
+		ky_report_free(report);
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = print(trace, report, arguments);
+	code = print(trace, report, profile, arguments);
+	ky_stack_profile_free(profile);
 	ky_report_free(report);
 	return code;
 }
@@ -131,8 +161,9 @@ int ky_cmd_report(int argc, char **argv)
 		"FILE|DIRECTORY...",
 		"Says what was slow: the longest polls and the longest waits from wake to poll "
 		"with their tasks, how busy each worker was, how polls and waits are "
-		"distributed, tasks by name, and what the trace cannot tell. TIME is 1.5s or "
-		"20ms after the start, @N nanoseconds of the trace's clock, or a wall-clock "
+		"distributed, tasks by name, what its samples tell (what ran, what held threads "
+		"back, where tasks wait, who allocates), and what the trace cannot tell. TIME is "
+		"1.5s or 20ms after the start, @N nanoseconds of the trace's clock, or a wall-clock "
 		"time in UTC such as 2026-05-18T12:30:00.",
 		children,
 		0,
@@ -146,7 +177,10 @@ int ky_cmd_report(int argc, char **argv)
 	code = ky_input_open(&arguments.input);
 	if (!code)
 		code = ky_input_trace(&arguments.input, &trace);
-	if (!code && !arguments.is_json)
+	if (!code && trace->samples.row_count)
+		code = ky_trace_symbols_open(&arguments.symbols, &arguments.input, &arguments.names,
+					     NULL, NULL);
+	else if (!code && !arguments.is_json)
 		code = ky_trace_symbols_of(&arguments.symbols, &arguments.input, trace);
 	if (!code) {
 		code = make_and_print(trace, &arguments);

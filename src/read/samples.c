@@ -323,14 +323,17 @@ static bool is_unsafe(const struct ky_trace *trace, const struct ky_stack_row *r
 	       ky_retained_is_held(trace, row->time_ns, end_ns);
 }
 
+/* next: the task's next place; NULL. Where no poll is between them, it waits for both at once. */
 static void settle_place(const struct ky_trace *trace, struct ky_stack_row *row,
-			 uint64_t next_place_ns)
+			 const struct ky_stack_row *next)
 {
 	const struct ky_task *task = &trace->tasks[row->task];
 	uint64_t end_ns = row->end_ns;
 
-	if (next_place_ns && (!end_ns || next_place_ns < end_ns))
-		end_ns = next_place_ns;
+	if (!end_ns && next) {
+		end_ns = next->end_ns;
+		row->flags |= next->flags & KY_ROW_WAITS;
+	}
 	if (!end_ns && (task->flags & KY_TASK_ENDED) && task->end_ns >= row->time_ns)
 		end_ns = task->end_ns;
 	if (!end_ns) {
@@ -365,12 +368,11 @@ static int measure_waits(struct finishing *finishing)
 		for (i = places.count; i-- > 0;)
 			places.first[samples->rows[places.rows[i]].task] = i + 1;
 		end_waits(finishing, &places);
-		for (i = 0; i < places.count; i++) {
+		for (i = places.count; i-- > 0;) {
 			struct ky_stack_row *row = &samples->rows[places.rows[i]], *next;
 
 			next = i + 1 < places.count ? &samples->rows[places.rows[i + 1]] : NULL;
-			settle_place(trace, row,
-				     next && next->task == row->task ? next->time_ns : 0);
+			settle_place(trace, row, next && next->task == row->task ? next : NULL);
 		}
 	}
 	ky_pages_free(&trace->pages, places.rows, count * sizeof(uint32_t));

@@ -10,7 +10,7 @@ struct profile_case {
 	struct read_case c;
 	struct ky_symbol_table *symbols;
 	struct ky_report *report;
-	struct ky_profile *profile;
+	struct ky_stack_profile *profile;
 };
 
 static void begin(struct profile_case *p)
@@ -25,7 +25,7 @@ static void begin(struct profile_case *p)
 	case_symbol(&p->c, 0x50, "core::inlined", 1, 61);
 }
 
-static void make(struct profile_case *p, const struct ky_profile_options *options)
+static void make(struct profile_case *p, const struct ky_stack_profile_options *options)
 {
 	struct ky_trace_options trace_options = {0};
 
@@ -33,20 +33,21 @@ static void make(struct profile_case *p, const struct ky_profile_options *option
 	trace_options.symbols = p->symbols;
 	assert_int_equal(case_try_open(&p->c, p->c.buf.used, &trace_options), 0);
 	assert_int_equal(ky_report_make(&p->report, p->c.trace, NULL), 0);
-	assert_int_equal(ky_profile_make(&p->profile, p->c.trace, p->report, p->symbols, options),
-			 0);
+	assert_int_equal(
+		ky_stack_profile_make(&p->profile, p->c.trace, p->report, p->symbols, options), 0);
 }
 
 static void finish(struct profile_case *p)
 {
-	ky_profile_free(p->profile);
+	ky_stack_profile_free(p->profile);
 	ky_report_free(p->report);
 	ky_symbol_table_close(p->symbols);
 	case_finish(&p->c);
 }
 
-static const struct ky_profile_function *
-function_of(const struct ky_profile *profile, const struct ky_profile_cpu *cpu, const char *name)
+static const struct ky_stack_profile_function *function_of(const struct ky_stack_profile *profile,
+							   const struct ky_stack_profile_cpu *cpu,
+							   const char *name)
 {
 	for (uint32_t i = 0; i < cpu->function_count; i++) {
 		uint32_t line = profile->code.function_lines[cpu->functions[i].function];
@@ -59,7 +60,7 @@ function_of(const struct ky_profile *profile, const struct ky_profile_cpu *cpu, 
 
 static void profile__says_self_and_total_by_weight(void **state)
 {
-	const struct ky_profile_function *function;
+	const struct ky_stack_profile_function *function;
 	struct profile_case p;
 	uint32_t stack;
 
@@ -87,7 +88,7 @@ static void profile__says_self_and_total_by_weight(void **state)
 
 static void profile__counts_recursion_once_in_total(void **state)
 {
-	const struct ky_profile_function *function;
+	const struct ky_stack_profile_function *function;
 	struct profile_case p;
 
 	(void)state;
@@ -230,15 +231,15 @@ static void profile__withholds_what_losses_make_unsafe(void **state)
 	case_cpu(&p.c, 101 * MS, 0, 11, CASE_STACK(&p.c, 0x20), 10 * MS, 0, 0);
 	case_lost_samples(&p.c, 102 * MS, 3, "cpu-samples");
 	make(&p, NULL);
-	assert_true(ky_profile_is_withheld(p.profile, KY_STACK_CPU));
-	assert_false(ky_profile_is_withheld(p.profile, KY_STACK_OFF_CPU));
+	assert_true(ky_stack_profile_is_withheld(p.profile, KY_STACK_CPU));
+	assert_false(ky_stack_profile_is_withheld(p.profile, KY_STACK_OFF_CPU));
 	assert_true(p.profile->cpu.functions[0].self_share.high_ppm > 900000);
 	finish(&p);
 }
 
 static void profile__keeps_to_its_range(void **state)
 {
-	struct ky_profile_options options = {.from_ns = 101 * MS, .to_ns = 102 * MS};
+	struct ky_stack_profile_options options = {.from_ns = 101 * MS, .to_ns = 102 * MS};
 	struct profile_case p;
 
 	(void)state;
@@ -264,10 +265,10 @@ static void profile__survives_each_failing_allocation(void **state)
 	case_place(&p.c, 1600, 1, CASE_STACK(&p.c, 0x20), 1.0);
 	case_alloc(&p.c, 1700, 64, 0x10, CASE_STACK(&p.c, 3), 8.0);
 	make(&p, NULL);
-	ky_profile_free(p.profile);
+	ky_stack_profile_free(p.profile);
 	for (n = 0; result != 0; n++) {
 		test_alloc_fail_at(n);
-		result = ky_profile_make(&p.profile, p.c.trace, p.report, p.symbols, NULL);
+		result = ky_stack_profile_make(&p.profile, p.c.trace, p.report, p.symbols, NULL);
 		test_alloc_normal();
 		assert_true(result == 0 || result == -ENOMEM);
 	}
@@ -278,7 +279,7 @@ static void profile__survives_each_failing_allocation(void **state)
 /* dial9 names its own code; its samples have no weight. */
 static void profile__reads_dial9(void **state)
 {
-	const struct ky_profile *profile;
+	const struct ky_stack_profile *profile;
 	struct profile_case p;
 	uint8_t *bytes;
 	size_t count;

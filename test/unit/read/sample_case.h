@@ -9,71 +9,88 @@
 	ky_trc_enc_stack(&(c)->enc, (const uint64_t[]){__VA_ARGS__},                               \
 			 sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-/* As our drain writes it: worker, task and poll told. */
+#define CASE_FIELD(name, kind)                                                                     \
+	{                                                                                          \
+		name, sizeof(name) - 1, KY_TYPE_##kind                                             \
+	}
+#define CASE_EVENT(c, id, name, ns, ...)                                                           \
+	do {                                                                                       \
+		static const struct ky_trc_field_def case_fields[] = {__VA_ARGS__};                \
+                                                                                                   \
+		ky_trc_enc_schema(&(c)->enc, id, name, sizeof(name) - 1, true, case_fields,        \
+				  sizeof(case_fields) / sizeof(case_fields[0]));                   \
+		ky_trc_enc_raw_event(&(c)->enc, id, true, ns);                                     \
+	} while (0)
+
+/* Worker, task and poll told, as our drain does it. Schemas of their own: fields may be added to
+ * ours. */
 static inline void case_cpu(struct read_case *c, uint64_t ns, uint32_t worker, uint32_t tid,
 			    uint32_t stack, uint64_t weight_ns, uint64_t task, uint64_t poll_ns)
 {
-	ky_trc_enc_event(&c->enc, KY_EV_CPU_SAMPLE, ns);
+	CASE_EVENT(c, 900, "CpuSampleEvent", ns, CASE_FIELD("worker_id", VARINT),
+		   CASE_FIELD("tid", U32), CASE_FIELD("source", U8),
+		   CASE_FIELD("callchain", POOLED_STACK), CASE_FIELD("weight_ns", VARINT),
+		   CASE_FIELD("task_id", VARINT), CASE_FIELD("poll_start_ns", VARINT));
 	ky_trc_enc_varint(&c->enc, worker);
 	ky_trc_enc_u32(&c->enc, tid);
 	ky_trc_enc_u8(&c->enc, 0);
-	ky_trc_enc_u8(&c->enc, 0); /* no thread name */
 	ky_trc_enc_u32(&c->enc, stack);
-	ky_trc_enc_opt_varint(&c->enc, false, 0);
 	ky_trc_enc_varint(&c->enc, weight_ns);
 	ky_trc_enc_varint(&c->enc, task);
 	ky_trc_enc_varint(&c->enc, poll_ns);
-	ky_trc_enc_u8(&c->enc, 2);
-	ky_trc_enc_u8(&c->enc, 0);
 }
 
 static inline void case_off_cpu(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
 				uint64_t task, uint64_t poll_ns, uint8_t reason, uint64_t syscall,
 				const uint64_t *frames, size_t frame_count)
 {
-	ky_trc_enc_event(&c->enc, KY_EV_OFF_CPU, end_ns);
+	CASE_EVENT(c, 901, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
+		   CASE_FIELD("worker_id", VARINT), CASE_FIELD("task_id", VARINT),
+		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
+		   CASE_FIELD("syscall", VARINT), CASE_FIELD("callchain", STACK),
+		   CASE_FIELD("weight", F64), CASE_FIELD("poll_start_ns", VARINT));
 	ky_trc_enc_u32(&c->enc, 11);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, task);
 	ky_trc_enc_varint(&c->enc, duration_ns);
 	ky_trc_enc_u8(&c->enc, reason);
-	ky_trc_enc_opt_varint(&c->enc, true, syscall);
+	ky_trc_enc_varint(&c->enc, syscall);
 	ky_trc_enc_frames(&c->enc, frames, frame_count);
 	ky_trc_enc_f64(&c->enc, 1.0);
 	ky_trc_enc_varint(&c->enc, poll_ns);
-	ky_trc_enc_u8(&c->enc, 0);
 }
 
 static inline void case_place(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
 			      double probability)
 {
-	ky_trc_enc_event(&c->enc, KY_EV_AWAIT_PLACE, ns);
+	CASE_EVENT(c, 902, "AwaitPlaceEvent", ns, CASE_FIELD("task_id", VARINT),
+		   CASE_FIELD("callchain", POOLED_STACK), CASE_FIELD("inclusion_probability", F64));
 	ky_trc_enc_varint(&c->enc, task);
 	ky_trc_enc_u32(&c->enc, stack);
 	ky_trc_enc_f64(&c->enc, probability);
-	ky_trc_enc_u8(&c->enc, 0);
 }
 
 static inline void case_alloc(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address,
 			      uint32_t stack, double weight)
 {
-	ky_trc_enc_event(&c->enc, KY_EV_ALLOC, ns);
+	CASE_EVENT(c, 903, "AllocEvent", ns, CASE_FIELD("tid", U32), CASE_FIELD("size", VARINT),
+		   CASE_FIELD("addr", VARINT), CASE_FIELD("callchain", POOLED_STACK),
+		   CASE_FIELD("weight", F64), CASE_FIELD("task_id", VARINT));
 	ky_trc_enc_u32(&c->enc, 11);
 	ky_trc_enc_varint(&c->enc, bytes);
 	ky_trc_enc_varint(&c->enc, address);
 	ky_trc_enc_u32(&c->enc, stack);
 	ky_trc_enc_f64(&c->enc, weight);
 	ky_trc_enc_varint(&c->enc, 0);
-	ky_trc_enc_u8(&c->enc, 0);
 }
 
 static inline void case_free(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address)
 {
-	ky_trc_enc_event(&c->enc, KY_EV_FREE, ns);
+	CASE_EVENT(c, 904, "FreeEvent", ns, CASE_FIELD("tid", U32), CASE_FIELD("addr", VARINT),
+		   CASE_FIELD("size", VARINT));
 	ky_trc_enc_u32(&c->enc, 11);
 	ky_trc_enc_varint(&c->enc, address);
 	ky_trc_enc_varint(&c->enc, bytes);
-	ky_trc_enc_varint(&c->enc, 0);
 }
 
 /* The outermost function at an address, and what is inlined at depth > 0. */

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/profile_text.h>
+
+#include <base/alloc.h>
+#include <cli/out_text.h>
+#include <inttypes.h>
+#include <read/sort.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_COLUMNS 64u
+#define CELL_BYTES 256u
+#define ROWS_MAX 15u
+#define SHORT_ROWS_MAX 10u
+
+struct view {
+	struct ky_buf *out;
+	const struct ky_trace *trace;
+	const struct ky_stack_profile *profile;
+	bool is_coloured;
+};
+
+static void heads(struct ky_table *table, const char *const *texts)
+{
+	for (uint32_t i = 0; i < table->column_count; i++)
+		ky_table_cell(table, texts[i]);
+}
+
+static void finish(const struct view *view, struct ky_table *table)
+{
+	ky_table_print(table, view->out, 2, view->is_coloured);
+	ky_table_release(table);
+}
+
+/* Names are long; what tells them apart stands at both ends. */
+static void name_cell(struct ky_table *table, const char *name)
+{
+	char cell[CELL_BYTES];
+	size_t bytes = strlen(name);
+
+	if (bytes <= NAME_COLUMNS) {
+		ky_table_cell(table, *name ? name : "(unnamed)");
+		return;
+	}
+	(void)snprintf(cell, sizeof(cell), "%.*s...%s", (int)(NAME_COLUMNS / 2 - 2), name,
+		       name + bytes - (NAME_COLUMNS / 2 - 1));
+	ky_table_cell(table, cell);
+}
+
+/* The last two parts of a path are enough to find a file by. */
+static const char *place_text(char *cell, const struct ky_code_line *line)
+{
+	const char *at = line->file + strlen(line->file);
+	uint32_t parts = 0;
+
+	while (at > line->file && (at[-1] != '/' || ++parts < 3))
+		at--;
+	if (!*at)
+		cell[0] = '\0';
+	else
+		(void)snprintf(cell, CELL_BYTES, "%.160s:%u", at, line->line);
+	return cell;
+}
+
+static void where_cells(struct ky_table *table, const struct view *view, uint32_t stack)
+{
+	const struct ky_code_line *line = ky_code_own_line(&view->profile->code, stack);
+	char cell[CELL_BYTES];
+
+	name_cell(table, line ? line->name : "(no stack)");
+	ky_table_cell(table, line ? place_text(cell, line) : "");
+}
+
+static void leaf_cell(struct ky_table *table, const struct view *view, uint32_t stack)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin(&walk, &view->profile->code, stack);
+	line = ky_code_walk_next(&walk);
+	if (line == ky_code_own_line(&view->profile->code, stack))
+		line = NULL;
+	name_cell(table, line ? line->name : "-");
+}
+
+static void share_cells(struct ky_table *table, const struct ky_share *share)
+{
+	char low[KY_OUT_CELL_BYTES], high[KY_OUT_CELL_BYTES], text[CELL_BYTES];
+
+	ky_table_cell(table, ky_out_permille(low, (share->ppm + 500) / 1000));
+	(void)ky_out_permille(low, (share->low_ppm + 500) / 1000);
+	(void)ky_out_permille(high, (share->high_ppm + 500) / 1000);
+	low[strlen(low) - 2] = '\0'; /* one "%" will do */
+	(void)snprintf(text, sizeof(text), "%s..%s", low, high);
+	ky_table_cell(table, text);
+}
+
+static void count_cell(struct ky_table *table, uint64_t count)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, ky_out_count(cell, count));
+}
+
+static void duration_cell(struct ky_table *table, double ns)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, ky_out_duration(cell, ky_whole(ns)));
+}
+
+static const char *samples_text(char *cell, uint64_t count)
+{
+	char number[KY_OUT_CELL_BYTES];
+
+	if (count == 1)
+		(void)snprintf(cell, CELL_BYTES, "one sample");
+	else
+		(void)snprintf(cell, CELL_BYTES, "%s samples", ky_out_count(number, count));
+	return cell;
+}
+
+/* "two thirds lost": then nothing is ranked. */
+static bool is_told_withheld(const struct view *view, enum ky_stack_kind kind, const char *what)
+{
+	char lost[KY_OUT_CELL_BYTES], kept[KY_OUT_CELL_BYTES];
+
+	if (!ky_stack_profile_is_withheld(view->profile, kind))
+		return false;
+	ky_out_format(view->out,
+		      "  %s %s were lost and %s kept: that says nothing about where the time "
+		      "went.\n  --json has what was kept.\n\n",
+		      ky_out_count(lost, view->profile->lost[kind]), what,
+		      ky_out_count(kept, view->profile->counts[kind]));
+	return true;
+}
+
+/* ---- on the processor ---- */
+
+static void function_rows(const struct view *view,
+			  const struct ky_stack_profile_function *functions, uint32_t count,
+			  uint32_t total)
+{
+	static const char *const titles[] = {"Self", "95 %", "n", "Total", "95 %", "n", "Function"};
+	const struct ky_code_stacks *code = &view->profile->code;
+	struct ky_table table;
+
+	ky_table_init(&table, "rrrrrrl");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < count; i++) {
+		share_cells(&table, &functions[i].self_share);
+		count_cell(&table, functions[i].self_count);
+		share_cells(&table, &functions[i].total_share);
+		count_cell(&table, functions[i].total_count);
+		name_cell(&table, code->lines[code->function_lines[functions[i].function]].name);
+	}
+	finish(view, &table);
+	if (total > count)
+		ky_out_format(view->out, "  ... and %u more functions; --json has %s\n",
+			      total - count, total > KY_STACK_PROFILE_ROWS_MAX ? "200" : "all");
+	ky_out_text(view->out, "\n");
+}
+
+static bool is_total_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_stack_profile_function *one = a, *other = b;
+
+	(void)ctx;
+	if (one->total > other->total || one->total < other->total)
+		return one->total > other->total;
+	return one->function < other->function;
+}
+
+/* The program's own functions by what they and all they call take. */
+static void print_own(const struct view *view)
+{
+	const struct ky_stack_profile_cpu *cpu = &view->profile->cpu;
+	const struct ky_code_stacks *code = &view->profile->code;
+	struct ky_stack_profile_function *own = ky_alloc((cpu->function_count + 1u) * sizeof(*own));
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; own && i < cpu->function_count; i++)
+		if (ky_code_is_own(&code->lines[code->function_lines[cpu->functions[i].function]]))
+			own[count++] = cpu->functions[i];
+	if (count) {
+		ky_sort(own, count, sizeof(*own), is_total_before, NULL);
+		ky_out_heading(view->out, view->is_coloured,
+			       "On the processor, with all they call: the program's own functions");
+		function_rows(view, own, count < SHORT_ROWS_MAX ? count : SHORT_ROWS_MAX, 0);
+	}
+	ky_free(own);
+}
+
+static void print_kinds(const struct view *view)
+{
+	static const char *const titles[] = {"CPU", "Share",        "95 %",
+					     "n",   "Kind of task", "Most of it in"};
+	const struct ky_stack_profile *profile = view->profile;
+	struct ky_table table;
+
+	ky_out_heading(view->out, view->is_coloured, "On the processor, by kind of task");
+	ky_table_init(&table, "rrrrll");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < profile->kind_count && i < SHORT_ROWS_MAX; i++) {
+		const struct ky_stack_profile_cpu *kind = &profile->kinds[i];
+		uint32_t line = kind->function_count ?
+					profile->code.function_lines[kind->functions[0].function] :
+					KY_NONE;
+
+		if (profile->is_by_time)
+			duration_cell(&table, kind->all.sum);
+		else
+			ky_table_cell(&table, "-");
+		share_cells(&table, &kind->share);
+		count_cell(&table, kind->all.count);
+		name_cell(&table, kind->name == KY_NONE ? "(in no task)" :
+							  ky_trace_name(view->trace, kind->name));
+		name_cell(&table, line == KY_NONE ? "(no stack)" : profile->code.lines[line].name);
+	}
+	finish(view, &table);
+	ky_out_text(view->out, "\n");
+}
+
+static void print_long_polls(const struct view *view)
+{
+	const struct ky_stack_profile_cpu *part = &view->profile->long_polls;
+	char over[KY_OUT_CELL_BYTES], low[KY_OUT_CELL_BYTES], high[KY_OUT_CELL_BYTES];
+	char count[CELL_BYTES], share[KY_OUT_CELL_BYTES], title[CELL_BYTES];
+
+	(void)ky_out_duration(over, view->profile->long_poll_ns);
+	if (!part->all.count) {
+		ky_out_format(view->out, "No sample fell in a poll over %s.\n\n", over);
+		return;
+	}
+	(void)snprintf(title, sizeof(title),
+		       "Inside polls over %s: %s, %s of the CPU time (%s to %s)", over,
+		       samples_text(count, part->all.count),
+		       ky_out_permille(share, (part->share.ppm + 500) / 1000),
+		       ky_out_permille(low, (part->share.low_ppm + 500) / 1000),
+		       ky_out_permille(high, (part->share.high_ppm + 500) / 1000));
+	ky_out_heading(view->out, view->is_coloured, title);
+	if (view->profile->long_unsafe_count)
+		ky_out_format(view->out,
+			      "  without %s in polls whose length is not safe (records lost)\n",
+			      samples_text(count, view->profile->long_unsafe_count));
+	function_rows(view, part->functions,
+		      part->function_count < SHORT_ROWS_MAX ? part->function_count : SHORT_ROWS_MAX,
+		      part->function_total);
+}
+
+/* "perf_event, 99 Hz": who took them. */
+static const char *source_text(char *cell, const struct ky_trace *trace)
+{
+	const char *source = ky_trace_metadata(trace, "sampling.cpu");
+	const char *rate = ky_trace_metadata(trace, "sampling.cpu.rate_hz");
+
+	if (source)
+		(void)snprintf(cell, CELL_BYTES, " (%.80s, %.20s Hz)", source, rate ? rate : "?");
+	else
+		cell[0] = '\0';
+	for (char *at = cell; *at; at++) /* no trace can talk to the terminal */
+		if (*at < ' ' || *at == 0x7f)
+			*at = '?';
+	return cell;
+}
+
+static void print_cpu(const struct view *view)
+{
+	const struct ky_stack_profile *profile = view->profile;
+	const struct ky_stack_profile_cpu *cpu = &profile->cpu;
+	char time[KY_OUT_CELL_BYTES], lost[KY_OUT_CELL_BYTES], source[CELL_BYTES];
+	char count[CELL_BYTES], title[3 * CELL_BYTES];
+
+	if (!cpu->all.count && !profile->lost[KY_STACK_CPU])
+		return;
+	(void)snprintf(title, sizeof(title), "On the processor: %s%s%s%s",
+		       profile->is_by_time ? ky_out_duration(time, ky_whole(cpu->all.sum)) : "",
+		       profile->is_by_time ? " in " : "", samples_text(count, cpu->all.count),
+		       source_text(source, view->trace));
+	ky_out_heading(view->out, view->is_coloured, title);
+	if (is_told_withheld(view, KY_STACK_CPU, "samples"))
+		return;
+	if (profile->lost[KY_STACK_CPU])
+		ky_out_format(view->out,
+			      "  %s more were lost: the intervals allow for anything in them\n",
+			      ky_out_count(lost, profile->lost[KY_STACK_CPU]));
+	if (cpu->truncated_count)
+		ky_out_format(view->out, "  %s do not reach their thread's start\n",
+			      ky_out_count(lost, cpu->truncated_count));
+	function_rows(view, cpu->functions,
+		      cpu->function_count < ROWS_MAX ? cpu->function_count : ROWS_MAX,
+		      cpu->function_total);
+	print_own(view);
+	print_kinds(view);
+	print_long_polls(view);
+}
+
+/* ---- off it ---- */
+
+/* Two names of system calls say what the others' numbers do not need to. */
+static const char *reason_text(char *cell, uint8_t reason, uint32_t syscall)
+{
+	if (reason == 1 && syscall != KY_NO_SYSCALL)
+		(void)snprintf(cell, CELL_BYTES, "system call %u", syscall);
+	else
+		(void)snprintf(cell, CELL_BYTES, "%s", ky_off_cpu_reason(reason));
+	return cell;
+}
+
+static void estimate_cell(struct ky_table *table, const struct ky_total *total)
+{
+	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES], text[CELL_BYTES];
+
+	if (total->variance > 0.0)
+		(void)snprintf(text, sizeof(text), "%s +- %s",
+			       ky_out_duration(sum, ky_whole(total->sum)),
+			       ky_out_duration(margin, ky_whole(ky_total_margin(total))));
+	else
+		(void)snprintf(text, sizeof(text), "%s",
+			       ky_out_duration(sum, ky_whole(total->sum)));
+	ky_table_cell(table, text);
+}
+
+static void print_waits(const struct view *view)
+{
+	static const char *const titles[] = {"Time", "n", "Longest", "Why", "Where", "", "In"};
+	const struct ky_stack_profile *profile = view->profile;
+	char cell[CELL_BYTES], sum[KY_OUT_CELL_BYTES], title[CELL_BYTES];
+	char count[KY_OUT_CELL_BYTES];
+	struct ky_table table;
+
+	if (!profile->wait_total && !profile->lost[KY_STACK_OFF_CPU])
+		return;
+	(void)snprintf(title, sizeof(title), "Off the processor: %s in %s interval%s",
+		       ky_out_duration(sum, ky_whole(profile->off_cpu.sum)),
+		       ky_out_count(count, profile->off_cpu.count),
+		       profile->off_cpu.count == 1 ? "" : "s");
+	ky_out_heading(view->out, view->is_coloured, title);
+	if (is_told_withheld(view, KY_STACK_OFF_CPU, "intervals"))
+		return;
+	ky_table_init(&table, "rrrllll");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < profile->wait_count && i < ROWS_MAX; i++) {
+		const struct ky_stack_profile_wait *wait = &profile->waits[i];
+
+		estimate_cell(&table, &wait->ns);
+		count_cell(&table, wait->ns.count);
+		duration_cell(&table, (double)wait->max_ns);
+		ky_table_cell(&table, reason_text(cell, wait->reason, wait->syscall));
+		where_cells(&table, view, wait->stack);
+		leaf_cell(&table, view, wait->stack);
+	}
+	finish(view, &table);
+	if (profile->wait_total > ROWS_MAX)
+		ky_out_format(view->out, "  ... and %u more stacks; --json has %s\n",
+			      profile->wait_total - ROWS_MAX,
+			      profile->wait_total > KY_STACK_PROFILE_ROWS_MAX ? "200" : "all");
+	ky_out_text(view->out, "\n");
+}
+
+/* ---- the worst polls ---- */
+
+static void print_poll(const struct view *view, const struct ky_stack_profile_poll *worst)
+{
+	static const char *const titles[] = {"", "", "Where", "", "In"};
+	char duration[KY_OUT_CELL_BYTES], off[KY_OUT_CELL_BYTES], cell[CELL_BYTES];
+	const struct ky_trace *trace = view->trace;
+	struct ky_table table;
+
+	ky_out_format(view->out, "  %s of task %" PRIu64 ": ",
+		      ky_out_duration(duration, worst->poll.duration_ns),
+		      trace->tasks[worst->poll.task].id);
+	ky_out_format(view->out, "%s",
+		      worst->cpu_count ? samples_text(cell, worst->cpu_count) : "no sample");
+	if (worst->off_count)
+		ky_out_format(view->out, ", %s off the processor in %s%s",
+			      ky_out_duration(off, worst->off_ns),
+			      worst->off_count == 1 ? "one interval" :
+						      ky_out_count(cell, worst->off_count),
+			      worst->off_count == 1 ? "" : " intervals");
+	ky_out_text(view->out, "\n");
+	ky_table_init(&table, "rllll");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < worst->off_row_count; i++) {
+		duration_cell(&table, (double)worst->off_rows[i].ns);
+		ky_table_cell(&table, reason_text(cell, worst->off_rows[i].reason,
+						  worst->off_rows[i].syscall));
+		where_cells(&table, view, worst->off_rows[i].stack);
+		leaf_cell(&table, view, worst->off_rows[i].stack);
+	}
+	for (uint32_t i = 0; i < worst->cpu_row_count; i++) {
+		count_cell(&table, worst->cpu_rows[i].count);
+		ky_table_cell(&table, worst->cpu_rows[i].count == 1 ? "sample" : "samples");
+		where_cells(&table, view, worst->cpu_rows[i].stack);
+		leaf_cell(&table, view, worst->cpu_rows[i].stack);
+	}
+	if (table.cell_count > table.column_count)
+		ky_table_print(&table, view->out, 4, false);
+	ky_table_release(&table);
+}
+
+static void print_worst(const struct view *view)
+{
+	const struct ky_stack_profile *profile = view->profile;
+	uint32_t i, empty = 0;
+
+	for (i = 0; i < profile->worst_count; i++)
+		empty += !profile->worst[i].cpu_count && !profile->worst[i].off_count;
+	if (!profile->worst_count || (!profile->cpu.all.count && !profile->wait_total))
+		return;
+	ky_out_heading(view->out, view->is_coloured, "Inside the worst polls");
+	for (i = 0; i < profile->worst_count; i++)
+		if (i == 0 || profile->worst[i].cpu_count || profile->worst[i].off_count)
+			print_poll(view, &profile->worst[i]);
+	if (empty > 1)
+		ky_out_format(view->out, "  nothing fell in %u of the %u worst\n", empty,
+			      profile->worst_count);
+	ky_out_text(view->out, "\n");
+}
+
+/* ---- tasks that wait, memory ---- */
+
+static void print_places(const struct view *view)
+{
+	static const char *const titles[] = {"Tasks", "Longest", "Waited", "n", "Where", "", "In"};
+	const struct ky_stack_profile *profile = view->profile;
+	char count[KY_OUT_CELL_BYTES], title[CELL_BYTES];
+	uint64_t end_ns = view->trace->run_last_ns;
+	struct ky_table table;
+
+	if (!profile->place_total)
+		return;
+	if (end_ns > profile->to_ns)
+		end_ns = profile->to_ns;
+	(void)snprintf(title, sizeof(title), "Where tasks wait: %s do at the end",
+		       ky_out_count(count, profile->waiting_count));
+	ky_out_heading(view->out, view->is_coloured, title);
+	ky_table_init(&table, "rrrrlll");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < profile->place_count && i < ROWS_MAX; i++) {
+		const struct ky_stack_profile_place *place = &profile->places[i];
+
+		count_cell(&table, place->task_count);
+		if (place->task_count && end_ns > place->since_ns)
+			duration_cell(&table, (double)(end_ns - place->since_ns));
+		else
+			ky_table_cell(&table, "-");
+		estimate_cell(&table, &place->ns);
+		count_cell(&table, place->ns.count);
+		where_cells(&table, view, place->stack);
+		leaf_cell(&table, view, place->stack);
+	}
+	finish(view, &table);
+	if (profile->place_total > ROWS_MAX)
+		ky_out_format(view->out, "  ... and %u more places\n",
+			      profile->place_total - ROWS_MAX);
+	ky_out_text(view->out, "\n");
+}
+
+static void bytes_cell(struct ky_table *table, const struct ky_total *total)
+{
+	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES], text[CELL_BYTES];
+
+	(void)ky_out_bytes(sum, ky_whole(total->sum));
+	if (total->variance > 0.0)
+		(void)snprintf(text, sizeof(text), "%s +- %s", sum,
+			       ky_out_bytes(margin, ky_whole(ky_total_margin(total))));
+	else
+		(void)snprintf(text, sizeof(text), "%s", sum);
+	ky_table_cell(table, text);
+}
+
+static void print_heap(const struct view *view)
+{
+	static const char *const titles[] = {"Live", "Allocated", "n", "Where", ""};
+	const struct ky_stack_profile *profile = view->profile;
+	struct ky_table table;
+
+	if (!profile->heap_total)
+		return;
+	ky_out_heading(view->out, view->is_coloured,
+		       profile->is_heap_weighted ?
+			       "Memory: what is live at the end and what was allocated, estimated "
+			       "with 95 % intervals" :
+			       "Memory: of the sampled allocations alone; the trace does not say "
+			       "what each stands for");
+	if (is_told_withheld(view, KY_STACK_ALLOC, "allocations"))
+		return;
+	ky_table_init(&table, "rrrll");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < profile->heap_count && i < ROWS_MAX; i++) {
+		bytes_cell(&table, &profile->heap[i].live_bytes);
+		bytes_cell(&table, &profile->heap[i].bytes);
+		count_cell(&table, profile->heap[i].bytes.count);
+		where_cells(&table, view, profile->heap[i].stack);
+	}
+	finish(view, &table);
+	ky_out_text(view->out, "\n");
+}
+
+/* ---- nothing ---- */
+
+static void print_nothing(const struct view *view)
+{
+	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
+	const char *refused = ky_trace_metadata(view->trace, "sampling.cpu.refused");
+	char text[CELL_BYTES] = "the trace does not say why";
+
+	if (refused)
+		(void)snprintf(text, sizeof(text), "refused by %.200s", refused);
+	else if (source && strcmp(source, "off") == 0)
+		(void)snprintf(text, sizeof(text), "sampling was off");
+	else if (source)
+		(void)snprintf(text, sizeof(text), "sampling: %.80s, and nothing was sampled",
+			       source);
+	ky_out_text(view->out, "No samples: ");
+	ky_out_safe(view->out, text, strlen(text));
+	ky_out_text(view->out, ".\n");
+}
+
+void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_stack_profile *profile, bool is_coloured)
+{
+	struct view view = {out, trace, profile, is_coloured};
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < KY_STACK_KINDS; i++)
+		any += profile->counts[i] + (profile->lost[i] > 0);
+	if (!any) {
+		print_nothing(&view);
+		return;
+	}
+	print_cpu(&view);
+	print_worst(&view);
+	print_waits(&view);
+	print_places(&view);
+	print_heap(&view);
+	if (profile->code.nameless_count)
+		ky_out_format(out,
+			      "%u of %u addresses have no name: see kymo symbolize, or kymo doctor "
+			      "PROGRAM\n",
+			      profile->code.nameless_count, profile->code.spot_count);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* profile_text.h - the part of `kymo report` that says what samples tell.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_PROFILE_TEXT_H
+#define KY_CLI_PROFILE_TEXT_H
+
+#include <analyze/stack_profile.h>
+
+/* Where there is no sample: one line that says so, and why as far as the trace knows. */
+void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_stack_profile *profile, bool is_coloured);
+
+#endif
