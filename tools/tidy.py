@@ -38,7 +38,7 @@ INCLUDE_TABLE = {
                            "src/record/emit"), "libc"),
     "src/record/crash": (("include/kymo", "src/base", "src/wire", "src/record/emit"), "libc"),
     "src/record/trigger": (("include/kymo", "src/base", "src/wire", "src/record/emit",
-                            "src/drain/ring_view.h"), "libc"),
+                            "src/drain/ring_view.h", "src/unwind"), "libc"),
     "src/drain": (("include/kymo", "src/base", "src/wire"), "libc"),
     "src/ship": (("include/kymo", "src/base", "src/wire"), "any"),
     "src/read": (("include/kymo", "src/base", "src/wire"), "c11"),

@@ -102,6 +102,20 @@ static void put_code(struct ky_buf *out, struct ky_symbol_table *symbols, uint64
 	}
 }
 
+static void print_frames(struct ky_buf *out, struct ky_symbol_table *symbols,
+			 const uint64_t *frames, uint32_t count, uint64_t time_ns, bool is_whole)
+{
+	for (uint32_t i = 0; i < count && i < FRAMES_MAX; i++) {
+		ky_out_format(out, "%-9s %s ", "", i ? "from" : "in");
+		put_code(out, symbols, frames[i], time_ns);
+		ky_out_text(out, "\n");
+	}
+	if (count > FRAMES_MAX)
+		ky_out_format(out, "%-9s from %u functions more\n", "", count - FRAMES_MAX);
+	else if (count > 1 && !is_whole)
+		ky_out_format(out, "%-9s from further up, which cannot be told\n", "");
+}
+
 static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *crash,
 			      struct ky_trace_symbols *symbols)
 {
@@ -114,15 +128,8 @@ static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *c
 		stack.frames[0] = crash->pc;
 		stack.count = 1;
 	}
-	for (uint32_t i = 0; i < stack.count && i < FRAMES_MAX; i++) {
-		ky_out_format(out, "%-9s %s ", "", i ? "from" : "in");
-		put_code(out, symbols->table, stack.frames[i], crash->time_ns);
-		ky_out_text(out, "\n");
-	}
-	if (stack.count > FRAMES_MAX)
-		ky_out_format(out, "%-9s from %u functions more\n", "", stack.count - FRAMES_MAX);
-	else if (stack.count > 1 && !stack.is_whole)
-		ky_out_format(out, "%-9s from further up, which cannot be told\n", "");
+	print_frames(out, symbols->table, stack.frames, stack.count, crash->time_ns,
+		     stack.is_whole);
 }
 
 static void print_crash(struct ky_buf *out, const struct ky_trace_crash *crash,
@@ -190,7 +197,64 @@ struct looks {
 	uint32_t count, most_count;
 	uint64_t last_ns;
 	uint64_t pc, pc_ns; /* of the last look that saw one; 0: none did */
+	/* The stack that most of them saw, the latest of equals; KY_NONE: none saw one. */
+	uint32_t stack, stack_count, stack_look, with_stack;
+	uint32_t running; /* looks that found it running: then there is no stack to take */
 };
+
+/* The looks at this poll that saw the same stack as look `which`. */
+static uint32_t count_stack(const struct ky_trace *trace, uint32_t first, uint32_t which,
+			    uint32_t total)
+{
+	const struct ky_trace_stuck *list = trace->stuck;
+	uint32_t count = 0;
+
+	for (uint32_t i = first; i < total; i++)
+		count += is_same_poll(&list[i], &list[first]) && list[i].stack == list[which].stack;
+	return count;
+}
+
+static void gather_stacks(struct looks *looks, const struct ky_trace *trace, uint32_t first)
+{
+	const struct ky_trace_stuck *list = trace->stuck;
+	uint32_t total = trace->stuck_count < LOOKS_MAX ? trace->stuck_count : LOOKS_MAX;
+
+	looks->stack = KY_NONE;
+	for (uint32_t i = first; i < total; i++) {
+		uint32_t count;
+
+		if (!is_same_poll(&list[i], &list[first]))
+			continue;
+		looks->running += list[i].is_running || list[i].state == 'R';
+		if (list[i].stack == KY_NONE)
+			continue;
+		looks->with_stack++;
+		count = count_stack(trace, first, i, total);
+		if (count < looks->stack_count)
+			continue;
+		looks->stack = list[i].stack;
+		looks->stack_count = count;
+		looks->stack_look = i;
+	}
+}
+
+/* What the poll hangs on, by name. */
+static void print_hang(struct ky_buf *out, const struct ky_trace *trace, const struct looks *looks,
+		       struct ky_symbol_table *symbols)
+{
+	const struct ky_trace_stuck *look = &trace->stuck[looks->stack_look];
+	const struct ky_stack *stack = &trace->samples.stacks[looks->stack];
+
+	ky_out_format(out, "%-9s hangs on the same stack in %u of %u looks", "", looks->stack_count,
+		      looks->count);
+	if (looks->running)
+		ky_out_format(out, ", ran in %u: no stack there", looks->running);
+	if (look->guessed_count)
+		ky_out_text(out, "; partly by frame pointers");
+	ky_out_text(out, "\n");
+	print_frames(out, symbols, trace->samples.frames + stack->first, stack->count,
+		     look->time_ns, !look->is_truncated);
+}
 
 /* All looks at this poll; the first of them is `first`. */
 static void gather_looks(struct looks *looks, const struct ky_trace *trace, uint32_t first)
@@ -241,7 +305,16 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 						    0));
 	safe(out, looks.most);
 	ky_out_format(out, " in %u of %u looks\n", looks.most_count, looks.count);
-	if (!symbols || !symbols->table || !looks.pc)
+	gather_stacks(&looks, trace, first);
+	if (!symbols || !symbols->table)
+		return;
+	if (looks.stack != KY_NONE) {
+		print_hang(out, trace, &looks, symbols->table);
+		return;
+	}
+	if (looks.running)
+		ky_out_format(out, "%-9s no stack: it ran when it was looked at\n", "");
+	if (!looks.pc)
 		return;
 	ky_out_format(out, "%-9s last seen in ", "");
 	put_code(out, symbols->table, looks.pc, looks.pc_ns);

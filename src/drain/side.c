@@ -381,6 +381,11 @@ static void write_stuck(struct ky_drain *drain, const struct ky_stuck_note *stuc
 	ky_trc_enc_varint(enc, stuck->pc);
 	ky_trc_enc_varint(enc, stuck->sp);
 	ky_trc_enc_u32(enc, wchan);
+	ky_trc_enc_frames(enc, stuck->frames,
+			  stuck->frame_count < KY_STUCK_FRAMES_MAX ? stuck->frame_count :
+								     KY_STUCK_FRAMES_MAX);
+	ky_trc_enc_u8(enc, stuck->is_truncated);
+	ky_trc_enc_varint(enc, stuck->guessed_count);
 }
 
 static void write_trigger(struct ky_drain *drain, const struct ky_trigger_note *trigger,

@@ -115,6 +115,9 @@ bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
 
 /* load_samples.c: events with stacks; samples that somebody lost, by the cause of the LossEvent. */
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);
+/* Index of the frames in this field, KY_NONE: there are none. *is_cut: of more than are kept. */
+bool ky_load_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
+		   uint32_t *stack, bool *is_cut);
 void ky_load_lost_samples(struct ky_load *load, const char *cause, uint64_t count);
 
 /* retained.c: the events of a retention policy. */

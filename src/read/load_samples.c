@@ -127,22 +127,34 @@ static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame 
 	return row;
 }
 
-/* field: of the frames. */
-static bool set_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
-		      struct ky_stack_row *row)
+bool ky_load_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
+		   uint32_t *stack, bool *is_cut)
 {
 	const struct ky_value *value = ky_frame_field(frame, field);
 	uint32_t count;
 
+	*is_cut = false;
+	*stack = KY_NONE;
 	if (!value || !value->frame_count || !value->frames)
 		return true;
 	count = value->frame_count;
 	if (count > KY_STACK_FRAMES_MAX) {
 		count = KY_STACK_FRAMES_MAX;
-		row->flags |= KY_ROW_TRUNCATED;
+		*is_cut = true;
 	}
-	row->stack = intern_stack(load->trace, value->frames, count, row->time_ns);
-	return row->stack != KY_NONE;
+	*stack = intern_stack(load->trace, value->frames, count, frame->timestamp_ns);
+	return *stack != KY_NONE;
+}
+
+/* field: of the frames. */
+static bool set_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
+		      struct ky_stack_row *row)
+{
+	bool is_cut, is_good = ky_load_stack(load, frame, field, &row->stack, &is_cut);
+
+	if (is_cut)
+		row->flags |= KY_ROW_TRUNCATED;
+	return is_good;
 }
 
 static bool set_task(struct ky_load *load, uint64_t id, struct ky_stack_row *row)

@@ -177,8 +177,10 @@ struct ky_trace_stuck {
 	uint64_t syscall; /* UINT64_MAX: in none, or unreadable */
 	uint32_t tid;
 	uint32_t wchan; /* name index */
+	uint32_t stack; /* index in samples.stacks; KY_NONE: not told */
+	uint32_t guessed_count;
 	uint8_t state;
-	bool is_running;
+	bool is_running, is_truncated;
 };
 
 struct ky_trace_crash {

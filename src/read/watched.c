@@ -49,11 +49,17 @@ static bool load_stuck(struct ky_load *load, const struct ky_frame *frame)
 		.wchan = ky_load_text(load, frame, KY_F_STUCK_THREAD_wchan),
 		.state = (uint8_t)number(frame, KY_F_STUCK_THREAD_state),
 		.is_running = number(frame, KY_F_STUCK_THREAD_is_running) != 0,
+		.is_truncated = number(frame, KY_F_STUCK_THREAD_is_truncated) != 0,
+		.guessed_count = (uint32_t)number(frame, KY_F_STUCK_THREAD_guessed_count),
 	};
 	void *list = trace->stuck;
+	bool is_cut;
 
 	if (trace->stuck_count == LIST_MAX)
 		return true;
+	if (!ky_load_stack(load, frame, KY_F_STUCK_THREAD_callchain, &stuck.stack, &is_cut))
+		return false;
+	stuck.is_truncated |= is_cut;
 	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->stuck_capacity,
 						   trace->stuck_count + 1, sizeof(stuck)))
 		return false;

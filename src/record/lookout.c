@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <record/dump_queue.h>
+#include <record/emit/emit_engine.h>
+#include <record/sample/stack_walk.h>
 #include <string.h>
 
 #define OBSERVER_MEMORY_BYTES (4u << 20)
@@ -83,6 +85,22 @@ static void fire(void *ctx, const struct ky_firing *firing)
 	note_error(lookout, err);
 }
 
+static bool may_read(void)
+{
+	return ky_engine.confinement == 0 &&
+	       !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+}
+
+/* Their firings tell the stack of what hangs. */
+static bool has_poll_rule(const struct ky_lookout *lookout)
+{
+	for (size_t i = 0; i < lookout->rule_count; i++)
+		if (lookout->rules[i].kind == KY_RULE_POLL ||
+		    lookout->rules[i].kind == KY_RULE_STALL)
+			return true;
+	return false;
+}
+
 static int open_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
 {
 	uint64_t unusable = 0;
@@ -93,6 +111,7 @@ static int open_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
 		.has_sums = true, /* observe(), or the stream */
 		.fire = fire,
 		.fire_ctx = lookout,
+		.may_read = may_read,
 		.unusable_rules = &unusable,
 	};
 	int err;
@@ -104,6 +123,8 @@ static int open_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
 	pthread_mutex_unlock(&set.lock);
 	options.rule_count = lookout->rule_count;
 	err = ky_watchdog_open(&lookout->watchdog, &options);
+	if (!err && has_poll_rule(lookout))
+		ky_stack_want();
 	/* The others are watched; that some cannot be shows in the status. */
 	if (!err && unusable)
 		note_error(lookout, -ENOTSUP);

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define KY_STUCK_FRAMES_MAX 128u
+
 /* What a thread with a poll open too long was doing when we looked. */
 struct ky_stuck_note {
 	uint64_t monotonic_ns;
@@ -17,6 +19,11 @@ struct ky_stuck_note {
 	int32_t syscall; /* number; -1 running, -2 unreadable */
 	uint64_t pc, sp; /* 0: unreadable or running */
 	char wchan[32];  /* "0" or empty: not waiting, or hidden */
+	/* Its stack, where it stood still while that was read; else none. */
+	uint16_t frame_count;
+	uint16_t guessed_count; /* frames found by a frame pointer, or by one that was looked for */
+	bool is_truncated;      /* the thread's first frame was not reached */
+	uint64_t frames[KY_STUCK_FRAMES_MAX]; /* the leaf first; callers: return address - 1 */
 };
 
 #define KY_TRIGGER_TEXT_BYTES 96u

@@ -74,6 +74,14 @@ def check_way(tap, options, folder, way, syscall, state):
         print(f"# {way}: {one['text']} of {THRESHOLD_MS} ms, {len(notes)} notes, in {wchan}")
     tap.check(all(note["pc"] for note in notes) == (syscall >= 0), f"{way}: pc where it waits",
               str(notes))
+    if syscall >= 0:
+        # From the blocking call through Tokio to the thread's first function. The first looks may
+        # come before there are tables.
+        tap.check(notes and notes[-1]["frames"] > 8 and notes[-1]["whole"],
+                  f"{way}: the last look has the whole stack", str(notes))
+    else:
+        tap.check(notes and not any(note["frames"] for note in notes),
+                  f"{way}: no stack is made up of a thread that runs", str(notes))
 
 
 def check_all_workers(tap, options, folder):

@@ -35,10 +35,11 @@ static void tell(void *ctx, const struct ky_firing *firing)
 		const struct ky_stuck_note *note = &firing->notes[i];
 
 		printf("%s{\"tid\": %u, \"open_ms\": %.1f, \"state\": \"%c\", \"syscall\": %d, "
-		       "\"wchan\": \"%s\", \"pc\": %llu}",
+		       "\"wchan\": \"%s\", \"pc\": %llu, \"frames\": %u, \"whole\": %s}",
 		       i ? ", " : "", note->tid,
 		       (double)(note->monotonic_ns - note->begin_ns) / 1e6, note->state,
-		       note->syscall, note->wchan, (unsigned long long)note->pc);
+		       note->syscall, note->wchan, (unsigned long long)note->pc, note->frame_count,
+		       note->frame_count && !note->is_truncated ? "true" : "false");
 	}
 	printf("]}\n");
 	fflush(stdout);

@@ -199,7 +199,7 @@ bool ky_stack_is_wanted(void)
 }
 
 /* Whoever makes tables in this process sleeps until it is told. */
-static void want(void)
+void ky_stack_want(void)
 {
 	int before = errno;
 
@@ -216,7 +216,7 @@ static bool begin(struct ky_walk *walk, struct ky_unwind_view *view, struct kymo
 	stack->count = stack->guessed_count = 0;
 	stack->end = KYMO_STACK_NO_TABLES;
 	if (!ky_stack_is_wanted())
-		want();
+		ky_stack_want();
 	return ky_stack_tables(view);
 }
 

@@ -21,6 +21,9 @@ bool ky_stack_tables(struct ky_unwind_view *out);
 /* Somebody asked for a stack, with or without tables. */
 bool ky_stack_is_wanted(void);
 
+/* Asks whoever makes tables in this process for them, if nobody has. */
+void ky_stack_want(void);
+
 /* may_call: system calls beyond those that no thread can do without. */
 void ky_stack_capture_by(struct ky_walk *walk, const struct ky_unwind_view *view,
 			 const struct kymo_stack_start *start, bool may_call);

@@ -68,6 +68,7 @@ static void take_note(struct ky_watchdog *watchdog, const struct ky_look_slot *s
 		watchdog->stats.stopped_count += !thread->is_stopped;
 	}
 	thread->is_stopped = is_stopped;
+	ky_watch_stack(watchdog, &note);
 	ky_stuck_logs_add(&watchdog->logs, slot->thread, slot->begin_ticks, &note);
 }
 

@@ -301,6 +301,8 @@ bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct k
 	note->syscall = -2;
 	note->pc = note->sp = 0;
 	note->wchan[0] = 0;
+	note->frame_count = note->guessed_count = 0;
+	note->is_truncated = false;
 	if (look->dir < 0 || look->is_foreign)
 		return true;
 	count = read_of_thread(look, tid, "stat", text, sizeof(text));
@@ -321,6 +323,19 @@ bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct k
 			break;
 	}
 	return true;
+}
+
+bool ky_proc_look_stands(const struct ky_proc_look *look, uint32_t tid,
+			 const struct ky_stuck_note *note)
+{
+	struct ky_stuck_note now;
+	char text[1024];
+
+	now.pc = now.sp = 0;
+	if (!note->sp || read_of_thread(look, tid, "syscall", text, sizeof(text)) <= 0)
+		return false;
+	take_syscall(text, &now);
+	return now.sp == note->sp && now.pc == note->pc && now.syscall == note->syscall;
 }
 
 bool ky_proc_look_run_delay(struct ky_proc_look *look, uint32_t tid, uint32_t *file,

@@ -53,7 +53,11 @@ void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file);
 
 enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look);
 
-/* Fills in what the thread does now. False: there is no such thread any more. */
+/* Fills in what the thread does now, without its stack. False: there is no such thread any more. */
 bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct ky_stuck_note *note);
+
+/* Whether the thread still stands where the note says. */
+bool ky_proc_look_stands(const struct ky_proc_look *look, uint32_t tid,
+			 const struct ky_stuck_note *note);
 
 #endif

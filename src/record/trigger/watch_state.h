@@ -92,6 +92,9 @@ void ky_watch_level(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, bo
 uint64_t ky_watch_polls(struct ky_watchdog *watchdog);
 void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule);
 
+/* stuck_stack.c: the stack of a thread that stands still, for a note that has the rest. */
+void ky_watch_stack(struct ky_watchdog *watchdog, struct ky_stuck_note *note);
+
 /* sample_rules.c: all others, when they are due. */
 void ky_watch_sample(struct ky_watchdog *watchdog, struct ky_watch_rule *rule);
 /* What a rule has gathered does not count any more. */

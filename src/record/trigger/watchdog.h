@@ -58,6 +58,9 @@ struct ky_watchdog_options {
 	 * machine. */
 	int (*anchor)(void *ctx, struct ky_clock_anchor *out);
 	void *anchor_ctx;
+	/* May the process's memory be read now? A filter of system calls may kill for it. NULL:
+	 * always. */
+	bool (*may_read)(void);
 	const char *proc;   /* NULL: "/proc"; tests have their own */
 	const char *cgroup; /* NULL: "/sys/fs/cgroup" */
 	/* A rule that can never fire (no drain feeds it, no cgroup to read, ..) makes open fail;

@@ -51,6 +51,11 @@ static void put_trigger(struct text_case *c, const char *rule, uint64_t value, c
 	ky_trc_enc_varint(&c->enc, suppressed ? 1 : 0);
 }
 
+/* The stack of the looks that follow. */
+static const uint64_t *stack_frames;
+static uint32_t stack_count;
+static bool is_stack_truncated;
+
 static void put_stuck_since(struct text_case *c, uint64_t ns, uint32_t tid, char state,
 			    bool is_running, const char *wchan, uint64_t since_ns)
 {
@@ -67,6 +72,9 @@ static void put_stuck_since(struct text_case *c, uint64_t ns, uint32_t tid, char
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_varint(&c->enc, 0);
 	ky_trc_enc_u32(&c->enc, wchan_id);
+	ky_trc_enc_frames(&c->enc, stack_frames, stack_count);
+	ky_trc_enc_u8(&c->enc, is_stack_truncated);
+	ky_trc_enc_varint(&c->enc, 0);
 }
 
 static void put_stuck(struct text_case *c, uint64_t ns, uint32_t tid, char state, bool is_running,
@@ -99,21 +107,30 @@ static void put_crash(struct text_case *c)
 	ky_trc_enc_bytes(&c->enc, "", 0);
 }
 
-/* What is printed, NUL-terminated. */
-static const char *print(struct text_case *c)
+/* What is printed, NUL-terminated; with names: of no module and no file. */
+static const char *print_with(struct text_case *c, bool has_names)
 {
 	const struct ky_trace_options options = {.raw_bytes_max = 0};
+	struct ky_trace_symbols symbols = {.table = NULL};
 	struct ky_byte_source source;
 	struct ky_trace *trace;
 
 	assert_int_equal(ky_byte_source_memory(&source, c->bytes.bytes, c->bytes.used, "memory"),
 			 0);
 	assert_int_equal(ky_trace_open(&trace, &source, 1, &options), 0);
-	ky_watched_text(&c->out, trace, NULL);
+	if (has_names)
+		assert_int_equal(ky_symbol_table_open(&symbols.table, 0), 0);
+	ky_watched_text(&c->out, trace, has_names ? &symbols : NULL);
 	ky_buf_append(&c->out, "", 1);
+	ky_symbol_table_close(symbols.table);
 	ky_trace_close(trace);
 	source.close(source.ctx);
 	return (const char *)c->out.bytes;
+}
+
+static const char *print(struct text_case *c)
+{
+	return print_with(c, false);
 }
 
 static void end(struct text_case *c)
@@ -210,6 +227,37 @@ static void watched__looks_that_measured_the_beginning_anew_are_of_one_poll(void
 	end(&c);
 }
 
+static void watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on(void **state)
+{
+	static const uint64_t often[] = {0x1010, 0x2020}, once[] = {0x3030};
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	stack_frames = once;
+	stack_count = 1;
+	put_stuck(&c, T0 + 100 * MS, 12, 'S', false, "futex_wait");
+	stack_frames = often;
+	stack_count = 2;
+	is_stack_truncated = true;
+	put_stuck(&c, T0 + 200 * MS, 12, 'S', false, "futex_wait");
+	put_stuck(&c, T0 + 300 * MS, 12, 'S', false, "futex_wait");
+	stack_count = 0;
+	put_stuck(&c, T0 + 400 * MS, 12, 'R', true, "");
+	put_stuck(&c, T0 + 500 * MS, 13, 'R', true, "");
+	is_stack_truncated = false;
+	assert_string_equal(
+		print_with(&c, true),
+		"Stuck     thread 12 in task 7 for 400 ms: futex_wait in 3 of 4 looks\n"
+		"          hangs on the same stack in 2 of 4 looks, ran in 1: no stack there\n"
+		"          in 0x1010\n"
+		"          from 0x2020\n"
+		"          from further up, which cannot be told\n"
+		"Stuck     thread 13 in task 7 for 500 ms: running in 1 of 1 looks\n"
+		"          no stack: it ran when it was looked at\n");
+	end(&c);
+}
+
 static void watched__more_stuck_polls_than_are_listed_are_counted(void **state)
 {
 	struct text_case c;
@@ -235,6 +283,7 @@ int main(void)
 		cmocka_unit_test(watched__rule_tells_what_it_measured_in_its_unit),
 		cmocka_unit_test(watched__looks_at_a_stuck_thread_are_summarised_by_poll),
 		cmocka_unit_test(watched__looks_that_measured_the_beginning_anew_are_of_one_poll),
+		cmocka_unit_test(watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on),
 		cmocka_unit_test(watched__more_stuck_polls_than_are_listed_are_counted),
 	};
 

@@ -95,6 +95,28 @@ static void life__follows_the_state(void **state)
 	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
 }
 
+static void thread__that_went_on_does_not_stand(void **state)
+{
+	static const char *const others[] = {"running", "202 0x3 0x7ffc18 0x401020",
+					     "202 0x3 0x7ffc10 0x401030", "0 0x3 0x7ffc10 0x401020",
+					     ""};
+
+	(void)state;
+	open_fake();
+	fake_proc_thread(&fake, 7, 'S', "202 0x3 0x7ffc10 0x401020", "do_wait");
+	assert_true(ky_proc_look_thread(&look, 7, &note));
+	assert_int_equal(note.frame_count, 0);
+	assert_true(ky_proc_look_stands(&look, 7, &note));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		fake_proc_thread(&fake, 7, 'S', others[i], "do_wait");
+		assert_false(ky_proc_look_stands(&look, 7, &note));
+	}
+	/* Of a thread that runs nobody knows. */
+	fake_proc_thread(&fake, 7, 'R', "running", "0");
+	assert_true(ky_proc_look_thread(&look, 7, &note));
+	assert_false(ky_proc_look_stands(&look, 7, &note));
+}
+
 static void thread__every_shape_of_syscall(void **state)
 {
 	static const struct {
@@ -197,6 +219,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(look__knows_who_is_not_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(life__follows_the_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__every_shape_of_syscall, setup, teardown),
+		cmocka_unit_test_setup_teardown(thread__that_went_on_does_not_stand, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(cgroup__paths_that_lead_nowhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(look__survives_any_text, setup, teardown),
 	};
