@@ -21,7 +21,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define KY_UNWIND_AREA_BYTES ((uint64_t)64 << 20)
+/* 110 MB of Rust code take 9 MB. */
+#define KY_UNWIND_AREA_BYTES ((uint64_t)32 << 20)
 #define KY_UNWIND_MODULES_MAX 512u
 #define KY_UNWIND_BLOCK_BYTES 512u
 /* A rule of 28 bits would not hold it: an entry of the module's wide rules. */

@@ -19,10 +19,14 @@
 #define THREAD_STACK_BYTES_MAX (UINT64_C(1) << 30)
 #define PAGES_AT_ONCE 256u
 #define WINDOW_BYTES 512u
+#define MISSES_MAX 8u
+#define MISSES_PACE 64u
 
 /* What is known to be mapped of the calling thread's own stack, for as long as it lives: from the
  * page it was found on so far up to its end. */
 static __thread uint64_t own_low KYMO_TLS_MODEL, own_high KYMO_TLS_MODEL;
+/* Looks for it that found another stack: a thread may run coroutines alone. */
+static __thread uint32_t misses KYMO_TLS_MODEL;
 
 bool ky_stack_tables(struct ky_unwind_view *out)
 {
@@ -65,6 +69,21 @@ static uint64_t end_of_stack(uint64_t sp)
 	return 0;
 }
 
+/* From sp up to its end, for there may be a hole. */
+static bool find_own(uint64_t sp)
+{
+	uint64_t page = sp & ~(PAGE - 1), high = end_of_stack(sp);
+
+	if (!high || (high - page) / PAGE > PAGES_AT_ONCE)
+		return false;
+	for (uint64_t at = page; at < high; at += PAGE)
+		if (!is_readable(at))
+			return false;
+	own_high = high;
+	own_low = page;
+	return true;
+}
+
 /* Makes sure of the pages between sp and what is known. On another stack nothing changes: the page
  * in front of ours is a guard, or belongs to somebody else. */
 static void learn(uint64_t sp)
@@ -72,18 +91,9 @@ static void learn(uint64_t sp)
 	uint64_t page = sp & ~(PAGE - 1), low = own_low;
 
 	if (!own_high) {
-		uint64_t high = end_of_stack(sp);
-
-		if (!high)
+		if ((misses < MISSES_MAX || misses % MISSES_PACE == 0) && find_own(sp))
 			return;
-		/* From sp up, for there may be a hole. */
-		if ((high - page) / PAGE > PAGES_AT_ONCE)
-			return;
-		for (uint64_t at = page; at < high; at += PAGE)
-			if (!is_readable(at))
-				return;
-		own_high = high;
-		own_low = page;
+		misses++;
 		return;
 	}
 	if (page >= low || low - page > PAGES_AT_ONCE * PAGE)
