@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/run_prepared.h>
 
+#include <base/testpoint.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <wire/ring_image.h>
+
+static bool is_unused(int fd, uint64_t session, struct ky_ring_header *header)
+{
+	return pread(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
+	       header->session == session &&
+	       atomic_load_explicit(&header->magic, memory_order_relaxed) == 0 &&
+	       atomic_load_explicit(&header->state, memory_order_relaxed) == 0;
+}
 
 void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
 			  bool is_last)
@@ -12,13 +21,14 @@ void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t s
 	uint32_t gates = 0;
 	ssize_t written;
 
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    header.session != session ||
-	    atomic_load_explicit(&header.magic, memory_order_relaxed) != 0 ||
-	    atomic_load_explicit(&header.state, memory_order_relaxed) != 0 ||
-	    (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0))
+	if (!is_unused(fd, session, &header))
 		return;
-	written = pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes);
+	KY_TESTPOINT("prepared.looked");
+	if (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return;
+	written = is_last ? pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes) : 0;
 	(void)written; /* a refused write: it records into a file without a name */
-	unlinkat(directory_fd, name, 0);
+	/* A short life fits between the first look and the lock: what it recorded is in there. */
+	if (is_unused(fd, session, &header))
+		unlinkat(directory_fd, name, 0);
 }

@@ -10,7 +10,8 @@
 
 /* fd: the file `name` in the directory. One that a process of this session made in advance, and
  * that no process maps any more, goes; so do all of them at the end of the session, for nobody
- * shall start to record what nobody will read. */
+ * shall start to record what nobody will read. One that was recorded into stays: the next look at
+ * the directory, or `kymo recover`, finds a ring like any other. */
 void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
 			  bool is_last);
 
