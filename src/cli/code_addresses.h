@@ -26,7 +26,7 @@ struct ky_code_addresses {
 	uint64_t refused_count; /* beyond the maximum */
 };
 
-/* Does a field hold code addresses: a stack, or the program counter of a crash or a stuck thread? */
+/* Does a field hold code: a stack, or the program counter of a crash or a stuck thread? */
 bool ky_code_field_is(const struct ky_schema *schema, uint16_t index);
 
 /* Returns 0, -ENOMEM. */

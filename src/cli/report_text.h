@@ -9,8 +9,8 @@
 #include <cli/trace_symbols.h>
 #include <stdbool.h>
 
-/* symbols: see watched_text.h. worst_count: rows of the worst polls and waits; the report should hold more, as rows that tell of
- * the same are folded into one. */
+/* symbols: see watched_text.h. worst_count: rows of the worst polls and waits; the report should
+ * hold more, as rows that tell of the same are folded into one. */
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, uint32_t worst_count, bool is_coloured,
 		    struct ky_trace_symbols *symbols);

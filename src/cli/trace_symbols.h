@@ -25,7 +25,7 @@ struct ky_trace_symbols {
 	struct ky_symbolizer *symbolizer; /* NULL: has_no_files */
 	bool is_damaged;                  /* part of the input could not be read */
 	bool has_entries, has_map;        /* the trace names code; it says where modules lay */
-	struct ky_crash_copy *crashes; /* the first KY_TRACE_CRASHES_MAX */
+	struct ky_crash_copy *crashes;    /* the first KY_TRACE_CRASHES_MAX */
 	uint32_t crash_count;
 };
 
@@ -44,8 +44,8 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
  * when the trace has such; otherwise out->table stays NULL. Returns an exit code. */
 int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
 			const struct ky_trace *trace);
-/* Walks the stack of a crash of the trace. Returns 0; KYMO_E_UNSUPPORTED; -ENOMEM; -EINVAL: no files.
- */
+/* Walks the stack of a crash of the trace. Returns 0; KYMO_E_UNSUPPORTED; -ENOMEM; -EINVAL: no
+ * files. */
 int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t index,
 			   struct ky_crash_stack *out);
 void ky_trace_symbols_close(struct ky_trace_symbols *symbols);

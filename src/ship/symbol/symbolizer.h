@@ -47,8 +47,8 @@ void ky_symbolizer_close(struct ky_symbolizer *symbolizer);
 /* What to hand to a symbol table; valid until close. */
 struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer);
 
-/* The file a module was mapped from, its build id being the recorded one. Returns a descriptor, which
- * the caller closes; -ENOENT. */
+/* The file a module was mapped from, its build id being the recorded one. Returns a descriptor,
+ * which the caller closes; -ENOENT. */
 int ky_symbolizer_open_code(const struct ky_symbolizer *symbolizer,
 			    const struct ky_code_place *place);
 
