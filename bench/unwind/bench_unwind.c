@@ -23,7 +23,7 @@
 
 #include "../../test/lib/own_tables.h"
 
-#define KEPT __attribute__((noinline, noclone, used))
+#define KEPT __attribute__((noinline, used))
 #define FRAMES_MAX 256u
 #define ROUNDS 20000u
 #define SETS 9u

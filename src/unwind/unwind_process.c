@@ -6,14 +6,21 @@
 #include <unwind/unwind_maps.h>
 #include <unwind/unwind_process.h>
 
-#define SLICE_BYTES 3072u
+#define STACK_BYTES 2560u
+#define CODE_BYTES 64u
+#define STACK_SPAN (UINT64_C(64) << 20)
 
-/* The piece of the stack that was read last. */
-struct slice {
-	uint32_t pid;
+/* The piece of the stack that was read last, and of what lies elsewhere: code, mostly. */
+struct piece {
 	uint64_t start;
 	size_t bytes;
-	uint8_t data[SLICE_BYTES];
+};
+
+struct pieces {
+	uint32_t pid;
+	uint64_t sp;
+	struct piece stack, code;
+	uint8_t stack_data[STACK_BYTES], code_data[CODE_BYTES];
 };
 
 bool ky_unwind_view_of(const uint8_t *image, uint64_t image_bytes, struct ky_unwind_view *out)
@@ -36,31 +43,36 @@ bool ky_unwind_view_of(const uint8_t *image, uint64_t image_bytes, struct ky_unw
 	return true;
 }
 
-static bool read_slice(void *ctx, uint64_t address, uint64_t *out)
+static bool read_piece(void *ctx, uint64_t address, uint64_t *out)
 {
-	struct slice *slice = ctx;
-	uint64_t at = address - slice->start;
+	struct pieces *pieces = ctx;
+	bool is_stack = address - pieces->sp < STACK_SPAN;
+	struct piece *piece = is_stack ? &pieces->stack : &pieces->code;
+	uint8_t *data = is_stack ? pieces->stack_data : pieces->code_data;
+	uint64_t at = address - piece->start;
 
-	if (address < slice->start || at > slice->bytes || slice->bytes - at < sizeof(*out)) {
-		slice->start = address;
-		slice->bytes = ky_unwind_read_process(&slice->pid, address, slice->data,
-						      sizeof(slice->data));
+	if (address < piece->start || at > piece->bytes || piece->bytes - at < sizeof(*out)) {
+		piece->start = address;
+		piece->bytes = ky_unwind_read_process(&pieces->pid, address, data,
+						      is_stack ? STACK_BYTES : CODE_BYTES);
 		at = 0;
-		if (slice->bytes < sizeof(*out))
+		if (piece->bytes < sizeof(*out))
 			return false;
 	}
-	memcpy(out, slice->data + at, sizeof(*out));
+	memcpy(out, data + at, sizeof(*out));
 	return true;
 }
 
 void ky_unwind_process(struct ky_walk *walk, const struct ky_unwind_view *view, uint32_t pid,
 		       const struct ky_walk_start *start)
 {
-	struct slice slice;
-	const struct ky_walk_memory memory = {.read = read_slice, .ctx = &slice};
+	struct pieces pieces;
+	const struct ky_walk_memory memory = {.read = read_piece, .ctx = &pieces};
 
-	slice.pid = pid;
-	slice.start = slice.bytes = 0;
+	pieces.pid = pid;
+	pieces.sp = start->sp;
+	pieces.stack.start = pieces.stack.bytes = 0;
+	pieces.code.start = pieces.code.bytes = 0;
 	ky_unwind_walk(walk, view, &memory, start);
 }
 

@@ -90,26 +90,38 @@ static bool is_of(const struct ky_walk_memory *memory, const struct ky_unwind_co
 	       is_same_function(code, start, pc);
 }
 
-bool ky_unwind_search_fp(const struct ky_unwind_view *view, const struct ky_walk_memory *memory,
-			 const struct ky_unwind_code *code, uint64_t pc, uint64_t sp, uint64_t *fp)
+/* is_told: by a call whose target can be told, and is this function. */
+static bool search(const struct ky_unwind_view *view, const struct ky_walk_memory *memory,
+		   const struct ky_unwind_code *code, uint64_t pc, uint64_t at, bool is_told,
+		   uint64_t *fp)
 {
 	struct ky_unwind_code other;
-	uint64_t at = (sp + 7) & ~UINT64_C(7), ra, start;
+	uint64_t ra, start;
 
-	if (!memory->read)
-		return false;
 	for (uint32_t i = 0; i < WORDS_MAX; i++, at += 8) {
 		if (!memory->read(memory->ctx, at + 8, &ra))
 			return false;
 		if (ra < 4096 || ra > INT64_MAX || !ky_unwind_code_of(view, ra - 1, &other))
 			continue;
 		start = target_of(memory, ra);
-		if (start == 0 || (start != TARGET_ANY && !is_of(memory, code, start, pc)))
+		if (start == 0 ||
+		    (is_told ? start == TARGET_ANY || !is_of(memory, code, start, pc) :
+			       start != TARGET_ANY))
 			continue;
 		*fp = at;
 		return true;
 	}
 	return false;
+}
+
+/* What earlier calls have left is passed over where the true one can be told. */
+bool ky_unwind_search_fp(const struct ky_unwind_view *view, const struct ky_walk_memory *memory,
+			 const struct ky_unwind_code *code, uint64_t pc, uint64_t sp, uint64_t *fp)
+{
+	uint64_t at = (sp + 7) & ~UINT64_C(7);
+
+	return memory->read && (search(view, memory, code, pc, at, true, fp) ||
+				search(view, memory, code, pc, at, false, fp));
 }
 
 #endif

@@ -104,6 +104,11 @@ __attribute__((constructor)) static void begin(void)
 		sched_yield();
 }
 
+static unsigned long count(_Atomic uint64_t *word)
+{
+	return (unsigned long)atomic_load(word);
+}
+
 __attribute__((destructor)) static void finish(void)
 {
 	const char *out = getenv("STACK_PROBE_OUT"), *where = getenv("STACK_PROBE_LOST");
@@ -115,12 +120,12 @@ __attribute__((destructor)) static void finish(void)
 	fprintf(file,
 		"samples %lu first %lu unknown %lu unreadable %lu full %lu frames %lu "
 		"guessed %lu\n",
-		(unsigned long)samples, (unsigned long)ends[KY_WALK_FIRST],
-		(unsigned long)ends[KY_WALK_UNKNOWN], (unsigned long)ends[KY_WALK_UNREADABLE],
-		(unsigned long)ends[KY_WALK_FULL], (unsigned long)frames, (unsigned long)guessed);
+		count(&samples), count(&ends[KY_WALK_FIRST]), count(&ends[KY_WALK_UNKNOWN]),
+		count(&ends[KY_WALK_UNREADABLE]), count(&ends[KY_WALK_FULL]), count(&frames),
+		count(&guessed));
 	fclose(file);
 	file = where ? fopen(where, "a") : NULL;
-	for (uint32_t i = 0; file && i < lost_count && i < LOST_MAX; i++) {
+	for (uint32_t i = 0; file && i < atomic_load(&lost_count) && i < LOST_MAX; i++) {
 		Dl_info info = {0};
 
 		(void)dladdr((void *)(uintptr_t)lost[i], &info);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <unwind/unwind_process.h>
 
-#define KEPT __attribute__((noinline, noclone, used))
+#define KEPT __attribute__((noinline, used))
 
 static volatile uint32_t sink;
 static int pipe_ends[2];
