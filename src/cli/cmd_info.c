@@ -169,10 +169,24 @@ static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 			      trace->loss_count == 1 ? "" : "s");
 }
 
-static void print_lost_samples(struct ky_buf *out, const struct ky_trace *trace)
+static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 {
+	const char *source = ky_trace_metadata(trace, "sampling.cpu");
+	const char *rate = ky_trace_metadata(trace, "sampling.cpu.rate_hz");
+	const char *kernel = ky_trace_metadata(trace, "sampling.cpu.kernel");
+	const char *refused = ky_trace_metadata(trace, "sampling.cpu.refused");
 	char count[KY_OUT_CELL_BYTES];
 
+	if (source && strcmp(source, "off") != 0) {
+		ky_out_format(out, "%-9s %s", "Sampling", source);
+		if (rate && strcmp(rate, "0") != 0)
+			ky_out_format(out, ", %s Hz of CPU time", rate);
+		if (kernel)
+			ky_out_format(out, ", the kernel %s", kernel);
+		if (refused)
+			ky_out_format(out, " (%s)", refused);
+		ky_out_text(out, "\n");
+	}
 	if (trace->lost_samples)
 		ky_out_format(out, "%-9s %s stack sample%s (no records are missing for that)\n", "",
 			      ky_out_count(count, trace->lost_samples),
@@ -223,7 +237,7 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 	ky_out_text(out, "\n");
 	print_retention(out, trace);
 	print_loss(out, trace);
-	print_lost_samples(out, trace);
+	print_samples(out, trace);
 	ky_out_text(out, "\n");
 }
 

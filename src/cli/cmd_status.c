@@ -221,6 +221,23 @@ static void print_dropped(struct ky_buf *out, const struct ky_ring_status *state
 			      ky_out_count(cell, state->fork_disarmed_count));
 }
 
+static void print_sampling(struct ky_buf *out, const struct ky_ring_status *state)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	label(out, "Sampling");
+	ky_out_text(out, state->sampling);
+	if (state->sample_hz)
+		ky_out_format(out, ", %u Hz of CPU time", state->sample_hz);
+	else if (strcmp(state->sampling, "off") != 0 && strcmp(state->sampling, "none") != 0)
+		ky_out_text(out, ", paused");
+	if (state->samples_lost)
+		ky_out_format(out, ", %s lost", ky_out_count(cell, state->samples_lost));
+	if (state->sampling_refused[0])
+		ky_out_format(out, " (%s)", state->sampling_refused);
+	ky_out_text(out, "\n");
+}
+
 static void print_settings(struct ky_buf *out, const struct ky_ring_status *state)
 {
 	char text[KY_SETTING_TEXT_BYTES];
@@ -345,6 +362,7 @@ static void print_text(struct ky_buf *out, const struct status *status)
 	print_drain(out, status);
 	print_ring(out, status);
 	print_dropped(out, &status->state);
+	print_sampling(out, &status->state);
 	print_settings(out, &status->state);
 	print_side(out, status);
 	print_metadata(out, &status->state);
@@ -413,6 +431,12 @@ static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
 	ky_json_number(out, "exited", state->dropped_exited);
 	ky_json_close(out, "}");
 	ky_json_number(out, "fork_disarmed", state->fork_disarmed_count);
+	ky_json_open(out, "sampling", "{");
+	ky_json_text(out, "cpu", state->sampling);
+	ky_json_number(out, "rate_hz", state->sample_hz);
+	ky_json_number(out, "lost", state->samples_lost);
+	ky_json_text(out, "refused", state->sampling_refused);
+	ky_json_close(out, "}");
 }
 
 static void json_settings(struct ky_buf *out, const struct ky_ring_status *state)

@@ -369,6 +369,19 @@ static void read_words(struct ky_ring_status *out, const struct ky_ring_view *vi
 	read_side(out, view, header);
 }
 
+static void read_sampling(struct ky_ring_status *out, const struct ky_ring_view *view)
+{
+	struct ky_sample_ring cpu;
+
+	(void)ky_ring_view_sources(view, KY_SAMPLES_CPU, out->sampling, sizeof(out->sampling));
+	(void)ky_ring_view_refusals(view, KY_SAMPLES_CPU, out->sampling_refused,
+				    sizeof(out->sampling_refused));
+	if (!ky_ring_view_samples(view, KY_SAMPLES_CPU, &cpu))
+		return;
+	out->sample_hz = atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed);
+	out->samples_lost = load(&cpu.head->lost_count);
+}
+
 static int read_drained_path(struct ky_ring_status *out, const struct ky_open_ring *ring)
 {
 	struct ky_ring_tail *tail = ky_alloc(sizeof(*tail));
@@ -397,6 +410,7 @@ int ky_ring_status_read(struct ky_ring_status *out, const struct ky_open_ring *r
 	if (err < 0)
 		return err;
 	read_words(out, &reader.view);
+	read_sampling(out, &reader.view);
 	err = open_timeline(&reader);
 	if (err == 0)
 		err = read_polls(&reader);

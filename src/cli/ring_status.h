@@ -42,6 +42,9 @@ struct ky_ring_status {
 	uint64_t dropped, dropped_signal, dropped_no_slot, dropped_no_state, dropped_exited;
 	uint64_t fork_disarmed_count;
 	struct ky_ring_count count;
+	char sampling[96], sampling_refused[256]; /* of the processor; as the trace says it */
+	uint32_t sample_hz;
+	uint64_t samples_lost;    /* by their source */
 	uint64_t record_count;    /* of all threads that are still seen */
 	uint32_t open_poll_count; /* all; the first KY_STATE_POLLS_MAX are listed, longest first */
 	uint32_t listed_count;

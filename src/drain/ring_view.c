@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <kymo/base.h>
+#include <stdio.h>
 #include <string.h>
 
 static void copy_text(char *out, const char *in, size_t in_bytes)
@@ -213,6 +214,50 @@ bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 	out->slots = (uint8_t *)(area + offset);
 	out->slot_count = count;
 	return true;
+}
+
+static const char *const source_names[KY_SOURCE_COUNT] = {"none", "perf_event", "timers",
+							  "interposed calls", "watchdog"};
+
+const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
+				 size_t capacity)
+{
+	struct ky_sample_ring ring;
+	size_t used = 0;
+	uint32_t bits;
+
+	snprintf(out, capacity, "%s", view->sample_bytes ? "off" : "none");
+	if (!ky_ring_view_samples(view, which, &ring))
+		return out;
+	bits = atomic_load_explicit(&ring.head->source, memory_order_relaxed);
+	snprintf(out, capacity, "none");
+	for (uint32_t i = 1; i < KY_SOURCE_COUNT && used < capacity; i++)
+		if (bits & 1u << i)
+			used += (size_t)snprintf(out + used, capacity - used, "%s%s",
+						 used ? ", " : "", source_names[i]);
+	return out;
+}
+
+const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t which, char *out,
+				  size_t capacity)
+{
+	struct ky_sample_ring ring;
+	size_t used = 0;
+
+	out[0] = 0;
+	if (!view->sample_bytes)
+		snprintf(out, capacity, "the ring file has no room for stacks (a file-size limit)");
+	if (!ky_ring_view_samples(view, which, &ring))
+		return out;
+	for (uint32_t i = 0; i < KY_SOURCE_COUNT && used < capacity; i++) {
+		uint32_t err = atomic_load_explicit(&ring.head->refusals[i], memory_order_relaxed);
+
+		if (err && err < 4096)
+			used += (size_t)snprintf(out + used, capacity - used, "%s%s: %s",
+						 used ? "; " : "", source_names[i],
+						 kymo_error_text(-(int)err));
+	}
+	return out;
 }
 
 enum ky_sample_look ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,

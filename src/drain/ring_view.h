@@ -8,6 +8,7 @@
 #define KY_DRAIN_RING_VIEW_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
 
@@ -84,6 +85,14 @@ bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uin
  * yet: then nothing of it may be looked at. The ring is not to be written through. */
 bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 			  struct ky_sample_ring *out);
+
+/* Which sources the class has, "perf_event, timers", and "none" or "off". Returns out. */
+const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
+				 size_t capacity);
+
+/* What was refused: "perf_event: Operation not permitted; ...". Empty: nothing. Returns out. */
+const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t which, char *out,
+				  size_t capacity);
 
 enum ky_sample_look {
 	KY_SAMPLE_WHOLE,

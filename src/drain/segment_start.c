@@ -2,7 +2,6 @@
 /* What makes a segment stand on its own: metadata, descriptions, live tasks, open polls. */
 #include <drain/drain_state.h>
 
-#include <kymo/base.h>
 #include <kymo/emit.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -139,45 +138,21 @@ static bool is_flight(const struct ky_ring_view *ring)
 /* Where stacks come from, and what was refused. */
 static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 {
-	static const char *const sources[KY_SOURCE_COUNT] = {"none", "perf_event", "timers",
-							     "interposed calls", "watchdog"};
 	struct ky_sample_ring cpu;
-	uint32_t source, refused;
-	char text[256] = "";
+	uint32_t limits, refused;
+	char text[256];
 
-	if (!ky_ring_view_samples(ring, KY_SAMPLES_CPU, &cpu)) {
-		put(pairs, "sampling.cpu",
-		    ring->sample_bytes ? "off" :
-					 "none: the ring file has no room for stacks (a file-size "
-					 "limit)");
+	put(pairs, "sampling.cpu", ky_ring_view_sources(ring, KY_SAMPLES_CPU, text, sizeof(text)));
+	if (ky_ring_view_refusals(ring, KY_SAMPLES_CPU, text, sizeof(text))[0])
+		put(pairs, "sampling.cpu.refused", text);
+	if (!ky_ring_view_samples(ring, KY_SAMPLES_CPU, &cpu))
 		return;
-	}
-	source = atomic_load_explicit(&cpu.head->source, memory_order_relaxed);
-	put_format(pairs, "sampling.cpu", "%s%s%s",
-		   source & 1u << KY_SOURCE_PERF ? sources[KY_SOURCE_PERF] : "",
-		   source == (1u << KY_SOURCE_PERF | 1u << KY_SOURCE_TIMER) ? ", " : "",
-		   source & 1u << KY_SOURCE_TIMER ? sources[KY_SOURCE_TIMER] :
-		   source                         ? "" :
-						    sources[0]);
 	put_format(pairs, "sampling.cpu.rate_hz", "%u",
 		   atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed));
-	if (source)
+	limits = atomic_load_explicit(&cpu.head->limits, memory_order_relaxed);
+	if (limits)
 		put(pairs, "sampling.cpu.kernel",
-		    atomic_load_explicit(&cpu.head->limits, memory_order_relaxed) &
-				    KY_SAMPLE_NO_KERNEL ?
-			    "not sampled" :
-		    source & 1u << KY_SOURCE_PERF ? "with its frames" :
-						    "as its caller");
-	for (uint32_t by = 0; by < KY_SOURCE_COUNT; by++) {
-		uint32_t err = atomic_load_explicit(&cpu.head->refusals[by], memory_order_relaxed);
-		size_t used = strlen(text);
-
-		if (err && err < 4096)
-			snprintf(text + used, sizeof(text) - used, "%s%s: %s", used ? "; " : "",
-				 sources[by], kymo_error_text(-(int)err));
-	}
-	if (text[0])
-		put(pairs, "sampling.cpu.refused", text);
+		    limits & KY_SAMPLE_NO_KERNEL ? "not sampled" : "without its frames");
 	refused = atomic_load_explicit(&cpu.head->threads_refused, memory_order_relaxed);
 	if (refused)
 		put_format(pairs, "sampling.cpu.threads_refused", "%u", refused);

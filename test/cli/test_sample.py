@@ -7,6 +7,7 @@ HOST is run_host.c; its action burn=MS burns three quarters in one thread and a 
 DENY is deny_calls.c.
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -149,6 +150,31 @@ class Sampling(unittest.TestCase):
 
     def test_pause_of_timers_is_a_pause(self):
         self.check_pause(["perf"])
+
+    def test_set_begins_it_in_a_process_that_nobody_samples(self):
+        rings, ready, go = self.dir / "rings", self.dir / "ready", self.dir / "go"
+        rings.mkdir(mode=0o700)
+        environment = {**os.environ, "KYMO_RING_DIR": str(rings), "KYMO_SERVICE": "alone"}
+        process = subprocess.Popen([HOST, "10", f"touch={ready}", f"wait={go}", "polls=2000",
+                                    "burn=1000"], env=environment)
+        try:
+            while not ready.exists() and process.poll() is None:
+                time.sleep(0.01)
+            status = [KYMO, "status", "--ring-dir", rings, "--json", "alone"]
+            state = json.loads(subprocess.run(status, check=True, capture_output=True).stdout)
+            self.assertEqual(state["sampling"]["cpu"], "off")
+            subprocess.run([KYMO, "set", "--ring-dir", rings, "alone", "sampling=200"], check=True,
+                           capture_output=True)
+            go.touch()
+            self.assertEqual(process.wait(timeout=120), 0)
+        finally:
+            process.kill()
+            process.wait()
+        subprocess.run([KYMO, "recover", "--ring-dir", rings, "-o", self.traces], check=True,
+                       capture_output=True)
+        self.assertEqual(self.metadata()["sampling.cpu"], "timers")
+        self.assertEqual(self.metadata()["sampling.cpu.rate_hz"], "200")
+        self.check_shares(self.samples(), 1_000_000_000)
 
     def test_nonsense_is_refused(self):
         for value in ("0", "-1", "1001", "fast", ""):

@@ -371,6 +371,8 @@ static int start(void)
 		return err;
 	atomic_fetch_or_explicit(&source.samples.head->source, 1u << KY_SOURCE_TIMER,
 				 memory_order_relaxed);
+	atomic_store_explicit(&source.samples.head->limits, KY_SAMPLE_NO_KERNEL_CHAIN,
+			      memory_order_relaxed);
 	atomic_store_explicit(&source.samples.head->rate_hz, wanted_rate(), memory_order_relaxed);
 	return scan_threads();
 }
