@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wire/unwind_image.h>
 
 static const struct ky_clock any_clock;
 
@@ -256,6 +257,7 @@ static int under_file_limit(const char *directory)
 	/* Stacks are what it does without. */
 	bad |= ring->header->sample_bytes == 0 && ring->header->sample_offset == 0 ? 0 : 32;
 	bad |= !ky_ring_samples(ring, KY_SAMPLES_CPU, &samples) && !samples.slot_count ? 0 : 64;
+	bad |= !ring->unwind && ring->header->unwind_offset == 0 ? 0 : 128;
 	bad |= ring->slot_count >= 64 ? 0 : 4;
 	bad |= ky_ring_populate(ring, ring->slot_count - 1) ? 0 : 8;
 	memset(ring->slots, 1, (size_t)ring->slot_count * KY_SLOT_BYTES);
@@ -274,6 +276,35 @@ static void create__respects_the_file_size_limit(void **state)
 	(void)state;
 	test_recorder_directory(&test);
 	assert_int_equal(in_child(under_file_limit, test.directory), 0);
+	rmdir(test.directory);
+}
+
+/* Address space alone, until somebody makes tables. */
+static void create__unwind_area_is_the_last_and_sparse(void **state)
+{
+	struct test_recorder test;
+	struct ky_ring_request request;
+	struct ky_ring *ring = NULL;
+	const struct ky_ring_header *header;
+	struct stat before, after;
+
+	(void)state;
+	test_recorder_directory(&test);
+	request = request_in(test.directory);
+	assert_int_equal(ky_ring_create(&ring, &request, &any_clock), 0);
+	header = ring->header;
+	assert_int_equal(stat(ring->path, &before), 0);
+	assert_int_equal(header->unwind_bytes, KY_UNWIND_AREA_BYTES);
+	assert_int_equal(header->unwind_offset + header->unwind_bytes, header->file_bytes);
+	assert_ptr_equal(ring->unwind, ring->base + header->unwind_offset);
+	assert_true(before.st_blocks * 512 < (off_t)(2u << 20));
+	assert_int_equal(header->unwind_ready, 0);
+	assert_true(ky_ring_populate_unwind(ring, 65536));
+	assert_int_equal(stat(ring->path, &after), 0);
+	assert_int_equal((after.st_blocks - before.st_blocks) * 512, 65536);
+	for (size_t i = 0; i < 65536; i++)
+		assert_int_equal(ring->unwind[i], 0);
+	drop(ring);
 	rmdir(test.directory);
 }
 
@@ -410,6 +441,7 @@ int main(void)
 		cmocka_unit_test(create__missing_parent_falls_back_to_memory),
 		cmocka_unit_test(forget__spares_a_descriptor_that_is_not_ours_any_more),
 		cmocka_unit_test(create__respects_the_file_size_limit),
+		cmocka_unit_test(create__unwind_area_is_the_last_and_sparse),
 		cmocka_unit_test(populate__full_tmpfs_means_fewer_slots),
 		cmocka_unit_test(emit__full_tmpfs_never_hurts_the_host),
 		cmocka_unit_test(detach__late_writers_write_into_the_void),
