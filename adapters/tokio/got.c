@@ -5,8 +5,9 @@
 #include <elf.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX 20u
+#define NAME_BYTES_MAX 24u
 #define RELOCATIONS_MAX (1u << 24)
+#define GOT_KEPT 48u /* places that blocking calls leave to the others */
 
 struct dynamic {
 	uintptr_t relocations[2];
@@ -66,8 +67,13 @@ static const char *name_of(const struct ky_tokio_elf *elf, const struct dynamic 
 static uint32_t kind_of(const char *name)
 {
 	static const char names[KY_TOKIO_GOT_KINDS][NAME_BYTES_MAX] = {
-		"epoll_wait", "epoll_pwait",   "epoll_pwait2", "syscall",           "eventfd",
-		"write",      "eventfd_write", "prctl",        "pthread_setname_np"};
+		"epoll_wait",        "epoll_pwait", "epoll_pwait2",
+		"syscall",           "eventfd",     "write",
+		"eventfd_write",     "prctl",       "pthread_setname_np",
+#define NAME(name, number, reason, type, parameters, arguments) #name,
+		KY_TOKIO_CALLS(NAME)
+#undef NAME
+	};
 
 	for (uint32_t kind = 0; kind < KY_TOKIO_GOT_KINDS; kind++)
 		if (strncmp(name, names[kind], NAME_BYTES_MAX) == 0)
@@ -111,6 +117,9 @@ static bool add_slot(void *ctx, uintptr_t *slot, const char *name)
 	uint32_t kind = kind_of(name);
 
 	if (kind == KY_TOKIO_GOT_KINDS)
+		return true;
+	/* Without a park or a wake what is told would be wrong; without a blocking call, less. */
+	if (kind >= KY_TOKIO_GOT_CALLS && found->got_count >= KY_TOKIO_GOT_MAX - GOT_KEPT)
 		return true;
 	if (found->got_count == KY_TOKIO_GOT_MAX)
 		return false;

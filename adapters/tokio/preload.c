@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "blocking.h"
 #include "hooks.h"
 #include "late.h"
 #include "live.h"
@@ -441,6 +442,7 @@ int ky_preload_start(struct kymo_attach_block *block)
 	atomic_fetch_add_explicit(&ky_tokio_generation, 1, memory_order_relaxed);
 	ky_tokio_runtimes_start_over();
 	ky_tokio_waits_learn();
+	atomic_store_explicit(&ky_tokio_call_ticks_min, 0, memory_order_relaxed);
 	name_tables(&search->found);
 	result = ky_tokio_live_apply();
 	if (result < 0) {

@@ -245,9 +245,10 @@ KY_TOKIO_READS_RAW static void add_waker(struct object *object, uintptr_t addres
 void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
 {
 	struct object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
-	struct ky_tokio_found before = *found;
+	static struct ky_tokio_found before; /* too large for a stack; one look at a time */
 	uint32_t copies;
 
+	before = *found;
 	object.page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	object.poll_low = UINTPTR_MAX;
 	for (size_t i = 0; i < elf->symbol_count; i++) {

@@ -14,10 +14,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "calls.h"
 #include "tokio_arch.h"
 #include "tokio_elf.h"
 
-#define KY_TOKIO_GOT_MAX 64
+#define KY_TOKIO_GOT_MAX 144
 #define KY_TOKIO_RANGES_MAX 64
 
 enum ky_tokio_slot {
@@ -85,6 +86,12 @@ enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_EVENTFD_WRITE,
 	KY_TOKIO_GOT_PRCTL,
 	KY_TOKIO_GOT_SETNAME,
+	KY_TOKIO_GOT_CALLS,
+#define KY_TOKIO_GOT_CALL(name, number, reason, type, parameters, arguments)                       \
+	KY_TOKIO_GOT_CALL_##name,
+	KY_TOKIO_GOT_BEFORE_CALLS = KY_TOKIO_GOT_CALLS - 1, /* counting goes on there */
+	KY_TOKIO_CALLS(KY_TOKIO_GOT_CALL)
+#undef KY_TOKIO_GOT_CALL
 	KY_TOKIO_GOT_KINDS
 };
 

@@ -18,10 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "blocking.h"
 #include "hooks.h"
 
-/* Shorter waits inside a poll are locks changing hands, not what makes a task late. */
-#define WAIT_NS_MIN 100000u
 #define READY_MAX 0xfffeu
 #define READY_FAILED 0xffffu
 
@@ -43,7 +42,6 @@ enum role {
 struct span {
 	enum role role;
 	uint64_t ticks;
-	struct timespec start;
 };
 
 static enum role role_of(bool is_zero)
@@ -51,7 +49,7 @@ static enum role role_of(bool is_zero)
 	const struct ky_tokio_thread *self = &ky_tokio_self;
 
 	if (self->depth)
-		return !is_zero && kymo_gate_is_open(KYMO_GATE_BLOCKING) ? ROLE_WAIT : ROLE_NONE;
+		return !is_zero && kymo_gate_is_open(KYMO_GATE_OFF_CPU) ? ROLE_WAIT : ROLE_NONE;
 	if (!ky_tokio_is_worker(self) && !(self->is_driver && ky_tokio_is_known(self)))
 		return ROLE_NONE;
 	if (is_zero)
@@ -59,35 +57,18 @@ static enum role role_of(bool is_zero)
 	return ROLE_PARK;
 }
 
-/* In the unit of the ring's stamps: nanoseconds where the recorder cannot use the counter, which
- * shows in a thread that has a sub-buffer and no fast limit. */
-static uint64_t ticks_now(void)
-{
-	const struct kymo_thread *thread = kymo_thread_self;
-	struct timespec now;
-	uint32_t high;
-
-	if (KYMO_LIKELY(thread->limit || !thread->end))
-		return kymo_arch_ticks(&high);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void begin(struct span *span, bool is_zero, uint32_t wait)
 {
 	span->role = role_of(is_zero);
 	if (span->role == ROLE_PARK)
 		kymo_park(wait);
-	if (span->role == ROLE_WAIT)
-		clock_gettime(CLOCK_MONOTONIC, &span->start);
 	if (span->role == ROLE_WAIT || span->role == ROLE_TURN)
-		span->ticks = ticks_now();
+		span->ticks = ky_tokio_ticks();
 }
 
 static void end(const struct span *span, uint32_t wait, long result)
 {
 	uint32_t ready = READY_FAILED;
-	struct timespec now;
 	int saved = errno;
 
 	if (result >= 0)
@@ -100,15 +81,13 @@ static void end(const struct span *span, uint32_t wait, long result)
 		break;
 	case ROLE_TURN:
 		kymo_emit(KYMO_GATE_DRIVER, KYMO_RECORD_DRIVER_TURN, ready, 1,
-			  ticks_now() - span->ticks, 0, 0);
+			  ky_tokio_ticks() - span->ticks, 0, 0);
 		break;
 	case ROLE_WAIT:
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if ((now.tv_sec - span->start.tv_sec) * 1000000000L + now.tv_nsec -
-			    span->start.tv_nsec >=
-		    (long)WAIT_NS_MIN)
-			kymo_emit(KYMO_GATE_BLOCKING, KYMO_RECORD_WAIT, wait, 1,
-				  ticks_now() - span->ticks, 0, 0);
+		ky_tokio_call_end(span->ticks,
+				  wait == KYMO_WAIT_FUTEX ?
+					  (struct ky_tokio_call){SYS_futex, true, -1} :
+					  (struct ky_tokio_call){SYS_epoll_wait, false, -1});
 		break;
 	}
 	errno = saved;
@@ -188,10 +167,15 @@ static void notify(int fd)
 
 static ssize_t on_write(int fd, const void *bytes, size_t count)
 {
+	uint64_t begin = ky_tokio_call_begin();
+	ssize_t result;
+
 	if (KYMO_UNLIKELY(count == sizeof(uint64_t)) && fd >= 0 && fd < EVENTFD_MAX &&
 	    __atomic_load_n(&eventfds[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1)
 		notify(fd);
-	return write(fd, bytes, count);
+	result = write(fd, bytes, count);
+	ky_tokio_call_end(begin, (struct ky_tokio_call){SYS_write, false, fd});
+	return result;
 }
 
 static int on_eventfd_write(int fd, eventfd_t value)
@@ -286,7 +270,9 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_prctl;
 	case KY_TOKIO_GOT_SETNAME:
 		return (uintptr_t)on_setname;
-	default:
+	case KY_TOKIO_GOT_SYSCALL:
 		return (uintptr_t)ky_tokio_syscall;
+	default:
+		return ky_tokio_call_address(kind);
 	}
 }

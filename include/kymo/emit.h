@@ -34,11 +34,13 @@ enum kymo_gate {
 	KYMO_GATE_WAKER_CLONE = 1u << 6, /* clones of wakers; off by default */
 	KYMO_GATE_MARK = 1u << 7,        /* annotations */
 	KYMO_GATE_CUSTOM = 1u << 8,      /* events of the application's own */
-	KYMO_GATE_SPAN = 1u << 9         /* spans (span.h) */
+	KYMO_GATE_SPAN = 1u << 9,        /* spans (span.h) */
+	KYMO_GATE_OFF_CPU = 1u << 11     /* calls that block inside a poll (off_cpu.h) */
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
-	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM | KYMO_GATE_SPAN)
+	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM | KYMO_GATE_SPAN |                 \
+	 KYMO_GATE_OFF_CPU)
 
 /* Record types, bits 16..23 of a record's header word (its other bits: emit_inline.h). Each says
  * what its 16-bit argument means and which payload words follow; without a word on them there is

@@ -22,7 +22,8 @@
 	PLAIN(WAKER_CLONE, "waker_clone")   \
 	LIMITED(MARK, "mark")               \
 	LIMITED(CUSTOM, "custom")           \
-	PLAIN(SPAN, "span")
+	PLAIN(SPAN, "span")                 \
+	PLAIN(OFF_CPU, "offcpu")
 /* clang-format on */
 
 #define KY_KIND_BIT(gate, name) | KYMO_GATE_##gate

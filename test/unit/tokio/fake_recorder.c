@@ -2,6 +2,7 @@
 #include "fake_recorder.h"
 
 #include <kymo/emit.h>
+#include <kymo/off_cpu.h>
 #include <kymo/recorder.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@ __thread struct kymo_thread *kymo_thread_self = &nobody;
 static struct fake_event events[EVENTS_MAX];
 static uint32_t event_count;
 static struct fake_runtime runtime;
+static struct kymo_off_cpu last_off_cpu;
+static uint64_t off_cpu_ticks_min;
+static bool has_room;
 static char metadata_key[64], metadata_value[64];
 
 void fake_recorder_reset(uint32_t gates)
@@ -84,6 +88,29 @@ void kymo_runtime_describe(uint64_t key, const char *name, uint32_t kind, uint32
 {
 	(void)name;
 	runtime = (struct fake_runtime){runtime.count + 1, kind, copy, key};
+}
+
+uint64_t kymo_off_cpu_ticks_min(void)
+{
+	return off_cpu_ticks_min;
+}
+
+bool kymo_off_cpu_tell(const struct kymo_off_cpu *off_cpu)
+{
+	last_off_cpu = *off_cpu;
+	return has_room;
+}
+
+struct kymo_off_cpu fake_off_cpu(void)
+{
+	return last_off_cpu;
+}
+
+void fake_off_cpu_set(uint64_t ticks_min, bool room)
+{
+	off_cpu_ticks_min = ticks_min;
+	has_room = room;
+	memset(&last_off_cpu, 0, sizeof(last_off_cpu));
 }
 
 void kymo_recorder_confine(void)

@@ -3,6 +3,8 @@
 #ifndef KY_TEST_TOKIO_FAKE_RECORDER_H
 #define KY_TEST_TOKIO_FAKE_RECORDER_H
 
+#include <kymo/off_cpu.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fake_event {
@@ -29,5 +31,10 @@ struct fake_runtime {
 	uint64_t key;
 };
 struct fake_runtime fake_runtime(void);
+
+/* The last blocking call that was told (all zeros: none). set: from how many ticks on calls are
+ * long, and whether there is room for them; forgets the last one. */
+struct kymo_off_cpu fake_off_cpu(void);
+void fake_off_cpu_set(uint64_t ticks_min, bool room);
 
 #endif

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../../adapters/tokio/blocking.h"
 #include "../../../adapters/tokio/hooks.h"
 #include "../../../adapters/tokio/waits.h"
 #include "../../lib/under_valgrind.h"
@@ -47,6 +48,8 @@ static int set_up(void **state)
 
 	(void)state;
 	fake_recorder_reset(UINT32_MAX);
+	fake_off_cpu_set(100000, false); /* ticks: some 30 us and more on what is built today */
+	ky_tokio_call_ticks_min = 0;
 	memset(&ky_tokio_self, 0, sizeof(ky_tokio_self));
 	take(&patched_epoll_wait, KY_TOKIO_GOT_EPOLL_WAIT);
 	take(&patched_epoll_pwait, KY_TOKIO_GOT_EPOLL_PWAIT);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* blocking.h - what runs in place of libc functions that may block (calls.h): inside a poll, a call
+ * that took long is told with the stack of whoever made it. errno and results are the originals'.
+ *
+ * Cost:  outside polls a test; inside two looks at the counter.
+ */
+#ifndef KY_TOKIO_BLOCKING_H
+#define KY_TOKIO_BLOCKING_H
+
+#include <kymo/emit.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "hooks.h"
+
+/* Ticks from which on a call is long, as the recorder said last; 0: ask. */
+extern _Atomic uint64_t ky_tokio_call_ticks_min;
+
+/* The replacement for a slot of calls.h. */
+uintptr_t ky_tokio_call_address(uint32_t kind);
+
+/* What a call may wait for. */
+struct ky_tokio_call {
+	int32_t number; /* of the system call; -1: several */
+	bool is_futex;
+	int32_t descriptor; /* -1: none */
+};
+
+/* A call that was long, or of which nobody knows. Leaves errno alone. */
+void ky_tokio_call_over(uint64_t begin, struct ky_tokio_call call);
+
+/* In the unit of the ring's stamps: nanoseconds where the recorder cannot use the counter, which
+ * shows in a thread that has a sub-buffer and no fast limit. */
+static inline uint64_t ky_tokio_ticks(void)
+{
+	const struct kymo_thread *thread = kymo_thread_self;
+	struct timespec now;
+	uint32_t high;
+
+	if (KYMO_LIKELY(thread->limit || !thread->end))
+		return kymo_arch_ticks(&high);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* 0: nobody wants to know. */
+static inline uint64_t ky_tokio_call_begin(void)
+{
+	if (KYMO_LIKELY(!ky_tokio_self.depth) || !kymo_gate_is_open(KYMO_GATE_OFF_CPU))
+		return 0;
+	return ky_tokio_ticks();
+}
+
+static inline void ky_tokio_call_end(uint64_t begin, struct ky_tokio_call call)
+{
+	if (KYMO_LIKELY(!begin))
+		return;
+	if (KYMO_UNLIKELY(ky_tokio_ticks() - begin >=
+			  atomic_load_explicit(&ky_tokio_call_ticks_min, memory_order_relaxed)))
+		ky_tokio_call_over(begin, call);
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <kymo/off_cpu.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <record/emit/emit_engine.h>
+#include <record/sample/stack_walk.h>
+
+#define FRAMES_MAX 128u
+#define NANOSECONDS UINT64_C(1000000000)
+#define ONE UINT64_C(0x100000000) /* 1 in parts of 2^32 */
+
+_Static_assert((int)KYMO_OFF_CPU_SYSCALL == (int)KY_OFF_CPU_SYSCALL &&
+		       (int)KYMO_OFF_CPU_FUTEX == (int)KY_OFF_CPU_FUTEX,
+	       "the reasons have the same numbers");
+
+/* The slots in the latest ring that somebody wanted them of. Under `is_making`; whoever reads looks
+ * at `ring` before and after. */
+static struct {
+	const struct ky_ring *ring; /* atomic; NULL: none, or being changed */
+	struct ky_sample_ring slots;
+	const struct ky_ring *refused;
+	uint32_t is_making; /* atomic */
+} area;
+
+static __thread struct {
+	uint64_t refilled_ticks;
+	uint32_t spent;
+	uint32_t random;
+} budget KYMO_TLS_MODEL;
+
+static struct ky_ring *live_ring(void)
+{
+	struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+
+	if (!ring || __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) != KY_LIVE ||
+	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE))
+		return NULL;
+	return ring;
+}
+
+static uint64_t ticks_of(const struct ky_ring *ring, uint64_t ns)
+{
+	uint64_t hz = ring->clock.is_os ? NANOSECONDS : ring->clock.ticks_per_second;
+
+	return hz / (NANOSECONDS / ns);
+}
+
+uint64_t kymo_off_cpu_ticks_min(void)
+{
+	const struct ky_ring *ring = live_ring();
+
+	return ring ? ticks_of(ring, KYMO_OFF_CPU_NS_MIN) : UINT64_MAX;
+}
+
+/* ---- where samples go ---- */
+
+static void make_slots(struct ky_ring *ring)
+{
+	if (__atomic_exchange_n(&area.is_making, 1, __ATOMIC_ACQUIRE))
+		return; /* another thread does, or the one that we have interrupted */
+	if (__atomic_load_n(&area.ring, __ATOMIC_RELAXED) != ring && area.refused != ring) {
+		struct ky_sample_ring slots;
+
+		if (ky_ring_samples(ring, KY_SAMPLES_OFF_CPU, &slots)) {
+			atomic_fetch_or_explicit(&slots.head->source, 1u << KY_SOURCE_CALLS,
+						 memory_order_relaxed);
+			__atomic_store_n(&area.ring, NULL, __ATOMIC_RELAXED);
+			__atomic_thread_fence(__ATOMIC_RELEASE);
+			__atomic_store_n(&area.slots.head, slots.head, __ATOMIC_RELAXED);
+			__atomic_store_n(&area.slots.slots, slots.slots, __ATOMIC_RELAXED);
+			__atomic_store_n(&area.slots.slot_count, slots.slot_count,
+					 __ATOMIC_RELAXED);
+			__atomic_store_n(&area.ring, ring, __ATOMIC_RELEASE);
+		} else {
+			area.refused = ring;
+		}
+	}
+	__atomic_store_n(&area.is_making, 0, __ATOMIC_RELEASE);
+}
+
+static bool read_slots(const struct ky_ring *ring, struct ky_sample_ring *out)
+{
+	if (__atomic_load_n(&area.ring, __ATOMIC_ACQUIRE) != ring)
+		return false;
+	out->head = __atomic_load_n(&area.slots.head, __ATOMIC_RELAXED);
+	out->slots = __atomic_load_n(&area.slots.slots, __ATOMIC_RELAXED);
+	out->slot_count = __atomic_load_n(&area.slots.slot_count, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&area.ring, __ATOMIC_RELAXED) == ring;
+}
+
+static bool find_slots(struct ky_ring *ring, struct ky_sample_ring *out)
+{
+	if (read_slots(ring, out))
+		return true;
+	make_slots(ring);
+	return read_slots(ring, out);
+}
+
+/* ---- the budget ---- */
+
+static uint32_t draw(uint32_t tid)
+{
+	uint32_t x = budget.random ? budget.random : tid * 2654435761u | 1u;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	budget.random = x;
+	return x;
+}
+
+static bool has_budget(const struct ky_ring *ring, uint64_t now)
+{
+	uint64_t step = ticks_of(ring, NANOSECONDS / KYMO_OFF_CPU_BUDGET_HZ);
+	uint64_t back = step ? (now - budget.refilled_ticks) / step : 0;
+
+	if (back) {
+		budget.spent = back < budget.spent ? budget.spent - (uint32_t)back : 0;
+		/* What is left of a step counts towards the next one. */
+		budget.refilled_ticks = budget.spent ? budget.refilled_ticks + back * step : now;
+	}
+	if (budget.spent >= KYMO_OFF_CPU_BUDGET_MAX)
+		return false;
+	budget.spent++;
+	return true;
+}
+
+/* What the interval stands for, in parts of 2^32; 0: it is left out. Whether there is budget left
+ * does not depend on this interval's length, so the weights are fair. */
+static uint64_t weigh(const struct ky_ring *ring, const struct kymo_off_cpu *wait, uint32_t tid)
+{
+	uint64_t spent = wait->end_ticks - wait->begin_ticks;
+	uint64_t sure = ticks_of(ring, KYMO_OFF_CPU_SURE_NS);
+
+	if (has_budget(ring, wait->end_ticks) || spent >= sure)
+		return ONE;
+	if (draw(tid) >= spent * ONE / sure)
+		return 0;
+	return sure * ONE / spent;
+}
+
+/* ---- telling ---- */
+
+static uint64_t ns_of(const struct ky_ring *ring, uint64_t ticks)
+{
+	uint64_t hz = ring->clock.ticks_per_second;
+
+	if (ring->clock.is_os || !hz)
+		return ticks;
+	return ticks / hz * NANOSECONDS + ticks % hz * NANOSECONDS / hz;
+}
+
+static uint32_t tid_here(void)
+{
+	struct kymo_thread *self = kymo_thread_self;
+
+	return ky_thread_is_state(self) ? ((struct ky_thread *)(void *)self)->tid : 0;
+}
+
+/* A call on a descriptor that never blocks was long because the kernel had to do, or because the
+ * thread lost its processor. */
+static bool is_patient(int32_t descriptor)
+{
+	int before = errno, flags;
+
+	if (descriptor < 0 || ky_engine.confinement ||
+	    __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+		return true;
+	flags = fcntl(descriptor, F_GETFL);
+	errno = before;
+	return flags < 0 || !(flags & O_NONBLOCK);
+}
+
+bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait)
+{
+	struct ky_ring *ring = live_ring();
+	struct ky_sample_ring slots;
+	uint64_t frames[FRAMES_MAX];
+	struct kymo_stack stack = {.frames = frames, .frames_max = FRAMES_MAX};
+	struct ky_sample sample = {.kind = KY_SAMPLE_OFF_CPU, .tid = tid_here()};
+	uint32_t own = 0;
+
+	if (!ring || !sample.tid || wait->end_ticks <= wait->begin_ticks ||
+	    !find_slots(ring, &slots))
+		return false;
+	if (!is_patient(wait->descriptor))
+		return true;
+	sample.weight = weigh(ring, wait, sample.tid);
+	if (!sample.weight)
+		return true;
+	kymo_stack_capture(&stack, &wait->from);
+	while (own < stack.count && frames[own] >= wait->own_low && frames[own] < wait->own_high)
+		own++;
+	sample.stamp = wait->end_ticks;
+	sample.value = ns_of(ring, wait->end_ticks - wait->begin_ticks);
+	sample.more = wait->reason;
+	sample.syscall = (int16_t)(wait->syscall >= 0 && wait->syscall <= INT16_MAX ?
+					   wait->syscall :
+					   -1);
+	sample.flags = stack.end != KYMO_STACK_FIRST ? KY_SAMPLE_TRUNCATED : 0;
+	sample.frames = frames + own;
+	sample.frame_count = stack.count - own;
+	(void)ky_sample_put(&slots, &sample);
+	return true;
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Do the intervals off the processor say what an unmodified program itself measured?
+
+    off_cpu.py [--build DIR] [--target DIR]
+
+Runs the program `blocks` under `kymo run`: sleeps, lock waits, blocking reads, calls too short to
+be told and more naps than the budget allows, each in a task of its own that says how long it took.
+Output is TAP; the estimates are told in comments.
+"""
+import argparse
+import json
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from matrix import HERE, Tap, build
+
+# reason and system call of OffCpuEvent
+EXPECTED = {"x86_64": {"sleep": (1, 230), "lock": (2, 202), "recv": (1, 45), "naps": (1, 230)}}
+FUNCTIONS = {"sleep": "known_sleep", "lock": "known_lock", "recv": "known_recv",
+             "naps": "known_naps"}
+
+
+class Way:
+    def __init__(self, task, count, total_ns):
+        self.task, self.count, self.total_ns = int(task), int(count), int(total_ns)
+
+
+def run(options, folder, scratch, *arguments):
+    """(what the program says by way, its intervals by task)"""
+    trace = scratch / "trace"
+    shutil.rmtree(trace, ignore_errors=True)
+    done = subprocess.run(
+        [str(options.build / "kymo"), "run", "-q", *arguments, "--ring-dir",
+         str(scratch / "rings"), "-o", str(trace), "--", str(folder / "blocks")],
+        capture_output=True, text=True, timeout=120, check=True)
+    ways = {line.split()[0]: Way(*line.split()[1:]) for line in done.stdout.splitlines()}
+    # events exits with 1 where there are none.
+    listed = subprocess.run(
+        [str(options.build / "kymo"), "events", "--type", "OffCpuEvent", "--format", "json",
+         str(trace)], capture_output=True, text=True, timeout=120, check=False)
+    rows = {}
+    for line in listed.stdout.splitlines():
+        fields = json.loads(line)["fields"]
+        rows.setdefault(fields["task_id"], []).append(fields)
+    return ways, rows
+
+
+def check_each(tap, ways, rows, name, expected):
+    """Every interval is there, with its reason, within the call that the program timed."""
+    told = rows.get(ways[name].task, [])
+    total_ns = sum(row["duration_ns"] for row in told)
+    print(f"# {name}: {len(told)} of {ways[name].count} calls, "
+          f"{total_ns / 1e6:.1f} of {ways[name].total_ns / 1e6:.1f} ms")
+    tap.check(len(told) == ways[name].count and all(row["weight"] == 1 for row in told),
+              f"{name}: every call is told", f"{len(told)} of {ways[name].count}")
+    tap.check(all((row["reason"], row.get("syscall")) == expected for row in told),
+              f"{name}: by its reason {expected}", str(told[:3]))
+    tap.check(0.5 * ways[name].total_ns < total_ns <= ways[name].total_ns,
+              f"{name}: for as long as the program waited",
+              f"{total_ns} of {ways[name].total_ns} ns")
+
+
+def check_stacks(tap, rows):
+    """The first ones may come before there are tables."""
+    every = [row for some in rows.values() for row in some]
+    whole = [row for row in every if row["callchain"] and not row["truncated"]]
+    print(f"# {len(whole)} of {len(every)} stacks are whole")
+    tap.check(len(whole) > 0.95 * len(every), "stacks reach the thread's first function",
+              f"{len(whole)} of {len(every)}")
+
+
+def check_estimate(tap, ways, rows):
+    """The 95 % interval, twice as wide: a test must not fail one time in twenty."""
+    told = rows.get(ways["naps"].task, [])
+    pairs = [(row["weight"], row["duration_ns"]) for row in told]
+    for what, truth, values in (("count", ways["naps"].count, [(w, 1) for w, _ in pairs]),
+                                ("time", ways["naps"].total_ns, pairs)):
+        estimate = sum(w * x for w, x in values)
+        deviation = sum(w * (w - 1) * x * x for w, x in values) ** 0.5
+        print(f"# naps: {what} {estimate:.0f} +- {1.96 * deviation:.0f}, truth {truth}")
+        # The program's own looks at the clock lie around each call.
+        tap.check(abs(estimate - truth) <= 4 * deviation + 0.1 * truth,
+                  f"naps: the {what} is estimated", f"{estimate} of {truth}")
+    tap.check(len(told) < ways["naps"].count / 2, "naps: most of them are left out",
+              str(len(told)))
+
+
+def check_names(tap, options, scratch):
+    named = scratch / "named.trc"
+    done = subprocess.run([str(options.build / "kymo"), "symbolize", "-o", str(named),
+                           str(scratch / "trace")], capture_output=True, text=True, timeout=120,
+                          check=False)
+    told = subprocess.run([str(options.build / "kymo"), "events", str(named)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    for name in FUNCTIONS.values():
+        tap.check(name in told.stdout, f"{name} is named", done.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    top = HERE.parent.parent / "build"
+    parser.add_argument("--build", type=pathlib.Path, default=top)
+    parser.add_argument("--target", type=pathlib.Path)
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    target = (options.target or options.build / "witness").resolve()
+    expected = EXPECTED.get(platform.machine())
+    if shutil.which("cargo") is None or expected is None:
+        print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
+        return 0
+    tap = Tap()
+    folder = build(target, "newest", "stable", "release", "pie")
+    with tempfile.TemporaryDirectory(prefix="kymo-off-cpu-") as scratch:
+        ways, rows = run(options, folder, pathlib.Path(scratch))
+        for name in ("sleep", "lock", "recv"):
+            check_each(tap, ways, rows, name, expected[name])
+        # 20,000 reads of a byte; what the kernel held up for 100 us is another thing.
+        tap.check(len(rows.get(ways["short"].task, [])) < 20, "short: not told",
+                  str(len(rows.get(ways["short"].task, []))))
+        check_estimate(tap, ways, rows)
+        check_stacks(tap, rows)
+        check_names(tap, options, pathlib.Path(scratch))
+        profile = pathlib.Path(scratch) / "off.toml"
+        profile.write_text("[events]\noffcpu.enabled = false\n")
+        _, rows = run(options, folder, pathlib.Path(scratch), "--profile", str(profile))
+        tap.check(not rows, "offcpu.enabled = false: nothing is told", str(rows)[:500])
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Blocking calls as they are told: which, with what weight, and into which ring. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/recorder_case.h"
+
+#include <fcntl.h>
+#include <kymo/off_cpu.h>
+#include <record/emit/emit_engine.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+
+static struct test_recorder test;
+static struct ky_sample_ring slots;
+static uint64_t hz;
+
+static int setup(void **state)
+{
+	(void)state;
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
+	kymo_poll_begin(7, 0, 0); /* this thread has a state */
+	hz = ky_engine.ring->clock.is_os ? UINT64_C(1000000000) :
+					   ky_engine.ring->clock.ticks_per_second;
+	assert_true(ky_ring_samples(ky_engine.ring, KY_SAMPLES_OFF_CPU, &slots));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	test_recorder_close(&test);
+	return 0;
+}
+
+static uint32_t told(void)
+{
+	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+}
+
+/* Sample `number`, which has one slot: nobody has made tables. */
+static const struct ky_sample_slot *slot_of(uint32_t number)
+{
+	return (const struct ky_sample_slot *)(const void *)(slots.slots +
+							     (size_t)(number % slots.slot_count) *
+								     KY_SAMPLE_SLOT_BYTES);
+}
+
+static struct kymo_off_cpu interval(uint64_t begin_ns, uint64_t ns)
+{
+	struct kymo_off_cpu wait = {.begin_ticks = begin_ns * (hz / 1000) / 1000000,
+				    .reason = KYMO_OFF_CPU_FUTEX,
+				    .syscall = SYS_futex,
+				    .descriptor = -1};
+
+	wait.end_ticks = wait.begin_ticks + ns * (hz / 1000) / 1000000;
+	KYMO_STACK_HERE(&wait.from);
+	return wait;
+}
+
+static void off_cpu__sample_says_how_long_and_why(void **state)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, 5 * MS);
+	const struct ky_sample_slot *slot;
+
+	(void)state;
+	assert_true(kymo_off_cpu_ticks_min() >= hz / 10000 - 1);
+	assert_true(kymo_off_cpu_ticks_min() <= hz / 10000 + 1);
+	assert_true(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), 1);
+	slot = slot_of(0);
+	assert_int_equal(slot->kind, KY_SAMPLE_OFF_CPU);
+	assert_int_equal(slot->tid, syscall(SYS_gettid));
+	assert_in_range(slot->value, 4990000, 5010000);
+	assert_true(slot->stamp == wait.end_ticks);
+	assert_int_equal(slot->more, KY_OFF_CPU_FUTEX);
+	assert_int_equal(slot->syscall, SYS_futex);
+	assert_true(slot->weight == UINT64_C(1) << 32);
+	assert_true(slot->flags & KY_SAMPLE_TRUNCATED);
+	assert_int_equal(atomic_load(&slots.head->source), 1u << KY_SOURCE_CALLS);
+}
+
+static void *tell_many(void *ctx)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, MS), sure = interval(1000 * MS, 12 * MS);
+	uint64_t stands_for = 0;
+	uint32_t kept;
+
+	(void)ctx;
+	kymo_poll_begin(8, 0, 0);
+	for (uint32_t i = 0; i < KYMO_OFF_CPU_BUDGET_MAX; i++)
+		assert_true(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), KYMO_OFF_CPU_BUDGET_MAX);
+	/* All at one moment, so nothing comes back to the budget. */
+	for (uint32_t i = 0; i < 10000; i++)
+		assert_true(kymo_off_cpu_tell(&wait));
+	kept = told() - KYMO_OFF_CPU_BUDGET_MAX;
+	/* One in ten; five standard deviations of 30. */
+	assert_in_range(kept, 850, 1150);
+	for (uint32_t i = KYMO_OFF_CPU_BUDGET_MAX; i < told(); i++)
+		stands_for += slot_of(i)->weight >> 20;
+	assert_in_range(stands_for >> 12, 8500, 11500);
+	/* What is long enough is always told, and stands for itself. */
+	for (uint32_t i = 0; i < 100; i++)
+		assert_true(kymo_off_cpu_tell(&sure));
+	assert_int_equal(told(), KYMO_OFF_CPU_BUDGET_MAX + kept + 100);
+	assert_true(slot_of(told() - 1)->weight == UINT64_C(1) << 32);
+	/* A second later there is budget for a hundred. */
+	wait = interval(2001 * MS, MS);
+	kept = told();
+	for (uint32_t i = 0; i < 99; i++) {
+		assert_true(kymo_off_cpu_tell(&wait));
+		assert_int_equal(told(), kept + i + 1);
+		assert_true(slot_of(kept + i)->weight == UINT64_C(1) << 32);
+	}
+	kymo_poll_end(0);
+	return NULL;
+}
+
+static void off_cpu__over_budget_is_drawn_by_length_and_weighted(void **state)
+{
+	(void)state;
+	test_in_thread(tell_many, NULL);
+}
+
+static void off_cpu__descriptor_that_never_blocks_tells_nothing(void **state)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, MS);
+	int patient[2], impatient[2];
+
+	(void)state;
+	assert_int_equal(pipe(patient), 0);
+	assert_int_equal(pipe2(impatient, O_NONBLOCK), 0);
+	wait.descriptor = impatient[0];
+	assert_true(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), 0);
+	wait.descriptor = patient[0];
+	assert_true(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), 1);
+	wait.descriptor = 9999; /* closed meanwhile: it may have blocked */
+	assert_true(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), 2);
+	for (int i = 0; i < 2; i++) {
+		close(patient[i]);
+		close(impatient[i]);
+	}
+}
+
+static void off_cpu__next_recording_has_slots_of_its_own(void **state)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, MS);
+
+	(void)state;
+	assert_true(kymo_off_cpu_tell(&wait));
+	test_recorder_close(&test);
+	assert_true(kymo_off_cpu_ticks_min() == UINT64_MAX);
+	assert_false(kymo_off_cpu_tell(&wait));
+	setup(NULL);
+	assert_int_equal(told(), 0);
+	assert_true(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(off_cpu__sample_says_how_long_and_why),
+		CASE(off_cpu__over_budget_is_drawn_by_length_and_weighted),
+		CASE(off_cpu__descriptor_that_never_blocks_tells_nothing),
+		CASE(off_cpu__next_recording_has_slots_of_its_own),
+	};
+
+	return cmocka_run_group_tests_name("off_cpu", tests, NULL, NULL);
+}
