@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
+#include <cli/disk_room.h>
 #include <cli/rechunk.h>
 #include <cli/recompress.h>
 #include <cli/rewrite.h>
@@ -196,6 +197,8 @@ static int reencode(struct ky_rewrite *rewrite)
 
 static void say_trouble(const struct ky_rewrite *rewrite, int result)
 {
+	char room[KY_DISK_ROOM_BYTES];
+
 	ky_input_quiet(rewrite->input);
 	if (result == KYMO_E_UNSUPPORTED)
 		return; /* several processes: said */
@@ -206,7 +209,8 @@ static void say_trouble(const struct ky_rewrite *rewrite, int result)
 	else if (result == KYMO_E_CORRUPT)
 		ky_cli_error("the input changed while it was read; take a copy of it");
 	else
-		ky_cli_error("%s: cannot be written: %s", rewrite->output, kymo_error_text(result));
+		ky_cli_error("%s: cannot be written: %s", rewrite->output,
+			     ky_disk_room_text(room, rewrite->output, result));
 }
 
 static int recompress(struct ky_rewrite *rewrite)

@@ -217,6 +217,25 @@ class Convert(unittest.TestCase):
             self.assertIn(b"No space left", done.stderr)
             self.assertTrue(link.is_symlink())
 
+    def test_a_full_disk_is_named(self):
+        small = self.dir / "small"
+        small.mkdir()
+        script = ('mount -t tmpfs -o size=16k none "$1" && '
+                  '"$2" convert -c none -o "$1/x.trc" "$3"; code=$?; exit $code')
+        inside = ["unshare", "-rm", "sh", "-c"]
+        probe = subprocess.run([*inside, 'mount -t tmpfs none "$0"', small], capture_output=True,
+                               check=False)
+        if probe.returncode:
+            self.skipTest("no file system can be mounted here: " + probe.stderr.decode().strip())
+        large = self.sealed("large", b"large")
+        with open(large, "ab") as file:
+            file.write(pathlib.Path(large).read_bytes() * 200)
+        done = subprocess.run([*inside, script, "sh", small, KYMO, large], capture_output=True,
+                              check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"No space left on device: the file system at \S+"
+                                               r"/small has too little room \(16\.4 kB, ")
+
     def test_a_name_of_another_packing_is_refused(self):
         one = self.sealed("one", b"11")
         for ending in ("xz", "bz2", "lz4", "zstd"):
