@@ -43,6 +43,7 @@ INCLUDE_TABLE = {
     "src/ship": (("include/kymo", "src/base", "src/wire"), "any"),
     "src/read": (("include/kymo", "src/base", "src/wire"), "c11"),
     "src/analyze": (("include/kymo", "src/base", "src/wire", "src/read"), "c11"),
+    "src/export": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "c11"),
     "src/attach": (("include/kymo", "src/base", "src/wire", "src/unwind",
                     "src/ship/symbol/elf_image.h"), "libc"),
     "src/cli": (("*",), "any"),

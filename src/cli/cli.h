@@ -28,6 +28,7 @@ struct ky_command {
 int ky_cmd_info(int argc, char **argv);
 int ky_cmd_events(int argc, char **argv);
 int ky_cmd_report(int argc, char **argv);
+int ky_cmd_export(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
 int ky_cmd_symbolize(int argc, char **argv);
 int ky_cmd_dump(int argc, char **argv);

@@ -14,6 +14,7 @@ static const struct ky_command commands[] = {
 	{"detach", "end the recording of a process, which runs on", ky_cmd_detach},
 	{"info", "say what a trace is: when, how long, how many events", ky_cmd_info},
 	{"report", "say what was slow, and who", ky_cmd_report},
+	{"export", "write samples for flame graphs, pprof, speedscope, Firefox", ky_cmd_export},
 	{"events", "print events: text, JSON lines or CSV", ky_cmd_events},
 	{"ps", "list the processes that record, and the rings of those that did", ky_cmd_ps},
 	{"status", "say what one process records, and which polls are open now", ky_cmd_status},

@@ -5,8 +5,10 @@
 usage: test_export.py KYMO SOURCE_ROOT [unittest arguments]
 """
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -157,6 +159,150 @@ class Report(Case):
         out = self.kymo("report", self.dial9).stdout
         self.assertIn("On the processor: 141 samples\n", out)
         self.assertIn("_Unwind_Find_FDE", out)
+
+
+class Export(Case):
+    """Every format says 40 ms: 30 in hash, 10 in handler; and 300 ms asleep."""
+
+    def export(self, to, *arguments, code=0):
+        return self.kymo("export", "--to", to, *arguments, self.file, code=code, binary=True)
+
+    def test_folded_lines(self):
+        self.assertEqual(sorted(self.export("folded").stdout.decode().splitlines()), [
+            f"tokio::runtime::poll;app::handler {10 * MS}",
+            f"tokio::runtime::poll;app::handler;app::hash {30 * MS}"])
+        self.assertEqual(self.export("folded", "--kind", "off-cpu").stdout.decode(),
+                         f"tokio::runtime::poll;app::sleep_badly;__nanosleep {300 * MS}\n")
+        self.assertEqual(self.export("folded", "--kind", "heap").stdout.decode(),
+                         "app::handler;app::hash 4096\n")
+        self.assertRegex(self.export("folded", "--kind", "waiting").stdout.decode(),
+                         r"app::handler;tokio::runtime::poll \d+\n")
+
+    def test_parts_of_a_trace(self):
+        self.assertIn(f" {20 * MS}\n", self.export("folded", "--until", "25ms").stdout.decode())
+        self.assertIn(f"handler {10 * MS}\n", self.export("folded", "--task", 8).stdout.decode())
+        self.assertEqual(self.export("folded", "--worker", 0).stdout, self.export("folded").stdout)
+
+    def test_names_cannot_forge_lines(self):
+        trace = SampleTrace().symbol(0x10, "a;b\nforged 9\x1b", 7).cpu(100, 10, 0, 0, 0x10)
+        file = trace.save(self.dir / "forge.trc")
+        out = self.kymo("export", "--to", "folded", file).stdout
+        self.assertEqual(out, "a:b?forged 9? 10\n")
+        for to in ("speedscope", "firefox"):
+            json.loads(self.kymo("export", "--to", to, file).stdout)
+
+    def test_inferno_draws_every_line(self):
+        """Needs the crate inferno, through cargo; `make interop` cannot do without."""
+        tool = ROOT / "build/cargo/flame/debug/flame"
+        if shutil.which("cargo"):
+            made = subprocess.run(["cargo", "build", "--quiet", "--locked", "--manifest-path",
+                                   ROOT / "test/interop/flame/Cargo.toml", "--target-dir",
+                                   ROOT / "build/cargo/flame"], capture_output=True, check=False)
+            if made.returncode and not tool.exists():
+                self.skipTest("cargo cannot build inferno here: " + made.stderr.decode()[-200:])
+        if not tool.exists():
+            self.skipTest("there is no cargo to build inferno with")
+        drawn = subprocess.run([tool], input=self.export("folded").stdout, capture_output=True,
+                               check=False)
+        self.assertEqual((drawn.returncode, drawn.stderr), (0, b""))
+        titles = re.findall(r"<title>(.*?)</title>", drawn.stdout.decode())
+        self.assertIn("all (40,000,000 units, 100%)", titles)
+        self.assertIn("app::hash (30,000,000 units, 75.00%)", titles)
+
+    def pprof(self, file, *arguments):
+        ran = subprocess.run(["go", "tool", "pprof", *arguments, file], capture_output=True,
+                             check=False, env={**os.environ, "PPROF_TMPDIR": str(self.dir)})
+        self.assertEqual(ran.returncode, 0, ran.stderr.decode())
+        return ran.stdout.decode()
+
+    @unittest.skipUnless(shutil.which("go"), "there is no Go here")
+    def test_go_tool_pprof_says_the_same(self):
+        file = self.dir / "cpu.pb.gz"
+        self.export("pprof", "-o", file)
+        out = self.pprof(file, "-top", "-unit=ms")
+        self.assertIn("Total samples = 40ms", out)
+        self.assertRegex(out, r" 30ms 75\.00% 75\.00% +30ms 75\.00%  app::hash")
+        self.assertRegex(out, r" 10ms 25\.00%  +100% +40ms +100%  app::handler")
+        self.assertRegex(self.pprof(file, "-top", "-sample_index=samples"), r" 3 75.* app::hash")
+        self.assertIn("main.rs:42", self.pprof(file, "-top", "-lines"))
+        tags = self.pprof(file, "-tags", "-unit=ms")
+        self.assertRegex(tags, r"30\.?0?ms \(75.*\): (7|app::slow)")
+        self.export("pprof", "--kind", "heap", "-F", "-o", file)
+        self.assertRegex(self.pprof(file, "-top"), r"4kB +100% +100% +4kB +100%  app::hash")
+
+    def test_speedscope_is_what_its_schema_says(self):
+        """The interfaces File, Frame and SampledProfile of speedscope's file-format-spec.ts."""
+        for kind, unit, total in (("cpu", "nanoseconds", 40 * MS), ("heap", "bytes", 4096),
+                                  ("off-cpu", "nanoseconds", 300 * MS)):
+            file = json.loads(self.export("speedscope", "--kind", kind).stdout)
+            self.assertEqual(file["$schema"],
+                             "https://www.speedscope.app/file-format-schema.json")
+            frames = file["shared"]["frames"]
+            for frame in frames:
+                self.assertTrue(set(frame) <= {"name", "file", "line", "col"})
+                self.assertIsInstance(frame["name"], str)
+            for profile in file["profiles"]:
+                self.assertEqual(set(profile), {"type", "name", "unit", "startValue", "endValue",
+                                                "samples", "weights"})
+                self.assertEqual((profile["type"], profile["unit"]), ("sampled", unit))
+                self.assertEqual(len(profile["samples"]), len(profile["weights"]))
+                self.assertTrue(all(0 <= at < len(frames) for s in profile["samples"] for at in s))
+                self.assertEqual(profile["endValue"], sum(profile["weights"]))
+            self.assertEqual(sum(p["endValue"] for p in file["profiles"]), total)
+        first = file["profiles"][0]["samples"][0]
+        self.assertEqual([frames[at]["name"] for at in first],
+                         ["tokio::runtime::poll", "app::sleep_badly", "__nanosleep"])
+
+    def test_firefox_profile_is_whole(self):
+        """Version 48 of the processed format: tables of equal columns, indexes inside them."""
+        profile = json.loads(self.export("firefox").stdout)
+        self.assertEqual(profile["meta"]["preprocessedProfileVersion"], 48)
+        total = 0.0
+        for thread in profile["threads"]:
+            self.assertIsInstance(thread["pid"], str)
+            for table in ("frameTable", "funcTable", "stackTable", "samples", "markers",
+                          "resourceTable", "nativeSymbols"):
+                columns = thread[table]
+                for name, column in columns.items():
+                    if isinstance(column, list):
+                        self.assertEqual(len(column), columns["length"], (table, name))
+            stacks, names = thread["stackTable"], thread["stringArray"]
+            for at, prefix in enumerate(stacks["prefix"]):
+                self.assertTrue(prefix is None or prefix < at)
+            self.assertTrue(all(f < thread["frameTable"]["length"] for f in stacks["frame"]))
+            self.assertTrue(all(f < thread["funcTable"]["length"]
+                                for f in thread["frameTable"]["func"]))
+            self.assertTrue(all(n < len(names) for n in thread["funcTable"]["name"]))
+            self.assertTrue(all(s < stacks["length"] for s in thread["samples"]["stack"]))
+            self.assertEqual(thread["samples"]["weightType"], "tracing-ms")
+            self.assertEqual(thread["samples"]["time"], sorted(thread["samples"]["time"]))
+            total += sum(thread["samples"]["weight"])
+        self.assertAlmostEqual(total, 40.0)
+
+    def test_numbers_of_dial9_agree_in_all_formats(self):
+        folded = self.kymo("export", "--to", "folded", self.dial9).stdout
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()), 141)
+        scope = json.loads(self.kymo("export", "--to", "speedscope", self.dial9).stdout)
+        self.assertEqual(sum(p["endValue"] for p in scope["profiles"]), 141)
+        fox = json.loads(self.kymo("export", "--to", "firefox", self.dial9).stdout)
+        self.assertEqual(sum(t["samples"]["length"] for t in fox["threads"]), 141)
+
+    def test_wrong_use(self):
+        self.kymo("export", self.file, code=2)
+        self.kymo("export", "--to", "svg", self.file, code=2)
+        self.kymo("export", "--to", "folded", "--kind", "gpu", self.file, code=2)
+        self.kymo("export", "--to", "folded", "--live", self.file, code=2)
+        ran = self.export("folded", "--task", 99, code=1)
+        self.assertIn("no task 99", ran.stderr)
+        ran = self.export("folded", "--from", "100s", code=1)
+        self.assertIn("no sample of kind cpu is in this trace and this part of it", ran.stderr)
+        self.export("folded", "-o", self.dir / "x")
+        self.assertIn("--force", self.export("folded", "-o", self.dir / "x", code=1).stderr)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
+    def test_a_full_disk_is_said(self):
+        ran = self.export("folded", "-F", "-o", "/dev/full", code=1)
+        self.assertIn("No space left", ran.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/cli.h>
+
+#include <cli/disk_room.h>
+#include <cli/input.h>
+#include <cli/moment.h>
+#include <cli/out_file.h>
+#include <cli/out_text.h>
+#include <cli/trace_symbols.h>
+#include <errno.h>
+#include <export/export.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <ship/stage.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	KEY_TO = KY_KEY_FIRST_FREE,
+	KEY_UNTIL,
+	KEY_TASK,
+	KEY_WORKER,
+	KEY_LIVE
+};
+
+struct format {
+	const char *name;
+	int (*put)(struct ky_buf *out, const struct ky_export *export);
+	bool is_gzip;
+};
+
+static const struct format formats[] = {
+	{"folded", ky_export_folded, false},
+	{"pprof", ky_export_pprof, true},
+	{"speedscope", ky_export_speedscope, false},
+	{"firefox", ky_export_firefox, false},
+};
+#define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
+
+struct arguments {
+	struct ky_input input;
+	struct ky_trace_symbols_options names;
+	const struct format *format;
+	const char *output;
+	struct ky_moment from, until;
+	uint64_t task, worker;
+	uint32_t kind;
+	bool has_task, has_worker, is_live, is_forced;
+};
+
+static const struct argp_option options[] = {
+	{"to", KEY_TO, "FORMAT", 0, "folded, pprof, speedscope or firefox; must be given", 0},
+	{"kind", 'k', "KIND", 0, "cpu (default), off-cpu, waiting or heap", 0},
+	{"output", 'o', "FILE", 0, "Write to FILE (default '-': standard output)", 0},
+	{"force", 'F', 0, 0, "Replace FILE when it exists", 0},
+	{"from", 'f', "TIME", 0, "Only samples at or after TIME", 0},
+	{"until", KEY_UNTIL, "TIME", 0, "Only samples before TIME", 0},
+	{"task", KEY_TASK, "ID", 0, "Only samples of this task", 0},
+	{"worker", KEY_WORKER, "ID", 0, "Only samples of this worker", 0},
+	{"live", KEY_LIVE, 0, 0, "With --kind heap: only what was not freed", 0},
+	{"debug-dir", 'd', "DIR", 0, "Look for debug information there, too (repeatable)", 0},
+	{0},
+};
+
+static void parse_format(struct argp_state *state, struct arguments *arguments, const char *text)
+{
+	for (size_t i = 0; i < FORMAT_COUNT; i++)
+		if (strcmp(formats[i].name, text) == 0)
+			arguments->format = &formats[i];
+	if (!arguments->format)
+		argp_error(state,
+			   "--to is folded, pprof, speedscope or firefox, not '%s' (an end in "
+			   "time is --until)",
+			   text);
+}
+
+static void parse_kind(struct argp_state *state, struct arguments *arguments, const char *text)
+{
+	uint32_t i;
+
+	for (i = 0; i <= KY_STACK_ALLOC; i++)
+		if (strcmp(ky_export_kind_name(i), text) == 0)
+			break;
+	if (i > KY_STACK_ALLOC)
+		argp_error(state, "--kind is cpu, off-cpu, waiting or heap, not '%s'", text);
+	arguments->kind = i;
+}
+
+static void parse_id(struct argp_state *state, const char *name, const char *text, uint64_t *out)
+{
+	if (ky_input_parse_number(text, out))
+		argp_error(state, "--%s takes a number, not '%s'", name, text);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->input;
+		return 0;
+	case KEY_TO:
+		parse_format(state, arguments, text);
+		return 0;
+	case 'k':
+		parse_kind(state, arguments, text);
+		return 0;
+	case 'o':
+		arguments->output = text;
+		return 0;
+	case 'F':
+		arguments->is_forced = true;
+		return 0;
+	case 'f':
+	case KEY_UNTIL:
+		if (ky_moment_parse(key == 'f' ? &arguments->from : &arguments->until, text))
+			argp_error(state,
+				   "--%s takes 1.5s, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
+				   key == 'f' ? "from" : "until", text);
+		return 0;
+	case KEY_TASK:
+		arguments->has_task = true;
+		parse_id(state, "task", text, &arguments->task);
+		return 0;
+	case KEY_WORKER:
+		arguments->has_worker = true;
+		parse_id(state, "worker", text, &arguments->worker);
+		return 0;
+	case KEY_LIVE:
+		arguments->is_live = true;
+		return 0;
+	case 'd':
+		if (ky_trace_symbols_add_dir(&arguments->names, text))
+			argp_error(state, "--debug-dir can be given %u times at most",
+				   KY_DEBUG_DIRS_MAX);
+		return 0;
+	case ARGP_KEY_END:
+		if (!arguments->format)
+			argp_error(state, "say to which format with --to folded, pprof, speedscope "
+					  "or firefox");
+		if (arguments->is_live && arguments->kind != KY_STACK_ALLOC)
+			argp_error(state, "--live goes with --kind heap");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int resolve(const struct ky_trace *trace, const struct ky_moment *moment, uint64_t *out)
+{
+	const struct ky_clock_sync none = {0, 0};
+	const struct ky_clock_sync *sync = trace->clock_sync_count ? trace->clock_syncs : &none;
+
+	if (!moment->kind)
+		return 0;
+	return ky_moment_resolve(moment, trace->run_first_ns, sync->monotonic_ns, sync->realtime_ns,
+				 out);
+}
+
+/* What is to be exported. Returns an exit code. */
+static int choose(const struct ky_trace *trace, const struct arguments *arguments,
+		  struct ky_export *export)
+{
+	*export = (struct ky_export){.trace = trace,
+				     .kind = arguments->kind,
+				     .task = KY_NONE,
+				     .worker = KY_NONE,
+				     .is_live = arguments->is_live};
+	if (resolve(trace, &arguments->from, &export->from_ns) ||
+	    resolve(trace, &arguments->until, &export->to_ns)) {
+		ky_cli_error("this trace has no reading of the wall clock; give --from and --until "
+			     "relative to its start, such as 1.5s");
+		return KY_EXIT_TROUBLE;
+	}
+	if (arguments->has_task) {
+		export->task = ky_trace_task(trace, arguments->task);
+		if (export->task == KY_NONE) {
+			ky_cli_error("the trace has no task %" PRIu64, arguments->task);
+			return KY_EXIT_TROUBLE;
+		}
+	}
+	if (arguments->has_worker) {
+		export->worker = ky_trace_worker(trace, arguments->worker);
+		if (export->worker == KY_NONE) {
+			ky_cli_error("the trace has no worker %" PRIu64, arguments->worker);
+			return KY_EXIT_TROUBLE;
+		}
+	}
+	ky_export_prepare(export);
+	if (export->row_count)
+		return KY_EXIT_OK;
+	ky_cli_error("no sample of kind %s is in this trace%s; kymo report says what is",
+		     ky_export_kind_name(export->kind),
+		     trace->samples.counts[export->kind] ? " and this part of it" : "");
+	return KY_EXIT_TROUBLE;
+}
+
+static int write_bytes(const struct arguments *arguments, const struct ky_buf *bytes)
+{
+	struct ky_stage_factory factory = ky_stage_none;
+	struct ky_stage stage = {0};
+	struct ky_out_file file;
+	int result = ky_out_file_open(&file, arguments->output, arguments->is_forced);
+
+	if (result)
+		return result;
+	if (arguments->format->is_gzip)
+		ky_stage_gzip(&factory, 6);
+	result = factory.open(&factory, &stage);
+	if (!result)
+		result = stage.write(stage.stage, bytes->bytes, bytes->used, ky_out_file_write,
+				     &file);
+	if (!result)
+		result = stage.finish(stage.stage, ky_out_file_write, &file);
+	if (stage.close)
+		stage.close(stage.stage);
+	if (!result)
+		return ky_out_file_commit(&file);
+	ky_out_file_abort(&file);
+	return result;
+}
+
+static void say_done(const struct arguments *arguments, const struct ky_export *export)
+{
+	char rows[KY_OUT_CELL_BYTES], sum[KY_OUT_CELL_BYTES];
+
+	if (strcmp(arguments->output, "-") == 0)
+		return;
+	if (export->is_counted)
+		ky_out_count(sum, export->value_sum);
+	else if (export->kind == KY_STACK_ALLOC)
+		ky_out_bytes(sum, export->value_sum);
+	else
+		ky_out_duration(sum, export->value_sum);
+	(void)printf("%s: %s samples, %s%s\n", arguments->output,
+		     ky_out_count(rows, export->row_count), sum,
+		     export->is_counted ? " in all" : "");
+}
+
+static int put(const struct arguments *arguments, struct ky_export *export,
+	       const struct ky_trace_symbols *symbols)
+{
+	char room[KY_DISK_ROOM_BYTES];
+	struct ky_code_stacks code;
+	struct ky_buf bytes;
+	int result = ky_code_stacks_make(&code, export->trace, symbols->table);
+
+	if (result) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
+	export->code = &code;
+	export->symbols = symbols->table;
+	ky_buf_init(&bytes, (size_t)UINT32_MAX);
+	result = arguments->format->put(&bytes, export);
+	if (!result)
+		result = write_bytes(arguments, &bytes);
+	ky_buf_release(&bytes);
+	ky_code_stacks_release(&code);
+	if (!result) {
+		say_done(arguments, export);
+		return KY_EXIT_OK;
+	}
+	if (result == -EEXIST)
+		ky_cli_error("%s: exists; replace it with --force", arguments->output);
+	else
+		ky_cli_error("%s: cannot be written: %s", arguments->output,
+			     ky_disk_room_text(room, arguments->output, result));
+	return KY_EXIT_TROUBLE;
+}
+
+static int export_trace(struct arguments *arguments, struct ky_trace *trace)
+{
+	struct ky_trace_symbols symbols;
+	struct ky_export export;
+	int code = choose(trace, arguments, &export);
+
+	if (code)
+		return code;
+	code = ky_trace_symbols_open(&symbols, &arguments->input, &arguments->names, NULL, NULL);
+	if (!code)
+		code = put(arguments, &export, &symbols);
+	ky_trace_symbols_close(&symbols);
+	return code;
+}
+
+int ky_cmd_export(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		options,
+		parse,
+		"FILE|DIRECTORY... --to FORMAT",
+		"Writes the samples of a trace for other tools: folded stacks (flamegraph.pl, "
+		"inferno), pprof (go tool pprof), speedscope, the Firefox profiler. Values are "
+		"nanoseconds, or bytes; samples that do not say what they stand for are counted.",
+		children,
+		0,
+		0};
+	struct arguments arguments = {.output = "-"};
+	struct ky_trace *trace = NULL;
+	int code;
+
+	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
+		return KY_EXIT_USAGE;
+	if (strcmp(arguments.output, "-") == 0 && arguments.format->is_gzip &&
+	    isatty(STDOUT_FILENO)) {
+		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
+		return KY_EXIT_USAGE;
+	}
+	code = ky_input_open(&arguments.input);
+	if (!code)
+		code = ky_input_trace(&arguments.input, &trace);
+	if (!code) {
+		code = export_trace(&arguments, trace);
+		if (ky_input_say_damage(&arguments.input, trace))
+			code = KY_EXIT_TROUBLE;
+	}
+	ky_trace_close(trace);
+	ky_input_close(&arguments.input);
+	return code;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/report.h>
+#include <base/alloc.h>
+#include <export/export.h>
+#include <kymo/base.h>
+#include <read/text.h>
+#include <string.h>
+
+static void quoted(struct ky_buf *out, const char *text)
+{
+	ky_json_string(out, text, strlen(text));
+}
+
+static void put_frames(struct ky_buf *out, const struct ky_code_stacks *code)
+{
+	uint32_t i;
+
+	for (i = 0; i < code->function_count; i++) {
+		const struct ky_code_line *line = &code->lines[code->function_lines[i]];
+
+		ky_text(out, i ? ",{\"name\":" : "{\"name\":");
+		quoted(out, line->name);
+		if (*line->file) {
+			ky_text(out, ",\"file\":");
+			quoted(out, line->file);
+		}
+		ky_text(out, "}");
+	}
+	/* What has no stack has to be somewhere. */
+	ky_text(out,
+		code->function_count ? ",{\"name\":\"(no stack)\"}" : "{\"name\":\"(no stack)\"}");
+}
+
+/* Root first. */
+static int put_stack(struct ky_buf *out, const struct ky_export *export, uint32_t stack,
+		     struct ky_buf *functions)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	uint32_t function;
+	size_t i;
+
+	ky_buf_clear(functions);
+	ky_code_walk_begin(&walk, export->code, stack);
+	while ((line = ky_code_walk_next(&walk)))
+		ky_buf_append(functions, &line->function, sizeof(function));
+	if (!functions->used)
+		ky_buf_append(functions, &export->code->function_count, sizeof(function));
+	ky_text(out, "[");
+	for (i = functions->used / sizeof(function); i-- > 0;) {
+		memcpy(&function, functions->bytes + i * sizeof(function), sizeof(function));
+		ky_text_u64(out, function);
+		if (i)
+			ky_text(out, ",");
+	}
+	ky_text(out, "]");
+	return functions->failed;
+}
+
+static int put_profile(struct ky_buf *out, const struct ky_export *export, uint32_t tid)
+{
+	const struct ky_samples *samples = &export->trace->samples;
+	struct ky_buf weights, functions;
+	char cell[96];
+	uint64_t sum = 0;
+	uint32_t i;
+
+	ky_buf_init(&weights, 0);
+	ky_buf_init(&functions, 0);
+	ky_text(out, "{\"type\":\"sampled\",\"name\":");
+	quoted(out, ky_export_thread_name(cell, export, tid));
+	ky_text(out, ",\"unit\":\"");
+	ky_text(out, export->is_counted             ? "none" :
+		     export->kind == KY_STACK_ALLOC ? "bytes" :
+						      "nanoseconds");
+	ky_text(out, "\",\"samples\":[");
+	for (i = 0; i < samples->row_count && !out->failed; i++) {
+		const struct ky_stack_row *row = &samples->rows[i];
+		uint64_t value = ky_export_value(export, row);
+
+		if (row->tid != tid || !ky_export_has(export, row))
+			continue;
+		if (weights.used) {
+			ky_text(out, ",");
+			ky_text(&weights, ",");
+		}
+		ky_text_u64(&weights, value);
+		sum += value;
+		if (put_stack(out, export, row->stack, &functions))
+			out->failed = functions.failed;
+	}
+	ky_text(out, "],\"weights\":[");
+	ky_buf_append(out, weights.bytes, weights.used);
+	ky_text(out, "],\"startValue\":0,\"endValue\":");
+	ky_text_u64(out, sum);
+	ky_text(out, "}");
+	if (!out->failed)
+		out->failed = weights.failed;
+	ky_buf_release(&weights);
+	ky_buf_release(&functions);
+	return out->failed;
+}
+
+int ky_export_speedscope(struct ky_buf *out, const struct ky_export *export)
+{
+	const char *service = ky_trace_metadata(export->trace, "service");
+	uint32_t *tids;
+	int64_t count = ky_export_threads(export, &tids), i;
+
+	if (count < 0)
+		return (int)count;
+	ky_text(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+		     "\"version\":\"0.6.0\",\"exporter\":\"kymo " KYMO_VERSION_STRING
+		     "\",\"activeProfileIndex\":0,\"name\":");
+	quoted(out, service ? service : "kymo");
+	ky_text(out, ",\"shared\":{\"frames\":[");
+	put_frames(out, export->code);
+	ky_text(out, "]},\"profiles\":[");
+	for (i = 0; i < count && !out->failed; i++) {
+		if (i)
+			ky_text(out, ",");
+		put_profile(out, export, tids[i]);
+	}
+	ky_text(out, "]}\n");
+	ky_free(tids);
+	return out->failed;
+}
