@@ -182,6 +182,8 @@ static int add_source(struct ky_input *input, const char *path, bool is_named)
 	int result = open_inner(input, file, path);
 
 	if (result) {
+		/* A recorder that was killed leaves such a beginning behind its whole segments. */
+		is_named = is_named && (result != KYMO_E_TRUNCATED || input->paths.count == 1);
 		if (is_named)
 			ky_cli_error("%s", file->error);
 		else

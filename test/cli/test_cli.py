@@ -463,6 +463,26 @@ class Trouble(Cli):
             self.assertEqual(self.run_kymo(*command, live).err, "")
             self.assertNotIn("seal", self.run_kymo(*command, OLD).err)
 
+    def test_a_segment_torn_in_its_first_block_is_left_out(self):
+        whole, torn = self.dir / "000000.trc.zst", self.dir / "000001.trc.zst.active"
+        self.run_kymo("convert", "--recompress", "-c", "zstd", OLD, "-o", whole)
+        torn.write_bytes(whole.read_bytes()[:4096])
+        for names in ([whole, torn], [torn, whole]):
+            self.assertIn("210,639", self.run_kymo("info", *names).out)
+            done = self.run_kymo("events", "-n", "9", *names)
+            self.assertEqual(done.out, self.run_kymo("events", "-n", "9", whole).out)
+            self.assertEqual(done.err.count("active: the zstd data ends early"), 1, done.err)
+            self.assertIn("this file is left out", done.err)
+        self.assertIn("ends early", self.run_kymo("events", torn, code=1).err)
+        self.assertIn("none of the files", self.run_kymo("events", torn, self.copy(torn),
+                                                         code=1).err)
+
+    def copy(self, path):
+        """The same bytes under another name."""
+        other = path.with_name("other.trc.zst")
+        other.write_bytes(path.read_bytes())
+        return other
+
     def test_a_file_that_is_named_twice_counts_once(self):
         one = self.dir / "one.trc"
         one.write_bytes(self.raw())
