@@ -190,8 +190,8 @@ static int check_status(struct ky_process *process, char *why)
 static int open_memory(struct ky_process *process, char *why)
 {
 	static const char *const levels[] = {
-		"only by its parent: kernel.yama.ptrace_scope is 1; it takes root or "
-		"CAP_SYS_PTRACE",
+		("only by its parent: kernel.yama.ptrace_scope is 1; it takes root or "
+		 "CAP_SYS_PTRACE"),
 		"by root alone: kernel.yama.ptrace_scope is 2",
 		"by nobody until the next boot: kernel.yama.ptrace_scope is 3"};
 	char path[64], scope[8];
