@@ -2,6 +2,8 @@
 #include <analyze/json_keys.h>
 #include <analyze/report.h>
 #include <analyze/stack_profile.h>
+#include <analyze/thread_counts.h>
+#include <base/alloc.h>
 #include <base/utf8.h>
 #include <errno.h>
 #include <read/text.h>
@@ -468,6 +470,34 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 	ky_text(out, "]");
 }
 
+/* Only where somebody looked. */
+static void report_thread_counts(struct ky_buf *out, const struct ky_trace *trace,
+				 const struct ky_report *report)
+{
+	struct ky_thread_count *counts;
+	uint32_t count;
+
+	if (ky_thread_counts(trace, report->from_ns, report->to_ns + 1, &counts, &count) || !count)
+		return;
+	open_with(out, "kernel_counts", "[");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ky_thread_count *one = &counts[i];
+
+		open_with(out, NULL, "{");
+		number(out, "worker", one->worker_id);
+		number(out, "span_ns", one->span_ns);
+		number(out, "cpu_ns", one->cpu_ns);
+		number(out, "run_delay_ns", one->run_delay_ns);
+		number(out, "blocked_ns", one->blocked_ns);
+		nothing_or(out, "voluntary_switches", one->has_switches, one->voluntary);
+		nothing_or(out, "involuntary_switches", one->has_switches, one->involuntary);
+		number(out, "looks_apart_max_ns", one->apart_max_ns);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+	ky_free(counts);
+}
+
 static void report_workers(struct ky_buf *out, const struct ky_trace *trace,
 			   const struct ky_report *report)
 {
@@ -544,6 +574,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	number(out, "from_ns", report->from_ns);
 	number(out, "to_ns", report->to_ns);
 	report_workers(out, trace, report);
+	report_thread_counts(out, trace, report);
 	quantiles(out, "polls", &report->polls);
 	number(out, "polls_open", report->polls_open);
 	number(out, "polls_end_unproven", report->polls_end_unproven);

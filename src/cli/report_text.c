@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/report_text.h>
 
+#include <analyze/thread_counts.h>
+#include <base/alloc.h>
 #include <cli/out_text.h>
 #include <cli/watched_text.h>
 #include <inttypes.h>
@@ -340,6 +342,48 @@ static void print_workers(const struct view *view)
 		ky_out_format(view->out, "  ... and %u more workers; --json has all\n",
 			      report->worker_count - WORKERS_MAX);
 	ky_out_text(view->out, "\n");
+}
+
+/* What the kernel has counted, exactly, between looks at its counters. */
+static void print_thread_counts(const struct view *view)
+{
+	static const char *const titles[] = {"Worker",  "Time",     "CPU",       "Runnable",
+					     "Blocked", "Switches", "Preempted", "Looks apart"};
+	struct ky_thread_count *counts;
+	struct ky_table table;
+	uint32_t count;
+
+	/* Without memory there is no table, as where nobody looked. */
+	if (ky_thread_counts(view->trace, view->report->from_ns, view->report->to_ns + 1, &counts,
+			     &count) ||
+	    !count) {
+		return;
+	}
+	ky_out_heading(view->out, view->is_coloured,
+		       "On the processor, as the kernel counted; blocked is parked and waiting");
+	ky_table_init(&table, "rrrrrrrr");
+	heads(&table, titles);
+	for (uint32_t i = 0; i < count && i < WORKERS_MAX; i++) {
+		const struct ky_thread_count *one = &counts[i];
+
+		count_cell(&table, one->worker_id);
+		duration_cell(&table, one->span_ns);
+		duration_cell(&table, one->cpu_ns);
+		duration_cell(&table, one->run_delay_ns);
+		duration_cell(&table, one->blocked_ns);
+		if (one->has_switches) {
+			count_cell(&table, one->voluntary);
+			count_cell(&table, one->involuntary);
+		} else {
+			ky_table_cell(&table, "-");
+			ky_table_cell(&table, "-");
+		}
+		duration_cell(&table, one->apart_max_ns);
+	}
+	ky_table_print(&table, view->out, 2, view->is_coloured);
+	ky_table_release(&table);
+	ky_out_text(view->out, "\n");
+	ky_free(counts);
 }
 
 static void quantile_row(struct ky_table *table, const char *what,
@@ -686,6 +730,7 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 	print_worst_polls(&view);
 	print_worst_delays(&view);
 	print_workers(&view);
+	print_thread_counts(&view);
 	print_groups(&view);
 	print_blocking(&view);
 	print_histogram(&view, "Polls by duration (at least, count, share)",

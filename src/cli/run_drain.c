@@ -4,6 +4,13 @@
 #include <base/alloc.h>
 #include <errno.h>
 
+static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
+{
+	const struct ky_run_drain *run = ctx;
+
+	return ky_proc_look_counts(&run->proc, tid, out);
+}
+
 static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain **out)
 {
 	const struct ky_run_options *options = run->options;
@@ -15,6 +22,8 @@ static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain 
 					 .chunk_ctx = run->output,
 					 .fetch_samples = run->fetch_samples,
 					 .fetch_ctx = run->fetch_ctx,
+					 .count_thread = count_thread,
+					 .count_ctx = run,
 					 .source = run->source,
 					 .retain = &options->profile.retain};
 	int err = ky_drain_open(out, &drain);
@@ -42,6 +51,9 @@ int ky_run_drain_open(struct ky_run_drain *run)
 		err = ky_ring_view_open(&run->view, run->image, run->image_bytes);
 	if (err < 0)
 		return err;
+	ky_proc_look_open(&run->proc, NULL, NULL, run->view.header->pid,
+			  run->view.header->pid_namespace);
+	run->is_looking = true;
 	(void)ky_ring_view_settings(&run->view, &run->wish);
 	run->is_flight = wants_flight(run);
 	return open_drain(run, run->is_flight, &run->drain);
@@ -53,6 +65,9 @@ void ky_run_drain_close(struct ky_run_drain *run)
 	ky_drain_close(run->paused);
 	ky_ring_names_close(run->names);
 	ky_free(run->report);
+	if (run->is_looking)
+		ky_proc_look_close(&run->proc);
+	run->is_looking = false;
 }
 
 void ky_run_drain_abandon(struct ky_run_drain *run)

@@ -15,6 +15,7 @@
 #include <cli/run_output.h>
 #include <drain/cut.h>
 #include <drain/ring_view.h>
+#include <record/trigger/proc_look.h>
 #include <ship/symbol/ring_names.h>
 
 struct ky_run_drain {
@@ -33,6 +34,8 @@ struct ky_run_drain {
 	struct ky_ring_wish wish;
 	struct ky_ring_names *names;
 	struct ky_cut_report *report; /* of the cut that its flight ended with */
+	struct ky_proc_look proc;     /* the process, for what the kernel counts */
+	bool is_looking;              /* it is open */
 };
 
 /* The first five members are the caller's, the others zero. Returns 0; what ky_drain_open(),

@@ -56,7 +56,11 @@ struct ky_drain_options {
 	 * nobody has. */
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
-	const char *host;   /* NULL: gethostname */
+	const char *host; /* NULL: gethostname */
+	/* What the kernel has counted for a thread of the ring's process; false: not to be had. NULL:
+	 * nobody looks. Asked about each worker's thread once a second at most. */
+	bool (*count_thread)(void *ctx, uint32_t tid, struct ky_thread_cpu *out);
+	void *count_ctx;
 	const char *source; /* "tokio preload", "C API", ...: metadata kymo.source */
 	/* How a stream begins; the ring's settings change it while it runs. NULL: everything is
 	 * written, whatever the settings say. Copied. */
@@ -115,6 +119,7 @@ void ky_drain_watch(struct ky_drain *drain, struct ky_event_sums *out);
  * KYMO_E_LIMIT when too many wait. */
 int ky_drain_stuck(struct ky_drain *drain, const struct ky_stuck_note *note);
 int ky_drain_trigger(struct ky_drain *drain, const struct ky_trigger_note *note);
+int ky_drain_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *note);
 
 void ky_drain_stats(const struct ky_drain *drain, struct ky_drain_stats *out);
 

@@ -111,6 +111,7 @@ struct ky_dthread {
 	bool is_announced;
 	bool is_exit_queued;
 	bool is_done; /* its KY_REC_EXIT was merged */
+	uint64_t counted_ns; /* when the kernel's counts were read last; 0: never */
 	/* reading */
 	uint64_t record_next;  /* number of the next record expected */
 	uint64_t read_ticks;   /* stamp of the last record read */
@@ -256,7 +257,8 @@ enum ky_note_kind {
 	KY_NOTE_COUNTER,
 	KY_NOTE_CRASH,
 	KY_NOTE_STUCK,
-	KY_NOTE_TRIGGER
+	KY_NOTE_TRIGGER,
+	KY_NOTE_THREAD_CPU
 };
 
 struct ky_note {
@@ -438,6 +440,9 @@ int ky_drain_side_open(struct ky_drain *drain);
 void ky_drain_side_release(struct ky_drain *drain);
 /* New marks, a crash, and once a second the counters. Returns 0, -ENOMEM. */
 int ky_drain_read_side(struct ky_drain *drain);
+
+/* thread_count.c: what the kernel has counted for the threads of workers, when it is time. */
+int ky_drain_count_threads(struct ky_drain *drain);
 /* Writes the counters that changed, or that this segment does not have, now. */
 void ky_drain_write_counters(struct ky_drain *drain, uint64_t ns);
 /* Writes the note of a KY_REC_NOTE. */

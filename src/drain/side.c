@@ -119,6 +119,13 @@ int ky_drain_trigger(struct ky_drain *drain, const struct ky_trigger_note *trigg
 	return note.body ? add_note(drain, &note, sane_ns(drain, trigger->monotonic_ns)) : -ENOMEM;
 }
 
+int ky_drain_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *cpu)
+{
+	struct ky_note note = {.kind = KY_NOTE_THREAD_CPU, .body = copy_body(cpu, sizeof(*cpu))};
+
+	return note.body ? add_note(drain, &note, sane_ns(drain, cpu->monotonic_ns)) : -ENOMEM;
+}
+
 /* ---- marks ---- */
 
 enum mark_look {
@@ -319,11 +326,11 @@ static int read_crash(struct ky_drain *drain, const struct ky_ring_side *area)
 int ky_drain_read_side(struct ky_drain *drain)
 {
 	const struct ky_ring_side *area = drain->ring.side;
-	int err;
+	int err = ky_drain_count_threads(drain);
 
 	/* Whoever only observes has no use for them. */
-	if (!area || (drain->is_muted && !drain->is_cut))
-		return 0;
+	if (err || !area || (drain->is_muted && !drain->is_cut))
+		return err;
 	err = read_marks(drain, area);
 	if (!err)
 		err = read_crash(drain, area);
@@ -408,6 +415,19 @@ static void write_trigger(struct ky_drain *drain, const struct ky_trigger_note *
 	ky_trc_enc_varint(enc, trigger->late_count);
 }
 
+static void write_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *cpu, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+
+	ky_trc_enc_event(enc, KY_EV_THREAD_CPU, ns);
+	ky_trc_enc_u32(enc, cpu->tid);
+	ky_trc_enc_varint(enc, ky_worker_id(ky_drain_worker_of(drain, cpu->tid)));
+	ky_trc_enc_varint(enc, cpu->cpu_ns);
+	ky_trc_enc_varint(enc, cpu->run_delay_ns);
+	ky_trc_enc_opt_varint(enc, cpu->has_switches, cpu->voluntary);
+	ky_trc_enc_opt_varint(enc, cpu->has_switches, cpu->involuntary);
+}
+
 void ky_drain_write_note(struct ky_drain *drain, uint64_t index, uint64_t ns)
 {
 	struct ky_note *note = &drain->notes[index];
@@ -433,6 +453,9 @@ void ky_drain_write_note(struct ky_drain *drain, uint64_t index, uint64_t ns)
 		break;
 	case KY_NOTE_TRIGGER:
 		write_trigger(drain, note->body, ns);
+		break;
+	case KY_NOTE_THREAD_CPU:
+		write_thread_cpu(drain, note->body, ns);
 		break;
 	default:
 		break;

@@ -110,7 +110,7 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
 
 bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 
-/* watched.c: rules that fired, stuck threads, crashes. */
+/* watched.c: rules that fired, stuck threads, crashes, what the kernel counted. */
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
 
 /* load_samples.c: events with stacks; samples that somebody lost, by the cause of the LossEvent. */

@@ -183,6 +183,14 @@ struct ky_trace_stuck {
 	bool is_running, is_truncated;
 };
 
+/* What the kernel had counted for a worker's thread: see ThreadCpuEvent. */
+struct ky_trace_thread_cpu {
+	uint64_t time_ns, cpu_ns, run_delay_ns;
+	uint64_t voluntary, involuntary; /* UINT64_MAX: not told */
+	uint64_t worker_id;
+	uint32_t tid;
+};
+
 struct ky_trace_crash {
 	uint64_t time_ns, address, pc;
 	int64_t code;
@@ -302,6 +310,8 @@ struct ky_trace {
 	uint32_t trigger_count, trigger_capacity;
 	struct ky_trace_stuck *stuck;
 	uint32_t stuck_count, stuck_capacity;
+	struct ky_trace_thread_cpu *thread_cpus; /* by time */
+	uint32_t thread_cpu_count, thread_cpu_capacity;
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
 	struct ky_trace_retention *retentions; /* ascending by time */

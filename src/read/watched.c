@@ -91,6 +91,37 @@ static bool load_crash(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+static bool load_thread_cpu(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_trace *trace = load->trace;
+	struct ky_trace_thread_cpu cpu = {
+		.time_ns = frame->timestamp_ns,
+		.cpu_ns = number(frame, KY_F_THREAD_CPU_cpu_time_ns),
+		.run_delay_ns = number(frame, KY_F_THREAD_CPU_run_delay_ns),
+		.voluntary = ky_frame_number(frame, KY_F_THREAD_CPU_voluntary_switches, UINT64_MAX),
+		.involuntary = ky_frame_number(frame, KY_F_THREAD_CPU_involuntary_switches,
+					       UINT64_MAX),
+		.worker_id = ky_frame_number(frame, KY_F_THREAD_CPU_worker_id, 255),
+		.tid = (uint32_t)number(frame, KY_F_THREAD_CPU_tid),
+	};
+	void *list = trace->thread_cpus;
+	uint32_t at;
+
+	if (trace->thread_cpu_count == LIST_MAX)
+		return true;
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &list, &trace->thread_cpu_capacity,
+			    trace->thread_cpu_count + 1, sizeof(cpu)))
+		return false;
+	trace->thread_cpus = list;
+	/* Files may come in any order. */
+	for (at = trace->thread_cpu_count++; at && trace->thread_cpus[at - 1].time_ns > cpu.time_ns;
+	     at--)
+		trace->thread_cpus[at] = trace->thread_cpus[at - 1];
+	trace->thread_cpus[at] = cpu;
+	return true;
+}
+
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
 {
 	switch (frame->schema->event) {
@@ -100,6 +131,8 @@ bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
 		return load_stuck(load, frame);
 	case KY_EV_CRASH:
 		return load_crash(load, frame);
+	case KY_EV_THREAD_CPU:
+		return load_thread_cpu(load, frame);
 	default:
 		return true;
 	}

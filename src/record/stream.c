@@ -135,6 +135,16 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 	return err;
 }
 
+static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
+{
+	const struct ky_stream *stream = ctx;
+
+	/* Whoever confined the process may not expect us to open files. */
+	return !ky_engine.confinement &&
+	       !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) &&
+	       ky_proc_look_counts(&stream->proc, tid, out);
+}
+
 static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 {
 	/* All of it, until the ring's settings say otherwise. */
@@ -146,13 +156,19 @@ static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 		.chunk_ctx = stream,
 		.memory_bytes_max = DRAIN_MEMORY_BYTES,
 		.source = "C API",
+		.count_thread = count_thread,
+		.count_ctx = stream,
 		.retain = &everything,
 	};
+	int err;
 
 	ky_store_run_name(stream->run_name, sizeof(stream->run_name), ring->header->boot_id,
 			  ring->header->pid, ring->start_time_ticks);
 	stream->progress = ring->side ? &ring->side->drained : NULL;
-	return ky_drain_open(&stream->drain, &options);
+	err = ky_drain_open(&stream->drain, &options);
+	if (!err)
+		ky_proc_look_open(&stream->proc, NULL, NULL, 0, 0);
+	return err;
 }
 
 static void update_status(struct ky_stream *stream)
@@ -224,6 +240,7 @@ void ky_stream_end(struct ky_stream *stream)
 		note_error(stream, ky_trace_sink_end(stream->sink));
 	update_status(stream);
 	ky_drain_close(stream->drain);
+	ky_proc_look_close(&stream->proc);
 	stream->drain = NULL;
 	stream->is_paused = false;
 	stream->progress = NULL;
@@ -244,6 +261,8 @@ void ky_stream_finish(struct ky_stream *stream, const struct ky_ring *ring)
 
 void ky_stream_forget(struct ky_stream *stream)
 {
+	if (stream->drain) /* a descriptor of the parent's folder, in our table */
+		ky_proc_look_close(&stream->proc);
 	stream->drain = NULL;
 	stream->is_paused = false;
 	stream->progress = NULL;

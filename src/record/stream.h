@@ -14,6 +14,7 @@
 #include <drain/drain.h>
 #include <kymo/recorder.h>
 #include <record/emit/ring_file.h>
+#include <record/trigger/proc_look.h>
 #include <ship/store.h>
 #include <ship/trace_sink.h>
 
@@ -26,7 +27,8 @@ struct ky_stream {
 	uint32_t file_further_pid; /* not 0: the name is the parent's */
 
 	struct ky_drain *drain;
-	bool is_paused; /* left for flight mode: sealed, and nothing is read */
+	struct ky_proc_look proc; /* this process; open as long as there is a drain */
+	bool is_paused;           /* left for flight mode: sealed, and nothing is read */
 	struct ky_store *store;
 	struct ky_trace_sink *sink;
 	uint64_t store_retry_ns;

@@ -26,6 +26,15 @@ struct ky_stuck_note {
 	uint64_t frames[KY_STUCK_FRAMES_MAX]; /* the leaf first; callers: return address - 1 */
 };
 
+/* What the kernel has counted for a thread since it began. */
+struct ky_thread_cpu {
+	uint64_t monotonic_ns;
+	uint32_t tid;
+	bool has_switches;
+	uint64_t cpu_ns, run_delay_ns;
+	uint64_t voluntary, involuntary; /* switches */
+};
+
 #define KY_TRIGGER_TEXT_BYTES 96u
 
 /* A rule that fired, as the trace tells it. */

@@ -381,3 +381,32 @@ void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file)
 	*file = 0;
 	look->sched_files--;
 }
+
+static bool read_count(const char *text, const char *key, uint64_t *out)
+{
+	const char *at = strstr(text, key);
+
+	if (!at)
+		return false;
+	*out = strtoull(at + strlen(key), NULL, 10);
+	return true;
+}
+
+bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out)
+{
+	char text[3072], *at;
+
+	memset(out, 0, sizeof(*out));
+	out->tid = tid;
+	if (look->dir < 0 || look->is_foreign ||
+	    read_of_thread(look, tid, "schedstat", text, sizeof(text)) <= 0)
+		return false;
+	out->cpu_ns = strtoull(text, &at, 10);
+	if (at == text || *at != ' ')
+		return false;
+	out->run_delay_ns = strtoull(at, NULL, 10);
+	out->has_switches = read_of_thread(look, tid, "status", text, sizeof(text)) > 0 &&
+			    read_count(text, "\nvoluntary_ctxt_switches:", &out->voluntary) &&
+			    read_count(text, "\nnonvoluntary_ctxt_switches:", &out->involuntary);
+	return true;
+}

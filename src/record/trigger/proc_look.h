@@ -51,6 +51,9 @@ bool ky_proc_look_run_delay(struct ky_proc_look *look, uint32_t tid, uint32_t *f
 			    uint64_t *delay_ns);
 void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file);
 
+/* What the kernel has counted for the thread; two small files. False: unreadable, or gone. */
+bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out);
+
 enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look);
 
 /* Fills in what the thread does now, without its stack. False: there is no such thread any more. */

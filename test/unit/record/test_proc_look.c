@@ -95,6 +95,32 @@ static void life__follows_the_state(void **state)
 	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
 }
 
+static void thread__counts_of_the_kernel(void **state)
+{
+	struct ky_thread_cpu cpu;
+
+	(void)state;
+	open_fake();
+	assert_false(ky_proc_look_counts(&look, 7, &cpu));
+	fake_proc_thread(&fake, 7, 'S', "running", "0");
+	fake_proc_write(&fake, "task/7/schedstat", "123456789 4321 99\n");
+	fake_proc_write(&fake, "task/7/status", "Name:\tx\nState:\tS\n");
+	assert_true(ky_proc_look_counts(&look, 7, &cpu));
+	assert_int_equal(cpu.tid, 7);
+	assert_int_equal(cpu.cpu_ns, 123456789);
+	assert_int_equal(cpu.run_delay_ns, 4321);
+	assert_false(cpu.has_switches);
+	fake_proc_write(&fake, "task/7/status",
+			"Name:\tx\nvoluntary_ctxt_switches:\t12\n"
+			"nonvoluntary_ctxt_switches:\t3\n");
+	assert_true(ky_proc_look_counts(&look, 7, &cpu));
+	assert_true(cpu.has_switches);
+	assert_int_equal(cpu.voluntary, 12);
+	assert_int_equal(cpu.involuntary, 3);
+	fake_proc_write(&fake, "task/7/schedstat", "-\n");
+	assert_false(ky_proc_look_counts(&look, 7, &cpu));
+}
+
 static void thread__that_went_on_does_not_stand(void **state)
 {
 	static const char *const others[] = {"running", "202 0x3 0x7ffc18 0x401020",
@@ -219,6 +245,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(look__knows_who_is_not_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(life__follows_the_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__every_shape_of_syscall, setup, teardown),
+		cmocka_unit_test_setup_teardown(thread__counts_of_the_kernel, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__that_went_on_does_not_stand, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(cgroup__paths_that_lead_nowhere, setup, teardown),

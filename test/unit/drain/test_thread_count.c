@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/drain_case.h"
+
+#define SECOND (1000 * MS)
+
+struct kernel {
+	uint32_t looks, tid;
+	bool is_gone;
+};
+
+static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
+{
+	struct kernel *kernel = ctx;
+
+	kernel->looks++;
+	kernel->tid = tid;
+	*out = (struct ky_thread_cpu){.tid = tid,
+				      .cpu_ns = kernel->looks * 1000,
+				      .run_delay_ns = kernel->looks * 10,
+				      .has_switches = kernel->looks != 2,
+				      .voluntary = 5,
+				      .involuntary = 7};
+	return !kernel->is_gone;
+}
+
+static void begin(struct drain_case *c, struct test_writer *w, struct kernel *kernel)
+{
+	memset(kernel, 0, sizeof(*kernel));
+	case_open(c, 8);
+	c->options.count_thread = count_thread;
+	c->options.count_ctx = kernel;
+	case_start(c);
+	test_writer_open(w, &c->ring, 501, T0);
+	test_worker(w, T0, 10, 0x7000, 0x100);
+	test_poll(w, T0 + MS, 7, MS);
+}
+
+static void thread_count__worker_is_looked_at_once_a_second(void **state)
+{
+	static struct drain_case c;
+	struct test_writer w, other;
+	struct kernel kernel;
+	const struct test_event *event;
+
+	(void)state;
+	begin(&c, &w, &kernel);
+	/* No worker: nobody asks about it. */
+	test_writer_open(&other, &c.ring, 502, T0);
+	test_emit(&other, T0 + MS, KYMO_RECORD_MARK, 0, 1, 1, 0, 0);
+	for (uint64_t ms = 100; ms <= 2500; ms += 100)
+		case_step(&c, T0 + ms * MS);
+	assert_in_range(kernel.looks, 3, 4);
+	assert_int_equal(kernel.tid, 501);
+	case_finish(&c, T0 + 3 * SECOND);
+	event = EVENT(&c, THREAD_CPU, 0);
+	assert_int_equal(NUMBER(event, THREAD_CPU, tid), 501);
+	assert_int_equal(NUMBER(event, THREAD_CPU, worker_id), 0);
+	assert_int_equal(NUMBER(event, THREAD_CPU, cpu_time_ns), 1000);
+	assert_int_equal(NUMBER(event, THREAD_CPU, run_delay_ns), 10);
+	assert_int_equal(NUMBER(event, THREAD_CPU, voluntary_switches), 5);
+	assert_int_equal(NUMBER(event, THREAD_CPU, involuntary_switches), 7);
+	event = EVENT(&c, THREAD_CPU, 1);
+	assert_false(event->is_present[KY_F_THREAD_CPU_voluntary_switches]);
+	assert_true(event->ns >= T0 + SECOND);
+	case_close(&c);
+}
+
+static void thread_count__what_cannot_be_read_is_not_told(void **state)
+{
+	static struct drain_case c;
+	struct test_writer w;
+	struct kernel kernel;
+
+	(void)state;
+	begin(&c, &w, &kernel);
+	kernel.is_gone = true;
+	for (uint64_t ms = 100; ms <= 1500; ms += 100)
+		case_step(&c, T0 + ms * MS);
+	assert_true(kernel.looks >= 2);
+	case_finish(&c, T0 + 2 * SECOND);
+	for (size_t i = 0; i < c.sink.event_count; i++)
+		assert_int_not_equal(c.sink.events[i].event, KY_EV_THREAD_CPU);
+	case_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(thread_count__worker_is_looked_at_once_a_second),
+		cmocka_unit_test(thread_count__what_cannot_be_read_is_not_told),
+	};
+
+	return cmocka_run_group_tests_name("thread_count", tests, NULL, NULL);
+}
