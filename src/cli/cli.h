@@ -31,6 +31,7 @@ int ky_cmd_report(int argc, char **argv);
 int ky_cmd_export(int argc, char **argv);
 int ky_cmd_convert(int argc, char **argv);
 int ky_cmd_symbolize(int argc, char **argv);
+int ky_cmd_doctor(int argc, char **argv);
 int ky_cmd_dump(int argc, char **argv);
 int ky_cmd_recover(int argc, char **argv);
 int ky_cmd_ps(int argc, char **argv);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/doctor.h>
+
+#include <cli/out_text.h>
+#include <cli/run_target.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <kymo/base.h>
+#include <ship/symbol/debug_search.h>
+#include <ship/symbol/object_file.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_BYTES 2048u
+#define PATH_BYTES 1024u
+
+static void check_reach(struct ky_doctor *doctor, const char *path)
+{
+	enum ky_run_reach reach = ky_run_target_reach(path);
+	struct ky_doctor_check *check = ky_doctor_add(doctor, "reach", "%.160s %s", path,
+						      reach == KY_RUN_REACHABLE ?
+							      "can be recorded by kymo run" :
+							      "cannot be recorded by kymo run");
+
+	if (reach == KY_RUN_REACHABLE)
+		return;
+	ky_doctor_effect(check, KY_DOCTOR_NONE, "it %.200s", ky_run_reach_text(reach));
+	if (reach == KY_RUN_STATIC)
+		ky_doctor_fix(check, "build for a target with a dynamic libc, such as "
+				     "x86_64-unknown-linux-gnu, or use the crate kymo");
+}
+
+/* What tables of tasks are made of: a pointer to the poll of a future type. */
+static bool is_task_poll(const char *name)
+{
+	return strstr(name, "5tokio7runtime4task3raw4poll") ||
+	       (strstr(name, "5tokio") && strstr(name, "7runtime4task3raw4poll"));
+}
+
+static bool is_poll_at(const struct ky_elf *elf, uint64_t address)
+{
+	char name[NAME_BYTES];
+	size_t count;
+	const struct ky_elf_symbol *at = ky_elf_symbols_at(elf, address, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (ky_elf_symbol_name(elf, &at[i], name, sizeof(name)) && is_task_poll(name))
+			return true;
+	return false;
+}
+
+/* Different functions that tables point to: kinds of task, but for those that the linker folded. */
+static size_t count_kinds(struct ky_elf *elf)
+{
+	size_t count, kinds = 0;
+	const struct ky_elf_pointer *pointers = ky_elf_function_pointers(elf, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		size_t before = 0;
+
+		if (!is_poll_at(elf, pointers[i].value))
+			continue;
+		while (before < i && pointers[before].value != pointers[i].value)
+			before++;
+		kinds += before == i;
+	}
+	return kinds;
+}
+
+static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf)
+{
+	size_t kinds = count_kinds(elf);
+	struct ky_doctor_check *check;
+
+	check = ky_doctor_add(doctor, "tokio",
+			      kinds ? "%zu kind%s of Tokio tasks, by its symbols" :
+				      "no table of Tokio tasks, by its symbols",
+			      kinds, kinds == 1 ? "" : "s");
+	if (kinds)
+		return;
+	ky_doctor_effect(check, KY_DOCTOR_NONE,
+			 "no polls, wakes and tasks, unless a library of it "
+			 "has them");
+	ky_doctor_fix(check, "keep the symbols: strip = \"debuginfo\" under [profile.release] in "
+			     "Cargo.toml");
+}
+
+/* A .dynsym says nothing of the program's own functions. */
+static bool has_symtab(int fd)
+{
+	Elf64_Ehdr header;
+	Elf64_Shdr section;
+
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.e_shentsize != sizeof(section))
+		return false;
+	for (uint32_t i = 0; i < header.e_shnum; i++) {
+		off_t at = (off_t)(header.e_shoff + (uint64_t)i * sizeof(section));
+
+		if (at < 0 || pread(fd, &section, sizeof(section), at) != (ssize_t)sizeof(section))
+			return false;
+		if (section.sh_type == SHT_SYMTAB)
+			return true;
+	}
+	return false;
+}
+
+static void check_symbols(struct ky_doctor *doctor, const struct ky_object *object, bool is_named)
+{
+	struct ky_doctor_check *check;
+
+	check = ky_doctor_add(doctor, "symbols", is_named ? "it has a symbol table" : "stripped");
+	if (!is_named) {
+		ky_doctor_effect(check, KY_DOCTOR_LIMITED, "functions are module+offset");
+		ky_doctor_fix(check, "strip = \"debuginfo\" under [profile.release] in Cargo.toml");
+	}
+	check = ky_doctor_add(doctor, "build_id",
+			      object->build_id_bytes ? "it has a build id" : "none");
+	if (!object->build_id_bytes) {
+		ky_doctor_effect(
+			check, KY_DOCTOR_LIMITED,
+			"names cannot be told from those of another build; debug files are "
+			"found by name only");
+		ky_doctor_fix(check, "RUSTFLAGS=\"-C link-arg=-Wl,--build-id\" cargo build "
+				     "--release");
+	}
+}
+
+static void check_debug(struct ky_doctor *doctor, const char *path, const struct ky_object *object)
+{
+	struct ky_code_place place = {.kind = KY_CODE_MODULE,
+				      .path = path,
+				      .build_id = object->build_id,
+				      .build_id_bytes = object->build_id_bytes};
+	static struct ky_debug_file module, debug; /* paths are long */
+	struct ky_debug_search search = {0};
+	struct ky_doctor_check *check;
+	uint32_t why;
+
+	if (object->has_dwarf) {
+		(void)ky_doctor_add(doctor, "debug_info", "it has its own");
+		return;
+	}
+	if (ky_debug_search_add_system(&search) == 0 &&
+	    ky_debug_search_module(&search, &place, &module, &why) == 0) {
+		if (ky_debug_search_debug(&search, &place, &module, &debug) == 0) {
+			(void)ky_doctor_add(doctor, "debug_info", "in %.200s", debug.name);
+			ky_debug_file_close(&debug);
+			ky_debug_file_close(&module);
+			ky_debug_search_release(&search);
+			return;
+		}
+		ky_debug_file_close(&module);
+	}
+	ky_debug_search_release(&search);
+	check = ky_doctor_add(doctor, "debug_info", "none");
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
+			 "no files, lines and inlined functions, only what has a symbol");
+	ky_doctor_fix(check, "CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo build --release");
+}
+
+static bool has_segment(int fd, uint32_t type)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    header.e_phentsize != sizeof(segment))
+		return false;
+	for (uint32_t i = 0; i < header.e_phnum; i++) {
+		off_t at = (off_t)(header.e_phoff + (uint64_t)i * sizeof(segment));
+
+		if (at < 0 || pread(fd, &segment, sizeof(segment), at) != (ssize_t)sizeof(segment))
+			return false;
+		if (segment.p_type == type)
+			return true;
+	}
+	return false;
+}
+
+static void check_unwind(struct ky_doctor *doctor, int fd)
+{
+	bool has_tables = has_segment(fd, PT_GNU_EH_FRAME);
+	struct ky_doctor_check *check = ky_doctor_add(
+		doctor, "unwind_tables", has_tables ? "it has .eh_frame" : "no .eh_frame");
+
+	if (has_tables)
+		return;
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
+			 "stacks follow frame pointers, where there are "
+			 "any");
+	ky_doctor_fix(check, "RUSTFLAGS=\"-C force-unwind-tables=yes\" cargo build --release");
+}
+
+void ky_doctor_program(struct ky_doctor *doctor, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct ky_doctor_check *check;
+	struct ky_object object;
+	struct ky_elf *elf = NULL;
+	int result = fd < 0 ? -errno : ky_object_read_fd(&object, fd);
+
+	if (result < 0) {
+		check = ky_doctor_add(doctor, "program", "%.160s: %s", path,
+				      kymo_error_text(result));
+		ky_doctor_effect(check, KY_DOCTOR_NONE, "nothing can be said of it");
+		if (fd >= 0)
+			(void)close(fd);
+		return;
+	}
+	check_reach(doctor, path);
+	(void)ky_elf_open_fd(&elf, fcntl(fd, F_DUPFD_CLOEXEC, 3));
+	check_symbols(doctor, &object, has_symtab(fd));
+	check_debug(doctor, path, &object);
+	check_unwind(doctor, fd);
+	if (elf)
+		check_tokio(doctor, elf);
+	ky_elf_close(elf);
+	(void)close(fd);
+}
+
+/* ---- a process ---- */
+
+static void check_dumpable(struct ky_doctor *doctor, uint32_t pid)
+{
+	struct ky_doctor_check *check;
+	struct stat about;
+	char path[64];
+	bool is_open;
+
+	(void)snprintf(path, sizeof(path), "/proc/%u/mem", pid);
+	is_open = access(path, R_OK) == 0;
+	(void)snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	if (is_open && stat(path, &about) == 0 && (geteuid() == 0 || about.st_uid == geteuid())) {
+		(void)ky_doctor_add(doctor, "process", "%u may be looked at", pid);
+		return;
+	}
+	check = ky_doctor_add(doctor, "process",
+			      "%u may not be looked at: another user's, or not "
+			      "dumpable",
+			      pid);
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED, "no attach, no stacks of its stuck threads");
+	ky_doctor_fix(check, "sudo kymo doctor %u", pid);
+}
+
+/* The value of a cgroup file of the process, "" when there is none. */
+static void cgroup_line(uint32_t pid, const char *file, char *out, size_t capacity)
+{
+	char path[PATH_BYTES + 64], group[PATH_BYTES / 2] = "", line[PATH_BYTES / 2];
+	FILE *list;
+
+	out[0] = '\0';
+	(void)snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	list = fopen(path, "re");
+	while (list && fgets(line, sizeof(line), list))
+		if (strncmp(line, "0::", 3) == 0)
+			(void)snprintf(group, sizeof(group), "%s", line + 3);
+	if (list)
+		(void)fclose(list);
+	group[strcspn(group, "\n")] = '\0';
+	(void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, file);
+	list = fopen(path, "re");
+	if (list && !fgets(out, (int)capacity, list))
+		out[0] = '\0';
+	if (list)
+		(void)fclose(list);
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static void check_cgroup(struct ky_doctor *doctor, uint32_t pid)
+{
+	char memory[64], cpu[64], size[KY_OUT_CELL_BYTES];
+	struct ky_doctor_check *check;
+	uint64_t bytes;
+
+	cgroup_line(pid, "memory.max", memory, sizeof(memory));
+	cgroup_line(pid, "cpu.max", cpu, sizeof(cpu));
+	if (!memory[0] && !cpu[0]) {
+		(void)ky_doctor_add(doctor, "cgroup", "no limit that can be read");
+		return;
+	}
+	check = ky_doctor_add(doctor, "cgroup", "memory.max %s, cpu.max %s",
+			      memory[0] ? memory : "none", cpu[0] ? cpu : "none");
+	bytes = strtoull(memory, NULL, 10);
+	if (!bytes || bytes >= UINT64_C(256) << 20)
+		return;
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
+			 "the ring counts against %s of memory: 32 MiB of it by default",
+			 ky_out_bytes(size, bytes));
+	ky_doctor_fix(check, "kymo run --ring-bytes 8M ...");
+}
+
+int ky_doctor_process(struct ky_doctor *doctor, uint32_t pid)
+{
+	char path[64], target[8];
+
+	(void)snprintf(path, sizeof(path), "/proc/%u", pid);
+	if (access(path, F_OK) != 0)
+		return -ESRCH;
+	check_dumpable(doctor, pid);
+	check_cgroup(doctor, pid);
+	(void)snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	if (readlink(path, target, sizeof(target)) < 0)
+		return -EACCES;
+	ky_doctor_program(doctor, path);
+	return 0;
+}

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`kymo doctor` on programs built in every way that limits what can be seen of them.
+
+usage: test_doctor.py KYMO [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KYMO = ""
+MACHINE = ["perf_event", "cpu_timers", "kernel_symbols", "ptrace", "shared_memory", "clock"]
+# What Tokio's tables look like to a symbol table: data that points to a function of that name.
+TOKIO = """
+void task_poll(void) __asm__("_ZN5tokio7runtime4task3raw4poll17h0123456789abcdefE");
+void task_poll(void) {}
+void (*const table[])(void) = {task_poll};
+int main(int argc, char **argv) { (void)argv; table[argc - 1](); return 0; }
+"""
+
+
+class Doctor(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.dir = pathlib.Path(held.name)
+
+    def build(self, name, *flags):
+        if not shutil.which("cc"):
+            self.skipTest("there is no C compiler here")
+        source, out = self.dir / "a.c", self.dir / name
+        source.write_text(TOKIO)
+        subprocess.run(["cc", "-O1", *flags, "-o", out, source], check=True, capture_output=True)
+        return out
+
+    def doctor(self, *arguments, codes=(0, 1)):
+        ran = subprocess.run([KYMO, "doctor", *map(str, arguments)], capture_output=True,
+                             text=True, check=False)
+        self.assertIn(ran.returncode, codes, ran.stderr)
+        return ran
+
+    def checks(self, *arguments):
+        ran = self.doctor("--json", *arguments)
+        checks = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
+        limited = [name for name, check in checks.items() if check["state"] != "ok"]
+        self.assertEqual(ran.returncode, 1 if limited else 0, limited)
+        for name in limited:
+            self.assertTrue(checks[name]["effect"], name)
+        return checks
+
+    def test_says_of_every_part_of_the_machine_what_it_is(self):
+        checks = self.checks()
+        for name in MACHINE:
+            self.assertIn(name, checks)
+            self.assertTrue(checks[name]["value"])
+        text = self.doctor().stdout
+        for name, check in checks.items():
+            self.assertRegex(text, rf"{check['state']} +{name} ")
+
+    def test_settings_are_those_of_the_kernel(self):
+        path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
+        if not path.exists():
+            self.skipTest("no perf_event here")
+        self.assertIn(f"perf_event_paranoid is {path.read_text().strip()}",
+                      self.checks()["perf_event"]["value"])
+
+    def test_a_program_that_has_everything(self):
+        checks = self.checks(self.build("all", "-g", "-Wl,--build-id"))
+        for name in ("reach", "symbols", "build_id", "debug_info", "unwind_tables", "tokio"):
+            self.assertEqual(checks[name]["state"], "ok", checks[name])
+        self.assertEqual(checks["tokio"]["value"], "1 kind of Tokio tasks, by its symbols")
+
+    def test_a_program_that_lacks_something(self):
+        for flags, name, state in ((["-s"], "symbols", "limited"), (["-s"], "tokio", "none"),
+                                   (["-Wl,--build-id=none"], "build_id", "limited"),
+                                   (["-g0"], "debug_info", "limited"),
+                                   (["-static"], "reach", "none")):
+            with self.subTest(flags=flags):
+                try:
+                    program = self.build("lacks", *flags)
+                except subprocess.CalledProcessError:
+                    continue # no static libc
+                check = self.checks(program)[name]
+                self.assertEqual(check["state"], state, check)
+                self.assertTrue(check["command"], check)
+
+    def test_a_process_and_its_program(self):
+        host = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(host.wait)
+        self.addCleanup(host.kill)
+        checks = self.checks(host.pid)
+        self.assertEqual(checks["process"]["state"], "ok")
+        self.assertIn("cgroup", checks)
+        self.assertEqual(checks["reach"]["state"], "ok")
+
+    def test_hostile_and_missing_files(self):
+        for number, content in enumerate((b"", b"\x7fELF", b"\x7fELF" + b"\xff" * 200,
+                                          b"#!/bin/sh\n")):
+            file = self.dir / f"bad{number}"
+            file.write_bytes(content)
+            file.chmod(0o755)
+            self.assertEqual(self.checks(file)["program"]["state"], "none")
+        self.assertIn("no such program", self.doctor("/nonexistent", codes=(1,)).stderr)
+        self.assertIn("no process", self.doctor("2147483647", codes=(1,)).stderr)
+        self.doctor("a", "b", codes=(2,))
+
+
+if __name__ == "__main__":
+    KYMO = str(pathlib.Path(sys.argv[1]).resolve())
+    sys.argv[1:] = sys.argv[2:]
+    unittest.main(verbosity=1)
