@@ -61,7 +61,35 @@ static uint32_t function_of(struct making *making, uint32_t number, uint32_t lin
 	return making->functions[number] - 1;
 }
 
-static bool add_lines(struct making *making, const struct ky_symbol_frame *frames, uint32_t count)
+static bool begins_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool contains(const char *text, const char *part)
+{
+	for (; *text; text++)
+		if (begins_with(text, part))
+			return true;
+	return false;
+}
+
+static bool is_system(const struct ky_code_place *place)
+{
+	static const char *const files[] = {"/libc.so",        "/libc-",   "/ld-linux",
+					    "/ld-musl",        "/libm.so", "/libpthread",
+					    "libkymo-preload", "vdso"};
+
+	if (place->kind == KY_CODE_KERNEL)
+		return true;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (contains(place->path, files[i]))
+			return true;
+	return false;
+}
+
+static bool add_lines(struct making *making, const struct ky_symbol_frame *frames, uint32_t count,
+		      bool is_of_system)
 {
 	struct ky_code_stacks *out = making->out;
 	void *list = out->lines;
@@ -80,6 +108,7 @@ static bool add_lines(struct making *making, const struct ky_symbol_frame *frame
 		line->file = frames[i].file;
 		line->line = frames[i].line;
 		line->why = frames[i].why;
+		line->is_system = is_of_system;
 		out->line_count++;
 	}
 	return true;
@@ -131,7 +160,7 @@ static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_
 							    frames[0].number,
 							    module ? module->number : KY_NONE};
 	out->nameless_count += frames[0].why != KY_SYMBOL_FOUND;
-	if (!add_lines(making, frames, count))
+	if (!add_lines(making, frames, count, is_system(&place)))
 		return UINT32_MAX;
 	return out->spot_count++;
 }
@@ -273,19 +302,6 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 	return &walk->stacks->lines[walk->line++];
 }
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-static bool contains(const char *text, const char *part)
-{
-	for (; *text; text++)
-		if (begins_with(text, part))
-			return true;
-	return false;
-}
-
 bool ky_code_is_own(const struct ky_code_line *line)
 {
 	static const char *const crates[] = {"std::",   "core::",    "alloc::",      "tokio::",
@@ -298,7 +314,8 @@ bool ky_code_is_own(const struct ky_code_line *line)
 
 	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
 		name++;
-	if (line->why != KY_SYMBOL_FOUND || *name == '[') /* "[unknown] 0x..." of dial9 */
+	if (line->why != KY_SYMBOL_FOUND || line->is_system ||
+	    *name == '[') /* "[unknown] 0x..." of dial9 */
 		return false;
 	if (begins_with(name, "dyn "))
 		name += 4;
