@@ -14,15 +14,16 @@ import subprocess
 import sys
 import time
 
-from measure import (drain, emit, end_to_end, flight, memory, programs, read, symbols, unwind,
-                     watch)
+from measure import (drain, emit, end_to_end, flight, memory, places, programs, read, symbols,
+                     unwind, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-release"
 LATEST = ROOT / "bench" / "results" / "latest.json"
 AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
-         "watch": watch.rows, "unwind": unwind.rows, "symbols": symbols.rows,
+         "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
+         "symbols": symbols.rows,
          "end-to-end": end_to_end.rows, "flight": flight.rows}
 ROUNDS = 15
 

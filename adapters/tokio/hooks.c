@@ -22,6 +22,7 @@ enum {
 	STATE_CANCELLED = 32u
 };
 #define STATE_REFERENCE_SHIFT 6
+#define PLACES_UNDECIDED (KYMO_PLACE_STACKS_MAX + 1)
 
 /* Our part of the state word, far above any count of references: how many hooks hold the header,
  * and whether one of them has told the end of the task. To Tokio each is a great many references,
@@ -216,29 +217,52 @@ static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint
 	return 0;
 }
 
+/* The part of a poll that is recorded. */
+static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_table *table,
+				 void *header)
+{
+	uint64_t task = word_at(header, table->id_offset), before;
+	uint32_t flags;
+
+	if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
+		enter_runtime(self, table, header);
+	self->places_left = PLACES_UNDECIDED;
+	self->poll_sp = ky_tokio_arch_sp();
+	self->table = table;
+	kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
+	before = hold(header);
+	table->poll(header);
+	flags = end_flags(self, header, before, state_of(header));
+	kymo_poll_end(flags);
+	if (KYMO_UNLIKELY(flags & KYMO_POLL_READY))
+		kymo_place_end(task);
+	else
+		kymo_place_polled(task);
+	let_go(table, header);
+}
+
 static void poll_task(struct ky_tokio_table *table, void *header)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
 	void *outer = self->current;
 	bool is_outer_woken = self->is_woken;
-	uint64_t before;
+	uint8_t outer_places = self->places_left;
+	uintptr_t outer_sp = self->poll_sp;
+	const struct ky_tokio_table *outer_table = self->table;
 
 	self->current = header;
 	self->is_woken = false;
+	self->places_left = 0;
 	self->depth++;
-	if (!kymo_gate_is_open(KYMO_GATE_POLL)) {
+	if (!kymo_gate_is_open(KYMO_GATE_POLL))
 		table->poll(header);
-	} else {
-		if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
-			enter_runtime(self, table, header);
-		kymo_poll_begin(word_at(header, table->id_offset), table->name, KYMO_QUEUE_UNKNOWN);
-		before = hold(header);
-		table->poll(header);
-		kymo_poll_end(end_flags(self, header, before, state_of(header)));
-		let_go(table, header);
-	}
+	else
+		poll_recorded(self, table, header);
 	self->depth--;
 	self->is_woken = is_outer_woken;
+	self->places_left = outer_places;
+	self->poll_sp = outer_sp;
+	self->table = outer_table;
 	self->current = outer;
 }
 
@@ -313,8 +337,10 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	before = hold(header);
 	table->shutdown(header);
 	after = state_of(header);
-	if ((after & STATE_COMPLETE) && is_end_ours(header, before))
+	if ((after & STATE_COMPLETE) && is_end_ours(header, before)) {
 		kymo_task_end(word_at(header, table->id_offset), table->name);
+		kymo_place_end(word_at(header, table->id_offset));
+	}
 	let_go(table, header);
 }
 
@@ -380,4 +406,44 @@ struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
 	if (KYMO_UNLIKELY(kymo_gate_is_open(KYMO_GATE_WAKER_CLONE)))
 		return record_clone(header, copy);
 	return ky_tokio_wakers[copy].clone(header);
+}
+
+/* Apart, for it is rare. The leaf that clones is about to return Pending: all that awaits it is on
+ * the stack. */
+static __attribute__((noinline)) void take_place(struct ky_tokio_thread *self, void *header,
+						 bool is_further,
+						 const struct kymo_stack_start *start)
+{
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	struct kymo_stack stack = {
+		.frames = frames, .frames_max = KYMO_PLACE_FRAMES_MAX, .until_sp = self->poll_sp};
+	struct kymo_place place = {.task = word_at(header, self->table->id_offset),
+				   .name = self->table->name,
+				   .one_in = self->place_one_in,
+				   .frames = frames,
+				   .is_further = is_further};
+
+	self->places_left--;
+	kymo_stack_capture(&stack, start);
+	place.frame_count = stack.count;
+	place.is_truncated = stack.end != KYMO_STACK_REACHED;
+	kymo_place_put(&place);
+}
+
+struct ky_tokio_raw_waker ky_tokio_on_clone_from(void *header, uint32_t copy,
+						 const struct kymo_stack_start *start)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+	bool is_further = self->places_left != PLACES_UNDECIDED;
+
+	if (KYMO_LIKELY(self->current != header || !self->places_left))
+		return ky_tokio_on_clone(header, copy);
+	if (!is_further) {
+		self->place_one_in = kymo_place_choose(&self->chooser,
+						       word_at(header, self->table->id_offset));
+		self->places_left = self->place_one_in ? KYMO_PLACE_STACKS_MAX : 0;
+	}
+	if (KYMO_UNLIKELY(self->places_left))
+		take_place(self, header, is_further, start);
+	return ky_tokio_on_clone(header, copy);
 }

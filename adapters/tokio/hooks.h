@@ -10,6 +10,8 @@
 #ifndef KY_TOKIO_HOOKS_H
 #define KY_TOKIO_HOOKS_H
 
+#include <kymo/place.h>
+#include <kymo/stack.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +28,13 @@ struct ky_tokio_thread {
 	bool is_woken;          /* a wake of `current` was recorded inside its poll */
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
 	bool is_late_worker;    /* its launch began before we were here; its polls gave it away */
+	/* Stacks that may still be taken of the innermost open poll; more than
+	 * KYMO_PLACE_STACKS_MAX: not decided. */
+	uint8_t places_left;
+	uint32_t place_one_in;              /* as decided */
+	uintptr_t poll_sp;                  /* frames below it belong to that poll */
+	const struct ky_tokio_table *table; /* of that poll, where places_left is not 0 */
+	struct kymo_place_chooser chooser;
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
@@ -53,6 +62,9 @@ extern const char ky_tokio_poll_thunks[], ky_tokio_shutdown_thunks[], ky_tokio_c
 void ky_tokio_on_poll(void *header, uint32_t index);
 void ky_tokio_on_shutdown(void *header, uint32_t index);
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy);
+/* The same while places are taken; start: registers of whoever clones. */
+struct ky_tokio_raw_waker ky_tokio_on_clone_from(void *header, uint32_t copy,
+						 const struct kymo_stack_start *start);
 void ky_tokio_on_wake(void *header, uint32_t copy);
 void ky_tokio_on_wake_by_ref(void *header, uint32_t copy);
 

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <kymo/emit.h>
+#include <kymo/place.h>
 #include <kymo/recorder.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "blocking.h"
@@ -27,6 +30,7 @@
 
 #define OBJECTS_MAX 4096u
 #define STATUS_BYTES 256u
+#define TABLES_MS_MAX 250u
 #define VERSION_BYTES 32
 #define VERSIONS_BYTES 256
 
@@ -322,6 +326,22 @@ static void watch_loader(void)
 	ky_tokio_late_start(&calls);
 }
 
+/* Tasks that wait from their first poll on, as what accepts connections does, are seen that once:
+ * so the tables for walks should be there. `kymo run` makes them of every ring that is prepared, in
+ * some 20 ms; a program that starts meanwhile waits for it, but not for long. */
+static void wait_for_tables(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	if (!getenv("KYMO_STATUS_PARENT") || !kymo_gate_is_open(KYMO_GATE_PLACE))
+		return;
+	for (uint32_t ms = 0; ms < TABLES_MS_MAX; ms++) {
+		if (kymo_place_is_ready((uintptr_t)ky_tokio_tables[0].poll))
+			return;
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
 __attribute__((constructor)) static void preload_start(void)
 {
 	struct search *search = &search_state;
@@ -360,6 +380,7 @@ __attribute__((constructor)) static void preload_start(void)
 		say(line);
 	} else {
 		say_ok(&search->found);
+		wait_for_tables();
 	}
 }
 

@@ -11,6 +11,7 @@
 	.globl \name
 	.hidden \name
 	.type \name, @function
+	.cfi_startproc
 \name:
 	.set index, 0
 	.rept \count
@@ -19,14 +20,44 @@
 	.p2align 4
 	.set index, index + 1
 	.endr
+	.cfi_endproc
 	.size \name, . - \name
 	.endm
 
 	thunks ky_tokio_poll_thunks, ky_tokio_on_poll, TABLES
 	thunks ky_tokio_shutdown_thunks, ky_tokio_on_shutdown, TABLES
-	thunks ky_tokio_clone_thunks, ky_tokio_on_clone, COPIES
+	thunks ky_tokio_clone_thunks, ky_tokio_enter_clone, COPIES
 	thunks ky_tokio_wake_thunks, ky_tokio_on_wake, COPIES
 	thunks ky_tokio_wake_by_ref_thunks, ky_tokio_on_wake_by_ref, COPIES
+
+/* Where the place of a wait may be taken, the hook gets the registers of whoever clones: struct
+ * kymo_stack_start. Like any caller it stands at its call, so the return address minus 1. */
+#define GATE_PLACE 0x400
+	.p2align 4
+	.globl ky_tokio_enter_clone
+	.hidden ky_tokio_enter_clone
+	.type ky_tokio_enter_clone, @function
+	.cfi_startproc
+ky_tokio_enter_clone:
+	mov kymo_control@GOTPCREL(%rip), %rax
+	testl $GATE_PLACE, (%rax)
+	jz ky_tokio_on_clone
+	sub $40, %rsp
+	.cfi_adjust_cfa_offset 40
+	mov 40(%rsp), %rax
+	dec %rax
+	mov %rax, (%rsp)
+	lea 48(%rsp), %rax
+	mov %rax, 8(%rsp)
+	mov %rbp, 16(%rsp)
+	mov %rbx, 24(%rsp)
+	mov %rsp, %rdx
+	call ky_tokio_on_clone_from
+	add $40, %rsp
+	.cfi_adjust_cfa_offset -40
+	ret
+	.cfi_endproc
+	.size ky_tokio_enter_clone, . - ky_tokio_enter_clone
 
 /* long syscall(long number, ...): futex waits and wakes, prctl and seccomp go to C, all else
  * straight to libc's, with the stack exactly as the caller left it (clone, vfork and friends stay
@@ -35,6 +66,7 @@
 	.globl ky_tokio_syscall
 	.hidden ky_tokio_syscall
 	.type ky_tokio_syscall, @function
+	.cfi_startproc
 ky_tokio_syscall:
 	cmp $202, %rdi
 	je ky_tokio_on_futex
@@ -43,6 +75,7 @@ ky_tokio_syscall:
 	cmp $317, %rdi
 	je ky_tokio_on_confining
 	jmp *syscall@GOTPCREL(%rip)
+	.cfi_endproc
 	.size ky_tokio_syscall, . - ky_tokio_syscall
 
 /* void *dlsym(void *handle, const char *name): with the caller's return address, on which it
@@ -51,15 +84,23 @@ ky_tokio_syscall:
 	.globl ky_tokio_dlsym
 	.hidden ky_tokio_dlsym
 	.type ky_tokio_dlsym, @function
+	.cfi_startproc
 ky_tokio_dlsym:
 	push %rdi
+	.cfi_adjust_cfa_offset 8
 	push %rsi
+	.cfi_adjust_cfa_offset 8
 	sub $8, %rsp
+	.cfi_adjust_cfa_offset 8
 	call ky_tokio_late_look
 	add $8, %rsp
+	.cfi_adjust_cfa_offset -8
 	pop %rsi
+	.cfi_adjust_cfa_offset -8
 	pop %rdi
+	.cfi_adjust_cfa_offset -8
 	jmp *dlsym@GOTPCREL(%rip)
+	.cfi_endproc
 	.size ky_tokio_dlsym, . - ky_tokio_dlsym
 
 	.section .note.GNU-stack, "", @progbits

@@ -8,6 +8,7 @@
  *                                       target (a GOT slot)
  *   KY_TOKIO_GOT_RELOCATION(type)       true for relocations whose place holds a symbol's address
  *   KY_TOKIO_THUNK_BYTES                distance of two thunks
+ *   ky_tokio_arch_sp()                  the stack pointer of the function that asks
  */
 #ifndef KY_TOKIO_ARCH_H
 #define KY_TOKIO_ARCH_H
@@ -26,6 +27,14 @@
 #define KY_TOKIO_THUNK_BYTES 16
 #define KY_TOKIO_GOT_RELOCATION(type)                                                              \
 	((type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_JUMP_SLOT || (type) == R_X86_64_64)
+
+static inline uintptr_t ky_tokio_arch_sp(void)
+{
+	uintptr_t sp;
+
+	__asm__ volatile("mov %%rsp, %0" : "=r"(sp));
+	return sp;
+}
 
 static inline uintptr_t ky_tokio_arch_target(const uint8_t *code, size_t bytes, bool *is_slot)
 {

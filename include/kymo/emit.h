@@ -35,12 +35,13 @@ enum kymo_gate {
 	KYMO_GATE_MARK = 1u << 7,        /* annotations */
 	KYMO_GATE_CUSTOM = 1u << 8,      /* events of the application's own */
 	KYMO_GATE_SPAN = 1u << 9,        /* spans (span.h) */
+	KYMO_GATE_PLACE = 1u << 10,      /* where tasks wait (place.h) */
 	KYMO_GATE_OFF_CPU = 1u << 11     /* calls that block inside a poll (off_cpu.h) */
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
 	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM | KYMO_GATE_SPAN |                 \
-	 KYMO_GATE_OFF_CPU)
+	 KYMO_GATE_PLACE | KYMO_GATE_OFF_CPU)
 
 /* Record types, bits 16..23 of a record's header word (its other bits: emit_inline.h). Each says
  * what its 16-bit argument means and which payload words follow; without a word on them there is
@@ -130,6 +131,8 @@ struct kymo_sub_buffer_hot {
 	} open[4]; /* the oldest four open polls of the thread */
 };
 
+struct kymo_place_set;
+
 /* What a thread needs to emit: one private cache line that a forked child reads as zeros. */
 struct kymo_thread {
 	uint32_t flags; /* bit 0: inside an event; bits 8..15: open polls */
@@ -144,8 +147,8 @@ struct kymo_thread {
 	/* the slow path's own limit (fast limit is 0 where the counter is unusable) */
 	uint64_t *end;
 	uint32_t slot;
-	uint32_t index; /* of this thread in the ring's directory */
-	uint64_t reserved;
+	uint32_t index;                /* of this thread in the ring's directory */
+	struct kymo_place_set *places; /* place.h; NULL: none, or not yet */
 };
 
 /* Control words that the recorder shares with `kymo` processes: mapped from the ring file's second

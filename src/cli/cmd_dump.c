@@ -10,13 +10,16 @@
 #include <cli/ring_arguments.h>
 #include <cli/ring_dump.h>
 #include <cli/run_options.h>
+#include <cli/task_places.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
 	KEY_LAST = 0x1101,
@@ -24,10 +27,12 @@ enum {
 	KEY_TO,
 	KEY_AFTER,
 	KEY_REASON,
-	KEY_LABEL
+	KEY_LABEL,
+	KEY_TASKS
 };
 
 #define AFTER_NS_MAX UINT64_C(86400000000000)
+#define TASKS_SHOWN_MAX 3u
 #define LOOK_NS UINT64_C(100000000)
 
 struct arguments {
@@ -38,7 +43,7 @@ struct arguments {
 	size_t pair_count;
 	struct ky_moment from, to;
 	uint64_t last_ns, after_ns;
-	bool is_json;
+	bool is_json, wants_tasks;
 };
 
 struct job {
@@ -48,6 +53,7 @@ struct job {
 	struct ky_ring_dump dump;
 	struct ky_dump_clock clock;
 	char path[KY_DUMP_PATH_BYTES];
+	const char *directory; /* of a file that nobody asked for */
 };
 
 static const struct argp_option options[] = {
@@ -67,6 +73,8 @@ static const struct argp_option options[] = {
 	{"reason", KEY_REASON, "TEXT", 0, "Say in the trace why (metadata kymo.dump.reason)", 0},
 	{"label", KEY_LABEL, "TEXT", 0, "... and what it belongs to (metadata kymo.dump.label)", 0},
 	{"metadata", 'm', "KEY=VALUE", 0, "A pair for the trace; may be repeated", 0},
+	{"tasks", KEY_TASKS, 0, 0,
+	 "Print where every task waits, instead of a file (with -o: as well)", 0},
 	{"json", 'j', 0, 0, "Say what was written as one JSON object", 0},
 	{0},
 };
@@ -148,6 +156,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case 'm':
 		parse_pair(state, arguments, text);
+		return 0;
+	case KEY_TASKS:
+		arguments->wants_tasks = true;
 		return 0;
 	case 'j':
 		arguments->is_json = true;
@@ -253,6 +264,8 @@ static int choose_file(struct job *job)
 	uint32_t pid = job->found.pid != 0 ? job->found.pid : job->found.ring_pid;
 	int err = 0;
 
+	if (output == NULL)
+		output = job->directory;
 	if (output == NULL || is_directory(output)) {
 		ky_dump_name(job->path, sizeof(job->path), output != NULL ? output : "",
 			     job->found.service, pid, ky_now_ns(CLOCK_REALTIME),
@@ -331,6 +344,33 @@ static void add_pairs(struct job *job)
 	job->dump.cut.pair_count = arguments->pair_count;
 }
 
+/* Where the tasks wait, out of the file that was written. Returns an exit code. */
+static int say_tasks(const struct job *job)
+{
+	const struct arguments *arguments = job->arguments;
+	struct ky_task_places_options how = {.is_json = arguments->is_json,
+					     .tasks_max = TASKS_SHOWN_MAX};
+	struct ky_buf out;
+	int code;
+
+	ky_buf_init(&out, 0);
+	if (arguments->is_json) {
+		ky_json_open(&out, NULL, "{");
+		ky_json_number(&out, "pid",
+			       job->found.pid != 0 ? job->found.pid : job->found.ring_pid);
+		ky_json_text(&out, "service", job->found.service);
+	}
+	code = ky_task_places(&out, job->dump.written, &how);
+	if (arguments->is_json) {
+		ky_json_close(&out, "}");
+		ky_out_text(&out, "\n");
+	}
+	if (!code)
+		(void)ky_out_print(&out);
+	ky_buf_release(&out);
+	return code;
+}
+
 static int dump(struct job *job)
 {
 	uint64_t asked_at_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -353,8 +393,30 @@ static int dump(struct job *job)
 	err = ky_ring_dump(&job->dump, &is_file_trouble);
 	if (err)
 		return say_trouble(job, err, is_file_trouble);
-	say_done(job);
-	return KY_EXIT_OK;
+	if (job->arguments->output != NULL || !job->arguments->wants_tasks)
+		say_done(job);
+	return job->arguments->wants_tasks ? say_tasks(job) : KY_EXIT_OK;
+}
+
+/* Without a file that anybody asked for, one that is gone afterwards. */
+static int show_tasks(struct job *job)
+{
+	const char *base = getenv("TMPDIR");
+	char directory[KY_DUMP_PATH_BYTES / 2];
+	int code;
+
+	(void)snprintf(directory, sizeof(directory), "%s/kymo-tasks-XXXXXX",
+		       base && base[0] ? base : "/tmp");
+	if (mkdtemp(directory) == NULL) {
+		ky_cli_error("%s: %s", directory, strerror(errno));
+		return KY_EXIT_TROUBLE;
+	}
+	job->directory = directory;
+	code = dump(job);
+	if (job->dump.written[0])
+		(void)unlink(job->dump.written);
+	(void)rmdir(directory);
+	return code;
 }
 
 int ky_cmd_dump(int argc, char **argv)
@@ -386,7 +448,7 @@ int ky_cmd_dump(int argc, char **argv)
 		ky_cli_error("%s", why);
 		return KY_EXIT_TROUBLE;
 	}
-	code = dump(&job);
+	code = arguments.wants_tasks && arguments.output == NULL ? show_tasks(&job) : dump(&job);
 	ky_ring_close(&job.ring);
 	return code;
 }

@@ -13,6 +13,7 @@
 #include <cli/ring_end.h>
 #include <cli/ring_keep.h>
 #include <cli/ring_tail.h>
+#include <cli/task_places.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -28,14 +29,17 @@
 
 enum {
 	KEY_ALL = 0x1101,
-	KEY_KEEP
+	KEY_KEEP,
+	KEY_TASKS
 };
+
+#define TASKS_SHOWN_MAX 3u
 
 struct arguments {
 	const char *who, *output;
 	struct ky_ring_query query;
 	struct ky_compression compression;
-	bool wants_all, is_kept, is_json;
+	bool wants_all, wants_tasks, is_kept, is_json;
 };
 
 /* One ring on its way. */
@@ -59,6 +63,7 @@ static const struct argp_option options[] = {
 	{"all", KEY_ALL, 0, 0, "Every ring of a dead process of this user (the default)", 0},
 	{"output", 'o', "DIR", 0, "Write the traces to DIR (default: the current directory)", 0},
 	{"keep", KEY_KEEP, 0, 0, "Leave the rings where they are", 0},
+	{"tasks", KEY_TASKS, 0, 0, "Print where every task waited at the end", 0},
 	{"json", 'j', 0, 0, "One JSON object a line for each trace", 0},
 	{0},
 };
@@ -82,6 +87,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_KEEP:
 		arguments->is_kept = true;
+		return 0;
+	case KEY_TASKS:
+		arguments->wants_tasks = true;
 		return 0;
 	case 'j':
 		arguments->is_json = true;
@@ -189,6 +197,9 @@ static void say_json(struct ky_buf *out, const struct job *job)
 	ky_json_text(out, "continues", job->tail.path);
 	ky_json_flag(out, "is_cut", job->found->is_cut);
 	ky_dump_summary_json(out, &job->dump, &job->clock);
+	if (job->arguments->wants_tasks)
+		(void)ky_task_places(out, job->dump.written,
+				     &(struct ky_task_places_options){.is_json = true});
 	ky_json_close(out, "}");
 	ky_out_text(out, "\n");
 }
@@ -221,6 +232,10 @@ static void say_text(struct ky_buf *out, const struct job *job)
 			      "  the ring file ends at byte %" PRIu64
 			      ", so sub-buffers are missing\n",
 			      job->found->file_bytes);
+	if (job->arguments->wants_tasks)
+		(void)ky_task_places(
+			out, job->dump.written,
+			&(struct ky_task_places_options){.tasks_max = TASKS_SHOWN_MAX});
 }
 
 static void say_done(const struct job *job)

@@ -15,7 +15,7 @@ static bool is_unused(int fd, uint64_t session, struct ky_ring_header *header)
 }
 
 void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
-			  bool is_last)
+			  struct ky_run_unwind **unwind, bool is_last)
 {
 	struct ky_ring_header header;
 	uint32_t gates = 0;
@@ -24,8 +24,11 @@ void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t s
 	if (!is_unused(fd, session, &header))
 		return;
 	KY_TESTPOINT("prepared.looked");
-	if (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0)
+	if (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		ky_run_unwind_ahead(unwind, fd, &header);
 		return;
+	}
+	ky_run_unwind_forget(*unwind, fd);
 	written = is_last ? pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes) : 0;
 	(void)written; /* a refused write: it records into a file without a name */
 	/* A short life fits between the first look and the lock: what it recorded is in there. */

@@ -5,14 +5,17 @@
 #ifndef KY_CLI_RUN_PREPARED_H
 #define KY_CLI_RUN_PREPARED_H
 
+#include <cli/run_unwind.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /* fd: the file `name` in the directory. One that a process of this session made in advance, and
  * that no process maps any more, goes; so do all of them at the end of the session, for nobody
  * shall start to record what nobody will read. One that was recorded into stays: the next look at
- * the directory, or `kymo recover`, finds a ring like any other. */
+ * the directory, or `kymo recover`, finds a ring like any other.
+ * Of the others the tables for stacks are made ahead, for the process's first polls are those that
+ * tell where it waits for good. */
 void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
-			  bool is_last);
+			  struct ky_run_unwind **unwind, bool is_last);
 
 #endif

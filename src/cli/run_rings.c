@@ -353,12 +353,11 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 static bool is_known(const struct ky_run_rings *rings, const char *name, dev_t device, ino_t inode)
 {
 	uint64_t key = key_of(name, inode);
-	uint32_t i;
 
-	for (i = 0; i < rings->ring_count; i++)
+	for (uint32_t i = 0; i < rings->ring_count; i++)
 		if (rings->rings[i]->inode == inode && rings->rings[i]->device == device)
 			return true;
-	for (i = 0; i < rings->ignored_count; i++)
+	for (uint32_t i = 0; i < rings->ignored_count; i++)
 		if (rings->ignored[i] == key)
 			return true;
 	return false;
@@ -386,7 +385,8 @@ static void look_at(struct ky_run_rings *rings, const char *name, bool stop)
 		return;
 	}
 	if (!read_header(fd, &st, &header)) {
-		ky_run_prepared_look(rings->directory_fd, name, fd, rings->session, stop);
+		ky_run_prepared_look(rings->directory_fd, name, fd, rings->session, &rings->unwind,
+				     stop);
 		close(fd);
 		return;
 	}

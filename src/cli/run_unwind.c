@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +31,9 @@ struct ky_run_unwound {
 	uint32_t pid;
 	uint64_t area_offset, area_bytes;
 	uint64_t added_ns, due_ns;
+	dev_t device;
+	ino_t inode;
+	bool is_ahead;                   /* under the lock; nobody records into it yet */
 	bool is_removed;                 /* under the lock */
 	struct ky_unwind_keeper *keeper; /* the thread's alone; NULL: not begun, or no room */
 	int error;                       /* the thread's alone: why there is none */
@@ -209,21 +213,55 @@ static int open_thread(struct ky_run_unwind **out)
 	return 0;
 }
 
-struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring_fd,
-					 const struct ky_ring_header *header)
+static struct ky_run_unwound *find_ahead(struct ky_run_unwind *unwind, const struct stat *st)
+{
+	for (struct ky_run_unwound *ring = unwind->rings; ring; ring = ring->next)
+		if (ring->is_ahead && !ring->is_removed && ring->inode == st->st_ino &&
+		    ring->device == st->st_dev)
+			return ring;
+	return NULL;
+}
+
+/* One that was begun with goes on when it is of the same process; else, after a fork, it makes room
+ * for the new one, for they write the same area. Under the lock. */
+static struct ky_run_unwound *take_ahead(struct ky_run_unwind *unwind, const struct stat *st,
+					 uint32_t pid)
+{
+	struct ky_run_unwound *ring = find_ahead(unwind, st);
+
+	if (!ring)
+		return NULL;
+	ring->is_ahead = false;
+	if (ring->pid == pid)
+		return ring;
+	ring->is_removed = true;
+	return NULL;
+}
+
+static struct ky_run_unwound *add(struct ky_run_unwind **unwind, int ring_fd,
+				  const struct ky_ring_header *header, bool is_ahead)
 {
 	struct ky_run_unwound *ring;
+	struct stat st;
 
 	if (header->unwind_offset == 0 || header->unwind_offset > INT64_MAX / 2 ||
-	    header->unwind_bytes > KY_UNWIND_AREA_BYTES)
+	    header->unwind_bytes > KY_UNWIND_AREA_BYTES || fstat(ring_fd, &st) != 0)
 		return NULL;
 	if (!*unwind && open_thread(unwind) != 0)
 		return NULL;
+	pthread_mutex_lock(&(*unwind)->lock);
+	ring = is_ahead ? find_ahead(*unwind, &st) : take_ahead(*unwind, &st, header->pid);
+	pthread_mutex_unlock(&(*unwind)->lock);
+	if (ring)
+		return ring;
 	ring = ky_alloc(sizeof(*ring));
 	if (!ring)
 		return NULL;
 	ring->owner = *unwind;
 	ring->pid = header->pid;
+	ring->device = st.st_dev;
+	ring->inode = st.st_ino;
+	ring->is_ahead = is_ahead;
 	ring->area_offset = header->unwind_offset;
 	ring->area_bytes = header->unwind_bytes;
 	ring->added_ns = ring->due_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -238,6 +276,33 @@ struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring
 	pthread_cond_signal(&(*unwind)->changed);
 	pthread_mutex_unlock(&(*unwind)->lock);
 	return ring;
+}
+
+struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring_fd,
+					 const struct ky_ring_header *header)
+{
+	return add(unwind, ring_fd, header, false);
+}
+
+void ky_run_unwind_ahead(struct ky_run_unwind **unwind, int ring_fd,
+			 const struct ky_ring_header *header)
+{
+	(void)add(unwind, ring_fd, header, true);
+}
+
+void ky_run_unwind_forget(struct ky_run_unwind *unwind, int ring_fd)
+{
+	struct ky_run_unwound *ring = NULL;
+	struct stat st;
+
+	if (!unwind || fstat(ring_fd, &st) != 0)
+		return;
+	pthread_mutex_lock(&unwind->lock);
+	ring = find_ahead(unwind, &st);
+	if (ring)
+		ring->is_removed = true;
+	pthread_cond_signal(&unwind->changed);
+	pthread_mutex_unlock(&unwind->lock);
 }
 
 void ky_run_unwind_remove(struct ky_run_unwind *unwind, struct ky_run_unwound *ring)

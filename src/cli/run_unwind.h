@@ -18,6 +18,13 @@
 struct ky_run_unwind;
 struct ky_run_unwound; /* the tables of one ring */
 
+/* Begins with a ring that nobody records into yet; once is enough, more is nothing. What comes of
+ * it is what ky_run_unwind_add() goes on with. */
+void ky_run_unwind_ahead(struct ky_run_unwind **unwind, int ring_fd,
+			 const struct ky_ring_header *header);
+/* Nobody will. unwind may be NULL. */
+void ky_run_unwind_forget(struct ky_run_unwind *unwind, int ring_fd);
+
 /* The first call makes the thread. header: of the ring, copied here. NULL: no area, no thread. */
 struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring_fd,
 					 const struct ky_ring_header *header);

@@ -466,6 +466,10 @@ void ky_drain_span_end(struct ky_drain *drain, const struct ky_dthread *thread,
 /* Those that are open now. */
 void ky_drain_write_open_spans(struct ky_drain *drain, uint64_t ns, bool is_at_exit);
 
+/* ---- place.c ---- */
+/* The last known place of every live task. */
+void ky_drain_write_places(struct ky_drain *drain, uint64_t ns);
+
 /* ---- slot_cursor.c ---- */
 /* Reads what was published since the last step into the threads' queues; sets hold_ticks. */
 int ky_drain_read(struct ky_drain *drain);

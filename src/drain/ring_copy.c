@@ -65,7 +65,8 @@ static int lay_out(struct copier *copier)
 	size_t directory_at = 2 * PAGE + round_up(side_bytes, PAGE);
 	size_t slots_at = round_up(directory_at + from->directory_bytes, HUGE_PAGE);
 	size_t samples_at = slots_at + (size_t)copier->capacity * KY_SLOT_BYTES;
-	size_t bytes = samples_at + (size_t)from->sample_bytes;
+	size_t places_at = round_up(samples_at + (size_t)from->sample_bytes, PAGE);
+	size_t bytes = places_at + (from->place_offset ? KY_PLACE_AREA_BYTES : 0);
 	uint8_t *image = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ky_ring_header *header;
@@ -89,6 +90,7 @@ static int lay_out(struct copier *copier)
 	header->sample_bytes = from->sample_bytes;
 	/* Those that are copied. */
 	atomic_store_explicit(&header->sample_classes, 0, memory_order_relaxed);
+	header->place_offset = from->place_offset ? places_at : 0;
 	header->unwind_offset = header->unwind_bytes = 0; /* of use to the living alone */
 	if (from->control)
 		copy_words(image + PAGE, from->control, sizeof(*from->control));
@@ -284,6 +286,32 @@ static void take_samples(struct copier *copier)
 	}
 }
 
+/* Ways that are taken, each whole, with the stacks that they may name. Pages of others do not exist
+ * and stay so. */
+static void take_places(struct copier *copier)
+{
+	const uint8_t *from = ky_ring_view_places(&copier->from);
+	uint8_t *to = copier->out->image + copier->header->place_offset;
+
+	atomic_store_explicit(&copier->header->place_ready, from != NULL, memory_order_relaxed);
+	if (!from)
+		return;
+	copy_words(to, from, KY_PLACE_SLOTS_OFFSET);
+	for (uint32_t i = 0; i < KY_PLACE_SLOTS; i++) {
+		const struct kymo_place_set *sets =
+			(const struct kymo_place_set *)(const void *)(to + KY_PLACE_SETS_OFFSET);
+		size_t at = KY_PLACE_SLOTS_OFFSET + i * sizeof(struct ky_place_slot);
+
+		if (sets[i / KYMO_PLACE_WAYS].tasks[i % KYMO_PLACE_WAYS] & KY_PLACE_TASK_MASK)
+			ky_ring_view_place_copy(from, i, (uint64_t *)(void *)(to + at));
+	}
+	copy_words(to + KY_PLACE_STACKS_OFFSET, from + KY_PLACE_STACKS_OFFSET,
+		   KY_PLACE_UNITS_OFFSET - KY_PLACE_STACKS_OFFSET);
+	copy_words(to + KY_PLACE_UNITS_OFFSET, from + KY_PLACE_UNITS_OFFSET,
+		   ky_ring_view_place_units(to) * KY_PLACE_UNIT_BYTES);
+	copier->out->bytes += KY_PLACE_SLOTS_OFFSET;
+}
+
 /* After the sub-buffers: what their records refer to was there before them. */
 static void take_directory(struct copier *copier)
 {
@@ -331,6 +359,7 @@ int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_option
 		populate(&copier, options->bytes_max);
 		take_slots(&copier, options);
 		take_samples(&copier);
+		take_places(&copier);
 		take_directory(&copier);
 		finish(&copier);
 	}

@@ -84,6 +84,10 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 		view->sample_offset = header->sample_offset;
 		view->sample_bytes = header->sample_bytes;
 	}
+	if (header->place_bytes == KY_PLACE_AREA_BYTES && header->place_offset % 64 == 0 &&
+	    header->place_offset >= sizeof(*header) && header->place_offset <= image_bytes &&
+	    header->place_bytes <= image_bytes - header->place_offset)
+		view->place_offset = header->place_offset;
 	if (view->directory_offset > image_bytes)
 		view->directory_bytes = 0;
 	else if (view->directory_bytes > image_bytes - view->directory_offset)

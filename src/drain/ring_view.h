@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <wire/place_table.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
 
@@ -19,6 +20,7 @@ struct ky_ring_view {
 	const struct ky_ring_side *side;       /* NULL: none, or not whole in the image */
 	uint64_t image_bytes;
 	uint64_t sample_offset, sample_bytes; /* 0: none, or not whole in the image */
+	uint64_t place_offset;                /* 0: none, or not whole in the image */
 	uint64_t directory_offset;
 	uint64_t directory_bytes; /* that lie inside the image */
 	uint64_t slots_offset;
@@ -103,6 +105,41 @@ enum ky_sample_look {
 /* Copies the slot of this claim, KY_SAMPLE_SLOT_BYTES, between two looks at its serial. */
 enum ky_sample_look ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out);
+
+/* The place table. Returns NULL when there is none, or no place was put yet: then nothing of it may
+ * be looked at. */
+const uint8_t *ky_ring_view_places(const struct ky_ring_view *view);
+
+/* A task's last place, copied. */
+struct ky_place_seen {
+	uint64_t task_word;
+	uint64_t since_ticks, taken_ticks, moved_ticks;
+	uint64_t polled_ticks; /* end of its last poll, lower bits missing; 0: not known */
+	uint32_t one_in;
+	uint32_t stacks[KYMO_PLACE_STACKS_MAX]; /* KY_PLACE_NO_STACK: none */
+	bool is_truncated;
+};
+
+enum ky_place_look {
+	KY_PLACE_FREE,
+	KY_PLACE_WHOLE,
+	KY_PLACE_CHANGING /* being written, again and again */
+};
+
+/* Way `slot` of the table, 0 .. KY_PLACE_SLOTS - 1. now_ticks: of this moment, or the last that is
+ * known. */
+enum ky_place_look ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
+				      struct ky_place_seen *out);
+
+/* Copies the way's slot as it is at one moment; left at zeros when it changes all the time. */
+void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, uint64_t out[8]);
+
+/* How many units of frames exist. */
+uint64_t ky_ring_view_place_units(const uint8_t *area);
+
+/* Frames of a stack, leaf first. Returns their number, 0: it is not there. */
+uint32_t ky_ring_view_place_stack(const uint8_t *area, uint32_t number,
+				  uint64_t frames[KYMO_PLACE_FRAMES_MAX]);
 
 /* The settings of the control page as they were at one moment. */
 struct ky_ring_wish {

@@ -413,12 +413,17 @@ static void write_place(struct ky_drain *drain, const struct ky_waiting_sample *
 	struct ky_trc_enc *enc = &drain->enc;
 	uint32_t stack = ky_trc_enc_stack(enc, sample->frames, sample->frame_count);
 	double chance = (double)sample->more / (double)ONE_WEIGHT;
+	uint32_t no_name = ky_drain_text_pool(drain, "");
 
 	ky_trc_enc_event(enc, KY_EV_AWAIT_PLACE, ns);
 	ky_trc_enc_varint(enc, sample->value);
 	ky_trc_enc_u32(enc, stack);
 	ky_trc_enc_f64(enc, chance > 0 && chance < 1 ? chance : 1.0);
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
+	ky_trc_enc_varint(enc, 0);
+	ky_trc_enc_varint(enc, 0);
+	ky_trc_enc_u8(enc, 0);
+	ky_trc_enc_u32(enc, no_name);
 }
 
 void ky_drain_write_sample(struct ky_drain *drain, uint64_t index, uint64_t ns)

@@ -23,6 +23,7 @@
 	LIMITED(MARK, "mark")               \
 	LIMITED(CUSTOM, "custom")           \
 	PLAIN(SPAN, "span")                 \
+	PLAIN(PLACE, "places")              \
 	PLAIN(OFF_CPU, "offcpu")
 /* clang-format on */
 

@@ -92,6 +92,8 @@ struct ky_ring_header {
 	uint64_t sample_bytes;
 	uint64_t unwind_offset; /* multiple of the page; 0: there is none */
 	uint64_t unwind_bytes;
+	uint64_t place_offset; /* multiple of the page; 0: there is none */
+	uint64_t place_bytes;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
@@ -112,6 +114,7 @@ struct ky_ring_header {
 	_Atomic uint32_t sample_classes;
 	/* 1 (release): the head of the unwind area exists; before, no page of it may be touched */
 	_Atomic uint32_t unwind_ready;
+	_Atomic uint32_t place_ready; /* 1 (release): the place table is there (place_table.h) */
 };
 
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by

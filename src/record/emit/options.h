@@ -5,9 +5,10 @@
 #ifndef KY_RECORD_EMIT_OPTIONS_H
 #define KY_RECORD_EMIT_OPTIONS_H
 
+#include <kymo/emit.h>
 #include <kymo/recorder.h>
 
-#define KY_GATES_ALL 0x3ffu
+#define KY_GATES_ALL ((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE)
 #define KY_METADATA_KEY_BYTES_MAX 255u
 #define KY_METADATA_VALUE_BYTES_MAX 1024u
 #define KY_METADATA_COUNT_MAX 64u

@@ -153,6 +153,9 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 	if (room < ring->slots_end + ring->sample_bytes)
 		ring->sample_bytes = 0;
 	ring->mapped_bytes = ring->slots_end + ring->sample_bytes;
+	if (ring->sample_bytes && room >= ring->mapped_bytes + KY_PLACE_AREA_BYTES)
+		ring->place_bytes = KY_PLACE_AREA_BYTES;
+	ring->mapped_bytes += ring->place_bytes;
 	ring->unwind_bytes = room < ring->mapped_bytes + KY_UNWIND_AREA_BYTES ?
 				     0 :
 				     KY_UNWIND_AREA_BYTES;
@@ -317,6 +320,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->unwind_bytes = ring->unwind_bytes;
 	header->sample_offset = ring->sample_bytes ? ring->slots_end : 0;
 	header->sample_bytes = ring->sample_bytes;
+	header->place_offset = ring->place_bytes ? ring->slots_end + ring->sample_bytes : 0;
+	header->place_bytes = ring->place_bytes;
 	header->slot_count = ring->slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
 	header->flags = is_anonymous ? KY_RING_ANONYMOUS : 0;
@@ -501,6 +506,48 @@ bool ky_ring_populate_unwind(struct ky_ring *ring, uint64_t bytes)
 		memset(ring->unwind + ring->unwind_made, 0, sizeof(uint64_t));
 	}
 	return true;
+}
+
+bool ky_ring_touch(void *word)
+{
+	return touch(word);
+}
+
+/* Their last words are of use to somebody, who comes later. */
+static bool touch_and_clear(uint8_t *from, const uint8_t *to)
+{
+	for (; from < to; from += KYMO_ARCH_PAGE_BYTES) {
+		uint8_t *word = from + KYMO_ARCH_PAGE_BYTES - sizeof(uint64_t);
+
+		if (!touch(word))
+			return false;
+		memset(word, 0, sizeof(uint64_t));
+	}
+	return true;
+}
+
+static bool make_places(struct ky_ring *ring)
+{
+	uint8_t *area = ring->base + ring->slots_end + ring->sample_bytes;
+
+	if (!ring->place_bytes || !ky_ring_samples(ring, KY_SAMPLES_PLACE, &ring->place_samples) ||
+	    !touch_and_clear(area, area + KY_PLACE_SLOTS_OFFSET) ||
+	    !touch_and_clear(area + KY_PLACE_STACKS_OFFSET, area + KY_PLACE_UNITS_OFFSET))
+		return false;
+	atomic_store_explicit(&ring->header->place_ready, 1, memory_order_release);
+	return true;
+}
+
+uint8_t *ky_ring_places(struct ky_ring *ring)
+{
+	uint32_t state = KY_PLACE_UNTRIED;
+
+	if (__atomic_compare_exchange_n(&ring->place_state, &state, KY_PLACE_BEING_MADE, false,
+					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+		state = make_places(ring) ? KY_PLACE_MADE : KY_PLACE_REFUSED;
+		__atomic_store_n(&ring->place_state, state, __ATOMIC_RELEASE);
+	}
+	return state == KY_PLACE_MADE ? ring->base + ring->slots_end + ring->sample_bytes : NULL;
 }
 
 void ky_ring_detach(struct ky_ring *ring)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <wire/place_table.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
 
@@ -25,6 +26,14 @@
 #define KY_RING_BYTES_MIN (128u << 10)
 #define KY_RING_BYTES_DEFAULT (32u << 20)
 #define KY_RING_BYTES_MAX (UINT64_C(4) << 30)
+
+/* What became of the pages of the place table. */
+enum ky_place_state {
+	KY_PLACE_UNTRIED = 0,
+	KY_PLACE_BEING_MADE,
+	KY_PLACE_MADE,
+	KY_PLACE_REFUSED
+};
 
 struct ky_ring {
 	uint8_t *base;
@@ -38,7 +47,10 @@ struct ky_ring {
 	uint32_t slot_count;
 	size_t slots_end;      /* the sample area begins there */
 	uint64_t sample_bytes; /* 0: there is none */
-	uint8_t *unwind;       /* the unwind area, the last one; NULL: there is none */
+	uint64_t place_bytes;  /* of the place table behind it; 0: there is none */
+	uint32_t place_state;  /* atomic; enum ky_place_state */
+	struct ky_sample_ring place_samples;
+	uint8_t *unwind; /* the unwind area, the last one; NULL: there is none */
 	uint64_t unwind_bytes;
 	uint64_t unwind_made;     /* bytes of it whose pages exist by our doing */
 	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
@@ -86,6 +98,14 @@ bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring
 /* Makes the first `bytes` of the unwind area exist. False: there is no room. One thread at a
  * time. */
 bool ky_ring_populate_unwind(struct ky_ring *ring, uint64_t bytes);
+
+/* The place table, whose head, sets and index exist from now on, and the class of samples that goes
+ * with it. NULL: there is none, no memory for it, or another thread makes it just now.
+ * Signals  safe.   Cost a system call a page, the first time. */
+uint8_t *ky_ring_places(struct ky_ring *ring);
+
+/* Makes the page of this word exist; overwrites it. False: no memory. Signals safe. */
+bool ky_ring_touch(void *word);
 
 /* Private zeros at these addresses from now on, whatever was there. */
 void ky_map_private(void *address, size_t bytes);

@@ -57,6 +57,8 @@ static void live_and_die(void)
 }
 
 /* As a process leaves it that is there and has not recorded yet. */
+static uint32_t ahead_count, forget_count;
+
 static int open_prepared(void **state)
 {
 	struct ky_ring_header header = {.version = KY_RING_VERSION, .page_bytes = PAGE};
@@ -64,6 +66,7 @@ static int open_prepared(void **state)
 
 	(void)state;
 	memset(&c, 0, sizeof(c));
+	ahead_count = forget_count = 0;
 	header.session = SESSION;
 	snprintf(c.directory, sizeof(c.directory), "/tmp/kymo-prepared-XXXXXX");
 	if (!mkdtemp(c.directory))
@@ -86,9 +89,27 @@ static int close_prepared(void **state)
 	return rmdir(c.directory);
 }
 
+void ky_run_unwind_ahead(struct ky_run_unwind **unwind, int ring_fd,
+			 const struct ky_ring_header *header)
+{
+	assert_null(*unwind);
+	assert_int_equal(ring_fd, c.own);
+	assert_int_equal(header->session, SESSION);
+	ahead_count++;
+}
+
+void ky_run_unwind_forget(struct ky_run_unwind *unwind, int ring_fd)
+{
+	assert_null(unwind);
+	assert_int_equal(ring_fd, c.own);
+	forget_count++;
+}
+
 static void look(uint64_t session, bool is_last)
 {
-	ky_run_prepared_look(c.directory_fd, NAME, c.own, session, is_last);
+	struct ky_run_unwind *unwind = NULL;
+
+	ky_run_prepared_look(c.directory_fd, NAME, c.own, session, &unwind, is_last);
 }
 
 static bool is_there(void)
@@ -110,6 +131,8 @@ static void unused_and_left_goes(void **state)
 	let_go();
 	look(SESSION, false);
 	assert_false(is_there());
+	assert_int_equal(forget_count, 1);
+	assert_int_equal(ahead_count, 0);
 }
 
 static void of_a_process_stays(void **state)
@@ -118,6 +141,9 @@ static void of_a_process_stays(void **state)
 	look(SESSION, false);
 	assert_true(is_there());
 	assert_int_equal(gates(), 5);
+	/* Its tables are made ahead. */
+	assert_int_equal(ahead_count, 1);
+	assert_int_equal(forget_count, 0);
 }
 
 static void of_another_session_stays(void **state)

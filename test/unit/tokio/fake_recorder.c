@@ -26,6 +26,7 @@ void fake_recorder_reset(uint32_t gates)
 	event_count = 0;
 	memset(&runtime, 0, sizeof(runtime));
 	metadata_key[0] = 0;
+	memset(fake_places(), 0, sizeof(*fake_places()));
 	kymo_control.gates = gates;
 }
 
@@ -127,4 +128,44 @@ int kymo_metadata_set(const char *key, const char *value)
 	strncpy(metadata_key, key, sizeof(metadata_key) - 1);
 	strncpy(metadata_value, value, sizeof(metadata_value) - 1);
 	return 0;
+}
+
+/* ---- places ---- */
+
+static struct fake_places places;
+
+struct fake_places *fake_places(void)
+{
+	return &places;
+}
+
+uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
+{
+	(void)chooser;
+	places.choose_count++;
+	places.chosen_task = task;
+	return places.one_in;
+}
+
+void kymo_stack_capture(struct kymo_stack *stack, const struct kymo_stack_start *start)
+{
+	places.start = *start;
+	places.until_sp = stack->until_sp;
+	stack->frames[0] = start->pc;
+	stack->count = 1;
+	stack->end = KYMO_STACK_REACHED;
+}
+
+void kymo_place_put(const struct kymo_place *place)
+{
+	places.put_count++;
+	places.further_count += place->is_further;
+	places.put_task = place->task;
+	places.put_one_in = place->one_in;
+}
+
+void kymo_place_end(uint64_t task)
+{
+	places.end_count++;
+	places.ended_task = task;
 }

@@ -5,6 +5,8 @@
 
 #include <kymo/off_cpu.h>
 #include <stdbool.h>
+#include <kymo/place.h>
+#include <kymo/stack.h>
 #include <stdint.h>
 
 struct fake_event {
@@ -36,5 +38,14 @@ struct fake_runtime fake_runtime(void);
  * long, and whether there is room for them; forgets the last one. */
 struct kymo_off_cpu fake_off_cpu(void);
 void fake_off_cpu_set(uint64_t ticks_min, bool room);
+/* What was asked of, and told to, the place table; one_in is what it answers. */
+struct fake_places {
+	uint32_t one_in;
+	uint32_t choose_count, put_count, further_count, end_count;
+	uint64_t chosen_task, put_task, ended_task, until_sp;
+	uint32_t put_one_in;
+	struct kymo_stack_start start;
+};
+struct fake_places *fake_places(void);
 
 #endif

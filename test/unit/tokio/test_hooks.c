@@ -232,6 +232,83 @@ static void hooks__waker_clone_is_recorded_behind_its_gate(void **state)
 	assert_int_equal(fake_last_of(KYMO_RECORD_WAKER_CLONE).a >> KYMO_NAME_BITS, 56);
 }
 
+static void clone_often(struct fake_task *task)
+{
+	struct fake_task other = fake_task(FAKE_MULTI, 99);
+
+	go_idle(task);
+	fake_clone(&other);
+	for (int i = 0; i < 5; i++)
+		fake_clone(task);
+}
+
+static void hooks__place_is_taken_where_the_polled_task_is_cloned(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 60);
+	struct fake_places *places = fake_places();
+
+	(void)state;
+	places->one_in = 64;
+	fake_poll_body = clone_often;
+	run(&task);
+	/* Decided once; three stacks at most, each told as the next of the same poll. */
+	assert_int_equal(places->choose_count, 1);
+	assert_int_equal(places->chosen_task, 60);
+	assert_int_equal(places->put_count, KYMO_PLACE_STACKS_MAX);
+	assert_int_equal(places->further_count, KYMO_PLACE_STACKS_MAX - 1);
+	assert_int_equal(places->put_task, 60);
+	assert_int_equal(places->put_one_in, 64);
+	/* The registers are those of whoever cloned, inside the poll. */
+	assert_true(places->start.sp < places->until_sp);
+	assert_true(places->until_sp - places->start.sp < 4096);
+	assert_int_equal(places->end_count, 0);
+	run(&task);
+	assert_int_equal(places->choose_count, 2);
+}
+
+static void hooks__place_that_is_not_wanted_is_not_asked_for_again(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 61);
+
+	(void)state;
+	fake_poll_body = clone_often;
+	run(&task);
+	assert_int_equal(fake_places()->choose_count, 1);
+	assert_int_equal(fake_places()->put_count, 0);
+	/* Outside a poll nobody waits. */
+	fake_clone(&task);
+	assert_int_equal(fake_places()->choose_count, 1);
+}
+
+static void hooks__place_ends_with_the_task(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 62);
+
+	(void)state;
+	fake_poll_body = complete;
+	run(&task);
+	assert_int_equal(fake_places()->end_count, 1);
+	assert_int_equal(fake_places()->ended_task, 62);
+	task = fake_task(FAKE_MULTI, 63);
+	fake_shutdown_body = complete;
+	fake_shutdown(&task);
+	assert_int_equal(fake_places()->end_count, 2);
+	assert_int_equal(fake_places()->ended_task, 63);
+}
+
+static void hooks__places_are_behind_their_gate(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 64);
+
+	(void)state;
+	fake_recorder_reset(UINT32_MAX & ~(uint32_t)KYMO_GATE_PLACE);
+	fake_places()->one_in = 1;
+	fake_poll_body = clone_often;
+	run(&task);
+	assert_int_equal(fake_places()->choose_count, 0);
+	assert_int_equal(fake_count_of(KYMO_RECORD_WAKER_CLONE), 6);
+}
+
 static void hooks__shutdown_of_an_idle_task_is_its_end(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 57);
@@ -442,6 +519,10 @@ int main(void)
 		CASE(hooks__runtime_is_told_when_the_owner_changes),
 		CASE(hooks__closed_gates_record_nothing_and_pass_everything),
 		CASE(hooks__waker_clone_is_recorded_behind_its_gate),
+		CASE(hooks__place_is_taken_where_the_polled_task_is_cloned),
+		CASE(hooks__place_that_is_not_wanted_is_not_asked_for_again),
+		CASE(hooks__place_ends_with_the_task),
+		CASE(hooks__places_are_behind_their_gate),
 		CASE(hooks__shutdown_of_an_idle_task_is_its_end),
 		CASE(hooks__end_that_a_poll_and_a_shutdown_see_is_told_once),
 		CASE(hooks__shutdown_that_overtakes_a_poll_tells_the_end),

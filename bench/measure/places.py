@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What it costs to know where tasks wait: clones of wakers, and what each poll pays."""
+import json
+import subprocess
+
+from .programs import Broken
+from .rows import row
+
+CLONE_NS_MAX = 5
+TAKEN_NS_MAX = 2000
+
+
+def attempt(context):
+    done = subprocess.run([context.program("places")], text=True, capture_output=True)
+    if done.returncode != 0:
+        raise Broken(f"bench_places: {done.stderr.strip() or done.returncode}")
+    return json.loads(done.stdout)
+
+
+def rows(context):
+    context.progress("places: clones of wakers")
+    found = [attempt(context) for _ in range(min(context.rounds, 9))]
+    return [
+        row("place: a clone more, decided before", [e["clone_kept_ns"] - e["clone_off_ns"]
+                                                  for e in found], "ns", CLONE_NS_MAX),
+        row("place: a clone more, not taken", [e["clone_asked_ns"] - e["clone_off_ns"]
+                                             for e in found], "ns", CLONE_NS_MAX),
+        row("place: 15 frames taken and kept", [e["clone_taken_ns"] for e in found], "ns",
+            TAKEN_NS_MAX),
+        row("place: a poll more, nothing taken", [e["poll_after_ns"] - e["poll_before_ns"]
+                                                for e in found], "ns"),
+    ]

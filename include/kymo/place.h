@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* place.h - where a task waits: the stack of whoever keeps its waker, kept with the task.
+ *
+ * For adapters. When a waker of the task that is being polled is cloned, the whole chain of awaits
+ * is on the stack:
+ *
+ *   kymo_place_choose()   is this poll's place to be taken? The answer holds for the poll
+ *   kymo_stack_capture()  (stack.h) up to the poll
+ *   kymo_place_put()      at most KYMO_PLACE_STACKS_MAX of one poll
+ *   kymo_place_polled()   after each kymo_poll_end(): how long it then waited decides the next time
+ *   kymo_place_end()      the task is over
+ *
+ * The last place of every live task lies in a table of fixed size in the ring file, readable from
+ * outside at any moment, also when the process hangs or is gone. It takes no memory before the
+ * first place is put.
+ *
+ * Rule:     a poll is taken when its task had not been polled for 10 ms; when it is the task's
+ *           first one, or this thread has taken few lately, and the thread's budget allows (500 a
+ *           second, 4,096 at once; the last quarter of it for first polls alone); else 1 in 64.
+ * Threads   any.      Signals  unsafe.      Since 0.1
+ */
+#ifndef KYMO_PLACE_H
+#define KYMO_PLACE_H
+
+#include <kymo/emit.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KYMO_PLACE_STACKS_MAX 3u
+#define KYMO_PLACE_FRAMES_MAX 96u
+#define KYMO_PLACE_ONE_IN 64u
+
+#define KYMO_PLACE_SETS 2048u
+#define KYMO_PLACE_WAYS 8u
+
+/* Shared memory, laid out for readers by wire/place_table.h. A task's home is one of them by its
+ * hash; any of its ways may hold it. */
+struct kymo_place_set {
+	uint64_t tasks[KYMO_PLACE_WAYS];
+	/* When the task that hashes to this way was polled last: ticks >> 12 << 24 | its tag. */
+	uint64_t polled[KYMO_PLACE_WAYS];
+};
+
+static inline uint32_t kymo_place_hash(uint64_t task)
+{
+	return (uint32_t)task * 0x9e3779b1u;
+}
+#define KYMO_PLACE_SET_OF(hash) ((hash) >> 21)
+#define KYMO_PLACE_WAY_OF(hash) ((hash) >> 18 & (KYMO_PLACE_WAYS - 1))
+#define KYMO_PLACE_TAG_OF(hash) ((hash)&0xffffffu)
+#define KYMO_PLACE_TAG_BITS 24
+#define KYMO_PLACE_TICKS_SHIFT 12
+
+/* Right after kymo_poll_end(): the poll of `task` is over. Some twelve instructions. */
+static inline void kymo_place_polled(uint64_t task)
+{
+	const struct kymo_thread *thread = kymo_thread_self;
+	struct kymo_place_set *sets = thread->places;
+	uint32_t hash = kymo_place_hash(task);
+	uint64_t word;
+
+	if (!sets)
+		return;
+	/* The header of the record that has just been written holds the low ticks. */
+	word = __atomic_load_n(thread->cursor - 1, __ATOMIC_RELAXED);
+	word = ((uint64_t)thread->epoch << (32 - KYMO_PLACE_TICKS_SHIFT + KYMO_PLACE_TAG_BITS)) |
+	       (word >> KYMO_STAMP_SHIFT & 0xfffff000u) << KYMO_PLACE_TICKS_SHIFT |
+	       KYMO_PLACE_TAG_OF(hash);
+	__atomic_store_n(&sets[KYMO_PLACE_SET_OF(hash)].polled[KYMO_PLACE_WAY_OF(hash)], word,
+			 __ATOMIC_RELAXED);
+}
+
+/* What a thread needs to choose; zeros at first. */
+struct kymo_place_chooser {
+	uint64_t refilled_ticks;
+	uint32_t spent; /* of the thread's budget */
+	uint32_t random;
+};
+
+/* Can stacks through the code at this address be walked? Somebody outside makes the tables for it
+ * while, or before, this process records (stack.h); what is taken earlier is lost. */
+KYMO_API bool kymo_place_is_ready(uint64_t code);
+
+/* Shall the place of this poll of `task` be taken? When not, what the table says of the task is
+ * marked as old.
+ *
+ * Returns  n: yes, as 1 of n polls of its kind; 0: no, or nothing is recorded here.
+ * Cost     3 ns; the first time in a process some hundred system calls.
+ */
+KYMO_API uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task);
+
+struct kymo_place {
+	uint64_t task;
+	uint32_t name;   /* as in kymo_poll_begin() */
+	uint32_t one_in; /* what kymo_place_choose() answered */
+	const uint64_t *frames;
+	uint32_t frame_count; /* up to KYMO_PLACE_FRAMES_MAX are kept, the leaf's end */
+	bool is_further;      /* another one of this poll: the task waits in several places */
+	bool is_truncated;    /* the stack does not reach the poll */
+};
+
+KYMO_API void kymo_place_put(const struct kymo_place *place);
+
+/* The task is over: its entry is free. */
+KYMO_API void kymo_place_end(uint64_t task);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

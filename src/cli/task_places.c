@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/task_places.h>
+
+#include <base/alloc.h>
+#include <cli/cli.h>
+#include <cli/out_json.h>
+#include <cli/out_text.h>
+#include <cli/trace_symbols.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FRAMES_MAX 96u
+#define PATH_BYTES 1024u
+#define TEXT_BYTES 512u
+#define NAME_BYTES 160u
+#define ENTRIES_MAX (1u << 20)
+
+enum {
+	STATE_WAITS = 0,
+	STATE_MOVED = 1,
+	STATE_POLLED = 2
+};
+
+struct entry {
+	uint64_t task, time_ns, since_ns, polled_ns;
+	double chance;
+	uint8_t state;
+	bool is_truncated;
+	uint32_t stack; /* index in stacks */
+	char name[NAME_BYTES];
+};
+
+/* What a stack says, once it is resolved. */
+struct stack {
+	uint64_t frames[FRAMES_MAX];
+	uint32_t frame_count;
+	char library[TEXT_BYTES]; /* what the own function awaits; "" */
+	char own[TEXT_BYTES];     /* "function (file:line)" */
+};
+
+struct places {
+	struct entry *entries;
+	uint32_t entry_count, entry_capacity;
+	struct stack *stacks;
+	uint32_t stack_count, stack_capacity;
+	uint64_t now_ns;
+};
+
+/* ---- gathering ---- */
+
+static bool grow(void **list, uint32_t *capacity, uint32_t count, size_t bytes)
+{
+	uint32_t more = *capacity ? *capacity * 2 : 64;
+	void *grown;
+
+	if (count < *capacity)
+		return true;
+	if (more > ENTRIES_MAX)
+		return false;
+	grown = ky_realloc(*list, (size_t)more * bytes);
+	if (!grown)
+		return false;
+	*list = grown;
+	*capacity = more;
+	return true;
+}
+
+static const struct ky_value *field(const struct ky_event *event, uint32_t known)
+{
+	uint8_t slot = event->schema->slot_of[known];
+
+	return slot == 0xff || !event->values[slot].is_present ? NULL : &event->values[slot];
+}
+
+static uint64_t number(const struct ky_event *event, uint32_t known)
+{
+	const struct ky_value *value = field(event, known);
+
+	return value ? value->as.number : 0;
+}
+
+/* Index of the stack, ENTRIES_MAX when there is no memory. Few differ. */
+static uint32_t stack_of(struct places *places, const struct ky_value *value)
+{
+	struct stack new = {.frame_count = 0};
+	uint32_t i;
+
+	if (value)
+		new.frame_count = value->frame_count < FRAMES_MAX ? value->frame_count : FRAMES_MAX;
+	if (new.frame_count)
+		memcpy(new.frames, value->frames, new.frame_count * sizeof(new.frames[0]));
+	for (i = 0; i < places->stack_count; i++)
+		if (places->stacks[i].frame_count == new.frame_count &&
+		    memcmp(places->stacks[i].frames, new.frames,
+			   new.frame_count * sizeof(new.frames[0])) == 0)
+			return i;
+	if (!grow((void **)&places->stacks, &places->stack_capacity, places->stack_count,
+		  sizeof(new)))
+		return ENTRIES_MAX;
+	places->stacks[places->stack_count++] = new;
+	return i;
+}
+
+static int take(void *ctx, const struct ky_event *event)
+{
+	struct places *places = ctx;
+	const struct ky_value *text, *chance;
+	struct entry *entry;
+	uint32_t stack;
+
+	if (event->schema->event != KY_EV_AWAIT_PLACE ||
+	    number(event, KY_F_AWAIT_PLACE_since_ns) == 0)
+		return 0;
+	stack = stack_of(places, field(event, KY_F_AWAIT_PLACE_callchain));
+	if (stack == ENTRIES_MAX || !grow((void **)&places->entries, &places->entry_capacity,
+					  places->entry_count, sizeof(*entry)))
+		return -ENOMEM;
+	entry = &places->entries[places->entry_count++];
+	memset(entry, 0, sizeof(*entry));
+	entry->stack = stack;
+	entry->task = number(event, KY_F_AWAIT_PLACE_task_id);
+	entry->time_ns = event->timestamp_ns;
+	entry->since_ns = number(event, KY_F_AWAIT_PLACE_since_ns);
+	entry->polled_ns = number(event, KY_F_AWAIT_PLACE_polled_ns);
+	entry->state = (uint8_t)number(event, KY_F_AWAIT_PLACE_state);
+	entry->is_truncated = number(event, KY_F_AWAIT_PLACE_is_truncated) != 0;
+	chance = field(event, KY_F_AWAIT_PLACE_inclusion_probability);
+	entry->chance = chance ? chance->as.f64 : 1;
+	text = field(event, KY_F_AWAIT_PLACE_task_name);
+	if (text)
+		memcpy(entry->name, text->text.bytes,
+		       text->text.count < NAME_BYTES - 1 ? text->text.count : NAME_BYTES - 1);
+	if (entry->time_ns > places->now_ns)
+		places->now_ns = entry->time_ns;
+	return 0;
+}
+
+/* ---- naming ---- */
+
+/* Code of Rust's library and of those that are only a way to a place. A method of a trait is its
+ * type's, or where that is a parameter the trait's. */
+static bool is_library(const char *name)
+{
+	static const char *const roots[] = {
+		"core::",         "std::",          "alloc::",     "tokio::",      "tokio_util::",
+		"tokio_stream::", "futures",        "mio::",       "parking_lot",  "hyper::",
+		"hyper_util::",   "tower::",        "tower_",      "h2::",         "axum::",
+		"axum_core::",    "tonic::",        "pin_project", "async_stream", "tracing",
+		"rustls::",       "tokio_rustls::", "crossbeam",   "once_cell::",  "reqwest::",
+		"async_trait",    "event_listener",
+	};
+	const char *at = name, *as;
+
+	while (*at == '<' || *at == '&' || *at == '(' || *at == '*')
+		at++;
+	/* A type parameter. */
+	as = name[0] == '<' ? strstr(name, " as ") : NULL;
+	if (as && as - at <= 2)
+		at = as + 4;
+	if (strncmp(at, "dyn ", 4) == 0)
+		at += 4;
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
+		if (strncmp(at, roots[i], strlen(roots[i])) == 0)
+			return true;
+	return false;
+}
+
+/* A wrapper of polls says nothing about what is awaited. */
+static bool is_plumbing(const char *name)
+{
+	static const char *const parts[] = {
+		"core::task::", "core::panic::",   "core::ops::function",
+		"coop::",       "poll_fn::PollFn", "as futures_core::future",
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(name, parts[i]))
+			return true;
+	return false;
+}
+
+static void put_frame(char *out, const struct ky_symbol_frame *frame)
+{
+	if (frame->file[0] && frame->line)
+		(void)snprintf(out, TEXT_BYTES, "%s (%s:%u)", frame->name, frame->file,
+			       frame->line);
+	else
+		(void)snprintf(out, TEXT_BYTES, "%s", frame->name);
+}
+
+/* From the leaf outwards: the first function that is no library's, and the last one before it that
+ * is more than plumbing. */
+static void name_stack(struct stack *stack, struct ky_symbol_table *table, uint64_t time_ns)
+{
+	const struct ky_symbol_frame *frames;
+
+	for (uint32_t i = 0; i < stack->frame_count && !stack->own[0]; i++) {
+		uint32_t count = ky_symbol_table_find(table, stack->frames[i], time_ns, &frames);
+
+		for (uint32_t k = 0; k < count && !stack->own[0]; k++) {
+			if (!is_library(frames[k].name) && frames[k].why == KY_SYMBOL_FOUND)
+				put_frame(stack->own, &frames[k]);
+			else if (!is_plumbing(frames[k].name))
+				(void)snprintf(stack->library, TEXT_BYTES, "%s", frames[k].name);
+		}
+	}
+	/* Nothing has a name of its own: where the chain leaves for the poll. */
+	if (!stack->own[0] && stack->frame_count) {
+		(void)ky_symbol_table_find(table, stack->frames[stack->frame_count - 1], time_ns,
+					   &frames);
+		put_frame(stack->own, &frames[0]);
+	}
+}
+
+/* ---- telling ---- */
+
+static uint64_t waited_ns(const struct entry *entry)
+{
+	uint64_t from = entry->polled_ns ? entry->polled_ns : entry->since_ns;
+
+	if (entry->state == STATE_POLLED)
+		return 0;
+	return entry->time_ns > from ? entry->time_ns - from : 0;
+}
+
+static const struct places *sorting;
+
+/* State, then place, then the longest wait first. */
+static int compare(const void *a, const void *b)
+{
+	const struct entry *one = a, *other = b;
+	const struct stack *first = &sorting->stacks[one->stack];
+	const struct stack *second = &sorting->stacks[other->stack];
+	int by = one->state - other->state;
+
+	if (!by)
+		by = strcmp(first->own, second->own);
+	if (!by)
+		by = strcmp(first->library, second->library);
+	if (!by)
+		by = (waited_ns(one) < waited_ns(other)) - (waited_ns(one) > waited_ns(other));
+	if (!by)
+		by = (one->task > other->task) - (one->task < other->task);
+	return by;
+}
+
+static bool is_same_place(const struct places *places, const struct entry *a, const struct entry *b)
+{
+	const struct stack *one = &places->stacks[a->stack], *other = &places->stacks[b->stack];
+
+	return a->state == b->state && strcmp(one->own, other->own) == 0 &&
+	       strcmp(one->library, other->library) == 0;
+}
+
+/* Entries of one place: [from, end), in `order` by their longest wait. */
+struct group {
+	uint32_t from, end, task_count;
+};
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct group *one = a, *other = b;
+	const struct entry *first = &sorting->entries[one->from];
+	const struct entry *second = &sorting->entries[other->from];
+
+	if (first->state != second->state)
+		return first->state - second->state;
+	return (waited_ns(first) < waited_ns(second)) - (waited_ns(first) > waited_ns(second));
+}
+
+static uint32_t task_count(const struct places *places)
+{
+	uint32_t count = 0;
+
+	/* As they come from the drain: stacks of one task stand together. */
+	for (uint32_t i = 0; i < places->entry_count; i++)
+		count += i == 0 || places->entries[i].task != places->entries[i - 1].task;
+	return count;
+}
+
+static struct group *make_groups(struct places *places, uint32_t *count)
+{
+	struct group *groups = ky_alloc(((size_t)places->entry_count + 1) * sizeof(*groups));
+
+	*count = 0;
+	if (!groups)
+		return NULL;
+	sorting = places;
+	qsort(places->entries, places->entry_count, sizeof(struct entry), compare);
+	for (uint32_t i = 0; i < places->entry_count; i++) {
+		struct entry *entry = &places->entries[i];
+
+		if (i == 0 || !is_same_place(places, entry, entry - 1))
+			groups[(*count)++] = (struct group){.from = i};
+		groups[*count - 1].end = i + 1;
+		groups[*count - 1].task_count++;
+	}
+	qsort(groups, *count, sizeof(*groups), compare_groups);
+	return groups;
+}
+
+static void safe(struct ky_buf *out, const char *text)
+{
+	ky_out_safe(out, text, strlen(text));
+}
+
+static const char *state_text(uint8_t state)
+{
+	return state == STATE_POLLED ? "being polled now; it last waited" :
+	       state == STATE_MOVED  ? "waits elsewhere by now, perhaps; last seen" :
+				       "";
+}
+
+static void print_tasks(struct ky_buf *out, const struct places *places, const struct group *group,
+			uint32_t tasks_max)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	for (uint32_t i = group->from; i < group->end && i - group->from < tasks_max; i++) {
+		const struct entry *entry = &places->entries[i];
+
+		ky_out_format(out, "%20s task %" PRIu64, "", entry->task);
+		if (entry->name[0]) {
+			ky_out_text(out, " ");
+			safe(out, entry->name);
+		}
+		ky_out_format(out, ", there for %s",
+			      ky_out_duration(cell, places->now_ns - entry->since_ns));
+		if (entry->is_truncated)
+			ky_out_text(out, ", part of its stack is not known");
+		ky_out_text(out, "\n");
+	}
+	if (group->end - group->from > tasks_max)
+		ky_out_format(out, "%20s and %u more\n", "", group->end - group->from - tasks_max);
+}
+
+static void print_text(struct ky_buf *out, const struct places *places, const struct group *groups,
+		       uint32_t group_count, uint32_t tasks, uint32_t tasks_max)
+{
+	char cell[KY_OUT_CELL_BYTES], number[KY_OUT_CELL_BYTES];
+
+	if (!tasks) {
+		ky_out_text(out, "No await place of a live task is known: places are off, the "
+				 "program's unwind tables were not there yet, or no task waits.\n");
+		return;
+	}
+	ky_out_format(out, "Await places of %s task%s\n\n%7s %11s  %s\n",
+		      ky_out_count(number, tasks), tasks == 1 ? "" : "s", "Tasks", "Longest",
+		      "Where");
+	for (uint32_t i = 0; i < group_count; i++) {
+		const struct entry *first = &places->entries[groups[i].from];
+		const struct stack *stack = &places->stacks[first->stack];
+
+		ky_out_format(out, "%7s %11s  ", ky_out_count(number, groups[i].task_count),
+			      first->state == STATE_POLLED ?
+				      "-" :
+				      ky_out_duration(cell, waited_ns(first)));
+		if (first->state != STATE_WAITS)
+			ky_out_format(out, "[%s] ", state_text(first->state));
+		if (stack->library[0])
+			safe(out, stack->library);
+		else
+			ky_out_text(out, stack->frame_count ? "" : "an unknown place");
+		if (stack->own[0]) {
+			ky_out_format(out, stack->library[0] ? "\n%20s in " : "%.0s", "");
+			safe(out, stack->own);
+		}
+		ky_out_text(out, "\n");
+		print_tasks(out, places, &groups[i], tasks_max);
+	}
+}
+
+static void json_frames(struct ky_buf *out, const struct stack *stack,
+			struct ky_symbol_table *table, uint64_t time_ns)
+{
+	const struct ky_symbol_frame *frames;
+
+	ky_json_open(out, "frames", "[");
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		uint32_t count = ky_symbol_table_find(table, stack->frames[i], time_ns, &frames);
+
+		for (uint32_t k = 0; k < count; k++)
+			ky_json_text(out, NULL, frames[k].name);
+	}
+	ky_json_close(out, "]");
+}
+
+static void print_json(struct ky_buf *out, const struct places *places, const struct group *groups,
+		       uint32_t group_count, uint32_t tasks, struct ky_symbol_table *table)
+{
+	static const char *const states[] = {"waits", "moved", "polled"};
+
+	ky_json_number(out, "tasks", tasks);
+	ky_json_open(out, "places", "[");
+	for (uint32_t i = 0; i < group_count; i++) {
+		const struct entry *first = &places->entries[groups[i].from];
+		const struct stack *stack = &places->stacks[first->stack];
+
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "state", states[first->state <= STATE_POLLED ? first->state : 0]);
+		ky_json_text(out, "awaits", stack->library);
+		ky_json_text(out, "in", stack->own);
+		ky_json_number(out, "task_count", groups[i].task_count);
+		ky_json_number(out, "longest_wait_ns", waited_ns(first));
+		json_frames(out, stack, table, first->time_ns);
+		ky_json_open(out, "waiting", "[");
+		for (uint32_t k = groups[i].from; k < groups[i].end; k++) {
+			const struct entry *entry = &places->entries[k];
+
+			ky_json_open(out, NULL, "{");
+			ky_json_number(out, "task", entry->task);
+			ky_json_text(out, "name", entry->name);
+			ky_json_number(out, "since_ns", entry->since_ns);
+			ky_json_number(out, "waited_ns", waited_ns(entry));
+			ky_json_number(out, "one_in", (uint64_t)(1 / entry->chance + 0.5));
+			ky_json_flag(out, "truncated", entry->is_truncated);
+			ky_json_close(out, "}");
+		}
+		ky_json_close(out, "]");
+		ky_json_close(out, "}");
+	}
+	ky_json_close(out, "]");
+}
+
+int ky_task_places(struct ky_buf *out, const char *path,
+		   const struct ky_task_places_options *options)
+{
+	char argument_text[PATH_BYTES], *argument = argument_text;
+	struct ky_input input = {.arguments = &argument, .argument_count = 1};
+	struct ky_trace_symbols_options how = {.debug_dir_count = 0};
+	struct ky_trace_symbols symbols = {.table = NULL};
+	struct places places = {.entries = NULL};
+	struct group *groups = NULL;
+	uint32_t count = 0, tasks;
+	int code;
+
+	(void)snprintf(argument_text, sizeof(argument_text), "%s", path);
+	code = ky_input_open(&input);
+	if (!code)
+		code = ky_trace_symbols_open(&symbols, &input, &how, take, &places);
+	if (!code) {
+		tasks = task_count(&places);
+		for (uint32_t i = 0; i < places.stack_count; i++)
+			name_stack(&places.stacks[i], symbols.table, places.now_ns);
+		groups = make_groups(&places, &count);
+		if (!groups) {
+			ky_cli_error("out of memory");
+			code = KY_EXIT_TROUBLE;
+		} else if (options->is_json) {
+			print_json(out, &places, groups, count, tasks, symbols.table);
+		} else {
+			print_text(out, &places, groups, count, tasks, options->tasks_max);
+		}
+	}
+	ky_free(groups);
+	ky_free(places.entries);
+	ky_free(places.stacks);
+	ky_trace_symbols_close(&symbols);
+	ky_input_close(&input);
+	return code;
+}

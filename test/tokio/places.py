@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Where tasks wait: what `kymo dump --tasks` says of a program whose await places are known.
+
+    places.py [--build DIR] [--target DIR] [--only TEXT]
+
+Over {newest, oldest Tokio} x {release, abort, debug, fat}: each task's chain has the leaf that
+waits and the program's own function, ended tasks are gone, no future is polled more often than it
+asked for, switching off is told, and a process that is stopped or dead tells the same. Output is
+TAP.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from matrix import Tap, build  # noqa: E402
+
+PROFILES = ("release", "abort", "debug", "fat")
+LEAF_FRAMES = 12
+# What the program's futures are polled by design: 20 twice, 9 once, and one five times. Less where
+# a timer had run out before it was asked.
+POLLS_MAX = 54
+# On a busy machine the tables of a process may come behind its first polls.
+TRIES = 6
+# Own function -> what of Tokio must be in the chain of one of its places; of a select in all.
+EXPECTED = {
+    "wait_accept": ["readiness"],
+    "wait_read": ["scheduled_io"],
+    "wait_mutex": ["batch_semaphore"],
+    "wait_semaphore": ["batch_semaphore"],
+    "wait_oneshot": ["oneshot"],
+    "wait_mpsc": ["mpsc"],
+    "wait_sleep": ["time"],
+    "wait_join": ["task"],
+    "wait_second": ["batch_semaphore"],
+    "wait_select": ["mpsc", "oneshot", "time"],
+}
+
+
+def words(process):
+    return json.loads(process.stdout.readline())
+
+
+def kymo(options, *arguments):
+    return subprocess.run([str(options.kymo), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+def start(options, program, folder, *arguments):
+    environment = dict(os.environ, KYMO_RING_DIR=str(folder / "rings"))
+    (folder / "rings").mkdir(mode=0o700, exist_ok=True)
+    os.environ["KYMO_RING_DIR"] = environment["KYMO_RING_DIR"]
+    command = [str(options.kymo), "run", "-o", str(folder / "out"), *map(str, arguments), "--",
+               str(program), "600"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True,
+                               stderr=subprocess.DEVNULL)
+    return process, words(process)
+
+
+def stop(process, pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait(timeout=60)
+    process.stdout.close()
+
+
+def tasks_of(options, pid):
+    done = kymo(options, "dump", pid, "--tasks", "--json")
+    return (json.loads(done.stdout), "") if done.returncode == 0 else (None, done.stderr)
+
+
+def chains(report):
+    """Places with their tasks, by the program's own function in the chain."""
+    found = {}
+    for place in report["places"]:
+        for own in EXPECTED:
+            if any(own in frame for frame in place["frames"]):
+                found.setdefault(own, []).extend((place, task) for task in place["waiting"])
+    return found
+
+
+def check_report(tap, name, report):
+    found = chains(report)
+    for own, leaves in EXPECTED.items():
+        places = found.get(own, [])
+        text = json.dumps([place for place, _ in places])[:3000]
+        for leaf in leaves:
+            fits = any(any(leaf in frame.lower() for frame in place["frames"][:LEAF_FRAMES])
+                       for place, _ in places)
+            tap.check(fits, f"{name}: {own} waits in {leaf}, called by the program", text)
+        tap.check(all(not task["truncated"] for _, task in places) and bool(places),
+                  f"{name}: the chains of {own} reach the poll", text)
+    tap.check(report["tasks"] <= len(EXPECTED), f"{name}: tasks that ended are gone",
+              str(report["tasks"]))
+
+
+def start_and_ask(options, program, folder, *arguments):
+    for attempt in range(TRIES):
+        process, said = start(options, program, folder, *arguments)
+        report, trouble = tasks_of(options, said["pid"])
+        if (report and len(chains(report)) == len(EXPECTED)) or attempt + 1 == TRIES:
+            return process, said, report, trouble
+        stop(process, said["pid"])
+    return None
+
+
+def check_live(tap, options, program, name):
+    with tempfile.TemporaryDirectory(prefix="kymo-places-") as text:
+        process, said, report, trouble = start_and_ask(options, program, pathlib.Path(text))
+        pid = said["pid"]
+        try:
+            tap.check(report is not None, f"{name}: dump --tasks answers", trouble)
+            if report:
+                check_report(tap, name, report)
+            tap.check(said["polls"] <= POLLS_MAX, f"{name}: nobody is polled more often",
+                      str(said["polls"]))
+            os.kill(pid, signal.SIGSTOP)
+            again, trouble = tasks_of(options, pid)
+            os.kill(pid, signal.SIGCONT)
+            tap.check(again is not None and len(chains(again)) == len(EXPECTED),
+                      f"{name}: a stopped process tells as much", trouble)
+        finally:
+            stop(process, pid)
+
+
+def check_off(tap, options, program):
+    with tempfile.TemporaryDirectory(prefix="kymo-places-") as text:
+        process, said = start(options, program, pathlib.Path(text))
+        done = kymo(options, "set", said["pid"], "places=off")
+        status = kymo(options, "status", "--json", said["pid"])
+        stop(process, said["pid"])
+    tap.check(done.returncode == 0 and '"places":false' in status.stdout.replace(" ", ""),
+              "off: a running process is told so", done.stderr + status.stdout[:2000])
+
+
+def is_running(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def check_dead(tap, options, program):
+    """What recover says of a process that is gone, and whose recorder is, too."""
+    with tempfile.TemporaryDirectory(prefix="kymo-places-") as text:
+        folder = pathlib.Path(text)
+        process, said, _, _ = start_and_ask(options, program, folder, "--mode", "flight")
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+        os.kill(said["pid"], signal.SIGKILL)
+        while is_running(said["pid"]):
+            time.sleep(0.01)
+        done = kymo(options, "recover", "--tasks", "--json", "-o", folder, said["pid"])
+        process.stdout.close()
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    report = next((line for line in lines if "places" in line), None)
+    tap.check(report is not None and len(chains(report)) == len(EXPECTED),
+              "dead: recover says where its tasks waited", done.stdout[:2000] + done.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
+    parser.add_argument("--target", type=pathlib.Path)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    folder = options.build.resolve()
+    options.kymo = folder / "kymo"
+    if platform.machine() != "x86_64" or shutil.which("cargo") is None:
+        print("1..0 # SKIP no thunks for this processor, or no cargo")
+        return 0
+    tap = Tap()
+    target = (options.target or folder / "witness").resolve()
+    for tokio in ("newest", "v1_38"):
+        for profile in PROFILES:
+            name = f"{tokio} {profile}"
+            if options.only not in name:
+                continue
+            program = build(target, tokio, "stable", profile, "pie") / "places"
+            check_live(tap, options, program, name)
+    if options.only in "newest release":
+        program = build(target, "newest", "stable", "release", "pie") / "places"
+        check_off(tap, options, program)
+        check_dead(tap, options, program)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

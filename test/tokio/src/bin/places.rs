@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! places: tasks that wait at known places, for as long as it takes; it says how often futures
+//! were polled. `places SECONDS`.
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, oneshot, Mutex, Semaphore};
+
+static POLLS: AtomicU64 = AtomicU64::new(0);
+static ENDS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts the polls of what it wraps.
+struct Counted(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl Future for Counted {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        POLLS.fetch_add(1, Ordering::Relaxed);
+        let result = self.0.as_mut().poll(context);
+        if result.is_ready() {
+            ENDS.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+#[inline(never)]
+async fn wait_accept(listener: TcpListener) {
+    let _ = listener.accept().await;
+}
+
+#[inline(never)]
+async fn wait_read(mut stream: TcpStream) {
+    let mut buffer = [0u8; 16];
+    let _ = stream.read(&mut buffer).await;
+}
+
+#[inline(never)]
+async fn wait_mutex(mutex: Arc<Mutex<u32>>) {
+    let mut guard = mutex.lock().await;
+    *guard += 1;
+}
+
+#[inline(never)]
+async fn wait_semaphore(semaphore: Arc<Semaphore>) {
+    let _permit = semaphore.acquire().await;
+}
+
+#[inline(never)]
+async fn wait_oneshot(receiver: oneshot::Receiver<u32>) {
+    let _ = receiver.await;
+}
+
+#[inline(never)]
+async fn wait_mpsc(mut receiver: mpsc::Receiver<u32>) {
+    let _ = receiver.recv().await;
+}
+
+#[inline(never)]
+async fn wait_sleep() {
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+}
+
+#[inline(never)]
+async fn wait_join(handle: tokio::task::JoinHandle<()>) {
+    let _ = handle.await;
+}
+
+/// What `tokio::select!` expands to: one poll asks all of them.
+#[inline(never)]
+async fn wait_select(mut first: mpsc::Receiver<u32>, second: oneshot::Receiver<u32>) {
+    let mut first = std::pin::pin!(first.recv());
+    let mut second = std::pin::pin!(second);
+    let mut third = std::pin::pin!(tokio::time::sleep(Duration::from_secs(3600)));
+    std::future::poll_fn(|context| {
+        if first.as_mut().poll(context).is_ready()
+            || second.as_mut().poll(context).is_ready()
+            || third.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Polled some times before it comes to where it stays.
+#[inline(never)]
+async fn wait_second(mut receiver: mpsc::Receiver<u32>, semaphore: Arc<Semaphore>) {
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    let _ = receiver.recv().await;
+    let _permit = semaphore.acquire().await;
+}
+
+fn spawn<F: Future<Output = ()> + Send + 'static>(future: F) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(Counted(Box::pin(future)))
+}
+
+async fn run(seconds: u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = server.local_addr().unwrap();
+    let client = TcpStream::connect(address).await.unwrap();
+    let accepted = server.accept().await.unwrap();
+    let mutex = Arc::new(Mutex::new(0));
+    let guard = mutex.clone().lock_owned().await;
+    let semaphore = Arc::new(Semaphore::new(0));
+    let (_oneshot, oneshot) = oneshot::channel();
+    let (_mpsc, mpsc) = mpsc::channel(1);
+    let (_select_mpsc, select_mpsc) = mpsc::channel(1);
+    let (_select_oneshot, select_oneshot) = oneshot::channel();
+    let (second, second_receiver) = mpsc::channel(1);
+
+    spawn(wait_accept(listener));
+    spawn(wait_read(client));
+    spawn(wait_mutex(mutex.clone()));
+    spawn(wait_semaphore(semaphore.clone()));
+    spawn(wait_oneshot(oneshot));
+    spawn(wait_mpsc(mpsc));
+    let sleeper = spawn(wait_sleep());
+    spawn(wait_join(sleeper));
+    spawn(wait_select(select_mpsc, select_oneshot));
+    spawn(wait_second(second_receiver, semaphore.clone()));
+    // Over before anybody looks: they must not be in the table.
+    for _ in 0..20 {
+        let _ = spawn(tokio::task::yield_now()).await;
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    second.send(1).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    println!(
+        "{{\"pid\":{},\"polls\":{},\"ends\":{}}}",
+        std::process::id(),
+        POLLS.load(Ordering::Relaxed),
+        ENDS.load(Ordering::Relaxed)
+    );
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+    println!(
+        "{{\"polls\":{},\"ends\":{}}}",
+        POLLS.load(Ordering::Relaxed),
+        ENDS.load(Ordering::Relaxed)
+    );
+    drop(guard);
+    drop(accepted);
+}
+
+fn main() {
+    let seconds = std::env::args().nth(1).map_or(30, |text| text.parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    // Its own thread keeps no task: what block_on polls has no header.
+    runtime.block_on(run(seconds));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The place table: what is chosen, what a reader outside sees of it, who loses when it is full. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/recorder_case.h"
+
+#include <drain/ring_view.h>
+#include <kymo/place.h>
+#include <pthread.h>
+#include <record/emit/emit_engine.h>
+#include <wire/place_table.h>
+
+#define TEST_HZ UINT64_C(1000000000)
+#define MS_TICKS (TEST_HZ / 1000)
+#define test_ticks test_ticks_steps
+
+struct case_ {
+	struct test_recorder test;
+	struct kymo_place_chooser chooser;
+	struct ky_ring_view view;
+};
+
+static void open_case(struct case_ *c)
+{
+	memset(c, 0, sizeof(*c));
+	test_ticks = 0;
+	test_recorder_open(&c->test, 0, 0);
+	kymo_poll_begin(1000000, 5, 0); /* makes the ring, by the clock of this machine */
+	kymo_poll_end(0);
+	test_ticks = UINT64_C(1000000) * TEST_HZ;
+}
+
+/* One poll of the task, whose place is asked for. Returns what was answered. */
+static uint32_t poll(struct case_ *c, uint64_t task, uint64_t idle_ms)
+{
+	uint32_t one_in;
+
+	test_ticks += idle_ms * MS_TICKS;
+	kymo_poll_begin(task, 5, 0);
+	one_in = kymo_place_choose(&c->chooser, task);
+	kymo_poll_end(0);
+	kymo_place_polled(task);
+	return one_in;
+}
+
+static void put(uint64_t task, uint64_t leaf, bool is_further)
+{
+	const uint64_t frames[] = {leaf, 0x2000, 0x3000};
+	const struct kymo_place place = {.task = task,
+					 .name = 5,
+					 .one_in = 64,
+					 .frames = frames,
+					 .frame_count = 3,
+					 .is_further = is_further};
+
+	kymo_place_put(&place);
+}
+
+static const uint8_t *area(struct case_ *c)
+{
+	const struct ky_ring *ring = ky_engine.ring;
+
+	assert_int_equal(ky_ring_view_open(&c->view, ring->base, ring->mapped_bytes), 0);
+	return ky_ring_view_places(&c->view);
+}
+
+/* Returns how many live tasks the table has; *out: the one of this number, if it is there. */
+static uint32_t look(struct case_ *c, uint64_t task, struct ky_place_seen *out)
+{
+	const uint8_t *at = area(c);
+	uint32_t count = 0;
+
+	memset(out, 0, sizeof(*out));
+	for (uint32_t slot = 0; at && slot < KY_PLACE_SLOTS; slot++) {
+		struct ky_place_seen seen;
+
+		if (ky_ring_view_place(at, slot, test_ticks, &seen) != KY_PLACE_WHOLE)
+			continue;
+		count++;
+		if (seen.task_word >> KYMO_NAME_BITS == task)
+			*out = seen;
+	}
+	return count;
+}
+
+static void place__takes_no_memory_before_it_is_used(void **state)
+{
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	kymo_poll_begin(1, 5, 0);
+	kymo_poll_end(0);
+	kymo_place_polled(1);
+	kymo_place_end(1);
+	assert_null(area(&c));
+	assert_int_equal(poll(&c, 1, 0), 1);
+	assert_non_null(area(&c));
+	test_recorder_close(&c.test);
+}
+
+static void place__is_seen_from_outside_until_the_task_ends(void **state)
+{
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 7, 0);
+	put(7, 0x1000, false);
+	assert_int_equal(look(&c, 7, &seen), 1);
+	assert_int_equal(seen.task_word, kymo_task_word(7, 5));
+	assert_int_equal(seen.one_in, 64);
+	assert_int_equal(seen.since_ticks, seen.taken_ticks);
+	assert_int_equal(seen.stacks[1], KY_PLACE_NO_STACK);
+	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
+	assert_int_equal(frames[0], 0x1000);
+	assert_int_equal(frames[2], 0x3000);
+	/* A further one of the same poll stands beside it; the same again changes nothing. */
+	put(7, 0x1800, true);
+	put(7, 0x1800, true);
+	assert_int_equal(look(&c, 7, &seen), 1);
+	assert_int_not_equal(seen.stacks[1], KY_PLACE_NO_STACK);
+	assert_int_equal(seen.stacks[2], KY_PLACE_NO_STACK);
+	/* The next poll's are instead. */
+	put(7, 0x1800, false);
+	(void)look(&c, 7, &seen);
+	assert_int_equal(seen.stacks[1], KY_PLACE_NO_STACK);
+	kymo_place_end(7);
+	assert_int_equal(look(&c, 7, &seen), 0);
+	test_recorder_close(&c.test);
+}
+
+static void place__says_since_when_and_how_long_it_waits(void **state)
+{
+	struct ky_place_seen seen;
+	struct case_ c;
+	uint64_t first;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 7, 0);
+	put(7, 0x1000, false);
+	first = test_ticks;
+	(void)poll(&c, 7, 20);
+	put(7, 0x1000, false);
+	test_ticks += 3600 * TEST_HZ;
+	(void)look(&c, 7, &seen);
+	assert_true(seen.since_ticks <= first);
+	assert_true(seen.taken_ticks > first);
+	/* Without the bits that are not kept. */
+	assert_true(test_ticks - seen.polled_ticks >= 3599 * TEST_HZ);
+	assert_true(test_ticks - seen.polled_ticks <= 3601 * TEST_HZ);
+	put(7, 0x1400, false);
+	(void)look(&c, 7, &seen);
+	assert_int_equal(seen.since_ticks, seen.taken_ticks);
+	test_recorder_close(&c.test);
+}
+
+static void choice__idle_tasks_always_others_by_chance(void **state)
+{
+	uint32_t taken = 0, polls = 200000;
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	for (uint32_t i = 0; i < 10000; i++) /* the budget is spent */
+		(void)poll(&c, 7, 0);
+	put(7, 0x1000, false);
+	for (uint32_t i = 0; i < polls; i++) {
+		uint32_t one_in = poll(&c, 7, 0);
+
+		/* 1: what comes back of the budget in these 60 ms. */
+		assert_true(one_in == 0 || one_in == 1 || one_in == KYMO_PLACE_ONE_IN);
+		taken += one_in == KYMO_PLACE_ONE_IN;
+	}
+	/* Four standard deviations of 200,000 draws of 1 in 64. */
+	assert_in_range(taken, 3125 - 222, 3125 + 222);
+	(void)look(&c, 7, &seen);
+	assert_true(seen.moved_ticks >= seen.taken_ticks);
+	c.chooser.spent = UINT32_MAX / 2;
+	assert_int_not_equal(poll(&c, 7, 9), 1);
+	assert_int_equal(poll(&c, 7, 11), 1);
+	test_recorder_close(&c.test);
+}
+
+static void choice__new_tasks_are_taken_while_the_budget_lasts(void **state)
+{
+	uint32_t taken = 0;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	for (uint64_t task = 1; task <= 20000; task++)
+		taken += poll(&c, task, 0) == 1;
+	assert_in_range(taken, 4096, 4100);
+	test_recorder_close(&c.test);
+}
+
+static void table__holds_what_it_says_and_counts_the_rest(void **state)
+{
+	const struct ky_place_head *head;
+	struct ky_place_seen seen;
+	struct case_ c;
+	uint32_t count;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 1, 0);
+	for (uint64_t task = 1; task <= 2 * KY_PLACE_SLOTS; task++)
+		put(task, 0x1000, false);
+	head = (const struct ky_place_head *)(const void *)area(&c);
+	count = look(&c, 1, &seen);
+	assert_true(count > KY_PLACE_SLOTS * 9 / 10);
+	assert_int_equal(count + atomic_load(&head->refused_count), 2 * KY_PLACE_SLOTS);
+	for (uint64_t task = 1; task <= 2 * KY_PLACE_SLOTS; task++)
+		kymo_place_end(task);
+	assert_int_equal(look(&c, 1, &seen), 0);
+	/* Every other number alone: they find room as well. */
+	for (uint64_t task = 2; task <= KY_PLACE_SLOTS; task += 2)
+		put(task, 0x1000, false);
+	assert_true(look(&c, 2, &seen) > KY_PLACE_SLOTS / 2 * 99 / 100);
+	test_recorder_close(&c.test);
+}
+
+static void stacks__beyond_the_room_are_counted(void **state)
+{
+	const struct ky_place_head *head;
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	struct ky_place_seen seen;
+	struct case_ c;
+	uint32_t found = 0, wanted = 20000;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 1, 0);
+	for (uint32_t i = 0; i < wanted; i++) {
+		put(1, 0x10000 + i, false);
+		(void)look(&c, 1, &seen);
+		if (i % 100 == 0 && ky_ring_view_place_stack(area(&c), seen.stacks[0], frames) == 3)
+			found += frames[0] == 0x10000 + i;
+		if (i >= 4000)
+			i += 999;
+	}
+	head = (const struct ky_place_head *)(const void *)area(&c);
+	assert_true(found >= 15);
+	assert_true(atomic_load(&head->stacks_refused) > 0);
+	test_recorder_close(&c.test);
+}
+
+static _Atomic int is_over;
+
+static void *put_all_the_time(void *ctx)
+{
+	struct kymo_place_chooser chooser = {0};
+	uint64_t base = (uint64_t)(uintptr_t)ctx;
+
+	kymo_poll_begin(base, 5, 0);
+	(void)kymo_place_choose(&chooser, base);
+	for (uint64_t i = 0; !atomic_load_explicit(&is_over, memory_order_relaxed); i++) {
+		uint64_t task = base + i % 64;
+
+		put(task, 0x1000 + task, false);
+		if (i % 3 == 0)
+			kymo_place_end(task);
+	}
+	kymo_poll_end(0);
+	return NULL;
+}
+
+/* The leaf of each task's stack is made of its number: no reader may ever see another one's. */
+static void table__is_whole_while_it_is_written(void **state)
+{
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	uint32_t seen_count = 0;
+	pthread_t threads[3];
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 1, 0);
+	atomic_store(&is_over, 0);
+	for (uintptr_t i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, put_all_the_time,
+						(void *)((i + 1) * 1000)),
+				 0);
+	for (uint32_t round = 0; round < 300 || (seen_count < 1000 && round < 100000); round++) {
+		const uint8_t *at = area(&c);
+
+		for (uint32_t slot = 0; slot < KY_PLACE_SLOTS; slot++) {
+			struct ky_place_seen seen;
+
+			if (ky_ring_view_place(at, slot, test_ticks, &seen) != KY_PLACE_WHOLE)
+				continue;
+			seen_count++;
+			assert_int_equal(ky_ring_view_place_stack(at, seen.stacks[0], frames), 3);
+			assert_int_equal(frames[0], 0x1000 + (seen.task_word >> KYMO_NAME_BITS));
+		}
+	}
+	atomic_store(&is_over, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(seen_count >= 1000);
+	test_recorder_close(&c.test);
+}
+
+/* A table that somebody filled with anything gives something or nothing, within the area. */
+static void reader__follows_nothing_it_has_not_checked(void **state)
+{
+	uint8_t *bytes = test_calloc(1, KY_PLACE_AREA_BYTES);
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX], x = 88172645463325252u;
+
+	(void)state;
+	for (uint32_t round = 0; round < 8; round++) {
+		for (uint32_t i = 0; i < KY_PLACE_AREA_BYTES / 8; i++) {
+			x ^= x << 13;
+			x ^= x >> 7;
+			x ^= x << 17;
+			((uint64_t *)(void *)bytes)[i] = round % 2 ? x : x | KY_PLACE_PUBLISHED;
+		}
+		for (uint32_t slot = 0; slot < KY_PLACE_SLOTS; slot++) {
+			struct ky_place_seen seen;
+
+			(void)ky_ring_view_place(bytes, slot, x, &seen);
+		}
+		for (uint32_t number = 0; number < 65536; number++)
+			assert_true(ky_ring_view_place_stack(bytes, number, frames) <=
+				    KYMO_PLACE_FRAMES_MAX);
+		assert_true(ky_ring_view_place_units(bytes) <= KY_PLACE_UNITS);
+	}
+	test_free(bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(place__takes_no_memory_before_it_is_used),
+		cmocka_unit_test(place__is_seen_from_outside_until_the_task_ends),
+		cmocka_unit_test(place__says_since_when_and_how_long_it_waits),
+		cmocka_unit_test(choice__idle_tasks_always_others_by_chance),
+		cmocka_unit_test(choice__new_tasks_are_taken_while_the_budget_lasts),
+		cmocka_unit_test(table__holds_what_it_says_and_counts_the_rest),
+		cmocka_unit_test(stacks__beyond_the_room_are_counted),
+		cmocka_unit_test(table__is_whole_while_it_is_written),
+		cmocka_unit_test(reader__follows_nothing_it_has_not_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
