@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Asks what the kernel has counted for the threads of workers, rarely. */
 #include <drain/drain_state.h>
+#include <kymo/base.h>
 
 #define PACE_NS UINT64_C(1000000000)
 #define LOOKS_MAX 256u /* in one step: a look is two small files */
