@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <cli/out_text.h>
+#include <cli/syscall_name.h>
 #include <inttypes.h>
 #include <read/sort.h>
 #include <stdio.h>
@@ -297,10 +298,15 @@ static void print_cpu(const struct view *view)
 
 /* ---- off it ---- */
 
-/* Two names of system calls say what the others' numbers do not need to. */
-static const char *reason_text(char *cell, uint8_t reason, uint32_t syscall)
+static const char *reason_text(char *cell, const struct view *view, uint8_t reason,
+			       uint32_t syscall)
 {
-	if (reason == 1 && syscall != KY_NO_SYSCALL)
+	const char *machine = ky_trace_metadata(view->trace, "machine.architecture");
+	const char *name = ky_syscall_name(machine, syscall);
+
+	if (reason == 1 && syscall != KY_NO_SYSCALL && name)
+		(void)snprintf(cell, CELL_BYTES, "%s", name);
+	else if (reason == 1 && syscall != KY_NO_SYSCALL)
 		(void)snprintf(cell, CELL_BYTES, "system call %u", syscall);
 	else
 		(void)snprintf(cell, CELL_BYTES, "%s", ky_off_cpu_reason(reason));
@@ -346,7 +352,7 @@ static void print_waits(const struct view *view)
 		estimate_cell(&table, &wait->ns);
 		count_cell(&table, wait->ns.count);
 		duration_cell(&table, (double)wait->max_ns);
-		ky_table_cell(&table, reason_text(cell, wait->reason, wait->syscall));
+		ky_table_cell(&table, reason_text(cell, view, wait->reason, wait->syscall));
 		where_cells(&table, view, wait->stack);
 		leaf_cell(&table, view, wait->stack);
 	}
@@ -383,7 +389,7 @@ static void print_poll(const struct view *view, const struct ky_stack_profile_po
 	heads(&table, titles);
 	for (uint32_t i = 0; i < worst->off_row_count; i++) {
 		duration_cell(&table, (double)worst->off_rows[i].ns);
-		ky_table_cell(&table, reason_text(cell, worst->off_rows[i].reason,
+		ky_table_cell(&table, reason_text(cell, view, worst->off_rows[i].reason,
 						  worst->off_rows[i].syscall));
 		where_cells(&table, view, worst->off_rows[i].stack);
 		leaf_cell(&table, view, worst->off_rows[i].stack);

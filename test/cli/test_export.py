@@ -7,6 +7,7 @@ usage: test_export.py KYMO SOURCE_ROOT [unittest arguments]
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -62,7 +63,8 @@ class SampleTrace(trace_maker.Trace):
 def known_trace():
     """30 ms of hash and 10 ms of handler on the processor, 300 ms asleep in the slow poll."""
     trace = SampleTrace()
-    trace.metadata(sampling__cpu="timers", sampling__cpu__rate_hz=99)
+    trace.metadata(sampling__cpu="timers", sampling__cpu__rate_hz=99,
+                   machine__architecture="pdp11")
     for address, (name, line) in NAMES.items():
         trace.symbol(address, name, line)
     trace.poll(100 * MS, 500 * MS, 7, "app::slow")
@@ -106,6 +108,13 @@ class Report(Case):
         self.assertRegex(out, r"300 ms +1 +300 ms +system call 35 +app::sleep_badly")
         self.assertIn("Where tasks wait: 1 do at the end", out)
         self.assertRegex(out, r" 1 +\d\S+ ms +\S+ ms +1 +app::handler +\S+main.rs:42")
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "35 is nanosleep on x86-64")
+    def test_a_system_call_of_this_architecture_has_a_name(self):
+        trace = SampleTrace().metadata(machine__architecture="x86_64")
+        trace.poll(100, 500 * MS, 7, "a").off_cpu(450 * MS, 300 * MS, 7, 100, 0x50)
+        out = self.kymo("report", trace.save(self.dir / "call.trc")).stdout
+        self.assertRegex(out, r"300 ms +nanosleep +0x50")
 
     def test_one_sample_is_called_one_sample(self):
         trace = SampleTrace().symbol(0x10, "app::hash", 7)
