@@ -8,10 +8,10 @@
  *       looks at the counter
  *   else kymo_off_cpu_tell()
  *
- * Rule:     intervals from KYMO_OFF_CPU_NS_MIN on are told with their stack. Each thread has a budget
- *           of KYMO_OFF_CPU_BUDGET_HZ a second, KYMO_OFF_CPU_BUDGET_MAX at once; beyond it one of
- *           length d is told with probability min(1, d / KYMO_OFF_CPU_SURE_NS) and says what it
- *           stands for. So a thread that only ever blocks tells at most some 200 a second.
+ * Rule:     intervals from KYMO_OFF_CPU_NS_MIN on are told with their stack. Each thread has a
+ *           budget of KYMO_OFF_CPU_BUDGET_HZ a second, KYMO_OFF_CPU_BUDGET_MAX at once; beyond it
+ *           one of length d is told with probability min(1, d / KYMO_OFF_CPU_SURE_NS) and says what
+ *           it stands for. So a thread that only ever blocks tells at most some 200 a second.
  * Threads   any.      Signals  safe.      Since 0.1
  */
 #ifndef KYMO_OFF_CPU_H

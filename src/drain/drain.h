@@ -57,7 +57,7 @@ struct ky_drain_options {
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
 	const char *host; /* NULL: gethostname */
-	/* What the kernel has counted for a thread of the ring's process; false: not to be had. NULL:
+	/* What the kernel has counted for a thread of the ring's process; false: unreadable. NULL:
 	 * nobody looks. Asked about each worker's thread once a second at most. */
 	bool (*count_thread)(void *ctx, uint32_t tid, struct ky_thread_cpu *out);
 	void *count_ctx;

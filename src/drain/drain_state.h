@@ -110,7 +110,7 @@ struct ky_dthread {
 	uint64_t exit_step; /* step in which the directory told us; 0: alive */
 	bool is_announced;
 	bool is_exit_queued;
-	bool is_done; /* its KY_REC_EXIT was merged */
+	bool is_done;        /* its KY_REC_EXIT was merged */
 	uint64_t counted_ns; /* when the kernel's counts were read last; 0: never */
 	/* reading */
 	uint64_t record_next;  /* number of the next record expected */
