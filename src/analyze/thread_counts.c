@@ -104,6 +104,10 @@ int ky_thread_counts(const struct ky_trace *trace, uint64_t from_ns, uint64_t to
 		*last = (struct last){look->tid, i};
 	}
 	ky_free(making.lasts);
+	if (!making.count) { /* looks, but no two of one thread */
+		ky_free(making.counts);
+		return 0;
+	}
 	*out = making.counts;
 	*count = making.count;
 	return 0;
