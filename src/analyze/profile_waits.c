@@ -148,7 +148,7 @@ static bool is_waiting(const struct ky_stack_profile *profile, const struct ky_t
 	const struct ky_task *task;
 
 	/* It may wait for several things at once: all of the last wait. */
-	if (row->task == KY_NONE || !last[row->task] ||
+	if (row->task == KY_NONE || !last[row->task] || row->reason == KY_PLACE_TOLD_POLLED ||
 	    trace->samples.rows[last[row->task] - 1].end_ns != row->end_ns)
 		return false;
 	task = &trace->tasks[row->task];
@@ -165,6 +165,8 @@ static void add_place(struct ky_stack_profile_place *place, const struct ky_stac
 		}
 		place->task_count++;
 	}
+	if (row->reason != KY_PLACE_CAPTURED)
+		return;
 	if (row->flags & KY_ROW_END_UNSAFE || row->task == KY_NONE)
 		place->unsafe_count++;
 	else
@@ -188,22 +190,29 @@ static int make_places(struct ky_stack_profile *profile, const struct ky_trace *
 	uint32_t count, groups, i, at = 0;
 	struct keyed *keyed = group_rows(profile, trace, KY_STACK_PLACE, &count, &groups);
 	uint32_t *last = last_places(profile, trace);
+	uint32_t *counted = ky_alloc((trace->task_count + 1u) * sizeof(*counted));
 
 	profile->places = ky_alloc((groups + 1u) * sizeof(*profile->places));
-	if (!keyed || !last || !profile->places) {
+	if (!keyed || !last || !counted || !profile->places) {
+		ky_free(counted);
 		ky_free(keyed);
 		ky_free(last);
 		return -ENOMEM;
 	}
 	for (i = 0; i < count; i++) {
 		bool is_now = is_waiting(profile, trace, last, keyed[i].row);
+		uint32_t task = trace->samples.rows[keyed[i].row].task;
 
 		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
 		profile->places[at].stack = keyed[i].site;
+		is_now = is_now && counted[task] != at + 1; /* captured, and told again */
+		if (is_now)
+			counted[task] = at + 1;
 		add_place(&profile->places[at], &trace->samples.rows[keyed[i].row], is_now);
 	}
 	for (i = 0; i < trace->task_count; i++)
 		profile->waiting_count += last[i] && is_waiting(profile, trace, last, last[i] - 1);
+	ky_free(counted);
 	ky_free(keyed);
 	ky_free(last);
 	ky_sort(profile->places, groups, sizeof(*profile->places), is_place_before, NULL);

@@ -223,10 +223,23 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 	       set_stack(load, frame, KY_F_OFF_CPU_callchain, row);
 }
 
+/* Of a task that the rest of the trace may not know. */
+static bool name_task(struct ky_load *load, const struct ky_frame *frame,
+		      const struct ky_stack_row *row)
+{
+	uint32_t name = ky_load_text(load, frame, KY_F_AWAIT_PLACE_task_name);
+
+	if (row->task != KY_NONE && load->trace->tasks[row->task].name == KY_NONE)
+		load->trace->tasks[row->task].name = name;
+	return !load->trace->pages.failed;
+}
+
 static bool load_place(struct ky_load *load, const struct ky_frame *frame)
 {
 	bool is_dump = frame->schema->event == KY_EV_TASK_DUMP;
 	struct ky_stack_row *row = add_row(load, frame, KY_STACK_PLACE);
+	uint64_t since_ns = is_dump ? 0 : number(frame, KY_F_AWAIT_PLACE_since_ns);
+	uint64_t state = is_dump ? 0 : number(frame, KY_F_AWAIT_PLACE_state);
 
 	if (!row)
 		return false;
@@ -236,9 +249,14 @@ static bool load_place(struct ky_load *load, const struct ky_frame *frame)
 		return set_task(load, number(frame, KY_F_TASK_DUMP_task_id), row) &&
 		       set_stack(load, frame, KY_F_TASK_DUMP_callchain, row);
 	set_weight(frame, KY_F_AWAIT_PLACE_inclusion_probability, true, row);
+	if (since_ns) {
+		row->time_ns = since_ns;
+		row->reason = (uint8_t)(KY_PLACE_TOLD_WAITS + (state < 2 ? state : 2));
+	}
 	if (number(frame, KY_F_AWAIT_PLACE_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
 	return set_task(load, number(frame, KY_F_AWAIT_PLACE_task_id), row) &&
+	       name_task(load, frame, row) &&
 	       set_stack(load, frame, KY_F_AWAIT_PLACE_callchain, row);
 }
 

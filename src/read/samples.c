@@ -341,6 +341,8 @@ static void settle_place(const struct ky_trace *trace, struct ky_stack_row *row,
 		end_ns = trace->run_last_ns > row->time_ns ? trace->run_last_ns : row->time_ns;
 	}
 	row->end_ns = end_ns;
+	if (row->reason != KY_PLACE_CAPTURED)
+		return;
 	if (is_unsafe(trace, row, end_ns))
 		row->flags |= KY_ROW_END_UNSAFE;
 	else

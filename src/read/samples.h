@@ -43,6 +43,14 @@ enum ky_stack_row_flags {
 		1u << 7 /* records are missing inside its poll, or its end is unproven */
 };
 
+/* How a place is known. Told ones are no samples: they have no chance and count into no time. */
+enum ky_place_source {
+	KY_PLACE_CAPTURED = 0,
+	KY_PLACE_TOLD_WAITS,   /* of a live task: it waits there */
+	KY_PLACE_TOLD_PERHAPS, /* it may wait elsewhere by now */
+	KY_PLACE_TOLD_POLLED   /* it was being polled */
+};
+
 struct ky_stack_row {
 	uint64_t time_ns;
 	uint64_t value;         /* see enum ky_stack_kind */
@@ -59,7 +67,7 @@ struct ky_stack_row {
 	uint32_t syscall; /* KY_NO_SYSCALL: none or unknown */
 	uint32_t order;   /* of loading */
 	uint8_t kind;     /* enum ky_stack_kind */
-	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason */
+	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source */
 	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler */
 	uint8_t flags;    /* enum ky_stack_row_flags */
 };

@@ -200,6 +200,29 @@ static void profile__says_where_tasks_wait(void **state)
 	finish(&p);
 }
 
+static void profile__counts_a_task_that_a_dump_tells_of_once(void **state)
+{
+	struct profile_case p;
+	uint32_t stack;
+
+	(void)state;
+	begin(&p);
+	stack = CASE_STACK(&p.c, 0x30, 0x20);
+	case_poll(&p.c, 100 * MS, 101 * MS, 0, 1);
+	case_place(&p.c, 100 * MS + 5, 1, stack, 1.0);
+	case_poll(&p.c, 110 * MS, 111 * MS, 0, 9);
+	case_told_place(&p.c, 111 * MS, 1, stack, 100 * MS + 5, 0);
+	case_told_place(&p.c, 111 * MS, 2, stack, 50 * MS, 1); /* nothing else knows this task */
+	case_told_place(&p.c, 111 * MS, 3, stack, 60 * MS, 2); /* it was being polled */
+	make(&p, NULL);
+	assert_int_equal(p.profile->waiting_count, 2);
+	assert_int_equal(p.profile->place_count, 1);
+	assert_int_equal(p.profile->places[0].task_count, 2);
+	assert_int_equal(p.profile->places[0].since_ns, 50 * MS);
+	assert_int_equal(p.profile->places[0].ns.count, 1);
+	finish(&p);
+}
+
 static void profile__adds_up_live_and_allocated_bytes(void **state)
 {
 	struct profile_case p;
@@ -313,6 +336,7 @@ int main(void)
 		cmocka_unit_test(profile__looks_into_long_polls_and_kinds),
 		cmocka_unit_test(profile__says_what_a_poll_waited_for),
 		cmocka_unit_test(profile__says_where_tasks_wait),
+		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
 		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),
 		cmocka_unit_test(profile__keeps_to_its_range),

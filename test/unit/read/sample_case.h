@@ -70,6 +70,20 @@ static inline void case_place(struct read_case *c, uint64_t ns, uint64_t task, u
 	ky_trc_enc_f64(&c->enc, probability);
 }
 
+/* Of a dump: the last known place of a live task. */
+static inline void case_told_place(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
+				   uint64_t since_ns, uint8_t state)
+{
+	CASE_EVENT(c, 905, "AwaitPlaceEvent", ns, CASE_FIELD("task_id", VARINT),
+		   CASE_FIELD("callchain", POOLED_STACK), CASE_FIELD("inclusion_probability", F64),
+		   CASE_FIELD("since_ns", VARINT), CASE_FIELD("state", U8));
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_f64(&c->enc, 1.0);
+	ky_trc_enc_varint(&c->enc, since_ns);
+	ky_trc_enc_u8(&c->enc, state);
+}
+
 static inline void case_alloc(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address,
 			      uint32_t stack, double weight)
 {
