@@ -253,6 +253,7 @@ static void describe(const struct ky_tokio_found *found)
 	(void)kymo_metadata_set("tokio.tables", tables);
 	(void)kymo_metadata_set("tokio.copies", copies);
 	(void)kymo_metadata_set("tokio.tables_unrecognised", refused);
+	(void)kymo_metadata_set("places.rule", KYMO_PLACE_RULE);
 }
 
 /* Stays open until somebody detaches: the ring must outlive every thread. */

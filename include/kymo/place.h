@@ -32,6 +32,11 @@ extern "C" {
 #define KYMO_PLACE_FRAMES_MAX 96u
 #define KYMO_PLACE_ONE_IN 64u
 
+/* In words, as metadata "places.rule" of a trace. */
+#define KYMO_PLACE_RULE                                                                            \
+	"all polls after 10 ms idle; others within 500/s a thread, beyond that 1 in 64; "          \
+	"3 stacks a poll"
+
 #define KYMO_PLACE_SETS 2048u
 #define KYMO_PLACE_WAYS 8u
 

@@ -24,6 +24,7 @@
 #endif
 #define SLOTS_PER_STEP (KY_POPULATE_BYTES / KY_SLOT_BYTES)
 #define SAME_NAME_MAX 16
+#define PLACE_LOOKS_MAX 1000000u /* a millisecond at most */
 
 /* Header, control words, side area: whole pages in front of the directory. */
 #define SIDE_OFFSET (2 * (size_t)KYMO_ARCH_PAGE_BYTES)
@@ -538,6 +539,16 @@ static bool make_places(struct ky_ring *ring)
 	return true;
 }
 
+/* Some hundred system calls of another thread: what this one is about to say is not said again. */
+static uint32_t wait_for_places(const struct ky_ring *ring)
+{
+	uint32_t state = KY_PLACE_BEING_MADE;
+
+	for (uint32_t i = 0; i < PLACE_LOOKS_MAX && state == KY_PLACE_BEING_MADE; i++)
+		state = __atomic_load_n(&ring->place_state, __ATOMIC_ACQUIRE);
+	return state;
+}
+
 uint8_t *ky_ring_places(struct ky_ring *ring)
 {
 	uint32_t state = KY_PLACE_UNTRIED;
@@ -546,6 +557,8 @@ uint8_t *ky_ring_places(struct ky_ring *ring)
 					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		state = make_places(ring) ? KY_PLACE_MADE : KY_PLACE_REFUSED;
 		__atomic_store_n(&ring->place_state, state, __ATOMIC_RELEASE);
+	} else if (state == KY_PLACE_BEING_MADE) {
+		state = wait_for_places(ring);
 	}
 	return state == KY_PLACE_MADE ? ring->base + ring->slots_end + ring->sample_bytes : NULL;
 }

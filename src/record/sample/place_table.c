@@ -60,7 +60,7 @@ static __attribute__((noinline)) struct kymo_place_set *begin(struct ky_thread *
 bool kymo_place_is_ready(uint64_t code)
 {
 	struct ky_lock_mark mark = ky_engine_lock();
-	const struct ky_ring *ring = ky_engine.prepared;
+	struct ky_ring *ring = ky_engine.prepared;
 	struct ky_unwind_view view = {.area = NULL};
 	struct ky_unwind_code found;
 
@@ -70,7 +70,10 @@ bool kymo_place_is_ready(uint64_t code)
 		view.area_bytes = ring->unwind_bytes;
 	}
 	ky_engine_unlock(mark);
-	return (view.area || ky_stack_tables(&view)) && ky_unwind_code_of(&view, code, &found);
+	if ((!view.area && !ky_stack_tables(&view)) || !ky_unwind_code_of(&view, code, &found))
+		return false;
+	/* The pages of the table, too, while there is time. */
+	return !ring || ky_ring_places(ring) != NULL;
 }
 
 /* ---- which way ---- */
