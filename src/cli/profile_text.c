@@ -337,7 +337,8 @@ static void print_waits(const struct view *view)
 
 	if (!profile->wait_total && !profile->lost[KY_STACK_OFF_CPU])
 		return;
-	(void)snprintf(title, sizeof(title), "Off the processor: %s in %s interval%s",
+	(void)snprintf(title, sizeof(title),
+		       "Off the processor, the run queue included: %s in %s interval%s",
 		       ky_out_duration(sum, ky_whole(profile->off_cpu.sum)),
 		       ky_out_count(count, profile->off_cpu.count),
 		       profile->off_cpu.count == 1 ? "" : "s");

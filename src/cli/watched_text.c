@@ -2,6 +2,7 @@
 #include <cli/watched_text.h>
 
 #include <cli/out_text.h>
+#include <cli/syscall_name.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,11 +150,16 @@ static void activity(char *cell, size_t bytes, const struct ky_trace *trace,
 		     const struct ky_trace_stuck *stuck)
 {
 	const char *wchan = ky_trace_name(trace, stuck->wchan);
+	const char *machine = ky_trace_metadata(trace, "machine.architecture"), *name = NULL;
 
+	if (machine && stuck->syscall != UINT64_MAX)
+		name = ky_syscall_name(machine, stuck->syscall);
 	if (wchan[0] && strcmp(wchan, "0") != 0)
 		(void)snprintf(cell, bytes, "%s", wchan);
 	else if (stuck->is_running || stuck->state == 'R')
 		(void)snprintf(cell, bytes, "running");
+	else if (name)
+		(void)snprintf(cell, bytes, "%s", name);
 	else if (stuck->syscall != UINT64_MAX)
 		(void)snprintf(cell, bytes, "system call %" PRIu64, stuck->syscall);
 	else if (stuck->state == 'T' || stuck->state == 't')

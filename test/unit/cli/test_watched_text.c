@@ -227,6 +227,21 @@ static void watched__looks_that_measured_the_beginning_anew_are_of_one_poll(void
 	end(&c);
 }
 
+static void watched__system_call_has_the_name_of_the_trace_s_machine(void **state)
+{
+	static const char *const pairs[] = {"machine.architecture", "x86_64"};
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_pairs(&c, pairs, 1);
+	put_stuck(&c, T0 + 50 * MS, 14, 'S', false, "0");
+	assert_string_equal(
+		print(&c),
+		"Stuck     thread 14 in task 7 for 50.0 ms: nanosleep in 1 of 1 looks\n");
+	end(&c);
+}
+
 static void watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on(void **state)
 {
 	static const uint64_t often[] = {0x1010, 0x2020}, once[] = {0x3030};
@@ -283,6 +298,7 @@ int main(void)
 		cmocka_unit_test(watched__rule_tells_what_it_measured_in_its_unit),
 		cmocka_unit_test(watched__looks_at_a_stuck_thread_are_summarised_by_poll),
 		cmocka_unit_test(watched__looks_that_measured_the_beginning_anew_are_of_one_poll),
+		cmocka_unit_test(watched__system_call_has_the_name_of_the_trace_s_machine),
 		cmocka_unit_test(watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on),
 		cmocka_unit_test(watched__more_stuck_polls_than_are_listed_are_counted),
 	};
