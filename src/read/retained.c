@@ -60,7 +60,7 @@ static bool keep_buckets(struct ky_load *load, const struct ky_frame *frame,
 	uint32_t count;
 
 	histogram->buckets_at = private->bucket_bytes;
-	if (!buckets || buckets->type != KY_TYPE_BYTES)
+	if (!buckets || buckets->type != KY_TYPE_BYTES || !buckets->text.count)
 		return true;
 	count = (uint32_t)buckets->text.count;
 	if (buckets->text.count > KY_BUCKET_BYTES_MAX || private->bucket_bytes > UINT32_MAX - count)
@@ -271,5 +271,9 @@ bool ky_retained_is_held(const struct ky_trace *trace, uint64_t from_ns, uint64_
 
 const uint8_t *ky_trace_buckets(const struct ky_trace *trace, uint32_t histogram)
 {
+	static const uint8_t none[1];
+
+	if (!trace->histograms[histogram].bucket_bytes)
+		return none;
 	return trace->private->buckets + trace->histograms[histogram].buckets_at;
 }
