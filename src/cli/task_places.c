@@ -156,12 +156,16 @@ static bool is_library(const char *name)
 
 	while (*at == '<' || *at == '&' || *at == '(' || *at == '*')
 		at++;
+	if (strncmp(at, "mut ", 4) == 0)
+		at += 4;
 	/* A type parameter. */
 	as = name[0] == '<' ? strstr(name, " as ") : NULL;
 	if (as && as - at <= 2)
 		at = as + 4;
 	if (strncmp(at, "dyn ", 4) == 0)
 		at += 4;
+	if (strncmp(name, "__", 2) == 0)
+		return true;
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
 		if (strncmp(at, roots[i], strlen(roots[i])) == 0)
 			return true;
@@ -172,8 +176,8 @@ static bool is_library(const char *name)
 static bool is_plumbing(const char *name)
 {
 	static const char *const parts[] = {
-		"core::task::", "core::panic::",   "core::ops::function",
-		"coop::",       "poll_fn::PollFn", "as futures_core::future",
+		"core::task::",        "__rust_try", "std::panic",      "core::panic::",
+		"core::ops::function", "coop::",     "poll_fn::PollFn", "as futures_core::future",
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -192,27 +196,33 @@ static void put_frame(char *out, const struct ky_symbol_frame *frame)
 }
 
 /* From the leaf outwards: the first function that is no library's, and the last one before it that
- * is more than plumbing. */
+ * is more than plumbing. Where all is a library's, the first and the last such. */
 static void name_stack(struct stack *stack, struct ky_symbol_table *table, uint64_t time_ns)
 {
 	const struct ky_symbol_frame *frames;
+	char first[TEXT_BYTES] = "", last[TEXT_BYTES] = "";
 
 	for (uint32_t i = 0; i < stack->frame_count && !stack->own[0]; i++) {
 		uint32_t count = ky_symbol_table_find(table, stack->frames[i], time_ns, &frames);
 
 		for (uint32_t k = 0; k < count && !stack->own[0]; k++) {
-			if (!is_library(frames[k].name) && frames[k].why == KY_SYMBOL_FOUND)
+			const char *name = frames[k].name;
+
+			if (!is_library(name) && frames[k].why == KY_SYMBOL_FOUND) {
 				put_frame(stack->own, &frames[k]);
-			else if (!is_plumbing(frames[k].name))
-				(void)snprintf(stack->library, TEXT_BYTES, "%s", frames[k].name);
+			} else if (!is_plumbing(name)) {
+				(void)snprintf(stack->library, TEXT_BYTES, "%s", name);
+				if (strncmp(name, "tokio::runtime::task::", 22) != 0)
+					put_frame(last, &frames[k]);
+				if (!first[0])
+					(void)snprintf(first, TEXT_BYTES, "%s", name);
+			}
 		}
 	}
-	/* Nothing has a name of its own: where the chain leaves for the poll. */
-	if (!stack->own[0] && stack->frame_count) {
-		(void)ky_symbol_table_find(table, stack->frames[stack->frame_count - 1], time_ns,
-					   &frames);
-		put_frame(stack->own, &frames[0]);
-	}
+	if (stack->own[0])
+		return;
+	memcpy(stack->own, last[0] ? last : stack->library, TEXT_BYTES);
+	memcpy(stack->library, first, TEXT_BYTES);
 }
 
 /* ---- telling ---- */
@@ -296,7 +306,9 @@ static struct group *make_groups(struct places *places, uint32_t *count)
 		if (i == 0 || !is_same_place(places, entry, entry - 1))
 			groups[(*count)++] = (struct group){.from = i};
 		groups[*count - 1].end = i + 1;
-		groups[*count - 1].task_count++;
+		/* One that waits there by several ways stands together. */
+		groups[*count - 1].task_count += groups[*count - 1].from == i ||
+						 entry->task != (entry - 1)->task;
 	}
 	qsort(groups, *count, sizeof(*groups), compare_groups);
 	return groups;
@@ -318,10 +330,14 @@ static void print_tasks(struct ky_buf *out, const struct places *places, const s
 			uint32_t tasks_max)
 {
 	char cell[KY_OUT_CELL_BYTES];
+	uint32_t shown = 0;
 
-	for (uint32_t i = group->from; i < group->end && i - group->from < tasks_max; i++) {
+	for (uint32_t i = group->from; i < group->end && shown < tasks_max; i++) {
 		const struct entry *entry = &places->entries[i];
 
+		if (i > group->from && entry->task == (entry - 1)->task)
+			continue;
+		shown++;
 		ky_out_format(out, "%20s task %" PRIu64, "", entry->task);
 		if (entry->name[0]) {
 			ky_out_text(out, " ");
@@ -333,8 +349,8 @@ static void print_tasks(struct ky_buf *out, const struct places *places, const s
 			ky_out_text(out, ", part of its stack is not known");
 		ky_out_text(out, "\n");
 	}
-	if (group->end - group->from > tasks_max)
-		ky_out_format(out, "%20s and %u more\n", "", group->end - group->from - tasks_max);
+	if (group->task_count > shown)
+		ky_out_format(out, "%20s and %u more\n", "", group->task_count - shown);
 }
 
 static void print_text(struct ky_buf *out, const struct places *places, const struct group *groups,
