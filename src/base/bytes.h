@@ -67,7 +67,8 @@ static inline uint8_t *ky_varint_put(uint8_t *at, uint64_t value)
 	if (__builtin_expect(value < 0x4000, 1)) {
 		uint32_t is_long = value > 0x7f;
 
-		ky_put_u16(at, (uint16_t)((value & 0x7f) | is_long << 7 | (value >> 7) << 8));
+		/* The upper seven bits move up by one: added once more, they do. */
+		ky_put_u16(at, (uint16_t)(value + (value & ~UINT64_C(0x7f)) + (is_long << 7)));
 		return at + 1 + is_long;
 	}
 	while (value >= 0x80) {

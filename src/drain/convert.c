@@ -2,16 +2,10 @@
 /* One ring record in, the events it means out. */
 #include <drain/drain_state.h>
 
+#include <drain/task_ready.h>
 #include <kymo/emit.h>
 #include <string.h>
 
-#define COPY_SHIFT 48
-#define NAME_MASK 0xffffffu
-#define ORIGIN_OWN_POLL 1u
-#define ORIGIN_OTHER_POLL 2u
-#define ORIGIN_DRIVER 3u
-#define ORIGIN_ELSEWHERE 4u
-#define ORIGIN_DERIVED 128u
 #define REASON_SYSCALL 1u
 #define REASON_FUTEX 2u
 
@@ -37,10 +31,10 @@ static const char *const loss_names[KY_LOSS_COUNT] = {
 
 static inline uint64_t full_task(const struct ky_drain *drain, uint64_t word)
 {
-	uint32_t id = (uint32_t)word & NAME_MASK;
+	uint32_t id = (uint32_t)word & KY_NAME_MASK;
 	uint64_t copy = id < drain->name_count ? drain->names[id].entry.copy : 0;
 
-	return (word >> KYMO_NAME_BITS) | copy << COPY_SHIFT;
+	return (word >> KYMO_NAME_BITS) | copy << KY_COPY_SHIFT;
 }
 
 /* A task that shows up without a spawn is told as first seen. */
@@ -88,68 +82,37 @@ static void end_task(struct ky_drain *drain, uint64_t id, bool is_cancelled, uin
 static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t waker,
 		       uint64_t woken, uint32_t origin, uint64_t ns)
 {
-	uint32_t worker = ky_worker_id(thread->worker);
-
 	if (__builtin_expect(drain->is_muted || drain->retain.is_on, 0)) {
 		if (drain->is_muted ||
 		    !ky_retain_writes_wake(drain, thread, waker, woken, origin, ns))
 			return;
 	}
-	ky_trc_enc_wake(&drain->enc, ns, waker, woken,
-			(uint8_t)(worker > 253 ? KY_WORKER_UNKNOWN : worker), (uint8_t)origin);
-}
-
-static inline void make_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
-{
-	/* A task that is ready already stays ready since then. */
-	if (!task || task->ready_ns)
-		return;
-	task->ready_ns = ns ? ns : 1;
-	drain->tasks.ready_count++;
-}
-
-/* Its poll begins: for so long it has waited. */
-static inline void take_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
-{
-	uint64_t since_ns = task ? task->ready_ns : 0;
-
-	if (!since_ns)
-		return;
-	task->ready_ns = 0;
-	drain->tasks.ready_count--;
-	if (ns > since_ns && ns - since_ns > drain->sums.wake_delay_max_ns) {
-		drain->sums.wake_delay_max_ns = ns - since_ns;
-		drain->sums.wake_delay_task = task->key & ~KY_TASK_USED;
-	}
+	ky_trc_enc_wake(&drain->enc, ns, waker, woken, ky_wake_worker(thread->worker),
+			(uint8_t)origin);
 }
 
 static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
-	uint64_t copy = (rec->a & NAME_MASK) & 31u;
-	uint64_t woken = (rec->a >> KYMO_NAME_BITS) | copy << COPY_SHIFT;
+	uint64_t woken = ky_woken_task(rec->a);
 	const struct ky_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
-	uint32_t origin = ORIGIN_ELSEWHERE;
 
-	if (poll)
-		origin = poll->task == woken ? ORIGIN_OWN_POLL : ORIGIN_OTHER_POLL;
-	else if ((rec->arg & KYMO_WAKE_ON_DRIVER) || thread->worker != KY_NONE32)
-		origin = ORIGIN_DRIVER;
-	make_ready(drain, see_task(drain, woken, 0, ns), ns);
-	write_wake(drain, thread, poll ? poll->task : 0, woken, origin, ns);
+	ky_make_ready(drain, see_task(drain, woken, 0, ns), ns);
+	write_wake(drain, thread, poll ? poll->task : 0, woken,
+		   ky_wake_origin(thread, poll, woken, rec->arg), ns);
 }
 
 static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
 		     uint64_t ns)
 {
 	uint64_t id = full_task(drain, rec->a);
-	uint32_t name = (uint32_t)rec->a & NAME_MASK, pool;
+	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, pool;
 	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
 	uint64_t parent = thread->depth ? thread->stack[thread->depth - 1].task : 0;
 
 	if (!task)
 		task = ky_task_table_add(&drain->tasks, id, name);
-	make_ready(drain, task, ns); /* a spawned task is ready at once */
+	ky_make_ready(drain, task, ns); /* a spawned task is ready at once */
 	ky_drain_ready(drain, ns);
 	pool = ky_drain_name_pool(drain, name);
 	ky_trc_enc_event(&drain->enc, KY_EV_TASK_SPAWN, ns);
@@ -185,13 +148,13 @@ static inline struct ky_poll *push_poll(struct ky_drain *drain, struct ky_dthrea
 					uint64_t ns)
 {
 	uint64_t id = full_task(drain, word);
-	uint32_t name = (uint32_t)word & NAME_MASK;
+	uint32_t name = (uint32_t)word & KY_NAME_MASK;
 	struct ky_task *task = see_task(drain, id, name, ns);
 	bool is_outer = !thread->depth && !thread->deeper &&
 			ky_drain_worker_take(drain, thread, ns);
 	struct ky_poll *poll = ky_drain_push_poll(thread);
 
-	take_ready(drain, task, start_ns);
+	ky_take_ready(drain, task, start_ns);
 	if (!poll)
 		return NULL;
 	poll->task = id;
@@ -219,17 +182,15 @@ static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 		return;
 	}
 	pool = ky_drain_name_pool(drain, poll->name);
-	if (queue == KYMO_QUEUE_UNKNOWN)
-		queue = 0;
-	ky_trc_enc_poll_start(&drain->enc, ns, ky_worker_id(thread->worker),
-			      (uint8_t)(queue < 255 ? queue : 255), poll->task, pool);
+	ky_trc_enc_poll_start(&drain->enc, ns, ky_worker_id(thread->worker), ky_poll_queue(queue),
+			      poll->task, pool);
 }
 
 /* The same under a policy that may hold it back. */
 static void open_retained(struct ky_drain *drain, struct ky_dthread *thread,
 			  const struct ky_rec *rec, uint64_t ns)
 {
-	uint32_t name = (uint32_t)rec->a & NAME_MASK, tid = 0;
+	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, tid = 0;
 	struct ky_retain_choice choice;
 	struct ky_poll *poll;
 
@@ -260,8 +221,8 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 		return; /* its start was lost and nothing told us about it */
 	poll = &thread->stack[--thread->depth];
 	if (flags & KYMO_POLL_SELF_WAKE)
-		write_wake(drain, thread, poll->task, poll->task, ORIGIN_OWN_POLL | ORIGIN_DERIVED,
-			   ns);
+		write_wake(drain, thread, poll->task, poll->task,
+			   KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, ns);
 	if (flags & KYMO_POLL_READY) {
 		end_task(drain, poll->task, flags & KYMO_POLL_CANCELLED, ns);
 	} else {
@@ -269,7 +230,7 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 		if (task)
 			task->last_poll_ns = ns;
 		if (flags & KYMO_POLL_SELF_WAKE)
-			make_ready(drain, task, ns);
+			ky_make_ready(drain, task, ns);
 	}
 	if (__builtin_expect(poll->kind >= KY_POLL_SILENT, 0)) {
 		if (poll->kind != KY_POLL_SILENT)
@@ -295,7 +256,7 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
 			uint64_t ns)
 {
-	uint32_t name = (uint32_t)rec->a & NAME_MASK, pool;
+	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, pool;
 	uint64_t id = full_task(drain, rec->a);
 
 	if (rec->type == KYMO_RECORD_BLOCKING_BEGIN) {
@@ -355,10 +316,10 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 		return;
 	if (worker->is_parked)
 		ky_trc_enc_park(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
-				(uint8_t)(rec->arg <= KYMO_WAIT_FUTEX ? rec->arg : 0));
+				ky_park_wait(rec->arg));
 	else
 		ky_trc_enc_unpark(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
-				  rec->arg == 0xffffu ? 0 : rec->arg);
+				  ky_ready_count(rec->arg));
 }
 
 static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
@@ -370,7 +331,7 @@ static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
 	    (drain->retain.is_on && !ky_retain_writes(drain, KY_RETAIN_DRIVER, length_ns, ns)))
 		return;
 	ky_trc_enc_driver_turn(&drain->enc, ns, ky_worker_id(thread->worker), length_ns,
-			       rec->arg == 0xffffu ? 0 : rec->arg);
+			       ky_ready_count(rec->arg));
 }
 
 static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
@@ -557,7 +518,8 @@ static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const str
 		break;
 	case KYMO_RECORD_WAKER_CLONE:
 		ky_trc_enc_event(enc, KY_EV_WAKER_CLONE, ns);
-		ky_trc_enc_varint(enc, (rec->a >> KYMO_NAME_BITS) | (rec->a & 31u) << COPY_SHIFT);
+		ky_trc_enc_varint(enc, (rec->a >> KYMO_NAME_BITS) | (rec->a & 31u)
+									    << KY_COPY_SHIFT);
 		ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 		break;
 	case KYMO_RECORD_MARK:
@@ -612,7 +574,7 @@ static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const st
 		break;
 	case KYMO_RECORD_WORKER_BEGIN:
 		ky_drain_worker_begin(drain, thread,
-				      full_task(drain, rec->a) & ~(~UINT64_C(0) << COPY_SHIFT),
+				      full_task(drain, rec->a) & ~(~UINT64_C(0) << KY_COPY_SHIFT),
 				      rec[1].ticks, rec[1].a, ns);
 		break;
 	case KYMO_RECORD_WORKER_END:
@@ -671,7 +633,7 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 		return 1;
 	case KY_REC_WORKER:
 		ky_drain_worker_known(drain, thread,
-				      full_task(drain, rec->a) & ~(~UINT64_C(0) << COPY_SHIFT),
+				      full_task(drain, rec->a) & ~(~UINT64_C(0) << KY_COPY_SHIFT),
 				      rec[1].ticks, rec[1].a, ns);
 		return 2;
 	case KY_REC_NOTE:

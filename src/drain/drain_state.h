@@ -4,9 +4,9 @@
  *
  * One step runs through the files in this order: slot_cursor.c reads slots of the ring
  * (ring_view.c) into the queues of threads, ring_directory.c reads names, time_merge.c takes
- * records off the queues in the order of their stamps, convert.c turns each into events with
- * what task_table.c and worker_table.c know, segment.c cuts events into chunks. Nothing here
- * is shared between threads.
+ * records off the queues in the order of their stamps, convert.c (hot_record.h for frequent
+ * ones) turns each into events with what task_table.c and worker_table.c know, segment.c cuts
+ * events into chunks. Nothing here is shared between threads.
  */
 #ifndef KY_DRAIN_DRAIN_STATE_H
 #define KY_DRAIN_DRAIN_STATE_H

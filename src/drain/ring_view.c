@@ -178,18 +178,33 @@ int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t n
 	return is_still(view, slot, number) ? 0 : KYMO_E_AGAIN;
 }
 
+/* Four at a time: no compiler puts atomic loads together, and a loop costs more than they do. */
+static void copy_words(const _Atomic uint64_t *words, uint32_t count, uint64_t *out)
+{
+	uint32_t i = 0;
+
+	for (; i + 4 <= count; i += 4) {
+		out[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+		out[i + 1] = atomic_load_explicit(&words[i + 1], memory_order_relaxed);
+		out[i + 2] = atomic_load_explicit(&words[i + 2], memory_order_relaxed);
+		out[i + 3] = atomic_load_explicit(&words[i + 3], memory_order_relaxed);
+	}
+	for (; i < count; i++)
+		out[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+}
+
 int ky_ring_view_copy(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
 		      uint32_t from, uint32_t to, uint64_t *out)
 {
 	const uint8_t *base = (const uint8_t *)slot_at(view, slot);
-	uint32_t count = 0;
+	const _Atomic uint64_t *words;
+	uint32_t count;
 
 	if (from < KY_SLOT_HEADER_BYTES || to > KY_SLOT_BYTES || from > to || (from | to) % 8)
 		return KYMO_E_CORRUPT;
-	for (; from < to; from += 8)
-		out[count++] = atomic_load_explicit(
-			(const _Atomic uint64_t *)(const void *)(base + from),
-			memory_order_relaxed);
+	words = (const void *)(base + from);
+	count = (to - from) / 8;
+	copy_words(words, count, out);
 	return is_still(view, slot, number) ? (int)count : KYMO_E_AGAIN;
 }
 

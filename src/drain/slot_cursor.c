@@ -214,22 +214,25 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 {
 	struct ky_rec *to = thread->recs + thread->tail;
 	const struct ky_rec *first = to;
+	const uint64_t *at = words, *end = words + count;
 	uint64_t last = thread->read_ticks;
-	uint32_t at = 0;
 
-	while (at < count) {
-		uint64_t header = words[at];
+	while (at < end) {
+		uint64_t header = *at;
 		uint32_t type = ky_record_type(header), length = plain_words[type];
 
-		if (!length || length > count - at)
+		if (!length || (length == 2 && at + 1 == end))
 			break;
 		last = ky_record_ticks(last, header);
-		*to = (struct ky_rec){last, 0, type, (uint32_t)header & 0xffffu};
+		to->ticks = last;
+		to->type = type;
+		to->arg = (uint32_t)header & 0xffffu;
 		/* A branch, for it is predicted: added up, each step would wait for two loads. */
 		if (length == 2) {
-			to->a = words[at + 1];
+			to->a = at[1];
 			at += 2;
 		} else {
+			to->a = 0;
 			at++;
 		}
 		to++;
@@ -237,7 +240,7 @@ static uint32_t parse_plain(struct ky_dthread *thread, const uint64_t *words, ui
 	thread->tail += (uint32_t)(to - first);
 	thread->record_next += (uint64_t)(to - first);
 	thread->read_ticks = last;
-	return at;
+	return (uint32_t)(at - words);
 }
 
 /* Takes whole records from the copied words. Returns words taken; KYMO_E_CORRUPT; -ENOMEM. */

@@ -3,6 +3,7 @@
  * then a look at all threads when they are few, a binary heap of them when they are many. */
 #include <drain/drain_state.h>
 
+#include <drain/hot_record.h>
 #include <errno.h>
 
 #define SCAN_MAX 8u
@@ -55,44 +56,106 @@ static inline uint32_t scan(const struct ky_merge_entry *entries, uint32_t count
 	return at;
 }
 
+/* What the hot way does not take. */
+static __attribute__((noinline)) struct ky_hot convert(struct ky_drain *drain,
+						       struct ky_dthread *thread, struct ky_hot hot)
+{
+	ky_hot_settle(drain, hot);
+	ky_drain_convert(drain, thread, thread->recs[thread->head].ticks);
+	return ky_hot_begin(drain);
+}
+
+/* Nothing is for the hot way as long as the drain is muted or a policy holds things back. */
+static __attribute__((noinline)) struct ky_hot
+convert_run(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
+{
+	struct ky_hot none = {0};
+
+	ky_drain_convert(drain, thread, limit);
+	return ky_hot_may_be(drain) ? ky_hot_begin(drain) : none;
+}
+
+/* Takes what it can of the thread up to the limit. Returns the first record that is left. */
+static inline __attribute__((always_inline)) const struct ky_rec *
+take_hot(struct ky_drain *drain, struct ky_hot *hot, struct ky_dthread *thread, uint64_t limit)
+{
+	const struct ky_rec *first = thread->recs + thread->head, *rec = first;
+	const struct ky_rec *end = thread->is_announced ? thread->recs + thread->tail : first;
+	uint64_t last = limit < hot->last_ticks ? limit : hot->last_ticks;
+	uint32_t count;
+
+	while (rec < end && rec->ticks <= last && ky_hot_record(drain, hot, thread, rec))
+		rec++;
+	count = (uint32_t)(rec - first);
+	if (count) {
+		hot->told_count += count;
+		thread->head += count;
+		thread->last_ns = hot->ns;
+	}
+	return rec;
+}
+
 /* Converts what this thread has up to the others. False: it has nothing more for this merge. */
-static inline bool advance(struct ky_drain *drain, struct ky_merge_entry *entry, uint64_t limit,
-			   uint64_t through)
+static inline __attribute__((always_inline)) bool advance(struct ky_drain *drain,
+							  struct ky_hot *hot,
+							  struct ky_merge_entry *entry,
+							  uint64_t limit, uint64_t through)
 {
 	struct ky_dthread *thread = entry->thread;
+	const struct ky_rec *rec;
 
-	ky_drain_convert(drain, thread, limit < through ? limit : through);
-	if (thread->head == thread->tail)
-		return false;
-	entry->ticks = thread->recs[thread->head].ticks;
-	return entry->ticks <= through;
+	if (through < limit)
+		limit = through;
+	for (;;) {
+		if (__builtin_expect(!ky_hot_may_be(drain), 0)) {
+			*hot = convert_run(drain, thread, limit);
+			rec = thread->recs + thread->head;
+		} else {
+			rec = take_hot(drain, hot, thread, limit);
+		}
+		if (thread->head == thread->tail) {
+			thread->head = thread->tail = 0;
+			return false;
+		}
+		if (rec->ticks > limit) {
+			entry->ticks = rec->ticks;
+			return rec->ticks <= through;
+		}
+		*hot = convert(drain, thread, *hot);
+		if (thread->head == thread->tail)
+			return false;
+	}
 }
 
 static void merge_many(struct ky_drain *drain, uint32_t count, uint64_t through)
 {
 	struct ky_merge_entry *heap = drain->heap;
+	struct ky_hot hot = ky_hot_begin(drain);
 
 	for (uint32_t i = count / 2; i-- > 0;)
 		sift_down(heap, count, i);
 	while (count) {
-		if (!advance(drain, &heap[0], runner_up(heap, count), through))
+		if (!advance(drain, &hot, &heap[0], runner_up(heap, count), through))
 			heap[0] = heap[--count];
 		if (count)
 			sift_down(heap, count, 0);
 	}
+	ky_hot_settle(drain, hot);
 }
 
 static void merge_few(struct ky_drain *drain, uint32_t count, uint64_t through)
 {
 	struct ky_merge_entry *entries = drain->heap;
+	struct ky_hot hot = ky_hot_begin(drain);
 
 	while (count) {
 		uint64_t next;
 		uint32_t at = scan(entries, count, &next);
 
-		if (!advance(drain, &entries[at], next, through))
+		if (!advance(drain, &hot, &entries[at], next, through))
 			entries[at] = entries[--count];
 	}
+	ky_hot_settle(drain, hot);
 }
 
 static uint32_t add(struct ky_merge_entry *heap, uint32_t count, struct ky_dthread *thread,

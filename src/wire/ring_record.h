@@ -55,9 +55,10 @@ static inline uint32_t ky_record_words(uint64_t header)
 /* The full stamp of a header: the nearest to `last`, never before it. */
 static inline uint64_t ky_record_ticks(uint64_t last, uint64_t header)
 {
-	uint64_t ahead = ((header >> 24 << 3) - last) & ((UINT64_C(1) << 43) - 1);
+	/* Both stamps in the upper 43 bits, where the difference wraps and has its sign. */
+	uint64_t ahead = (header & ~UINT64_C(0xffffff)) - (last << 21);
 
-	return ahead < UINT64_C(1) << 42 ? last + ahead : last;
+	return (int64_t)ahead >= 0 ? last + (ahead >> 21) : last;
 }
 
 #endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* task_ready.h - what a wake means, and how long tasks are ready before their poll begins; for
+ * src/drain.
+ *
+ * Threads: owner.
+ */
+#ifndef KY_DRAIN_TASK_READY_H
+#define KY_DRAIN_TASK_READY_H
+
+#include <drain/drain_state.h>
+#include <kymo/emit.h>
+
+#define KY_COPY_SHIFT 48
+#define KY_NAME_MASK 0xffffffu
+#define KY_ORIGIN_OWN_POLL 1u
+#define KY_ORIGIN_OTHER_POLL 2u
+#define KY_ORIGIN_DRIVER 3u
+#define KY_ORIGIN_ELSEWHERE 4u
+#define KY_ORIGIN_DERIVED 128u
+
+/* The task of a WAKE, whose word has its copy of Tokio where others have a name. */
+static inline uint64_t ky_woken_task(uint64_t word)
+{
+	return (word >> KYMO_NAME_BITS) | (word & 31u) << KY_COPY_SHIFT;
+}
+
+/* poll: the thread's innermost, NULL; arg: of the WAKE. */
+static inline uint32_t ky_wake_origin(const struct ky_dthread *thread, const struct ky_poll *poll,
+				      uint64_t woken, uint32_t arg)
+{
+	if (poll)
+		return poll->task == woken ? KY_ORIGIN_OWN_POLL : KY_ORIGIN_OTHER_POLL;
+	if ((arg & KYMO_WAKE_ON_DRIVER) || thread->worker != KY_NONE32)
+		return KY_ORIGIN_DRIVER;
+	return KY_ORIGIN_ELSEWHERE;
+}
+
+/* As a WakeEvent has room for it. */
+static inline uint8_t ky_wake_worker(uint32_t worker)
+{
+	uint32_t id = ky_worker_id(worker);
+
+	return (uint8_t)(id > 253 ? KY_WORKER_UNKNOWN : id);
+}
+
+/* As a PollStartEvent has room for it. */
+static inline uint8_t ky_poll_queue(uint32_t queue)
+{
+	if (queue == KYMO_QUEUE_UNKNOWN)
+		return 0;
+	return (uint8_t)(queue < 255 ? queue : 255);
+}
+
+/* As a WorkerParkEvent has room for it. */
+static inline uint8_t ky_park_wait(uint32_t arg)
+{
+	return (uint8_t)(arg <= KYMO_WAIT_FUTEX ? arg : 0);
+}
+
+/* Of an UNPARK or DRIVER_TURN. */
+static inline uint32_t ky_ready_count(uint32_t arg)
+{
+	return arg == 0xffffu ? 0 : arg;
+}
+
+static inline void ky_make_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
+{
+	/* A task that is ready already stays ready since then. */
+	if (!task || task->ready_ns)
+		return;
+	task->ready_ns = ns ? ns : 1;
+	drain->tasks.ready_count++;
+}
+
+/* Its poll begins: for so long it has waited. */
+static inline void ky_take_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
+{
+	uint64_t since_ns = task ? task->ready_ns : 0;
+
+	if (!since_ns)
+		return;
+	task->ready_ns = 0;
+	drain->tasks.ready_count--;
+	if (ns > since_ns && ns - since_ns > drain->sums.wake_delay_max_ns) {
+		drain->sums.wake_delay_max_ns = ns - since_ns;
+		drain->sums.wake_delay_task = task->key & ~KY_TASK_USED;
+	}
+}
+
+#endif
