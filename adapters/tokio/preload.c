@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/emit.h>
+#include <kymo/off_cpu.h>
 #include <kymo/place.h>
 #include <kymo/recorder.h>
 #include <limits.h>
@@ -254,6 +255,7 @@ static void describe(const struct ky_tokio_found *found)
 	(void)kymo_metadata_set("tokio.copies", copies);
 	(void)kymo_metadata_set("tokio.tables_unrecognised", refused);
 	(void)kymo_metadata_set("places.rule", KYMO_PLACE_RULE);
+	(void)kymo_metadata_set("offcpu.rule", KYMO_OFF_CPU_RULE);
 }
 
 /* Stays open until somebody detaches: the ring must outlive every thread. */

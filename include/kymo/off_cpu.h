@@ -28,6 +28,11 @@ extern "C" {
 #define KYMO_OFF_CPU_BUDGET_MAX 256u
 #define KYMO_OFF_CPU_SURE_NS 10000000u
 
+/* In words, as metadata "offcpu.rule" of a trace. */
+#define KYMO_OFF_CPU_RULE                                                                          \
+	"calls of 100 us and more inside polls; within 100/s a thread, 256 at once, beyond that "  \
+	"by length / 10 ms"
+
 enum kymo_off_cpu_reason {
 	KYMO_OFF_CPU_UNKNOWN = 0,
 	KYMO_OFF_CPU_SYSCALL = 1,
@@ -49,8 +54,8 @@ struct kymo_off_cpu {
  */
 KYMO_API uint64_t kymo_off_cpu_ticks_min(void);
 
-/* True: it was told, or is represented by those that are. False: there is no room for stacks, tell
- * it in another way.
+/* True: it was told, or is represented by those that are. False: there is no room for stacks, or
+ * a confined process never made any: tell it in another way.
  * Cost     some 30 ns a frame; the first time in a process some hundred system calls.
  */
 KYMO_API bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait);

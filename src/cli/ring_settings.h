@@ -2,7 +2,8 @@
 /* ring_settings.h - what can be changed in a process that records, as KEY=VALUE: gates, thresholds,
  * throttles, mode.
  *
- *   poll wake park spawn driver blocking waker_clone mark custom   on | off
+ *   poll wake park spawn driver blocking waker_clone mark custom
+ *   span places offcpu                                            on | off
  *   poll.threshold wake.threshold blocking.threshold              1ms ... | off | default
  *   poll.throttle wake.throttle park.throttle driver.throttle blocking.throttle mark.throttle
  *   custom.throttle                                               1000/s | off | default

@@ -55,8 +55,16 @@ uint64_t kymo_off_cpu_ticks_min(void)
 
 /* ---- where samples go ---- */
 
+/* A filter of system calls may kill for the one we would like to make. */
+static bool is_confined(void)
+{
+	return ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+}
+
 static void make_slots(struct ky_ring *ring)
 {
+	if (is_confined())
+		return;
 	if (__atomic_exchange_n(&area.is_making, 1, __ATOMIC_ACQUIRE))
 		return; /* another thread does, or the one that we have interrupted */
 	if (__atomic_load_n(&area.ring, __ATOMIC_RELAXED) != ring && area.refused != ring) {
@@ -165,8 +173,7 @@ static bool is_patient(int32_t descriptor)
 {
 	int before = errno, flags;
 
-	if (descriptor < 0 || ky_engine.confinement ||
-	    __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+	if (descriptor < 0 || is_confined())
 		return true;
 	flags = fcntl(descriptor, F_GETFL);
 	errno = before;

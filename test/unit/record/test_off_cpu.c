@@ -161,6 +161,17 @@ static void off_cpu__next_recording_has_slots_of_its_own(void **state)
 	assert_int_equal(told(), 1);
 }
 
+/* Its pages are made by system calls that a filter may not allow. */
+static void off_cpu__confined_process_makes_no_pages(void **state)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, MS);
+
+	(void)state;
+	kymo_recorder_confine();
+	assert_false(kymo_off_cpu_tell(&wait));
+	assert_int_equal(told(), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -170,6 +181,7 @@ int main(void)
 		CASE(off_cpu__over_budget_is_drawn_by_length_and_weighted),
 		CASE(off_cpu__descriptor_that_never_blocks_tells_nothing),
 		CASE(off_cpu__next_recording_has_slots_of_its_own),
+		CASE(off_cpu__confined_process_makes_no_pages),
 	};
 
 	return cmocka_run_group_tests_name("off_cpu", tests, NULL, NULL);
