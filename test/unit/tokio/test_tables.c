@@ -44,14 +44,14 @@ static void tables__the_waker_table_makes_one_copy(void **state)
 
 static void got__slots_of_libc_waits_are_found(void **state)
 {
-	uint32_t kinds = 0;
+	uint64_t kinds = 0;
 
 	(void)state;
 	/* Called here, so that this program has the slot. */
 	assert_int_equal(syscall(SYS_getpid), getpid());
 	for (uint32_t i = 0; i < fake_find()->got_count; i++)
-		kinds |= 1u << fake_find()->got[i].kind;
-	assert_true(kinds & 1u << KY_TOKIO_GOT_SYSCALL);
+		kinds |= UINT64_C(1) << fake_find()->got[i].kind;
+	assert_true(kinds & UINT64_C(1) << KY_TOKIO_GOT_SYSCALL);
 }
 
 /* Permissions of the mapping that holds an address, as /proc says. */
