@@ -141,7 +141,8 @@ def check_off(tap, options, program):
         done = kymo(options, "set", said["pid"], "places=off")
         status = kymo(options, "status", "--json", said["pid"])
         stop(process, said["pid"])
-    tap.check(done.returncode == 0 and '"places":false' in status.stdout.replace(" ", ""),
+    told = json.loads(status.stdout)["settings"]["places"] if status.returncode == 0 else None
+    tap.check(done.returncode == 0 and told == "off",
               "off: a running process is told so", done.stderr + status.stdout[:2000])
 
 
