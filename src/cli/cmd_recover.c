@@ -251,6 +251,17 @@ static void say_done(const struct job *job)
 	ky_buf_release(&out);
 }
 
+/* Killed before the ring is gone, the next recover does the same: the whole chunks say where to go
+ * on. */
+static void trim_tail(const struct job *job)
+{
+	int err = ky_ring_tail_trim(&job->tail);
+
+	if (err < 0)
+		ky_cli_notice("%s: ends with a part of what is in %s, too, and cannot be cut: %s",
+			      job->tail.torn_path, job->path, kymo_error_text(err));
+}
+
 /* The trace has its name and is on disk: now the ring may go. */
 static int remove_ring(const struct job *job)
 {
@@ -302,6 +313,7 @@ static void recover_open(struct job *job, struct totals *totals)
 		return;
 	} else {
 		totals->recovered++;
+		trim_tail(job);
 		say_done(job);
 	}
 	if (remove_ring(job) < 0)

@@ -3,6 +3,8 @@
 
 #include <cli/trace_end.h>
 #include <drain/ring_view.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,6 +74,8 @@ void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *rin
 	if (bytes == 0 || bytes >= KY_DRAINED_PATH_BYTES || drained->path[0] != '/')
 		return;
 	memcpy(tail->path, drained->path, bytes);
+	tail->is_lapped = atomic_load_explicit(&view.header->hand, memory_order_relaxed) >
+			  ky_ring_view_usable(&view);
 	hand = atomic_load_explicit(&drained->chunk_hand, memory_order_acquire);
 	tail->note_count = hand < KY_DRAINED_CHUNKS ? (uint32_t)hand : KY_DRAINED_CHUNKS;
 	for (i = 0; i < tail->note_count; i++) {
@@ -84,8 +88,15 @@ void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *rin
 	}
 }
 
+static void go_on_behind(struct ky_ring_tail *tail, const struct ky_drained_note *note)
+{
+	tail->from_ticks = note->last_ticks;
+	tail->from_ties = (uint32_t)note->last_ties;
+}
+
 /* Where the last event on disk lies on the ring's own counter. A chunk that was being written when
- * its writer was killed may be there in part: time is a straight line inside it. */
+ * its writer was killed may be there in part: where the ring still has all of it, it counts as not
+ * there, and else time is a straight line inside it, which is right to a record or two. */
 static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 {
 	const struct ky_drained_note *before = NULL, *behind = NULL;
@@ -104,9 +115,8 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	}
 	if (before == NULL)
 		return;
-	if (before->last_ns == last_ns) {
-		tail->from_ticks = before->last_ticks;
-		tail->from_ties = (uint32_t)before->last_ties;
+	if (before->last_ns == last_ns || tail->torn_path[0] != '\0') {
+		go_on_behind(tail, before);
 	} else if (behind != NULL && behind->last_ticks > before->last_ticks) {
 		tail->from_ticks = before->last_ticks + 1u +
 				   (uint64_t)((double)(behind->last_ticks - before->last_ticks) *
@@ -121,11 +131,31 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 
 	if (tail->path[0] == '\0')
 		return;
-	last_ns = ky_trace_end_ns(tail->path);
+	last_ns = ky_trace_end_ns(tail->path, tail->torn_path, sizeof(tail->torn_path));
 	if (last_ns == 0) {
 		tail->path[0] = '\0'; /* whatever was written is gone */
 		return;
 	}
+	if (tail->is_lapped || !ky_trace_is_torn(tail->torn_path, &tail->torn_from_bytes))
+		tail->torn_path[0] = '\0';
 	tail->from_ns = last_ns + 1;
 	find_ticks(tail, last_ns);
+	if (tail->from_ticks == 0)
+		tail->torn_path[0] = '\0';
+}
+
+int ky_ring_tail_trim(const struct ky_ring_tail *tail)
+{
+	int err = 0, fd;
+
+	if (tail->torn_path[0] == '\0')
+		return 0;
+	if (tail->torn_from_bytes == 0) /* an empty file would be no trace */
+		return unlink(tail->torn_path) == 0 || errno == ENOENT ? 0 : -errno;
+	fd = open(tail->torn_path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || ftruncate(fd, (off_t)tail->torn_from_bytes) != 0 || fsync(fd) != 0)
+		err = -errno;
+	if (fd >= 0)
+		close(fd);
+	return err;
 }

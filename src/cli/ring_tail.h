@@ -38,6 +38,10 @@ struct ky_ring_tail {
 	/* The first that is missing there, as ky_cut() takes it; 0: all. */
 	uint64_t from_ns, from_ticks;
 	uint32_t from_ties;
+	/* A chunk that its writer was killed in; what the ring gives holds all of it. "": none. */
+	char torn_path[KY_DRAINED_PATH_BYTES + 64];
+	uint64_t torn_from_bytes;
+	bool is_lapped; /* the ring has overwritten something */
 	uint32_t note_count;
 	struct ky_drained_note notes[KY_DRAINED_CHUNKS];
 };
@@ -47,5 +51,8 @@ void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *rin
 
 /* Looks at what is on disk, and settles from which event on the ring is needed. */
 void ky_ring_tail_settle(struct ky_ring_tail *tail);
+
+/* Once what the ring gives is on disk: takes the part of a chunk away that would be there twice. */
+int ky_ring_tail_trim(const struct ky_ring_tail *tail);
 
 #endif

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/trace_end.h>
 
+#include <fcntl.h>
 #include <read/trace.h>
 #include <ship/inflate.h>
 #include <ship/trace_paths.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define MAGIC_BYTES 4u
+#define FRAME UINT32_C(0xfd2fb528)
+#define SKIPPABLE UINT32_C(0x184d2a50) /* the low four bits are the user's */
 
 static uint64_t end_of_file(const char *path)
 {
@@ -23,7 +30,7 @@ static uint64_t end_of_file(const char *path)
 	return last_ns;
 }
 
-uint64_t ky_trace_end_ns(const char *path)
+uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
 {
 	const struct ky_inflate_options inflate = {.ratio_max = 0};
 	struct ky_trace_paths paths;
@@ -31,10 +38,67 @@ uint64_t ky_trace_end_ns(const char *path)
 	size_t at;
 
 	memset(&paths, 0, sizeof(paths));
+	file[0] = '\0';
 	/* The newest segment may have been begun and hold nothing yet. */
 	if (ky_trace_paths_add(&paths, path, &inflate, NULL, 0) == 0)
-		for (at = paths.count; at > 0 && last_ns == 0; at--)
+		for (at = paths.count; at > 0 && last_ns == 0; at--) {
 			last_ns = end_of_file(paths.paths[at - 1]);
+			(void)snprintf(file, file_bytes, "%s", paths.paths[at - 1]);
+		}
 	ky_trace_paths_release(&paths);
 	return last_ns;
+}
+
+/* ---- zstd frames (RFC 8878), by their headers alone ---- */
+
+static uint32_t number_at(const uint8_t *bytes, size_t count)
+{
+	uint32_t number = 0;
+
+	while (count-- > 0)
+		number = number << 8 | bytes[count];
+	return number;
+}
+
+/* Behind the frame at `at`; 0: it is none, or not all there. */
+static uint64_t frame_end(int fd, uint64_t at)
+{
+	static const uint8_t dictionary_bytes[] = {0, 1, 2, 4}, size_bytes[] = {0, 2, 4, 8};
+	uint8_t head[MAGIC_BYTES + 4] = {0};
+	uint32_t block = 0, flags;
+
+	if (pread(fd, head, sizeof(head), (off_t)at) != (ssize_t)sizeof(head))
+		return 0;
+	if ((number_at(head, MAGIC_BYTES) & ~UINT32_C(15)) == SKIPPABLE)
+		return at + sizeof(head) + number_at(head + MAGIC_BYTES, 4);
+	if (number_at(head, MAGIC_BYTES) != FRAME)
+		return 0;
+	flags = head[MAGIC_BYTES];
+	at += MAGIC_BYTES + 1u + dictionary_bytes[flags & 3u] + size_bytes[flags >> 6];
+	/* One segment: no window, but the size, of one byte at least. */
+	at += !(flags & 0x20u) || !(flags >> 6);
+	while (!(block & 1u)) {
+		if (pread(fd, head, 3, (off_t)at) != 3)
+			return 0;
+		block = number_at(head, 3);
+		at += 3u + ((block >> 1 & 3u) == 1u ? 1u : block >> 3);
+	}
+	return at + (flags & 4u ? 4u : 0u);
+}
+
+bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	off_t bytes = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+	uint8_t head[MAGIC_BYTES] = {0};
+	uint64_t at = 0, next = 0;
+	bool is_zstd = fd >= 0 && pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+		       number_at(head, MAGIC_BYTES) == FRAME;
+
+	while (is_zstd && (next = frame_end(fd, at)) != 0 && next <= (uint64_t)bytes)
+		at = next;
+	if (fd >= 0)
+		close(fd);
+	*whole_bytes = at;
+	return is_zstd && at < (uint64_t)bytes;
 }

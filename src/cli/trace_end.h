@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trace_end.h - how far a trace on disk reaches.
+/* trace_end.h - how far a trace on disk reaches, and where its writer was killed inside a chunk.
  * Threads: any.
  */
 #ifndef KY_CLI_TRACE_END_H
 #define KY_CLI_TRACE_END_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Time of the last whole event below `path` (a file, or a run directory, whose newest segment
- * counts). 0: there is none. */
-uint64_t ky_trace_end_ns(const char *path);
+ * counts), and in which file it is. 0: there is none. */
+uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes);
+
+/* Whether the file is a sequence of zstd frames, a chunk each, whose last one is not all there;
+ * then where that one begins. */
+bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes);
 
 #endif

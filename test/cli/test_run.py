@@ -402,31 +402,42 @@ class Records(Run):
                                 check=True, capture_output=True, text=True).stdout
         return list(csv.DictReader(events.splitlines()))
 
-    def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
-        # Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows.
-        process = self.start("--rotate-interval", "700ms", HOST, "0", "paced=1000000000",
-                             start_new_session=True)
+    def kill_group(self, *args):
+        """Tasks are polled in turn, 1 to 100 and again: any hole, any duplicate shows."""
+        process = self.start(*args, HOST, "0", "paced=1000000000", start_new_session=True)
         wait_until(lambda: any(path.stat().st_size > 100000
                                for path in self.traces.glob("*/*/*.active")))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(DEADLINE_S)
-        out = self.dir / "rest"
         wait_until(lambda: not subprocess.run(["pgrep", "-s", str(process.pid)], check=False,
                                               stdout=subprocess.DEVNULL).returncode == 0)
-        done = subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", out, "--json"],
-                              check=True, capture_output=True)
+
+    def assert_rest_has_no_hole(self, *args):
+        done = subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", self.dir / "rest",
+                               "--json", *args], check=True, capture_output=True)
         said = json.loads(done.stdout)
         self.assertEqual([said["continues"]], [str(path.resolve()) for path in self.runs()])
         events = subprocess.run([KYMO, "events", "--format=csv", "--type", "PollStartEvent",
                                  self.traces, said["file"]], check=True, capture_output=True,
                                 text=True).stdout
-        rows = csv.DictReader(events.splitlines())
-        tasks = [int(row["task_id"]) for row in rows]
+        tasks = [int(row["task_id"]) for row in csv.DictReader(events.splitlines())]
         self.assertEqual(tasks[0], 1)
         wrong = [(at, tasks[at:at + 2]) for at in range(len(tasks) - 1)
                  if tasks[at] % 100 + 1 != tasks[at + 1]]
         self.assertEqual(wrong, [])
         self.assertGreater(len(tasks), 1000)
+
+    def test_killed_with_its_group_the_rest_is_recovered_without_a_hole(self):
+        self.kill_group("--rotate-interval", "700ms")
+        self.assert_rest_has_no_hole()
+
+    def test_killed_inside_a_chunk_the_rest_is_recovered_without_a_hole(self):
+        self.kill_group("--ring-bytes", "256M")
+        active = self.active()[0]
+        data = active.read_bytes()
+        for cut in range(0, 60000, 2999):
+            active.write_bytes(data[:len(data) - cut])
+            self.assert_rest_has_no_hole("--keep")
 
     def dumps(self):
         return sorted((self.dir / "traces.dumps").glob("*"))

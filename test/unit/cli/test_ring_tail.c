@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/cmocka_all.h"
+
+#include <base/gnu.h>
+
+#include <base/buf.h>
+#include <cli/ring_tail.h>
+#include <cli/trace_end.h>
+#include <fcntl.h>
+#include <kymo/base.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wire/trc_enc.h>
+#include <zstd.h>
+
+#define EVENTS 30000u /* more bytes than a block of zstd holds */
+#define FIRST_NS UINT64_C(1000000)
+#define FIRST_LAST_NS (FIRST_NS + EVENTS - 1)
+#define SECOND_NS UINT64_C(2000000)
+#define SECOND_LAST_NS (SECOND_NS + EVENTS - 1)
+#define FIRST_TICKS UINT64_C(5000000)
+
+static struct {
+	char path[64];
+	uint64_t first_bytes, bytes; /* of one chunk, of both */
+	struct ky_ring_tail tail;
+} c;
+
+static uint64_t put_chunk(int fd, uint64_t first_ns)
+{
+	static uint8_t packed[1u << 20];
+	struct ky_trc_enc enc;
+	struct ky_buf out;
+	size_t bytes;
+
+	ky_buf_init(&out, 0);
+	assert_int_equal(ky_trc_enc_init(&enc, &out), 0);
+	ky_trc_enc_begin(&enc);
+	for (uint64_t ns = first_ns; ns < first_ns + EVENTS; ns++) {
+		ky_trc_enc_event(&enc, KY_EV_CLOCK_SYNC, ns);
+		ky_trc_enc_varint(&enc, ns * ns);
+	}
+	assert_true(out.used > 200000);
+	bytes = ZSTD_compress(packed, sizeof(packed), out.bytes, out.used, 1);
+	assert_false(ZSTD_isError(bytes));
+	assert_int_equal(write(fd, packed, bytes), (ssize_t)bytes);
+	ky_trc_enc_release(&enc);
+	ky_buf_release(&out);
+	return bytes;
+}
+
+/* Two chunks on disk, and what their writer noted of them before. */
+static int make_trace(void **state)
+{
+	int fd;
+
+	(void)state;
+	memset(&c, 0, sizeof(c));
+	snprintf(c.path, sizeof(c.path), "/tmp/kymo-tail-XXXXXX");
+	fd = mkstemp(c.path);
+	c.first_bytes = put_chunk(fd, FIRST_NS);
+	c.bytes = c.first_bytes + put_chunk(fd, SECOND_NS);
+	snprintf(c.tail.path, sizeof(c.tail.path), "%s", c.path);
+	c.tail.note_count = 2;
+	c.tail.notes[0] = (struct ky_drained_note){FIRST_LAST_NS, FIRST_TICKS, 3};
+	c.tail.notes[1] = (struct ky_drained_note){SECOND_LAST_NS, 2 * FIRST_TICKS, 4};
+	return close(fd);
+}
+
+static int remove_trace(void **state)
+{
+	(void)state;
+	(void)unlink(c.path);
+	return 0;
+}
+
+static struct ky_ring_tail settle(uint64_t bytes, bool is_lapped)
+{
+	struct ky_ring_tail tail = c.tail;
+
+	tail.is_lapped = is_lapped;
+	assert_int_equal(truncate(c.path, (off_t)bytes), 0);
+	ky_ring_tail_settle(&tail);
+	return tail;
+}
+
+static uint64_t size(void)
+{
+	struct stat about;
+
+	assert_int_equal(stat(c.path, &about), 0);
+	return (uint64_t)about.st_size;
+}
+
+static void behind_whole_chunks_it_goes_on_by_their_notes(void **state)
+{
+	struct ky_ring_tail tail = settle(c.bytes, false);
+
+	(void)state;
+	assert_int_equal(tail.from_ticks, 2 * FIRST_TICKS);
+	assert_int_equal(tail.from_ties, 4);
+	assert_int_equal(ky_ring_tail_trim(&tail), 0);
+	assert_int_equal(size(), c.bytes);
+	tail = settle(c.first_bytes, false);
+	assert_int_equal(tail.from_ticks, FIRST_TICKS);
+	assert_int_equal(tail.from_ties, 3);
+	assert_int_equal(ky_ring_tail_trim(&tail), 0);
+	assert_int_equal(size(), c.first_bytes);
+}
+
+static void a_torn_chunk_counts_as_not_there(void **state)
+{
+	struct ky_ring_tail tail = settle(c.bytes - 100, false);
+
+	(void)state;
+	assert_true(tail.from_ns > SECOND_NS); /* a part of it can be read */
+	assert_int_equal(tail.from_ticks, FIRST_TICKS);
+	assert_int_equal(tail.from_ties, 3);
+	assert_int_equal(size(), c.bytes - 100);
+	assert_int_equal(ky_ring_tail_trim(&tail), 0);
+	assert_int_equal(size(), c.first_bytes);
+}
+
+static void where_the_ring_came_round_the_part_is_kept(void **state)
+{
+	struct ky_ring_tail tail = settle(c.bytes - 100, true);
+
+	(void)state;
+	assert_true(tail.from_ticks > FIRST_TICKS && tail.from_ticks <= 2 * FIRST_TICKS);
+	assert_int_equal(ky_ring_tail_trim(&tail), 0);
+	assert_int_equal(size(), c.bytes - 100);
+}
+
+static void every_cut_is_seen_as_one(void **state)
+{
+	uint64_t bytes, whole;
+
+	(void)state;
+	for (bytes = c.bytes; bytes > c.first_bytes; bytes -= bytes < c.first_bytes + 64 ? 1 : 37) {
+		assert_int_equal(truncate(c.path, (off_t)bytes), 0);
+		assert_int_equal(ky_trace_is_torn(c.path, &whole), bytes < c.bytes);
+		assert_int_equal(whole, bytes < c.bytes ? c.first_bytes : c.bytes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(behind_whole_chunks_it_goes_on_by_their_notes,
+						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(a_torn_chunk_counts_as_not_there, make_trace,
+						remove_trace),
+		cmocka_unit_test_setup_teardown(where_the_ring_came_round_the_part_is_kept,
+						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(every_cut_is_seen_as_one, make_trace, remove_trace),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
