@@ -348,6 +348,8 @@ struct ky_drain {
 	struct ky_side_state side;
 	struct ky_sample_state samples;
 	struct ky_event_sums sums;
+	uint64_t late_wakes; /* polls so far that came KY_LATE_WAKE_NS and more behind their wake */
+	uint64_t late_counted; /* of these, when the kernel's counts were read last */
 
 	/* reading */
 	struct ky_slot_cursor *cursors;

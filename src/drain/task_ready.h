@@ -72,6 +72,9 @@ static inline void ky_make_ready(struct ky_drain *drain, struct ky_task *task, u
 	drain->tasks.ready_count++;
 }
 
+/* What the kernel counts is looked at sooner. */
+#define KY_LATE_WAKE_NS UINT64_C(10000000)
+
 /* Its poll begins: for so long it has waited. */
 static inline void ky_take_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
 {
@@ -81,6 +84,7 @@ static inline void ky_take_ready(struct ky_drain *drain, struct ky_task *task, u
 		return;
 	task->ready_ns = 0;
 	drain->tasks.ready_count--;
+	drain->late_wakes += ns > since_ns && ns - since_ns >= KY_LATE_WAKE_NS;
 	if (ns > since_ns && ns - since_ns > drain->sums.wake_delay_max_ns) {
 		drain->sums.wake_delay_max_ns = ns - since_ns;
 		drain->sums.wake_delay_task = task->key & ~KY_TASK_USED;

@@ -4,11 +4,14 @@
 #include <kymo/base.h>
 
 #define PACE_NS UINT64_C(1000000000)
-#define LOOKS_MAX 256u /* in one step: a look is two small files */
+#define PACE_LATE_NS UINT64_C(100000000) /* a task was woken and polled late */
+#define LOOKS_MAX 256u                   /* in one step: a look is two small files */
 
 int ky_drain_count_threads(struct ky_drain *drain)
 {
 	const struct ky_drain_options *options = &drain->options;
+	uint64_t late_wakes = drain->late_wakes;
+	uint64_t pace_ns = late_wakes != drain->late_counted ? PACE_LATE_NS : PACE_NS;
 	uint32_t looks = 0;
 	int err = 0;
 
@@ -22,9 +25,10 @@ int ky_drain_count_threads(struct ky_drain *drain)
 			continue;
 		/* The last word of a process that is still there. */
 		if (!drain->is_final && thread->counted_ns &&
-		    drain->now_ns - thread->counted_ns < PACE_NS)
+		    drain->now_ns - thread->counted_ns < pace_ns)
 			continue;
 		looks++;
+		drain->late_counted = late_wakes;
 		thread->counted_ns = drain->now_ns;
 		if (!options->count_thread(options->count_ctx, thread->tid, &cpu))
 			continue;

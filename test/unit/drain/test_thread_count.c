@@ -32,7 +32,8 @@ static void begin(struct drain_case *c, struct test_writer *w, struct kernel *ke
 	case_start(c);
 	test_writer_open(w, &c->ring, 501, T0);
 	test_worker(w, T0, 10, 0x7000, 0x100);
-	test_poll(w, T0 + MS, 7, MS);
+	test_poll(w, T0 + MS, 7, 0);
+	test_poll_end(w, T0 + 2 * MS, 0);
 }
 
 static void thread_count__worker_is_looked_at_once_a_second(void **state)
@@ -65,6 +66,29 @@ static void thread_count__worker_is_looked_at_once_a_second(void **state)
 	case_close(&c);
 }
 
+static void thread_count__late_wake_is_looked_at_sooner(void **state)
+{
+	static struct drain_case c;
+	struct test_writer w;
+	struct kernel kernel;
+	uint32_t looks;
+
+	(void)state;
+	begin(&c, &w, &kernel);
+	for (uint64_t ms = 100; ms <= 200; ms += 50)
+		case_step(&c, T0 + ms * MS);
+	looks = kernel.looks;
+	test_emit(&w, T0 + 210 * MS, KYMO_RECORD_WAKE, 0, 1, kymo_task_word(7, 0), 0, 0);
+	test_poll(&w, T0 + 230 * MS, 7, 0);
+	test_poll_end(&w, T0 + 231 * MS, 0);
+	for (uint64_t ms = 250; ms <= 600; ms += 50)
+		case_step(&c, T0 + ms * MS);
+	/* Once: what comes behind it is the usual pace. */
+	assert_int_equal(kernel.looks, looks + 1);
+	case_finish(&c, T0 + 700 * MS);
+	case_close(&c);
+}
+
 static void thread_count__what_cannot_be_read_is_not_told(void **state)
 {
 	static struct drain_case c;
@@ -87,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(thread_count__worker_is_looked_at_once_a_second),
+		cmocka_unit_test(thread_count__late_wake_is_looked_at_sooner),
 		cmocka_unit_test(thread_count__what_cannot_be_read_is_not_told),
 	};
 
