@@ -30,8 +30,8 @@ compile() { # SOURCE OBJECT [OPTION...]
 }
 
 # Stages that need a library are the rest of ship/; the host's side has the store alone.
-for source in src/base/*.c src/wire/*.c src/unwind/*.c src/record/*.c src/record/*/*.c src/drain/*.c \
-	src/ship/store.c src/ship/retention.c src/ship/disk.c src/ship/trace_file.c \
+for source in src/base/*.c src/wire/*.c src/unwind/*.c src/record/*.c src/record/*/*.c \
+	src/drain/*.c src/ship/store.c src/ship/retention.c src/ship/disk.c src/ship/trace_file.c \
 	src/ship/trace_sink.c; do
 	status=0
 	compile "$source" "$out/$(basename "$source" .c).o" || status=1
