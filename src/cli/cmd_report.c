@@ -163,8 +163,8 @@ int ky_cmd_report(int argc, char **argv)
 		"with their tasks, how busy each worker was, how polls and waits are "
 		"distributed, tasks by name, what its samples tell (what ran, what held threads "
 		"back, where tasks wait, who allocates), and what the trace cannot tell. TIME "
-		"is 1.5s or 20ms after the start, @N nanoseconds of the trace's clock, or a wall-clock "
-		"time in UTC such as 2026-05-18T12:30:00.",
+		"is 1.5s or 20ms after the start, @N nanoseconds of the trace's clock, or a "
+		"wall-clock time in UTC such as 2026-05-18T12:30:00.",
 		children,
 		0,
 		0};
