@@ -308,7 +308,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		return err;
 	}
 	err = choose_stage(&recorder->stage, taken.compression, taken.compression_level);
-	ky_engine.sampler = &ky_timer_source;
+	__atomic_store_n(&ky_engine.sampler, &ky_timer_source, __ATOMIC_RELEASE);
 	if (!err)
 		err = ky_engine_open(&taken);
 	if (err) {

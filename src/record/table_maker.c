@@ -25,21 +25,27 @@ static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 	/* The mapping is ours to write, whatever the pointer to its description says. */
 	if (!ky_ring_populate_unwind((struct ky_ring *)(uintptr_t)maker->ring, offset + count))
 		return -ENOSPC;
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	/* Released each, so that none goes before an earlier one: a generation, then what it covers. */
 	for (; count >= 8 && offset % 8 == 0; count -= 8, from += 8, to += 8) {
 		uint64_t word;
 
 		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELAXED);
+		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
 	}
 	for (; count >= 4 && (uintptr_t)to % 4 == 0; count -= 4, from += 4, to += 4) {
 		uint32_t word;
 
 		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint32_t *)(void *)to, word, __ATOMIC_RELAXED);
+		__atomic_store_n((uint32_t *)(void *)to, word, __ATOMIC_RELEASE);
 	}
-	memcpy(to, from, count);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (; count >= 2 && (uintptr_t)to % 2 == 0; count -= 2, from += 2, to += 2) {
+		uint16_t word;
+
+		memcpy(&word, from, sizeof(word));
+		__atomic_store_n((uint16_t *)(void *)to, word, __ATOMIC_RELEASE);
+	}
+	for (; count > 0; count--)
+		__atomic_store_n(to++, *from++, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -87,8 +87,8 @@ static void close_control_page(void)
  * cut in two writes into private memory from here on. */
 void ky_engine_disarm_child(void)
 {
-	if (ky_engine.sampler)
-		ky_engine.sampler->forget();
+	if (ky_engine_sampler())
+		ky_engine_sampler()->forget();
 	close_control_page();
 	ky_ring_detach(ky_engine.ring);
 	set_phase(KY_DISARMED);
@@ -385,8 +385,8 @@ int ky_engine_start_locked(void)
 	if (__atomic_load_n(&engine->has_listener, __ATOMIC_ACQUIRE))
 		ky_bell_ring();
 	__atomic_store_n(&engine->settings_seen, 0, __ATOMIC_RELAXED);
-	if (engine->sampler && engine->options.sample_hz)
-		engine->sampler->look(engine->options.sample_hz);
+	if (ky_engine_sampler() && engine->options.sample_hz)
+		ky_engine_sampler()->look(engine->options.sample_hz);
 	return 0;
 }
 
@@ -522,8 +522,8 @@ bool ky_engine_stop(void)
 		ky_engine_disarm_child(); /* or we would shut our parent's gates */
 	mark = ky_engine_lock();
 	is_live = engine->phase == KY_LIVE;
-	if (is_live && engine->sampler)
-		engine->sampler->stop();
+	if (is_live && ky_engine_sampler())
+		ky_engine_sampler()->stop();
 	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
 	discard_prepared();
 	/* Private zeros: the page in the ring goes on saying what was recorded. */

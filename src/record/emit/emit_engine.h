@@ -94,7 +94,7 @@ struct ky_engine {
 	bool is_lock_naming;      /* the C library leaves its owner's tid in `lock` */
 	bool has_process_hooks;
 	uint32_t has_listener;                  /* atomic; a thread waits for ky_bell_ring() */
-	const struct ky_sampler_hooks *sampler; /* NULL: nobody samples from inside */
+	const struct ky_sampler_hooks *sampler; /* atomic; NULL: nobody samples from inside */
 	uint32_t settings_seen; /* atomic: generation that the sampler has looked at */
 	void (*on_thread)(
 		void); /* atomic, or NULL: a thread is about to record for the first time */
@@ -107,18 +107,27 @@ struct ky_engine {
 
 extern struct ky_engine ky_engine;
 
+/* NULL: nobody samples from inside. A recorder may be opened beside a thread that is late in an
+ * event of the last one. */
+static inline const struct ky_sampler_hooks *ky_engine_sampler(void)
+{
+	return __atomic_load_n(&ky_engine.sampler, __ATOMIC_ACQUIRE);
+}
+
 /* The sampler looks at the settings when they have changed. Inside an event. */
 static inline void ky_engine_follow_settings(void)
 {
-	const struct ky_ring *ring = ky_engine.ring;
-	uint32_t now = atomic_load_explicit(&ring->control->settings.generation,
-					    memory_order_relaxed);
+	const struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
+	uint32_t now;
 
-	if (!ky_engine.sampler ||
-	    now == __atomic_load_n(&ky_engine.settings_seen, __ATOMIC_RELAXED))
+	if (!ring || !sampler)
+		return;
+	now = atomic_load_explicit(&ring->control->settings.generation, memory_order_relaxed);
+	if (now == __atomic_load_n(&ky_engine.settings_seen, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&ky_engine.settings_seen, now, __ATOMIC_RELAXED);
-	ky_engine.sampler->look(ky_engine.options.sample_hz);
+	sampler->look(ky_engine.options.sample_hz);
 }
 
 extern struct kymo_thread ky_thread_nobody; /* before the first event */

@@ -134,8 +134,8 @@ struct ky_thread *ky_thread_attach(void)
 		mark.flags = 1u;
 	}
 	ky_engine_unlock(mark);
-	if (thread && engine->sampler)
-		engine->sampler->thread_begin(thread->tid);
+	if (thread && ky_engine_sampler())
+		ky_engine_sampler()->thread_begin(thread->tid);
 	return thread;
 }
 
@@ -169,8 +169,8 @@ void ky_thread_exit(void *value)
 	kymo_thread_self = &ky_thread_exited;
 	if (!__atomic_load_n(&engine->pool->is_alive, __ATOMIC_ACQUIRE))
 		return; /* a forked child: the state was the parent's */
-	if (engine->sampler)
-		engine->sampler->thread_end(thread->tid);
+	if (ky_engine_sampler())
+		ky_engine_sampler()->thread_end(thread->tid);
 	mark = ky_engine_lock();
 	if (__atomic_load_n(&engine->phase, __ATOMIC_ACQUIRE) == KY_LIVE &&
 	    thread->generation == engine->generation) {

@@ -50,9 +50,10 @@ static __attribute__((noinline)) struct kymo_place_set *begin(struct ky_thread *
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&refill_ticks, hz / BUDGET_HZ + 1, __ATOMIC_RELAXED);
 	head = (struct ky_place_head *)(void *)area;
-	head->threshold_ns = THRESHOLD_NS;
-	head->one_in = KYMO_PLACE_ONE_IN;
-	head->budget_hz = BUDGET_HZ;
+	/* Each thread writes the same. */
+	__atomic_store_n(&head->threshold_ns, THRESHOLD_NS, __ATOMIC_RELAXED);
+	__atomic_store_n(&head->one_in, KYMO_PLACE_ONE_IN, __ATOMIC_RELAXED);
+	__atomic_store_n(&head->budget_hz, BUDGET_HZ, __ATOMIC_RELAXED);
 	thread->hot.places = (struct kymo_place_set *)(void *)(area + KY_PLACE_SETS_OFFSET);
 	return thread->hot.places;
 }

@@ -290,8 +290,9 @@ static void table__is_whole_while_it_is_written(void **state)
 
 		for (uint32_t slot = 0; slot < KY_PLACE_SLOTS; slot++) {
 			struct ky_place_seen seen;
+			uint64_t now = __atomic_load_n(&test_ticks, __ATOMIC_RELAXED);
 
-			if (ky_ring_view_place(at, slot, test_ticks, &seen) != KY_PLACE_WHOLE)
+			if (ky_ring_view_place(at, slot, now, &seen) != KY_PLACE_WHOLE)
 				continue;
 			seen_count++;
 			assert_int_equal(ky_ring_view_place_stack(at, seen.stacks[0], frames), 3);
