@@ -80,27 +80,50 @@ static int by_number(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-static void check(const struct test_sink *sink, uint64_t *witness, uint64_t lost)
+/* A writer that slept for a lap of the ring between closing one sub-buffer and its first record in
+ * the next has nothing in the ring: at most one of them, and which one is not known. */
+static bool has_reached(const uint64_t *reached, uint32_t present, const uint64_t *witness)
+{
+	for (uint32_t absent = 0; absent <= WRITERS; absent++) {
+		uint32_t at = 0, reaching = 0;
+
+		if ((absent == WRITERS) != (present == WRITERS))
+			continue;
+		for (uint32_t i = 0; i < WRITERS; i++) {
+			if (i == absent)
+				continue;
+			if (at < present && reached[at++] >= witness[i])
+				reaching++;
+		}
+		if (reaching == present && present + 1 >= WRITERS)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t check(const struct test_sink *sink, uint64_t *witness, uint64_t lost)
 {
 	struct seen seen[WRITERS];
 	uint64_t reached[WRITERS], missing = 0;
+	uint32_t present = 0;
 
 	memset(seen, 0, sizeof(seen));
 	look_at_polls(sink, seen);
 	for (uint32_t i = 0; i < WRITERS; i++) {
-		reached[i] = seen[i].last;
+		if (seen[i].is_used)
+			reached[present++] = seen[i].last;
 		missing += seen[i].missing;
 	}
-	qsort(reached, WRITERS, sizeof(*reached), by_number);
+	qsort(reached, present, sizeof(*reached), by_number);
 	qsort(witness, WRITERS, sizeof(*witness), by_number);
-	for (uint32_t i = 0; i < WRITERS; i++)
-		assert_true(reached[i] >= witness[i]);
+	assert_true(has_reached(reached, present, witness));
 	/* Two records a poll; those at the edges of a gap may be cut in half, and the thread writes
 	 * one about the time now and then. */
 	assert_true(missing * 2 <= lost + 2 * WRITERS);
 	assert_int_equal(records_lost(sink), lost);
 	if (!lost)
 		assert_int_equal(missing, 0);
+	return present;
 }
 
 static void cut__of_a_ring_under_load_holds_all_that_was_published(void **state)
@@ -109,6 +132,7 @@ static void cut__of_a_ring_under_load_holds_all_that_was_published(void **state)
 	struct ky_cut_options options = {.host = "box"};
 	struct test_recorder test;
 	uint64_t witness[WRITERS];
+	uint32_t whole_count = 0;
 
 	(void)state;
 	test_recorder_open(&test, UINT64_C(2) << 20, 0);
@@ -131,10 +155,11 @@ static void cut__of_a_ring_under_load_holds_all_that_was_published(void **state)
 			witness[i] = atomic_load_explicit(&writers[i].done, memory_order_acquire);
 		assert_int_equal(ky_cut(&options, &report), 0);
 		test_sink_decode(&sink);
-		check(&sink, witness, report.records_lost);
+		whole_count += check(&sink, witness, report.records_lost) == WRITERS;
 		assert_true(report.age_ns > 0);
 		test_sink_close(&sink);
 	}
+	assert_true(whole_count >= CUTS / 2);
 	atomic_store(&is_over, true);
 	for (uint32_t i = 0; i < WRITERS; i++)
 		pthread_join(writers[i].thread, NULL);
