@@ -58,8 +58,8 @@ struct ky_drain_options {
 	void *fetch_ctx;
 	const char *host; /* NULL: gethostname */
 	/* What the kernel has counted for a thread of the ring's process; false: unreadable. NULL:
-	 * nobody looks. Asked about each worker's thread once a second at most, or 100 ms behind the
-	 * last look where a task was polled 10 ms and more behind its wake. */
+	 * nobody looks. Asked about each worker's thread once a second at most, or 100 ms behind
+	 * the last look where a task was polled 10 ms and more behind its wake. */
 	bool (*count_thread)(void *ctx, uint32_t tid, struct ky_thread_cpu *out);
 	void *count_ctx;
 	const char *source; /* "tokio preload", "C API", ...: metadata kymo.source */

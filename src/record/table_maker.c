@@ -25,7 +25,8 @@ static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 	/* The mapping is ours to write, whatever the pointer to its description says. */
 	if (!ky_ring_populate_unwind((struct ky_ring *)(uintptr_t)maker->ring, offset + count))
 		return -ENOSPC;
-	/* Released each, so that none goes before an earlier one: a generation, then what it covers. */
+	/* Released each, so that none goes before an earlier one: a generation, then what it
+	 * covers. */
 	for (; count >= 8 && offset % 8 == 0; count -= 8, from += 8, to += 8) {
 		uint64_t word;
 
