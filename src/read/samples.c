@@ -382,6 +382,37 @@ static int measure_waits(struct finishing *finishing)
 	return trace->pages.failed;
 }
 
+/* Stacks were numbered as they were loaded; from now on as the sorted rows name them first, so that
+ * the same events give the same numbers in whatever order a file has them. */
+static int number_stacks(struct ky_trace *trace)
+{
+	struct ky_samples *samples = &trace->samples;
+	size_t bytes = samples->stack_count * sizeof(*samples->stacks);
+	size_t number_bytes = samples->stack_count * sizeof(uint32_t);
+	struct ky_stack *old = ky_pages_alloc(&trace->pages, bytes + 1);
+	uint32_t *numbers = ky_pages_alloc(&trace->pages, number_bytes + 1), count = 0;
+
+	if (old && numbers) {
+		if (bytes)
+			memcpy(old, samples->stacks, bytes);
+		for (uint32_t i = 0; i < samples->row_count; i++) {
+			uint32_t *stack = &samples->rows[i].stack;
+
+			if (*stack == KY_NONE)
+				continue;
+			if (!numbers[*stack]) { /* number + 1 */
+				samples->stacks[count] = old[*stack];
+				numbers[*stack] = ++count;
+			}
+			*stack = numbers[*stack] - 1;
+		}
+		samples->stack_count = count;
+	}
+	ky_pages_free(&trace->pages, old, bytes + 1);
+	ky_pages_free(&trace->pages, numbers, number_bytes + 1);
+	return trace->pages.failed;
+}
+
 int ky_samples_finish(struct ky_trace *trace)
 {
 	struct ky_samples *samples = &trace->samples;
@@ -395,7 +426,9 @@ int ky_samples_finish(struct ky_trace *trace)
 	if (!samples->row_count)
 		return 0;
 	ky_sort(samples->rows, samples->row_count, sizeof(*samples->rows), is_row_before, NULL);
-	result = match_frees(&finishing);
+	result = number_stacks(trace);
+	if (result == 0)
+		result = match_frees(&finishing);
 	if (result == 0)
 		result = make_served(&finishing);
 	if (result == 0)
