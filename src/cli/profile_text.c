@@ -226,7 +226,7 @@ static void print_long_polls(const struct view *view)
 {
 	const struct ky_stack_profile_cpu *part = &view->profile->long_polls;
 	char over[KY_OUT_CELL_BYTES], low[KY_OUT_CELL_BYTES], high[KY_OUT_CELL_BYTES];
-	char count[CELL_BYTES], share[KY_OUT_CELL_BYTES], title[CELL_BYTES];
+	char count[CELL_BYTES], share[KY_OUT_CELL_BYTES], title[2 * CELL_BYTES];
 
 	(void)ky_out_duration(over, view->profile->long_poll_ns);
 	if (!part->all.count) {
