@@ -57,6 +57,7 @@ def check_each(tap, ways, rows, name, expected):
     total_ns = sum(row["duration_ns"] for row in told)
     print(f"# {name}: {len(told)} of {ways[name].count} calls, "
           f"{total_ns / 1e6:.1f} of {ways[name].total_ns / 1e6:.1f} ms")
+    tap.check(ways[name].count > 0, f"{name}: the program waited")
     tap.check(len(told) == ways[name].count and all(row["weight"] == 1 for row in told),
               f"{name}: every call is told by its reason {expected}",
               f"{len(told)} of {ways[name].count}")

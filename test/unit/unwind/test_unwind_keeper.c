@@ -46,8 +46,10 @@ static void look__knows_the_vdso(void **state)
 	uint64_t vdso = (uint64_t)getauxval(AT_SYSINFO_EHDR);
 
 	(void)state;
-	if (!vdso)
+	if (!vdso) {
+		print_message("# the kernel gives this process no vDSO\n");
 		skip();
+	}
 	assert_int_equal(own_tables_open(&tables), 0);
 	assert_true(ky_unwind_code_of(&tables.view, vdso, &code));
 	own_tables_close(&tables);
@@ -63,11 +65,12 @@ static void look__follows_libraries_that_come_and_go(void **state)
 
 	(void)state;
 	library = dlopen("libm.so.6", RTLD_NOW);
-	if (!library || RTLD_DEFAULT == library)
-		skip();
+	assert_non_null(library);
 	dlclose(library);
-	if (dlopen("libm.so.6", RTLD_NOW | RTLD_NOLOAD))
-		skip(); /* somebody else holds it, a sanitizer say */
+	if (dlopen("libm.so.6", RTLD_NOW | RTLD_NOLOAD)) {
+		print_message("# somebody else holds the library, a sanitizer say\n");
+		skip();
+	}
 	assert_int_equal(own_tables_open(&tables), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		library = dlopen("libm.so.6", RTLD_NOW);

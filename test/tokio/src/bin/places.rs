@@ -154,11 +154,8 @@ async fn run(seconds: u64) {
 
 fn main() {
     let seconds = std::env::args().nth(1).map_or(30, |text| text.parse().unwrap());
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     // Its own thread keeps no task: what block_on polls has no header.
     runtime.block_on(run(seconds));
     runtime.shutdown_timeout(Duration::from_millis(100));
