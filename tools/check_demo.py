@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run_tests  # noqa: E402  (the TAP printer)
 
 KYMO, TRACE = sys.argv[1:3]
+SERVICE = pathlib.Path(__file__).resolve().parent.parent / "examples" / "demo-service"
 SPOOLER_NS = 120_000_000  # examples/demo-service: the blocking call of GET /export
 RENDER_NS = 60_000_000    # and the computation of report::render
 
@@ -37,6 +38,20 @@ class Demo(unittest.TestCase):
         self.assertGreaterEqual(polls[0]["duration_ns"], RENDER_NS)
         self.assertTrue([group for group in self.report["tasks"]
                          if "demo_service::report::render" in group["name"]])
+
+    def test_report__the_line_of_the_blocking_call_is_named(self):
+        longest = self.report["profile"]["off_cpu"]["stacks"][0]
+        self.assertGreaterEqual(longest["max_ns"], SPOOLER_NS)
+        own = [frame for frame in longest["stack"] if frame["function"] == longest["where"]][0]
+        self.assertIn("demo_service::export", own["function"])
+        self.assertTrue(own["file"].endswith("examples/demo-service/src/main.rs"), own)
+        line = (SERVICE / "src" / "main.rs").read_text().splitlines()[own["line"] - 1]
+        self.assertIn("std::thread::sleep", line)
+
+    def test_report__where_the_others_wait_is_named(self):
+        places = [place["where"] for place in self.report["profile"]["waiting"]["places"]]
+        for function in ("demo_service::order", "demo_service::report::render"):
+            self.assertTrue([where for where in places if function in where], places)
 
     def test_info__nothing_was_lost(self):
         self.assertEqual(self.info["lost_records"], 0)
