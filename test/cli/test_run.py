@@ -781,6 +781,8 @@ class Records(Run):
 
 
 if __name__ == "__main__":
+    # Under nohup it is ignored, which children inherit and no shell can trap.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     KYMO, HOST = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     STATIC = os.path.abspath(sys.argv[3]) if sys.argv[3] else ""
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
