@@ -398,6 +398,7 @@ class Refuses(Attach):
         os.chmod(self.dir, 0o755)
         program = shutil.copy(shutil.which("sleep"), self.dir / "unreadable")
         os.chmod(program, 0o711)  # whoever may not read it may not trace it
+        kymo = shutil.copy(KYMO, self.dir)  # a clone may lie where nobody else looks
         process = subprocess.Popen([program, "1000"], stdout=subprocess.PIPE, user=65534,
                                    group=65534, extra_groups=[])
         self.started.append(process)
@@ -410,7 +411,7 @@ class Refuses(Attach):
                 ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o mode=755 none /proc/sys/kernel && "
                  f"mkdir /proc/sys/kernel/yama && echo {level} > "
                  "/proc/sys/kernel/yama/ptrace_scope && exec setpriv --reuid 65534 --regid 65534 "
-                 "--clear-groups \"$@\"", "sh", KYMO, "attach", str(process.pid)],
+                 "--clear-groups \"$@\"", "sh", kymo, "attach", str(process.pid)],
                 capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
                              done.stderr)
@@ -420,8 +421,10 @@ class Refuses(Attach):
     @unittest.skipUnless(os.geteuid() == 0, "takes root to become two users")
     def test_another_users_process(self):
         process = self.host("futex")
-        done = subprocess.run([KYMO, "attach", str(process.pid)], capture_output=True, text=True,
-                              check=False, user=65534, group=65534, extra_groups=[])
+        os.chmod(self.dir, 0o755)
+        program = shutil.copy(KYMO, self.dir)  # a clone may lie where nobody else looks
+        done = subprocess.run([program, "attach", str(process.pid)], capture_output=True, text=True,
+                              check=False, user=65534, group=65534, extra_groups=[], cwd="/")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("belongs to another user", done.stderr)
         self.ended(process)

@@ -222,9 +222,11 @@ class Set(Control):
         process = self.host()
         for path in (self.dir, self.rings):
             os.chmod(path, 0o755)
-        done = subprocess.run([KYMO, "set", str(process.pid), "poll=off"], user=65534, group=65534,
-                              extra_groups=[], capture_output=True, text=True, check=False,
-                              cwd="/")
+        # A clone may lie where nobody else looks.
+        program = shutil.copy(KYMO, self.dir)
+        done = subprocess.run([program, "set", str(process.pid), "poll=off"], user=65534,
+                              group=65534, extra_groups=[], capture_output=True, text=True,
+                              check=False, cwd="/")
         self.assert_one_sentence(done, f"process {process.pid} belongs to user 0")
 
 
@@ -278,7 +280,7 @@ class Streamed(Control):
         self.assertEqual([(event["fields"]["label"], event["fields"]["tid"])
                           for event in named("AnnotationEvent")], [("deploy 7", 0)])
         self.assertEqual([event["fields"]["gates"] for event in named("GatesEvent")],
-                         [0x3bf & ~2])
+                         [0xfbf & ~2])
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
