@@ -222,7 +222,8 @@ static void check_seccomp(struct ky_doctor *doctor)
 	int mode = -1;
 
 	while (file && fgets(line, sizeof(line), file))
-		(void)sscanf(line, "Seccomp: %d", &mode);
+		if (strncmp(line, "Seccomp:", 8) == 0)
+			mode = (int)strtol(line + 8, NULL, 10);
 	if (file)
 		(void)fclose(file);
 	if (mode >= 0)

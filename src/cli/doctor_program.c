@@ -201,7 +201,7 @@ void ky_doctor_program(struct ky_doctor *doctor, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct ky_doctor_check *check;
-	struct ky_object object;
+	struct ky_object object = {0};
 	struct ky_elf *elf = NULL;
 	int result = fd < 0 ? -errno : ky_object_read_fd(&object, fd);
 

@@ -247,7 +247,7 @@ static struct ky_run_unwound *add(struct ky_run_unwind **unwind, int ring_fd,
 	if (header->unwind_offset == 0 || header->unwind_offset > INT64_MAX / 2 ||
 	    header->unwind_bytes > KY_UNWIND_AREA_BYTES || fstat(ring_fd, &st) != 0)
 		return NULL;
-	if (!*unwind && open_thread(unwind) != 0)
+	if (!*unwind && (open_thread(unwind) != 0 || !*unwind))
 		return NULL;
 	pthread_mutex_lock(&(*unwind)->lock);
 	ring = is_ahead ? find_ahead(*unwind, &st) : take_ahead(*unwind, &st, header->pid);

@@ -6,7 +6,7 @@
 #include <wire/kind_list.h>
 
 #define NO_NAME(gate, name)
-#define KIND_NAME(gate, name) [KY_RETAIN_##gate] = name,
+#define KIND_NAME(gate, name) [KY_RETAIN_##gate] = (name),
 
 /* clang-format off */
 static const char *const kind_names[KY_RETAIN_COUNT] = {

@@ -90,7 +90,7 @@ static struct node node_at(const struct encoder *encoder, uint32_t node)
 
 static uint32_t slot_of(const struct encoder *encoder, struct node node)
 {
-	uint64_t hash = ky_hash_number((uint64_t)node.prefix << 32 | node.function);
+	uint64_t hash = ky_hash_number(node.prefix * (UINT64_C(1) << 32) + node.function);
 	uint32_t at = (uint32_t)hash & (encoder->slot_count - 1);
 
 	while (encoder->slots[at]) {

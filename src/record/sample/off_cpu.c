@@ -184,7 +184,7 @@ bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait)
 {
 	struct ky_ring *ring = live_ring();
 	struct ky_sample_ring slots;
-	uint64_t frames[FRAMES_MAX];
+	uint64_t frames[FRAMES_MAX] = {0};
 	struct kymo_stack stack = {.frames = frames, .frames_max = FRAMES_MAX};
 	struct ky_sample sample = {.kind = KY_SAMPLE_OFF_CPU, .tid = tid_here()};
 	uint32_t own = 0;
@@ -198,7 +198,8 @@ bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait)
 	if (!sample.weight)
 		return true;
 	kymo_stack_capture(&stack, &wait->from);
-	while (own < stack.count && frames[own] >= wait->own_low && frames[own] < wait->own_high)
+	while (own < stack.count && stack.frames[own] >= wait->own_low &&
+	       stack.frames[own] < wait->own_high)
 		own++;
 	sample.stamp = wait->end_ticks;
 	sample.value = ns_of(ring, wait->end_ticks - wait->begin_ticks);
