@@ -321,7 +321,8 @@ static size_t put_hex(char *out, uint64_t number)
 		number >>= 4;
 	} while (number);
 	count = sizeof(text) - at;
-	memcpy(out, "0x", 2);
+	out[0] = '0';
+	out[1] = 'x';
 	memcpy(out + 2, text + at, count);
 	return count + 2;
 }

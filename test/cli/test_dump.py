@@ -299,8 +299,8 @@ class Dump(Rings):
         wait_until(ready.exists)
         self.ring_of(host).unlink()
         for command in (["dump", str(host.pid)], ["status", str(host.pid)]):
-            self.assert_one_sentence(self.kymo(*command, program=program, **nobody), f"process {host.pid}",
-                                     "has no name any more", "root can")
+            self.assert_one_sentence(self.kymo(*command, program=program, **nobody),
+                                     f"process {host.pid}", "has no name any more", "root can")
         done = self.kymo("ps", "-i", "0", program=program, **nobody)
         self.assertIn(f"process {host.pid} records into it", done.stderr)
         self.assertIn("root can", done.stderr)

@@ -30,7 +30,11 @@ static int read_at(const struct bytes *file, uint64_t offset, void *out, size_t 
 
 	if (offset > file->count || count > file->count - offset)
 		return KYMO_E_TRUNCATED;
+	if (count == 0)
+		return 0;
 	if (file->fd < 0) {
+		if (!file->memory || !out)
+			return KYMO_E_TRUNCATED;
 		memcpy(out, file->memory + offset, count);
 		return 0;
 	}
