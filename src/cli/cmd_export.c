@@ -257,6 +257,7 @@ static int put(const struct arguments *arguments, struct ky_export *export,
 	if (!result)
 		result = write_bytes(arguments, &bytes);
 	ky_buf_release(&bytes);
+	export->code = NULL;
 	ky_code_stacks_release(&code);
 	if (!result) {
 		say_done(arguments, export);

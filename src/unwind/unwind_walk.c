@@ -202,6 +202,7 @@ static bool find_way(struct walker *walker, uint32_t rule, const struct ky_unwin
 	case KY_UNWIND_WIDE:
 		return find_wide(walker, wide, way);
 	default:
+		way->cfa = 0;
 		is_known = false;
 		break;
 	}
