@@ -111,7 +111,7 @@ static bool read_frames(const struct ky_sample_ring *ring, uint64_t claim,
 {
 	uint32_t count = first->first.frame_count;
 	uint32_t at = count < KY_SAMPLE_FRAMES_FIRST ? count : KY_SAMPLE_FRAMES_FIRST;
-	struct sample_slot slot;
+	struct sample_slot slot = {0};
 
 	unpack(frames, first->first.frames, at);
 	for (uint32_t part = 1; part < first->first.parts; part++) {
@@ -209,7 +209,7 @@ static int take_next(struct ky_drain *drain, const struct ky_sample_ring *ring,
 		     struct ky_sample_cursor *cursor, uint64_t *lost)
 {
 	uint64_t frames[KY_SAMPLE_FRAMES_MAX];
-	struct sample_slot slot;
+	struct sample_slot slot = {0};
 	enum ky_sample_look saw = ky_ring_view_sample(ring, cursor->next, slot.words);
 	int err = 0;
 
