@@ -150,8 +150,7 @@ int main(void)
 	};
 
 	if (test_is_under_valgrind()) {
-		print_message(
-			"1..0 # SKIP under Valgrind the program's code is not where its file says\n");
+		print_message("1..0 # SKIP under Valgrind code is not where its file says\n");
 		return 0;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
