@@ -88,10 +88,12 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 	    header->place_offset >= sizeof(*header) && header->place_offset <= image_bytes &&
 	    header->place_bytes <= image_bytes - header->place_offset)
 		view->place_offset = header->place_offset;
-	if (view->directory_offset > image_bytes)
+	if (view->directory_offset > image_bytes) { /* cut off before it: empty, at the end */
+		view->directory_offset = image_bytes;
 		view->directory_bytes = 0;
-	else if (view->directory_bytes > image_bytes - view->directory_offset)
+	} else if (view->directory_bytes > image_bytes - view->directory_offset) {
 		view->directory_bytes = image_bytes - view->directory_offset;
+	}
 	slots = view->slots_offset < image_bytes ?
 			(image_bytes - view->slots_offset) / KY_SLOT_BYTES :
 			0;
