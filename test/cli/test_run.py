@@ -696,7 +696,10 @@ class Records(Run):
                                   self.traces], check=True, capture_output=True, text=True).stdout
             rows = list(csv.DictReader(out.splitlines()))
             lost = sum(int(row["record_count"]) for row in rows)
-            self.assertEqual({row["cause"] for row in rows}, {"write-error"})
+            causes = {row["cause"] for row in rows}
+            self.assertIn("write-error", causes)
+            # A machine that is busy with others may overwrite some as well.
+            self.assertLessEqual(causes, {"write-error", "overwritten"})
             self.assertEqual(counts["PollStartEvent"] + counts["PollEndEvent"] + lost, 2 * polls)
 
     def test_one_file_where_none_can_be_leaves_the_program_unrecorded(self):
