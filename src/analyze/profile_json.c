@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <analyze/stack_profile.h>
 #include <read/text.h>
 #include <string.h>
@@ -10,80 +11,35 @@
 static const char *const kind_names[KY_STACK_KINDS] = {"cpu",         "off_cpu",  "await_places",
 						       "allocations", "switches", "frees"};
 
-static void key(struct ky_buf *out, const char *name)
-{
-	if (out->used > 0 && out->bytes && out->bytes[out->used - 1] != '{' &&
-	    out->bytes[out->used - 1] != '[')
-		ky_text(out, ",");
-	if (name) {
-		ky_text(out, "\"");
-		ky_text(out, name);
-		ky_text(out, "\":");
-	}
-}
-
-static void begin(struct ky_buf *out, const char *name, const char *bracket)
-{
-	key(out, name);
-	ky_text(out, bracket);
-}
-
-static void number(struct ky_buf *out, const char *name, uint64_t value)
-{
-	key(out, name);
-	ky_text_u64(out, value);
-}
-
-static void flag(struct ky_buf *out, const char *name, bool value)
-{
-	key(out, name);
-	ky_text(out, value ? "true" : "false");
-}
-
-static void text(struct ky_buf *out, const char *name, const char *value)
-{
-	key(out, name);
-	ky_json_string(out, value, strlen(value));
-}
-
-static void nothing_or(struct ky_buf *out, const char *name, bool is_known, uint64_t value)
-{
-	if (is_known) {
-		number(out, name, value);
-		return;
-	}
-	key(out, name);
-	ky_text(out, "null");
-}
-
 static void code_text(struct ky_buf *out, const char *name, const char *value)
 {
 	size_t count = strlen(value);
 
-	key(out, name);
+	ky_json_key(out, name);
 	ky_json_string(out, value, count < CODE_TEXT_MAX ? count : CODE_TEXT_MAX);
 }
 
 static void task(struct ky_buf *out, const struct ky_trace *trace, const char *name, uint32_t index)
 {
-	nothing_or(out, name, index != KY_NONE, index != KY_NONE ? trace->tasks[index].id : 0);
+	ky_json_number_or_null(out, name, index != KY_NONE,
+			       index != KY_NONE ? trace->tasks[index].id : 0);
 }
 
 static void kind(struct ky_buf *out, const struct ky_trace *trace, uint32_t name)
 {
 	if (name == KY_NONE)
-		nothing_or(out, "name", false, 0);
+		ky_json_number_or_null(out, "name", false, 0);
 	else
-		text(out, "name", ky_trace_name(trace, name));
+		ky_json_text(out, "name", ky_trace_name(trace, name));
 }
 
 static void line(struct ky_buf *out, const struct ky_code_line *code)
 {
-	begin(out, NULL, "{");
+	ky_json_open(out, NULL, "{");
 	code_text(out, "function", code->name);
 	if (*code->file) {
 		code_text(out, "file", code->file);
-		number(out, "line", code->line);
+		ky_json_number(out, "line", code->line);
 	}
 	ky_text(out, "}");
 }
@@ -96,7 +52,7 @@ static void stack_lines(struct ky_buf *out, const struct ky_stack_profile *profi
 
 	if (code)
 		code_text(out, "where", code->name);
-	begin(out, "stack", "[");
+	ky_json_open(out, "stack", "[");
 	ky_code_walk_begin(&walk, &profile->code, stack);
 	while (count++ < STACK_LINES_MAX && (code = ky_code_walk_next(&walk)))
 		line(out, code);
@@ -105,10 +61,10 @@ static void stack_lines(struct ky_buf *out, const struct ky_stack_profile *profi
 
 static void share(struct ky_buf *out, const char *name, const struct ky_share *value)
 {
-	begin(out, name, "{");
-	number(out, "ppm", value->ppm);
-	number(out, "low_ppm", value->low_ppm);
-	number(out, "high_ppm", value->high_ppm);
+	ky_json_open(out, name, "{");
+	ky_json_number(out, "ppm", value->ppm);
+	ky_json_number(out, "low_ppm", value->low_ppm);
+	ky_json_number(out, "high_ppm", value->high_ppm);
 	ky_text(out, "}");
 }
 
@@ -118,29 +74,31 @@ static void cpu(struct ky_buf *out, const struct ky_trace *trace,
 {
 	uint32_t i;
 
-	begin(out, name, "{");
+	ky_json_open(out, name, "{");
 	if (is_kind)
 		kind(out, trace, part->name);
-	number(out, "samples", part->all.count);
-	nothing_or(out, "cpu_ns", profile->is_by_time, ky_whole(part->all.sum));
+	ky_json_number(out, "samples", part->all.count);
+	ky_json_number_or_null(out, "cpu_ns", profile->is_by_time, ky_whole(part->all.sum));
 	if (part != &profile->cpu)
 		share(out, "share", &part->share);
-	number(out, "truncated", part->truncated_count);
-	number(out, "without_stack", part->stackless_count);
-	number(out, "functions_seen", part->function_total);
-	begin(out, "functions", "[");
+	ky_json_number(out, "truncated", part->truncated_count);
+	ky_json_number(out, "without_stack", part->stackless_count);
+	ky_json_number(out, "functions_seen", part->function_total);
+	ky_json_open(out, "functions", "[");
 	for (i = 0; i < part->function_count; i++) {
 		const struct ky_stack_profile_function *function = &part->functions[i];
 		const struct ky_code_line *code =
 			&profile->code.lines[profile->code.function_lines[function->function]];
 
-		begin(out, NULL, "{");
+		ky_json_open(out, NULL, "{");
 		code_text(out, "function", code->name);
 		code_text(out, "file", code->file);
-		number(out, "self", function->self_count);
-		number(out, "total", function->total_count);
-		nothing_or(out, "self_ns", profile->is_by_time, ky_whole(function->self));
-		nothing_or(out, "total_ns", profile->is_by_time, ky_whole(function->total));
+		ky_json_number(out, "self", function->self_count);
+		ky_json_number(out, "total", function->total_count);
+		ky_json_number_or_null(out, "self_ns", profile->is_by_time,
+				       ky_whole(function->self));
+		ky_json_number_or_null(out, "total_ns", profile->is_by_time,
+				       ky_whole(function->total));
 		share(out, "self_share", &function->self_share);
 		share(out, "total_share", &function->total_share);
 		ky_text(out, "}");
@@ -150,17 +108,17 @@ static void cpu(struct ky_buf *out, const struct ky_trace *trace,
 
 static void total(struct ky_buf *out, const char *name, const struct ky_total *value)
 {
-	begin(out, name, "{");
-	number(out, "count", value->count);
-	number(out, "estimate", ky_whole(value->sum));
-	number(out, "margin", ky_whole(ky_total_margin(value)));
+	ky_json_open(out, name, "{");
+	ky_json_number(out, "count", value->count);
+	ky_json_number(out, "estimate", ky_whole(value->sum));
+	ky_json_number(out, "margin", ky_whole(ky_total_margin(value)));
 	ky_text(out, "}");
 }
 
 static void reason(struct ky_buf *out, uint8_t why, uint32_t syscall)
 {
-	text(out, "reason", ky_off_cpu_reason(why));
-	nothing_or(out, "syscall", syscall != KY_NO_SYSCALL, syscall);
+	ky_json_text(out, "reason", ky_off_cpu_reason(why));
+	ky_json_number_or_null(out, "syscall", syscall != KY_NO_SYSCALL, syscall);
 }
 
 static void waits(struct ky_buf *out, const struct ky_trace *trace,
@@ -168,19 +126,19 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 {
 	uint32_t i;
 
-	begin(out, "off_cpu", "{");
+	ky_json_open(out, "off_cpu", "{");
 	total(out, "ns", &profile->off_cpu);
-	number(out, "stacks_seen", profile->wait_total);
-	begin(out, "stacks", "[");
+	ky_json_number(out, "stacks_seen", profile->wait_total);
+	ky_json_open(out, "stacks", "[");
 	for (i = 0; i < profile->wait_count; i++) {
 		const struct ky_stack_profile_wait *wait = &profile->waits[i];
 
-		begin(out, NULL, "{");
+		ky_json_open(out, NULL, "{");
 		reason(out, wait->reason, wait->syscall);
 		total(out, "ns", &wait->ns);
-		number(out, "seen_ns", wait->seen_ns);
-		number(out, "max_ns", wait->max_ns);
-		number(out, "max_at_ns", wait->max_at_ns);
+		ky_json_number(out, "seen_ns", wait->seen_ns);
+		ky_json_number(out, "max_ns", wait->max_ns);
+		ky_json_number(out, "max_at_ns", wait->max_at_ns);
 		task(out, trace, "max_task", wait->max_task);
 		stack_lines(out, profile, wait->stack);
 		ky_text(out, "}");
@@ -193,19 +151,19 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 {
 	uint32_t i;
 
-	begin(out, "waiting", "{");
-	number(out, "tasks", profile->waiting_count);
-	number(out, "places_seen", profile->place_total);
-	begin(out, "places", "[");
+	ky_json_open(out, "waiting", "{");
+	ky_json_number(out, "tasks", profile->waiting_count);
+	ky_json_number(out, "places_seen", profile->place_total);
+	ky_json_open(out, "places", "[");
 	for (i = 0; i < profile->place_count; i++) {
 		const struct ky_stack_profile_place *place = &profile->places[i];
 
-		begin(out, NULL, "{");
-		number(out, "tasks", place->task_count);
-		nothing_or(out, "since_ns", place->task_count > 0, place->since_ns);
+		ky_json_open(out, NULL, "{");
+		ky_json_number(out, "tasks", place->task_count);
+		ky_json_number_or_null(out, "since_ns", place->task_count > 0, place->since_ns);
 		task(out, trace, "since_task", place->task_count ? place->since_task : KY_NONE);
 		total(out, "ns", &place->ns);
-		number(out, "captures_without_end", place->unsafe_count);
+		ky_json_number(out, "captures_without_end", place->unsafe_count);
 		stack_lines(out, profile, place->stack);
 		ky_text(out, "}");
 	}
@@ -216,14 +174,14 @@ static void heap(struct ky_buf *out, const struct ky_stack_profile *profile)
 {
 	uint32_t i;
 
-	begin(out, "memory", "{");
-	flag(out, "weighted", profile->is_heap_weighted);
+	ky_json_open(out, "memory", "{");
+	ky_json_flag(out, "weighted", profile->is_heap_weighted);
 	total(out, "bytes", &profile->heap_bytes);
 	total(out, "live_bytes", &profile->heap_live);
-	number(out, "stacks_seen", profile->heap_total);
-	begin(out, "stacks", "[");
+	ky_json_number(out, "stacks_seen", profile->heap_total);
+	ky_json_open(out, "stacks", "[");
 	for (i = 0; i < profile->heap_count; i++) {
-		begin(out, NULL, "{");
+		ky_json_open(out, NULL, "{");
 		total(out, "bytes", &profile->heap[i].bytes);
 		total(out, "live_bytes", &profile->heap[i].live_bytes);
 		stack_lines(out, profile, profile->heap[i].stack);
@@ -237,32 +195,32 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 {
 	uint32_t i, k;
 
-	begin(out, "worst_polls", "[");
+	ky_json_open(out, "worst_polls", "[");
 	for (i = 0; i < profile->worst_count; i++) {
 		const struct ky_stack_profile_poll *poll = &profile->worst[i];
 
-		begin(out, NULL, "{");
-		number(out, "start_ns", poll->poll.start_ns);
-		number(out, "duration_ns", poll->poll.duration_ns);
+		ky_json_open(out, NULL, "{");
+		ky_json_number(out, "start_ns", poll->poll.start_ns);
+		ky_json_number(out, "duration_ns", poll->poll.duration_ns);
 		task(out, trace, "task", poll->poll.task);
-		number(out, "samples", poll->cpu_count);
-		nothing_or(out, "cpu_ns", profile->is_by_time, ky_whole(poll->cpu));
-		begin(out, "cpu", "[");
+		ky_json_number(out, "samples", poll->cpu_count);
+		ky_json_number_or_null(out, "cpu_ns", profile->is_by_time, ky_whole(poll->cpu));
+		ky_json_open(out, "cpu", "[");
 		for (k = 0; k < poll->cpu_row_count; k++) {
-			begin(out, NULL, "{");
-			number(out, "samples", poll->cpu_rows[k].count);
+			ky_json_open(out, NULL, "{");
+			ky_json_number(out, "samples", poll->cpu_rows[k].count);
 			stack_lines(out, profile, poll->cpu_rows[k].stack);
 			ky_text(out, "}");
 		}
 		ky_text(out, "]");
-		number(out, "off_cpu_intervals", poll->off_count);
-		number(out, "off_cpu_ns", poll->off_ns);
-		begin(out, "off_cpu", "[");
+		ky_json_number(out, "off_cpu_intervals", poll->off_count);
+		ky_json_number(out, "off_cpu_ns", poll->off_ns);
+		ky_json_open(out, "off_cpu", "[");
 		for (k = 0; k < poll->off_row_count; k++) {
-			begin(out, NULL, "{");
+			ky_json_open(out, NULL, "{");
 			reason(out, poll->off_rows[k].reason, poll->off_rows[k].syscall);
-			number(out, "count", poll->off_rows[k].count);
-			number(out, "ns", poll->off_rows[k].ns);
+			ky_json_number(out, "count", poll->off_rows[k].count);
+			ky_json_number(out, "ns", poll->off_rows[k].ns);
 			stack_lines(out, profile, poll->off_rows[k].stack);
 			ky_text(out, "}");
 		}
@@ -277,25 +235,25 @@ void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,
 	uint32_t i;
 
 	ky_text(out, "{");
-	begin(out, "samples", "{");
+	ky_json_open(out, "samples", "{");
 	for (i = 0; i < KY_STACK_FREE; i++)
-		number(out, kind_names[i], profile->counts[i]);
+		ky_json_number(out, kind_names[i], profile->counts[i]);
 	ky_text(out, "}");
-	begin(out, "lost", "{");
+	ky_json_open(out, "lost", "{");
 	for (i = 0; i < KY_STACK_SWITCH; i++)
-		number(out, kind_names[i], profile->lost[i]);
+		ky_json_number(out, kind_names[i], profile->lost[i]);
 	ky_text(out, "}");
-	begin(out, "withheld", "[");
+	ky_json_open(out, "withheld", "[");
 	for (i = 0; i < KY_STACK_SWITCH; i++)
 		if (ky_stack_profile_is_withheld(profile, (enum ky_stack_kind)i))
-			text(out, NULL, kind_names[i]);
+			ky_json_text(out, NULL, kind_names[i]);
 	ky_text(out, "]");
-	flag(out, "by_time", profile->is_by_time);
-	number(out, "long_poll_ns", profile->long_poll_ns);
+	ky_json_flag(out, "by_time", profile->is_by_time);
+	ky_json_number(out, "long_poll_ns", profile->long_poll_ns);
 	cpu(out, trace, profile, "cpu", &profile->cpu, false);
 	cpu(out, trace, profile, "in_long_polls", &profile->long_polls, false);
-	number(out, "in_unsafe_long_polls", profile->long_unsafe_count);
-	begin(out, "kinds", "[");
+	ky_json_number(out, "in_unsafe_long_polls", profile->long_unsafe_count);
+	ky_json_open(out, "kinds", "[");
 	for (i = 0; i < profile->kind_count; i++)
 		cpu(out, trace, profile, NULL, &profile->kinds[i], true);
 	ky_text(out, "]");

@@ -98,7 +98,4 @@ void ky_info_json(struct ky_buf *out, const struct ky_trace *trace);
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile);
 
-/* A JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
-void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes);
-
 #endif

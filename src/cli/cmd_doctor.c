@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <argp.h>
 #include <cli/doctor.h>
-#include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <cli/run_target.h>
 #include <errno.h>

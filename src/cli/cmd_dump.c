@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo dump: what a process recorded last, as a trace, while it runs, hangs, or is stopped. */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <argp.h>
 #include <base/now.h>
 #include <cli/moment.h>
-#include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
 #include <cli/ring_dump.h>

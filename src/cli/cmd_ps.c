@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <cli/moment.h>
-#include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
 #include <cli/ring_count.h>

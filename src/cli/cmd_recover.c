@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo recover: traces out of the rings that dead processes left behind. */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <argp.h>
 #include <base/alloc.h>
 #include <base/now.h>
 #include <cli/oom_watch.h>
-#include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
 #include <cli/ring_dump.h>

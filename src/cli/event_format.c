@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/event_format.h>
+
+#include <analyze/json_write.h>
 #include <cli/event_names.h>
 
 #include <analyze/report.h>

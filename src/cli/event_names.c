@@ -2,6 +2,8 @@
 #include <analyze/report.h>
 #include <cli/code_addresses.h>
 #include <cli/event_names.h>
+
+#include <analyze/json_write.h>
 #include <cli/out_text.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/ring_dump.h>
 
+#include <analyze/json_write.h>
 #include <base/now.h>
 #include <cli/cli.h>
 #include <cli/out_file.h>
-#include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <errno.h>
 #include <fcntl.h>

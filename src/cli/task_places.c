@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/task_places.h>
 
+#include <analyze/json_write.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
-#include <cli/out_json.h>
 #include <cli/out_text.h>
 #include <cli/trace_symbols.h>
 #include <errno.h>

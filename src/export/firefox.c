@@ -2,6 +2,7 @@
 /* The processed format of the Firefox profiler, version 48 (docs-developer/CHANGELOG-formats.md of
  * firefox-devtools/profiler): tables of each thread, stacks as a tree of prefixes. Newer versions
  * of the page upgrade it. */
+#include <analyze/json_write.h>
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <base/hash.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <export/export.h>
