@@ -426,9 +426,8 @@ size_t ky_elf_symbol_name(const struct ky_elf *elf, const struct ky_elf_symbol *
 	return end != NULL ? (size_t)(end - out) : 0;
 }
 
-/* The note "GNU", type 3, in one PT_NOTE segment that was read into memory. */
-static size_t find_build_id(const uint8_t *notes, size_t byte_count,
-			    uint8_t out[KY_BUILD_ID_BYTES_MAX])
+size_t ky_elf_notes_build_id(const uint8_t *notes, size_t byte_count,
+			     uint8_t out[KY_BUILD_ID_BYTES_MAX])
 {
 	size_t at = 0;
 
@@ -443,7 +442,8 @@ static size_t find_build_id(const uint8_t *notes, size_t byte_count,
 		if (name_bytes > byte_count - at || text_bytes > byte_count - at - name_bytes)
 			return 0;
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    memcmp(notes + at, "GNU", 4) == 0 && note.n_descsz <= KY_BUILD_ID_BYTES_MAX) {
+		    memcmp(notes + at, "GNU", 4) == 0 && note.n_descsz > 0 &&
+		    note.n_descsz <= KY_BUILD_ID_BYTES_MAX) {
 			memcpy(out, notes + at + name_bytes, note.n_descsz);
 			return note.n_descsz;
 		}
@@ -465,7 +465,7 @@ size_t ky_elf_build_id(const struct ky_elf *elf, uint8_t out[KY_BUILD_ID_BYTES_M
 
 		if (segment->p_type != PT_NOTE || read_at(elf, segment->p_offset, notes, count) < 0)
 			continue;
-		id_bytes = find_build_id(notes, count, out);
+		id_bytes = ky_elf_notes_build_id(notes, count, out);
 		if (id_bytes > 0)
 			return id_bytes;
 	}

@@ -38,6 +38,11 @@ void ky_elf_close(struct ky_elf *elf);
 
 uint16_t ky_elf_machine(const struct ky_elf *elf);
 
+/* Bytes of the build id in the notes of a PT_NOTE segment or section (name "GNU", type 3; see
+ * elf(5)), 0 when there is none. */
+size_t ky_elf_notes_build_id(const uint8_t *notes, size_t byte_count,
+			     uint8_t out[KY_BUILD_ID_BYTES_MAX]);
+
 /* Bytes of the build id, 0 when the file has none. */
 size_t ky_elf_build_id(const struct ky_elf *elf, uint8_t out[KY_BUILD_ID_BYTES_MAX]);
 

@@ -54,32 +54,6 @@ static int read_at(const struct bytes *file, uint64_t offset, void *out, size_t 
 	return 0;
 }
 
-/* The note "GNU", type 3. */
-static void find_build_id(struct ky_object *out, const uint8_t *notes, size_t byte_count)
-{
-	size_t at = 0;
-
-	while (byte_count - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note;
-		uint64_t name_bytes, text_bytes;
-
-		memcpy(&note, notes + at, sizeof(note));
-		at += sizeof(note);
-		name_bytes = ((uint64_t)note.n_namesz + 3) & ~UINT64_C(3);
-		text_bytes = ((uint64_t)note.n_descsz + 3) & ~UINT64_C(3);
-		if (name_bytes > byte_count - at || text_bytes > byte_count - at - name_bytes)
-			return;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    memcmp(notes + at, "GNU", 4) == 0 && note.n_descsz > 0 &&
-		    note.n_descsz <= KY_BUILD_ID_BYTES_MAX) {
-			memcpy(out->build_id, notes + at + name_bytes, note.n_descsz);
-			out->build_id_bytes = note.n_descsz;
-			return;
-		}
-		at += name_bytes + text_bytes;
-	}
-}
-
 static void read_note(struct ky_object *out, const struct bytes *file, uint64_t offset,
 		      uint64_t byte_count)
 {
@@ -87,7 +61,7 @@ static void read_note(struct ky_object *out, const struct bytes *file, uint64_t 
 	size_t count = byte_count < sizeof(notes) ? (size_t)byte_count : sizeof(notes);
 
 	if (out->build_id_bytes == 0 && read_at(file, offset, notes, count) == 0)
-		find_build_id(out, notes, count);
+		out->build_id_bytes = ky_elf_notes_build_id(notes, count, out->build_id);
 }
 
 static int read_segments(struct ky_object *out, const struct bytes *file, const Elf64_Ehdr *header)
