@@ -129,6 +129,19 @@ static struct ky_perf *open_or_skip(const struct burner *burner, uint32_t rate_h
 	return perf;
 }
 
+/* A burner, what samples it, and nothing counted yet. */
+static struct ky_perf *begin(struct burner *burner, struct tally *tally, uint32_t rate_hz,
+			     uint32_t stack_bytes)
+{
+	struct ky_perf *perf;
+
+	start(burner);
+	perf = open_or_skip(burner, rate_hz, stack_bytes);
+	memset(tally, 0, sizeof(*tally));
+	tally->pid = burner->pid;
+	return perf;
+}
+
 static void perf__samples_stand_for_the_time_that_was_burnt(void **state)
 {
 	struct burner burner;
@@ -137,10 +150,7 @@ static void perf__samples_stand_for_the_time_that_was_burnt(void **state)
 	struct tally tally;
 
 	(void)state;
-	start(&burner);
-	perf = open_or_skip(&burner, RATE, 4096);
-	memset(&tally, 0, sizeof(tally));
-	tally.pid = burner.pid;
+	perf = begin(&burner, &tally, RATE, 4096);
 	for (int i = 0; i < 5; i++) {
 		tell(&burner, 'b');
 		(void)ky_perf_read(perf, on_sample, &tally);
@@ -163,10 +173,7 @@ static void perf__threads_made_later_are_sampled_too(void **state)
 	struct tally tally;
 
 	(void)state;
-	start(&burner);
-	perf = open_or_skip(&burner, RATE, 1024);
-	memset(&tally, 0, sizeof(tally));
-	tally.pid = burner.pid;
+	perf = begin(&burner, &tally, RATE, 1024);
 	tell(&burner, 't');
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_true(tally.tid_count >= 2);
@@ -182,10 +189,7 @@ static void perf__pause_really_stops_it(void **state)
 	struct tally tally;
 
 	(void)state;
-	start(&burner);
-	perf = open_or_skip(&burner, RATE, 1024);
-	memset(&tally, 0, sizeof(tally));
-	tally.pid = burner.pid;
+	perf = begin(&burner, &tally, RATE, 1024);
 	tell(&burner, 't');
 	assert_int_equal(ky_perf_pause(perf, true), 0);
 	(void)ky_perf_read(perf, on_sample, &tally);
@@ -212,10 +216,7 @@ static void perf__what_has_no_room_is_counted(void **state)
 	struct tally tally;
 
 	(void)state;
-	start(&burner);
-	perf = open_or_skip(&burner, 5000, 49152);
-	memset(&tally, 0, sizeof(tally));
-	tally.pid = burner.pid;
+	perf = begin(&burner, &tally, 5000, 49152);
 	tell(&burner, 'b');
 	tell(&burner, 'b');
 	(void)ky_perf_read(perf, on_sample, &tally);
