@@ -7,7 +7,6 @@
 Each program runs with stack_probe, which signals its threads thousands of times and walks them.
 Output is TAP; the numbers stand in comments.
 """
-import argparse
 import os
 import pathlib
 import platform
@@ -18,7 +17,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tokio"))
-from matrix import Tap, build  # noqa: E402
+from matrix import Tap, build, options_of  # noqa: E402
 
 PROFILES = ("release", "abort", "debug", "fat")
 SAMPLES_MIN = 5000
@@ -61,12 +60,8 @@ def check(tap, probe, program, name, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
-    parser.add_argument("--target", type=pathlib.Path)
-    parser.add_argument("--only-c", action="store_true")
-    options = parser.parse_args()
-    folder = options.build.resolve()
+    options = options_of(__doc__, ("--only-c", {"action": "store_true"}))
+    folder = options.build
     probe = folder / "test" / "stacks" / "stack_probe.so"
     if not probe.exists() or platform.machine() not in ("x86_64", "aarch64"):
         print("1..0 # SKIP no probe in this build")
@@ -78,9 +73,8 @@ def main():
     if shutil.which("cargo") is None:
         print("ok # SKIP no cargo here")
         return tap.end()
-    target = (options.target or folder / "witness").resolve()
     for profile in PROFILES:
-        programs = build(target, "newest", "stable", profile, "pie")
+        programs = build(options.target, "newest", "stable", profile, "pie")
         check(tap, probe, programs / "stacks", f"Rust, {profile}", 60)
     return tap.end()
 

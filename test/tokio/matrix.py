@@ -77,6 +77,20 @@ def host():
     return next(line[6:] for line in lines.splitlines() if line.startswith("host: "))
 
 
+def options_of(doc, *own):
+    """--build and --target, resolved, for a script that asks `build` for programs; own: more
+    options as (name, keywords)."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", 1)[0])
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
+    parser.add_argument("--target", type=pathlib.Path)
+    for name, keywords in own:
+        parser.add_argument(name, **keywords)
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    options.target = (options.target or options.build / "witness").resolve()
+    return options
+
+
 def build(target_root, tokio, flavour, profile, relocation):
     """Returns the folder of the programs. One target folder per set of flags: cargo keeps each."""
     target = target_root / f"{tokio}-{flavour}-{relocation}"

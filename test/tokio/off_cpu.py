@@ -8,7 +8,6 @@ Runs the program `blocks` under `kymo run`: sleeps, lock waits, blocking reads, 
 be told and more naps than the budget allows, each in a task of its own that says how long it took.
 Output is TAP; the estimates are told in comments.
 """
-import argparse
 import json
 import pathlib
 import platform
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from matrix import HERE, Tap, build
+from matrix import Tap, build, options_of
 
 # reason and system call of OffCpuEvent
 EXPECTED = {"x86_64": {"sleep": (1, 230), "lock": (2, 202), "recv": (1, 45), "naps": (1, 230)}}
@@ -105,19 +104,13 @@ def check_names(tap, options, scratch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    top = HERE.parent.parent / "build"
-    parser.add_argument("--build", type=pathlib.Path, default=top)
-    parser.add_argument("--target", type=pathlib.Path)
-    options = parser.parse_args()
-    options.build = options.build.resolve()
-    target = (options.target or options.build / "witness").resolve()
+    options = options_of(__doc__)
     expected = EXPECTED.get(platform.machine())
     if shutil.which("cargo") is None or expected is None:
         print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
         return 0
     tap = Tap()
-    folder = build(target, "newest", "stable", "release", "pie")
+    folder = build(options.target, "newest", "stable", "release", "pie")
     with tempfile.TemporaryDirectory(prefix="kymo-off-cpu-") as scratch:
         ways, rows = run(options, folder, pathlib.Path(scratch))
         for name in ("sleep", "lock", "recv"):

@@ -9,7 +9,6 @@ waits and the program's own function, ended tasks are gone, no future is polled 
 asked for, switching off is told, and a process that is stopped or dead tells the same. Output is
 TAP.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -24,7 +23,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from matrix import Tap, build  # noqa: E402
+from matrix import Tap, build, options_of  # noqa: E402
 
 PROFILES = ("release", "abort", "debug", "fat")
 LEAF_FRAMES = 12
@@ -175,27 +174,21 @@ def check_dead(tap, options, program):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
-    parser.add_argument("--target", type=pathlib.Path)
-    parser.add_argument("--only", default="")
-    options = parser.parse_args()
-    folder = options.build.resolve()
-    options.kymo = folder / "kymo"
+    options = options_of(__doc__, ("--only", {"default": ""}))
+    options.kymo = options.build / "kymo"
     if platform.machine() != "x86_64" or shutil.which("cargo") is None:
         print("1..0 # SKIP no thunks for this processor, or no cargo")
         return 0
     tap = Tap()
-    target = (options.target or folder / "witness").resolve()
     for tokio in ("newest", "v1_38"):
         for profile in PROFILES:
             name = f"{tokio} {profile}"
             if options.only not in name:
                 continue
-            program = build(target, tokio, "stable", profile, "pie") / "places"
+            program = build(options.target, tokio, "stable", profile, "pie") / "places"
             check_live(tap, options, program, name)
     if options.only in "newest release":
-        program = build(target, "newest", "stable", "release", "pie") / "places"
+        program = build(options.target, "newest", "stable", "release", "pie") / "places"
         check_off(tap, options, program)
         check_dead(tap, options, program)
     return tap.end()

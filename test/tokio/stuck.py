@@ -8,7 +8,6 @@ Runs the program `stuck` under `kymo run`, each time in another way, and watches
 another process (watch_ring). Output is TAP; how long after its threshold a rule fired is told in
 comments and not asserted.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 
-from matrix import HERE, Tap, build
+from matrix import Tap, build, options_of
 
 NUMBERS = {"x86_64": {"futex": 202, "read": 0}, "aarch64": {"futex": 98, "read": 63}}
 THRESHOLD_MS = 300
@@ -117,19 +116,13 @@ def check_killed(tap, options, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    top = HERE.parent.parent / "build"
-    parser.add_argument("--build", type=pathlib.Path, default=top)
-    parser.add_argument("--target", type=pathlib.Path)
-    options = parser.parse_args()
-    options.build = options.build.resolve()
-    target = (options.target or options.build / "witness").resolve()
+    options = options_of(__doc__)
     numbers = NUMBERS.get(platform.machine())
     if shutil.which("cargo") is None or numbers is None:
         print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
         return 0
     tap = Tap()
-    folder = build(target, "newest", "stable", "release", "pie")
+    folder = build(options.target, "newest", "stable", "release", "pie")
     check_way(tap, options, folder, "mutex", numbers["futex"], "S")
     check_way(tap, options, folder, "read", numbers["read"], "S")
     check_way(tap, options, folder, "spin", -1, "R")
