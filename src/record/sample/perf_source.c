@@ -5,12 +5,17 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
+#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -18,6 +23,17 @@
 #define RING_BYTES_MAX (1u << 20)
 #define RING_BYTES_MIN (1u << 16)
 #define RECORD_BYTES_MAX 65536u
+#define SWITCH_RING_BYTES_MAX (1u << 18)
+#define SWITCH_RING_BYTES_MIN (1u << 14)
+#define SWITCH_BYTES 32u
+#define THREADS_MAX 4096u
+/* Of the test of switches: sleeps in a round, and rounds with and without records. */
+#define TEST_SLEEPS 24u
+#define TEST_ROUNDS 3u
+#define TEST_SLEEP_NS 20000 /* a timer of less may be over before the thread has left */
+/* What a record can cost at all, should the measurement have been disturbed. */
+#define SWITCH_COST_NS_MIN UINT64_C(500)
+#define SWITCH_COST_NS_MAX UINT64_C(4000)
 #define TEST_PERIOD_NS UINT64_C(100000)
 #define TEST_CPU_NS UINT64_C(10000000)
 #define SECOND_NS UINT64_C(1000000000)
@@ -66,11 +82,19 @@ static uint64_t period_of(uint32_t rate_hz)
 	return rate_hz ? SECOND_NS / rate_hz : SECOND_NS;
 }
 
-static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options *options)
+/* One event says both: page faults by counting them, switches beside it. The words that are asked
+ * for stand at the same places in records of both kinds. */
+static void fill_switches(struct perf_event_attr *attr)
 {
-	memset(attr, 0, sizeof(*attr));
-	attr->size = sizeof(*attr);
-	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
+	attr->sample_period = 1;
+	attr->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+	attr->sample_id_all = 1;
+	attr->context_switch = 1;
+}
+
+static void fill_samples(struct perf_event_attr *attr, const struct ky_perf_options *options)
+{
 	attr->config = PERF_COUNT_SW_TASK_CLOCK;
 	/* A period, not a frequency: what each sample stands for is then known, and the kernel's
 	 * limit on frequencies does not apply. */
@@ -82,6 +106,17 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 	attr->sample_stack_user = options->stack_bytes;
 	attr->exclude_callchain_user = 1;
 	attr->exclude_callchain_kernel = !options->has_kernel;
+}
+
+static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options *options)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->size = sizeof(*attr);
+	attr->type = PERF_TYPE_SOFTWARE;
+	if (options->is_switches)
+		fill_switches(attr);
+	else
+		fill_samples(attr, options);
 	attr->exclude_kernel = !options->has_kernel;
 	attr->exclude_hv = 1;
 	attr->disabled = 1;
@@ -268,6 +303,49 @@ uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx)
 	return count;
 }
 
+/* Who, when and where: of a fault its sample, of a switch what stands behind every record. */
+static bool read_switch(const struct ky_perf *perf, struct ky_perf_switch *out)
+{
+	const struct perf_event_header *header = (const void *)perf->record;
+
+	if (header->size < SWITCH_BYTES)
+		return false;
+	out->pid = (uint32_t)perf->record[1];
+	out->tid = (uint32_t)(perf->record[1] >> 32);
+	out->ns = perf->record[2];
+	if (header->type == PERF_RECORD_SAMPLE)
+		out->kind = KY_SWITCH_FAULT;
+	else if (!(header->misc & PERF_RECORD_MISC_SWITCH_OUT))
+		out->kind = KY_SWITCH_IN;
+	else if (header->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
+		out->kind = KY_SWITCH_PREEMPTED;
+	else
+		out->kind = KY_SWITCH_OUT;
+	return header->type == PERF_RECORD_SAMPLE || header->type == PERF_RECORD_SWITCH;
+}
+
+uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void *ctx)
+{
+	const struct perf_event_header *header = (const void *)perf->record;
+	struct ky_perf_switch what;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < perf->cpu_count; i++) {
+		struct cpu_ring *ring = &perf->rings[i];
+
+		while (ring->page && take_record(perf, ring)) {
+			if (header->type == PERF_RECORD_LOST && header->size >= 24)
+				perf->lost_count += perf->record[2];
+			else if (read_switch(perf, &what)) {
+				count++;
+				fn(ctx, &what);
+			}
+		}
+	}
+	perf->sample_count += count;
+	return count;
+}
+
 /* ---- opening ---- */
 
 /* One ring a processor, all of this size. A processor that is off has none. */
@@ -339,6 +417,8 @@ int ky_perf_pause(struct ky_perf *perf, bool is_paused)
 
 int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pid_t pid)
 {
+	size_t most = options->is_switches ? SWITCH_RING_BYTES_MAX : RING_BYTES_MAX;
+	size_t least = options->is_switches ? SWITCH_RING_BYTES_MIN : RING_BYTES_MIN;
 	struct ky_perf *perf;
 	int err = make(&perf, options);
 
@@ -346,14 +426,14 @@ int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pi
 	if (err)
 		return err;
 	/* EPERM of mmap(): more than the unprivileged may lock. */
-	for (size_t bytes = RING_BYTES_MAX; bytes >= RING_BYTES_MIN; bytes /= 2) {
+	for (size_t bytes = most; bytes >= least; bytes /= 2) {
 		if (bytes < 2 * (size_t)options->stack_bytes)
 			break;
 		err = open_rings(perf, pid, bytes);
 		if (err != -EPERM && err != -ENOMEM)
 			break;
 	}
-	if (!err && !options->is_at_exec)
+	if (!err && !options->is_at_exec && !options->is_switches)
 		err = ky_perf_pause(perf, false);
 	if (err) {
 		ky_perf_close(perf);
@@ -373,7 +453,7 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid)
 		return -ENOMEM;
 	perf->more = more;
 	attr.enable_on_exec = 0;
-	attr.disabled = 0;
+	attr.disabled = perf->options.is_switches;
 	for (uint32_t i = 0; i < perf->cpu_count; i++) {
 		int fd;
 
@@ -390,13 +470,41 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid)
 	return 0;
 }
 
+int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options, pid_t pid)
+{
+	static uint32_t tids[THREADS_MAX];
+	uint32_t count = 0;
+	char path[48];
+	struct dirent *entry;
+	DIR *tasks;
+	int err = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks)) != NULL && count < THREADS_MAX)
+		if (entry->d_name[0] != '.')
+			tids[count++] = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	if (tasks)
+		closedir(tasks);
+	for (uint32_t i = 0; i < count && !err; i++) {
+		if (*perf)
+			err = ky_perf_add(*perf, (pid_t)tids[i]);
+		else
+			err = ky_perf_open(perf, options, (pid_t)tids[i]);
+		if (err == -ESRCH) /* it ended meanwhile */
+			err = 0;
+	}
+	return err;
+}
+
 void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (uint32_t i = 0; i < perf->cpu_count; i++)
 		out->cpu_count += perf->rings[i].page != NULL;
 	out->ring_bytes = perf->ring_bytes;
-	out->record_bytes = perf->options.stack_bytes + 256;
+	out->record_bytes = perf->options.is_switches ? SWITCH_BYTES :
+							perf->options.stack_bytes + 256;
 	out->sample_count = perf->sample_count;
 	out->lost_count = perf->lost_count;
 }
@@ -430,24 +538,33 @@ static void on_test_sample(void *ctx, const struct ky_perf_sample *sample)
 		verdict->good_count++;
 }
 
+/* Of this thread alone: one ring, wherever it runs. Returns 0, -errno; *out is to be closed. */
+static int open_own(struct ky_perf **out, const struct ky_perf_options *options, size_t ring_bytes)
+{
+	struct ky_perf *perf;
+	int err = make(out, options);
+
+	if (err)
+		return err;
+	perf = *out;
+	if (!options->is_switches)
+		perf->attr.sample_period = TEST_PERIOD_NS;
+	perf->attr.enable_on_exec = 0;
+	perf->attr.inherit = 0;
+	perf->cpu_count = 1;
+	perf->ring_bytes = ring_bytes;
+	perf->rings[0].fd = open_event(&perf->attr, 0, -1);
+	err = perf->rings[0].fd < 0 ? perf->rings[0].fd : 0;
+	return err ? err : map_ring(&perf->rings[0], ring_bytes);
+}
+
 static int test_once(const struct ky_perf_options *options)
 {
 	struct verdict verdict = {.tid = (uint32_t)syscall(SYS_gettid)};
 	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct ky_perf *perf;
-	int err = make(&perf, options);
+	int err = open_own(&perf, options, RING_BYTES_MIN * 2);
 
-	if (err)
-		return err;
-	perf->attr.sample_period = TEST_PERIOD_NS;
-	perf->attr.enable_on_exec = 0;
-	perf->attr.inherit = 0;
-	perf->cpu_count = 1; /* one ring, wherever we run */
-	perf->ring_bytes = RING_BYTES_MIN * 2;
-	perf->rings[0].fd = open_event(&perf->attr, 0, -1);
-	err = perf->rings[0].fd < 0 ? perf->rings[0].fd : 0;
-	if (!err)
-		err = map_ring(&perf->rings[0], perf->ring_bytes);
 	if (!err)
 		err = ky_perf_pause(perf, false);
 	while (!err && !verdict.good_count) {
@@ -467,4 +584,74 @@ int ky_perf_test(struct ky_perf_options *options)
 		return err;
 	options->has_kernel = false;
 	return test_once(options);
+}
+
+static void on_test_switch(void *ctx, const struct ky_perf_switch *what)
+{
+	uint32_t *counts = ctx;
+
+	if (what->ns)
+		counts[what->kind]++;
+}
+
+/* What a sleep takes of our processor time: the record of coming back is in it. */
+static uint64_t time_sleeps(void)
+{
+	const struct timespec moment = {.tv_nsec = TEST_SLEEP_NS};
+	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (uint32_t i = 0; i < TEST_SLEEPS; i++)
+		(void)nanosleep(&moment, NULL);
+	return (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns) / TEST_SLEEPS;
+}
+
+static int time_switches(struct ky_perf *perf, uint64_t *cost_ns)
+{
+	uint64_t with_ns = UINT64_MAX, without_ns = UINT64_MAX, ns;
+	uint32_t counts[KY_SWITCH_FAULT + 1] = {0};
+	int err = 0;
+
+	for (uint32_t i = 0; i < TEST_ROUNDS && !err; i++) {
+		ns = time_sleeps();
+		without_ns = ns < without_ns ? ns : without_ns;
+		err = ky_perf_pause(perf, false);
+		ns = time_sleeps();
+		with_ns = ns < with_ns ? ns : with_ns;
+		if (!err)
+			err = ky_perf_pause(perf, true);
+		(void)ky_perf_read_switches(perf, on_test_switch, counts);
+	}
+	ns = with_ns > without_ns ? with_ns - without_ns : 0;
+	ns = ns < SWITCH_COST_NS_MIN ? SWITCH_COST_NS_MIN : ns;
+	*cost_ns = ns > SWITCH_COST_NS_MAX ? SWITCH_COST_NS_MAX : ns;
+	if (!err && (!counts[KY_SWITCH_IN] || !counts[KY_SWITCH_OUT]))
+		err = -ENODATA;
+	return err;
+}
+
+static int test_switches_once(const struct ky_perf_options *options, uint64_t *cost_ns)
+{
+	int slack = prctl(PR_GET_TIMERSLACK), err;
+	struct ky_perf *perf;
+
+	err = open_own(&perf, options, SWITCH_RING_BYTES_MIN);
+	/* Sleeps of some microseconds, or the test takes longer than it should. */
+	if (!err && slack > 0)
+		(void)prctl(PR_SET_TIMERSLACK, 1);
+	if (!err)
+		err = time_switches(perf, cost_ns);
+	if (slack > 0)
+		(void)prctl(PR_SET_TIMERSLACK, slack);
+	ky_perf_close(perf);
+	return err;
+}
+
+int ky_perf_test_switches(struct ky_perf_options *options, uint64_t *cost_ns)
+{
+	int err = test_switches_once(options, cost_ns);
+
+	if (err != -EACCES || !options->has_kernel)
+		return err;
+	options->has_kernel = false;
+	return test_switches_once(options, cost_ns);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* perf_source.h - samples of the processor by perf_event: the kernel stops a thread rate_hz times
  * per second of its CPU time and leaves registers and a copy of its stack in a ring of its own.
- * Nothing runs in the sampled process, and its signals are untouched.
+ * Or, with is_switches, a record each time that a thread loses a processor, gets one, or has waited
+ * for a page from a disk. Nothing runs in the sampled process, and its signals are untouched.
  *
  * One event for each processor, inherited by every thread and child made later, so one ring for
  * each processor whatever the number of threads.
@@ -25,7 +26,25 @@ struct ky_perf_options {
 	uint32_t stack_bytes; /* of each thread's stack, from sp upwards; a multiple of 8 */
 	bool has_kernel;      /* time in the kernel, with the kernel's frames */
 	bool is_at_exec;      /* counting begins when the process calls exec */
+	/* Records of switches and of page faults in place of samples; rate_hz, stack_bytes and
+	 * is_at_exec are 0. Opened paused. */
+	bool is_switches;
 };
+
+enum ky_perf_switch_kind {
+	KY_SWITCH_IN = 0,
+	KY_SWITCH_OUT,       /* it waits for something */
+	KY_SWITCH_PREEMPTED, /* it would go on */
+	KY_SWITCH_FAULT      /* a page fault that took a device is over */
+};
+
+struct ky_perf_switch {
+	uint32_t pid, tid;
+	uint64_t ns;   /* CLOCK_MONOTONIC */
+	uint32_t kind; /* enum ky_perf_switch_kind */
+};
+
+typedef void (*ky_perf_switch_fn)(void *ctx, const struct ky_perf_switch *what);
 
 struct ky_perf_sample {
 	uint32_t pid, tid, cpu;
@@ -53,6 +72,10 @@ struct ky_perf_about {
  * yields nothing. */
 int ky_perf_test(struct ky_perf_options *options);
 
+/* Whether switches of ourselves are told, both ways. cost_ns: what one record takes of the
+ * processor. Takes has_kernel back where only that is refused. Returns as ky_perf_test(). */
+int ky_perf_test_switches(struct ky_perf_options *options, uint64_t *cost_ns);
+
 /* Of process `pid`, which waits for its exec (is_at_exec), or of its first thread: ky_perf_add()
  * takes others that exist already. Returns 0, -errno. */
 int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pid_t pid);
@@ -63,6 +86,14 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid);
 /* Hands out what is there, processor by processor: in the order of time within each. Returns the
  * number of samples. */
 uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx);
+
+/* The same of switches. */
+uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void *ctx);
+
+/* Every thread of a process that is there, listed first: one made by a thread that is watched
+ * already inherits that, and must not be taken twice. *perf: NULL opens it. Returns 0, -errno; then
+ * what is open is the caller's to close. */
+int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options, pid_t pid);
 
 /* Stops the counting, or lets it go on, for all threads. The rate cannot be changed: threads that
  * exist would keep the old one. Returns 0, -errno. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <record/sample/perf_source.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,6 +15,7 @@
 
 #define MS UINT64_C(1000000)
 #define RATE 500u
+#define DOZES 50u
 
 struct burner {
 	pid_t pid;
@@ -42,7 +44,26 @@ static void *burn_in_thread(void *ctx)
 	return NULL;
 }
 
-/* 'b': burns 100 ms; 't': so do two threads made for it; anything else: ends. */
+static void doze(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	for (uint32_t i = 0; i < DOZES; i++)
+		nanosleep(&pause, NULL);
+}
+
+static void *burn_in_place(void *ctx)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	assert_int_equal(sched_setaffinity(0, sizeof(first), &first), 0);
+	return burn_in_thread(ctx);
+}
+
+/* 'b': burns 100 ms; 't': so do two threads made for it; 'c': they do on one processor; 's': sleeps
+ * DOZES times; anything else: ends. */
 static void serve(int in, int out)
 {
 	uint64_t ns = 100 * MS;
@@ -51,13 +72,16 @@ static void serve(int in, int out)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(in, &word, 1) == 1) {
-		if (word == 't') {
+		if (word == 't' || word == 'c') {
 			for (int i = 0; i < 2; i++)
-				pthread_create(&threads[i], NULL, burn_in_thread, &ns);
+				pthread_create(&threads[i], NULL,
+					       word == 'c' ? burn_in_place : burn_in_thread, &ns);
 			for (int i = 0; i < 2; i++)
 				pthread_join(threads[i], NULL);
 		} else if (word == 'b') {
 			burn(ns);
+		} else if (word == 's') {
+			doze();
 		} else {
 			break;
 		}
@@ -228,6 +252,89 @@ static void perf__what_has_no_room_is_counted(void **state)
 	stop(&burner);
 }
 
+struct switches {
+	pid_t pid;
+	uint32_t counts[KY_SWITCH_FAULT + 1], foreign;
+};
+
+static void on_switch(void *ctx, const struct ky_perf_switch *what)
+{
+	struct switches *switches = ctx;
+
+	switches->foreign += what->pid != (uint32_t)switches->pid || !what->tid || !what->ns;
+	switches->counts[what->kind]++;
+}
+
+/* Opened by threads that are there, and paused. */
+static struct ky_perf *begin_switches(struct burner *burner, struct switches *switches)
+{
+	struct ky_perf_options options = {.is_switches = true, .has_kernel = true};
+	struct ky_perf *perf = NULL;
+	uint64_t cost_ns;
+	int err;
+
+	start(burner);
+	err = ky_perf_test_switches(&options, &cost_ns);
+	if (err) {
+		print_message("# perf_event tells no switches here: %s\n", strerror(-err));
+		skip();
+	}
+	print_message("# a record takes %u ns\n", (unsigned int)cost_ns);
+	assert_in_range(cost_ns, 100, 10000);
+	assert_int_equal(ky_perf_add_all(&perf, &options, burner->pid), 0);
+	assert_non_null(perf);
+	memset(switches, 0, sizeof(*switches));
+	switches->pid = burner->pid;
+	return perf;
+}
+
+static void perf__each_sleep_is_two_switches(void **state)
+{
+	struct ky_perf_about about;
+	struct switches switches;
+	struct burner burner;
+	struct ky_perf *perf;
+
+	(void)state;
+	perf = begin_switches(&burner, &switches);
+	tell(&burner, 's');
+	assert_int_equal(ky_perf_read_switches(perf, on_switch, &switches), 0);
+	assert_int_equal(ky_perf_pause(perf, false), 0);
+	tell(&burner, 's');
+	(void)ky_perf_read_switches(perf, on_switch, &switches);
+	assert_int_equal(switches.foreign, 0);
+	/* Once more for each end of the talk with it. */
+	assert_in_range(switches.counts[KY_SWITCH_OUT], DOZES, DOZES + 2);
+	assert_true(switches.counts[KY_SWITCH_IN] >= DOZES);
+	assert_int_equal(ky_perf_pause(perf, true), 0);
+	(void)ky_perf_read_switches(perf, on_switch, &switches);
+	memset(switches.counts, 0, sizeof(switches.counts));
+	tell(&burner, 's');
+	assert_int_equal(ky_perf_read_switches(perf, on_switch, &switches), 0);
+	ky_perf_about(perf, &about);
+	assert_int_equal(about.lost_count, 0);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+static void perf__who_would_go_on_is_preempted(void **state)
+{
+	struct switches switches;
+	struct burner burner;
+	struct ky_perf *perf;
+
+	(void)state;
+	perf = begin_switches(&burner, &switches);
+	assert_int_equal(ky_perf_pause(perf, false), 0);
+	tell(&burner, 'c');
+	(void)ky_perf_read_switches(perf, on_switch, &switches);
+	assert_int_equal(switches.foreign, 0);
+	/* Two threads of 100 ms each take turns. */
+	assert_true(switches.counts[KY_SWITCH_PREEMPTED] >= 4);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
 static void perf__nonsense_is_refused(void **state)
 {
 	struct ky_perf_options options = {.rate_hz = 99, .stack_bytes = 4095};
@@ -248,6 +355,8 @@ int main(void)
 		cmocka_unit_test(perf__threads_made_later_are_sampled_too),
 		cmocka_unit_test(perf__pause_really_stops_it),
 		cmocka_unit_test(perf__what_has_no_room_is_counted),
+		cmocka_unit_test(perf__each_sleep_is_two_switches),
+		cmocka_unit_test(perf__who_would_go_on_is_preempted),
 		cmocka_unit_test(perf__nonsense_is_refused),
 	};
 
