@@ -437,6 +437,7 @@ static int open_attached(const struct ky_tokio_found *found, const struct kymo_a
 	if (block->is_streaming)
 		options.flags |= KYMO_RECORDER_STREAM;
 	options.gates = block->gates;
+	options.sample_hz = block->sample_hz ? block->sample_hz : KYMO_SAMPLE_OFF;
 	options.ring_bytes = block->ring_bytes;
 	options.session = block->session;
 	result = kymo_recorder_open(&recorder, &options);

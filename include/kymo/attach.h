@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-#define KYMO_ATTACH_VERSION 1u
+#define KYMO_ATTACH_VERSION 2u
 #define KYMO_ATTACH_TEXT_BYTES 512u
 #define KYMO_ATTACH_PATH_BYTES 1024u
 #define KYMO_ATTACH_SERVICE_BYTES 64u
@@ -68,6 +68,8 @@ struct kymo_attach_block {
 	char ring_directory[KYMO_ATTACH_PATH_BYTES]; /* "": default */
 	char library[KYMO_ATTACH_PATH_BYTES];
 	char text[KYMO_ATTACH_TEXT_BYTES]; /* one word and a sentence, as of a status file */
+	uint32_t sample_hz;                /* it samples itself at this rate; 0: it does not */
+	uint32_t reserved;                 /* 0 */
 };
 
 /* Exported by libkymo-preload.so alone. */

@@ -46,6 +46,8 @@ enum kymo_recorder_mode {
 	KYMO_MODE_FLIGHT = 2  /* the ring alone; a trace is written when somebody asks */
 };
 
+#define KYMO_SAMPLE_OFF UINT32_MAX
+
 enum kymo_compression {
 	KYMO_COMPRESSION_DEFAULT = 0, /* zstd where the build has it, else none */
 	KYMO_COMPRESSION_NONE = 1,
@@ -100,7 +102,8 @@ struct kymo_recorder_options {
 	uint64_t sample_bytes;
 	/* Stack samples per second of a thread's CPU time, 1 .. 1000; 0: KYMO_SAMPLE of the
 	 * environment, else none. By CPU-time timers and SIGPROF, in every thread that records or
-	 * is found in /proc; a program with a handler of its own for SIGPROF is not sampled. */
+	 * is found in /proc; a program with a handler of its own for SIGPROF is not sampled.
+	 * KYMO_SAMPLE_OFF: none, whatever the environment says. */
 	uint32_t sample_hz;
 	uint32_t reserved; /* 0 */
 };

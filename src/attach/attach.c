@@ -60,6 +60,7 @@ static void fill_block(struct kymo_attach_block *block, const struct ky_process 
 	block->action = request->action;
 	block->is_streaming = request->is_streaming;
 	block->gates = request->gates;
+	block->sample_hz = request->sample_hz;
 	block->ring_bytes = request->ring_bytes;
 	block->session = request->session;
 	snprintf(block->function, sizeof(block->function), "%s", KYMO_ATTACH_FUNCTION);

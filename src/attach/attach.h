@@ -16,6 +16,7 @@ struct ky_attach_request {
 	uint32_t action; /* enum kymo_attach_action */
 	bool is_streaming;
 	uint32_t gates;
+	uint32_t sample_hz; /* the process samples itself; 0: it does not */
 	uint64_t ring_bytes, session;
 	const char *service;        /* NULL: the program's name */
 	const char *ring_directory; /* NULL: the default */

@@ -7,7 +7,10 @@
 #include <cli/run_environment.h>
 #include <cli/run_options.h>
 #include <cli/run_rings.h>
+#include <cli/run_sampler.h>
+#include <cli/run_unwind.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/emit.h>
 #include <signal.h>
@@ -15,8 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char attach_help[] =
 	"Usage: kymo attach [OPTIONS] PID\n"
@@ -32,6 +37,10 @@ static const char attach_help[] =
 	"      --ring-bytes N         memory for events (default: 32M)\n"
 	"      --ring-dir DIR         where the ring file goes (default: /dev/shm/kymo-UID)\n"
 	"      --trigger RULE         in flight mode: stay, and dump when RULE holds\n"
+	"      --sample HZ|off        stack samples per second of CPU time. Who stays takes 99 by\n"
+	"                             perf_event, from outside; where nobody stays, or it is\n"
+	"                             refused, the process samples itself by timers and SIGPROF,\n"
+	"                             but only when HZ is given\n"
 	"  -q, --quiet                only trouble is told\n"
 	"  -h, --help                 this text\n"
 	"\n"
@@ -60,7 +69,8 @@ struct attachment {
 	struct ky_process process;
 	struct ky_attach_request request;
 	struct ky_attach_answer answer;
-	bool is_staying; /* this process drains or watches until the end */
+	struct ky_run_sampler *sampler; /* NULL: none from outside */
+	bool is_staying;                /* this process drains or watches until the end */
 	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
 	char seen_directory[320]; /* the same one, as it is reached from here */
 	char why[KY_ATTACH_WHY_BYTES];
@@ -185,17 +195,23 @@ static int open_process(struct attachment *attachment)
 	return KY_EXIT_OK;
 }
 
+/* kind: "mnt", "pid". */
+static bool is_in_another(const struct attachment *attachment, const char *kind)
+{
+	struct stat ours, theirs;
+	char path[64], own[32];
+
+	snprintf(own, sizeof(own), "/proc/self/ns/%s", kind);
+	snprintf(path, sizeof(path), "/proc/%u/ns/%s", attachment->pid, kind);
+	return stat(own, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino != theirs.st_ino;
+}
+
 /* In a container its directory is another one than ours of the same name. */
 static void find_directory(struct attachment *attachment)
 {
-	struct stat ours, theirs;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", attachment->pid);
 	snprintf(attachment->seen_directory, sizeof(attachment->seen_directory), "%s",
 		 attachment->ring_directory);
-	if (stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &theirs) == 0 &&
-	    ours.st_ino != theirs.st_ino)
+	if (is_in_another(attachment, "mnt"))
 		snprintf(attachment->seen_directory, sizeof(attachment->seen_directory),
 			 "/proc/%u/root%s", attachment->pid, attachment->ring_directory);
 }
@@ -245,6 +261,69 @@ static void say_attached(const struct attachment *attachment)
 			     "ends it\n",
 			     attachment->pid, attachment->pid);
 	(void)fflush(stdout);
+}
+
+/* ---- stacks ---- */
+
+/* One event a thread and processor takes many descriptors, all of them ours. */
+static void take_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Before the recorder is there, so that nothing that it sees goes unsampled. Threads of another
+ * namespace have other numbers here than their ring says. */
+static void start_sampling(struct attachment *attachment)
+{
+	bool is_outside = attachment->is_staying && !is_in_another(attachment, "pid");
+
+	take_descriptors();
+	if (is_outside && ky_run_sampler_open(&attachment->sampler, &attachment->options) == 0 &&
+	    ky_run_sampler_attach(attachment->sampler, attachment->pid) == 0)
+		return;
+	/* A signal handler in somebody's process is something that he asks for. */
+	if (attachment->options.has_sample_hz || attachment->options.profile.has_sample_hz)
+		attachment->request.sample_hz = attachment->options.sample_hz;
+}
+
+static int make_tables(void *ctx)
+{
+	const struct ky_open_ring *ring = ctx;
+	const struct ky_ring_header *header = (const void *)ring->image;
+	char path[64];
+	int fd, err;
+
+	/* What was opened to be read. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ring->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = ky_run_unwind_once(fd, header, ring->pid);
+	close(fd);
+	return err;
+}
+
+/* Of what is mapped now, since nobody stays to see more come. Without them stacks are short, and
+ * their trace says so. */
+static void leave_tables(const struct attachment *attachment)
+{
+	struct ky_ring_query query = {.pid = attachment->pid};
+	static struct ky_found_ring found;
+	struct ky_open_ring ring = {.fd = -1};
+	char why[KY_FOUND_WHY_BYTES], pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", attachment->pid);
+	if (ky_ring_find_one(&found, &query, pid, false, why) != 0 ||
+	    ky_ring_open(&ring, &found, false, why) != 0)
+		return;
+	ring.pid = attachment->pid;
+	(void)ky_ring_guarded(&ring, make_tables, &ring);
+	ky_ring_close(&ring);
 }
 
 /* ---- draining, or watching ---- */
@@ -318,6 +397,8 @@ static int stay(struct attachment *attachment)
 		ky_cli_error("no memory");
 		return status;
 	}
+	if (attachment->sampler)
+		ky_run_rings_sample(rings, attachment->sampler);
 	catch_signals();
 	status = ask(attachment, KYMO_ATTACH_START);
 	if (status == KY_EXIT_OK) {
@@ -340,11 +421,14 @@ static int attach(struct attachment *attachment)
 		return trouble(attachment);
 	}
 	choose_places(attachment);
+	start_sampling(attachment);
 	if (attachment->is_staying)
 		return stay(attachment);
 	status = ask(attachment, KYMO_ATTACH_START);
-	if (status == KY_EXIT_OK)
+	if (status == KY_EXIT_OK) {
+		leave_tables(attachment);
 		say_attached(attachment);
+	}
 	return status;
 }
 
@@ -359,6 +443,7 @@ int ky_cmd_attach(int argc, char **argv)
 	if (status != KY_EXIT_OK || wants_help)
 		return status;
 	status = attach(&attachment);
+	ky_run_sampler_close(attachment.sampler);
 	ky_process_close(&attachment.process);
 	return status;
 }

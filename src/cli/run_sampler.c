@@ -4,19 +4,15 @@
 #include <cli/run_sampler.h>
 
 #include <base/alloc.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <record/sample/perf_source.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <unwind/unwind_walk.h>
 
 #define SAMPLED_MAX 256u
-#define THREADS_MAX 4096u
 /* The deepest stacks that were met, of debug builds of web services, are shorter. */
 #define STACK_BYTES 32768u
 #define SECOND_NS UINT64_C(1000000000)
@@ -298,33 +294,21 @@ static void tell_lost(struct ky_run_sampler *sampler)
 	sampler->lost_told = about.lost_count;
 }
 
-/* All threads that are there, listed first: one made by a thread that is sampled already inherits
- * that, and must not be taken twice. */
-static int add_threads(struct ky_run_sampler *sampler, uint32_t pid)
+int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
 {
-	static uint32_t tids[THREADS_MAX];
-	uint32_t count = 0;
-	char path[48];
-	struct dirent *entry;
-	DIR *tasks;
-	int err = 0;
-
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks)) != NULL && count < THREADS_MAX)
-		if (entry->d_name[0] != '.')
-			tids[count++] = (uint32_t)strtoul(entry->d_name, NULL, 10);
-	if (tasks)
-		closedir(tasks);
-	for (uint32_t i = 0; i < count && !err; i++) {
-		if (sampler->perf)
-			err = ky_perf_add(sampler->perf, (pid_t)tids[i]);
-		else
-			err = ky_perf_open(&sampler->perf, &sampler->how, (pid_t)tids[i]);
-		if (err == -ESRCH) /* it ended meanwhile */
-			err = 0;
+	if (!sampler->options->sample_hz || sampler->refusal)
+		return sampler->refusal;
+	sampler->how.is_at_exec = false;
+	sampler->refusal = ky_perf_add_all(&sampler->perf, &sampler->how, (pid_t)pid);
+	if (!sampler->refusal && !sampler->perf)
+		sampler->refusal = -ESRCH;
+	if (sampler->refusal) {
+		ky_perf_close(sampler->perf);
+		sampler->perf = NULL;
+		return sampler->refusal;
 	}
-	return err;
+	sampler->rate_hz = sampler->options->sample_hz;
+	return 0;
 }
 
 /* At another rate: events keep the one they were made with. */
@@ -337,7 +321,8 @@ static void reopen(struct ky_run_sampler *sampler, uint32_t rate_hz)
 	sampler->how.is_at_exec = false;
 	sampler->refusal = 0;
 	for (uint32_t i = 0; i < sampler->count && !sampler->refusal; i++)
-		sampler->refusal = add_threads(sampler, sampler->sampled[i]->pid);
+		sampler->refusal = ky_perf_add_all(&sampler->perf, &sampler->how,
+						   (pid_t)sampler->sampled[i]->pid);
 }
 
 /* As the settings of the rings want it: the events are common to all processes, so they stop when

@@ -39,6 +39,10 @@ void ky_run_sampler_close(struct ky_run_sampler *sampler);
 /* Opens the events for CMD while it waits; see run_child.h. */
 struct ky_run_gate ky_run_sampler_gate(struct ky_run_sampler *sampler, char *variable);
 
+/* Opens the events for all threads of a process that runs already. Returns 0, also where none are
+ * wanted; -errno: the process may sample itself. */
+int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid);
+
 /* A ring has come: its area exists from now on, where it can be had. fd: open for writing. */
 void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled, int fd);
 void ky_run_sampler_remove(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled);

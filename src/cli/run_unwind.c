@@ -238,14 +238,19 @@ static struct ky_run_unwound *take_ahead(struct ky_run_unwind *unwind, const str
 	return NULL;
 }
 
+static bool has_area(const struct ky_ring_header *header)
+{
+	return header->unwind_offset != 0 && header->unwind_offset <= INT64_MAX / 2 &&
+	       header->unwind_bytes <= KY_UNWIND_AREA_BYTES;
+}
+
 static struct ky_run_unwound *add(struct ky_run_unwind **unwind, int ring_fd,
 				  const struct ky_ring_header *header, bool is_ahead)
 {
 	struct ky_run_unwound *ring;
 	struct stat st;
 
-	if (header->unwind_offset == 0 || header->unwind_offset > INT64_MAX / 2 ||
-	    header->unwind_bytes > KY_UNWIND_AREA_BYTES || fstat(ring_fd, &st) != 0)
+	if (!has_area(header) || fstat(ring_fd, &st) != 0)
 		return NULL;
 	if (!*unwind && (open_thread(unwind) != 0 || !*unwind))
 		return NULL;
@@ -330,6 +335,22 @@ void ky_run_unwind_close(struct ky_run_unwind *unwind)
 	pthread_cond_destroy(&unwind->changed);
 	pthread_mutex_destroy(&unwind->lock);
 	ky_free(unwind);
+}
+
+int ky_run_unwind_once(int ring_fd, const struct ky_ring_header *header, uint32_t pid)
+{
+	struct ky_run_unwind nobody = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct ky_run_unwound ring = {.owner = &nobody,
+				      .fd = ring_fd,
+				      .pid = pid,
+				      .area_offset = header->unwind_offset,
+				      .area_bytes = header->unwind_bytes};
+
+	if (!has_area(header))
+		return -ENOSPC;
+	look(&ring);
+	ky_unwind_keeper_close(ring.keeper);
+	return ring.stats.module_count ? 0 : ring.stats.last_error;
 }
 
 void ky_run_unwind_text(struct ky_run_unwind *unwind, struct ky_run_unwound *ring, char *out,

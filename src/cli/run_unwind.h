@@ -31,6 +31,10 @@ struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring
 void ky_run_unwind_remove(struct ky_run_unwind *unwind, struct ky_run_unwound *ring);
 void ky_run_unwind_close(struct ky_run_unwind *unwind); /* NULL: no-op */
 
+/* The tables of what is mapped now, made at once and in this thread, of a process that nobody will
+ * stay with. pid: in our namespace. Returns 0, -errno, KYMO_E_*: the stacks are short. */
+int ky_run_unwind_once(int ring_fd, const struct ky_ring_header *header, uint32_t pid);
+
 /* "14 modules, 93120 rows" for the trace; of NULL that there are none. */
 void ky_run_unwind_text(struct ky_run_unwind *unwind, struct ky_run_unwound *ring, char *out,
 			size_t capacity);

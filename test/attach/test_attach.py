@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """kymo attach and kymo detach: what they do to a process that runs, and what they refuse.
 
-usage: test_attach.py KYMO HOST STEPS LIBRARY [unittest arguments]
-HOST is attach_host.c, STEPS attach_steps.c, LIBRARY libkymo-preload.so.
+usage: test_attach.py KYMO HOST STEPS LIBRARY DENY [unittest arguments]
+HOST is attach_host.c, STEPS attach_steps.c, LIBRARY libkymo-preload.so, DENY deny_calls.c.
 """
 import ctypes
 import json
@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-KYMO = HOST = STEPS = LIBRARY = ""
+KYMO = HOST = STEPS = LIBRARY = DENY = ""
 DEADLINE_S = 60
 ROUNDS = 50
 WAITS = ["futex", "futex-timed", "epoll", "epoll-timed"]
@@ -244,6 +244,135 @@ class Records(Attach):
             if end == "interrupt":
                 self.refused(process.pid, "is not recorded", command="detach")
                 self.ended(process)
+
+
+SIGPROF = 1 << signal.SIGPROF - 1
+
+
+class Samples(Attach):
+    """Samples of the processor from the attach to the detach, and nothing behind it."""
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.dir / "traces"
+
+    @staticmethod
+    def timers(process):
+        return pathlib.Path(f"/proc/{process.pid}/timers").read_text().count("ID:")
+
+    @staticmethod
+    def events_of_perf(pid):
+        links = (os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+        return sum("perf_event" in link for link in links)
+
+    @staticmethod
+    def has_handler(process):
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) & SIGPROF)
+
+    def burned(self, process, seconds):
+        """Waits until it has used so much of the processor since now."""
+        def used():
+            fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        end = used() + seconds
+        wait_until(lambda: used() >= end)
+
+    def stream(self, process, *args, deny=()):
+        before = [DENY, *deny, "--"] if deny else []
+        stream = subprocess.Popen([*before, KYMO, "attach", "--mode", "stream", "--ring-dir",
+                                   self.rings, "-o", self.trace, *args, str(process.pid)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(stream)
+        self.assertRegex(stream.stdout.readline(), ANSWERED)
+        return stream
+
+    def finish(self, process, stream):
+        self.detach(process)
+        _, err = stream.communicate(timeout=DEADLINE_S)
+        self.assertEqual((err, stream.returncode), ("", 0))
+
+    def source(self):
+        metadata = json.loads(self.done("info", "--json", self.trace))["metadata"]
+        return metadata.get("sampling.cpu"), metadata.get("sampling.cpu.refused")
+
+    def samples(self):
+        done = self.kymo("events", "--type", "CpuSampleEvent", "--format", "json", self.trace)
+        return [json.loads(line)["fields"] for line in done.stdout.splitlines()]
+
+    def check(self, samples, seconds):
+        """One thread burns; what the samples stand for is what was burned, or a little more."""
+        weights = {}
+        for sample in samples:
+            weights[sample["tid"]] = weights.get(sample["tid"], 0) + sample["weight_ns"] / 1e9
+        self.assertGreater(max(weights.values(), default=0), seconds * 0.8, weights)
+
+    def test_perf_event_from_outside_needs_no_word(self):
+        process = self.host("futex", "busy")
+        stream = self.stream(process)
+        if not self.events_of_perf(stream.pid):
+            self.finish(process, stream)
+            self.assertRegex(self.source()[1], "^perf_event: ")
+            self.skipTest(f"no samples by perf_event here: {self.source()[1]}")
+        self.burned(process, 1)
+        self.assertEqual((self.timers(process), self.events_of_perf(process.pid),
+                          self.has_handler(process)), (0, 0, False))
+        self.finish(process, stream)
+        self.assertEqual(self.source(), ("perf_event", None))
+        self.check(self.samples(), 1)
+        self.assertEqual({sample["sampler"] for sample in self.samples()}, {1})
+        self.ended(process)
+
+    def test_where_perf_is_refused_the_process_samples_itself_when_asked_to(self):
+        process = self.host("futex", "busy")
+        stream = self.stream(process, deny=["perf"])
+        self.burned(process, 0.2)
+        self.assertEqual((self.timers(process), self.has_handler(process)), (0, False))
+        self.finish(process, stream)
+        self.assertEqual(self.source(), ("none", "perf_event: Operation not permitted"))
+        self.assertEqual(self.samples(), [])
+        self.trace = self.dir / "asked"
+        stream = self.stream(process, "--sample", "99", deny=["perf"])
+        self.burned(process, 1)
+        self.assertGreater(self.timers(process), 0)
+        self.finish(process, stream)
+        self.assertEqual(self.timers(process), 0)
+        self.assertEqual(self.source()[0], "timers")
+        self.check(self.samples(), 1)
+        self.ended(process, 1)
+
+    def test_in_flight_mode_nobody_stays_so_only_when_asked_to(self):
+        process = self.host("futex", "busy")
+        self.attach(process)
+        self.burned(process, 0.2)
+        self.assertEqual((self.timers(process), self.has_handler(process)), (0, False))
+        self.detach(process)
+        self.trace = self.dir / "dump.trc"
+        for _ in range(2):
+            self.assertRegex(self.done("attach", "--sample", "99", process.pid), ANSWERED)
+            self.burned(process, 1)
+            self.assertGreater(self.timers(process), 0)
+            self.assertEqual(self.kymo("dump", process.pid, "-o", self.trace).returncode, 0)
+            self.detach(process)
+            self.assertEqual(self.timers(process), 0)
+            self.check(self.samples(), 1)
+            # The tables were left there: stacks reach the thread's first function.
+            whole = sum(not sample["truncated"] for sample in self.samples())
+            self.assertGreater(whole, len(self.samples()) * 0.9)
+        self.ended(process, 1)
+
+    def test_off_is_off_whatever_the_environment_says(self):
+        os.environ["KYMO_SAMPLE"] = "99"
+        try:
+            process = self.host("futex", "busy")
+        finally:
+            del os.environ["KYMO_SAMPLE"]
+        stream = self.stream(process, "--sample", "off")
+        self.burned(process, 0.2)
+        self.assertEqual((self.timers(process), self.events_of_perf(stream.pid)), (0, 0))
+        self.finish(process, stream)
+        self.assertEqual(self.source(), ("off", None))
+        self.ended(process)
 
 
 class Refuses(Attach):
@@ -589,9 +718,9 @@ class Killed(Attach):
 
 
 def main():
-    global KYMO, HOST, STEPS, LIBRARY
-    KYMO, HOST, STEPS, LIBRARY = (os.path.abspath(path) for path in sys.argv[1:5])
-    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+    global KYMO, HOST, STEPS, LIBRARY, DENY
+    KYMO, HOST, STEPS, LIBRARY, DENY = (os.path.abspath(path) for path in sys.argv[1:6])
+    unittest.main(argv=[sys.argv[0], *sys.argv[6:]])
 
 
 if __name__ == "__main__":

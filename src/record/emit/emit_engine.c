@@ -447,6 +447,8 @@ static int copy_options(const struct kymo_recorder_options *options)
 		engine->options.sample_bytes = KY_SAMPLE_BYTES_DEFAULT;
 	if (!engine->options.sample_hz)
 		engine->options.sample_hz = (uint32_t)number_of("KYMO_SAMPLE", 1000);
+	if (engine->options.sample_hz == KYMO_SAMPLE_OFF)
+		engine->options.sample_hz = 0;
 	engine->options.metadata = NULL;
 	engine->options.metadata_count = 0;
 	engine->options.errbuf = NULL;

@@ -78,8 +78,9 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 				      "sample_bytes is %llu; give 64 KiB to 256 MiB, or 0 for 2 "
 				      "MiB",
 				      (unsigned long long)out->sample_bytes);
-	if (out->sample_hz > 1000)
-		return ky_options_say(out, -EINVAL, "sample_hz is %u; give 1 to 1000, or 0",
+	if (out->sample_hz > 1000 && out->sample_hz != KYMO_SAMPLE_OFF)
+		return ky_options_say(out, -EINVAL,
+				      "sample_hz is %u; give 1 to 1000, 0, or KYMO_SAMPLE_OFF",
 				      out->sample_hz);
 	if (out->flags & ~flags)
 		return ky_options_say(out, -EINVAL, "flags has unknown bits 0x%x",
