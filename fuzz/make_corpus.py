@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the seed inputs of fuzz_segment and fuzz_schema from the golden and the peer's traces, and
-those of fuzz_unwind, fuzz_unwind_build and fuzz_unwind_table.
+those of fuzz_unwind, fuzz_unwind_build, fuzz_unwind_table, fuzz_place_table and fuzz_sample_area.
 
 usage: make_corpus.py [OUT_DIR]
 
@@ -230,10 +230,140 @@ def unwind_tables(rng):
         yield f"flipped-{i}", flipped(plain, 1 + i, rng)
 
 
+class Table:
+    """Changes of an empty place table, as fuzz_place_table.c reads them."""
+
+    TASK, POLLED, SLOT, STACK, UNITS, HEAD, AREA = range(7)
+    NO_STACK = 0xffff
+
+    def __init__(self, how=0):
+        self.raw = bytes([how])
+
+    def change(self, what, which, raw):
+        self.raw += struct.pack("<BH", what, which) + raw
+        return self
+
+    def stack(self, number, frames, unit=0, published=1 << 63):
+        raw = b"".join(struct.pack("<Q", frame)[:6] for frame in frames)
+        self.change(self.UNITS, unit, bytes([len(raw)]) + raw)
+        return self.change(self.STACK, number, struct.pack(
+            "<QQ", number + 1, unit | len(frames) << 16 | published))
+
+    def place(self, task, stacks=(0,), sequence=2, one_in=64, since=1 << 31, moved=0, has=None,
+              flags=0):
+        """At its home, taken by itself or by whoever `has` says."""
+        home = (task * 0x9e3779b1 & 0xffffffff) >> 21
+        words = list(stacks) + [self.NO_STACK] * (3 - len(stacks)) + [flags]
+        raw = struct.pack("<IIQQQQ4HQ", sequence, one_in, task << 24 | 5, since, since, moved,
+                          *words, 0)
+        self.change(self.SLOT | (0x80 if has is None else 0), home * 8, raw)
+        if has is not None:
+            self.change(self.TASK, home * 8, struct.pack("<Q", has))
+        return self
+
+
+def place_tables(rng):
+    """Tables as they are written, and such whose words lie."""
+    def two(how=0):
+        table = Table(how).stack(0, [0x5500001000 + i for i in range(15)])
+        return table.stack(1, [0x5500002000, 0x5500003000], unit=2)
+
+    whole = two(2).place(7).place(9, (1, 0)).place(11, (1, 0, 1), moved=1 << 32, flags=1)
+    whole.change(Table.HEAD, 0, struct.pack("<5QII", 9, 1, 1, 3, 10000000, 64, 500))
+    hash_7 = 7 * 0x9e3779b1 & 0xffffffff
+    polled = (1 << 31 >> 12) << 24 | hash_7 & 0xffffff
+    whole.change(Table.POLLED, hash_7 >> 18, struct.pack("<Q", polled))
+    yield "whole", whole.raw
+    yield "dead", b"\3" + whole.raw[1:]
+    yield "empty", b"\0"
+    yield "written", two().place(7, sequence=3).raw
+    yield "another-task", two().place(7, has=8).raw
+    yield "spilled", two().place(7, has=1 << 63 | 7).raw
+    yield "no-stack", Table().place(7, (Table.NO_STACK,)).raw
+    yield "stack-lies", Table().place(7, (5000, 2048, 65534)).raw
+    yield "stack-unpublished", Table().stack(0, [1, 2, 3], published=0).place(7).raw
+    yield "stack-behind-the-end", Table().stack(0, [1] * 40, unit=3519).place(7).raw
+    deep = Table().place(7).change(Table.STACK, 0, struct.pack("<QQ", 1, 0xffff << 16 | 1 << 63))
+    yield "stack-too-deep", deep.raw
+    yield "never-taken", two().place(7, one_in=0, since=0).raw
+    future = two().place(7, since=(1 << 64) - 1, moved=(1 << 64) - 1)
+    yield "future", future.change(Table.POLLED, hash_7 >> 18, b"\xff" * 5 + struct.pack(
+        "<I", hash_7)[:3][::-1]).raw
+    yield "many", b"".join([two().raw] + [Table().place(task, (task % 3,)).raw[1:]
+                                          for task in range(1, 60)])
+    units = struct.pack("<6Q", 0, 0, 0, (1 << 64) - 1, 0, 0)
+    yield "units-lie", two().place(7).change(Table.HEAD, 0, units).raw
+    for name, words in (("area-on-header", (0x8000, 3 << 19, 1)), ("area-odd", (90113, 3 << 19, 1)),
+                        ("area-small", (90112, 4096, 1)), ("area-none", (0, 0, 1)),
+                        ("area-behind-the-end", ((1 << 64) - 64, 3 << 19, 1)),
+                        ("area-not-ready", (90112, 3 << 19, 0)),
+                        ("area-on-slots", (16384, 3 << 19, 1))):
+        yield name, two().place(7).change(Table.AREA, 0, struct.pack("<3Q", *words)).raw
+    for i in range(6):
+        yield f"flipped-{i}", flipped(whole.raw, 1 + i, rng)
+
+
+CPU, OFF_CPU, MEMORY, PLACE = range(4)  # classes of the sample area
+PUT, SLOT, RAW, HEAD = (what << 2 for what in range(4))
+
+
+def put(kind, stamp, frame_count=3, value=10101010, flags=1, more=0, other=1, weight=0, tid=501):
+    which = {2: OFF_CPU, 6: OFF_CPU, 3: MEMORY, 4: MEMORY, 5: PLACE}.get(kind, CPU)
+    return struct.pack("<BHBBI5QB", PUT | which, 0, kind, flags, tid, stamp, value, more, other,
+                       weight, frame_count)
+
+
+def slot(which, index, part=0, parts=1, kind=1, frames=0, number=0, raw=None):
+    body = struct.pack("<4BI6QIHhB", part, parts, kind, 1, 501, 2 << 30, 5, 0, 1, 0, 0, number, 0,
+                       -1, frames)
+    body = (body if part == 0 else body[:8]) if raw is None else raw
+    return struct.pack("<BHB", SLOT | which, index, len(body)) + body
+
+
+def head(which, word, value):
+    return struct.pack("<BHQ", HEAD | which, word, value)
+
+
+def sample_areas(rng):
+    """Areas as samplers write them, and such whose words lie."""
+    now = 2_000_000_000
+    every = b"".join(put(kind, now + kind * 1000, more=1 << 30) for kind in range(8))
+    long = b"".join(put(1, now + i * 1000, frames) for i, frames in enumerate(
+        (0, 1, 29, 30, 31, 69, 70, 200, 229, 255)))
+    yield "empty", b"\0"
+    yield "every-kind", b"\0" + every
+    yield "dead", b"\5" + every
+    yield "long", b"\4" + long
+    yield "between-steps", b"\6" + every + long
+    yield "overwritten", b"\0" + b"".join(put(1, now + i, 40) for i in range(80))
+    yield "overwritten-between", b"\2" + b"".join(put(1, now + i, 40) for i in range(150))
+    yield "no-order", b"\0" + b"".join(put(1, now - i * 7919, 2) for i in range(20))
+    yield "stamps-lie", b"\0" + b"".join(put(1, stamp, 2, flags=flags) for flags in (0, 1)
+                                         for stamp in (0, 1, now * 2, 1 << 63, (1 << 64) - 1))
+    yield "values-lie", b"\0" + b"".join(put(kind, now, 1, (1 << 64) - 1, 7, (1 << 64) - 1,
+                                             (1 << 64) - 1, (1 << 64) - 1) for kind in range(8))
+    yield "parts-missing", b"\0" + slot(CPU, 0, parts=3, frames=100) + slot(CPU, 1, 1, 3)
+    yield "parts-of-others", b"\0" + slot(CPU, 0, parts=2, frames=60) + slot(CPU, 1, 1, 5)
+    yield "parts-lie", b"\0" + b"".join(slot(CPU, i, i % 3, 255 - i, 1, 255) for i in range(8))
+    yield "frames-lie", b"\0" + slot(CPU, 0, frames=255) + slot(CPU, 1, parts=6, frames=3)
+    yield "kinds-lie", b"\0" + b"".join(slot(which, i, kind=250 + i) for which in range(4)
+                                        for i in range(4))
+    yield "numbers-lie", b"\0" + b"".join(slot(CPU, i, number=number) for i, number in enumerate(
+        (0, 5, 4, 1 << 23, 0xffffff, 0, 0xffffffff)))
+    yield "hand-lies", b"\0" + every + head(CPU, 0, (1 << 64) - 1)
+    yield "hand-back", b"\2" + every + every + head(CPU, 0, 0) + every
+    yield "lost-lies", b"\2" + every + head(CPU, 8, (1 << 64) - 1) + head(CPU, 8, 3)
+    yield "sources-lie", b"\0" + every + head(CPU, 9, (1 << 64) - 1) + head(CPU, 11, (1 << 64) - 1)
+    yield "being-written", b"\2" + every + struct.pack("<BHB", RAW | CPU, 0, 8) + b"\3" + b"\0" * 7
+    for i in range(6):
+        yield f"flipped-{i}", flipped(b"\2" + every + long, 2 + i, rng)
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "corpus")
     for target, make in (("segment", segments), ("schema", schemas), ("unwind", unwinds),
-                         ("unwind_build", unwind_builds), ("unwind_table", unwind_tables)):
+                         ("unwind_build", unwind_builds), ("unwind_table", unwind_tables),
+                         ("place_table", place_tables), ("sample_area", sample_areas)):
         folder = os.path.join(out, target)
         os.makedirs(folder, exist_ok=True)
         for name, raw in make(random.Random(7)):
