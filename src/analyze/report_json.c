@@ -133,6 +133,7 @@ static void losses(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t i;
 
+	ky_json_number(out, "copies", trace->copy_count);
 	ky_json_number(out, "lost_records", trace->lost_records);
 	ky_json_open(out, "losses", "[");
 	for (i = 0; i < trace->loss_count; i++) {

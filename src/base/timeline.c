@@ -147,6 +147,23 @@ uint64_t ky_timeline_find_ns(struct ky_timeline *line, uint64_t ticks)
 	return point->ns + (length < line->piece_limit_ns ? length : line->piece_limit_ns);
 }
 
+bool ky_timeline_piece(const struct ky_timeline *line, uint64_t ticks,
+		       struct ky_timeline_piece *out)
+{
+	const struct ky_timeline_point *point;
+	size_t piece;
+
+	if (!line->count)
+		return false;
+	piece = find_piece(line, ticks);
+	point = &line->points[piece];
+	*out = (struct ky_timeline_piece){point->ticks, point->ns, point->ns_per_tick_q48,
+					  UINT64_MAX};
+	if (piece + 1 < line->count)
+		out->span = point[1].ticks - point->ticks;
+	return true;
+}
+
 static uint64_t newest_slope(const struct ky_timeline *line)
 {
 	return line->count ? line->points[line->count - 1].ns_per_tick_q48 : line->nominal_q48;

@@ -70,6 +70,14 @@ static inline uint64_t ky_timeline_ns(struct ky_timeline *line, uint64_t ticks)
 	return line->piece_ns + (length < line->piece_limit_ns ? length : line->piece_limit_ns);
 }
 
+/* The straight line that these ticks lie on: the first ticks and their time, its slope, and how
+ * many ticks long it is. Returns false without any anchor. */
+struct ky_timeline_piece {
+	uint64_t ticks, ns, q48, span;
+};
+bool ky_timeline_piece(const struct ky_timeline *line, uint64_t ticks,
+		       struct ky_timeline_piece *out);
+
 /* Length in ns of a number of ticks, by the newest slope; saturates. */
 uint64_t ky_timeline_length_ns(const struct ky_timeline *line, uint64_t ticks);
 

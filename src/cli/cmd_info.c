@@ -142,22 +142,48 @@ static void print_source(struct ky_buf *out, const struct ky_trace *trace)
 	ky_out_text(out, "\n");
 }
 
+/* Several traces of one process. */
+static void print_copies(struct ky_buf *out, const struct ky_trace *trace)
+{
+	char count[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
+	uint32_t shown = 0;
+
+	if (trace->copy_count)
+		ky_out_format(out,
+			      "%-9s %s event%s in more than one of these files, counted once\n",
+			      "Copies", ky_out_count(count, trace->copy_count),
+			      trace->copy_count == 1 ? " is" : "s are");
+	for (uint32_t i = 0; i < trace->loss_count && shown < trace->unrecorded_count; i++) {
+		const struct ky_trace_loss *loss = &trace->losses[i];
+
+		if (strcmp(ky_trace_name(trace, loss->cause), KY_CAUSE_NOT_RECORDED) != 0)
+			continue;
+		if (shown++ < ROWS_MAX)
+			ky_out_format(out,
+				      "%-9s %s s between two of these files; nothing is lost\n",
+				      shown == 1 ? "Not kept" : "",
+				      ky_out_seconds(span, loss->to_ns - loss->from_ns));
+	}
+	if (shown > ROWS_MAX)
+		ky_out_format(out, "%-9s ... and %u more\n", "", shown - ROWS_MAX);
+}
+
 static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 {
+	uint32_t horizons = 0, gaps = trace->loss_count - trace->unrecorded_count;
 	char count[KY_OUT_CELL_BYTES];
 	bool is_exact = true;
-	uint32_t horizons = 0;
 
 	for (uint32_t i = 0; i < trace->loss_count; i++) {
 		is_exact &= trace->losses[i].is_exact;
 		horizons += strcmp(ky_trace_name(trace, trace->losses[i].cause), "horizon") == 0;
 	}
-	if (horizons && horizons == trace->loss_count)
+	if (horizons && horizons == gaps)
 		ky_out_format(out,
 			      "%-9s none; of %u thread%s the ring reached less far back than this "
 			      "dump\n",
 			      "Losses", horizons, horizons == 1 ? "" : "s");
-	else if (!trace->loss_count)
+	else if (!gaps)
 		row(out, "Losses",
 		    trace->is_kymo ? "none" :
 				     "none recorded (this writer may not record its losses)");
@@ -165,8 +191,7 @@ static void print_loss(struct ky_buf *out, const struct ky_trace *trace)
 		ky_out_format(out,
 			      "%-9s %s%s records in %u gap%s; `kymo report` says what is unsafe\n",
 			      "Losses", is_exact ? "" : "at least ",
-			      ky_out_count(count, trace->lost_records), trace->loss_count,
-			      trace->loss_count == 1 ? "" : "s");
+			      ky_out_count(count, trace->lost_records), gaps, gaps == 1 ? "" : "s");
 }
 
 static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
@@ -236,6 +261,7 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 			      trace->runtime_count == 1 ? "" : "s");
 	ky_out_text(out, "\n");
 	print_retention(out, trace);
+	print_copies(out, trace);
 	print_loss(out, trace);
 	print_samples(out, trace);
 	ky_out_text(out, "\n");

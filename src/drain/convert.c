@@ -686,9 +686,11 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 			drain->merged_ticks = rec->ticks;
 			drain->merged_ns = ns;
 		}
+		drain->record_ticks = rec->ticks;
 		/* Covers all events of the record at this time: frequent ones do not ask again. */
 		if (__builtin_expect(!drain->from_ticks || !is_told_before(drain, rec), 1))
 			ky_drain_ready_record(drain, ns);
+		ky_drain_tell_clock(drain, rec->ticks, ns);
 		if (__builtin_expect(!thread->is_announced, 0))
 			ky_drain_write_thread(drain, thread, ns);
 		rec += tell(drain, thread, rec, ns);

@@ -176,6 +176,41 @@ static void set_range(struct cut *cut)
 		ky_drain_mute(drain, options->from_ns);
 }
 
+/* From where on the segment has something, and has everything. */
+static void find_beginning(struct cut *cut)
+{
+	const struct ky_cut_options *options = cut->options;
+	struct ky_drain *drain = cut->drain;
+	uint64_t from = options->from_ticks;
+
+	if (!from && options->from_ns)
+		from = ky_timeline_ticks(&drain->timeline, options->from_ns);
+	if (from && !options->from_ticks)
+		from--; /* the stamps behind it */
+	drain->cover_from = drain->cover_whole_from = from;
+	if (cut->has_lapped && drain->horizon_ticks > from)
+		drain->cover_whole_from = drain->horizon_ticks;
+}
+
+/* Up to where it has everything: a thread inside an event may have stamped it and not published it
+ * when the copy was made, but not long ago. */
+static void find_reach(struct cut *cut)
+{
+	struct ky_drain *drain = cut->drain;
+	const struct ky_timeline *line = &drain->timeline;
+	uint64_t now = cut->copy.now.ticks_before, back, to = drain->told_ticks;
+
+	if (cut->copy.has_now) {
+		back = ky_timeline_length_ticks(line, KY_HOLD_MAX_NS);
+		to = least(now, drain->busy_ticks);
+		if (now > back && to < now - back)
+			to = now - back;
+	}
+	if (drain->to_ns != UINT64_MAX && drain->to_ns < cut->copy.now.monotonic_ns)
+		to = least(to, ky_timeline_ticks(line, drain->to_ns + 1) - 1);
+	drain->cover_to = to;
+}
+
 /* Two things with too many notes: the trace goes on without them. */
 static int hand_in_notes(struct cut *cut)
 {
@@ -227,6 +262,7 @@ static int encode(struct cut *cut)
 	if (drain->end_ns < drain->from_ns) /* the ring ends before the range begins */
 		drain->end_ns = drain->from_ns;
 	ns = last_ns(drain);
+	find_reach(cut);
 	/* Nothing happened in the range: it has a state all the same. */
 	if (!drain->is_segment_open)
 		ky_drain_turn(drain, ns);
@@ -336,6 +372,7 @@ int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out)
 	if (!err) {
 		find_horizon(&cut);
 		set_range(&cut);
+		find_beginning(&cut);
 		err = note_workers(&cut);
 	}
 	if (!err) {

@@ -114,7 +114,7 @@ static int set_up(struct ky_drain *drain, const struct ky_drain_options *options
 		err = ky_drain_sample_open(drain);
 	if (!err)
 		err = ky_retain_open(drain);
-	drain->to_ns = UINT64_MAX;
+	drain->to_ns = drain->busy_ticks = UINT64_MAX;
 	if (!drain->options.chunk)
 		ky_drain_mute(drain, UINT64_MAX);
 	return err;
@@ -258,6 +258,9 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	drain->is_final = flags & KY_DRAIN_FINAL;
 	drain->is_out_of_memory = false;
 	look_at_clock(drain);
+	drain->clock_span = 0; /* the newest line may have another slope now */
+	if (!drain->first_now_ns)
+		drain->first_now_ns = drain->now_ns;
 	ky_retain_read_settings(drain);
 	/* Before the records: where memory is short, reading those merges already. */
 	err = ky_drain_read_samples(drain);

@@ -333,9 +333,12 @@ struct ky_drain {
 	uint64_t from_ns;    /* until then muted */
 	uint64_t from_ticks; /* and for so many records of this stamp */
 	uint32_t from_ties;
-	uint64_t to_ns;         /* later records are dropped; UINT64_MAX: none */
-	uint64_t end_ns;        /* time of the last words, where later than the last record's */
-	uint64_t start_ns;      /* of the segment */
+	uint64_t to_ns;    /* later records are dropped; UINT64_MAX: none */
+	uint64_t end_ns;   /* time of the last words, where later than the last record's */
+	uint64_t start_ns; /* of the segment */
+	/* What the segment holds, in stamps: nothing before, all from there on, all up to. */
+	uint64_t cover_from, cover_whole_from, cover_to;
+	uint64_t busy_ticks;    /* cut: the least that a thread inside an event had published */
 	uint64_t horizon_ticks; /* the ring's oldest sub-buffer began */
 	uint32_t ring_slots;    /* of the ring that was copied; 0: it is drain->ring */
 	const struct ky_cut_pair *cut_pairs;
@@ -361,6 +364,7 @@ struct ky_drain {
 	uint64_t back_step;    /* ky_drain_resume() came before this step */
 	uint64_t back_ticks;   /* ... at this moment; 0: never */
 	bool has_flown;        /* a gap of cause KY_LOSS_FLIGHT was met */
+	uint64_t flown_ticks;  /* the last of them ends here */
 	bool has_lapped;       /* the hand went round between two steps */
 	uint64_t hold_ticks;   /* the merge must not pass this */
 	uint64_t queued_bytes; /* memory of all queues */
@@ -411,6 +415,9 @@ struct ky_drain {
 	struct ky_trc_enc enc;
 	struct ky_chunk_state chunk;
 	bool is_segment_open;
+	uint64_t first_now_ns; /* of the first step: tells streams of one process apart */
+	/* Of the record that is being told, and the CounterClockEvent that holds for it. */
+	uint64_t record_ticks, clock_ticks, clock_span, clock_serial;
 	uint64_t segment_offset;
 	uint64_t records_told; /* ring records that were turned into events */
 	struct ky_buf index;
@@ -609,6 +616,15 @@ void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is
 void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns);
 
 /* ---- segment.c, segment_start.c ---- */
+/* Tells which line of the timeline these ticks lie on, unless the chunk has told it. */
+void ky_drain_write_clock(struct ky_drain *drain, uint64_t ticks, uint64_t ns);
+static inline void ky_drain_tell_clock(struct ky_drain *drain, uint64_t ticks, uint64_t ns)
+{
+	if (__builtin_expect(ticks - drain->clock_ticks >= drain->clock_span ||
+				     drain->clock_serial != drain->chunk.serial,
+			     0))
+		ky_drain_write_clock(drain, ticks, ns);
+}
 /* Cuts the open chunk and starts another where the next event at `ns` asks for it. */
 void ky_drain_turn(struct ky_drain *drain, uint64_t ns);
 void ky_drain_flush(struct ky_drain *drain);

@@ -92,6 +92,8 @@ static __attribute__((noinline, unused)) struct ky_hot ky_hot_begin(const struct
 	size_t room = out->capacity;
 
 	if (!ky_hot_may_be(drain) || out->failed || drain->told_ticks != drain->merged_ticks ||
+	    drain->clock_serial != drain->chunk.serial ||
+	    drain->clock_ticks != drain->timeline.piece_ticks ||
 	    events >= KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX || room < KY_HOT_RECORD_BYTES ||
 	    !ky_hot_take_time(drain, &hot))
 		return none;

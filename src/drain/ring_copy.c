@@ -132,7 +132,7 @@ static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 	uint8_t *to = place_of(copier, copier->out->slot_count);
 	struct ky_sub_buffer *sub = (struct ky_sub_buffer *)(void *)to;
 	uint32_t offset;
-	bool is_busy;
+	bool is_busy = false;
 
 	/* A cursor that cannot be is for the drain to see: it says corrupt. */
 	if (ky_ring_view_published(&copier->from, slot, &is_busy, &offset) != 0)
@@ -144,7 +144,9 @@ static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 	}
 	/* As it was before the records were copied: an open one has been filled further since. */
 	atomic_store_explicit(&sub->claim, claim, memory_order_relaxed);
-	atomic_fetch_and_explicit(&sub->state, ~1u, memory_order_relaxed);
+	atomic_fetch_and_explicit(&sub->state, ~(1u | KY_STATE_WAS_BUSY), memory_order_relaxed);
+	if (is_busy && KY_CLAIM_STATE(claim) == KY_SLOT_OPEN)
+		atomic_fetch_or_explicit(&sub->state, KY_STATE_WAS_BUSY, memory_order_relaxed);
 	copier->out->bytes += offset;
 	if (KY_CLAIM_NUMBER(claim) > copier->number_max)
 		copier->number_max = KY_CLAIM_NUMBER(claim);

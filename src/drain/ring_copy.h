@@ -18,6 +18,10 @@
 #include <drain/drain.h>
 #include <drain/ring_view.h>
 
+/* In the copy of an open sub-buffer's state: its thread was inside an event, so what it stamped
+ * last may be missing. */
+#define KY_STATE_WAS_BUSY 2u
+
 struct ky_ring_copy {
 	uint8_t *image; /* a ring; NULL: none */
 	size_t image_bytes;

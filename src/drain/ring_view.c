@@ -145,6 +145,11 @@ int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool 
 	return published % 8 || published < KY_SLOT_HEADER_BYTES ? KYMO_E_CORRUPT : 0;
 }
 
+uint32_t ky_ring_view_state(const struct ky_ring_view *view, uint32_t slot)
+{
+	return atomic_load_explicit(&slot_at(view, slot)->state, memory_order_relaxed);
+}
+
 static bool is_still(const struct ky_ring_view *view, uint32_t slot, uint64_t number)
 {
 	/* What was read before must not move behind this look at the claim. */

@@ -70,6 +70,9 @@ uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot);
 int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy,
 			   uint32_t *offset);
 
+/* The slot's state word as it is. */
+uint32_t ky_ring_view_state(const struct ky_ring_view *view, uint32_t slot);
+
 /* Returns 0; KYMO_E_AGAIN when the slot is not (any more) under claim number `number`. */
 int ky_ring_view_head(const struct ky_ring_view *view, uint32_t slot, uint64_t number,
 		      struct ky_slot_head *out);

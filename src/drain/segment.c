@@ -144,6 +144,22 @@ void ky_drain_flush(struct ky_drain *drain)
 	hand_out(drain, false);
 }
 
+void ky_drain_write_clock(struct ky_drain *drain, uint64_t ticks, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	struct ky_timeline_piece piece;
+
+	if (drain->is_muted || !ky_timeline_piece(&drain->timeline, ticks, &piece))
+		return;
+	drain->clock_ticks = piece.ticks;
+	drain->clock_span = piece.span;
+	drain->clock_serial = drain->chunk.serial;
+	ky_trc_enc_event(enc, KY_EV_COUNTER_CLOCK, ns);
+	ky_trc_enc_varint(enc, piece.ticks);
+	ky_trc_enc_varint(enc, piece.ns);
+	ky_trc_enc_varint(enc, piece.q48);
+}
+
 static void begin_chunk(struct ky_drain *drain, uint64_t ns)
 {
 	struct ky_chunk_state *chunk = &drain->chunk;
@@ -162,6 +178,8 @@ static void begin_chunk(struct ky_drain *drain, uint64_t ns)
 	chunk->touched_count = 0;
 	ky_trc_enc_event(&drain->enc, KY_EV_CLOCK_SYNC, ns);
 	ky_trc_enc_varint(&drain->enc, ky_timeline_realtime_ns(&drain->timeline, ns));
+	if (drain->record_ticks)
+		ky_drain_write_clock(drain, drain->record_ticks, ns);
 }
 
 static void tell_refused(struct ky_drain *drain, uint64_t ns)
@@ -198,6 +216,8 @@ void ky_drain_turn(struct ky_drain *drain, uint64_t ns)
 	if (!drain->is_segment_open) {
 		drain->is_segment_open = true;
 		drain->start_ns = ns;
+		if (!drain->is_cut)
+			drain->cover_from = drain->cover_whole_from = drain->told_ticks;
 		drain->chunk.is_segment_start = true;
 		drain->segment_offset = 0;
 		drain->index_chunks = 0;
@@ -270,6 +290,8 @@ int ky_drain_seal(struct ky_drain *drain)
 	if (!drain->is_segment_open)
 		return 0; /* refused: there is nothing to seal */
 	begin_chunk(drain, ns);
+	if (!drain->is_cut)
+		drain->cover_to = drain->told_ticks;
 	tell_refused(drain, ns);
 	if (drain->is_final)
 		ky_drain_write_open_polls(drain, ns, !drain->is_cut || drain->is_dead);

@@ -158,6 +158,27 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 		put_format(pairs, "sampling.cpu.threads_refused", "%u", refused);
 }
 
+static void put_ticks(struct pairs *pairs, const char *key, uint64_t ticks)
+{
+	put_format(pairs, key, "%llu", (unsigned long long)ticks);
+}
+
+/* By what a reader of several traces of this process counts each event once. */
+static void put_coverage(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
+{
+	if (drain->flown_ticks > drain->cover_whole_from && !drain->is_cut)
+		drain->cover_whole_from = drain->flown_ticks;
+	if (!drain->is_cut)
+		put_format(pairs, "coverage.part", "stream-%llx",
+			   (unsigned long long)drain->first_now_ns);
+	else
+		put(pairs, "coverage.part", drain->from_ticks ? "rest" : "dump");
+	put_ticks(pairs, "coverage.from_ticks", drain->cover_from);
+	put_ticks(pairs, "coverage.whole_from_ticks", drain->cover_whole_from);
+	if (is_complete && drain->cover_to)
+		put_ticks(pairs, "coverage.to_ticks", drain->cover_to);
+}
+
 static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
 {
 	const struct ky_ring_view *ring = &drain->ring;
@@ -191,6 +212,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	if (drain->is_directory_corrupt)
 		put(pairs, "directory.corrupt", "true");
 	put_runtimes(drain, pairs);
+	put_coverage(drain, pairs, is_complete);
 	put(pairs, "segment.complete", is_complete ? "true" : "false");
 }
 

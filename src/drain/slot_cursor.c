@@ -10,6 +10,7 @@
 
 #include <base/alloc.h>
 #include <base/testpoint.h>
+#include <drain/ring_copy.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <kymo/emit.h>
@@ -136,6 +137,8 @@ static int account(struct ky_drain *drain, struct ky_dthread *thread, uint64_t r
 		    queue_horizon(drain, thread, ticks))
 			return -ENOMEM;
 		drain->has_flown |= cause == KY_LOSS_FLIGHT;
+		if (cause == KY_LOSS_FLIGHT && ticks > drain->flown_ticks)
+			drain->flown_ticks = ticks;
 		if (cause == KY_LOSS_FLIGHT)
 			drain->stats.records_flown += missing;
 		else
@@ -431,6 +434,10 @@ static int visit(struct ky_drain *drain, uint32_t slot, uint64_t claim)
 	}
 	if (offset > cursor->offset)
 		err = take_new(drain, cursor, slot, offset);
+	if (drain->is_cut && state == KY_SLOT_OPEN &&
+	    ky_ring_view_state(&drain->ring, slot) & KY_STATE_WAS_BUSY && cursor->thread &&
+	    cursor->thread->read_ticks < drain->busy_ticks)
+		drain->busy_ticks = cursor->thread->read_ticks;
 	cursor->is_parked = state == KY_SLOT_PARKED && cursor->offset == offset;
 	if (state == KY_SLOT_OPEN && is_busy && !cursor->is_complete)
 		hold(drain, cursor, offset, cursor->thread->read_ticks);

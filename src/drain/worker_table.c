@@ -8,6 +8,7 @@
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
@@ -90,6 +91,15 @@ static uint32_t new_worker(struct ky_drain *drain, uint64_t runtime_key, uint64_
 	return drain->worker_count++;
 }
 
+/* Ids count from where the ring begins; these are words of the runtime's own. */
+static uint64_t identity_of(const struct ky_worker *worker)
+{
+	uint64_t hash = ky_hash_number(worker->runtime_key);
+
+	hash = ky_hash_number(hash ^ worker->identity);
+	return ky_hash_number(hash ^ worker->launch) >> 8 | 1u;
+}
+
 void ky_drain_worker_event(struct ky_drain *drain, uint32_t index, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &drain->enc;
@@ -104,6 +114,7 @@ void ky_drain_worker_event(struct ky_drain *drain, uint32_t index, uint64_t ns)
 	ky_trc_enc_u32(enc, worker->tid);
 	ky_trc_enc_u8(enc, worker->is_exact);
 	ky_trc_enc_u8(enc, worker->is_ended);
+	ky_trc_enc_varint(enc, identity_of(worker));
 }
 
 /* Time it was awake: while nobody measures CPU time, this is what keeps peers' tools from finding
@@ -440,7 +451,7 @@ static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
 		    (!worker->owner || worker->owner == thread || !worker->is_open))
 			return i;
 	}
-	index = new_worker(drain, thread->runtime_key, 0, 0);
+	index = new_worker(drain, thread->runtime_key, thread->tid, 0);
 	if (index == KY_NONE32)
 		return index;
 	drain->workers[index].runtime = runtime;

@@ -38,6 +38,7 @@ struct feed {
 
 struct ky_event_stream {
 	struct ky_byte_source *sources;
+	struct ky_copies *copies; /* NULL: there are none */
 	struct feed *feeds;
 	uint32_t *order; /* sorted: feeds with something to give, as a heap by their first event */
 	uint32_t order_count;
@@ -85,6 +86,8 @@ static int open_feed(struct ky_event_stream *stream, uint32_t index)
 				      &stream->options.limits, stream->options.raw_bytes_max,
 				      add_notice, stream);
 	feed->is_open = result == 0;
+	if (feed->is_open)
+		ky_frame_reader_leave_out(&feed->reader, ky_copies_source(stream->copies, index));
 	return result;
 }
 
@@ -450,7 +453,10 @@ int ky_event_stream_open(struct ky_event_stream **out, struct ky_byte_source *so
 	stream->feed_count = stream->feeds ? (uint32_t)source_count : 0;
 	if (!stream->feeds || !stream->order)
 		result = -ENOMEM;
-	else if (!stream->options.is_stored_order)
+	if (!result)
+		result = ky_copies_open(&stream->copies, sources, stream->feed_count,
+					&stream->options.limits, stream->options.raw_bytes_max);
+	if (!result && !stream->options.is_stored_order)
 		result = open_sorted(stream);
 	if (result < 0) {
 		struct ky_buf text;
@@ -484,6 +490,7 @@ void ky_event_stream_close(struct ky_event_stream *stream)
 	for (i = 0; i < stream->notice_count; i++)
 		ky_free(stream->notices[i]);
 	ky_free(stream->notices);
+	ky_copies_close(stream->copies);
 	ky_free(stream->last);
 	ky_free(stream->feeds);
 	ky_free(stream->order);

@@ -308,6 +308,9 @@ int ky_frame_reader_next(struct ky_frame_reader *reader, struct ky_frame *frame)
 			reader->frame_offset = reader->window_offset;
 			skip(reader, (size_t)used);
 			reader->is_started = true;
+			if (reader->copies && frame->kind == KY_FRAME_EVENT &&
+			    !ky_copies_takes(reader->copies, frame))
+				continue;
 			return 1;
 		}
 		if (used == -ENOMEM)
@@ -328,10 +331,14 @@ int ky_frame_reader_next(struct ky_frame_reader *reader, struct ky_frame *frame)
 uint32_t ky_frame_reader_hot(struct ky_frame_reader *reader, struct ky_hot_event *events,
 			     uint32_t capacity)
 {
+	uint32_t count, kept;
 	size_t used;
-	uint32_t count = ky_trc_dec_hot(reader->dec, reader->window + reader->begin,
-					reader->end - reader->begin, events, capacity, &used);
 
-	skip(reader, used);
-	return count;
+	do {
+		count = ky_trc_dec_hot(reader->dec, reader->window + reader->begin,
+				       reader->end - reader->begin, events, capacity, &used);
+		skip(reader, used);
+		kept = reader->copies ? ky_copies_hot(reader->copies, events, count) : count;
+	} while (count && !kept);
+	return kept;
 }

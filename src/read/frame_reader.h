@@ -12,6 +12,7 @@
 #include <base/buf.h>
 #include <base/byte_source.h>
 #include <stdbool.h>
+#include <read/copies.h>
 #include <wire/trc_dec.h>
 
 /* Takes one sentence about damage. Returns 0 or -ENOMEM. */
@@ -31,7 +32,16 @@ struct ky_frame_reader {
 	bool is_lost; /* behind damaged compressed data: only a stream header helps */
 	ky_notice_fn notice;
 	void *notice_ctx;
+	struct ky_copies_source *copies; /* NULL: all events are given */
 };
+
+/* Events that are copies are left out from here on. */
+static inline void ky_frame_reader_leave_out(struct ky_frame_reader *reader,
+					     struct ky_copies_source *copies)
+{
+	ky_copies_begin(copies);
+	reader->copies = copies;
+}
 
 /* raw_bytes_max: read at most this much of the source. Returns 0, -ENOMEM, -errno of a rewind. */
 int ky_frame_reader_init(struct ky_frame_reader *reader, struct ky_byte_source *source,

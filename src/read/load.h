@@ -78,6 +78,7 @@ struct ky_load {
 	struct ky_trace_private *private;
 	struct ky_frame_reader *reader;
 	uint32_t file;
+	struct ky_copies *copies; /* NULL: there are none */
 	uint32_t *type_of_serial; /* index + 1 in trace->types */
 	uint32_t serial_capacity;
 	uint32_t pool_serial;     /* grows with every change of the pools */
@@ -107,6 +108,9 @@ bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_
 bool ky_load_table(struct ky_load *load, const struct ky_frame *frame);
 /* Bytes that could not be read, up to this moment: a loss like any other. */
 bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
+
+/* What lies between two traces of one process. */
+bool ky_load_unrecorded(struct ky_load *load);
 
 bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 

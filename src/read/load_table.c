@@ -397,11 +397,11 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
-bool ky_load_damage(struct ky_load *load, uint64_t to_ns)
+static struct ky_trace_loss *add_loss(struct ky_load *load, const char *cause, uint64_t from_ns,
+				      uint64_t to_ns)
 {
-	static const char cause[] = "damaged input";
 	struct ky_trace *trace = load->trace;
-	uint32_t name = ky_names_intern(&load->private->names, cause, sizeof(cause) - 1);
+	uint32_t name = ky_names_intern(&load->private->names, cause, strlen(cause));
 	struct ky_trace_loss *loss;
 	void *moved;
 
@@ -409,15 +409,39 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns)
 		    &moved);
 	trace->losses = moved;
 	if (!loss || name == UINT32_MAX)
-		return false;
-	loss->from_ns = load->damage_from_ns < to_ns ? load->damage_from_ns : to_ns;
-	loss->to_ns = load->damage_from_ns < to_ns ? to_ns : load->damage_from_ns;
-	loss->record_count = 1; /* at least */
-	loss->tid = 0;
+		return NULL;
+	loss->from_ns = from_ns < to_ns ? from_ns : to_ns;
+	loss->to_ns = from_ns < to_ns ? to_ns : from_ns;
 	loss->cause = name;
-	loss->is_exact = false;
-	add_lost(&trace->lost_records, 1);
+	return loss;
+}
+
+bool ky_load_damage(struct ky_load *load, uint64_t to_ns)
+{
+	struct ky_trace_loss *loss = add_loss(load, "damaged input", load->damage_from_ns, to_ns);
+
+	if (!loss)
+		return false;
+	loss->record_count = 1; /* at least */
+	add_lost(&load->trace->lost_records, 1);
 	load->damage_from_ns = 0;
+	return true;
+}
+
+bool ky_load_unrecorded(struct ky_load *load)
+{
+	const struct ky_unrecorded *list;
+	uint32_t count = ky_copies_unrecorded(load->copies, &list);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct ky_trace_loss *loss = add_loss(load, KY_CAUSE_NOT_RECORDED, list[i].from_ns,
+						      list[i].to_ns);
+
+		if (!loss)
+			return false;
+		loss->is_exact = true;
+		load->trace->unrecorded_count++;
+	}
 	return true;
 }
 

@@ -6,6 +6,7 @@
  * believed.
  */
 #include <read/load.h>
+#include <string.h>
 
 #define NEST_MAX 16u
 #define NO_NAME 0xffffffu
@@ -189,11 +190,29 @@ static bool on_start(struct pairing *pairing, uint64_t time_ns, const struct ky_
 	return true;
 }
 
+/* Does a time that nobody recorded lie between? */
+static bool is_unrecorded(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
+{
+	for (uint32_t i = 0; i < trace->loss_count; i++) {
+		const struct ky_trace_loss *loss = &trace->losses[i];
+
+		if (loss->from_ns >= from_ns && loss->from_ns < to_ns &&
+		    strcmp(ky_trace_name(trace, loss->cause), KY_CAUSE_NOT_RECORDED) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool on_snapshot(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge,
 			bool is_at_exit)
 {
 	uint32_t at_exit = is_at_exit ? KY_POLL_AT_EXIT : 0;
 
+	/* Its end lies where nobody recorded. */
+	if (pairing->depth > 0 && pairing->trace->unrecorded_count &&
+	    is_unrecorded(pairing->trace, pairing->open[0].start_ns, time_ns) &&
+	    !close_all(pairing, time_ns, KY_POLL_END_UNPROVEN))
+		return false;
 	if (pairing->depth > 0) {
 		if (pairing->open[0].task == edge->task)
 			pairing->open[0].flags |= at_exit;

@@ -174,7 +174,8 @@ static int load_frames(struct ky_load *load, struct ky_frame_reader *reader)
 	}
 }
 
-static int load_source(struct ky_load *load, struct ky_byte_source *source,
+/* number: of the source, as it was given */
+static int load_source(struct ky_load *load, struct ky_byte_source *source, uint32_t number,
 		       const struct ky_trace_options *options)
 {
 	struct ky_trace *trace = load->trace;
@@ -194,6 +195,7 @@ static int load_source(struct ky_load *load, struct ky_byte_source *source,
 				      add_notice, load);
 	if (result < 0)
 		return result;
+	ky_frame_reader_leave_out(&reader, ky_copies_source(load->copies, number));
 	load->reader = &reader;
 	load->pool_serial++;
 	load->last_ns = 0;
@@ -225,7 +227,7 @@ static int load_sources(struct ky_load *load, struct ky_byte_source *sources, co
 
 		load->file = i;
 		load->stopped_at = 0;
-		result = load_source(load, source, options);
+		result = load_source(load, source, order[i], options);
 		if (result == 0)
 			continue;
 		if (trace->pages.failed == KYMO_E_LIMIT)
@@ -261,7 +263,14 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	if (order && first && load.pool_name && load.pool_stamp) {
 		result = order_sources(sources, (uint32_t)count, options, order, first);
 		if (result == 0)
+			result = ky_copies_open(&load.copies, sources, (uint32_t)count,
+						&options->limits, options->raw_bytes_max);
+		if (result == 0)
 			result = load_sources(&load, sources, order, options);
+		trace->copy_count = ky_copies_count(load.copies);
+		if (result == 0 && !ky_load_unrecorded(&load))
+			result = trace->pages.failed;
+		ky_copies_close(load.copies);
 	} else {
 		result = trace->pages.failed;
 	}

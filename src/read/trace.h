@@ -157,6 +157,9 @@ struct ky_trace_runtime {
 	uint8_t flavor, copy_index; /* see RuntimeEvent */
 };
 
+/* Between two traces of a process: nothing was lost, nobody recorded it. */
+#define KY_CAUSE_NOT_RECORDED "not recorded"
+
 struct ky_trace_loss {
 	uint64_t from_ns, to_ns, record_count;
 	uint32_t tid;   /* 0: several */
@@ -267,7 +270,7 @@ struct ky_trace_file {
 	bool is_torn;
 };
 
-struct ky_open_poll {
+struct ky_trace_open_poll {
 	uint32_t worker; /* index in workers */
 	uint64_t row;    /* in its polls */
 };
@@ -304,7 +307,7 @@ struct ky_trace {
 	uint32_t clock_sync_count, clock_sync_capacity;
 	struct ky_notice *notices;
 	uint32_t notice_count, notice_capacity;
-	struct ky_open_poll *open_polls;
+	struct ky_trace_open_poll *open_polls;
 	uint32_t open_poll_count, open_poll_capacity;
 	struct ky_trace_trigger *triggers; /* this and the next two in the order of the file */
 	uint32_t trigger_count, trigger_capacity;
@@ -322,8 +325,10 @@ struct ky_trace {
 	uint32_t sums_count, sums_capacity;
 	uint64_t counted[KY_COUNTED_KINDS]; /* values of all histograms; wakes: of all sums */
 	uint64_t lost_records;              /* sum of losses */
-	uint64_t lost_samples;              /* stacks, not records: among no thread's losses */
-	uint64_t polls, parks, wakes;       /* rows */
+	uint64_t copy_count;       /* events that several of the sources have, beyond the first */
+	uint32_t unrecorded_count; /* losses of cause KY_CAUSE_NOT_RECORDED: between two dumps */
+	uint64_t lost_samples;     /* stacks, not records: among no thread's losses */
+	uint64_t polls, parks, wakes; /* rows */
 	uint64_t end_unproven;
 	uint64_t delays_measured, delays_recorded; /* recorded: from scheduling_delay_ns */
 	uint64_t delays_no_wake, delays_withheld, delays_counted;

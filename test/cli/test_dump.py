@@ -63,16 +63,16 @@ class Rings(unittest.TestCase):
     def recover(self, *args):
         return self.kymo("recover", "--ring-dir", self.rings, "-o", self.out, *map(str, args))
 
-    def info(self, path):
-        done = self.kymo("info", "--json", path)
+    def info(self, *paths):
+        done = self.kymo("info", "--json", *paths)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
     def metadata(self, path):
         return self.info(path)["metadata"]
 
-    def polls(self, path):
-        return next(t["count"] for t in self.info(path)["types"] if t["name"] == "PollEndEvent")
+    def polls(self, *paths):
+        return next(t["count"] for t in self.info(*paths)["types"] if t["name"] == "PollEndEvent")
 
     def host(self, *actions, polls=POLLS, **variables):
         """A host that has recorded, taken the actions, and waits for a file that never comes."""
@@ -261,6 +261,23 @@ class Dump(Rings):
         self.assertGreater(dumps, 0)
         self.assertGreater(len(list(traces.rglob("*.trc.zst"))), 5)
         self.assertEqual(self.polls(traces), 301000)
+        # Read together, what a dump and the stream both have counts once.
+        self.assertEqual(self.polls(traces, *self.traces()), 301000)
+        self.assertGreater(self.info(traces, self.traces()[-1])["copies"], 1000)
+        self.assertIn("counted once", self.kymo("info", traces, *self.traces()).stdout)
+
+    def test_dumps_that_overlap_count_each_event_once(self):
+        host = self.host("sleep=20", polls=3000)
+        for name in ("a.trc", "b.trc"):
+            self.assertEqual(self.dump(host.pid, "-o", name).returncode, 0)
+        both = self.info(*self.traces())
+        self.assertEqual((self.polls(*self.traces()), both["lost_records"]), (3000, 0))
+        self.assertGreater(both["copies"], 5999)
+        done = self.kymo("events", "--type", "PollEndEvent", "--format=csv", *self.traces())
+        self.assertEqual(len(done.stdout.splitlines()), 3001)
+        one = self.dir / "one.trc"
+        self.assertEqual(self.kymo("convert", *self.traces(), "-o", one).returncode, 0)
+        self.assertEqual(self.polls(one), 3000)
 
     @unittest.skipIf(os.geteuid() != 0, "needs root to become another user")
     def test_a_process_that_becomes_another_user_is_dumped_and_recovered(self):
