@@ -13,6 +13,11 @@ static uint64_t number(const struct ky_frame *frame, uint32_t field)
 
 /* ---- stacks, each once ---- */
 
+static uint64_t hash_of(const uint8_t *frames, uint32_t count, uint32_t turn)
+{
+	return ky_hash_bytes(KY_HASH_START + turn, frames, (size_t)count * sizeof(uint64_t));
+}
+
 static bool grow_slots(struct ky_trace *trace)
 {
 	struct ky_samples *samples = &trace->samples;
@@ -28,8 +33,8 @@ static bool grow_slots(struct ky_trace *trace)
 		return false;
 	for (i = 0; i < samples->stack_count; i++) {
 		const struct ky_stack *stack = &samples->stacks[i];
-		uint64_t hash = ky_hash_bytes(KY_HASH_START, samples->frames + stack->first,
-					      (size_t)stack->count * sizeof(uint64_t));
+		uint64_t hash = hash_of((const uint8_t *)(samples->frames + stack->first),
+					stack->count, stack->turn);
 		uint32_t at = (uint32_t)ky_hash_number(hash) & (count - 1);
 
 		while (slots[at])
@@ -43,15 +48,15 @@ static bool grow_slots(struct ky_trace *trace)
 }
 
 static bool is_same(const struct ky_samples *samples, uint32_t stack, const uint8_t *frames,
-		    uint32_t count)
+		    uint32_t count, uint32_t turn)
 {
-	return samples->stacks[stack].count == count &&
+	return samples->stacks[stack].count == count && samples->stacks[stack].turn == turn &&
 	       memcmp(samples->frames + samples->stacks[stack].first, frames,
 		      (size_t)count * sizeof(uint64_t)) == 0;
 }
 
 static uint32_t add_stack(struct ky_trace *trace, const uint8_t *frames, uint32_t count,
-			  uint64_t time_ns)
+			  uint64_t time_ns, uint32_t turn)
 {
 	struct ky_samples *samples = &trace->samples;
 	void *list = samples->frames;
@@ -71,9 +76,56 @@ static uint32_t add_stack(struct ky_trace *trace, const uint8_t *frames, uint32_
 	samples->stacks = list;
 	memcpy(samples->frames + samples->frame_count, frames, (size_t)count * sizeof(uint64_t));
 	samples->stacks[samples->stack_count] = (struct ky_stack){samples->frame_count, count,
-								  time_ns};
+								  time_ns, turn};
 	samples->frame_count += count;
 	return samples->stack_count++;
+}
+
+/* How often what was mapped under a stack had gone by then. */
+static uint32_t turn_of(const struct ky_samples *samples, const uint8_t *frames, uint32_t count,
+			uint64_t time_ns)
+{
+	uint32_t turn = 0;
+
+	for (uint32_t i = 0; samples->gone_count && i < count; i++) {
+		uint64_t frame;
+
+		memcpy(&frame, frames + i * sizeof(frame), sizeof(frame));
+		if (frame < samples->gone_low || frame >= samples->gone_high)
+			continue;
+		for (uint32_t k = 0; k < samples->gone_count; k++) {
+			const struct ky_gone_code *gone = &samples->gone[k];
+
+			turn += frame >= gone->start && frame < gone->end && time_ns >= gone->to_ns;
+		}
+	}
+	return turn;
+}
+
+/* A module was unmapped: what is mapped there next has other names. Told again and again. */
+static bool load_gone(struct ky_trace *trace, const struct ky_frame *frame)
+{
+	struct ky_samples *samples = &trace->samples;
+	void *list = samples->gone;
+	struct ky_gone_code gone = {number(frame, KY_F_PROCESS_MAP_start),
+				    number(frame, KY_F_PROCESS_MAP_end),
+				    number(frame, KY_F_PROCESS_MAP_to_ns)};
+
+	if (!gone.to_ns || gone.start >= gone.end || samples->gone_count == KY_GONE_CODE_MAX)
+		return true;
+	for (uint32_t i = 0; i < samples->gone_count; i++)
+		if (samples->gone[i].start == gone.start && samples->gone[i].to_ns == gone.to_ns)
+			return true;
+	if (!ky_pages_array(&trace->pages, &list, &samples->gone_capacity, samples->gone_count + 1,
+			    sizeof(gone)))
+		return false;
+	samples->gone = list;
+	if (!samples->gone_count || gone.start < samples->gone_low)
+		samples->gone_low = gone.start;
+	if (gone.end > samples->gone_high)
+		samples->gone_high = gone.end;
+	samples->gone[samples->gone_count++] = gone;
+	return true;
 }
 
 /* Index of a stack; KY_NONE: it has no frames, or trace->pages.failed is set. */
@@ -81,23 +133,23 @@ static uint32_t intern_stack(struct ky_trace *trace, const uint8_t *frames, uint
 			     uint64_t time_ns)
 {
 	struct ky_samples *samples = &trace->samples;
+	uint32_t at, stack, turn = turn_of(samples, frames, count, time_ns);
 	uint64_t hash;
-	uint32_t at, stack;
 
 	if (samples->stack_count >= samples->slot_count / 2 && !grow_slots(trace))
 		return KY_NONE;
-	hash = ky_hash_bytes(KY_HASH_START, frames, (size_t)count * sizeof(uint64_t));
+	hash = hash_of(frames, count, turn);
 	at = (uint32_t)ky_hash_number(hash) & (samples->slot_count - 1);
 	while (samples->slots[at]) {
 		stack = samples->slots[at] - 1;
-		if (is_same(samples, stack, frames, count)) {
+		if (is_same(samples, stack, frames, count, turn)) {
 			if (time_ns < samples->stacks[stack].first_ns)
 				samples->stacks[stack].first_ns = time_ns;
 			return stack;
 		}
 		at = (at + 1) & (samples->slot_count - 1);
 	}
-	stack = add_stack(trace, frames, count, time_ns);
+	stack = add_stack(trace, frames, count, time_ns, turn);
 	if (stack != UINT32_MAX)
 		samples->slots[at] = stack + 1;
 	return stack;
@@ -297,6 +349,8 @@ static void add_lost(uint64_t *sum, uint64_t count)
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame)
 {
 	switch (frame->schema->event) {
+	case KY_EV_PROCESS_MAP:
+		return load_gone(load->trace, frame);
 	case KY_EV_CPU_SAMPLE:
 		return load_cpu(load, frame);
 	case KY_EV_OFF_CPU:

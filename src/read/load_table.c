@@ -575,6 +575,7 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_MEMORY_OVERFLOW:
 		return ky_load_sample(load, frame);
 	case KY_EV_PROCESS_MAP:
+		return load_symbol(load, frame) && ky_load_sample(load, frame);
 	case KY_EV_SYMBOL:
 		return load_symbol(load, frame);
 	case KY_EV_CLOCK_SYNC:

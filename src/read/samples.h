@@ -4,7 +4,9 @@
  *
  * Invariants:  after ky_trace_open() rows ascend by time, then by their order in the files; every
  *              index in a row is valid or KY_NONE. A stack is kept once, however often it was
- *              seen, and is resolved to names by the time of its first row. Frames: leaf first.
+ *              seen, and is resolved to names by the time of its first row; one that goes
+ *              through code that was unmapped in between, once for each time before and behind
+ *              that (of KY_GONE_CODE_MAX). Frames: leaf first.
  * Whose:       what the event says; where it does not (dial9: worker 255, no task), the worker that
  *              the thread served at that moment, by its parks, and the poll or the run on the
  *              blocking pool that contains the moment.
@@ -20,6 +22,7 @@
 
 #define KY_STACK_FRAMES_MAX 2048u
 #define KY_NO_SYSCALL UINT32_MAX
+#define KY_GONE_CODE_MAX 256u
 
 enum ky_stack_kind {
 	KY_STACK_CPU = 0, /* value: CPU time it stands for, 0 unknown */
@@ -76,6 +79,11 @@ struct ky_stack {
 	uint32_t first; /* in frames */
 	uint32_t count;
 	uint64_t first_ns; /* of the first row that has it */
+	uint32_t turn;     /* of what was mapped there; 0: nothing of it ever went */
+};
+
+struct ky_gone_code {
+	uint64_t start, end, to_ns;
 };
 
 struct ky_samples {
@@ -87,6 +95,10 @@ struct ky_samples {
 	uint32_t frame_count, frame_capacity;
 	uint32_t *slots; /* of the hash table while loading: stack + 1 */
 	uint32_t slot_count;
+	/* While loading: code that was unmapped, and addresses outside of which none was. */
+	struct ky_gone_code *gone;
+	uint64_t gone_low, gone_high;
+	uint32_t gone_count, gone_capacity;
 	uint64_t counts[KY_STACK_KINDS]; /* rows */
 	uint64_t lost[KY_STACK_KINDS];   /* by LossEvent and MemoryProfileOverflowEvent */
 	uint64_t frees_unmatched;        /* FreeEvents of allocations that are not here */

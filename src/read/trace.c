@@ -379,6 +379,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->samples.stacks, 0);
 	ky_pages_free(pages, trace->samples.frames, 0);
 	ky_pages_free(pages, trace->samples.slots, 0);
+	ky_pages_free(pages, trace->samples.gone, 0);
 	ky_pages_free(pages, trace->metadata, 0);
 	ky_pages_free(pages, trace->clock_syncs, 0);
 	ky_pages_free(pages, trace->notices, 0);

@@ -70,6 +70,18 @@ static inline void case_place(struct read_case *c, uint64_t ns, uint64_t task, u
 	ky_trc_enc_f64(&c->enc, probability);
 }
 
+static inline void case_module(struct read_case *c, uint64_t ns, uint64_t start, uint64_t end,
+			       uint64_t from_ns, uint64_t to_ns)
+{
+	CASE_EVENT(c, 906, "ProcessMapEvent", ns, CASE_FIELD("start", VARINT),
+		   CASE_FIELD("end", VARINT), CASE_FIELD("from_ns", VARINT),
+		   CASE_FIELD("to_ns", VARINT));
+	ky_trc_enc_varint(&c->enc, start);
+	ky_trc_enc_varint(&c->enc, end);
+	ky_trc_enc_varint(&c->enc, from_ns);
+	ky_trc_enc_varint(&c->enc, to_ns);
+}
+
 /* Of a dump: the last known place of a live task. */
 static inline void case_told_place(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
 				   uint64_t since_ns, uint8_t state)

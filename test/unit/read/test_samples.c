@@ -32,6 +32,38 @@ static void samples__keep_a_stack_once(void **state)
 	case_finish(&c);
 }
 
+/* A stack through code at 0x1000, which is unmapped twice, and one beside it. */
+static void samples__tell_a_stack_from_the_same_through_other_code(void **state)
+{
+	const struct ky_samples *samples;
+	struct read_case c;
+	uint32_t through, beside;
+
+	(void)state;
+	case_begin(&c);
+	through = CASE_STACK(&c, 0x1010, 0x2000);
+	beside = CASE_STACK(&c, 0x2010, 0x2000);
+	for (uint64_t i = 0; i < 3; i++) {
+		case_module(&c, 1000 * (i + 1), 0x1000, 0x1100, 1000 * i, 1000 * (i + 1) - 1);
+		case_module(&c, 1000 * (i + 1), 0x1000, 0x1100, 1000 * i, 1000 * (i + 1) - 1);
+		case_cpu(&c, 1000 * (i + 1) + 1, 0, 11, through, 5, 0, 0);
+		case_cpu(&c, 1000 * (i + 1) + 2, 0, 11, beside, 5, 0, 0);
+		case_cpu(&c, 1000 * (i + 1) + 3, 0, 11, through, 5, 0, 0);
+	}
+	case_open(&c);
+	samples = &c.trace->samples;
+	assert_int_equal(samples->stack_count, 4);
+	for (uint32_t i = 0; i < 9; i += 3) {
+		assert_int_equal(row_at(&c, i)->stack, row_at(&c, i + 2)->stack);
+		assert_int_equal(row_at(&c, i + 1)->stack, row_at(&c, 1)->stack);
+		assert_int_equal(samples->stacks[row_at(&c, i)->stack].first_ns,
+				 row_at(&c, i)->time_ns);
+	}
+	assert_int_not_equal(row_at(&c, 0)->stack, row_at(&c, 3)->stack);
+	assert_int_not_equal(row_at(&c, 3)->stack, row_at(&c, 6)->stack);
+	case_finish(&c);
+}
+
 static void samples__cut_a_stack_that_nobody_can_have(void **state)
 {
 	static uint64_t frames[KY_STACK_FRAMES_MAX + 100];
@@ -257,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples__keep_a_stack_once),
+		cmocka_unit_test(samples__tell_a_stack_from_the_same_through_other_code),
 		cmocka_unit_test(samples__cut_a_stack_that_nobody_can_have),
 		cmocka_unit_test(samples__belong_to_the_poll_that_was_open),
 		cmocka_unit_test(samples__find_worker_and_poll_by_thread_and_time),
