@@ -40,6 +40,8 @@ static const char help[] =
 	"      --profile NAME|FILE    what is recorded and written: default, profile (slow polls,\n"
 	"                             histograms of the rest), everything, or kymo-profile(5)\n"
 	"      --sample HZ|off        stack samples per second of CPU time (default: 99)\n"
+	"      --sampler HOW          who samples: perf (from outside), timers (inside), or auto:\n"
+	"                             perf where it works, else timers (default: auto)\n"
 	"      --sample-bytes N       memory for stacks per process (default: 2M)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"

@@ -113,6 +113,18 @@ bool ky_run_parse_rate(const char *text, uint32_t *out)
 	return true;
 }
 
+static bool parse_source(const char *text, uint32_t *out)
+{
+	static const char *const names[] = {[KY_RUN_SOURCE_ANY] = "auto",
+					    [KY_RUN_SOURCE_PERF] = "perf",
+					    [KY_RUN_SOURCE_TIMERS] = "timers"};
+
+	for (*out = 0; *out < sizeof(names) / sizeof(names[0]); (*out)++)
+		if (strcmp(text, names[*out]) == 0)
+			return true;
+	return false;
+}
+
 static int parse_metadata(struct ky_run_options *options, char *text)
 {
 	if (options->metadata_count == KY_RUN_METADATA_MAX ||
@@ -128,6 +140,7 @@ enum option_id {
 	OPTION_RING_DIR,
 	OPTION_SAMPLE,
 	OPTION_SAMPLE_BYTES,
+	OPTION_SAMPLER,
 	OPTION_PROFILE,
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
@@ -177,6 +190,8 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 				       options->sample_bytes <= KY_SAMPLE_BYTES_MAX ?
 			       NULL :
 			       "a size from 64K to 256M";
+	case OPTION_SAMPLER:
+		return parse_source(value, &options->sample_source) ? NULL : "auto, perf or timers";
 	case OPTION_COMPRESS:
 		options->has_stage = true;
 		return ky_run_parse_compression(value, &options->stage) == 0 ?
@@ -216,6 +231,7 @@ static const struct option long_options[] = {
 	{"ring-dir", required_argument, NULL, OPTION_RING_DIR},
 	{"sample", required_argument, NULL, OPTION_SAMPLE},
 	{"sample-bytes", required_argument, NULL, OPTION_SAMPLE_BYTES},
+	{"sampler", required_argument, NULL, OPTION_SAMPLER},
 	{"profile", required_argument, NULL, OPTION_PROFILE},
 	{"compress", required_argument, NULL, OPTION_COMPRESS},
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},

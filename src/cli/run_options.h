@@ -20,6 +20,12 @@
 #define KY_RUN_SAMPLE_HZ 99u
 #define KY_RUN_SAMPLE_HZ_MAX 1000u
 
+enum ky_run_source {
+	KY_RUN_SOURCE_ANY = 0, /* perf_event, else timers */
+	KY_RUN_SOURCE_PERF,    /* or nothing */
+	KY_RUN_SOURCE_TIMERS
+};
+
 struct ky_run_options {
 	bool is_flight;
 	bool is_quiet;
@@ -31,6 +37,7 @@ struct ky_run_options {
 	uint64_t ring_bytes;        /* 0: the recorder's default */
 	uint32_t sample_hz;         /* samples per second of CPU time; 0: none */
 	bool has_sample_hz;         /* --sample was given */
+	uint32_t sample_source;     /* enum ky_run_source */
 	uint64_t sample_bytes;      /* 0: the recorder's default */
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */

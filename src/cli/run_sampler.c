@@ -31,6 +31,12 @@ struct ky_run_sampler {
 	uint64_t lost_told;
 };
 
+static bool uses_perf(const struct ky_run_sampler *sampler)
+{
+	return sampler->options->sample_hz &&
+	       sampler->options->sample_source != KY_RUN_SOURCE_TIMERS;
+}
+
 int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options)
 {
 	struct ky_run_sampler *sampler = ky_alloc(sizeof(*sampler));
@@ -43,7 +49,7 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 						.stack_bytes = STACK_BYTES,
 						.has_kernel = true,
 						.is_at_exec = true};
-	if (options->sample_hz)
+	if (uses_perf(sampler))
 		sampler->refusal = ky_perf_test(&sampler->how);
 	return 0;
 }
@@ -62,18 +68,21 @@ static uint8_t open_events(void *ctx, pid_t pid)
 {
 	struct ky_run_sampler *sampler = ctx;
 
-	if (!sampler->options->sample_hz || sampler->refusal)
+	if (!uses_perf(sampler) || sampler->refusal)
 		return 0;
 	sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
 	sampler->rate_hz = sampler->options->sample_hz;
 	return !sampler->refusal;
 }
 
-/* In the child's own copy of its environment: with perf_event it leaves sampling to us. */
+/* In the child's own copy of its environment: with perf_event it leaves sampling to us, and to
+ * nobody where that was to be the only source. */
 static void tell_child(void *ctx, uint8_t is_sampled)
 {
 	struct ky_run_sampler *sampler = ctx;
 
+	if (sampler->options->sample_source == KY_RUN_SOURCE_PERF)
+		is_sampled = 1;
 	if (is_sampled && sampler->variable)
 		memcpy(sampler->variable, KY_SAMPLE_VARIABLE "=0", sizeof(KY_SAMPLE_VARIABLE "=0"));
 }
@@ -146,6 +155,8 @@ static void describe(const struct ky_run_sampler *sampler, const struct ky_run_s
 				      memory_order_relaxed);
 		return;
 	}
+	if (!uses_perf(sampler))
+		return;
 	atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_PERF, memory_order_relaxed);
 	atomic_store_explicit(&head->rate_hz, sampler->rate_hz, memory_order_relaxed);
 	atomic_store_explicit(&head->limits, sampler->how.has_kernel ? 0 : KY_SAMPLE_NO_KERNEL,

@@ -15,6 +15,7 @@
  * user=N          becomes this user and group
  * prof            takes SIGPROF for itself; as the first action before there is a recorder
  * profs           says how often it came
+ * handler         says whether somebody has one for SIGPROF
  * churn=N         N threads, one after the other, each burns a ms
  * crowd=N         N threads at once, each burns a ms
  * fork=MS         a child burns so many ms, and is waited for
@@ -101,6 +102,14 @@ static void take_prof(void)
 	sigaction(SIGPROF, &action, NULL);
 }
 
+static void say_handler(void)
+{
+	struct sigaction now;
+
+	sigaction(SIGPROF, NULL, &now);
+	puts(now.sa_handler == SIG_DFL ? "no handler" : "a handler");
+}
+
 static void *burn_quarter(void *ctx)
 {
 	burn(*(uint64_t *)ctx / 4);
@@ -171,6 +180,8 @@ static void act(const char *action)
 		take_prof();
 	else if (strcmp(action, "profs") == 0)
 		printf("%d\n", (int)prof_count);
+	else if (strcmp(action, "handler") == 0)
+		say_handler();
 	else if (strncmp(action, "churn=", 6) == 0)
 		churn(strtoul(value, NULL, 10), 1);
 	else if (strncmp(action, "crowd=", 6) == 0)

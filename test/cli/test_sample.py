@@ -83,6 +83,22 @@ class Sampling(unittest.TestCase):
         self.check_shares(samples, 2_000_000_000)
         self.assertEqual({sample["sampler"] for sample in samples}, {2})
 
+    def test_timers_run_where_they_are_chosen(self):
+        self.run_kymo("--sampler", "timers", HOST, "10", "burn=1000")
+        metadata = self.metadata()
+        self.assertEqual(metadata["sampling.cpu"], "timers")
+        self.assertNotIn("sampling.cpu.refused", metadata)
+        self.check_shares(self.samples(), 1_000_000_000)
+
+    def test_perf_alone_takes_no_signal(self):
+        done = self.run_kymo("--sampler", "perf", HOST, "10", "burn=300", "handler",
+                             deny=["perf"], capture_output=True)
+        metadata = self.metadata()
+        self.assertEqual(metadata["sampling.cpu"], "none")
+        self.assertEqual(metadata["sampling.cpu.refused"], "perf_event: Operation not permitted")
+        self.assertEqual(self.samples(), [])
+        self.assertEqual(done.stdout, b"no handler\n")
+
     def test_timers_in_a_forked_child_and_a_further_image(self):
         self.run_kymo(HOST, "10", "burn=2000", "fork=200", "exec=10", deny=["perf"])
         self.check_shares(self.samples(), 2_000_000_000)

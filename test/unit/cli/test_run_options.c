@@ -68,8 +68,16 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_int_equal(parse("run --compress gzip:6 c"), 0);
 	assert_string_equal(options.stage.suffix, ".gz");
 	assert_int_equal(options.stage.level, 6);
+	assert_int_equal(parse("run --sampler timers --sample 7 c"), 0);
+	assert_int_equal(options.sample_source, KY_RUN_SOURCE_TIMERS);
+	assert_int_equal(options.sample_hz, 7);
+	assert_int_equal(parse("run --sampler perf c"), 0);
+	assert_int_equal(options.sample_source, KY_RUN_SOURCE_PERF);
+	assert_int_equal(parse("run --sampler perf --sampler auto c"), 0);
+	assert_int_equal(options.sample_source, KY_RUN_SOURCE_ANY);
 	assert_int_equal(parse("run c"), 0);
 	assert_string_equal(options.stage.suffix, ".zst");
+	assert_int_equal(options.sample_source, KY_RUN_SOURCE_ANY);
 }
 
 static void run_options__wrong_values_name_the_option_and_what_it_wants(void **state)
@@ -88,6 +96,7 @@ static void run_options__wrong_values_name_the_option_and_what_it_wants(void **s
 		{"run --rotate-interval 0 c", "--rotate-interval"},
 		{"run --rotate-interval 5d c", "--rotate-interval"},
 		{"run --total-bytes -1 c", "--total-bytes"},
+		{"run --sampler timer c", "--sampler: expected auto, perf or timers"},
 		{"run -m novalue c", "-m: expected key=value"},
 		{"run -m =v c", "-m: expected key=value"},
 		{"run --bogus c", "--bogus is not an option"},
