@@ -329,12 +329,30 @@ static void write_slot(struct ky_place_slot *slot, const struct kymo_place *plac
 	atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
 }
 
+/* A leaf that asks whether its time has come keeps the waker first: a task that waits for the next
+ * tick of an interval comes by the same code twice in a poll. */
+static bool is_put(const struct ky_place_slot *slot, const struct kymo_place *place,
+		   uint32_t number)
+{
+	uint64_t stacks = atomic_load_explicit(&slot->stacks, memory_order_relaxed);
+
+	if (!place->is_further || number == KY_PLACE_NO_STACK ||
+	    atomic_load_explicit(&slot->task_word, memory_order_relaxed) !=
+		    kymo_task_word(place->task, place->name))
+		return false;
+	for (uint32_t i = 0; i < KYMO_PLACE_STACKS_MAX; i++)
+		if ((stacks >> 16 * i & 0xffffu) == number)
+			return true;
+	return false;
+}
+
 void kymo_place_put(const struct kymo_place *place)
 {
 	struct ky_thread *thread = self();
 	struct kymo_place_set *sets = thread->hot.places;
 	uint32_t count = place->frame_count < KYMO_PLACE_FRAMES_MAX ? place->frame_count :
 								      KYMO_PLACE_FRAMES_MAX;
+	uint32_t number;
 	uint64_t ticks, *word;
 	struct ky_place_slot *slot;
 	struct ky_sample sample = {.kind = KY_SAMPLE_PLACE,
@@ -348,15 +366,18 @@ void kymo_place_put(const struct kymo_place *place)
 
 	if (!sets || !count || !place->task || !place->one_in)
 		return;
+	number = stack_number(sets, place->frames, count);
+	word = find(sets, place->task);
+	slot = word ? slot_of(sets, word) : claim(sets, place->task);
+	if (slot && is_put(slot, place, number))
+		return;
 	ticks = ky_clock_ticks(&thread->ring->clock);
 	sample.stamp = ticks;
 	sample.more = (UINT64_C(1) << 32) / place->one_in;
 	(void)ky_sample_put(&thread->ring->place_samples, &sample);
 	atomic_fetch_add_explicit(&head_of(sets)->put_count, 1, memory_order_relaxed);
-	word = find(sets, place->task);
-	slot = word ? slot_of(sets, word) : claim(sets, place->task);
 	if (slot)
-		write_slot(slot, place, stack_number(sets, place->frames, count), ticks);
+		write_slot(slot, place, number, ticks);
 }
 
 void kymo_place_end(uint64_t task)

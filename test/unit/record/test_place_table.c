@@ -98,9 +98,18 @@ static void place__takes_no_memory_before_it_is_used(void **state)
 	test_recorder_close(&c.test);
 }
 
+static const struct ky_sample_class_head *place_samples(struct case_ *c)
+{
+	struct ky_sample_ring ring;
+
+	assert_true(ky_ring_view_samples(&c->view, KY_SAMPLES_PLACE, &ring));
+	return ring.head;
+}
+
 static void place__is_seen_from_outside_until_the_task_ends(void **state)
 {
-	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX], put_count, samples;
+	const struct ky_place_head *head;
 	struct ky_place_seen seen;
 	struct case_ c;
 
@@ -108,6 +117,7 @@ static void place__is_seen_from_outside_until_the_task_ends(void **state)
 	open_case(&c);
 	(void)poll(&c, 7, 0);
 	put(7, 0x1000, false);
+	head = (const struct ky_place_head *)(const void *)area(&c);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_equal(seen.task_word, kymo_task_word(7, 5));
 	assert_int_equal(seen.one_in, 64);
@@ -116,9 +126,15 @@ static void place__is_seen_from_outside_until_the_task_ends(void **state)
 	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
 	assert_int_equal(frames[0], 0x1000);
 	assert_int_equal(frames[2], 0x3000);
-	/* A further one of the same poll stands beside it; the same again changes nothing. */
+	/* A further one of the same poll stands beside it; the same again changes nothing, and is
+	 * not told again. */
 	put(7, 0x1800, true);
+	put_count = atomic_load(&head->put_count);
+	samples = atomic_load(&place_samples(&c)->hand);
 	put(7, 0x1800, true);
+	put(7, 0x1000, true);
+	assert_int_equal(atomic_load(&head->put_count), put_count);
+	assert_int_equal(atomic_load(&place_samples(&c)->hand), samples);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_not_equal(seen.stacks[1], KY_PLACE_NO_STACK);
 	assert_int_equal(seen.stacks[2], KY_PLACE_NO_STACK);
