@@ -316,8 +316,9 @@ def script(name, path, *arguments, timeout_s=600, env=None):
 def suite_reliability():
     tally = build("gcc")
     if not tally.failed:
-        tally.add(command("reliability",
-                          [sys.executable, "test/reliability/run.py", "--build", "build"], 900))
+        for name, path in (("reliability", "run.py"), ("reliability-stacks", "sampling.py")):
+            tally.add(command(name, [sys.executable, f"test/reliability/{path}", "--build",
+                                     "build"], 900))
     return tally
 
 

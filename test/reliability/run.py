@@ -581,13 +581,13 @@ def local_set_bare(place):
     check_local_set(place, "bare", 0)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+def main(cases, doc):
+    parser = argparse.ArgumentParser(description=doc.split("\n", 1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     options = parser.parse_args()
     options.build = options.build.resolve()
-    chosen = [run for run in CASES if options.only in f"{run.__name__} {run.__doc__}"]
+    chosen = [run for run in cases if options.only in f"{run.__name__} {run.__doc__}"]
     print(f"1..{len(chosen)}", flush=True)
     failed = 0
     for number, run in enumerate(chosen, 1):
@@ -610,4 +610,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(CASES, __doc__))

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Programs that are hard on whoever samples their stacks, on each source of samples.
+
+    sampling.py [--build DIR] [--only TEXT]
+
+DIR is a build of this tree without sanitizers. Output is TAP; a case whose tools are missing here
+is skipped with its reason.
+"""
+import json
+import os
+import subprocess
+import sys
+
+from run import Place, Skip, can_mount, check, ended_well, equal, main
+
+SOURCES = {"perf": "perf_event", "timers": "timers"}
+RATE_HZ = 997
+NOBODY = 65534
+CASES = []
+
+
+def on_each_source(function):
+    for source in SOURCES:
+        def run(place, source=source):
+            function(place, source)
+        run.__name__ = f"{function.__name__}_{source}"
+        run.__doc__ = f"{source}: {function.__doc__}"
+        CASES.append(run)
+    return function
+
+
+def sampled(place, source, *words, **more):
+    """Runs the program under that source. Returns (what it says, the report's profile)."""
+    program = place.build / "test/reliability/reliability_sampled"
+    done = place.run(program, *words, options=["--sampler", source, "--sample", str(RATE_HZ)],
+                     **more)
+    ended_well(done)
+    metadata = place.info()["metadata"]
+    if metadata["sampling.cpu"] == "none" and source == "perf":
+        raise Skip(f"refused here: {metadata['sampling.cpu.refused']}")
+    equal(metadata["sampling.cpu"], SOURCES[source], "what samples")
+    told = subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout), json.loads(told.stdout)["profile"]
+
+
+def whole(place):
+    """Share of stacks that reach the thread's first function, once there are tables."""
+    done = subprocess.run([place.kymo, "events", "--type", "CpuSampleEvent", "--format", "jsonl",
+                           place.traces], check=True, capture_output=True, text=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    begin = min(row["timestamp_ns"] for row in rows)
+    late = [row["fields"] for row in rows if row["timestamp_ns"] > begin + 300e6]
+    check(len(late) > 50, f"{len(late)} samples behind the first 300 ms, {len(rows)} in all")
+    return sum(not row["truncated"] for row in late) / len(late)
+
+
+def functions(profile):
+    return {row["function"]: row["total"] / profile["cpu"]["samples"]
+            for row in profile["cpu"]["functions"]}
+
+
+def burnt(profile, least_ms):
+    cpu_ms = profile["cpu"]["cpu_ns"] / 1e6
+    check(least_ms * 0.9 < cpu_ms < least_ms * 1.5, f"{cpu_ms} ms sampled of {least_ms}")
+
+
+# ---- where a signal must not wait for a lock ----
+
+
+@on_each_source
+def in_the_heap(place, source):
+    """two threads in malloc and free: nobody hangs, stacks are whole"""
+    _, profile = sampled(place, source, "heap", "800")
+    burnt(profile, 1600)
+    check(functions(profile).get("use_heap", 0) > 0.9, str(profile["cpu"]["functions"][:5]))
+    check(whole(place) >= 0.99, f"{whole(place):.2%} of the stacks are whole")
+
+
+@on_each_source
+def in_the_vdso(place, source):
+    """two threads that read the clock: stacks through the vDSO are whole"""
+    _, profile = sampled(place, source, "clock", "800")
+    burnt(profile, 1600)
+    check(functions(profile).get("use_clock", 0) > 0.9, str(profile["cpu"]["functions"][:5]))
+    check(whole(place) >= 0.99, f"{whole(place):.2%} of the stacks are whole")
+
+
+@on_each_source
+def in_the_loader(place, source):
+    """one thread opens and closes the library that another one runs: nobody hangs or crashes"""
+    said, profile = sampled(place, source, "loader",
+                            place.build / "test/reliability/reliability_burn_first.so", "600")
+    check(said["runs"] > 100, str(said))
+    check(profile["cpu"]["cpu_ns"] > 550e6, str(profile["cpu"]["cpu_ns"]))
+
+
+@on_each_source
+def code_that_takes_turns(place, source):
+    """two libraries one after the other at one address: each under its own name"""
+    folder = place.build / "test/reliability"
+    said, profile = sampled(place, source, "swap", folder / "reliability_burn_first.so",
+                            folder / "reliability_burn_second.so", "4", "2000")
+    if not said["same"]:
+        raise Skip("the loader put them at different addresses")
+    shares = functions(profile)
+    total = said["first_ns"] + said["second_ns"]
+    for name in ("first", "second"):
+        share, truth = shares.get(f"burn_in_the_{name}", 0), said[f"{name}_ns"] / total
+        # That one is gone is noticed within a second, of two of processor time.
+        check(abs(share - truth) < 0.25, f"{name}: {share:.0%} of the samples, truth {truth:.0%}")
+
+
+# ---- stacks that end ----
+
+
+@on_each_source
+def overflow(place, source):
+    """stacks that overflow while they are sampled: the program's own handler catches each"""
+    said, profile = sampled(place, source, "overflow", "150")
+    equal(said["overflows"], 150, "overflows that were caught")
+    check(functions(profile).get("overflow", 0) > 0.5, str(profile["cpu"]["functions"][:5]))
+
+
+@on_each_source
+def small_stacks(place, source):
+    """the smallest stacks and signal stacks that are usual: room for a sample"""
+    said, profile = sampled(place, source, "small", "200")
+    equal(said["threads"], 8, "threads")
+    burnt(profile, 1600)
+    check(whole(place) >= 0.99, f"{whole(place):.2%} of the stacks are whole")
+
+
+@on_each_source
+def bare_assembly(place, source):
+    """assembly without unwind data: under its name, and stacks go on behind it"""
+    _, profile = sampled(place, source, "bare", "800")
+    shares = functions(profile)
+    check(shares.get("reliability_bare", 0) > 0.8, str(profile["cpu"]["functions"][:5]))
+    # By the frame pointer, which knows nothing of who called it.
+    behind = shares.get("in_two", 0) + shares.get("clone3", 0)
+    check(behind > 0.8, str(profile["cpu"]["functions"][:12]))
+
+
+# ---- what is not allowed ----
+
+
+@on_each_source
+def undumpable(place, source):
+    """a process that makes itself undumpable: sampled on, also by another user than root"""
+    _, profile = sampled(place, source, "undumpable", "400")
+    burnt(profile, 800)
+    if os.geteuid() != 0:
+        return
+    os.chmod(place.dir, 0o777)
+    for name in ("rings", "traces"):
+        subprocess.run(["rm", "-rf", place.dir / name], check=True)
+    around = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    program = place.build / "test/reliability/reliability_sampled"
+    done = place.run(program, "undumpable", "400", around=around,
+                     options=["--sampler", source, "--sample", str(RATE_HZ)])
+    if done.returncode == 125 or "Permission denied" in done.stderr:
+        raise Skip(f"another user may not run it where it lies: {done.stderr.strip()}")
+    ended_well(done)
+    equal(json.loads(done.stdout), {"turns": 0}, "output")
+    check(place.counts()["PollStartEvent"] >= 100, "polls")
+
+
+@on_each_source
+def without_proc(place, source):
+    """no /proc for the program: it ends as ever and is recorded"""
+    program = place.build / "test/reliability/reliability_sampled"
+    line = "umount -l /proc && exec \"$@\""
+    done = place.run(*can_mount(), "sh", "-c", line, "sh", program, "burn", "400",
+                     options=["--sampler", source, "--sample", str(RATE_HZ)])
+    if "umount" in done.stderr:
+        raise Skip(done.stderr.strip())
+    ended_well(done)
+    equal(json.loads(done.stdout), {"turns": 0}, "output")
+    check(place.counts()["PollStartEvent"] >= 100, "polls")
+
+
+@on_each_source
+def without_any_proc(place, source):
+    """no /proc for kymo either: the program ends as ever"""
+    program = place.build / "test/reliability/reliability_sampled"
+    around = [*can_mount(), "sh", "-c", "umount -l /proc && exec \"$@\"", "sh"]
+    done = place.run(program, "burn", "400", around=around,
+                     options=["--sampler", source, "--sample", str(RATE_HZ)])
+    if "umount" in done.stderr:
+        raise Skip(done.stderr.strip())
+    if done.returncode == 125:
+        check("/proc" in done.stderr, done.stderr)
+        return
+    ended_well(done)
+    equal(json.loads(done.stdout), {"turns": 0}, "output")
+
+
+@on_each_source
+def five_hundred_threads(place, source):
+    """500 threads at once, three times: all of their time"""
+    host = place.build / "test/cli/run_host"
+    done = place.run(host, "10", "crowd=500", "crowd=500", "crowd=500", "burn=400",
+                     options=["--sampler", source])
+    ended_well(done)
+    weights = sum(event["weight_ns"] for event in place.events("CpuSampleEvent"))
+    # Threads of a millisecond have a tenth of a sample each.
+    check(400e6 < weights < 4e9, f"{weights / 1e6:.0f} ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES, __doc__))
