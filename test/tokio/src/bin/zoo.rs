@@ -63,7 +63,17 @@ async fn ends() {
     is_started.await.unwrap();
 }
 
-async fn blockings() {
+/// A runtime of its own on the blocking pool: what makes one is no worker of one.
+#[inline(always)]
+fn runtime_inside() -> Vec<(&'static str, u64)> {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { tokio::spawn(counted(self_wake(3))).await.unwrap() });
+    let metrics = runtime.handle().metrics();
+    drop(runtime);
+    runtime_counts(&metrics)
+}
+
+async fn blockings(sums: &mut Vec<(&'static str, u64)>) {
     let mut tasks = Vec::new();
     for value in 0..20u64 {
         tasks.push(tokio::task::spawn_blocking(move || blocking(|| value)));
@@ -71,6 +81,7 @@ async fn blockings() {
     for task in tasks {
         task.await.unwrap();
     }
+    add(sums, tokio::task::spawn_blocking(|| blocking(runtime_inside)).await.unwrap());
     tokio::spawn(counted(async {
         tokio::task::block_in_place(|| std::thread::yield_now());
         tokio::task::yield_now().await;
@@ -98,7 +109,7 @@ fn all(runtime: Runtime, is_multi: bool, sums: &mut Vec<(&'static str, u64)>) {
         ends().await;
         locals().await;
         if is_multi {
-            blockings().await
+            blockings(sums).await
         }
     });
     let metrics = runtime.handle().metrics();
