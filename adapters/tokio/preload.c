@@ -44,8 +44,6 @@ enum when {
 struct search {
 	struct ky_tokio_found found;
 	uint32_t objects;
-	bool is_main_stripped;
-	bool is_main_unreadable;
 	bool is_full; /* more words than can be remembered */
 	enum when when;
 	char versions[VERSIONS_BYTES];
@@ -114,8 +112,7 @@ static bool is_ours(const struct dl_phdr_info *info)
 	return ky_tokio_elf_is_in(&elf, (uintptr_t)&search_state, 1, PF_R, 0);
 }
 
-static void inspect(struct search *search, const struct dl_phdr_info *info, const char *path,
-		    bool is_main)
+static void inspect(struct search *search, const struct dl_phdr_info *info, const char *path)
 {
 	struct ky_tokio_elf elf;
 	uint32_t objects;
@@ -126,10 +123,6 @@ static void inspect(struct search *search, const struct dl_phdr_info *info, cons
 	result = ky_tokio_elf_open(&elf, info, path);
 	if (result >= 0 && elf.has_recorder)
 		search->has_recorder = true;
-	if (is_main && result == KY_TOKIO_ELF_STRIPPED)
-		search->is_main_stripped = true;
-	if (is_main && (result < 0 || result == KY_TOKIO_ELF_UNREADABLE))
-		search->is_main_unreadable = true;
 	if (result != KY_TOKIO_ELF_FOUND)
 		return;
 	if (search->when != WHEN_EARLY)
@@ -158,16 +151,24 @@ static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 		ky_tokio_late_watch(info);
 	}
 	if (is_main)
-		inspect(search, info, "/proc/self/exe", true);
+		inspect(search, info, "/proc/self/exe");
 	else if (info->dlpi_name && info->dlpi_name[0] == '/')
-		inspect(search, info, info->dlpi_name, false);
+		inspect(search, info, info->dlpi_name);
 	return 0;
+}
+
+/* Only the direct child of a `kymo` has somebody to tell anything to. */
+static bool is_heard(void)
+{
+	const char *parent = getenv("KYMO_STATUS_PARENT");
+
+	return getenv("KYMO_STATUS_DIR") && parent && strtol(parent, NULL, 10) == getppid();
 }
 
 /* One line about this process for the `kymo` that started it, and for nobody else. */
 static void say(const char *line)
 {
-	const char *directory = getenv("KYMO_STATUS_DIR"), *parent = getenv("KYMO_STATUS_PARENT");
+	const char *directory = getenv("KYMO_STATUS_DIR");
 	char path[PATH_MAX / 2];
 	struct rlimit limit;
 	int fd, length;
@@ -175,7 +176,7 @@ static void say(const char *line)
 	/* Beyond RLIMIT_FSIZE a write raises SIGXFSZ, whose default kills the host. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < strlen(line))
 		return;
-	if (!directory || !parent || strtol(parent, NULL, 10) != getppid())
+	if (!is_heard())
 		return;
 	length = snprintf(path, sizeof(path), "%s/%d.status", directory, (int)getpid());
 	if (length < 0 || (size_t)length >= sizeof(path))
@@ -198,6 +199,7 @@ static int look_at_program(struct dl_phdr_info *info, size_t info_bytes, void *c
 	return 1; /* the program itself comes first */
 }
 
+/* Tokio's texts without its symbols: also where others are left, as `strip -x` does it. */
 static void say_nothing_found(const struct search *search)
 {
 	bool is_tokio = false;
@@ -206,10 +208,9 @@ static void say_nothing_found(const struct search *search)
 		say("unknown-layout no table looks as expected\n");
 		return;
 	}
-	if (!getenv("KYMO_STATUS_DIR"))
+	if (!is_heard())
 		return;
-	if (search->is_main_stripped || search->is_main_unreadable)
-		dl_iterate_phdr(look_at_program, &is_tokio);
+	dl_iterate_phdr(look_at_program, &is_tokio);
 	say(is_tokio ? "stripped\n" : "no-tokio\n");
 }
 
@@ -300,7 +301,7 @@ static bool is_another_recorder_here(void)
 static void inspect_late(const struct dl_phdr_info *info)
 {
 	if (search_state.when == WHEN_LATE && info->dlpi_name && strchr(info->dlpi_name, '/'))
-		inspect(&search_state, info, info->dlpi_name, false);
+		inspect(&search_state, info, info->dlpi_name);
 }
 
 /* New objects are patched; what they do is recorded from here on. */
@@ -406,8 +407,7 @@ static int look_again(struct search *search, struct kymo_attach_block *block)
 {
 	search->when = WHEN_ATTACHED;
 	search->objects = 0;
-	search->is_main_stripped = search->is_main_unreadable = search->is_full = false;
-	search->has_recorder = false;
+	search->is_full = search->has_recorder = false;
 	search->found.early_count = search->found.table_count;
 	search->found.refused_count = search->found.unstable_count = search->found.object_count = 0;
 	search->versions[0] = '\0';

@@ -247,13 +247,14 @@ def check_quiet(tap, options, folder):
         return
     with tempfile.TemporaryDirectory(prefix="kymo-matrix-") as scratch:
         program = pathlib.Path(scratch) / "stripped"
-        subprocess.run([strip, "-o", str(program), str(folder / "exits")], check=True)
-        run = record(options, program, "return")
-        tap.check(
-            run.status == 0 and run.counts is None and run.leftovers[0] == ["stripped\n"],
-            "stripped: runs untouched, says so",
-            str(run.leftovers),
-        )
+        for what in ["--strip-all", "--discard-all"]:  # the second leaves other symbols
+            subprocess.run([strip, what, "-o", str(program), str(folder / "exits")], check=True)
+            run = record(options, program, "return")
+            tap.check(
+                run.status == 0 and run.counts is None and run.leftovers[0] == ["stripped\n"],
+                f"stripped by {what}: runs untouched, says so",
+                str(run.leftovers),
+            )
 
 
 def main():
