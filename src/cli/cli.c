@@ -23,12 +23,21 @@ __attribute__((format(printf, 2, 0))) static void say(const char *colour, const 
 						      va_list args)
 {
 	bool is_coloured = ky_out_is_coloured(STDERR_FILENO);
+	struct ky_buf text, safe;
 
+	ky_buf_init(&text, 0);
+	ky_buf_init(&safe, 0);
+	ky_out_format_list(&text, format, args);
+	ky_out_safe(&safe, (const char *)text.bytes, text.used);
+	if (text.failed || safe.failed) {
+		ky_buf_clear(&safe);
+		ky_out_text(&safe, "out of memory");
+	}
 	(void)fflush(stdout);
-	(void)fprintf(stderr, "%s%s:%s ", is_coloured ? colour : "", command_name,
-		      is_coloured ? "\033[0m" : "");
-	(void)vfprintf(stderr, format, args);
-	(void)fputc('\n', stderr);
+	(void)fprintf(stderr, "%s%s:%s %.*s\n", is_coloured ? colour : "", command_name,
+		      is_coloured ? "\033[0m" : "", (int)safe.used, (const char *)safe.bytes);
+	ky_buf_release(&text);
+	ky_buf_release(&safe);
 }
 
 void ky_cli_error(const char *format, ...)

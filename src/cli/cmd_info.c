@@ -203,14 +203,20 @@ static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 	char count[KY_OUT_CELL_BYTES];
 
 	if (source && strcmp(source, "off") != 0) {
-		ky_out_format(out, "%-9s %s", "Sampling", source);
+		struct ky_buf line;
+
+		ky_buf_init(&line, 0);
+		ky_out_text(&line, source);
 		if (rate && strcmp(rate, "0") != 0)
-			ky_out_format(out, ", %s Hz of CPU time", rate);
+			ky_out_format(&line, ", %s Hz of CPU time", rate);
 		if (kernel)
-			ky_out_format(out, ", the kernel %s", kernel);
+			ky_out_format(&line, ", the kernel %s", kernel);
 		if (refused)
-			ky_out_format(out, " (%s)", refused);
-		ky_out_text(out, "\n");
+			ky_out_format(&line, " (%s)", refused);
+		(void)ky_buf_append(&line, "", 1);
+		if (!line.failed)
+			row(out, "Sampling", (const char *)line.bytes);
+		ky_buf_release(&line);
 	}
 	if (trace->lost_samples)
 		ky_out_format(out, "%-9s %s stack sample%s (no records are missing for that)\n", "",

@@ -4,7 +4,6 @@
 #include <base/utf8.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,27 +23,30 @@ void ky_out_text(struct ky_buf *out, const char *text)
 	(void)ky_buf_append(out, text, strlen(text));
 }
 
-void ky_out_format(struct ky_buf *out, const char *format, ...)
+void ky_out_format_list(struct ky_buf *out, const char *format, va_list args)
 {
 	char text[512];
-	va_list args;
+	va_list again;
 	int count;
 
-	va_start(args, format);
+	va_copy(again, args);
 	count = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (count < 0)
-		return;
-	if ((size_t)count < sizeof(text)) {
+	if (count >= 0 && (size_t)count < sizeof(text)) {
 		(void)ky_buf_append(out, text, (size_t)count);
-		return;
+	} else if (count >= 0 && ky_buf_reserve(out, (size_t)count + 1) == 0) {
+		(void)vsnprintf((char *)out->bytes + out->used, (size_t)count + 1, format, again);
+		out->used += (size_t)count;
 	}
-	if (ky_buf_reserve(out, (size_t)count + 1))
-		return;
+	va_end(again);
+}
+
+void ky_out_format(struct ky_buf *out, const char *format, ...)
+{
+	va_list args;
+
 	va_start(args, format);
-	(void)vsnprintf((char *)out->bytes + out->used, (size_t)count + 1, format, args);
+	ky_out_format_list(out, format, args);
 	va_end(args);
-	out->used += (size_t)count;
 }
 
 void ky_out_safe(struct ky_buf *out, const char *text, size_t text_bytes)

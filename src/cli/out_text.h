@@ -7,6 +7,7 @@
 #define KY_CLI_OUT_TEXT_H
 
 #include <base/buf.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,9 +20,12 @@ bool ky_out_is_coloured(int fd);
 
 __attribute__((format(printf, 2, 3))) void ky_out_format(struct ky_buf *out, const char *format,
 							 ...);
+__attribute__((format(printf, 2, 0))) void ky_out_format_list(struct ky_buf *out,
+							      const char *format, va_list args);
 void ky_out_text(struct ky_buf *out, const char *text);
 
-/* Text from a trace: control bytes become \xNN, so that no trace can talk to the terminal. */
+/* Text from a trace or of a file's name: control bytes become \xNN, so that none can talk to the
+ * terminal, and one line stays one. */
 void ky_out_safe(struct ky_buf *out, const char *text, size_t text_bytes);
 
 /* Bold where is_coloured. */

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/out_text.h>
 #include <cli/run_say.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 void ky_run_say(const char *format, ...)
 {
-	static const char prefix[] = "kymo: ";
-	char line[2048];
+	struct ky_buf text, line;
 	va_list args;
-	int bytes;
-	size_t count;
 
-	memcpy(line, prefix, sizeof(prefix) - 1);
+	ky_buf_init(&text, 0);
+	ky_buf_init(&line, 0);
 	va_start(args, format);
-	bytes = vsnprintf(line + sizeof(prefix) - 1, sizeof(line) - sizeof(prefix), format, args);
+	ky_out_format_list(&text, format, args);
 	va_end(args);
-	if (bytes < 0)
-		return;
-	count = strlen(line);
-	line[count++] = '\n';
+	ky_out_text(&line, "kymo: ");
+	ky_out_safe(&line, (const char *)text.bytes, text.used);
+	ky_out_text(&line, "\n");
 	/* Standard error may be closed or full; there is nobody else to tell. */
-	if (write(STDERR_FILENO, line, count) < 0)
-		return;
+	if (!text.failed && !line.failed && write(STDERR_FILENO, line.bytes, line.used) < 0)
+		line.used = 0;
+	ky_buf_release(&text);
+	ky_buf_release(&line);
 }
