@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
+#include <ship/container.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 
 #define PROGRESS_AFTER_NS UINT64_C(1000000000)
 #define PROGRESS_EVERY_NS UINT64_C(100000000)
+#define STDIN_NAME "standard input"
+#define STDIN_PATH "/proc/self/fd/0"
 
 struct ky_progress {
 	uint64_t start_ns, shown_ns;
@@ -119,22 +122,45 @@ void ky_input_notice(struct ky_input *input, const char *text)
 	}
 }
 
+/* A pipe may have no end: what is no trace is not copied, and inflate says what it is. */
+static bool is_worth_copying(const uint8_t *block, size_t bytes)
+{
+	return ky_container_of(block, bytes) != KY_CONTAINER_NONE;
+}
+
 static int copy_all(int from, FILE *to)
 {
 	static uint8_t block[65536];
+	size_t held = 0; /* too little to tell what it is */
+	bool is_known = false;
 
 	for (;;) {
-		ssize_t count = read(from, block, sizeof(block));
+		ssize_t count = read(from, block + held, sizeof(block) - held);
 
 		if (count < 0 && errno == EINTR)
 			continue;
 		if (count < 0)
 			return -errno;
-		if (count == 0)
-			return fflush(to) ? -errno : 0;
-		if (fwrite(block, 1, (size_t)count, to) != (size_t)count)
+		held += (size_t)count;
+		if (count > 0 && !is_known && held < KY_CONTAINER_MAGIC_BYTES)
+			continue;
+		if (fwrite(block, 1, held, to) != held)
 			return -errno;
+		if (count == 0 || (!is_known && !is_worth_copying(block, held)))
+			return fflush(to) ? -errno : 0;
+		is_known = true;
+		held = 0;
 	}
+}
+
+/* A file as standard input can be read as often as we like, if it stands at its start and we may
+ * open it again. */
+static bool is_rereadable_stdin(void)
+{
+	struct stat info;
+
+	return fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode) &&
+	       lseek(STDIN_FILENO, 0, SEEK_CUR) == 0 && access(STDIN_PATH, R_OK) == 0;
 }
 
 /* Commands read their input twice: a pipe is first copied to a file without a name. */
@@ -156,23 +182,25 @@ static int spool(struct ky_input_file *file, const char *path)
 	if (result)
 		(void)snprintf(file->error, sizeof(file->error),
 			       "%s: cannot be copied to a temporary file: %s",
-			       is_stdin ? "standard input" : path, kymo_error_text(result));
+			       is_stdin ? STDIN_NAME : path, kymo_error_text(result));
 	return result;
 }
 
 static int open_inner(struct ky_input *input, struct ky_input_file *file, const char *path)
 {
 	struct ky_inflate_options options = input->inflate;
-	char name[64];
-	int result = spool(file, path);
+	bool is_stdin = strcmp(path, "-") == 0, is_direct = is_stdin && is_rereadable_stdin();
+	char name[64] = STDIN_PATH;
+	int result = is_direct ? 0 : spool(file, path);
 
-	if (result || !file->spool)
-		return result ? result :
-				ky_inflate_open(&file->inner, path, &options, file->error,
-						sizeof(file->error));
-	options.shown_name = strcmp(path, "-") == 0 ? "standard input" : path;
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fileno(file->spool));
-	return ky_inflate_open(&file->inner, name, &options, file->error, sizeof(file->error));
+	if (result)
+		return result;
+	if (file->spool)
+		(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fileno(file->spool));
+	if (is_stdin || file->spool)
+		options.shown_name = is_stdin ? STDIN_NAME : path;
+	return ky_inflate_open(&file->inner, file->spool || is_direct ? name : path, &options,
+			       file->error, sizeof(file->error));
 }
 
 static int add_source(struct ky_input *input, const char *path, bool is_named)

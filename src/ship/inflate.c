@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
+#include <ship/container.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,13 +28,6 @@
 /* Members that unpack to nothing, one after the other: more is an attack, not a trace. */
 #define EMPTY_MEMBERS_MAX 1000000u
 
-enum codec {
-	CODEC_NONE,
-	CODEC_RAW,
-	CODEC_GZIP,
-	CODEC_ZSTD
-};
-
 struct packed {
 	char *path;
 	char *error;
@@ -48,7 +42,7 @@ struct packed {
 	bool is_seekable;
 	bool is_damaged; /* the zstd frame that was being read: look for the next one */
 	bool is_raw;     /* the whole file: offsets are the file's own */
-	enum codec codec;
+	enum ky_container codec;
 	int failed;        /* sticky */
 	uint64_t stored;   /* bytes read from the file */
 	uint64_t unpacked; /* bytes that came out of it, of damaged frames too */
@@ -97,7 +91,7 @@ static uint64_t stored_offset(const struct packed *packed)
 
 static void end_codec(struct packed *packed)
 {
-	if (packed->has_codec && packed->codec == CODEC_GZIP)
+	if (packed->has_codec && packed->codec == KY_CONTAINER_GZIP)
 		(void)inflateEnd(&packed->gzip);
 	if (packed->zstd)
 		(void)ZSTD_freeDCtx(packed->zstd);
@@ -132,7 +126,7 @@ static void rest(struct packed *packed)
 static void rewind_state(struct packed *packed)
 {
 	rest(packed);
-	packed->codec = CODEC_NONE;
+	packed->codec = KY_CONTAINER_NONE;
 	packed->at_end = packed->is_inside = packed->is_restart = packed->is_damaged = false;
 	packed->failed = 0;
 	packed->stored = packed->unpacked = packed->doubtful = 0;
@@ -213,27 +207,6 @@ static int look_ahead(struct packed *packed, size_t count)
 	return result;
 }
 
-static enum codec codec_of(const uint8_t *bytes, size_t count)
-{
-	static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-	static const uint8_t skip_magic[3] = {0x2a, 0x4d, 0x18};
-
-	if (count >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
-		return CODEC_GZIP;
-	if (count >= 4 && (memcmp(bytes, zstd_magic, 4) == 0 ||
-			   ((bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, skip_magic, 3) == 0)))
-		return CODEC_ZSTD;
-	if (count >= 4 && memcmp(bytes, "TRC\0", 4) == 0)
-		return CODEC_RAW;
-	return CODEC_NONE;
-}
-
-static bool is_magic_prefix(const uint8_t *bytes, size_t count)
-{
-	return count < 4 && (memcmp(bytes, "TRC", count < 3 ? count : 3) == 0 ||
-			     memcmp(bytes, "\x28\xb5\x2f", count) == 0 || bytes[0] == 0x1f);
-}
-
 static int open_gzip(struct packed *packed)
 {
 	if (packed->has_codec)
@@ -303,11 +276,11 @@ static int pass_padding(struct packed *packed)
 /* Between members: looks at what comes next. Returns 0 (at_end or a member open) or an error. */
 static int begin_member(struct packed *packed)
 {
-	enum codec codec;
+	enum ky_container codec;
 	size_t ahead;
 	int result;
 
-	if (packed->codec == CODEC_GZIP) {
+	if (packed->codec == KY_CONTAINER_GZIP) {
 		result = pass_padding(packed);
 		if (result)
 			return result;
@@ -317,22 +290,22 @@ static int begin_member(struct packed *packed)
 		return result;
 	ahead = packed->used - packed->at;
 	if (!ahead) {
-		if (packed->codec == CODEC_NONE)
+		if (packed->codec == KY_CONTAINER_NONE)
 			return fail(packed, KYMO_E_NOT_TRACE, "%s: is empty, so it holds no trace",
 				    shown_path(packed));
 		return 0;
 	}
-	codec = codec_of(packed->input + packed->at, ahead);
-	if (codec == CODEC_NONE && is_magic_prefix(packed->input + packed->at, ahead))
+	codec = ky_container_of(packed->input + packed->at, ahead);
+	if (codec == KY_CONTAINER_NONE && ky_container_is_cut(packed->input + packed->at, ahead))
 		return fail(packed, KYMO_E_TRUNCATED,
 			    "%s: ends at byte %" PRIu64 ", inside a header", shown_path(packed),
 			    packed->stored);
-	if (codec == CODEC_NONE && packed->codec != CODEC_NONE)
+	if (codec == KY_CONTAINER_NONE && packed->codec != KY_CONTAINER_NONE)
 		return fail(packed, KYMO_E_CORRUPT,
 			    "%s: byte %" PRIu64 " starts neither a gzip member nor a zstd frame; "
 			    "what follows is left out",
 			    shown_path(packed), stored_offset(packed));
-	if (codec == CODEC_NONE)
+	if (codec == KY_CONTAINER_NONE)
 		return fail(
 			packed, KYMO_E_NOT_TRACE,
 			"%s: not a trace: byte 0 starts neither TRC nor gzip nor zstd; give the "
@@ -341,9 +314,9 @@ static int begin_member(struct packed *packed)
 	if (codec != packed->codec)
 		end_codec(packed);
 	packed->codec = codec;
-	result = codec == CODEC_GZIP ? open_gzip(packed) :
-		 codec == CODEC_ZSTD ? open_zstd(packed) :
-				       0;
+	result = codec == KY_CONTAINER_GZIP ? open_gzip(packed) :
+		 codec == KY_CONTAINER_ZSTD ? open_zstd(packed) :
+					      0;
 	if (result)
 		return fail(packed, result, "%s: out of memory", shown_path(packed));
 	packed->is_inside = true;
@@ -359,7 +332,7 @@ static int torn(struct packed *packed)
 	return fail(packed, KYMO_E_TRUNCATED,
 		    "%s: the %s data ends early, at byte %" PRIu64
 		    "; everything before it was read",
-		    shown_path(packed), packed->codec == CODEC_GZIP ? "gzip" : "zstd",
+		    shown_path(packed), packed->codec == KY_CONTAINER_GZIP ? "gzip" : "zstd",
 		    packed->stored);
 }
 
@@ -530,11 +503,11 @@ static int check_bomb(struct packed *packed)
 /* One step of the member or frame that is open. Returns what came out; is_given: it is at out. */
 static int64_t unpack_step(struct packed *packed, uint8_t *out, size_t capacity, bool *is_given)
 {
-	*is_given = packed->codec != CODEC_ZSTD || !packed->is_holding;
-	if (packed->codec == CODEC_RAW)
+	*is_given = packed->codec != KY_CONTAINER_ZSTD || !packed->is_holding;
+	if (packed->codec == KY_CONTAINER_RAW)
 		return copy_raw(packed, out, capacity);
-	return packed->codec == CODEC_GZIP ? unpack_gzip(packed, out, capacity) :
-					     unpack_zstd(packed, out, capacity);
+	return packed->codec == KY_CONTAINER_GZIP ? unpack_gzip(packed, out, capacity) :
+						    unpack_zstd(packed, out, capacity);
 }
 
 /* Opens what comes next, if nothing is open. Returns 0, at the end with nothing open; an error. */
@@ -565,7 +538,7 @@ static int64_t unpack(struct packed *packed, uint8_t *out, size_t capacity)
 		result = go_inside(packed);
 		if (result)
 			return result;
-		if (!packed->is_inside || (packed->codec == CODEC_RAW && packed->at_end))
+		if (!packed->is_inside || (packed->codec == KY_CONTAINER_RAW && packed->at_end))
 			return 0;
 		/* At the end of input the codec may still hold output back. */
 		count = unpack_step(packed, out, capacity, &is_given);
@@ -603,7 +576,7 @@ static int restart(struct packed *packed)
 	if (lseek(packed->fd, (off_t)packed->skip, SEEK_SET) < 0)
 		return fail(packed, -errno, "%s: cannot go to byte %" PRIu64 ": %s",
 			    shown_path(packed), packed->skip, kymo_error_text(-errno));
-	packed->codec = CODEC_RAW;
+	packed->codec = KY_CONTAINER_RAW;
 	packed->is_inside = true;
 	packed->stored = packed->unpacked = packed->skip;
 	packed->skip = 0;
@@ -741,7 +714,9 @@ static struct packed *new_inflate(const char *path)
 
 static const char *container_name(const struct packed *packed)
 {
-	return packed->codec == CODEC_GZIP ? "gzip" : packed->codec == CODEC_ZSTD ? "zstd" : "raw";
+	return packed->codec == KY_CONTAINER_GZIP ? "gzip" :
+	       packed->codec == KY_CONTAINER_ZSTD ? "zstd" :
+						    "raw";
 }
 
 int ky_inflate_open(struct ky_byte_source *out, const char *path,
@@ -771,7 +746,7 @@ int ky_inflate_open(struct ky_byte_source *out, const char *path,
 		return result;
 	}
 	out->container = container_name(packed);
-	packed->is_raw = packed->codec == CODEC_RAW;
+	packed->is_raw = packed->codec == KY_CONTAINER_RAW;
 	if (!packed->is_stdin) {
 		if (packed->fd < 0 || fstat(packed->fd, &info) != 0)
 			memset(&info, 0, sizeof(info));
