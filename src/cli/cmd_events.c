@@ -6,6 +6,7 @@
 #include <cli/input.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
+#include <cli/task_polls.h>
 #include <cli/trace_symbols.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #define TYPES_MAX 64u
-#define WORKERS_MAX 1024u
 #define FLUSH_BYTES 65536u
 
 enum format {
@@ -48,20 +48,14 @@ struct arguments {
 	enum format format;
 };
 
-/* What --task needs: whose poll each worker is in, because PollEndEvent names no task. */
-struct open_polls {
-	uint64_t worker[WORKERS_MAX], task[WORKERS_MAX];
-	uint32_t count;
-};
-
 struct run {
 	const struct arguments *arguments;
 	struct ky_catalog catalog;
 	struct ky_csv_columns columns;
 	struct ky_event_stream *stream;
 	struct ky_trace_symbols symbols; /* table NULL: addresses stay numbers */
-	struct open_polls *open_polls;
-	bool *is_chosen; /* by shape; NULL: all */
+	struct ky_task_polls polls;      /* for --task */
+	bool *is_chosen;                 /* by shape; NULL: all */
 	uint64_t from_ns, to_ns, printed, late;
 	struct ky_buf out;
 };
@@ -321,48 +315,12 @@ static bool names_number(const struct ky_event *event, const char *role, const c
 	return false;
 }
 
-static uint64_t number_of(const struct ky_event *event, uint32_t field)
-{
-	uint8_t slot = event->schema->slot_of[field];
-
-	return slot == 0xff || !event->values[slot].is_present ? UINT64_MAX :
-								 event->values[slot].as.number;
-}
-
-static uint64_t *open_task(struct open_polls *open, uint64_t worker)
-{
-	uint32_t i = 0;
-
-	while (i < open->count && open->worker[i] != worker)
-		i++;
-	if (i == WORKERS_MAX)
-		return NULL;
-	if (i == open->count) {
-		open->worker[i] = worker;
-		open->task[i] = UINT64_MAX;
-		open->count++;
-	}
-	return &open->task[i];
-}
-
 static bool is_of_task(struct run *run, const struct ky_event *event)
 {
 	uint64_t wanted = run->arguments->task;
-	uint64_t *task;
-	bool is_its;
 
-	if (event->schema->event == KY_EV_POLL_START) {
-		task = open_task(run->open_polls, number_of(event, KY_F_POLL_START_worker_id));
-		if (task)
-			*task = number_of(event, KY_F_POLL_START_task_id);
-	} else if (event->schema->event == KY_EV_POLL_END) {
-		task = open_task(run->open_polls, number_of(event, KY_F_POLL_END_worker_id));
-		is_its = task && *task == wanted;
-		if (task)
-			*task = UINT64_MAX;
-		return is_its;
-	}
-	return names_number(event, "tokio.task_id", "task_id", "", wanted);
+	return ky_task_polls_note(&run->polls, event, wanted) ||
+	       names_number(event, "tokio.task_id", "task_id", "", wanted);
 }
 
 static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t shape)
@@ -445,10 +403,6 @@ static int prepare(struct run *run, struct ky_input *input)
 		result = resolve_times(run);
 	if (result)
 		return result;
-	if (run->arguments->has_task)
-		run->open_polls = ky_alloc(sizeof(*run->open_polls));
-	if (run->arguments->has_task && !run->open_polls)
-		return KY_EXIT_TROUBLE;
 	if (run->arguments->format != FORMAT_CSV)
 		return KY_EXIT_OK;
 	result = ky_csv_columns_make(&run->columns, &run->catalog, run->is_chosen);
@@ -592,7 +546,7 @@ int ky_cmd_events(int argc, char **argv)
 	ky_csv_columns_release(&run.columns);
 	ky_catalog_release(&run.catalog);
 	ky_free(run.is_chosen);
-	ky_free(run.open_polls);
+	ky_task_polls_release(&run.polls);
 	ky_buf_release(&run.out);
 	ky_input_close(&arguments.input);
 	return code;
