@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -346,6 +347,24 @@ static void apply_gates(struct ky_ring_control *control, struct ky_setting_chang
 		if (changes->changes[i].setting->kind == KIND_GATE)
 			changes->changes[i].before = (old & changes->changes[i].setting->which) !=
 						     0;
+}
+
+void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clear)
+{
+	struct ky_ring_control *control = MAP_FAILED;
+	uint32_t old;
+
+	if ((set | clear) != 0)
+		control = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			       (off_t)page_bytes);
+	if (control == MAP_FAILED)
+		return;
+	old = atomic_load_explicit(&control->gates, memory_order_relaxed);
+	while (old != 0 &&
+	       !atomic_compare_exchange_weak_explicit(&control->gates, &old, (old | set) & ~clear,
+						      memory_order_acq_rel, memory_order_relaxed))
+		;
+	munmap(control, page_bytes);
 }
 
 int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes)

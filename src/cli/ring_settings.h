@@ -45,6 +45,11 @@ int ky_settings_parse(struct ky_setting_changes *out, const char *text, char *wh
  * ky_ring_guarded(). Whoever drains by itself is woken. Returns 0. */
 int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes);
 
+/* Opens and closes gates (enum kymo_gate; clear wins) in a ring's file. A process that has shut all
+ * its gates by itself keeps them shut, and where the file cannot be written they stay: the trace
+ * says which are open. */
+void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clear);
+
 /* All keys with their value in `before`. Inside ky_ring_guarded() where it is a ring's own page. */
 void ky_settings_read(const struct ky_ring_control *control, struct ky_setting_changes *out);
 

@@ -5,6 +5,7 @@
 #include <cli/ring_end.h>
 #include <cli/ring_guard.h>
 #include <cli/ring_keep.h>
+#include <cli/ring_settings.h>
 #include <cli/run_drain.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
@@ -103,7 +104,7 @@ struct ky_run_rings {
 	struct child child;
 	struct ky_run_unwind *unwind;
 	struct ky_run_sampler *sampler;
-	bool said_ring;
+	bool said_ring, said_too_many;
 };
 
 static const struct ky_ring_header *header_of(const struct ring *ring)
@@ -148,6 +149,16 @@ static void ring_trouble(struct ky_run_rings *rings, const char *name, int err)
 		   name, kymo_error_text(err));
 }
 
+/* They are looked at again at every step. */
+static void tell_too_many(struct ky_run_rings *rings)
+{
+	if (!rings->said_too_many)
+		ky_run_say("more than %u processes record at once: the others wait in their rings "
+			   "until one of these ends",
+			   RINGS_MAX);
+	rings->said_too_many = true;
+}
+
 static void free_ring(struct ring *ring)
 {
 	ky_run_sampler_remove(ring->owner->sampler, &ring->sampled);
@@ -162,16 +173,6 @@ static void free_ring(struct ring *ring)
 	ky_free(ring);
 }
 
-static void copy_text(char *out, size_t capacity, const char *text, size_t text_bytes_max)
-{
-	size_t bytes = strnlen(text, text_bytes_max);
-
-	if (bytes > capacity - 1)
-		bytes = capacity - 1;
-	memcpy(out, text, bytes);
-	out[bytes] = '\0';
-}
-
 static void identify(struct ring *ring, const struct ky_ring_header *header)
 {
 	char boot[sizeof(header->boot_id) + 1];
@@ -182,8 +183,9 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
 			   header->pid_namespace != ring->owner->pid_namespace;
 	ring->made_ns = header->open_anchor.monotonic_ns;
-	copy_text(ring->service, sizeof(ring->service), header->service, sizeof(header->service));
-	copy_text(boot, sizeof(boot), header->boot_id, sizeof(header->boot_id));
+	snprintf(ring->service, sizeof(ring->service), "%.*s", (int)sizeof(ring->service) - 1,
+		 header->service);
+	snprintf(boot, sizeof(boot), "%.*s", (int)sizeof(header->boot_id), header->boot_id);
 	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
 			  ring->process_start_ticks);
 	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name,
@@ -268,38 +270,35 @@ static void ignore(struct ky_run_rings *rings, const char *name, ino_t inode)
 		rings->ignored[rings->ignored_count++] = key_of(name, inode);
 }
 
-/* The oldest first: what an earlier image of a process recorded is finished, and its run's
- * directory free, before the next image's ring is drained into it. */
+/* A process that calls exec keeps its number and its start time, and loses its threads: a later
+ * ring of the same process is the next image's. */
+static bool is_successor(const struct ring *next, const struct ring *ring)
+{
+	return next->pid == ring->pid && next->process_start_ticks == ring->process_start_ticks &&
+	       next->made_ns > ring->made_ns;
+}
+
+/* The oldest first: what an earlier image of a process recorded is finished, at once, and its
+ * run's directory free, before the next image's ring is drained into it. */
 static void insert_by_age(struct ky_run_rings *rings, struct ring *ring)
 {
 	uint32_t at = rings->ring_count++;
 
+	for (uint32_t i = 0; i < at; i++)
+		if (is_successor(ring, rings->rings[i]))
+			rings->rings[i]->drain_due_ns = 0;
 	for (; at > 0 && rings->rings[at - 1]->made_ns > ring->made_ns; at--)
 		rings->rings[at] = rings->rings[at - 1];
 	rings->rings[at] = ring;
 }
 
-/* As the profile wants them. A process that has shut its gates by itself keeps them shut. */
-static void set_gates(struct ring *ring)
+/* As the profile wants them. */
+static void set_gates(const struct ring *ring)
 {
 	const struct ky_profile *profile = &ring->owner->options->profile;
-	size_t page_bytes = header_of(ring)->page_bytes;
-	struct ky_ring_control *control;
-	uint32_t old;
 
-	if ((profile->gates_set | profile->gates_clear) == 0)
-		return;
-	control = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
-		       (off_t)page_bytes);
-	if (control == MAP_FAILED)
-		return; /* the trace says which gates are open */
-	old = atomic_load_explicit(&control->gates, memory_order_relaxed);
-	while (old != 0 &&
-	       !atomic_compare_exchange_weak_explicit(
-		       &control->gates, &old, (old | profile->gates_set) & ~profile->gates_clear,
-		       memory_order_acq_rel, memory_order_relaxed))
-		;
-	munmap(control, page_bytes);
+	ky_ring_gates_change(ring->fd, header_of(ring)->page_bytes, profile->gates_set,
+			     profile->gates_clear);
 }
 
 static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const struct stat *st,
@@ -310,7 +309,10 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	int err = 0;
 
 	if (ring == NULL || rings->ring_count == RINGS_MAX) {
-		ring_trouble(rings, name, ring == NULL ? -ENOMEM : KYMO_E_LIMIT);
+		if (ring == NULL)
+			ring_trouble(rings, name, -ENOMEM);
+		else
+			tell_too_many(rings);
 		ky_free(ring);
 		close(fd);
 		return;
@@ -322,7 +324,7 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	ring->image_bytes = (size_t)st->st_size;
 	ring->found_ns = ring->stepped_ns = ky_now_ns(CLOCK_MONOTONIC);
 	ring->modules_ns = ring->found_ns + MODULES_FIRST_NS;
-	copy_text(ring->file_name, sizeof(ring->file_name), name, sizeof(ring->file_name));
+	snprintf(ring->file_name, sizeof(ring->file_name), "%s", name);
 	identify(ring, header);
 	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
 	if (image == MAP_FAILED) {
@@ -536,17 +538,12 @@ static void finish(struct ring *ring, bool is_still_running)
 	ring->is_finished = true;
 }
 
-/* A process that calls exec keeps its number and its start time, and loses its threads: a later
- * ring of the same process is the next image's. */
 static bool has_successor(const struct ring *ring)
 {
 	const struct ky_run_rings *rings = ring->owner;
-	uint32_t i;
 
-	for (i = 0; i < rings->ring_count; i++)
-		if (rings->rings[i] != NULL && rings->rings[i]->pid == ring->pid &&
-		    rings->rings[i]->process_start_ticks == ring->process_start_ticks &&
-		    rings->rings[i]->made_ns > ring->made_ns)
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		if (rings->rings[i] != NULL && is_successor(rings->rings[i], ring))
 			return true;
 	return false;
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/ring_builder.h"
+
+#include <base/gnu.h>
+
+#include <cli/run_rings.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../lib/temp_tree.h"
+
+#define SLOTS 128u
+#define SESSION 77u
+#define WHILE_NS UINT64_C(10000000)
+#define POLLS 20000u /* more events than a chunk holds */
+
+static char folder[64], ring_folder[80], trace_folder[80];
+static struct ky_run_options options;
+static struct ky_run_rings *rings;
+
+static uint64_t own_start_ticks(void)
+{
+	char text[1024] = "", *at;
+	FILE *file = fopen("/proc/self/stat", "r");
+	size_t bytes;
+
+	assert_non_null(file);
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	assert_true(bytes > 0);
+	(void)fclose(file);
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	assert_non_null(at);
+	return strtoull(at, NULL, 10);
+}
+
+/* What the image of this process that began at made_ns has recorded, for reveal(). */
+static void record(const char *name, uint64_t made_ns)
+{
+	struct test_writer writer;
+	struct test_ring ring;
+	char path[128];
+	FILE *file;
+
+	test_ring_open(&ring, SLOTS);
+	ring.header->session = SESSION;
+	ring.header->pid = (uint32_t)getpid();
+	ring.header->start_time_ticks = own_start_ticks();
+	ring.now_ns = made_ns;
+	(void)test_ring_anchor(&ring, &ring.header->open_anchor);
+	test_writer_open(&writer, &ring, 101, made_ns);
+	for (uint32_t i = 0; i < POLLS; i++) {
+		test_poll(&writer, made_ns + 20 * i + 10, 1, 0);
+		test_poll_end(&writer, made_ns + 20 * i + 20, 0);
+	}
+	assert_int_equal(writer.dropped, 0);
+	(void)snprintf(path, sizeof(path), "%s/.%s.ring", ring_folder, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(ring.image, 1, ring.image_bytes, file), ring.image_bytes);
+	assert_int_equal(fclose(file), 0);
+	test_ring_close(&ring);
+}
+
+static int open_rings(void **state)
+{
+	(void)state;
+	if (temp_tree_make(folder, sizeof(folder)) != 0)
+		return -1;
+	(void)snprintf(ring_folder, sizeof(ring_folder), "%s/rings", folder);
+	(void)snprintf(trace_folder, sizeof(trace_folder), "%s/traces", folder);
+	if (mkdir(ring_folder, 0700) != 0)
+		return -1;
+	options = (struct ky_run_options){.directory = trace_folder};
+	ky_stage_zstd(&options.stage, 1);
+	return ky_run_rings_open(&rings, &options, ring_folder, SESSION);
+}
+
+static int close_rings(void **state)
+{
+	(void)state;
+	ky_run_rings_close(rings);
+	return temp_tree_remove(folder);
+}
+
+static void reveal(const char *name)
+{
+	char hidden[128], path[128];
+
+	(void)snprintf(hidden, sizeof(hidden), "%s/.%s.ring", ring_folder, name);
+	(void)snprintf(path, sizeof(path), "%s/%s.ring", ring_folder, name);
+	assert_int_equal(rename(hidden, path), 0);
+}
+
+/* The next image's ring is found while that of the first is not due to be looked at: the step
+ * before was just now. */
+static void run_rings__an_image_that_was_replaced_leaves_its_directory_at_once(void **state)
+{
+	struct ky_run_totals totals;
+	uint64_t due_ns;
+
+	(void)state;
+	record("a", UINT64_C(2000000000));
+	record("b", UINT64_C(3000000000));
+	reveal("a");
+	do { /* until it has a directory, holds its lock, and is not due for a while */
+		due_ns = ky_run_rings_step(rings);
+		ky_run_rings_totals(rings, &totals);
+		assert_int_equal(totals.live_count, 1);
+	} while (!totals.trace_path[0] || due_ns < WHILE_NS);
+	reveal("b");
+	do {
+		(void)ky_run_rings_step(rings);
+		ky_run_rings_totals(rings, &totals);
+	} while (totals.live_count > 1);
+	ky_run_rings_finish(rings);
+	ky_run_rings_totals(rings, &totals);
+	assert_int_equal(totals.write_error, 0);
+	assert_int_equal(totals.lost_count, 0);
+	assert_int_equal(totals.process_count, 1);
+	assert_true(totals.event_count >= 4 * POLLS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			run_rings__an_image_that_was_replaced_leaves_its_directory_at_once,
+			open_rings, close_rings),
+	};
+
+	return cmocka_run_group_tests_name("run_rings", tests, NULL, NULL);
+}
