@@ -168,6 +168,8 @@ static void put_coverage(struct ky_drain *drain, struct pairs *pairs, bool is_co
 {
 	if (drain->flown_ticks > drain->cover_whole_from && !drain->is_cut)
 		drain->cover_whole_from = drain->flown_ticks;
+	put_format(pairs, "coverage.ring", "%llx",
+		   (unsigned long long)drain->ring.open_anchor.ticks_before);
 	if (!drain->is_cut)
 		put_format(pairs, "coverage.part", "stream-%llx",
 			   (unsigned long long)drain->first_now_ns);

@@ -36,7 +36,7 @@ struct claim {
 
 /* One source as it describes itself. */
 struct look {
-	struct ky_process_key key;
+	struct ky_copies_key key;
 	char part_text[PART_BYTES];
 	enum part part;
 	bool is_wanted; /* it is read as a whole: there may be copies of it, or in it */
@@ -63,7 +63,7 @@ struct scan {
 /* ---- what a segment says ---- */
 
 struct said {
-	struct ky_process_key key;
+	struct ky_copies_key key;
 	char part[PART_BYTES];
 	uint64_t from, whole_from, to;
 	bool has_to, is_end;
@@ -108,11 +108,13 @@ static bool read_said(struct said *out, struct ky_trc_dec *dec, const struct ky_
 	ky_trc_walk_begin(&walk, entries);
 	while (ky_trc_walk_next(dec, &walk, &key, &value) == 1) {
 		if (is_key(&key, "boot_id"))
-			take_text(out->key.boot, sizeof(out->key.boot), &value);
+			take_text(out->key.process.boot, sizeof(out->key.process.boot), &value);
 		else if (is_key(&key, "pid"))
-			take_text(out->key.pid, sizeof(out->key.pid), &value);
+			take_text(out->key.process.pid, sizeof(out->key.process.pid), &value);
 		else if (is_key(&key, "process.start_time_ticks"))
-			take_text(out->key.start, sizeof(out->key.start), &value);
+			take_text(out->key.process.start, sizeof(out->key.process.start), &value);
+		else if (is_key(&key, "coverage.ring"))
+			take_text(out->key.ring, sizeof(out->key.ring), &value);
 		else if (is_key(&key, "coverage.part"))
 			take_text(out->part, sizeof(out->part), &value);
 		else if (is_key(&key, "coverage.from_ticks"))
@@ -126,7 +128,7 @@ static bool read_said(struct said *out, struct ky_trc_dec *dec, const struct ky_
 			out->has_to = true;
 		}
 	}
-	return out->part[0] && out->key.pid[0];
+	return out->part[0] && out->key.process.pid[0];
 }
 
 static enum part part_of(const char *text)

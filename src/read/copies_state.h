@@ -17,8 +17,14 @@ struct ky_owned {
 	uint32_t group;
 };
 
+/* A process that calls exec has a ring for each of its images. */
+struct ky_copies_key {
+	struct ky_process_key process;
+	char ring[24];
+};
+
 struct ky_copies_process {
-	struct ky_process_key key;
+	struct ky_copies_key key;
 	struct ky_owned *owned; /* ascending, none overlaps */
 	uint32_t owned_count;
 	struct ky_worker_id *workers; /* the ids that all of it gets */
