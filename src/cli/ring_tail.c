@@ -59,6 +59,28 @@ void ky_ring_progress_chunk(struct ky_ring_progress *progress, const struct ky_c
 
 /* ---- who recovers ---- */
 
+/* The oldest sub-buffer of the hand's last round; 0: nothing was overwritten. */
+static uint64_t horizon_of(const struct ky_ring_view *view)
+{
+	uint64_t hand = atomic_load_explicit(&view->header->hand, memory_order_relaxed);
+	uint32_t usable = ky_ring_view_usable(view), populated = ky_ring_view_populated(view);
+	uint64_t oldest = UINT64_MAX, ticks = UINT64_MAX;
+
+	if (hand <= usable)
+		return 0;
+	for (uint32_t slot = 0; slot < populated; slot++) {
+		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(view, slot));
+		struct ky_slot_head head;
+
+		if (number <= hand - usable || number >= oldest ||
+		    ky_ring_view_head(view, slot, number, &head) != 0)
+			continue;
+		oldest = number;
+		ticks = head.start_ticks;
+	}
+	return ticks;
+}
+
 void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *ring)
 {
 	const struct ky_ring_drained *drained;
@@ -74,8 +96,7 @@ void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *rin
 	if (bytes == 0 || bytes >= KY_DRAINED_PATH_BYTES || drained->path[0] != '/')
 		return;
 	memcpy(tail->path, drained->path, bytes);
-	tail->is_lapped = atomic_load_explicit(&view.header->hand, memory_order_relaxed) >
-			  ky_ring_view_usable(&view);
+	tail->horizon_ticks = horizon_of(&view);
 	hand = atomic_load_explicit(&drained->chunk_hand, memory_order_acquire);
 	tail->note_count = hand < KY_DRAINED_CHUNKS ? (uint32_t)hand : KY_DRAINED_CHUNKS;
 	for (i = 0; i < tail->note_count; i++) {
@@ -94,9 +115,33 @@ static void go_on_behind(struct ky_ring_tail *tail, const struct ky_drained_note
 	tail->from_ties = (uint32_t)note->last_ties;
 }
 
-/* Where the last event on disk lies on the ring's own counter. A chunk that was being written when
- * its writer was killed may be there in part: where the ring still has all of it, it counts as not
- * there, and else time is a straight line inside it, which is right to a record or two. */
+/* A chunk that was being written when its writer was killed may be there in part, or but for the
+ * last bytes of its frame. Where the ring still has all of it, it counts as not there. False: it
+ * has not, or the notes do not fit what is on disk. */
+static bool leave_out_torn(struct ky_ring_tail *tail)
+{
+	uint64_t whole_ns = ky_trace_whole_ns(tail->path, tail->torn_path, tail->torn_from_bytes);
+	const struct ky_drained_note *whole = NULL;
+
+	if (whole_ns == 0) { /* there is nothing else on disk */
+		if (tail->horizon_ticks != 0)
+			return false;
+		tail->from_ns = 0;
+		tail->path[0] = '\0';
+		return true;
+	}
+	for (uint32_t i = 0; i < tail->note_count; i++)
+		if (tail->notes[i].last_ns == whole_ns &&
+		    (whole == NULL || tail->notes[i].last_ticks >= whole->last_ticks))
+			whole = &tail->notes[i];
+	if (whole == NULL || whole->last_ticks < tail->horizon_ticks)
+		return false;
+	go_on_behind(tail, whole);
+	return true;
+}
+
+/* Where the last event on disk lies on the ring's own counter. Inside a chunk that is there in part
+ * time is a straight line, which is right to a record or two. */
 static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 {
 	const struct ky_drained_note *before = NULL, *behind = NULL;
@@ -115,7 +160,7 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	}
 	if (before == NULL)
 		return;
-	if (before->last_ns == last_ns || tail->torn_path[0] != '\0') {
+	if (before->last_ns == last_ns) {
 		go_on_behind(tail, before);
 	} else if (behind != NULL && behind->last_ticks > before->last_ticks) {
 		tail->from_ticks = before->last_ticks + 1u +
@@ -127,6 +172,7 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 
 void ky_ring_tail_settle(struct ky_ring_tail *tail)
 {
+	bool is_torn, is_chunk;
 	uint64_t last_ns;
 
 	if (tail->path[0] == '\0')
@@ -136,12 +182,12 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 		tail->path[0] = '\0'; /* whatever was written is gone */
 		return;
 	}
-	if (tail->is_lapped || !ky_trace_is_torn(tail->torn_path, &tail->torn_from_bytes))
-		tail->torn_path[0] = '\0';
 	tail->from_ns = last_ns + 1;
+	is_torn = ky_trace_is_torn(tail->torn_path, &tail->torn_from_bytes, &is_chunk);
+	if (is_torn && is_chunk && leave_out_torn(tail))
+		return;
+	tail->torn_path[0] = '\0';
 	find_ticks(tail, last_ns);
-	if (tail->from_ticks == 0)
-		tail->torn_path[0] = '\0';
 }
 
 int ky_ring_tail_trim(const struct ky_ring_tail *tail)

@@ -41,7 +41,7 @@ struct ky_ring_tail {
 	/* A chunk that its writer was killed in; what the ring gives holds all of it. "": none. */
 	char torn_path[KY_DRAINED_PATH_BYTES + 64];
 	uint64_t torn_from_bytes;
-	bool is_lapped; /* the ring has overwritten something */
+	uint64_t horizon_ticks; /* before, the ring has overwritten something; 0: nothing */
 	uint32_t note_count;
 	struct ky_drained_note notes[KY_DRAINED_CHUNKS];
 };

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <cli/trace_end.h>
 
 #include <fcntl.h>
@@ -7,6 +9,8 @@
 #include <ship/trace_paths.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #define MAGIC_BYTES 4u
@@ -30,6 +34,39 @@ static uint64_t end_of_file(const char *path)
 	return last_ns;
 }
 
+/* The first bytes of a file, as a file without a name. Returns a descriptor, -1. */
+static int beginning_of(const char *path, uint64_t bytes)
+{
+	int from = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int to = from >= 0 ? memfd_create("kymo-end", MFD_CLOEXEC) : -1;
+	off_t at = 0;
+	bool is_whole = to >= 0;
+
+	while (is_whole && (uint64_t)at < bytes)
+		is_whole = sendfile(to, from, &at, (size_t)(bytes - (uint64_t)at)) > 0;
+	if (from >= 0)
+		close(from);
+	if (is_whole)
+		return to;
+	if (to >= 0)
+		close(to);
+	return -1;
+}
+
+static uint64_t end_of_beginning(const char *path, uint64_t bytes)
+{
+	char name[64];
+	uint64_t last_ns = 0;
+	int fd = bytes != 0 ? beginning_of(path, bytes) : -1;
+
+	if (fd < 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	last_ns = end_of_file(name);
+	close(fd);
+	return last_ns;
+}
+
 uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
 {
 	const struct ky_inflate_options inflate = {.ratio_max = 0};
@@ -44,6 +81,25 @@ uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
 		for (at = paths.count; at > 0 && last_ns == 0; at--) {
 			last_ns = end_of_file(paths.paths[at - 1]);
 			(void)snprintf(file, file_bytes, "%s", paths.paths[at - 1]);
+		}
+	ky_trace_paths_release(&paths);
+	return last_ns;
+}
+
+uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_bytes)
+{
+	const struct ky_inflate_options inflate = {.ratio_max = 0};
+	uint64_t last_ns = end_of_beginning(file, whole_bytes);
+	struct ky_trace_paths paths;
+	bool is_before = false;
+	size_t at;
+
+	memset(&paths, 0, sizeof(paths));
+	if (last_ns == 0 && ky_trace_paths_add(&paths, path, &inflate, NULL, 0) == 0)
+		for (at = paths.count; at > 0 && last_ns == 0; at--) {
+			if (is_before)
+				last_ns = end_of_file(paths.paths[at - 1]);
+			is_before |= strcmp(paths.paths[at - 1], file) == 0;
 		}
 	ky_trace_paths_release(&paths);
 	return last_ns;
@@ -86,7 +142,7 @@ static uint64_t frame_end(int fd, uint64_t at)
 	return at + (flags & 4u ? 4u : 0u);
 }
 
-bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes)
+bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	off_t bytes = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
@@ -97,6 +153,8 @@ bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes)
 
 	while (is_zstd && (next = frame_end(fd, at)) != 0 && next <= (uint64_t)bytes)
 		at = next;
+	*is_chunk = is_zstd && pread(fd, head, sizeof(head), (off_t)at) == (ssize_t)sizeof(head) &&
+		    number_at(head, MAGIC_BYTES) == FRAME;
 	if (fd >= 0)
 		close(fd);
 	*whole_bytes = at;

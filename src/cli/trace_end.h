@@ -13,8 +13,12 @@
  * counts), and in which file it is. 0: there is none. */
 uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes);
 
+/* The same, as if `file`, one of those below `path`, ended at whole_bytes. */
+uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_bytes);
+
 /* Whether the file is a sequence of zstd frames, a chunk each, whose last one is not all there;
- * then where that one begins. */
-bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes);
+ * then where that one begins, and whether it is a chunk: not the table behind all chunks, and not
+ * too short to tell. */
+bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk);
 
 #endif

@@ -94,6 +94,8 @@ class Scene:
         left = [path.name for path in self.rings.glob("*.ring")]
         if left and traces:
             raise AssertionError(f"still there: {left}")
+        # What held nothing but the beginning of a chunk is gone.
+        before = [path for path in before if path.exists()]
         told = subprocess.run([self.setting.crash / "kill_check", self.witness, *before,
                                *traces],
                               capture_output=True, text=True, timeout=DEADLINE_S, check=False)
@@ -328,6 +330,58 @@ def run_killed_at_any_call_of_a_rotation_loses_nothing(setting):
 
         kills = crash_everywhere(scene, command, prepare, look)
     return f"{kills} kills"
+
+
+def kill_group_at(scene, at, seed, **where):
+    """A stream of a writer with a witness, until kymo's call number `at`: then all of it dies.
+    False: it came to no such call in STREAM_S."""
+    setting = scene.setting
+    run = subprocess.Popen(
+        [setting.kymo, "run", "-q", "--ring-dir", scene.rings, "-o", scene.dir / "streamed",
+         "--rotate-interval", "20ms", "--", setting.crash / "kill_host", scene.witness, str(seed)],
+        env=scene.environment(LD_PRELOAD=str(setting.crash / "crash_at.so"), CRASH_AT=str(at),
+                              CRASH_GROUP="1", **where),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        run.wait(STREAM_S)
+    except subprocess.TimeoutExpired:
+        pass
+    is_killed = run.poll() is not None
+    if not is_killed:
+        os.killpg(run.pid, signal.SIGKILL)
+    run.wait(DEADLINE_S)
+    deadline = time.monotonic() + DEADLINE_S
+    while any_alive(setting, scene) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return is_killed
+
+
+@case
+def all_killed_at_any_call_of_a_stream_leave_every_record_once(setting):
+    """What kymo leaves behind when it dies is what its calls have done: before each of them, behind
+    it, and in the middle of what it writes, to the trace as to the ring."""
+    kills = total = segments = 0
+    with Scene(setting) as scene:
+        for where in ({}, {"CRASH_AFTER": "1"}, {"CRASH_TORN": "50"}, {"CRASH_TORN": "97"},
+                      {"CRASH_TORN": "-3"}):
+            for at in range(1, max(setting.kills // 10, 10)):
+                # The first calls make the directories; most of the others are chunks.
+                call = at if at <= 4 else setting.random.randrange(15, 160)
+                seed = setting.random.randrange(1 << 30)
+                scene.clear()
+                shutil.rmtree(scene.dir / "streamed", ignore_errors=True)
+                is_killed = kill_group_at(scene, call, seed, **where)
+                before = sorted(path for path in (scene.dir / "streamed").rglob("*.trc.zst*")
+                                if path.stat().st_size)
+                try:
+                    total += scene.check(before)[0]
+                except AssertionError as error:
+                    raise AssertionError(f"call {call} {where}, seed {setting.seed}, "
+                                         f"{len(before)} segments: {error}") from error
+                kills, segments = kills + is_killed, segments + len(before)
+    if not segments or kills < 15:
+        raise AssertionError(f"{kills} kills, {segments} segments: this shows nothing")
+    return f"{kills} kills, {segments} segments, {total} events on disk or recovered"
 
 
 def any_alive(setting, scene):

@@ -45,6 +45,7 @@ class Scene:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-kill-", dir="/dev/shm"))
         self.rings, self.out = self.dir / "rings", self.dir / "out"
         self.witness = self.dir / "witness"
+        self.told = []
 
     def __enter__(self):
         return self
@@ -80,15 +81,23 @@ class Scene:
         if not traces:
             return {}
         done = self.run("events", "--format", "jsonl", "--type", "PollStartEvent", "--type",
-                        "WorkerEvent", *traces)
+                        "WorkerEvent", "--type", "LossEvent", "--type", "NestedPollStartEvent",
+                        *traces)
         # 1: a segment ends where its writer was killed, or no poll had begun.
         if done.returncode not in (0, 1):
             raise AssertionError(f"events: {done.stderr}")
-        thread_of, found = {}, {}
+        # What would explain a shortfall: losses that are told, polls told as another kind of
+        # event, bytes that could not be read.
+        thread_of, found, self.told = {}, {}, [*done.stderr.splitlines()]
         for line in done.stdout.splitlines():
             event = json.loads(line)
             fields = event["fields"]
-            if event["event"] == "WorkerEvent":
+            if event["event"] == "LossEvent":
+                self.told.append(f"{fields['record_count']} lost of {fields['tid']}: "
+                                 f"{fields['cause']}")
+            elif event["event"] == "NestedPollStartEvent":
+                self.told.append(f"nested in {fields['tid']}")
+            elif event["event"] == "WorkerEvent":
                 thread_of[fields["worker_id"]] = fields["tid"]
             else:
                 tasks = found.setdefault(thread_of[fields["worker_id"]], [])
@@ -104,8 +113,9 @@ class Scene:
         for thread, tasks in self.noted():
             got = tuple(found.pop(thread, ()))
             if not len(tasks) <= len(got) <= len(tasks) + 1:
+                others = {other: len(more) for other, more in found.items()}
                 raise AssertionError(f"thread {thread}: {len(tasks)} polls noted, {len(got)} "
-                                     "recovered")
+                                     f"recovered; of others {others}; told: {self.told[:20]}")
             if got[:len(tasks)] != tasks:
                 at = next(i for i, task in enumerate(tasks) if got[i] != task)
                 raise AssertionError(f"thread {thread}: poll {at} was of task {tasks[at]}, "

@@ -32,6 +32,7 @@ static struct {
 static uint64_t put_chunk(int fd, uint64_t first_ns)
 {
 	static uint8_t packed[1u << 20];
+	ZSTD_CCtx *context = ZSTD_createCCtx();
 	struct ky_trc_enc enc;
 	struct ky_buf out;
 	size_t bytes;
@@ -44,7 +45,11 @@ static uint64_t put_chunk(int fd, uint64_t first_ns)
 		ky_trc_enc_varint(&enc, ns * ns);
 	}
 	assert_true(out.used > 200000);
-	bytes = ZSTD_compress(packed, sizeof(packed), out.bytes, out.used, 1);
+	assert_non_null(context);
+	/* As stage zstd does: the last four bytes of a frame. */
+	assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)));
+	bytes = ZSTD_compress2(context, packed, sizeof(packed), out.bytes, out.used);
+	ZSTD_freeCCtx(context);
 	assert_false(ZSTD_isError(bytes));
 	assert_int_equal(write(fd, packed, bytes), (ssize_t)bytes);
 	ky_trc_enc_release(&enc);
@@ -78,12 +83,12 @@ static int remove_trace(void **state)
 }
 
 /* One tail for all: it is too large for a frame. */
-static const struct ky_ring_tail *settle(uint64_t bytes, bool is_lapped)
+static const struct ky_ring_tail *settle(uint64_t bytes, uint64_t horizon_ticks)
 {
 	static struct ky_ring_tail tail;
 
 	tail = c.tail;
-	tail.is_lapped = is_lapped;
+	tail.horizon_ticks = horizon_ticks;
 	assert_int_equal(truncate(c.path, (off_t)bytes), 0);
 	ky_ring_tail_settle(&tail);
 	return &tail;
@@ -99,14 +104,14 @@ static uint64_t size(void)
 
 static void behind_whole_chunks_it_goes_on_by_their_notes(void **state)
 {
-	const struct ky_ring_tail *tail = settle(c.bytes, false);
+	const struct ky_ring_tail *tail = settle(c.bytes, 0);
 
 	(void)state;
 	assert_int_equal(tail->from_ticks, 2 * FIRST_TICKS);
 	assert_int_equal(tail->from_ties, 4);
 	assert_int_equal(ky_ring_tail_trim(tail), 0);
 	assert_int_equal(size(), c.bytes);
-	tail = settle(c.first_bytes, false);
+	tail = settle(c.first_bytes, 0);
 	assert_int_equal(tail->from_ticks, FIRST_TICKS);
 	assert_int_equal(tail->from_ties, 3);
 	assert_int_equal(ky_ring_tail_trim(tail), 0);
@@ -115,7 +120,7 @@ static void behind_whole_chunks_it_goes_on_by_their_notes(void **state)
 
 static void a_torn_chunk_counts_as_not_there(void **state)
 {
-	const struct ky_ring_tail *tail = settle(c.bytes - 100, false);
+	const struct ky_ring_tail *tail = settle(c.bytes - 100, 0);
 
 	(void)state;
 	assert_true(tail->from_ns > SECOND_NS); /* a part of it can be read */
@@ -126,9 +131,62 @@ static void a_torn_chunk_counts_as_not_there(void **state)
 	assert_int_equal(size(), c.first_bytes);
 }
 
+/* All its events can be read, and yet it is going to be cut off. */
+static void a_chunk_that_lacks_the_end_of_its_frame_is_torn_too(void **state)
+{
+	(void)state;
+	for (uint64_t missing = 1; missing <= 4; missing++) {
+		const struct ky_ring_tail *tail = settle(c.bytes - missing, 0);
+
+		assert_int_equal(tail->from_ticks, FIRST_TICKS);
+		assert_string_equal(tail->torn_path, c.path);
+	}
+}
+
+static void a_ring_that_came_round_long_before_counts_as_whole(void **state)
+{
+	const struct ky_ring_tail *tail = settle(c.bytes - 100, FIRST_TICKS);
+
+	(void)state;
+	assert_int_equal(tail->from_ticks, FIRST_TICKS);
+	assert_string_equal(tail->torn_path, c.path);
+}
+
+static void behind_a_torn_first_chunk_nothing_is_on_disk(void **state)
+{
+	const struct ky_ring_tail *tail;
+
+	(void)state;
+	c.tail.note_count = 1;
+	for (uint64_t missing = 1; missing < c.first_bytes / 2; missing += 997) {
+		tail = settle(c.first_bytes - missing, 0);
+		assert_true(tail->from_ticks == 0 && tail->from_ns == 0);
+		assert_string_equal(tail->path, "");
+	}
+	assert_int_equal(ky_ring_tail_trim(tail), 0);
+	assert_int_equal(access(c.path, F_OK), -1);
+}
+
+/* The table behind the chunks of a sealed segment. */
+static void a_torn_table_leaves_all_chunks(void **state)
+{
+	static const uint8_t table[] = {0x5e, 0x2a, 0x4d, 0x18, 100, 0, 0, 0, 1, 2, 3};
+	const struct ky_ring_tail *tail;
+	int fd = open(c.path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(write(fd, table, sizeof(table)), (ssize_t)sizeof(table));
+	close(fd);
+	for (uint64_t bytes = sizeof(table); bytes > 0; bytes--) {
+		tail = settle(c.bytes + bytes, 0);
+		assert_int_equal(tail->from_ticks, 2 * FIRST_TICKS);
+		assert_string_equal(tail->torn_path, "");
+	}
+}
+
 static void where_the_ring_came_round_the_part_is_kept(void **state)
 {
-	const struct ky_ring_tail *tail = settle(c.bytes - 100, true);
+	const struct ky_ring_tail *tail = settle(c.bytes - 100, FIRST_TICKS + 1);
 
 	(void)state;
 	assert_true(tail->from_ticks > FIRST_TICKS && tail->from_ticks <= 2 * FIRST_TICKS);
@@ -139,12 +197,14 @@ static void where_the_ring_came_round_the_part_is_kept(void **state)
 static void every_cut_is_seen_as_one(void **state)
 {
 	uint64_t bytes, whole;
+	bool is_chunk;
 
 	(void)state;
 	for (bytes = c.bytes; bytes > c.first_bytes; bytes -= bytes < c.first_bytes + 64 ? 1 : 37) {
 		assert_int_equal(truncate(c.path, (off_t)bytes), 0);
-		assert_int_equal(ky_trace_is_torn(c.path, &whole), bytes < c.bytes);
+		assert_int_equal(ky_trace_is_torn(c.path, &whole, &is_chunk), bytes < c.bytes);
 		assert_int_equal(whole, bytes < c.bytes ? c.first_bytes : c.bytes);
+		assert_int_equal(is_chunk, bytes < c.bytes && bytes >= c.first_bytes + 4);
 	}
 }
 
@@ -157,6 +217,14 @@ int main(void)
 						remove_trace),
 		cmocka_unit_test_setup_teardown(where_the_ring_came_round_the_part_is_kept,
 						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(a_chunk_that_lacks_the_end_of_its_frame_is_torn_too,
+						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(a_ring_that_came_round_long_before_counts_as_whole,
+						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(behind_a_torn_first_chunk_nothing_is_on_disk,
+						make_trace, remove_trace),
+		cmocka_unit_test_setup_teardown(a_torn_table_leaves_all_chunks, make_trace,
+						remove_trace),
 		cmocka_unit_test_setup_teardown(every_cut_is_seen_as_one, make_trace, remove_trace),
 	};
 
