@@ -8,6 +8,7 @@
  */
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
+#include <kymo/span.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,17 @@ static NOINLINE uint64_t turn_wake(uint64_t turns)
 	return 0;
 }
 
+static NOINLINE uint64_t turn_span(uint64_t turns)
+{
+	struct kymo_span span;
+
+	for (uint64_t i = 0; i < turns; i++) {
+		kymo_span_begin(&span, 3, 0);
+		kymo_span_end(&span);
+	}
+	return 0;
+}
+
 /* The gate of waker clones is shut unless somebody asks for it. */
 static NOINLINE uint64_t turn_disabled(uint64_t turns)
 {
@@ -107,10 +119,10 @@ struct row {
 };
 
 static struct row rows[] = {
-	{"plain", turn_plain, {0}},       {"ticks", turn_ticks, {0}},
-	{"event", turn_event, {0}},       {"event_call", turn_event_call, {0}},
-	{"pair", turn_pair, {0}},         {"wake", turn_wake, {0}},
-	{"disabled", turn_disabled, {0}},
+	{"plain", turn_plain, {0}}, {"ticks", turn_ticks, {0}},
+	{"event", turn_event, {0}}, {"event_call", turn_event_call, {0}},
+	{"pair", turn_pair, {0}},   {"wake", turn_wake, {0}},
+	{"span", turn_span, {0}},   {"disabled", turn_disabled, {0}},
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))

@@ -361,10 +361,10 @@ static bool is_in_range(const struct making *making, uint64_t from_ns)
 	return from_ns >= making->report->from_ns && from_ns < making->report->to_ns;
 }
 
-static void join(const struct making *making, struct ky_histogram *histogram, uint32_t at)
+void ky_report_join(struct ky_histogram *histogram, const struct ky_trace *trace, uint32_t at)
 {
-	const struct ky_trace_histogram *told = &making->trace->histograms[at];
-	const uint8_t *bytes = ky_trace_buckets(making->trace, at);
+	const struct ky_trace_histogram *told = &trace->histograms[at];
+	const uint8_t *bytes = ky_trace_buckets(trace, at);
 	const uint8_t *end = bytes + told->bucket_bytes;
 	uint64_t bucket = 0, skip, count;
 	int first, second;
@@ -389,7 +389,7 @@ static void join_polls(struct making *making, uint32_t at)
 	const struct ky_trace_histogram *told = &making->trace->histograms[at];
 	struct ky_task_group *group = group_of(making, told->name);
 
-	join(making, &making->report->poll_histogram, at);
+	ky_report_join(&making->report->poll_histogram, making->trace, at);
 	making->report->polls_counted += told->count;
 	making->report->busy_ns += told->sum;
 	group->poll_count += told->count;
@@ -403,7 +403,7 @@ static void join_delays(struct making *making, uint32_t at)
 	const struct ky_trace_histogram *told = &making->trace->histograms[at];
 	struct ky_task_group *group = group_of(making, told->name);
 
-	join(making, &making->report->delay_histogram, at);
+	ky_report_join(&making->report->delay_histogram, making->trace, at);
 	making->report->delays_counted += told->count;
 	group->delay_count += told->count;
 	group->delay_ns += told->sum;
@@ -416,7 +416,7 @@ static void join_runs(struct making *making, uint32_t at)
 	const struct ky_trace_histogram *told = &making->trace->histograms[at];
 	struct ky_blocking_group *group = blocking_group_of(making, told->name);
 
-	join(making, &making->report->blocking_histogram, at);
+	ky_report_join(&making->report->blocking_histogram, making->trace, at);
 	making->report->blocking_counted += told->count;
 	group->run_count += told->count;
 	group->busy_ns += told->sum;
@@ -718,6 +718,8 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 	making.is_cpu_measured = !measured || strcmp(measured, "false") != 0;
 	report->from_ns = options ? options->from_ns : 0;
 	report->to_ns = options && options->to_ns ? options->to_ns : UINT64_MAX;
+	report->spans_from_ns = report->from_ns;
+	report->spans_to_ns = report->to_ns;
 	if (options && options->worst_count)
 		making.worst_max = options->worst_count < KY_REPORT_WORST_MAX ?
 					   options->worst_count :

@@ -67,6 +67,7 @@ struct ky_blocking_group {
 
 struct ky_report {
 	uint64_t from_ns, to_ns;
+	uint64_t spans_from_ns, spans_to_ns; /* as asked for: a span may lie outside of all polls */
 	struct ky_worker_use *workers;
 	uint32_t worker_count;
 	struct ky_histogram poll_histogram, delay_histogram, blocking_histogram;
@@ -90,6 +91,9 @@ struct ky_report {
 int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		   const struct ky_report_options *options);
 void ky_report_free(struct ky_report *report);
+
+/* What the writer has counted, trace->histograms[at], into a histogram of ours. */
+void ky_report_join(struct ky_histogram *histogram, const struct ky_trace *trace, uint32_t at);
 
 /* Canonical JSON, one object, keys in fixed order: the bytes that native and wasm must share, and
  * what `kymo info --json` and `kymo report --json` print. profile: of stack_profile.h; NULL: no

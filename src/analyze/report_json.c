@@ -3,6 +3,7 @@
 #include <analyze/json_write.h>
 #include <analyze/report.h>
 #include <analyze/stack_profile.h>
+#include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
 #include <errno.h>
@@ -496,6 +497,32 @@ static void report_groups(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]");
 }
 
+/* Only where there are any. */
+static void report_spans(struct ky_buf *out, const struct ky_trace *trace,
+			 const struct ky_report *report)
+{
+	struct ky_span_group *groups;
+	uint32_t count;
+
+	if (ky_span_groups(trace, report->spans_from_ns, report->spans_to_ns, &groups, &count)) {
+		out->failed = -ENOMEM;
+		return;
+	}
+	if (count)
+		ky_json_open(out, "spans", "[");
+	for (uint32_t i = 0; i < count; i++) {
+		ky_json_open(out, NULL, "{");
+		named(out, trace, "name", groups[i].name);
+		quantiles(out, "lengths", &groups[i].lengths);
+		ky_json_number(out, "open", groups[i].open_count);
+		ky_json_number(out, "counted", groups[i].counted_count);
+		ky_text(out, "}");
+	}
+	if (count)
+		ky_text(out, "]");
+	ky_free(groups);
+}
+
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile)
 {
@@ -521,6 +548,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	worst(out, trace, "worst_polls", report->worst_polls, report->worst_poll_count);
 	worst(out, trace, "worst_delays", report->worst_delays, report->worst_delay_count);
 	report_groups(out, trace, report);
+	report_spans(out, trace, report);
 	losses(out, trace);
 	if (profile) {
 		ky_json_key(out, "profile");

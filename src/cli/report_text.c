@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/report_text.h>
 
+#include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
 #include <cli/out_text.h>
 #include <cli/watched_text.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #define BAR_COLUMNS 40u
 #define GROUPS_MAX 20u
 #define WORKERS_MAX 256u
+#define SPANS_MAX 20u
 #define DECADES 20u
 #define BLOCKER_STEPS 4096u /* polls looked back over, for one wait */
 
@@ -342,6 +345,44 @@ static void print_workers(const struct view *view)
 		ky_out_format(view->out, "  ... and %u more workers; --json has all\n",
 			      report->worker_count - WORKERS_MAX);
 	ky_out_text(view->out, "\n");
+}
+
+static void print_spans(const struct view *view)
+{
+	static const char *const titles[] = {"Span", "Count", "p50", "p99", "Max", "Open"};
+	char cell[NAME_COLUMNS * 4];
+	struct ky_span_group *groups;
+	struct ky_table table;
+	uint32_t count;
+
+	if (ky_span_groups(view->trace, view->report->spans_from_ns, view->report->spans_to_ns,
+			   &groups, &count)) {
+		view->out->failed = -ENOMEM;
+		return;
+	}
+	if (count)
+		ky_out_heading(view->out, view->is_coloured,
+			       "Spans by name, most time first; open ones have no end here");
+	ky_table_init(&table, "lrrrrr");
+	if (count)
+		heads(&table, titles);
+	for (uint32_t i = 0; i < count && i < SPANS_MAX; i++) {
+		const struct ky_quantiles *lengths = &groups[i].lengths;
+
+		ky_table_cell(&table, short_name(cell, sizeof(cell), view->trace, groups[i].name));
+		count_cell(&table, lengths->count);
+		duration_cell(&table, lengths->p50);
+		duration_cell(&table, lengths->p99);
+		duration_cell(&table, lengths->max);
+		count_cell(&table, groups[i].open_count);
+	}
+	ky_table_print(&table, view->out, 2, view->is_coloured);
+	ky_table_release(&table);
+	if (count > SPANS_MAX)
+		ky_out_format(view->out, "  ... and %u more names\n", count - SPANS_MAX);
+	if (count)
+		ky_out_text(view->out, "\n");
+	ky_free(groups);
 }
 
 /* What the kernel has counted, exactly, between looks at its counters. */
@@ -733,6 +774,7 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 	print_thread_counts(&view);
 	print_groups(&view);
 	print_blocking(&view);
+	print_spans(&view);
 	print_histogram(&view, "Polls by duration (at least, count, share)",
 			&report->poll_histogram);
 	print_histogram(&view, "Waits from wake to poll (at least, count, share)",

@@ -54,7 +54,7 @@ struct ky_served {
 
 struct ky_trace_private {
 	struct ky_names names;
-	struct ky_id_map tasks, workers, threads, runtimes;
+	struct ky_id_map tasks, workers, threads, runtimes, spans;
 	uint32_t lane_of_worker[KY_SMALL_WORKERS]; /* index + 1 */
 	uint64_t *long_durations;                  /* what does not fit 32 bits */
 	uint32_t long_count, long_capacity;
@@ -116,6 +116,9 @@ bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 
 /* watched.c: rules that fired, stuck threads, crashes, what the kernel counted. */
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
+
+/* spans.c: begins, ends, and what is open. */
+bool ky_load_span(struct ky_load *load, const struct ky_frame *frame);
 
 /* load_samples.c: events with stacks; samples that somebody lost, by the cause of the LossEvent. */
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);

@@ -587,6 +587,10 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_SEGMENT_INDEX:
 		load->trace->files[load->file].is_sealed = true;
 		return true;
+	case KY_EV_SPAN_ENTER:
+	case KY_EV_SPAN_EXIT:
+	case KY_EV_OPEN_SPAN:
+		return ky_load_span(load, frame);
 	case KY_EV_TRIGGER:
 	case KY_EV_STUCK_THREAD:
 	case KY_EV_CRASH:

@@ -8,6 +8,7 @@ static const char *const kind_names[KY_COUNTED_KINDS] = {
 	[KY_COUNTED_DELAY] = "delay", [KY_COUNTED_BLOCKING] = "blocking",
 	[KY_COUNTED_PARK] = "park",   [KY_COUNTED_DRIVER] = "driver",
 	[KY_COUNTED_MARK] = "mark",   [KY_COUNTED_WAKE] = "wake",
+	[KY_COUNTED_SPAN] = "span",
 };
 
 static uint64_t number(const struct ky_frame *frame, uint32_t field)

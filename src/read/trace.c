@@ -328,6 +328,7 @@ static int make_trace(struct ky_trace **out, size_t source_count,
 	ky_id_map_init(&private->threads, &trace->pages);
 	ky_id_map_init(&private->runtimes, &trace->pages);
 	ky_id_map_init(&private->long_delays, &trace->pages);
+	ky_id_map_init(&private->spans, &trace->pages);
 	trace->files = ky_pages_alloc(&trace->pages, source_count * sizeof(*trace->files));
 	trace->file_count = (uint32_t)source_count;
 	return trace->files ? 0 : trace->pages.failed;
@@ -391,6 +392,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->stuck, 0);
 	ky_pages_free(pages, trace->thread_cpus, 0);
 	ky_pages_free(pages, trace->crashes, 0);
+	ky_pages_free(pages, trace->spans, 0);
 }
 
 void ky_trace_close(struct ky_trace *trace)
@@ -415,6 +417,7 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_id_map_release(&private->threads);
 		ky_id_map_release(&private->runtimes);
 		ky_id_map_release(&private->long_delays);
+		ky_id_map_release(&private->spans);
 		ky_free(private->long_durations);
 		ky_free(private->gaps);
 		ky_free(private->open_runs);

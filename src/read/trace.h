@@ -65,6 +65,7 @@ enum ky_counted_kind {
 	KY_COUNTED_DRIVER,
 	KY_COUNTED_MARK,
 	KY_COUNTED_WAKE,
+	KY_COUNTED_SPAN,
 	KY_COUNTED_KINDS
 };
 
@@ -194,6 +195,13 @@ struct ky_trace_thread_cpu {
 	uint32_t tid;
 };
 
+/* See SpanEnter and SpanExit of docs/format.md. */
+struct ky_trace_span {
+	uint64_t start_ns, duration_ns;
+	uint32_t name; /* KY_NONE unnamed */
+	bool is_open;  /* its end is not in the trace */
+};
+
 struct ky_trace_crash {
 	uint64_t time_ns, address, pc;
 	int64_t code;
@@ -317,6 +325,8 @@ struct ky_trace {
 	uint32_t thread_cpu_count, thread_cpu_capacity;
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
+	struct ky_trace_span *spans; /* in the order of their first mention */
+	uint32_t span_count, span_capacity;
 	struct ky_trace_retention *retentions; /* ascending by time */
 	uint32_t retention_count, retention_capacity;
 	struct ky_trace_histogram *histograms;
