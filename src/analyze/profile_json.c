@@ -128,6 +128,11 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 
 	ky_json_open(out, "off_cpu", "{");
 	total(out, "ns", &profile->off_cpu);
+	ky_json_open(out, "switches", "{");
+	ky_json_number(out, "observed_ns", profile->switches_observed_ns);
+	ky_json_number(out, "stretch_ns", profile->switches_stretch_ns);
+	ky_json_number(out, "lost_records", profile->switches_lost_count);
+	ky_text(out, "}");
 	ky_json_number(out, "stacks_seen", profile->wait_total);
 	ky_json_open(out, "stacks", "[");
 	for (i = 0; i < profile->wait_count; i++) {
@@ -215,6 +220,8 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 		ky_text(out, "]");
 		ky_json_number(out, "off_cpu_intervals", poll->off_count);
 		ky_json_number(out, "off_cpu_ns", poll->off_ns);
+		ky_json_number(out, "preempted_ns", poll->preempted_ns);
+		ky_json_number(out, "page_fault_ns", poll->fault_ns);
 		ky_json_open(out, "off_cpu", "[");
 		for (k = 0; k < poll->off_row_count; k++) {
 			ky_json_open(out, NULL, "{");

@@ -5,6 +5,12 @@
 #include <read/sort.h>
 #include <string.h>
 
+/* Of OffCpuEvent. */
+enum {
+	REASON_FAULT = 3,
+	REASON_PREEMPTED = 4
+};
+
 /* Rows of one kind in groups that read the same. */
 struct keyed {
 	uint64_t extra; /* reason and system call */
@@ -62,8 +68,40 @@ static struct keyed *group_rows(const struct ky_stack_profile *profile,
 
 /* ---- off the processor ---- */
 
-static void add_wait(struct ky_stack_profile *profile, struct ky_stack_profile_wait *wait,
-		     const struct ky_stack_row *row)
+/* The window that ends at this moment or behind it; NULL: it was lost. */
+static const struct ky_trace_off_window *window_of(const struct ky_trace *trace, uint64_t ns)
+{
+	uint32_t low = 0, high = trace->off_window_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (trace->off_windows[middle].to_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < trace->off_window_count ? &trace->off_windows[low] : NULL;
+}
+
+static void add_row(struct ky_total *total, struct ky_cluster *cluster,
+		    const struct ky_trace *trace, const struct ky_stack_row *row)
+{
+	const struct ky_trace_off_window *window = row->sampler == KY_OFF_CPU_BY_SWITCHES ?
+							   window_of(trace, row->end_ns) :
+							   NULL;
+
+	if (!window)
+		ky_total_add(total, row->weight, (double)row->value);
+	else
+		ky_cluster_add(total, cluster, window->to_ns,
+			       (double)(window->to_ns - window->stretch_ns) /
+				       (double)(window->to_ns - window->from_ns),
+			       row->weight, (double)row->value);
+}
+
+static void add_wait(struct ky_stack_profile_wait *wait, struct ky_cluster *cluster,
+		     const struct ky_trace *trace, const struct ky_stack_row *row)
 {
 	if (row->value > wait->max_ns || !wait->ns.count) {
 		wait->max_ns = row->value;
@@ -71,8 +109,31 @@ static void add_wait(struct ky_stack_profile *profile, struct ky_stack_profile_w
 		wait->max_task = row->task;
 	}
 	wait->seen_ns += row->value;
-	ky_total_add(&wait->ns, row->weight, (double)row->value);
-	ky_total_add(&profile->off_cpu, row->weight, (double)row->value);
+	add_row(&wait->ns, cluster, trace, row);
+}
+
+/* All of them in the order of time, so that those of one window follow each other. */
+static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *trace)
+{
+	struct ky_cluster cluster = {.window = 0};
+	uint32_t i;
+
+	for (i = 0; i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+
+		if (row->kind == KY_STACK_OFF_CPU && ky_stack_profile_has(profile, row))
+			add_row(&profile->off_cpu, &cluster, trace, row);
+	}
+	ky_cluster_end(&profile->off_cpu, &cluster);
+	for (i = 0; i < trace->off_window_count; i++) {
+		const struct ky_trace_off_window *window = &trace->off_windows[i];
+
+		if (window->to_ns < profile->from_ns || window->to_ns >= profile->to_ns)
+			continue;
+		profile->switches_observed_ns += window->to_ns - window->from_ns;
+		profile->switches_stretch_ns += window->to_ns - window->stretch_ns;
+		profile->switches_lost_count += window->lost_count;
+	}
 }
 
 static bool is_wait_before(const void *a, const void *b, const void *ctx)
@@ -96,9 +157,11 @@ static uint32_t cut(uint32_t count)
 
 static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
+	struct ky_cluster cluster = {.window = 0};
 	uint32_t count, groups, i, at = 0;
 	struct keyed *keyed = group_rows(profile, trace, KY_STACK_OFF_CPU, &count, &groups);
 
+	make_sum(profile, trace);
 	if (!keyed)
 		return -ENOMEM;
 	profile->waits = ky_alloc((groups + 1u) * sizeof(*profile->waits));
@@ -110,13 +173,15 @@ static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *t
 		const struct ky_stack_row *row = &trace->samples.rows[keyed[i].row];
 		struct ky_stack_profile_wait *wait;
 
-		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
+		if (i > 0 && !is_same(&keyed[i], &keyed[i - 1]))
+			ky_cluster_end(&profile->waits[at++].ns, &cluster);
 		wait = &profile->waits[at];
 		wait->stack = keyed[i].site;
 		wait->reason = row->reason;
 		wait->syscall = row->syscall;
-		add_wait(profile, wait, row);
+		add_wait(wait, &cluster, trace, row);
 	}
+	ky_cluster_end(&profile->waits[at].ns, &cluster);
 	ky_free(keyed);
 	ky_sort(profile->waits, groups, sizeof(*profile->waits), is_wait_before, NULL);
 	profile->wait_total = groups;
@@ -302,6 +367,8 @@ static void add_to_poll(struct ky_stack_profile *profile, struct ky_stack_profil
 	}
 	worst->off_count++;
 	worst->off_ns += row->value;
+	worst->preempted_ns += row->reason == REASON_PREEMPTED ? row->value : 0;
+	worst->fault_ns += row->reason == REASON_FAULT ? row->value : 0;
 	for (i = 0; i < worst->off_row_count; i++)
 		if (worst->off_rows[i].stack == site && worst->off_rows[i].reason == row->reason &&
 		    worst->off_rows[i].syscall == row->syscall)

@@ -69,6 +69,30 @@ void ky_total_add(struct ky_total *total, double weight, double value)
 	total->variance += weight * (weight - 1.0) * value * value;
 }
 
+void ky_cluster_end(struct ky_total *total, struct ky_cluster *cluster)
+{
+	if (cluster->weight > 1.0)
+		total->variance += (1.0 - 1.0 / cluster->weight) * cluster->sum * cluster->sum;
+	cluster->weight = cluster->sum = 0.0;
+}
+
+void ky_cluster_add(struct ky_total *total, struct ky_cluster *cluster, uint64_t window,
+		    double window_weight, double weight, double value)
+{
+	double rest = window_weight >= 1.0 && weight > window_weight ? weight / window_weight : 1.0;
+
+	if (cluster->window != window || cluster->weight < 1.0) {
+		ky_cluster_end(total, cluster);
+		cluster->window = window;
+		cluster->weight = window_weight;
+	}
+	/* What was left out inside the window was drawn one by one. */
+	total->variance += rest * (rest - 1.0) * window_weight * value * window_weight * value;
+	total->count++;
+	total->sum += weight * value;
+	cluster->sum += weight * value;
+}
+
 double ky_total_margin(const struct ky_total *total)
 {
 	return Z * ky_square_root(total->variance);

@@ -38,6 +38,20 @@ struct ky_total {
 };
 
 void ky_total_add(struct ky_total *total, double weight, double value);
+
+/* What was drawn together, a window of time with all that is in it, varies together: the variance
+ * of a window's sum, (1 - 1 / w) sum^2, where w is the window's weight (W. G. Cochran, "Sampling
+ * Techniques", 3rd ed. 1977, chapter 9). Values of one window follow each other. */
+struct ky_cluster {
+	uint64_t window; /* which */
+	double weight;   /* of it; 0: none yet */
+	double sum;
+};
+
+/* weight: of the value, that of its window included. */
+void ky_cluster_add(struct ky_total *total, struct ky_cluster *cluster, uint64_t window,
+		    double window_weight, double weight, double value);
+void ky_cluster_end(struct ky_total *total, struct ky_cluster *cluster); /* of the last one */
 /* Half of the 95 % interval: 1.96 roots of the variance; 0: every one was seen. */
 double ky_total_margin(const struct ky_total *total);
 

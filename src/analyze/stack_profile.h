@@ -75,8 +75,9 @@ struct ky_stack_profile_heap {
 struct ky_stack_profile_poll {
 	struct ky_poll poll;
 	uint64_t cpu_count, off_count;
-	double cpu;      /* ns, or samples */
-	uint64_t off_ns; /* of the intervals seen */
+	double cpu;                      /* ns, or samples */
+	uint64_t off_ns;                 /* of the intervals seen */
+	uint64_t preempted_ns, fault_ns; /* of those */
 	struct {
 		uint32_t stack;
 		uint64_t count;
@@ -102,6 +103,8 @@ struct ky_stack_profile {
 	struct ky_stack_profile_wait *waits; /* most time first */
 	uint32_t wait_count, wait_total;
 	struct ky_total off_cpu;
+	/* Of the kernel's switch records: watched so long of so long; 0: not at all. */
+	uint64_t switches_observed_ns, switches_stretch_ns, switches_lost_count;
 	struct ky_stack_profile_place *places; /* most waiting tasks, then most time first */
 	uint32_t place_count, place_total;
 	uint64_t waiting_count;             /* tasks that wait and have a place */

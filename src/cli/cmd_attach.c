@@ -41,6 +41,8 @@ static const char attach_help[] =
 	"                             perf_event, from outside; where nobody stays, or it is\n"
 	"                             refused, the process samples itself by timers and SIGPROF,\n"
 	"                             but only when HZ is given\n"
+	"      --switches on|off      who stays also tells when threads were off a processor\n"
+	"                             inside a poll (default: on)\n"
 	"  -q, --quiet                only trouble is told\n"
 	"  -h, --help                 this text\n"
 	"\n"

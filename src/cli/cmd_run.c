@@ -43,6 +43,8 @@ static const char help[] =
 	"      --sampler HOW          who samples: perf (from outside), timers (inside), or auto:\n"
 	"                             perf where it works, else timers (default: auto)\n"
 	"      --sample-bytes N       memory for stacks per process (default: 2M)\n"
+	"      --switches on|off      when threads were off a processor inside a poll, by the\n"
+	"                             kernel's records, for 0.3 % of a processor (default: on)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"
 	"                             /dev/shm/kymo-UID)\n"

@@ -306,7 +306,9 @@ static const char *reason_text(char *cell, const struct view *view, uint8_t reas
 
 	if (reason == 1 && syscall != KY_NO_SYSCALL && name)
 		(void)snprintf(cell, CELL_BYTES, "%s", name);
-	else if (reason == 1 && syscall != KY_NO_SYSCALL)
+	else if (reason == 1 && syscall == KY_NO_SYSCALL)
+		(void)snprintf(cell, CELL_BYTES, "blocked incl. run queue");
+	else if (reason == 1)
 		(void)snprintf(cell, CELL_BYTES, "system call %u", syscall);
 	else
 		(void)snprintf(cell, CELL_BYTES, "%s", ky_off_cpu_reason(reason));
@@ -327,6 +329,26 @@ static void estimate_cell(struct ky_table *table, const struct ky_total *total)
 	ky_table_cell(table, text);
 }
 
+/* How much of the time the kernel's switch records were watched. */
+static void print_observed(const struct view *view)
+{
+	const struct ky_stack_profile *profile = view->profile;
+	uint64_t stretch_ns = profile->switches_stretch_ns;
+	char share[KY_OUT_CELL_BYTES], lost[KY_OUT_CELL_BYTES];
+
+	if (!stretch_ns)
+		return;
+	ky_out_format(view->out,
+		      "  preemption, page faults and other waits: observed %s of the time",
+		      ky_out_permille(share, (uint32_t)((double)profile->switches_observed_ns *
+								1000.0 / (double)stretch_ns +
+							0.5)));
+	if (profile->switches_lost_count)
+		ky_out_format(view->out, ", %s records of the kernel lost",
+			      ky_out_count(lost, profile->switches_lost_count));
+	ky_out_text(view->out, "\n");
+}
+
 static void print_waits(const struct view *view)
 {
 	static const char *const titles[] = {"Time", "n", "Longest", "Why", "Where", "", "In"};
@@ -345,6 +367,7 @@ static void print_waits(const struct view *view)
 	ky_out_heading(view->out, view->is_coloured, title);
 	if (is_told_withheld(view, KY_STACK_OFF_CPU, "intervals"))
 		return;
+	print_observed(view);
 	ky_table_init(&table, "rrrllll");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < profile->wait_count && i < ROWS_MAX; i++) {
@@ -385,6 +408,12 @@ static void print_poll(const struct view *view, const struct ky_stack_profile_po
 			      worst->off_count == 1 ? "one interval" :
 						      ky_out_count(cell, worst->off_count),
 			      worst->off_count == 1 ? "" : " intervals");
+	if (worst->preempted_ns)
+		ky_out_format(view->out, ", preempted %s of %s",
+			      ky_out_duration(off, worst->preempted_ns), duration);
+	if (worst->fault_ns)
+		ky_out_format(view->out, ", in page faults %s of %s",
+			      ky_out_duration(off, worst->fault_ns), duration);
 	ky_out_text(view->out, "\n");
 	ky_table_init(&table, "rllll");
 	heads(&table, titles);

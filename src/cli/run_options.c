@@ -141,6 +141,7 @@ enum option_id {
 	OPTION_SAMPLE,
 	OPTION_SAMPLE_BYTES,
 	OPTION_SAMPLER,
+	OPTION_SWITCHES,
 	OPTION_PROFILE,
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
@@ -149,6 +150,12 @@ enum option_id {
 	OPTION_TRIGGER,
 	OPTION_DUMP_DIR
 };
+
+static bool parse_on_off(const char *value, bool *is_off)
+{
+	*is_off = strcmp(value, "off") == 0;
+	return *is_off || strcmp(value, "on") == 0;
+}
 
 /* Returns NULL when the value is fine, else what it should have been. */
 static const char *apply(struct ky_run_options *options, int id, char *value)
@@ -184,6 +191,8 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 		return ky_run_parse_rate(value, &options->sample_hz) ?
 			       NULL :
 			       "samples a second, 1 to 1000, or off";
+	case OPTION_SWITCHES:
+		return parse_on_off(value, &options->is_without_switches) ? NULL : "on or off";
 	case OPTION_SAMPLE_BYTES:
 		return ky_run_parse_bytes(value, &options->sample_bytes) == 0 &&
 				       options->sample_bytes >= KY_SAMPLE_BYTES_MIN &&
@@ -232,6 +241,7 @@ static const struct option long_options[] = {
 	{"sample", required_argument, NULL, OPTION_SAMPLE},
 	{"sample-bytes", required_argument, NULL, OPTION_SAMPLE_BYTES},
 	{"sampler", required_argument, NULL, OPTION_SAMPLER},
+	{"switches", required_argument, NULL, OPTION_SWITCHES},
 	{"profile", required_argument, NULL, OPTION_PROFILE},
 	{"compress", required_argument, NULL, OPTION_COMPRESS},
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},

@@ -38,6 +38,7 @@ struct ky_run_options {
 	uint32_t sample_hz;         /* samples per second of CPU time; 0: none */
 	bool has_sample_hz;         /* --sample was given */
 	uint32_t sample_source;     /* enum ky_run_source */
+	bool is_without_switches;   /* --switches off */
 	uint64_t sample_bytes;      /* 0: the recorder's default */
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */

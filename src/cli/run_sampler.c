@@ -4,6 +4,7 @@
 #include <cli/run_sampler.h>
 
 #include <base/alloc.h>
+#include <cli/run_switches.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <record/sample/perf_source.h>
@@ -29,6 +30,8 @@ struct ky_run_sampler {
 	uint32_t count;
 	struct ky_run_sampled *last; /* whose sample came last */
 	uint64_t lost_told;
+	struct ky_run_switches *switches; /* NULL: not wanted */
+	uint64_t switches_pace_ns;
 };
 
 static bool uses_perf(const struct ky_run_sampler *sampler)
@@ -51,6 +54,8 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 						.is_at_exec = true};
 	if (uses_perf(sampler))
 		sampler->refusal = ky_perf_test(&sampler->how);
+	if (!options->is_without_switches)
+		(void)ky_run_switches_open(&sampler->switches);
 	return 0;
 }
 
@@ -59,6 +64,7 @@ void ky_run_sampler_close(struct ky_run_sampler *sampler)
 	if (!sampler)
 		return;
 	ky_perf_close(sampler->perf);
+	ky_run_switches_close(sampler->switches);
 	ky_free(sampler);
 }
 
@@ -68,6 +74,7 @@ static uint8_t open_events(void *ctx, pid_t pid)
 {
 	struct ky_run_sampler *sampler = ctx;
 
+	ky_run_switches_start(sampler->switches, pid);
 	if (!uses_perf(sampler) || sampler->refusal)
 		return 0;
 	sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
@@ -123,26 +130,34 @@ static void open_area(struct ky_run_sampled *sampled, int fd)
 {
 	uint64_t at = header_of(sampled)->sample_offset, bytes = header_of(sampled)->sample_bytes;
 	uint64_t offset;
-	uint32_t count = ky_sample_range(bytes, KY_SAMPLES_CPU, &offset);
-	struct ky_sample_head *head;
 	void *area;
 
-	if (!count || at % KY_SAMPLE_PAGE_BYTES || at > sampled->image_bytes ||
-	    bytes > sampled->image_bytes - at)
-		return;
-	if (!make_exist(fd, at, KY_SAMPLE_PAGE_BYTES) ||
-	    !make_exist(fd, at + offset, (uint64_t)count * KY_SAMPLE_SLOT_BYTES))
+	if (!ky_sample_range(bytes, KY_SAMPLES_CPU, &offset) || at % KY_SAMPLE_PAGE_BYTES ||
+	    at > sampled->image_bytes || bytes > sampled->image_bytes - at ||
+	    !make_exist(fd, at, KY_SAMPLE_PAGE_BYTES))
 		return;
 	area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
 	if (area == MAP_FAILED)
 		return;
 	sampled->area = area;
 	sampled->area_bytes = bytes;
-	head = area;
-	sampled->cpu = (struct ky_sample_ring){.head = &head->classes[KY_SAMPLES_CPU],
-					       .slots = sampled->area + offset,
-					       .slot_count = count};
-	announce(fd, KY_SAMPLES_CPU);
+}
+
+/* The slots of a class in it; without room there are none. */
+static void open_class(struct ky_run_sampled *sampled, int fd, uint32_t which,
+		       struct ky_sample_ring *out)
+{
+	struct ky_sample_head *head = (struct ky_sample_head *)(void *)sampled->area;
+	uint64_t offset;
+	uint32_t count = ky_sample_range(sampled->area_bytes, which, &offset);
+
+	if (!make_exist(fd, header_of(sampled)->sample_offset + offset,
+			(uint64_t)count * KY_SAMPLE_SLOT_BYTES))
+		return;
+	*out = (struct ky_sample_ring){.head = &head->classes[which],
+				       .slots = sampled->area + offset,
+				       .slot_count = count};
+	announce(fd, which);
 }
 
 /* What the trace says about the source. */
@@ -173,9 +188,19 @@ static int add(void *ctx)
 {
 	struct adding *adding = ctx;
 
-	open_area(adding->sampled, adding->fd);
-	if (adding->sampled->area)
-		describe(adding->sampler, adding->sampled);
+	struct ky_run_sampled *sampled = adding->sampled;
+
+	open_area(sampled, adding->fd);
+	if (!sampled->area)
+		return 0;
+	if (adding->sampler->options->sample_hz)
+		open_class(sampled, adding->fd, KY_SAMPLES_CPU, &sampled->cpu);
+	if (sampled->cpu.slot_count)
+		describe(adding->sampler, sampled);
+	if (adding->sampler->switches)
+		open_class(sampled, adding->fd, KY_SAMPLES_OFF_CPU, &sampled->off_cpu);
+	if (sampled->off_cpu.slot_count)
+		ky_run_switches_describe(adding->sampler->switches, sampled->off_cpu.head);
 	return 0;
 }
 
@@ -184,7 +209,8 @@ void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *s
 	const struct ky_guarded_area areas[] = {{sampled->image, sampled->image_bytes}};
 	struct adding adding = {sampler, sampled, fd};
 
-	if (!sampler || !sampler->options->sample_hz || sampler->count == SAMPLED_MAX)
+	if (!sampler || sampler->count == SAMPLED_MAX ||
+	    (!sampler->options->sample_hz && !sampler->switches))
 		return;
 	(void)ky_ring_guard(areas, 1, add, &adding);
 	sampler->sampled[sampler->count++] = sampled;
@@ -205,24 +231,28 @@ void ky_run_sampler_remove(struct ky_run_sampler *sampler, struct ky_run_sampled
 	if (sampled->area)
 		munmap(sampled->area, sampled->area_bytes);
 	sampled->area = NULL;
-	sampled->cpu.slot_count = 0;
+	sampled->cpu.slot_count = sampled->off_cpu.slot_count = 0;
 }
 
 /* ---- samples ---- */
 
-/* A process that called exec has two rings for a moment: the later one is the next image's. */
-static struct ky_run_sampled *find(struct ky_run_sampler *sampler,
-				   const struct ky_perf_sample *sample)
+bool ky_run_sampled_has_gate(const struct ky_run_sampled *sampled, uint32_t gate)
+{
+	const struct ky_ring_header *header = header_of(sampled);
+	const struct ky_ring_control *control = (const void *)(sampled->image + header->page_bytes);
+
+	return atomic_load_explicit(&control->gates, memory_order_relaxed) & gate;
+}
+
+struct ky_run_sampled *ky_run_sampled_find(struct ky_run_sampled *const *sampled, uint32_t count,
+					   uint32_t pid, uint64_t ns)
 {
 	struct ky_run_sampled *found = NULL;
 
-	for (uint32_t i = 0; i < sampler->count; i++) {
-		struct ky_run_sampled *sampled = sampler->sampled[i];
-
-		if (sampled->pid == sample->pid && sampled->made_ns <= sample->ns &&
-		    (!found || sampled->made_ns > found->made_ns))
-			found = sampled;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		if (sampled[i]->pid == pid && sampled[i]->made_ns <= ns &&
+		    (!found || sampled[i]->made_ns > found->made_ns))
+			found = sampled[i];
 	return found;
 }
 
@@ -271,7 +301,8 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 {
 	uint64_t frames[KY_SAMPLE_FRAMES_MAX];
 	struct ky_run_sampler *sampler = ctx;
-	struct ky_run_sampled *sampled = find(sampler, sample);
+	struct ky_run_sampled *sampled = ky_run_sampled_find(sampler->sampled, sampler->count,
+							     sample->pid, sample->ns);
 	struct ky_sample out = {.kind = KY_SAMPLE_CPU,
 				.flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_CPU,
 				.cpu = (uint16_t)sample->cpu,
@@ -307,6 +338,7 @@ static void tell_lost(struct ky_run_sampler *sampler)
 
 int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
 {
+	ky_run_switches_attach(sampler->switches, (pid_t)pid);
 	if (!sampler->options->sample_hz || sampler->refusal)
 		return sampler->refusal;
 	sampler->how.is_at_exec = false;
@@ -342,6 +374,9 @@ static uint32_t wanted_rate(const struct ky_run_sampler *sampler)
 {
 	uint32_t rate_hz = sampler->count ? 0 : sampler->rate_hz;
 
+	/* Without a word for it at the start, whoever asks for it later gets timers. */
+	if (!sampler->options->sample_hz)
+		return sampler->rate_hz;
 	for (uint32_t i = 0; i < sampler->count; i++) {
 		uint32_t wanted = sampler->sampled[i]->wanted_hz;
 
@@ -377,6 +412,10 @@ static int step(void *ctx)
 {
 	struct ky_run_sampler *sampler = ctx;
 
+	sampler->switches_pace_ns = ky_run_switches_step(sampler->switches, sampler->sampled,
+							 sampler->count);
+	if (!sampler->perf)
+		return 0;
 	(void)ky_perf_read(sampler->perf, on_sample, sampler);
 	tell_lost(sampler);
 	follow_settings(sampler);
@@ -387,8 +426,11 @@ void ky_run_sampler_fetch(void *ctx)
 {
 	struct ky_run_sampler *sampler = ctx;
 
-	if (sampler && sampler->perf)
+	if (!sampler)
+		return;
+	if (sampler->perf)
 		(void)ky_perf_read(sampler->perf, on_sample, sampler);
+	ky_run_switches_fetch(sampler->switches, sampler->sampled, sampler->count);
 }
 
 uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_guarded_area *out)
@@ -409,16 +451,18 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 {
 	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX]; /* one sampler at a time */
 	struct ky_perf_about about;
+	uint64_t pace_ns;
 	uint32_t count;
 
-	if (!sampler || !sampler->perf)
+	if (!sampler || (!sampler->perf && !sampler->switches))
 		return UINT64_MAX;
 	count = ky_run_sampler_areas(sampler, areas);
 	/* Somebody cut his ring's file off: the drain will find it out, and end it. */
 	(void)ky_ring_guard(areas, count, step, sampler);
 	if (!sampler->rate_hz || !sampler->perf)
-		return UINT64_MAX;
+		return sampler->switches_pace_ns;
 	ky_perf_about(sampler->perf, &about);
 	/* Half full at the latest. */
-	return about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+	pace_ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+	return pace_ns < sampler->switches_pace_ns ? pace_ns : sampler->switches_pace_ns;
 }

@@ -27,10 +27,18 @@ struct ky_run_sampled {
 	size_t image_bytes;
 	uint8_t *area; /* its sample area, mapped for writing; NULL: none */
 	size_t area_bytes;
-	struct ky_sample_ring cpu;
+	struct ky_sample_ring cpu, off_cpu;
 	uint32_t wanted_hz; /* by the ring's settings; UINT32_MAX: off, 0: as it was started */
 	uint64_t sample_count;
 };
+
+/* The ring of a process at that moment. One that called exec has two for a while: the later one is
+ * the next image's. NULL: it records nothing, or not yet. */
+struct ky_run_sampled *ky_run_sampled_find(struct ky_run_sampled *const *sampled, uint32_t count,
+					   uint32_t pid, uint64_t ns);
+
+/* Is this gate of its ring open now? */
+bool ky_run_sampled_has_gate(const struct ky_run_sampled *sampled, uint32_t gate);
 
 /* options: must stay. Returns 0, -ENOMEM; that nothing can be sampled is no error. */
 int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options);

@@ -351,6 +351,8 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 	ky_trc_enc_f64(enc, 1.0);
 	ky_trc_enc_varint(enc, thread->depth ? thread->stack[thread->depth - 1].start_ns : 0);
 	ky_trc_enc_u8(enc, 0);
+	ky_trc_enc_u8(enc, KY_SOURCE_CALLS);
+	ky_trc_enc_u8(enc, 0);
 }
 
 /* ---- loss ---- */

@@ -242,8 +242,8 @@ bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 	return true;
 }
 
-static const char *const source_names[KY_SOURCE_COUNT] = {"none", "perf_event", "timers",
-							  "interposed calls", "watchdog"};
+static const char *const source_names[KY_SOURCE_COUNT] = {
+	"none", "perf_event", "timers", "interposed calls", "watchdog", "context switches"};
 
 const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
 				 size_t capacity)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wire/switch_sample.h>
 
 /* A writer is a few hundred instructions long, unless it lost its processor; then its sample is. */
 #define PATIENCE_NS UINT64_C(20000000)
@@ -69,12 +70,12 @@ static int make_places(struct ky_sample_state *samples)
 }
 
 /* A time somebody else wrote: never in the future, and not before there was a ring. */
-static uint64_t sane_ticks(const struct ky_drain *drain, const struct ky_sample_slot *slot)
+static uint64_t sane_ticks(const struct ky_drain *drain, uint64_t stamp, bool is_ns)
 {
-	uint64_t ticks = slot->stamp, first = 0;
+	uint64_t ticks = stamp, first = 0;
 
-	if (slot->flags & KY_SAMPLE_STAMP_IS_NS)
-		ticks = ky_timeline_ticks(&drain->timeline, slot->stamp);
+	if (is_ns)
+		ticks = ky_timeline_ticks(&drain->timeline, stamp);
 	if (drain->timeline.count)
 		first = drain->timeline.points[0].ticks;
 	if (!drain->is_dead && drain->now_ticks && ticks > drain->now_ticks)
@@ -101,7 +102,7 @@ static void unpack(uint64_t *frames, const uint8_t *from, uint32_t count)
 static bool is_sound(const struct ky_sample_slot *slot)
 {
 	return slot->part == 0 && slot->parts >= 1 && slot->parts <= KY_SAMPLE_PARTS_MAX &&
-	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_SWITCH &&
+	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_SWITCHES &&
 	       ky_sample_parts(slot->frame_count) == slot->parts;
 }
 
@@ -128,15 +129,66 @@ static bool read_frames(const struct ky_sample_ring *ring, uint64_t claim,
 	return true;
 }
 
+/* Takes the sample over. */
+static int queue(struct ky_drain *drain, struct ky_waiting_sample *sample, uint64_t ticks)
+{
+	struct ky_sample_state *samples = &drain->samples;
+	uint32_t place = samples->free_places[samples->free_count - 1];
+	int err = ky_drain_queue(drain, samples->queue, ticks, KY_REC_SAMPLE, 0, place);
+
+	if (err) {
+		ky_free(sample);
+		return err;
+	}
+	samples->free_count--;
+	samples->waiting[place] = sample;
+	return 0;
+}
+
+static uint64_t weigh_switch(const struct ky_sample_slot *slot, uint64_t length_ns)
+{
+	double weight = slot->weight > ONE_WEIGHT ? (double)slot->weight : (double)ONE_WEIGHT;
+
+	if (length_ns && length_ns < slot->value)
+		weight *= (double)slot->value / (double)length_ns;
+	return weight < (double)INT64_MAX ? (uint64_t)weight : INT64_MAX;
+}
+
+/* Many of one thread lie in one sample; each waits for its own end. */
+static int queue_switches(struct ky_drain *drain, const struct ky_sample_slot *slot,
+			  const uint64_t *frames)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= slot->frame_count && !err;
+	     i += KY_SWITCH_FRAMES) {
+		struct ky_waiting_sample *sample = ky_alloc(sizeof(*sample));
+		struct ky_switch_interval interval;
+
+		if (!sample)
+			return -ENOMEM;
+		ky_switch_dec(&interval, slot->stamp, frames + i);
+		sample->kind = KY_SAMPLE_SWITCHES;
+		sample->flags = interval.flags;
+		sample->syscall = -1;
+		sample->tid = slot->tid;
+		sample->value = interval.end_ns - interval.begin_ns;
+		sample->more = interval.reason;
+		sample->weight = weigh_switch(slot, sample->value);
+		err = queue(drain, sample, sane_ticks(drain, interval.end_ns, true));
+	}
+	return err;
+}
+
 static int queue_sample(struct ky_drain *drain, const struct ky_sample_slot *slot,
 			const uint64_t *frames)
 {
-	struct ky_sample_state *samples = &drain->samples;
 	size_t frame_bytes = slot->frame_count * sizeof(*frames);
-	struct ky_waiting_sample *sample = ky_alloc(sizeof(*sample) + frame_bytes);
-	uint32_t place;
-	int err;
+	struct ky_waiting_sample *sample;
 
+	if (slot->kind == KY_SAMPLE_SWITCHES && slot->tid)
+		return queue_switches(drain, slot, frames);
+	sample = ky_alloc(sizeof(*sample) + frame_bytes);
 	if (!sample)
 		return -ENOMEM;
 	sample->kind = slot->kind;
@@ -153,16 +205,8 @@ static int queue_sample(struct ky_drain *drain, const struct ky_sample_slot *slo
 	sample->task = slot->task;
 	sample->weight = slot->weight;
 	memcpy(sample->frames, frames, frame_bytes);
-	place = samples->free_places[samples->free_count - 1];
-	err = ky_drain_queue(drain, samples->queue, sane_ticks(drain, slot), KY_REC_SAMPLE, 0,
-			     place);
-	if (err) {
-		ky_free(sample);
-		return err;
-	}
-	samples->free_count--;
-	samples->waiting[place] = sample;
-	return 0;
+	return queue(drain, sample,
+		     sane_ticks(drain, slot->stamp, slot->flags & KY_SAMPLE_STAMP_IS_NS));
 }
 
 /* ---- one class ---- */
@@ -243,7 +287,7 @@ static int read_class(struct ky_drain *drain, uint32_t which)
 		cursor->has_number = !drain->is_cut;
 	if (claims > cursor->next && claims - cursor->next > ring.slot_count)
 		cursor->next = claims - ring.slot_count;
-	while (more > 0 && cursor->next < claims && drain->samples.free_count)
+	while (more > 0 && cursor->next < claims && drain->samples.free_count >= KY_SWITCHES_MAX)
 		more = take_next(drain, &ring, cursor, &lost);
 	/* What nobody will find any more, at the end of what was claimed. */
 	if (more > 0 && cursor->next >= claims && claims)
@@ -381,6 +425,41 @@ static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample
 	ky_trc_enc_f64(enc, weight_of(sample));
 	ky_trc_enc_varint(enc, doing.since_ns);
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
+	ky_trc_enc_u8(enc, KY_SOURCE_CALLS);
+	ky_trc_enc_u8(enc, 0);
+}
+
+static void write_switch(struct ky_drain *drain, const struct ky_waiting_sample *sample,
+			 uint64_t ns)
+{
+	struct doing doing = look_at_thread(drain, sample);
+	struct ky_trc_enc *enc = &drain->enc;
+
+	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
+	ky_trc_enc_u32(enc, sample->tid);
+	ky_trc_enc_varint(enc, doing.worker);
+	ky_trc_enc_varint(enc, doing.task);
+	ky_trc_enc_varint(enc, sample->value);
+	ky_trc_enc_u8(enc, (uint8_t)sample->more);
+	ky_trc_enc_opt_varint(enc, false, 0);
+	ky_trc_enc_frames(enc, NULL, 0);
+	ky_trc_enc_f64(enc, weight_of(sample));
+	ky_trc_enc_varint(enc, doing.since_ns);
+	ky_trc_enc_u8(enc, false);
+	ky_trc_enc_u8(enc, KY_SOURCE_SWITCHES);
+	ky_trc_enc_u8(enc, sample->flags);
+}
+
+static void write_window(struct ky_drain *drain, const struct ky_waiting_sample *sample,
+			 uint64_t ns)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+
+	ky_trc_enc_event(enc, KY_EV_OFF_CPU_WINDOW, ns);
+	ky_trc_enc_varint(enc, sample->value);
+	ky_trc_enc_varint(enc, sample->more);
+	ky_trc_enc_varint(enc, sample->other & UINT32_MAX);
+	ky_trc_enc_varint(enc, sample->other >> 32);
 }
 
 static void write_memory(struct ky_drain *drain, const struct ky_waiting_sample *sample,
@@ -426,16 +505,33 @@ static void write_place(struct ky_drain *drain, const struct ky_waiting_sample *
 	ky_trc_enc_u32(enc, no_name);
 }
 
+/* A thread that is switched out mostly has nothing to do. */
+static bool is_of_interest(const struct ky_drain *drain, const struct ky_waiting_sample *sample)
+{
+	const struct ky_dthread *thread;
+
+	if (sample->kind != KY_SAMPLE_SWITCHES || !sample->tid)
+		return true;
+	thread = thread_of(drain, sample->tid);
+	return thread && thread->depth;
+}
+
 void ky_drain_write_sample(struct ky_drain *drain, uint64_t index, uint64_t ns)
 {
 	struct ky_sample_state *samples = &drain->samples;
 	struct ky_waiting_sample *sample = samples->waiting[index];
 
-	if (!drain->is_muted) {
+	if (!drain->is_muted && is_of_interest(drain, sample)) {
 		ky_drain_ready(drain, ns);
 		switch (sample->kind) {
 		case KY_SAMPLE_OFF_CPU:
 			write_off_cpu(drain, sample, ns);
+			break;
+		case KY_SAMPLE_SWITCHES:
+			if (sample->tid)
+				write_switch(drain, sample, ns);
+			else
+				write_window(drain, sample, ns);
 			break;
 		case KY_SAMPLE_ALLOC:
 		case KY_SAMPLE_FREE:

@@ -145,6 +145,11 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 	put(pairs, "sampling.cpu", ky_ring_view_sources(ring, KY_SAMPLES_CPU, text, sizeof(text)));
 	if (ky_ring_view_refusals(ring, KY_SAMPLES_CPU, text, sizeof(text))[0])
 		put(pairs, "sampling.cpu.refused", text);
+	put(pairs, "offcpu.sources",
+	    ky_ring_view_sources(ring, KY_SAMPLES_OFF_CPU, text, sizeof(text)));
+	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu) &&
+	    ky_ring_view_refusals(ring, KY_SAMPLES_OFF_CPU, text, sizeof(text))[0])
+		put(pairs, "offcpu.refused", text);
 	if (!ky_ring_view_samples(ring, KY_SAMPLES_CPU, &cpu))
 		return;
 	put_format(pairs, "sampling.cpu.rate_hz", "%u",

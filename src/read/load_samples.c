@@ -270,6 +270,8 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 		row->flags |= KY_ROW_TOLD;
 	if (number(frame, KY_F_OFF_CPU_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
+	row->sampler = (uint8_t)number(frame, KY_F_OFF_CPU_source);
+	row->clipped = (uint8_t)number(frame, KY_F_OFF_CPU_clipped);
 	set_weight(frame, KY_F_OFF_CPU_weight, false, row);
 	return set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
 	       set_stack(load, frame, KY_F_OFF_CPU_callchain, row);

@@ -595,6 +595,7 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_STUCK_THREAD:
 	case KY_EV_CRASH:
 	case KY_EV_THREAD_CPU:
+	case KY_EV_OFF_CPU_WINDOW:
 		return ky_load_watched(load, frame);
 	default:
 		return ky_load_retained(load, frame);

@@ -3,7 +3,10 @@
 #include <read/load.h>
 #include <string.h>
 
-#define NEST_MAX 16u /* polls open inside one another on one thread */
+#define NEST_MAX 16u    /* polls open inside one another on one thread */
+#define REASON_FUTEX 2u /* of OffCpuEvent: up to it the thread waited for something */
+#define CALL_SURE_NS UINT64_C(10000000) /* calls as long as that are all told */
+#define CALL_NEAR_NS UINT64_C(1000000000)
 
 /* A thread served this worker, or ran this closure, in [from, to). */
 struct span {
@@ -206,6 +209,52 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 	}
 	if (row->name == KY_NONE && row->task != KY_NONE)
 		row->name = trace->tasks[row->task].name;
+}
+
+/* ---- what was told twice ---- */
+
+/* call: the last one that began on the thread by then. */
+static bool is_told_by_call(const struct ky_stack_row *row, const struct ky_stack_row *call)
+{
+	bool is_wait = row->reason <= REASON_FUTEX;
+
+	if (row->time_ns + row->value / 2 < call->end_ns)
+		return true;
+	/* Calls beyond their budget were left out by chance, and those that were kept stand for
+	 * them; longer ones never are. */
+	return is_wait && call->weight > 1.0 && row->value < CALL_SURE_NS &&
+	       row->time_ns - call->end_ns < CALL_NEAR_NS;
+}
+
+/* By thread and time. */
+static int drop_doubles(struct finishing *finishing)
+{
+	struct ky_samples *samples = finishing->samples;
+	struct ky_trace *trace = finishing->trace;
+	struct ky_id_map calls;
+	uint32_t i, kept = 0, *slot;
+
+	ky_id_map_init(&calls, &trace->pages);
+	for (i = 0; i < samples->row_count; i++) {
+		struct ky_stack_row row = samples->rows[i];
+
+		if (row.kind == KY_STACK_OFF_CPU && row.tid) {
+			slot = ky_id_map_slot(&calls, row.tid);
+			if (!slot)
+				break;
+			if (row.sampler == KY_OFF_CPU_BY_CALL)
+				*slot = kept + 1;
+			else if (row.sampler == KY_OFF_CPU_BY_SWITCHES && *slot &&
+				 is_told_by_call(&row, &samples->rows[*slot - 1]))
+				continue;
+		}
+		samples->rows[kept++] = row;
+	}
+	ky_id_map_release(&calls);
+	if (trace->pages.failed)
+		return trace->pages.failed;
+	samples->row_count = kept;
+	return 0;
 }
 
 /* ---- allocations and their ends ---- */
@@ -426,7 +475,9 @@ int ky_samples_finish(struct ky_trace *trace)
 	if (!samples->row_count)
 		return 0;
 	ky_sort(samples->rows, samples->row_count, sizeof(*samples->rows), is_row_before, NULL);
-	result = number_stacks(trace);
+	result = drop_doubles(&finishing);
+	if (result == 0)
+		result = number_stacks(trace);
 	if (result == 0)
 		result = match_frees(&finishing);
 	if (result == 0)

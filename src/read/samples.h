@@ -10,6 +10,9 @@
  * Whose:       what the event says; where it does not (dial9: worker 255, no task), the worker that
  *              the thread served at that moment, by its parks, and the poll or the run on the
  *              blocking pool that contains the moment.
+ * Twice told:  a time off the processor that the kernel's switch records tell inside a call that
+ *              was told by itself is the call's, and has no row; nor has one that the weights of
+ *              calls stand for, where those were more than their budget.
  * Memory:      the pages of the trace and their limit; of a stack KY_STACK_FRAMES_MAX frames from
  *              the leaf on are kept.
  * Threads:     owner while loading; any number of readers afterwards.
@@ -54,6 +57,9 @@ enum ky_place_source {
 	KY_PLACE_TOLD_POLLED   /* it was being polled */
 };
 
+#define KY_OFF_CPU_BY_CALL 3u /* OffCpuEvent.source */
+#define KY_OFF_CPU_BY_SWITCHES 5u
+
 struct ky_stack_row {
 	uint64_t time_ns;
 	uint64_t value;         /* see enum ky_stack_kind */
@@ -71,7 +77,8 @@ struct ky_stack_row {
 	uint32_t order;   /* of loading */
 	uint8_t kind;     /* enum ky_stack_kind */
 	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source */
-	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler */
+	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source */
+	uint8_t clipped;  /* OFF_CPU: OffCpuEvent.clipped */
 	uint8_t flags;    /* enum ky_stack_row_flags */
 };
 

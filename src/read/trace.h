@@ -202,6 +202,13 @@ struct ky_trace_span {
 	bool is_open;  /* its end is not in the trace */
 };
 
+/* The kernel's switch records were watched in [from, to), which stands for [stretch, to): see
+ * OffCpuWindowEvent. */
+struct ky_trace_off_window {
+	uint64_t stretch_ns, from_ns, to_ns;
+	uint64_t lost_count; /* records */
+};
+
 struct ky_trace_crash {
 	uint64_t time_ns, address, pc;
 	int64_t code;
@@ -323,6 +330,8 @@ struct ky_trace {
 	uint32_t stuck_count, stuck_capacity;
 	struct ky_trace_thread_cpu *thread_cpus; /* by time */
 	uint32_t thread_cpu_count, thread_cpu_capacity;
+	struct ky_trace_off_window *off_windows; /* by time */
+	uint32_t off_window_count, off_window_capacity;
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
 	struct ky_trace_span *spans; /* in the order of their first mention */

@@ -3,7 +3,8 @@
  * fatal signals. */
 #include <read/load.h>
 
-#define LIST_MAX 65536u /* of each; no writer makes so many */
+#define LIST_MAX 65536u        /* of each; no writer makes so many */
+#define WINDOWS_MAX (1u << 22) /* five a second make it in more than a week */
 
 static uint64_t number(const struct ky_frame *frame, uint32_t field)
 {
@@ -122,6 +123,35 @@ static bool load_thread_cpu(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+static bool load_off_window(struct ky_load *load, const struct ky_frame *frame)
+{
+	struct ky_trace *trace = load->trace;
+	uint64_t end_ns = frame->timestamp_ns;
+	uint64_t observed_ns = number(frame, KY_F_OFF_CPU_WINDOW_observed_ns);
+	uint64_t stretch_ns = number(frame, KY_F_OFF_CPU_WINDOW_stretch_ns);
+	struct ky_trace_off_window window = {
+		.to_ns = end_ns, .lost_count = number(frame, KY_F_OFF_CPU_WINDOW_lost_count)};
+	void *list = trace->off_windows;
+	uint32_t at;
+
+	/* What makes no sense stands for nothing. */
+	if (!observed_ns || observed_ns > stretch_ns || stretch_ns > end_ns ||
+	    trace->off_window_count == WINDOWS_MAX)
+		return true;
+	window.from_ns = end_ns - observed_ns;
+	window.stretch_ns = end_ns - stretch_ns;
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &list, &trace->off_window_capacity,
+			    trace->off_window_count + 1, sizeof(window)))
+		return false;
+	trace->off_windows = list;
+	for (at = trace->off_window_count++; at && trace->off_windows[at - 1].to_ns > window.to_ns;
+	     at--)
+		trace->off_windows[at] = trace->off_windows[at - 1];
+	trace->off_windows[at] = window;
+	return true;
+}
+
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
 {
 	switch (frame->schema->event) {
@@ -133,6 +163,8 @@ bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
 		return load_crash(load, frame);
 	case KY_EV_THREAD_CPU:
 		return load_thread_cpu(load, frame);
+	case KY_EV_OFF_CPU_WINDOW:
+		return load_off_window(load, frame);
 	default:
 		return true;
 	}

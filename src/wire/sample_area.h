@@ -53,7 +53,8 @@ enum ky_sample_kind {
 	KY_SAMPLE_ALLOC = 3,   /* value: bytes asked for; more: address */
 	KY_SAMPLE_FREE = 4,    /* value: bytes; more: address; other: stamp of its allocation */
 	KY_SAMPLE_PLACE = 5,   /* value: task; more: inclusion probability, parts of 2^32 */
-	KY_SAMPLE_SWITCH = 6   /* a switch-out without a known end; value: 0 */
+	KY_SAMPLE_SWITCH = 6,  /* a switch-out without a known end; value: 0 */
+	KY_SAMPLE_SWITCHES = 7 /* times off the processor that the kernel told: switch_sample.h */
 };
 
 enum ky_sample_flags {
@@ -111,10 +112,11 @@ struct ky_sample_more {
 /* Where the samples of a class come from: metadata of the trace. */
 enum ky_sample_source {
 	KY_SOURCE_NONE = 0,
-	KY_SOURCE_PERF = 1,  /* perf_event, drained from a ring */
-	KY_SOURCE_TIMER = 2, /* per-thread CPU-time timers */
-	KY_SOURCE_CALLS = 3, /* interposed calls */
-	KY_SOURCE_WATCH = 4, /* a watchdog's looks */
+	KY_SOURCE_PERF = 1,     /* perf_event, drained from a ring */
+	KY_SOURCE_TIMER = 2,    /* per-thread CPU-time timers */
+	KY_SOURCE_CALLS = 3,    /* interposed calls */
+	KY_SOURCE_WATCH = 4,    /* a watchdog's looks */
+	KY_SOURCE_SWITCHES = 5, /* context-switch records of perf_event */
 	KY_SOURCE_COUNT
 };
 

@@ -6,6 +6,8 @@
 
 Runs the program `blocks` under `kymo run`: sleeps, lock waits, blocking reads, calls too short to
 be told and more naps than the budget allows, each in a task of its own that says how long it took.
+Then the program `switched`: a poll beside a rival on the same processor, and one that takes page
+faults, watched all the time, and then in windows, while other threads switch without end.
 Output is TAP; the estimates are told in comments.
 """
 import json
@@ -29,14 +31,18 @@ class Way:
         self.task, self.count, self.total_ns = int(task), int(count), int(total_ns)
 
 
-def run(options, folder, scratch, *arguments):
-    """(what the program says by way, its intervals by task)"""
+CALL, SWITCHES = 3, 5  # OffCpuEvent.source
+FAULT, PREEMPTED = 3, 4  # OffCpuEvent.reason
+
+
+def run(options, folder, scratch, *arguments, program=("blocks",), source=CALL):
+    """(what the program says by way, its intervals of one source by task)"""
     trace = scratch / "trace"
     shutil.rmtree(trace, ignore_errors=True)
     done = subprocess.run(
         [str(options.build / "kymo"), "run", "-q", *arguments, "--ring-dir",
-         str(scratch / "rings"), "-o", str(trace), "--", str(folder / "blocks")],
-        capture_output=True, text=True, timeout=120, check=True)
+         str(scratch / "rings"), "-o", str(trace), "--", str(folder / program[0]),
+         *program[1:]], capture_output=True, text=True, timeout=120, check=True)
     ways = {line.split()[0]: Way(*line.split()[1:]) for line in done.stdout.splitlines()}
     # events exits with 1 where there are none.
     listed = subprocess.run(
@@ -45,6 +51,8 @@ def run(options, folder, scratch, *arguments):
     rows = {}
     for line in listed.stdout.splitlines():
         fields = json.loads(line)["fields"]
+        if fields["source"] != source:
+            continue
         rows.setdefault(fields["task_id"], []).append(fields)
     return ways, rows
 
@@ -92,6 +100,68 @@ def check_estimate(tap, ways, rows):
               str(len(told)))
 
 
+def profile_of(options, scratch):
+    """What the report makes of it."""
+    done = subprocess.run([str(options.build / "kymo"), "report", "--json", str(scratch / "trace")],
+                          capture_output=True, text=True, timeout=120, check=True)
+    return json.loads(done.stdout)["profile"]
+
+
+def check_switches(tap, options, folder, scratch):
+    """Few switches: watched all the time, so every one is there, for as long as it took."""
+    ways, rows = run(options, folder, scratch, program=("switched", str(scratch / "pages")),
+                     source=SWITCHES)
+    profile = profile_of(options, scratch)
+    watched = profile["off_cpu"]["switches"]
+    share = watched["observed_ns"] / max(watched["stretch_ns"], 1)
+    if not watched["stretch_ns"]:
+        print("ok - switches # SKIP perf_event tells no switches here")
+        return False
+    print(f"# switches: observed {share * 100:.1f} % of the time")
+    for name, reason, least in (("preempted", PREEMPTED, 20000), ("faults", FAULT, 0)):
+        way = ways[name]
+        told = [row for row in rows.get(way.task, []) if row["reason"] == reason]
+        spent = sum(row["weight"] * row["duration_ns"] for row in told)
+        count = sum(row["weight"] for row in told)
+        print(f"# {name}: {count:.0f} of {way.count}, {spent / 1e6:.1f} of "
+              f"{way.total_ns / 1e6:.1f} ms")
+        tap.check(way.count > 0, f"{name}: the program met some", str(way.count))
+        if share < 0.95:
+            continue  # the machine is busy: what the windows say is looked at below
+        # Those of less than 20 us are not told, and some that are hit no rusage of the poll.
+        tap.check(0.8 * way.count - 5 < count < 1.2 * way.count + 5,
+                  f"{name}: as many as the kernel counted", f"{count} of {way.count}")
+        # A fault takes the program some time besides, of which it was not switched out.
+        tap.check((0.85 if least else 0.4) * way.total_ns < spent < 1.15 * way.total_ns + least,
+                  f"{name}: for as long as the program lost", f"{spent:.0f} of {way.total_ns} ns")
+    tap.check(not rows.get(ways["quiet"].task), "quiet: nothing", str(rows))
+    worst = {poll["task"]: poll for poll in profile["worst_polls"]}
+    poll = worst.get(ways["preempted"].task, {})
+    tap.check(poll.get("preempted_ns", 0) > 0.7 * share * ways["preempted"].total_ns,
+              "the report says how much of the poll was preempted", str(poll)[:300])
+    return True
+
+
+def check_windows(tap, options, folder, scratch):
+    """So many switches that they are watched now and then: an estimate, within its interval."""
+    ways, rows = run(options, folder, scratch, source=SWITCHES,
+                     program=("switched", str(scratch / "pages"), "storm"))
+    profile = profile_of(options, scratch)
+    watched = profile["off_cpu"]["switches"]
+    share = watched["observed_ns"] / watched["stretch_ns"]
+    told = rows.get(ways["preempted"].task, [])
+    estimate = sum(row["weight"] * row["duration_ns"] for row in told)
+    margin = profile["off_cpu"]["ns"]["margin"]
+    truth = ways["preempted"].total_ns
+    print(f"# storm: observed {share * 100:.1f} % of the time; lost {estimate / 1e6:.0f} +- "
+          f"{margin / 1e6:.0f} ms, truth {truth / 1e6:.0f} ms")
+    tap.check(share < 0.9, "storm: not watched all the time", str(watched))
+    tap.check(all(row["weight"] >= 1 for row in told), "storm: each stands for one at least")
+    # Twice the interval: a test must not fail one time in twenty.
+    tap.check(abs(estimate - truth) <= 2 * margin + 0.2 * truth, "storm: the time is estimated",
+              f"{estimate:.0f} +- {margin} of {truth}")
+
+
 def check_names(tap, options, scratch):
     named = scratch / "named.trc"
     done = subprocess.run([str(options.build / "kymo"), "symbolize", "-o", str(named),
@@ -123,10 +193,20 @@ def main():
         check_names(tap, options, pathlib.Path(scratch))
         profile = pathlib.Path(scratch) / "off.toml"
         profile.write_text("[events]\noffcpu.enabled = false\n")
+        if check_switches(tap, options, folder, pathlib.Path(scratch)):
+            check_windows(tap, options, folder, pathlib.Path(scratch))
+        ways, rows = run(options, folder, pathlib.Path(scratch), "--switches", "off",
+                         program=("switched", str(pathlib.Path(scratch) / "pages")),
+                         source=SWITCHES)
+        tap.check(not rows, "--switches off: nothing is told", str(rows)[:500])
         ways, rows = run(options, folder, pathlib.Path(scratch), "--profile", str(profile))
         # The gate is shut as soon as the ring is found; by the second way it is.
         late = {name: rows[way.task] for name, way in ways.items()
                 if name != "sleep" and way.task in rows}
+        _, rows = run(options, folder, pathlib.Path(scratch), "--profile", str(profile),
+                      program=("switched", str(pathlib.Path(scratch) / "pages")),
+                      source=SWITCHES)
+        tap.check(not rows, "offcpu.enabled = false: nor by the kernel", str(rows)[:500])
         tap.check(not late, "offcpu.enabled = false: nothing is told", str(late)[:500])
     return tap.end()
 

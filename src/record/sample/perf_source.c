@@ -23,7 +23,7 @@
 #define RING_BYTES_MAX (1u << 20)
 #define RING_BYTES_MIN (1u << 16)
 #define RECORD_BYTES_MAX 65536u
-#define SWITCH_RING_BYTES_MAX (1u << 18)
+#define SWITCH_RING_BYTES_MAX (1u << 19)
 #define SWITCH_RING_BYTES_MIN (1u << 14)
 #define SWITCH_BYTES 32u
 #define THREADS_MAX 4096u

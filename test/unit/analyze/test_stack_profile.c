@@ -174,6 +174,40 @@ static void profile__says_what_a_poll_waited_for(void **state)
 	finish(&p);
 }
 
+static void profile__says_what_took_the_processor_from_a_poll(void **state)
+{
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	/* Two windows of 20 ms, each standing for 100; the second goes over into another part. */
+	case_start(&p.c, 100 * MS, 0, 7, "app::slow");
+	case_off_cpu_by(&p.c, 105 * MS, 4 * MS, 11, 7, 100 * MS, 4, 5.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&p.c, 108 * MS, 2 * MS, 11, 7, 100 * MS, 4, 5.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&p.c, 110 * MS, MS, 11, 7, 100 * MS, 3, 5.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_window(&p.c, 112 * MS, 20 * MS, 100 * MS);
+	case_off_cpu_by(&p.c, 205 * MS, 3 * MS, 11, 7, 100 * MS, 4, 5.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_window(&p.c, 212 * MS, 20 * MS, 100 * MS);
+	case_off_window(&p.c, 213 * MS, 20 * MS, 10 * MS); /* makes no sense */
+	case_end(&p.c, 220 * MS, 0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->switches_observed_ns, 40 * MS);
+	assert_int_equal(p.profile->switches_stretch_ns, 200 * MS);
+	assert_int_equal(p.profile->wait_count, 2);
+	assert_int_equal(p.profile->waits[0].reason, 4);
+	assert_int_equal(p.profile->waits[0].ns.count, 3);
+	assert_true(p.profile->waits[0].ns.sum == 45.0 * (double)MS);
+	/* What lies in one window varies together: 0.8 * (30^2 + 15^2). */
+	assert_true(p.profile->waits[0].ns.variance > 899.9 * (double)(MS * MS) &&
+		    p.profile->waits[0].ns.variance < 900.1 * (double)(MS * MS));
+	assert_true(p.profile->off_cpu.variance > 1159.9 * (double)(MS * MS) &&
+		    p.profile->off_cpu.variance < 1160.1 * (double)(MS * MS));
+	assert_int_equal(p.profile->worst[0].preempted_ns, 9 * MS);
+	assert_int_equal(p.profile->worst[0].fault_ns, MS);
+	assert_int_equal(p.profile->worst[0].off_ns, 10 * MS);
+	finish(&p);
+}
+
 static void profile__says_where_tasks_wait(void **state)
 {
 	struct profile_case p;
@@ -335,6 +369,7 @@ int main(void)
 		cmocka_unit_test(profile__gives_self_time_to_what_is_inlined),
 		cmocka_unit_test(profile__looks_into_long_polls_and_kinds),
 		cmocka_unit_test(profile__says_what_a_poll_waited_for),
+		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
 		cmocka_unit_test(profile__says_where_tasks_wait),
 		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),

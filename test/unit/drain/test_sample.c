@@ -6,6 +6,7 @@
 #include <drain/ring_copy.h>
 #include <drain/ring_view.h>
 #include <pthread.h>
+#include <wire/switch_sample.h>
 
 static uint64_t test_frames[KY_SAMPLE_FRAMES_MAX + 10];
 
@@ -434,6 +435,108 @@ static void sample__layout_lies_within_its_area(void **state)
 	}
 }
 
+static void put_intervals(const struct ky_sample_ring *ring, uint32_t tid, uint32_t count)
+{
+	uint64_t frames[KY_SWITCHES_MAX * KY_SWITCH_FRAMES];
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .tid = tid,
+				   .stamp = T0 + MS,
+				   .value = MS, /* T */
+				   .weight = UINT64_C(4) << 32,
+				   .frames = frames,
+				   .frame_count = count * KY_SWITCH_FRAMES};
+
+	for (uint32_t i = 0; i < count; i++) {
+		/* At 1, 3, 5 ... ms, 0.5 ms long each, but the first: 2 ms. */
+		struct ky_switch_interval interval = {T0 + (2 * i + 1) * MS,
+						      T0 + (2 * i + 1) * MS + MS / 2,
+						      KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN};
+
+		if (i == 0)
+			interval.end_ns = T0 + 3 * MS - 1;
+		ky_switch_enc(&interval, sample.stamp, frames + (size_t)i * KY_SWITCH_FRAMES);
+	}
+	assert_true(ky_sample_put(ring, &sample));
+}
+
+static uint64_t weight_of(const struct test_event *event)
+{
+	uint64_t bits = NUMBER(event, OFF_CPU, weight);
+	double weight;
+
+	memcpy(&weight, &bits, sizeof(weight));
+	return (uint64_t)weight;
+}
+
+static void sample__switches_are_told_inside_polls_alone(void **state)
+{
+	struct ky_sample window = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .stamp = T0 + 9 * MS,
+				   .value = 9 * MS,
+				   .more = 36 * MS,
+				   .other = 1234 | UINT64_C(5) << 32};
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+	const struct test_event *event;
+
+	(void)state;
+	open_stream(&c, &w);
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	put_intervals(&ring, 501, 4);
+	put_intervals(&ring, 999, KY_SWITCHES_MAX); /* a thread that records nothing */
+	assert_true(ky_sample_put(&ring, &window));
+	test_poll_end(&w, T0 + 4 * MS, 0); /* the others are in no poll */
+	case_finish(&c, T0 + 400 * MS);
+	assert_int_equal(COUNT(&c, OFF_CPU), 2);
+	event = EVENT(&c, OFF_CPU, 0);
+	assert_in_range(event->ns, T0 + 3 * MS - 2, T0 + 3 * MS);
+	assert_int_equal(NUMBER(event, OFF_CPU, duration_ns), 2 * MS - 1);
+	assert_int_equal(NUMBER(event, OFF_CPU, reason), KY_OFF_CPU_PREEMPTED);
+	assert_int_equal(NUMBER(event, OFF_CPU, task_id), 7);
+	assert_int_equal(NUMBER(event, OFF_CPU, source), KY_SOURCE_SWITCHES);
+	assert_int_equal(NUMBER(event, OFF_CPU, clipped), KY_SWITCH_END_UNSEEN);
+	assert_int_equal(NUMBER(event, OFF_CPU, poll_start_ns), EVENT(&c, POLL_START, 0)->ns);
+	assert_int_equal(weight_of(event), 4);
+	/* Kept with p = 0.5 / 1 of what was seen in a quarter of the time. */
+	event = EVENT(&c, OFF_CPU, 1);
+	assert_int_equal(weight_of(event), 8);
+	event = EVENT(&c, OFF_CPU_WINDOW, 0);
+	assert_int_equal(COUNT(&c, OFF_CPU_WINDOW), 1);
+	assert_int_equal(NUMBER(event, OFF_CPU_WINDOW, observed_ns), 9 * MS);
+	assert_int_equal(NUMBER(event, OFF_CPU_WINDOW, stretch_ns), 36 * MS);
+	assert_int_equal(NUMBER(event, OFF_CPU_WINDOW, record_count), 1234);
+	assert_int_equal(NUMBER(event, OFF_CPU_WINDOW, lost_count), 5);
+	case_close(&c);
+}
+
+/* Each becomes many records that wait for their time. */
+static void sample__many_switches_survive_several_steps(void **state)
+{
+	const uint32_t samples = 16, steps = 12; /* more in all than the drain lets wait at once */
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	for (uint64_t step = 0; step < steps; step++) {
+		for (uint32_t i = 0; i < samples; i++)
+			put_intervals(&ring, 501, KY_SWITCHES_MAX);
+		case_step(&c, T0 + 300 * MS + step * MS);
+	}
+	test_poll_end(&w, T0 + 320 * MS, 0);
+	case_finish(&c, T0 + 400 * MS);
+	assert_int_equal(COUNT(&c, LOSS), 0);
+	assert_int_equal(COUNT(&c, OFF_CPU), samples * steps * KY_SWITCHES_MAX);
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,6 +550,8 @@ int main(void)
 		cmocka_unit_test(sample__area_without_a_sampler_is_not_looked_at),
 		cmocka_unit_test(sample__hostile_areas_do_no_harm),
 		cmocka_unit_test(sample__no_slot_holds_words_of_two_writers),
+		cmocka_unit_test(sample__switches_are_told_inside_polls_alone),
+		cmocka_unit_test(sample__many_switches_survive_several_steps),
 		cmocka_unit_test(sample__layout_lies_within_its_area),
 	};
 

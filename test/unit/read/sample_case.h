@@ -60,6 +60,41 @@ static inline void case_off_cpu(struct read_case *c, uint64_t end_ns, uint64_t d
 	ky_trc_enc_varint(&c->enc, poll_ns);
 }
 
+/* With what newer ones say. */
+static inline void case_off_cpu_by(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
+				   uint32_t tid, uint64_t task, uint64_t poll_ns, uint8_t reason,
+				   double weight, uint8_t source)
+{
+	CASE_EVENT(c, 905, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
+		   CASE_FIELD("worker_id", VARINT), CASE_FIELD("task_id", VARINT),
+		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
+		   CASE_FIELD("callchain", STACK), CASE_FIELD("weight", F64),
+		   CASE_FIELD("poll_start_ns", VARINT), CASE_FIELD("source", U8),
+		   CASE_FIELD("clipped", U8));
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, task);
+	ky_trc_enc_varint(&c->enc, duration_ns);
+	ky_trc_enc_u8(&c->enc, reason);
+	ky_trc_enc_frames(&c->enc, NULL, 0);
+	ky_trc_enc_f64(&c->enc, weight);
+	ky_trc_enc_varint(&c->enc, poll_ns);
+	ky_trc_enc_u8(&c->enc, source);
+	ky_trc_enc_u8(&c->enc, 0);
+}
+
+static inline void case_off_window(struct read_case *c, uint64_t end_ns, uint64_t observed_ns,
+				   uint64_t stretch_ns)
+{
+	CASE_EVENT(c, 906, "OffCpuWindowEvent", end_ns, CASE_FIELD("observed_ns", VARINT),
+		   CASE_FIELD("stretch_ns", VARINT), CASE_FIELD("records", VARINT),
+		   CASE_FIELD("lost", VARINT));
+	ky_trc_enc_varint(&c->enc, observed_ns);
+	ky_trc_enc_varint(&c->enc, stretch_ns);
+	ky_trc_enc_varint(&c->enc, 100);
+	ky_trc_enc_varint(&c->enc, 0);
+}
+
 static inline void case_place(struct read_case *c, uint64_t ns, uint64_t task, uint32_t stack,
 			      double probability)
 {

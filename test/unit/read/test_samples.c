@@ -85,6 +85,40 @@ static void samples__cut_a_stack_that_nobody_can_have(void **state)
 	case_finish(&c);
 }
 
+/* The kernel's records and the calls themselves speak of the same time. */
+static void samples__do_not_count_a_time_twice(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	/* A call, and what the kernel says of it; another thread's is another time. */
+	case_off_cpu_by(&c, 110 * ms, 5 * ms, 11, 0, 0, 1, 1.0, KY_OFF_CPU_BY_CALL);
+	case_off_cpu_by(&c, 110 * ms - 1000, 5 * ms - 3000, 11, 0, 0, 1, 4.0,
+			KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&c, 110 * ms - 1000, 5 * ms - 3000, 12, 0, 0, 1, 4.0,
+			KY_OFF_CPU_BY_SWITCHES);
+	/* Behind the call: preempted, and blocked where no call was told. */
+	case_off_cpu_by(&c, 113 * ms, 2 * ms, 11, 0, 0, 4, 4.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&c, 116 * ms, 2 * ms, 11, 0, 0, 1, 4.0, KY_OFF_CPU_BY_SWITCHES);
+	/* Beyond the budget calls stand for others like them, which the kernel may tell. */
+	case_off_cpu_by(&c, 120 * ms, ms, 11, 0, 0, 1, 10.0, KY_OFF_CPU_BY_CALL);
+	case_off_cpu_by(&c, 125 * ms, 2 * ms, 11, 0, 0, 1, 4.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&c, 126 * ms, ms / 2, 11, 0, 0, 3, 4.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&c, 146 * ms, 11 * ms, 11, 0, 0, 1, 4.0, KY_OFF_CPU_BY_SWITCHES);
+	case_open(&c);
+	assert_int_equal(c.trace->samples.counts[KY_STACK_OFF_CPU], 7);
+	assert_int_equal(row_at(&c, 0)->sampler, KY_OFF_CPU_BY_CALL);
+	assert_int_equal(row_at(&c, 1)->tid, 12);
+	assert_int_equal(row_at(&c, 2)->reason, 4);
+	assert_int_equal(row_at(&c, 3)->end_ns, 116 * ms);
+	assert_int_equal(row_at(&c, 4)->sampler, KY_OFF_CPU_BY_CALL);
+	assert_int_equal(row_at(&c, 5)->reason, 3);
+	assert_int_equal(row_at(&c, 6)->value, 11 * ms);
+	case_finish(&c);
+}
+
 static void samples__belong_to_the_poll_that_was_open(void **state)
 {
 	struct read_case c;
@@ -291,6 +325,7 @@ int main(void)
 		cmocka_unit_test(samples__keep_a_stack_once),
 		cmocka_unit_test(samples__tell_a_stack_from_the_same_through_other_code),
 		cmocka_unit_test(samples__cut_a_stack_that_nobody_can_have),
+		cmocka_unit_test(samples__do_not_count_a_time_twice),
 		cmocka_unit_test(samples__belong_to_the_poll_that_was_open),
 		cmocka_unit_test(samples__find_worker_and_poll_by_thread_and_time),
 		cmocka_unit_test(samples__measure_how_long_a_task_waited_at_a_place),

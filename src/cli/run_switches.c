@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <cli/run_switches.h>
+
+#include <base/alloc.h>
+#include <base/now.h>
+#include <cli/run_sampler.h>
+#include <cli/still_threads.h>
+#include <errno.h>
+#include <kymo/emit.h>
+#include <record/sample/perf_source.h>
+#include <record/sample/switch_duty.h>
+#include <record/sample/switch_pairs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define RECORDS_MAX 65536u
+#define SECOND_NS UINT64_C(1000000000)
+#define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
+#define WEIGHT_MAX UINT64_C(0x100000000) /* times 1 */
+#define LENGTH_MAX_NS (10 * SECOND_NS)
+/* A running thread's processor time is brought up to date at the tick, every 10 ms at most. */
+#define STILL_NS_MIN UINT64_C(12000000)
+#define BUDGET_MAX 2000.0
+
+struct ky_run_switches {
+	struct ky_perf_options how;
+	struct ky_perf *perf; /* NULL: none */
+	int refusal;
+	uint64_t record_ns; /* what a record takes in the kernel */
+	struct ky_switch_duty duty;
+	struct ky_switch_pairs pairs;
+	struct ky_still_threads still;
+	struct ky_perf_switch *records; /* read, and not taken yet */
+	uint32_t record_count;
+	bool is_open;                    /* a window */
+	uint64_t window_ns, end_ns;      /* of it */
+	uint64_t stretch_ns;             /* the time that it stands for began */
+	uint64_t due_ns;                 /* of the next one; 0: as soon as there is a ring */
+	uint64_t taken_count, cpu_ns;    /* what the window has cost so far */
+	uint64_t lost_told, window_lost; /* records */
+	uint64_t length_ns;              /* T: shorter ones are kept by chance; 0: all are */
+	double budget;                   /* intervals that may be told */
+	uint64_t put_ns;                 /* last time something was put */
+	uint64_t random;
+};
+
+int ky_run_switches_open(struct ky_run_switches **out)
+{
+	struct ky_run_switches *switches = ky_alloc(sizeof(*switches));
+
+	*out = switches;
+	if (!switches)
+		return -ENOMEM;
+	switches->how = (struct ky_perf_options){.is_switches = true, .has_kernel = true};
+	switches->records = ky_alloc(RECORDS_MAX * sizeof(*switches->records));
+	if (!switches->records || ky_switch_pairs_init(&switches->pairs) != 0) {
+		ky_run_switches_close(switches);
+		*out = NULL;
+		return -ENOMEM;
+	}
+	ky_still_init(&switches->still);
+	switches->budget = BUDGET_MAX;
+	if (getrandom(&switches->random, sizeof(switches->random), 0) !=
+	    (ssize_t)sizeof(switches->random))
+		switches->random = ky_now_ns(CLOCK_MONOTONIC);
+	switches->random |= 1;
+	ky_switch_duty_init(&switches->duty, switches->random);
+	switches->refusal = ky_perf_test_switches(&switches->how, &switches->record_ns);
+	return 0;
+}
+
+void ky_run_switches_close(struct ky_run_switches *switches)
+{
+	if (!switches)
+		return;
+	ky_perf_close(switches->perf);
+	ky_still_release(&switches->still);
+	ky_switch_pairs_release(&switches->pairs);
+	ky_free(switches->records);
+	ky_free(switches);
+}
+
+void ky_run_switches_start(struct ky_run_switches *switches, pid_t pid)
+{
+	if (switches && !switches->refusal)
+		switches->refusal = ky_perf_open(&switches->perf, &switches->how, pid);
+}
+
+void ky_run_switches_attach(struct ky_run_switches *switches, pid_t pid)
+{
+	if (!switches || switches->refusal)
+		return;
+	switches->refusal = ky_perf_add_all(&switches->perf, &switches->how, pid);
+	if (!switches->refusal)
+		return;
+	ky_perf_close(switches->perf);
+	switches->perf = NULL;
+}
+
+void ky_run_switches_describe(const struct ky_run_switches *switches,
+			      struct ky_sample_class_head *head)
+{
+	if (switches->refusal)
+		atomic_store_explicit(&head->refusals[KY_SOURCE_SWITCHES],
+				      (uint32_t)-switches->refusal, memory_order_relaxed);
+	else
+		atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_SWITCHES,
+					 memory_order_relaxed);
+}
+
+/* ---- reading ---- */
+
+static void on_switch(void *ctx, const struct ky_perf_switch *what)
+{
+	struct ky_run_switches *switches = ctx;
+
+	if (switches->record_count < RECORDS_MAX)
+		switches->records[switches->record_count++] = *what;
+	else
+		switches->window_lost++;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ky_perf_switch *one = a, *other = b;
+
+	return (one->ns > other->ns) - (one->ns < other->ns);
+}
+
+static void read_records(struct ky_run_switches *switches)
+{
+	uint64_t lost_before = switches->window_lost;
+	struct ky_perf_about about;
+
+	switches->taken_count += ky_perf_read_switches(switches->perf, on_switch, switches);
+	ky_perf_about(switches->perf, &about);
+	switches->window_lost += about.lost_count - switches->lost_told;
+	switches->lost_told = about.lost_count;
+	if (switches->window_lost != lost_before)
+		ky_switch_pairs_lost(&switches->pairs);
+	/* Of several processors, each in its order. */
+	qsort(switches->records, switches->record_count, sizeof(*switches->records), by_time);
+}
+
+/* Those up to a moment from which on records may still be missing. */
+static void take_records(struct ky_run_switches *switches, uint64_t until_ns)
+{
+	uint32_t i = 0;
+
+	while (i < switches->record_count && switches->records[i].ns <= until_ns) {
+		if (switches->records[i].ns >= switches->window_ns)
+			ky_switch_pairs_take(&switches->pairs, &switches->records[i]);
+		i++;
+	}
+	memmove(switches->records, switches->records + i,
+		(switches->record_count - i) * sizeof(*switches->records));
+	switches->record_count -= i;
+}
+
+/* ---- putting ---- */
+
+static uint64_t draw(struct ky_run_switches *switches)
+{
+	uint64_t x = switches->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	switches->random = x;
+	return x >> 32;
+}
+
+/* With p = min(1, length / T). T is what earlier looks made it. Returns how many are kept. */
+static uint32_t thin_out(struct ky_run_switches *switches)
+{
+	struct ky_switch_pair *pairs = switches->pairs.out;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < switches->pairs.out_count; i++) {
+		uint64_t ns = pairs[i].interval.end_ns - pairs[i].interval.begin_ns;
+
+		if (ns >= switches->length_ns ||
+		    draw(switches) < (uint64_t)((double)ns / (double)switches->length_ns *
+						(double)ONE_WEIGHT))
+			pairs[kept++] = pairs[i];
+	}
+	return kept;
+}
+
+/* By what is left of the budget: bursts are kept whole, what goes on is not. */
+static void adapt_length(struct ky_run_switches *switches, uint64_t now_ns, uint32_t kept)
+{
+	uint64_t ns = switches->put_ns && now_ns > switches->put_ns ? now_ns - switches->put_ns : 0;
+	double budget = switches->budget + (double)ns / (double)SECOND_NS * KY_SWITCHES_HZ_MAX;
+	uint64_t length = switches->length_ns;
+
+	budget = (budget < BUDGET_MAX ? budget : BUDGET_MAX) - kept;
+	switches->budget = budget > -BUDGET_MAX ? budget : -BUDGET_MAX;
+	if (budget < BUDGET_MAX / 4)
+		length = (length > KY_SWITCH_NS_MIN ? length : KY_SWITCH_NS_MIN) * 2;
+	else if (budget > BUDGET_MAX / 2)
+		length = length / 2 > KY_SWITCH_NS_MIN ? length / 2 : 0;
+	switches->length_ns = length < LENGTH_MAX_NS ? length : LENGTH_MAX_NS;
+	switches->put_ns = now_ns;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct ky_switch_pair *one = a, *other = b;
+
+	if (one->pid != other->pid)
+		return one->pid < other->pid ? -1 : 1;
+	if (one->tid != other->tid)
+		return one->tid < other->tid ? -1 : 1;
+	return (one->interval.begin_ns > other->interval.begin_ns) -
+	       (one->interval.begin_ns < other->interval.begin_ns);
+}
+
+static uint64_t weight_of(const struct ky_run_switches *switches)
+{
+	double weight = (double)(switches->end_ns - switches->stretch_ns) /
+			(double)(switches->end_ns - switches->window_ns);
+
+	return (uint64_t)((weight < (double)WEIGHT_MAX ? weight : (double)WEIGHT_MAX) *
+			  (double)ONE_WEIGHT);
+}
+
+/* Some of one thread. */
+static void put(struct ky_run_switches *switches, const struct ky_run_sampled *sampled,
+		const struct ky_switch_pair *pairs, uint32_t count)
+{
+	uint64_t frames[KY_SWITCHES_MAX * KY_SWITCH_FRAMES];
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .tid = pairs->tid,
+				   .stamp = pairs->interval.begin_ns,
+				   .value = switches->length_ns,
+				   .weight = weight_of(switches),
+				   .frames = frames,
+				   .frame_count = count * KY_SWITCH_FRAMES};
+
+	for (uint32_t i = 0; i < count; i++)
+		ky_switch_enc(&pairs[i].interval, sample.stamp,
+			      frames + (size_t)i * KY_SWITCH_FRAMES);
+	(void)ky_sample_put(&sampled->off_cpu, &sample);
+}
+
+static bool is_wanted(const struct ky_run_sampled *sampled)
+{
+	return sampled->off_cpu.slot_count && ky_run_sampled_has_gate(sampled, KYMO_GATE_OFF_CPU);
+}
+
+static void put_all(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
+		    uint32_t sampled_count, uint64_t now_ns)
+{
+	struct ky_switch_pair *pairs = switches->pairs.out;
+	uint32_t count = thin_out(switches), next;
+
+	qsort(pairs, count, sizeof(*pairs), by_thread);
+	for (uint32_t i = 0; i < count; i = next) {
+		const struct ky_run_sampled *of = ky_run_sampled_find(
+			sampled, sampled_count, pairs[i].pid, pairs[i].interval.end_ns);
+
+		for (next = i + 1;
+		     next < count && next - i < KY_SWITCHES_MAX &&
+		     pairs[next].pid == pairs[i].pid && pairs[next].tid == pairs[i].tid;
+		     next++)
+			;
+		ky_still_note(&switches->still, pairs[i].pid, pairs[i].tid);
+		if (of && is_wanted(of))
+			put(switches, of, pairs + i, next - i);
+	}
+	ky_switch_pairs_taken(&switches->pairs);
+	adapt_length(switches, now_ns, count);
+}
+
+/* What was watched, for every process alike. */
+static void put_window(const struct ky_run_switches *switches,
+		       struct ky_run_sampled *const *sampled, uint32_t count)
+{
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .stamp = switches->end_ns,
+				   .value = switches->end_ns - switches->window_ns,
+				   .more = switches->end_ns - switches->stretch_ns,
+				   .other = (switches->taken_count & UINT32_MAX) |
+					    switches->window_lost << 32};
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_wanted(sampled[i]))
+			(void)ky_sample_put(&sampled[i]->off_cpu, &sample);
+}
+
+/* ---- windows ---- */
+
+static void open_window(struct ky_run_switches *switches, uint64_t now_ns, bool goes_on)
+{
+	switches->window_ns = now_ns;
+	switches->end_ns = now_ns + switches->duty.window_ns;
+	if (!goes_on)
+		switches->record_count = 0;
+	ky_switch_pairs_begin(&switches->pairs, now_ns, goes_on);
+	switches->is_open = true;
+}
+
+static void begin_window(struct ky_run_switches *switches)
+{
+	/* What came between the last one's end and the pause. */
+	read_records(switches);
+	if (ky_perf_pause(switches->perf, false) != 0)
+		return;
+	open_window(switches, ky_now_ns(CLOCK_MONOTONIC), false);
+	ky_still_begin(&switches->still);
+	if (!switches->stretch_ns)
+		switches->stretch_ns = switches->window_ns;
+}
+
+/* Records from `now` on may be missing: it is looked at before they are read. */
+static void look(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
+		 uint32_t count)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	read_records(switches);
+	take_records(switches, now_ns < switches->end_ns ? now_ns : switches->end_ns);
+	put_all(switches, sampled, count, now_ns);
+}
+
+void ky_run_switches_fetch(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
+			   uint32_t count)
+{
+	uint64_t start_ns;
+
+	if (!switches || !switches->is_open)
+		return;
+	start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	look(switches, sampled, count);
+	switches->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+}
+
+/* Who did not run in it at all. */
+static void add_still(struct ky_run_switches *switches)
+{
+	uint8_t reason;
+
+	if (switches->window_lost || switches->end_ns - switches->window_ns < STILL_NS_MIN)
+		return;
+	for (uint32_t i = 0; i < KY_STILL_MAX; i++) {
+		const struct ky_still_thread *thread = &switches->still.threads[i];
+
+		if (thread->tid && !ky_switch_pairs_has_seen(&switches->pairs, thread->tid) &&
+		    ky_still_is_still(thread, &reason))
+			ky_switch_pairs_put_whole(&switches->pairs, thread->pid, thread->tid,
+						  switches->end_ns, reason);
+	}
+}
+
+/* Returns false when nothing is watched from now on. */
+static bool end_window(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
+		       uint32_t count, bool is_last)
+{
+	uint64_t cost_ns = switches->cpu_ns + switches->taken_count * switches->record_ns, gap_ns;
+
+	gap_ns = ky_switch_duty_after(&switches->duty, switches->end_ns - switches->window_ns,
+				      cost_ns);
+	if (gap_ns || is_last) {
+		(void)ky_perf_pause(switches->perf, true);
+		add_still(switches);
+		ky_switch_pairs_end(&switches->pairs, switches->end_ns);
+		put_all(switches, sampled, count, switches->end_ns);
+	}
+	put_window(switches, sampled, count);
+	switches->stretch_ns = switches->end_ns;
+	switches->taken_count = switches->cpu_ns = switches->window_lost = 0;
+	switches->is_open = false;
+	switches->due_ns = switches->end_ns + gap_ns;
+	return gap_ns == 0 && !is_last;
+}
+
+/* Nobody wants it any more, or not now: what is not watched from here on is nobody's loss. */
+static void stop(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
+		 uint32_t count)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	if (switches->is_open) {
+		if (now_ns < switches->end_ns)
+			switches->end_ns = now_ns;
+		look(switches, sampled, count);
+		(void)end_window(switches, sampled, count, true);
+	}
+	switches->stretch_ns = 0;
+}
+
+static void follow(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
+		   uint32_t count)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	uint32_t wanted = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		wanted += is_wanted(sampled[i]);
+	if (!wanted) {
+		stop(switches, sampled, count);
+		return;
+	}
+	if (!switches->is_open && now_ns >= switches->due_ns)
+		begin_window(switches);
+	/* Looked at late, windows that go on have ended meanwhile, one after the other. */
+	while (switches->is_open && now_ns >= switches->end_ns) {
+		look(switches, sampled, count);
+		if (end_window(switches, sampled, count, false))
+			open_window(switches, switches->end_ns, true);
+	}
+}
+
+uint64_t ky_run_switches_step(struct ky_run_switches *switches,
+			      struct ky_run_sampled *const *sampled, uint32_t count)
+{
+	uint64_t start_ns, until_ns, now_ns;
+
+	if (!switches || !switches->perf || !count)
+		return UINT64_MAX;
+	start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	follow(switches, sampled, count);
+	if (!switches->stretch_ns)
+		return UINT64_MAX;
+	until_ns = switches->is_open ? switches->end_ns : switches->due_ns;
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	switches->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <record/sample/switch_duty.h>
+
+void ky_switch_duty_init(struct ky_switch_duty *duty, uint64_t seed)
+{
+	duty->window_ns = KY_DUTY_WINDOW_NS_MIN;
+	duty->random = seed | 1;
+}
+
+static uint64_t draw(struct ky_switch_duty *duty)
+{
+	uint64_t x = duty->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	duty->random = x;
+	return x;
+}
+
+/* So long that a cycle takes KY_DUTY_CYCLE_NS, at the cost of the last one; never at one stroke. */
+static uint64_t next_window(uint64_t window_ns, uint64_t paid_ns)
+{
+	uint64_t wanted = paid_ns ? (uint64_t)((double)window_ns * (double)KY_DUTY_CYCLE_NS /
+					       (double)paid_ns) :
+				    KY_DUTY_WINDOW_NS_MAX;
+
+	if (wanted > window_ns * 2)
+		wanted = window_ns * 2;
+	if (wanted < window_ns / 4)
+		wanted = window_ns / 4;
+	if (wanted < KY_DUTY_WINDOW_NS_MIN)
+		return KY_DUTY_WINDOW_NS_MIN;
+	return wanted < KY_DUTY_WINDOW_NS_MAX ? wanted : KY_DUTY_WINDOW_NS_MAX;
+}
+
+uint64_t ky_switch_duty_after(struct ky_switch_duty *duty, uint64_t window_ns, uint64_t cost_ns)
+{
+	uint64_t paid_ns = cost_ns < UINT64_MAX / KY_DUTY_COST_INVERSE / 2 ?
+				   cost_ns * KY_DUTY_COST_INVERSE :
+				   UINT64_MAX / 2;
+	uint64_t gap_ns;
+
+	duty->window_ns = next_window(window_ns, paid_ns);
+	if (paid_ns <= window_ns)
+		return 0;
+	gap_ns = paid_ns - window_ns;
+	/* Half of it to one and a half: the whole on average. */
+	return gap_ns / 2 + (uint64_t)((double)gap_ns *
+				       ((double)(draw(duty) >> 11) / (double)(UINT64_C(1) << 53)));
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <record/sample/switch_pairs.h>
+
+#include <base/alloc.h>
+#include <base/hash.h>
+#include <errno.h>
+#include <string.h>
+
+/* A fault that took a device is told this much behind its wait, at the latest. */
+#define FAULT_NS UINT64_C(1000000)
+
+struct ky_pair_thread {
+	uint32_t tid; /* 0: free */
+	uint32_t pid;
+	uint64_t out_ns; /* off the processor since then; 0: on it */
+	uint32_t last;   /* index + 1 of its last interval here; 0: none */
+	bool is_preempted;
+	bool is_seen; /* in this window */
+};
+
+int ky_switch_pairs_init(struct ky_switch_pairs *pairs)
+{
+	memset(pairs, 0, sizeof(*pairs));
+	pairs->threads = ky_alloc(KY_PAIRS_THREADS * sizeof(*pairs->threads));
+	pairs->out = ky_alloc(KY_PAIRS_INTERVALS * sizeof(*pairs->out));
+	if (pairs->threads && pairs->out)
+		return 0;
+	ky_switch_pairs_release(pairs);
+	return -ENOMEM;
+}
+
+void ky_switch_pairs_release(struct ky_switch_pairs *pairs)
+{
+	ky_free(pairs->threads);
+	ky_free(pairs->out);
+	memset(pairs, 0, sizeof(*pairs));
+}
+
+static void forget_threads(struct ky_switch_pairs *pairs)
+{
+	memset(pairs->threads, 0, KY_PAIRS_THREADS * sizeof(*pairs->threads));
+	pairs->thread_count = 0;
+}
+
+/* NULL: there is no room for it. A quarter stays free, so that looks are short. */
+static struct ky_pair_thread *find(struct ky_switch_pairs *pairs, const struct ky_perf_switch *what)
+{
+	uint32_t at = (uint32_t)ky_hash_number(what->tid) % KY_PAIRS_THREADS;
+	struct ky_pair_thread *thread;
+
+	for (;; at = (at + 1) % KY_PAIRS_THREADS) {
+		thread = &pairs->threads[at];
+		if (thread->tid == what->tid)
+			return thread;
+		if (!thread->tid)
+			break;
+	}
+	if (pairs->thread_count >= KY_PAIRS_THREADS / 4 * 3)
+		return NULL;
+	pairs->thread_count++;
+	thread->tid = what->tid;
+	thread->pid = what->pid;
+	return thread;
+}
+
+static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t begin_ns,
+		uint64_t end_ns, uint8_t flags)
+{
+	struct ky_switch_pair *pair = &pairs->out[pairs->out_count];
+
+	thread->last = 0;
+	if (end_ns < begin_ns || end_ns - begin_ns < KY_SWITCH_NS_MIN)
+		return;
+	if (pairs->out_count == KY_PAIRS_INTERVALS) {
+		pairs->dropped_count++;
+		return;
+	}
+	pair->pid = thread->pid;
+	pair->tid = thread->tid;
+	pair->interval.begin_ns = begin_ns;
+	pair->interval.end_ns = end_ns;
+	pair->interval.flags = flags;
+	/* Why it left the processor before the window is not known. */
+	pair->interval.reason = flags & KY_SWITCH_BEGIN_UNSEEN ? KY_OFF_CPU_UNKNOWN :
+				thread->is_preempted           ? KY_OFF_CPU_PREEMPTED :
+								 KY_OFF_CPU_SYSCALL;
+	thread->last = ++pairs->out_count;
+}
+
+void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes_on)
+{
+	/* What was gone through has no use any more; else the table fills with ended threads. */
+	if (!goes_on || pairs->thread_count > KY_PAIRS_THREADS / 2)
+		forget_threads(pairs);
+	pairs->window_ns = ns;
+	pairs->has_gap = goes_on;
+}
+
+/* On the processor again. Who was not seen before in this window was off since its beginning. */
+static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t ns)
+{
+	if (thread->out_ns)
+		put(pairs, thread, thread->out_ns, ns, 0);
+	else if (!thread->is_seen && !pairs->has_gap)
+		put(pairs, thread, pairs->window_ns, ns, KY_SWITCH_BEGIN_UNSEEN);
+	thread->out_ns = 0;
+}
+
+/* What it waited for last was a page. */
+static void blame_fault(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t ns)
+{
+	struct ky_switch_interval *interval;
+
+	if (!thread->last)
+		return;
+	interval = &pairs->out[thread->last - 1].interval;
+	if (interval->reason != KY_OFF_CPU_PREEMPTED && ns - interval->end_ns < FAULT_NS)
+		interval->reason = KY_OFF_CPU_FAULT;
+	thread->last = 0;
+}
+
+void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_switch *what)
+{
+	struct ky_pair_thread *thread = what->tid ? find(pairs, what) : NULL;
+
+	if (!thread)
+		return;
+	switch (what->kind) {
+	case KY_SWITCH_IN:
+		come_in(pairs, thread, what->ns);
+		break;
+	case KY_SWITCH_OUT:
+	case KY_SWITCH_PREEMPTED:
+		thread->out_ns = what->ns;
+		thread->is_preempted = what->kind == KY_SWITCH_PREEMPTED;
+		break;
+	default:
+		blame_fault(pairs, thread, what->ns);
+		break;
+	}
+	thread->is_seen = true;
+}
+
+void ky_switch_pairs_lost(struct ky_switch_pairs *pairs)
+{
+	forget_threads(pairs);
+	pairs->has_gap = true;
+}
+
+bool ky_switch_pairs_has_seen(const struct ky_switch_pairs *pairs, uint32_t tid)
+{
+	uint32_t at = (uint32_t)ky_hash_number(tid) % KY_PAIRS_THREADS;
+
+	for (; pairs->threads[at].tid; at = (at + 1) % KY_PAIRS_THREADS)
+		if (pairs->threads[at].tid == tid)
+			return pairs->threads[at].is_seen;
+	return false;
+}
+
+void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint32_t tid,
+			       uint64_t end_ns, uint8_t reason)
+{
+	struct ky_switch_pair *pair = &pairs->out[pairs->out_count];
+
+	if (pairs->out_count == KY_PAIRS_INTERVALS) {
+		pairs->dropped_count++;
+		return;
+	}
+	*pair = (struct ky_switch_pair){pid,
+					tid,
+					{pairs->window_ns, end_ns, reason,
+					 KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN}};
+	pairs->out_count++;
+}
+
+void ky_switch_pairs_taken(struct ky_switch_pairs *pairs)
+{
+	for (uint32_t i = 0; pairs->out_count && i < KY_PAIRS_THREADS; i++)
+		pairs->threads[i].last = 0;
+	pairs->out_count = 0;
+}
+
+void ky_switch_pairs_end(struct ky_switch_pairs *pairs, uint64_t ns)
+{
+	for (uint32_t i = 0; i < KY_PAIRS_THREADS; i++) {
+		struct ky_pair_thread *thread = &pairs->threads[i];
+
+		if (thread->tid && thread->out_ns)
+			put(pairs, thread, thread->out_ns, ns, KY_SWITCH_END_UNSEEN);
+	}
+	forget_threads(pairs);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* switch_pairs.h - makes times off the processor of the kernel's switch records, window by window.
+ *
+ * Invariants:  intervals of one thread ascend and do not overlap. What began before the window, or
+ *              goes on behind it, is told as far as it was seen, and says so. After records were
+ *              lost no beginning is guessed until the next window.
+ * Memory:      KY_PAIRS_THREADS threads and KY_PAIRS_INTERVALS intervals, made once; what is beyond
+ *              them is counted as dropped.
+ * Threads:     owner.
+ */
+#ifndef KY_RECORD_SAMPLE_SWITCH_PAIRS_H
+#define KY_RECORD_SAMPLE_SWITCH_PAIRS_H
+
+#include <record/sample/perf_source.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <wire/switch_sample.h>
+
+#define KY_PAIRS_THREADS 8192u
+#define KY_PAIRS_INTERVALS 32768u
+
+struct ky_pair_thread;
+
+struct ky_switch_pair {
+	uint32_t pid, tid;
+	struct ky_switch_interval interval;
+};
+
+struct ky_switch_pairs {
+	struct ky_pair_thread *threads; /* a hash table */
+	uint32_t thread_count;
+	uint64_t window_ns; /* beginning of the window */
+	bool has_gap;       /* records were lost in it */
+	struct ky_switch_pair *out;
+	uint32_t out_count;
+	uint64_t dropped_count;
+};
+
+/* Returns 0, -ENOMEM. */
+int ky_switch_pairs_init(struct ky_switch_pairs *pairs);
+void ky_switch_pairs_release(struct ky_switch_pairs *pairs);
+
+/* A window begins. goes_on: right behind the last one, so whoever was off still is. */
+void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes_on);
+
+/* In the order of time. */
+void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_switch *what);
+void ky_switch_pairs_lost(struct ky_switch_pairs *pairs);
+
+/* A record of it came in this window. */
+bool ky_switch_pairs_has_seen(const struct ky_switch_pairs *pairs, uint32_t tid);
+/* It was off the processor from the window's beginning to its end. */
+void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint32_t tid,
+			       uint64_t end_ns, uint8_t reason);
+
+/* What is in `out` was seen to: an interval's reason is final when the next look comes. */
+void ky_switch_pairs_taken(struct ky_switch_pairs *pairs);
+
+/* The window ends, and nothing is watched behind it. */
+void ky_switch_pairs_end(struct ky_switch_pairs *pairs, uint64_t ns);
+
+#endif

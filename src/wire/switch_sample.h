@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* switch_sample.h - how times off the processor that the kernel told lie in the sample area: many
+ * of one thread in one sample of kind KY_SAMPLE_SWITCHES, two frames each.
+ *
+ * Sample:  tid; stamp: base of the times, ns; value: T, ns; weight: of the time that was watched;
+ *          an interval of length d stands for weight * max(1, T / d) of them.
+ * Window:  the same kind, tid 0, without frames: stamp: its end; value: how long was watched;
+ *          more: the time that this stands for, which ends there, too; other: records of the kernel
+ *          | records it had no room for << 32.
+ */
+#ifndef KY_WIRE_SWITCH_SAMPLE_H
+#define KY_WIRE_SWITCH_SAMPLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <wire/sample_area.h>
+
+#define KY_SWITCH_FRAMES 2u /* of an interval */
+#define KY_SWITCHES_MAX (KY_SAMPLE_FRAMES_MAX / KY_SWITCH_FRAMES)
+/* Shorter ones are not told. */
+#define KY_SWITCH_NS_MIN UINT64_C(20000)
+#define KY_SWITCH_BEGIN_MAX ((UINT64_C(1) << 47) - 1)
+#define KY_SWITCH_LENGTH_MAX ((UINT64_C(1) << 42) - 1)
+
+enum ky_switch_flags {
+	KY_SWITCH_BEGIN_UNSEEN = 1u << 0, /* it began before the window */
+	KY_SWITCH_END_UNSEEN = 1u << 1    /* it went on behind it */
+};
+
+struct ky_switch_interval {
+	uint64_t begin_ns, end_ns;
+	uint8_t reason; /* enum ky_off_cpu */
+	uint8_t flags;  /* enum ky_switch_flags */
+};
+
+/* base_ns: not after its beginning. */
+static inline void ky_switch_enc(const struct ky_switch_interval *interval, uint64_t base_ns,
+				 uint64_t *frames)
+{
+	uint64_t begin = interval->begin_ns - base_ns;
+	uint64_t length = interval->end_ns - interval->begin_ns;
+
+	frames[0] = begin < KY_SWITCH_BEGIN_MAX ? begin : KY_SWITCH_BEGIN_MAX;
+	frames[1] = (length < KY_SWITCH_LENGTH_MAX ? length : KY_SWITCH_LENGTH_MAX) |
+		    (uint64_t)(interval->reason & 7u) << 42 |
+		    (uint64_t)(interval->flags & 3u) << 45;
+}
+
+/* Whatever stands there: the words are not ours. */
+static inline void ky_switch_dec(struct ky_switch_interval *out, uint64_t base_ns,
+				 const uint64_t *frames)
+{
+	out->begin_ns = base_ns + (frames[0] & KY_SWITCH_BEGIN_MAX);
+	out->end_ns = out->begin_ns + (frames[1] & KY_SWITCH_LENGTH_MAX);
+	out->reason = frames[1] >> 42 & 7u;
+	out->flags = frames[1] >> 45 & 3u;
+	if (out->reason > KY_OFF_CPU_PREEMPTED)
+		out->reason = KY_OFF_CPU_UNKNOWN;
+}
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Polls that lose their processor in known ways, one task each, and what each of them lost by its
+//! own clocks and the kernel's counts: lines of `NAME TASK COUNT NANOSECONDS`.
+//!
+//!   switched FILE [storm]
+//!
+//! FILE is made here, for page faults. storm: two threads wake each other all the time meanwhile.
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
+use witness::multi_thread;
+
+const FAULTS: usize = 200;
+const DISTANCE: usize = 1 << 18;
+
+fn thread_time() -> Duration {
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn usage() -> libc::rusage {
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) }, 0);
+    usage
+}
+
+/// The calling thread on one processor, or on all.
+fn stay_on(first_only: bool) {
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for cpu in 0..if first_only { 1 } else { 64 } {
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    let bytes = std::mem::size_of_val(&set);
+    assert_eq!(unsafe { libc::sched_setaffinity(0, bytes, &set) }, 0);
+}
+
+fn burn(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// Beside a thread that wants the same processor.
+#[inline(never)]
+fn known_preempted() -> (i64, Duration) {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let theirs = is_over.clone();
+    let rival = std::thread::spawn(move || {
+        stay_on(true);
+        while !theirs.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    });
+    stay_on(true);
+    let (begin, cpu, count) = (Instant::now(), thread_time(), usage().ru_nivcsw);
+    burn(Duration::from_millis(1500));
+    let (spent, burnt) = (begin.elapsed(), thread_time() - cpu);
+    let count = usage().ru_nivcsw - count;
+    is_over.store(true, Ordering::Relaxed);
+    stay_on(false);
+    while !rival.is_finished() {
+        std::hint::spin_loop();
+    }
+    (count, spent.saturating_sub(burnt))
+}
+
+/// Pages of a file that are in no memory.
+#[inline(never)]
+fn known_faults(pages: &[u8]) -> (i64, Duration) {
+    let mut spent = Duration::ZERO;
+    let count = usage().ru_majflt;
+    for i in 0..FAULTS {
+        let begin = Instant::now();
+        std::hint::black_box(unsafe { std::ptr::read_volatile(&pages[i * DISTANCE]) });
+        spent += begin.elapsed();
+    }
+    (usage().ru_majflt - count, spent)
+}
+
+fn evicted(path: &str) -> &'static [u8] {
+    let mut file = File::create(path).unwrap();
+    for _ in 0..FAULTS {
+        file.write_all(&vec![1; DISTANCE]).unwrap();
+    }
+    file.sync_all().unwrap();
+    let file = File::open(path).unwrap();
+    let bytes = FAULTS * DISTANCE;
+    unsafe {
+        let map = libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        assert_ne!(map, libc::MAP_FAILED);
+        assert_eq!(libc::madvise(map, bytes, libc::MADV_RANDOM), 0);
+        assert_eq!(libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED), 0);
+        std::slice::from_raw_parts(map as *const u8, bytes)
+    }
+}
+
+/// Two threads that wait for each other: tens of thousands of switches a second.
+fn storm() {
+    let (there, from_here) = mpsc::sync_channel(0);
+    let (here, from_there) = mpsc::sync_channel(0);
+    std::thread::spawn(move || {
+        while from_here.recv().is_ok() && here.send(()).is_ok() {
+            burn(Duration::from_micros(50));
+        }
+    });
+    std::thread::spawn(move || while there.send(()).is_ok() && from_there.recv().is_ok() {});
+}
+
+async fn run(name: &'static str, call: impl FnOnce() -> (i64, Duration) + Send + 'static) {
+    tokio::spawn(async move {
+        let (count, time) = call();
+        println!("{name} {} {count} {}", tokio::task::id(), time.as_nanos());
+    })
+    .await
+    .unwrap();
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let pages = evicted(&arguments[1]);
+    if arguments.len() > 2 {
+        storm();
+    }
+    multi_thread(2).enable_all().build().unwrap().block_on(async move {
+        // Until whoever watches has found us.
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        run("preempted", known_preempted).await;
+        run("faults", move || known_faults(pages)).await;
+        run("quiet", || (0, Duration::ZERO)).await;
+    });
+}

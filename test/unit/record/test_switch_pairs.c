@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "../../lib/cmocka_all.h"
+
+#include <record/sample/switch_pairs.h>
+
+#define MS UINT64_C(1000000)
+#define PID 77u
+
+static struct ky_switch_pairs pairs;
+
+static int open_pairs(void **state)
+{
+	(void)state;
+	return ky_switch_pairs_init(&pairs);
+}
+
+static int close_pairs(void **state)
+{
+	(void)state;
+	ky_switch_pairs_release(&pairs);
+	return 0;
+}
+
+static void tell(uint32_t tid, uint64_t ns, uint32_t kind)
+{
+	const struct ky_perf_switch what = {PID, tid, ns, kind};
+
+	ky_switch_pairs_take(&pairs, &what);
+}
+
+static void check(uint32_t at, uint32_t tid, uint64_t begin_ns, uint64_t end_ns, uint32_t reason,
+		  uint32_t flags)
+{
+	assert_true(at < pairs.out_count);
+	assert_int_equal(pairs.out[at].pid, PID);
+	assert_int_equal(pairs.out[at].tid, tid);
+	assert_int_equal(pairs.out[at].interval.begin_ns, begin_ns);
+	assert_int_equal(pairs.out[at].interval.end_ns, end_ns);
+	assert_int_equal(pairs.out[at].interval.reason, reason);
+	assert_int_equal(pairs.out[at].interval.flags, flags);
+}
+
+static void pairs__out_and_in_are_an_interval(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell(2, 102 * MS, KY_SWITCH_PREEMPTED);
+	tell(2, 104 * MS, KY_SWITCH_IN);
+	tell(1, 107 * MS, KY_SWITCH_IN);
+	tell(1, 108 * MS, KY_SWITCH_OUT);
+	tell(1, 108 * MS + KY_SWITCH_NS_MIN - 1, KY_SWITCH_IN); /* too short to be told */
+	tell(1, 109 * MS, KY_SWITCH_PREEMPTED);
+	tell(1, 110 * MS, KY_SWITCH_IN);
+	ky_switch_pairs_end(&pairs, 120 * MS);
+	assert_int_equal(pairs.out_count, 3);
+	check(0, 2, 102 * MS, 104 * MS, KY_OFF_CPU_PREEMPTED, 0);
+	check(1, 1, 101 * MS, 107 * MS, KY_OFF_CPU_SYSCALL, 0);
+	check(2, 1, 109 * MS, 110 * MS, KY_OFF_CPU_PREEMPTED, 0);
+}
+
+static void pairs__window_cuts_what_is_beyond_it(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 103 * MS, KY_SWITCH_IN);
+	tell(2, 110 * MS, KY_SWITCH_PREEMPTED);
+	assert_true(ky_switch_pairs_has_seen(&pairs, 2));
+	assert_false(ky_switch_pairs_has_seen(&pairs, 3));
+	ky_switch_pairs_put_whole(&pairs, PID, 3, 120 * MS, KY_OFF_CPU_PREEMPTED);
+	ky_switch_pairs_end(&pairs, 120 * MS);
+	assert_int_equal(pairs.out_count, 3);
+	check(0, 1, 100 * MS, 103 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
+	check(1, 3, 100 * MS, 120 * MS, KY_OFF_CPU_PREEMPTED,
+	      KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN);
+	check(2, 2, 110 * MS, 120 * MS, KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN);
+	/* Nothing of it is known in the next one. */
+	ky_switch_pairs_taken(&pairs);
+	ky_switch_pairs_begin(&pairs, 200 * MS, false);
+	tell(2, 201 * MS, KY_SWITCH_IN);
+	check(0, 2, 200 * MS, 201 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
+}
+
+static void pairs__window_that_goes_on_cuts_nothing(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 150 * MS, KY_SWITCH_OUT);
+	ky_switch_pairs_begin(&pairs, 200 * MS, true);
+	tell(1, 250 * MS, KY_SWITCH_IN);
+	tell(2, 260 * MS, KY_SWITCH_IN); /* it came before the first window, or is new */
+	assert_int_equal(pairs.out_count, 1);
+	check(0, 1, 150 * MS, 250 * MS, KY_OFF_CPU_SYSCALL, 0);
+}
+
+static void pairs__fault_is_the_reason_of_the_wait_before_it(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell(1, 102 * MS, KY_SWITCH_IN);
+	tell(1, 102 * MS + 5000, KY_SWITCH_FAULT);
+	tell(1, 102 * MS + 6000, KY_SWITCH_FAULT); /* that one did not wait */
+	tell(2, 103 * MS, KY_SWITCH_OUT);
+	tell(2, 104 * MS, KY_SWITCH_IN);
+	tell(2, 106 * MS, KY_SWITCH_FAULT); /* too late to be of that wait */
+	tell(3, 107 * MS, KY_SWITCH_PREEMPTED);
+	tell(3, 108 * MS, KY_SWITCH_IN);
+	tell(3, 108 * MS + 5000, KY_SWITCH_FAULT);
+	assert_int_equal(pairs.out_count, 3);
+	check(0, 1, 101 * MS, 102 * MS, KY_OFF_CPU_FAULT, 0);
+	check(1, 2, 103 * MS, 104 * MS, KY_OFF_CPU_SYSCALL, 0);
+	check(2, 3, 107 * MS, 108 * MS, KY_OFF_CPU_PREEMPTED, 0);
+	/* What has been taken is somebody else's. */
+	ky_switch_pairs_taken(&pairs);
+	tell(2, 109 * MS, KY_SWITCH_FAULT);
+	assert_int_equal(pairs.out_count, 0);
+}
+
+static void pairs__loss_ends_all_guesses(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	ky_switch_pairs_lost(&pairs);
+	tell(1, 109 * MS, KY_SWITCH_IN);
+	tell(2, 109 * MS, KY_SWITCH_IN);
+	assert_int_equal(pairs.out_count, 0);
+	tell(2, 110 * MS, KY_SWITCH_OUT);
+	tell(2, 111 * MS, KY_SWITCH_IN);
+	check(0, 2, 110 * MS, 111 * MS, KY_OFF_CPU_SYSCALL, 0);
+}
+
+static void pairs__more_than_fits_is_counted(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 0, false);
+	for (uint64_t i = 0; i < KY_PAIRS_INTERVALS + 10; i++) {
+		tell(1, (2 * i + 1) * MS, KY_SWITCH_OUT);
+		tell(1, (2 * i + 2) * MS, KY_SWITCH_IN);
+	}
+	assert_int_equal(pairs.out_count, KY_PAIRS_INTERVALS);
+	assert_int_equal(pairs.dropped_count, 10);
+	/* More threads than there is room for do no harm, and the next window has room again. */
+	for (uint32_t tid = 2; tid < 2 * KY_PAIRS_THREADS; tid++)
+		tell(tid, MS, KY_SWITCH_OUT);
+	ky_switch_pairs_begin(&pairs, MS, true);
+	ky_switch_pairs_taken(&pairs);
+	tell(3 * KY_PAIRS_THREADS, 2 * MS, KY_SWITCH_OUT);
+	tell(3 * KY_PAIRS_THREADS, 3 * MS, KY_SWITCH_IN);
+	assert_int_equal(pairs.out_count, 1);
+}
+
+static void pairs__intervals_survive_their_packing(void **state)
+{
+	const struct ky_switch_interval all[] = {
+		{1000 * MS, 1000 * MS + 20000, KY_OFF_CPU_FAULT, 0},
+		{2000 * MS, 900000 * MS, KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN},
+		{1000 * MS, 2000 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN},
+	};
+	struct ky_switch_interval out;
+	uint64_t frames[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		ky_switch_enc(&all[i], 1000 * MS, frames);
+		assert_true(frames[0] >> 47 == 0 && frames[1] >> 47 == 0);
+		ky_switch_dec(&out, 1000 * MS, frames);
+		assert_int_equal(out.begin_ns, all[i].begin_ns);
+		assert_int_equal(out.end_ns, all[i].end_ns);
+		assert_int_equal(out.reason, all[i].reason);
+		assert_int_equal(out.flags, all[i].flags);
+	}
+	frames[0] = frames[1] = UINT64_MAX; /* nobody's */
+	ky_switch_dec(&out, 0, frames);
+	assert_int_equal(out.reason, KY_OFF_CPU_UNKNOWN);
+	assert_int_equal(out.end_ns - out.begin_ns, KY_SWITCH_LENGTH_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_pairs, close_pairs)
+		CASE(pairs__out_and_in_are_an_interval),
+		CASE(pairs__window_cuts_what_is_beyond_it),
+		CASE(pairs__window_that_goes_on_cuts_nothing),
+		CASE(pairs__fault_is_the_reason_of_the_wait_before_it),
+		CASE(pairs__loss_ends_all_guesses),
+		CASE(pairs__more_than_fits_is_counted),
+		CASE(pairs__intervals_survive_their_packing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
