@@ -86,6 +86,7 @@ enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_EVENTFD_WRITE,
 	KY_TOKIO_GOT_PRCTL,
 	KY_TOKIO_GOT_SETNAME,
+	KY_TOKIO_GOT_CREATE,
 	KY_TOKIO_GOT_CALLS,
 #define KY_TOKIO_GOT_CALL(name, number, reason, type, parameters, arguments)                       \
 	KY_TOKIO_GOT_CALL_##name,

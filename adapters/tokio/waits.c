@@ -20,6 +20,7 @@
 
 #include "blocking.h"
 #include "hooks.h"
+#include "threads.h"
 
 #define READY_MAX 0xfffeu
 #define READY_FAILED 0xffffu
@@ -270,6 +271,8 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_prctl;
 	case KY_TOKIO_GOT_SETNAME:
 		return (uintptr_t)on_setname;
+	case KY_TOKIO_GOT_CREATE:
+		return ky_tokio_create_address();
 	case KY_TOKIO_GOT_SYSCALL:
 		return (uintptr_t)ky_tokio_syscall;
 	default:

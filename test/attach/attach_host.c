@@ -10,6 +10,7 @@
  * held           a worker in a futex wait, called from inside the C library (qsort)
  * busy           a worker that never sleeps
  * sleep, read    threads of the program's own in nanosleep() and in read()
+ * brief          a thread that makes others, one after the other, which burn some milliseconds each
  * lone           the thread of main() parks, and there is no other but the one that wakes it
  *
  * Each worker has a rounding mode, a signal mask and a signal stack of its own, and looks behind
@@ -42,6 +43,7 @@
 #endif
 #define WORKERS_MAX 16
 #define PACE_NS 2000000
+#define BRIEF_NS 4000000
 #define NOTIFIED 4u
 #define REFERENCE 64u
 #define KERNEL_MASK_BYTES 8 /* the rest of a sigset_t is left as it was */
@@ -57,12 +59,13 @@ enum kind {
 	KIND_BUSY,
 	KIND_SLEEP,
 	KIND_READ,
+	KIND_BRIEF,
 	KIND_LONE,
 	KIND_COUNT
 };
 static const char *const names[KIND_COUNT] = {"futex",    "futex-timed", "epoll", "epoll-timed",
 					      "relative", "in-poll",     "held",  "busy",
-					      "sleep",    "read",        "lone"};
+					      "sleep",    "read",        "brief", "lone"};
 
 struct task {
 	uint64_t state, next;
@@ -300,6 +303,27 @@ static void read_once(struct worker *worker)
 	note(worker, read(worker->pipe[0], &byte, 1) == 1, errno);
 }
 
+static void *burn(void *ctx)
+{
+	struct timespec now;
+
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while (now.tv_sec == 0 && now.tv_nsec < BRIEF_NS && !atomic_load(&is_ending));
+	return ctx;
+}
+
+static void make_brief(struct worker *worker)
+{
+	void *got = NULL;
+	pthread_t brief;
+	int err = pthread_create(&brief, NULL, burn, worker);
+
+	if (!err)
+		err = pthread_join(brief, &got);
+	note(worker, !err && got == worker, err);
+}
+
 static void *work(void *ctx)
 {
 	struct worker *worker = ctx;
@@ -312,6 +336,8 @@ static void *work(void *ctx)
 			sleep_once(worker);
 		} else if (worker->kind == KIND_READ) {
 			read_once(worker);
+		} else if (worker->kind == KIND_BRIEF) {
+			make_brief(worker);
 		} else if (worker->kind == KIND_HELD) {
 			pair[0] = pair[1] = 0;
 			qsort(pair, 2, sizeof(pair[0]), park_and_compare);

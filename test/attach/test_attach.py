@@ -361,13 +361,30 @@ class Samples(Attach):
             self.assertGreater(whole, len(self.samples()) * 0.9)
         self.ended(process, 1)
 
+    def test_threads_that_record_nothing_are_sampled_from_their_start(self):
+        """Each lives shorter than two looks at /proc are apart."""
+        process = self.host("futex", "brief")
+        self.trace = self.dir / "dump.trc"
+        for _ in range(2):
+            self.assertRegex(self.done("attach", "--sample", "250", process.pid), ANSWERED)
+            self.burned(process, 2)
+            self.assertEqual(self.kymo("dump", process.pid, "-o", self.trace).returncode, 0)
+            self.detach(process)
+            self.assertEqual(self.timers(process), 0)
+            samples = self.samples()
+            # The kernel looks at the timers at its tick, so of 500 threads half have a sample.
+            self.assertGreater(len({sample["tid"] for sample in samples}), 150)
+            self.assertGreater(sum(sample["weight_ns"] for sample in samples) / 1e9, 0.6)
+        self.burned(process, 0.1)
+        self.ended(process, 1)
+
     def test_off_is_off_whatever_the_environment_says(self):
         os.environ["KYMO_SAMPLE"] = "99"
         try:
             process = self.host("futex", "busy")
         finally:
             del os.environ["KYMO_SAMPLE"]
-        stream = self.stream(process, "--sample", "off")
+        stream = self.stream(process, "--sample", "off", "--switches", "off")
         self.burned(process, 0.2)
         self.assertEqual((self.timers(process), self.events_of_perf(stream.pid)), (0, 0))
         self.finish(process, stream)

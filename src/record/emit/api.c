@@ -3,11 +3,14 @@
 #include <record/emit/emit_engine.h>
 
 #include <errno.h>
+#include <kymo/sampling.h>
 #include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <record/emit/options.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Takes the lock when names may be added: something is open and this is no orphan of a fork. */
 static bool lock_open(struct ky_lock_mark *mark)
@@ -227,4 +230,37 @@ int ky_engine_status(struct kymo_recorder_status *out)
 	status.size = out->size < sizeof(status) ? out->size : sizeof(status);
 	memcpy(out, &status, status.size);
 	return 0;
+}
+
+/* ---- sampling.h ---- */
+
+bool kymo_sampling_is_on(void)
+{
+	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
+
+	return sampler && sampler->is_on();
+}
+
+void kymo_sampling_begin(void)
+{
+	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	int saved = errno;
+
+	if (sampler && sampler->is_on()) {
+		/* An earlier thread of this number may have left its timer behind. */
+		sampler->thread_end(tid);
+		sampler->thread_begin(tid);
+	}
+	errno = saved;
+}
+
+void kymo_sampling_end(void)
+{
+	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
+	int saved = errno;
+
+	if (sampler && sampler->is_on())
+		sampler->thread_end((uint32_t)syscall(SYS_gettid));
+	errno = saved;
 }

@@ -4,6 +4,7 @@
 #ifndef KY_RECORD_EMIT_SAMPLER_HOOKS_H
 #define KY_RECORD_EMIT_SAMPLER_HOOKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ky_sampler_hooks {
@@ -13,6 +14,7 @@ struct ky_sampler_hooks {
 	void (*thread_end)(uint32_t tid);   /* it is about to end */
 	void (*stop)(void);   /* no sample after it: the ring is given up, or the code goes away */
 	void (*forget)(void); /* in a forked child, which has no timers */
+	bool (*is_on)(void);  /* it wants to know each thread from its start on */
 };
 
 #endif

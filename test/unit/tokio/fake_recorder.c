@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "fake_recorder.h"
 
+#include <kymo/sampling.h>
+
 #include <kymo/emit.h>
 #include <kymo/off_cpu.h>
 #include <kymo/recorder.h>
@@ -89,6 +91,40 @@ void kymo_runtime_describe(uint64_t key, const char *name, uint32_t kind, uint32
 {
 	(void)name;
 	runtime = (struct fake_runtime){runtime.count + 1, kind, copy, key};
+}
+
+static _Atomic bool is_sampling;
+static _Atomic uint32_t begun, ended;
+
+void fake_sampling_set(bool is_on)
+{
+	is_sampling = is_on;
+	begun = ended = 0;
+}
+
+uint32_t fake_sampling_begun(void)
+{
+	return begun;
+}
+
+uint32_t fake_sampling_ended(void)
+{
+	return ended;
+}
+
+bool kymo_sampling_is_on(void)
+{
+	return is_sampling;
+}
+
+void kymo_sampling_begin(void)
+{
+	begun++;
+}
+
+void kymo_sampling_end(void)
+{
+	ended++;
 }
 
 uint64_t kymo_off_cpu_ticks_min(void)

@@ -34,6 +34,11 @@ struct fake_runtime {
 };
 struct fake_runtime fake_runtime(void);
 
+/* Whether the process samples itself, and how many threads began and ended that; set: forgets. */
+void fake_sampling_set(bool is_on);
+uint32_t fake_sampling_begun(void);
+uint32_t fake_sampling_ended(void);
+
 /* The last blocking call that was told (all zeros: none). set: from how many ticks on calls are
  * long, and whether there is room for them; forgets the last one. */
 struct kymo_off_cpu fake_off_cpu(void);

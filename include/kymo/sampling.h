@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* sampling.h - threads that record nothing, sampled from their start on.
+ *
+ * Where a process samples itself by timers, each thread needs one of its own. Threads that record
+ * get it with their first event, the others when a look at /proc finds them, which is too late for
+ * those that live some milliseconds. For adapters that stand between a program and
+ * pthread_create():
+ *
+ *   when a thread is made, and kymo_sampling_is_on(): have it call kymo_sampling_begin() before
+ *   its function and kymo_sampling_end() behind it
+ *
+ * A thread that ends in another way loses its timer at the next look.
+ * Signals: unsafe.      Since 0.1
+ */
+#ifndef KYMO_SAMPLING_H
+#define KYMO_SAMPLING_H
+
+#include <kymo/base.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Does this process sample its threads itself, now? Where perf_event does it from outside, or
+ * nobody does, there is nothing to do.
+ * Threads any.      Cost a load or two.
+ */
+KYMO_API bool kymo_sampling_is_on(void);
+
+/* Of the calling thread. errno is left as found; sampling that has ended meanwhile is no error. */
+KYMO_API void kymo_sampling_begin(void);
+KYMO_API void kymo_sampling_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
