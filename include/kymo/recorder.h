@@ -101,8 +101,10 @@ struct kymo_recorder_options {
 	 * something is sampled. */
 	uint64_t sample_bytes;
 	/* Stack samples per second of a thread's CPU time, 1 .. 1000; 0: KYMO_SAMPLE of the
-	 * environment, else none. By CPU-time timers and SIGPROF, in every thread that records or
-	 * is found in /proc; a program with a handler of its own for SIGPROF is not sampled.
+	 * environment, else none. By perf_event, from the recorder's own thread; where that is
+	 * refused, or KYMO_RECORDER_NO_DRAIN leaves no such thread, by CPU-time timers and SIGPROF,
+	 * in every thread that records or is found in /proc, but not in a program with a handler of
+	 * its own for SIGPROF.
 	 * KYMO_SAMPLE_OFF: none, whatever the environment says. */
 	uint32_t sample_hz;
 	uint32_t reserved; /* 0 */

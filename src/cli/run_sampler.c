@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <record/sample/perf_source.h>
+#include <record/sample/perf_walk.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <unwind/unwind_walk.h>
 
 #define SAMPLED_MAX 256u
 /* The deepest stacks that were met, of debug builds of web services, are shorter. */
@@ -270,57 +270,20 @@ static struct ky_unwind_view tables_of(const struct ky_run_sampled *sampled)
 	return view;
 }
 
-/* The kernel's frames, then those of user space. Returns whether the thread's first was reached. */
-static bool walk(const struct ky_run_sampled *sampled, const struct ky_perf_sample *sample,
-		 uint64_t *frames, uint32_t *count)
-{
-	struct ky_unwind_view view = tables_of(sampled);
-	struct ky_walk_memory memory = {.low = sample->sp,
-					.high = sample->sp + sample->stack_bytes,
-					.bytes = sample->stack};
-	struct ky_walk_start start = {.pc = sample->pc,
-				      .sp = sample->sp,
-				      .fp = sample->fp,
-				      .second = sample->second,
-				      .is_fp_known = true,
-				      .is_second_known = true};
-	struct ky_walk walk = {.frames_max = KY_SAMPLE_FRAMES_MAX};
-
-	for (uint32_t i = 0; i < sample->kernel_count && *count < KY_SAMPLE_FRAMES_MAX / 2; i++)
-		frames[(*count)++] = sample->kernel[i] - (i > 0);
-	if (!sample->has_registers || memory.high < memory.low)
-		return false;
-	walk.frames = frames + *count;
-	walk.frames_max -= *count;
-	ky_unwind_walk(&walk, &view, &memory, &start);
-	*count += walk.count;
-	return walk.end == KY_WALK_FIRST;
-}
-
 static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 {
-	uint64_t frames[KY_SAMPLE_FRAMES_MAX];
 	struct ky_run_sampler *sampler = ctx;
 	struct ky_run_sampled *sampled = ky_run_sampled_find(sampler->sampled, sampler->count,
 							     sample->pid, sample->ns);
-	struct ky_sample out = {.kind = KY_SAMPLE_CPU,
-				.flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_CPU,
-				.cpu = (uint16_t)sample->cpu,
-				.syscall = -1,
-				.tid = sample->tid,
-				.stamp = sample->ns,
-				.value = sample->period_ns,
-				.other = KY_SOURCE_PERF,
-				.frames = frames};
+	struct ky_unwind_view view;
 
 	/* Of a process that records nothing, or not yet. */
 	if (!sampled || !sampled->cpu.slot_count || sampled->wanted_hz == OFF)
 		return;
 	sampler->last = sampled;
-	if (!walk(sampled, sample, frames, &out.frame_count))
-		out.flags |= KY_SAMPLE_TRUNCATED;
+	view = tables_of(sampled);
+	ky_perf_put(&sampled->cpu, &view, sample);
 	sampled->sample_count++;
-	(void)ky_sample_put(&sampled->cpu, &out);
 }
 
 /* What the kernel had no room for is of whoever ran last, as far as anybody knows. */

@@ -13,6 +13,7 @@
 #include <record/emit/options.h>
 #include <record/sample/sampler.h>
 #include <record/lookout.h>
+#include <record/own_sampler.h>
 #include <record/ring_litter.h>
 #include <record/stream.h>
 #include <record/table_maker.h>
@@ -28,9 +29,10 @@
 #define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
 
 struct kymo_recorder {
-	struct ky_stream stream;      /* the thread's alone while it runs */
-	struct ky_lookout lookout;    /* so is this */
-	struct ky_table_maker tables; /* and this */
+	struct ky_stream stream;       /* the thread's alone while it runs */
+	struct ky_lookout lookout;     /* so is this */
+	struct ky_table_maker tables;  /* and this */
+	struct ky_own_sampler sampler; /* and this */
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
@@ -97,12 +99,14 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 {
 	const struct ky_dump_hooks hooks = hooks_of(recorder);
 	const struct ky_ring *ring = live_ring();
-	uint64_t until_ns = UINT64_MAX, next_ns;
+	uint64_t until_ns = UINT64_MAX, sampler_ns = UINT64_MAX, next_ns;
 
 	if (ring && recorder->swept_for != ring) {
 		(void)ky_ring_litter_remove(ring);
 		recorder->swept_for = ring;
 	}
+	if (ring)
+		sampler_ns = ky_own_sampler_step(&recorder->sampler, ring);
 	if (ring && ky_engine_mode() == KYMO_MODE_STREAM)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
@@ -116,6 +120,7 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		next_ns = ky_table_maker_step(&recorder->tables, ring);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
+	until_ns = sampler_ns < until_ns ? sampler_ns : until_ns;
 	next_ns = ky_dump_queue_run(&recorder->place, ring, false, &hooks);
 	return next_ns < until_ns ? next_ns : until_ns;
 }
@@ -276,6 +281,8 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.choose_stage = choose_named,
 	};
 	recorder->stream.stage = &recorder->stage;
+	recorder->stream.fetch_samples = ky_own_sampler_fetch;
+	recorder->stream.fetch_ctx = &recorder->sampler;
 	recorder->stream.write = taken->write;
 	recorder->stream.write_ctx = taken->write_ctx;
 	taken->dump_directory = taken->triggers = NULL; /* the caller's texts */
@@ -308,7 +315,10 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		return err;
 	}
 	err = choose_stage(&recorder->stage, taken.compression, taken.compression_level);
-	__atomic_store_n(&ky_engine.sampler, &ky_timer_source, __ATOMIC_RELEASE);
+	__atomic_store_n(&ky_engine.sampler,
+			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
+								&ky_own_sampler_hooks,
+			 __ATOMIC_RELEASE);
 	if (!err)
 		err = ky_engine_open(&taken);
 	if (err) {
@@ -345,11 +355,13 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 	if (recorder->has_thread && recorder->pid == getpid()) {
 		recorder->last_ring = is_live ? ky_engine.ring : NULL;
 		stop_thread(recorder);
+		ky_own_sampler_fetch(&recorder->sampler);
 		if (is_live && is_streaming)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
 		ky_lookout_close(&recorder->lookout);
 		ky_table_maker_close(&recorder->tables);
+		ky_own_sampler_close(&recorder->sampler);
 	}
 	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
@@ -369,6 +381,7 @@ int kymo_recorder_reopen(void)
 	ky_stream_forget(&recorder->stream);
 	ky_lookout_reopen(&recorder->lookout);
 	ky_table_maker_close(&recorder->tables);
+	ky_own_sampler_forget(&recorder->sampler);
 	recorder->stream.file_further_pid = (uint32_t)getpid();
 	recorder->has_thread = false;
 	recorder->wakeups = 0;

@@ -158,6 +158,8 @@ static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 		.source = "C API",
 		.count_thread = count_thread,
 		.count_ctx = stream,
+		.fetch_samples = stream->fetch_samples,
+		.fetch_ctx = stream->fetch_ctx,
 		.retain = &everything,
 	};
 	int err;

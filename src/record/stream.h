@@ -23,6 +23,8 @@ struct ky_stream {
 	const struct ky_stage_factory *stage;
 	kymo_write_fn write; /* NULL: to disk */
 	void *write_ctx;
+	void (*fetch_samples)(void *ctx); /* of struct ky_drain_options */
+	void *fetch_ctx;
 	char trace_file[512];      /* "": segments in a directory */
 	uint32_t file_further_pid; /* not 0: the name is the parent's */
 

@@ -114,6 +114,8 @@ static void start_child(void)
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	memcpy(&ky_engine.lock, &fresh, sizeof(fresh));
+	if (ky_engine_sampler() && ky_engine_sampler()->fork_child)
+		ky_engine_sampler()->fork_child();
 	if (!ky_engine.prepared)
 		return;
 	ky_spans_forget();

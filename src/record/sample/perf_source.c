@@ -121,6 +121,9 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 	attr->exclude_hv = 1;
 	attr->disabled = 1;
 	attr->inherit = 1;
+#if defined(PERF_ATTR_SIZE_VER7)
+	attr->inherit_thread = options->is_of_threads;
+#endif
 	attr->enable_on_exec = options->is_at_exec;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
@@ -381,6 +384,10 @@ static int make(struct ky_perf **out, const struct ky_perf_options *options)
 	struct ky_perf *perf;
 
 	*out = NULL;
+#if !defined(PERF_ATTR_SIZE_VER7)
+	if (options->is_of_threads)
+		return -EOPNOTSUPP;
+#endif
 	if (cpus < 1 || cpus > (long)CPUS_MAX || options->stack_bytes % 8 ||
 	    options->stack_bytes > RECORD_BYTES_MAX - 8192)
 		return -EINVAL;
@@ -425,6 +432,8 @@ int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pi
 	*out = NULL;
 	if (err)
 		return err;
+	if (options->ring_bytes_max && options->ring_bytes_max < most)
+		most = options->ring_bytes_max;
 	/* EPERM of mmap(): more than the unprivileged may lock. */
 	for (size_t bytes = most; bytes >= least; bytes /= 2) {
 		if (bytes < 2 * (size_t)options->stack_bytes)
@@ -486,6 +495,9 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 			tids[count++] = (uint32_t)strtoul(entry->d_name, NULL, 10);
 	if (tasks)
 		closedir(tasks);
+	if (options->fds_max &&
+	    (uint64_t)count * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) > options->fds_max)
+		return -EMFILE;
 	for (uint32_t i = 0; i < count && !err; i++) {
 		if (*perf)
 			err = ky_perf_add(*perf, (pid_t)tids[i]);
@@ -495,6 +507,18 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 			err = 0;
 	}
 	return err;
+}
+
+uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < perf->cpu_count && count < max; i++)
+		if (perf->rings[i].fd >= 0)
+			out[count++] = perf->rings[i].fd;
+	for (uint32_t i = 0; i < perf->more_count && count < max; i++)
+		out[count++] = perf->more[i];
+	return count;
 }
 
 void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
@@ -551,6 +575,9 @@ static int open_own(struct ky_perf **out, const struct ky_perf_options *options,
 		perf->attr.sample_period = TEST_PERIOD_NS;
 	perf->attr.enable_on_exec = 0;
 	perf->attr.inherit = 0;
+#if defined(PERF_ATTR_SIZE_VER7)
+	perf->attr.inherit_thread = 0;
+#endif
 	perf->cpu_count = 1;
 	perf->ring_bytes = ring_bytes;
 	perf->rings[0].fd = open_event(&perf->attr, 0, -1);

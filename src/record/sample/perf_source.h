@@ -23,9 +23,12 @@ struct ky_perf;
 
 struct ky_perf_options {
 	uint32_t rate_hz;
-	uint32_t stack_bytes; /* of each thread's stack, from sp upwards; a multiple of 8 */
-	bool has_kernel;      /* time in the kernel, with the kernel's frames */
-	bool is_at_exec;      /* counting begins when the process calls exec */
+	uint32_t stack_bytes;    /* of each thread's stack, from sp upwards; a multiple of 8 */
+	bool has_kernel;         /* time in the kernel, with the kernel's frames */
+	bool is_at_exec;         /* counting begins when the process calls exec */
+	bool is_of_threads;      /* children of the process are not sampled */
+	uint32_t ring_bytes_max; /* a power of two; 0: 1 MiB for samples, 512 KiB for switches */
+	uint32_t fds_max;        /* descriptors that may be taken; 0: any number */
 	/* Records of switches and of page faults in place of samples; rate_hz, stack_bytes and
 	 * is_at_exec are 0. Opened paused. */
 	bool is_switches;
@@ -94,6 +97,9 @@ uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void 
  * already inherits that, and must not be taken twice. *perf: NULL opens it. Returns 0, -errno; then
  * what is open is the caller's to close. */
 int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options, pid_t pid);
+
+/* Its descriptors. Returns how many there are, max at most. */
+uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max);
 
 /* Stops the counting, or lets it go on, for all threads. The rate cannot be changed: threads that
  * exist would keep the old one. Returns 0, -errno. */

@@ -469,5 +469,5 @@ static void forget(void)
 	source.state = IDLE;
 }
 
-const struct ky_sampler_hooks ky_timer_source = {look, thread_begin, thread_end,
-						 stop, forget,       is_on};
+const struct ky_sampler_hooks ky_timer_source = {look,   thread_begin, thread_end, stop,
+						 forget, is_on,        NULL};

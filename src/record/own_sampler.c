@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <record/own_sampler.h>
+
+#include <base/now.h>
+#include <errno.h>
+#include <record/emit/bell.h>
+#include <record/emit/emit_engine.h>
+#include <record/sample/perf_walk.h>
+#include <record/sample/sampler.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Stacks of linked programs as deep as that are whole; each sample takes so much of a ring. */
+#define STACK_BYTES 16384u
+#define RING_BYTES (1u << 18)
+#define SECOND_NS UINT64_C(1000000000)
+#define OFF UINT32_MAX
+#define RATE_MAX 1000u
+
+static struct {
+	uint32_t option_hz;  /* atomic: as the recorder was opened */
+	uint32_t is_refused; /* atomic: timers do it */
+	uint32_t is_started; /* atomic: a ring is live */
+	uint32_t fd_count;   /* atomic */
+	int fds[KY_OWN_SAMPLER_FDS_MAX];
+} shared;
+
+/* ---- what the engine tells, in the program's threads ---- */
+
+static void look(uint32_t rate_hz)
+{
+	__atomic_store_n(&shared.option_hz, rate_hz, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared.is_started, 1, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&shared.is_refused, __ATOMIC_ACQUIRE))
+		ky_timer_source.look(rate_hz);
+	else
+		ky_bell_ring();
+}
+
+static void thread_begin(uint32_t tid)
+{
+	ky_timer_source.thread_begin(tid);
+}
+
+static void thread_end(uint32_t tid)
+{
+	ky_timer_source.thread_end(tid);
+}
+
+static void stop(void)
+{
+	__atomic_store_n(&shared.is_started, 0, __ATOMIC_RELEASE);
+	ky_timer_source.stop();
+}
+
+static void forget(void)
+{
+	__atomic_store_n(&shared.is_started, 0, __ATOMIC_RELEASE);
+	ky_timer_source.forget();
+}
+
+/* Its own copies of our descriptors, before anything of the child's is among them. */
+static void fork_child(void)
+{
+	uint32_t count = __atomic_exchange_n(&shared.fd_count, 0, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++)
+		close(shared.fds[i]);
+}
+
+static bool is_on(void)
+{
+	return ky_timer_source.is_on();
+}
+
+const struct ky_sampler_hooks ky_own_sampler_hooks = {look,   thread_begin, thread_end, stop,
+						      forget, is_on,        fork_child};
+
+/* ---- the library's thread ---- */
+
+static bool is_confined(void)
+{
+	return ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+}
+
+/* As the settings say, which win over the options; 0: none. */
+static uint32_t wanted_rate(const struct ky_ring *ring)
+{
+	uint32_t rate_hz = atomic_load_explicit(&ring->control->settings.sample_hz,
+						memory_order_relaxed);
+
+	if (rate_hz == OFF || !__atomic_load_n(&shared.is_started, __ATOMIC_ACQUIRE))
+		return 0;
+	rate_hz = rate_hz ? rate_hz : __atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED);
+	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
+}
+
+static uint32_t fds_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return 0;
+	return limit.rlim_cur / 4 < KY_OWN_SAMPLER_FDS_MAX ? (uint32_t)(limit.rlim_cur / 4) :
+							     KY_OWN_SAMPLER_FDS_MAX;
+}
+
+static void close_events(struct ky_own_sampler *sampler)
+{
+	/* Before they are closed: a child must not close what has taken their numbers. */
+	__atomic_store_n(&shared.fd_count, 0, __ATOMIC_RELEASE);
+	ky_perf_close(sampler->perf);
+	sampler->perf = NULL;
+	sampler->rate_hz = 0;
+	sampler->lost_told = 0;
+}
+
+static int open_events(struct ky_own_sampler *sampler, uint32_t rate_hz)
+{
+	uint32_t count;
+	int err;
+
+	sampler->how = (struct ky_perf_options){.rate_hz = rate_hz,
+						.stack_bytes = STACK_BYTES,
+						.ring_bytes_max = RING_BYTES,
+						.fds_max = fds_max(),
+						.is_of_threads = true,
+						.has_kernel = true};
+	err = sampler->is_tested ? 0 : ky_perf_test(&sampler->how);
+	if (!err)
+		err = ky_perf_add_all(&sampler->perf, &sampler->how, getpid());
+	if (!err && !sampler->perf)
+		err = -ESRCH;
+	if (err) {
+		close_events(sampler);
+		return err;
+	}
+	sampler->is_tested = true;
+	count = ky_perf_fds(sampler->perf, shared.fds, KY_OWN_SAMPLER_FDS_MAX);
+	__atomic_store_n(&shared.fd_count, count, __ATOMIC_RELEASE);
+	sampler->rate_hz = rate_hz;
+	return 0;
+}
+
+/* What the trace says about it. */
+static void describe(struct ky_own_sampler *sampler)
+{
+	struct ky_sample_class_head *head = sampler->slots.head;
+
+	if (sampler->refusal) {
+		atomic_store_explicit(&head->refusals[KY_SOURCE_PERF], (uint32_t)-sampler->refusal,
+				      memory_order_relaxed);
+		return;
+	}
+	atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_PERF, memory_order_relaxed);
+	atomic_store_explicit(&head->limits, sampler->how.has_kernel ? 0 : KY_SAMPLE_NO_KERNEL,
+			      memory_order_relaxed);
+	atomic_store_explicit(&head->rate_hz, sampler->rate_hz, memory_order_relaxed);
+}
+
+static void refuse(struct ky_own_sampler *sampler, int err)
+{
+	sampler->refusal = err;
+	describe(sampler);
+	__atomic_store_n(&shared.is_refused, 1, __ATOMIC_RELEASE);
+	ky_timer_source.look(__atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED));
+}
+
+static void follow(struct ky_own_sampler *sampler, uint32_t rate_hz)
+{
+	int err;
+
+	if (rate_hz == sampler->rate_hz)
+		return;
+	if (sampler->perf && !rate_hz) {
+		(void)ky_perf_pause(sampler->perf, true);
+		sampler->rate_hz = 0;
+	} else if (sampler->perf && rate_hz == sampler->how.rate_hz) {
+		(void)ky_perf_pause(sampler->perf, false);
+		sampler->rate_hz = rate_hz;
+	} else {
+		close_events(sampler);
+		err = open_events(sampler, rate_hz);
+		if (err) {
+			refuse(sampler, err);
+			return;
+		}
+	}
+	describe(sampler);
+}
+
+static void on_sample(void *ctx, const struct ky_perf_sample *sample)
+{
+	const struct ky_own_sampler *sampler = ctx;
+	struct ky_unwind_view view = {NULL, 0};
+
+	if (atomic_load_explicit(&sampler->ring->header->unwind_ready, memory_order_acquire)) {
+		view.area = sampler->ring->unwind;
+		view.area_bytes = sampler->ring->unwind_bytes;
+	}
+	ky_perf_put(&sampler->slots, &view, sample);
+}
+
+void ky_own_sampler_fetch(void *ctx)
+{
+	struct ky_own_sampler *sampler = ctx;
+	struct ky_perf_about about;
+
+	if (!sampler->perf || !sampler->slots.slot_count)
+		return;
+	(void)ky_perf_read(sampler->perf, on_sample, sampler);
+	ky_perf_about(sampler->perf, &about);
+	if (about.lost_count > sampler->lost_told)
+		atomic_fetch_add_explicit(&sampler->slots.head->lost_count,
+					  about.lost_count - sampler->lost_told,
+					  memory_order_relaxed);
+	sampler->lost_told = about.lost_count;
+}
+
+uint64_t ky_own_sampler_step(struct ky_own_sampler *sampler, const struct ky_ring *ring)
+{
+	struct ky_perf_about about;
+	uint32_t rate_hz = wanted_rate(ring);
+
+	if (sampler->ring != ring) { /* another recording: it may have another fate */
+		ky_own_sampler_close(sampler);
+		sampler->ring = ring;
+	}
+	if (sampler->refusal || (!rate_hz && !sampler->perf))
+		return UINT64_MAX;
+	/* The mapping is ours to write, whatever the pointer to its description says. */
+	if (!sampler->slots.slot_count &&
+	    (is_confined() ||
+	     !ky_ring_samples((struct ky_ring *)(uintptr_t)ring, KY_SAMPLES_CPU, &sampler->slots)))
+		return UINT64_MAX;
+	ky_own_sampler_fetch(sampler);
+	follow(sampler, rate_hz);
+	if (!sampler->perf || !sampler->rate_hz)
+		return UINT64_MAX;
+	ky_perf_about(sampler->perf, &about);
+	/* Half full at the latest. */
+	return ky_now_ns(CLOCK_MONOTONIC) +
+	       about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+}
+
+void ky_own_sampler_close(struct ky_own_sampler *sampler)
+{
+	close_events(sampler);
+	memset(sampler, 0, sizeof(*sampler));
+	__atomic_store_n(&shared.is_refused, 0, __ATOMIC_RELEASE);
+}
+
+void ky_own_sampler_forget(struct ky_own_sampler *sampler)
+{
+	memset(sampler, 0, sizeof(*sampler));
+	__atomic_store_n(&shared.is_refused, 0, __ATOMIC_RELEASE);
+}
