@@ -41,6 +41,7 @@ static const char attach_help[] =
 	"                             perf_event, from outside; where nobody stays, or it is\n"
 	"                             refused, the process samples itself by timers and SIGPROF,\n"
 	"                             but only when HZ is given\n"
+	"      --sampler WHO          perf: by perf_event or not at all; timers: by them alone\n"
 	"      --switches on|off      who stays also tells when threads were off a processor\n"
 	"                             inside a poll (default: on)\n"
 	"  -q, --quiet                only trouble is told\n"
@@ -282,15 +283,18 @@ static void take_descriptors(void)
  * namespace have other numbers here than their ring says. */
 static void start_sampling(struct attachment *attachment)
 {
+	const struct ky_run_options *options = &attachment->options;
 	bool is_outside = attachment->is_staying && !is_in_another(attachment, "pid");
+	bool is_asked = options->has_sample_hz || options->profile.has_sample_hz ||
+			options->sample_source == KY_RUN_SOURCE_TIMERS;
 
 	take_descriptors();
 	if (is_outside && ky_run_sampler_open(&attachment->sampler, &attachment->options) == 0 &&
 	    ky_run_sampler_attach(attachment->sampler, attachment->pid) == 0)
 		return;
 	/* A signal handler in somebody's process is something that he asks for. */
-	if (attachment->options.has_sample_hz || attachment->options.profile.has_sample_hz)
-		attachment->request.sample_hz = attachment->options.sample_hz;
+	if (is_asked && options->sample_source != KY_RUN_SOURCE_PERF)
+		attachment->request.sample_hz = options->sample_hz;
 }
 
 static int make_tables(void *ctx)

@@ -304,6 +304,8 @@ int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
 	ky_run_switches_attach(sampler->switches, (pid_t)pid);
 	if (!sampler->options->sample_hz || sampler->refusal)
 		return sampler->refusal;
+	if (!uses_perf(sampler))
+		return -ENOTSUP;
 	sampler->how.is_at_exec = false;
 	sampler->refusal = ky_perf_add_all(&sampler->perf, &sampler->how, (pid_t)pid);
 	if (!sampler->refusal && !sampler->perf)
@@ -338,7 +340,7 @@ static uint32_t wanted_rate(const struct ky_run_sampler *sampler)
 	uint32_t rate_hz = sampler->count ? 0 : sampler->rate_hz;
 
 	/* Without a word for it at the start, whoever asks for it later gets timers. */
-	if (!sampler->options->sample_hz)
+	if (!uses_perf(sampler))
 		return sampler->rate_hz;
 	for (uint32_t i = 0; i < sampler->count; i++) {
 		uint32_t wanted = sampler->sampled[i]->wanted_hz;

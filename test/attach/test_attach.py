@@ -331,8 +331,12 @@ class Samples(Attach):
         self.finish(process, stream)
         self.assertEqual(self.source(), ("none", "perf_event: Operation not permitted"))
         self.assertEqual(self.samples(), [])
+        self.trace = self.dir / "never"
+        stream = self.stream(process, "--sample", "99", "--sampler", "perf", deny=["perf"])
+        self.assertEqual((self.timers(process), self.has_handler(process)), (0, False))
+        self.finish(process, stream)
         self.trace = self.dir / "asked"
-        stream = self.stream(process, "--sample", "99", deny=["perf"])
+        stream = self.stream(process, "--sampler", "timers")
         self.burned(process, 1)
         self.assertGreater(self.timers(process), 0)
         self.finish(process, stream)
