@@ -151,10 +151,15 @@ enum option_id {
 	OPTION_DUMP_DIR
 };
 
-static bool parse_on_off(const char *value, bool *is_off)
+static bool parse_either(const char *value, const char *first, const char *second, bool *is_first)
 {
-	*is_off = strcmp(value, "off") == 0;
-	return *is_off || strcmp(value, "on") == 0;
+	*is_first = strcmp(value, first) == 0;
+	return *is_first || strcmp(value, second) == 0;
+}
+
+static bool parse_size(const char *value, uint64_t least, uint64_t most, uint64_t *out)
+{
+	return ky_run_parse_bytes(value, out) == 0 && *out >= least && *out <= most;
 }
 
 /* Returns NULL when the value is fine, else what it should have been. */
@@ -162,9 +167,9 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 {
 	switch (id) {
 	case OPTION_MODE:
-		options->is_flight = strcmp(value, "flight") == 0;
-		return options->is_flight || strcmp(value, "stream") == 0 ? NULL :
-									    "stream or flight";
+		return parse_either(value, "flight", "stream", &options->is_flight) ?
+			       NULL :
+			       "stream or flight";
 	case 'o':
 		options->directory = value;
 		return value[0] != '\0' ? NULL : "a directory or a file";
@@ -181,9 +186,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 		options->profile_name = value;
 		return value[0] != '\0' ? NULL : "the name of a profile, or a file";
 	case OPTION_RING_BYTES:
-		return ky_run_parse_bytes(value, &options->ring_bytes) == 0 &&
-				       options->ring_bytes >= 128u << 10 &&
-				       options->ring_bytes <= UINT64_C(4) << 30 ?
+		return parse_size(value, 128u << 10, UINT64_C(4) << 30, &options->ring_bytes) ?
 			       NULL :
 			       "a size from 128K to 4G";
 	case OPTION_SAMPLE:
@@ -192,11 +195,12 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       NULL :
 			       "samples a second, 1 to 1000, or off";
 	case OPTION_SWITCHES:
-		return parse_on_off(value, &options->is_without_switches) ? NULL : "on or off";
+		return parse_either(value, "off", "on", &options->is_without_switches) ?
+			       NULL :
+			       "on or off";
 	case OPTION_SAMPLE_BYTES:
-		return ky_run_parse_bytes(value, &options->sample_bytes) == 0 &&
-				       options->sample_bytes >= KY_SAMPLE_BYTES_MIN &&
-				       options->sample_bytes <= KY_SAMPLE_BYTES_MAX ?
+		return parse_size(value, KY_SAMPLE_BYTES_MIN, KY_SAMPLE_BYTES_MAX,
+				  &options->sample_bytes) ?
 			       NULL :
 			       "a size from 64K to 256M";
 	case OPTION_SAMPLER:
@@ -212,13 +216,11 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       NULL :
 			       "a duration such as 60s or 5m";
 	case OPTION_SEGMENT_BYTES:
-		return ky_run_parse_bytes(value, &options->segment_bytes_max) == 0 &&
-				       options->segment_bytes_max > 0 ?
+		return parse_size(value, 1, UINT64_MAX, &options->segment_bytes_max) ?
 			       NULL :
 			       "a size such as 64M";
 	case OPTION_TOTAL_BYTES:
-		return ky_run_parse_bytes(value, &options->total_bytes_max) == 0 &&
-				       options->total_bytes_max > 0 ?
+		return parse_size(value, 1, UINT64_MAX, &options->total_bytes_max) ?
 			       NULL :
 			       "a size such as 1G";
 	case 'm':

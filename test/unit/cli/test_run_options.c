@@ -68,6 +68,12 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_int_equal(parse("run --compress gzip:6 c"), 0);
 	assert_string_equal(options.stage.suffix, ".gz");
 	assert_int_equal(options.stage.level, 6);
+	assert_int_equal(parse("run c"), 0);
+	assert_false(options.is_without_switches);
+	assert_int_equal(parse("run --switches off c"), 0);
+	assert_true(options.is_without_switches);
+	assert_int_equal(parse("run --switches off --switches on c"), 0);
+	assert_false(options.is_without_switches);
 	assert_int_equal(parse("run --sampler timers --sample 7 c"), 0);
 	assert_int_equal(options.sample_source, KY_RUN_SOURCE_TIMERS);
 	assert_int_equal(options.sample_hz, 7);
@@ -96,6 +102,7 @@ static void run_options__wrong_values_name_the_option_and_what_it_wants(void **s
 		{"run --rotate-interval 0 c", "--rotate-interval"},
 		{"run --rotate-interval 5d c", "--rotate-interval"},
 		{"run --total-bytes -1 c", "--total-bytes"},
+		{"run --switches yes c", "--switches: expected on or off"},
 		{"run --sampler timer c", "--sampler: expected auto, perf or timers"},
 		{"run -m novalue c", "-m: expected key=value"},
 		{"run -m =v c", "-m: expected key=value"},
