@@ -318,7 +318,7 @@ static int run(struct session *session)
 int ky_cmd_run(int argc, char **argv)
 {
 	static struct session session; /* the child's signal state must outlive any stack frame */
-	char errbuf[512] = "";
+	static char errbuf[5120];      /* with a path of the user's in it */
 	int status;
 
 	ky_run_child_guard_streams();

@@ -191,6 +191,11 @@ static int prepare_directories(struct ky_run_environment *environment,
 
 	if (wish == NULL)
 		wish = secure_getenv("KYMO_RING_DIR");
+	if (wish != NULL && strlen(wish) >= sizeof(environment->ring_directory)) {
+		snprintf(errbuf, errbuf_bytes, "KYMO_RING_DIR has %zu bytes, and may have %zu",
+			 strlen(wish), sizeof(environment->ring_directory) - 1);
+		return -ENAMETOOLONG;
+	}
 	if (wish != NULL && wish[0] == '/')
 		snprintf(environment->ring_directory, sizeof(environment->ring_directory), "%s",
 			 wish);

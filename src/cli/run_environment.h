@@ -20,7 +20,7 @@
 struct ky_run_environment {
 	uint64_t session;
 	char preload[512];
-	char ring_directory[256];
+	char ring_directory[KY_RUN_RING_DIRECTORY_BYTES];
 	char status_directory[300];
 	char *sample_variable; /* one of them: KYMO_SAMPLE=HZ */
 	char **variables;      /* NULL-terminated, for exec */

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <kymo/base.h>
 #include <ship/inflate.h>
+#include <ship/store.h>
 #include <ship/trace_file.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,8 +46,19 @@ static int parse_with_units(const char *text, const struct unit *units, size_t u
 int ky_run_parse_bytes(const char *text, uint64_t *out)
 {
 	static const struct unit units[] = {
-		{"", 1},           {"K", 1u << 10}, {"KiB", 1u << 10}, {"M", 1u << 20},
-		{"MiB", 1u << 20}, {"G", 1u << 30}, {"GiB", 1u << 30},
+		{"", 1},
+		{"K", 1u << 10},
+		{"KiB", 1u << 10},
+		{"k", 1u << 10},
+		{"M", 1u << 20},
+		{"MiB", 1u << 20},
+		{"m", 1u << 20},
+		{"G", 1u << 30},
+		{"GiB", 1u << 30},
+		{"g", 1u << 30},
+		{"T", UINT64_C(1) << 40},
+		{"TiB", UINT64_C(1) << 40},
+		{"t", UINT64_C(1) << 40},
 	};
 
 	return parse_with_units(text, units, sizeof(units) / sizeof(units[0]), out);
@@ -162,6 +174,11 @@ static bool parse_size(const char *value, uint64_t least, uint64_t most, uint64_
 	return ky_run_parse_bytes(value, out) == 0 && *out >= least && *out <= most;
 }
 
+static bool is_ring_directory(const char *value)
+{
+	return value[0] == '/' && strlen(value) < KY_RUN_RING_DIRECTORY_BYTES;
+}
+
 /* Returns NULL when the value is fine, else what it should have been. */
 static const char *apply(struct ky_run_options *options, int id, char *value)
 {
@@ -181,7 +198,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 		return value[0] != '\0' ? NULL : "a directory";
 	case OPTION_RING_DIR:
 		options->ring_directory = value;
-		return value[0] == '/' ? NULL : "an absolute path";
+		return is_ring_directory(value) ? NULL : "an absolute path of at most 255 bytes";
 	case OPTION_PROFILE:
 		options->profile_name = value;
 		return value[0] != '\0' ? NULL : "the name of a profile, or a file";
@@ -343,13 +360,19 @@ static int choose_output(struct ky_run_options *options, char *errbuf, size_t er
 			 "-o -: standard output is CMD's; name a directory or a file");
 		return -EINVAL;
 	}
-	if (is_directory(options->directory))
-		return 0;
-	if (ky_trace_file_is_foreign(options->directory)) {
+	if (is_directory(options->directory)) {
+		suffix = NULL;
+	} else if (ky_trace_file_is_foreign(options->directory)) {
 		snprintf(errbuf, errbuf_bytes,
 			 "-o %s: a trace is a .trc, or packed as .trc.zst or .trc.gz; for a "
 			 "directory of this name put a / behind it",
 			 options->directory);
+		return -EINVAL;
+	}
+	if (suffix == NULL && strlen(options->directory) >= KY_STORE_DIRECTORY_BYTES) {
+		snprintf(errbuf, errbuf_bytes,
+			 "-o: the directory's name has %zu bytes, and may have %u",
+			 strlen(options->directory), KY_STORE_DIRECTORY_BYTES - 1);
 		return -EINVAL;
 	}
 	if (suffix == NULL)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #define KY_RUN_METADATA_MAX 64u
+#define KY_RUN_RING_DIRECTORY_BYTES 256u
 #define KY_RUN_SAMPLE_HZ 99u
 #define KY_RUN_SAMPLE_HZ_MAX 1000u
 

@@ -21,7 +21,7 @@
 
 struct ky_store {
 	struct ky_trace_file *file; /* then nothing below holds but errors and statistics */
-	char directory[256];
+	char directory[KY_STORE_DIRECTORY_BYTES];
 	char service[64];
 	char run[64];
 	struct ky_stage_factory stage;
@@ -359,9 +359,10 @@ static int fail_open(const struct ky_store_options *options, const char *what, i
 
 static int copy_options(struct ky_store *store, const struct ky_store_options *options)
 {
-	if (!options->directory || !options->directory[0] || !options->service || !options->run ||
-	    strlen(options->directory) >= sizeof(store->directory))
+	if (!options->directory || !options->directory[0] || !options->service || !options->run)
 		return -EINVAL;
+	if (strlen(options->directory) >= sizeof(store->directory))
+		return -ENAMETOOLONG;
 	if (!ky_retention_is_run_name(options->run))
 		return -EINVAL;
 	snprintf(store->directory, sizeof(store->directory), "%s", options->directory);
@@ -425,7 +426,10 @@ int ky_store_open(struct ky_store **out, const struct ky_store_options *options)
 	err = copy_options(store, options);
 	if (err) {
 		ky_store_close(store);
-		return fail_open(options, "directory, service and run name of a process are needed",
+		return fail_open(options,
+				 err == -ENAMETOOLONG ?
+					 "the directory's name is too long" :
+					 "directory, service and run name of a process are needed",
 				 err);
 	}
 	err = open_directories(store);

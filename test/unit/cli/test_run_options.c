@@ -3,13 +3,15 @@
 
 #include <cli/run_options.h>
 #include <errno.h>
+#include <ship/store.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WORDS_MAX 16
 
 static struct ky_run_options options;
 static char errbuf[512];
-static char words[WORDS_MAX][64];
+static char words[WORDS_MAX][600];
 static char *argv[WORDS_MAX + 1];
 
 /* Parses one command line, its words separated by single blanks. */
@@ -156,6 +158,45 @@ static void run_options__what_one_file_cannot_do_is_said(void **state)
 	}
 }
 
+/* What is cut off would name another place. */
+static void run_options__names_that_are_too_long_are_refused(void **state)
+{
+	static const struct {
+		const char *option;
+		int most;
+		const char *want;
+	} cases[] = {
+		{"-o", KY_STORE_DIRECTORY_BYTES - 1, "the directory's name has 328 bytes"},
+		{"--ring-dir", KY_RUN_RING_DIRECTORY_BYTES - 1, "at most 255 bytes"},
+	};
+	char line[700];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)snprintf(line, sizeof(line), "run %s /%0*d c", cases[i].option,
+			       cases[i].most - 1, 0);
+		assert_int_equal(parse(line), 0);
+		(void)snprintf(line, sizeof(line), "run %s /%0*d c", cases[i].option, cases[i].most,
+			       0);
+		assert_int_equal(parse(line), -EINVAL);
+		assert_non_null(strstr(errbuf, cases[i].want));
+	}
+}
+
+static void run_options__sizes_take_either_case(void **state)
+{
+	static const char *const texts[] = {
+		"2199023255552", "2147483648K", "2147483648k", "2097152m",
+		"2048g",         "2T",          "2t",          "2TiB"};
+	uint64_t value = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(ky_run_parse_bytes(texts[i], &value), 0);
+		assert_int_equal(value, UINT64_C(1) << 41);
+	}
+}
+
 static void run_options__help_needs_no_command(void **state)
 {
 	(void)state;
@@ -190,6 +231,8 @@ int main(void)
 		cmocka_unit_test(run_options__wrong_values_name_the_option_and_what_it_wants),
 		cmocka_unit_test(run_options__name_of_a_trace_makes_one_file),
 		cmocka_unit_test(run_options__what_one_file_cannot_do_is_said),
+		cmocka_unit_test(run_options__names_that_are_too_long_are_refused),
+		cmocka_unit_test(run_options__sizes_take_either_case),
 		cmocka_unit_test(run_options__help_needs_no_command),
 		cmocka_unit_test(run_options__numbers_overflow_to_an_error),
 	};
