@@ -2,7 +2,7 @@
 /* run_options.h - the command line of `kymo run`, read once.
  *
  * Everything after the first word that is not an option, or after "--", belongs to CMD and is not
- * looked at. Memory: the strings are argv's; only the array of metadata is allocated.
+ * looked at. Memory: the strings are argv's.
  */
 #ifndef KY_CLI_RUN_OPTIONS_H
 #define KY_CLI_RUN_OPTIONS_H
