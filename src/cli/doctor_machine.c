@@ -101,6 +101,27 @@ static void check_perf(struct ky_doctor *doctor)
 	}
 }
 
+static void check_switches(struct ky_doctor *doctor)
+{
+	struct ky_perf_options options = {.is_switches = true, .has_kernel = true};
+	struct ky_doctor_check *check;
+	uint64_t cost_ns = 0;
+	int result = ky_perf_test_switches(&options, &cost_ns);
+
+	if (!result) {
+		(void)ky_doctor_add(doctor, "context_switches",
+				    "are told; a record takes %u ns of the processor",
+				    (unsigned int)cost_ns);
+		return;
+	}
+	check = ky_doctor_add(doctor, "context_switches", "refused when tried: %s",
+			      result == -ENODATA ? "perf_event opens and tells none" :
+						   kymo_error_text(result));
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
+			 "preemption and page faults inside polls are only counted, not told one "
+			 "by one");
+}
+
 static void check_timers(struct ky_doctor *doctor)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_NONE};
@@ -235,6 +256,7 @@ static void check_seccomp(struct ky_doctor *doctor)
 void ky_doctor_machine(struct ky_doctor *doctor)
 {
 	check_perf(doctor);
+	check_switches(doctor);
 	check_timers(doctor);
 	check_kernel_names(doctor);
 	check_yama(doctor);

@@ -15,7 +15,8 @@ import tempfile
 import unittest
 
 KYMO = ""
-MACHINE = ["perf_event", "cpu_timers", "kernel_symbols", "ptrace", "shared_memory", "clock"]
+MACHINE = ["perf_event", "context_switches", "cpu_timers", "kernel_symbols", "ptrace",
+           "shared_memory", "clock"]
 # What Tokio's tables look like to a symbol table: data that points to a function of that name.
 TOKIO = """
 void task_poll(void) __asm__("_ZN5tokio7runtime4task3raw4poll17h0123456789abcdefE");

@@ -28,7 +28,7 @@
 #define SWITCH_BYTES 32u
 #define THREADS_MAX 4096u
 /* Of the test of switches: sleeps in a round, and rounds with and without records. */
-#define TEST_SLEEPS 24u
+#define TEST_SLEEPS 8u
 #define TEST_ROUNDS 3u
 #define TEST_SLEEP_NS 20000 /* a timer of less may be over before the thread has left */
 /* What a record can cost at all, should the measurement have been disturbed. */
