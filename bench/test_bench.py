@@ -84,6 +84,14 @@ class Watch(unittest.TestCase):
         self.assertEqual(rows.verdict(looks), "reached")
 
 
+    def test_a_stuck_poll_that_nobody_noticed_is_no_figure(self):
+        middle, longest = watch.stuck_rows({"stuck": 3, "fired_ms": [5, 120, 30]})
+        self.assertEqual((middle["value"], longest["value"]), (30, 120))
+        self.assertEqual(rows.verdict(longest), "MISSED")
+        with self.assertRaisesRegex(programs.Broken, "2 of 3"):
+            watch.stuck_rows({"stuck": 3, "fired_ms": [5, 120]})
+
+
 class Lost(unittest.TestCase):
     def attempts(self, failures):
         seen = []

@@ -6,6 +6,11 @@
  *
  * Prints one JSON object: the CPU time of the watching thread as a share of the time that passed,
  * its sleeping and waking included; looks a second; CPU time within a look.
+ *
+ *     bench_watch --stuck N [--threads N]
+ *
+ * Beside them one whose polls stay open for ten times the threshold, N of them at odd moments.
+ * Prints how long behind the threshold the rule fired for each, in ms.
  */
 #include <base/now.h>
 #include <fcntl.h>
@@ -26,7 +31,12 @@
 
 static const char rules_default[] = "poll>100ms; stall>1s; runnable>50ms; cpu>1000% for 10s; "
 				    "rss>64G; counter:none>1; errors>1000/s";
-static uint32_t is_over, is_parked;
+#define STUCK_MAX 1000u
+#define STUCK_RULES "poll>20ms cooldown=0s"
+#define STUCK_NS UINT64_C(200000000)
+
+static uint32_t is_over, is_parked, stuck_count, fired_count;
+static double fired_ms[STUCK_MAX];
 
 static void pause_ns(uint64_t ns)
 {
@@ -54,10 +64,32 @@ static void *work(void *number)
 	return NULL;
 }
 
+/* Pauses of a length that has nothing to do with that of the looks. */
+static void *stay(void *unused)
+{
+	uint64_t pause = 1;
+
+	(void)unused;
+	kymo_worker_begin(THREADS_MAX, 0, 0x1000, 0x9000);
+	for (uint32_t i = 0; i < stuck_count; i++) {
+		kymo_poll_begin(100000 + i, 0, KYMO_QUEUE_UNKNOWN);
+		pause_ns(STUCK_NS);
+		kymo_poll_end(0);
+		pause = pause * 6364136223846793005u + 1442695040888963407u;
+		pause_ns(80000000 + (pause >> 33) % 50000000);
+	}
+	kymo_worker_end();
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
 static void fire(void *ctx, const struct ky_firing *firing)
 {
 	(void)ctx;
-	fprintf(stderr, "bench_watch: %s fired\n", firing->rule->name);
+	if (!stuck_count)
+		fprintf(stderr, "bench_watch: %s fired\n", firing->rule->name);
+	else if (fired_count < STUCK_MAX)
+		fired_ms[fired_count++] = (double)(firing->value - firing->rule->threshold) / 1e6;
 }
 
 static void *map_ring(size_t *bytes)
@@ -108,14 +140,36 @@ static void watch(struct ky_watchdog *watchdog, uint64_t seconds)
 	       (unsigned long long)after.late_count);
 }
 
+/* Each poll that stays open is seen once. */
+static int watch_stuck(struct ky_watchdog *watchdog)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 5; i++)
+		pause_ns(ky_watchdog_step(watchdog, NULL));
+	if (pthread_create(&thread, NULL, stay, NULL) != 0)
+		return 1;
+	while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE))
+		pause_ns(ky_watchdog_step(watchdog, NULL));
+	pthread_join(thread, NULL);
+	printf("{\"stuck\": %u, \"fired_ms\": [", stuck_count);
+	for (uint32_t i = 0; i < fired_count; i++)
+		printf("%s%.3f", i ? ", " : "", fired_ms[i]);
+	puts("]}");
+	return 0;
+}
+
 static int run(const char *text, uint64_t seconds, uint32_t threads)
 {
 	static struct ky_rule rules[KY_RULES_MAX];
 	static pthread_t workers[THREADS_MAX];
 	struct kymo_recorder_options record = KYMO_RECORDER_OPTIONS_INIT;
 	char errbuf[256] = "";
-	struct ky_watchdog_options options = {
-		.rules = rules, .fire = fire, .errbuf = errbuf, .errbuf_bytes = sizeof(errbuf)};
+	struct ky_watchdog_options options = {.rules = rules,
+					      .fire = fire,
+					      .errbuf = errbuf,
+					      .errbuf_bytes = sizeof(errbuf),
+					      .dumps_per_hour_max = 2 * STUCK_MAX};
 	struct ky_watchdog *watchdog;
 	struct kymo_recorder *recorder;
 
@@ -134,7 +188,10 @@ static int run(const char *text, uint64_t seconds, uint32_t threads)
 		fprintf(stderr, "bench_watch: no watchdog: %s\n", errbuf);
 		return 1;
 	}
-	watch(watchdog, seconds);
+	if (!stuck_count)
+		watch(watchdog, seconds);
+	else if (watch_stuck(watchdog) != 0)
+		return 1;
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < threads; i++)
 		pthread_join(workers[i], NULL);
@@ -151,6 +208,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--parked"))
 			is_parked = 1;
+		else if (!strcmp(argv[i], "--stuck") && i + 1 < argc)
+			stuck_count = (uint32_t)strtoul(argv[++i], NULL, 10);
 		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
 			seconds = strtoul(argv[++i], NULL, 10);
 		else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
@@ -158,5 +217,9 @@ int main(int argc, char **argv)
 		else
 			rules = argv[i];
 	}
+	if (stuck_count > STUCK_MAX)
+		stuck_count = STUCK_MAX;
+	if (stuck_count)
+		rules = STUCK_RULES;
 	return run(rules, seconds, threads < THREADS_MAX ? (uint32_t)threads : THREADS_MAX);
 }
