@@ -443,6 +443,17 @@ static int recover_wanted(const struct arguments *arguments, struct totals *tota
 	return recover_service(arguments, totals);
 }
 
+/* What stands there and is no directory is said once, not for every ring. */
+static int make_output(const char *path)
+{
+	int err = ky_disk_make_path(path);
+	struct stat st;
+
+	if (!err && stat(path, &st) != 0)
+		err = -errno;
+	return err ? err : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
 int ky_cmd_recover(int argc, char **argv)
 {
 	static const struct argp_child children[] = {
@@ -467,7 +478,7 @@ int ky_cmd_recover(int argc, char **argv)
 	memset(&arguments, 0, sizeof(arguments));
 	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
 		return KY_EXIT_USAGE;
-	if (arguments.output != NULL && (code = ky_disk_make_path(arguments.output)) != 0) {
+	if (arguments.output != NULL && (code = make_output(arguments.output)) != 0) {
 		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
 		return KY_EXIT_TROUBLE;
 	}

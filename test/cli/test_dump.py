@@ -344,6 +344,15 @@ class Recover(Rings):
         report = self.kymo("report", trace)
         self.assertIn("host::job", report.stdout)
 
+    def test_a_file_in_the_place_of_the_directory_is_said_once(self):
+        for _ in range(2):
+            self.dead()
+        place = self.dir / "file"
+        place.write_text("mine")
+        done = self.kymo("recover", "--ring-dir", self.rings, "-o", place)
+        self.assert_one_sentence(done, str(place), "Not a directory")
+        self.assertEqual((len(list(self.rings.iterdir())), place.read_text()), (2, "mine"))
+
     def test_keep_keeps_and_the_same_ring_gives_the_same_name(self):
         self.dead()
         for _ in range(2):
