@@ -2,6 +2,7 @@
 #include <drain/ring_copy.h>
 
 #include <base/alloc.h>
+#include <base/now.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <sched.h>
@@ -17,6 +18,8 @@
 
 #define PAGE 4096u
 #define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_SLOW_NS UINT64_C(1500000) /* CPU time of one; filling it with zeros takes a third */
+#define HUGE_SLOW_MAX 3u
 #define PASSES_MAX 8u
 #define FEW_CLAIMS 16u   /* handed out during a pass: time for the last one */
 #define EXTRA_SLOTS 256u /* at least so many may be handed out while we copy */
@@ -99,6 +102,27 @@ static int lay_out(struct copier *copier)
 	return 0;
 }
 
+/* A large page at a time, and no more of them once the kernel has to make room for some: where
+ * memory is in pieces it moves other pages about, on our time, for many times what small pages
+ * cost. */
+static void populate_copy(uint8_t *at, size_t bytes)
+{
+	size_t left = bytes / HUGE_PAGE * HUGE_PAGE;
+	uint32_t slow_count = 0;
+
+	if (left >= 2 * HUGE_PAGE)
+		(void)madvise(at, left, MADV_HUGEPAGE);
+	for (; left >= 2 * HUGE_PAGE; left -= HUGE_PAGE, at += HUGE_PAGE, bytes -= HUGE_PAGE) {
+		uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+		(void)madvise(at, HUGE_PAGE, MADV_POPULATE_WRITE);
+		slow_count += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns > HUGE_SLOW_NS;
+		if (slow_count == HUGE_SLOW_MAX)
+			(void)madvise(at + HUGE_PAGE, left - HUGE_PAGE, MADV_NOHUGEPAGE);
+	}
+	(void)madvise(at, bytes, MADV_POPULATE_WRITE);
+}
+
 /* Makes the pages exist, here and in our view of the source, before the race with the writers
  * begins, and begins it with a fresh slice of time. Failing is no harm. */
 static void populate(const struct copier *copier, size_t bytes_max)
@@ -109,9 +133,7 @@ static void populate(const struct copier *copier, size_t bytes_max)
 
 	if (bytes_max && bytes > bytes_max)
 		bytes = bytes_max;
-	if (bytes >= 2 * HUGE_PAGE)
-		(void)madvise(copier->slots, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-	(void)madvise(copier->slots, bytes, MADV_POPULATE_WRITE);
+	populate_copy(copier->slots, bytes);
 	/* Only whole pages of slots that are populated: a look at others would make them. */
 	if (from + bytes > first)
 		(void)madvise((void *)first, (from + bytes - first) / PAGE * PAGE,
