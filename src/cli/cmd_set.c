@@ -117,9 +117,10 @@ int ky_cmd_set(int argc, char **argv)
 		"are checked before the first is written. Without KEY=VALUE: prints them all."
 		"\vGates (on, off): poll, wake, park, spawn, driver, blocking, waker_clone, mark, "
 		"custom, span, places, offcpu.\n"
-		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold (a time); "
-		"KIND.throttle (events a second) for poll, wake, park, driver, blocking, mark and "
-		"custom; each also off or default; mode (stream, flight, default).",
+		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold, "
+		"span.threshold (a time); KIND.throttle (events a second) for poll, wake, park, "
+		"driver, blocking, mark, custom and span; each also off or default; mode (stream, "
+		"flight, default).",
 		children,
 		0,
 		0};

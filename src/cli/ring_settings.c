@@ -252,6 +252,7 @@ static _Atomic uint64_t *threshold_of(struct ky_ring_settings *words, uint32_t k
 {
 	return kind == KY_RETAIN_POLL ? &words->poll_threshold_ns :
 	       kind == KY_RETAIN_WAKE ? &words->wake_threshold_ns :
+	       kind == KY_RETAIN_SPAN ? &words->span_threshold_ns :
 					&words->blocking_threshold_ns;
 }
 

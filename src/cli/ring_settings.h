@@ -4,9 +4,10 @@
  *
  *   poll wake park spawn driver blocking waker_clone mark custom
  *   span places offcpu                                            on | off
- *   poll.threshold wake.threshold blocking.threshold              1ms ... | off | default
+ *   poll.threshold wake.threshold blocking.threshold
+ *   span.threshold                                                1ms ... | off | default
  *   poll.throttle wake.throttle park.throttle driver.throttle blocking.throttle mark.throttle
- *   custom.throttle                                               1000/s | off | default
+ *   custom.throttle span.throttle                                 1000/s | off | default
  *   mode                                                           stream | flight | default
  *
  * Everything is checked before anything is written.     Threads: owner.

@@ -25,11 +25,15 @@ static void set_policy(struct ky_drain *drain, const struct ky_retain_policy *po
 {
 	struct ky_retain *retain = &drain->retain;
 
+	/* What began before has its begin written, and gets its end. */
+	if (!retain->holds_spans && is_held_back(policy, KY_RETAIN_SPAN))
+		retain->spans_from_ticks = drain->now_ticks;
 	retain->policy = *policy;
 	retain->is_on = false;
 	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++)
 		retain->is_on |= is_held_back(policy, (enum ky_retain_kind)kind);
 	retain->holds_polls = is_held_back(policy, KY_RETAIN_POLL);
+	retain->holds_spans = is_held_back(policy, KY_RETAIN_SPAN);
 	retain->holds_wakes = policy->rules[KY_RETAIN_WAKE].threshold_ns != 0;
 	if (!retain->holds_wakes)
 		let_go_of_wakes(drain);
@@ -72,6 +76,7 @@ void ky_retain_release(struct ky_drain *drain)
 		release_table(&retain->tables[i]);
 	ky_free(retain->workers);
 	ky_free(retain->held);
+	ky_free(retain->parents);
 	ky_buf_release(&retain->scratch);
 	memset(retain, 0, sizeof(*retain));
 }
@@ -91,6 +96,7 @@ static bool copy_settings(const struct ky_ring_settings *settings, uint32_t gene
 	set_threshold(&policy->rules[KY_RETAIN_POLL], &settings->poll_threshold_ns);
 	set_threshold(&policy->rules[KY_RETAIN_WAKE], &settings->wake_threshold_ns);
 	set_threshold(&policy->rules[KY_RETAIN_BLOCKING], &settings->blocking_threshold_ns);
+	set_threshold(&policy->rules[KY_RETAIN_SPAN], &settings->span_threshold_ns);
 	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++) {
 		uint32_t throttle = atomic_load_explicit(&settings->throttle[kind],
 							 memory_order_relaxed);
@@ -581,6 +587,50 @@ bool ky_retain_writes(struct ky_drain *drain, enum ky_retain_kind kind, uint64_t
 	if (has_room(&drain->retain, kind, ns))
 		return true;
 	count_length(drain, kind == KY_RETAIN_DRIVER ? KY_RETAIN_TURNS : KY_RETAIN_MARKS, 0,
+		     length_ns);
+	put_off(drain);
+	return false;
+}
+
+/* ---- spans ---- */
+
+bool ky_retain_writes_span_begin(struct ky_drain *drain, uint64_t id, uint64_t parent)
+{
+	struct ky_retain *retain = &drain->retain;
+	struct ky_span_parent *place;
+
+	if (!retain->holds_spans)
+		return true;
+	if (parent && !retain->parents)
+		retain->parents = ky_alloc(KY_RETAIN_PARENTS * sizeof(*retain->parents));
+	/* Without memory, or with too many open, an end lacks its parent: nothing hangs on it. */
+	if (parent && retain->parents) {
+		place = &retain->parents[id % KY_RETAIN_PARENTS];
+		*place = (struct ky_span_parent){id, parent};
+	}
+	put_off(drain);
+	return false;
+}
+
+bool ky_retain_writes_span(struct ky_drain *drain, uint64_t word, uint64_t begin_ticks,
+			   uint64_t length_ns, uint64_t ns, uint64_t *parent)
+{
+	struct ky_retain *retain = &drain->retain;
+	const struct ky_span_parent *place;
+	uint64_t id = word >> KYMO_NAME_BITS;
+
+	*parent = 0;
+	if (retain->parents) {
+		place = &retain->parents[id % KY_RETAIN_PARENTS];
+		if (place->id == id)
+			*parent = place->parent;
+	}
+	if (!retain->holds_spans || begin_ticks <= retain->spans_from_ticks)
+		return true;
+	if (length_ns >= retain->policy.rules[KY_RETAIN_SPAN].threshold_ns &&
+	    has_room(retain, KY_RETAIN_SPAN, ns))
+		return true;
+	count_length(drain, KY_RETAIN_SPANS, (uint32_t)(word & ((1u << KYMO_NAME_BITS) - 1)),
 		     length_ns);
 	put_off(drain);
 	return false;

@@ -2,7 +2,8 @@
 /* retain.h - what of a stream is written and what is only counted; for src/drain.
  *
  * A poll that ends below the threshold, within what is queued, becomes a value of a histogram and
- * leaves no event; one whose end nobody knows yet is written. A wake waits in its task's entry
+ * leaves no event; one whose end nobody knows yet is written. Of spans only ends are written, with
+ * their start: when one begins nobody can know. A wake waits in its task's entry
  * until the poll comes: late ones are written, the others counted. Whatever is held back is
  * counted exactly, by kind and task name and by worker, and told every KY_RETAIN_TELL_NS and at
  * the end of each segment; what the policy is, at the start of each segment and when it changes.
@@ -35,6 +36,7 @@ enum ky_retain_table_kind {
 	KY_RETAIN_PARKS,
 	KY_RETAIN_TURNS,
 	KY_RETAIN_MARKS,
+	KY_RETAIN_SPANS,
 	KY_RETAIN_TABLES
 };
 
@@ -68,12 +70,21 @@ struct ky_budget {
 	uint32_t used;
 };
 
+/* Of a span whose begin is not written; its end tells it. */
+struct ky_span_parent {
+	uint64_t id, parent;
+};
+#define KY_RETAIN_PARENTS 65536u
+
 struct ky_retain {
 	struct ky_retain_policy opened; /* what the options said */
 	struct ky_retain_policy policy; /* in force */
 	bool is_on;                     /* anything is held back */
 	bool holds_polls;
 	bool holds_wakes; /* until their poll comes */
+	bool holds_spans; /* their begins; those that end in time are counted */
+	uint64_t spans_from_ticks;
+	struct ky_span_parent *parents; /* by id, the last one of each place; NULL: none yet */
 	uint32_t generation;
 	bool was_read; /* `generation` has been applied */
 	struct ky_counted_table tables[KY_RETAIN_TABLES];
@@ -145,5 +156,10 @@ void ky_retain_run_end(struct ky_drain *drain, uint32_t name, uint64_t length_ns
 bool ky_retain_writes_park(struct ky_drain *drain, uint32_t worker, bool is_park, uint64_t ns);
 bool ky_retain_writes(struct ky_drain *drain, enum ky_retain_kind kind, uint64_t length_ns,
 		      uint64_t ns);
+/* The begin of a span: false while a policy holds spans back, whatever their length. */
+bool ky_retain_writes_span_begin(struct ky_drain *drain, uint64_t id, uint64_t parent);
+/* Its end. *parent: of one whose begin was not written; 0: none, or not known. False: counted. */
+bool ky_retain_writes_span(struct ky_drain *drain, uint64_t word, uint64_t begin_ticks,
+			   uint64_t length_ns, uint64_t ns, uint64_t *parent);
 
 #endif

@@ -17,6 +17,7 @@ static const char *const kind_names[KY_RETAIN_COUNT] = {
 static const char *const table_names[KY_RETAIN_TABLES] = {
 	[KY_RETAIN_POLLS] = "poll", [KY_RETAIN_DELAYS] = "delay", [KY_RETAIN_RUNS] = "blocking",
 	[KY_RETAIN_PARKS] = "park", [KY_RETAIN_TURNS] = "driver", [KY_RETAIN_MARKS] = "mark",
+	[KY_RETAIN_SPANS] = "span",
 };
 
 #define TEXT_BYTES_MAX 4096u /* of the names of one event, with their frames */
@@ -176,6 +177,8 @@ void ky_retain_tell(struct ky_drain *drain, uint64_t ns, bool is_end)
 
 	if (is_end)
 		ky_retain_settle_all(drain, ns);
+	if (is_end && retain->holds_spans && !drain->is_cut)
+		ky_drain_write_open_spans(drain, ns, true);
 	if (retain->has_counts) {
 		for (uint32_t table = 0; table < KY_RETAIN_TABLES; table++) {
 			struct ky_counted_table *counted = &retain->tables[table];

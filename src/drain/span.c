@@ -27,6 +27,9 @@ void ky_drain_span_begin(struct ky_drain *drain, const struct ky_dthread *thread
 	uint64_t parent = rec[1].ticks;
 	uint32_t pool;
 
+	if (drain->retain.is_on &&
+	    !ky_retain_writes_span_begin(drain, rec->a >> KYMO_NAME_BITS, parent))
+		return;
 	ky_drain_ready(drain, ns);
 	pool = ky_drain_name_pool(drain, (uint32_t)rec->a & NAME_MASK);
 	ky_trc_enc_event(&drain->enc, KY_EV_SPAN_ENTER, ns);
@@ -39,13 +42,16 @@ void ky_drain_span_begin(struct ky_drain *drain, const struct ky_dthread *thread
 void ky_drain_span_end(struct ky_drain *drain, const struct ky_dthread *thread,
 		       const struct ky_rec *rec, uint64_t ns)
 {
-	uint64_t begin_ns = began_ns(drain, rec[1].ticks, ns);
+	uint64_t begin_ns = began_ns(drain, rec[1].ticks, ns), parent = 0;
 	uint32_t pool;
 
 	if (ns - begin_ns > drain->sums.span_max_ns) {
 		drain->sums.span_max_ns = ns - begin_ns;
 		drain->sums.span_max_word = rec->a;
 	}
+	if (drain->retain.is_on &&
+	    !ky_retain_writes_span(drain, rec->a, rec[1].ticks, ns - begin_ns, ns, &parent))
+		return;
 	ky_drain_ready(drain, ns);
 	pool = ky_drain_name_pool(drain, (uint32_t)rec->a & NAME_MASK);
 	ky_trc_enc_event(&drain->enc, KY_EV_SPAN_EXIT, ns);
@@ -53,6 +59,7 @@ void ky_drain_span_end(struct ky_drain *drain, const struct ky_dthread *thread,
 	ky_trc_enc_varint(&drain->enc, rec->a >> KYMO_NAME_BITS);
 	ky_trc_enc_u32(&drain->enc, pool);
 	ky_trc_enc_varint(&drain->enc, begin_ns);
+	ky_trc_enc_opt_varint(&drain->enc, parent != 0, parent);
 }
 
 void ky_drain_write_open_spans(struct ky_drain *drain, uint64_t ns, bool is_at_exit)

@@ -22,7 +22,7 @@
 	PLAIN(WAKER_CLONE, "waker_clone")   \
 	LIMITED(MARK, "mark")               \
 	LIMITED(CUSTOM, "custom")           \
-	PLAIN(SPAN, "span")                 \
+	TIMED(SPAN, "span")                 \
 	PLAIN(PLACE, "places")              \
 	PLAIN(OFF_CPU, "offcpu")
 /* clang-format on */

@@ -131,6 +131,7 @@ struct ky_ring_settings {
 	_Atomic uint64_t blocking_threshold_ns; /* blocking runs at least so long */
 	/* Samples per second of a thread's CPU time; UINT32_MAX: none. */
 	_Atomic uint32_t sample_hz;
+	_Atomic uint64_t span_threshold_ns; /* spans at least so long */
 };
 
 enum ky_ring_mode {
@@ -147,7 +148,8 @@ enum ky_retain_kind {
 	KY_RETAIN_BLOCKING = 4,
 	KY_RETAIN_MARK = 5,
 	KY_RETAIN_CUSTOM = 6,
-	KY_RETAIN_COUNT = 7
+	KY_RETAIN_SPAN = 7,
+	KY_RETAIN_COUNT = 8
 };
 
 /* Page 1, mapped over kymo_control in the host. The first word is kymo_control.gates. */

@@ -29,6 +29,7 @@ static void leave(struct read_case *c, uint64_t ns, uint64_t id, const char *nam
 	ky_trc_enc_varint(&c->enc, id);
 	ky_trc_enc_u32(&c->enc, pool);
 	ky_trc_enc_varint(&c->enc, start_ns);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
 }
 
 static void open_at_end(struct read_case *c, uint64_t ns, uint64_t id, const char *name,

@@ -35,6 +35,7 @@ static void profile__reads_every_key(void **state)
 				   "park.throttle = 20\n"
 				   "blocking = { threshold = \"0.01s\", stacks = true }\n"
 				   "waker_clone.enabled = true\n"
+				   "span = { threshold = \"20ms\", throttle = \"50/s\" }\n"
 				   "spawn.enabled = false\n";
 	char why[KY_PROFILE_WHY_BYTES];
 	static struct ky_profile profile;
@@ -48,12 +49,14 @@ static void profile__reads_every_key(void **state)
 	assert_int_equal(profile.retain.rules[KY_RETAIN_PARK].throttle, 20);
 	assert_int_equal(profile.retain.rules[KY_RETAIN_BLOCKING].threshold_ns, 10000000);
 	assert_true(profile.retain.rules[KY_RETAIN_BLOCKING].has_stacks);
+	assert_int_equal(profile.retain.rules[KY_RETAIN_SPAN].threshold_ns, 20000000);
+	assert_int_equal(profile.retain.rules[KY_RETAIN_SPAN].throttle, 50);
 	assert_int_equal(profile.gates_set, KYMO_GATE_WAKER_CLONE);
 	assert_int_equal(profile.gates_clear, KYMO_GATE_SPAWN);
 	assert_int_equal(profile.rule_count, 2);
 	assert_int_equal(profile.rules[0].kind, KY_RULE_POLL);
 	assert_int_equal(profile.rules[1].kind, KY_RULE_RSS);
-	assert_int_equal(profile.setting_count, 7);
+	assert_int_equal(profile.setting_count, 9);
 	assert_true(has_setting(&profile, "poll.threshold=1ms"));
 	assert_true(has_setting(&profile, "park.throttle=20"));
 	assert_true(has_setting(&profile, "spawn=off"));

@@ -58,6 +58,7 @@ static void ring_settings__several_are_written_in_one_generation(void **state)
 	set("poll.threshold=1.5ms");
 	set("wake.threshold=200us");
 	set("blocking.threshold=1s");
+	set("span.threshold=2s");
 	set("wake.throttle=1000/s");
 	set("custom.throttle=7");
 	set("mode=flight");
@@ -67,6 +68,7 @@ static void ring_settings__several_are_written_in_one_generation(void **state)
 	assert_int_equal(atomic_load(&words->poll_threshold_ns), 1500000);
 	assert_int_equal(atomic_load(&words->wake_threshold_ns), 200000);
 	assert_int_equal(atomic_load(&words->blocking_threshold_ns), 1000000000);
+	assert_int_equal(atomic_load(&words->span_threshold_ns), 2000000000);
 	assert_int_equal(atomic_load(&words->throttle[KY_RETAIN_WAKE]), 1000);
 	assert_int_equal(atomic_load(&words->throttle[KY_RETAIN_CUSTOM]), 7);
 	assert_int_equal(atomic_load(&words->mode), KY_RING_MODE_FLIGHT);
@@ -158,7 +160,7 @@ static void ring_settings__reading_shows_all_there_are(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 24);
+	assert_int_equal(changes.count, 26);
 	assert_int_equal(before("sampling"), 0);
 	assert_int_equal(before("park.throttle"), 5);
 	assert_int_equal(before("poll"), 1);

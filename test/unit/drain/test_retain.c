@@ -286,6 +286,68 @@ static void retain__nested_polls_count_beside_their_outer_one(void **state)
 	case_close(&c);
 }
 
+static void span(struct test_writer *w, uint64_t ns, uint64_t id, uint64_t parent,
+		 uint64_t length_ns)
+{
+	test_emit(w, ns, KYMO_RECORD_SPAN_BEGIN, 0, 2, kymo_task_word(id, 0), parent, 0);
+	if (length_ns)
+		test_emit(w, ns + length_ns, KYMO_RECORD_SPAN_END, 0, 2, kymo_task_word(id, 0),
+			  test_ticks(ns), 0);
+}
+
+static void retain__short_spans_are_counted_and_long_ones_told_by_their_ends(void **state)
+{
+	struct ky_retain_policy policy = {0};
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	policy.rules[KY_RETAIN_SPAN].threshold_ns = MS;
+	case_retain(&c, &w, &policy);
+	for (uint64_t i = 0; i < 20; i++)
+		span(&w, T0 + (10 + i) * MS, 100 + i, 0, 300 * US);
+	span(&w, T0 + 40 * MS, 200, 100, 2 * MS);
+	c.ring.side->spans[7].begin_ticks = test_ticks(T0 + 45 * MS);
+	c.ring.side->spans[7].word = kymo_task_word(201, 0);
+	span(&w, T0 + 45 * MS, 201, 0, 0); /* stays open */
+	case_finish(&c, T0 + 60 * MS);
+	assert_int_equal(COUNT(&c, SPAN_ENTER), 0);
+	assert_int_equal(COUNT(&c, SPAN_EXIT), 1);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_EXIT, 0), SPAN_EXIT, span_id), 200);
+	assert_int_equal(NUMBER(EVENT(&c, SPAN_EXIT, 0), SPAN_EXIT, parent_span_id), 100);
+	assert_int_equal(TOTAL(&c, "span", value_count), 20);
+	assert_in_range(TOTAL(&c, "span", value_sum), 20 * 300 * US - 100, 20 * 300 * US + 100);
+	assert_int_equal(COUNT(&c, OPEN_SPAN), 1);
+	assert_int_equal(NUMBER(EVENT(&c, OPEN_SPAN, 0), OPEN_SPAN, span_id), 201);
+	case_close(&c);
+}
+
+static void retain__spans_from_before_a_policy_get_their_ends(void **state)
+{
+	struct ky_retain_policy policy = {0};
+	struct ky_ring_settings *settings;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	case_retain(&c, &w, &policy);
+	settings = &c.ring.control->settings;
+	test_emit(&w, T0 + 10 * MS, KYMO_RECORD_SPAN_BEGIN, 0, 2, kymo_task_word(1, 0), 0, 0);
+	case_step(&c, T0 + 20 * MS);
+	atomic_store(&settings->generation, 1);
+	atomic_store(&settings->span_threshold_ns, 100 * MS);
+	atomic_store(&settings->generation, 2);
+	case_step(&c, T0 + 21 * MS);
+	test_emit(&w, T0 + 22 * MS, KYMO_RECORD_SPAN_END, 0, 2, kymo_task_word(1, 0),
+		  test_ticks(T0 + 10 * MS), 0);
+	span(&w, T0 + 30 * MS, 2, 0, MS);
+	case_finish(&c, T0 + 60 * MS);
+	assert_int_equal(COUNT(&c, SPAN_ENTER), 1);
+	assert_int_equal(COUNT(&c, SPAN_EXIT), 1);
+	assert_int_equal(TOTAL(&c, "span", value_count), 1);
+	case_close(&c);
+}
+
 static void retain__short_blocking_runs_are_counted(void **state)
 {
 	struct ky_retain_policy policy = {0};
@@ -504,6 +566,8 @@ int main(void)
 		cmocka_unit_test(retain__wakes_without_a_poll_are_told_at_the_end),
 		cmocka_unit_test(retain__counted_poll_is_no_open_poll_of_the_next_chunk),
 		cmocka_unit_test(retain__nested_polls_count_beside_their_outer_one),
+		cmocka_unit_test(retain__short_spans_are_counted_and_long_ones_told_by_their_ends),
+		cmocka_unit_test(retain__spans_from_before_a_policy_get_their_ends),
 		cmocka_unit_test(retain__short_blocking_runs_are_counted),
 		cmocka_unit_test(retain__throttle_writes_so_many_a_second_and_counts_the_rest),
 		cmocka_unit_test(retain__settings_of_the_ring_count_while_it_runs),
