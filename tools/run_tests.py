@@ -369,6 +369,7 @@ def suites():
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
         "places": script("places", "test/tokio/places.py", timeout_s=1800),
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
+        "truth": script("truth", "test/tokio/truth.py", timeout_s=900),
         "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
         "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
         "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),

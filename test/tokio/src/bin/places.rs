@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot, Mutex, Semaphore};
+use witness::waits::*;
 
 static POLLS: AtomicU64 = AtomicU64::new(0);
 static ENDS: AtomicU64 = AtomicU64::new(0);
@@ -28,66 +28,6 @@ impl Future for Counted {
         }
         result
     }
-}
-
-#[inline(never)]
-async fn wait_accept(listener: TcpListener) {
-    let _ = listener.accept().await;
-}
-
-#[inline(never)]
-async fn wait_read(mut stream: TcpStream) {
-    let mut buffer = [0u8; 16];
-    let _ = stream.read(&mut buffer).await;
-}
-
-#[inline(never)]
-async fn wait_mutex(mutex: Arc<Mutex<u32>>) {
-    let mut guard = mutex.lock().await;
-    *guard += 1;
-}
-
-#[inline(never)]
-async fn wait_semaphore(semaphore: Arc<Semaphore>) {
-    let _permit = semaphore.acquire().await;
-}
-
-#[inline(never)]
-async fn wait_oneshot(receiver: oneshot::Receiver<u32>) {
-    let _ = receiver.await;
-}
-
-#[inline(never)]
-async fn wait_mpsc(mut receiver: mpsc::Receiver<u32>) {
-    let _ = receiver.recv().await;
-}
-
-#[inline(never)]
-async fn wait_sleep() {
-    tokio::time::sleep(Duration::from_secs(3600)).await;
-}
-
-#[inline(never)]
-async fn wait_join(handle: tokio::task::JoinHandle<()>) {
-    let _ = handle.await;
-}
-
-/// What `tokio::select!` expands to: one poll asks all of them.
-#[inline(never)]
-async fn wait_select(mut first: mpsc::Receiver<u32>, second: oneshot::Receiver<u32>) {
-    let mut first = std::pin::pin!(first.recv());
-    let mut second = std::pin::pin!(second);
-    let mut third = std::pin::pin!(tokio::time::sleep(Duration::from_secs(3600)));
-    std::future::poll_fn(|context| {
-        if first.as_mut().poll(context).is_ready()
-            || second.as_mut().poll(context).is_ready()
-            || third.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Polled some times before it comes to where it stays.
@@ -125,7 +65,7 @@ async fn run(seconds: u64) {
     spawn(wait_semaphore(semaphore.clone()));
     spawn(wait_oneshot(oneshot));
     spawn(wait_mpsc(mpsc));
-    let sleeper = spawn(wait_sleep());
+    let sleeper = spawn(wait_sleep(Duration::from_secs(3600)));
     spawn(wait_join(sleeper));
     spawn(wait_select(select_mpsc, select_oneshot));
     spawn(wait_second(second_receiver, semaphore.clone()));
