@@ -73,13 +73,15 @@ void ky_run_sampler_close(struct ky_run_sampler *sampler)
 static uint8_t open_events(void *ctx, pid_t pid)
 {
 	struct ky_run_sampler *sampler = ctx;
+	bool is_sampled = uses_perf(sampler) && !sampler->refusal;
 
+	if (is_sampled) {
+		sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
+		sampler->rate_hz = sampler->options->sample_hz;
+	}
+	/* With what the samples' rings leave of the memory that one may lock. */
 	ky_run_switches_start(sampler->switches, pid);
-	if (!uses_perf(sampler) || sampler->refusal)
-		return 0;
-	sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
-	sampler->rate_hz = sampler->options->sample_hz;
-	return !sampler->refusal;
+	return is_sampled && !sampler->refusal;
 }
 
 /* In the child's own copy of its environment: with perf_event it leaves sampling to us, and to
@@ -299,9 +301,8 @@ static void tell_lost(struct ky_run_sampler *sampler)
 	sampler->lost_told = about.lost_count;
 }
 
-int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
+static int attach_samples(struct ky_run_sampler *sampler, uint32_t pid)
 {
-	ky_run_switches_attach(sampler->switches, (pid_t)pid);
 	if (!sampler->options->sample_hz || sampler->refusal)
 		return sampler->refusal;
 	if (!uses_perf(sampler))
@@ -317,6 +318,14 @@ int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
 	}
 	sampler->rate_hz = sampler->options->sample_hz;
 	return 0;
+}
+
+int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
+{
+	int err = attach_samples(sampler, pid);
+
+	ky_run_switches_attach(sampler->switches, (pid_t)pid);
+	return err;
 }
 
 /* At another rate: events keep the one they were made with. */
