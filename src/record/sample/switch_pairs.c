@@ -9,6 +9,8 @@
 /* A fault that took a device is told this much behind its wait, at the latest. */
 #define FAULT_NS UINT64_C(1000000)
 
+_Static_assert(KY_PAIRS_THREADS <= UINT16_MAX + 1u, "places are numbered by 16 bits");
+
 struct ky_pair_thread {
 	uint32_t tid; /* 0: free */
 	uint32_t pid;
@@ -22,8 +24,9 @@ int ky_switch_pairs_init(struct ky_switch_pairs *pairs)
 {
 	memset(pairs, 0, sizeof(*pairs));
 	pairs->threads = ky_alloc(KY_PAIRS_THREADS * sizeof(*pairs->threads));
+	pairs->used = ky_alloc(KY_PAIRS_THREADS * sizeof(*pairs->used));
 	pairs->out = ky_alloc(KY_PAIRS_INTERVALS * sizeof(*pairs->out));
-	if (pairs->threads && pairs->out)
+	if (pairs->threads && pairs->used && pairs->out)
 		return 0;
 	ky_switch_pairs_release(pairs);
 	return -ENOMEM;
@@ -32,13 +35,15 @@ int ky_switch_pairs_init(struct ky_switch_pairs *pairs)
 void ky_switch_pairs_release(struct ky_switch_pairs *pairs)
 {
 	ky_free(pairs->threads);
+	ky_free(pairs->used);
 	ky_free(pairs->out);
 	memset(pairs, 0, sizeof(*pairs));
 }
 
 static void forget_threads(struct ky_switch_pairs *pairs)
 {
-	memset(pairs->threads, 0, KY_PAIRS_THREADS * sizeof(*pairs->threads));
+	for (uint32_t i = 0; i < pairs->thread_count; i++)
+		memset(&pairs->threads[pairs->used[i]], 0, sizeof(*pairs->threads));
 	pairs->thread_count = 0;
 }
 
@@ -55,9 +60,11 @@ static struct ky_pair_thread *find(struct ky_switch_pairs *pairs, const struct k
 		if (!thread->tid)
 			break;
 	}
-	if (pairs->thread_count >= KY_PAIRS_THREADS / 4 * 3)
+	if (pairs->thread_count >= KY_PAIRS_THREADS / 4 * 3) {
+		pairs->dropped_count++;
 		return NULL;
-	pairs->thread_count++;
+	}
+	pairs->used[pairs->thread_count++] = (uint16_t)at;
 	thread->tid = what->tid;
 	thread->pid = what->pid;
 	return thread;
@@ -175,17 +182,17 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 
 void ky_switch_pairs_taken(struct ky_switch_pairs *pairs)
 {
-	for (uint32_t i = 0; pairs->out_count && i < KY_PAIRS_THREADS; i++)
-		pairs->threads[i].last = 0;
+	for (uint32_t i = 0; pairs->out_count && i < pairs->thread_count; i++)
+		pairs->threads[pairs->used[i]].last = 0;
 	pairs->out_count = 0;
 }
 
 void ky_switch_pairs_end(struct ky_switch_pairs *pairs, uint64_t ns)
 {
-	for (uint32_t i = 0; i < KY_PAIRS_THREADS; i++) {
-		struct ky_pair_thread *thread = &pairs->threads[i];
+	for (uint32_t i = 0; i < pairs->thread_count; i++) {
+		struct ky_pair_thread *thread = &pairs->threads[pairs->used[i]];
 
-		if (thread->tid && thread->out_ns)
+		if (thread->out_ns)
 			put(pairs, thread, thread->out_ns, ns, KY_SWITCH_END_UNSEEN);
 	}
 	forget_threads(pairs);

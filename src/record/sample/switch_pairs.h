@@ -28,6 +28,7 @@ struct ky_switch_pair {
 
 struct ky_switch_pairs {
 	struct ky_pair_thread *threads; /* a hash table */
+	uint16_t *used;                 /* its places that are taken: mostly a few of many */
 	uint32_t thread_count;
 	uint64_t window_ns; /* beginning of the window */
 	bool has_gap;       /* records were lost in it */
