@@ -366,6 +366,7 @@ def suites():
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "guide": script("guide", "test/cli/test_guide.py", timeout_s=900),
+        "allocs": script("allocs", "test/tokio/allocs.py", timeout_s=900),
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
         "places": script("places", "test/tokio/places.py", timeout_s=1800),
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),

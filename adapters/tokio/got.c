@@ -52,7 +52,7 @@ static void read_dynamic(struct dynamic *out, const struct ky_tokio_elf *elf)
 
 /* The name of the symbol that a relocation stores the address of; NULL: none, or not to be read. */
 static const char *name_of(const struct ky_tokio_elf *elf, const struct dynamic *dynamic,
-			   uint64_t info)
+			   uint64_t info, bool *is_defined)
 {
 	uintptr_t symbol = dynamic->symbols + ELF64_R_SYM(info) * sizeof(ElfW(Sym));
 	uintptr_t name;
@@ -61,6 +61,7 @@ static const char *name_of(const struct ky_tokio_elf *elf, const struct dynamic 
 	    !ky_tokio_elf_is_in(elf, symbol, sizeof(ElfW(Sym)), PF_R, 0))
 		return NULL;
 	name = dynamic->strings + ((const ElfW(Sym) *)symbol)->st_name;
+	*is_defined = ((const ElfW(Sym) *)symbol)->st_shndx != SHN_UNDEF;
 	return ky_tokio_elf_is_in(elf, name, NAME_BYTES_MAX, PF_R, 0) ? (const char *)name : NULL;
 }
 
@@ -82,10 +83,7 @@ static uint32_t kind_of(const char *name)
 	return KY_TOKIO_GOT_KINDS;
 }
 
-/* False ends the walk. */
-typedef bool (*slot_fn)(void *ctx, uintptr_t *slot, const char *name);
-
-static bool walk(const struct ky_tokio_elf *elf, slot_fn visit, void *ctx)
+bool ky_tokio_got_each(const struct ky_tokio_elf *elf, ky_tokio_got_fn visit, void *ctx)
 {
 	struct dynamic dynamic = {{0, 0}, {0, 0}, 0, 0};
 
@@ -100,22 +98,26 @@ static bool walk(const struct ky_tokio_elf *elf, slot_fn visit, void *ctx)
 		    !ky_tokio_elf_is_in(elf, (uintptr_t)rela, count * sizeof(*rela), PF_R, 0))
 			continue;
 		for (size_t i = 0; i < count; i++) {
-			const char *name = name_of(elf, &dynamic, rela[i].r_info);
 			uintptr_t slot = elf->bias + rela[i].r_offset;
+			bool is_defined = false;
+			struct ky_tokio_got_place place = {
+				.slot = (uintptr_t *)slot,
+				.name = name_of(elf, &dynamic, rela[i].r_info, &is_defined)};
 
-			if (name && slot % sizeof(slot) == 0 &&
+			place.is_lazy = which == 1 && !is_defined;
+			if (place.name && slot % sizeof(slot) == 0 &&
 			    ky_tokio_elf_is_in(elf, slot, sizeof(slot), PF_R | PF_W, PF_X) &&
-			    !visit(ctx, (uintptr_t *)slot, name))
+			    !visit(ctx, &place))
 				return false;
 		}
 	}
 	return true;
 }
 
-static bool add_slot(void *ctx, uintptr_t *slot, const char *name)
+static bool add_slot(void *ctx, const struct ky_tokio_got_place *place)
 {
 	struct ky_tokio_found *found = ctx;
-	uint32_t kind = kind_of(name);
+	uint32_t kind = kind_of(place->name);
 
 	if (kind == KY_TOKIO_GOT_KINDS)
 		return true;
@@ -124,13 +126,13 @@ static bool add_slot(void *ctx, uintptr_t *slot, const char *name)
 		return true;
 	if (found->got_count == KY_TOKIO_GOT_MAX)
 		return false;
-	found->got[found->got_count++] = (struct ky_tokio_got){slot, kind};
+	found->got[found->got_count++] = (struct ky_tokio_got){place->slot, kind};
 	return true;
 }
 
 bool ky_tokio_got_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
 {
-	return walk(elf, add_slot, found);
+	return ky_tokio_got_each(elf, add_slot, found);
 }
 
 struct dlsym_search {
@@ -139,14 +141,14 @@ struct dlsym_search {
 	bool is_opening;
 };
 
-static bool add_dlsym(void *ctx, uintptr_t *slot, const char *name)
+static bool add_dlsym(void *ctx, const struct ky_tokio_got_place *place)
 {
 	struct dlsym_search *search = ctx;
 
-	if (strcmp(name, "dlopen") == 0)
+	if (strcmp(place->name, "dlopen") == 0)
 		search->is_opening = true;
-	if (strcmp(name, "dlsym") == 0 && search->count < search->capacity)
-		search->out[search->count++] = slot;
+	if (strcmp(place->name, "dlsym") == 0 && search->count < search->capacity)
+		search->out[search->count++] = place->slot;
 	return true;
 }
 
@@ -154,6 +156,6 @@ uint32_t ky_tokio_got_dlsym(const struct ky_tokio_elf *elf, uintptr_t **out, uin
 {
 	struct dlsym_search search = {out, 0, capacity, false};
 
-	walk(elf, add_dlsym, &search);
+	ky_tokio_got_each(elf, add_dlsym, &search);
 	return search.is_opening ? search.count : 0;
 }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <kymo/alloc.h>
 #include <kymo/emit.h>
 #include <kymo/off_cpu.h>
 #include <kymo/place.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "allocs.h"
 #include "blocking.h"
 #include "hooks.h"
 #include "late.h"
@@ -47,8 +49,9 @@ struct search {
 	bool is_full; /* more words than can be remembered */
 	enum when when;
 	char versions[VERSIONS_BYTES];
-	bool is_open;      /* the recorder */
-	bool has_recorder; /* an object has one linked in */
+	bool is_open;                    /* the recorder */
+	bool has_recorder;               /* an object has one linked in */
+	bool has_jemalloc, has_mimalloc; /* an object with Tokio has, under names of its own */
 };
 
 static struct search search_state;
@@ -128,6 +131,8 @@ static void inspect(struct search *search, const struct dl_phdr_info *info, cons
 	if (search->when != WHEN_EARLY)
 		search->found.got_count = search->found.range_count = 0;
 	objects = search->found.object_count;
+	search->has_jemalloc |= elf.names.has_jemalloc;
+	search->has_mimalloc |= elf.names.has_mimalloc;
 	ky_tokio_tables_find(&search->found, &elf);
 	if (search->found.object_count != objects)
 		(void)look_for_text(info, search->versions);
@@ -262,6 +267,26 @@ static void describe(const struct ky_tokio_found *found)
 /* Stays open until somebody detaches: the ring must outlive every thread. */
 static struct kymo_recorder *recorder;
 
+/* Told whether or not there is anything to see: who asked for it wants to know. */
+static void take_allocs(void)
+{
+	char text[96];
+	uint32_t count = ky_tokio_allocs_start();
+
+	snprintf(text, sizeof(text),
+		 count ? "malloc and its kin, through %u slots" :
+			 "refused: no slot of malloc could be written",
+		 count);
+	(void)kymo_metadata_set("alloc.source", text);
+	if (!search_state.has_jemalloc && !search_state.has_mimalloc)
+		return;
+	snprintf(text, sizeof(text), "%s%s%s: linked into the program, called through no slot",
+		 search_state.has_jemalloc ? "jemalloc" : "",
+		 search_state.has_jemalloc && search_state.has_mimalloc ? ", " : "",
+		 search_state.has_mimalloc ? "mimalloc" : "");
+	(void)kymo_metadata_set("alloc.unseen", text);
+}
+
 static int open_recorder(const struct ky_tokio_found *found)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
@@ -274,9 +299,13 @@ static int open_recorder(const struct ky_tokio_found *found)
 		options.flags |= KYMO_RECORDER_STREAM;
 	if (bytes)
 		options.ring_bytes = strtoull(bytes, NULL, 10);
+	if (getenv("KYMO_ALLOC"))
+		options.gates = KYMO_GATES_DEFAULT | KYMO_GATE_ALLOC;
 	result = kymo_recorder_open(&recorder, &options);
 	if (result == 0)
 		describe(found);
+	if (result == 0 && options.gates)
+		take_allocs();
 	return result;
 }
 
@@ -300,7 +329,10 @@ static bool is_another_recorder_here(void)
 
 static void inspect_late(const struct dl_phdr_info *info)
 {
-	if (search_state.when == WHEN_LATE && info->dlpi_name && strchr(info->dlpi_name, '/'))
+	if (search_state.when != WHEN_LATE)
+		return;
+	ky_tokio_allocs_late(info);
+	if (info->dlpi_name && strchr(info->dlpi_name, '/'))
 		inspect(&search_state, info, info->dlpi_name);
 }
 
@@ -340,7 +372,9 @@ static void wait_for_tables(void)
 	if (!getenv("KYMO_STATUS_PARENT") || !kymo_gate_is_open(KYMO_GATE_PLACE))
 		return;
 	for (uint32_t ms = 0; ms < TABLES_MS_MAX; ms++) {
-		if (kymo_place_is_ready((uintptr_t)ky_tokio_tables[0].poll))
+		/* Our own code stands at the leaf of each walk. */
+		if (kymo_place_is_ready((uintptr_t)ky_tokio_tables[0].poll) &&
+		    kymo_place_is_ready((uintptr_t)wait_for_tables))
 			return;
 		(void)nanosleep(&pause, NULL);
 	}
@@ -492,6 +526,7 @@ int ky_preload_stop(struct kymo_attach_block *block)
 	if (!search->is_open)
 		return answer(block, KYMO_E_CLOSED, "refused it is not recorded\n");
 	search->when = WHEN_ATTACHED; /* libraries that it opens from now on are left alone */
+	ky_tokio_allocs_stop();
 	result = ky_tokio_live_restore();
 	if (result < 0)
 		return answer(block, result, "refused memory could not be made writable: %s\n",

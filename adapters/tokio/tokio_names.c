@@ -23,10 +23,11 @@ struct part {
 };
 
 /* Tokio's own, the library functions through which a call graph gets from one to another, and what
- * tells that the program brought its own recorder. */
+ * tells that the program brought its own recorder, or allocator. */
 static const struct part parts[] = {
-	{"tokio", 5, 2},    {"5panic", 6, 0},    {"9panicking", 10, 0},
-	{"rust_try", 8, 4}, {"call_once", 9, 4}, {"kymo_recorder_open", 18, 13},
+	{"tokio", 5, 2},         {"5panic", 6, 0},    {"9panicking", 10, 0},
+	{"rust_try", 8, 4},      {"call_once", 9, 4}, {"kymo_recorder_open", 18, 13},
+	{"_rjem_malloc", 12, 1}, {"mi_malloc", 9, 1},
 };
 static const char proof[] = "5tokio7runtime4task"; /* in both manglings, "tokio" a byte behind */
 
@@ -49,7 +50,8 @@ static halves hits(const char *at)
 {
 	lanes a = load(at), b = load(at + 1);
 	lanes hit = (lanes)(((a == 'k') & (b == 'i')) | ((a == '_') & ((b == 'o') | (b == 't'))) |
-			    (((a == '5') | (a == '9')) & (b == 'p')));
+			    (((a == '5') | (a == '9')) & (b == 'p')) | ((a == 'r') & (b == 'j')) |
+			    ((a == 'i') & (b == '_')));
 
 	return (halves)hit;
 }
@@ -122,6 +124,11 @@ static int take(struct ky_tokio_names *names, const struct window *window, size_
 	size_t end = after ? (size_t)(after - window->text) : window->used;
 	int err = 0;
 
+	if (window->text[at] == '_' || window->text[at] == 'm') {
+		names->has_jemalloc |= window->text[at] == '_';
+		names->has_mimalloc |= window->text[at] == 'm' && at == start;
+		return 0;
+	}
 	if (end - start > KY_TOKIO_NAME_BYTES_MAX)
 		return 0;
 	if (!names->kept_count || names->kept[names->kept_count - 1].start != window->from + start)

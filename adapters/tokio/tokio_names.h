@@ -33,6 +33,8 @@ struct ky_tokio_names {
 	size_t bucket_count;
 	bool has_recorder; /* there is a name of kymo's recorder */
 	bool has_proof;    /* one of them is of Tokio's tasks */
+	/* Allocators that are linked in under names of their own; none of these names is kept. */
+	bool has_jemalloc, has_mimalloc;
 };
 
 /* Reads `bytes` of the file at `offset`. Returns 0; 1 when it cannot be read; -ENOMEM. */

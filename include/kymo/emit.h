@@ -36,7 +36,8 @@ enum kymo_gate {
 	KYMO_GATE_CUSTOM = 1u << 8,      /* events of the application's own */
 	KYMO_GATE_SPAN = 1u << 9,        /* spans (span.h) */
 	KYMO_GATE_PLACE = 1u << 10,      /* where tasks wait (place.h) */
-	KYMO_GATE_OFF_CPU = 1u << 11     /* calls that block inside a poll (off_cpu.h) */
+	KYMO_GATE_OFF_CPU = 1u << 11,    /* calls that block inside a poll (off_cpu.h) */
+	KYMO_GATE_ALLOC = 1u << 12       /* allocations (alloc.h); off by default */
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \

@@ -3,6 +3,7 @@
 #ifndef KYMO_KYMO_H
 #define KYMO_KYMO_H
 
+#include <kymo/alloc.h>
 #include <kymo/base.h>
 #include <kymo/counter.h>
 #include <kymo/dump.h>

@@ -108,12 +108,15 @@ struct kymo_recorder_options {
 	 * KYMO_SAMPLE_OFF: none, whatever the environment says. */
 	uint32_t sample_hz;
 	uint32_t reserved; /* 0 */
+	/* With KYMO_GATE_ALLOC in gates: of allocated bytes one in so many is sampled (alloc.h),
+	 * 1 KiB .. 1 GiB; 0: KYMO_ALLOC of the environment, else 512 KiB. */
+	uint64_t alloc_bytes;
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                               \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
 	}
 
 /* Opens the recorder of this process.

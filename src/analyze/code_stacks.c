@@ -304,9 +304,10 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 
 bool ky_code_is_own(const struct ky_code_line *line)
 {
-	static const char *const crates[] = {"std::",   "core::",    "alloc::",      "tokio::",
-					     "mio::",   "hyper::",   "hyper_util::", "futures_",
-					     "tower::", "tracing::", "axum::",       "rayon"};
+	static const char *const crates[] = {"std::",     "core::",    "alloc::",      "tokio::",
+					     "mio::",     "hyper::",   "hyper_util::", "futures_",
+					     "tower::",   "tracing::", "axum::",       "rayon",
+					     "__rustc::", "__rust_",   "__rdl_",       "__rg_"};
 	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/.cargo/",
 					    "/cargo/registry/", "/cargo/git/"};
 	const char *name = line->name;

@@ -16,7 +16,10 @@ double ky_stack_profile_weight(const struct ky_stack_profile *profile,
 /* profile_cpu.c: cpu, long_polls, kinds. */
 int ky_stack_profile_cpu(struct ky_stack_profile *profile, const struct ky_trace *trace);
 
-/* profile_waits.c: waits, places, heap; worst. */
+/* profile_heap.c */
+int ky_stack_profile_heap(struct ky_stack_profile *profile, const struct ky_trace *trace);
+
+/* profile_waits.c: waits, places; worst. */
 int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace);
 void ky_stack_profile_worst(struct ky_stack_profile *profile, const struct ky_trace *trace,
 			    const struct ky_report *report);

@@ -175,20 +175,56 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]}");
 }
 
+/* The interval of a total that is far from a normal one when few were seen. */
+static void leaning_total(struct ky_buf *out, const char *name, const struct ky_total *value)
+{
+	double low, high;
+
+	ky_total_interval(value, &low, &high);
+	ky_json_open(out, name, "{");
+	ky_json_number(out, "count", value->count);
+	ky_json_number(out, "estimate", ky_whole(value->sum));
+	ky_json_number(out, "margin", ky_whole(ky_total_margin(value)));
+	ky_json_number(out, "low", ky_whole(low));
+	ky_json_number(out, "high", ky_whole(high));
+	ky_text(out, "}");
+}
+
+static void heap_part(struct ky_buf *out, const struct ky_stack_profile_heap *part)
+{
+	double growth = part->growth.sum;
+
+	ky_json_number(out, "samples", part->count);
+	leaning_total(out, "bytes", &part->bytes);
+	leaning_total(out, "live_bytes", &part->live_bytes);
+	ky_json_open(out, "growth", "{");
+	ky_json_number(out, "count", part->growth.count);
+	ky_json_signed(out, "estimate",
+		       growth < 0.0 ? -(int64_t)ky_whole(-growth) : (int64_t)ky_whole(growth));
+	ky_json_number(out, "margin", ky_whole(ky_total_margin(&part->growth)));
+	ky_text(out, "}");
+	ky_json_open(out, "live_at", "[");
+	for (uint32_t i = 0; i <= KY_HEAP_PARTS; i++)
+		ky_json_number(out, NULL, ky_whole(part->live_at[i]));
+	ky_text(out, "]");
+}
+
 static void heap(struct ky_buf *out, const struct ky_stack_profile *profile)
 {
 	uint32_t i;
 
 	ky_json_open(out, "memory", "{");
 	ky_json_flag(out, "weighted", profile->is_heap_weighted);
-	total(out, "bytes", &profile->heap_bytes);
-	total(out, "live_bytes", &profile->heap_live);
+	heap_part(out, &profile->heap_all);
+	ky_json_open(out, "points_ns", "[");
+	for (i = 0; i <= KY_HEAP_PARTS; i++)
+		ky_json_number(out, NULL, profile->heap_points[i]);
+	ky_text(out, "]");
 	ky_json_number(out, "stacks_seen", profile->heap_total);
 	ky_json_open(out, "stacks", "[");
 	for (i = 0; i < profile->heap_count; i++) {
 		ky_json_open(out, NULL, "{");
-		total(out, "bytes", &profile->heap[i].bytes);
-		total(out, "live_bytes", &profile->heap[i].live_bytes);
+		heap_part(out, &profile->heap[i]);
 		stack_lines(out, profile, profile->heap[i].stack);
 		ky_text(out, "}");
 	}

@@ -286,54 +286,6 @@ static int make_places(struct ky_stack_profile *profile, const struct ky_trace *
 	return 0;
 }
 
-/* ---- memory ---- */
-
-static bool is_heap_before(const void *a, const void *b, const void *ctx)
-{
-	const struct ky_stack_profile_heap *one = a, *other = b;
-
-	(void)ctx;
-	if (one->live_bytes.sum > other->live_bytes.sum ||
-	    one->live_bytes.sum < other->live_bytes.sum)
-		return one->live_bytes.sum > other->live_bytes.sum;
-	if (one->bytes.sum > other->bytes.sum || one->bytes.sum < other->bytes.sum)
-		return one->bytes.sum > other->bytes.sum;
-	return one->stack < other->stack;
-}
-
-static int make_heap(struct ky_stack_profile *profile, const struct ky_trace *trace)
-{
-	uint32_t count, groups, i, at = 0;
-	struct keyed *keyed = group_rows(profile, trace, KY_STACK_ALLOC, &count, &groups);
-
-	profile->heap = ky_alloc((groups + 1u) * sizeof(*profile->heap));
-	if (!keyed || !profile->heap) {
-		ky_free(keyed);
-		return -ENOMEM;
-	}
-	profile->is_heap_weighted = true;
-	for (i = 0; i < count; i++) {
-		const struct ky_stack_row *row = &trace->samples.rows[keyed[i].row];
-		bool is_live = !(row->flags & KY_ROW_FREED) || row->end_ns >= profile->to_ns;
-
-		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
-		profile->heap[at].stack = keyed[i].site;
-		ky_total_add(&profile->heap[at].bytes, row->weight, (double)row->value);
-		ky_total_add(&profile->heap_bytes, row->weight, (double)row->value);
-		if (row->flags & KY_ROW_UNWEIGHTED)
-			profile->is_heap_weighted = false;
-		if (!is_live)
-			continue;
-		ky_total_add(&profile->heap[at].live_bytes, row->weight, (double)row->value);
-		ky_total_add(&profile->heap_live, row->weight, (double)row->value);
-	}
-	ky_free(keyed);
-	ky_sort(profile->heap, groups, sizeof(*profile->heap), is_heap_before, NULL);
-	profile->heap_total = groups;
-	profile->heap_count = cut(groups);
-	return 0;
-}
-
 int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	int result = make_waits(profile, trace);
@@ -341,7 +293,7 @@ int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_tra
 	if (result == 0)
 		result = make_places(profile, trace);
 	if (result == 0)
-		result = make_heap(profile, trace);
+		result = ky_stack_profile_heap(profile, trace);
 	return result;
 }
 

@@ -97,3 +97,13 @@ double ky_total_margin(const struct ky_total *total)
 {
 	return Z * ky_square_root(total->variance);
 }
+
+void ky_total_interval(const struct ky_total *total, double *low, double *high)
+{
+	double unit = total->sum > 0.0 ? total->variance / total->sum : 0.0;
+	double centre = total->sum + unit * Z * Z / 2.0;
+	double half = Z * ky_square_root(total->variance + unit * unit * Z * Z / 4.0);
+
+	*low = centre - half > 0.0 ? centre - half : 0.0;
+	*high = centre + half;
+}

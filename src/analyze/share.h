@@ -54,6 +54,9 @@ void ky_cluster_add(struct ky_total *total, struct ky_cluster *cluster, uint64_t
 void ky_cluster_end(struct ky_total *total, struct ky_cluster *cluster); /* of the last one */
 /* Half of the 95 % interval: 1.96 roots of the variance; 0: every one was seen. */
 double ky_total_margin(const struct ky_total *total);
+/* The 95 % interval where it leans upwards, as it does when few were seen: the score interval of a
+ * Poisson total, each of whose events adds variance / sum on average. */
+void ky_total_interval(const struct ky_total *total, double *low, double *high);
 
 double ky_square_root(double number); /* 0 for what has none */
 uint64_t ky_whole(double number);     /* rounded, cut to u64 */

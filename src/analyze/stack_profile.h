@@ -21,6 +21,7 @@
 #define KY_STACK_PROFILE_ROWS_MAX 200u
 #define KY_STACK_PROFILE_WORST 10u
 #define KY_STACK_PROFILE_WORST_ROWS 5u /* of one poll */
+#define KY_HEAP_PARTS 10u
 #define KY_STACK_PROFILE_LONG_NS UINT64_C(1000000)
 
 struct ky_stack_profile_options {
@@ -66,9 +67,14 @@ struct ky_stack_profile_place {
 	uint64_t unsafe_count; /* captures whose wait is not known */
 };
 
+/* All estimated. */
 struct ky_stack_profile_heap {
 	uint32_t stack;
-	struct ky_total bytes, live_bytes; /* estimated */
+	uint64_t count;                    /* samples that this is made of */
+	struct ky_total bytes;             /* allocated in the range */
+	struct ky_total live_bytes;        /* at its end, also what was allocated before it */
+	struct ky_total growth;            /* live at its end without what was live at half of it */
+	double live_at[KY_HEAP_PARTS + 1]; /* at each of heap_points */
 };
 
 /* A poll and the samples that fell in it. */
@@ -110,8 +116,9 @@ struct ky_stack_profile {
 	uint64_t waiting_count;             /* tasks that wait and have a place */
 	struct ky_stack_profile_heap *heap; /* most live bytes, then most bytes first */
 	uint32_t heap_count, heap_total;
-	struct ky_total heap_bytes, heap_live;
-	bool is_heap_weighted; /* every allocation says what it stands for */
+	struct ky_stack_profile_heap heap_all;
+	uint64_t heap_points[KY_HEAP_PARTS + 1]; /* of equal parts of the range, in the trace */
+	bool is_heap_weighted;                   /* every allocation says what it stands for */
 	struct ky_stack_profile_poll worst[KY_STACK_PROFILE_WORST];
 	uint32_t worst_count;
 	uint64_t counts[KY_STACK_KINDS]; /* in the range */

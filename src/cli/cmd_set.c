@@ -116,11 +116,11 @@ int ky_cmd_set(int argc, char **argv)
 		"Changes what a process records while it runs, and prints what changed. All values "
 		"are checked before the first is written. Without KEY=VALUE: prints them all."
 		"\vGates (on, off): poll, wake, park, spawn, driver, blocking, waker_clone, mark, "
-		"custom, span, places, offcpu.\n"
+		"custom, span, places, offcpu, alloc.\n"
 		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold, "
 		"span.threshold (a time); KIND.throttle (events a second) for poll, wake, park, "
 		"driver, blocking, mark, custom and span; each also off or default; mode (stream, "
-		"flight, default).",
+		"flight, default); sampling (a rate); alloc.bytes (a size).",
 		children,
 		0,
 		0};

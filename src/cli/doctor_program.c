@@ -90,6 +90,40 @@ static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf)
 			     "Cargo.toml");
 }
 
+/* An allocator that is linked into the program under names of its own is called through no slot. */
+static void check_allocator(struct ky_doctor *doctor, const struct ky_elf *elf)
+{
+	static const struct {
+		const char *symbol, *name;
+	} known[] = {{"_rjem_malloc", "jemalloc"},  {"je_malloc", "jemalloc"},
+		     {"mi_free", "mimalloc"},       {"tc_malloc", "tcmalloc"},
+		     {"sn_rust_alloc", "snmalloc"}, {"malloc", "its own malloc"}};
+	const struct ky_elf_symbol *symbols;
+	struct ky_doctor_check *check;
+	const char *found = NULL;
+	char name[32];
+	size_t count;
+
+	symbols = ky_elf_symbols(elf, &count);
+	for (size_t i = 0; i < count && !found; i++) {
+		if (!ky_elf_symbol_name(elf, &symbols[i], name, sizeof(name)))
+			continue;
+		for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+			if (strcmp(name, known[k].symbol) == 0)
+				found = known[k].name;
+	}
+	check = ky_doctor_add(doctor, "allocator",
+			      found ? "%s, linked into it" : "%s, whichever is loaded",
+			      found ? found : "malloc");
+	if (!found)
+		return;
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
+			 "kymo run --alloc sees what its libraries allocate, not what it does "
+			 "itself");
+	ky_doctor_fix(check, "leave #[global_allocator] out, and preload the allocator: "
+			     "LD_PRELOAD=libjemalloc.so.2 kymo run --alloc ...");
+}
+
 /* A .dynsym says nothing of the program's own functions. */
 static bool has_symtab(int fd)
 {
@@ -218,8 +252,10 @@ void ky_doctor_program(struct ky_doctor *doctor, const char *path)
 	check_symbols(doctor, &object, has_symtab(fd));
 	check_debug(doctor, path, &object);
 	check_unwind(doctor, fd);
-	if (elf)
+	if (elf) {
 		check_tokio(doctor, elf);
+		check_allocator(doctor, elf);
+	}
 	ky_elf_close(elf);
 	(void)close(fd);
 }

@@ -7,6 +7,7 @@
 #include <cli/toml_reader.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <kymo/alloc.h>
 #include <kymo/emit.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,6 +90,10 @@ static int set_enabled(struct reading *reading, const struct kind *kind, const c
 		reading->profile->gates_set |= kind->gate;
 	else
 		reading->profile->gates_clear |= kind->gate;
+	if (kind->gate == KYMO_GATE_ALLOC && !is_on)
+		reading->profile->alloc_bytes = 0;
+	else if (kind->gate == KYMO_GATE_ALLOC && !reading->profile->alloc_bytes)
+		reading->profile->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
 	return add_setting(reading, kind->name, "", is_on ? "on" : "off");
 }
 
@@ -235,10 +240,27 @@ static int on_sample_hz(struct reading *reading, const char *text, uint32_t toml
 	return add_setting(reading, "sampling", "", text);
 }
 
+static int on_alloc_bytes(struct reading *reading, const char *text, uint32_t toml_kind)
+{
+	struct ky_profile *profile = reading->profile;
+
+	if (toml_kind > KY_TOML_INTEGER || !ky_run_parse_alloc(text, &profile->alloc_bytes))
+		return refuse(reading,
+			      "expected a size from \"1K\" to \"1G\", or \"off\", not %.64s", text);
+	if (!profile->alloc_bytes) {
+		profile->gates_clear |= KYMO_GATE_ALLOC;
+		return add_setting(reading, "alloc", "", "off");
+	}
+	profile->gates_set |= KYMO_GATE_ALLOC;
+	return add_setting(reading, "alloc", "", "on") ||
+	       add_setting(reading, "alloc", ".bytes", text);
+}
+
 static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 {
-	static const char *const allowed[] = {"description", "ring.bytes", "sampling.cpu_hz",
-					      "events", "triggers"};
+	static const char *const allowed[] = {"description",     "ring.bytes",
+					      "sampling.cpu_hz", "sampling.alloc_bytes",
+					      "events",          "triggers"};
 	const char *path = reading->path;
 
 	if (strcmp(path, "description") == 0)
@@ -249,6 +271,8 @@ static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 		return on_ring_bytes(reading, text, toml_kind);
 	if (strcmp(path, "sampling.cpu_hz") == 0)
 		return on_sample_hz(reading, text, toml_kind);
+	if (strcmp(path, "sampling.alloc_bytes") == 0)
+		return on_alloc_bytes(reading, text, toml_kind);
 	if (strncmp(path, "events.", 7) == 0)
 		return on_event(reading, path + 7, text, toml_kind);
 	if (strncmp(path, "triggers[", 9) == 0 || strcmp(path, "triggers") == 0)

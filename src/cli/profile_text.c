@@ -2,6 +2,7 @@
 #include <cli/profile_text.h>
 
 #include <base/alloc.h>
+#include <cli/heap_text.h>
 #include <cli/out_text.h>
 #include <cli/syscall_name.h>
 #include <inttypes.h>
@@ -63,9 +64,10 @@ static const char *place_text(char *cell, const struct ky_code_line *line)
 	return cell;
 }
 
-static void where_cells(struct ky_table *table, const struct view *view, uint32_t stack)
+void ky_profile_where_cells(struct ky_table *table, const struct ky_stack_profile *profile,
+			    uint32_t stack)
 {
-	const struct ky_code_line *line = ky_code_own_line(&view->profile->code, stack);
+	const struct ky_code_line *line = ky_code_own_line(&profile->code, stack);
 	char cell[CELL_BYTES];
 
 	name_cell(table, line ? line->name : "(no stack)");
@@ -377,7 +379,7 @@ static void print_waits(const struct view *view)
 		count_cell(&table, wait->ns.count);
 		duration_cell(&table, (double)wait->max_ns);
 		ky_table_cell(&table, reason_text(cell, view, wait->reason, wait->syscall));
-		where_cells(&table, view, wait->stack);
+		ky_profile_where_cells(&table, profile, wait->stack);
 		leaf_cell(&table, view, wait->stack);
 	}
 	finish(view, &table);
@@ -421,13 +423,13 @@ static void print_poll(const struct view *view, const struct ky_stack_profile_po
 		duration_cell(&table, (double)worst->off_rows[i].ns);
 		ky_table_cell(&table, reason_text(cell, view, worst->off_rows[i].reason,
 						  worst->off_rows[i].syscall));
-		where_cells(&table, view, worst->off_rows[i].stack);
+		ky_profile_where_cells(&table, view->profile, worst->off_rows[i].stack);
 		leaf_cell(&table, view, worst->off_rows[i].stack);
 	}
 	for (uint32_t i = 0; i < worst->cpu_row_count; i++) {
 		count_cell(&table, worst->cpu_rows[i].count);
 		ky_table_cell(&table, worst->cpu_rows[i].count == 1 ? "sample" : "samples");
-		where_cells(&table, view, worst->cpu_rows[i].stack);
+		ky_profile_where_cells(&table, view->profile, worst->cpu_rows[i].stack);
 		leaf_cell(&table, view, worst->cpu_rows[i].stack);
 	}
 	if (table.cell_count > table.column_count)
@@ -454,7 +456,7 @@ static void print_worst(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-/* ---- tasks that wait, memory ---- */
+/* ---- tasks that wait ---- */
 
 static void print_places(const struct view *view)
 {
@@ -483,54 +485,13 @@ static void print_places(const struct view *view)
 			ky_table_cell(&table, "-");
 		estimate_cell(&table, &place->ns);
 		count_cell(&table, place->ns.count);
-		where_cells(&table, view, place->stack);
+		ky_profile_where_cells(&table, profile, place->stack);
 		leaf_cell(&table, view, place->stack);
 	}
 	finish(view, &table);
 	if (profile->place_total > ROWS_MAX)
 		ky_out_format(view->out, "  ... and %u more places\n",
 			      profile->place_total - ROWS_MAX);
-	ky_out_text(view->out, "\n");
-}
-
-static void bytes_cell(struct ky_table *table, const struct ky_total *total)
-{
-	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES], text[CELL_BYTES];
-
-	(void)ky_out_bytes(sum, ky_whole(total->sum));
-	if (total->variance > 0.0)
-		(void)snprintf(text, sizeof(text), "%s +- %s", sum,
-			       ky_out_bytes(margin, ky_whole(ky_total_margin(total))));
-	else
-		(void)snprintf(text, sizeof(text), "%s", sum);
-	ky_table_cell(table, text);
-}
-
-static void print_heap(const struct view *view)
-{
-	static const char *const titles[] = {"Live", "Allocated", "n", "Where", ""};
-	const struct ky_stack_profile *profile = view->profile;
-	struct ky_table table;
-
-	if (!profile->heap_total)
-		return;
-	ky_out_heading(view->out, view->is_coloured,
-		       profile->is_heap_weighted ?
-			       "Memory: what is live at the end and what was allocated, estimated "
-			       "with 95 % intervals" :
-			       "Memory: of the sampled allocations alone; the trace does not say "
-			       "what each stands for");
-	if (is_told_withheld(view, KY_STACK_ALLOC, "allocations"))
-		return;
-	ky_table_init(&table, "rrrll");
-	heads(&table, titles);
-	for (uint32_t i = 0; i < profile->heap_count && i < ROWS_MAX; i++) {
-		bytes_cell(&table, &profile->heap[i].live_bytes);
-		bytes_cell(&table, &profile->heap[i].bytes);
-		count_cell(&table, profile->heap[i].bytes.count);
-		where_cells(&table, view, profile->heap[i].stack);
-	}
-	finish(view, &table);
 	ky_out_text(view->out, "\n");
 }
 
@@ -564,13 +525,14 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		any += profile->counts[i] + (profile->lost[i] > 0);
 	if (!any) {
 		print_nothing(&view);
+		ky_heap_text(out, trace, profile, is_coloured);
 		return;
 	}
 	print_cpu(&view);
 	print_worst(&view);
 	print_waits(&view);
 	print_places(&view);
-	print_heap(&view);
+	ky_heap_text(out, trace, profile, is_coloured);
 	if (profile->code.nameless_count)
 		ky_out_format(out,
 			      "%u of %u addresses have no name: see kymo symbolize, or kymo doctor "

@@ -6,9 +6,14 @@
 #define KY_CLI_PROFILE_TEXT_H
 
 #include <analyze/stack_profile.h>
+#include <cli/out_text.h>
 
 /* Where there is no sample: one line that says so, and why as far as the trace knows. */
 void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile, bool is_coloured);
+
+/* Two cells: the program's own line of a stack, and its file. */
+void ky_profile_where_cells(struct ky_table *table, const struct ky_stack_profile *profile,
+			    uint32_t stack);
 
 #endif

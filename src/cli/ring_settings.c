@@ -33,7 +33,8 @@ enum kind {
 	KIND_THRESHOLD,
 	KIND_THROTTLE,
 	KIND_MODE,
-	KIND_SAMPLING
+	KIND_SAMPLING,
+	KIND_ALLOC_BYTES
 };
 
 struct ky_setting {
@@ -54,6 +55,7 @@ static const struct ky_setting settings[] = {
 	KY_KIND_LIST(NO_ROW, THROTTLE_ROW, THROTTLE_ROW)
 	{"mode", KIND_MODE, 0},
 	{"sampling", KIND_SAMPLING, 0},
+	{"alloc.bytes", KIND_ALLOC_BYTES, 0},
 };
 /* clang-format on */
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
@@ -81,6 +83,9 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 
 	if (setting->kind == KIND_MODE)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[value <= 2 ? value : 0]);
+	else if (setting->kind == KIND_ALLOC_BYTES)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s",
+			       value ? ky_out_bytes(cell, value) : modes[0]);
 	else if (is_off)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "off");
 	else if (setting->kind == KIND_GATE)
@@ -196,6 +201,12 @@ static bool parse_sampling(uint64_t *out, const char *text)
 	return true;
 }
 
+static bool parse_alloc_bytes(uint64_t *out, const char *text)
+{
+	*out = 0;
+	return strcmp(text, "default") == 0 || (ky_run_parse_alloc(text, out) && *out);
+}
+
 static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const char **wanted)
 {
 	switch (kind) {
@@ -208,6 +219,9 @@ static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const ch
 	case KIND_SAMPLING:
 		*wanted = "samples a second, 1 to 1000, or off or default";
 		return parse_sampling(out, text);
+	case KIND_ALLOC_BYTES:
+		*wanted = "a size from 1K to 1G, or default";
+		return parse_alloc_bytes(out, text);
 	case KIND_THROTTLE:
 		*wanted = "events a second, as 1000/s, or off or default";
 		return parse_throttle(out, text);
@@ -268,6 +282,8 @@ static uint64_t read_one(struct ky_ring_control *control, const struct ky_settin
 		return atomic_load_explicit(&words->mode, memory_order_relaxed);
 	case KIND_SAMPLING:
 		return atomic_load_explicit(&words->sample_hz, memory_order_relaxed);
+	case KIND_ALLOC_BYTES:
+		return atomic_load_explicit(&words->alloc_bytes, memory_order_relaxed);
 	case KIND_THROTTLE:
 		return atomic_load_explicit(&words->throttle[setting->which], memory_order_relaxed);
 	default:
@@ -283,6 +299,8 @@ static void write_one(struct ky_ring_settings *words, const struct ky_setting *s
 		atomic_store_explicit(&words->mode, (uint32_t)value, memory_order_relaxed);
 	else if (setting->kind == KIND_SAMPLING)
 		atomic_store_explicit(&words->sample_hz, (uint32_t)value, memory_order_relaxed);
+	else if (setting->kind == KIND_ALLOC_BYTES)
+		atomic_store_explicit(&words->alloc_bytes, value, memory_order_relaxed);
 	else if (setting->kind == KIND_THROTTLE)
 		atomic_store_explicit(&words->throttle[setting->which], (uint32_t)value,
 				      memory_order_relaxed);

@@ -3,11 +3,12 @@
  * throttles, mode.
  *
  *   poll wake park spawn driver blocking waker_clone mark custom
- *   span places offcpu                                            on | off
+ *   span places offcpu alloc                                      on | off
  *   poll.threshold wake.threshold blocking.threshold
  *   span.threshold                                                1ms ... | off | default
  *   poll.throttle wake.throttle park.throttle driver.throttle blocking.throttle mark.throttle
  *   custom.throttle span.throttle                                 1000/s | off | default
+ *   alloc.bytes                                                    512K ... | default
  *   mode                                                           stream | flight | default
  *
  * Everything is checked before anything is written.     Threads: owner.

@@ -17,7 +17,7 @@
 #define KYMO_PRELOAD_INSTALLED "/usr/local/lib/libkymo-preload.so"
 #endif
 #define PRELOAD_NAME "libkymo-preload.so"
-#define OWN_VARIABLES 11u
+#define OWN_VARIABLES 12u
 #define ROOM_BYTES_MIN (UINT64_C(4) << 20)
 
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity)
@@ -118,7 +118,7 @@ static bool is_own(const char *variable)
 	static const char *const names[] = {
 		"LD_PRELOAD=",   "KYMO_SESSION=",      "KYMO_RING_DIR=", "KYMO_STATUS_DIR=",
 		"KYMO_SERVICE=", "KYMO_RING_BYTES=",   "KYMO_MODE=",     "KYMO_STATUS_PARENT=",
-		"KYMO_SAMPLE=",  "KYMO_SAMPLE_BYTES=",
+		"KYMO_SAMPLE=",  "KYMO_SAMPLE_BYTES=", "KYMO_ALLOC=",
 	};
 	size_t i;
 
@@ -133,7 +133,7 @@ static bool is_own(const char *variable)
 static int build_variables(struct ky_run_environment *environment,
 			   const struct ky_run_options *options, const char *preload_value)
 {
-	char session[20], ring_bytes[24], sample_bytes[24], sample[16], parent[16];
+	char session[20], ring_bytes[24], sample_bytes[24], sample[16], parent[16], alloc[24];
 	size_t count = 0, at = 0;
 	char **variable;
 	int err;
@@ -174,6 +174,9 @@ static int build_variables(struct ky_run_environment *environment,
 	if (err == 0 && options->sample_bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SAMPLE_BYTES",
 				   sample_bytes);
+	snprintf(alloc, sizeof(alloc), "%llu", (unsigned long long)options->alloc_bytes);
+	if (err == 0 && options->alloc_bytes != 0)
+		err = add_variable(&environment->variables[at++], "KYMO_ALLOC", alloc);
 	if (err != 0)
 		return err;
 	for (variable = environ; *variable != NULL; variable++)

@@ -2,6 +2,7 @@
 #include <cli/run_options.h>
 #include <errno.h>
 #include <getopt.h>
+#include <kymo/alloc.h>
 #include <kymo/base.h>
 #include <ship/inflate.h>
 #include <ship/store.h>
@@ -137,6 +138,15 @@ static bool parse_source(const char *text, uint32_t *out)
 	return false;
 }
 
+bool ky_run_parse_alloc(const char *text, uint64_t *out)
+{
+	*out = 0;
+	if (strcmp(text, "off") == 0)
+		return true;
+	return ky_run_parse_bytes(text, out) == 0 && *out >= KYMO_ALLOC_BYTES_MIN &&
+	       *out <= KYMO_ALLOC_BYTES_MAX;
+}
+
 static int parse_metadata(struct ky_run_options *options, char *text)
 {
 	if (options->metadata_count == KY_RUN_METADATA_MAX ||
@@ -154,6 +164,7 @@ enum option_id {
 	OPTION_SAMPLE_BYTES,
 	OPTION_SAMPLER,
 	OPTION_SWITCHES,
+	OPTION_ALLOC,
 	OPTION_PROFILE,
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
@@ -177,6 +188,24 @@ static bool parse_size(const char *value, uint64_t least, uint64_t most, uint64_
 static bool is_ring_directory(const char *value)
 {
 	return value[0] == '/' && strlen(value) < KY_RUN_RING_DIRECTORY_BYTES;
+}
+
+static const char *apply_rate(struct ky_run_options *options, const char *value)
+{
+	options->has_sample_hz = true;
+	return ky_run_parse_rate(value, &options->sample_hz) ?
+		       NULL :
+		       "samples a second, 1 to 1000, or off";
+}
+
+/* value: NULL for as many as usual. */
+static const char *apply_alloc(struct ky_run_options *options, const char *value)
+{
+	options->has_alloc_bytes = true;
+	options->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
+	if (!value || ky_run_parse_alloc(value, &options->alloc_bytes))
+		return NULL;
+	return "a size from 1K to 1G, or off";
 }
 
 /* Returns NULL when the value is fine, else what it should have been. */
@@ -207,10 +236,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       NULL :
 			       "a size from 128K to 4G";
 	case OPTION_SAMPLE:
-		options->has_sample_hz = true;
-		return ky_run_parse_rate(value, &options->sample_hz) ?
-			       NULL :
-			       "samples a second, 1 to 1000, or off";
+		return apply_rate(options, value);
 	case OPTION_SWITCHES:
 		return parse_either(value, "off", "on", &options->is_without_switches) ?
 			       NULL :
@@ -222,6 +248,8 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       "a size from 64K to 256M";
 	case OPTION_SAMPLER:
 		return parse_source(value, &options->sample_source) ? NULL : "auto, perf or timers";
+	case OPTION_ALLOC:
+		return apply_alloc(options, value);
 	case OPTION_COMPRESS:
 		options->has_stage = true;
 		return ky_run_parse_compression(value, &options->stage) == 0 ?
@@ -261,6 +289,7 @@ static const struct option long_options[] = {
 	{"sample-bytes", required_argument, NULL, OPTION_SAMPLE_BYTES},
 	{"sampler", required_argument, NULL, OPTION_SAMPLER},
 	{"switches", required_argument, NULL, OPTION_SWITCHES},
+	{"alloc", optional_argument, NULL, OPTION_ALLOC},
 	{"profile", required_argument, NULL, OPTION_PROFILE},
 	{"compress", required_argument, NULL, OPTION_COMPRESS},
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
@@ -419,6 +448,10 @@ static int choose_profile(struct ky_run_options *options, char *errbuf, size_t e
 		options->ring_bytes = options->profile.ring_bytes;
 	if (!options->has_sample_hz && options->profile.has_sample_hz)
 		options->sample_hz = options->profile.sample_hz;
+	if (!options->has_alloc_bytes)
+		options->alloc_bytes = options->profile.alloc_bytes;
+	else if (!options->alloc_bytes)
+		options->profile.gates_set &= ~(uint32_t)KYMO_GATE_ALLOC;
 	return 0;
 }
 
@@ -480,6 +513,9 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 	}
 	if (choose_profile(out, errbuf, errbuf_bytes) != 0)
 		return -EINVAL;
+	/* Allocations come in bursts, and each has an end. */
+	if (out->alloc_bytes && !out->sample_bytes)
+		out->sample_bytes = KY_RUN_ALLOC_SAMPLE_BYTES;
 	out->command = argv + optind;
 	return 0;
 }

@@ -20,6 +20,7 @@
 #define KY_RUN_RING_DIRECTORY_BYTES 256u
 #define KY_RUN_SAMPLE_HZ 99u
 #define KY_RUN_SAMPLE_HZ_MAX 1000u
+#define KY_RUN_ALLOC_SAMPLE_BYTES (UINT64_C(8) << 20)
 
 enum ky_run_source {
 	KY_RUN_SOURCE_ANY = 0, /* perf_event, else timers */
@@ -41,6 +42,8 @@ struct ky_run_options {
 	uint32_t sample_source;     /* enum ky_run_source */
 	bool is_without_switches;   /* --switches off */
 	uint64_t sample_bytes;      /* 0: the recorder's default */
+	uint64_t alloc_bytes;       /* one of so many allocated bytes is sampled; 0: none */
+	bool has_alloc_bytes;       /* --alloc was given */
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */
 	const char *profile_name;                       /* NULL: none */
@@ -73,6 +76,9 @@ int ky_run_parse_compression(const char *text, struct ky_stage_factory *out);
 
 /* "99", "off" (0). Returns false for anything else, and beyond 1,000. */
 bool ky_run_parse_rate(const char *text, uint32_t *out);
+
+/* "512K", "off" (0). Returns false for anything else, and beyond what there can be. */
+bool ky_run_parse_alloc(const char *text, uint64_t *out);
 
 /* "key=value", cut at its "=". Returns 0 or -EINVAL, with the text as it was. */
 int ky_run_parse_pair(char *text, struct kymo_key_value *out);

@@ -269,6 +269,7 @@ static int encode(struct cut *cut)
 	ky_drain_write_counters(drain, ns);
 	ky_drain_write_open_spans(drain, ns, cut->options->is_dead);
 	ky_drain_write_places(drain, ns);
+	ky_drain_write_allocs(drain, ns);
 	ky_drain_seal(drain);
 	return drain->stats.last_sink_error;
 }

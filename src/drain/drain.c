@@ -282,8 +282,10 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	}
 	if (drain->is_final && drain->is_segment_open && !drain->is_cut) {
 		ky_drain_header_drops(drain, drain->merged_ns);
-		if (!drain->is_muted)
+		if (!drain->is_muted) {
 			ky_drain_write_places(drain, drain->merged_ns);
+			ky_drain_write_allocs(drain, drain->merged_ns);
+		}
 	}
 	ky_retain_step(drain);
 	flush_old(drain);

@@ -478,6 +478,7 @@ void ky_drain_write_open_spans(struct ky_drain *drain, uint64_t ns, bool is_at_e
 /* ---- place.c ---- */
 /* The last known place of every live task. */
 void ky_drain_write_places(struct ky_drain *drain, uint64_t ns);
+void ky_drain_write_allocs(struct ky_drain *drain, uint64_t ns);
 
 /* ---- slot_cursor.c ---- */
 /* Reads what was published since the last step into the threads' queues; sets hold_ticks. */

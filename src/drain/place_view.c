@@ -107,27 +107,36 @@ uint64_t ky_ring_view_place_units(const uint8_t *area)
 	return used < KY_PLACE_UNITS ? used : KY_PLACE_UNITS;
 }
 
-uint32_t ky_ring_view_place_stack(const uint8_t *area, uint32_t number,
-				  uint64_t frames[KYMO_PLACE_FRAMES_MAX])
+uint32_t ky_ring_view_kept_stack(const struct ky_place_stack *stacks, uint32_t number,
+				 const uint8_t *units, uint32_t unit_count, uint64_t *frames,
+				 uint32_t frames_max)
 {
-	const struct ky_place_stack *stacks =
-		(const struct ky_place_stack *)(const void *)(area + KY_PLACE_STACKS_OFFSET);
 	const uint8_t *from;
 	uint64_t place, unit, count;
 
-	if (number >= KY_PLACE_STACKS)
-		return 0;
 	place = atomic_load_explicit(&stacks[number].place, memory_order_acquire);
 	unit = place & 0xffffu;
 	count = place >> 16 & 0xffffu;
-	if (!(place & KY_PLACE_PUBLISHED) || count > KYMO_PLACE_FRAMES_MAX ||
+	if (!(place & KY_PLACE_PUBLISHED) || count > frames_max ||
 	    unit * KY_PLACE_UNIT_BYTES + count * KY_SAMPLE_FRAME_BYTES >
-		    (uint64_t)KY_PLACE_UNITS * KY_PLACE_UNIT_BYTES)
+		    (uint64_t)unit_count * KY_PLACE_UNIT_BYTES)
 		return 0;
-	from = area + KY_PLACE_UNITS_OFFSET + unit * KY_PLACE_UNIT_BYTES;
+	from = units + unit * KY_PLACE_UNIT_BYTES;
 	for (uint32_t i = 0; i < count; i++, from += KY_SAMPLE_FRAME_BYTES) {
 		frames[i] = 0;
 		memcpy(&frames[i], from, KY_SAMPLE_FRAME_BYTES);
 	}
 	return (uint32_t)count;
+}
+
+uint32_t ky_ring_view_place_stack(const uint8_t *area, uint32_t number,
+				  uint64_t frames[KYMO_PLACE_FRAMES_MAX])
+{
+	const struct ky_place_stack *stacks =
+		(const struct ky_place_stack *)(const void *)(area + KY_PLACE_STACKS_OFFSET);
+
+	if (number >= KY_PLACE_STACKS)
+		return 0;
+	return ky_ring_view_kept_stack(stacks, number, area + KY_PLACE_UNITS_OFFSET, KY_PLACE_UNITS,
+				       frames, KYMO_PLACE_FRAMES_MAX);
 }

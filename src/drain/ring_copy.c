@@ -69,7 +69,8 @@ static int lay_out(struct copier *copier)
 	size_t slots_at = round_up(directory_at + from->directory_bytes, HUGE_PAGE);
 	size_t samples_at = slots_at + (size_t)copier->capacity * KY_SLOT_BYTES;
 	size_t places_at = round_up(samples_at + (size_t)from->sample_bytes, PAGE);
-	size_t bytes = places_at + (from->place_offset ? KY_PLACE_AREA_BYTES : 0);
+	size_t allocs_at = places_at + (from->place_offset ? KY_PLACE_AREA_BYTES : 0);
+	size_t bytes = allocs_at + (from->alloc_offset ? KY_ALLOC_AREA_BYTES : 0);
 	uint8_t *image = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ky_ring_header *header;
@@ -94,6 +95,7 @@ static int lay_out(struct copier *copier)
 	/* Those that are copied. */
 	atomic_store_explicit(&header->sample_classes, 0, memory_order_relaxed);
 	header->place_offset = from->place_offset ? places_at : 0;
+	header->alloc_offset = from->alloc_offset ? allocs_at : 0;
 	header->unwind_offset = header->unwind_bytes = 0; /* of use to the living alone */
 	if (from->control)
 		copy_words(image + PAGE, from->control, sizeof(*from->control));
@@ -336,6 +338,36 @@ static void take_places(struct copier *copier)
 	copier->out->bytes += KY_PLACE_SLOTS_OFFSET;
 }
 
+/* Slots of addresses, each whole, and the stacks that they may name. */
+static void take_allocs(struct copier *copier)
+{
+	const uint8_t *from = ky_ring_view_allocs(&copier->from);
+	uint8_t *to = copier->out->image + copier->header->alloc_offset;
+	uint64_t *words = (uint64_t *)(void *)(to + KY_ALLOC_WORDS_OFFSET);
+	struct ky_alloc_slot *slots = (struct ky_alloc_slot *)(void *)(to + KY_ALLOC_SLOTS_OFFSET);
+
+	atomic_store_explicit(&copier->header->alloc_ready, from != NULL, memory_order_relaxed);
+	if (!from)
+		return;
+	copy_words(to, from, sizeof(struct ky_alloc_head));
+	for (uint32_t i = 0; i < KY_ALLOC_SLOTS; i++) {
+		struct ky_alloc_seen seen;
+
+		if (!ky_ring_view_alloc(from, i, &seen))
+			continue;
+		words[i] = seen.address;
+		atomic_store_explicit(&slots[i].stamp, seen.stamp, memory_order_relaxed);
+		atomic_store_explicit(&slots[i].bytes, seen.bytes, memory_order_relaxed);
+		atomic_store_explicit(&slots[i].weight, seen.weight, memory_order_relaxed);
+		atomic_store_explicit(&slots[i].about, seen.about, memory_order_relaxed);
+		copier->out->bytes += sizeof(seen);
+	}
+	copy_words(to + KY_ALLOC_STACKS_OFFSET, from + KY_ALLOC_STACKS_OFFSET,
+		   KY_ALLOC_UNITS_OFFSET - KY_ALLOC_STACKS_OFFSET);
+	copy_words(to + KY_ALLOC_UNITS_OFFSET, from + KY_ALLOC_UNITS_OFFSET,
+		   ky_ring_view_alloc_units(to) * KY_PLACE_UNIT_BYTES);
+}
+
 /* After the sub-buffers: what their records refer to was there before them. */
 static void take_directory(struct copier *copier)
 {
@@ -384,6 +416,7 @@ int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_option
 		take_slots(&copier, options);
 		take_samples(&copier);
 		take_places(&copier);
+		take_allocs(&copier);
 		take_directory(&copier);
 		finish(&copier);
 	}

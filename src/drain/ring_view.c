@@ -88,6 +88,10 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 	    header->place_offset >= sizeof(*header) && header->place_offset <= image_bytes &&
 	    header->place_bytes <= image_bytes - header->place_offset)
 		view->place_offset = header->place_offset;
+	if (header->alloc_bytes == KY_ALLOC_AREA_BYTES && header->alloc_offset % 64 == 0 &&
+	    header->alloc_offset >= sizeof(*header) && header->alloc_offset <= image_bytes &&
+	    header->alloc_bytes <= image_bytes - header->alloc_offset)
+		view->alloc_offset = header->alloc_offset;
 	if (view->directory_offset > image_bytes) { /* cut off before it: empty, at the end */
 		view->directory_offset = image_bytes;
 		view->directory_bytes = 0;

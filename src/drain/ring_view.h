@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <wire/alloc_table.h>
 #include <wire/place_table.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
@@ -21,6 +22,7 @@ struct ky_ring_view {
 	uint64_t image_bytes;
 	uint64_t sample_offset, sample_bytes; /* 0: none, or not whole in the image */
 	uint64_t place_offset;                /* 0: none, or not whole in the image */
+	uint64_t alloc_offset;                /* the same */
 	uint64_t directory_offset;
 	uint64_t directory_bytes; /* that lie inside the image */
 	uint64_t slots_offset;
@@ -140,9 +142,32 @@ void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, uint64_t out[8]
 /* How many units of frames exist. */
 uint64_t ky_ring_view_place_units(const uint8_t *area);
 
-/* Frames of a stack, leaf first. Returns their number, 0: it is not there. */
+/* Frames of one of the stacks that are kept once, leaf first, all bounds checked. Returns their
+ * number, 0: it is not there. */
+uint32_t ky_ring_view_kept_stack(const struct ky_place_stack *stacks, uint32_t number,
+				 const uint8_t *units, uint32_t unit_count, uint64_t *frames,
+				 uint32_t frames_max);
 uint32_t ky_ring_view_place_stack(const uint8_t *area, uint32_t number,
 				  uint64_t frames[KYMO_PLACE_FRAMES_MAX]);
+
+/* The table of allocations. Returns NULL when there is none, or none was told yet: then nothing of
+ * it may be looked at. */
+const uint8_t *ky_ring_view_allocs(const struct ky_ring_view *view);
+
+/* An allocation that was told and lives, copied. */
+struct ky_alloc_seen {
+	uint64_t address, stamp, bytes, weight, about;
+};
+
+/* Slot 0 .. KY_ALLOC_SLOTS - 1. False: nothing lies there, or it changes just now. */
+bool ky_ring_view_alloc(const uint8_t *area, uint32_t slot, struct ky_alloc_seen *out);
+
+/* How many units of frames exist. */
+uint64_t ky_ring_view_alloc_units(const uint8_t *area);
+
+/* Frames of a stack, leaf first. Returns their number, 0: it is not there. */
+uint32_t ky_ring_view_alloc_stack(const uint8_t *area, uint32_t number,
+				  uint64_t frames[KY_ALLOC_FRAMES_MAX]);
 
 /* The settings of the control page as they were at one moment. */
 struct ky_ring_wish {

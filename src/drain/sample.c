@@ -485,6 +485,7 @@ static void write_memory(struct ky_drain *drain, const struct ky_waiting_sample 
 	ky_trc_enc_f64(enc, weight_of(sample));
 	ky_trc_enc_varint(enc, look_at_thread(drain, sample).task);
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
+	ky_trc_enc_varint(enc, 0);
 }
 
 static void write_place(struct ky_drain *drain, const struct ky_waiting_sample *sample, uint64_t ns)

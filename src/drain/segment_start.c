@@ -135,6 +135,22 @@ static bool is_flight(const struct ky_ring_view *ring)
 	return ring->flags & KY_RING_FLIGHT;
 }
 
+static void put_allocs(const struct ky_ring_view *ring, struct pairs *pairs)
+{
+	const uint8_t *area = ky_ring_view_allocs(ring);
+	const struct ky_alloc_head *head = (const struct ky_alloc_head *)(const void *)area;
+	uint64_t refused;
+
+	if (!head)
+		return;
+	put_format(pairs, "alloc.interval_bytes", "%llu",
+		   (unsigned long long)atomic_load_explicit(&head->mean_bytes,
+							    memory_order_relaxed));
+	refused = atomic_load_explicit(&head->refused_count, memory_order_relaxed);
+	if (refused)
+		put_format(pairs, "alloc.refused", "%llu", (unsigned long long)refused);
+}
+
 /* Where stacks come from, and what was refused. */
 static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 {
@@ -201,6 +217,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put(pairs, "machine.architecture", ring->arch);
 	put(pairs, "kymo.version", ring->recorder_version);
 	put_sampling(ring, pairs);
+	put_allocs(ring, pairs);
 	if (drain->options.source)
 		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");

@@ -327,6 +327,10 @@ static bool load_alloc(struct ky_load *load, const struct ky_frame *frame)
 		row->flags |= KY_ROW_TOLD;
 	if (number(frame, KY_F_ALLOC_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
+	if (number(frame, KY_F_ALLOC_since_ns)) {
+		row->time_ns = number(frame, KY_F_ALLOC_since_ns);
+		row->reason = KY_ALLOC_TOLD_LIVE;
+	}
 	set_weight(frame, KY_F_ALLOC_weight, false, row);
 	return set_task(load, number(frame, KY_F_ALLOC_task_id), row) &&
 	       set_stack(load, frame, KY_F_ALLOC_callchain, row);

@@ -259,6 +259,18 @@ static int drop_doubles(struct finishing *finishing)
 
 /* ---- allocations and their ends ---- */
 
+#define SAME_NS UINT64_C(1000000) /* clocks were read again in between */
+
+/* Told as it began, and again because it lived at the end. */
+static bool is_known_live(const struct ky_stack_row *row, const struct ky_stack_row *live)
+{
+	uint64_t apart = row->time_ns > live->time_ns ? row->time_ns - live->time_ns :
+							live->time_ns - row->time_ns;
+
+	return live->value == row->value && apart < SAME_NS &&
+	       (live->reason == KY_ALLOC_TOLD_LIVE) != (row->reason == KY_ALLOC_TOLD_LIVE);
+}
+
 static int match_frees(struct finishing *finishing)
 {
 	struct ky_samples *samples = finishing->samples;
@@ -274,6 +286,15 @@ static int match_frees(struct finishing *finishing)
 			slot = ky_id_map_slot(&live, row.address);
 			if (!slot)
 				break;
+			if (*slot && row.kind == KY_STACK_ALLOC &&
+			    is_known_live(&row, &samples->rows[*slot - 1])) {
+				/* The beginning knows more. */
+				row.time_ns = samples->rows[*slot - 1].time_ns;
+				if (row.reason != KY_ALLOC_TOLD_LIVE)
+					samples->rows[*slot - 1] = row;
+				samples->rows[*slot - 1].reason = 0;
+				continue;
+			}
 			/* An address that is given out again was freed meanwhile. */
 			if (*slot) {
 				samples->rows[*slot - 1].end_ns = row.time_ns;

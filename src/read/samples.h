@@ -59,6 +59,9 @@ enum ky_place_source {
 
 #define KY_OFF_CPU_BY_CALL 3u /* OffCpuEvent.source */
 #define KY_OFF_CPU_BY_SWITCHES 5u
+/* ALLOC: told at the end of a trace because it lived; of those whose beginning is in the trace, the
+ * beginning alone is kept. */
+#define KY_ALLOC_TOLD_LIVE 1u
 
 struct ky_stack_row {
 	uint64_t time_ns;
@@ -76,7 +79,8 @@ struct ky_stack_row {
 	uint32_t syscall; /* KY_NO_SYSCALL: none or unknown */
 	uint32_t order;   /* of loading */
 	uint8_t kind;     /* enum ky_stack_kind */
-	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source */
+	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
+			   * KY_ALLOC_TOLD_LIVE */
 	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source */
 	uint8_t clipped;  /* OFF_CPU: OffCpuEvent.clipped */
 	uint8_t flags;    /* enum ky_stack_row_flags */

@@ -24,12 +24,13 @@
 	LIMITED(CUSTOM, "custom")           \
 	TIMED(SPAN, "span")                 \
 	PLAIN(PLACE, "places")              \
-	PLAIN(OFF_CPU, "offcpu")
+	PLAIN(OFF_CPU, "offcpu")            \
+	PLAIN(ALLOC, "alloc")
 /* clang-format on */
 
 #define KY_KIND_BIT(gate, name) | KYMO_GATE_##gate
 _Static_assert((0u KY_KIND_LIST(KY_KIND_BIT, KY_KIND_BIT, KY_KIND_BIT)) ==
-		       ((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE),
+		       ((uint32_t)KYMO_GATES_DEFAULT | KYMO_GATE_WAKER_CLONE | KYMO_GATE_ALLOC),
 	       "every gate has a name");
 
 #endif

@@ -94,6 +94,8 @@ struct ky_ring_header {
 	uint64_t unwind_bytes;
 	uint64_t place_offset; /* multiple of the page; 0: there is none */
 	uint64_t place_bytes;
+	uint64_t alloc_offset; /* multiple of the page; 0: there is none */
+	uint64_t alloc_bytes;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
@@ -115,6 +117,7 @@ struct ky_ring_header {
 	/* 1 (release): the head of the unwind area exists; before, no page of it may be touched */
 	_Atomic uint32_t unwind_ready;
 	_Atomic uint32_t place_ready; /* 1 (release): the place table is there (place_table.h) */
+	_Atomic uint32_t alloc_ready; /* the same of the table of allocations (alloc_table.h) */
 };
 
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by
@@ -132,6 +135,8 @@ struct ky_ring_settings {
 	/* Samples per second of a thread's CPU time; UINT32_MAX: none. */
 	_Atomic uint32_t sample_hz;
 	_Atomic uint64_t span_threshold_ns; /* spans at least so long */
+	/* Bytes per sample of an allocation, on average; 0: as it was started. */
+	_Atomic uint64_t alloc_bytes;
 };
 
 enum ky_ring_mode {

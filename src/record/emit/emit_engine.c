@@ -451,6 +451,10 @@ static int copy_options(const struct kymo_recorder_options *options)
 		engine->options.sample_hz = (uint32_t)number_of("KYMO_SAMPLE", 1000);
 	if (engine->options.sample_hz == KYMO_SAMPLE_OFF)
 		engine->options.sample_hz = 0;
+	if (!engine->options.alloc_bytes)
+		engine->options.alloc_bytes = number_of("KYMO_ALLOC", KYMO_ALLOC_BYTES_MAX);
+	if (engine->options.alloc_bytes < KYMO_ALLOC_BYTES_MIN)
+		engine->options.alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
 	engine->options.metadata = NULL;
 	engine->options.metadata_count = 0;
 	engine->options.errbuf = NULL;

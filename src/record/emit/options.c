@@ -82,6 +82,11 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 		return ky_options_say(out, -EINVAL,
 				      "sample_hz is %u; give 1 to 1000, 0, or KYMO_SAMPLE_OFF",
 				      out->sample_hz);
+	if (out->alloc_bytes &&
+	    (out->alloc_bytes < KYMO_ALLOC_BYTES_MIN || out->alloc_bytes > KYMO_ALLOC_BYTES_MAX))
+		return ky_options_say(out, -EINVAL,
+				      "alloc_bytes is %llu; give 1 KiB to 1 GiB, or 0 for 512 KiB",
+				      (unsigned long long)out->alloc_bytes);
 	if (out->flags & ~flags)
 		return ky_options_say(out, -EINVAL, "flags has unknown bits 0x%x",
 				      out->flags & ~flags);

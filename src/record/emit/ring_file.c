@@ -130,6 +130,16 @@ static int create_named(struct ky_ring *ring, const struct ky_ring_request *requ
 	return fd >= 0 ? fd : err;
 }
 
+static size_t places_at(const struct ky_ring *ring)
+{
+	return ring->slots_end + (size_t)ring->sample_bytes;
+}
+
+static size_t allocs_at(const struct ky_ring *ring)
+{
+	return places_at(ring) + (size_t)ring->place_bytes;
+}
+
 static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 {
 	uint64_t room = UINT64_MAX, front, slots;
@@ -157,6 +167,9 @@ static void lay_out(struct ky_ring *ring, const struct ky_ring_request *request)
 	if (ring->sample_bytes && room >= ring->mapped_bytes + KY_PLACE_AREA_BYTES)
 		ring->place_bytes = KY_PLACE_AREA_BYTES;
 	ring->mapped_bytes += ring->place_bytes;
+	if (ring->place_bytes && room >= ring->mapped_bytes + KY_ALLOC_AREA_BYTES)
+		ring->alloc_bytes = KY_ALLOC_AREA_BYTES;
+	ring->mapped_bytes += ring->alloc_bytes;
 	ring->unwind_bytes = room < ring->mapped_bytes + KY_UNWIND_AREA_BYTES ?
 				     0 :
 				     KY_UNWIND_AREA_BYTES;
@@ -322,6 +335,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->sample_offset = ring->sample_bytes ? ring->slots_end : 0;
 	header->sample_bytes = ring->sample_bytes;
 	header->place_offset = ring->place_bytes ? ring->slots_end + ring->sample_bytes : 0;
+	header->alloc_offset = ring->alloc_bytes ? allocs_at(ring) : 0;
+	header->alloc_bytes = ring->alloc_bytes;
 	header->place_bytes = ring->place_bytes;
 	header->slot_count = ring->slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
@@ -529,7 +544,7 @@ static bool touch_and_clear(uint8_t *from, const uint8_t *to)
 
 static bool make_places(struct ky_ring *ring)
 {
-	uint8_t *area = ring->base + ring->slots_end + ring->sample_bytes;
+	uint8_t *area = ring->base + places_at(ring);
 
 	if (!ring->place_bytes || !ky_ring_samples(ring, KY_SAMPLES_PLACE, &ring->place_samples) ||
 	    !touch_and_clear(area, area + KY_PLACE_SLOTS_OFFSET) ||
@@ -539,28 +554,59 @@ static bool make_places(struct ky_ring *ring)
 	return true;
 }
 
+static bool make_allocs(struct ky_ring *ring)
+{
+	uint8_t *area = ring->base + allocs_at(ring);
+
+	if (!ring->alloc_bytes || !ky_ring_samples(ring, KY_SAMPLES_MEMORY, &ring->alloc_samples) ||
+	    !touch_and_clear(area, area + KY_ALLOC_SLOTS_OFFSET) ||
+	    !touch_and_clear(area + KY_ALLOC_STACKS_OFFSET, area + KY_ALLOC_UNITS_OFFSET))
+		return false;
+	atomic_store_explicit(&ring->header->alloc_ready, 1, memory_order_release);
+	return true;
+}
+
 /* Some hundred system calls of another thread: what this one is about to say is not said again. */
-static uint32_t wait_for_places(const struct ky_ring *ring)
+static uint32_t wait_for_table(const uint32_t *of)
 {
 	uint32_t state = KY_PLACE_BEING_MADE;
 
 	for (uint32_t i = 0; i < PLACE_LOOKS_MAX && state == KY_PLACE_BEING_MADE; i++)
-		state = __atomic_load_n(&ring->place_state, __ATOMIC_ACQUIRE);
+		state = __atomic_load_n(of, __ATOMIC_ACQUIRE);
 	return state;
+}
+
+static bool is_made(struct ky_ring *ring, uint32_t *of, bool (*make_it)(struct ky_ring *ring),
+		    void (*begin)(void))
+{
+	uint32_t state = __atomic_load_n(of, __ATOMIC_ACQUIRE);
+
+	if (state == KY_PLACE_MADE)
+		return true;
+	state = KY_PLACE_UNTRIED;
+	if (__atomic_compare_exchange_n(of, &state, KY_PLACE_BEING_MADE, false, __ATOMIC_ACQUIRE,
+					__ATOMIC_ACQUIRE)) {
+		if (begin)
+			begin();
+		state = make_it(ring) ? KY_PLACE_MADE : KY_PLACE_REFUSED;
+		__atomic_store_n(of, state, __ATOMIC_RELEASE);
+	} else if (state == KY_PLACE_BEING_MADE) {
+		state = wait_for_table(of);
+	}
+	return state == KY_PLACE_MADE;
 }
 
 uint8_t *ky_ring_places(struct ky_ring *ring)
 {
-	uint32_t state = KY_PLACE_UNTRIED;
+	return is_made(ring, &ring->place_state, make_places, NULL) ? ring->base + places_at(ring) :
+								      NULL;
+}
 
-	if (__atomic_compare_exchange_n(&ring->place_state, &state, KY_PLACE_BEING_MADE, false,
-					__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		state = make_places(ring) ? KY_PLACE_MADE : KY_PLACE_REFUSED;
-		__atomic_store_n(&ring->place_state, state, __ATOMIC_RELEASE);
-	} else if (state == KY_PLACE_BEING_MADE) {
-		state = wait_for_places(ring);
-	}
-	return state == KY_PLACE_MADE ? ring->base + ring->slots_end + ring->sample_bytes : NULL;
+uint8_t *ky_ring_allocs(struct ky_ring *ring, void (*begin)(void))
+{
+	return is_made(ring, &ring->alloc_state, make_allocs, begin) ?
+		       ring->base + allocs_at(ring) :
+		       NULL;
 }
 
 void ky_ring_detach(struct ky_ring *ring)

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <wire/alloc_table.h>
 #include <wire/place_table.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
@@ -27,7 +28,7 @@
 #define KY_RING_BYTES_DEFAULT (32u << 20)
 #define KY_RING_BYTES_MAX (UINT64_C(4) << 30)
 
-/* What became of the pages of the place table. */
+/* What became of the pages of the place table, or of the table of allocations. */
 enum ky_place_state {
 	KY_PLACE_UNTRIED = 0,
 	KY_PLACE_BEING_MADE,
@@ -50,6 +51,9 @@ struct ky_ring {
 	uint64_t place_bytes;  /* of the place table behind it; 0: there is none */
 	uint32_t place_state;  /* atomic; enum ky_place_state */
 	struct ky_sample_ring place_samples;
+	uint64_t alloc_bytes; /* of the table of allocations behind that; 0: there is none */
+	uint32_t alloc_state; /* atomic; enum ky_place_state */
+	struct ky_sample_ring alloc_samples;
 	uint8_t *unwind; /* the unwind area, the last one; NULL: there is none */
 	uint64_t unwind_bytes;
 	uint64_t unwind_made;     /* bytes of it whose pages exist by our doing */
@@ -103,6 +107,10 @@ bool ky_ring_populate_unwind(struct ky_ring *ring, uint64_t bytes);
  * with it. NULL: there is none, no memory for it, or another thread makes it just now.
  * Signals  safe.   Cost a system call a page, the first time. */
 uint8_t *ky_ring_places(struct ky_ring *ring);
+
+/* The same for the table of allocations, and the class of samples that goes with it. begin: called
+ * before it is there, by the one thread that makes it. */
+uint8_t *ky_ring_allocs(struct ky_ring *ring, void (*begin)(void));
 
 /* Makes the page of this word exist; overwrites it. False: no memory. Signals safe. */
 bool ky_ring_touch(void *word);

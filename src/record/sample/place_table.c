@@ -2,6 +2,7 @@
 #include <kymo/place.h>
 
 #include <record/emit/emit_engine.h>
+#include <record/sample/stack_store.h>
 #include <record/sample/stack_walk.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 #define BUDGET_HZ 500u
 #define BUDGET_MAX 4096u
 #define BUDGET_FIRST (BUDGET_MAX / 4) /* of it, for first polls alone */
-#define STACK_PROBES_MAX 16u
 #define STACKS_NONE UINT64_C(0x0000ffffffffffff)
 
 _Static_assert((KYMO_PLACE_ONE_IN & (KYMO_PLACE_ONE_IN - 1)) == 0, "a mask makes the choice");
@@ -219,67 +219,20 @@ uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
 
 /* ---- stacks, each once ---- */
 
-static uint64_t hash_frames(const uint64_t *frames, uint32_t count)
-{
-	uint64_t hash = UINT64_C(0x9ae16a3b2f90404f) + count;
-
-	for (uint32_t i = 0; i < count; i++) {
-		hash = (hash ^ frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 29;
-	}
-	return hash | 1;
-}
-
-static void keep_frames(struct kymo_place_set *sets, struct ky_place_stack *stack,
-			const uint64_t *frames, uint32_t count)
-{
-	struct ky_place_head *head = head_of(sets);
-	uint8_t *units = (uint8_t *)head + KY_PLACE_UNITS_OFFSET, *to;
-	uint64_t needed = (count * KY_SAMPLE_FRAME_BYTES + KY_PLACE_UNIT_BYTES - 1) /
-			  KY_PLACE_UNIT_BYTES;
-	uint64_t unit = atomic_load_explicit(&head->units_used, memory_order_relaxed);
-
-	do {
-		if (unit + needed > KY_PLACE_UNITS)
-			goto refuse;
-	} while (!atomic_compare_exchange_weak_explicit(&head->units_used, &unit, unit + needed,
-							memory_order_relaxed,
-							memory_order_relaxed));
-	to = units + unit * KY_PLACE_UNIT_BYTES;
-	/* The pages of both ends; it spans two at most. The words are ours alone. */
-	if (!ky_ring_touch(to) || !ky_ring_touch(to + needed * KY_PLACE_UNIT_BYTES - 8))
-		goto refuse;
-	for (uint32_t i = 0; i < count; i++)
-		memcpy(to + (size_t)i * KY_SAMPLE_FRAME_BYTES, &frames[i], KY_SAMPLE_FRAME_BYTES);
-	atomic_store_explicit(&stack->place, unit | (uint64_t)count << 16 | KY_PLACE_PUBLISHED,
-			      memory_order_release);
-	return;
-refuse:
-	atomic_fetch_add_explicit(&head->stacks_refused, 1, memory_order_relaxed);
-}
-
 static uint32_t stack_number(struct kymo_place_set *sets, const uint64_t *frames, uint32_t count)
 {
 	struct ky_place_head *head = head_of(sets);
-	struct ky_place_stack *stacks = (struct ky_place_stack *)(void *)((uint8_t *)head +
-									  KY_PLACE_STACKS_OFFSET);
-	uint64_t hash = hash_frames(frames, count), was;
+	uint8_t *area = (uint8_t *)head;
+	struct ky_stack_store store = {
+		.index = (struct ky_place_stack *)(void *)(area + KY_PLACE_STACKS_OFFSET),
+		.index_count = KY_PLACE_STACKS,
+		.units = area + KY_PLACE_UNITS_OFFSET,
+		.unit_count = KY_PLACE_UNITS,
+		.units_used = &head->units_used,
+		.refused_count = &head->stacks_refused,
+	};
 
-	for (uint32_t i = 0; i < STACK_PROBES_MAX; i++) {
-		uint32_t at = (uint32_t)((hash >> 32) + i) % KY_PLACE_STACKS;
-
-		was = atomic_load_explicit(&stacks[at].hash, memory_order_relaxed);
-		if (was == 0 && atomic_compare_exchange_strong_explicit(&stacks[at].hash, &was,
-									hash, memory_order_relaxed,
-									memory_order_relaxed)) {
-			keep_frames(sets, &stacks[at], frames, count);
-			return at;
-		}
-		if (was == hash)
-			return at;
-	}
-	atomic_fetch_add_explicit(&head->stacks_refused, 1, memory_order_relaxed);
-	return KY_PLACE_NO_STACK;
+	return ky_stack_store_number(&store, frames, count, KY_PLACE_NO_STACK);
 }
 
 /* ---- putting ---- */

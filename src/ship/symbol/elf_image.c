@@ -384,6 +384,12 @@ static size_t lower_bound(const struct ky_elf *elf, uint64_t address)
 	return low;
 }
 
+const struct ky_elf_symbol *ky_elf_symbols(const struct ky_elf *elf, size_t *count)
+{
+	*count = elf->symbol_count;
+	return elf->symbols;
+}
+
 const struct ky_elf_symbol *ky_elf_symbols_at(const struct ky_elf *elf, uint64_t address,
 					      size_t *count)
 {

@@ -62,6 +62,9 @@ struct ky_elf_pointer {
  * the first call. Returns NULL and 0 when there is none or no memory. */
 const struct ky_elf_pointer *ky_elf_function_pointers(struct ky_elf *elf, size_t *count);
 
+/* All function symbols, by address. */
+const struct ky_elf_symbol *ky_elf_symbols(const struct ky_elf *elf, size_t *count);
+
 /* Function symbols at exactly this address (several where the linker folded them); NULL and 0:
  * none. */
 const struct ky_elf_symbol *ky_elf_symbols_at(const struct ky_elf *elf, uint64_t address,

@@ -274,7 +274,69 @@ static void profile__adds_up_live_and_allocated_bytes(void **state)
 	assert_int_equal(ky_whole(p.profile->heap[0].bytes.sum), 8000);
 	assert_int_equal(ky_whole(p.profile->heap[0].live_bytes.sum), 4000);
 	/* 1.96 sqrt(2 * 4 * 3 * 1000^2) */
-	assert_int_equal(ky_whole(ky_total_margin(&p.profile->heap_bytes)), 9602);
+	assert_int_equal(ky_whole(ky_total_margin(&p.profile->heap_all.bytes)), 9602);
+	finish(&p);
+}
+
+/* Ten parts of 100 ms .. 200 ms; half of it is at 150 ms. */
+static void profile__says_what_grew_and_what_was_live_when(void **state)
+{
+	const struct ky_stack_profile_heap *heap;
+	struct profile_case p;
+	uint32_t leak, steady;
+
+	(void)state;
+	begin(&p);
+	leak = CASE_STACK(&p.c, 0x10, 0x20);
+	steady = CASE_STACK(&p.c, 0x30, 0x20);
+	case_alloc(&p.c, 100 * MS, 1000, 0x1000, leak, 2.0);
+	case_alloc(&p.c, 101 * MS, 500, 0x2000, steady, 2.0);
+	case_free(&p.c, 155 * MS, 500, 0x2000);
+	case_alloc(&p.c, 160 * MS, 500, 0x3000, steady, 2.0);
+	case_alloc(&p.c, 170 * MS, 1000, 0x4000, leak, 2.0);
+	case_alloc(&p.c, 200 * MS, 1000, 0x5000, leak, 2.0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->heap_count, 2);
+	heap = &p.profile->heap[0];
+	assert_int_equal(ky_whole(heap->live_bytes.sum), 6000);
+	assert_int_equal(ky_whole(heap->growth.sum), 4000);
+	/* 2 * 1 * 1000^2 each */
+	assert_int_equal(ky_whole(heap->growth.variance), 4000000);
+	assert_true(p.profile->heap_points[0] == 100 * MS);
+	assert_true(p.profile->heap_points[5] == 150 * MS);
+	assert_true(p.profile->heap_points[10] == 200 * MS);
+	assert_int_equal(ky_whole(heap->live_at[0]), 2000);
+	assert_int_equal(ky_whole(heap->live_at[6]), 2000);
+	assert_int_equal(ky_whole(heap->live_at[7]), 4000);
+	assert_int_equal(ky_whole(heap->live_at[10]), 6000);
+	heap = &p.profile->heap[1];
+	assert_int_equal(ky_whole(heap->live_bytes.sum), 1000);
+	assert_true(heap->growth.sum == 0.0 && heap->growth.count == 2);
+	assert_int_equal(ky_whole(heap->live_at[5]), 1000);
+	assert_int_equal(ky_whole(p.profile->heap_all.live_at[5]), 3000);
+	finish(&p);
+}
+
+/* What was allocated before it is live in a range, and not allocated there. */
+static void profile__range_begins_with_what_is_live(void **state)
+{
+	struct ky_stack_profile_options options = {.from_ns = 110 * MS, .to_ns = 130 * MS};
+	struct profile_case p;
+	uint32_t stack;
+
+	(void)state;
+	begin(&p);
+	stack = CASE_STACK(&p.c, 0x10, 0x20);
+	case_alloc(&p.c, 100 * MS, 1000, 0x1000, stack, 1.0);
+	case_alloc(&p.c, 101 * MS, 10, 0x2000, stack, 1.0);
+	case_free(&p.c, 105 * MS, 10, 0x2000);
+	case_alloc(&p.c, 120 * MS, 500, 0x3000, stack, 1.0);
+	case_free(&p.c, 140 * MS, 500, 0x3000);
+	case_alloc(&p.c, 150 * MS, 7, 0x4000, stack, 1.0);
+	make(&p, &options);
+	assert_int_equal(ky_whole(p.profile->heap_all.bytes.sum), 500);
+	assert_int_equal(ky_whole(p.profile->heap_all.live_bytes.sum), 1500);
+	assert_int_equal(p.profile->heap_all.count, 2);
 	finish(&p);
 }
 
@@ -373,6 +435,8 @@ int main(void)
 		cmocka_unit_test(profile__says_where_tasks_wait),
 		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
+		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
+		cmocka_unit_test(profile__range_begins_with_what_is_live),
 		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),
 		cmocka_unit_test(profile__keeps_to_its_range),
 		cmocka_unit_test(profile__survives_each_failing_allocation),

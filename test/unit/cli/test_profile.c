@@ -62,6 +62,25 @@ static void profile__reads_every_key(void **state)
 	assert_true(has_setting(&profile, "spawn=off"));
 }
 
+static void profile__allocations_are_asked_for_in_two_ways(void **state)
+{
+	char why[KY_PROFILE_WHY_BYTES];
+	static struct ky_profile profile;
+
+	(void)state;
+	assert_int_equal(parse(&profile, "[events]\nalloc.enabled = true\n", why), 0);
+	assert_int_equal(profile.gates_set, KYMO_GATE_ALLOC);
+	assert_int_equal(profile.alloc_bytes, 512u << 10);
+	assert_int_equal(parse(&profile, "[sampling]\nalloc_bytes = \"64K\"\n", why), 0);
+	assert_int_equal(profile.gates_set, KYMO_GATE_ALLOC);
+	assert_int_equal(profile.alloc_bytes, 64u << 10);
+	assert_true(has_setting(&profile, "alloc=on"));
+	assert_true(has_setting(&profile, "alloc.bytes=64K"));
+	assert_int_equal(parse(&profile, "[sampling]\nalloc_bytes = \"off\"\n", why), 0);
+	assert_int_equal(profile.gates_clear, KYMO_GATE_ALLOC);
+	assert_int_equal(profile.alloc_bytes, 0);
+}
+
 static void profile__says_file_line_key_and_what_is_allowed(void **state)
 {
 	static const struct {
@@ -76,7 +95,11 @@ static void profile__says_file_line_key_and_what_is_allowed(void **state)
 		 "allowed: poll, wake, park, spawn, driver, blocking, waker_clone, mark, custom"},
 		{"\n\n[rings]\nbytes = 5\n",
 		 "my.toml:4: rings.bytes: there is no such key (did you mean 'ring.bytes'?); "
-		 "allowed: description, ring.bytes, sampling.cpu_hz, events, triggers"},
+		 "allowed: description, ring.bytes, sampling.cpu_hz, sampling.alloc_bytes, events, "
+		 "triggers"},
+		{"[sampling]\nalloc_bytes = \"512\"\n",
+		 "my.toml:2: sampling.alloc_bytes: expected a size from \"1K\" to \"1G\", or "
+		 "\"off\", not 512"},
 		{"[sampling]\ncpu_hz = 0\n",
 		 "my.toml:2: sampling.cpu_hz: expected samples a second, 1 to 1000, or \"off\", "
 		 "not 0"},
@@ -195,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(profile__reads_every_key),
+		cmocka_unit_test(profile__allocations_are_asked_for_in_two_ways),
 		cmocka_unit_test(profile__says_file_line_key_and_what_is_allowed),
 		cmocka_unit_test(profile__quotes_the_rule_that_is_wrong),
 		cmocka_unit_test(profile__says_where_it_is_no_toml),

@@ -131,6 +131,26 @@ static void ring_settings__sampling_is_a_rate_or_off(void **state)
 	assert_int_equal(atomic_load(&control.settings.sample_hz), 0);
 }
 
+static void ring_settings__allocations_are_a_gate_and_a_size(void **state)
+{
+	char text[KY_SETTING_TEXT_BYTES];
+
+	(void)state;
+	set("alloc=on");
+	set("alloc.bytes=64K");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.gates), KYMO_GATES_DEFAULT | KYMO_GATE_ALLOC);
+	assert_int_equal(atomic_load(&control.settings.alloc_bytes), 64u << 10);
+	assert_string_equal(ky_setting_text(text, changes.changes[1].setting, 64u << 10),
+			    "65.5 kB");
+	assert_string_equal(ky_setting_text(text, changes.changes[1].setting, 0), "default");
+	changes.count = 0;
+	set("alloc.bytes=default");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.alloc_bytes), 0);
+	assert_int_equal(changes.changes[0].before, 64u << 10);
+}
+
 static void ring_settings__mistakes_are_told_with_what_would_be_right(void **state)
 {
 	(void)state;
@@ -151,6 +171,9 @@ static void ring_settings__mistakes_are_told_with_what_would_be_right(void **sta
 	refuse("sampling=0", "samples a second, 1 to 1000, or off or default");
 	refuse("sampling=1001", "1 to 1000");
 	refuse("sampling=on", "1 to 1000");
+	refuse("alloc=64K", "on or off");
+	refuse("alloc.bytes=off", "a size from 1K to 1G, or default");
+	refuse("alloc.bytes=2G", "a size from 1K to 1G");
 	set("wake=off");
 	refuse("wake=on", "twice");
 }
@@ -160,7 +183,7 @@ static void ring_settings__reading_shows_all_there_are(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 26);
+	assert_int_equal(changes.count, 28);
 	assert_int_equal(before("sampling"), 0);
 	assert_int_equal(before("park.throttle"), 5);
 	assert_int_equal(before("poll"), 1);
@@ -230,6 +253,7 @@ int main(void)
 		TEST(ring_settings__gates_alone_leave_the_settings_alone),
 		TEST(ring_settings__off_and_default_are_different_words),
 		TEST(ring_settings__sampling_is_a_rate_or_off),
+		TEST(ring_settings__allocations_are_a_gate_and_a_size),
 		TEST(ring_settings__mistakes_are_told_with_what_would_be_right),
 		TEST(ring_settings__reading_shows_all_there_are),
 		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),

@@ -63,6 +63,17 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_int_equal(options.metadata_count, 1);
 	assert_string_equal(options.metadata[0].key, "k");
 	assert_string_equal(options.metadata[0].value, "v=w");
+	assert_int_equal(options.alloc_bytes, 0);
+	assert_int_equal(parse("run --alloc c"), 0);
+	assert_int_equal(options.alloc_bytes, 512 << 10);
+	assert_int_equal(options.sample_bytes, 8 << 20);
+	assert_string_equal(options.command[0], "c");
+	assert_int_equal(parse("run --alloc=64K --sample-bytes 1M c"), 0);
+	assert_int_equal(options.alloc_bytes, 64 << 10);
+	assert_int_equal(options.sample_bytes, 1 << 20);
+	assert_int_equal(parse("run --alloc=off c"), 0);
+	assert_int_equal(options.alloc_bytes, 0);
+	assert_int_equal(options.sample_bytes, 0);
 	assert_int_equal(parse("run --segment-bytes 1K --total-bytes 2G --compress none c"), 0);
 	assert_int_equal(options.segment_bytes_max, 1024);
 	assert_int_equal(options.total_bytes_max, UINT64_C(2) << 30);
@@ -99,6 +110,8 @@ static void run_options__wrong_values_name_the_option_and_what_it_wants(void **s
 		{"run --ring-bytes 5G c", "--ring-bytes"},
 		{"run --ring-dir rel c", "an absolute path"},
 		{"run --compress zstd:99 c", "--compress"},
+		{"run --alloc=512 c", "--alloc: expected a size from 1K to 1G, or off"},
+		{"run --alloc=2G c", "--alloc"},
 		{"run --compress gzip:10 c", "--compress"},
 		{"run --compress lz4 c", "--compress"},
 		{"run --rotate-interval 0 c", "--rotate-interval"},

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* heap_text.h - the part of `kymo report` that says who allocates, what is live and what grows.
+ * Threads: owner.
+ */
+#ifndef KY_CLI_HEAP_TEXT_H
+#define KY_CLI_HEAP_TEXT_H
+
+#include <analyze/stack_profile.h>
+
+/* Nothing where nobody asked for it. */
+void ky_heap_text(struct ky_buf *out, const struct ky_trace *trace,
+		  const struct ky_stack_profile *profile, bool is_coloured);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* stack_store.h - stacks in the ring file, each kept once and never given up: an index by hash, and
+ * units of frames that are handed out one after the other.
+ *
+ * Memory:   the index exists; the units are made to, as they are used.
+ * Threads:  any, without a lock.      Signals: safe.
+ */
+#ifndef KY_RECORD_SAMPLE_STACK_STORE_H
+#define KY_RECORD_SAMPLE_STACK_STORE_H
+
+#include <wire/place_table.h>
+
+struct ky_stack_store {
+	struct ky_place_stack *index;
+	uint32_t index_count, unit_count;
+	uint8_t *units;
+	_Atomic uint64_t *units_used, *refused_count;
+};
+
+/* Its number in the index, or `none`: there is no room. */
+uint32_t ky_stack_store_number(const struct ky_stack_store *store, const uint64_t *frames,
+			       uint32_t count, uint32_t none);
+
+#endif

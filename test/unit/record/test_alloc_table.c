@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Allocations as they are told: totals, intervals, ends, loss, and whose they are. Addresses are
+ * numbers that nobody looks behind. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/prng.h"
+#include "../../lib/recorder_case.h"
+
+#include <analyze/share.h>
+#include <errno.h>
+#include <kymo/alloc.h>
+#include <record/emit/emit_engine.h>
+#include <record/sample/alloc_odds.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wire/alloc_table.h>
+
+#define KIB UINT64_C(1024)
+#define ONE 4294967296.0
+#define MEAN (64 * KIB)
+
+static struct test_recorder test;
+static struct ky_sample_ring slots;
+static struct ky_alloc_head *head;
+
+static void open_allocs(void)
+{
+	uint8_t *area;
+
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
+	kymo_poll_begin(7, 0, 0); /* this thread has a state */
+	atomic_store(&ky_engine.ring->control->settings.alloc_bytes, MEAN);
+	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
+	area = ky_ring_allocs(ky_engine.ring, NULL);
+	assert_non_null(area);
+	head = (struct ky_alloc_head *)(void *)area;
+	slots = ky_engine.ring->alloc_samples;
+	memset(kymo_alloc_filter, 0, sizeof(kymo_alloc_filter));
+	ky_alloc_seed(4711);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	open_allocs();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	test_recorder_close(&test);
+	return 0;
+}
+
+static uint32_t told(void)
+{
+	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+}
+
+/* Sample `number`, which has one slot: nobody has made tables. */
+static const struct ky_sample_slot *slot_of(uint32_t number)
+{
+	return (const struct ky_sample_slot *)(const void *)(slots.slots +
+							     (size_t)(number % slots.slot_count) *
+								     KY_SAMPLE_SLOT_BYTES);
+}
+
+static const void *address_of(uint64_t number)
+{
+	return (const void *)(uintptr_t)(0x100000 + number * 32); /* NOLINT */
+}
+
+static uint64_t bytes_lost(void)
+{
+	return atomic_load(&slots.head->lost_count);
+}
+
+static uint64_t live_count(void)
+{
+	return atomic_load(&head->kept_count) - atomic_load(&head->ended_count);
+}
+
+/* Allocates until one is told; returns its number. */
+static uint64_t allocate_told(uint64_t number, size_t bytes)
+{
+	uint32_t before = told();
+
+	for (uint32_t i = 0; i < 1000000; i++) {
+		kymo_alloc(address_of(number), bytes);
+		if (told() != before)
+			return number;
+		kymo_free(address_of(number));
+	}
+	fail_msg("nothing was told");
+	return 0;
+}
+
+/* ---- totals ---- */
+
+/* Small ones, large ones, and some beyond the mean. */
+static size_t draw_bytes(struct test_prng *prng)
+{
+	uint32_t kind = test_below(prng, 100);
+
+	if (kind < 70)
+		return 16 + test_below(prng, 256);
+	if (kind < 98)
+		return 1024 + test_below(prng, 8192);
+	return 20000 + test_below(prng, 100000);
+}
+
+static void alloc__interval_covers_the_truth_in_1000_runs(void **state)
+{
+	uint32_t covered = 0, covered_live = 0;
+	double off = 0.0;
+
+	(void)state;
+	for (uint32_t run = 0; run < 1000; run++) {
+		struct test_prng prng = {run * 7919 + 1};
+		struct ky_total all = {0}, live = {0};
+		double truth = 0.0, truth_live = 0.0, low, high;
+		uint32_t from = told();
+
+		ky_alloc_seed(run + 1);
+		for (uint32_t i = 0; i < 2500; i++) {
+			size_t bytes = draw_bytes(&prng);
+
+			kymo_alloc(address_of(i), bytes);
+			truth += (double)bytes;
+			if (i % 3)
+				kymo_free(address_of(i));
+			else
+				truth_live += (double)bytes;
+		}
+		assert_true(told() - from < slots.slot_count);
+		for (; from != told(); from++) {
+			const struct ky_sample_slot *slot = slot_of(from);
+			double weight = (double)slot->weight / ONE;
+
+			if (slot->kind != KY_SAMPLE_ALLOC)
+				continue;
+			ky_total_add(&all, weight, (double)slot->value);
+			if ((slot->more - 0x100000) / 32 % 3 == 0)
+				ky_total_add(&live, weight, (double)slot->value);
+		}
+		ky_total_interval(&all, &low, &high);
+		covered += low <= truth && truth <= high;
+		ky_total_interval(&live, &low, &high);
+		covered_live += low <= truth_live && truth_live <= high;
+		off += all.sum / truth - 1.0;
+		for (uint32_t i = 0; i < 2500; i += 3)
+			kymo_free(address_of(i));
+		assert_int_equal(live_count(), 0);
+	}
+	print_message("# covered: %u all, %u live; bias %.5f\n", covered, covered_live,
+		      off / 1000.0);
+	assert_in_range(covered, 930, 970);
+	assert_in_range(covered_live, 930, 970);
+	/* Without bias: within four standard deviations of the mean of 1,000. */
+	assert_true(off / 1000.0 > -0.015 && off / 1000.0 < 0.015);
+	assert_int_equal(bytes_lost(), 0);
+}
+
+/* What is larger than many means is always told, and stands for itself. */
+static void alloc__large_one_stands_for_itself(void **state)
+{
+	(void)state;
+	kymo_alloc(address_of(1), 100 * MEAN);
+	assert_int_equal(told(), 1);
+	assert_int_equal(slot_of(0)->kind, KY_SAMPLE_ALLOC);
+	assert_true(slot_of(0)->weight == UINT64_C(1) << 32);
+	assert_true(slot_of(0)->value == 100 * MEAN);
+	assert_true(slot_of(0)->more == (uintptr_t)address_of(1));
+	assert_int_equal(slot_of(0)->tid, syscall(SYS_gettid));
+}
+
+/* ---- ends ---- */
+
+static void alloc__end_says_what_began_and_when(void **state)
+{
+	uint64_t at = allocate_told(5, 100);
+	uint32_t number = told() - 1;
+
+	(void)state;
+	assert_true(kymo_alloc_is_known(address_of(at)));
+	kymo_free(address_of(6)); /* another one */
+	assert_int_equal(told(), number + 1);
+	kymo_free(address_of(at));
+	assert_int_equal(told(), number + 2);
+	assert_int_equal(slot_of(number + 1)->kind, KY_SAMPLE_FREE);
+	assert_true(slot_of(number + 1)->more == (uintptr_t)address_of(at));
+	assert_true(slot_of(number + 1)->other == slot_of(number)->stamp);
+	assert_int_equal(slot_of(number + 1)->value, 100);
+	assert_true(slot_of(number + 1)->stamp >= slot_of(number)->stamp);
+	assert_false(kymo_alloc_is_known(address_of(at)));
+	kymo_free(address_of(at)); /* twice: the host's mistake */
+	assert_int_equal(told(), number + 2);
+}
+
+static void *free_all(void *ctx)
+{
+	uint64_t count = *(const uint64_t *)ctx;
+
+	for (uint64_t i = 0; i < count; i++)
+		kymo_free(address_of(i));
+	return NULL;
+}
+
+static void alloc__other_threads_free_what_was_told(void **state)
+{
+	uint64_t count = 300;
+
+	(void)state;
+	for (uint64_t i = 0; i < count; i++)
+		kymo_alloc(address_of(i), 8 * MEAN);
+	assert_in_range(live_count(), 290, 300);
+	test_in_thread(free_all, &count);
+	assert_int_equal(live_count(), 0);
+	assert_true(slot_of(told() - 1)->tid != (uint32_t)syscall(SYS_gettid));
+	assert_true(slot_of(told() - 1)->tid != 0);
+}
+
+static void alloc__failed_realloc_goes_on_living(void **state)
+{
+	uint64_t at = allocate_told(9, 200);
+	struct kymo_alloc_taken taken;
+	uint32_t count = told();
+
+	(void)state;
+	assert_true(kymo_alloc_take(address_of(at), &taken));
+	assert_false(kymo_alloc_take(address_of(at), &taken));
+	kymo_alloc_put_back(&taken);
+	assert_int_equal(told(), count);
+	assert_true(kymo_alloc_take(address_of(at), &taken));
+	assert_int_equal(taken.bytes, 200);
+	kymo_alloc_end(&taken);
+	assert_int_equal(told(), count + 1);
+}
+
+/* Freed by code that nobody sees, and given out again: the older one is over. */
+static void alloc__address_given_out_again_is_kept_once(void **state)
+{
+	uint64_t at = 77;
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++)
+		kymo_alloc(address_of(at), 100 * MEAN);
+	kymo_free(address_of(at));
+	assert_false(kymo_alloc_is_known(address_of(at)));
+	assert_int_equal(atomic_load(&head->refused_count), 0);
+}
+
+/* ---- loss ---- */
+
+static void alloc__beyond_the_table_is_counted_as_lost(void **state)
+{
+	const uint64_t many = KYMO_ALLOCS_MAX * 3 / 2;
+	uint64_t kept, ended = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < many; i++)
+		kymo_alloc(address_of(i * 3), 100 * MEAN);
+	kept = atomic_load(&head->kept_count);
+	assert_in_range(kept, KYMO_ALLOCS_MAX * 9 / 10, KYMO_ALLOCS_MAX);
+	assert_int_equal(kept + atomic_load(&head->refused_count), many);
+	assert_int_equal(bytes_lost(), many - kept);
+	for (uint64_t i = 0; i < many; i++)
+		kymo_free(address_of(i * 3));
+	ended = atomic_load(&head->ended_count);
+	assert_int_equal(ended, kept);
+}
+
+/* ---- who may ---- */
+
+static void alloc__shut_gate_tells_ends_alone(void **state)
+{
+	uint64_t at = allocate_told(3, 64 * MEAN);
+	uint32_t count = told();
+
+	(void)state;
+	kymo_recorder_gates(0, KYMO_GATE_ALLOC);
+	for (uint64_t i = 100; i < 200; i++)
+		kymo_alloc(address_of(i), 64 * MEAN);
+	assert_int_equal(told(), count);
+	kymo_free(address_of(at));
+	assert_int_equal(told(), count + 1);
+	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
+	kymo_alloc(address_of(300), 64 * MEAN);
+	assert_int_equal(told(), count + 2);
+}
+
+static void alloc__another_interval_counts_from_now_on(void **state)
+{
+	const uint64_t small = 4 * KIB;
+	double weight;
+
+	(void)state;
+	kymo_alloc(address_of(1), 64 * MEAN);
+	atomic_store(&ky_engine.ring->control->settings.alloc_bytes, small);
+	allocate_told(2, 64 * MEAN); /* with the old one, or the new one */
+	allocate_told(3, 100);
+	weight = (double)slot_of(told() - 1)->weight / ONE;
+	assert_true(weight > 41.0 && weight < 42.0); /* 4,096 / 100, and a half */
+	assert_true(atomic_load(&head->mean_bytes) == small);
+}
+
+static void alloc__failed_allocation_is_not_told(void **state)
+{
+	(void)state;
+	errno = 4321;
+	for (uint32_t i = 0; i < 100; i++)
+		kymo_alloc(NULL, 64 * MEAN);
+	assert_int_equal(told(), 0);
+	kymo_free(NULL);
+	kymo_alloc(address_of(1), 64 * MEAN);
+	assert_int_equal(told(), 1);
+	assert_int_equal(errno, 4321);
+	/* What no allocator has: the count goes on. */
+	kymo_alloc(NULL, SIZE_MAX);
+	kymo_alloc(NULL, SIZE_MAX / 2 + 1);
+	kymo_alloc(address_of(2), 64 * MEAN);
+	assert_int_equal(told(), 2);
+}
+
+static void alloc__child_leaves_the_parents_table_alone(void **state)
+{
+	uint64_t at = allocate_told(3, 64 * MEAN);
+	uint32_t count = told();
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0) {
+		kymo_free(address_of(at));
+		for (uint64_t i = 0; i < 100; i++)
+			kymo_alloc(address_of(i), 64 * MEAN);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(told(), count);
+	kymo_free(address_of(at));
+	assert_int_equal(told(), count + 1);
+}
+
+static void alloc__next_recording_knows_nothing_of_the_last(void **state)
+{
+	uint64_t at = allocate_told(3, 64 * MEAN);
+
+	(void)state;
+	test_recorder_close(&test);
+	kymo_free(address_of(at));
+	kymo_alloc(address_of(4), 64 * MEAN);
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
+	kymo_poll_begin(7, 0, 0);
+	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
+	kymo_alloc(address_of(5000), 1000 * MEAN); /* far from the other */
+	slots = ky_engine.ring->alloc_samples;
+	assert_int_equal(told(), 1);
+	assert_false(kymo_alloc_is_known(address_of(at)));
+	kymo_free(address_of(at));
+	assert_int_equal(told(), 1);
+	kymo_free(address_of(5000));
+	assert_int_equal(told(), 2);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(alloc__interval_covers_the_truth_in_1000_runs),
+		CASE(alloc__large_one_stands_for_itself),
+		CASE(alloc__end_says_what_began_and_when),
+		CASE(alloc__other_threads_free_what_was_told),
+		CASE(alloc__failed_realloc_goes_on_living),
+		CASE(alloc__address_given_out_again_is_kept_once),
+		CASE(alloc__beyond_the_table_is_counted_as_lost),
+		CASE(alloc__shut_gate_tells_ends_alone),
+		CASE(alloc__another_interval_counts_from_now_on),
+		CASE(alloc__failed_allocation_is_not_told),
+		CASE(alloc__child_leaves_the_parents_table_alone),
+		CASE(alloc__next_recording_knows_nothing_of_the_last),
+	};
+
+	return cmocka_run_group_tests_name("alloc_table", tests, NULL, NULL);
+}
