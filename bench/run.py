@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 
-from measure import (drain, emit, end_to_end, flight, memory, off_cpu, places, programs, read,
-                     symbols, unwind, watch)
+from measure import (alloc, drain, emit, end_to_end, flight, memory, off_cpu, places, programs,
+                     read, symbols, unwind, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -23,7 +23,7 @@ BUILD = ROOT / "build-release"
 LATEST = ROOT / "bench" / "results" / "latest.json"
 AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
-         "symbols": symbols.rows, "off_cpu": off_cpu.rows,
+         "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
          "end-to-end": end_to_end.rows, "flight": flight.rows}
 ROUNDS = 15
 
