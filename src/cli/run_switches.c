@@ -24,6 +24,7 @@
 /* A running thread's processor time is brought up to date at the tick, every 10 ms at most. */
 #define STILL_NS_MIN UINT64_C(12000000)
 #define BUDGET_MAX 2000.0
+#define LOOK_NS UINT64_C(20000000)
 
 struct ky_run_switches {
 	struct ky_perf_options how;
@@ -411,6 +412,9 @@ static void follow(struct ky_run_switches *switches, struct ky_run_sampled *cons
 	}
 	if (!switches->is_open && now_ns >= switches->due_ns)
 		begin_window(switches);
+	/* What a rule dumps in the middle of a window shall have it. */
+	if (switches->is_open && now_ns < switches->end_ns && now_ns - switches->put_ns >= LOOK_NS)
+		look(switches, sampled, count);
 	/* Looked at late, windows that go on have ended meanwhile, one after the other. */
 	while (switches->is_open && now_ns >= switches->end_ns) {
 		look(switches, sampled, count);

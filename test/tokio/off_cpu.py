@@ -135,6 +135,11 @@ def check_switches(tap, options, folder, scratch):
         tap.check((0.85 if least else 0.4) * way.total_ns < spent < 1.15 * way.total_ns + least,
                   f"{name}: for as long as the program lost", f"{spent:.0f} of {way.total_ns} ns")
     tap.check(not rows.get(ways["quiet"].task), "quiet: nothing", str(rows))
+    flight, kept = run(options, folder, scratch, "--mode", "flight",
+                       program=("switched", str(scratch / "pages")), source=SWITCHES)
+    count = sum(row["weight"] for row in kept.get(flight["faults"].task, []))
+    # They come last, in a window that has not ended.
+    tap.check(count > 0.5 * flight["faults"].count, "a flight ends with them, too", str(count))
     worst = {poll["task"]: poll for poll in profile["worst_polls"]}
     poll = worst.get(ways["preempted"].task, {})
     tap.check(poll.get("preempted_ns", 0) > 0.7 * share * ways["preempted"].total_ns,
