@@ -373,6 +373,11 @@ void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is
 	ky_trc_enc_u32(&drain->enc, pool);
 	drain->chunk.lost_count += count;
 	drain->chunk.loss_count++;
+	if (cause >= KY_LOSS_SAMPLES || !count)
+		return;
+	drain->chunk.told_count += count;
+	if (!drain->chunk.told_from_ns || from_ns < drain->chunk.told_from_ns)
+		drain->chunk.told_from_ns = from_ns;
 }
 
 /* What was open before the gap is not known to be open behind it; carried[] says what is. */

@@ -244,6 +244,7 @@ struct ky_chunk_state {
 	uint64_t span_ns;      /* it takes events of so long a time; 0: it is not open */
 	uint64_t records_from; /* drain->records_told when it began */
 	uint64_t lost_count;
+	uint64_t told_count, told_from_ns; /* of them records; since when: ky_chunk */
 	uint32_t loss_count;
 	uint32_t *touched; /* workers with a poll in this chunk */
 	uint32_t touched_count;

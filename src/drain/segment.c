@@ -85,17 +85,19 @@ void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss)
 	drain->stats.events_written -= events < drain->stats.events_written ?
 					       events :
 					       drain->stats.events_written;
-	if (!drain->refused_records)
+	if (!drain->refused_records || loss->first_ns < drain->refused_first_ns)
 		drain->refused_first_ns = loss->first_ns;
+	if (!drain->refused_records || loss->last_ns > drain->refused_last_ns)
+		drain->refused_last_ns = loss->last_ns;
 	drain->refused_records += loss->record_count + loss->told_count;
-	drain->refused_last_ns = loss->last_ns;
 }
 
 static void lose_chunk(struct ky_drain *drain, const struct ky_chunk *chunk)
 {
-	struct ky_chunk_loss loss = {
-		1, 0, chunk->record_count, chunk->told_loss_count, chunk->first_ns, chunk->last_ns};
+	struct ky_chunk_loss loss = {.chunk_count = 0};
 
+	ky_chunk_lose(&loss, chunk);
+	loss.event_count = 0; /* they have not been counted as written */
 	ky_drain_refused(drain, &loss);
 	/* The segment ends where it got to; what follows must stand on its own. */
 	drain->is_segment_open = false;
@@ -110,7 +112,8 @@ static void hand_out(struct ky_drain *drain, bool is_end)
 		.byte_count = drain->out.used,
 		.event_count = drain->enc.event_count,
 		.record_count = drain->records_told - chunk->records_from,
-		.told_loss_count = chunk->lost_count,
+		.told_loss_count = chunk->told_count,
+		.told_loss_from_ns = chunk->told_from_ns,
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
 		.last_ticks = drain->told_ticks,
@@ -174,6 +177,7 @@ static void begin_chunk(struct ky_drain *drain, uint64_t ns)
 	chunk->last_ns = ns;
 	chunk->records_from = drain->records_told;
 	chunk->lost_count = 0;
+	chunk->told_count = chunk->told_from_ns = 0;
 	chunk->loss_count = 0;
 	chunk->touched_count = 0;
 	ky_trc_enc_event(&drain->enc, KY_EV_CLOCK_SYNC, ns);

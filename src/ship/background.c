@@ -32,19 +32,6 @@ struct ky_background {
 	struct ky_chunk_loss loss;
 };
 
-static void keep_loss(struct ky_background *self, const struct ky_chunk *chunk)
-{
-	struct ky_chunk_loss *loss = &self->loss;
-
-	if (!loss->chunk_count)
-		loss->first_ns = chunk->first_ns;
-	loss->last_ns = chunk->last_ns;
-	loss->chunk_count++;
-	loss->event_count += chunk->event_count;
-	loss->record_count += chunk->record_count;
-	loss->told_count += chunk->told_loss_count;
-}
-
 /* The lock is held, and let go while the sink works. */
 static void deliver(struct ky_background *self, const struct ky_chunk *chunk)
 {
@@ -61,7 +48,7 @@ static void deliver(struct ky_background *self, const struct ky_chunk *chunk)
 		self->is_dropping = self->is_refusing = true;
 		self->error = err;
 	}
-	keep_loss(self, chunk);
+	ky_chunk_lose(&self->loss, chunk);
 }
 
 /* The lock is held. One is enough for a sink that keeps up. */

@@ -16,8 +16,9 @@ struct ky_chunk {
 	const uint8_t *bytes; /* one self-contained TRC stream */
 	size_t byte_count;
 	uint64_t event_count;
-	uint64_t record_count;    /* ring records its events stand for */
-	uint64_t told_loss_count; /* records that its LossEvents tell lost */
+	uint64_t record_count;      /* ring records its events stand for */
+	uint64_t told_loss_count;   /* records (no samples) that its LossEvents tell lost */
+	uint64_t told_loss_from_ns; /* ... the first of them behind this time; 0: none are */
 	uint64_t first_ns, last_ns;
 	/* Every record stamped before is in this chunk or an earlier one, but for late ones; of
 	 * those with this very stamp the first last_ties. */
@@ -28,11 +29,27 @@ struct ky_chunk {
 			       /* both: a last word, which tells what was refused to the end */
 };
 
-/* Chunks that a sink took and could not keep after all. */
+/* Chunks that a sink took and could not keep after all, with the losses they were to tell. */
 struct ky_chunk_loss {
 	uint64_t chunk_count, event_count, record_count, told_count;
 	uint64_t first_ns, last_ns;
 };
+
+static inline void ky_chunk_lose(struct ky_chunk_loss *loss, const struct ky_chunk *chunk)
+{
+	uint64_t first_ns = chunk->first_ns;
+
+	if (chunk->told_loss_from_ns && chunk->told_loss_from_ns < first_ns)
+		first_ns = chunk->told_loss_from_ns;
+	if (!loss->chunk_count || first_ns < loss->first_ns)
+		loss->first_ns = first_ns;
+	if (chunk->last_ns > loss->last_ns)
+		loss->last_ns = chunk->last_ns;
+	loss->chunk_count++;
+	loss->event_count += chunk->event_count;
+	loss->record_count += chunk->record_count;
+	loss->told_count += chunk->told_loss_count;
+}
 
 /* Takes a chunk; the bytes are the drain's and valid during the call. Returns 0 or a negative
  * error: the drain then counts the chunk's events as lost (cause write-error) and goes on. */

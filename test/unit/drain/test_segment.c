@@ -253,6 +253,13 @@ static void drain__what_a_sink_drops_later_becomes_a_loss(void **state)
 	case_close(&c);
 }
 
+static uint64_t last_kept_ns(const struct drain_case *c)
+{
+	size_t count = COUNT(c, POLL_START);
+
+	return count ? EVENT(c, POLL_START, count - 1)->ns : T0;
+}
+
 static void drain__last_word_tells_what_was_refused_to_the_end(void **state)
 {
 	struct drain_case c;
@@ -276,6 +283,9 @@ static void drain__last_word_tells_what_was_refused_to_the_end(void **state)
 	test_sink_decode(&c.sink);
 	assert_int_equal(COUNT(&c, LOSS), 1);
 	assert_int_equal(NUMBER(EVENT(&c, LOSS, 0), LOSS, record_count), stats.records_lost);
+	/* Since the first of them was refused, however often its loss was to be told since. */
+	assert_true(NUMBER(EVENT(&c, LOSS, 0), LOSS, from_ns) <= last_kept_ns(&c) + MS);
+	assert_true(NUMBER(EVENT(&c, LOSS, 0), LOSS, to_ns) >= T0 + 60000 * 1000 - MS);
 	assert_int_equal(COUNT(&c, POLL_START) + COUNT(&c, POLL_END) + stats.records_lost, 120000);
 	last = &c.sink.chunks[c.sink.chunk_count - 1];
 	assert_true(last->is_start && last->is_end);
