@@ -73,7 +73,7 @@ const char *ky_disk_room_text(char *out, const char *path, int err)
 	const char *what;
 
 	(void)snprintf(out, KY_DISK_ROOM_BYTES, "%s", kymo_error_text(err));
-	if (ky_disk_room_is_missing(err))
+	if (ky_disk_room_is_missing(err) && strcmp(path, "-") != 0) /* not standard output */
 		mount = find_existing(path);
 	if (!mount || statvfs(mount, &room) != 0) {
 		free(mount);

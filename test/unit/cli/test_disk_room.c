@@ -38,6 +38,7 @@ static void disk_room__blames_no_file_system_for_a_device(void **state)
 	(void)state;
 	assert_string_equal(ky_disk_room_text(text, "/dev/null", -ENOSPC),
 			    kymo_error_text(-ENOSPC));
+	assert_string_equal(ky_disk_room_text(text, "-", -ENOSPC), kymo_error_text(-ENOSPC));
 }
 
 int main(void)
