@@ -43,13 +43,18 @@ class Context:
             raise Broken(f"{path} was not built")
         return str(path)
 
-    def crate(self, folder):
-        """Builds a cargo project of bench/; returns the folder of its programs."""
-        self.progress(f"building {folder}")
-        target = self.cargo / folder.replace("/", "-")
-        done = subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"],
+    def crate(self, folder, feature=None, flags=None):
+        """Builds a cargo project of bench/; returns the folder of its programs. flags: rustc's,
+        instead of those of the project."""
+        self.progress(f"building {folder}" + (f", {feature}" if feature else ""))
+        target = self.cargo / "-".join(filter(None, (folder.replace("/", "-"), feature)))
+        environment = dict(os.environ, CARGO_TARGET_DIR=str(target))
+        if flags:
+            environment["RUSTFLAGS"] = flags
+        done = subprocess.run(["cargo", "build", "--release", "--locked", "--quiet",
+                               *(["--features", feature] if feature else [])],
                               cwd=ROOT / "bench" / folder, text=True, capture_output=True,
-                              env=dict(os.environ, CARGO_TARGET_DIR=str(target)))
+                              env=environment)
         if done.returncode != 0:
             raise Broken(f"bench/{folder} does not build:\n{done.stderr.strip()[-2000:]}")
         return target / "release"
