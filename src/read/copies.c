@@ -28,7 +28,8 @@ enum part {
  * all, up to `to`. */
 struct claim {
 	uint64_t from, whole_from, to;
-	uint64_t from_ns, whole_from_ns, to_ns;
+	uint64_t from_ns, border_ns, to_ns; /* from_ns, border_ns (of whole_from): 0 not known */
+	uint64_t whole_from_ns;
 	uint32_t source, group;
 	enum part part;
 	bool has_to;
@@ -214,10 +215,9 @@ static bool choose(struct scan *scan)
 	return has_any;
 }
 
-/* ---- the whole source ---- */
-
-/* The line that these ticks lie on, or the first. */
-static uint64_t ns_of(const struct look *look, uint64_t ticks)
+/* On the line that these ticks lie on. Before the first, which says little there: by it, or 0 where
+ * a border needs the time to the ns. */
+static uint64_t ns_of(const struct look *look, uint64_t ticks, bool is_border)
 {
 	uint32_t low = 0, high = look->line_count;
 
@@ -229,7 +229,9 @@ static uint64_t ns_of(const struct look *look, uint64_t ticks)
 		else
 			high = middle;
 	}
-	return ticks ? ky_clock_line_ns(&look->lines[low], ticks) : 0;
+	if (!ticks || (is_border && ticks < look->lines[low].ticks))
+		return 0;
+	return ky_clock_line_ns(&look->lines[low], ticks);
 }
 
 /* The last stamp of that time. */
@@ -261,9 +263,10 @@ static void close_claim(struct scan *scan)
 	}
 	if (!claim->has_to)
 		claim->to = ticks_of(&look->lines[look->line_count - 1], look->last_ns);
-	claim->from_ns = ns_of(look, claim->from);
-	claim->whole_from_ns = ns_of(look, claim->whole_from);
-	claim->to_ns = ns_of(look, claim->to);
+	claim->from_ns = ns_of(look, claim->from, true);
+	claim->border_ns = ns_of(look, claim->whole_from, true);
+	claim->whole_from_ns = ns_of(look, claim->whole_from, false);
+	claim->to_ns = ns_of(look, claim->to, true);
 }
 
 static bool open_claim(struct scan *scan, const struct said *said)
@@ -433,7 +436,7 @@ static bool give(struct ky_copies_process *process, struct ky_owned claim)
 		part.hi_ns = claim.hi_ns;
 		if (next && next->lo < claim.hi) {
 			part.hi = next->lo;
-			part.hi_ns = next->lo_ns;
+			part.hi_ns = next->lo_ns ? next->lo_ns : UINT64_MAX;
 		}
 		if (part.lo < part.hi) {
 			if (!insert_owned(process, at, part))
@@ -473,9 +476,29 @@ static bool give_claim(struct scan *scan, const struct claim *claim, enum turn t
 		return true;
 	if (turn == TURN_STREAMS) {
 		wish.lo = claim->whole_from;
-		wish.lo_ns = claim->whole_from_ns;
+		wish.lo_ns = claim->border_ns;
 	}
 	return wish.lo >= wish.hi || give(&scan->copies->processes[look->process], wish);
+}
+
+/* Between two segments of one part times are left as they are. */
+static void join_own(struct ky_copies_process *process)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 1; i < process->owned_count; i++) {
+		const struct ky_owned *owned = &process->owned[i];
+		struct ky_owned *last = &process->owned[kept];
+
+		if (owned->group == last->group && owned->lo == last->hi) {
+			last->hi = owned->hi;
+			last->hi_ns = owned->hi_ns;
+		} else {
+			process->owned[++kept] = *owned;
+		}
+	}
+	if (process->owned_count)
+		process->owned_count = kept + 1;
 }
 
 static int divide(struct scan *scan)
@@ -485,6 +508,8 @@ static int divide(struct scan *scan)
 		for (uint32_t i = 0; i < scan->claim_count; i++)
 			if (!give_claim(scan, &scan->claims[i], (enum turn)turn))
 				return -ENOMEM;
+	for (uint32_t i = 0; i < scan->copies->process_count; i++)
+		join_own(&scan->copies->processes[i]);
 	return 0;
 }
 
@@ -626,8 +651,6 @@ static int name_workers(struct scan *scan)
 	}
 	return 0;
 }
-
-/* ---- all together ---- */
 
 static int find_processes(struct scan *scan)
 {

@@ -33,6 +33,10 @@ struct script {
 	struct part stream, dumps[DUMPS_MAX];
 	uint32_t dump_count;
 	struct ky_drain *drain;
+	/* A second stream, left for flight mode and taken up again; NULL: there is none. */
+	struct ky_drain *switched;
+	struct part switching;
+	bool is_in_flight;
 };
 
 /* The counter is right, the time that goes with it but for a microsecond or so. */
@@ -74,9 +78,26 @@ static void open_script(struct script *s, uint64_t seed, const struct ky_retain_
 	}
 }
 
+static void open_switched(struct script *s)
+{
+	struct ky_drain_options options = {.image = s->ring.image,
+					   .image_bytes = s->ring.image_bytes,
+					   .anchor = noisy_anchor,
+					   .anchor_ctx = s,
+					   .chunk = test_sink_chunk,
+					   .chunk_ctx = &s->switching.sink,
+					   .host = "box"};
+
+	test_sink_open(&s->switching.sink);
+	assert_int_equal(ky_drain_open(&s->switched, &options), 0);
+}
+
 static void close_script(struct script *s)
 {
 	ky_drain_close(s->drain);
+	ky_drain_close(s->switched);
+	if (s->switched)
+		test_sink_close(&s->switching.sink);
 	test_sink_close(&s->stream.sink);
 	for (uint32_t i = 0; i < s->dump_count; i++)
 		test_sink_close(&s->dumps[i].sink);
@@ -164,12 +185,39 @@ static void be_late(struct script *s)
 	s->ring.now_ns += 30;
 }
 
+/* Now and then from one mode to the other. */
+static void step_switched(struct script *s)
+{
+	if (!s->switched)
+		return;
+	if (!s->is_in_flight)
+		assert_int_equal(ky_drain_step(s->switched, 0), 0);
+	if (test_below(&s->prng, s->is_in_flight ? 80 : 10))
+		return;
+	if (s->is_in_flight)
+		ky_drain_resume(s->switched);
+	else
+		ky_drain_seal(s->switched);
+	s->is_in_flight = !s->is_in_flight;
+}
+
+static void finish_switched(struct script *s)
+{
+	if (!s->switched)
+		return;
+	if (s->is_in_flight)
+		ky_drain_resume(s->switched);
+	assert_int_equal(ky_drain_step(s->switched, KY_DRAIN_FINAL), 0);
+	assert_int_equal(ky_drain_seal(s->switched), 0);
+	s->switching.byte_count = s->switching.sink.bytes.used;
+}
+
 /* is_covering: dumps follow each other before the ring comes round, so that none is between. */
-static void play(struct script *s, bool is_covering, uint32_t dump_in)
+static void play_for(struct script *s, uint32_t steps, bool is_covering, uint32_t dump_in)
 {
 	uint64_t looked = 0;
 
-	for (uint32_t step = 0; step < STEPS; step++) {
+	for (uint32_t step = 0; step < steps; step++) {
 		uint64_t now;
 
 		s->ring.now_ns += 20 + test_below(&s->prng, test_below(&s->prng, 50) ? 400 : 60000);
@@ -179,6 +227,7 @@ static void play(struct script *s, bool is_covering, uint32_t dump_in)
 			looked = hand(s);
 			s->ring.now_ns += 30;
 			assert_int_equal(ky_drain_step(s->drain, 0), 0);
+			step_switched(s);
 		}
 		s->ring.now_ns += 30;
 		if (!test_below(&s->prng, dump_in))
@@ -198,6 +247,12 @@ static void play(struct script *s, bool is_covering, uint32_t dump_in)
 	assert_int_equal(ky_drain_step(s->drain, KY_DRAIN_FINAL), 0);
 	assert_int_equal(ky_drain_seal(s->drain), 0);
 	s->stream.byte_count = s->stream.sink.bytes.used;
+	finish_switched(s);
+}
+
+static void play(struct script *s, bool is_covering, uint32_t dump_in)
+{
+	play_for(s, STEPS, is_covering, dump_in);
 }
 
 /* ---- what is read ---- */
@@ -251,8 +306,10 @@ static void assert_near(uint64_t a, uint64_t b)
 static void compare_polls(const struct ky_trace *a, const struct ky_worker *wa,
 			  const struct ky_trace *b, const struct ky_worker *wb)
 {
-	/* A dump of a living process knows of no end. */
-	const uint32_t not_said = KY_POLL_FROM_SNAPSHOT | KY_POLL_AT_EXIT;
+	/* A dump of a living process knows of no end. Where nobody says that he has everything, as
+	 * behind the last dump of a flight, lengths are not safe although they are right. */
+	const uint32_t not_said = KY_POLL_FROM_SNAPSHOT | KY_POLL_AT_EXIT |
+				  (b->loss_count ? (uint32_t)KY_POLL_GAP : 0);
 
 	assert_int_equal(wa->poll_count, wb->poll_count);
 	for (uint64_t row = 0; row < wa->poll_count; row++) {
@@ -329,7 +386,8 @@ static void compare(const struct ky_trace *a, const struct ky_trace *b)
 		compare_wakes(a, mine, b, other);
 	}
 	compare_tasks(a, b);
-	assert_int_equal(a->delays_measured, b->delays_measured);
+	if (!b->loss_count)
+		assert_int_equal(a->delays_measured, b->delays_measured);
 }
 
 /* The event stream leaves out the same. */
@@ -446,6 +504,34 @@ static void copies__of_a_stream_that_was_cut_off_end_where_it_does(void **state)
 	}
 }
 
+static void copies__of_what_a_stream_left_to_flight_come_from_dumps(void **state)
+{
+	bool has_flown = false;
+
+	(void)state;
+	for (uint32_t round = 0; round < 12; round++) {
+		struct reading whole, both = {.count = 0};
+		struct ky_drain_stats stats;
+		static struct script s;
+
+		open_script(&s, seed_of(500 + round), NULL);
+		open_switched(&s);
+		play_for(&s, 6 * STEPS, true, 1u << 30); /* the ring comes round in flight */
+		assert_true(s.dump_count < DUMPS_MAX);
+		ky_drain_stats(s.switched, &stats);
+		has_flown |= stats.records_flown > 0;
+		read_whole(&s, &whole);
+		add_dumps(&s, &both);
+		add(&both, &s.switching, "stream");
+		read_all(&both);
+		compare(whole.trace, both.trace);
+		close_reading(&both);
+		close_reading(&whole);
+		close_script(&s);
+	}
+	assert_true(has_flown);
+}
+
 static void copies__leave_the_counts_of_a_policy_exact(void **state)
 {
 	struct ky_retain_policy policy = {.rules = {[KY_RETAIN_POLL] = {.threshold_ns = 1000},
@@ -501,6 +587,7 @@ int main(void)
 		cmocka_unit_test(copies__of_a_stream_in_dumps_count_once),
 		cmocka_unit_test(copies__of_dumps_that_overlap_count_once),
 		cmocka_unit_test(copies__of_a_stream_that_was_cut_off_end_where_it_does),
+		cmocka_unit_test(copies__of_what_a_stream_left_to_flight_come_from_dumps),
 		cmocka_unit_test(copies__leave_the_counts_of_a_policy_exact),
 		cmocka_unit_test(copies__tell_what_lies_between_two_dumps),
 	};
