@@ -129,6 +129,19 @@ def check_flight(tap, program):
               f"{leak} of {truth}")
 
 
+def check_attack(tap, program):
+    """Four threads, signals, children, libraries: everything is freed but what is known to be kept."""
+    memory = program.memory()
+    count = memory["live_bytes"]["count"]
+    check_truth(tap, "attack", program)
+    estimate = memory["live_bytes"]["estimate"]
+    deviation = memory["live_bytes"]["margin"] / 1.96
+    truth = program.truth["known_kept"][1]
+    print(f"# attack: {count} live, {estimate / 1e6:.2f} +- {1.96 * deviation / 1e6:.2f} MB")
+    tap.check(abs(estimate - truth) <= 4 * deviation + (1 << 20),
+              "attack: nothing else is live", f"{estimate} of {truth}")
+
+
 def find_library(pattern):
     for folder in ("/usr/lib/*", "/usr/lib", "/usr/local/lib"):
         for path in sorted(glob.glob(f"{folder}/{pattern}")):
@@ -170,6 +183,8 @@ def main():
         flight = Program(options, scratch, folder / "system", "--alloc=64K", "--mode=flight",
                          "--sample-bytes=256K")
         check_flight(tap, flight)
+        check_attack(tap, Program(options, scratch, folder / "attack", "--alloc=8K",
+                                  "--sample-bytes=64M"))
         for name, pattern in PRELOADS.items():
             library = find_library(pattern)
             if library:
