@@ -329,7 +329,9 @@ static bool load_alloc(struct ky_load *load, const struct ky_frame *frame)
 		row->flags |= KY_ROW_TRUNCATED;
 	if (number(frame, KY_F_ALLOC_since_ns)) {
 		row->time_ns = number(frame, KY_F_ALLOC_since_ns);
+		row->end_ns = frame->timestamp_ns; /* while loading: of the list */
 		row->reason = KY_ALLOC_TOLD_LIVE;
+		row->sampler = KY_ALLOC_LISTED;
 	}
 	set_weight(frame, KY_F_ALLOC_weight, false, row);
 	return set_task(load, number(frame, KY_F_ALLOC_task_id), row) &&

@@ -271,11 +271,29 @@ static bool is_known_live(const struct ky_stack_row *row, const struct ky_stack_
 	       (live->reason == KY_ALLOC_TOLD_LIVE) != (row->reason == KY_ALLOC_TOLD_LIVE);
 }
 
+/* Where samples were lost, ends may be among them: what the list of the living at the end does not
+ * name was freed before. */
+static void end_unlisted(struct ky_samples *samples, uint64_t listed_ns)
+{
+	if (!listed_ns || !samples->lost[KY_STACK_ALLOC])
+		return;
+	for (uint32_t i = 0; i < samples->row_count; i++) {
+		struct ky_stack_row *row = &samples->rows[i];
+
+		if (row->kind != KY_STACK_ALLOC || row->flags & KY_ROW_FREED ||
+		    row->sampler == KY_ALLOC_LISTED || row->time_ns >= listed_ns)
+			continue;
+		row->end_ns = listed_ns;
+		row->flags |= KY_ROW_FREED;
+	}
+}
+
 static int match_frees(struct finishing *finishing)
 {
 	struct ky_samples *samples = finishing->samples;
 	struct ky_trace *trace = finishing->trace;
 	struct ky_id_map live;
+	uint64_t listed_ns = 0;
 	uint32_t i, kept = 0, *slot;
 
 	ky_id_map_init(&live, &trace->pages);
@@ -286,6 +304,10 @@ static int match_frees(struct finishing *finishing)
 			slot = ky_id_map_slot(&live, row.address);
 			if (!slot)
 				break;
+			if (row.kind == KY_STACK_ALLOC && row.sampler == KY_ALLOC_LISTED) {
+				listed_ns = row.end_ns > listed_ns ? row.end_ns : listed_ns;
+				row.end_ns = 0;
+			}
 			if (*slot && row.kind == KY_STACK_ALLOC &&
 			    is_known_live(&row, &samples->rows[*slot - 1])) {
 				/* The beginning knows more. */
@@ -293,6 +315,7 @@ static int match_frees(struct finishing *finishing)
 				if (row.reason != KY_ALLOC_TOLD_LIVE)
 					samples->rows[*slot - 1] = row;
 				samples->rows[*slot - 1].reason = 0;
+				samples->rows[*slot - 1].sampler = KY_ALLOC_LISTED;
 				continue;
 			}
 			/* An address that is given out again was freed meanwhile. */
@@ -313,6 +336,7 @@ static int match_frees(struct finishing *finishing)
 	if (trace->pages.failed)
 		return trace->pages.failed;
 	samples->row_count = kept;
+	end_unlisted(samples, listed_ns);
 	return 0;
 }
 

@@ -62,6 +62,7 @@ enum ky_place_source {
 /* ALLOC: told at the end of a trace because it lived; of those whose beginning is in the trace, the
  * beginning alone is kept. */
 #define KY_ALLOC_TOLD_LIVE 1u
+#define KY_ALLOC_LISTED 1u /* the end of the trace tells that it lives */
 
 struct ky_stack_row {
 	uint64_t time_ns;
@@ -81,7 +82,8 @@ struct ky_stack_row {
 	uint8_t kind;     /* enum ky_stack_kind */
 	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
 			   * KY_ALLOC_TOLD_LIVE */
-	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source */
+	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source; ALLOC:
+			   * KY_ALLOC_LISTED */
 	uint8_t clipped;  /* OFF_CPU: OffCpuEvent.clipped */
 	uint8_t flags;    /* enum ky_stack_row_flags */
 };

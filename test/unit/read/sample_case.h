@@ -145,6 +145,21 @@ static inline void case_alloc(struct read_case *c, uint64_t ns, uint64_t bytes, 
 	ky_trc_enc_varint(&c->enc, 0);
 }
 
+/* Told at `ns` because it lives. */
+static inline void case_live(struct read_case *c, uint64_t ns, uint64_t since_ns, uint64_t bytes,
+			     uint64_t address, uint32_t stack)
+{
+	CASE_EVENT(c, 907, "AllocEvent", ns, CASE_FIELD("tid", U32), CASE_FIELD("size", VARINT),
+		   CASE_FIELD("addr", VARINT), CASE_FIELD("callchain", POOLED_STACK),
+		   CASE_FIELD("weight", F64), CASE_FIELD("since_ns", VARINT));
+	ky_trc_enc_u32(&c->enc, 11);
+	ky_trc_enc_varint(&c->enc, bytes);
+	ky_trc_enc_varint(&c->enc, address);
+	ky_trc_enc_u32(&c->enc, stack);
+	ky_trc_enc_f64(&c->enc, 8.0);
+	ky_trc_enc_varint(&c->enc, since_ns);
+}
+
 static inline void case_free(struct read_case *c, uint64_t ns, uint64_t bytes, uint64_t address)
 {
 	CASE_EVENT(c, 904, "FreeEvent", ns, CASE_FIELD("tid", U32), CASE_FIELD("addr", VARINT),

@@ -249,6 +249,48 @@ static void samples__match_frees_with_what_they_free(void **state)
 	case_finish(&c);
 }
 
+#define MS UINT64_C(1000000)
+
+/* The list of the living at the end: what it has is known, however long ago it began, and where
+ * samples were lost, what it has not was freed. */
+static void list_the_living(uint64_t lost_count)
+{
+	struct read_case c;
+	uint32_t stack;
+
+	case_begin(&c);
+	stack = CASE_STACK(&c, 1);
+	case_alloc(&c, 1000 * MS, 64, 0x10, stack, 8.0); /* lives, and is listed */
+	case_alloc(&c, 1100 * MS, 64, 0x20, stack, 8.0); /* its end is not told */
+	case_alloc(&c, 1200 * MS, 64, 0x30, stack, 8.0);
+	case_free(&c, 1300 * MS, 64, 0x30);
+	if (lost_count)
+		case_lost_samples(&c, 1400 * MS, lost_count, "memory-samples");
+	case_live(&c, 2000 * MS, 1000 * MS + 7, 64, 0x10, stack);
+	case_live(&c, 2000 * MS, 5 * MS, 32, 0x40, stack); /* from before the trace */
+	case_open(&c);
+	assert_int_equal(c.trace->samples.row_count, 4);
+	assert_true(row_at(&c, 0)->time_ns == 5 * MS);
+	assert_int_equal(row_at(&c, 0)->reason, KY_ALLOC_TOLD_LIVE);
+	assert_false(row_at(&c, 0)->flags & KY_ROW_FREED);
+	assert_true(row_at(&c, 1)->time_ns == 1000 * MS);
+	assert_int_equal(row_at(&c, 1)->reason, 0);
+	assert_false(row_at(&c, 1)->flags & KY_ROW_FREED);
+	assert_true(row_at(&c, 1)->end_ns == 0);
+	if (lost_count)
+		assert_true(row_at(&c, 2)->end_ns == 2000 * MS);
+	assert_int_equal(row_at(&c, 2)->flags & KY_ROW_FREED, lost_count ? KY_ROW_FREED : 0);
+	assert_true(row_at(&c, 3)->end_ns == 1300 * MS);
+	case_finish(&c);
+}
+
+static void samples__know_who_lives_at_the_end(void **state)
+{
+	(void)state;
+	list_the_living(0);
+	list_the_living(3);
+}
+
 static void samples__stop_at_the_limit_of_memory(void **state)
 {
 	struct ky_trace_options options = {.memory_bytes_max = 3u << 20};
@@ -331,6 +373,7 @@ int main(void)
 		cmocka_unit_test(samples__measure_how_long_a_task_waited_at_a_place),
 		cmocka_unit_test(samples__do_not_believe_a_wait_across_a_loss),
 		cmocka_unit_test(samples__match_frees_with_what_they_free),
+		cmocka_unit_test(samples__know_who_lives_at_the_end),
 		cmocka_unit_test(samples__stop_at_the_limit_of_memory),
 		cmocka_unit_test(samples__survive_each_failing_allocation),
 		cmocka_unit_test(samples__of_dial9_find_their_polls),
