@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo run: start CMD with the recorder preloaded, drain its rings, pass its end on. */
+#include <base/now.h>
 #include <cli/cli.h>
 #include <cli/oom_watch.h>
 #include <cli/out_text.h>
@@ -68,6 +69,10 @@ enum {
 
 /* How long a process that CMD left behind has for its first event. */
 #define LATE_RING_NS UINT64_C(2000000000)
+/* How often it is asked what became of CMD's start, and what its memory limit has killed: at first
+ * as often as rings are looked at. */
+#define LOOK_NS UINT64_C(200000000)
+#define LOOKS_FIRST 20u
 
 struct session {
 	struct ky_run_options options;
@@ -210,13 +215,20 @@ static void tell_waiting(struct session *session)
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
-	uint64_t pace_ns = 0, waited_ns = 0;
+	uint64_t pace_ns = 0, waited_ns = 0, look_ns = 0;
+	uint32_t looks = 0;
+
 	ky_oom_watch_open(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
 	while (!session->child.has_exited) {
+		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
 		pace_ns = ky_run_rings_step(session->rings);
-		tell_refusal(session, false);
-		ky_oom_watch_look(&session->oom);
+		if (now_ns >= look_ns) {
+			tell_refusal(session, false);
+			ky_oom_watch_look(&session->oom);
+			look_ns = ++looks < LOOKS_FIRST ? 0 : now_ns + LOOK_NS;
+		}
 		ky_run_child_wait(&session->child, pace_ns);
 	}
 	ky_run_rings_child_ended(session->rings, session->child.wait_status,

@@ -47,6 +47,7 @@ uint32_t ky_run_populate(struct ky_run_populate *populate, const struct ky_ring_
 	populate->hand = hand;
 	if (populate->made < populated)
 		populate->made = populated;
+	populate->is_making = claims > 0 && populate->made < view->slot_count;
 	from = populate->made;
 	to = wanted(view, populated, claims);
 	/* A few at a time are not worth the calls. */

@@ -18,6 +18,7 @@
 #include <cli/run_trigger.h>
 #include <cli/run_unwind.h>
 #include <dirent.h>
+#include <drain/pace.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ship/store.h>
@@ -32,13 +33,12 @@
 #include <wire/ring_image.h>
 
 #define MS_NS UINT64_C(1000000)
-/* Each step costs the host a switch of its core and cold caches: fewer, larger ones. */
+#define PACE_STREAM_NS (1000 * MS_NS)
 #define PACE_IDLE_NS (200 * MS_NS)
 /* In flight mode nothing is read before the end: only new rings are looked for. */
 #define PACE_FLIGHT_NS (500 * MS_NS)
 #define PACE_START_NS (20 * MS_NS)
-#define PACE_MIN_NS (5 * MS_NS)
-#define START_NS (1000 * MS_NS)
+#define LOOK_NS (100 * MS_NS) /* at what has been written since the last step */
 #define MODULES_FIRST_NS (250 * MS_NS)
 #define MODULES_NS (1000 * MS_NS)
 /* Less than this much room left: recorders go to anonymous memory. */
@@ -69,8 +69,7 @@ struct ring {
 	struct ky_run_output output;
 	struct ky_run_drain drain;
 	uint64_t modules_ns; /* next look at the process's mappings */
-	uint64_t found_ns, stepped_ns, hand;
-	uint64_t drain_due_ns;         /* the watchdog wants to be called more often */
+	struct ky_drain_pace pace;
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
 	struct ky_run_unwound *unwound;
@@ -94,6 +93,7 @@ struct ky_run_rings {
 	int directory_fd; /* -1 until the directory exists */
 	char directory[512];
 	uint64_t session, opened_ns, pid_namespace;
+	uint64_t scan_ns;                         /* next look for new rings */
 	uint64_t anonymous_ns, anonymous_pace_ns; /* next look for anonymous rings */
 	struct ring *rings[RINGS_MAX];
 	uint32_t ring_count;
@@ -110,11 +110,6 @@ struct ky_run_rings {
 static const struct ky_ring_header *header_of(const struct ring *ring)
 {
 	return (const struct ky_ring_header *)(const void *)ring->image;
-}
-
-static uint64_t hand_of(const struct ring *ring)
-{
-	return atomic_load_explicit(&header_of(ring)->hand, memory_order_relaxed);
 }
 
 int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
@@ -286,7 +281,7 @@ static void insert_by_age(struct ky_run_rings *rings, struct ring *ring)
 
 	for (uint32_t i = 0; i < at; i++)
 		if (is_successor(ring, rings->rings[i]))
-			rings->rings[i]->drain_due_ns = 0;
+			rings->rings[i]->pace.due_ns = 0;
 	for (; at > 0 && rings->rings[at - 1]->made_ns > ring->made_ns; at--)
 		rings->rings[at] = rings->rings[at - 1];
 	rings->rings[at] = ring;
@@ -322,8 +317,8 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	ring->device = st->st_dev;
 	ring->inode = st->st_ino;
 	ring->image_bytes = (size_t)st->st_size;
-	ring->found_ns = ring->stepped_ns = ky_now_ns(CLOCK_MONOTONIC);
-	ring->modules_ns = ring->found_ns + MODULES_FIRST_NS;
+	ky_drain_pace_begin(&ring->pace, ky_now_ns(CLOCK_MONOTONIC));
+	ring->modules_ns = ring->pace.found_ns + MODULES_FIRST_NS;
 	snprintf(ring->file_name, sizeof(ring->file_name), "%s", name);
 	identify(ring, header);
 	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -578,21 +573,21 @@ static bool is_writer_gone(const struct ring *ring)
 	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
 }
 
-/* How long a quarter of the ring takes to fill at the rate of the last step. */
-static uint64_t pace_ns(const struct ring *ring, uint64_t now_ns, uint64_t dt_ns, uint64_t claims)
+/* Until the next step, where nothing asks for an earlier one. */
+static uint64_t longest_ns(const struct ring *ring)
 {
-	uint64_t quarter = header_of(ring)->slot_count / 4u + 1u;
-	uint64_t pace = PACE_IDLE_NS;
+	/* What a rule judges by events is known when they are read. */
+	if (ring->trigger != NULL)
+		return PACE_IDLE_NS;
+	return ring->drain.is_flight ? PACE_FLIGHT_NS : PACE_STREAM_NS;
+}
 
-	/* Until the hand has come round once, pages are made ahead of it. */
-	if (ring->drain.is_flight && ring->trigger == NULL)
-		return claims > 0 && hand_of(ring) < header_of(ring)->slot_count ? PACE_IDLE_NS :
-										   PACE_FLIGHT_NS;
-	if (now_ns - ring->found_ns < START_NS)
-		pace = PACE_START_NS;
-	if (claims > 0 && quarter * dt_ns / claims < pace)
-		pace = quarter * dt_ns / claims;
-	return pace < PACE_MIN_NS ? PACE_MIN_NS : pace;
+/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
+static uint64_t look_ns(const struct ring *ring)
+{
+	if (!ring->drain.is_flight || ring->trigger != NULL)
+		return LOOK_NS;
+	return ring->populate.is_making ? PACE_IDLE_NS : PACE_FLIGHT_NS;
 }
 
 /* As the settings of the ring want it, which anybody with a right to it can change. */
@@ -616,48 +611,41 @@ static int drain_ring(struct ring *ring, uint64_t now_ns)
 	return 0;
 }
 
-static uint64_t step_ring(struct ring *ring, uint64_t now_ns)
+static void step_ring(struct ring *ring, uint64_t now_ns)
 {
-	/* Looked at before draining: what it published last is then certainly seen. */
-	bool is_gone = is_writer_gone(ring);
-	uint64_t hand = hand_of(ring);
-	uint64_t pace;
 	int err;
 
-	if (!is_gone)
-		follow_mode(ring, now_ns);
-	pace = pace_ns(ring, now_ns, now_ns - ring->stepped_ns, hand - ring->hand);
-	ring->hand = hand;
-	if (!is_gone && !ring->is_foreign && now_ns >= ring->modules_ns) {
+	ky_drain_pace_step(&ring->pace, &ring->drain.view, now_ns, longest_ns(ring));
+	if (!ring->is_foreign && now_ns >= ring->modules_ns) {
 		ky_run_modules_look(ring->pid, ring->drain.drain);
 		ring->modules_ns = now_ns + MODULES_NS;
 	}
-	if (is_gone) {
-		finish(ring, false);
-		return pace;
-	}
-	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
 	err = drain_ring(ring, now_ns);
 	if (err < 0)
 		ring_trouble(ring->owner, ring->file_name, err);
-	ring->stepped_ns = now_ns;
-	return pace;
 }
 
-/* The watchdog looks more often than there is something to drain. */
+/* Looks more often than there is something to drain. Returns ns until the next look. */
 static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 {
 	struct ky_event_sums sums;
-	uint64_t pace;
+	uint64_t rest_ns, watch_ns;
 
-	if (now_ns >= ring->drain_due_ns)
-		ring->drain_due_ns = now_ns + step_ring(ring, now_ns);
-	pace = ring->drain_due_ns - now_ns;
-	if (ring->trigger == NULL || ring->is_finished)
-		return pace;
+	/* Looked at before draining: what it published last is then certainly seen. */
+	if (is_writer_gone(ring)) {
+		finish(ring, false);
+		return PACE_IDLE_NS;
+	}
+	follow_mode(ring, now_ns);
+	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
+	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view, now_ns))
+		step_ring(ring, now_ns);
+	rest_ns = ky_drain_pace_rest(&ring->pace, now_ns, look_ns(ring));
+	if (ring->trigger == NULL)
+		return rest_ns;
 	ky_drain_watch(ring->drain.drain, &sums);
-	now_ns = ky_run_trigger_step(ring->trigger, &sums);
-	return now_ns < pace ? now_ns : pace;
+	watch_ns = ky_run_trigger_step(ring->trigger, &sums);
+	return watch_ns < rest_ns ? watch_ns : rest_ns;
 }
 
 struct step {
@@ -729,19 +717,31 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 	rings->child.oom = oom;
 	rings->child.end_ns = ky_now_ns(CLOCK_MONOTONIC);
 	for (uint32_t i = 0; i < rings->ring_count; i++)
-		rings->rings[i]->drain_due_ns = 0; /* at once: it can be finished now */
+		rings->rings[i]->pace.due_ns = 0; /* at once: it can be finished now */
+}
+
+/* A fresh session looks often: the first ring may be small and its process fast. */
+static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
+{
+	uint64_t pace_ns = (now_ns - rings->opened_ns) / 2;
+
+	if (rings->options->is_flight && rings->options->rule_count == 0)
+		return PACE_FLIGHT_NS;
+	if (pace_ns < PACE_START_NS)
+		return PACE_START_NS;
+	return pace_ns < PACE_IDLE_NS ? pace_ns : PACE_IDLE_NS;
 }
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), spent_ns, sampler_pace;
-	/* A fresh session looks often: the first ring may be small and its process fast. */
-	uint64_t pace = start_ns - rings->opened_ns < START_NS ? PACE_START_NS : PACE_IDLE_NS;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), spent_ns, sampler_pace, pace;
 
-	if (rings->options->is_flight && rings->options->rule_count == 0)
-		pace = PACE_FLIGHT_NS;
-	scan(rings, false);
-	scan_anonymous(rings, start_ns);
+	if (start_ns >= rings->scan_ns) {
+		scan(rings, false);
+		scan_anonymous(rings, start_ns);
+		rings->scan_ns = start_ns + scan_pace_ns(rings, start_ns);
+	}
+	pace = rings->scan_ns - start_ns;
 	sampler_pace = ky_run_sampler_step(rings->sampler);
 	if (sampler_pace < pace)
 		pace = sampler_pace;

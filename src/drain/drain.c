@@ -242,13 +242,6 @@ static void flush_old(struct ky_drain *drain)
 		ky_drain_flush(drain);
 }
 
-static void count_backlog(struct ky_drain *drain)
-{
-	uint64_t hand = atomic_load_explicit(&drain->ring.header->hand, memory_order_relaxed);
-
-	drain->stats.backlog_bytes = hand > drain->hand ? (hand - drain->hand) * KY_SLOT_BYTES : 0;
-}
-
 int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 {
 	uint64_t cpu_before = ky_now_ns(CLOCK_THREAD_CPUTIME_ID), through;
@@ -290,7 +283,6 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 	ky_retain_step(drain);
 	flush_old(drain);
 	ky_drain_thread_sweep(drain);
-	count_backlog(drain);
 	drain->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
 	return err;
 }

@@ -83,7 +83,6 @@ struct ky_drain_stats {
 	uint64_t slots_skipped_corrupt;
 	uint32_t threads, workers, tasks_alive;
 	int last_sink_error;
-	uint64_t backlog_bytes; /* published but not yet read at the last step */
 };
 
 /* Returns 0; KYMO_E_NOT_TRACE / _VERSION / _TRUNCATED / _CORRUPT about the image; -ENOMEM. */
@@ -91,7 +90,7 @@ int ky_drain_open(struct ky_drain **out, const struct ky_drain_options *options)
 void ky_drain_close(struct ky_drain *drain);
 
 /* One cycle. Returns 0 or -ENOMEM; trouble with the image is data (Loss), never an error.
- * The caller paces it: 20 to 200 ms, sooner when stats.backlog_bytes nears the ring's size. */
+ * The caller paces it (pace.h). */
 int ky_drain_step(struct ky_drain *drain, uint32_t flags);
 
 /* Ends the segment: flushes the open chunk, writes report and index, chunk.is_segment_end. The next

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #define MS_NS UINT64_C(1000000)
-#define PACE_NS (50 * MS_NS)
-#define PACE_BUSY_NS MS_NS
+/* Each step takes a core from the host's threads: few, large ones. */
+#define PACE_NS (1000 * MS_NS)
+#define LOOK_NS (100 * MS_NS) /* at how much there is */
 #define STORE_RETRY_NS (1000 * MS_NS)
 #define DRAIN_MEMORY_BYTES (6u << 20)
 #define TRACE_DIRECTORY_DEFAULT "./kymo-traces"
@@ -167,7 +168,10 @@ static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)
 	ky_store_run_name(stream->run_name, sizeof(stream->run_name), ring->header->boot_id,
 			  ring->header->pid, ring->start_time_ticks);
 	stream->progress = ring->side ? &ring->side->drained : NULL;
-	err = ky_drain_open(&stream->drain, &options);
+	err = ky_ring_view_open(&stream->view, ring->base, ring->mapped_bytes);
+	if (!err)
+		err = ky_drain_open(&stream->drain, &options);
+	ky_drain_pace_begin(&stream->pace, ky_now_ns(CLOCK_MONOTONIC));
 	if (!err)
 		ky_proc_look_open(&stream->proc, NULL, NULL, 0, 0);
 	return err;
@@ -196,27 +200,33 @@ static int take_up(struct ky_stream *stream, const struct ky_ring *ring)
 {
 	int err = stream->drain ? 0 : open_drain(stream, ring);
 
-	if (!err && stream->is_paused)
+	if (!err && stream->is_paused) {
 		ky_drain_resume(stream->drain);
+		stream->pace.due_ns = 0;
+	}
 	stream->is_paused = false;
 	return err;
 }
 
 uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring)
 {
-	struct ky_drain_stats stats;
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	int err = take_up(stream, ring);
 
 	if (err) {
 		note_error(stream, err);
-		return PACE_NS;
+		return LOOK_NS;
 	}
-	note_error(stream, ky_drain_step(stream->drain, 0));
-	if (stream->store && ky_store_wants_seal(stream->store, ky_now_ns(CLOCK_MONOTONIC)))
+	if (ky_drain_pace_is_due(&stream->pace, &stream->view, now_ns)) {
+		ky_drain_pace_step(&stream->pace, &stream->view, now_ns, PACE_NS);
+		note_error(stream, ky_drain_step(stream->drain, 0));
+		update_status(stream);
+	}
+	if (stream->store && ky_store_wants_seal(stream->store, now_ns)) {
 		note_error(stream, ky_drain_seal(stream->drain));
-	update_status(stream);
-	ky_drain_stats(stream->drain, &stats);
-	return stats.backlog_bytes > ky_engine.options.ring_bytes / 4 ? PACE_BUSY_NS : PACE_NS;
+		update_status(stream);
+	}
+	return ky_drain_pace_rest(&stream->pace, ky_now_ns(CLOCK_MONOTONIC), LOOK_NS);
 }
 
 void ky_stream_pause(struct ky_stream *stream)

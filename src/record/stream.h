@@ -12,6 +12,8 @@
 #define KY_RECORD_STREAM_H
 
 #include <drain/drain.h>
+#include <drain/pace.h>
+#include <drain/ring_view.h>
 #include <kymo/recorder.h>
 #include <record/emit/ring_file.h>
 #include <record/trigger/proc_look.h>
@@ -29,6 +31,8 @@ struct ky_stream {
 	uint32_t file_further_pid; /* not 0: the name is the parent's */
 
 	struct ky_drain *drain;
+	struct ky_ring_view view; /* of the ring it drains */
+	struct ky_drain_pace pace;
 	struct ky_proc_look proc; /* this process; open as long as there is a drain */
 	bool is_paused;           /* left for flight mode: sealed, and nothing is read */
 	struct ky_store *store;

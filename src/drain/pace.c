@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <drain/pace.h>
+
+#define MS_NS UINT64_C(1000000)
+#define PACE_MIN_NS (5 * MS_NS)
+/* A program's first steps: its rate is not known yet, and it may be over soon. */
+#define PACE_START_NS (20 * MS_NS)
+
+static uint64_t hand_of(const struct ky_ring_view *view)
+{
+	return atomic_load_explicit(&view->header->hand, memory_order_relaxed);
+}
+
+/* Stacks have slots of their own, and fewer of them. */
+static uint64_t sample_hand(const struct ky_ring_view *view, uint32_t which, uint64_t *slot_count)
+{
+	struct ky_sample_ring ring;
+
+	*slot_count = 0;
+	if (!ky_ring_view_samples(view, which, &ring))
+		return 0;
+	*slot_count = ring.slot_count;
+	return KY_SAMPLE_CLAIM(atomic_load_explicit(&ring.head->hand, memory_order_relaxed));
+}
+
+void ky_drain_pace_begin(struct ky_drain_pace *pace, uint64_t now_ns)
+{
+	*pace = (struct ky_drain_pace){.found_ns = now_ns, .stepped_ns = now_ns};
+}
+
+static bool is_filling(const struct ky_drain_pace *pace, const struct ky_ring_view *view)
+{
+	if (hand_of(view) - pace->hand > ky_ring_view_usable(view) / 4)
+		return true;
+	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
+		uint64_t slot_count;
+		uint64_t hand = sample_hand(view, which, &slot_count);
+
+		if (hand - pace->sample_hands[which] > slot_count / 4)
+			return true;
+	}
+	return false;
+}
+
+bool ky_drain_pace_is_due(const struct ky_drain_pace *pace, const struct ky_ring_view *view,
+			  uint64_t now_ns)
+{
+	return now_ns >= pace->due_ns || is_filling(pace, view);
+}
+
+void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *view,
+			uint64_t now_ns, uint64_t longest_ns)
+{
+	uint64_t hand = hand_of(view), claims = hand - pace->hand;
+	uint64_t quarter = ky_ring_view_usable(view) / 4u + 1u;
+	uint64_t rest_ns = (now_ns - pace->found_ns) / 2, slot_count;
+
+	if (rest_ns < PACE_START_NS)
+		rest_ns = PACE_START_NS;
+	if (rest_ns > longest_ns)
+		rest_ns = longest_ns;
+	/* How long a quarter of the ring takes to fill at the rate since the last step. */
+	if (claims > 0 && quarter * (now_ns - pace->stepped_ns) / claims < rest_ns)
+		rest_ns = quarter * (now_ns - pace->stepped_ns) / claims;
+	if (rest_ns < PACE_MIN_NS)
+		rest_ns = PACE_MIN_NS;
+	pace->due_ns = now_ns + rest_ns;
+	pace->stepped_ns = now_ns;
+	pace->hand = hand;
+	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++)
+		pace->sample_hands[which] = sample_hand(view, which, &slot_count);
+}
+
+uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t look_ns)
+{
+	uint64_t rest_ns = pace->due_ns > now_ns ? pace->due_ns - now_ns : 0;
+
+	return rest_ns < look_ns ? rest_ns : look_ns;
+}
