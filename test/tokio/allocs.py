@@ -130,7 +130,7 @@ def check_flight(tap, program):
 
 
 def check_attack(tap, program):
-    """Four threads, signals, children, libraries: everything is freed but what is known to be kept."""
+    """Threads, signals, children, libraries: all is freed but what is known to be kept."""
     memory = program.memory()
     count = memory["live_bytes"]["count"]
     check_truth(tap, "attack", program)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is hard on whoever stands in front of malloc(): threads that free each other's blocks, growing
-//! and shrinking ones, signals in between, children that go on allocating, libraries that come and
-//! go. Everything is freed in the end but what `known_kept` keeps; wrong contents abort.
+//! What is hard on whoever stands in front of malloc(): threads that free each other's blocks,
+//! growing and shrinking ones, signals in between, children that go on allocating, libraries that
+//! come and go. Everything is freed in the end but what `known_kept` keeps; wrong contents abort.
 use std::hint::black_box;
 use std::sync::mpsc;
 
