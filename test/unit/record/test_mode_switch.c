@@ -161,7 +161,8 @@ static void stream__behind_a_flight_tells_what_went_before(void **state)
 	assert_all_told(50000);
 }
 
-/* The poll is open all the time: its begin is in no file that the last stream writes. */
+/* The poll is open all the time. Behind the gap it is in the list of open polls, or, where the
+ * segment has begun before, told once with its true start. */
 static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
 {
 	(void)state;
@@ -174,8 +175,8 @@ static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
 	stream_until_written();
 	kymo_poll_end(0);
 	close_and_read();
-	assert_int_equal(told.polls, 100);
-	assert_true(told.open_polls > 0);
+	assert_in_range(told.polls, 100, 101);
+	assert_true(told.polls == 101 || told.open_polls > 0);
 	assert_int_equal(told.ends, 101);
 }
 
