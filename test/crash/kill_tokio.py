@@ -45,7 +45,7 @@ class Scene:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-kill-", dir="/dev/shm"))
         self.rings, self.out = self.dir / "rings", self.dir / "out"
         self.witness = self.dir / "witness"
-        self.told = []
+        self.traces, self.said = [], ""
 
     def __enter__(self):
         return self
@@ -81,28 +81,29 @@ class Scene:
         if not traces:
             return {}
         done = self.run("events", "--format", "jsonl", "--type", "PollStartEvent", "--type",
-                        "WorkerEvent", "--type", "LossEvent", "--type", "NestedPollStartEvent",
-                        *traces)
+                        "WorkerEvent", *traces)
         # 1: a segment ends where its writer was killed, or no poll had begun.
         if done.returncode not in (0, 1):
             raise AssertionError(f"events: {done.stderr}")
-        # What would explain a shortfall: losses that are told, polls told as another kind of
-        # event, bytes that could not be read.
-        thread_of, found, self.told = {}, {}, [*done.stderr.splitlines()]
+        thread_of, found = {}, {}
+        self.traces, self.said = traces, done.stderr
         for line in done.stdout.splitlines():
             event = json.loads(line)
             fields = event["fields"]
-            if event["event"] == "LossEvent":
-                self.told.append(f"{fields['record_count']} lost of {fields['tid']}: "
-                                 f"{fields['cause']}")
-            elif event["event"] == "NestedPollStartEvent":
-                self.told.append(f"nested in {fields['tid']}")
-            elif event["event"] == "WorkerEvent":
+            if event["event"] == "WorkerEvent":
                 thread_of[fields["worker_id"]] = fields["tid"]
             else:
                 tasks = found.setdefault(thread_of[fields["worker_id"]], [])
                 tasks.append(fields["task_id"] & TASK_MASK)
         return found
+
+    def explanation(self):
+        """What would explain a shortfall: losses that are told, polls told as another kind of
+        event, bytes that could not be read."""
+        info = json.loads(self.run("info", "--json", *self.traces).stdout or "{}")
+        counts = {entry["name"]: entry["count"] for entry in info.get("types", [])}
+        return (f"nested {counts.get('NestedPollStartEvent', 0)}; losses "
+                f"{info.get('losses', [])[:20]}; said: {self.said}")
 
     def check(self):
         """Returns (polls, threads, threads where one was recorded that was not noted yet)."""
@@ -115,7 +116,7 @@ class Scene:
             if not len(tasks) <= len(got) <= len(tasks) + 1:
                 others = {other: len(more) for other, more in found.items()}
                 raise AssertionError(f"thread {thread}: {len(tasks)} polls noted, {len(got)} "
-                                     f"recovered; of others {others}; told: {self.told[:20]}")
+                                     f"recovered; of others {others}; {self.explanation()}")
             if got[:len(tasks)] != tasks:
                 at = next(i for i, task in enumerate(tasks) if got[i] != task)
                 raise AssertionError(f"thread {thread}: poll {at} was of task {tasks[at]}, "
