@@ -13,120 +13,24 @@
 #define PATH_BYTES 64u
 #define NANOSECONDS UINT64_C(1000000000)
 
-/* The whole of a small file as text. Returns its bytes or -errno. */
-static int read_text(int dir, const char *path, char *out, size_t out_bytes)
-{
-	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-	ssize_t count;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	do
-		count = pread(fd, out, out_bytes - 1, 0);
-	while (count < 0 && errno == EINTR);
-	err = errno;
-	close(fd);
-	if (count < 0)
-		return -err;
-	out[count] = 0;
-	return (int)count;
-}
-
 /* ---- cgroup ---- */
 
-static const char *throttled_key(const struct ky_proc_look *look)
+static bool read_throttled(const char *path, bool is_v1, uint64_t *ns)
 {
-	return look->is_cgroup_v1 ? "throttled_time " : "throttled_usec ";
-}
-
-static bool read_throttled(const struct ky_proc_look *look, const char *path, uint64_t *ns)
-{
-	const char *key = throttled_key(look), *at;
 	char text[1024];
 
-	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+	if (ky_cgroup_read(path, "cpu.stat", text, sizeof(text)) < 0 ||
+	    !ky_look_number(text, is_v1 ? "throttled_time" : "throttled_usec", ns))
 		return false;
-	at = strstr(text, key);
-	if (!at)
-		return false;
-	*ns = strtoull(at + strlen(key), NULL, 10) * (look->is_cgroup_v1 ? 1 : 1000);
+	*ns *= is_v1 ? 1 : 1000;
 	return true;
 }
 
-/* The folders from the process's own upwards that count throttling. */
-static void add_levels(struct ky_proc_look *look, const char *mount, const char *hierarchy,
-		       const char *from, size_t bytes)
+static bool counts_throttling(const char *path, bool is_v1)
 {
-	while (bytes && look->cgroup_levels < KY_CGROUP_LEVELS) {
-		char *path = look->cgroup_path[look->cgroup_levels];
-		uint64_t ns;
-		int count = snprintf(path, KY_CGROUP_PATH_BYTES, "%s%s%.*s/cpu.stat", mount,
-				     hierarchy, (int)bytes, from);
+	uint64_t ns;
 
-		if (count > 0 && (size_t)count < KY_CGROUP_PATH_BYTES &&
-		    read_throttled(look, path, &ns))
-			look->cgroup_levels++;
-		do
-			bytes--;
-		while (bytes && from[bytes] != '/');
-	}
-}
-
-static bool has_controller(const char *list, size_t bytes, const char *name)
-{
-	size_t name_bytes = strlen(name);
-
-	while (bytes) {
-		const char *comma = memchr(list, ',', bytes);
-		size_t count = comma ? (size_t)(comma - list) : bytes;
-
-		if (count == name_bytes && memcmp(list, name, count) == 0)
-			return true;
-		count += comma != NULL;
-		list += count;
-		bytes -= count;
-	}
-	return false;
-}
-
-/* One line of /proc/PID/cgroup, "0::/a/b" or "4:cpu,cpuacct:/a/b". */
-static void take_line(struct ky_proc_look *look, const char *mount, const char *line, size_t bytes)
-{
-	const char *list = memchr(line, ':', bytes), *end = line + bytes, *path;
-
-	if (!list)
-		return;
-	list++;
-	path = memchr(list, ':', (size_t)(end - list));
-	/* A path out of our namespace leads nowhere. */
-	if (!path || end - path < 2 || path[1] != '/' || strncmp(path + 1, "/..", 3) == 0)
-		return;
-	if (path == list) {
-		add_levels(look, mount, "", path + 1, (size_t)(end - path - 1));
-		if (!look->cgroup_levels)
-			add_levels(look, mount, "/unified", path + 1, (size_t)(end - path - 1));
-	} else if (has_controller(list, (size_t)(path - list), "cpu")) {
-		look->is_cgroup_v1 = true;
-		add_levels(look, mount, "/cpu", path + 1, (size_t)(end - path - 1));
-		if (!look->cgroup_levels)
-			add_levels(look, mount, "/cpu,cpuacct", path + 1, (size_t)(end - path - 1));
-		look->is_cgroup_v1 = look->cgroup_levels > 0;
-	}
-}
-
-static void find_cgroup(struct ky_proc_look *look, const char *mount)
-{
-	char text[2048];
-	int count = read_text(look->dir, "cgroup", text, sizeof(text));
-	const char *line = text, *end = text + (count > 0 ? count : 0);
-
-	while (line < end && !look->cgroup_levels) {
-		size_t bytes = strcspn(line, "\n");
-
-		take_line(look, mount, line, bytes);
-		line += bytes + 1;
-	}
+	return read_throttled(path, is_v1, &ns);
 }
 
 bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGROUP_LEVELS])
@@ -134,8 +38,8 @@ bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGRO
 	bool any = false;
 
 	memset(ns, 0, KY_CGROUP_LEVELS * sizeof(*ns));
-	for (uint32_t i = 0; i < look->cgroup_levels; i++)
-		any |= read_throttled(look, look->cgroup_path[i], &ns[i]);
+	for (uint32_t i = 0; i < look->cgroup.levels; i++)
+		any |= read_throttled(look->cgroup.path[i], look->cgroup.is_v1, &ns[i]);
 	return any;
 }
 
@@ -187,7 +91,7 @@ void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *
 	look->is_foreign = is_in_other_namespace(proc, pid_namespace);
 	look->is_missing = look->dir < 0 && !look->is_foreign && has_proc(proc);
 	if (look->dir >= 0)
-		find_cgroup(look, cgroup ? cgroup : "/sys/fs/cgroup");
+		ky_cgroup_find(&look->cgroup, look->dir, cgroup, "cpu", counts_throttling);
 }
 
 void ky_proc_look_close(struct ky_proc_look *look)
@@ -215,15 +119,38 @@ static bool find_field(const char *text, uint32_t field, const char **out)
 	return *at != 0;
 }
 
+static uint64_t number_at(const char *text, uint32_t field)
+{
+	const char *at;
+
+	return find_field(text, field, &at) ? strtoull(at, NULL, 10) : 0;
+}
+
+int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out)
+{
+	const char *at;
+	char text[1024];
+	int count = ky_look_read(look->dir, "stat", text, sizeof(text));
+
+	if (count < 0)
+		return count;
+	if (!find_field(text, 20, &at))
+		return -ENODATA;
+	out->minor_faults = number_at(text, 10);
+	out->major_faults = number_at(text, 12);
+	out->user_ns = number_at(text, 14) * look->clock_tick_ns;
+	out->kernel_ns = number_at(text, 15) * look->clock_tick_ns;
+	out->threads = number_at(text, 20);
+	return 0;
+}
+
 bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns)
 {
-	const char *user, *kernel;
-	char text[1024];
+	struct ky_proc_stat stat;
 
-	if (read_text(look->dir, "stat", text, sizeof(text)) < 0 || !find_field(text, 14, &user) ||
-	    !find_field(text, 15, &kernel))
+	if (ky_proc_look_stat(look, &stat) < 0)
 		return false;
-	*cpu_ns = (strtoull(user, NULL, 10) + strtoull(kernel, NULL, 10)) * look->clock_tick_ns;
+	*cpu_ns = stat.user_ns + stat.kernel_ns;
 	return true;
 }
 
@@ -231,7 +158,7 @@ bool ky_proc_look_rss(const struct ky_proc_look *look, uint64_t *bytes)
 {
 	char text[256], *at;
 
-	if (read_text(look->dir, "statm", text, sizeof(text)) < 0)
+	if (ky_look_read(look->dir, "statm", text, sizeof(text)) < 0)
 		return false;
 	at = strchr(text, ' ');
 	if (!at)
@@ -248,7 +175,7 @@ enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look)
 
 	if (look->dir < 0)
 		return look->is_missing ? KY_PROC_GONE : KY_PROC_UNKNOWN;
-	count = read_text(look->dir, "stat", text, sizeof(text));
+	count = ky_look_read(look->dir, "stat", text, sizeof(text));
 	if (count == -ESRCH || count == -ENOENT)
 		return KY_PROC_GONE;
 	if (count < 0 || !find_field(text, 3, &state))
@@ -270,7 +197,7 @@ static int read_of_thread(const struct ky_proc_look *look, uint32_t tid, const c
 	char path[PATH_BYTES];
 
 	snprintf(path, sizeof(path), "task/%u/%s", tid, name);
-	return read_text(look->dir, path, out, out_bytes);
+	return ky_look_read(look->dir, path, out, out_bytes);
 }
 
 /* "running"; "-1 SP PC"; "NUMBER ARGUMENT.. SP PC". */
@@ -382,14 +309,14 @@ void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file)
 	look->sched_files--;
 }
 
-static bool read_count(const char *text, const char *key, uint64_t *out)
+bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64_t *voluntary,
+			   uint64_t *involuntary)
 {
-	const char *at = strstr(text, key);
+	char text[3072];
 
-	if (!at)
-		return false;
-	*out = strtoull(at + strlen(key), NULL, 10);
-	return true;
+	return read_of_thread(look, tid, "status", text, sizeof(text)) > 0 &&
+	       ky_look_number(text, "voluntary_ctxt_switches:", voluntary) &&
+	       ky_look_number(text, "nonvoluntary_ctxt_switches:", involuntary);
 }
 
 bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out)
@@ -405,8 +332,6 @@ bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct k
 	if (at == text || *at != ' ')
 		return false;
 	out->run_delay_ns = strtoull(at, NULL, 10);
-	out->has_switches = read_of_thread(look, tid, "status", text, sizeof(text)) > 0 &&
-			    read_count(text, "\nvoluntary_ctxt_switches:", &out->voluntary) &&
-			    read_count(text, "\nnonvoluntary_ctxt_switches:", &out->involuntary);
+	out->has_switches = ky_proc_look_switches(look, tid, &out->voluntary, &out->involuntary);
 	return true;
 }

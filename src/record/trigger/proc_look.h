@@ -8,13 +8,12 @@
 #ifndef KY_RECORD_TRIGGER_PROC_LOOK_H
 #define KY_RECORD_TRIGGER_PROC_LOOK_H
 
+#include <record/trigger/cgroup_look.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <wire/watch_note.h>
 
-#define KY_CGROUP_LEVELS 8u
-#define KY_CGROUP_PATH_BYTES 1024u
 #define KY_SCHED_FILES_MAX 128u /* kept open; those of more threads are opened each time */
 
 struct ky_proc_look {
@@ -23,9 +22,7 @@ struct ky_proc_look {
 	bool is_foreign; /* its thread ids count in another pid namespace than ours */
 	uint64_t clock_tick_ns, page_bytes;
 	uint32_t sched_files;
-	bool is_cgroup_v1;
-	uint32_t cgroup_levels; /* with a count of throttling; 0: none */
-	char cgroup_path[KY_CGROUP_LEVELS][KY_CGROUP_PATH_BYTES];
+	struct ky_cgroup cgroup; /* with a count of throttling */
 };
 
 enum ky_proc_life {
@@ -44,6 +41,11 @@ void ky_proc_look_close(struct ky_proc_look *look);
 /* Each returns false where it cannot be read. */
 bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns);
 bool ky_proc_look_rss(const struct ky_proc_look *look, uint64_t *bytes);
+/* Some of /proc/PID/stat. Returns 0 or -errno. */
+struct ky_proc_stat {
+	uint64_t user_ns, kernel_ns, minor_faults, major_faults, threads;
+};
+int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out);
 /* For how long each cgroup from the process's own upwards was throttled since it exists. */
 bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGROUP_LEVELS]);
 /* Time that the thread was runnable without running. file: kept from call to call, 0 at first. */
@@ -53,6 +55,10 @@ void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file);
 
 /* What the kernel has counted for the thread; two small files. False: unreadable, or gone. */
 bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out);
+
+/* Voluntary and involuntary switches alone. */
+bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64_t *voluntary,
+			   uint64_t *involuntary);
 
 enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look);
 

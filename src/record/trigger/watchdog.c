@@ -35,7 +35,7 @@ static const char *why_unusable(struct ky_watchdog *watchdog, const struct ky_ru
 	case KY_RULE_RSS:
 		return ky_proc_look_rss(proc, &value) ? NULL : "cannot read the process's statm";
 	case KY_RULE_THROTTLED:
-		return proc->cgroup_levels ? NULL : "finds no cgroup that counts throttling";
+		return proc->cgroup.levels ? NULL : "finds no cgroup that counts throttling";
 	case KY_RULE_RUNNABLE:
 		is_readable = ky_proc_look_run_delay(
 			proc, watchdog->options.pid ? watchdog->options.pid : (uint32_t)getpid(),

@@ -186,11 +186,11 @@ static void cgroup__paths_that_lead_nowhere(void **state)
 	fake_proc_write(&fake, "/a/cpu.stat", "throttled_usec 7\n");
 	fake_proc_write(&fake, "cgroup", "0::/../a\n");
 	open_fake();
-	assert_int_equal(look.cgroup_levels, 0);
+	assert_int_equal(look.cgroup.levels, 0);
 	assert_false(ky_proc_look_throttled(&look, ns));
 	fake_proc_write(&fake, "cgroup", "garbage\n:\n::\n0::\n0:cpux:/a\n0::/a/b/c\n");
 	open_fake();
-	assert_int_equal(look.cgroup_levels, 1);
+	assert_int_equal(look.cgroup.levels, 1);
 	assert_true(ky_proc_look_throttled(&look, ns));
 	assert_int_equal(ns[0], 7000);
 	/* In a container, the root of the mount is the container. */
