@@ -107,7 +107,10 @@ struct kymo_recorder_options {
 	 * its own for SIGPROF.
 	 * KYMO_SAMPLE_OFF: none, whatever the environment says. */
 	uint32_t sample_hz;
-	uint32_t reserved; /* 0 */
+	/* Between looks at what the process uses (CPU, memory, cgroup, accept queues, descriptors),
+	 * in milliseconds, at least 1,000; 0: KYMO_RESOURCES of the environment, a number or "off",
+	 * else 1,000 while it streams and 10,000 in flight mode; UINT32_MAX: none. */
+	uint32_t resource_interval_ms;
 	/* With KYMO_GATE_ALLOC in gates: of allocated bytes one in so many is sampled (alloc.h),
 	 * 1 KiB .. 1 GiB; 0: KYMO_ALLOC of the environment, else 512 KiB. */
 	uint64_t alloc_bytes;

@@ -49,6 +49,7 @@ static const char help[] =
 	"                             --alloc)\n"
 	"      --switches on|off      when threads were off a processor inside a poll, by the\n"
 	"                             kernel's records, for 0.3 % of a processor (default: on)\n"
+	"      --resources T|off      looks at CPU, memory, cgroup, sockets (default: 1s)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"
 	"                             /dev/shm/kymo-UID)\n"

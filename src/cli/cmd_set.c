@@ -120,7 +120,8 @@ int ky_cmd_set(int argc, char **argv)
 		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold, "
 		"span.threshold (a time); KIND.throttle (events a second) for poll, wake, park, "
 		"driver, blocking, mark, custom and span; each also off or default; mode (stream, "
-		"flight, default); sampling (a rate); alloc.bytes (a size).",
+		"flight, default); sampling (a rate), resources (a time between looks); "
+		"alloc.bytes (a size).",
 		children,
 		0,
 		0};

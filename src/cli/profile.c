@@ -256,11 +256,22 @@ static int on_alloc_bytes(struct reading *reading, const char *text, uint32_t to
 	       add_setting(reading, "alloc", ".bytes", text);
 }
 
+static int on_resources(struct reading *reading, const char *text, uint32_t toml_kind)
+{
+	struct ky_profile *profile = reading->profile;
+
+	if (toml_kind != KY_TOML_STRING || !ky_run_parse_interval(text, &profile->resource_ms))
+		return refuse(reading,
+			      "expected a time from \"1s\" to \"1h\", or \"off\", not %.64s", text);
+	profile->has_resource_ms = true;
+	return add_setting(reading, "resources", "", text);
+}
+
 static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 {
-	static const char *const allowed[] = {"description",     "ring.bytes",
-					      "sampling.cpu_hz", "sampling.alloc_bytes",
-					      "events",          "triggers"};
+	static const char *const allowed[] = {
+		"description",        "ring.bytes", "sampling.cpu_hz", "sampling.alloc_bytes",
+		"resources.interval", "events",     "triggers"};
 	const char *path = reading->path;
 
 	if (strcmp(path, "description") == 0)
@@ -273,13 +284,15 @@ static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 		return on_sample_hz(reading, text, toml_kind);
 	if (strcmp(path, "sampling.alloc_bytes") == 0)
 		return on_alloc_bytes(reading, text, toml_kind);
+	if (strcmp(path, "resources.interval") == 0)
+		return on_resources(reading, text, toml_kind);
 	if (strncmp(path, "events.", 7) == 0)
 		return on_event(reading, path + 7, text, toml_kind);
 	if (strncmp(path, "triggers[", 9) == 0 || strcmp(path, "triggers") == 0)
 		return on_trigger(reading, text, toml_kind);
 	if (toml_kind == KY_TOML_EMPTY &&
 	    (path[0] == '\0' || strcmp(path, "ring") == 0 || strcmp(path, "events") == 0 ||
-	     strcmp(path, "sampling") == 0))
+	     strcmp(path, "sampling") == 0 || strcmp(path, "resources") == 0))
 		return 0;
 	return refuse_key(reading, path, allowed, sizeof(allowed) / sizeof(allowed[0]));
 }

@@ -25,6 +25,8 @@ struct ky_profile {
 	uint32_t sample_hz;              /* 0: off */
 	bool has_sample_hz;
 	uint64_t alloc_bytes; /* one of so many allocated bytes is sampled; 0: not said, or off */
+	uint32_t resource_ms; /* 0: off */
+	bool has_resource_ms;
 	struct ky_rule rules[KY_RULES_MAX]; /* triggers */
 	size_t rule_count;
 	/* The same as gates and retain, as KEY=VALUE of `kymo set`, for a process that runs. */

@@ -27,6 +27,8 @@
 #define THRESHOLD_ALL 1u
 #define THROTTLE_ALL UINT32_MAX
 #define SAMPLING_OFF UINT32_MAX
+#define RESOURCES_OFF UINT32_MAX
+#define MS_NS UINT64_C(1000000)
 
 enum kind {
 	KIND_GATE,
@@ -34,7 +36,8 @@ enum kind {
 	KIND_THROTTLE,
 	KIND_MODE,
 	KIND_SAMPLING,
-	KIND_ALLOC_BYTES
+	KIND_ALLOC_BYTES,
+	KIND_RESOURCES
 };
 
 struct ky_setting {
@@ -56,6 +59,7 @@ static const struct ky_setting settings[] = {
 	{"mode", KIND_MODE, 0},
 	{"sampling", KIND_SAMPLING, 0},
 	{"alloc.bytes", KIND_ALLOC_BYTES, 0},
+	{"resources", KIND_RESOURCES, 0},
 };
 /* clang-format on */
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
@@ -79,6 +83,7 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 	bool is_off = setting->kind == KIND_THRESHOLD ? value == THRESHOLD_ALL :
 		      setting->kind == KIND_THROTTLE  ? value == THROTTLE_ALL :
 		      setting->kind == KIND_SAMPLING  ? value == SAMPLING_OFF :
+		      setting->kind == KIND_RESOURCES ? value == RESOURCES_OFF :
 							value == 0;
 
 	if (setting->kind == KIND_MODE)
@@ -94,6 +99,9 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[0]);
 	else if (setting->kind == KIND_SAMPLING)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s Hz", ky_out_count(cell, value));
+	else if (setting->kind == KIND_RESOURCES)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s",
+			       ky_out_duration(cell, value * MS_NS));
 	else if (setting->kind == KIND_THROTTLE)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s/s", ky_out_count(cell, value));
 	else
@@ -207,6 +215,20 @@ static bool parse_alloc_bytes(uint64_t *out, const char *text)
 	return strcmp(text, "default") == 0 || (ky_run_parse_alloc(text, out) && *out);
 }
 
+static bool parse_resources(uint64_t *out, const char *text)
+{
+	uint32_t interval_ms = 0;
+
+	*out = strcmp(text, "default") == 0 ? 0 : RESOURCES_OFF;
+	if (*out == 0)
+		return true;
+	if (!ky_run_parse_interval(text, &interval_ms))
+		return false;
+	if (interval_ms)
+		*out = interval_ms;
+	return true;
+}
+
 static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const char **wanted)
 {
 	switch (kind) {
@@ -222,6 +244,9 @@ static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const ch
 	case KIND_ALLOC_BYTES:
 		*wanted = "a size from 1K to 1G, or default";
 		return parse_alloc_bytes(out, text);
+	case KIND_RESOURCES:
+		*wanted = "a time from 1s to 1h, or off or default";
+		return parse_resources(out, text);
 	case KIND_THROTTLE:
 		*wanted = "events a second, as 1000/s, or off or default";
 		return parse_throttle(out, text);
@@ -284,6 +309,8 @@ static uint64_t read_one(struct ky_ring_control *control, const struct ky_settin
 		return atomic_load_explicit(&words->sample_hz, memory_order_relaxed);
 	case KIND_ALLOC_BYTES:
 		return atomic_load_explicit(&words->alloc_bytes, memory_order_relaxed);
+	case KIND_RESOURCES:
+		return atomic_load_explicit(&words->resource_ms, memory_order_relaxed);
 	case KIND_THROTTLE:
 		return atomic_load_explicit(&words->throttle[setting->which], memory_order_relaxed);
 	default:
@@ -301,6 +328,8 @@ static void write_one(struct ky_ring_settings *words, const struct ky_setting *s
 		atomic_store_explicit(&words->sample_hz, (uint32_t)value, memory_order_relaxed);
 	else if (setting->kind == KIND_ALLOC_BYTES)
 		atomic_store_explicit(&words->alloc_bytes, value, memory_order_relaxed);
+	else if (setting->kind == KIND_RESOURCES)
+		atomic_store_explicit(&words->resource_ms, (uint32_t)value, memory_order_relaxed);
 	else if (setting->kind == KIND_THROTTLE)
 		atomic_store_explicit(&words->throttle[setting->which], (uint32_t)value,
 				      memory_order_relaxed);

@@ -10,6 +10,8 @@
  *   custom.throttle span.throttle                                 1000/s | off | default
  *   alloc.bytes                                                    512K ... | default
  *   mode                                                           stream | flight | default
+ *   sampling                                                       99 | off | default
+ *   resources                                                      1s ... | off | default
  *
  * Everything is checked before anything is written.     Threads: owner.
  */

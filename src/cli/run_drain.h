@@ -15,6 +15,7 @@
 #include <cli/run_output.h>
 #include <drain/cut.h>
 #include <drain/ring_view.h>
+#include <record/resource/resource_source.h>
 #include <record/trigger/proc_look.h>
 #include <ship/symbol/ring_names.h>
 
@@ -22,6 +23,7 @@ struct ky_run_drain {
 	const struct ky_run_options *options;
 	const uint8_t *image;
 	size_t image_bytes;
+	int fd;                           /* of the ring, open for writing */
 	void (*fetch_samples)(void *ctx); /* of struct ky_drain_options */
 	void *fetch_ctx;
 	const char *source; /* metadata kymo.source */
@@ -36,17 +38,18 @@ struct ky_run_drain {
 	struct ky_cut_report *report; /* of the cut that its flight ended with */
 	struct ky_proc_look proc;     /* the process, for what the kernel counts */
 	bool is_looking;              /* it is open */
+	struct ky_resource_source resources;
 };
 
-/* The first five members are the caller's, the others zero. Returns 0; what ky_drain_open(),
+/* Those up to `output` are the caller's, the others zero. Returns 0; what ky_drain_open(),
  * ky_ring_names_open() return. */
 int ky_run_drain_open(struct ky_run_drain *run);
 void ky_run_drain_close(struct ky_run_drain *run);
 /* After a fault in the middle of a step: nothing of it is touched again. */
 void ky_run_drain_abandon(struct ky_run_drain *run);
 
-/* Looks at the settings. Returns 1 when the mode is another one now; 0; an error: then it stays as
- * it was, until the next look. */
+/* Looks at the settings, and at the process's resources when that is due. Returns 1 when the mode
+ * is another one now; 0; an error: then it stays as it was, until the next look. */
 int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns);
 
 /* A step of the stream. Returns what ky_drain_step() returns. */

@@ -147,6 +147,20 @@ bool ky_run_parse_alloc(const char *text, uint64_t *out)
 	       *out <= KYMO_ALLOC_BYTES_MAX;
 }
 
+bool ky_run_parse_interval(const char *text, uint32_t *out_ms)
+{
+	uint64_t ns = 0;
+
+	*out_ms = 0;
+	if (strcmp(text, "off") == 0)
+		return true;
+	if (ky_run_parse_duration_ns(text, &ns) != 0 || ns < UINT64_C(1000000000) ||
+	    ns > UINT64_C(3600000000000))
+		return false;
+	*out_ms = (uint32_t)(ns / 1000000);
+	return true;
+}
+
 static int parse_metadata(struct ky_run_options *options, char *text)
 {
 	if (options->metadata_count == KY_RUN_METADATA_MAX ||
@@ -165,6 +179,7 @@ enum option_id {
 	OPTION_SAMPLER,
 	OPTION_SWITCHES,
 	OPTION_ALLOC,
+	OPTION_RESOURCES,
 	OPTION_PROFILE,
 	OPTION_COMPRESS,
 	OPTION_ROTATE_INTERVAL,
@@ -208,6 +223,13 @@ static const char *apply_alloc(struct ky_run_options *options, const char *value
 	return "a size from 1K to 1G, or off";
 }
 
+static const char *apply_resources(struct ky_run_options *options, const char *value)
+{
+	options->has_resource_ms = true;
+	return ky_run_parse_interval(value, &options->resource_ms) ? NULL :
+								     "a time from 1s to 1h, or off";
+}
+
 /* Returns NULL when the value is fine, else what it should have been. */
 static const char *apply(struct ky_run_options *options, int id, char *value)
 {
@@ -237,6 +259,8 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       "a size from 128K to 4G";
 	case OPTION_SAMPLE:
 		return apply_rate(options, value);
+	case OPTION_RESOURCES:
+		return apply_resources(options, value);
 	case OPTION_SWITCHES:
 		return parse_either(value, "off", "on", &options->is_without_switches) ?
 			       NULL :
@@ -290,6 +314,7 @@ static const struct option long_options[] = {
 	{"sampler", required_argument, NULL, OPTION_SAMPLER},
 	{"switches", required_argument, NULL, OPTION_SWITCHES},
 	{"alloc", optional_argument, NULL, OPTION_ALLOC},
+	{"resources", required_argument, NULL, OPTION_RESOURCES},
 	{"profile", required_argument, NULL, OPTION_PROFILE},
 	{"compress", required_argument, NULL, OPTION_COMPRESS},
 	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
@@ -452,6 +477,8 @@ static int choose_profile(struct ky_run_options *options, char *errbuf, size_t e
 		options->alloc_bytes = options->profile.alloc_bytes;
 	else if (!options->alloc_bytes)
 		options->profile.gates_set &= ~(uint32_t)KYMO_GATE_ALLOC;
+	if (!options->has_resource_ms && options->profile.has_resource_ms)
+		options->resource_ms = options->profile.resource_ms;
 	return 0;
 }
 
@@ -464,6 +491,7 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 	memset(out, 0, sizeof(*out));
 	out->directory = "kymo-traces";
 	out->sample_hz = KY_RUN_SAMPLE_HZ;
+	out->resource_ms = KY_RUN_RESOURCE_MS;
 	ky_stage_zstd(&out->stage, 1);
 	optind = 0; /* 0, not 1: glibc then starts over, also after an earlier parse */
 	opterr = 0;

@@ -21,6 +21,7 @@
 #define KY_RUN_SAMPLE_HZ 99u
 #define KY_RUN_SAMPLE_HZ_MAX 1000u
 #define KY_RUN_ALLOC_SAMPLE_BYTES (UINT64_C(8) << 20)
+#define KY_RUN_RESOURCE_MS 1000u
 
 enum ky_run_source {
 	KY_RUN_SOURCE_ANY = 0, /* perf_event, else timers */
@@ -41,6 +42,8 @@ struct ky_run_options {
 	bool has_sample_hz;         /* --sample was given */
 	uint32_t sample_source;     /* enum ky_run_source */
 	bool is_without_switches;   /* --switches off */
+	uint32_t resource_ms;       /* between looks at resources; 0: none */
+	bool has_resource_ms;       /* --resources was given */
 	uint64_t sample_bytes;      /* 0: the recorder's default */
 	uint64_t alloc_bytes;       /* one of so many allocated bytes is sampled; 0: none */
 	bool has_alloc_bytes;       /* --alloc was given */
@@ -79,6 +82,8 @@ bool ky_run_parse_rate(const char *text, uint32_t *out);
 
 /* "512K", "off" (0). Returns false for anything else, and beyond what there can be. */
 bool ky_run_parse_alloc(const char *text, uint64_t *out);
+/* "1s" to "1h" as milliseconds, "off" (0). Returns false for anything else. */
+bool ky_run_parse_interval(const char *text, uint32_t *out_ms);
 
 /* "key=value", cut at its "=". Returns 0 or -EINVAL, with the text as it was. */
 int ky_run_parse_pair(char *text, struct kymo_key_value *out);

@@ -194,6 +194,7 @@ static int start_drain(struct ring *ring)
 	ring->drain.options = ring->owner->options;
 	ring->drain.image = ring->image;
 	ring->drain.image_bytes = ring->image_bytes;
+	ring->drain.fd = ring->fd;
 	ring->drain.source = SOURCE;
 	ring->drain.fetch_samples = ky_run_sampler_fetch;
 	ring->drain.fetch_ctx = ring->owner->sampler;
@@ -683,9 +684,9 @@ static uint64_t step_guarded(struct ring *ring, bool is_last)
 
 static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_out)
 {
-	uint32_t i, kept = 0;
+	uint32_t kept = 0;
 
-	for (i = 0; i < rings->ring_count; i++) {
+	for (uint32_t i = 0; i < rings->ring_count; i++) {
 		struct ring *ring = rings->rings[i];
 		uint64_t pace = step_guarded(ring, stop);
 

@@ -259,14 +259,15 @@ enum ky_note_kind {
 	KY_NOTE_CRASH,
 	KY_NOTE_STUCK,
 	KY_NOTE_TRIGGER,
-	KY_NOTE_THREAD_CPU
+	KY_NOTE_THREAD_CPU,
+	KY_NOTE_RESOURCE
 };
 
 struct ky_note {
 	enum ky_note_kind kind;
 	uint32_t index;      /* counter */
 	uint64_t value;      /* counter; marks lost */
-	void *body;          /* text of a mark, struct ky_ring_crash, ..stuck.., ..trigger_note */
+	void *body;          /* text of a mark, struct ky_ring_crash, ..stuck.., ..resource_row */
 	uint32_t body_bytes; /* of a text */
 };
 #define KY_NOTES_MAX 4096u
@@ -279,6 +280,7 @@ struct ky_side_state {
 	uint64_t counters_ns;   /* last look at the counters */
 	uint64_t counter_values[KY_COUNTERS];
 	uint64_t counters_told; /* bit by index: this value is in the open segment */
+	uint64_t resource_next; /* number of the next row */
 };
 
 /* Of one class of the sample area. */
@@ -453,6 +455,14 @@ int ky_drain_read_side(struct ky_drain *drain);
 
 /* thread_count.c: what the kernel has counted for the threads of workers, when it is time. */
 int ky_drain_count_threads(struct ky_drain *drain);
+/* resource.c: new rows of the resource area. Returns 0, -ENOMEM. */
+int ky_drain_read_resources(struct ky_drain *drain);
+int ky_drain_note_resource(struct ky_drain *drain, const struct ky_resource_row *row);
+void ky_drain_write_resource(struct ky_drain *drain, const struct ky_resource_row *row,
+			     uint64_t ns);
+/* "cgroup memory: not there; ...". Empty: nothing is missing. Returns out. */
+const char *ky_drain_resources_missing(const struct ky_resource_about *about, char *out,
+				       size_t capacity);
 /* Writes the counters that changed, or that this segment does not have, now. */
 void ky_drain_write_counters(struct ky_drain *drain, uint64_t ns);
 /* Writes the note of a KY_REC_NOTE. */

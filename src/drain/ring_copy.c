@@ -70,7 +70,9 @@ static int lay_out(struct copier *copier)
 	size_t samples_at = slots_at + (size_t)copier->capacity * KY_SLOT_BYTES;
 	size_t places_at = round_up(samples_at + (size_t)from->sample_bytes, PAGE);
 	size_t allocs_at = places_at + (from->place_offset ? KY_PLACE_AREA_BYTES : 0);
-	size_t bytes = allocs_at + (from->alloc_offset ? KY_ALLOC_AREA_BYTES : 0);
+	size_t resources_at = round_up(allocs_at + (from->alloc_offset ? KY_ALLOC_AREA_BYTES : 0),
+				       PAGE);
+	size_t bytes = resources_at + (from->resource_offset ? KY_RESOURCE_AREA_BYTES : 0);
 	uint8_t *image = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct ky_ring_header *header;
@@ -96,6 +98,7 @@ static int lay_out(struct copier *copier)
 	atomic_store_explicit(&header->sample_classes, 0, memory_order_relaxed);
 	header->place_offset = from->place_offset ? places_at : 0;
 	header->alloc_offset = from->alloc_offset ? allocs_at : 0;
+	header->resource_offset = from->resource_offset ? resources_at : 0;
 	header->unwind_offset = header->unwind_bytes = 0; /* of use to the living alone */
 	if (from->control)
 		copy_words(image + PAGE, from->control, sizeof(*from->control));
@@ -368,6 +371,26 @@ static void take_allocs(struct copier *copier)
 		   ky_ring_view_alloc_units(to) * KY_PLACE_UNIT_BYTES);
 }
 
+/* The rows that are there: pages beyond do not exist and stay so. */
+static void take_resources(struct copier *copier)
+{
+	const uint8_t *from = ky_ring_view_resources(&copier->from);
+	uint8_t *to = copier->out->image + copier->header->resource_offset;
+	uint64_t count;
+
+	atomic_store_explicit(&copier->header->resource_ready, from != NULL, memory_order_relaxed);
+	if (!from)
+		return;
+	copy_words(to, from, KY_RESOURCE_SLOTS_OFFSET);
+	count = atomic_load_explicit(&((const struct ky_resource_head *)(const void *)to)->hand,
+				     memory_order_relaxed);
+	if (count > KY_RESOURCE_SLOTS)
+		count = KY_RESOURCE_SLOTS;
+	copy_words(to + KY_RESOURCE_SLOTS_OFFSET, from + KY_RESOURCE_SLOTS_OFFSET,
+		   count * sizeof(struct ky_resource_slot));
+	copier->out->bytes += KY_RESOURCE_SLOTS_OFFSET + count * sizeof(struct ky_resource_slot);
+}
+
 /* After the sub-buffers: what their records refer to was there before them. */
 static void take_directory(struct copier *copier)
 {
@@ -417,6 +440,7 @@ int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_option
 		take_samples(&copier);
 		take_places(&copier);
 		take_allocs(&copier);
+		take_resources(&copier);
 		take_directory(&copier);
 		finish(&copier);
 	}

@@ -92,6 +92,10 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 	    header->alloc_offset >= sizeof(*header) && header->alloc_offset <= image_bytes &&
 	    header->alloc_bytes <= image_bytes - header->alloc_offset)
 		view->alloc_offset = header->alloc_offset;
+	if (header->resource_bytes == KY_RESOURCE_AREA_BYTES && header->resource_offset % 64 == 0 &&
+	    header->resource_offset >= sizeof(*header) && header->resource_offset <= image_bytes &&
+	    header->resource_bytes <= image_bytes - header->resource_offset)
+		view->resource_offset = header->resource_offset;
 	if (view->directory_offset > image_bytes) { /* cut off before it: empty, at the end */
 		view->directory_offset = image_bytes;
 		view->directory_bytes = 0;
@@ -328,6 +332,7 @@ bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish 
 		wish.throttle[i] = atomic_load_explicit(&settings->throttle[i],
 							memory_order_relaxed);
 	wish.sample_hz = atomic_load_explicit(&settings->sample_hz, memory_order_relaxed);
+	wish.resource_ms = atomic_load_explicit(&settings->resource_ms, memory_order_relaxed);
 	/* What was read before must not move behind the second look. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&settings->generation, memory_order_relaxed) != wish.generation)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <wire/alloc_table.h>
 #include <wire/place_table.h>
+#include <wire/resource_area.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
 
@@ -23,6 +24,8 @@ struct ky_ring_view {
 	uint64_t sample_offset, sample_bytes; /* 0: none, or not whole in the image */
 	uint64_t place_offset;                /* 0: none, or not whole in the image */
 	uint64_t alloc_offset;                /* the same */
+
+	uint64_t resource_offset; /* 0: none, or not whole in the image */
 	uint64_t directory_offset;
 	uint64_t directory_bytes; /* that lie inside the image */
 	uint64_t slots_offset;
@@ -169,6 +172,21 @@ uint64_t ky_ring_view_alloc_units(const uint8_t *area);
 uint32_t ky_ring_view_alloc_stack(const uint8_t *area, uint32_t number,
 				  uint64_t frames[KY_ALLOC_FRAMES_MAX]);
 
+/* The resource area. Returns NULL when there is none, or nobody has looked at resources yet: then
+ * nothing of it may be looked at. */
+const uint8_t *ky_ring_view_resources(const struct ky_ring_view *view);
+
+/* Copies the head's words, the path cut to what is there, a zero behind it. */
+struct ky_resource_about {
+	uint64_t hand, interval_ns;
+	uint32_t missing[KY_PART_COUNT];
+	char path[KY_RESOURCE_PATH_BYTES + 1];
+};
+void ky_ring_view_resource_about(const uint8_t *area, struct ky_resource_about *out);
+
+/* Copies row `number` between two looks at its serial. False: it is gone, or being written. */
+bool ky_ring_view_resource(const uint8_t *area, uint64_t number, struct ky_resource_row *out);
+
 /* The settings of the control page as they were at one moment. */
 struct ky_ring_wish {
 	uint32_t generation; /* even */
@@ -176,7 +194,8 @@ struct ky_ring_wish {
 	uint64_t poll_threshold_ns;
 	uint64_t wake_threshold_ns;
 	uint32_t throttle[8];
-	uint32_t sample_hz; /* 0: as it was started; UINT32_MAX: off */
+	uint32_t sample_hz;   /* 0: as it was started; UINT32_MAX: off */
+	uint32_t resource_ms; /* the same */
 };
 
 /* Reads the settings between two looks at their generation. Returns true and fills out when they

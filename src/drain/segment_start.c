@@ -202,6 +202,23 @@ static void put_coverage(struct ky_drain *drain, struct pairs *pairs, bool is_co
 		put_ticks(pairs, "coverage.to_ticks", drain->cover_to);
 }
 
+/* How often the process's resources were looked at, and what could not be seen of them. */
+static void put_resources(const struct ky_ring_view *ring, struct pairs *pairs)
+{
+	const uint8_t *area = ky_ring_view_resources(ring);
+	struct ky_resource_about about;
+	char missing[1024];
+
+	if (!area)
+		return;
+	ky_ring_view_resource_about(area, &about);
+	put_format(pairs, "resources.interval_ns", "%llu", (unsigned long long)about.interval_ns);
+	if (about.path[0])
+		put(pairs, "resources.cgroup", about.path);
+	if (ky_drain_resources_missing(&about, missing, sizeof(missing))[0])
+		put(pairs, "resources.missing", missing);
+}
+
 static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
 {
 	const struct ky_ring_view *ring = &drain->ring;
@@ -218,6 +235,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put(pairs, "kymo.version", ring->recorder_version);
 	put_sampling(ring, pairs);
 	put_allocs(ring, pairs);
+	put_resources(ring, pairs);
 	if (drain->options.source)
 		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");

@@ -126,6 +126,13 @@ int ky_drain_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *cpu)
 	return note.body ? add_note(drain, &note, sane_ns(drain, cpu->monotonic_ns)) : -ENOMEM;
 }
 
+int ky_drain_note_resource(struct ky_drain *drain, const struct ky_resource_row *row)
+{
+	struct ky_note note = {.kind = KY_NOTE_RESOURCE, .body = copy_body(row, sizeof(*row))};
+
+	return note.body ? add_note(drain, &note, sane_ns(drain, row->monotonic_ns)) : -ENOMEM;
+}
+
 /* ---- marks ---- */
 
 enum mark_look {
@@ -329,7 +336,10 @@ int ky_drain_read_side(struct ky_drain *drain)
 	int err = ky_drain_count_threads(drain);
 
 	/* Whoever only observes has no use for them. */
-	if (err || !area || (drain->is_muted && !drain->is_cut))
+	if (err || (drain->is_muted && !drain->is_cut))
+		return err;
+	err = ky_drain_read_resources(drain);
+	if (err || !area)
 		return err;
 	err = read_marks(drain, area);
 	if (!err)
@@ -456,6 +466,9 @@ void ky_drain_write_note(struct ky_drain *drain, uint64_t index, uint64_t ns)
 		break;
 	case KY_NOTE_THREAD_CPU:
 		write_thread_cpu(drain, note->body, ns);
+		break;
+	case KY_NOTE_RESOURCE:
+		ky_drain_write_resource(drain, note->body, ns);
 		break;
 	default:
 		break;

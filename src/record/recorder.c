@@ -13,6 +13,7 @@
 #include <record/emit/options.h>
 #include <record/sample/sampler.h>
 #include <record/lookout.h>
+#include <record/own_resources.h>
 #include <record/own_sampler.h>
 #include <record/ring_litter.h>
 #include <record/stream.h>
@@ -33,6 +34,7 @@ struct kymo_recorder {
 	struct ky_lookout lookout;     /* so is this */
 	struct ky_table_maker tables;  /* and this */
 	struct ky_own_sampler sampler; /* and this */
+	struct ky_own_resources resources;
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
@@ -100,6 +102,7 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	const struct ky_dump_hooks hooks = hooks_of(recorder);
 	const struct ky_ring *ring = live_ring();
 	uint64_t until_ns = UINT64_MAX, sampler_ns = UINT64_MAX, next_ns;
+	bool is_streaming = ring && ky_engine_mode() == KYMO_MODE_STREAM;
 
 	if (ring && recorder->swept_for != ring) {
 		(void)ky_ring_litter_remove(ring);
@@ -107,10 +110,14 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	}
 	if (ring)
 		sampler_ns = ky_own_sampler_step(&recorder->sampler, ring);
-	if (ring && ky_engine_mode() == KYMO_MODE_STREAM)
+	if (is_streaming)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
 		ky_stream_pause(&recorder->stream);
+	if (ring) {
+		next_ns = ky_own_resources_step(&recorder->resources, ring, is_streaming);
+		until_ns = next_ns < until_ns ? next_ns : until_ns;
+	}
 	if (ring) {
 		next_ns = ky_lookout_step(&recorder->lookout, ring,
 					  ky_stream_drain(&recorder->stream));

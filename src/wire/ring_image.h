@@ -11,6 +11,8 @@
  *         slots       slot_count sub-buffers of KY_SLOT_BYTES; struct ky_sub_buffer at the start of
  *                     each
  *         sample area sample_bytes: stacks (sample_area.h); sparse until a sampler starts
+ *         place table place_bytes: where tasks wait (place_table.h); sparse
+ *         resources   resource_bytes: what the process used, lately (resource_area.h); sparse
  *         unwind area unwind_bytes: who called whom (unwind_image.h); sparse
  *
  * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's
@@ -96,6 +98,8 @@ struct ky_ring_header {
 	uint64_t place_bytes;
 	uint64_t alloc_offset; /* multiple of the page; 0: there is none */
 	uint64_t alloc_bytes;
+	uint64_t resource_offset; /* multiple of the page; 0: there is none */
+	uint64_t resource_bytes;
 
 	/* Changing words, each on a line of its own. */
 	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
@@ -118,6 +122,8 @@ struct ky_ring_header {
 	_Atomic uint32_t unwind_ready;
 	_Atomic uint32_t place_ready; /* 1 (release): the place table is there (place_table.h) */
 	_Atomic uint32_t alloc_ready; /* the same of the table of allocations (alloc_table.h) */
+	/* 1 (release): the head of the resource area is there (resource_area.h) */
+	_Atomic uint32_t resource_ready;
 };
 
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by
@@ -134,6 +140,8 @@ struct ky_ring_settings {
 	_Atomic uint64_t blocking_threshold_ns; /* blocking runs at least so long */
 	/* Samples per second of a thread's CPU time; UINT32_MAX: none. */
 	_Atomic uint32_t sample_hz;
+	/* Between looks at the process's resources; UINT32_MAX: none. */
+	_Atomic uint32_t resource_ms;
 	_Atomic uint64_t span_threshold_ns; /* spans at least so long */
 	/* Bytes per sample of an allocation, on average; 0: as it was started. */
 	_Atomic uint64_t alloc_bytes;

@@ -434,6 +434,16 @@ static uint64_t number_of(const char *name, uint64_t max)
 	return number <= max ? number : 0;
 }
 
+static uint32_t resource_interval(void)
+{
+	const char *text = secure_getenv("KYMO_RESOURCES");
+	uint32_t interval_ms = (uint32_t)number_of("KYMO_RESOURCES", KY_RESOURCE_MS_MAX);
+
+	if (text && strcmp(text, "off") == 0)
+		return UINT32_MAX;
+	return interval_ms && interval_ms < KY_RESOURCE_MS_MIN ? KY_RESOURCE_MS_MIN : interval_ms;
+}
+
 static int copy_options(const struct kymo_recorder_options *options)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -455,6 +465,8 @@ static int copy_options(const struct kymo_recorder_options *options)
 		engine->options.alloc_bytes = number_of("KYMO_ALLOC", KYMO_ALLOC_BYTES_MAX);
 	if (engine->options.alloc_bytes < KYMO_ALLOC_BYTES_MIN)
 		engine->options.alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
+	if (!engine->options.resource_interval_ms)
+		engine->options.resource_interval_ms = resource_interval();
 	engine->options.metadata = NULL;
 	engine->options.metadata_count = 0;
 	engine->options.errbuf = NULL;

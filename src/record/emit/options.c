@@ -87,6 +87,13 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 		return ky_options_say(out, -EINVAL,
 				      "alloc_bytes is %llu; give 1 KiB to 1 GiB, or 0 for 512 KiB",
 				      (unsigned long long)out->alloc_bytes);
+	if (out->resource_interval_ms && out->resource_interval_ms != UINT32_MAX &&
+	    (out->resource_interval_ms < KY_RESOURCE_MS_MIN ||
+	     out->resource_interval_ms > KY_RESOURCE_MS_MAX))
+		return ky_options_say(out, -EINVAL,
+				      "resource_interval_ms is %u; give 1000 to 3600000, 0, or "
+				      "UINT32_MAX for none",
+				      out->resource_interval_ms);
 	if (out->flags & ~flags)
 		return ky_options_say(out, -EINVAL, "flags has unknown bits 0x%x",
 				      out->flags & ~flags);

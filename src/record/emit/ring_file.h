@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <wire/alloc_table.h>
 #include <wire/place_table.h>
+#include <wire/resource_area.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
 
@@ -46,10 +47,12 @@ struct ky_ring {
 	size_t directory_bytes;
 	uint8_t *slots;
 	uint32_t slot_count;
-	size_t slots_end;      /* the sample area begins there */
-	uint64_t sample_bytes; /* 0: there is none */
-	uint64_t place_bytes;  /* of the place table behind it; 0: there is none */
-	uint32_t place_state;  /* atomic; enum ky_place_state */
+	size_t slots_end;        /* the sample area begins there */
+	uint64_t sample_bytes;   /* 0: there is none */
+	uint64_t place_bytes;    /* of the place table behind it; 0: there is none */
+	uint64_t resource_bytes; /* of the resource area behind that; 0: there is none */
+	uint64_t resource_made;  /* bytes of it whose pages exist by our doing */
+	uint32_t place_state;    /* atomic; enum ky_place_state */
 	struct ky_sample_ring place_samples;
 	uint64_t alloc_bytes; /* of the table of allocations behind that; 0: there is none */
 	uint32_t alloc_state; /* atomic; enum ky_place_state */
@@ -111,6 +114,11 @@ uint8_t *ky_ring_places(struct ky_ring *ring);
 /* The same for the table of allocations, and the class of samples that goes with it. begin: called
  * before it is there, by the one thread that makes it. */
 uint8_t *ky_ring_allocs(struct ky_ring *ring, void (*begin)(void));
+
+/* Copies bytes into the resource area, whose pages exist from then on; a multiple of 8, each word
+ * one store (release), so that none goes before an earlier one. False: there is no area, or no
+ * memory for it. One thread at a time. */
+bool ky_ring_put_resource(struct ky_ring *ring, uint64_t offset, const void *bytes, size_t count);
 
 /* Makes the page of this word exist; overwrites it. False: no memory. Signals safe. */
 bool ky_ring_touch(void *word);

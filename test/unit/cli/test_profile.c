@@ -95,11 +95,14 @@ static void profile__says_file_line_key_and_what_is_allowed(void **state)
 		 "allowed: poll, wake, park, spawn, driver, blocking, waker_clone, mark, custom"},
 		{"\n\n[rings]\nbytes = 5\n",
 		 "my.toml:4: rings.bytes: there is no such key (did you mean 'ring.bytes'?); "
-		 "allowed: description, ring.bytes, sampling.cpu_hz, sampling.alloc_bytes, events, "
-		 "triggers"},
+		 "allowed: description, ring.bytes, sampling.cpu_hz, sampling.alloc_bytes, "
+		 "resources.interval, events, triggers"},
 		{"[sampling]\nalloc_bytes = \"512\"\n",
 		 "my.toml:2: sampling.alloc_bytes: expected a size from \"1K\" to \"1G\", or "
 		 "\"off\", not 512"},
+		{"[resources]\ninterval = \"10ms\"\n",
+		 "my.toml:2: resources.interval: expected a time from \"1s\" to \"1h\", or "
+		 "\"off\", not 10ms"},
 		{"[sampling]\ncpu_hz = 0\n",
 		 "my.toml:2: sampling.cpu_hz: expected samples a second, 1 to 1000, or \"off\", "
 		 "not 0"},

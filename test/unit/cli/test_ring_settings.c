@@ -151,6 +151,28 @@ static void ring_settings__allocations_are_a_gate_and_a_size(void **state)
 	assert_int_equal(changes.changes[0].before, 64u << 10);
 }
 
+static void ring_settings__resources_are_an_interval_or_off(void **state)
+{
+	char text[KY_SETTING_TEXT_BYTES];
+
+	(void)state;
+	set("resources=off");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.resource_ms), UINT32_MAX);
+	changes.count = 0;
+	set("resources=5s");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.resource_ms), 5000);
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, UINT32_MAX), "off");
+	assert_string_equal(ky_setting_text(text, changes.changes[0].setting, 5000), "5.00 s");
+	changes.count = 0;
+	set("resources=default");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.settings.resource_ms), 0);
+	changes.count = 0;
+	refuse("resources=10ms", "a time from 1s to 1h");
+}
+
 static void ring_settings__mistakes_are_told_with_what_would_be_right(void **state)
 {
 	(void)state;
@@ -183,7 +205,8 @@ static void ring_settings__reading_shows_all_there_are(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 28);
+	assert_int_equal(changes.count, 29);
+	assert_int_equal(before("resources"), 0);
 	assert_int_equal(before("sampling"), 0);
 	assert_int_equal(before("park.throttle"), 5);
 	assert_int_equal(before("poll"), 1);
@@ -254,6 +277,7 @@ int main(void)
 		TEST(ring_settings__off_and_default_are_different_words),
 		TEST(ring_settings__sampling_is_a_rate_or_off),
 		TEST(ring_settings__allocations_are_a_gate_and_a_size),
+		TEST(ring_settings__resources_are_an_interval_or_off),
 		TEST(ring_settings__mistakes_are_told_with_what_would_be_right),
 		TEST(ring_settings__reading_shows_all_there_are),
 		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <record/own_resources.h>
+
+#include <base/now.h>
+#include <record/emit/emit_engine.h>
+#include <string.h>
+
+#define FLIGHT_INTERVAL_NS (10 * KY_RESOURCE_INTERVAL_NS)
+
+static bool put(void *ctx, uint64_t offset, const void *bytes, size_t count)
+{
+	const struct ky_own_resources *own = ctx;
+
+	/* The mapping is ours to write, whatever the pointer to its description says. */
+	return ky_ring_put_resource((struct ky_ring *)(uintptr_t)own->ring, offset, bytes, count);
+}
+
+static uint64_t interval_of(const struct ky_ring *ring, bool is_streaming)
+{
+	uint32_t wish_ms = atomic_load_explicit(&ring->control->settings.resource_ms,
+						memory_order_relaxed);
+	uint32_t started_ms = ky_engine.options.resource_interval_ms;
+
+	if (!wish_ms)
+		wish_ms = started_ms;
+	return ky_resource_interval(wish_ms,
+				    is_streaming ? KY_RESOURCE_INTERVAL_NS : FLIGHT_INTERVAL_NS);
+}
+
+uint64_t ky_own_resources_step(struct ky_own_resources *own, const struct ky_ring *ring,
+			       bool is_streaming)
+{
+	uint64_t interval_ns = interval_of(ring, is_streaming), now_ns, next_ns;
+
+	/* Whoever confined the process may not expect us to open files. */
+	if (!ring->resource_bytes || ky_engine.confinement ||
+	    __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+		return UINT64_MAX;
+	if (own->ring != ring) {
+		memset(own, 0, sizeof(*own));
+		own->ring = ring;
+		own->source.put = put;
+		own->source.put_ctx = own;
+		own->source.is_own = true;
+	}
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	if (!ky_resource_is_due(&own->source, interval_ns, now_ns))
+		return interval_ns ? own->source.next_ns : UINT64_MAX;
+	ky_proc_look_open(&own->look, NULL, NULL, 0, 0);
+	next_ns = ky_resource_step(&own->source, &own->look, interval_ns, now_ns);
+	ky_proc_look_close(&own->look);
+	if (own->source.looks && !own->source.is_broken)
+		atomic_store_explicit(&ring->header->resource_ready, 1, memory_order_release);
+	return next_ns;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* own_resources.h - what a program that links the library uses, looked at by the library's thread:
+ * every second while it streams, every ten in flight mode, where nothing else wakes that thread, or
+ * as the options or the ring's settings say. Not in a confined process.
+ * Threads: owner.
+ */
+#ifndef KY_RECORD_OWN_RESOURCES_H
+#define KY_RECORD_OWN_RESOURCES_H
+
+#include <record/emit/ring_file.h>
+#include <record/resource/resource_source.h>
+
+struct ky_own_resources {
+	struct ky_resource_source source;
+	struct ky_proc_look look; /* open during a step alone */
+	const struct ky_ring *ring;
+};
+
+/* Returns when to call again, CLOCK_MONOTONIC; UINT64_MAX: when something changes. */
+uint64_t ky_own_resources_step(struct ky_own_resources *own, const struct ky_ring *ring,
+			       bool is_streaming);
+
+#endif

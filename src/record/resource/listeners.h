@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* listeners.h - accept queues of the listening TCP sockets of a process.
+ *
+ * The kernel is asked for listening sockets alone (sock_diag), so that what a look costs does not
+ * grow with connections; of a process in another network namespace /proc/PID/net is read, up to
+ * the first line that is no listener. Whose they are is found by the inodes of the process's
+ * descriptors: once a socket, KY_LISTENER_FDS_MAX descriptors a look at most.
+ * Threads: owner. Memory: none but the structure.
+ */
+#ifndef KY_RECORD_RESOURCE_LISTENERS_H
+#define KY_RECORD_RESOURCE_LISTENERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KY_LISTENERS_MAX 512u
+#define KY_LISTENER_FDS_MAX 512u
+
+/* One socket, as the kernel tells it. */
+struct ky_listener {
+	uint64_t cookie; /* 0: not told */
+	uint64_t inode;
+	uint8_t address[16];
+	uint32_t pending, limit, drops;
+	uint16_t port;
+	uint8_t version; /* 4 or 6 */
+	bool has_drops;
+};
+
+enum ky_listener_owner {
+	KY_LISTENER_SEARCHED = 0,
+	KY_LISTENER_OURS,
+	KY_LISTENER_OTHERS
+};
+
+struct ky_listener_known {
+	struct ky_listener now;
+	uint8_t owner;  /* enum ky_listener_owner */
+	bool is_there;  /* at this look */
+	bool is_news;   /* changed since it was told */
+	uint32_t round; /* of the search that must end before it is somebody else's */
+	uint32_t told_look;
+};
+
+struct ky_listeners {
+	struct ky_listener_known known[KY_LISTENERS_MAX];
+	uint32_t count;
+	bool is_overfull; /* there are more than we follow */
+	uint32_t look, recheck_look;
+	uint32_t search_round;
+	int64_t search_at;                        /* where the search for descriptors goes on */
+	struct ky_listener all[KY_LISTENERS_MAX]; /* of this look, whosever */
+	_Alignas(8) uint8_t bytes[16384];
+};
+
+/* A look at all of them. dir: /proc/PID; is_own: it is the calling process. Returns 0, or -errno:
+ * nothing could be read. */
+int ky_listeners_look(struct ky_listeners *listeners, int dir, bool is_own);
+
+/* Is one of them still searched for? */
+bool ky_listeners_are_searched(const struct ky_listeners *listeners);
+
+/* A file of the shape of /proc/net/tcp (version 4) or tcp6 (6): the listeners at its beginning.
+ * text ends in a zero. Returns how many were put. */
+uint32_t ky_listeners_parse(const char *text, uint8_t version, struct ky_listener *out,
+			    uint32_t max);
+
+/* Messages of the kernel about sockets. Returns 1: more to come, 0: that was all, or -errno. */
+int ky_listeners_message(const void *bytes, size_t count, struct ky_listener *out, uint32_t max,
+			 uint32_t *used);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* resource_source.h - looks at what a process uses and what limits it, from outside its threads,
+ * and puts rows into the resource area of its ring (wire/resource_area.h).
+ *
+ * A step function like the watchdog. What cannot be read is absent, and told once with its reason.
+ * Threads: owner. Memory: none but the structure; no descriptor is kept between looks.
+ */
+#ifndef KY_RECORD_RESOURCE_RESOURCE_SOURCE_H
+#define KY_RECORD_RESOURCE_RESOURCE_SOURCE_H
+
+#include <record/resource/cgroup_use.h>
+#include <record/resource/listeners.h>
+#include <record/trigger/proc_look.h>
+
+#define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where nobody says otherwise */
+#define KY_RESOURCE_OFF UINT32_MAX
+/* Threads whose switches are read one by one from outside; of more there is no sum. */
+#define KY_RESOURCE_THREADS_MAX 64u
+/* Descriptors counted one by one, on kernels before 6.2. */
+#define KY_RESOURCE_FDS_MAX 16384u
+
+/* Bytes into the area, at once, a multiple of 8. False: there is no room, or no area. */
+typedef bool (*ky_resource_put_fn)(void *ctx, uint64_t offset, const void *bytes, size_t count);
+
+struct ky_thread_switches {
+	uint32_t tid; /* 0: none */
+	bool is_there;
+	uint64_t voluntary, involuntary;
+};
+
+struct ky_resource_source {
+	/* the owner's */
+	ky_resource_put_fn put;
+	void *put_ctx;
+	const char *proc, *cgroup; /* NULL: the usual places */
+	bool is_own;               /* the process is the calling one */
+
+	uint64_t hand;    /* rows put */
+	uint64_t next_ns; /* the next look; 0: at once */
+	uint32_t looks;
+	bool has_head;   /* the area's is what `head` says */
+	bool is_broken;  /* no area, or no room */
+	uint64_t cpu_ns; /* of the thread that looked */
+	struct ky_resource_head head;
+	struct ky_cgroup_use groups;
+	struct ky_listeners listeners;
+	struct ky_thread_switches threads[KY_RESOURCE_THREADS_MAX];
+	uint64_t voluntary, involuntary; /* sums */
+	uint64_t now_ns;
+	uint32_t missing[KY_PART_COUNT]; /* of this look */
+	char text[8192];                 /* of a file that is large */
+};
+
+/* interval_ns: between looks; 0: none, which is told, too. look: the process. Returns when to call
+ * again, CLOCK_MONOTONIC; UINT64_MAX: when the interval changes. */
+uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_proc_look *look,
+			  uint64_t interval_ns, uint64_t now_ns);
+
+/* Would a step at this moment do anything? */
+bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interval_ns,
+			uint64_t now_ns);
+
+/* Another ring, or the same after a pause: its head is told anew. hand: rows that it has. */
+void ky_resource_begin(struct ky_resource_source *source, uint64_t hand);
+
+/* What the settings of a ring say: `wish_ms` of them, or what it was started with. */
+static inline uint64_t ky_resource_interval(uint32_t wish_ms, uint64_t started_ns)
+{
+	return wish_ms == KY_RESOURCE_OFF ? 0 : wish_ms ? wish_ms * UINT64_C(1000000) : started_ns;
+}
+
+#endif

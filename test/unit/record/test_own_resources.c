@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The linked library looks at its own process: in a stream, and in flight mode for a dump. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/temp_tree.h"
+
+#include <ftw.h>
+#include <kymo/dump.h>
+#include <kymo/emit.h>
+#include <kymo/reader.h>
+#include <kymo/recorder.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[64];
+static uint32_t looks;
+static uint64_t max_rss;
+static uint8_t image[1 << 20];
+
+static int make_directory(void **state)
+{
+	(void)state;
+	return temp_tree_make(directory, sizeof(directory));
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	unsetenv("KYMO_RESOURCES");
+	return temp_tree_remove(directory);
+}
+
+static struct kymo_recorder *open_with(uint32_t flags, uint32_t interval_ms)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder *recorder;
+
+	options.flags = flags;
+	options.service = "own";
+	options.trace_directory = directory;
+	options.compression = KYMO_COMPRESSION_NONE;
+	options.resource_interval_ms = interval_ms;
+	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
+	kymo_poll_begin(5, 0, 1);
+	kymo_poll_end(0);
+	return recorder;
+}
+
+static int tally(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	struct kymo_reader *reader;
+	const struct kymo_event *event;
+	size_t length = strlen(path), bytes;
+	FILE *file;
+
+	(void)st;
+	(void)ftw;
+	if (type != FTW_F || length < 4 || strcmp(path + length - 4, ".trc") != 0)
+		return 0;
+	file = fopen(path, "r");
+	assert_non_null(file);
+	bytes = fread(image, 1, sizeof(image), file);
+	fclose(file);
+	assert_in_range(bytes, 1, sizeof(image) - 1);
+	assert_int_equal(kymo_reader_open_memory(&reader, image, bytes, NULL), 0);
+	while (kymo_reader_next(reader, &event) == 1) {
+		const struct kymo_field *field;
+
+		if (event->type_bytes != strlen("ProcessResourceUsageEvent") ||
+		    memcmp(event->type, "ProcessResourceUsageEvent", event->type_bytes) != 0)
+			continue;
+		looks++;
+		field = kymo_event_field(event, "max_rss_bytes");
+		assert_non_null(field);
+		max_rss = field->as_uint;
+	}
+	kymo_reader_close(reader);
+	return 0;
+}
+
+static void read_all(void)
+{
+	looks = 0;
+	nftw(directory, tally, 8, FTW_PHYS);
+}
+
+static void dump(void)
+{
+	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
+	struct kymo_dump_result result = {.size = sizeof(result)};
+
+	options.flags |= KYMO_DUMP_WAIT;
+	assert_int_equal(kymo_recorder_dump(&options, &result), 0);
+}
+
+static void stream__tells_what_the_process_uses(void **state)
+{
+	struct kymo_recorder *recorder = open_with(KYMO_RECORDER_STREAM, 0);
+	struct kymo_recorder_status status = {.size = sizeof(status)};
+
+	(void)state;
+	do {
+		sched_yield();
+		assert_int_equal(kymo_recorder_status(&status), 0);
+	} while (status.bytes_written == 0);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	read_all();
+	assert_in_range(looks, 1, 1000);
+	assert_in_range(max_rss, 1u << 20, UINT64_C(1) << 40);
+}
+
+static void flight__has_looks_in_its_dump(void **state)
+{
+	struct kymo_recorder *recorder = open_with(0, 0);
+
+	(void)state;
+	dump();
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	read_all();
+	assert_int_equal(looks, 1);
+}
+
+static void none__where_nobody_wants_any(void **state)
+{
+	struct kymo_recorder *recorder = open_with(0, UINT32_MAX);
+
+	(void)state;
+	dump();
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	setenv("KYMO_RESOURCES", "off", 1);
+	recorder = open_with(KYMO_RECORDER_STREAM, 0);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	read_all();
+	assert_int_equal(looks, 0);
+}
+
+int main(void)
+{
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
+	const struct CMUnitTest tests[] = {
+		CASE(stream__tells_what_the_process_uses),
+		CASE(flight__has_looks_in_its_dump),
+		CASE(none__where_nobody_wants_any),
+	};
+
+	return cmocka_run_group_tests_name("own_resources", tests, NULL, NULL);
+}
