@@ -3,6 +3,7 @@
 #include <analyze/json_write.h>
 #include <analyze/report.h>
 #include <analyze/stack_profile.h>
+#include <analyze/resource_use.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
@@ -427,6 +428,20 @@ static void report_thread_counts(struct ky_buf *out, const struct ky_trace *trac
 	ky_free(counts);
 }
 
+/* Only where somebody looked. */
+static void report_resources(struct ky_buf *out, const struct ky_trace *trace,
+			     const struct ky_report *report)
+{
+	struct ky_resource_use *use;
+
+	/* Without memory there is none, as where nobody looked. */
+	if (ky_resource_use(trace, report->from_ns, report->to_ns, &use) || !use)
+		return;
+	ky_json_key(out, "resources");
+	ky_resource_use_json(out, trace, use);
+	ky_free(use);
+}
+
 static void report_workers(struct ky_buf *out, const struct ky_trace *trace,
 			   const struct ky_report *report)
 {
@@ -531,6 +546,7 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number(out, "to_ns", report->to_ns);
 	report_workers(out, trace, report);
 	report_thread_counts(out, trace, report);
+	report_resources(out, trace, report);
 	quantiles(out, "polls", &report->polls);
 	ky_json_number(out, "polls_open", report->polls_open);
 	ky_json_number(out, "polls_end_unproven", report->polls_end_unproven);

@@ -5,6 +5,7 @@
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
 #include <cli/out_text.h>
+#include <cli/resource_text.h>
 #include <cli/watched_text.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -772,6 +773,7 @@ void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 	print_worst_delays(&view);
 	print_workers(&view);
 	print_thread_counts(&view);
+	ky_resource_text(out, trace, report, is_coloured);
 	print_groups(&view);
 	print_blocking(&view);
 	print_spans(&view);

@@ -116,6 +116,8 @@ bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 
 /* watched.c: rules that fired, stuck threads, crashes, what the kernel counted. */
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
+/* load_resources.c; hands on what is no resource. */
+bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame);
 
 /* spans.c: begins, ends, and what is open. */
 bool ky_load_span(struct ky_load *load, const struct ky_frame *frame);

@@ -531,6 +531,7 @@ static bool check_process(struct ky_load *load, const struct ky_frame *frame)
 	const char *text = ky_processes_event(&load->processes, reader->dec, frame, load->file,
 					      load->trace->files[load->file].name);
 
+	load->trace->has_processes |= text != NULL;
 	return !text || reader->notice(reader->notice_ctx, reader->frame_offset, 0, text) == 0;
 }
 
@@ -598,6 +599,6 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_OFF_CPU_WINDOW:
 		return ky_load_watched(load, frame);
 	default:
-		return ky_load_retained(load, frame);
+		return ky_load_resource(load, frame);
 	}
 }

@@ -392,6 +392,7 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->stuck, 0);
 	ky_pages_free(pages, trace->thread_cpus, 0);
 	ky_pages_free(pages, trace->off_windows, 0);
+	ky_pages_free(pages, trace->resources, 0);
 	ky_pages_free(pages, trace->crashes, 0);
 	ky_pages_free(pages, trace->spans, 0);
 }

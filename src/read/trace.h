@@ -16,6 +16,7 @@
 #include <base/byte_source.h>
 #include <read/column.h>
 #include <read/samples.h>
+#include <wire/resource_area.h>
 #include <wire/trc_dec.h>
 
 #define KY_NONE UINT32_MAX /* no task, no name, no worker */
@@ -209,6 +210,16 @@ struct ky_trace_off_window {
 	uint64_t lost_count; /* records */
 };
 
+/* What the process used, or what limited it: values as in wire/resource_area.h, UINT64_MAX: not
+ * told. */
+struct ky_trace_resource {
+	uint64_t time_ns;
+	uint8_t kind; /* enum ky_resource_kind */
+	uint8_t scope;
+	uint32_t address; /* of a listener: name index */
+	uint64_t values[KY_RESOURCE_VALUES];
+};
+
 struct ky_trace_crash {
 	uint64_t time_ns, address, pc;
 	int64_t code;
@@ -332,6 +343,9 @@ struct ky_trace {
 	uint32_t thread_cpu_count, thread_cpu_capacity;
 	struct ky_trace_off_window *off_windows; /* by time */
 	uint32_t off_window_count, off_window_capacity;
+	struct ky_trace_resource *resources; /* by time */
+	uint32_t resource_count, resource_capacity;
+	bool has_processes; /* more than one: their rows are not told apart */
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
 	struct ky_trace_span *spans; /* in the order of their first mention */

@@ -20,8 +20,14 @@
  * crowd=N         N threads at once, each burns a ms
  * fork=MS         a child burns so many ms, and is waited for
  * grow            takes memory until somebody ends it
+ * fds=N           opens N more descriptors
+ * hold=MIB        takes so much memory and keeps it
+ * listen=N        listens with a backlog of N, is called by N + 4 that nobody accepts, and prints
+ *                 its port
+ * say             prints what it knows of itself as JSON: descriptors, getrusage
  * exec=N          starts over in this process as `run_host N`
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <kymo/kymo.h>
 #include <pthread.h>
@@ -29,6 +35,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -145,6 +153,66 @@ static void grow(void)
 		memset(more, 1, bytes);
 }
 
+static void open_more(unsigned long count)
+{
+	while (count-- > 0)
+		if (open("/dev/null", O_RDONLY) < 0)
+			_exit(67);
+}
+
+static void hold(unsigned long mib)
+{
+	static char *volatile held;
+
+	held = malloc(mib << 20);
+	if (held == NULL)
+		_exit(68);
+	memset(held, 1, mib << 20);
+}
+
+static void listen_full(int backlog)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t bytes = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, bytes) != 0 ||
+	    listen(listener, backlog) != 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &bytes) != 0)
+		_exit(69);
+	for (int i = 0; i < backlog + 4; i++) {
+		int caller = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+		if (caller < 0)
+			_exit(70);
+		(void)connect(caller, (struct sockaddr *)&address, bytes);
+	}
+	printf("%d\n", ntohs(address.sin_port));
+	fflush(stdout);
+}
+
+static uint64_t us_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+static void say(void)
+{
+	struct rusage usage;
+	int fds = 0;
+
+	getrusage(RUSAGE_SELF, &usage);
+	for (int fd = 0; fd < 4096; fd++)
+		fds += fcntl(fd, F_GETFD) >= 0;
+	printf("{\"fds\": %d, \"cpu_us\": %llu, \"max_rss\": %llu, \"minor\": %ld, "
+	       "\"switches\": %ld}\n",
+	       fds, (unsigned long long)(us_of(&usage.ru_utime) + us_of(&usage.ru_stime)),
+	       (unsigned long long)usage.ru_maxrss * 1024, usage.ru_minflt,
+	       usage.ru_nvcsw + usage.ru_nivcsw);
+	fflush(stdout);
+}
+
 static void become(unsigned int user)
 {
 	if (setgid(user) != 0 || setuid(user) != 0)
@@ -192,6 +260,14 @@ static void act(const char *action)
 		become((unsigned int)strtoul(value, NULL, 10));
 	else if (strcmp(action, "grow") == 0)
 		grow();
+	else if (strncmp(action, "fds=", 4) == 0)
+		open_more(strtoul(value, NULL, 10));
+	else if (strncmp(action, "hold=", 5) == 0)
+		hold(strtoul(value, NULL, 10));
+	else if (strncmp(action, "listen=", 7) == 0)
+		listen_full((int)strtol(value, NULL, 10));
+	else if (strcmp(action, "say") == 0)
+		say();
 	else if (strcmp(action, "stop") == 0)
 		raise(SIGSTOP);
 	else if (strncmp(action, "exec=", 5) == 0)
