@@ -370,8 +370,9 @@ static void call_all(void)
 	static _Alignas(8) uint8_t slots[KY_SAMPLE_SLOT_BYTES * KY_SAMPLE_PARTS_MAX];
 	static struct ky_sample_class_head head;
 	const struct ky_sample_ring nowhere = {&head, slots, KY_SAMPLE_PARTS_MAX};
-	struct ky_sample sample = {.kind = KY_SAMPLE_VOID, .frames = frames_of[0]};
-	struct kymo_stack stack = {.frames = frames_of[0], .frames_max = KY_SAMPLE_FRAMES_MAX};
+	static uint64_t frames[KY_SAMPLE_FRAMES_MAX]; /* threads that begin now have the others */
+	struct ky_sample sample = {.kind = KY_SAMPLE_VOID, .frames = frames};
+	struct kymo_stack stack = {.frames = frames, .frames_max = KY_SAMPLE_FRAMES_MAX};
 	struct kymo_stack_start here;
 
 	KYMO_STACK_HERE(&here);
