@@ -75,6 +75,8 @@ def cpu_ns(pid):
 class Programs:
     """The servers, how each is started, and what must be true of its recording afterwards."""
 
+    warm_up = WARM_UP
+
     def __init__(self, context):
         self.context = context
         self.plain = context.crate("tokio/plain")
@@ -136,7 +138,7 @@ class Server:
         self.alive = stack.enter_context(
             contextlib.closing(socket.create_connection(("127.0.0.1", int(self.port)))))
         self.start_ns = self.spent_ns()
-        self.one(WARM_UP)
+        self.one(programs.warm_up)
         self.loads, self.load_ns = [], 0
 
     def spent_ns(self):
@@ -186,10 +188,10 @@ def one_round(programs, index):
         return {variant: server.finish() for variant, server in servers.items()}
 
 
-def measure(programs):
+def measure(programs, name="flight"):
     figures = {variant: [] for variant in programs.variants}
     for index in range(programs.context.rounds):
-        programs.context.progress(f"flight, {index + 1} of {programs.context.rounds}")
+        programs.context.progress(f"{name}, {index + 1} of {programs.context.rounds}")
         found = again_when_lost(lambda: one_round(programs, index))
         for variant in programs.variants:
             figures[variant].append(found[variant])

@@ -40,6 +40,16 @@
 #define KEPT __attribute__((noinline, used))
 
 static _Atomic uint64_t sink;
+
+static void keep(uint64_t value)
+{
+	atomic_fetch_add_explicit(&sink, value, memory_order_relaxed);
+}
+
+static uint64_t kept(void)
+{
+	return atomic_load_explicit(&sink, memory_order_relaxed);
+}
 static _Atomic bool is_over;
 
 static uint64_t cpu_ns(void)
@@ -86,7 +96,7 @@ static void *use_heap(void *ctx)
 		for (size_t i = 0; i < BLOCKS; i++)
 			free(blocks[i]);
 	}
-	sink += turns;
+	keep(turns);
 	return NULL;
 }
 
@@ -98,7 +108,7 @@ static void *use_clock(void *ctx)
 	while (goes_on(&until_ns, *(uint64_t *)ctx))
 		for (int i = 0; i < 10000; i++) {
 			clock_gettime(CLOCK_MONOTONIC, &now);
-			sink += (uint64_t)now.tv_nsec;
+			keep((uint64_t)now.tv_nsec);
 		}
 	return NULL;
 }
@@ -111,7 +121,7 @@ static int in_two(void *(*work)(void *), uint64_t ms)
 		return 66;
 	work(&ms);
 	pthread_join(thread, NULL);
-	return say("turns", sink);
+	return say("turns", kept());
 }
 
 /* ---- code that comes and goes ---- */
@@ -140,7 +150,7 @@ static void *run_library(void *ctx)
 			burn(20000);
 		if (library)
 			dlclose(library);
-		sink += burn != NULL;
+		keep(burn != NULL);
 	}
 	return NULL;
 }
@@ -160,7 +170,7 @@ static int use_loader(char *path, uint64_t ms)
 	}
 	atomic_store(&is_over, true);
 	pthread_join(thread, NULL);
-	return say("runs", sink);
+	return say("runs", kept());
 }
 
 static int swap_libraries(char **paths, unsigned long times, uint64_t ms)
@@ -238,9 +248,9 @@ static void *overflow_once(void *ctx)
 	(void)ctx;
 	poll_times(1);
 	if (sigsetjmp(out, 1) == 0)
-		sink += overflow(0);
+		keep(overflow(0));
 	else
-		sink++;
+		keep(1);
 	drop_signal_stack(stack);
 	return NULL;
 }
@@ -261,7 +271,7 @@ static int overflow_often(unsigned long times)
 		pthread_join(thread, NULL);
 	}
 	pthread_attr_destroy(&attributes);
-	return say("overflows", sink);
+	return say("overflows", kept());
 }
 
 static void *burn_on_small_stack(void *ctx)
