@@ -192,7 +192,7 @@ struct function {
 	uintptr_t told, ours, theirs;
 };
 
-#define ROW(name) {#name, (uintptr_t)name, (uintptr_t)on_##name, 0},
+#define ROW(name) {#name, (uintptr_t)(name), (uintptr_t)on_##name, 0},
 static struct function functions[] = {FUNCTIONS(ROW)};
 
 static struct function *find(const char *name)

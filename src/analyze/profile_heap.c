@@ -87,7 +87,9 @@ static void add(const struct ky_stack_profile *profile, struct ky_stack_profile_
 	double bytes = (double)row->value;
 
 	heap->count++;
-	if (row->time_ns >= profile->from_ns && row->reason != KY_ALLOC_TOLD_LIVE)
+	/* Of some that live the beginning was lost, of others it was before the trace. */
+	if (row->time_ns >= profile->from_ns &&
+	    (row->reason != KY_ALLOC_TOLD_LIVE || row->time_ns >= profile->heap_points[0]))
 		ky_total_add(&heap->bytes, row->weight, bytes);
 	if (is_live)
 		ky_total_add(&heap->live_bytes, row->weight, bytes);
