@@ -183,7 +183,7 @@ def main():
         flight = Program(options, scratch, folder / "system", "--alloc=64K", "--mode=flight",
                          "--sample-bytes=256K")
         check_flight(tap, flight)
-        check_attack(tap, Program(options, scratch, folder / "attack", "--alloc=8K",
+        check_attack(tap, Program(options, scratch, folder / "attack", "--alloc=64K",
                                   "--sample-bytes=64M"))
         for name, pattern in PRELOADS.items():
             library = find_library(pattern)
