@@ -36,8 +36,8 @@ void ky_drain_write_allocs(struct ky_drain *drain, uint64_t ns)
 			continue;
 		if (seen.stamp <= INT64_MAX)
 			since_ns = ky_timeline_ns(&drain->timeline, seen.stamp);
-		/* What came behind the end of a cut is not in it; a stream ends with the process, and
-		 * its last samples may be lost. */
+		/* What came behind the end of a cut is not in it; a stream ends with the process,
+		 * and its last samples may be lost. */
 		if (since_ns <= ns || !drain->is_cut)
 			write_one(drain, area, &seen, since_ns < ns ? since_ns : ns, ns);
 	}
