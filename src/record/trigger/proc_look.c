@@ -321,7 +321,7 @@ bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64
 
 bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out)
 {
-	char text[3072], *at;
+	char text[128], *at;
 
 	memset(out, 0, sizeof(*out));
 	out->tid = tid;
