@@ -6,11 +6,13 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-from measure import drain, emit, end_to_end, flight, memory, programs, rows, watch  # noqa: E402
+from measure import (drain, emit, end_to_end, flight, memory, programs, rows,  # noqa: E402
+                     steady, watch)
 from run_tests import unittest_as_tap  # noqa: E402
 
 
@@ -218,6 +220,7 @@ class Shapes(unittest.TestCase):
 
         return {"plain": [result(1000), result(1100), result(1050)],
                 "kymo": [result(1100, bytes=5, bytes_per_event=1.5) for _ in range(3)],
+                end_to_end.EVENTS_ALONE: [result(1090) for _ in range(3)],
                 "dial9": [result(2000, bytes=33) for _ in range(3)],
                 "dial9+gzip": [result(3000, bytes=13) for _ in range(3)],
                 **{variant: [result(1080, bytes=1) for _ in range(3)]
@@ -230,6 +233,7 @@ class Shapes(unittest.TestCase):
         self.assertEqual(found["yield loop: kymo run adds per poll"]["value"], 50)
         self.assertEqual(found["yield loop: kymo run adds per poll"]["peer"], 950)
         self.assertEqual(found["yield loop: the same beside the counter"]["value"], 5)
+        self.assertEqual(found["yield loop: events alone beside the counter"]["value"], 4)
         self.assertAlmostEqual(
             found["echo: the same beside dial9 with its gzip stage"]["value"], 50 / 1950, 4)
         self.assertAlmostEqual(
@@ -243,6 +247,14 @@ class Shapes(unittest.TestCase):
     def test_share_of_a_peer_that_costs_nothing_is_no_result(self):
         with self.assertRaisesRegex(programs.Broken, "too noisy"):
             end_to_end.share_row("share", [5], [-1], 0.25)
+
+    def test_settled_echo_has_rows_with_stacks_and_without(self):
+        cost = {"plain": 5000, "kymo": 5300, end_to_end.EVENTS_ALONE: 5200, "dial9+gzip": 5800}
+        with unittest.mock.patch.object(steady, "Programs"), \
+                unittest.mock.patch.object(steady.flight, "measure", return_value={
+                    variant: [{"cpu_ns": ns}] * 3 for variant, ns in cost.items()}):
+            found = [entry["value"] for entry in steady.rows(None)]
+        self.assertEqual(found, [300, 300 / 800, 200, 200 / 800])
 
     def test_every_variant_goes_first_in_turn(self):
         variants = end_to_end.ECHO_VARIANTS

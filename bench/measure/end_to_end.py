@@ -7,10 +7,14 @@ of the machine cancels; a row is the median over the rounds. A run that lost rec
 import json
 
 from . import emit
-from .programs import (Broken, Running, again_when_lost, check_trace, run, stored_bytes)
+from .programs import (ROOT, Broken, Running, again_when_lost, check_trace, run, stored_bytes)
 from .rows import differences, median_interval, ratios, row
 
 VARIANTS = ("plain", "kymo", "dial9")
+# No stacks, no switches: what recording the runtime's events costs by itself.
+EVENTS_ALONE = "kymo, events alone"
+EVENTS_ALONE_OPTIONS = ("--switches", "off", "--profile", ROOT / "bench" / "tokio" / "events.toml")
+YIELD_VARIANTS = (*VARIANTS, EVENTS_ALONE)
 # Retention profiles: the first writes everything, the second what was slow and counts the rest.
 PROFILES = {"kymo, profile default": "default", "kymo, profile profile": "profile"}
 # Both write compressed segments in "dial9+gzip": the same work as kymo's. "dial9" writes them raw.
@@ -41,6 +45,8 @@ class Programs:
         command = [self.plain / program, *arguments]
         if variant in PROFILES:
             command = ["--profile", PROFILES[variant], "--", *command]
+        elif variant == EVENTS_ALONE:
+            command = [*EVENTS_ALONE_OPTIONS, "--", *command]
         elif variant == "kymo":
             command = ["--", *command]
         if variant != "plain":
@@ -68,7 +74,7 @@ def yield_once(programs, variant):
     polls = PASSES * POLLS
     with programs.context.directory() as directory:
         output, _, _ = run(*programs.command(variant, "yield-loop", [str(POLLS)], directory))
-        if variant == "kymo":
+        if variant in ("kymo", EVENTS_ALONE):
             check_trace(programs.context.kymo, directory,
                         {"PollStartEvent": polls, "PollEndEvent": polls, "WakeEventEvent": polls})
         elif variant == "dial9":
@@ -106,12 +112,12 @@ def echo_once(programs, variant):
 
 
 def measure_yields(programs):
-    figures = {variant: [] for variant in (*VARIANTS, "counter")}
+    figures = {variant: [] for variant in (*YIELD_VARIANTS, "counter")}
     for index in range(YIELDS_PER_ROUND * programs.context.rounds):
         programs.context.progress(
             f"yield loop, {index + 1} of {YIELDS_PER_ROUND * programs.context.rounds}")
         figures["counter"].append(emit.counter_ns(programs.context))
-        for variant in rotated(VARIANTS, index):
+        for variant in rotated(YIELD_VARIANTS, index):
             figures[variant].append(again_when_lost(lambda: yield_once(programs, variant)))
     return figures
 
@@ -145,7 +151,8 @@ def added(figures, variant, key):
 
 
 def yield_rows(figures):
-    own, peer = (added(figures, variant, "cpu_ns") for variant in ("kymo", "dial9"))
+    own, alone, peer = (added(figures, variant, "cpu_ns")
+                        for variant in ("kymo", EVENTS_ALONE, "dial9"))
     times, peer_times = (ratios(cost, figures["counter"]) for cost in (own, peer))
     first, peer_first = (added(figures, variant, "first_ns") for variant in ("kymo", "dial9"))
     return [
@@ -154,6 +161,10 @@ def yield_rows(figures):
         row("yield loop: the same beside the counter", times, "x counter", 5.0,
             median_interval(peer_times)[0]),
         share_row("yield loop: the same beside dial9", own, peer, 0.25),
+        row("yield loop: events alone, no stacks", alone, "ns", None, median_interval(peer)[0]),
+        row("yield loop: events alone beside the counter",
+            ratios(alone, figures["counter"]), "x counter", 5.0),
+        share_row("yield loop: events alone beside dial9", alone, peer, 0.25),
         row("yield loop: added while the ring is touched first", first, "ns", None,
             median_interval(peer_first)[0]),
     ]

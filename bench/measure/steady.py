@@ -6,7 +6,7 @@ service pays those once; what it pays from then on is measured here: each server
 the ring has come round, then short loads go round among the variants.
 """
 from . import flight
-from .end_to_end import share_row
+from .end_to_end import EVENTS_ALONE, EVENTS_ALONE_OPTIONS, share_row
 from .flight import CONNECTIONS, EVENTS, LOADS, REQUESTS
 from .programs import Broken, check_trace, stored_bytes
 from .rows import median_interval, row
@@ -16,7 +16,7 @@ DIAL9_BYTES_LEAST = 4  # a request; it takes some 11
 
 
 class Programs(flight.Programs):
-    variants = ("plain", "kymo", "dial9+gzip")
+    variants = ("plain", "kymo", EVENTS_ALONE, "dial9+gzip")
     warm_up = WARM_UP
 
     def __init__(self, context):
@@ -27,9 +27,10 @@ class Programs(flight.Programs):
     def command(self, variant, directory):
         count = str((1 + LOADS) * CONNECTIONS + 1)
         echo = (self.dial9 if variant == "dial9+gzip" else self.plain) / "echo"
-        if variant == "kymo":
-            return ([self.context.kymo, "run", "--quiet", "-o", directory, "--", echo, count],
-                    None, echo)
+        if variant.startswith("kymo"):
+            options = EVENTS_ALONE_OPTIONS if variant == EVENTS_ALONE else ()
+            return ([self.context.kymo, "run", "--quiet", *options, "-o", directory, "--", echo,
+                     count], None, echo)
         if variant == "dial9+gzip":
             return ([echo, count], {"DIAL9_BENCH_DIR": str(directory), "DIAL9_BENCH_GZIP": "1"},
                     echo)
@@ -37,7 +38,7 @@ class Programs(flight.Programs):
 
     def check(self, variant, directory):
         requests = WARM_UP + LOADS * REQUESTS
-        if variant == "kymo":
+        if variant.startswith("kymo"):
             check_trace(self.context.kymo, directory, dict.fromkeys(EVENTS, requests))
         elif variant == "dial9+gzip":
             if stored_bytes(directory, ".gz") < DIAL9_BYTES_LEAST * requests:
@@ -46,12 +47,17 @@ class Programs(flight.Programs):
 
 def rows(context):
     figures = flight.measure(Programs(context), "steady")
-    own, peer = ([a - b for a, b in zip((found["cpu_ns"] for found in figures[variant]),
-                                        (found["cpu_ns"] for found in figures["plain"]))]
-                 for variant in ("kymo", "dial9+gzip"))
-    return [
-        row("echo, ring full once: kymo run adds, CPU of all processes per request", own, "ns",
-            250, median_interval(peer)[0]),
-        share_row("echo, ring full once: the same beside dial9 with its gzip stage", own, peer,
-                  0.333),
-    ]
+
+    def added(variant):
+        return [found["cpu_ns"] - plain["cpu_ns"]
+                for found, plain in zip(figures[variant], figures["plain"])]
+
+    peer = added("dial9+gzip")
+    result = []
+    for variant, title in (("kymo", "echo, ring full once: kymo run"),
+                           (EVENTS_ALONE, "echo, ring full once: events alone, no stacks:")):
+        own = added(variant)
+        result += [row(f"{title} adds, CPU of all processes per request", own, "ns", 250,
+                       median_interval(peer)[0]),
+                   share_row(f"{title} beside dial9 with its gzip stage", own, peer, 0.333)]
+    return result
