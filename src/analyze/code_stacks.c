@@ -195,14 +195,12 @@ struct site {
 
 static struct site site_of(const struct ky_code_stacks *stacks, uint32_t stack)
 {
-	const struct ky_code_line *own = ky_code_own_line(stacks, stack), *leaf;
+	const struct ky_code_line *own = ky_code_own_line(stacks, stack);
+	const struct ky_code_line *leaf = ky_code_leaf_line(stacks, stack);
 	struct site site = {KY_NONE, 0, KY_NONE};
-	struct ky_code_walk walk;
 
-	ky_code_walk_begin(&walk, stacks, stack);
-	leaf = ky_code_walk_next(&walk);
 	if (own)
-		site = (struct site){own->function, own->line, leaf->function};
+		site = (struct site){own->function, own->line, leaf ? leaf->function : KY_NONE};
 	return site;
 }
 
@@ -245,8 +243,13 @@ int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace
 	out->trace = trace;
 	out->frame_spots = ky_alloc(((size_t)samples->frame_count + 1) * sizeof(uint32_t));
 	out->sites = ky_alloc(((size_t)samples->stack_count + 1) * sizeof(uint32_t));
-	if (!out->frame_spots || !out->sites)
+	out->is_place = ky_alloc((size_t)samples->stack_count + 1);
+	if (!out->frame_spots || !out->sites || !out->is_place)
 		goto fail;
+	for (i = 0; i < samples->row_count; i++)
+		if (samples->rows[i].kind == KY_STACK_PLACE &&
+		    samples->rows[i].stack < samples->stack_count)
+			out->is_place[samples->rows[i].stack] = true;
 	for (i = 0; i < samples->stack_count; i++) {
 		const struct ky_stack *stack = &samples->stacks[i];
 
@@ -269,6 +272,7 @@ void ky_code_stacks_release(struct ky_code_stacks *stacks)
 {
 	ky_free(stacks->frame_spots);
 	ky_free(stacks->sites);
+	ky_free(stacks->is_place);
 	ky_free(stacks->spots);
 	ky_free(stacks->lines);
 	ky_free(stacks->function_lines);
@@ -329,10 +333,31 @@ bool ky_code_is_own(const struct ky_code_line *line)
 	return true;
 }
 
+/* So the place of a task that waits is seen; it is not what the task waits for. */
+static bool clones_waker(const struct ky_code_line *line)
+{
+	return line->why == KY_SYMBOL_FOUND && contains(line->name, "task::wake::Waker") &&
+	       contains(line->name, "clone");
+}
+
+static bool is_runtime(const struct ky_code_line *line)
+{
+	static const char *const crates[] = {"std::", "core::", "alloc::", "tokio::", "__"};
+	const char *name = line->name;
+
+	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
+		name++;
+	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
+		if (begins_with(name, crates[i]))
+			return true;
+	return line->is_system || !contains(name, "::");
+}
+
 const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack)
 {
-	const struct ky_code_line *line, *leaf = NULL, *named = NULL, *rust = NULL;
+	const struct ky_code_line *line, *leaf = NULL, *named = NULL, *rust = NULL, *task = NULL;
 	struct ky_code_walk walk;
+	bool is_place = stack < stacks->trace->samples.stack_count && stacks->is_place[stack];
 
 	ky_code_walk_begin(&walk, stacks, stack);
 	while ((line = ky_code_walk_next(&walk))) {
@@ -340,8 +365,12 @@ const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks,
 			leaf = line;
 		if (line->why != KY_SYMBOL_FOUND)
 			continue;
+		if (is_place && clones_waker(line))
+			continue;
 		if (!named)
 			named = line;
+		if (is_place && !is_runtime(line))
+			task = line;
 		if (!ky_code_is_own(line))
 			continue;
 		if (*line->file && line->file[0] != '.') /* libc's own are relative to its build */
@@ -349,5 +378,21 @@ const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks,
 		if (!rust && contains(line->name, "::"))
 			rust = line;
 	}
+	if (!rust && task)
+		return task;
 	return rust ? rust : named ? named : leaf;
+}
+
+const struct ky_code_line *ky_code_leaf_line(const struct ky_code_stacks *stacks, uint32_t stack)
+{
+	const struct ky_code_line *own = ky_code_own_line(stacks, stack), *line, *before = NULL;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin(&walk, stacks, stack);
+	line = ky_code_walk_next(&walk);
+	if (!line || !stacks->is_place[stack])
+		return line;
+	for (; line && line != own; line = ky_code_walk_next(&walk))
+		before = clones_waker(line) ? NULL : line;
+	return before;
 }

@@ -34,7 +34,8 @@ struct ky_code_spot {
 struct ky_code_stacks {
 	const struct ky_trace *trace;
 	uint32_t *frame_spots; /* as trace->samples.frames */
-	uint32_t *sites; /* by stack: the first one with the same own line and the same leaf */
+	uint32_t *sites;       /* by stack: the first one with the same own and leaf lines */
+	bool *is_place;        /* by stack: a task waits there */
 	struct ky_code_spot *spots;
 	uint32_t spot_count;
 	struct ky_code_line *lines;
@@ -62,8 +63,13 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk);
 /* False for the language's library, the runtime and dependencies, as names and files tell. */
 bool ky_code_is_own(const struct ky_code_line *line);
 
-/* The line to show when there is room for one: the innermost of the program's own code; else the
- * innermost with a name; else the leaf. NULL: there is no stack. */
+/* The line to show when there is room for one: the innermost of the program's own code; else, of a
+ * task that waits, the outermost that is neither the language's nor the runtime's: what the task
+ * is; else the innermost with a name; else the leaf. NULL: there is no stack. */
 const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack);
+
+/* The line to show beside it: the leaf; of a task that waits what the other line awaits. NULL:
+ * there is none. */
+const struct ky_code_line *ky_code_leaf_line(const struct ky_code_stacks *stacks, uint32_t stack);
 
 #endif

@@ -76,11 +76,8 @@ void ky_profile_where_cells(struct ky_table *table, const struct ky_stack_profil
 
 static void leaf_cell(struct ky_table *table, const struct view *view, uint32_t stack)
 {
-	const struct ky_code_line *line;
-	struct ky_code_walk walk;
+	const struct ky_code_line *line = ky_code_leaf_line(&view->profile->code, stack);
 
-	ky_code_walk_begin(&walk, &view->profile->code, stack);
-	line = ky_code_walk_next(&walk);
 	if (line == ky_code_own_line(&view->profile->code, stack))
 		line = NULL;
 	name_cell(table, line ? line->name : "-");

@@ -21,6 +21,10 @@ static void begin(struct profile_case *p)
 	case_symbol(&p->c, 0x20, "app::handler", 0, 42);
 	case_symbol(&p->c, 0x30, "tokio::runtime::poll", 0, 1);
 	case_symbol(&p->c, 0x40, "app::recurse", 0, 50);
+	case_symbol(&p->c, 0x60, "<core::task::wake::Waker as core::clone::Clone>::clone", 0, 619);
+	case_symbol(&p->c, 0x70, "tokio::sync::mutex::Mutex<T>::lock::{{closure}}", 0, 70);
+	case_symbol(&p->c, 0x80, "hyper_util::server::conn::auto::Conn::poll", 0, 80);
+	case_symbol(&p->c, 0x90, "tokio::runtime::task::raw::poll", 0, 90);
 	case_symbol(&p->c, 0x50, "app::outer", 0, 60);
 	case_symbol(&p->c, 0x50, "core::inlined", 1, 61);
 }
@@ -205,6 +209,35 @@ static void profile__says_what_took_the_processor_from_a_poll(void **state)
 	assert_int_equal(p.profile->worst[0].preempted_ns, 9 * MS);
 	assert_int_equal(p.profile->worst[0].fault_ns, MS);
 	assert_int_equal(p.profile->worst[0].off_ns, 10 * MS);
+	finish(&p);
+}
+
+static void profile__says_what_a_task_awaits_and_not_how_it_was_seen(void **state)
+{
+	const struct ky_code_stacks *code;
+	struct profile_case p;
+	uint32_t own, foreign, bare;
+
+	(void)state;
+	begin(&p);
+	own = CASE_STACK(&p.c, 0x60, 0x70, 0x20, 0x90);
+	foreign = CASE_STACK(&p.c, 0x60, 0x70, 0x80, 0x90);
+	bare = CASE_STACK(&p.c, 0x60, 0x70, 0x90);
+	case_place(&p.c, 100 * MS, 1, own, 1.0);
+	case_place(&p.c, 100 * MS, 2, foreign, 1.0);
+	case_place(&p.c, 100 * MS, 3, bare, 1.0);
+	make(&p, NULL);
+	code = &p.profile->code;
+	assert_string_equal(ky_code_own_line(code, own)->name, "app::handler");
+	assert_string_equal(ky_code_leaf_line(code, own)->name,
+			    "tokio::sync::mutex::Mutex<T>::lock::{{closure}}");
+	assert_string_equal(ky_code_own_line(code, foreign)->name,
+			    "hyper_util::server::conn::auto::Conn::poll");
+	assert_string_equal(ky_code_leaf_line(code, foreign)->name,
+			    "tokio::sync::mutex::Mutex<T>::lock::{{closure}}");
+	assert_string_equal(ky_code_own_line(code, bare)->name,
+			    "tokio::sync::mutex::Mutex<T>::lock::{{closure}}");
+	assert_null(ky_code_leaf_line(code, bare));
 	finish(&p);
 }
 
@@ -433,6 +466,7 @@ int main(void)
 		cmocka_unit_test(profile__says_what_a_poll_waited_for),
 		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
 		cmocka_unit_test(profile__says_where_tasks_wait),
+		cmocka_unit_test(profile__says_what_a_task_awaits_and_not_how_it_was_seen),
 		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
 		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
