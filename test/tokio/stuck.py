@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from matrix import Tap, build, options_of
 
@@ -41,6 +42,12 @@ class Stuck:
             raise RuntimeError(f"stuck {way} said {line}")
         self.pid = int(line[1])
         self.ring = next(rings.rglob("*.ring"))
+        while self.magic() == bytes(8):  # made in advance, nothing recorded yet
+            time.sleep(0.01)
+
+    def magic(self):
+        with self.ring.open("rb") as file:
+            return file.read(8)
 
     def __enter__(self):
         return self
