@@ -28,9 +28,9 @@
 
 /* A thread that is sampled. tid is taken first and given back last. */
 struct timer {
-	uint32_t tid; /* atomic; 0: free */
-	uint32_t is_seen;
-	int id;             /* of the kernel; -1: none yet */
+	uint32_t tid;       /* atomic; 0: free */
+	uint32_t is_seen;   /* atomic */
+	int id;             /* atomic; of the kernel; -1: none yet */
 	uint32_t rate_hz;   /* it goes at; 0: it only looks for a change, once per second */
 	uint64_t period_ns; /* what one expiry stands for */
 };
@@ -96,9 +96,13 @@ static int set_timer(struct timer *timer, uint32_t rate_hz)
 			    1024;
 	struct itimerspec when = {.it_interval = span(period_ns), .it_value = span(first_ns)};
 
-	timer->rate_hz = rate_hz;
-	timer->period_ns = period_ns;
-	return syscall(SYS_timer_settime, timer->id, 0, &when, NULL) ? -errno : 0;
+	/* Its thread's handler reads them, and another may have made the timer. */
+	__atomic_store_n(&timer->period_ns, period_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&timer->rate_hz, rate_hz, __ATOMIC_RELEASE);
+	return syscall(SYS_timer_settime, __atomic_load_n(&timer->id, __ATOMIC_RELAXED), 0, &when,
+		       NULL) ?
+		       -errno :
+		       0;
 }
 
 static int make_timer(struct timer *timer)
@@ -106,7 +110,7 @@ static int make_timer(struct timer *timer)
 	/* The CPU clock of any thread of this process: see clock_getcpuclockid() in the kernel. */
 	clockid_t clock = (clockid_t)(~timer->tid << 3 | 6u);
 	struct sigevent event;
-	int err;
+	int err, id;
 
 	memset(&event, 0, sizeof(event));
 	event.sigev_notify = SIGEV_THREAD_ID;
@@ -117,23 +121,23 @@ static int make_timer(struct timer *timer)
 #else
 	event._sigev_un._tid = (pid_t)timer->tid;
 #endif
-	if (syscall(SYS_timer_create, clock, &event, &timer->id) != 0) {
-		timer->id = -1;
+	if (syscall(SYS_timer_create, clock, &event, &id) != 0)
 		return -errno;
-	}
+	__atomic_store_n(&timer->id, id, __ATOMIC_RELAXED);
 	err = set_timer(timer, wanted_rate());
 	if (err) {
-		syscall(SYS_timer_delete, timer->id);
-		timer->id = -1;
+		__atomic_store_n(&timer->id, -1, __ATOMIC_RELAXED);
+		syscall(SYS_timer_delete, id);
 	}
 	return err;
 }
 
 static void drop_timer(struct timer *timer)
 {
-	if (timer->id >= 0)
-		syscall(SYS_timer_delete, timer->id);
-	timer->id = -1;
+	int id = __atomic_exchange_n(&timer->id, -1, __ATOMIC_RELAXED);
+
+	if (id >= 0)
+		syscall(SYS_timer_delete, id);
 	__atomic_store_n(&timer->tid, 0, __ATOMIC_RELEASE);
 }
 
@@ -160,7 +164,7 @@ static struct timer *take_timer(uint32_t tid)
 		       !__atomic_compare_exchange_n(&source.high, &high, i + 1, false,
 						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 			;
-		source.timers[i].id = -1;
+		__atomic_store_n(&source.timers[i].id, -1, __ATOMIC_RELAXED);
 		return &source.timers[i];
 	}
 	return NULL;
@@ -173,13 +177,13 @@ static int add_thread(uint32_t tid)
 	int err;
 
 	if (timer) {
-		timer->is_seen = 1;
+		__atomic_store_n(&timer->is_seen, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
 	timer = take_timer(tid);
 	if (!timer)
 		return -EAGAIN;
-	timer->is_seen = 1;
+	__atomic_store_n(&timer->is_seen, 1, __ATOMIC_RELAXED);
 	err = make_timer(timer);
 	if (err) {
 		drop_timer(timer);
@@ -210,8 +214,8 @@ static int scan_threads(void)
 
 	if (fd < 0)
 		return 0;
-	for (uint32_t i = 0; i < source.high; i++)
-		source.timers[i].is_seen = 0;
+	for (uint32_t i = 0; i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE); i++)
+		__atomic_store_n(&source.timers[i].is_seen, 0, __ATOMIC_RELAXED);
 	while ((count = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
 		for (long at = 0; at < count;) {
 			const struct entry *entry = (const void *)(bytes + at);
@@ -226,11 +230,13 @@ static int scan_threads(void)
 		}
 	}
 	close(fd);
-	for (uint32_t i = 0; count == 0 && i < source.high; i++) {
+	for (uint32_t i = 0; count == 0 && i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE);
+	     i++) {
 		struct timer *timer = &source.timers[i];
 
-		if (__atomic_load_n(&timer->tid, __ATOMIC_ACQUIRE) && timer->id >= 0 &&
-		    !timer->is_seen)
+		if (__atomic_load_n(&timer->tid, __ATOMIC_ACQUIRE) &&
+		    __atomic_load_n(&timer->id, __ATOMIC_RELAXED) >= 0 &&
+		    !__atomic_load_n(&timer->is_seen, __ATOMIC_RELAXED))
 			drop_timer(timer);
 	}
 	return err == -ESRCH || err == -EINVAL ? 0 : err;
@@ -281,7 +287,8 @@ static void put_sample(const struct timer *timer, uint64_t periods, const void *
 				   .syscall = -1,
 				   .tid = timer->tid,
 				   .stamp = ky_clock_ticks(&source.ring->clock),
-				   .value = periods * timer->period_ns,
+				   .value = periods *
+					    __atomic_load_n(&timer->period_ns, __ATOMIC_RELAXED),
 				   .other = KY_SOURCE_TIMER,
 				   .frames = frames};
 	int cpu = sched_getcpu();
@@ -304,7 +311,7 @@ static void on_tick(int number, siginfo_t *info, void *context)
 {
 	struct timer *timer = info->si_value.sival_ptr;
 	int err = errno;
-	uint32_t rate_hz;
+	uint32_t rate_hz, had_hz;
 
 	(void)number;
 	/* Somebody else's, or one that was on its way when its timer went. */
@@ -313,10 +320,11 @@ static void on_tick(int number, siginfo_t *info, void *context)
 	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE))
 		return;
 	rate_hz = wanted_rate();
-	if (timer->rate_hz && rate_hz)
+	had_hz = __atomic_load_n(&timer->rate_hz, __ATOMIC_ACQUIRE);
+	if (had_hz && rate_hz)
 		put_sample(timer, 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0),
 			   context);
-	if (rate_hz != timer->rate_hz) {
+	if (rate_hz != had_hz) {
 		(void)set_timer(timer, rate_hz);
 		atomic_store_explicit(&source.samples.head->rate_hz, rate_hz, memory_order_relaxed);
 	}
@@ -356,7 +364,7 @@ static bool has_signal(void)
 
 static void drop_all(void)
 {
-	for (uint32_t i = 0; i < source.high; i++)
+	for (uint32_t i = 0; i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE); i++)
 		if (__atomic_load_n(&source.timers[i].tid, __ATOMIC_ACQUIRE))
 			drop_timer(&source.timers[i]);
 }
@@ -424,9 +432,12 @@ static void look(uint32_t rate_hz)
 		__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
 		return;
 	}
-	/* From here on a tick finds everything. */
+	/* From here on a tick finds everything, but the scan is ours. */
+	__atomic_store_n(&source.scan_due_ns, UINT64_MAX, __ATOMIC_RELAXED);
 	__atomic_store_n(&source.state, ON, __ATOMIC_RELEASE);
 	err = start();
+	__atomic_store_n(&source.scan_due_ns, ky_now_ns(CLOCK_MONOTONIC) + SCAN_NS,
+			 __ATOMIC_RELEASE);
 	if (err)
 		say_refusal(-err);
 }

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
-#define RATE 500u
+#define RATE 100u /* a ring of perf_event holds a third of a second */
 
 static char directory[64], segment[600];
 
@@ -201,8 +201,8 @@ static void own__perf_event_samples_all_threads_without_a_signal(void **state)
 	seen = read_back();
 	assert_int_equal(seen.by_perf, seen.count);
 	assert_int_equal(seen.weight_ns, seen.count * (1000 * MS / RATE));
-	/* 400 ms, and what it took to get there; a busy machine loses some. */
-	assert_in_range(seen.weight_ns, 100 * MS, 700 * MS);
+	/* 400 ms, and what it took to get there; sanitizers lose more than half of it. */
+	assert_in_range(seen.weight_ns, 120 * MS, 700 * MS);
 	assert_true(seen.whole > seen.count / 2);
 	assert_false(seen.has_refusal);
 }
@@ -228,7 +228,7 @@ static void own__forked_child_has_no_events(void **state)
 	assert_true(events() > 0);
 	close_recorder(recorder);
 	/* What the child burned is not in it. */
-	assert_in_range(read_back().weight_ns, 0, 90 * MS);
+	assert_in_range(read_back().weight_ns, 0, 150 * MS);
 }
 
 /* Where it may not open so many, each thread has a timer. In a process of its own, which has a
