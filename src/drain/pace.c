@@ -53,14 +53,15 @@ void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *v
 {
 	uint64_t hand = hand_of(view), claims = hand - pace->hand;
 	uint64_t quarter = ky_ring_view_usable(view) / 4u + 1u;
-	uint64_t rest_ns = (now_ns - pace->found_ns) / 2, slot_count;
+	uint64_t rest_ns = now_ns > pace->found_ns ? (now_ns - pace->found_ns) / 2 : 0, slot_count;
 
 	if (rest_ns < PACE_START_NS)
 		rest_ns = PACE_START_NS;
 	if (rest_ns > longest_ns)
 		rest_ns = longest_ns;
 	/* How long a quarter of the ring takes to fill at the rate since the last step. */
-	if (claims > 0 && quarter * (now_ns - pace->stepped_ns) / claims < rest_ns)
+	if (claims > 0 && now_ns > pace->stepped_ns &&
+	    quarter * (now_ns - pace->stepped_ns) / claims < rest_ns)
 		rest_ns = quarter * (now_ns - pace->stepped_ns) / claims;
 	if (rest_ns < PACE_MIN_NS)
 		rest_ns = PACE_MIN_NS;

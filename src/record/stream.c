@@ -210,8 +210,8 @@ static int take_up(struct ky_stream *stream, const struct ky_ring *ring)
 
 uint64_t ky_stream_step(struct ky_stream *stream, const struct ky_ring *ring)
 {
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	int err = take_up(stream, ring);
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
 	if (err) {
 		note_error(stream, err);
