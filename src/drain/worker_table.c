@@ -211,7 +211,8 @@ static void rank(struct ky_drain *drain, uint64_t runtime_key)
 	uint32_t runtime = ky_drain_runtime(drain, runtime_key), index;
 	struct ky_runtime *about = runtime == KY_NONE32 ? NULL : &drain->runtimes[runtime];
 
-	qsort(drain->launches, drain->launch_count, sizeof(*drain->launches), by_task);
+	if (drain->launch_count > 1)
+		qsort(drain->launches, drain->launch_count, sizeof(*drain->launches), by_task);
 	for (uint32_t i = 0; i < drain->launch_count; i++) {
 		const struct ky_launch *launch = &drain->launches[i];
 		struct ky_worker *worker;
