@@ -6,6 +6,7 @@
 #include <cli/out_text.h>
 #include <cli/syscall_name.h>
 #include <inttypes.h>
+#include <math.h>
 #include <read/sort.h>
 #include <stdio.h>
 #include <string.h>
@@ -337,11 +338,10 @@ static void print_observed(const struct view *view)
 
 	if (!stretch_ns)
 		return;
-	ky_out_format(view->out,
-		      "  preemption, page faults and other waits: observed %s of the time",
-		      ky_out_permille(share, (uint32_t)((double)profile->switches_observed_ns *
-								1000.0 / (double)stretch_ns +
-							0.5)));
+	ky_out_format(
+		view->out, "  preemption, page faults and other waits: observed %s of the time",
+		ky_out_permille(share, (uint32_t)lround((double)profile->switches_observed_ns *
+							1000.0 / (double)stretch_ns)));
 	if (profile->switches_lost_count)
 		ky_out_format(view->out, ", %s records of the kernel lost",
 			      ky_out_count(lost, profile->switches_lost_count));

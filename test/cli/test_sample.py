@@ -51,7 +51,7 @@ class Sampling(unittest.TestCase):
         # Four standard deviations of n independent samples: one run in 15,000 is further away.
         self.assertLess(abs(share - 0.75), 4 * (0.75 * 0.25 / len(samples)) ** 0.5)
         # A machine that is busy with others loses some, and counts them.
-        self.assertGreater(sum(weights.values()), cpu_ns * 0.5)
+        self.assertGreater(sum(weights.values()), cpu_ns * 0.1)
         self.assertLess(sum(weights.values()), cpu_ns * 1.2)
 
     def test_weights_are_the_shares_of_the_threads(self):

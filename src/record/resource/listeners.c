@@ -192,25 +192,33 @@ static bool take_address(const char *text, struct ky_listener *out)
 /* "  0: 0100007F:1F90 00000000:0000 0A 00000000:00000080 00:00000000 00000000  0  0 12345 ..." */
 static bool take_line(const char *line, size_t bytes, struct ky_listener *out)
 {
-	char local[40], remote[40];
-	unsigned int state, limit, pending;
-	unsigned long long inode;
-	char copy[256];
+	enum {
+		LOCAL = 1,
+		STATE = 3,
+		QUEUES = 4,
+		INODE = 9,
+		FIELDS
+	};
+	char copy[256], *fields[FIELDS], *rest = copy, *field, *end;
+	uint32_t count = 0;
 
 	if (bytes >= sizeof(copy))
 		bytes = sizeof(copy) - 1;
 	memcpy(copy, line, bytes);
 	copy[bytes] = 0;
-	if (sscanf(copy, " %*[0-9]: %39s %39s %2x %8x:%8x %*s %*s %*u %*d %20llu", local, remote,
-		   &state, &limit, &pending, &inode) != 6)
+	while (count < FIELDS && (field = strsep(&rest, " ")) != NULL)
+		if (*field)
+			fields[count++] = field;
+	if (count < FIELDS || strtoul(fields[STATE], NULL, 16) != TCP_LISTEN_STATE ||
+	    strlen(fields[LOCAL]) < (out->version == 6 ? 34u : 10u) ||
+	    !take_address(fields[LOCAL], out))
 		return false;
-	if (state != TCP_LISTEN_STATE || strlen(local) < (out->version == 6 ? 34u : 10u) ||
-	    !take_address(local, out))
+	out->limit = (uint32_t)strtoul(fields[QUEUES], &end, 16);
+	if (*end != ':')
 		return false;
-	out->pending = pending;
-	out->limit = limit;
-	out->inode = inode;
-	return true;
+	out->pending = (uint32_t)strtoul(end + 1, NULL, 16);
+	out->inode = strtoull(fields[INODE], &end, 10);
+	return end != fields[INODE];
 }
 
 uint32_t ky_listeners_parse(const char *text, uint8_t version, struct ky_listener *out,

@@ -2,6 +2,7 @@
 /* The linked library samples its own process, by perf_event and without it. What each case records
  * it reads back with the public reader. */
 #include "../../lib/cmocka_all.h"
+#include "../../lib/under_valgrind.h"
 #include "../../lib/temp_tree.h"
 
 #include <base/now.h>
@@ -203,7 +204,8 @@ static void own__perf_event_samples_all_threads_without_a_signal(void **state)
 	assert_int_equal(seen.weight_ns, seen.count * (1000 * MS / RATE));
 	/* 400 ms, and what it took to get there; sanitizers lose more than half of it. */
 	assert_in_range(seen.weight_ns, 120 * MS, 700 * MS);
-	assert_true(seen.whole > seen.count / 2);
+	/* Valgrind's own code has no tables of ours. */
+	assert_true(test_is_under_valgrind() || seen.whole > seen.count / 2);
 	assert_false(seen.has_refusal);
 }
 
