@@ -721,16 +721,16 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 		rings->rings[i]->pace.due_ns = 0; /* at once: it can be finished now */
 }
 
-/* A fresh session looks often: the first ring may be small and its process fast. */
+/* At first often: samples of a process whose ring is not found yet are nobody's. */
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
+	bool is_quiet = rings->options->is_flight && rings->options->rule_count == 0;
 	uint64_t pace_ns = (now_ns - rings->opened_ns) / 2;
+	uint64_t most_ns = is_quiet ? PACE_FLIGHT_NS : PACE_IDLE_NS;
 
-	if (rings->options->is_flight && rings->options->rule_count == 0)
-		return PACE_FLIGHT_NS;
-	if (pace_ns < PACE_START_NS)
-		return PACE_START_NS;
-	return pace_ns < PACE_IDLE_NS ? pace_ns : PACE_IDLE_NS;
+	if (pace_ns > most_ns)
+		return most_ns;
+	return pace_ns > PACE_START_NS ? pace_ns : PACE_START_NS;
 }
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)

@@ -50,8 +50,7 @@ class Sampling(unittest.TestCase):
         share = max(weights.values()) / sum(weights.values())
         # Four standard deviations of n independent samples: one run in 15,000 is further away.
         self.assertLess(abs(share - 0.75), 4 * (0.75 * 0.25 / len(samples)) ** 0.5)
-        # A machine that is busy with others loses some, and counts them.
-        self.assertGreater(sum(weights.values()), cpu_ns * 0.1)
+        self.assertGreater(sum(weights.values()), cpu_ns * 0.8)
         self.assertLess(sum(weights.values()), cpu_ns * 1.2)
 
     def test_weights_are_the_shares_of_the_threads(self):
@@ -108,7 +107,7 @@ class Sampling(unittest.TestCase):
         self.run_kymo(HOST, "10", "churn=300", "crowd=500", "burn=400", deny=["perf"])
         weights = sum(sample["weight_ns"] for sample in self.samples())
         # Threads of a millisecond have a tenth of a sample each, whose first comes at random.
-        self.assertGreater(weights, 300_000_000)
+        self.assertGreater(weights, 400_000_000)
         self.assertLess(weights, 2_500_000_000)
         self.assertNotIn("sampling.cpu.threads_refused", self.metadata())
 
