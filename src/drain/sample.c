@@ -408,46 +408,27 @@ static void write_cpu(struct ky_drain *drain, const struct ky_waiting_sample *sa
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
 }
 
+/* Of a call that blocked, or of the kernel's switches, which have neither call nor stack. */
 static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample *sample,
-			  uint64_t ns)
+			  uint64_t ns, bool is_switch)
 {
 	struct doing doing = look_at_thread(drain, sample);
 	struct ky_trc_enc *enc = &drain->enc;
+	bool has_reason = is_switch || sample->more <= KY_OFF_CPU_PREEMPTED;
 
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, sample->tid);
 	ky_trc_enc_varint(enc, doing.worker);
 	ky_trc_enc_varint(enc, doing.task);
 	ky_trc_enc_varint(enc, sample->value);
-	ky_trc_enc_u8(enc, sample->more <= KY_OFF_CPU_PREEMPTED ? (uint8_t)sample->more : 0);
-	ky_trc_enc_opt_varint(enc, sample->syscall >= 0, (uint64_t)sample->syscall);
-	ky_trc_enc_frames(enc, sample->frames, sample->frame_count);
+	ky_trc_enc_u8(enc, has_reason ? (uint8_t)sample->more : 0);
+	ky_trc_enc_opt_varint(enc, !is_switch && sample->syscall >= 0, (uint64_t)sample->syscall);
+	ky_trc_enc_frames(enc, sample->frames, is_switch ? 0 : sample->frame_count);
 	ky_trc_enc_f64(enc, weight_of(sample));
 	ky_trc_enc_varint(enc, doing.since_ns);
-	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
-	ky_trc_enc_u8(enc, KY_SOURCE_CALLS);
-	ky_trc_enc_u8(enc, 0);
-}
-
-static void write_switch(struct ky_drain *drain, const struct ky_waiting_sample *sample,
-			 uint64_t ns)
-{
-	struct doing doing = look_at_thread(drain, sample);
-	struct ky_trc_enc *enc = &drain->enc;
-
-	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
-	ky_trc_enc_u32(enc, sample->tid);
-	ky_trc_enc_varint(enc, doing.worker);
-	ky_trc_enc_varint(enc, doing.task);
-	ky_trc_enc_varint(enc, sample->value);
-	ky_trc_enc_u8(enc, (uint8_t)sample->more);
-	ky_trc_enc_opt_varint(enc, false, 0);
-	ky_trc_enc_frames(enc, NULL, 0);
-	ky_trc_enc_f64(enc, weight_of(sample));
-	ky_trc_enc_varint(enc, doing.since_ns);
-	ky_trc_enc_u8(enc, false);
-	ky_trc_enc_u8(enc, KY_SOURCE_SWITCHES);
-	ky_trc_enc_u8(enc, sample->flags);
+	ky_trc_enc_u8(enc, !is_switch && (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
+	ky_trc_enc_u8(enc, is_switch ? KY_SOURCE_SWITCHES : KY_SOURCE_CALLS);
+	ky_trc_enc_u8(enc, is_switch ? sample->flags : 0);
 }
 
 static void write_window(struct ky_drain *drain, const struct ky_waiting_sample *sample,
@@ -526,11 +507,11 @@ void ky_drain_write_sample(struct ky_drain *drain, uint64_t index, uint64_t ns)
 		ky_drain_ready(drain, ns);
 		switch (sample->kind) {
 		case KY_SAMPLE_OFF_CPU:
-			write_off_cpu(drain, sample, ns);
+			write_off_cpu(drain, sample, ns, false);
 			break;
 		case KY_SAMPLE_SWITCHES:
 			if (sample->tid)
-				write_switch(drain, sample, ns);
+				write_off_cpu(drain, sample, ns, true);
 			else
 				write_window(drain, sample, ns);
 			break;
