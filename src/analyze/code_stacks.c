@@ -306,6 +306,14 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 	return &walk->stacks->lines[walk->line++];
 }
 
+/* Without what a type in angle brackets begins with. */
+static const char *path_of(const char *name)
+{
+	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
+		name++;
+	return name;
+}
+
 bool ky_code_is_own(const struct ky_code_line *line)
 {
 	static const char *const crates[] = {"std::",     "core::",    "alloc::",      "tokio::",
@@ -314,11 +322,9 @@ bool ky_code_is_own(const struct ky_code_line *line)
 					     "__rustc::", "__rust_",   "__rdl_",       "__rg_"};
 	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/.cargo/",
 					    "/cargo/registry/", "/cargo/git/"};
-	const char *name = line->name;
+	const char *name = path_of(line->name);
 	size_t i;
 
-	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
-		name++;
 	if (line->why != KY_SYMBOL_FOUND || line->is_system ||
 	    *name == '[') /* "[unknown] 0x..." of dial9 */
 		return false;
@@ -343,10 +349,8 @@ static bool clones_waker(const struct ky_code_line *line)
 static bool is_runtime(const struct ky_code_line *line)
 {
 	static const char *const crates[] = {"std::", "core::", "alloc::", "tokio::", "__"};
-	const char *name = line->name;
+	const char *name = path_of(line->name);
 
-	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
-		name++;
 	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
 		if (begins_with(name, crates[i]))
 			return true;
