@@ -219,7 +219,7 @@ static void record_until_the_end(struct session *session)
 	uint64_t pace_ns = 0, waited_ns = 0, look_ns = 0;
 	uint32_t looks = 0;
 
-	ky_oom_watch_open(&session->oom, (uint32_t)session->child.pid);
+	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
 	while (!session->child.has_exited) {
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -234,7 +234,6 @@ static void record_until_the_end(struct session *session)
 	}
 	ky_run_rings_child_ended(session->rings, session->child.wait_status,
 				 ky_oom_watch_judge(&session->oom, session->child.wait_status));
-	ky_oom_watch_close(&session->oom);
 	/* Daemons and other children may go on after CMD, and may not have made their ring yet. */
 	while (!session->child.was_interrupted) {
 		pace_ns = ky_run_rings_step(session->rings);
@@ -313,6 +312,7 @@ static int run(struct session *session)
 
 	if (session->sampler != NULL)
 		gate = ky_run_sampler_gate(session->sampler, session->environment.sample_variable);
+	ky_oom_watch_open(&session->oom);
 	err = ky_run_child_start(&session->child, session->options.command,
 				 session->is_recording ? session->environment.variables : environ,
 				 session->sampler != NULL ? &gate : NULL, &exec_error);
@@ -326,6 +326,7 @@ static int run(struct session *session)
 		record_until_the_end(session);
 		tell_result(session);
 	}
+	ky_oom_watch_close(&session->oom);
 	while (!session->child.has_exited)
 		ky_run_child_wait(&session->child, UINT64_C(3600000000000));
 	return -1;

@@ -23,6 +23,8 @@
 #define LOG_LOOKS_FEW 5 /* nothing points to it: a kill of the whole machine may not be counted */
 #define LOG_PAUSE_NS 4000000
 #define LOOK_NS UINT64_C(100000000)
+/* The count grows before the victim is reaped: its memory is freed in between, late if busy. */
+#define RECENT_NS UINT64_C(2000000000)
 /* The log's clock is not corrected as CLOCK_MONOTONIC is: 500 parts in a million at most. */
 #define DRIFT_SHARE 1000u
 #define DRIFT_LEAST_NS UINT64_C(1000000000)
@@ -164,16 +166,43 @@ static bool read_count(const char *path, uint64_t *out)
 
 /* ---- one child ---- */
 
-void ky_oom_watch_open(struct ky_oom_watch *watch, uint32_t pid)
+static bool has_grown(const struct ky_oom_watch *watch)
+{
+	uint64_t count = 0;
+
+	return read_count(watch->cgroup_file, &count) && count > watch->counted;
+}
+
+/* It may be moved at any time, and a process that ended may be told in another cgroup than the
+ * one it died in: that one is asked first. */
+static void look(struct ky_oom_watch *watch, uint64_t now_ns)
+{
+	char file[sizeof(watch->cgroup_file)];
+
+	watch->looked_ns = now_ns;
+	if (has_grown(watch))
+		watch->grown_ns = now_ns;
+	if (!find_counter(watch->pid, file, sizeof(file)))
+		return;
+	memcpy(watch->cgroup_file, file, sizeof(file));
+	(void)read_count(file, &watch->counted);
+}
+
+void ky_oom_watch_open(struct ky_oom_watch *watch)
 {
 	memset(watch, 0, sizeof(*watch));
-	watch->pid = pid;
+	watch->pid = (uint32_t)getpid();
 	watch->log_fd = open_log();
 	if (watch->log_fd >= 0 && lseek(watch->log_fd, 0, SEEK_END) < 0) {
 		close(watch->log_fd);
 		watch->log_fd = -1;
 	}
-	ky_oom_watch_look(watch);
+	look(watch, ky_now_ns(CLOCK_MONOTONIC));
+}
+
+void ky_oom_watch_child(struct ky_oom_watch *watch, uint32_t pid)
+{
+	watch->pid = pid;
 }
 
 void ky_oom_watch_close(struct ky_oom_watch *watch)
@@ -183,23 +212,18 @@ void ky_oom_watch_close(struct ky_oom_watch *watch)
 	watch->log_fd = -1;
 }
 
-/* It may be moved at any time; once it is dead its cgroup is the last one that was seen. */
 void ky_oom_watch_look(struct ky_oom_watch *watch)
 {
-	char file[sizeof(watch->cgroup_file)];
-	uint64_t count = 0, now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	bool is_moved;
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
-	if (now_ns - watch->looked_ns < LOOK_NS)
-		return;
-	watch->looked_ns = now_ns;
-	if (!find_counter(watch->pid, file, sizeof(file)))
-		return;
-	is_moved = strcmp(file, watch->cgroup_file) != 0;
-	snprintf(watch->cgroup_file, sizeof(watch->cgroup_file), "%s", file);
-	(void)read_count(file, &count);
-	watch->counted_before = is_moved ? count : watch->counted;
-	watch->counted = count;
+	if (now_ns - watch->looked_ns >= LOOK_NS)
+		look(watch, now_ns);
+}
+
+static bool has_grown_lately(const struct ky_oom_watch *watch)
+{
+	return has_grown(watch) ||
+	       (watch->grown_ns != 0 && ky_now_ns(CLOCK_MONOTONIC) - watch->grown_ns < RECENT_NS);
 }
 
 static bool is_named(struct ky_oom_watch *watch)
@@ -215,19 +239,18 @@ static bool is_named(struct ky_oom_watch *watch)
 
 uint32_t ky_oom_watch_judge(struct ky_oom_watch *watch, int wait_status)
 {
-	uint64_t count = 0;
-	bool has_grown;
+	bool is_counted;
 
 	if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != SIGKILL)
 		return KY_OOM_NONE;
-	has_grown = read_count(watch->cgroup_file, &count) && count > watch->counted_before;
+	is_counted = has_grown_lately(watch);
 	if (watch->log_fd < 0)
-		return has_grown ? KY_OOM_COUNTED : KY_OOM_NONE;
-	for (int i = 0; i < (has_grown ? LOG_LOOKS : LOG_LOOKS_FEW); i++) {
+		return is_counted ? KY_OOM_COUNTED : KY_OOM_NONE;
+	for (int i = 0; i < (is_counted ? LOG_LOOKS : LOG_LOOKS_FEW); i++) {
 		if (is_named(watch))
 			return KY_OOM_NAMED;
 		nanosleep(&(const struct timespec){.tv_nsec = LOG_PAUSE_NS}, NULL);
 	}
 	/* The log was there and names somebody else, or nobody. */
-	return has_grown && watch->has_log_hole ? KY_OOM_COUNTED : KY_OOM_NONE;
+	return is_counted && watch->has_log_hole ? KY_OOM_COUNTED : KY_OOM_NONE;
 }

@@ -3,9 +3,9 @@
  *
  * A SIGKILL does not say who sent it. Two things do: the kernel's log names each process it killed
  * for memory, and the memory cgroup counts such kills. The log is proof, where it can be read and
- * where its pids are ours (the first pid namespace); the count alone, grown between our last look
- * and the end, makes it probable: it may have been another process of the cgroup. Without either
- * nothing is claimed.
+ * where its pids are ours (the first pid namespace); the count alone, grown shortly before the end,
+ * makes it probable: it may have been another process of the cgroup. Without either nothing is
+ * claimed.
  * Threads: owner.
  */
 #ifndef KY_CLI_OOM_WATCH_H
@@ -20,13 +20,15 @@ struct ky_oom_watch {
 	int log_fd;            /* the kernel's log, from our beginning on; -1: cannot be read */
 	bool has_log_hole;     /* it was overwritten faster than we read it */
 	char cgroup_file[640]; /* "": no memory cgroup that we can read */
-	/* kills at the last look and at the one before: the last may have seen this one already */
-	uint64_t counted, counted_before;
+	uint64_t counted;      /* kills in it at the last look */
+	uint64_t grown_ns;     /* when a look saw that they had become more; 0: none did */
 	uint64_t looked_ns;
 };
 
-/* Begins to watch a child of ours. */
-void ky_oom_watch_open(struct ky_oom_watch *watch, uint32_t pid);
+/* Begins to watch, before there is a child: it may be dead by the time we next get to run. It
+ * starts in the cgroup we are in. */
+void ky_oom_watch_open(struct ky_oom_watch *watch);
+void ky_oom_watch_child(struct ky_oom_watch *watch, uint32_t pid);
 void ky_oom_watch_close(struct ky_oom_watch *watch);
 
 /* Again and again while it runs: the nearer the last look is to its end, the better. */

@@ -167,7 +167,7 @@ class Oom(unittest.TestCase):
         self.grow_in_cgroup()
         self.assertGreater(self.cgroup.kills(), 0)
         if not log_is_readable():
-            time.sleep(1.5)  # further back than kymo's last looks
+            time.sleep(4)  # longer ago than what kymo takes for the reason
         os.kill(self.child_of(run), signal.SIGKILL)
         self.assertEqual(run.wait(DEADLINE_S), -signal.SIGKILL)
         self.assertEqual(self.end_of(self.traces), "signal 9 (SIGKILL)")
