@@ -2,6 +2,7 @@
 #include <cli/ring_keep.h>
 
 #include <base/gnu.h>
+#include <cli/status_directory.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -69,6 +70,7 @@ int ky_ring_keep(const struct ky_ring_query *query, struct ky_ring_keep_result *
 	int err = ky_ring_find(&rings, query);
 
 	memset(out, 0, sizeof(*out));
+	(void)ky_status_directory_sweep(query->ring_directory);
 	if (err < 0)
 		return err;
 	if (rings.count > 0)

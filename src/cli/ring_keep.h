@@ -4,6 +4,7 @@
  * Invariants: never a living process's ring, never one that another kymo is draining (its lock
  *             says so), never a file that is no ring of ours (ring_finder.h); the newest stays,
  *             whatever its size.
+ *             With them goes what killed runs left beside them (status_directory.h).
  * Threads:    owner.
  */
 #ifndef KY_CLI_RING_KEEP_H

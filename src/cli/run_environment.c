@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
 #include <cli/run_environment.h>
+#include <cli/status_directory.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -207,11 +207,12 @@ static int prepare_directories(struct ky_run_environment *environment,
 			 "/dev/shm/kymo-%u", (unsigned int)geteuid());
 	err = prepare_ring_directory(environment->ring_directory);
 	if (err == 0) {
-		snprintf(environment->status_directory, sizeof(environment->status_directory),
-			 "%s/.status-XXXXXX", environment->ring_directory);
-		if (mkdtemp(environment->status_directory) == NULL) {
+		environment->status_fd = ky_status_directory_open(
+			environment->ring_directory, environment->status_directory,
+			sizeof(environment->status_directory));
+		if (environment->status_fd < 0) {
 			environment->status_directory[0] = '\0';
-			err = -errno;
+			err = environment->status_fd;
 		}
 	}
 	if (err != 0)
@@ -269,26 +270,12 @@ bool ky_run_environment_has_room(const struct ky_run_environment *environment)
 	       (uint64_t)room.f_bavail * room.f_frsize >= ROOM_BYTES_MIN;
 }
 
-static void remove_status_directory(const char *path)
-{
-	DIR *stream = opendir(path);
-	struct dirent *entry;
-
-	if (stream == NULL)
-		return;
-	while ((entry = readdir(stream)) != NULL)
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			unlinkat(dirfd(stream), entry->d_name, 0);
-	closedir(stream);
-	rmdir(path);
-}
-
 void ky_run_environment_close(struct ky_run_environment *environment)
 {
 	char **variable;
 
 	if (environment->status_directory[0] != '\0')
-		remove_status_directory(environment->status_directory);
+		ky_status_directory_close(environment->status_directory, environment->status_fd);
 	for (variable = environment->variables;
 	     variable != NULL && *variable != NULL && is_own(*variable); variable++)
 		ky_free(*variable);

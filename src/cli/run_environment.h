@@ -22,6 +22,7 @@ struct ky_run_environment {
 	char preload[512];
 	char ring_directory[KY_RUN_RING_DIRECTORY_BYTES];
 	char status_directory[300];
+	int status_fd;         /* holds its lock */
 	char *sample_variable; /* one of them: KYMO_SAMPLE=HZ */
 	char **variables;      /* NULL-terminated, for exec */
 };

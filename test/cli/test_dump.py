@@ -415,6 +415,25 @@ class Recover(Rings):
         again = self.recover("run_host")
         self.assertIn("runs and records", again.stderr)
 
+    def test_what_killed_runs_left_beside_the_rings_goes_with_the_next_command(self):
+        runs = [subprocess.Popen([KYMO, "run", "-q", "--ring-dir", self.rings, "--", "cat"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+        self.started += runs
+        for run in runs:
+            run.stdin.write(b"up\n")
+            run.stdin.flush()
+            self.assertEqual(run.stdout.readline(), b"up\n")
+        for run, command in zip(runs, (["run", "-q", "--ring-dir", self.rings, "--", "true"],
+                                       ["recover", "--ring-dir", self.rings])):
+            count = len(list(self.rings.iterdir()))
+            run.kill()
+            run.wait()
+            self.assertEqual(len(list(self.rings.iterdir())), count)
+            done = self.kymo(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(len(list(self.rings.iterdir())), count - 1)
+            run.communicate()  # its `cat` ends
+
     def test_leftovers_of_a_killed_recover_go(self):
         self.dead()
         self.recover("--keep")
