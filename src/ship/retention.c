@@ -169,18 +169,43 @@ static void scan_run(struct found *found, int service_fd, const char *run)
 	closedir(list);
 }
 
-static int by_age(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
 	const struct segment *left = a, *right = b;
 	int runs = strcmp(left->run, right->run);
 
-	if (runs == 0)
-		return left->number < right->number ? -1 : left->number > right->number;
+	if (runs != 0)
+		return runs;
+	if (left->number != right->number)
+		return left->number < right->number ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct segment *left = a, *right = b;
+
 	if (left->changed.tv_sec != right->changed.tv_sec)
 		return left->changed.tv_sec < right->changed.tv_sec ? -1 : 1;
 	if (left->changed.tv_nsec != right->changed.tv_nsec)
 		return left->changed.tv_nsec < right->changed.tv_nsec ? -1 : 1;
-	return runs;
+	return by_number(a, b);
+}
+
+/* Times step back within a run where the clock was set or files were copied; numbers never do. So
+ * none counts as younger than one behind it, and both agree. */
+static void sort_by_age(struct found *found)
+{
+	if (!found->count)
+		return;
+	qsort(found->segments, found->count, sizeof(*found->segments), by_number);
+	for (size_t i = found->count - 1; i-- > 0;) {
+		struct segment *segment = &found->segments[i];
+
+		if (strcmp(segment[0].run, segment[1].run) == 0 && by_age(segment, segment + 1) > 0)
+			segment->changed = segment[1].changed;
+	}
+	qsort(found->segments, found->count, sizeof(*found->segments), by_age);
 }
 
 /* The first bytes of what we write, by kind. */
@@ -265,8 +290,8 @@ int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 	}
 	closedir(list);
 	out->total_bytes = found.total_bytes;
-	if (!found.err && found.count)
-		qsort(found.segments, found.count, sizeof(*found.segments), by_age);
+	if (!found.err)
+		sort_by_age(&found);
 	for (size_t i = 0; !found.err && i < found.count && out->total_bytes > bytes_max; i++) {
 		const struct segment *segment = &found.segments[i];
 

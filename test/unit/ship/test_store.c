@@ -76,6 +76,14 @@ static bool exists(const char *name)
 	return lstat(path, &about) == 0;
 }
 
+static bool exists_in_service(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "svc/%s", name);
+	return exists(path);
+}
+
 static void make_file(const char *name, const char *text)
 {
 	char path[600];
@@ -147,6 +155,56 @@ static void store__bound_deletes_the_oldest_first_across_runs(void **state)
 	assert_false(exists("svc/" RUN "/000001.trc"));
 	assert_true(exists("svc/" RUN "/000002.trc"));
 	ky_store_close(store);
+}
+
+static void set_time(const char *name, time_t seconds)
+{
+	const struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/svc/%s", top, name);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* By times and numbers together each of the three would be older than the next: 0 of the first run
+ * by its number, 1 of it by its time, 0 of the second run by its time. */
+static void deletes_in_one_order(const char *first, const char *second, bool is_swapped)
+{
+	const char *const made[2] = {is_swapped ? second : first, is_swapped ? first : second};
+	char oldest[64], middle[64], youngest[64];
+	struct ky_store *store;
+
+	for (int i = 0; i < 2; i++) {
+		store = open_store(made[i], 0);
+		put(store, SECOND, true, true);
+		if (made[i] == first)
+			put(store, SECOND, true, true);
+		ky_store_close(store);
+	}
+	snprintf(oldest, sizeof(oldest), "%s/000000.trc", first);
+	snprintf(middle, sizeof(middle), "%s/000001.trc", first);
+	snprintf(youngest, sizeof(youngest), "%s/000000.trc", second);
+	set_time(oldest, 3000);
+	set_time(middle, 1000);
+	set_time(youngest, 2000);
+	store = open_store(RUN, 3 * CHUNK_BYTES);
+	put(store, SECOND, true, true);
+	assert_false(exists_in_service(oldest));
+	assert_true(exists_in_service(middle) && exists_in_service(youngest));
+	put(store, SECOND, true, true);
+	assert_false(exists_in_service(middle));
+	assert_true(exists_in_service(youngest));
+	ky_store_close(store);
+	temp_tree_remove(top);
+	assert_int_equal(mkdir(top, 0700), 0);
+}
+
+static void store__order_of_deletion_holds_where_times_step_back(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		deletes_in_one_order(i < 2 ? "0123abcd-41-700" : "0123abcd-40-600",
+				     i < 2 ? "0123abcd-40-600" : "0123abcd-41-700", i % 2 == 1);
 }
 
 static void store__bound_counts_the_segment_being_written(void **state)
@@ -465,6 +523,7 @@ int main(void)
 		STORE_TEST(store__segment_gets_its_name_when_it_is_whole),
 		STORE_TEST(store__asks_for_a_seal_by_size_and_by_age),
 		STORE_TEST(store__bound_deletes_the_oldest_first_across_runs),
+		STORE_TEST(store__order_of_deletion_holds_where_times_step_back),
 		STORE_TEST(store__bound_counts_the_segment_being_written),
 		STORE_TEST(store__never_deletes_what_is_not_ours),
 		STORE_TEST(store__leftovers_of_a_crash_age_as_segments_do),
