@@ -193,11 +193,35 @@ static int refill(struct ky_frame_reader *reader)
 	return 0;
 }
 
+/* The source knows best what it could not read. */
+static int tell_torn_source(struct ky_frame_reader *reader, const char *reason, uint64_t left)
+{
+	struct ky_buf text;
+	int result;
+
+	ky_buf_init(&text, 16u << 10);
+	ky_text(&text, reason);
+	if (left) {
+		ky_text(&text, "; ");
+		ky_text_u64(&text, left);
+		ky_text(&text, " unpacked bytes of an unfinished record are left out");
+	}
+	ky_buf_append(&text, "", 1);
+	result = text.failed ? -ENOMEM :
+			       reader->notice(reader->notice_ctx, reader->raw_bytes - left,
+					      KYMO_E_TRUNCATED, (const char *)text.bytes);
+	ky_buf_release(&text);
+	return result;
+}
+
 /* The source ended: say so when it ended badly. */
 static int finish(struct ky_frame_reader *reader)
 {
 	uint64_t left = reader->end - reader->begin;
 	int error = reader->source_error;
+	const char *reason = error == KYMO_E_TRUNCATED && reader->source->reason ?
+				     reader->source->reason(reader->source->ctx) :
+				     NULL;
 
 	reader->begin = reader->end;
 	reader->window_offset += left;
@@ -223,6 +247,8 @@ static int finish(struct ky_frame_reader *reader)
 		ky_buf_release(&what);
 		return result;
 	}
+	if (reason && *reason)
+		return tell_torn_source(reader, reason, left);
 	return tell(reader, reader->raw_bytes - left, KYMO_E_TRUNCATED,
 		    "the trace ends in the middle of a record; everything before it was read; ",
 		    left, " bytes are left out");

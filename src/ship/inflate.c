@@ -24,6 +24,7 @@
 #define HELD_BYTES_MAX (1u << 20)
 #define FRAME_HEADER_BYTES_MAX 18u
 #define DOUBT_BYTES 96u
+#define TORN_BYTES 112u
 
 /* Members that unpack to nothing, one after the other: more is an attack, not a trace. */
 #define EMPTY_MEMBERS_MAX 1000000u
@@ -45,6 +46,7 @@ struct packed {
 	enum ky_container codec;
 	int failed;        /* sticky */
 	uint64_t stored;   /* bytes read from the file */
+	uint64_t good;     /* bytes of the file up to the last that gave something */
 	uint64_t unpacked; /* bytes that came out of it, of damaged frames too */
 	uint64_t doubtful; /* bytes delivered of the member or frame that is open */
 	uint64_t skip;     /* bytes to throw away after a seek */
@@ -129,7 +131,7 @@ static void rewind_state(struct packed *packed)
 	packed->codec = KY_CONTAINER_NONE;
 	packed->at_end = packed->is_inside = packed->is_restart = packed->is_damaged = false;
 	packed->failed = 0;
-	packed->stored = packed->unpacked = packed->doubtful = 0;
+	packed->stored = packed->good = packed->unpacked = packed->doubtful = 0;
 	packed->empty_members = 0;
 	packed->first_count = packed->first_at = 0;
 }
@@ -321,6 +323,7 @@ static int begin_member(struct packed *packed)
 		return fail(packed, result, "%s: out of memory", shown_path(packed));
 	packed->is_inside = true;
 	packed->doubtful = 0;
+	packed->good = stored_offset(packed);
 	if (++packed->empty_members > EMPTY_MEMBERS_MAX)
 		return fail(packed, KYMO_E_LIMIT, "%s: a million empty members up to byte %" PRIu64,
 			    shown_path(packed), stored_offset(packed));
@@ -329,11 +332,19 @@ static int begin_member(struct packed *packed)
 
 static int torn(struct packed *packed)
 {
+	uint64_t lost = packed->stored - packed->good;
+	char text[TORN_BYTES] = "";
+
+	if (lost)
+		(void)snprintf(text, sizeof(text),
+			       "; its last %" PRIu64 " bytes, from byte %" PRIu64
+			       " on, cannot be unpacked",
+			       lost, packed->good);
 	return fail(packed, KYMO_E_TRUNCATED,
 		    "%s: the %s data ends early, at byte %" PRIu64
-		    "; everything before it was read",
+		    "%s; everything before %s was read",
 		    shown_path(packed), packed->codec == KY_CONTAINER_GZIP ? "gzip" : "zstd",
-		    packed->stored);
+		    packed->stored, text, lost ? "them" : "it");
 }
 
 /* What has been given of the member or frame already was under the same checksum. */
@@ -552,6 +563,7 @@ static int64_t unpack(struct packed *packed, uint8_t *out, size_t capacity)
 		if (count > 0) {
 			packed->empty_members = 0;
 			packed->unpacked += (uint64_t)count;
+			packed->good = stored_offset(packed);
 			packed->doubtful += is_given ? (uint64_t)count : 0;
 			result = check_bomb(packed);
 			if (result || is_given)

@@ -577,6 +577,8 @@ class Trouble(Cli):
                 done = self.run_kymo(command, path)
                 self.assertEqual(done.err.count("\n"), 1, done.err)
                 self.assertIn(path.name, done.err)
+                if path.suffix == ".zst":
+                    self.assertRegex(done.err, r"its last [1-9]\d* bytes, from byte \d+ on")
             out = self.dir / "mended"
             self.run_kymo("convert", path, "-f", "-o", out)
             self.assertEqual(json.loads(self.run_kymo("info", "--json", out).out)["events"],

@@ -195,6 +195,26 @@ static void inflate__keeps_whole_frames_before_a_tear(void **state)
 	source.close(source.ctx);
 }
 
+static void inflate__says_how_much_of_the_file_a_tear_costs(void **state)
+{
+	struct ky_byte_source source;
+	size_t first = zstd(plain, 5000, packed, sizeof(packed));
+	size_t second = zstd(plain + 5000, 5000, packed + first, sizeof(packed) - first);
+	size_t cut = first + second / 2;
+	char want[96];
+	int end;
+
+	(void)state;
+	write_file(packed, cut);
+	assert_int_equal(ky_inflate_open(&source, path, NULL, error, sizeof(error)), 0);
+	assert_int_equal(read_all(&source, unpacked, sizeof(unpacked), &end), 5000);
+	assert_int_equal(end, KYMO_E_TRUNCATED);
+	snprintf(want, sizeof(want), "at byte %zu; its last %zu bytes, from byte %zu on", cut,
+		 cut - first, first);
+	assert_non_null(strstr(error, want));
+	source.close(source.ctx);
+}
+
 static void inflate__gives_what_is_before_damage_then_says_where(void **state)
 {
 	struct ky_byte_source source;
@@ -510,6 +530,7 @@ int main(void)
 		cmocka_unit_test(inflate__reads_on_through_members_frames_and_skippable_frames),
 		cmocka_unit_test(inflate__gives_what_is_before_the_tear_at_every_offset),
 		cmocka_unit_test(inflate__keeps_whole_frames_before_a_tear),
+		cmocka_unit_test(inflate__says_how_much_of_the_file_a_tear_costs),
 		cmocka_unit_test(inflate__gives_what_is_before_damage_then_says_where),
 		cmocka_unit_test(inflate__gives_no_byte_of_a_frame_whose_checksum_is_wrong),
 		cmocka_unit_test(inflate__says_how_much_of_a_large_frame_is_in_doubt),
