@@ -8,7 +8,9 @@
 #include <cli/moment.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
+#include <cli/ring_drainer.h>
 #include <cli/ring_dump.h>
+#include <cli/ring_tail.h>
 #include <cli/run_options.h>
 #include <cli/task_places.h>
 #include <errno.h>
@@ -54,6 +56,8 @@ struct job {
 	struct ky_dump_clock clock;
 	char path[KY_DUMP_PATH_BYTES];
 	const char *directory; /* of a file that nobody asked for */
+	bool is_drained;       /* somebody writes it to disk as it goes */
+	struct ky_ring_tail tail;
 };
 
 static const struct argp_option options[] = {
@@ -287,6 +291,42 @@ static int choose_file(struct job *job)
 	return KY_EXIT_OK;
 }
 
+static int read_tail(void *ctx)
+{
+	struct job *job = ctx;
+
+	ky_ring_tail_read(&job->tail, &job->ring);
+	return 0;
+}
+
+/* Stream mode is what the ring is to have: whoever drained it may have been killed. */
+static void find_drain(struct job *job)
+{
+	struct ky_ring_drainer drainer;
+
+	ky_ring_drainer_find(&drainer, &job->found, &job->ring);
+	job->is_drained = ky_ring_is_drained(&drainer);
+	(void)ky_ring_guarded(&job->ring, read_tail, job);
+}
+
+static void say_drain(struct ky_buf *out, const struct job *job)
+{
+	if (job->found.mode != KY_RING_MODE_STREAM)
+		return;
+	if (job->is_drained) {
+		ky_out_text(out, ky_dump_has_all(&job->dump.report) ?
+					 "; it is also in the trace that is written all the time" :
+					 "; what is older is in the trace that is written all the "
+					 "time");
+		return;
+	}
+	ky_out_text(out, "; nobody drains this ring now");
+	if (job->tail.path[0] == '\0')
+		return;
+	ky_out_text(out, ", what was drained before is in ");
+	ky_out_safe(out, job->tail.path, strlen(job->tail.path));
+}
+
 static void say_done(struct job *job)
 {
 	struct ky_dump_clock *clock = &job->clock;
@@ -300,6 +340,8 @@ static void say_done(struct job *job)
 		ky_json_number(&out, "pid", pid);
 		ky_json_text(&out, "service", job->found.service);
 		ky_json_text(&out, "mode", ky_ring_mode_text(job->found.mode));
+		ky_json_flag(&out, "is_drained", job->is_drained);
+		ky_json_text(&out, "drained_into", job->tail.path);
 		ky_dump_summary_json(&out, &job->dump, clock);
 		ky_json_close(&out, "}");
 		ky_out_text(&out, "\n");
@@ -307,13 +349,7 @@ static void say_done(struct job *job)
 		ky_out_safe(&out, job->dump.written, strlen(job->dump.written));
 		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
 		ky_dump_summary(&out, &job->dump, clock, job->arguments->last_ns);
-		if (job->found.mode == KY_RING_MODE_STREAM)
-			ky_out_text(&out,
-				    ky_dump_has_all(&job->dump.report) ?
-					    "; it is also in the trace that is written all the "
-					    "time" :
-					    "; what is older is in the trace that is written "
-					    "all the time");
+		say_drain(&out, job);
 		ky_out_text(&out, "\n");
 	}
 	(void)ky_out_print(&out);
@@ -381,6 +417,7 @@ static int dump(struct job *job)
 		return code;
 	ky_dump_clock(&job->clock, &job->found);
 	wait_for_more(job);
+	find_drain(job);
 	job->dump.ring = &job->ring;
 	job->dump.shows_progress = !job->arguments->is_json;
 	job->dump.gives_way = true;

@@ -6,8 +6,8 @@
 #include <base/now.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
+#include <cli/ring_drainer.h>
 #include <cli/ring_end.h>
-#include <cli/ring_process.h>
 #include <cli/ring_status.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define POLL_ROWS_MAX 40u
-#define DRAIN_THREAD "kymo-drain"
 
 struct arguments {
 	struct ky_ring_query query;
@@ -31,9 +30,7 @@ struct status {
 	struct ky_ring_status state;
 	struct ky_ring_ending ending;
 	char ending_text[KY_END_TEXT_BYTES];
-	bool drains_itself;
-	uint32_t holder; /* another process that has the ring open; 0: none that we see */
-	char holder_name[16];
+	struct ky_ring_drainer drainer;
 };
 
 static const struct argp_option options[] = {
@@ -71,19 +68,6 @@ static int read_all(void *ctx)
 
 	ky_ring_ending_read(&status->ending, &status->ring, &status->found);
 	return ky_ring_status_read(&status->state, &status->ring, &status->found);
-}
-
-static void find_drain(struct status *status)
-{
-	const struct ky_found_ring *found = &status->found;
-
-	if (found->state != KY_FOUND_ALIVE)
-		return;
-	status->drains_itself = found->pid != 0 &&
-				ky_ring_process_has_thread(found->pid, DRAIN_THREAD);
-	status->holder = ky_ring_process_holder(found->device, found->inode, found->pid);
-	if (status->holder != 0)
-		ky_ring_process_command(status->holder, status->holder_name);
 }
 
 /* ---- text ---- */
@@ -139,11 +123,13 @@ static void print_drain(struct ky_buf *out, const struct status *status)
 	if (status->found.state != KY_FOUND_ALIVE)
 		return;
 	label(out, "Drained by");
-	if (status->drains_itself)
-		ky_out_text(out, "its own thread " DRAIN_THREAD);
-	else if (status->holder != 0) {
-		safe(out, status->holder_name);
-		ky_out_format(out, ", process %u", status->holder);
+	if (status->drainer.is_own)
+		ky_out_text(out, "its own thread " KY_DRAIN_THREAD);
+	else if (status->drainer.holder != 0) {
+		safe(out, status->drainer.name);
+		ky_out_format(out, ", process %u", status->drainer.holder);
+	} else if (status->drainer.is_claimed) {
+		ky_out_text(out, "a kymo that cannot be seen from here");
 	} else {
 		ky_out_text(out, status->found.mode == KY_RING_MODE_FLIGHT ?
 					 "nobody: in flight mode it stays in the ring" :
@@ -396,11 +382,9 @@ static void json_process(struct ky_buf *out, const struct status *status)
 	ky_json_number(out, "age_ns", ky_ring_age_ns(found));
 	ky_json_text(out, "recorder_version", status->state.recorder_version);
 	ky_json_text(out, "arch", status->state.arch);
-	ky_json_flag(out, "drains_itself", status->drains_itself);
-	if (status->holder != 0)
-		ky_json_number(out, "drained_by_pid", status->holder);
-	else
-		ky_json_null(out, "drained_by_pid");
+	ky_json_flag(out, "drains_itself", status->drainer.is_own);
+	ky_json_number_or_null(out, "drained_by_pid", status->drainer.holder != 0,
+			       status->drainer.holder);
 	ky_json_text(out, "drained_into", status->state.drained_path);
 	ky_json_text(out, "path", found->path);
 }
@@ -535,7 +519,7 @@ static int tell(const struct arguments *arguments, struct status *status)
 		ky_cli_error("%s: %s", status->found.path, kymo_error_text(err));
 		return KY_EXIT_TROUBLE;
 	}
-	find_drain(status);
+	ky_ring_drainer_find(&status->drainer, &status->found, &status->ring);
 	(void)ky_ring_ending_text(&status->ending, status->ending_text,
 				  sizeof(status->ending_text));
 	ky_buf_init(&out, 0);

@@ -22,6 +22,15 @@ int ky_ring_claim(int fd)
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : 0;
 }
 
+int ky_ring_is_claimed(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+	if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+		return -errno;
+	return lock.l_type != F_UNLCK;
+}
+
 static bool is_dead(const struct ky_found_ring *ring)
 {
 	return !ring->is_process_there && !ring->is_anonymous &&

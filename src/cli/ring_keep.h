@@ -25,4 +25,7 @@ int ky_ring_keep(const struct ky_ring_query *query, struct ky_ring_keep_result *
  * open for writing. Returns 0; -EBUSY: another kymo is at it. */
 int ky_ring_claim(int fd);
 
+/* Does another open file hold it? 1 yes, 0 no, -errno: that cannot be known here. fd: any. */
+int ky_ring_is_claimed(int fd);
+
 #endif

@@ -37,6 +37,13 @@ def is_stopped(pid):
     return text.rsplit(")", 1)[1].split()[0] == "T"
 
 
+def kill_if_there(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 class Rings(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-dump-"))
@@ -191,7 +198,6 @@ class Dump(Rings):
         done = self.dump(host.pid, "--last", "10m")
         self.assertRegex(done.stdout, r"the ring of 131 kB is full and reaches .* back, 10m 00s "
                          r"would take one of \d")
-        self.assertIn("what is older is in the trace", done.stdout)
         said = json.loads(self.dump(host.pid, "--last", "10m", "--json").stdout)
         self.assertGreater(said["ring_bytes_needed"], said["ring_bytes"])
         self.assertEqual(said["ring_bytes_used"], said["ring_bytes"])
@@ -207,9 +213,53 @@ class Dump(Rings):
         self.assertLess(said["ring_bytes_used"], said["ring_bytes"])
         self.assertGreater(said["ring_bytes_used"], 0)
 
-    def test_stream_mode_is_said(self):
-        done = self.dump(self.host().pid)
-        self.assertIn("in the trace that is written all the time", done.stdout)
+    def streamed(self, *actions, ring_bytes=8 << 20):
+        """A host under `kymo run`, which is at its ring; both, and the traces."""
+        traces, ready = self.dir / "traces", self.dir / "ready"
+        run = subprocess.Popen([KYMO, "run", "-q", "--ring-dir", self.rings, "-o", traces,
+                                "--ring-bytes", str(ring_bytes), "--", HOST, str(POLLS), *actions,
+                                f"touch={ready}", f"wait={self.dir / 'end'}"])
+        self.started.append(run)
+        wait_until(ready.exists)
+        (ring,) = self.rings.glob("*.ring")
+        host = int(ring.name.split("-")[1])
+        self.addCleanup(kill_if_there, host)
+        wait_until(lambda: json.loads(self.kymo("status", "--ring-dir", self.rings, "--json",
+                                                str(host)).stdout)["drained_into"])
+        return run, host, traces
+
+    def test_a_stream_is_said_to_be_written_all_the_time(self):
+        _, host, traces = self.streamed()
+        self.assertIn("; it is also in the trace that is written all the time",
+                      self.dump(host).stdout)
+        said = json.loads(self.dump(host, "--json").stdout)
+        self.assertTrue(said["is_drained"])
+        self.assertIn(str(traces.resolve()), said["drained_into"])
+
+    def test_of_a_stream_that_came_round_what_is_older_is_in_the_trace(self):
+        _, host, _ = self.streamed("paced=40000", ring_bytes=128 << 10)
+        self.assertIn("; what is older is in the trace that is written all the time",
+                      self.dump(host).stdout)
+
+    def test_a_stream_whose_run_was_killed_is_in_no_trace_any_more(self):
+        run, host, traces = self.streamed()
+        run.kill()
+        run.wait()
+        done = self.dump(host)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("all the time", done.stdout)
+        self.assertIn("; nobody drains this ring now, what was drained before is in "
+                      f"{traces.resolve()}", done.stdout)
+        self.assertFalse(json.loads(self.dump(host, "--json").stdout)["is_drained"])
+
+    def test_who_only_looks_does_not_drain_it(self):
+        host = self.host()
+        with open(self.ring_of(host), "rb"):
+            done = self.dump(host.pid)
+            status = json.loads(self.kymo("status", "--ring-dir", self.rings, "--json",
+                                          str(host.pid)).stdout)
+        self.assertTrue(done.stdout.endswith("; nobody drains this ring now\n"), done.stdout)
+        self.assertIsNone(status["drained_by_pid"])
 
     def test_who_records_nothing_is_said(self):
         self.assert_one_sentence(self.dump(os.getpid()), "does not record")
