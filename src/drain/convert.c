@@ -264,6 +264,7 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 		thread->blocking_task = id;
 		thread->blocking_name = name;
 		thread->blocking_start_ns = ns;
+		thread->blocking_worker = thread->worker;
 		thread->is_run_counted = drain->retain.is_on &&
 					 !ky_retain_writes_run(drain, thread, rec, ns);
 		if (thread->is_run_counted)
@@ -279,6 +280,9 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 	if (!thread->is_blocking)
 		return;
 	thread->is_blocking = false;
+	/* A runtime that the closure drove: whatever the thread does next is none of it. */
+	if (thread->worker != thread->blocking_worker && !thread->is_launched)
+		ky_drain_worker_end(drain, thread, ns);
 	id = thread->blocking_task;
 	/* Closures are told by their runs; only one whose spawn was seen has an end of its own. */
 	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&drain->tasks, id))

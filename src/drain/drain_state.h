@@ -133,6 +133,7 @@ struct ky_dthread {
 	uint64_t blocking_task;
 	uint64_t blocking_start_ns;
 	uint32_t blocking_name;
+	uint32_t blocking_worker; /* it served when the run began, KY_NONE32 */
 	bool is_blocking;
 	bool has_gates;
 	uint64_t gates;      /* as last told */
@@ -176,7 +177,7 @@ struct ky_worker {
 	uint32_t tid;
 	uint32_t live_threads; /* between WORKER_BEGIN and WORKER_END */
 	uint64_t runtime_key, identity, launch;
-	uint64_t cpu_ns, active_since_ns;
+	uint64_t cpu_ns, active_since_ns; /* UINT64_MAX: it has ended */
 	/* of the current chunk, when chunk_serial is that chunk's */
 	uint64_t chunk_serial, busy_ns, longest_start_ns, longest_ns, longest_task;
 	uint32_t poll_count;

@@ -399,7 +399,7 @@ void ky_drain_worker_end(struct ky_drain *drain, struct ky_dthread *thread, uint
 	if (worker->owner == thread)
 		worker->is_open = false;
 	worker->cpu_ns = ky_drain_worker_cpu(worker, ns);
-	worker->active_since_ns = ns;
+	worker->active_since_ns = UINT64_MAX;
 	worker->owner = NULL;
 	worker->is_ended = true;
 	if (worker->launch)
@@ -431,8 +431,8 @@ void ky_drain_thread_runtime(struct ky_drain *drain, struct ky_dthread *thread, 
 		thread->runtime_key = key;
 }
 
-/* A current-thread runtime is one worker, whoever drives it; any other runtime that polls here
- * without a launch gets one worker per thread. */
+/* A current-thread runtime is one worker, whoever drives it, also when it goes on behind the end of
+ * what drove it; any other runtime that polls here without a launch gets one worker per thread. */
 static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
 {
 	uint32_t runtime = KY_NONE32, index;
@@ -448,7 +448,7 @@ static uint32_t own_worker(struct ky_drain *drain, struct ky_dthread *thread)
 	for (uint32_t i = drain->worker_count; is_single && i-- > 0;) {
 		struct ky_worker *worker = &drain->workers[i];
 
-		if (worker->runtime == runtime && !worker->launch && !worker->is_ended &&
+		if (worker->runtime == runtime && !worker->launch &&
 		    (!worker->owner || worker->owner == thread || !worker->is_open))
 			return i;
 	}
@@ -491,6 +491,7 @@ bool ky_drain_worker_take_other(struct ky_drain *drain, struct ky_dthread *threa
 		return !worker->is_open;
 	}
 	worker->has_begun = true;
+	worker->is_ended = false;
 	if (worker->owner)
 		worker->owner->worker = KY_NONE32;
 	serve(drain, thread, index, ns);

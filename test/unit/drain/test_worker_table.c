@@ -230,6 +230,79 @@ static void drain__local_sets_make_no_worker(void **state)
 	case_close(&c);
 }
 
+/* A closure that drives a runtime for one poll. */
+static void closure_with_runtime(struct test_writer *w, uint64_t ns, uint64_t task)
+{
+	test_emit(w, ns, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0, 0);
+	runtime_of(w, ns, RT);
+	test_poll(w, ns + MS, task, 0);
+	test_poll_end(w, ns + 2 * MS, 0);
+	test_emit(w, ns + 3 * MS, KYMO_RECORD_BLOCKING_END, KYMO_POLL_READY, 0, 0, 0, 0);
+}
+
+static void drain__worker_of_a_blocking_run_ends_with_it(void **state)
+{
+	struct test_writer pool, other;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	test_ring_runtime(&c.ring, 1, KYMO_RUNTIME_LOCAL_SET, "");
+	test_ring_runtime(&c.ring, RT, KYMO_RUNTIME_CURRENT_THREAD, "");
+	case_start(&c);
+	test_writer_open(&pool, &c.ring, 501, T0);
+	test_writer_open(&other, &c.ring, 502, T0);
+	closure_with_runtime(&pool, T0, 51);
+	/* Driven by something that nobody sees. */
+	test_emit(&pool, T0 + 10 * MS, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0,
+		  0);
+	runtime_of(&pool, T0 + 10 * MS, 1);
+	test_poll(&pool, T0 + 11 * MS, 52, 0);
+	test_poll_end(&pool, T0 + 12 * MS, 0);
+	test_emit(&pool, T0 + 13 * MS, KYMO_RECORD_BLOCKING_END, KYMO_POLL_READY, 0, 0, 0, 0);
+	closure_with_runtime(&other, T0 + 20 * MS, 53); /* the same runtime goes on */
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, NESTED_POLL_START), 1);
+	assert_int_equal(NUMBER(EVENT(&c, NESTED_POLL_START, 0), NESTED_POLL_START, task_id), 52);
+	assert_int_equal(COUNT(&c, POLL_START), 2);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 1), POLL_START, task_id), 53);
+	assert_int_equal(NUMBER(EVENT(&c, POLL_START, 1), POLL_START, worker_id), 0);
+	assert_int_equal(COUNT(&c, WORKER), 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct test_event *worker = EVENT(&c, WORKER, i);
+
+		assert_int_equal(NUMBER(worker, WORKER, worker_id), 0);
+		assert_int_equal(NUMBER(worker, WORKER, has_ended), i % 2);
+		assert_int_equal(NUMBER(worker, WORKER, tid), i < 2 ? 501 : 502);
+	}
+	case_close(&c);
+}
+
+/* The time between its runs is none of its own. */
+static void drain__worker_that_goes_on_was_not_awake_meanwhile(void **state)
+{
+	struct test_writer pool;
+	struct drain_case c;
+
+	(void)state;
+	case_open(&c, 16);
+	test_ring_runtime(&c.ring, RT, KYMO_RUNTIME_CURRENT_THREAD, "");
+	case_start(&c);
+	test_writer_open(&pool, &c.ring, 501, T0);
+	closure_with_runtime(&pool, T0, 51);
+	test_emit(&pool, T0 + 20 * MS, KYMO_RECORD_BLOCKING_BEGIN, 0, 1, kymo_task_word(9, 0), 0,
+		  0);
+	test_poll(&pool, T0 + 21 * MS, 52, 0);
+	test_poll_end(&pool, T0 + 22 * MS, 0);
+	test_emit(&pool, T0 + 23 * MS, KYMO_RECORD_PARK, KYMO_WAIT_EPOLL, 0, 0, 0, 0);
+	case_finish(&c, T0 + 80 * MS);
+	assert_int_equal(COUNT(&c, WORKER_PARK), 1);
+	/* From its first poll to the end of the run, and from the second to the park. */
+	assert_in_range(NUMBER(EVENT(&c, WORKER_PARK, 0), WORKER_PARK, cpu_time_ns),
+			4 * MS - MS / 10, 4 * MS + MS / 10);
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,6 +312,8 @@ int main(void)
 		cmocka_unit_test(drain__a_reused_runtime_key_is_a_new_runtime),
 		cmocka_unit_test(drain__threads_that_only_poll_get_a_worker_of_their_own),
 		cmocka_unit_test(drain__local_sets_make_no_worker),
+		cmocka_unit_test(drain__worker_of_a_blocking_run_ends_with_it),
+		cmocka_unit_test(drain__worker_that_goes_on_was_not_awake_meanwhile),
 		cmocka_unit_test(drain__worker_ids_leave_out_254_and_255),
 	};
 
