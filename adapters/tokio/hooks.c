@@ -3,6 +3,7 @@
 
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "runtimes.h"
@@ -22,6 +23,7 @@ enum {
 	STATE_CANCELLED = 32u
 };
 #define STATE_REFERENCE_SHIFT 6
+#define NAME_MASK ((1u << KYMO_NAME_BITS) - 1)
 #define PLACES_UNDECIDED (KYMO_PLACE_STACKS_MAX + 1)
 
 /* Our part of the state word, far above any count of references: how many hooks hold the header,
@@ -226,9 +228,11 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 
 	if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
 		enter_runtime(self, table, header);
-	self->places_left = PLACES_UNDECIDED;
-	self->poll_sp = ky_tokio_arch_sp();
-	self->table = table;
+	self->place = (struct ky_tokio_place){
+		.header = kymo_gate_is_open(KYMO_GATE_PLACE) ? header : NULL,
+		.task_word = kymo_task_word(task, table->name),
+		.sp = ky_tokio_arch_sp(),
+		.left = PLACES_UNDECIDED};
 	kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
 	before = hold(header);
 	table->poll(header);
@@ -246,13 +250,13 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 	struct ky_tokio_thread *self = &ky_tokio_self;
 	void *outer = self->current;
 	bool is_outer_woken = self->is_woken;
-	uint8_t outer_places = self->places_left;
-	uintptr_t outer_sp = self->poll_sp;
-	const struct ky_tokio_table *outer_table = self->table;
+	struct ky_tokio_place outer_place;
 
+	if (KYMO_UNLIKELY(outer != NULL))
+		outer_place = self->place;
+	self->place.header = NULL;
 	self->current = header;
 	self->is_woken = false;
-	self->places_left = 0;
 	self->depth++;
 	if (!kymo_gate_is_open(KYMO_GATE_POLL))
 		table->poll(header);
@@ -260,9 +264,9 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 		poll_recorded(self, table, header);
 	self->depth--;
 	self->is_woken = is_outer_woken;
-	self->places_left = outer_places;
-	self->poll_sp = outer_sp;
-	self->table = outer_table;
+	self->place.header = NULL;
+	if (KYMO_UNLIKELY(outer != NULL))
+		self->place = outer_place;
 	self->current = outer;
 }
 
@@ -390,60 +394,56 @@ void ky_tokio_on_wake_by_ref(void *header, uint32_t copy)
 	ky_tokio_wakers[copy].wake_by_ref(header);
 }
 
-/* Apart: a clone that nobody records, the usual case, then is a test and a jump. */
-static __attribute__((noinline)) struct ky_tokio_raw_waker record_clone(void *header, uint32_t copy)
-{
-	const struct ky_tokio_table *table = table_of(header, copy);
-
-	if (table)
-		kymo_emit(KYMO_GATE_WAKER_CLONE, KYMO_RECORD_WAKER_CLONE, 0, 1,
-			  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
-	return ky_tokio_wakers[copy].clone(header);
-}
+_Static_assert(offsetof(struct ky_tokio_thread, place.header) == 8 &&
+		       offsetof(struct ky_tokio_waker, clone) == 8 &&
+		       sizeof(struct ky_tokio_waker) == 40 && KYMO_GATE_WAKER_CLONE == 0x40,
+	       "as thunks_<arch>.S has them");
 
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
 {
-	if (KYMO_UNLIKELY(kymo_gate_is_open(KYMO_GATE_WAKER_CLONE)))
-		return record_clone(header, copy);
+	const struct ky_tokio_table *table;
+
+	if (kymo_gate_is_open(KYMO_GATE_WAKER_CLONE)) {
+		table = table_of(header, copy);
+		if (table)
+			kymo_emit(KYMO_GATE_WAKER_CLONE, KYMO_RECORD_WAKER_CLONE, 0, 1,
+				  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
+	}
 	return ky_tokio_wakers[copy].clone(header);
 }
 
-/* Apart, for it is rare. The leaf that clones is about to return Pending: all that awaits it is on
- * the stack. */
-static __attribute__((noinline)) void take_place(struct ky_tokio_thread *self, void *header,
-						 bool is_further,
-						 const struct kymo_stack_start *start)
+uint32_t ky_tokio_is_place_wanted(void)
 {
+	struct ky_tokio_thread *self = &ky_tokio_self;
+
+	if (KYMO_UNLIKELY(self->place.left != PLACES_UNDECIDED))
+		return 1;
+	self->place.one_in = kymo_place_choose(&self->chooser,
+					       self->place.task_word >> KYMO_NAME_BITS);
+	if (KYMO_LIKELY(!self->place.one_in))
+		self->place.header = NULL;
+	return self->place.one_in;
+}
+
+/* The leaf that clones is about to return Pending: all that awaits it is on the stack. */
+void ky_tokio_take_place(const struct kymo_stack_start *start)
+{
+	struct ky_tokio_place *from = &ky_tokio_self.place;
 	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
 	struct kymo_stack stack = {
-		.frames = frames, .frames_max = KYMO_PLACE_FRAMES_MAX, .until_sp = self->poll_sp};
-	struct kymo_place place = {.task = word_at(header, self->table->id_offset),
-				   .name = self->table->name,
-				   .one_in = self->place_one_in,
+		.frames = frames, .frames_max = KYMO_PLACE_FRAMES_MAX, .until_sp = from->sp};
+	struct kymo_place place = {.task = from->task_word >> KYMO_NAME_BITS,
+				   .name = from->task_word & NAME_MASK,
+				   .one_in = from->one_in,
 				   .frames = frames,
-				   .is_further = is_further};
+				   .is_further = from->left != PLACES_UNDECIDED};
 
-	self->places_left--;
+	if (!place.is_further)
+		from->left = KYMO_PLACE_STACKS_MAX;
+	if (--from->left == 0)
+		from->header = NULL;
 	kymo_stack_capture(&stack, start);
 	place.frame_count = stack.count;
 	place.is_truncated = stack.end != KYMO_STACK_REACHED;
 	kymo_place_put(&place);
-}
-
-struct ky_tokio_raw_waker ky_tokio_on_clone_from(void *header, uint32_t copy,
-						 const struct kymo_stack_start *start)
-{
-	struct ky_tokio_thread *self = &ky_tokio_self;
-	bool is_further = self->places_left != PLACES_UNDECIDED;
-
-	if (KYMO_LIKELY(self->current != header || !self->places_left))
-		return ky_tokio_on_clone(header, copy);
-	if (!is_further) {
-		self->place_one_in = kymo_place_choose(&self->chooser,
-						       word_at(header, self->table->id_offset));
-		self->places_left = self->place_one_in ? KYMO_PLACE_STACKS_MAX : 0;
-	}
-	if (KYMO_UNLIKELY(self->places_left))
-		take_place(self, header, is_further, start);
-	return ky_tokio_on_clone(header, copy);
 }

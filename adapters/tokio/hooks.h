@@ -17,9 +17,19 @@
 
 #include "tables.h"
 
+/* The stacks of the innermost open poll, where they are wanted. */
+struct ky_tokio_place {
+	void *header;       /* whose clones may be taken; NULL: none is, or no more */
+	uint64_t task_word; /* kymo_task_word() */
+	uintptr_t sp;       /* frames below it belong to the poll */
+	uint32_t one_in;    /* as decided */
+	uint32_t left;      /* more than KYMO_PLACE_STACKS_MAX: not decided */
+};
+
 /* What a thread is in the middle of. One initial-exec block, zero at thread start. */
 struct ky_tokio_thread {
-	void *current;          /* header of the innermost open poll */
+	void *current; /* header of the innermost open poll */
+	struct ky_tokio_place place;
 	uint64_t owner;         /* owner id (one per runtime and copy) of the last outermost poll */
 	uint32_t depth;         /* open polls */
 	uint32_t workers;       /* open launches: not 0 means this thread is a worker */
@@ -28,12 +38,6 @@ struct ky_tokio_thread {
 	bool is_woken;          /* a wake of `current` was recorded inside its poll */
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
 	bool is_late_worker;    /* its launch began before we were here; its polls gave it away */
-	/* Stacks that may still be taken of the innermost open poll; more than
-	 * KYMO_PLACE_STACKS_MAX: not decided. */
-	uint8_t places_left;
-	uint32_t place_one_in;              /* as decided */
-	uintptr_t poll_sp;                  /* frames below it belong to that poll */
-	const struct ky_tokio_table *table; /* of that poll, where places_left is not 0 */
 	struct kymo_place_chooser chooser;
 };
 
@@ -61,10 +65,12 @@ extern const char ky_tokio_poll_thunks[], ky_tokio_shutdown_thunks[], ky_tokio_c
 /* Their targets. */
 void ky_tokio_on_poll(void *header, uint32_t index);
 void ky_tokio_on_shutdown(void *header, uint32_t index);
+/* Of a clone: only while waker clones are recorded. */
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy);
-/* The same while places are taken; start: registers of whoever clones. */
-struct ky_tokio_raw_waker ky_tokio_on_clone_from(void *header, uint32_t copy,
-						 const struct kymo_stack_start *start);
+/* Before the clone, where its header is place.header: 0, no stack is to be taken. Else it is taken
+ * next; start: registers of whoever clones. */
+uint32_t ky_tokio_is_place_wanted(void);
+void ky_tokio_take_place(const struct kymo_stack_start *start);
 void ky_tokio_on_wake(void *header, uint32_t copy);
 void ky_tokio_on_wake_by_ref(void *header, uint32_t copy);
 

@@ -30,32 +30,55 @@
 	thunks ky_tokio_wake_thunks, ky_tokio_on_wake, COPIES
 	thunks ky_tokio_wake_by_ref_thunks, ky_tokio_on_wake_by_ref, COPIES
 
-/* Where the place of a wait may be taken, the hook gets the registers of whoever clones: struct
- * kymo_stack_start. Like any caller it stands at its call, so the return address minus 1. */
-#define GATE_PLACE 0x400
+/* A clone that nobody records is two tests and a jump to Tokio's own. Where the place of a wait may
+ * be taken, the hook gets the registers of whoever clones: struct kymo_stack_start. Like any caller
+ * it stands at its call, so the return address minus 1. Offsets: hooks.c. */
+#define GATE_WAKER_CLONE 0x40
+#define SELF_PLACE_HEADER 8
+#define WAKER_CLONE 8
 	.p2align 4
 	.globl ky_tokio_enter_clone
 	.hidden ky_tokio_enter_clone
 	.type ky_tokio_enter_clone, @function
 	.cfi_startproc
 ky_tokio_enter_clone:
+	mov ky_tokio_self@GOTTPOFF(%rip), %rax
+	cmp %rdi, %fs:SELF_PLACE_HEADER(%rax)
+	je .Lplace
+.Lplaced:
 	mov kymo_control@GOTPCREL(%rip), %rax
-	testl $GATE_PLACE, (%rax)
-	jz ky_tokio_on_clone
-	sub $40, %rsp
-	.cfi_adjust_cfa_offset 40
-	mov 40(%rsp), %rax
+	testl $GATE_WAKER_CLONE, (%rax)
+	jnz ky_tokio_on_clone
+	lea ky_tokio_wakers(%rip), %rax
+	lea (%rsi,%rsi,4), %esi
+	jmp *WAKER_CLONE(%rax,%rsi,8)
+.Lplace:
+	sub $56, %rsp
+	.cfi_adjust_cfa_offset 56
+	mov %rdi, 32(%rsp)
+	mov %rsi, 40(%rsp)
+	call ky_tokio_is_place_wanted
+	test %eax, %eax
+	jnz .Lwanted
+.Lasked:
+	mov 32(%rsp), %rdi
+	mov 40(%rsp), %rsi
+	add $56, %rsp
+	.cfi_remember_state
+	.cfi_adjust_cfa_offset -56
+	jmp .Lplaced
+.Lwanted:
+	.cfi_restore_state
+	mov 56(%rsp), %rax
 	dec %rax
 	mov %rax, (%rsp)
-	lea 48(%rsp), %rax
+	lea 64(%rsp), %rax
 	mov %rax, 8(%rsp)
 	mov %rbp, 16(%rsp)
 	mov %rbx, 24(%rsp)
-	mov %rsp, %rdx
-	call ky_tokio_on_clone_from
-	add $40, %rsp
-	.cfi_adjust_cfa_offset -40
-	ret
+	mov %rsp, %rdi
+	call ky_tokio_take_place
+	jmp .Lasked
 	.cfi_endproc
 	.size ky_tokio_enter_clone, . - ky_tokio_enter_clone
 

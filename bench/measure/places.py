@@ -20,11 +20,15 @@ def attempt(context):
 def rows(context):
     context.progress("places: clones of wakers")
     found = [attempt(context) for _ in range(min(context.rounds, 9))]
+
+    def more(kind):
+        return [e[f"clone_{kind}_ns"] - e["clone_bare_ns"] for e in found]
+
     return [
-        row("place: a clone more, decided before", [e["clone_kept_ns"] - e["clone_off_ns"]
-                                                  for e in found], "ns", CLONE_NS_MAX),
-        row("place: a clone more, not taken", [e["clone_asked_ns"] - e["clone_off_ns"]
-                                             for e in found], "ns", CLONE_NS_MAX),
+        row("place: a clone more, places off", more("off"), "ns"),
+        row("place: a clone more, decided before", more("kept"), "ns", CLONE_NS_MAX),
+        row("place: a clone more, not taken", more("asked"), "ns", CLONE_NS_MAX),
+        row("place: the same of a task without a place", more("absent"), "ns", CLONE_NS_MAX),
         row("place: 15 frames taken and kept", [e["clone_taken_ns"] for e in found], "ns",
             TAKEN_NS_MAX),
         row("place: a poll more, nothing taken", [e["poll_after_ns"] - e["poll_before_ns"]

@@ -3,9 +3,10 @@
  * what a poll costs more once there is a table.
  *
  *     bench_places
+ *     bench_places --loop bare|off|kept|taken|asked|absent TURNS
  *
  * Prints one JSON object of nanoseconds. A stand-in for Tokio is patched; recorder, ring and tables
- * are the real ones.
+ * are the real ones. --loop runs one kind of clone alone, for a counter of instructions.
  */
 #include <base/now.h>
 #include <kymo/recorder.h>
@@ -25,15 +26,20 @@
 #define DEPTH 12u
 
 enum what {
-	CLONE_OFF,   /* gate shut */
-	CLONE_KEPT,  /* decided in this poll already */
-	CLONE_ASKED, /* decided now: no */
-	CLONE_TAKEN,
+	CLONE_BARE,   /* the function that stood in the slot */
+	CLONE_OFF,    /* gate shut */
+	CLONE_KEPT,   /* decided in this poll already */
+	CLONE_TAKEN,  /* decided now: yes */
+	CLONE_ASKED,  /* decided now: no, of a task whose last place is known */
+	CLONE_ABSENT, /* the same of one that no place is known of */
 	WHAT_COUNT
 };
 
+static const char *const names[WHAT_COUNT] = {"bare", "off", "kept", "taken", "asked", "absent"};
+
 static enum what what;
 static double results[WHAT_COUNT];
+static uint32_t rounds = ROUNDS;
 static volatile uint32_t sink;
 
 /* Of this thread's processor: the machine may be busy. */
@@ -55,10 +61,20 @@ static double median(double *values)
 
 static void prepare(struct ky_tokio_thread *self)
 {
-	self->places_left = what == CLONE_KEPT ? 0 : KYMO_PLACE_STACKS_MAX + 1;
-	self->chooser.spent = what == CLONE_ASKED ? UINT32_MAX / 2 : 0;
+	self->place.header = what > CLONE_KEPT ? self->current : NULL;
+	self->place.left = KYMO_PLACE_STACKS_MAX + 1;
+	self->chooser.spent = what == CLONE_TAKEN ? 0 : UINT32_MAX / 2;
 	/* Whose next number is none of those that are taken. */
 	self->chooser.random = 1;
+}
+
+/* As fake_clone(), which goes through the slot. */
+KEPT static void clone_bare(struct fake_task *task)
+{
+	struct ky_tokio_raw_waker waker = ky_tokio_wakers[0].clone(task);
+
+	if (waker.words[0] != (uintptr_t)task || waker.words[1] != 17)
+		abort();
 }
 
 KEPT static void clone_it(struct fake_task *task)
@@ -69,11 +85,11 @@ KEPT static void clone_it(struct fake_task *task)
 	for (uint32_t set = 0; set < SETS; set++) {
 		uint64_t began_ns = now();
 
-		for (uint32_t i = 0; i < ROUNDS; i++) {
+		for (uint32_t i = 0; i < rounds; i++) {
 			prepare(self);
-			fake_clone(task);
+			what == CLONE_BARE ? clone_bare(task) : fake_clone(task);
 		}
-		sets[set] = (double)(now() - began_ns) / ROUNDS;
+		sets[set] = (double)(now() - began_ns) / rounds;
 	}
 	results[what] = median(sets);
 }
@@ -156,13 +172,62 @@ static int make_tables(void)
 	return ky_unwind_keeper_open(&keeper, &target) != 0 || ky_unwind_keeper_look(keeper) < 0;
 }
 
-int main(void)
+static const uint64_t TASK = 41;
+
+static void run_what(enum what next)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, TASK);
+
+	what = next;
+	kymo_recorder_gates(what <= CLONE_OFF ? 0 : KYMO_GATE_PLACE,
+			    what <= CLONE_OFF ? KYMO_GATE_PLACE : 0);
+	if (what == CLONE_ABSENT)
+		kymo_place_end(TASK);
+	fake_poll_body = body;
+	run(&task);
+}
+
+static void print(double before, double after, double asleep)
+{
+	printf("{");
+	for (uint32_t i = 0; i < WHAT_COUNT; i++)
+		printf("\"clone_%s_ns\": %.2f, ", names[i], results[i]);
+	printf("\"poll_before_ns\": %.2f, \"poll_after_ns\": %.2f, \"poll_off_ns\": %.2f}\n",
+	       before, after, asleep);
+}
+
+static int measure_loop(const char *name, const char *turns)
+{
+	for (uint32_t i = 0; i < WHAT_COUNT; i++)
+		if (strcmp(names[i], name) == 0) {
+			rounds = 1;
+			if (i >= CLONE_ASKED)
+				run_what(CLONE_TAKEN);
+			rounds = (uint32_t)strtoul(turns, NULL, 10);
+			run_what((enum what)i);
+			return 0;
+		}
+	return 2;
+}
+
+static void measure_all(struct fake_task *task)
+{
+	double before = polls(task), after;
+
+	for (uint32_t i = 0; i < WHAT_COUNT; i++)
+		run_what((enum what)i);
+	after = polls(task);
+	kymo_recorder_gates(0, UINT32_MAX);
+	print(before, after, polls(task));
+}
+
+int main(int argc, char **argv)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	struct fake_task task = fake_task(FAKE_MULTI, 41);
+	struct fake_task task = fake_task(FAKE_MULTI, TASK);
 	struct kymo_recorder *recorder;
 	char directory[] = "/tmp/kymo-bench-XXXXXX";
-	double before, after, asleep;
+	int result = 0;
 
 	options.flags = KYMO_RECORDER_NO_DRAIN;
 	options.ring_directory = mkdtemp(directory);
@@ -173,26 +238,12 @@ int main(void)
 	run(&task);
 	if (make_tables() != 0)
 		return 1;
-	before = polls(&task);
-	for (uint32_t i = 0; i < WHAT_COUNT; i++) {
-		what = (enum what)i;
-		kymo_recorder_gates(what == CLONE_OFF ? 0 : KYMO_GATE_PLACE,
-				    what == CLONE_OFF ? KYMO_GATE_PLACE : 0);
-		fake_poll_body = body;
-		task.state &= UINT64_C(0xffffffff);
-		run(&task);
-		task = fake_task(FAKE_MULTI, 41);
-	}
-	after = polls(&task);
-	kymo_recorder_gates(0, UINT32_MAX);
-	asleep = polls(&task);
-	printf("{\"clone_off_ns\": %.2f, \"clone_kept_ns\": %.2f, \"clone_asked_ns\": %.2f, "
-	       "\"clone_taken_ns\": %.0f, \"poll_before_ns\": %.2f, \"poll_after_ns\": %.2f, "
-	       "\"poll_off_ns\": %.2f}\n",
-	       results[CLONE_OFF], results[CLONE_KEPT], results[CLONE_ASKED], results[CLONE_TAKEN],
-	       before, after, asleep);
+	if (argc == 4 && strcmp(argv[1], "--loop") == 0)
+		result = measure_loop(argv[2], argv[3]);
+	else
+		measure_all(&task);
 	(void)unlink(ky_engine.ring->path);
 	kymo_recorder_close(recorder);
 	(void)rmdir(directory);
-	return 0;
+	return result;
 }

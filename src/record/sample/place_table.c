@@ -14,11 +14,11 @@
 #define BUDGET_FIRST (BUDGET_MAX / 4) /* of it, for first polls alone */
 #define STACKS_NONE UINT64_C(0x0000ffffffffffff)
 
-_Static_assert((KYMO_PLACE_ONE_IN & (KYMO_PLACE_ONE_IN - 1)) == 0, "a mask makes the choice");
+_Static_assert((KYMO_PLACE_ONE_IN & (KYMO_PLACE_ONE_IN - 1)) == 0, "draw() divides 2^32 by it");
 _Static_assert(KYMO_PLACE_STACKS_MAX * 16 <= 48, "the upper bits are flags");
 
 /* Of the clock of the one ring that is live. */
-static uint64_t threshold_ticks, refill_ticks;
+static uint64_t threshold_word, refill_ticks; /* the first as polled[] keeps ticks */
 
 static struct ky_thread *self(void)
 {
@@ -36,6 +36,12 @@ static struct ky_place_slot *slots_of(const struct kymo_place_set *sets)
 					KY_PLACE_SLOTS_OFFSET);
 }
 
+/* As polled[] keeps them, beside a tag of 0. */
+static uint64_t ticks_word(uint64_t ticks)
+{
+	return ticks >> KYMO_PLACE_TICKS_SHIFT << KYMO_PLACE_TAG_BITS;
+}
+
 /* The calling thread's tables from now on. NULL: there are none, or not yet. */
 static __attribute__((noinline)) struct kymo_place_set *begin(struct ky_thread *thread)
 {
@@ -46,7 +52,7 @@ static __attribute__((noinline)) struct kymo_place_set *begin(struct ky_thread *
 
 	if (!area)
 		return NULL;
-	__atomic_store_n(&threshold_ticks, hz / (UINT64_C(1000000000) / THRESHOLD_NS),
+	__atomic_store_n(&threshold_word, ticks_word(hz / (UINT64_C(1000000000) / THRESHOLD_NS)),
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&refill_ticks, hz / BUDGET_HZ + 1, __ATOMIC_RELAXED);
 	head = (struct ky_place_head *)(void *)area;
@@ -79,16 +85,16 @@ bool kymo_place_is_ready(uint64_t code)
 
 /* ---- which way ---- */
 
-/* Most lie where their hash says. */
+static bool is_of(const uint64_t *word, uint64_t task)
+{
+	return ((__atomic_load_n(word, __ATOMIC_RELAXED) ^ task) & KY_PLACE_TASK_MASK) == 0;
+}
+
 static uint64_t *find_in(struct kymo_place_set *set, uint64_t task)
 {
-	uint64_t *home = &set->tasks[KYMO_PLACE_WAY_OF(kymo_place_hash(task))];
-
-	if ((__atomic_load_n(home, __ATOMIC_RELAXED) & KY_PLACE_TASK_MASK) == task)
-		return home;
+#pragma GCC unroll 8
 	for (uint32_t i = 0; i < KYMO_PLACE_WAYS; i++)
-		if ((__atomic_load_n(&set->tasks[i], __ATOMIC_RELAXED) & KY_PLACE_TASK_MASK) ==
-		    task)
+		if (is_of(&set->tasks[i], task))
 			return &set->tasks[i];
 	return NULL;
 }
@@ -104,8 +110,11 @@ static struct ky_place_slot *slot_of(struct kymo_place_set *sets, const uint64_t
 static uint64_t *find(struct kymo_place_set *sets, uint64_t task)
 {
 	struct kymo_place_set *set = &sets[KYMO_PLACE_SET_OF(kymo_place_hash(task))];
-	uint64_t *word = find_in(set, task);
+	uint64_t *word = &set->tasks[KYMO_PLACE_WAY_OF(kymo_place_hash(task))];
 
+	if (is_of(word, task)) /* most lie where their hash says */
+		return word;
+	word = find_in(set, task);
 	if (word || !(__atomic_load_n(&set->tasks[0], __ATOMIC_RELAXED) & KY_PLACE_SPILLED))
 		return word;
 	return find_in(&sets[KYMO_PLACE_SET_OF(kymo_place_hash(task)) ^ 1u], task);
@@ -153,15 +162,18 @@ static struct ky_place_slot *claim(struct kymo_place_set *sets, uint64_t task)
 
 /* ---- choosing ---- */
 
-static uint32_t draw(struct kymo_place_chooser *chooser, uint64_t task)
+/* True for 1 in KYMO_PLACE_ONE_IN. */
+static bool draw(struct kymo_place_chooser *chooser)
 {
-	uint32_t x = chooser->random ? chooser->random : ((uint32_t)task * 2654435761u) | 1u;
+	uint32_t random = chooser->random * 1664525u + 1013904223u;
 
-	x ^= x << 13;
-	x ^= x >> 17;
-	x ^= x << 5;
-	chooser->random = x;
-	return x >> 8;
+	chooser->random = random;
+	return random < UINT32_MAX / KYMO_PLACE_ONE_IN + 1;
+}
+
+static uint32_t budget_of(bool is_first)
+{
+	return is_first ? BUDGET_MAX : BUDGET_MAX - BUDGET_FIRST;
 }
 
 static bool has_budget(struct kymo_place_chooser *chooser, uint64_t now, bool is_first)
@@ -176,45 +188,83 @@ static bool has_budget(struct kymo_place_chooser *chooser, uint64_t now, bool is
 	} else if (!chooser->spent) {
 		chooser->refilled_ticks = now;
 	}
-	if (chooser->spent >= (is_first ? BUDGET_MAX : BUDGET_MAX - BUDGET_FIRST))
+	if (chooser->spent >= budget_of(is_first))
 		return false;
 	chooser->spent++;
 	return true;
 }
 
-uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
+static __attribute__((noinline)) uint32_t move_away_from_home(struct kymo_place_set *sets,
+							      uint64_t task, uint64_t now)
 {
-	struct kymo_thread *thread = kymo_thread_self;
-	struct kymo_place_set *sets = thread->places;
-	uint32_t hash = kymo_place_hash(task);
-	uint64_t now, polled, idle, *word;
-	bool is_first;
+	uint64_t *word = find(sets, task);
 
-	if (!thread->sub)
-		return 0;
-	if (!sets) {
-		sets = begin(self());
-		if (!sets)
-			return 0;
-	}
-	now = __atomic_load_n(&thread->sub->open[0].begin_ticks, __ATOMIC_RELAXED);
-	polled = __atomic_load_n(&sets[KYMO_PLACE_SET_OF(hash)].polled[KYMO_PLACE_WAY_OF(hash)],
-				 __ATOMIC_RELAXED);
-	is_first = KYMO_PLACE_TAG_OF((uint32_t)polled) != KYMO_PLACE_TAG_OF(hash) || !polled;
-	/* Both without the bits that the word does not keep. */
-	idle = ((now >> KYMO_PLACE_TICKS_SHIFT) - (polled >> KYMO_PLACE_TAG_BITS))
-		       << KYMO_PLACE_TAG_BITS >>
-	       (KYMO_PLACE_TAG_BITS - KYMO_PLACE_TICKS_SHIFT);
-	if (!is_first && idle >= __atomic_load_n(&threshold_ticks, __ATOMIC_RELAXED))
-		return 1;
-	if (has_budget(chooser, now, is_first))
-		return 1;
-	if ((draw(chooser, task) & (KYMO_PLACE_ONE_IN - 1)) == 0)
-		return KYMO_PLACE_ONE_IN;
-	word = find(sets, task);
 	if (word)
 		atomic_store_explicit(&slot_of(sets, word)->moved_ticks, now, memory_order_relaxed);
 	return 0;
+}
+
+/* Not taken: it may wait elsewhere by now. */
+static inline uint32_t move(struct kymo_place_set *sets, uint64_t task, uint64_t now)
+{
+	uint32_t hash = kymo_place_hash(task), set = KYMO_PLACE_SET_OF(hash);
+	uint32_t way = KYMO_PLACE_WAY_OF(hash);
+
+	if (KYMO_UNLIKELY(!is_of(&sets[set].tasks[way], task)))
+		return move_away_from_home(sets, task, now);
+	atomic_store_explicit(&slots_of(sets)[set * KYMO_PLACE_WAYS + way].moved_ticks, now,
+			      memory_order_relaxed);
+	return 0;
+}
+
+/* What is rare stands apart, so that the usual answer needs no register saved. */
+static __attribute__((noinline)) uint32_t ask_budget(struct kymo_place_chooser *chooser,
+						     uint64_t task, uint64_t now, bool is_first)
+{
+	if (!chooser->random)
+		chooser->random = (uint32_t)task * 2654435761u | 1u;
+	if (has_budget(chooser, now, is_first))
+		return 1;
+	if (draw(chooser))
+		return KYMO_PLACE_ONE_IN;
+	return move(kymo_thread_self->places, task, now);
+}
+
+static __attribute__((noinline)) uint32_t choose_first(struct kymo_place_chooser *chooser,
+						       uint64_t task)
+{
+	struct ky_thread *thread = self();
+
+	return thread->hot.sub && begin(thread) ? kymo_place_choose(chooser, task) : 0;
+}
+
+uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
+{
+	const struct kymo_thread *thread = kymo_thread_self;
+	struct kymo_place_set *sets = thread->places;
+	uint32_t hash = kymo_place_hash(task);
+	uint64_t now, polled;
+
+	if (KYMO_UNLIKELY(!sets || !thread->sub))
+		return sets ? 0 : choose_first(chooser, task);
+	now = __atomic_load_n(&thread->sub->open[0].begin_ticks, __ATOMIC_RELAXED);
+	/* Ticks alone where the tag is this task's. */
+	polled = __atomic_load_n(&sets[KYMO_PLACE_SET_OF(hash)].polled[KYMO_PLACE_WAY_OF(hash)],
+				 __ATOMIC_RELAXED) ^
+		 KYMO_PLACE_TAG_OF(hash);
+	if (KYMO_UNLIKELY(KYMO_PLACE_TAG_OF((uint32_t)polled) != 0))
+		return ask_budget(chooser, task, now, true);
+	/* Modulo what the word does not keep. */
+	if (KYMO_UNLIKELY(ticks_word(now) - polled >=
+			  __atomic_load_n(&threshold_word, __ATOMIC_RELAXED)))
+		return 1;
+	if (KYMO_UNLIKELY(now - chooser->refilled_ticks >=
+				  __atomic_load_n(&refill_ticks, __ATOMIC_RELAXED) ||
+			  chooser->spent < budget_of(false)))
+		return ask_budget(chooser, task, now, false);
+	if (KYMO_UNLIKELY(draw(chooser)))
+		return KYMO_PLACE_ONE_IN;
+	return move(sets, task, now);
 }
 
 /* ---- stacks, each once ---- */

@@ -280,6 +280,34 @@ static void hooks__place_that_is_not_wanted_is_not_asked_for_again(void **state)
 	assert_int_equal(fake_places()->choose_count, 1);
 }
 
+static void clone_around_another_poll(struct fake_task *task)
+{
+	struct fake_task other = fake_task(FAKE_MULTI, 65);
+
+	go_idle(task);
+	fake_clone(task);
+	fake_poll_body = clone_often;
+	fake_poll(&other);
+	fake_clone(task);
+}
+
+static void hooks__places_of_a_poll_go_on_behind_another_inside_it(void **state)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 64);
+	struct fake_places *places = fake_places();
+
+	(void)state;
+	places->one_in = 64;
+	fake_poll_body = clone_around_another_poll;
+	run(&task);
+	assert_int_equal(places->choose_count, 2);
+	assert_int_equal(places->put_count, KYMO_PLACE_STACKS_MAX + 2);
+	assert_int_equal(places->further_count, KYMO_PLACE_STACKS_MAX);
+	assert_int_equal(places->put_task, 64);
+	fake_clone(&task);
+	assert_int_equal(places->put_count, KYMO_PLACE_STACKS_MAX + 2);
+}
+
 static void hooks__place_ends_with_the_task(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 62);
@@ -521,6 +549,7 @@ int main(void)
 		CASE(hooks__waker_clone_is_recorded_behind_its_gate),
 		CASE(hooks__place_is_taken_where_the_polled_task_is_cloned),
 		CASE(hooks__place_that_is_not_wanted_is_not_asked_for_again),
+		CASE(hooks__places_of_a_poll_go_on_behind_another_inside_it),
 		CASE(hooks__place_ends_with_the_task),
 		CASE(hooks__places_are_behind_their_gate),
 		CASE(hooks__shutdown_of_an_idle_task_is_its_end),
