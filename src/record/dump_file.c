@@ -21,6 +21,7 @@
 
 /* Where the bytes go; the first error ends it. */
 struct target {
+	const struct ky_dump_place *place;
 	struct ky_trace_file *file;
 	struct ky_trace_sink *sink;
 	bool has_chunk;
@@ -35,6 +36,8 @@ static int take_chunk(void *ctx, const struct ky_chunk *chunk)
 		target->err = target->file ? ky_trace_file_chunk(target->file, chunk) :
 					     ky_trace_sink_chunk(target->sink, chunk);
 	target->has_chunk = true;
+	if (target->place->between)
+		target->place->between(target->place->between_ctx);
 	return target->err;
 }
 
@@ -101,7 +104,7 @@ static int cut(struct ky_dump_request *request, const struct ky_dump_place *plac
 static int to_function(struct ky_dump_request *request, const struct ky_dump_place *place,
 		       const struct ky_ring *ring)
 {
-	struct target target = {0};
+	struct target target = {.place = place};
 	int err, end;
 
 	err = ky_trace_sink_open(&target.sink, place->stage, request->write, request->write_ctx);
@@ -180,7 +183,7 @@ static int write_file(struct ky_dump_request *request, const struct ky_dump_plac
 {
 	char active[PATH_BYTES + sizeof(ACTIVE)];
 	const struct ky_trace_file_options options = {.path = active, .stage = stage};
-	struct target target = {0};
+	struct target target = {.place = place};
 	int err, end;
 
 	(void)snprintf(active, sizeof(active), "%s" ACTIVE, path);

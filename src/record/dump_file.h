@@ -19,6 +19,9 @@ struct ky_dump_place {
 	const struct ky_stage_factory *stage; /* where no name says another */
 	/* By enum kymo_compression. Returns 0, KYMO_E_UNSUPPORTED. */
 	int (*choose_stage)(struct ky_stage_factory *out, uint32_t compression);
+	/* Called behind each chunk, for who cannot wait for the whole dump; NULL: nobody. */
+	void (*between)(void *ctx);
+	void *between_ctx;
 };
 
 /* Fills request->result; its err is what is returned. */

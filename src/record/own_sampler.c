@@ -173,8 +173,6 @@ static void follow(struct ky_own_sampler *sampler, uint32_t rate_hz)
 {
 	int err;
 
-	if (rate_hz == sampler->rate_hz)
-		return;
 	if (sampler->perf && !rate_hz) {
 		(void)ky_perf_pause(sampler->perf, true);
 		sampler->rate_hz = 0;
@@ -204,6 +202,19 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 	ky_perf_put(&sampler->slots, &view, sample);
 }
 
+/* Half full at the latest. */
+static void set_due(struct ky_own_sampler *sampler)
+{
+	struct ky_perf_about about;
+
+	sampler->due_ns = UINT64_MAX;
+	if (!sampler->perf || !sampler->rate_hz)
+		return;
+	ky_perf_about(sampler->perf, &about);
+	sampler->due_ns = ky_now_ns(CLOCK_MONOTONIC) +
+			  about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+}
+
 void ky_own_sampler_fetch(void *ctx)
 {
 	struct ky_own_sampler *sampler = ctx;
@@ -218,11 +229,19 @@ void ky_own_sampler_fetch(void *ctx)
 					  about.lost_count - sampler->lost_told,
 					  memory_order_relaxed);
 	sampler->lost_told = about.lost_count;
+	set_due(sampler);
+}
+
+void ky_own_sampler_between(void *ctx)
+{
+	const struct ky_own_sampler *sampler = ctx;
+
+	if (sampler->perf && ky_now_ns(CLOCK_MONOTONIC) >= sampler->due_ns)
+		ky_own_sampler_fetch(ctx);
 }
 
 uint64_t ky_own_sampler_step(struct ky_own_sampler *sampler, const struct ky_ring *ring)
 {
-	struct ky_perf_about about;
 	uint32_t rate_hz = wanted_rate(ring);
 
 	if (sampler->ring != ring) { /* another recording: it may have another fate */
@@ -237,13 +256,11 @@ uint64_t ky_own_sampler_step(struct ky_own_sampler *sampler, const struct ky_rin
 	     !ky_ring_samples((struct ky_ring *)(uintptr_t)ring, KY_SAMPLES_CPU, &sampler->slots)))
 		return UINT64_MAX;
 	ky_own_sampler_fetch(sampler);
-	follow(sampler, rate_hz);
-	if (!sampler->perf || !sampler->rate_hz)
-		return UINT64_MAX;
-	ky_perf_about(sampler->perf, &about);
-	/* Half full at the latest. */
-	return ky_now_ns(CLOCK_MONOTONIC) +
-	       about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+	if (rate_hz != sampler->rate_hz) {
+		follow(sampler, rate_hz);
+		set_due(sampler);
+	}
+	return sampler->perf ? sampler->due_ns : UINT64_MAX;
 }
 
 void ky_own_sampler_close(struct ky_own_sampler *sampler)

@@ -27,6 +27,7 @@ struct ky_own_sampler {
 	int refusal;      /* -errno: timers stand in */
 	uint32_t rate_hz; /* the events' now */
 	uint64_t lost_told;
+	uint64_t due_ns; /* CLOCK_MONOTONIC: its rings are half full at the latest */
 };
 
 /* For the engine, in place of ky_timer_source, where there is a library's thread. */
@@ -37,6 +38,9 @@ extern const struct ky_sampler_hooks ky_own_sampler_hooks;
 uint64_t ky_own_sampler_step(struct ky_own_sampler *sampler, const struct ky_ring *ring);
 /* What there is up to now, for ky_drain_options. ctx: the sampler. */
 void ky_own_sampler_fetch(void *ctx);
+/* The same if that is due: between two pieces of work that takes the library's thread longer than
+ * the rings last. ctx: the sampler. */
+void ky_own_sampler_between(void *ctx);
 void ky_own_sampler_close(struct ky_own_sampler *sampler);
 /* In a forked child: the parent's. */
 void ky_own_sampler_forget(struct ky_own_sampler *sampler);

@@ -124,7 +124,8 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
-		next_ns = ky_table_maker_step(&recorder->tables, ring);
+		next_ns = ky_table_maker_step(&recorder->tables, ring, ky_own_sampler_between,
+					      &recorder->sampler);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	until_ns = sampler_ns < until_ns ? sampler_ns : until_ns;
@@ -286,6 +287,8 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.age_min_ns = taken->age_min_ns,
 		.stage = &recorder->stage,
 		.choose_stage = choose_named,
+		.between = ky_own_sampler_between,
+		.between_ctx = &recorder->sampler,
 	};
 	recorder->stream.stage = &recorder->stage;
 	recorder->stream.fetch_samples = ky_own_sampler_fetch;

@@ -47,6 +47,7 @@ static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 	}
 	for (; count > 0; count--)
 		__atomic_store_n(to++, *from++, __ATOMIC_RELEASE);
+	maker->between(maker->between_ctx);
 	return 0;
 }
 
@@ -67,7 +68,8 @@ static bool is_wanted(const struct ky_ring *ring)
 	       atomic_load_explicit(&ring->header->sample_classes, memory_order_relaxed) != 0;
 }
 
-uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring)
+uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring,
+			     void (*between)(void *ctx), void *between_ctx)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	struct ky_unwind_target target = {.pid = ring->pid,
@@ -84,6 +86,8 @@ uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring 
 		return UINT64_MAX;
 	if (now_ns < maker->due_ns)
 		return maker->due_ns;
+	maker->between = between;
+	maker->between_ctx = between_ctx;
 	if (!maker->keeper)
 		maker->last_error = ky_unwind_keeper_open(&maker->keeper, &target);
 	if (maker->keeper)

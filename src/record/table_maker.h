@@ -18,10 +18,14 @@ struct ky_table_maker {
 	struct ky_unwind_keeper *keeper;
 	uint64_t due_ns;
 	int32_t last_error;
+	void (*between)(void *ctx); /* of the step at work */
+	void *between_ctx;
 };
 
-/* Returns when it wants to be called again; UINT64_MAX: nobody wants stacks. */
-uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring);
+/* between: called whenever a few thousand rows are made, for who cannot wait for all of them.
+ * Returns when it wants to be called again; UINT64_MAX: nobody wants stacks. */
+uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring,
+			     void (*between)(void *ctx), void *between_ctx);
 void ky_table_maker_close(struct ky_table_maker *maker);
 
 #endif
