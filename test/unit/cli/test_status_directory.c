@@ -100,7 +100,7 @@ static void status_directory__what_is_not_ours_stays(void **state)
 	static const char *const names[] = {".status-abc",    ".status-abcdefg", "status-abcdef",
 					    ".status-filled", ".status-opened",  ".status-linked",
 					    ".status-simple"};
-	char path[96], target[96];
+	char path[128], target[96];
 
 	(void)state;
 	for (size_t i = 0; i < 5; i++) {
