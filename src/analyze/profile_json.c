@@ -121,6 +121,18 @@ static void reason(struct ky_buf *out, uint8_t why, uint32_t syscall)
 	ky_json_number_or_null(out, "syscall", syscall != KY_NO_SYSCALL, syscall);
 }
 
+/* They sum to the whole. */
+static void parts(struct ky_buf *out, const struct ky_off_cpu_parts *of, double all)
+{
+	uint64_t blocked = ky_whole(of->blocked), runnable = ky_whole(of->runnable);
+	uint64_t whole = ky_whole(all);
+
+	ky_json_number(out, "blocked_ns", blocked);
+	ky_json_number(out, "runnable_ns", runnable);
+	ky_json_number(out, "blocked_incl_run_queue_ns",
+		       whole > blocked + runnable ? whole - blocked - runnable : 0);
+}
+
 static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		  const struct ky_stack_profile *profile)
 {
@@ -128,6 +140,7 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 
 	ky_json_open(out, "off_cpu", "{");
 	total(out, "ns", &profile->off_cpu);
+	parts(out, &profile->off_cpu_parts, profile->off_cpu.sum);
 	ky_json_open(out, "switches", "{");
 	ky_json_number(out, "observed_ns", profile->switches_observed_ns);
 	ky_json_number(out, "stretch_ns", profile->switches_stretch_ns);
@@ -141,6 +154,7 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_open(out, NULL, "{");
 		reason(out, wait->reason, wait->syscall);
 		total(out, "ns", &wait->ns);
+		parts(out, &wait->parts, wait->ns.sum);
 		ky_json_number(out, "seen_ns", wait->seen_ns);
 		ky_json_number(out, "max_ns", wait->max_ns);
 		ky_json_number(out, "max_at_ns", wait->max_at_ns);
@@ -264,6 +278,7 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 			reason(out, poll->off_rows[k].reason, poll->off_rows[k].syscall);
 			ky_json_number(out, "count", poll->off_rows[k].count);
 			ky_json_number(out, "ns", poll->off_rows[k].ns);
+			parts(out, &poll->off_rows[k].parts, (double)poll->off_rows[k].ns);
 			stack_lines(out, profile, poll->off_rows[k].stack);
 			ky_text(out, "}");
 		}

@@ -84,6 +84,12 @@ static const struct ky_trace_off_window *window_of(const struct ky_trace *trace,
 	return low < trace->off_window_count ? &trace->off_windows[low] : NULL;
 }
 
+static void add_parts(struct ky_off_cpu_parts *parts, const struct ky_stack_row *row, double weight)
+{
+	parts->blocked += weight * (double)(row->value - row->runnable_max_ns);
+	parts->runnable += weight * (double)row->runnable_min_ns;
+}
+
 static void add_row(struct ky_total *total, struct ky_cluster *cluster,
 		    const struct ky_trace *trace, const struct ky_stack_row *row)
 {
@@ -109,6 +115,7 @@ static void add_wait(struct ky_stack_profile_wait *wait, struct ky_cluster *clus
 		wait->max_task = row->task;
 	}
 	wait->seen_ns += row->value;
+	add_parts(&wait->parts, row, row->weight);
 	add_row(&wait->ns, cluster, trace, row);
 }
 
@@ -121,8 +128,10 @@ static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *tr
 	for (i = 0; i < trace->samples.row_count; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 
-		if (row->kind == KY_STACK_OFF_CPU && ky_stack_profile_has(profile, row))
-			add_row(&profile->off_cpu, &cluster, trace, row);
+		if (row->kind != KY_STACK_OFF_CPU || !ky_stack_profile_has(profile, row))
+			continue;
+		add_parts(&profile->off_cpu_parts, row, row->weight);
+		add_row(&profile->off_cpu, &cluster, trace, row);
 	}
 	ky_cluster_end(&profile->off_cpu, &cluster);
 	for (i = 0; i < trace->off_window_count; i++) {
@@ -333,6 +342,7 @@ static void add_to_poll(struct ky_stack_profile *profile, struct ky_stack_profil
 	worst->off_rows[i].syscall = row->syscall;
 	worst->off_rows[i].count++;
 	worst->off_rows[i].ns += row->value;
+	add_parts(&worst->off_rows[i].parts, row, 1.0);
 }
 
 static void order_rows(struct ky_stack_profile_poll *worst)

@@ -47,12 +47,18 @@ struct ky_stack_profile_cpu {
 	struct ky_share share;                       /* of all samples */
 };
 
+/* Time off the processor, estimated: what is neither may be both, for nobody knows. */
+struct ky_off_cpu_parts {
+	double blocked, runnable;
+};
+
 /* Time off the processor with one stack and reason. */
 struct ky_stack_profile_wait {
 	uint32_t stack; /* that reads like all of them; KY_NONE */
 	uint8_t reason;
 	uint32_t syscall;
 	struct ky_total ns; /* estimated; ns.count intervals seen */
+	struct ky_off_cpu_parts parts;
 	uint64_t seen_ns, max_ns;
 	uint64_t max_at_ns; /* beginning of the longest */
 	uint32_t max_task;
@@ -93,6 +99,7 @@ struct ky_stack_profile_poll {
 		uint32_t stack, syscall;
 		uint8_t reason;
 		uint64_t count, ns;
+		struct ky_off_cpu_parts parts; /* of what was seen */
 	} off_rows[KY_STACK_PROFILE_WORST_ROWS];
 	uint32_t cpu_row_count, off_row_count;
 };
@@ -109,6 +116,7 @@ struct ky_stack_profile {
 	struct ky_stack_profile_wait *waits; /* most time first */
 	uint32_t wait_count, wait_total;
 	struct ky_total off_cpu;
+	struct ky_off_cpu_parts off_cpu_parts;
 	/* Of the kernel's switch records: watched so long of so long; 0: not at all. */
 	uint64_t switches_observed_ns, switches_stretch_ns, switches_lost_count;
 	struct ky_stack_profile_place *places; /* most waiting tasks, then most time first */

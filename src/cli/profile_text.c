@@ -307,12 +307,48 @@ static const char *reason_text(char *cell, const struct view *view, uint8_t reas
 	if (reason == 1 && syscall != KY_NO_SYSCALL && name)
 		(void)snprintf(cell, CELL_BYTES, "%s", name);
 	else if (reason == 1 && syscall == KY_NO_SYSCALL)
-		(void)snprintf(cell, CELL_BYTES, "blocked incl. run queue");
+		(void)snprintf(cell, CELL_BYTES, "a wait");
 	else if (reason == 1)
 		(void)snprintf(cell, CELL_BYTES, "system call %u", syscall);
 	else
 		(void)snprintf(cell, CELL_BYTES, "%s", ky_off_cpu_reason(reason));
 	return cell;
+}
+
+/* Blocked, or ready to run and without a processor: parts that are less than a hundredth of it are
+ * passed over. */
+static void state_cell(struct ky_table *table, const struct ky_off_cpu_parts *of, double all)
+{
+	const double ns[] = {of->blocked, of->runnable, all - of->blocked - of->runnable};
+	static const char *const words[] = {"blocked", "runnable", "blocked incl. run queue"};
+	char text[CELL_BYTES] = "", share[KY_OUT_CELL_BYTES];
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		if (all <= 0.0 || ns[i] < all / 100.0 || at >= sizeof(text))
+			continue;
+		if (ns[i] > all * 0.99)
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s", words[i]);
+		else
+			at += (size_t)snprintf(
+				text + at, sizeof(text) - at, "%s%s %s", at ? ", " : "", words[i],
+				ky_out_permille(share, (uint32_t)lround(ns[i] * 1000.0 / all)));
+	}
+	ky_table_cell(table, text);
+}
+
+static void print_parts(const struct view *view)
+{
+	const struct ky_off_cpu_parts *of = &view->profile->off_cpu_parts;
+	double rest = view->profile->off_cpu.sum - of->blocked - of->runnable;
+	char blocked[KY_OUT_CELL_BYTES], runnable[KY_OUT_CELL_BYTES], either[KY_OUT_CELL_BYTES];
+
+	ky_out_format(view->out,
+		      "  blocked %s, runnable (waiting for a processor) %s, blocked incl. run "
+		      "queue (not told apart) %s\n",
+		      ky_out_duration(blocked, ky_whole(of->blocked)),
+		      ky_out_duration(runnable, ky_whole(of->runnable)),
+		      ky_out_duration(either, rest > 0.0 ? ky_whole(rest) : 0));
 }
 
 static void estimate_cell(struct ky_table *table, const struct ky_total *total)
@@ -350,7 +386,8 @@ static void print_observed(const struct view *view)
 
 static void print_waits(const struct view *view)
 {
-	static const char *const titles[] = {"Time", "n", "Longest", "Why", "Where", "", "In"};
+	static const char *const titles[] = {"Time", "n",     "Longest", "State",
+					     "Why",  "Where", "",        "In"};
 	const struct ky_stack_profile *profile = view->profile;
 	char cell[CELL_BYTES], sum[KY_OUT_CELL_BYTES], title[CELL_BYTES];
 	char count[KY_OUT_CELL_BYTES];
@@ -358,16 +395,16 @@ static void print_waits(const struct view *view)
 
 	if (!profile->wait_total && !profile->lost[KY_STACK_OFF_CPU])
 		return;
-	(void)snprintf(title, sizeof(title),
-		       "Off the processor, the run queue included: %s in %s interval%s",
+	(void)snprintf(title, sizeof(title), "Off the processor: %s in %s interval%s",
 		       ky_out_duration(sum, ky_whole(profile->off_cpu.sum)),
 		       ky_out_count(count, profile->off_cpu.count),
 		       profile->off_cpu.count == 1 ? "" : "s");
 	ky_out_heading(view->out, view->is_coloured, title);
 	if (is_told_withheld(view, KY_STACK_OFF_CPU, "intervals"))
 		return;
+	print_parts(view);
 	print_observed(view);
-	ky_table_init(&table, "rrrllll");
+	ky_table_init(&table, "rrrlllll");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < profile->wait_count && i < ROWS_MAX; i++) {
 		const struct ky_stack_profile_wait *wait = &profile->waits[i];
@@ -375,6 +412,7 @@ static void print_waits(const struct view *view)
 		estimate_cell(&table, &wait->ns);
 		count_cell(&table, wait->ns.count);
 		duration_cell(&table, (double)wait->max_ns);
+		state_cell(&table, &wait->parts, wait->ns.sum);
 		ky_table_cell(&table, reason_text(cell, view, wait->reason, wait->syscall));
 		ky_profile_where_cells(&table, profile, wait->stack);
 		leaf_cell(&table, view, wait->stack);
@@ -391,7 +429,7 @@ static void print_waits(const struct view *view)
 
 static void print_poll(const struct view *view, const struct ky_stack_profile_poll *worst)
 {
-	static const char *const titles[] = {"", "", "Where", "", "In"};
+	static const char *const titles[] = {"", "", "", "Where", "", "In"};
 	char duration[KY_OUT_CELL_BYTES], off[KY_OUT_CELL_BYTES], cell[CELL_BYTES];
 	const struct ky_trace *trace = view->trace;
 	struct ky_table table;
@@ -414,10 +452,11 @@ static void print_poll(const struct view *view, const struct ky_stack_profile_po
 		ky_out_format(view->out, ", in page faults %s of %s",
 			      ky_out_duration(off, worst->fault_ns), duration);
 	ky_out_text(view->out, "\n");
-	ky_table_init(&table, "rllll");
+	ky_table_init(&table, "rlllll");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < worst->off_row_count; i++) {
 		duration_cell(&table, (double)worst->off_rows[i].ns);
+		state_cell(&table, &worst->off_rows[i].parts, (double)worst->off_rows[i].ns);
 		ky_table_cell(&table, reason_text(cell, view, worst->off_rows[i].reason,
 						  worst->off_rows[i].syscall));
 		ky_profile_where_cells(&table, view->profile, worst->off_rows[i].stack);
@@ -426,6 +465,7 @@ static void print_poll(const struct view *view, const struct ky_stack_profile_po
 	for (uint32_t i = 0; i < worst->cpu_row_count; i++) {
 		count_cell(&table, worst->cpu_rows[i].count);
 		ky_table_cell(&table, worst->cpu_rows[i].count == 1 ? "sample" : "samples");
+		ky_table_cell(&table, "");
 		ky_profile_where_cells(&table, view->profile, worst->cpu_rows[i].stack);
 		leaf_cell(&table, view, worst->cpu_rows[i].stack);
 	}

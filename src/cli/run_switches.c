@@ -229,6 +229,34 @@ static uint64_t weight_of(const struct ky_run_switches *switches)
 			  (double)ONE_WEIGHT);
 }
 
+/* Those of one thread: blocked, or ready to run? */
+static void split(struct ky_run_switches *switches, struct ky_switch_pair *pairs, uint32_t count)
+{
+	struct ky_still_thread *thread = ky_still_note(&switches->still, pairs->pid, pairs->tid);
+	struct ky_still_growth growth;
+	struct ky_switch_sums sums;
+
+	if (!thread || !ky_switch_pairs_sums(&switches->pairs, pairs->tid, &sums) ||
+	    !ky_still_grow(thread, &sums, &growth))
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		ky_still_bound(&growth, &pairs[i].interval);
+}
+
+static void split_all(struct ky_run_switches *switches, uint32_t count)
+{
+	struct ky_switch_pair *pairs = switches->pairs.out;
+	uint32_t next;
+
+	for (uint32_t i = 0; i < count; i = next) {
+		for (next = i + 1; next < count && pairs[next].pid == pairs[i].pid &&
+				   pairs[next].tid == pairs[i].tid;
+		     next++)
+			;
+		split(switches, pairs + i, next - i);
+	}
+}
+
 /* Some of one thread. */
 static void put(struct ky_run_switches *switches, const struct ky_run_sampled *sampled,
 		const struct ky_switch_pair *pairs, uint32_t count)
@@ -262,6 +290,7 @@ static void put_all(struct ky_run_switches *switches, struct ky_run_sampled *con
 	uint32_t count = thin_out(switches), next;
 
 	qsort(pairs, count, sizeof(*pairs), by_thread);
+	split_all(switches, count);
 	for (uint32_t i = 0; i < count; i = next) {
 		const struct ky_run_sampled *of = ky_run_sampled_find(
 			sampled, sampled_count, pairs[i].pid, pairs[i].interval.end_ns);
@@ -271,7 +300,6 @@ static void put_all(struct ky_run_switches *switches, struct ky_run_sampled *con
 		     pairs[next].pid == pairs[i].pid && pairs[next].tid == pairs[i].tid;
 		     next++)
 			;
-		ky_still_note(&switches->still, pairs[i].pid, pairs[i].tid);
 		if (of && is_wanted(of))
 			put(switches, of, pairs + i, next - i);
 	}
@@ -316,7 +344,7 @@ static void begin_window(struct ky_run_switches *switches)
 	if (ky_perf_pause(switches->perf, false) != 0)
 		return;
 	open_window(switches, ky_now_ns(CLOCK_MONOTONIC), false);
-	ky_still_begin(&switches->still);
+	ky_still_begin(&switches->still, switches->pairs.series);
 	if (!switches->stretch_ns)
 		switches->stretch_ns = switches->window_ns;
 }

@@ -30,19 +30,31 @@ void ky_still_release(struct ky_still_threads *still)
 		drop(&still->threads[i]);
 }
 
-/* The first number of the file: nanoseconds on a processor. */
-static uint64_t read_cpu(int fd)
+/* What the two looks and the two clocks may differ by each time that it got a processor. */
+#define SLACK_NS UINT64_C(2000)
+#define CLOCKS_INVERSE 1000u /* of a length */
+
+struct counts {
+	uint64_t cpu_ns; /* UINT64_MAX: unreadable */
+	uint64_t delay_ns, run_count;
+};
+
+static struct counts read_counts(int fd)
 {
-	char text[64];
+	struct counts out = {.cpu_ns = UINT64_MAX};
+	char text[96], *at = text;
 	ssize_t bytes = pread(fd, text, sizeof(text) - 1, 0);
 
 	if (bytes <= 0)
-		return UINT64_MAX;
+		return out;
 	text[bytes] = '\0';
-	return strtoull(text, NULL, 10);
+	out.cpu_ns = strtoull(at, &at, 10);
+	out.delay_ns = strtoull(at, &at, 10);
+	out.run_count = strtoull(at, &at, 10);
+	return out;
 }
 
-void ky_still_note(struct ky_still_threads *still, uint32_t pid, uint32_t tid)
+struct ky_still_thread *ky_still_note(struct ky_still_threads *still, uint32_t pid, uint32_t tid)
 {
 	struct ky_still_thread *oldest = &still->threads[0];
 	char path[64];
@@ -52,36 +64,45 @@ void ky_still_note(struct ky_still_threads *still, uint32_t pid, uint32_t tid)
 
 		if (thread->tid == tid && thread->pid == pid) {
 			thread->used = still->window;
-			return;
+			return thread;
 		}
 		if (oldest->tid && (!thread->tid || thread->used < oldest->used))
 			oldest = thread;
 	}
 	/* All of them were seen just now: whoever came first stays. */
 	if (oldest->tid && oldest->used == still->window)
-		return;
+		return NULL;
 	drop(oldest);
 	(void)snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", pid, tid);
 	oldest->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (oldest->fd < 0)
-		return;
+		return NULL;
 	oldest->pid = pid;
 	oldest->tid = tid;
 	oldest->cpu_ns = UINT64_MAX;
 	oldest->used = still->window;
+	return oldest;
 }
 
-void ky_still_begin(struct ky_still_threads *still)
+void ky_still_begin(struct ky_still_threads *still, uint64_t series)
 {
 	still->window++;
 	for (uint32_t i = 0; i < KY_STILL_MAX; i++) {
 		struct ky_still_thread *thread = &still->threads[i];
+		struct counts counts;
 
 		if (!thread->tid)
 			continue;
-		thread->cpu_ns = read_cpu(thread->fd);
-		if (thread->cpu_ns == UINT64_MAX) /* it has ended */
+		counts = read_counts(thread->fd);
+		if (counts.cpu_ns == UINT64_MAX) { /* it has ended */
 			drop(thread);
+			continue;
+		}
+		thread->cpu_ns = counts.cpu_ns;
+		thread->delay_ns = counts.delay_ns;
+		thread->run_count = counts.run_count;
+		thread->sums = (struct ky_switch_sums){.series = series};
+		thread->has_sums = true;
 	}
 }
 
@@ -109,9 +130,48 @@ bool ky_still_is_still(const struct ky_still_thread *thread, uint8_t *reason)
 {
 	char state;
 
-	if (!thread->tid || thread->cpu_ns == UINT64_MAX || read_cpu(thread->fd) != thread->cpu_ns)
+	if (!thread->tid || thread->cpu_ns == UINT64_MAX ||
+	    read_counts(thread->fd).cpu_ns != thread->cpu_ns)
 		return false;
 	state = state_of(thread);
 	*reason = state == 'R' ? KY_OFF_CPU_PREEMPTED : KY_OFF_CPU_SYSCALL;
 	return state == 'R' || state == 'S' || state == 'D';
+}
+
+bool ky_still_grow(struct ky_still_thread *thread, const struct ky_switch_sums *sums,
+		   struct ky_still_growth *out)
+{
+	struct counts counts = read_counts(thread->fd);
+	const struct ky_still_thread was = *thread;
+
+	thread->has_sums = counts.cpu_ns != UINT64_MAX;
+	thread->delay_ns = counts.delay_ns;
+	thread->run_count = counts.run_count;
+	thread->sums = *sums;
+	if (!thread->has_sums || !was.has_sums || was.sums.series != sums->series)
+		return false;
+	out->delay_ns = counts.delay_ns - was.delay_ns;
+	out->sums.in_count = sums->in_count - was.sums.in_count;
+	out->sums.waited_ns = sums->waited_ns - was.sums.waited_ns;
+	out->sums.preempted_ns = sums->preempted_ns - was.sums.preempted_ns;
+	return out->sums.in_count && counts.run_count - was.run_count == out->sums.in_count;
+}
+
+void ky_still_bound(const struct ky_still_growth *growth, struct ky_switch_interval *interval)
+{
+	const struct ky_switch_sums *sums = &growth->sums;
+	uint64_t length = interval->end_ns - interval->begin_ns, most, least;
+	uint64_t slack = sums->in_count * SLACK_NS + growth->delay_ns / CLOCKS_INVERSE;
+	uint64_t others = sums->waited_ns > length ? sums->waited_ns - length : 0;
+	uint64_t rest = growth->delay_ns > sums->preempted_ns ?
+				growth->delay_ns - sums->preempted_ns :
+				0;
+
+	if (interval->reason == KY_OFF_CPU_PREEMPTED || interval->flags & KY_SWITCH_END_UNSEEN)
+		return;
+	/* More than there was room for: it was ready before the window already. */
+	most = rest + slack < length ? rest + slack : length;
+	least = rest > others + slack ? rest - others - slack : 0;
+	interval->runnable_max_ns = most;
+	interval->runnable_min_ns = least < most ? least : most;
 }

@@ -357,6 +357,8 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 	ky_trc_enc_u8(enc, 0);
 	ky_trc_enc_u8(enc, KY_SOURCE_CALLS);
 	ky_trc_enc_u8(enc, 0);
+	ky_trc_enc_opt_varint(enc, false, 0);
+	ky_trc_enc_opt_varint(enc, false, 0);
 }
 
 /* ---- loss ---- */

@@ -301,6 +301,7 @@ struct ky_waiting_sample {
 	int16_t syscall;
 	uint32_t tid, frame_count;
 	uint64_t value, more, other, task, weight;
+	uint64_t runnable_min_ns, runnable_max_ns; /* of a switch */
 	uint64_t frames[];
 };
 #define KY_SAMPLES_WAITING_MAX 16384u

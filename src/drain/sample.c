@@ -174,6 +174,8 @@ static int queue_switches(struct ky_drain *drain, const struct ky_sample_slot *s
 		sample->tid = slot->tid;
 		sample->value = interval.end_ns - interval.begin_ns;
 		sample->more = interval.reason;
+		sample->runnable_min_ns = interval.runnable_min_ns;
+		sample->runnable_max_ns = interval.runnable_max_ns;
 		sample->weight = weigh_switch(slot, sample->value);
 		err = queue(drain, sample, sane_ticks(drain, interval.end_ns, true));
 	}
@@ -415,6 +417,8 @@ static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample
 	struct doing doing = look_at_thread(drain, sample);
 	struct ky_trc_enc *enc = &drain->enc;
 	bool has_reason = is_switch || sample->more <= KY_OFF_CPU_PREEMPTED;
+	bool is_split = is_switch &&
+			(sample->runnable_min_ns || sample->runnable_max_ns < sample->value);
 
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, sample->tid);
@@ -429,6 +433,8 @@ static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample
 	ky_trc_enc_u8(enc, !is_switch && (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
 	ky_trc_enc_u8(enc, is_switch ? KY_SOURCE_SWITCHES : KY_SOURCE_CALLS);
 	ky_trc_enc_u8(enc, is_switch ? sample->flags : 0);
+	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_min_ns);
+	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_max_ns);
 }
 
 static void write_window(struct ky_drain *drain, const struct ky_waiting_sample *sample,

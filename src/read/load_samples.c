@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define WEIGHT_MAX 4294967296.0
+#define REASON_PREEMPTED 4u /* of OffCpuEvent */
 
 static uint64_t number(const struct ky_frame *frame, uint32_t field)
 {
@@ -251,6 +252,19 @@ static bool load_cpu(struct ky_load *load, const struct ky_frame *frame)
 	       set_stack(load, frame, KY_F_CPU_SAMPLE_callchain, row);
 }
 
+static void load_runnable(const struct ky_frame *frame, struct ky_stack_row *row)
+{
+	uint64_t most = ky_frame_number(frame, KY_F_OFF_CPU_runnable_max_ns, row->value);
+	uint64_t least = number(frame, KY_F_OFF_CPU_runnable_min_ns);
+
+	if (row->reason == REASON_PREEMPTED)
+		least = row->value;
+	row->runnable_max_ns = most < row->value ? most : row->value;
+	row->runnable_min_ns = least < row->value ? least : row->value;
+	if (row->runnable_max_ns < row->runnable_min_ns)
+		row->runnable_max_ns = row->runnable_min_ns;
+}
+
 static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_stack_row *row = add_row(load, frame, KY_STACK_OFF_CPU);
@@ -272,6 +286,7 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 		row->flags |= KY_ROW_TRUNCATED;
 	row->sampler = (uint8_t)number(frame, KY_F_OFF_CPU_source);
 	row->clipped = (uint8_t)number(frame, KY_F_OFF_CPU_clipped);
+	load_runnable(frame, row);
 	set_weight(frame, KY_F_OFF_CPU_weight, false, row);
 	return set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
 	       set_stack(load, frame, KY_F_OFF_CPU_callchain, row);

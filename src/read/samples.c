@@ -226,6 +226,22 @@ static bool is_told_by_call(const struct ky_stack_row *row, const struct ky_stac
 	       row->time_ns - call->end_ns < CALL_NEAR_NS;
 }
 
+/* What the records know of a time inside the call; between them, of which nobody knows, it may have
+ * been ready to run. */
+static void split_call(struct ky_stack_row *call, const struct ky_stack_row *row)
+{
+	uint64_t blocked_ns = row->value - row->runnable_max_ns;
+
+	if (row->time_ns + row->value / 2 >= call->end_ns)
+		return;
+	call->runnable_min_ns += row->runnable_min_ns;
+	if (call->runnable_min_ns > call->runnable_max_ns)
+		call->runnable_min_ns = call->runnable_max_ns;
+	call->runnable_max_ns -= blocked_ns < call->runnable_max_ns - call->runnable_min_ns ?
+					 blocked_ns :
+					 call->runnable_max_ns - call->runnable_min_ns;
+}
+
 /* By thread and time. */
 static int drop_doubles(struct finishing *finishing)
 {
@@ -245,8 +261,10 @@ static int drop_doubles(struct finishing *finishing)
 			if (row.sampler == KY_OFF_CPU_BY_CALL)
 				*slot = kept + 1;
 			else if (row.sampler == KY_OFF_CPU_BY_SWITCHES && *slot &&
-				 is_told_by_call(&row, &samples->rows[*slot - 1]))
+				 is_told_by_call(&row, &samples->rows[*slot - 1])) {
+				split_call(&samples->rows[*slot - 1], &row);
 				continue;
+			}
 		}
 		samples->rows[kept++] = row;
 	}

@@ -12,7 +12,8 @@
  *              blocking pool that contains the moment.
  * Twice told:  a time off the processor that the kernel's switch records tell inside a call that
  *              was told by itself is the call's, and has no row; nor has one that the weights of
- *              calls stand for, where those were more than their budget.
+ *              calls stand for, where those were more than their budget. What it was known to be,
+ *              blocked or ready to run, becomes the call's.
  * Memory:      the pages of the trace and their limit; of a stack KY_STACK_FRAMES_MAX frames from
  *              the leaf on are kept.
  * Threads:     owner while loading; any number of readers afterwards.
@@ -71,8 +72,10 @@ struct ky_stack_row {
 	uint64_t address;       /* ALLOC */
 	uint64_t poll_start_ns; /* of the open poll or run; 0 none */
 	uint64_t poll_ns;       /* how long that lasted; 0 not known */
-	double weight;          /* 1 / inclusion probability; at least 1 */
-	uint32_t stack;         /* index in stacks; KY_NONE: without */
+	/* OFF_CPU: ready to run, at least and at most. 0 and value: blocked incl. run queue. */
+	uint64_t runnable_min_ns, runnable_max_ns;
+	double weight;  /* 1 / inclusion probability; at least 1 */
+	uint32_t stack; /* index in stacks; KY_NONE: without */
 	uint32_t tid;
 	uint32_t worker;  /* index in workers; KY_NONE */
 	uint32_t task;    /* index in tasks; KY_NONE */

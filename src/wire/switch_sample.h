@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* switch_sample.h - how times off the processor that the kernel told lie in the sample area: many
- * of one thread in one sample of kind KY_SAMPLE_SWITCHES, two frames each.
+ * of one thread in one sample of kind KY_SAMPLE_SWITCHES, three frames each.
  *
  * Sample:  tid; stamp: base of the times, ns; value: T, ns; weight: of the time that was watched;
  *          an interval of length d stands for weight * max(1, T / d) of them.
@@ -15,12 +15,13 @@
 #include <stdint.h>
 #include <wire/sample_area.h>
 
-#define KY_SWITCH_FRAMES 2u /* of an interval */
+#define KY_SWITCH_FRAMES 3u /* of an interval */
 #define KY_SWITCHES_MAX (KY_SAMPLE_FRAMES_MAX / KY_SWITCH_FRAMES)
 /* Shorter ones are not told. */
 #define KY_SWITCH_NS_MIN UINT64_C(20000)
 #define KY_SWITCH_BEGIN_MAX ((UINT64_C(1) << 47) - 1)
 #define KY_SWITCH_LENGTH_MAX ((UINT64_C(1) << 42) - 1)
+#define KY_SWITCH_PARTS ((UINT64_C(1) << 20) - 1) /* of a length */
 
 enum ky_switch_flags {
 	KY_SWITCH_BEGIN_UNSEEN = 1u << 0, /* it began before the window */
@@ -31,7 +32,17 @@ struct ky_switch_interval {
 	uint64_t begin_ns, end_ns;
 	uint8_t reason; /* enum ky_off_cpu */
 	uint8_t flags;  /* enum ky_switch_flags */
+	/* Of it ready to run, waiting for a processor: at least, at most. 0 and all: unknown. */
+	uint64_t runnable_min_ns, runnable_max_ns;
 };
+
+/* What ky_switch_dec() makes of so many nanoseconds. Rounded outwards. */
+static inline uint64_t ky_switch_parts(uint64_t ns, uint64_t length_ns, bool is_up)
+{
+	if (ns >= length_ns)
+		return KY_SWITCH_PARTS;
+	return (ns * KY_SWITCH_PARTS + (is_up ? length_ns - 1 : 0)) / length_ns;
+}
 
 /* base_ns: not after its beginning. */
 static inline void ky_switch_enc(const struct ky_switch_interval *interval, uint64_t base_ns,
@@ -41,21 +52,29 @@ static inline void ky_switch_enc(const struct ky_switch_interval *interval, uint
 	uint64_t length = interval->end_ns - interval->begin_ns;
 
 	frames[0] = begin < KY_SWITCH_BEGIN_MAX ? begin : KY_SWITCH_BEGIN_MAX;
-	frames[1] = (length < KY_SWITCH_LENGTH_MAX ? length : KY_SWITCH_LENGTH_MAX) |
-		    (uint64_t)(interval->reason & 7u) << 42 |
+	length = length < KY_SWITCH_LENGTH_MAX ? length : KY_SWITCH_LENGTH_MAX;
+	frames[1] = length | (uint64_t)(interval->reason & 7u) << 42 |
 		    (uint64_t)(interval->flags & 3u) << 45;
+	frames[2] = ky_switch_parts(interval->runnable_min_ns, length, false) |
+		    ky_switch_parts(interval->runnable_max_ns, length, true) << 20;
 }
 
 /* Whatever stands there: the words are not ours. */
 static inline void ky_switch_dec(struct ky_switch_interval *out, uint64_t base_ns,
 				 const uint64_t *frames)
 {
+	uint64_t length = frames[1] & KY_SWITCH_LENGTH_MAX;
+
 	out->begin_ns = base_ns + (frames[0] & KY_SWITCH_BEGIN_MAX);
-	out->end_ns = out->begin_ns + (frames[1] & KY_SWITCH_LENGTH_MAX);
+	out->end_ns = out->begin_ns + length;
 	out->reason = frames[1] >> 42 & 7u;
 	out->flags = frames[1] >> 45 & 3u;
 	if (out->reason > KY_OFF_CPU_PREEMPTED)
 		out->reason = KY_OFF_CPU_UNKNOWN;
+	out->runnable_min_ns = (frames[2] & KY_SWITCH_PARTS) * length / KY_SWITCH_PARTS;
+	out->runnable_max_ns = (frames[2] >> 20 & KY_SWITCH_PARTS) * length / KY_SWITCH_PARTS;
+	if (out->runnable_max_ns < out->runnable_min_ns)
+		out->runnable_max_ns = out->runnable_min_ns;
 }
 
 #endif

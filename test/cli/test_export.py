@@ -103,9 +103,13 @@ class Report(Case):
         self.assertRegex(out, r"100\.0 % +51\.0\.\.100\.0 % +4 +app::handler\n")
         self.assertIn("Inside polls over 1.00 ms: 3 samples, 75.0 % of the CPU time", out)
         self.assertRegex(out, r"400 ms of task 7: 3 samples, 300 ms off the processor in one "
-                              r"interval\n.*\n +300 ms +system call 35 +app::sleep_badly "
-                              r"+\S+main.rs:9 +__nanosleep\n +3 +samples +app::hash")
-        self.assertRegex(out, r"300 ms +1 +300 ms +system call 35 +app::sleep_badly")
+                              r"interval\n.*\n +300 ms +blocked incl. run queue +system call 35 "
+                              r"+app::sleep_badly +\S+main.rs:9 +__nanosleep\n +3 +samples "
+                              r"+app::hash")
+        self.assertIn("  blocked 0 ns, runnable (waiting for a processor) 0 ns, blocked incl. run "
+                      "queue (not told apart) 300 ms\n", out)
+        self.assertRegex(out, r"300 ms +1 +300 ms +blocked incl. run queue +system call 35 "
+                              r"+app::sleep_badly")
         self.assertIn("Where tasks wait: 1 do at the end", out)
         self.assertRegex(out, r" 1 +\d\S+ ms +\S+ ms +1 +app::handler +\S+main.rs:42")
 
@@ -114,7 +118,7 @@ class Report(Case):
         trace = SampleTrace().metadata(machine__architecture="x86_64")
         trace.poll(100, 500 * MS, 7, "a").off_cpu(450 * MS, 300 * MS, 7, 100, 0x50)
         out = self.kymo("report", trace.save(self.dir / "call.trc")).stdout
-        self.assertRegex(out, r"300 ms +nanosleep +0x50")
+        self.assertRegex(out, r"300 ms +blocked incl. run queue +nanosleep +0x50")
 
     def test_one_sample_is_called_one_sample(self):
         trace = SampleTrace().symbol(0x10, "app::hash", 7)
@@ -130,6 +134,7 @@ class Report(Case):
         self.assertEqual(profile["cpu"]["functions"][0]["function"], "app::hash")
         self.assertEqual(profile["cpu"]["functions"][0]["self_ns"], 30 * MS)
         self.assertEqual(profile["off_cpu"]["stacks"][0]["where"], "app::sleep_badly")
+        self.assertEqual(profile["off_cpu"]["blocked_incl_run_queue_ns"], 300 * MS)
         self.assertEqual(profile["worst_polls"][0]["off_cpu_ns"], 300 * MS)
         self.assertEqual(profile["waiting"]["tasks"], 1)
 

@@ -18,6 +18,7 @@ struct ky_pair_thread {
 	uint32_t last;   /* index + 1 of its last interval here; 0: none */
 	bool is_preempted;
 	bool is_seen; /* in this window */
+	uint64_t in_count, waited_ns, preempted_ns;
 };
 
 int ky_switch_pairs_init(struct ky_switch_pairs *pairs)
@@ -45,6 +46,7 @@ static void forget_threads(struct ky_switch_pairs *pairs)
 	for (uint32_t i = 0; i < pairs->thread_count; i++)
 		memset(&pairs->threads[pairs->used[i]], 0, sizeof(*pairs->threads));
 	pairs->thread_count = 0;
+	pairs->series++;
 }
 
 /* NULL: there is no room for it. A quarter stays free, so that looks are short. */
@@ -87,10 +89,14 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 	pair->interval.begin_ns = begin_ns;
 	pair->interval.end_ns = end_ns;
 	pair->interval.flags = flags;
+	pair->interval.runnable_min_ns = 0;
+	pair->interval.runnable_max_ns = end_ns - begin_ns;
 	/* Why it left the processor before the window is not known. */
 	pair->interval.reason = flags & KY_SWITCH_BEGIN_UNSEEN ? KY_OFF_CPU_UNKNOWN :
 				thread->is_preempted           ? KY_OFF_CPU_PREEMPTED :
 								 KY_OFF_CPU_SYSCALL;
+	if (pair->interval.reason == KY_OFF_CPU_PREEMPTED)
+		pair->interval.runnable_min_ns = end_ns - begin_ns;
 	thread->last = ++pairs->out_count;
 }
 
@@ -106,10 +112,19 @@ void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes
 /* On the processor again. Who was not seen before in this window was off since its beginning. */
 static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t ns)
 {
-	if (thread->out_ns)
-		put(pairs, thread, thread->out_ns, ns, 0);
-	else if (!thread->is_seen && !pairs->has_gap)
-		put(pairs, thread, pairs->window_ns, ns, KY_SWITCH_BEGIN_UNSEEN);
+	uint64_t begin_ns = thread->out_ns;
+
+	thread->in_count++;
+	if (begin_ns) {
+		put(pairs, thread, begin_ns, ns, 0);
+	} else if (!thread->is_seen && !pairs->has_gap) {
+		begin_ns = pairs->window_ns;
+		put(pairs, thread, begin_ns, ns, KY_SWITCH_BEGIN_UNSEEN);
+	}
+	if (begin_ns && begin_ns < ns && thread->out_ns && thread->is_preempted)
+		thread->preempted_ns += ns - begin_ns;
+	else if (begin_ns && begin_ns < ns)
+		thread->waited_ns += ns - begin_ns;
 	thread->out_ns = 0;
 }
 
@@ -154,14 +169,36 @@ void ky_switch_pairs_lost(struct ky_switch_pairs *pairs)
 	pairs->has_gap = true;
 }
 
-bool ky_switch_pairs_has_seen(const struct ky_switch_pairs *pairs, uint32_t tid)
+static const struct ky_pair_thread *known(const struct ky_switch_pairs *pairs, uint32_t tid)
 {
 	uint32_t at = (uint32_t)ky_hash_number(tid) % KY_PAIRS_THREADS;
 
 	for (; pairs->threads[at].tid; at = (at + 1) % KY_PAIRS_THREADS)
 		if (pairs->threads[at].tid == tid)
-			return pairs->threads[at].is_seen;
-	return false;
+			return &pairs->threads[at];
+	return NULL;
+}
+
+bool ky_switch_pairs_has_seen(const struct ky_switch_pairs *pairs, uint32_t tid)
+{
+	const struct ky_pair_thread *thread = known(pairs, tid);
+
+	return thread && thread->is_seen;
+}
+
+bool ky_switch_pairs_sums(const struct ky_switch_pairs *pairs, uint32_t tid,
+			  struct ky_switch_sums *out)
+{
+	const struct ky_pair_thread *thread = known(pairs, tid);
+
+	memset(out, 0, sizeof(*out));
+	out->series = pairs->series;
+	if (!thread)
+		return false;
+	out->in_count = thread->in_count;
+	out->waited_ns = thread->waited_ns;
+	out->preempted_ns = thread->preempted_ns;
+	return true;
 }
 
 void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint32_t tid,
@@ -176,7 +213,11 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 	*pair = (struct ky_switch_pair){pid,
 					tid,
 					{pairs->window_ns, end_ns, reason,
-					 KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN}};
+					 KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN, 0,
+					 end_ns - pairs->window_ns}};
+	/* It waits still, so it was never ready; else nobody knows since when it was. */
+	if (reason == KY_OFF_CPU_SYSCALL)
+		pair->interval.runnable_max_ns = 0;
 	pairs->out_count++;
 }
 

@@ -26,6 +26,14 @@ struct ky_switch_pair {
 	struct ky_switch_interval interval;
 };
 
+/* Of one thread since the table was emptied last. */
+struct ky_switch_sums {
+	uint64_t in_count;     /* times that it got a processor */
+	uint64_t waited_ns;    /* off one because it waited; the short ones, too */
+	uint64_t preempted_ns; /* ... because another one ran */
+	uint64_t series;       /* of the table: sums of another one have another beginning */
+};
+
 struct ky_switch_pairs {
 	struct ky_pair_thread *threads; /* a hash table */
 	uint16_t *used;                 /* its places that are taken: mostly a few of many */
@@ -35,6 +43,7 @@ struct ky_switch_pairs {
 	struct ky_switch_pair *out;
 	uint32_t out_count;
 	uint64_t dropped_count;
+	uint64_t series;
 };
 
 /* Returns 0, -ENOMEM. */
@@ -50,6 +59,9 @@ void ky_switch_pairs_lost(struct ky_switch_pairs *pairs);
 
 /* A record of it came in this window. */
 bool ky_switch_pairs_has_seen(const struct ky_switch_pairs *pairs, uint32_t tid);
+/* False: nothing is known of it. */
+bool ky_switch_pairs_sums(const struct ky_switch_pairs *pairs, uint32_t tid,
+			  struct ky_switch_sums *out);
 /* It was off the processor from the window's beginning to its end. */
 void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint32_t tid,
 			       uint64_t end_ns, uint8_t reason);

@@ -178,6 +178,23 @@ static void profile__says_what_a_poll_waited_for(void **state)
 	finish(&p);
 }
 
+static void profile__tells_blocked_from_runnable(void **state)
+{
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_off_cpu_split(&p.c, 110 * MS, 8 * MS, 11, 1, KY_OFF_CPU_BY_SWITCHES, MS, 3 * MS);
+	case_off_cpu_split(&p.c, 130 * MS, 2 * MS, 11, 1, KY_OFF_CPU_BY_SWITCHES, 0, 0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->wait_count, 1);
+	assert_true(p.profile->waits[0].parts.blocked == 7.0 * (double)MS);
+	assert_true(p.profile->waits[0].parts.runnable == 1.0 * (double)MS);
+	assert_true(p.profile->off_cpu_parts.blocked == 7.0 * (double)MS);
+	assert_true(p.profile->off_cpu_parts.runnable == 1.0 * (double)MS);
+	finish(&p);
+}
+
 static void profile__says_what_took_the_processor_from_a_poll(void **state)
 {
 	struct profile_case p;
@@ -206,6 +223,10 @@ static void profile__says_what_took_the_processor_from_a_poll(void **state)
 		    p.profile->waits[0].ns.variance < 900.1 * (double)(MS * MS));
 	assert_true(p.profile->off_cpu.variance > 1159.9 * (double)(MS * MS) &&
 		    p.profile->off_cpu.variance < 1160.1 * (double)(MS * MS));
+	assert_true(p.profile->waits[0].parts.runnable == 45.0 * (double)MS &&
+		    p.profile->waits[0].parts.blocked == 0.0);
+	assert_true(p.profile->off_cpu_parts.runnable == 45.0 * (double)MS &&
+		    p.profile->off_cpu_parts.blocked == 0.0);
 	assert_int_equal(p.profile->worst[0].preempted_ns, 9 * MS);
 	assert_int_equal(p.profile->worst[0].fault_ns, MS);
 	assert_int_equal(p.profile->worst[0].off_ns, 10 * MS);
@@ -464,6 +485,7 @@ int main(void)
 		cmocka_unit_test(profile__gives_self_time_to_what_is_inlined),
 		cmocka_unit_test(profile__looks_into_long_polls_and_kinds),
 		cmocka_unit_test(profile__says_what_a_poll_waited_for),
+		cmocka_unit_test(profile__tells_blocked_from_runnable),
 		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
 		cmocka_unit_test(profile__says_where_tasks_wait),
 		cmocka_unit_test(profile__says_what_a_task_awaits_and_not_how_it_was_seen),

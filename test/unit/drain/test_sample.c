@@ -452,7 +452,10 @@ static void put_intervals(const struct ky_sample_ring *ring, uint32_t tid, uint3
 		/* At 1, 3, 5 ... ms, 0.5 ms long each, but the first: 2 ms. */
 		struct ky_switch_interval interval = {T0 + (2 * i + 1) * MS,
 						      T0 + (2 * i + 1) * MS + MS / 2,
-						      KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN};
+						      KY_OFF_CPU_PREEMPTED,
+						      KY_SWITCH_END_UNSEEN,
+						      MS / 8,
+						      MS / 4};
 
 		if (i == 0)
 			interval.end_ns = T0 + 3 * MS - 1;
@@ -502,6 +505,8 @@ static void sample__switches_are_told_inside_polls_alone(void **state)
 	assert_int_equal(NUMBER(event, OFF_CPU, clipped), KY_SWITCH_END_UNSEEN);
 	assert_int_equal(NUMBER(event, OFF_CPU, poll_start_ns), EVENT(&c, POLL_START, 0)->ns);
 	assert_int_equal(weight_of(event), 4);
+	assert_in_range(NUMBER(event, OFF_CPU, runnable_min_ns), MS / 8 - 2, MS / 8);
+	assert_in_range(NUMBER(event, OFF_CPU, runnable_max_ns), MS / 4, MS / 4 + 2);
 	/* Kept with p = 0.5 / 1 of what was seen in a quarter of the time. */
 	event = EVENT(&c, OFF_CPU, 1);
 	assert_int_equal(weight_of(event), 8);

@@ -83,6 +83,24 @@ static inline void case_off_cpu_by(struct read_case *c, uint64_t end_ns, uint64_
 	ky_trc_enc_u8(&c->enc, 0);
 }
 
+/* With what is known of it. */
+static inline void case_off_cpu_split(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
+				      uint32_t tid, uint8_t reason, uint8_t source,
+				      uint64_t runnable_min_ns, uint64_t runnable_max_ns)
+{
+	CASE_EVENT(c, 907, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
+		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
+		   CASE_FIELD("weight", F64), CASE_FIELD("source", U8),
+		   CASE_FIELD("runnable_min_ns", VARINT), CASE_FIELD("runnable_max_ns", VARINT));
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, duration_ns);
+	ky_trc_enc_u8(&c->enc, reason);
+	ky_trc_enc_f64(&c->enc, 1.0);
+	ky_trc_enc_u8(&c->enc, source);
+	ky_trc_enc_varint(&c->enc, runnable_min_ns);
+	ky_trc_enc_varint(&c->enc, runnable_max_ns);
+}
+
 static inline void case_off_window(struct read_case *c, uint64_t end_ns, uint64_t observed_ns,
 				   uint64_t stretch_ns)
 {

@@ -119,6 +119,39 @@ static void samples__do_not_count_a_time_twice(void **state)
 	case_finish(&c);
 }
 
+static void check_runnable(const struct ky_stack_row *row, uint64_t least, uint64_t most)
+{
+	assert_int_equal(row->runnable_min_ns, least);
+	assert_int_equal(row->runnable_max_ns, most);
+}
+
+/* A call blocked for 6 of its 10 ms, as the kernel's records say; it was ready for 1 to 2 of them,
+ * and of 2.5 ms nobody knows. */
+static void samples__call_has_what_the_records_know_of_it(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_off_cpu_by(&c, 110 * ms, 10 * ms, 11, 0, 0, 1, 1.0, KY_OFF_CPU_BY_CALL);
+	case_off_cpu_split(&c, 106 * ms, 5 * ms, 11, 1, KY_OFF_CPU_BY_SWITCHES, 0, 0);
+	case_off_cpu_split(&c, 109 * ms, 3 * ms, 11, 1, KY_OFF_CPU_BY_SWITCHES, ms, 2 * ms);
+	case_off_cpu_split(&c, 112 * ms, ms, 11, 1, KY_OFF_CPU_BY_SWITCHES, 0, ms / 2);
+	/* Nobody knows anything; it was preempted, whatever else is said; nonsense. */
+	case_off_cpu_by(&c, 113 * ms, ms, 12, 0, 0, 1, 1.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_by(&c, 115 * ms, ms, 12, 0, 0, 4, 1.0, KY_OFF_CPU_BY_SWITCHES);
+	case_off_cpu_split(&c, 117 * ms, ms, 12, 1, KY_OFF_CPU_BY_SWITCHES, UINT64_MAX, 0);
+	case_open(&c);
+	assert_int_equal(c.trace->samples.counts[KY_STACK_OFF_CPU], 5);
+	check_runnable(row_at(&c, 0), ms, 4 * ms);
+	check_runnable(row_at(&c, 1), 0, ms / 2);
+	check_runnable(row_at(&c, 2), 0, ms);
+	check_runnable(row_at(&c, 3), ms, ms);
+	check_runnable(row_at(&c, 4), ms, ms);
+	case_finish(&c);
+}
+
 static void samples__belong_to_the_poll_that_was_open(void **state)
 {
 	struct read_case c;
@@ -368,6 +401,7 @@ int main(void)
 		cmocka_unit_test(samples__tell_a_stack_from_the_same_through_other_code),
 		cmocka_unit_test(samples__cut_a_stack_that_nobody_can_have),
 		cmocka_unit_test(samples__do_not_count_a_time_twice),
+		cmocka_unit_test(samples__call_has_what_the_records_know_of_it),
 		cmocka_unit_test(samples__belong_to_the_poll_that_was_open),
 		cmocka_unit_test(samples__find_worker_and_poll_by_thread_and_time),
 		cmocka_unit_test(samples__measure_how_long_a_task_waited_at_a_place),

@@ -154,15 +154,17 @@ static void pairs__more_than_fits_is_counted(void **state)
 static void pairs__intervals_survive_their_packing(void **state)
 {
 	const struct ky_switch_interval all[] = {
-		{1000 * MS, 1000 * MS + 20000, KY_OFF_CPU_FAULT, 0},
-		{2000 * MS, 900000 * MS, KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN},
-		{1000 * MS, 2000 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN},
+		{1000 * MS, 1000 * MS + 20000, KY_OFF_CPU_FAULT, 0, 1, 19999},
+		{2000 * MS, 900000 * MS, KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN, 898000 * MS,
+		 898000 * MS},
+		{1000 * MS, 2000 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN, 0, 123456789},
+		{1000 * MS, 1000 * MS, KY_OFF_CPU_SYSCALL, 0, 0, 0},
 	};
 	struct ky_switch_interval out;
-	uint64_t frames[2];
+	uint64_t frames[KY_SWITCH_FRAMES], part;
 
 	(void)state;
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		ky_switch_enc(&all[i], 1000 * MS, frames);
 		assert_true(frames[0] >> 47 == 0 && frames[1] >> 47 == 0);
 		ky_switch_dec(&out, 1000 * MS, frames);
@@ -170,11 +172,51 @@ static void pairs__intervals_survive_their_packing(void **state)
 		assert_int_equal(out.end_ns, all[i].end_ns);
 		assert_int_equal(out.reason, all[i].reason);
 		assert_int_equal(out.flags, all[i].flags);
+		/* Within a millionth of the length, and never tighter than they were. */
+		part = (all[i].end_ns - all[i].begin_ns) / 1000000 + 1;
+		assert_in_range(all[i].runnable_min_ns, out.runnable_min_ns,
+				out.runnable_min_ns + part);
+		assert_in_range(out.runnable_max_ns, all[i].runnable_max_ns,
+				all[i].runnable_max_ns + part);
 	}
-	frames[0] = frames[1] = UINT64_MAX; /* nobody's */
+	frames[0] = frames[1] = frames[2] = UINT64_MAX; /* nobody's */
 	ky_switch_dec(&out, 0, frames);
 	assert_int_equal(out.reason, KY_OFF_CPU_UNKNOWN);
 	assert_int_equal(out.end_ns - out.begin_ns, KY_SWITCH_LENGTH_MAX);
+	frames[2] = KY_SWITCH_PARTS; /* at least all, at most nothing */
+	ky_switch_dec(&out, 0, frames);
+	assert_int_equal(out.runnable_min_ns, out.runnable_max_ns);
+}
+
+static void pairs__sums_hold_the_short_ones_too(void **state)
+{
+	struct ky_switch_sums sums;
+	uint64_t series;
+
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	assert_false(ky_switch_pairs_sums(&pairs, 1, &sums));
+	series = sums.series;
+	tell(1, 103 * MS, KY_SWITCH_IN); /* it waited since before the window */
+	tell(1, 104 * MS, KY_SWITCH_PREEMPTED);
+	tell(1, 106 * MS, KY_SWITCH_IN);
+	tell(1, 107 * MS, KY_SWITCH_OUT);
+	tell(1, 107 * MS + 100, KY_SWITCH_IN);
+	tell(1, 108 * MS, KY_SWITCH_OUT); /* not over */
+	assert_true(ky_switch_pairs_sums(&pairs, 1, &sums));
+	assert_int_equal(sums.in_count, 3);
+	assert_int_equal(sums.waited_ns, 3 * MS + 100);
+	assert_int_equal(sums.preempted_ns, 2 * MS);
+	assert_int_equal(sums.series, series);
+	/* Preempted: ready all the time. Else nobody knows yet; or it is known to wait still. */
+	assert_int_equal(pairs.out[0].interval.runnable_min_ns, 0);
+	assert_int_equal(pairs.out[0].interval.runnable_max_ns, 3 * MS);
+	assert_int_equal(pairs.out[1].interval.runnable_min_ns, 2 * MS);
+	ky_switch_pairs_put_whole(&pairs, PID, 3, 120 * MS, KY_OFF_CPU_SYSCALL);
+	assert_int_equal(pairs.out[2].interval.runnable_max_ns, 0);
+	ky_switch_pairs_lost(&pairs);
+	assert_false(ky_switch_pairs_sums(&pairs, 1, &sums));
+	assert_int_not_equal(sums.series, series);
 }
 
 int main(void)
@@ -188,6 +230,7 @@ int main(void)
 		CASE(pairs__loss_ends_all_guesses),
 		CASE(pairs__more_than_fits_is_counted),
 		CASE(pairs__intervals_survive_their_packing),
+		CASE(pairs__sums_hold_the_short_ones_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ use witness::multi_thread;
 
 const FAULTS: usize = 200;
 const DISTANCE: usize = 1 << 18;
+const NAPS: i64 = 20;
 
 fn thread_time() -> Duration {
     let mut time: libc::timespec = unsafe { std::mem::zeroed() };
@@ -118,6 +119,48 @@ fn storm() {
     std::thread::spawn(move || while there.send(()).is_ok() && from_there.recv().is_ok() {});
 }
 
+fn run_delay() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split_whitespace().nth(1).unwrap().parse().unwrap())
+}
+
+/// Short sleeps beside a more important thread on the same processor: whoever wakes up from them
+/// is ready long before it runs. How long that was, as the kernel counts.
+#[inline(never)]
+fn known_queued() -> (i64, Duration) {
+    let before = run_delay();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let theirs = is_over.clone();
+    let rival = std::thread::spawn(move || {
+        stay_on(true);
+        while !theirs.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    });
+    stay_on(true);
+    // Of this thread alone, on Linux; and nothing else is run on it behind us.
+    assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) }, 0);
+    for _ in 0..NAPS {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    is_over.store(true, Ordering::Relaxed);
+    stay_on(false);
+    while !rival.is_finished() {
+        std::hint::spin_loop();
+    }
+    (NAPS, run_delay() - before)
+}
+
+/// Sleeps that nobody stands behind: for how long they were ready to end.
+#[inline(never)]
+fn known_slept() -> (i64, Duration) {
+    let before = run_delay();
+    for _ in 0..NAPS {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    (NAPS, run_delay() - before)
+}
+
 async fn run(name: &'static str, call: impl FnOnce() -> (i64, Duration) + Send + 'static) {
     tokio::spawn(async move {
         let (count, time) = call();
@@ -139,5 +182,7 @@ fn main() {
         run("preempted", known_preempted).await;
         run("faults", move || known_faults(pages)).await;
         run("quiet", || (0, Duration::ZERO)).await;
+        run("slept", known_slept).await;
+        run("queued", known_queued).await;
     });
 }
