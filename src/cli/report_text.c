@@ -696,8 +696,11 @@ static void print_unsure(const struct view *view)
 	withheld(view, report->delays_no_wake,
 		 "polls have no recorded wake: their wait is unknown");
 	withheld(view, report->delays_withheld,
-		 "waits span lost records, or the end of a time in which "
-		 "wakes were held back: not in the figures");
+		 view->trace->has_processes ?
+			 "waits span lost records, the end of a time in which wakes were held "
+			 "back, or two processes: not in the figures" :
+			 "waits span lost records, or the end of a time in which "
+			 "wakes were held back: not in the figures");
 	for (uint32_t i = 0; i < trace->notice_count && i < 10; i++) {
 		ky_out_text(view->out, "  ");
 		ky_out_safe(view->out, trace->notices[i].text, strlen(trace->notices[i].text));

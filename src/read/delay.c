@@ -6,6 +6,7 @@
  * consumes all.
  */
 #include <kymo/base.h>
+#include <read/borders.h>
 #include <read/load.h>
 
 #define IDLE UINT64_MAX
@@ -279,7 +280,8 @@ static bool measure(struct delay_pass *pass, const struct feed *feed, struct tas
 		trace->delays_no_wake++;
 		return true;
 	}
-	if ((trace->private->held_count > 0 && ky_retained_is_held(trace, ready_ns, start_ns)) ||
+	if ((trace->private->border_count > 0 && ky_borders_cross(trace, ready_ns, start_ns)) ||
+	    (trace->private->held_count > 0 && ky_retained_is_held(trace, ready_ns, start_ns)) ||
 	    (trace->loss_count > 0 && is_spoiled(pass, feed, ready_ns, start_ns))) {
 		*extra = KY_DELAY_WITHHELD;
 		trace->delays_withheld++;

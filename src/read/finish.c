@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What can only be said once every frame is in: order of tables, runtimes of dial9's metadata. */
+#include <read/borders.h>
 #include <read/load.h>
 #include <read/sort.h>
 #include <string.h>
@@ -205,6 +206,8 @@ int ky_load_finish(struct ky_trace *trace)
 	ky_sort(trace->blocking_runs, trace->blocking_count, sizeof(*trace->blocking_runs),
 		is_run_before, NULL);
 	result = merge_gaps(trace);
+	if (result == 0)
+		result = ky_borders_make(trace);
 	if (result == 0)
 		result = ky_retained_finish(trace);
 	return result < 0 ? result : find_runtimes(trace);

@@ -71,6 +71,10 @@ struct ky_trace_private {
 	uint32_t held_count, held_capacity;
 	struct ky_served *served; /* by worker, then time */
 	uint32_t served_count, served_capacity;
+	struct ky_process_key *processes; /* that files are of */
+	uint32_t process_count, process_capacity;
+	struct ky_interval *borders; /* between processes: borders.h; ascending */
+	uint32_t border_count, border_capacity;
 };
 
 struct ky_load {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <errno.h>
+#include <read/borders.h>
 #include <read/load.h>
 #include <read/symbol_table.h>
 #include <string.h>
@@ -531,6 +532,8 @@ static bool check_process(struct ky_load *load, const struct ky_frame *frame)
 	const char *text = ky_processes_event(&load->processes, reader->dec, frame, load->file,
 					      load->trace->files[load->file].name);
 
+	if (frame->schema->event == KY_EV_SEGMENT_METADATA && !ky_borders_note(load, frame))
+		return false;
 	load->trace->has_processes |= text != NULL;
 	return !text || reader->notice(reader->notice_ctx, reader->frame_offset, 0, text) == 0;
 }

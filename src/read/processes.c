@@ -23,9 +23,8 @@ static bool is_key(const struct ky_slice *text, const char *key)
 	return text->count == strlen(key) && memcmp(text->bytes, key, text->count) == 0;
 }
 
-/* Returns false when the event does not say which process it is of. */
-static bool read_key(struct ky_process_key *out, struct ky_trc_dec *dec,
-		     const struct ky_frame *frame)
+bool ky_process_key_read(struct ky_process_key *out, struct ky_trc_dec *dec,
+			 const struct ky_frame *frame)
 {
 	const struct ky_value *entries = ky_frame_field(frame, KY_F_SEGMENT_METADATA_entries);
 	struct ky_value key, value;
@@ -77,7 +76,7 @@ static const char *on_metadata(struct ky_processes *processes, struct ky_trc_dec
 	struct ky_process_key now;
 	struct ky_buf text;
 
-	if (!read_key(&now, dec, frame))
+	if (!ky_process_key_read(&now, dec, frame))
 		return NULL;
 	if (!processes->has_first) {
 		processes->has_first = true;

@@ -16,6 +16,10 @@ struct ky_process_key {
 	char boot[40], pid[24], start[24]; /* as written, cut; "" not said */
 };
 
+/* Whose this SegmentMetadataEvent is. Returns false when it does not say. */
+bool ky_process_key_read(struct ky_process_key *out, struct ky_trc_dec *dec,
+			 const struct ky_frame *frame);
+
 struct ky_processes {
 	struct ky_process_key first;
 	char first_name[256], clock_name[256];

@@ -331,6 +331,8 @@ static int make_trace(struct ky_trace **out, size_t source_count,
 	ky_id_map_init(&private->spans, &trace->pages);
 	trace->files = ky_pages_alloc(&trace->pages, source_count * sizeof(*trace->files));
 	trace->file_count = (uint32_t)source_count;
+	for (uint32_t i = 0; trace->files && i < source_count; i++)
+		trace->files[i].process = KY_NONE;
 	return trace->files ? 0 : trace->pages.failed;
 }
 
@@ -422,6 +424,8 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_id_map_release(&private->spans);
 		ky_free(private->long_durations);
 		ky_free(private->gaps);
+		ky_free(private->processes);
+		ky_free(private->borders);
 		ky_free(private->open_runs);
 		ky_free(private->live_ready);
 		ky_free(private->buckets);

@@ -292,6 +292,7 @@ struct ky_trace_file {
 	uint64_t back_steps;        /* events earlier than their predecessor in the file */
 	uint64_t zero_stamps;       /* events with time stamp 0, such as symbols */
 	uint64_t reorder_ns;        /* how far back at most: what a sorting reader must hold */
+	uint32_t process;           /* index of what it is of; KY_NONE: it does not say */
 	bool is_sealed;             /* ends in an index */
 	bool is_torn;
 };
