@@ -122,10 +122,17 @@ static bool base_of(const struct frame *frame, uint32_t idx, uint64_t *out)
 static bool restore(const struct walker *walker, uint64_t from, int32_t place, uint64_t *value,
 		    bool *is_known)
 {
+	const struct frame *frame = &walker->frame;
+	uint64_t at = from + (uint64_t)((int64_t)place * 8);
+
+	/* Popped again, at the function's end: compilers go on to tell where it was, and a copy of
+	 * the stack begins above it. */
+	if (place != KY_UNWIND_WIDE_LOST && frame->is_exact && at < frame->sp)
+		return true;
 	if (place == KY_UNWIND_WIDE_LOST)
 		*is_known = false;
 	else if (place != 0)
-		*is_known = read_word(walker->memory, from + (uint64_t)((int64_t)place * 8), value);
+		*is_known = read_word(walker->memory, at, value);
 	return place == 0 || place == KY_UNWIND_WIDE_LOST || *is_known;
 }
 

@@ -134,6 +134,32 @@ static void walk__follows_the_second_register(void **state)
 	check(KY_WALK_UNKNOWN, 2);
 }
 
+/* `pop rbx; pop rbp; ret`: at the last one the tables tell of places below sp. */
+static void walk__a_register_that_was_popped_is_itself_again(void **state)
+{
+	struct ky_walk_start start = at(1, 0);
+
+	(void)state;
+	area.rows[1].rule = rule(KY_UNWIND_BY_SP, 1, 2, 3);
+	area.rows[2].rule = rule(KY_UNWIND_BY_SECOND, 2, 0, 0);
+	area.rows[3].rule = rule(KY_UNWIND_BY_FP, 2, 0, 0);
+	stack[0] = in(2);
+	stack[21] = in(3);
+	stack[31] = in(7);
+	start.second = STACK + 20 * 8;
+	start.fp = STACK + 30 * 8;
+	go(start);
+	check(KY_WALK_FIRST, 4);
+	/* A caller's lies in its stack, or nowhere. */
+	area.rows[4].rule = rule(KY_UNWIND_BY_SP, 1, 0, 0);
+	stack[0] = in(1);
+	stack[1] = in(7);
+	start.pc = in(4);
+	area.rows[1].rule = rule(KY_UNWIND_BY_SP, 1, 3, 0);
+	go(start);
+	check(KY_WALK_UNREADABLE, 2);
+}
+
 static void walk__knows_where_a_linkage_entry_has_pushed(void **state)
 {
 	(void)state;
@@ -254,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup(walk__callers_lie_inside_their_calls, prepare),
 		cmocka_unit_test_setup(walk__follows_saved_frame_pointers, prepare),
 		cmocka_unit_test_setup(walk__follows_the_second_register, prepare),
+		cmocka_unit_test_setup(walk__a_register_that_was_popped_is_itself_again, prepare),
 		cmocka_unit_test_setup(walk__knows_where_a_linkage_entry_has_pushed, prepare),
 		cmocka_unit_test_setup(walk__follows_wide_rules, prepare),
 		cmocka_unit_test_setup(walk__leaves_a_signal, prepare),
