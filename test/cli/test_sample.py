@@ -48,8 +48,12 @@ class Sampling(unittest.TestCase):
         for sample in samples:
             weights[sample["tid"]] = weights.get(sample["tid"], 0) + sample["weight_ns"]
         share = max(weights.values()) / sum(weights.values())
-        # Four standard deviations of n independent samples: one run in 15,000 is further away.
-        self.assertLess(abs(share - 0.75), 4 * (0.75 * 0.25 / len(samples)) ** 0.5)
+        # From one thread to its sibling the kernel hands on a processor's event of perf_event, with
+        # what is left of the period, so such a share is as far off as one of n independent samples:
+        # more than four standard deviations in one run of 15,000. Timers are each thread's own and
+        # come at even distances: they stay within the 95 % interval.
+        deviations = 1.96 if {sample["sampler"] for sample in samples} == {2} else 4
+        self.assertLess(abs(share - 0.75), deviations * (0.75 * 0.25 / len(samples)) ** 0.5)
         self.assertGreater(sum(weights.values()), cpu_ns * 0.8)
         self.assertLess(sum(weights.values()), cpu_ns * 1.2)
 
@@ -141,7 +145,9 @@ class Sampling(unittest.TestCase):
                     time.sleep(0.01)
                 subprocess.run([KYMO, "set", "--ring-dir", self.dir / "rings", "paused",
                                 f"sampling={value}"], check=True, capture_output=True)
-                time.sleep(0.6)  # longer than a step of whoever samples from outside
+                # Timers see it at their next tick, whoever samples from outside at his next step.
+                while not deny and self.rate() != (0 if value == "off" else 99):
+                    time.sleep(0.01)
                 gates[gate + 1].touch()
             self.assertEqual(process.wait(timeout=120), 0)
         finally:
@@ -153,7 +159,12 @@ class Sampling(unittest.TestCase):
         weight = sum(weight for _, weight in stamps)
         self.assertLess(weight, 400_000_000 + 2_000_000_000 * 1.2)
         self.assertGreater(weight, 400_000_000 + 500_000_000)
-        self.assertGreater(max(b[0] - a[0] for a, b in zip(stamps, stamps[1:])), 1_000_000_000)
+        self.assertGreater(max(b[0] - a[0] for a, b in zip(stamps, stamps[1:])), 1_500_000_000)
+
+    def rate(self):
+        status = [KYMO, "status", "--ring-dir", self.dir / "rings", "--json", "paused"]
+        out = subprocess.run(status, check=True, capture_output=True).stdout
+        return json.loads(out)["sampling"]["rate_hz"]
 
     def stamped_samples(self):
         done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "json",
