@@ -6,6 +6,7 @@
 #include <argp.h>
 #include <base/alloc.h>
 #include <base/now.h>
+#include <cli/end_stacks.h>
 #include <cli/oom_watch.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
@@ -13,7 +14,6 @@
 #include <cli/ring_end.h>
 #include <cli/ring_keep.h>
 #include <cli/ring_tail.h>
-#include <cli/task_places.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -53,6 +53,7 @@ struct job {
 	struct ky_dump_clock clock;
 	char path[KY_DUMP_PATH_BYTES], ending_text[KY_END_TEXT_BYTES];
 	struct ky_cut_pair pairs[4];
+	bool is_recovered;
 };
 
 struct totals {
@@ -188,6 +189,30 @@ static void add_pairs(struct job *job)
 	cut->pairs = job->pairs;
 }
 
+/* What is worth names: a crash, polls that were open, tasks that waited. */
+static int say_stacks(struct ky_buf *out, const struct job *job)
+{
+	const struct ky_end_stacks_options how = {
+		.report = &job->dump.report,
+		.is_json = job->arguments->is_json,
+		.wants_tasks = job->arguments->wants_tasks,
+		.tasks_max = TASKS_SHOWN_MAX,
+	};
+	int err;
+
+	if (!how.wants_tasks && !job->ending.has_crash && !job->dump.report.open_poll_count)
+		err = -ENOENT;
+	else
+		err = ky_end_stacks(out, job->dump.written, &how);
+	if (err && how.is_json)
+		ky_end_stacks_none(out);
+	/* A child that failed has said it itself. */
+	if (err && err != -ETIMEDOUT && err != -EIO && err != -ENOENT)
+		ky_cli_notice("%s: its stacks cannot be named: %s", job->dump.written,
+			      kymo_error_text(err));
+	return err;
+}
+
 static void say_json(struct ky_buf *out, const struct job *job)
 {
 	ky_json_open(out, NULL, "{");
@@ -197,9 +222,8 @@ static void say_json(struct ky_buf *out, const struct job *job)
 	ky_json_text(out, "continues", job->tail.path);
 	ky_json_flag(out, "is_cut", job->found->is_cut);
 	ky_dump_summary_json(out, &job->dump, &job->clock);
-	if (job->arguments->wants_tasks)
-		(void)ky_task_places(out, job->dump.written,
-				     &(struct ky_task_places_options){.is_json = true});
+	if (say_stacks(out, job) == -ETIMEDOUT)
+		ky_json_flag(out, "names_timed_out", true);
 	ky_json_close(out, "}");
 	ky_out_text(out, "\n");
 }
@@ -232,10 +256,11 @@ static void say_text(struct ky_buf *out, const struct job *job)
 			      "  the ring file ends at byte %" PRIu64
 			      ", so sub-buffers are missing\n",
 			      job->found->file_bytes);
-	if (job->arguments->wants_tasks)
-		(void)ky_task_places(
-			out, job->dump.written,
-			&(struct ky_task_places_options){.tasks_max = TASKS_SHOWN_MAX});
+	if (say_stacks(out, job) == -ETIMEDOUT)
+		ky_out_format(out,
+			      "  its stacks have no names within %u s: `kymo report` of the trace "
+			      "has all the time it needs\n",
+			      KY_END_STACKS_MS_MAX / 1000);
 }
 
 static void say_done(const struct job *job)
@@ -314,7 +339,7 @@ static void recover_open(struct job *job, struct totals *totals)
 	} else {
 		totals->recovered++;
 		trim_tail(job);
-		say_done(job);
+		job->is_recovered = true;
 	}
 	if (remove_ring(job) < 0)
 		totals->trouble++;
@@ -350,6 +375,9 @@ static void recover(const struct arguments *arguments, const struct ky_found_rin
 		recover_open(job, totals);
 	}
 	ky_ring_close(&job->ring);
+	/* Names may take their time, and a child; nobody has to wait for the ring's lock. */
+	if (job->is_recovered)
+		say_done(job);
 	ky_free(job);
 }
 

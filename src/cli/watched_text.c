@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/watched_text.h>
 
+#include <cli/frames_text.h>
 #include <cli/out_text.h>
 #include <cli/syscall_name.h>
 #include <inttypes.h>
@@ -11,8 +12,7 @@
 #define POLLS_MAX 10u
 #define NAME_BYTES 56u
 #define LOOKS_MAX 256u /* compared with each other */
-#define INLINES_MAX 8u
-#define FRAMES_MAX 40u
+#define INDENT 10u
 
 static void safe(struct ky_buf *out, const char *text)
 {
@@ -82,41 +82,6 @@ static void print_trigger(struct ky_buf *out, const struct ky_trace *trace,
 	ky_out_text(out, "\n");
 }
 
-/* "handle (src/handle.rs:12)", from the innermost function, which may be inlined, to the one that
- * was called. */
-static void put_code(struct ky_buf *out, struct ky_symbol_table *symbols, uint64_t pc,
-		     uint64_t time_ns)
-{
-	const struct ky_symbol_frame *frames;
-	uint32_t count = ky_symbol_table_find(symbols, pc, time_ns, &frames);
-
-	for (uint32_t i = 0; i < count && i < INLINES_MAX; i++) {
-		ky_out_text(out, i ? ", inlined in " : "");
-		safe(out, frames[i].name);
-		if (!frames[i].file[0])
-			continue;
-		ky_out_text(out, " (");
-		safe(out, frames[i].file);
-		if (frames[i].line)
-			ky_out_format(out, ":%u", frames[i].line);
-		ky_out_text(out, ")");
-	}
-}
-
-static void print_frames(struct ky_buf *out, struct ky_symbol_table *symbols,
-			 const uint64_t *frames, uint32_t count, uint64_t time_ns, bool is_whole)
-{
-	for (uint32_t i = 0; i < count && i < FRAMES_MAX; i++) {
-		ky_out_format(out, "%-9s %s ", "", i ? "from" : "in");
-		put_code(out, symbols, frames[i], time_ns);
-		ky_out_text(out, "\n");
-	}
-	if (count > FRAMES_MAX)
-		ky_out_format(out, "%-9s from %u functions more\n", "", count - FRAMES_MAX);
-	else if (count > 1 && !is_whole)
-		ky_out_format(out, "%-9s from further up, which cannot be told\n", "");
-}
-
 static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *crash,
 			      struct ky_trace_symbols *symbols)
 {
@@ -129,8 +94,8 @@ static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *c
 		stack.frames[0] = crash->pc;
 		stack.count = 1;
 	}
-	print_frames(out, symbols->table, stack.frames, stack.count, crash->time_ns,
-		     stack.is_whole);
+	ky_frames_text(out, symbols->table, stack.frames, stack.count, crash->time_ns,
+		       stack.is_whole, INDENT);
 }
 
 static void print_crash(struct ky_buf *out, const struct ky_trace_crash *crash,
@@ -258,8 +223,8 @@ static void print_hang(struct ky_buf *out, const struct ky_trace *trace, const s
 	if (look->guessed_count)
 		ky_out_text(out, "; partly by frame pointers");
 	ky_out_text(out, "\n");
-	print_frames(out, symbols, trace->samples.frames + stack->first, stack->count,
-		     look->time_ns, !look->is_truncated);
+	ky_frames_text(out, symbols, trace->samples.frames + stack->first, stack->count,
+		       look->time_ns, !look->is_truncated, INDENT);
 }
 
 /* All looks at this poll; the first of them is `first`. */
@@ -323,7 +288,7 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 	if (!looks.pc)
 		return;
 	ky_out_format(out, "%-9s last seen in ", "");
-	put_code(out, symbols->table, looks.pc, looks.pc_ns);
+	ky_code_text(out, symbols->table, looks.pc, looks.pc_ns);
 	ky_out_text(out, "\n");
 }
 

@@ -10,6 +10,7 @@
  * polls=N         N more polls
  * paced=N         N more polls, a nap of 50 us behind each hundred
  * begin=TASK      begins a poll of this task, and leaves it open
+ * crash           leaves word of fatal signals, and reads where nothing is, in crash_inside()
  * stop            stops itself
  * burn=MS         burns so many ms of CPU time, three quarters here, a quarter in another thread
  * user=N          becomes this user and group
@@ -55,6 +56,23 @@ static void poll_paced(uint64_t count)
 		poll_times(100);
 		nanosleep(&(const struct timespec){.tv_nsec = 50000}, NULL);
 	}
+}
+
+/* Two functions that a stack has to name. */
+__attribute__((noinline)) static int crash_inside(const volatile int *address)
+{
+	return *address + 1;
+}
+
+__attribute__((noinline)) static void crash(void)
+{
+	static const volatile int *volatile nowhere;
+	int got;
+
+	if (kymo_fatal_signals_install() != 0)
+		abort();
+	got = crash_inside(nowhere);
+	printf("%d\n", got);
 }
 
 static void burn(uint64_t ms)
@@ -242,6 +260,8 @@ static void act(const char *action)
 		poll_paced(strtoul(value, NULL, 10));
 	else if (strncmp(action, "begin=", 6) == 0)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
+	else if (strcmp(action, "crash") == 0)
+		crash();
 	else if (strncmp(action, "burn=", 5) == 0)
 		burn_in_two(strtoul(value, NULL, 10));
 	else if (strcmp(action, "prof") == 0)

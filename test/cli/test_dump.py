@@ -394,6 +394,23 @@ class Recover(Rings):
         report = self.kymo("report", trace)
         self.assertIn("host::job", report.stdout)
 
+    def test_the_stack_of_a_crash_has_names(self):
+        host = subprocess.run([HOST, "100", "begin=4711", "crash"], check=False,
+                              env={**os.environ, "KYMO_RING_DIR": str(self.rings)})
+        self.assertEqual(host.returncode, -signal.SIGSEGV)
+        done = self.recover("--keep")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"signal 11 on thread \d+:\n +in crash_inside \(.*run_host.c"
+                                      r":\d+\)\n +from crash \(.*run_host.c:\d+\)\n")
+        told = json.loads(self.recover("--json").stdout)
+        (crash,) = told["crashes"]
+        self.assertEqual([frame["function"] for frame in crash["stack"][:2]],
+                         ["crash_inside", "crash"])
+        self.assertEqual((crash["signal"], crash["whole"]), (11, True))
+        self.assertTrue(crash["stack"][0]["file"].endswith("run_host.c"))
+        self.assertEqual(told["open_poll_stacks"], [])
+        self.assertEqual(list(self.rings.iterdir()), [])
+
     def test_a_file_in_the_place_of_the_directory_is_said_once(self):
         for _ in range(2):
             self.dead()

@@ -28,12 +28,12 @@ THRESHOLD_MS = 300
 class Stuck:
     """The program, hanging; ends with the block."""
 
-    def __init__(self, options, folder, way):
+    def __init__(self, options, folder, way, *more):
         self.scratch = tempfile.TemporaryDirectory(prefix="kymo-stuck-")
         rings = pathlib.Path(self.scratch.name) / "rings"
         rings.mkdir(mode=0o700)
         self.child = subprocess.Popen(
-            [str(options.build / "kymo"), "run", "-q", "--ring-dir", str(rings),
+            [str(options.build / "kymo"), "run", "-q", *more, "--ring-dir", str(rings),
              "-o", str(pathlib.Path(self.scratch.name) / "traces"), "--",
              str(folder / "stuck"), way],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -122,6 +122,41 @@ def check_killed(tap, options, folder):
               f"{fired} {end}")
 
 
+def count_samples(options, stuck, tid):
+    """Of a thread, in a dump of now."""
+    with tempfile.TemporaryDirectory(prefix="kymo-stuck-") as scratch:
+        file = pathlib.Path(scratch) / "now.trc.zst"
+        subprocess.run([str(options.build / "kymo"), "dump", "--ring-dir", str(stuck.ring.parent),
+                        "-o", str(file), str(stuck.pid)], capture_output=True, check=True)
+        told = subprocess.run([str(options.build / "kymo"), "events", "-t", "CpuSampleEvent",
+                               "--json", str(file)], capture_output=True, text=True, check=False)
+    return sum(json.loads(line)["fields"]["tid"] == tid for line in told.stdout.splitlines())
+
+
+def check_recovered(tap, options, folder):
+    """Its recorder and itself killed while it spins: recover says where it was seen last."""
+    with Stuck(options, folder, "spin", "--mode", "flight") as stuck:
+        fired, _ = watch(options, stuck, f"poll>{THRESHOLD_MS}ms")
+        tid = fired[0]["tid"]
+        end = time.monotonic() + 60
+        while not count_samples(options, stuck, tid) and time.monotonic() < end:
+            time.sleep(0.05)
+        stuck.child.kill()
+        os.kill(stuck.pid, signal.SIGKILL)
+        while pathlib.Path(f"/proc/{stuck.pid}/task/{tid}").exists():
+            time.sleep(0.01)
+        done = subprocess.run(
+            [str(options.build / "kymo"), "recover", "--json", "--ring-dir",
+             str(stuck.ring.parent), "-o", stuck.scratch.name], capture_output=True, text=True,
+            timeout=120, check=True)
+    told = [one for one in json.loads(done.stdout)["open_poll_stacks"] if one["tid"] == tid]
+    names = [frame["function"] for one in told for frame in one["stack"]]
+    tap.check(told and told[0]["seen"] == "running" and
+              any(name.startswith("stuck::") for name in names),
+              "killed with its recorder: recover names where the open poll was seen last",
+              done.stdout[-2000:])
+
+
 def main():
     options = options_of(__doc__)
     numbers = NUMBERS.get(platform.machine())
@@ -138,6 +173,7 @@ def main():
         check_silent(tap, options, folder, way)
     check_stopped(tap, options, folder)
     check_killed(tap, options, folder)
+    check_recovered(tap, options, folder)
     return tap.end()
 
 
