@@ -71,8 +71,9 @@ enum {
 /* How long a process that CMD left behind has for its first event. */
 #define LATE_RING_NS UINT64_C(2000000000)
 /* How often it is asked what became of CMD's start, and what its memory limit has killed: at first
- * as often as rings are looked at. */
+ * as often as rings are looked at; later a kill in the last second is as good a sign as any. */
 #define LOOK_NS UINT64_C(200000000)
+#define LOOK_NS_MAX UINT64_C(1000000000)
 #define LOOKS_FIRST 20u
 
 struct session {
@@ -213,10 +214,18 @@ static void tell_waiting(struct session *session)
 			totals.live_count == 1 ? "" : "es", totals.live_pid);
 }
 
+static uint64_t rest_ns(uint64_t age_ns)
+{
+	uint64_t ns = age_ns / 8;
+
+	return ns < LOOK_NS ? LOOK_NS : ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
+}
+
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
 	uint64_t pace_ns = 0, waited_ns = 0, look_ns = 0;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC);
 	uint32_t looks = 0;
 
 	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
@@ -228,7 +237,7 @@ static void record_until_the_end(struct session *session)
 		if (now_ns >= look_ns) {
 			tell_refusal(session, false);
 			ky_oom_watch_look(&session->oom);
-			look_ns = ++looks < LOOKS_FIRST ? 0 : now_ns + LOOK_NS;
+			look_ns = ++looks < LOOKS_FIRST ? 0 : now_ns + rest_ns(now_ns - start_ns);
 		}
 		ky_run_child_wait(&session->child, pace_ns);
 	}

@@ -4,7 +4,16 @@
 #include <base/testpoint.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include <wire/ring_image.h>
+
+#define RING_BYTES_MAX (UINT64_C(5) << 30)
+
+bool ky_run_prepared_read(int fd, const struct stat *st, struct ky_ring_header *header)
+{
+	return S_ISREG(st->st_mode) && st->st_size >= (off_t)sizeof(*header) &&
+	       (uint64_t)st->st_size <= RING_BYTES_MAX &&
+	       pread(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
+	       atomic_load_explicit(&header->magic, memory_order_relaxed) == KY_RING_MAGIC;
+}
 
 static bool is_unused(int fd, uint64_t session, struct ky_ring_header *header)
 {

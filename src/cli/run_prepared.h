@@ -8,6 +8,12 @@
 #include <cli/run_unwind.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <wire/ring_image.h>
+
+/* The header of a ring file that has been begun with. Without its magic it is still being written,
+ * or made in advance: false, look again next time; header then holds what is there. */
+bool ky_run_prepared_read(int fd, const struct stat *st, struct ky_ring_header *header);
 
 /* fd: the file `name` in the directory. One that a process of this session made in advance, and
  * that no process maps any more, goes; so do all of them at the end of the session, for nobody

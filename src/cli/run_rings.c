@@ -6,6 +6,7 @@
 #include <cli/ring_guard.h>
 #include <cli/ring_keep.h>
 #include <cli/ring_settings.h>
+#include <cli/run_directory.h>
 #include <cli/run_drain.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
@@ -17,7 +18,6 @@
 #include <cli/run_say.h>
 #include <cli/run_trigger.h>
 #include <cli/run_unwind.h>
-#include <dirent.h>
 #include <drain/pace.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +39,8 @@
 #define PACE_FLIGHT_NS (500 * MS_NS)
 #define PACE_START_NS (20 * MS_NS)
 #define LOOK_NS (100 * MS_NS) /* at what has been written since the last step */
+/* An empty ring takes as much in this time as the rest of one that is filling does in the other. */
+#define LOOK_EMPTY_NS (150 * MS_NS)
 #define MODULES_FIRST_NS (250 * MS_NS)
 #define MODULES_NS (1000 * MS_NS)
 /* Less than this much room left: recorders go to anonymous memory. */
@@ -49,7 +51,6 @@
 #define RINGS_MAX 256u
 #define IGNORED_MAX 4096u
 #define SOURCE "tokio preload"
-#define RING_BYTES_MAX (UINT64_C(5) << 30)
 
 struct ring {
 	struct ky_run_rings *owner;
@@ -90,7 +91,7 @@ struct child {
 
 struct ky_run_rings {
 	const struct ky_run_options *options;
-	int directory_fd; /* -1 until the directory exists */
+	struct ky_run_directory names;
 	char directory[512];
 	uint64_t session, opened_ns, pid_namespace;
 	uint64_t scan_ns;                         /* next look for new rings */
@@ -123,7 +124,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	rings->options = options;
 	rings->outputs.options = options;
 	rings->session = session;
-	rings->directory_fd = -1;
+	ky_run_directory_init(&rings->names, rings->directory);
 	rings->opened_ns = ky_now_ns(CLOCK_MONOTONIC);
 	rings->pid_namespace = ky_run_process_namespace();
 	rings->anonymous_pace_ns = ANONYMOUS_FIRST_NS;
@@ -361,65 +362,53 @@ static bool is_known(const struct ky_run_rings *rings, const char *name, dev_t d
 	return false;
 }
 
-/* Without its magic it is still being written: look again next time. */
-static bool read_header(int fd, const struct stat *st, struct ky_ring_header *header)
-{
-	return S_ISREG(st->st_mode) && st->st_size >= (off_t)sizeof(*header) &&
-	       (uint64_t)st->st_size <= RING_BYTES_MAX &&
-	       pread(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
-	       atomic_load_explicit(&header->magic, memory_order_relaxed) == KY_RING_MAGIC;
-}
+struct scan {
+	struct ky_run_rings *rings;
+	bool is_last;
+};
 
-static void look_at(struct ky_run_rings *rings, const char *name, bool stop)
+/* Returns false: it is to be looked at again, for it may become a ring of ours. */
+static bool look_at(struct ky_run_rings *rings, const char *name, bool stop)
 {
-	struct ky_ring_header header;
+	struct ky_ring_header header = {.session = 0};
 	struct stat st;
-	int fd = openat(rings->directory_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = openat(rings->names.fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0)
-		return;
+		return false;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return;
+		return true;
 	}
-	if (!read_header(fd, &st, &header)) {
-		ky_run_prepared_look(rings->directory_fd, name, fd, rings->session, &rings->unwind,
+	if (!ky_run_prepared_read(fd, &st, &header)) {
+		ky_run_prepared_look(rings->names.fd, name, fd, rings->session, &rings->unwind,
 				     stop);
 		close(fd);
-		return;
+		return header.session != 0 && header.session != rings->session;
 	}
 	/* A `kymo recover` that found it dead before we saw it alive makes a trace of it. */
 	if (header.session != rings->session || ky_ring_claim(fd) != 0) {
 		ignore(rings, name, st.st_ino);
 		close(fd);
-		return;
+		return true;
 	}
 	add_ring(rings, name, fd, &st, &header);
+	return is_known(rings, name, st.st_dev, st.st_ino);
 }
 
-static void scan(struct ky_run_rings *rings, bool stop)
+static bool on_name(void *ctx, const char *name, dev_t device, ino_t inode)
 {
-	struct dirent *entry;
-	struct stat st;
-	DIR *stream;
-	int fd;
+	const struct scan *scan = ctx;
 
-	if (rings->directory_fd < 0)
-		rings->directory_fd = open(rings->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (rings->directory_fd < 0 || fstat(rings->directory_fd, &st) != 0)
-		return;
-	fd = openat(rings->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	stream = fd >= 0 ? fdopendir(fd) : NULL;
-	if (stream == NULL) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((entry = readdir(stream)) != NULL)
-		if (entry->d_name[0] != '.' &&
-		    !is_known(rings, entry->d_name, st.st_dev, entry->d_ino))
-			look_at(rings, entry->d_name, stop);
-	closedir(stream);
+	return is_known(scan->rings, name, device, inode) ||
+	       look_at(scan->rings, name, scan->is_last);
+}
+
+static void scan(struct ky_run_rings *rings, bool is_last)
+{
+	struct scan scan = {rings, is_last};
+
+	ky_run_directory_look(&rings->names, is_last, on_name, &scan);
 }
 
 static void on_anonymous(void *ctx, int fd)
@@ -429,7 +418,7 @@ static void on_anonymous(void *ctx, int fd)
 	struct stat st;
 
 	if (fstat(fd, &st) != 0 || is_known(rings, ANONYMOUS_NAME, st.st_dev, st.st_ino) ||
-	    !read_header(fd, &st, &header) || header.session != rings->session)
+	    !ky_run_prepared_read(fd, &st, &header) || header.session != rings->session)
 		close(fd);
 	else
 		add_ring(rings, ANONYMOUS_NAME, fd, &st, &header);
@@ -441,7 +430,7 @@ static void on_anonymous(void *ctx, int fd)
 static void scan_anonymous(struct ky_run_rings *rings, uint64_t now_ns)
 {
 	struct statvfs room;
-	bool is_tight = rings->directory_fd < 0 || fstatvfs(rings->directory_fd, &room) != 0 ||
+	bool is_tight = rings->names.fd < 0 || fstatvfs(rings->names.fd, &room) != 0 ||
 			(uint64_t)room.f_bavail * room.f_frsize < ROOM_BYTES_MIN;
 
 	if (!is_tight && now_ns < rings->anonymous_ns)
@@ -530,9 +519,9 @@ static void finish(struct ring *ring, bool is_still_running)
 	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
 	 */
 	if (!ring->is_anonymous &&
-	    fstatat(rings->directory_fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    fstatat(rings->names.fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_ino == ring->inode && st.st_dev == ring->device)
-		unlinkat(rings->directory_fd, ring->file_name, 0);
+		unlinkat(rings->names.fd, ring->file_name, 0);
 	ring->is_finished = true;
 }
 
@@ -587,7 +576,8 @@ static uint64_t longest_ns(const struct ring *ring)
 static uint64_t look_ns(const struct ring *ring)
 {
 	if (!ring->drain.is_flight || ring->trigger != NULL)
-		return LOOK_NS;
+		return ky_drain_pace_is_empty(&ring->pace, &ring->drain.view) ? LOOK_EMPTY_NS :
+										LOOK_NS;
 	return ring->populate.is_making ? PACE_IDLE_NS : PACE_FLIGHT_NS;
 }
 
@@ -617,7 +607,8 @@ static void step_ring(struct ring *ring, uint64_t now_ns)
 	int err;
 
 	ky_drain_pace_step(&ring->pace, &ring->drain.view, now_ns, longest_ns(ring));
-	if (!ring->is_foreign && now_ns >= ring->modules_ns) {
+	/* A flight reads the ring at its end, which names the modules itself. */
+	if (!ring->is_foreign && !ring->drain.is_flight && now_ns >= ring->modules_ns) {
 		ky_run_modules_look(ring->pid, ring->drain.drain);
 		ring->modules_ns = now_ns + MODULES_NS;
 	}
@@ -639,7 +630,9 @@ static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 	}
 	follow_mode(ring, now_ns);
 	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
-	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view, now_ns))
+	/* A little early rather than at a wake-up of its own. */
+	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view,
+				 now_ns + ky_drain_pace_slack(&ring->pace)))
 		step_ring(ring, now_ns);
 	rest_ns = ky_drain_pace_rest(&ring->pace, now_ns, look_ns(ring));
 	if (ring->trigger == NULL)
@@ -652,7 +645,7 @@ static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 struct step {
 	struct ring *ring;
 	bool is_last;
-	uint64_t pace_ns;
+	uint64_t due_ns; /* of the next one */
 };
 
 static int take_step(void *ctx)
@@ -663,35 +656,36 @@ static int take_step(void *ctx)
 	if (step->is_last)
 		finish(step->ring, !is_writer_gone(step->ring));
 	else
-		step->pace_ns = step_and_watch(step->ring, now_ns);
+		step->due_ns = now_ns + step_and_watch(step->ring, now_ns);
 	return 0;
 }
 
+/* Returns when the next one is due. */
 static uint64_t step_guarded(struct ring *ring, bool is_last)
 {
-	struct step step = {ring, is_last, PACE_IDLE_NS};
+	struct step step = {ring, is_last, UINT64_MAX};
 
 	if (guard(ring, take_step, &step) == 0)
-		return step.pace_ns;
+		return step.due_ns;
 	/* The drain was left in the middle; what it wrote before stays. */
 	ring_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
 	ky_run_drain_abandon(&ring->drain);
 	ring->trigger = NULL;
 	ring->is_finished = true;
-	unlinkat(ring->owner->directory_fd, ring->file_name, 0);
-	return PACE_IDLE_NS;
+	unlinkat(ring->owner->names.fd, ring->file_name, 0);
+	return UINT64_MAX;
 }
 
-static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *pace_ns_out)
+static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *due_ns_out)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < rings->ring_count; i++) {
 		struct ring *ring = rings->rings[i];
-		uint64_t pace = step_guarded(ring, stop);
+		uint64_t due_ns = step_guarded(ring, stop);
 
-		if (pace < *pace_ns_out)
-			*pace_ns_out = pace;
+		if (due_ns < *due_ns_out)
+			*due_ns_out = due_ns;
 		rings->rings[i] = NULL;
 		if (ring->is_finished)
 			free_ring(ring);
@@ -733,34 +727,41 @@ static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 	return pace_ns > PACE_START_NS ? pace_ns : PACE_START_NS;
 }
 
+/* What is due soon is done at this wake-up: one of its own would cost more. */
+static uint64_t slack_ns(const struct ky_run_rings *rings, uint64_t now_ns)
+{
+	return scan_pace_ns(rings, now_ns) / 8 * 3;
+}
+
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), spent_ns, sampler_pace, pace;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, pace_ns, due_ns;
 
-	if (start_ns >= rings->scan_ns) {
+	if (start_ns + slack_ns(rings, start_ns) >= rings->scan_ns) {
 		scan(rings, false);
 		scan_anonymous(rings, start_ns);
 		rings->scan_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
-	pace = rings->scan_ns - start_ns;
-	sampler_pace = ky_run_sampler_step(rings->sampler);
-	if (sampler_pace < pace)
-		pace = sampler_pace;
-	step_all(rings, false, &pace);
-	/* The pace is from start to start: a step that took longer is followed by the next at once.
-	 */
-	spent_ns = ky_now_ns(CLOCK_MONOTONIC) - start_ns;
-	return spent_ns < pace ? pace - spent_ns : 0;
+	due_ns = rings->scan_ns;
+	pace_ns = ky_run_sampler_step(rings->sampler);
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	if (due_ns > now_ns && pace_ns < due_ns - now_ns)
+		due_ns = now_ns + pace_ns;
+	step_all(rings, false, &due_ns);
+	/* From when each thing was looked at: a step that took longer is followed by the next at
+	 * once. */
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
 void ky_run_rings_finish(struct ky_run_rings *rings)
 {
-	uint64_t pace = PACE_IDLE_NS;
+	uint64_t due_ns = UINT64_MAX;
 
 	scan(rings, true);
 	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 	(void)ky_run_sampler_step(rings->sampler);
-	step_all(rings, true, &pace);
+	step_all(rings, true, &due_ns);
 }
 
 void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals *out)
@@ -794,7 +795,6 @@ void ky_run_rings_close(struct ky_run_rings *rings)
 	for (i = 0; i < rings->ring_count; i++)
 		free_ring(rings->rings[i]);
 	ky_run_unwind_close(rings->unwind);
-	if (rings->directory_fd >= 0)
-		close(rings->directory_fd);
+	ky_run_directory_close(&rings->names);
 	ky_free(rings);
 }

@@ -42,6 +42,16 @@ static bool is_filling(const struct ky_drain_pace *pace, const struct ky_ring_vi
 	return false;
 }
 
+bool ky_drain_pace_is_empty(const struct ky_drain_pace *pace, const struct ky_ring_view *view)
+{
+	return hand_of(view) == pace->hand;
+}
+
+uint64_t ky_drain_pace_slack(const struct ky_drain_pace *pace)
+{
+	return pace->due_ns > pace->stepped_ns ? (pace->due_ns - pace->stepped_ns) / 8 : 0;
+}
+
 bool ky_drain_pace_is_due(const struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			  uint64_t now_ns)
 {

@@ -31,6 +31,12 @@ void ky_drain_pace_begin(struct ky_drain_pace *pace, uint64_t now_ns);
 bool ky_drain_pace_is_due(const struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			  uint64_t now_ns);
 
+/* No sub-buffer of events was begun since the last step, which read the others. */
+bool ky_drain_pace_is_empty(const struct ky_drain_pace *pace, const struct ky_ring_view *view);
+
+/* How much earlier the next step may be, where somebody is awake anyway: an eighth of the rest. */
+uint64_t ky_drain_pace_slack(const struct ky_drain_pace *pace);
+
 /* A step begins. longest_ns: until the next one, whatever is written. */
 void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			uint64_t now_ns, uint64_t longest_ns);

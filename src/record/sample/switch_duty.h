@@ -15,7 +15,8 @@
 /* Of one processor: 0.3 %. */
 #define KY_DUTY_COST_INVERSE UINT64_C(333)
 #define KY_DUTY_WINDOW_NS_MIN UINT64_C(12000000)
-#define KY_DUTY_WINDOW_NS_MAX UINT64_C(200000000)
+/* Shorter than half a perf ring of samples lasts, which is emptied at the same wake-up then. */
+#define KY_DUTY_WINDOW_NS_MAX UINT64_C(150000000)
 #define KY_DUTY_CYCLE_NS UINT64_C(250000000)
 
 struct ky_switch_duty {

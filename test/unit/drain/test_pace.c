@@ -109,6 +109,27 @@ static void pace__burst_after_silence_is_seen_at_the_next_look(void **state)
 	assert_false(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 }
 
+static void pace__ring_is_empty_until_a_sub_buffer_is_begun(void **state)
+{
+	(void)state;
+	claim(3);
+	assert_false(ky_drain_pace_is_empty(&c.pace, &c.view));
+	step(FOUND + SECOND, SECOND);
+	assert_true(ky_drain_pace_is_empty(&c.pace, &c.view));
+	claim(1);
+	assert_false(ky_drain_pace_is_empty(&c.pace, &c.view));
+}
+
+static void pace__step_may_be_an_eighth_of_the_rest_early(void **state)
+{
+	(void)state;
+	assert_int_equal(ky_drain_pace_slack(&c.pace), 0); /* due at once */
+	step(FOUND + 60 * SECOND, SECOND);
+	assert_int_equal(ky_drain_pace_slack(&c.pace), SECOND / 8);
+	c.pace.due_ns = 0;
+	assert_int_equal(ky_drain_pace_slack(&c.pace), 0);
+}
+
 static void pace__burst_of_stacks_is_seen_too(void **state)
 {
 	struct ky_sample_head *head = (struct ky_sample_head *)(void *)(c.image + SAMPLES_AT);
@@ -138,6 +159,8 @@ int main(void)
 		cmocka_unit_test_setup(pace__burst_after_silence_is_seen_at_the_next_look,
 				       open_ring),
 		cmocka_unit_test_setup(pace__burst_of_stacks_is_seen_too, open_ring),
+		cmocka_unit_test_setup(pace__ring_is_empty_until_a_sub_buffer_is_begun, open_ring),
+		cmocka_unit_test_setup(pace__step_may_be_an_eighth_of_the_rest_early, open_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

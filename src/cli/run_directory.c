@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <cli/run_directory.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+/* Changes of one tick of the kernel's clock have one time. */
+#define TICK_NS INT64_C(50000000)
+
+void ky_run_directory_init(struct ky_run_directory *directory, const char *path)
+{
+	*directory = (struct ky_run_directory){.path = path, .fd = -1};
+}
+
+void ky_run_directory_close(struct ky_run_directory *directory)
+{
+	if (directory->fd >= 0)
+		close(directory->fd);
+	directory->fd = -1;
+}
+
+static bool open_it(struct ky_run_directory *directory)
+{
+	struct statfs system;
+
+	if (directory->fd >= 0)
+		return true;
+	directory->fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	directory->is_exact = directory->fd >= 0 && fstatfs(directory->fd, &system) == 0 &&
+			      system.f_type == TMPFS_MAGIC;
+	return directory->fd >= 0;
+}
+
+/* So long ago that what comes from now on has another time. */
+static bool is_past(const struct timespec *changed)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME, &now) == 0 &&
+	       (int64_t)(now.tv_sec - changed->tv_sec) * INT64_C(1000000000) + now.tv_nsec -
+			       changed->tv_nsec >
+		       TICK_NS;
+}
+
+static bool is_unchanged(const struct ky_run_directory *directory, const struct stat *st)
+{
+	return directory->is_settled && st->st_mtim.tv_sec == directory->changed.tv_sec &&
+	       st->st_mtim.tv_nsec == directory->changed.tv_nsec;
+}
+
+void ky_run_directory_look(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
+			   void *ctx)
+{
+	struct dirent *entry;
+	struct stat st;
+	DIR *stream;
+	int fd;
+
+	if (!open_it(directory) || fstat(directory->fd, &st) != 0 ||
+	    (!is_forced && is_unchanged(directory, &st)))
+		return;
+	directory->is_settled = directory->is_exact && is_past(&st.st_mtim);
+	directory->changed = st.st_mtim;
+	directory->walk_count++;
+	fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stream = fd >= 0 ? fdopendir(fd) : NULL;
+	if (stream == NULL) {
+		if (fd >= 0)
+			close(fd);
+		directory->is_settled = false;
+		return;
+	}
+	while ((entry = readdir(stream)) != NULL)
+		if (entry->d_name[0] != '.' && !visit(ctx, entry->d_name, st.st_dev, entry->d_ino))
+			directory->is_settled = false;
+	closedir(stream);
+}

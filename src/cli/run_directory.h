@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_directory.h - the directory where ring files appear, read only when something has changed.
+ *
+ * Invariant: a name that was there before a look began has been visited once the look is over: a
+ *            directory is taken as unchanged only on a file system of memory, whose times are this
+ *            machine's, and only a while after its last change.
+ * Threads:   owner.
+ */
+#ifndef KY_CLI_RUN_DIRECTORY_H
+#define KY_CLI_RUN_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct ky_run_directory {
+	const char *path; /* the caller's, as long as this lives */
+	int fd;           /* -1: it does not exist yet */
+	bool is_exact;    /* its times tell each change */
+	bool is_settled;  /* nothing is to be visited again until it changes */
+	struct timespec changed;
+	uint32_t walk_count; /* for tests */
+};
+
+/* Returns false: it is to be visited again, though nothing in the directory changes. */
+typedef bool (*ky_run_name_fn)(void *ctx, const char *name, dev_t device, ino_t inode);
+
+void ky_run_directory_init(struct ky_run_directory *directory, const char *path);
+void ky_run_directory_close(struct ky_run_directory *directory);
+
+/* Visits every name but hidden ones, when there may be something new. is_forced: in any case. */
+void ky_run_directory_look(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
+			   void *ctx);
+
+#endif
