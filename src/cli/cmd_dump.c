@@ -5,6 +5,7 @@
 
 #include <argp.h>
 #include <base/now.h>
+#include <cli/disk_room.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
@@ -359,11 +360,13 @@ static void say_done(struct job *job)
 /* Returns an exit code. */
 static int say_trouble(const struct job *job, int err, bool is_file_trouble)
 {
+	const char *path = is_file_trouble ? job->path : job->found.path;
+	char why[KY_DISK_ROOM_BYTES];
+
 	if (err == -ENODATA)
 		ky_cli_error("%s: no event lies in that range; there is no file", job->found.path);
 	else
-		ky_cli_error("%s: %s", is_file_trouble ? job->path : job->found.path,
-			     kymo_error_text(err));
+		ky_cli_error("%s: %s", path, ky_disk_room_text(why, path, err));
 	return KY_EXIT_TROUBLE;
 }
 

@@ -6,6 +6,7 @@
 #include <argp.h>
 #include <base/alloc.h>
 #include <base/now.h>
+#include <cli/disk_room.h>
 #include <cli/end_stacks.h>
 #include <cli/oom_watch.h>
 #include <cli/out_text.h>
@@ -309,6 +310,8 @@ static bool is_gone(const struct job *job)
 static void recover_open(struct job *job, struct totals *totals)
 {
 	bool is_file_trouble = false;
+	char why[KY_DISK_ROOM_BYTES];
+	const char *path;
 	int err = ky_ring_guarded(&job->ring, read_ending, job);
 
 	if (!err) {
@@ -332,8 +335,8 @@ static void recover_open(struct job *job, struct totals *totals)
 			      job->arguments->is_kept ? "kept" : "removed");
 		totals->empty++;
 	} else if (err) {
-		ky_cli_error("%s: %s", is_file_trouble ? job->path : job->found->path,
-			     kymo_error_text(err));
+		path = is_file_trouble ? job->path : job->found->path;
+		ky_cli_error("%s: %s", path, ky_disk_room_text(why, path, err));
 		totals->trouble++;
 		return;
 	} else {

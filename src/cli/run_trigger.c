@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
+#include <cli/disk_room.h>
 #include <cli/out_text.h>
 #include <cli/ring_dump.h>
 #include <cli/run_say.h>
@@ -156,6 +157,7 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	struct ky_cut_options *cut;
 	char span[KY_OUT_CELL_BYTES];
 	bool is_file_trouble = false;
+	char why[KY_DISK_ROOM_BYTES];
 	int err;
 
 	if (job == NULL)
@@ -184,7 +186,7 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	err = ky_ring_dump(job, &is_file_trouble);
 	if (err != 0)
 		ky_run_say("%s: %s; no dump: %s: %s", dump->rule.name, dump->value, dump->path,
-			   kymo_error_text(err));
+			   ky_disk_room_text(why, dump->path, err));
 	else if (!run->is_quiet)
 		ky_run_say("%s: %s; dump: %s (%llu events, %s)", dump->rule.name, dump->value,
 			   dump->path, (unsigned long long)job->report.events_written,

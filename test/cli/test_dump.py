@@ -501,6 +501,25 @@ class Recover(Rings):
             self.assertEqual(len(list(self.rings.iterdir())), count - 1)
             run.communicate()  # its `cat` ends
 
+    def test_a_full_disk_is_named(self):
+        small = self.dir / "small"
+        small.mkdir()
+        inside = ["unshare", "-rm", "sh", "-c"]
+        mount = 'mount -t tmpfs -o size=16k none "$0" || exit 77; "$@"'
+        if subprocess.run([*inside, mount, small, "true"], capture_output=True,
+                          check=False).returncode:
+            self.skipTest("no file system can be mounted here")
+        process = self.dead(polls=100000)
+        for command in (("dump", str(process.pid), "--compress", "none"),
+                        ("recover", "--compress", "none")):
+            done = subprocess.run([*inside, mount, small, KYMO, *command, "--ring-dir", self.rings,
+                                   "-o", f"{small}/{'x.trc' if command[0] == 'dump' else ''}"],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, r"No space left on device: the file system at \S+/small "
+                                          r"has too little room \(16\.4 kB, ")
+        self.assertTrue(self.ring_of(process).exists())
+
     def test_leftovers_of_a_killed_recover_go(self):
         self.dead()
         self.recover("--keep")
