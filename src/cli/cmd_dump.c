@@ -55,6 +55,7 @@ struct job {
 	struct ky_open_ring ring;
 	struct ky_ring_dump dump;
 	struct ky_dump_clock clock;
+	uint64_t end_ns; /* now, or where the ring of a dead process ends */
 	char path[KY_DUMP_PATH_BYTES];
 	const char *directory; /* of a file that nobody asked for */
 	bool is_drained;       /* somebody writes it to disk as it goes */
@@ -235,20 +236,73 @@ static int resolve(const struct job *job, const char *name, const struct ky_mome
 	return KY_EXIT_USAGE;
 }
 
+/* Where a ring that nobody writes any more ends: a pass over it that hands out nothing. */
+static int find_end(void *ctx)
+{
+	struct job *job = ctx;
+	struct ky_cut_options look = {
+		.image = job->ring.image, .image_bytes = job->ring.image_bytes, .is_dead = true};
+	int err = ky_cut(&look, &job->dump.report);
+
+	job->end_ns = err ? 0 : job->dump.report.newest_ns;
+	return err;
+}
+
+/* Returns an exit code. */
+static int refuse_range(const struct job *job, const char *what, uint64_t ns)
+{
+	char utc[KY_OUT_CELL_BYTES];
+
+	ky_out_utc(utc, job->clock.unix_ns + (ns - job->clock.monotonic_ns));
+	ky_cli_error("%s, %s UTC: no event lies in that range; there is no file", what, utc);
+	return KY_EXIT_TROUBLE;
+}
+
+/* What cannot hold an event makes no trace that looks as if nothing had happened. */
+static int check_range(const struct job *job)
+{
+	const struct arguments *arguments = job->arguments;
+	const struct ky_cut_options *cut = &job->dump.cut;
+
+	if (arguments->from.kind != KY_MOMENT_NONE && arguments->to.kind != KY_MOMENT_NONE &&
+	    cut->from_ns > cut->to_ns) {
+		ky_cli_error("--from lies behind --to");
+		return KY_EXIT_USAGE;
+	}
+	if (arguments->to.kind != KY_MOMENT_NONE && cut->to_ns < job->found.made_ns)
+		return refuse_range(job, "--to lies before the recording began",
+				    job->found.made_ns);
+	if (arguments->from.kind == KY_MOMENT_NONE || cut->from_ns <= job->end_ns)
+		return KY_EXIT_OK;
+	return refuse_range(job,
+			    cut->is_dead ? "--from lies behind the last event" :
+					   "--from lies in the future; it is now",
+			    job->end_ns);
+}
+
+/* Returns an exit code. */
 static int choose_range(struct job *job, uint64_t asked_at_ns)
 {
 	const struct arguments *arguments = job->arguments;
 	struct ky_cut_options *cut = &job->dump.cut;
-	int code = resolve(job, "from", &arguments->from, &cut->from_ns);
+	uint64_t last_from_ns = asked_at_ns;
+	int code = resolve(job, "from", &arguments->from, &cut->from_ns), err;
 
 	if (!code)
 		code = resolve(job, "to", &arguments->to, &cut->to_ns);
-	if (!code && cut->to_ns != 0 && cut->from_ns > cut->to_ns) {
-		ky_cli_error("--from lies behind --to");
-		code = KY_EXIT_USAGE;
+	job->end_ns = ky_now_ns(CLOCK_MONOTONIC);
+	if (cut->is_dead && (arguments->last_ns || arguments->from.kind != KY_MOMENT_NONE)) {
+		err = ky_ring_guarded(&job->ring, find_end, job);
+		if (err) {
+			ky_cli_error("%s: %s", job->found.path, kymo_error_text(err));
+			return KY_EXIT_TROUBLE;
+		}
+		last_from_ns = job->end_ns; /* the last of what it did, not of what it did not */
 	}
-	if (arguments->last_ns != 0 && asked_at_ns > arguments->last_ns)
-		cut->from_ns = asked_at_ns - arguments->last_ns;
+	if (!code)
+		code = check_range(job);
+	if (arguments->last_ns != 0 && last_from_ns > arguments->last_ns)
+		cut->from_ns = last_from_ns - arguments->last_ns;
 	if (arguments->after_ns != 0 && !cut->is_dead)
 		cut->to_ns = asked_at_ns + arguments->after_ns;
 	return code;

@@ -193,6 +193,39 @@ class Dump(Rings):
         self.assertEqual(said["open_poll_count"], 1)
         self.assertTrue(self.ring_of(host).exists())
 
+    def test_the_last_of_a_dead_process_counts_from_its_end(self):
+        host = self.dead("paced=20000")
+        whole = json.loads(self.dump(host.pid, "--json").stdout)
+        millis = (whole["newest_ns"] - whole["oldest_ns"]) // 1_000_000
+        self.assertGreater(millis, 4)
+        # Dead for longer than it lived: counted from now nothing of it would be left.
+        wait_until(lambda: time.monotonic_ns() > whole["newest_ns"] + 3_000_000 * millis)
+        last = json.loads(self.dump(host.pid, "--json", "--last", f"{2 * millis}ms").stdout)
+        self.assertEqual(last["records_read"], whole["records_read"])
+        self.assertEqual(last["oldest_ns"], whole["oldest_ns"])
+        half = json.loads(self.dump(host.pid, "--json", "--last", f"{millis // 2}ms").stdout)
+        self.assertEqual(half["newest_ns"], whole["newest_ns"])
+        self.assertLess(half["events"], whole["events"])
+        self.assertGreaterEqual(half["oldest_ns"],
+                                whole["newest_ns"] - millis // 2 * 1_000_000)
+
+    def test_a_range_without_a_moment_of_the_ring_makes_no_file(self):
+        living, dead = self.host(), self.dead()
+        end_ns = json.loads(self.dump(dead.pid, "--json").stdout)["newest_ns"]
+        self.traces()[0].unlink()
+        for args, part in (((living.pid, "--from", "2100-01-01T00:00:00Z"), "in the future"),
+                           ((living.pid, "--to", "2020-01-01T00:00:00Z"), "recording began"),
+                           ((living.pid, "--to", "1971-01-01T00:00:00Z"), "recording began"),
+                           ((living.pid, "--to", "@0"), "recording began"),
+                           ((living.pid, "--from", "@0", "--to", "@1"), "recording began"),
+                           ((dead.pid, "--from", f"@{end_ns + 1}"), "behind the last event"),
+                           ((dead.pid, "--to", "@1"), "recording began")):
+            with self.subTest(args=args):
+                self.assert_one_sentence(self.dump(*args), part, " UTC", "there is no file")
+        self.assertEqual(self.traces(), [])
+        done = self.dump(dead.pid, "--from", f"@{end_ns}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_what_the_ring_does_not_reach_is_said(self):
         host = self.host(polls=40000, KYMO_RING_BYTES=str(128 << 10))
         done = self.dump(host.pid, "--last", "10m")
