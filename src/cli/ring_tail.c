@@ -109,10 +109,42 @@ void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *rin
 	}
 }
 
+static bool is_behind(const struct ky_drained_note *a, const struct ky_drained_note *b)
+{
+	return a->last_ticks != b->last_ticks ? a->last_ticks > b->last_ticks :
+						a->last_ties > b->last_ties;
+}
+
 static void go_on_behind(struct ky_ring_tail *tail, const struct ky_drained_note *note)
 {
 	tail->from_ticks = note->last_ticks;
 	tail->from_ties = (uint32_t)note->last_ties;
+}
+
+/* The note of the last whole chunk on disk, which ends at last_ns. So do several where a segment
+ * begins with more tasks than one chunk lists: then as many of them count as are there. NULL: it
+ * has none. */
+static const struct ky_drained_note *note_at(const struct ky_ring_tail *tail, uint64_t last_ns)
+{
+	const struct ky_drained_note *found[KY_DRAINED_CHUNKS];
+	uint32_t count = 0, at, on_disk;
+
+	for (uint32_t i = 0; i < tail->note_count; i++) {
+		const struct ky_drained_note *note = &tail->notes[i];
+
+		if (note->last_ns != last_ns)
+			continue;
+		/* In the order in which they were written. */
+		for (at = count++; at > 0 && is_behind(found[at - 1], note); at--)
+			found[at] = found[at - 1];
+		found[at] = note;
+	}
+	if (count == 0)
+		return NULL;
+	if (!is_behind(found[count - 1], found[0]))
+		return found[0];
+	on_disk = ky_trace_chunks_at(tail->path, tail->torn_path, tail->torn_from_bytes, last_ns);
+	return found[on_disk == 0 || on_disk > count ? count - 1 : on_disk - 1];
 }
 
 /* A chunk that was being written when its writer was killed may be there in part, or but for the
@@ -121,7 +153,7 @@ static void go_on_behind(struct ky_ring_tail *tail, const struct ky_drained_note
 static bool leave_out_torn(struct ky_ring_tail *tail)
 {
 	uint64_t whole_ns = ky_trace_whole_ns(tail->path, tail->torn_path, tail->torn_from_bytes);
-	const struct ky_drained_note *whole = NULL;
+	const struct ky_drained_note *whole;
 
 	if (whole_ns == 0) { /* there is nothing else on disk */
 		if (tail->horizon_ticks != 0)
@@ -130,10 +162,7 @@ static bool leave_out_torn(struct ky_ring_tail *tail)
 		tail->path[0] = '\0';
 		return true;
 	}
-	for (uint32_t i = 0; i < tail->note_count; i++)
-		if (tail->notes[i].last_ns == whole_ns &&
-		    (whole == NULL || tail->notes[i].last_ticks >= whole->last_ticks))
-			whole = &tail->notes[i];
+	whole = note_at(tail, whole_ns);
 	if (whole == NULL || whole->last_ticks < tail->horizon_ticks)
 		return false;
 	go_on_behind(tail, whole);
@@ -150,7 +179,6 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	for (i = 0; i < tail->note_count; i++) {
 		const struct ky_drained_note *note = &tail->notes[i];
 
-		/* Of several at the same time the last: a segment ends where its last chunk did. */
 		if (note->last_ns <= last_ns &&
 		    (before == NULL || note->last_ticks >= before->last_ticks))
 			before = note;
@@ -161,7 +189,7 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	if (before == NULL)
 		return;
 	if (before->last_ns == last_ns) {
-		go_on_behind(tail, before);
+		go_on_behind(tail, note_at(tail, last_ns));
 	} else if (behind != NULL && behind->last_ticks > before->last_ticks) {
 		tail->from_ticks = before->last_ticks + 1u +
 				   (uint64_t)((double)(behind->last_ticks - before->last_ticks) *
@@ -186,8 +214,8 @@ void ky_ring_tail_settle(struct ky_ring_tail *tail)
 	is_torn = ky_trace_is_torn(tail->torn_path, &tail->torn_from_bytes, &is_chunk);
 	if (is_torn && is_chunk && leave_out_torn(tail))
 		return;
-	tail->torn_path[0] = '\0';
 	find_ticks(tail, last_ns);
+	tail->torn_path[0] = '\0';
 }
 
 int ky_ring_tail_trim(const struct ky_ring_tail *tail)

@@ -15,6 +15,7 @@
 
 #define MAGIC_BYTES 4u
 #define FRAME UINT32_C(0xfd2fb528)
+#define ENDS_MAX 16u /* chunks of one moment: the first of a segment, however many tasks it lists */
 #define SKIPPABLE UINT32_C(0x184d2a50) /* the low four bits are the user's */
 
 static uint64_t end_of_file(const char *path)
@@ -159,4 +160,36 @@ bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk)
 		close(fd);
 	*whole_bytes = at;
 	return is_zstd && at < (uint64_t)bytes;
+}
+
+static bool is_frame(int fd, uint64_t at)
+{
+	uint8_t head[MAGIC_BYTES] = {0};
+
+	return pread(fd, head, sizeof(head), (off_t)at) == (ssize_t)sizeof(head) &&
+	       number_at(head, MAGIC_BYTES) == FRAME;
+}
+
+uint32_t ky_trace_chunks_at(const char *path, const char *file, uint64_t whole_bytes,
+			    uint64_t last_ns)
+{
+	uint64_t starts[ENDS_MAX], at = 0, next;
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	uint32_t count = 0, ends = 0;
+
+	while (fd >= 0 && at < whole_bytes && (next = frame_end(fd, at)) != 0) {
+		if (is_frame(fd, at))
+			starts[count++ % ENDS_MAX] = at;
+		at = next;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (at != whole_bytes)
+		return 0;
+	while (ends < count && ends < ENDS_MAX) {
+		ends++;
+		if (ky_trace_whole_ns(path, file, starts[(count - ends) % ENDS_MAX]) != last_ns)
+			break;
+	}
+	return ends;
 }

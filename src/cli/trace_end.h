@@ -21,4 +21,9 @@ uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_by
  * too short to tell. */
 bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk);
 
+/* How many whole chunks at the end of the first whole_bytes of `file`, one of those below `path`,
+ * end at last_ns. 0: what is not a sequence of zstd frames does not say. */
+uint32_t ky_trace_chunks_at(const char *path, const char *file, uint64_t whole_bytes,
+			    uint64_t last_ns);
+
 #endif

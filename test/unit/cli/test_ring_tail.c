@@ -194,6 +194,37 @@ static void where_the_ring_came_round_the_part_is_kept(void **state)
 	assert_int_equal(size(), c.bytes - 100);
 }
 
+/* A segment may begin with more tasks than one chunk lists: all such chunks end at the time of the
+ * first record, and only the last of them holds it. */
+static void of_chunks_of_one_moment_those_on_disk_count(void **state)
+{
+	const struct ky_ring_tail *tail;
+	int fd = open(c.path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	uint64_t bytes[4] = {0};
+
+	(void)state;
+	c.tail.note_count = 4;
+	for (uint32_t i = 0; i < 4; i++) {
+		uint64_t first_ns = i == 0 ? FIRST_NS : SECOND_NS;
+
+		bytes[i] = (i ? bytes[i - 1] : 0) + put_chunk(fd, first_ns);
+		/* In no order: they lie in a circle. */
+		c.tail.notes[(i + 2) % 4] = (struct ky_drained_note){first_ns + EVENTS - 1,
+								     FIRST_TICKS + i, i};
+	}
+	close(fd);
+	for (uint32_t i = 3; i > 0; i--) {
+		tail = settle(bytes[i], 0);
+		assert_int_equal(tail->from_ticks, FIRST_TICKS + i);
+		assert_int_equal(tail->from_ties, i);
+		assert_string_equal(tail->torn_path, "");
+		tail = settle(bytes[i] - 3, 0);
+		assert_int_equal(tail->from_ticks, FIRST_TICKS + i - 1);
+		assert_int_equal(tail->from_ties, i - 1);
+		assert_int_equal(tail->torn_from_bytes, bytes[i - 1]);
+	}
+}
+
 static void every_cut_is_seen_as_one(void **state)
 {
 	uint64_t bytes, whole;
@@ -225,6 +256,8 @@ int main(void)
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(a_torn_table_leaves_all_chunks, make_trace,
 						remove_trace),
+		cmocka_unit_test_setup_teardown(of_chunks_of_one_moment_those_on_disk_count,
+						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(every_cut_is_seen_as_one, make_trace, remove_trace),
 	};
 
