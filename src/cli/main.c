@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <kymo/base.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,6 +65,10 @@ static int run(const struct ky_command *command, int argc, char **argv)
 	(void)snprintf(name, sizeof(name), "kymo %s", command->name);
 	ky_cli_name(name);
 	argv[0] = name;
+	/* A file that meets its limit (`ulimit -f`) is an error with a sentence. What CMD of `kymo
+	 * run` shall find unchanged is kept there (run_child.c). */
+	if (command->run != ky_cmd_run)
+		(void)signal(SIGXFSZ, SIG_IGN);
 	return ky_cli_finish(command->run(argc, argv));
 }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -29,6 +30,23 @@ int ky_ring_is_claimed(int fd)
 	if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
 		return -errno;
 	return lock.l_type != F_UNLCK;
+}
+
+bool ky_ring_is_mapped(int fd)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return true;
+	flock(fd, LOCK_UN);
+	return false;
+}
+
+void ky_ring_remove_at(int directory, const char *name, dev_t device, ino_t inode)
+{
+	struct stat st;
+
+	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == inode &&
+	    st.st_dev == device)
+		(void)unlinkat(directory, name, 0);
 }
 
 static bool is_dead(const struct ky_found_ring *ring)

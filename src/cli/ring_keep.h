@@ -28,4 +28,11 @@ int ky_ring_claim(int fd);
 /* Does another open file hold it? 1 yes, 0 no, -errno: that cannot be known here. fd: any. */
 int ky_ring_is_claimed(int fd);
 
+/* Does its process, or a child of that, still map the ring? */
+bool ky_ring_is_mapped(int fd);
+
+/* Removes the file of this name if it is that very one still: a program behind an exec may have put
+ * its own in its place. */
+void ky_ring_remove_at(int directory, const char *name, dev_t device, ino_t inode);
+
 #endif

@@ -41,6 +41,7 @@ static int intercept_signals(struct ky_run_child *child)
 	sigaction(SIGCHLD, &action, &child->saved_child_action);
 	action.sa_handler = SIG_IGN; /* our messages must not kill us */
 	sigaction(SIGPIPE, &action, &child->saved_pipe_action);
+	sigaction(SIGXFSZ, &action, &child->saved_size_action); /* nor a limit on files */
 	child->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	return child->signal_fd >= 0 ? 0 : -errno;
 }
@@ -49,6 +50,7 @@ static void restore_signals(const struct ky_run_child *child)
 {
 	sigaction(SIGCHLD, &child->saved_child_action, NULL);
 	sigaction(SIGPIPE, &child->saved_pipe_action, NULL);
+	sigaction(SIGXFSZ, &child->saved_size_action, NULL);
 	sigprocmask(SIG_SETMASK, &child->saved_mask, NULL);
 }
 
@@ -155,8 +157,10 @@ static void handle(struct ky_run_child *child, const struct signalfd_siginfo *in
 		return;
 	}
 	/* The kernel's own (terminal, timer) went to the whole process group already; and a child
-	 * that signals its group has had its share. */
-	if (info->ssi_code > 0 || info->ssi_pid == (uint32_t)child->pid)
+	 * that signals its group has had its share. What the kernel says in our own name is about
+	 * a call of ours. */
+	if (info->ssi_code > 0 || info->ssi_pid == (uint32_t)child->pid ||
+	    info->ssi_pid == (uint32_t)getpid())
 		return;
 	kill(child->pid, (int)info->ssi_signo);
 }

@@ -23,7 +23,7 @@ struct ky_run_child {
 	bool has_exited;
 	bool was_interrupted; /* a terminating signal came after CMD's end */
 	sigset_t saved_mask;
-	struct sigaction saved_child_action, saved_pipe_action;
+	struct sigaction saved_child_action, saved_pipe_action, saved_size_action;
 };
 
 /* What is to be done between the fork and the exec, for whoever wants to watch CMD from its first

@@ -201,6 +201,7 @@ static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnorma
 					 .name = ky_ring_names_text,
 					 .name_ctx = run->names,
 					 .source = run->source};
+	struct ky_chunk_loss loss;
 	int err;
 
 	run->report = ky_alloc(sizeof(*run->report));
@@ -208,7 +209,16 @@ static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnorma
 		      ky_run_output_cut(run->output, &options,
 					is_abnormal ? "abnormal end" : "exit", run->report) :
 		      -ENOMEM;
-	tell_losses(run); /* said; the cut is over */
+	/* Nobody drains on: the report of the cut tells it. */
+	if (run->report != NULL && ky_run_output_take_loss(run->output, &loss)) {
+		uint64_t written = run->report->events_written;
+
+		run->report->events_written -= loss.event_count < written ? loss.event_count :
+									    written;
+		run->report->records_lost += loss.record_count;
+		run->is_ring_needed = true;
+	}
+	run->is_ring_needed |= err < 0 && err != -ENODATA;
 	return err;
 }
 

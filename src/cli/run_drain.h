@@ -32,6 +32,7 @@ struct ky_run_drain {
 	struct ky_drain *drain;
 	struct ky_drain *paused; /* the stream that was left */
 	bool is_flight;
+	bool is_ring_needed; /* a flight that could not be written whole */
 	struct ky_ring_view view;
 	struct ky_ring_wish wish;
 	struct ky_ring_names *names;

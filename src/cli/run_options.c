@@ -453,6 +453,20 @@ static int add_rules(struct ky_run_options *options, const char *where, const ch
 	return err;
 }
 
+/* Who writes the option wants one: nothing in it is a variable of the shell that was not set. */
+static int add_asked_rules(struct ky_run_options *options, const char *text, char *errbuf,
+			   size_t errbuf_bytes)
+{
+	size_t before = options->rule_count;
+	int err = add_rules(options, "--trigger", text, errbuf, errbuf_bytes);
+
+	if (err == 0 && options->rule_count == before) {
+		snprintf(errbuf, errbuf_bytes, "--trigger: no rule stands in \"%.64s\"", text);
+		err = -EINVAL;
+	}
+	return err;
+}
+
 /* What the command line says itself goes before the profile; its rules come on top of others. */
 static int choose_profile(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
 {
@@ -515,7 +529,7 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 			return -EINVAL;
 		}
 		if (id == OPTION_TRIGGER) {
-			if (add_rules(out, "--trigger", optarg, errbuf, errbuf_bytes) != 0)
+			if (add_asked_rules(out, optarg, errbuf, errbuf_bytes) != 0)
 				return -EINVAL;
 			continue;
 		}

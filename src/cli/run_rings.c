@@ -25,7 +25,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -491,13 +490,29 @@ static bool tell_end(struct ring *ring)
 	return ky_ring_ending_is_abnormal(&ending);
 }
 
+/* The file goes, but for one that could not be written as a trace. */
+static void put_away(struct ring *ring, bool is_needed)
+{
+	struct ky_run_rings *rings = ring->owner;
+
+	ring->is_finished = true;
+	if (ring->is_anonymous)
+		return;
+	if (!is_needed) {
+		ky_ring_remove_at(rings->names.fd, ring->file_name, ring->device, ring->inode);
+		return;
+	}
+	ignore(rings, ring->file_name, ring->inode);
+	ky_run_say("%s/%s stays: `kymo recover` makes a trace of it where there is room",
+		   rings->directory, ring->file_name);
+}
+
 static void finish(struct ring *ring, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
 	bool is_abnormal = !is_still_running && tell_end(ring);
 	char tables[200];
 	uint32_t gates = 0;
-	struct stat st;
 	int err;
 
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
@@ -512,17 +527,11 @@ static void finish(struct ring *ring, bool is_still_running)
 	ky_run_unwind_text(rings->unwind, ring->unwound, tables, sizeof(tables));
 	(void)ky_drain_metadata(ring->drain.drain, "unwind.tables", tables);
 	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
-	if (err < 0)
+	if (err < 0 && !ring->drain.is_ring_needed)
 		ring_trouble(rings, ring->file_name, err);
 	add_totals(&rings->done, ring);
 	ky_run_output_close(&ring->output);
-	/* Only the file that was drained: an exec'ed successor may have put its own in its place.
-	 */
-	if (!ring->is_anonymous &&
-	    fstatat(rings->names.fd, ring->file_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    st.st_ino == ring->inode && st.st_dev == ring->device)
-		unlinkat(rings->names.fd, ring->file_name, 0);
-	ring->is_finished = true;
+	put_away(ring, ring->drain.is_ring_needed && !is_still_running);
 }
 
 static bool has_successor(const struct ring *ring)
@@ -532,15 +541,6 @@ static bool has_successor(const struct ring *ring)
 	for (uint32_t i = 0; i < rings->ring_count; i++)
 		if (rings->rings[i] != NULL && is_successor(rings->rings[i], ring))
 			return true;
-	return false;
-}
-
-/* Does a process still map it? */
-static bool is_mapped(const struct ring *ring)
-{
-	if (flock(ring->fd, LOCK_EX | LOCK_NB) != 0)
-		return true;
-	flock(ring->fd, LOCK_UN);
 	return false;
 }
 
@@ -559,7 +559,7 @@ static bool is_writer_gone(const struct ring *ring)
 	if (state == KY_RING_CLOSED)
 		return true;
 	if (ring->is_foreign)
-		return !is_mapped(ring);
+		return !ky_ring_is_mapped(ring->fd);
 	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
 }
 

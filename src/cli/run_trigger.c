@@ -9,6 +9,7 @@
 #include <cli/run_say.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <record/trigger/budget.h>
 #include <record/trigger/watchdog.h>
 #include <ship/disk.h>
 #include <signal.h>
@@ -41,7 +42,7 @@ struct ky_run_trigger {
 	struct ky_watchdog *watchdog;
 	struct dump dumps[DUMPS_MAX];
 	uint32_t fired_count;
-	bool said_full;
+	bool said_full, said_budget;
 };
 
 bool ky_run_trigger_needs_events(const struct ky_run_options *run)
@@ -215,7 +216,7 @@ static void start_dump(struct ky_run_trigger *trigger, struct dump *dump, bool i
 static void reap(struct ky_run_trigger *trigger, struct dump *dump, int flags)
 {
 	struct stat st;
-	int status;
+	int status = 0;
 	pid_t got;
 
 	do
@@ -223,9 +224,42 @@ static void reap(struct ky_run_trigger *trigger, struct dump *dump, int flags)
 	while (got < 0 && errno == EINTR);
 	if (got == 0)
 		return;
+	/* It could not say so itself. */
+	if (got > 0 && WIFSIGNALED(status))
+		ky_run_say("%s: %s; no dump: signal %d (%s) ended the process that made %s",
+			   dump->rule.name, dump->value, WTERMSIG(status),
+			   strsignal(WTERMSIG(status)), dump->path);
 	if (stat(dump->path, &st) == 0)
 		ky_watchdog_spent(trigger->watchdog, (uint64_t)st.st_size);
 	dump->state = DUMP_FREE;
+}
+
+/* Whoever waits for the next dump hears why it does not come. Once, until one comes. */
+static void tell_budget(struct ky_run_trigger *trigger)
+{
+	struct ky_watchdog_stats stats;
+
+	ky_watchdog_stats(trigger->watchdog, &stats);
+	if (stats.over_budget != 0 && !trigger->said_budget)
+		ky_run_say("a rule holds, but %u dumps, or %u MiB of them, are what process %u may "
+			   "have in an hour: until that is over firings are only counted",
+			   KY_BUDGET_DUMPS, (unsigned int)(KY_BUDGET_BYTES >> 20),
+			   trigger->options.pid);
+	trigger->said_budget = stats.over_budget != 0;
+}
+
+/* Those that no later dump can tell of. */
+static void tell_held_back(const struct ky_run_trigger *trigger)
+{
+	struct ky_watchdog_stats stats;
+
+	ky_watchdog_stats(trigger->watchdog, &stats);
+	if (stats.waiting != 0 && !trigger->options.run->is_quiet)
+		ky_run_say("process %u: rules held %llu more times since the last dump, which "
+			   "cooldown (%llu) and the budget of dumps (%llu) held back",
+			   trigger->options.pid, (unsigned long long)stats.waiting,
+			   (unsigned long long)(stats.waiting - stats.over_budget),
+			   (unsigned long long)stats.over_budget);
 }
 
 uint64_t ky_run_trigger_step(struct ky_run_trigger *trigger, const struct ky_event_sums *sums)
@@ -233,6 +267,7 @@ uint64_t ky_run_trigger_step(struct ky_run_trigger *trigger, const struct ky_eve
 	uint64_t pace = ky_watchdog_step(trigger->watchdog, sums);
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
+	tell_budget(trigger);
 	for (size_t i = 0; i < DUMPS_MAX; i++) {
 		struct dump *dump = &trigger->dumps[i];
 
@@ -259,6 +294,7 @@ void ky_run_trigger_finish(struct ky_run_trigger *trigger, bool is_dead)
 	for (size_t i = 0; i < DUMPS_MAX; i++)
 		if (trigger->dumps[i].state == DUMP_RUNS)
 			reap(trigger, &trigger->dumps[i], 0);
+	tell_held_back(trigger);
 }
 
 /* ---- opening ---- */

@@ -483,6 +483,10 @@ class Records(Run):
         done = self.run_kymo("--trigger", "poll>soon", "true")
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1))
         self.assertIn(b"--trigger: ", done.stderr)
+        for nothing in ("", " ; "):
+            done = self.run_kymo("--trigger", nothing, "true")
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1))
+            self.assertIn(b"--trigger: no rule stands in", done.stderr)
         done = self.run_kymo("true", env={**os.environ, "KYMO_TRIGGERS": "cheese>3"})
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"KYMO_TRIGGERS: ", done.stderr)

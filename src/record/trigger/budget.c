@@ -4,14 +4,12 @@
 #include <string.h>
 
 #define MINUTE_NS UINT64_C(60000000000)
-#define DUMPS_DEFAULT 12u
-#define BYTES_DEFAULT (UINT64_C(1) << 30)
 
 void ky_budget_init(struct ky_budget *budget, uint32_t dumps_max, uint64_t bytes_max)
 {
 	memset(budget, 0, sizeof(*budget));
-	budget->dumps_max = dumps_max ? dumps_max : DUMPS_DEFAULT;
-	budget->bytes_max = bytes_max ? bytes_max : BYTES_DEFAULT;
+	budget->dumps_max = dumps_max ? dumps_max : KY_BUDGET_DUMPS;
+	budget->bytes_max = bytes_max ? bytes_max : KY_BUDGET_BYTES;
 }
 
 bool ky_budget_allows(const struct ky_budget *budget, uint64_t now_ns)

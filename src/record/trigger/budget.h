@@ -11,6 +11,9 @@
 #include <stdint.h>
 
 #define KY_BUDGET_MINUTES 61u
+/* Unless something else is asked for. */
+#define KY_BUDGET_DUMPS 12u
+#define KY_BUDGET_BYTES (UINT64_C(1) << 30)
 
 struct ky_budget {
 	uint32_t dumps_max;
@@ -22,7 +25,7 @@ struct ky_budget {
 	} bins[KY_BUDGET_MINUTES];
 };
 
-/* 0: 12 dumps, 1 GiB. */
+/* 0: the above. */
 void ky_budget_init(struct ky_budget *budget, uint32_t dumps_max, uint64_t bytes_max);
 bool ky_budget_allows(const struct ky_budget *budget, uint64_t now_ns);
 void ky_budget_add(struct ky_budget *budget, uint64_t now_ns, uint32_t dumps, uint64_t bytes);

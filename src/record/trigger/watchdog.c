@@ -157,7 +157,8 @@ void ky_watchdog_close(struct ky_watchdog *watchdog)
 
 /* ---- firing ---- */
 
-static void suppress(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule, bool *is_held)
+static void suppress(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule,
+		     bool is_over_budget, bool *is_held)
 {
 	if (*is_held)
 		return;
@@ -165,6 +166,8 @@ static void suppress(struct ky_watchdog *watchdog, const struct ky_watch_rule *r
 	watchdog->suppressed_count++;
 	watchdog->suppressed_rules |= UINT64_C(1) << rule->index;
 	watchdog->stats.suppressed++;
+	watchdog->stats.waiting++;
+	watchdog->stats.over_budget += is_over_budget;
 }
 
 bool ky_watch_fire(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, uint64_t value,
@@ -172,9 +175,10 @@ bool ky_watch_fire(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, uin
 {
 	struct ky_firing firing = {.rule = &rule->rule, .rule_index = rule->index, .value = value};
 
-	if (watchdog->now_ns < rule->cooldown_until_ns ||
-	    !ky_budget_allows(&watchdog->budget, watchdog->now_ns)) {
-		suppress(watchdog, rule, is_held);
+	bool is_cooling = watchdog->now_ns < rule->cooldown_until_ns;
+
+	if (is_cooling || !ky_budget_allows(&watchdog->budget, watchdog->now_ns)) {
+		suppress(watchdog, rule, !is_cooling, is_held);
 		return false;
 	}
 	*is_held = false;
@@ -197,6 +201,7 @@ bool ky_watch_fire(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, uin
 	rule->cooldown_until_ns = watchdog->now_ns + rule->rule.cooldown_ns;
 	watchdog->fired_ns = watchdog->now_ns;
 	watchdog->stats.fired++;
+	watchdog->stats.waiting = watchdog->stats.over_budget = 0;
 	ky_budget_add(&watchdog->budget, watchdog->now_ns, 1, 0);
 	watchdog->options.fire(watchdog->options.fire_ctx, &firing);
 	return true;

@@ -89,7 +89,9 @@ void ky_watchdog_spent(struct ky_watchdog *watchdog, uint64_t bytes);
 struct ky_watchdog_stats {
 	uint64_t steps; /* that looked */
 	uint64_t fired, suppressed, late_count, stopped_count;
-	uint64_t cpu_ns; /* of the thread that called it */
+	uint64_t waiting;     /* of suppressed: since the last firing, not told by one yet */
+	uint64_t over_budget; /* of waiting: held back by the budget, not by a cooldown */
+	uint64_t cpu_ns;      /* of the thread that called it */
 };
 void ky_watchdog_stats(const struct ky_watchdog *watchdog, struct ky_watchdog_stats *out);
 

@@ -81,6 +81,9 @@ static void cooldown__suppressed_are_told_by_the_next(void **state)
 	one_poll(START + 2000 * MS, START + 2300 * MS);
 	assert_int_equal(watch.fired_count, 1);
 	assert_int_equal(fired(0)->suppressed_count, 0);
+	ky_watchdog_stats(watch.watchdog, &stats);
+	assert_int_equal(stats.waiting, 2);
+	assert_int_equal(stats.over_budget, 0);
 	one_poll(START + 20000 * MS, START + 20300 * MS);
 	assert_int_equal(watch.fired_count, 2);
 	assert_int_equal(fired(1)->suppressed_count, 2);
@@ -111,6 +114,7 @@ static void cooldown__what_lasts_fires_afterwards(void **state)
 
 static void budget__of_dumps_is_global(void **state)
 {
+	struct ky_watchdog_stats stats;
 	uint64_t now = START;
 
 	(void)state;
@@ -119,10 +123,15 @@ static void budget__of_dumps_is_global(void **state)
 	for (int i = 0; i < 10; i++, now += 60000 * MS)
 		one_poll(now, now + 350 * MS);
 	assert_int_equal(watch.fired_count, 3);
+	ky_watchdog_stats(watch.watchdog, &stats);
+	assert_int_equal(stats.waiting, 17);
+	assert_int_equal(stats.over_budget, 17);
 	one_poll(START + 3700000 * MS, START + 3700150 * MS);
 	assert_int_equal(watch.fired_count, 4);
 	assert_int_equal(fired(3)->suppressed_count, 17);
 	assert_int_equal(fired(3)->suppressed_rules, 3);
+	ky_watchdog_stats(watch.watchdog, &stats);
+	assert_int_equal(stats.waiting + stats.over_budget, 0);
 }
 
 static void budget__of_bytes_is_told_by_the_caller(void **state)
