@@ -265,6 +265,38 @@ static const char *source_text(char *cell, const struct ky_trace *trace)
 	return cell;
 }
 
+/* ---- nothing ---- */
+
+/* of: what there is none of. */
+static void print_nothing(const struct view *view, const char *of)
+{
+	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
+	const char *refused = ky_trace_metadata(view->trace, "sampling.cpu.refused");
+	char text[CELL_BYTES] = "the trace does not say why";
+
+	if (refused)
+		(void)snprintf(text, sizeof(text), "refused by %.200s", refused);
+	else if (source && strcmp(source, "off") == 0)
+		(void)snprintf(text, sizeof(text), "sampling was off");
+	else if (source)
+		(void)snprintf(text, sizeof(text), "sampling: %.80s, and nothing was sampled",
+			       source);
+	ky_out_format(view->out, "No samples%s: ", of);
+	ky_out_safe(view->out, text, strlen(text));
+	ky_out_text(view->out, ".\n");
+}
+
+/* Other things were seen, but nobody sampled: so polls have no sample, whatever they did. */
+static void print_unsampled(const struct view *view)
+{
+	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
+
+	if (!source || (strcmp(source, "off") != 0 && strcmp(source, "none") != 0))
+		return;
+	print_nothing(view, " of the processor");
+	ky_out_text(view->out, "\n");
+}
+
 static void print_cpu(const struct view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
@@ -272,8 +304,10 @@ static void print_cpu(const struct view *view)
 	char time[KY_OUT_CELL_BYTES], lost[KY_OUT_CELL_BYTES], source[CELL_BYTES];
 	char count[CELL_BYTES], title[3 * CELL_BYTES];
 
-	if (!cpu->all.count && !profile->lost[KY_STACK_CPU])
+	if (!cpu->all.count && !profile->lost[KY_STACK_CPU]) {
+		print_unsampled(view);
 		return;
+	}
 	(void)snprintf(title, sizeof(title), "On the processor: %s%s%s%s",
 		       profile->is_by_time ? ky_out_duration(time, ky_whole(cpu->all.sum)) : "",
 		       profile->is_by_time ? " in " : "", samples_text(count, cpu->all.count),
@@ -532,26 +566,6 @@ static void print_places(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-/* ---- nothing ---- */
-
-static void print_nothing(const struct view *view)
-{
-	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
-	const char *refused = ky_trace_metadata(view->trace, "sampling.cpu.refused");
-	char text[CELL_BYTES] = "the trace does not say why";
-
-	if (refused)
-		(void)snprintf(text, sizeof(text), "refused by %.200s", refused);
-	else if (source && strcmp(source, "off") == 0)
-		(void)snprintf(text, sizeof(text), "sampling was off");
-	else if (source)
-		(void)snprintf(text, sizeof(text), "sampling: %.80s, and nothing was sampled",
-			       source);
-	ky_out_text(view->out, "No samples: ");
-	ky_out_safe(view->out, text, strlen(text));
-	ky_out_text(view->out, ".\n");
-}
-
 void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile, bool is_coloured)
 {
@@ -561,7 +575,7 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 	for (uint32_t i = 0; i < KY_STACK_KINDS; i++)
 		any += profile->counts[i] + (profile->lost[i] > 0);
 	if (!any) {
-		print_nothing(&view);
+		print_nothing(&view, "");
 		ky_heap_text(out, trace, profile, is_coloured);
 		return;
 	}

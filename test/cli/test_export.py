@@ -155,6 +155,16 @@ class Report(Case):
         out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
         self.assertIn("No samples: refused by timers: Permission denied.\n", out)
 
+    def test_without_samples_of_the_processor_a_line_says_why(self):
+        trace = SampleTrace().metadata(sampling__cpu="none",
+                                       sampling__cpu__refused="timers: Permission denied")
+        trace.poll(100 * MS, 900 * MS, 1, "a")
+        trace.off_cpu(450 * MS, 300 * MS, 1, 100 * MS, 0x50, 0x40, 0x30)
+        out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
+        self.assertIn("No samples of the processor: refused by timers: Permission denied.\n", out)
+        self.assertIn("Off the processor: ", out)
+        self.assertNotIn("No samples:", out)
+
     def test_more_lost_than_kept_is_no_ranking(self):
         trace = known_trace()
         trace.event("LossEvent", 950 * MS, ("tid", "U32", 0), ("record_count", "VARINT", 9),
