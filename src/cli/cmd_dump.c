@@ -357,10 +357,8 @@ static int read_tail(void *ctx)
 /* Stream mode is what the ring is to have: whoever drained it may have been killed. */
 static void find_drain(struct job *job)
 {
-	struct ky_ring_drainer drainer;
-
-	ky_ring_drainer_find(&drainer, &job->found, &job->ring);
-	job->is_drained = ky_ring_is_drained(&drainer);
+	job->is_drained = job->found.mode == KY_RING_MODE_STREAM &&
+			  ky_ring_is_drained(&job->found, &job->ring);
 	(void)ky_ring_guarded(&job->ring, read_tail, job);
 }
 

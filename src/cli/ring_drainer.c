@@ -23,7 +23,12 @@ void ky_ring_drainer_find(struct ky_ring_drainer *out, const struct ky_found_rin
 		ky_ring_process_command(out->holder, out->name);
 }
 
-bool ky_ring_is_drained(const struct ky_ring_drainer *drainer)
+bool ky_ring_is_drained(const struct ky_found_ring *found, const struct ky_open_ring *ring)
 {
-	return drainer->is_own || drainer->is_claimed || drainer->holder != 0;
+	struct ky_ring_drainer drainer;
+
+	if (ky_ring_is_claimed(ring->fd) > 0)
+		return true;
+	ky_ring_drainer_find(&drainer, found, ring);
+	return drainer.is_own || drainer.is_claimed || drainer.holder != 0;
 }

@@ -269,6 +269,12 @@ class Dump(Rings):
         self.assertTrue(said["is_drained"])
         self.assertIn(str(traces.resolve()), said["drained_into"])
 
+    def test_a_flight_is_not_drained_though_somebody_watches_it(self):
+        _, host, _ = self.streamed()
+        self.assertEqual(self.kymo("set", "--ring-dir", self.rings, str(host),
+                                   "mode=flight").returncode, 0)
+        self.assertFalse(json.loads(self.dump(host, "--json").stdout)["is_drained"])
+
     def test_of_a_stream_that_came_round_what_is_older_is_in_the_trace(self):
         _, host, _ = self.streamed("paced=40000", ring_bytes=128 << 10)
         self.assertIn("; what is older is in the trace that is written all the time",
