@@ -24,6 +24,27 @@ extern const char etext[] __attribute__((visibility("hidden")));
 
 /* ---- what runs ---- */
 
+/* Where the most frequent calls go on to: past our own table of jumps, once that is learnt. Not the
+ * functions' addresses, which may be those of a jump in the program. */
+static void *plain_malloc(size_t bytes)
+{
+	return malloc(bytes);
+}
+
+static void *plain_realloc(void *old, size_t bytes)
+{
+	return realloc(old, bytes);
+}
+
+static void plain_free(void *address)
+{
+	free(address);
+}
+
+static void *(*next_malloc)(size_t) = plain_malloc;
+static void *(*next_realloc)(void *, size_t) = plain_realloc;
+static void (*next_free)(void *) = plain_free;
+
 /* address: 0, there was no memory. */
 static NOINLINE void tell(uintptr_t address, size_t bytes)
 {
@@ -45,7 +66,7 @@ static NOINLINE void *due_malloc(size_t bytes)
 
 static void *on_malloc(size_t bytes)
 {
-	return kymo_alloc_is_due(bytes) ? due_malloc(bytes) : malloc(bytes);
+	return kymo_alloc_is_due(bytes) ? due_malloc(bytes) : next_malloc(bytes);
 }
 
 static NOINLINE void *due_calloc(size_t count, size_t bytes)
@@ -143,7 +164,7 @@ static void *on_realloc(void *old, size_t bytes)
 	bool is_due = kymo_alloc_is_due(bytes);
 
 	return is_due || kymo_alloc_is_known(old) ? known_realloc(old, bytes, is_due) :
-						    realloc(old, bytes);
+						    next_realloc(old, bytes);
 }
 
 static void *on_reallocarray(void *old, size_t count, size_t bytes)
@@ -168,31 +189,32 @@ static void on_free(void *address)
 	if (kymo_alloc_is_known(address))
 		known_free(address);
 	else
-		free(address);
+		next_free(address);
 }
 
 /* ---- where it goes ---- */
 
 #define FUNCTIONS(FUNCTION)                                                                        \
-	FUNCTION(malloc)                                                                           \
-	FUNCTION(calloc)                                                                           \
-	FUNCTION(realloc)                                                                          \
-	FUNCTION(reallocarray)                                                                     \
-	FUNCTION(free)                                                                             \
-	FUNCTION(posix_memalign)                                                                   \
-	FUNCTION(aligned_alloc)                                                                    \
-	FUNCTION(memalign)                                                                         \
-	FUNCTION(valloc)                                                                           \
-	FUNCTION(pvalloc)
+	FUNCTION(malloc, &next_malloc)                                                             \
+	FUNCTION(calloc, NULL)                                                                     \
+	FUNCTION(realloc, &next_realloc)                                                           \
+	FUNCTION(reallocarray, NULL)                                                               \
+	FUNCTION(free, &next_free)                                                                 \
+	FUNCTION(posix_memalign, NULL)                                                             \
+	FUNCTION(aligned_alloc, NULL)                                                              \
+	FUNCTION(memalign, NULL)                                                                   \
+	FUNCTION(valloc, NULL)                                                                     \
+	FUNCTION(pvalloc, NULL)
 
 /* A program that is linked to a fixed address and takes a function's address has one of its own for
  * it, `told`; calls lead to `theirs` nevertheless. */
 struct function {
 	const char *name;
 	uintptr_t told, ours, theirs;
+	void *next; /* that is set to `theirs`, too */
 };
 
-#define ROW(name) {#name, (uintptr_t)(name), (uintptr_t)on_##name, 0},
+#define ROW(name, next) {#name, (uintptr_t)(name), (uintptr_t)on_##name, 0, next},
 static struct function functions[] = {FUNCTIONS(ROW)};
 
 static struct function *find(const char *name)
@@ -201,13 +223,6 @@ static struct function *find(const char *name)
 		if (strcmp(functions[i].name, name) == 0)
 			return &functions[i];
 	return NULL;
-}
-
-void *ky_tokio_alloc_address(const char *name)
-{
-	struct function *function = find(name);
-
-	return function ? (void *)function->ours : NULL; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 struct taking {
@@ -284,8 +299,11 @@ static bool learn(void *ctx, const struct ky_tokio_got_place *place)
 	struct function *function = find(place->name);
 
 	(void)ctx;
-	if (function && place->is_lazy)
-		function->theirs = __atomic_load_n(place->slot, __ATOMIC_RELAXED);
+	if (!function || !place->is_lazy)
+		return true;
+	function->theirs = __atomic_load_n(place->slot, __ATOMIC_RELAXED);
+	if (function->next)
+		memcpy(function->next, &function->theirs, sizeof(function->theirs));
 	return true;
 }
 
@@ -301,6 +319,14 @@ static int learn_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 
 	(void)info_bytes;
 	return is_ours(&elf) && ky_tokio_got_each(&elf, learn, ctx);
+}
+
+void *ky_tokio_alloc_address(const char *name)
+{
+	struct function *function = find(name);
+
+	dl_iterate_phdr(learn_object, NULL);
+	return function ? (void *)function->ours : NULL; /* NOLINT(performance-no-int-to-ptr) */
 }
 
 static int take_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)

@@ -2,8 +2,10 @@
 /* What it costs to sample allocations.
  *
  *     bench_alloc
+ *     bench_alloc --loop plain|floor|taken TURNS
  *
- * Prints one JSON object. *_ns: nanoseconds of the processor that a malloc() and its free() take
+ * Prints one JSON object. floor: a function that does nothing but jump on to the original stands
+ * between. --loop runs pairs of malloc() and free() alone, for a counter of instructions. *_ns: nanoseconds of the processor that a malloc() and its free() take
  * more, where nothing else happens (bare) and with sampling at 512 KiB; told_ns: an allocation that
  * is told with its stack, and its end. loop_*_percent: what a loop takes more that does little but
  * allocate: blocks of 16 to 512 bytes are filled, kept for a while, read and freed. words_*: the
@@ -37,6 +39,22 @@ struct functions {
 };
 
 static volatile uint64_t sink;
+static uint32_t bare_rounds = BARE_ROUNDS;
+
+/* ---- the least that standing between costs ---- */
+
+static void *(*volatile next_malloc)(size_t) = malloc;
+static void (*volatile next_free)(void *) = free;
+
+KEPT static void *floor_malloc(size_t bytes)
+{
+	return next_malloc(bytes);
+}
+
+KEPT static void floor_free(void *block)
+{
+	next_free(block);
+}
 
 static uint64_t now(void)
 {
@@ -60,13 +78,13 @@ KEPT static double run_bare(const struct functions *functions)
 {
 	uint64_t began_ns = now();
 
-	for (uint32_t i = 0; i < BARE_ROUNDS; i++) {
+	for (uint32_t i = 0; i < bare_rounds; i++) {
 		void *block = functions->allocate(64);
 
 		__asm__ volatile("" : : "r"(block) : "memory");
 		functions->release(block);
 	}
-	return (double)(now() - began_ns) / BARE_ROUNDS;
+	return (double)(now() - began_ns) / bare_rounds;
 }
 
 /* ---- little but allocating ---- */
@@ -222,14 +240,34 @@ static double tell(const struct functions *taken)
 	return median(sets, SETS);
 }
 
-int main(void)
+static const struct functions plain = {malloc, free}, floors = {floor_malloc, floor_free};
+
+static int run_alone(const struct functions *taken, const char *name, const char *turns)
+{
+	bare_rounds = (uint32_t)strtoul(turns, NULL, 10);
+	(void)run_bare(strcmp(name, "plain") == 0 ? &plain :
+		       strcmp(name, "floor") == 0 ? &floors :
+						    taken);
+	return 0;
+}
+
+static void print_costs(const char *name, const struct functions *functions)
+{
+	double loop, words, bare, unused;
+
+	bare = added(run_bare, &plain, functions, &unused);
+	(void)added(run_loop, &plain, functions, &loop);
+	(void)added(run_words, &plain, functions, &words);
+	printf("\"bare_%s_ns\": %.2f, \"loop_%s_percent\": %.2f, \"words_%s_percent\": %.2f, ",
+	       name, bare, name, loop, name, words);
+}
+
+int main(int argc, char **argv)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
-	const struct functions plain = {malloc, free};
 	struct functions taken;
 	struct kymo_recorder *recorder;
 	void *address = ky_tokio_alloc_address("malloc");
-	double bare_off, bare_on, loop_off, loop_on, words_off, words_on, unused;
 
 	memcpy(&taken.allocate, &address, sizeof(address));
 	address = ky_tokio_alloc_address("free");
@@ -242,19 +280,15 @@ int main(void)
 	}
 	kymo_poll_begin(1, 0, KYMO_QUEUE_UNKNOWN);
 	wait_for_tables();
-	bare_on = added(run_bare, &plain, &taken, &unused);
-	(void)added(run_loop, &plain, &taken, &loop_on);
-	(void)added(run_words, &plain, &taken, &words_on);
-	printf("{\"told_ns\": %.1f, ", tell(&taken));
+	if (argc == 4 && strcmp(argv[1], "--loop") == 0)
+		return run_alone(&taken, argv[2], argv[3]);
+	printf("{");
+	print_costs("on", &taken);
+	print_costs("floor", &floors);
+	printf("\"told_ns\": %.1f, ", tell(&taken));
 	kymo_recorder_gates(0, KYMO_GATE_ALLOC);
-	bare_off = added(run_bare, &plain, &taken, &unused);
-	(void)added(run_loop, &plain, &taken, &loop_off);
-	(void)added(run_words, &plain, &taken, &words_off);
-	printf("\"bare_off_ns\": %.2f, \"bare_on_ns\": %.2f, ", bare_off, bare_on);
-	printf("\"loop_off_percent\": %.2f, \"loop_on_percent\": %.2f, \"loop_ns\": %.1f, ",
-	       loop_off, loop_on, run_loop(&plain));
-	printf("\"words_off_percent\": %.2f, \"words_on_percent\": %.2f, \"words_ns\": %.1f}\n",
-	       words_off, words_on, run_words(&plain));
+	print_costs("off", &taken);
+	printf("\"loop_ns\": %.1f, \"words_ns\": %.1f}\n", run_loop(&plain), run_words(&plain));
 	kymo_poll_end(0);
 	kymo_recorder_close(recorder);
 	return 0;

@@ -291,6 +291,21 @@ static void alloc__shut_gate_tells_ends_alone(void **state)
 	assert_int_equal(told(), count + 2);
 }
 
+static void alloc__opened_gate_is_seen_within_16_kib(void **state)
+{
+	(void)state;
+	atomic_store(&ky_engine.ring->control->settings.alloc_bytes, KIB);
+	kymo_recorder_gates(0, KYMO_GATE_ALLOC);
+	kymo_alloc(address_of(1), KIB);
+	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
+	for (uint32_t i = 0; i < 16; i++)
+		kymo_alloc(address_of(i), KIB);
+	/* Of 64 KiB none is sampled once in e^64 times. */
+	for (uint32_t i = 0; i < 64; i++)
+		kymo_alloc(address_of(i), KIB);
+	assert_int_not_equal(told(), 0);
+}
+
 static void alloc__another_interval_counts_from_now_on(void **state)
 {
 	const uint64_t small = 4 * KIB;
@@ -379,6 +394,7 @@ int main(void)
 		CASE(alloc__address_given_out_again_is_kept_once),
 		CASE(alloc__beyond_the_table_is_counted_as_lost),
 		CASE(alloc__shut_gate_tells_ends_alone),
+		CASE(alloc__opened_gate_is_seen_within_16_kib),
 		CASE(alloc__another_interval_counts_from_now_on),
 		CASE(alloc__failed_allocation_is_not_told),
 		CASE(alloc__child_leaves_the_parents_table_alone),
