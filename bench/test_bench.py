@@ -170,7 +170,7 @@ class Memory(unittest.TestCase):
 
 class Flight(unittest.TestCase):
     def figures(self, variants=flight.VARIANTS):
-        cost = {"plain": 5000, "kymo": 5090, "go": 6000, "go+flight": 6700, "dial9": 5900}
+        cost = {"plain": 5000, "kymo": 5090, flight.EVENTS_ALONE: 5040, "go": 6000, "go+flight": 6700, "dial9": 5900}
         return {variant: [{"cpu_ns": cost[variant] + drift, "rate": 1e9 / cost[variant],
                            "p99_ns": 10, "p999_ns": 20, "start_ms": 1, "cut_ms": 2}
                           for drift in (0, 300, 900)] for variant in variants}
@@ -183,13 +183,15 @@ class Flight(unittest.TestCase):
         cost = "adds per request, CPU of all processes"
         own = found[f"echo, kymo run --mode flight: {cost}"]
         go = found[f"echo in Go, FlightRecorder: {cost}"]
+        alone = found[f"echo, flight, events alone, no stacks: {cost}"]
         self.assertEqual((own["value"], own["peer"], own["target"]), (90, 900, 100))
+        self.assertEqual((alone["value"], alone["peer"], alone["target"]), (40, 900, 100))
         self.assertEqual((go["value"], go["peer"], go["target"]), (700, None, None))
 
     def test_without_go_its_rows_are_left_out(self):
-        found = self.rows(self.figures(("plain", "kymo", "dial9")))
+        found = self.rows(self.figures(("plain", "kymo", flight.EVENTS_ALONE, "dial9")))
         self.assertFalse([name for name in found if "Go" in name])
-        self.assertEqual(len(found), 1 + len(flight.SHAPES))
+        self.assertEqual(len(found), 2 + len(flight.SHAPES))
 
     def test_cpu_clock_of_another_process_counts_all_its_threads(self):
         spin = ("import threading, time\n"

@@ -18,12 +18,13 @@ import subprocess
 import threading
 import time
 
+from .end_to_end import EVENTS_ALONE, EVENTS_ALONE_OPTIONS
 from .memory import host_of
 from .programs import ROOT, Broken, Running, again_when_lost, check_trace, run
 from .rows import differences, median_interval, ratios, row
 
-VARIANTS = ("plain", "kymo", "go", "go+flight", "dial9")
-BASES = {"kymo": "plain", "dial9": "plain", "go+flight": "go"}
+VARIANTS = ("plain", "kymo", EVENTS_ALONE, "go", "go+flight", "dial9")
+BASES = {"kymo": "plain", EVENTS_ALONE: "plain", "dial9": "plain", "go+flight": "go"}
 RING_BYTES = 32 << 20
 CONNECTIONS = 50
 WARM_UP = 20_000
@@ -90,9 +91,10 @@ class Programs:
         """The command, its environment and the program that serves."""
         count = str((1 + LOADS) * CONNECTIONS + 1)  # warm-up, loads, what keeps it alive
         echo = self.plain / "echo"
-        if variant == "kymo":
+        if variant in ("kymo", EVENTS_ALONE):
+            options = EVENTS_ALONE_OPTIONS if variant == EVENTS_ALONE else ()
             return ([self.context.kymo, "run", "--quiet", "--mode", "flight", "--ring-bytes",
-                     str(RING_BYTES), "-o", directory, "--", echo, count], None, echo)
+                     str(RING_BYTES), *options, "-o", directory, "--", echo, count], None, echo)
         if variant == "dial9":
             echo = self.dial9 / "echo"
             return ([echo, count], {"DIAL9_BENCH_DIR": str(directory)}, echo)
@@ -104,7 +106,7 @@ class Programs:
 
     def check(self, variant, directory):
         """A recorder that recorded nothing costs nothing."""
-        if variant == "kymo":
+        if variant in ("kymo", EVENTS_ALONE):
             check_trace(self.context.kymo, directory,
                         dict.fromkeys(EVENTS, LOADS * REQUESTS))
         elif variant == "dial9":
@@ -233,6 +235,9 @@ def rows_of(figures):
                   "ns")]
     result += [shown("kymo", f"echo, kymo run --mode flight: {title}", how, key, peer="dial9",
                      **more) for title, how, key, more in SHAPES]
+    title, how, key, more = SHAPES[0]
+    result.append(shown(EVENTS_ALONE, f"echo, flight, events alone, no stacks: {title}", how, key,
+                        peer="dial9", **more))
     if "go" not in figures:
         return result
     result.append(row("echo in Go: without a recorder, per request",
