@@ -21,7 +21,7 @@ struct ky_ring_drainer {
 void ky_ring_drainer_find(struct ky_ring_drainer *out, const struct ky_found_ring *found,
 			  const struct ky_open_ring *ring);
 
-/* Is there anybody? The name costs a look at all processes, which this does without where it can. */
+/* Is there anybody? Without a look at all processes where the lock says it. */
 bool ky_ring_is_drained(const struct ky_found_ring *found, const struct ky_open_ring *ring);
 
 #endif
