@@ -170,7 +170,8 @@ class Memory(unittest.TestCase):
 
 class Flight(unittest.TestCase):
     def figures(self, variants=flight.VARIANTS):
-        cost = {"plain": 5000, "kymo": 5090, flight.EVENTS_ALONE: 5040, "go": 6000, "go+flight": 6700, "dial9": 5900}
+        cost = {"plain": 5000, "kymo": 5090, flight.EVENTS_ALONE: 5040,
+                "go": 6000, "go+flight": 6700, "dial9": 5900}
         return {variant: [{"cpu_ns": cost[variant] + drift, "rate": 1e9 / cost[variant],
                            "p99_ns": 10, "p999_ns": 20, "start_ms": 1, "cut_ms": 2}
                           for drift in (0, 300, 900)] for variant in variants}
