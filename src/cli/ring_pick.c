@@ -4,6 +4,7 @@
 
 #include <cli/ring_guard.h>
 #include <cli/ring_process.h>
+#include <cli/run_process.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
@@ -74,7 +75,7 @@ static int tell_process(const struct ky_found_rings *rings, uint32_t pid, char *
 		return refuse(why, -ENODATA, "process %u has closed its recorder", pid);
 	if (trouble != NULL)
 		return refuse(why, trouble->error, "%s", trouble->why);
-	if (!ky_ring_process_user(pid, &uid))
+	if (!ky_ring_process_user(pid, &uid) || ky_run_process_is_zombie(pid))
 		return ended != NULL ? refuse(why, -ESRCH,
 					      "process %u is gone; what it recorded is still in %s "
 					      "(`kymo recover` makes a trace of it)",

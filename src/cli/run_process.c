@@ -15,37 +15,48 @@ enum {
 	FIELD_START_TIME = 19
 };
 
-bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks)
+struct status {
+	char state;
+	uint64_t threads, start;
+};
+
+static bool parse_stat(const char *text, struct status *out)
 {
 	/* The command may hold blanks and parentheses itself: the last one closes it. */
 	const char *at = strrchr(text, ')');
-	uint64_t threads = 0, start = 0;
-	char state = 'X';
 	int field;
 
-	if (at == NULL)
-		return false;
-	for (field = 0; field <= FIELD_START_TIME; field++) {
+	for (field = 0; at != NULL && field <= FIELD_START_TIME; field++) {
 		at = strchr(at, ' ');
 		if (at == NULL)
-			return false;
+			break;
 		at++;
 		if (field == FIELD_STATE)
-			state = *at;
+			out->state = *at;
 		else if (field == FIELD_NUM_THREADS)
-			threads = strtoull(at, NULL, 10);
+			out->threads = strtoull(at, NULL, 10);
 		else if (field == FIELD_START_TIME)
-			start = strtoull(at, NULL, 10);
+			out->start = strtoull(at, NULL, 10);
 	}
-	if (start != start_ticks || state == 'X')
-		return false;
-	/* A zombie leader whose other threads go on is a living process. */
-	return state != 'Z' || threads > 1;
+	return at != NULL;
 }
 
-bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks)
+/* A zombie leader whose other threads go on is a living process. */
+static bool has_ended(const struct status *status)
 {
-	char path[64], text[1024];
+	return status->state == 'X' || (status->state == 'Z' && status->threads <= 1);
+}
+
+bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks)
+{
+	struct status status = {0};
+
+	return parse_stat(text, &status) && status.start == start_ticks && !has_ended(&status);
+}
+
+static bool read_stat(uint32_t pid, char *text, size_t text_bytes)
+{
+	char path[64];
 	ssize_t bytes;
 	int fd;
 
@@ -53,12 +64,27 @@ bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	bytes = read(fd, text, sizeof(text) - 1);
+	bytes = read(fd, text, text_bytes - 1);
 	close(fd);
-	if (bytes <= 0)
-		return false;
-	text[bytes] = '\0';
-	return ky_run_process_stat_is_alive(text, start_ticks);
+	text[bytes > 0 ? bytes : 0] = '\0';
+	return bytes > 0;
+}
+
+bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks)
+{
+	char text[1024];
+
+	return read_stat(pid, text, sizeof(text)) &&
+	       ky_run_process_stat_is_alive(text, start_ticks);
+}
+
+bool ky_run_process_is_zombie(uint32_t pid)
+{
+	struct status status = {0};
+	char text[1024];
+
+	return read_stat(pid, text, sizeof(text)) && parse_stat(text, &status) &&
+	       has_ended(&status);
 }
 
 /* Is "KYMO_SESSION=..." one of the variables? They stand one behind the other, each ended by a NUL.

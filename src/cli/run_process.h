@@ -10,6 +10,9 @@
 /* start_ticks: field 22 of /proc/PID/stat, which tells a reused pid apart. */
 bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
 
+/* Has it ended, and only its parent has not asked how? In a container nobody may ever. */
+bool ky_run_process_is_zombie(uint32_t pid);
+
 /* The same on the text of /proc/PID/stat. */
 bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks);
 

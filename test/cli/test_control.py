@@ -208,6 +208,16 @@ class Set(Control):
         self.assert_one_sentence(self.kymo("set", process.pid, "poll=off"), "is gone",
                                  "kymo recover")
 
+    def test_a_zombie_does_not_run(self):
+        process = self.host()
+        ring = self.ring_of(process)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        self.assert_one_sentence(self.kymo("set", process.pid, "poll=off"), "is gone",
+                                 "kymo recover")
+        ring.unlink()
+        self.assert_one_sentence(self.kymo("set", process.pid, "poll=off"), "no process")
+
     def test_a_ring_cut_short_is_told_not_crashed_on(self):
         process = self.host()
         process.send_signal(signal.SIGSTOP)  # it must not touch what is gone
