@@ -176,11 +176,13 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_open(out, "places", "[");
 	for (i = 0; i < profile->place_count; i++) {
 		const struct ky_stack_profile_place *place = &profile->places[i];
+		bool any = place->task_count + place->also_count > 0;
 
 		ky_json_open(out, NULL, "{");
 		ky_json_number(out, "tasks", place->task_count);
-		ky_json_number_or_null(out, "since_ns", place->task_count > 0, place->since_ns);
-		task(out, trace, "since_task", place->task_count ? place->since_task : KY_NONE);
+		ky_json_number(out, "tasks_counted_elsewhere", place->also_count);
+		ky_json_number_or_null(out, "since_ns", any, place->since_ns);
+		task(out, trace, "since_task", any ? place->since_task : KY_NONE);
 		total(out, "ns", &place->ns);
 		ky_json_number(out, "captures_without_end", place->unsafe_count);
 		stack_lines(out, profile, place->stack);

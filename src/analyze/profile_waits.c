@@ -233,11 +233,11 @@ static void add_place(struct ky_stack_profile_place *place, const struct ky_stac
 		      bool is_waiting_now)
 {
 	if (is_waiting_now) {
-		if (!place->task_count || row->time_ns < place->since_ns) {
+		if (!place->also_count || row->time_ns < place->since_ns) {
 			place->since_ns = row->time_ns;
 			place->since_task = row->task;
 		}
-		place->task_count++;
+		place->also_count++; /* for now */
 	}
 	if (row->reason != KY_PLACE_CAPTURED)
 		return;
@@ -254,9 +254,49 @@ static bool is_place_before(const void *a, const void *b, const void *ctx)
 	(void)ctx;
 	if (one->task_count != other->task_count)
 		return one->task_count > other->task_count;
+	if (one->also_count != other->also_count)
+		return one->also_count > other->also_count;
 	if (one->ns.sum > other->ns.sum || one->ns.sum < other->ns.sum)
 		return one->ns.sum > other->ns.sum;
 	return one->stack < other->stack;
+}
+
+/* A task that waits at a place. */
+struct standing {
+	uint32_t task, place;
+};
+
+static bool is_standing_before(const void *a, const void *b, const void *ctx)
+{
+	const struct standing *one = a, *other = b;
+
+	(void)ctx;
+	return one->task != other->task ? one->task < other->task : one->place < other->place;
+}
+
+/* One that waits for several things at once stands at several places, and is one task. */
+static void count_once(struct ky_stack_profile *profile, struct standing *list, uint32_t count)
+{
+	uint32_t i, next, best;
+
+	ky_sort(list, count, sizeof(*list), is_standing_before, NULL);
+	for (i = 0; i < count; i = next) {
+		uint64_t most = 0;
+
+		best = list[i].place;
+		for (next = i; next < count && list[next].task == list[i].task; next++) {
+			const struct ky_stack_profile_place *place =
+				&profile->places[list[next].place];
+
+			if (place->task_count + place->also_count <= most)
+				continue;
+			most = place->task_count + place->also_count;
+			best = list[next].place;
+		}
+		profile->places[best].task_count++;
+		profile->places[best].also_count--;
+		profile->waiting_count++;
+	}
 }
 
 static int make_places(struct ky_stack_profile *profile, const struct ky_trace *trace)
@@ -265,9 +305,12 @@ static int make_places(struct ky_stack_profile *profile, const struct ky_trace *
 	struct keyed *keyed = group_rows(profile, trace, KY_STACK_PLACE, &count, &groups);
 	uint32_t *last = last_places(profile, trace);
 	uint32_t *counted = ky_alloc((trace->task_count + 1u) * sizeof(*counted));
+	struct standing *standing = ky_alloc((count + 1u) * sizeof(*standing));
+	uint32_t standing_count = 0;
 
 	profile->places = ky_alloc((groups + 1u) * sizeof(*profile->places));
-	if (!keyed || !last || !counted || !profile->places) {
+	if (!keyed || !last || !counted || !standing || !profile->places) {
+		ky_free(standing);
 		ky_free(counted);
 		ky_free(keyed);
 		ky_free(last);
@@ -280,12 +323,14 @@ static int make_places(struct ky_stack_profile *profile, const struct ky_trace *
 		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
 		profile->places[at].stack = keyed[i].site;
 		is_now = is_now && counted[task] != at + 1; /* captured, and told again */
-		if (is_now)
+		if (is_now) {
 			counted[task] = at + 1;
+			standing[standing_count++] = (struct standing){task, at};
+		}
 		add_place(&profile->places[at], &trace->samples.rows[keyed[i].row], is_now);
 	}
-	for (i = 0; i < trace->task_count; i++)
-		profile->waiting_count += last[i] && is_waiting(profile, trace, last, last[i] - 1);
+	count_once(profile, standing, standing_count);
+	ky_free(standing);
 	ky_free(counted);
 	ky_free(keyed);
 	ky_free(last);

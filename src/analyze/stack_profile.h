@@ -66,8 +66,10 @@ struct ky_stack_profile_wait {
 
 struct ky_stack_profile_place {
 	uint32_t stack;
-	uint64_t task_count; /* that wait there at the end of the range */
-	uint64_t since_ns;   /* earliest moment since which one does */
+	/* That wait there at the end of the range: each task is counted at one of its places, the
+	 * one with most tasks, and is one of also_count at the others. */
+	uint64_t task_count, also_count;
+	uint64_t since_ns; /* earliest moment since which one does */
 	uint32_t since_task;
 	struct ky_total ns;    /* waited there, of those whose end is known; estimated */
 	uint64_t unsafe_count; /* captures whose wait is not known */
@@ -121,7 +123,7 @@ struct ky_stack_profile {
 	uint64_t switches_observed_ns, switches_stretch_ns, switches_lost_count;
 	struct ky_stack_profile_place *places; /* most waiting tasks, then most time first */
 	uint32_t place_count, place_total;
-	uint64_t waiting_count;             /* tasks that wait and have a place */
+	uint64_t waiting_count; /* tasks that wait and have a place: task_count of all */
 	struct ky_stack_profile_heap *heap; /* most live bytes, then most bytes first */
 	uint32_t heap_count, heap_total;
 	struct ky_stack_profile_heap heap_all;

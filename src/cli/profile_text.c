@@ -529,9 +529,24 @@ static void print_worst(const struct view *view)
 
 /* ---- tasks that wait ---- */
 
+/* A row is a place, and a task of a select has several. */
+static void print_shared(const struct view *view)
+{
+	const struct ky_stack_profile *profile = view->profile;
+	bool any = false;
+
+	for (uint32_t i = 0; i < profile->place_count && i < ROWS_MAX; i++)
+		any |= profile->places[i].also_count > 0;
+	if (any)
+		ky_out_text(view->out,
+			    "  a task that waits at several places (select!, join!) is counted at "
+			    "one of them, under Also at the others\n");
+}
+
 static void print_places(const struct view *view)
 {
-	static const char *const titles[] = {"Tasks", "Longest", "Waited", "n", "Where", "", "In"};
+	static const char *const titles[] = {"Tasks", "Also",  "Longest", "Waited",
+					     "n",     "Where", "",        "In"};
 	const struct ky_stack_profile *profile = view->profile;
 	char count[KY_OUT_CELL_BYTES], title[CELL_BYTES];
 	uint64_t end_ns = view->trace->run_last_ns;
@@ -544,13 +559,18 @@ static void print_places(const struct view *view)
 	(void)snprintf(title, sizeof(title), "Where tasks wait: %s do at the end",
 		       ky_out_count(count, profile->waiting_count));
 	ky_out_heading(view->out, view->is_coloured, title);
-	ky_table_init(&table, "rrrrlll");
+	print_shared(view);
+	ky_table_init(&table, "rrrrrlll");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < profile->place_count && i < ROWS_MAX; i++) {
 		const struct ky_stack_profile_place *place = &profile->places[i];
 
 		count_cell(&table, place->task_count);
-		if (place->task_count && end_ns > place->since_ns)
+		if (place->also_count)
+			count_cell(&table, place->also_count);
+		else
+			ky_table_cell(&table, "");
+		if (place->task_count + place->also_count && end_ns > place->since_ns)
 			duration_cell(&table, (double)(end_ns - place->since_ns));
 		else
 			ky_table_cell(&table, "-");

@@ -29,7 +29,9 @@ struct entry {
 	double chance;
 	uint8_t state;
 	bool is_truncated;
-	uint32_t stack; /* index in stacks */
+	uint32_t stack;       /* index in stacks */
+	uint32_t group;       /* its place */
+	uint32_t place_count; /* of its task */
 	char name[NAME_BYTES];
 };
 
@@ -267,7 +269,9 @@ static bool is_same_place(const struct places *places, const struct entry *a, co
 
 /* Entries of one place: [from, end), in `order` by their longest wait. */
 struct group {
-	uint32_t from, end, task_count;
+	uint32_t from, end;
+	uint32_t task_count;    /* that wait there */
+	uint32_t counted_count; /* of those; the others are counted at another place of theirs */
 };
 
 static int compare_groups(const void *a, const void *b)
@@ -291,6 +295,46 @@ static uint32_t task_count(const struct places *places)
 	return count;
 }
 
+static int by_task(const void *a, const void *b)
+{
+	const struct entry *one = *(const struct entry *const *)a;
+	const struct entry *other = *(const struct entry *const *)b;
+
+	if (one->task != other->task)
+		return one->task < other->task ? -1 : 1;
+	return (one->group > other->group) - (one->group < other->group);
+}
+
+/* Each task once, where most stand. Returns false without memory. */
+static bool count_once(struct places *places, struct group *groups, uint32_t group_count)
+{
+	uint32_t count = places->entry_count, next;
+	struct entry **order = ky_alloc(((size_t)count + 1) * sizeof(struct entry *));
+
+	if (!order)
+		return false;
+	for (uint32_t i = 0; i < group_count; i++)
+		for (uint32_t k = groups[i].from; k < groups[i].end; k++)
+			places->entries[k].group = i;
+	for (uint32_t i = 0; i < count; i++)
+		order[i] = &places->entries[i];
+	qsort(order, count, sizeof(struct entry *), by_task);
+	for (uint32_t i = 0; i < count; i = next) {
+		uint32_t best = order[i]->group, distinct = 0;
+
+		for (next = i; next < count && order[next]->task == order[i]->task; next++) {
+			distinct += next == i || order[next]->group != order[next - 1]->group;
+			if (groups[order[next]->group].task_count > groups[best].task_count)
+				best = order[next]->group;
+		}
+		groups[best].counted_count++;
+		for (uint32_t k = i; k < next; k++)
+			order[k]->place_count = distinct;
+	}
+	ky_free(order);
+	return true;
+}
+
 static struct group *make_groups(struct places *places, uint32_t *count)
 {
 	struct group *groups = ky_alloc(((size_t)places->entry_count + 1) * sizeof(*groups));
@@ -311,7 +355,10 @@ static struct group *make_groups(struct places *places, uint32_t *count)
 						 entry->task != (entry - 1)->task;
 	}
 	qsort(groups, *count, sizeof(*groups), compare_groups);
-	return groups;
+	if (count_once(places, groups, *count))
+		return groups;
+	ky_free(groups);
+	return NULL;
 }
 
 static void safe(struct ky_buf *out, const char *text)
@@ -338,19 +385,29 @@ static void print_tasks(struct ky_buf *out, const struct places *places, const s
 		if (i > group->from && entry->task == (entry - 1)->task)
 			continue;
 		shown++;
-		ky_out_format(out, "%20s task %" PRIu64, "", entry->task);
+		ky_out_format(out, "%28s task %" PRIu64, "", entry->task);
 		if (entry->name[0]) {
 			ky_out_text(out, " ");
 			safe(out, entry->name);
 		}
 		ky_out_format(out, ", there for %s",
 			      ky_out_duration(cell, places->now_ns - entry->since_ns));
+		if (entry->place_count > 1)
+			ky_out_format(out, ", one of its %u places", entry->place_count);
 		if (entry->is_truncated)
 			ky_out_text(out, ", part of its stack is not known");
 		ky_out_text(out, "\n");
 	}
 	if (group->task_count > shown)
-		ky_out_format(out, "%20s and %u more\n", "", group->task_count - shown);
+		ky_out_format(out, "%28s and %u more\n", "", group->task_count - shown);
+}
+
+static bool is_shared(const struct places *places)
+{
+	for (uint32_t i = 0; i < places->entry_count; i++)
+		if (places->entries[i].place_count > 1)
+			return true;
+	return false;
 }
 
 static void print_text(struct ky_buf *out, const struct places *places, const struct group *groups,
@@ -363,14 +420,22 @@ static void print_text(struct ky_buf *out, const struct places *places, const st
 				 "program's unwind tables were not there yet, or no task waits.\n");
 		return;
 	}
-	ky_out_format(out, "Await places of %s task%s\n\n%7s %11s  %s\n",
-		      ky_out_count(number, tasks), tasks == 1 ? "" : "s", "Tasks", "Longest",
-		      "Where");
+	ky_out_format(out, "Await places of %s task%s\n", ky_out_count(number, tasks),
+		      tasks == 1 ? "" : "s");
+	if (is_shared(places))
+		ky_out_text(out, "A task that waits at several places (select!, join!) is counted "
+				 "at one of them, under Also at the others.\n");
+	ky_out_format(out, "\n%7s %7s %11s  %s\n", "Tasks", "Also", "Longest", "Where");
 	for (uint32_t i = 0; i < group_count; i++) {
 		const struct entry *first = &places->entries[groups[i].from];
 		const struct stack *stack = &places->stacks[first->stack];
 
-		ky_out_format(out, "%7s %11s  ", ky_out_count(number, groups[i].task_count),
+		ky_out_format(out, "%7s", ky_out_count(number, groups[i].counted_count));
+		ky_out_format(out, " %7s %11s  ",
+			      groups[i].task_count > groups[i].counted_count ?
+				      ky_out_count(number,
+						   groups[i].task_count - groups[i].counted_count) :
+				      "",
 			      first->state == STATE_POLLED ?
 				      "-" :
 				      ky_out_duration(cell, waited_ns(first)));
@@ -381,7 +446,7 @@ static void print_text(struct ky_buf *out, const struct places *places, const st
 		else
 			ky_out_text(out, stack->frame_count ? "" : "an unknown place");
 		if (stack->own[0]) {
-			ky_out_format(out, stack->library[0] ? "\n%20s in " : "%.0s", "");
+			ky_out_format(out, stack->library[0] ? "\n%28s in " : "%.0s", "");
 			safe(out, stack->own);
 		}
 		ky_out_text(out, "\n");
@@ -419,7 +484,9 @@ static void print_json(struct ky_buf *out, const struct places *places, const st
 		ky_json_text(out, "state", states[first->state <= STATE_POLLED ? first->state : 0]);
 		ky_json_text(out, "awaits", stack->library);
 		ky_json_text(out, "in", stack->own);
-		ky_json_number(out, "task_count", groups[i].task_count);
+		ky_json_number(out, "task_count", groups[i].counted_count);
+		ky_json_number(out, "counted_elsewhere",
+			       groups[i].task_count - groups[i].counted_count);
 		ky_json_number(out, "longest_wait_ns", waited_ns(first));
 		json_frames(out, stack, table, first->time_ns);
 		ky_json_open(out, "waiting", "[");
@@ -431,6 +498,7 @@ static void print_json(struct ky_buf *out, const struct places *places, const st
 			ky_json_text(out, "name", entry->name);
 			ky_json_number(out, "since_ns", entry->since_ns);
 			ky_json_number(out, "waited_ns", waited_ns(entry));
+			ky_json_number(out, "places", entry->place_count);
 			ky_json_number(out, "one_in", (uint64_t)(1 / entry->chance + 0.5));
 			ky_json_flag(out, "truncated", entry->is_truncated);
 			ky_json_close(out, "}");

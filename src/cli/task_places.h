@@ -3,6 +3,9 @@
  *
  * A place is what the program's own code awaits: the function of a library that its own function
  * called last on the way to whoever keeps the waker, and that own function with its line.
+ * A task that waits for several things at once (select!, join!) is at several places. It is counted
+ * at one of them, the one with most tasks, and told as waiting there, too, at the others: so the
+ * counts sum to the tasks.
  *
  * Threads: owner.
  */

@@ -103,6 +103,15 @@ def check_report(tap, name, report):
             tap.check(fits, f"{name}: {own} waits in {leaf}, called by the program", text)
         tap.check(all(not task["truncated"] for _, task in places) and bool(places),
                   f"{name}: the chains of {own} reach the poll", text)
+    counted = sum(place["task_count"] for place in report["places"])
+    tap.check(counted == report["tasks"], f"{name}: each task is counted once",
+              f"{counted} of {report['tasks']}")
+    several = {task["task"]: task["places"] for place in report["places"]
+               for task in place["waiting"] if task["places"] > 1}
+    selects = {task["task"] for _, task in found.get("wait_select", [])}
+    tap.check(len(selects) == 1 and set(several.values()) == {len(EXPECTED["wait_select"])} and
+              selects == set(several), f"{name}: a task of a select says at how many places it is",
+              f"{several}, {selects}")
     tap.check(report["tasks"] <= len(EXPECTED), f"{name}: tasks that ended are gone",
               str(report["tasks"]))
 

@@ -141,6 +141,10 @@ def check_off_cpu(tap, _, name, truth, profile):
 
 def check_places(tap, intervals, name, truth, profile):
     places = profile["waiting"]["places"]
+    counted = sum(place["tasks"] for place in places)
+    tap.check(profile["waiting"]["places_seen"] > len(places) or
+              counted == profile["waiting"]["tasks"], f"{name}: each waiting task is counted once",
+              f"{counted} of {profile['waiting']['tasks']}")
     for own, count in WAITS.items():
         rows = [place for place in places if has(place["stack"], own)]
         truth_ns = truth["places"][own]["ns"]

@@ -288,6 +288,40 @@ static void profile__says_where_tasks_wait(void **state)
 	finish(&p);
 }
 
+/* Two tasks of a select, one of which stands at a place that is no other's. */
+static void profile__counts_a_task_at_several_places_once(void **state)
+{
+	struct profile_case p;
+	uint32_t both, own;
+	uint64_t sum = 0;
+
+	(void)state;
+	begin(&p);
+	both = CASE_STACK(&p.c, 0x30, 0x20);
+	own = CASE_STACK(&p.c, 0x10);
+	for (uint64_t task = 1; task <= 2; task++) {
+		case_poll(&p.c, 100 * MS + task, 101 * MS, 0, task);
+		if (task == 1)
+			case_place(&p.c, 100 * MS + task + 1, task, own, 1.0);
+		case_place(&p.c, 100 * MS + task + 2, task, both, 1.0);
+		case_place(&p.c, 100 * MS + task + 3, task, both, 1.0); /* two ways to it */
+	}
+	case_poll(&p.c, 120 * MS, 121 * MS, 0, 9);
+	make(&p, NULL);
+	assert_int_equal(p.profile->waiting_count, 2);
+	assert_int_equal(p.profile->place_count, 2);
+	assert_int_equal(p.profile->places[0].task_count, 2);
+	assert_int_equal(p.profile->places[0].also_count, 0);
+	assert_int_equal(p.profile->places[1].task_count, 0);
+	assert_int_equal(p.profile->places[1].also_count, 1);
+	assert_int_equal(p.profile->places[1].since_task,
+			 ky_trace_task(p.c.trace, 1)); /* it waits there all the same */
+	for (uint32_t i = 0; i < p.profile->place_count; i++)
+		sum += p.profile->places[i].task_count;
+	assert_int_equal(sum, p.profile->waiting_count);
+	finish(&p);
+}
+
 static void profile__counts_a_task_that_a_dump_tells_of_once(void **state)
 {
 	struct profile_case p;
@@ -489,6 +523,7 @@ int main(void)
 		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
 		cmocka_unit_test(profile__says_where_tasks_wait),
 		cmocka_unit_test(profile__says_what_a_task_awaits_and_not_how_it_was_seen),
+		cmocka_unit_test(profile__counts_a_task_at_several_places_once),
 		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
 		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
