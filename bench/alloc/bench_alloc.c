@@ -4,12 +4,13 @@
  *     bench_alloc
  *     bench_alloc --loop plain|floor|taken TURNS
  *
- * Prints one JSON object. floor: a function that does nothing but jump on to the original stands
- * between. --loop runs pairs of malloc() and free() alone, for a counter of instructions. *_ns: nanoseconds of the processor that a malloc() and its free() take
- * more, where nothing else happens (bare) and with sampling at 512 KiB; told_ns: an allocation that
+ * Prints one JSON object. *_ns: nanoseconds of the processor that a malloc() and its free() take
+ * more, where nothing else happens (bare): off with the gate shut, on with sampling at 512 KiB,
+ * floor where a function stands between that does nothing but jump on. told_ns: an allocation that
  * is told with its stack, and its end. loop_*_percent: what a loop takes more that does little but
  * allocate: blocks of 16 to 512 bytes are filled, kept for a while, read and freed. words_*: the
- * same of one that counts the words of a text, and copies each.
+ * same of one that counts the words of a text, and copies each. --loop runs pairs of malloc() and
+ * free() alone, for a counter of instructions.
  * Plain and taken-over functions take turns, set by set.
  */
 #include <base/now.h>
