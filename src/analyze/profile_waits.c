@@ -97,7 +97,7 @@ static void add_row(struct ky_total *total, struct ky_cluster *cluster,
 							   window_of(trace, row->end_ns) :
 							   NULL;
 
-	if (!window)
+	if (!window || window->to_ns == window->from_ns)
 		ky_total_add(total, row->weight, (double)row->value);
 	else
 		ky_cluster_add(total, cluster, window->to_ns,
@@ -119,6 +119,15 @@ static void add_wait(struct ky_stack_profile_wait *wait, struct ky_cluster *clus
 	add_row(&wait->ns, cluster, trace, row);
 }
 
+/* Another process ended there, or a dump was made: the next window stands for that time, too. */
+static bool is_passed(const struct ky_trace *trace, uint32_t at)
+{
+	const struct ky_trace_off_window *window = &trace->off_windows[at];
+
+	return window->to_ns == window->from_ns && at + 1 < trace->off_window_count &&
+	       window[1].stretch_ns < window->to_ns;
+}
+
 /* All of them in the order of time, so that those of one window follow each other. */
 static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
@@ -137,7 +146,8 @@ static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *tr
 	for (i = 0; i < trace->off_window_count; i++) {
 		const struct ky_trace_off_window *window = &trace->off_windows[i];
 
-		if (window->to_ns < profile->from_ns || window->to_ns >= profile->to_ns)
+		if (window->to_ns < profile->from_ns || window->to_ns >= profile->to_ns ||
+		    is_passed(trace, i))
 			continue;
 		profile->switches_observed_ns += window->to_ns - window->from_ns;
 		profile->switches_stretch_ns += window->to_ns - window->stretch_ns;

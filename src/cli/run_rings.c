@@ -516,7 +516,7 @@ static void finish(struct ring *ring, bool is_still_running)
 	int err;
 
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
-	ky_run_sampler_fetch(rings->sampler);
+	ky_run_sampler_fetch_last(rings->sampler);
 	/* Nobody will read what it records from now on, so it shall not pay for it either. A
 	 * refused write only means that it goes on recording into a file without a name. */
 	if (is_still_running &&

@@ -407,6 +407,13 @@ void ky_run_sampler_fetch(void *ctx)
 	ky_run_switches_fetch(sampler->switches, sampler->sampled, sampler->count);
 }
 
+void ky_run_sampler_fetch_last(struct ky_run_sampler *sampler)
+{
+	ky_run_sampler_fetch(sampler);
+	if (sampler)
+		ky_run_switches_tell_gap(sampler->switches, sampler->sampled, sampler->count);
+}
+
 uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_guarded_area *out)
 {
 	uint32_t count = 0;

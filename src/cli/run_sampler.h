@@ -62,6 +62,8 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler);
 /* The same inside ky_ring_guard() of what ky_run_sampler_areas() tells, for ky_drain_options.
  * ctx: the sampler. */
 void ky_run_sampler_fetch(void *ctx);
+/* The same at a ring's end, so guarded: what was not watched up to there is told as well. */
+void ky_run_sampler_fetch_last(struct ky_run_sampler *sampler);
 
 /* What it touches: at most KY_SAMPLER_AREAS_MAX. Returns how many. sampler: NULL: none. */
 #define KY_SAMPLER_AREAS_MAX 512u

@@ -307,16 +307,17 @@ static void put_all(struct ky_run_switches *switches, struct ky_run_sampled *con
 	adapt_length(switches, now_ns, count);
 }
 
-/* What was watched, for every process alike. */
+/* What was watched up to end_ns, for every process alike. */
 static void put_window(const struct ky_run_switches *switches,
-		       struct ky_run_sampled *const *sampled, uint32_t count)
+		       struct ky_run_sampled *const *sampled, uint32_t count, uint64_t end_ns,
+		       uint64_t observed_ns)
 {
 	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
 				   .flags = KY_SAMPLE_STAMP_IS_NS,
 				   .syscall = -1,
-				   .stamp = switches->end_ns,
-				   .value = switches->end_ns - switches->window_ns,
-				   .more = switches->end_ns - switches->stretch_ns,
+				   .stamp = end_ns,
+				   .value = observed_ns,
+				   .more = end_ns - switches->stretch_ns,
 				   .other = (switches->taken_count & UINT32_MAX) |
 					    switches->window_lost << 32};
 
@@ -403,12 +404,23 @@ static bool end_window(struct ky_run_switches *switches, struct ky_run_sampled *
 		ky_switch_pairs_end(&switches->pairs, switches->end_ns);
 		put_all(switches, sampled, count, switches->end_ns);
 	}
-	put_window(switches, sampled, count);
+	put_window(switches, sampled, count, switches->end_ns,
+		   switches->end_ns - switches->window_ns);
 	switches->stretch_ns = switches->end_ns;
 	switches->taken_count = switches->cpu_ns = switches->window_lost = 0;
 	switches->is_open = false;
 	switches->due_ns = switches->end_ns + gap_ns;
 	return gap_ns == 0 && !is_last;
+}
+
+/* A process ends: no further window comes that would stand for the time since the last one. */
+void ky_run_switches_tell_gap(const struct ky_run_switches *switches,
+			      struct ky_run_sampled *const *sampled, uint32_t count)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	if (switches && switches->stretch_ns && !switches->is_open && now_ns > switches->stretch_ns)
+		put_window(switches, sampled, count, now_ns, 0);
 }
 
 /* Nobody wants it any more, or not now: what is not watched from here on is nobody's loss. */

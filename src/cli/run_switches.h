@@ -42,4 +42,8 @@ uint64_t ky_run_switches_step(struct ky_run_switches *switches,
 void ky_run_switches_fetch(struct ky_run_switches *switches, struct ky_run_sampled *const *sampled,
 			   uint32_t count);
 
+/* At a ring's end: the time behind the last window as one in which nothing was observed. */
+void ky_run_switches_tell_gap(const struct ky_run_switches *switches,
+			      struct ky_run_sampled *const *sampled, uint32_t count);
+
 #endif

@@ -204,7 +204,7 @@ struct ky_trace_span {
 };
 
 /* The kernel's switch records were watched in [from, to), which stands for [stretch, to): see
- * OffCpuWindowEvent. */
+ * OffCpuWindowEvent. Empty where only an end is told, which a later window may go beyond. */
 struct ky_trace_off_window {
 	uint64_t stretch_ns, from_ns, to_ns;
 	uint64_t lost_count; /* records */

@@ -135,7 +135,7 @@ static bool load_off_window(struct ky_load *load, const struct ky_frame *frame)
 	uint32_t at;
 
 	/* What makes no sense stands for nothing. */
-	if (!observed_ns || observed_ns > stretch_ns || stretch_ns > end_ns ||
+	if (!stretch_ns || observed_ns > stretch_ns || stretch_ns > end_ns ||
 	    trace->off_window_count == WINDOWS_MAX)
 		return true;
 	window.from_ns = end_ns - observed_ns;

@@ -211,9 +211,11 @@ static void profile__says_what_took_the_processor_from_a_poll(void **state)
 	case_off_window(&p.c, 212 * MS, 20 * MS, 100 * MS);
 	case_off_window(&p.c, 213 * MS, 20 * MS, 10 * MS); /* makes no sense */
 	case_end(&p.c, 220 * MS, 0);
+	case_off_window(&p.c, 150 * MS, 0, 38 * MS); /* another process ended: told again */
+	case_off_window(&p.c, 262 * MS, 0, 50 * MS); /* nothing was watched up to the end */
 	make(&p, NULL);
 	assert_int_equal(p.profile->switches_observed_ns, 40 * MS);
-	assert_int_equal(p.profile->switches_stretch_ns, 200 * MS);
+	assert_int_equal(p.profile->switches_stretch_ns, 250 * MS);
 	assert_int_equal(p.profile->wait_count, 2);
 	assert_int_equal(p.profile->waits[0].reason, 4);
 	assert_int_equal(p.profile->waits[0].ns.count, 3);
