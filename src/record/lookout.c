@@ -131,6 +131,22 @@ static int open_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
 	return err;
 }
 
+/* Rules were added: those that were there go on, with the dumps they have made. */
+static int renew_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
+{
+	struct ky_watchdog *before = lookout->watchdog;
+	int err = open_watchdog(lookout, ring);
+
+	if (err) {
+		lookout->watchdog = before;
+		return err;
+	}
+	if (before)
+		ky_watchdog_follow(lookout->watchdog, before);
+	ky_watchdog_close(before);
+	return 0;
+}
+
 static void update_status(struct ky_lookout *lookout)
 {
 	struct ky_watchdog_stats stats;
@@ -184,10 +200,8 @@ uint64_t ky_lookout_step(struct ky_lookout *lookout, const struct ky_ring *ring,
 	uint64_t pause_ns, now_ns;
 
 	if (lookout->version != __atomic_load_n(&set.version, __ATOMIC_ACQUIRE)) {
-		int err;
+		int err = renew_watchdog(lookout, ring);
 
-		ky_lookout_close(lookout);
-		err = open_watchdog(lookout, ring);
 		note_error(lookout, err);
 		if (err) { /* out of memory: the next second may have some */
 			lookout->version = 0;

@@ -155,6 +155,24 @@ void ky_watchdog_close(struct ky_watchdog *watchdog)
 	ky_free(watchdog);
 }
 
+void ky_watchdog_follow(struct ky_watchdog *watchdog, const struct ky_watchdog *before)
+{
+	watchdog->budget = before->budget;
+	watchdog->fired_ns = before->fired_ns;
+	watchdog->suppressed_count = before->suppressed_count;
+	watchdog->suppressed_rules = before->suppressed_rules;
+	watchdog->late_count = before->late_count;
+	watchdog->late_max_ns = before->late_max_ns;
+	watchdog->stopped_count = before->stopped_count;
+	watchdog->stats = before->stats;
+	/* Which of them are usable may have changed. */
+	for (uint32_t i = 0; i < watchdog->rule_count; i++)
+		for (uint32_t j = 0; j < before->rule_count; j++)
+			if (watchdog->rules[i].index == before->rules[j].index)
+				watchdog->rules[i].cooldown_until_ns =
+					before->rules[j].cooldown_until_ns;
+}
+
 /* ---- firing ---- */
 
 static void suppress(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule,

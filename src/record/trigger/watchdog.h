@@ -75,6 +75,10 @@ struct ky_watchdog_options {
 int ky_watchdog_open(struct ky_watchdog **out, const struct ky_watchdog_options *options);
 void ky_watchdog_close(struct ky_watchdog *watchdog);
 
+/* Before the first look: goes on where `before` is, whose rules are the first of this one's, with
+ * its budget, its cooldowns, its statistics and what was held back. */
+void ky_watchdog_follow(struct ky_watchdog *watchdog, const struct ky_watchdog *before);
+
 /* One look. sums: NULL where no drain runs. Returns after how many ns to call again, sooner does no
  * harm; UINT64_MAX: never, nothing is armed or the process is gone. fire() is called in here. */
 uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_sums *sums);

@@ -148,6 +148,33 @@ static void budget__of_bytes_is_told_by_the_caller(void **state)
 	assert_int_equal(watch.fired_count, 2);
 }
 
+/* A rule was added: what the others have spent stays spent. */
+static void budget__and_cooldowns_outlast_a_further_rule(void **state)
+{
+	struct ky_watchdog *before;
+	struct ky_watchdog_stats stats;
+
+	(void)state;
+	watch.options.dumps_per_hour_max = 2;
+	watch_case_arm(&watch, "poll>100ms cooldown=10s");
+	one_poll(START, START + 300 * MS);
+	one_poll(START + 1000 * MS, START + 1300 * MS);
+	before = watch.watchdog;
+	watch_case_arm(&watch, "poll>100ms cooldown=10s; poll>1s cooldown=0s");
+	ky_watchdog_follow(watch.watchdog, before);
+	ky_watchdog_close(before);
+	one_poll(START + 2000 * MS, START + 2300 * MS);
+	assert_int_equal(watch.fired_count, 1);
+	one_poll(START + 20000 * MS, START + 20300 * MS);
+	assert_int_equal(watch.fired_count, 2);
+	assert_int_equal(fired(1)->suppressed_count, 2);
+	one_poll(START + 40000 * MS, START + 42000 * MS); /* both rules */
+	assert_int_equal(watch.fired_count, 2);
+	ky_watchdog_stats(watch.watchdog, &stats);
+	assert_int_equal(stats.fired, 2);
+	assert_int_equal(stats.over_budget, 2);
+}
+
 /* ---- opening ---- */
 
 static void open__nothing_armed_never_looks(void **state)
@@ -328,6 +355,7 @@ int main(void)
 		WORKER_CASE(cooldown__what_lasts_fires_afterwards),
 		WORKER_CASE(budget__of_dumps_is_global),
 		WORKER_CASE(budget__of_bytes_is_told_by_the_caller),
+		WORKER_CASE(budget__and_cooldowns_outlast_a_further_rule),
 		WORKER_CASE(open__nothing_armed_never_looks),
 		WORKER_CASE(open__says_which_rule_can_never_fire),
 		WORKER_CASE(open__leaves_out_what_it_may),
