@@ -46,9 +46,11 @@ struct kymo_dump_options {
 	const char *label;  /* NULL, or UTF-8 for people, at most 1,024 bytes */
 	const struct kymo_key_value *metadata; /* metadata_count pairs for this trace, at most 16 */
 	size_t metadata_count;
-	uint64_t last_ns;        /* not 0: from so long before the call */
-	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC; 0: from the oldest, to the newest */
-	uint64_t after_ns;       /* and so much more after the call; at most an hour */
+	uint64_t last_ns; /* not 0: from so long before the call */
+	/* CLOCK_MONOTONIC; 0: from the oldest, to the newest. What lies ahead is waited for, at
+	 * most an hour; a range that begins behind the moment of the dump is -EINVAL. */
+	uint64_t from_ns, to_ns;
+	uint64_t after_ns; /* and so much more after the call; at most an hour */
 	/* A name that ends in .trc, .trc.zst or .trc.gz is the file's; what stood there becomes
 	 * NAME.old. Any other is a directory, but one like .trc.xz that is none yet is -EINVAL in
 	 * err. NULL: dump_directory of the recorder's options. In a directory the name is

@@ -109,6 +109,15 @@ static size_t bytes_of(const struct kymo_dump_options *options)
 	return bytes;
 }
 
+/* When it is made. */
+static uint64_t due_of(const struct kymo_dump_options *options, uint64_t now_ns)
+{
+	uint64_t due_ns = options->to_ns ? options->to_ns : now_ns + options->after_ns;
+	uint64_t latest_ns = now_ns + KY_DUMP_AFTER_NS_MAX;
+
+	return due_ns < latest_ns ? due_ns : latest_ns;
+}
+
 int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_options *options,
 			 uint64_t now_ns)
 {
@@ -119,6 +128,9 @@ int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_op
 	*out = NULL;
 	if (!err)
 		err = check(&taken);
+	/* Nothing can be in it. */
+	if (!err && taken.from_ns > due_of(&taken, now_ns))
+		err = -EINVAL;
 	if (err)
 		return err;
 	request = allocate(bytes_of(&taken));
@@ -134,12 +146,10 @@ int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_op
 	request->from_ns = taken.from_ns;
 	if (taken.last_ns)
 		request->from_ns = taken.last_ns < now_ns ? now_ns - taken.last_ns : 0;
-	request->due_ns = taken.to_ns ? taken.to_ns : now_ns + taken.after_ns;
+	request->due_ns = due_of(&taken, now_ns);
 	/* Up to now is up to the newest record: a time of ours would cut off, by the error between
 	 * two clocks, what was recorded just before. */
-	request->to_ns = taken.to_ns || taken.after_ns ? request->due_ns : 0;
-	if (request->due_ns > now_ns + KY_DUMP_AFTER_NS_MAX)
-		request->due_ns = now_ns + KY_DUMP_AFTER_NS_MAX;
+	request->to_ns = taken.to_ns ? taken.to_ns : taken.after_ns ? request->due_ns : 0;
 	add_pair(request, "kymo.dump.reason", request->reason);
 	if (taken.label)
 		add_pair(request, "kymo.dump.label", taken.label);

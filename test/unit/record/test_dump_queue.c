@@ -365,7 +365,10 @@ static void dump__options_that_make_no_sense_are_refused(void **state)
 	options.from_ns = 5;
 	options.to_ns = 4;
 	assert_int_equal(kymo_recorder_dump(&options, NULL), -EINVAL);
-	options.from_ns = options.to_ns = 0;
+	options.to_ns = 0;
+	options.from_ns = UINT64_MAX / 2; /* of this, nothing is there when it is made */
+	assert_int_equal(kymo_recorder_dump(&options, NULL), -EINVAL);
+	options.from_ns = 0;
 	options.after_ns = HOUR_NS + 1;
 	assert_int_equal(kymo_recorder_dump(&options, NULL), -EINVAL);
 	options.after_ns = 0;
