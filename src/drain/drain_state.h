@@ -677,6 +677,10 @@ static inline void ky_drain_book_poll(struct ky_drain *drain, uint32_t index, ui
 #define KY_RECORD_EVENTS_MAX 32u
 #define KY_RECORD_BYTES_MAX 32768u
 #define KY_CHUNK_BYTES_SOFT (KY_CHUNK_BYTES_MAX - 8192u)
+/* And for some more of the same stamp, in whatever order the merge takes them: a recovery that goes
+ * on between two of them may take them in another order than the stream did. */
+#define KY_TIES_EVENTS 64u
+#define KY_TIES_BYTES 4096u
 
 static inline void ky_drain_ready_for(struct ky_drain *drain, uint64_t ns, uint32_t events,
 				      uint32_t bytes)
@@ -702,7 +706,10 @@ static inline void ky_drain_ready(struct ky_drain *drain, uint64_t ns)
 /* Before every record, while threads and workers are as they were before it. */
 static inline void ky_drain_ready_record(struct ky_drain *drain, uint64_t ns)
 {
-	ky_drain_ready_for(drain, ns, KY_RECORD_EVENTS_MAX, KY_RECORD_BYTES_MAX);
+	bool is_tied = drain->merged_ticks == drain->told_ticks;
+
+	ky_drain_ready_for(drain, ns, KY_RECORD_EVENTS_MAX + (is_tied ? 0 : KY_TIES_EVENTS),
+			   KY_RECORD_BYTES_MAX + (is_tied ? 0 : KY_TIES_BYTES));
 }
 
 #endif

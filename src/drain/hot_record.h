@@ -18,6 +18,7 @@
 
 #define KY_HOT_RECORD_BYTES (2u * KY_TRC_HOT_EVENT_BYTES) /* a poll's end may tell a wake, too */
 #define KY_HOT_EVENT_BYTES_MIN (KY_TRC_EVENT_HEAD_BYTES + 1u)
+#define KY_HOT_EVENTS_MAX (KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX - KY_TIES_EVENTS)
 
 struct ky_hot {
 	/* Stamps behind last_ticks lie in another piece of the timeline or in another chunk; 0:
@@ -93,9 +94,8 @@ static __attribute__((noinline, unused)) struct ky_hot ky_hot_begin(const struct
 
 	if (!ky_hot_may_be(drain) || out->failed || drain->told_ticks != drain->merged_ticks ||
 	    drain->clock_serial != drain->chunk.serial ||
-	    drain->clock_ticks != drain->timeline.piece_ticks ||
-	    events >= KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX || room < KY_HOT_RECORD_BYTES ||
-	    !ky_hot_take_time(drain, &hot))
+	    drain->clock_ticks != drain->timeline.piece_ticks || events >= KY_HOT_EVENTS_MAX ||
+	    room < KY_HOT_RECORD_BYTES || !ky_hot_take_time(drain, &hot))
 		return none;
 	hot.serial = drain->chunk.serial;
 	hot.at = out->bytes + out->used;
@@ -103,9 +103,9 @@ static __attribute__((noinline, unused)) struct ky_hot ky_hot_begin(const struct
 	/* Up to where the chunk has room for bytes, and for events were each as short as can be:
 	 * behind that is the next look, so that no event has to be counted. */
 	room -= KY_HOT_RECORD_BYTES;
-	if (room > KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX)
-		room = KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX;
-	events = KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX - 1 - events;
+	if (room > KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX - KY_TIES_BYTES)
+		room = KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX - KY_TIES_BYTES;
+	events = KY_HOT_EVENTS_MAX - 1 - events;
 	if (room > out->used + events * KY_HOT_EVENT_BYTES_MIN)
 		room = out->used + events * KY_HOT_EVENT_BYTES_MIN;
 	hot.at_max = out->bytes + room;

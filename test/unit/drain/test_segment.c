@@ -309,6 +309,39 @@ static void drain__nothing_recorded_writes_nothing(void **state)
 	case_close(&c);
 }
 
+/* What its next chunk begins behind is all of a moment, in whatever order that was told. */
+static int assert_ties_are_whole(void *ctx, const struct ky_chunk *chunk)
+{
+	if (chunk->last_ticks > test_ticks(T0 + MS))
+		assert_int_equal(chunk->last_ties, 3);
+	return test_sink_chunk(ctx, chunk);
+}
+
+static void drain__chunks_do_not_end_between_records_of_one_stamp(void **state)
+{
+	struct test_writer w[3];
+	struct drain_case c;
+	uint64_t ns = T0;
+
+	(void)state;
+	case_open(&c, 512);
+	c.options.chunk = assert_ties_are_whole;
+	case_start(&c);
+	for (uint32_t i = 0; i < 3; i++)
+		test_writer_open(&w[i], &c.ring, 501 + i, T0);
+	for (uint32_t n = 0; n < 20000; n++, ns += 1000) {
+		for (uint32_t i = 0; i < 3; i++)
+			test_poll(&w[i], ns, 1 + i, 0);
+		for (uint32_t i = 0; i < 3; i++)
+			test_poll_end(&w[i], ns + 500, 0);
+	}
+	case_step(&c, ns + 10 * MS);
+	case_finish(&c, ns + 20 * MS);
+	assert_true(c.sink.chunk_count > 6);
+	assert_int_equal(COUNT(&c, POLL_END), 60000);
+	case_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +352,7 @@ int main(void)
 		cmocka_unit_test(drain__what_a_sink_drops_later_becomes_a_loss),
 		cmocka_unit_test(drain__last_word_tells_what_was_refused_to_the_end),
 		cmocka_unit_test(drain__nothing_recorded_writes_nothing),
+		cmocka_unit_test(drain__chunks_do_not_end_between_records_of_one_stamp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
