@@ -504,6 +504,16 @@ void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
 	drain->drops_since_ns = ns;
 }
 
+void ky_drain_cut_off(struct ky_drain *drain, uint64_t ns)
+{
+	uint64_t slots = ky_ring_view_cut_off(&drain->ring) + drain->cut_off_count;
+
+	if (!slots)
+		return;
+	drain->stats.records_lost += slots;
+	ky_drain_loss(drain, 0, slots, false, drain->start_ns, ns, KY_LOSS_CORRUPT, ns);
+}
+
 /* ---- the rest ---- */
 
 static void on_exit(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)

@@ -100,6 +100,7 @@ static int open_drain(struct cut *cut)
 	drain->is_cut = true;
 	drain->is_dead = options->is_dead;
 	drain->ring_slots = cut->copy.ring_slots;
+	drain->cut_off_count = cut->copy.cut_off_count;
 	drain->cut_pairs = options->pairs;
 	drain->cut_pair_count = options->pair_count;
 	if (drain->timeline.count)
@@ -266,6 +267,7 @@ static int encode(struct cut *cut)
 	/* Nothing happened in the range: it has a state all the same. */
 	if (!drain->is_segment_open)
 		ky_drain_turn(drain, ns);
+	ky_drain_cut_off(drain, ns);
 	ky_drain_write_counters(drain, ns);
 	ky_drain_write_open_spans(drain, ns, cut->options->is_dead);
 	ky_drain_write_places(drain, ns);

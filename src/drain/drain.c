@@ -274,6 +274,7 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 		err = ky_drain_merge(drain, drain->is_final ? UINT64_MAX : through);
 	}
 	if (drain->is_final && drain->is_segment_open && !drain->is_cut) {
+		ky_drain_cut_off(drain, drain->merged_ns);
 		ky_drain_header_drops(drain, drain->merged_ns);
 		if (!drain->is_muted) {
 			ky_drain_write_places(drain, drain->merged_ns);

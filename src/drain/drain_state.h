@@ -346,6 +346,7 @@ struct ky_drain {
 	uint64_t busy_ticks;    /* cut: the least that a thread inside an event had published */
 	uint64_t horizon_ticks; /* the ring's oldest sub-buffer began */
 	uint32_t ring_slots;    /* of the ring that was copied; 0: it is drain->ring */
+	uint32_t cut_off_count; /* slots that the file it was copied from lacks */
 	const struct ky_cut_pair *cut_pairs;
 	size_t cut_pair_count;
 
@@ -628,6 +629,8 @@ void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_
 void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact,
 		   uint64_t from_ns, uint64_t to_ns, uint32_t cause, uint64_t ns);
 void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns);
+/* Sub-buffers behind the end of a file that was cut short: each held one record at least. */
+void ky_drain_cut_off(struct ky_drain *drain, uint64_t ns);
 
 /* ---- segment.c, segment_start.c ---- */
 /* Tells which line of the timeline these ticks lie on, unless the chunk has told it. */

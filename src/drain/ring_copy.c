@@ -426,6 +426,7 @@ int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_option
 		return err;
 	copier.populated = ky_ring_view_populated(&copier.from);
 	copier.usable = ky_ring_view_usable(&copier.from);
+	out->cut_off_count = ky_ring_view_cut_off(&copier.from);
 	if (copier.usable > copier.from.slot_count)
 		copier.usable = copier.from.slot_count;
 	if (!copier.usable)

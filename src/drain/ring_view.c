@@ -124,6 +124,18 @@ uint32_t ky_ring_view_usable(const struct ky_ring_view *view)
 	return count ? count : 1;
 }
 
+uint32_t ky_ring_view_cut_off(const struct ky_ring_view *view)
+{
+	uint64_t hand = atomic_load_explicit(&view->header->hand, memory_order_relaxed);
+	uint64_t slots = view->header->slot_count;
+
+	if (slots > ky_ring_view_usable(view))
+		slots = ky_ring_view_usable(view);
+	if (slots > hand)
+		slots = hand;
+	return slots > view->slot_count ? (uint32_t)slots - view->slot_count : 0;
+}
+
 static const struct ky_sub_buffer *slot_at(const struct ky_ring_view *view, uint32_t slot)
 {
 	const uint8_t *at = view->image + view->slots_offset + (uint64_t)slot * KY_SLOT_BYTES;

@@ -68,6 +68,9 @@ uint32_t ky_ring_view_populated(const struct ky_ring_view *view);
 /* The hand goes round so many slots, at least 1. */
 uint32_t ky_ring_view_usable(const struct ky_ring_view *view);
 
+/* Slots that were handed out and lie behind the end of an image that is cut short. */
+uint32_t ky_ring_view_cut_off(const struct ky_ring_view *view);
+
 uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot);
 
 /* Busy flag and offset behind the last record, in that order: a clear flag means that the offset

@@ -630,6 +630,10 @@ class Damaged(Rings):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("the ring file ends at byte", done.stdout)
         self.assertEqual(len(self.traces()), 2)
+        (hurt,) = [path for path in self.traces() if path.name.startswith("hurt")]
+        losses = self.kymo("events", "--type", "LossEvent", "--format=csv", hurt).stdout
+        self.assertIn("corrupt", losses)
+        self.assertNotIn("nothing lost", done.stdout.splitlines()[-1])
 
     def test_flipped_bits_never_end_it(self):
         for offset in range(0, 8192, 509):
