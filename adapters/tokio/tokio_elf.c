@@ -158,10 +158,13 @@ static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol, uint32_t nam
 	return 0;
 }
 
+/* Without local ones (strip -x) most task tables have no name, and their tasks would be missing
+ * without a word: every linker puts some in. */
 static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *tables)
 {
 	uint64_t count = tables->symbols_bytes / sizeof(ElfW(Sym));
 	ElfW(Sym) *chunk = ky_tokio_map(CHUNK_SYMBOLS * sizeof(*chunk));
+	bool has_local = false;
 	int result = 0;
 
 	if (!chunk)
@@ -184,13 +187,14 @@ static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *t
 			    chunk[i].st_shndx == SHN_UNDEF ||
 			    chunk[i].st_name >= tables->names_bytes)
 				continue;
+			has_local |= chunk[i].st_info >> 4 == STB_LOCAL;
 			name = ky_tokio_names_find(&elf->names, chunk[i].st_name, &is_task);
 			if (name != UINT32_MAX)
 				result = keep(elf, &chunk[i], name, is_task);
 		}
 	}
 	munmap(chunk, CHUNK_SYMBOLS * sizeof(*chunk));
-	return result;
+	return result == 0 && elf->symbol_count && !has_local ? KY_TOKIO_ELF_STRIPPED : result;
 }
 
 static int by_address(const void *left, const void *right)

@@ -38,7 +38,7 @@ struct ky_tokio_elf {
 enum ky_tokio_elf_result {
 	KY_TOKIO_ELF_FOUND = 0,
 	KY_TOKIO_ELF_NONE = 1,      /* it has a symbol table, and nothing of Tokio in it */
-	KY_TOKIO_ELF_STRIPPED = 2,  /* no symbol table */
+	KY_TOKIO_ELF_STRIPPED = 2,  /* no symbol table, or one without local symbols */
 	KY_TOKIO_ELF_UNREADABLE = 3 /* not an ELF file of this machine, or it contradicts itself */
 };
 
