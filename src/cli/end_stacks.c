@@ -57,24 +57,10 @@ struct end {
 
 /* ---- gathering ---- */
 
-static const struct ky_value *field(const struct ky_event *event, uint32_t known)
-{
-	uint8_t slot = event->schema->slot_of[known];
-
-	return slot == 0xff || !event->values[slot].is_present ? NULL : &event->values[slot];
-}
-
-static uint64_t number(const struct ky_event *event, uint32_t known)
-{
-	const struct ky_value *value = field(event, known);
-
-	return value ? value->as.number : 0;
-}
-
 static void note(struct end *end, const struct ky_event *event, uint64_t tid, uint32_t chain,
 		 uint32_t truncated, uint8_t how)
 {
-	const struct ky_value *value = field(event, chain);
+	const struct ky_value *value = ky_event_field(event, chain);
 	uint64_t ns = event->has_timestamp ? event->timestamp_ns : 0;
 
 	for (uint32_t i = 0; i < end->poll_count; i++) {
@@ -88,7 +74,7 @@ static void note(struct end *end, const struct ky_event *event, uint64_t tid, ui
 		memcpy(seen->frames, value->frames, seen->frame_count * sizeof(seen->frames[0]));
 		seen->ns = ns;
 		seen->how = how;
-		seen->is_truncated = number(event, truncated) != 0 ||
+		seen->is_truncated = ky_event_number(event, truncated, 0) != 0 ||
 				     value->frame_count > FRAMES_MAX;
 	}
 }
@@ -101,20 +87,22 @@ static int take(void *ctx, const struct ky_event *event)
 	case KY_EV_CRASH:
 		if (end->crash_count == KY_TRACE_CRASHES_MAX)
 			break;
-		end->crash_tids[end->crash_count] = (uint32_t)number(event, KY_F_CRASH_tid);
-		end->crash_signals[end->crash_count++] = number(event, KY_F_CRASH_signal_number);
+		end->crash_tids[end->crash_count] = (uint32_t)ky_event_number(event, KY_F_CRASH_tid,
+									      0);
+		end->crash_signals[end->crash_count++] = ky_event_number(
+			event, KY_F_CRASH_signal_number, 0);
 		break;
 	case KY_EV_CPU_SAMPLE:
-		note(end, event, number(event, KY_F_CPU_SAMPLE_tid), KY_F_CPU_SAMPLE_callchain,
-		     KY_F_CPU_SAMPLE_is_truncated, SEEN_RUNNING);
+		note(end, event, ky_event_number(event, KY_F_CPU_SAMPLE_tid, 0),
+		     KY_F_CPU_SAMPLE_callchain, KY_F_CPU_SAMPLE_is_truncated, SEEN_RUNNING);
 		break;
 	case KY_EV_OFF_CPU:
-		note(end, event, number(event, KY_F_OFF_CPU_tid), KY_F_OFF_CPU_callchain,
-		     KY_F_OFF_CPU_is_truncated, SEEN_BLOCKED);
+		note(end, event, ky_event_number(event, KY_F_OFF_CPU_tid, 0),
+		     KY_F_OFF_CPU_callchain, KY_F_OFF_CPU_is_truncated, SEEN_BLOCKED);
 		break;
 	case KY_EV_STUCK_THREAD:
-		note(end, event, number(event, KY_F_STUCK_THREAD_tid), KY_F_STUCK_THREAD_callchain,
-		     KY_F_STUCK_THREAD_is_truncated, SEEN_STUCK);
+		note(end, event, ky_event_number(event, KY_F_STUCK_THREAD_tid, 0),
+		     KY_F_STUCK_THREAD_callchain, KY_F_STUCK_THREAD_is_truncated, SEEN_STUCK);
 		break;
 	default:
 		break;

@@ -25,14 +25,6 @@ void ky_index_maker_release(struct ky_index_maker *maker)
 	memset(maker, 0, sizeof(*maker));
 }
 
-static uint64_t number(const struct ky_event *event, uint32_t field, uint64_t absent)
-{
-	uint8_t slot = event->schema->slot_of[field];
-
-	return slot == 0xff || !event->values[slot].is_present ? absent :
-								 event->values[slot].as.number;
-}
-
 static struct ky_index_lane *lane_of(struct ky_index_maker *maker, uint64_t worker)
 {
 	struct ky_index_lane *lane;
@@ -82,14 +74,16 @@ static void end_poll(struct ky_index_maker *maker, uint64_t worker, uint64_t end
 /* A poll that the trace found open: one whose start was read already goes on as it is. */
 static void open_poll(struct ky_index_maker *maker, const struct ky_event *event)
 {
-	uint64_t worker = number(event, KY_F_OPEN_POLL_worker_id, UINT64_MAX);
+	uint64_t worker = ky_event_number(event, KY_F_OPEN_POLL_worker_id, UINT64_MAX);
 	struct ky_index_lane *lane = lane_of(maker, worker);
 
 	if (!lane || lane->is_open || worker == WORKER_BLOCKING ||
-	    number(event, KY_F_OPEN_POLL_depth, 0) || number(event, KY_F_OPEN_POLL_is_at_exit, 0))
+	    ky_event_number(event, KY_F_OPEN_POLL_depth, 0) ||
+	    ky_event_number(event, KY_F_OPEN_POLL_is_at_exit, 0))
 		return;
-	begin_poll(maker, worker, number(event, KY_F_OPEN_POLL_start_ns, event->timestamp_ns),
-		   number(event, KY_F_OPEN_POLL_task_id, 0));
+	begin_poll(maker, worker,
+		   ky_event_number(event, KY_F_OPEN_POLL_start_ns, event->timestamp_ns),
+		   ky_event_number(event, KY_F_OPEN_POLL_task_id, 0));
 }
 
 static void count_loss(struct ky_index_maker *maker, uint64_t records)
@@ -109,17 +103,17 @@ void ky_index_maker_event(struct ky_index_maker *maker, const struct ky_event *e
 		maker->first_ns = ns;
 	switch (event->schema->event) {
 	case KY_EV_POLL_START:
-		begin_poll(maker, number(event, KY_F_POLL_START_worker_id, UINT64_MAX), ns,
-			   number(event, KY_F_POLL_START_task_id, 0));
+		begin_poll(maker, ky_event_number(event, KY_F_POLL_START_worker_id, UINT64_MAX), ns,
+			   ky_event_number(event, KY_F_POLL_START_task_id, 0));
 		break;
 	case KY_EV_POLL_END:
-		end_poll(maker, number(event, KY_F_POLL_END_worker_id, UINT64_MAX), ns);
+		end_poll(maker, ky_event_number(event, KY_F_POLL_END_worker_id, UINT64_MAX), ns);
 		break;
 	case KY_EV_OPEN_POLL:
 		open_poll(maker, event);
 		break;
 	case KY_EV_LOSS:
-		count_loss(maker, number(event, KY_F_LOSS_record_count, 0));
+		count_loss(maker, ky_event_number(event, KY_F_LOSS_record_count, 0));
 		break;
 	default:
 		break;

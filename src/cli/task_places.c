@@ -70,20 +70,6 @@ static bool grow(void **list, uint32_t *capacity, uint32_t count, size_t bytes)
 	return true;
 }
 
-static const struct ky_value *field(const struct ky_event *event, uint32_t known)
-{
-	uint8_t slot = event->schema->slot_of[known];
-
-	return slot == 0xff || !event->values[slot].is_present ? NULL : &event->values[slot];
-}
-
-static uint64_t number(const struct ky_event *event, uint32_t known)
-{
-	const struct ky_value *value = field(event, known);
-
-	return value ? value->as.number : 0;
-}
-
 /* Index of the stack, ENTRIES_MAX when there is no memory. Few differ. */
 static uint32_t stack_of(struct places *places, const struct ky_value *value)
 {
@@ -114,24 +100,24 @@ static int take(void *ctx, const struct ky_event *event)
 	uint32_t stack;
 
 	if (event->schema->event != KY_EV_AWAIT_PLACE ||
-	    number(event, KY_F_AWAIT_PLACE_since_ns) == 0)
+	    ky_event_number(event, KY_F_AWAIT_PLACE_since_ns, 0) == 0)
 		return 0;
-	stack = stack_of(places, field(event, KY_F_AWAIT_PLACE_callchain));
+	stack = stack_of(places, ky_event_field(event, KY_F_AWAIT_PLACE_callchain));
 	if (stack == ENTRIES_MAX || !grow((void **)&places->entries, &places->entry_capacity,
 					  places->entry_count, sizeof(*entry)))
 		return -ENOMEM;
 	entry = &places->entries[places->entry_count++];
 	memset(entry, 0, sizeof(*entry));
 	entry->stack = stack;
-	entry->task = number(event, KY_F_AWAIT_PLACE_task_id);
+	entry->task = ky_event_number(event, KY_F_AWAIT_PLACE_task_id, 0);
 	entry->time_ns = event->timestamp_ns;
-	entry->since_ns = number(event, KY_F_AWAIT_PLACE_since_ns);
-	entry->polled_ns = number(event, KY_F_AWAIT_PLACE_polled_ns);
-	entry->state = (uint8_t)number(event, KY_F_AWAIT_PLACE_state);
-	entry->is_truncated = number(event, KY_F_AWAIT_PLACE_is_truncated) != 0;
-	chance = field(event, KY_F_AWAIT_PLACE_inclusion_probability);
+	entry->since_ns = ky_event_number(event, KY_F_AWAIT_PLACE_since_ns, 0);
+	entry->polled_ns = ky_event_number(event, KY_F_AWAIT_PLACE_polled_ns, 0);
+	entry->state = (uint8_t)ky_event_number(event, KY_F_AWAIT_PLACE_state, 0);
+	entry->is_truncated = ky_event_number(event, KY_F_AWAIT_PLACE_is_truncated, 0) != 0;
+	chance = ky_event_field(event, KY_F_AWAIT_PLACE_inclusion_probability);
 	entry->chance = chance ? chance->as.f64 : 1;
-	text = field(event, KY_F_AWAIT_PLACE_task_name);
+	text = ky_event_field(event, KY_F_AWAIT_PLACE_task_name);
 	if (text)
 		memcpy(entry->name, text->text.bytes,
 		       text->text.count < NAME_BYTES - 1 ? text->text.count : NAME_BYTES - 1);

@@ -6,14 +6,6 @@
 
 #define BLOCKING_POOL 254u
 
-static uint64_t number_of(const struct ky_event *event, uint32_t field)
-{
-	uint8_t slot = event->schema->slot_of[field];
-
-	return slot == 0xff || !event->values[slot].is_present ? UINT64_MAX :
-								 event->values[slot].as.number;
-}
-
 static struct ky_polled *find(struct ky_task_polls *polls, uint64_t place, bool is_nested)
 {
 	for (uint32_t i = polls->count; i-- > 0;) {
@@ -55,10 +47,10 @@ static uint64_t end(struct ky_task_polls *polls, uint64_t place, bool is_nested)
 /* Each chunk begins with those that are open: only the first that is read tells anything new. */
 static void note_open(struct ky_task_polls *polls, const struct ky_event *event)
 {
-	uint64_t worker = number_of(event, KY_F_OPEN_POLL_worker_id);
-	uint64_t tid = number_of(event, KY_F_OPEN_POLL_tid);
-	uint64_t task = number_of(event, KY_F_OPEN_POLL_task_id);
-	bool is_nested = number_of(event, KY_F_OPEN_POLL_depth) > 0;
+	uint64_t worker = ky_event_number(event, KY_F_OPEN_POLL_worker_id, UINT64_MAX);
+	uint64_t tid = ky_event_number(event, KY_F_OPEN_POLL_tid, UINT64_MAX);
+	uint64_t task = ky_event_number(event, KY_F_OPEN_POLL_task_id, UINT64_MAX);
+	bool is_nested = ky_event_number(event, KY_F_OPEN_POLL_depth, UINT64_MAX) > 0;
 	uint64_t place = is_nested ? tid : worker;
 
 	if (worker == BLOCKING_POOL)
@@ -79,18 +71,21 @@ bool ky_task_polls_note(struct ky_task_polls *polls, const struct ky_event *even
 
 	switch (event->schema->event) {
 	case KY_EV_POLL_START:
-		place = number_of(event, KY_F_POLL_START_worker_id);
+		place = ky_event_number(event, KY_F_POLL_START_worker_id, UINT64_MAX);
 		(void)end(polls, place, false); /* its end was lost */
-		add(polls, place, number_of(event, KY_F_POLL_START_task_id), false);
+		add(polls, place, ky_event_number(event, KY_F_POLL_START_task_id, UINT64_MAX),
+		    false);
 		return false;
 	case KY_EV_POLL_END:
-		return end(polls, number_of(event, KY_F_POLL_END_worker_id), false) == task;
+		return end(polls, ky_event_number(event, KY_F_POLL_END_worker_id, UINT64_MAX),
+			   false) == task;
 	case KY_EV_NESTED_POLL_START:
-		add(polls, number_of(event, KY_F_NESTED_POLL_START_tid),
-		    number_of(event, KY_F_NESTED_POLL_START_task_id), true);
+		add(polls, ky_event_number(event, KY_F_NESTED_POLL_START_tid, UINT64_MAX),
+		    ky_event_number(event, KY_F_NESTED_POLL_START_task_id, UINT64_MAX), true);
 		return false;
 	case KY_EV_NESTED_POLL_END:
-		return end(polls, number_of(event, KY_F_NESTED_POLL_END_tid), true) == task;
+		return end(polls, ky_event_number(event, KY_F_NESTED_POLL_END_tid, UINT64_MAX),
+			   true) == task;
 	case KY_EV_OPEN_POLL:
 		note_open(polls, event);
 		return false;

@@ -34,6 +34,22 @@ struct ky_event {
 	uint64_t offset; /* of the frame in the source's decompressed bytes */
 };
 
+/* As ky_frame_field() and ky_frame_number(). */
+static inline const struct ky_value *ky_event_field(const struct ky_event *event, uint32_t field)
+{
+	uint8_t slot = event->schema->slot_of[field];
+
+	return slot == 0xff || !event->values[slot].is_present ? NULL : &event->values[slot];
+}
+
+static inline uint64_t ky_event_number(const struct ky_event *event, uint32_t field,
+				       uint64_t absent)
+{
+	const struct ky_value *value = ky_event_field(event, field);
+
+	return value ? value->as.number : absent;
+}
+
 struct ky_event_stream;
 
 /* sources: as ky_trace_open(); they need seek when the stream is opened after another reader, and

@@ -199,7 +199,7 @@ static bool take_line(const char *line, size_t bytes, struct ky_listener *out)
 		INODE = 9,
 		FIELDS
 	};
-	char copy[256], *fields[FIELDS], *rest = copy, *field, *end;
+	char copy[256], *fields[FIELDS] = {NULL}, *rest = copy, *field, *end;
 	uint32_t count = 0;
 
 	if (bytes >= sizeof(copy))
