@@ -143,31 +143,28 @@ static uint64_t frame_end(int fd, uint64_t at)
 	return at + (flags & 4u ? 4u : 0u);
 }
 
-bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk)
-{
-	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	off_t bytes = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
-	uint8_t head[MAGIC_BYTES] = {0};
-	uint64_t at = 0, next = 0;
-	bool is_zstd = fd >= 0 && pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
-		       number_at(head, MAGIC_BYTES) == FRAME;
-
-	while (is_zstd && (next = frame_end(fd, at)) != 0 && next <= (uint64_t)bytes)
-		at = next;
-	*is_chunk = is_zstd && pread(fd, head, sizeof(head), (off_t)at) == (ssize_t)sizeof(head) &&
-		    number_at(head, MAGIC_BYTES) == FRAME;
-	if (fd >= 0)
-		close(fd);
-	*whole_bytes = at;
-	return is_zstd && at < (uint64_t)bytes;
-}
-
 static bool is_frame(int fd, uint64_t at)
 {
 	uint8_t head[MAGIC_BYTES] = {0};
 
 	return pread(fd, head, sizeof(head), (off_t)at) == (ssize_t)sizeof(head) &&
 	       number_at(head, MAGIC_BYTES) == FRAME;
+}
+
+bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	off_t bytes = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+	uint64_t at = 0, next = 0;
+	bool is_zstd = fd >= 0 && is_frame(fd, 0);
+
+	while (is_zstd && (next = frame_end(fd, at)) != 0 && next <= (uint64_t)bytes)
+		at = next;
+	*is_chunk = is_zstd && is_frame(fd, at);
+	if (fd >= 0)
+		close(fd);
+	*whole_bytes = at;
+	return is_zstd && at < (uint64_t)bytes;
 }
 
 uint32_t ky_trace_chunks_at(const char *path, const char *file, uint64_t whole_bytes,
