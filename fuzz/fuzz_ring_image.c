@@ -68,11 +68,10 @@ static int anchor(void *ctx, struct ky_clock_anchor *out)
 /* Bit 64 of `how`: a policy, beside whatever the image's settings say. */
 static uint64_t drain_once(uint8_t *image, size_t count, uint8_t how)
 {
-	static const struct ky_retain_policy policy = {
-		.rules = {[KY_RETAIN_POLL] = {1000000, 3, false},
-			  [KY_RETAIN_WAKE] = {100000, 0, false},
-			  [KY_RETAIN_PARK] = {0, 2, false},
-			  [KY_RETAIN_BLOCKING] = {1000, 0, true}}};
+	static const struct ky_retain_policy policy = {.rules = {[KY_RETAIN_POLL] = {1000000, 3},
+								 [KY_RETAIN_WAKE] = {100000, 0},
+								 [KY_RETAIN_PARK] = {0, 2},
+								 [KY_RETAIN_BLOCKING] = {1000, 0}}};
 	struct outcome outcome = {.now_ns = 2000000000};
 	struct ky_drain_options options = {.image = image,
 					   .image_bytes = count,

@@ -230,6 +230,11 @@ def unwind_tables(rng):
         yield f"flipped-{i}", flipped(plain, 1 + i, rng)
 
 
+def place_hash(task):
+    """kymo_place_hash()."""
+    return task + (task >> 14) * 10125 & 0xffffffff
+
+
 class Table:
     """Changes of an empty place table, as fuzz_place_table.c reads them."""
 
@@ -252,7 +257,7 @@ class Table:
     def place(self, task, stacks=(0,), sequence=2, one_in=64, since=1 << 31, moved=0, has=None,
               flags=0):
         """At its home, taken by itself or by whoever `has` says."""
-        home = (task * 0x9e3779b1 & 0xffffffff) >> 21
+        home = place_hash(task) % 2048
         words = list(stacks) + [self.NO_STACK] * (3 - len(stacks)) + [flags]
         raw = struct.pack("<IIQQQQ4HQ", sequence, one_in, task << 24 | 5, since, since, moved,
                           *words, 0)
@@ -270,9 +275,10 @@ def place_tables(rng):
 
     whole = two(2).place(7).place(9, (1, 0)).place(11, (1, 0, 1), moved=1 << 32, flags=1)
     whole.change(Table.HEAD, 0, struct.pack("<5QII", 9, 1, 1, 3, 10000000, 64, 500))
-    hash_7 = 7 * 0x9e3779b1 & 0xffffffff
+    hash_7 = place_hash(7)
+    way_7 = hash_7 % 2048 * 8 + hash_7 // 2048 % 8
     polled = (1 << 31 >> 12) << 24 | hash_7 & 0xffffff
-    whole.change(Table.POLLED, hash_7 >> 18, struct.pack("<Q", polled))
+    whole.change(Table.POLLED, way_7, struct.pack("<Q", polled))
     yield "whole", whole.raw
     yield "dead", b"\3" + whole.raw[1:]
     yield "empty", b"\0"
@@ -287,7 +293,7 @@ def place_tables(rng):
     yield "stack-too-deep", deep.raw
     yield "never-taken", two().place(7, one_in=0, since=0).raw
     future = two().place(7, since=(1 << 64) - 1, moved=(1 << 64) - 1)
-    yield "future", future.change(Table.POLLED, hash_7 >> 18, b"\xff" * 5 + struct.pack(
+    yield "future", future.change(Table.POLLED, way_7, b"\xff" * 5 + struct.pack(
         "<I", hash_7)[:3][::-1]).raw
     yield "many", b"".join([two().raw] + [Table().place(task, (task % 3,)).raw[1:]
                                           for task in range(1, 60)])

@@ -7,7 +7,7 @@
  *           probability p = 1 - exp(-b / alloc_bytes), once, with its stack, and stands for 1 / p
  *           of its size. Its end is told whenever it was.
  * Gate:     KYMO_GATE_ALLOC, shut unless asked for. Ends of what was told are told nevertheless.
- * Memory:   256 KiB, as it is used; in the ring file up to KYMO_ALLOCS_MAX allocations that were
+ * Memory:   1 MiB, as it is used; in the ring file up to KYMO_ALLOCS_MAX allocations that were
  *           told and live, 2.3 MiB, made when the first one is told. Beyond that they are counted
  *           as lost.
  * Forked:   a child tells nothing until it records itself.
@@ -36,14 +36,14 @@ extern "C" {
 #define KYMO_ALLOC_BYTES_MIN 1024u
 #define KYMO_ALLOC_BYTES_MAX 1073741824u
 #define KYMO_ALLOCS_MAX 32768u
-#define KYMO_ALLOC_FILTER_BITS 18
+#define KYMO_ALLOC_FILTER_BITS 20
 #define KYMO_ALLOC_GRANULE_BITS 9
 
 /* Bytes that the calling thread may allocate before it has to ask again. */
 KYMO_API extern __thread int64_t kymo_alloc_left KYMO_TLS_MODEL;
 
-/* How many allocations that live and were told begin in these 512 bytes, or others with the same
- * hash: neighbours in memory share its cache lines. */
+/* How many allocations that live and were told begin in these 512 bytes, or others a multiple of
+ * 512 MiB away: neighbours in memory share its cache lines. */
 KYMO_API extern uint8_t kymo_alloc_filter[1u << KYMO_ALLOC_FILTER_BITS];
 
 /* Who asked for memory. */
@@ -84,10 +84,7 @@ static inline void kymo_alloc(const void *address, size_t bytes)
 
 static inline uint32_t kymo_alloc_hash(const void *address)
 {
-	uint64_t granule = (uint64_t)(uintptr_t)address >> KYMO_ALLOC_GRANULE_BITS;
-
-	/* Arenas of an allocator lie at multiples of large powers of two. */
-	return (uint32_t)(granule ^ granule >> KYMO_ALLOC_FILTER_BITS) &
+	return (uint32_t)((uint64_t)(uintptr_t)address >> KYMO_ALLOC_GRANULE_BITS) &
 	       ((1u << KYMO_ALLOC_FILTER_BITS) - 1);
 }
 

@@ -16,7 +16,11 @@ extern "C" {
 #endif
 
 enum kymo_dump_flags {
-	KYMO_DUMP_WAIT = 1u << 0 /* return when it is done */
+	KYMO_DUMP_WAIT = 1u << 0, /* return when it is done */
+	/* Record no more once the range is over: every gate is shut, sampling and looks at
+	 * resources end, so that the ring keeps what it holds. kymo_recorder_gates() that
+	 * opens one, or `kymo set PID recording=on`, goes on. */
+	KYMO_DUMP_STOP = 1u << 1
 };
 
 /* How a dump went. Times are CLOCK_MONOTONIC ns, of the events in it; 0: none. */

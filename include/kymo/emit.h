@@ -36,13 +36,16 @@ enum kymo_gate {
 	KYMO_GATE_CUSTOM = 1u << 8,      /* events of the application's own */
 	KYMO_GATE_SPAN = 1u << 9,        /* spans (span.h) */
 	KYMO_GATE_PLACE = 1u << 10,      /* where tasks wait (place.h) */
-	KYMO_GATE_OFF_CPU = 1u << 11,    /* calls that block inside a poll (off_cpu.h) */
-	KYMO_GATE_ALLOC = 1u << 12       /* allocations (alloc.h); off by default */
+	KYMO_GATE_OFF_CPU = 1u << 11,    /* off a processor inside a poll: off_cpu.h, switches */
+	KYMO_GATE_ALLOC = 1u << 12,      /* allocations (alloc.h); off by default */
+	/* Stacks with the events of the two; shut, these are told without. */
+	KYMO_GATE_OFF_CPU_STACK = 1u << 13,
+	KYMO_GATE_ALLOC_STACK = 1u << 14
 };
 #define KYMO_GATES_DEFAULT                                                                         \
 	(KYMO_GATE_POLL | KYMO_GATE_WAKE | KYMO_GATE_PARK | KYMO_GATE_SPAWN | KYMO_GATE_DRIVER |   \
 	 KYMO_GATE_BLOCKING | KYMO_GATE_MARK | KYMO_GATE_CUSTOM | KYMO_GATE_SPAN |                 \
-	 KYMO_GATE_PLACE | KYMO_GATE_OFF_CPU)
+	 KYMO_GATE_PLACE | KYMO_GATE_OFF_CPU | KYMO_GATE_OFF_CPU_STACK | KYMO_GATE_ALLOC_STACK)
 
 /* Record types, bits 16..23 of a record's header word (its other bits: emit_inline.h). Each says
  * what its 16-bit argument means and which payload words follow; without a word on them there is

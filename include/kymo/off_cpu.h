@@ -54,8 +54,8 @@ struct kymo_off_cpu {
  */
 KYMO_API uint64_t kymo_off_cpu_ticks_min(void);
 
-/* True: it was told, or is represented by those that are. False: there is no room for stacks, or
- * a confined process never made any: tell it in another way.
+/* True: it was told, or is represented by those that are. False: there is no room for stacks: tell
+ * it in another way.
  * Cost     some 30 ns a frame; the first time in a process some hundred system calls.
  */
 KYMO_API bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait);

@@ -6,7 +6,8 @@
  *
  *   kymo_place_choose()   is this poll's place to be taken? The answer holds for the poll
  *   kymo_stack_capture()  (stack.h) up to the poll
- *   kymo_place_put()      at most KYMO_PLACE_STACKS_MAX of one poll
+ *   kymo_place_take()     holds it; a leaf that goes on in the same poll was no wait
+ *   kymo_place_tell()     before kymo_poll_end(): what is still held is where the task waits
  *   kymo_place_polled()   after each kymo_poll_end(): how long it then waited decides the next time
  *   kymo_place_end()      the task is over
  *
@@ -39,6 +40,8 @@ extern "C" {
 
 #define KYMO_PLACE_SETS 2048u
 #define KYMO_PLACE_WAYS 8u
+#define KYMO_PLACE_ROW_BITS 14 /* of sets times ways */
+#define KYMO_PLACE_TURN 10125u
 
 /* Shared memory, laid out for readers by wire/place_table.h. A task's home is one of them by its
  * hash; any of its ways may hold it. */
@@ -48,12 +51,17 @@ struct kymo_place_set {
 	uint64_t polled[KYMO_PLACE_WAYS];
 };
 
+/* Tasks with numbers near each other have their sets on one page: a service polls some hundreds of
+ * them in turn, and a page of its own for each is a miss of the processor's address cache at every
+ * clone. No two share a set unless 2,048 numbers lie between them, for different processors poll
+ * them. Any 16,384 in a row fill the table once; each such row is turned against the one before, so
+ * that tasks that live long do not meet in few sets, whatever lies between their numbers. */
 static inline uint32_t kymo_place_hash(uint64_t task)
 {
-	return (uint32_t)task * 0x9e3779b1u;
+	return (uint32_t)task + (uint32_t)(task >> KYMO_PLACE_ROW_BITS) * KYMO_PLACE_TURN;
 }
-#define KYMO_PLACE_SET_OF(hash) ((hash) >> 21)
-#define KYMO_PLACE_WAY_OF(hash) ((hash) >> 18 & (KYMO_PLACE_WAYS - 1))
+#define KYMO_PLACE_SET_OF(hash) ((hash) & (KYMO_PLACE_SETS - 1))
+#define KYMO_PLACE_WAY_OF(hash) ((hash) / KYMO_PLACE_SETS & (KYMO_PLACE_WAYS - 1))
 #define KYMO_PLACE_TAG_OF(hash) ((hash)&0xffffffu)
 #define KYMO_PLACE_TAG_BITS 24
 #define KYMO_PLACE_TICKS_SHIFT 12
@@ -97,16 +105,37 @@ KYMO_API bool kymo_place_is_ready(uint64_t code);
 KYMO_API uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task);
 
 struct kymo_place {
-	uint64_t task;
-	uint32_t name;   /* as in kymo_poll_begin() */
-	uint32_t one_in; /* what kymo_place_choose() answered */
 	const uint64_t *frames;
 	uint32_t frame_count; /* up to KYMO_PLACE_FRAMES_MAX are kept, the leaf's end */
-	bool is_further;      /* another one of this poll: the task waits in several places */
 	bool is_truncated;    /* the stack does not reach the poll */
 };
 
-KYMO_API void kymo_place_put(const struct kymo_place *place);
+/* A stack that is held; its frames lie in the ring. */
+struct kymo_place_held {
+	uint64_t ticks;
+	uint32_t stack;
+	bool is_truncated;
+	bool is_told; /* already: it could not have been later */
+};
+
+/* What one poll has taken, the newest last. Whoever learns that a place was no wait takes it out
+ * of `held` before it is told. */
+struct kymo_place_taken {
+	uint64_t task;
+	uint32_t name;   /* as in kymo_poll_begin() */
+	uint32_t one_in; /* what kymo_place_choose() answered */
+	uint32_t count;
+	bool may_have_moved; /* which of the places it waits at is not known for sure */
+	const struct kymo_place_set *sets; /* of the recording that holds them */
+	struct kymo_place_held held[KYMO_PLACE_STACKS_MAX];
+};
+
+/* During the poll. The same stack again is held once, as the newest; beyond KYMO_PLACE_STACKS_MAX
+ * none is. */
+KYMO_API void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *place);
+
+/* At the end of the poll, by the thread that polled; another one may poll the task by then. */
+KYMO_API void kymo_place_tell(const struct kymo_place_taken *taken);
 
 /* The task is over: its entry is free. */
 KYMO_API void kymo_place_end(uint64_t task);

@@ -6,14 +6,16 @@
  *              KYMO_RECORDER_NO_DRAIN by whoever drains it; a process that ends without close
  *              leaves it behind. A forked child starts disarmed until it calls
  *              kymo_recorder_reopen().
- * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR. Always:
+ * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR, KYMO_SAMPLE,
+ *              KYMO_SWITCHES, KYMO_RESOURCES, KYMO_ALLOC, KYMO_SAMPLE_BYTES. Always:
  *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without
  *              the processor's counter; KYMO_TRIGGERS: rules beside those of the options.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB in flight mode or without a thread of our
- *              own, 8 MiB while streaming; a copy of the ring while a dump is made.
+ *              own, 8 MiB while streaming; 4 MiB where switches are watched; a copy of the ring
+ *              while a dump is made.
  * Thread:      without KYMO_RECORDER_NO_DRAIN one, "kymo-drain", nice +10, all signals blocked. In
  *              flight mode it sleeps until somebody asks for something or a rule is to be looked
- *              at.
+ *              at; where switches are watched, some 150 ms while the program works.
  * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
  */
 #ifndef KYMO_RECORDER_H
@@ -47,6 +49,11 @@ enum kymo_recorder_mode {
 };
 
 #define KYMO_SAMPLE_OFF UINT32_MAX
+
+enum kymo_switches {
+	KYMO_SWITCHES_ON = 1,
+	KYMO_SWITCHES_OFF = 2
+};
 
 enum kymo_compression {
 	KYMO_COMPRESSION_DEFAULT = 0, /* zstd where the build has it, else none */
@@ -102,9 +109,10 @@ struct kymo_recorder_options {
 	uint64_t sample_bytes;
 	/* Stack samples per second of a thread's CPU time, 1 .. 1000; 0: KYMO_SAMPLE of the
 	 * environment, else none. By perf_event, from the recorder's own thread; where that is
-	 * refused, or KYMO_RECORDER_NO_DRAIN leaves no such thread, by CPU-time timers and SIGPROF,
-	 * in every thread that records or is found in /proc, but not in a program with a handler of
-	 * its own for SIGPROF.
+	 * refused, under a filter of system calls, as in most containers, or where
+	 * KYMO_RECORDER_NO_DRAIN leaves no such thread, by CPU-time timers and SIGPROF, in every
+	 * thread that records or is found in /proc, but not in a program with a handler of its own
+	 * for SIGPROF.
 	 * KYMO_SAMPLE_OFF: none, whatever the environment says. */
 	uint32_t sample_hz;
 	/* Between looks at what the process uses (CPU, memory, cgroup, accept queues, descriptors),
@@ -114,12 +122,20 @@ struct kymo_recorder_options {
 	/* With KYMO_GATE_ALLOC in gates: of allocated bytes one in so many is sampled (alloc.h),
 	 * 1 KiB .. 1 GiB; 0: KYMO_ALLOC of the environment, else 512 KiB. */
 	uint64_t alloc_bytes;
+	/* enum kymo_switches: when threads were off a processor inside a poll, by perf_event's
+	 * records of context switches, read by the recorder's own thread in windows that take 0.3 %
+	 * of a processor at most, while KYMO_GATE_OFF_CPU is open; nothing runs in the program's
+	 * threads. Beside sample_hz 512 descriptors in all, and a quarter of what the process may
+	 * have, at most: a processor's one for each thread that is there when it begins, and 64
+	 * files of /proc. None with KYMO_RECORDER_NO_DRAIN: who drains may watch. 0: KYMO_SWITCHES
+	 * of the environment, "on" or "off", else none. */
+	uint32_t switches;
 };
 
 #define KYMO_RECORDER_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct kymo_recorder_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
 	}
 
 /* Opens the recorder of this process.

@@ -10,6 +10,10 @@
  *   its function and kymo_sampling_end() behind it
  *
  * A thread that ends in another way loses its timer at the next look.
+ *
+ * Those timers send SIGPROF, which is taken only where the program has no handler for it. One that
+ * sets a handler later, or none, calls kymo_sampling_leave_signal() before: a tick would meet that
+ * handler, or end the process. For adapters that stand between a program and sigaction().
  * Signals: unsafe.      Since 0.1
  */
 #ifndef KYMO_SAMPLING_H
@@ -31,6 +35,13 @@ KYMO_API bool kymo_sampling_is_on(void);
 /* Of the calling thread. errno is left as found; sampling that has ended meanwhile is no error. */
 KYMO_API void kymo_sampling_begin(void);
 KYMO_API void kymo_sampling_end(void);
+
+/* No timer sends SIGPROF from here on, none that was sent is on its way, and the signal's action is
+ * what it was before this process sampled itself; the trace says that it does not any more.
+ * Nothing where it does not. errno is left as found.
+ * Threads any.      Cost where it samples itself: a system call a thread.
+ */
+KYMO_API void kymo_sampling_leave_signal(void);
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,9 @@
 	TIMED(SPAN, "span")                 \
 	PLAIN(PLACE, "places")              \
 	PLAIN(OFF_CPU, "offcpu")            \
-	PLAIN(ALLOC, "alloc")
+	PLAIN(ALLOC, "alloc")               \
+	PLAIN(OFF_CPU_STACK, "offcpu.stacks") \
+	PLAIN(ALLOC_STACK, "alloc.stacks")
 /* clang-format on */
 
 #define KY_KIND_BIT(gate, name) | KYMO_GATE_##gate

@@ -11,7 +11,8 @@
  * set beside it. It is claimed by one atomic exchange of 0 for the task's number, freed by
  * storing 0.
  *
- * Writers:     the thread that polls the task: nobody else writes its slot meanwhile. No lock.
+ * Writers:     the thread that polls the task, up to a moment behind its poll's end: whoever finds
+ *              the sequence odd gives up. No lock.
  * Readers:     any process, at any moment; they trust nothing. A slot is whole when its sequence is
  *              even and the same after it was copied; it is the task's when its task word says so.
  * Memory:      sparse. Head, sets and the stacks' index exist once ky_ring_header.place_ready is
@@ -34,6 +35,10 @@
 
 /* In the first way's word of a set: entries of it lie in the set beside it (set ^ 1). */
 #define KY_PLACE_SPILLED (UINT64_C(1) << 63)
+/* In a way's word: how many tasks lie elsewhere that would lie here by their hash. Of the recording
+ * side alone. */
+#define KY_PLACE_AWAY_ONE (UINT64_C(1) << KYMO_TASK_BITS)
+#define KY_PLACE_AWAY_MASK (KY_PLACE_SPILLED - KY_PLACE_AWAY_ONE)
 #define KY_PLACE_TASK_MASK ((UINT64_C(1) << KYMO_TASK_BITS) - 1)
 
 struct ky_place_head {
@@ -83,6 +88,7 @@ struct ky_place_stack {
 #define KY_PLACE_AREA_BYTES (KY_PLACE_UNITS_OFFSET + KY_PLACE_UNITS * KY_PLACE_UNIT_BYTES)
 
 _Static_assert(sizeof(struct kymo_place_set) == 128, "two lines");
+_Static_assert(KY_PLACE_SLOTS == 1u << KYMO_PLACE_ROW_BITS, "a row of tasks fills it");
 _Static_assert(sizeof(struct ky_place_slot) == 64, "one line");
 _Static_assert(KY_PLACE_AREA_BYTES <= 3u << 19, "1.5 MiB at most");
 _Static_assert(KY_PLACE_AREA_BYTES % KY_PLACE_PAGE_BYTES == 0, "whole pages");

@@ -33,6 +33,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define KY_RING_MAGIC UINT64_C(0x474e49524f4d594b) /* "KYMORING" */
@@ -126,6 +127,8 @@ struct ky_ring_header {
 	_Atomic uint32_t resource_ready;
 };
 
+#define KY_SETTING_OFF UINT32_MAX /* where 0 is "as it was started" */
+
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by
  * `kymo set` or the owner, read once a step. A writer makes `generation` odd, writes, makes it even
  * again, each by one; a reader that sees it odd or changed keeps what it had. */
@@ -145,7 +148,43 @@ struct ky_ring_settings {
 	_Atomic uint64_t span_threshold_ns; /* spans at least so long */
 	/* Bytes per sample of an allocation, on average; 0: as it was started. */
 	_Atomic uint64_t alloc_bytes;
+	/* Open again when a recording that was stopped goes on. */
+	_Atomic uint32_t stopped_gates;
+	/* CLOCK_MONOTONIC since when nothing is recorded, sampled or looked at, so that the ring
+	 * keeps what it holds; 0: it records. */
+	_Atomic uint64_t stopped_ns;
 };
+
+static inline uint64_t ky_settings_stopped_ns(const struct ky_ring_settings *settings)
+{
+	return atomic_load_explicit(&settings->stopped_ns, memory_order_relaxed);
+}
+
+/* Nothing forgets which gates were open, wherever whoever stops it is killed: they are there before
+ * it counts as stopped, and the caller shuts them afterwards. False: it has stopped already. */
+static inline bool ky_settings_note_stop(struct ky_ring_settings *settings, uint32_t gates,
+					 uint64_t now_ns)
+{
+	if (ky_settings_stopped_ns(settings))
+		return false;
+	atomic_store_explicit(&settings->stopped_gates, gates, memory_order_relaxed);
+	atomic_store_explicit(&settings->stopped_ns, now_ns, memory_order_release);
+	return true;
+}
+
+static inline uint32_t ky_settings_sample_hz(const struct ky_ring_settings *settings)
+{
+	return ky_settings_stopped_ns(settings) ?
+		       KY_SETTING_OFF :
+		       atomic_load_explicit(&settings->sample_hz, memory_order_relaxed);
+}
+
+static inline uint32_t ky_settings_resource_ms(const struct ky_ring_settings *settings)
+{
+	return ky_settings_stopped_ns(settings) ?
+		       KY_SETTING_OFF :
+		       atomic_load_explicit(&settings->resource_ms, memory_order_relaxed);
+}
 
 enum ky_ring_mode {
 	KY_RING_MODE_AS_OPENED = 0,
@@ -240,6 +279,15 @@ struct ky_ring_end {
 	uint64_t monotonic_ns;
 };
 
+/* What rules have done so far, from whoever watches: so that a trace tells it, whoever makes one.
+ * Numbers, each whole by itself. */
+struct ky_ring_watched {
+	_Atomic uint64_t fired, held_back; /* let through; kept from that by cooldown or budget */
+	/* Of held_back: told by no firing's dump, and those of them that the budget kept. */
+	_Atomic uint64_t untold, untold_over_budget;
+	_Atomic uint64_t undumped; /* fired, and there is no dump */
+};
+
 /* Left behind by the handler of a fatal signal; state is written last (release). */
 struct ky_ring_crash {
 	_Atomic uint32_t state; /* 0 none, 1 being written, 2 whole */
@@ -279,6 +327,7 @@ struct ky_ring_side {
 	_Atomic uint32_t counter_count;
 	_Atomic uint32_t counters_refused; /* registrations that found no room */
 	_Alignas(64) struct ky_ring_end end;
+	struct ky_ring_watched watched; /* on the same line */
 	_Alignas(64) struct ky_ring_counter counters[KY_COUNTERS];
 	_Alignas(64) struct ky_ring_mark marks[KY_MARKS];
 	_Alignas(64) struct ky_ring_crash crash;

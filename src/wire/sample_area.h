@@ -47,20 +47,24 @@ enum ky_sample_class {
 };
 
 enum ky_sample_kind {
-	KY_SAMPLE_VOID = 0,    /* given up; its number is missing */
-	KY_SAMPLE_CPU = 1,     /* value: CPU ns it stands for; other: enum ky_sample_source */
-	KY_SAMPLE_OFF_CPU = 2, /* value: duration ns; stamp: its end; more: enum ky_off_cpu */
-	KY_SAMPLE_ALLOC = 3,   /* value: bytes asked for; more: address */
-	KY_SAMPLE_FREE = 4,    /* value: bytes; more: address; other: stamp of its allocation */
-	KY_SAMPLE_PLACE = 5,   /* value: task; more: inclusion probability, parts of 2^32 */
-	KY_SAMPLE_SWITCH = 6,  /* a switch-out without a known end; value: 0 */
-	KY_SAMPLE_SWITCHES = 7 /* times off the processor that the kernel told: switch_sample.h */
+	KY_SAMPLE_VOID = 0,     /* given up; its number is missing */
+	KY_SAMPLE_CPU = 1,      /* value: CPU ns it stands for; other: enum ky_sample_source */
+	KY_SAMPLE_OFF_CPU = 2,  /* value: duration ns; stamp: its end; more: enum ky_off_cpu */
+	KY_SAMPLE_ALLOC = 3,    /* value: bytes asked for; more: address */
+	KY_SAMPLE_FREE = 4,     /* value: bytes; more: address; other: stamp of its allocation */
+	KY_SAMPLE_PLACE = 5,    /* value: task; more: inclusion probability, parts of 2^32 */
+	KY_SAMPLE_SWITCH = 6,   /* a switch-out without a known end; value: 0 */
+	KY_SAMPLE_SWITCHES = 7, /* times off the processor that the kernel told: switch_sample.h */
+	KY_SAMPLE_WAKER = 8,    /* what a thread is called that ended some of them; there, too */
+	KY_SAMPLE_KERNEL = 9    /* a stack of the kernel that some of them have; there, too */
 };
 
 enum ky_sample_flags {
 	KY_SAMPLE_STAMP_IS_NS = 1u << 0, /* CLOCK_MONOTONIC ns, else ticks of the ring's clock */
 	KY_SAMPLE_TRUNCATED = 1u << 1,   /* the walk did not reach the thread's first frame */
-	KY_SAMPLE_HAS_CPU = 1u << 2      /* `cpu` is known */
+	KY_SAMPLE_HAS_CPU = 1u << 2,     /* `cpu` is known */
+	KY_SAMPLE_HAS_WAKER = 1u << 3,   /* SWITCHES: a frame more each, who ended it */
+	KY_SAMPLE_HAS_KERNEL = 1u << 4   /* ... and another one, where in the kernel it began */
 };
 
 /* Why a thread did not run: OffCpuEvent.reason. */
@@ -117,6 +121,9 @@ enum ky_sample_source {
 	KY_SOURCE_CALLS = 3,    /* interposed calls */
 	KY_SOURCE_WATCH = 4,    /* a watchdog's looks */
 	KY_SOURCE_SWITCHES = 5, /* context-switch records of perf_event */
+	KY_SOURCE_WAKES = 6,    /* ... and its records of wake-ups */
+	KY_SOURCE_DELAY = 7,    /* ... and the kernel's count of time in the run queue */
+	KY_SOURCE_KERNEL = 8,   /* ... and its stack as a thread leaves the processor */
 	KY_SOURCE_COUNT
 };
 
@@ -140,6 +147,8 @@ struct ky_sample_class_head {
 	_Atomic uint32_t limits;          /* enum ky_sample_limits */
 	_Atomic uint32_t threads_refused; /* threads that could not be sampled */
 	_Atomic uint32_t refusals[KY_SOURCE_COUNT]; /* errno of a source that was tried in vain */
+	/* Of the time, in millionths, that perf_event samples in windows; 0: always. */
+	_Atomic uint32_t share_ppm;
 };
 
 struct ky_sample_head {

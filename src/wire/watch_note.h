@@ -19,6 +19,9 @@ struct ky_stuck_note {
 	int32_t syscall; /* number; -1 running, -2 unreadable */
 	uint64_t pc, sp; /* 0: unreadable or running */
 	char wchan[32];  /* "0" or empty: not waiting, or hidden */
+	/* What the kernel has counted for it since it began; not where that cannot be read. */
+	bool has_counts;
+	uint64_t cpu_ns, run_delay_ns;
 	/* Its stack, where it stood still while that was read; else none. */
 	uint16_t frame_count;
 	uint16_t guessed_count; /* frames found by a frame pointer, or by one that was looked for */

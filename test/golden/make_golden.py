@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Writes the golden traces: a second implementation of docs/format.md, no code shared with src.
 
-usage: make_golden.py OUT_DIR
-
 NAME.trc holds the bytes, NAME.txt what a decoder must see, one line per frame. One pair per event
 of events.def (values follow the rule in value(), which test_golden.c repeats for the encoder),
 and all_frames, which has every kind of frame and every field type.
 """
+import argparse
 import os
 import struct
 import sys
@@ -315,13 +314,14 @@ def all_frames():
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out_dir", help="where the pairs are written; made if it is not there")
+    out_dir = parser.parse_args().out_dir
     events = gen_events.parse(os.path.join(ROOT, "src/wire/events.def"))
-    os.makedirs(sys.argv[1], exist_ok=True)
+    os.makedirs(out_dir, exist_ok=True)
     for number, event in enumerate(events):
-        event_trace(event, number).save(os.path.join(sys.argv[1], event.name))
-    all_frames().save(os.path.join(sys.argv[1], "all_frames"))
+        event_trace(event, number).save(os.path.join(out_dir, event.name))
+    all_frames().save(os.path.join(out_dir, "all_frames"))
 
 
 if __name__ == "__main__":

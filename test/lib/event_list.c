@@ -58,6 +58,9 @@ static void copy_event(struct test_event *to, const struct ky_frame *frame)
 			continue;
 		to->is_present[known] = true;
 		to->number[known] = value->as.number;
+		to->frame_count[known] = value->frames ? value->frame_count : 0;
+		if (to->frame_count[known])
+			memcpy(&to->leaf[known], value->frames, sizeof(uint64_t));
 		if (!value->text.bytes)
 			continue;
 		to->text[known] = calloc(1, value->text.count + 1);

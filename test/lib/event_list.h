@@ -10,7 +10,7 @@
 #include <wire/chunk.h>
 #include <wire/trc.h>
 
-#define TEST_FIELDS_MAX 16
+#define TEST_FIELDS_MAX 20u
 
 struct test_event {
 	uint32_t event; /* KY_EV_ */
@@ -19,6 +19,8 @@ struct test_event {
 	bool is_present[TEST_FIELDS_MAX];
 	char *text[TEST_FIELDS_MAX];
 	size_t text_bytes[TEST_FIELDS_MAX];
+	uint32_t frame_count[TEST_FIELDS_MAX]; /* of a stack, and its first frame */
+	uint64_t leaf[TEST_FIELDS_MAX];
 	uint64_t chunk; /* the how-manieth stream header it stands behind, from 0 */
 };
 

@@ -67,6 +67,23 @@ void trace_tally_file(struct trace_tally *tally, const char *path)
 	free(bytes);
 }
 
+int trace_file_has_pair(const char *path, const char *key, const char *value)
+{
+	size_t byte_count, used = strlen(key);
+	uint8_t *bytes = read_whole(path, &byte_count), pair[256];
+	uint32_t value_bytes = (uint32_t)strlen(value);
+	int has;
+
+	assert_true(used + sizeof(value_bytes) + value_bytes <= sizeof(pair));
+	memcpy(pair, key, used);
+	memcpy(pair + used, &value_bytes, sizeof(value_bytes));
+	used += sizeof(value_bytes);
+	memcpy(pair + used, value, value_bytes);
+	has = memmem(bytes, byte_count, pair, used + value_bytes) != NULL;
+	free(bytes);
+	return has;
+}
+
 int trace_file_has(const char *path, const char *text)
 {
 	size_t byte_count;

@@ -17,6 +17,9 @@ struct trace_tally {
 void trace_tally_memory(struct trace_tally *tally, const uint8_t *bytes, size_t count);
 void trace_tally_file(struct trace_tally *tally, const char *path);
 
+/* True when the file has this pair of metadata somewhere. */
+int trace_file_has_pair(const char *path, const char *key, const char *value);
+
 /* True when the file has this text somewhere. */
 int trace_file_has(const char *path, const char *text);
 
