@@ -6,6 +6,10 @@
 /* It reads the stacks of others, about which instrumentation has its own opinion. */
 #define RAW __attribute__((no_sanitize("address"), no_sanitize("thread")))
 
+/* Of code made at run time, between two frames of code that a table covers. */
+#define CHAIN_MAX 64u
+#define CHAIN_BYTES_MAX (UINT64_C(1) << 31)
+
 struct frame {
 	uint64_t pc, sp, fp, second;
 	bool is_fp_known, is_second_known;
@@ -24,6 +28,7 @@ struct walker {
 	struct ky_walk *walk;
 	struct frame frame;
 	struct ky_unwind_code code; /* the module of the last look-up */
+	uint64_t chain_end;         /* frame pointers up to here lead to code that a table covers */
 };
 
 RAW static inline bool read_word(const struct ky_walk_memory *memory, uint64_t address,
@@ -69,12 +74,39 @@ static enum step leave_signal(struct walker *walker)
 	return STEP_OUT;
 }
 
+/* Code made at run time calls its like. Its frames are believed where their pointers go one way,
+ * and on to a caller that a table covers; it lies together, so data on the stack is hardly taken
+ * for it. pc: what fp leads to. */
+static bool is_chain(struct walker *walker, uint64_t fp, uint64_t next_fp, uint64_t pc)
+{
+	uint64_t from = walker->frame.pc;
+
+	if (fp <= walker->chain_end)
+		return true;
+	for (uint32_t i = 0; i < CHAIN_MAX; i++) {
+		if (pc - from + CHAIN_BYTES_MAX > 2 * CHAIN_BYTES_MAX || next_fp <= fp ||
+		    next_fp % 8)
+			return false;
+		fp = next_fp;
+		if (!read_word(walker->memory, fp, &next_fp) ||
+		    !read_word(walker->memory, fp + 8, &pc))
+			return false;
+		pc &= KY_UNWIND_PC_MASK;
+		if (is_code(walker, pc - 1)) {
+			walker->chain_end = fp;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* No table: by the frame pointer, which ends in 0 (x86-64 ABI 3.4.1). A leaf that has made no frame
  * of its own hides its caller: so this is counted. */
 static enum step leave_by_frame_pointer(struct walker *walker)
 {
 	struct frame *frame = &walker->frame;
-	uint64_t fp = frame->fp, next_fp, pc;
+	uint64_t at = frame->pc - !frame->is_exact, fp = frame->fp, next_fp, pc;
+	bool is_in_module = is_code(walker, at);
 
 	if (!frame->is_fp_known)
 		return end(walker, KY_WALK_UNKNOWN);
@@ -87,7 +119,7 @@ static enum step leave_by_frame_pointer(struct walker *walker)
 	pc &= KY_UNWIND_PC_MASK;
 	if (pc == 0)
 		return end(walker, KY_WALK_FIRST);
-	if (!is_code(walker, pc - 1))
+	if (!is_code(walker, pc - 1) && (is_in_module || !is_chain(walker, fp, next_fp, pc)))
 		return end(walker, KY_WALK_UNKNOWN);
 	frame->sp = fp + 16;
 	frame->fp = next_fp;

@@ -3,7 +3,8 @@
  *
  * Exact or not at all: where a frame has no rule that we follow, the walk ends there and says so.
  * Only where no table covers the pc (code made at run time, assembly without unwind data) it goes
- * by the frame pointer, and counts that; the caller it finds must lie in code that a table covers.
+ * by the frame pointer, and counts that; the caller it finds must lie in code that a table covers,
+ * or be code made at run time as well, whose frames lead there one after the other.
  *
  * Invariants:  nothing of the stack is read that the caller has not said is there: a damaged stack
  *              or table gives a short walk, never a fault. Bounded by frames_max. No lock, no

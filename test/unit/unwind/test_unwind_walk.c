@@ -264,6 +264,59 @@ static void walk__bare_code_needs_a_caller_that_is_known(void **state)
 	check(KY_WALK_UNKNOWN, 1);
 }
 
+/* Word i of the stack: a frame that `next` follows, and where it returns to. */
+static void put_frame(uint32_t i, uint32_t next, uint64_t pc)
+{
+	stack[i] = STACK + next * 8u;
+	stack[i + 1] = pc;
+}
+
+static void walk__code_made_at_run_time_calls_its_like(void **state)
+{
+	struct ky_walk_start start = at(0, 0);
+
+	(void)state;
+	area.rows[1].rule = rule(KY_UNWIND_BY_FP, 2, 2, 0);
+	start.pc = 0x900077;
+	start.fp = STACK + 2 * 8;
+	put_frame(2, 6, 0x900099);
+	put_frame(6, 10, 0x8000aa);
+	put_frame(10, 20, in(1));
+	put_frame(20, 0, in(7));
+	go(start);
+	check(KY_WALK_FIRST, 5);
+	assert_int_equal(frames[1], 0x900098);
+	assert_int_equal(frames[2], 0x8000a9);
+	assert_int_equal(frames[3], in(1) - 1);
+	assert_int_equal(walk.guessed_count, 3);
+	/* It goes back, it is not even, it lies elsewhere, it leads nowhere. */
+	put_frame(6, 2, 0x8000aa);
+	go(start);
+	check(KY_WALK_UNKNOWN, 1);
+	stack[6] = STACK + 10 * 8 + 4;
+	go(start);
+	check(KY_WALK_UNKNOWN, 1);
+	put_frame(6, 10, 0x7fff12345678);
+	go(start);
+	check(KY_WALK_UNKNOWN, 1);
+	put_frame(6, WORDS, 0x8000aa);
+	go(start);
+	check(KY_WALK_UNKNOWN, 1);
+}
+
+static void walk__code_of_a_module_has_no_such_callers(void **state)
+{
+	struct ky_walk_start start = at(0, 0);
+
+	(void)state;
+	area.rows[0].rule = KY_UNWIND_NO_CODE;
+	start.fp = STACK + 2 * 8;
+	put_frame(2, 6, 0x8000aa);
+	put_frame(6, 10, in(7));
+	go(start);
+	check(KY_WALK_UNKNOWN, 1);
+}
+
 static void walk__stops_where_the_room_ends(void **state)
 {
 	(void)state;
@@ -286,6 +339,8 @@ int main(void)
 		cmocka_unit_test_setup(walk__leaves_a_signal, prepare),
 		cmocka_unit_test_setup(walk__a_stack_that_makes_no_sense_ends_it, prepare),
 		cmocka_unit_test_setup(walk__bare_code_needs_a_caller_that_is_known, prepare),
+		cmocka_unit_test_setup(walk__code_made_at_run_time_calls_its_like, prepare),
+		cmocka_unit_test_setup(walk__code_of_a_module_has_no_such_callers, prepare),
 		cmocka_unit_test_setup(walk__stops_where_the_room_ends, prepare),
 	};
 
