@@ -8,7 +8,7 @@
 
 int ky_disk_make_path(const char *path)
 {
-	char part[512];
+	char part[KY_DISK_PATH_BYTES];
 	size_t length = strlen(path);
 
 	if (length >= sizeof(part))

@@ -10,8 +10,10 @@
 
 #define KY_DISK_FILE_MODE 0600
 #define KY_DISK_DIRECTORY_MODE 0700
+#define KY_DISK_PATH_BYTES 512u /* with its terminating zero */
 
-/* Makes the directory and those above it. Returns 0, -ENAMETOOLONG beyond 511 bytes, -errno. */
+/* Makes the directory and those above it. Returns 0, -ENAMETOOLONG from KY_DISK_PATH_BYTES on,
+ * -errno. */
 int ky_disk_make_path(const char *path);
 /* Returns 0; -errno, with part of it written perhaps. */
 int ky_disk_write_all(int fd, const uint8_t *bytes, size_t count);

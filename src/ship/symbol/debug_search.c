@@ -171,13 +171,16 @@ static void put_hex(char *out, const uint8_t *bytes, size_t count)
 
 enum wanted {
 	WANTED_CODE,
-	WANTED_DEBUG
+	WANTED_DEBUG,  /* DWARF */
+	WANTED_SYMBOLS /* that, or the symbols that were stripped off a program without DWARF */
 };
 
 static bool serves(const struct ky_debug_file *file, enum wanted wanted)
 {
-	return wanted == WANTED_DEBUG ? file->object.has_dwarf :
-					file->object.has_symbols || file->object.has_dwarf;
+	if (file->object.has_dwarf)
+		return true;
+	return (wanted == WANTED_CODE && file->object.has_symbols) ||
+	       (wanted == WANTED_SYMBOLS && file->object.has_symtab);
 }
 
 /* By build id, in one directory. */
@@ -274,13 +277,14 @@ static bool is_linked(const struct ky_debug_file *file, const struct ky_debug_fi
 	return ky_object_crc(file->fd, &crc) == 0 && crc == module->object.link_crc;
 }
 
-static int try_link(const char *path, const struct ky_debug_file *module, struct ky_debug_file *out)
+static int try_link(const char *path, const struct ky_debug_file *module, enum wanted wanted,
+		    struct ky_debug_file *out)
 {
 	out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (out->fd < 0)
 		return -ENOENT;
 	if (ky_object_read_fd(&out->object, out->fd) == 0 && out->object.is_sane &&
-	    out->object.has_dwarf && is_linked(out, module)) {
+	    serves(out, wanted) && is_linked(out, module)) {
 		set_path(out, path);
 		return 0;
 	}
@@ -289,7 +293,8 @@ static int try_link(const char *path, const struct ky_debug_file *module, struct
 }
 
 static int follow_link(const struct ky_debug_search *search, const struct ky_code_place *place,
-		       const struct ky_debug_file *module, struct ky_debug_file *out)
+		       const struct ky_debug_file *module, enum wanted wanted,
+		       struct ky_debug_file *out)
 {
 	const char *link = module->object.link;
 	int dir_bytes = (int)(base_name(place->path) - place->path);
@@ -300,15 +305,15 @@ static int follow_link(const struct ky_debug_search *search, const struct ky_cod
 	for (int form = 0; form < 2 && place->path[0] == '/'; form++) {
 		if (put_path(path, "%.*s%s%s", dir_bytes, place->path, form ? ".debug/" : "",
 			     link) &&
-		    try_link(path, module, out) == 0)
+		    try_link(path, module, wanted, out) == 0)
 			return 0;
 	}
 	for (size_t i = 0; i < search->dir_count; i++) {
 		if (put_path(path, "%s%.*s%s", search->dirs[i], dir_bytes, place->path, link) &&
-		    try_link(path, module, out) == 0)
+		    try_link(path, module, wanted, out) == 0)
 			return 0;
 		if (put_path(path, "%s/%s", search->dirs[i], link) &&
-		    try_link(path, module, out) == 0)
+		    try_link(path, module, wanted, out) == 0)
 			return 0;
 	}
 	return -ENOENT;
@@ -317,11 +322,13 @@ static int follow_link(const struct ky_debug_search *search, const struct ky_cod
 int ky_debug_search_debug(const struct ky_debug_search *search, const struct ky_code_place *place,
 			  const struct ky_debug_file *module, struct ky_debug_file *out)
 {
+	enum wanted wanted = module && !module->object.has_symtab ? WANTED_SYMBOLS : WANTED_DEBUG;
+
 	out->fd = -1;
 	for (size_t i = 0; i < search->dir_count; i++)
-		if (try_dir(search->dirs[i], place, WANTED_DEBUG, out) == 0)
+		if (try_dir(search->dirs[i], place, wanted, out) == 0)
 			return 0;
-	if (try_copies(search, place, WANTED_DEBUG, out) == 0)
+	if (try_copies(search, place, wanted, out) == 0)
 		return 0;
-	return module ? follow_link(search, place, module, out) : -ENOENT;
+	return module ? follow_link(search, place, module, wanted, out) : -ENOENT;
 }

@@ -144,6 +144,8 @@ static void read_section(struct ky_object *out, const struct bytes *file, const 
 	}
 	if (section->sh_type == SHT_SYMTAB || section->sh_type == SHT_DYNSYM)
 		out->has_symbols = true;
+	if (section->sh_type == SHT_SYMTAB)
+		out->has_symtab = true;
 	else if (section->sh_type == SHT_NOTE)
 		read_note(out, file, section->sh_offset, section->sh_size);
 	else if (strcmp(name, ".gnu_debuglink") == 0)

@@ -23,6 +23,7 @@ struct ky_object {
 	uint64_t unpacked_bytes; /* of its compressed sections */
 	bool has_dwarf;          /* .debug_info with bytes in it */
 	bool has_symbols;        /* .symtab or .dynsym */
+	bool has_symtab;         /* what strip takes away */
 	bool is_sane;
 	char link[KY_OBJECT_LINK_BYTES]; /* .gnu_debuglink: a name without directory; "" none */
 	uint32_t link_crc;

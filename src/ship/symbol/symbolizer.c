@@ -14,12 +14,16 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MODULES_MAX 4096u
 #define OPEN_BYTES_MAX (UINT64_C(1) << 30)
 #define LIST_BYTES_MAX (128u << 20)
 #define VDSO_BYTES_MAX 65536u
+#define SECOND_NS INT64_C(1000000000)
+#define TICKS_MAX (UINT64_C(1) << 32)
+#define MAP_SLACK_NS (2 * SECOND_NS) /* clocks are set, and what is written last comes late */
 
 /* What became of one module of the trace. */
 struct module {
@@ -227,19 +231,23 @@ static uint64_t weight(const struct ky_debug_file *file)
 static bool open_files(struct module *module)
 {
 	const struct ky_debug_file *debug = module->has_dwarf ? &module->dwarf : &module->code;
+	const struct ky_debug_file *plain = module->has_code ? &module->code : NULL;
 
-	if (module->has_dwarf || module->code.object.has_dwarf) {
+	/* The symbols that were stripped off, without DWARF. */
+	if (module->has_dwarf && !module->dwarf.object.has_dwarf)
+		plain = &module->dwarf;
+	if (debug->object.has_dwarf) {
 		module->debug = ky_blaze_open(debug->path, strlen(debug->path), 1);
 		if (!module->debug)
 			return false;
 	}
-	if (module->has_code) {
-		module->plain = ky_blaze_open(module->code.path, strlen(module->code.path), 0);
+	if (plain) {
+		module->plain = ky_blaze_open(plain->path, strlen(plain->path), 0);
 		if (!module->plain)
 			return false;
 	}
 	(void)snprintf(module->file, sizeof(module->file), "%.255s",
-		       module->debug ? debug->name : module->code.name);
+		       module->debug ? debug->name : plain->name);
 	return true;
 }
 
@@ -400,7 +408,7 @@ static uint32_t read_kernel(struct ky_symbolizer *symbolizer)
 }
 
 /* Anybody may write into /tmp: the map must be a file of whoever runs the process, or of us, and
- * nobody else may have written it. */
+ * nobody else may have written it. pid 0: it has ended, and nobody runs it. */
 static bool is_trusted(int fd, uint32_t pid)
 {
 	char path[64];
@@ -415,16 +423,42 @@ static bool is_trusted(int fd, uint32_t pid)
 	return is_owners || st.st_uid == geteuid();
 }
 
-/* The number of the process is used again one day: only while it lives is the map known to be
- * its own. */
+static int64_t ns_of(struct timespec time)
+{
+	return time.tv_sec * SECOND_NS + time.tv_nsec;
+}
+
+/* Was it written last while the process ran? Whoever has its number afterwards, and a map of his
+ * own, writes later; who had it before, earlier. */
+static bool is_of_then(int fd, const struct ky_symbol_process *process)
+{
+	struct timespec now, up;
+	int64_t began, written;
+	struct stat st;
+
+	/* A trace may say anything: numbers that no sum of them leaves. */
+	if (!process->start_time_ticks || process->start_time_ticks > TICKS_MAX ||
+	    !process->last_wall_ns || process->last_wall_ns > INT64_MAX / 2 ||
+	    fstat(fd, &st) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+	    clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+		return false;
+	written = ns_of(st.st_mtim);
+	began = ns_of(now) - ns_of(up) +
+		(int64_t)process->start_time_ticks * (SECOND_NS / sysconf(_SC_CLK_TCK));
+	return written >= began - MAP_SLACK_NS &&
+	       written <= (int64_t)process->last_wall_ns + MAP_SLACK_NS;
+}
+
+/* The number of the process is used again one day: while it lives the map is known to be its own,
+ * and afterwards by when it was written. */
 static uint32_t read_compiled(struct ky_symbolizer *symbolizer)
 {
-	uint32_t pid = symbolizer->search.pid, why = KY_SYMBOL_NO_MAP;
+	uint32_t pid = symbolizer->process.pid, why = KY_SYMBOL_NO_MAP;
 	char path[320];
 	struct ky_buf text;
 	int fd;
 
-	if (!pid)
+	if (!pid || !symbolizer->is_same_boot)
 		return KY_SYMBOL_NO_MAP;
 	(void)snprintf(path, sizeof(path), "%s/perf-%" PRIu32 ".map", symbolizer->perf_map_dir,
 		       pid);
@@ -432,7 +466,9 @@ static uint32_t read_compiled(struct ky_symbolizer *symbolizer)
 	if (fd < 0)
 		return KY_SYMBOL_NO_MAP;
 	ky_buf_init(&text, LIST_BYTES_MAX);
-	if (is_trusted(fd, pid) && read_text(fd, &text) == 0 &&
+	if (is_trusted(fd, symbolizer->search.pid) &&
+	    (symbolizer->search.pid || is_of_then(fd, &symbolizer->process)) &&
+	    read_text(fd, &text) == 0 &&
 	    ky_symbol_list_perf_map(&symbolizer->compiled.list, (const char *)text.bytes,
 				    text.used) == 0)
 		why = 0;

@@ -27,6 +27,7 @@ struct ky_symbol_process {
 	uint32_t pid;
 	uint64_t start_time_ticks; /* field 22 of /proc/PID/stat */
 	char boot_id[40];
+	uint64_t last_wall_ns; /* CLOCK_REALTIME of what is known of it last; 0: not known */
 };
 
 struct ky_symbolizer_options {
