@@ -133,6 +133,15 @@ static void finish(struct ky_dump_request *request, int err)
 	ky_free(request);
 }
 
+/* As `kymo dump --stop` does from outside. */
+static void stop_recording(const struct ky_ring *ring)
+{
+	uint32_t gates = atomic_load_explicit(&ring->control->gates, memory_order_relaxed);
+
+	if (ky_settings_note_stop(&ring->control->settings, gates, ky_now_ns(CLOCK_MONOTONIC)))
+		kymo_recorder_gates(0, UINT32_MAX);
+}
+
 uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ring *ring,
 			   bool is_closing, const struct ky_dump_hooks *hooks)
 {
@@ -151,9 +160,11 @@ uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ri
 			return next_ns;
 		if (request->is_firing)
 			hooks->before(hooks->ctx, request);
+		if (request->is_last)
+			stop_recording(ring);
 		err = ky_dump_make(request, place, ring);
-		if (!err && request->is_firing)
-			hooks->spent(hooks->ctx, request->result.bytes_written);
+		if (request->is_firing)
+			hooks->after(hooks->ctx, request, err);
 		finish(request, err);
 	}
 }

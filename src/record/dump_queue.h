@@ -24,10 +24,10 @@ void ky_dump_queue_close(void);
 int ky_dump_queue_put(struct ky_dump_request *request);
 void ky_dump_queue_wait(struct ky_dump_request *request);
 
-/* About dumps of firings: before one is made, and how many bytes it had. */
+/* About dumps of firings: before one is made, and what became of it (0 or an error). */
 struct ky_dump_hooks {
 	void (*before)(void *ctx, struct ky_dump_request *request);
-	void (*spent)(void *ctx, uint64_t bytes);
+	void (*after)(void *ctx, const struct ky_dump_request *request, int err);
 	void *ctx;
 };
 

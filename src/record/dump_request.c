@@ -79,7 +79,7 @@ static int take(struct kymo_dump_options *out, const struct kymo_dump_options *o
 
 static int check(const struct kymo_dump_options *options)
 {
-	if (options->flags & ~(uint32_t)KYMO_DUMP_WAIT)
+	if (options->flags & ~(uint32_t)(KYMO_DUMP_WAIT | KYMO_DUMP_STOP))
 		return -EINVAL;
 	if (options->label && strlen(options->label) > KY_DUMP_LABEL_BYTES_MAX)
 		return -EINVAL;
@@ -143,6 +143,7 @@ int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_op
 	request->done = taken.done;
 	request->done_ctx = taken.done_ctx;
 	request->is_waited_for = taken.flags & KYMO_DUMP_WAIT;
+	request->is_last = taken.flags & KYMO_DUMP_STOP;
 	request->from_ns = taken.from_ns;
 	if (taken.last_ns)
 		request->from_ns = taken.last_ns < now_ns ? now_ns - taken.last_ns : 0;
@@ -151,6 +152,8 @@ int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_op
 	 * two clocks, what was recorded just before. */
 	request->to_ns = taken.to_ns ? taken.to_ns : taken.after_ns ? request->due_ns : 0;
 	add_pair(request, "kymo.dump.reason", request->reason);
+	if (request->is_last)
+		add_pair(request, "kymo.dump.stopped", "1");
 	if (taken.label)
 		add_pair(request, "kymo.dump.label", taken.label);
 	for (size_t i = 0; i < taken.metadata_count; i++)

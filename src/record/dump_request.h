@@ -30,6 +30,7 @@ struct ky_dump_request {
 	void *done_ctx;
 	bool is_waited_for; /* the waiter frees it */
 	bool is_done;
+	bool is_last;   /* nothing is recorded behind it */
 	bool is_firing; /* of a rule: its bytes count against the budget */
 	struct kymo_dump_result result;
 	char reason[KY_DUMP_REASON_BYTES]; /* fit for a file name */

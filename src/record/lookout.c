@@ -64,6 +64,12 @@ static void note_error(struct ky_lookout *lookout, int err)
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+static void count_undumped(struct ky_lookout *lookout, uint64_t suppressed_count)
+{
+	lookout->undumped_count++;
+	lookout->untold_count += suppressed_count;
+}
+
 static void fire(void *ctx, const struct ky_firing *firing)
 {
 	struct ky_dump_request *request;
@@ -72,6 +78,7 @@ static void fire(void *ctx, const struct ky_firing *firing)
 
 	if (err) {
 		note_error(lookout, err);
+		count_undumped(lookout, firing->suppressed_count);
 		return;
 	}
 	/* The stream tells it, too, at its own time. */
@@ -80,15 +87,16 @@ static void fire(void *ctx, const struct ky_firing *firing)
 	if (lookout->stream)
 		note_error(lookout, ky_drain_trigger(lookout->stream, &request->trigger));
 	err = ky_dump_queue_put(request);
-	if (err)
+	if (err) {
 		ky_free(request);
+		count_undumped(lookout, firing->suppressed_count);
+	}
 	note_error(lookout, err);
 }
 
 static bool may_read(void)
 {
-	return ky_engine.confinement == 0 &&
-	       !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+	return !ky_engine_is_under_filter();
 }
 
 /* Their firings tell the stack of what hangs. */
@@ -147,7 +155,27 @@ static int renew_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring
 	return 0;
 }
 
-static void update_status(struct ky_lookout *lookout)
+/* In the ring, from where every trace takes it. */
+static void tell_ring(const struct ky_lookout *lookout, struct ky_ring_watched *watched,
+		      const struct ky_watchdog_stats *stats)
+{
+	const struct {
+		_Atomic uint64_t *word;
+		uint64_t value;
+	} words[] = {
+		{&watched->fired, lookout->fired},
+		{&watched->held_back, lookout->suppressed},
+		{&watched->untold, stats->waiting + lookout->untold_count},
+		{&watched->untold_over_budget, stats->over_budget},
+		{&watched->undumped, lookout->undumped_count},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		atomic_store_explicit(words[i].word, words[i].value, memory_order_relaxed);
+}
+
+/* ring: NULL, it is not ours any more. */
+static void update_status(struct ky_lookout *lookout, const struct ky_ring *ring)
 {
 	struct ky_watchdog_stats stats;
 
@@ -155,6 +183,8 @@ static void update_status(struct ky_lookout *lookout)
 	__atomic_store_n(&lookout->fired, lookout->fired_before + stats.fired, __ATOMIC_RELAXED);
 	__atomic_store_n(&lookout->suppressed, lookout->suppressed_before + stats.suppressed,
 			 __ATOMIC_RELAXED);
+	if (ring && ring->side)
+		tell_ring(lookout, &ring->side->watched, &stats);
 }
 
 static bool needs_events(const struct ky_lookout *lookout)
@@ -217,7 +247,7 @@ uint64_t ky_lookout_step(struct ky_lookout *lookout, const struct ky_ring *ring,
 	if (events)
 		ky_drain_watch(events, &sums);
 	pause_ns = ky_watchdog_step(lookout->watchdog, events ? &sums : NULL);
-	update_status(lookout);
+	update_status(lookout, ring);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return pause_ns < UINT64_MAX - now_ns ? now_ns + pause_ns : UINT64_MAX;
 }
@@ -232,18 +262,20 @@ void ky_lookout_before(void *ctx, struct ky_dump_request *request)
 							 KY_DUMP_NOTES_MAX - request->note_count);
 }
 
-void ky_lookout_spent(void *ctx, uint64_t bytes)
+void ky_lookout_after(void *ctx, const struct ky_dump_request *request, int err)
 {
 	struct ky_lookout *lookout = ctx;
 
-	if (lookout->watchdog)
-		ky_watchdog_spent(lookout->watchdog, bytes);
+	if (err)
+		count_undumped(lookout, request->trigger.suppressed_count);
+	else if (lookout->watchdog)
+		ky_watchdog_spent(lookout->watchdog, request->result.bytes_written);
 }
 
 void ky_lookout_close(struct ky_lookout *lookout)
 {
 	if (lookout->watchdog)
-		update_status(lookout);
+		update_status(lookout, NULL);
 	lookout->fired_before = lookout->fired;
 	lookout->suppressed_before = lookout->suppressed;
 	ky_watchdog_close(lookout->watchdog);

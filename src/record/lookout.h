@@ -21,6 +21,8 @@ struct ky_lookout {
 	size_t rule_count;
 	uint32_t version; /* of the rules */
 	uint64_t fired_before, suppressed_before;
+	/* Firings without a dump, and what those dumps would have told as held back. */
+	uint64_t undumped_count, untold_count;
 	uint64_t fired, suppressed; /* atomic */
 	int32_t last_error;         /* atomic; the first */
 };
@@ -39,9 +41,9 @@ uint64_t ky_lookout_step(struct ky_lookout *lookout, const struct ky_ring *ring,
 			 struct ky_drain *stream);
 
 /* For the dump queue, of a firing's request; ctx is the lookout. before: what was seen while
- * its range was not over yet. spent: so many bytes of the budget. */
+ * its range was not over yet. after: takes its bytes off the budget, or counts it as missing. */
 void ky_lookout_before(void *ctx, struct ky_dump_request *request);
-void ky_lookout_spent(void *ctx, uint64_t bytes);
+void ky_lookout_after(void *ctx, const struct ky_dump_request *request, int err);
 
 void ky_lookout_close(struct ky_lookout *lookout);
 

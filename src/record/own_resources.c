@@ -19,8 +19,7 @@ static bool put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 
 static uint64_t interval_of(const struct ky_ring *ring, bool is_streaming)
 {
-	uint32_t wish_ms = atomic_load_explicit(&ring->control->settings.resource_ms,
-						memory_order_relaxed);
+	uint32_t wish_ms = ky_settings_resource_ms(&ring->control->settings);
 	uint32_t started_ms = ky_engine.options.resource_interval_ms;
 
 	if (!wish_ms)
@@ -34,9 +33,7 @@ uint64_t ky_own_resources_step(struct ky_own_resources *own, const struct ky_rin
 {
 	uint64_t interval_ns = interval_of(ring, is_streaming), now_ns, next_ns;
 
-	/* Whoever confined the process may not expect us to open files. */
-	if (!ring->resource_bytes || ky_engine.confinement ||
-	    __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+	if (!ring->resource_bytes || ky_engine_is_under_filter())
 		return UINT64_MAX;
 	if (own->ring != ring) {
 		memset(own, 0, sizeof(*own));

@@ -5,8 +5,9 @@
  * (sample/sampler.h).
  *
  * Descriptors: one for each processor and thread that is there when it begins, OWN_SAMPLER_FDS_MAX
- *              and a quarter of what the process may have at most; threads made later take none. A
- *              forked child closes them before it runs, and is not sampled.
+ *              and a quarter of what the process may have at most, those of own_switches.h among
+ *              them; threads made later take none. A forked child closes them before it runs, and
+ *              is not sampled.
  * Threads:     the library's thread alone, but for the table of functions.
  */
 #ifndef KY_RECORD_OWN_SAMPLER_H
@@ -15,6 +16,7 @@
 #include <record/emit/ring_file.h>
 #include <record/emit/sampler_hooks.h>
 #include <record/sample/perf_source.h>
+#include <record/sample/sample_duty.h>
 
 #define KY_OWN_SAMPLER_FDS_MAX 512u
 
@@ -27,20 +29,26 @@ struct ky_own_sampler {
 	int refusal;      /* -errno: timers stand in */
 	uint32_t rate_hz; /* the events' now */
 	uint64_t lost_told;
-	uint64_t due_ns; /* CLOCK_MONOTONIC: its rings are half full at the latest */
+	uint64_t due_ns;         /* CLOCK_MONOTONIC: its rings are half full at the latest */
+	uint64_t switch_cost_ns; /* 0: not tried yet */
+	struct ky_sample_duty duty;
+	uint64_t counted_ns, switch_count, switches_per_s; /* of the process */
 };
 
 /* For the engine, in place of ky_timer_source, where there is a library's thread. */
 extern const struct ky_sampler_hooks ky_own_sampler_hooks;
 
+/* What is left of the descriptors that the library may take. Threads: the library's. */
+uint32_t ky_own_sampler_fds_left(void);
+
 /* Opens, reads, stops as the options and the ring's settings want it. Returns when it wants to be
  * called again, CLOCK_MONOTONIC; UINT64_MAX: when the bell rings. */
 uint64_t ky_own_sampler_step(struct ky_own_sampler *sampler, const struct ky_ring *ring);
-/* What there is up to now, for ky_drain_options. ctx: the sampler. */
-void ky_own_sampler_fetch(void *ctx);
+/* What there is up to now. */
+void ky_own_sampler_fetch(struct ky_own_sampler *sampler);
 /* The same if that is due: between two pieces of work that takes the library's thread longer than
- * the rings last. ctx: the sampler. */
-void ky_own_sampler_between(void *ctx);
+ * the rings last. */
+void ky_own_sampler_between(struct ky_own_sampler *sampler);
 void ky_own_sampler_close(struct ky_own_sampler *sampler);
 /* In a forked child: the parent's. */
 void ky_own_sampler_forget(struct ky_own_sampler *sampler);

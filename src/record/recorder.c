@@ -15,6 +15,7 @@
 #include <record/lookout.h>
 #include <record/own_resources.h>
 #include <record/own_sampler.h>
+#include <record/own_switches.h>
 #include <record/ring_litter.h>
 #include <record/stream.h>
 #include <record/table_maker.h>
@@ -30,10 +31,11 @@
 #define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
 
 struct kymo_recorder {
-	struct ky_stream stream;       /* the thread's alone while it runs */
-	struct ky_lookout lookout;     /* so is this */
-	struct ky_table_maker tables;  /* and this */
-	struct ky_own_sampler sampler; /* and this */
+	struct ky_stream stream;         /* the thread's alone while it runs */
+	struct ky_lookout lookout;       /* so is this */
+	struct ky_table_maker tables;    /* and this */
+	struct ky_own_sampler sampler;   /* and this */
+	struct ky_own_switches switches; /* and this */
 	struct ky_own_resources resources;
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
@@ -93,7 +95,25 @@ static const struct ky_ring *live_ring(void)
 
 static struct ky_dump_hooks hooks_of(struct kymo_recorder *recorder)
 {
-	return (struct ky_dump_hooks){ky_lookout_before, ky_lookout_spent, &recorder->lookout};
+	return (struct ky_dump_hooks){ky_lookout_before, ky_lookout_after, &recorder->lookout};
+}
+
+/* What the kernel has for us up to now, before it is drained. ctx: the recorder. */
+static void fetch(void *ctx)
+{
+	struct kymo_recorder *recorder = ctx;
+
+	ky_own_sampler_fetch(&recorder->sampler);
+	ky_own_switches_fetch(&recorder->switches);
+}
+
+/* The same where that is due: between two pieces of a work that takes long. */
+static void between(void *ctx)
+{
+	struct kymo_recorder *recorder = ctx;
+
+	ky_own_sampler_between(&recorder->sampler);
+	ky_own_switches_between(&recorder->switches);
 }
 
 /* Everything there is to do; returns when there may be more, UINT64_MAX: when the bell rings. */
@@ -101,15 +121,17 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 {
 	const struct ky_dump_hooks hooks = hooks_of(recorder);
 	const struct ky_ring *ring = live_ring();
-	uint64_t until_ns = UINT64_MAX, sampler_ns = UINT64_MAX, next_ns;
+	uint64_t until_ns = UINT64_MAX, sampler_ns = UINT64_MAX, switches_ns = UINT64_MAX, next_ns;
 	bool is_streaming = ring && ky_engine_mode() == KYMO_MODE_STREAM;
 
 	if (ring && recorder->swept_for != ring) {
 		(void)ky_ring_litter_remove(ring);
 		recorder->swept_for = ring;
 	}
-	if (ring)
+	if (ring) {
 		sampler_ns = ky_own_sampler_step(&recorder->sampler, ring);
+		switches_ns = ky_own_switches_step(&recorder->switches, ring, is_streaming);
+	}
 	if (is_streaming)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
@@ -124,11 +146,11 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
-		next_ns = ky_table_maker_step(&recorder->tables, ring, ky_own_sampler_between,
-					      &recorder->sampler);
+		next_ns = ky_table_maker_step(&recorder->tables, ring, between, recorder);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	until_ns = sampler_ns < until_ns ? sampler_ns : until_ns;
+	until_ns = switches_ns < until_ns ? switches_ns : until_ns;
 	next_ns = ky_dump_queue_run(&recorder->place, ring, false, &hooks);
 	return next_ns < until_ns ? next_ns : until_ns;
 }
@@ -287,12 +309,12 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.age_min_ns = taken->age_min_ns,
 		.stage = &recorder->stage,
 		.choose_stage = choose_named,
-		.between = ky_own_sampler_between,
-		.between_ctx = &recorder->sampler,
+		.between = between,
+		.between_ctx = recorder,
 	};
 	recorder->stream.stage = &recorder->stage;
-	recorder->stream.fetch_samples = ky_own_sampler_fetch;
-	recorder->stream.fetch_ctx = &recorder->sampler;
+	recorder->stream.fetch_samples = fetch;
+	recorder->stream.fetch_ctx = recorder;
 	recorder->stream.write = taken->write;
 	recorder->stream.write_ctx = taken->write_ctx;
 	taken->dump_directory = taken->triggers = NULL; /* the caller's texts */
@@ -365,13 +387,15 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 	if (recorder->has_thread && recorder->pid == getpid()) {
 		recorder->last_ring = is_live ? ky_engine.ring : NULL;
 		stop_thread(recorder);
-		ky_own_sampler_fetch(&recorder->sampler);
+		fetch(recorder);
+		ky_own_switches_end(&recorder->switches);
 		if (is_live && is_streaming)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
 		ky_lookout_close(&recorder->lookout);
 		ky_table_maker_close(&recorder->tables);
 		ky_own_sampler_close(&recorder->sampler);
+		ky_own_switches_close(&recorder->switches);
 	}
 	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
@@ -392,6 +416,7 @@ int kymo_recorder_reopen(void)
 	ky_lookout_reopen(&recorder->lookout);
 	ky_table_maker_close(&recorder->tables);
 	ky_own_sampler_forget(&recorder->sampler);
+	ky_own_switches_forget(&recorder->switches);
 	recorder->stream.file_further_pid = (uint32_t)getpid();
 	recorder->has_thread = false;
 	recorder->wakeups = 0;

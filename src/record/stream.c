@@ -140,10 +140,7 @@ static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 {
 	const struct ky_stream *stream = ctx;
 
-	/* Whoever confined the process may not expect us to open files. */
-	return !ky_engine.confinement &&
-	       !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) &&
-	       ky_proc_look_counts(&stream->proc, tid, out);
+	return !ky_engine_is_under_filter() && ky_proc_look_counts(&stream->proc, tid, out);
 }
 
 static int open_drain(struct ky_stream *stream, const struct ky_ring *ring)

@@ -59,13 +59,18 @@ static int announce(void *ctx)
 	return 0;
 }
 
+/* Times off the processor that the kernel tells have no stacks; who tells others wants a stack. */
 static bool is_wanted(const struct ky_ring *ring)
 {
-	if (!ring->unwind || ky_engine.confinement ||
-	    __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+	uint32_t with_stacks = ~(1u << KY_SAMPLES_OFF_CPU);
+
+	/* Files of code are read as the loader has read them, which a filter that the process was
+	 * started under allows. */
+	if (!ring->unwind || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
 		return false;
 	return ky_stack_is_wanted() ||
-	       atomic_load_explicit(&ring->header->sample_classes, memory_order_relaxed) != 0;
+	       (atomic_load_explicit(&ring->header->sample_classes, memory_order_relaxed) &
+		with_stacks);
 }
 
 uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring,

@@ -2,8 +2,8 @@
 /* table_maker.h - the library's own unwind tables: its thread makes them once a stack was wanted or
  * a sampler runs, and keeps them from then on. Under `kymo run` that process makes them instead.
  *
- * Reads /proc/self/maps and the mapped files; never takes the loader's lock. In a process that is
- * confined it does nothing.
+ * Reads /proc/self/maps and the mapped files; never takes the loader's lock. In a process that
+ * has confined itself it does nothing.
  * Threads: the library's thread alone.
  */
 #ifndef KY_RECORD_TABLE_MAKER_H

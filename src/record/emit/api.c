@@ -117,6 +117,7 @@ void kymo_modules_refresh(void)
 void kymo_recorder_gates(uint32_t set, uint32_t clear)
 {
 	uint32_t phase = __atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE), old, next;
+	const struct ky_ring *ring;
 
 	if (phase == KY_CLOSED || phase == KY_DISARMED ||
 	    (phase == KY_LIVE && ky_engine_is_orphan()))
@@ -129,6 +130,9 @@ void kymo_recorder_gates(uint32_t set, uint32_t clear)
 		__atomic_store_n(&ky_engine.gates, next, __ATOMIC_RELEASE);
 	} while (!__atomic_compare_exchange_n(&kymo_control.gates, &old, next, false,
 					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+	if (next && ring)
+		atomic_store_explicit(&ring->control->settings.stopped_ns, 0, memory_order_relaxed);
 }
 
 void kymo_recorder_confine(void)
@@ -262,5 +266,15 @@ void kymo_sampling_end(void)
 
 	if (sampler && sampler->is_on())
 		sampler->thread_end((uint32_t)syscall(SYS_gettid));
+	errno = saved;
+}
+
+void kymo_sampling_leave_signal(void)
+{
+	const struct ky_sampler_hooks *sampler = ky_engine_sampler();
+	int saved = errno;
+
+	if (sampler)
+		sampler->leave_signal();
 	errno = saved;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static uint32_t private_bell; /* atomic */
+uint32_t ky_bell_wish;
 
 static uint32_t *shared_bell(void)
 {

@@ -20,6 +20,22 @@ struct ky_bell_reading {
 /* Threads: any.   Signals: safe. */
 void ky_bell_ring(void);
 
+/* Whoever waits sleeps without a time and wants the bell rung when the next sub-buffer is begun. */
+extern uint32_t ky_bell_wish; /* atomic */
+
+static inline void ky_bell_wish_for_events(void)
+{
+	__atomic_store_n(&ky_bell_wish, 1, __ATOMIC_RELAXED);
+}
+
+/* A sub-buffer was begun. Threads: any.   Signals: safe. */
+static inline void ky_bell_tell_events(void)
+{
+	if (__atomic_load_n(&ky_bell_wish, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&ky_bell_wish, 0, __ATOMIC_RELAXED))
+		ky_bell_ring();
+}
+
 /* Threads: whoever waits. */
 struct ky_bell_reading ky_bell_read(void);
 

@@ -29,8 +29,10 @@ _Static_assert(sizeof(struct kymo_control) == KYMO_ARCH_PAGE_BYTES, "nothing els
 
 struct ky_lock_mark ky_engine_lock(void)
 {
-	struct ky_lock_mark mark = {kymo_thread_self, 0};
+	struct ky_lock_mark mark = {kymo_thread_self, 0, 0};
 
+	/* Files are opened under it, and a thread that is cancelled would end there. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mark.cancel);
 	if (mark.self == &ky_thread_nobody) {
 		kymo_thread_self = &ky_thread_busy;
 	} else if (ky_thread_is_state(mark.self)) {
@@ -49,6 +51,7 @@ void ky_engine_unlock(struct ky_lock_mark mark)
 	if (ky_thread_is_state(mark.self))
 		__atomic_store_n(&mark.self->flags, mark.flags, __ATOMIC_RELAXED);
 	kymo_thread_self = mark.self;
+	pthread_setcancelstate(mark.cancel, NULL);
 }
 
 static uint32_t lock_owner(void)
@@ -444,6 +447,13 @@ static uint32_t resource_interval(void)
 	return interval_ms && interval_ms < KY_RESOURCE_MS_MIN ? KY_RESOURCE_MS_MIN : interval_ms;
 }
 
+static uint32_t switches_of_environment(void)
+{
+	const char *text = secure_getenv("KYMO_SWITCHES");
+
+	return text && strcmp(text, "on") == 0 ? KYMO_SWITCHES_ON : KYMO_SWITCHES_OFF;
+}
+
 static int copy_options(const struct kymo_recorder_options *options)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -461,6 +471,8 @@ static int copy_options(const struct kymo_recorder_options *options)
 		engine->options.sample_hz = (uint32_t)number_of("KYMO_SAMPLE", 1000);
 	if (engine->options.sample_hz == KYMO_SAMPLE_OFF)
 		engine->options.sample_hz = 0;
+	if (!engine->options.switches)
+		engine->options.switches = switches_of_environment();
 	if (!engine->options.alloc_bytes)
 		engine->options.alloc_bytes = number_of("KYMO_ALLOC", KYMO_ALLOC_BYTES_MAX);
 	if (engine->options.alloc_bytes < KYMO_ALLOC_BYTES_MIN)

@@ -107,6 +107,14 @@ struct ky_engine {
 
 extern struct ky_engine ky_engine;
 
+/* Under a filter of system calls, its own or one that it was started with: whoever confined the
+ * process may not expect us to open files, and the filter may kill for what we would like to call.
+ */
+static inline bool ky_engine_is_under_filter(void)
+{
+	return ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+}
+
 /* NULL: nobody samples from inside. A recorder may be opened beside a thread that is late in an
  * event of the last one. */
 static inline const struct ky_sampler_hooks *ky_engine_sampler(void)
@@ -138,6 +146,7 @@ extern struct kymo_thread ky_thread_exited; /* after our clean-up */
 struct ky_lock_mark {
 	struct kymo_thread *self;
 	uint32_t flags;
+	int cancel;
 };
 
 /* Takes the lock with this thread marked as inside an event, so that a signal handler which emits

@@ -82,6 +82,12 @@ int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorde
 		return ky_options_say(out, -EINVAL,
 				      "sample_hz is %u; give 1 to 1000, 0, or KYMO_SAMPLE_OFF",
 				      out->sample_hz);
+	if (out->switches > KYMO_SWITCHES_OFF)
+		return ky_options_say(
+			out, -EINVAL,
+			"switches is %u; give KYMO_SWITCHES_ON, KYMO_SWITCHES_OFF, or "
+			"0",
+			out->switches);
 	if (out->alloc_bytes &&
 	    (out->alloc_bytes < KYMO_ALLOC_BYTES_MIN || out->alloc_bytes > KYMO_ALLOC_BYTES_MAX))
 		return ky_options_say(out, -EINVAL,

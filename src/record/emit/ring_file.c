@@ -73,7 +73,7 @@ static int open_directory(const char *wish)
 
 	if (!wish)
 		wish = secure_getenv("KYMO_RING_DIR");
-	if (wish) {
+	if (wish && wish[0]) {
 		count = snprintf(path, sizeof(path), "%s", wish);
 	} else {
 		others = 077;

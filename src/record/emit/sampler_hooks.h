@@ -15,6 +15,7 @@ struct ky_sampler_hooks {
 	void (*stop)(void);   /* no sample after it: the ring is given up, or the code goes away */
 	void (*forget)(void); /* in a forked child, which has no timers */
 	bool (*is_on)(void);  /* it wants to know each thread from its start on */
+	void (*leave_signal)(void); /* the program wants the signal that is sent for samples */
 	/* At once in a forked child, before it runs anything of its own; NULL: nothing to do.
 	 * Signal-safe. */
 	void (*fork_child)(void);

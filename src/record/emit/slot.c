@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Sub-buffers: claimed in the order of one atomic hand, closed, parked, continued. ring_image.h is
  * the contract; readers of other processes look on at every step. */
+#include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 
 #include <base/testpoint.h>
@@ -142,6 +143,7 @@ bool ky_slot_next(struct ky_thread *thread)
 		atomic_store_explicit(&old->state, thread->hot.flags & ~1u, memory_order_relaxed);
 		set_claim_state(old, old_claim, KY_SLOT_CLOSED);
 	}
+	ky_bell_tell_events();
 	return true;
 }
 

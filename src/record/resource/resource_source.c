@@ -87,12 +87,25 @@ void ky_resource_begin(struct ky_resource_source *source, uint64_t hand)
 	source->hand = hand;
 	source->next_ns = 0;
 	source->has_head = source->is_broken = false;
+	source->clock_ns = 0;
+	source->usage.present = 0;
 }
 
 /* err: -errno or an enum ky_resource_why. */
 static void miss(struct ky_resource_source *source, enum ky_resource_part part, int err)
 {
 	source->missing[part] = (uint32_t)(err < 0 ? -err : err);
+}
+
+/* What was missing at the last look is still. */
+static void keep_missing(struct ky_resource_source *source, enum ky_resource_part part)
+{
+	source->missing[part] = source->kept[part];
+}
+
+static bool is_seldom(const struct ky_resource_source *source)
+{
+	return source->looks % KY_RESOURCE_SELDOM == 0;
 }
 
 /* ---- the process ---- */
@@ -144,14 +157,21 @@ static void take_stat(struct ky_resource_source *source, const struct ky_proc_lo
 static void take_rss(struct ky_resource_source *source, const struct ky_proc_look *look,
 		     struct ky_resource_row *row)
 {
-	char text[3072];
 	uint64_t value;
-	int err;
 
 	if (ky_proc_look_rss(look, &value))
 		ky_resource_set(row, KY_USAGE_RSS, value);
 	else
 		miss(source, KY_PART_RSS, -ENODATA);
+}
+
+static void take_max_rss(struct ky_resource_source *source, const struct ky_proc_look *look,
+			 struct ky_resource_row *row)
+{
+	char text[3072];
+	uint64_t value;
+	int err;
+
 	if (source->is_own)
 		return;
 	err = ky_look_read(look->dir, "status", text, sizeof(text));
@@ -297,8 +317,7 @@ static bool count_one(void *ctx, const char *name)
 static void take_descriptors(struct ky_resource_source *source, const struct ky_proc_look *look,
 			     struct ky_resource_row *row)
 {
-	uint64_t count = 0, limit;
-	char text[3072], *at;
+	uint64_t count = 0;
 	struct stat st;
 	int err = 0;
 
@@ -312,6 +331,23 @@ static void take_descriptors(struct ky_resource_source *source, const struct ky_
 		miss(source, KY_PART_FDS, KY_WHY_TOO_MANY);
 	else
 		ky_resource_set(row, KY_USAGE_FDS, count);
+}
+
+static void take_descriptor_limit(struct ky_resource_source *source,
+				  const struct ky_proc_look *look, struct ky_resource_row *row)
+{
+	uint64_t limit;
+	char text[3072], *at;
+	int err;
+
+	row->present &= ~(1u << KY_USAGE_FD_LIMIT);
+	if (!is_seldom(source) && source->usage.present) {
+		keep_missing(source, KY_PART_FD_LIMIT);
+		if (ky_resource_has(&source->usage, KY_USAGE_FD_LIMIT))
+			ky_resource_set(row, KY_USAGE_FD_LIMIT,
+					source->usage.values[KY_USAGE_FD_LIMIT]);
+		return;
+	}
 	err = ky_look_read(look->dir, "limits", text, sizeof(text));
 	at = err > 0 ? strstr(text, "Max open files ") : NULL;
 	if (!at) {
@@ -324,20 +360,60 @@ static void take_descriptors(struct ky_resource_source *source, const struct ky_
 		ky_resource_set(row, KY_USAGE_FD_LIMIT, limit);
 }
 
-static void look_at_process(struct ky_resource_source *source, const struct ky_proc_look *look)
+/* What nobody but the process changes, and that only by running. */
+static void take_usage(struct ky_resource_source *source, const struct ky_proc_look *look,
+		       struct ky_resource_row *row)
 {
-	struct ky_resource_row row = {.kind = KY_RESOURCE_USAGE};
 	uint64_t threads;
 
 	if (source->is_own)
-		take_own(source, &row);
-	take_stat(source, look, &row, &threads);
-	take_rss(source, look, &row);
+		take_own(source, row);
+	take_stat(source, look, row, &threads);
+	take_max_rss(source, look, row);
 	if (!source->is_own) {
-		take_io(source, look, &row);
-		take_switches(source, look, threads, &row);
+		take_io(source, look, row);
+		take_switches(source, look, threads, row);
 	}
-	take_descriptors(source, look, &row);
+	take_descriptors(source, look, row);
+}
+
+static void repeat_usage(struct ky_resource_source *source, struct ky_resource_row *row)
+{
+	static const enum ky_resource_part parts[] = {KY_PART_CPU, KY_PART_MAX_RSS, KY_PART_IO,
+						      KY_PART_SWITCHES, KY_PART_FDS};
+
+	*row = source->usage;
+	row->present &= ~(1u << KY_USAGE_RSS);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		keep_missing(source, parts[i]);
+}
+
+/* The clock is read before the files: what stands in them is at least as new. */
+static void look_at_clock(struct ky_resource_source *source, const struct ky_proc_look *look)
+{
+	uint64_t ns;
+
+	source->is_idle = false;
+	if (source->is_own || !ky_proc_look_clock(look, &ns)) {
+		source->clock_ns = 0;
+		return;
+	}
+	source->is_idle = source->clock_ns && ns == source->clock_ns;
+	source->clock_ns = ns;
+}
+
+static void look_at_process(struct ky_resource_source *source, const struct ky_proc_look *look)
+{
+	struct ky_resource_row row = {.kind = KY_RESOURCE_USAGE};
+
+	look_at_clock(source, look);
+	if (source->is_idle)
+		repeat_usage(source, &row);
+	else
+		take_usage(source, look, &row);
+	take_rss(source, look, &row);
+	take_descriptor_limit(source, look, &row);
+	source->usage = row;
 	if (row.present)
 		put_row(source, &row);
 }
@@ -435,12 +511,40 @@ static int read_drops(char *text, size_t text_bytes, int dir, uint64_t *overflow
 	return found == 2 ? 0 : -ENODATA;
 }
 
+static bool has_pending(const struct ky_listeners *listeners)
+{
+	for (uint32_t i = 0; i < listeners->count; i++)
+		if (listeners->known[i].owner != KY_LISTENER_OTHERS &&
+		    listeners->known[i].now.pending)
+			return true;
+	return false;
+}
+
+/* Of the whole network namespace: a large file. */
+static void look_at_drops(struct ky_resource_source *source, const struct ky_proc_look *look)
+{
+	struct ky_resource_row row = {.kind = KY_RESOURCE_DROPS};
+	uint64_t overflows = 0, drops = 0;
+	int err;
+
+	if (source->is_idle && !is_seldom(source) && !has_pending(&source->listeners)) {
+		keep_missing(source, KY_PART_DROPS);
+		return;
+	}
+	err = read_drops(source->text, sizeof(source->text), look->dir, &overflows, &drops);
+	if (err) {
+		miss(source, KY_PART_DROPS, err);
+		return;
+	}
+	ky_resource_set(&row, 0, overflows);
+	ky_resource_set(&row, 1, drops);
+	put_row(source, &row);
+}
+
 static void look_at_sockets(struct ky_resource_source *source, const struct ky_proc_look *look)
 {
 	struct ky_listeners *listeners = &source->listeners;
-	struct ky_resource_row row = {.kind = KY_RESOURCE_DROPS};
 	int err = ky_listeners_look(listeners, look->dir, source->is_own);
-	uint64_t overflows = 0, drops = 0;
 
 	if (err)
 		miss(source, KY_PART_LISTENERS, err);
@@ -452,14 +556,7 @@ static void look_at_sockets(struct ky_resource_source *source, const struct ky_p
 		if (listeners->known[i].owner == KY_LISTENER_OURS && listeners->known[i].is_there &&
 		    listeners->known[i].is_news)
 			put_listener(source, &listeners->known[i]);
-	err = read_drops(source->text, sizeof(source->text), look->dir, &overflows, &drops);
-	if (err) {
-		miss(source, KY_PART_DROPS, err);
-		return;
-	}
-	ky_resource_set(&row, 0, overflows);
-	ky_resource_set(&row, 1, drops);
-	put_row(source, &row);
+	look_at_drops(source, look);
 }
 
 /* ---- a look ---- */
@@ -474,6 +571,7 @@ static void look_at_all(struct ky_resource_source *source, const struct ky_proc_
 		KY_PART_CGROUP_MEMORY, KY_PART_CGROUP_PRESSURE,
 		KY_PART_LISTENERS,     KY_PART_DROPS};
 
+	memcpy(source->kept, source->missing, sizeof(source->kept));
 	memset(source->missing, 0, sizeof(source->missing));
 	look_at_machine(source);
 	if (look->dir >= 0 && !look->is_foreign) {

@@ -3,6 +3,10 @@
  * and puts rows into the resource area of its ring (wire/resource_area.h).
  *
  * A step function like the watchdog. What cannot be read is absent, and told once with its reason.
+ * Of a process that has not run since the last look, what only it can change is not read again but
+ * repeated; its memory, queues, cgroups and the machine are looked at all the same. Its limit of
+ * descriptors is read every KY_RESOURCE_SELDOM looks, and so are, while it does not run and nobody
+ * waits in its queues, the counts of dropped connections.
  * Threads: owner. Memory: none but the structure; no descriptor is kept between looks.
  */
 #ifndef KY_RECORD_RESOURCE_RESOURCE_SOURCE_H
@@ -11,9 +15,11 @@
 #include <record/resource/cgroup_use.h>
 #include <record/resource/listeners.h>
 #include <record/trigger/proc_look.h>
+#include <wire/ring_image.h>
 
 #define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where nobody says otherwise */
-#define KY_RESOURCE_OFF UINT32_MAX
+/* Looks between two readings of what hardly ever changes, or cannot without the process. */
+#define KY_RESOURCE_SELDOM 10u
 /* Threads whose switches are read one by one from outside; of more there is no sum. */
 #define KY_RESOURCE_THREADS_MAX 64u
 /* Descriptors counted one by one, on kernels before 6.2. */
@@ -47,7 +53,11 @@ struct ky_resource_source {
 	struct ky_thread_switches threads[KY_RESOURCE_THREADS_MAX];
 	uint64_t voluntary, involuntary; /* sums */
 	uint64_t now_ns;
+	bool is_idle;                 /* it has not run since the last look */
+	uint64_t clock_ns;            /* of its CPU time, just before the last look; 0: unknown */
+	struct ky_resource_row usage; /* the last one */
 	uint32_t missing[KY_PART_COUNT]; /* of this look */
+	uint32_t kept[KY_PART_COUNT];    /* of the one before it */
 	char text[8192];                 /* of a file that is large */
 };
 
@@ -66,7 +76,7 @@ void ky_resource_begin(struct ky_resource_source *source, uint64_t hand);
 /* What the settings of a ring say: `wish_ms` of them, or what it was started with. */
 static inline uint64_t ky_resource_interval(uint32_t wish_ms, uint64_t started_ns)
 {
-	return wish_ms == KY_RESOURCE_OFF ? 0 : wish_ms ? wish_ms * UINT64_C(1000000) : started_ns;
+	return wish_ms == KY_SETTING_OFF ? 0 : wish_ms ? wish_ms * UINT64_C(1000000) : started_ns;
 }
 
 #endif

@@ -60,7 +60,10 @@ static void fill_table(struct table *out, struct ky_ring *ring, uint8_t *area)
 /* What an earlier recording had told is nobody's any more. */
 static void forget_filter(void)
 {
-	memset(kymo_alloc_filter, 0, sizeof(kymo_alloc_filter));
+	/* No page is made for it. */
+	for (size_t i = 0; i < sizeof(kymo_alloc_filter); i++)
+		if (__atomic_load_n(&kymo_alloc_filter[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&kymo_alloc_filter[i], 0, __ATOMIC_RELAXED);
 }
 
 /* Of a live recording that has told something, or is about to. */
@@ -239,7 +242,7 @@ static uint32_t tid_here(void)
 		return ((const struct ky_thread *)(const void *)thread)->tid;
 	if (self.generation == generation && self.tid)
 		return self.tid;
-	if (ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+	if (ky_engine_is_under_filter())
 		return 0;
 	self.tid = (uint32_t)syscall(SYS_gettid);
 	self.generation = generation;
@@ -260,7 +263,8 @@ static uint32_t number_of_stack(const struct table *table, const uint64_t *frame
 
 	if (!count)
 		return KY_ALLOC_NO_STACK;
-	return ky_stack_store_number(&store, frames, count, KY_ALLOC_NO_STACK);
+	return count ? ky_stack_store_number(&store, frames, count, KY_ALLOC_NO_STACK) :
+		       KY_ALLOC_NO_STACK;
 }
 
 static uint32_t capture(uint64_t *frames, const struct kymo_alloc_caller *caller, bool *is_whole)
@@ -268,7 +272,8 @@ static uint32_t capture(uint64_t *frames, const struct kymo_alloc_caller *caller
 	struct kymo_stack stack = {.frames = frames, .frames_max = KY_ALLOC_FRAMES_MAX};
 	uint32_t own = 0;
 
-	kymo_stack_capture(&stack, &caller->from);
+	if (kymo_gate_is_open(KYMO_GATE_ALLOC_STACK))
+		kymo_stack_capture(&stack, &caller->from);
 	while (own < stack.count && frames[own] >= caller->own_low &&
 	       frames[own] < caller->own_high)
 		own++;

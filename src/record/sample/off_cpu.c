@@ -55,16 +55,9 @@ uint64_t kymo_off_cpu_ticks_min(void)
 
 /* ---- where samples go ---- */
 
-/* A filter of system calls may kill for the one we would like to make. */
-static bool is_confined(void)
-{
-	return ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
-}
-
+/* Its pages are made by rt_sigprocmask, which no filter of system calls kills for. */
 static void make_slots(struct ky_ring *ring)
 {
-	if (is_confined())
-		return;
 	if (__atomic_exchange_n(&area.is_making, 1, __ATOMIC_ACQUIRE))
 		return; /* another thread does, or the one that we have interrupted */
 	if (__atomic_load_n(&area.ring, __ATOMIC_RELAXED) != ring && area.refused != ring) {
@@ -173,7 +166,9 @@ static bool is_patient(int32_t descriptor)
 {
 	int before = errno, flags;
 
-	if (descriptor < 0 || is_confined())
+	/* A filter that the process has put itself under may kill for fcntl(). One that it was
+	 * started with, as in most containers, has let it open and size files. */
+	if (descriptor < 0 || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
 		return true;
 	flags = fcntl(descriptor, F_GETFL);
 	errno = before;
@@ -197,7 +192,8 @@ bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait)
 	sample.weight = weigh(ring, wait, sample.tid);
 	if (!sample.weight)
 		return true;
-	kymo_stack_capture(&stack, &wait->from);
+	if (kymo_gate_is_open(KYMO_GATE_OFF_CPU_STACK))
+		kymo_stack_capture(&stack, &wait->from);
 	while (own < stack.count && stack.frames[own] >= wait->own_low &&
 	       stack.frames[own] < wait->own_high)
 		own++;

@@ -59,6 +59,7 @@ enum {
 struct cpu_ring {
 	int fd;
 	struct perf_event_mmap_page *page; /* NULL: none */
+	bool is_at_work;                   /* its next record was handed out, and not ended */
 };
 
 struct ky_perf {
@@ -69,9 +70,16 @@ struct ky_perf {
 	size_t ring_bytes;
 	int *more; /* events of threads that were told later */
 	uint32_t more_count;
-	uint64_t sample_count, lost_count;
-	uint64_t record[RECORD_BYTES_MAX / 8]; /* the one at work */
+	uint64_t sample_count;
+	uint64_t lost_count;                   /* as the rings told */
+	uint64_t lost_asked;                   /* as ky_perf_count_lost() found it */
+	uint64_t record[RECORD_BYTES_MAX / 8]; /* one that went round a ring's end */
 };
+
+_Static_assert(RECORD_BYTES_MAX > UINT16_MAX, "its header counts a record's bytes by 16 bits");
+
+/* PERF_FORMAT_LOST of kernel 6.0; headers may be older. */
+#define FORMAT_LOST (UINT64_C(1) << 4)
 
 #define REGISTERS                                                                                  \
 	(UINT64_C(1) << REG_PC | UINT64_C(1) << REG_SP | UINT64_C(1) << REG_FP |                   \
@@ -84,13 +92,14 @@ static uint64_t period_of(uint32_t rate_hz)
 
 /* One event says both: page faults by counting them, switches beside it. The words that are asked
  * for stand at the same places in records of both kinds. */
-static void fill_switches(struct perf_event_attr *attr)
+static void fill_switches(struct perf_event_attr *attr, bool is_without_switches)
 {
 	attr->config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
 	attr->sample_period = 1;
 	attr->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 	attr->sample_id_all = 1;
-	attr->context_switch = 1;
+	attr->context_switch = !is_without_switches;
+	attr->task = is_without_switches;
 }
 
 static void fill_samples(struct perf_event_attr *attr, const struct ky_perf_options *options)
@@ -114,7 +123,7 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
 	if (options->is_switches)
-		fill_switches(attr);
+		fill_switches(attr, options->is_without_switches);
 	else
 		fill_samples(attr, options);
 	attr->exclude_kernel = !options->has_kernel;
@@ -127,12 +136,17 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 	attr->enable_on_exec = options->is_at_exec;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
+	attr->read_format = FORMAT_LOST;
 }
 
 static int open_event(struct perf_event_attr *attr, pid_t tid, int cpu)
 {
 	long fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
+	if (fd < 0 && errno == EINVAL && attr->read_format) { /* before 6.0 */
+		attr->read_format = 0;
+		fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	}
 	return fd < 0 ? -errno : (int)fd;
 }
 
@@ -158,31 +172,62 @@ static int map_ring(struct cpu_ring *ring, size_t ring_bytes)
 
 /* ---- reading ---- */
 
-/* Copies the next record out of the ring and gives its room back. False: there is none. */
-static bool take_record(struct ky_perf *perf, struct cpu_ring *ring)
+/* The next record, read where it lies: most of a stack's copy is never looked at, and it is in
+ * another processor's cache. Copied only where it goes round the ring's end. NULL: there is none.
+ * Its room is given back by give_back(). */
+static const struct perf_event_header *next_record(struct ky_perf *perf, struct cpu_ring *ring)
 {
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = ring->page->data_tail, mask = perf->ring_bytes - 1, first;
 	const uint8_t *data = (const uint8_t *)ring->page + PAGE;
-	struct perf_event_header header;
-	size_t bytes;
-
-	if (head - tail < sizeof(header))
-		return false;
 	/* Records are multiples of 8 bytes, so a header never wraps. */
-	memcpy(&header, data + (tail & mask), sizeof(header));
-	bytes = header.size;
-	if (bytes < sizeof(header) || bytes > head - tail || bytes > sizeof(perf->record)) {
+	const struct perf_event_header *header = (const void *)(data + (tail & mask));
+
+	if (head - tail < sizeof(*header))
+		return NULL;
+	if (header->size < sizeof(*header) || header->size > head - tail) {
 		__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
-		return false;
+		return NULL;
 	}
 	first = perf->ring_bytes - (tail & mask);
-	if (first > bytes)
-		first = bytes;
-	memcpy(perf->record, data + (tail & mask), first);
-	memcpy((uint8_t *)perf->record + first, data, bytes - first);
-	__atomic_store_n(&ring->page->data_tail, tail + bytes, __ATOMIC_RELEASE);
-	return true;
+	if (first >= header->size)
+		return header;
+	memcpy(perf->record, header, first);
+	memcpy((uint8_t *)perf->record + first, data, header->size - first);
+	return (const void *)perf->record;
+}
+
+static void give_back(struct cpu_ring *ring, const struct perf_event_header *record)
+{
+	__atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record->size,
+			 __ATOMIC_RELEASE);
+}
+
+/* The same for a record that is handed out. Who takes it may leave by a jump, because what he
+ * writes to has gone; then it is lost, and not met again and again. */
+static const struct perf_event_header *begin_record(struct ky_perf *perf, struct cpu_ring *ring)
+{
+	const struct perf_event_header *record = next_record(perf, ring);
+
+	if (record && ring->is_at_work) {
+		perf->lost_count++;
+		give_back(ring, record);
+		record = next_record(perf, ring);
+	}
+	ring->is_at_work = record != NULL;
+	return record;
+}
+
+static void end_record(struct cpu_ring *ring, const struct perf_event_header *record)
+{
+	give_back(ring, record);
+	ring->is_at_work = false;
+}
+
+static void count_lost(struct ky_perf *perf, const struct perf_event_header *record)
+{
+	if (record->type == PERF_RECORD_LOST && record->size >= 24)
+		perf->lost_count += ((const uint64_t *)(const void *)record)[2];
 }
 
 /* The words of a record, never beyond its end. */
@@ -257,10 +302,10 @@ static void read_stack(struct words *words, struct ky_perf_sample *out)
 	out->stack_bytes = (uint32_t)(filled < bytes ? filled : bytes);
 }
 
-static void read_sample(const struct ky_perf *perf, struct ky_perf_sample *out)
+static void read_sample(const struct perf_event_header *record, struct ky_perf_sample *out)
 {
-	const struct perf_event_header *header = (const void *)perf->record;
-	struct words words = {perf->record + 1, perf->record + header->size / 8};
+	const uint64_t *at = (const void *)record;
+	struct words words = {at + 1, at + record->size / 8};
 	uint64_t word;
 
 	memset(out, 0, sizeof(*out));
@@ -278,19 +323,19 @@ static void read_sample(const struct ky_perf *perf, struct ky_perf_sample *out)
 static uint32_t read_ring(struct ky_perf *perf, struct cpu_ring *ring, ky_perf_sample_fn fn,
 			  void *ctx)
 {
-	const struct perf_event_header *header = (const void *)perf->record;
+	const struct perf_event_header *record;
 	struct ky_perf_sample sample;
 	uint32_t count = 0;
 
-	while (take_record(perf, ring)) {
-		if (header->type == PERF_RECORD_LOST && header->size >= 24)
-			perf->lost_count += perf->record[2];
-		if (header->type != PERF_RECORD_SAMPLE)
-			continue;
-		read_sample(perf, &sample);
-		count++;
-		perf->sample_count++;
-		fn(ctx, &sample);
+	while ((record = begin_record(perf, ring)) != NULL) {
+		count_lost(perf, record);
+		if (record->type == PERF_RECORD_SAMPLE) {
+			read_sample(record, &sample);
+			count++;
+			perf->sample_count++;
+			fn(ctx, &sample);
+		}
+		end_record(ring, record);
 	}
 	return count;
 }
@@ -307,44 +352,58 @@ uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx)
 }
 
 /* Who, when and where: of a fault its sample, of a switch what stands behind every record. */
-static bool read_switch(const struct ky_perf *perf, struct ky_perf_switch *out)
+static bool read_switch(const struct perf_event_header *record, struct ky_perf_switch *out)
 {
-	const struct perf_event_header *header = (const void *)perf->record;
+	const uint64_t *words = (const void *)record;
 
-	if (header->size < SWITCH_BYTES)
+	if (record->size < SWITCH_BYTES)
 		return false;
-	out->pid = (uint32_t)perf->record[1];
-	out->tid = (uint32_t)(perf->record[1] >> 32);
-	out->ns = perf->record[2];
-	if (header->type == PERF_RECORD_SAMPLE)
+	memset(out, 0, sizeof(*out));
+	out->pid = (uint32_t)words[1];
+	out->tid = (uint32_t)(words[1] >> 32);
+	out->ns = words[2];
+	if (record->type == PERF_RECORD_FORK) {
+		out->kind = KY_SWITCH_BORN;
+		out->tid = (uint32_t)words[2];
+		out->ns = words[3];
+		return true;
+	}
+	if (record->type == PERF_RECORD_SAMPLE)
 		out->kind = KY_SWITCH_FAULT;
-	else if (!(header->misc & PERF_RECORD_MISC_SWITCH_OUT))
+	else if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
 		out->kind = KY_SWITCH_IN;
-	else if (header->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
+	else if (record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
 		out->kind = KY_SWITCH_PREEMPTED;
 	else
 		out->kind = KY_SWITCH_OUT;
-	return header->type == PERF_RECORD_SAMPLE || header->type == PERF_RECORD_SWITCH;
+	return record->type == PERF_RECORD_SAMPLE || record->type == PERF_RECORD_SWITCH;
+}
+
+static uint32_t read_switch_ring(struct ky_perf *perf, struct cpu_ring *ring, ky_perf_switch_fn fn,
+				 void *ctx)
+{
+	const struct perf_event_header *record;
+	struct ky_perf_switch what;
+	uint32_t count = 0;
+
+	while ((record = begin_record(perf, ring)) != NULL) {
+		count_lost(perf, record);
+		if (read_switch(record, &what)) {
+			count++;
+			fn(ctx, &what);
+		}
+		end_record(ring, record);
+	}
+	return count;
 }
 
 uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void *ctx)
 {
-	const struct perf_event_header *header = (const void *)perf->record;
-	struct ky_perf_switch what;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < perf->cpu_count; i++) {
-		struct cpu_ring *ring = &perf->rings[i];
-
-		while (ring->page && take_record(perf, ring)) {
-			if (header->type == PERF_RECORD_LOST && header->size >= 24)
-				perf->lost_count += perf->record[2];
-			else if (read_switch(perf, &what)) {
-				count++;
-				fn(ctx, &what);
-			}
-		}
-	}
+	for (uint32_t i = 0; i < perf->cpu_count; i++)
+		if (perf->rings[i].page)
+			count += read_switch_ring(perf, &perf->rings[i], fn, ctx);
 	perf->sample_count += count;
 	return count;
 }
@@ -490,9 +549,10 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks)) != NULL && count < THREADS_MAX)
-		if (entry->d_name[0] != '.')
-			tids[count++] = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	while (tasks && (entry = readdir(tasks)) != NULL && count < THREADS_MAX) {
+		tids[count] = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		count += tids[count] && tids[count] != options->without_tid;
+	}
 	if (tasks)
 		closedir(tasks);
 	if (options->fds_max &&
@@ -521,6 +581,26 @@ uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max)
 	return count;
 }
 
+static uint64_t lost_of(int fd)
+{
+	uint64_t words[2]; /* count, lost */
+
+	return fd >= 0 && read(fd, words, sizeof(words)) == (ssize_t)sizeof(words) ? words[1] : 0;
+}
+
+void ky_perf_count_lost(struct ky_perf *perf)
+{
+	uint64_t count = 0;
+
+	if (!perf->attr.read_format)
+		return;
+	for (uint32_t i = 0; i < perf->cpu_count; i++)
+		count += lost_of(perf->rings[i].fd);
+	for (uint32_t i = 0; i < perf->more_count; i++)
+		count += lost_of(perf->more[i]);
+	perf->lost_asked = count;
+}
+
 void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -530,7 +610,7 @@ void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
 	out->record_bytes = perf->options.is_switches ? SWITCH_BYTES :
 							perf->options.stack_bytes + 256;
 	out->sample_count = perf->sample_count;
-	out->lost_count = perf->lost_count;
+	out->lost_count = perf->lost_asked > perf->lost_count ? perf->lost_asked : perf->lost_count;
 }
 
 void ky_perf_close(struct ky_perf *perf)
@@ -621,8 +701,7 @@ static void on_test_switch(void *ctx, const struct ky_perf_switch *what)
 		counts[what->kind]++;
 }
 
-/* What a sleep takes of our processor time: the record of coming back is in it. */
-static uint64_t time_sleeps(void)
+uint64_t ky_perf_time_sleeps(void)
 {
 	const struct timespec moment = {.tv_nsec = TEST_SLEEP_NS};
 	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -639,10 +718,10 @@ static int time_switches(struct ky_perf *perf, uint64_t *cost_ns)
 	int err = 0;
 
 	for (uint32_t i = 0; i < TEST_ROUNDS && !err; i++) {
-		ns = time_sleeps();
+		ns = ky_perf_time_sleeps();
 		without_ns = ns < without_ns ? ns : without_ns;
 		err = ky_perf_pause(perf, false);
-		ns = time_sleeps();
+		ns = ky_perf_time_sleeps();
 		with_ns = ns < with_ns ? ns : with_ns;
 		if (!err)
 			err = ky_perf_pause(perf, true);

@@ -32,19 +32,28 @@ struct ky_perf_options {
 	/* Records of switches and of page faults in place of samples; rate_hz, stack_bytes and
 	 * is_at_exec are 0. Opened paused. */
 	bool is_switches;
+	bool is_without_switches; /* ... of faults and of new threads alone */
+	uint32_t without_tid;     /* ky_perf_add_all() leaves this thread out; 0: none */
 };
 
 enum ky_perf_switch_kind {
 	KY_SWITCH_IN = 0,
 	KY_SWITCH_OUT,       /* it waits for something */
 	KY_SWITCH_PREEMPTED, /* it would go on */
-	KY_SWITCH_FAULT      /* a page fault that took a device is over */
+	KY_SWITCH_FAULT,     /* a page fault that took a device is over */
+	KY_SWITCH_WOKEN,     /* somebody makes it ready to run: wake_source.h */
+	KY_SWITCH_BORN       /* of is_without_switches: a thread is there from now on */
 };
 
 struct ky_perf_switch {
-	uint32_t pid, tid;
-	uint64_t ns;   /* CLOCK_MONOTONIC */
-	uint32_t kind; /* enum ky_perf_switch_kind */
+	uint32_t pid, tid; /* pid 0: unknown, of WOKEN and of some IN */
+	uint64_t ns;       /* CLOCK_MONOTONIC */
+	uint32_t kind;     /* enum ky_perf_switch_kind */
+	/* Of WOKEN: by whom; 0: an interrupt, or a thread of another pid namespace. */
+	uint32_t by_pid, by_tid;
+	bool is_by_interrupt;
+	/* Of OUT and PREEMPTED: number of the kernel's stack, kernel_stacks.h; 0: none. */
+	uint64_t kernel;
 };
 
 typedef void (*ky_perf_switch_fn)(void *ctx, const struct ky_perf_switch *what);
@@ -79,6 +88,9 @@ int ky_perf_test(struct ky_perf_options *options);
  * processor. Takes has_kernel back where only that is refused. Returns as ky_perf_test(). */
 int ky_perf_test_switches(struct ky_perf_options *options, uint64_t *cost_ns);
 
+/* What a short sleep takes of our processor time, in ns: the switches of it are in that. */
+uint64_t ky_perf_time_sleeps(void);
+
 /* Of process `pid`, which waits for its exec (is_at_exec), or of its first thread: ky_perf_add()
  * takes others that exist already. Returns 0, -errno. */
 int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pid_t pid);
@@ -86,8 +98,9 @@ int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pi
 /* One more thread that runs already. Returns 0, -errno. */
 int ky_perf_add(struct ky_perf *perf, pid_t tid);
 
-/* Hands out what is there, processor by processor: in the order of time within each. Returns the
- * number of samples. */
+/* Hands out what is there, processor by processor: in the order of time within each. A sample's
+ * stack lies in the kernel's ring, and only until fn returns. An fn that leaves by longjmp() loses
+ * its sample, counted. Returns the number of samples. */
 uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx);
 
 /* The same of switches. */
@@ -104,6 +117,10 @@ uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max);
 /* Stops the counting, or lets it go on, for all threads. The rate cannot be changed: threads that
  * exist would keep the old one. Returns 0, -errno. */
 int ky_perf_pause(struct ky_perf *perf, bool is_paused);
+
+/* A ring tells what it had no room for once it has room again, so not at the end. This asks each
+ * event, which the kernel answers from 6.0 on. */
+void ky_perf_count_lost(struct ky_perf *perf);
 
 void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out);
 void ky_perf_close(struct ky_perf *perf); /* NULL: no-op */

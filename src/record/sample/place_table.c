@@ -107,13 +107,22 @@ static struct ky_place_slot *slot_of(struct kymo_place_set *sets, const uint64_t
 		sets)[at / sizeof(*sets) * KYMO_PLACE_WAYS + at % sizeof(*sets) / sizeof(*word)];
 }
 
+static uint64_t *home_of(struct kymo_place_set *sets, uint64_t task)
+{
+	uint32_t hash = kymo_place_hash(task);
+
+	return &sets[KYMO_PLACE_SET_OF(hash)].tasks[KYMO_PLACE_WAY_OF(hash)];
+}
+
 static uint64_t *find(struct kymo_place_set *sets, uint64_t task)
 {
 	struct kymo_place_set *set = &sets[KYMO_PLACE_SET_OF(kymo_place_hash(task))];
-	uint64_t *word = &set->tasks[KYMO_PLACE_WAY_OF(kymo_place_hash(task))];
+	uint64_t *word = home_of(sets, task);
 
 	if (is_of(word, task)) /* most lie where their hash says */
 		return word;
+	if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & KY_PLACE_AWAY_MASK))
+		return NULL;
 	word = find_in(set, task);
 	if (word || !(__atomic_load_n(&set->tasks[0], __ATOMIC_RELAXED) & KY_PLACE_SPILLED))
 		return word;
@@ -136,8 +145,8 @@ static uint64_t *claim_in(struct kymo_place_set *set, uint64_t task)
 
 static void free_word(uint64_t *word)
 {
-	/* The mark of a set that has spilled stays. */
-	__atomic_fetch_and(word, KY_PLACE_SPILLED, __ATOMIC_RELEASE);
+	/* The mark of a set that has spilled stays, and who is away from here. */
+	__atomic_fetch_and(word, ~KY_PLACE_TASK_MASK, __ATOMIC_RELEASE);
 }
 
 /* A way for a task that has none. */
@@ -152,8 +161,12 @@ static struct ky_place_slot *claim(struct kymo_place_set *sets, uint64_t task)
 		word = claim_in(&sets[home ^ 1u], task);
 	}
 	slot = word ? slot_of(sets, word) : NULL;
-	if (slot && ky_ring_touch(&slot->scratch))
+	if (slot && ky_ring_touch(&slot->scratch)) {
+		if (word != home_of(sets, task))
+			__atomic_fetch_add(home_of(sets, task), KY_PLACE_AWAY_ONE,
+					   __ATOMIC_RELAXED);
 		return slot;
+	}
 	if (word)
 		free_word(word);
 	atomic_fetch_add_explicit(&head_of(sets)->refused_count, 1, memory_order_relaxed);
@@ -210,8 +223,12 @@ static inline uint32_t move(struct kymo_place_set *sets, uint64_t task, uint64_t
 	uint32_t hash = kymo_place_hash(task), set = KYMO_PLACE_SET_OF(hash);
 	uint32_t way = KYMO_PLACE_WAY_OF(hash);
 
-	if (KYMO_UNLIKELY(!is_of(&sets[set].tasks[way], task)))
+	if (KYMO_UNLIKELY(!is_of(&sets[set].tasks[way], task))) {
+		if (KYMO_LIKELY(!(__atomic_load_n(&sets[set].tasks[way], __ATOMIC_RELAXED) &
+				  KY_PLACE_AWAY_MASK)))
+			return 0;
 		return move_away_from_home(sets, task, now);
+	}
 	atomic_store_explicit(&slots_of(sets)[set * KYMO_PLACE_WAYS + way].moved_ticks, now,
 			      memory_order_relaxed);
 	return 0;
@@ -269,11 +286,12 @@ uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
 
 /* ---- stacks, each once ---- */
 
-static uint32_t stack_number(struct kymo_place_set *sets, const uint64_t *frames, uint32_t count)
+static struct ky_stack_store store_of(struct kymo_place_set *sets)
 {
 	struct ky_place_head *head = head_of(sets);
 	uint8_t *area = (uint8_t *)head;
-	struct ky_stack_store store = {
+
+	return (struct ky_stack_store){
 		.index = (struct ky_place_stack *)(void *)(area + KY_PLACE_STACKS_OFFSET),
 		.index_count = KY_PLACE_STACKS,
 		.units = area + KY_PLACE_UNITS_OFFSET,
@@ -281,106 +299,182 @@ static uint32_t stack_number(struct kymo_place_set *sets, const uint64_t *frames
 		.units_used = &head->units_used,
 		.refused_count = &head->stacks_refused,
 	};
-
-	return ky_stack_store_number(&store, frames, count, KY_PLACE_NO_STACK);
 }
 
-/* ---- putting ---- */
+/* ---- what is told ---- */
 
-/* A further stack of the same poll goes behind those that are there. */
-static uint64_t add_stack(uint64_t stacks, uint32_t number, bool is_truncated)
+static uint64_t stacks_of(const struct kymo_place_taken *taken, uint32_t count)
 {
-	if (is_truncated)
-		stacks |= (uint64_t)KY_PLACE_TRUNCATED << 48;
-	for (uint32_t shift = 0; shift < 16 * KYMO_PLACE_STACKS_MAX; shift += 16) {
-		uint32_t there = (uint32_t)(stacks >> shift) & 0xffffu;
+	uint64_t stacks = STACKS_NONE;
 
-		if (there == number)
-			return stacks;
-		if (there == KY_PLACE_NO_STACK)
-			return (stacks & ~(UINT64_C(0xffff) << shift)) | (uint64_t)number << shift;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct kymo_place_held *held = &taken->held[i];
+
+		stacks &= ~(UINT64_C(0xffff) << 16 * i);
+		stacks |= (uint64_t)(held->stack & 0xffffu) << 16 * i;
+		if (held->is_truncated)
+			stacks |= (uint64_t)KY_PLACE_TRUNCATED << 48;
 	}
 	return stacks;
 }
 
-static void write_slot(struct ky_place_slot *slot, const struct kymo_place *place, uint32_t number,
-		       uint64_t ticks)
+static bool has_stack(uint64_t stacks, uint32_t stack)
 {
-	uint64_t word = kymo_task_word(place->task, place->name), stacks, since = ticks;
-	uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed) & ~1u;
-	bool is_ours = atomic_load_explicit(&slot->task_word, memory_order_relaxed) == word;
-	uint64_t before = atomic_load_explicit(&slot->stacks, memory_order_relaxed);
-
-	stacks = add_stack(place->is_further && is_ours ? before : STACKS_NONE, number,
-			   place->is_truncated);
-	/* Nowhere else since, as far as anybody knows. */
-	if (is_ours && (place->is_further ||
-			((uint16_t)before == (uint16_t)stacks &&
-			 atomic_load_explicit(&slot->moved_ticks, memory_order_relaxed) <
-				 atomic_load_explicit(&slot->taken_ticks, memory_order_relaxed))))
-		since = atomic_load_explicit(&slot->since_ticks, memory_order_relaxed);
-	atomic_store_explicit(&slot->sequence, sequence | 1u, memory_order_relaxed);
-	/* What follows must not be seen before the odd sequence. */
-	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&slot->one_in, place->one_in, memory_order_relaxed);
-	atomic_store_explicit(&slot->task_word, word, memory_order_relaxed);
-	atomic_store_explicit(&slot->since_ticks, since, memory_order_relaxed);
-	atomic_store_explicit(&slot->taken_ticks, ticks, memory_order_relaxed);
-	atomic_store_explicit(&slot->stacks, stacks, memory_order_relaxed);
-	if (!is_ours)
-		atomic_store_explicit(&slot->moved_ticks, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
-}
-
-/* A leaf that asks whether its time has come keeps the waker first: a task that waits for the next
- * tick of an interval comes by the same code twice in a poll. */
-static bool is_put(const struct ky_place_slot *slot, const struct kymo_place *place,
-		   uint32_t number)
-{
-	uint64_t stacks = atomic_load_explicit(&slot->stacks, memory_order_relaxed);
-
-	if (!place->is_further || number == KY_PLACE_NO_STACK ||
-	    atomic_load_explicit(&slot->task_word, memory_order_relaxed) !=
-		    kymo_task_word(place->task, place->name))
-		return false;
 	for (uint32_t i = 0; i < KYMO_PLACE_STACKS_MAX; i++)
-		if ((stacks >> 16 * i & 0xffffu) == number)
+		if ((stacks >> 16 * i & 0xffffu) == stack)
 			return true;
 	return false;
 }
 
-void kymo_place_put(const struct kymo_place *place)
+/* Nowhere else since, as far as anybody knows. */
+static bool waits_on(const struct ky_place_slot *slot, const struct kymo_place_taken *taken,
+		     uint32_t count)
+{
+	uint64_t before = atomic_load_explicit(&slot->stacks, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!has_stack(before, taken->held[i].stack))
+			return false;
+	return atomic_load_explicit(&slot->moved_ticks, memory_order_relaxed) <
+	       atomic_load_explicit(&slot->taken_ticks, memory_order_relaxed);
+}
+
+/* The thread that polls the task next may be here, too, with something newer. */
+static bool begin_write(struct ky_place_slot *slot, uint32_t *sequence)
+{
+	*sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
+	return !(*sequence & 1u) &&
+	       atomic_compare_exchange_strong_explicit(&slot->sequence, sequence, *sequence | 1u,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+/* word: the task's, in the table. */
+static void write_slot(struct ky_place_slot *slot, const uint64_t *word,
+		       const struct kymo_place_taken *taken, uint32_t count)
+{
+	uint64_t task_word = kymo_task_word(taken->task, taken->name);
+	uint64_t ticks = taken->held[count - 1].ticks, since = ticks;
+	uint32_t sequence;
+	bool is_ours;
+
+	if (!begin_write(slot, &sequence))
+		return;
+	is_ours = atomic_load_explicit(&slot->task_word, memory_order_relaxed) == task_word;
+	if (!is_of(word, taken->task) ||
+	    (is_ours && atomic_load_explicit(&slot->taken_ticks, memory_order_relaxed) > ticks)) {
+		atomic_store_explicit(&slot->sequence, sequence, memory_order_release);
+		return;
+	}
+	if (is_ours && waits_on(slot, taken, count))
+		since = atomic_load_explicit(&slot->since_ticks, memory_order_relaxed);
+	/* What follows must not be seen before the odd sequence. */
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&slot->one_in, taken->one_in, memory_order_relaxed);
+	atomic_store_explicit(&slot->task_word, task_word, memory_order_relaxed);
+	atomic_store_explicit(&slot->since_ticks, since, memory_order_relaxed);
+	atomic_store_explicit(&slot->taken_ticks, ticks, memory_order_relaxed);
+	atomic_store_explicit(&slot->stacks, stacks_of(taken, count), memory_order_relaxed);
+	if (taken->may_have_moved || !is_ours)
+		atomic_store_explicit(&slot->moved_ticks, taken->may_have_moved ? ticks + 1 : 0,
+				      memory_order_relaxed);
+	atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
+}
+
+static void tell_one(struct ky_thread *thread, const struct kymo_place_taken *taken,
+		     const struct kymo_place_held *held, const uint64_t *frames, uint32_t count)
+{
+	struct ky_sample sample = {.stamp = held->ticks,
+				   .kind = KY_SAMPLE_PLACE,
+				   .flags = held->is_truncated ? KY_SAMPLE_TRUNCATED : 0,
+				   .syscall = -1,
+				   .tid = thread->tid,
+				   .value = taken->task,
+				   .more = (UINT64_C(1) << 32) / taken->one_in,
+				   .task = taken->task,
+				   .frames = frames,
+				   .frame_count = count};
+
+	(void)ky_sample_put(&thread->ring->place_samples, &sample);
+	atomic_fetch_add_explicit(&head_of(thread->hot.places)->put_count, 1, memory_order_relaxed);
+}
+
+/* ---- taking ---- */
+
+/* A leaf that asks whether its time has come keeps the waker first: a task that waits for the next
+ * tick of an interval comes by the same code twice in a poll. */
+static void let_go_of(struct kymo_place_taken *taken, uint32_t stack)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < taken->count; i++)
+		if (taken->held[i].stack != stack || stack == KY_PLACE_NO_STACK)
+			taken->held[count++] = taken->held[i];
+	taken->count = count;
+}
+
+void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *place)
 {
 	struct ky_thread *thread = self();
 	struct kymo_place_set *sets = thread->hot.places;
+	struct kymo_place_held *held;
+	struct ky_place_slot *slot;
+	struct ky_stack_store store;
 	uint32_t count = place->frame_count < KYMO_PLACE_FRAMES_MAX ? place->frame_count :
 								      KYMO_PLACE_FRAMES_MAX;
-	uint32_t number;
-	uint64_t ticks, *word;
-	struct ky_place_slot *slot;
-	struct ky_sample sample = {.kind = KY_SAMPLE_PLACE,
-				   .flags = place->is_truncated ? KY_SAMPLE_TRUNCATED : 0,
-				   .syscall = -1,
-				   .tid = thread->tid,
-				   .value = place->task,
-				   .task = place->task,
-				   .frames = place->frames,
-				   .frame_count = count};
+	uint32_t stack;
 
-	if (!sets || !count || !place->task || !place->one_in)
+	if (!sets || !count || !taken->task || !taken->one_in)
 		return;
-	number = stack_number(sets, place->frames, count);
-	word = find(sets, place->task);
-	slot = word ? slot_of(sets, word) : claim(sets, place->task);
-	if (slot && is_put(slot, place, number))
+	if (taken->sets != sets)
+		taken->count = 0;
+	taken->sets = sets;
+	store = store_of(sets);
+	stack = ky_stack_store_number(&store, place->frames, count, KY_PLACE_NO_STACK);
+	let_go_of(taken, stack);
+	if (taken->count >= KYMO_PLACE_STACKS_MAX)
 		return;
-	ticks = ky_clock_ticks(&thread->ring->clock);
-	sample.stamp = ticks;
-	sample.more = (UINT64_C(1) << 32) / place->one_in;
-	(void)ky_sample_put(&thread->ring->place_samples, &sample);
-	atomic_fetch_add_explicit(&head_of(sets)->put_count, 1, memory_order_relaxed);
-	if (slot)
-		write_slot(slot, place, number, ticks);
+	held = &taken->held[taken->count++];
+	*held = (struct kymo_place_held){.ticks = ky_clock_ticks(&thread->ring->clock),
+					 .stack = stack,
+					 .is_truncated = place->is_truncated};
+	/* Frames that nobody will find later. */
+	if (ky_stack_store_frames(&store, stack, NULL, KYMO_PLACE_FRAMES_MAX) != count) {
+		held->is_told = true;
+		tell_one(thread, taken, held, place->frames, count);
+	}
+	/* Behind its poll the task may be over, and nobody would free its way again. */
+	if (!find(sets, taken->task)) {
+		slot = claim(sets, taken->task);
+		if (slot)
+			write_slot(slot, find(sets, taken->task), taken, taken->count);
+	}
+}
+
+void kymo_place_tell(const struct kymo_place_taken *taken)
+{
+	struct ky_thread *thread = self();
+	struct kymo_place_set *sets = thread->hot.places;
+	uint32_t count = taken->count < KYMO_PLACE_STACKS_MAX ? taken->count :
+								KYMO_PLACE_STACKS_MAX;
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX], *word;
+	struct ky_stack_store store;
+
+	if (!sets || taken->sets != sets || !count || !taken->task || !taken->one_in)
+		return;
+	store = store_of(sets);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct kymo_place_held *held = &taken->held[i];
+		uint32_t frame_count;
+
+		if (held->is_told)
+			continue;
+		frame_count = ky_stack_store_frames(&store, held->stack, frames,
+						    KYMO_PLACE_FRAMES_MAX);
+		tell_one(thread, taken, held, frames, frame_count);
+	}
+	word = find(sets, taken->task);
+	if (word)
+		write_slot(slot_of(sets, word), word, taken, count);
 }
 
 void kymo_place_end(uint64_t task)
@@ -394,6 +488,9 @@ void kymo_place_end(uint64_t task)
 	if (!sets)
 		return;
 	word = find(sets, task);
-	if (word)
-		free_word(word);
+	if (!word)
+		return;
+	free_word(word);
+	if (word != home_of(sets, task))
+		__atomic_fetch_sub(home_of(sets, task), KY_PLACE_AWAY_ONE, __ATOMIC_RELAXED);
 }

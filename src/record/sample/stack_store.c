@@ -72,3 +72,28 @@ uint32_t ky_stack_store_number(const struct ky_stack_store *store, const uint64_
 	refuse(store);
 	return none;
 }
+
+uint32_t ky_stack_store_frames(const struct ky_stack_store *store, uint32_t number,
+			       uint64_t *frames, uint32_t frames_max)
+{
+	uint64_t place, unit;
+	uint32_t count;
+
+	if (number >= store->index_count)
+		return 0;
+	place = atomic_load_explicit(&store->index[number].place, memory_order_acquire);
+	unit = place & 0xffffu;
+	count = (uint32_t)(place >> 16) & 0xffffu;
+	if (!(place & KY_PLACE_PUBLISHED) || count > frames_max ||
+	    unit * KY_PLACE_UNIT_BYTES + (uint64_t)count * KY_SAMPLE_FRAME_BYTES >
+		    (uint64_t)store->unit_count * KY_PLACE_UNIT_BYTES)
+		return 0;
+	for (uint32_t i = 0; frames && i < count; i++) {
+		frames[i] = 0;
+		memcpy(&frames[i],
+		       store->units + unit * KY_PLACE_UNIT_BYTES +
+			       (size_t)i * KY_SAMPLE_FRAME_BYTES,
+		       KY_SAMPLE_FRAME_BYTES);
+	}
+	return count;
+}

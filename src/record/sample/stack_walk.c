@@ -237,13 +237,6 @@ static void give(const struct ky_walk *walk, struct kymo_stack *stack)
 	stack->end = walk->end;
 }
 
-/* A filter of system calls may kill for the one we would like to make. */
-static bool may_call(void)
-{
-	return ky_engine.confinement == 0 &&
-	       !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
-}
-
 void kymo_stack_capture(struct kymo_stack *stack, const struct kymo_stack_start *start)
 {
 	struct ky_unwind_view view;
@@ -251,7 +244,7 @@ void kymo_stack_capture(struct kymo_stack *stack, const struct kymo_stack_start 
 
 	if (!begin(&walk, &view, stack))
 		return;
-	ky_stack_capture_by(&walk, &view, start, may_call());
+	ky_stack_capture_by(&walk, &view, start, !ky_engine_is_under_filter());
 	give(&walk, stack);
 }
 
@@ -262,6 +255,6 @@ void kymo_stack_capture_context(struct kymo_stack *stack, const void *context)
 
 	if (!begin(&walk, &view, stack))
 		return;
-	ky_stack_context_by(&walk, &view, context, may_call());
+	ky_stack_context_by(&walk, &view, context, !ky_engine_is_under_filter());
 	give(&walk, stack);
 }

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <record/sample/switch_duty.h>
 
+#include <base/random.h>
+
 void ky_switch_duty_init(struct ky_switch_duty *duty, uint64_t seed)
 {
 	duty->window_ns = KY_DUTY_WINDOW_NS_MIN;
 	duty->random = seed | 1;
-}
-
-static uint64_t draw(struct ky_switch_duty *duty)
-{
-	uint64_t x = duty->random;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	duty->random = x;
-	return x;
 }
 
 /* So long that a cycle takes KY_DUTY_CYCLE_NS, at the cost of the last one; never at one stroke. */
@@ -46,6 +37,5 @@ uint64_t ky_switch_duty_after(struct ky_switch_duty *duty, uint64_t window_ns, u
 		return 0;
 	gap_ns = paid_ns - window_ns;
 	/* Half of it to one and a half: the whole on average. */
-	return gap_ns / 2 + (uint64_t)((double)gap_ns *
-				       ((double)(draw(duty) >> 11) / (double)(UINT64_C(1) << 53)));
+	return gap_ns / 2 + (uint64_t)((double)gap_ns * ky_random_share(&duty->random));
 }

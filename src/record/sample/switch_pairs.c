@@ -16,8 +16,16 @@ struct ky_pair_thread {
 	uint32_t pid;
 	uint64_t out_ns; /* off the processor since then; 0: on it */
 	uint32_t last;   /* index + 1 of its last interval here; 0: none */
+	/* Woken since it left the processor, or before that; 0: not. */
+	struct wake {
+		uint64_t ns;
+		uint32_t by_pid, by_tid;
+		uint8_t by;
+	} wake, early;
+	uint64_t kernel; /* its stack as it left the processor; 0: none */
 	bool is_preempted;
-	bool is_seen; /* in this window */
+	bool is_sure; /* no records were lost around out_ns */
+	bool is_seen; /* in this window, to switch */
 	uint64_t in_count, waited_ns, preempted_ns;
 };
 
@@ -72,13 +80,54 @@ static struct ky_pair_thread *find(struct ky_switch_pairs *pairs, const struct k
 	return thread;
 }
 
+static void set_wake(struct ky_switch_interval *interval, const struct wake *wake)
+{
+	interval->by = wake->by;
+	interval->by_pid = wake->by_pid;
+	interval->by_tid = wake->by_tid;
+}
+
+/* What of a wait was blocked is up to its wake-up. */
+static void split(const struct ky_switch_pairs *pairs, const struct ky_pair_thread *thread,
+		  struct ky_switch_interval *interval)
+{
+	uint64_t length = interval->end_ns - interval->begin_ns, ready_ns;
+	/* Off since before the window: what came then came while it was off. */
+	const struct wake *wake = thread->out_ns ? &thread->wake : &thread->early;
+
+	if (wake->ns) {
+		ready_ns = wake->ns > interval->begin_ns ? wake->ns : interval->begin_ns;
+		interval->runnable_min_ns = ready_ns < interval->end_ns ?
+						    interval->end_ns - ready_ns :
+						    0;
+		interval->runnable_max_ns = interval->runnable_min_ns;
+		/* It waited, also where nobody saw for what. */
+		if (interval->reason == KY_OFF_CPU_UNKNOWN)
+			interval->reason = KY_OFF_CPU_SYSCALL;
+		set_wake(interval, wake);
+		return;
+	}
+	if (!pairs->covers || pairs->is_lossy || (thread->out_ns && !thread->is_sure) ||
+	    !pairs->covers(pairs->covers_ctx, thread->tid, interval->begin_ns))
+		return;
+	if (interval->flags & KY_SWITCH_END_UNSEEN) {
+		/* Woken on its way out, it may be ready all the time; else that led to no wait. */
+		if (!thread->early.ns)
+			interval->runnable_max_ns = 0;
+		return;
+	}
+	interval->runnable_min_ns = length;
+	if (thread->early.ns)
+		set_wake(interval, &thread->early);
+}
+
 static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t begin_ns,
 		uint64_t end_ns, uint8_t flags)
 {
 	struct ky_switch_pair *pair = &pairs->out[pairs->out_count];
 
 	thread->last = 0;
-	if (end_ns < begin_ns || end_ns - begin_ns < KY_SWITCH_NS_MIN)
+	if (end_ns < begin_ns || end_ns - begin_ns < KY_SWITCH_NS_MIN || !thread->pid)
 		return;
 	if (pairs->out_count == KY_PAIRS_INTERVALS) {
 		pairs->dropped_count++;
@@ -86,17 +135,20 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 	}
 	pair->pid = thread->pid;
 	pair->tid = thread->tid;
-	pair->interval.begin_ns = begin_ns;
-	pair->interval.end_ns = end_ns;
-	pair->interval.flags = flags;
-	pair->interval.runnable_min_ns = 0;
-	pair->interval.runnable_max_ns = end_ns - begin_ns;
+	pair->interval = (struct ky_switch_interval){.begin_ns = begin_ns,
+						     .end_ns = end_ns,
+						     .flags = flags,
+						     .runnable_max_ns = end_ns - begin_ns};
+	if (!(flags & KY_SWITCH_BEGIN_UNSEEN))
+		pair->interval.kernel = thread->kernel;
 	/* Why it left the processor before the window is not known. */
 	pair->interval.reason = flags & KY_SWITCH_BEGIN_UNSEEN ? KY_OFF_CPU_UNKNOWN :
 				thread->is_preempted           ? KY_OFF_CPU_PREEMPTED :
 								 KY_OFF_CPU_SYSCALL;
 	if (pair->interval.reason == KY_OFF_CPU_PREEMPTED)
 		pair->interval.runnable_min_ns = end_ns - begin_ns;
+	else
+		split(pairs, thread, &pair->interval);
 	thread->last = ++pairs->out_count;
 }
 
@@ -107,6 +159,14 @@ void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes
 		forget_threads(pairs);
 	pairs->window_ns = ns;
 	pairs->has_gap = goes_on;
+	pairs->is_lossy = false;
+}
+
+/* Had it come in this window before, it would have been told. */
+static bool is_watched(const struct ky_switch_pairs *pairs, uint32_t tid)
+{
+	return !pairs->has_gap &&
+	       (!pairs->is_partial || pairs->covers(pairs->covers_ctx, tid, pairs->window_ns));
 }
 
 /* On the processor again. Who was not seen before in this window was off since its beginning. */
@@ -117,7 +177,7 @@ static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread
 	thread->in_count++;
 	if (begin_ns) {
 		put(pairs, thread, begin_ns, ns, 0);
-	} else if (!thread->is_seen && !pairs->has_gap) {
+	} else if (!thread->is_seen && is_watched(pairs, thread->tid)) {
 		begin_ns = pairs->window_ns;
 		put(pairs, thread, begin_ns, ns, KY_SWITCH_BEGIN_UNSEEN);
 	}
@@ -126,6 +186,24 @@ static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread
 	else if (begin_ns && begin_ns < ns)
 		thread->waited_ns += ns - begin_ns;
 	thread->out_ns = 0;
+	thread->wake.ns = thread->early.ns = 0;
+}
+
+/* Woken once, it is not woken again before it runs; what comes twice was told twice. */
+static void wake_up(struct ky_pair_thread *thread, const struct ky_perf_switch *what)
+{
+	struct wake *wake = thread->out_ns ? &thread->wake : &thread->early;
+
+	if (thread->out_ns && wake->ns)
+		return;
+	/* On a processor, on its way into a wait: the last one is the one that ended it. Off it
+	 * since before the window: there is only one. */
+	if (!thread->out_ns && !thread->is_seen && wake->ns)
+		return;
+	wake->ns = what->ns;
+	wake->by = what->is_by_interrupt ? KY_WOKEN_BY_INTERRUPT : KY_WOKEN_BY_THREAD;
+	wake->by_pid = what->by_pid;
+	wake->by_tid = what->by_tid;
 }
 
 /* What it waited for last was a page. */
@@ -147,6 +225,12 @@ void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_sw
 
 	if (!thread)
 		return;
+	if (what->kind == KY_SWITCH_WOKEN) {
+		wake_up(thread, what);
+		return;
+	}
+	if (what->pid)
+		thread->pid = what->pid;
 	switch (what->kind) {
 	case KY_SWITCH_IN:
 		come_in(pairs, thread, what->ns);
@@ -154,7 +238,10 @@ void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_sw
 	case KY_SWITCH_OUT:
 	case KY_SWITCH_PREEMPTED:
 		thread->out_ns = what->ns;
+		thread->is_sure = !pairs->is_lossy;
+		thread->wake.ns = 0;
 		thread->is_preempted = what->kind == KY_SWITCH_PREEMPTED;
+		thread->kernel = what->kernel;
 		break;
 	default:
 		blame_fault(pairs, thread, what->ns);
@@ -166,7 +253,7 @@ void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_sw
 void ky_switch_pairs_lost(struct ky_switch_pairs *pairs)
 {
 	forget_threads(pairs);
-	pairs->has_gap = true;
+	pairs->has_gap = pairs->is_lossy = true;
 }
 
 static const struct ky_pair_thread *known(const struct ky_switch_pairs *pairs, uint32_t tid)
@@ -205,6 +292,8 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 			       uint64_t end_ns, uint8_t reason)
 {
 	struct ky_switch_pair *pair = &pairs->out[pairs->out_count];
+	uint64_t length = end_ns - pairs->window_ns;
+	const struct ky_pair_thread *thread = known(pairs, tid);
 
 	if (pairs->out_count == KY_PAIRS_INTERVALS) {
 		pairs->dropped_count++;
@@ -212,12 +301,22 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 	}
 	*pair = (struct ky_switch_pair){pid,
 					tid,
-					{pairs->window_ns, end_ns, reason,
-					 KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN, 0,
-					 end_ns - pairs->window_ns}};
-	/* It waits still, so it was never ready; else nobody knows since when it was. */
-	if (reason == KY_OFF_CPU_SYSCALL)
+					{.begin_ns = pairs->window_ns,
+					 .end_ns = end_ns,
+					 .reason = reason,
+					 .flags = KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN,
+					 .runnable_max_ns = length}};
+	/* It waits still, so it was never ready; else it was since it was woken, or all the time
+	 * where nobody woke it. */
+	if (reason == KY_OFF_CPU_SYSCALL) {
 		pair->interval.runnable_max_ns = 0;
+	} else if (thread && thread->early.ns) {
+		pair->interval.reason = KY_OFF_CPU_UNKNOWN;
+		split(pairs, thread, &pair->interval);
+	} else if (pairs->covers && !pairs->is_lossy &&
+		   pairs->covers(pairs->covers_ctx, tid, pairs->window_ns)) {
+		pair->interval.runnable_min_ns = length;
+	}
 	pairs->out_count++;
 }
 

@@ -4,6 +4,9 @@
  * Invariants:  intervals of one thread ascend and do not overlap. What began before the window, or
  *              goes on behind it, is told as far as it was seen, and says so. After records were
  *              lost no beginning is guessed until the next window.
+ * Wake-ups:    where they are told, a wait is split at its own. Of a thread whose wake-ups all come
+ *              (covers), a wait without one that ended was ready before it was seen to begin,
+ *              and one that goes on is blocked.
  * Memory:      KY_PAIRS_THREADS threads and KY_PAIRS_INTERVALS intervals, made once; what is beyond
  *              them is counted as dropped.
  * Threads:     owner.
@@ -40,6 +43,11 @@ struct ky_switch_pairs {
 	uint32_t thread_count;
 	uint64_t window_ns; /* beginning of the window */
 	bool has_gap;       /* records were lost in it */
+	bool is_lossy;      /* ... and of wake-ups, too; else has_gap may be a guess */
+	/* Whether every wake-up of this thread since then was told; NULL: none are. */
+	bool (*covers)(void *ctx, uint32_t tid, uint64_t from_ns);
+	void *covers_ctx;
+	bool is_partial; /* switches are told of those alone that `covers` has, too */
 	struct ky_switch_pair *out;
 	uint32_t out_count;
 	uint64_t dropped_count;

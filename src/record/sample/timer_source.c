@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/stack.h>
+#include <pthread.h>
 #include <record/emit/emit_engine.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,7 +21,6 @@
 
 #define THREADS_MAX 4096u
 #define SECOND_NS UINT64_C(1000000000)
-#define OFF UINT32_MAX
 #define RATE_MAX 1000u
 #define SCAN_NS UINT64_C(50000000)
 #define SCAN_SHARE 500u /* of the time at most 1 / this is spent on looking for threads */
@@ -45,6 +45,7 @@ static struct {
 	uint32_t state; /* atomic, enum state */
 	uint32_t wanted_hz;
 	uint32_t high;        /* atomic: entries below may be taken */
+	uint32_t is_left;     /* atomic: the host wanted the signal; no timer from then on */
 	uint64_t scan_due_ns; /* atomic */
 	const struct ky_ring *ring;
 	struct ky_sample_ring samples;
@@ -72,9 +73,9 @@ static void say_refusal(int err)
 static uint32_t wanted_rate(void)
 {
 	const struct ky_ring_settings *settings = &source.ring->control->settings;
-	uint32_t rate_hz = atomic_load_explicit(&settings->sample_hz, memory_order_relaxed);
+	uint32_t rate_hz = ky_settings_sample_hz(settings);
 
-	if (rate_hz == OFF)
+	if (rate_hz == KY_SETTING_OFF)
 		return 0;
 	rate_hz = rate_hz ? rate_hz : source.wanted_hz;
 	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
@@ -141,6 +142,11 @@ static void drop_timer(struct timer *timer)
 	__atomic_store_n(&timer->tid, 0, __ATOMIC_RELEASE);
 }
 
+static bool is_left(void)
+{
+	return __atomic_load_n(&source.is_left, __ATOMIC_SEQ_CST) != 0;
+}
+
 static struct timer *find_timer(uint32_t tid)
 {
 	uint32_t high = __atomic_load_n(&source.high, __ATOMIC_ACQUIRE);
@@ -176,6 +182,8 @@ static int add_thread(uint32_t tid)
 	struct timer *timer = find_timer(tid);
 	int err;
 
+	if (is_left())
+		return -EBUSY;
 	if (timer) {
 		__atomic_store_n(&timer->is_seen, 1, __ATOMIC_RELAXED);
 		return 0;
@@ -191,6 +199,9 @@ static int add_thread(uint32_t tid)
 		if (err != -ESRCH && err != -EINVAL)
 			atomic_fetch_add_explicit(&source.samples.head->threads_refused, 1,
 						  memory_order_relaxed);
+	} else if (is_left()) { /* meanwhile, and whoever drops all may not have seen this one */
+		drop_timer(timer);
+		err = -EBUSY;
 	}
 	return err;
 }
@@ -204,12 +215,15 @@ struct entry {
 	char name[];
 };
 
-/* Those of /proc, without the C library's streams: this runs in the handler, too. Returns -errno of
- * the first that was refused. */
+/* Those of /proc. This runs in the handler, too: without the C library's streams, and by bare
+ * system calls, for open() and close() end a thread that somebody has cancelled, wherever it
+ * stands. Returns -errno of the first that was refused. */
 static int scan_threads(void)
 {
 	_Alignas(8) char bytes[ENTRIES_BYTES];
-	int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0, one;
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task",
+			      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = 0, one;
 	long count = 0;
 
 	if (fd < 0)
@@ -229,7 +243,7 @@ static int scan_threads(void)
 			at += entry->bytes;
 		}
 	}
-	close(fd);
+	syscall(SYS_close, fd);
 	for (uint32_t i = 0; count == 0 && i < __atomic_load_n(&source.high, __ATOMIC_ACQUIRE);
 	     i++) {
 		struct timer *timer = &source.timers[i];
@@ -369,6 +383,24 @@ static void drop_all(void)
 			drop_timer(&source.timers[i]);
 }
 
+/* What is on its way to a thread would meet the host's handler, or end the process where it wants
+ * none: ignoring a signal takes it from all threads. */
+static void leave_signal(void)
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	/* A child has none of these timers, and maybe some of its own by these numbers. */
+	if (!is_on() || is_left() ||
+	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE) ||
+	    (uint32_t)getpid() != source.ring->pid)
+		return;
+	__atomic_store_n(&source.is_left, 1, __ATOMIC_SEQ_CST);
+	drop_all();
+	if (has_signal() && sigaction(SIGPROF, &ignore, NULL) == 0)
+		(void)sigaction(SIGPROF, &source.before, NULL);
+	say_refusal(EBUSY);
+}
+
 /* ---- what the engine tells ---- */
 
 /* What the handler calls, called before: a function that the loader has to find first takes more
@@ -390,6 +422,16 @@ static void call_all(void)
 	(void)sched_getcpu();
 }
 
+/* One that waits with its signals for somebody else's signalfd() gets no ticks. */
+static void count_if_blocked(void)
+{
+	sigset_t blocked;
+
+	if (pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGPROF) == 1)
+		atomic_fetch_add_explicit(&source.samples.head->threads_refused, 1,
+					  memory_order_relaxed);
+}
+
 static int start(void)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
@@ -401,6 +443,7 @@ static int start(void)
 	err = add_thread(tid);
 	if (err)
 		return err;
+	count_if_blocked();
 	atomic_fetch_or_explicit(&source.samples.head->source, 1u << KY_SOURCE_TIMER,
 				 memory_order_relaxed);
 	atomic_store_explicit(&source.samples.head->limits, KY_SAMPLE_NO_KERNEL_CHAIN,
@@ -427,6 +470,7 @@ static void look(uint32_t rate_hz)
 		return;
 	source.ring = ring;
 	source.wanted_hz = rate_hz;
+	__atomic_store_n(&source.is_left, 0, __ATOMIC_RELAXED);
 	if (!wanted_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
 	    is_sampled_from_outside()) {
 		__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
@@ -444,7 +488,7 @@ static void look(uint32_t rate_hz)
 
 static void thread_begin(uint32_t tid)
 {
-	if (!is_on() || is_confined())
+	if (!is_on() || is_left() || is_confined())
 		return;
 	/* The host took the signal over: its handler must not meet ticks of ours. */
 	if (!has_signal()) {
@@ -452,7 +496,8 @@ static void thread_begin(uint32_t tid)
 		say_refusal(EBUSY);
 		return;
 	}
-	(void)add_thread(tid);
+	if (add_thread(tid) == 0)
+		count_if_blocked();
 }
 
 static void thread_end(uint32_t tid)
@@ -478,8 +523,9 @@ static void forget(void)
 {
 	memset(source.timers, 0, sizeof(source.timers));
 	source.high = 0;
+	source.is_left = 0;
 	source.state = IDLE;
 }
 
-const struct ky_sampler_hooks ky_timer_source = {look,   thread_begin, thread_end, stop,
-						 forget, is_on,        NULL};
+const struct ky_sampler_hooks ky_timer_source = {look,   thread_begin, thread_end,   stop,
+						 forget, is_on,        leave_signal, NULL};

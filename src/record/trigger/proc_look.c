@@ -3,6 +3,7 @@
 
 #include <record/trigger/proc_look.h>
 
+#include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,6 +87,7 @@ void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *
 	else
 		count = snprintf(path, sizeof(path), "%s/self", proc);
 	look->dir = -1;
+	look->pid = strcmp(proc, "/proc") == 0 ? pid : 0;
 	if (count > 0 && (size_t)count < sizeof(path))
 		look->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	look->is_foreign = is_in_other_namespace(proc, pid_namespace);
@@ -142,6 +144,11 @@ int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out)
 	out->kernel_ns = number_at(text, 15) * look->clock_tick_ns;
 	out->threads = number_at(text, 20);
 	return 0;
+}
+
+bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns)
+{
+	return !look->is_foreign && ky_process_cpu_ns(look->pid, ns);
 }
 
 bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns)
@@ -217,6 +224,26 @@ static void take_syscall(const char *text, struct ky_stuck_note *note)
 	note->pc = strtoull(pc + 1, NULL, 16);
 }
 
+/* CPU time, and time runnable without running. */
+static bool read_sched(const struct ky_proc_look *look, uint32_t tid, uint64_t *cpu_ns,
+		       uint64_t *run_delay_ns)
+{
+	uint64_t cpu, delay;
+	char text[128], *at, *end;
+
+	if (read_of_thread(look, tid, "schedstat", text, sizeof(text)) <= 0)
+		return false;
+	cpu = strtoull(text, &at, 10);
+	if (at == text || *at != ' ')
+		return false;
+	delay = strtoull(at, &end, 10);
+	if (end == at)
+		return false;
+	*cpu_ns = cpu;
+	*run_delay_ns = delay;
+	return true;
+}
+
 bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct ky_stuck_note *note)
 {
 	const char *state;
@@ -229,7 +256,8 @@ bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct k
 	note->pc = note->sp = 0;
 	note->wchan[0] = 0;
 	note->frame_count = note->guessed_count = 0;
-	note->is_truncated = false;
+	note->is_truncated = note->has_counts = false;
+	note->cpu_ns = note->run_delay_ns = 0;
 	if (look->dir < 0 || look->is_foreign)
 		return true;
 	count = read_of_thread(look, tid, "stat", text, sizeof(text));
@@ -249,6 +277,7 @@ bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct k
 		if (!is_text)
 			break;
 	}
+	note->has_counts = read_sched(look, tid, &note->cpu_ns, &note->run_delay_ns);
 	return true;
 }
 
@@ -321,17 +350,11 @@ bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64
 
 bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out)
 {
-	char text[128], *at;
-
 	memset(out, 0, sizeof(*out));
 	out->tid = tid;
 	if (look->dir < 0 || look->is_foreign ||
-	    read_of_thread(look, tid, "schedstat", text, sizeof(text)) <= 0)
+	    !read_sched(look, tid, &out->cpu_ns, &out->run_delay_ns))
 		return false;
-	out->cpu_ns = strtoull(text, &at, 10);
-	if (at == text || *at != ' ')
-		return false;
-	out->run_delay_ns = strtoull(at, NULL, 10);
 	out->has_switches = ky_proc_look_switches(look, tid, &out->voluntary, &out->involuntary);
 	return true;
 }

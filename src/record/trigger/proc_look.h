@@ -20,6 +20,7 @@ struct ky_proc_look {
 	int dir;         /* of /proc/PID; -1: unreadable */
 	bool is_missing; /* there was no such process when it was opened */
 	bool is_foreign; /* its thread ids count in another pid namespace than ours */
+	uint32_t pid;    /* of the clock of its CPU time; 0: it has none for us */
 	uint64_t clock_tick_ns, page_bytes;
 	uint32_t sched_files;
 	struct ky_cgroup cgroup; /* with a count of throttling */
@@ -37,6 +38,10 @@ enum ky_proc_life {
 void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *cgroup,
 		       uint32_t pid, uint64_t pid_namespace);
 void ky_proc_look_close(struct ky_proc_look *look);
+
+/* CPU time of all threads it ever had, by its clock: a nanosecond more says that it has run. Up to
+ * a tick behind on a processor where it runs right now. False: there is no such clock. */
+bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns);
 
 /* Each returns false where it cannot be read. */
 bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns);

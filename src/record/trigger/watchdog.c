@@ -307,6 +307,16 @@ static uint64_t hole_since_last(const struct ky_watchdog *watchdog)
 	return ky_watch_max(late, apart);
 }
 
+/* What was seen so far says nothing any more. */
+static void distrust(struct ky_watchdog *watchdog)
+{
+	watchdog->trusted_ns = watchdog->now_ns;
+	watchdog->ready_since_ns = 0;
+	memset(&watchdog->sums, 0, sizeof(watchdog->sums));
+	for (uint32_t i = 0; i < watchdog->rule_count; i++)
+		ky_watch_restart(watchdog, &watchdog->rules[i]);
+}
+
 static void check_lateness(struct ky_watchdog *watchdog)
 {
 	uint64_t hole;
@@ -319,11 +329,16 @@ static void check_lateness(struct ky_watchdog *watchdog)
 	watchdog->late_count++;
 	watchdog->stats.late_count++;
 	watchdog->late_max_ns = ky_watch_max(watchdog->late_max_ns, hole);
-	watchdog->trusted_ns = watchdog->now_ns;
-	watchdog->ready_since_ns = 0;
-	memset(&watchdog->sums, 0, sizeof(watchdog->sums));
-	for (uint32_t i = 0; i < watchdog->rule_count; i++)
-		ky_watch_restart(watchdog, &watchdog->rules[i]);
+	distrust(watchdog);
+}
+
+/* Nothing is recorded, so nobody can tell a poll that hangs from one that has long ended. */
+static void check_stopped(struct ky_watchdog *watchdog)
+{
+	const struct ky_ring_control *control = watchdog->look.view.control;
+
+	if (control && ky_settings_stopped_ns(&control->settings))
+		distrust(watchdog);
 }
 
 static void check_life(struct ky_watchdog *watchdog)
@@ -387,6 +402,7 @@ uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_su
 	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	watchdog->stats.steps++;
 	check_lateness(watchdog);
+	check_stopped(watchdog);
 	check_life(watchdog);
 	next = UINT64_MAX;
 	if (!watchdog->is_gone) {

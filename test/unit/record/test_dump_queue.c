@@ -107,6 +107,35 @@ static struct kymo_recorder_status status_now(void)
 
 /* ---- what is in it ---- */
 
+static uint64_t polls_in(const char *path)
+{
+	struct trace_tally tally = {0};
+
+	trace_tally_file(&tally, path);
+	return tally.polls;
+}
+
+static void dump__that_stops_keeps_what_the_ring_holds(void **state)
+{
+	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
+	struct kymo_dump_result result;
+
+	(void)state;
+	open_with(0, 0);
+	emit_polls(5, 1000);
+	options.flags = KYMO_DUMP_STOP;
+	assert_int_equal(dump(&options, &result), 0);
+	emit_polls(5, 1000);
+	options.flags = 0;
+	assert_int_equal(dump(&options, &result), 0);
+	assert_int_equal(polls_in(result.path), 1000);
+	kymo_recorder_gates(KYMO_GATES_DEFAULT, 0);
+	emit_polls(5, 10);
+	assert_int_equal(dump(&options, &result), 0);
+	assert_int_equal(polls_in(result.path), 1010);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+}
+
 static void dump__leaves_a_whole_trace_that_says_why(void **state)
 {
 	const struct kymo_key_value pair = {"deploy", "release seven"};
@@ -745,6 +774,7 @@ int main(void)
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
 	const struct CMUnitTest tests[] = {
 		CASE(dump__leaves_a_whole_trace_that_says_why),
+		CASE(dump__that_stops_keeps_what_the_ring_holds),
 		CASE(dump__range_holds_what_happened_in_it),
 		CASE(dump__close_does_not_wait_for_the_rest_of_the_range),
 		CASE(dump__says_how_far_back_and_what_it_would_take),

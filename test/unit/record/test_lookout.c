@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <kymo/kymo.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,48 @@ static void rule__on_a_counter_makes_one_dump(void **state)
 	found_count = 0;
 	nftw(directory, find_one, 8, FTW_PHYS);
 	assert_int_equal(found_count, 1); /* cooldown */
+}
+
+/* Until the watchdog has looked twice. */
+static void set_and_wait(uint32_t counter, int64_t value)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t from = status_now().wakeups;
+
+	kymo_counter_set(counter, value);
+	while (status_now().wakeups < from + 2)
+		nanosleep(&pause, NULL);
+}
+
+static void rule__that_was_held_back_is_told_by_any_dump(void **state)
+{
+	struct kymo_dump_options options = KYMO_DUMP_OPTIONS_INIT;
+	struct kymo_dump_result result = {.size = sizeof(result)};
+	uint32_t held = kymo_counter_register("held", 0);
+	char path[100], count[24];
+
+	(void)state;
+	kymo_counter_set(held, 0);
+	assert_int_equal(open_with("counter:held>1 cooldown=1h", 0), 0);
+	kymo_mark(1);
+	kymo_counter_set(held, 2);
+	wait_for_dumps(1);
+	assert_true(trace_file_has_pair(found, "rules.fired", "1"));
+	assert_true(trace_file_has_pair(found, "rules.untold", "0"));
+	while (status_now().triggers_suppressed == 0) {
+		set_and_wait(held, 0);
+		set_and_wait(held, 2);
+	}
+	set_and_wait(held, 0);
+	snprintf(path, sizeof(path), "%s/byhand.trc", directory);
+	options.path = path;
+	options.flags = KYMO_DUMP_WAIT;
+	assert_int_equal(kymo_recorder_dump(&options, &result), 0);
+	snprintf(count, sizeof(count), "%" PRIu64, status_now().triggers_suppressed);
+	assert_true(trace_file_has_pair(path, "rules.held_back", count));
+	assert_true(trace_file_has_pair(path, "rules.untold", count));
+	assert_true(trace_file_has_pair(path, "rules.untold_over_budget", "0"));
+	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
 static void rule__on_an_open_poll_tells_what_its_thread_does(void **state)
@@ -233,6 +276,7 @@ int main(void)
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
 	const struct CMUnitTest tests[] = {
 		CASE(rule__on_a_counter_makes_one_dump),
+		CASE(rule__that_was_held_back_is_told_by_any_dump),
 		CASE(rule__on_an_open_poll_tells_what_its_thread_does),
 		CASE(rule__on_a_span_fires_while_it_is_open),
 		CASE(rule__that_needs_events_is_fed_in_flight_mode),

@@ -147,6 +147,23 @@ static void open__takes_what_the_environment_says(void **state)
 	test_recorder_close(&test);
 }
 
+/* A variable that was set to nothing would cost the ring its file, and the file outlives us. */
+static void open__takes_an_empty_ring_directory_for_none(void **state)
+{
+	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
+	struct kymo_recorder_status status = {.size = sizeof(status)};
+
+	(void)state;
+	setenv("KYMO_RING_DIR", "", 1);
+	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
+	assert_int_equal(kymo_recorder_open(&recorder, &options), 0);
+	unsetenv("KYMO_RING_DIR");
+	assert_int_equal(kymo_recorder_status(&status), 0);
+	assert_int_equal(strncmp(status.ring_path, "/dev/shm/kymo-", 14), 0);
+	assert_int_equal(kymo_recorder_close(recorder), 0);
+	assert_int_equal(unlink(status.ring_path), 0);
+}
+
 static void close__leaves_the_file_for_whoever_drains_it(void **state)
 {
 	struct test_recorder test;
@@ -243,6 +260,7 @@ int main(void)
 		cmocka_unit_test(open__second_recorder_is_refused),
 		cmocka_unit_test(open__every_failing_allocation_leaves_nothing_behind),
 		cmocka_unit_test(open__takes_what_the_environment_says),
+		cmocka_unit_test(open__takes_an_empty_ring_directory_for_none),
 		cmocka_unit_test(open__again_after_close_starts_afresh),
 		cmocka_unit_test(close__leaves_the_file_for_whoever_drains_it),
 		cmocka_unit_test(clock__of_the_system_on_request),

@@ -13,12 +13,15 @@
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
 #include <kymo/stack.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <record/sample/perf_source.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -55,7 +58,7 @@ static bool has_perf(void)
 {
 	struct ky_perf_options options = {
 		.rate_hz = RATE, .stack_bytes = 16384, .is_of_threads = true, .has_kernel = true};
-	int err = ky_perf_test(&options);
+	int err = prctl(PR_GET_SECCOMP) ? -EPERM : ky_perf_test(&options);
 
 	if (err)
 		print_message("# perf_event yields nothing here: %s\n", strerror(-err));
@@ -304,6 +307,45 @@ static void own__timers_stand_in(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* As most containers start their programs. */
+static bool be_under_a_filter(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {.len = 1, .filter = &allow};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void own__timers_stand_in_under_a_filter(void **state)
+{
+	struct kymo_recorder *recorder;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (!pid) {
+		struct seen seen;
+
+		if (!be_under_a_filter())
+			_exit(77);
+		recorder = open_recorder(RATE);
+		while (!has_handler())
+			burn(MS);
+		wait_for_tables();
+		burn(300 * MS);
+		close_recorder(recorder);
+		seen = read_back();
+		_exit(seen.by_perf || seen.weight_ns < 150 * MS || !seen.has_refusal ||
+		      (!test_is_under_valgrind() && seen.late_whole < seen.late / 2));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 static uint64_t burned_ns; /* atomic: by the thread of the case below */
 static bool is_burned;     /* atomic */
 
@@ -386,6 +428,7 @@ int main(void)
 		CASE(own__a_slow_dump_loses_no_samples),
 		CASE(own__forked_child_has_no_events),
 		CASE(own__timers_stand_in),
+		CASE(own__timers_stand_in_under_a_filter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

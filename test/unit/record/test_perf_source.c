@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* perf_event on a child that burns what it is told to: counts and weights, never wall time. */
 #include "../../lib/cmocka_all.h"
+#include "../../lib/under_valgrind.h"
 
 #include <base/now.h>
 #include <errno.h>
 #include <pthread.h>
 #include <record/sample/perf_source.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define MS UINT64_C(1000000)
 #define RATE 500u
 #define DOZES 50u
+#define MARKS 384u
+#define MARK(i) (UINT64_C(0x6b796d6f00000000) | (i))
 
 struct burner {
 	pid_t pid;
@@ -63,13 +69,16 @@ static void *burn_in_place(void *ctx)
 }
 
 /* 'b': burns 100 ms; 't': so do two threads made for it; 'c': they do on one processor; 's': sleeps
- * DOZES times; anything else: ends. */
-static void serve(int in, int out)
+ * DOZES times; anything else: ends. Its marks would lie on the address sanitizer's own stack. */
+__attribute__((no_sanitize_address)) static void serve(int in, int out)
 {
+	volatile uint64_t marks[MARKS]; /* on the stack below which it burns */
 	uint64_t ns = 100 * MS;
 	pthread_t threads[2];
 	char word;
 
+	for (uint32_t i = 0; i < MARKS; i++)
+		marks[i] = MARK(i);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(in, &word, 1) == 1) {
 		if (word == 't' || word == 'c') {
@@ -88,7 +97,7 @@ static void serve(int in, int out)
 		if (write(out, &word, 1) != 1)
 			break;
 	}
-	_exit(0);
+	_exit(marks[0] != MARK(0));
 }
 
 static void start(struct burner *burner)
@@ -138,10 +147,12 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 }
 
 static struct ky_perf *open_or_skip(const struct burner *burner, uint32_t rate_hz,
-				    uint32_t stack_bytes)
+				    uint32_t stack_bytes, uint32_t ring_bytes_max)
 {
-	struct ky_perf_options options = {
-		.rate_hz = rate_hz, .stack_bytes = stack_bytes, .has_kernel = true};
+	struct ky_perf_options options = {.rate_hz = rate_hz,
+					  .stack_bytes = stack_bytes,
+					  .ring_bytes_max = ring_bytes_max,
+					  .has_kernel = true};
 	struct ky_perf *perf;
 	int err = ky_perf_test(&options);
 
@@ -154,16 +165,22 @@ static struct ky_perf *open_or_skip(const struct burner *burner, uint32_t rate_h
 }
 
 /* A burner, what samples it, and nothing counted yet. */
-static struct ky_perf *begin(struct burner *burner, struct tally *tally, uint32_t rate_hz,
-			     uint32_t stack_bytes)
+static struct ky_perf *begin_in(struct burner *burner, struct tally *tally, uint32_t rate_hz,
+				uint32_t stack_bytes, uint32_t ring_bytes_max)
 {
 	struct ky_perf *perf;
 
 	start(burner);
-	perf = open_or_skip(burner, rate_hz, stack_bytes);
+	perf = open_or_skip(burner, rate_hz, stack_bytes, ring_bytes_max);
 	memset(tally, 0, sizeof(*tally));
 	tally->pid = burner->pid;
 	return perf;
+}
+
+static struct ky_perf *begin(struct burner *burner, struct tally *tally, uint32_t rate_hz,
+			     uint32_t stack_bytes)
+{
+	return begin_in(burner, tally, rate_hz, stack_bytes, 0);
 }
 
 static void perf__samples_stand_for_the_time_that_was_burnt(void **state)
@@ -241,13 +258,110 @@ static void perf__what_has_no_room_is_counted(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, 5000, 49152);
-	tell(&burner, 'b');
-	tell(&burner, 'b');
+	tell(&burner, 'c'); /* on one processor: a ring tells its own loss */
 	(void)ky_perf_read(perf, on_sample, &tally);
-	tell(&burner, 'b'); /* the loss is told with the next sample that has room */
+	tell(&burner, 'c'); /* the loss is told with the next sample that has room */
 	(void)ky_perf_read(perf, on_sample, &tally);
 	ky_perf_about(perf, &about);
 	assert_true(about.lost_count > 0);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+/* What no later sample tells: the events know it, of kernels from 6.0 on. */
+static void perf__what_had_no_room_at_the_end_is_counted(void **state)
+{
+	struct ky_perf_about told, asked;
+	struct burner burner;
+	struct utsname system;
+	struct ky_perf *perf;
+	struct tally tally;
+
+	(void)state;
+	perf = begin(&burner, &tally, 5000, 49152);
+	tell(&burner, 't');
+	assert_int_equal(ky_perf_pause(perf, true), 0);
+	(void)ky_perf_read(perf, on_sample, &tally);
+	ky_perf_about(perf, &told);
+	ky_perf_count_lost(perf);
+	ky_perf_about(perf, &asked);
+	assert_int_equal(uname(&system), 0);
+	if (strtoul(system.release, NULL, 10) >= 6)
+		assert_true(asked.lost_count > told.lost_count);
+	else
+		assert_int_equal(asked.lost_count, told.lost_count);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+static void on_marked(void *ctx, const struct ky_perf_sample *sample)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)sample->stack;
+	uint32_t count = sample->stack_bytes / 8, first = 0, marks = 0;
+	struct tally *tally = ctx;
+
+	tally->count++;
+	while (first < count && words[first] != MARK(0))
+		first++;
+	while (first + marks < count && marks < MARKS && words[first + marks] == MARK(marks))
+		marks++;
+	/* One behind the other, up to the copy's end at least. */
+	tally->with_stack += marks > 0;
+	tally->foreign += marks > 0 && marks < MARKS && first + marks < count;
+}
+
+/* Some fifteen records fill a ring, so that each lap has one that goes round its end: mostly in the
+ * middle of the marks. */
+static void perf__stacks_are_whole_wherever_they_lie_in_the_ring(void **state)
+{
+	struct ky_perf_about about;
+	struct burner burner;
+	struct ky_perf *perf;
+	struct tally tally;
+
+	(void)state;
+	perf = begin_in(&burner, &tally, 100, 4096, 65536);
+	for (int i = 0; i < 8; i++) {
+		tell(&burner, 'b');
+		(void)ky_perf_read(perf, on_marked, &tally);
+	}
+	ky_perf_about(perf, &about);
+	assert_true(tally.count > 3 * about.ring_bytes / about.record_bytes);
+	/* What runs then is valgrind itself, on a stack of its own. */
+	assert_true(tally.with_stack >= tally.count / 2 || test_is_under_valgrind());
+	assert_int_equal(tally.foreign, 0);
+	ky_perf_close(perf);
+	stop(&burner);
+}
+
+static jmp_buf away;
+
+static void leave_by_jump(void *ctx, const struct ky_perf_sample *sample)
+{
+	(void)sample;
+	((struct tally *)ctx)->count++;
+	longjmp(away, 1);
+}
+
+/* As where the ring that it would be put into has gone: the next one is met, not this one. */
+static void perf__a_sample_that_is_left_by_a_jump_is_lost_alone(void **state)
+{
+	struct ky_perf_about before, after;
+	struct burner burner;
+	struct ky_perf *perf;
+	static struct tally tally;
+
+	(void)state;
+	perf = begin(&burner, &tally, RATE, 4096);
+	tell(&burner, 'b');
+	ky_perf_about(perf, &before);
+	if (!setjmp(away))
+		(void)ky_perf_read(perf, leave_by_jump, &tally);
+	assert_int_equal(tally.count, 1);
+	assert_true(ky_perf_read(perf, on_sample, &tally) > 0);
+	ky_perf_about(perf, &after);
+	assert_int_equal(after.sample_count - before.sample_count, tally.count);
+	assert_int_equal(after.lost_count - before.lost_count, 1);
 	ky_perf_close(perf);
 	stop(&burner);
 }
@@ -355,6 +469,9 @@ int main(void)
 		cmocka_unit_test(perf__threads_made_later_are_sampled_too),
 		cmocka_unit_test(perf__pause_really_stops_it),
 		cmocka_unit_test(perf__what_has_no_room_is_counted),
+		cmocka_unit_test(perf__what_had_no_room_at_the_end_is_counted),
+		cmocka_unit_test(perf__stacks_are_whole_wherever_they_lie_in_the_ring),
+		cmocka_unit_test(perf__a_sample_that_is_left_by_a_jump_is_lost_alone),
 		cmocka_unit_test(perf__each_sleep_is_two_switches),
 		cmocka_unit_test(perf__who_would_go_on_is_preempted),
 		cmocka_unit_test(perf__nonsense_is_refused),

@@ -42,17 +42,26 @@ static uint32_t poll(struct case_ *c, uint64_t task, uint64_t idle_ms)
 	return one_in;
 }
 
-static void put(uint64_t task, uint64_t leaf, bool is_further)
+static struct kymo_place_taken begin(uint64_t task)
+{
+	return (struct kymo_place_taken){.task = task, .name = 5, .one_in = 64};
+}
+
+static void take(struct kymo_place_taken *taken, uint64_t leaf)
 {
 	const uint64_t frames[] = {leaf, 0x2000, 0x3000};
-	const struct kymo_place place = {.task = task,
-					 .name = 5,
-					 .one_in = 64,
-					 .frames = frames,
-					 .frame_count = 3,
-					 .is_further = is_further};
+	const struct kymo_place place = {.frames = frames, .frame_count = 3};
 
-	kymo_place_put(&place);
+	kymo_place_take(taken, &place);
+}
+
+/* All of a poll that waits in one place. */
+static void put(uint64_t task, uint64_t leaf)
+{
+	struct kymo_place_taken taken = begin(task);
+
+	take(&taken, leaf);
+	kymo_place_tell(&taken);
 }
 
 static const uint8_t *area(struct case_ *c)
@@ -109,6 +118,7 @@ static const struct ky_sample_class_head *place_samples(struct case_ *c)
 static void place__is_seen_from_outside_until_the_task_ends(void **state)
 {
 	uint64_t frames[KYMO_PLACE_FRAMES_MAX], put_count, samples;
+	struct kymo_place_taken taken;
 	const struct ky_place_head *head;
 	struct ky_place_seen seen;
 	struct case_ c;
@@ -116,7 +126,7 @@ static void place__is_seen_from_outside_until_the_task_ends(void **state)
 	(void)state;
 	open_case(&c);
 	(void)poll(&c, 7, 0);
-	put(7, 0x1000, false);
+	put(7, 0x1000);
 	head = (const struct ky_place_head *)(const void *)area(&c);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_equal(seen.task_word, kymo_task_word(7, 5));
@@ -126,20 +136,23 @@ static void place__is_seen_from_outside_until_the_task_ends(void **state)
 	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
 	assert_int_equal(frames[0], 0x1000);
 	assert_int_equal(frames[2], 0x3000);
-	/* A further one of the same poll stands beside it; the same again changes nothing, and is
-	 * not told again. */
-	put(7, 0x1800, true);
+	/* Two of a poll stand side by side; the same again is told once. */
 	put_count = atomic_load(&head->put_count);
 	samples = atomic_load(&place_samples(&c)->hand);
-	put(7, 0x1800, true);
-	put(7, 0x1000, true);
-	assert_int_equal(atomic_load(&head->put_count), put_count);
+	taken = begin(7);
+	take(&taken, 0x1000);
+	take(&taken, 0x1800);
+	take(&taken, 0x1000);
 	assert_int_equal(atomic_load(&place_samples(&c)->hand), samples);
+	kymo_place_tell(&taken);
+	assert_int_equal(atomic_load(&head->put_count), put_count + 2);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_not_equal(seen.stacks[1], KY_PLACE_NO_STACK);
 	assert_int_equal(seen.stacks[2], KY_PLACE_NO_STACK);
+	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[1], frames), 3);
+	assert_int_equal(frames[0], 0x1000);
 	/* The next poll's are instead. */
-	put(7, 0x1800, false);
+	put(7, 0x1800);
 	(void)look(&c, 7, &seen);
 	assert_int_equal(seen.stacks[1], KY_PLACE_NO_STACK);
 	kymo_place_end(7);
@@ -156,10 +169,10 @@ static void place__says_since_when_and_how_long_it_waits(void **state)
 	(void)state;
 	open_case(&c);
 	(void)poll(&c, 7, 0);
-	put(7, 0x1000, false);
+	put(7, 0x1000);
 	first = test_ticks;
 	(void)poll(&c, 7, 20);
-	put(7, 0x1000, false);
+	put(7, 0x1000);
 	test_ticks += 3600 * TEST_HZ;
 	(void)look(&c, 7, &seen);
 	assert_true(seen.since_ticks <= first);
@@ -167,9 +180,69 @@ static void place__says_since_when_and_how_long_it_waits(void **state)
 	/* Without the bits that are not kept. */
 	assert_true(test_ticks - seen.polled_ticks >= 3599 * TEST_HZ);
 	assert_true(test_ticks - seen.polled_ticks <= 3601 * TEST_HZ);
-	put(7, 0x1400, false);
+	put(7, 0x1400);
 	(void)look(&c, 7, &seen);
 	assert_int_equal(seen.since_ticks, seen.taken_ticks);
+	test_recorder_close(&c.test);
+}
+
+/* A stuck first poll shows where it was; one that went on shows what was left at its end. */
+static void place__is_told_as_it_is_at_the_end_of_the_poll(void **state)
+{
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX], samples;
+	struct kymo_place_taken taken;
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 7, 0);
+	(void)area(&c);
+	samples = atomic_load(&place_samples(&c)->hand);
+	taken = begin(7);
+	take(&taken, 0x1000);
+	assert_int_equal(look(&c, 7, &seen), 1);
+	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
+	assert_int_equal(frames[0], 0x1000);
+	taken.count = 0;
+	taken.may_have_moved = true;
+	take(&taken, 0x1400);
+	kymo_place_tell(&taken);
+	assert_int_equal(look(&c, 7, &seen), 1);
+	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
+	assert_int_equal(frames[0], 0x1400);
+	assert_int_equal(seen.stacks[1], KY_PLACE_NO_STACK);
+	assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&place_samples(&c)->hand)),
+			 KY_SAMPLE_CLAIM(samples) + 1);
+	assert_true(seen.moved_ticks > seen.taken_ticks);
+	/* The next poll knows better. */
+	put(7, 0x1400);
+	(void)look(&c, 7, &seen);
+	assert_true(seen.moved_ticks < seen.taken_ticks);
+	test_recorder_close(&c.test);
+}
+
+/* Another thread polled the task, and ended it, before this one came to tell. */
+static void place__of_a_task_that_is_over_stays_free(void **state)
+{
+	struct kymo_place_taken old = begin(7), later = begin(7);
+	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 7, 0);
+	take(&old, 0x1000);
+	take(&later, 0x1400);
+	kymo_place_tell(&later);
+	kymo_place_tell(&old);
+	assert_int_equal(look(&c, 7, &seen), 1);
+	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
+	assert_int_equal(frames[0], 0x1400);
+	kymo_place_end(7);
+	kymo_place_tell(&later);
+	assert_int_equal(look(&c, 7, &seen), 0);
 	test_recorder_close(&c.test);
 }
 
@@ -183,7 +256,7 @@ static void choice__idle_tasks_always_others_by_chance(void **state)
 	open_case(&c);
 	for (uint32_t i = 0; i < 10000; i++) /* the budget is spent */
 		(void)poll(&c, 7, 0);
-	put(7, 0x1000, false);
+	put(7, 0x1000);
 	for (uint32_t i = 0; i < polls; i++) {
 		uint32_t one_in = poll(&c, 7, 0);
 
@@ -225,7 +298,7 @@ static void table__holds_what_it_says_and_counts_the_rest(void **state)
 	open_case(&c);
 	(void)poll(&c, 1, 0);
 	for (uint64_t task = 1; task <= 2 * KY_PLACE_SLOTS; task++)
-		put(task, 0x1000, false);
+		put(task, 0x1000);
 	head = (const struct ky_place_head *)(const void *)area(&c);
 	count = look(&c, 1, &seen);
 	assert_true(count > KY_PLACE_SLOTS * 9 / 10);
@@ -235,9 +308,51 @@ static void table__holds_what_it_says_and_counts_the_rest(void **state)
 	assert_int_equal(look(&c, 1, &seen), 0);
 	/* Every other number alone: they find room as well. */
 	for (uint64_t task = 2; task <= KY_PLACE_SLOTS; task += 2)
-		put(task, 0x1000, false);
+		put(task, 0x1000);
 	assert_true(look(&c, 2, &seen) > KY_PLACE_SLOTS / 2 * 99 / 100);
 	test_recorder_close(&c.test);
+}
+
+/* As services make them that spawn several tasks a connection, of which one lives long. */
+static void table__has_room_whatever_lies_between_the_tasks(void **state)
+{
+	static const uint32_t steps[] = {1, 2, 3, 7, 64, 1000, 2048, 4096, 16384, 16385, 65537};
+	const uint64_t tasks = KY_PLACE_SLOTS / 4, from = 1234567;
+	const struct ky_place_head *head;
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 1, 0);
+	put(1, 0x1000);
+	kymo_place_end(1);
+	head = (const struct ky_place_head *)(const void *)area(&c);
+	for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		for (uint64_t task = 0; task < tasks; task++)
+			put(from + task * steps[i], 0x1000);
+		assert_int_equal(look(&c, from, &seen), tasks);
+		assert_int_equal(atomic_load(&head->refused_count), 0);
+		for (uint64_t task = 0; task < tasks; task++)
+			kymo_place_end(from + task * steps[i]);
+	}
+	test_recorder_close(&c.test);
+}
+
+static void table__keeps_tasks_made_together_on_few_pages(void **state)
+{
+	uint32_t sets_a_page = KY_PLACE_PAGE_BYTES / sizeof(struct kymo_place_set);
+	uint8_t used[KYMO_PLACE_SETS] = {0}, pages[KYMO_PLACE_SETS] = {0};
+	uint32_t page_count = 0;
+
+	(void)state;
+	for (uint64_t task = 40000; task < 40064; task++) {
+		uint32_t set = KYMO_PLACE_SET_OF(kymo_place_hash(task));
+
+		assert_int_equal(used[set]++, 0); /* no line of another one's */
+		page_count += pages[set / sets_a_page]++ == 0;
+	}
+	assert_in_range(page_count, 2, 3);
 }
 
 static void stacks__beyond_the_room_are_counted(void **state)
@@ -252,7 +367,7 @@ static void stacks__beyond_the_room_are_counted(void **state)
 	open_case(&c);
 	(void)poll(&c, 1, 0);
 	for (uint32_t i = 0; i < wanted; i++) {
-		put(1, 0x10000 + i, false);
+		put(1, 0x10000 + i);
 		(void)look(&c, 1, &seen);
 		if (i % 100 == 0 && ky_ring_view_place_stack(area(&c), seen.stacks[0], frames) == 3)
 			found += frames[0] == 0x10000 + i;
@@ -277,7 +392,7 @@ static void *put_all_the_time(void *ctx)
 	for (uint64_t i = 0; !atomic_load_explicit(&is_over, memory_order_relaxed); i++) {
 		uint64_t task = base + i % 64;
 
-		put(task, 0x1000 + task, false);
+		put(task, 0x1000 + task);
 		if (i % 3 == 0)
 			kymo_place_end(task);
 	}
@@ -355,9 +470,13 @@ int main(void)
 		cmocka_unit_test(place__takes_no_memory_before_it_is_used),
 		cmocka_unit_test(place__is_seen_from_outside_until_the_task_ends),
 		cmocka_unit_test(place__says_since_when_and_how_long_it_waits),
+		cmocka_unit_test(place__is_told_as_it_is_at_the_end_of_the_poll),
+		cmocka_unit_test(place__of_a_task_that_is_over_stays_free),
 		cmocka_unit_test(choice__idle_tasks_always_others_by_chance),
 		cmocka_unit_test(choice__new_tasks_are_taken_while_the_budget_lasts),
 		cmocka_unit_test(table__holds_what_it_says_and_counts_the_rest),
+		cmocka_unit_test(table__has_room_whatever_lies_between_the_tasks),
+		cmocka_unit_test(table__keeps_tasks_made_together_on_few_pages),
 		cmocka_unit_test(stacks__beyond_the_room_are_counted),
 		cmocka_unit_test(table__is_whole_while_it_is_written),
 		cmocka_unit_test(reader__follows_nothing_it_has_not_checked),

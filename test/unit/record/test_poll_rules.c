@@ -402,6 +402,25 @@ static void stall__a_parked_worker_is_fine(void **state)
 	assert_int_equal(watch.fired_count, 0);
 }
 
+/* One hangs where the recording was stopped; of the others nothing is seen, busy as they are. */
+static void stall__a_recording_that_was_stopped_is_fine(void **state)
+{
+	struct ky_ring_control *control = watch.ring.control;
+
+	(void)state;
+	three_workers();
+	test_poll(&writer, START, TASK, 0);
+	watch_case_arm(&watch, "stall>1s; poll>2s");
+	atomic_store(&control->settings.stopped_ns, START);
+	watch_case_until(&watch, START + 10000 * MS);
+	assert_int_equal(watch.fired_count, 0);
+	atomic_store(&control->settings.stopped_ns, 0);
+	watch_case_until(&watch, START + 10900 * MS);
+	assert_int_equal(watch.fired_count, 0);
+	watch_case_until(&watch, START + 15000 * MS);
+	assert_int_equal(watch.fired_count, 2);
+}
+
 static void stall__idle_is_fine(void **state)
 {
 	(void)state;
@@ -478,6 +497,7 @@ int main(void)
 		WORKER_CASE(stopped__process_is_not_stuck),
 		WORKER_CASE(stall__all_workers_of_a_runtime_hang),
 		WORKER_CASE(stall__a_parked_worker_is_fine),
+		WORKER_CASE(stall__a_recording_that_was_stopped_is_fine),
 		WORKER_CASE(stall__idle_is_fine),
 		WORKER_CASE(stall__asleep_although_tasks_are_ready),
 		WORKER_CASE(stall__stopped_process_is_fine),

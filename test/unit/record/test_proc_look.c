@@ -121,6 +121,28 @@ static void thread__counts_of_the_kernel(void **state)
 	assert_false(ky_proc_look_counts(&look, 7, &cpu));
 }
 
+static void thread__tells_what_the_kernel_has_counted_or_that_it_cannot(void **state)
+{
+	static const char *const others[] = {"-\n", "", "12", "12 ", "12\n34"};
+
+	(void)state;
+	open_fake();
+	fake_proc_thread(&fake, 7, 'R', "running", "0");
+	assert_true(ky_proc_look_thread(&look, 7, &note));
+	assert_false(note.has_counts);
+	fake_proc_write(&fake, "task/7/schedstat", "123456789 4321 99\n");
+	assert_true(ky_proc_look_thread(&look, 7, &note));
+	assert_true(note.has_counts);
+	assert_int_equal(note.cpu_ns, 123456789);
+	assert_int_equal(note.run_delay_ns, 4321);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		fake_proc_write(&fake, "task/7/schedstat", "%s", others[i]);
+		assert_true(ky_proc_look_thread(&look, 7, &note));
+		assert_false(note.has_counts);
+		assert_int_equal(note.cpu_ns + note.run_delay_ns, 0);
+	}
+}
+
 static void thread__that_went_on_does_not_stand(void **state)
 {
 	static const char *const others[] = {"running", "202 0x3 0x7ffc18 0x401020",
@@ -246,6 +268,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(life__follows_the_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__every_shape_of_syscall, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__counts_of_the_kernel, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			thread__tells_what_the_kernel_has_counted_or_that_it_cannot, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(thread__that_went_on_does_not_stand, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(cgroup__paths_that_lead_nowhere, setup, teardown),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SECOND KY_RESOURCE_INTERVAL_NS
@@ -174,6 +175,117 @@ static void switches__of_threads_that_end_stay_in_the_sum(void **state)
 	write_thread(4244, 7, 0);
 	step(START + 2 * SECOND);
 	assert_int_equal(VALUE(last(KY_RESOURCE_USAGE, 0), KY_USAGE_VOLUNTARY), 142);
+}
+
+/* A child that does nothing until it is told to; then it runs, and does nothing again. */
+static pid_t start_idle_child(int pipes[2][2])
+{
+	volatile uint32_t sum = 0;
+	char byte = 'x';
+	pid_t pid;
+
+	assert_int_equal(pipe(pipes[0]) | pipe(pipes[1]), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	close(pipes[0][1]);
+	while (read(pipes[0][0], &byte, 1) == 1) {
+		for (uint32_t i = 0; i < 1000000; i++)
+			sum = sum + i;
+		if (write(pipes[1][1], &byte, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+/* Until it sleeps and its CPU clock stands: it is on its way there for some microseconds. */
+static void wait_until_idle(void)
+{
+	uint64_t before = 0, ns = 1;
+	char path[64], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", look.pid);
+	while (ns != before) {
+		before = ns;
+		usleep(2000);
+		assert_true(ky_look_read(AT_FDCWD, path, text, sizeof(text)) > 0);
+		if (!strstr(text, ") S "))
+			before = 0;
+		assert_true(ky_proc_look_clock(&look, &ns));
+	}
+}
+
+static void run_child(int pipes[2][2])
+{
+	char byte = 'x';
+
+	assert_int_equal(write(pipes[0][1], &byte, 1), 1);
+	assert_int_equal(read(pipes[1][0], &byte, 1), 1);
+}
+
+static void end_child(int pipes[2][2])
+{
+	int status;
+
+	for (int i = 0; i < 4; i++)
+		close(pipes[i / 2][i % 2]);
+	assert_int_equal(waitpid((pid_t)look.pid, &status, 0), (pid_t)look.pid);
+}
+
+static void usage__of_a_process_that_did_not_run_is_repeated(void **state)
+{
+	const struct ky_resource_row *row;
+	int pipes[2][2];
+
+	(void)state;
+	write_process();
+	open_fake();
+	look.pid = (uint32_t)start_idle_child(pipes);
+	run_child(pipes);
+	wait_until_idle();
+	step(START);
+	write_thread(4243, 21, 2);
+	fake_proc_write(&fake, "statm", "1000 60 50 1 0 200 0\n");
+	fake_proc_write(&fake, "net/netstat",
+			"TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 1 23 33\n");
+	step(START + SECOND);
+	row = last(KY_RESOURCE_USAGE, 0);
+	assert_int_equal(row->monotonic_ns, START + SECOND);
+	assert_int_equal(VALUE(row, KY_USAGE_VOLUNTARY), 30);
+	assert_int_equal(VALUE(row, KY_USAGE_FD_LIMIT), 1024);
+	assert_int_equal(VALUE(row, KY_USAGE_RSS), 60 * (uint64_t)sysconf(_SC_PAGESIZE));
+	assert_int_equal(last(KY_RESOURCE_DROPS, 0)->monotonic_ns, START);
+	assert_int_equal(head()->missing[KY_PART_DROPS], 0);
+	run_child(pipes);
+	step(START + 2 * SECOND);
+	row = last(KY_RESOURCE_USAGE, 0);
+	assert_int_equal(VALUE(row, KY_USAGE_VOLUNTARY), 31);
+	assert_int_equal(VALUE(last(KY_RESOURCE_DROPS, 0), 0), 23);
+	end_child(pipes);
+}
+
+/* Somebody may wait in them just because the process does not run. */
+static void drops__are_read_while_somebody_waits_in_a_queue(void **state)
+{
+	char path[128];
+	int pipes[2][2];
+
+	(void)state;
+	write_process();
+	snprintf(path, sizeof(path), "%s/%u/fd/5", fake.proc, fake.pid);
+	assert_int_equal(symlink("socket:[777]", path), 0);
+	fake_proc_write(&fake, "net/tcp",
+			"  sl  local_address\n   0: 0100007F:1F90 00000000:0000 0A "
+			"00000080:00000001 00:00000000 00000000     0        0 777 1 0 0\n");
+	open_fake();
+	look.pid = (uint32_t)start_idle_child(pipes);
+	run_child(pipes);
+	wait_until_idle();
+	for (uint64_t i = 0; i < 3; i++)
+		step(START + i * SECOND);
+	assert_int_equal(last(KY_RESOURCE_DROPS, 0)->monotonic_ns, START + 2 * SECOND);
+	end_child(pipes);
 }
 
 static void missing__is_absent_and_has_a_reason(void **state)
@@ -465,6 +577,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(usage__is_what_the_files_say),
 		CASE(switches__of_threads_that_end_stay_in_the_sum),
+		CASE(usage__of_a_process_that_did_not_run_is_repeated),
+		CASE(drops__are_read_while_somebody_waits_in_a_queue),
 		CASE(missing__is_absent_and_has_a_reason),
 		CASE(process__of_another_namespace_is_not_looked_at),
 		CASE(switches__of_too_many_threads_are_not_read),

@@ -23,7 +23,7 @@ static int close_pairs(void **state)
 
 static void tell(uint32_t tid, uint64_t ns, uint32_t kind)
 {
-	const struct ky_perf_switch what = {PID, tid, ns, kind};
+	const struct ky_perf_switch what = {.pid = PID, .tid = tid, .ns = ns, .kind = kind};
 
 	ky_switch_pairs_take(&pairs, &what);
 }
@@ -154,11 +154,12 @@ static void pairs__more_than_fits_is_counted(void **state)
 static void pairs__intervals_survive_their_packing(void **state)
 {
 	const struct ky_switch_interval all[] = {
-		{1000 * MS, 1000 * MS + 20000, KY_OFF_CPU_FAULT, 0, 1, 19999},
+		{1000 * MS, 1000 * MS + 20000, KY_OFF_CPU_FAULT, 0, 1, 19999, 0, 0, 0, 0},
 		{2000 * MS, 900000 * MS, KY_OFF_CPU_PREEMPTED, KY_SWITCH_END_UNSEEN, 898000 * MS,
-		 898000 * MS},
-		{1000 * MS, 2000 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN, 0, 123456789},
-		{1000 * MS, 1000 * MS, KY_OFF_CPU_SYSCALL, 0, 0, 0},
+		 898000 * MS, 0, 0, 0, 0},
+		{1000 * MS, 2000 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN, 0, 123456789, 0,
+		 0, 0, 0},
+		{1000 * MS, 1000 * MS, KY_OFF_CPU_SYSCALL, 0, 0, 0, 0, 0, 0, 0},
 	};
 	struct ky_switch_interval out;
 	uint64_t frames[KY_SWITCH_FRAMES], part;
@@ -186,6 +187,213 @@ static void pairs__intervals_survive_their_packing(void **state)
 	frames[2] = KY_SWITCH_PARTS; /* at least all, at most nothing */
 	ky_switch_dec(&out, 0, frames);
 	assert_int_equal(out.runnable_min_ns, out.runnable_max_ns);
+}
+
+static void pairs__wakers_survive_their_packing(void **state)
+{
+	const struct ky_switch_interval all[] = {
+		{MS, 3 * MS, KY_OFF_CPU_SYSCALL, 0, 123457, 123457, KY_WAKER_ID_MAX, 1,
+		 KY_WOKEN_BY_THREAD, 0},
+		{MS, 3 * MS, KY_OFF_CPU_SYSCALL, 0, 0, 2 * MS, 0, 0, KY_WOKEN_BY_INTERRUPT, 0},
+	};
+	uint64_t frames[KY_SWITCH_FRAMES_MAX], name_frames[KY_WAKER_FRAMES];
+	char name[KY_WAKER_NAME_BYTES];
+	struct ky_switch_interval out;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		ky_switch_enc(&all[i], 0, frames);
+		frames[3] = ky_switch_enc_waker(&all[i]);
+		assert_true(frames[3] >> 47 == 0);
+		ky_switch_dec(&out, 0, frames);
+		ky_switch_dec_waker(&out, frames[3]);
+		assert_int_equal(out.by, all[i].by);
+		assert_int_equal(out.by_pid, all[i].by_pid);
+		assert_int_equal(out.by_tid, all[i].by_tid);
+		/* What is known exactly stays so. */
+		assert_int_equal(out.runnable_min_ns == out.runnable_max_ns, i == 0);
+	}
+	ky_switch_dec_waker(&out, UINT64_MAX); /* nobody's */
+	assert_int_equal(out.by, KY_WOKEN_UNKNOWN);
+	ky_waker_enc("fifteen bytes..", name_frames);
+	for (uint32_t i = 0; i < KY_WAKER_FRAMES; i++)
+		assert_true(name_frames[i] >> 47 == 0);
+	ky_waker_dec(name, name_frames);
+	assert_string_equal(name, "fifteen bytes..");
+}
+
+static void tell_wake(uint32_t tid, uint64_t ns, uint32_t by_tid)
+{
+	const struct ky_perf_switch what = {.tid = tid,
+					    .ns = ns,
+					    .kind = KY_SWITCH_WOKEN,
+					    .by_pid = by_tid ? PID : 0,
+					    .by_tid = by_tid,
+					    .is_by_interrupt = !by_tid};
+
+	ky_switch_pairs_take(&pairs, &what);
+}
+
+static void tell_stack(uint32_t pid, uint64_t ns, uint32_t kind, uint64_t kernel)
+{
+	const struct ky_perf_switch what = {
+		.pid = pid, .tid = 1, .ns = ns, .kind = kind, .kernel = kernel};
+
+	ky_switch_pairs_take(&pairs, &what);
+}
+
+static void pairs__interval_has_the_stack_of_its_beginning(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell_stack(PID, 101 * MS, KY_SWITCH_OUT, 5);
+	tell_stack(0, 102 * MS, KY_SWITCH_IN, 0); /* whose it is was said when it went */
+	tell_stack(PID, 103 * MS, KY_SWITCH_PREEMPTED, 6);
+	tell_stack(0, 104 * MS, KY_SWITCH_IN, 0);
+	tell_stack(PID, 105 * MS, KY_SWITCH_OUT, 0);
+	tell_stack(0, 106 * MS, KY_SWITCH_IN, 0);
+	tell_stack(PID, 107 * MS, KY_SWITCH_OUT, 7);
+	ky_switch_pairs_end(&pairs, 110 * MS);
+	assert_int_equal(pairs.out_count, 4);
+	check(0, 1, 101 * MS, 102 * MS, KY_OFF_CPU_SYSCALL, 0);
+	assert_int_equal(pairs.out[0].interval.kernel, 5);
+	assert_int_equal(pairs.out[1].interval.kernel, 6);
+	assert_int_equal(pairs.out[2].interval.kernel, 0);
+	assert_int_equal(pairs.out[3].interval.kernel, 7); /* it goes on */
+	/* It went before the window: nobody saw where. */
+	ky_switch_pairs_taken(&pairs);
+	ky_switch_pairs_begin(&pairs, 200 * MS, false);
+	tell_stack(PID, 201 * MS, KY_SWITCH_IN, 0);
+	check(0, 1, 200 * MS, 201 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
+	assert_int_equal(pairs.out[0].interval.kernel, 0);
+}
+
+static bool covers(void *ctx, uint32_t tid, uint64_t from_ns);
+
+static void pairs__who_may_have_run_unseen_was_not_off_since_the_beginning(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	pairs.is_partial = true;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(11, 103 * MS, KY_SWITCH_IN); /* its switches come since a moment ago */
+	assert_int_equal(pairs.out_count, 0);
+	tell(9, 104 * MS, KY_SWITCH_IN);
+	check(0, 9, 100 * MS, 104 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
+	tell(11, 105 * MS, KY_SWITCH_OUT);
+	tell(11, 106 * MS, KY_SWITCH_IN);
+	check(1, 11, 105 * MS, 106 * MS, KY_OFF_CPU_SYSCALL, 0);
+}
+
+/* Threads up to 9 are covered. */
+static bool covers(void *ctx, uint32_t tid, uint64_t from_ns)
+{
+	(void)ctx;
+	return tid < 10 && from_ns >= 50 * MS;
+}
+
+static void check_parts(uint32_t at, uint64_t least_ns, uint64_t most_ns, uint32_t by,
+			uint32_t by_tid)
+{
+	assert_true(at < pairs.out_count);
+	assert_int_equal(pairs.out[at].interval.runnable_min_ns, least_ns);
+	assert_int_equal(pairs.out[at].interval.runnable_max_ns, most_ns);
+	assert_int_equal(pairs.out[at].interval.by, by);
+	assert_int_equal(pairs.out[at].interval.by_tid, by_tid);
+}
+
+static void pairs__wake_up_parts_what_was_blocked_from_what_was_ready(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell_wake(1, 104 * MS, 7);
+	tell_wake(1, 105 * MS, 8); /* told twice: the first one it was */
+	tell(1, 106 * MS, KY_SWITCH_IN);
+	tell(1, 107 * MS, KY_SWITCH_OUT);
+	tell_wake(1, 109 * MS, 0);
+	tell(1, 110 * MS, KY_SWITCH_IN);
+	tell(1, 111 * MS, KY_SWITCH_PREEMPTED);
+	tell(1, 112 * MS, KY_SWITCH_IN);
+	assert_int_equal(pairs.out_count, 3);
+	check(0, 1, 101 * MS, 106 * MS, KY_OFF_CPU_SYSCALL, 0);
+	check_parts(0, 2 * MS, 2 * MS, KY_WOKEN_BY_THREAD, 7);
+	check_parts(1, MS, MS, KY_WOKEN_BY_INTERRUPT, 0);
+	check_parts(2, MS, MS, KY_WOKEN_UNKNOWN, 0);
+}
+
+static void pairs__wake_up_on_the_way_out_leaves_nothing_blocked(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	/* One that led to no wait, then one that did. */
+	tell(1, 101 * MS, KY_SWITCH_IN);
+	tell_wake(1, 102 * MS, 7);
+	tell_wake(1, 103 * MS, 8);
+	tell(1, 103 * MS + 100, KY_SWITCH_OUT);
+	tell(1, 105 * MS, KY_SWITCH_IN);
+	/* What ended before is of no use for the next one. */
+	tell(1, 106 * MS, KY_SWITCH_OUT);
+	ky_switch_pairs_end(&pairs, 108 * MS);
+	assert_int_equal(pairs.out_count, 3);
+	check_parts(1, 2 * MS - 100, 2 * MS - 100, KY_WOKEN_BY_THREAD, 8);
+	check_parts(2, 0, 0, KY_WOKEN_UNKNOWN, 0); /* it waits still */
+}
+
+static void pairs__wake_up_across_the_edges_of_a_window(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell_wake(1, 103 * MS, 7);
+	tell(1, 104 * MS, KY_SWITCH_IN);
+	tell(2, 105 * MS, KY_SWITCH_IN); /* woken before the window */
+	tell_wake(3, 106 * MS, 7);       /* and does not run in it */
+	tell_wake(4, 107 * MS, 7);
+	tell(5, 108 * MS, KY_SWITCH_OUT);
+	tell_wake(5, 109 * MS, 8);
+	ky_switch_pairs_put_whole(&pairs, PID, 3, 110 * MS, KY_OFF_CPU_PREEMPTED);
+	ky_switch_pairs_put_whole(&pairs, PID, 6, 110 * MS, KY_OFF_CPU_PREEMPTED);
+	ky_switch_pairs_end(&pairs, 110 * MS);
+	assert_int_equal(pairs.out_count, 5);
+	check(0, 1, 100 * MS, 104 * MS, KY_OFF_CPU_SYSCALL, KY_SWITCH_BEGIN_UNSEEN);
+	check_parts(0, MS, MS, KY_WOKEN_BY_THREAD, 7);
+	check_parts(1, 5 * MS, 5 * MS, KY_WOKEN_UNKNOWN, 0);
+	check_parts(2, 4 * MS, 4 * MS, KY_WOKEN_BY_THREAD, 7);
+	check_parts(3, 10 * MS, 10 * MS, KY_WOKEN_UNKNOWN, 0); /* ready all the time */
+	check_parts(4, MS, MS, KY_WOKEN_BY_THREAD, 8);
+}
+
+static void pairs__without_every_wake_up_none_is_guessed(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(11, 101 * MS, KY_SWITCH_OUT);
+	tell(11, 102 * MS, KY_SWITCH_IN); /* not covered */
+	tell(11, 103 * MS, KY_SWITCH_OUT);
+	tell_wake(11, 104 * MS, 7); /* told all the same */
+	tell(11, 105 * MS, KY_SWITCH_IN);
+	check_parts(0, 0, MS, KY_WOKEN_UNKNOWN, 0);
+	check_parts(1, MS, MS, KY_WOKEN_BY_THREAD, 7);
+	ky_switch_pairs_taken(&pairs);
+	tell(1, 106 * MS, KY_SWITCH_OUT);
+	ky_switch_pairs_lost(&pairs);
+	tell(1, 107 * MS, KY_SWITCH_OUT);
+	ky_switch_pairs_begin(&pairs, 108 * MS, true);
+	tell(1, 109 * MS, KY_SWITCH_IN); /* its wake-up may be what was lost */
+	check_parts(0, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0);
+	tell(1, 110 * MS, KY_SWITCH_OUT);
+	tell(1, 111 * MS, KY_SWITCH_IN);
+	check_parts(1, MS, MS, KY_WOKEN_UNKNOWN, 0);
+	/* Covered since a moment inside of the wait. */
+	ky_switch_pairs_taken(&pairs);
+	ky_switch_pairs_begin(&pairs, 20 * MS, false);
+	tell(1, 40 * MS, KY_SWITCH_OUT);
+	tell(1, 60 * MS, KY_SWITCH_IN);
+	check_parts(0, 0, 20 * MS, KY_WOKEN_UNKNOWN, 0);
 }
 
 static void pairs__sums_hold_the_short_ones_too(void **state)
@@ -230,7 +438,14 @@ int main(void)
 		CASE(pairs__loss_ends_all_guesses),
 		CASE(pairs__more_than_fits_is_counted),
 		CASE(pairs__intervals_survive_their_packing),
+		CASE(pairs__wakers_survive_their_packing),
+		CASE(pairs__wake_up_parts_what_was_blocked_from_what_was_ready),
+		CASE(pairs__wake_up_on_the_way_out_leaves_nothing_blocked),
+		CASE(pairs__wake_up_across_the_edges_of_a_window),
+		CASE(pairs__without_every_wake_up_none_is_guessed),
 		CASE(pairs__sums_hold_the_short_ones_too),
+		CASE(pairs__interval_has_the_stack_of_its_beginning),
+		CASE(pairs__who_may_have_run_unseen_was_not_off_since_the_beginning),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

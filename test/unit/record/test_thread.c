@@ -357,6 +357,35 @@ static void sandbox__that_came_before_the_first_event_is_respected(void **state)
 	test_recorder_close(&test);
 }
 
+/* ---- cancellation ---- */
+
+static void *mark_while_cancelled(void *ctx)
+{
+	pthread_cancel(pthread_self());
+	kymo_mark(1);
+	*(bool *)ctx = true;
+	pthread_testcancel();
+	*(bool *)ctx = false;
+	return NULL;
+}
+
+/* The first event of all makes files, and its thread is cancelled: it ends behind its event, and
+ * holds no lock that others wait for. */
+static void cancel__waits_until_the_event_is_over(void **state)
+{
+	struct test_recorder test;
+	bool is_marked = false;
+
+	(void)state;
+	test_recorder_open(&test, 0, 0);
+	test_in_thread(mark_while_cancelled, &is_marked);
+	assert_true(is_marked);
+	kymo_mark(2);
+	test_recorder_read(&test);
+	assert_int_equal(test_ring_count(&test.ring, 0, KYMO_RECORD_MARK), 2);
+	test_recorder_close(&test);
+}
+
 /* ---- signals ---- */
 
 static void emit_in_handler(int number)
@@ -396,6 +425,7 @@ int main(void)
 		cmocka_unit_test(fork__child_that_reopens_has_a_ring_of_its_own),
 		cmocka_unit_test(fork__before_the_first_event_leaves_the_child_armed),
 		cmocka_unit_test(sandbox__that_came_before_the_first_event_is_respected),
+		cmocka_unit_test(cancel__waits_until_the_event_is_over),
 		cmocka_unit_test(signal__handler_between_events_is_recorded),
 	};
 

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
+#include <record/sample/switch_windows.h>
+
+#include <base/alloc.h>
+#include <base/now.h>
+#include <base/random.h>
+#include <record/sample/still_threads.h>
+#include <errno.h>
+#include <record/sample/perf_source.h>
+#include <record/sample/switch_duty.h>
+#include <record/sample/switch_pairs.h>
+#include <record/sample/switch_wakes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define RECORDS_MAX 65536u
+#define SECOND_NS UINT64_C(1000000000)
+#define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
+#define WEIGHT_MAX UINT64_C(0x100000000) /* times 1 */
+#define LENGTH_MAX_NS (10 * SECOND_NS)
+/* A running thread's processor time is brought up to date at the tick, every 10 ms at most. */
+#define STILL_NS_MIN UINT64_C(12000000)
+#define BUDGET_MAX 2000.0
+#define LOOK_NS UINT64_C(20000000)
+#define FAULT_RING_BYTES (1u << 16)
+#define BLIND_NS SECOND_NS
+
+struct ky_switch_windows {
+	struct ky_perf_options how;
+	struct ky_perf *perf; /* NULL: none */
+	int refusal;
+	uint64_t record_ns; /* what a record takes in the kernel */
+	struct ky_switch_duty duty;
+	struct ky_switch_pairs pairs;
+	struct ky_still_threads still;
+	struct ky_switch_wakes wakes;
+	struct ky_perf_switch *records; /* read, and not taken yet */
+	uint32_t record_count;
+	bool can_rest;
+	bool is_open;                    /* a window */
+	bool is_resting;                 /* no time ends it */
+	uint64_t window_ns, end_ns;      /* of it */
+	uint64_t stretch_ns;             /* the time that it stands for began */
+	uint64_t busy_ns;                /* what the process had run for at its beginning */
+	uint64_t due_ns;                 /* of the next one; 0: as soon as there is a ring */
+	uint64_t taken_count, cpu_ns;    /* what the window has cost so far */
+	uint64_t lost_told, window_lost; /* records */
+	uint64_t switch_count, rate;     /* of the window, and a second of the last one */
+	uint64_t length_ns;              /* T: shorter ones are kept by chance; 0: all are */
+	double budget;                   /* intervals that may be told */
+	uint64_t put_ns;                 /* last time something was put */
+	uint64_t random;
+};
+
+int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_options *how,
+			   bool can_rest)
+{
+	struct ky_switch_windows *switches = ky_alloc(sizeof(*switches));
+
+	*out = switches;
+	if (!switches)
+		return -ENOMEM;
+	switches->how = *how;
+	switches->can_rest = can_rest;
+	switches->records = ky_alloc(RECORDS_MAX * sizeof(*switches->records));
+	if (!switches->records || ky_switch_pairs_init(&switches->pairs) != 0) {
+		ky_switch_windows_close(switches);
+		*out = NULL;
+		return -ENOMEM;
+	}
+	ky_still_init(&switches->still);
+	switches->budget = BUDGET_MAX;
+	if (getrandom(&switches->random, sizeof(switches->random), 0) !=
+	    (ssize_t)sizeof(switches->random))
+		switches->random = ky_now_ns(CLOCK_MONOTONIC);
+	switches->random |= 1;
+	ky_switch_duty_init(&switches->duty, switches->random);
+	switches->refusal = ky_perf_test_switches(&switches->how, &switches->record_ns);
+	return 0;
+}
+
+static bool covers(void *ctx, uint32_t tid, uint64_t from_ns)
+{
+	const struct ky_switch_wakes *wakes = ctx;
+
+	return ky_wakes_covers(wakes->wakes, tid, from_ns);
+}
+
+void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid,
+				 bool has_stacks)
+{
+	if (!switches || switches->refusal)
+		return;
+	ky_switch_wakes_open(&switches->wakes, pid, has_stacks);
+	if (!switches->wakes.wakes)
+		return;
+	switches->pairs.covers = covers;
+	switches->pairs.covers_ctx = &switches->wakes;
+	if (!ky_switch_wakes_has_switches(&switches->wakes))
+		return;
+	/* They come from there, with the kernel's stacks, and not twice. */
+	switches->pairs.is_partial = true;
+	switches->how.is_without_switches = true;
+	switches->how.ring_bytes_max = FAULT_RING_BYTES;
+}
+
+void ky_switch_windows_close(struct ky_switch_windows *switches)
+{
+	if (!switches)
+		return;
+	ky_perf_close(switches->perf);
+	ky_switch_wakes_close(&switches->wakes);
+	ky_still_release(&switches->still);
+	ky_switch_pairs_release(&switches->pairs);
+	ky_free(switches->records);
+	ky_free(switches);
+}
+
+void ky_switch_windows_start(struct ky_switch_windows *switches, pid_t pid)
+{
+	if (switches && !switches->refusal)
+		switches->refusal = ky_perf_open(&switches->perf, &switches->how, pid);
+}
+
+void ky_switch_windows_attach(struct ky_switch_windows *switches, pid_t pid)
+{
+	if (!switches || switches->refusal)
+		return;
+	switches->refusal = ky_perf_add_all(&switches->perf, &switches->how, pid);
+	if (!switches->refusal)
+		return;
+	ky_perf_close(switches->perf);
+	switches->perf = NULL;
+}
+
+static int kernel_refusal(const struct ky_switch_wakes *wakes)
+{
+	return wakes->wakes ? ky_wakes_switch_refusal(wakes->wakes) : wakes->refusal;
+}
+
+void ky_switch_windows_describe(const struct ky_switch_windows *switches,
+				struct ky_sample_class_head *head)
+{
+	uint32_t sources = 1u << KY_SOURCE_SWITCHES;
+
+	if (switches->refusal) {
+		atomic_store_explicit(&head->refusals[KY_SOURCE_SWITCHES],
+				      (uint32_t)-switches->refusal, memory_order_relaxed);
+		return;
+	}
+	if (switches->wakes.wakes)
+		sources |= 1u << KY_SOURCE_WAKES;
+	if (ky_switch_wakes_has_switches(&switches->wakes))
+		sources |= 1u << KY_SOURCE_KERNEL;
+	else if (switches->wakes.is_asked)
+		atomic_store_explicit(&head->refusals[KY_SOURCE_KERNEL],
+				      (uint32_t)-kernel_refusal(&switches->wakes),
+				      memory_order_relaxed);
+	if (access("/proc/self/schedstat", R_OK) == 0)
+		sources |= 1u << KY_SOURCE_DELAY;
+	atomic_fetch_or_explicit(&head->source, sources, memory_order_relaxed);
+}
+
+int ky_switch_windows_refusal(const struct ky_switch_windows *switches)
+{
+	return switches->refusal;
+}
+
+bool ky_switch_windows_is_resting(const struct ky_switch_windows *switches)
+{
+	return switches->is_open && switches->is_resting;
+}
+
+uint32_t ky_switch_windows_fds(const struct ky_switch_windows *switches, int *out, uint32_t max)
+{
+	return switches->perf ? ky_perf_fds(switches->perf, out, max) : 0;
+}
+
+const struct ky_still_threads *ky_switch_windows_still(const struct ky_switch_windows *switches)
+{
+	return &switches->still;
+}
+
+/* ---- reading ---- */
+
+static void on_switch(void *ctx, const struct ky_perf_switch *what)
+{
+	struct ky_switch_windows *switches = ctx;
+
+	ky_switch_wakes_note(&switches->wakes, what->tid);
+	if (what->kind == KY_SWITCH_BORN)
+		return;
+	if (switches->record_count < RECORDS_MAX)
+		switches->records[switches->record_count++] = *what;
+	else
+		switches->window_lost++;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ky_perf_switch *one = a, *other = b;
+
+	return (one->ns > other->ns) - (one->ns < other->ns);
+}
+
+static void read_records(struct ky_switch_windows *switches)
+{
+	uint64_t lost_before = switches->window_lost, lost;
+	struct ky_perf_about about;
+	uint32_t count = ky_perf_read_switches(switches->perf, on_switch, switches);
+
+	switches->taken_count += count;
+	switches->switch_count += count;
+	ky_perf_about(switches->perf, &about);
+	switches->window_lost += about.lost_count - switches->lost_told;
+	switches->lost_told = about.lost_count;
+	switches->taken_count += ky_switch_wakes_read(&switches->wakes, on_switch, switches, &lost);
+	switches->window_lost += lost;
+	if (switches->window_lost != lost_before)
+		ky_switch_pairs_lost(&switches->pairs);
+	/* Of several processors, each in its order. */
+	qsort(switches->records, switches->record_count, sizeof(*switches->records), by_time);
+}
+
+/* Those up to a moment from which on records may still be missing. */
+static void take_records(struct ky_switch_windows *switches, uint64_t until_ns)
+{
+	uint32_t i = 0;
+
+	while (i < switches->record_count && switches->records[i].ns <= until_ns) {
+		if (switches->records[i].ns >= switches->window_ns)
+			ky_switch_pairs_take(&switches->pairs, &switches->records[i]);
+		i++;
+	}
+	memmove(switches->records, switches->records + i,
+		(switches->record_count - i) * sizeof(*switches->records));
+	switches->record_count -= i;
+}
+
+/* ---- putting ---- */
+
+/* With p = min(1, length / T). T is what earlier looks made it. Returns how many are kept. */
+static uint32_t thin_out(struct ky_switch_windows *switches)
+{
+	struct ky_switch_pair *pairs = switches->pairs.out;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < switches->pairs.out_count; i++) {
+		uint64_t ns = pairs[i].interval.end_ns - pairs[i].interval.begin_ns;
+
+		if (ns >= switches->length_ns ||
+		    ky_random_next(&switches->random) >> 32 <
+			    (uint64_t)((double)ns / (double)switches->length_ns *
+				       (double)ONE_WEIGHT))
+			pairs[kept++] = pairs[i];
+	}
+	return kept;
+}
+
+/* By what is left of the budget: bursts are kept whole, what goes on is not. */
+static void adapt_length(struct ky_switch_windows *switches, uint64_t now_ns, uint32_t kept)
+{
+	uint64_t ns = switches->put_ns && now_ns > switches->put_ns ? now_ns - switches->put_ns : 0;
+	double budget = switches->budget + (double)ns / (double)SECOND_NS * KY_SWITCHES_HZ_MAX;
+	uint64_t length = switches->length_ns;
+
+	budget = (budget < BUDGET_MAX ? budget : BUDGET_MAX) - kept;
+	switches->budget = budget > -BUDGET_MAX ? budget : -BUDGET_MAX;
+	if (budget < BUDGET_MAX / 4)
+		length = (length > KY_SWITCH_NS_MIN ? length : KY_SWITCH_NS_MIN) * 2;
+	else if (budget > BUDGET_MAX / 2)
+		length = length / 2 > KY_SWITCH_NS_MIN ? length / 2 : 0;
+	switches->length_ns = length < LENGTH_MAX_NS ? length : LENGTH_MAX_NS;
+	switches->put_ns = now_ns;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct ky_switch_pair *one = a, *other = b;
+
+	if (one->pid != other->pid)
+		return one->pid < other->pid ? -1 : 1;
+	if (one->tid != other->tid)
+		return one->tid < other->tid ? -1 : 1;
+	return (one->interval.begin_ns > other->interval.begin_ns) -
+	       (one->interval.begin_ns < other->interval.begin_ns);
+}
+
+static uint64_t weight_of(const struct ky_switch_windows *switches)
+{
+	double weight = (double)(switches->end_ns - switches->stretch_ns) /
+			(double)(switches->end_ns - switches->window_ns);
+
+	return (uint64_t)((weight < (double)WEIGHT_MAX ? weight : (double)WEIGHT_MAX) *
+			  (double)ONE_WEIGHT);
+}
+
+/* By wake-ups, all of them. */
+static bool is_known(const struct ky_switch_pair *pairs, uint32_t count)
+{
+	uint32_t i = 0;
+
+	while (i < count && pairs[i].interval.runnable_min_ns == pairs[i].interval.runnable_max_ns)
+		i++;
+	return i == count;
+}
+
+/* Those of one thread: blocked, or ready to run? */
+static void split(struct ky_switch_windows *switches, struct ky_switch_pair *pairs, uint32_t count)
+{
+	struct ky_still_thread *thread = ky_still_note(&switches->still, pairs->pid, pairs->tid);
+	struct ky_still_growth growth;
+	struct ky_switch_sums sums;
+
+	if (!thread || is_known(pairs, count) ||
+	    !ky_switch_pairs_sums(&switches->pairs, pairs->tid, &sums) ||
+	    !ky_still_grow(thread, &sums, &growth))
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		ky_still_bound(&growth, &pairs[i].interval);
+}
+
+static void split_all(struct ky_switch_windows *switches, uint32_t count)
+{
+	struct ky_switch_pair *pairs = switches->pairs.out;
+	uint32_t next;
+
+	for (uint32_t i = 0; i < count; i = next) {
+		for (next = i + 1; next < count && pairs[next].pid == pairs[i].pid &&
+				   pairs[next].tid == pairs[i].tid;
+		     next++)
+			;
+		split(switches, pairs + i, next - i);
+	}
+}
+
+/* Some of one thread. */
+static void put(const struct ky_switch_windows *switches, const struct ky_sample_ring *ring,
+		const struct ky_switch_pair *pairs, uint32_t count)
+{
+	uint64_t frames[KY_SAMPLE_FRAMES_MAX], *at = frames;
+	bool has_waker = switches->wakes.wakes != NULL;
+	bool has_kernel = ky_switch_wakes_has_switches(&switches->wakes);
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .tid = pairs->tid,
+				   .stamp = pairs->interval.begin_ns,
+				   .value = switches->length_ns,
+				   .weight = weight_of(switches),
+				   .frames = frames};
+
+	if (has_waker)
+		sample.flags |= KY_SAMPLE_HAS_WAKER;
+	if (has_kernel)
+		sample.flags |= KY_SAMPLE_HAS_KERNEL;
+	for (uint32_t i = 0; i < count; i++) {
+		ky_switch_enc(&pairs[i].interval, sample.stamp, at);
+		at += KY_SWITCH_FRAMES;
+		if (has_waker)
+			*at++ = ky_switch_enc_waker(&pairs[i].interval);
+		if (has_kernel)
+			*at++ = pairs[i].interval.kernel;
+	}
+	sample.frame_count = (uint32_t)(at - frames);
+	(void)ky_sample_put(ring, &sample);
+}
+
+static void put_all(struct ky_switch_windows *switches, const struct ky_switch_places *places,
+		    uint64_t now_ns)
+{
+	struct ky_switch_pair *pairs = switches->pairs.out;
+	uint32_t count = thin_out(switches), next, most;
+
+	most = KY_SAMPLE_FRAMES_MAX / (KY_SWITCH_FRAMES + (switches->wakes.wakes != NULL) +
+				       ky_switch_wakes_has_switches(&switches->wakes));
+	qsort(pairs, count, sizeof(*pairs), by_thread);
+	split_all(switches, count);
+	for (uint32_t i = 0; i < count; i = next) {
+		const struct ky_sample_ring *ring = places->find(places->ctx, pairs[i].pid,
+								 pairs[i].interval.end_ns);
+
+		for (next = i + 1;
+		     next < count && next - i < most && pairs[next].pid == pairs[i].pid &&
+		     pairs[next].tid == pairs[i].tid;
+		     next++)
+			;
+		if (!ring)
+			continue;
+		ky_switch_wakes_name(&switches->wakes, ring, pairs + i, next - i, now_ns);
+		put(switches, ring, pairs + i, next - i);
+	}
+	ky_switch_pairs_taken(&switches->pairs);
+	adapt_length(switches, now_ns, count);
+}
+
+/* What was watched up to end_ns, for every process alike. */
+static void put_window(const struct ky_switch_windows *switches,
+		       const struct ky_switch_places *places, uint64_t end_ns, uint64_t observed_ns)
+{
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .stamp = end_ns,
+				   .value = observed_ns,
+				   .more = end_ns - switches->stretch_ns,
+				   .other = (switches->taken_count & UINT32_MAX) |
+					    switches->window_lost << 32};
+
+	for (uint32_t i = 0; i < places->count; i++) {
+		const struct ky_sample_ring *ring = places->at(places->ctx, i);
+
+		if (ring)
+			(void)ky_sample_put(ring, &sample);
+	}
+}
+
+/* ---- windows ---- */
+
+static void open_window(struct ky_switch_windows *switches, uint64_t now_ns, bool goes_on)
+{
+	switches->window_ns = now_ns;
+	switches->end_ns = now_ns + switches->duty.window_ns;
+	if (!goes_on)
+		switches->record_count = 0;
+	ky_switch_pairs_begin(&switches->pairs, now_ns, goes_on);
+	switches->is_open = true;
+	if (switches->can_rest)
+		switches->busy_ns = ky_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* The kernel tells of no switch: that is no time that was watched. */
+static bool is_blind(const struct ky_switch_windows *switches)
+{
+	return ky_switch_wakes_has_switches(&switches->wakes) && switches->wakes.is_blind;
+}
+
+static void begin_window(struct ky_switch_windows *switches, const struct ky_switch_places *places)
+{
+	/* What came between the last one's end and the pause. */
+	read_records(switches);
+	ky_switch_wakes_window(&switches->wakes, places, ky_now_ns(CLOCK_MONOTONIC));
+	if (is_blind(switches)) {
+		switches->due_ns = ky_now_ns(CLOCK_MONOTONIC) + BLIND_NS;
+		return;
+	}
+	/* Before the switches: whoever was seen to wait, was seen to be woken. */
+	ky_switch_wakes_pause(&switches->wakes, false);
+	(void)ky_switch_wakes_passed_ns(&switches->wakes);
+	if (ky_perf_pause(switches->perf, false) != 0) {
+		ky_switch_wakes_pause(&switches->wakes, true);
+		return;
+	}
+	open_window(switches, ky_now_ns(CLOCK_MONOTONIC), false);
+	ky_still_begin(&switches->still, switches->pairs.series);
+	if (!switches->stretch_ns)
+		switches->stretch_ns = switches->window_ns;
+}
+
+/* Records from `now` on may be missing: it is looked at before they are read. */
+static void look(struct ky_switch_windows *switches, const struct ky_switch_places *places)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	read_records(switches);
+	take_records(switches, now_ns < switches->end_ns ? now_ns : switches->end_ns);
+	put_all(switches, places, now_ns);
+}
+
+void ky_switch_windows_fetch(struct ky_switch_windows *switches,
+			     const struct ky_switch_places *places)
+{
+	uint64_t start_ns;
+
+	if (!switches || !switches->is_open)
+		return;
+	start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	look(switches, places);
+	switches->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+}
+
+/* Who did not run in it at all. */
+static void add_still(struct ky_switch_windows *switches)
+{
+	uint8_t reason;
+
+	if (switches->window_lost || switches->end_ns - switches->window_ns < STILL_NS_MIN)
+		return;
+	for (uint32_t i = 0; i < KY_STILL_MAX; i++) {
+		const struct ky_still_thread *thread = &switches->still.threads[i];
+
+		if (thread->tid && !ky_switch_pairs_has_seen(&switches->pairs, thread->tid) &&
+		    ky_still_is_still(thread, &reason))
+			ky_switch_pairs_put_whole(&switches->pairs, thread->pid, thread->tid,
+						  switches->end_ns, reason);
+	}
+}
+
+/* Nobody came and nobody went. A thread that runs all the time may be stopped at any moment. */
+static bool was_quiet(const struct ky_switch_windows *switches)
+{
+	return !switches->taken_count && !switches->window_lost &&
+	       ky_now_ns(CLOCK_PROCESS_CPUTIME_ID) - switches->busy_ns <
+		       (switches->end_ns - switches->window_ns) / 2;
+}
+
+/* Returns false when nothing is watched from now on. */
+static bool end_window(struct ky_switch_windows *switches, const struct ky_switch_places *places,
+		       bool is_last)
+{
+	uint64_t count = switches->taken_count + switches->window_lost;
+	uint64_t cost_ns = switches->cpu_ns + count * switches->record_ns +
+			   ky_switch_wakes_passed_ns(&switches->wakes);
+	uint64_t gap_ns;
+
+	gap_ns = ky_switch_duty_after(&switches->duty, switches->end_ns - switches->window_ns,
+				      cost_ns);
+	if (gap_ns || is_last) {
+		(void)ky_perf_pause(switches->perf, true);
+		ky_switch_wakes_pause(&switches->wakes, true);
+		add_still(switches);
+		ky_switch_pairs_end(&switches->pairs, switches->end_ns);
+		put_all(switches, places, switches->end_ns);
+	}
+	put_window(switches, places, switches->end_ns, switches->end_ns - switches->window_ns);
+	switches->is_resting = switches->can_rest && !gap_ns && was_quiet(switches);
+	switches->stretch_ns = switches->end_ns;
+	switches->rate = (uint64_t)((double)(switches->switch_count + switches->window_lost) *
+				    (double)SECOND_NS /
+				    (double)(switches->end_ns - switches->window_ns));
+	switches->taken_count = switches->cpu_ns = switches->window_lost = 0;
+	switches->switch_count = 0;
+	switches->is_open = false;
+	switches->due_ns = switches->end_ns + (is_blind(switches) ? BLIND_NS : gap_ns);
+	return gap_ns == 0 && !is_last;
+}
+
+/* A process ends: no further window comes that would stand for the time since the last one. */
+void ky_switch_windows_tell_gap(const struct ky_switch_windows *switches,
+				const struct ky_switch_places *places)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	if (switches && switches->stretch_ns && !switches->is_open && now_ns > switches->stretch_ns)
+		put_window(switches, places, now_ns, 0);
+}
+
+void ky_switch_windows_stop(struct ky_switch_windows *switches,
+			    const struct ky_switch_places *places)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+
+	if (!switches)
+		return;
+	if (switches->is_open) {
+		if (now_ns < switches->end_ns || switches->is_resting)
+			switches->end_ns = now_ns;
+		look(switches, places);
+		(void)end_window(switches, places, true);
+	}
+	switches->stretch_ns = switches->rate = 0;
+}
+
+uint64_t ky_switch_windows_rate(const struct ky_switch_windows *switches)
+{
+	return switches ? switches->rate : 0;
+}
+
+/* Still nothing came: the window goes on, but for a second at most, so that a dump has it. */
+static bool rests_on(struct ky_switch_windows *switches, uint64_t now_ns)
+{
+	if (!switches->is_resting || switches->taken_count || switches->window_lost ||
+	    now_ns - switches->window_ns >= SECOND_NS)
+		return false;
+	switches->end_ns = now_ns + switches->duty.window_ns;
+	return true;
+}
+
+static void follow(struct ky_switch_windows *switches, const struct ky_switch_places *places)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	uint32_t wanted = 0;
+
+	for (uint32_t i = 0; i < places->count; i++)
+		wanted += places->at(places->ctx, i) != NULL;
+	if (!wanted) {
+		ky_switch_windows_stop(switches, places);
+		return;
+	}
+	if (!switches->is_open && now_ns >= switches->due_ns)
+		begin_window(switches, places);
+	/* What a rule dumps in the middle of a window shall have it. */
+	if (switches->is_open && now_ns < switches->end_ns && now_ns - switches->put_ns >= LOOK_NS)
+		look(switches, places);
+	/* A thread came whose switches the kernel does not tell yet. */
+	if (switches->is_open && switches->wakes.is_stale &&
+	    ky_switch_wakes_has_switches(&switches->wakes))
+		ky_switch_wakes_window(&switches->wakes, places, now_ns);
+	/* Looked at late, windows that go on have ended meanwhile, one after the other. */
+	while (switches->is_open && now_ns >= switches->end_ns) {
+		if (switches->is_resting)
+			switches->end_ns = now_ns;
+		look(switches, places);
+		ky_switch_wakes_window(&switches->wakes, places, now_ns);
+		if (rests_on(switches, now_ns) || !end_window(switches, places, is_blind(switches)))
+			break;
+		open_window(switches, switches->end_ns, true);
+	}
+}
+
+uint64_t ky_switch_windows_step(struct ky_switch_windows *switches,
+				const struct ky_switch_places *places)
+{
+	uint64_t start_ns, until_ns, now_ns;
+
+	if (!switches || !switches->perf || !places->count)
+		return UINT64_MAX;
+	start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	follow(switches, places);
+	if (switches->is_resting && (switches->taken_count || switches->window_lost))
+		switches->is_resting = false;
+	switches->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	if (!switches->stretch_ns || ky_switch_windows_is_resting(switches))
+		return UINT64_MAX;
+	until_ns = switches->is_open ? switches->end_ns : switches->due_ns;
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	return until_ns > now_ns ? until_ns - now_ns : 0;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* wake_source.h - who woke a thread, and when: the kernel's tracepoint sched_waking by perf_event,
+ * on all processors, with a filter in the kernel that lets wake-ups of our threads through. It
+ * takes root, or CAP_PERFMON and a tracefs that may be read.
+ * Beside it sched_switch, twice, with the same ranges: that they come; and that they go, with where
+ * in the kernel they were then, which costs the most of it.
+ *
+ * A filter is a few ranges of thread ids, so others in between come along; a thread outside of them
+ * is not covered until the filter follows. A filter cannot be changed: events are opened anew, into
+ * the same rings.
+ * Threads: owner. Memory: a ring for each processor.
+ */
+#ifndef KY_RECORD_SAMPLE_WAKE_SOURCE_H
+#define KY_RECORD_SAMPLE_WAKE_SOURCE_H
+
+#include <record/sample/kernel_stacks.h>
+#include <record/sample/perf_source.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KY_WAKE_RANGES_MAX 16u
+#define KY_WAKE_ROOM 16u /* thread ids behind each range that the filter has, too */
+/* What a wake-up that does not pass the filter takes of the processor. */
+#define KY_WAKE_PASSED_NS UINT64_C(60)
+#define KY_SWITCH_PASSED_NS UINT64_C(110) /* ... and a switch, where they are told */
+
+struct ky_wake_range {
+	uint32_t first, last;
+};
+
+struct ky_wake_ranges {
+	struct ky_wake_range list[KY_WAKE_RANGES_MAX]; /* ascending */
+	uint32_t count;
+};
+
+/* Of ascending thread ids, the fewest others between them. */
+void ky_wake_ranges_make(struct ky_wake_ranges *out, const uint32_t *tids, uint32_t count);
+bool ky_wake_ranges_has(const struct ky_wake_ranges *ranges, uint32_t tid);
+
+struct ky_wakes;
+
+/* Tested on ourselves: a wake-up of ours is told, with our number. Returns 0; -errno of what was
+ * refused; -ENODATA: it opens and tells nothing, or numbers of another pid namespace. */
+int ky_wakes_open(struct ky_wakes **out, bool has_switches);
+void ky_wakes_close(struct ky_wakes *wakes); /* NULL: no-op */
+
+/* Whether switches are told, too: 0, -errno of what was refused, or not asked for. */
+int ky_wakes_switch_refusal(const struct ky_wakes *wakes);
+/* By the numbers in ky_perf_switch.kernel. */
+struct ky_kernel_stacks *ky_wakes_stacks(struct ky_wakes *wakes);
+
+/* tids: ascending. Nothing is done where the filter has all of them. Returns 0, -errno. */
+int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count, uint64_t now_ns);
+
+/* Every wake-up of it from this moment on was told, while not paused. */
+bool ky_wakes_covers(const struct ky_wakes *wakes, uint32_t tid, uint64_t from_ns);
+
+int ky_wakes_pause(struct ky_wakes *wakes, bool is_paused);
+
+/* Hands out KY_SWITCH_WOKEN, and where switches are told IN, with pid 0, OUT, PREEMPTED; those of
+ * one record follow each other. Returns the number of records. */
+uint32_t ky_wakes_read(struct ky_wakes *wakes, ky_perf_switch_fn fn, void *ctx);
+uint64_t ky_wakes_lost(const struct ky_wakes *wakes);
+/* What the wake-ups and switches of the machine cost that were not handed out, since the last call;
+ * there are about as many of both. */
+uint64_t ky_wakes_passed_ns(struct ky_wakes *wakes);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Threads of this process that wait, run and end. */
+#include "../../lib/cmocka_all.h"
+
+#include <base/now.h>
+#include <pthread.h>
+#include <record/sample/still_threads.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <wire/sample_area.h>
+
+#define TICKS_NS UINT64_C(40000000)
+
+struct other {
+	pthread_t thread;
+	_Atomic uint32_t tid;
+	int pipe[2];
+};
+
+static void *wait_for_a_byte(void *ctx)
+{
+	struct other *other = ctx;
+	char byte;
+
+	atomic_store(&other->tid, (uint32_t)syscall(SYS_gettid));
+	assert_int_equal(read(other->pipe[0], &byte, 1), 1);
+	return NULL;
+}
+
+static void burn(uint64_t ns)
+{
+	uint64_t start = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	while (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns)
+		;
+}
+
+static bool is_still(const struct ky_still_threads *still, uint32_t tid, uint8_t *reason)
+{
+	for (uint32_t i = 0; i < KY_STILL_MAX; i++)
+		if (still->threads[i].tid == tid)
+			return ky_still_is_still(&still->threads[i], reason);
+	return false;
+}
+
+static void still__who_waits_is_and_who_runs_is_not(void **state)
+{
+	uint32_t self = (uint32_t)syscall(SYS_gettid), pid = (uint32_t)getpid();
+	static struct ky_still_threads still;
+	struct other other = {.tid = 0};
+	uint8_t reason = 0;
+
+	(void)state;
+	assert_int_equal(pipe(other.pipe), 0);
+	assert_int_equal(pthread_create(&other.thread, NULL, wait_for_a_byte, &other), 0);
+	while (!atomic_load(&other.tid))
+		;
+	ky_still_init(&still);
+	ky_still_note(&still, pid, self);
+	ky_still_note(&still, pid, other.tid);
+	ky_still_note(&still, pid, other.tid);
+	/* No window has begun. */
+	assert_false(is_still(&still, other.tid, &reason));
+	/* It may be on its way into its wait. */
+	do {
+		ky_still_begin(&still, 1);
+		burn(TICKS_NS);
+		assert_false(is_still(&still, self, &reason));
+	} while (!is_still(&still, other.tid, &reason));
+	assert_int_equal(reason, KY_OFF_CPU_SYSCALL);
+	assert_int_equal(write(other.pipe[1], "x", 1), 1);
+	pthread_join(other.thread, NULL);
+	while (access("/proc/self", F_OK) == 0 && is_still(&still, other.tid, &reason))
+		;
+	ky_still_release(&still);
+	close(other.pipe[0]);
+	close(other.pipe[1]);
+}
+
+static uint32_t descriptors(void)
+{
+	uint32_t count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += dup2(fd, fd) == fd;
+	return count;
+}
+
+static void still__old_ones_make_room_and_files_are_closed(void **state)
+{
+	uint32_t before = descriptors(), self = (uint32_t)syscall(SYS_gettid);
+	static struct ky_still_threads still;
+	uint8_t reason;
+
+	(void)state;
+	ky_still_init(&still);
+	for (uint32_t i = 0; i < KY_STILL_MAX; i++)
+		ky_still_note(&still, (uint32_t)getpid(), 0x7fff0000u + i);
+	assert_int_equal(descriptors(), before); /* there are no such threads */
+	ky_still_note(&still, (uint32_t)getpid(), self);
+	assert_int_equal(descriptors(), before + 1);
+	ky_still_begin(&still, 1);
+	assert_false(is_still(&still, self, &reason) && reason == KY_OFF_CPU_SYSCALL);
+	ky_still_release(&still);
+	assert_int_equal(descriptors(), before);
+}
+
+/* What the kernel says of ourselves, and records that agree with it or do not. */
+static void still__growth_is_known_where_the_records_agree(void **state)
+{
+	uint32_t self = (uint32_t)syscall(SYS_gettid);
+	const struct timespec moment = {.tv_nsec = 100000};
+	struct ky_switch_sums sums = {.series = 1};
+	struct ky_still_thread *thread;
+	struct ky_still_growth growth;
+	static struct ky_still_threads still;
+	uint64_t count;
+
+	(void)state;
+	ky_still_init(&still);
+	thread = ky_still_note(&still, (uint32_t)getpid(), self);
+	assert_non_null(thread);
+	assert_false(ky_still_grow(thread, &sums, &growth)); /* the first look */
+	ky_still_begin(&still, 2);
+	assert_false(ky_still_grow(thread, &sums, &growth)); /* sums of another table */
+	count = thread->run_count;
+	assert_int_equal(nanosleep(&moment, NULL), 0);
+	sums.in_count = 1000000; /* not so often */
+	assert_false(ky_still_grow(thread, &sums, &growth));
+	assert_true(thread->run_count > count);
+	/* From here on nothing but the sleep takes our processor, as a rule. */
+	do {
+		count = thread->run_count;
+		assert_int_equal(nanosleep(&moment, NULL), 0);
+		sums.in_count++;
+		sums.waited_ns += 150000;
+	} while (!ky_still_grow(thread, &sums, &growth));
+	assert_int_equal(thread->run_count, count + 1);
+	assert_int_equal(growth.sums.in_count, 1);
+	assert_int_equal(growth.sums.waited_ns, 150000);
+	assert_int_equal(growth.sums.preempted_ns, 0);
+	ky_still_release(&still);
+}
+
+static struct ky_switch_interval bound(uint64_t delay_ns, uint64_t waited_ns, uint64_t preempted_ns,
+				       uint8_t reason, uint8_t flags)
+{
+	const struct ky_still_growth growth = {delay_ns, {3, waited_ns, preempted_ns, 0}};
+	struct ky_switch_interval interval = {
+		.end_ns = 10000000, .reason = reason, .flags = flags, .runnable_max_ns = 10000000};
+
+	ky_still_bound(&growth, &interval);
+	return interval;
+}
+
+static void still__growth_bounds_what_was_runnable(void **state)
+{
+	const uint64_t ms = 1000000, slack = 20000; /* what the clocks may differ by at most here */
+	struct ky_switch_interval got;
+
+	(void)state;
+	/* The only wait, and nobody was in the run queue. */
+	got = bound(0, 10 * ms, 0, KY_OFF_CPU_SYSCALL, 0);
+	assert_int_equal(got.runnable_min_ns, 0);
+	assert_in_range(got.runnable_max_ns, 0, slack);
+	/* The only wait, ready for 4 ms at its end; preempted for 5 besides. */
+	got = bound(9 * ms, 10 * ms, 5 * ms, KY_OFF_CPU_FAULT, 0);
+	assert_in_range(got.runnable_min_ns, 4 * ms - slack, 4 * ms);
+	assert_in_range(got.runnable_max_ns, 4 * ms, 4 * ms + slack);
+	/* Others waited for 3 ms: they may have been ready, too. */
+	got = bound(4 * ms, 13 * ms, 0, KY_OFF_CPU_SYSCALL, 0);
+	assert_in_range(got.runnable_min_ns, 1 * ms - slack, 1 * ms);
+	assert_in_range(got.runnable_max_ns, 4 * ms, 4 * ms + slack);
+	/* Ready before the window already. */
+	got = bound(40 * ms, 10 * ms, 0, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
+	assert_int_equal(got.runnable_min_ns, 10 * ms);
+	assert_int_equal(got.runnable_max_ns, 10 * ms);
+	/* Its end is not in the growth; and of a preempted one nothing is to be found out. */
+	got = bound(0, 10 * ms, 0, KY_OFF_CPU_SYSCALL, KY_SWITCH_END_UNSEEN);
+	assert_int_equal(got.runnable_max_ns, 10 * ms);
+	got = bound(0, 10 * ms, 0, KY_OFF_CPU_PREEMPTED, 0);
+	assert_int_equal(got.runnable_max_ns, 10 * ms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(still__who_waits_is_and_who_runs_is_not),
+		cmocka_unit_test(still__old_ones_make_room_and_files_are_closed),
+		cmocka_unit_test(still__growth_is_known_where_the_records_agree),
+		cmocka_unit_test(still__growth_bounds_what_was_runnable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

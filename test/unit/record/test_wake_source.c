@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Wake-ups of threads of this process, where the kernel tells them. */
+#include "../../lib/cmocka_all.h"
+
+#include <base/now.h>
+#include <pthread.h>
+#include <record/sample/wake_source.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAKES 20u
+
+static void ranges__have_all_and_as_few_others_as_they_can(void **state)
+{
+	struct ky_wake_ranges ranges;
+	uint32_t tids[4 * KY_WAKE_RANGES_MAX], others = 0;
+
+	(void)state;
+	ky_wake_ranges_make(&ranges, tids, 0);
+	assert_int_equal(ranges.count, 0);
+	assert_false(ky_wake_ranges_has(&ranges, 0));
+	/* Pairs, ever further apart. */
+	for (uint32_t i = 0; i < 4 * KY_WAKE_RANGES_MAX; i++)
+		tids[i] = 100 + i / 2 * i / 2 * 100 + i % 2;
+	ky_wake_ranges_make(&ranges, tids, 4);
+	assert_int_equal(ranges.count, 2);
+	ky_wake_ranges_make(&ranges, tids, 4 * KY_WAKE_RANGES_MAX);
+	assert_int_equal(ranges.count, KY_WAKE_RANGES_MAX);
+	for (uint32_t i = 0; i < 4 * KY_WAKE_RANGES_MAX; i++)
+		assert_true(ky_wake_ranges_has(&ranges, tids[i]));
+	assert_false(ky_wake_ranges_has(&ranges, tids[0] - 1));
+	assert_false(ky_wake_ranges_has(&ranges, tids[4 * KY_WAKE_RANGES_MAX - 1] + 1));
+	for (uint32_t i = 1; i < ranges.count; i++)
+		assert_true(ranges.list[i].first > ranges.list[i - 1].last + 1);
+	/* The widest gaps are left out. */
+	for (uint32_t i = 4 * KY_WAKE_RANGES_MAX - 2; i > 3 * KY_WAKE_RANGES_MAX; i -= 2)
+		others += ky_wake_ranges_has(&ranges, tids[i] - 1);
+	assert_in_range(others, 0, KY_WAKE_RANGES_MAX / 2);
+}
+
+struct sleeper {
+	pthread_t thread;
+	_Atomic uint32_t tid;
+	int to[2], from[2];
+};
+
+static void *answer(void *ctx)
+{
+	struct sleeper *sleeper = ctx;
+	char byte;
+
+	atomic_store(&sleeper->tid, (uint32_t)syscall(SYS_gettid));
+	while (read(sleeper->to[0], &byte, 1) == 1)
+		assert_int_equal(write(sleeper->from[1], &byte, 1), 1);
+	return NULL;
+}
+
+static void begin_sleeper(struct sleeper *sleeper)
+{
+	assert_int_equal(pipe(sleeper->to), 0);
+	assert_int_equal(pipe(sleeper->from), 0);
+	assert_int_equal(pthread_create(&sleeper->thread, NULL, answer, sleeper), 0);
+	while (!atomic_load(&sleeper->tid))
+		;
+}
+
+/* Until it waits in its read, nobody wakes it. */
+static void wait_for_wait(const struct sleeper *sleeper)
+{
+	char path[64], text[64];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/syscall", sleeper->tid);
+	do {
+		file = fopen(path, "re");
+		assert_non_null(file);
+		assert_non_null(fgets(text, sizeof(text), file));
+		(void)fclose(file);
+	} while (strncmp(text, "running", 7) == 0);
+}
+
+static void wake(struct sleeper *sleeper)
+{
+	char byte = 'x';
+
+	wait_for_wait(sleeper);
+	assert_int_equal(write(sleeper->to[1], &byte, 1), 1);
+	assert_int_equal(read(sleeper->from[0], &byte, 1), 1);
+}
+
+static void end_sleeper(struct sleeper *sleeper)
+{
+	close(sleeper->to[1]);
+	pthread_join(sleeper->thread, NULL);
+	close(sleeper->to[0]);
+	close(sleeper->from[0]);
+	close(sleeper->from[1]);
+}
+
+struct seen {
+	uint32_t target, waker;
+	uint32_t by_waker, by_interrupt, others;
+	uint32_t came, went;
+	uint64_t kernel; /* where it went */
+	uint64_t first_ns, last_ns;
+};
+
+static void on_wake(void *ctx, const struct ky_perf_switch *what)
+{
+	struct seen *seen = ctx;
+
+	if (what->tid != seen->target)
+		return;
+	if (what->kind == KY_SWITCH_OUT) {
+		seen->went++;
+		seen->kernel = what->kernel;
+		return;
+	}
+	if (what->kind == KY_SWITCH_IN) {
+		seen->came++;
+		return;
+	}
+	if (what->kind == KY_SWITCH_PREEMPTED)
+		return;
+	assert_int_equal(what->kind, KY_SWITCH_WOKEN);
+	if (what->is_by_interrupt)
+		seen->by_interrupt++;
+	else if (what->by_tid == seen->waker && what->by_pid == (uint32_t)getpid())
+		seen->by_waker++;
+	else
+		seen->others++;
+	seen->first_ns = seen->first_ns ? seen->first_ns : what->ns;
+	seen->last_ns = what->ns;
+}
+
+static struct ky_wakes *open_or_skip(void)
+{
+	struct ky_wakes *wakes;
+	int err = ky_wakes_open(&wakes, true);
+
+	if (!err)
+		return wakes;
+	print_message("# no wake-ups are told here: %s\n", strerror(-err));
+	skip();
+	return NULL;
+}
+
+static void wakes__each_is_told_with_who_did_it(void **state)
+{
+	struct ky_wakes *wakes = open_or_skip();
+	struct seen seen = {.waker = (uint32_t)syscall(SYS_gettid)};
+	struct sleeper sleeper = {.tid = 0};
+	uint64_t start_ns;
+	uint32_t tid;
+
+	(void)state;
+	begin_sleeper(&sleeper);
+	tid = seen.target = sleeper.tid;
+	start_ns = ky_now_ns(CLOCK_MONOTONIC);
+	assert_int_equal(ky_wakes_follow(wakes, &tid, 1, start_ns), 0);
+	assert_true(ky_wakes_covers(wakes, tid, start_ns));
+	assert_false(ky_wakes_covers(wakes, tid, start_ns - 1));
+	assert_false(ky_wakes_covers(wakes, tid - 1, start_ns));
+	wake(&sleeper); /* paused: not told */
+	assert_int_equal(ky_wakes_pause(wakes, false), 0);
+	start_ns = ky_now_ns(CLOCK_MONOTONIC);
+	for (uint32_t i = 0; i < WAKES; i++)
+		wake(&sleeper);
+	assert_true(ky_wakes_read(wakes, on_wake, &seen) >= WAKES);
+	assert_int_equal(seen.by_waker, WAKES);
+	assert_int_equal(seen.others, 0);
+	assert_true(seen.first_ns >= start_ns);
+	assert_true(seen.last_ns <= ky_now_ns(CLOCK_MONOTONIC));
+	assert_int_equal(ky_wakes_lost(wakes), 0);
+	assert_true(ky_wakes_passed_ns(wakes) > 0);
+	assert_int_equal(ky_wakes_pause(wakes, true), 0);
+	wake(&sleeper);
+	assert_int_equal(ky_wakes_read(wakes, on_wake, &seen), 0);
+	end_sleeper(&sleeper);
+	ky_wakes_close(wakes);
+}
+
+/* It waits in a read of a pipe, each time at the same place. */
+static void wakes__switches_come_with_the_stack_that_they_began_at(void **state)
+{
+	struct ky_wakes *wakes = open_or_skip();
+	const struct ky_kernel_stack *stack;
+	struct sleeper sleeper = {.tid = 0};
+	struct seen seen = {.target = 0};
+	uint64_t first;
+	uint32_t tid;
+
+	(void)state;
+	if (ky_wakes_switch_refusal(wakes)) {
+		print_message("# no stacks of the kernel are told here: %s\n",
+			      strerror(-ky_wakes_switch_refusal(wakes)));
+		ky_wakes_close(wakes);
+		skip();
+	}
+	begin_sleeper(&sleeper);
+	tid = seen.target = sleeper.tid;
+	assert_int_equal(ky_wakes_follow(wakes, &tid, 1, ky_now_ns(CLOCK_MONOTONIC)), 0);
+	assert_int_equal(ky_wakes_pause(wakes, false), 0);
+	wake(&sleeper);
+	wait_for_wait(&sleeper);
+	(void)ky_wakes_read(wakes, on_wake, &seen);
+	first = seen.kernel;
+	assert_true(first != 0);
+	for (uint32_t i = 0; i < WAKES; i++)
+		wake(&sleeper);
+	wait_for_wait(&sleeper);
+	(void)ky_wakes_read(wakes, on_wake, &seen);
+	assert_int_equal(ky_wakes_pause(wakes, true), 0);
+	/* As often as it was woken, with the first time; a mutex on the way may be one more. */
+	assert_in_range(seen.came, WAKES + 1, 2 * WAKES);
+	assert_in_range(seen.went, WAKES + 1, 2 * WAKES);
+	assert_int_equal(seen.kernel, first);
+	stack = ky_kernel_stacks_find(ky_wakes_stacks(wakes), first);
+	assert_non_null(stack);
+	assert_in_range(stack->count, 3, KY_SWITCH_STACK_MAX);
+	for (uint32_t i = 0; i < stack->count; i++)
+		assert_true(stack->frames[i] >> 47 == 0x1ffff); /* the kernel's half */
+	end_sleeper(&sleeper);
+	ky_wakes_close(wakes);
+}
+
+/* The filter is made anew for threads that come, also while it is at work. */
+static void wakes__filter_follows_threads_and_tells_of_timers(void **state)
+{
+	const struct timespec moment = {.tv_nsec = 200000};
+	struct ky_wakes *wakes = open_or_skip();
+	struct sleeper sleeper = {.tid = 0};
+	struct seen seen = {.target = 0};
+	uint32_t tids[2];
+	uint64_t first_ns, now_ns;
+
+	(void)state;
+	begin_sleeper(&sleeper);
+	tids[0] = sleeper.tid;
+	first_ns = ky_now_ns(CLOCK_MONOTONIC);
+	assert_int_equal(ky_wakes_pause(wakes, false), 0);
+	assert_int_equal(ky_wakes_follow(wakes, tids, 1, first_ns), 0);
+	tids[0] = seen.target = (uint32_t)syscall(SYS_gettid);
+	tids[1] = sleeper.tid;
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	assert_int_equal(ky_wakes_follow(wakes, tids, 2, now_ns), 0);
+	assert_true(ky_wakes_covers(wakes, tids[0], now_ns));
+	assert_false(ky_wakes_covers(wakes, tids[0], now_ns - 1));
+	assert_true(ky_wakes_covers(wakes, tids[1], first_ns)); /* it was, all the time */
+	assert_false(ky_wakes_covers(wakes, tids[1], first_ns - 1));
+	(void)ky_wakes_read(wakes, on_wake, &seen);
+	memset(&seen, 0, sizeof(seen));
+	seen.target = tids[0];
+	for (uint32_t i = 0; i < WAKES; i++)
+		(void)nanosleep(&moment, NULL);
+	(void)ky_wakes_read(wakes, on_wake, &seen);
+	assert_in_range(seen.by_interrupt, WAKES, WAKES + 2);
+	end_sleeper(&sleeper);
+	ky_wakes_close(wakes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges__have_all_and_as_few_others_as_they_can),
+		cmocka_unit_test(wakes__each_is_told_with_who_did_it),
+		cmocka_unit_test(wakes__filter_follows_threads_and_tells_of_timers),
+		cmocka_unit_test(wakes__switches_come_with_the_stack_that_they_began_at),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
