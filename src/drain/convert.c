@@ -342,8 +342,12 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 		    uint64_t ns)
 {
 	struct ky_trc_enc *enc = &drain->enc;
+	const uint64_t no_frame = 0;
+	uint32_t no_name, no_stack;
 
 	ky_drain_ready(drain, ns);
+	no_name = ky_drain_text_pool(drain, "");
+	no_stack = ky_trc_enc_stack(enc, &no_frame, 0);
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, thread->tid);
 	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
@@ -359,6 +363,11 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 	ky_trc_enc_u8(enc, 0);
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_opt_varint(enc, false, 0);
+	ky_trc_enc_u8(enc, KY_WOKEN_UNKNOWN);
+	ky_trc_enc_opt_varint(enc, false, 0);
+	ky_trc_enc_opt_varint(enc, false, 0);
+	ky_trc_enc_u32(enc, no_name);
+	ky_trc_enc_u32(enc, no_stack);
 }
 
 /* ---- loss ---- */

@@ -355,6 +355,8 @@ static void fill_report(struct cut *cut)
 	report->ring_bytes_used = least(cut->copy.hand_at_start, cut->copy.ring_slots) *
 				  KY_SLOT_BYTES;
 	report->ring_bytes_needed = bytes_needed(cut, newest_ns);
+	if (drain->ring.control)
+		report->stopped_ns = ky_settings_stopped_ns(&drain->ring.control->settings);
 	report->bytes_copied = cut->copy.bytes;
 	report->slots_overwritten = cut->copy.lost_count;
 	tell_open_polls(cut);

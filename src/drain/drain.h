@@ -33,7 +33,6 @@ typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char 
 struct ky_retain_rule {
 	uint64_t threshold_ns; /* polls, blocking runs at least so long, wakes so late; 0: all */
 	uint32_t throttle;     /* ... and so many a second at most; 0: all */
-	bool has_stacks;       /* for sources that take any */
 };
 
 struct ky_retain_policy {

@@ -17,6 +17,7 @@
 #include <drain/retain.h>
 #include <drain/ring_view.h>
 #include <wire/ring_span.h>
+#include <wire/switch_sample.h>
 #include <wire/trc_enc.h>
 
 #define KY_NONE32 UINT32_MAX
@@ -302,12 +303,34 @@ struct ky_waiting_sample {
 	uint32_t tid, frame_count;
 	uint64_t value, more, other, task, weight;
 	uint64_t runnable_min_ns, runnable_max_ns; /* of a switch */
+	uint32_t by_pid, by_tid;                   /* who ended it */
+	uint8_t by;                                /* enum ky_woken_by */
+	uint64_t kernel;                           /* number of the kernel's stack, or 0 */
 	uint64_t frames[];
 };
 #define KY_SAMPLES_WAITING_MAX 16384u
 
+#define KY_WAKER_NAMES 1024u
+
+/* What threads are called that woke others; by hash, the latest stays. */
+struct ky_waker_name {
+	uint32_t tid, pid;
+	char name[KY_WAKER_NAME_BYTES];
+};
+
+/* Stacks of the kernel by number, each near its place; the latest stay. */
+#define KY_KERNEL_STACKS_TOLD 512u
+
+struct ky_kernel_told_stack {
+	uint64_t number; /* 0: none */
+	uint32_t count;
+	uint64_t frames[KY_SWITCH_STACK_MAX];
+};
+
 struct ky_sample_state {
 	struct ky_dthread *queue; /* not in `threads` */
+	struct ky_waker_name *wakers;
+	struct ky_kernel_told_stack *kernel_stacks; /* NULL: none was told */
 	struct ky_sample_cursor cursors[KY_SAMPLE_CLASSES];
 	struct ky_waiting_sample **waiting;
 	uint32_t *free_places;
@@ -436,6 +459,7 @@ struct ky_drain {
 struct ky_visit {
 	uint64_t number;
 	uint64_t floor_ticks; /* no record of this or a later visit is older (memory is short) */
+	uint64_t start_ticks; /* of the slot, once asked; UINT64_MAX: it is another claim's */
 	uint32_t slot;
 };
 

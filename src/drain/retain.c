@@ -113,8 +113,7 @@ static bool is_same(const struct ky_retain_policy *a, const struct ky_retain_pol
 	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++) {
 		const struct ky_retain_rule *left = &a->rules[kind], *right = &b->rules[kind];
 
-		if (left->threshold_ns != right->threshold_ns ||
-		    left->throttle != right->throttle || left->has_stacks != right->has_stacks)
+		if (left->threshold_ns != right->threshold_ns || left->throttle != right->throttle)
 			return false;
 	}
 	return true;

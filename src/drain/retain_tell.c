@@ -36,7 +36,6 @@ static void write_rule(struct ky_drain *drain, int kind, uint64_t ns)
 	ky_trc_enc_u32(enc, pool);
 	ky_trc_enc_varint(enc, rule->threshold_ns);
 	ky_trc_enc_varint(enc, rule->throttle);
-	ky_trc_enc_u8(enc, rule->has_stacks);
 }
 
 void ky_retain_write_policy(struct ky_drain *drain, uint64_t ns)

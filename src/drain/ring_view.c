@@ -262,8 +262,11 @@ bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 	return true;
 }
 
-static const char *const source_names[KY_SOURCE_COUNT] = {
-	"none", "perf_event", "timers", "interposed calls", "watchdog", "context switches"};
+static const char *const source_names[KY_SOURCE_COUNT] = {"none",         "perf_event",
+							  "timers",       "interposed calls",
+							  "watchdog",     "context switches",
+							  "wake-ups",     "run delay",
+							  "kernel stacks"};
 
 const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
 				 size_t capacity)
@@ -295,7 +298,8 @@ const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t whic
 		snprintf(out, capacity, "the ring file has no room for stacks (a file-size limit)");
 	if (!ky_ring_view_samples(view, which, &ring))
 		return out;
-	for (uint32_t i = 0; i < KY_SOURCE_COUNT && used < capacity; i++) {
+	/* Stacks of the kernel are not missed by most: put_kernel_stacks() says why. */
+	for (uint32_t i = 0; i < KY_SOURCE_KERNEL && used < capacity; i++) {
 		uint32_t err = atomic_load_explicit(&ring.head->refusals[i], memory_order_relaxed);
 
 		if (err && err < 4096)
@@ -343,8 +347,8 @@ bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish 
 	for (uint32_t i = 0; i < 8; i++)
 		wish.throttle[i] = atomic_load_explicit(&settings->throttle[i],
 							memory_order_relaxed);
-	wish.sample_hz = atomic_load_explicit(&settings->sample_hz, memory_order_relaxed);
-	wish.resource_ms = atomic_load_explicit(&settings->resource_ms, memory_order_relaxed);
+	wish.sample_hz = ky_settings_sample_hz(settings);
+	wish.resource_ms = ky_settings_resource_ms(settings);
 	/* What was read before must not move behind the second look. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&settings->generation, memory_order_relaxed) != wish.generation)

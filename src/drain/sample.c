@@ -4,6 +4,7 @@
 #include <drain/drain_state.h>
 
 #include <base/alloc.h>
+#include <base/hash.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 /* A writer is a few hundred instructions long, unless it lost its processor; then its sample is. */
 #define PATIENCE_NS UINT64_C(20000000)
 #define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
+#define KERNEL_STACK_LOOKS 8u
 
 struct sample_slot {
 	union {
@@ -44,6 +46,8 @@ void ky_drain_sample_release(struct ky_drain *drain)
 		ky_free(samples->waiting[i]);
 	ky_free(samples->waiting);
 	ky_free(samples->free_places);
+	ky_free(samples->wakers);
+	ky_free(samples->kernel_stacks);
 	if (samples->queue)
 		ky_free(samples->queue->recs);
 	ky_free(samples->queue);
@@ -102,7 +106,7 @@ static void unpack(uint64_t *frames, const uint8_t *from, uint32_t count)
 static bool is_sound(const struct ky_sample_slot *slot)
 {
 	return slot->part == 0 && slot->parts >= 1 && slot->parts <= KY_SAMPLE_PARTS_MAX &&
-	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_SWITCHES &&
+	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_KERNEL &&
 	       ky_sample_parts(slot->frame_count) == slot->parts;
 }
 
@@ -158,16 +162,20 @@ static uint64_t weigh_switch(const struct ky_sample_slot *slot, uint64_t length_
 static int queue_switches(struct ky_drain *drain, const struct ky_sample_slot *slot,
 			  const uint64_t *frames)
 {
+	bool has_waker = slot->flags & KY_SAMPLE_HAS_WAKER;
+	bool has_kernel = slot->flags & KY_SAMPLE_HAS_KERNEL;
+	uint32_t step = KY_SWITCH_FRAMES + has_waker + has_kernel;
 	int err = 0;
 
-	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= slot->frame_count && !err;
-	     i += KY_SWITCH_FRAMES) {
+	for (uint32_t i = 0; i + step <= slot->frame_count && !err; i += step) {
 		struct ky_waiting_sample *sample = ky_alloc(sizeof(*sample));
 		struct ky_switch_interval interval;
 
 		if (!sample)
 			return -ENOMEM;
 		ky_switch_dec(&interval, slot->stamp, frames + i);
+		if (has_waker)
+			ky_switch_dec_waker(&interval, frames[i + KY_SWITCH_FRAMES]);
 		sample->kind = KY_SAMPLE_SWITCHES;
 		sample->flags = interval.flags;
 		sample->syscall = -1;
@@ -176,10 +184,74 @@ static int queue_switches(struct ky_drain *drain, const struct ky_sample_slot *s
 		sample->more = interval.reason;
 		sample->runnable_min_ns = interval.runnable_min_ns;
 		sample->runnable_max_ns = interval.runnable_max_ns;
+		sample->by = interval.by;
+		sample->by_pid = interval.by_pid;
+		sample->by_tid = interval.by_tid;
+		sample->kernel = has_kernel ? frames[i + step - 1] : 0;
 		sample->weight = weigh_switch(slot, sample->value);
 		err = queue(drain, sample, sane_ticks(drain, interval.end_ns, true));
 	}
 	return err;
+}
+
+static struct ky_waker_name *waker_at(const struct ky_drain *drain, uint32_t tid)
+{
+	return &drain->samples.wakers[ky_hash_number(tid) % KY_WAKER_NAMES];
+}
+
+static int note_waker(struct ky_drain *drain, const struct ky_sample_slot *slot,
+		      const uint64_t *frames)
+{
+	struct ky_waker_name *waker;
+
+	if (slot->frame_count != KY_WAKER_FRAMES || !slot->tid)
+		return 0;
+	if (!drain->samples.wakers)
+		drain->samples.wakers = ky_alloc(KY_WAKER_NAMES * sizeof(*drain->samples.wakers));
+	if (!drain->samples.wakers)
+		return -ENOMEM;
+	waker = waker_at(drain, slot->tid);
+	waker->tid = slot->tid;
+	waker->pid = (uint32_t)slot->more;
+	ky_waker_dec(waker->name, frames);
+	return 0;
+}
+
+/* Where a stack lies, or belongs: among the few places from its own on; else its own. */
+static struct ky_kernel_told_stack *kernel_stack_at(const struct ky_drain *drain, uint64_t number)
+{
+	struct ky_kernel_told_stack *list = drain->samples.kernel_stacks;
+	uint32_t home = (uint32_t)(number % KY_KERNEL_STACKS_TOLD);
+
+	for (uint32_t i = 0; i < KERNEL_STACK_LOOKS; i++) {
+		struct ky_kernel_told_stack *stack = &list[(home + i) % KY_KERNEL_STACKS_TOLD];
+
+		if (!stack->number || stack->number == number)
+			return stack;
+	}
+	return &list[home];
+}
+
+/* A number that its frames do not make is not believed. */
+static int note_kernel_stack(struct ky_drain *drain, const struct ky_sample_slot *slot,
+			     const uint64_t *frames)
+{
+	struct ky_sample_state *samples = &drain->samples;
+	struct ky_kernel_told_stack *stack;
+
+	if (!slot->frame_count || slot->frame_count > KY_SWITCH_STACK_MAX ||
+	    slot->value != ky_switch_stack_number(frames, slot->frame_count))
+		return 0;
+	if (!samples->kernel_stacks)
+		samples->kernel_stacks = ky_alloc(KY_KERNEL_STACKS_TOLD *
+						  sizeof(*samples->kernel_stacks));
+	if (!samples->kernel_stacks)
+		return -ENOMEM;
+	stack = kernel_stack_at(drain, slot->value);
+	stack->number = slot->value;
+	stack->count = slot->frame_count;
+	memcpy(stack->frames, frames, slot->frame_count * sizeof(*frames));
+	return 0;
 }
 
 static int queue_sample(struct ky_drain *drain, const struct ky_sample_slot *slot,
@@ -190,6 +262,10 @@ static int queue_sample(struct ky_drain *drain, const struct ky_sample_slot *slo
 
 	if (slot->kind == KY_SAMPLE_SWITCHES && slot->tid)
 		return queue_switches(drain, slot, frames);
+	if (slot->kind == KY_SAMPLE_WAKER)
+		return note_waker(drain, slot, frames);
+	if (slot->kind == KY_SAMPLE_KERNEL)
+		return note_kernel_stack(drain, slot, frames);
 	sample = ky_alloc(sizeof(*sample) + frame_bytes);
 	if (!sample)
 		return -ENOMEM;
@@ -254,7 +330,7 @@ static bool is_worth_waiting(const struct ky_drain *drain, struct ky_sample_curs
 static int take_next(struct ky_drain *drain, const struct ky_sample_ring *ring,
 		     struct ky_sample_cursor *cursor, uint64_t *lost)
 {
-	uint64_t frames[KY_SAMPLE_FRAMES_MAX];
+	uint64_t frames[KY_SAMPLE_FRAMES_MAX] = {0};
 	struct sample_slot slot = {0};
 	enum ky_sample_look saw = ky_ring_view_sample(ring, cursor->next, slot.words);
 	int err = 0;
@@ -410,7 +486,50 @@ static void write_cpu(struct ky_drain *drain, const struct ky_waiting_sample *sa
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
 }
 
-/* Of a call that blocked, or of the kernel's switches, which have neither call nor stack. */
+/* "" where nobody has told; a thread of ours says it itself. */
+static const char *waker_name(const struct ky_drain *drain, const struct ky_waiting_sample *sample)
+{
+	const struct ky_dthread *thread;
+	const struct ky_waker_name *waker;
+
+	if (!sample->by_tid)
+		return "";
+	if (drain->samples.wakers) {
+		waker = waker_at(drain, sample->by_tid);
+		if (waker->tid == sample->by_tid && waker->pid == sample->by_pid)
+			return waker->name;
+	}
+	thread = thread_of(drain, sample->by_tid);
+	return thread ? thread->name : "";
+}
+
+static void write_waker(struct ky_drain *drain, const struct ky_waiting_sample *sample,
+			uint32_t name)
+{
+	struct ky_trc_enc *enc = &drain->enc;
+	bool is_thread = sample->by == KY_WOKEN_BY_THREAD && sample->by_tid;
+
+	ky_trc_enc_u8(enc, sample->by);
+	ky_trc_enc_opt_varint(enc, is_thread, sample->by_tid);
+	ky_trc_enc_opt_varint(enc, is_thread && sample->by_pid, sample->by_pid);
+	ky_trc_enc_u32(enc, name);
+}
+
+/* In the pool of the chunk; that of no frames where nobody told it. */
+static uint32_t kernel_stack(struct ky_drain *drain, uint64_t number)
+{
+	const struct ky_kernel_told_stack *stack = NULL;
+	const uint64_t none = 0;
+
+	if (number && drain->samples.kernel_stacks)
+		stack = kernel_stack_at(drain, number);
+	if (!stack || stack->number != number)
+		return ky_trc_enc_stack(&drain->enc, &none, 0);
+	return ky_trc_enc_stack(&drain->enc, stack->frames, stack->count);
+}
+
+/* Of a call that blocked, or of the kernel's switches, which have neither call nor stack of the
+ * program. */
 static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample *sample,
 			  uint64_t ns, bool is_switch)
 {
@@ -419,6 +538,8 @@ static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample
 	bool has_reason = is_switch || sample->more <= KY_OFF_CPU_PREEMPTED;
 	bool is_split = is_switch &&
 			(sample->runnable_min_ns || sample->runnable_max_ns < sample->value);
+	uint32_t waker = ky_drain_text_pool(drain, waker_name(drain, sample));
+	uint32_t kernel = kernel_stack(drain, sample->kernel);
 
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, sample->tid);
@@ -435,6 +556,8 @@ static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample
 	ky_trc_enc_u8(enc, is_switch ? sample->flags : 0);
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_min_ns);
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_max_ns);
+	write_waker(drain, sample, waker);
+	ky_trc_enc_u32(enc, kernel);
 }
 
 static void write_window(struct ky_drain *drain, const struct ky_waiting_sample *sample,

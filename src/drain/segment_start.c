@@ -151,11 +151,36 @@ static void put_allocs(const struct ky_ring_view *ring, struct pairs *pairs)
 		put_format(pairs, "alloc.refused", "%llu", (unsigned long long)refused);
 }
 
+/* What tells blocked from ready to run. */
+static const char *split_source(const struct ky_sample_ring *off_cpu)
+{
+	uint32_t source = atomic_load_explicit(&off_cpu->head->source, memory_order_relaxed);
+
+	if (source & 1u << KY_SOURCE_WAKES)
+		return "wakeups";
+	return source & 1u << KY_SOURCE_DELAY ? "run_delay" : "none";
+}
+
+/* Where in the kernel threads left the processor: who tells it, or why nobody does. */
+static void put_kernel_stacks(struct pairs *pairs, const struct ky_sample_ring *off_cpu)
+{
+	uint32_t source = atomic_load_explicit(&off_cpu->head->source, memory_order_relaxed);
+	uint32_t err = atomic_load_explicit(&off_cpu->head->refusals[KY_SOURCE_KERNEL],
+					    memory_order_relaxed);
+
+	if (source & 1u << KY_SOURCE_KERNEL)
+		put(pairs, "offcpu.kernel_stacks", "sched_switch");
+	else if (err && err < 4096)
+		put_format(pairs, "offcpu.kernel_stacks", "none: %s", kymo_error_text(-(int)err));
+	else
+		put(pairs, "offcpu.kernel_stacks", "none: not asked for (--switches stacks)");
+}
+
 /* Where stacks come from, and what was refused. */
 static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 {
 	struct ky_sample_ring cpu;
-	uint32_t limits, refused;
+	uint32_t limits, refused, share_ppm;
 	char text[256];
 
 	put(pairs, "sampling.cpu", ky_ring_view_sources(ring, KY_SAMPLES_CPU, text, sizeof(text)));
@@ -163,6 +188,10 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 		put(pairs, "sampling.cpu.refused", text);
 	put(pairs, "offcpu.sources",
 	    ky_ring_view_sources(ring, KY_SAMPLES_OFF_CPU, text, sizeof(text)));
+	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu)) {
+		put(pairs, "offcpu.split", split_source(&cpu));
+		put_kernel_stacks(pairs, &cpu);
+	}
 	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu) &&
 	    ky_ring_view_refusals(ring, KY_SAMPLES_OFF_CPU, text, sizeof(text))[0])
 		put(pairs, "offcpu.refused", text);
@@ -170,6 +199,9 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 		return;
 	put_format(pairs, "sampling.cpu.rate_hz", "%u",
 		   atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed));
+	share_ppm = atomic_load_explicit(&cpu.head->share_ppm, memory_order_relaxed);
+	if (share_ppm)
+		put_format(pairs, "sampling.cpu.share_ppm", "%u", share_ppm);
 	limits = atomic_load_explicit(&cpu.head->limits, memory_order_relaxed);
 	if (limits)
 		put(pairs, "sampling.cpu.kernel",
@@ -219,6 +251,36 @@ static void put_resources(const struct ky_ring_view *ring, struct pairs *pairs)
 		put(pairs, "resources.missing", missing);
 }
 
+static void put_number(struct pairs *pairs, const char *key, const _Atomic uint64_t *value)
+{
+	put_format(pairs, key, "%llu",
+		   (unsigned long long)atomic_load_explicit(value, memory_order_relaxed));
+}
+
+/* What the rules have done; nothing where none ever held. */
+static void put_watched(const struct ky_ring_view *ring, struct pairs *pairs)
+{
+	const struct ky_ring_watched *watched = ring->side ? &ring->side->watched : NULL;
+
+	if (!watched || (!atomic_load_explicit(&watched->fired, memory_order_relaxed) &&
+			 !atomic_load_explicit(&watched->held_back, memory_order_relaxed)))
+		return;
+	put_number(pairs, "rules.fired", &watched->fired);
+	put_number(pairs, "rules.held_back", &watched->held_back);
+	put_number(pairs, "rules.untold", &watched->untold);
+	put_number(pairs, "rules.untold_over_budget", &watched->untold_over_budget);
+	put_number(pairs, "rules.undumped", &watched->undumped);
+}
+
+static void put_control(struct pairs *pairs, const struct ky_ring_control *control)
+{
+	uint64_t stopped_ns = ky_settings_stopped_ns(&control->settings);
+
+	put_gates(pairs, atomic_load_explicit(&control->gates, memory_order_relaxed));
+	if (stopped_ns)
+		put_number(pairs, "recording.stopped_ns", &control->settings.stopped_ns);
+}
+
 static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
 {
 	const struct ky_ring_view *ring = &drain->ring;
@@ -236,6 +298,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put_sampling(ring, pairs);
 	put_allocs(ring, pairs);
 	put_resources(ring, pairs);
+	put_watched(ring, pairs);
 	if (drain->options.source)
 		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");
@@ -250,7 +313,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put(pairs, "cpu_time.measured", "false");
 	put(pairs, "kymo.mode", is_flight(ring) ? "flight" : "stream");
 	if (ring->control)
-		put_gates(pairs, atomic_load_explicit(&ring->control->gates, memory_order_relaxed));
+		put_control(pairs, ring->control);
 	if (drain->is_directory_corrupt)
 		put(pairs, "directory.corrupt", "true");
 	put_runtimes(drain, pairs);

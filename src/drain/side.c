@@ -403,6 +403,8 @@ static void write_stuck(struct ky_drain *drain, const struct ky_stuck_note *stuc
 								     KY_STUCK_FRAMES_MAX);
 	ky_trc_enc_u8(enc, stuck->is_truncated);
 	ky_trc_enc_varint(enc, stuck->guessed_count);
+	ky_trc_enc_opt_varint(enc, stuck->has_counts, stuck->cpu_ns);
+	ky_trc_enc_opt_varint(enc, stuck->has_counts, stuck->run_delay_ns);
 }
 
 static void write_trigger(struct ky_drain *drain, const struct ky_trigger_note *trigger,

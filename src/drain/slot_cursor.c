@@ -510,7 +510,7 @@ static uint32_t plan_visits(struct ky_drain *drain)
 		if (slot >= populated)
 			continue; /* handed out, its pages not there yet */
 		drain->visits[count++] = (struct ky_visit){
-			KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot)), 0, slot};
+			KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot)), 0, 0, slot};
 	}
 	/* A thread's slots are claimed one after the other: claim order is its reading order. */
 	for (uint32_t i = 1; i < count; i++) {
@@ -533,6 +533,7 @@ static bool postpone(struct ky_drain *drain, uint32_t at, uint32_t count, uint64
 	if (number == late.number || number > drain->hand)
 		return false;
 	late.number = number;
+	late.start_ticks = 0;
 	for (; to + 1 < count && drain->visits[to + 1].number < number; to++)
 		drain->visits[to] = drain->visits[to + 1];
 	drain->visits[to] = late;
@@ -557,6 +558,20 @@ static void unlist_finished(struct ky_drain *drain)
 
 /* ---- memory ---- */
 
+/* The beginning of a slot that is not visited yet. Asked once: all that are left are looked at for
+ * every batch, and each is a miss of the cache. */
+static uint64_t start_of(const struct ky_drain *drain, struct ky_visit *visit)
+{
+	struct ky_slot_head head;
+
+	if (!visit->start_ticks)
+		visit->start_ticks = ky_ring_view_head(&drain->ring, visit->slot, visit->number,
+						       &head) == 0 ?
+					     head.start_ticks :
+					     UINT64_MAX;
+	return visit->start_ticks;
+}
+
 static void find_floors(struct ky_drain *drain, uint32_t from, uint32_t count)
 {
 	uint64_t floor = UINT64_MAX;
@@ -564,16 +579,14 @@ static void find_floors(struct ky_drain *drain, uint32_t from, uint32_t count)
 	for (uint32_t i = count; i-- > from;) {
 		struct ky_visit *next = &drain->visits[i];
 		const struct ky_slot_cursor *cursor = &drain->cursors[next->slot];
-		struct ky_slot_head head;
 
 		if (cursor->thread && !cursor->is_complete && cursor->number == next->number) {
 			if (cursor->thread->read_ticks < floor)
 				floor = cursor->thread->read_ticks;
 		} else if (next->number &&
 			   !(cursor->is_complete && cursor->number == next->number) &&
-			   ky_ring_view_head(&drain->ring, next->slot, next->number, &head) == 0 &&
-			   head.start_ticks < floor) {
-			floor = head.start_ticks;
+			   start_of(drain, next) < floor) {
+			floor = next->start_ticks;
 		}
 		next->floor_ticks = floor;
 	}

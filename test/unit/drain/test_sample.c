@@ -450,12 +450,12 @@ static void put_intervals(const struct ky_sample_ring *ring, uint32_t tid, uint3
 
 	for (uint32_t i = 0; i < count; i++) {
 		/* At 1, 3, 5 ... ms, 0.5 ms long each, but the first: 2 ms. */
-		struct ky_switch_interval interval = {T0 + (2 * i + 1) * MS,
-						      T0 + (2 * i + 1) * MS + MS / 2,
-						      KY_OFF_CPU_PREEMPTED,
-						      KY_SWITCH_END_UNSEEN,
-						      MS / 8,
-						      MS / 4};
+		struct ky_switch_interval interval = {.begin_ns = T0 + (2 * i + 1) * MS,
+						      .end_ns = T0 + (2 * i + 1) * MS + MS / 2,
+						      .reason = KY_OFF_CPU_PREEMPTED,
+						      .flags = KY_SWITCH_END_UNSEEN,
+						      .runnable_min_ns = MS / 8,
+						      .runnable_max_ns = MS / 4};
 
 		if (i == 0)
 			interval.end_ns = T0 + 3 * MS - 1;
@@ -519,6 +519,163 @@ static void sample__switches_are_told_inside_polls_alone(void **state)
 	case_close(&c);
 }
 
+static void put_woken(const struct ky_sample_ring *ring, uint64_t at_ns, uint32_t by_pid,
+		      uint32_t by_tid)
+{
+	const struct ky_switch_interval interval = {.begin_ns = at_ns,
+						    .end_ns = at_ns + MS,
+						    .reason = KY_OFF_CPU_SYSCALL,
+						    .runnable_min_ns = MS / 8 + 1,
+						    .runnable_max_ns = MS / 8 + 1,
+						    .by_pid = by_pid,
+						    .by_tid = by_tid,
+						    .by = by_tid ? KY_WOKEN_BY_THREAD :
+								   KY_WOKEN_BY_INTERRUPT};
+	uint64_t frames[KY_SWITCH_FRAMES + 1];
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_WAKER,
+				   .syscall = -1,
+				   .tid = 501,
+				   .stamp = at_ns,
+				   .frames = frames,
+				   .frame_count = KY_SWITCH_FRAMES + 1};
+
+	ky_switch_enc(&interval, at_ns, frames);
+	frames[KY_SWITCH_FRAMES] = ky_switch_enc_waker(&interval);
+	assert_true(ky_sample_put(ring, &sample));
+}
+
+static void check_waker(const struct test_event *event, uint64_t by, uint64_t pid, uint64_t tid,
+			const char *name)
+{
+	assert_int_equal(NUMBER(event, OFF_CPU, woken_by), by);
+	assert_int_equal(NUMBER(event, OFF_CPU, waker_pid), pid);
+	assert_int_equal(NUMBER(event, OFF_CPU, waker_tid), tid);
+	assert_string_equal(TEXT(event, OFF_CPU, waker_name), name);
+	assert_int_equal(NUMBER(event, OFF_CPU, runnable_min_ns),
+			 NUMBER(event, OFF_CPU, runnable_max_ns));
+}
+
+static void sample__wait_says_who_ended_it(void **state)
+{
+	uint64_t name[KY_WAKER_FRAMES];
+	struct ky_sample waker = {.kind = KY_SAMPLE_WAKER,
+				  .flags = KY_SAMPLE_STAMP_IS_NS,
+				  .syscall = -1,
+				  .tid = 9001,
+				  .stamp = T0,
+				  .more = 9000,
+				  .frames = name,
+				  .frame_count = KY_WAKER_FRAMES};
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	ky_waker_enc("postgres", name);
+	assert_true(ky_sample_put(&ring, &waker));
+	put_woken(&ring, T0 + MS, 9000, 9001);
+	put_woken(&ring, T0 + 3 * MS, 0, 0);
+	put_woken(&ring, T0 + 5 * MS, 8000, 9001); /* the number is another's by now */
+	test_poll_end(&w, T0 + 9 * MS, 0);
+	case_finish(&c, T0 + 400 * MS);
+	assert_int_equal(COUNT(&c, OFF_CPU), 3);
+	check_waker(EVENT(&c, OFF_CPU, 0), KY_WOKEN_BY_THREAD, 9000, 9001, "postgres");
+	check_waker(EVENT(&c, OFF_CPU, 1), KY_WOKEN_BY_INTERRUPT, 0, 0, "");
+	check_waker(EVENT(&c, OFF_CPU, 2), KY_WOKEN_BY_THREAD, 8000, 9001, "");
+	case_close(&c);
+}
+
+static void put_kernel(const struct ky_sample_ring *ring, uint64_t number, const uint64_t *frames,
+		       uint32_t count)
+{
+	struct ky_sample sample = {.kind = KY_SAMPLE_KERNEL,
+				   .flags = KY_SAMPLE_STAMP_IS_NS,
+				   .syscall = -1,
+				   .stamp = T0,
+				   .value = number,
+				   .frames = frames,
+				   .frame_count = count};
+
+	assert_true(ky_sample_put(ring, &sample));
+}
+
+/* Two intervals of a thread in one sample, with the numbers of their stacks. */
+static void put_with_kernel(const struct ky_sample_ring *ring, uint64_t first, uint64_t second)
+{
+	struct ky_switch_interval interval = {.begin_ns = T0 + MS,
+					      .end_ns = T0 + 2 * MS,
+					      .reason = KY_OFF_CPU_SYSCALL,
+					      .runnable_max_ns = MS};
+	uint64_t frames[2 * KY_SWITCH_FRAMES_MAX];
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_WAKER |
+					    KY_SAMPLE_HAS_KERNEL,
+				   .syscall = -1,
+				   .tid = 501,
+				   .stamp = T0,
+				   .frames = frames,
+				   .frame_count = 2 * KY_SWITCH_FRAMES_MAX};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t *at = frames + (size_t)i * KY_SWITCH_FRAMES_MAX;
+
+		ky_switch_enc(&interval, T0, at);
+		at[KY_SWITCH_FRAMES] = ky_switch_enc_waker(&interval);
+		at[KY_SWITCH_FRAMES + 1] = i ? second : first;
+		interval.begin_ns += 2 * MS;
+		interval.end_ns += 2 * MS;
+	}
+	assert_true(ky_sample_put(ring, &sample));
+}
+
+/* Returns whether it has one. */
+static bool check_kernel(const struct test_event *event, uint64_t futex_leaf, uint64_t fault_leaf)
+{
+	uint32_t field = KY_F_OFF_CPU_kernel_callchain, count = event->frame_count[field];
+
+	assert_int_equal(NUMBER(event, OFF_CPU, duration_ns), MS);
+	if (count)
+		assert_int_equal(event->leaf[field], count == 3 ? futex_leaf : fault_leaf);
+	assert_true(count == 0 || count == 1 || count == 3);
+	return count != 0;
+}
+
+static void sample__wait_says_where_in_the_kernel_it_began(void **state)
+{
+	const uint64_t text = UINT64_C(0xffffffff81000000);
+	const uint64_t futex[] = {text + 1, text + 2, text + 3}, fault[] = {text + 9};
+	uint64_t number = ky_switch_stack_number(futex, 3);
+	uint32_t known = 0;
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	put_kernel(&ring, number, futex, 3);
+	put_kernel(&ring, ky_switch_stack_number(fault, 1), fault, 1);
+	/* Not what its frames make, none at all, too many. */
+	put_kernel(&ring, 1234, futex, 2);
+	put_kernel(&ring, ky_switch_stack_number(futex, 0), futex, 0);
+	put_kernel(&ring, ky_switch_stack_number(test_frames, KY_SWITCH_STACK_MAX + 1), test_frames,
+		   KY_SWITCH_STACK_MAX + 1);
+	put_with_kernel(&ring, number, ky_switch_stack_number(fault, 1));
+	put_with_kernel(&ring, 0, 1234);
+	put_with_kernel(&ring, number,
+			ky_switch_stack_number(test_frames, KY_SWITCH_STACK_MAX + 1));
+	test_poll_end(&w, T0 + 9 * MS, 0);
+	case_finish(&c, T0 + 400 * MS);
+	assert_int_equal(COUNT(&c, OFF_CPU), 6);
+	for (uint32_t i = 0; i < 6; i++)
+		known += check_kernel(EVENT(&c, OFF_CPU, i), futex[0], fault[0]);
+	assert_int_equal(known, 3);
+	case_close(&c);
+}
+
 /* Each becomes many records that wait for their time. */
 static void sample__many_switches_survive_several_steps(void **state)
 {
@@ -556,6 +713,8 @@ int main(void)
 		cmocka_unit_test(sample__hostile_areas_do_no_harm),
 		cmocka_unit_test(sample__no_slot_holds_words_of_two_writers),
 		cmocka_unit_test(sample__switches_are_told_inside_polls_alone),
+		cmocka_unit_test(sample__wait_says_who_ended_it),
+		cmocka_unit_test(sample__wait_says_where_in_the_kernel_it_began),
 		cmocka_unit_test(sample__many_switches_survive_several_steps),
 		cmocka_unit_test(sample__layout_lies_within_its_area),
 	};

@@ -276,7 +276,10 @@ static const struct ky_stuck_note stuck[] = {{.monotonic_ns = T0 + 30 * MS,
 					      .syscall = 202,
 					      .pc = 0xabc,
 					      .sp = 0xdef,
-					      .wchan = "futex_wait"}};
+					      .wchan = "futex_wait",
+					      .has_counts = true,
+					      .cpu_ns = 5000,
+					      .run_delay_ns = 0}};
 static const struct ky_trigger_note trigger = {.monotonic_ns = T0 + 40 * MS,
 					       .value = 40000000,
 					       .threshold = 10000000,
@@ -316,8 +319,13 @@ static void side__cut_tells_marks_counters_crash_stuck_threads_and_the_firing_in
 	assert_int_equal(NUMBER(event, STUCK_THREAD, worker_id), 0);
 	assert_int_equal(NUMBER(event, STUCK_THREAD, state), 'S');
 	assert_string_equal(TEXT(event, STUCK_THREAD, wchan), "futex_wait");
+	assert_int_equal(NUMBER(event, STUCK_THREAD, cpu_ns), 5000);
+	assert_true(event->is_present[KY_F_STUCK_THREAD_run_delay_ns]);
+	assert_int_equal(NUMBER(event, STUCK_THREAD, run_delay_ns), 0);
 	event = EVENT(&c, STUCK_THREAD, 1);
 	assert_false(event->is_present[KY_F_STUCK_THREAD_syscall_number]);
+	assert_false(event->is_present[KY_F_STUCK_THREAD_cpu_ns]);
+	assert_false(event->is_present[KY_F_STUCK_THREAD_run_delay_ns]);
 	assert_int_equal(NUMBER(event, STUCK_THREAD, is_running), 1);
 	event = EVENT(&c, TRIGGER, 0);
 	assert_string_equal(TEXT(event, TRIGGER, rule), "poll>10ms");
