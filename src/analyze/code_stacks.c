@@ -88,8 +88,10 @@ static bool is_system(const struct ky_code_place *place)
 	return false;
 }
 
+/* Where the trace has no map of modules (dial9's), what has no file and is no path of Rust is the
+ * system's. */
 static bool add_lines(struct making *making, const struct ky_symbol_frame *frames, uint32_t count,
-		      bool is_of_system)
+		      bool is_of_system, bool has_map)
 {
 	struct ky_code_stacks *out = making->out;
 	void *list = out->lines;
@@ -108,7 +110,8 @@ static bool add_lines(struct making *making, const struct ky_symbol_frame *frame
 		line->file = frames[i].file;
 		line->line = frames[i].line;
 		line->why = frames[i].why;
-		line->is_system = is_of_system;
+		line->is_system = is_of_system ||
+				  (!has_map && !*line->file && !contains(line->name, "::"));
 		out->line_count++;
 	}
 	return true;
@@ -148,6 +151,7 @@ static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_
 	struct ky_code_place place;
 	void *list = out->spots;
 	const struct ky_code_module *module;
+	bool has_map;
 
 	if (count > KY_CODE_INLINES_MAX)
 		count = KY_CODE_INLINES_MAX;
@@ -160,7 +164,8 @@ static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_
 							    frames[0].number,
 							    module ? module->number : KY_NONE};
 	out->nameless_count += frames[0].why != KY_SYMBOL_FOUND;
-	if (!add_lines(making, frames, count, is_system(&place)))
+	has_map = ky_symbol_table_map(making->symbols)->count > 0;
+	if (!add_lines(making, frames, count, is_system(&place), has_map))
 		return UINT32_MAX;
 	return out->spot_count++;
 }
@@ -286,10 +291,61 @@ void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *
 {
 	memset(walk, 0, sizeof(*walk));
 	walk->stacks = stacks;
+	walk->below = KY_NONE;
 	if (stack < stacks->trace->samples.stack_count) {
 		walk->frame = stacks->trace->samples.stacks[stack].first;
 		walk->frame_end = walk->frame + stacks->trace->samples.stacks[stack].count;
 	}
+}
+
+/* How threads are taken off: that says nothing of why. */
+static bool is_of_scheduler(const struct ky_code_line *line)
+{
+	static const char *const names[] = {"schedule",
+					    "__schedule",
+					    "io_schedule",
+					    "preempt_schedule",
+					    "__cond_resched",
+					    "rt_mutex_schedule",
+					    "raw_irqentry_exit_cond_resched",
+					    "irqentry_exit_cond_resched"};
+
+	if (line->why != KY_SYMBOL_FOUND || !line->is_system)
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (begins_with(line->name, names[i]))
+			return true;
+	return false;
+}
+
+uint32_t ky_code_scheduler_frames(const struct ky_code_stacks *stacks, uint32_t stack)
+{
+	uint32_t count, at = 0;
+	const struct ky_stack *of;
+
+	if (stack >= stacks->trace->samples.stack_count)
+		return 0;
+	of = &stacks->trace->samples.stacks[stack];
+	count = of->count;
+	while (at < count) {
+		const struct ky_code_spot *spot =
+			&stacks->spots[stacks->frame_spots[of->first + at]];
+
+		if (!spot->count || !is_of_scheduler(&stacks->lines[spot->first]))
+			return at;
+		at++;
+	}
+	return 0; /* all there is */
+}
+
+void ky_code_walk_begin_kernel(struct ky_code_walk *walk, const struct ky_code_stacks *stacks,
+			       uint32_t kernel, uint32_t stack)
+{
+	ky_code_walk_begin(walk, stacks, kernel == KY_NONE ? stack : kernel);
+	if (kernel == KY_NONE)
+		return;
+	walk->frame += ky_code_scheduler_frames(stacks, kernel);
+	walk->below = stack;
 }
 
 const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
@@ -297,8 +353,12 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 	while (walk->line == walk->line_end) {
 		const struct ky_code_spot *spot;
 
-		if (walk->frame == walk->frame_end)
+		if (walk->frame == walk->frame_end && walk->below == KY_NONE)
 			return NULL;
+		if (walk->frame == walk->frame_end) {
+			ky_code_walk_begin(walk, walk->stacks, walk->below);
+			continue;
+		}
 		spot = &walk->stacks->spots[walk->stacks->frame_spots[walk->frame++]];
 		walk->line = spot->first;
 		walk->line_end = spot->first + spot->count;
@@ -314,18 +374,28 @@ static const char *path_of(const char *name)
 	return name;
 }
 
+/* What a program that links the library has of it in its own functions. */
+static bool is_of_headers(const struct ky_code_line *line)
+{
+	return begins_with(line->name, "kymo_") && contains(line->file, "kymo/") &&
+	       contains(line->file, ".h");
+}
+
 bool ky_code_is_own(const struct ky_code_line *line)
 {
-	static const char *const crates[] = {"std::",     "core::",    "alloc::",      "tokio::",
-					     "mio::",     "hyper::",   "hyper_util::", "futures_",
-					     "tower::",   "tracing::", "axum::",       "rayon",
-					     "__rustc::", "__rust_",   "__rdl_",       "__rg_"};
+	static const char *const crates[] = {
+		"std::",       "core::",       "alloc::",        "tokio::",        "mio::",
+		"hyper::",     "hyper_util::", "futures_",       "tower::",        "tracing::",
+		"axum::",      "rayon",        "__rustc::",      "__rust_",        "__rdl_",
+		"__rg_",       "tokio_util::", "tokio_stream::", "tokio_rustls::", "tower_http::",
+		"axum_core::", "h2::",         "rustls::",       "tonic::",        "reqwest::",
+		"futures::",   "parking_lot",  "crossbeam",      "once_cell::"};
 	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/.cargo/",
 					    "/cargo/registry/", "/cargo/git/"};
 	const char *name = path_of(line->name);
 	size_t i;
 
-	if (line->why != KY_SYMBOL_FOUND || line->is_system ||
+	if (line->why != KY_SYMBOL_FOUND || line->is_system || is_of_headers(line) ||
 	    *name == '[') /* "[unknown] 0x..." of dial9 */
 		return false;
 	if (begins_with(name, "dyn "))

@@ -19,6 +19,22 @@ int ky_stack_profile_cpu(struct ky_stack_profile *profile, const struct ky_trace
 /* profile_heap.c */
 int ky_stack_profile_heap(struct ky_stack_profile *profile, const struct ky_trace *trace);
 
+/* Rows of one kind in groups that read the same. */
+struct ky_keyed_row {
+	uint64_t extra; /* reason and system call */
+	uint32_t site;  /* the stack; KY_NONE */
+	uint32_t row;
+};
+
+/* profile_wakers.c: the wakers of a wait, of its rows. Returns 0, -ENOMEM. */
+int ky_stack_profile_wakers(struct ky_stack_profile_wait *wait, const struct ky_trace *trace,
+			    const struct ky_keyed_row *rows, uint32_t count);
+
+/* profile_kernel.c: where in the kernel they left the processor. Returns 0, -ENOMEM. */
+int ky_stack_profile_kernels(struct ky_stack_profile_wait *wait,
+			     const struct ky_stack_profile *profile, const struct ky_trace *trace,
+			     const struct ky_keyed_row *rows, uint32_t count);
+
 /* profile_waits.c: waits, places; worst. */
 int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace);
 void ky_stack_profile_worst(struct ky_stack_profile *profile, const struct ky_trace *trace,

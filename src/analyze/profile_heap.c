@@ -78,6 +78,13 @@ static void choose_points(struct ky_stack_profile *profile, const struct ky_trac
 	profile->heap_points[KY_HEAP_PARTS] = last;
 }
 
+static void add_both(struct ky_total *bytes, struct ky_total *allocations,
+		     const struct ky_stack_row *row)
+{
+	ky_total_add(bytes, row->weight, (double)row->value);
+	ky_total_add(allocations, row->weight, 1.0);
+}
+
 static void add(const struct ky_stack_profile *profile, struct ky_stack_profile_heap *heap,
 		const struct ky_stack_row *row)
 {
@@ -90,9 +97,9 @@ static void add(const struct ky_stack_profile *profile, struct ky_stack_profile_
 	/* Of some that live the beginning was lost, of others it was before the trace. */
 	if (row->time_ns >= profile->from_ns &&
 	    (row->reason != KY_ALLOC_TOLD_LIVE || row->time_ns >= profile->heap_points[0]))
-		ky_total_add(&heap->bytes, row->weight, bytes);
+		add_both(&heap->bytes, &heap->allocations, row);
 	if (is_live)
-		ky_total_add(&heap->live_bytes, row->weight, bytes);
+		add_both(&heap->live_bytes, &heap->live_allocations, row);
 	if (is_live != was_live)
 		ky_total_add(&heap->growth, row->weight, is_live ? bytes : -bytes);
 	for (uint32_t i = 0; i <= KY_HEAP_PARTS; i++)

@@ -133,13 +133,74 @@ static void parts(struct ky_buf *out, const struct ky_off_cpu_parts *of, double 
 		       whole > blocked + runnable ? whole - blocked - runnable : 0);
 }
 
+/* ns: as in the wait's estimate. */
+static void wakers(struct ky_buf *out, const struct ky_trace *trace,
+		   const struct ky_stack_profile_wait *wait)
+{
+	ky_json_number(out, "woken", wait->woken_count);
+	ky_json_number(out, "woken_ns", ky_whole(wait->woken_ns));
+	ky_json_number(out, "wakers_seen", wait->waker_total);
+	ky_json_open(out, "wakers", "[");
+	for (uint32_t i = 0; i < wait->waker_count; i++) {
+		const struct ky_stack_profile_waker *waker = &wait->wakers[i];
+
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "by",
+			     waker->by == KY_ROW_WOKEN_BY_THREAD ? "thread" : "interrupt");
+		ky_json_number(out, "count", waker->count);
+		ky_json_number(out, "ns", ky_whole(waker->ns));
+		if (waker->thread != KY_NONE)
+			ky_json_text(out, "thread", ky_trace_name(trace, waker->thread));
+		else
+			ky_json_number_or_null(out, "thread", false, 0);
+		ky_json_number_or_null(out, "tid", waker->tid != 0, waker->tid);
+		ky_json_number_or_null(out, "pid", waker->pid != 0, waker->pid);
+		ky_json_flag(out, "is_own", waker->is_own);
+		ky_json_flag(out, "in_task", waker->is_task);
+		task(out, trace, "task", waker->task);
+		kind(out, trace, waker->kind);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+}
+
+static void kernels(struct ky_buf *out, const struct ky_stack_profile *profile,
+		    const struct ky_stack_profile_wait *wait)
+{
+	const struct ky_code_line *code;
+	struct ky_code_walk walk;
+	uint32_t count;
+
+	ky_json_number(out, "kernel_known", wait->kernel_seen);
+	ky_json_number(out, "kernel_known_ns", ky_whole(wait->kernel_ns));
+	ky_json_number(out, "kernel_stacks_seen", wait->kernel_total);
+	ky_json_open(out, "kernel", "[");
+	for (uint32_t i = 0; i < wait->kernel_count; i++) {
+		ky_json_open(out, NULL, "{");
+		ky_json_number(out, "count", wait->kernels[i].count);
+		ky_json_number(out, "ns", ky_whole(wait->kernels[i].ns));
+		ky_json_open(out, "stack", "[");
+		ky_code_walk_begin_kernel(&walk, &profile->code, wait->kernels[i].stack, KY_NONE);
+		for (count = 0; count < STACK_LINES_MAX && (code = ky_code_walk_next(&walk));
+		     count++)
+			line(out, code);
+		ky_text(out, "]}");
+	}
+	ky_text(out, "]");
+}
+
 static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		  const struct ky_stack_profile *profile)
 {
+	double low, high;
 	uint32_t i;
 
 	ky_json_open(out, "off_cpu", "{");
+	ky_stack_profile_off_cpu_interval(profile, &low, &high);
 	total(out, "ns", &profile->off_cpu);
+	ky_json_number(out, "low_ns", ky_whole(low));
+	ky_json_number(out, "high_ns", ky_whole(high));
+	ky_json_number(out, "seen_ns", ky_whole(profile->off_cpu_seen_ns));
 	parts(out, &profile->off_cpu_parts, profile->off_cpu.sum);
 	ky_json_open(out, "switches", "{");
 	ky_json_number(out, "observed_ns", profile->switches_observed_ns);
@@ -159,6 +220,8 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_number(out, "max_ns", wait->max_ns);
 		ky_json_number(out, "max_at_ns", wait->max_at_ns);
 		task(out, trace, "max_task", wait->max_task);
+		wakers(out, trace, wait);
+		kernels(out, profile, wait);
 		stack_lines(out, profile, wait->stack);
 		ky_text(out, "}");
 	}
@@ -213,6 +276,8 @@ static void heap_part(struct ky_buf *out, const struct ky_stack_profile_heap *pa
 	ky_json_number(out, "samples", part->count);
 	leaning_total(out, "bytes", &part->bytes);
 	leaning_total(out, "live_bytes", &part->live_bytes);
+	leaning_total(out, "allocations", &part->allocations);
+	leaning_total(out, "live_allocations", &part->live_allocations);
 	ky_json_open(out, "growth", "{");
 	ky_json_number(out, "count", part->growth.count);
 	ky_json_signed(out, "estimate",
@@ -289,6 +354,25 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]");
 }
 
+static void unseen(struct ky_buf *out, const struct ky_stack_profile *profile)
+{
+	ky_json_open(out, "unseen", "[");
+	for (uint32_t i = 0; i < profile->unseen_count; i++) {
+		const struct ky_unseen *part = &profile->unseen[i];
+
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "part", kind_names[part->kind]);
+		ky_json_text(out, "what", part->what);
+		ky_json_text(out, "why", part->why);
+		if (part->command)
+			ky_json_text(out, "command", part->command);
+		else
+			ky_json_number_or_null(out, "command", false, 0);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
+}
+
 void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,
 			   const struct ky_stack_profile *profile)
 {
@@ -308,6 +392,7 @@ void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,
 		if (ky_stack_profile_is_withheld(profile, (enum ky_stack_kind)i))
 			ky_json_text(out, NULL, kind_names[i]);
 	ky_text(out, "]");
+	unseen(out, profile);
 	ky_json_flag(out, "by_time", profile->is_by_time);
 	ky_json_number(out, "long_poll_ns", profile->long_poll_ns);
 	cpu(out, trace, profile, "cpu", &profile->cpu, false);

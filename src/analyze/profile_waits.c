@@ -5,22 +5,9 @@
 #include <read/sort.h>
 #include <string.h>
 
-/* Of OffCpuEvent. */
-enum {
-	REASON_FAULT = 3,
-	REASON_PREEMPTED = 4
-};
-
-/* Rows of one kind in groups that read the same. */
-struct keyed {
-	uint64_t extra; /* reason and system call */
-	uint32_t site;  /* the stack; KY_NONE */
-	uint32_t row;
-};
-
 static bool is_keyed_before(const void *a, const void *b, const void *ctx)
 {
-	const struct keyed *one = a, *other = b;
+	const struct ky_keyed_row *one = a, *other = b;
 
 	(void)ctx;
 	if (one->site != other->site)
@@ -30,18 +17,18 @@ static bool is_keyed_before(const void *a, const void *b, const void *ctx)
 	return one->row < other->row;
 }
 
-static bool is_same(const struct keyed *one, const struct keyed *other)
+static bool is_same(const struct ky_keyed_row *one, const struct ky_keyed_row *other)
 {
 	return one->site == other->site && one->extra == other->extra;
 }
 
 /* Returns the rows in groups and how many groups there are; NULL: no memory. */
-static struct keyed *group_rows(const struct ky_stack_profile *profile,
-				const struct ky_trace *trace, enum ky_stack_kind kind,
-				uint32_t *count, uint32_t *groups)
+static struct ky_keyed_row *group_rows(const struct ky_stack_profile *profile,
+				       const struct ky_trace *trace, enum ky_stack_kind kind,
+				       uint32_t *count, uint32_t *groups)
 {
 	const struct ky_samples *samples = &trace->samples;
-	struct keyed *keyed = ky_alloc((samples->counts[kind] + 1) * sizeof(*keyed));
+	struct ky_keyed_row *keyed = ky_alloc((samples->counts[kind] + 1) * sizeof(*keyed));
 	uint32_t i;
 
 	*count = *groups = 0;
@@ -49,7 +36,7 @@ static struct keyed *group_rows(const struct ky_stack_profile *profile,
 		return NULL;
 	for (i = 0; i < samples->row_count; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
-		struct keyed *key = &keyed[*count];
+		struct ky_keyed_row *key = &keyed[*count];
 
 		if (row->kind != kind || !ky_stack_profile_has(profile, row))
 			continue;
@@ -128,6 +115,17 @@ static bool is_passed(const struct ky_trace *trace, uint32_t at)
 	       window[1].stretch_ns < window->to_ns;
 }
 
+void ky_stack_profile_off_cpu_interval(const struct ky_stack_profile *profile, double *low,
+				       double *high)
+{
+	double margin = ky_total_margin(&profile->off_cpu);
+
+	*low = profile->off_cpu.sum - margin;
+	*high = profile->off_cpu.sum + margin;
+	if (*low < profile->off_cpu_seen_ns)
+		*low = profile->off_cpu_seen_ns;
+}
+
 /* All of them in the order of time, so that those of one window follow each other. */
 static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
@@ -141,6 +139,7 @@ static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *tr
 			continue;
 		add_parts(&profile->off_cpu_parts, row, row->weight);
 		add_row(&profile->off_cpu, &cluster, trace, row);
+		profile->off_cpu_seen_ns += (double)row->value;
 	}
 	ky_cluster_end(&profile->off_cpu, &cluster);
 	for (i = 0; i < trace->off_window_count; i++) {
@@ -174,34 +173,44 @@ static uint32_t cut(uint32_t count)
 	return count < KY_STACK_PROFILE_ROWS_MAX ? count : KY_STACK_PROFILE_ROWS_MAX;
 }
 
+/* rows: all of one wait. */
+static int make_wait(struct ky_stack_profile_wait *wait, const struct ky_stack_profile *profile,
+		     const struct ky_trace *trace, const struct ky_keyed_row *rows, uint32_t count)
+{
+	const struct ky_stack_row *first = &trace->samples.rows[rows[0].row];
+	struct ky_cluster cluster = {.window = 0};
+	int err;
+
+	wait->stack = rows[0].site;
+	wait->reason = first->reason;
+	wait->syscall = first->syscall;
+	for (uint32_t i = 0; i < count; i++)
+		add_wait(wait, &cluster, trace, &trace->samples.rows[rows[i].row]);
+	ky_cluster_end(&wait->ns, &cluster);
+	err = ky_stack_profile_wakers(wait, trace, rows, count);
+	return err ? err : ky_stack_profile_kernels(wait, profile, trace, rows, count);
+}
+
 static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
-	struct ky_cluster cluster = {.window = 0};
-	uint32_t count, groups, i, at = 0;
-	struct keyed *keyed = group_rows(profile, trace, KY_STACK_OFF_CPU, &count, &groups);
+	uint32_t count, groups, i, next, at = 0;
+	struct ky_keyed_row *keyed = group_rows(profile, trace, KY_STACK_OFF_CPU, &count, &groups);
+	int result = 0;
 
 	make_sum(profile, trace);
 	if (!keyed)
 		return -ENOMEM;
 	profile->waits = ky_alloc((groups + 1u) * sizeof(*profile->waits));
-	if (!profile->waits) {
-		ky_free(keyed);
-		return -ENOMEM;
+	if (!profile->waits)
+		result = -ENOMEM;
+	for (i = 0; i < count && result == 0; i = next) {
+		for (next = i + 1; next < count && is_same(&keyed[next], &keyed[i]);)
+			next++;
+		result = make_wait(&profile->waits[at++], profile, trace, &keyed[i], next - i);
 	}
-	for (i = 0; i < count; i++) {
-		const struct ky_stack_row *row = &trace->samples.rows[keyed[i].row];
-		struct ky_stack_profile_wait *wait;
-
-		if (i > 0 && !is_same(&keyed[i], &keyed[i - 1]))
-			ky_cluster_end(&profile->waits[at++].ns, &cluster);
-		wait = &profile->waits[at];
-		wait->stack = keyed[i].site;
-		wait->reason = row->reason;
-		wait->syscall = row->syscall;
-		add_wait(wait, &cluster, trace, row);
-	}
-	ky_cluster_end(&profile->waits[at].ns, &cluster);
 	ky_free(keyed);
+	if (result < 0)
+		return result;
 	ky_sort(profile->waits, groups, sizeof(*profile->waits), is_wait_before, NULL);
 	profile->wait_total = groups;
 	profile->wait_count = cut(groups);
@@ -312,7 +321,7 @@ static void count_once(struct ky_stack_profile *profile, struct standing *list, 
 static int make_places(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	uint32_t count, groups, i, at = 0;
-	struct keyed *keyed = group_rows(profile, trace, KY_STACK_PLACE, &count, &groups);
+	struct ky_keyed_row *keyed = group_rows(profile, trace, KY_STACK_PLACE, &count, &groups);
 	uint32_t *last = last_places(profile, trace);
 	uint32_t *counted = ky_alloc((trace->task_count + 1u) * sizeof(*counted));
 	struct standing *standing = ky_alloc((count + 1u) * sizeof(*standing));
@@ -383,8 +392,8 @@ static void add_to_poll(struct ky_stack_profile *profile, struct ky_stack_profil
 	}
 	worst->off_count++;
 	worst->off_ns += row->value;
-	worst->preempted_ns += row->reason == REASON_PREEMPTED ? row->value : 0;
-	worst->fault_ns += row->reason == REASON_FAULT ? row->value : 0;
+	worst->preempted_ns += row->reason == KY_WAIT_PREEMPTED ? row->value : 0;
+	worst->fault_ns += row->reason == KY_WAIT_FAULT ? row->value : 0;
 	for (i = 0; i < worst->off_row_count; i++)
 		if (worst->off_rows[i].stack == site && worst->off_rows[i].reason == row->reason &&
 		    worst->off_rows[i].syscall == row->syscall)

@@ -214,6 +214,9 @@ static void stuck(struct ky_buf *out, const struct ky_trace *trace)
 		ky_json_flag(out, "running", look->is_running);
 		ky_json_number_or_null(out, "syscall", look->syscall != UINT64_MAX, look->syscall);
 		ky_json_number_or_null(out, "pc", look->pc != 0, look->pc);
+		ky_json_number_or_null(out, "cpu_ns", look->cpu_ns != UINT64_MAX, look->cpu_ns);
+		ky_json_number_or_null(out, "run_delay_ns", look->run_delay_ns != UINT64_MAX,
+				       look->run_delay_ns);
 		named(out, trace, "wchan", look->wchan);
 		ky_text(out, "}");
 	}

@@ -64,6 +64,7 @@ int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *
 	profile->long_poll_ns = options && options->long_poll_ns ? options->long_poll_ns :
 								   KY_STACK_PROFILE_LONG_NS;
 	count_rows(profile, trace);
+	profile->unseen_count = ky_unseen_find(profile->unseen, trace);
 	result = fill(profile, trace, report, symbols);
 	if (result < 0) {
 		ky_stack_profile_free(profile);
@@ -98,4 +99,29 @@ const char *ky_off_cpu_reason(uint8_t reason)
 					    "futex", "page fault", "preempted"};
 
 	return texts[reason < sizeof(texts) / sizeof(texts[0]) ? reason : 0];
+}
+
+const char *ky_off_cpu_why(char *cell, uint8_t reason, uint32_t syscall, const char *call)
+{
+	static const char numbered[] = "system call ";
+	char digits[12];
+	const char *text = ky_off_cpu_reason(reason);
+	size_t used, at = sizeof(digits);
+
+	if (reason == KY_WAIT_CALL && syscall == KY_NO_SYSCALL)
+		text = "a wait";
+	else if (reason == KY_WAIT_CALL)
+		text = call ? call : numbered;
+	used = strlen(text);
+	if (used > KY_OFF_CPU_WHY_BYTES - sizeof(digits))
+		used = KY_OFF_CPU_WHY_BYTES - sizeof(digits);
+	memcpy(cell, text, used);
+	digits[--at] = '\0';
+	for (uint32_t number = syscall; text == numbered && at; number /= 10) {
+		digits[--at] = (char)('0' + number % 10);
+		if (number < 10)
+			break;
+	}
+	memcpy(cell + used, digits + at, sizeof(digits) - at);
+	return cell;
 }

@@ -17,10 +17,13 @@
 #include <analyze/code_stacks.h>
 #include <analyze/report.h>
 #include <analyze/share.h>
+#include <analyze/unseen.h>
 
 #define KY_STACK_PROFILE_ROWS_MAX 200u
 #define KY_STACK_PROFILE_WORST 10u
 #define KY_STACK_PROFILE_WORST_ROWS 5u /* of one poll */
+#define KY_STACK_PROFILE_WAKERS 3u     /* of one wait */
+#define KY_STACK_PROFILE_KERNELS 3u    /* the same */
 #define KY_HEAP_PARTS 10u
 #define KY_STACK_PROFILE_LONG_NS UINT64_C(1000000)
 
@@ -52,6 +55,28 @@ struct ky_off_cpu_parts {
 	double blocked, runnable;
 };
 
+/* Those that ended waits and read the same: tasks of a kind, on whatever threads; else threads
+ * of one name and process. */
+struct ky_stack_profile_waker {
+	uint8_t by;      /* KY_ROW_WOKEN_BY_THREAD, _INTERRUPT */
+	bool is_own;     /* a thread of the recorded process */
+	bool is_task;    /* that polled a task then */
+	uint32_t kind;   /* name of such a task; KY_NONE */
+	uint32_t task;   /* where all were one; KY_NONE */
+	uint32_t thread; /* name of the thread, where all have one; KY_NONE */
+	uint32_t tid;    /* where all were one; 0 */
+	uint32_t pid;    /* 0: not known */
+	uint64_t count;  /* of intervals seen */
+	double ns;       /* estimated: of the intervals as a whole, as in the wait */
+};
+
+/* Stacks of the kernel that read the same, behind the scheduler's own functions. */
+struct ky_stack_profile_kernel {
+	uint32_t stack;
+	uint64_t count; /* of intervals seen */
+	double ns;      /* estimated, as in the wait */
+};
+
 /* Time off the processor with one stack and reason. */
 struct ky_stack_profile_wait {
 	uint32_t stack; /* that reads like all of them; KY_NONE */
@@ -62,6 +87,14 @@ struct ky_stack_profile_wait {
 	uint64_t seen_ns, max_ns;
 	uint64_t max_at_ns; /* beginning of the longest */
 	uint32_t max_task;
+	struct ky_stack_profile_waker wakers[KY_STACK_PROFILE_WAKERS]; /* most time first */
+	uint32_t waker_count, waker_total;
+	uint64_t woken_count; /* intervals seen of which it is known who ended them */
+	double woken_ns;      /* ... estimated */
+	struct ky_stack_profile_kernel kernels[KY_STACK_PROFILE_KERNELS]; /* most time first */
+	uint32_t kernel_count, kernel_total;
+	uint64_t kernel_seen; /* intervals that have such a stack */
+	double kernel_ns;     /* ... estimated */
 };
 
 struct ky_stack_profile_place {
@@ -78,9 +111,11 @@ struct ky_stack_profile_place {
 /* All estimated. */
 struct ky_stack_profile_heap {
 	uint32_t stack;
-	uint64_t count;                    /* samples that this is made of */
-	struct ky_total bytes;             /* allocated in the range */
-	struct ky_total live_bytes;        /* at its end, also what was allocated before it */
+	uint64_t count;              /* samples that this is made of */
+	struct ky_total bytes;       /* allocated in the range */
+	struct ky_total live_bytes;  /* at its end, also what was allocated before it */
+	struct ky_total allocations; /* how many these bytes are */
+	struct ky_total live_allocations;
 	struct ky_total growth;            /* live at its end without what was live at half of it */
 	double live_at[KY_HEAP_PARTS + 1]; /* at each of heap_points */
 };
@@ -118,6 +153,7 @@ struct ky_stack_profile {
 	struct ky_stack_profile_wait *waits; /* most time first */
 	uint32_t wait_count, wait_total;
 	struct ky_total off_cpu;
+	double off_cpu_seen_ns; /* of it, which is certain */
 	struct ky_off_cpu_parts off_cpu_parts;
 	/* Of the kernel's switch records: watched so long of so long; 0: not at all. */
 	uint64_t switches_observed_ns, switches_stretch_ns, switches_lost_count;
@@ -131,8 +167,10 @@ struct ky_stack_profile {
 	bool is_heap_weighted;                   /* every allocation says what it stands for */
 	struct ky_stack_profile_poll worst[KY_STACK_PROFILE_WORST];
 	uint32_t worst_count;
-	uint64_t counts[KY_STACK_KINDS]; /* in the range */
-	uint64_t lost[KY_STACK_KINDS];   /* of the whole trace */
+	uint64_t counts[KY_STACK_KINDS];        /* in the range */
+	uint64_t lost[KY_STACK_KINDS];          /* of the whole trace */
+	struct ky_unseen unseen[KY_UNSEEN_MAX]; /* ... too */
+	uint32_t unseen_count;
 };
 
 /* May anything be concluded from the samples of this kind? */
@@ -145,8 +183,16 @@ int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *
 			  const struct ky_stack_profile_options *options);
 void ky_stack_profile_free(struct ky_stack_profile *profile);
 
+/* The 95 % interval of off_cpu, which is no less than what was seen. */
+void ky_stack_profile_off_cpu_interval(const struct ky_stack_profile *profile, double *low,
+				       double *high);
+
 /* "futex", "blocked in a system call", ... : OffCpuEvent.reason. */
 const char *ky_off_cpu_reason(uint8_t reason);
+/* The same in a word or two, "read" or "system call 35" of a call. call: its name; NULL: it has
+ * none. Returns cell. */
+#define KY_OFF_CPU_WHY_BYTES 48u
+const char *ky_off_cpu_why(char *cell, uint8_t reason, uint32_t syscall, const char *call);
 
 /* Canonical JSON, one object. Errors: buf->failed. */
 void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define WEIGHT_MAX 4294967296.0
-#define REASON_PREEMPTED 4u /* of OffCpuEvent */
 
 static uint64_t number(const struct ky_frame *frame, uint32_t field)
 {
@@ -174,6 +173,8 @@ static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame 
 	row->time_ns = frame->timestamp_ns;
 	row->weight = 1.0;
 	row->stack = row->worker = row->task = row->name = KY_NONE;
+	row->waker_name = row->waker_task = row->waker_kind = KY_NONE;
+	row->kernel = KY_NONE;
 	row->syscall = KY_NO_SYSCALL;
 	row->order = samples->row_count++;
 	row->kind = kind;
@@ -257,12 +258,36 @@ static void load_runnable(const struct ky_frame *frame, struct ky_stack_row *row
 	uint64_t most = ky_frame_number(frame, KY_F_OFF_CPU_runnable_max_ns, row->value);
 	uint64_t least = number(frame, KY_F_OFF_CPU_runnable_min_ns);
 
-	if (row->reason == REASON_PREEMPTED)
+	if (row->reason == KY_WAIT_PREEMPTED)
 		least = row->value;
 	row->runnable_max_ns = most < row->value ? most : row->value;
 	row->runnable_min_ns = least < row->value ? least : row->value;
 	if (row->runnable_max_ns < row->runnable_min_ns)
 		row->runnable_max_ns = row->runnable_min_ns;
+}
+
+/* A moment is known where the split is. */
+static bool load_waker(struct ky_load *load, const struct ky_frame *frame, struct ky_stack_row *row)
+{
+	row->woken_by = (uint8_t)number(frame, KY_F_OFF_CPU_woken_by);
+	if (row->woken_by > KY_ROW_WOKEN_BY_INTERRUPT)
+		row->woken_by = 0;
+	if (!row->woken_by)
+		return true;
+	row->waker_tid = (uint32_t)number(frame, KY_F_OFF_CPU_waker_tid);
+	row->waker_pid = (uint32_t)number(frame, KY_F_OFF_CPU_waker_pid);
+	row->waker_name = ky_load_text(load, frame, KY_F_OFF_CPU_waker_name);
+	if (row->runnable_min_ns == row->runnable_max_ns)
+		row->woken_ns = row->end_ns - row->runnable_min_ns;
+	return !load->trace->pages.failed;
+}
+
+static bool load_kernel(struct ky_load *load, const struct ky_frame *frame,
+			struct ky_stack_row *row)
+{
+	bool is_cut;
+
+	return ky_load_stack(load, frame, KY_F_OFF_CPU_kernel_callchain, &row->kernel, &is_cut);
 }
 
 static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
@@ -288,7 +313,8 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 	row->clipped = (uint8_t)number(frame, KY_F_OFF_CPU_clipped);
 	load_runnable(frame, row);
 	set_weight(frame, KY_F_OFF_CPU_weight, false, row);
-	return set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
+	return load_waker(load, frame, row) && load_kernel(load, frame, row) &&
+	       set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
 	       set_stack(load, frame, KY_F_OFF_CPU_callchain, row);
 }
 

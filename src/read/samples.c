@@ -3,8 +3,7 @@
 #include <read/load.h>
 #include <string.h>
 
-#define NEST_MAX 16u    /* polls open inside one another on one thread */
-#define REASON_FUTEX 2u /* of OffCpuEvent: up to it the thread waited for something */
+#define NEST_MAX 16u                    /* polls open inside one another on one thread */
 #define CALL_SURE_NS UINT64_C(10000000) /* calls as long as that are all told */
 #define CALL_NEAR_NS UINT64_C(1000000000)
 
@@ -186,6 +185,25 @@ static void find_run(const struct finishing *finishing, struct ky_stack_row *row
 	row->flags |= KY_ROW_BLOCKING;
 }
 
+/* What a thread of ours did when it woke another one. */
+static void find_waker(const struct finishing *finishing, struct ky_stack_row *row)
+{
+	struct ky_stack_row waker = {.time_ns = row->woken_ns,
+				     .tid = row->waker_tid,
+				     .worker = KY_NONE,
+				     .task = KY_NONE,
+				     .name = KY_NONE};
+	const struct span *span = find_span(finishing->served, finishing->served_count, waker.tid,
+					    waker.time_ns);
+
+	if (span)
+		waker.worker = span->what;
+	if (!find_open(finishing, &waker, 0))
+		find_run(finishing, &waker);
+	row->waker_task = waker.task;
+	row->waker_kind = waker.name;
+}
+
 static void attribute(const struct finishing *finishing, struct ky_stack_row *row)
 {
 	const struct ky_trace *trace = finishing->trace;
@@ -209,6 +227,8 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 	}
 	if (row->name == KY_NONE && row->task != KY_NONE)
 		row->name = trace->tasks[row->task].name;
+	if (row->waker_tid && row->woken_ns)
+		find_waker(finishing, row);
 }
 
 /* ---- what was told twice ---- */
@@ -216,7 +236,7 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 /* call: the last one that began on the thread by then. */
 static bool is_told_by_call(const struct ky_stack_row *row, const struct ky_stack_row *call)
 {
-	bool is_wait = row->reason <= REASON_FUTEX;
+	bool is_wait = row->reason <= KY_WAIT_FUTEX;
 
 	if (row->time_ns + row->value / 2 < call->end_ns)
 		return true;
@@ -234,6 +254,16 @@ static void split_call(struct ky_stack_row *call, const struct ky_stack_row *row
 
 	if (row->time_ns + row->value / 2 >= call->end_ns)
 		return;
+	/* The last one is what it came back for. */
+	if (row->kernel != KY_NONE)
+		call->kernel = row->kernel;
+	if (row->woken_by) {
+		call->woken_by = row->woken_by;
+		call->woken_ns = row->woken_ns;
+		call->waker_tid = row->waker_tid;
+		call->waker_pid = row->waker_pid;
+		call->waker_name = row->waker_name;
+	}
 	call->runnable_min_ns += row->runnable_min_ns;
 	if (call->runnable_min_ns > call->runnable_max_ns)
 		call->runnable_min_ns = call->runnable_max_ns;
@@ -494,34 +524,52 @@ static int measure_waits(struct finishing *finishing)
 	return trace->pages.failed;
 }
 
-/* Stacks were numbered as they were loaded; from now on as the sorted rows name them first, so that
- * the same events give the same numbers in whatever order a file has them. */
+struct numbering {
+	struct ky_samples *samples;
+	struct ky_stack *old;
+	uint32_t *numbers; /* + 1 */
+	uint32_t count;
+};
+
+static void number_stack(struct numbering *numbering, uint32_t *stack)
+{
+	uint32_t *number;
+
+	if (*stack == KY_NONE)
+		return;
+	number = &numbering->numbers[*stack];
+	if (!*number) {
+		numbering->samples->stacks[numbering->count] = numbering->old[*stack];
+		*number = ++numbering->count;
+	}
+	*stack = *number - 1;
+}
+
+/* Stacks were numbered as they were loaded; from now on as the sorted rows name them first, and the
+ * looks at stuck threads behind them, so that the same events give the same numbers in whatever
+ * order a file has them. */
 static int number_stacks(struct ky_trace *trace)
 {
 	struct ky_samples *samples = &trace->samples;
 	size_t bytes = samples->stack_count * sizeof(*samples->stacks);
 	size_t number_bytes = samples->stack_count * sizeof(uint32_t);
-	struct ky_stack *old = ky_pages_alloc(&trace->pages, bytes + 1);
-	uint32_t *numbers = ky_pages_alloc(&trace->pages, number_bytes + 1), count = 0;
+	struct numbering numbering = {.samples = samples};
 
-	if (old && numbers) {
+	numbering.old = ky_pages_alloc(&trace->pages, bytes + 1);
+	numbering.numbers = ky_pages_alloc(&trace->pages, number_bytes + 1);
+	if (numbering.old && numbering.numbers) {
 		if (bytes)
-			memcpy(old, samples->stacks, bytes);
+			memcpy(numbering.old, samples->stacks, bytes);
 		for (uint32_t i = 0; i < samples->row_count; i++) {
-			uint32_t *stack = &samples->rows[i].stack;
-
-			if (*stack == KY_NONE)
-				continue;
-			if (!numbers[*stack]) { /* number + 1 */
-				samples->stacks[count] = old[*stack];
-				numbers[*stack] = ++count;
-			}
-			*stack = numbers[*stack] - 1;
+			number_stack(&numbering, &samples->rows[i].stack);
+			number_stack(&numbering, &samples->rows[i].kernel);
 		}
-		samples->stack_count = count;
+		for (uint32_t i = 0; i < trace->stuck_count; i++)
+			number_stack(&numbering, &trace->stuck[i].stack);
+		samples->stack_count = numbering.count;
 	}
-	ky_pages_free(&trace->pages, old, bytes + 1);
-	ky_pages_free(&trace->pages, numbers, number_bytes + 1);
+	ky_pages_free(&trace->pages, numbering.old, bytes + 1);
+	ky_pages_free(&trace->pages, numbering.numbers, number_bytes + 1);
 	return trace->pages.failed;
 }
 

@@ -65,6 +65,21 @@ enum ky_place_source {
 #define KY_ALLOC_TOLD_LIVE 1u
 #define KY_ALLOC_LISTED 1u /* the end of the trace tells that it lives */
 
+/* OffCpuEvent.reason. */
+enum {
+	KY_WAIT_OTHER = 0,
+	KY_WAIT_CALL,
+	KY_WAIT_FUTEX, /* up to it the thread waited for something */
+	KY_WAIT_FAULT,
+	KY_WAIT_PREEMPTED
+};
+
+/* OffCpuEvent.woken_by. */
+enum {
+	KY_ROW_WOKEN_BY_THREAD = 1,
+	KY_ROW_WOKEN_BY_INTERRUPT = 2
+};
+
 struct ky_stack_row {
 	uint64_t time_ns;
 	uint64_t value;         /* see enum ky_stack_kind */
@@ -74,21 +89,29 @@ struct ky_stack_row {
 	uint64_t poll_ns;       /* how long that lasted; 0 not known */
 	/* OFF_CPU: ready to run, at least and at most. 0 and value: blocked incl. run queue. */
 	uint64_t runnable_min_ns, runnable_max_ns;
-	double weight;  /* 1 / inclusion probability; at least 1 */
-	uint32_t stack; /* index in stacks; KY_NONE: without */
+	uint64_t woken_ns; /* OFF_CPU: when it was; 0: not told */
+	double weight;     /* 1 / inclusion probability; at least 1 */
+	uint32_t stack;    /* index in stacks; KY_NONE: without */
+	uint32_t kernel;   /* OFF_CPU: the kernel's own as it began; KY_NONE: not told */
 	uint32_t tid;
 	uint32_t worker;  /* index in workers; KY_NONE */
 	uint32_t task;    /* index in tasks; KY_NONE */
 	uint32_t name;    /* of that task, as its poll said; KY_NONE */
 	uint32_t syscall; /* KY_NO_SYSCALL: none or unknown */
-	uint32_t order;   /* of loading */
-	uint8_t kind;     /* enum ky_stack_kind */
-	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
+	/* OFF_CPU: the thread that ended it; 0: none, or not told. */
+	uint32_t waker_tid, waker_pid;
+	uint32_t waker_name; /* of the thread; KY_NONE */
+	uint32_t waker_task; /* that it polled then, where it is a thread of ours; KY_NONE */
+	uint32_t waker_kind; /* name of that task */
+	uint32_t order;      /* of loading */
+	uint8_t kind;        /* enum ky_stack_kind */
+	uint8_t reason;      /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
 			   * KY_ALLOC_TOLD_LIVE */
-	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source; ALLOC:
+	uint8_t sampler;     /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source; ALLOC:
 			   * KY_ALLOC_LISTED */
-	uint8_t clipped;  /* OFF_CPU: OffCpuEvent.clipped */
-	uint8_t flags;    /* enum ky_stack_row_flags */
+	uint8_t clipped;     /* OFF_CPU: OffCpuEvent.clipped */
+	uint8_t woken_by;    /* OFF_CPU: OffCpuEvent.woken_by */
+	uint8_t flags;       /* enum ky_stack_row_flags */
 };
 
 struct ky_stack {

@@ -179,7 +179,8 @@ struct ky_trace_trigger {
 /* A look at a thread whose poll was open too long: see StuckThreadEvent. */
 struct ky_trace_stuck {
 	uint64_t time_ns, poll_start_ns, task_id, pc;
-	uint64_t syscall; /* UINT64_MAX: in none, or unreadable */
+	uint64_t syscall;              /* UINT64_MAX: in none, or unreadable */
+	uint64_t cpu_ns, run_delay_ns; /* since the thread began; UINT64_MAX: not told */
 	uint32_t tid;
 	uint32_t wchan; /* name index */
 	uint32_t stack; /* index in samples.stacks; KY_NONE: not told */

@@ -46,6 +46,8 @@ static bool load_stuck(struct ky_load *load, const struct ky_frame *frame)
 		.task_id = number(frame, KY_F_STUCK_THREAD_task_id),
 		.pc = number(frame, KY_F_STUCK_THREAD_pc),
 		.syscall = ky_frame_number(frame, KY_F_STUCK_THREAD_syscall_number, UINT64_MAX),
+		.cpu_ns = ky_frame_number(frame, KY_F_STUCK_THREAD_cpu_ns, UINT64_MAX),
+		.run_delay_ns = ky_frame_number(frame, KY_F_STUCK_THREAD_run_delay_ns, UINT64_MAX),
 		.tid = (uint32_t)number(frame, KY_F_STUCK_THREAD_tid),
 		.wchan = ky_load_text(load, frame, KY_F_STUCK_THREAD_wchan),
 		.state = (uint8_t)number(frame, KY_F_STUCK_THREAD_state),

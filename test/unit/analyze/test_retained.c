@@ -12,7 +12,6 @@ static void put_retention(struct read_case *c, uint64_t ns, const char *kind, ui
 	ky_trc_enc_u32(&c->enc, pool);
 	ky_trc_enc_varint(&c->enc, threshold_ns);
 	ky_trc_enc_varint(&c->enc, 0);
-	ky_trc_enc_u8(&c->enc, 0);
 }
 
 /* `count` values of `value` each. */

@@ -109,6 +109,63 @@ static void total__margin_covers_the_truth(void **state)
 	assert_true(covered >= 930 && covered <= 970);
 }
 
+static double next_share(uint64_t *state)
+{
+	return (double)(next_random(state) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+/* A run of 100 s, watched in windows of 50 ms whose gaps are drawn as the recorder draws them.
+ * Bursts of so many waits of up to 4 ms begin so many ms apart on average. Returns whether the
+ * interval holds the time that was waited. */
+static int holds_windows(uint64_t *state, uint32_t waits, double apart_ms)
+{
+	struct ky_cluster cluster = {.window = 0};
+	double truth = 0.0, wait_ms = 0.0, begin = 0.0, from, margin;
+	struct ky_total total = {0};
+
+	from = 200.0 * (0.5 + next_share(state));
+	for (double at = 0.0; at < 100000.0;) {
+		at += 2.0 * apart_ms * next_share(state);
+		for (uint32_t i = 0; i < waits; i++, at += wait_ms + 1.0) {
+			wait_ms = 4.0 * next_share(state);
+			truth += wait_ms;
+			while (at >= from + 50.0) {
+				begin = from + 50.0;
+				from = begin + 200.0 * (0.5 + next_share(state));
+			}
+			if (at >= from) /* its weight is the window's: the stretch by its length */
+				ky_cluster_add(&total, &cluster, (uint64_t)from,
+					       (from + 50.0 - begin) / 50.0,
+					       (from + 50.0 - begin) / 50.0, wait_ms);
+		}
+	}
+	ky_cluster_end(&total, &cluster);
+	margin = ky_total_margin(&total);
+	return total.sum - margin <= truth && truth <= total.sum + margin;
+}
+
+/* 300 seeded runs each. One window a stretch varies less than windows drawn one by one, of which
+ * the variance is: where waits are as many everywhere, the interval is wider than it has to be. */
+static void windows__margin_covers_the_truth(void **state)
+{
+	static const struct {
+		uint32_t waits;
+		double apart_ms;
+	} loads[] = {{1, 5.0}, {1, 100.0}, {20, 1000.0}, {50, 3000.0}};
+	uint64_t seed = 4242;
+
+	(void)state;
+	for (size_t load = 0; load < sizeof(loads) / sizeof(loads[0]); load++) {
+		uint32_t covered = 0;
+
+		for (uint32_t run = 0; run < 300; run++)
+			covered += (uint32_t)holds_windows(&seed, loads[load].waits,
+							   loads[load].apart_ms);
+		print_message("# load %zu: %u of 300\n", load, covered);
+		assert_true(covered >= 276);
+	}
+}
+
 static void root__is_exact_where_it_can_be(void **state)
 {
 	(void)state;
@@ -129,6 +186,7 @@ int main(void)
 		cmocka_unit_test(share__counts_unequal_weights_as_fewer),
 		cmocka_unit_test(share__interval_covers_the_truth),
 		cmocka_unit_test(total__margin_covers_the_truth),
+		cmocka_unit_test(windows__margin_covers_the_truth),
 		cmocka_unit_test(root__is_exact_where_it_can_be),
 	};
 

@@ -27,6 +27,10 @@ static void begin(struct profile_case *p)
 	case_symbol(&p->c, 0x90, "tokio::runtime::task::raw::poll", 0, 90);
 	case_symbol(&p->c, 0x50, "app::outer", 0, 60);
 	case_symbol(&p->c, 0x50, "core::inlined", 1, 61);
+	case_symbol(&p->c, 0xa0, "make_room", 0, 70);
+	case_symbol_in(&p->c, "../include/kymo/alloc.h", 0xa0, "kymo_alloc", 1, 80);
+	case_symbol(&p->c, 0xb0, "make_list", 0, 71);
+	case_symbol_in(&p->c, "/usr/include/kymo/alloc.h", 0xb0, "kymo_alloc", 1, 80);
 }
 
 static void make(struct profile_case *p, const struct ky_stack_profile_options *options)
@@ -192,6 +196,171 @@ static void profile__tells_blocked_from_runnable(void **state)
 	assert_true(p.profile->waits[0].parts.runnable == 1.0 * (double)MS);
 	assert_true(p.profile->off_cpu_parts.blocked == 7.0 * (double)MS);
 	assert_true(p.profile->off_cpu_parts.runnable == 1.0 * (double)MS);
+	finish(&p);
+}
+
+static const struct ky_stack_profile_waker *waker_of(const struct profile_case *p, uint32_t i,
+						     uint64_t count, uint64_t ms)
+{
+	const struct ky_stack_profile_waker *waker = &p->profile->waits[0].wakers[i];
+
+	assert_true(i < p->profile->waits[0].waker_count);
+	assert_int_equal(waker->count, count);
+	assert_int_equal(ky_whole(waker->ns), ms * MS);
+	return waker;
+}
+
+/* Every interval counts twice. Thread 51 serves worker 3 and polls tasks 7 and 8. */
+static void write_woken(struct profile_case *p)
+{
+	ky_trc_enc_event(&p->c.enc, KY_EV_SEGMENT_METADATA, 100);
+	ky_trc_enc_count(&p->c.enc, 1);
+	ky_trc_enc_text(&p->c.enc, "pid", 3);
+	ky_trc_enc_text(&p->c.enc, "40", 2);
+	case_unpark(&p->c, 90 * MS, 3, 51);
+	case_start(&p->c, 100 * MS, 3, 7, "app::waker");
+	case_end(&p->c, 110 * MS, 3);
+	case_off_cpu_woken(&p->c, 105 * MS, 4 * MS, 11, 1, 51, 40, "worker");
+	case_off_cpu_woken(&p->c, 109 * MS, 3 * MS, 12, 1, 51, 40, "worker");
+	case_off_cpu_woken(&p->c, 110 * MS + 500, MS, 11, 1, 51, 40, "worker"); /* in the poll */
+	case_off_cpu_woken(&p->c, 110 * MS + 1001, MS, 12, 1, 51, 40, "worker");
+	case_off_cpu_woken(&p->c, 120 * MS, 6 * MS, 11, 1, 60, 59, "postgres");
+	case_off_cpu_woken(&p->c, 121 * MS, 5 * MS, 12, 1, 61, 59, "postgres");
+	case_off_cpu_woken(&p->c, 122 * MS, MS / 2, 12, 2, 0, 0, "");
+	case_off_cpu_woken(&p->c, 123 * MS, MS, 13, 0, 0, 0, "");
+}
+
+static void profile__says_who_ended_the_waits(void **state)
+{
+	const struct ky_stack_profile_waker *waker;
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	write_woken(&p);
+	make(&p, NULL);
+	assert_int_equal(p.profile->wait_count, 1);
+	assert_int_equal(p.profile->waits[0].ns.count, 8);
+	assert_int_equal(p.profile->waits[0].woken_count, 7);
+	assert_int_equal(ky_whole(p.profile->waits[0].woken_ns), 41 * MS);
+	assert_int_equal(p.profile->waits[0].waker_total, 4);
+	assert_int_equal(p.profile->waits[0].waker_count, KY_STACK_PROFILE_WAKERS);
+	waker = waker_of(&p, 0, 2, 22);
+	assert_string_equal(ky_trace_name(p.c.trace, waker->thread), "postgres");
+	assert_true(waker->by == KY_ROW_WOKEN_BY_THREAD && !waker->is_own && !waker->is_task);
+	assert_int_equal(waker->pid, 59);
+	assert_int_equal(waker->tid, 0); /* two of them */
+	waker = waker_of(&p, 1, 3, 16);
+	assert_true(waker->is_own && waker->is_task);
+	assert_int_equal(p.c.trace->tasks[waker->task].id, 7);
+	assert_string_equal(ky_trace_name(p.c.trace, waker->kind), "app::waker");
+	assert_int_equal(waker->tid, 51);
+	waker = waker_of(&p, 2, 1, 2); /* its poll was over */
+	assert_true(waker->is_own && !waker->is_task && waker->task == KY_NONE);
+	assert_string_equal(ky_trace_name(p.c.trace, waker->thread), "worker");
+	finish(&p);
+}
+
+static void profile__counts_tasks_of_one_kind_as_one_waker(void **state)
+{
+	const struct ky_stack_profile_waker *waker;
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	write_woken(&p);
+	case_start(&p.c, 200 * MS, 3, 8, "app::waker");
+	case_off_cpu_woken(&p.c, 205 * MS, 4 * MS, 11, 1, 51, 40, "worker");
+	case_end(&p.c, 210 * MS, 3);
+	make(&p, NULL);
+	waker = waker_of(&p, 0, 4, 24);
+	assert_true(waker->is_task && waker->task == KY_NONE && waker->kind != KY_NONE);
+	finish(&p);
+}
+
+#define TEXT_AT(n) (UINT64_C(0xffffffff81000000) + (n)*0x100)
+
+static void name_kernel(struct profile_case *p)
+{
+	case_symbol(&p->c, TEXT_AT(1), "__schedule", 0, 0);
+	case_symbol(&p->c, TEXT_AT(1) + 4, "__schedule", 0, 0);
+	case_symbol(&p->c, TEXT_AT(2), "schedule_timeout", 0, 0);
+	case_symbol(&p->c, TEXT_AT(3), "futex_do_wait", 0, 0);
+	case_symbol(&p->c, TEXT_AT(4), "do_futex", 0, 0);
+	case_symbol(&p->c, TEXT_AT(5), "pipe_read", 0, 0);
+	case_symbol(&p->c, TEXT_AT(6), "do_sched_yield", 0, 0);
+}
+
+static const char *kernel_name(const struct profile_case *p, uint32_t i, uint32_t at)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+
+	ky_code_walk_begin_kernel(&walk, &p->profile->code, p->profile->waits[0].kernels[i].stack,
+				  KY_NONE);
+	do
+		line = ky_code_walk_next(&walk);
+	while (line && at--);
+	return line ? line->name : "";
+}
+
+/* Every interval counts twice. */
+static void profile__says_where_in_the_kernel_waits_began(void **state)
+{
+	struct profile_case p;
+	uint32_t futex, again, pipe, yield, only;
+	const uint64_t none = 0;
+
+	(void)state;
+	begin(&p);
+	name_kernel(&p);
+	futex = CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(2), TEXT_AT(3), TEXT_AT(4));
+	again = CASE_STACK(&p.c, TEXT_AT(1) + 4, TEXT_AT(2), TEXT_AT(3), TEXT_AT(4));
+	pipe = CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(5));
+	yield = CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(6));
+	only = CASE_STACK(&p.c, TEXT_AT(1)); /* cut: all there is */
+	case_off_cpu_kernel(&p.c, 105 * MS, 2 * MS, 11, KY_OFF_CPU_BY_SWITCHES, futex);
+	case_off_cpu_kernel(&p.c, 110 * MS, 3 * MS, 11, KY_OFF_CPU_BY_SWITCHES, again);
+	case_off_cpu_kernel(&p.c, 120 * MS, 4 * MS, 11, KY_OFF_CPU_BY_SWITCHES, pipe);
+	case_off_cpu_kernel(&p.c, 130 * MS, 2 * MS, 11, KY_OFF_CPU_BY_SWITCHES, yield);
+	case_off_cpu_kernel(&p.c, 140 * MS, 1 * MS, 11, KY_OFF_CPU_BY_SWITCHES, only);
+	case_off_cpu_kernel(&p.c, 150 * MS, 1 * MS, 11, KY_OFF_CPU_BY_SWITCHES,
+			    ky_trc_enc_stack(&p.c.enc, &none, 0));
+	make(&p, NULL);
+	assert_int_equal(p.profile->wait_count, 1);
+	assert_int_equal(p.profile->waits[0].ns.count, 6);
+	assert_int_equal(p.profile->waits[0].kernel_seen, 5);
+	assert_int_equal(ky_whole(p.profile->waits[0].kernel_ns), 24 * MS);
+	assert_int_equal(p.profile->waits[0].kernel_total, 4);
+	assert_int_equal(p.profile->waits[0].kernel_count, KY_STACK_PROFILE_KERNELS);
+	/* Two return addresses in one function are one place. */
+	assert_int_equal(p.profile->waits[0].kernels[0].count, 2);
+	assert_int_equal(ky_whole(p.profile->waits[0].kernels[0].ns), 10 * MS);
+	assert_string_equal(kernel_name(&p, 0, 0), "futex_do_wait");
+	assert_string_equal(kernel_name(&p, 0, 1), "do_futex");
+	assert_string_equal(kernel_name(&p, 0, 2), "");
+	assert_string_equal(kernel_name(&p, 1, 0), "pipe_read");
+	assert_string_equal(kernel_name(&p, 2, 0), "do_sched_yield");
+	finish(&p);
+}
+
+/* What is told twice is the call's, and so is where in the kernel it was. */
+static void profile__call_has_the_stack_of_the_time_inside_it(void **state)
+{
+	const uint64_t none = 0;
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	name_kernel(&p);
+	case_off_cpu_kernel(&p.c, 119 * MS, 18 * MS, 11, KY_OFF_CPU_BY_SWITCHES,
+			    CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(5)));
+	case_off_cpu_kernel(&p.c, 120 * MS, 20 * MS, 11, KY_OFF_CPU_BY_CALL,
+			    ky_trc_enc_stack(&p.c.enc, &none, 0));
+	make(&p, NULL);
+	assert_int_equal(p.profile->off_cpu.count, 1);
+	assert_int_equal(p.profile->waits[0].kernel_seen, 1);
+	assert_string_equal(kernel_name(&p, 0, 0), "pipe_read");
 	finish(&p);
 }
 
@@ -365,6 +534,28 @@ static void profile__adds_up_live_and_allocated_bytes(void **state)
 	assert_int_equal(ky_whole(p.profile->heap[0].live_bytes.sum), 4000);
 	/* 1.96 sqrt(2 * 4 * 3 * 1000^2) */
 	assert_int_equal(ky_whole(ky_total_margin(&p.profile->heap_all.bytes)), 9602);
+	assert_int_equal(ky_whole(p.profile->heap[0].allocations.sum), 8);
+	assert_int_equal(ky_whole(p.profile->heap[0].live_allocations.sum), 4);
+	/* 1.96 sqrt(2 * 4 * 3) */
+	assert_int_equal(ky_whole(10.0 * ky_total_margin(&p.profile->heap_all.allocations)), 96);
+	finish(&p);
+}
+
+/* By the C functions, which are inlined: the call is nobody's own line. */
+static void profile__tells_functions_apart_that_call_the_library(void **state)
+{
+	struct profile_case p;
+
+	(void)state;
+	begin(&p);
+	case_alloc(&p.c, 100 * MS, 1000, 0x1000, CASE_STACK(&p.c, 0xa0, 0x20), 4.0);
+	case_alloc(&p.c, 101 * MS, 2000, 0x2000, CASE_STACK(&p.c, 0xb0, 0x20), 4.0);
+	make(&p, NULL);
+	assert_int_equal(p.profile->heap_count, 2);
+	assert_string_equal(ky_code_own_line(&p.profile->code, p.profile->heap[0].stack)->name,
+			    "make_list");
+	assert_string_equal(ky_code_own_line(&p.profile->code, p.profile->heap[1].stack)->name,
+			    "make_room");
 	finish(&p);
 }
 
@@ -473,6 +664,7 @@ static void profile__survives_each_failing_allocation(void **state)
 	case_cpu(&p.c, 1500, 0, 11, CASE_STACK(&p.c, 0x10, 0x20), 5, 1, 1000);
 	case_place(&p.c, 1600, 1, CASE_STACK(&p.c, 0x20), 1.0);
 	case_alloc(&p.c, 1700, 64, 0x10, CASE_STACK(&p.c, 3), 8.0);
+	write_woken(&p);
 	make(&p, NULL);
 	ky_stack_profile_free(p.profile);
 	for (n = 0; result != 0; n++) {
@@ -522,12 +714,17 @@ int main(void)
 		cmocka_unit_test(profile__looks_into_long_polls_and_kinds),
 		cmocka_unit_test(profile__says_what_a_poll_waited_for),
 		cmocka_unit_test(profile__tells_blocked_from_runnable),
+		cmocka_unit_test(profile__says_who_ended_the_waits),
+		cmocka_unit_test(profile__counts_tasks_of_one_kind_as_one_waker),
+		cmocka_unit_test(profile__says_where_in_the_kernel_waits_began),
+		cmocka_unit_test(profile__call_has_the_stack_of_the_time_inside_it),
 		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
 		cmocka_unit_test(profile__says_where_tasks_wait),
 		cmocka_unit_test(profile__says_what_a_task_awaits_and_not_how_it_was_seen),
 		cmocka_unit_test(profile__counts_a_task_at_several_places_once),
 		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
+		cmocka_unit_test(profile__tells_functions_apart_that_call_the_library),
 		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
 		cmocka_unit_test(profile__range_begins_with_what_is_live),
 		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),

@@ -101,6 +101,48 @@ static inline void case_off_cpu_split(struct read_case *c, uint64_t end_ns, uint
 	ky_trc_enc_varint(&c->enc, runnable_max_ns);
 }
 
+/* Split exactly, by whom it was woken; tid 0: not told. */
+static inline void case_off_cpu_woken(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
+				      uint32_t tid, uint8_t by, uint32_t waker_tid,
+				      uint32_t waker_pid, const char *waker_name)
+{
+	uint32_t name = case_text(c, waker_name);
+
+	CASE_EVENT(c, 908, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
+		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
+		   CASE_FIELD("weight", F64), CASE_FIELD("source", U8),
+		   CASE_FIELD("runnable_min_ns", VARINT), CASE_FIELD("runnable_max_ns", VARINT),
+		   CASE_FIELD("woken_by", U8), CASE_FIELD("waker_tid", VARINT),
+		   CASE_FIELD("waker_pid", VARINT), CASE_FIELD("waker_name", POOLED_STRING));
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, duration_ns);
+	ky_trc_enc_u8(&c->enc, 1);
+	ky_trc_enc_f64(&c->enc, 2.0);
+	ky_trc_enc_u8(&c->enc, KY_OFF_CPU_BY_SWITCHES);
+	ky_trc_enc_varint(&c->enc, 1000);
+	ky_trc_enc_varint(&c->enc, 1000);
+	ky_trc_enc_u8(&c->enc, by);
+	ky_trc_enc_varint(&c->enc, waker_tid);
+	ky_trc_enc_varint(&c->enc, waker_pid);
+	ky_trc_enc_u32(&c->enc, name);
+}
+
+/* With where in the kernel it began. */
+static inline void case_off_cpu_kernel(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
+				       uint32_t tid, uint8_t source, uint32_t kernel)
+{
+	CASE_EVENT(c, 909, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
+		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
+		   CASE_FIELD("weight", F64), CASE_FIELD("source", U8),
+		   CASE_FIELD("kernel_callchain", POOLED_STACK));
+	ky_trc_enc_u32(&c->enc, tid);
+	ky_trc_enc_varint(&c->enc, duration_ns);
+	ky_trc_enc_u8(&c->enc, 1);
+	ky_trc_enc_f64(&c->enc, 2.0);
+	ky_trc_enc_u8(&c->enc, source);
+	ky_trc_enc_u32(&c->enc, kernel);
+}
+
 static inline void case_off_window(struct read_case *c, uint64_t end_ns, uint64_t observed_ns,
 				   uint64_t stretch_ns)
 {
@@ -188,10 +230,10 @@ static inline void case_free(struct read_case *c, uint64_t ns, uint64_t bytes, u
 }
 
 /* The outermost function at an address, and what is inlined at depth > 0. */
-static inline void case_symbol(struct read_case *c, uint64_t address, const char *name,
-			       uint64_t depth, uint64_t line)
+static inline void case_symbol_in(struct read_case *c, const char *source, uint64_t address,
+				  const char *name, uint64_t depth, uint64_t line)
 {
-	uint32_t text = case_text(c, name), file = case_text(c, "src/main.rs");
+	uint32_t text = case_text(c, name), file = case_text(c, source);
 
 	ky_trc_enc_event(&c->enc, KY_EV_SYMBOL, 0);
 	ky_trc_enc_varint(&c->enc, address);
@@ -202,6 +244,12 @@ static inline void case_symbol(struct read_case *c, uint64_t address, const char
 	ky_trc_enc_varint(&c->enc, line);
 	ky_trc_enc_opt_varint(&c->enc, false, 0);
 	ky_trc_enc_opt_varint(&c->enc, false, 0);
+}
+
+static inline void case_symbol(struct read_case *c, uint64_t address, const char *name,
+			       uint64_t depth, uint64_t line)
+{
+	case_symbol_in(c, "src/main.rs", address, name, depth, line);
 }
 
 static inline void case_lost_samples(struct read_case *c, uint64_t ns, uint64_t count,

@@ -32,6 +32,60 @@ static void samples__keep_a_stack_once(void **state)
 	case_finish(&c);
 }
 
+static void put_look(struct read_case *c, uint64_t ns, const uint64_t *frames, size_t frame_count)
+{
+	uint32_t wchan = case_text(c, "futex_wait");
+
+	ky_trc_enc_event(&c->enc, KY_EV_STUCK_THREAD, ns);
+	ky_trc_enc_u32(&c->enc, 12);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, 7);
+	ky_trc_enc_varint(&c->enc, 500);
+	ky_trc_enc_u8(&c->enc, 'S');
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+	ky_trc_enc_u8(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_u32(&c->enc, wchan);
+	ky_trc_enc_frames(&c->enc, frames, frame_count);
+	ky_trc_enc_u8(&c->enc, 0);
+	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+	ky_trc_enc_opt_varint(&c->enc, false, 0);
+}
+
+/* Of looks at stuck threads, too, which no row names: before, between and behind the samples'. */
+static void samples__leave_looks_at_stuck_threads_their_stacks(void **state)
+{
+	static const uint64_t looks[3][1] = {{0xa1}, {0xa2}, {0xa3}};
+	const struct ky_samples *samples;
+	struct read_case c;
+	uint32_t late, early;
+
+	(void)state;
+	case_begin(&c);
+	put_look(&c, 900, looks[0], 1);
+	late = CASE_STACK(&c, 0xb2, 1);
+	early = CASE_STACK(&c, 0xb1, 1);
+	case_cpu(&c, 3000, 0, 11, late, 5, 0, 0);
+	put_look(&c, 1000, looks[1], 1);
+	case_cpu(&c, 2000, 0, 11, early, 5, 0, 0);
+	put_look(&c, 1100, looks[2], 1);
+	case_open(&c);
+	samples = &c.trace->samples;
+	assert_int_equal(c.trace->stuck_count, 3);
+	assert_int_equal(samples->stack_count, 5);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t stack = c.trace->stuck[i].stack;
+
+		assert_true(stack < samples->stack_count);
+		assert_int_equal(samples->frames[samples->stacks[stack].first], looks[i][0]);
+	}
+	assert_int_equal(samples->frames[samples->stacks[row_at(&c, 0)->stack].first], 0xb1);
+	assert_int_equal(samples->frames[samples->stacks[row_at(&c, 1)->stack].first], 0xb2);
+	case_finish(&c);
+}
+
 /* A stack through code at 0x1000, which is unmapped twice, and one beside it. */
 static void samples__tell_a_stack_from_the_same_through_other_code(void **state)
 {
@@ -149,6 +203,29 @@ static void samples__call_has_what_the_records_know_of_it(void **state)
 	check_runnable(row_at(&c, 2), 0, ms);
 	check_runnable(row_at(&c, 3), ms, ms);
 	check_runnable(row_at(&c, 4), ms, ms);
+	case_finish(&c);
+}
+
+/* The last record inside a call is what it came back for. */
+static void samples__call_has_the_waker_of_its_last_record(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct read_case c;
+
+	(void)state;
+	case_begin(&c);
+	case_off_cpu_by(&c, 110 * ms, 10 * ms, 11, 0, 0, 1, 1.0, KY_OFF_CPU_BY_CALL);
+	case_off_cpu_woken(&c, 104 * ms, 3 * ms, 11, 1, 51, 40, "other");
+	case_off_cpu_woken(&c, 109 * ms, 3 * ms, 11, 1, 50, 40, "worker");
+	case_off_cpu_woken(&c, 113 * ms, 2 * ms, 11, 7, 50, 40, "worker"); /* nonsense */
+	case_open(&c);
+	assert_int_equal(c.trace->samples.counts[KY_STACK_OFF_CPU], 2);
+	assert_int_equal(row_at(&c, 0)->sampler, KY_OFF_CPU_BY_CALL);
+	assert_int_equal(row_at(&c, 0)->woken_by, KY_ROW_WOKEN_BY_THREAD);
+	assert_int_equal(row_at(&c, 0)->waker_tid, 50);
+	assert_int_equal(row_at(&c, 0)->woken_ns, 109 * ms - 1000);
+	assert_int_equal(row_at(&c, 0)->waker_task, KY_NONE);
+	assert_int_equal(row_at(&c, 1)->woken_by, 0);
 	case_finish(&c);
 }
 
@@ -398,10 +475,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples__keep_a_stack_once),
+		cmocka_unit_test(samples__leave_looks_at_stuck_threads_their_stacks),
 		cmocka_unit_test(samples__tell_a_stack_from_the_same_through_other_code),
 		cmocka_unit_test(samples__cut_a_stack_that_nobody_can_have),
 		cmocka_unit_test(samples__do_not_count_a_time_twice),
 		cmocka_unit_test(samples__call_has_what_the_records_know_of_it),
+		cmocka_unit_test(samples__call_has_the_waker_of_its_last_record),
 		cmocka_unit_test(samples__belong_to_the_poll_that_was_open),
 		cmocka_unit_test(samples__find_worker_and_poll_by_thread_and_time),
 		cmocka_unit_test(samples__measure_how_long_a_task_waited_at_a_place),
