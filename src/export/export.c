@@ -29,7 +29,7 @@ uint64_t ky_export_value(const struct ky_export *export, const struct ky_stack_r
 	return ky_whole(row->weight * (double)row->value);
 }
 
-void ky_export_prepare(struct ky_export *export)
+int ky_export_prepare(struct ky_export *export)
 {
 	const struct ky_samples *samples = &export->trace->samples;
 	uint32_t i;
@@ -46,6 +46,14 @@ void ky_export_prepare(struct ky_export *export)
 		export->row_count++;
 		export->value_sum += ky_export_value(export, &samples->rows[i]);
 	}
+	return export->kind == KY_STACK_OFF_CPU ? ky_export_find_reasons(export) : 0;
+}
+
+void ky_export_release(struct ky_export *export)
+{
+	ky_free(export->reasons);
+	export->reasons = NULL;
+	export->reason_count = 0;
 }
 
 const char *ky_export_kind_name(uint32_t kind)

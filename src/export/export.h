@@ -9,6 +9,10 @@
  * Values:      CPU and off-CPU: nanoseconds; CPU samples without weight (dial9): samples. Waiting:
  *              nanoseconds until the task's next poll. Heap: bytes. Each times the inverse of its
  *              chance, rounded row by row: so all formats have the same sum, and `kymo report` too.
+ * Off-CPU:     why a thread was off, and in which state, stands above the leaf as frames of its
+ *              own, "[futex]" and then "[blocked]" or "[runnable]" where that is known; in pprof
+ *              as the labels "reason" and "state". An interval of which parts are known is several
+ *              samples, and the largest one is counted.
  * Invariants:  deterministic; the order of rows is the trace's. Names of code are a trace's, so
  *              bytes that a format gives a meaning to are replaced.
  * Errors:      out->failed.
@@ -20,22 +24,70 @@
 #include <analyze/code_stacks.h>
 #include <base/buf.h>
 
+/* Of a machine's system call; NULL: it has none. */
+typedef const char *(*ky_syscall_name_fn)(const char *machine, uint64_t number);
+
 struct ky_export {
 	const struct ky_trace *trace;
 	const struct ky_code_stacks *code;
 	struct ky_symbol_table *symbols; /* knows the modules */
+	ky_syscall_name_fn syscall_name; /* NULL: they are numbers */
 	uint32_t kind;                   /* enum ky_stack_kind: CPU, OFF_CPU, PLACE or ALLOC */
 	uint64_t from_ns, to_ns;         /* rows in [from, to); to 0: no end */
 	uint32_t task, worker;           /* index; KY_NONE: any */
 	bool is_live;                    /* ALLOC: only what was not freed by to_ns */
 	bool is_counted;                 /* CPU: samples; set by ky_export_prepare() */
 	uint64_t row_count, value_sum;   /* of what is exported; set by ky_export_prepare() */
+	uint64_t *reasons;               /* OFF_CPU: each once, ascending; by the same */
+	uint32_t reason_count;
 };
 
-void ky_export_prepare(struct ky_export *export);
+/* Returns 0, -ENOMEM; either way ky_export_release() frees what it made. */
+int ky_export_prepare(struct ky_export *export);
+void ky_export_release(struct ky_export *export);
+int ky_export_find_reasons(struct ky_export *export); /* part of ky_export_prepare() */
 
 bool ky_export_has(const struct ky_export *export, const struct ky_stack_row *row);
 uint64_t ky_export_value(const struct ky_export *export, const struct ky_stack_row *row);
+
+/* What is known of why a thread did not run. */
+enum ky_export_state {
+	KY_STATE_EITHER = 0, /* blocked, the run queue behind it included */
+	KY_STATE_BLOCKED,
+	KY_STATE_RUNNABLE,
+	KY_STATES
+};
+
+struct ky_export_part {
+	uint64_t value;
+	uint64_t count;  /* of samples: the row's in its largest part, 0 in the others */
+	uint32_t reason; /* index in reasons; KY_NONE: not OFF_CPU */
+	uint32_t state;  /* enum ky_export_state */
+};
+
+/* The parts of a row, whose values sum to ky_export_value(). Returns how many, 1 to KY_STATES. */
+uint32_t ky_export_parts(const struct ky_export *export, const struct ky_stack_row *row,
+			 struct ky_export_part *parts);
+
+/* Numbers of functions, u32 each, leaf first: the part's state and reason, the kernel's, the
+ * program's. Behind those of the code is what ky_export_function_name() has names for.
+ * kernel, stack: KY_NONE: there is none. Errors: functions->failed. */
+void ky_export_stack(struct ky_buf *functions, const struct ky_export *export, uint32_t kernel,
+		     uint32_t stack, const struct ky_export_part *part);
+
+/* Functions of the code and ours. */
+uint32_t ky_export_function_count(const struct ky_export *export);
+/* "(no stack)", "[futex]", "[runnable]": of a function that is not the code's. Returns cell, which
+ * has KY_EXPORT_CELL_BYTES. */
+#define KY_EXPORT_CELL_BYTES 64u
+const char *ky_export_function_name(char *cell, const struct ky_export *export, uint32_t function);
+/* The reason that a function stands for; KY_NONE: another one. */
+uint32_t ky_export_reason_of(const struct ky_export *export, uint32_t function);
+/* "futex", "read", as in the report; OffCpuEvent.reason in *kind. Returns cell. */
+const char *ky_export_reason_name(char *cell, const struct ky_export *export, uint32_t reason,
+				  uint8_t *kind);
+/* "blocked incl. run queue", "blocked", "runnable": enum ky_export_state. */
+const char *ky_export_state_name(uint32_t state);
 
 int ky_export_folded(struct ky_buf *out, const struct ky_export *export);
 int ky_export_pprof(struct ky_buf *out, const struct ky_export *export);

@@ -145,19 +145,14 @@ static uint32_t local_of(struct encoder *encoder, uint32_t function)
 	return encoder->locals[function] - 1;
 }
 
-static uint32_t stack_of(struct encoder *encoder, uint32_t stack)
+static uint32_t stack_of(struct encoder *encoder, const struct ky_stack_row *row,
+			 const struct ky_export_part *part)
 {
-	const struct ky_code_line *line;
-	struct ky_code_walk walk;
 	uint32_t function, node = 0;
 
-	ky_buf_clear(&encoder->walk);
-	ky_code_walk_begin(&walk, encoder->export->code, stack);
-	while ((line = ky_code_walk_next(&walk)))
-		ky_buf_append(&encoder->walk, &line->function, sizeof(function));
-	if (!encoder->walk.used)
-		return node_of(encoder, 0,
-			       local_of(encoder, encoder->export->code->function_count));
+	ky_export_stack(&encoder->walk, encoder->export, row->kernel, row->stack, part);
+	if (encoder->walk.failed)
+		return 0;
 	for (size_t i = encoder->walk.used / sizeof(function); i-- > 0;) {
 		memcpy(&function, encoder->walk.bytes + i * sizeof(function), sizeof(function));
 		node = node_of(encoder, node, local_of(encoder, function));
@@ -169,10 +164,10 @@ static uint32_t stack_of(struct encoder *encoder, uint32_t stack)
 
 /* ---- a thread ---- */
 
-static int add_row(struct encoder *encoder, const struct ky_stack_row *row)
+static int add_part(struct encoder *encoder, const struct ky_stack_row *row,
+		    const struct ky_export_part *part)
 {
-	uint32_t node = stack_of(encoder, row->stack);
-	uint64_t value = ky_export_value(encoder->export, row);
+	uint32_t node = stack_of(encoder, row, part);
 	const char *comma = encoder->sample_count++ ? "," : "";
 
 	if (!node)
@@ -186,21 +181,95 @@ static int add_row(struct encoder *encoder, const struct ky_stack_row *row)
 	       row->time_ns > encoder->start_ns ? row->time_ns - encoder->start_ns : 0);
 	ky_text(&encoder->weights, comma);
 	if (encoder->export->is_counted || encoder->export->kind == KY_STACK_ALLOC)
-		ky_text_u64(&encoder->weights, value);
+		ky_text_u64(&encoder->weights, part->value);
 	else
-		put_ms(&encoder->weights, value);
+		put_ms(&encoder->weights, part->value);
 	return 0;
+}
+
+static int add_row(struct encoder *encoder, const struct ky_stack_row *row)
+{
+	struct ky_export_part parts[KY_STATES];
+	uint32_t count = ky_export_parts(encoder->export, row, parts), i;
+	int result = 0;
+
+	for (i = 0; i < count && result == 0; i++)
+		result = add_part(encoder, row, &parts[i]);
+	return result;
+}
+
+static uint32_t function_of(const struct encoder *encoder, uint32_t local)
+{
+	uint32_t function;
+
+	memcpy(&function, encoder->functions.bytes + (size_t)local * sizeof(function),
+	       sizeof(function));
+	return function;
 }
 
 static const struct ky_code_line *line_of(const struct encoder *encoder, uint32_t local)
 {
 	const struct ky_code_stacks *code = encoder->export->code;
-	uint32_t function;
+	uint32_t function = function_of(encoder, local);
 
-	memcpy(&function, encoder->functions.bytes + (size_t)local * sizeof(function),
-	       sizeof(function));
 	return function < code->function_count ? &code->lines[code->function_lines[function]] :
 						 NULL;
+}
+
+/* Categories are why a thread did not run: the page colours its graph by them. */
+static const char *const categories[][2] = {
+	{"Other", "grey"},   {"Off the processor", "darkgrey"}, {"System call", "blue"},
+	{"Futex", "purple"}, {"Page fault", "orange"},          {"Preempted", "red"},
+};
+#define CATEGORY_COUNT (sizeof(categories) / sizeof(categories[0]))
+
+static uint32_t category_of(const struct encoder *encoder, uint32_t local)
+{
+	uint32_t reason = ky_export_reason_of(encoder->export, function_of(encoder, local));
+	char cell[KY_EXPORT_CELL_BYTES];
+	uint8_t kind;
+
+	if (reason == KY_NONE)
+		return 0;
+	(void)ky_export_reason_name(cell, encoder->export, reason, &kind);
+	return kind <= KY_WAIT_PREEMPTED ? kind + 1u : KY_WAIT_OTHER + 1u;
+}
+
+/* Of stacks: a state is told above its reason, and belongs to it. */
+static void put_stack_categories(struct encoder *encoder)
+{
+	struct ky_buf *out = encoder->out;
+
+	ky_text(out, ",\"category\":[");
+	for (uint32_t i = 0; i < encoder->node_count; i++) {
+		struct node node = node_at(encoder, i);
+		uint32_t category = category_of(encoder, node.function);
+
+		if (!category && node.prefix)
+			category = category_of(encoder, node_at(encoder, node.prefix - 1).function);
+		ky_text(out, i ? "," : "");
+		ky_text_u64(out, category);
+	}
+	ky_text(out, "]");
+}
+
+/* Of frames: null is the category of what called it. */
+static void put_frame_categories(struct encoder *encoder)
+{
+	struct ky_buf *out = encoder->out;
+	uint32_t first = encoder->export->code->function_count;
+
+	ky_text(out, ",\"category\":[");
+	for (uint32_t i = 0; i < encoder->function_count; i++) {
+		uint32_t category = category_of(encoder, i);
+
+		ky_text(out, i ? "," : "");
+		if (!category && function_of(encoder, i) > first)
+			ky_text(out, "null");
+		else
+			ky_text_u64(out, category);
+	}
+	ky_text(out, "]");
 }
 
 static void put_function_tables(struct encoder *encoder)
@@ -233,12 +302,13 @@ static void put_tables(struct encoder *encoder)
 {
 	uint32_t count = encoder->function_count, nodes = encoder->node_count, i;
 	struct ky_buf *out = encoder->out;
+	char cell[KY_EXPORT_CELL_BYTES];
 
 	put_function_tables(encoder);
 	put_length(out, "frameTable", count);
 	put_same(out, "address", "-1", count);
 	put_same(out, "inlineDepth", "0", count);
-	put_same(out, "category", "0", count);
+	put_frame_categories(encoder);
 	put_same(out, "subcategory", "0", count);
 	put_counting(out, "func", count);
 	put_same(out, "nativeSymbol", "null", count);
@@ -264,14 +334,17 @@ static void put_tables(struct encoder *encoder)
 			ky_text(out, "null");
 	}
 	ky_text(out, "]");
-	put_same(out, "category", "0", nodes);
+	put_stack_categories(encoder);
 	put_same(out, "subcategory", "0", nodes);
 	ky_text(out, "},\"stringArray\":[");
 	for (i = 0; i < 2 * count; i++) {
 		const struct ky_code_line *line = line_of(encoder, i % count);
+		uint32_t function = function_of(encoder, i % count);
 
 		ky_text(out, i ? "," : "");
-		quoted(out, !line ? "(no stack)" : i < count ? line->name : line->file);
+		quoted(out, !line     ? ky_export_function_name(cell, encoder->export, function) :
+			    i < count ? line->name :
+					line->file);
 	}
 	ky_text(out, "]");
 }
@@ -331,7 +404,7 @@ static void put_thread(struct encoder *encoder, uint32_t tid)
 static void clear(struct encoder *encoder)
 {
 	memset(encoder->locals, 0,
-	       ((size_t)encoder->export->code->function_count + 1) * sizeof(uint32_t));
+	       (size_t)ky_export_function_count(encoder->export) * sizeof(uint32_t));
 	if (encoder->slots)
 		memset(encoder->slots, 0, encoder->slot_count * sizeof(uint32_t));
 	ky_buf_clear(&encoder->functions);
@@ -377,8 +450,15 @@ static void put_meta(struct encoder *encoder)
 		     "\"processType\":0,\"stackwalk\":1,\"interval\":10,\"debug\":false,"
 		     "\"symbolicated\":true,\"usesOnlyOneStackType\":true,"
 		     "\"sourceCodeIsNotOnSearchfox\":true,\"doesNotUseFrameImplementation\":true,"
-		     "\"categories\":[{\"name\":\"Other\",\"color\":\"grey\",\"subcategories\":"
-		     "[\"Other\"]}],\"markerSchema\":[],\"extensions\":{\"length\":0,\"id\":[],"
+		     "\"categories\":[");
+	for (size_t i = 0; i < CATEGORY_COUNT; i++) {
+		ky_text(out, i ? ",{\"name\":" : "{\"name\":");
+		quoted(out, categories[i][0]);
+		ky_text(out, ",\"color\":");
+		quoted(out, categories[i][1]);
+		ky_text(out, ",\"subcategories\":[\"Other\"]}");
+	}
+	ky_text(out, "],\"markerSchema\":[],\"extensions\":{\"length\":0,\"id\":[],"
 		     "\"name\":[],\"baseURL\":[]},\"importedFrom\":\"kymo " KYMO_VERSION_STRING
 		     "\",\"product\":");
 	quoted(out, service ? service : "kymo");
@@ -400,7 +480,7 @@ int ky_export_firefox(struct ky_buf *out, const struct ky_export *export)
 
 	for (i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
 		ky_buf_init(bufs[i], 0);
-	encoder.locals = ky_alloc(((size_t) export->code->function_count + 1) *
+	encoder.locals = ky_alloc((size_t)ky_export_function_count(export) *
 				  sizeof(*encoder.locals));
 	if (!encoder.locals)
 		result = -ENOMEM;

@@ -42,11 +42,32 @@ enum own_string {
 	TEXT_THREAD,
 	TEXT_KIND,
 	TEXT_NO_STACK,
+	TEXT_REASON,
+	TEXT_STATE,
+	TEXT_EITHER, /* enum ky_export_state from here on */
+	TEXT_BLOCKED,
+	TEXT_RUNNABLE,
 	TEXT_OWN_COUNT
 };
-static const char *const own_strings[TEXT_OWN_COUNT] = {
-	"",      "samples", "count", "cpu",  "nanoseconds", "off_cpu", "waiting",
-	"space", "objects", "bytes", "task", "thread",      "kind",    "(no stack)"};
+static const char *const own_strings[TEXT_OWN_COUNT] = {"",
+							"samples",
+							"count",
+							"cpu",
+							"nanoseconds",
+							"off_cpu",
+							"waiting",
+							"space",
+							"objects",
+							"bytes",
+							"task",
+							"thread",
+							"kind",
+							"(no stack)",
+							"reason",
+							"state",
+							"blocked incl. run queue",
+							"blocked",
+							"runnable"};
 
 struct encoder {
 	const struct ky_export *export;
@@ -55,6 +76,7 @@ struct encoder {
 	struct ky_buf strings;     /* offset and bytes of each */
 	uint32_t string_count;
 	uint32_t *mapping_of; /* by number of the module: id */
+	uint32_t *reasons;    /* by number of the reason: its string */
 	uint32_t mapping_count;
 };
 
@@ -124,27 +146,43 @@ static void put_label(struct encoder *encoder, uint32_t key, uint64_t text, uint
 	ky_buf_clear(&encoder->inner);
 }
 
-/* One sample a row: pprof merges those of one stack and label. */
-static void put_row(struct encoder *encoder, const struct ky_stack_row *row, uint64_t kind_name)
+static void put_locations_of(struct encoder *encoder, uint32_t of, uint32_t skipped)
+{
+	const struct ky_export *export = encoder->export;
+	const struct ky_stack *stack;
+
+	if (of == KY_NONE)
+		return;
+	stack = &export->trace->samples.stacks[of];
+	for (uint32_t i = stack->first + skipped; i < stack->first + stack->count; i++)
+		put_varint(&encoder->inner, (uint64_t) export->code->frame_spots[i] + 1);
+}
+
+/* For pprof's -tagfocus, -tags and -tagleaf. */
+static void put_reason(struct encoder *encoder, const struct ky_export_part *part)
+{
+	if (part->reason == KY_NONE)
+		return;
+	put_label(encoder, TEXT_REASON, encoder->reasons[part->reason], 0);
+	put_label(encoder, TEXT_STATE, TEXT_EITHER + (uint64_t)part->state, 0);
+}
+
+/* One sample a part of a row: pprof merges those of one stack and label. */
+static void put_part_of(struct encoder *encoder, const struct ky_stack_row *row,
+			const struct ky_export_part *part, uint64_t kind_name)
 {
 	const struct ky_export *export = encoder->export;
 	const struct ky_trace *trace = export->trace;
-	uint64_t value = ky_export_value(export, row);
-	uint32_t i;
 
-	if (row->stack == KY_NONE) {
+	put_locations_of(encoder, row->kernel, ky_code_scheduler_frames(export->code, row->kernel));
+	put_locations_of(encoder, row->stack, 0);
+	if (!encoder->inner.used)
 		put_varint(&encoder->inner, (uint64_t) export->code->spot_count + 1);
-	} else {
-		const struct ky_stack *stack = &trace->samples.stacks[row->stack];
-
-		for (i = stack->first; i < stack->first + stack->count; i++)
-			put_varint(&encoder->inner, (uint64_t) export->code->frame_spots[i] + 1);
-	}
 	put_bytes(&encoder->part, 1, encoder->inner.bytes, encoder->inner.used);
 	ky_buf_clear(&encoder->inner);
-	put_varint(&encoder->inner, ky_whole(row->weight));
+	put_varint(&encoder->inner, part->count);
 	if (!export->is_counted)
-		put_varint(&encoder->inner, value);
+		put_varint(&encoder->inner, part->value);
 	put_bytes(&encoder->part, 2, encoder->inner.bytes, encoder->inner.used);
 	ky_buf_clear(&encoder->inner);
 	if (row->tid)
@@ -153,12 +191,29 @@ static void put_row(struct encoder *encoder, const struct ky_stack_row *row, uin
 		put_label(encoder, TEXT_TASK, 0, trace->tasks[row->task].id);
 	if (kind_name)
 		put_label(encoder, TEXT_KIND, kind_name, 0);
+	put_reason(encoder, part);
 	put_part(encoder, PROFILE_SAMPLE);
+}
+
+static int name_reasons(struct encoder *encoder)
+{
+	const struct ky_export *export = encoder->export;
+	char cell[KY_EXPORT_CELL_BYTES];
+	uint8_t kind;
+
+	encoder->reasons = ky_alloc((export->reason_count + 1u) * sizeof(*encoder->reasons));
+	if (!encoder->reasons)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < export->reason_count; i++)
+		encoder->reasons[i] = (uint32_t)add_string(
+			encoder, ky_export_reason_name(cell, export, i, &kind));
+	return 0;
 }
 
 static int put_rows(struct encoder *encoder)
 {
 	const struct ky_trace *trace = encoder->export->trace;
+	struct ky_export_part parts[KY_STATES];
 	size_t names = (size_t)ky_trace_name_count(trace) + 1;
 	uint32_t *kinds = ky_alloc(names * sizeof(*kinds)), i;
 
@@ -167,6 +222,7 @@ static int put_rows(struct encoder *encoder)
 	for (i = 0; i < trace->samples.row_count && !encoder->out->failed; i++) {
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 		uint64_t kind = 0;
+		uint32_t count, k;
 
 		if (!ky_export_has(encoder->export, row))
 			continue;
@@ -176,7 +232,9 @@ static int put_rows(struct encoder *encoder)
 					encoder, ky_trace_name(trace, row->name));
 			kind = kinds[row->name];
 		}
-		put_row(encoder, row, kind);
+		count = ky_export_parts(encoder->export, row, parts);
+		for (k = 0; k < count; k++)
+			put_part_of(encoder, row, &parts[k], kind);
 	}
 	ky_free(kinds);
 	return encoder->out->failed;
@@ -258,8 +316,11 @@ static void put_functions(struct encoder *encoder)
 		uint64_t name = line ? add_string(encoder, line->name) : TEXT_NO_STACK;
 
 		put_number(&encoder->part, 1, (uint64_t)i + 1);
+		/* No system_name: where both are the same, pprof takes the name for one of C++
+		 * and cuts what stands in angle brackets, so that all of Rust's <T as Future>::poll
+		 * become one function.
+		 */
 		put_number(&encoder->part, 2, name);
-		put_number(&encoder->part, 3, name);
 		if (line && *line->file)
 			put_number(&encoder->part, 4, add_string(encoder, line->file));
 		put_part(encoder, PROFILE_FUNCTION);
@@ -295,8 +356,10 @@ int ky_export_pprof(struct ky_buf *out, const struct ky_export *export)
 	if (result == 0) {
 		put_locations(&encoder);
 		put_functions(&encoder);
-		result = put_rows(&encoder);
+		result = name_reasons(&encoder);
 	}
+	if (result == 0)
+		result = put_rows(&encoder);
 	ky_buf_append(out, encoder.strings.bytes, encoder.strings.used);
 	if (result == 0)
 		result = encoder.part.failed    ? encoder.part.failed :
@@ -304,6 +367,7 @@ int ky_export_pprof(struct ky_buf *out, const struct ky_export *export)
 			 encoder.strings.failed ? encoder.strings.failed :
 						  out->failed;
 	ky_free(encoder.mapping_of);
+	ky_free(encoder.reasons);
 	ky_buf_release(&encoder.part);
 	ky_buf_release(&encoder.inner);
 	ky_buf_release(&encoder.strings);

@@ -12,8 +12,10 @@ static void quoted(struct ky_buf *out, const char *text)
 	ky_json_string(out, text, strlen(text));
 }
 
-static void put_frames(struct ky_buf *out, const struct ky_code_stacks *code)
+static void put_frames(struct ky_buf *out, const struct ky_export *export)
 {
+	const struct ky_code_stacks *code = export->code;
+	char cell[KY_EXPORT_CELL_BYTES];
 	uint32_t i;
 
 	for (i = 0; i < code->function_count; i++) {
@@ -27,26 +29,22 @@ static void put_frames(struct ky_buf *out, const struct ky_code_stacks *code)
 		}
 		ky_text(out, "}");
 	}
-	/* What has no stack has to be somewhere. */
-	ky_text(out,
-		code->function_count ? ",{\"name\":\"(no stack)\"}" : "{\"name\":\"(no stack)\"}");
+	for (; i < ky_export_function_count(export); i++) {
+		ky_text(out, i ? ",{\"name\":" : "{\"name\":");
+		quoted(out, ky_export_function_name(cell, export, i));
+		ky_text(out, "}");
+	}
 }
 
 /* Root first. */
-static int put_stack(struct ky_buf *out, const struct ky_export *export, uint32_t stack,
+static int put_stack(struct ky_buf *out, const struct ky_export *export,
+		     const struct ky_stack_row *row, const struct ky_export_part *part,
 		     struct ky_buf *functions)
 {
-	const struct ky_code_line *line;
-	struct ky_code_walk walk;
 	uint32_t function;
 	size_t i;
 
-	ky_buf_clear(functions);
-	ky_code_walk_begin(&walk, export->code, stack);
-	while ((line = ky_code_walk_next(&walk)))
-		ky_buf_append(functions, &line->function, sizeof(function));
-	if (!functions->used)
-		ky_buf_append(functions, &export->code->function_count, sizeof(function));
+	ky_export_stack(functions, export, row->kernel, row->stack, part);
 	ky_text(out, "[");
 	for (i = functions->used / sizeof(function); i-- > 0;) {
 		memcpy(&function, functions->bytes + i * sizeof(function), sizeof(function));
@@ -62,9 +60,10 @@ static int put_profile(struct ky_buf *out, const struct ky_export *export, uint3
 {
 	const struct ky_samples *samples = &export->trace->samples;
 	struct ky_buf weights, functions;
+	struct ky_export_part parts[KY_STATES];
 	char cell[96];
 	uint64_t sum = 0;
-	uint32_t i;
+	uint32_t i, k;
 
 	ky_buf_init(&weights, 0);
 	ky_buf_init(&functions, 0);
@@ -77,18 +76,20 @@ static int put_profile(struct ky_buf *out, const struct ky_export *export, uint3
 	ky_text(out, "\",\"samples\":[");
 	for (i = 0; i < samples->row_count && !out->failed; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
-		uint64_t value = ky_export_value(export, row);
+		uint32_t count = 0;
 
-		if (row->tid != tid || !ky_export_has(export, row))
-			continue;
-		if (weights.used) {
-			ky_text(out, ",");
-			ky_text(&weights, ",");
+		if (row->tid == tid && ky_export_has(export, row))
+			count = ky_export_parts(export, row, parts);
+		for (k = 0; k < count; k++) {
+			if (weights.used) {
+				ky_text(out, ",");
+				ky_text(&weights, ",");
+			}
+			ky_text_u64(&weights, parts[k].value);
+			sum += parts[k].value;
+			if (put_stack(out, export, row, &parts[k], &functions))
+				out->failed = functions.failed;
 		}
-		ky_text_u64(&weights, value);
-		sum += value;
-		if (put_stack(out, export, row->stack, &functions))
-			out->failed = functions.failed;
 	}
 	ky_text(out, "],\"weights\":[");
 	ky_buf_append(out, weights.bytes, weights.used);
@@ -115,7 +116,7 @@ int ky_export_speedscope(struct ky_buf *out, const struct ky_export *export)
 		     "\",\"activeProfileIndex\":0,\"name\":");
 	quoted(out, service ? service : "kymo");
 	ky_text(out, ",\"shared\":{\"frames\":[");
-	put_frames(out, export->code);
+	put_frames(out, export);
 	ky_text(out, "]},\"profiles\":[");
 	for (i = 0; i < count && !out->failed; i++) {
 		if (i)
