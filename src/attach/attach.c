@@ -132,6 +132,18 @@ static int tell_gone(const struct ky_process *process, char *why)
 		why, -EAGAIN, "could not make a thread for us (its limits?); nothing was changed");
 }
 
+/* Its thread has gone without our answer. */
+static int tell_too_late(const struct ky_process *process, const struct kymo_attach_block *block,
+			 char *why)
+{
+	if (!ky_process_is_there(process))
+		return ky_attach_refuse(why, -ESRCH, "ended meanwhile");
+	return ky_attach_refuse(why, -ETIMEDOUT,
+				"waited %u ms for this kymo, which did not get to run; nothing was "
+				"changed",
+				block->looks_max);
+}
+
 /* Waits until the state is no longer `state`. */
 static int wait_state(const struct ky_process *process, uint64_t address,
 		      struct kymo_attach_block *block, uint32_t state, char *why)
@@ -177,7 +189,7 @@ static int converse(const struct ky_process *process, uint64_t address,
 	KY_TESTPOINT("attach.ready");
 	if (block->state == KYMO_ATTACH_READY) {
 		if (!answer(process, address, KYMO_ATTACH_GO))
-			return ky_attach_refuse(why, -ESRCH, "ended meanwhile");
+			return tell_too_late(process, block, why);
 		KY_TESTPOINT("attach.go");
 		err = wait_state(process, address, block, KYMO_ATTACH_READY, why);
 	}
@@ -191,8 +203,8 @@ static int converse(const struct ky_process *process, uint64_t address,
 	return 0;
 }
 
-int ky_attach_ask(const struct ky_process *process, const struct ky_attach_request *request,
-		  struct ky_attach_answer *out, char *why)
+static int ask(const struct ky_process *process, const struct ky_attach_request *request,
+	       struct ky_attach_answer *out, char *why)
 {
 	const char *refusal = ky_arch_refusal();
 	static struct kymo_attach_block block;
@@ -212,4 +224,13 @@ int ky_attach_ask(const struct ky_process *process, const struct ky_attach_reque
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	err = search(process, &code, &block, &borrowed, out, why);
 	return err ? err : converse(process, borrowed.block, &block, out, why);
+}
+
+int ky_attach_ask(const struct ky_process *process, const struct ky_attach_request *request,
+		  struct ky_attach_answer *out, char *why)
+{
+	int err = ask(process, request, out, why);
+
+	ky_process_unlock(process);
+	return err;
 }

@@ -31,7 +31,7 @@ struct ky_attach_answer {
 	uint32_t stop_count; /* threads that were stopped, the one that served included */
 };
 
-/* Asks the process to do it and waits for its answer.
+/* Asks the process to do it, waits for its answer, and unlocks it (process.h).
  *
  * Returns  0: there is an answer; -errno: there is none, and why is a sentence about the process
  *          ("process 12 …") without subject and full stop. */

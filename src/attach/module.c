@@ -288,8 +288,12 @@ static bool has_poll_symbols(struct ky_module *module)
 
 enum ky_module_tokio ky_module_look_for_tokio(struct ky_module *module, bool is_program)
 {
-	static const char text[] = "/src/runtime/task/";
-	bool has_text = search(module, PF_R, PF_R | PF_W, text, sizeof(text) - 1) != UINT64_MAX;
+	/* Put together here: whoever looks at a kymo would find its own pattern. */
+	char text[] = "_src/runtime/task/";
+	bool has_text;
+
+	*(volatile char *)text = '/';
+	has_text = search(module, PF_R, PF_R | PF_W, text, sizeof(text) - 1) != UINT64_MAX;
 
 	/* File names may be left out of a program; most libraries need no second look. */
 	if ((has_text || is_program) && has_poll_symbols(module))

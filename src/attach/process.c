@@ -3,6 +3,7 @@
 
 #include <attach/process.h>
 #include <base/alloc.h>
+#include <base/now.h>
 #include <base/proc_map.h>
 #include <dirent.h>
 #include <errno.h>
@@ -12,13 +13,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Headers may be older. */
+#ifndef PIDFS_MAGIC
+#define PIDFS_MAGIC 0x50494446
+#endif
 
 #define LIBRARY_NAME "/libkymo-preload.so"
 #define STATUS_BYTES 65536u             /* groups may be many */
 #define KERNEL_THREAD_FLAG 0x00200000ul /* PF_KTHREAD in field 9 of stat */
 #define EXITING_FLAG 0x4ul              /* PF_EXITING */
+#define TURN_NS UINT64_C(10000000000)
+#define TURN_PAUSE_NS 5000000
 #define HOLE_BYTES_MIN (UINT64_C(1) << 20)
 #define ADDRESS_END (UINT64_C(1) << 47)
 
@@ -437,18 +449,69 @@ static int find_tokio(struct ky_process *process, char *why)
 	return ky_attach_refuse(why, -ENOTSUP, "does not use Tokio");
 }
 
+static int wait_for_turn(int fd, uint64_t until_ns, char *why)
+{
+	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return ky_attach_refuse(why, -errno, "cannot be locked: %s",
+						strerror(errno));
+		if (ky_now_ns(CLOCK_MONOTONIC) > until_ns)
+			return ky_attach_refuse(why, -EBUSY,
+						"has another kymo attach or detach at work in it");
+		nanosleep(&(const struct timespec){0, TURN_PAUSE_NS}, NULL);
+	}
+	return 0;
+}
+
+/* Each mount of /proc has inodes of its own, and so has each pid namespace; what a pidfd is of is
+ * one and the same everywhere, since Linux 6.9. Before, all pidfds of the machine are one inode,
+ * which is not ours to lock. */
+static int open_pidfd(uint32_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	struct statfs system;
+
+	if (fd >= 0 && fstatfs(fd, &system) == 0 && system.f_type == PIDFS_MAGIC)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Two at once in one process would take each other's memory in it for their own. What locks are
+ * these open files: whoever is killed lets go. */
+static int take_turn(struct ky_process *process, char *why)
+{
+	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + TURN_NS;
+	int err = wait_for_turn(process->memory_fd, until_ns, why);
+
+	if (err)
+		return err;
+	process->turn_fd = open_pidfd(process->pid);
+	return process->turn_fd >= 0 ? wait_for_turn(process->turn_fd, until_ns, why) : 0;
+}
+
+void ky_process_unlock(const struct ky_process *process)
+{
+	if (process->turn_fd >= 0)
+		(void)flock(process->turn_fd, LOCK_UN);
+	(void)flock(process->memory_fd, LOCK_UN);
+}
+
 int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
 {
 	int err;
 
 	memset(process, 0, sizeof(*process));
-	process->memory_fd = -1;
+	process->memory_fd = process->turn_fd = -1;
 	process->pid = pid;
 	err = check_stat(process, why);
 	if (!err)
 		err = check_status(process, why);
 	if (!err)
 		err = open_memory(process, why);
+	if (!err)
+		err = take_turn(process, why);
 	if (!err)
 		err = read_mappings(process, why);
 	if (!err && (!process->modules[0]->has_interpreter || !process->modules[0]->has_dynamic))
@@ -479,9 +542,11 @@ void ky_process_close(struct ky_process *process)
 		ky_free(process->modules[i]);
 	}
 	process->module_count = 0;
+	if (process->turn_fd >= 0)
+		close(process->turn_fd);
 	if (process->memory_fd >= 0)
 		close(process->memory_fd);
-	process->memory_fd = -1;
+	process->memory_fd = process->turn_fd = -1;
 }
 
 struct ky_module *ky_process_module_of(const struct ky_process *process, uint64_t address,

@@ -46,6 +46,7 @@ struct ky_process {
 	uint32_t uid; /* effective */
 	uint64_t start_time_ticks;
 	int memory_fd;                                     /* /proc/PID/mem, read and write */
+	int turn_fd;                                       /* a pidfd, locked; -1: none */
 	struct ky_module *modules[KY_PROCESS_MODULES_MAX]; /* the program first */
 	uint32_t module_count;
 	uint32_t tokio_count; /* modules with Tokio */
@@ -59,8 +60,10 @@ struct ky_process {
 
 /* why: KY_ATTACH_WHY_BYTES, a sentence without its subject ("process 12") and full stop, when the
  * process cannot be recorded: "does not use Tokio".
+ * Others that open it wait, up to 10 s, until it is unlocked, closed, or this process has ended.
  * Returns 0; -ESRCH, -EPERM, -ENOTSUP, -EBUSY, -ENOMEM, other -errno with why. */
 int ky_process_open(struct ky_process *process, uint32_t pid, char *why);
+void ky_process_unlock(const struct ky_process *process);
 void ky_process_close(struct ky_process *process);
 
 /* The same whether it uses Tokio or not. */
