@@ -71,7 +71,7 @@ static uint32_t kind_of(const char *name)
 		"epoll_wait",        "epoll_pwait", "epoll_pwait2",
 		"syscall",           "eventfd",     "write",
 		"eventfd_write",     "prctl",       "pthread_setname_np",
-		"pthread_create",
+		"pthread_create",    "sigaction",   "signal",
 #define NAME(name, number, reason, type, parameters, arguments) #name,
 		KY_TOKIO_CALLS(NAME)
 #undef NAME

@@ -5,6 +5,7 @@
 #include <kymo/recorder.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtimes.h"
 #include "worker.h"
@@ -20,11 +21,14 @@ enum {
 	STATE_RUNNING = 1u,
 	STATE_COMPLETE = 2u,
 	STATE_NOTIFIED = 4u,
+	STATE_JOIN_INTEREST = 8u,
 	STATE_CANCELLED = 32u
 };
 #define STATE_REFERENCE_SHIFT 6
+/* What hardly any poll needs: in line it would cost every poll its registers. */
+#define OUT_OF_LINE __attribute__((noinline))
 #define NAME_MASK ((1u << KYMO_NAME_BITS) - 1)
-#define PLACES_UNDECIDED (KYMO_PLACE_STACKS_MAX + 1)
+#define PLACES_UNDECIDED (KY_TOKIO_CAPTURES_MAX + 1)
 
 /* Our part of the state word, far above any count of references: how many hooks hold the header,
  * and whether one of them has told the end of the task. To Tokio each is a great many references,
@@ -178,8 +182,8 @@ static void start_over(struct ky_tokio_thread *self)
 	self->parker = NULL;
 }
 
-static void enter_runtime(struct ky_tokio_thread *self, const struct ky_tokio_table *table,
-			  const void *header)
+static OUT_OF_LINE void enter_runtime(struct ky_tokio_thread *self,
+				      const struct ky_tokio_table *table, const void *header)
 {
 	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset),
 					   ((const uint64_t *)header)[HEADER_OWNER], table->kind,
@@ -219,24 +223,72 @@ static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint
 	return 0;
 }
 
+/* ---- where a task waits ---- */
+
+/* How many wakers of the task live, at most: its references without those of its runtime's list, of
+ * its join handle, and of whoever polls it or is to. What else refers to it (abort handles, leaves
+ * that keep a waker from an earlier poll) counts as one. */
+static uint32_t wakers_of(uint64_t state)
+{
+	uint64_t count = state % STATE_HOLD >> STATE_REFERENCE_SHIFT, others = 1;
+
+	others += (state & STATE_JOIN_INTEREST) != 0;
+	others += (state & (STATE_RUNNING | STATE_NOTIFIED)) != 0;
+	return count > others ? (uint32_t)(count - others) : 0;
+}
+
+/* A waker that wakes is gone without having been given back. */
+static bool is_told_by_count(uint64_t state)
+{
+	return !(state & (STATE_NOTIFIED | STATE_CANCELLED));
+}
+
+/* Another leaf clones: of those before it, the last one is who went on. */
+static void drop_gone(struct kymo_place_taken *taken, uint64_t state)
+{
+	uint32_t living = wakers_of(state);
+
+	if (is_told_by_count(state) && taken->count > living)
+		taken->count = living;
+}
+
+/* The poll is over: who cloned last is what it waits for, and of those before him nobody knows who
+ * has given back since. */
+static void tell_places(struct kymo_place_taken *taken, uint64_t state)
+{
+	uint32_t living = wakers_of(state), gone;
+
+	if (is_told_by_count(state) && !(state & STATE_RUNNING) && taken->count > living) {
+		taken->may_have_moved |= living != 1;
+		gone = taken->count - (living ? living : 1);
+		taken->count -= gone;
+		memmove(taken->held, taken->held + gone, taken->count * sizeof(taken->held[0]));
+	}
+	kymo_place_tell(taken);
+}
+
 /* The part of a poll that is recorded. */
 static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_table *table,
 				 void *header)
 {
-	uint64_t task = word_at(header, table->id_offset), before;
+	uint64_t task = word_at(header, table->id_offset), before, after;
 	uint32_t flags;
 
 	if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
 		enter_runtime(self, table, header);
-	self->place = (struct ky_tokio_place){
-		.header = kymo_gate_is_open(KYMO_GATE_PLACE) ? header : NULL,
-		.task_word = kymo_task_word(task, table->name),
-		.sp = ky_tokio_arch_sp(),
-		.left = PLACES_UNDECIDED};
+	self->place.left = PLACES_UNDECIDED;
+	if (kymo_gate_is_open(KYMO_GATE_PLACE)) {
+		self->place.header = header;
+		self->place.task_word = kymo_task_word(task, table->name);
+		self->place.sp = ky_tokio_arch_sp();
+	}
 	kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
 	before = hold(header);
 	table->poll(header);
-	flags = end_flags(self, header, before, state_of(header));
+	after = state_of(header);
+	flags = end_flags(self, header, before, after);
+	if (KYMO_UNLIKELY(self->place.left < KY_TOKIO_CAPTURES_MAX) && !(after & STATE_COMPLETE))
+		tell_places(&self->place.taken, after);
 	kymo_poll_end(flags);
 	if (KYMO_UNLIKELY(flags & KYMO_POLL_READY))
 		kymo_place_end(task);
@@ -245,16 +297,11 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 	let_go(table, header);
 }
 
+/* Of a thread that has no poll open; its place has no header. */
 static void poll_task(struct ky_tokio_table *table, void *header)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
-	void *outer = self->current;
-	bool is_outer_woken = self->is_woken;
-	struct ky_tokio_place outer_place;
 
-	if (KYMO_UNLIKELY(outer != NULL))
-		outer_place = self->place;
-	self->place.header = NULL;
 	self->current = header;
 	self->is_woken = false;
 	self->depth++;
@@ -263,10 +310,22 @@ static void poll_task(struct ky_tokio_table *table, void *header)
 	else
 		poll_recorded(self, table, header);
 	self->depth--;
-	self->is_woken = is_outer_woken;
 	self->place.header = NULL;
-	if (KYMO_UNLIKELY(outer != NULL))
-		self->place = outer_place;
+	self->current = NULL;
+}
+
+/* Inside another one. */
+static void poll_inner_task(struct ky_tokio_table *table, void *header)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+	struct ky_tokio_place outer_place = self->place;
+	bool is_outer_woken = self->is_woken;
+	void *outer = self->current;
+
+	self->place.header = NULL;
+	poll_task(table, header);
+	self->place = outer_place;
+	self->is_woken = is_outer_woken;
 	self->current = outer;
 }
 
@@ -308,21 +367,31 @@ static void run_worker(struct ky_tokio_table *table, void *header)
 		ky_tokio_runtime_leave(key);
 }
 
+static OUT_OF_LINE void poll_other(struct ky_tokio_table *table, void *header, uint32_t state)
+{
+	if (state == KY_TOKIO_STATE_NEW)
+		state = first_poll(table, header);
+	if (state == KY_TOKIO_STATE_BLOCKING)
+		run_blocking(table, header);
+	else if (state == KY_TOKIO_STATE_LAUNCH)
+		run_worker(table, header);
+	else if (state != KY_TOKIO_STATE_TASK)
+		table->poll(header);
+	else if (ky_tokio_self.current)
+		poll_inner_task(table, header);
+	else
+		poll_task(table, header);
+}
+
 void ky_tokio_on_poll(void *header, uint32_t index)
 {
 	struct ky_tokio_table *table = &ky_tokio_tables[index];
 	uint32_t state = atomic_load_explicit(&table->state, memory_order_acquire);
 
-	if (KYMO_UNLIKELY(state == KY_TOKIO_STATE_NEW))
-		state = first_poll(table, header);
-	if (KYMO_LIKELY(state == KY_TOKIO_STATE_TASK))
+	if (KYMO_LIKELY(state == KY_TOKIO_STATE_TASK && !ky_tokio_self.current))
 		poll_task(table, header);
-	else if (state == KY_TOKIO_STATE_BLOCKING)
-		run_blocking(table, header);
-	else if (state == KY_TOKIO_STATE_LAUNCH)
-		run_worker(table, header);
 	else
-		table->poll(header);
+		poll_other(table, header, state);
 }
 
 /* The runtime goes away, or the task was bound to one that is gone. Ends by abort pass through
@@ -379,7 +448,9 @@ static void record_wake(void *header, uint32_t copy, uint32_t flags)
 		atomic_store_explicit(woken_slot(header), header, memory_order_relaxed);
 	if (ky_tokio_is_worker(self) && self->depth == 0)
 		flags |= KYMO_WAKE_ON_DRIVER;
-	kymo_wake(word_at(header, table->id_offset), copy, flags);
+	/* Its gate has been asked. */
+	kymo_emit_ungated(KYMO_RECORD_WAKE, flags, 1,
+			  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
 }
 
 void ky_tokio_on_wake(void *header, uint32_t copy)
@@ -415,35 +486,45 @@ struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
 uint32_t ky_tokio_is_place_wanted(void)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
+	struct ky_tokio_place *place = &self->place;
+	uint32_t one_in;
 
-	if (KYMO_UNLIKELY(self->place.left != PLACES_UNDECIDED))
+	if (KYMO_UNLIKELY(place->left != PLACES_UNDECIDED))
 		return 1;
-	self->place.one_in = kymo_place_choose(&self->chooser,
-					       self->place.task_word >> KYMO_NAME_BITS);
-	if (KYMO_LIKELY(!self->place.one_in))
-		self->place.header = NULL;
-	return self->place.one_in;
+	one_in = kymo_place_choose(&self->chooser, place->task_word >> KYMO_NAME_BITS);
+	if (KYMO_LIKELY(!one_in)) {
+		place->header = NULL;
+		return 0;
+	}
+	place->left = KY_TOKIO_CAPTURES_MAX;
+	place->taken.task = place->task_word >> KYMO_NAME_BITS;
+	place->taken.name = place->task_word & NAME_MASK;
+	place->taken.one_in = one_in;
+	place->taken.count = 0;
+	place->taken.may_have_moved = false;
+	return 1;
 }
 
-/* The leaf that clones is about to return Pending: all that awaits it is on the stack. */
+/* The leaf that clones is about to return Pending, unless it keeps the waker before it looks: all
+ * that awaits it is on the stack. */
 void ky_tokio_take_place(const struct kymo_stack_start *start)
 {
 	struct ky_tokio_place *from = &ky_tokio_self.place;
 	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
 	struct kymo_stack stack = {
 		.frames = frames, .frames_max = KYMO_PLACE_FRAMES_MAX, .until_sp = from->sp};
-	struct kymo_place place = {.task = from->task_word >> KYMO_NAME_BITS,
-				   .name = from->task_word & NAME_MASK,
-				   .one_in = from->one_in,
-				   .frames = frames,
-				   .is_further = from->left != PLACES_UNDECIDED};
+	struct kymo_place place = {.frames = frames};
 
-	if (!place.is_further)
-		from->left = KYMO_PLACE_STACKS_MAX;
-	if (--from->left == 0)
-		from->header = NULL;
+	drop_gone(&from->taken, state_of(from->header));
+	if (from->taken.count >= KYMO_PLACE_STACKS_MAX)
+		return;
+	if (from->left == 0) {
+		from->taken.may_have_moved = true;
+		return;
+	}
+	from->left--;
 	kymo_stack_capture(&stack, start);
 	place.frame_count = stack.count;
 	place.is_truncated = stack.end != KYMO_STACK_REACHED;
-	kymo_place_put(&place);
+	kymo_place_take(&from->taken, &place);
 }

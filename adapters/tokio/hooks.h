@@ -19,12 +19,15 @@
 
 /* The stacks of the innermost open poll, where they are wanted. */
 struct ky_tokio_place {
-	void *header;       /* whose clones may be taken; NULL: none is, or no more */
-	uint64_t task_word; /* kymo_task_word() */
-	uintptr_t sp;       /* frames below it belong to the poll */
-	uint32_t one_in;    /* as decided */
-	uint32_t left;      /* more than KYMO_PLACE_STACKS_MAX: not decided */
+	void *header;                  /* whose clones may be taken; NULL: none is */
+	uint64_t task_word;            /* kymo_task_word() */
+	uintptr_t sp;                  /* frames below it belong to the poll */
+	uint32_t left;                 /* captures; more than KY_TOKIO_CAPTURES_MAX: not decided */
+	struct kymo_place_taken taken; /* once decided */
 };
+
+/* A poll goes by so many leaves at most that are looked at. */
+#define KY_TOKIO_CAPTURES_MAX 8u
 
 /* What a thread is in the middle of. One initial-exec block, zero at thread start. */
 struct ky_tokio_thread {

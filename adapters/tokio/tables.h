@@ -87,6 +87,8 @@ enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_PRCTL,
 	KY_TOKIO_GOT_SETNAME,
 	KY_TOKIO_GOT_CREATE,
+	KY_TOKIO_GOT_SIGACTION,
+	KY_TOKIO_GOT_SIGNAL,
 	KY_TOKIO_GOT_CALLS,
 #define KY_TOKIO_GOT_CALL(name, number, reason, type, parameters, arguments)                       \
 	KY_TOKIO_GOT_CALL_##name,

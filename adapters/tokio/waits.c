@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
+#include <kymo/sampling.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -252,6 +253,21 @@ static int on_setname(pthread_t thread, const char *name)
 	return result;
 }
 
+/* Where the process samples itself, ticks come as the signal that the program wants. */
+static int on_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	if (number == SIGPROF && action)
+		kymo_sampling_leave_signal();
+	return sigaction(number, action, old);
+}
+
+static void (*on_signal(int number, void (*handler)(int)))(int)
+{
+	if (number == SIGPROF)
+		kymo_sampling_leave_signal();
+	return signal(number, handler);
+}
+
 uintptr_t ky_tokio_wait_address(uint32_t kind)
 {
 	switch (kind) {
@@ -271,6 +287,10 @@ uintptr_t ky_tokio_wait_address(uint32_t kind)
 		return (uintptr_t)on_prctl;
 	case KY_TOKIO_GOT_SETNAME:
 		return (uintptr_t)on_setname;
+	case KY_TOKIO_GOT_SIGACTION:
+		return (uintptr_t)on_sigaction;
+	case KY_TOKIO_GOT_SIGNAL:
+		return (uintptr_t)on_signal;
 	case KY_TOKIO_GOT_CREATE:
 		return ky_tokio_create_address();
 	case KY_TOKIO_GOT_SYSCALL:

@@ -80,6 +80,13 @@ def check_way(tap, options, folder, way, syscall, state):
         print(f"# {way}: {one['text']} of {THRESHOLD_MS} ms, {len(notes)} notes, in {wchan}")
     tap.check(all(note["pc"] for note in notes) == (syscall >= 0), f"{way}: pc where it waits",
               str(notes))
+    # A thread that hangs gets no processor and wants none.
+    grew = [notes[-1][key] - notes[0][key] for key in ("cpu_ns", "run_delay_ns")] if notes else []
+    tap.check(notes and all(note["counted"] and note["cpu_ns"] for note in notes) and
+              (syscall < 0 or grew == [0, 0]),
+              f"{way}: every look has what the kernel counted" +
+              (", nothing of it between them" if syscall >= 0 else ""), str(notes))
+    print(f"# {way}: ran and waited for a processor {grew} ns between the looks")
     if syscall >= 0:
         # From the blocking call through Tokio to the thread's first function. The first looks may
         # come before there are tables.
@@ -142,6 +149,7 @@ def check_recovered(tap, options, folder):
         while not count_samples(options, stuck, tid) and time.monotonic() < end:
             time.sleep(0.05)
         stuck.child.kill()
+        stuck.child.wait(timeout=60)  # until then it holds the ring, and nothing is recovered
         os.kill(stuck.pid, signal.SIGKILL)
         while pathlib.Path(f"/proc/{stuck.pid}/task/{tid}").exists():
             time.sleep(0.01)

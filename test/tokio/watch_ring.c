@@ -35,11 +35,14 @@ static void tell(void *ctx, const struct ky_firing *firing)
 		const struct ky_stuck_note *note = &firing->notes[i];
 
 		printf("%s{\"tid\": %u, \"open_ms\": %.1f, \"state\": \"%c\", \"syscall\": %d, "
-		       "\"wchan\": \"%s\", \"pc\": %llu, \"frames\": %u, \"whole\": %s}",
+		       "\"wchan\": \"%s\", \"pc\": %llu, \"frames\": %u, \"whole\": %s, "
+		       "\"counted\": %s, \"cpu_ns\": %llu, \"run_delay_ns\": %llu}",
 		       i ? ", " : "", note->tid,
 		       (double)(note->monotonic_ns - note->begin_ns) / 1e6, note->state,
 		       note->syscall, note->wchan, (unsigned long long)note->pc, note->frame_count,
-		       note->frame_count && !note->is_truncated ? "true" : "false");
+		       note->frame_count && !note->is_truncated ? "true" : "false",
+		       note->has_counts ? "true" : "false", (unsigned long long)note->cpu_ns,
+		       (unsigned long long)note->run_delay_ns);
 	}
 	printf("]}\n");
 	fflush(stdout);

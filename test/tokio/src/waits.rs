@@ -30,6 +30,17 @@ pub async fn wait_semaphore(semaphore: Arc<Semaphore>) {
     let _permit = semaphore.acquire().await;
 }
 
+/// Two ways to one place.
+#[inline(never)]
+pub async fn wait_by_one_way(semaphore: Arc<Semaphore>) {
+    wait_semaphore(semaphore).await
+}
+
+#[inline(never)]
+pub async fn wait_by_another(semaphore: Arc<Semaphore>) {
+    wait_semaphore(semaphore).await
+}
+
 #[inline(never)]
 pub async fn wait_oneshot(receiver: oneshot::Receiver<u32>) {
     let _ = receiver.await;
@@ -48,6 +59,32 @@ pub async fn wait_sleep(how_long: Duration) {
 #[inline(never)]
 pub async fn wait_join(handle: tokio::task::JoinHandle<()>) {
     let _ = handle.await;
+}
+
+/// When its first tick is due, it goes by it, and waits for the lock in the same poll.
+#[inline(never)]
+pub async fn wait_after_tick(mutex: Arc<Mutex<u32>>) {
+    let mut interval = tokio::time::interval(Duration::from_secs(3600));
+    interval.tick().await;
+    let mut guard = mutex.lock().await;
+    *guard += 1;
+}
+
+/// The same with a leaf that nobody keeps.
+#[inline(never)]
+pub async fn wait_after_sleep(mutex: Arc<Mutex<u32>>, due: tokio::time::Instant) {
+    tokio::time::sleep_until(due).await;
+    let mut guard = mutex.lock().await;
+    *guard += 1;
+}
+
+/// The same line twice in a poll: when the first tick is due, the second is not.
+#[inline(never)]
+pub async fn wait_tick() {
+    let mut interval = tokio::time::interval(Duration::from_secs(3600));
+    loop {
+        interval.tick().await;
+    }
 }
 
 /// What `tokio::select!` expands to: one poll asks all of them.

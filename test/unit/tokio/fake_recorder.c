@@ -127,6 +127,18 @@ void kymo_sampling_end(void)
 	ended++;
 }
 
+static uint32_t left;
+
+uint32_t fake_signal_left(void)
+{
+	return left;
+}
+
+void kymo_sampling_leave_signal(void)
+{
+	left++;
+}
+
 uint64_t kymo_off_cpu_ticks_min(void)
 {
 	return off_cpu_ticks_min;
@@ -192,12 +204,17 @@ void kymo_stack_capture(struct kymo_stack *stack, const struct kymo_stack_start 
 	stack->end = KYMO_STACK_REACHED;
 }
 
-void kymo_place_put(const struct kymo_place *place)
+/* A stack is known by how often one was taken before it. */
+void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *place)
 {
-	places.put_count++;
-	places.further_count += place->is_further;
-	places.put_task = place->task;
-	places.put_one_in = place->one_in;
+	if (place->frame_count && taken->count < KYMO_PLACE_STACKS_MAX)
+		taken->held[taken->count++].stack = places.take_count++;
+}
+
+void kymo_place_tell(const struct kymo_place_taken *taken)
+{
+	places.tell_count++;
+	places.told = *taken;
 }
 
 void kymo_place_end(uint64_t task)

@@ -39,6 +39,9 @@ void fake_sampling_set(bool is_on);
 uint32_t fake_sampling_begun(void);
 uint32_t fake_sampling_ended(void);
 
+/* How often the signal for samples was asked back, ever. */
+uint32_t fake_signal_left(void);
+
 /* The last blocking call that was told (all zeros: none). set: from how many ticks on calls are
  * long, and whether there is room for them; forgets the last one. */
 struct kymo_off_cpu fake_off_cpu(void);
@@ -46,9 +49,9 @@ void fake_off_cpu_set(uint64_t ticks_min, bool room);
 /* What was asked of, and told to, the place table; one_in is what it answers. */
 struct fake_places {
 	uint32_t one_in;
-	uint32_t choose_count, put_count, further_count, end_count;
-	uint64_t chosen_task, put_task, ended_task, until_sp;
-	uint32_t put_one_in;
+	uint32_t choose_count, take_count, tell_count, end_count;
+	uint64_t chosen_task, ended_task, until_sp;
+	struct kymo_place_taken told; /* last */
 	struct kymo_stack_start start;
 };
 struct fake_places *fake_places(void);

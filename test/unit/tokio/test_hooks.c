@@ -251,19 +251,102 @@ static void hooks__place_is_taken_where_the_polled_task_is_cloned(void **state)
 	places->one_in = 64;
 	fake_poll_body = clone_often;
 	run(&task);
-	/* Decided once; three stacks at most, each told as the next of the same poll. */
+	/* Decided once; three stacks at most, told together. */
 	assert_int_equal(places->choose_count, 1);
 	assert_int_equal(places->chosen_task, 60);
-	assert_int_equal(places->put_count, KYMO_PLACE_STACKS_MAX);
-	assert_int_equal(places->further_count, KYMO_PLACE_STACKS_MAX - 1);
-	assert_int_equal(places->put_task, 60);
-	assert_int_equal(places->put_one_in, 64);
+	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX);
+	assert_int_equal(places->tell_count, 1);
+	assert_int_equal(places->told.count, KYMO_PLACE_STACKS_MAX);
+	assert_int_equal(places->told.task, 60);
+	assert_int_equal(places->told.one_in, 64);
+	assert_false(places->told.may_have_moved);
 	/* The registers are those of whoever cloned, inside the poll. */
 	assert_true(places->start.sp < places->until_sp);
 	assert_true(places->until_sp - places->start.sp < 4096);
 	assert_int_equal(places->end_count, 0);
 	run(&task);
 	assert_int_equal(places->choose_count, 2);
+}
+
+/* Of wakers that live at the poll's begin, by the letters of `script`: a leaf clones (c), gives a
+ * waker back (d), the task is woken (w), or ends (e). */
+static const char *script;
+
+static void follow_script(struct fake_task *task)
+{
+	task->state = (task->state | FAKE_RUNNING) & ~(uint64_t)FAKE_NOTIFIED;
+	for (const char *at = script; *at; at++) {
+		if (*at == 'c')
+			fake_clone(task);
+		else if (*at == 'd')
+			task->state -= FAKE_REFERENCE;
+		else if (*at == 'w')
+			task->state |= FAKE_NOTIFIED;
+		else
+			task->state |= FAKE_COMPLETE;
+	}
+	task->state &= ~(uint64_t)FAKE_RUNNING;
+	if (!(task->state & FAKE_NOTIFIED)) /* what ran it is over */
+		task->state -= FAKE_REFERENCE;
+}
+
+/* What is told of a poll: the numbers of its captures. Returns whether it may have moved. */
+static bool told_of(const char *next, uint32_t wakers, const char *expected)
+{
+	struct fake_task task = fake_task(FAKE_MULTI, 66);
+	struct fake_places *places = fake_places();
+	char told[KYMO_PLACE_STACKS_MAX + 1] = "";
+
+	task.state = FAKE_NOTIFIED | FAKE_JOIN_INTEREST | (3 + wakers) * (uint64_t)FAKE_REFERENCE;
+	memset(places, 0, sizeof(*places));
+	places->one_in = 1;
+	script = next;
+	fake_poll_body = follow_script;
+	run(&task);
+	for (uint32_t i = 0; i < places->told.count; i++)
+		told[i] = (char)('0' + places->told.held[i].stack);
+	assert_string_equal(told, expected);
+	return places->told.may_have_moved;
+}
+
+static void hooks__places_that_a_task_went_by_in_a_poll_are_no_waits(void **state)
+{
+	(void)state;
+	assert_false(told_of("c", 0, "0"));
+	/* One after the other: a tick that was due, and then a lock. */
+	assert_false(told_of("cdc", 0, "1"));
+	assert_false(told_of("cdcdcdc", 0, "3"));
+	/* Both at once; and a third one that was due before, or inside one of them. */
+	assert_false(told_of("cc", 0, "01"));
+	assert_false(told_of("cdcc", 0, "12"));
+	assert_false(told_of("ccdc", 0, "02"));
+	/* A leaf clones anew and gives the old one back. */
+	assert_false(told_of("cdcd", 2, "01"));
+	/* One that keeps its waker from before counts: too much may be told, never too little. */
+	assert_false(told_of("cdc", 1, "01"));
+	/* Given back behind the last clone: by whom is a guess. */
+	assert_false(told_of("ccd", 0, "1"));
+	assert_true(told_of("cccd", 0, "12"));
+	assert_true(told_of("cd", 0, "0"));
+}
+
+static void hooks__places_of_a_poll_that_was_woken_are_told_as_taken(void **state)
+{
+	(void)state;
+	/* Whoever woke it has its waker. */
+	assert_false(told_of("ccdw", 0, "01"));
+	assert_false(told_of("cwdc", 0, "01"));
+	assert_false(told_of("ce", 0, ""));
+	assert_int_equal(fake_places()->tell_count, 0);
+}
+
+static void hooks__poll_that_goes_by_many_leaves_takes_few_of_them(void **state)
+{
+	(void)state;
+	assert_false(told_of("cdcdcdcdcdcdcdc", 0, "7"));
+	/* The last one was seen and not taken. */
+	assert_true(told_of("cdcdcdcdcdcdcdcdc", 0, ""));
+	assert_int_equal(fake_places()->take_count, KY_TOKIO_CAPTURES_MAX);
 }
 
 static void hooks__place_that_is_not_wanted_is_not_asked_for_again(void **state)
@@ -274,7 +357,7 @@ static void hooks__place_that_is_not_wanted_is_not_asked_for_again(void **state)
 	fake_poll_body = clone_often;
 	run(&task);
 	assert_int_equal(fake_places()->choose_count, 1);
-	assert_int_equal(fake_places()->put_count, 0);
+	assert_int_equal(fake_places()->tell_count, 0);
 	/* Outside a poll nobody waits. */
 	fake_clone(&task);
 	assert_int_equal(fake_places()->choose_count, 1);
@@ -301,11 +384,12 @@ static void hooks__places_of_a_poll_go_on_behind_another_inside_it(void **state)
 	fake_poll_body = clone_around_another_poll;
 	run(&task);
 	assert_int_equal(places->choose_count, 2);
-	assert_int_equal(places->put_count, KYMO_PLACE_STACKS_MAX + 2);
-	assert_int_equal(places->further_count, KYMO_PLACE_STACKS_MAX);
-	assert_int_equal(places->put_task, 64);
+	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX + 2);
+	assert_int_equal(places->tell_count, 2);
+	assert_int_equal(places->told.task, 64);
+	assert_int_equal(places->told.count, 2);
 	fake_clone(&task);
-	assert_int_equal(places->put_count, KYMO_PLACE_STACKS_MAX + 2);
+	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX + 2);
 }
 
 static void hooks__place_ends_with_the_task(void **state)
@@ -548,6 +632,9 @@ int main(void)
 		CASE(hooks__closed_gates_record_nothing_and_pass_everything),
 		CASE(hooks__waker_clone_is_recorded_behind_its_gate),
 		CASE(hooks__place_is_taken_where_the_polled_task_is_cloned),
+		CASE(hooks__places_that_a_task_went_by_in_a_poll_are_no_waits),
+		CASE(hooks__places_of_a_poll_that_was_woken_are_told_as_taken),
+		CASE(hooks__poll_that_goes_by_many_leaves_takes_few_of_them),
 		CASE(hooks__place_that_is_not_wanted_is_not_asked_for_again),
 		CASE(hooks__places_of_a_poll_go_on_behind_another_inside_it),
 		CASE(hooks__place_ends_with_the_task),

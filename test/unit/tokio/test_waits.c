@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <kymo/emit.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -121,6 +122,34 @@ static void waits__other_threads_are_left_alone(void **state)
 	assert_int_equal(fake_count_of(KYMO_RECORD_PARK), 1);
 }
 
+static void nothing(int number)
+{
+	(void)number;
+}
+
+static void waits__whoever_takes_sigprof_is_let_have_it(void **state)
+{
+	int (*act)(int, const struct sigaction *, struct sigaction *);
+	void (*(*set)(int, void (*)(int)))(int);
+	struct sigaction action = {.sa_handler = nothing}, old;
+	uint32_t before = fake_signal_left();
+
+	(void)state;
+	take(&act, KY_TOKIO_GOT_SIGACTION);
+	take(&set, KY_TOKIO_GOT_SIGNAL);
+	assert_int_equal(act(SIGPROF, NULL, &old), 0); /* it only asks */
+	assert_int_equal(act(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(fake_signal_left(), before);
+	assert_int_equal(act(SIGPROF, &action, &old), 0);
+	assert_int_equal(fake_signal_left(), before + 1);
+	assert_ptr_equal(set(SIGPROF, SIG_DFL), nothing);
+	assert_int_equal(fake_signal_left(), before + 2);
+	assert_int_equal(act(SIGPROF, NULL, &old), 0);
+	assert_ptr_equal(old.sa_handler, SIG_DFL);
+	assert_ptr_equal(set(SIGUSR1, SIG_DFL), nothing);
+	assert_int_equal(act(0, &action, NULL), -1);
+}
+
 static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
 {
 	struct timespec timeout = {0, timeout_ns};
@@ -205,6 +234,7 @@ int main(void)
 		CASE(waits__zero_time_out_is_a_turn_of_the_driver),
 		CASE(waits__failure_keeps_errno),
 		CASE(waits__other_threads_are_left_alone),
+		CASE(waits__whoever_takes_sigprof_is_let_have_it),
 		CASE(waits__only_long_waits_inside_a_poll_are_told),
 		CASE(waits__contended_lock_is_no_park),
 		CASE(waits__notifications_name_word_and_descriptor),

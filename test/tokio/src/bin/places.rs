@@ -63,12 +63,17 @@ async fn run(seconds: u64) {
     spawn(wait_read(client));
     spawn(wait_mutex(mutex.clone()));
     spawn(wait_semaphore(semaphore.clone()));
+    spawn(wait_by_one_way(semaphore.clone()));
+    spawn(wait_by_another(semaphore.clone()));
     spawn(wait_oneshot(oneshot));
     spawn(wait_mpsc(mpsc));
     let sleeper = spawn(wait_sleep(Duration::from_secs(3600)));
     spawn(wait_join(sleeper));
     spawn(wait_select(select_mpsc, select_oneshot));
     spawn(wait_second(second_receiver, semaphore.clone()));
+    spawn(wait_after_tick(mutex.clone()));
+    spawn(wait_after_sleep(mutex.clone(), tokio::time::Instant::now()));
+    spawn(wait_tick());
     // Over before anybody looks: they must not be in the table.
     for _ in 0..20 {
         let _ = spawn(tokio::task::yield_now()).await;

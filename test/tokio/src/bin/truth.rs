@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! truth: known functions burn known shares of the processor, known calls block inside polls, tasks
-//! wait at known places; in the end it says in one line of JSON what each of them took by its own
-//! clocks. `truth MILLISECONDS` of processor time to burn.
+//! wait at known places, known amounts are allocated; in the end it says in one line of JSON what
+//! each of them took by its own clocks and counts. `truth MILLISECONDS` of processor time to burn.
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{Read, Write};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot, Semaphore};
-use witness::multi_thread;
 use witness::waits::*;
+use witness::{heap, multi_thread};
 
 const LONG: Duration = Duration::from_millis(15);
 
@@ -24,6 +24,7 @@ static CPU: Mutex<Sums> = Mutex::new(BTreeMap::new());
 static LONG_POLLS: Mutex<Sums> = Mutex::new(BTreeMap::new());
 static OFF: Mutex<Sums> = Mutex::new(BTreeMap::new());
 static PLACES: Mutex<Sums> = Mutex::new(BTreeMap::new());
+static HEAP: Mutex<Vec<heap::Known>> = Mutex::new(Vec::new());
 
 fn add(sums: &Mutex<Sums>, name: &'static str, ns: u64) {
     let mut sums = sums.lock().unwrap();
@@ -300,6 +301,13 @@ async fn wait_everywhere() {
     drop(connected);
 }
 
+async fn allocate_all() {
+    for known in heap::FUNCTIONS {
+        let sums = tokio::spawn(async move { in_poll(known) }).await.unwrap();
+        HEAP.lock().unwrap().push(sums);
+    }
+}
+
 // ---- what it was ----
 
 fn say(name: &str, sums: &Mutex<Sums>) -> String {
@@ -312,6 +320,11 @@ fn say(name: &str, sums: &Mutex<Sums>) -> String {
     format!("\"{name}\":{{{}}}", rows.join(","))
 }
 
+fn say_heap() -> String {
+    let rows: Vec<String> = HEAP.lock().unwrap().iter().map(heap::Known::json).collect();
+    format!("\"heap\":{{{}}}", rows.join(","))
+}
+
 fn main() {
     let total_ms = std::env::args().nth(1).map_or(4000, |text| text.parse().unwrap());
     let runtime = multi_thread(2).enable_all().build().unwrap();
@@ -320,15 +333,17 @@ fn main() {
         tokio::spawn(wait_everywhere()).await.unwrap();
         tokio::spawn(wait_often()).await.unwrap();
         tokio::spawn(block_all()).await.unwrap();
+        tokio::spawn(allocate_all()).await.unwrap();
         tokio::spawn(burn_all(total_ms)).await.unwrap();
     });
     drop(runtime);
     println!(
-        "{{{},{},{},{},\"cpu_ns\":{}}}",
+        "{{{},{},{},{},{},\"cpu_ns\":{}}}",
         say("cpu", &CPU),
         say("long_polls", &LONG_POLLS),
         say("off", &OFF),
         say("places", &PLACES),
+        say_heap(),
         clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
     );
 }
