@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <cli/cli.h>
 
 #include <cli/out_text.h>
+#include <cli/progress.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <kymo/base.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +23,14 @@ void ky_cli_name(const char *command)
 	command_name = command;
 }
 
+void ky_cli_guard_streams(void)
+{
+	/* What is opened so can be neither read nor written, as if it were closed. */
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/", O_PATH | O_CLOEXEC);
+}
+
 __attribute__((format(printf, 2, 0))) static void say(const char *colour, const char *format,
 						      va_list args)
 {
@@ -33,6 +45,7 @@ __attribute__((format(printf, 2, 0))) static void say(const char *colour, const 
 		ky_buf_clear(&safe);
 		ky_out_text(&safe, "out of memory");
 	}
+	ky_progress_quiet();
 	(void)fflush(stdout);
 	(void)fprintf(stderr, "%s%s:%s %.*s\n", is_coloured ? colour : "", command_name,
 		      is_coloured ? "\033[0m" : "", (int)safe.used, (const char *)safe.bytes);

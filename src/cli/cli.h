@@ -43,6 +43,11 @@ int ky_cmd_detach(int argc, char **argv);
 /* Does not return when a signal ended CMD: it dies of the same. */
 int ky_cmd_run(int argc, char **argv);
 
+/* What we open must not become standard input, output or error where one of them was closed: a
+ * sentence would go into a ring. The place-holders are close-on-exec, so CMD of `kymo run` finds
+ * closed what was closed. */
+void ky_cli_guard_streams(void);
+
 /* "kymo info: TEXT" on stderr; a warning is yellow where stderr is a terminal. */
 void ky_cli_name(const char *command); /* argv[0] of the command that runs */
 __attribute__((format(printf, 1, 2))) void ky_cli_error(const char *format, ...);

@@ -2,7 +2,10 @@
 /* kymo attach, kymo detach: the recorder into a process that runs already, and out of it. */
 #include <cli/cli.h>
 
+#include <analyze/json_write.h>
 #include <attach/attach.h>
+#include <base/alloc.h>
+#include <cli/out_text.h>
 #include <cli/ring_finder.h>
 #include <cli/run_environment.h>
 #include <cli/run_options.h>
@@ -42,8 +45,10 @@ static const char attach_help[] =
 	"                             refused, the process samples itself by timers and SIGPROF,\n"
 	"                             but only when HZ is given\n"
 	"      --sampler WHO          perf: by perf_event or not at all; timers: by them alone\n"
-	"      --switches on|off      who stays also tells when threads were off a processor\n"
-	"                             inside a poll (default: on)\n"
+	"      --switches on|off|stacks  who stays also tells when threads were off a processor\n"
+	"                             inside a poll (default: on); where nobody stays, no\n"
+	"                             thread of kymo is left in the process to read that\n"
+	"  -j, --json                 tell it as a JSON object\n"
 	"  -q, --quiet                only trouble is told\n"
 	"  -h, --help                 this text\n"
 	"\n"
@@ -53,13 +58,14 @@ static const char attach_help[] =
 	"Exit status: 0 it is recorded; 1 it is not, and a sentence says why; 2 wrong usage.\n";
 
 static const char detach_help[] =
-	"Usage: kymo detach [-q] PID\n"
+	"Usage: kymo detach [-j|-q] PID\n"
 	"\n"
 	"Ends the recording that `kymo attach` or `kymo run` began in a process: every word that\n"
 	"was changed in it is restored and its ring is closed. In flight mode what the ring\n"
 	"holds is gone then; `kymo dump PID` before saves it. The library stays loaded and does\n"
 	"nothing.\n"
 	"\n"
+	"  -j, --json                 tell it as a JSON object\n"
 	"  -q, --quiet                only trouble is told\n"
 	"  -h, --help                 this text\n"
 	"\n"
@@ -74,6 +80,7 @@ struct attachment {
 	struct ky_attach_answer answer;
 	struct ky_run_sampler *sampler; /* NULL: none from outside */
 	bool is_staying;                /* this process drains or watches until the end */
+	bool is_json;
 	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
 	char seen_directory[320]; /* the same one, as it is reached from here */
 	char why[KY_ATTACH_WHY_BYTES];
@@ -108,22 +115,34 @@ static bool has_output(const struct ky_run_options *options)
 	       strcmp(options->directory, "kymo-traces") != 0;
 }
 
-/* Flight unless something else is asked for: as `kymo run --mode flight …` would be. */
-static int parse(struct attachment *attachment, int argc, char **argv, bool *wants_help)
+static bool is_json_word(const char *word)
+{
+	return strcmp(word, "-j") == 0 || strcmp(word, "--json") == 0;
+}
+
+/* Flight unless something else is asked for: as `kymo run --mode flight …` would be.
+ * words: room for argc + 2 of them. */
+static int parse(struct attachment *attachment, int argc, char **argv, char **words,
+		 bool *wants_help)
 {
 	static char mode[] = "--mode=flight";
 	struct ky_run_options *options = &attachment->options;
-	char errbuf[512] = "", *words[64];
+	char errbuf[512] = "";
 	int count = 0;
 
 	words[count++] = argv[0];
 	words[count++] = mode;
-	for (int i = 1; i < argc && count < 63; i++)
-		words[count++] = argv[i];
+	for (int i = 1; i < argc; i++) {
+		if (is_json_word(argv[i]))
+			attachment->is_json = true;
+		else
+			words[count++] = argv[i];
+	}
 	words[count] = NULL;
-	/* Its last word is what it takes for a command. */
-	if (argc < 2 || ky_run_options_parse(options, count, words, errbuf, sizeof(errbuf)) != 0) {
-		ky_cli_error("%s", argc >= 2 && strncmp(errbuf, "which program", 13) != 0 ?
+	/* What is no option is what it takes for a command. */
+	if (count < 3 ||
+	    ky_run_options_parse_mixed(options, count, words, errbuf, sizeof(errbuf)) != 0) {
+		ky_cli_error("%s", count >= 3 && strncmp(errbuf, "which program", 13) != 0 ?
 					   errbuf :
 					   "which process? Usage: kymo attach [OPTIONS] PID");
 		return KY_EXIT_USAGE;
@@ -249,16 +268,61 @@ static void choose_places(struct attachment *attachment)
 	while (request->session == 0);
 }
 
+static void find_ring(const struct attachment *attachment, struct ky_found_ring *found)
+{
+	struct ky_ring_query query = {.pid = attachment->pid};
+	char why[KY_FOUND_WHY_BYTES], pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", attachment->pid);
+	if (ky_ring_find_one(found, &query, pid, false, why) != 0)
+		found->path[0] = '\0';
+}
+
+static void print_json(struct ky_buf *out)
+{
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+	(void)ky_out_print(out);
+	ky_buf_release(out);
+}
+
+/* What the commands of this file have in common. */
+static void begin_json(struct ky_buf *out, const struct attachment *attachment)
+{
+	ky_buf_init(out, 0);
+	ky_json_open(out, NULL, "{");
+	ky_json_number(out, "pid", attachment->pid);
+	ky_json_number(out, "borrowed_ns", attachment->answer.stopped_ns);
+	ky_json_number(out, "threads_stopped", attachment->answer.stop_count);
+}
+
+static void say_attached_json(const struct attachment *attachment, unsigned long tables)
+{
+	static struct ky_found_ring found;
+	struct ky_buf out;
+
+	find_ring(attachment, &found);
+	begin_json(&out, attachment);
+	ky_json_number(&out, "task_types", tables);
+	ky_json_text(&out, "service", found.path[0] ? found.service : "");
+	ky_json_text(&out, "mode", attachment->options.is_flight ? "flight" : "stream");
+	ky_json_text(&out, "ring", found.path);
+	ky_json_flag(&out, "is_staying", attachment->is_staying);
+	print_json(&out);
+}
+
 static void say_attached(const struct attachment *attachment)
 {
-	const char *tables = strstr(attachment->answer.text, "tables=");
+	const char *at = strstr(attachment->answer.text, "tables=");
+	unsigned long tables = at ? strtoul(at + 7, NULL, 10) : 0;
 
-	if (attachment->options.is_quiet)
+	if (attachment->is_json)
+		say_attached_json(attachment, tables);
+	if (attachment->options.is_quiet || attachment->is_json)
 		return;
 	(void)printf("process %u is recorded: %lu task types; a thread was borrowed for %" PRIu64
 		     " us\n",
-		     attachment->pid, tables ? strtoul(tables + 7, NULL, 10) : 0,
-		     attachment->answer.stopped_ns / 1000);
+		     attachment->pid, tables, attachment->answer.stopped_ns / 1000);
 	if (!attachment->is_staying)
 		(void)printf("`kymo dump %u` makes a trace of the last minutes, `kymo detach %u` "
 			     "ends it\n",
@@ -360,6 +424,20 @@ static int stop_streaming(struct attachment *attachment)
 	return status == KY_EXIT_OK ? ask(attachment, KYMO_ATTACH_STOP) : status;
 }
 
+static void say_trace_json(const struct attachment *attachment, const struct ky_run_totals *totals)
+{
+	struct ky_buf out;
+
+	ky_buf_init(&out, 0);
+	ky_json_open(&out, NULL, "{");
+	ky_json_number(&out, "pid", attachment->pid);
+	ky_json_text(&out, "trace", totals->trace_path);
+	ky_json_number(&out, "events", totals->event_count);
+	ky_json_number(&out, "records_lost", totals->lost_count);
+	ky_json_number(&out, "dropped", totals->dropped_count);
+	print_json(&out);
+}
+
 /* Until its ring is closed, by its end or by a detach. Returns the exit status. */
 static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 {
@@ -385,7 +463,9 @@ static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 	}
 	ky_run_rings_finish(rings);
 	ky_run_rings_totals(rings, &totals);
-	if (!attachment->options.is_quiet)
+	if (attachment->is_json)
+		say_trace_json(attachment, &totals);
+	else if (!attachment->options.is_quiet)
 		(void)printf("trace: %s (%" PRIu64 " events, %" PRIu64 " records lost, %" PRIu64
 			     " dropped)\n",
 			     totals.trace_path, totals.event_count, totals.lost_count,
@@ -441,16 +521,23 @@ static int attach(struct attachment *attachment)
 int ky_cmd_attach(int argc, char **argv)
 {
 	static struct attachment attachment;
+	char **words = ky_alloc(((size_t)argc + 2) * sizeof(*words));
 	bool wants_help = false;
-	int status = parse(&attachment, argc, argv, &wants_help);
+	int status;
 
+	if (!words) {
+		ky_cli_error("no memory");
+		return KY_EXIT_TROUBLE;
+	}
+	status = parse(&attachment, argc, argv, words, &wants_help);
 	if (wants_help)
 		(void)fputs(attach_help, stdout);
-	if (status != KY_EXIT_OK || wants_help)
-		return status;
-	status = attach(&attachment);
-	ky_run_sampler_close(attachment.sampler);
-	ky_process_close(&attachment.process);
+	if (status == KY_EXIT_OK && !wants_help) {
+		status = attach(&attachment);
+		ky_run_sampler_close(attachment.sampler);
+		ky_process_close(&attachment.process);
+	}
+	ky_free(words);
 	return status;
 }
 
@@ -458,23 +545,39 @@ int ky_cmd_attach(int argc, char **argv)
 
 /* Whoever streams a ring reads its rest and removes it; one that was kept for a dump has had its
  * time. */
-static void remove_ring(const struct ky_found_ring *ring)
+static bool remove_ring(const struct ky_found_ring *ring)
 {
 	int err;
 
 	if (ring->mode != KY_RING_MODE_FLIGHT || ring->is_anonymous)
-		return;
+		return false;
 	err = ky_ring_remove(ring);
 	if (err < 0)
 		ky_cli_notice("%s stays: %s", ring->path, kymo_error_text(err));
+	return err >= 0;
+}
+
+static void say_detached(const struct attachment *attachment, const struct ky_found_ring *ring,
+			 bool is_removed)
+{
+	struct ky_buf out;
+
+	if (attachment->is_json) {
+		begin_json(&out, attachment);
+		ky_json_text(&out, "service", ring->path[0] ? ring->service : "");
+		ky_json_text(&out, "ring", ring->path);
+		ky_json_flag(&out, "is_ring_removed", is_removed);
+		print_json(&out);
+	} else if (!attachment->options.is_quiet) {
+		(void)printf("process %u is as it was; a thread was borrowed for %" PRIu64 " us\n",
+			     attachment->pid, attachment->answer.stopped_ns / 1000);
+	}
 }
 
 static int detach(struct attachment *attachment)
 {
-	struct ky_ring_query query = {.pid = attachment->pid};
 	static struct ky_found_ring ring;
-	char why[KY_FOUND_WHY_BYTES], pid[16];
-	int status = open_process(attachment), found;
+	int status = open_process(attachment);
 
 	if (status != KY_EXIT_OK)
 		return status;
@@ -485,16 +588,10 @@ static int detach(struct attachment *attachment)
 				 "is not recorded");
 		return trouble(attachment);
 	}
-	snprintf(pid, sizeof(pid), "%u", attachment->pid);
-	found = ky_ring_find_one(&ring, &query, pid, false, why);
+	find_ring(attachment, &ring);
 	status = ask(attachment, KYMO_ATTACH_STOP);
-	if (status != KY_EXIT_OK)
-		return status;
-	if (found == 0)
-		remove_ring(&ring);
-	if (!attachment->options.is_quiet)
-		(void)printf("process %u is as it was; a thread was borrowed for %" PRIu64 " us\n",
-			     attachment->pid, attachment->answer.stopped_ns / 1000);
+	if (status == KY_EXIT_OK)
+		say_detached(attachment, &ring, ring.path[0] && remove_ring(&ring));
 	return status;
 }
 
@@ -511,8 +608,10 @@ int ky_cmd_detach(int argc, char **argv)
 		}
 		if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0) {
 			attachment.options.is_quiet = true;
+		} else if (is_json_word(argv[i])) {
+			attachment.is_json = true;
 		} else if (pid || argv[i][0] == '-') {
-			ky_cli_error("'%s' is one word too many; Usage: kymo detach [-q] PID",
+			ky_cli_error("'%s' is one word too many; Usage: kymo detach [-j|-q] PID",
 				     argv[i]);
 			return KY_EXIT_USAGE;
 		} else {
@@ -520,7 +619,7 @@ int ky_cmd_detach(int argc, char **argv)
 		}
 	}
 	if (!pid || !parse_pid(pid, &attachment.pid)) {
-		ky_cli_error("which process? Usage: kymo detach [-q] PID");
+		ky_cli_error("which process? Usage: kymo detach [-j|-q] PID");
 		return KY_EXIT_USAGE;
 	}
 	status = detach(&attachment);

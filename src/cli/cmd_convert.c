@@ -3,6 +3,7 @@
 
 #include <cli/input.h>
 #include <cli/out_text.h>
+#include <cli/progress.h>
 #include <cli/rewrite.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -145,6 +146,7 @@ int ky_cmd_convert(int argc, char **argv)
 		code = ky_input_open(&arguments.input);
 	if (!code)
 		code = ky_rewrite_run(&rewrite);
+	ky_progress_quiet();
 	if (rewrite.stored_bytes)
 		say_done(&rewrite, arguments.is_json);
 	ky_input_close(&arguments.input);

@@ -52,8 +52,10 @@ static int look(struct ky_doctor *doctor, const char *what)
 	int result;
 
 	ky_doctor_machine(doctor);
-	if (!what)
+	if (!what) {
+		ky_doctor_cgroup(doctor, "/proc/self");
 		return KY_EXIT_OK;
+	}
 	pid = strtoul(what, &end, 10);
 	if (*what && !*end && pid <= INT32_MAX) {
 		result = ky_doctor_process(doctor, (uint32_t)pid);
@@ -65,6 +67,7 @@ static int look(struct ky_doctor *doctor, const char *what)
 		ky_cli_error("%s: there is no such program", what);
 		return KY_EXIT_TROUBLE;
 	}
+	ky_doctor_cgroup(doctor, "/proc/self"); /* it would be started there */
 	ky_doctor_program(doctor, path);
 	return KY_EXIT_OK;
 }

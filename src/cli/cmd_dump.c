@@ -6,11 +6,13 @@
 #include <argp.h>
 #include <base/now.h>
 #include <cli/disk_room.h>
+#include <cli/leftover.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
 #include <cli/ring_drainer.h>
 #include <cli/ring_dump.h>
+#include <cli/ring_settings.h>
 #include <cli/ring_tail.h>
 #include <cli/run_options.h>
 #include <cli/task_places.h>
@@ -31,6 +33,7 @@ enum {
 	KEY_AFTER,
 	KEY_REASON,
 	KEY_LABEL,
+	KEY_STOP,
 	KEY_TASKS
 };
 
@@ -42,11 +45,11 @@ struct arguments {
 	const char *who, *output, *reason, *label;
 	struct ky_ring_query query;
 	struct ky_compression compression;
-	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 2];
+	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 3];
 	size_t pair_count;
 	struct ky_moment from, to;
 	uint64_t last_ns, after_ns;
-	bool is_json, wants_tasks;
+	bool is_json, wants_tasks, is_last;
 };
 
 struct job {
@@ -59,6 +62,7 @@ struct job {
 	char path[KY_DUMP_PATH_BYTES];
 	const char *directory; /* of a file that nobody asked for */
 	bool is_drained;       /* somebody writes it to disk as it goes */
+	bool is_stopped;       /* by us */
 	struct ky_ring_tail tail;
 };
 
@@ -78,6 +82,10 @@ static const struct argp_option options[] = {
 	 0},
 	{"reason", KEY_REASON, "TEXT", 0, "Say in the trace why (metadata kymo.dump.reason)", 0},
 	{"label", KEY_LABEL, "TEXT", 0, "... and what it belongs to (metadata kymo.dump.label)", 0},
+	{"stop", KEY_STOP, 0, 0,
+	 "Record no more from then on, so that the ring keeps what it holds; `kymo set PID "
+	 "recording=on` goes on",
+	 0},
 	{"metadata", 'm', "KEY=VALUE", 0, "A pair for the trace; may be repeated", 0},
 	{"tasks", KEY_TASKS, 0, 0,
 	 "Print where every task waits, instead of a file (with -o: as well)", 0},
@@ -162,6 +170,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case 'm':
 		parse_pair(state, arguments, text);
+		return 0;
+	case KEY_STOP:
+		arguments->is_last = true;
 		return 0;
 	case KEY_TASKS:
 		arguments->wants_tasks = true;
@@ -320,11 +331,17 @@ static int choose_file(struct job *job)
 {
 	struct arguments *arguments = job->arguments;
 	const char *output = arguments->output;
-	uint32_t pid = job->found.pid != 0 ? job->found.pid : job->found.ring_pid;
+	uint32_t pid = ky_found_pid(&job->found);
 	int err = 0;
 
 	if (output == NULL)
 		output = job->directory;
+	/* What is cut off would name another place. */
+	if (output != NULL && strlen(output) >= sizeof(job->path) - KY_DUMP_NAME_BYTES) {
+		ky_cli_error("-o: the name has %zu bytes, and may have %zu", strlen(output),
+			     sizeof(job->path) - KY_DUMP_NAME_BYTES - 1);
+		return KY_EXIT_USAGE;
+	}
 	if (output == NULL || is_directory(output)) {
 		ky_dump_name(job->path, sizeof(job->path), output != NULL ? output : "",
 			     job->found.service, pid, ky_now_ns(CLOCK_REALTIME),
@@ -385,7 +402,7 @@ static void say_done(struct job *job)
 	struct ky_dump_clock *clock = &job->clock;
 	struct ky_buf out;
 	char bytes[KY_OUT_CELL_BYTES];
-	uint32_t pid = job->found.pid != 0 ? job->found.pid : job->found.ring_pid;
+	uint32_t pid = ky_found_pid(&job->found);
 
 	ky_buf_init(&out, 0);
 	if (job->arguments->is_json) {
@@ -394,6 +411,7 @@ static void say_done(struct job *job)
 		ky_json_text(&out, "service", job->found.service);
 		ky_json_text(&out, "mode", ky_ring_mode_text(job->found.mode));
 		ky_json_flag(&out, "is_drained", job->is_drained);
+		ky_json_flag(&out, "is_stopped", job->is_stopped);
 		ky_json_text(&out, "drained_into", job->tail.path);
 		ky_dump_summary_json(&out, &job->dump, clock);
 		ky_json_close(&out, "}");
@@ -403,6 +421,9 @@ static void say_done(struct job *job)
 		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
 		ky_dump_summary(&out, &job->dump, clock, job->arguments->last_ns);
 		say_drain(&out, job);
+		ky_dump_stopped(&out, &job->dump, clock);
+		if (job->dump.report.stopped_ns && is_recording(job))
+			ky_out_format(&out, " (`kymo set %u recording=on` goes on)", pid);
 		ky_out_text(&out, "\n");
 	}
 	(void)ky_out_print(&out);
@@ -431,6 +452,9 @@ static void add_pairs(struct job *job)
 	if (arguments->label != NULL)
 		arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){"kymo.dump.label",
 										 arguments->label};
+	if (job->is_stopped)
+		arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){
+			"kymo.dump.stopped", "1"};
 	job->dump.cut.pairs = arguments->pairs;
 	job->dump.cut.pair_count = arguments->pair_count;
 }
@@ -447,8 +471,7 @@ static int say_tasks(const struct job *job)
 	ky_buf_init(&out, 0);
 	if (arguments->is_json) {
 		ky_json_open(&out, NULL, "{");
-		ky_json_number(&out, "pid",
-			       job->found.pid != 0 ? job->found.pid : job->found.ring_pid);
+		ky_json_number(&out, "pid", ky_found_pid(&job->found));
 		ky_json_text(&out, "service", job->found.service);
 	}
 	code = ky_task_places(&out, job->dump.written, &how);
@@ -460,6 +483,32 @@ static int say_tasks(const struct job *job)
 		(void)ky_out_print(&out);
 	ky_buf_release(&out);
 	return code;
+}
+
+static int stop(void *ctx)
+{
+	struct job *job = ctx;
+	struct ky_setting_changes changes = {.count = 0};
+	char why[KY_FOUND_WHY_BYTES];
+	int err = ky_settings_parse(&changes, "recording=off", why);
+
+	return err ? err : ky_settings_apply(&job->ring, &changes);
+}
+
+/* What is over already needs no end. Returns an exit code. */
+static int stop_recording(struct job *job)
+{
+	int err;
+
+	if (!job->arguments->is_last || job->dump.cut.is_dead)
+		return KY_EXIT_OK;
+	err = ky_ring_guarded(&job->ring, stop, job);
+	if (err) {
+		ky_cli_error("%s: cannot be stopped: %s", job->found.path, kymo_error_text(err));
+		return KY_EXIT_TROUBLE;
+	}
+	job->is_stopped = true;
+	return KY_EXIT_OK;
 }
 
 static int dump(struct job *job)
@@ -474,15 +523,21 @@ static int dump(struct job *job)
 	wait_for_more(job);
 	find_drain(job);
 	job->dump.ring = &job->ring;
-	job->dump.shows_progress = !job->arguments->is_json;
+	job->dump.shows_progress = !job->arguments->is_json && isatty(STDERR_FILENO);
 	job->dump.gives_way = true;
 	job->dump.cut.is_dead = !is_recording(job);
 	job->dump.cut.source = job->found.session != 0 ? "tokio preload" : NULL;
 	code = choose_range(job, asked_at_ns);
+	if (!code)
+		code = stop_recording(job);
 	if (code)
 		return code;
 	add_pairs(job);
 	err = ky_ring_dump(&job->dump, &is_file_trouble);
+	if (job->is_stopped && (err || (job->directory && !job->arguments->is_json)))
+		ky_cli_notice("recording was stopped: the ring keeps what it holds (`kymo set %u "
+			      "recording=on` goes on)",
+			      ky_found_pid(&job->found));
 	if (err)
 		return say_trouble(job, err, is_file_trouble);
 	if (job->arguments->output != NULL || !job->arguments->wants_tasks)
@@ -499,15 +554,21 @@ static int show_tasks(struct job *job)
 
 	(void)snprintf(directory, sizeof(directory), "%s/kymo-tasks-XXXXXX",
 		       base && base[0] ? base : "/tmp");
+	ky_leftover_note(directory);
 	if (mkdtemp(directory) == NULL) {
 		ky_cli_error("%s: %s", directory, strerror(errno));
+		ky_leftover_drop(directory);
 		return KY_EXIT_TROUBLE;
 	}
 	job->directory = directory;
+	ky_leftover_note(job->dump.written);
 	code = dump(job);
 	if (job->dump.written[0])
 		(void)unlink(job->dump.written);
 	(void)rmdir(directory);
+	ky_leftover_drop(job->dump.written);
+	ky_leftover_drop(directory);
+	job->directory = NULL;
 	return code;
 }
 
@@ -536,7 +597,8 @@ int ky_cmd_dump(int argc, char **argv)
 	job.arguments = &arguments;
 	job.ring.fd = -1;
 	if (ky_ring_find_one(&job.found, &arguments.query, arguments.who, true, why) < 0 ||
-	    ky_ring_open(&job.ring, &job.found, false, why) < 0) {
+	    ky_ring_open(&job.ring, &job.found,
+			 arguments.is_last && job.found.state == KY_FOUND_ALIVE, why) < 0) {
 		ky_cli_error("%s", why);
 		return KY_EXIT_TROUBLE;
 	}

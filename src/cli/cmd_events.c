@@ -391,7 +391,6 @@ static int prepare(struct run *run, struct ky_input *input)
 	int result = ky_catalog_read(&run->catalog, input->sources, input->count);
 
 	if (result) {
-		ky_input_quiet(input);
 		ky_cli_error("%s", result == KYMO_E_LIMIT ?
 					   "more than 65,536 shapes of events: this is no "
 					   "recorder's trace" :
@@ -485,7 +484,6 @@ static int stream_events(struct run *run, struct ky_input *input)
 
 	if (!result)
 		result = print_events(run);
-	ky_input_quiet(input);
 	if (result && !ferror(stdout)) /* that one ky_cli_finish() says */
 		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
 	if (run->catalog.processes.is_told)

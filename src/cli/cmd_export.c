@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <cli/disk_room.h>
@@ -6,6 +7,8 @@
 #include <cli/moment.h>
 #include <cli/out_file.h>
 #include <cli/out_text.h>
+#include <cli/progress.h>
+#include <cli/syscall_name.h>
 #include <cli/trace_symbols.h>
 #include <errno.h>
 #include <export/export.h>
@@ -45,7 +48,7 @@ struct arguments {
 	struct ky_moment from, until;
 	uint64_t task, worker;
 	uint32_t kind;
-	bool has_task, has_worker, is_live, is_forced;
+	bool has_task, has_worker, is_live, is_forced, is_json;
 };
 
 static const struct argp_option options[] = {
@@ -58,6 +61,7 @@ static const struct argp_option options[] = {
 	{"task", KEY_TASK, "ID", 0, "Only samples of this task", 0},
 	{"worker", KEY_WORKER, "ID", 0, "Only samples of this worker", 0},
 	{"live", KEY_LIVE, 0, 0, "With --kind heap: only what was not freed", 0},
+	{"json", 'j', 0, 0, "With -o: say what was written as one JSON object", 0},
 	{"debug-dir", 'd', "DIR", 0, "Look for debug information there, too (repeatable)", 0},
 	{0},
 };
@@ -112,6 +116,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case 'F':
 		arguments->is_forced = true;
 		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
 	case 'f':
 	case KEY_UNTIL:
 		if (ky_moment_parse(key == 'f' ? &arguments->from : &arguments->until, text))
@@ -164,6 +171,7 @@ static int choose(const struct ky_trace *trace, const struct arguments *argument
 {
 	*export = (struct ky_export){.trace = trace,
 				     .kind = arguments->kind,
+				     .syscall_name = ky_syscall_name,
 				     .task = KY_NONE,
 				     .worker = KY_NONE,
 				     .is_live = arguments->is_live};
@@ -171,6 +179,10 @@ static int choose(const struct ky_trace *trace, const struct arguments *argument
 	    resolve(trace, &arguments->until, &export->to_ns)) {
 		ky_cli_error("this trace has no reading of the wall clock; give --from and --until "
 			     "relative to its start, such as 1.5s");
+		return KY_EXIT_TROUBLE;
+	}
+	if (arguments->until.kind && export->to_ns <= export->from_ns) {
+		ky_cli_error("--until lies at or before --from");
 		return KY_EXIT_TROUBLE;
 	}
 	if (arguments->has_task) {
@@ -187,7 +199,10 @@ static int choose(const struct ky_trace *trace, const struct arguments *argument
 			return KY_EXIT_TROUBLE;
 		}
 	}
-	ky_export_prepare(export);
+	if (ky_export_prepare(export)) {
+		ky_cli_error("out of memory");
+		return KY_EXIT_TROUBLE;
+	}
 	if (export->row_count)
 		return KY_EXIT_OK;
 	ky_cli_error("no sample of kind %s is in this trace%s; kymo report says what is",
@@ -221,11 +236,34 @@ static int write_bytes(const struct arguments *arguments, const struct ky_buf *b
 	return result;
 }
 
+static void say_done_json(const struct arguments *arguments, const struct ky_export *export)
+{
+	struct ky_buf out;
+
+	ky_buf_init(&out, 0);
+	ky_json_open(&out, NULL, "{");
+	ky_json_text(&out, "output", arguments->output);
+	ky_json_text(&out, "format", arguments->format->name);
+	ky_json_text(&out, "kind", ky_export_kind_name(arguments->kind));
+	ky_json_number(&out, "samples", export->row_count);
+	ky_json_number(&out, "sum", export->value_sum);
+	ky_json_text(&out, "unit",
+		     export->is_counted             ? "samples" :
+		     export->kind == KY_STACK_ALLOC ? "bytes" :
+						      "ns");
+	ky_json_close(&out, "}");
+	ky_out_text(&out, "\n");
+	(void)ky_out_print(&out);
+	ky_buf_release(&out);
+}
+
 static void say_done(const struct arguments *arguments, const struct ky_export *export)
 {
 	char rows[KY_OUT_CELL_BYTES], sum[KY_OUT_CELL_BYTES];
 
-	if (strcmp(arguments->output, "-") == 0)
+	if (arguments->is_json)
+		say_done_json(arguments, export);
+	if (arguments->is_json || strcmp(arguments->output, "-") == 0)
 		return;
 	if (export->is_counted)
 		ky_out_count(sum, export->value_sum);
@@ -244,8 +282,10 @@ static int put(const struct arguments *arguments, struct ky_export *export,
 	char room[KY_DISK_ROOM_BYTES];
 	struct ky_code_stacks code;
 	struct ky_buf bytes;
-	int result = ky_code_stacks_make(&code, export->trace, symbols->table);
+	int result;
 
+	ky_progress_step("naming code");
+	result = ky_code_stacks_make(&code, export->trace, symbols->table);
 	if (result) {
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
@@ -253,12 +293,14 @@ static int put(const struct arguments *arguments, struct ky_export *export,
 	export->code = &code;
 	export->symbols = symbols->table;
 	ky_buf_init(&bytes, (size_t)UINT32_MAX);
+	ky_progress_step("writing");
 	result = arguments->format->put(&bytes, export);
 	if (!result)
 		result = write_bytes(arguments, &bytes);
 	ky_buf_release(&bytes);
 	export->code = NULL;
 	ky_code_stacks_release(&code);
+	ky_progress_quiet();
 	if (!result) {
 		say_done(arguments, export);
 		return KY_EXIT_OK;
@@ -273,16 +315,17 @@ static int put(const struct arguments *arguments, struct ky_export *export,
 
 static int export_trace(struct arguments *arguments, struct ky_trace *trace)
 {
-	struct ky_trace_symbols symbols;
+	struct ky_trace_symbols symbols = {0};
 	struct ky_export export;
 	int code = choose(trace, arguments, &export);
 
-	if (code)
-		return code;
-	code = ky_trace_symbols_open(&symbols, &arguments->input, &arguments->names, NULL, NULL);
+	if (!code)
+		code = ky_trace_symbols_open(&symbols, &arguments->input, &arguments->names, NULL,
+					     NULL);
 	if (!code)
 		code = put(arguments, &export, &symbols);
 	ky_trace_symbols_close(&symbols);
+	ky_export_release(&export);
 	return code;
 }
 

@@ -4,6 +4,7 @@
 #include <analyze/report.h>
 #include <cli/input.h>
 #include <cli/out_text.h>
+#include <cli/profile_text.h>
 #include <cli/trace_symbols.h>
 #include <cli/type_groups.h>
 #include <cli/watched_text.h>
@@ -208,7 +209,8 @@ static void print_samples(struct ky_buf *out, const struct ky_trace *trace)
 		ky_buf_init(&line, 0);
 		ky_out_text(&line, source);
 		if (rate && strcmp(rate, "0") != 0)
-			ky_out_format(&line, ", %s Hz of CPU time", rate);
+			ky_out_format(&line, ", %s Hz of CPU time%s", rate,
+				      ky_profile_windows_text(count, trace));
 		if (kernel)
 			ky_out_format(&line, ", the kernel %s", kernel);
 		if (refused)
@@ -481,6 +483,7 @@ int ky_cmd_info(int argc, char **argv)
 		children,
 		0,
 		0};
+	static const struct ky_trace_symbols_options no_dirs;
 	struct arguments arguments = {.is_json = false};
 	struct ky_trace_symbols symbols = {.table = NULL};
 	struct ky_trace *trace = NULL;
@@ -492,7 +495,7 @@ int ky_cmd_info(int argc, char **argv)
 	if (!code)
 		code = ky_input_trace(&arguments.input, &trace);
 	if (!code && !arguments.is_json)
-		code = ky_trace_symbols_of(&symbols, &arguments.input, trace);
+		code = ky_trace_symbols_of(&symbols, &arguments.input, trace, &no_dirs);
 	if (!code) {
 		code = print(trace, arguments.is_json, &symbols);
 		if (ky_input_say_damage(&arguments.input, trace))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <base/now.h>
@@ -11,13 +12,14 @@
 struct arguments {
 	struct ky_ring_query query;
 	const char *process, *text;
-	bool is_all;
+	bool is_all, is_json;
 	unsigned int count;
 	const char *words[2];
 };
 
 static const struct argp_option options[] = {
 	{"all", 'a', 0, 0, "Mark every process of this user that records; takes only TEXT", 0},
+	{"json", 'j', 0, 0, "Say what was marked as one JSON object", 0},
 	{0},
 };
 
@@ -47,6 +49,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case 'a':
 		arguments->is_all = true;
 		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->count < 2)
 			arguments->words[arguments->count] = text;
@@ -64,6 +69,8 @@ struct work {
 	struct ky_open_ring ring;
 	const char *text;
 	uint64_t now_ns;
+	struct ky_buf said;
+	bool is_json;
 };
 
 static int put(void *ctx)
@@ -74,22 +81,24 @@ static int put(void *ctx)
 	return 0;
 }
 
-static void say_marked(uint32_t pid, const char *service)
+static void say_marked(struct work *work, uint32_t pid, const char *service)
 {
-	struct ky_buf out;
-
-	ky_buf_init(&out, 0);
-	ky_out_format(&out, "marked %u (", pid);
-	ky_out_safe(&out, service, strlen(service));
-	ky_out_text(&out, ")\n");
-	(void)ky_out_print(&out);
-	ky_buf_release(&out);
+	if (work->is_json) {
+		ky_json_open(&work->said, NULL, "{");
+		ky_json_number(&work->said, "pid", pid);
+		ky_json_text(&work->said, "service", service);
+		ky_json_close(&work->said, "}");
+		return;
+	}
+	ky_out_format(&work->said, "marked %u (", pid);
+	ky_out_safe(&work->said, service, strlen(service));
+	ky_out_text(&work->said, ")\n");
 }
 
 /* Takes the ring. */
 static bool mark(struct work *work, const struct ky_found_ring *found)
 {
-	uint32_t pid = found->pid != 0 ? found->pid : found->ring_pid;
+	uint32_t pid = ky_found_pid(found);
 	int err;
 
 	if (work->ring.side == NULL) {
@@ -103,7 +112,7 @@ static bool mark(struct work *work, const struct ky_found_ring *found)
 	if (err < 0)
 		ky_cli_error("%s: %s", found->path, kymo_error_text(err));
 	else
-		say_marked(pid, found->service);
+		say_marked(work, pid, found->service);
 	return err == 0;
 }
 
@@ -133,6 +142,17 @@ static int mark_all(const struct arguments *arguments, struct work *work)
 	return alive > 0 && marked == alive ? KY_EXIT_OK : KY_EXIT_TROUBLE;
 }
 
+static int mark_one(const struct arguments *arguments, struct work *work)
+{
+	struct ky_found_ring found;
+	int code = ky_ring_argument_open(&work->ring, &found, &arguments->query, arguments->process,
+					 false, true);
+
+	if (code == KY_EXIT_OK && !mark(work, &found))
+		code = KY_EXIT_TROUBLE;
+	return code;
+}
+
 int ky_cmd_mark(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
@@ -146,7 +166,6 @@ int ky_cmd_mark(int argc, char **argv)
 		0,
 		0};
 	struct arguments arguments = {.count = 0};
-	struct ky_found_ring found;
 	struct work work = {0};
 	int code;
 
@@ -154,11 +173,19 @@ int ky_cmd_mark(int argc, char **argv)
 		return KY_EXIT_USAGE;
 	work.text = arguments.text;
 	work.now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	if (arguments.is_all)
-		return mark_all(&arguments, &work);
-	code = ky_ring_argument_open(&work.ring, &found, &arguments.query, arguments.process, false,
-				     true);
-	if (code == KY_EXIT_OK && !mark(&work, &found))
-		code = KY_EXIT_TROUBLE;
+	work.is_json = arguments.is_json;
+	ky_buf_init(&work.said, 0);
+	if (work.is_json) {
+		ky_json_open(&work.said, NULL, "{");
+		ky_json_open(&work.said, "marked", "[");
+	}
+	code = arguments.is_all ? mark_all(&arguments, &work) : mark_one(&arguments, &work);
+	if (work.is_json) {
+		ky_json_close(&work.said, "]");
+		ky_json_close(&work.said, "}");
+		ky_out_text(&work.said, "\n");
+	}
+	(void)ky_out_print(&work.said);
+	ky_buf_release(&work.said);
 	return code;
 }

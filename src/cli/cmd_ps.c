@@ -187,6 +187,8 @@ static void json_ring(struct ky_buf *out, const struct ky_found_ring *ring, cons
 		ky_json_number(out, "events_per_second", rate->events_per_second);
 	else
 		ky_json_null(out, "events_per_second");
+	ky_json_number_or_null(out, "stopped_after_ns", ring->stopped_ns != 0,
+			       ky_ring_stopped_after_ns(ring));
 	ky_json_number(out, "dropped", ring->dropped_count);
 	ky_json_flag(out, "is_anonymous", ring->is_anonymous);
 	ky_json_flag(out, "is_foreign", ring->is_foreign);
@@ -234,8 +236,7 @@ static void table_row(struct ky_table *table, const struct arguments *arguments,
 {
 	char cell[KY_OUT_CELL_BYTES], size[KY_OUT_CELL_BYTES], both[2 * KY_OUT_CELL_BYTES + 4];
 
-	(void)snprintf(cell, sizeof(cell), "%u%s", ring->pid != 0 ? ring->pid : ring->ring_pid,
-		       ring->pid != 0 ? "" : "*");
+	(void)snprintf(cell, sizeof(cell), "%u%s", ky_found_pid(ring), ring->pid != 0 ? "" : "*");
 	ky_table_cell(table, cell);
 	ky_table_cell(table, ring->service[0] != '\0' ? ring->service : "-");
 	if (arguments->query.is_all_users)
@@ -247,8 +248,9 @@ static void table_row(struct ky_table *table, const struct arguments *arguments,
 		       ky_out_bytes(size, ring->ring_bytes));
 	ky_table_cell(table, both);
 	if (rate != NULL)
-		ky_table_cell(table,
-			      rate->is_known ? ky_out_count(cell, rate->events_per_second) : "-");
+		ky_table_cell(table, ring->stopped_ns && ring->state == KY_FOUND_ALIVE ? "stopped" :
+				     rate->is_known ? ky_out_count(cell, rate->events_per_second) :
+						      "-");
 	ky_table_cell(table, ky_out_count(cell, ring->dropped_count));
 	if (arguments->is_verbose)
 		ky_table_cell(table, ring->path);
@@ -330,7 +332,7 @@ static int print(const struct arguments *arguments, const struct ky_found_rings 
 		print_json(&out, rings, rates, arguments->interval_ns);
 	else if (rings->count > troubles)
 		print_table(&out, arguments, rings, rates);
-	else
+	else if (!troubles) /* what cannot be read may record */
 		ky_cli_notice("nothing is recording, and no ring is left of anything that did");
 	err = ky_out_print(&out);
 	ky_buf_release(&out);

@@ -59,7 +59,13 @@ struct job {
 
 struct totals {
 	uint32_t recovered, empty, trouble;
+	uint32_t held; /* by another kymo, who makes a trace of it */
 };
+
+static bool is_none(const struct totals *totals)
+{
+	return totals->recovered + totals->empty + totals->trouble + totals->held == 0;
+}
 
 static const struct argp_option options[] = {
 	{"all", KEY_ALL, 0, 0, "Every ring of a dead process of this user (the default)", 0},
@@ -246,6 +252,7 @@ static void say_text(struct ky_buf *out, const struct job *job)
 	ky_out_safe(out, job->dump.written, strlen(job->dump.written));
 	ky_out_format(out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
 	ky_dump_summary(out, &job->dump, &job->clock, 0);
+	ky_dump_stopped(out, &job->dump, &job->clock);
 	ky_out_text(out, "\n");
 	if (job->tail.path[0] != '\0') {
 		ky_out_text(out, "  what came before is in ");
@@ -320,7 +327,7 @@ static void recover_open(struct job *job, struct totals *totals)
 		add_pairs(job);
 		ky_dump_clock(&job->clock, job->found);
 		job->dump.ring = &job->ring;
-		job->dump.shows_progress = !job->arguments->is_json;
+		job->dump.shows_progress = !job->arguments->is_json && isatty(STDERR_FILENO);
 		job->dump.cut.is_dead = true;
 		job->dump.cut.from_ns = job->tail.from_ns;
 		job->dump.cut.from_ticks = job->tail.from_ticks;
@@ -371,6 +378,7 @@ static void recover(const struct arguments *arguments, const struct ky_found_rin
 		ky_cli_error("%s", why);
 		totals->trouble++;
 	} else if (ky_ring_claim(job->ring.fd) != 0) {
+		totals->held++;
 		ky_cli_notice("%s: another kymo (a run, or a recover) is at it and will make a "
 			      "trace of it; left alone",
 			      found->path);
@@ -392,6 +400,18 @@ static bool is_dead(const struct ky_found_ring *ring)
 	       (ring->state == KY_FOUND_CLOSED && !ring->is_process_there);
 }
 
+/* Without the directory nobody has recorded there, as before a service's first start. */
+static void tell_trouble(const struct ky_found_ring *ring, bool is_directory, struct totals *totals)
+{
+	if (is_directory && ring->error == -ENOENT) {
+		ky_cli_notice("%s; nothing is recovered", ring->why);
+		totals->empty++;
+		return;
+	}
+	ky_cli_error("%s", ring->why);
+	totals->trouble++;
+}
+
 /* service: only its rings, all of them; NULL: every ring of a dead process. */
 static int recover_all(const struct arguments *arguments, const char *service,
 		       struct totals *totals)
@@ -410,8 +430,7 @@ static int recover_all(const struct arguments *arguments, const char *service,
 		if (rings.rings[i].state == KY_FOUND_TROUBLE) {
 			if (rings.rings[i].is_process_there)
 				continue; /* there is nothing to recover yet */
-			ky_cli_error("%s", rings.rings[i].why);
-			totals->trouble++;
+			tell_trouble(&rings.rings[i], rings.is_unseen, totals);
 		} else if (is_dead(&rings.rings[i])) {
 			recover(arguments, &rings.rings[i], totals);
 		}
@@ -419,9 +438,19 @@ static int recover_all(const struct arguments *arguments, const char *service,
 	if (rings.is_incomplete)
 		ky_cli_notice("there are more rings than were looked at: run it again");
 	ky_found_rings_release(&rings);
-	if (service == NULL && totals->recovered + totals->empty + totals->trouble == 0)
+	if (service == NULL && is_none(totals))
 		ky_cli_notice("no dead process has left a ring");
 	return KY_EXIT_OK;
+}
+
+/* A path, or the name of a ring file that stands here. */
+static bool is_file(const char *who)
+{
+	const char *ending = strrchr(who, '.');
+	struct stat about;
+
+	return strchr(who, '/') != NULL ||
+	       (ending != NULL && strcmp(ending, ".ring") == 0 && lstat(who, &about) == 0);
 }
 
 static int recover_one(const struct arguments *arguments, struct totals *totals)
@@ -434,7 +463,7 @@ static int recover_one(const struct arguments *arguments, struct totals *totals)
 		ky_cli_error("no memory");
 		return KY_EXIT_TROUBLE;
 	}
-	if (strchr(arguments->who, '/') != NULL)
+	if (is_file(arguments->who))
 		err = ky_ring_find_file(found, arguments->who, why);
 	else
 		err = ky_ring_find_one(found, &arguments->query, arguments->who, true, why);
@@ -458,9 +487,7 @@ static int recover_service(const struct arguments *arguments, struct totals *tot
 	int code = recover_all(arguments, arguments->who, totals);
 
 	/* None of it is dead: that one knows why not. */
-	return code == KY_EXIT_OK && totals->recovered + totals->empty + totals->trouble == 0 ?
-		       recover_one(arguments, totals) :
-		       code;
+	return code == KY_EXIT_OK && is_none(totals) ? recover_one(arguments, totals) : code;
 }
 
 static int recover_wanted(const struct arguments *arguments, struct totals *totals)
@@ -469,9 +496,16 @@ static int recover_wanted(const struct arguments *arguments, struct totals *tota
 
 	if (who == NULL)
 		return recover_all(arguments, NULL, totals);
-	if (strchr(who, '/') != NULL || who[strspn(who, "0123456789")] == '\0')
+	if (is_file(who) || who[strspn(who, "0123456789")] == '\0')
 		return recover_one(arguments, totals);
 	return recover_service(arguments, totals);
+}
+
+/* Among all of them one that another kymo has at hand is no trouble: its trace is being made. Who
+ * asked for that one alone has to know that nothing was done. */
+static bool is_in_trouble(const struct arguments *arguments, const struct totals *totals)
+{
+	return totals->trouble || (arguments->who != NULL && totals->held && !totals->recovered);
 }
 
 /* What stands there and is no directory is said once, not for every ring. */
@@ -496,13 +530,14 @@ int ky_cmd_recover(int argc, char **argv)
 		"Makes traces out of the rings that processes left behind when they were killed, "
 		"crashed, or lost the one who recorded them: says how each ended as far as can be "
 		"known, and what was being polled. A ring is removed once its trace is on disk.\v"
-		"Exit status: 0 everything that was there is recovered; 1 something could not be; "
-		"2 wrong usage.",
+		"Exit status: 0 everything that was there is recovered, or is at hand of another "
+		"kymo; 1 something could not be, or the one that was asked for is at hand of "
+		"another kymo; 2 wrong usage.",
 		children,
 		NULL,
 		NULL};
 	struct ky_ring_keep_result kept;
-	struct totals totals = {0, 0, 0};
+	struct totals totals = {.recovered = 0};
 	struct arguments arguments;
 	int code;
 
@@ -515,5 +550,7 @@ int ky_cmd_recover(int argc, char **argv)
 	}
 	code = recover_wanted(&arguments, &totals);
 	(void)ky_ring_keep(&arguments.query, &kept);
-	return code != KY_EXIT_OK ? code : totals.trouble ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+	if (code == KY_EXIT_OK && is_in_trouble(&arguments, &totals))
+		code = KY_EXIT_TROUBLE;
+	return code;
 }

@@ -5,6 +5,7 @@
 #include <cli/input.h>
 #include <cli/moment.h>
 #include <cli/profile_text.h>
+#include <cli/progress.h>
 #include <cli/report_text.h>
 #include <cli/out_text.h>
 #include <cli/trace_symbols.h>
@@ -95,6 +96,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	struct ky_buf out;
 	int result;
 
+	ky_progress_step("writing the report");
 	ky_buf_init(&out, 0);
 	if (arguments->is_json) {
 		ky_report_json(&out, trace, report, profile);
@@ -139,9 +141,13 @@ static int make_and_print(const struct ky_trace *trace, struct arguments *argume
 			      ky_out_seconds(span, trace->last_ns - trace->run_first_ns));
 	profile_options.from_ns = report_options.from_ns;
 	profile_options.to_ns = report_options.to_ns;
-	if (ky_report_make(&report, trace, &report_options) ||
-	    ky_stack_profile_make(&profile, trace, report, arguments->symbols.table,
-				  &profile_options)) {
+	ky_progress_step("finding what was slow");
+	code = ky_report_make(&report, trace, &report_options);
+	ky_progress_step("naming code");
+	if (!code)
+		code = ky_stack_profile_make(&profile, trace, report, arguments->symbols.table,
+					     &profile_options);
+	if (code) {
 		ky_report_free(report);
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
@@ -181,7 +187,8 @@ int ky_cmd_report(int argc, char **argv)
 		code = ky_trace_symbols_open(&arguments.symbols, &arguments.input, &arguments.names,
 					     NULL, NULL);
 	else if (!code && !arguments.is_json)
-		code = ky_trace_symbols_of(&arguments.symbols, &arguments.input, trace);
+		code = ky_trace_symbols_of(&arguments.symbols, &arguments.input, trace,
+					   &arguments.names);
 	if (!code) {
 		code = make_and_print(trace, &arguments);
 		if (ky_input_say_damage(&arguments.input, trace))

@@ -47,8 +47,10 @@ static const char help[] =
 	"                             default: off)\n"
 	"      --sample-bytes N       memory for stacks per process (default: 2M; 8M with\n"
 	"                             --alloc)\n"
-	"      --switches on|off      when threads were off a processor inside a poll, by the\n"
-	"                             kernel's records, for 0.3 % of a processor (default: on)\n"
+	"      --switches on|off|stacks  when threads were off a processor inside a poll, by\n"
+	"                             the kernel's records, for 0.3 % of a processor; stacks:\n"
+	"                             and where in the kernel, which watches less of the time\n"
+	"                             for the same (root, tracefs; default: on)\n"
 	"      --resources T|off      looks at CPU, memory, cgroup, sockets (default: 1s)\n"
 	"      --ring-bytes N         memory for events per process (default: 32M)\n"
 	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"
@@ -59,8 +61,8 @@ static const char help[] =
 	"  -q, --quiet                no line about the trace at the end\n"
 	"  -h, --help                 this text\n"
 	"\n"
-	"Exit status: CMD's; its signal when a signal ended it; 125 kymo failed before CMD was\n"
-	"started; 126 CMD could not be executed; 127 CMD was not found.\n";
+	"Exit status: CMD's; its signal when a signal ended it; 125 kymo was called wrongly;\n"
+	"126 CMD could not be executed; 127 CMD was not found.\n";
 
 enum {
 	EXIT_KYMO = 125,
@@ -147,6 +149,30 @@ static void prepare(struct session *session)
 	session->said_status = true;
 }
 
+/* At the end: no trace came of it. */
+static void tell_nothing(const struct session *session, enum ky_run_status status)
+{
+	const char *command = session->options.command[0];
+	struct ky_run_totals totals;
+
+	ky_run_rings_totals(session->rings, &totals);
+	if (totals.open_error != 0)
+		say(session, command,
+		    "is not recorded: kymo had too few descriptors to open its ring (`ulimit -Hn` "
+		    "raises their number)");
+	else if (status == KY_RUN_STATUS_OK)
+		say(session, command,
+		    "recorded nothing: it ran no task, or could make no ring (after a "
+		    "change of user, root directory or system-call filter, or under a "
+		    "limit of file size, memory or descriptors)");
+	else if (status == KY_RUN_STATUS_NO_TOKIO)
+		say(session, command,
+		    "does not use Tokio, nor does a program it started that could be "
+		    "recorded: nothing was recorded");
+	else
+		say(session, command, "ended before the recorder was loaded: nothing was recorded");
+}
+
 static void tell_refusal(struct session *session, bool is_final)
 {
 	const char *command = session->options.command[0];
@@ -181,18 +207,7 @@ static void tell_refusal(struct session *session, bool is_final)
 		 * did. */
 		if (!is_final)
 			return;
-		if (status == KY_RUN_STATUS_OK)
-			say(session, command,
-			    "recorded nothing: it ran no task, or could make no ring (after a "
-			    "change of user, root directory or system-call filter, or under a "
-			    "file-size limit)");
-		else if (status == KY_RUN_STATUS_NO_TOKIO)
-			say(session, command,
-			    "does not use Tokio, nor does a program it started that could be "
-			    "recorded: nothing was recorded");
-		else
-			say(session, command,
-			    "ended before the recorder was loaded: nothing was recorded");
+		tell_nothing(session, status);
 		break;
 	}
 	session->said_status = true;
@@ -314,6 +329,22 @@ static int exec_failure(const struct session *session, int error)
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
+/* No process or no descriptor to be had for it: CMD goes before its recording, and takes our
+ * place. Returns the exit status when it cannot. */
+static int become_command(struct session *session, int err)
+{
+	ky_run_say("no process of its own for CMD (%s); CMD runs unrecorded, in the place of kymo",
+		   kymo_error_text(err));
+	ky_run_rings_close(session->rings);
+	ky_run_sampler_close(session->sampler);
+	ky_run_environment_close(&session->environment);
+	session->rings = NULL;
+	session->sampler = NULL;
+	ky_run_child_leave_descriptors();
+	execvpe(session->options.command[0], session->options.command, environ);
+	return exec_failure(session, errno);
+}
+
 static int run(struct session *session)
 {
 	struct ky_run_gate gate;
@@ -325,10 +356,8 @@ static int run(struct session *session)
 	err = ky_run_child_start(&session->child, session->options.command,
 				 session->is_recording ? session->environment.variables : environ,
 				 session->sampler != NULL ? &gate : NULL, &exec_error);
-	if (err != 0) {
-		ky_run_say("no process for CMD: %s", kymo_error_text(err));
-		return EXIT_KYMO;
-	}
+	if (err != 0)
+		return become_command(session, err);
 	if (exec_error != 0)
 		return exec_failure(session, exec_error);
 	if (session->is_recording) {
@@ -347,7 +376,7 @@ int ky_cmd_run(int argc, char **argv)
 	static char errbuf[5120];      /* with a path of the user's in it */
 	int status;
 
-	ky_run_child_guard_streams();
+	ky_run_child_take_descriptors();
 	if (ky_run_options_parse(&session.options, argc, argv, errbuf, sizeof(errbuf)) != 0) {
 		ky_run_say("run: %s", errbuf);
 		return EXIT_KYMO;

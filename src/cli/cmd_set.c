@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/json_write.h>
 #include <cli/cli.h>
 
 #include <cli/out_text.h>
 #include <cli/profile.h>
 #include <cli/ring_arguments.h>
+#include <cli/ring_drainer.h>
 #include <cli/ring_settings.h>
 #include <kymo/base.h>
 #include <stdio.h>
+#include <string.h>
 
 struct arguments {
 	struct ky_ring_query query;
 	const char *process;
 	struct ky_setting_changes changes;
+	bool is_json;
 };
 
 #define KEY_PROFILE 256
@@ -48,6 +52,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		else if (ky_settings_parse(&arguments->changes, text, why) < 0)
 			argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
 		return 0;
+	case 'j':
+		arguments->is_json = true;
+		return 0;
 	case KEY_PROFILE:
 		take_profile(arguments, text, state);
 		return 0;
@@ -61,42 +68,105 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 struct work {
 	struct ky_open_ring ring;
+	struct ky_found_ring found;
 	struct ky_setting_changes *changes;
 	bool is_reading;
+	bool is_streaming; /* as its mode says now */
+	bool is_drained;
 };
 
 static int do_work(void *ctx)
 {
 	struct work *work = ctx;
+	uint32_t mode;
+	int err = 0;
 
-	if (!work->is_reading)
-		return ky_settings_apply(&work->ring, work->changes);
-	ky_settings_read(work->ring.control, work->changes);
-	return 0;
+	if (work->is_reading)
+		ky_settings_read(work->ring.control, work->changes);
+	else
+		err = ky_settings_apply(&work->ring, work->changes);
+	mode = atomic_load_explicit(&work->ring.control->settings.mode, memory_order_relaxed);
+	if (mode == KY_RING_MODE_AS_OPENED)
+		work->is_streaming = (work->found.flags & KY_RING_FLIGHT) == 0;
+	else
+		work->is_streaming = mode == KY_RING_MODE_STREAM;
+	return err;
 }
 
-static int print(const struct ky_setting_changes *changes, bool is_reading)
+static void print_json(struct ky_buf *out, const struct work *work)
 {
 	char before[KY_SETTING_TEXT_BYTES], after[KY_SETTING_TEXT_BYTES];
-	struct ky_buf out;
 	size_t i;
-	int err;
 
-	ky_buf_init(&out, 0);
-	for (i = 0; i < changes->count; i++) {
-		const struct ky_setting_change *change = &changes->changes[i];
+	ky_json_open(out, NULL, "{");
+	ky_json_number(out, "pid", ky_found_pid(&work->found));
+	ky_json_text(out, "service", work->found.service);
+	ky_json_open(out, work->is_reading ? "settings" : "changes", "[");
+	for (i = 0; i < work->changes->count; i++) {
+		const struct ky_setting_change *change = &work->changes->changes[i];
 
 		ky_setting_text(before, change->setting, change->before);
 		ky_setting_text(after, change->setting, change->value);
-		if (is_reading)
-			ky_out_format(&out, "%s=%s\n", ky_setting_name(change->setting), before);
-		else if (change->before == change->value)
-			ky_out_format(&out, "%s: %s, as it was\n", ky_setting_name(change->setting),
-				      after);
-		else
-			ky_out_format(&out, "%s: %s -> %s\n", ky_setting_name(change->setting),
-				      before, after);
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "name", ky_setting_name(change->setting));
+		ky_json_text(out, work->is_reading ? "value" : "before", before);
+		if (!work->is_reading)
+			ky_json_text(out, "after", after);
+		ky_json_close(out, "}");
 	}
+	ky_json_close(out, "]");
+	ky_json_flag(out, "is_streaming", work->is_streaming);
+	ky_json_flag(out, "is_drained", work->is_drained);
+	ky_json_close(out, "}");
+	ky_out_text(out, "\n");
+}
+
+/* A stream is a wish: somebody has to fulfil it. */
+static void warn(struct ky_buf *out, const struct work *work, const struct ky_setting *setting)
+{
+	if (strcmp(ky_setting_name(setting), "mode") != 0 || !work->is_streaming ||
+	    work->is_drained)
+		return;
+	ky_out_format(out,
+		      ", but nobody drains this ring: nothing is written until somebody does; "
+		      "`kymo dump %u` writes what it holds",
+		      ky_found_pid(&work->found));
+}
+
+static void print_text(struct ky_buf *out, const struct work *work)
+{
+	char before[KY_SETTING_TEXT_BYTES], after[KY_SETTING_TEXT_BYTES];
+	size_t i;
+
+	for (i = 0; i < work->changes->count; i++) {
+		const struct ky_setting_change *change = &work->changes->changes[i];
+		const char *name = ky_setting_name(change->setting);
+
+		ky_setting_text(before, change->setting, change->before);
+		ky_setting_text(after, change->setting, change->value);
+		if (work->is_reading) {
+			ky_out_format(out, "%s=%s\n", name, before);
+			continue;
+		}
+		if (change->before == change->value)
+			ky_out_format(out, "%s: %s, as it was", name, after);
+		else
+			ky_out_format(out, "%s: %s -> %s", name, before, after);
+		warn(out, work, change->setting);
+		ky_out_text(out, "\n");
+	}
+}
+
+static int print(const struct work *work, bool is_json)
+{
+	struct ky_buf out;
+	int err;
+
+	ky_buf_init(&out, 0);
+	if (is_json)
+		print_json(&out, work);
+	else
+		print_text(&out, work);
 	err = ky_out_print(&out);
 	ky_buf_release(&out);
 	return err < 0 ? KY_EXIT_TROUBLE : KY_EXIT_OK;
@@ -108,6 +178,7 @@ int ky_cmd_set(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"profile", KEY_PROFILE, "NAME|FILE", 0,
 		 "All settings of a profile: default, profile, everything or a file", 0},
+		{"json", 'j', 0, 0, "Print one JSON object", 0},
 		{0}};
 	static const struct argp argp = {
 		options,
@@ -116,7 +187,9 @@ int ky_cmd_set(int argc, char **argv)
 		"Changes what a process records while it runs, and prints what changed. All values "
 		"are checked before the first is written. Without KEY=VALUE: prints them all."
 		"\vGates (on, off): poll, wake, park, spawn, driver, blocking, waker_clone, mark, "
-		"custom, span, places, offcpu, alloc.\n"
+		"custom, span, places, offcpu, alloc, offcpu.stacks, alloc.stacks.\n"
+		"recording=off shuts them all, ends sampling and looks at resources, and keeps "
+		"what the ring holds; recording=on goes on as before.\n"
 		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold, "
 		"span.threshold (a time); KIND.throttle (events a second) for poll, wake, park, "
 		"driver, blocking, mark, custom and span; each also off or default; mode (stream, "
@@ -127,20 +200,21 @@ int ky_cmd_set(int argc, char **argv)
 		0};
 	struct arguments arguments = {.process = NULL};
 	struct work work = {.changes = &arguments.changes};
-	struct ky_found_ring found;
 	int code, err;
 
 	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
 		return KY_EXIT_USAGE;
 	work.is_reading = arguments.changes.count == 0;
-	code = ky_ring_argument_open(&work.ring, &found, &arguments.query, arguments.process, false,
-				     true);
+	code = ky_ring_argument_open(&work.ring, &work.found, &arguments.query, arguments.process,
+				     false, true);
 	if (code != KY_EXIT_OK)
 		return code;
 	err = ky_ring_guarded(&work.ring, do_work, &work);
+	if (arguments.is_json || (work.is_streaming && !work.is_reading))
+		work.is_drained = ky_ring_is_drained(&work.found, &work.ring);
 	ky_ring_close(&work.ring);
 	if (err == 0)
-		return print(&arguments.changes, work.is_reading);
-	ky_cli_error("%s: %s", found.path, kymo_error_text(err));
+		return print(&work, arguments.is_json);
+	ky_cli_error("%s: %s", work.found.path, kymo_error_text(err));
 	return KY_EXIT_TROUBLE;
 }

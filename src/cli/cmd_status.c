@@ -88,8 +88,7 @@ static void print_process(struct ky_buf *out, const struct status *status)
 	char cell[KY_OUT_CELL_BYTES];
 
 	label(out, "Process");
-	ky_out_format(out, "%u, %s", found->pid != 0 ? found->pid : found->ring_pid,
-		      ky_ring_state_text(found));
+	ky_out_format(out, "%u, %s", ky_found_pid(found), ky_ring_state_text(found));
 	if (found->is_foreign)
 		ky_out_format(out, ", pid %u of another pid namespace", found->ring_pid);
 	if (found->is_replaced)
@@ -111,6 +110,13 @@ static void print_process(struct ky_buf *out, const struct status *status)
 	safe(out, status->state.recorder_version);
 	ky_out_text(out, ", ");
 	safe(out, status->state.arch);
+	if (found->stopped_ns) {
+		ky_out_format(out, "\n%-10s stopped %s after its start", "",
+			      ky_out_duration(cell, ky_ring_stopped_after_ns(found)));
+		if (found->state == KY_FOUND_ALIVE)
+			ky_out_format(out, "; `kymo set %u recording=on` goes on",
+				      ky_found_pid(found));
+	}
 	ky_out_format(out, "\n%-10s %s%s\n", "Mode", ky_ring_mode_text(found->mode),
 		      (found->mode == KY_RING_MODE_FLIGHT) !=
 				      ((found->flags & KY_RING_FLIGHT) != 0) ?
@@ -227,6 +233,7 @@ static void print_sampling(struct ky_buf *out, const struct ky_ring_status *stat
 static void print_settings(struct ky_buf *out, const struct ky_ring_status *state)
 {
 	char text[KY_SETTING_TEXT_BYTES];
+	bool is_any = false;
 	size_t i;
 
 	label(out, "Gates");
@@ -248,11 +255,13 @@ static void print_settings(struct ky_buf *out, const struct ky_ring_status *stat
 	for (i = 0; i < state->settings.count; i++) {
 		const struct ky_setting_change *one = &state->settings.changes[i];
 
-		if (!ky_setting_is_gate(one->setting) && one->before)
-			ky_out_format(out, "%s=%s ", ky_setting_name(one->setting),
-				      ky_setting_text(text, one->setting, one->before));
+		if (ky_setting_is_gate(one->setting) || !one->before)
+			continue;
+		ky_out_format(out, "%s=%s, ", ky_setting_name(one->setting),
+			      ky_setting_text(text, one->setting, one->before));
+		is_any = true;
 	}
-	ky_out_text(out, "as started otherwise\n");
+	ky_out_text(out, is_any ? "as started otherwise\n" : "as started\n");
 }
 
 static void print_polls(struct ky_buf *out, const struct status *status, bool is_coloured)
@@ -380,6 +389,8 @@ static void json_process(struct ky_buf *out, const struct status *status)
 	ky_json_flag(out, "is_cut", found->is_cut);
 	ky_json_number(out, "started_unix_ns", found->made_unix_ns);
 	ky_json_number(out, "age_ns", ky_ring_age_ns(found));
+	ky_json_number_or_null(out, "stopped_after_ns", found->stopped_ns != 0,
+			       ky_ring_stopped_after_ns(found));
 	ky_json_text(out, "recorder_version", status->state.recorder_version);
 	ky_json_text(out, "arch", status->state.arch);
 	ky_json_flag(out, "drains_itself", status->drainer.is_own);

@@ -8,6 +8,7 @@
 #include <cli/input.h>
 #include <analyze/report.h>
 #include <cli/out_text.h>
+#include <cli/progress.h>
 #include <cli/rewrite.h>
 #include <cli/trace_symbols.h>
 #include <errno.h>
@@ -449,6 +450,7 @@ static int symbolize(const struct arguments *arguments, struct ky_input *input, 
 		ky_cli_error("%s: too many addresses", place);
 		code = KY_EXIT_TROUBLE;
 	}
+	ky_progress_step("naming code");
 	if (!code)
 		look_up(&job);
 	if (!code && !output && job.symbols.is_damaged) {
@@ -459,7 +461,7 @@ static int symbolize(const struct arguments *arguments, struct ky_input *input, 
 	} else if (!code && (output || job.named)) {
 		code = write_trace(&job, place, !output || arguments->is_forced);
 	}
-	ky_input_quiet(input);
+	ky_progress_quiet();
 	if (!code || job.is_written) {
 		if (arguments->is_json)
 			say_json(&job, place);

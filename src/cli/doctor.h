@@ -45,6 +45,8 @@ __attribute__((format(printf, 2, 3))) void ky_doctor_fix(struct ky_doctor_check 
 
 /* Kernel, file systems, limits of this session. */
 void ky_doctor_machine(struct ky_doctor *doctor);
+/* What the control groups of a process allow. proc: its folder, /proc/PID or /proc/self. */
+void ky_doctor_cgroup(struct ky_doctor *doctor, const char *proc);
 /* The file of a program. */
 void ky_doctor_program(struct ky_doctor *doctor, const char *path);
 /* A process: what it allows, and then its program. Returns 0, -ESRCH, -EACCES. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <record/sample/perf_source.h>
+#include <record/sample/wake_source.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +69,20 @@ static bool read_line(const char *path, char *out, size_t capacity)
 	return is_read;
 }
 
-static void check_perf(struct ky_doctor *doctor)
+/* 0, or why not. */
+static int try_timer(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_NONE};
+	timer_t timer;
+
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) != 0)
+		return errno;
+	(void)timer_delete(timer);
+	return 0;
+}
+
+/* Whether it works. */
+static bool check_perf(struct ky_doctor *doctor, bool has_timers)
 {
 	struct ky_perf_options options = {.rate_hz = 99, .stack_bytes = 16384, .has_kernel = true};
 	struct ky_doctor_check *check;
@@ -86,9 +100,10 @@ static void check_perf(struct ky_doctor *doctor)
 						   " of user space only",
 			      paranoid);
 	if (result) {
-		ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-				 "CPU samples come from timers inside the program: a signal each, "
-				 "no frames of the kernel");
+		ky_doctor_effect(check, KY_DOCTOR_LIMITED, "%s",
+				 has_timers ? "CPU samples come from timers inside the program: a "
+					      "signal each, no frames of the kernel" :
+					      "no CPU samples, for timers are refused, too");
 		if (result == -EACCES || (result == -EPERM && strtol(paranoid, NULL, 10) > 2))
 			ky_doctor_fix(check, "sudo sysctl kernel.perf_event_paranoid=1");
 		else if (result == -EPERM)
@@ -99,6 +114,7 @@ static void check_perf(struct ky_doctor *doctor)
 				 "time in the kernel is not sampled: system calls look idle");
 		ky_doctor_fix(check, "sudo sysctl kernel.perf_event_paranoid=1");
 	}
+	return result == 0;
 }
 
 static void check_switches(struct ky_doctor *doctor)
@@ -122,21 +138,54 @@ static void check_switches(struct ky_doctor *doctor)
 			 "by one");
 }
 
-static void check_timers(struct ky_doctor *doctor)
+static void check_wake_ups(struct ky_doctor *doctor)
 {
-	struct sigevent event = {.sigev_notify = SIGEV_NONE};
 	struct ky_doctor_check *check;
-	timer_t timer;
+	struct ky_wakes *wakes;
+	int result = ky_wakes_open(&wakes, true), refusal;
 
-	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0) {
-		(void)timer_delete(timer);
+	if (!result) {
+		refusal = ky_wakes_switch_refusal(wakes);
+		ky_wakes_close(wakes);
+		(void)ky_doctor_add(doctor, "wake_ups",
+				    "are told (tracefs): when a wait ended, and by whom; %s%s",
+				    refusal ? "without the kernel's stacks: " :
+					      "and with --switches stacks where in the kernel "
+					      "it began",
+				    refusal ? kymo_error_text(refusal) : "");
+		return;
+	}
+	if (result == -ENOENT)
+		check = ky_doctor_add(doctor, "wake_ups", "tracefs is not mounted");
+	else if (result == -ENODATA)
+		check = ky_doctor_add(doctor, "wake_ups",
+				      "perf_event opens and tells not all of ours (a pid "
+				      "namespace, or a processor whose interrupts it misses)");
+	else
+		check = ky_doctor_add(doctor, "wake_ups", "refused when tried: %s",
+				      kymo_error_text(result));
+	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
+			 "blocked against runnable in bounds, by the growth of run_delay; nobody "
+			 "says who ended a wait");
+	if (result == -ENOENT)
+		ky_doctor_fix(check, "sudo mount -t tracefs tracefs /sys/kernel/tracing, then "
+				     "sudo kymo run");
+	else if (result == -EACCES || result == -EPERM)
+		ky_doctor_fix(check, "sudo kymo run");
+}
+
+static void check_timers(struct ky_doctor *doctor, int refusal, bool has_perf)
+{
+	struct ky_doctor_check *check;
+
+	if (!refusal) {
 		(void)ky_doctor_add(doctor, "cpu_timers", "can be made");
 		return;
 	}
-	check = ky_doctor_add(doctor, "cpu_timers", "refused when tried: %s", strerror(errno));
+	check = ky_doctor_add(doctor, "cpu_timers", "refused when tried: %s", strerror(refusal));
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-			 "where perf_event is refused, too, nothing can "
-			 "be sampled");
+			 has_perf ? "nothing stands in where perf_event is refused" :
+				    "no CPU samples, for perf_event is refused, too");
 }
 
 static void check_kernel_names(struct ky_doctor *doctor)
@@ -255,9 +304,12 @@ static void check_seccomp(struct ky_doctor *doctor)
 
 void ky_doctor_machine(struct ky_doctor *doctor)
 {
-	check_perf(doctor);
+	int timer_refusal = try_timer();
+	bool has_perf = check_perf(doctor, timer_refusal == 0);
+
 	check_switches(doctor);
-	check_timers(doctor);
+	check_timers(doctor, timer_refusal, has_perf);
+	check_wake_ups(doctor);
 	check_kernel_names(doctor);
 	check_yama(doctor);
 	check_seccomp(doctor);

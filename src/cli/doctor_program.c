@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/doctor.h>
 
+#include <cli/cgroup_limits.h>
 #include <cli/out_text.h>
 #include <cli/run_target.h>
 #include <elf.h>
@@ -18,6 +19,8 @@
 
 #define NAME_BYTES 2048u
 #define PATH_BYTES 1024u
+#define LIMIT_BYTES 128u
+#define LIMIT_FILE_COLUMNS 64u
 
 static void check_reach(struct ky_doctor *doctor, const char *path)
 {
@@ -72,7 +75,7 @@ static size_t count_kinds(struct ky_elf *elf)
 	return kinds;
 }
 
-static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf)
+static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf, bool is_named)
 {
 	size_t kinds = count_kinds(elf);
 	struct ky_doctor_check *check;
@@ -83,11 +86,13 @@ static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf)
 			      kinds, kinds == 1 ? "" : "s");
 	if (kinds)
 		return;
-	ky_doctor_effect(check, KY_DOCTOR_NONE,
-			 "no polls, wakes and tasks, unless a library of it "
-			 "has them");
-	ky_doctor_fix(check, "keep the symbols: strip = \"debuginfo\" under [profile.release] in "
-			     "Cargo.toml");
+	ky_doctor_effect(
+		check, KY_DOCTOR_NONE,
+		"kymo run records nothing of it, unless a library of it has tasks%s",
+		is_named ? "; programs without Tokio link the library and tell themselves" : "");
+	if (!is_named)
+		ky_doctor_fix(check, "keep the symbols: strip = \"debuginfo\" under "
+				     "[profile.release] in Cargo.toml");
 }
 
 /* An allocator that is linked into the program under names of its own is called through no slot. */
@@ -238,22 +243,27 @@ void ky_doctor_program(struct ky_doctor *doctor, const char *path)
 	struct ky_object object = {0};
 	struct ky_elf *elf = NULL;
 	int result = fd < 0 ? -errno : ky_object_read_fd(&object, fd);
+	bool is_named;
 
 	if (result < 0) {
 		check = ky_doctor_add(doctor, "program", "%.160s: %s", path,
-				      kymo_error_text(result));
-		ky_doctor_effect(check, KY_DOCTOR_NONE, "nothing can be said of it");
+				      result == KYMO_E_UNSUPPORTED ? "no ELF file of 64 bits" :
+								     kymo_error_text(result));
+		ky_doctor_effect(check, KY_DOCTOR_NONE,
+				 "nothing can be said of it; of a script, ask for the program that "
+				 "it starts");
 		if (fd >= 0)
 			(void)close(fd);
 		return;
 	}
 	check_reach(doctor, path);
 	(void)ky_elf_open_fd(&elf, fcntl(fd, F_DUPFD_CLOEXEC, 3));
-	check_symbols(doctor, &object, has_symtab(fd));
+	is_named = has_symtab(fd);
+	check_symbols(doctor, &object, is_named);
 	check_debug(doctor, path, &object);
 	check_unwind(doctor, fd);
 	if (elf) {
-		check_tokio(doctor, elf);
+		check_tokio(doctor, elf, is_named);
 		check_allocator(doctor, elf);
 	}
 	ky_elf_close(elf);
@@ -284,50 +294,44 @@ static void check_dumpable(struct ky_doctor *doctor, uint32_t pid)
 	ky_doctor_fix(check, "sudo kymo doctor %u", pid);
 }
 
-/* The value of a cgroup file of the process, "" when there is none. */
-static void cgroup_line(uint32_t pid, const char *file, char *out, size_t capacity)
+/* "memory 64.0 MiB (/sys/fs/cgroup/a/memory.max)": what tells groups apart stands at the end. */
+static void limit_text(char *out, const char *what, const char *value,
+		       const struct ky_cgroup_limit *limit)
 {
-	char path[PATH_BYTES + 64], group[PATH_BYTES / 2] = "", line[PATH_BYTES / 2];
-	FILE *list;
+	size_t bytes = strlen(limit->file), cut = 0;
 
-	out[0] = '\0';
-	(void)snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	list = fopen(path, "re");
-	while (list && fgets(line, sizeof(line), list))
-		if (strncmp(line, "0::", 3) == 0)
-			(void)snprintf(group, sizeof(group), "%s", line + 3);
-	if (list)
-		(void)fclose(list);
-	group[strcspn(group, "\n")] = '\0';
-	(void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/%s", group, file);
-	list = fopen(path, "re");
-	if (list && !fgets(out, (int)capacity, list))
-		out[0] = '\0';
-	if (list)
-		(void)fclose(list);
-	out[strcspn(out, "\n")] = '\0';
+	if (bytes > LIMIT_FILE_COLUMNS)
+		cut = bytes - LIMIT_FILE_COLUMNS;
+	if (!limit->has_group)
+		(void)snprintf(out, LIMIT_BYTES, "%s: no group that can be read", what);
+	else if (!limit->is_limited)
+		(void)snprintf(out, LIMIT_BYTES, "%s: no limit", what);
+	else
+		(void)snprintf(out, LIMIT_BYTES, "%s %s (%s%.64s)", what, value, cut ? "..." : "",
+			       limit->file + cut);
 }
 
-static void check_cgroup(struct ky_doctor *doctor, uint32_t pid)
+void ky_doctor_cgroup(struct ky_doctor *doctor, const char *proc)
 {
-	char memory[64], cpu[64], size[KY_OUT_CELL_BYTES];
+	char memory[LIMIT_BYTES], cpu[LIMIT_BYTES], size[KY_OUT_CELL_BYTES], share[64];
+	int dir = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct ky_cgroup_limits limits;
 	struct ky_doctor_check *check;
-	uint64_t bytes;
 
-	cgroup_line(pid, "memory.max", memory, sizeof(memory));
-	cgroup_line(pid, "cpu.max", cpu, sizeof(cpu));
-	if (!memory[0] && !cpu[0]) {
-		(void)ky_doctor_add(doctor, "cgroup", "no limit that can be read");
-		return;
-	}
-	check = ky_doctor_add(doctor, "cgroup", "memory.max %s, cpu.max %s",
-			      memory[0] ? memory : "none", cpu[0] ? cpu : "none");
-	bytes = strtoull(memory, NULL, 10);
-	if (!bytes || bytes >= UINT64_C(256) << 20)
+	ky_cgroup_limits_find(&limits, dir, NULL);
+	if (dir >= 0)
+		(void)close(dir);
+	(void)ky_out_bytes(size, limits.memory.value);
+	(void)snprintf(share, sizeof(share), "%" PRIu64 ".%02" PRIu64 " of a processor",
+		       limits.cpu.value / 1000, limits.cpu.value % 1000 / 10);
+	limit_text(memory, "memory", size, &limits.memory);
+	limit_text(cpu, "CPU time", share, &limits.cpu);
+	check = ky_doctor_add(doctor, "cgroup", "%s, %s%s", memory, cpu,
+			      limits.memory.is_v1 || limits.cpu.is_v1 ? " (version 1)" : "");
+	if (!limits.memory.is_limited || limits.memory.value >= UINT64_C(256) << 20)
 		return;
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-			 "the ring counts against %s of memory: 32 MiB of it by default",
-			 ky_out_bytes(size, bytes));
+			 "the ring counts against %s of memory: 32 MiB of it by default", size);
 	ky_doctor_fix(check, "kymo run --ring-bytes 8M ...");
 }
 
@@ -339,7 +343,7 @@ int ky_doctor_process(struct ky_doctor *doctor, uint32_t pid)
 	if (access(path, F_OK) != 0)
 		return -ESRCH;
 	check_dumpable(doctor, pid);
-	check_cgroup(doctor, pid);
+	ky_doctor_cgroup(doctor, path);
 	(void)snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	if (readlink(path, target, sizeof(target)) < 0)
 		return -EACCES;

@@ -9,6 +9,7 @@
 #include <cli/cli.h>
 #include <cli/frames_text.h>
 #include <cli/out_text.h>
+#include <cli/progress.h>
 #include <cli/task_places.h>
 #include <cli/trace_symbols.h>
 #include <errno.h>
@@ -204,6 +205,7 @@ static int make(struct ky_buf *out, const char *path, const struct ky_end_stacks
 		code = ky_input_open(&input);
 	if (!code)
 		code = ky_trace_symbols_open(&symbols, &input, &how, take, end);
+	ky_progress_step("naming code");
 	if (!code)
 		say(out, end, &symbols, options);
 	ky_trace_symbols_close(&symbols);
@@ -301,6 +303,8 @@ int ky_end_stacks(struct ky_buf *out, const char *path, const struct ky_end_stac
 		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 			;
 	}
+	if (err)
+		ky_progress_wipe();
 	if (!err && status)
 		err = -EIO;
 	if (!err)

@@ -21,6 +21,13 @@ static void bytes_cell(struct ky_table *table, const struct ky_total *total)
 	ky_table_cell(table, total->count ? bytes_text(cell, total->sum) : "-");
 }
 
+static void times_cell(struct ky_table *table, const struct ky_total *total)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, total->count ? ky_out_count(cell, ky_whole(total->sum)) : "-");
+}
+
 static const char *interval_text(char *text, const struct ky_total *total)
 {
 	char one[KY_OUT_CELL_BYTES], other[KY_OUT_CELL_BYTES];
@@ -84,12 +91,12 @@ static void print_limits(struct ky_buf *out, const struct ky_trace *trace,
 
 static void print_rows(struct ky_buf *out, const struct ky_stack_profile *profile, bool is_coloured)
 {
-	static const char *const titles[] = {"Live", "95 %",         "Grew", "Allocated",
-					     "n",    "Allocated by", ""};
+	static const char *const titles[] = {"Live",  "95 %", "Grew",         "Allocated",
+					     "Times", "n",    "Allocated by", ""};
 	struct ky_table table;
 	char cell[KY_OUT_CELL_BYTES];
 
-	ky_table_init(&table, "rrrrrll");
+	ky_table_init(&table, "rrrrrrll");
 	for (uint32_t i = 0; i < table.column_count; i++)
 		ky_table_cell(&table, titles[i]);
 	for (uint32_t i = 0; i < profile->heap_count && i < ROWS_MAX; i++) {
@@ -99,6 +106,7 @@ static void print_rows(struct ky_buf *out, const struct ky_stack_profile *profil
 		interval_cell(&table, &heap->live_bytes);
 		growth_cell(&table, &heap->growth);
 		bytes_cell(&table, &heap->bytes);
+		times_cell(&table, &heap->allocations);
 		ky_table_cell(&table, ky_out_count(cell, heap->count));
 		ky_profile_where_cells(&table, profile, heap->stack);
 	}

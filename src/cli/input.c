@@ -2,9 +2,8 @@
 #include <cli/input.h>
 
 #include <base/alloc.h>
-#include <base/now.h>
 #include <cli/cli.h>
-#include <cli/out_text.h>
+#include <cli/progress.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,70 +13,63 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PROGRESS_AFTER_NS UINT64_C(1000000000)
-#define PROGRESS_EVERY_NS UINT64_C(100000000)
 #define STDIN_NAME "standard input"
 #define STDIN_PATH "/proc/self/fd/0"
 
-struct ky_progress {
-	uint64_t start_ns, shown_ns;
+struct ky_input_progress {
 	uint64_t done, total; /* stored bytes; total 0: not known */
-	bool is_wanted, is_shown;
+	size_t ended;         /* sources that have been read to their end */
+	bool is_loading;      /* and then sorted */
 };
 
 struct ky_input_file {
 	struct ky_byte_source inner;
-	struct ky_progress *progress;
+	struct ky_input *input;
 	uint64_t counted; /* stored bytes already in progress->done */
 	bool is_limited;  /* a read met a limit; the sentence is in error */
+	bool is_ended;    /* counted in progress->ended */
 	FILE *spool;      /* copy of what can be read only once; NULL: none */
 	char error[KY_INPUT_ERROR_BYTES];
 };
 
-static void show_progress(struct ky_progress *progress)
-{
-	uint64_t now;
-	char cell[KY_OUT_CELL_BYTES];
-
-	if (!progress->is_wanted)
-		return;
-	now = ky_now_ns(CLOCK_MONOTONIC);
-	if (now - progress->start_ns < PROGRESS_AFTER_NS ||
-	    now - progress->shown_ns < PROGRESS_EVERY_NS)
-		return;
-	progress->shown_ns = now;
-	progress->is_shown = true;
-	if (progress->total)
-		(void)fprintf(stderr, "\r\033[Kreading %" PRIu64 " %%",
-			      progress->done >= progress->total ?
-				      UINT64_C(100) :
-				      progress->done * 100 / progress->total);
-	else
-		(void)fprintf(stderr, "\r\033[Kreading %s", ky_out_bytes(cell, progress->done));
-}
-
 static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
 {
 	struct ky_input_file *file = ctx;
+	struct ky_input_progress *progress = file->input->progress;
 	int64_t count = file->inner.read(file->inner.ctx, out, capacity);
 	uint64_t stored = ky_inflate_stored_offset(&file->inner);
 
 	file->is_limited |= count == KYMO_E_LIMIT;
 	if (stored > file->counted)
-		file->progress->done += stored - file->counted;
+		progress->done += stored - file->counted;
 	file->counted = stored;
-	show_progress(file->progress);
+	ky_progress_count(progress->done, progress->total);
+	if (count <= 0 && !file->is_ended) {
+		file->is_ended = true;
+		if (++progress->ended == file->input->count && progress->is_loading)
+			ky_progress_step("sorting");
+	}
 	return count;
 }
 
 static int file_seek(void *ctx, uint64_t offset)
 {
 	struct ky_input_file *file = ctx;
+	struct ky_input_progress *progress = file->input->progress;
 
-	file->progress->done -= file->counted;
+	if (progress->ended == file->input->count) { /* all over again, one after the other */
+		for (size_t i = 0; i < file->input->count; i++) {
+			file->input->files[i].counted = 0;
+			file->input->files[i].is_ended = false;
+		}
+		progress->done = progress->ended = 0;
+		ky_progress_step("reading again");
+	}
+	progress->done -= file->counted;
+	progress->ended -= file->is_ended;
+	file->is_ended = false;
 	file->counted = 0;
 	file->is_limited = false;
 	file->error[0] = '\0';
@@ -103,18 +95,9 @@ static void file_close(void *ctx)
 	file->spool = NULL;
 }
 
-void ky_input_quiet(struct ky_input *input)
-{
-	if (input->progress && input->progress->is_shown) {
-		(void)fputs("\r\033[K", stderr);
-		input->progress->is_shown = false;
-	}
-}
-
 void ky_input_notice(struct ky_input *input, const char *text)
 {
 	if (input->notice_count++ < KY_INPUT_NOTICES_MAX) {
-		ky_input_quiet(input);
 		ky_cli_notice("%s", text);
 	} else if (input->notice_count == KY_INPUT_NOTICES_MAX + 1) {
 		ky_cli_notice("there is more of this; the first %u places are shown",
@@ -132,8 +115,10 @@ static int copy_all(int from, FILE *to)
 {
 	static uint8_t block[65536];
 	size_t held = 0; /* too little to tell what it is */
+	uint64_t copied = 0;
 	bool is_known = false;
 
+	ky_progress_step("reading");
 	for (;;) {
 		ssize_t count = read(from, block + held, sizeof(block) - held);
 
@@ -142,6 +127,8 @@ static int copy_all(int from, FILE *to)
 		if (count < 0)
 			return -errno;
 		held += (size_t)count;
+		copied += (size_t)count;
+		ky_progress_count(copied, 0);
 		if (count > 0 && !is_known && held < KY_CONTAINER_MAGIC_BYTES)
 			continue;
 		if (fwrite(block, 1, held, to) != held)
@@ -219,7 +206,7 @@ static int add_source(struct ky_input *input, const char *path, bool is_named)
 		file_close(file);
 		return is_named ? result : 0;
 	}
-	file->progress = input->progress;
+	file->input = input;
 	*source = file->inner;
 	source->read = file_read;
 	source->seek = file->inner.seek ? file_seek : NULL;
@@ -310,8 +297,11 @@ static int leave_out_doubles(struct ky_input *input)
 
 int ky_input_open(struct ky_input *input)
 {
-	int result = find_paths(input);
+	int result;
 
+	ky_progress_open();
+	ky_progress_step("looking for traces");
+	result = find_paths(input);
 	if (!result && input->paths.count > 1)
 		result = leave_out_doubles(input);
 	if (result)
@@ -323,14 +313,13 @@ int ky_input_open(struct ky_input *input)
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	input->progress->is_wanted = isatty(STDERR_FILENO);
-	input->progress->start_ns = ky_now_ns(CLOCK_MONOTONIC);
 	for (size_t i = 0; i < input->paths.count; i++) {
 		const char *path = input->paths.paths[i];
 
 		if (add_source(input, path, is_argument(input, path)))
 			return KY_EXIT_TROUBLE;
 	}
+	ky_progress_step("reading");
 	if (input->count)
 		return KY_EXIT_OK;
 	ky_cli_error("none of the files can be read");
@@ -339,7 +328,7 @@ int ky_input_open(struct ky_input *input)
 
 void ky_input_close(struct ky_input *input)
 {
-	ky_input_quiet(input);
+	ky_progress_close();
 	for (size_t i = 0; i < input->count; i++)
 		input->sources[i].close(input->sources[i].ctx);
 	ky_free(input->sources);
@@ -356,7 +345,6 @@ bool ky_input_is_limited(struct ky_input *input)
 	for (size_t i = 0; i < input->count; i++) {
 		if (!input->files[i].is_limited)
 			continue;
-		ky_input_quiet(input);
 		ky_cli_error("%s", input->files[i].error);
 		is_limited = true;
 	}
@@ -408,9 +396,11 @@ int ky_input_trace(struct ky_input *input, struct ky_trace **out)
 		.errbuf = error,
 		.errbuf_bytes = sizeof(error),
 	};
-	int result = ky_trace_open(out, input->sources, input->count, &options);
+	int result;
 
-	ky_input_quiet(input);
+	input->progress->is_loading = true;
+	result = ky_trace_open(out, input->sources, input->count, &options);
+	input->progress->is_loading = false;
 	if (result) {
 		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
 		return KY_EXIT_TROUBLE;

@@ -2,7 +2,7 @@
 /* input.h - the traces a command reads: paths into sources, progress, notices, limits.
  *
  * Every reading command takes the same options for its input (ky_input_argp).
- * Progress is shown on stderr when that is a terminal and the work takes longer than a second.
+ * What it is at is shown as progress.h says, from ky_input_open() to ky_input_close().
  */
 #ifndef KY_CLI_INPUT_H
 #define KY_CLI_INPUT_H
@@ -34,7 +34,7 @@ struct ky_input {
 	struct ky_input_file *files;
 	struct ky_byte_source *sources; /* what the engine gets */
 	size_t count;
-	struct ky_progress *progress;
+	struct ky_input_progress *progress;
 	uint64_t notice_count;
 	bool is_damaged; /* something could not be read, other than a tail that was cut off */
 };
@@ -65,8 +65,6 @@ bool ky_input_is_limited(struct ky_input *input);
 /* A sentence about the input, on stderr; the first KY_INPUT_NOTICES_MAX are shown. */
 void ky_input_notice(struct ky_input *input, const char *text);
 
-/* Wipes the progress line before results are printed. */
-void ky_input_quiet(struct ky_input *input);
 /* A plain number. Returns 0, -EINVAL. */
 int ky_input_parse_number(const char *text, uint64_t *out);
 

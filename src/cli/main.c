@@ -76,6 +76,7 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "--help";
 
+	ky_cli_guard_streams();
 	(void)setlocale(LC_CTYPE, "");
 	/* Set, not defined: our symbols are hidden from libc. */
 	argp_program_version = "kymo " KYMO_VERSION_STRING;

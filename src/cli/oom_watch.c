@@ -166,11 +166,9 @@ static bool read_count(const char *path, uint64_t *out)
 
 /* ---- one child ---- */
 
-static bool has_grown(const struct ky_oom_watch *watch)
+static bool has_grown(const struct ky_oom_watch *watch, uint64_t *count)
 {
-	uint64_t count = 0;
-
-	return read_count(watch->cgroup_file, &count) && count > watch->counted;
+	return read_count(watch->cgroup_file, count) && *count > watch->counted;
 }
 
 /* It may be moved at any time, and a process that ended may be told in another cgroup than the
@@ -178,12 +176,17 @@ static bool has_grown(const struct ky_oom_watch *watch)
 static void look(struct ky_oom_watch *watch, uint64_t now_ns)
 {
 	char file[sizeof(watch->cgroup_file)];
+	uint64_t count = watch->counted;
 
 	watch->looked_ns = now_ns;
-	if (has_grown(watch))
+	if (has_grown(watch, &count))
 		watch->grown_ns = now_ns;
 	if (!find_counter(watch->pid, file, sizeof(file)))
 		return;
+	if (strcmp(file, watch->cgroup_file) == 0) {
+		watch->counted = count;
+		return;
+	}
 	memcpy(watch->cgroup_file, file, sizeof(file));
 	(void)read_count(file, &watch->counted);
 }
@@ -222,7 +225,9 @@ void ky_oom_watch_look(struct ky_oom_watch *watch)
 
 static bool has_grown_lately(const struct ky_oom_watch *watch)
 {
-	return has_grown(watch) ||
+	uint64_t count;
+
+	return has_grown(watch, &count) ||
 	       (watch->grown_ns != 0 && ky_now_ns(CLOCK_MONOTONIC) - watch->grown_ns < RECENT_NS);
 }
 

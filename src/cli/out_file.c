@@ -2,6 +2,7 @@
 #include <cli/out_file.h>
 
 #include <base/alloc.h>
+#include <cli/leftover.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -40,6 +41,7 @@ static int open_temporary(struct ky_out_file *file, const char *path, const stru
 		ky_out_file_abort(file);
 		return result;
 	}
+	ky_leftover_note(file->temporary);
 	/* A group that cannot be handed on must not get its rights handed to another. */
 	if (replaced) {
 		bool is_owned = fchown(file->fd, replaced->st_uid, replaced->st_gid) == 0 ||
@@ -140,6 +142,7 @@ int ky_out_file_commit(struct ky_out_file *file)
 	file->fd = -1;
 	if (!result)
 		result = give_name(file);
+	ky_leftover_drop(file->temporary);
 	if (!result)
 		file->temporary[0] = '\0';
 	ky_out_file_abort(file);
@@ -153,6 +156,7 @@ void ky_out_file_abort(struct ky_out_file *file)
 	file->fd = -1;
 	if (file->temporary && file->temporary[0])
 		(void)unlink(file->temporary);
+	ky_leftover_drop(file->temporary);
 	ky_free(file->path);
 	ky_free(file->temporary);
 	file->path = file->temporary = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* out_file.h - a file that appears under its name only when it is whole: temporary name beside it,
- * fsync, rename. "-" is standard output.
+ * fsync, rename. "-" is standard output. A signal that ends the process leaves no temporary file.
  *
  * With may_replace a symbolic link leads to what it names, which is replaced and the link stays; a
  * device or a FIFO is written to as it stands. A new file is its owner's alone, because traces hold

@@ -2,6 +2,7 @@
 #include <cli/out_text.h>
 
 #include <base/utf8.h>
+#include <cli/progress.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -232,10 +233,35 @@ void ky_table_cell(struct ky_table *table, const char *text)
 		table->widths[column] = width;
 }
 
+#define NOTE '\n' /* begins one; in what is made safe there is none */
+#define NOTE_INDENT 4u
+
+void ky_table_note(struct ky_table *table, const char *text)
+{
+	(void)ky_buf_append(&table->cells, "\n", 1);
+	ky_out_safe(&table->cells, text, strlen(text));
+	(void)ky_buf_append(&table->cells, "", 1);
+}
+
 static void pad(struct ky_buf *out, uint32_t count)
 {
 	while (count-- > 0)
 		ky_out_text(out, " ");
+}
+
+/* Returns what is behind the notes at a place. */
+static const char *print_notes(const struct ky_table *table, struct ky_buf *out, const char *at,
+			       uint32_t indent)
+{
+	const char *end = (const char *)table->cells.bytes + table->cells.used;
+
+	while (at < end && *at == NOTE) {
+		pad(out, indent + NOTE_INDENT);
+		ky_out_text(out, at + 1);
+		ky_out_text(out, "\n");
+		at += strlen(at) + 1;
+	}
+	return at;
 }
 
 /* Padding is owed until the next text, so that no line ends in spaces. */
@@ -267,9 +293,11 @@ void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t i
 			owed = 0;
 		}
 		owed += (is_right ? 0 : space) + 2;
-		if (column + 1 == table->column_count)
-			ky_out_text(out, is_heading && is_coloured ? "\033[0m\n" : "\n");
 		at += bytes + 1;
+		if (column + 1 < table->column_count)
+			continue;
+		ky_out_text(out, is_heading && is_coloured ? "\033[0m\n" : "\n");
+		at = print_notes(table, out, at, indent);
 	}
 }
 
@@ -277,6 +305,7 @@ int ky_out_print(struct ky_buf *out)
 {
 	int result = out->failed;
 
+	ky_progress_result();
 	if (!result && out->used && fwrite(out->bytes, 1, out->used, stdout) != out->used)
 		result = -errno;
 	ky_buf_clear(out);

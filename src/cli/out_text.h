@@ -50,6 +50,8 @@ struct ky_table {
 void ky_table_init(struct ky_table *table, const char *align);
 void ky_table_release(struct ky_table *table);
 void ky_table_cell(struct ky_table *table, const char *text); /* made safe as ky_out_safe does */
+/* A line below the row that is complete; it widens no column. */
+void ky_table_note(struct ky_table *table, const char *text);
 /* Appends the table with `indent` spaces before each row; the first row is a heading. */
 void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
 		    bool is_coloured);

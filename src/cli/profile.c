@@ -140,15 +140,6 @@ static int set_throttle(struct reading *reading, const struct kind *kind, const 
 	return add_setting(reading, kind->name, ".throttle", text);
 }
 
-static int set_stacks(struct reading *reading, const struct kind *kind, const char *text,
-		      uint32_t toml_kind)
-{
-	if (toml_kind != KY_TOML_BOOLEAN)
-		return refuse(reading, "expected true or false, not %.64s", text);
-	reading->profile->retain.rules[kind->retain].has_stacks = strcmp(text, "true") == 0;
-	return 0;
-}
-
 /* ---- keys ---- */
 
 static int refuse_key(const struct reading *reading, const char *typed, const char *const *allowed,
@@ -166,35 +157,52 @@ static int refuse_key(const struct reading *reading, const char *typed, const ch
 		      nearest ? "'?)" : "", list);
 }
 
+/* The gate of the stacks that a kind's events have; NULL: they have none. */
+static const struct kind *stacks_of(const struct kind *kind)
+{
+	size_t bytes = strlen(kind->name);
+
+	for (size_t i = 0; i < KINDS; i++)
+		if (strncmp(kinds[i].name, kind->name, bytes) == 0 &&
+		    strcmp(kinds[i].name + bytes, ".stacks") == 0)
+			return &kinds[i];
+	return NULL;
+}
+
 static int on_event(struct reading *reading, const char *path, const char *text, uint32_t toml_kind)
 {
 	const char *names[KINDS], *allowed[4] = {"enabled"}, *dot = strchr(path, '.');
 	size_t count = 1, kind_bytes = dot ? (size_t)(dot - path) : strlen(path);
-	const struct kind *kind = NULL;
+	const struct kind *kind = NULL, *stacks;
 	const char *key = dot ? dot + 1 : "";
+	size_t name_count = 0;
 
 	for (size_t i = 0; i < KINDS; i++) {
-		names[i] = kinds[i].name;
-		if (strlen(names[i]) == kind_bytes && memcmp(names[i], path, kind_bytes) == 0)
+		if (strchr(kinds[i].name, '.'))
+			continue; /* a key of another kind */
+		names[name_count++] = kinds[i].name;
+		if (strlen(kinds[i].name) == kind_bytes &&
+		    memcmp(kinds[i].name, path, kind_bytes) == 0)
 			kind = &kinds[i];
 	}
 	if (!kind)
-		return refuse_key(reading, path, names, KINDS);
+		return refuse_key(reading, path, names, name_count);
 	if (toml_kind == KY_TOML_EMPTY && !dot)
 		return 0; /* [events.poll] with nothing below it */
+	stacks = stacks_of(kind);
 	if (kind->has_threshold)
 		allowed[count++] = "threshold";
-	if (kind->retain != NO_RETAIN) {
+	if (kind->retain != NO_RETAIN)
 		allowed[count++] = "throttle";
+	if (stacks)
 		allowed[count++] = "stacks";
-	}
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(key, allowed[i]) != 0)
 			continue;
 		if (strcmp(key, "enabled") == 0)
 			return set_enabled(reading, kind, text, toml_kind);
 		if (strcmp(key, "stacks") == 0)
-			return set_stacks(reading, kind, text, toml_kind);
+			return set_enabled(reading, stacks, text, toml_kind);
 		if (strcmp(key, "threshold") == 0)
 			return set_threshold(reading, kind, text, toml_kind);
 		return set_throttle(reading, kind, text, toml_kind);

@@ -19,7 +19,7 @@
 
 struct ky_profile {
 	char name[256];                  /* of the profile, or its file */
-	struct ky_retain_policy retain;  /* thresholds, throttles, stacks */
+	struct ky_retain_policy retain;  /* thresholds, throttles */
 	uint32_t gates_set, gates_clear; /* enum kymo_gate */
 	uint64_t ring_bytes;             /* 0: not said */
 	uint32_t sample_hz;              /* 0: off */

@@ -5,16 +5,20 @@
 #include <cli/heap_text.h>
 #include <cli/out_text.h>
 #include <cli/syscall_name.h>
+#include <cli/unseen_text.h>
 #include <inttypes.h>
 #include <math.h>
 #include <read/sort.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_COLUMNS 64u
 #define CELL_BYTES 256u
+#define CUT_SHARE 50u /* one in so many */
 #define ROWS_MAX 15u
 #define SHORT_ROWS_MAX 10u
+#define KERNEL_FRAMES 5u /* of which there is something to say: the others lead to any wait */
 
 struct view {
 	struct ky_buf *out;
@@ -249,14 +253,29 @@ static void print_long_polls(const struct view *view)
 		      part->function_total);
 }
 
+const char *ky_profile_windows_text(char *cell, const struct ky_trace *trace)
+{
+	const char *text = ky_trace_metadata(trace, "sampling.cpu.share_ppm");
+	unsigned long ppm = text ? strtoul(text, NULL, 10) : 0;
+	char share[KY_OUT_CELL_BYTES];
+
+	cell[0] = '\0';
+	if (ppm && ppm < 1000000)
+		(void)snprintf(cell, KY_OUT_CELL_BYTES, ", in windows of %s of the time",
+			       ky_out_permille(share, (uint32_t)((ppm + 500) / 1000)));
+	return cell;
+}
+
 /* "perf_event, 99 Hz": who took them. */
 static const char *source_text(char *cell, const struct ky_trace *trace)
 {
+	char windows[KY_OUT_CELL_BYTES];
 	const char *source = ky_trace_metadata(trace, "sampling.cpu");
 	const char *rate = ky_trace_metadata(trace, "sampling.cpu.rate_hz");
 
 	if (source)
-		(void)snprintf(cell, CELL_BYTES, " (%.80s, %.20s Hz)", source, rate ? rate : "?");
+		(void)snprintf(cell, CELL_BYTES, " (%.80s, %.20s Hz%s)", source, rate ? rate : "?",
+			       ky_profile_windows_text(windows, trace));
 	else
 		cell[0] = '\0';
 	for (char *at = cell; *at; at++) /* no trace can talk to the terminal */
@@ -286,15 +305,54 @@ static void print_nothing(const struct view *view, const char *of)
 	ky_out_text(view->out, ".\n");
 }
 
+static unsigned long refused_threads(const struct view *view)
+{
+	const char *text = ky_trace_metadata(view->trace, "sampling.cpu.threads_refused");
+
+	return text ? strtoul(text, NULL, 10) : 0;
+}
+
+static void print_refused_threads(const struct view *view)
+{
+	unsigned long count = refused_threads(view);
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (count)
+		ky_out_format(view->out,
+			      "  %s thread%s could not be sampled: no timer was to be had, or "
+			      "SIGPROF is blocked there\n",
+			      ky_out_count(cell, count), count == 1 ? "" : "s");
+}
+
 /* Other things were seen, but nobody sampled: so polls have no sample, whatever they did. */
 static void print_unsampled(const struct view *view)
 {
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
 
-	if (!source || (strcmp(source, "off") != 0 && strcmp(source, "none") != 0))
+	if (!source ||
+	    (strcmp(source, "off") != 0 && strcmp(source, "none") != 0 && !refused_threads(view)))
 		return;
 	print_nothing(view, " of the processor");
+	print_refused_threads(view);
+	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
 	ky_out_text(view->out, "\n");
+}
+
+/* More than a few: perhaps deep stacks, of which perf_event hands on the inner end alone. */
+static void print_cut(const struct view *view, const struct ky_stack_profile_cpu *cpu)
+{
+	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
+	bool is_many = source && strcmp(source, "perf_event") == 0 &&
+		       cpu->truncated_count > cpu->all.count / CUT_SHARE;
+	char cell[KY_OUT_CELL_BYTES];
+
+	if (cpu->truncated_count)
+		ky_out_format(view->out, "  %s do not reach their thread's start%s\n",
+			      ky_out_count(cell, cpu->truncated_count),
+			      is_many ?
+				      ": from before there were unwind tables, or deeper than "
+				      "perf_event copies (--sampler timers reads all of a stack)" :
+				      "");
 }
 
 static void print_cpu(const struct view *view)
@@ -319,9 +377,9 @@ static void print_cpu(const struct view *view)
 		ky_out_format(view->out,
 			      "  %s more were lost: the intervals allow for anything in them\n",
 			      ky_out_count(lost, profile->lost[KY_STACK_CPU]));
-	if (cpu->truncated_count)
-		ky_out_format(view->out, "  %s do not reach their thread's start\n",
-			      ky_out_count(lost, cpu->truncated_count));
+	print_refused_threads(view);
+	print_cut(view, cpu);
+	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
 	function_rows(view, cpu->functions,
 		      cpu->function_count < ROWS_MAX ? cpu->function_count : ROWS_MAX,
 		      cpu->function_total);
@@ -336,17 +394,8 @@ static const char *reason_text(char *cell, const struct view *view, uint8_t reas
 			       uint32_t syscall)
 {
 	const char *machine = ky_trace_metadata(view->trace, "machine.architecture");
-	const char *name = ky_syscall_name(machine, syscall);
 
-	if (reason == 1 && syscall != KY_NO_SYSCALL && name)
-		(void)snprintf(cell, CELL_BYTES, "%s", name);
-	else if (reason == 1 && syscall == KY_NO_SYSCALL)
-		(void)snprintf(cell, CELL_BYTES, "a wait");
-	else if (reason == 1)
-		(void)snprintf(cell, CELL_BYTES, "system call %u", syscall);
-	else
-		(void)snprintf(cell, CELL_BYTES, "%s", ky_off_cpu_reason(reason));
-	return cell;
+	return ky_off_cpu_why(cell, reason, syscall, ky_syscall_name(machine, syscall));
 }
 
 /* Blocked, or ready to run and without a processor: parts that are less than a hundredth of it are
@@ -418,19 +467,130 @@ static void print_observed(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
+/* "task app::job (7, on tokio-rt-worker)", "postgres (tid 12, process 10)". */
+static const char *waker_text(char *cell, const struct view *view,
+			      const struct ky_stack_profile_waker *waker)
+{
+	const char *thread = waker->thread == KY_NONE ? "a thread" :
+							ky_trace_name(view->trace, waker->thread);
+	const char *kind = waker->kind == KY_NONE ? "(unnamed)" :
+						    ky_trace_name(view->trace, waker->kind);
+	char id[40] = "several", tid[40] = "", process[40] = "";
+
+	if (waker->task != KY_NONE)
+		(void)snprintf(id, sizeof(id), "%" PRIu64, view->trace->tasks[waker->task].id);
+	if (waker->tid)
+		(void)snprintf(tid, sizeof(tid), "tid %u, ", waker->tid);
+	if (waker->is_own)
+		(void)snprintf(process, sizeof(process), "this process");
+	else if (waker->pid)
+		(void)snprintf(process, sizeof(process), "process %u", waker->pid);
+	else
+		(void)snprintf(process, sizeof(process), "not known");
+	if (waker->by != KY_ROW_WOKEN_BY_THREAD)
+		(void)snprintf(cell, CELL_BYTES, "a timer or a device");
+	else if (waker->is_task)
+		(void)snprintf(cell, CELL_BYTES, "task %.100s (%s, on %.40s)", kind, id, thread);
+	else
+		(void)snprintf(cell, CELL_BYTES, "%.40s (%s%s)", thread, tid, process);
+	return cell;
+}
+
+/* Shares of the row's time. */
+static void woken_note(struct ky_table *table, const struct view *view,
+		       const struct ky_stack_profile_wait *wait)
+{
+	char text[(KY_STACK_PROFILE_WAKERS + 1) * CELL_BYTES] = "woken by ";
+	char cell[CELL_BYTES], share[KY_OUT_CELL_BYTES];
+	double rest = wait->woken_ns, all = wait->ns.sum;
+	size_t at = strlen(text);
+
+	if (!wait->waker_count || all <= 0.0)
+		return;
+	for (uint32_t i = 0; i < wait->waker_count; i++) {
+		double ns = wait->wakers[i].ns;
+
+		rest -= ns;
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %s", i ? ", " : "",
+				       waker_text(cell, view, &wait->wakers[i]),
+				       ky_out_permille(share, (uint32_t)lround(ns * 1000.0 / all)));
+	}
+	if (wait->waker_total > wait->waker_count)
+		at += (size_t)snprintf(
+			text + at, sizeof(text) - at, ", %u others %s",
+			wait->waker_total - wait->waker_count,
+			ky_out_permille(share, (uint32_t)lround(fmax(rest, 0.0) * 1000.0 / all)));
+	/* Outside the windows that were watched. */
+	if (all - wait->woken_ns > all / 100.0)
+		(void)snprintf(text + at, sizeof(text) - at, "; not seen %s",
+			       ky_out_permille(share, (uint32_t)lround((all - wait->woken_ns) *
+								       1000.0 / all)));
+	ky_table_note(table, text);
+}
+
+static uint32_t permille(double part, double all)
+{
+	return (uint32_t)lround(part * 1000.0 / all);
+}
+
+/* "futex_wait < do_futex < ... 80.0 %; not seen 20.0 %": shares of the row's time. */
+static void kernel_note(struct ky_table *table, const struct view *view,
+			const struct ky_stack_profile_wait *wait)
+{
+	char text[CELL_BYTES], share[KY_OUT_CELL_BYTES];
+	double all = wait->ns.sum;
+
+	for (uint32_t i = 0; i < wait->kernel_count && all > 0.0; i++) {
+		const struct ky_stack_profile_kernel *kernel = &wait->kernels[i];
+		const struct ky_code_line *line;
+		struct ky_code_walk walk;
+		uint32_t count = 0;
+		size_t at = (size_t)snprintf(text, sizeof(text), "in the kernel: ");
+
+		ky_code_walk_begin_kernel(&walk, &view->profile->code, kernel->stack, KY_NONE);
+		while (count++ < KERNEL_FRAMES && (line = ky_code_walk_next(&walk)))
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.38s",
+					       count > 1 ? " < " : "", line->name);
+		(void)snprintf(text + at, sizeof(text) - at, "%s %s",
+			       count > KERNEL_FRAMES && ky_code_walk_next(&walk) ? " < ..." : "",
+			       ky_out_permille(share, permille(kernel->ns, all)));
+		if (i + 1 == wait->kernel_total && all - wait->kernel_ns > all / 100.0) {
+			at = strlen(text);
+			(void)snprintf(text + at, sizeof(text) - at, "; not seen %s",
+				       ky_out_permille(share,
+						       permille(all - wait->kernel_ns, all)));
+		}
+		ky_table_note(table, text);
+	}
+}
+
+static void print_no_waits(const struct view *view)
+{
+	uint32_t count = view->profile->unseen_count; /* what belongs here is the last */
+
+	if (!count || view->profile->unseen[count - 1].kind != KY_STACK_OFF_CPU)
+		return;
+	ky_out_heading(view->out, view->is_coloured, "Off the processor: no interval");
+	ky_unseen_text(view->out, view->profile, KY_STACK_OFF_CPU);
+	ky_out_text(view->out, "\n");
+}
+
 static void print_waits(const struct view *view)
 {
 	static const char *const titles[] = {"Time", "n",     "Longest", "State",
 					     "Why",  "Where", "",        "In"};
 	const struct ky_stack_profile *profile = view->profile;
-	char cell[CELL_BYTES], sum[KY_OUT_CELL_BYTES], title[CELL_BYTES];
-	char count[KY_OUT_CELL_BYTES];
+	char cell[CELL_BYTES], sum[KY_OUT_CELL_BYTES], title[2 * CELL_BYTES];
+	char count[KY_OUT_CELL_BYTES], interval[KY_UNSEEN_INTERVAL_BYTES];
 	struct ky_table table;
 
-	if (!profile->wait_total && !profile->lost[KY_STACK_OFF_CPU])
+	if (!profile->wait_total && !profile->lost[KY_STACK_OFF_CPU]) {
+		print_no_waits(view);
 		return;
-	(void)snprintf(title, sizeof(title), "Off the processor: %s in %s interval%s",
+	}
+	(void)snprintf(title, sizeof(title), "Off the processor: %s%s in %s interval%s",
 		       ky_out_duration(sum, ky_whole(profile->off_cpu.sum)),
+		       ky_unseen_interval(interval, profile),
 		       ky_out_count(count, profile->off_cpu.count),
 		       profile->off_cpu.count == 1 ? "" : "s");
 	ky_out_heading(view->out, view->is_coloured, title);
@@ -438,6 +598,7 @@ static void print_waits(const struct view *view)
 		return;
 	print_parts(view);
 	print_observed(view);
+	ky_unseen_text(view->out, view->profile, KY_STACK_OFF_CPU);
 	ky_table_init(&table, "rrrlllll");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < profile->wait_count && i < ROWS_MAX; i++) {
@@ -450,6 +611,8 @@ static void print_waits(const struct view *view)
 		ky_table_cell(&table, reason_text(cell, view, wait->reason, wait->syscall));
 		ky_profile_where_cells(&table, profile, wait->stack);
 		leaf_cell(&table, view, wait->stack);
+		kernel_note(&table, view, wait);
+		woken_note(&table, view, wait);
 	}
 	finish(view, &table);
 	if (profile->wait_total > ROWS_MAX)
@@ -596,6 +759,7 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		any += profile->counts[i] + (profile->lost[i] > 0);
 	if (!any) {
 		print_nothing(&view, "");
+		ky_unseen_text(out, profile, KY_STACK_KINDS);
 		ky_heap_text(out, trace, profile, is_coloured);
 		return;
 	}
@@ -605,8 +769,9 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 	print_places(&view);
 	ky_heap_text(out, trace, profile, is_coloured);
 	if (profile->code.nameless_count)
-		ky_out_format(out,
-			      "%u of %u addresses have no name: see kymo symbolize, or kymo doctor "
-			      "PROGRAM\n",
-			      profile->code.nameless_count, profile->code.spot_count);
+		ky_out_format(
+			out,
+			"%u of %u addresses have no name; kymo symbolize -o NEW says why of each "
+			"file, --debug-dir leads to files that lie elsewhere\n",
+			profile->code.nameless_count, profile->code.spot_count);
 }

@@ -12,6 +12,10 @@
 void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile, bool is_coloured);
 
+/* ", in windows of 22.1 % of the time": of the time that is sampled; "" where it is sampled always.
+ * cell: KY_OUT_CELL_BYTES. */
+const char *ky_profile_windows_text(char *cell, const struct ky_trace *trace);
+
 /* Two cells: the program's own line of a stack, and its file. */
 void ky_profile_where_cells(struct ky_table *table, const struct ky_stack_profile *profile,
 			    uint32_t stack);

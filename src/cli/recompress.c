@@ -29,9 +29,8 @@ struct copy {
 	bool is_damaged, may_mix;
 };
 
-int ky_recompress_refuse_mix(struct ky_input *input, const char *text)
+int ky_recompress_refuse_mix(const char *text)
 {
-	ky_input_quiet(input);
 	ky_cli_error("%s, or write them all with --mix", text);
 	return KYMO_E_UNSUPPORTED;
 }
@@ -152,7 +151,7 @@ static int copy_file(struct copy *copy, uint32_t file)
 		if (frame.kind == KY_FRAME_EVENT &&
 		    ky_processes_event(&copy->processes, reader.dec, &frame, file, source->name) &&
 		    !copy->may_mix) {
-			result = ky_recompress_refuse_mix(copy->input, copy->processes.text);
+			result = ky_recompress_refuse_mix(copy->processes.text);
 			break;
 		}
 		is_sealed |= frame.kind == KY_FRAME_EVENT &&
@@ -203,7 +202,6 @@ static int finish(struct copy *copy)
 	if (copy->processes.is_told)
 		ky_input_notice(input, copy->processes.text);
 	ky_input_say_unsealed(input, &copy->unsealed);
-	ky_input_quiet(input);
 	if (!result && copy->dropped && !copy->out->is_indexed)
 		ky_cli_notice("%" PRIu64 " index%s left out, whose offsets no longer hold; the "
 			      "result has none, because not every file ends in one",

@@ -21,7 +21,7 @@ struct ky_recompress_result {
 
 /* Says that several processes do not go into one file without --mix: nothing there would tell their
  * ids apart. text: of struct ky_processes. Returns KYMO_E_UNSUPPORTED. */
-int ky_recompress_refuse_mix(struct ky_input *input, const char *text);
+int ky_recompress_refuse_mix(const char *text);
 
 /* chunk: takes whole streams, several at a time. Says what was damaged, that several processes are
  * mixed, and when indexes are gone without a new one. Returns 0, -ENOMEM, the sink's error;

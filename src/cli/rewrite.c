@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 #include <cli/disk_room.h>
+#include <cli/progress.h>
 #include <cli/rechunk.h>
 #include <cli/recompress.h>
 #include <cli/rewrite.h>
@@ -161,7 +162,7 @@ static int reencode(struct ky_rewrite *rewrite)
 	if (!result)
 		result = ky_catalog_read(&catalog, input->sources, input->count);
 	if (!result && catalog.processes.is_told && !rewrite->is_mix)
-		result = ky_recompress_refuse_mix(input, catalog.processes.text);
+		result = ky_recompress_refuse_mix(catalog.processes.text);
 	else if (!result && catalog.processes.is_told)
 		ky_input_notice(input, catalog.processes.text);
 	if (!result)
@@ -169,7 +170,6 @@ static int reencode(struct ky_rewrite *rewrite)
 					      &stream_options);
 	if (!result)
 		result = copy_events(rewrite, &catalog, stream);
-	ky_input_quiet(input);
 	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
 		ky_input_notice(input, notice);
 	if (stream)
@@ -199,7 +199,6 @@ static void say_trouble(const struct ky_rewrite *rewrite, int result)
 {
 	char room[KY_DISK_ROOM_BYTES];
 
-	ky_input_quiet(rewrite->input);
 	if (result == KYMO_E_UNSUPPORTED)
 		return; /* several processes: said */
 	if (result == KYMO_E_LIMIT)
@@ -245,6 +244,7 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 		result = rewrite->is_recompress ? recompress(rewrite) : reencode(rewrite);
 	if (!result && ky_input_is_limited(rewrite->input))
 		result = KYMO_E_LIMIT;
+	ky_progress_step("writing to disk");
 	if (!result && !rewrite->chunks)
 		result = write_header(rewrite);
 	if (!result)

@@ -5,6 +5,7 @@
 #include <cli/cli.h>
 #include <cli/run_options.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
 	OPTION_RING_DIRECTORY = 0x200,
@@ -30,6 +31,9 @@ static error_t parse_ring(int key, char *text, struct argp_state *state)
 	}
 	if (key != OPTION_RING_DIRECTORY)
 		return ARGP_ERR_UNKNOWN;
+	if (strlen(text) >= KY_RUN_RING_DIRECTORY_BYTES)
+		argp_error(state, "--ring-dir has %zu bytes, and may have %u", strlen(text),
+			   KY_RUN_RING_DIRECTORY_BYTES - 1);
 	query->ring_directory = text;
 	return 0;
 }
@@ -95,6 +99,11 @@ const char *ky_ring_state_text(const struct ky_found_ring *ring)
 const char *ky_ring_mode_text(uint32_t mode)
 {
 	return mode == KY_RING_MODE_FLIGHT ? "flight" : "stream";
+}
+
+uint64_t ky_ring_stopped_after_ns(const struct ky_found_ring *ring)
+{
+	return ring->stopped_ns > ring->made_ns ? ring->stopped_ns - ring->made_ns : 0;
 }
 
 uint64_t ky_ring_age_ns(const struct ky_found_ring *ring)

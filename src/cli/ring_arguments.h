@@ -31,5 +31,7 @@ const char *ky_ring_mode_text(uint32_t mode); /* enum ky_ring_mode, resolved */
 
 /* How long ago it was made: by the monotonic clock of this boot, else by the wall clock. */
 uint64_t ky_ring_age_ns(const struct ky_found_ring *ring);
+/* How long it had recorded when it was stopped. */
+uint64_t ky_ring_stopped_after_ns(const struct ky_found_ring *ring);
 
 #endif

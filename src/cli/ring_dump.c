@@ -300,6 +300,17 @@ void ky_dump_summary(struct ky_buf *out, const struct ky_ring_dump *dump,
 	reach(out, report, asked_ns);
 }
 
+void ky_dump_stopped(struct ky_buf *out, const struct ky_ring_dump *dump,
+		     const struct ky_dump_clock *clock)
+{
+	uint64_t stopped_ns = dump->report.stopped_ns;
+	char at[KY_OUT_CELL_BYTES];
+
+	if (stopped_ns)
+		ky_out_format(out, "; recording was stopped at %s UTC",
+			      ky_out_utc(at, unix_ns_of(clock, stopped_ns)));
+}
+
 void ky_dump_polls(struct ky_buf *out, const struct ky_cut_report *report, uint64_t at_ns,
 		   uint32_t indent)
 {
@@ -361,6 +372,8 @@ void ky_dump_summary_json(struct ky_buf *out, const struct ky_ring_dump *dump,
 	ky_json_number(out, "oldest_unix_ns", unix_ns_of(clock, report->oldest_ns));
 	ky_json_number(out, "newest_unix_ns", unix_ns_of(clock, report->newest_ns));
 	ky_json_number(out, "age_ns", report->age_ns);
+	ky_json_number_or_null(out, "stopped_unix_ns", report->stopped_ns != 0,
+			       unix_ns_of(clock, report->stopped_ns));
 	ky_json_number(out, "ring_bytes", report->ring_bytes);
 	ky_json_number(out, "ring_bytes_used", report->ring_bytes_used);
 	ky_json_number(out, "ring_bytes_needed", report->ring_bytes_needed);

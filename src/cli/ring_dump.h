@@ -15,6 +15,7 @@
 #include <ship/stage.h>
 
 #define KY_DUMP_PATH_BYTES 768u
+#define KY_DUMP_NAME_BYTES 160u /* of what is chosen in a directory, with its "/" */
 #define KY_DUMP_PAIRS_MAX 80u
 
 /* Two readings of the same moment: turns CLOCK_MONOTONIC of a ring's boot into wall time. */
@@ -57,6 +58,10 @@ void ky_dump_clock(struct ky_dump_clock *out, const struct ky_found_ring *found)
  * far back the range was to reach; 0: as far as there is. */
 void ky_dump_summary(struct ky_buf *out, const struct ky_ring_dump *dump,
 		     const struct ky_dump_clock *clock, uint64_t asked_ns);
+/* "; recording was stopped at ..." where it was: what is missing behind it is neither lost nor a
+ * sign of an idle process. */
+void ky_dump_stopped(struct ky_buf *out, const struct ky_ring_dump *dump,
+		     const struct ky_dump_clock *clock);
 /* Has the ring never overwritten anything? */
 bool ky_dump_has_all(const struct ky_cut_report *report);
 /* The summary as members of a JSON object, without its braces. */

@@ -136,6 +136,16 @@ static void find_process(const struct finder *finder, struct ky_found_ring *ring
 	ring->is_process_there = ring->pid != 0 || is_mapped(fd);
 }
 
+static void read_stopped(struct ky_found_ring *ring, int fd, uint32_t page_bytes)
+{
+	off_t at = (off_t)page_bytes + (off_t)offsetof(struct ky_ring_control, settings) +
+		   (off_t)offsetof(struct ky_ring_settings, stopped_ns);
+
+	if (pread(fd, &ring->stopped_ns, sizeof(ring->stopped_ns), at) !=
+	    (ssize_t)sizeof(ring->stopped_ns))
+		ring->stopped_ns = 0;
+}
+
 static void read_mode(struct ky_found_ring *ring, int fd, uint32_t page_bytes)
 {
 	uint32_t mode = 0;
@@ -218,6 +228,7 @@ static bool read_header(const struct finder *finder, struct ky_found_ring *ring,
 		return true;
 	}
 	read_mode(ring, fd, header.page_bytes);
+	read_stopped(ring, fd, header.page_bytes);
 	find_process(finder, ring, fd, header.pid_namespace, hint);
 	if (atomic_load_explicit(&header.state, memory_order_relaxed) == KY_RING_CLOSED)
 		ring->state = KY_FOUND_CLOSED;
@@ -368,6 +379,8 @@ static void scan_path(struct finder *finder, const char *path)
 		scan(finder, fd, path);
 	else if (errno == ELOOP)
 		directory_trouble(finder, path, -ELOOP, "a symbolic link, which is not followed");
+	else if (errno == ENOENT && path == finder->query->ring_directory)
+		directory_trouble(finder, path, -ENOENT, "there is no such directory");
 	else if (errno != ENOENT)
 		directory_trouble(finder, path, -errno, kymo_error_text(-errno));
 }
@@ -494,8 +507,8 @@ static void scan_everything(struct finder *finder)
 static int by_pid_then_age(const void *left, const void *right)
 {
 	const struct ky_found_ring *a = left, *b = right;
-	uint32_t a_pid = a->pid != 0 ? a->pid : a->ring_pid;
-	uint32_t b_pid = b->pid != 0 ? b->pid : b->ring_pid;
+	uint32_t a_pid = ky_found_pid(a);
+	uint32_t b_pid = ky_found_pid(b);
 
 	if (a_pid != b_pid)
 		return a_pid < b_pid ? -1 : 1;
@@ -531,6 +544,15 @@ static void tell_replaced(struct ky_found_rings *rings)
 			ring->state = KY_FOUND_DEAD;
 		close(fd);
 	}
+}
+
+/* Of the directory that was named itself: it says why nothing else was found. */
+static bool is_directory_trouble(const struct ky_found_rings *rings,
+				 const struct ky_ring_query *query)
+{
+	return query->ring_directory != NULL && rings->count == 1 &&
+	       rings->rings[0].state == KY_FOUND_TROUBLE &&
+	       strcmp(rings->rings[0].path, query->ring_directory) == 0;
 }
 
 static bool is_asked_for(const struct ky_found_ring *ring, uint32_t pid)
@@ -596,7 +618,9 @@ int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query)
 	if (out->count > 0)
 		qsort(out->rings, out->count, sizeof(*out->rings), by_pid_then_age);
 	tell_replaced(out);
-	keep_asked_for(out, query->pid);
+	out->is_unseen = is_directory_trouble(out, query);
+	if (!out->is_unseen)
+		keep_asked_for(out, query->pid);
 	return 0;
 }
 
@@ -615,6 +639,11 @@ int ky_ring_find_file(struct ky_found_ring *out, const char *path, char *why)
 	struct stat st;
 
 	why[0] = '\0';
+	if (fd >= 0 && strlen(path) >= KY_FOUND_PATH_BYTES) { /* it is opened again by its name */
+		close(fd);
+		fd = -1;
+		err = -ENAMETOOLONG;
+	}
 	if (fd < 0 || fstat(fd, &st) != 0) {
 		(void)snprintf(why, KY_FOUND_WHY_BYTES, "%.511s: %s", path,
 			       err == -ELOOP ? "a symbolic link, which no recorder makes" :

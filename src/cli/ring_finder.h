@@ -55,6 +55,7 @@ struct ky_found_ring {
 	uint64_t made_ns, made_unix_ns; /* CLOCK_MONOTONIC of its boot; wall clock */
 	uint64_t ring_bytes;            /* of all its sub-buffers */
 	uint64_t populated_bytes;
+	uint64_t stopped_ns; /* since when it records no more; 0: it does */
 	uint64_t dropped_count;
 	uint32_t flags; /* enum ky_ring_flags */
 	uint32_t mode;  /* enum ky_ring_mode: as set, else as opened */
@@ -62,10 +63,17 @@ struct ky_found_ring {
 	char service[65];
 };
 
+/* By what people know it: the number here, else the one that its ring was made with. */
+static inline uint32_t ky_found_pid(const struct ky_found_ring *ring)
+{
+	return ring->pid != 0 ? ring->pid : ring->ring_pid;
+}
+
 struct ky_found_rings {
 	struct ky_found_ring *rings; /* by pid, then the newest first */
 	uint32_t count;
 	bool is_incomplete; /* more than KY_FOUND_RINGS_MAX */
+	bool is_unseen;     /* the directory that was named could not be looked at: its trouble */
 };
 #define KY_FOUND_RINGS_MAX 4096u
 
@@ -75,8 +83,9 @@ struct ky_ring_query {
 	uint32_t pid;               /* only this process's (of our namespace), whoever's; 0: all */
 };
 
-/* Returns 0, -ENOMEM. Directories that do not exist are no error; one that is somebody else's or
- * open to others is listed as trouble. Rings that nobody has recorded into yet are left out. */
+/* Returns 0, -ENOMEM. Directories that do not exist are no error; the one that was named is listed
+ * as trouble then, as is one that is somebody else's or open to others. Rings that nobody has
+ * recorded into yet are left out. */
 int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query);
 void ky_found_rings_release(struct ky_found_rings *rings);
 

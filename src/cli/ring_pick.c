@@ -104,6 +104,8 @@ static int find_by_pid(struct ky_found_ring *out, const struct ky_ring_query *qu
 	best = best_of(&rings, is_dead_wanted);
 	if (best != NULL)
 		*out = *best;
+	else if (rings.is_unseen)
+		err = refuse(why, rings.rings[0].error, "%s", rings.rings[0].why);
 	else
 		err = tell_process(&rings, query->pid, why);
 	ky_found_rings_release(&rings);
@@ -140,7 +142,7 @@ static int tell_several(const struct ky_found_rings *rings, const char *service,
 
 		if (!is_alive || ring->state == KY_FOUND_ALIVE)
 			used += (size_t)snprintf(why + used, KY_FOUND_WHY_BYTES - used, " %u",
-						 ring->pid != 0 ? ring->pid : ring->ring_pid);
+						 ky_found_pid(ring));
 	}
 	return -ENOTUNIQ;
 }
@@ -155,6 +157,11 @@ static int find_by_service(struct ky_found_ring *out, const struct ky_ring_query
 
 	if (err < 0)
 		return refuse(why, err, "%s", kymo_error_text(err));
+	if (rings.is_unseen) {
+		err = refuse(why, rings.rings[0].error, "%s", rings.rings[0].why);
+		ky_found_rings_release(&rings);
+		return err;
+	}
 	alive = keep_service(&rings, service);
 	best = best_of(&rings, is_dead_wanted);
 	if (alive > 1 || (alive == 0 && is_dead_wanted && rings.count > 1))

@@ -3,9 +3,11 @@
 
 #include <cli/ring_settings.h>
 
+#include <base/now.h>
 #include <cli/cli.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
+#include <cli/ring_mark.h>
 #include <cli/run_options.h>
 #include <errno.h>
 #include <kymo/emit.h>
@@ -26,12 +28,11 @@
 /* What struct ky_ring_settings says for "everything", whatever the start said. */
 #define THRESHOLD_ALL 1u
 #define THROTTLE_ALL UINT32_MAX
-#define SAMPLING_OFF UINT32_MAX
-#define RESOURCES_OFF UINT32_MAX
 #define MS_NS UINT64_C(1000000)
 
 enum kind {
 	KIND_GATE,
+	KIND_RECORDING, /* all gates, samplers and looks at once; 0: on */
 	KIND_THRESHOLD,
 	KIND_THROTTLE,
 	KIND_MODE,
@@ -56,6 +57,7 @@ static const struct ky_setting settings[] = {
 	KY_KIND_LIST(GATE_ROW, GATE_ROW, GATE_ROW)
 	KY_KIND_LIST(NO_ROW, NO_ROW, THRESHOLD_ROW)
 	KY_KIND_LIST(NO_ROW, THROTTLE_ROW, THROTTLE_ROW)
+	{"recording", KIND_RECORDING, 0},
 	{"mode", KIND_MODE, 0},
 	{"sampling", KIND_SAMPLING, 0},
 	{"alloc.bytes", KIND_ALLOC_BYTES, 0},
@@ -82,11 +84,13 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 
 	bool is_off = setting->kind == KIND_THRESHOLD ? value == THRESHOLD_ALL :
 		      setting->kind == KIND_THROTTLE  ? value == THROTTLE_ALL :
-		      setting->kind == KIND_SAMPLING  ? value == SAMPLING_OFF :
-		      setting->kind == KIND_RESOURCES ? value == RESOURCES_OFF :
+		      setting->kind == KIND_SAMPLING  ? value == KY_SETTING_OFF :
+		      setting->kind == KIND_RESOURCES ? value == KY_SETTING_OFF :
 							value == 0;
 
-	if (setting->kind == KIND_MODE)
+	if (setting->kind == KIND_RECORDING)
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", value ? "off" : "on");
+	else if (setting->kind == KIND_MODE)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[value <= 2 ? value : 0]);
 	else if (setting->kind == KIND_ALLOC_BYTES)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s",
@@ -159,6 +163,14 @@ static bool parse_gate(uint64_t *out, const char *text)
 	return *out || strcmp(text, "off") == 0;
 }
 
+static bool parse_recording(uint64_t *out, const char *text)
+{
+	bool is_known = parse_gate(out, text);
+
+	*out = !*out;
+	return is_known;
+}
+
 static bool parse_mode(uint64_t *out, const char *text)
 {
 	*out = strcmp(text, "flight") == 0 ? KY_RING_MODE_FLIGHT :
@@ -199,7 +211,7 @@ static bool parse_sampling(uint64_t *out, const char *text)
 {
 	uint32_t rate_hz = 0;
 
-	*out = strcmp(text, "default") == 0 ? 0 : SAMPLING_OFF;
+	*out = strcmp(text, "default") == 0 ? 0 : KY_SETTING_OFF;
 	if (*out == 0)
 		return true;
 	if (!ky_run_parse_rate(text, &rate_hz))
@@ -219,7 +231,7 @@ static bool parse_resources(uint64_t *out, const char *text)
 {
 	uint32_t interval_ms = 0;
 
-	*out = strcmp(text, "default") == 0 ? 0 : RESOURCES_OFF;
+	*out = strcmp(text, "default") == 0 ? 0 : KY_SETTING_OFF;
 	if (*out == 0)
 		return true;
 	if (!ky_run_parse_interval(text, &interval_ms))
@@ -235,6 +247,9 @@ static bool parse_value(uint64_t *out, uint32_t kind, const char *text, const ch
 	case KIND_GATE:
 		*wanted = "on or off";
 		return parse_gate(out, text);
+	case KIND_RECORDING:
+		*wanted = "on or off";
+		return parse_recording(out, text);
 	case KIND_MODE:
 		*wanted = "stream, flight or default";
 		return parse_mode(out, text);
@@ -295,14 +310,23 @@ static _Atomic uint64_t *threshold_of(struct ky_ring_settings *words, uint32_t k
 					&words->blocking_threshold_ns;
 }
 
+/* Of a recording that is stopped, those that open when it goes on. */
+static _Atomic uint32_t *gates_of(struct ky_ring_control *control)
+{
+	return ky_settings_stopped_ns(&control->settings) ? &control->settings.stopped_gates :
+							    &control->gates;
+}
+
 static uint64_t read_one(struct ky_ring_control *control, const struct ky_setting *setting)
 {
 	struct ky_ring_settings *words = &control->settings;
 
 	switch (setting->kind) {
 	case KIND_GATE:
-		return (atomic_load_explicit(&control->gates, memory_order_relaxed) &
+		return (atomic_load_explicit(gates_of(control), memory_order_relaxed) &
 			setting->which) != 0;
+	case KIND_RECORDING:
+		return ky_settings_stopped_ns(words) != 0;
 	case KIND_MODE:
 		return atomic_load_explicit(&words->mode, memory_order_relaxed);
 	case KIND_SAMPLING:
@@ -319,10 +343,32 @@ static uint64_t read_one(struct ky_ring_control *control, const struct ky_settin
 	}
 }
 
-static void write_one(struct ky_ring_settings *words, const struct ky_setting *setting,
+/* Killed in between, it counts as stopped and may still record: "on" mends that, and nothing
+ * forgets which gates were open. */
+static void set_recording(struct ky_ring_control *control, bool is_stopped)
+{
+	struct ky_ring_settings *words = &control->settings;
+	uint32_t gates;
+
+	if (is_stopped) {
+		gates = atomic_load_explicit(&control->gates, memory_order_relaxed);
+		if (ky_settings_note_stop(words, gates, ky_now_ns(CLOCK_MONOTONIC)))
+			atomic_exchange_explicit(&control->gates, 0, memory_order_acq_rel);
+	} else if (ky_settings_stopped_ns(words)) {
+		gates = atomic_load_explicit(&words->stopped_gates, memory_order_relaxed);
+		atomic_fetch_or_explicit(&control->gates, gates, memory_order_acq_rel);
+		atomic_store_explicit(&words->stopped_ns, 0, memory_order_release);
+	}
+}
+
+static void write_one(struct ky_ring_control *control, const struct ky_setting *setting,
 		      uint64_t value)
 {
-	if (setting->kind == KIND_MODE)
+	struct ky_ring_settings *words = &control->settings;
+
+	if (setting->kind == KIND_RECORDING)
+		set_recording(control, value != 0);
+	else if (setting->kind == KIND_MODE)
 		atomic_store_explicit(&words->mode, (uint32_t)value, memory_order_relaxed);
 	else if (setting->kind == KIND_SAMPLING)
 		atomic_store_explicit(&words->sample_hz, (uint32_t)value, memory_order_relaxed);
@@ -374,6 +420,7 @@ static void end(struct ky_ring_control *control)
 
 static void apply_gates(struct ky_ring_control *control, struct ky_setting_changes *changes)
 {
+	_Atomic uint32_t *gates = gates_of(control);
 	uint32_t set = 0, clear = 0, old;
 	size_t i;
 
@@ -387,8 +434,8 @@ static void apply_gates(struct ky_ring_control *control, struct ky_setting_chang
 	}
 	if ((set | clear) == 0)
 		return;
-	old = atomic_load_explicit(&control->gates, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&control->gates, &old, (old | set) & ~clear,
+	old = atomic_load_explicit(gates, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(gates, &old, (old | set) & ~clear,
 						      memory_order_acq_rel, memory_order_relaxed))
 		;
 	for (i = 0; i < changes->count; i++)
@@ -415,6 +462,14 @@ void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clea
 	munmap(control, page_bytes);
 }
 
+/* What a trace shows of a time without a record: neither an idle process nor a loss. */
+static void mark_recording(const struct ky_open_ring *ring, bool is_stopped)
+{
+	if (ring->side)
+		ky_mark_put(ring->side, is_stopped ? "recording stopped" : "recording goes on",
+			    ky_now_ns(CLOCK_MONOTONIC));
+}
+
 int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes)
 {
 	struct ky_ring_control *control = ring->control;
@@ -433,7 +488,9 @@ int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *chan
 		if (change->setting->kind == KIND_GATE)
 			continue;
 		change->before = read_one(control, change->setting);
-		write_one(&control->settings, change->setting, change->value);
+		write_one(control, change->setting, change->value);
+		if (change->setting->kind == KIND_RECORDING && change->before != change->value)
+			mark_recording(ring, change->value != 0);
 	}
 	end(control);
 	return 0;

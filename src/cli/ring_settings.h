@@ -3,12 +3,13 @@
  * throttles, mode.
  *
  *   poll wake park spawn driver blocking waker_clone mark custom
- *   span places offcpu alloc                                      on | off
+ *   span places offcpu alloc offcpu.stacks alloc.stacks           on | off
  *   poll.threshold wake.threshold blocking.threshold
  *   span.threshold                                                1ms ... | off | default
  *   poll.throttle wake.throttle park.throttle driver.throttle blocking.throttle mark.throttle
  *   custom.throttle span.throttle                                 1000/s | off | default
  *   alloc.bytes                                                    512K ... | default
+ *   recording                                                      on | off: all of it at once
  *   mode                                                           stream | flight | default
  *   sampling                                                       99 | off | default
  *   resources                                                      1s ... | off | default

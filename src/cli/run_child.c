@@ -15,15 +15,24 @@
 static const int not_intercepted[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP,
 				      SIGSYS,  SIGABRT, SIGTSTP, SIGTTIN, SIGTTOU};
 
-void ky_run_child_guard_streams(void)
-{
-	int fd;
+/* As it was when we were started; of no use until it is known. */
+static struct rlimit descriptors;
+static bool has_descriptors;
 
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
+void ky_run_child_take_descriptors(void)
+{
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0)
+		return;
+	most = (struct rlimit){descriptors.rlim_max, descriptors.rlim_max};
+	has_descriptors = setrlimit(RLIMIT_NOFILE, &most) == 0;
+}
+
+void ky_run_child_leave_descriptors(void)
+{
+	if (has_descriptors)
+		(void)setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
 static int intercept_signals(struct ky_run_child *child)
@@ -115,6 +124,7 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 		close(hold[1]);
 		pass_gate(gate, hold[0]);
 		restore_signals(child);
+		ky_run_child_leave_descriptors();
 		execvpe(argv[0], argv, environment);
 		err = errno;
 		if (write(report[1], &err, sizeof(err)) != (ssize_t)sizeof(err))

@@ -51,8 +51,10 @@ void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns);
  * of the child's signal (128 + signal). */
 int ky_run_child_pass_status_on(struct ky_run_child *child);
 
-/* Makes sure that nothing we open becomes standard input, output or error. The place-holders are
- * close-on-exec, so CMD finds closed what was closed. */
-void ky_run_child_guard_streams(void);
+/* As many descriptors as the hard limit allows, for us alone: what watches CMD takes one for each
+ * of its threads and processors. CMD starts with the limit as it was, and whoever takes our place
+ * asks for it. */
+void ky_run_child_take_descriptors(void);
+void ky_run_child_leave_descriptors(void);
 
 #endif

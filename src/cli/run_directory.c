@@ -4,6 +4,7 @@
 #include <cli/run_directory.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -25,13 +26,30 @@ void ky_run_directory_close(struct ky_run_directory *directory)
 	directory->fd = -1;
 }
 
+/* Only what more of them would mend. */
+static int note(struct ky_run_directory *directory, int fd)
+{
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		directory->open_error = -errno;
+	return fd;
+}
+
+int ky_run_directory_open(struct ky_run_directory *directory, const char *name, int flags)
+{
+	int fd = note(directory, openat(directory->fd, name, flags | O_CLOEXEC | O_NOFOLLOW));
+
+	if (fd >= 0)
+		directory->open_error = 0;
+	return fd;
+}
+
 static bool open_it(struct ky_run_directory *directory)
 {
 	struct statfs system;
 
 	if (directory->fd >= 0)
 		return true;
-	directory->fd = open(directory->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	directory->fd = note(directory, open(directory->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	directory->is_exact = directory->fd >= 0 && fstatfs(directory->fd, &system) == 0 &&
 			      system.f_type == TMPFS_MAGIC;
 	return directory->fd >= 0;
@@ -68,7 +86,7 @@ void ky_run_directory_look(struct ky_run_directory *directory, bool is_forced, k
 	directory->is_settled = directory->is_exact && is_past(&st.st_mtim);
 	directory->changed = st.st_mtim;
 	directory->walk_count++;
-	fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = note(directory, openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	stream = fd >= 0 ? fdopendir(fd) : NULL;
 	if (stream == NULL) {
 		if (fd >= 0)

@@ -20,6 +20,7 @@ struct ky_run_directory {
 	bool is_exact;    /* its times tell each change */
 	bool is_settled;  /* nothing is to be visited again until it changes */
 	struct timespec changed;
+	int open_error;      /* for want of descriptors, -errno; 0: the last name could be opened */
 	uint32_t walk_count; /* for tests */
 };
 
@@ -32,5 +33,8 @@ void ky_run_directory_close(struct ky_run_directory *directory);
 /* Visits every name but hidden ones, when there may be something new. is_forced: in any case. */
 void ky_run_directory_look(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
 			   void *ctx);
+
+/* A file in it. Returns a descriptor, or -1. */
+int ky_run_directory_open(struct ky_run_directory *directory, const char *name, int flags);
 
 #endif

@@ -185,6 +185,21 @@ static int build_variables(struct ky_run_environment *environment,
 	return 0;
 }
 
+/* As the recorder takes it, but the same one after a change of the working directory. */
+static int choose_ring_directory(const char *wish, char *out, size_t out_bytes)
+{
+	char here[KY_RUN_RING_DIRECTORY_BYTES] = "";
+	int bytes;
+
+	if (wish != NULL && wish[0] != '\0' && wish[0] != '/' && !getcwd(here, sizeof(here)))
+		return errno == ERANGE ? -ENAMETOOLONG : -errno;
+	if (wish == NULL || wish[0] == '\0')
+		bytes = snprintf(out, out_bytes, "/dev/shm/kymo-%u", (unsigned int)geteuid());
+	else
+		bytes = snprintf(out, out_bytes, "%s%s%s", here, here[0] ? "/" : "", wish);
+	return bytes >= 0 && (size_t)bytes < out_bytes ? 0 : -ENAMETOOLONG;
+}
+
 static int prepare_directories(struct ky_run_environment *environment,
 			       const struct ky_run_options *options, char *errbuf,
 			       size_t errbuf_bytes)
@@ -194,17 +209,16 @@ static int prepare_directories(struct ky_run_environment *environment,
 
 	if (wish == NULL)
 		wish = secure_getenv("KYMO_RING_DIR");
-	if (wish != NULL && strlen(wish) >= sizeof(environment->ring_directory)) {
-		snprintf(errbuf, errbuf_bytes, "KYMO_RING_DIR has %zu bytes, and may have %zu",
-			 strlen(wish), sizeof(environment->ring_directory) - 1);
-		return -ENAMETOOLONG;
-	}
-	if (wish != NULL && wish[0] == '/')
-		snprintf(environment->ring_directory, sizeof(environment->ring_directory), "%s",
-			 wish);
-	else
-		snprintf(environment->ring_directory, sizeof(environment->ring_directory),
-			 "/dev/shm/kymo-%u", (unsigned int)geteuid());
+	err = choose_ring_directory(wish, environment->ring_directory,
+				    sizeof(environment->ring_directory));
+	if (err == -ENAMETOOLONG)
+		snprintf(errbuf, errbuf_bytes,
+			 "KYMO_RING_DIR, with what is above it, has more than %zu bytes",
+			 sizeof(environment->ring_directory) - 1);
+	else if (err != 0)
+		snprintf(errbuf, errbuf_bytes, "KYMO_RING_DIR: %s", kymo_error_text(err));
+	if (err != 0)
+		return err;
 	err = prepare_ring_directory(environment->ring_directory);
 	if (err == 0) {
 		environment->status_fd = ky_status_directory_open(

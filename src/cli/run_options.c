@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <kymo/alloc.h>
 #include <kymo/base.h>
+#include <ship/disk.h>
 #include <ship/inflate.h>
 #include <ship/store.h>
 #include <ship/trace_file.h>
@@ -195,6 +196,14 @@ static bool parse_either(const char *value, const char *first, const char *secon
 	return *is_first || strcmp(value, second) == 0;
 }
 
+static bool apply_switches(struct ky_run_options *options, const char *value)
+{
+	options->is_without_switches = strcmp(value, "off") == 0;
+	options->has_kernel_stacks = strcmp(value, "stacks") == 0;
+	return options->is_without_switches || options->has_kernel_stacks ||
+	       strcmp(value, "on") == 0;
+}
+
 static bool parse_size(const char *value, uint64_t least, uint64_t most, uint64_t *out)
 {
 	return ky_run_parse_bytes(value, out) == 0 && *out >= least && *out <= most;
@@ -203,6 +212,11 @@ static bool parse_size(const char *value, uint64_t least, uint64_t most, uint64_
 static bool is_ring_directory(const char *value)
 {
 	return value[0] == '/' && strlen(value) < KY_RUN_RING_DIRECTORY_BYTES;
+}
+
+static bool is_dump_directory(const char *value)
+{
+	return value[0] != '\0' && strlen(value) < KY_DISK_PATH_BYTES;
 }
 
 static const char *apply_rate(struct ky_run_options *options, const char *value)
@@ -246,7 +260,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 		return value[0] != '\0' ? NULL : "a name";
 	case OPTION_DUMP_DIR:
 		options->dump_directory = value;
-		return value[0] != '\0' ? NULL : "a directory";
+		return is_dump_directory(value) ? NULL : "a directory, of at most 511 bytes";
 	case OPTION_RING_DIR:
 		options->ring_directory = value;
 		return is_ring_directory(value) ? NULL : "an absolute path of at most 255 bytes";
@@ -262,9 +276,7 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 	case OPTION_RESOURCES:
 		return apply_resources(options, value);
 	case OPTION_SWITCHES:
-		return parse_either(value, "off", "on", &options->is_without_switches) ?
-			       NULL :
-			       "on or off";
+		return apply_switches(options, value) ? NULL : "on, off or stacks";
 	case OPTION_SAMPLE_BYTES:
 		return parse_size(value, KY_SAMPLE_BYTES_MIN, KY_SAMPLE_BYTES_MAX,
 				  &options->sample_bytes) ?
@@ -496,9 +508,11 @@ static int choose_profile(struct ky_run_options *options, char *errbuf, size_t e
 	return 0;
 }
 
-int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
-			 size_t errbuf_bytes)
+/* order: getopt's, "+" to stop at the first word that is not an option, "" to go on behind it. */
+static int parse_in(const char *order, struct ky_run_options *out, int argc, char **argv,
+		    char *errbuf, size_t errbuf_bytes)
 {
+	char known[16];
 	int id, index;
 	const char *expected;
 
@@ -509,10 +523,10 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 	ky_stage_zstd(&out->stage, 1);
 	optind = 0; /* 0, not 1: glibc then starts over, also after an earlier parse */
 	opterr = 0;
+	(void)snprintf(known, sizeof(known), "%s:o:s:m:qh", order);
 	for (;;) {
 		index = -1;
-		/* "+": stop at the first word that is not an option; CMD's options are CMD's. */
-		id = getopt_long(argc, argv, "+:o:s:m:qh", long_options, &index);
+		id = getopt_long(argc, argv, known, long_options, &index);
 		if (id == -1)
 			break;
 		if (id == 'h') {
@@ -560,4 +574,16 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 		out->sample_bytes = KY_RUN_ALLOC_SAMPLE_BYTES;
 	out->command = argv + optind;
 	return 0;
+}
+
+int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
+			 size_t errbuf_bytes)
+{
+	return parse_in("+", out, argc, argv, errbuf, errbuf_bytes); /* CMD's options are CMD's */
+}
+
+int ky_run_options_parse_mixed(struct ky_run_options *out, int argc, char **argv, char *errbuf,
+			       size_t errbuf_bytes)
+{
+	return parse_in("", out, argc, argv, errbuf, errbuf_bytes);
 }

@@ -42,6 +42,7 @@ struct ky_run_options {
 	bool has_sample_hz;         /* --sample was given */
 	uint32_t sample_source;     /* enum ky_run_source */
 	bool is_without_switches;   /* --switches off */
+	bool has_kernel_stacks;     /* --switches stacks */
 	uint32_t resource_ms;       /* between looks at resources; 0: none */
 	bool has_resource_ms;       /* --resources was given */
 	uint64_t sample_bytes;      /* 0: the recorder's default */
@@ -67,6 +68,11 @@ struct ky_run_options {
  * "=". */
 int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
 			 size_t errbuf_bytes);
+
+/* The same where no CMD follows: options may stand behind other words. Orders argv so that
+ * `command` has all that is none. */
+int ky_run_options_parse_mixed(struct ky_run_options *out, int argc, char **argv, char *errbuf,
+			       size_t errbuf_bytes);
 
 /* "65536", "64K", "32M", "2G" (powers of 1,024). Returns 0 or -EINVAL. */
 int ky_run_parse_bytes(const char *text, uint64_t *out);

@@ -56,10 +56,13 @@ static int open_store(struct ky_run_output *output)
 		return 0;
 	keep_error(shared, err);
 	if (!shared->said_trouble)
-		ky_run_say("%s%s%s; nothing is recorded until this works, CMD is not affected",
-			   options->file != NULL ? "" : options->directory,
+		ky_run_say("%s%s%s%s", options->file != NULL ? "" : options->directory,
 			   options->file != NULL ? "" : ": ",
-			   errbuf[0] != '\0' ? errbuf : kymo_error_text(err));
+			   errbuf[0] != '\0' ? errbuf : kymo_error_text(err),
+			   /* A flight is in its ring all the same. */
+			   options->is_flight ?
+				   "" :
+				   "; nothing is recorded until this works, CMD is not affected");
 	shared->said_trouble = true;
 	return err;
 }

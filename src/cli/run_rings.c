@@ -371,7 +371,7 @@ static bool look_at(struct ky_run_rings *rings, const char *name, bool stop)
 {
 	struct ky_ring_header header = {.session = 0};
 	struct stat st;
-	int fd = openat(rings->names.fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = ky_run_directory_open(&rings->names, name, O_RDWR | O_NONBLOCK);
 
 	if (fd < 0)
 		return false;
@@ -503,7 +503,7 @@ static void put_away(struct ring *ring, bool is_needed)
 		return;
 	}
 	ignore(rings, ring->file_name, ring->inode);
-	ky_run_say("%s/%s stays: `kymo recover` makes a trace of it where there is room",
+	ky_run_say("%s/%s stays: `kymo recover` makes a trace of it where one can be written",
 		   rings->directory, ring->file_name);
 }
 
@@ -766,16 +766,16 @@ void ky_run_rings_finish(struct ky_run_rings *rings)
 
 void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals *out)
 {
-	uint32_t i;
 	char *slash;
 
 	*out = rings->done;
 	if (out->error == 0)
 		out->error = rings->outputs.first_error;
 	out->write_error = rings->outputs.first_error;
+	out->open_error = rings->names.open_error;
 	out->is_full = rings->outputs.said_full;
 	out->live_count = rings->ring_count;
-	for (i = 0; i < rings->ring_count; i++) {
+	for (uint32_t i = 0; i < rings->ring_count; i++) {
 		add_totals(out, rings->rings[i]);
 		out->live_pid = rings->rings[i]->pid;
 	}

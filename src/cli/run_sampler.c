@@ -4,11 +4,14 @@
 #include <cli/run_sampler.h>
 
 #include <base/alloc.h>
-#include <cli/run_switches.h>
+#include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <kymo/emit.h>
 #include <record/sample/perf_source.h>
 #include <record/sample/perf_walk.h>
+#include <record/sample/sample_duty.h>
+#include <record/sample/switch_windows.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +20,6 @@
 /* The deepest stacks that were met, of debug builds of web services, are shorter. */
 #define STACK_BYTES 32768u
 #define SECOND_NS UINT64_C(1000000000)
-#define OFF UINT32_MAX
 
 struct ky_run_sampler {
 	const struct ky_run_options *options;
@@ -25,12 +27,15 @@ struct ky_run_sampler {
 	struct ky_perf *perf; /* NULL: not running */
 	int refusal;          /* -errno of perf_event; 0: none */
 	uint32_t rate_hz;     /* the events' now */
+	uint32_t refused_hz;  /* wanted, and perf_event refused it; 0: none */
+	bool was_open;        /* and may be again, at a rate that is not refused */
 	char *variable;       /* "KYMO_SAMPLE=..." of the child's environment */
 	struct ky_run_sampled *sampled[SAMPLED_MAX];
 	uint32_t count;
 	struct ky_run_sampled *last; /* whose sample came last */
 	uint64_t lost_told;
-	struct ky_run_switches *switches; /* NULL: not wanted */
+	struct ky_sample_duty duty;
+	struct ky_switch_windows *switches; /* NULL: not wanted */
 	uint64_t switches_pace_ns;
 };
 
@@ -40,8 +45,28 @@ static bool uses_perf(const struct ky_run_sampler *sampler)
 	       sampler->options->sample_source != KY_RUN_SOURCE_TIMERS;
 }
 
+static uint32_t pid_at(const void *ctx, uint32_t i)
+{
+	const struct ky_run_sampler *sampler = ctx;
+
+	return sampler->sampled[i]->pid;
+}
+
+static void init_duty(struct ky_run_sampler *sampler)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	struct ky_perf *perf = NULL;
+
+	(void)ky_sample_cost_open(&perf, &sampler->how);
+	ky_sample_duty_init(&sampler->duty, ky_sample_cost_ns(perf), ky_sample_processors(),
+			    now_ns);
+	ky_sample_duty_start(&sampler->duty, now_ns);
+	ky_perf_close(perf);
+}
+
 int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options)
 {
+	const struct ky_perf_options switches = {.is_switches = true, .has_kernel = true};
 	struct ky_run_sampler *sampler = ky_alloc(sizeof(*sampler));
 
 	*out = sampler;
@@ -54,8 +79,11 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 						.is_at_exec = true};
 	if (uses_perf(sampler))
 		sampler->refusal = ky_perf_test(&sampler->how);
+	if (uses_perf(sampler) && !sampler->refusal)
+		init_duty(sampler);
 	if (!options->is_without_switches)
-		(void)ky_run_switches_open(&sampler->switches);
+		(void)ky_switch_windows_open(&sampler->switches, &switches, false);
+	ky_switch_windows_add_wakes(sampler->switches, pid_at, options->has_kernel_stacks);
 	return 0;
 }
 
@@ -64,7 +92,7 @@ void ky_run_sampler_close(struct ky_run_sampler *sampler)
 	if (!sampler)
 		return;
 	ky_perf_close(sampler->perf);
-	ky_run_switches_close(sampler->switches);
+	ky_switch_windows_close(sampler->switches);
 	ky_free(sampler);
 }
 
@@ -80,7 +108,7 @@ static uint8_t open_events(void *ctx, pid_t pid)
 		sampler->rate_hz = sampler->options->sample_hz;
 	}
 	/* With what the samples' rings leave of the memory that one may lock. */
-	ky_run_switches_start(sampler->switches, pid);
+	ky_switch_windows_start(sampler->switches, pid);
 	return is_sampled && !sampler->refusal;
 }
 
@@ -202,7 +230,7 @@ static int add(void *ctx)
 	if (adding->sampler->switches)
 		open_class(sampled, adding->fd, KY_SAMPLES_OFF_CPU, &sampled->off_cpu);
 	if (sampled->off_cpu.slot_count)
-		ky_run_switches_describe(adding->sampler->switches, sampled->off_cpu.head);
+		ky_switch_windows_describe(adding->sampler->switches, sampled->off_cpu.head);
 	return 0;
 }
 
@@ -258,6 +286,33 @@ struct ky_run_sampled *ky_run_sampled_find(struct ky_run_sampled *const *sampled
 	return found;
 }
 
+static const struct ky_sample_ring *switches_of(const struct ky_run_sampled *sampled)
+{
+	return sampled && sampled->off_cpu.slot_count &&
+			       ky_run_sampled_has_gate(sampled, KYMO_GATE_OFF_CPU) ?
+		       &sampled->off_cpu :
+		       NULL;
+}
+
+static const struct ky_sample_ring *switches_at(const void *ctx, uint32_t i)
+{
+	const struct ky_run_sampler *sampler = ctx;
+
+	return switches_of(sampler->sampled[i]);
+}
+
+static const struct ky_sample_ring *find_switches(const void *ctx, uint32_t pid, uint64_t ns)
+{
+	const struct ky_run_sampler *sampler = ctx;
+
+	return switches_of(ky_run_sampled_find(sampler->sampled, sampler->count, pid, ns));
+}
+
+static struct ky_switch_places places_of(const struct ky_run_sampler *sampler)
+{
+	return (struct ky_switch_places){sampler, sampler->count, switches_at, find_switches};
+}
+
 static struct ky_unwind_view tables_of(const struct ky_run_sampled *sampled)
 {
 	const struct ky_ring_header *header = header_of(sampled);
@@ -277,14 +332,16 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 	struct ky_run_sampler *sampler = ctx;
 	struct ky_run_sampled *sampled = ky_run_sampled_find(sampler->sampled, sampler->count,
 							     sample->pid, sample->ns);
+	struct ky_perf_sample weighed;
 	struct ky_unwind_view view;
 
 	/* Of a process that records nothing, or not yet. */
-	if (!sampled || !sampled->cpu.slot_count || sampled->wanted_hz == OFF)
+	if (!sampled || !sampled->cpu.slot_count || sampled->wanted_hz == KY_SETTING_OFF)
 		return;
 	sampler->last = sampled;
 	view = tables_of(sampled);
-	ky_perf_put(&sampled->cpu, &view, sample);
+	weighed = ky_sample_duty_weigh(&sampler->duty, sample);
+	ky_perf_put(&sampled->cpu, &view, &weighed);
 	sampled->sample_count++;
 }
 
@@ -324,22 +381,81 @@ int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid)
 {
 	int err = attach_samples(sampler, pid);
 
-	ky_run_switches_attach(sampler->switches, (pid_t)pid);
+	ky_switch_windows_attach(sampler->switches, (pid_t)pid);
 	return err;
 }
 
-/* At another rate: events keep the one they were made with. */
-static void reopen(struct ky_run_sampler *sampler, uint32_t rate_hz)
+/* What the events have to say before they are closed. */
+static void fetch_rest(struct ky_run_sampler *sampler)
 {
-	ky_perf_close(sampler->perf);
-	sampler->perf = NULL;
-	sampler->lost_told = 0;
+	(void)ky_perf_pause(sampler->perf, true);
+	(void)ky_perf_read(sampler->perf, on_sample, sampler);
+	ky_perf_count_lost(sampler->perf);
+	tell_lost(sampler);
+}
+
+static void tell_share(const struct ky_run_sampler *sampler)
+{
+	uint32_t share_ppm = ky_sample_duty_share_ppm(&sampler->duty);
+
+	for (uint32_t i = 0; i < sampler->count; i++)
+		if (sampler->sampled[i]->cpu.slot_count)
+			atomic_store_explicit(&sampler->sampled[i]->cpu.head->share_ppm, share_ppm,
+					      memory_order_relaxed);
+}
+
+/* Sampling begins, or goes on behind a pause: always, for now. */
+static void restart_duty(struct ky_run_sampler *sampler)
+{
+	ky_sample_duty_start(&sampler->duty, ky_now_ns(CLOCK_MONOTONIC));
+	tell_share(sampler);
+}
+
+/* All processes, or none. */
+static int open_all(struct ky_run_sampler *sampler, uint32_t rate_hz)
+{
+	int err = 0;
+
 	sampler->how.rate_hz = rate_hz;
 	sampler->how.is_at_exec = false;
+	for (uint32_t i = 0; i < sampler->count && !err; i++)
+		err = ky_perf_add_all(&sampler->perf, &sampler->how,
+				      (pid_t)sampler->sampled[i]->pid);
+	if (err) {
+		ky_perf_close(sampler->perf);
+		sampler->perf = NULL;
+	}
+	return err;
+}
+
+/* At another rate: events keep the one they were made with. Where it is refused they go on at the
+ * one they had, or not at all. */
+static void reopen(struct ky_run_sampler *sampler, uint32_t rate_hz)
+{
+	int err;
+
+	if (sampler->perf) {
+		fetch_rest(sampler);
+		ky_perf_close(sampler->perf);
+		sampler->perf = NULL;
+	}
+	sampler->was_open = true;
+	sampler->lost_told = 0;
+	restart_duty(sampler);
+	err = open_all(sampler, rate_hz);
+	sampler->refused_hz = err ? rate_hz : 0;
 	sampler->refusal = 0;
-	for (uint32_t i = 0; i < sampler->count && !sampler->refusal; i++)
-		sampler->refusal = ky_perf_add_all(&sampler->perf, &sampler->how,
-						   (pid_t)sampler->sampled[i]->pid);
+	if (!err)
+		sampler->rate_hz = rate_hz;
+	else if (!sampler->rate_hz || open_all(sampler, sampler->rate_hz) != 0)
+		sampler->rate_hz = 0;
+	if (!sampler->perf)
+		sampler->refusal = err;
+	for (uint32_t i = 0; i < sampler->count; i++)
+		if (sampler->sampled[i]->area)
+			atomic_store_explicit(
+				&sampler->sampled[i]->cpu.head->refusals[KY_SOURCE_PERF],
+				(uint32_t)-err, memory_order_relaxed);
 }
 
 /* As the settings of the rings want it: the events are common to all processes, so they stop when
@@ -354,7 +470,9 @@ static uint32_t wanted_rate(const struct ky_run_sampler *sampler)
 	for (uint32_t i = 0; i < sampler->count; i++) {
 		uint32_t wanted = sampler->sampled[i]->wanted_hz;
 
-		wanted = wanted == OFF ? 0 : wanted ? wanted : sampler->options->sample_hz;
+		wanted = wanted == KY_SETTING_OFF ? 0 :
+			 wanted                   ? wanted :
+						    sampler->options->sample_hz;
 		if (wanted > rate_hz)
 			rate_hz = wanted;
 	}
@@ -365,53 +483,87 @@ static void follow_settings(struct ky_run_sampler *sampler)
 {
 	uint32_t rate_hz = wanted_rate(sampler);
 
-	if (rate_hz == sampler->rate_hz)
+	/* Switched off and on again, it is tried again. */
+	if (!rate_hz)
+		sampler->refused_hz = 0;
+	if (rate_hz == sampler->rate_hz || (rate_hz && rate_hz == sampler->refused_hz))
 		return;
-	if (!rate_hz || rate_hz == sampler->how.rate_hz)
-		(void)ky_perf_pause(sampler->perf, !rate_hz);
-	else
+	if (!rate_hz || (sampler->perf && rate_hz == sampler->how.rate_hz)) {
+		if (sampler->perf)
+			(void)ky_perf_pause(sampler->perf, !rate_hz);
+		restart_duty(sampler);
+		sampler->rate_hz = rate_hz;
+	} else {
 		reopen(sampler, rate_hz);
-	sampler->rate_hz = rate_hz;
+	}
 	for (uint32_t i = 0; i < sampler->count; i++) {
 		const struct ky_run_sampled *sampled = sampler->sampled[i];
 
 		if (sampled->area)
-			atomic_store_explicit(&sampled->cpu.head->rate_hz,
-					      sampled->wanted_hz == OFF ? 0 : rate_hz,
-					      memory_order_relaxed);
+			atomic_store_explicit(
+				&sampled->cpu.head->rate_hz,
+				sampled->wanted_hz == KY_SETTING_OFF ? 0 : sampler->rate_hz,
+				memory_order_relaxed);
 	}
+}
+
+/* What it costs to be sampled at each switch is kept within bounds. */
+static void follow_duty(struct ky_run_sampler *sampler)
+{
+	struct ky_sample_duty *duty = &sampler->duty;
+	uint64_t rate = ky_switch_windows_rate(sampler->switches);
+	uint32_t share_ppm = ky_sample_duty_share_ppm(duty);
+
+	/* Of the window that is over, up to this very moment. */
+	if (ky_sample_duty_apply(duty, sampler->perf, rate) && !duty->is_open)
+		(void)ky_perf_read(sampler->perf, on_sample, sampler);
+	if (ky_sample_duty_share_ppm(duty) != share_ppm)
+		tell_share(sampler);
 }
 
 static int step(void *ctx)
 {
 	struct ky_run_sampler *sampler = ctx;
+	struct ky_switch_places places = places_of(sampler);
 
-	sampler->switches_pace_ns = ky_run_switches_step(sampler->switches, sampler->sampled,
-							 sampler->count);
-	if (!sampler->perf)
-		return 0;
-	(void)ky_perf_read(sampler->perf, on_sample, sampler);
-	tell_lost(sampler);
-	follow_settings(sampler);
+	sampler->switches_pace_ns = ky_switch_windows_step(sampler->switches, &places);
+	if (sampler->perf) {
+		(void)ky_perf_read(sampler->perf, on_sample, sampler);
+		tell_lost(sampler);
+	}
+	if (sampler->perf && sampler->rate_hz)
+		follow_duty(sampler);
+	if (sampler->perf || sampler->was_open)
+		follow_settings(sampler);
 	return 0;
 }
 
 void ky_run_sampler_fetch(void *ctx)
 {
 	struct ky_run_sampler *sampler = ctx;
+	struct ky_switch_places places;
 
 	if (!sampler)
 		return;
 	if (sampler->perf)
 		(void)ky_perf_read(sampler->perf, on_sample, sampler);
-	ky_run_switches_fetch(sampler->switches, sampler->sampled, sampler->count);
+	places = places_of(sampler);
+	ky_switch_windows_fetch(sampler->switches, &places);
 }
 
 void ky_run_sampler_fetch_last(struct ky_run_sampler *sampler)
 {
+	struct ky_switch_places places;
+
+	if (!sampler)
+		return;
 	ky_run_sampler_fetch(sampler);
-	if (sampler)
-		ky_run_switches_tell_gap(sampler->switches, sampler->sampled, sampler->count);
+	if (sampler->perf) {
+		ky_perf_count_lost(sampler->perf);
+		tell_lost(sampler);
+	}
+	places = places_of(sampler);
+	ky_switch_windows_tell_gap(sampler->switches, &places);
 }
 
 uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_guarded_area *out)
@@ -432,10 +584,10 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 {
 	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX]; /* one sampler at a time */
 	struct ky_perf_about about;
-	uint64_t pace_ns;
+	uint64_t pace_ns, due_ns;
 	uint32_t count;
 
-	if (!sampler || (!sampler->perf && !sampler->switches))
+	if (!sampler || (!sampler->perf && !sampler->was_open && !sampler->switches))
 		return UINT64_MAX;
 	count = ky_run_sampler_areas(sampler, areas);
 	/* Somebody cut his ring's file off: the drain will find it out, and end it. */
@@ -445,5 +597,7 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 	ky_perf_about(sampler->perf, &about);
 	/* Half full at the latest. */
 	pace_ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+	due_ns = ky_sample_duty_pace_ns(&sampler->duty, ky_now_ns(CLOCK_MONOTONIC));
+	pace_ns = pace_ns < due_ns ? pace_ns : due_ns;
 	return pace_ns < sampler->switches_pace_ns ? pace_ns : sampler->switches_pace_ns;
 }

@@ -7,6 +7,7 @@
 #include <cli/out_text.h>
 #include <cli/ring_dump.h>
 #include <cli/run_say.h>
+#include <drain/ring_view.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <record/trigger/budget.h>
@@ -20,6 +21,8 @@
 #include <unistd.h>
 
 #define DUMPS_MAX 16u /* that wait or are being made */
+#define WATCHED_WORDS 5u
+_Static_assert(sizeof(struct ky_ring_watched) == WATCHED_WORDS * sizeof(uint64_t), "all of them");
 
 struct dump {
 	enum {
@@ -42,7 +45,11 @@ struct ky_run_trigger {
 	struct ky_watchdog *watchdog;
 	struct dump dumps[DUMPS_MAX];
 	uint32_t fired_count;
+	/* Firings without a dump, and what those dumps would have told as held back. */
+	uint64_t undumped_count, untold_count;
 	bool said_full, said_budget;
+	uint64_t watched_at; /* in the ring's file; 0: nowhere */
+	uint64_t watched[WATCHED_WORDS];
 };
 
 bool ky_run_trigger_needs_events(const struct ky_run_options *run)
@@ -53,13 +60,49 @@ bool ky_run_trigger_needs_events(const struct ky_run_options *run)
 	return false;
 }
 
+/* ---- what the trace tells of all of them ---- */
+
+/* Into the ring, from where every trace takes it; where that cannot be written it is not told. */
+static void tell_ring(struct ky_run_trigger *trigger)
+{
+	struct ky_watchdog_stats stats;
+	uint64_t now[WATCHED_WORDS]; /* in the order of struct ky_ring_watched */
+
+	ky_watchdog_stats(trigger->watchdog, &stats);
+	now[0] = stats.fired;
+	now[1] = stats.suppressed;
+	now[2] = stats.waiting + trigger->untold_count;
+	now[3] = stats.over_budget;
+	now[4] = trigger->undumped_count;
+	if (!trigger->watched_at || memcmp(now, trigger->watched, sizeof(now)) == 0)
+		return;
+	if (pwrite(trigger->options.ring->fd, now, sizeof(now), (off_t)trigger->watched_at) ==
+	    (ssize_t)sizeof(now))
+		memcpy(trigger->watched, now, sizeof(now));
+}
+
+static uint64_t place_of_watched(const struct ky_open_ring *ring)
+{
+	struct ky_ring_view view;
+
+	if (ky_ring_view_open(&view, ring->image, ring->image_bytes) < 0 || !view.side)
+		return 0;
+	return (uint64_t)((const uint8_t *)&view.side->watched - ring->image);
+}
+
+static void count_undumped(struct ky_run_trigger *trigger, uint64_t suppressed_count)
+{
+	trigger->undumped_count++;
+	trigger->untold_count += suppressed_count;
+}
+
 /* ---- a rule has fired ---- */
 
 /* Beside the traces, not among them: what reads a directory of traces takes everything in it. */
 static void make_path(struct ky_run_trigger *trigger, struct dump *dump)
 {
 	const struct ky_run_options *run = trigger->options.run;
-	char directory[KY_DUMP_PATH_BYTES - 160u], name[160];
+	char directory[KY_DUMP_PATH_BYTES - KY_DUMP_NAME_BYTES], name[KY_DUMP_NAME_BYTES];
 	const char *output = run->file != NULL ? run->file : run->directory;
 	size_t bytes = strlen(output);
 	struct ky_stage_factory stage = run->stage;
@@ -134,6 +177,7 @@ static void on_firing(void *ctx, const struct ky_firing *firing)
 				"%s fired, but %u dumps are waiting already: no dump of this one",
 				rule->name, DUMPS_MAX);
 		trigger->said_full = true;
+		count_undumped(trigger, firing->suppressed_count);
 		return;
 	}
 	memset(dump, 0, sizeof(*dump));
@@ -166,6 +210,8 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	job->ring = trigger->options.ring;
 	job->path = dump->path;
 	job->may_replace = true;
+	/* Beside the service; at its end nobody is there to make way for, and CMD's end waits. */
+	job->gives_way = !is_dead;
 	job->stage = run->stage;
 	cut = &job->cut;
 	pairs[cut->pair_count++] = (struct ky_cut_pair){"kymo.dump.reason", dump->reason};
@@ -207,9 +253,11 @@ static void start_dump(struct ky_run_trigger *trigger, struct dump *dump, bool i
 	dump->maker = fork();
 	if (dump->maker == 0)
 		_exit(make_dump(trigger, dump, is_dead));
-	if (dump->maker < 0)
+	if (dump->maker < 0) {
 		ky_run_say("%s; no dump: no process for it: %s", dump->rule.name,
 			   kymo_error_text(-errno));
+		count_undumped(trigger, dump->note.suppressed_count);
+	}
 	dump->state = dump->maker > 0 ? DUMP_RUNS : DUMP_FREE;
 }
 
@@ -229,6 +277,8 @@ static void reap(struct ky_run_trigger *trigger, struct dump *dump, int flags)
 		ky_run_say("%s: %s; no dump: signal %d (%s) ended the process that made %s",
 			   dump->rule.name, dump->value, WTERMSIG(status),
 			   strsignal(WTERMSIG(status)), dump->path);
+	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		count_undumped(trigger, dump->note.suppressed_count);
 	if (stat(dump->path, &st) == 0)
 		ky_watchdog_spent(trigger->watchdog, (uint64_t)st.st_size);
 	dump->state = DUMP_FREE;
@@ -267,6 +317,7 @@ uint64_t ky_run_trigger_step(struct ky_run_trigger *trigger, const struct ky_eve
 	uint64_t pace = ky_watchdog_step(trigger->watchdog, sums);
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
+	tell_ring(trigger);
 	tell_budget(trigger);
 	for (size_t i = 0; i < DUMPS_MAX; i++) {
 		struct dump *dump = &trigger->dumps[i];
@@ -294,6 +345,7 @@ void ky_run_trigger_finish(struct ky_run_trigger *trigger, bool is_dead)
 	for (size_t i = 0; i < DUMPS_MAX; i++)
 		if (trigger->dumps[i].state == DUMP_RUNS)
 			reap(trigger, &trigger->dumps[i], 0);
+	tell_ring(trigger);
 	tell_held_back(trigger);
 }
 
@@ -322,6 +374,7 @@ int ky_run_trigger_open(struct ky_run_trigger **out, const struct ky_run_trigger
 	if (trigger == NULL)
 		return -ENOMEM;
 	trigger->options = *options;
+	trigger->watched_at = place_of_watched(options->ring);
 	err = ky_watchdog_open(&trigger->watchdog, &watch);
 	if (errbuf[0] != '\0')
 		ky_run_say("%s", errbuf);

@@ -33,8 +33,9 @@ struct ky_run_unwound {
 	uint64_t added_ns, due_ns;
 	dev_t device;
 	ino_t inode;
-	bool is_ahead;                   /* under the lock; nobody records into it yet */
-	bool is_removed;                 /* under the lock */
+	uint64_t clock_ns; /* of its CPU time, just before the last look; 0: unknown */
+	bool is_ahead;     /* under the lock; nobody records into it yet */
+	bool is_removed;   /* under the lock */
 	struct ky_unwind_keeper *keeper; /* the thread's alone; NULL: not begun, or no room */
 	int error;                       /* the thread's alone: why there is none */
 	struct ky_unwind_stats stats;    /* under the lock */
@@ -86,6 +87,14 @@ static int announce(void *ctx)
 }
 
 /* ---- the thread ---- */
+
+/* What maps something runs. A clock that says nothing: it is looked at. */
+static bool has_run(struct ky_run_unwound *ring)
+{
+	uint64_t before_ns = ring->clock_ns;
+
+	return !ky_process_cpu_ns(ring->pid, &ring->clock_ns) || ring->clock_ns != before_ns;
+}
 
 static void look(struct ky_run_unwound *ring)
 {
@@ -182,7 +191,8 @@ static void *run(void *ctx)
 		}
 		/* Only this thread frees it. */
 		pthread_mutex_unlock(&unwind->lock);
-		look(ring);
+		if (has_run(ring))
+			look(ring);
 		pthread_mutex_lock(&unwind->lock);
 	}
 	pthread_mutex_unlock(&unwind->lock);

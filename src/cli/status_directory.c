@@ -135,7 +135,7 @@ uint32_t ky_status_directory_sweep(const char *ring_directory)
 
 	if (ring_directory != NULL)
 		return sweep(ring_directory);
-	removed = wish != NULL && wish[0] == '/' ? sweep(wish) : 0;
+	removed = wish != NULL && wish[0] != '\0' ? sweep(wish) : 0;
 	snprintf(path, sizeof(path), "/dev/shm/kymo-%u", (unsigned int)geteuid());
 	return removed + sweep(path);
 }

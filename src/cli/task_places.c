@@ -487,6 +487,10 @@ static void print_json(struct ky_buf *out, const struct places *places, const st
 			ky_json_number(out, "places", entry->place_count);
 			ky_json_number(out, "one_in", (uint64_t)(1 / entry->chance + 0.5));
 			ky_json_flag(out, "truncated", entry->is_truncated);
+			/* It came there by another way. */
+			if (entry->stack != first->stack)
+				json_frames(out, &places->stacks[entry->stack], table,
+					    entry->time_ns);
 			ky_json_close(out, "}");
 		}
 		ky_json_close(out, "]");

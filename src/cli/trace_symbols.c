@@ -6,6 +6,7 @@
 #include <kymo/base.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir)
 {
@@ -69,6 +70,21 @@ static void take_process(struct ky_symbol_process *process, struct ky_event_stre
 	}
 }
 
+/* The wall clock at the last event. */
+static void take_time(struct ky_trace_symbols *out, struct ky_symbol_process *process,
+		      const struct ky_event *event)
+{
+	if (!event->has_timestamp)
+		return;
+	if (event->schema->event == KY_EV_CLOCK_SYNC) {
+		out->sync_ns = event->timestamp_ns;
+		out->sync_wall_ns = ky_event_number(event, KY_F_CLOCK_SYNC_realtime_ns, 0);
+	}
+	if (out->sync_wall_ns && event->timestamp_ns >= out->sync_ns &&
+	    process->last_wall_ns < out->sync_wall_ns + (event->timestamp_ns - out->sync_ns))
+		process->last_wall_ns = out->sync_wall_ns + (event->timestamp_ns - out->sync_ns);
+}
+
 static const struct ky_value *field(const struct ky_schema *schema, const struct ky_value *values,
 				    uint32_t known)
 {
@@ -116,6 +132,7 @@ static int take_event(struct ky_trace_symbols *out, struct ky_symbol_process *pr
 {
 	if (event->schema->event == KY_EV_SEGMENT_METADATA)
 		take_process(process, stream, event);
+	take_time(out, process, event);
 	if (event->schema->event == KY_EV_CRASH && out->crash_count < KY_TRACE_CRASHES_MAX &&
 	    take_crash(&out->crashes[out->crash_count++], event->schema, event->values,
 		       event->has_timestamp ? event->timestamp_ns : 0))
@@ -147,9 +164,25 @@ static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
 	ky_event_stream_close(stream);
 	if (!result)
 		return KY_EXIT_OK;
-	ky_input_quiet(input);
 	ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
 	return KY_EXIT_TROUBLE;
+}
+
+/* One that is mistyped gives no names, and nobody would know why. */
+static int check_dirs(const struct ky_trace_symbols_options *options)
+{
+	struct stat about;
+
+	for (size_t i = 0; i < options->debug_dir_count; i++) {
+		const char *dir = options->debug_dirs[i];
+		int err = stat(dir, &about) != 0 ? errno : S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
+
+		if (err) {
+			ky_cli_error("--debug-dir %s: %s", dir, strerror(err));
+			return KY_EXIT_TROUBLE;
+		}
+	}
+	return KY_EXIT_OK;
 }
 
 int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
@@ -162,6 +195,9 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 	int code;
 
 	memset(out, 0, sizeof(*out));
+	code = check_dirs(options);
+	if (code)
+		return code;
 	out->crashes = ky_alloc(KY_TRACE_CRASHES_MAX * sizeof(*out->crashes));
 	if (!out->crashes || ky_symbol_table_open(&out->table, 0)) {
 		ky_cli_error("out of memory");
@@ -212,14 +248,13 @@ int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t inde
 }
 
 int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
-			const struct ky_trace *trace)
+			const struct ky_trace *trace,
+			const struct ky_trace_symbols_options *options)
 {
-	const struct ky_trace_symbols_options options = {.debug_dir_count = 0};
-
 	memset(out, 0, sizeof(*out));
 	if (!trace->crash_count && !trace->stuck_count)
 		return KY_EXIT_OK;
-	return ky_trace_symbols_open(out, input, &options, NULL, NULL);
+	return ky_trace_symbols_open(out, input, options, NULL, NULL);
 }
 
 void ky_trace_symbols_close(struct ky_trace_symbols *symbols)

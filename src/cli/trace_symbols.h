@@ -27,6 +27,7 @@ struct ky_trace_symbols {
 	bool has_entries, has_map;        /* the trace names code; it says where modules lay */
 	struct ky_crash_copy *crashes;    /* the first KY_TRACE_CRASHES_MAX */
 	uint32_t crash_count;
+	uint64_t sync_ns, sync_wall_ns; /* the last ClockSyncEvent; 0: none yet */
 };
 
 /* Any event of the input, in the order of the files. Returns 0 or a negative error. */
@@ -43,7 +44,8 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 /* For the few addresses of crashes and stuck threads: reads the input again and may open files only
  * when the trace has such; otherwise out->table stays NULL. Returns an exit code. */
 int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
-			const struct ky_trace *trace);
+			const struct ky_trace *trace,
+			const struct ky_trace_symbols_options *options);
 /* Walks the stack of a crash of the trace. Returns 0; KYMO_E_UNSUPPORTED; -ENOMEM; -EINVAL: no
  * files. */
 int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t index,

@@ -10,7 +10,9 @@ import io
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import signal
 import struct
@@ -647,6 +649,72 @@ class Trouble(Cli):
             self.assertNotIn("\033", self.run_kymo(command, *args, OLD).out)
 
 
+class Progress(Cli):
+    """A slow pipe makes any command slow; steps behind the first second are told at once."""
+    STEPS = {
+        ("report",): ["reading", "sorting", "reading again", "finding what was slow",
+                      "naming code", "writing the report"],
+        ("info",): ["reading", "sorting"],
+        ("export", "--to", "folded"): ["reading", "sorting", "reading again", "naming code",
+                                       "writing"],
+        ("events", "--format", "jsonl"): ["reading", "reading again"],
+        ("symbolize", "-o", "named.trc"): ["reading", "naming code", "reading again",
+                                           "writing to disk"],
+        ("convert", "-o", "new.trc"): ["reading", "reading again", "writing to disk"],
+    }
+
+    def start(self, number, command, is_terminal=True):
+        pipe = self.dir / f"pipe{number}"
+        screen, other = pty.openpty() if is_terminal else os.pipe()
+        os.mkfifo(pipe)
+        ran = subprocess.Popen([KYMO, *command, pipe], cwd=self.dir, stdout=subprocess.DEVNULL,
+                               stderr=other)
+        os.close(other)
+        self.addCleanup(os.close, screen)
+        self.addCleanup(ran.wait)
+        self.addCleanup(ran.kill)
+        return command, ran, screen, open(pipe, "wb")
+
+    def seen(self, screen, until):
+        """What the terminal got up to some words; None: to its end."""
+        text = b""
+        while until is None or until not in text:
+            self.assertTrue(select.select([screen], [], [], 60)[0], text)
+            try:
+                part = os.read(screen, 4096)
+            except OSError: # the other side is closed
+                part = b""
+            if not part:
+                self.assertIsNone(until, text)
+                break
+            text += part
+        return text
+
+    def test_every_step_is_told_on_a_terminal_and_none_elsewhere(self):
+        trace = (ROOT / "test/golden/traces/CpuSampleEvent.trc").read_bytes()
+        elsewhere = self.start(99, ("report",), is_terminal=False)
+        runs = [self.start(*each) for each in enumerate(self.STEPS)]
+        for _, _, _, pipe in [elsewhere, *runs]:
+            pipe.write(trace[:100])
+            pipe.flush()
+        texts = [self.seen(screen, b"reading ") for _, _, screen, _ in runs]
+        with elsewhere[3] as pipe:
+            pipe.write(trace[100:])
+        self.assertNotIn(b"\r", self.seen(elsewhere[2], None))
+        for text, (command, ran, screen, pipe) in zip(texts, runs):
+            with pipe:
+                pipe.write(trace[100:])
+            text += self.seen(screen, None)
+            with self.subTest(command=command):
+                self.assertEqual(ran.wait(), 0, text)
+                lines = re.split(rb"\r\033\[K", text)
+                self.assertEqual((lines[0], lines[-1]), (b"", b""), text) # it is gone at the end
+                said = [re.sub(rb"( [0-9].*|, .*)$", b"", line).decode() for line in lines if line]
+                said = [step for step in said if step != "looking for traces"] # a slow machine
+                steps = [step for at, step in enumerate(said) if said[at - 1:at] != [step]]
+                self.assertEqual(steps, self.STEPS[command])
+
+
 class Help(Cli):
     def options(self, command):
         text = self.run_kymo(command, "--help").out
@@ -688,7 +756,8 @@ class Help(Cli):
             "StuckThread": ("stuck", {
                 "time_ns": 47016777215, "tid": 3080239000, "task_id": 3080370074,
                 "poll_start_ns": 3080435611, "state": "\ufffd", "running": False,
-                "syscall": 3080566685, "pc": 3080697759, "wchan": "text-46-9"}),
+                "syscall": 3080566685, "pc": 3080697759, "wchan": "text-46-9",
+                "cpu_ns": 3081090981, "run_delay_ns": 3081156518}),
             "Crash": ("crashes", {
                 "time_ns": 46016777215, "signal": 3014702000, "code": -46001, "tid": 3014898611,
                 "pc": 3015029685, "address": 3014833074}),

@@ -58,6 +58,12 @@ class Control(unittest.TestCase):
         self.assertEqual((done.stderr, done.returncode), ("", 0))
         return json.loads(done.stdout)
 
+    def polls(self, trace):
+        done = subprocess.run([KYMO, "info", "--json", trace], capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=True)
+        return next(one["count"] for one in json.loads(done.stdout)["types"]
+                    if one["name"] == "PollStartEvent")
+
     def ps(self, *args):
         return self.json("ps", "-i", "0", *args)["rings"]
 
@@ -201,6 +207,91 @@ class Set(Control):
         process = self.host()
         self.assertEqual(self.kymo("set", process.pid, "poll=on").stdout, "poll: on, as it was\n")
 
+    def test_a_dump_may_be_the_last_that_is_recorded_until_it_goes_on(self):
+        process = self.host(f"wait={self.dir / 'go'}", "polls=100", f"touch={self.dir / 'done'}",
+                            f"wait={self.dir / 'more'}", "polls=10", f"touch={self.dir / 'again'}")
+        self.kymo("set", process.pid, "wake=off")
+        made = self.json("dump", "--stop", "-o", self.dir / "last.trc", process.pid)
+        self.assertTrue(made["is_stopped"])
+        held = self.polls(self.dir / "last.trc")
+        (self.dir / "go").touch()
+        wait_until((self.dir / "done").exists)
+        again = self.json("dump", "-o", self.dir / "again.trc", process.pid)
+        self.assertEqual((self.polls(self.dir / "again.trc"), again["is_stopped"]), (held, False))
+        self.assertEqual(again["stopped_unix_ns"] // 10**9, made["stopped_unix_ns"] // 10**9)
+        status = self.kymo("status", process.pid).stdout
+        self.assertIn("recording=off, as started otherwise", status)
+        self.assertRegex(status, rf"stopped .* after its start; `kymo set {process.pid} rec")
+        self.assertIn("off: wake", status)  # as it will be again
+        done = self.kymo("set", process.pid, "recording=on")
+        self.assertEqual((done.stdout, done.stderr), ("recording: off -> on\n", ""))
+        self.assertIn("wake=off\n", self.kymo("set", process.pid).stdout)
+        (self.dir / "more").touch()
+        wait_until((self.dir / "again").exists)
+        more = self.json("dump", "-o", self.dir / "more.trc", process.pid)
+        self.assertEqual(self.polls(self.dir / "more.trc"), held + 10)
+        self.assertIsNone(more["stopped_unix_ns"])
+
+    def test_that_nothing_is_recorded_any_more_is_said_everywhere(self):
+        process = self.host(f"wait={self.dir / 'go'}")
+        done = self.kymo("dump", "--stop", "-o", self.dir / "no" / "x.trc", process.pid)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("recording was stopped", done.stderr)  # although there is no file
+        self.assertIn("stopped", self.kymo("ps", "-i", "0.01").stdout)
+        self.assertIsNotNone(self.ps()[0]["stopped_after_ns"])
+        self.assertIn("recording=on` goes on",
+                      self.kymo("dump", "-o", self.dir / "x.trc", process.pid).stdout)
+        process.kill()
+        process.wait()
+        said = self.kymo("recover", "-o", self.dir, process.pid).stdout
+        self.assertRegex(said, r"recording was stopped at .* UTC\n")
+        trace = next(self.dir.glob("*.trc.zst"))
+        for command in "info", "report":
+            told = subprocess.run([KYMO, command, trace], capture_output=True, text=True,
+                                  check=True).stdout
+            self.assertRegex(told, r"(?m)^Stopped +\d.* before the last event")
+        events = subprocess.run([KYMO, "events", trace], capture_output=True, text=True,
+                                check=True).stdout
+        self.assertIn('label="recording stopped"', events)
+
+    def test_changes_as_json(self):
+        process = self.host()
+        self.assertEqual(self.json("set", process.pid, "poll=off")["changes"],
+                         [{"name": "poll", "before": "on", "after": "off"}])
+        self.assertIn({"name": "poll", "value": "off"},
+                      self.json("set", process.pid)["settings"])
+
+    def test_a_stream_that_nobody_drains_is_told_in_the_answer(self):
+        process = self.host(KYMO_SERVICE="alone")
+        nobody = ("but nobody drains this ring: nothing is written until somebody does; "
+                  f"`kymo dump {process.pid}` writes what it holds\n")
+        for value, said in (("flight", "mode: default -> flight\n"),
+                            ("stream", "mode: flight -> stream, " + nobody),
+                            ("stream", "mode: stream, as it was, " + nobody),
+                            ("default", "mode: stream -> default, " + nobody)):
+            done = self.kymo("set", process.pid, f"mode={value}")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, said, ""))
+        self.assertEqual(self.json("set", process.pid, "mode=stream"),
+                         {"pid": process.pid, "service": "alone",
+                          "changes": [{"name": "mode", "before": "default", "after": "stream"}],
+                          "is_streaming": True, "is_drained": False})
+        # Not where the mode is left alone.
+        self.assertEqual(self.kymo("set", process.pid, "wake=off").stdout, "wake: on -> off\n")
+
+    def test_a_ring_directory_that_is_not_there_is_told(self):
+        process = self.host()
+        there, self.rings = self.rings, self.dir / "ringz"
+        for who in (process.pid, "run_host"):
+            for command in (["status", who], ["set", who, "wake=off"], ["mark", who, "x"],
+                            ["dump", who]):
+                self.assert_one_sentence(self.kymo(*command), "ringz: there is no such directory")
+        self.assert_one_sentence(self.kymo("ps"), "ringz: there is no such directory")
+        # Before the first start of a service that is as it should be.
+        self.assert_one_sentence(self.kymo("recover"), "there is no such directory", code=0)
+        self.rings = there
+        there.chmod(0o777)
+        self.assert_one_sentence(self.kymo("status", process.pid), "others may write")
+
     def test_dead_processes_are_refused(self):
         process = self.host()
         process.kill()
@@ -240,6 +331,18 @@ class Set(Control):
         self.assert_one_sentence(done, f"process {process.pid} belongs to user 0")
 
 
+class Order(Control):
+    def test_options_may_stand_behind_the_process(self):
+        pid = str(self.host().pid)
+        trace = self.dir / "behind.trc"
+        for command, *words in (("status", pid, "--json"), ("set", pid, "wake=off", "--json"),
+                                ("mark", pid, "here"), ("dump", pid, "-o", trace)):
+            done = subprocess.run([KYMO, command, *words, "--ring-dir", self.rings],
+                                  capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+        self.assertTrue(trace.exists())
+
+
 class Mark(Control):
     def test_one_process_or_all(self):
         first, second = self.host(KYMO_SERVICE="front"), self.host(KYMO_SERVICE="back")
@@ -248,10 +351,13 @@ class Mark(Control):
         done = self.kymo("mark", "--all", "all of them \u00e4")
         self.assertEqual(sorted(done.stdout.splitlines()),
                          sorted([f"marked {first.pid} (front)", f"marked {second.pid} (back)"]))
+        marked = self.json("mark", "--all", "again")["marked"]
+        self.assertEqual({(one["pid"], one["service"]) for one in marked},
+                         {(first.pid, "front"), (second.pid, "back")})
         texts = lambda process: [mark["text"] for mark in
                                  self.json("status", process.pid)["marks"]]
-        self.assertEqual(texts(first), ["deploy 7", "all of them \u00e4"])
-        self.assertEqual(texts(second), ["all of them \u00e4"])
+        self.assertEqual(texts(first), ["deploy 7", "all of them \u00e4", "again"])
+        self.assertEqual(texts(second), ["all of them \u00e4", "again"])
 
     def test_texts_are_checked(self):
         process = self.host()
@@ -281,6 +387,9 @@ class Streamed(Control):
         wait_until(lambda: self.json("status", ring["pid"])["drained_by_pid"] == run.pid)
         self.assertEqual(self.kymo("mark", ring["pid"], "deploy 7").returncode, 0)
         self.assertEqual(self.kymo("set", ring["pid"], "wake=off").returncode, 0)
+        done = self.kymo("set", ring["pid"], "mode=stream")
+        self.assertEqual((done.stdout, done.stderr), ("mode: default -> stream\n", ""))
+        self.assertTrue(self.json("set", ring["pid"], "mode=stream")["is_drained"])
         go.touch()
         self.assertEqual(run.wait(DEADLINE_S), 0)
         done = subprocess.run([KYMO, "events", "--format", "jsonl", traces], capture_output=True,
@@ -290,7 +399,7 @@ class Streamed(Control):
         self.assertEqual([(event["fields"]["label"], event["fields"]["tid"])
                           for event in named("AnnotationEvent")], [("deploy 7", 0)])
         self.assertEqual([event["fields"]["gates"] for event in named("GatesEvent")],
-                         [0xfbf & ~2])
+                         [0x6fbf & ~2])
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")

@@ -16,7 +16,7 @@ import unittest
 
 KYMO = ""
 MACHINE = ["perf_event", "context_switches", "cpu_timers", "kernel_symbols", "ptrace",
-           "shared_memory", "clock"]
+           "shared_memory", "clock", "cgroup"]
 # What Tokio's tables look like to a symbol table: data that points to a function of that name.
 TOKIO = """
 void task_poll(void) __asm__("_ZN5tokio7runtime4task3raw4poll17h0123456789abcdefE");
@@ -91,22 +91,45 @@ class Doctor(unittest.TestCase):
                 self.assertEqual(check["state"], state, check)
                 self.assertTrue(check["command"], check)
 
+    def test_a_program_without_tokio_is_not_told_to_keep_its_symbols(self):
+        program = self.build("other")
+        program.write_bytes(program.read_bytes().replace(b"5tokio7runtime", b"5other7runtime"))
+        check = self.checks(program)["tokio"]
+        self.assertEqual((check["state"], check["command"]), ("none", ""))
+
+    def test_what_is_refused_is_not_what_stands_in(self):
+        """Where nothing can be sampled nobody is told of timers."""
+        for denied in (["perf"], ["timer"], ["perf", "timer"]):
+            ran = subprocess.run([DENY, *denied, "--", KYMO, "doctor", "--json"],
+                                 capture_output=True, text=True, check=False)
+            if ran.returncode == 77:
+                self.skipTest("no filter can be had here")
+            checks = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
+            if "refused" not in checks["perf_event"]["value"]:
+                self.assertNotIn("perf", denied)
+                continue
+            effect = checks["perf_event"]["effect"]
+            self.assertEqual("no CPU samples" in effect, "timer" in denied, effect)
+            self.assertEqual("timers inside" in effect, "timer" not in denied, effect)
+
     def test_a_process_and_its_program(self):
         host = subprocess.Popen(["sleep", "60"])
         self.addCleanup(host.wait)
         self.addCleanup(host.kill)
         checks = self.checks(host.pid)
         self.assertEqual(checks["process"]["state"], "ok")
-        self.assertIn("cgroup", checks)
+        self.assertRegex(checks["cgroup"]["value"], r"^memory.*, CPU time")
+        self.assertEqual(checks["cgroup"], self.checks()["cgroup"]) # it is in the same
         self.assertEqual(checks["reach"]["state"], "ok")
 
     def test_hostile_and_missing_files(self):
         for number, content in enumerate((b"", b"\x7fELF", b"\x7fELF" + b"\xff" * 200,
-                                          b"#!/bin/sh\n")):
+                                          b"#!/bin/sh\n" * 50)):
             file = self.dir / f"bad{number}"
             file.write_bytes(content)
             file.chmod(0o755)
             self.assertEqual(self.checks(file)["program"]["state"], "none")
+        self.assertIn("no ELF file", self.checks(file)["program"]["value"])
         self.assertIn("no such program", self.doctor("/nonexistent", codes=(1,)).stderr)
         self.assertIn("no process", self.doctor("2147483647", codes=(1,)).stderr)
         self.doctor("a", "b", codes=(2,))
@@ -114,5 +137,6 @@ class Doctor(unittest.TestCase):
 
 if __name__ == "__main__":
     KYMO = str(pathlib.Path(sys.argv[1]).resolve())
-    sys.argv[1:] = sys.argv[2:]
+    DENY = pathlib.Path(sys.argv[2]).resolve()
+    sys.argv[1:] = sys.argv[3:]
     unittest.main(verbosity=1)

@@ -313,6 +313,36 @@ class Dump(Rings):
         self.assert_one_sentence(full, "/dev/full")
         self.assertEqual(self.traces(), [])
 
+    def test_a_name_that_is_too_long_is_refused_and_not_cut(self):
+        host = self.host()
+        deep = self.out
+        while len(str(deep)) < 500:
+            deep /= "d" * 100
+        deep.mkdir(parents=True)
+        place = deep / ("e" * (607 - len(str(deep)) - 1))
+        place.mkdir()
+        self.assertEqual(self.dump(host.pid, "-o", place).returncode, 0)
+        self.assertEqual([len(one.name) > 20 for one in place.glob("*.trc.zst")], [True])
+        self.assert_one_sentence(self.dump(host.pid, "-o", f"{place}/"), "608 bytes", code=2)
+        named = deep / ("n" * 200) / "x.trc"
+        named.parent.mkdir()
+        self.assert_one_sentence(self.dump(host.pid, "-o", named), "and may have 607", code=2)
+        self.assertEqual(sorted(one.name for one in named.parent.iterdir()), [])
+        wrong = self.kymo("dump", "--ring-dir", "/" + "r" * 255, str(host.pid))
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("--ring-dir has 256 bytes, and may have 255", wrong.stderr)
+
+    def test_an_interrupted_look_at_tasks_leaves_nothing(self):
+        host, temporary = self.host(), self.dir / "tmp"
+        temporary.mkdir()
+        look = subprocess.Popen([KYMO, "dump", "--ring-dir", self.rings, str(host.pid), "--tasks",
+                                 "--after", "60s"], env={**os.environ, "TMPDIR": temporary})
+        self.started.append(look)
+        wait_until(lambda: list(temporary.iterdir()))
+        look.send_signal(signal.SIGINT)
+        self.assertEqual(look.wait(DEADLINE_S), -signal.SIGINT)
+        self.assertEqual(list(temporary.iterdir()), [])
+
     def test_wrong_usage(self):
         host = self.host()
         for args in ([], [host.pid, host.pid], [host.pid, "--last", "soon"],
@@ -476,6 +506,44 @@ class Recover(Rings):
         self.assertEqual(len(self.traces()), 3)
         self.assertEqual(second.returncode, -signal.SIGKILL)
 
+    def test_a_ring_in_the_current_directory_needs_no_slash(self):
+        dead, other = self.dead(KYMO_SERVICE="here"), self.dead(KYMO_SERVICE="there.ring")
+        name = self.ring_of(dead).name
+        recover = lambda who: self.kymo("recover", "-o", self.out, "--ring-dir", self.rings, who,
+                                        cwd=self.rings)
+        self.assertEqual(recover(name).returncode, 0)
+        self.assertEqual([path.name for path in self.rings.iterdir()], [self.ring_of(other).name])
+        self.assert_one_sentence(recover(name), f"service '{name}'")
+        self.assertEqual(recover("there.ring").returncode, 0)  # no such file: a service
+        self.assertEqual(len(self.traces()), 2)
+
+    def test_a_ring_file_whose_name_is_too_long_is_told(self):
+        host = self.dead()
+        deep = self.dir
+        while len(str(deep)) < 500:
+            deep /= "d" * 100
+        deep.mkdir(parents=True)
+        moved = deep / "moved.ring"
+        self.ring_of(host).rename(moved)
+        self.assert_one_sentence(self.recover(moved), "too long")
+        self.assertTrue(moved.exists())
+
+    def test_a_sentence_for_a_closed_stream_does_not_go_into_the_ring(self):
+        host = self.dead()
+        self.assertEqual(self.recover("--keep").returncode, 0)
+        (trace,) = self.traces()
+        trace.unlink()
+        trace.mkdir()  # so that there is something to say while the ring is open
+        for closed in ("2>&-", "0<&- >&- 2>&-", ">&- 2>&-"):
+            done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", KYMO, "recover",
+                                   "--ring-dir", self.rings, "-o", self.out],
+                                  timeout=DEADLINE_S, check=False)
+            self.assertEqual(done.returncode, 1)
+        self.assertEqual(self.ring_of(host).read_bytes()[:8], b"KYMORING")
+        trace.rmdir()
+        self.assertEqual(self.recover().returncode, 0)
+        self.assertEqual(self.polls(trace), POLLS)
+
     def test_a_living_one_is_left_alone(self):
         host = self.host()
         done = self.recover()
@@ -490,9 +558,10 @@ class Recover(Rings):
         with open(self.ring_of(host), "r+b") as file:
             lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
             fcntl.fcntl(file, 37, lock)  # F_OFD_SETLK
-            done = self.recover()
-            self.assertEqual((done.returncode, done.stdout), (0, ""))
-            self.assertIn("another kymo", done.stderr)
+            for who, code in ((), 0), ((host.pid,), 1), (("run_host",), 1):
+                done = self.recover(*who)
+                self.assertEqual((done.returncode, done.stdout), (code, ""))
+                self.assertRegex(done.stderr, r"\A.*another kymo.*left alone\n\Z")
         self.assertEqual(self.recover().returncode, 0)
         self.assertEqual(len(self.traces()), 1)
 

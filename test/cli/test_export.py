@@ -38,17 +38,21 @@ class SampleTrace(trace_maker.Trace):
                    ("spawn_loc", "STRING", name.encode()))
         return self.event("PollEndEvent", end, ("worker_id", "VARINT", 0))
 
-    def cpu(self, time, weight, task, poll, *frames):
+    def cpu(self, time, weight, task, poll, *frames, is_cut=False):
         return self.event("CpuSampleEvent", time, ("worker_id", "VARINT", 0), ("tid", "U32", 11),
                           ("source", "VARINT", 0), ("callchain", "STACK", frames),
                           ("weight_ns", "VARINT", weight), ("task_id", "VARINT", task),
-                          ("poll_start_ns", "VARINT", poll))
+                          ("poll_start_ns", "VARINT", poll), ("truncated", "BOOL", int(is_cut)))
 
-    def off_cpu(self, end, duration, task, poll, *frames):
+    def off_cpu(self, end, duration, task, poll, *frames, reason=1, syscall=35, runnable=None):
+        """runnable: at least and at most."""
+        least, most = runnable or (None, None)
         return self.event("OffCpuEvent", end, ("tid", "U32", 11), ("worker_id", "VARINT", 0),
                           ("task_id", "VARINT", task), ("duration_ns", "VARINT", duration),
-                          ("reason", "VARINT", 1), ("syscall", "VARINT?", 35),
-                          ("callchain", "STACK", frames), ("poll_start_ns", "VARINT", poll))
+                          ("reason", "VARINT", reason), ("syscall", "VARINT?", syscall),
+                          ("callchain", "STACK", frames), ("poll_start_ns", "VARINT", poll),
+                          ("runnable_min_ns", "VARINT?", least),
+                          ("runnable_max_ns", "VARINT?", most))
 
     def place(self, time, task, *frames):
         return self.event("AwaitPlaceEvent", time, ("task_id", "VARINT", task),
@@ -165,6 +169,81 @@ class Report(Case):
         self.assertIn("Off the processor: ", out)
         self.assertNotIn("No samples:", out)
 
+    def test_crates_that_are_only_a_way_are_not_the_programs_own(self):
+        """As kymo dump --tasks has it; a release build has no files to tell by."""
+        trace = SampleTrace().symbol(0x10, "tokio_util::util::poll_buf::poll_read_buf", 0)
+        trace.symbol(0x20, "app::reader", 0).symbol(0x30, "tokio::runtime::poll", 0)
+        trace.poll(100 * MS, 500 * MS, 7, "app::slow").place(200 * MS, 7, 0x10, 0x20, 0x30)
+        out = self.kymo("report", trace.save(self.dir / "way.trc")).stdout
+        self.assertRegex(out, r"(?s)Where tasks wait: 1 .* 1 +\d\S* .*  app::reader ")
+
+    def test_many_stacks_that_are_cut_are_explained(self):
+        for source, count, hint in (("perf_event", 2, True), ("timers", 2, False),
+                                    ("perf_event", 1, False)):
+            trace = SampleTrace().symbol(0x10, "app::hash", 7).metadata(sampling__cpu=source)
+            for i in range(60):
+                trace.cpu((110 + i) * MS, 10 * MS, 0, 0, 0x10, is_cut=i < count)
+            out = self.kymo("report", trace.save(self.dir / f"{source}{count}.trc")).stdout
+            self.assertIn(f"  {count} do not reach their thread's start", out)
+            self.assertEqual("--sampler timers" in out, hint, out)
+
+    def test_threads_that_nobody_could_sample_are_told(self):
+        line = ("  2 threads could not be sampled: no timer was to be had, or SIGPROF is blocked "
+                "there\n")
+        trace = SampleTrace().symbol(0x10, "app::hash", 7).cpu(110 * MS, 10 * MS, 0, 0, 0x10)
+        trace.metadata(sampling__cpu="timers", sampling__cpu__threads_refused=2)
+        out = self.kymo("report", trace.save(self.dir / "some.trc")).stdout
+        self.assertIn(line, out)
+        trace = SampleTrace().metadata(sampling__cpu="timers", sampling__cpu__threads_refused=2)
+        trace.poll(100 * MS, 900 * MS, 1, "a")
+        trace.off_cpu(450 * MS, 300 * MS, 1, 100 * MS, 0x50, 0x40, 0x30)
+        out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
+        self.assertIn("No samples of the processor: sampling: timers, and nothing was sampled.\n" +
+                      line, out)
+
+    def unseen(self, trace):
+        trace.save(self.dir / "unseen.trc")
+        text = self.kymo("report", self.dir / "unseen.trc").stdout
+        rows = json.loads(self.kymo("report", "--json", self.dir / "unseen.trc").stdout)
+        rows = rows["profile"]["unseen"]
+        for row in rows:
+            tail = f"; this changes it: {row['command']}\n" if row["command"] else "\n"
+            self.assertIn(f"  not seen: {row['what']} ({row['why']}){tail}", text)
+        self.assertEqual(text.count("not seen: "), len(rows))
+        return [(row["part"], row["what"], row["command"]) for row in rows]
+
+    def test_says_what_was_not_seen_and_what_would_change_it(self):
+        switches = "preemption, page faults and other waits inside polls"
+        sysctl = "sudo sysctl kernel.perf_event_paranoid=1"
+        trace = known_trace().metadata(
+            sampling__cpu="timers", sampling__cpu__refused="perf_event: Permission denied",
+            offcpu__sources="interposed calls",
+            offcpu__refused="context switches: Permission denied")
+        self.assertEqual(self.unseen(trace), [("cpu", "frames of the kernel", sysctl),
+                                              ("off_cpu", switches, sysctl)])
+        trace = known_trace().metadata(
+            sampling__cpu="perf_event", sampling__cpu__kernel="not sampled",
+            offcpu__sources="interposed calls", kymo__source="tokio preload")
+        self.assertEqual(self.unseen(trace), [
+            ("cpu", "time in the kernel (system calls look idle)", sysctl),
+            ("off_cpu", switches, "kymo run --switches on, or kymo attach --mode stream")])
+
+    def test_says_what_was_not_seen_where_nothing_was(self):
+        trace = SampleTrace().metadata(
+            sampling__cpu="none", offcpu__sources="none",
+            sampling__cpu__refused="perf_event: No data available; timers: Permission denied",
+            offcpu__refused="context switches: No data available").poll(100, 200, 1, "a")
+        parts = self.unseen(trace)
+        self.assertEqual([part for part, _, _ in parts], ["cpu", "off_cpu"])
+        self.assertIsNone(parts[1][2])
+
+    def test_says_nothing_was_unseen_where_all_was(self):
+        trace = known_trace().metadata(sampling__cpu="perf_event",
+                                       offcpu__sources="interposed calls, context switches")
+        self.assertEqual(self.unseen(trace), [])
+        out = json.loads(self.kymo("report", "--json", self.dial9).stdout)
+        self.assertEqual(out["profile"]["unseen"], [])
+
     def test_more_lost_than_kept_is_no_ranking(self):
         trace = known_trace()
         trace.event("LossEvent", 950 * MS, ("tid", "U32", 0), ("record_count", "VARINT", 9),
@@ -196,7 +275,8 @@ class Export(Case):
             f"tokio::runtime::poll;app::handler {10 * MS}",
             f"tokio::runtime::poll;app::handler;app::hash {30 * MS}"])
         self.assertEqual(self.export("folded", "--kind", "off-cpu").stdout.decode(),
-                         f"tokio::runtime::poll;app::sleep_badly;__nanosleep {300 * MS}\n")
+                         "tokio::runtime::poll;app::sleep_badly;__nanosleep;[system call 35] "
+                         f"{300 * MS}\n")
         self.assertEqual(self.export("folded", "--kind", "heap").stdout.decode(),
                          "app::handler;app::hash 4096\n")
         self.assertRegex(self.export("folded", "--kind", "waiting").stdout.decode(),
@@ -254,6 +334,18 @@ class Export(Case):
         self.export("pprof", "--kind", "heap", "-F", "-o", file)
         self.assertRegex(self.pprof(file, "-top"), r"4kB +100% +100% +4kB +100%  app::hash")
 
+    @unittest.skipUnless(shutil.which("go"), "there is no Go here")
+    def test_go_tool_pprof_keeps_what_stands_in_angle_brackets(self):
+        trace = SampleTrace()
+        for address, name in ((0x10, "<a::One as core::future::Future>::poll"),
+                              (0x20, "<a::Two<T> as core::future::Future>::poll")):
+            trace.symbol(address, name, 7).cpu(100 + address, 10 * MS, 0, 0, address)
+        source, file = trace.save(self.dir / "brackets.trc"), self.dir / "brackets.pb.gz"
+        self.kymo("export", "--to", "pprof", "-o", file, source)
+        out = self.pprof(file, "-top", "-unit=ms")
+        for name in ("One", "Two<T>"):
+            self.assertIn(f"10ms 50.00%  <a::{name} as core::future::Future>::poll", out)
+
     def test_speedscope_is_what_its_schema_says(self):
         """The interfaces File, Frame and SampledProfile of speedscope's file-format-spec.ts."""
         for kind, unit, total in (("cpu", "nanoseconds", 40 * MS), ("heap", "bytes", 4096),
@@ -275,7 +367,8 @@ class Export(Case):
             self.assertEqual(sum(p["endValue"] for p in file["profiles"]), total)
         first = file["profiles"][0]["samples"][0]
         self.assertEqual([frames[at]["name"] for at in first],
-                         ["tokio::runtime::poll", "app::sleep_badly", "__nanosleep"])
+                         ["tokio::runtime::poll", "app::sleep_badly", "__nanosleep",
+                          "[system call 35]"])
 
     def test_firefox_profile_is_whole(self):
         """Version 48 of the processed format: tables of equal columns, indexes inside them."""
@@ -303,6 +396,72 @@ class Export(Case):
             total += sum(thread["samples"]["weight"])
         self.assertAlmostEqual(total, 40.0)
 
+    def waits(self):
+        """100 ms in a futex, of which 20 were runnable, 30 preempted, 40 of a page fault, and 50
+        in a call whose state is not known; all in app::wait."""
+        trace = SampleTrace().metadata(machine__architecture="pdp11").symbol(0x20, "app::wait", 42)
+        trace.poll(100 * MS, 900 * MS, 7, "app::slow")
+        for end, length, how in ((200, 100, {"reason": 2, "runnable": (20 * MS, 20 * MS)}),
+                                 (300, 30, {"reason": 4}), (400, 40, {"reason": 3}),
+                                 (500, 50, {"reason": 1, "syscall": 7})):
+            trace.off_cpu(end * MS, length * MS, 7, 100 * MS, 0x20, **{"syscall": None, **how})
+        return trace.save(self.dir / "waits.trc")
+
+    def export_waits(self, to, *arguments):
+        return self.kymo("export", "--to", to, "--kind", "off-cpu", *arguments, self.waits())
+
+    def test_folded_says_why_a_thread_was_off(self):
+        self.assertEqual(sorted(self.export_waits("folded").stdout.splitlines()), [
+            f"app::wait;[futex];[blocked] {80 * MS}", f"app::wait;[futex];[runnable] {20 * MS}",
+            f"app::wait;[page fault] {40 * MS}", f"app::wait;[preempted] {30 * MS}",
+            f"app::wait;[system call 7] {50 * MS}"])
+
+    @unittest.skipUnless(shutil.which("go"), "there is no Go here")
+    def test_go_tool_pprof_can_focus_on_why_a_thread_was_off(self):
+        file = self.dir / "off.pb.gz"
+        self.export_waits("pprof", "-o", file)
+        tags = self.pprof(file, "-tags", "-unit=ms")
+        for name in ("futex", "page fault", "preempted", "system call 7", "blocked", "runnable",
+                     "blocked incl. run queue"):
+            self.assertRegex(tags, rf"ms \(.*\): {name}\n")
+        for focus, total in (("reason=futex", 100), ("reason=preempted", 30),
+                             ("state=runnable", 50), ("state=^blocked$", 80)):
+            out = self.pprof(file, "-top", "-unit=ms", f"-tagfocus={focus}")
+            self.assertRegex(out, rf"\n +{total}ms .* app::wait", focus)
+        # An interval of two parts is one sample.
+        self.assertRegex(self.pprof(file, "-top", "-sample_index=samples"), r"\n +4 .* app::wait")
+        leaves = self.pprof(file, "-top", "-unit=ms", "-tagleaf=reason")
+        self.assertRegex(leaves, r"\n +100ms .* futex")
+
+    def test_speedscope_says_why_a_thread_was_off(self):
+        file = json.loads(self.export_waits("speedscope").stdout)
+        names = [frame["name"] for frame in file["shared"]["frames"]]
+        profile, = file["profiles"]
+        stacks = {tuple(names[at] for at in sample): weight
+                  for sample, weight in zip(profile["samples"], profile["weights"])}
+        self.assertEqual(stacks, {
+            ("app::wait", "[futex]", "[blocked]"): 80 * MS,
+            ("app::wait", "[futex]", "[runnable]"): 20 * MS,
+            ("app::wait", "[preempted]"): 30 * MS, ("app::wait", "[page fault]"): 40 * MS,
+            ("app::wait", "[system call 7]"): 50 * MS})
+
+    def test_firefox_says_why_a_thread_was_off(self):
+        file = json.loads(self.export_waits("firefox").stdout)
+        thread, = file["threads"]
+        names = [category["name"] for category in file["meta"]["categories"]]
+        stacks, strings = thread["stackTable"], thread["stringArray"]
+        sums = {}
+        for stack, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"]):
+            frame = stacks["frame"][stack]
+            leaf = strings[thread["funcTable"]["name"][thread["frameTable"]["func"][frame]]]
+            of = thread["frameTable"]["category"][frame]
+            sums[names[stacks["category"][stack]], leaf, of if of is None else names[of]] = weight
+        self.assertEqual(sums, {
+            ("Futex", "[blocked]", None): 80.0, ("Futex", "[runnable]", None): 20.0,
+            ("Preempted", "[preempted]", "Preempted"): 30.0,
+            ("Page fault", "[page fault]", "Page fault"): 40.0,
+            ("System call", "[system call 7]", "System call"): 50.0})
+
     def test_numbers_of_dial9_agree_in_all_formats(self):
         folded = self.kymo("export", "--to", "folded", self.dial9).stdout
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()), 141)
@@ -320,7 +479,13 @@ class Export(Case):
         self.assertIn("no task 99", ran.stderr)
         ran = self.export("folded", "--from", "100s", code=1)
         self.assertIn("no sample of kind cpu is in this trace and this part of it", ran.stderr)
-        self.export("folded", "-o", self.dir / "x")
+        ran = self.export("folded", "--from", "2s", "--until", "1s", code=1)
+        self.assertIn("--until lies at or before --from", ran.stderr)
+        said = json.loads(self.export("folded", "--json", "-o", self.dir / "x").stdout)
+        lines = (self.dir / "x").read_text().splitlines()
+        counts = [int(line.rsplit(" ", 1)[1]) for line in lines]
+        self.assertEqual((said["format"], said["kind"], said["sum"]),
+                         ("folded", "cpu", sum(counts)))
         self.assertIn("--force", self.export("folded", "-o", self.dir / "x", code=1).stderr)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""kymo where something is limited: how large files may grow, how many dumps an hour has.
+"""kymo where something is limited: how large files may grow, how many descriptors
+there are, how many dumps an hour has.
 
 usage: test_limits.py KYMO HOST [unittest arguments]
 HOST is run_host.c.
@@ -94,6 +95,18 @@ class Files(Limited):
         self.assertEqual(self.polls(self.dir / "out"), POLLS + 50000)
         self.assertFalse(ring.exists())
 
+    def test_a_flight_whose_output_cannot_be_written_is_in_its_ring(self):
+        self.traces.write_text("a file where a directory should be")
+        process = self.start("--mode", "flight", HOST, str(POLLS))
+        said = process.stderr.read().decode()
+        self.assertEqual((process.wait(DEADLINE_S), said.count("\n")), (0, 2), said)
+        (ring,) = self.rings.glob("*.ring")
+        self.assertIn(f"{ring} stays: `kymo recover`", said)
+        self.assertNotIn("nothing is recorded", said)
+        subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", self.dir / "out"],
+                       check=True, capture_output=True)
+        self.assertEqual(self.polls(self.dir / "out"), POLLS)
+
     def test_a_dump_says_so_and_leaves_nothing(self):
         ready, end, out = (self.dir / name for name in ("ready", "end", "out"))
         out.mkdir()
@@ -109,9 +122,54 @@ class Files(Limited):
         self.assertEqual(process.wait(DEADLINE_S), 0)
 
 
+class Descriptors(Limited):
+    SCRIPT = "echo here; ulimit -Sn; exit 8"
+
+    def run_with(self, soft, hard, *command):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return subprocess.run([KYMO, "run", "--ring-dir", self.rings, "-o", self.traces, *command],
+                              preexec_fn=limit, capture_output=True, text=True, check=False,
+                              timeout=DEADLINE_S)
+
+    def test_where_none_is_left_the_command_takes_the_place_of_kymo(self):
+        done = self.run_with(9, 9, "sh", "-c", self.SCRIPT)
+        self.assertEqual((done.returncode, done.stdout), (8, "here\n9\n"))
+        self.assertRegex(done.stderr, r"\A.*Too many open files.*CMD runs unrecorded.*\n\Z")
+        self.assertEqual(self.run_with(9, 9, "/nonexistent/program").returncode, 127)
+
+    def test_where_none_is_left_for_the_ring_the_sentence_names_them(self):
+        for limit in range(10, 17):
+            done = self.run_with(limit, limit, HOST, str(POLLS))
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+            self.assertRegex(done.stderr, "descriptors|Too many open files|nothing lost")
+
+    def test_the_soft_limit_is_the_commands_alone(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        done = self.run_with(9, hard, "sh", "-c", self.SCRIPT)
+        self.assertEqual((done.returncode, done.stdout), (8, "here\n9\n"))
+        self.assertIn("does not use Tokio", done.stderr)
+        done = self.run_with(9, hard, HOST, str(POLLS))
+        self.assertIn("nothing lost", done.stderr)
+
+
 class Dumps(Limited):
     def dumps(self):
         return list((self.dir / "traces.dumps").glob("*.zst"))
+
+    def children(self, process):
+        """At least one: CMD."""
+        path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_until(lambda: path.read_text(encoding="ascii").split())
+        return [int(pid) for pid in path.read_text(encoding="ascii").split()]
+
+    def rules(self, path):
+        """What a trace tells of the rules, and the report's words for it."""
+        info, report = (subprocess.run([KYMO, *command, path], check=True, capture_output=True,
+                                       text=True).stdout
+                        for command in (("info", "--json"), ("report",)))
+        told = {key: int(value) for key, value in json.loads(info)["metadata"].items()
+                if key.startswith("rules.")}
+        return told, [line for line in report.splitlines() if line.startswith("Rules ")]
 
     def test_what_the_budget_holds_back_is_said_when_it_happens_and_at_the_end(self):
         rules = ";".join(f"poll>50ms name=r{at} cooldown=0s" for at in range(15))
@@ -130,26 +188,75 @@ class Dumps(Limited):
                          (12, 12, 1), said)
         self.assertIn("rules held 3 more times since the last dump, which cooldown (0) and the "
                       "budget of dumps (3) held back", said)
+        told, words = self.rules(self.traces)
+        self.assertEqual(told, {"rules.fired": 12, "rules.held_back": 3, "rules.untold": 3,
+                                "rules.untold_over_budget": 3, "rules.undumped": 0})
+        self.assertEqual(words, ["Rules     rules held 3 more times, of which no dump tells: held "
+                                 "back by cooldown (0) and by the budget of dumps (3)"])
+
+    def test_what_was_held_back_is_in_the_ring_when_all_are_killed(self):
+        rules = ";".join(f"poll>50ms name=r{at} cooldown=0s" for at in range(14))
+        process = self.start("--mode", "flight", "--trigger", rules, HOST, "100", "begin=7",
+                             f"wait={self.dir / 'go'}")
+        (host,) = self.children(process)
+        line = ""
+        while "in an hour" not in line:
+            line = process.stderr.readline().decode()
+            self.assertNotEqual(line, "")
+        for pid in (process.pid, host):
+            os.kill(pid, signal.SIGKILL)
+        process.wait(DEADLINE_S)
+        out = self.dir / "out"
+
+        def is_recovered():  # those that make the dumps hold the ring, too
+            subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", out], check=True,
+                           capture_output=True)
+            return list(out.iterdir())
+        wait_until(is_recovered)
+        told, words = self.rules(out)
+        self.assertEqual((told["rules.fired"], told["rules.untold_over_budget"], len(words)),
+                         (12, 2, 1))
+
+    def makers(self, process, host):
+        return [pid for pid in self.children(process) if pid != host]
+
+    def test_a_dump_gives_way_to_the_program(self):
+        go = self.dir / "go"
+        rules = ";".join(f"poll>50ms name=r{at}" for at in range(12))
+        process = self.start("--mode", "flight", "--ring-bytes", "64M", "--trigger", rules, HOST,
+                             "400000", "begin=7", f"wait={go}")
+        host = self.children(process)[0]
+        while not self.makers(process, host):  # tens of milliseconds each
+            self.assertIsNone(process.poll())
+        os.kill(process.pid, signal.SIGSTOP)  # so that nobody asks what became of them
+        maker = self.makers(process, host)[0]
+        stat = lambda: pathlib.Path(f"/proc/{maker}/stat").read_text().rpartition(")")[2].split()
+        wait_until(lambda: stat()[0] == "Z")
+        own = os.getpriority(os.PRIO_PROCESS, process.pid)
+        self.assertEqual(int(stat()[16]), min(own + 10, 19))
+        os.kill(process.pid, signal.SIGCONT)
+        go.touch()
+        said = process.stderr.read().decode()
+        self.assertEqual((process.wait(DEADLINE_S), said.count("; dump: ")), (0, 12), said)
 
     def test_a_dump_whose_maker_is_killed_is_said(self):
         go = self.dir / "go"
         rules = ";".join(f"poll>50ms name=r{at}" for at in range(12))
         process = self.start("--mode", "flight", "--ring-bytes", "64M", "--trigger", rules, HOST,
                              "400000", "begin=7", f"wait={go}")
-        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        wait_until(lambda: children.read_text(encoding="ascii").split())
-        host = children.read_text(encoding="ascii").split()[0]
-
+        host = self.children(process)[0]
         maker = None
         while maker is None:  # twelve of them, tens of milliseconds each
             self.assertIsNone(process.poll())
-            maker = next((pid for pid in children.read_text(encoding="ascii").split()
-                          if pid != host), None)
-        os.kill(int(maker), signal.SIGKILL)
+            maker = next((pid for pid in self.children(process) if pid != host), None)
+        os.kill(maker, signal.SIGKILL)
         go.touch()
         said = process.stderr.read().decode()
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertRegex(said, r"r\d+: \S+ m?s; no dump: signal 9 \(Killed\) ended the process")
+        told, words = self.rules(self.traces)
+        self.assertEqual((told["rules.fired"], told["rules.undumped"]), (12, 1))
+        self.assertEqual(words, ["Rules     1 firing without a dump: it could not be made"])
 
 
 if __name__ == "__main__":

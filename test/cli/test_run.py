@@ -204,6 +204,11 @@ class WithoutTokio(Run):
         self.assert_nothing_left()
         self.assertEqual(self.run_kymo("-q", "true").stderr, b"")
 
+    def test_kymo_itself_does_not_use_tokio(self):
+        done = self.run_kymo(KYMO, "--version")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (0, 1))
+        self.assertIn(b"does not use Tokio", done.stderr)
+
     def test_static_program_runs_and_one_sentence_says_why(self):
         if not STATIC:
             self.skipTest("no static libc to build one with")

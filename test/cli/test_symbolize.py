@@ -314,6 +314,24 @@ class Elsewhere(Case):
         self.symbolize(trace)
         self.check_inlines(trace, self.addresses[0])
 
+    def test_symbols_that_were_stripped_off_without_debug_information(self):
+        """As a release build has them, whose symbols are kept apart."""
+        path = build(self.dir, name="release")
+        addresses = self.every(path)
+        debug = self.dir / "release.debug"
+        tool("objcopy", "--only-keep-debug", path, debug)
+        tool("strip", path)
+        trace = self.trace(path, addresses)
+        self.assertIn("stripped", self.why(self.symbolize(trace)))
+        root, identity = self.dir / "debug", build_id(path)
+        place = root / ".build-id" / identity[:2] / (identity[2:] + ".debug")
+        place.parent.mkdir(parents=True)
+        shutil.copy(debug, place)
+        told = self.symbolize("-o", self.dir / "a.trc", "--debug-dir", root, trace)
+        self.assertEqual(told["named"], len(addresses), told)
+        tool("objcopy", "--add-gnu-debuglink=release.debug", path, cwd=self.dir)
+        self.assertEqual(self.symbolize("-o", self.dir / "b.trc", trace)["named"], len(addresses))
+
     def test_debuglink_to_a_file_of_another_build_is_not_followed(self):
         other = build(self.dir, "-g", name="other", source=SOURCE.replace("n + 3", "n + 9"))
         tool("objcopy", "--only-keep-debug", other, self.dir / "prog.debug")
@@ -468,6 +486,10 @@ class Traces(Case):
         trace = self.trace(self.path, self.addresses)
         self.kymo("symbolize", code=2)
         self.kymo("symbolize", "--json", "-o", "-", trace, code=2)
+        done = self.kymo("symbolize", "--debug-dir", self.dir / "none", trace, code=1)
+        self.assertRegex(done.stderr, r"--debug-dir \S+none: No such file or directory\n")
+        done = self.kymo("symbolize", "--debug-dir", trace, trace, code=1)
+        self.assertRegex(done.stderr, r"--debug-dir \S+: Not a directory\n")
         active = self.dir / "000001.trc.active"
         shutil.copy(trace, active)
         self.assertIn("still being written", self.kymo("symbolize", active, code=1).stderr)
@@ -529,6 +551,14 @@ class Crashes(Case):
         names, out = self.names("info", trace)
         self.assertEqual(len(names), 1, out)
         self.assertRegex(names[0], r"^prog\+0x[0-9a-f]+$")
+
+    def test_another_machine_has_the_file_in_a_debug_directory(self):
+        path, trace = self.crashed()
+        place = self.dir / "debug" / build_id(path) / "executable"
+        place.parent.mkdir(parents=True)
+        path.rename(place)
+        names, out = self.names("report", "--debug-dir", self.dir / "debug", trace)
+        self.assertEqual(names[:3], ["crash_here", "call_it", "main"], out)
 
 
 class Events(Case):

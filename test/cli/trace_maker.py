@@ -2,7 +2,7 @@
 """Small traces with maps and stacks: what tests of names need, written without any code of src."""
 import struct
 
-TAGS = {"BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U32": 13}
+TAGS = {"BOOL": 3, "BYTES": 5, "STRING": 4, "STACK": 8, "VARINT": 9, "STRING_MAP": 10, "U32": 13}
 
 
 def leb128(number):
@@ -46,6 +46,8 @@ class Trace:
             kind = kind.rstrip("?")
             if kind == "VARINT":
                 raw += leb128(value)
+            elif kind == "BOOL":
+                raw += bytes([value])
             elif kind == "U32":
                 raw += struct.pack("<I", value)
             elif kind in ("STRING", "BYTES"):

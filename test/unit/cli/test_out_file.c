@@ -9,10 +9,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/kymo-out-XXXXXX";
@@ -108,6 +110,25 @@ static void out_file__leaves_nothing_behind_when_given_up(void **state)
 	assert_int_equal(ky_out_file_open(&file, "/nonexistent/x", true), -ENOENT);
 }
 
+static void out_file__leaves_nothing_behind_when_a_signal_ends_it(void **state)
+{
+	struct ky_out_file file;
+	int status = 0;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		(void)signal(SIGINT, SIG_DFL);
+		if (ky_out_file_open(&file, path, false) == 0 && entries() == 1)
+			(void)raise(SIGINT);
+		_exit(7);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGINT);
+	assert_int_equal(entries(), 0);
+}
+
 /* What is not a file is written to, never taken away. */
 static void out_file__writes_into_devices_and_through_links(void **state)
 {
@@ -200,6 +221,7 @@ int main(void)
 		cmocka_unit_test(out_file__replaces_only_when_told_to),
 		cmocka_unit_test(out_file__never_replaces_a_name_taken_meanwhile),
 		cmocka_unit_test(out_file__leaves_nothing_behind_when_given_up),
+		cmocka_unit_test(out_file__leaves_nothing_behind_when_a_signal_ends_it),
 		cmocka_unit_test(out_file__writes_into_devices_and_through_links),
 		cmocka_unit_test(out_file__is_its_owners_alone_or_as_what_it_replaces),
 	};

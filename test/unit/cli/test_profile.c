@@ -33,7 +33,8 @@ static void profile__reads_every_key(void **state)
 				   "poll = { threshold = \"1ms\", throttle = \"1000/s\" }\n"
 				   "wake.threshold = \"500us\" # and a comment\n"
 				   "park.throttle = 20\n"
-				   "blocking = { threshold = \"0.01s\", stacks = true }\n"
+				   "blocking = { threshold = \"0.01s\" }\n"
+				   "offcpu = { stacks = false }\n"
 				   "waker_clone.enabled = true\n"
 				   "span = { threshold = \"20ms\", throttle = \"50/s\" }\n"
 				   "spawn.enabled = false\n";
@@ -48,15 +49,14 @@ static void profile__reads_every_key(void **state)
 	assert_int_equal(profile.retain.rules[KY_RETAIN_WAKE].threshold_ns, 500000);
 	assert_int_equal(profile.retain.rules[KY_RETAIN_PARK].throttle, 20);
 	assert_int_equal(profile.retain.rules[KY_RETAIN_BLOCKING].threshold_ns, 10000000);
-	assert_true(profile.retain.rules[KY_RETAIN_BLOCKING].has_stacks);
 	assert_int_equal(profile.retain.rules[KY_RETAIN_SPAN].threshold_ns, 20000000);
 	assert_int_equal(profile.retain.rules[KY_RETAIN_SPAN].throttle, 50);
 	assert_int_equal(profile.gates_set, KYMO_GATE_WAKER_CLONE);
-	assert_int_equal(profile.gates_clear, KYMO_GATE_SPAWN);
+	assert_int_equal(profile.gates_clear, KYMO_GATE_SPAWN | KYMO_GATE_OFF_CPU_STACK);
 	assert_int_equal(profile.rule_count, 2);
 	assert_int_equal(profile.rules[0].kind, KY_RULE_POLL);
 	assert_int_equal(profile.rules[1].kind, KY_RULE_RSS);
-	assert_int_equal(profile.setting_count, 9);
+	assert_int_equal(profile.setting_count, 10);
 	assert_true(has_setting(&profile, "poll.threshold=1ms"));
 	assert_true(has_setting(&profile, "park.throttle=20"));
 	assert_true(has_setting(&profile, "spawn=off"));
@@ -88,7 +88,7 @@ static void profile__says_file_line_key_and_what_is_allowed(void **state)
 	} wrong[] = {
 		{"[events.poll]\nenabled = true\ntreshold = \"1ms\"\n",
 		 "my.toml:3: events.poll.treshold: there is no such key (did you mean "
-		 "'threshold'?); allowed: enabled, threshold, throttle, stacks"},
+		 "'threshold'?); allowed: enabled, threshold, throttle"},
 		{"[events.spawn]\nthreshold = \"1ms\"\n",
 		 "my.toml:2: events.spawn.threshold: there is no such key; allowed: enabled"},
 		{"[events.polls]\nenabled = true\n",

@@ -205,7 +205,8 @@ static void ring_settings__reading_shows_all_there_are(void **state)
 	(void)state;
 	atomic_store(&control.settings.throttle[KY_RETAIN_PARK], 5);
 	ky_settings_read(&control, &changes);
-	assert_int_equal(changes.count, 29);
+	assert_int_equal(changes.count, 32);
+	assert_int_equal(before("recording"), 0); /* it goes on */
 	assert_int_equal(before("resources"), 0);
 	assert_int_equal(before("sampling"), 0);
 	assert_int_equal(before("park.throttle"), 5);
@@ -267,6 +268,36 @@ static void ring_settings__readers_never_see_two_writers_mixed(void **state)
 	assert_int_equal(wish.poll_threshold_ns, wish.wake_threshold_ns);
 }
 
+/* Shut gates are no sign: recording stops and goes on with them as they are. */
+static void ring_settings__recording_stops_whatever_the_gates_are(void **state)
+{
+	struct ky_ring_settings *words = &control.settings;
+
+	(void)state;
+	atomic_store(&control.gates, 0);
+	atomic_store(&words->sample_hz, 99);
+	set("recording=off");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(before("recording"), 0);
+	assert_int_equal(ky_settings_sample_hz(words), KY_SETTING_OFF);
+	changes.count = 0;
+	set("poll=on");
+	set("recording=off");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(before("recording"), 1);
+	assert_int_equal(atomic_load(&control.gates), 0);
+	changes.count = 0;
+	set("poll=off");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(ky_settings_sample_hz(words), KY_SETTING_OFF);
+	changes.count = 0;
+	set("wake=on");
+	set("recording=on");
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(atomic_load(&control.gates), KYMO_GATE_WAKE);
+	assert_int_equal(ky_settings_sample_hz(words), 99);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void)
@@ -281,6 +312,7 @@ int main(void)
 		TEST(ring_settings__mistakes_are_told_with_what_would_be_right),
 		TEST(ring_settings__reading_shows_all_there_are),
 		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),
+		TEST(ring_settings__recording_stops_whatever_the_gates_are),
 		TEST(ring_settings__readers_never_see_two_writers_mixed),
 	};
 

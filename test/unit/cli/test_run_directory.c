@@ -4,10 +4,12 @@
 #include <base/gnu.h>
 
 #include <cli/run_directory.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +138,54 @@ static void directory__may_come_later(void **state)
 	assert_string_equal(look(false), "a");
 }
 
+/* As many descriptors as are open now, and no more. */
+static void leave_no_descriptor(struct rlimit *before)
+{
+	int next = dup(0);
+
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, before), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE,
+				   &(const struct rlimit){(rlim_t)next, before->rlim_max}),
+			 0);
+}
+
+static void directory__tells_that_descriptors_were_missing_until_one_is_there(void **state)
+{
+	struct rlimit before;
+	int fd;
+
+	(void)state;
+	make("a");
+	assert_string_equal(look(false), "a");
+	assert_int_equal(ky_run_directory_open(&c.directory, "b", O_RDONLY), -1);
+	assert_int_equal(c.directory.open_error, 0);
+	leave_no_descriptor(&before);
+	fd = ky_run_directory_open(&c.directory, "a", O_RDONLY);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(fd, -1);
+	assert_int_equal(c.directory.open_error, -EMFILE);
+	fd = ky_run_directory_open(&c.directory, "a", O_RDONLY);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(c.directory.open_error, 0);
+}
+
+static void directory__that_cannot_be_read_for_want_of_descriptors_is_told(void **state)
+{
+	struct rlimit before;
+
+	(void)state;
+	make("a");
+	leave_no_descriptor(&before);
+	(void)look(false);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_string_equal(c.seen, "");
+	assert_int_equal(c.directory.open_error, -EMFILE);
+	assert_string_equal(look(false), "a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +200,12 @@ int main(void)
 						open_directory, close_directory),
 		cmocka_unit_test_setup_teardown(directory__may_come_later, open_directory,
 						close_directory),
+		cmocka_unit_test_setup_teardown(
+			directory__tells_that_descriptors_were_missing_until_one_is_there,
+			open_directory, close_directory),
+		cmocka_unit_test_setup_teardown(
+			directory__that_cannot_be_read_for_want_of_descriptors_is_told,
+			open_directory, close_directory),
 	};
 
 	return cmocka_run_group_tests_name("run_directory", tests, NULL, NULL);

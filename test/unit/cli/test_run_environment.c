@@ -142,6 +142,35 @@ static void run_environment__directory_of_others_is_refused_with_a_sentence(void
 	assert_non_null(strstr(errbuf, "KYMO_PRELOAD"));
 }
 
+/* The recorder and whoever looks for rings take it so, each from where it stands. */
+static void run_environment__relative_directory_counts_from_here(void **state)
+{
+	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "", expected[64];
+	static struct ky_run_options options;
+	struct ky_run_environment environment;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	assert_int_equal(chdir(directory), 0);
+	setenv("KYMO_PRELOAD", "/proc/self/exe", 1);
+	unsetenv("LD_PRELOAD");
+	setenv("KYMO_RING_DIR", "rings", 1);
+	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),
+			 0);
+	snprintf(expected, sizeof(expected), "%s/rings", directory);
+	assert_string_equal(value_of(&environment, "KYMO_RING_DIR"), expected);
+	ky_run_environment_close(&environment);
+	assert_int_equal(rmdir(expected), 0);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(rmdir(directory), 0);
+	setenv("KYMO_RING_DIR", "", 1);
+	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),
+			 0);
+	assert_int_equal(strncmp(environment.ring_directory, "/dev/shm/kymo-", 14), 0);
+	ky_run_environment_close(&environment);
+	unsetenv("KYMO_RING_DIR");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +180,7 @@ int main(void)
 		cmocka_unit_test(run_environment__status_lines_are_understood),
 		cmocka_unit_test(run_environment__carries_session_and_leaves_nothing_behind),
 		cmocka_unit_test(run_environment__directory_of_others_is_refused_with_a_sentence),
+		cmocka_unit_test(run_environment__relative_directory_counts_from_here),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,8 +85,10 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_false(options.is_without_switches);
 	assert_int_equal(parse("run --switches off c"), 0);
 	assert_true(options.is_without_switches);
-	assert_int_equal(parse("run --switches off --switches on c"), 0);
-	assert_false(options.is_without_switches);
+	assert_int_equal(parse("run --switches off --switches stacks c"), 0);
+	assert_true(options.has_kernel_stacks && !options.is_without_switches);
+	assert_int_equal(parse("run --switches stacks --switches on c"), 0);
+	assert_false(options.is_without_switches || options.has_kernel_stacks);
 	assert_int_equal(parse("run --sampler timers --sample 7 c"), 0);
 	assert_int_equal(options.sample_source, KY_RUN_SOURCE_TIMERS);
 	assert_int_equal(options.sample_hz, 7);
@@ -117,7 +119,7 @@ static void run_options__wrong_values_name_the_option_and_what_it_wants(void **s
 		{"run --rotate-interval 0 c", "--rotate-interval"},
 		{"run --rotate-interval 5d c", "--rotate-interval"},
 		{"run --total-bytes -1 c", "--total-bytes"},
-		{"run --switches yes c", "--switches: expected on or off"},
+		{"run --switches yes c", "--switches: expected on, off or stacks"},
 		{"run --sampler timer c", "--sampler: expected auto, perf or timers"},
 		{"run -m novalue c", "-m: expected key=value"},
 		{"run -m =v c", "-m: expected key=value"},
@@ -181,6 +183,7 @@ static void run_options__names_that_are_too_long_are_refused(void **state)
 	} cases[] = {
 		{"-o", KY_STORE_DIRECTORY_BYTES - 1, "the directory's name has 328 bytes"},
 		{"--ring-dir", KY_RUN_RING_DIRECTORY_BYTES - 1, "at most 255 bytes"},
+		{"--dump-dir", 511, "at most 511 bytes"},
 	};
 	char line[700];
 

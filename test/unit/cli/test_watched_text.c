@@ -3,6 +3,7 @@
 
 #include <base/byte_source.h>
 #include <cli/watched_text.h>
+#include <stdio.h>
 #include <string.h>
 #include <wire/trc_enc.h>
 
@@ -56,6 +57,9 @@ static const uint64_t *stack_frames;
 static uint32_t stack_count;
 static bool is_stack_truncated;
 
+/* What the kernel had counted at the next look, which alone it is told of. */
+static const uint64_t *counted;
+
 static void put_stuck_since(struct text_case *c, uint64_t ns, uint32_t tid, char state,
 			    bool is_running, const char *wchan, uint64_t since_ns)
 {
@@ -75,6 +79,9 @@ static void put_stuck_since(struct text_case *c, uint64_t ns, uint32_t tid, char
 	ky_trc_enc_frames(&c->enc, stack_frames, stack_count);
 	ky_trc_enc_u8(&c->enc, is_stack_truncated);
 	ky_trc_enc_varint(&c->enc, 0);
+	ky_trc_enc_opt_varint(&c->enc, counted != NULL, counted ? counted[0] : 0);
+	ky_trc_enc_opt_varint(&c->enc, counted != NULL, counted ? counted[1] : 0);
+	counted = NULL;
 }
 
 static void put_stuck(struct text_case *c, uint64_t ns, uint32_t tid, char state, bool is_running,
@@ -273,6 +280,103 @@ static void watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on(void **st
 	end(&c);
 }
 
+struct look {
+	char state;
+	uint32_t at_ms;
+	uint64_t cpu_ms, delay_ms;
+};
+
+/* Looks at the one poll, told in any order. */
+static void put_looks(struct text_case *c, const struct look *looks, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct look *look = &looks[(i + 1) % count];
+		const uint64_t counts[2] = {look->cpu_ms * MS, look->delay_ms * MS};
+
+		counted = counts;
+		put_stuck(c, T0 + look->at_ms * MS, 12, look->state, look->state == 'R',
+			  look->state == 'R' ? "0" : "futex_wait");
+	}
+}
+
+static void watched__looks_tell_what_the_time_between_them_went_into(void **state)
+{
+	static const struct {
+		struct look looks[4];
+		const char *text;
+	} cases[] = {
+		{{{'S', 50, 90, 70}, {'S', 100, 90, 70}, {'S', 200, 91, 74}, {'S', 250, 91, 74}},
+		 "futex_wait in 4 of 4 looks\n"
+		 "          of 200 ms between 4 looks: 195 ms blocked, 4.00 ms waiting for a "
+		 "processor, 1.00 ms running\n"},
+		/* It runs: the last tick is some ms old. */
+		{{{'R', 50, 90, 0}, {'R', 100, 140, 0}, {'R', 200, 238, 0}, {'R', 250, 286, 0}},
+		 "running in 4 of 4 looks\n"
+		 "          of 200 ms between 4 looks: 0 ns blocked, 0 ns waiting for a processor, "
+		 "200 ms running\n"},
+		/* It never got one: nothing of that is counted yet. */
+		{{{'R', 50, 90, 5}, {'R', 100, 90, 5}, {'R', 200, 90, 5}, {'R', 250, 90, 5}},
+		 "waiting for a processor in 4 of 4 looks\n"
+		 "          of 200 ms between 4 looks: 0 ns blocked, 200 ms waiting for a "
+		 "processor, 0 ns running\n"},
+		/* It got little, waits again, and what it waited for before was counted late. */
+		{{{'R', 50, 90, 5}, {'R', 100, 92, 88}, {'R', 200, 95, 180}, {'R', 250, 95, 180}},
+		 "waiting for a processor in 3 of 4 looks\n"
+		 "          of 200 ms between 4 looks: 0 ns blocked, 195 ms waiting for a "
+		 "processor, 5.00 ms running\n"},
+		/* Blocked, at last in want of a processor. */
+		{{{'S', 50, 90, 5}, {'S', 100, 90, 5}, {'R', 200, 90, 5}, {'R', 250, 90, 5}},
+		 "futex_wait in 2 of 4 looks\n"
+		 "          of 200 ms between 4 looks: 150 ms blocked, 50.0 ms waiting for a "
+		 "processor, 0 ns running\n"},
+	};
+	struct text_case c;
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		begin(&c);
+		put_looks(&c, cases[i].looks, 4);
+		snprintf(text, sizeof(text), "Stuck     thread 12 in task 7 for 250 ms: %s",
+			 cases[i].text);
+		assert_string_equal(print(&c), text);
+		end(&c);
+	}
+	/* One look that tells, and another at the same moment, are no time. */
+	begin(&c);
+	put_looks(&c, cases[0].looks, 1);
+	put_looks(&c, cases[0].looks, 1);
+	put_stuck(&c, T0 + 90 * MS, 12, 'S', false, "futex_wait");
+	assert_string_equal(print(&c), "Stuck     thread 12 in task 7 for 90.0 ms: futex_wait in 3 "
+				       "of 3 looks\n");
+	end(&c);
+}
+
+static void watched__thread_without_a_processor_does_not_run(void **state)
+{
+	static const struct look looks[] = {{'R', 50, 90, 5}, {'R', 250, 90, 5}};
+	static const uint64_t frame[] = {0x1010};
+	struct text_case c;
+
+	(void)state;
+	begin(&c);
+	put_looks(&c, looks, 2);
+	assert_non_null(strstr(print_with(&c, true),
+			       "\n          no stack: it waited for a processor when it was looked "
+			       "at\n"));
+	end(&c);
+	begin(&c);
+	put_looks(&c, looks, 2);
+	stack_frames = frame;
+	stack_count = 1;
+	put_stuck(&c, T0 + 300 * MS, 12, 'S', false, "futex_wait");
+	stack_count = 0;
+	assert_non_null(strstr(print_with(&c, true),
+			       "hangs on the same stack in 1 of 3 looks, waited for a processor in "
+			       "2: no stack there\n"));
+	end(&c);
+}
+
 static void watched__more_stuck_polls_than_are_listed_are_counted(void **state)
 {
 	struct text_case c;
@@ -300,6 +404,8 @@ int main(void)
 		cmocka_unit_test(watched__looks_that_measured_the_beginning_anew_are_of_one_poll),
 		cmocka_unit_test(watched__system_call_has_the_name_of_the_trace_s_machine),
 		cmocka_unit_test(watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on),
+		cmocka_unit_test(watched__looks_tell_what_the_time_between_them_went_into),
+		cmocka_unit_test(watched__thread_without_a_processor_does_not_run),
 		cmocka_unit_test(watched__more_stuck_polls_than_are_listed_are_counted),
 	};
 
