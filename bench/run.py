@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 
-from measure import (alloc, drain, emit, end_to_end, flight, memory, off_cpu, places, programs,
-                     read, resources, sampler, steady, symbols, unwind, watch)
+from measure import (alloc, drain, dumps, emit, end_to_end, flight, memory, off_cpu, places,
+                     programs, read, resources, sampler, steady, symbols, unwind, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -25,7 +25,8 @@ AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": me
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
          "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
          "sampler": sampler.rows, "resources": resources.rows,
-         "end-to-end": end_to_end.rows, "steady": steady.rows, "flight": flight.rows}
+         "end-to-end": end_to_end.rows, "steady": steady.rows, "flight": flight.rows,
+         "dumps": dumps.rows}
 ROUNDS = 15
 
 

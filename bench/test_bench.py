@@ -11,8 +11,8 @@ import unittest.mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
-from measure import (drain, emit, end_to_end, flight, memory, programs, rows,  # noqa: E402
-                     steady, watch)
+from measure import (drain, dumps, emit, end_to_end, flight, memory, off_cpu,  # noqa: E402
+                     programs, rows, sampler, steady, watch)
 from run_tests import unittest_as_tap  # noqa: E402
 
 
@@ -170,8 +170,8 @@ class Memory(unittest.TestCase):
 
 class Flight(unittest.TestCase):
     def figures(self, variants=flight.VARIANTS):
-        cost = {"plain": 5000, "kymo": 5090, flight.EVENTS_ALONE: 5040,
-                "go": 6000, "go+flight": 6700, "dial9": 5900}
+        cost = {"plain": 5000, "kymo": 5090, flight.EVENTS_ALONE: 5040, flight.ROUND: 5060,
+                flight.ROUND_EVENTS_ALONE: 5020, "go": 6000, "go+flight": 6700, "dial9": 5900}
         return {variant: [{"cpu_ns": cost[variant] + drift, "rate": 1e9 / cost[variant],
                            "p99_ns": 10, "p999_ns": 20, "start_ms": 1, "cut_ms": 2}
                           for drift in (0, 300, 900)] for variant in variants}
@@ -187,12 +187,28 @@ class Flight(unittest.TestCase):
         alone = found[f"echo, flight, events alone, no stacks: {cost}"]
         self.assertEqual((own["value"], own["peer"], own["target"]), (90, 900, 100))
         self.assertEqual((alone["value"], alone["peer"], alone["target"]), (40, 900, 100))
+        come_round = found[f"echo, flight, once the ring has come round: {cost}"]
+        alone_round = found[f"echo, flight, the same, events alone, no stacks: {cost}"]
+        self.assertEqual((come_round["value"], come_round["peer"]), (60, 900))
+        self.assertEqual((alone_round["value"], alone_round["peer"]), (20, 900))
         self.assertEqual((go["value"], go["peer"], go["target"]), (700, None, None))
 
+    def test_a_ring_that_has_not_come_round_is_no_result(self):
+        own = object.__new__(flight.Programs)
+        own.context = unittest.mock.Mock(kymo="kymo")
+        served = flight.WARM_UP_ROUND + flight.LOADS * flight.REQUESTS
+        with unittest.mock.patch.object(flight, "check_trace") as check_trace:
+            check_trace.return_value = (1, 1, {"PollEndEvent": served - 1})
+            own.check(flight.ROUND, "trace")
+            check_trace.return_value = (1, 1, {"PollEndEvent": served})
+            own.check("kymo", "trace")
+            with self.assertRaisesRegex(programs.Broken, "come round"):
+                own.check(flight.ROUND, "trace")
+
     def test_without_go_its_rows_are_left_out(self):
-        found = self.rows(self.figures(("plain", "kymo", flight.EVENTS_ALONE, "dial9")))
+        found = self.rows(self.figures(("plain", "dial9", *flight.OWN)))
         self.assertFalse([name for name in found if "Go" in name])
-        self.assertEqual(len(found), 2 + len(flight.SHAPES))
+        self.assertEqual(len(found), 4 + len(flight.SHAPES))
 
     def test_cpu_clock_of_another_process_counts_all_its_threads(self):
         spin = ("import threading, time\n"
@@ -206,13 +222,16 @@ class Flight(unittest.TestCase):
             running.finish()
 
     def test_dumps_are_paired_with_the_load_beside_them(self):
-        load = [{"p999_ns": 100 * turn, "p50_ns": 10} for turn in (1, 2, 3)]
-        slow = [{"p999_ns": 110 * turn, "p50_ns": 10} for turn in (1, 2, 3)]
-        found = flight.cut_rows({"quiet": load, "dumped": slow, "dump_ms": [200, 240, 310],
-                                 "idle": (0.05, 5)})
+        def loads(p999_ns):
+            return [{"p999_ns": p999_ns * turn, "p50_ns": 10, "cpu_ns": 5} for turn in (1, 2, 3)]
+
+        found = dumps.rows_of({"quiet": loads(100), "dumped": loads(132), "burned": loads(120),
+                               "once": loads(105), "dump_ms": [200, 240, 310], "idle": (0.05, 5)})
         self.assertEqual(found[0]["value"], 240)
         self.assertEqual(found[1]["value"], 310)
-        self.assertAlmostEqual(found[2]["value"], 10)
+        for entry, value in zip(found[2:6], (32, 20, 10, 5), strict=True):
+            self.assertAlmostEqual(entry["value"], value)
+        self.assertEqual({entry["value"] for entry in found[6:14]}, {0})
 
 
 class Shapes(unittest.TestCase):
@@ -295,6 +314,41 @@ class Shapes(unittest.TestCase):
         found.popitem()
         with self.assertRaisesRegex(programs.Broken, "printed no drain bytes zstd 1"):
             drain.rows_of(found, None, None)
+
+
+class Kernel(unittest.TestCase):
+    """What perf_event costs: samples and switches."""
+
+    def test_a_park_costs_what_it_takes_more_than_the_step_before(self):
+        found = [{"alone_ns": 2800 + drift, "sampled_ns": 4100 + drift, "shut_ns": 4200 + drift,
+                  "open_ns": 4700 + drift, "read_ns": 30} for drift in (0, 700, 200)]
+        values = {entry["name"]: entry["value"] for entry in off_cpu.switch_rows(found)}
+        self.assertEqual(values, {
+            "a park: sampled at 99 Hz, more": 1300,
+            "a park: between windows of switches, more": 100,
+            "a park: in a window, more": 500,
+            "a switch record: read": 30,
+            "20,000 parks a second: the kernel's part of sampling": 2.6,
+            "20,000 parks a second: its part of switches, between windows": 0.2,
+        })
+
+    def test_a_sample_has_a_row_for_each_of_its_sides(self):
+        found = [{"host_ns": 22000, "bare_host_ns": 18000, "reader_ns": 1700}] * 3
+        self.assertEqual([entry["value"] for entry in sampler.perf_rows(found)],
+                         [22000, 18000, 1700])
+
+    def test_what_a_machine_refuses_has_no_rows(self):
+        context = unittest.mock.Mock(rounds=2)
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "refused"
+            program.write_text("#!/bin/sh\nexit 77\n")
+            program.chmod(0o755)
+            context.program.return_value = str(program)
+            self.assertEqual(off_cpu.measure_switches(context), [])
+            self.assertEqual(sampler.measure_perf(context), [])
+            program.write_text("#!/bin/sh\necho why >&2\nexit 1\n")
+            with self.assertRaisesRegex(programs.Broken, "refused: why"):
+                sampler.measure_perf(context)
 
 
 if __name__ == "__main__":

@@ -5,17 +5,14 @@ The CPU time of a server and of whoever records it is read before and after the 
 them live: starting and the cut at the end have rows of their own. Each recorder is compared with
 the same server without it, in the same round; the load program is one and the same.
 """
-import concurrent.futures
 import contextlib
 import json
 import os
-import pathlib
 import re
 import shutil
 import socket
 import statistics
 import subprocess
-import threading
 import time
 
 from .end_to_end import EVENTS_ALONE, EVENTS_ALONE_OPTIONS
@@ -23,23 +20,24 @@ from .memory import host_of
 from .programs import ROOT, Broken, Running, again_when_lost, check_trace, run
 from .rows import differences, median_interval, ratios, row
 
-VARIANTS = ("plain", "kymo", EVENTS_ALONE, "go", "go+flight", "dial9")
-BASES = {"kymo": "plain", EVENTS_ALONE: "plain", "dial9": "plain", "go+flight": "go"}
+# A flight recorder's ordinary state: the ring has come round, all its pages exist.
+ROUND, ROUND_EVENTS_ALONE = "kymo, come round", f"{EVENTS_ALONE}, come round"
+ALONE = (EVENTS_ALONE, ROUND_EVENTS_ALONE)
+OWN = ("kymo", ROUND, *ALONE)
+VARIANTS = ("plain", "kymo", EVENTS_ALONE, "go", "go+flight", "dial9", ROUND, ROUND_EVENTS_ALONE)
+BASES = {**dict.fromkeys((*OWN, "dial9"), "plain"), "go+flight": "go"}
 RING_BYTES = 32 << 20
 CONNECTIONS = 50
 WARM_UP = 20_000
+WARM_UP_ROUND = 900_000  # some 40 bytes each: more than the ring holds
 # Short loads, so that what else the machine does meets all variants. Together they fill about
 # 10 MiB of the ring: every page is touched for the first time, which happens once in a life. So
-# this is what recording costs at its dearest.
+# this is what recording costs at its dearest; those that have come round have it behind them.
 LOADS = 8
 ROUND_LIMIT_S = 600
 REQUESTS = 30_000
 GO_LEAST = (1, 25)
 EVENTS = ("PollStartEvent", "PollEndEvent", "WakeEventEvent")
-CUT_RING_BYTES = 64 << 20
-CUT_FILL = 1_800_000  # 40 bytes a request
-CUT_REQUESTS = 150_000
-IDLE_S = 5
 GO_BYTES_LEAST = 8  # a request; it takes some 30
 
 
@@ -87,12 +85,15 @@ class Programs:
         self.go = None if self.why_no_go else build_go(context)
         self.variants = tuple(name for name in VARIANTS if self.go or not name.startswith("go"))
 
+    def warm_up_of(self, variant):
+        return WARM_UP_ROUND if variant in (ROUND, ROUND_EVENTS_ALONE) else self.warm_up
+
     def command(self, variant, directory):
         """The command, its environment and the program that serves."""
         count = str((1 + LOADS) * CONNECTIONS + 1)  # warm-up, loads, what keeps it alive
         echo = self.plain / "echo"
-        if variant in ("kymo", EVENTS_ALONE):
-            options = EVENTS_ALONE_OPTIONS if variant == EVENTS_ALONE else ()
+        if variant in OWN:
+            options = EVENTS_ALONE_OPTIONS if variant in ALONE else ()
             return ([self.context.kymo, "run", "--quiet", "--mode", "flight", "--ring-bytes",
                      str(RING_BYTES), *options, "-o", directory, "--", echo, count], None, echo)
         if variant == "dial9":
@@ -106,9 +107,12 @@ class Programs:
 
     def check(self, variant, directory):
         """A recorder that recorded nothing costs nothing."""
-        if variant in ("kymo", EVENTS_ALONE):
-            check_trace(self.context.kymo, directory,
-                        dict.fromkeys(EVENTS, LOADS * REQUESTS))
+        if variant in OWN:
+            _, _, counts = check_trace(self.context.kymo, directory,
+                                       dict.fromkeys(EVENTS, LOADS * REQUESTS))
+            served = self.warm_up_of(variant) + LOADS * REQUESTS
+            if variant in (ROUND, ROUND_EVENTS_ALONE) and counts["PollEndEvent"] >= served:
+                raise Broken("the ring has not come round")
         elif variant == "dial9":
             output, _, _ = run([self.peer, "count", directory])
             if json.loads(output)["events"] < 2 * LOADS * REQUESTS:
@@ -140,7 +144,7 @@ class Server:
         self.alive = stack.enter_context(
             contextlib.closing(socket.create_connection(("127.0.0.1", int(self.port)))))
         self.start_ns = self.spent_ns()
-        self.one(programs.warm_up)
+        self.one(programs.warm_up_of(variant))
         self.loads, self.load_ns = [], 0
 
     def spent_ns(self):
@@ -236,8 +240,11 @@ def rows_of(figures):
     result += [shown("kymo", f"echo, kymo run --mode flight: {title}", how, key, peer="dial9",
                      **more) for title, how, key, more in SHAPES]
     title, how, key, more = SHAPES[0]
-    result.append(shown(EVENTS_ALONE, f"echo, flight, events alone, no stacks: {title}", how, key,
-                        peer="dial9", **more))
+    for variant, which in ((EVENTS_ALONE, "events alone, no stacks"),
+                           (ROUND, "once the ring has come round"),
+                           (ROUND_EVENTS_ALONE, "the same, events alone, no stacks")):
+        result.append(shown(variant, f"echo, flight, {which}: {title}", how, key, peer="dial9",
+                            **more))
     if "go" not in figures:
         return result
     result.append(row("echo in Go: without a recorder, per request",
@@ -246,88 +253,8 @@ def rows_of(figures):
                            **{**more, "target": None}) for title, how, key, more in SHAPES]
 
 
-def cut_while(programs, pid, directory, port):
-    """One load during which `kymo dump` runs again and again: its figures, CPU ms of each dump."""
-    spent, is_over = [], threading.Event()
-
-    def dump():
-        while not is_over.is_set():
-            path = directory / f"{len(spent)}.trc.zst"
-            _, cpu_s, _ = run([programs.context.kymo, "dump", str(pid), "-o", path])
-            spent.append(cpu_s * 1e3)
-            path.unlink()
-
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        dumping = pool.submit(dump)
-        try:
-            result = load(programs, port, CUT_REQUESTS)
-        finally:
-            is_over.set()
-        dumping.result()
-    return result, spent
-
-
-def idle_share(pid):
-    """What `kymo run` does while nothing happens: % of a core, wake-ups a second."""
-    def looked():
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        return cpu_ns(pid), int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status).group(1))
-
-    cpu, wakes = looked()
-    time.sleep(IDLE_S)
-    cpu_after, wakes_after = looked()
-    return (cpu_after - cpu) / 1e7 / IDLE_S, (wakes_after - wakes) / IDLE_S
-
-
-def measure_cuts(programs):
-    """One server whose ring is full; loads with and without dumps take turns."""
-    figures = {"quiet": [], "dumped": [], "dump_ms": []}
-    rounds = programs.context.rounds
-    with programs.context.directory() as directory:
-        echo = programs.plain / "echo"
-        count = str(1 + CONNECTIONS * (1 + 2 * rounds))
-        command = [programs.context.kymo, "run", "--quiet", "--mode", "flight", "--ring-bytes",
-                   str(CUT_RING_BYTES), "-o", directory / "end", "--", echo, count]
-        with Running(command, limit_s=600) as server:
-            port = server.line()
-            pid = host_of(server.process.pid, echo)
-            with contextlib.closing(socket.create_connection(("127.0.0.1", int(port)))):
-                programs.context.progress("dump: filling a ring of 64 MiB")
-                load(programs, port, CUT_FILL)
-                figures["idle"] = idle_share(server.process.pid)
-                for index in range(rounds):
-                    programs.context.progress(f"dump, {index + 1} of {rounds}")
-                    for is_dumped in ((False, True) if index % 2 else (True, False)):
-                        if not is_dumped:
-                            figures["quiet"].append(load(programs, port, CUT_REQUESTS))
-                            continue
-                        result, spent = cut_while(programs, pid, directory, port)
-                        figures["dumped"].append(result)
-                        figures["dump_ms"] += spent
-            server.finish()
-    return figures
-
-
-def cut_rows(figures):
-    def changes(key):
-        return [100 * (ratio - 1) for ratio in
-                ratios([found[key] for found in figures["dumped"]],
-                       [found[key] for found in figures["quiet"]])]
-
-    share, wakes = figures["idle"]
-    return [
-        row("kymo dump of a full 64 MiB ring under load, zstd, CPU of the process",
-            figures["dump_ms"], "ms", 300),
-        row("the same, the worst", max(figures["dump_ms"]), "ms"),
-        row("p99.9 of the load while dumps follow one another, change", changes("p999_ns"), "%"),
-        row("p50 of the load while dumps follow one another, change", changes("p50_ns"), "%"),
-        row("kymo run --mode flight, no rule armed: share of a core", share, "%", 0.1),
-        row("kymo run --mode flight, no rule armed: wake-ups", wakes, "1/s", 20),
-    ]
-
-
 def rows(context):
     programs = Programs(context)
     if programs.why_no_go:
         context.progress(f"Go's FlightRecorder is left out: {programs.why_no_go}")
-    return rows_of(measure(programs)) + cut_rows(measure_cuts(programs))
+    return rows_of(measure(programs))

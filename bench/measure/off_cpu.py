@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from .programs import Broken
+from .programs import Broken, said
 from .rows import row
 
 # A service of 20,000 parks a second: two calls that may block inside the polls of each, four
@@ -29,6 +29,33 @@ def share(found):
     return ns / 1e7
 
 
+def switch_rows(found):
+    """What perf_event takes of a thread each time that it parks: a switch away and one back."""
+    def more(kind, base):
+        return [e[f"{kind}_ns"] - e[f"{base}_ns"] for e in found]
+
+    return [
+        row("a park: sampled at 99 Hz, more", more("sampled", "alone"), "ns"),
+        row("a park: between windows of switches, more", more("shut", "sampled"), "ns"),
+        row("a park: in a window, more", more("open", "shut"), "ns"),
+        row("a switch record: read", [e["read_ns"] for e in found], "ns"),
+        row("20,000 parks a second: the kernel's part of sampling",
+            [PARKS_HZ * each / 1e7 for each in more("sampled", "alone")], "% of a core"),
+        row("20,000 parks a second: its part of switches, between windows",
+            [PARKS_HZ * each / 1e7 for each in more("shut", "sampled")], "% of a core"),
+    ]
+
+
+def measure_switches(context):
+    context.progress("off-CPU: parks while perf_event looks")
+    found = [said([context.program("off_cpu", "switches")])
+             for _ in range(min(context.rounds, 9))]
+    if None in found:
+        context.progress("perf_event yields nothing here: rows left out")
+        return []
+    return switch_rows(found)
+
+
 def rows(context):
     context.progress("off-CPU: calls, intervals and looks")
     found = [attempt(context) for _ in range(min(context.rounds, 9))]
@@ -39,4 +66,4 @@ def rows(context):
         row("off-CPU: a look at a worker's counters", [e["look_ns"] for e in found], "ns"),
         row("off-CPU: all of it, 20,000 parks a second", [share(e) for e in found], "% of a core",
             SHARE_MAX),
-    ]
+    ] + measure_switches(context)

@@ -13,6 +13,7 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RETRIES = 2
+SKIPPED = 77  # exit status of a program that this machine refuses what it measures
 LIMIT_S = 120
 
 
@@ -37,8 +38,8 @@ class Context:
     def close(self):
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def program(self, area):
-        path = self.build / "bench" / area / f"bench_{area}"
+    def program(self, area, name=None):
+        path = self.build / "bench" / area / f"bench_{name or area}"
         if not path.is_file():
             raise Broken(f"{path} was not built")
         return str(path)
@@ -120,6 +121,16 @@ class Running:
         if self.process.returncode != 0:
             raise Broken(f"{' '.join(self.command)} ended with {self.process.returncode}")
         return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def said(command):
+    """The JSON object that a program prints; None: this machine refuses what it measures."""
+    done = subprocess.run([str(part) for part in command], text=True, capture_output=True)
+    if done.returncode == SKIPPED:
+        return None
+    if done.returncode != 0:
+        raise Broken(f"{pathlib.Path(command[0]).name}: {done.stderr.strip() or done.returncode}")
+    return json.loads(done.stdout)
 
 
 def run(command, environment=None):

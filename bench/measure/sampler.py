@@ -7,7 +7,7 @@ in CPU time of all processes that belong to it, is what sampling adds. Runs alte
 import json
 import subprocess
 
-from .programs import Broken, Lost, Running, again_when_lost
+from .programs import Broken, Lost, Running, again_when_lost, said
 from .rows import differences, median_interval, row
 
 EMPTY_TIMES_MAX = 1.2
@@ -40,6 +40,25 @@ def sample_rows(context):
         row("sample: timer source, 20 frames", [e["sample_ns"] for e in found], "ns",
             round(EMPTY_TIMES_MAX * empty + FRAME_NS_MAX * found[0]["frames"])),
     ]
+
+
+def perf_rows(found):
+    """One sample by perf_event: in the thread that it stops, and in whoever reads it."""
+    return [
+        row("sample: perf_event, in the thread that it stops", [e["host_ns"] for e in found], "ns"),
+        row("sample: the same without its stack: the kernel's own",
+            [e["bare_host_ns"] for e in found], "ns"),
+        row("sample: perf_event, read, walked and kept", [e["reader_ns"] for e in found], "ns"),
+    ]
+
+
+def measure_perf(context):
+    context.progress("sampler: one sample by perf_event")
+    found = [said([context.program("sampler", "perf")]) for _ in range(min(context.rounds, 9))]
+    if None in found:
+        context.progress("perf_event yields nothing here: rows left out")
+        return []
+    return perf_rows(found)
 
 
 class Service:
@@ -119,4 +138,5 @@ def service_rows(figures):
 
 
 def rows(context):
-    return sample_rows(context) + service_rows(measure_services(context))
+    return (sample_rows(context) + measure_perf(context) +
+            service_rows(measure_services(context)))
