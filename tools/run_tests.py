@@ -249,7 +249,7 @@ def suite_fuzz():
     tally = build("fuzz")
     if tally.failed:
         return tally
-    seconds = int(os.environ.get("KYMO_FUZZ_SECONDS", "60"))
+    seconds = int(os.environ.get("KYMO_FUZZ_SECONDS", "40"))
     programs = sorted(path for path in (ROOT / "build-fuzz" / "fuzz").glob("fuzz_*")
                       if path.is_file() and os.access(path, os.X_OK))
     if not programs:

@@ -197,6 +197,13 @@ class TidyTest(unittest.TestCase):
         self.write("src/base/a.c", SPDX + "int f(void) {\n  return 1;\n}\n")
         self.assert_finds("format", "src/base/a.c", "formatted")
 
+    def test_layout__what_lies_at_the_root_is_known_by_name(self):
+        self.write("src/base/a.c", SPDX)
+        self.write("README.md", "")
+        self.assert_clean("layout")
+        self.write("--help/a.txt", "")
+        self.assert_finds("layout", "--help", "not a file or folder of the root")
+
     def test_symbols__archives_and_shared_objects(self):
         source = self.root / "a.c"
         source.write_text("int kymo_a; int ky_b; int helper;\n")

@@ -55,6 +55,9 @@ INCLUDE_TABLE = {
     "fuzz": (("*",), "any"),
 }
 NOT_INCLUDED = ("test", "bench", "fuzz")
+TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE
+LICENSE-MIT Makefile README.md VERSION adapters bench docs examples fuzz include meson.build
+meson_options.txt rustfmt.toml share src test tools""".split())
 
 LINE_COLUMNS_MAX = 100
 FUNCTION_LINES, FUNCTION_LINES_MAX = 70, 100
@@ -339,6 +342,12 @@ def rule_generated(tree):
             yield "tools/gen_events.py", 1, (done.stdout + done.stderr).strip() or "files differ"
 
 
+def rule_layout(tree):
+    """What lies at the root, by name: output written there by mistake was once taken in."""
+    for top in sorted({name.split("/")[0] for name in tree.files} - TOP):
+        yield top, 1, "not a file or folder of the root: put it below one, or name it in TOP"
+
+
 def rule_machine(tree):
     for name in tree.files:
         raw = (tree.root / name).read_bytes()
@@ -368,7 +377,7 @@ RULES = {
     "files": rule_files, "banned": rule_banned, "spdx": rule_spdx, "headers": rule_headers,
     "names": rule_names, "header-alone": rule_header_alone, "tests": rule_tests,
     "events": rule_events, "generated": rule_generated, "machine": rule_machine,
-    "format": rule_format,
+    "layout": rule_layout, "format": rule_format,
 }
 
 

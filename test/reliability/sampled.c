@@ -11,6 +11,10 @@
  *                                       stacks of the smallest size that is usual
  *   reliability_sampled bare MS         assembly without unwind data that calls back
  *   reliability_sampled undumpable MS   makes itself undumpable first
+ *   reliability_sampled cancel MS       computes while it is cancelled, and is at a place that asks
+ *                                       for it only behind that
+ *   reliability_sampled jit MS          code made at run time, in /tmp/perf-PID.map, calls its like
+ *   reliability_sampled blocked MS      two threads that block all signals
  *   reliability_sampled burn MS
  *
  * MS: of processor time. On standard output: one JSON line of what was done.
@@ -349,6 +353,124 @@ static void *burn_plainly(void *ctx)
 	return NULL;
 }
 
+/* ---- what must not happen inside a handler ---- */
+
+static _Atomic uint64_t turns_done;
+
+static void *compute_to_the_end(void *ctx)
+{
+	uint64_t until_ns = 0;
+
+	poll_times(1);
+	while (goes_on(&until_ns, *(uint64_t *)ctx))
+		spin(20000);
+	atomic_fetch_add(&turns_done, 1);
+	pthread_testcancel();
+	atomic_fetch_add(&turns_done, 1000);
+	return NULL;
+}
+
+/* Cancelled from its first moment on; it says how many came to their end, and no further. */
+static int cancel_often(uint64_t ms)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, compute_to_the_end, &ms) != 0 ||
+		    pthread_cancel(threads[i]) != 0)
+			return 66;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	return say("whole", atomic_load(&turns_done));
+}
+
+static void *burn_blocked(void *ctx)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	return burn_plainly(ctx);
+}
+
+static int burn_in_blocked(uint64_t ms)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, burn_blocked, &ms) != 0)
+			return 66;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	return say("threads", 2);
+}
+
+/* ---- code made at run time ---- */
+
+#define JIT_DEPTH 5u
+#define JIT_BYTES 64u
+
+#if defined(__x86_64__)
+/* Each calls the next one and keeps frame pointers, as compilers at run time do; the last one spins
+ * for as long as edi says. */
+static void *make_code(void)
+{
+	static const uint8_t calls[] = {0x55, 0x48, 0x89, 0xe5, 0xe8, JIT_BYTES - 9,
+					0,    0,    0,    0x5d, 0xc3};
+	static const uint8_t spins[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xcf, 0x75, 0xfc, 0x5d, 0xc3};
+	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
+	char path[64];
+	FILE *map;
+
+	if ((void *)code == MAP_FAILED)
+		return NULL;
+	for (uint32_t i = 0; i < JIT_DEPTH; i++)
+		if (i + 1 < JIT_DEPTH)
+			memcpy(code + i * JIT_BYTES, calls, sizeof(calls));
+		else
+			memcpy(code + i * JIT_BYTES, spins, sizeof(spins));
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = fopen(path, "we");
+	if (!map || mprotect(code, 4096, PROT_READ | PROT_EXEC) != 0)
+		return NULL;
+	for (uint32_t i = 0; i < JIT_DEPTH; i++)
+		fprintf(map, "%llx %x jit %u of test\n",
+			(unsigned long long)(uintptr_t)(code + i * JIT_BYTES), JIT_BYTES, i);
+	return fclose(map) == 0 ? code : NULL;
+}
+#else
+static void *make_code(void)
+{
+	return NULL;
+}
+#endif
+
+static void *jit_code;
+
+static void *run_jit(void *ctx)
+{
+	uint64_t until_ns = 0;
+	void (*run)(uint32_t count);
+
+	memcpy(&run, &jit_code, sizeof(run));
+	while (goes_on(&until_ns, *(uint64_t *)ctx))
+		run(200000);
+	return NULL;
+}
+
+static int use_jit(uint64_t ms)
+{
+	pthread_t thread;
+
+	jit_code = make_code();
+	if (!jit_code || pthread_create(&thread, NULL, run_jit, &ms) != 0)
+		return 71;
+	run_jit(&ms);
+	pthread_join(thread, NULL);
+	return say("pid", (uint64_t)getpid());
+}
+
 static uint64_t number(const char *text)
 {
 	return strtoull(text, NULL, 10);
@@ -375,6 +497,12 @@ int main(int argc, char **argv)
 		return burn_on_small_stacks(number(argv[2]));
 	if (strcmp(way, "bare") == 0)
 		return in_two(burn_in_assembly, number(argv[2]));
+	if (strcmp(way, "cancel") == 0)
+		return cancel_often(number(argv[2]));
+	if (strcmp(way, "blocked") == 0)
+		return burn_in_blocked(number(argv[2]));
+	if (strcmp(way, "jit") == 0)
+		return use_jit(number(argv[2]));
 	if (strcmp(way, "undumpable") == 0 && prctl(PR_SET_DUMPABLE, 0) != 0)
 		return 70;
 	if (strcmp(way, "undumpable") == 0 || strcmp(way, "burn") == 0)

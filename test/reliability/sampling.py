@@ -9,8 +9,11 @@ is skipped with its reason.
 """
 import json
 import os
+import pathlib
+import platform
 import subprocess
 import sys
+import time
 
 from run import Place, Skip, can_mount, check, ended_well, equal, main
 
@@ -18,6 +21,11 @@ SOURCES = {"perf": "perf_event", "timers": "timers"}
 RATE_HZ = 997
 NOBODY = 65534
 CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
 
 
 def on_each_source(function):
@@ -30,6 +38,12 @@ def on_each_source(function):
     return function
 
 
+def report(place):
+    told = subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
+                          capture_output=True, text=True)
+    return json.loads(told.stdout)["profile"]
+
+
 def sampled(place, source, *words, **more):
     """Runs the program under that source. Returns (what it says, the report's profile)."""
     program = place.build / "test/reliability/reliability_sampled"
@@ -40,9 +54,7 @@ def sampled(place, source, *words, **more):
     if metadata["sampling.cpu"] == "none" and source == "perf":
         raise Skip(f"refused here: {metadata['sampling.cpu.refused']}")
     equal(metadata["sampling.cpu"], SOURCES[source], "what samples")
-    told = subprocess.run([place.kymo, "report", "--json", place.traces], check=True,
-                          capture_output=True, text=True)
-    return json.loads(done.stdout), json.loads(told.stdout)["profile"]
+    return json.loads(done.stdout), report(place)
 
 
 def whole(place):
@@ -112,6 +124,43 @@ def code_that_takes_turns(place, source):
         check(abs(share - truth) < 0.25, f"{name}: {share:.0%} of the samples, truth {truth:.0%}")
 
 
+@on_each_source
+def computing_while_cancelled(place, source):
+    """threads that are cancelled while they compute: none ends before it comes to ask"""
+    said, _ = sampled(place, source, "cancel", "600")
+    equal(said["whole"], 2, "threads that computed to the end")
+
+
+@on_each_source
+def blocked_signals(place, source):
+    """threads that block all signals: sampled by perf_event, else it is said that they are not"""
+    _, profile = sampled(place, source, "blocked", "400")
+    if source == "perf":
+        burnt(profile, 800)
+        return
+    equal(place.info()["metadata"].get("sampling.cpu.threads_refused"), "2", "threads refused")
+
+
+@on_each_source
+def made_at_run_time(place, source):
+    """code made at run time that calls its like: whole stacks, and names as long as they are its"""
+    if platform.machine() != "x86_64":
+        raise Skip("its code is for x86-64")
+    said, profile = sampled(place, source, "jit", "800")
+    perf_map = pathlib.Path(f"/tmp/perf-{said['pid']}.map")
+    try:
+        for name in ("jit 1 of test", "run_jit"):
+            check(functions(profile).get(name, 0) > 0.8, str(profile["cpu"]["functions"][:9]))
+        check(whole(place) >= 0.99, f"{whole(place):.2%} of the stacks are whole")
+        # Of one who had the number before, or has it now.
+        for other in (-3600, 3600):
+            os.utime(perf_map, (time.time() + other, time.time() + other))
+            check(not any(name.startswith("jit ") for name in functions(report(place))),
+                  f"a map that was written {other} s from here")
+    finally:
+        perf_map.unlink()
+
+
 # ---- stacks that end ----
 
 
@@ -141,6 +190,19 @@ def bare_assembly(place, source):
     # By the frame pointer, which knows nothing of who called it.
     behind = shares.get("in_two", 0) + shares.get("clone3", 0)
     check(behind > 0.8, str(profile["cpu"]["functions"][:12]))
+
+
+@case
+def taken_signal(place):
+    """a program that sets SIGPROF's action while timers sample it: no tick of them meets it"""
+    done = place.run(place.program("takes_signal"), "300",
+                     options=["--sampler", "timers", "--sample", str(RATE_HZ)])
+    ended_well(done)
+    equal(json.loads(done.stdout), {"calls": 0}, "what its handler saw")
+    metadata = place.info()["metadata"]
+    check("timers: Device or resource busy" in metadata.get("sampling.cpu.refused", ""),
+          str(metadata))
+    check(len(place.events("CpuSampleEvent")) > 20, "samples from before")
 
 
 # ---- what is not allowed ----
