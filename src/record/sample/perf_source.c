@@ -31,6 +31,7 @@
 #define TEST_SLEEPS 8u
 #define TEST_ROUNDS 3u
 #define TEST_SLEEP_NS 20000 /* a timer of less may be over before the thread has left */
+#define TEST_TRIES 3u       /* each with sleeps eight times as long */
 /* What a record can cost at all, should the measurement have been disturbed. */
 #define SWITCH_COST_NS_MIN UINT64_C(500)
 #define SWITCH_COST_NS_MAX UINT64_C(4000)
@@ -701,9 +702,9 @@ static void on_test_switch(void *ctx, const struct ky_perf_switch *what)
 		counts[what->kind]++;
 }
 
-uint64_t ky_perf_time_sleeps(void)
+static uint64_t time_sleeps(long sleep_ns)
 {
-	const struct timespec moment = {.tv_nsec = TEST_SLEEP_NS};
+	const struct timespec moment = {.tv_nsec = sleep_ns};
 	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (uint32_t i = 0; i < TEST_SLEEPS; i++)
@@ -711,17 +712,22 @@ uint64_t ky_perf_time_sleeps(void)
 	return (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns) / TEST_SLEEPS;
 }
 
-static int time_switches(struct ky_perf *perf, uint64_t *cost_ns)
+uint64_t ky_perf_time_sleeps(void)
+{
+	return time_sleeps(TEST_SLEEP_NS);
+}
+
+static int time_switches(struct ky_perf *perf, long sleep_ns, uint64_t *cost_ns)
 {
 	uint64_t with_ns = UINT64_MAX, without_ns = UINT64_MAX, ns;
 	uint32_t counts[KY_SWITCH_FAULT + 1] = {0};
 	int err = 0;
 
 	for (uint32_t i = 0; i < TEST_ROUNDS && !err; i++) {
-		ns = ky_perf_time_sleeps();
+		ns = time_sleeps(sleep_ns);
 		without_ns = ns < without_ns ? ns : without_ns;
 		err = ky_perf_pause(perf, false);
-		ns = ky_perf_time_sleeps();
+		ns = time_sleeps(sleep_ns);
 		with_ns = ns < with_ns ? ns : with_ns;
 		if (!err)
 			err = ky_perf_pause(perf, true);
@@ -738,6 +744,7 @@ static int time_switches(struct ky_perf *perf, uint64_t *cost_ns)
 static int test_switches_once(const struct ky_perf_options *options, uint64_t *cost_ns)
 {
 	int slack = prctl(PR_GET_TIMERSLACK), err;
+	long sleep_ns = TEST_SLEEP_NS;
 	struct ky_perf *perf;
 
 	err = open_own(&perf, options, SWITCH_RING_BYTES_MIN);
@@ -745,7 +752,10 @@ static int test_switches_once(const struct ky_perf_options *options, uint64_t *c
 	if (!err && slack > 0)
 		(void)prctl(PR_SET_TIMERSLACK, 1);
 	if (!err)
-		err = time_switches(perf, cost_ns);
+		err = time_switches(perf, sleep_ns, cost_ns);
+	/* A machine that is held up may let each timer end before the thread has left. */
+	for (uint32_t i = 1; i < TEST_TRIES && err == -ENODATA; i++)
+		err = time_switches(perf, sleep_ns *= 8, cost_ns);
 	if (slack > 0)
 		(void)prctl(PR_SET_TIMERSLACK, slack);
 	ky_perf_close(perf);
