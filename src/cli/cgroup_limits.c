@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USUAL_MOUNT "/sys/fs/cgroup"
 /* Version 1 says "no limit" by the largest number of whole pages. */
 #define V1_MEMORY_MAX (UINT64_C(1) << 62)
 
@@ -85,30 +84,13 @@ static void take_cpu(struct ky_cgroup_limit *limit, const char *folder)
 		keep(limit, quota * 1000 / period, folder, name);
 }
 
-/* From the own group upwards, the mount's root included: within a container that is its own. */
-static void climb(struct ky_cgroup_limit *limit, const struct ky_cgroup *group, const char *mount,
-		  void (*take)(struct ky_cgroup_limit *limit, const char *folder))
+static void take_levels(struct ky_cgroup_limit *limit, const struct ky_cgroup *group,
+			void (*take)(struct ky_cgroup_limit *limit, const char *folder))
 {
-	char folder[KY_CGROUP_PATH_BYTES];
-	size_t root = strlen(mount);
-
 	limit->has_group = group->levels > 0;
 	limit->is_v1 = group->is_v1;
-	if (!limit->has_group)
-		return;
-	(void)snprintf(folder, sizeof(folder), "%s", group->path[0]);
-	while (strlen(folder) >= root) {
-		char *last = strrchr(folder, '/');
-
-		if (last && !last[1]) { /* "/sys/fs/cgroup/" */
-			*last = '\0';
-			last = strrchr(folder, '/');
-		}
-		take(limit, folder);
-		if (!last)
-			break;
-		*last = '\0';
-	}
+	for (uint32_t i = 0; i < group->levels; i++)
+		take(limit, group->path[i]);
 }
 
 void ky_cgroup_limits_find(struct ky_cgroup_limits *out, int dir, const char *mount)
@@ -119,8 +101,8 @@ void ky_cgroup_limits_find(struct ky_cgroup_limits *out, int dir, const char *mo
 	if (!group)
 		return;
 	ky_cgroup_find(group, dir, mount, "memory", has_memory);
-	climb(&out->memory, group, mount ? mount : USUAL_MOUNT, take_memory);
+	take_levels(&out->memory, group, take_memory);
 	ky_cgroup_find(group, dir, mount, "cpu", has_cpu);
-	climb(&out->cpu, group, mount ? mount : USUAL_MOUNT, take_cpu);
+	take_levels(&out->cpu, group, take_cpu);
 	ky_free(group);
 }

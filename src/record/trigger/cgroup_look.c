@@ -66,35 +66,57 @@ struct finding {
 	ky_cgroup_accepts_fn accepts;
 };
 
+static bool make_path(char path[KY_CGROUP_PATH_BYTES], const struct finding *finding,
+		      const char *hierarchy, const char *from, size_t bytes)
+{
+	int count = snprintf(path, KY_CGROUP_PATH_BYTES, "%s%s%.*s", finding->mount, hierarchy,
+			     (int)bytes, from);
+
+	return count > 0 && (size_t)count < KY_CGROUP_PATH_BYTES;
+}
+
 static void add_level(struct finding *finding, const char *hierarchy, const char *from,
 		      size_t bytes, uint8_t up)
 {
 	struct ky_cgroup *out = finding->out;
 	char *path = out->path[out->levels];
-	int count = snprintf(path, KY_CGROUP_PATH_BYTES, "%s%s%.*s", finding->mount, hierarchy,
-			     (int)bytes, from);
 
-	if (count > 0 && (size_t)count < KY_CGROUP_PATH_BYTES && finding->accepts(path, out->is_v1))
+	if (make_path(path, finding, hierarchy, from, bytes) && finding->accepts(path, out->is_v1))
 		out->up[out->levels++] = up;
 }
 
-/* The folders from the process's own upwards that have what is looked for. */
+/* The root that a container sees is a group of the machine, and may limit. With version 1 it may be
+ * all there is: the path is the host's, and the mount shows the container's own group as its root.
+ * With version 2 a root that has none of the path below it is somebody else's. */
+static bool is_root_above(const struct finding *finding, const char *hierarchy, const char *from,
+			  size_t top_bytes)
+{
+	char path[KY_CGROUP_PATH_BYTES];
+
+	return finding->out->is_v1 || !top_bytes ||
+	       (make_path(path, finding, hierarchy, from, top_bytes) && access(path, F_OK) == 0);
+}
+
+/* The folders from the process's own up to the root of the mount that have what is looked for. */
 static void add_levels(struct finding *finding, const char *hierarchy, const char *from,
 		       size_t bytes)
 {
 	struct ky_cgroup *out = finding->out;
+	size_t top_bytes = 0; /* of the one below the root */
 	uint8_t up = 0;
 
+	if (bytes == 1) /* "/" */
+		bytes = 0;
 	while (bytes && out->levels < KY_CGROUP_LEVELS) {
 		add_level(finding, hierarchy, from, bytes, up);
 		if (up < UINT8_MAX)
 			up++;
+		top_bytes = bytes;
 		do
 			bytes--;
 		while (bytes && from[bytes] != '/');
 	}
-	/* The path is the host's, and in the container the mount shows its own group as root. */
-	if (!out->levels && out->is_v1)
+	if (out->levels < KY_CGROUP_LEVELS && is_root_above(finding, hierarchy, from, top_bytes))
 		add_level(finding, hierarchy, from, 0, up);
 }
 

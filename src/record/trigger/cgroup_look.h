@@ -2,7 +2,8 @@
 /* cgroup_look.h - the control groups of a process, version 1 or 2: where their files are.
  *
  * Found by /proc/PID/cgroup and the usual mount. Within a container both may speak of different
- * roots: the folders that are there, from the process's own upwards, are what counts.
+ * roots: the folders that are there, from the process's own up to the root of the mount, are what
+ * counts.
  * Threads: owner. Memory: none but the structure.
  */
 #ifndef KY_RECORD_TRIGGER_CGROUP_LOOK_H
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KY_CGROUP_LEVELS 8u
+#define KY_CGROUP_LEVELS 12u
 #define KY_CGROUP_PATH_BYTES 1024u
 
 /* The groups of one controller. */

@@ -221,6 +221,17 @@ static void cgroup__paths_that_lead_nowhere(void **state)
 	open_fake();
 	assert_true(ky_proc_look_throttled(&look, ns));
 	assert_int_equal(ns[0], 9000);
+	/* So it is above what is in it, and nothing of a path that the mount does not show. */
+	fake_proc_write(&fake, "cgroup", "0::/a/b\n");
+	open_fake();
+	assert_int_equal(look.cgroup.levels, 2);
+	assert_int_equal(look.cgroup.up[1], 2);
+	assert_true(ky_proc_look_throttled(&look, ns));
+	assert_int_equal(ns[0], 7000);
+	assert_int_equal(ns[1], 9000);
+	fake_proc_write(&fake, "cgroup", "0::/elsewhere\n");
+	open_fake();
+	assert_int_equal(look.cgroup.levels, 0);
 	/* Beside version 1. */
 	fake_proc_write(&fake, "/unified/u/cpu.stat", "throttled_usec 11\n");
 	fake_proc_write(&fake, "cgroup", "3:memory:/m\n0::/u\n");

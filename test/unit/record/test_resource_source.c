@@ -401,6 +401,32 @@ static void cgroup__of_version_2_has_limits_of_its_parents(void **state)
 	assert_memory_equal(head()->path, "/a/b/c", 7);
 }
 
+/* In a container: the limits are those of its own group, which the mount shows as its root. */
+static void cgroup__of_version_2_has_the_limits_of_the_root(void **state)
+{
+	const struct ky_resource_row *row;
+
+	(void)state;
+	fake_proc_write(&fake, "cgroup", "0::/init\n");
+	fake_proc_write(&fake, "/init/cpu.stat", "usage_usec 5000\n");
+	fake_proc_write(&fake, "/cpu.stat", "usage_usec 7000\nnr_throttled 3\n");
+	open_fake();
+	step(START);
+	assert_int_equal(VALUE(last(KY_RESOURCE_CGROUP, 0), KY_CGROUP_CPU_NS), 5000000);
+	assert_null(last(KY_RESOURCE_CGROUP, 1)); /* it does not limit */
+	fake_proc_write(&fake, "/cpu.max", "50000 100000\n");
+	fake_proc_write(&fake, "/memory.current", "4096\n");
+	fake_proc_write(&fake, "/memory.max", "64000000\n");
+	source.looks = 0; /* groups are looked for */
+	step(START + SECOND);
+	assert_int_equal(VALUE(last(KY_RESOURCE_CGROUP, 0), KY_CGROUP_CPU_NS), 5000000);
+	row = last(KY_RESOURCE_CGROUP, 1);
+	assert_non_null(row);
+	assert_int_equal(VALUE(row, KY_CGROUP_CPU_LIMIT_NS), 500000000);
+	assert_int_equal(VALUE(row, KY_CGROUP_THROTTLED_PERIODS), 3);
+	assert_int_equal(VALUE(row, KY_CGROUP_MEMORY_LIMIT), 64000000);
+}
+
 static void cgroup__of_version_1_in_a_container(void **state)
 {
 	const struct ky_resource_row *row;
@@ -583,6 +609,7 @@ int main(void)
 		CASE(process__of_another_namespace_is_not_looked_at),
 		CASE(switches__of_too_many_threads_are_not_read),
 		CASE(cgroup__of_version_2_has_limits_of_its_parents),
+		CASE(cgroup__of_version_2_has_the_limits_of_the_root),
 		CASE(cgroup__of_version_1_in_a_container),
 		CASE(pressure__of_the_machine),
 		CASE(look__comes_once_an_interval),
