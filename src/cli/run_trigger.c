@@ -90,10 +90,12 @@ static uint64_t place_of_watched(const struct ky_open_ring *ring)
 	return (uint64_t)((const uint8_t *)&view.side->watched - ring->image);
 }
 
-static void count_undumped(struct ky_run_trigger *trigger, uint64_t suppressed_count)
+static void count_undumped(struct ky_run_trigger *trigger, uint64_t fired_ns,
+			   uint64_t suppressed_count)
 {
 	trigger->undumped_count++;
 	trigger->untold_count += suppressed_count;
+	ky_watchdog_failed(trigger->watchdog, fired_ns);
 }
 
 /* ---- a rule has fired ---- */
@@ -177,7 +179,7 @@ static void on_firing(void *ctx, const struct ky_firing *firing)
 				"%s fired, but %u dumps are waiting already: no dump of this one",
 				rule->name, DUMPS_MAX);
 		trigger->said_full = true;
-		count_undumped(trigger, firing->suppressed_count);
+		count_undumped(trigger, firing->monotonic_ns, firing->suppressed_count);
 		return;
 	}
 	memset(dump, 0, sizeof(*dump));
@@ -256,7 +258,7 @@ static void start_dump(struct ky_run_trigger *trigger, struct dump *dump, bool i
 	if (dump->maker < 0) {
 		ky_run_say("%s; no dump: no process for it: %s", dump->rule.name,
 			   kymo_error_text(-errno));
-		count_undumped(trigger, dump->note.suppressed_count);
+		count_undumped(trigger, dump->note.monotonic_ns, dump->note.suppressed_count);
 	}
 	dump->state = dump->maker > 0 ? DUMP_RUNS : DUMP_FREE;
 }
@@ -278,8 +280,8 @@ static void reap(struct ky_run_trigger *trigger, struct dump *dump, int flags)
 			   dump->rule.name, dump->value, WTERMSIG(status),
 			   strsignal(WTERMSIG(status)), dump->path);
 	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		count_undumped(trigger, dump->note.suppressed_count);
-	if (stat(dump->path, &st) == 0)
+		count_undumped(trigger, dump->note.monotonic_ns, dump->note.suppressed_count);
+	else if (stat(dump->path, &st) == 0)
 		ky_watchdog_spent(trigger->watchdog, (uint64_t)st.st_size);
 	dump->state = DUMP_FREE;
 }
@@ -290,7 +292,11 @@ static void tell_budget(struct ky_run_trigger *trigger)
 	struct ky_watchdog_stats stats;
 
 	ky_watchdog_stats(trigger->watchdog, &stats);
-	if (stats.over_budget != 0 && !trigger->said_budget)
+	if (stats.is_failing && !trigger->said_budget)
+		ky_run_say("a rule holds, but the last %u dumps of process %u failed: for a minute "
+			   "firings are only counted",
+			   KY_BUDGET_FAILURES, trigger->options.pid);
+	else if (stats.over_budget != 0 && !trigger->said_budget)
 		ky_run_say("a rule holds, but %u dumps, or %u MiB of them, are what process %u may "
 			   "have in an hour: until that is over firings are only counted",
 			   KY_BUDGET_DUMPS, (unsigned int)(KY_BUDGET_BYTES >> 20),

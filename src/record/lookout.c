@@ -64,10 +64,12 @@ static void note_error(struct ky_lookout *lookout, int err)
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-static void count_undumped(struct ky_lookout *lookout, uint64_t suppressed_count)
+static void count_undumped(struct ky_lookout *lookout, uint64_t fired_ns, uint64_t suppressed_count)
 {
 	lookout->undumped_count++;
 	lookout->untold_count += suppressed_count;
+	if (lookout->watchdog)
+		ky_watchdog_failed(lookout->watchdog, fired_ns);
 }
 
 static void fire(void *ctx, const struct ky_firing *firing)
@@ -78,7 +80,7 @@ static void fire(void *ctx, const struct ky_firing *firing)
 
 	if (err) {
 		note_error(lookout, err);
-		count_undumped(lookout, firing->suppressed_count);
+		count_undumped(lookout, firing->monotonic_ns, firing->suppressed_count);
 		return;
 	}
 	/* The stream tells it, too, at its own time. */
@@ -89,7 +91,7 @@ static void fire(void *ctx, const struct ky_firing *firing)
 	err = ky_dump_queue_put(request);
 	if (err) {
 		ky_free(request);
-		count_undumped(lookout, firing->suppressed_count);
+		count_undumped(lookout, firing->monotonic_ns, firing->suppressed_count);
 	}
 	note_error(lookout, err);
 }
@@ -267,7 +269,8 @@ void ky_lookout_after(void *ctx, const struct ky_dump_request *request, int err)
 	struct ky_lookout *lookout = ctx;
 
 	if (err)
-		count_undumped(lookout, request->trigger.suppressed_count);
+		count_undumped(lookout, request->trigger.monotonic_ns,
+			       request->trigger.suppressed_count);
 	else if (lookout->watchdog)
 		ky_watchdog_spent(lookout->watchdog, request->result.bytes_written);
 }

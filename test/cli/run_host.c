@@ -10,6 +10,7 @@
  * polls=N         N more polls
  * paced=N         N more polls, a nap of 50 us behind each hundred
  * begin=TASK      begins a poll of this task, and leaves it open
+ * end             ends it
  * crash           leaves word of fatal signals, and reads where nothing is, in crash_inside()
  * stop            stops itself
  * burn=MS         burns so many ms of CPU time, three quarters here, a quarter in another thread
@@ -260,6 +261,8 @@ static void act(const char *action)
 		poll_paced(strtoul(value, NULL, 10));
 	else if (strncmp(action, "begin=", 6) == 0)
 		kymo_poll_begin(strtoul(value, NULL, 10), name, KYMO_QUEUE_UNKNOWN);
+	else if (strcmp(action, "end") == 0)
+		kymo_poll_end(0);
 	else if (strcmp(action, "crash") == 0)
 		crash();
 	else if (strncmp(action, "burn=", 5) == 0)

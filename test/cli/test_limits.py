@@ -9,6 +9,7 @@ HOST is run_host.c.
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -216,6 +217,35 @@ class Dumps(Limited):
         told, words = self.rules(out)
         self.assertEqual((told["rules.fired"], told["rules.untold_over_budget"], len(words)),
                          (12, 2, 1))
+
+    def test_dumps_that_fail_are_not_tried_again_and_again(self):
+        first, second = self.dir / "first", self.dir / "second"
+        (self.dir / "file").touch()
+        # Long enough that what became of the dumps is seen before the second poll counts.
+        rules = ";".join(f"poll>300ms name=r{at} cooldown=0s" for at in range(3))
+        process = self.start("--mode", "flight", "--dump-dir", self.dir / "file" / "dumps",
+                             "--trigger", rules, HOST, "100", "begin=7", f"wait={first}", "end",
+                             "begin=8", f"wait={second}")
+        said = ""
+
+        def read_until(text, count):
+            nonlocal said
+            while said.count(text) < count:
+                line = process.stderr.readline().decode()
+                self.assertNotEqual(line, "", said)
+                said += line
+        read_until("no dump: ", 3)
+        first.touch()
+        read_until("for a minute firings are only counted", 1)
+        second.touch()
+        said += process.stderr.read().decode()
+        self.assertEqual(process.wait(DEADLINE_S), 0)
+        self.assertEqual(len(re.findall(r"r\d: \S+ m?s; no dump: \S+/file/dumps/\S+: Not a "
+                                        r"directory", said)), 3, said)
+        self.assertEqual(said.count("the last 3 dumps of process"), 1, said)
+        told, _ = self.rules(self.traces)
+        self.assertEqual(told, {"rules.fired": 3, "rules.held_back": 3, "rules.untold": 3,
+                                "rules.untold_over_budget": 3, "rules.undumped": 3})
 
     def makers(self, process, host):
         return [pid for pid in self.children(process) if pid != host]

@@ -25,7 +25,8 @@ bool ky_budget_allows(const struct ky_budget *budget, uint64_t now_ns)
 		else
 			bytes = UINT64_MAX;
 	}
-	return dumps < budget->dumps_max && bytes < budget->bytes_max;
+	return dumps < budget->dumps_max && bytes < budget->bytes_max &&
+	       !ky_budget_is_failing(budget, now_ns);
 }
 
 void ky_budget_add(struct ky_budget *budget, uint64_t now_ns, uint32_t dumps, uint64_t bytes)
@@ -43,4 +44,22 @@ void ky_budget_add(struct ky_budget *budget, uint64_t now_ns, uint32_t dumps, ui
 		budget->bins[at].bytes += bytes;
 	else
 		budget->bins[at].bytes = UINT64_MAX;
+}
+
+void ky_budget_fail(struct ky_budget *budget, uint64_t now_ns, uint64_t since_ns)
+{
+	uint64_t minute = since_ns / MINUTE_NS + 1;
+	uint32_t at = (uint32_t)(minute % KY_BUDGET_MINUTES);
+
+	if (budget->bins[at].minute == minute && budget->bins[at].dumps)
+		budget->bins[at].dumps--;
+	budget->failed_ns[budget->failed_at] = now_ns;
+	budget->failed_at = (budget->failed_at + 1) % KY_BUDGET_FAILURES;
+}
+
+bool ky_budget_is_failing(const struct ky_budget *budget, uint64_t now_ns)
+{
+	uint64_t oldest_ns = budget->failed_ns[budget->failed_at];
+
+	return oldest_ns && now_ns < oldest_ns + MINUTE_NS;
 }

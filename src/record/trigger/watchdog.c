@@ -185,7 +185,10 @@ static void suppress(struct ky_watchdog *watchdog, const struct ky_watch_rule *r
 	watchdog->suppressed_rules |= UINT64_C(1) << rule->index;
 	watchdog->stats.suppressed++;
 	watchdog->stats.waiting++;
-	watchdog->stats.over_budget += is_over_budget;
+	if (!is_over_budget)
+		return;
+	watchdog->stats.over_budget++;
+	watchdog->stats.is_failing = ky_budget_is_failing(&watchdog->budget, watchdog->now_ns);
 }
 
 bool ky_watch_fire(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, uint64_t value,
@@ -220,6 +223,7 @@ bool ky_watch_fire(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, uin
 	watchdog->fired_ns = watchdog->now_ns;
 	watchdog->stats.fired++;
 	watchdog->stats.waiting = watchdog->stats.over_budget = 0;
+	watchdog->stats.is_failing = false;
 	ky_budget_add(&watchdog->budget, watchdog->now_ns, 1, 0);
 	watchdog->options.fire(watchdog->options.fire_ctx, &firing);
 	return true;
@@ -430,6 +434,11 @@ size_t ky_watchdog_notes(const struct ky_watchdog *watchdog, struct ky_stuck_not
 void ky_watchdog_spent(struct ky_watchdog *watchdog, uint64_t bytes)
 {
 	ky_budget_add(&watchdog->budget, watchdog->now_ns, 0, bytes);
+}
+
+void ky_watchdog_failed(struct ky_watchdog *watchdog, uint64_t fired_ns)
+{
+	ky_budget_fail(&watchdog->budget, watchdog->now_ns, fired_ns);
 }
 
 void ky_watchdog_stats(const struct ky_watchdog *watchdog, struct ky_watchdog_stats *out)

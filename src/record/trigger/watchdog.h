@@ -89,12 +89,15 @@ size_t ky_watchdog_notes(const struct ky_watchdog *watchdog, struct ky_stuck_not
 
 /* A dump cost so many bytes of the budget. */
 void ky_watchdog_spent(struct ky_watchdog *watchdog, uint64_t bytes);
+/* Nothing came of the dump of the firing of that time: it takes nothing of the budget. */
+void ky_watchdog_failed(struct ky_watchdog *watchdog, uint64_t fired_ns);
 
 struct ky_watchdog_stats {
 	uint64_t steps; /* that looked */
 	uint64_t fired, suppressed, late_count, stopped_count;
 	uint64_t waiting;     /* of suppressed: since the last firing, not told by one yet */
 	uint64_t over_budget; /* of waiting: held back by the budget, not by a cooldown */
+	bool is_failing;      /* the last of them because too many dumps had failed */
 	uint64_t cpu_ns;      /* of the thread that called it */
 };
 void ky_watchdog_stats(const struct ky_watchdog *watchdog, struct ky_watchdog_stats *out);

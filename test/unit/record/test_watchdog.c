@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <kymo/base.h>
+#include <record/trigger/budget.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -146,6 +147,50 @@ static void budget__of_bytes_is_told_by_the_caller(void **state)
 	ky_watchdog_spent(watch.watchdog, 1);
 	one_poll(START + 2000 * MS, START + 2300 * MS);
 	assert_int_equal(watch.fired_count, 2);
+}
+
+/* A full disk for an hour must not cost the hour behind it its dumps. */
+static void budget__is_not_spent_by_dumps_that_fail(void **state)
+{
+	uint64_t now = START;
+
+	(void)state;
+	watch.options.dumps_per_hour_max = 2;
+	watch_case_arm(&watch, "poll>100ms cooldown=0s");
+	for (uint32_t i = 0; i < 10; i++, now += 30000 * MS) {
+		one_poll(now, now + 300 * MS);
+		assert_int_equal(watch.fired_count, i + 1);
+		ky_watchdog_failed(watch.watchdog, fired(i)->monotonic_ns);
+	}
+	for (uint32_t i = 0; i < 5; i++, now += 30000 * MS)
+		one_poll(now, now + 300 * MS);
+	assert_int_equal(watch.fired_count, 12);
+}
+
+/* Nor are they tried again and again, where no cooldown keeps them apart. */
+static void budget__waits_where_dumps_fail_one_after_the_other(void **state)
+{
+	struct ky_watchdog_stats stats;
+	uint64_t now = START;
+
+	(void)state;
+	watch_case_arm(&watch, "poll>100ms cooldown=0s");
+	for (int i = 0; i < 30; i++, now += 1000 * MS) {
+		uint32_t before = watch.fired_count;
+
+		one_poll(now, now + 300 * MS);
+		if (watch.fired_count > before)
+			ky_watchdog_failed(watch.watchdog, fired(before)->monotonic_ns);
+	}
+	assert_int_equal(watch.fired_count, KY_BUDGET_FAILURES);
+	ky_watchdog_stats(watch.watchdog, &stats);
+	assert_true(stats.is_failing);
+	assert_int_equal(stats.over_budget, 27);
+	one_poll(START + 62000 * MS, START + 62300 * MS);
+	assert_int_equal(watch.fired_count, KY_BUDGET_FAILURES + 1);
+	assert_int_equal(fired(KY_BUDGET_FAILURES)->suppressed_count, 27);
+	ky_watchdog_stats(watch.watchdog, &stats);
+	assert_false(stats.is_failing);
 }
 
 /* A rule was added: what the others have spent stays spent. */
@@ -355,6 +400,8 @@ int main(void)
 		WORKER_CASE(cooldown__what_lasts_fires_afterwards),
 		WORKER_CASE(budget__of_dumps_is_global),
 		WORKER_CASE(budget__of_bytes_is_told_by_the_caller),
+		WORKER_CASE(budget__is_not_spent_by_dumps_that_fail),
+		WORKER_CASE(budget__waits_where_dumps_fail_one_after_the_other),
 		WORKER_CASE(budget__and_cooldowns_outlast_a_further_rule),
 		WORKER_CASE(open__nothing_armed_never_looks),
 		WORKER_CASE(open__says_which_rule_can_never_fire),
