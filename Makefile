@@ -28,6 +28,9 @@ demo: setup-build
 test: setup
 	@$(RUN)
 
+# For longer than among all the tests.
+fuzz: export KYMO_FUZZ_SECONDS ?= 60
+
 asan tsan valgrind fuzz matrix bare wasm interop analysis kill attach-rounds: setup
 	@$(RUN) $@
 

@@ -174,22 +174,37 @@ def build(variant, *targets):
     return tally
 
 
-def meson_tests(directory):
-    listed = subprocess.run(["meson", "introspect", "--tests", directory], cwd=ROOT, text=True,
+def introspect(directory, what):
+    listed = subprocess.run(["meson", "introspect", f"--{what}", directory], cwd=ROOT, text=True,
                             capture_output=True, check=True)
     return json.loads(listed.stdout)
 
 
-def meson_suite(suite, variant, want=lambda test: True, wrapper=None, factor=1):
-    """Builds a variant and runs those of its meson tests that `want` picks."""
-    tally = build(variant)
+def needed_by(tests, targets, directory):
+    """What ninja has to build for these tests: their programs, and what they say they need."""
+    files = {target["id"]: target["filename"] for target in targets}
+    made = {file for some in files.values() for file in some}
+    needed = {word for test in tests for word in test["cmd"]}
+    needed.update(file for test in tests for name in test["depends"] for file in files[name])
+    return sorted(os.path.relpath(file, directory) for file in needed & made)
+
+
+def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
+    """Builds a variant and runs its meson tests; those that `want` picks, and builds no others."""
+    tally = build(variant, *(["build.ninja"] if want else []))
     if tally.failed:
         return tally
     directory = "build" if variant == "gcc" else f"build-{variant}"
-    names = sorted({test["name"] for test in meson_tests(directory) if want(test)})
+    tests = [test for test in introspect(directory, "tests") if not want or want(test)]
+    names = sorted({test["name"] for test in tests})
     if not names:
         tally.failed.append((suite, "no test to run: a suite that runs nothing cannot fail"))
         return tally
+    if want:
+        tally = build(variant, *needed_by(tests, introspect(directory, "targets"),
+                                          ROOT / directory))
+        if tally.failed:
+            return tally
     log = f"log-{suite}"
     argv = ["meson", "test", "-C", directory, "--no-rebuild", "--quiet", "--logbase", log,
             "--timeout-multiplier", str(factor), "--num-processes", str(os.cpu_count() or 2)]
@@ -246,14 +261,12 @@ def fuzz_one(program, seconds):
 
 
 def suite_fuzz():
-    tally = build("fuzz")
+    names = sorted(source.stem for source in (ROOT / "fuzz").glob("fuzz_*.c"))
+    tally = build("fuzz", *(f"fuzz/{name}" for name in names))
     if tally.failed:
         return tally
-    seconds = int(os.environ.get("KYMO_FUZZ_SECONDS", "40"))
-    programs = sorted(path for path in (ROOT / "build-fuzz" / "fuzz").glob("fuzz_*")
-                      if path.is_file() and os.access(path, os.X_OK))
-    if not programs:
-        tally.failed.append(("fuzz", "no fuzz target was built"))
+    seconds = int(os.environ.get("KYMO_FUZZ_SECONDS", "25"))
+    programs = [ROOT / "build-fuzz" / "fuzz" / name for name in names]
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
         for result in pool.map(lambda program: fuzz_one(program, seconds), programs):
             tally.add(result)
@@ -353,12 +366,12 @@ def suites():
         "setup-test": script("setup-test", "tools/test_setup.py"),
         "bench-test": script("bench-test", "bench/test_bench.py"),
         "lint": suite_lint,
-        "gcc": lambda: meson_suite("gcc", "gcc"),
+        "gcc": lambda: meson_suite("gcc", "gcc", factor=3),
         "release": lambda: build("release"),
         "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
-        "asan": lambda: meson_suite("asan", "asan", factor=3),
-        "tsan": lambda: meson_suite("tsan", "tsan", factor=6, want=under(
+        "asan": lambda: meson_suite("asan", "asan", factor=6),
+        "tsan": lambda: meson_suite("tsan", "tsan", factor=12, want=under(
             "test/unit/record", "test/unit/drain", "test/unit/base", "test/model")),
         "valgrind": lambda: meson_suite("valgrind", "gcc", factor=20, wrapper=VALGRIND,
                                         want=under("test/unit")),

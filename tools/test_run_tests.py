@@ -52,6 +52,11 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(tally.skipped, [("cli/a", "no tmpfs")])
         self.assertEqual([name for name, _ in tally.failed], ["cli/b", "cli/c"])
 
+    def test_needed__are_a_tests_programs_and_what_it_depends_on(self):
+        targets = [{"id": f"{name}@exe", "filename": [f"/b/{name}"]} for name in ("a", "c", "d")]
+        tests = [{"cmd": ["/b/a", "/usr/bin/x", "word"], "depends": ["d@exe"]}]
+        self.assertEqual(run_tests.needed_by(tests, targets, "/b"), ["a", "d"])
+
     def test_command__one_that_does_not_exist_fails(self):
         self.assertEqual(len(run_tests.command("s", ["./no-such-program"], 5).failed), 1)
 

@@ -82,6 +82,8 @@ static bool can_populate(void)
 
 	if (page != MAP_FAILED)
 		munmap(page, 4096);
+	if (!can)
+		print_message("# this kernel makes no pages ahead\n");
 	return can;
 }
 

@@ -32,8 +32,10 @@ static void run_target__dynamic_programs_and_scripts_can_be_reached(void **state
 static void run_target__static_program_cannot_be_reached(void **state)
 {
 	(void)state;
-	if (static_program == NULL)
-		skip(); /* no static libc to build one with */
+	if (static_program == NULL) {
+		print_message("# no static libc to build one with\n");
+		skip();
+	}
 	assert_int_equal(ky_run_target_reach(static_program), KY_RUN_STATIC);
 }
 

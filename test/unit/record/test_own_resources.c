@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +32,15 @@ static int remove_directory(void **state)
 	(void)state;
 	unsetenv("KYMO_RESOURCES");
 	return temp_tree_remove(directory);
+}
+
+/* One that may kill for opening a file in /proc: nobody looks there. */
+static void skip_under_a_filter(void)
+{
+	if (prctl(PR_GET_SECCOMP) != 0) {
+		print_message("# under a filter nobody looks\n");
+		skip();
+	}
 }
 
 static struct kymo_recorder *open_with(uint32_t flags, uint32_t interval_ms)
@@ -98,10 +108,12 @@ static void dump(void)
 
 static void stream__tells_what_the_process_uses(void **state)
 {
-	struct kymo_recorder *recorder = open_with(KYMO_RECORDER_STREAM, 0);
 	struct kymo_recorder_status status = {.size = sizeof(status)};
+	struct kymo_recorder *recorder;
 
 	(void)state;
+	skip_under_a_filter();
+	recorder = open_with(KYMO_RECORDER_STREAM, 0);
 	do {
 		sched_yield();
 		assert_int_equal(kymo_recorder_status(&status), 0);
@@ -114,9 +126,11 @@ static void stream__tells_what_the_process_uses(void **state)
 
 static void flight__has_looks_in_its_dump(void **state)
 {
-	struct kymo_recorder *recorder = open_with(0, 0);
+	struct kymo_recorder *recorder;
 
 	(void)state;
+	skip_under_a_filter();
+	recorder = open_with(0, 0);
 	dump();
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	read_all();

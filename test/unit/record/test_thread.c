@@ -339,8 +339,10 @@ static void sandbox__that_came_before_the_first_event_is_respected(void **state)
 	pid_t child;
 
 	(void)state;
-	if (prctl(PR_GET_SECCOMP) != 0)
-		skip(); /* a container's filter hides ours */
+	if (prctl(PR_GET_SECCOMP) != 0) {
+		print_message("# a container's filter hides ours\n");
+		skip();
+	}
 	test_recorder_open(&test, 0, 0);
 	child = fork();
 	if (child == 0) {

@@ -346,8 +346,10 @@ static void store__full_disk_refuses_and_goes_on(void **state)
 	int err = 0;
 
 	(void)state;
-	if (geteuid() != 0 || mount("none", top, "tmpfs", 0, "size=64k") != 0)
-		skip(); /* needs the right to mount */
+	if (geteuid() != 0 || mount("none", top, "tmpfs", 0, "size=64k") != 0) {
+		print_message("# a small tmpfs needs the right to mount\n");
+		skip();
+	}
 	store = open_store(RUN, 0);
 	for (int i = 0; i < 200 && !err; i++)
 		err = put(store, ns, i == 0, false);
@@ -375,8 +377,10 @@ static void store__read_only_directory_is_said(void **state)
 	struct ky_store *store;
 
 	(void)state;
-	if (geteuid() != 0 || mount("none", top, "tmpfs", MS_RDONLY, NULL) != 0)
-		skip(); /* root ignores modes, so this needs a mount */
+	if (geteuid() != 0 || mount("none", top, "tmpfs", MS_RDONLY, NULL) != 0) {
+		print_message("# root ignores modes, so this needs the right to mount\n");
+		skip();
+	}
 	assert_int_equal(ky_store_open(&store, &options), -EROFS);
 	assert_null(store);
 	assert_non_null(strstr(errbuf, "svc"));

@@ -338,8 +338,10 @@ static void trace_file__full_disk_refuses_and_goes_on(void **state)
 	static const char *const names[] = {"a.trc", "a.trc.zst", "a.trc.gz"};
 
 	(void)state;
-	if (geteuid() != 0 || mount("none", top, "tmpfs", 0, "size=512k") != 0)
-		skip(); /* needs the right to mount */
+	if (geteuid() != 0 || mount("none", top, "tmpfs", 0, "size=512k") != 0) {
+		print_message("# a small tmpfs needs the right to mount\n");
+		skip();
+	}
 	for (size_t k = 0; k < 3; k++) {
 		struct ky_trace_file *file = must_open(names[k], 0, 0);
 		static uint8_t ballast[200000];
@@ -401,8 +403,10 @@ static void trace_file__read_only_directory_is_said(void **state)
 	int err;
 
 	(void)state;
-	if (geteuid() == 0 && mount("none", top, "tmpfs", MS_RDONLY, "") != 0)
-		skip(); /* root writes everywhere else */
+	if (geteuid() == 0 && mount("none", top, "tmpfs", MS_RDONLY, "") != 0) {
+		print_message("# root ignores modes, so this needs the right to mount\n");
+		skip();
+	}
 	if (geteuid() != 0)
 		assert_int_equal(chmod(top, 0500), 0);
 	err = try_open(&file, "a.trc", 0, 0);
