@@ -102,7 +102,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 		ky_report_json(&out, trace, report, profile);
 		ky_out_text(&out, "\n");
 	} else {
-		ky_report_text(&out, trace, report, (uint32_t)arguments->worst,
+		ky_report_text(&out, trace, report, profile, (uint32_t)arguments->worst,
 			       ky_out_is_coloured(STDOUT_FILENO), &arguments->symbols);
 		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
 	}

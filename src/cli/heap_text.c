@@ -2,7 +2,7 @@
 #include <cli/heap_text.h>
 
 #include <cli/out_text.h>
-#include <cli/profile_text.h>
+#include <cli/profile_cells.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <base/alloc.h>
 #include <cli/heap_text.h>
 #include <cli/out_text.h>
-#include <cli/syscall_name.h>
+#include <cli/profile_cells.h>
 #include <cli/unseen_text.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_COLUMNS 64u
-#define CELL_BYTES 256u
+#define CELL_BYTES KY_PROFILE_CELL_BYTES
 #define CUT_SHARE 50u /* one in so many */
 #define ROWS_MAX 15u
 #define SHORT_ROWS_MAX 10u
@@ -37,55 +36,6 @@ static void finish(const struct view *view, struct ky_table *table)
 {
 	ky_table_print(table, view->out, 2, view->is_coloured);
 	ky_table_release(table);
-}
-
-/* Names are long; what tells them apart stands at both ends. */
-static void name_cell(struct ky_table *table, const char *name)
-{
-	char cell[CELL_BYTES];
-	size_t bytes = strlen(name);
-
-	if (bytes <= NAME_COLUMNS) {
-		ky_table_cell(table, *name ? name : "(unnamed)");
-		return;
-	}
-	(void)snprintf(cell, sizeof(cell), "%.*s...%s", (int)(NAME_COLUMNS / 2 - 2), name,
-		       name + bytes - (NAME_COLUMNS / 2 - 1));
-	ky_table_cell(table, cell);
-}
-
-/* The last two parts of a path are enough to find a file by. */
-static const char *place_text(char *cell, const struct ky_code_line *line)
-{
-	const char *at = line->file + strlen(line->file);
-	uint32_t parts = 0;
-
-	while (at > line->file && (at[-1] != '/' || ++parts < 3))
-		at--;
-	if (!*at)
-		cell[0] = '\0';
-	else
-		(void)snprintf(cell, CELL_BYTES, "%.160s:%u", at, line->line);
-	return cell;
-}
-
-void ky_profile_where_cells(struct ky_table *table, const struct ky_stack_profile *profile,
-			    uint32_t stack)
-{
-	const struct ky_code_line *line = ky_code_own_line(&profile->code, stack);
-	char cell[CELL_BYTES];
-
-	name_cell(table, line ? line->name : "(no stack)");
-	ky_table_cell(table, line ? place_text(cell, line) : "");
-}
-
-static void leaf_cell(struct ky_table *table, const struct view *view, uint32_t stack)
-{
-	const struct ky_code_line *line = ky_code_leaf_line(&view->profile->code, stack);
-
-	if (line == ky_code_own_line(&view->profile->code, stack))
-		line = NULL;
-	name_cell(table, line ? line->name : "-");
 }
 
 static void share_cells(struct ky_table *table, const struct ky_share *share)
@@ -112,17 +62,6 @@ static void duration_cell(struct ky_table *table, double ns)
 	char cell[KY_OUT_CELL_BYTES];
 
 	ky_table_cell(table, ky_out_duration(cell, ky_whole(ns)));
-}
-
-static const char *samples_text(char *cell, uint64_t count)
-{
-	char number[KY_OUT_CELL_BYTES];
-
-	if (count == 1)
-		(void)snprintf(cell, CELL_BYTES, "one sample");
-	else
-		(void)snprintf(cell, CELL_BYTES, "%s samples", ky_out_count(number, count));
-	return cell;
 }
 
 /* "two thirds lost": then nothing is ranked. */
@@ -157,7 +96,8 @@ static void function_rows(const struct view *view,
 		count_cell(&table, functions[i].self_count);
 		share_cells(&table, &functions[i].total_share);
 		count_cell(&table, functions[i].total_count);
-		name_cell(&table, code->lines[code->function_lines[functions[i].function]].name);
+		ky_profile_name_cell(&table,
+				     code->lines[code->function_lines[functions[i].function]].name);
 	}
 	finish(view, &table);
 	if (total > count)
@@ -218,9 +158,11 @@ static void print_kinds(const struct view *view)
 			ky_table_cell(&table, "-");
 		share_cells(&table, &kind->share);
 		count_cell(&table, kind->all.count);
-		name_cell(&table, kind->name == KY_NONE ? "(in no task)" :
-							  ky_trace_name(view->trace, kind->name));
-		name_cell(&table, line == KY_NONE ? "(no stack)" : profile->code.lines[line].name);
+		ky_profile_name_cell(&table, kind->name == KY_NONE ?
+						     "(in no task)" :
+						     ky_trace_name(view->trace, kind->name));
+		ky_profile_name_cell(&table, line == KY_NONE ? "(no stack)" :
+							       profile->code.lines[line].name);
 	}
 	finish(view, &table);
 	ky_out_text(view->out, "\n");
@@ -239,7 +181,7 @@ static void print_long_polls(const struct view *view)
 	}
 	(void)snprintf(title, sizeof(title),
 		       "Inside polls over %s: %s, %s of the CPU time (%s to %s)", over,
-		       samples_text(count, part->all.count),
+		       ky_profile_samples(count, part->all.count),
 		       ky_out_permille(share, (part->share.ppm + 500) / 1000),
 		       ky_out_permille(low, (part->share.low_ppm + 500) / 1000),
 		       ky_out_permille(high, (part->share.high_ppm + 500) / 1000));
@@ -247,7 +189,7 @@ static void print_long_polls(const struct view *view)
 	if (view->profile->long_unsafe_count)
 		ky_out_format(view->out,
 			      "  without %s in polls whose length is not safe (records lost)\n",
-			      samples_text(count, view->profile->long_unsafe_count));
+			      ky_profile_samples(count, view->profile->long_unsafe_count));
 	function_rows(view, part->functions,
 		      part->function_count < SHORT_ROWS_MAX ? part->function_count : SHORT_ROWS_MAX,
 		      part->function_total);
@@ -368,7 +310,7 @@ static void print_cpu(const struct view *view)
 	}
 	(void)snprintf(title, sizeof(title), "On the processor: %s%s%s%s",
 		       profile->is_by_time ? ky_out_duration(time, ky_whole(cpu->all.sum)) : "",
-		       profile->is_by_time ? " in " : "", samples_text(count, cpu->all.count),
+		       profile->is_by_time ? " in " : "", ky_profile_samples(count, cpu->all.count),
 		       source_text(source, view->trace));
 	ky_out_heading(view->out, view->is_coloured, title);
 	if (is_told_withheld(view, KY_STACK_CPU, "samples"))
@@ -389,36 +331,6 @@ static void print_cpu(const struct view *view)
 }
 
 /* ---- off it ---- */
-
-static const char *reason_text(char *cell, const struct view *view, uint8_t reason,
-			       uint32_t syscall)
-{
-	const char *machine = ky_trace_metadata(view->trace, "machine.architecture");
-
-	return ky_off_cpu_why(cell, reason, syscall, ky_syscall_name(machine, syscall));
-}
-
-/* Blocked, or ready to run and without a processor: parts that are less than a hundredth of it are
- * passed over. */
-static void state_cell(struct ky_table *table, const struct ky_off_cpu_parts *of, double all)
-{
-	const double ns[] = {of->blocked, of->runnable, all - of->blocked - of->runnable};
-	static const char *const words[] = {"blocked", "runnable", "blocked incl. run queue"};
-	char text[CELL_BYTES] = "", share[KY_OUT_CELL_BYTES];
-	size_t at = 0;
-
-	for (uint32_t i = 0; i < 3; i++) {
-		if (all <= 0.0 || ns[i] < all / 100.0 || at >= sizeof(text))
-			continue;
-		if (ns[i] > all * 0.99)
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s", words[i]);
-		else
-			at += (size_t)snprintf(
-				text + at, sizeof(text) - at, "%s%s %s", at ? ", " : "", words[i],
-				ky_out_permille(share, (uint32_t)lround(ns[i] * 1000.0 / all)));
-	}
-	ky_table_cell(table, text);
-}
 
 static void print_parts(const struct view *view)
 {
@@ -607,10 +519,11 @@ static void print_waits(const struct view *view)
 		estimate_cell(&table, &wait->ns);
 		count_cell(&table, wait->ns.count);
 		duration_cell(&table, (double)wait->max_ns);
-		state_cell(&table, &wait->parts, wait->ns.sum);
-		ky_table_cell(&table, reason_text(cell, view, wait->reason, wait->syscall));
+		ky_profile_state_cell(&table, &wait->parts, wait->ns.sum);
+		ky_table_cell(&table,
+			      ky_profile_reason(cell, view->trace, wait->reason, wait->syscall));
 		ky_profile_where_cells(&table, profile, wait->stack);
-		leaf_cell(&table, view, wait->stack);
+		ky_profile_leaf_cell(&table, profile, wait->stack);
 		kernel_note(&table, view, wait);
 		woken_note(&table, view, wait);
 	}
@@ -619,74 +532,6 @@ static void print_waits(const struct view *view)
 		ky_out_format(view->out, "  ... and %u more stacks; --json has %s\n",
 			      profile->wait_total - ROWS_MAX,
 			      profile->wait_total > KY_STACK_PROFILE_ROWS_MAX ? "200" : "all");
-	ky_out_text(view->out, "\n");
-}
-
-/* ---- the worst polls ---- */
-
-static void print_poll(const struct view *view, const struct ky_stack_profile_poll *worst)
-{
-	static const char *const titles[] = {"", "", "", "Where", "", "In"};
-	char duration[KY_OUT_CELL_BYTES], off[KY_OUT_CELL_BYTES], cell[CELL_BYTES];
-	const struct ky_trace *trace = view->trace;
-	struct ky_table table;
-
-	ky_out_format(view->out, "  %s of task %" PRIu64 ": ",
-		      ky_out_duration(duration, worst->poll.duration_ns),
-		      trace->tasks[worst->poll.task].id);
-	ky_out_format(view->out, "%s",
-		      worst->cpu_count ? samples_text(cell, worst->cpu_count) : "no sample");
-	if (worst->off_count)
-		ky_out_format(view->out, ", %s off the processor in %s%s",
-			      ky_out_duration(off, worst->off_ns),
-			      worst->off_count == 1 ? "one interval" :
-						      ky_out_count(cell, worst->off_count),
-			      worst->off_count == 1 ? "" : " intervals");
-	if (worst->preempted_ns)
-		ky_out_format(view->out, ", preempted %s of %s",
-			      ky_out_duration(off, worst->preempted_ns), duration);
-	if (worst->fault_ns)
-		ky_out_format(view->out, ", in page faults %s of %s",
-			      ky_out_duration(off, worst->fault_ns), duration);
-	ky_out_text(view->out, "\n");
-	ky_table_init(&table, "rlllll");
-	heads(&table, titles);
-	for (uint32_t i = 0; i < worst->off_row_count; i++) {
-		duration_cell(&table, (double)worst->off_rows[i].ns);
-		state_cell(&table, &worst->off_rows[i].parts, (double)worst->off_rows[i].ns);
-		ky_table_cell(&table, reason_text(cell, view, worst->off_rows[i].reason,
-						  worst->off_rows[i].syscall));
-		ky_profile_where_cells(&table, view->profile, worst->off_rows[i].stack);
-		leaf_cell(&table, view, worst->off_rows[i].stack);
-	}
-	for (uint32_t i = 0; i < worst->cpu_row_count; i++) {
-		count_cell(&table, worst->cpu_rows[i].count);
-		ky_table_cell(&table, worst->cpu_rows[i].count == 1 ? "sample" : "samples");
-		ky_table_cell(&table, "");
-		ky_profile_where_cells(&table, view->profile, worst->cpu_rows[i].stack);
-		leaf_cell(&table, view, worst->cpu_rows[i].stack);
-	}
-	if (table.cell_count > table.column_count)
-		ky_table_print(&table, view->out, 4, false);
-	ky_table_release(&table);
-}
-
-static void print_worst(const struct view *view)
-{
-	const struct ky_stack_profile *profile = view->profile;
-	uint32_t i, empty = 0;
-
-	for (i = 0; i < profile->worst_count; i++)
-		empty += !profile->worst[i].cpu_count && !profile->worst[i].off_count;
-	if (!profile->worst_count || (!profile->cpu.all.count && !profile->wait_total))
-		return;
-	ky_out_heading(view->out, view->is_coloured, "Inside the worst polls");
-	for (i = 0; i < profile->worst_count; i++)
-		if (i == 0 || profile->worst[i].cpu_count || profile->worst[i].off_count)
-			print_poll(view, &profile->worst[i]);
-	if (empty > 1)
-		ky_out_format(view->out, "  nothing fell in %u of the %u worst\n", empty,
-			      profile->worst_count);
 	ky_out_text(view->out, "\n");
 }
 
@@ -740,7 +585,7 @@ static void print_places(const struct view *view)
 		estimate_cell(&table, &place->ns);
 		count_cell(&table, place->ns.count);
 		ky_profile_where_cells(&table, profile, place->stack);
-		leaf_cell(&table, view, place->stack);
+		ky_profile_leaf_cell(&table, profile, place->stack);
 	}
 	finish(view, &table);
 	if (profile->place_total > ROWS_MAX)
@@ -764,7 +609,6 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		return;
 	}
 	print_cpu(&view);
-	print_worst(&view);
 	print_waits(&view);
 	print_places(&view);
 	ky_heap_text(out, trace, profile, is_coloured);

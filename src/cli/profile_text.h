@@ -16,8 +16,4 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
  * cell: KY_OUT_CELL_BYTES. */
 const char *ky_profile_windows_text(char *cell, const struct ky_trace *trace);
 
-/* Two cells: the program's own line of a stack, and its file. */
-void ky_profile_where_cells(struct ky_table *table, const struct ky_stack_profile *profile,
-			    uint32_t stack);
-
 #endif

@@ -7,6 +7,7 @@
 #include <cli/out_text.h>
 #include <cli/resource_text.h>
 #include <cli/watched_text.h>
+#include <cli/worst_text.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct view {
 	struct ky_buf *out;
 	const struct ky_trace *trace;
 	const struct ky_report *report;
+	const struct ky_stack_profile *profile;
 	bool is_coloured;
 	uint32_t worst_count;
 	struct ky_trace_symbols *symbols;
@@ -742,6 +744,7 @@ static void print_answer(const struct view *view)
 		(void)short_name(name, sizeof(name), trace, poll_name(trace, poll));
 		ky_out_safe(view->out, name, strlen(name));
 		ky_out_text(view->out, "\n");
+		ky_worst_answer(view->out, trace, view->profile);
 	}
 	if (report->worst_delay_count) {
 		const struct ky_poll *poll = &report->worst_delays[0].poll;
@@ -764,15 +767,16 @@ static void print_watched(const struct view *view)
 }
 
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
-		    const struct ky_report *report, uint32_t worst_count, bool is_coloured,
-		    struct ky_trace_symbols *symbols)
+		    const struct ky_report *report, const struct ky_stack_profile *profile,
+		    uint32_t worst_count, bool is_coloured, struct ky_trace_symbols *symbols)
 {
-	struct view view = {out, trace, report, is_coloured, worst_count, symbols};
+	struct view view = {out, trace, report, profile, is_coloured, worst_count, symbols};
 
 	print_answer(&view);
 	print_watched(&view);
 	print_quantiles(&view);
 	print_worst_polls(&view);
+	ky_worst_text(out, trace, profile, is_coloured);
 	print_worst_delays(&view);
 	print_workers(&view);
 	print_thread_counts(&view);

@@ -4,15 +4,16 @@
 #ifndef KY_CLI_REPORT_TEXT_H
 #define KY_CLI_REPORT_TEXT_H
 
-#include <analyze/report.h>
+#include <analyze/stack_profile.h>
 #include <base/buf.h>
 #include <cli/trace_symbols.h>
 #include <stdbool.h>
 
-/* symbols: see watched_text.h. worst_count: rows of the worst polls and waits; the report should
- * hold more, as rows that tell of the same are folded into one. */
+/* profile: what happened inside the worst polls. symbols: see watched_text.h. worst_count: rows of
+ * the worst polls and waits; the report should hold more, as rows that tell of the same are folded
+ * into one. */
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
-		    const struct ky_report *report, uint32_t worst_count, bool is_coloured,
-		    struct ky_trace_symbols *symbols);
+		    const struct ky_report *report, const struct ky_stack_profile *profile,
+		    uint32_t worst_count, bool is_coloured, struct ky_trace_symbols *symbols);
 
 #endif

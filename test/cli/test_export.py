@@ -117,6 +117,44 @@ class Report(Case):
         self.assertIn("Where tasks wait: 1 do at the end", out)
         self.assertRegex(out, r" 1 +\d\S+ ms +\S+ ms +1 +app::handler +\S+main.rs:42")
 
+    def test_the_cause_of_the_longest_poll_stands_in_the_first_lines(self):
+        out = self.kymo("report", self.file).stdout
+        head = out.split("\n\n")[0]
+        self.assertRegex(head, r"\nLongest poll 400 ms: app::slow\n  300 ms of it off the "
+                               r"processor: system call 35, app::sleep_badly at \S+main.rs:9$")
+        self.assertLess(out.index("Inside the worst polls"), out.index("On the processor:"))
+
+    def test_what_ran_is_the_cause_where_the_longest_poll_did_not_wait(self):
+        trace = SampleTrace().symbol(0x10, "app::hash", 7).symbol(0x20, "app::copy", 8)
+        trace.poll(100 * MS, 500 * MS, 7, "app::slow").off_cpu(450 * MS, 100 * MS, 7, 100 * MS)
+        for at, address in ((110, 0x20), (120, 0x10), (130, 0x10)):
+            trace.cpu(at * MS, 10 * MS, 7, 100 * MS, address)
+        out = self.kymo("report", trace.save(self.dir / "ran.trc")).stdout
+        self.assertRegex(out, r"Longest poll 400 ms: app::slow\n  on the processor in it: 2 of 3 "
+                              r"samples, app::hash at \S+\.rs:7\n")
+
+    def test_nothing_is_the_cause_where_nothing_fell_into_the_longest_poll(self):
+        trace = SampleTrace().symbol(0x10, "app::hash", 7)
+        trace.poll(100 * MS, 500 * MS, 7, "app::slow").poll(600 * MS, 601 * MS, 8, "app::quick")
+        trace.cpu(600 * MS + 100, 10 * MS, 8, 600 * MS, 0x10)
+        out = self.kymo("report", trace.save(self.dir / "no.trc")).stdout
+        self.assertRegex(out, r"Longest poll 400 ms: app::slow\n(Longest wait .*\n)?\n")
+
+    def test_worst_polls_in_which_the_same_happened_are_told_once(self):
+        trace = SampleTrace().symbol(0x10, "app::nap", 7).symbol(0x20, "app::other", 8)
+        for number, (address, length, name) in enumerate((
+                (0x10, 90, "app::slow"), (0x10, 80, "app::slow"), (0x20, 70, "app::slow"),
+                (0x10, 60, "app::slow"), (0x10, 50, "app::else"))):
+            at = 1000 * (number + 1) * MS
+            trace.poll(at, at + length * MS, number + 1, name)
+            trace.off_cpu(at + length * MS - 1, length * MS - 2, number + 1, at, address)
+        out = self.kymo("report", trace.save(self.dir / "alike.trc")).stdout
+        part = out[out.index("Inside the worst polls"):out.index("Off the processor: ")]
+        told = re.findall(r"^  (\S+ .s) of task|^    and (\S+) more like it, of (.*)$", part,
+                          re.MULTILINE)
+        self.assertEqual(told, [("90.0 ms", "", ""), ("", "2", "60.0 ms to 80.0 ms"),
+                                ("70.0 ms", "", ""), ("50.0 ms", "", "")])
+
     @unittest.skipUnless(platform.machine() == "x86_64", "35 is nanosleep on x86-64")
     def test_a_system_call_of_this_architecture_has_a_name(self):
         trace = SampleTrace().metadata(machine__architecture="x86_64")

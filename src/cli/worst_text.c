@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/worst_text.h>
+
+#include <cli/profile_cells.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct view {
+	struct ky_buf *out;
+	const struct ky_trace *trace;
+	const struct ky_stack_profile *profile;
+};
+
+/* ", app::export at main.rs:57": empty without a stack. */
+static const char *own_place(char *text, size_t text_bytes, const struct ky_stack_profile *profile,
+			     uint32_t stack)
+{
+	const struct ky_code_line *line = ky_code_own_line(&profile->code, stack);
+	char name[KY_PROFILE_CELL_BYTES], place[KY_PROFILE_CELL_BYTES];
+
+	text[0] = '\0';
+	if (line && *ky_profile_place(place, line))
+		(void)snprintf(text, text_bytes, ", %s at %s",
+			       ky_profile_short_name(name, line->name), place);
+	else if (line)
+		(void)snprintf(text, text_bytes, ", %s", ky_profile_short_name(name, line->name));
+	return text;
+}
+
+void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
+		     const struct ky_stack_profile *profile)
+{
+	const struct ky_stack_profile_poll *worst = &profile->worst[0];
+	char text[4 * KY_PROFILE_CELL_BYTES], cell[KY_PROFILE_CELL_BYTES];
+	char place[2 * KY_PROFILE_CELL_BYTES + 8];
+
+	if (!profile->worst_count)
+		return;
+	if (worst->off_row_count && worst->off_rows[0].ns >= worst->poll.duration_ns / 2) {
+		char duration[KY_OUT_CELL_BYTES];
+
+		(void)snprintf(text, sizeof(text), "  %s of it off the processor: %s%s",
+			       ky_out_duration(duration, worst->off_rows[0].ns),
+			       ky_profile_reason(cell, trace, worst->off_rows[0].reason,
+						 worst->off_rows[0].syscall),
+			       own_place(place, sizeof(place), profile, worst->off_rows[0].stack));
+	} else if (worst->cpu_row_count && !ky_stack_profile_is_withheld(profile, KY_STACK_CPU)) {
+		char all[KY_OUT_CELL_BYTES];
+
+		(void)snprintf(text, sizeof(text), "  on the processor in it: %s of %s%s",
+			       ky_out_count(all, worst->cpu_rows[0].count),
+			       ky_profile_samples(cell, worst->cpu_count),
+			       own_place(place, sizeof(place), profile, worst->cpu_rows[0].stack));
+	} else {
+		return;
+	}
+	ky_out_safe(out, text, strlen(text));
+	ky_out_text(out, "\n");
+}
+
+static void print_title(const struct view *view, const struct ky_stack_profile_poll *worst)
+{
+	char duration[KY_OUT_CELL_BYTES], off[KY_OUT_CELL_BYTES], cell[KY_PROFILE_CELL_BYTES];
+	const struct ky_trace *trace = view->trace;
+
+	ky_out_format(view->out, "  %s of task %" PRIu64 ": ",
+		      ky_out_duration(duration, worst->poll.duration_ns),
+		      trace->tasks[worst->poll.task].id);
+	ky_out_format(view->out, "%s",
+		      worst->cpu_count ? ky_profile_samples(cell, worst->cpu_count) : "no sample");
+	if (worst->off_count)
+		ky_out_format(view->out, ", %s off the processor in %s%s",
+			      ky_out_duration(off, worst->off_ns),
+			      worst->off_count == 1 ? "one interval" :
+						      ky_out_count(cell, worst->off_count),
+			      worst->off_count == 1 ? "" : " intervals");
+	if (worst->preempted_ns)
+		ky_out_format(view->out, ", preempted %s of %s",
+			      ky_out_duration(off, worst->preempted_ns), duration);
+	if (worst->fault_ns)
+		ky_out_format(view->out, ", in page faults %s of %s",
+			      ky_out_duration(off, worst->fault_ns), duration);
+	ky_out_text(view->out, "\n");
+}
+
+static void print_rows(const struct view *view, const struct ky_stack_profile_poll *worst)
+{
+	static const char *const titles[] = {"", "", "", "Where", "", "In"};
+	char cell[KY_PROFILE_CELL_BYTES], count[KY_OUT_CELL_BYTES];
+	struct ky_table table;
+
+	ky_table_init(&table, "rlllll");
+	for (uint32_t i = 0; i < table.column_count; i++)
+		ky_table_cell(&table, titles[i]);
+	for (uint32_t i = 0; i < worst->off_row_count; i++) {
+		ky_table_cell(&table, ky_out_duration(count, worst->off_rows[i].ns));
+		ky_profile_state_cell(&table, &worst->off_rows[i].parts,
+				      (double)worst->off_rows[i].ns);
+		ky_table_cell(&table,
+			      ky_profile_reason(cell, view->trace, worst->off_rows[i].reason,
+						worst->off_rows[i].syscall));
+		ky_profile_where_cells(&table, view->profile, worst->off_rows[i].stack);
+		ky_profile_leaf_cell(&table, view->profile, worst->off_rows[i].stack);
+	}
+	for (uint32_t i = 0; i < worst->cpu_row_count; i++) {
+		ky_table_cell(&table, ky_out_count(count, worst->cpu_rows[i].count));
+		ky_table_cell(&table, worst->cpu_rows[i].count == 1 ? "sample" : "samples");
+		ky_table_cell(&table, "");
+		ky_profile_where_cells(&table, view->profile, worst->cpu_rows[i].stack);
+		ky_profile_leaf_cell(&table, view->profile, worst->cpu_rows[i].stack);
+	}
+	if (table.cell_count > table.column_count)
+		ky_table_print(&table, view->out, 4, false);
+	ky_table_release(&table);
+}
+
+/* Do both say the same: the same places and reasons, in tasks of one name? */
+static bool is_alike(const struct ky_trace *trace, const struct ky_stack_profile_poll *one,
+		     const struct ky_stack_profile_poll *other)
+{
+	if (trace->tasks[one->poll.task].name != trace->tasks[other->poll.task].name ||
+	    one->off_row_count != other->off_row_count ||
+	    one->cpu_row_count != other->cpu_row_count)
+		return false;
+	for (uint32_t i = 0; i < one->off_row_count; i++)
+		if (one->off_rows[i].stack != other->off_rows[i].stack ||
+		    one->off_rows[i].reason != other->off_rows[i].reason ||
+		    one->off_rows[i].syscall != other->off_rows[i].syscall)
+			return false;
+	for (uint32_t i = 0; i < one->cpu_row_count; i++)
+		if (one->cpu_rows[i].stack != other->cpu_rows[i].stack)
+			return false;
+	return true;
+}
+
+static bool is_empty(const struct ky_stack_profile_poll *poll)
+{
+	return !poll->cpu_count && !poll->off_count;
+}
+
+static bool is_told_before(const struct view *view, uint32_t number)
+{
+	const struct ky_stack_profile_poll *worst = view->profile->worst;
+
+	for (uint32_t i = 0; i < number; i++)
+		if (is_alike(view->trace, &worst[i], &worst[number]))
+			return true;
+	return false;
+}
+
+/* "and 5 more like it, of 120 ms to 121 ms" */
+static void print_more(const struct view *view, uint32_t number)
+{
+	const struct ky_stack_profile_poll *worst = view->profile->worst;
+	char most[KY_OUT_CELL_BYTES] = "", least[KY_OUT_CELL_BYTES] = "";
+	uint32_t more = 0;
+
+	for (uint32_t i = number + 1; i < view->profile->worst_count; i++) {
+		if (is_empty(&worst[i]) || !is_alike(view->trace, &worst[number], &worst[i]))
+			continue;
+		(void)ky_out_duration(more++ ? least : most, worst[i].poll.duration_ns);
+	}
+	if (more == 1)
+		ky_out_format(view->out, "    and one more like it, of %s\n", most);
+	else if (more && strcmp(most, least) == 0)
+		ky_out_format(view->out, "    and %u more like it, of %s\n", more, most);
+	else if (more)
+		ky_out_format(view->out, "    and %u more like it, of %s to %s\n", more, least,
+			      most);
+}
+
+void ky_worst_text(struct ky_buf *out, const struct ky_trace *trace,
+		   const struct ky_stack_profile *profile, bool is_coloured)
+{
+	const struct view view = {out, trace, profile};
+	uint32_t empty = 0;
+
+	if (!profile->worst_count || (!profile->cpu.all.count && !profile->wait_total))
+		return;
+	ky_out_heading(out, is_coloured, "Inside the worst polls");
+	for (uint32_t i = 0; i < profile->worst_count; i++) {
+		empty += is_empty(&profile->worst[i]);
+		if (i && (is_empty(&profile->worst[i]) || is_told_before(&view, i)))
+			continue;
+		print_title(&view, &profile->worst[i]);
+		print_rows(&view, &profile->worst[i]);
+		if (!is_empty(&profile->worst[i]))
+			print_more(&view, i);
+	}
+	if (empty > 1)
+		ky_out_format(out, "  nothing fell in %u of the %u worst\n", empty,
+			      profile->worst_count);
+	ky_out_text(out, "\n");
+}
