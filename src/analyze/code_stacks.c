@@ -381,6 +381,17 @@ static bool is_of_headers(const struct ky_code_line *line)
 	       contains(line->file, ".h");
 }
 
+/* The language's library, and what that is built from. */
+static bool is_of_language(const struct ky_code_line *line)
+{
+	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/rust/deps/"};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (contains(line->file, files[i]))
+			return true;
+	return false;
+}
+
 bool ky_code_is_own(const struct ky_code_line *line)
 {
 	static const char *const crates[] = {
@@ -390,13 +401,12 @@ bool ky_code_is_own(const struct ky_code_line *line)
 		"__rg_",       "tokio_util::", "tokio_stream::", "tokio_rustls::", "tower_http::",
 		"axum_core::", "h2::",         "rustls::",       "tonic::",        "reqwest::",
 		"futures::",   "parking_lot",  "crossbeam",      "once_cell::"};
-	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/.cargo/",
-					    "/cargo/registry/", "/cargo/git/"};
+	static const char *const files[] = {"/.cargo/", "/cargo/registry/", "/cargo/git/"};
 	const char *name = path_of(line->name);
 	size_t i;
 
 	if (line->why != KY_SYMBOL_FOUND || line->is_system || is_of_headers(line) ||
-	    *name == '[') /* "[unknown] 0x..." of dial9 */
+	    is_of_language(line) || *name == '[') /* "[unknown] 0x..." of dial9 */
 		return false;
 	if (begins_with(name, "dyn "))
 		name += 4;
@@ -424,12 +434,13 @@ static bool is_runtime(const struct ky_code_line *line)
 	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
 		if (begins_with(name, crates[i]))
 			return true;
-	return line->is_system || !contains(name, "::");
+	return line->is_system || is_of_language(line) || !contains(name, "::");
 }
 
 const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack)
 {
 	const struct ky_code_line *line, *leaf = NULL, *named = NULL, *rust = NULL, *task = NULL;
+	const struct ky_code_line *crate = NULL;
 	struct ky_code_walk walk;
 	bool is_place = stack < stacks->trace->samples.stack_count && stacks->is_place[stack];
 
@@ -445,6 +456,8 @@ const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks,
 			named = line;
 		if (is_place && !is_runtime(line))
 			task = line;
+		if (!crate && !is_runtime(line))
+			crate = line;
 		if (!ky_code_is_own(line))
 			continue;
 		if (*line->file && line->file[0] != '.') /* libc's own are relative to its build */
@@ -454,7 +467,7 @@ const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks,
 	}
 	if (!rust && task)
 		return task;
-	return rust ? rust : named ? named : leaf;
+	return rust ? rust : crate ? crate : named ? named : leaf;
 }
 
 const struct ky_code_line *ky_code_leaf_line(const struct ky_code_stacks *stacks, uint32_t stack)

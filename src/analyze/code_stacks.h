@@ -74,7 +74,8 @@ bool ky_code_is_own(const struct ky_code_line *line);
 
 /* The line to show when there is room for one: the innermost of the program's own code; else, of a
  * task that waits, the outermost that is neither the language's nor the runtime's: what the task
- * is; else the innermost with a name; else the leaf. NULL: there is no stack. */
+ * is; else the innermost that is neither: a dependency's; else the innermost with a name; else the
+ * leaf. NULL: there is no stack. */
 const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack);
 
 /* The line to show beside it: the leaf; of a task that waits what the other line awaits. NULL:

@@ -31,6 +31,10 @@ static void begin(struct profile_case *p)
 	case_symbol_in(&p->c, "../include/kymo/alloc.h", 0xa0, "kymo_alloc", 1, 80);
 	case_symbol(&p->c, 0xb0, "make_list", 0, 71);
 	case_symbol_in(&p->c, "/usr/include/kymo/alloc.h", 0xb0, "kymo_alloc", 1, 80);
+	case_symbol_in(&p->c, "/rustc/59807616/library/alloc/src/alloc.rs", 0xc0,
+		       "alloc::alloc::alloc", 0, 95);
+	case_symbol_in(&p->c, "/rust/deps/hashbrown-0.16.1/src/raw/alloc.rs", 0xd0,
+		       "hashbrown::raw::alloc::inner::do_alloc", 0, 19);
 }
 
 static void make(struct profile_case *p, const struct ky_stack_profile_options *options)
@@ -559,6 +563,31 @@ static void profile__tells_functions_apart_that_call_the_library(void **state)
 	finish(&p);
 }
 
+/* Else all that dependencies allocate would be the one row of the language's alloc(). */
+static void profile__names_the_dependency_where_nothing_is_the_programs_own(void **state)
+{
+	const struct ky_code_stacks *code;
+	struct profile_case p;
+	uint32_t own, foreign, bare;
+
+	(void)state;
+	begin(&p);
+	own = CASE_STACK(&p.c, 0xc0, 0xd0, 0x80, 0x20, 0x90);
+	foreign = CASE_STACK(&p.c, 0xc0, 0xd0, 0x80, 0x90);
+	bare = CASE_STACK(&p.c, 0xc0, 0xd0, 0x90);
+	case_alloc(&p.c, 100 * MS, 1000, 0x1000, own, 4.0);
+	case_alloc(&p.c, 101 * MS, 2000, 0x2000, foreign, 4.0);
+	case_alloc(&p.c, 102 * MS, 3000, 0x3000, bare, 4.0);
+	make(&p, NULL);
+	code = &p.profile->code;
+	assert_string_equal(ky_code_own_line(code, own)->name, "app::handler");
+	assert_string_equal(ky_code_own_line(code, foreign)->name,
+			    "hyper_util::server::conn::auto::Conn::poll");
+	assert_string_equal(ky_code_own_line(code, bare)->name, "alloc::alloc::alloc");
+	assert_int_equal(p.profile->heap_count, 3);
+	finish(&p);
+}
+
 /* Ten parts of 100 ms .. 200 ms; half of it is at 150 ms. */
 static void profile__says_what_grew_and_what_was_live_when(void **state)
 {
@@ -725,6 +754,7 @@ int main(void)
 		cmocka_unit_test(profile__counts_a_task_that_a_dump_tells_of_once),
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
 		cmocka_unit_test(profile__tells_functions_apart_that_call_the_library),
+		cmocka_unit_test(profile__names_the_dependency_where_nothing_is_the_programs_own),
 		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
 		cmocka_unit_test(profile__range_begins_with_what_is_live),
 		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),
