@@ -213,6 +213,9 @@ int ky_cmd_set(int argc, char **argv)
 	if (arguments.is_json || (work.is_streaming && !work.is_reading))
 		work.is_drained = ky_ring_is_drained(&work.found, &work.ring);
 	ky_ring_close(&work.ring);
+	if (err == 0 && arguments.changes.is_unfinished)
+		ky_cli_notice("a `kymo set` is in the middle of these, or was killed there; until "
+			      "the next one what came before holds");
 	if (err == 0)
 		return print(&work, arguments.is_json);
 	ky_cli_error("%s: %s", work.found.path, kymo_error_text(err));

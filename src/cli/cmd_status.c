@@ -261,7 +261,11 @@ static void print_settings(struct ky_buf *out, const struct ky_ring_status *stat
 			      ky_setting_text(text, one->setting, one->before));
 		is_any = true;
 	}
-	ky_out_text(out, is_any ? "as started otherwise\n" : "as started\n");
+	ky_out_text(out, is_any ? "as started otherwise" : "as started");
+	if (state->settings.is_unfinished)
+		ky_out_text(out, " (half written: a `kymo set` is at it, or was killed; until the "
+				 "next one what came before holds)");
+	ky_out_text(out, "\n");
 }
 
 static void print_polls(struct ky_buf *out, const struct status *status, bool is_coloured)

@@ -4,6 +4,7 @@
 #include <cli/ring_settings.h>
 
 #include <base/now.h>
+#include <base/testpoint.h>
 #include <cli/cli.h>
 #include <cli/moment.h>
 #include <cli/out_text.h>
@@ -385,8 +386,9 @@ static void write_one(struct ky_ring_control *control, const struct ky_setting *
 }
 
 /* Makes the generation odd. Whoever made it odd and died is succeeded after a while: it stays odd,
- * and changes, so that no reader takes the half-written state for whole. */
-static void begin(struct ky_ring_settings *words)
+ * and changes, so that no reader takes the half-written state for whole. Returns what it is as long
+ * as nobody does the same with us. */
+static uint32_t begin(struct ky_ring_settings *words)
 {
 	const struct timespec step = {.tv_nsec = STEP_NS};
 	uint32_t seen = atomic_load_explicit(&words->generation, memory_order_acquire), now;
@@ -409,13 +411,18 @@ static void begin(struct ky_ring_settings *words)
 	}
 	/* Pairs with the fence of a reader between the values and its second look. */
 	atomic_thread_fence(memory_order_release);
+	return now + 1 + now % 2;
 }
 
-static void end(struct ky_ring_control *control)
+/* False: somebody took us for dead. */
+static bool end(struct ky_ring_control *control, uint32_t mine)
 {
-	atomic_fetch_add_explicit(&control->settings.generation, 1, memory_order_release);
+	if (!atomic_compare_exchange_strong_explicit(&control->settings.generation, &mine, mine + 1,
+						     memory_order_release, memory_order_relaxed))
+		return false;
 	atomic_fetch_add_explicit(&control->bell, 1, memory_order_release);
 	(void)syscall(SYS_futex, &control->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	return true;
 }
 
 static void apply_gates(struct ky_ring_control *control, struct ky_setting_changes *changes)
@@ -470,10 +477,37 @@ static void mark_recording(const struct ky_open_ring *ring, bool is_stopped)
 			    ky_now_ns(CLOCK_MONOTONIC));
 }
 
+/* False: somebody took us for dead, and what we had not written yet is not written. */
+static bool write_all(struct ky_open_ring *ring, struct ky_setting_changes *changes, uint32_t mine,
+		      bool is_first)
+{
+	struct ky_ring_control *control = ring->control;
+
+	for (size_t i = 0; i < changes->count; i++) {
+		struct ky_setting_change *change = &changes->changes[i];
+		uint64_t before;
+
+		if (change->setting->kind == KIND_GATE)
+			continue;
+		KY_TESTPOINT("settings.writing");
+		if (atomic_load_explicit(&control->settings.generation, memory_order_relaxed) !=
+		    mine)
+			return false;
+		before = read_one(control, change->setting);
+		if (is_first)
+			change->before = before;
+		write_one(control, change->setting, change->value);
+		if (change->setting->kind == KIND_RECORDING && before != change->value)
+			mark_recording(ring, change->value != 0);
+	}
+	return true;
+}
+
 int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes)
 {
 	struct ky_ring_control *control = ring->control;
-	bool has_settings = false;
+	bool has_settings = false, is_first = true;
+	uint32_t mine;
 	size_t i;
 
 	for (i = 0; i < changes->count; i++)
@@ -481,19 +515,13 @@ int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *chan
 	apply_gates(control, changes);
 	if (!has_settings)
 		return 0;
-	begin(&control->settings);
-	for (i = 0; i < changes->count; i++) {
-		struct ky_setting_change *change = &changes->changes[i];
-
-		if (change->setting->kind == KIND_GATE)
-			continue;
-		change->before = read_one(control, change->setting);
-		write_one(control, change->setting, change->value);
-		if (change->setting->kind == KIND_RECORDING && change->before != change->value)
-			mark_recording(ring, change->value != 0);
+	/* Whoever was stopped for so long that it was succeeded comes after its successor. */
+	for (;;) {
+		mine = begin(&control->settings);
+		if (write_all(ring, changes, mine, is_first) && end(control, mine))
+			return 0;
+		is_first = false;
 	}
-	end(control);
-	return 0;
 }
 
 void ky_settings_read(const struct ky_ring_control *ring_control, struct ky_setting_changes *out)
@@ -502,6 +530,8 @@ void ky_settings_read(const struct ky_ring_control *ring_control, struct ky_sett
 	struct ky_ring_control copy = *ring_control, *control = &copy;
 	size_t i;
 
+	out->is_unfinished =
+		atomic_load_explicit(&control->settings.generation, memory_order_relaxed) % 2 != 0;
 	out->count = SETTING_COUNT;
 	for (i = 0; i < SETTING_COUNT; i++) {
 		out->changes[i].setting = &settings[i];

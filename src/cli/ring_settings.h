@@ -35,6 +35,7 @@ struct ky_setting_change {
 struct ky_setting_changes {
 	struct ky_setting_change changes[KY_SETTINGS_MAX];
 	size_t count;
+	bool is_unfinished; /* read: somebody is writing them, or was stopped or killed in there */
 };
 
 bool ky_setting_is_gate(const struct ky_setting *setting);

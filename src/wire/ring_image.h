@@ -131,7 +131,9 @@ struct ky_ring_header {
 
 /* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by
  * `kymo set` or the owner, read once a step. A writer makes `generation` odd, writes, makes it even
- * again, each by one; a reader that sees it odd or changed keeps what it had. */
+ * again; a reader that sees it odd or changed keeps what it had. What was left odd is taken over by
+ * the next writer, which adds two: a writer that finds it changed by others begins anew. Who writes
+ * a single word adds two behind it. */
 struct ky_ring_settings {
 	_Atomic uint32_t generation;
 	_Atomic uint32_t mode; /* enum ky_ring_mode */

@@ -172,10 +172,11 @@ static void set_mode_locked(uint32_t mode)
 			ky_engine.prepared->header->flags |= KY_RING_FLIGHT;
 		return;
 	}
+	/* One word is never half written; and where a `kymo set` is in the middle of several, or
+	 * died there, the generation must stay odd. */
 	settings = &ring->control->settings;
-	atomic_fetch_add_explicit(&settings->generation, 1, memory_order_acq_rel);
 	atomic_store_explicit(&settings->mode, mode, memory_order_release);
-	atomic_fetch_add_explicit(&settings->generation, 1, memory_order_release);
+	atomic_fetch_add_explicit(&settings->generation, 2, memory_order_release);
 }
 
 int kymo_recorder_mode(uint32_t mode)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
+#include <base/testpoint.h>
 #include <cli/ring_settings.h>
 #include <drain/ring_view.h>
 #include <errno.h>
@@ -224,6 +225,83 @@ static void ring_settings__writer_that_died_in_the_middle_is_succeeded(void **st
 	assert_int_equal(atomic_load(&control.settings.mode), KY_RING_MODE_STREAM);
 }
 
+/* Steps in at the so many-th value that is written. */
+static int intrude_at;
+static void (*intrude)(void);
+
+void ky_testpoint(const char *name)
+{
+	if (strcmp(name, "settings.writing") == 0 && intrude_at > 0 && --intrude_at == 0)
+		intrude();
+}
+
+static void assert_thresholds(uint64_t poll_ns, uint64_t wake_ns)
+{
+	assert_int_equal(atomic_load(&control.settings.poll_threshold_ns), poll_ns);
+	assert_int_equal(atomic_load(&control.settings.wake_threshold_ns), wake_ns);
+}
+
+#define S UINT64_C(1000000000)
+
+/* It finds what the one before left whole, and has written nothing of its own into it. */
+static void see_the_successor(void)
+{
+	assert_int_equal(atomic_load(&control.settings.generation) % 2, 1);
+	assert_thresholds(3 * S, 4 * S);
+}
+
+static void succeed(void)
+{
+	struct ky_setting_changes other = {.count = 0};
+
+	assert_int_equal(ky_settings_parse(&other, "poll.threshold=3s", why), 0);
+	assert_int_equal(ky_settings_parse(&other, "wake.threshold=4s", why), 0);
+	assert_int_equal(ky_settings_apply(&ring, &other), 0);
+	assert_thresholds(3 * S, 4 * S);
+	assert_int_equal(atomic_load(&control.settings.generation) % 2, 0);
+	intrude = see_the_successor;
+	intrude_at = 1;
+}
+
+/* Stopped in the middle, taken for dead, and let go on. */
+static void ring_settings__writer_that_was_succeeded_begins_anew(void **state)
+{
+	struct ky_ring_view view = {.control = &control};
+	struct ky_ring_wish wish = {.generation = 0};
+
+	(void)state;
+	set("poll.threshold=1s");
+	set("wake.threshold=2s");
+	intrude = succeed;
+	intrude_at = 2;
+	assert_int_equal(ky_settings_apply(&ring, &changes), 0);
+	assert_int_equal(intrude_at, 0);
+	assert_thresholds(1 * S, 2 * S);
+	assert_int_equal(before("poll.threshold"), 0);
+	assert_true(ky_ring_view_settings(&view, &wish));
+	assert_int_equal(wish.poll_threshold_ns, 1 * S);
+	ky_settings_read(&control, &changes);
+	assert_false(changes.is_unfinished);
+}
+
+static void read_half(void)
+{
+	ky_settings_read(&control, &changes);
+	assert_true(changes.is_unfinished);
+}
+
+static void ring_settings__half_written_are_told(void **state)
+{
+	struct ky_setting_changes other = {.count = 0};
+
+	(void)state;
+	assert_int_equal(ky_settings_parse(&other, "mode=stream", why), 0);
+	intrude = read_half;
+	intrude_at = 1;
+	assert_int_equal(ky_settings_apply(&ring, &other), 0);
+	assert_int_equal(intrude_at, 0);
+}
+
 #define ROUNDS 2000
 
 /* Both values are the same number, or a reader took half a state for a whole one. */
@@ -263,7 +341,9 @@ static void ring_settings__readers_never_see_two_writers_mixed(void **state)
 		}
 	for (i = 0; i < 2; i++)
 		pthread_join(writers[i], NULL);
-	assert_int_equal(atomic_load(&control.settings.generation), 4 * ROUNDS);
+	/* More where the machine stopped one of them for so long that it was succeeded. */
+	assert_true(atomic_load(&control.settings.generation) >= 4 * ROUNDS);
+	assert_int_equal(atomic_load(&control.settings.generation) % 2, 0);
 	assert_true(ky_ring_view_settings(&view, &wish) || seen > 0);
 	assert_int_equal(wish.poll_threshold_ns, wish.wake_threshold_ns);
 }
@@ -313,6 +393,8 @@ int main(void)
 		TEST(ring_settings__reading_shows_all_there_are),
 		TEST(ring_settings__writer_that_died_in_the_middle_is_succeeded),
 		TEST(ring_settings__recording_stops_whatever_the_gates_are),
+		TEST(ring_settings__writer_that_was_succeeded_begins_anew),
+		TEST(ring_settings__half_written_are_told),
 		TEST(ring_settings__readers_never_see_two_writers_mixed),
 	};
 

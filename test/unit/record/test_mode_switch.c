@@ -5,6 +5,7 @@
 
 #include <ftw.h>
 #include <kymo/kymo.h>
+#include <record/emit/emit_engine.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +181,25 @@ static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
 	assert_int_equal(told.ends, 101);
 }
 
+/* A `kymo set` is in the middle of several, or died there: nobody may take them for whole. */
+static void mode__leaves_half_written_settings_half_written(void **state)
+{
+	struct ky_ring_settings *words;
+
+	(void)state;
+	open_ring(0);
+	emit_polls(1);
+	words = &ky_engine.ring->control->settings;
+	atomic_store(&words->generation, 7);
+	assert_int_equal(kymo_recorder_mode(KYMO_MODE_STREAM), 0);
+	assert_int_equal(atomic_load(&words->generation) % 2, 1);
+	assert_int_equal(atomic_load(&words->mode), KYMO_MODE_STREAM);
+	atomic_store(&words->generation, 10);
+	assert_int_equal(kymo_recorder_mode(KYMO_MODE_FLIGHT), 0);
+	assert_int_equal(atomic_load(&words->generation), 12);
+	close_and_read();
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
@@ -190,6 +210,7 @@ int main(void)
 		CASE(stream__tells_what_the_ring_overwrote_in_flight),
 		CASE(stream__behind_a_flight_tells_what_went_before),
 		CASE(stream__tells_a_poll_that_is_open_over_a_flight),
+		CASE(mode__leaves_half_written_settings_half_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
