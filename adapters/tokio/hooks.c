@@ -466,7 +466,11 @@ void ky_tokio_on_wake_by_ref(void *header, uint32_t copy)
 }
 
 _Static_assert(offsetof(struct ky_tokio_thread, place.header) == 8 &&
-		       offsetof(struct ky_tokio_waker, clone) == 8 &&
+		       offsetof(struct ky_tokio_thread, place.task_word) == 16 &&
+		       offsetof(struct ky_tokio_thread, place.left) == 32 &&
+		       offsetof(struct ky_tokio_thread, chooser) == 152 &&
+		       sizeof(ky_tokio_self.place.left) == 4 && PLACES_UNDECIDED == 9 &&
+		       KYMO_NAME_BITS == 24 && offsetof(struct ky_tokio_waker, clone) == 8 &&
 		       sizeof(struct ky_tokio_waker) == 40 && KYMO_GATE_WAKER_CLONE == 0x40,
 	       "as thunks_<arch>.S has them");
 
@@ -483,26 +487,17 @@ struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
 	return ky_tokio_wakers[copy].clone(header);
 }
 
-uint32_t ky_tokio_is_place_wanted(void)
+void ky_tokio_choose_place(void *header, uint32_t one_in)
 {
-	struct ky_tokio_thread *self = &ky_tokio_self;
-	struct ky_tokio_place *place = &self->place;
-	uint32_t one_in;
+	struct ky_tokio_place *place = &ky_tokio_self.place;
 
-	if (KYMO_UNLIKELY(place->left != PLACES_UNDECIDED))
-		return 1;
-	one_in = kymo_place_choose(&self->chooser, place->task_word >> KYMO_NAME_BITS);
-	if (KYMO_LIKELY(!one_in)) {
-		place->header = NULL;
-		return 0;
-	}
+	place->header = header;
 	place->left = KY_TOKIO_CAPTURES_MAX;
 	place->taken.task = place->task_word >> KYMO_NAME_BITS;
 	place->taken.name = place->task_word & NAME_MASK;
 	place->taken.one_in = one_in;
 	place->taken.count = 0;
 	place->taken.may_have_moved = false;
-	return 1;
 }
 
 /* The leaf that clones is about to return Pending, unless it keeps the waker before it looks: all

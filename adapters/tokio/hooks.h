@@ -70,9 +70,10 @@ void ky_tokio_on_poll(void *header, uint32_t index);
 void ky_tokio_on_shutdown(void *header, uint32_t index);
 /* Of a clone: only while waker clones are recorded. */
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy);
-/* Before the clone, where its header is place.header: 0, no stack is to be taken. Else it is taken
- * next; start: registers of whoever clones. */
-uint32_t ky_tokio_is_place_wanted(void);
+/* Of the first clone in a poll, once kymo_place_choose() said yes: clones of this header are taken
+ * from now on, as 1 of one_in. */
+void ky_tokio_choose_place(void *header, uint32_t one_in);
+/* Before a clone of such a header; start: registers of whoever clones. */
 void ky_tokio_take_place(const struct kymo_stack_start *start);
 void ky_tokio_on_wake(void *header, uint32_t copy);
 void ky_tokio_on_wake_by_ref(void *header, uint32_t copy);

@@ -30,11 +30,17 @@
 	thunks ky_tokio_wake_thunks, ky_tokio_on_wake, COPIES
 	thunks ky_tokio_wake_by_ref_thunks, ky_tokio_on_wake_by_ref, COPIES
 
-/* A clone that nobody records is two tests and a jump to Tokio's own. Where the place of a wait may
- * be taken, the hook gets the registers of whoever clones: struct kymo_stack_start. Like any caller
- * it stands at its call, so the return address minus 1. Offsets: hooks.c. */
+/* A clone that nobody records is two tests and a jump to Tokio's own. The first one of a poll has
+ * to be decided; what is usual, that its place is not taken, ends here. Where it is taken, the hook
+ * gets the registers of whoever clones: struct kymo_stack_start. Like any caller it stands at its
+ * call, so the return address minus 1. Offsets: hooks.c. */
 #define GATE_WAKER_CLONE 0x40
+#define NAME_BITS 24
 #define SELF_PLACE_HEADER 8
+#define SELF_PLACE_TASK_WORD 16
+#define SELF_PLACE_LEFT 32
+#define SELF_CHOOSER 152
+#define PLACES_UNDECIDED 9
 #define WAKER_CLONE 8
 	.p2align 4
 	.globl ky_tokio_enter_clone
@@ -57,9 +63,17 @@ ky_tokio_enter_clone:
 	.cfi_adjust_cfa_offset 56
 	mov %rdi, 32(%rsp)
 	mov %rsi, 40(%rsp)
-	call ky_tokio_is_place_wanted
+	cmpl $PLACES_UNDECIDED, %fs:SELF_PLACE_LEFT(%rax)
+	jne .Lwanted
+	mov %fs:SELF_PLACE_TASK_WORD(%rax), %rsi
+	/* Until it is known otherwise, no further clone is asked about. */
+	movq $0, %fs:SELF_PLACE_HEADER(%rax)
+	mov %fs:0, %rdi
+	shr $NAME_BITS, %rsi
+	lea SELF_CHOOSER(%rdi,%rax), %rdi
+	call kymo_place_choose@PLT
 	test %eax, %eax
-	jnz .Lwanted
+	jnz .Lchosen
 .Lasked:
 	mov 32(%rsp), %rdi
 	mov 40(%rsp), %rsi
@@ -67,8 +81,12 @@ ky_tokio_enter_clone:
 	.cfi_remember_state
 	.cfi_adjust_cfa_offset -56
 	jmp .Lplaced
-.Lwanted:
+.Lchosen:
 	.cfi_restore_state
+	mov 32(%rsp), %rdi
+	mov %eax, %esi
+	call ky_tokio_choose_place
+.Lwanted:
 	mov 56(%rsp), %rax
 	dec %rax
 	mov %rax, (%rsp)

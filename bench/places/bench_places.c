@@ -64,6 +64,8 @@ static void prepare(struct ky_tokio_thread *self)
 	self->place.header = what > CLONE_KEPT ? self->current : NULL;
 	self->place.left = KY_TOKIO_CAPTURES_MAX + 1;
 	self->chooser.spent = what == CLONE_TAKEN ? 0 : UINT32_MAX / 2;
+	if (what == CLONE_TAKEN)
+		self->chooser.empty_ticks = 0;
 	/* Whose next number is none of those that are taken. */
 	self->chooser.random = 1;
 }

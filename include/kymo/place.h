@@ -90,6 +90,7 @@ struct kymo_place_chooser {
 	uint64_t refilled_ticks;
 	uint32_t spent; /* of the thread's budget */
 	uint32_t random;
+	uint64_t empty_ticks; /* refilled then, and spent but for first polls; 0: not so */
 };
 
 /* Can stacks through the code at this address be walked? Somebody outside makes the tables for it

@@ -16,9 +16,13 @@
 
 _Static_assert((KYMO_PLACE_ONE_IN & (KYMO_PLACE_ONE_IN - 1)) == 0, "draw() divides 2^32 by it");
 _Static_assert(KYMO_PLACE_STACKS_MAX * 16 <= 48, "the upper bits are flags");
+_Static_assert(sizeof(struct kymo_place_set) == 2 * KYMO_PLACE_WAYS * sizeof(uint64_t) &&
+		       offsetof(struct kymo_place_set, polled) ==
+			       KYMO_PLACE_WAYS * sizeof(uint64_t),
+	       "kymo_place_choose() counts in words");
 
 /* Of the clock of the one ring that is live. */
-static uint64_t threshold_word, refill_ticks; /* the first as polled[] keeps ticks */
+static uint64_t threshold_steps, refill_ticks; /* the first in steps of what polled[] keeps */
 
 static struct ky_thread *self(void)
 {
@@ -36,10 +40,19 @@ static struct ky_place_slot *slots_of(const struct kymo_place_set *sets)
 					KY_PLACE_SLOTS_OFFSET);
 }
 
-/* As polled[] keeps them, beside a tag of 0. */
-static uint64_t ticks_word(uint64_t ticks)
+/* As polled[] keeps them. */
+static uint64_t polled_word(uint64_t ticks, uint32_t hash)
 {
-	return ticks >> KYMO_PLACE_TICKS_SHIFT << KYMO_PLACE_TAG_BITS;
+	return ticks >> KYMO_PLACE_TICKS_SHIFT << KYMO_PLACE_TAG_BITS | KYMO_PLACE_TAG_OF(hash);
+}
+
+/* Two of one task apart: how many steps, modulo what the word does not keep. Of two tasks: more
+ * than any number of steps. */
+static uint64_t steps_between(uint64_t before, uint64_t after)
+{
+	uint64_t apart = after - before;
+
+	return apart >> KYMO_PLACE_TAG_BITS | apart << (64 - KYMO_PLACE_TAG_BITS);
 }
 
 /* The calling thread's tables from now on. NULL: there are none, or not yet. */
@@ -52,7 +65,8 @@ static __attribute__((noinline)) struct kymo_place_set *begin(struct ky_thread *
 
 	if (!area)
 		return NULL;
-	__atomic_store_n(&threshold_word, ticks_word(hz / (UINT64_C(1000000000) / THRESHOLD_NS)),
+	__atomic_store_n(&threshold_steps,
+			 hz / (UINT64_C(1000000000) / THRESHOLD_NS) >> KYMO_PLACE_TICKS_SHIFT,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&refill_ticks, hz / BUDGET_HZ + 1, __ATOMIC_RELAXED);
 	head = (struct ky_place_head *)(void *)area;
@@ -87,7 +101,7 @@ bool kymo_place_is_ready(uint64_t code)
 
 static bool is_of(const uint64_t *word, uint64_t task)
 {
-	return ((__atomic_load_n(word, __ATOMIC_RELAXED) ^ task) & KY_PLACE_TASK_MASK) == 0;
+	return (__atomic_load_n(word, __ATOMIC_RELAXED) ^ task) << (64 - KYMO_TASK_BITS) == 0;
 }
 
 static uint64_t *find_in(struct kymo_place_set *set, uint64_t task)
@@ -193,6 +207,7 @@ static bool has_budget(struct kymo_place_chooser *chooser, uint64_t now, bool is
 {
 	uint64_t step = __atomic_load_n(&refill_ticks, __ATOMIC_RELAXED);
 	uint64_t gone = now - chooser->refilled_ticks, back;
+	bool is_given;
 
 	if (chooser->spent && gone >= step) {
 		back = gone / step;
@@ -201,14 +216,15 @@ static bool has_budget(struct kymo_place_chooser *chooser, uint64_t now, bool is
 	} else if (!chooser->spent) {
 		chooser->refilled_ticks = now;
 	}
-	if (chooser->spent >= budget_of(is_first))
-		return false;
-	chooser->spent++;
-	return true;
+	is_given = chooser->spent < budget_of(is_first);
+	chooser->spent += is_given;
+	chooser->empty_ticks = chooser->spent < budget_of(false) ? 0 : chooser->refilled_ticks;
+	return is_given;
 }
 
-static __attribute__((noinline)) uint32_t move_away_from_home(struct kymo_place_set *sets,
-							      uint64_t task, uint64_t now)
+/* Not taken: it may wait elsewhere by now. */
+static __attribute__((noinline)) uint32_t move(struct kymo_place_set *sets, uint64_t task,
+					       uint64_t now)
 {
 	uint64_t *word = find(sets, task);
 
@@ -217,26 +233,8 @@ static __attribute__((noinline)) uint32_t move_away_from_home(struct kymo_place_
 	return 0;
 }
 
-/* Not taken: it may wait elsewhere by now. */
-static inline uint32_t move(struct kymo_place_set *sets, uint64_t task, uint64_t now)
-{
-	uint32_t hash = kymo_place_hash(task), set = KYMO_PLACE_SET_OF(hash);
-	uint32_t way = KYMO_PLACE_WAY_OF(hash);
-
-	if (KYMO_UNLIKELY(!is_of(&sets[set].tasks[way], task))) {
-		if (KYMO_LIKELY(!(__atomic_load_n(&sets[set].tasks[way], __ATOMIC_RELAXED) &
-				  KY_PLACE_AWAY_MASK)))
-			return 0;
-		return move_away_from_home(sets, task, now);
-	}
-	atomic_store_explicit(&slots_of(sets)[set * KYMO_PLACE_WAYS + way].moved_ticks, now,
-			      memory_order_relaxed);
-	return 0;
-}
-
-/* What is rare stands apart, so that the usual answer needs no register saved. */
-static __attribute__((noinline)) uint32_t ask_budget(struct kymo_place_chooser *chooser,
-						     uint64_t task, uint64_t now, bool is_first)
+static uint32_t ask_budget(struct kymo_place_chooser *chooser, uint64_t task, uint64_t now,
+			   bool is_first)
 {
 	if (!chooser->random)
 		chooser->random = (uint32_t)task * 2654435761u | 1u;
@@ -245,6 +243,19 @@ static __attribute__((noinline)) uint32_t ask_budget(struct kymo_place_chooser *
 	if (draw(chooser))
 		return KYMO_PLACE_ONE_IN;
 	return move(kymo_thread_self->places, task, now);
+}
+
+/* What is rare stands apart, so that the usual answer needs no register saved. */
+static __attribute__((noinline)) uint32_t choose_apart(struct kymo_place_chooser *chooser,
+						       uint64_t task, uint64_t steps)
+{
+	uint64_t now = __atomic_load_n(&kymo_thread_self->sub->open[0].begin_ticks,
+				       __ATOMIC_RELAXED);
+	bool is_first = steps >> (64 - KYMO_PLACE_TAG_BITS) != 0;
+
+	if (!is_first && steps >= __atomic_load_n(&threshold_steps, __ATOMIC_RELAXED))
+		return 1;
+	return ask_budget(chooser, task, now, is_first);
 }
 
 static __attribute__((noinline)) uint32_t choose_first(struct kymo_place_chooser *chooser,
@@ -259,29 +270,36 @@ uint32_t kymo_place_choose(struct kymo_place_chooser *chooser, uint64_t task)
 {
 	const struct kymo_thread *thread = kymo_thread_self;
 	struct kymo_place_set *sets = thread->places;
-	uint32_t hash = kymo_place_hash(task);
-	uint64_t now, polled;
+	const struct kymo_sub_buffer_hot *sub = thread->sub;
+	uint32_t hash = kymo_place_hash(task), first, index;
+	uint64_t now, steps, *home;
 
-	if (KYMO_UNLIKELY(!sets || !thread->sub))
-		return sets ? 0 : choose_first(chooser, task);
-	now = __atomic_load_n(&thread->sub->open[0].begin_ticks, __ATOMIC_RELAXED);
-	/* Ticks alone where the tag is this task's. */
-	polled = __atomic_load_n(&sets[KYMO_PLACE_SET_OF(hash)].polled[KYMO_PLACE_WAY_OF(hash)],
-				 __ATOMIC_RELAXED) ^
-		 KYMO_PLACE_TAG_OF(hash);
-	if (KYMO_UNLIKELY(KYMO_PLACE_TAG_OF((uint32_t)polled) != 0))
-		return ask_budget(chooser, task, now, true);
-	/* Modulo what the word does not keep. */
-	if (KYMO_UNLIKELY(ticks_word(now) - polled >=
-			  __atomic_load_n(&threshold_word, __ATOMIC_RELAXED)))
-		return 1;
-	if (KYMO_UNLIKELY(now - chooser->refilled_ticks >=
-				  __atomic_load_n(&refill_ticks, __ATOMIC_RELAXED) ||
-			  chooser->spent < budget_of(false)))
-		return ask_budget(chooser, task, now, false);
+	if (KYMO_UNLIKELY(!sets))
+		return choose_first(chooser, task);
+	if (KYMO_UNLIKELY(!sub))
+		return 0;
+	now = __atomic_load_n(&sub->open[0].begin_ticks, __ATOMIC_RELAXED);
+	/* Of the home's set, and of the home itself. */
+	first = KYMO_PLACE_SET_OF(hash) * KYMO_PLACE_WAYS;
+	index = first | KYMO_PLACE_WAY_OF(hash);
+	steps = polled_word(now, hash);
+	/* A set is its ways twice. */
+	home = (uint64_t *)(void *)sets + (first + index);
+	steps = steps_between(__atomic_load_n(home + KYMO_PLACE_WAYS, __ATOMIC_RELAXED), steps);
+	if (KYMO_UNLIKELY(steps >= __atomic_load_n(&threshold_steps, __ATOMIC_RELAXED)))
+		return choose_apart(chooser, task, steps);
+	if (KYMO_UNLIKELY(now - chooser->empty_ticks >=
+			  __atomic_load_n(&refill_ticks, __ATOMIC_RELAXED)))
+		return choose_apart(chooser, task, steps);
 	if (KYMO_UNLIKELY(draw(chooser)))
 		return KYMO_PLACE_ONE_IN;
-	return move(sets, task, now);
+	if (KYMO_UNLIKELY(!is_of(home, task)))
+		return KYMO_LIKELY(
+			       !(__atomic_load_n(home, __ATOMIC_RELAXED) & KY_PLACE_AWAY_MASK)) ?
+			       0 :
+			       move(sets, task, now);
+	atomic_store_explicit(&slots_of(sets)[index].moved_ticks, now, memory_order_relaxed);
+	return 0;
 }
 
 /* ---- stacks, each once ---- */

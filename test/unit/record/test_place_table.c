@@ -274,6 +274,120 @@ static void choice__idle_tasks_always_others_by_chance(void **state)
 	test_recorder_close(&c.test);
 }
 
+#define MODEL_TASKS 24u
+
+/* The rule as it is told in words, one question after the other. */
+struct model {
+	uint64_t refilled_ticks, polled[MODEL_TASKS]; /* in steps of the table; 0: never */
+	uint32_t spent, random;
+	uint64_t hz;
+};
+
+static uint32_t answer(struct model *model, uint32_t index, uint64_t task, uint64_t now)
+{
+	uint64_t *polled = &model->polled[index], back;
+	uint32_t limit = *polled ? 3072 : 4096;
+
+	if (*polled &&
+	    (now >> KYMO_PLACE_TICKS_SHIFT) - *polled >= model->hz / 100 >> KYMO_PLACE_TICKS_SHIFT)
+		return 1;
+	if (!model->random)
+		model->random = (uint32_t)task * 2654435761u | 1u;
+	back = (now - model->refilled_ticks) / (model->hz / 500 + 1);
+	if (back || !model->spent) {
+		model->spent = back < model->spent ? model->spent - (uint32_t)back : 0;
+		model->refilled_ticks = now;
+	}
+	if (model->spent < limit) {
+		model->spent++;
+		return 1;
+	}
+	model->random = model->random * 1664525u + 1013904223u;
+	return model->random >> 26 ? 0 : KYMO_PLACE_ONE_IN;
+}
+
+/* Time passes by nothing, by what gives some of the budget back, by about what counts as idle. */
+static uint64_t pass(uint64_t *random)
+{
+	*random = *random * UINT64_C(6364136223846793005) + 1;
+	if (*random >> 56 < 250)
+		return (*random >> 40) % (MS_TICKS / 4000);
+	return (*random >> 32) % (*random >> 63 ? 12 * MS_TICKS : 3 * MS_TICKS);
+}
+
+static void choice__is_the_rule_at_every_poll(void **state)
+{
+	uint32_t seen[KYMO_PLACE_ONE_IN + 1] = {0};
+	struct model model = {0};
+	uint64_t random = 11;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	model.hz = ky_engine.ring->clock.is_os ? TEST_HZ : ky_engine.clock.ticks_per_second;
+	for (uint32_t i = 0; i < 300000; i++) {
+		/* Some come late: their first poll finds what is kept for first polls. */
+		uint32_t index = (uint32_t)(random >> 33) %
+				 (i < 200000 ? MODEL_TASKS / 2 : MODEL_TASKS);
+		uint64_t task = 1 + 2049 * index, word; /* in different sets and ways */
+		uint32_t hash = kymo_place_hash(task), one_in;
+
+		test_ticks += pass(&random);
+		kymo_poll_begin(task, 5, 0);
+		one_in = kymo_place_choose(&c.chooser, task);
+		assert_int_equal(one_in, answer(&model, index, task,
+						kymo_thread_self->sub->open[0].begin_ticks));
+		kymo_poll_end(0);
+		kymo_place_polled(task);
+		word = kymo_thread_self->places[KYMO_PLACE_SET_OF(hash)]
+			       .polled[KYMO_PLACE_WAY_OF(hash)];
+		model.polled[index] = word >> KYMO_PLACE_TAG_BITS;
+		assert_int_equal(KYMO_PLACE_TAG_OF((uint32_t)word), KYMO_PLACE_TAG_OF(hash));
+		seen[one_in]++;
+	}
+	assert_true(seen[0] > 100000 && seen[1] > 4096 && seen[KYMO_PLACE_ONE_IN] > 1000);
+	assert_true(model.polled[MODEL_TASKS - 1] != 0);
+	test_recorder_close(&c.test);
+}
+
+static void choice__not_taken_makes_the_place_old(void **state)
+{
+	const uint64_t at_home = 7 + 3 * KYMO_PLACE_SETS;
+	uint64_t task = at_home + 1, before;
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	/* Its home is another's. */
+	while ((kymo_place_hash(task) ^ kymo_place_hash(at_home)) % KY_PLACE_SLOTS != 0)
+		task++;
+	(void)poll(&c, at_home, 0);
+	put(at_home, 0x1000);
+	put(task, 0x1000);
+	(void)look(&c, task, &seen);
+	assert_true(seen.moved_ticks < seen.taken_ticks);
+	before = seen.taken_ticks;
+	/* As a task that nothing is known of yet, then as one that is. */
+	for (uint32_t i = 0; i < 2; i++) {
+		c.chooser.spent = UINT32_MAX / 2;
+		while (poll(&c, task, 0) != 0)
+			;
+		(void)look(&c, task, &seen);
+		assert_true(seen.moved_ticks > before);
+		before = seen.moved_ticks;
+	}
+	(void)look(&c, at_home, &seen);
+	assert_true(seen.moved_ticks < seen.taken_ticks);
+	(void)poll(&c, at_home, 0);
+	before = test_ticks;
+	while (poll(&c, at_home, 0) != 0)
+		;
+	(void)look(&c, at_home, &seen);
+	assert_true(seen.moved_ticks > before);
+	test_recorder_close(&c.test);
+}
+
 static void choice__new_tasks_are_taken_while_the_budget_lasts(void **state)
 {
 	uint32_t taken = 0;
@@ -473,6 +587,8 @@ int main(void)
 		cmocka_unit_test(place__is_told_as_it_is_at_the_end_of_the_poll),
 		cmocka_unit_test(place__of_a_task_that_is_over_stays_free),
 		cmocka_unit_test(choice__idle_tasks_always_others_by_chance),
+		cmocka_unit_test(choice__is_the_rule_at_every_poll),
+		cmocka_unit_test(choice__not_taken_makes_the_place_old),
 		cmocka_unit_test(choice__new_tasks_are_taken_while_the_budget_lasts),
 		cmocka_unit_test(table__holds_what_it_says_and_counts_the_rest),
 		cmocka_unit_test(table__has_room_whatever_lies_between_the_tasks),
