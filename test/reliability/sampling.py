@@ -261,14 +261,17 @@ def without_any_proc(place, source):
 
 @on_each_source
 def five_hundred_threads(place, source):
-    """500 threads at once, three times: all of their time"""
+    """500 threads at once, three times: sampled beside the one that computes, which is whole"""
     host = place.build / "test/cli/run_host"
+    # Without --switches off perf_event may sample so many threads in windows, where a handful of
+    # samples would have to stand for all of it.
     done = place.run(host, "10", "crowd=500", "crowd=500", "crowd=500", "burn=400",
-                     options=["--sampler", source])
+                     options=["--sampler", source, "--switches", "off"])
     ended_well(done)
     weights = sum(event["weight_ns"] for event in place.events("CpuSampleEvent"))
-    # Threads of a millisecond have a tenth of a sample each.
-    check(400e6 < weights < 4e9, f"{weights / 1e6:.0f} ms")
+    # Of the two that compute a period each may be cut off, 10 ms; threads of a millisecond have a
+    # tenth of a sample each at most.
+    check(350e6 < weights < 4e9, f"{weights / 1e6:.0f} ms")
 
 
 if __name__ == "__main__":
