@@ -147,14 +147,23 @@ static uint64_t wakeups(void)
 	return status.wakeups;
 }
 
-/* Until the library's thread has its events, and the step that opened them is over. */
-static void wait_for_windows(void)
+/* Until the library's thread has its events, and the step that opened them is over. Its own test
+ * of the machine may fail where ours did not, a moment before. */
+static void wait_for_windows(struct kymo_recorder *recorder)
 {
 	uint64_t before;
 
 	while (!(atomic_load(&ky_engine.ring->header->sample_classes) & 1u << KY_SAMPLES_OFF_CPU) ||
-	       !(atomic_load(&head()->source) & 1u << KY_SOURCE_SWITCHES))
+	       !(atomic_load(&head()->source) & 1u << KY_SOURCE_SWITCHES)) {
+		if (atomic_load(&ky_engine.ring->header->sample_classes) &
+			    1u << KY_SAMPLES_OFF_CPU &&
+		    atomic_load(&head()->refusals[KY_SOURCE_SWITCHES]) == ENODATA) {
+			assert_int_equal(kymo_recorder_close(recorder), 0);
+			print_message("# perf_event tells no switches this time\n");
+			skip();
+		}
 		burn(MS);
+	}
 	for (before = wakeups(); wakeups() == before;)
 		burn(MS);
 }
@@ -388,7 +397,7 @@ static void own_switches__what_the_kernel_counted_lies_within_the_bounds(void **
 	if (!has_switches())
 		skip();
 	recorder = open_recorder(KYMO_RECORDER_STREAM, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
-	wait_for_windows();
+	wait_for_windows(recorder);
 	counted = poll_beside_rival(10);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	assert_int_equal(descriptors(), 0);
@@ -464,7 +473,7 @@ static void own_switches__a_dump_has_the_page_faults_of_a_later_thread(void **st
 	if (!has_switches())
 		skip();
 	recorder = open_recorder(0, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
-	wait_for_windows();
+	wait_for_windows(recorder);
 	assert_int_equal(pthread_create(&thread, NULL, take_faults, &faulting), 0);
 	pthread_join(thread, NULL);
 	dump();
@@ -493,7 +502,7 @@ static void own_switches__a_forked_child_has_no_descriptors(void **state)
 	if (!has_switches())
 		skip();
 	recorder = open_recorder(KYMO_RECORDER_STREAM, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
-	wait_for_windows();
+	wait_for_windows(recorder);
 	(void)poll_beside_rival(1); /* so that there is a schedstat, too */
 	assert_true(descriptors() > 0);
 	pid = fork();
@@ -522,7 +531,7 @@ static void own_switches__an_idle_program_is_not_woken(void **state)
 	if (!has_switches())
 		skip();
 	recorder = open_recorder(0, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
-	wait_for_windows();
+	wait_for_windows(recorder);
 	/* A window in which we sleep ends by a time, and the next one by none. */
 	while (!__atomic_load_n(&ky_bell_wish, __ATOMIC_ACQUIRE))
 		usleep(300000);
@@ -554,7 +563,7 @@ static void own_switches__a_shut_gate_shuts_the_windows(void **state)
 	if (!has_switches())
 		skip();
 	recorder = open_recorder(KYMO_RECORDER_STREAM, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
-	wait_for_windows();
+	wait_for_windows(recorder);
 	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU);
 	for (before = wakeups(); wakeups() < before + 2;)
 		burn(MS);
