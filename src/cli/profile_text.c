@@ -117,9 +117,9 @@ static bool is_total_before(const void *a, const void *b, const void *ctx)
 }
 
 /* The program's own functions by what they and all they call take. */
-static void print_own(const struct view *view)
+static void print_own(const struct view *view, const struct ky_stack_profile_cpu *cpu,
+		      const char *title)
 {
-	const struct ky_stack_profile_cpu *cpu = &view->profile->cpu;
 	const struct ky_code_stacks *code = &view->profile->code;
 	struct ky_stack_profile_function *own = ky_alloc((cpu->function_count + 1u) * sizeof(*own));
 	uint32_t count = 0;
@@ -129,11 +129,21 @@ static void print_own(const struct view *view)
 			own[count++] = cpu->functions[i];
 	if (count) {
 		ky_sort(own, count, sizeof(*own), is_total_before, NULL);
-		ky_out_heading(view->out, view->is_coloured,
-			       "On the processor, with all they call: the program's own functions");
+		ky_out_heading(view->out, view->is_coloured, title);
 		function_rows(view, own, count < SHORT_ROWS_MAX ? count : SHORT_ROWS_MAX, 0);
 	}
 	ky_free(own);
+}
+
+/* Those that ran themselves: what only calls them would fill the table with frames that lie below
+ * every task. */
+static uint32_t running_count(const struct ky_stack_profile_cpu *cpu, uint32_t max)
+{
+	uint32_t count = 0;
+
+	while (count < max && count < cpu->function_count && cpu->functions[count].self_count)
+		count++;
+	return count;
 }
 
 static void print_kinds(const struct view *view)
@@ -190,9 +200,12 @@ static void print_long_polls(const struct view *view)
 		ky_out_format(view->out,
 			      "  without %s in polls whose length is not safe (records lost)\n",
 			      ky_profile_samples(count, view->profile->long_unsafe_count));
-	function_rows(view, part->functions,
-		      part->function_count < SHORT_ROWS_MAX ? part->function_count : SHORT_ROWS_MAX,
+	function_rows(view, part->functions, running_count(part, SHORT_ROWS_MAX),
 		      part->function_total);
+	(void)snprintf(title, sizeof(title),
+		       "Inside polls over %s, with all they call: the program's own functions",
+		       over);
+	print_own(view, part, title);
 }
 
 const char *ky_profile_windows_text(char *cell, const struct ky_trace *trace)
@@ -322,10 +335,8 @@ static void print_cpu(const struct view *view)
 	print_refused_threads(view);
 	print_cut(view, cpu);
 	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
-	function_rows(view, cpu->functions,
-		      cpu->function_count < ROWS_MAX ? cpu->function_count : ROWS_MAX,
-		      cpu->function_total);
-	print_own(view);
+	function_rows(view, cpu->functions, running_count(cpu, ROWS_MAX), cpu->function_total);
+	print_own(view, cpu, "On the processor, with all they call: the program's own functions");
 	print_kinds(view);
 	print_long_polls(view);
 }
@@ -564,8 +575,11 @@ static void print_places(const struct view *view)
 		return;
 	if (end_ns > profile->to_ns)
 		end_ns = profile->to_ns;
-	(void)snprintf(title, sizeof(title), "Where tasks wait: %s do at the end",
-		       ky_out_count(count, profile->waiting_count));
+	if (profile->waiting_count)
+		(void)snprintf(title, sizeof(title), "Where tasks wait: %s at the end",
+			       ky_out_count(count, profile->waiting_count));
+	else
+		(void)snprintf(title, sizeof(title), "Where tasks waited; none does at the end");
 	ky_out_heading(view->out, view->is_coloured, title);
 	print_shared(view);
 	ky_table_init(&table, "rrrrrlll");

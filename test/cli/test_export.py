@@ -114,7 +114,7 @@ class Report(Case):
                       "queue (not told apart) 300 ms\n", out)
         self.assertRegex(out, r"300 ms +1 +300 ms +blocked incl. run queue +system call 35 "
                               r"+app::sleep_badly")
-        self.assertIn("Where tasks wait: 1 do at the end", out)
+        self.assertIn("Where tasks wait: 1 at the end", out)
         self.assertRegex(out, r" 1 +\d\S+ ms +\S+ ms +1 +app::handler +\S+main.rs:42")
 
     def test_the_cause_of_the_longest_poll_stands_in_the_first_lines(self):
@@ -139,6 +139,30 @@ class Report(Case):
         trace.cpu(600 * MS + 100, 10 * MS, 8, 600 * MS, 0x10)
         out = self.kymo("report", trace.save(self.dir / "no.trc")).stdout
         self.assertRegex(out, r"Longest poll 400 ms: app::slow\n(Longest wait .*\n)?\n")
+
+    def test_frames_that_lie_below_all_tasks_take_no_row_of_long_polls(self):
+        trace = SampleTrace()
+        for address, (name, line) in NAMES.items():
+            trace.symbol(address, name, line)
+        trace.poll(100 * MS, 500 * MS, 7, "app::slow")
+        trace.cpu(110 * MS, 10 * MS, 7, 100 * MS, 0x10, 0x20, 0x30)
+        out = self.kymo("report", trace.save(self.dir / "below.trc")).stdout
+        self.assertNotIn("tokio::runtime::poll", out)
+        part = out[out.index("Inside polls over 1.00 ms: "):].split("\n\n")
+        self.assertEqual([row.split()[-1] for row in part[0].splitlines()[2:3]], ["app::hash"])
+        self.assertEqual(part[0].splitlines()[3], "  ... and 2 more functions; --json has all")
+        self.assertTrue(part[1].startswith(
+            "Inside polls over 1.00 ms, with all they call: the program's own functions\n"))
+        self.assertEqual([row.split()[-1] for row in part[1].splitlines()[2:]],
+                         ["app::hash", "app::handler"])
+
+    def test_places_of_tasks_that_have_ended_are_told_as_such(self):
+        trace = SampleTrace().symbol(0x20, "app::handler", 42)
+        trace.poll(100 * MS, 101 * MS, 7, "app::slow").place(100 * MS + 9, 7, 0x20)
+        trace.poll(300 * MS, 301 * MS, 7, "app::slow")
+        trace.event("TaskTerminateEvent", 302 * MS, ("task_id", "VARINT", 7))
+        out = self.kymo("report", trace.save(self.dir / "ended.trc")).stdout
+        self.assertIn("\nWhere tasks waited; none does at the end\n", out)
 
     def test_worst_polls_in_which_the_same_happened_are_told_once(self):
         trace = SampleTrace().symbol(0x10, "app::nap", 7).symbol(0x20, "app::other", 8)
