@@ -112,7 +112,7 @@ static bool has_output(const struct ky_run_options *options)
 	return options->metadata_count || options->has_stage || options->profile_name ||
 	       options->dump_directory || options->rotate_interval_ns ||
 	       options->segment_bytes_max || options->total_bytes_max ||
-	       strcmp(options->directory, "kymo-traces") != 0;
+	       strcmp(options->directory, KY_RUN_DIRECTORY) != 0;
 }
 
 static bool is_json_word(const char *word)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/run_options.h>
+
+#include <cli/output_place.h>
 #include <errno.h>
 #include <getopt.h>
 #include <kymo/alloc.h>
@@ -417,6 +419,18 @@ static const char *misfit(const struct ky_run_options *options, const char *suff
 	return NULL;
 }
 
+/* The default is nobody's word: where it cannot be made CMD runs, and that is said. */
+static int check_place(const struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+{
+	char why[KY_OUTPUT_PLACE_BYTES];
+
+	if (strcmp(options->directory, KY_RUN_DIRECTORY) == 0 ||
+	    ky_output_place_check(options->directory, options->file != NULL, why) == 0)
+		return 0;
+	snprintf(errbuf, errbuf_bytes, "-o: %s", why);
+	return -EINVAL;
+}
+
 static int choose_output(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
 {
 	const char *suffix = ky_trace_file_suffix(options->directory), *why;
@@ -442,12 +456,12 @@ static int choose_output(struct ky_run_options *options, char *errbuf, size_t er
 		return -EINVAL;
 	}
 	if (suffix == NULL)
-		return 0;
+		return check_place(options, errbuf, errbuf_bytes);
 	options->file = options->directory;
 	choose_stage(options, suffix);
 	why = misfit(options, suffix);
 	if (why == NULL)
-		return 0;
+		return check_place(options, errbuf, errbuf_bytes);
 	snprintf(errbuf, errbuf_bytes, "-o %s: %s", options->file, why);
 	return -EINVAL;
 }
@@ -517,7 +531,7 @@ static int parse_in(const char *order, struct ky_run_options *out, int argc, cha
 	const char *expected;
 
 	memset(out, 0, sizeof(*out));
-	out->directory = "kymo-traces";
+	out->directory = KY_RUN_DIRECTORY;
 	out->sample_hz = KY_RUN_SAMPLE_HZ;
 	out->resource_ms = KY_RUN_RESOURCE_MS;
 	ky_stage_zstd(&out->stage, 1);

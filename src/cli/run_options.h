@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define KY_RUN_DIRECTORY "kymo-traces" /* unless -o says another */
 #define KY_RUN_METADATA_MAX 64u
 #define KY_RUN_RING_DIRECTORY_BYTES 256u
 #define KY_RUN_SAMPLE_HZ 99u

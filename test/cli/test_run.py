@@ -559,11 +559,11 @@ class Records(Run):
         wait_until(end.exists)
         self.assertEqual(len(list(self.rings.glob("*.ring"))), 1)
 
-    def test_output_that_cannot_be_written_is_said_once(self):
-        self.traces.write_text("a file where a directory should be")
-        done = self.run_kymo(HOST, str(POLLS), "exit=3")
+    def test_usual_output_that_cannot_be_written_is_said_once(self):
+        (self.dir / "kymo-traces").write_text("a file where a directory should be")
+        done = self.run_kymo("-o", "kymo-traces", HOST, str(POLLS), "exit=3", cwd=self.dir)
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (3, 1), done.stderr)
-        self.assertIn(str(self.traces).encode(), done.stderr)
+        self.assertIn(b"kymo: kymo-traces: ", done.stderr)
         self.assert_nothing_left()
 
     def test_full_disk_is_said_once(self):
@@ -711,19 +711,13 @@ class Records(Run):
             self.assertLessEqual(causes, {"write-error", "overwritten"})
             self.assertEqual(counts["PollStartEvent"] + counts["PollEndEvent"] + lost, 2 * polls)
 
-    def test_one_file_where_none_can_be_leaves_the_program_unrecorded(self):
-        self.traces = self.dir / "no directory" / "one.trc"
-        self.traces.parent.write_text("")
-        done = self.run_kymo(HOST, str(POLLS), "exit=3")
-        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (3, 1), done.stderr)
-        self.assertEqual(done.stderr.count(str(self.traces).encode()), 1, done.stderr)
-        self.assert_nothing_left()
-
-    def test_one_file_that_is_none_is_refused_before_the_program_starts(self):
-        self.traces, mark = self.dir / "fifo.trc", self.dir / "mark"
-        os.mkfifo(self.traces)
-        done = self.run_kymo(HOST, "10", f"touch={mark}")
-        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1), done.stderr)
+    def test_output_that_cannot_be_made_is_refused_before_the_program_starts(self):
+        mark = self.dir / "mark"
+        os.mkfifo(self.dir / "fifo.trc")
+        for name in ("fifo.trc", "fifo.trc/dir", "fifo.trc/one.trc"):
+            self.traces = self.dir / name
+            done = self.run_kymo(HOST, "10", f"touch={mark}")
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (125, 1), done.stderr)
         self.assertFalse(mark.exists())
 
     def test_file_of_a_packing_we_do_not_write_is_refused_before_the_program_starts(self):

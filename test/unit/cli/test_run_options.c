@@ -159,6 +159,8 @@ static void run_options__what_one_file_cannot_do_is_said(void **state)
 		const char *line, *words;
 	} cases[] = {
 		{"run -o - c", "CMD's"},
+		{"run -o /dev/null c", "-o: /dev/null is no directory"},
+		{"run -o /dev/null/a.trc c", "-o: /dev/null is no directory"},
 		{"run -o a.trc --compress zstd c", "--compress"},
 		{"run --compress none -o a.trc.zst c", "--compress"},
 		{"run -o a.trc --segment-bytes 1M c", "--segment-bytes"},
@@ -181,19 +183,21 @@ static void run_options__names_that_are_too_long_are_refused(void **state)
 		int most;
 		const char *want;
 	} cases[] = {
-		{"-o", KY_STORE_DIRECTORY_BYTES - 1, "the directory's name has 328 bytes"},
-		{"--ring-dir", KY_RUN_RING_DIRECTORY_BYTES - 1, "at most 255 bytes"},
-		{"--dump-dir", 511, "at most 511 bytes"},
+		{"-o .", KY_STORE_DIRECTORY_BYTES - 1, "the directory's name has 328 bytes"},
+		{"--ring-dir ", KY_RUN_RING_DIRECTORY_BYTES - 1, "at most 255 bytes"},
+		{"--dump-dir ", 511, "at most 511 bytes"},
 	};
-	char line[700];
+	char line[700], name[600];
 
 	(void)state;
+	for (size_t i = 0; i < sizeof(name); i++)
+		name[i] = i % 100 ? '0' : '/';
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		(void)snprintf(line, sizeof(line), "run %s /%0*d c", cases[i].option,
-			       cases[i].most - 1, 0);
+		int most = cases[i].most - (strchr(cases[i].option, '.') != NULL);
+
+		(void)snprintf(line, sizeof(line), "run %s%.*s c", cases[i].option, most, name);
 		assert_int_equal(parse(line), 0);
-		(void)snprintf(line, sizeof(line), "run %s /%0*d c", cases[i].option, cases[i].most,
-			       0);
+		(void)snprintf(line, sizeof(line), "run %s%.*s c", cases[i].option, most + 1, name);
 		assert_int_equal(parse(line), -EINVAL);
 		assert_non_null(strstr(errbuf, cases[i].want));
 	}
