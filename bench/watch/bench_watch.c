@@ -5,7 +5,7 @@
  *     bench_watch [--seconds N] [--threads N] [--parked] [RULES]
  *
  * Prints one JSON object: the CPU time of the watching thread as a share of the time that passed,
- * its sleeping and waking included; looks a second; CPU time within a look.
+ * its sleeping and waking included; looks a second; the median of how long a look takes.
  *
  *     bench_watch --stuck N [--threads N]
  *
@@ -31,6 +31,7 @@
 
 static const char rules_default[] = "poll>100ms; stall>1s; runnable>50ms; cpu>1000% for 10s; "
 				    "rss>64G; counter:none>1; errors>1000/s";
+#define LOOKS_MAX 4096u
 #define STUCK_MAX 1000u
 #define STUCK_RULES "poll>20ms cooldown=0s"
 #define STUCK_NS UINT64_C(200000000)
@@ -112,10 +113,17 @@ static void *map_ring(size_t *bytes)
 	return image == MAP_FAILED ? NULL : image;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	return *(const uint64_t *)a < *(const uint64_t *)b ? -1 : 1;
+}
+
 static void watch(struct ky_watchdog *watchdog, uint64_t seconds)
 {
-	uint64_t begin_ns, cpu_ns, now_ns, wait;
+	uint64_t begin_ns, cpu_ns, now_ns, look_ns, wait;
 	struct ky_watchdog_stats before, after;
+	static uint64_t looks[LOOKS_MAX];
+	uint32_t count = 0;
 
 	for (int i = 0; i < 5; i++) { /* the first look is at everything */
 		wait = ky_watchdog_step(watchdog, NULL);
@@ -125,7 +133,11 @@ static void watch(struct ky_watchdog *watchdog, uint64_t seconds)
 	begin_ns = ky_now_ns(CLOCK_MONOTONIC);
 	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	do {
+		look_ns = ky_now_ns(CLOCK_MONOTONIC);
 		wait = ky_watchdog_step(watchdog, NULL);
+		look_ns = ky_now_ns(CLOCK_MONOTONIC) - look_ns;
+		if (count < LOOKS_MAX)
+			looks[count++] = look_ns;
 		pause_ns(wait == UINT64_MAX ? 100000000 : wait);
 		now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	} while (now_ns - begin_ns < seconds * 1000000000u);
@@ -133,11 +145,10 @@ static void watch(struct ky_watchdog *watchdog, uint64_t seconds)
 	ky_watchdog_stats(watchdog, &after);
 	now_ns -= begin_ns;
 	after.steps -= before.steps;
-	after.cpu_ns -= before.cpu_ns;
+	qsort(looks, count, sizeof(looks[0]), by_size);
 	printf("{\"percent\": %.4f, \"looks_a_second\": %.2f, \"look_us\": %.2f, \"late\": %llu}\n",
 	       100.0 * (double)cpu_ns / (double)now_ns, (double)after.steps * 1e9 / (double)now_ns,
-	       after.steps ? (double)after.cpu_ns / 1e3 / (double)after.steps : 0.0,
-	       (unsigned long long)after.late_count);
+	       (double)looks[count / 2] / 1e3, (unsigned long long)after.late_count);
 }
 
 /* Each poll that stays open is seen once. */

@@ -64,11 +64,9 @@ static int watch(struct ky_watchdog *watchdog, uint32_t firings, uint64_t until_
 		nanosleep(&pause, NULL);
 	}
 	ky_watchdog_stats(watchdog, &stats);
-	printf("{\"end\": \"%s\", \"steps\": %llu, \"late\": %llu, \"stopped\": %llu, "
-	       "\"cpu_ns\": %llu}\n",
+	printf("{\"end\": \"%s\", \"steps\": %llu, \"late\": %llu, \"stopped\": %llu}\n",
 	       wait == UINT64_MAX ? "gone" : "over", (unsigned long long)stats.steps,
-	       (unsigned long long)stats.late_count, (unsigned long long)stats.stopped_count,
-	       (unsigned long long)stats.cpu_ns);
+	       (unsigned long long)stats.late_count, (unsigned long long)stats.stopped_count);
 	return 0;
 }
 

@@ -159,7 +159,7 @@ static void take_rss(struct ky_resource_source *source, const struct ky_proc_loo
 {
 	uint64_t value;
 
-	if (ky_proc_look_rss(look, &value))
+	if (ky_proc_look_rss(look, NULL, &value))
 		ky_resource_set(row, KY_USAGE_RSS, value);
 	else
 		miss(source, KY_PART_RSS, -ENODATA);

@@ -128,22 +128,28 @@ static uint64_t number_at(const char *text, uint32_t field)
 	return find_field(text, field, &at) ? strtoull(at, NULL, 10) : 0;
 }
 
-int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out)
+static bool take_stat(const struct ky_proc_look *look, const char *text, struct ky_proc_stat *out)
 {
 	const char *at;
-	char text[1024];
-	int count = ky_look_read(look->dir, "stat", text, sizeof(text));
 
-	if (count < 0)
-		return count;
 	if (!find_field(text, 20, &at))
-		return -ENODATA;
+		return false;
 	out->minor_faults = number_at(text, 10);
 	out->major_faults = number_at(text, 12);
 	out->user_ns = number_at(text, 14) * look->clock_tick_ns;
 	out->kernel_ns = number_at(text, 15) * look->clock_tick_ns;
 	out->threads = number_at(text, 20);
-	return 0;
+	return true;
+}
+
+int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out)
+{
+	char text[1024];
+	int count = ky_look_read(look->dir, "stat", text, sizeof(text));
+
+	if (count < 0)
+		return count;
+	return take_stat(look, text, out) ? 0 : -ENODATA;
 }
 
 bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns)
@@ -151,21 +157,54 @@ bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns)
 	return !look->is_foreign && ky_process_cpu_ns(look->pid, ns);
 }
 
-bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns)
+/* To find a file of /proc takes longer than to read it. One that is open stays so: it goes on being
+ * about this process, and says when it is gone. */
+static int read_kept(const struct ky_proc_look *look, const char *name, uint32_t *file, char *out,
+		     size_t out_bytes)
+{
+	ssize_t count;
+	int fd;
+
+	if (!file)
+		return ky_look_read(look->dir, name, out, out_bytes);
+	if (!*file) {
+		fd = openat(look->dir, name, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		*file = (uint32_t)fd + 1;
+	}
+	do
+		count = pread((int)*file - 1, out, out_bytes - 1, 0);
+	while (count < 0 && errno == EINTR);
+	if (count < 0)
+		return -errno;
+	out[count] = 0;
+	return (int)count;
+}
+
+void ky_proc_look_drop(uint32_t *file)
+{
+	if (*file)
+		close((int)*file - 1);
+	*file = 0;
+}
+
+bool ky_proc_look_cpu(const struct ky_proc_look *look, uint32_t *file, uint64_t *cpu_ns)
 {
 	struct ky_proc_stat stat;
+	char text[1024];
 
-	if (ky_proc_look_stat(look, &stat) < 0)
+	if (read_kept(look, "stat", file, text, sizeof(text)) < 0 || !take_stat(look, text, &stat))
 		return false;
 	*cpu_ns = stat.user_ns + stat.kernel_ns;
 	return true;
 }
 
-bool ky_proc_look_rss(const struct ky_proc_look *look, uint64_t *bytes)
+bool ky_proc_look_rss(const struct ky_proc_look *look, uint32_t *file, uint64_t *bytes)
 {
 	char text[256], *at;
 
-	if (ky_look_read(look->dir, "statm", text, sizeof(text)) < 0)
+	if (read_kept(look, "statm", file, text, sizeof(text)) < 0)
 		return false;
 	at = strchr(text, ' ');
 	if (!at)
@@ -174,7 +213,7 @@ bool ky_proc_look_rss(const struct ky_proc_look *look, uint64_t *bytes)
 	return true;
 }
 
-enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look)
+enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look, uint32_t *file)
 {
 	const char *state, *threads;
 	char text[1024];
@@ -182,7 +221,7 @@ enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look)
 
 	if (look->dir < 0)
 		return look->is_missing ? KY_PROC_GONE : KY_PROC_UNKNOWN;
-	count = ky_look_read(look->dir, "stat", text, sizeof(text));
+	count = read_kept(look, "stat", file, text, sizeof(text));
 	if (count == -ESRCH || count == -ENOENT)
 		return KY_PROC_GONE;
 	if (count < 0 || !find_field(text, 3, &state))

@@ -43,9 +43,12 @@ void ky_proc_look_close(struct ky_proc_look *look);
  * a tick behind on a processor where it runs right now. False: there is no such clock. */
 bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns);
 
-/* Each returns false where it cannot be read. */
-bool ky_proc_look_cpu(const struct ky_proc_look *look, uint64_t *cpu_ns);
-bool ky_proc_look_rss(const struct ky_proc_look *look, uint64_t *bytes);
+/* Each returns false where it cannot be read. file: of /proc/PID/stat or of statm, a descriptor + 1
+ * that is kept from call to call, 0 at first; NULL: it is opened each time, which takes longer than
+ * to read it. */
+bool ky_proc_look_cpu(const struct ky_proc_look *look, uint32_t *file, uint64_t *cpu_ns);
+bool ky_proc_look_rss(const struct ky_proc_look *look, uint32_t *file, uint64_t *bytes);
+void ky_proc_look_drop(uint32_t *file);
 /* Some of /proc/PID/stat. Returns 0 or -errno. */
 struct ky_proc_stat {
 	uint64_t user_ns, kernel_ns, minor_faults, major_faults, threads;
@@ -65,7 +68,8 @@ bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct k
 bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64_t *voluntary,
 			   uint64_t *involuntary);
 
-enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look);
+/* file: of stat, as above. */
+enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look, uint32_t *file);
 
 /* Fills in what the thread does now, without its stack. False: there is no such thread any more. */
 bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct ky_stuck_note *note);

@@ -42,7 +42,7 @@ static bool read_total(struct ky_watchdog *watchdog, const struct ky_watch_rule 
 {
 	memset(totals, 0, KY_CGROUP_LEVELS * sizeof(*totals));
 	if (rule->rule.kind == KY_RULE_CPU)
-		return ky_proc_look_cpu(&watchdog->proc, &totals[0]);
+		return ky_proc_look_cpu(&watchdog->proc, &watchdog->stat_file, &totals[0]);
 	if (rule->rule.kind == KY_RULE_THROTTLED)
 		return ky_proc_look_throttled(&watchdog->proc, totals);
 	totals[0] = sum_errors(watchdog->look.side);
@@ -103,7 +103,7 @@ static void judge_rss(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	struct ky_watch_sample *last = &rule->samples[rule->sample_at];
 
 	rule->next_ns = watchdog->now_ns + ky_watch_clamp(step, LOOK_NS, SAMPLE_NS);
-	if (!ky_proc_look_rss(&watchdog->proc, &bytes))
+	if (!ky_proc_look_rss(&watchdog->proc, &watchdog->statm_file, &bytes))
 		return;
 	if (!last->ns || watchdog->now_ns - last->ns >= step) {
 		rule->sample_at = (rule->sample_at + 1) % KY_WATCH_SAMPLES;

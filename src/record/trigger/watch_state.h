@@ -46,6 +46,7 @@ struct ky_watchdog {
 	struct ky_watchdog_options options;
 	struct ky_ring_look look;
 	struct ky_proc_look proc;
+	uint32_t stat_file, statm_file; /* of the process, as ky_proc_look_cpu() keeps them */
 	struct ky_budget budget;
 	struct ky_stuck_logs logs;
 	struct ky_watch_rule rules[KY_RULES_MAX];

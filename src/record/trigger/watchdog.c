@@ -31,9 +31,11 @@ static const char *why_unusable(struct ky_watchdog *watchdog, const struct ky_ru
 					     "needs counters, and this ring has no room for "
 					     "them";
 	case KY_RULE_CPU:
-		return ky_proc_look_cpu(proc, &value) ? NULL : "cannot read the process's stat";
+		return ky_proc_look_cpu(proc, NULL, &value) ? NULL :
+							      "cannot read the process's stat";
 	case KY_RULE_RSS:
-		return ky_proc_look_rss(proc, &value) ? NULL : "cannot read the process's statm";
+		return ky_proc_look_rss(proc, NULL, &value) ? NULL :
+							      "cannot read the process's statm";
 	case KY_RULE_THROTTLED:
 		return proc->cgroup.levels ? NULL : "finds no cgroup that counts throttling";
 	case KY_RULE_RUNNABLE:
@@ -150,6 +152,8 @@ void ky_watchdog_close(struct ky_watchdog *watchdog)
 		ky_free(watchdog->rules[i].delays);
 		ky_free(watchdog->rules[i].told);
 	}
+	ky_proc_look_drop(&watchdog->stat_file);
+	ky_proc_look_drop(&watchdog->statm_file);
 	ky_proc_look_close(&watchdog->proc);
 	ky_ring_look_release(&watchdog->look);
 	ky_free(watchdog);
@@ -356,7 +360,7 @@ static void check_life(struct ky_watchdog *watchdog)
 	if (!watchdog->options.pid || watchdog->now_ns < watchdog->life_next_ns)
 		return;
 	watchdog->life_next_ns = watchdog->now_ns + LIFE_INTERVAL_NS;
-	life = ky_proc_look_life(&watchdog->proc);
+	life = ky_proc_look_life(&watchdog->proc, &watchdog->stat_file);
 	watchdog->is_gone |= life == KY_PROC_GONE;
 	watchdog->is_stopped = life == KY_PROC_STOPPED;
 	if (watchdog->is_stopped)
@@ -393,7 +397,7 @@ static uint64_t judge(struct ky_watchdog *watchdog)
 
 uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_sums *sums)
 {
-	uint64_t cpu_ns, next;
+	uint64_t next;
 
 	if (!watchdog->rule_count || watchdog->is_gone)
 		return UINT64_MAX;
@@ -403,7 +407,6 @@ uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_su
 	if (watchdog->last_ns && watchdog->now_ns < watchdog->asked_ns &&
 	    watchdog->now_ns >= watchdog->last_ns)
 		return watchdog->asked_ns - watchdog->now_ns;
-	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	watchdog->stats.steps++;
 	check_lateness(watchdog);
 	check_stopped(watchdog);
@@ -415,7 +418,6 @@ uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_su
 	}
 	watchdog->last_ns = watchdog->now_ns;
 	watchdog->last_ticks = watchdog->ticks;
-	watchdog->stats.cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	if (watchdog->is_gone)
 		return UINT64_MAX;
 	if (next > watchdog->now_ns + KY_WATCH_SECOND)

@@ -98,7 +98,6 @@ struct ky_watchdog_stats {
 	uint64_t waiting;     /* of suppressed: since the last firing, not told by one yet */
 	uint64_t over_budget; /* of waiting: held back by the budget, not by a cooldown */
 	bool is_failing;      /* the last of them because too many dumps had failed */
-	uint64_t cpu_ns;      /* of the thread that called it */
 };
 void ky_watchdog_stats(const struct ky_watchdog *watchdog, struct ky_watchdog_stats *out);
 

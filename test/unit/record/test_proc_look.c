@@ -4,10 +4,13 @@
 #include "../../lib/fake_proc.h"
 #include "../../lib/prng.h"
 
+#include <fcntl.h>
 #include <record/trigger/proc_look.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct fake_proc fake;
@@ -44,10 +47,10 @@ static void look__reads_this_process(void **state)
 
 	(void)state;
 	ky_proc_look_open(&look, NULL, NULL, 0, 0);
-	assert_true(ky_proc_look_cpu(&look, &cpu_ns));
-	assert_true(ky_proc_look_rss(&look, &bytes));
+	assert_true(ky_proc_look_cpu(&look, NULL, &cpu_ns));
+	assert_true(ky_proc_look_rss(&look, NULL, &bytes));
 	assert_in_range(bytes, 65536, UINT64_C(1) << 40);
-	assert_int_equal(ky_proc_look_life(&look), KY_PROC_RUNS);
+	assert_int_equal(ky_proc_look_life(&look, NULL), KY_PROC_RUNS);
 	assert_true(ky_proc_look_run_delay(&look, tid, &file, &delay_ns));
 	assert_int_not_equal(file, 0);
 	assert_int_equal(look.sched_files, 1);
@@ -63,16 +66,67 @@ static void look__reads_this_process(void **state)
 static void look__knows_who_is_not_there(void **state)
 {
 	uint64_t value;
+	uint32_t file = 0;
 
 	(void)state;
 	ky_proc_look_open(&look, NULL, NULL, UINT32_MAX, 0);
-	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
-	assert_false(ky_proc_look_cpu(&look, &value));
+	assert_int_equal(ky_proc_look_life(&look, NULL), KY_PROC_GONE);
+	assert_int_equal(ky_proc_look_life(&look, &file), KY_PROC_GONE);
+	assert_false(ky_proc_look_cpu(&look, &file, &value));
+	assert_int_equal(file, 0);
 	ky_proc_look_open(&look, "/nowhere", NULL, 1, 0);
-	assert_int_equal(ky_proc_look_life(&look), KY_PROC_UNKNOWN);
+	assert_int_equal(ky_proc_look_life(&look, NULL), KY_PROC_UNKNOWN);
 	assert_true(ky_proc_look_thread(&look, 1, &note));
 	assert_int_equal(note.state, '?');
 	assert_int_equal(note.syscall, -2);
+}
+
+/* A file that is kept says what is so now, of this process and no other. */
+static void files__that_are_kept_are_opened_once(void **state)
+{
+	uint32_t stat = 0, statm = 0, first;
+	uint64_t value;
+	pid_t child;
+
+	(void)state;
+	open_fake();
+	fake_proc_stat(&fake, 'S', 1000);
+	assert_true(ky_proc_look_cpu(&look, &stat, &value));
+	assert_int_equal(value, 1000000000);
+	first = stat;
+	fake_proc_stat(&fake, 'T', 3000);
+	assert_true(ky_proc_look_cpu(&look, &stat, &value));
+	assert_int_equal(value, 3000000000);
+	assert_int_equal(ky_proc_look_life(&look, &stat), KY_PROC_STOPPED);
+	assert_int_equal(stat, first);
+	assert_true(ky_proc_look_rss(&look, &statm, &value));
+	fake_proc_write(&fake, "statm", "1000 200 50 1 0 200 0\n");
+	assert_true(ky_proc_look_rss(&look, &statm, &value));
+	assert_int_equal(value, 200 * (uint64_t)sysconf(_SC_PAGESIZE));
+	assert_int_not_equal(statm, stat);
+	ky_proc_look_drop(&stat);
+	ky_proc_look_drop(&statm);
+	assert_int_equal(stat, 0);
+	assert_int_equal(fcntl((int)first - 1, F_GETFD), -1);
+	ky_proc_look_close(&look);
+
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		alarm(60);
+		for (;;)
+			pause();
+	}
+	ky_proc_look_open(&look, NULL, NULL, (uint32_t)child, 0);
+	assert_int_equal(ky_proc_look_life(&look, &stat), KY_PROC_RUNS);
+	assert_true(ky_proc_look_rss(&look, &statm, &value));
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(ky_proc_look_life(&look, &stat), KY_PROC_GONE);
+	assert_false(ky_proc_look_cpu(&look, &stat, &value));
+	assert_int_not_equal(stat, 0);
+	ky_proc_look_drop(&stat);
+	ky_proc_look_drop(&statm);
 }
 
 static void life__follows_the_state(void **state)
@@ -87,12 +141,12 @@ static void life__follows_the_state(void **state)
 	open_fake();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		fake_proc_stat(&fake, cases[i].state, 0); /* of 9 threads */
-		assert_int_equal(ky_proc_look_life(&look), cases[i].life);
+		assert_int_equal(ky_proc_look_life(&look, NULL), cases[i].life);
 	}
 	fake_proc_write(&fake, "stat", "1 (x) Z 1 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 777 1\n");
-	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
+	assert_int_equal(ky_proc_look_life(&look, NULL), KY_PROC_GONE);
 	fake_proc_remove(&fake, "stat");
-	assert_int_equal(ky_proc_look_life(&look), KY_PROC_GONE);
+	assert_int_equal(ky_proc_look_life(&look, NULL), KY_PROC_GONE);
 }
 
 static void thread__counts_of_the_kernel(void **state)
@@ -260,9 +314,9 @@ static void look__survives_any_text(void **state)
 		text[count] = 0;
 		fake_proc_write(&fake, files[test_below(&prng, 7)], "%s", text);
 		open_fake();
-		ky_proc_look_cpu(&look, &value);
-		ky_proc_look_rss(&look, &value);
-		ky_proc_look_life(&look);
+		ky_proc_look_cpu(&look, NULL, &value);
+		ky_proc_look_rss(&look, NULL, &value);
+		ky_proc_look_life(&look, NULL);
 		ky_proc_look_thread(&look, 7, &note);
 		assert_true(memchr(note.wchan, 0, sizeof(note.wchan)) != NULL);
 		ky_proc_look_throttled(&look, ns);
@@ -276,6 +330,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(look__reads_this_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(look__knows_who_is_not_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(files__that_are_kept_are_opened_once, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(life__follows_the_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__every_shape_of_syscall, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__counts_of_the_kernel, setup, teardown),

@@ -6,6 +6,7 @@
 #include "../../lib/watch_case.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <kymo/base.h>
 #include <record/trigger/budget.h>
 #include <stdio.h>
@@ -277,6 +278,30 @@ static void open__leaves_out_what_it_may(void **state)
 	assert_int_equal(fired(0)->rule_index, 1);
 }
 
+static uint32_t count_descriptors(void)
+{
+	uint32_t count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void close__leaves_no_file_open(void **state)
+{
+	uint32_t before = count_descriptors();
+
+	(void)state;
+	fake_proc_stat(&watch.proc, 'S', 0);
+	watch_case_arm(&watch, "cpu>1000%; rss>64G");
+	watch_case_until(&watch, START + 5000 * MS);
+	/* The folder, stat and statm. */
+	assert_int_equal(count_descriptors(), before + 3);
+	ky_watchdog_close(watch.watchdog);
+	watch.watchdog = NULL;
+	assert_int_equal(count_descriptors(), before);
+}
+
 static void open__refuses_what_is_no_ring(void **state)
 {
 	(void)state;
@@ -406,6 +431,7 @@ int main(void)
 		WORKER_CASE(open__nothing_armed_never_looks),
 		WORKER_CASE(open__says_which_rule_can_never_fire),
 		WORKER_CASE(open__leaves_out_what_it_may),
+		WORKER_CASE(close__leaves_no_file_open),
 		WORKER_CASE(open__refuses_what_is_no_ring),
 		WORKER_CASE(open__survives_every_failed_allocation),
 		WORKER_CASE(gone__is_watched_no_more),
