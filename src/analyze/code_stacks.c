@@ -366,12 +366,17 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 	return &walk->stacks->lines[walk->line++];
 }
 
-/* Without what a type in angle brackets begins with. */
+/* Without what a type in angle brackets begins with. "F as axum::handler::Handler" is code for any
+ * type, so it belongs to whoever has the trait. */
 static const char *path_of(const char *name)
 {
+	const char *end;
+
 	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
 		name++;
-	return name;
+	end = name +
+	      strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+	return begins_with(end, " as ") ? end + 4 : name;
 }
 
 /* What a program that links the library has of it in its own functions. */
@@ -400,7 +405,8 @@ bool ky_code_is_own(const struct ky_code_line *line)
 		"axum::",      "rayon",        "__rustc::",      "__rust_",        "__rdl_",
 		"__rg_",       "tokio_util::", "tokio_stream::", "tokio_rustls::", "tower_http::",
 		"axum_core::", "h2::",         "rustls::",       "tonic::",        "reqwest::",
-		"futures::",   "parking_lot",  "crossbeam",      "once_cell::"};
+		"futures::",   "parking_lot",  "crossbeam",      "once_cell::",    "bytes::",
+		"http::",      "http_body",    "httparse::",     "hashbrown::",    "serde"};
 	static const char *const files[] = {"/.cargo/", "/cargo/registry/", "/cargo/git/"};
 	const char *name = path_of(line->name);
 	size_t i;

@@ -588,6 +588,39 @@ static void profile__names_the_dependency_where_nothing_is_the_programs_own(void
 	finish(&p);
 }
 
+/* As in a release build, which has names alone. */
+static void profile__tells_own_functions_by_their_names(void **state)
+{
+	static const char *const own[] = {"demo::export::{{closure}}",
+					  "<demo::Order as core::clone::Clone>::clone",
+					  "<F as demo::Handler<M>>::call",
+					  "<T>::run",
+					  "httpd::serve",
+					  "main"};
+	static const char *const foreign[] = {
+		"<F as axum::handler::Handler<(M,T1),S>>::call::{{closure}}",
+		"<bytes::bytes::Bytes as core::convert::From<alloc::vec::Vec<u8>>>::from",
+		"<&F as core::ops::function::Fn<A>>::call",
+		"<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec",
+		"<dyn core::any::Any>::is",
+		"http::header::map::HeaderMap<T>::insert",
+		"serde_json::ser::to_vec",
+		"hashbrown::raw::RawTable<T,A>::reserve_rehash",
+		"tokio::runtime::task::raw::poll"};
+	struct ky_code_line line = {.file = "", .why = KY_SYMBOL_FOUND};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		line.name = own[i];
+		assert_true(ky_code_is_own(&line));
+	}
+	for (i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		line.name = foreign[i];
+		assert_false(ky_code_is_own(&line));
+	}
+}
+
 /* Ten parts of 100 ms .. 200 ms; half of it is at 150 ms. */
 static void profile__says_what_grew_and_what_was_live_when(void **state)
 {
@@ -755,6 +788,7 @@ int main(void)
 		cmocka_unit_test(profile__adds_up_live_and_allocated_bytes),
 		cmocka_unit_test(profile__tells_functions_apart_that_call_the_library),
 		cmocka_unit_test(profile__names_the_dependency_where_nothing_is_the_programs_own),
+		cmocka_unit_test(profile__tells_own_functions_by_their_names),
 		cmocka_unit_test(profile__says_what_grew_and_what_was_live_when),
 		cmocka_unit_test(profile__range_begins_with_what_is_live),
 		cmocka_unit_test(profile__withholds_what_losses_make_unsafe),
