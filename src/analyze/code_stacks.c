@@ -370,13 +370,16 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
  * type, so it belongs to whoever has the trait. */
 static const char *path_of(const char *name)
 {
-	const char *end;
+	static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+				   "abcdefghijklmnopqrstuvwxyz0123456789";
 
-	while (*name == '<' || *name == '&' || begins_with(name, "_<"))
-		name++;
-	end = name +
-	      strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
-	return begins_with(end, " as ") ? end + 4 : name;
+	for (;;) {
+		while (*name == '<' || *name == '&' || begins_with(name, "_<"))
+			name++;
+		if (!begins_with(name + strspn(name, word), " as "))
+			return name;
+		name += strspn(name, word) + 4;
+	}
 }
 
 /* What a program that links the library has of it in its own functions. */
