@@ -153,16 +153,20 @@ def check_recovered(tap, options, folder):
         os.kill(stuck.pid, signal.SIGKILL)
         while pathlib.Path(f"/proc/{stuck.pid}/task/{tid}").exists():
             time.sleep(0.01)
-        done = subprocess.run(
-            [str(options.build / "kymo"), "recover", "--json", "--ring-dir",
-             str(stuck.ring.parent), "-o", stuck.scratch.name], capture_output=True, text=True,
-            timeout=120, check=True)
-    told = [one for one in json.loads(done.stdout)["open_poll_stacks"] if one["tid"] == tid]
+        recovered, end = "", time.monotonic() + 60
+        while not recovered and time.monotonic() < end:  # its other threads may end after it
+            time.sleep(0.01)
+            recovered = subprocess.run(
+                [str(options.build / "kymo"), "recover", "--json", "--ring-dir",
+                 str(stuck.ring.parent), "-o", stuck.scratch.name], capture_output=True, text=True,
+                timeout=120, check=True).stdout
+    told = [one for one in json.loads(recovered or "{}").get("open_poll_stacks", [])
+            if one["tid"] == tid]
     names = [frame["function"] for one in told for frame in one["stack"]]
     tap.check(told and told[0]["seen"] == "running" and
               any(name.startswith("stuck::") for name in names),
               "killed with its recorder: recover names where the open poll was seen last",
-              done.stdout[-2000:])
+              recovered[-2000:])
 
 
 def main():
