@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/code_stacks.h>
+
+#include <analyze/crate_name.h>
 #include <base/alloc.h>
 #include <base/hash.h>
 #include <errno.h>
@@ -366,22 +368,6 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 	return &walk->stacks->lines[walk->line++];
 }
 
-/* Without what a type in angle brackets begins with. "F as axum::handler::Handler" is code for any
- * type, so it belongs to whoever has the trait. */
-static const char *path_of(const char *name)
-{
-	static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-				   "abcdefghijklmnopqrstuvwxyz0123456789";
-
-	for (;;) {
-		while (*name == '<' || *name == '&' || begins_with(name, "_<"))
-			name++;
-		if (!begins_with(name + strspn(name, word), " as "))
-			return name;
-		name += strspn(name, word) + 4;
-	}
-}
-
 /* What a program that links the library has of it in its own functions. */
 static bool is_of_headers(const struct ky_code_line *line)
 {
@@ -402,26 +388,13 @@ static bool is_of_language(const struct ky_code_line *line)
 
 bool ky_code_is_own(const struct ky_code_line *line)
 {
-	static const char *const crates[] = {
-		"std::",       "core::",       "alloc::",        "tokio::",        "mio::",
-		"hyper::",     "hyper_util::", "futures_",       "tower::",        "tracing::",
-		"axum::",      "rayon",        "__rustc::",      "__rust_",        "__rdl_",
-		"__rg_",       "tokio_util::", "tokio_stream::", "tokio_rustls::", "tower_http::",
-		"axum_core::", "h2::",         "rustls::",       "tonic::",        "reqwest::",
-		"futures::",   "parking_lot",  "crossbeam",      "once_cell::",    "bytes::",
-		"http::",      "http_body",    "httparse::",     "hashbrown::",    "serde"};
 	static const char *const files[] = {"/.cargo/", "/cargo/registry/", "/cargo/git/"};
-	const char *name = path_of(line->name);
 	size_t i;
 
 	if (line->why != KY_SYMBOL_FOUND || line->is_system || is_of_headers(line) ||
-	    is_of_language(line) || *name == '[') /* "[unknown] 0x..." of dial9 */
+	    is_of_language(line) ||
+	    ky_crate_name_is_library(line->name)) /* or "[unknown] 0x..." of dial9 */
 		return false;
-	if (begins_with(name, "dyn "))
-		name += 4;
-	for (i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
-		if (begins_with(name, crates[i]))
-			return false;
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		if (contains(line->file, files[i]))
 			return false;
@@ -438,7 +411,7 @@ static bool clones_waker(const struct ky_code_line *line)
 static bool is_runtime(const struct ky_code_line *line)
 {
 	static const char *const crates[] = {"std::", "core::", "alloc::", "tokio::", "__"};
-	const char *name = path_of(line->name);
+	const char *name = ky_crate_name_begin(line->name);
 
 	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
 		if (begins_with(name, crates[i]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/task_places.h>
 
+#include <analyze/crate_name.h>
 #include <analyze/json_write.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
@@ -128,38 +129,6 @@ static int take(void *ctx, const struct ky_event *event)
 
 /* ---- naming ---- */
 
-/* Code of Rust's library and of those that are only a way to a place. A method of a trait is its
- * type's, or where that is a parameter the trait's. */
-static bool is_library(const char *name)
-{
-	static const char *const roots[] = {
-		"core::",         "std::",          "alloc::",     "tokio::",      "tokio_util::",
-		"tokio_stream::", "futures",        "mio::",       "parking_lot",  "hyper::",
-		"hyper_util::",   "tower::",        "tower_",      "h2::",         "axum::",
-		"axum_core::",    "tonic::",        "pin_project", "async_stream", "tracing",
-		"rustls::",       "tokio_rustls::", "crossbeam",   "once_cell::",  "reqwest::",
-		"async_trait",    "event_listener",
-	};
-	const char *at = name, *as;
-
-	while (*at == '<' || *at == '&' || *at == '(' || *at == '*')
-		at++;
-	if (strncmp(at, "mut ", 4) == 0)
-		at += 4;
-	/* A type parameter. */
-	as = name[0] == '<' ? strstr(name, " as ") : NULL;
-	if (as && as - at <= 2)
-		at = as + 4;
-	if (strncmp(at, "dyn ", 4) == 0)
-		at += 4;
-	if (strncmp(name, "__", 2) == 0)
-		return true;
-	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
-		if (strncmp(at, roots[i], strlen(roots[i])) == 0)
-			return true;
-	return false;
-}
-
 /* A wrapper of polls says nothing about what is awaited. */
 static bool is_plumbing(const char *name)
 {
@@ -196,7 +165,7 @@ static void name_stack(struct stack *stack, struct ky_symbol_table *table, uint6
 		for (uint32_t k = 0; k < count && !stack->own[0]; k++) {
 			const char *name = frames[k].name;
 
-			if (!is_library(name) && frames[k].why == KY_SYMBOL_FOUND) {
+			if (!ky_crate_name_is_library(name) && frames[k].why == KY_SYMBOL_FOUND) {
 				put_frame(stack->own, &frames[k]);
 			} else if (!is_plumbing(name)) {
 				(void)snprintf(stack->library, TEXT_BYTES, "%s", name);

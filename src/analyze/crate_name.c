@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/crate_name.h>
+
+#include <stddef.h>
+#include <string.h>
+
+static bool begins_with(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+static const char *skip_type(const char *at)
+{
+	for (;;) {
+		if (*at == '<' || *at == '&' || *at == '(' || *at == '*')
+			at++;
+		else if (begins_with(at, "_<")) /* as older compilers have it */
+			at += 2;
+		else if (begins_with(at, "mut ") || begins_with(at, "dyn "))
+			at += 4;
+		else if (begins_with(at, "const "))
+			at += 6;
+		else
+			return at;
+	}
+}
+
+const char *ky_crate_name_begin(const char *name)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+	const char *at, *end;
+
+	/* Without a crate in front it is a parameter, or one of the language's own. */
+	for (;;) {
+		at = skip_type(name);
+		end = at + strspn(at, letters);
+		if (!begins_with(end, " as "))
+			return at;
+		name = end + 4;
+	}
+}
+
+bool ky_crate_name_is_library(const char *name)
+{
+	/* With "_" at its end: all of a family, such as tower_http and tower_service. */
+	static const char *const crates[] = {
+		"std::",         "core::",         "alloc::",        "tokio::",
+		"tokio_util::",  "tokio_stream::", "tokio_rustls::", "mio::",
+		"futures::",     "futures_",       "hyper::",        "hyper_util::",
+		"tower::",       "tower_",         "tracing::",      "tracing_",
+		"axum::",        "axum_core::",    "h2::",           "tonic::",
+		"rustls::",      "reqwest::",      "rayon::",        "rayon_core::",
+		"parking_lot::", "parking_lot_",   "crossbeam::",    "crossbeam_",
+		"once_cell::",   "pin_project::",  "pin_project_",   "async_stream::",
+		"async_trait::", "bytes::",        "http::",         "http_body::",
+		"http_body_",    "httparse::",     "hashbrown::",    "serde::",
+		"serde_",        "event_listener", "backtrace::",    "indexmap::"};
+	const char *at = ky_crate_name_begin(name);
+
+	/* Reserved for compilers and libraries, such as __rust_try; a slice is the language's. */
+	if (begins_with(at, "__") || *at == '[')
+		return true;
+	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
+		if (begins_with(at, crates[i]))
+			return true;
+	return false;
+}
