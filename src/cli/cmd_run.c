@@ -8,6 +8,7 @@
 #include <cli/run_child.h>
 #include <cli/run_environment.h>
 #include <cli/run_options.h>
+#include <cli/run_outside.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_sampler.h>
@@ -77,16 +78,20 @@ enum {
 #define LOOK_NS UINT64_C(200000000)
 #define LOOK_NS_MAX UINT64_C(1000000000)
 #define LOOKS_FIRST 20u
+#define TELL_NS UINT64_C(2000000000)
 
 struct session {
 	struct ky_run_options options;
 	struct ky_run_environment environment;
 	struct ky_run_child child;
 	struct ky_run_rings *rings;
+	struct ky_run_outside outside;
 	struct ky_oom_watch oom;
 	struct ky_run_sampler *sampler; /* NULL: none */
 	bool is_recording;              /* false: CMD runs untouched */
+	bool is_static;                 /* CMD can be seen from outside alone */
 	bool said_status;               /* the direct child's status has been told */
+	bool said_outside;
 	bool said_waiting;
 };
 
@@ -105,12 +110,13 @@ static bool check_target(struct session *session)
 	if (ky_run_target_resolve(session->options.command[0], path, sizeof(path)) != 0)
 		return true; /* exec will say so */
 	reach = ky_run_target_reach(path);
-	if (reach == KY_RUN_REACHABLE)
+	session->is_static = reach == KY_RUN_STATIC;
+	/* A static launcher may start dynamic programs; the others drop the variable. */
+	if (reach == KY_RUN_REACHABLE || session->is_static)
 		return true;
 	say(session, path, ky_run_reach_text(reach));
 	session->said_status = true; /* this is the one sentence */
-	/* A static launcher may start dynamic programs; the others drop the variable. */
-	return reach == KY_RUN_STATIC;
+	return false;
 }
 
 static void prepare(struct session *session)
@@ -131,6 +137,10 @@ static void prepare(struct session *session)
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
+	if (err == 0)
+		ky_run_outside_open(&session->outside, &session->options,
+				    session->environment.ring_directory,
+				    session->environment.session);
 	if (err == 0 && ky_run_sampler_open(&session->sampler, &session->options) == 0)
 		ky_run_rings_sample(session->rings, session->sampler);
 	if (err == 0) {
@@ -160,6 +170,15 @@ static void tell_nothing(const struct session *session, enum ky_run_status statu
 		say(session, command,
 		    "is not recorded: kymo had too few descriptors to open its ring (`ulimit -Hn` "
 		    "raises their number)");
+	else if (session->outside.error != 0 && session->outside.error != -ESRCH &&
+		 !session->options.is_quiet)
+		ky_run_say("%s is not recorded: %s, and no ring could be made for what is seen "
+			   "from outside (%s)",
+			   command, session->outside.why, kymo_error_text(session->outside.error));
+	else if (session->is_static)
+		say(session, command,
+		    "is statically linked, so no library can be preloaded, and did too little to "
+		    "be seen from outside: nothing was recorded");
 	else if (status == KY_RUN_STATUS_OK)
 		say(session, command,
 		    "recorded nothing: it ran no task, or could make no ring (after a "
@@ -167,13 +186,20 @@ static void tell_nothing(const struct session *session, enum ky_run_status statu
 		    "limit of file size, memory or descriptors)");
 	else if (status == KY_RUN_STATUS_NO_TOKIO)
 		say(session, command,
-		    "does not use Tokio, nor does a program it started that could be "
-		    "recorded: nothing was recorded");
+		    "does not use Tokio, nor does a program it started that could be recorded, "
+		    "and it did too little to be seen from outside: nothing was recorded");
 	else
 		say(session, command, "ended before the recorder was loaded: nothing was recorded");
 }
 
-static void tell_refusal(struct session *session, bool is_final)
+static enum ky_run_status status_of(const struct session *session, char *reason, size_t capacity)
+{
+	return ky_run_environment_status(&session->environment, session->child.pid, reason,
+					 capacity);
+}
+
+/* At the end: why CMD has no trace, nor has anything that it started. */
+static void tell_refusal(struct session *session)
 {
 	const char *command = session->options.command[0];
 	char reason[384] = "";
@@ -181,8 +207,7 @@ static void tell_refusal(struct session *session, bool is_final)
 
 	if (session->said_status)
 		return;
-	status = ky_run_environment_status(&session->environment, session->child.pid, reason,
-					   sizeof(reason));
+	status = status_of(session, reason, sizeof(reason));
 	switch (status) {
 	case KY_RUN_STATUS_STRIPPED:
 		say(session, command,
@@ -203,14 +228,41 @@ static void tell_refusal(struct session *session, bool is_final)
 	case KY_RUN_STATUS_OK:
 	case KY_RUN_STATUS_NO_TOKIO:
 	case KY_RUN_STATUS_NONE:
-		/* A shell or a launcher has no Tokio either: only the end shows whether anything
-		 * did. */
-		if (!is_final)
-			return;
 		tell_nothing(session, status);
 		break;
 	}
 	session->said_status = true;
+}
+
+/* What is seen of CMD from outside. totals: NULL while it runs. */
+static void outside_text(const struct session *session, const struct ky_run_totals *totals,
+			 char *out, size_t capacity)
+{
+	int refusal = ky_run_sampler_refusal(session->sampler);
+
+	if (refusal < 0)
+		snprintf(out, capacity,
+			 "resources alone, without stacks (perf_event: %s; `kymo doctor` tells "
+			 "more)",
+			 kymo_error_text(refusal));
+	else if (refusal > 0)
+		snprintf(out, capacity, "resources alone, without stacks (as asked for)");
+	else if (totals != NULL && totals->outside_sample_count == 0)
+		snprintf(out, capacity, "resources; it hardly ran, so no stacks");
+	else
+		snprintf(out, capacity, "stack samples and resources");
+}
+
+static void tell_outside(struct session *session, const struct ky_run_totals *totals)
+{
+	char seen[160];
+
+	if (session->said_outside)
+		return;
+	session->said_outside = true;
+	outside_text(session, totals, seen, sizeof(seen));
+	ky_run_say("%s is seen from outside alone, for %s: %s, but no polls, wakes or tasks",
+		   session->options.command[0], session->outside.why, seen);
 }
 
 static void tell_waiting(struct session *session)
@@ -236,6 +288,24 @@ static uint64_t rest_ns(uint64_t age_ns)
 	return ns < LOOK_NS ? LOOK_NS : ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
 }
 
+/* Before the rings: what is made here shall have the samples that wait for it. */
+static void look_from_outside(struct session *session, uint64_t now_ns)
+{
+	bool is_looking = !session->outside.is_over && session->outside.fd < 0, is_open;
+	enum ky_run_status status = KY_RUN_STATUS_NONE;
+	char reason[384] = "";
+
+	if (is_looking)
+		status = status_of(session, reason, sizeof(reason));
+	is_open = ky_run_outside_step(&session->outside, status, reason,
+				      ky_run_rings_has_own(session->rings), now_ns);
+	ky_run_rings_hold(session->rings, is_open);
+	/* What is no launcher will hardly record by itself: no need to wait for its end. */
+	if (session->outside.fd >= 0 && !session->outside.is_launcher &&
+	    now_ns - session->outside.start_ns >= TELL_NS && !session->options.is_quiet)
+		tell_outside(session, NULL);
+}
+
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
@@ -245,12 +315,14 @@ static void record_until_the_end(struct session *session)
 
 	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
+	ky_run_outside_child(&session->outside, (uint32_t)session->child.pid, session->is_static,
+			     ky_run_sampler_patience_ns(session->sampler));
 	while (!session->child.has_exited) {
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
+		look_from_outside(session, now_ns);
 		pace_ns = ky_run_rings_step(session->rings);
 		if (now_ns >= look_ns) {
-			tell_refusal(session, false);
 			ky_oom_watch_look(&session->oom);
 			look_ns = ++looks < LOOKS_FIRST ? 0 : now_ns + rest_ns(now_ns - start_ns);
 		}
@@ -300,11 +372,13 @@ static void tell_result(struct session *session)
 	ky_run_rings_totals(session->rings, &totals);
 	if (totals.process_count == 0) {
 		if (totals.error == 0)
-			tell_refusal(session, true);
+			tell_refusal(session);
 		return;
 	}
 	if (session->options.is_quiet)
 		return;
+	if (totals.outside_count > 0)
+		tell_outside(session, &totals);
 	if (totals.process_count > 1)
 		snprintf(processes, sizeof(processes),
 			 session->options.file != NULL ? " in %u files, one a process" :
@@ -335,6 +409,7 @@ static int become_command(struct session *session, int err)
 {
 	ky_run_say("no process of its own for CMD (%s); CMD runs unrecorded, in the place of kymo",
 		   kymo_error_text(err));
+	ky_run_outside_close(&session->outside);
 	ky_run_rings_close(session->rings);
 	ky_run_sampler_close(session->sampler);
 	ky_run_environment_close(&session->environment);
@@ -385,6 +460,7 @@ int ky_cmd_run(int argc, char **argv)
 		return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : EXIT_KYMO;
 	prepare(&session);
 	status = run(&session);
+	ky_run_outside_close(&session.outside);
 	ky_run_rings_close(session.rings);
 	ky_run_sampler_close(session.sampler);
 	ky_run_environment_close(&session.environment);

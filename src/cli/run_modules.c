@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/proc_map.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <ship/symbol/elf_image.h>
@@ -14,6 +15,7 @@
 
 #define MAPS_BYTES_MAX ((size_t)4 << 20)
 #define MODULES_MAX 1024u
+#define PAGE_BYTES_MIN 4096u
 
 /* The rows of one file follow each other; what lies between them (bss) has no name. */
 size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capacity)
@@ -76,7 +78,32 @@ static char *read_maps(uint32_t pid)
 	return text;
 }
 
-static void read_build_id(uint32_t pid, struct ky_seen_module *module)
+uint64_t ky_run_modules_linked_at(int fd, uint64_t file_offset)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(segment))
+		return 0;
+	for (uint32_t i = 0; i < header.e_phnum; i++) {
+		uint64_t at = header.e_phoff + (uint64_t)i * sizeof(segment);
+
+		if (at > INT64_MAX ||
+		    pread(fd, &segment, sizeof(segment), (off_t)at) != (ssize_t)sizeof(segment))
+			return 0;
+		/* Mapped from the beginning of a page on. */
+		if (segment.p_type == PT_LOAD &&
+		    segment.p_offset / PAGE_BYTES_MIN * PAGE_BYTES_MIN <= file_offset &&
+		    file_offset - segment.p_offset / PAGE_BYTES_MIN * PAGE_BYTES_MIN <
+			    segment.p_filesz)
+			return segment.p_vaddr - segment.p_offset;
+	}
+	return 0;
+}
+
+void ky_run_modules_read_file(uint32_t pid, struct ky_seen_module *module)
 {
 	struct ky_elf *elf;
 	char path[3000];
@@ -87,25 +114,31 @@ static void read_build_id(uint32_t pid, struct ky_seen_module *module)
 	if (bytes < 0 || (size_t)bytes >= sizeof(path))
 		return;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		module->linked_at = ky_run_modules_linked_at(fd, module->file_offset);
 	if (fd < 0 || ky_elf_open_fd(&elf, fd) != 0)
 		return;
 	module->build_id_bytes = (uint32_t)ky_elf_build_id(elf, module->build_id);
 	ky_elf_close(elf);
 }
 
+size_t ky_run_modules_read(uint32_t pid, struct ky_seen_module *out, size_t capacity, char **text)
+{
+	*text = read_maps(pid);
+	return *text != NULL ? ky_run_modules_parse(*text, out, capacity) : 0;
+}
+
 void ky_run_modules_look(uint32_t pid, struct ky_drain *drain)
 {
-	char *text = read_maps(pid);
 	struct ky_seen_module *seen = ky_alloc(MODULES_MAX * sizeof(*seen));
-	size_t count = text != NULL && seen != NULL ?
-			       ky_run_modules_parse(text, seen, MODULES_MAX) :
-			       0;
+	char *text = NULL;
+	size_t count = seen != NULL ? ky_run_modules_read(pid, seen, MODULES_MAX, &text) : 0;
 
 	/* A process in the middle of its end has no mappings any more: that unloads nothing. */
 	for (size_t i = 0; i < count; i++) {
 		if (ky_drain_knows_module(drain, seen[i].start, seen[i].path))
 			continue;
-		read_build_id(pid, &seen[i]);
+		ky_run_modules_read_file(pid, &seen[i]);
 		if (ky_drain_add_module(drain, &seen[i]) < 0)
 			break;
 	}

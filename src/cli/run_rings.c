@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
-#include <base/hash.h>
 #include <base/now.h>
 #include <cli/ring_end.h>
 #include <cli/ring_guard.h>
@@ -10,12 +9,14 @@
 #include <cli/run_drain.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
+#include <cli/run_outside.h>
 #include <cli/run_populate.h>
 #include <cli/run_prepared.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_sampler.h>
 #include <cli/run_say.h>
+#include <cli/run_scan.h>
 #include <cli/run_trigger.h>
 #include <cli/run_unwind.h>
 #include <drain/pace.h>
@@ -27,28 +28,18 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <wire/ring_image.h>
 
 #define MS_NS UINT64_C(1000000)
 #define PACE_STREAM_NS (1000 * MS_NS)
-#define PACE_IDLE_NS (200 * MS_NS)
-/* In flight mode nothing is read before the end: only new rings are looked for. */
-#define PACE_FLIGHT_NS (500 * MS_NS)
-#define PACE_START_NS (20 * MS_NS)
 #define LOOK_NS (100 * MS_NS) /* at what has been written since the last step */
 /* An empty ring takes as much in this time as the rest of one that is filling does in the other. */
 #define LOOK_EMPTY_NS (150 * MS_NS)
 #define MODULES_FIRST_NS (250 * MS_NS)
 #define MODULES_NS (1000 * MS_NS)
-/* Less than this much room left: recorders go to anonymous memory. */
 #define ANONYMOUS_NAME "(anonymous)"
-#define ROOM_BYTES_MIN (UINT64_C(4) << 20)
-#define ANONYMOUS_FIRST_NS (200 * MS_NS)
-#define ANONYMOUS_LAST_NS (60000 * MS_NS)
 #define RINGS_MAX 256u
-#define IGNORED_MAX 4096u
 #define SOURCE "tokio preload"
 
 struct ring {
@@ -59,6 +50,8 @@ struct ring {
 	char file_name[256];
 	bool is_anonymous; /* it has no file that could be removed */
 	bool is_foreign;   /* its pid counts in another namespace */
+	bool is_outside;   /* made for CMD, which makes none */
+	bool is_held;      /* ... and kept back: run_outside.h */
 	const uint8_t *image;
 	size_t image_bytes;
 	uint32_t pid;
@@ -92,18 +85,16 @@ struct ky_run_rings {
 	const struct ky_run_options *options;
 	struct ky_run_directory names;
 	char directory[512];
-	uint64_t session, opened_ns, pid_namespace;
-	uint64_t scan_ns;                         /* next look for new rings */
-	uint64_t anonymous_ns, anonymous_pace_ns; /* next look for anonymous rings */
+	uint64_t session, pid_namespace;
+	struct ky_run_scan looks; /* for new rings */
 	struct ring *rings[RINGS_MAX];
 	uint32_t ring_count;
-	uint64_t ignored[IGNORED_MAX]; /* files of other sessions, not opened again */
-	uint32_t ignored_count;
 	struct ky_run_totals done; /* of finished rings */
 	struct ky_run_outputs outputs;
 	struct child child;
 	struct ky_run_unwind *unwind;
 	struct ky_run_sampler *sampler;
+	bool is_holding; /* samples wait in the kernel's rings */
 	bool said_ring, said_too_many;
 };
 
@@ -124,10 +115,8 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	rings->outputs.options = options;
 	rings->session = session;
 	ky_run_directory_init(&rings->names, rings->directory);
-	rings->opened_ns = ky_now_ns(CLOCK_MONOTONIC);
+	ky_run_scan_open(&rings->looks, ky_now_ns(CLOCK_MONOTONIC));
 	rings->pid_namespace = ky_run_process_namespace();
-	rings->anonymous_pace_ns = ANONYMOUS_FIRST_NS;
-	rings->anonymous_ns = rings->opened_ns + ANONYMOUS_FIRST_NS;
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
 	*out = rings;
 	return 0;
@@ -177,6 +166,7 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 	ring->is_anonymous = (header->flags & KY_RING_ANONYMOUS) != 0;
 	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
 			   header->pid_namespace != ring->owner->pid_namespace;
+	ring->is_outside = ring->is_held = (header->flags & KY_RING_OUTSIDE) != 0;
 	ring->made_ns = header->open_anchor.monotonic_ns;
 	snprintf(ring->service, sizeof(ring->service), "%.*s", (int)sizeof(ring->service) - 1,
 		 header->service);
@@ -251,19 +241,6 @@ static int start(void *ctx)
 	if (err >= 0)
 		start_trigger(ring);
 	return err;
-}
-
-/* A deleted file's number goes to the next one made; its name, with pid and start time, does not.
- */
-static uint64_t key_of(const char *name, ino_t inode)
-{
-	return ky_hash_bytes((uint64_t)inode, name, strlen(name));
-}
-
-static void ignore(struct ky_run_rings *rings, const char *name, ino_t inode)
-{
-	if (rings->ignored_count < IGNORED_MAX)
-		rings->ignored[rings->ignored_count++] = key_of(name, inode);
 }
 
 /* A process that calls exec keeps its number and its start time, and loses its threads: a later
@@ -342,7 +319,7 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	if (err < 0) {
 		ring_trouble(rings, name, err);
 		free_ring(ring);
-		ignore(rings, name, st->st_ino);
+		ky_run_scan_ignore(&rings->looks, name, st->st_ino);
 		return;
 	}
 	insert_by_age(rings, ring);
@@ -350,15 +327,10 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 
 static bool is_known(const struct ky_run_rings *rings, const char *name, dev_t device, ino_t inode)
 {
-	uint64_t key = key_of(name, inode);
-
 	for (uint32_t i = 0; i < rings->ring_count; i++)
 		if (rings->rings[i]->inode == inode && rings->rings[i]->device == device)
 			return true;
-	for (uint32_t i = 0; i < rings->ignored_count; i++)
-		if (rings->ignored[i] == key)
-			return true;
-	return false;
+	return ky_run_scan_ignores(&rings->looks, name, inode);
 }
 
 struct scan {
@@ -387,7 +359,7 @@ static bool look_at(struct ky_run_rings *rings, const char *name, bool stop)
 	}
 	/* A `kymo recover` that found it dead before we saw it alive makes a trace of it. */
 	if (header.session != rings->session || ky_ring_claim(fd) != 0) {
-		ignore(rings, name, st.st_ino);
+		ky_run_scan_ignore(&rings->looks, name, st.st_ino);
 		close(fd);
 		return true;
 	}
@@ -423,25 +395,6 @@ static void on_anonymous(void *ctx, int fd)
 		add_ring(rings, ANONYMOUS_NAME, fd, &st, &header);
 }
 
-/* Where there is no room for ring files they are looked for at every step, for one without a file
- * dies with its process unless we hold it. There are other reasons (a host that changed its user,
- * say), so the rest of the time now and then. */
-static void scan_anonymous(struct ky_run_rings *rings, uint64_t now_ns)
-{
-	struct statvfs room;
-	bool is_tight = rings->names.fd < 0 || fstatvfs(rings->names.fd, &room) != 0 ||
-			(uint64_t)room.f_bavail * room.f_frsize < ROOM_BYTES_MIN;
-
-	if (!is_tight && now_ns < rings->anonymous_ns)
-		return;
-	if (now_ns >= rings->anonymous_ns) {
-		if (rings->anonymous_pace_ns < ANONYMOUS_LAST_NS)
-			rings->anonymous_pace_ns *= 2;
-		rings->anonymous_ns = now_ns + rings->anonymous_pace_ns;
-	}
-	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
-}
-
 /* Everything below runs under the guard against faults in the image. */
 static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 {
@@ -459,8 +412,12 @@ static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 	if (!ky_run_output_has_begun(&ring->output))
 		return;
 	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);
-	if (strcmp(out->trace_path, ring->output.path) != 0) /* else: before an exec */
+	if (strcmp(out->trace_path, ring->output.path) != 0) { /* else: before an exec */
 		out->process_count++;
+		out->outside_count += ring->is_outside;
+	}
+	if (ring->is_outside)
+		out->outside_sample_count += ring->sampled.sample_count;
 	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->output.path);
 }
 
@@ -502,9 +459,19 @@ static void put_away(struct ring *ring, bool is_needed)
 		ky_ring_remove_at(rings->names.fd, ring->file_name, ring->device, ring->inode);
 		return;
 	}
-	ignore(rings, ring->file_name, ring->inode);
+	ky_run_scan_ignore(&rings->looks, ring->file_name, ring->inode);
 	ky_run_say("%s/%s stays: `kymo recover` makes a trace of it where one can be written",
 		   rings->directory, ring->file_name);
+}
+
+/* A launcher of what records itself, or next to nothing. */
+static bool is_dispensable(const struct ring *ring)
+{
+	bool is_sampled = ky_run_sampler_refusal(ring->owner->sampler) == 0;
+
+	return ring->is_held && (ky_run_rings_has_own(ring->owner) ||
+				 !ky_run_outside_is_worth(is_sampled, ring->sampled.sample_count,
+							  ring->drain.resources.looks));
 }
 
 static void finish(struct ring *ring, bool is_still_running)
@@ -517,6 +484,10 @@ static void finish(struct ring *ring, bool is_still_running)
 
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
 	ky_run_sampler_fetch_last(rings->sampler);
+	if (is_dispensable(ring)) {
+		put_away(ring, false);
+		return;
+	}
 	/* Nobody will read what it records from now on, so it shall not pay for it either. A
 	 * refused write only means that it goes on recording into a file without a name. */
 	if (is_still_running &&
@@ -568,8 +539,8 @@ static uint64_t longest_ns(const struct ring *ring)
 {
 	/* What a rule judges by events is known when they are read. */
 	if (ring->trigger != NULL)
-		return PACE_IDLE_NS;
-	return ring->drain.is_flight ? PACE_FLIGHT_NS : PACE_STREAM_NS;
+		return KY_RUN_SCAN_IDLE_NS;
+	return ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS : PACE_STREAM_NS;
 }
 
 /* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
@@ -578,7 +549,7 @@ static uint64_t look_ns(const struct ring *ring)
 	if (!ring->drain.is_flight || ring->trigger != NULL)
 		return ky_drain_pace_is_empty(&ring->pace, &ring->drain.view) ? LOOK_EMPTY_NS :
 										LOOK_NS;
-	return ring->populate.is_making ? PACE_IDLE_NS : PACE_FLIGHT_NS;
+	return ring->populate.is_making ? KY_RUN_SCAN_IDLE_NS : KY_RUN_SCAN_FLIGHT_NS;
 }
 
 /* As the settings of the ring want it, which anybody with a right to it can change. */
@@ -617,6 +588,17 @@ static void step_ring(struct ring *ring, uint64_t now_ns)
 		ring_trouble(ring->owner, ring->file_name, err);
 }
 
+/* Returns ns until the next look. */
+static uint64_t drain_when_due(struct ring *ring, uint64_t now_ns)
+{
+	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
+	/* A little early rather than at a wake-up of its own. */
+	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view,
+				 now_ns + ky_drain_pace_slack(&ring->pace)))
+		step_ring(ring, now_ns);
+	return ky_drain_pace_rest(&ring->pace, now_ns, look_ns(ring));
+}
+
 /* Looks more often than there is something to drain. Returns ns until the next look. */
 static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 {
@@ -624,17 +606,13 @@ static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 	uint64_t rest_ns, watch_ns;
 
 	/* Looked at before draining: what it published last is then certainly seen. */
-	if (is_writer_gone(ring)) {
+	if (is_writer_gone(ring) || (ring->is_held && ky_run_rings_has_own(ring->owner))) {
 		finish(ring, false);
-		return PACE_IDLE_NS;
+		return KY_RUN_SCAN_IDLE_NS;
 	}
 	follow_mode(ring, now_ns);
-	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
-	/* A little early rather than at a wake-up of its own. */
-	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view,
-				 now_ns + ky_drain_pace_slack(&ring->pace)))
-		step_ring(ring, now_ns);
-	rest_ns = ky_drain_pace_rest(&ring->pace, now_ns, look_ns(ring));
+	ring->is_held = ring->is_held && !ky_run_outside_is_half_full(&ring->drain.view);
+	rest_ns = ring->is_held ? KY_RUN_SCAN_IDLE_NS : drain_when_due(ring, now_ns);
 	if (ring->trigger == NULL)
 		return rest_ns;
 	ky_drain_watch(ring->drain.drain, &sums);
@@ -700,6 +678,23 @@ void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *samp
 	rings->sampler = sampler;
 }
 
+bool ky_run_rings_has_own(const struct ky_run_rings *rings)
+{
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		if (rings->rings[i] != NULL && !rings->rings[i]->is_outside)
+			return true;
+	return rings->done.process_count > rings->done.outside_count;
+}
+
+void ky_run_rings_hold(struct ky_run_rings *rings, bool is_holding)
+{
+	uint64_t age_ns = ky_now_ns(CLOCK_MONOTONIC) - rings->looks.opened_ns;
+
+	if (!is_holding && rings->is_holding)
+		rings->looks.due_ns = 0; /* there may be a ring for them now */
+	rings->is_holding = is_holding && age_ns < ky_run_sampler_patience_ns(rings->sampler);
+}
+
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
 {
 	rings->child.pid = pid;
@@ -715,16 +710,11 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 		rings->rings[i]->pace.due_ns = 0; /* at once: it can be finished now */
 }
 
-/* At first often: samples of a process whose ring is not found yet are nobody's. */
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
 	bool is_quiet = rings->options->is_flight && rings->options->rule_count == 0;
-	uint64_t pace_ns = (now_ns - rings->opened_ns) / 2;
-	uint64_t most_ns = is_quiet ? PACE_FLIGHT_NS : PACE_IDLE_NS;
 
-	if (pace_ns > most_ns)
-		return most_ns;
-	return pace_ns > PACE_START_NS ? pace_ns : PACE_START_NS;
+	return ky_run_scan_pace_ns(&rings->looks, is_quiet, now_ns);
 }
 
 /* What is due soon is done at this wake-up: one of its own would cost more. */
@@ -737,13 +727,14 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
 	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, pace_ns, due_ns;
 
-	if (start_ns + slack_ns(rings, start_ns) >= rings->scan_ns) {
+	if (start_ns + slack_ns(rings, start_ns) >= rings->looks.due_ns) {
 		scan(rings, false);
-		scan_anonymous(rings, start_ns);
-		rings->scan_ns = start_ns + scan_pace_ns(rings, start_ns);
+		if (ky_run_scan_wants_anonymous(&rings->looks, rings->names.fd, start_ns))
+			ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
+		rings->looks.due_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
-	due_ns = rings->scan_ns;
-	pace_ns = ky_run_sampler_step(rings->sampler);
+	due_ns = rings->looks.due_ns;
+	pace_ns = rings->is_holding ? UINT64_MAX : ky_run_sampler_step(rings->sampler);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	if (due_ns > now_ns && pace_ns < due_ns - now_ns)
 		due_ns = now_ns + pace_ns;

@@ -580,10 +580,27 @@ uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_gu
 	return count;
 }
 
+/* Half full at the latest. */
+uint64_t ky_run_sampler_patience_ns(const struct ky_run_sampler *sampler)
+{
+	struct ky_perf_about about;
+
+	if (!sampler || !sampler->perf || !sampler->rate_hz)
+		return 0;
+	ky_perf_about(sampler->perf, &about);
+	return about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+}
+
+int ky_run_sampler_refusal(const struct ky_run_sampler *sampler)
+{
+	if (!sampler || !uses_perf(sampler))
+		return 1;
+	return sampler->refusal;
+}
+
 uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 {
 	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX]; /* one sampler at a time */
-	struct ky_perf_about about;
 	uint64_t pace_ns, due_ns;
 	uint32_t count;
 
@@ -594,9 +611,7 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 	(void)ky_ring_guard(areas, count, step, sampler);
 	if (!sampler->rate_hz || !sampler->perf)
 		return sampler->switches_pace_ns;
-	ky_perf_about(sampler->perf, &about);
-	/* Half full at the latest. */
-	pace_ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
+	pace_ns = ky_run_sampler_patience_ns(sampler);
 	due_ns = ky_sample_duty_pace_ns(&sampler->duty, ky_now_ns(CLOCK_MONOTONIC));
 	pace_ns = pace_ns < due_ns ? pace_ns : due_ns;
 	return pace_ns < sampler->switches_pace_ns ? pace_ns : sampler->switches_pace_ns;

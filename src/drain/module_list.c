@@ -43,7 +43,7 @@ int ky_drain_add_module(struct ky_drain *drain, const struct ky_seen_module *see
 	memcpy(module->build_id, seen->build_id, seen->build_id_bytes);
 	module->entry.start = seen->start;
 	module->entry.end = seen->end;
-	module->entry.load_bias = seen->start - seen->file_offset;
+	module->entry.load_bias = seen->start - seen->file_offset - seen->linked_at;
 	module->entry.file_offset = seen->file_offset;
 	module->entry.from_ticks = drain->now_ticks;
 	module->entry.build_id_bytes = seen->build_id_bytes;

@@ -15,6 +15,7 @@ struct ky_seen_module {
 	const char *path;
 	uint64_t start, end; /* mapped range, end exclusive */
 	uint64_t file_offset;
+	uint64_t linked_at; /* address of the file's first byte, as linked; 0: any */
 	uint32_t build_id_bytes;
 	uint8_t build_id[32];
 };

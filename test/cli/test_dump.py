@@ -591,8 +591,9 @@ class Recover(Rings):
         self.assertIn("runs and records", again.stderr)
 
     def test_what_killed_runs_left_beside_the_rings_goes_with_the_next_command(self):
-        runs = [subprocess.Popen([KYMO, "run", "-q", "--ring-dir", self.rings, "--", "cat"],
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+        runs = [subprocess.Popen([KYMO, "run", "-q", "--sample", "off", "--ring-dir", self.rings,
+                                  "--", "cat"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE) for _ in range(2)]
         self.started += runs
         for run in runs:
             run.stdin.write(b"up\n")
@@ -600,13 +601,13 @@ class Recover(Rings):
             self.assertEqual(run.stdout.readline(), b"up\n")
         for run, command in zip(runs, (["run", "-q", "--ring-dir", self.rings, "--", "true"],
                                        ["recover", "--ring-dir", self.rings])):
-            count = len(list(self.rings.iterdir()))
+            count = len(list(self.rings.glob(".status-*")))
             run.kill()
             run.wait()
-            self.assertEqual(len(list(self.rings.iterdir())), count)
+            self.assertEqual(len(list(self.rings.glob(".status-*"))), count)
             done = self.kymo(*command)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(len(list(self.rings.iterdir())), count - 1)
+            self.assertEqual(len(list(self.rings.glob(".status-*"))), count - 1)
             run.communicate()  # its `cat` ends
 
     def test_a_full_disk_is_named(self):

@@ -7,8 +7,11 @@
 #include <cmocka.h>
 
 #include <cli/run_modules.h>
+#include <elf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t parse(const char *text, struct ky_seen_module *out, size_t capacity)
 {
@@ -65,12 +68,40 @@ static void modules__damaged_lines_are_passed_over(void **state)
 	assert_int_equal(parse("/\n-/\n1-/\n1-2/x\n1-2 r-/\nzz r-xp 0 /a\n", seen, 4), 0);
 }
 
+static void modules__a_fixed_program_lies_where_it_is_linked_to(void **state)
+{
+	const Elf64_Phdr segments[] = {
+		{.p_type = PT_NOTE, .p_filesz = 0x9000, .p_vaddr = 0x900000},
+		{.p_type = PT_LOAD, .p_filesz = 0x1500, .p_vaddr = 0x400000},
+		{.p_type = PT_LOAD, .p_offset = 0x2010, .p_filesz = 8, .p_vaddr = 0x602010}};
+	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+			     .e_phoff = sizeof(header),
+			     .e_phentsize = sizeof(segments[0]),
+			     .e_phnum = 3};
+	char path[] = "/tmp/kymo-test-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(ky_run_modules_linked_at(fd, 0), 0);
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(ky_run_modules_linked_at(fd, 0), 0);
+	assert_int_equal(write(fd, segments, sizeof(segments)), sizeof(segments));
+	assert_int_equal(ky_run_modules_linked_at(fd, 0), 0x400000);
+	assert_int_equal(ky_run_modules_linked_at(fd, 0x1000), 0x400000);
+	assert_int_equal(ky_run_modules_linked_at(fd, 0x2000), 0x600000);
+	assert_int_equal(ky_run_modules_linked_at(fd, 0x4000), 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules__are_files_with_code),
 		cmocka_unit_test(modules__stop_at_the_capacity),
 		cmocka_unit_test(modules__damaged_lines_are_passed_over),
+		cmocka_unit_test(modules__a_fixed_program_lies_where_it_is_linked_to),
 	};
 
 	return cmocka_run_group_tests_name("modules", tests, NULL, NULL);
