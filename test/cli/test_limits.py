@@ -97,8 +97,11 @@ class Files(Limited):
         self.assertFalse(ring.exists())
 
     def test_a_flight_whose_output_cannot_be_written_is_in_its_ring(self):
+        ready, go = self.dir / "ready", self.dir / "go"
+        process = self.start("--mode", "flight", HOST, str(POLLS), f"touch={ready}", f"wait={go}")
+        wait_until(ready.exists)  # the place was looked at by then
         self.traces.write_text("a file where a directory should be")
-        process = self.start("--mode", "flight", HOST, str(POLLS))
+        go.touch()
         said = process.stderr.read().decode()
         self.assertEqual((process.wait(DEADLINE_S), said.count("\n")), (0, 2), said)
         (ring,) = self.rings.glob("*.ring")
