@@ -34,6 +34,8 @@ class Way:
 CALL, SWITCHES = 3, 5  # OffCpuEvent.source
 FAULT, PREEMPTED = 3, 4  # OffCpuEvent.reason
 BY_INTERRUPT = 2  # OffCpuEvent.woken_by
+TRIES = 5
+FAULTS = 200  # of switched.rs
 # Around kymo: a mount namespace of its own where the kernel's tracepoints can be read.
 TRACEFS = ("unshare", "--mount", "sh", "-c",
            'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"', "sh")
@@ -115,8 +117,14 @@ def profile_of(options, scratch):
     return json.loads(done.stdout)["profile"]
 
 
+def unseen_of(watched):
+    """Time in which no window was open: all of it may have been in any one poll."""
+    return watched["stretch_ns"] - watched["observed_ns"]
+
+
 def check_split(tap, ways, rows, profile, share):
     """Blocked, or ready to run: what the kernel itself counted lies between the bounds."""
+    unseen_ns = unseen_of(profile["off_cpu"]["switches"])
     for name in ("slept", "queued"):
         way, told = ways[name], rows.get(ways[name].task, [])
         known = [row for row in told if row["runnable_max_ns"] is not None]
@@ -130,11 +138,12 @@ def check_split(tap, ways, rows, profile, share):
             continue
         # The program reads its own count, too; and what is shorter than 20 us is not told.
         room = 0.02 * way.total_ns + 1e6
-        tap.check(least - room < way.total_ns < most + room,
+        tap.check(least - room < way.total_ns < most + room + unseen_ns,
                   f"{name}: as long as the kernel counted it was ready to run",
                   f"{least} to {most}, {way.total_ns} ns")
         waits = [row for row in known if row["reason"] != PREEMPTED]
-        tap.check(name != "slept" or len(waits) >= 5, f"{name}: of intervals that is known",
+        tap.check(name != "slept" or unseen_ns > 10e6 or len(waits) >= 5,
+                  f"{name}: of intervals that is known",
                   str(told)[:500])
     stacks = profile["off_cpu"]["stacks"]
     parts = ("blocked_ns", "runnable_ns", "blocked_incl_run_queue_ns")
@@ -142,7 +151,7 @@ def check_split(tap, ways, rows, profile, share):
                   for one in stacks + [profile["off_cpu"]]), "the parts are the whole",
               str(stacks)[:500])
     slept = [one for one in stacks if "known_slept" in one.get("where", "")]
-    tap.check(share < 0.95 or (slept and slept[0]["blocked_ns"] > 0),
+    tap.check(share < 0.95 or unseen_ns > 10e6 or (slept and slept[0]["blocked_ns"] > 0),
               "a call is known to be blocked by what the kernel's records say inside it",
               str(slept)[:300])
 
@@ -157,7 +166,8 @@ def check_switches(tap, options, folder, scratch):
     if not watched["stretch_ns"]:
         print("ok - switches # SKIP perf_event tells no switches here")
         return False
-    print(f"# switches: observed {share * 100:.1f} % of the time")
+    unseen_ns = unseen_of(watched)
+    print(f"# switches: observed {share * 100:.1f} % of the time, not {unseen_ns / 1e6:.0f} ms")
     for name, reason, least in (("preempted", PREEMPTED, 20000), ("faults", FAULT, 0)):
         way = ways[name]
         told = [row for row in rows.get(way.task, []) if row["reason"] == reason]
@@ -165,14 +175,20 @@ def check_switches(tap, options, folder, scratch):
         count = sum(row["weight"] for row in told)
         print(f"# {name}: {count:.0f} of {way.count}, {spent / 1e6:.1f} of "
               f"{way.total_ns / 1e6:.1f} ms")
-        tap.check(way.count > 0, f"{name}: the program met some", str(way.count))
+        # A disk may be that fast; there is a rival always.
+        tap.check(way.count > 0 or not least, f"{name}: the program met some", str(way.count))
         if share < 0.95:
             continue  # the machine is busy: what the windows say is looked at below
-        # Those of less than 20 us are not told, and some that are hit no rusage of the poll.
-        tap.check(0.8 * way.count - 5 < count < 1.2 * way.count + 5,
+        is_all = unseen_ns < 0.05 * way.total_ns
+        # Those of less than 20 us are not told, and some that are hit no rusage of the poll. Of
+        # faults the program counts those that took 100, and some 30 are its own.
+        most = way.count if least else FAULTS
+        tap.check((not is_all or 0.8 * way.count - 5 < count) and count < 1.2 * most + 5,
                   f"{name}: as many as the kernel counted", f"{count} of {way.count}")
-        # A fault takes the program some time besides, of which it was not switched out.
-        tap.check((0.85 if least else 0.4) * way.total_ns < spent < 1.15 * way.total_ns + least,
+        part = 0.85 if least else 0.4
+        is_long = least or way.count > 0.8 * FAULTS
+        tap.check((not is_all or not is_long or part * way.total_ns < spent)
+                  and spent < 1.15 * way.total_ns + least,
                   f"{name}: for as long as the program lost", f"{spent:.0f} of {way.total_ns} ns")
     # A busy machine takes the processor from it, too.
     quiet = [row for row in rows.get(ways["quiet"].task, []) if row["reason"] != PREEMPTED]
@@ -181,11 +197,16 @@ def check_switches(tap, options, folder, scratch):
     flight, kept = run(options, folder, scratch, "--mode", "flight",
                        program=("switched", str(scratch / "pages")), source=SWITCHES)
     count = sum(row["weight"] for row in kept.get(flight["faults"].task, []))
-    # They come last, in a window that has not ended.
-    tap.check(count > 0.5 * flight["faults"].count, "a flight ends with them, too", str(count))
+    watched = profile_of(options, scratch)["off_cpu"]["switches"]
+    if not watched["stretch_ns"]:
+        print("ok - switches of a flight # SKIP perf_event tells none this time")
+    else:  # they come last, in a window that has not ended
+        is_all = unseen_of(watched) < 0.05 * flight["faults"].total_ns
+        tap.check(not is_all or count > 0.5 * flight["faults"].count,
+                  "a flight ends with them, too", str(count))
     worst = {poll["task"]: poll for poll in profile["worst_polls"]}
     poll = worst.get(ways["preempted"].task, {})
-    tap.check(poll.get("preempted_ns", 0) > 0.7 * share * ways["preempted"].total_ns,
+    tap.check(poll.get("preempted_ns", 0) > 0.7 * share * ways["preempted"].total_ns - unseen_ns,
               "the report says how much of the poll was preempted", str(poll)[:300])
     return True
 
@@ -196,6 +217,9 @@ def check_windows(tap, options, folder, scratch):
                      program=("switched", str(scratch / "pages"), "storm"))
     profile = profile_of(options, scratch)
     watched = profile["off_cpu"]["switches"]
+    if not watched["stretch_ns"]:
+        print("ok - switches by the thousand # SKIP perf_event tells none this time")
+        return
     share = watched["observed_ns"] / watched["stretch_ns"]
     told = rows.get(ways["preempted"].task, [])
     estimate = sum(row["weight"] * row["duration_ns"] for row in told)
@@ -205,8 +229,13 @@ def check_windows(tap, options, folder, scratch):
           f"{margin / 1e6:.0f} ms, truth {truth / 1e6:.0f} ms")
     tap.check(share < 0.9, "storm: not watched all the time", str(watched))
     tap.check(all(row["weight"] >= 1 for row in told), "storm: each stands for one at least")
-    # Twice the interval: a test must not fail one time in twenty.
-    tap.check(abs(estimate - truth) <= 2 * margin + 0.2 * truth, "storm: the time is estimated",
+    # Twice the interval: a test must not fail one time in twenty. Where the windows meet a few of
+    # them or none the interval is made of too little: then five deviations of as many by chance.
+    met = max(ways["preempted"].count * share, 1e-3)
+    room = 2 * margin + 0.2 * truth
+    if met < 30:
+        room = max(room, truth * (0.2 + 5 * (1.5 / met) ** 0.5))
+    tap.check(abs(estimate - truth) <= room, "storm: the time is estimated",
               f"{estimate:.0f} +- {margin} of {truth}")
 
 
@@ -221,8 +250,11 @@ def has_wakes(options):
 
 def check_wakers(tap, options, scratch):
     """The report says of the sleeps that a timer ended them."""
-    slept = [row for row in profile_of(options, scratch)["off_cpu"]["stacks"]
-             if "known_slept" in row.get("where", "")]
+    off_cpu = profile_of(options, scratch)["off_cpu"]
+    slept = [row for row in off_cpu["stacks"] if "known_slept" in row.get("where", "")]
+    if unseen_of(off_cpu["switches"]) > 10e6 and not any(row["woken_ns"] for row in slept):
+        print("ok - wake-ups: wakers # SKIP nobody watched when the program slept")
+        return
     woken = [waker for row in slept for waker in row["wakers"] if waker["by"] == "interrupt"]
     tap.check(woken and sum(waker["ns"] for waker in woken) >=
               0.8 * sum(row["woken_ns"] for row in slept) > 0,
@@ -294,14 +326,22 @@ def check_futex(tap, options, folder, scratch):
     if not has_wakes(options) or not kernel_names():
         print("ok - futex in the kernel # SKIP takes root, a tracefs to mount, and names")
         return
-    ways, _ = run(options, folder, scratch, "--switches", "stacks", around=TRACEFS)
-    if not was_told(options, scratch, "offcpu.kernel_stacks", "sched_switch"):
-        print("ok - futex in the kernel # SKIP sched_switch is not told with stacks here")
+    for _ in range(TRIES):  # on a busy machine it may be watched at other times
+        ways, _ = run(options, folder, scratch, "--switches", "stacks", around=TRACEFS)
+        if not was_told(options, scratch, "offcpu.kernel_stacks", "sched_switch"):
+            print("ok - futex in the kernel # SKIP sched_switch is not told with stacks here")
+            return
+        profile = profile_of(options, scratch)
+        locks = [row for row in profile["off_cpu"]["stacks"]
+                 if "known_lock" in row.get("where", "")]
+        names = [line["function"] for row in locks for kernel in row["kernel"]
+                 for line in kernel["stack"]]
+        if names:
+            break
+    watched = profile["off_cpu"]["switches"]
+    if not names and unseen_of(watched) > 0.5 * ways["lock"].total_ns:
+        print("ok - futex in the kernel # SKIP nobody watched when the locks were waited for")
         return
-    profile = profile_of(options, scratch)
-    locks = [row for row in profile["off_cpu"]["stacks"] if "known_lock" in row.get("where", "")]
-    names = [line["function"] for row in locks for kernel in row["kernel"]
-             for line in kernel["stack"]]
     print(f"# lock: {ways['lock'].count} waits; {names[:6]}")
     tap.check(any("futex" in name for name in names), "lock: it waits for a futex in the kernel",
               str(locks)[:500])
@@ -338,8 +378,9 @@ def check_wakes(tap, options, folder, scratch):
     print(f"# queued: ready for {way.total_ns / 1e6:.2f} ms, told {ready / 1e6:.2f} in "
           f"{len(rows)} times")
     # What the kernel counts begins in its queue: a processor's way out of its sleep is before it.
-    tap.check(share < 0.95 or
-              0.98 * way.total_ns - 1e6 < ready < 1.02 * way.total_ns + 1e6 + len(rows) * 100e3,
+    least = 0.98 * way.total_ns - 1e6 - unseen_of(watched)
+    most = 1.02 * way.total_ns + 1e6 + len(rows) * 100e3
+    tap.check(share < 0.95 or least < ready < most,
               "wake-ups: ready for as long as the kernel counted", f"{ready} of {way.total_ns}")
 
 
