@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <ship/symbol/elf_image.h>
+#include <ship/symbol/vdso.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capac
 	while ((line = strsep(&rest, "\n")) != NULL) {
 		struct ky_proc_map map;
 
-		if (!ky_proc_map_parse(&map, line) || map.path[0] != '/')
+		if (!ky_proc_map_parse(&map, line) || (map.path[0] != '/' && !ky_vdso_is(map.path)))
 			continue;
 		if (count > 0 && strcmp(out[count - 1].path, map.path) == 0) {
 			out[count - 1].end = map.end;
@@ -103,12 +104,26 @@ uint64_t ky_run_modules_linked_at(int fd, uint64_t file_offset)
 	return 0;
 }
 
+static void read_vdso(struct ky_seen_module *module)
+{
+	struct ky_vdso ours;
+
+	ky_vdso_open(&ours);
+	if (ours.elf != NULL)
+		module->build_id_bytes = (uint32_t)ky_elf_build_id(ours.elf, module->build_id);
+	ky_vdso_close(&ours);
+}
+
 void ky_run_modules_read_file(uint32_t pid, struct ky_seen_module *module)
 {
 	struct ky_elf *elf;
 	char path[3000];
 	int bytes, fd;
 
+	if (ky_vdso_is(module->path)) {
+		read_vdso(module);
+		return;
+	}
 	/* Its own root: it may live in another mount namespace. */
 	bytes = snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root%s", pid, module->path);
 	if (bytes < 0 || (size_t)bytes >= sizeof(path))
@@ -136,7 +151,9 @@ void ky_run_modules_look(uint32_t pid, struct ky_drain *drain)
 
 	/* A process in the middle of its end has no mappings any more: that unloads nothing. */
 	for (size_t i = 0; i < count; i++) {
-		if (ky_drain_knows_module(drain, seen[i].start, seen[i].path))
+		/* Who records itself has told of its vDSO, by the loader's name. */
+		if (ky_vdso_is(seen[i].path) ||
+		    ky_drain_knows_module(drain, seen[i].start, seen[i].path))
 			continue;
 		ky_run_modules_read_file(pid, &seen[i]);
 		if (ky_drain_add_module(drain, &seen[i]) < 0)

@@ -15,8 +15,8 @@
 /* Tells the drain what is new and what is gone. */
 void ky_run_modules_look(uint32_t pid, struct ky_drain *drain);
 
-/* Files with executable mappings in the text of a maps file, which is cut into strings. Returns how
- * many, at most capacity. */
+/* Files with executable mappings, and the vDSO, in the text of a maps file, which is cut into
+ * strings. Returns how many, at most capacity. */
 size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capacity);
 
 /* The same of a process. text: what their paths lie in, the caller's to free. */

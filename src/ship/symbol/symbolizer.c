@@ -9,10 +9,10 @@
 #include <ship/symbol/debug_search.h>
 #include <ship/symbol/symbol_list.h>
 #include <ship/symbol/symbolizer.h>
+#include <ship/symbol/vdso.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +20,6 @@
 #define MODULES_MAX 4096u
 #define OPEN_BYTES_MAX (UINT64_C(1) << 30)
 #define LIST_BYTES_MAX (128u << 20)
-#define VDSO_BYTES_MAX 65536u
 #define SECOND_NS INT64_C(1000000000)
 #define TICKS_MAX (UINT64_C(1) << 32)
 #define MAP_SLACK_NS (2 * SECOND_NS) /* clocks are set, and what is written last comes late */
@@ -51,8 +50,7 @@ struct ky_symbolizer {
 	uint32_t module_count, module_capacity;
 	uint64_t clock;
 	struct lazy_list kernel, compiled;
-	struct ky_elf *vdso;
-	uint8_t *vdso_bytes;
+	struct ky_vdso vdso;
 	bool is_vdso_read;
 };
 
@@ -160,8 +158,7 @@ void ky_symbolizer_close(struct ky_symbolizer *symbolizer)
 	ky_debug_search_release(&symbolizer->search);
 	ky_symbol_list_release(&symbolizer->kernel.list);
 	ky_symbol_list_release(&symbolizer->compiled.list);
-	ky_elf_close(symbolizer->vdso);
-	ky_free(symbolizer->vdso_bytes);
+	ky_vdso_close(&symbolizer->vdso);
 	ky_free(symbolizer);
 }
 
@@ -295,40 +292,6 @@ static int ask_module(struct module *module, uint64_t address, ky_symbol_fn tell
 
 /* ---- the vDSO: the same in every process of a boot ---- */
 
-static void read_vdso(struct ky_symbolizer *symbolizer)
-{
-	uintptr_t from = (uintptr_t)getauxval(AT_SYSINFO_EHDR);
-	char line[512];
-	uint64_t end = 0;
-	FILE *maps;
-
-	symbolizer->is_vdso_read = true;
-	if (!from)
-		return;
-	maps = fopen("/proc/self/maps", "re");
-	while (maps && end == 0 && fgets(line, sizeof(line), maps)) {
-		char *dash;
-
-		if (strtoull(line, &dash, 16) == from && *dash == '-')
-			end = strtoull(dash + 1, NULL, 16);
-	}
-	if (maps)
-		(void)fclose(maps);
-	if (end <= from || end - from > VDSO_BYTES_MAX)
-		return;
-	symbolizer->vdso_bytes = ky_alloc((size_t)(end - from));
-	if (!symbolizer->vdso_bytes)
-		return;
-	memcpy(symbolizer->vdso_bytes, (const void *)from, (size_t)(end - from));
-	(void)ky_elf_open_memory(&symbolizer->vdso, symbolizer->vdso_bytes, (size_t)(end - from));
-}
-
-static bool is_vdso(const char *path)
-{
-	return strcmp(path, "[vdso]") == 0 || strncmp(path, "linux-vdso.so", 13) == 0 ||
-	       strncmp(path, "linux-gate.so", 13) == 0;
-}
-
 static int ask_vdso(struct ky_symbolizer *symbolizer, const struct ky_code_place *place,
 		    ky_symbol_fn tell, void *ctx, uint32_t *why)
 {
@@ -338,21 +301,22 @@ static int ask_vdso(struct ky_symbolizer *symbolizer, const struct ky_code_place
 	char name[256];
 
 	if (!symbolizer->is_vdso_read)
-		read_vdso(symbolizer);
+		ky_vdso_open(&symbolizer->vdso);
+	symbolizer->is_vdso_read = true;
 	*why = KY_SYMBOL_NO_FILE;
-	if (!symbolizer->vdso)
+	if (!symbolizer->vdso.elf)
 		return 0;
 	*why = KY_SYMBOL_OTHER_BOOT;
 	if (place->build_id_bytes == 0 ||
-	    ky_elf_build_id(symbolizer->vdso, id) != place->build_id_bytes ||
+	    ky_elf_build_id(symbolizer->vdso.elf, id) != place->build_id_bytes ||
 	    memcmp(id, place->build_id, place->build_id_bytes) != 0)
 		return 0;
 	*why = KY_SYMBOL_NO_SYMBOL;
-	symbol = ky_elf_symbol_covering(symbolizer->vdso, place->address);
+	symbol = ky_elf_symbol_covering(symbolizer->vdso.elf, place->address);
 	if (!symbol)
 		return 0;
 	row.name = name;
-	row.name_bytes = ky_elf_symbol_name(symbolizer->vdso, symbol, name, sizeof(name));
+	row.name_bytes = ky_elf_symbol_name(symbolizer->vdso.elf, symbol, name, sizeof(name));
 	row.start = symbol->address;
 	row.code_bytes = symbol->byte_count;
 	if (row.name_bytes > 0)
@@ -518,7 +482,7 @@ static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn tell,
 		return ask_list(&symbolizer->compiled, place->address, KY_SYMBOL_NO_MAP, tell,
 				tell_ctx, why);
 	}
-	if (is_vdso(place->path))
+	if (ky_vdso_is(place->path))
 		return ask_vdso(symbolizer, place, tell, tell_ctx, why);
 	module = find_module(symbolizer, place->module);
 	if (!module) {

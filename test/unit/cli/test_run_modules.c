@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static size_t parse(const char *text, struct ky_seen_module *out, size_t capacity)
@@ -38,12 +39,14 @@ static void modules__are_files_with_code(void **state)
 	struct ky_seen_module seen[8];
 
 	(void)state;
-	assert_int_equal(parse(maps, seen, 8), 2);
+	assert_int_equal(parse(maps, seen, 8), 3);
 	assert_string_equal(seen[0].path, "/usr/bin/a b");
 	assert_int_equal(seen[0].start, 0x55d0c0000000);
 	assert_int_equal(seen[0].end, 0x55d0c0007000);
 	assert_string_equal(seen[1].path, "/lib/libx.so");
 	assert_int_equal(seen[1].end, 0x7f1000003000);
+	assert_string_equal(seen[2].path, "[vdso]");
+	assert_int_equal(seen[2].start, 0x7ffd00000000);
 }
 
 static void modules__stop_at_the_capacity(void **state)
@@ -63,7 +66,7 @@ static void modules__damaged_lines_are_passed_over(void **state)
 	(void)state;
 	for (size_t cut = 0; cut < sizeof(maps); cut++) {
 		snprintf(text, sizeof(text), "%.*s", (int)cut, maps);
-		assert_true(parse(text, seen, 4) <= 2);
+		assert_true(parse(text, seen, 4) <= 3);
 	}
 	assert_int_equal(parse("/\n-/\n1-/\n1-2/x\n1-2 r-/\nzz r-xp 0 /a\n", seen, 4), 0);
 }
@@ -95,6 +98,35 @@ static void modules__a_fixed_program_lies_where_it_is_linked_to(void **state)
 	close(fd);
 }
 
+static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
+{
+	struct ky_seen_module *seen = calloc(64, sizeof(*seen));
+	uint64_t at = getauxval(AT_SYSINFO_EHDR);
+	const struct ky_seen_module *vdso = NULL;
+	char *text = NULL;
+	size_t count;
+
+	(void)state;
+	if (!at) {
+		free(seen);
+		print_message("# a process without a vDSO\n");
+		skip();
+	}
+	assert_non_null(seen);
+	count = ky_run_modules_read((uint32_t)getpid(), seen, 64, &text);
+	for (size_t i = 0; i < count; i++) {
+		if (seen[i].start != at)
+			continue;
+		ky_run_modules_read_file((uint32_t)getpid(), &seen[i]);
+		vdso = &seen[i];
+	}
+	assert_non_null(vdso);
+	assert_true(vdso->build_id_bytes > 0);
+	assert_int_equal(vdso->linked_at, 0);
+	free(text);
+	free(seen);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +134,7 @@ int main(void)
 		cmocka_unit_test(modules__stop_at_the_capacity),
 		cmocka_unit_test(modules__damaged_lines_are_passed_over),
 		cmocka_unit_test(modules__a_fixed_program_lies_where_it_is_linked_to),
+		cmocka_unit_test(modules__the_vdso_has_the_build_id_of_this_boot),
 	};
 
 	return cmocka_run_group_tests_name("modules", tests, NULL, NULL);
