@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* A fault that took a device is told this much behind its wait, at the latest. */
+/* A fault that took a device is told this much behind its wait, at the latest, without the times in
+ * which the thread had lost its processor. */
 #define FAULT_NS UINT64_C(1000000)
 
 _Static_assert(KY_PAIRS_THREADS <= UINT16_MAX + 1u, "places are numbered by 16 bits");
@@ -14,8 +15,9 @@ _Static_assert(KY_PAIRS_THREADS <= UINT16_MAX + 1u, "places are numbered by 16 b
 struct ky_pair_thread {
 	uint32_t tid; /* 0: free */
 	uint32_t pid;
-	uint64_t out_ns; /* off the processor since then; 0: on it */
-	uint32_t last;   /* index + 1 of its last interval here; 0: none */
+	uint64_t out_ns;  /* off the processor since then; 0: on it */
+	uint32_t last;    /* index + 1 of its last wait's interval here; 0: none */
+	uint64_t lost_ns; /* preempted since then */
 	/* Woken since it left the processor, or before that; 0: not. */
 	struct wake {
 		uint64_t ns;
@@ -125,8 +127,12 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 		uint64_t end_ns, uint8_t flags)
 {
 	struct ky_switch_pair *pair = &pairs->out[pairs->out_count];
+	bool is_lost = thread->is_preempted && !(flags & KY_SWITCH_BEGIN_UNSEEN);
 
-	thread->last = 0;
+	if (!is_lost)
+		thread->last = 0;
+	else if (end_ns > begin_ns)
+		thread->lost_ns += end_ns - begin_ns;
 	if (end_ns < begin_ns || end_ns - begin_ns < KY_SWITCH_NS_MIN || !thread->pid)
 		return;
 	if (pairs->out_count == KY_PAIRS_INTERVALS) {
@@ -143,13 +149,16 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 		pair->interval.kernel = thread->kernel;
 	/* Why it left the processor before the window is not known. */
 	pair->interval.reason = flags & KY_SWITCH_BEGIN_UNSEEN ? KY_OFF_CPU_UNKNOWN :
-				thread->is_preempted           ? KY_OFF_CPU_PREEMPTED :
+				is_lost                        ? KY_OFF_CPU_PREEMPTED :
 								 KY_OFF_CPU_SYSCALL;
-	if (pair->interval.reason == KY_OFF_CPU_PREEMPTED)
+	pairs->out_count++;
+	if (is_lost) {
 		pair->interval.runnable_min_ns = end_ns - begin_ns;
-	else
-		split(pairs, thread, &pair->interval);
-	thread->last = ++pairs->out_count;
+		return;
+	}
+	split(pairs, thread, &pair->interval);
+	thread->last = pairs->out_count;
+	thread->lost_ns = 0;
 }
 
 void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes_on)
@@ -214,7 +223,7 @@ static void blame_fault(struct ky_switch_pairs *pairs, struct ky_pair_thread *th
 	if (!thread->last)
 		return;
 	interval = &pairs->out[thread->last - 1].interval;
-	if (interval->reason != KY_OFF_CPU_PREEMPTED && ns - interval->end_ns < FAULT_NS)
+	if (ns - interval->end_ns < FAULT_NS + thread->lost_ns)
 		interval->reason = KY_OFF_CPU_FAULT;
 	thread->last = 0;
 }

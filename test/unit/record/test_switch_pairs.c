@@ -117,6 +117,33 @@ static void pairs__fault_is_the_reason_of_the_wait_before_it(void **state)
 	assert_int_equal(pairs.out_count, 0);
 }
 
+/* On a busy machine a thread loses its processor on the way back to what it waited for. */
+static void pairs__fault_is_told_behind_a_preemption(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell(1, 102 * MS, KY_SWITCH_IN);
+	tell(1, 102 * MS + 4000, KY_SWITCH_PREEMPTED);
+	tell(1, 105 * MS, KY_SWITCH_IN);
+	tell(1, 105 * MS + 1000, KY_SWITCH_PREEMPTED);
+	tell(1, 105 * MS + 2000, KY_SWITCH_IN); /* too short to be told */
+	tell(1, 105 * MS + 5000, KY_SWITCH_FAULT);
+	tell(1, 106 * MS, KY_SWITCH_OUT);
+	tell(1, 106 * MS + 1000, KY_SWITCH_IN); /* the last wait, though it is not told */
+	tell(1, 106 * MS + 2000, KY_SWITCH_FAULT);
+	tell(2, 107 * MS, KY_SWITCH_OUT);
+	tell(2, 108 * MS, KY_SWITCH_IN);
+	tell(2, 108 * MS + 4000, KY_SWITCH_PREEMPTED);
+	tell(2, 109 * MS, KY_SWITCH_IN);
+	tell(2, 110 * MS + 5000, KY_SWITCH_FAULT); /* ran for over a millisecond */
+	assert_int_equal(pairs.out_count, 4);
+	check(0, 1, 101 * MS, 102 * MS, KY_OFF_CPU_FAULT, 0);
+	check(1, 1, 102 * MS + 4000, 105 * MS, KY_OFF_CPU_PREEMPTED, 0);
+	check(2, 2, 107 * MS, 108 * MS, KY_OFF_CPU_SYSCALL, 0);
+	check(3, 2, 108 * MS + 4000, 109 * MS, KY_OFF_CPU_PREEMPTED, 0);
+}
+
 static void pairs__loss_ends_all_guesses(void **state)
 {
 	(void)state;
@@ -435,6 +462,7 @@ int main(void)
 		CASE(pairs__window_cuts_what_is_beyond_it),
 		CASE(pairs__window_that_goes_on_cuts_nothing),
 		CASE(pairs__fault_is_the_reason_of_the_wait_before_it),
+		CASE(pairs__fault_is_told_behind_a_preemption),
 		CASE(pairs__loss_ends_all_guesses),
 		CASE(pairs__more_than_fits_is_counted),
 		CASE(pairs__intervals_survive_their_packing),
