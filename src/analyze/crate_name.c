@@ -9,6 +9,12 @@ static bool begins_with(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
+static bool is_letter(char byte)
+{
+	return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+	       (byte >= '0' && byte <= '9') || byte == '_';
+}
+
 static const char *skip_type(const char *at)
 {
 	for (;;) {
@@ -27,14 +33,14 @@ static const char *skip_type(const char *at)
 
 const char *ky_crate_name_begin(const char *name)
 {
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 	const char *at, *end;
 
 	/* Without a crate in front it is a parameter, or one of the language's own. */
 	for (;;) {
 		at = skip_type(name);
-		end = at + strspn(at, letters);
+		end = at;
+		while (is_letter(*end))
+			end++;
 		if (!begins_with(end, " as "))
 			return at;
 		name = end + 4;

@@ -258,7 +258,8 @@ static void own__perf_event_samples_all_threads_without_a_signal(void **state)
 	assert_int_equal(events(), 0);
 	seen = read_back();
 	assert_int_equal(seen.by_perf, seen.count);
-	assert_int_equal(seen.weight_ns, seen.count * (1000 * MS / RATE));
+	/* More where that many switches would cost too much, and it is sampled in windows. */
+	assert_true(seen.weight_ns >= seen.count * (1000 * MS / RATE));
 	/* And what it took to get there. */
 	assert_in_range(seen.weight_ns, 2 * ns - 50 * MS, 2 * ns + before_ns + 300 * MS);
 	assert_true(seen.late >= 30);

@@ -218,7 +218,8 @@ static void perf__threads_made_later_are_sampled_too(void **state)
 	tell(&burner, 't');
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_true(tally.tid_count >= 2);
-	assert_in_range(tally.weight_ns, 120 * MS, 280 * MS);
+	/* Valgrind's own work is the threads', too. */
+	assert_in_range(tally.weight_ns, 120 * MS, test_is_under_valgrind() ? 1000 * MS : 280 * MS);
 	ky_perf_close(perf);
 	stop(&burner);
 }
