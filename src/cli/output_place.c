@@ -18,7 +18,6 @@ static int refuse(char *why, const char *place, int err)
 	const char *text = err == -ENOTDIR ? "is no directory" :
 			   err == -ENOENT  ? "is a link that leads nowhere" :
 			   err == -EACCES  ? "may not be written by this user" :
-			   err == -EROFS   ? "is on a file system that is mounted read-only" :
 					     kymo_error_text(err);
 
 	(void)snprintf(why, KY_OUTPUT_PLACE_BYTES,
@@ -105,5 +104,9 @@ int ky_output_place_check(const char *path, bool is_file, char *why)
 	if (may_write(AT_FDCWD, place))
 		return 0;
 	err = -errno;
+	/* A disk that failed and is read-only now must keep no service from its start: CMD runs,
+	 * and what could not be written is told. */
+	if (err == -EROFS)
+		return 0;
 	return is_there && !is_file && has_writable_folder(place) ? 0 : refuse(why, place, err);
 }
