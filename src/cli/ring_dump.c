@@ -2,6 +2,7 @@
 #include <cli/ring_dump.h>
 
 #include <analyze/json_write.h>
+#include <base/file_name.h>
 #include <base/now.h>
 #include <cli/cli.h>
 #include <cli/out_file.h>
@@ -191,22 +192,16 @@ void ky_dump_name(char *out, size_t out_bytes, const char *directory, const char
 {
 	bool needs_slash = directory[0] != '\0' && directory[strlen(directory) - 1] != '/';
 	time_t seconds = (time_t)(unix_ns / 1000000000);
-	char name[65] = "", utc[24] = "";
+	char name[65], utc[24] = "";
 	struct tm tm;
-	size_t i;
 
-	for (i = 0; service[i] != '\0' && i + 1 < sizeof(name); i++) {
-		char c = service[i];
-		bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-				(c >= '0' && c <= '9') || c == '_' || c == '-' ||
-				(c == '.' && i > 0);
-
-		name[i] = is_plain ? c : '_';
-	}
+	(void)snprintf(name, sizeof(name), "%.*s", (int)sizeof(name) - 1,
+		       service[0] != '\0' ? service : "unnamed");
+	ky_file_name_clean(name);
 	if (gmtime_r(&seconds, &tm) != NULL)
 		(void)strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);
 	(void)snprintf(out, out_bytes, "%s%s%s-%u-%s.trc%s", directory, needs_slash ? "/" : "",
-		       name[0] != '\0' ? name : "unnamed", pid, utc, stage->suffix);
+		       name, pid, utc, stage->suffix);
 }
 
 int ky_dump_choose_stage(const char *path, bool has_stage, struct ky_stage_factory *stage)

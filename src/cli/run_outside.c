@@ -4,6 +4,7 @@
 #include <cli/run_outside.h>
 
 #include <base/alloc.h>
+#include <base/file_name.h>
 #include <base/hash.h>
 #include <base/now.h>
 #include <cli/run_modules.h>
@@ -101,7 +102,7 @@ static void read_text(const char *path, char *out, size_t capacity)
 	out[strcspn(out, "\n")] = '\0';
 }
 
-/* Letters, digits, dot, dash, underscore, as the recorder names itself. */
+/* As the recorder names itself. */
 static void name_service(const struct ky_run_outside *outside, char *out, size_t capacity)
 {
 	const char *wish = outside->options->service;
@@ -110,14 +111,7 @@ static void name_service(const struct ky_run_outside *outside, char *out, size_t
 	if (!wish || !wish[0])
 		wish = slash ? slash + 1 : "process";
 	snprintf(out, capacity, "%s", wish);
-	for (char *at = out; *at; at++) {
-		bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
-				(*at >= '0' && *at <= '9') || *at == '.' || *at == '-' ||
-				*at == '_';
-
-		if (!is_plain || (*at == '.' && at == out))
-			*at = '_';
-	}
+	ky_file_name_clean(out);
 }
 
 static void lay_out(const struct ky_run_outside *outside, struct ky_ring_header *header)

@@ -4,6 +4,7 @@
 #include <record/dump_request.h>
 
 #include <base/alloc.h>
+#include <base/file_name.h>
 #include <errno.h>
 #include <record/emit/options.h>
 #include <stdio.h>
@@ -45,21 +46,16 @@ static struct ky_dump_request *allocate(size_t text_bytes)
 	return request;
 }
 
-/* Letters, digits, dot, dash, underscore: part of a file name. */
+/* Part of a file name, though never its start. */
 static void set_reason(struct ky_dump_request *request, const char *reason)
 {
 	char *out = request->reason;
 
 	(void)snprintf(out, sizeof(request->reason), "%.*s", (int)sizeof(request->reason) - 1,
 		       reason && reason[0] ? reason : "request");
-	for (; *out; out++) {
-		bool is_plain = (*out >= 'a' && *out <= 'z') || (*out >= 'A' && *out <= 'Z') ||
-				(*out >= '0' && *out <= '9') || *out == '.' || *out == '-' ||
-				*out == '_';
-
-		if (!is_plain)
+	for (; *out; out++)
+		if (!ky_is_file_name_byte(*out))
 			*out = '_';
-	}
 }
 
 static int take(struct kymo_dump_options *out, const struct kymo_dump_options *options)

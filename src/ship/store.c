@@ -2,6 +2,7 @@
 #include <ship/store.h>
 
 #include <base/alloc.h>
+#include <base/file_name.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
@@ -91,21 +92,8 @@ void ky_store_run_name(char *out, size_t out_bytes, const char *boot_id, uint32_
 
 static void sanitise(char *out, size_t out_bytes, const char *in)
 {
-	size_t count = 0;
-
-	for (; *in && count + 1 < out_bytes; in++) {
-		bool is_plain = (*in >= 'a' && *in <= 'z') || (*in >= 'A' && *in <= 'Z') ||
-				(*in >= '0' && *in <= '9') || *in == '_' || *in == '-' ||
-				(*in == '.' && count);
-
-		if (is_plain)
-			out[count++] = *in;
-		else
-			out[count++] = '_';
-	}
-	out[count] = 0;
-	if (!count)
-		snprintf(out, out_bytes, "unnamed");
+	snprintf(out, out_bytes, "%s", *in ? in : "unnamed");
+	ky_file_name_clean(out);
 }
 
 static int open_below(int parent_fd, const char *name, int *out)

@@ -3,6 +3,7 @@
 
 #include <record/emit/emit_engine.h>
 
+#include <base/file_name.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <record/emit/bell.h>
@@ -404,10 +405,10 @@ int ky_engine_start(void)
 	return err;
 }
 
-/* KYMO_SERVICE and the file's name: letters, digits, dot, dash, underscore. */
+/* The caller's wish, else KYMO_SERVICE, else the program's name. */
 static void choose_service(const char *wish)
 {
-	char *out = ky_engine.service, path[KY_RING_PATH_BYTES];
+	char path[KY_RING_PATH_BYTES];
 	ssize_t count;
 
 	if (!wish || !wish[0])
@@ -417,15 +418,8 @@ static void choose_service(const char *wish)
 		path[count > 0 ? count : 0] = 0;
 		wish = strrchr(path, '/') ? strrchr(path, '/') + 1 : "process";
 	}
-	snprintf(out, KY_SERVICE_BYTES, "%s", wish);
-	for (; *out; out++) {
-		bool is_plain = (*out >= 'a' && *out <= 'z') || (*out >= 'A' && *out <= 'Z') ||
-				(*out >= '0' && *out <= '9') || *out == '.' || *out == '-' ||
-				*out == '_';
-
-		if (!is_plain || (*out == '.' && out == ky_engine.service))
-			*out = '_';
-	}
+	snprintf(ky_engine.service, KY_SERVICE_BYTES, "%s", wish);
+	ky_file_name_clean(ky_engine.service);
 }
 
 /* Of the environment; 0: it is not there, or makes no sense. */
