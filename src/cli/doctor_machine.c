@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/doctor.h>
 
+#include <base/first_line.h>
 #include <cli/out_text.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -55,20 +56,6 @@ void ky_doctor_fix(struct ky_doctor_check *check, const char *fix, ...)
 	va_end(arguments);
 }
 
-/* The first line of a small file, without its end. Returns false when it cannot be read. */
-static bool read_line(const char *path, char *out, size_t capacity)
-{
-	FILE *file = fopen(path, "re");
-	bool is_read = file && fgets(out, (int)capacity, file);
-
-	if (file)
-		(void)fclose(file);
-	if (!is_read)
-		out[0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	return is_read;
-}
-
 /* 0, or why not. */
 static int try_timer(void)
 {
@@ -89,7 +76,7 @@ static bool check_perf(struct ky_doctor *doctor, bool has_timers)
 	char paranoid[32];
 	int result = ky_perf_test(&options);
 
-	if (!read_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid)))
+	if (!ky_read_first_line("/proc/sys/kernel/perf_event_paranoid", paranoid, sizeof(paranoid)))
 		(void)snprintf(paranoid, sizeof(paranoid), "unreadable");
 	check = ky_doctor_add(doctor, "perf_event",
 			      result ? "refused when tried: %s (perf_event_paranoid is %s)" :
@@ -192,10 +179,11 @@ static void check_kernel_names(struct ky_doctor *doctor)
 {
 	struct ky_doctor_check *check;
 	char line[256], restrict_text[32];
-	bool is_shown = read_line("/proc/kallsyms", line, sizeof(line)) &&
+	bool is_shown = ky_read_first_line("/proc/kallsyms", line, sizeof(line)) &&
 			strtoull(line, NULL, 16) != 0;
 
-	if (!read_line("/proc/sys/kernel/kptr_restrict", restrict_text, sizeof(restrict_text)))
+	if (!ky_read_first_line("/proc/sys/kernel/kptr_restrict", restrict_text,
+				sizeof(restrict_text)))
 		(void)snprintf(restrict_text, sizeof(restrict_text), "unreadable");
 	check = ky_doctor_add(doctor, "kernel_symbols", "%s (kptr_restrict is %s)",
 			      is_shown ? "readable" : "hidden", restrict_text);
@@ -210,7 +198,7 @@ static void check_yama(struct ky_doctor *doctor)
 	struct ky_doctor_check *check;
 	char scope[32];
 
-	if (!read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope))) {
+	if (!ky_read_first_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope))) {
 		(void)ky_doctor_add(doctor, "ptrace", "no Yama: own processes may be attached to");
 		return;
 	}
@@ -273,8 +261,8 @@ static void check_clock(struct ky_doctor *doctor)
 	struct ky_doctor_check *check;
 	char source[64];
 
-	if (!read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-		       sizeof(source)))
+	if (!ky_read_first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+				source, sizeof(source)))
 		(void)snprintf(source, sizeof(source), "unknown");
 	check = ky_doctor_add(doctor, "clock", "the kernel's clock source is %s", source);
 	if (strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 ||

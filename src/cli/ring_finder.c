@@ -2,6 +2,7 @@
 #include <cli/ring_finder.h>
 
 #include <base/alloc.h>
+#include <base/first_line.h>
 #include <base/gnu.h>
 #include <base/now.h>
 #include <cli/ring_process.h>
@@ -22,7 +23,6 @@
 #define RING_SUFFIX ".ring"
 #define RING_BYTES_MAX (UINT64_C(5) << 30)
 #define DIRECTORIES_MAX 4096u
-#define BOOT_ID_BYTES 36u
 #define SHARED_MEMORY "/dev/shm"
 #define DIRECTORY_PREFIX "kymo-"
 #define LOCK_TRIES 3
@@ -33,7 +33,7 @@ struct finder {
 	uint32_t capacity;
 	uid_t uid;
 	uint64_t pid_namespace;
-	char boot_id[BOOT_ID_BYTES + 1];
+	char boot_id[sizeof(((struct ky_found_ring *)0)->boot_id)];
 	struct {
 		dev_t device;
 		ino_t inode;
@@ -118,7 +118,7 @@ static void find_process(const struct finder *finder, struct ky_found_ring *ring
 	ring->is_foreign = pid_namespace != 0 && finder->pid_namespace != 0 &&
 			   pid_namespace != finder->pid_namespace;
 	ring->is_other_boot = finder->boot_id[0] != '\0' &&
-			      strncmp(ring->boot_id, finder->boot_id, BOOT_ID_BYTES) != 0;
+			      strcmp(ring->boot_id, finder->boot_id) != 0;
 	if (!ring->is_foreign)
 		ring->pid = ring->ring_pid;
 	if (ring->is_other_boot)
@@ -573,16 +573,6 @@ static void keep_asked_for(struct ky_found_rings *rings, uint32_t pid)
 	rings->count = kept;
 }
 
-static void read_boot_id(char *out)
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t bytes = fd >= 0 ? read(fd, out, BOOT_ID_BYTES) : 0;
-
-	if (fd >= 0)
-		close(fd);
-	out[bytes > 0 ? bytes : 0] = '\0';
-}
-
 static struct finder *make_finder(struct ky_found_rings *out, const struct ky_ring_query *query)
 {
 	struct finder *finder = ky_alloc(sizeof(*finder));
@@ -594,7 +584,7 @@ static struct finder *make_finder(struct ky_found_rings *out, const struct ky_ri
 	finder->out = out;
 	finder->uid = geteuid();
 	finder->pid_namespace = ky_run_process_namespace();
-	read_boot_id(finder->boot_id);
+	(void)ky_read_first_line(KY_BOOT_ID_PATH, finder->boot_id, sizeof(finder->boot_id));
 	return finder;
 }
 

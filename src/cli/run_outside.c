@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <base/file_name.h>
+#include <base/first_line.h>
 #include <base/hash.h>
 #include <base/now.h>
 #include <cli/run_modules.h>
@@ -91,17 +92,6 @@ void ky_run_outside_child(struct ky_run_outside *outside, uint32_t pid, bool is_
 
 /* ---- the ring ---- */
 
-static void read_text(const char *path, char *out, size_t capacity)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t count = fd < 0 ? 0 : read(fd, out, capacity - 1);
-
-	if (fd >= 0)
-		close(fd);
-	out[count > 0 ? count : 0] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-}
-
 /* As the recorder names itself. */
 static void name_service(const struct ky_run_outside *outside, char *out, size_t capacity)
 {
@@ -150,7 +140,7 @@ static void describe(const struct ky_run_outside *outside, struct ky_ring_header
 	header->session = outside->session;
 	header->ticks_per_second = UINT64_C(1000000000);
 	header->open_anchor = outside->anchor;
-	read_text("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof(header->boot_id));
+	(void)ky_read_first_line(KY_BOOT_ID_PATH, header->boot_id, sizeof(header->boot_id));
 	name_service(outside, header->service, sizeof(header->service));
 	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
 	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",

@@ -4,6 +4,7 @@
 #include <record/emit/emit_engine.h>
 
 #include <base/file_name.h>
+#include <base/first_line.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <record/emit/bell.h>
@@ -163,18 +164,6 @@ static int make_pool(void)
 	return 0;
 }
 
-/* The first line. */
-static void read_line(const char *path, char *out, size_t capacity)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t count = fd < 0 ? 0 : read(fd, out, capacity - 1);
-
-	if (fd >= 0)
-		close(fd);
-	out[count > 0 ? count : 0] = 0;
-	out[strcspn(out, "\n")] = 0;
-}
-
 static uint64_t session(void)
 {
 	const char *text = secure_getenv("KYMO_SESSION");
@@ -191,7 +180,7 @@ static void describe_ring(const struct ky_ring *ring)
 
 	if (!(engine->options.flags & KYMO_RECORDER_STREAM))
 		header->flags |= KY_RING_FLIGHT;
-	read_line("/proc/sys/kernel/random/boot_id", header->boot_id, sizeof(header->boot_id));
+	(void)ky_read_first_line(KY_BOOT_ID_PATH, header->boot_id, sizeof(header->boot_id));
 	snprintf(header->service, sizeof(header->service), "%.63s", engine->service);
 	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
 	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",
@@ -291,7 +280,7 @@ static void prepare_ring(void)
 
 	if (make_ring(&ky_engine.prepared) != 0)
 		return;
-	read_line("/proc/thread-self/comm", comm, sizeof(comm));
+	(void)ky_read_first_line("/proc/thread-self/comm", comm, sizeof(comm));
 	kymo_thread_name(comm);
 	share_control_page(ky_engine.prepared);
 	__atomic_store_n(&ky_engine.pool->is_alive, 1, __ATOMIC_RELEASE);

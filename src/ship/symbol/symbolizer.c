@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
+#include <base/first_line.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,11 +71,9 @@ static size_t read_small(const char *path, char *out, size_t capacity)
 static bool is_same_boot(const struct ky_symbolizer *symbolizer)
 {
 	char now[64];
-	size_t count = read_small(symbolizer->boot_id_path, now, sizeof(now));
 
-	while (count > 0 && now[count - 1] == '\n')
-		now[--count] = '\0';
-	return count > 0 && strcmp(now, symbolizer->process.boot_id) == 0;
+	return ky_read_first_line(symbolizer->boot_id_path, now, sizeof(now)) && now[0] &&
+	       strcmp(now, symbolizer->process.boot_id) == 0;
 }
 
 /* A process number alone says nothing: it is used again. */
@@ -116,7 +115,7 @@ int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_op
 	(void)snprintf(symbolizer->kallsyms_path, sizeof(symbolizer->kallsyms_path), "%s", text);
 	text = options->perf_map_dir ? options->perf_map_dir : "/tmp";
 	(void)snprintf(symbolizer->perf_map_dir, sizeof(symbolizer->perf_map_dir), "%s", text);
-	text = options->boot_id_path ? options->boot_id_path : "/proc/sys/kernel/random/boot_id";
+	text = options->boot_id_path ? options->boot_id_path : KY_BOOT_ID_PATH;
 	(void)snprintf(symbolizer->boot_id_path, sizeof(symbolizer->boot_id_path), "%s", text);
 	symbolizer->is_same_boot = is_same_boot(symbolizer);
 	if (symbolizer->is_same_boot && is_alive(&options->process))
