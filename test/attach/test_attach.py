@@ -401,7 +401,7 @@ class Samples(Attach):
             self.detach(process)
             self.assertEqual(self.timers(process), 0)
             samples = self.samples()
-            # The kernel looks at the timers at its tick, so of 500 threads half have a sample.
+            # Of 500 threads each that meets a tick of the kernel has a sample.
             self.assertGreater(len({sample["tid"] for sample in samples}), 150)
             self.assertGreater(sum(sample["weight_ns"] for sample in samples) / 1e9, 0.6)
         self.burned(process, 0.1)

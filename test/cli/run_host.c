@@ -20,6 +20,8 @@
  * handler         says whether somebody has one for SIGPROF
  * churn=N         N threads, one after the other, each burns a ms
  * crowd=N         N threads at once, each burns a ms
+ * burnt           prints the CPU time of all these threads as JSON: as a whole, and from each one's
+ *                 first poll on
  * fork=MS         a child burns so many ms, and is waited for
  * grow            takes memory until somebody ends it
  * fds=N           opens N more descriptors
@@ -90,11 +92,26 @@ static void burn(uint64_t ms)
 		 ms);
 }
 
+static _Atomic uint64_t whole_ns, polled_ns;
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void *burn_one(void *ctx)
 {
+	uint64_t from_ns;
+
 	(void)ctx;
 	poll_times(1);
+	from_ns = own_cpu_ns();
 	burn(1);
+	whole_ns += own_cpu_ns();
+	polled_ns += own_cpu_ns() - from_ns;
 	return NULL;
 }
 
@@ -277,6 +294,9 @@ static void act(const char *action)
 		churn(strtoul(value, NULL, 10), 1);
 	else if (strncmp(action, "crowd=", 6) == 0)
 		churn(strtoul(value, NULL, 10), 1000);
+	else if (strcmp(action, "burnt") == 0)
+		printf("{\"whole_ns\":%llu,\"polled_ns\":%llu}\n", (unsigned long long)whole_ns,
+		       (unsigned long long)polled_ns);
 	else if (strncmp(action, "fork=", 5) == 0)
 		burn_in_child(strtoul(value, NULL, 10));
 	else if (strncmp(action, "user=", 5) == 0)

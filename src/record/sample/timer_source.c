@@ -9,6 +9,7 @@
 #include <kymo/stack.h>
 #include <pthread.h>
 #include <record/emit/emit_engine.h>
+#include <record/sample/timer_phase.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct timer {
 	uint32_t is_seen;   /* atomic */
 	int id;             /* atomic; of the kernel; -1: none yet */
 	uint32_t rate_hz;   /* it goes at; 0: it only looks for a change, once per second */
+	uint32_t is_fired;  /* atomic: once at least, at this rate */
 	uint64_t period_ns; /* what one expiry stands for */
 };
 
@@ -47,6 +49,7 @@ static struct {
 	uint32_t high;        /* atomic: entries below may be taken */
 	uint32_t is_left;     /* atomic: the host wanted the signal; no timer from then on */
 	uint64_t scan_due_ns; /* atomic */
+	uint64_t tick_ns;     /* the kernel's; 0: not known */
 	const struct ky_ring *ring;
 	struct ky_sample_ring samples;
 	struct sigaction before;
@@ -89,16 +92,16 @@ static struct timespec span(uint64_t ns)
 				 .tv_nsec = (long)(ns % SECOND_NS)};
 }
 
-/* The first expiry comes anywhere in the first period, so that short threads have their share. */
 static int set_timer(struct timer *timer, uint32_t rate_hz)
 {
 	uint64_t period_ns = rate_hz ? SECOND_NS / rate_hz : SECOND_NS;
-	uint64_t first_ns = period_ns * ((timer->tid * UINT64_C(2654435761) >> 8 & 1023) + 1) /
-			    1024;
+	uint64_t draw = ky_timer_draw(timer->tid, ky_clock_ticks(&source.ring->clock));
+	uint64_t first_ns = ky_timer_first_ns(draw, period_ns, source.tick_ns);
 	struct itimerspec when = {.it_interval = span(period_ns), .it_value = span(first_ns)};
 
 	/* Its thread's handler reads them, and another may have made the timer. */
 	__atomic_store_n(&timer->period_ns, period_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&timer->is_fired, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&timer->rate_hz, rate_hz, __ATOMIC_RELEASE);
 	return syscall(SYS_timer_settime, __atomic_load_n(&timer->id, __ATOMIC_RELAXED), 0, &when,
 		       NULL) ?
@@ -293,16 +296,18 @@ static uint64_t pc_of(const void *context)
 #endif
 }
 
-static void put_sample(const struct timer *timer, uint64_t periods, const void *context)
+static void put_sample(struct timer *timer, uint64_t periods, const void *context)
 {
+	bool is_first = !__atomic_exchange_n(&timer->is_fired, 1, __ATOMIC_RELAXED);
+	uint64_t period_ns = __atomic_load_n(&timer->period_ns, __ATOMIC_RELAXED);
 	uint64_t *frames = frames_of[timer - source.timers];
 	struct kymo_stack stack = {.frames = frames, .frames_max = KY_SAMPLE_FRAMES_MAX};
 	struct ky_sample sample = {.kind = KY_SAMPLE_CPU,
 				   .syscall = -1,
 				   .tid = timer->tid,
 				   .stamp = ky_clock_ticks(&source.ring->clock),
-				   .value = periods *
-					    __atomic_load_n(&timer->period_ns, __ATOMIC_RELAXED),
+				   .value = ky_timer_value_ns(is_first, periods, period_ns,
+							      source.tick_ns),
 				   .other = KY_SOURCE_TIMER,
 				   .frames = frames};
 	int cpu = sched_getcpu();
@@ -470,6 +475,7 @@ static void look(uint32_t rate_hz)
 		return;
 	source.ring = ring;
 	source.wanted_hz = rate_hz;
+	source.tick_ns = ky_timer_tick_ns();
 	__atomic_store_n(&source.is_left, 0, __ATOMIC_RELAXED);
 	if (!wanted_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
 	    is_sampled_from_outside()) {
