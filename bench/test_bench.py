@@ -11,9 +11,9 @@ import unittest.mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
+import unittest_tap  # noqa: E402
 from measure import (drain, dumps, emit, end_to_end, flight, memory, off_cpu,  # noqa: E402
                      programs, rows, sampler, steady, watch)
-from run_tests import unittest_as_tap  # noqa: E402
 
 
 class Rows(unittest.TestCase):
@@ -352,4 +352,4 @@ class Kernel(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(unittest_as_tap(sys.modules[__name__]))
+    unittest_tap.main()

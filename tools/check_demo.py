@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import run_tests  # noqa: E402  (the TAP printer)
+import unittest_tap  # noqa: E402
 
 KYMO, TRACE = sys.argv[1:3]
 SERVICE = pathlib.Path(__file__).resolve().parent.parent / "examples" / "demo-service"
@@ -63,4 +63,4 @@ class Demo(unittest.TestCase):
 
 if __name__ == "__main__":
     sys.argv = sys.argv[:1]
-    sys.exit(run_tests.unittest_as_tap(sys.modules["__main__"]))
+    unittest_tap.main()

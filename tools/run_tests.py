@@ -20,7 +20,6 @@ import shutil
 import subprocess
 import sys
 import time
-import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
@@ -104,45 +103,6 @@ def judge(name, status, text, errors):
     elif status not in (0, SKIP_STATUS) and not tally.failed:
         tally.failed.append((name, f"every case passed, yet exit status {status}\n{tail}"))
     return tally
-
-
-class TapResult(unittest.TestResult):
-    """Prints one TAP line for each case of a Python test."""
-
-    def __init__(self):
-        super().__init__()
-        self.broken = set()
-
-    def say(self, test, trace):
-        if test.id() not in self.broken:
-            self.broken.add(test.id())
-            print(f"not ok {self.testsRun} - {test.id().rpartition('.test_')[2]}")
-        print("\n".join(f"# {line}" for line in trace.splitlines()))
-
-    def addFailure(self, test, err):
-        self.say(test, self._exc_info_to_string(err, test))
-
-    addError = addFailure
-
-    def addSubTest(self, test, subtest, err):
-        if err is not None:
-            self.say(test, f"{subtest}\n{self._exc_info_to_string(err, test)}")
-
-    def addSuccess(self, test):
-        if test.id() not in self.broken:
-            print(f"ok {self.testsRun} - {test.id().rpartition('.test_')[2]}", flush=True)
-
-    def addSkip(self, test, reason):
-        print(f"ok {self.testsRun} - {test.id().rpartition('.test_')[2]} # SKIP {reason}")
-
-
-def unittest_as_tap(module):
-    """Runs a module's unittest cases. Returns the exit status."""
-    cases = unittest.defaultTestLoader.loadTestsFromModule(module)
-    print(f"1..{cases.countTestCases()}")
-    result = TapResult()
-    cases.run(result)
-    return 1 if result.broken else 0
 
 
 def command(name, argv, timeout_s, env=None):

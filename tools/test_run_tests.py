@@ -1,12 +1,61 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """The runner must not lose a failure or a skip: its parsing and its verdicts."""
+import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+TOOLS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(TOOLS))
 import run_tests  # noqa: E402
+import unittest_tap  # noqa: E402
+
+CASES = """
+import sys, unittest, unittest_tap
+
+@unittest.skip("takes root")
+class Barred(unittest.TestCase):
+    def test_first(self):
+        pass
+
+    def test_second(self):
+        pass
+
+class Some(unittest.TestCase):
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_fails_in_a_part(self):
+        for i in range(4):
+            with self.subTest(i=i):
+                self.assertEqual(i % 2, 1)
+
+    def test_passes(self):
+        pass
+
+    def test_skips(self):
+        self.skipTest("no perf # here")
+
+    def test_skips_parts(self):
+        for what in ("IPv6", "groff", "IPv6"):
+            with self.subTest(what=what):
+                self.skipTest("no\\n" + what)
+
+class Unmade(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise OSError("nowhere")
+
+    def test_one(self):
+        pass
+
+    def test_other(self):
+        pass
+
+unittest_tap.main(sys.argv[1:])
+"""
 
 
 class ParseTest(unittest.TestCase):
@@ -64,6 +113,27 @@ class JudgeTest(unittest.TestCase):
         tally = run_tests.command("s", [sys.executable, "-c", "while True: pass"], 1)
         self.assertIn("stopped after 1 s", tally.failed[0][1])
 
+    def test_python__each_case_is_one_line_of_tap(self):
+        done = subprocess.run([sys.executable, "-c", CASES], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(TOOLS)}, check=False)
+        tally = run_tests.judge("s", done.returncode, done.stdout, done.stderr)
+        self.assertEqual(tally.passed, ["s/Some.passes"])
+        self.assertEqual(tally.skipped, [
+            ("s/Barred.first", "takes root"), ("s/Barred.second", "takes root"),
+            ("s/Some.skips", "no perf # here"), ("s/Some.skips_parts", "no IPv6; no groff")])
+        self.assertEqual([name for name, _ in tally.failed],
+                         ["s/Some.fails", "s/Some.fails_in_a_part",
+                          "s/setUpClass (__main__.Unmade)", "s"])
+        self.assertIn("1 != 2", tally.failed[0][1])
+        self.assertIn("(i=2)", tally.failed[1][1])
+        self.assertEqual(tally.failed[3][1], "ended after 8 of 9 cases")
+
+    def test_python__arguments_choose_cases(self):
+        done = subprocess.run([sys.executable, "-c", CASES, "-k", "passes", "Some"],
+                              capture_output=True, text=True, check=False,
+                              env={**os.environ, "PYTHONPATH": str(TOOLS)})
+        self.assertEqual((done.stdout, done.returncode), ("1..1\nok 1 - Some.passes\n", 0))
+
 
 if __name__ == "__main__":
-    sys.exit(run_tests.unittest_as_tap(sys.modules[__name__]))
+    unittest_tap.main()

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import run_tests  # noqa: E402  (the TAP printer)
+import unittest_tap  # noqa: E402
 
 SETUP = pathlib.Path(__file__).resolve().parent / "setup.sh"
 
@@ -87,4 +87,4 @@ class SetupTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests.unittest_as_tap(sys.modules["__main__"]))
+    unittest_tap.main()

@@ -9,8 +9,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import run_tests  # noqa: E402  (the TAP printer)
 import tidy  # noqa: E402
+import unittest_tap  # noqa: E402
 
 SPDX = "/* SPDX-License-Identifier: Apache-2.0 OR MIT */\n"
 
@@ -231,4 +231,4 @@ class TidyTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(run_tests.unittest_as_tap(sys.modules[__name__]))
+    unittest_tap.main()

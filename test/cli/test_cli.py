@@ -21,6 +21,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = ""
 ROOT = pathlib.Path()
 NEW = "dial9-0.5.7-demo.bin.gz"
@@ -790,4 +793,4 @@ class Help(Cli):
 
 if __name__ == "__main__":
     KYMO, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest_tap.main(sys.argv[3:])

@@ -16,6 +16,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = ""
 DEADLINE_S = 60
 
@@ -461,7 +464,7 @@ class Crowd(Control):
 def main():
     global KYMO, HOST
     KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest_tap.main(sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = ""
 ROOT = pathlib.Path()
 HEADER = b"TRC\0\1"
@@ -289,4 +292,4 @@ class Convert(unittest.TestCase):
 
 if __name__ == "__main__":
     KYMO, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest_tap.main(sys.argv[3:])

@@ -14,6 +14,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = ""
 MACHINE = ["perf_event", "context_switches", "cpu_timers", "kernel_symbols", "ptrace",
            "shared_memory", "clock", "cgroup"]
@@ -138,5 +141,4 @@ class Doctor(unittest.TestCase):
 if __name__ == "__main__":
     KYMO = str(pathlib.Path(sys.argv[1]).resolve())
     DENY = pathlib.Path(sys.argv[2]).resolve()
-    sys.argv[1:] = sys.argv[3:]
-    unittest.main(verbosity=1)
+    unittest_tap.main(sys.argv[3:])

@@ -18,6 +18,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = ""
 POLLS = 1000
 DEADLINE_S = 60
@@ -735,4 +738,4 @@ class Bound(Rings):
 
 if __name__ == "__main__":
     KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest_tap.main(sys.argv[3:])

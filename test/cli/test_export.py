@@ -17,6 +17,9 @@ import unittest
 
 import trace_maker
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = ""
 ROOT = pathlib.Path()
 MS = 1000000
@@ -559,5 +562,4 @@ class Export(Case):
 if __name__ == "__main__":
     KYMO = str(pathlib.Path(sys.argv[1]).resolve())
     ROOT = pathlib.Path(sys.argv[2]).resolve()
-    sys.argv[1:] = sys.argv[3:]
-    unittest.main(verbosity=1)
+    unittest_tap.main(sys.argv[3:])

@@ -16,6 +16,9 @@ import unittest
 
 from trace_maker import Trace
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = ""
 ESCAPE = "\x1b]0;title\x07\x1b[31m\nred"
 SHOWN = r"\x1b]0;title\x07\x1b[31m\x0ared"
@@ -182,5 +185,5 @@ class TaskEnds(Input):
 
 
 if __name__ == "__main__":
-    KYMO = sys.argv.pop(1)
-    unittest.main(verbosity=0)
+    KYMO = sys.argv[1]
+    unittest_tap.main(sys.argv[2:])

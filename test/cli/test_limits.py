@@ -19,6 +19,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = ""
 POLLS = 1000
 DEADLINE_S = 60
@@ -294,4 +297,4 @@ class Dumps(Limited):
 
 if __name__ == "__main__":
     KYMO, HOST = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest_tap.main(sys.argv[3:])

@@ -17,14 +17,12 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = ""
 DEADLINE_S = 60
 LIMIT_BYTES = 96 << 20
-SKIP_STATUS = 77
-
-
-class NoCgroup(Exception):
-    """The text says why there can be none here."""
 
 
 def wait_until(condition):
@@ -37,11 +35,11 @@ def wait_until(condition):
 
 
 class Cgroup:
-    """A memory cgroup of either version with a small limit."""
+    """A memory cgroup of either version with a small limit; the test is skipped without it."""
 
     def __init__(self):
         if os.geteuid() != 0:
-            raise NoCgroup("takes root to make a memory cgroup")
+            raise unittest.SkipTest("takes root to make a memory cgroup")
         lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
         found = {line.split(":")[1]: line.split(":", 2)[2].lstrip("/") for line in lines}
         if "memory" in found:
@@ -54,7 +52,7 @@ class Cgroup:
             (self.path / limit).write_text(str(LIMIT_BYTES))
         except OSError as error:
             self.close()
-            raise NoCgroup(f"no memory cgroup can be made: {error}") from error
+            raise unittest.SkipTest(f"no memory cgroup can be made: {error}") from error
 
     def close(self):
         for _ in range(500):  # its last process may still be on its way out
@@ -89,11 +87,11 @@ def log_is_readable():
 
 class Oom(unittest.TestCase):
     def setUp(self):
+        self.cgroup = Cgroup()
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-oom-"))
         self.rings, self.traces = self.dir / "rings", self.dir / "traces"
         self.ready = self.dir / "ready"
         self.started = []
-        self.cgroup = Cgroup()
 
     def tearDown(self):
         (self.dir / "end").touch()
@@ -217,16 +215,6 @@ class Oom(unittest.TestCase):
         self.assertEqual(end, "unknown")
 
 
-def main():
-    global KYMO, HOST
-    KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
-    try:
-        Cgroup().close()
-    except NoCgroup as reason:
-        print(reason)
-        sys.exit(SKIP_STATUS)
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
-
-
 if __name__ == "__main__":
-    main()
+    KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
+    unittest_tap.main(sys.argv[3:])

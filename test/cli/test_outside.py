@@ -18,6 +18,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = OUTSIDE = STATIC = HOST = DENY = ""
 DEADLINE_S = 120
 SHARE = 0.75  # of much_work()
@@ -329,4 +332,4 @@ if __name__ == "__main__":
     KYMO, OUTSIDE, STATIC, HOST, DENY = sys.argv[1:6]
     HAS_PERF = has_perf()
     os.environ.pop("KYMO_RING_DIR", None)
-    unittest.main(argv=sys.argv[:1] + sys.argv[6:], verbosity=2)
+    unittest_tap.main(sys.argv[6:])

@@ -14,6 +14,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = ""
 POLLS = 5000
 DEADLINE_S = 60
@@ -122,4 +125,4 @@ class Profile(unittest.TestCase):
 
 if __name__ == "__main__":
     KYMO, HOST = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
+    unittest_tap.main(sys.argv[3:])

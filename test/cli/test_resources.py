@@ -13,6 +13,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = ""
 MIB = 1 << 20
 # Three quarters of it in one thread: longer than two looks are apart.
@@ -136,5 +139,4 @@ class Resources(unittest.TestCase):
 
 if __name__ == "__main__":
     KYMO, HOST = sys.argv[1:3]
-    del sys.argv[1:3]
-    unittest.main()
+    unittest_tap.main(sys.argv[3:])

@@ -19,6 +19,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = STATIC = ""
 POLLS = 1000
 DEADLINE_S = 60
@@ -791,4 +794,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     KYMO, HOST = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     STATIC = os.path.abspath(sys.argv[3]) if sys.argv[3] else ""
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    unittest_tap.main(sys.argv[4:])

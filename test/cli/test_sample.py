@@ -16,6 +16,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = HOST = DENY = ""
 
 
@@ -231,4 +234,4 @@ class Sampling(unittest.TestCase):
 
 if __name__ == "__main__":
     KYMO, HOST, DENY = sys.argv[1:4]
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    unittest_tap.main(sys.argv[4:])

@@ -17,6 +17,9 @@ import unittest
 
 import trace_maker
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import unittest_tap  # noqa: E402
+
 KYMO = ""
 BIAS = 0x7F0000000000
 SANITIZER = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
@@ -624,5 +627,4 @@ class Events(Case):
 
 if __name__ == "__main__":
     KYMO = str(pathlib.Path(sys.argv[1]).resolve())
-    sys.argv[1:] = sys.argv[2:]
-    unittest.main(verbosity=1)
+    unittest_tap.main(sys.argv[2:])

@@ -22,7 +22,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-import run_tests  # noqa: E402  (the TAP printer)
+import unittest_tap  # noqa: E402
 
 KYMO = ROOT / "build" / "kymo"
 CARGO = ROOT / "build" / "cargo"
@@ -255,12 +255,7 @@ class Interop(unittest.TestCase):
         self.assertIn("report::render", report)
 
 
-def main():
-    if not KYMO.is_file():
-        print(f"interop: {KYMO.relative_to(ROOT)} is missing: run make first", file=sys.stderr)
-        return 1
-    return run_tests.unittest_as_tap(sys.modules["__main__"])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if not KYMO.is_file():
+        sys.exit(f"interop: {KYMO.relative_to(ROOT)} is missing: run make first")
+    unittest_tap.main()
