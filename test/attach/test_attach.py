@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# tidy: long because all of it needs the same programs around a process
 """kymo attach and kymo detach: what they do to a process that runs, and what they refuse.
 
 usage: test_attach.py KYMO HOST STEPS LIBRARY DENY [unittest arguments]
-HOST is attach_host.c, STEPS attach_steps.c, LIBRARY libkymo-preload.so, DENY deny_calls.c.
+They are those of attach_case.py.
 """
 import ctypes
-import fcntl
 import json
 import os
 import pathlib
@@ -15,112 +13,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
-import time
 import unittest
 
-KYMO = HOST = STEPS = LIBRARY = DENY = ""
-DEADLINE_S = 60
+from attach_case import (ANSWERED, DEADLINE_S, DENY, HOST, KYMO, WAITS, Attach, executable_unnamed,
+                         main, maps, threads, wait_until)
+
 ROUNDS = 50
-WAITS = ["futex", "futex-timed", "epoll", "epoll-timed"]
-ANSWERED = r"process \d+ is (recorded|as it was).* a thread was borrowed for (\d+) us"
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
-
-
-def wait_until(condition):
-    """A condition, not a duration: the deadline only ends a hanging test."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("the awaited state did not come")
-        time.sleep(0.01)
-
-
-def maps(pid):
-    return pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
-
-
-def executable_unnamed(pid):
-    """Mappings that a stub could have left."""
-    return [line for line in maps(pid) if "x" in line.split()[1] and len(line.split()) < 6]
-
-
-def threads(pid):
-    return sorted(os.listdir(f"/proc/{pid}/task"))
-
-
-def sleeps_of_child(pid):
-    child = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().strip() or "0"
-    status = pathlib.Path(f"/proc/{child}/status")
-    found = re.search(r"\nvol\D*(\d+)", status.read_text() if status.exists() else "")
-    return int(found[1]) if found else 0
-
-
-class Attach(unittest.TestCase):
-    def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-attach-"))
-        self.rings = self.dir / "rings"
-        self.rings.mkdir(mode=0o700)
-        self.started = []
-
-    def tearDown(self):
-        for process in self.started:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            process.stdout.close()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def host(self, *kinds, program=None, **more):
-        process = subprocess.Popen([program or HOST, *kinds], stdout=subprocess.PIPE, text=True,
-                                   env={**os.environ, "KYMO_RING_DIR": str(self.rings)}, **more)
-        self.started.append(process)
-        self.assertEqual(int(process.stdout.readline()), process.pid)
-        return process
-
-    def kymo(self, command, *args):
-        return subprocess.run([KYMO, command, *map(str, args)], capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=False)
-
-    def done(self, command, *args):
-        done = self.kymo(command, *args)
-        self.assertEqual((done.stderr, done.returncode), ("", 0))
-        return done.stdout
-
-    def attach(self, process):
-        answer = self.done("attach", process.pid)
-        self.assertRegex(answer, ANSWERED)
-        return int(re.search(ANSWERED, answer)[2])
-
-    def detach(self, process):
-        answer = self.done("detach", process.pid)
-        self.assertRegex(answer, ANSWERED)
-        return int(re.search(ANSWERED, answer)[2])
-
-    def ended(self, process, interrupted_max=0):
-        """Ends a host; its waits were all as it expected, but for so many that gave EINTR."""
-        process.send_signal(signal.SIGTERM)
-        out = process.stdout.read()
-        process.wait()
-        counts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", out)}
-        self.assertLessEqual(counts["bad"], interrupted_max, out)
-        if counts["bad"]:
-            self.assertRegex(out, r"^epoll(-timed)?: \d waits went wrong, the first with Interr")
-        return counts
-
-    def refused(self, pid, *parts, command="attach"):
-        done = self.kymo(command, pid)
-        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
-                         done.stderr)
-        self.assertTrue(done.stderr.startswith(f"kymo {command}: process {pid} "), done.stderr)
-        for part in parts:
-            self.assertIn(part, done.stderr)
-
-    def assert_untouched(self, process, before):
-        self.assertEqual([line for line in maps(process.pid) if "kymo-preload" in line], [])
-        self.assertEqual(executable_unnamed(process.pid), before)
-        self.assertEqual(list(self.rings.iterdir()), [])
 
 
 class Records(Attach):
@@ -661,158 +560,6 @@ class Refuses(Attach):
             done = self.kymo(command, *args)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1),
                              (command, args, done.stderr))
-
-
-@unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root and unshare")
-class Namespaces(Attach):
-    """A process of another pid and mount namespace, as in a container."""
-
-    def boxed(self, *kinds, before=""):
-        pid_file = self.dir / "inner"
-        script = (f"mount -t tmpfs none /dev/shm; {before} echo $$ > {pid_file}; "
-                  f"exec {HOST} {' '.join(kinds)}")
-        outer = subprocess.Popen(["unshare", "-p", "-m", "-f", "--mount-proc", "--kill-child", "sh",
-                                  "-c", script], stdout=subprocess.PIPE, text=True,
-                                 env={name: value for name, value in os.environ.items()
-                                      if name != "KYMO_RING_DIR"})
-        self.started.append(outer)
-        self.assertEqual(outer.stdout.readline(), "1\n")
-        children = pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text()
-        return outer, int(children.split()[0])
-
-    def end(self, outer, pid):
-        os.kill(pid, signal.SIGTERM)
-        out = outer.stdout.read()
-        self.assertEqual(outer.wait(DEADLINE_S), 0, out)
-        self.assertIn("bad=0", out)
-
-    def test_flight_and_its_dump(self):
-        outer, pid = self.boxed(*WAITS)
-        self.assertRegex(self.done("attach", pid), ANSWERED)
-        trace = self.dir / "dump.trc"
-        self.done("dump", pid, "-o", trace)
-        self.assertGreater(json.loads(self.done("info", "--json", trace))["events"], 0)
-        self.refused(pid, "is recorded already")
-        self.assertRegex(self.done("detach", pid), ANSWERED)
-        self.end(outer, pid)
-
-    def test_stream_finds_the_ring_there(self):
-        outer, pid = self.boxed(*WAITS)
-        stream = subprocess.Popen([KYMO, "attach", "--mode", "stream", "-o", self.dir / "traces",
-                                   str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True)
-        self.started.append(stream)
-        self.assertRegex(stream.stdout.readline(), ANSWERED)
-        wait_until(lambda: list((self.dir / "traces").rglob("*.trc.zst*")))
-        self.done("detach", pid)
-        out, err = stream.communicate(timeout=DEADLINE_S)
-        self.assertEqual((err, stream.returncode), ("", 0))
-        self.assertRegex(out, r"^trace: .* 0 records lost, 0 dropped\)\n$")
-        self.end(outer, pid)
-
-    @unittest.skipUnless(tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9),
-                         "before Linux 6.9 all pidfds are one inode")
-    def test_one_kymo_at_a_time_wherever_it_stands(self):
-        outer, pid = self.boxed(*WAITS)
-        with open(os.pidfd_open(pid), "rb", buffering=0) as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)  # as a kymo does that is at work in it
-            inner = subprocess.Popen(["nsenter", "-t", str(pid), "-p", "-m", KYMO, "attach", "1"],
-                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            wait_until(lambda: inner.poll() is not None or sleeps_of_child(inner.pid) > 100)
-            self.assertIsNone(inner.poll(), "it did not wait for its turn")
-        self.assertRegex(inner.communicate(timeout=DEADLINE_S)[0], ANSWERED)
-        self.refused(pid, "is recorded already")
-        self.assertRegex(self.done("detach", pid), ANSWERED)
-        self.end(outer, pid)
-
-    def test_where_the_library_is_not(self):
-        folder = os.path.dirname(LIBRARY)
-        outer, pid = self.boxed("futex", before=f"mount -t tmpfs none {folder};")
-        self.refused(pid, "lives in another file system (a container?)", LIBRARY, "KYMO_PRELOAD")
-        self.end(outer, pid)
-
-
-class Killed(Attach):
-    """SIGKILL at every step: the process runs on as it was, and a later attach works.
-
-    One exception is known: the kernel never takes an epoll_wait up again by itself, so when we die
-    in the microseconds between its stop and the first change of registers, it gives EINTR. Tokio's
-    driver expects that of it.
-    """
-
-    def steps(self, action, process):
-        done = subprocess.run([STEPS, action, str(process.pid), LIBRARY], capture_output=True,
-                              text=True, timeout=DEADLINE_S, check=True)
-        lines = done.stdout.splitlines()
-        self.assertTrue(lines[-1].startswith("ok "), done.stdout)
-        return [line.split()[0] for line in lines[:-1]]
-
-    def kill_at(self, action, process, step):
-        done = subprocess.run([STEPS, action, str(process.pid), LIBRARY, step],
-                              timeout=DEADLINE_S, check=False, capture_output=True)
-        self.assertEqual(done.returncode, -signal.SIGKILL, step)
-
-    def test_the_process_killed_at_every_step(self):
-        process = self.host("epoll", "sleep")
-        names = list(dict.fromkeys(self.steps("start", process)))
-        self.ended(process, 1)
-        for step in names:
-            with self.subTest(step=step):
-                self.remove_rings()
-                process = self.host("epoll", "sleep")
-                done = subprocess.run([STEPS, "start", str(process.pid), LIBRARY, step, "target"],
-                                      timeout=DEADLINE_S, check=False, capture_output=True,
-                                      text=True)
-                self.assertEqual(process.wait(DEADLINE_S), -signal.SIGKILL)
-                if step != "attach.done":  # it had answered already
-                    self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done)
-                    self.assertRegex(done.stderr, "ended meanwhile|does not exist|has ended")
-
-    def remove_rings(self):
-        for ring in self.rings.iterdir():
-            ring.unlink()
-
-    def test_attach_killed_at_every_step(self):
-        for kind in WAITS:
-            process = self.host(kind, "sleep", "read")
-            own, before = threads(process.pid), executable_unnamed(process.pid)
-            names = list(dict.fromkeys(self.steps("start", process)))
-            self.steps("stop", process)
-            self.assertGreater(len(names), 8, names)
-            for step in names:
-                with self.subTest(kind=kind, step=step):
-                    self.remove_rings()
-                    self.kill_at("start", process, step)
-                    wait_until(lambda: threads(process.pid) == own)
-                    wait_until(lambda: executable_unnamed(process.pid) == before)
-                    is_committed = step in ("attach.go", "attach.done")
-                    self.assertEqual(len(list(self.rings.iterdir())) > 0, is_committed)
-                    if is_committed:
-                        self.detach(process)
-            self.attach(process)
-            self.detach(process)
-            self.ended(process, 1 if kind.startswith("epoll") else 0)
-
-    def test_detach_killed_at_every_step(self):
-        process = self.host("epoll", "sleep", "read")
-        own = threads(process.pid)
-        self.attach(process)
-        names = list(dict.fromkeys(self.steps("stop", process)))
-        for step in names:
-            with self.subTest(step=step):
-                self.remove_rings()
-                self.attach(process)
-                self.kill_at("stop", process, step)
-                wait_until(lambda: threads(process.pid) == own)
-                if step not in ("attach.go", "attach.done"):
-                    self.detach(process)
-        self.ended(process, 1)
-
-
-def main():
-    global KYMO, HOST, STEPS, LIBRARY, DENY
-    KYMO, HOST, STEPS, LIBRARY, DENY = (os.path.abspath(path) for path in sys.argv[1:6])
-    unittest.main(argv=[sys.argv[0], *sys.argv[6:]])
 
 
 if __name__ == "__main__":
