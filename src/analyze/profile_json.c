@@ -354,6 +354,22 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]");
 }
 
+/* CPU time that the samples do not stand for. */
+static void cover(struct ky_buf *out, const struct ky_cpu_cover *of)
+{
+	if (!of->to_ns)
+		return;
+	ky_json_open(out, "cover", "{");
+	ky_json_number(out, "from_ns", of->from_ns);
+	ky_json_number(out, "to_ns", of->to_ns);
+	ky_json_number(out, "used_ns", of->used_ns);
+	ky_json_number(out, "sampled_ns", of->sampled_ns);
+	ky_json_number(out, "margin_ns", of->margin_ns);
+	ky_json_number(out, "missing_ns", ky_cpu_cover_missing_ns(of));
+	ky_json_flag(out, "user_only", of->is_user_only);
+	ky_text(out, "}");
+}
+
 static void unseen(struct ky_buf *out, const struct ky_stack_profile *profile)
 {
 	ky_json_open(out, "unseen", "[");
@@ -393,6 +409,7 @@ void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,
 			ky_json_text(out, NULL, kind_names[i]);
 	ky_text(out, "]");
 	unseen(out, profile);
+	cover(out, &profile->cover);
 	ky_json_flag(out, "by_time", profile->is_by_time);
 	ky_json_number(out, "long_poll_ns", profile->long_poll_ns);
 	cpu(out, trace, profile, "cpu", &profile->cpu, false);

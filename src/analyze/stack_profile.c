@@ -64,6 +64,7 @@ int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *
 	profile->long_poll_ns = options && options->long_poll_ns ? options->long_poll_ns :
 								   KY_STACK_PROFILE_LONG_NS;
 	count_rows(profile, trace);
+	ky_cpu_cover_find(&profile->cover, trace, profile->from_ns, profile->to_ns);
 	profile->unseen_count = ky_unseen_find(profile->unseen, trace);
 	result = fill(profile, trace, report, symbols);
 	if (result < 0) {

@@ -15,6 +15,7 @@
 #define KY_ANALYZE_STACK_PROFILE_H
 
 #include <analyze/code_stacks.h>
+#include <analyze/cpu_cover.h>
 #include <analyze/report.h>
 #include <analyze/share.h>
 #include <analyze/unseen.h>
@@ -169,7 +170,8 @@ struct ky_stack_profile {
 	uint32_t worst_count;
 	uint64_t counts[KY_STACK_KINDS];        /* in the range */
 	uint64_t lost[KY_STACK_KINDS];          /* of the whole trace */
-	struct ky_unseen unseen[KY_UNSEEN_MAX]; /* ... too */
+	struct ky_cpu_cover cover;              /* of the range */
+	struct ky_unseen unseen[KY_UNSEEN_MAX]; /* of the whole trace, too */
 	uint32_t unseen_count;
 };
 

@@ -310,6 +310,31 @@ static void print_cut(const struct view *view, const struct ky_stack_profile_cpu
 				      "");
 }
 
+/* What the process used and no sample stands for: nobody can say what ran then. */
+static void print_missing(const struct view *view)
+{
+	const struct ky_cpu_cover *cover = &view->profile->cover;
+	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
+	uint64_t missing_ns = ky_cpu_cover_missing_ns(cover);
+	char missing[KY_OUT_CELL_BYTES], used[KY_OUT_CELL_BYTES], share[KY_OUT_CELL_BYTES];
+
+	if (!missing_ns)
+		return;
+	ky_out_format(view->out,
+		      "  %s (%s) of the %s of CPU time%s that the process used between two looks "
+		      "at it are in no sample:\n    %s\n",
+		      ky_out_duration(missing, missing_ns),
+		      ky_out_permille(share, ky_whole((double)missing_ns * 1000.0 /
+						      (double)cover->used_ns)),
+		      ky_out_duration(used, cover->used_ns),
+		      cover->is_user_only ? " (without the kernel's)" : "",
+		      source && strcmp(source, "perf_event") == 0 ?
+			      "threads that end within a period have hardly any; --sampler timers "
+			      "or --sample 999 take more of them" :
+			      "threads that were found late, or met no tick of the kernel, have "
+			      "none");
+}
+
 static void print_cpu(const struct view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
@@ -319,6 +344,11 @@ static void print_cpu(const struct view *view)
 
 	if (!cpu->all.count && !profile->lost[KY_STACK_CPU]) {
 		print_unsampled(view);
+		if (ky_cpu_cover_missing_ns(&profile->cover)) {
+			print_nothing(view, " of the processor");
+			print_missing(view);
+			ky_out_text(view->out, "\n");
+		}
 		return;
 	}
 	(void)snprintf(title, sizeof(title), "On the processor: %s%s%s%s",
@@ -333,6 +363,7 @@ static void print_cpu(const struct view *view)
 			      "  %s more were lost: the intervals allow for anything in them\n",
 			      ky_out_count(lost, profile->lost[KY_STACK_CPU]));
 	print_refused_threads(view);
+	print_missing(view);
 	print_cut(view, cpu);
 	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
 	function_rows(view, cpu->functions, running_count(cpu, ROWS_MAX), cpu->function_total);
@@ -621,6 +652,7 @@ void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		any += profile->counts[i] + (profile->lost[i] > 0);
 	if (!any) {
 		print_nothing(&view, "");
+		print_missing(&view);
 		ky_unseen_text(out, profile, KY_STACK_KINDS);
 		ky_heap_text(out, trace, profile, is_coloured);
 		return;

@@ -266,6 +266,36 @@ class Report(Case):
         self.assertIn("No samples of the processor: sampling: timers, and nothing was sampled.\n" +
                       line, out)
 
+    def test_time_that_no_sample_stands_for_is_told(self):
+        def trace(source, samples, user_s, off=()):
+            made = SampleTrace().symbol(0x10, "app::hash", 7).metadata(sampling__cpu=source)
+            made.poll(1 * MS, 2 * MS, 1, "a")
+            for ms, user_ns in ((110, 0), (1110, user_s * 1000 * MS)):
+                made.event("PartialResourceUsageEvent", ms * MS,
+                           ("user_cpu_ns", "VARINT?", user_ns), ("system_cpu_ns", "VARINT?", 0))
+            for i in range(samples):
+                made.cpu((110 + i) * MS, 10 * MS, 0, 0, 0x10)
+            for time in off:
+                made.off_cpu(time * MS, 5 * MS, 1, 1 * MS, 0x10)
+            return made.save(self.dir / "cover.trc")
+
+        line = "  {} of the {} of CPU time that the process used between two looks at it are in "
+        line += "no sample:\n    threads that {}"
+        out = self.kymo("report", trace("perf_event", 50, 2)).stdout
+        self.assertIn(line.format("1.50 s (75.0 %)", "2.00 s", "end within a period have"), out)
+        out = self.kymo("report", trace("timers", 50, 2)).stdout
+        self.assertIn(line.format("1.50 s (75.0 %)", "2.00 s", "were found late"), out)
+        cover = json.loads(self.kymo("report", "--json", self.dir / "cover.trc").stdout)
+        cover = cover["profile"]["cover"]
+        self.assertEqual((cover["used_ns"], cover["sampled_ns"], cover["missing_ns"]),
+                         (2000 * MS, 500 * MS, 1500 * MS))
+        for off, of in (((), ""), ((20,), " of the processor")):
+            out = self.kymo("report", trace("perf_event", 0, 3, off)).stdout
+            self.assertIn(f"No samples{of}: sampling: perf_event, and nothing was sampled.\n" +
+                          line.format("3.00 s (100.0 %)", "3.00 s", "end"), out)
+        out = self.kymo("report", trace("perf_event", 90, 1)).stdout
+        self.assertNotIn("in no sample", out)
+
     def unseen(self, trace):
         trace.save(self.dir / "unseen.trc")
         text = self.kymo("report", self.dir / "unseen.trc").stdout
