@@ -3,7 +3,8 @@
  *
  * A thread asks a child and waits for its answer, again and again: two switches a turn. In rounds
  * without any event, with the events of samples, with those of switches shut beside them, as
- * between two windows, and open. What a turn takes of the thread's own processor is compared.
+ * between two windows, and open; both again with the event of page faults that takes stacks. What
+ * a turn takes of the thread's own processor is compared.
  * Prints one JSON object of nanoseconds. Exit status 77: perf_event yields nothing here. */
 #include <base/now.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 
 #define RATE_HZ 99u
 #define STACK_BYTES 32768u
+#define FAULT_STACK_BYTES 12288u
 #define TURNS 6000u /* of more CPU time than a sample's period: its timer starts anew with it */
 #define SETS 11u
 
@@ -25,10 +27,13 @@ enum what {
 	SAMPLED,
 	SHUT, /* sampled, and between windows */
 	OPEN, /* sampled, and in a window */
+	SHUT_TOO,
+	OPEN_TOO,
 	WHAT_COUNT
 };
 
-static const char *const names[WHAT_COUNT] = {"alone", "sampled", "shut", "open"};
+static const char *const names[WHAT_COUNT] = {"alone", "sampled",     "shut",
+					      "open",  "shut_faults", "open_faults"};
 
 static int to[2], from[2];
 static double results[WHAT_COUNT][SETS], read_ns[SETS];
@@ -70,7 +75,10 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 static int one_set(uint32_t set, const struct ky_perf_options *samples,
 		   const struct ky_perf_options *switches)
 {
-	struct ky_perf *sampler = NULL, *switcher = NULL;
+	const struct ky_perf_options stacks = {.is_faults = true,
+					       .has_kernel = switches->has_kernel,
+					       .stack_bytes = FAULT_STACK_BYTES};
+	struct ky_perf *sampler = NULL, *switcher = NULL, *faults = NULL;
 	uint64_t count = 0, began_ns, sample_count = 0;
 	int err;
 
@@ -91,6 +99,20 @@ static int one_set(uint32_t set, const struct ky_perf_options *samples,
 		(void)ky_perf_read(sampler, on_sample, &sample_count);
 	}
 	ky_perf_close(switcher);
+	switcher = NULL;
+	/* In the order of fault_stacks.h. */
+	if (!err)
+		err = ky_perf_open(&faults, &stacks, getpid());
+	if (!err)
+		err = ky_perf_open(&switcher, switches, getpid());
+	results[SHUT_TOO][set] = park();
+	if (!err)
+		err = ky_perf_pause(faults, false);
+	if (!err)
+		err = ky_perf_pause(switcher, false);
+	results[OPEN_TOO][set] = park();
+	ky_perf_close(switcher);
+	ky_perf_close(faults);
 	ky_perf_close(sampler);
 	return err || count ? err : -ENODATA;
 }

@@ -308,11 +308,6 @@ static const struct ky_sample_ring *find_switches(const void *ctx, uint32_t pid,
 	return switches_of(ky_run_sampled_find(sampler->sampled, sampler->count, pid, ns));
 }
 
-static struct ky_switch_places places_of(const struct ky_run_sampler *sampler)
-{
-	return (struct ky_switch_places){sampler, sampler->count, switches_at, find_switches};
-}
-
 static struct ky_unwind_view tables_of(const struct ky_run_sampled *sampled)
 {
 	const struct ky_ring_header *header = header_of(sampled);
@@ -325,6 +320,24 @@ static struct ky_unwind_view tables_of(const struct ky_run_sampled *sampled)
 		view.area_bytes = bytes;
 	}
 	return view;
+}
+
+static bool find_tables(const void *ctx, uint32_t pid, uint64_t ns, struct ky_unwind_view *out)
+{
+	const struct ky_run_sampler *sampler = ctx;
+	const struct ky_run_sampled *sampled = ky_run_sampled_find(sampler->sampled, sampler->count,
+								   pid, ns);
+
+	if (!sampled)
+		return false;
+	*out = tables_of(sampled);
+	return out->area != NULL;
+}
+
+static struct ky_switch_places places_of(const struct ky_run_sampler *sampler)
+{
+	return (struct ky_switch_places){sampler, sampler->count, switches_at, find_switches,
+					 find_tables};
 }
 
 static void on_sample(void *ctx, const struct ky_perf_sample *sample)

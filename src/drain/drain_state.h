@@ -306,6 +306,7 @@ struct ky_waiting_sample {
 	uint32_t by_pid, by_tid;                   /* who ended it */
 	uint8_t by;                                /* enum ky_woken_by */
 	uint64_t kernel;                           /* number of the kernel's stack, or 0 */
+	bool is_truncated;                         /* its stack; of others `flags` say it */
 	uint64_t frames[];
 };
 #define KY_SAMPLES_WAITING_MAX 16384u

@@ -302,6 +302,9 @@ const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t whic
 	for (uint32_t i = 0; i < KY_SOURCE_KERNEL && used < capacity; i++) {
 		uint32_t err = atomic_load_explicit(&ring.head->refusals[i], memory_order_relaxed);
 
+		/* Nor are those of page faults: put_fault_stacks() does. */
+		if (which == KY_SAMPLES_OFF_CPU && i == KY_SOURCE_PERF)
+			continue;
 		if (err && err < 4096)
 			used += (size_t)snprintf(out + used, capacity - used, "%s%s: %s",
 						 used ? "; " : "", source_names[i],

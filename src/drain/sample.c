@@ -164,15 +164,24 @@ static int queue_switches(struct ky_drain *drain, const struct ky_sample_slot *s
 {
 	bool has_waker = slot->flags & KY_SAMPLE_HAS_WAKER;
 	bool has_kernel = slot->flags & KY_SAMPLE_HAS_KERNEL;
-	uint32_t step = KY_SWITCH_FRAMES + has_waker + has_kernel;
+	uint32_t step = KY_SWITCH_FRAMES + has_waker + has_kernel, end = slot->frame_count;
+	uint32_t own_count = 0; /* frames of the program */
 	int err = 0;
 
-	for (uint32_t i = 0; i + step <= slot->frame_count && !err; i += step) {
-		struct ky_waiting_sample *sample = ky_alloc(sizeof(*sample));
+	if (slot->flags & KY_SAMPLE_HAS_STACK && end > step) {
+		own_count = end - step;
+		end = step;
+	}
+	for (uint32_t i = 0; i + step <= end && !err; i += step) {
+		struct ky_waiting_sample *sample = ky_alloc(sizeof(*sample) +
+							    own_count * sizeof(*frames));
 		struct ky_switch_interval interval;
 
 		if (!sample)
 			return -ENOMEM;
+		sample->frame_count = own_count;
+		memcpy(sample->frames, frames + end, own_count * sizeof(*frames));
+		sample->is_truncated = own_count && slot->flags & KY_SAMPLE_TRUNCATED;
 		ky_switch_dec(&interval, slot->stamp, frames + i);
 		if (has_waker)
 			ky_switch_dec_waker(&interval, frames[i + KY_SWITCH_FRAMES]);
@@ -528,8 +537,8 @@ static uint32_t kernel_stack(struct ky_drain *drain, uint64_t number)
 	return ky_trc_enc_stack(&drain->enc, stack->frames, stack->count);
 }
 
-/* Of a call that blocked, or of the kernel's switches, which have neither call nor stack of the
- * program. */
+/* Of a call that blocked, or of the kernel's switches, which have no call, and of page faults alone
+ * the program's stack. */
 static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample *sample,
 			  uint64_t ns, bool is_switch)
 {
@@ -548,10 +557,11 @@ static void write_off_cpu(struct ky_drain *drain, const struct ky_waiting_sample
 	ky_trc_enc_varint(enc, sample->value);
 	ky_trc_enc_u8(enc, has_reason ? (uint8_t)sample->more : 0);
 	ky_trc_enc_opt_varint(enc, !is_switch && sample->syscall >= 0, (uint64_t)sample->syscall);
-	ky_trc_enc_frames(enc, sample->frames, is_switch ? 0 : sample->frame_count);
+	ky_trc_enc_frames(enc, sample->frames, sample->frame_count);
 	ky_trc_enc_f64(enc, weight_of(sample));
 	ky_trc_enc_varint(enc, doing.since_ns);
-	ky_trc_enc_u8(enc, !is_switch && (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
+	ky_trc_enc_u8(enc, is_switch ? sample->is_truncated :
+				       (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
 	ky_trc_enc_u8(enc, is_switch ? KY_SOURCE_SWITCHES : KY_SOURCE_CALLS);
 	ky_trc_enc_u8(enc, is_switch ? sample->flags : 0);
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_min_ns);

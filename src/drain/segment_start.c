@@ -176,6 +176,19 @@ static void put_kernel_stacks(struct pairs *pairs, const struct ky_sample_ring *
 		put(pairs, "offcpu.kernel_stacks", "none: not asked for (--switches stacks)");
 }
 
+/* Where in the program page faults came. */
+static void put_fault_stacks(struct pairs *pairs, const struct ky_sample_ring *off_cpu)
+{
+	uint32_t source = atomic_load_explicit(&off_cpu->head->source, memory_order_relaxed);
+	uint32_t err = atomic_load_explicit(&off_cpu->head->refusals[KY_SOURCE_PERF],
+					    memory_order_relaxed);
+
+	if (source & 1u << KY_SOURCE_PERF)
+		put(pairs, "offcpu.fault_stacks", "perf_event");
+	else if (err && err < 4096)
+		put_format(pairs, "offcpu.fault_stacks", "none: %s", kymo_error_text(-(int)err));
+}
+
 /* Where stacks come from, and what was refused. */
 static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 {
@@ -191,6 +204,7 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu)) {
 		put(pairs, "offcpu.split", split_source(&cpu));
 		put_kernel_stacks(pairs, &cpu);
+		put_fault_stacks(pairs, &cpu);
 	}
 	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu) &&
 	    ky_ring_view_refusals(ring, KY_SAMPLES_OFF_CPU, text, sizeof(text))[0])

@@ -72,7 +72,7 @@ static const struct ky_sample_ring *find(const void *ctx, uint32_t pid, uint64_t
 
 static struct ky_switch_places places_of(const struct ky_own_switches *own)
 {
-	return (struct ky_switch_places){own, 1, at, find};
+	return (struct ky_switch_places){own, 1, at, find, NULL};
 }
 
 /* ---- the windows ---- */

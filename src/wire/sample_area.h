@@ -64,7 +64,8 @@ enum ky_sample_flags {
 	KY_SAMPLE_TRUNCATED = 1u << 1,   /* the walk did not reach the thread's first frame */
 	KY_SAMPLE_HAS_CPU = 1u << 2,     /* `cpu` is known */
 	KY_SAMPLE_HAS_WAKER = 1u << 3,   /* SWITCHES: a frame more each, who ended it */
-	KY_SAMPLE_HAS_KERNEL = 1u << 4   /* ... and another one, where in the kernel it began */
+	KY_SAMPLE_HAS_KERNEL = 1u << 4,  /* ... and another one, where in the kernel it began */
+	KY_SAMPLE_HAS_STACK = 1u << 5    /* ... of one alone: behind it the program's stack */
 };
 
 /* Why a thread did not run: OffCpuEvent.reason. */

@@ -2,7 +2,8 @@
 /* switch_sample.h - how times off the processor that the kernel told lie in the sample area: many
  * of one thread in one sample of kind KY_SAMPLE_SWITCHES, three frames each; one more where the
  * sample has the flag KY_SAMPLE_HAS_WAKER, and one more behind that with KY_SAMPLE_HAS_KERNEL: the
- * number of a stack of the kernel, 0: none.
+ * number of a stack of the kernel, 0: none. With KY_SAMPLE_HAS_STACK it has one interval, and
+ * behind that the program's frames, which KY_SAMPLE_TRUNCATED is about.
  *
  * Sample:  tid; stamp: base of the times, ns; value: T, ns; weight: of the time that was watched;
  *          an interval of length d stands for weight * max(1, T / d) of them.

@@ -156,6 +156,18 @@ def check_split(tap, ways, rows, profile, share):
               str(slept)[:300])
 
 
+def check_fault_stacks(tap, ways, profile):
+    """Those that have a stack came where the program took them."""
+    faults = [row for row in profile["off_cpu"]["stacks"] if row["reason"] == "page fault"]
+    placed = [row for row in faults if row["stack"]]
+    count = sum(row["ns"]["count"] for row in placed)
+    print(f"# faults: {count} of {sum(row['ns']['count'] for row in faults)} have a stack")
+    # Two hundred within 50 ms may be over before any is kept; other tasks may take some.
+    known = [row for row in placed if row["max_task"] == ways["faults"].task]
+    tap.check(not known or any("known_faults" in str(row["stack"]) for row in known),
+              "faults: their stacks say where the program took them", str(placed)[:500])
+
+
 def check_switches(tap, options, folder, scratch):
     """Few switches: watched all the time, so every one is there, for as long as it took."""
     ways, rows = run(options, folder, scratch, program=("switched", str(scratch / "pages")),
@@ -190,6 +202,7 @@ def check_switches(tap, options, folder, scratch):
         tap.check((not is_all or not is_long or part * way.total_ns < spent)
                   and spent < 1.15 * way.total_ns + least,
                   f"{name}: for as long as the program lost", f"{spent:.0f} of {way.total_ns} ns")
+    check_fault_stacks(tap, ways, profile)
     # A busy machine takes the processor from it, too.
     quiet = [row for row in rows.get(ways["quiet"].task, []) if row["reason"] != PREEMPTED]
     tap.check(not quiet, "quiet: it waits for nothing", str(quiet)[:500])

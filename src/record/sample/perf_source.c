@@ -23,9 +23,9 @@
 #define RING_BYTES_MAX (1u << 20)
 #define RING_BYTES_MIN (1u << 16)
 #define RECORD_BYTES_MAX 65536u
-#define SWITCH_RING_BYTES_MAX (1u << 19)
 #define SWITCH_RING_BYTES_MIN (1u << 14)
 #define SWITCH_BYTES 32u
+#define SWOLLEN_BYTES (4 * SWITCH_BYTES)
 #define THREADS_MAX 4096u
 /* Of the test of switches: sleeps in a round, and rounds with and without records. */
 #define TEST_SLEEPS 8u
@@ -95,7 +95,6 @@ static uint64_t period_of(uint32_t rate_hz)
  * for stand at the same places in records of both kinds. */
 static void fill_switches(struct perf_event_attr *attr, bool is_without_switches)
 {
-	attr->config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
 	attr->sample_period = 1;
 	attr->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 	attr->sample_id_all = 1;
@@ -116,6 +115,16 @@ static void fill_samples(struct perf_event_attr *attr, const struct ky_perf_opti
 	attr->sample_stack_user = options->stack_bytes;
 	attr->exclude_callchain_user = 1;
 	attr->exclude_callchain_kernel = !options->has_kernel;
+	if (options->is_faults) {
+		attr->sample_period = 1;
+		attr->exclude_callchain_kernel = 1;
+	}
+}
+
+/* For who opens it lets it go on when he wants it. */
+static bool is_opened_paused(const struct ky_perf_options *options)
+{
+	return options->is_switches || options->is_faults;
 }
 
 static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options *options)
@@ -127,6 +136,9 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 		fill_switches(attr, options->is_without_switches);
 	else
 		fill_samples(attr, options);
+	if (is_opened_paused(options))
+		attr->config = options->is_minor ? PERF_COUNT_SW_PAGE_FAULTS_MIN :
+						   PERF_COUNT_SW_PAGE_FAULTS_MAJ;
 	attr->exclude_kernel = !options->has_kernel;
 	attr->exclude_hv = 1;
 	attr->disabled = 1;
@@ -369,6 +381,7 @@ static bool read_switch(const struct perf_event_header *record, struct ky_perf_s
 		out->ns = words[3];
 		return true;
 	}
+	out->is_swollen = record->size > SWOLLEN_BYTES;
 	if (record->type == PERF_RECORD_SAMPLE)
 		out->kind = KY_SWITCH_FAULT;
 	else if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
@@ -484,7 +497,7 @@ int ky_perf_pause(struct ky_perf *perf, bool is_paused)
 
 int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pid_t pid)
 {
-	size_t most = options->is_switches ? SWITCH_RING_BYTES_MAX : RING_BYTES_MAX;
+	size_t most = options->is_switches ? KY_PERF_SWITCH_RING_BYTES : RING_BYTES_MAX;
 	size_t least = options->is_switches ? SWITCH_RING_BYTES_MIN : RING_BYTES_MIN;
 	struct ky_perf *perf;
 	int err = make(&perf, options);
@@ -502,7 +515,7 @@ int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pi
 		if (err != -EPERM && err != -ENOMEM)
 			break;
 	}
-	if (!err && !options->is_at_exec && !options->is_switches)
+	if (!err && !options->is_at_exec && !is_opened_paused(options))
 		err = ky_perf_pause(perf, false);
 	if (err) {
 		ky_perf_close(perf);
@@ -522,7 +535,7 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid)
 		return -ENOMEM;
 	perf->more = more;
 	attr.enable_on_exec = 0;
-	attr.disabled = perf->options.is_switches;
+	attr.disabled = is_opened_paused(&perf->options);
 	for (uint32_t i = 0; i < perf->cpu_count; i++) {
 		int fd;
 

@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define KY_PERF_SWITCH_RING_BYTES (1u << 19) /* at most, a processor */
+
 struct ky_perf;
 
 struct ky_perf_options {
@@ -33,7 +35,11 @@ struct ky_perf_options {
 	 * is_at_exec are 0. Opened paused. */
 	bool is_switches;
 	bool is_without_switches; /* ... of faults and of new threads alone */
-	uint32_t without_tid;     /* ky_perf_add_all() leaves this thread out; 0: none */
+	/* A sample each time that a thread has waited for a page from a disk, without the kernel's
+	 * frames; rate_hz is 0. Opened paused. */
+	bool is_faults;
+	bool is_minor;        /* of both, for a test: every fault */
+	uint32_t without_tid; /* ky_perf_add_all() leaves this thread out; 0: none */
 };
 
 enum ky_perf_switch_kind {
@@ -54,6 +60,10 @@ struct ky_perf_switch {
 	bool is_by_interrupt;
 	/* Of OUT and PREEMPTED: number of the kernel's stack, kernel_stacks.h; 0: none. */
 	uint64_t kernel;
+	/* Of FAULT: number of the program's stack, fault_stacks.h; 0: none. */
+	uint64_t user;
+	/* Of FAULT: as long as the record of another event of the same one: fault_stacks.h. */
+	bool is_swollen;
 };
 
 typedef void (*ky_perf_switch_fn)(void *ctx, const struct ky_perf_switch *what);

@@ -3,9 +3,8 @@
 
 #include <unwind/unwind_walk.h>
 
-/* The kernel's frames, then those of user space. Returns whether the thread's first was reached. */
-static bool walk(const struct ky_unwind_view *view, const struct ky_perf_sample *sample,
-		 uint64_t *frames, uint32_t *count)
+bool ky_perf_walk(const struct ky_unwind_view *view, const struct ky_perf_sample *sample,
+		  uint64_t *frames, uint32_t *count)
 {
 	struct ky_walk_memory memory = {.low = sample->sp,
 					.high = sample->sp + sample->stack_bytes,
@@ -43,7 +42,7 @@ void ky_perf_put(const struct ky_sample_ring *ring, const struct ky_unwind_view 
 				.other = KY_SOURCE_PERF,
 				.frames = frames};
 
-	if (!walk(view, sample, frames, &out.frame_count))
+	if (!ky_perf_walk(view, sample, frames, &out.frame_count))
 		out.flags |= KY_SAMPLE_TRUNCATED;
 	(void)ky_sample_put(ring, &out);
 }

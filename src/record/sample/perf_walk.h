@@ -7,8 +7,15 @@
 #define KY_RECORD_SAMPLE_PERF_WALK_H
 
 #include <record/sample/perf_source.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <unwind/unwind_table.h>
 #include <wire/sample_area.h>
+
+/* The kernel's frames, then those of user space, behind the *count that are there, to
+ * KY_SAMPLE_FRAMES_MAX at most. Returns whether the thread's first was reached. */
+bool ky_perf_walk(const struct ky_unwind_view *view, const struct ky_perf_sample *sample,
+		  uint64_t *frames, uint32_t *count);
 
 /* view: of the process's unwind area; its area NULL: there is none, and stacks are short. */
 void ky_perf_put(const struct ky_sample_ring *ring, const struct ky_unwind_view *view,

@@ -9,6 +9,8 @@
 /* A fault that took a device is told this much behind its wait, at the latest, without the times in
  * which the thread had lost its processor. */
 #define FAULT_NS UINT64_C(1000000)
+/* The same fault told by two events, one of them with the stack. */
+#define SAME_FAULT_NS UINT64_C(100000)
 
 _Static_assert(KY_PAIRS_THREADS <= UINT16_MAX + 1u, "places are numbered by 16 bits");
 
@@ -18,6 +20,8 @@ struct ky_pair_thread {
 	uint64_t out_ns;  /* off the processor since then; 0: on it */
 	uint32_t last;    /* index + 1 of its last wait's interval here; 0: none */
 	uint64_t lost_ns; /* preempted since then */
+	uint32_t blamed;  /* as `last`: that one was a fault, told at blamed_ns */
+	uint64_t blamed_ns;
 	/* Woken since it left the processor, or before that; 0: not. */
 	struct wake {
 		uint64_t ns;
@@ -130,7 +134,7 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 	bool is_lost = thread->is_preempted && !(flags & KY_SWITCH_BEGIN_UNSEEN);
 
 	if (!is_lost)
-		thread->last = 0;
+		thread->last = thread->blamed = 0;
 	else if (end_ns > begin_ns)
 		thread->lost_ns += end_ns - begin_ns;
 	if (end_ns < begin_ns || end_ns - begin_ns < KY_SWITCH_NS_MIN || !thread->pid)
@@ -141,6 +145,7 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 	}
 	pair->pid = thread->pid;
 	pair->tid = thread->tid;
+	pair->user = 0;
 	pair->interval = (struct ky_switch_interval){.begin_ns = begin_ns,
 						     .end_ns = end_ns,
 						     .flags = flags,
@@ -216,16 +221,24 @@ static void wake_up(struct ky_pair_thread *thread, const struct ky_perf_switch *
 }
 
 /* What it waited for last was a page. */
-static void blame_fault(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t ns)
+static void blame_fault(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread,
+			const struct ky_perf_switch *what)
 {
 	struct ky_switch_interval *interval;
 
-	if (!thread->last)
-		return;
-	interval = &pairs->out[thread->last - 1].interval;
-	if (ns - interval->end_ns < FAULT_NS + thread->lost_ns)
-		interval->reason = KY_OFF_CPU_FAULT;
-	thread->last = 0;
+	if (thread->last) {
+		interval = &pairs->out[thread->last - 1].interval;
+		thread->blamed = 0;
+		if (what->ns - interval->end_ns < FAULT_NS + thread->lost_ns) {
+			interval->reason = KY_OFF_CPU_FAULT;
+			thread->blamed = thread->last;
+			thread->blamed_ns = what->ns;
+		}
+		thread->last = 0;
+	}
+	if (what->user && thread->blamed && what->ns - thread->blamed_ns < SAME_FAULT_NS &&
+	    !pairs->out[thread->blamed - 1].user)
+		pairs->out[thread->blamed - 1].user = what->user;
 }
 
 void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_switch *what)
@@ -253,7 +266,7 @@ void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_sw
 		thread->kernel = what->kernel;
 		break;
 	default:
-		blame_fault(pairs, thread, what->ns);
+		blame_fault(pairs, thread, what);
 		break;
 	}
 	thread->is_seen = true;
@@ -314,7 +327,8 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 					 .end_ns = end_ns,
 					 .reason = reason,
 					 .flags = KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN,
-					 .runnable_max_ns = length}};
+					 .runnable_max_ns = length},
+					.user = 0};
 	/* It waits still, so it was never ready; else it was since it was woken, or all the time
 	 * where nobody woke it. */
 	if (reason == KY_OFF_CPU_SYSCALL) {
@@ -332,7 +346,7 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 void ky_switch_pairs_taken(struct ky_switch_pairs *pairs)
 {
 	for (uint32_t i = 0; pairs->out_count && i < pairs->thread_count; i++)
-		pairs->threads[pairs->used[i]].last = 0;
+		pairs->threads[pairs->used[i]].last = pairs->threads[pairs->used[i]].blamed = 0;
 	pairs->out_count = 0;
 }
 

@@ -27,6 +27,7 @@ struct ky_pair_thread;
 struct ky_switch_pair {
 	uint32_t pid, tid;
 	struct ky_switch_interval interval;
+	uint64_t user; /* of a fault: number of the program's stack; 0: none */
 };
 
 /* Of one thread since the table was emptied last. */

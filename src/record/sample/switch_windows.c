@@ -6,6 +6,7 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <base/random.h>
+#include <record/sample/fault_stacks.h>
 #include <record/sample/still_threads.h>
 #include <errno.h>
 #include <record/sample/perf_source.h>
@@ -38,6 +39,7 @@ struct ky_switch_windows {
 	struct ky_switch_pairs pairs;
 	struct ky_still_threads still;
 	struct ky_switch_wakes wakes;
+	struct ky_fault_stacks faults;
 	struct ky_perf_switch *records; /* read, and not taken yet */
 	uint32_t record_count;
 	bool can_rest;
@@ -48,6 +50,7 @@ struct ky_switch_windows {
 	uint64_t busy_ns;                /* what the process had run for at its beginning */
 	uint64_t due_ns;                 /* of the next one; 0: as soon as there is a ring */
 	uint64_t taken_count, cpu_ns;    /* what the window has cost so far */
+	uint64_t copy_count;             /* of stacks */
 	uint64_t lost_told, window_lost; /* records */
 	uint64_t switch_count, rate;     /* of the window, and a second of the last one */
 	uint64_t length_ns;              /* T: shorter ones are kept by chance; 0: all are */
@@ -80,6 +83,10 @@ int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_
 	switches->random |= 1;
 	ky_switch_duty_init(&switches->duty, switches->random);
 	switches->refusal = ky_perf_test_switches(&switches->how, &switches->record_ns);
+	/* A process that watches itself has no descriptors to spare for them. */
+	switches->faults.refusal = can_rest ? -EOPNOTSUPP : 0;
+	if (!switches->refusal && !can_rest)
+		switches->faults.refusal = ky_fault_stacks_test(&switches->how);
 	return 0;
 }
 
@@ -113,6 +120,7 @@ void ky_switch_windows_close(struct ky_switch_windows *switches)
 	if (!switches)
 		return;
 	ky_perf_close(switches->perf);
+	ky_fault_stacks_close(&switches->faults);
 	ky_switch_wakes_close(&switches->wakes);
 	ky_still_release(&switches->still);
 	ky_switch_pairs_release(&switches->pairs);
@@ -120,21 +128,54 @@ void ky_switch_windows_close(struct ky_switch_windows *switches)
 	ky_free(switches);
 }
 
+static int open_switches(struct ky_switch_windows *switches, pid_t pid, bool is_running)
+{
+	int err = is_running ? ky_perf_add_all(&switches->perf, &switches->how, pid) :
+			       ky_perf_open(&switches->perf, &switches->how, pid);
+
+	if (err) {
+		ky_perf_close(switches->perf);
+		switches->perf = NULL;
+	}
+	return err;
+}
+
+/* Do the rings of switches have all the room that they want? */
+static bool has_room(const struct ky_switch_windows *switches)
+{
+	uint32_t wanted = switches->how.ring_bytes_max;
+	struct ky_perf_about about = {0};
+
+	if (switches->perf)
+		ky_perf_about(switches->perf, &about);
+	return about.ring_bytes >= (wanted ? wanted : KY_PERF_SWITCH_RING_BYTES);
+}
+
+/* Stacks of faults first, see fault_stacks.h; where that leaves too little of the memory that one
+ * may lock, switches alone. */
+static void open_events(struct ky_switch_windows *switches, pid_t pid, bool is_running)
+{
+	if (!switches || switches->refusal)
+		return;
+	ky_fault_stacks_open(&switches->faults, &switches->how, pid, is_running);
+	switches->refusal = open_switches(switches, pid, is_running);
+	if (!switches->faults.perf || (!switches->refusal && has_room(switches)))
+		return;
+	ky_fault_stacks_close(&switches->faults);
+	switches->faults.refusal = -ENOMEM;
+	ky_perf_close(switches->perf);
+	switches->perf = NULL;
+	switches->refusal = open_switches(switches, pid, is_running);
+}
+
 void ky_switch_windows_start(struct ky_switch_windows *switches, pid_t pid)
 {
-	if (switches && !switches->refusal)
-		switches->refusal = ky_perf_open(&switches->perf, &switches->how, pid);
+	open_events(switches, pid, false);
 }
 
 void ky_switch_windows_attach(struct ky_switch_windows *switches, pid_t pid)
 {
-	if (!switches || switches->refusal)
-		return;
-	switches->refusal = ky_perf_add_all(&switches->perf, &switches->how, pid);
-	if (!switches->refusal)
-		return;
-	ky_perf_close(switches->perf);
-	switches->perf = NULL;
+	open_events(switches, pid, true);
 }
 
 static int kernel_refusal(const struct ky_switch_wakes *wakes)
@@ -152,6 +193,12 @@ void ky_switch_windows_describe(const struct ky_switch_windows *switches,
 				      (uint32_t)-switches->refusal, memory_order_relaxed);
 		return;
 	}
+	/* Of page faults: stacks. */
+	if (switches->faults.perf)
+		sources |= 1u << KY_SOURCE_PERF;
+	else
+		atomic_store_explicit(&head->refusals[KY_SOURCE_PERF],
+				      (uint32_t)-switches->faults.refusal, memory_order_relaxed);
 	if (switches->wakes.wakes)
 		sources |= 1u << KY_SOURCE_WAKES;
 	if (ky_switch_wakes_has_switches(&switches->wakes))
@@ -192,8 +239,13 @@ static void on_switch(void *ctx, const struct ky_perf_switch *what)
 	struct ky_switch_windows *switches = ctx;
 
 	ky_switch_wakes_note(&switches->wakes, what->tid);
+	/* Else there will be no room for others. */
+	if (what->is_swollen)
+		ky_fault_stacks_close(&switches->faults);
 	if (what->kind == KY_SWITCH_BORN)
 		return;
+	if (what->kind == KY_SWITCH_FAULT)
+		ky_fault_stacks_note(&switches->faults, what->ns);
 	if (switches->record_count < RECORDS_MAX)
 		switches->records[switches->record_count++] = *what;
 	else
@@ -207,7 +259,7 @@ static int by_time(const void *a, const void *b)
 	return (one->ns > other->ns) - (one->ns < other->ns);
 }
 
-static void read_records(struct ky_switch_windows *switches)
+static void read_records(struct ky_switch_windows *switches, const struct ky_switch_places *places)
 {
 	uint64_t lost_before = switches->window_lost, lost;
 	struct ky_perf_about about;
@@ -215,6 +267,8 @@ static void read_records(struct ky_switch_windows *switches)
 
 	switches->taken_count += count;
 	switches->switch_count += count;
+	switches->copy_count += ky_fault_stacks_read(&switches->faults, places, on_switch,
+						     switches);
 	ky_perf_about(switches->perf, &about);
 	switches->window_lost += about.lost_count - switches->lost_told;
 	switches->lost_told = about.lost_count;
@@ -338,10 +392,11 @@ static void split_all(struct ky_switch_windows *switches, uint32_t count)
 	}
 }
 
-/* Some of one thread. */
+/* Some of one thread; one alone, if it has a stack of the program. */
 static void put(const struct ky_switch_windows *switches, const struct ky_sample_ring *ring,
 		const struct ky_switch_pair *pairs, uint32_t count)
 {
+	const struct ky_fault_stack *stack = ky_fault_stacks_find(&switches->faults, pairs->user);
 	uint64_t frames[KY_SAMPLE_FRAMES_MAX], *at = frames;
 	bool has_waker = switches->wakes.wakes != NULL;
 	bool has_kernel = ky_switch_wakes_has_switches(&switches->wakes);
@@ -366,6 +421,12 @@ static void put(const struct ky_switch_windows *switches, const struct ky_sample
 		if (has_kernel)
 			*at++ = pairs[i].interval.kernel;
 	}
+	if (stack) {
+		sample.flags |= KY_SAMPLE_HAS_STACK;
+		sample.flags |= stack->is_truncated ? KY_SAMPLE_TRUNCATED : 0;
+		memcpy(at, stack->frames, stack->count * sizeof(*at));
+		at += stack->count;
+	}
 	sample.frame_count = (uint32_t)(at - frames);
 	(void)ky_sample_put(ring, &sample);
 }
@@ -386,7 +447,7 @@ static void put_all(struct ky_switch_windows *switches, const struct ky_switch_p
 
 		for (next = i + 1;
 		     next < count && next - i < most && pairs[next].pid == pairs[i].pid &&
-		     pairs[next].tid == pairs[i].tid;
+		     pairs[next].tid == pairs[i].tid && !pairs[i].user && !pairs[next].user;
 		     next++)
 			;
 		if (!ring)
@@ -429,6 +490,7 @@ static void open_window(struct ky_switch_windows *switches, uint64_t now_ns, boo
 		switches->record_count = 0;
 	ky_switch_pairs_begin(&switches->pairs, now_ns, goes_on);
 	switches->is_open = true;
+	ky_fault_stacks_follow(&switches->faults, true, now_ns);
 	if (switches->can_rest)
 		switches->busy_ns = ky_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
@@ -442,7 +504,7 @@ static bool is_blind(const struct ky_switch_windows *switches)
 static void begin_window(struct ky_switch_windows *switches, const struct ky_switch_places *places)
 {
 	/* What came between the last one's end and the pause. */
-	read_records(switches);
+	read_records(switches, places);
 	ky_switch_wakes_window(&switches->wakes, places, ky_now_ns(CLOCK_MONOTONIC));
 	if (is_blind(switches)) {
 		switches->due_ns = ky_now_ns(CLOCK_MONOTONIC) + BLIND_NS;
@@ -466,7 +528,8 @@ static void look(struct ky_switch_windows *switches, const struct ky_switch_plac
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
-	read_records(switches);
+	read_records(switches, places);
+	ky_fault_stacks_follow(&switches->faults, switches->is_open, now_ns);
 	take_records(switches, now_ns < switches->end_ns ? now_ns : switches->end_ns);
 	put_all(switches, places, now_ns);
 }
@@ -514,13 +577,17 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 {
 	uint64_t count = switches->taken_count + switches->window_lost;
 	uint64_t cost_ns = switches->cpu_ns + count * switches->record_ns +
+			   switches->copy_count * KY_FAULT_COPY_NS +
+			   (switches->faults.is_counting ? count * KY_FAULT_SWITCH_NS : 0) +
 			   ky_switch_wakes_passed_ns(&switches->wakes);
 	uint64_t gap_ns;
 
 	gap_ns = ky_switch_duty_after(&switches->duty, switches->end_ns - switches->window_ns,
 				      cost_ns);
+	switches->faults.has_gaps = gap_ns != 0;
 	if (gap_ns || is_last) {
 		(void)ky_perf_pause(switches->perf, true);
+		ky_fault_stacks_follow(&switches->faults, false, switches->end_ns);
 		ky_switch_wakes_pause(&switches->wakes, true);
 		add_still(switches);
 		ky_switch_pairs_end(&switches->pairs, switches->end_ns);
@@ -533,7 +600,7 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 				    (double)SECOND_NS /
 				    (double)(switches->end_ns - switches->window_ns));
 	switches->taken_count = switches->cpu_ns = switches->window_lost = 0;
-	switches->switch_count = 0;
+	switches->switch_count = switches->copy_count = 0;
 	switches->is_open = false;
 	switches->due_ns = switches->end_ns + (is_blind(switches) ? BLIND_NS : gap_ns);
 	return gap_ns == 0 && !is_last;

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <unwind/unwind_table.h>
 #include <wire/sample_area.h>
 
 #define KY_SWITCHES_HZ_MAX 500u
@@ -31,6 +32,8 @@ struct ky_switch_places {
 	const struct ky_sample_ring *(*at)(const void *ctx, uint32_t i);
 	/* Of a process at that moment; NULL: none, or it wants none now. */
 	const struct ky_sample_ring *(*find)(const void *ctx, uint32_t pid, uint64_t ns);
+	/* Its unwind tables. False: there are none; the whole function NULL: of nobody. */
+	bool (*tables)(const void *ctx, uint32_t pid, uint64_t ns, struct ky_unwind_view *out);
 };
 
 /* Tests on ourselves what this machine allows. how: with is_switches. can_rest: in the process that

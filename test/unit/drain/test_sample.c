@@ -676,6 +676,62 @@ static void sample__wait_says_where_in_the_kernel_it_began(void **state)
 	case_close(&c);
 }
 
+/* An interval with its stack behind it, whatever else it has; cut off after frame_count. */
+static void put_with_stack(const struct ky_sample_ring *ring, uint8_t flags, uint32_t frame_count)
+{
+	const struct ky_switch_interval interval = {.begin_ns = T0 + MS,
+						    .end_ns = T0 + 2 * MS,
+						    .reason = KY_OFF_CPU_FAULT,
+						    .runnable_max_ns = MS};
+	uint64_t frames[KY_SWITCH_FRAMES_MAX + 2] = {0};
+	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
+				   .flags = flags | KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_STACK,
+				   .syscall = -1,
+				   .tid = 501,
+				   .stamp = T0,
+				   .frames = frames,
+				   .frame_count = frame_count};
+	uint32_t at = KY_SWITCH_FRAMES;
+
+	ky_switch_enc(&interval, T0, frames);
+	at += (flags & KY_SAMPLE_HAS_WAKER) != 0;
+	at += (flags & KY_SAMPLE_HAS_KERNEL) != 0;
+	frames[at] = 0x1234;
+	frames[at + 1] = 0x5678;
+	assert_true(ky_sample_put(ring, &sample));
+}
+
+static void sample__page_fault_has_the_stack_of_the_program(void **state)
+{
+	const uint8_t both = KY_SAMPLE_HAS_WAKER | KY_SAMPLE_HAS_KERNEL;
+	struct ky_sample_ring ring;
+	struct drain_case c;
+	struct test_writer w;
+
+	(void)state;
+	open_stream(&c, &w);
+	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
+	put_with_stack(&ring, 0, KY_SWITCH_FRAMES + 2);
+	put_with_stack(&ring, both | KY_SAMPLE_TRUNCATED, KY_SWITCH_FRAMES_MAX + 2);
+	put_with_stack(&ring, 0, KY_SWITCH_FRAMES);     /* none, after all */
+	put_with_stack(&ring, 0, KY_SWITCH_FRAMES - 1); /* nothing at all */
+	test_poll_end(&w, T0 + 9 * MS, 0);
+	case_finish(&c, T0 + 400 * MS);
+	assert_int_equal(COUNT(&c, OFF_CPU), 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct test_event *event = EVENT(&c, OFF_CPU, i);
+
+		assert_int_equal(NUMBER(event, OFF_CPU, source), KY_SOURCE_SWITCHES);
+		assert_int_equal(NUMBER(event, OFF_CPU, reason), KY_OFF_CPU_FAULT);
+		assert_int_equal(NUMBER(event, OFF_CPU, clipped), 0);
+		assert_int_equal(NUMBER(event, OFF_CPU, is_truncated), i == 1);
+		assert_int_equal(event->frame_count[KY_F_OFF_CPU_callchain], i < 2 ? 2 : 0);
+		if (i < 2)
+			assert_int_equal(event->leaf[KY_F_OFF_CPU_callchain], 0x1234);
+	}
+	case_close(&c);
+}
+
 /* Each becomes many records that wait for their time. */
 static void sample__many_switches_survive_several_steps(void **state)
 {
@@ -715,6 +771,7 @@ int main(void)
 		cmocka_unit_test(sample__switches_are_told_inside_polls_alone),
 		cmocka_unit_test(sample__wait_says_who_ended_it),
 		cmocka_unit_test(sample__wait_says_where_in_the_kernel_it_began),
+		cmocka_unit_test(sample__page_fault_has_the_stack_of_the_program),
 		cmocka_unit_test(sample__many_switches_survive_several_steps),
 		cmocka_unit_test(sample__layout_lies_within_its_area),
 	};

@@ -28,6 +28,14 @@ static void tell(uint32_t tid, uint64_t ns, uint32_t kind)
 	ky_switch_pairs_take(&pairs, &what);
 }
 
+static void tell_fault(uint32_t tid, uint64_t ns, uint64_t user)
+{
+	const struct ky_perf_switch what = {
+		.pid = PID, .tid = tid, .ns = ns, .kind = KY_SWITCH_FAULT, .user = user};
+
+	ky_switch_pairs_take(&pairs, &what);
+}
+
 static void check(uint32_t at, uint32_t tid, uint64_t begin_ns, uint64_t end_ns, uint32_t reason,
 		  uint32_t flags)
 {
@@ -115,6 +123,51 @@ static void pairs__fault_is_the_reason_of_the_wait_before_it(void **state)
 	ky_switch_pairs_taken(&pairs);
 	tell(2, 109 * MS, KY_SWITCH_FAULT);
 	assert_int_equal(pairs.out_count, 0);
+}
+
+/* Two events tell of the same fault, in either order. */
+static void pairs__stack_of_a_fault_is_that_of_its_wait(void **state)
+{
+	(void)state;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell(1, 102 * MS, KY_SWITCH_IN);
+	tell(1, 102 * MS + 5000, KY_SWITCH_FAULT);
+	tell_fault(1, 102 * MS + 6000, 41);
+	tell_fault(1, 102 * MS + 7000, 42); /* of one that did not wait */
+	tell(2, 101 * MS, KY_SWITCH_OUT);
+	tell(2, 103 * MS, KY_SWITCH_IN);
+	tell_fault(2, 103 * MS + 5000, 43);
+	tell(2, 103 * MS + 6000, KY_SWITCH_FAULT);
+	tell(3, 103 * MS, KY_SWITCH_OUT);
+	tell(3, 104 * MS, KY_SWITCH_IN);
+	tell(3, 104 * MS + 5000, KY_SWITCH_FAULT);
+	tell_fault(3, 104 * MS + 205000, 44); /* of another fault */
+	tell(4, 103 * MS, KY_SWITCH_OUT);
+	tell(4, 104 * MS, KY_SWITCH_IN);
+	tell_fault(4, 106 * MS, 45); /* too late to be of that wait */
+	tell(5, 105 * MS, KY_SWITCH_OUT);
+	tell(5, 106 * MS, KY_SWITCH_IN);
+	tell(5, 106 * MS + 5000, KY_SWITCH_FAULT);
+	tell(5, 106 * MS + 10000, KY_SWITCH_OUT);
+	tell(5, 106 * MS + 15000, KY_SWITCH_IN);
+	tell_fault(5, 106 * MS + 20000, 46); /* of the next wait, which is too short to be told */
+	assert_int_equal(pairs.out_count, 5);
+	assert_int_equal(pairs.out[0].user, 41);
+	assert_int_equal(pairs.out[1].user, 43);
+	check(1, 2, 101 * MS, 103 * MS, KY_OFF_CPU_FAULT, 0);
+	assert_int_equal(pairs.out[2].user, 0);
+	check(3, 4, 103 * MS, 104 * MS, KY_OFF_CPU_SYSCALL, 0);
+	assert_int_equal(pairs.out[3].user, 0);
+	check(4, 5, 105 * MS, 106 * MS, KY_OFF_CPU_FAULT, 0);
+	assert_int_equal(pairs.out[4].user, 0);
+	/* What has been taken is somebody else's, and its place has no stack. */
+	ky_switch_pairs_taken(&pairs);
+	tell_fault(2, 103 * MS + 7000, 47);
+	tell(2, 107 * MS, KY_SWITCH_PREEMPTED);
+	tell(2, 108 * MS, KY_SWITCH_IN);
+	assert_int_equal(pairs.out_count, 1);
+	assert_int_equal(pairs.out[0].user, 0);
 }
 
 /* On a busy machine a thread loses its processor on the way back to what it waited for. */
@@ -462,6 +515,7 @@ int main(void)
 		CASE(pairs__window_cuts_what_is_beyond_it),
 		CASE(pairs__window_that_goes_on_cuts_nothing),
 		CASE(pairs__fault_is_the_reason_of_the_wait_before_it),
+		CASE(pairs__stack_of_a_fault_is_that_of_its_wait),
 		CASE(pairs__fault_is_told_behind_a_preemption),
 		CASE(pairs__loss_ends_all_guesses),
 		CASE(pairs__more_than_fits_is_counted),

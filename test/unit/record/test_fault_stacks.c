@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Stacks of page faults: what is kept of them, and those of a child whose place is known. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/temp_tree.h"
+#include "../../lib/under_valgrind.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <record/sample/fault_stacks.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND UINT64_C(1000000000)
+#define SLOTS 2048u
+#define FILE_BYTES (1u << 24)
+#define DISTANCE (1u << 18) /* further than what is read ahead */
+#define CODE_BYTES 4096u
+#define STEPS 1000u
+#define ENOUGH 200u /* faults that were waited for */
+
+static struct ky_fault_stacks stacks;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&stacks, 0, sizeof(stacks));
+	return 0;
+}
+
+static void fault_stacks__are_kept_until_as_many_more_came(void **state)
+{
+	struct ky_fault_stack stack = {.count = 2, .frames = {10, 20}};
+	const struct ky_fault_stack *found;
+	uint64_t first;
+
+	(void)state;
+	assert_null(ky_fault_stacks_find(&stacks, 0));
+	first = ky_fault_stacks_add(&stacks, &stack);
+	found = ky_fault_stacks_find(&stacks, first);
+	assert_non_null(found);
+	assert_int_equal(found->count, 2);
+	assert_int_equal(found->frames[1], 20);
+	assert_false(found->is_truncated);
+	stack.count = KY_SAMPLE_FRAMES_MAX;
+	found = ky_fault_stacks_find(&stacks, ky_fault_stacks_add(&stacks, &stack));
+	assert_non_null(found);
+	assert_int_equal(found->count, KY_FAULT_FRAMES_MAX);
+	assert_true(found->is_truncated);
+	for (uint32_t i = 2; i < KY_FAULT_STACKS; i++)
+		(void)ky_fault_stacks_add(&stacks, &stack);
+	assert_non_null(ky_fault_stacks_find(&stacks, first));
+	(void)ky_fault_stacks_add(&stacks, &stack);
+	assert_null(ky_fault_stacks_find(&stacks, first));
+}
+
+static uint32_t count_allowed(uint64_t ns, uint32_t asked)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < asked; i++)
+		count += ky_fault_stacks_may(&stacks, ns);
+	return count;
+}
+
+static void fault_stacks__are_walked_within_a_budget(void **state)
+{
+	(void)state;
+	assert_int_equal(count_allowed(1000 * SECOND, 10000), KY_FAULT_STACKS);
+	assert_int_equal(count_allowed(1000 * SECOND, 10), 0);
+	assert_int_equal(count_allowed(999 * SECOND, 10), 0); /* of another processor */
+	assert_int_equal(count_allowed(1001 * SECOND, 10000), KY_FAULT_STACKS_HZ);
+	assert_int_equal(count_allowed(1001 * SECOND + SECOND / 10, 10000),
+			 KY_FAULT_STACKS_HZ / 10);
+}
+
+/* ---- a child that takes them in a known place ---- */
+
+__attribute__((noinline)) static void read_pages(const volatile char *pages)
+{
+	for (size_t at = 0; at < FILE_BYTES; at += DISTANCE)
+		(void)pages[at];
+}
+
+/* Until it is killed. */
+static void take_faults(int fd)
+{
+	char *pages = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if ((void *)pages == MAP_FAILED || madvise(pages, FILE_BYTES, MADV_RANDOM) != 0)
+		_exit(1);
+	for (;;) {
+		(void)madvise(pages, FILE_BYTES, MADV_DONTNEED);
+		(void)posix_fadvise(fd, 0, FILE_BYTES, POSIX_FADV_DONTNEED);
+		read_pages(pages);
+	}
+}
+
+static int make_file(const char *directory)
+{
+	static const char block[1u << 16];
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/pages", directory);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	for (uint32_t i = 0; i < FILE_BYTES / sizeof(block); i++)
+		assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+	assert_int_equal(fsync(fd), 0);
+	return fd;
+}
+
+static struct ky_sample_class_head head;
+static _Alignas(64) uint8_t slots[SLOTS * KY_SAMPLE_SLOT_BYTES];
+static const struct ky_sample_ring ring = {&head, slots, SLOTS};
+
+static const struct ky_sample_ring *at(const void *ctx, uint32_t i)
+{
+	(void)ctx;
+	(void)i;
+	return &ring;
+}
+
+static const struct ky_sample_ring *find(const void *ctx, uint32_t pid, uint64_t ns)
+{
+	(void)pid;
+	(void)ns;
+	return at(ctx, 0);
+}
+
+/* Empty ones will do for where it is. */
+static bool tables(const void *ctx, uint32_t pid, uint64_t ns, struct ky_unwind_view *out)
+{
+	(void)ctx;
+	(void)pid;
+	(void)ns;
+	*out = (struct ky_unwind_view){NULL, 0};
+	return true;
+}
+
+static uint64_t frame_at(const struct ky_sample_slot *slot, uint32_t i)
+{
+	uint64_t frame = 0;
+
+	memcpy(&frame, slot->frames + (size_t)i * KY_SAMPLE_FRAME_BYTES, KY_SAMPLE_FRAME_BYTES);
+	return frame;
+}
+
+struct tally {
+	uint32_t faults, with_stack, in_place;
+};
+
+static void count_slot(const struct ky_sample_slot *slot, struct tally *tally)
+{
+	bool has_stack = slot->flags & KY_SAMPLE_HAS_STACK;
+	uint64_t place = (uint64_t)(uintptr_t)read_pages, frame;
+	struct ky_switch_interval interval;
+
+	for (uint32_t i = 0; i + KY_SWITCH_FRAMES <= slot->frame_count &&
+			     i + KY_SWITCH_FRAMES <= KY_SAMPLE_FRAMES_FIRST;
+	     i += KY_SWITCH_FRAMES) {
+		uint64_t frames[] = {frame_at(slot, i), frame_at(slot, i + 1),
+				     frame_at(slot, i + 2)};
+
+		ky_switch_dec(&interval, slot->stamp, frames);
+		tally->faults += interval.reason == KY_OFF_CPU_FAULT;
+		if (!has_stack)
+			continue;
+		assert_int_equal(interval.reason, KY_OFF_CPU_FAULT);
+		frame = frame_at(slot, KY_SWITCH_FRAMES);
+		tally->with_stack++;
+		tally->in_place += frame >= place && frame - place < CODE_BYTES;
+		break;
+	}
+}
+
+static struct tally count_all(void)
+{
+	struct tally tally = {0};
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		const struct ky_sample_slot *slot =
+			(const void *)(slots + (size_t)i * KY_SAMPLE_SLOT_BYTES);
+
+		if (slot->kind == KY_SAMPLE_SWITCHES && slot->tid && slot->part == 0)
+			count_slot(slot, &tally);
+	}
+	return tally;
+}
+
+/* Until there are enough, or it is told too often that there are none. */
+static struct tally watch(struct ky_switch_windows *windows)
+{
+	const struct ky_switch_places places = {NULL, 1, at, find, tables};
+	const struct timespec moment = {.tv_nsec = 3000000};
+	struct tally tally = {0};
+
+	for (uint32_t i = 0; i < STEPS && tally.faults < ENOUGH; i++) {
+		(void)ky_switch_windows_step(windows, &places);
+		(void)nanosleep(&moment, NULL);
+		tally = count_all();
+		if (tally.with_stack > 10)
+			break;
+	}
+	ky_switch_windows_stop(windows, &places);
+	return count_all();
+}
+
+static void need_stacks(struct ky_perf_options *how)
+{
+	uint64_t cost_ns;
+	int err;
+
+	if (test_is_under_valgrind()) {
+		print_message("# Valgrind stands between us and the kernel\n");
+		skip();
+	}
+	err = ky_perf_test_switches(how, &cost_ns);
+	if (!err)
+		err = ky_fault_stacks_test(how);
+	if (err) {
+		print_message("# no stacks of page faults here: %s\n", strerror(-err));
+		skip();
+	}
+}
+
+static void fault_stacks__say_where_the_program_waited(void **state)
+{
+	struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
+	struct ky_switch_windows *windows;
+	char directory[64];
+	struct tally tally;
+	pid_t child;
+	int fd;
+
+	(void)state;
+	need_stacks(&how);
+	assert_int_equal(temp_tree_make(directory, sizeof(directory)), 0);
+	fd = make_file(directory);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		take_faults(fd);
+	assert_int_equal(ky_switch_windows_open(&windows, &how, false), 0);
+	ky_switch_windows_attach(windows, child);
+	tally = watch(windows);
+	ky_switch_windows_close(windows);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(fd);
+	assert_int_equal(temp_tree_remove(directory), 0);
+	print_message("# %u page faults were waited for, %u have a stack, %u in place\n",
+		      tally.faults, tally.with_stack, tally.in_place);
+	if (tally.faults < ENOUGH && !tally.with_stack) {
+		print_message("# a disk that makes nobody wait\n");
+		skip();
+	}
+	assert_true(tally.with_stack > 0);
+	assert_int_equal(tally.in_place, tally.with_stack);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(fault_stacks__are_kept_until_as_many_more_came, set_up),
+		cmocka_unit_test_setup(fault_stacks__are_walked_within_a_budget, set_up),
+		cmocka_unit_test_setup(fault_stacks__say_where_the_program_waited, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
