@@ -254,7 +254,8 @@ def main():
         print("1..0 # SKIP no cargo here")
         return 0
     target = (options.target or options.build / "witness").resolve()
-    program = build(target, "newest", "stable", "release", "pie") / "killed"
+    program = build(target, "newest", "stable", "release", "pie",
+                    programs=["killed"]) / "killed"
     print("1..1", flush=True)
     name = "every poll that a killed Tokio program noted is recovered in order"
     try:

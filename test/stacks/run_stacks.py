@@ -74,8 +74,8 @@ def main():
         print("ok # SKIP no cargo here")
         return tap.end()
     for profile in PROFILES:
-        programs = build(options.target, "newest", "stable", profile, "pie")
-        check(tap, probe, programs / "stacks", f"Rust, {profile}", 60)
+        made = build(options.target, "newest", "stable", profile, "pie", programs=["stacks"])
+        check(tap, probe, made / "stacks", f"Rust, {profile}", 60)
     return tap.end()
 
 

@@ -91,14 +91,16 @@ def options_of(doc, *own):
     return options
 
 
-def build(target_root, tokio, flavour, profile, relocation):
-    """Returns the folder of the programs. One target folder per set of flags: cargo keeps each."""
+def build(target_root, tokio, flavour, profile, relocation, *, programs):
+    """Returns the folder of these programs. One target folder per set of flags: cargo keeps each.
+    The others are not linked: with LTO each takes as long as all of Tokio."""
     target = target_root / f"{tokio}-{flavour}-{relocation}"
     environment = dict(os.environ, CARGO_TARGET_DIR=str(target))
     environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(rust_flags(flavour, relocation))
     # With a target named, the flags are the programs' alone and not the build scripts' too.
-    command = ["cargo", "build", "--locked", "--quiet", "--bins", "--target", host()]
+    command = ["cargo", "build", "--locked", "--quiet", "--target", host()]
     command += ["--profile", "dev" if profile == "debug" else profile]
+    command += [word for program in programs for word in ("--bin", program)]
     done = subprocess.run(
         command, cwd=HERE / tokio, env=environment, capture_output=True, text=True, check=False
     )
@@ -283,7 +285,8 @@ def main():
         label = " ".join(axes)
         if options.only not in label:
             continue
-        folder = build(options.target.resolve(), *axes)
+        folder = build(options.target.resolve(), *axes,
+                       programs=["yield_loop", "echo", "zoo", "exits"])
         check_build(tap, options, folder, label)
         if is_first:
             check_quiet(tap, options, folder)

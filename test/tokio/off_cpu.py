@@ -444,7 +444,8 @@ def main():
         print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
         return 0
     tap = Tap()
-    folder = build(options.target, "newest", "stable", "release", "pie")
+    folder = build(options.target, "newest", "stable", "release", "pie",
+                   programs=["blocks", "switched"])
     with tempfile.TemporaryDirectory(prefix="kymo-off-cpu-") as scratch:
         ways, rows = run(options, folder, pathlib.Path(scratch))
         for name in ("sleep", "lock", "recv"):

@@ -211,10 +211,12 @@ def main():
             name = f"{tokio} {profile}"
             if options.only not in name:
                 continue
-            program = build(options.target, tokio, "stable", profile, "pie") / "places"
+            program = build(options.target, tokio, "stable", profile, "pie",
+                            programs=["places"]) / "places"
             check_live(tap, options, program, name)
     if options.only in "newest release":
-        program = build(options.target, "newest", "stable", "release", "pie") / "places"
+        program = build(options.target, "newest", "stable", "release", "pie",
+                        programs=["places"]) / "places"
         check_off(tap, options, program)
         check_dead(tap, options, program)
     return tap.end()

@@ -176,7 +176,7 @@ def main():
         print("1..0 # SKIP no cargo here, or numbers of system calls that nobody told us")
         return 0
     tap = Tap()
-    folder = build(options.target, "newest", "stable", "release", "pie")
+    folder = build(options.target, "newest", "stable", "release", "pie", programs=["stuck"])
     check_way(tap, options, folder, "mutex", numbers["futex"], "S")
     check_way(tap, options, folder, "read", numbers["read"], "S")
     check_way(tap, options, folder, "spin", -1, "R")

@@ -239,7 +239,8 @@ def main():
             name = f"{profile} {source}"
             if options.only not in name:
                 continue
-            program = build(options.target, "newest", "stable", profile, "pie") / "truth"
+            program = build(options.target, "newest", "stable", profile, "pie",
+                            programs=["truth"]) / "truth"
             with tempfile.TemporaryDirectory(prefix="kymo-truth-") as scratch:
                 truth, report, metadata = run(options, program, pathlib.Path(scratch), source)
             if metadata["sampling.cpu"] == "none" and source == "perf":
