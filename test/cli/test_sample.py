@@ -76,9 +76,9 @@ class Sampling(unittest.TestCase):
         share = sum(sample["weight_ns"] for sample in samples) / burnt_ns
         # Some 500 samples where the tick comes at 250 Hz, so one standard deviation is 4 %. Where
         # others work, threads begin at ticks more often than elsewhere, as those ended before them,
-        # and so one meets them less: 62 to 92 % beside a load of 15. A timer that may fire first
+        # and so one meets them less: 55 to 93 % beside a load of 16. A timer that may fire first
         # anywhere in its period gave 15.
-        self.assertGreater(share, 0.35)
+        self.assertGreater(share, 0.28)
         self.assertLess(share, 1.3)
 
     def test_off_is_off(self):
