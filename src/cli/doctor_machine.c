@@ -108,13 +108,14 @@ static void check_switches(struct ky_doctor *doctor)
 {
 	struct ky_perf_options options = {.is_switches = true, .has_kernel = true};
 	struct ky_doctor_check *check;
+	char cost[KY_OUT_CELL_BYTES];
 	uint64_t cost_ns = 0;
 	int result = ky_perf_test_switches(&options, &cost_ns);
 
 	if (!result) {
 		(void)ky_doctor_add(doctor, "context_switches",
-				    "are told; a record takes %u ns of the processor",
-				    (unsigned int)cost_ns);
+				    "are told; a record takes %s of the processor",
+				    ky_out_duration(cost, cost_ns));
 		return;
 	}
 	check = ky_doctor_add(doctor, "context_switches", "refused when tried: %s",

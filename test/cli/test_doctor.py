@@ -67,6 +67,11 @@ class Doctor(unittest.TestCase):
         for name, check in checks.items():
             self.assertRegex(text, rf"{check['state']} +{name} ")
 
+    def test_a_time_has_three_digits_and_a_unit(self):
+        found = self.checks()["context_switches"]["value"]
+        if found.startswith("are told"):
+            self.assertRegex(found, r"takes (\d{1,3}|\d\.\d\d|\d\d\.\d) [num]s of the processor$")
+
     def test_settings_are_those_of_the_kernel(self):
         path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
         if not path.exists():
