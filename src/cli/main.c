@@ -2,11 +2,13 @@
 #include <cli/cli.h>
 
 #include <argp.h>
+#include <cli/out_text.h>
 #include <kymo/base.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* In the order in which somebody new meets them. */
 static const struct ky_command commands[] = {
@@ -78,6 +80,7 @@ int main(int argc, char **argv)
 
 	ky_cli_guard_streams();
 	(void)setlocale(LC_CTYPE, "");
+	ky_out_fold(ky_out_columns(STDOUT_FILENO));
 	/* Set, not defined: our symbols are hidden from libc. */
 	argp_program_version = "kymo " KYMO_VERSION_STRING;
 	argp_err_exit_status = KY_EXIT_USAGE;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,30 @@ bool ky_out_is_coloured(int fd)
 	const char *term = getenv("TERM");
 
 	return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
+/* Tables stand in many places, all of them on standard output: set once, by main(). */
+static uint32_t columns_max;
+
+#define FOLDED_MIN 20u
+
+void ky_out_fold(uint32_t columns)
+{
+	columns_max = columns;
+}
+
+uint32_t ky_out_columns(int fd)
+{
+	const char *wish = getenv("COLUMNS");
+	struct winsize size = {0};
+	long columns;
+
+	if (!isatty(fd))
+		return 0;
+	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		return size.ws_col;
+	columns = wish ? strtol(wish, NULL, 10) : 0; /* a serial line does not know */
+	return columns > 0 && columns < UINT16_MAX ? (uint32_t)columns : 0;
 }
 
 void ky_out_text(struct ky_buf *out, const char *text)
@@ -264,6 +289,49 @@ static const char *print_notes(const struct ky_table *table, struct ky_buf *out,
 	return at;
 }
 
+/* Where a text has to break so that the first line takes no more columns: behind its last space if
+ * there is one, else anywhere. Its length where it need not. */
+static size_t first_line(const char *text, size_t bytes, uint32_t columns)
+{
+	size_t at = 0, front = strspn(text, " "), space = 0;
+
+	for (uint32_t used = 0; at < bytes; used++) {
+		if (text[at] == ' ' && at > front)
+			space = at + 1;
+		if (used == columns)
+			return space ? space : at;
+		for (at++; at < bytes && ((uint8_t)text[at] & 0xc0) == 0x80;)
+			at++;
+	}
+	return bytes;
+}
+
+/* Goes on below itself where the terminal's line ends, unless that would leave it a mere strip. */
+static void print_folded(struct ky_buf *out, const char *text, size_t bytes, uint32_t column)
+{
+	uint32_t room = columns_max > column + FOLDED_MIN ? columns_max - column : UINT32_MAX;
+
+	for (size_t length; (length = first_line(text, bytes, room)) < bytes;) {
+		size_t shown = text[length - 1] == ' ' ? length - 1 : length;
+
+		(void)ky_buf_append(out, text, shown);
+		ky_out_text(out, "\n");
+		pad(out, column);
+		text += length;
+		bytes -= length;
+	}
+	(void)ky_buf_append(out, text, bytes);
+}
+
+static uint32_t start_of_last(const struct ky_table *table, uint32_t indent)
+{
+	uint32_t column = indent;
+
+	for (uint32_t i = 0; i + 1 < table->column_count; i++)
+		column += table->widths[i] + 2;
+	return column;
+}
+
 /* Padding is owed until the next text, so that no line ends in spaces. */
 void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
 		    bool is_coloured)
@@ -289,7 +357,10 @@ void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t i
 		owed += is_right ? space : 0;
 		if (bytes) {
 			pad(out, owed);
-			(void)ky_buf_append(out, at, bytes);
+			if (column + 1 == table->column_count && !is_right)
+				print_folded(out, at, bytes, start_of_last(table, indent));
+			else
+				(void)ky_buf_append(out, at, bytes);
 			owed = 0;
 		}
 		owed += (is_right ? 0 : space) + 2;

@@ -18,6 +18,13 @@
 /* True when the descriptor is a terminal that knows colours and NO_COLOR is not set. */
 bool ky_out_is_coloured(int fd);
 
+/* Columns of the terminal; 0: it is none, or does not say. */
+uint32_t ky_out_columns(int fd);
+
+/* From now on the last column of a table goes on below itself rather than beyond so many columns;
+ * 0, as at the start: lines are as long as their text. */
+void ky_out_fold(uint32_t columns);
+
 __attribute__((format(printf, 2, 3))) void ky_out_format(struct ky_buf *out, const char *format,
 							 ...);
 __attribute__((format(printf, 2, 0))) void ky_out_format_list(struct ky_buf *out,

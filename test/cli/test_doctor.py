@@ -4,14 +4,18 @@
 
 usage: test_doctor.py KYMO [unittest arguments]
 """
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
@@ -71,6 +75,35 @@ class Doctor(unittest.TestCase):
         found = self.checks()["context_switches"]["value"]
         if found.startswith("are told"):
             self.assertRegex(found, r"takes (\d{1,3}|\d\.\d\d|\d\d\.\d) [num]s of the processor$")
+
+    def on_terminal(self, columns):
+        """What kymo doctor prints on a terminal that is so wide."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 25, columns, 0, 0))
+        env = {**os.environ, "TERM": "dumb", "COLUMNS": ""}
+        out = b""
+        with subprocess.Popen([KYMO, "doctor"], stdout=its, env=env) as process:
+            os.close(its)
+            while True:
+                try:
+                    out += os.read(ours, 4096)
+                except OSError:  # the last one with the terminal open has ended
+                    break
+            os.close(ours)
+        self.assertIn(process.returncode, (0, 1))
+        return out.decode().replace("\r\n", "\n")
+
+    def test_the_table_is_folded_on_a_terminal_and_nowhere_else(self):
+        table = self.doctor().stdout.partition("\n\n")[0]
+        found = table.splitlines()[0].index("Found")
+        self.assertGreater(max(map(len, table.splitlines())), found + 25)
+        folded = self.on_terminal(found + 25).partition("\n\n")[0].splitlines()
+        self.assertLessEqual(max(map(len, folded)), found + 25)
+        self.assertGreater(len(folded), len(table.splitlines()))
+        self.assertEqual([line[:found].strip() for line in folded if line[:found].strip()],
+                         [line[:found].strip() for line in table.splitlines()])
+        wide = self.on_terminal(500).partition("\n\n")[0].splitlines()
+        self.assertEqual(len(wide), len(table.splitlines()))
 
     def test_settings_are_those_of_the_kernel(self):
         path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")

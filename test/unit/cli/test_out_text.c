@@ -119,6 +119,57 @@ static void out_text__tables_align_by_columns_not_bytes(void **state)
 				    " longer name      7\n");
 }
 
+static void print_two_columns(uint32_t columns, const char *last)
+{
+	struct ky_table table;
+
+	ky_buf_clear(&out);
+	ky_table_init(&table, "ll");
+	ky_table_cell(&table, "Check");
+	ky_table_cell(&table, "Found");
+	ky_table_cell(&table, "a");
+	ky_table_cell(&table, last);
+	ky_out_fold(columns);
+	ky_table_print(&table, &out, 0, false);
+	ky_out_fold(0);
+	ky_table_release(&table);
+}
+
+static void out_text__the_last_column_is_folded_where_the_line_ends(void **state)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+
+	(void)state;
+	print_two_columns(0, letters);
+	assert_string_equal(text(), "Check  Found\na      abcdefghijklmnopqrstuvwxyz\n");
+	print_two_columns(33, letters);
+	assert_string_equal(text(), "Check  Found\na      abcdefghijklmnopqrstuvwxyz\n");
+	print_two_columns(32, letters);
+	assert_string_equal(text(), "Check  Found\na      abcdefghijklmnopqrstuvwxy\n       z\n");
+	/* Behind a space where there is one, which is not shown; also when it would stand last. */
+	print_two_columns(32, "some words, and yet more words of words");
+	assert_string_equal(
+		text(), "Check  Found\na      some words, and yet more\n       words of words\n");
+	print_two_columns(32, "some words, and yet even more");
+	assert_string_equal(text(), "Check  Found\na      some words, and yet even\n       more\n");
+	/* Not behind those in front, which would leave an empty line. */
+	print_two_columns(32, "  abcdefghijklmnopqrstuvwxyz");
+	assert_string_equal(text(), "Check  Found\na        abcdefghijklmnopqrstuvw\n       xyz\n");
+	/* By characters: no letter is torn. */
+	print_two_columns(28,
+			  "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+			  "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+			  "\xc3\xa9\xc3\xa9\xc3\xa9z");
+	assert_string_equal(
+		text(), "Check  Found\na      "
+			"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+			"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+			"\xc3\xa9\xc3\xa9\xc3\xa9\n       z\n");
+	/* A strip of a few columns would be harder to read than what the terminal does. */
+	print_two_columns(27, letters);
+	assert_string_equal(text(), "Check  Found\na      abcdefghijklmnopqrstuvwxyz\n");
+}
+
 static void out_text__format_grows_past_its_first_buffer(void **state)
 {
 	char big[2000];
@@ -171,6 +222,7 @@ int main(void)
 		TEST(out_text__bytes_percent_seconds_and_utc),
 		TEST(out_text__no_trace_can_talk_to_the_terminal),
 		TEST(out_text__tables_align_by_columns_not_bytes),
+		TEST(out_text__the_last_column_is_folded_where_the_line_ends),
 		TEST(out_text__format_grows_past_its_first_buffer),
 		TEST(cli__suggests_what_was_meant),
 	};
