@@ -2,6 +2,7 @@
 #include "../../lib/cmocka_all.h"
 
 #include <cli/run_process.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -56,14 +57,18 @@ static void run_process__reaped_child_is_gone(void **state)
 
 static void run_process__process_of_a_session_is_found_by_its_environment(void **state)
 {
-	char *variables[] = {(char[]){"A=KYMO_SESSION=00000000deadbee1"},
-			     (char[]){"KYMO_SESSION=00000000deadbeef"}, NULL};
+	/* Of this run alone: the same test may run beside it. */
+	uint64_t session = (uint64_t)getpid() << 32 | 2, other = session ^ 3;
+	char carried[64], named[64];
+	char *variables[] = {named, carried, NULL};
 	char *arguments[] = {(char[]){"cat"}, NULL};
 	int input[2], output[2];
 	char byte = 'x';
 	pid_t pid;
 
 	(void)state;
+	snprintf(carried, sizeof(carried), "KYMO_SESSION=%016" PRIx64, session);
+	snprintf(named, sizeof(named), "A=KYMO_SESSION=%016" PRIx64, other);
 	assert_int_equal(pipe(input), 0);
 	assert_int_equal(pipe(output), 0);
 	pid = fork();
@@ -77,12 +82,12 @@ static void run_process__process_of_a_session_is_found_by_its_environment(void *
 	/* Its echo says that it runs with its own environment. */
 	assert_int_equal(write(input[1], &byte, 1), 1);
 	assert_int_equal(read(output[0], &byte, 1), 1);
-	assert_true(ky_run_process_of_session_exists(0xdeadbeef));
-	assert_false(ky_run_process_of_session_exists(0xdeadbee1));
+	assert_true(ky_run_process_of_session_exists(session));
+	assert_false(ky_run_process_of_session_exists(other));
 	close(input[0]);
 	close(input[1]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_false(ky_run_process_of_session_exists(0xdeadbeef));
+	assert_false(ky_run_process_of_session_exists(session));
 	close(output[0]);
 	close(output[1]);
 }
