@@ -104,6 +104,14 @@ static void lose_chunk(struct ky_drain *drain, const struct ky_chunk *chunk)
 	drain->side.counters_told = 0;
 }
 
+/* Not where a record stands that had nothing to tell: who finds the chunk on disk knows its events,
+ * and nothing else of it. */
+static void end_with_last_event(struct ky_drain *drain)
+{
+	if (!drain->out.failed)
+		drain->chunk.last_ns = ky_trc_enc_last_ns(&drain->enc);
+}
+
 static void hand_out(struct ky_drain *drain, bool is_end)
 {
 	struct ky_chunk_state *chunk = &drain->chunk;
@@ -143,6 +151,7 @@ void ky_drain_flush(struct ky_drain *drain)
 {
 	if (!drain->chunk.is_open)
 		return;
+	end_with_last_event(drain);
 	book_open_polls(drain);
 	hand_out(drain, false);
 }
@@ -302,6 +311,7 @@ int ky_drain_seal(struct ky_drain *drain)
 	write_report(drain, ns);
 	ky_drain_write_metadata(drain, ns, true);
 	write_index(drain, ns);
+	end_with_last_event(drain);
 	hand_out(drain, true);
 	drain->is_segment_open = false;
 	drain->side.counters_told = 0; /* the next segment needs their values, too */
@@ -319,5 +329,6 @@ void ky_drain_last_word(struct ky_drain *drain)
 	tell_refused(drain, ns);
 	write_report(drain, ns);
 	ky_drain_write_metadata(drain, ns, true);
+	end_with_last_event(drain);
 	hand_out(drain, true);
 }

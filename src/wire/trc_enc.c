@@ -55,7 +55,7 @@ void ky_trc_enc_begin(struct ky_trc_enc *enc)
 {
 	static const uint8_t header[KY_TRC_HEADER_BYTES] = {'T', 'R', 'C', 0, KY_TRC_VERSION};
 
-	enc->base_ns = 0;
+	enc->base_ns = enc->high_ns = 0;
 	enc->event_count = 0;
 	memset(enc->has_schema, 0, sizeof(enc->has_schema));
 	ky_string_pool_reset(enc->strings);

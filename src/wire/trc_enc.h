@@ -19,7 +19,8 @@ struct ky_string_pool; /* hash table bytes -> pool id, internal */
 
 struct ky_trc_enc {
 	struct ky_buf *out;
-	uint64_t base_ns;                /* time base of the stream */
+	uint64_t base_ns;                /* time base of the stream: of its last event */
+	uint64_t high_ns;                /* latest event before the time base went back */
 	uint64_t event_count;            /* of this stream */
 	uint8_t has_schema[KY_EV_COUNT]; /* schema frame already in this stream */
 	uint16_t type_id[KY_EV_COUNT];
@@ -149,6 +150,8 @@ static inline uint8_t *ky_trc_enc_head(struct ky_trc_enc *enc, uint8_t *at, uint
 	uint64_t delta = timestamp_ns - enc->base_ns;
 
 	if (__builtin_expect(delta > KY_TRC_DELTA_MAX || timestamp_ns < enc->base_ns, 0)) {
+		if (enc->high_ns < enc->base_ns)
+			enc->high_ns = enc->base_ns;
 		*at++ = KY_TAG_TIMESTAMP_RESET;
 		at = ky_put_u64(at, timestamp_ns);
 		delta = 0;
@@ -157,6 +160,12 @@ static inline uint8_t *ky_trc_enc_head(struct ky_trc_enc *enc, uint8_t *at, uint
 	enc->event_count++;
 	ky_put_u64(at, KY_TAG_EVENT | (uint64_t)type_id << 8 | delta << 24);
 	return at + KY_TRC_EVENT_HEAD_BYTES;
+}
+
+/* Time of the latest event of this stream; 0: it has none. */
+static inline uint64_t ky_trc_enc_last_ns(const struct ky_trc_enc *enc)
+{
+	return enc->high_ns > enc->base_ns ? enc->high_ns : enc->base_ns;
 }
 
 /* Room for a frequent event, behind its schema when this is the first. NULL after a failure. */

@@ -69,12 +69,25 @@ static void copy_event(struct test_event *to, const struct ky_frame *frame)
 	}
 }
 
+/* Who finds a chunk on disk knows it by the time of its last event alone. */
+static void check_end(const struct test_sink *sink, size_t from, size_t to, uint64_t last_ns)
+{
+	for (size_t i = sink->chunk_count; i-- > 0;) {
+		const struct test_chunk *chunk = &sink->chunks[i];
+
+		if (chunk->offset == from && chunk->bytes == to - from) {
+			assert_int_equal(chunk->last_ns, last_ns);
+			break;
+		}
+	}
+}
+
 size_t test_sink_decode(struct test_sink *sink)
 {
 	struct ky_trc_dec *dec;
 	struct ky_frame frame;
-	size_t at = 0, capacity = 0;
-	uint64_t headers = 0, offset;
+	size_t at = 0, capacity = 0, from = 0;
+	uint64_t headers = 0, last_ns = 0, offset;
 
 	clear_events(sink);
 	assert_int_equal(ky_trc_dec_open(&dec, NULL), 0);
@@ -86,10 +99,17 @@ size_t test_sink_decode(struct test_sink *sink)
 			fprintf(stderr, "decoder at %zu: %s\n", at, ky_trc_dec_error(dec, &offset));
 			fail();
 		}
+		if (frame.kind == KY_FRAME_HEADER) {
+			check_end(sink, from, at, last_ns);
+			from = at;
+			last_ns = 0;
+			headers++;
+		}
 		at += (size_t)took;
-		headers += frame.kind == KY_FRAME_HEADER;
 		if (frame.kind != KY_FRAME_EVENT)
 			continue;
+		if (frame.timestamp_ns > last_ns)
+			last_ns = frame.timestamp_ns;
 		if (sink->event_count == capacity) {
 			capacity = capacity ? capacity * 2 : 256;
 			sink->events = realloc(sink->events, capacity * sizeof(*sink->events));
@@ -98,6 +118,7 @@ size_t test_sink_decode(struct test_sink *sink)
 		copy_event(&sink->events[sink->event_count], &frame);
 		sink->events[sink->event_count++].chunk = headers - 1;
 	}
+	check_end(sink, from, at, last_ns);
 	ky_trc_dec_close(dec);
 	return sink->event_count;
 }
