@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/run_process.h>
+
+#include <base/first_line.h>
+#include <base/testpoint.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +15,21 @@
 /* Fields of proc(5), counted from the one behind the command's closing parenthesis. */
 enum {
 	FIELD_STATE = 0,
+	FIELD_FLAGS = 6,
 	FIELD_NUM_THREADS = 17,
-	FIELD_START_TIME = 19
+	FIELD_START_TIME = 19,
+	FIELD_ENV_START = 47,
+	FIELD_ENV_END = 48
 };
+
+#define FLAG_KERNEL_THREAD UINT64_C(0x00200000) /* PF_KTHREAD */
+#define ENDED_MAX 4096u
+#define WALKS_MAX 8u
 
 struct status {
 	char state;
-	uint64_t threads, start;
+	uint64_t flags, threads, start;
+	uint64_t variables, variables_end; /* addresses; 0: of an exec that is under way, too */
 };
 
 static bool parse_stat(const char *text, struct status *out)
@@ -26,19 +38,25 @@ static bool parse_stat(const char *text, struct status *out)
 	const char *at = strrchr(text, ')');
 	int field;
 
-	for (field = 0; at != NULL && field <= FIELD_START_TIME; field++) {
+	for (field = 0; at != NULL && field <= FIELD_ENV_END; field++) {
 		at = strchr(at, ' ');
 		if (at == NULL)
 			break;
 		at++;
 		if (field == FIELD_STATE)
 			out->state = *at;
+		else if (field == FIELD_FLAGS)
+			out->flags = strtoull(at, NULL, 10);
 		else if (field == FIELD_NUM_THREADS)
 			out->threads = strtoull(at, NULL, 10);
 		else if (field == FIELD_START_TIME)
 			out->start = strtoull(at, NULL, 10);
+		else if (field == FIELD_ENV_START)
+			out->variables = strtoull(at, NULL, 10);
+		else if (field == FIELD_ENV_END)
+			out->variables_end = strtoull(at, NULL, 10);
 	}
-	return at != NULL;
+	return field > FIELD_START_TIME;
 }
 
 /* A zombie leader whose other threads go on is a living process. */
@@ -111,42 +129,118 @@ static bool has_session(const char *variables, size_t byte_count, const char *wa
 	return false;
 }
 
-static bool is_of_session(const char *pid, const char *wanted)
+/* ---- all of them ---- */
+
+enum sight {
+	OTHER,
+	OURS,
+	UNKNOWN /* may have been, or may become, one of ours */
+};
+
+/* Seen to have ended. A walk that begins behind that comes by whom they left behind. */
+struct ended {
+	uint32_t count;
+	struct {
+		uint32_t pid;
+		uint64_t start;
+	} list[ENDED_MAX];
+};
+
+/* In an earlier walk; else it is known from now on. */
+static bool had_ended(struct ended *ended, uint32_t pid, uint64_t start)
+{
+	for (uint32_t i = 0; ended != NULL && i < ended->count; i++)
+		if (ended->list[i].pid == pid && ended->list[i].start == start)
+			return true;
+	if (ended != NULL && ended->count < ENDED_MAX) {
+		ended->list[ended->count].pid = pid;
+		ended->list[ended->count++].start = start;
+	}
+	return false;
+}
+
+bool ky_run_process_stat_has_no_variables(const char *text)
+{
+	struct status status = {0};
+
+	return parse_stat(text, &status) &&
+	       ((status.flags & FLAG_KERNEL_THREAD) != 0 ||
+		(status.variables != 0 && status.variables == status.variables_end));
+}
+
+/* It shows no variables: it has none, is about to get them, or has ended. */
+static enum sight look_at_stat(uint32_t pid, struct ended *ended)
+{
+	struct status status = {0};
+	char text[1024];
+
+	if (!read_stat(pid, text, sizeof(text)) || !parse_stat(text, &status))
+		return UNKNOWN;
+	if (has_ended(&status) || status.state == 'Z')
+		return had_ended(ended, pid, status.start) ? OTHER : UNKNOWN;
+	return ky_run_process_stat_has_no_variables(text) ? OTHER : UNKNOWN;
+}
+
+static enum sight look_at(const char *name, const char *wanted, struct ended *ended)
 {
 	static char variables[128 << 10];
+	uint32_t pid = (uint32_t)strtoul(name, NULL, 10);
 	size_t used = 0;
 	char path[64];
 	ssize_t got;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	while (used < sizeof(variables) &&
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return OTHER;
+	while (fd >= 0 && used < sizeof(variables) &&
 	       (got = read(fd, variables + used, sizeof(variables) - used)) > 0)
 		used += (size_t)got;
-	close(fd);
-	return has_session(variables, used, wanted);
+	if (fd >= 0)
+		close(fd);
+	if (used == 0)
+		return look_at_stat(pid, ended);
+	return has_session(variables, used, wanted) ? OURS : OTHER;
 }
 
 /* visit: false ends the walk. */
 typedef bool (*visit_fn)(void *ctx, const char *pid);
 
-static void walk(uint64_t session, visit_fn visit, void *ctx)
+/* Returns false when it may have missed one: whoever ends once it is listed, and before it is
+ * looked at, may leave a child that is not listed. ended: NULL where that does not matter. */
+static bool walk(uint64_t session, struct ended *ended, visit_fn visit, void *ctx)
 {
 	DIR *stream = opendir("/proc");
+	bool is_going = true, is_sure = true;
 	struct dirent *entry;
 	char wanted[40];
 
-	if (stream == NULL)
-		return;
 	snprintf(wanted, sizeof(wanted), "KYMO_SESSION=%016llx", (unsigned long long)session);
-	while ((entry = readdir(stream)) != NULL)
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-		    is_of_session(entry->d_name, wanted) && !visit(ctx, entry->d_name))
-			break;
-	closedir(stream);
+	while (stream != NULL && is_going && (entry = readdir(stream)) != NULL) {
+		enum sight sight;
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		KY_TESTPOINT("process.listed");
+		sight = look_at(entry->d_name, wanted, ended);
+		is_sure = is_sure && sight != UNKNOWN;
+		is_going = sight != OURS || visit(ctx, entry->d_name);
+	}
+	if (stream != NULL)
+		closedir(stream);
+	return is_sure;
+}
+
+/* The number that was given last. They come in the order of /proc, until they begin anew. */
+static uint64_t newest_pid(void)
+{
+	char text[128];
+	const char *at;
+
+	(void)ky_read_first_line("/proc/loadavg", text, sizeof(text));
+	at = strrchr(text, ' ');
+	return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
 static bool note(void *ctx, const char *pid)
@@ -158,10 +252,18 @@ static bool note(void *ctx, const char *pid)
 
 bool ky_run_process_of_session_exists(uint64_t session)
 {
+	static struct ended ended;
 	bool is_found = false;
 
-	walk(session, note, &is_found);
-	return is_found;
+	ended.count = 0;
+	for (uint32_t i = 0; i < WALKS_MAX; i++) {
+		uint64_t pid = newest_pid();
+		bool is_sure = walk(session, &ended, note, &is_found);
+
+		if (is_found || (is_sure && newest_pid() >= pid))
+			return is_found;
+	}
+	return true; /* nobody can tell yet */
 }
 
 void ky_run_process_anonymous_rings_of(uint32_t pid, int open_flags, ky_run_descriptor_fn found,
@@ -212,7 +314,7 @@ void ky_run_process_anonymous_rings(uint64_t session, ky_run_ring_fn found, void
 {
 	struct ring_search search = {found, ctx};
 
-	walk(session, open_anonymous_rings, &search);
+	(void)walk(session, NULL, open_anonymous_rings, &search);
 }
 
 uint64_t ky_run_process_namespace(void)

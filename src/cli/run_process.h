@@ -17,6 +17,10 @@ bool ky_run_process_is_zombie(uint32_t pid);
 /* The same on the text of /proc/PID/stat. */
 bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks);
 
+/* ... of a process that shows no variables: is that because it has none, and not because it is
+ * about to get those of another program? */
+bool ky_run_process_stat_has_no_variables(const char *text);
+
 /* Inode of our own pid namespace; 0 when unknown. */
 uint64_t ky_run_process_namespace(void);
 
@@ -34,7 +38,9 @@ void ky_run_process_anonymous_rings_of(uint32_t pid, int open_flags, ky_run_desc
 typedef void (*ky_run_ring_fn)(void *ctx, int fd);
 void ky_run_process_anonymous_rings(uint64_t session, ky_run_ring_fn found, void *ctx);
 
-/* Does any process carry this KYMO_SESSION in its environment? Reads all of /proc. */
+/* Does any process carry this KYMO_SESSION in its environment? Reads all of /proc, again as long as
+ * one that ended meanwhile may have left a child, or one is between two programs; true, too, where
+ * that does not come to an end. */
 bool ky_run_process_of_session_exists(uint64_t session);
 
 #endif

@@ -1,12 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
+#include <base/testpoint.h>
 #include <cli/run_process.h>
-#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* This run's own: others run beside it. */
+#define SESSION (UINT64_C(0xdead00000000) | (uint64_t)getpid())
+
+static const char *session_text(uint64_t session)
+{
+	static char text[40];
+
+	snprintf(text, sizeof(text), "KYMO_SESSION=%016llx", (unsigned long long)session);
+	return text;
+}
+
+/* On a busy machine there may be, at one look, whoever is about to become one. */
+static void assert_gone(uint64_t session)
+{
+	uint32_t looks = 10000;
+
+	while (ky_run_process_of_session_exists(session)) {
+		assert_true(looks-- > 0);
+		usleep(1000);
+	}
+}
+
+/* What happens between the list of all processes and the look at each. */
+static void (*meanwhile)(void);
+
+void ky_testpoint(const char *name)
+{
+	void (*once)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (once && strcmp(name, "process.listed") == 0)
+		once();
+}
 
 /* Fields 2 to 22 of proc(5) with state, threads and start as given. */
 static const char *stat_text(const char *command, char process_state, unsigned int threads,
@@ -57,18 +93,16 @@ static void run_process__reaped_child_is_gone(void **state)
 
 static void run_process__process_of_a_session_is_found_by_its_environment(void **state)
 {
-	/* Of this run alone: the same test may run beside it. */
-	uint64_t session = (uint64_t)getpid() << 32 | 2, other = session ^ 3;
-	char carried[64], named[64];
-	char *variables[] = {named, carried, NULL};
+	uint64_t session = SESSION, other = session ^ UINT64_C(1) << 32;
+	char inside[48], own[40], *variables[] = {inside, own, NULL};
 	char *arguments[] = {(char[]){"cat"}, NULL};
 	int input[2], output[2];
 	char byte = 'x';
 	pid_t pid;
 
 	(void)state;
-	snprintf(carried, sizeof(carried), "KYMO_SESSION=%016" PRIx64, session);
-	snprintf(named, sizeof(named), "A=KYMO_SESSION=%016" PRIx64, other);
+	snprintf(inside, sizeof(inside), "A=%s", session_text(other));
+	snprintf(own, sizeof(own), "%s", session_text(session));
 	assert_int_equal(pipe(input), 0);
 	assert_int_equal(pipe(output), 0);
 	pid = fork();
@@ -83,13 +117,139 @@ static void run_process__process_of_a_session_is_found_by_its_environment(void *
 	assert_int_equal(write(input[1], &byte, 1), 1);
 	assert_int_equal(read(output[0], &byte, 1), 1);
 	assert_true(ky_run_process_of_session_exists(session));
-	assert_false(ky_run_process_of_session_exists(other));
+	assert_gone(other);
 	close(input[0]);
 	close(input[1]);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_false(ky_run_process_of_session_exists(session));
+	assert_gone(session);
 	close(output[0]);
 	close(output[1]);
+}
+
+/* ---- a process that goes on in a child of its own ---- */
+
+static struct {
+	pid_t pid, heir;
+	int input, output;
+} daemon_of_ours;
+
+static void start_daemon(void)
+{
+	char own[40], *variables[] = {(char[]){"PATH=/usr/bin:/bin"}, own, NULL};
+	char *arguments[] = {(char[]){"sh"}, (char[]){"-c"},
+			     (char[]){"echo; read word; sleep 1000 >/dev/null & echo $!"}, NULL};
+	int input[2], output[2];
+	char byte;
+
+	assert_int_equal(pipe(input), 0);
+	assert_int_equal(pipe(output), 0);
+	snprintf(own, sizeof(own), "%s", session_text(SESSION));
+	daemon_of_ours.pid = fork();
+	if (daemon_of_ours.pid == 0) {
+		dup2(input[0], 0);
+		dup2(output[1], 1);
+		close(input[0]);
+		close(input[1]);
+		close(output[0]);
+		close(output[1]);
+		execve("/bin/sh", arguments, variables);
+		_exit(1);
+	}
+	close(input[0]);
+	close(output[1]);
+	daemon_of_ours.input = input[1];
+	daemon_of_ours.output = output[0];
+	assert_int_equal(read(output[0], &byte, 1), 1); /* it runs with its own environment */
+}
+
+/* It starts its child and ends. */
+static void hand_over(void)
+{
+	char text[32] = "";
+	size_t used = 0;
+	ssize_t got;
+
+	assert_int_equal(write(daemon_of_ours.input, "\n", 1), 1);
+	while (used < sizeof(text) - 1 && !memchr(text, '\n', used) &&
+	       (got = read(daemon_of_ours.output, text + used, sizeof(text) - 1 - used)) > 0)
+		used += (size_t)got;
+	daemon_of_ours.heir = (pid_t)strtol(text, NULL, 10);
+	assert_true(daemon_of_ours.heir > 0);
+}
+
+static void hand_over_and_be_waited_for(void)
+{
+	hand_over();
+	assert_int_equal(waitpid(daemon_of_ours.pid, NULL, 0), daemon_of_ours.pid);
+}
+
+static void hand_over_and_stay_a_zombie(void)
+{
+	siginfo_t info;
+
+	hand_over();
+	assert_int_equal(waitid(P_PID, (id_t)daemon_of_ours.pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+static void stop_daemon(void)
+{
+	close(daemon_of_ours.input);
+	close(daemon_of_ours.output);
+	kill(daemon_of_ours.heir, SIGKILL);
+	(void)waitpid(daemon_of_ours.pid, NULL, 0); /* may have been waited for */
+	while (ky_run_process_start_ticks((uint32_t)daemon_of_ours.heir) != 0 &&
+	       !ky_run_process_is_zombie((uint32_t)daemon_of_ours.heir))
+		usleep(1000);
+}
+
+static void run_process__whom_a_process_left_behind_during_the_look_is_found(void **state)
+{
+	void (*const ways[])(void) = {hand_over_and_be_waited_for, hand_over_and_stay_a_zombie};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		start_daemon();
+		meanwhile = ways[i];
+		assert_true(ky_run_process_of_session_exists(SESSION));
+		assert_null(meanwhile);
+		stop_daemon();
+		assert_gone(SESSION);
+	}
+}
+
+static void run_process__zombie_of_long_ago_is_nobody(void **state)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_gone(SESSION);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* All fields of proc(5) up to env_end. */
+static const char *long_stat_text(unsigned int flags, unsigned int env_start, unsigned int env_end)
+{
+	static char text[512];
+
+	snprintf(text, sizeof(text),
+		 "42 (a) S 1 1 1 0 -1 %u 1 2 3 4 5 6 7 8 20 0 1 0 77 9 9 9 9 9 9 9 9 9 9 9 9 9 0 "
+		 "0 17 1 0 0 0 0 0 9 9 9 9 9 %u %u 0\n",
+		 flags, env_start, env_end);
+	return text;
+}
+
+static void run_process__between_two_programs_the_variables_are_to_come(void **state)
+{
+	(void)state;
+	assert_false(ky_run_process_stat_has_no_variables(long_stat_text(0x400000, 0, 0)));
+	assert_true(ky_run_process_stat_has_no_variables(long_stat_text(0x400000, 4096, 4096)));
+	assert_true(ky_run_process_stat_has_no_variables(long_stat_text(0x208040, 0, 0)));
+	assert_false(ky_run_process_stat_has_no_variables(stat_text("a", 'S', 1, 77)));
+	assert_false(ky_run_process_stat_has_no_variables(""));
 }
 
 int main(void)
@@ -100,6 +260,9 @@ int main(void)
 		cmocka_unit_test(run_process__command_may_look_like_fields),
 		cmocka_unit_test(run_process__reaped_child_is_gone),
 		cmocka_unit_test(run_process__process_of_a_session_is_found_by_its_environment),
+		cmocka_unit_test(run_process__whom_a_process_left_behind_during_the_look_is_found),
+		cmocka_unit_test(run_process__zombie_of_long_ago_is_nobody),
+		cmocka_unit_test(run_process__between_two_programs_the_variables_are_to_come),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
