@@ -151,6 +151,13 @@ bool ky_still_is_still(const struct ky_still_thread *thread, uint8_t *reason)
 	return state == 'R' || state == 'S' || state == 'D';
 }
 
+bool ky_still_waits(const struct ky_still_thread *thread)
+{
+	char state = state_of(thread);
+
+	return state == 'S' || state == 'D';
+}
+
 bool ky_still_grow(struct ky_still_thread *thread, const struct ky_switch_sums *sums,
 		   struct ky_still_growth *out)
 {
@@ -167,7 +174,7 @@ bool ky_still_grow(struct ky_still_thread *thread, const struct ky_switch_sums *
 	out->sums.in_count = sums->in_count - was.sums.in_count;
 	out->sums.waited_ns = sums->waited_ns - was.sums.waited_ns;
 	out->sums.preempted_ns = sums->preempted_ns - was.sums.preempted_ns;
-	return out->sums.in_count && counts.run_count - was.run_count == out->sums.in_count;
+	return counts.run_count - was.run_count == out->sums.in_count;
 }
 
 void ky_still_bound(const struct ky_still_growth *growth, struct ky_switch_interval *interval)
@@ -180,7 +187,8 @@ void ky_still_bound(const struct ky_still_growth *growth, struct ky_switch_inter
 				growth->delay_ns - sums->preempted_ns :
 				0;
 
-	if (interval->reason == KY_OFF_CPU_PREEMPTED || interval->flags & KY_SWITCH_END_UNSEEN ||
+	if (!sums->in_count || interval->reason == KY_OFF_CPU_PREEMPTED ||
+	    interval->flags & KY_SWITCH_END_UNSEEN ||
 	    interval->runnable_min_ns == interval->runnable_max_ns)
 		return;
 	/* More than there was room for: it was ready before the window already. */

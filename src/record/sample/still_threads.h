@@ -55,6 +55,9 @@ void ky_still_begin(struct ky_still_threads *still, uint64_t series);
 /* At its end. reason: enum ky_off_cpu. False: it ran, it is gone, or nobody knows. */
 bool ky_still_is_still(const struct ky_still_thread *thread, uint8_t *reason);
 
+/* It waits now, for something other than a processor: a look of some 9 us. */
+bool ky_still_waits(const struct ky_still_thread *thread);
+
 /* sums: of all records by now. False: what has grown since the last look is not known. */
 bool ky_still_grow(struct ky_still_thread *thread, const struct ky_switch_sums *sums,
 		   struct ky_still_growth *out);

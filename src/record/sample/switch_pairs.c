@@ -11,6 +11,9 @@
 #define FAULT_NS UINT64_C(1000000)
 /* The same fault told by two events, one of them with the stack. */
 #define SAME_FAULT_NS UINT64_C(100000)
+/* A thread on its way out is off the processor this much behind its wake-up, at the latest: one
+ * from before that ended nothing. */
+#define WAY_OUT_NS UINT64_C(100000)
 
 _Static_assert(KY_PAIRS_THREADS <= UINT16_MAX + 1u, "places are numbered by 16 bits");
 
@@ -30,7 +33,6 @@ struct ky_pair_thread {
 	} wake, early;
 	uint64_t kernel; /* its stack as it left the processor; 0: none */
 	bool is_preempted;
-	bool is_sure; /* no records were lost around out_ns */
 	bool is_seen; /* in this window, to switch */
 	uint64_t in_count, waited_ns, preempted_ns;
 };
@@ -93,38 +95,26 @@ static void set_wake(struct ky_switch_interval *interval, const struct wake *wak
 	interval->by_tid = wake->by_tid;
 }
 
-/* What of a wait was blocked is up to its wake-up. */
-static void split(const struct ky_switch_pairs *pairs, const struct ky_pair_thread *thread,
-		  struct ky_switch_interval *interval)
+/* What of a wait was blocked is up to its wake-up. Where none was told nothing is known: the kernel
+ * does not tell of all of them. */
+static void split(const struct ky_pair_thread *thread, struct ky_switch_interval *interval)
 {
-	uint64_t length = interval->end_ns - interval->begin_ns, ready_ns;
 	/* Off since before the window: what came then came while it was off. */
 	const struct wake *wake = thread->out_ns ? &thread->wake : &thread->early;
+	uint64_t ready_ns;
 
-	if (wake->ns) {
-		ready_ns = wake->ns > interval->begin_ns ? wake->ns : interval->begin_ns;
-		interval->runnable_min_ns = ready_ns < interval->end_ns ?
-						    interval->end_ns - ready_ns :
-						    0;
-		interval->runnable_max_ns = interval->runnable_min_ns;
-		/* It waited, also where nobody saw for what. */
-		if (interval->reason == KY_OFF_CPU_UNKNOWN)
-			interval->reason = KY_OFF_CPU_SYSCALL;
-		set_wake(interval, wake);
+	if (!wake->ns && thread->out_ns && thread->early.ns &&
+	    thread->out_ns - thread->early.ns < WAY_OUT_NS)
+		wake = &thread->early;
+	if (!wake->ns)
 		return;
-	}
-	if (!pairs->covers || pairs->is_lossy || (thread->out_ns && !thread->is_sure) ||
-	    !pairs->covers(pairs->covers_ctx, thread->tid, interval->begin_ns))
-		return;
-	if (interval->flags & KY_SWITCH_END_UNSEEN) {
-		/* Woken on its way out, it may be ready all the time; else that led to no wait. */
-		if (!thread->early.ns)
-			interval->runnable_max_ns = 0;
-		return;
-	}
-	interval->runnable_min_ns = length;
-	if (thread->early.ns)
-		set_wake(interval, &thread->early);
+	ready_ns = wake->ns > interval->begin_ns ? wake->ns : interval->begin_ns;
+	interval->runnable_min_ns = ready_ns < interval->end_ns ? interval->end_ns - ready_ns : 0;
+	interval->runnable_max_ns = interval->runnable_min_ns;
+	/* It waited, also where nobody saw for what. */
+	if (interval->reason == KY_OFF_CPU_UNKNOWN)
+		interval->reason = KY_OFF_CPU_SYSCALL;
+	set_wake(interval, wake);
 }
 
 static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t begin_ns,
@@ -161,7 +151,7 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 		pair->interval.runnable_min_ns = end_ns - begin_ns;
 		return;
 	}
-	split(pairs, thread, &pair->interval);
+	split(thread, &pair->interval);
 	thread->last = pairs->out_count;
 	thread->lost_ns = 0;
 }
@@ -173,7 +163,6 @@ void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes
 		forget_threads(pairs);
 	pairs->window_ns = ns;
 	pairs->has_gap = goes_on;
-	pairs->is_lossy = false;
 }
 
 /* Had it come in this window before, it would have been told. */
@@ -201,6 +190,19 @@ static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread
 		thread->waited_ns += ns - begin_ns;
 	thread->out_ns = 0;
 	thread->wake.ns = thread->early.ns = 0;
+}
+
+static void go_out(struct ky_pair_thread *thread, const struct ky_perf_switch *what)
+{
+	thread->out_ns = what->ns;
+	thread->wake.ns = 0;
+	/* Of another processor, and its record was there first. */
+	if (thread->early.ns > what->ns) {
+		thread->wake = thread->early;
+		thread->early.ns = 0;
+	}
+	thread->is_preempted = what->kind == KY_SWITCH_PREEMPTED;
+	thread->kernel = what->kernel;
 }
 
 /* Woken once, it is not woken again before it runs; what comes twice was told twice. */
@@ -259,11 +261,7 @@ void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_sw
 		break;
 	case KY_SWITCH_OUT:
 	case KY_SWITCH_PREEMPTED:
-		thread->out_ns = what->ns;
-		thread->is_sure = !pairs->is_lossy;
-		thread->wake.ns = 0;
-		thread->is_preempted = what->kind == KY_SWITCH_PREEMPTED;
-		thread->kernel = what->kernel;
+		go_out(thread, what);
 		break;
 	default:
 		blame_fault(pairs, thread, what);
@@ -275,7 +273,7 @@ void ky_switch_pairs_take(struct ky_switch_pairs *pairs, const struct ky_perf_sw
 void ky_switch_pairs_lost(struct ky_switch_pairs *pairs)
 {
 	forget_threads(pairs);
-	pairs->has_gap = pairs->is_lossy = true;
+	pairs->has_gap = true;
 }
 
 static const struct ky_pair_thread *known(const struct ky_switch_pairs *pairs, uint32_t tid)
@@ -329,16 +327,14 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 					 .flags = KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN,
 					 .runnable_max_ns = length},
 					.user = 0};
-	/* It waits still, so it was never ready; else it was since it was woken, or all the time
-	 * where nobody woke it. */
+	/* It waits still, so it was never ready. */
 	if (reason == KY_OFF_CPU_SYSCALL) {
 		pair->interval.runnable_max_ns = 0;
-	} else if (thread && thread->early.ns) {
+	} else if (pairs->covers) {
+		/* It is ready now: since when is up to its wake-up. */
 		pair->interval.reason = KY_OFF_CPU_UNKNOWN;
-		split(pairs, thread, &pair->interval);
-	} else if (pairs->covers && !pairs->is_lossy &&
-		   pairs->covers(pairs->covers_ctx, tid, pairs->window_ns)) {
-		pair->interval.runnable_min_ns = length;
+		if (thread)
+			split(thread, &pair->interval);
 	}
 	pairs->out_count++;
 }
@@ -357,6 +353,6 @@ void ky_switch_pairs_end(struct ky_switch_pairs *pairs, uint64_t ns)
 
 		if (thread->out_ns)
 			put(pairs, thread, thread->out_ns, ns, KY_SWITCH_END_UNSEEN);
+		thread->out_ns = 0;
 	}
-	forget_threads(pairs);
 }

@@ -4,9 +4,9 @@
  * Invariants:  intervals of one thread ascend and do not overlap. What began before the window, or
  *              goes on behind it, is told as far as it was seen, and says so. After records were
  *              lost no beginning is guessed until the next window.
- * Wake-ups:    where they are told, a wait is split at its own. Of a thread whose wake-ups all come
- *              (covers), a wait without one that ended was ready before it was seen to begin,
- *              and one that goes on is blocked.
+ * Wake-ups:    a wait is split at its own, if that was told: before it ended, or just before it
+ *              began, on its way out. Else what of it was blocked is not known: a kernel does not
+ *              tell of all of them, and says of none that it was left out.
  * Memory:      KY_PAIRS_THREADS threads and KY_PAIRS_INTERVALS intervals, made once; what is beyond
  *              them is counted as dropped.
  * Threads:     owner.
@@ -43,8 +43,7 @@ struct ky_switch_pairs {
 	uint16_t *used;                 /* its places that are taken: mostly a few of many */
 	uint32_t thread_count;
 	uint64_t window_ns; /* beginning of the window */
-	bool has_gap;       /* records were lost in it */
-	bool is_lossy;      /* ... and of wake-ups, too; else has_gap may be a guess */
+	bool has_gap;       /* records were lost in it, or nobody saw how it began */
 	/* Whether every wake-up of this thread since then was told; NULL: none are. */
 	bool (*covers)(void *ctx, uint32_t tid, uint64_t from_ns);
 	void *covers_ctx;
@@ -78,7 +77,7 @@ void ky_switch_pairs_put_whole(struct ky_switch_pairs *pairs, uint32_t pid, uint
 /* What is in `out` was seen to: an interval's reason is final when the next look comes. */
 void ky_switch_pairs_taken(struct ky_switch_pairs *pairs);
 
-/* The window ends, and nothing is watched behind it. */
+/* The window ends, and nothing is watched behind it. Sums stay until the next one begins. */
 void ky_switch_pairs_end(struct ky_switch_pairs *pairs, uint64_t ns);
 
 #endif

@@ -88,7 +88,7 @@ void ky_switch_wakes_window(struct ky_switch_wakes *of, const struct ky_switch_p
 	for (uint32_t i = 0; i < of->listed_count; i++)
 		tids[i] = of->threads[i].tid;
 	/* What is refused now, for want of memory or descriptors, is not covered. */
-	of->is_blind = ky_wakes_follow(of->wakes, tids, of->listed_count, now_ns) != 0;
+	of->is_blind = ky_wakes_follow(of->wakes, tids, of->listed_count) != 0;
 	of->listed_ns = now_ns;
 	of->is_stale = false;
 }

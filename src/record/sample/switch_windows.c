@@ -29,6 +29,9 @@
 #define LOOK_NS UINT64_C(20000000)
 #define FAULT_RING_BYTES (1u << 16)
 #define BLIND_NS SECOND_NS
+/* From a wake-up to the queue of a processor that has to leave its sleep first. */
+#define WAY_IN_NS UINT64_C(200000)
+#define STATES_MAX 4u /* of threads that are asked for at a look, some 9 us each */
 
 struct ky_switch_windows {
 	struct ky_perf_options how;
@@ -363,8 +366,31 @@ static bool is_known(const struct ky_switch_pair *pairs, uint32_t count)
 	return i == count;
 }
 
-/* Those of one thread: blocked, or ready to run? */
-static void split(struct ky_switch_windows *switches, struct ky_switch_pair *pairs, uint32_t count)
+/* The kernel counts from the queue on, a wake-up is told before the way there. */
+static void loosen(struct ky_switch_interval *interval)
+{
+	uint64_t length = interval->end_ns - interval->begin_ns;
+
+	interval->runnable_max_ns += WAY_IN_NS;
+	if (interval->runnable_max_ns > length)
+		interval->runnable_max_ns = length;
+}
+
+/* It goes on, and no wake-up was told. Where it waits even now, it did all the time. */
+static void split_last(struct ky_switch_windows *switches, const struct ky_still_thread *thread,
+		       struct ky_switch_interval *interval, uint32_t *states)
+{
+	if (!switches->pairs.covers || !(interval->flags & KY_SWITCH_END_UNSEEN) ||
+	    interval->runnable_min_ns == interval->runnable_max_ns || *states == STATES_MAX)
+		return;
+	(*states)++;
+	if (ky_still_waits(thread))
+		interval->runnable_max_ns = 0;
+}
+
+/* Those of one thread: blocked, or ready to run? states: how many were asked for theirs. */
+static void split(struct ky_switch_windows *switches, struct ky_switch_pair *pairs, uint32_t count,
+		  uint32_t *states)
 {
 	struct ky_still_thread *thread = ky_still_note(&switches->still, pairs->pid, pairs->tid);
 	struct ky_still_growth growth;
@@ -374,21 +400,28 @@ static void split(struct ky_switch_windows *switches, struct ky_switch_pair *pai
 	    !ky_switch_pairs_sums(&switches->pairs, pairs->tid, &sums) ||
 	    !ky_still_grow(thread, &sums, &growth))
 		return;
-	for (uint32_t i = 0; i < count; i++)
-		ky_still_bound(&growth, &pairs[i].interval);
+	for (uint32_t i = 0; i < count; i++) {
+		struct ky_switch_interval *interval = &pairs[i].interval;
+		bool is_exact = interval->runnable_min_ns == interval->runnable_max_ns;
+
+		ky_still_bound(&growth, interval);
+		if (!is_exact && switches->pairs.covers)
+			loosen(interval);
+	}
+	split_last(switches, thread, &pairs[count - 1].interval, states);
 }
 
 static void split_all(struct ky_switch_windows *switches, uint32_t count)
 {
 	struct ky_switch_pair *pairs = switches->pairs.out;
-	uint32_t next;
+	uint32_t states = 0, next;
 
 	for (uint32_t i = 0; i < count; i = next) {
 		for (next = i + 1; next < count && pairs[next].pid == pairs[i].pid &&
 				   pairs[next].tid == pairs[i].tid;
 		     next++)
 			;
-		split(switches, pairs + i, next - i);
+		split(switches, pairs + i, next - i, &states);
 	}
 }
 

@@ -165,7 +165,7 @@ static int set_filter(struct ky_wakes *wakes, const struct ky_wake_ranges *range
 	return err;
 }
 
-int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count, uint64_t now_ns)
+int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count)
 {
 	struct ky_wake_ranges ranges;
 	uint32_t i = 0;
@@ -186,7 +186,8 @@ int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count
 	if (err)
 		wakes->before.count = wakes->now.count = 0;
 	wakes->before_ns = wakes->since_ns;
-	wakes->since_ns = now_ns;
+	/* Now that it is in place: on a busy machine that takes milliseconds. */
+	wakes->since_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return err;
 }
 
@@ -421,7 +422,7 @@ static void measure_stacks(struct ky_wakes *wakes)
 static int test_wakes(struct ky_wakes *wakes)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
-	int err = ky_wakes_follow(wakes, &tid, 1, ky_now_ns(CLOCK_MONOTONIC));
+	int err = ky_wakes_follow(wakes, &tid, 1);
 	cpu_set_t mine;
 
 	if (!err)

@@ -50,9 +50,10 @@ int ky_wakes_switch_refusal(const struct ky_wakes *wakes);
 struct ky_kernel_stacks *ky_wakes_stacks(struct ky_wakes *wakes);
 
 /* tids: ascending. Nothing is done where the filter has all of them. Returns 0, -errno. */
-int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count, uint64_t now_ns);
+int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count);
 
-/* Every wake-up of it from this moment on was told, while not paused. */
+/* Its wake-ups from this moment on were asked for, while not paused. Not that all were told: there
+ * are threads, and no count of them, during which the kernel tells no wake-up by an interrupt. */
 bool ky_wakes_covers(const struct ky_wakes *wakes, uint32_t tid, uint64_t from_ns);
 
 int ky_wakes_pause(struct ky_wakes *wakes, bool is_paused);

@@ -48,6 +48,8 @@ static void still__who_waits_is_and_who_runs_is_not(void **state)
 {
 	uint32_t self = (uint32_t)syscall(SYS_gettid), pid = (uint32_t)getpid();
 	static struct ky_still_threads still;
+	struct ky_switch_sums sums = {.series = 1};
+	struct ky_still_growth growth;
 	struct other other = {.tid = 0};
 	uint8_t reason = 0;
 
@@ -69,6 +71,10 @@ static void still__who_waits_is_and_who_runs_is_not(void **state)
 		assert_false(is_still(&still, self, &reason));
 	} while (!is_still(&still, other.tid, &reason));
 	assert_int_equal(reason, KY_OFF_CPU_SYSCALL);
+	/* It did not run, as its records say that tell nothing. */
+	assert_true(ky_still_grow(ky_still_note(&still, pid, other.tid), &sums, &growth));
+	assert_true(ky_still_waits(ky_still_note(&still, pid, other.tid)));
+	assert_false(ky_still_waits(ky_still_note(&still, pid, self)));
 	assert_int_equal(write(other.pipe[1], "x", 1), 1);
 	pthread_join(other.thread, NULL);
 	while (access("/proc/self", F_OK) == 0 && is_still(&still, other.tid, &reason))
@@ -154,6 +160,16 @@ static struct ky_switch_interval bound(uint64_t delay_ns, uint64_t waited_ns, ui
 	return interval;
 }
 
+static struct ky_switch_interval bound_none(uint64_t length_ns)
+{
+	const struct ky_still_growth growth = {.delay_ns = 0};
+	struct ky_switch_interval interval = {
+		.end_ns = length_ns, .reason = KY_OFF_CPU_SYSCALL, .runnable_max_ns = length_ns};
+
+	ky_still_bound(&growth, &interval);
+	return interval;
+}
+
 static void still__growth_bounds_what_was_runnable(void **state)
 {
 	const uint64_t ms = 1000000, slack = 20000; /* what the clocks may differ by at most here */
@@ -179,6 +195,8 @@ static void still__growth_bounds_what_was_runnable(void **state)
 	/* Its end is not in the growth; and of a preempted one nothing is to be found out. */
 	got = bound(0, 10 * ms, 0, KY_OFF_CPU_SYSCALL, KY_SWITCH_END_UNSEEN);
 	assert_int_equal(got.runnable_max_ns, 10 * ms);
+	/* Nothing ended in it. */
+	assert_int_equal(bound_none(10 * ms).runnable_max_ns, 10 * ms);
 	got = bound(0, 10 * ms, 0, KY_OFF_CPU_PREEMPTED, 0);
 	assert_int_equal(got.runnable_max_ns, 10 * ms);
 }

@@ -419,7 +419,63 @@ static void pairs__wake_up_on_the_way_out_leaves_nothing_blocked(void **state)
 	ky_switch_pairs_end(&pairs, 108 * MS);
 	assert_int_equal(pairs.out_count, 3);
 	check_parts(1, 2 * MS - 100, 2 * MS - 100, KY_WOKEN_BY_THREAD, 8);
-	check_parts(2, 0, 0, KY_WOKEN_UNKNOWN, 0); /* it waits still */
+	check_parts(2, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0); /* it waits still, for all that is told */
+}
+
+/* Whoever it was, it was woken for another wait than this one, or for none. */
+static void pairs__wake_up_long_before_a_wait_did_not_end_it(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(1, 101 * MS, KY_SWITCH_IN);
+	tell_wake(1, 102 * MS, 7);
+	tell(1, 103 * MS, KY_SWITCH_OUT);
+	tell(1, 105 * MS, KY_SWITCH_IN);
+	assert_int_equal(pairs.out_count, 2);
+	check_parts(1, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0);
+}
+
+/* Of another processor, whose record was there before that of the way out. */
+static void pairs__wake_up_is_known_also_where_it_was_told_first(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell_wake(1, 103 * MS, 7);
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell(1, 104 * MS, KY_SWITCH_IN);
+	assert_int_equal(pairs.out_count, 1);
+	check_parts(0, MS, MS, KY_WOKEN_BY_THREAD, 7);
+}
+
+/* The kernel leaves some out and does not say which: neither ready nor blocked is a fact then. */
+static void pairs__wait_whose_wake_up_was_not_told_is_not_split(void **state)
+{
+	(void)state;
+	pairs.covers = covers;
+	ky_switch_pairs_begin(&pairs, 100 * MS, false);
+	tell(2, 101 * MS, KY_SWITCH_IN); /* since before the window */
+	tell(1, 101 * MS, KY_SWITCH_OUT);
+	tell(1, 104 * MS, KY_SWITCH_IN);
+	tell(1, 104 * MS + 9000, KY_SWITCH_FAULT);
+	tell(1, 105 * MS, KY_SWITCH_PREEMPTED); /* nobody has to wake it */
+	tell(1, 106 * MS, KY_SWITCH_IN);
+	tell(1, 107 * MS, KY_SWITCH_OUT);
+	ky_switch_pairs_put_whole(&pairs, PID, 3, 110 * MS, KY_OFF_CPU_PREEMPTED);
+	ky_switch_pairs_put_whole(&pairs, PID, 4, 110 * MS, KY_OFF_CPU_SYSCALL);
+	ky_switch_pairs_end(&pairs, 110 * MS);
+	assert_int_equal(pairs.out_count, 6);
+	check_parts(0, 0, MS, KY_WOKEN_UNKNOWN, 0);
+	check(1, 1, 101 * MS, 104 * MS, KY_OFF_CPU_FAULT, 0);
+	check_parts(1, 0, 3 * MS, KY_WOKEN_UNKNOWN, 0);
+	check_parts(2, MS, MS, KY_WOKEN_UNKNOWN, 0);
+	/* Ready at the window's end; since when, nobody told. The other one was seen to wait. */
+	check(3, 3, 100 * MS, 110 * MS, KY_OFF_CPU_UNKNOWN,
+	      KY_SWITCH_BEGIN_UNSEEN | KY_SWITCH_END_UNSEEN);
+	check_parts(3, 0, 10 * MS, KY_WOKEN_UNKNOWN, 0);
+	check_parts(4, 0, 0, KY_WOKEN_UNKNOWN, 0);
+	check_parts(5, 0, 3 * MS, KY_WOKEN_UNKNOWN, 0);
 }
 
 static void pairs__wake_up_across_the_edges_of_a_window(void **state)
@@ -440,13 +496,13 @@ static void pairs__wake_up_across_the_edges_of_a_window(void **state)
 	assert_int_equal(pairs.out_count, 5);
 	check(0, 1, 100 * MS, 104 * MS, KY_OFF_CPU_SYSCALL, KY_SWITCH_BEGIN_UNSEEN);
 	check_parts(0, MS, MS, KY_WOKEN_BY_THREAD, 7);
-	check_parts(1, 5 * MS, 5 * MS, KY_WOKEN_UNKNOWN, 0);
+	check_parts(1, 0, 5 * MS, KY_WOKEN_UNKNOWN, 0);
 	check_parts(2, 4 * MS, 4 * MS, KY_WOKEN_BY_THREAD, 7);
-	check_parts(3, 10 * MS, 10 * MS, KY_WOKEN_UNKNOWN, 0); /* ready all the time */
+	check_parts(3, 0, 10 * MS, KY_WOKEN_UNKNOWN, 0); /* it may have been ready all the time */
 	check_parts(4, MS, MS, KY_WOKEN_BY_THREAD, 8);
 }
 
-static void pairs__without_every_wake_up_none_is_guessed(void **state)
+static void pairs__told_wake_up_is_enough_and_none_is_guessed(void **state)
 {
 	(void)state;
 	pairs.covers = covers;
@@ -467,7 +523,7 @@ static void pairs__without_every_wake_up_none_is_guessed(void **state)
 	check_parts(0, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0);
 	tell(1, 110 * MS, KY_SWITCH_OUT);
 	tell(1, 111 * MS, KY_SWITCH_IN);
-	check_parts(1, MS, MS, KY_WOKEN_UNKNOWN, 0);
+	check_parts(1, 0, MS, KY_WOKEN_UNKNOWN, 0);
 	/* Covered since a moment inside of the wait. */
 	ky_switch_pairs_taken(&pairs);
 	ky_switch_pairs_begin(&pairs, 20 * MS, false);
@@ -524,7 +580,10 @@ int main(void)
 		CASE(pairs__wake_up_parts_what_was_blocked_from_what_was_ready),
 		CASE(pairs__wake_up_on_the_way_out_leaves_nothing_blocked),
 		CASE(pairs__wake_up_across_the_edges_of_a_window),
-		CASE(pairs__without_every_wake_up_none_is_guessed),
+		CASE(pairs__wake_up_long_before_a_wait_did_not_end_it),
+		CASE(pairs__wake_up_is_known_also_where_it_was_told_first),
+		CASE(pairs__wait_whose_wake_up_was_not_told_is_not_split),
+		CASE(pairs__told_wake_up_is_enough_and_none_is_guessed),
 		CASE(pairs__sums_hold_the_short_ones_too),
 		CASE(pairs__interval_has_the_stack_of_its_beginning),
 		CASE(pairs__who_may_have_run_unseen_was_not_off_since_the_beginning),

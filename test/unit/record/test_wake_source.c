@@ -161,9 +161,11 @@ static void wakes__each_is_told_with_who_did_it(void **state)
 	begin_sleeper(&sleeper);
 	tid = seen.target = sleeper.tid;
 	start_ns = ky_now_ns(CLOCK_MONOTONIC);
-	assert_int_equal(ky_wakes_follow(wakes, &tid, 1, start_ns), 0);
+	assert_int_equal(ky_wakes_follow(wakes, &tid, 1), 0);
+	/* Not before the filter is in place. */
+	assert_false(ky_wakes_covers(wakes, tid, start_ns));
+	start_ns = ky_now_ns(CLOCK_MONOTONIC);
 	assert_true(ky_wakes_covers(wakes, tid, start_ns));
-	assert_false(ky_wakes_covers(wakes, tid, start_ns - 1));
 	assert_false(ky_wakes_covers(wakes, tid - 1, start_ns));
 	wake(&sleeper); /* paused: not told */
 	assert_int_equal(ky_wakes_pause(wakes, false), 0);
@@ -203,7 +205,7 @@ static void wakes__switches_come_with_the_stack_that_they_began_at(void **state)
 	}
 	begin_sleeper(&sleeper);
 	tid = seen.target = sleeper.tid;
-	assert_int_equal(ky_wakes_follow(wakes, &tid, 1, ky_now_ns(CLOCK_MONOTONIC)), 0);
+	assert_int_equal(ky_wakes_follow(wakes, &tid, 1), 0);
 	assert_int_equal(ky_wakes_pause(wakes, false), 0);
 	wake(&sleeper);
 	wait_for_wait(&sleeper);
@@ -236,22 +238,23 @@ static void wakes__filter_follows_threads_and_tells_of_timers(void **state)
 	struct sleeper sleeper = {.tid = 0};
 	struct seen seen = {.target = 0};
 	uint32_t tids[2];
-	uint64_t first_ns, now_ns;
+	uint64_t before_ns, first_ns, now_ns;
 
 	(void)state;
 	begin_sleeper(&sleeper);
 	tids[0] = sleeper.tid;
-	first_ns = ky_now_ns(CLOCK_MONOTONIC);
+	before_ns = ky_now_ns(CLOCK_MONOTONIC);
 	assert_int_equal(ky_wakes_pause(wakes, false), 0);
-	assert_int_equal(ky_wakes_follow(wakes, tids, 1, first_ns), 0);
+	assert_int_equal(ky_wakes_follow(wakes, tids, 1), 0);
+	first_ns = ky_now_ns(CLOCK_MONOTONIC);
 	tids[0] = seen.target = (uint32_t)syscall(SYS_gettid);
 	tids[1] = sleeper.tid;
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	assert_int_equal(ky_wakes_follow(wakes, tids, 2, now_ns), 0);
-	assert_true(ky_wakes_covers(wakes, tids[0], now_ns));
-	assert_false(ky_wakes_covers(wakes, tids[0], now_ns - 1));
+	assert_int_equal(ky_wakes_follow(wakes, tids, 2), 0);
+	assert_true(ky_wakes_covers(wakes, tids[0], ky_now_ns(CLOCK_MONOTONIC)));
+	assert_false(ky_wakes_covers(wakes, tids[0], now_ns));
 	assert_true(ky_wakes_covers(wakes, tids[1], first_ns)); /* it was, all the time */
-	assert_false(ky_wakes_covers(wakes, tids[1], first_ns - 1));
+	assert_false(ky_wakes_covers(wakes, tids[1], before_ns));
 	(void)ky_wakes_read(wakes, on_wake, &seen);
 	memset(&seen, 0, sizeof(seen));
 	seen.target = tids[0];
