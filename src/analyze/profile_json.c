@@ -206,6 +206,8 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number(out, "observed_ns", profile->switches_observed_ns);
 	ky_json_number(out, "stretch_ns", profile->switches_stretch_ns);
 	ky_json_number(out, "lost_records", profile->switches_lost_count);
+	ky_json_number(out, "waits", profile->wake_wait_count);
+	ky_json_number(out, "waits_without_wake_up", profile->wake_unknown_count);
 	ky_text(out, "}");
 	ky_json_number(out, "stacks_seen", profile->wait_total);
 	ky_json_open(out, "stacks", "[");

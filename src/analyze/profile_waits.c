@@ -55,22 +55,6 @@ static struct ky_keyed_row *group_rows(const struct ky_stack_profile *profile,
 
 /* ---- off the processor ---- */
 
-/* The window that ends at this moment or behind it; NULL: it was lost. */
-static const struct ky_trace_off_window *window_of(const struct ky_trace *trace, uint64_t ns)
-{
-	uint32_t low = 0, high = trace->off_window_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (trace->off_windows[middle].to_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < trace->off_window_count ? &trace->off_windows[low] : NULL;
-}
-
 static void add_parts(struct ky_off_cpu_parts *parts, const struct ky_stack_row *row, double weight)
 {
 	parts->blocked += weight * (double)(row->value - row->runnable_max_ns);
@@ -81,7 +65,8 @@ static void add_row(struct ky_total *total, struct ky_cluster *cluster,
 		    const struct ky_trace *trace, const struct ky_stack_row *row)
 {
 	const struct ky_trace_off_window *window = row->sampler == KY_OFF_CPU_BY_SWITCHES ?
-							   window_of(trace, row->end_ns) :
+							   ky_trace_off_window_at(trace,
+										  row->end_ns) :
 							   NULL;
 
 	if (!window || window->to_ns == window->from_ns)
@@ -129,6 +114,8 @@ void ky_stack_profile_off_cpu_interval(const struct ky_stack_profile *profile, d
 /* All of them in the order of time, so that those of one window follow each other. */
 static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
+	const char *split = ky_trace_metadata(trace, "offcpu.split");
+	bool has_wakes = split && strcmp(split, "wakeups") == 0;
 	struct ky_cluster cluster = {.window = 0};
 	uint32_t i;
 
@@ -145,8 +132,11 @@ static void make_sum(struct ky_stack_profile *profile, const struct ky_trace *tr
 	for (i = 0; i < trace->off_window_count; i++) {
 		const struct ky_trace_off_window *window = &trace->off_windows[i];
 
-		if (window->to_ns < profile->from_ns || window->to_ns >= profile->to_ns ||
-		    is_passed(trace, i))
+		if (window->to_ns < profile->from_ns || window->to_ns >= profile->to_ns)
+			continue;
+		profile->wake_wait_count += has_wakes ? window->wait_count : 0;
+		profile->wake_unknown_count += has_wakes ? window->unwoken_count : 0;
+		if (is_passed(trace, i))
 			continue;
 		profile->switches_observed_ns += window->to_ns - window->from_ns;
 		profile->switches_stretch_ns += window->to_ns - window->stretch_ns;

@@ -158,6 +158,8 @@ struct ky_stack_profile {
 	struct ky_off_cpu_parts off_cpu_parts;
 	/* Of the kernel's switch records: watched so long of so long; 0: not at all. */
 	uint64_t switches_observed_ns, switches_stretch_ns, switches_lost_count;
+	/* Where the kernel was asked for wake-ups: waits seen whole, and those without theirs. */
+	uint64_t wake_wait_count, wake_unknown_count;
 	struct ky_stack_profile_place *places; /* most waiting tasks, then most time first */
 	uint32_t place_count, place_total;
 	uint64_t waiting_count; /* tasks that wait and have a place: task_count of all */

@@ -410,7 +410,7 @@ static void print_observed(const struct view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	uint64_t stretch_ns = profile->switches_stretch_ns;
-	char share[KY_OUT_CELL_BYTES], lost[KY_OUT_CELL_BYTES];
+	char share[KY_OUT_CELL_BYTES], lost[KY_OUT_CELL_BYTES], all[KY_OUT_CELL_BYTES];
 
 	if (!stretch_ns)
 		return;
@@ -422,6 +422,13 @@ static void print_observed(const struct view *view)
 		ky_out_format(view->out, ", %s records of the kernel lost",
 			      ky_out_count(lost, profile->switches_lost_count));
 	ky_out_text(view->out, "\n");
+	if (profile->wake_unknown_count)
+		ky_out_format(view->out,
+			      "  of %s wait%s the kernel did not tell what ended %s: blocked or "
+			      "runnable in bounds\n",
+			      ky_out_count(all, profile->wake_wait_count),
+			      profile->wake_wait_count == 1 ? "" : "s",
+			      ky_out_count(lost, profile->wake_unknown_count));
 }
 
 /* "task app::job (7, on tokio-rt-worker)", "postgres (tid 12, process 10)". */

@@ -272,6 +272,24 @@ static void split_call(struct ky_stack_row *call, const struct ky_stack_row *row
 					 call->runnable_max_ns - call->runnable_min_ns;
 }
 
+/* Before those are dropped that a call tells, too. */
+static void count_waits(struct ky_trace *trace)
+{
+	for (uint32_t i = 0; trace->off_window_count && i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+		struct ky_trace_off_window *window;
+
+		if (row->kind != KY_STACK_OFF_CPU || row->sampler != KY_OFF_CPU_BY_SWITCHES ||
+		    row->reason == KY_WAIT_PREEMPTED || row->clipped)
+			continue;
+		window = ky_trace_off_window_at(trace, row->end_ns);
+		if (!window) /* the program ended before it was told */
+			window = &trace->off_windows[trace->off_window_count - 1];
+		window->wait_count++;
+		window->unwoken_count += !row->woken_by;
+	}
+}
+
 /* By thread and time. */
 static int drop_doubles(struct finishing *finishing)
 {
@@ -586,6 +604,7 @@ int ky_samples_finish(struct ky_trace *trace)
 	if (!samples->row_count)
 		return 0;
 	ky_sort(samples->rows, samples->row_count, sizeof(*samples->rows), is_row_before, NULL);
+	count_waits(trace);
 	result = drop_doubles(&finishing);
 	if (result == 0)
 		result = number_stacks(trace);

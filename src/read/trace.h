@@ -209,6 +209,9 @@ struct ky_trace_span {
 struct ky_trace_off_window {
 	uint64_t stretch_ns, from_ns, to_ns;
 	uint64_t lost_count; /* records */
+	/* Waits that it saw whole, not of preempted threads; of those that nobody is told to have
+	 * ended. The last one has those behind it, too. */
+	uint32_t wait_count, unwoken_count;
 };
 
 /* What the process used, or what limited it: values as in wire/resource_area.h, UINT64_MAX: not
@@ -393,6 +396,8 @@ uint32_t ky_trace_name_count(const struct ky_trace *trace);
 const uint8_t *ky_trace_buckets(const struct ky_trace *trace, uint32_t histogram);
 /* Last value of a metadata key, NULL when absent. */
 const char *ky_trace_metadata(const struct ky_trace *trace, const char *key);
+/* The window of switch records that ends at this moment or behind it; NULL: it was lost. */
+struct ky_trace_off_window *ky_trace_off_window_at(const struct ky_trace *trace, uint64_t ns);
 /* Index of a task by id, of a worker by id; KY_NONE. */
 uint32_t ky_trace_task(const struct ky_trace *trace, uint64_t task_id);
 uint32_t ky_trace_worker(const struct ky_trace *trace, uint64_t worker_id);

@@ -154,6 +154,21 @@ static bool load_off_window(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
+struct ky_trace_off_window *ky_trace_off_window_at(const struct ky_trace *trace, uint64_t ns)
+{
+	uint32_t low = 0, high = trace->off_window_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (trace->off_windows[middle].to_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < trace->off_window_count ? &trace->off_windows[low] : NULL;
+}
+
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
 {
 	switch (frame->schema->event) {

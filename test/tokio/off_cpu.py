@@ -360,8 +360,51 @@ def check_futex(tap, options, folder, scratch):
               str(locks)[:500])
 
 
+def is_exact(row):
+    return row["runnable_min_ns"] is not None and row["runnable_min_ns"] == row["runnable_max_ns"]
+
+
+def bounds_of(rows):
+    """Ready to run, at least and at most; of what nobody knows all or nothing."""
+    return (sum(row["runnable_min_ns"] or 0 for row in rows),
+            sum(row["duration_ns"] if row["runnable_max_ns"] is None else row["runnable_max_ns"]
+                for row in rows))
+
+
+def check_told(tap, options, scratch, every):
+    """Exact is what a wake-up makes exact; the others are bounds, and the report counts them."""
+    preempted = [row for row in every if row["reason"] == PREEMPTED]
+    woken = [row for row in every if row["reason"] != PREEMPTED and row["woken_by"]]
+    waits = [row for row in every if row["reason"] != PREEMPTED and not row["clipped"]]
+    untold = [row for row in waits if not row["woken_by"]]
+    print(f"# wake-ups: {len(waits) - len(untold)} of {len(waits)} waits have theirs; "
+          f"{len(preempted)} preempted")
+    tap.check(all(is_exact(row) and row["runnable_min_ns"] == row["duration_ns"]
+                  for row in preempted),
+              "wake-ups: who is preempted is ready all the time", str(preempted)[:500])
+    tap.check(all(is_exact(row) for row in woken),
+              "wake-ups: blocked and ready are known exactly where one is told",
+              str([row for row in woken if not is_exact(row)])[:500])
+    # The kernel leaves some out, and may leave out all. What those ended is not taken for ready
+    # since its beginning: its own count of the time in the queue says that of hardly any.
+    sure = [row for row in untold if is_exact(row)]
+    tap.check(len(sure) <= 1 + 0.1 * len(untold), "wake-ups: without one only bounds are told",
+              str(sure)[:500])
+    watched = profile_of(options, scratch)["off_cpu"]["switches"]
+    tap.check(not watched["stretch_ns"] or
+              (watched["waits"], watched["waits_without_wake_up"]) == (len(waits), len(untold)),
+              "wake-ups: the report says of how many waits none was told",
+              f"{watched}, {len(untold)} of {len(waits)}")
+    text = subprocess.run([str(options.build / "kymo"), "report", str(scratch / "trace")],
+                          capture_output=True, text=True, timeout=120, check=True).stdout
+    tap.check(not watched["stretch_ns"] or
+              ("the kernel did not tell what ended" in text) == bool(untold),
+              "wake-ups: its text says so, too, where there are some", text[:500])
+    return waits
+
+
 def check_wakes(tap, options, folder, scratch):
-    """With wake-ups what was blocked and what was ready is exact, of every wait that is told."""
+    """What was blocked and what was ready is exact, of every wait that has its wake-up."""
     if not has_wakes(options):
         print("ok - wake-ups # SKIP takes root, and a tracefs to mount")
         return
@@ -373,31 +416,26 @@ def check_wakes(tap, options, folder, scratch):
     watched = profile_of(options, scratch)["off_cpu"]["switches"]
     share = watched["observed_ns"] / max(watched["stretch_ns"], 1)
     every = [row for some in rows.values() for row in some]
-    exact = [row for row in every if row["runnable_min_ns"] is not None
-             and row["runnable_min_ns"] == row["runnable_max_ns"]]
-    print(f"# wake-ups: {len(exact)} of {len(every)} intervals are exact; observed "
-          f"{share * 100:.1f} % of the time")
-    tap.check(every and len(exact) >= 0.95 * len(every),
-              "wake-ups: blocked and ready are known exactly", f"{len(exact)} of {len(every)}")
-    # Of those that it waits for; preempted, nobody has to wake it.
-    waits = [row for row in every if row["reason"] != PREEMPTED and not row["clipped"]]
-    told = [row for row in waits if row["woken_by"] == BY_INTERRUPT]
-    print(f"# wake-ups: {len(told)} of {len(waits)} waits were ended by a device or a timer")
-    others = [(row["reason"], row["woken_by"], row["duration_ns"]) for row in waits
+    print(f"# wake-ups: observed {share * 100:.1f} % of the time")
+    waits = check_told(tap, options, scratch, every)
+    told = [row for row in waits if row["woken_by"]]
+    others = [(row["reason"], row["woken_by"], row["duration_ns"]) for row in told
               if row["woken_by"] != BY_INTERRUPT]
     # Of what windows saw of a busy machine it may be another part.
-    tap.check(share < 0.95 or len(told) >= 0.8 * len(waits),
+    tap.check(share < 0.95 or len(others) <= 0.2 * len(told),
               "wake-ups: devices and timers end these waits", str(others)[:500])
     check_wakers(tap, options, scratch)
     way, rows = ways["queued"], rows.get(ways["queued"].task, [])
-    ready = sum(row["runnable_min_ns"] for row in rows if row in exact)
-    print(f"# queued: ready for {way.total_ns / 1e6:.2f} ms, told {ready / 1e6:.2f} in "
-          f"{len(rows)} times")
+    least, most = bounds_of(rows)
+    print(f"# queued: ready for {way.total_ns / 1e6:.2f} ms, told {least / 1e6:.2f} to "
+          f"{most / 1e6:.2f} in {len(rows)} times")
     # What the kernel counts begins in its queue: a processor's way out of its sleep is before it.
-    least = 0.98 * way.total_ns - 1e6 - unseen_of(watched)
-    most = 1.02 * way.total_ns + 1e6 + len(rows) * 100e3
-    tap.check(share < 0.95 or least < ready < most,
-              "wake-ups: ready for as long as the kernel counted", f"{ready} of {way.total_ns}")
+    # Of what was not watched all may have been ready.
+    room = 0.02 * way.total_ns + 1e6
+    tap.check(least <= way.total_ns + room + len(rows) * 100e3,
+              "wake-ups: ready no longer than the kernel counted", f"{least} of {way.total_ns}")
+    tap.check(share < 0.95 or way.total_ns <= most + room + unseen_of(watched),
+              "wake-ups: ready for as long as the kernel counted", f"{most} of {way.total_ns}")
 
 
 def check_names(tap, options, scratch):
