@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <kymo/place.h>
 
+#include <base/testpoint.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/stack_store.h>
 #include <record/sample/stack_walk.h>
@@ -163,23 +164,23 @@ static void free_word(uint64_t *word)
 	__atomic_fetch_and(word, ~KY_PLACE_TASK_MASK, __ATOMIC_RELEASE);
 }
 
-/* A way for a task that has none. */
-static struct ky_place_slot *claim(struct kymo_place_set *sets, uint64_t task)
+/* A way for a task that has none. Who looks for it with find() need not find it: a detach empties
+ * the table at any moment. */
+static uint64_t *claim(struct kymo_place_set *sets, uint64_t task)
 {
 	uint32_t home = KYMO_PLACE_SET_OF(kymo_place_hash(task));
 	uint64_t *word = claim_in(&sets[home], task);
-	struct ky_place_slot *slot;
 
 	if (!word) {
 		__atomic_fetch_or(&sets[home].tasks[0], KY_PLACE_SPILLED, __ATOMIC_RELAXED);
 		word = claim_in(&sets[home ^ 1u], task);
 	}
-	slot = word ? slot_of(sets, word) : NULL;
-	if (slot && ky_ring_touch(&slot->scratch)) {
+	if (word && ky_ring_touch(&slot_of(sets, word)->scratch)) {
 		if (word != home_of(sets, task))
 			__atomic_fetch_add(home_of(sets, task), KY_PLACE_AWAY_ONE,
 					   __ATOMIC_RELAXED);
-		return slot;
+		KY_TESTPOINT("place.claimed");
+		return word;
 	}
 	if (word)
 		free_word(word);
@@ -435,8 +436,8 @@ void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *pl
 	struct ky_thread *thread = self();
 	struct kymo_place_set *sets = thread->hot.places;
 	struct kymo_place_held *held;
-	struct ky_place_slot *slot;
 	struct ky_stack_store store;
+	uint64_t *word;
 	uint32_t count = place->frame_count < KYMO_PLACE_FRAMES_MAX ? place->frame_count :
 								      KYMO_PLACE_FRAMES_MAX;
 	uint32_t stack;
@@ -462,9 +463,9 @@ void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *pl
 	}
 	/* Behind its poll the task may be over, and nobody would free its way again. */
 	if (!find(sets, taken->task)) {
-		slot = claim(sets, taken->task);
-		if (slot)
-			write_slot(slot, find(sets, taken->task), taken, taken->count);
+		word = claim(sets, taken->task);
+		if (word)
+			write_slot(slot_of(sets, word), word, taken, taken->count);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 
+#include <base/testpoint.h>
 #include <drain/ring_view.h>
 #include <kymo/place.h>
 #include <pthread.h>
@@ -12,6 +13,14 @@
 #define TEST_HZ UINT64_C(1000000000)
 #define MS_TICKS (TEST_HZ / 1000)
 #define test_ticks test_ticks_steps
+
+static void (*at_claim)(void);
+
+void ky_testpoint(const char *name)
+{
+	if (at_claim && strcmp(name, "place.claimed") == 0)
+		at_claim();
+}
 
 struct case_ {
 	struct test_recorder test;
@@ -578,6 +587,36 @@ static void reader__follows_nothing_it_has_not_checked(void **state)
 	test_free(bytes);
 }
 
+/* As a detach leaves it to whoever is inside: zero, from one instruction to the next. */
+static void empty_table(void)
+{
+	at_claim = NULL;
+	memset(ky_ring_places(ky_engine.ring), 0, KY_PLACE_SLOTS_OFFSET);
+}
+
+static void detach__may_empty_the_table_at_any_moment(void **state)
+{
+	struct ky_place_seen seen;
+	struct case_ c;
+
+	(void)state;
+	open_case(&c);
+	(void)poll(&c, 1, 0);
+	at_claim = empty_table;
+	put(2, 0x1000); /* in its home */
+	assert_null(at_claim);
+	assert_int_equal(look(&c, 2, &seen), 0);
+	for (uint64_t task = 1; task < KY_PLACE_SLOTS; task++)
+		put(task, 0x1000);
+	at_claim = empty_table;
+	for (uint64_t task = KY_PLACE_SLOTS; at_claim; task++)
+		put(task, 0x1000); /* away from home, where there is room at all */
+	put(2, 0x1000);
+	assert_true(look(&c, 2, &seen) >= 1);
+	assert_int_equal(seen.task_word >> KYMO_NAME_BITS, 2);
+	test_recorder_close(&c.test);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +635,7 @@ int main(void)
 		cmocka_unit_test(stacks__beyond_the_room_are_counted),
 		cmocka_unit_test(table__is_whole_while_it_is_written),
 		cmocka_unit_test(reader__follows_nothing_it_has_not_checked),
+		cmocka_unit_test(detach__may_empty_the_table_at_any_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
