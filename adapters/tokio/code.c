@@ -64,6 +64,18 @@ static void read_code(struct walk *walk, const struct ky_tokio_symbol *symbol)
 	}
 }
 
+/* All names of one address. */
+static int visit_twins(const struct walk *walk, const struct ky_tokio_symbol *symbol)
+{
+	int decided;
+
+	do {
+		decided = walk->visit(walk->ctx, ky_tokio_elf_name(walk->elf, symbol));
+		symbol = ky_tokio_elf_twin(walk->elf, symbol);
+	} while (!decided && symbol);
+	return decided;
+}
+
 static int run(struct walk *walk, uintptr_t start)
 {
 	const struct ky_tokio_symbol *symbol = ky_tokio_elf_find(walk->elf, start);
@@ -72,13 +84,10 @@ static int run(struct walk *walk, uintptr_t start)
 		return 0;
 	enqueue(walk, symbol);
 	for (uint32_t i = 0; i < walk->count && !walk->mentioned; i++) {
-		symbol = walk->queue[i];
-		for (; walk->visit && symbol; symbol = ky_tokio_elf_twin(walk->elf, symbol)) {
-			int decided = walk->visit(walk->ctx, ky_tokio_elf_name(walk->elf, symbol));
+		int decided = walk->visit ? visit_twins(walk, walk->queue[i]) : 0;
 
-			if (decided)
-				return decided;
-		}
+		if (decided)
+			return decided;
 		read_code(walk, walk->queue[i]);
 	}
 	return 0;
