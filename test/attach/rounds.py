@@ -135,7 +135,7 @@ def main():
     for axes in BUILDS:
         folder = matrix.build(options.target.resolve(), *axes, programs=["echo"])
         label = " ".join(axes)
-        cases = [(f"rounds on {label}", rounds, (options.rounds if axes == BUILDS[0] else 3,)),
+        cases = [(f"rounds on {label}", rounds, (options.rounds,)),
                  (f"counts on {label}", counts, ())]
         for name, case, more in cases:
             number += 1
