@@ -1,12 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Python's unittest printing TAP: one line a case, so that run_tests.py and meson see its skips.
+"""Python's unittest printing TAP: one line a case, so that run_tests.py and meson see its skips;
+and how its cases wait.
 
 A test program ends with `unittest_tap.main(sys.argv[3:])`, which takes unittest's own arguments:
 names of classes and cases, -k, -f.
 """
 import re
 import sys
+import time
 import unittest
+
+DEADLINE_S = 60
+
+
+def wait_until(condition):
+    """A condition, not a duration: the deadline only ends a hanging test."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the awaited state did not come")
+        time.sleep(0.01)
 
 
 def name_of(test):

@@ -12,25 +12,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import unittest_tap  # noqa: E402
+from unittest_tap import DEADLINE_S  # noqa: E402
 
 KYMO, HOST, STEPS, LIBRARY, DENY = (os.path.abspath(path) for path in sys.argv[1:6])
-DEADLINE_S = 60
 WAITS = ["futex", "futex-timed", "epoll", "epoll-timed"]
 ANSWERED = r"process \d+ is (recorded|as it was).* a thread was borrowed for (\d+) us"
-
-
-def wait_until(condition):
-    """A condition, not a duration: the deadline only ends a hanging test."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("the awaited state did not come")
-        time.sleep(0.01)
 
 
 def maps(pid):

@@ -15,8 +15,9 @@ import signal
 import subprocess
 import unittest
 
-from attach_case import (ANSWERED, DEADLINE_S, DENY, HOST, KYMO, WAITS, Attach, executable_unnamed,
-                         main, maps, threads, wait_until)
+from attach_case import (ANSWERED, DENY, HOST, KYMO, WAITS, Attach, executable_unnamed, main, maps,
+                         threads)
+from unittest_tap import DEADLINE_S, wait_until
 
 ROUNDS = 50
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17

@@ -15,8 +15,9 @@ import signal
 import subprocess
 import unittest
 
-from attach_case import (ANSWERED, DEADLINE_S, HOST, KYMO, LIBRARY, STEPS, WAITS, Attach,
-                         executable_unnamed, main, threads, wait_until)
+from attach_case import (ANSWERED, HOST, KYMO, LIBRARY, STEPS, WAITS, Attach, executable_unnamed,
+                         main, threads)
+from unittest_tap import DEADLINE_S, wait_until
 
 
 def sleeps_of_child(pid):

@@ -16,24 +16,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import unittest_tap  # noqa: E402
+from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
 
 KYMO = HOST = STATIC = ""
 POLLS = 1000
-DEADLINE_S = 60
-
-
-def wait_until(condition):
-    """A condition, not a duration: the deadline only ends a hanging test."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("the awaited state did not come")
-        time.sleep(0.01)
 
 
 class Run(unittest.TestCase):
