@@ -110,11 +110,14 @@ class Ps(Control):
 
     def test_rate_is_counted_over_the_interval(self):
         quiet, busy = self.host(), self.host("polls=1000000000000")
-        found = self.json("ps", "-i", "50ms")
-        self.assertEqual(found["interval_ns"], 50000000)
-        rates = {ring["pid"]: ring["events_per_second"] for ring in found["rings"]}
-        self.assertEqual(rates[quiet.pid], 0)
-        self.assertGreater(rates[busy.pid], 0)
+
+        def has_run():  # a machine may leave nothing of 50 ms to the busy one
+            found = self.json("ps", "-i", "50ms")
+            self.assertEqual(found["interval_ns"], 50000000)
+            rates = {ring["pid"]: ring["events_per_second"] for ring in found["rings"]}
+            self.assertEqual(rates[quiet.pid], 0)
+            return rates[busy.pid] > 0
+        wait_until(has_run)
         self.assertEqual({ring["events_per_second"] for ring in self.ps()}, {None})
         self.assertIn("EVENTS/S in 50.0 ms", self.kymo("ps", "-i", "0.05").stdout)
 
@@ -211,7 +214,8 @@ class Set(Control):
         wait_until((self.dir / "done").exists)
         again = self.json("dump", "-o", self.dir / "again.trc", process.pid)
         self.assertEqual((self.polls(self.dir / "again.trc"), again["is_stopped"]), (held, False))
-        self.assertEqual(again["stopped_unix_ns"] // 10**9, made["stopped_unix_ns"] // 10**9)
+        # Each asks its own two clocks what time that was.
+        self.assertLess(abs(again["stopped_unix_ns"] - made["stopped_unix_ns"]), 10**9)
         status = self.kymo("status", process.pid).stdout
         self.assertIn("recording=off, as started otherwise", status)
         self.assertRegex(status, rf"stopped .* after its start; `kymo set {process.pid} rec")
