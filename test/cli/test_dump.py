@@ -353,26 +353,31 @@ class Dump(Rings):
     def test_while_the_drain_rotates(self):
         """Every dump is a whole trace, and the stream behind it has everything."""
         ready, traces = self.dir / "ready", self.dir / "traces"
+        gates = [self.dir / f"gate{n}" for n in range(6)]
         run = subprocess.Popen([KYMO, "run", "--ring-dir", self.rings, "-o", traces,
                                 "--rotate-interval", "2ms", "--", HOST, "1000", f"touch={ready}",
-                                "paced=300000"], stderr=subprocess.PIPE, text=True)
+                                *[word for gate in gates for word in (f"wait={gate}",
+                                                                      "paced=50000")],
+                                f"wait={self.dir / 'end'}"], stderr=subprocess.PIPE, text=True)
         self.started.append(run)
         wait_until(ready.exists)
-        dumps = 0
-        while run.poll() is None:
-            path = self.out / f"{dumps}.trc"
+        segments = lambda: len(list(traces.rglob("*.trc.zst")))
+
+        def is_dumped():
+            path = self.out / f"{len(self.traces())}.trc"
             done = self.dump("run_host", "-o", path)
-            if done.returncode != 0:
-                self.assertRegex(done.stderr, "'run_host' records|gone")
-                break
-            starts = {t["name"]: t["count"] for t in self.info(path)["types"]}
-            self.assertIn(starts["PollStartEvent"] - starts["PollEndEvent"], (0, 1))
-            dumps += 1
+            self.assertEqual(done.returncode, 0, done.stderr)
+            counts = {t["name"]: t["count"] for t in self.info(path)["types"]}
+            self.assertIn(counts["PollStartEvent"] - counts["PollEndEvent"], (0, 1))
+            return segments() >= index
+        for index, gate in enumerate(gates):
+            gate.touch()
+            wait_until(is_dumped)  # until the drain has rotated once more
+        (self.dir / "end").touch()
         err = run.communicate(timeout=DEADLINE_S)[1]
         self.assertEqual(run.returncode, 0, err)
         self.assertRegex(err, "nothing lost")
-        self.assertGreater(dumps, 0)
-        self.assertGreater(len(list(traces.rglob("*.trc.zst"))), 5)
+        self.assertGreater(segments(), 5)
         self.assertEqual(self.polls(traces), 301000)
         # Read together, what a dump and the stream both have counts once.
         self.assertEqual(self.polls(traces, *self.traces()), 301000)
