@@ -42,6 +42,7 @@ class Limited(unittest.TestCase):
         for name in ("go", "end"):  # whoever still waits for one of these ends now
             (self.dir / name).touch()
         for process in self.started:
+            process.send_signal(signal.SIGCONT)
             process.communicate(timeout=DEADLINE_S)
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -243,40 +244,49 @@ class Dumps(Limited):
         self.assertEqual(told, {"rules.fired": 3, "rules.held_back": 3, "rules.untold": 3,
                                 "rules.untold_over_budget": 3, "rules.undumped": 3})
 
-    def makers(self, process, host):
-        return [pid for pid in self.children(process) if pid != host]
-
-    def test_a_dump_gives_way_to_the_program(self):
-        go = self.dir / "go"
+    def start_twelve(self):
+        """Twelve dumps at once, of tens of milliseconds each. Returns kymo, and one that makes one
+        of them: both stopped, so that neither it ends nor anybody asks what became of it."""
         rules = ";".join(f"poll>50ms name=r{at}" for at in range(12))
         process = self.start("--mode", "flight", "--ring-bytes", "64M", "--trigger", rules, HOST,
-                             "400000", "begin=7", f"wait={go}")
-        host = self.children(process)[0]
-        while not self.makers(process, host):  # tens of milliseconds each
-            self.assertIsNone(process.poll())
-        os.kill(process.pid, signal.SIGSTOP)  # so that nobody asks what became of them
-        maker = self.makers(process, host)[0]
-        stat = lambda: pathlib.Path(f"/proc/{maker}/stat").read_text().rpartition(")")[2].split()
-        wait_until(lambda: stat()[0] == "Z")
+                             "400000", "begin=7", f"wait={self.dir / 'go'}")
+        host, caught = self.children(process)[0], []
+
+        def stop(pid):
+            os.kill(pid, signal.SIGSTOP)
+            wait_until(lambda: self.stat(pid)[0] in "TZ")
+            return self.stat(pid)[0] == "T"
+
+        def has_caught():
+            self.assertTrue(stop(process.pid))
+            caught.extend(pid for pid in self.children(process)[-1:] if pid != host and stop(pid))
+            if not caught:
+                process.send_signal(signal.SIGCONT)
+            return caught
+        wait_until(has_caught)
+        return process, caught[0]
+
+    @staticmethod
+    def stat(pid):
+        """From its state on."""
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+    def test_a_dump_gives_way_to_the_program(self):
+        process, maker = self.start_twelve()
+        os.kill(maker, signal.SIGCONT)
+        wait_until(lambda: self.stat(maker)[0] == "Z")
         own = os.getpriority(os.PRIO_PROCESS, process.pid)
-        self.assertEqual(int(stat()[16]), min(own + 10, 19))
-        os.kill(process.pid, signal.SIGCONT)
-        go.touch()
+        self.assertEqual(int(self.stat(maker)[16]), min(own + 10, 19))
+        process.send_signal(signal.SIGCONT)
+        (self.dir / "go").touch()
         said = process.stderr.read().decode()
         self.assertEqual((process.wait(DEADLINE_S), said.count("; dump: ")), (0, 12), said)
 
     def test_a_dump_whose_maker_is_killed_is_said(self):
-        go = self.dir / "go"
-        rules = ";".join(f"poll>50ms name=r{at}" for at in range(12))
-        process = self.start("--mode", "flight", "--ring-bytes", "64M", "--trigger", rules, HOST,
-                             "400000", "begin=7", f"wait={go}")
-        host = self.children(process)[0]
-        maker = None
-        while maker is None:  # twelve of them, tens of milliseconds each
-            self.assertIsNone(process.poll())
-            maker = next((pid for pid in self.children(process) if pid != host), None)
+        process, maker = self.start_twelve()
         os.kill(maker, signal.SIGKILL)
-        go.touch()
+        process.send_signal(signal.SIGCONT)
+        (self.dir / "go").touch()
         said = process.stderr.read().decode()
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertRegex(said, r"r\d+: \S+ m?s; no dump: signal 9 \(Killed\) ended the process")
