@@ -76,6 +76,21 @@ def log_is_readable():
     return os.stat("/proc/self/ns/pid").st_ino == 0xEFFFFFFC
 
 
+def read_log():
+    """What the kernel said so far."""
+    log, text = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK), b""
+    try:
+        while True:
+            try:
+                text += os.read(log, 8192)
+            except BrokenPipeError:  # overwritten meanwhile: it goes on with the oldest
+                pass
+    except BlockingIOError:
+        return text.decode(errors="replace")
+    finally:
+        os.close(log)
+
+
 class Oom(unittest.TestCase):
     def setUp(self):
         self.cgroup = Cgroup()
@@ -106,6 +121,15 @@ class Oom(unittest.TestCase):
         text = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         return int(text.split()[0])
 
+    def looked(self, run):
+        """Once in a second kymo looks where its program is: a second from now, in its next step."""
+        def slept():
+            status = pathlib.Path(f"/proc/{run.pid}/status").read_text()
+            return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status)[1])
+        time.sleep(1)
+        steps = slept()
+        wait_until(lambda: slept() >= steps + 4)
+
     def end_of(self, path):
         done = subprocess.run([KYMO, "info", "--json", path], capture_output=True, text=True,
                               check=True)
@@ -132,7 +156,7 @@ class Oom(unittest.TestCase):
         run = self.start(*self.cgroup.enter, HOST, "1000", f"touch={self.ready}", f"wait={go}",
                          "grow")
         wait_until(self.ready.exists)
-        time.sleep(0.7)  # kymo looks now and then where it is; without it the log alone knows
+        self.looked(run)  # without it the log alone knows
         go.touch()
         self.assertEqual(run.wait(DEADLINE_S), -signal.SIGKILL)
         self.assertEqual(self.end_of(self.traces), self.known)
@@ -156,7 +180,8 @@ class Oom(unittest.TestCase):
         self.grow_in_cgroup()
         self.assertGreater(self.cgroup.kills(), 0)
         if not log_is_readable():
-            time.sleep(4)  # longer ago than what kymo takes for the reason
+            self.looked(run)
+            time.sleep(2.5)  # what it saw is longer ago than what it takes for the reason
         os.kill(self.child_of(run), signal.SIGKILL)
         self.assertEqual(run.wait(DEADLINE_S), -signal.SIGKILL)
         self.assertEqual(self.end_of(self.traces), "signal 9 (SIGKILL)")
@@ -184,7 +209,8 @@ class Oom(unittest.TestCase):
         wait_until(lambda: "dead" in subprocess.run(
             [KYMO, "ps", "-i", "0", "--ring-dir", self.rings], capture_output=True, text=True,
             check=False).stdout)
-        time.sleep(0.1)  # the log is written behind the kill
+        if not kill and log_is_readable():  # it is written behind the kill
+            wait_until(lambda: f"Killed process {host} " in read_log())
         done = subprocess.run([KYMO, "recover", "--ring-dir", self.rings, "-o", self.traces],
                               capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
