@@ -5,6 +5,7 @@
 usage: test_run.py KYMO HOST STATIC [unittest arguments]
 HOST is run_host.c; STATIC a statically linked program, or "".
 """
+import contextlib
 import csv
 import gzip
 import json
@@ -65,6 +66,14 @@ class Run(unittest.TestCase):
 
     def counts(self, path=None):
         return {entry["name"]: entry["count"] for entry in self.info(path)["types"]}
+
+    def wait_for_polls(self, count):
+        """Until so many are written; before its first bytes a file is no trace yet."""
+        def are_written():
+            with contextlib.suppress(subprocess.CalledProcessError, KeyError):
+                return self.counts()["PollStartEvent"] == count
+            return False
+        wait_until(are_written)
 
     def runs(self):
         return sorted(path.parent for path in self.traces.glob("*/*/.kymo-run"))
@@ -321,7 +330,7 @@ class Records(Run):
 
     def test_a_stream_set_to_flight_ends_with_a_dump_of_the_rest(self):
         process = self.started_with_files()
-        wait_until(self.active)
+        self.wait_for_polls(POLLS)
         self.set_mode("flight")
         wait_until(lambda: self.sealed() and not self.active())
         self.assertEqual(self.counts()["PollStartEvent"], POLLS)
@@ -627,8 +636,7 @@ class Records(Run):
         go, path = self.dir / "go", self.dir / "new" / "one.trc.zst"
         self.traces = path
         process = self.start(HOST, str(POLLS), f"wait={go}", f"polls={POLLS}")
-        wait_until(lambda: path.exists() and path.stat().st_size)
-        self.assertEqual(self.counts()["PollStartEvent"], POLLS)
+        self.wait_for_polls(POLLS)
         go.touch()
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
@@ -640,7 +648,7 @@ class Records(Run):
         go = self.dir / "go"
         self.traces = self.dir / "one.trc.gz"
         process = self.start(HOST, str(POLLS), f"wait={go}", start_new_session=True)
-        wait_until(lambda: self.traces.exists() and self.traces.stat().st_size)
+        self.wait_for_polls(POLLS)
         process.kill()
         process.wait(DEADLINE_S)
         go.touch()
@@ -780,8 +788,9 @@ class Records(Run):
 
 
 if __name__ == "__main__":
-    # Under nohup it is ignored, which children inherit and no shell can trap.
+    # Ignored under nohup or in the background, which children inherit and no shell can trap.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     KYMO, HOST = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     STATIC = os.path.abspath(sys.argv[3]) if sys.argv[3] else ""
     unittest_tap.main(sys.argv[4:])
