@@ -100,23 +100,27 @@ static int search(const struct ky_process *process, const struct ky_arch_code *c
 {
 	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + SEARCH_NS;
 	pid_t candidates[CANDIDATES_MAX];
+	int err = -EAGAIN;
 
+	borrowed->memory = process->free_address;
 	do {
 		size_t count = ky_park_candidates(process, candidates, CANDIDATES_MAX);
 
 		for (size_t i = 0; i < count; i++) {
-			int err = ky_borrow(process, candidates[i], code, block, borrowed, why);
+			err = ky_borrow(process, candidates[i], code, block, borrowed, why);
 
 			out->stop_count++;
 			if (borrowed->stopped_ns > out->stopped_ns)
 				out->stopped_ns = borrowed->stopped_ns;
-			if (err != -EAGAIN)
+			if (err != -EAGAIN && err != -EEXIST)
 				return err;
 		}
 		pause_for(PAUSE_NS);
 	} while (ky_now_ns(CLOCK_MONOTONIC) < until_ns && ky_process_is_there(process));
 	if (!ky_process_is_there(process))
 		return ky_attach_refuse(why, -ESRCH, "ended meanwhile");
+	if (err == -EEXIST)
+		return err;
 	return ky_attach_refuse(
 		why, -EBUSY,
 		"has no thread that could be borrowed without risk: within 2 s none of them "

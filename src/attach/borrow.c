@@ -32,6 +32,7 @@
 struct borrow {
 	const struct ky_process *process;
 	pid_t tid;
+	uint64_t memory;
 	struct ky_arch_context found, settled, now;
 	struct ky_arch_layout layout;
 	uint64_t stopped_at_ns;
@@ -164,8 +165,7 @@ static int examine(struct borrow *borrow, const struct ky_arch_code *code)
 	ky_arch_frame_of(&borrow->found, &frame);
 	if (ky_park_of(borrow->process, &frame) != KY_PARK_YES)
 		return -EAGAIN;
-	err = ky_arch_lay_out(&borrow->layout, &borrow->settled, code,
-			      borrow->process->free_address);
+	err = ky_arch_lay_out(&borrow->layout, &borrow->settled, code, borrow->memory);
 	if (err || !has_stack(borrow) ||
 	    !ky_process_write(borrow->process, borrow->layout.stack_address, borrow->layout.stack,
 			      borrow->layout.stack_bytes))
@@ -204,21 +204,19 @@ static int get_memory(struct borrow *borrow)
 	KY_TESTPOINT("attach.memory");
 	if (!err)
 		err = ky_arch_read(borrow->tid, &borrow->now);
-	if (!err && ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns > BORROW_NS)
-		err = -ETIMEDOUT;
 	if (err)
 		return err == -ETIMEDOUT ? -EAGAIN : err;
-	if (ky_arch_result(&borrow->now) == (int64_t)borrow->process->free_address)
-		return 0;
+	if (ky_arch_result(&borrow->now) == (int64_t)borrow->memory)
+		return ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns > BORROW_NS ? -EAGAIN : 0;
 	is_taken = ky_arch_result(&borrow->now) == -EEXIST;
-	/* What is there is somebody else's: on no account give it back. */
+	/* What is there is somebody else's: on no account give it back, however late it is. */
 	err = ky_arch_write(borrow->tid, &borrow->layout.leave);
 	return err ? err : is_taken ? -EEXIST : -ENOMEM;
 }
 
 static int start_stub(struct borrow *borrow, const struct kymo_attach_block *block)
 {
-	uint64_t memory = borrow->process->free_address;
+	uint64_t memory = borrow->memory;
 	size_t bytes;
 	const uint8_t *stub = ky_arch_stub(&bytes);
 
@@ -318,7 +316,9 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 		return -ENOMEM;
 	borrow->process = process;
 	borrow->tid = tid;
-	*out = (struct ky_borrowed){.tid = tid, .block = process->free_address + KY_STUB_BLOCK};
+	borrow->memory = out->memory;
+	*out = (struct ky_borrowed){
+		.tid = tid, .memory = borrow->memory, .block = borrow->memory + KY_STUB_BLOCK};
 	make_haste(&before);
 	err = stop(borrow);
 	if (err == -EPERM || err == -ESRCH) {
@@ -329,8 +329,11 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 	KY_TESTPOINT("attach.stopped");
 	if (!err)
 		err = examine(borrow, code);
-	if (!err)
+	if (!err) {
 		err = get_memory(borrow);
+		if (err) /* where the machine is busy it may keep it for a while yet */
+			out->memory += KY_STUB_MEMORY_BYTES;
+	}
 	if (!err)
 		err = start_stub(borrow, block);
 	KY_TESTPOINT("attach.running");

@@ -15,6 +15,7 @@
 
 struct ky_borrowed {
 	pid_t tid;
+	uint64_t memory;     /* in: where nothing is mapped; out: where to ask the next thread */
 	uint64_t block;      /* address of the block in the process */
 	uint64_t stopped_ns; /* from the stop until it was on its way back */
 };
@@ -23,6 +24,7 @@ struct ky_borrowed {
  * block is the caller's.
  *
  * Returns  0; -EAGAIN: this thread will not do, or is not asleep any more, and is as before;
+ *          -EEXIST with why: it is as before, there is something mapped where we asked for memory;
  *          -errno with why: nothing can be done here at all. */
 int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_code *code,
 	      const struct kymo_attach_block *block, struct ky_borrowed *out, char *why);

@@ -16,7 +16,7 @@ import subprocess
 import unittest
 
 from attach_case import (ANSWERED, HOST, KYMO, LIBRARY, STEPS, WAITS, Attach, executable_unnamed,
-                         main, threads)
+                         main, maps, threads)
 from unittest_tap import DEADLINE_S, wait_until
 
 
@@ -94,6 +94,23 @@ class Namespaces(Attach):
         outer, pid = self.boxed("futex", before=f"mount -t tmpfs none {folder};")
         self.refused(pid, "lives in another file system (a container?)", LIBRARY, "KYMO_PRELOAD")
         self.end(outer, pid)
+
+
+class Busy(Attach):
+    def test_memory_that_is_taken_is_left_alone_and_had_elsewhere(self):
+        """So it is where a thread that we gave up has not given back what it got for us."""
+        process = self.host("futex", "epoll")
+        parts = [[int(part, 16) for part in line.split()[0].split("-")]
+                 for line in maps(process.pid)]
+        taken = next(end for (_, end), (start, _) in zip(parts, parts[1:]) if start - end > 1 << 20)
+        done = subprocess.run([STEPS, "start", str(process.pid), LIBRARY, "taken",
+                               f"{taken - 4096:x}"], capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        now = [int(line.split()[0].split("-")[1], 16) for line in maps(process.pid)]
+        self.assertIn(taken, now)
+        self.detach(process)
+        self.ended(process)
 
 
 class Killed(Attach):
