@@ -60,11 +60,11 @@ class Control(unittest.TestCase):
     def ps(self, *args):
         return self.json("ps", "-i", "0", *args)["rings"]
 
-    def host(self, *actions, **variables):
-        """Starts a host that has recorded 1,000 polls, takes the actions, then waits for a file
-        `end`."""
+    def host(self, *actions, behind=(), **variables):
+        """A host that has recorded 1,000 polls and taken the actions, takes those of behind, then
+        waits for a file `end`."""
         ready = self.dir / f"ready{len(self.started)}"
-        process = subprocess.Popen([HOST, "1000", f"touch={ready}", *actions,
+        process = subprocess.Popen([HOST, "1000", *actions, f"touch={ready}", *behind,
                                     f"wait={self.dir / 'end'}"],
                                    env={**os.environ, "KYMO_RING_DIR": str(self.rings),
                                         **variables})
@@ -109,7 +109,7 @@ class Ps(Control):
         self.assertEqual([ring["state"] for ring in self.ps()], ["alive"])
 
     def test_rate_is_counted_over_the_interval(self):
-        quiet, busy = self.host(), self.host("polls=1000000000000")
+        quiet, busy = self.host(), self.host(behind=["polls=1000000000000"])
 
         def has_run():  # a machine may leave nothing of 50 ms to the busy one
             found = self.json("ps", "-i", "50ms")
@@ -176,7 +176,7 @@ class Status(Control):
 
 class Set(Control):
     def test_changes_are_printed_and_seen_by_the_process(self):
-        process = self.host("wait=" + str(self.dir / "more"), "polls=100")
+        process = self.host(behind=[f"wait={self.dir / 'more'}", "polls=100"])
         claims = lambda: self.json("status", process.pid)["events_at_least"]
         before = claims()
         done = self.kymo("set", process.pid, "poll=off", "poll.threshold=1ms", "mode=flight")
@@ -204,8 +204,9 @@ class Set(Control):
         self.assertEqual(self.kymo("set", process.pid, "poll=on").stdout, "poll: on, as it was\n")
 
     def test_a_dump_may_be_the_last_that_is_recorded_until_it_goes_on(self):
-        process = self.host(f"wait={self.dir / 'go'}", "polls=100", f"touch={self.dir / 'done'}",
-                            f"wait={self.dir / 'more'}", "polls=10", f"touch={self.dir / 'again'}")
+        process = self.host(behind=[f"wait={self.dir / 'go'}", "polls=100",
+                                    f"touch={self.dir / 'done'}", f"wait={self.dir / 'more'}",
+                                    "polls=10", f"touch={self.dir / 'again'}"])
         self.kymo("set", process.pid, "wake=off")
         made = self.json("dump", "--stop", "-o", self.dir / "last.trc", process.pid)
         self.assertTrue(made["is_stopped"])
@@ -230,7 +231,7 @@ class Set(Control):
         self.assertIsNone(more["stopped_unix_ns"])
 
     def test_that_nothing_is_recorded_any_more_is_said_everywhere(self):
-        process = self.host(f"wait={self.dir / 'go'}")
+        process = self.host()
         done = self.kymo("dump", "--stop", "-o", self.dir / "no" / "x.trc", process.pid)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("recording was stopped", done.stderr)  # although there is no file
