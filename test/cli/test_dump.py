@@ -361,6 +361,8 @@ class Dump(Rings):
                                 f"wait={self.dir / 'end'}"], stderr=subprocess.PIPE, text=True)
         self.started.append(run)
         wait_until(ready.exists)
+        (ring,) = self.rings.glob("*.ring")
+        self.addCleanup(kill_if_there, int(ring.name.split("-")[1]))
         segments = lambda: len(list(traces.rglob("*.trc.zst")))
 
         def is_dumped():
