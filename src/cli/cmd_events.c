@@ -154,9 +154,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_DEBUG_DIR:
 		arguments->is_named = true;
-		if (ky_trace_symbols_add_dir(&arguments->symbols, text))
-			argp_error(state, "--debug-dir can be given %u times at most",
-				   KY_DEBUG_DIRS_MAX);
+		ky_trace_symbols_add_dir(&arguments->symbols, text, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (arguments->is_named && arguments->is_raw)

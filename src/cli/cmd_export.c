@@ -138,9 +138,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		arguments->is_live = true;
 		return 0;
 	case 'd':
-		if (ky_trace_symbols_add_dir(&arguments->names, text))
-			argp_error(state, "--debug-dir can be given %u times at most",
-				   KY_DEBUG_DIRS_MAX);
+		ky_trace_symbols_add_dir(&arguments->names, text, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->format)

@@ -65,9 +65,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 				   text);
 		return 0;
 	case 'd':
-		if (ky_trace_symbols_add_dir(&arguments->names, text))
-			argp_error(state, "--debug-dir can be given %u times at most",
-				   KY_DEBUG_DIRS_MAX);
+		ky_trace_symbols_add_dir(&arguments->names, text, state);
 		return 0;
 	case 'j':
 		arguments->is_json = true;

@@ -82,9 +82,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		arguments->output = text;
 		return 0;
 	case 'd':
-		if (ky_trace_symbols_add_dir(&arguments->symbols, text))
-			argp_error(state, "--debug-dir can be given %u times at most",
-				   KY_DEBUG_DIRS_MAX);
+		ky_trace_symbols_add_dir(&arguments->symbols, text, state);
 		return 0;
 	case 'f':
 		arguments->is_forced = true;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <argp.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
 #include <cli/trace_symbols.h>
@@ -8,12 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir)
+void ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir,
+			      const struct argp_state *state)
 {
 	if (options->debug_dir_count == KY_DEBUG_DIRS_MAX)
-		return -E2BIG;
-	options->debug_dirs[options->debug_dir_count++] = dir;
-	return 0;
+		argp_error(state, "--debug-dir can be given %u times at most", KY_DEBUG_DIRS_MAX);
+	else
+		options->debug_dirs[options->debug_dir_count++] = dir;
 }
 
 const char *ky_symbol_why_text(uint32_t why)

@@ -6,6 +6,7 @@
 #ifndef KY_CLI_TRACE_SYMBOLS_H
 #define KY_CLI_TRACE_SYMBOLS_H
 
+#include <argp.h>
 #include <cli/crash_stack.h>
 #include <cli/input.h>
 #include <read/event_stream.h>
@@ -33,8 +34,9 @@ struct ky_trace_symbols {
 /* Any event of the input, in the order of the files. Returns 0 or a negative error. */
 typedef int (*ky_trace_symbols_fn)(void *ctx, const struct ky_event *event);
 
-/* Returns 0; -E2BIG: there are KY_DEBUG_DIRS_MAX already. */
-int ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir);
+/* The option --debug-dir; more than KY_DEBUG_DIRS_MAX of them end the command. */
+void ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir,
+			      const struct argp_state *state);
 
 /* Reads the input once. each: NULL, or sees every event. Returns an exit code; trouble has been
  * said, damage has not. */
