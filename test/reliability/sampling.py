@@ -62,9 +62,11 @@ def whole(place):
     done = subprocess.run([place.kymo, "events", "--type", "CpuSampleEvent", "--format", "jsonl",
                            place.traces], check=True, capture_output=True, text=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    begin = min(row["timestamp_ns"] for row in rows)
-    late = [row["fields"] for row in rows if row["timestamp_ns"] > begin + 300e6]
-    check(len(late) > 50, f"{len(late)} samples behind the first 300 ms, {len(rows)} in all")
+    # How long they take depends on what else the machine has to do.
+    begin = min((row["timestamp_ns"] for row in rows if not row["fields"]["truncated"]), default=0)
+    late = [row["fields"] for row in rows if row["timestamp_ns"] >= begin > 0]
+    check(len(late) > max(50, len(rows) / 2), f"{len(late)} samples from the first that is whole, "
+          f"{len(rows)} in all")
     return sum(not row["truncated"] for row in late) / len(late)
 
 
