@@ -17,16 +17,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "test/tokio"))
+sys.path[:0] = [str(ROOT / "test/tokio"), str(ROOT / "tools")]
 import matrix  # noqa: E402  (the builds of the witnesses are its)
+from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
 
-DEADLINE_S = 60
 BORROWED = re.compile(r"a thread was borrowed for (\d+) us")
-CONNECTIONS, REQUESTS = 50, 4000
+CONNECTIONS, REQUESTS, WORKERS = 50, 4000, 2
 # Without pie some have their tables in memory that was never writable; fat inlines what it can.
 BUILDS = matrix.DIAGONAL
 
@@ -39,7 +38,7 @@ class Program:
     """One run of the echo server; a new one begins when it has served all."""
 
     def __init__(self, folder, rings):
-        self.command = [folder / "echo", str(CONNECTIONS), str(REQUESTS), "2"]
+        self.command = [folder / "echo", str(CONNECTIONS), str(REQUESTS), str(WORKERS)]
         self.environment = {**os.environ, "KYMO_RING_DIR": str(rings)}
         self.process = None
         self.ended = 0
@@ -51,8 +50,16 @@ class Program:
             self.process = subprocess.Popen(self.command, env=self.environment,
                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                             text=True)
-            time.sleep(0.05)
+            wait_until(self.is_under_way)
         return self.process.pid
+
+    def is_under_way(self):
+        """Its workers are there, or were: before that nobody parks who could be borrowed."""
+        try:
+            threads = len(os.listdir(f"/proc/{self.process.pid}/task"))
+        except FileNotFoundError:
+            threads = 0
+        return threads > WORKERS or self.process.poll() is not None
 
     def finish(self):
         if self.process is None:
@@ -116,7 +123,7 @@ def counts(options, folder):
         if not 0 < info["polls"] <= witness["polls"] or info["lost_records"]:
             raise Trouble(f"{info['polls']} polls recorded of {witness['polls']}, "
                           f"{info['lost_records']} records lost")
-        if not all(worker["parks"] for worker in info["workers"]) or len(info["workers"]) != 2:
+        if len(info["workers"]) != WORKERS or not all(one["parks"] for one in info["workers"]):
             raise Trouble(f"workers without a park: {info['workers']}")
         return f"{info['polls']} polls recorded of {witness['polls']}"
 
@@ -142,7 +149,7 @@ def main():
             try:
                 print(f"# {case(options, folder, *more)}")
                 print(f"ok {number} - {name}", flush=True)
-            except (Trouble, subprocess.TimeoutExpired) as trouble:
+            except (Trouble, TimeoutError, subprocess.TimeoutExpired) as trouble:
                 failed += 1
                 print(f"not ok {number} - {name}\n# {trouble}", flush=True)
     print(f"1..{number}")
