@@ -8,7 +8,9 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <netinet/tcp.h>
 #include <record/resource/listeners.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -64,6 +66,18 @@ static int look_until_known(int dir)
 	return err;
 }
 
+/* The last part of a handshake may be on its way when connect() is back. */
+static void wait_for_callers(int fd, uint32_t count)
+{
+	struct tcp_info info = {.tcpi_unacked = 0}; /* of who listens: callers in the queue */
+	socklen_t bytes = sizeof(info);
+
+	do {
+		sched_yield();
+		assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
+	} while (info.tcpi_unacked < count);
+}
+
 static void queue__holds_callers_that_nobody_accepts(void **state)
 {
 	int dir = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC), callers[BACKLOG], fd;
@@ -81,6 +95,7 @@ static void queue__holds_callers_that_nobody_accepts(void **state)
 					 sizeof(struct sockaddr_in)),
 				 0);
 	}
+	wait_for_callers(fd, BACKLOG);
 	assert_int_equal(look_until_known(dir), 0);
 	known = find(fd);
 	assert_non_null(known);
