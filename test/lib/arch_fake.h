@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* arch_fake.h - a "processor" whose counter is CLOCK_MONOTONIC plus an offset that tests move, or,
- * once test_ticks_steps is not 0, that word plus 100 at each look. */
+ * once test_ticks_steps is not 0, that word plus 100 at each look. From test_ticks_end on, a moment
+ * of CLOCK_MONOTONIC, it stands still. */
 #ifndef KY_TEST_ARCH_FAKE_H
 #define KY_TEST_ARCH_FAKE_H
 
@@ -16,11 +17,12 @@
 
 extern uint64_t test_ticks_offset;
 extern uint64_t test_ticks_steps;
+extern uint64_t test_ticks_end;
 
 static inline uint64_t kymo_arch_ticks(uint32_t *high)
 {
 	struct timespec ts;
-	uint64_t ticks;
+	uint64_t ticks, end;
 
 	if (__atomic_load_n(&test_ticks_steps, __ATOMIC_RELAXED)) {
 		ticks = __atomic_add_fetch(&test_ticks_steps, 100, __ATOMIC_RELAXED);
@@ -29,6 +31,8 @@ static inline uint64_t kymo_arch_ticks(uint32_t *high)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ticks = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	end = __atomic_load_n(&test_ticks_end, __ATOMIC_RELAXED);
+	ticks = ticks < end ? ticks : end;
 	ticks += __atomic_load_n(&test_ticks_offset, __ATOMIC_RELAXED);
 	*high = (uint32_t)(ticks >> 32);
 	return ticks;

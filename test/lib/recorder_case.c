@@ -13,14 +13,21 @@
 #if defined(KYMO_ARCH_HEADER)
 uint64_t test_ticks_offset;
 uint64_t test_ticks_steps;
+uint64_t test_ticks_end = UINT64_MAX;
 
-/* The counter's upper half has just moved: no TIME record for the next 4.2 s unless a test wants
- * one. */
+/* The counter's upper half has just moved, and does not move again unless a test wants it to: no
+ * TIME record, however long the machine takes. */
 static void start_epoch(void)
 {
+	uint64_t ticks;
 	uint32_t high;
 
-	test_ticks_offset += (UINT64_C(1) << 32) - (kymo_arch_ticks(&high) & UINT32_MAX);
+	__atomic_store_n(&test_ticks_end, UINT64_MAX, __ATOMIC_RELAXED);
+	ticks = kymo_arch_ticks(&high);
+	test_ticks_offset += (UINT64_C(1) << 32) - (ticks & UINT32_MAX);
+	ticks = kymo_arch_ticks(&high);
+	__atomic_store_n(&test_ticks_end, (ticks | UINT32_MAX) - test_ticks_offset,
+			 __ATOMIC_RELAXED);
 }
 #else
 static void start_epoch(void)
@@ -31,6 +38,7 @@ static void start_epoch(void)
 void test_recorder_directory(struct test_recorder *test)
 {
 	memset(test, 0, sizeof(*test));
+	start_epoch();
 	snprintf(test->directory, sizeof(test->directory), "/dev/shm/kymo-test-XXXXXX");
 	if (!mkdtemp(test->directory)) {
 		snprintf(test->directory, sizeof(test->directory), "/tmp/kymo-test-XXXXXX");
@@ -43,7 +51,6 @@ void test_recorder_open(struct test_recorder *test, uint64_t ring_bytes, uint32_
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 
 	test_recorder_directory(test);
-	start_epoch();
 	options.service = "test";
 	options.ring_directory = test->directory;
 	options.ring_bytes = ring_bytes ? ring_bytes : 128u << 10;

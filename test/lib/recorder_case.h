@@ -26,7 +26,8 @@ void test_recorder_read(struct test_recorder *test);
 /* Closes and removes everything. */
 void test_recorder_close(struct test_recorder *test);
 
-/* A directory of its own on tmpfs where there is one; removed by test_recorder_close(). */
+/* A directory of its own on tmpfs where there is one; removed by test_recorder_close(). A counter
+ * that tests set has just moved its upper half. */
 void test_recorder_directory(struct test_recorder *test);
 
 /* Runs fn in a new thread and joins it. */
