@@ -226,11 +226,12 @@ class Samples(Attach):
         return [json.loads(line)["fields"] for line in done.stdout.splitlines()]
 
     def check(self, samples, seconds):
-        """One thread burns; what the samples stand for is what was burned, or a little more."""
+        """The samples stand for what all threads burned, or a little more; most is of one."""
         weights = {}
         for sample in samples:
             weights[sample["tid"]] = weights.get(sample["tid"], 0) + sample["weight_ns"] / 1e9
-        self.assertGreater(max(weights.values(), default=0), seconds * 0.8, weights)
+        self.assertGreater(sum(weights.values()), seconds * 0.8, weights)
+        self.assertGreater(max(weights.values()), seconds * 0.5, weights)
 
     def test_perf_event_from_outside_needs_no_word(self):
         process = self.host("futex", "busy")
