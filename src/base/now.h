@@ -18,6 +18,29 @@ static inline uint64_t ky_now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+#define KY_CLOCKS_TRIES 3
+#define KY_CLOCKS_NEAR_NS 1000u
+
+/* CLOCK_REALTIME at a moment of CLOCK_MONOTONIC close by. Read between two readings of that one,
+ * and again where these lie apart: a pause between two clocks would pass for a step of the wall
+ * clock. */
+static inline uint64_t ky_realtime_at_ns(uint64_t monotonic_ns)
+{
+	uint64_t narrowest = UINT64_MAX, offset = 0;
+
+	for (int i = 0; i < KY_CLOCKS_TRIES && narrowest > KY_CLOCKS_NEAR_NS; i++) {
+		uint64_t before = ky_now_ns(CLOCK_MONOTONIC);
+		uint64_t realtime = ky_now_ns(CLOCK_REALTIME);
+		uint64_t width = ky_now_ns(CLOCK_MONOTONIC) - before;
+
+		if (width >= narrowest)
+			continue;
+		narrowest = width;
+		offset = realtime - (before + width / 2);
+	}
+	return monotonic_ns + offset;
+}
+
 /* CPU time of all threads that a process ever had; up to a tick behind where one runs right now.
  * False: there is no such process, and *ns is 0. Cost: one system call, where
  * clock_getcpuclockid(3), which makes the same number of the pid, takes two. */

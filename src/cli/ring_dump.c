@@ -230,7 +230,7 @@ void ky_dump_clock(struct ky_dump_clock *out, const struct ky_found_ring *found)
 	if (found->is_other_boot)
 		return;
 	out->monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
-	out->unix_ns = ky_now_ns(CLOCK_REALTIME);
+	out->unix_ns = ky_realtime_at_ns(out->monotonic_ns);
 }
 
 static uint64_t unix_ns_of(const struct ky_dump_clock *clock, uint64_t monotonic_ns)

@@ -35,7 +35,7 @@ static struct ky_clock_anchor read_clocks(bool is_monotonic)
 	now.ticks_before = kymo_arch_ticks(&high);
 	now.monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 	now.ticks_after = kymo_arch_ticks(&high);
-	now.realtime_ns = ky_now_ns(CLOCK_REALTIME);
+	now.realtime_ns = ky_realtime_at_ns(now.monotonic_ns);
 	if (is_monotonic)
 		now.ticks_before = now.ticks_after = now.monotonic_ns;
 	return now;

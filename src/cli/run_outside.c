@@ -51,7 +51,7 @@ static void read_clock(struct ky_clock_anchor *out)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
-	*out = (struct ky_clock_anchor){now_ns, now_ns, now_ns, ky_now_ns(CLOCK_REALTIME)};
+	*out = (struct ky_clock_anchor){now_ns, now_ns, now_ns, ky_realtime_at_ns(now_ns)};
 }
 
 void ky_run_outside_open(struct ky_run_outside *outside, const struct ky_run_options *options,

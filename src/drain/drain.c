@@ -25,13 +25,12 @@ int ky_drain_own_anchor(void *ctx, struct ky_clock_anchor *out)
 	uint64_t narrowest = 0;
 
 	for (int i = 0; i < ANCHOR_TRIES; i++) {
-		struct ky_clock_anchor anchor;
+		struct ky_clock_anchor anchor = {0};
 		uint32_t high;
 
 		anchor.ticks_before = kymo_arch_ticks(&high);
 		anchor.monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 		anchor.ticks_after = kymo_arch_ticks(&high);
-		anchor.realtime_ns = ky_now_ns(CLOCK_REALTIME);
 		if (is_os)
 			anchor.ticks_before = anchor.ticks_after = anchor.monotonic_ns;
 		if (i && anchor.ticks_after - anchor.ticks_before >= narrowest)
@@ -39,6 +38,7 @@ int ky_drain_own_anchor(void *ctx, struct ky_clock_anchor *out)
 		narrowest = anchor.ticks_after - anchor.ticks_before;
 		*out = anchor;
 	}
+	out->realtime_ns = ky_realtime_at_ns(out->monotonic_ns);
 	return 0;
 }
 

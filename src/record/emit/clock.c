@@ -100,7 +100,7 @@ void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out)
 	if (clock->is_os) {
 		out->monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 		out->ticks_before = out->ticks_after = out->monotonic_ns;
-		out->realtime_ns = ky_now_ns(CLOCK_REALTIME);
+		out->realtime_ns = ky_realtime_at_ns(out->monotonic_ns);
 		return;
 	}
 	for (int i = 0; i < 3; i++) {
@@ -116,5 +116,5 @@ void ky_clock_anchor(const struct ky_clock *clock, struct ky_clock_anchor *out)
 		out->monotonic_ns = ns;
 		out->ticks_after = after;
 	}
-	out->realtime_ns = ky_now_ns(CLOCK_REALTIME);
+	out->realtime_ns = ky_realtime_at_ns(out->monotonic_ns);
 }
