@@ -140,13 +140,16 @@ static bool read_window(void *ctx, uint64_t address, uint64_t *out)
 static void walk_from(struct ky_walk *walk, const struct ky_unwind_view *view,
 		      const struct ky_walk_start *start, bool may_call)
 {
-	struct window window = {.may_call = may_call};
+	struct window window = {0};
 	struct ky_walk_memory memory = {.read = read_window, .ctx = &window};
 
 	if (start->sp < own_low || start->sp >= own_high)
 		learn(start->sp);
 	memory.low = own_low;
 	memory.high = own_high;
+	/* From there nothing leads elsewhere but what was no frame pointer; and the kernel may be
+	 * one who kills for the call, by a filter that nobody could notice. */
+	window.may_call = may_call && (start->sp < own_low || start->sp >= own_high);
 	ky_unwind_walk(walk, view, &memory, start);
 }
 

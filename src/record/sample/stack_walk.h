@@ -5,7 +5,7 @@
  * A thread's own stack is read as it stands, from where it is known to be mapped: the thread's
  * control block, or for the first thread what the kernel put on the stack, lies at its end, and
  * each page in between was asked for once. Every other stack is read by a system call, a few words
- * at a time, unless calls are confined.
+ * at a time, unless calls are confined; a walk that begins on the thread's own makes none.
  *
  * Threads:     any.      Signals: safe.
  */

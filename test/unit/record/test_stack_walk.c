@@ -332,15 +332,20 @@ static void walk__asks_no_kernel_in_a_sandbox(void **state)
 /* ---- code without unwind data ---- */
 
 #if defined(__x86_64__)
-/* With a frame of its own, with none, and with something else in rbp. */
+/* With a frame of its own, with something else in rbp, and with what looks like a frame. */
+__attribute__((used)) static uint64_t *stack_elsewhere;
 __asm__(".text\n"
 	"stack_framed: push %rbp\n mov %rsp, %rbp\n call *%rdi\n pop %rbp\n ret\n"
 	".balign 64\n"
 	"stack_spoilt: push %rbp\n push %rbp\n push %rbp\n mov $0x1234567, %rbp\n call *%rdi\n"
 	" pop %rbp\n pop %rbp\n pop %rbp\n ret\n"
+	".balign 64\n"
+	"stack_led: push %rbp\n push %rbp\n push %rbp\n mov stack_elsewhere(%rip), %rbp\n"
+	" call *%rdi\n pop %rbp\n pop %rbp\n pop %rbp\n ret\n"
 	".balign 64\n");
 extern void stack_framed(void (*function)(void));
 extern void stack_spoilt(void (*function)(void));
+extern void stack_led(void (*function)(void));
 
 static void walk__goes_by_the_frame_pointer_in_bare_assembly(void **state)
 {
@@ -359,6 +364,40 @@ static void walk__ends_at_bare_assembly_without_a_frame(void **state)
 	stack_spoilt(stack_outer);
 	assert_int_equal(walk.end, KY_WALK_UNKNOWN);
 	assert_int_equal(walk.count, 4);
+}
+
+static void *led_thread(void *ctx)
+{
+	(void)ctx;
+	prepare();
+	stack_led(stack_outer);
+	return NULL;
+}
+
+/* What it would lead to lies above, and looks like frames. */
+static void walk__leaves_its_own_stack_behind_no_pointer(void **state)
+{
+	const size_t bytes = 4u << 20; /* sanitizers need 1 MiB */
+	pthread_attr_t attributes;
+	pthread_t thread;
+	uint8_t *memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	stack_elsewhere = (uint64_t *)(void *)(memory + bytes);
+	for (uint32_t i = 0; i < 64; i += 2) {
+		stack_elsewhere[i] = (uint64_t)(uintptr_t)&stack_elsewhere[i + 2];
+		stack_elsewhere[i + 1] = (uint64_t)(uintptr_t)stack_outer + 8;
+	}
+	pthread_attr_init(&attributes);
+	assert_int_equal(pthread_attr_setstack(&attributes, memory, bytes), 0);
+	assert_int_equal(pthread_create(&thread, &attributes, led_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	pthread_attr_destroy(&attributes);
+	assert_int_equal(walk.end, KY_WALK_UNREADABLE);
+	assert_int_equal(walk.count, 4);
+	munmap(memory, 2 * bytes);
 }
 #endif
 
@@ -390,6 +429,7 @@ int main(void)
 #if defined(__x86_64__)
 		cmocka_unit_test(walk__goes_by_the_frame_pointer_in_bare_assembly),
 		cmocka_unit_test(walk__ends_at_bare_assembly_without_a_frame),
+		cmocka_unit_test(walk__leaves_its_own_stack_behind_no_pointer),
 #endif
 		cmocka_unit_test(walk__without_tables_there_is_none),
 	};
