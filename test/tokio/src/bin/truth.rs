@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io::{Read, Write};
 use std::pin::Pin;
 use std::sync::{mpsc as std_mpsc, Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -206,16 +207,32 @@ fn kept<'a>(
     Box::pin(future)
 }
 
+/// Adds up what lies between its polls: a poll that is stopped for a while waits for nothing.
+struct Idle<F> {
+    future: F,
+    since: Option<Instant>,
+    ns: u64,
+}
+
+impl<F: Future<Output = ()> + Unpin> Future for Idle<F> {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+        if let Some(since) = self.since.take() {
+            self.ns += since.elapsed().as_nanos() as u64;
+        }
+        let polled = Pin::new(&mut self.future).poll(context);
+        self.since = polled.is_pending().then(Instant::now);
+        polled.map(|()| self.ns)
+    }
+}
+
 fn wait_at(
     name: &'static str,
     future: impl Future<Output = ()> + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
-    let future = kept(future);
-    tokio::spawn(async move {
-        let begin = Instant::now();
-        future.await;
-        add(&PLACES, name, begin.elapsed().as_nanos() as u64);
-    })
+    let idle = Idle { future: kept(future), since: None, ns: 0 };
+    tokio::spawn(async move { add(&PLACES, name, idle.await) })
 }
 
 /// More waits than are all taken: one in many stands for the others. On channels, whose leaf looks
