@@ -89,7 +89,7 @@ struct ky_perf_about {
 	uint64_t sample_count, lost_count;
 };
 
-/* Whether these options yield samples of ourselves, stack and all, within some milliseconds of CPU
+/* Whether these options yield samples of ourselves, stack and all, within 30 milliseconds of CPU
  * time. Takes has_kernel back where only that is refused. Returns 0; -errno; -ENODATA: it opens and
  * yields nothing. */
 int ky_perf_test(struct ky_perf_options *options);
