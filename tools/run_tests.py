@@ -7,6 +7,10 @@ last line is `N passed, N failed, N skipped`; the exit status is 1 when somethin
 suite could not run, or when a test was skipped that test/expected_skips.txt does not name. A suite
 is a set of meson tests in one build variant, or a command that prints TAP or says by its exit
 status how it went (77: skipped).
+
+Of two meson tests in a run at most, one that failed by what it asserts, not by a crash, a
+sanitizer or the clock, is run again alone. Only when it passes each time is it `unsteady`: shown as
+a failure is, counted in the last line, and to be mended as one; yet the exit status may be 0.
 """
 import argparse
 import concurrent.futures
@@ -24,6 +28,11 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
+UNSTEADY_MAX = 2 # programs in a run
+LOOKS = 3 # that an unsteady one passes
+# Text of a failure that no second look excuses: memory, races, undefined behaviour, crashes, time.
+FINDING = re.compile(r"Sanitizer|runtime error|==\d+==|SIG[A-Z]{3,}|signal|returncode -|ended after"
+                     r"|exit status|Bail out|TIMEOUT|INTERRUPT|did not run")
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
 # held that it does not have.
 VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=no --fair-sched=yes"
@@ -36,19 +45,22 @@ SANITIZERS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
 
 
 class Tally:
-    """What one suite said: names of what passed, (name, detail) of the rest."""
+    """What one suite said: names of what passed, (name, detail) of the rest. What is unsteady is
+    among what passed, too."""
 
     def __init__(self):
-        self.passed, self.failed, self.skipped = [], [], []
+        self.passed, self.failed, self.skipped, self.unsteady = [], [], [], []
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.unsteady += other.unsteady
 
     def line(self):
         return (f"{len(self.passed)} passed, {len(self.failed)} failed, "
-                f"{len(self.skipped)} skipped")
+                f"{len(self.skipped)} skipped"
+                + (f", {len(self.unsteady)} unsteady" if self.unsteady else ""))
 
 
 def parse_tap(text, prefix):
@@ -167,18 +179,28 @@ def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
             return tally
     log = f"log-{suite}"
     argv = ["meson", "test", "-C", directory, "--no-rebuild", "--quiet", "--logbase", log,
-            "--timeout-multiplier", str(factor), "--num-processes", str(os.cpu_count() or 2)]
-    if wrapper:
-        argv += ["--wrapper", wrapper]
+            "--timeout-multiplier", str(factor)]
     if wrapper:  # meson puts the wrapper's name behind the base
+        argv += ["--wrapper", wrapper]
         log += "-" + pathlib.Path(shlex.split(wrapper)[0]).name
     report = ROOT / directory / "meson-logs" / f"{log}.json"
+
+    def ask(names, processes):
+        return meson_cases(suite, argv + ["--num-processes", str(processes), *names], names, report)
+
+    tally.add(look_again(ask(names, os.cpu_count() or 2), lambda name: ask([name], 1)))
+    return tally
+
+
+def meson_cases(suite, argv, names, report):
+    """Runs `meson test` for these tests; their cases, from the report it leaves."""
+    tally = Tally()
     report.unlink(missing_ok=True)
-    ran = subprocess.run(argv + names, cwd=ROOT, text=True, errors="replace", capture_output=True,
+    ran = subprocess.run(argv, cwd=ROOT, text=True, errors="replace", capture_output=True,
                          env={**os.environ, **SANITIZERS})
     if not report.exists():
         text = (ran.stdout + ran.stderr)[-2000:]
-        tally.failed.append((suite, f"meson test left no report\n{text}"))
+        tally.failed.append((suite, f"exit status {ran.returncode}, and no report\n{text}"))
         return tally
     seen = set()
     for row in report.read_text(errors="replace").splitlines():
@@ -195,6 +217,23 @@ def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
         tally.add(case)
     for name in sorted(set(names) - seen):
         tally.failed.append((f"{suite}/{name}", "did not run"))
+    return tally
+
+
+def look_again(tally, ask):
+    """Runs again, by `ask` and alone, each meson test that failed by what it asserts; a case that
+    passes each time is unsteady. With more than a few of them, something is wrong with all."""
+    programs = {failed.split("/")[1] for failed, _ in tally.failed if failed.count("/") == 2}
+    if len(programs) > UNSTEADY_MAX or any(
+            failed.count("/") != 2 or FINDING.search(detail) for failed, detail in tally.failed):
+        return tally
+    for program in sorted(programs):
+        again = [ask(program) for _ in range(LOOKS)]
+        for failed, detail in list(tally.failed):
+            if failed.split("/")[1] == program and not any(look.failed for look in again):
+                tally.failed.remove((failed, detail))
+                tally.passed.append(failed)
+                tally.unsteady.append((failed, detail))
     return tally
 
 
@@ -384,6 +423,16 @@ def check_skips(tally, rows):
             tally.failed.append((name, "skipped without a reason"))
 
 
+def check_unsteady(tally, total):
+    """More of them in a run than machines that are held up explain are failures."""
+    programs = {name.rsplit("/", 1)[0] for name, _ in total.unsteady + tally.unsteady}
+    if len(programs) > UNSTEADY_MAX:
+        for name, detail in tally.unsteady:
+            tally.passed.remove(name)
+            tally.failed.append((name, f"unsteady, as too many before it\n{detail}"))
+        tally.unsteady = []
+
+
 def run(names, table):
     total, rows = Tally(), expected_skips()
     width = max(len(name) for name in names)
@@ -396,12 +445,14 @@ def run(names, table):
             tally = Tally()
             tally.failed.append((name, f"{type(error).__name__}: {error}"))
         check_skips(tally, rows)
+        check_unsteady(tally, total)
         print(f"\r[{number:2}/{len(names)}] {name:<{width}} {tally.line()}"
               f"  ({time.monotonic() - started:.0f} s)", flush=True)
-        for failed, detail in tally.failed:
-            print(f"  FAILED {failed}")
-            for line in str(detail).strip().splitlines()[:60]:
-                print(f"      {line}")
+        for word, cases in (("FAILED", tally.failed), ("UNSTEADY", tally.unsteady)):
+            for case, detail in cases:
+                print(f"  {word} {case}")
+                for line in str(detail).strip().splitlines()[:60]:
+                    print(f"      {line}")
         for skipped, reason in tally.skipped:
             print(f"  skipped {skipped}: {reason}")
         total.add(tally)
