@@ -67,11 +67,11 @@ class Run(unittest.TestCase):
     def counts(self, path=None):
         return {entry["name"]: entry["count"] for entry in self.info(path)["types"]}
 
-    def wait_for_polls(self, count):
+    def wait_for_events(self, name, count):
         """Until so many are written; before its first bytes a file is no trace yet."""
         def are_written():
             with contextlib.suppress(subprocess.CalledProcessError, KeyError):
-                return self.counts()["PollStartEvent"] == count
+                return self.counts()[name] == count
             return False
         wait_until(are_written)
 
@@ -330,7 +330,7 @@ class Records(Run):
 
     def test_a_stream_set_to_flight_ends_with_a_dump_of_the_rest(self):
         process = self.started_with_files()
-        self.wait_for_polls(POLLS)
+        self.wait_for_events("PollStartEvent", POLLS)
         self.set_mode("flight")
         wait_until(lambda: self.sealed() and not self.active())
         self.assertEqual(self.counts()["PollStartEvent"], POLLS)
@@ -478,8 +478,7 @@ class Records(Run):
         go = self.dir / "go"
         process = self.start("--trigger", "poll>50ms after=1h", "--dump-dir", self.dir / "d", HOST,
                              str(POLLS), "begin=7", f"wait={go}", "signal=9")
-        wait_until(lambda: list(self.traces.glob("*/*/*.active")) and
-                   self.counts().get("TriggerEvent"))
+        self.wait_for_events("TriggerEvent", 1)
         go.touch()
         self.assertEqual(process.wait(DEADLINE_S), -signal.SIGKILL)
         (dump,) = (self.dir / "d").iterdir()
@@ -636,7 +635,7 @@ class Records(Run):
         go, path = self.dir / "go", self.dir / "new" / "one.trc.zst"
         self.traces = path
         process = self.start(HOST, str(POLLS), f"wait={go}", f"polls={POLLS}")
-        self.wait_for_polls(POLLS)
+        self.wait_for_events("PollStartEvent", POLLS)
         go.touch()
         self.assertEqual(process.wait(DEADLINE_S), 0)
         self.assertEqual(self.counts()["PollStartEvent"], 2 * POLLS)
@@ -648,7 +647,7 @@ class Records(Run):
         go = self.dir / "go"
         self.traces = self.dir / "one.trc.gz"
         process = self.start(HOST, str(POLLS), f"wait={go}", start_new_session=True)
-        self.wait_for_polls(POLLS)
+        self.wait_for_events("PollStartEvent", POLLS)
         process.kill()
         process.wait(DEADLINE_S)
         go.touch()
