@@ -20,6 +20,7 @@ import unittest_tap  # noqa: E402
 from unittest_tap import DEADLINE_S, wait_until  # noqa: E402
 
 KYMO = HOST = ""
+BOXED = f"boxed{os.getpid()}"  # a service in a namespace, told from those of other tests
 
 
 class Control(unittest.TestCase):
@@ -412,7 +413,7 @@ class Namespaces(Control):
         variables = {name: value for name, value in os.environ.items() if name != "KYMO_RING_DIR"}
         process = subprocess.Popen(["unshare", "-p", "-m", "-f", "--mount-proc", "--kill-child",
                                     "sh", "-c", script],
-                                   env={**variables, "KYMO_SERVICE": "boxed"})
+                                   env={**variables, "KYMO_SERVICE": BOXED})
         self.started.append(process)
         wait_until(ready.exists)
         self.assertEqual(pid_file.read_text(), "1\n")
@@ -433,14 +434,14 @@ class Namespaces(Control):
         self.assertEqual([poll["task"] for poll in told["open_polls"]], [42])
         self.assertTrue(told["path"].startswith(f"/proc/{pid}/root" + "/dev/shm/kymo-"))
         self.assertEqual(self.everywhere("set", pid, "poll=off").stdout, "poll: on -> off\n")
-        self.assertEqual(self.everywhere("mark", pid, "x").stdout, f"marked {pid} (boxed)\n")
+        self.assertEqual(self.everywhere("mark", pid, "x").stdout, f"marked {pid} ({BOXED})\n")
 
     def test_all_shows_the_living_and_the_dead_of_the_box(self):
         pid = self.boxed(before=f"{HOST} 10 signal=9;")
         # Through the first process that has this mount namespace.
         found = json.loads(self.everywhere("ps", "--all", "-i", "0", "--json").stdout)["rings"]
         of_box = {ring["state"]: (ring["pid"], ring["ring_pid"]) for ring in found
-                  if ring["service"] == "boxed"}
+                  if ring["service"] == BOXED}
         self.assertEqual(set(of_box), {"alive", "dead"})
         self.assertEqual((of_box["alive"], of_box["dead"][0]), ((pid, 1), None))
 
