@@ -735,5 +735,7 @@ class Bound(Rings):
 
 
 if __name__ == "__main__":
+    # Ignored under nohup or in the background, which children inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     KYMO, HOST = map(os.path.abspath, sys.argv[1:3])
     unittest_tap.main(sys.argv[3:])
