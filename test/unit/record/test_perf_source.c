@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* perf_event on a child that burns what it is told to: counts and weights, never wall time. */
+#include "../../lib/burn.h"
 #include "../../lib/cmocka_all.h"
 #include "../../lib/under_valgrind.h"
 
-#include <base/now.h>
 #include <errno.h>
 #include <pthread.h>
 #include <record/sample/perf_source.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -35,13 +38,14 @@ struct tally {
 	uint32_t tid_count;
 };
 
+static struct {
+	_Atomic uint64_t pauses;
+} * burnt; /* by the child; in shared memory */
+static pthread_barrier_t both;
+
 static void burn(uint64_t ns)
 {
-	uint64_t start = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
-
-	while (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start < ns)
-		for (volatile int i = 0; i < 20000; i++)
-			;
+	atomic_fetch_add(&burnt->pauses, test_burn(ns));
 }
 
 static void *burn_in_thread(void *ctx)
@@ -65,6 +69,7 @@ static void *burn_in_place(void *ctx)
 	CPU_ZERO(&first);
 	CPU_SET(0, &first);
 	assert_int_equal(sched_setaffinity(0, sizeof(first), &first), 0);
+	pthread_barrier_wait(&both);
 	return burn_in_thread(ctx);
 }
 
@@ -80,6 +85,7 @@ __attribute__((no_sanitize_address)) static void serve(int in, int out)
 	for (uint32_t i = 0; i < MARKS; i++)
 		marks[i] = MARK(i);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pthread_barrier_init(&both, NULL, 2);
 	while (read(in, &word, 1) == 1) {
 		if (word == 't' || word == 'c') {
 			for (int i = 0; i < 2; i++)
@@ -106,6 +112,11 @@ static void start(struct burner *burner)
 
 	assert_int_equal(pipe(to), 0);
 	assert_int_equal(pipe(from), 0);
+	if (!burnt)
+		burnt = mmap(NULL, sizeof(*burnt), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true((void *)burnt != MAP_FAILED);
+	atomic_store(&burnt->pauses, 0);
 	burner->pid = fork();
 	assert_true(burner->pid >= 0);
 	if (!burner->pid) {
@@ -144,6 +155,12 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 			return;
 	if (tally->tid_count < 8)
 		tally->tids[tally->tid_count++] = sample->tid;
+}
+
+/* What the ends of slices may bring: one sample each. */
+static uint64_t pauses_ns(void)
+{
+	return atomic_load(&burnt->pauses) * (UINT64_C(1000000000) / RATE);
 }
 
 static struct ky_perf *open_or_skip(const struct burner *burner, uint32_t rate_hz,
@@ -201,7 +218,8 @@ static void perf__samples_stand_for_the_time_that_was_burnt(void **state)
 	assert_int_equal(tally.foreign, 0);
 	assert_int_equal(tally.weight_ns, tally.count * (UINT64_C(1000000000) / RATE));
 	/* 500 ms of CPU time; a period at each end of a slice may be cut. */
-	assert_in_range(tally.weight_ns + about.lost_count * 2 * MS, 400 * MS, 600 * MS);
+	assert_in_range(tally.weight_ns + about.lost_count * 2 * MS, 400 * MS,
+			600 * MS + pauses_ns());
 	assert_true(tally.with_stack >= tally.count - 2);
 	ky_perf_close(perf);
 	stop(&burner);
@@ -219,7 +237,8 @@ static void perf__threads_made_later_are_sampled_too(void **state)
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_true(tally.tid_count >= 2);
 	/* Valgrind's own work is the threads', too. */
-	assert_in_range(tally.weight_ns, 120 * MS, test_is_under_valgrind() ? 1000 * MS : 280 * MS);
+	assert_in_range(tally.weight_ns, 120 * MS,
+			(test_is_under_valgrind() ? 1000 * MS : 280 * MS) + pauses_ns());
 	ky_perf_close(perf);
 	stop(&burner);
 }
@@ -242,9 +261,10 @@ static void perf__pause_really_stops_it(void **state)
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_int_equal(tally.count, 0);
 	assert_int_equal(ky_perf_pause(perf, false), 0);
+	atomic_store(&burnt->pauses, 0);
 	tell(&burner, 'b');
 	(void)ky_perf_read(perf, on_sample, &tally);
-	assert_in_range(tally.count, 25, 75);
+	assert_in_range(tally.count, 25, 75 + atomic_load(&burnt->pauses));
 	ky_perf_close(perf);
 	stop(&burner);
 }
@@ -403,24 +423,52 @@ static struct ky_perf *begin_switches(struct burner *burner, struct switches *sw
 	return perf;
 }
 
+/* Once it waits for a word: how often it has given its processor up, as the kernel counts it. */
+static uint64_t times_given_up(const struct burner *burner)
+{
+	char path[64], text[3072] = "running";
+	const char *count;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)burner->pid);
+	while (strncmp(text, "running", 7) == 0) {
+		file = fopen(path, "re");
+		assert_non_null(file);
+		assert_non_null(fgets(text, sizeof(text), file));
+		(void)fclose(file);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)burner->pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	(void)fclose(file);
+	count = strstr(text, "\nvoluntary_ctxt_switches:");
+	assert_non_null(count);
+	return strtoull(strchr(count, ':') + 1, NULL, 10);
+}
+
 static void perf__each_sleep_is_two_switches(void **state)
 {
 	struct ky_perf_about about;
 	struct switches switches;
 	struct burner burner;
 	struct ky_perf *perf;
+	uint64_t given_up;
 
 	(void)state;
 	perf = begin_switches(&burner, &switches);
 	tell(&burner, 's');
 	assert_int_equal(ky_perf_read_switches(perf, on_switch, &switches), 0);
+	given_up = times_given_up(&burner);
 	assert_int_equal(ky_perf_pause(perf, false), 0);
 	tell(&burner, 's');
+	given_up = times_given_up(&burner) - given_up;
 	(void)ky_perf_read_switches(perf, on_switch, &switches);
 	assert_int_equal(switches.foreign, 0);
-	/* Once more for each end of the talk with it. */
-	assert_in_range(switches.counts[KY_SWITCH_OUT], DOZES, DOZES + 2);
-	assert_true(switches.counts[KY_SWITCH_IN] >= DOZES);
+	/* On a machine that is held up a moment may be over before it has begun. */
+	assert_true(given_up > DOZES / 2);
+	assert_int_equal(switches.counts[KY_SWITCH_OUT], given_up);
+	assert_true(switches.counts[KY_SWITCH_IN] >= given_up);
 	assert_int_equal(ky_perf_pause(perf, true), 0);
 	(void)ky_perf_read_switches(perf, on_switch, &switches);
 	memset(switches.counts, 0, sizeof(switches.counts));
