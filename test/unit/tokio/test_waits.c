@@ -159,7 +159,7 @@ static long wait_on(uint32_t *word, uint32_t value, long timeout_ns)
 
 static void waits__only_long_waits_inside_a_poll_are_told(void **state)
 {
-	uint32_t word = 0;
+	uint32_t word = 0, tries = 0;
 
 	(void)state;
 	if (test_is_under_valgrind()) {
@@ -168,8 +168,12 @@ static void waits__only_long_waits_inside_a_poll_are_told(void **state)
 	}
 	ky_tokio_self.workers = 1;
 	ky_tokio_self.depth = 1;
-	assert_int_equal(wait_on(&word, 1, 1), -1); /* the value differs: no wait at all */
-	assert_int_equal(errno, EAGAIN);
+	/* The value differs: no wait at all, unless we lost our processor in between. */
+	do {
+		fake_recorder_reset(UINT32_MAX);
+		assert_int_equal(wait_on(&word, 1, 1), -1);
+		assert_int_equal(errno, EAGAIN);
+	} while (fake_event_count() != 0 && tries++ < 100);
 	assert_int_equal(fake_event_count(), 0);
 	assert_int_equal(wait_on(&word, 0, 1000000), -1);
 	assert_int_equal(errno, ETIMEDOUT);
