@@ -64,8 +64,8 @@ static void open_with(uint32_t flags, uint64_t ring_bytes)
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 
 	options.service = "dumping";
-	options.dump_directory = directory;
-	options.trace_directory = directory;
+	options.dump_directory = options.trace_directory = directory;
+	options.resource_interval_ms = UINT32_MAX; /* who looks wakes up */
 	options.compression = KYMO_COMPRESSION_NONE;
 	options.ring_bytes = ring_bytes;
 	options.flags = flags;
