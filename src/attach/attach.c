@@ -40,12 +40,15 @@ static int check_library(const struct ky_process *process, const char *library, 
 					strerror(errno));
 	snprintf(path, sizeof(path), "/proc/%u/root%s", process->pid, library);
 	if (stat(path, &theirs) != 0 || theirs.st_ino != ours.st_ino ||
-	    theirs.st_dev != ours.st_dev)
+	    theirs.st_dev != ours.st_dev) {
+		if (!ky_process_is_there(process))
+			return ky_attach_refuse(why, -ESRCH, "ended meanwhile");
 		return ky_attach_refuse(
 			why, -ENOENT,
 			"lives in another file system (a container?) where %s is not; put it "
 			"there and name it with KYMO_PRELOAD",
 			library);
+	}
 	return 0;
 }
 

@@ -498,16 +498,10 @@ void ky_process_unlock(const struct ky_process *process)
 	(void)flock(process->memory_fd, LOCK_UN);
 }
 
-int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
+static int look_inside(struct ky_process *process, char *why)
 {
-	int err;
+	int err = check_status(process, why);
 
-	memset(process, 0, sizeof(*process));
-	process->memory_fd = process->turn_fd = -1;
-	process->pid = pid;
-	err = check_stat(process, why);
-	if (!err)
-		err = check_status(process, why);
 	if (!err)
 		err = open_memory(process, why);
 	if (!err)
@@ -519,6 +513,22 @@ int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
 				       "is statically linked: no library can be loaded into it");
 	if (!err)
 		err = find_functions(process, why);
+	/* What lacks then are its files, not what they are asked for. */
+	return err && !ky_process_is_there(process) ?
+		       ky_attach_refuse(why, -ESRCH, "ended meanwhile") :
+		       err;
+}
+
+int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
+{
+	int err;
+
+	memset(process, 0, sizeof(*process));
+	process->memory_fd = process->turn_fd = -1;
+	process->pid = pid;
+	err = check_stat(process, why);
+	if (!err)
+		err = look_inside(process, why);
 	if (err)
 		ky_process_close(process);
 	return err;
