@@ -7,8 +7,10 @@
  *   reliability_host forks N            N children: some exec, some record after reopen, some try
  *                                       to without
  *   reliability_host daemon PATH        double fork, setsid, every descriptor closed; makes PATH
- *   reliability_host dlopen LIB N       opens and closes LIB N times while a thread records, then
- *                                       keeps it for a second and a half
+ *   reliability_host dlopen LIB N [WITNESS]
+ *                                       opens and closes LIB N times while a thread records, then
+ *                                       keeps it for a second and a half; after each ten polls
+ *                                       WITNESS says how many there were
  *   reliability_host polls N            N polls, nothing else
  *   reliability_host filter CMD...      runs CMD under a filter that kills for process_vm_readv
  *   reliability_host step FILE LINE...  100,000 polls, then FILE gets the next LINE; and so on
@@ -68,6 +70,17 @@ static int say_polls(uint64_t polls)
 		       1;
 }
 
+/* A file of so many zeros, which outlives the process. NULL: it cannot be made. */
+static void *map_new(const char *path, size_t bytes)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	void *at = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+		at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
 /* ---- ways to die ---- */
 
 /* One event a turn: its begin is the witnessed one, of a task that no other thread has. */
@@ -104,15 +117,10 @@ static void leave(const char *way)
 
 static int run_ring(const char *way, const char *path)
 {
-	struct witness *witnesses;
+	struct witness *witnesses = map_new(path, sizeof(*witnesses) * WITNESSES);
 	pthread_t threads[WITNESSES];
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-	if (fd < 0 || ftruncate(fd, sizeof(*witnesses) * WITNESSES) != 0)
-		return 65;
-	witnesses = mmap(NULL, sizeof(*witnesses) * WITNESSES, PROT_READ | PROT_WRITE, MAP_SHARED,
-			 fd, 0);
-	if (witnesses == MAP_FAILED)
+	if (!witnesses)
 		return 65;
 	for (uint32_t i = 0; i < WITNESSES; i++)
 		if (pthread_create(&threads[i], NULL, witness_thread, &witnesses[i]) != 0)
@@ -251,14 +259,14 @@ static void *poll_until_over(void *ctx)
 	return NULL;
 }
 
-static int run_dlopen(const char *library, uint64_t times)
+static int run_dlopen(const char *library, uint64_t times, const char *path)
 {
-	uint64_t polls = 0;
+	uint64_t none = 0, *polls = path ? map_new(path, sizeof(*polls)) : &none;
 	pthread_t thread;
 	void *handle = NULL;
 	int (*answer)(void) = NULL;
 
-	if (pthread_create(&thread, NULL, poll_until_over, &polls) != 0)
+	if (!polls || pthread_create(&thread, NULL, poll_until_over, polls) != 0)
 		return 65;
 	for (uint64_t i = 0; i < times; i++) {
 		handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -275,7 +283,7 @@ static int run_dlopen(const char *library, uint64_t times)
 	usleep(1500000); /* with the library loaded, whoever looks from outside sees it */
 	end_threads();
 	pthread_join(thread, NULL);
-	return say_polls(polls);
+	return say_polls(*polls);
 }
 
 /* ---- filters and clocks ---- */
@@ -325,8 +333,8 @@ static int run(int argc, char **argv)
 		return run_forks(strtoull(argv[2], NULL, 10));
 	if (strcmp(mode, "daemon") == 0 && argc == 3)
 		return run_daemon(argv[2]);
-	if (strcmp(mode, "dlopen") == 0 && argc == 4)
-		return run_dlopen(argv[2], strtoull(argv[3], NULL, 10));
+	if (strcmp(mode, "dlopen") == 0 && argc >= 4)
+		return run_dlopen(argv[2], strtoull(argv[3], NULL, 10), argv[4]);
 	if (strcmp(mode, "step") == 0 && argc >= 3)
 		return run_steps(argv[2], argv + 3);
 	if (strcmp(mode, "polls") == 0 && argc == 3) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Two Tokios in one program, busy at the same time. Says how often each polled its tasks.
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,16 +33,31 @@ async fn old_task(steps: u64) {
     Steps(steps, &OLD).await
 }
 
+/// Workers that have had nothing to do.
+static NEW_WORKERS: AtomicU64 = AtomicU64::new(0);
+static OLD_WORKERS: AtomicU64 = AtomicU64::new(0);
+
+thread_local!(static HAS_PARKED: Cell<bool> = const { Cell::new(false) });
+
+fn note_park(workers: &AtomicU64) {
+    if !HAS_PARKED.replace(true) {
+        workers.fetch_add(1, Relaxed);
+    }
+}
+
 /// A runtime that ends before its last worker has begun looks like two.
-fn let_workers_begin() {
-    std::thread::sleep(std::time::Duration::from_millis(50))
+fn let_workers_begin(workers: &AtomicU64, count: u64) {
+    while workers.load(Relaxed) < count {
+        std::thread::sleep(std::time::Duration::from_millis(1))
+    }
 }
 
 fn main() {
     let new = std::thread::spawn(|| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
-        let runtime = runtime.unwrap();
-        let_workers_begin();
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).on_thread_park(|| note_park(&NEW_WORKERS));
+        let runtime = builder.build().unwrap();
+        let_workers_begin(&NEW_WORKERS, 2);
         runtime.block_on(async {
             let tasks: Vec<_> = (0..50).map(|_| tokio::spawn(new_task(100))).collect();
             for task in tasks {
@@ -49,9 +65,10 @@ fn main() {
             }
         })
     });
-    let runtime = tokio_old::runtime::Builder::new_multi_thread().worker_threads(3).build();
-    let runtime = runtime.unwrap();
-    let_workers_begin();
+    let mut builder = tokio_old::runtime::Builder::new_multi_thread();
+    builder.worker_threads(3).on_thread_park(|| note_park(&OLD_WORKERS));
+    let runtime = builder.build().unwrap();
+    let_workers_begin(&OLD_WORKERS, 3);
     runtime.block_on(async {
         let tasks: Vec<_> = (0..30).map(|_| tokio_old::spawn(old_task(100))).collect();
         for task in tasks {

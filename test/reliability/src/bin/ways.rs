@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `ways MS`: an ordinary program, busy for so many milliseconds.
+//! `ways MS`: an ordinary program, busy for so many milliseconds from its first poll on.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-async fn count_until(end: Instant, polls: Arc<AtomicU64>) {
+async fn count_for(time: Duration, polls: Arc<AtomicU64>) {
+    let end = Instant::now() + time;
     while Instant::now() < end {
         polls.fetch_add(1, Relaxed);
         tokio::task::yield_now().await;
@@ -21,8 +22,8 @@ fn main() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let polls = Arc::new(AtomicU64::new(0));
     runtime.unwrap().block_on(async {
-        let end = Instant::now() + Duration::from_millis(milliseconds);
-        let tasks: Vec<_> = (0..4).map(|_| tokio::spawn(count_until(end, polls.clone()))).collect();
+        let time = Duration::from_millis(milliseconds);
+        let tasks: Vec<_> = (0..4).map(|_| tokio::spawn(count_for(time, polls.clone()))).collect();
         for task in tasks {
             task.await.unwrap()
         }
