@@ -338,9 +338,9 @@ static void be_sampled_by_timers(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	while (!has_started())
 		burn(MS);
-	/* The library's thread may have been faster. */
+	/* The library's thread may have been faster; then there is no descriptor for its trace. */
 	if (!atomic_load(&head()->refusals[KY_SOURCE_PERF])) {
-		close_recorder(recorder);
+		(void)kymo_recorder_close(recorder);
 		_exit(TOO_LATE);
 	}
 	while (!has_handler())
