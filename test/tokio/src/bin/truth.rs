@@ -351,6 +351,8 @@ fn main() {
         tokio::spawn(wait_often()).await.unwrap();
         tokio::spawn(block_all()).await.unwrap();
         tokio::spawn(allocate_all()).await.unwrap();
+        // Who samples in windows for all the switches up to here sees that they are over.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         tokio::spawn(burn_all(total_ms)).await.unwrap();
     });
     drop(runtime);
