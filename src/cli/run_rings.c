@@ -244,11 +244,12 @@ static int start(void *ctx)
 }
 
 /* A process that calls exec keeps its number and its start time, and loses its threads: a later
- * ring of the same process is the next image's. */
+ * ring of the same process is the next image's. One made from outside is none of an image that
+ * records itself: it was made before that image's own ring was seen. */
 static bool is_successor(const struct ring *next, const struct ring *ring)
 {
 	return next->pid == ring->pid && next->process_start_ticks == ring->process_start_ticks &&
-	       next->made_ns > ring->made_ns;
+	       next->made_ns > ring->made_ns && (ring->is_outside || !next->is_outside);
 }
 
 /* The oldest first: what an earlier image of a process recorded is finished, at once, and its

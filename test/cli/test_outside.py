@@ -20,6 +20,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import unittest_tap  # noqa: E402
+from unittest_tap import wait_until  # noqa: E402
 
 KYMO = OUTSIDE = STATIC = HOST = DENY = ""
 DEADLINE_S = 120
@@ -328,6 +329,34 @@ class Launcher(Outside):
         done = self.run_kymo("sh", "-c", f"sleep 0.3; exec {HOST} 10 return")
         self.assertRegex(done.stderr, r"\A" + TRACE)
         self.assertEqual(self.services(), ["run_host"])
+
+    def test_what_a_launcher_became_unseen_is_recorded_to_its_end(self):
+        """kymo sees the exec before the ring that is older than what it makes from outside."""
+        more, ready, go = (self.dir / name for name in ("more", "ready", "go"))
+        script = (f"while [ ! -e {more} ]; do sleep 0.02; done; "
+                  f"exec {HOST} 10 touch={ready} wait={go} polls=10 exit=3")
+        process = subprocess.Popen(self.command("sh", "-c", script), stderr=subprocess.PIPE,
+                                   text=True)
+        stat = pathlib.Path(f"/proc/{process.pid}/stat")
+        try:
+            wait_until(lambda: list(self.rings.glob("*.outside0.ring")))
+            process.send_signal(signal.SIGSTOP)
+            wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+            more.touch()
+            wait_until(ready.exists)
+            process.send_signal(signal.SIGCONT)
+            wait_until(lambda: not list(self.rings.glob("*.outside*.ring")))
+        finally:
+            process.send_signal(signal.SIGCONT)
+            more.touch()
+            go.touch()
+            said = process.communicate(timeout=DEADLINE_S)[1]
+        self.assertEqual(process.returncode, 3)
+        self.assertRegex(said, r"\A" + TRACE)
+        self.assertEqual(self.services(), ["run_host"])
+        self.assertEqual(self.counts()["PollStartEvent"], 20)
+        self.assertEqual(self.info()["metadata"]["process.end"], "exit status 3")
+        self.assert_nothing_left()
 
 
 if __name__ == "__main__":
