@@ -139,7 +139,8 @@ class Interop(unittest.TestCase):
         cls.scratch = pathlib.Path(tempfile.mkdtemp(prefix="kymo-interop-"))
         cls.addClassCleanup(shutil.rmtree, cls.scratch)
         cls.recorded = cls.scratch / "recorded"
-        run([KYMO, "run", "-o", cls.recorded, "--", SERVICE, "--load-seconds", "2"])
+        said = run([KYMO, "run", "-o", cls.recorded, "--", SERVICE, "--load-seconds", "2"])
+        cls.requests = int(re.search(rb"demo-load: (\d+) requests", said)[1])
 
     def assert_same_events(self, theirs, ours):
         missing, extra = theirs - ours, ours - theirs
@@ -218,8 +219,10 @@ class Interop(unittest.TestCase):
             self.assert_same_events(crate_events(raw), kymo_events(path))
             total.update(theirs["counts"])
         self.assertEqual(kymo_counts(self.recorded), dict(total))
-        self.assertGreater(total["PollStartEvent"], 1000)
-        self.assertGreater(total["WakeEventEvent"], 500)
+        # How many requests there are in two seconds is the machine's business.
+        self.assertGreater(self.requests, 0)
+        self.assertGreater(total["PollStartEvent"], self.requests)
+        self.assertGreater(total["WakeEventEvent"], self.requests / 2)
 
     def test_recorded__the_viewer_opens_it_and_finds_nothing_false(self):
         scripts = viewer_scripts()
