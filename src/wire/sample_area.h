@@ -206,16 +206,14 @@ struct ky_sample_ring {
 	uint32_t slot_count; /* 0: there is none */
 };
 
-/* A taken slot whose writer died comes back when the hand has passed it so often. */
-#define KY_SAMPLE_LAPS_MAX 64u
-
 static inline _Atomic uint64_t *ky_sample_serial(const struct ky_sample_ring *ring, uint64_t claim)
 {
 	return (_Atomic uint64_t *)(void *)(ring->slots +
 					    (claim % ring->slot_count) * KY_SAMPLE_SLOT_BYTES);
 }
 
-/* Takes the slot for this claim. False: another writer is at it. */
+/* Takes the slot for this claim. False: another writer is at it, or died at it: then nobody gets it
+ * any more, for who is only held up, however many rounds, still writes when he goes on. */
 static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t claim)
 {
 	_Atomic uint64_t *serial = ky_sample_serial(ring, claim);
@@ -223,8 +221,7 @@ static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t cl
 	uint64_t ours = (claim + 1) * 2;
 
 	do {
-		if (was >= ours ||
-		    ((was & 1) && (ours - was) / 2 / ring->slot_count < KY_SAMPLE_LAPS_MAX))
+		if (was >= ours || (was & 1))
 			return false;
 	} while (!atomic_compare_exchange_weak_explicit(
 		serial, &was, ours | 1, memory_order_acquire, memory_order_relaxed));

@@ -216,6 +216,7 @@ static void sample__slot_that_another_writer_has_is_given_up(void **state)
 	struct ky_drain_stats stats;
 	struct drain_case c;
 	struct test_writer w;
+	uint64_t words[2] = {0};
 	_Atomic uint64_t *taken;
 
 	(void)state;
@@ -235,10 +236,13 @@ static void sample__slot_that_another_writer_has_is_given_up(void **state)
 	ky_drain_stats(c.drain, &stats);
 	assert_int_equal(stats.samples_written, 1);
 	assert_int_equal(stats.samples_lost, 1);
-	/* Its writer is dead: after many rounds the slot is somebody's again. */
-	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * (KY_SAMPLE_LAPS_MAX - 1) + 1);
+	/* However often it is passed by: it may be held up still. */
+	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * 100000 + 1);
 	assert_false(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
-	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * KY_SAMPLE_LAPS_MAX + 1);
+	assert_int_equal(atomic_load(taken), 3);
+	/* Done at last, what it wrote is too old for anybody, and the slot the next one's. */
+	ky_sample_fill(&cpu, 1, words, 2);
+	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * 100001 + 1);
 	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
 	case_close(&c);
 }
