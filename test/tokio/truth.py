@@ -149,9 +149,9 @@ def check_cover(tap, name, truth, cpu, told):
     rest_ns = truth["cpu_ns"] - truth_ns
     by_chance_ns = 5 * (rest_ns * 20 * period_ns) ** 0.5 if "perf" in name else 0
     # A sample stands for a period, so what is left of one in each of some ten threads is missing;
-    # the program's last words come behind its own reading. A window of 20 ms meets nobody while the
-    # machine stands still, and the gap behind it has nothing that stands for it: of 16 starved runs
-    # 2, 2, 2 and 4 % of what was burnt were missing in four.
+    # the program's last words come behind its own reading. Of 16 starved runs perf_event missed
+    # 2, 2, 2 and 4 % of what was burnt in four: probably a gap that began before the burn, behind
+    # a window that met nobody.
     share = 0.5 if is_part else 0.06 if "perf" in name else 0.03
     room_ns = share * truth["cpu_ns"] + 10 * period_ns
     tap.check(abs(told_ns - truth_ns) <= room_ns, f"{name}: the time that is burnt is told in all",
