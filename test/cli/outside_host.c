@@ -67,7 +67,7 @@ static void burn(long long ns)
 /* Not for ever where a test is over, with its directory, before the file was seen. */
 static void wait_for(const char *path)
 {
-	char directory[4096];
+	char directory[2048];
 
 	(void)snprintf(directory, sizeof(directory), "%s", path);
 	if (strrchr(directory, '/'))

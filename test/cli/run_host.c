@@ -50,7 +50,7 @@
 /* Not for ever where a test is over, with its directory, before the file was seen. */
 static void wait_for(const char *path)
 {
-	char directory[4096];
+	char directory[2048];
 
 	(void)snprintf(directory, sizeof(directory), "%s", path);
 	if (strrchr(directory, '/'))
