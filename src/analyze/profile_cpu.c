@@ -73,8 +73,30 @@ static bool is_function_before(const void *a, const void *b, const void *ctx)
 		      code->lines[code->function_lines[other->function]].name) < 0;
 }
 
-/* max: of functions that are kept. */
-static int scope_end(struct scope *scope, uint32_t max)
+static bool is_total_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_stack_profile_function *one = a, *other = b;
+
+	if (one->total > other->total || one->total < other->total)
+		return one->total > other->total;
+	return is_function_before(a, b, ctx);
+}
+
+/* Those with most time of their own, and of the others those with most beneath them, which in a
+ * large program would be none of the first. Returns how many are left, in the order of all. */
+static uint32_t keep_most(struct ky_stack_profile_function *list, uint32_t count, uint32_t by_self,
+			  uint32_t by_total, const struct ky_code_stacks *code)
+{
+	ky_sort(list, count, sizeof(*list), is_function_before, code);
+	if (count <= by_self + by_total)
+		return count;
+	ky_sort(list + by_self, count - by_self, sizeof(*list), is_total_before, code);
+	ky_sort(list, by_self + by_total, sizeof(*list), is_function_before, code);
+	return by_self + by_total;
+}
+
+/* How many functions are kept for their self time, and for their total. */
+static int scope_end(struct scope *scope, uint32_t by_self, uint32_t by_total)
 {
 	struct ky_stack_profile_cpu *out = scope->out;
 	uint64_t lost = scope->profile->lost[KY_STACK_CPU];
@@ -91,9 +113,8 @@ static int scope_end(struct scope *scope, uint32_t max)
 		memset(&scope->sums[function], 0, sizeof(*scope->sums));
 	}
 	scope->touched_count = 0;
-	ky_sort(list, count, sizeof(*list), is_function_before, &scope->profile->code);
 	out->function_total = count;
-	out->function_count = count < max ? count : max;
+	out->function_count = keep_most(list, count, by_self, by_total, &scope->profile->code);
 	kept = ky_realloc(list, (out->function_count + 1u) * sizeof(*list));
 	out->functions = kept ? kept : list;
 	for (i = 0; i < out->function_count; i++) {
@@ -117,7 +138,8 @@ static int make_all(struct scope *scope)
 		if (samples->rows[i].kind == KY_STACK_CPU &&
 		    ky_stack_profile_has(profile, &samples->rows[i]))
 			scope_add(scope, &samples->rows[i]);
-	result = scope_end(scope, KY_STACK_PROFILE_ROWS_MAX);
+	result = scope_end(scope, KY_STACK_PROFILE_FUNCTIONS_MAX / 2,
+			   KY_STACK_PROFILE_FUNCTIONS_MAX / 2);
 	if (result < 0)
 		return result;
 	scope_begin(scope, &profile->long_polls, KY_NONE);
@@ -132,7 +154,8 @@ static int make_all(struct scope *scope)
 		else
 			scope_add(scope, row);
 	}
-	result = scope_end(scope, KY_STACK_PROFILE_ROWS_MAX);
+	result = scope_end(scope, KY_STACK_PROFILE_FUNCTIONS_MAX / 2,
+			   KY_STACK_PROFILE_FUNCTIONS_MAX / 2);
 	profile->long_polls.share = ky_share_of(profile->long_polls.all.sum, &profile->cpu.all,
 						profile->lost[KY_STACK_CPU]);
 	return result;
@@ -178,7 +201,7 @@ static int add_kinds(struct scope *scope, const struct kind *kinds, uint32_t cou
 		scope_begin(scope, group, kinds[i].name);
 		for (; i < count && kinds[i].name == kinds[first].name; i++)
 			scope_add(scope, &scope->trace->samples.rows[kinds[i].row]);
-		result = scope_end(scope, KY_STACK_PROFILE_KIND_FUNCTIONS);
+		result = scope_end(scope, KY_STACK_PROFILE_KIND_FUNCTIONS, 0);
 		group->share = ky_share_of(group->all.sum, &profile->cpu.all,
 					   profile->lost[KY_STACK_CPU]);
 	}

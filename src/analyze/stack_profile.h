@@ -8,7 +8,7 @@
  *              of samples and its interval (share.h). More samples lost than kept: is_withheld, and
  *              nothing should be concluded; rows stay for who wants to look.
  *              Polls with a gap inside, or an unproven end, are not in "inside long polls".
- * Memory:      KY_STACK_PROFILE_ROWS_MAX rows a list.
+ * Memory:      KY_STACK_PROFILE_ROWS_MAX rows a list, KY_STACK_PROFILE_FUNCTIONS_MAX functions.
  * Threads:     owner.
  */
 #ifndef KY_ANALYZE_STACK_PROFILE_H
@@ -21,6 +21,7 @@
 #include <analyze/unseen.h>
 
 #define KY_STACK_PROFILE_ROWS_MAX 200u
+#define KY_STACK_PROFILE_FUNCTIONS_MAX 400u /* half by self time, half by total */
 #define KY_STACK_PROFILE_WORST 10u
 #define KY_STACK_PROFILE_WORST_ROWS 5u /* of one poll */
 #define KY_STACK_PROFILE_WAKERS 3u     /* of one wait */
@@ -46,7 +47,7 @@ struct ky_stack_profile_cpu {
 	struct ky_weights all;
 	uint64_t truncated_count, stackless_count;
 	struct ky_stack_profile_function *functions; /* most self time first; total; name */
-	uint32_t function_count;                     /* kept */
+	uint32_t function_count;                     /* kept: of most self time, and most total */
 	uint32_t function_total;                     /* there were */
 	struct ky_share share;                       /* of all samples */
 };

@@ -102,7 +102,8 @@ static void function_rows(const struct view *view,
 	finish(view, &table);
 	if (total > count)
 		ky_out_format(view->out, "  ... and %u more functions; --json has %s\n",
-			      total - count, total > KY_STACK_PROFILE_ROWS_MAX ? "200" : "all");
+			      total - count,
+			      total > KY_STACK_PROFILE_FUNCTIONS_MAX ? "400" : "all");
 	ky_out_text(view->out, "\n");
 }
 
