@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
+#include <base/quantity.h>
 #include <cli/input.h>
 #include <cli/out_text.h>
 #include <cli/progress.h>
@@ -70,7 +71,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		parse_compression(state, arguments, text);
 		return 0;
 	case KEY_LEVEL:
-		if (ky_input_parse_number(text, &arguments->level) || !arguments->level ||
+		if (ky_quantity_number(text, &arguments->level) || !arguments->level ||
 		    arguments->level > 19)
 			argp_error(state, "--level takes a number from 1 to 19, not '%s'", text);
 		return 0;

@@ -5,6 +5,7 @@
 
 #include <argp.h>
 #include <base/now.h>
+#include <base/quantity.h>
 #include <cli/disk_room.h>
 #include <cli/leftover.h>
 #include <cli/moment.h>
@@ -105,7 +106,7 @@ static void parse_moment(struct argp_state *state, const char *name, const char 
 
 static void parse_span(struct argp_state *state, const char *name, const char *text, uint64_t *out)
 {
-	if (ky_run_parse_duration_ns(text, out) != 0 || *out == 0 || *out > AFTER_NS_MAX)
+	if (ky_quantity_ns(text, out) != 0 || *out == 0 || *out > AFTER_NS_MAX)
 		argp_error(state,
 			   "--%s is a duration such as 500ms, 30s or 5m, at most 24h, not '%s'",
 			   name, text);

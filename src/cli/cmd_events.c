@@ -2,6 +2,7 @@
 #include <cli/cli.h>
 
 #include <base/alloc.h>
+#include <base/quantity.h>
 #include <cli/event_format.h>
 #include <cli/input.h>
 #include <cli/moment.h>
@@ -94,7 +95,7 @@ static uint64_t parse_number(struct argp_state *state, const char *option, const
 {
 	uint64_t value = 0;
 
-	if (ky_input_parse_number(text, &value))
+	if (ky_quantity_number(text, &value))
 		argp_error(state, "%s takes a whole number, not '%s'", option, text);
 	return value;
 }

@@ -2,6 +2,7 @@
 #include <analyze/json_write.h>
 #include <cli/cli.h>
 
+#include <base/quantity.h>
 #include <cli/disk_room.h>
 #include <cli/input.h>
 #include <cli/moment.h>
@@ -92,7 +93,7 @@ static void parse_kind(struct argp_state *state, struct arguments *arguments, co
 
 static void parse_id(struct argp_state *state, const char *name, const char *text, uint64_t *out)
 {
-	if (ky_input_parse_number(text, out))
+	if (ky_quantity_number(text, out))
 		argp_error(state, "--%s takes a number, not '%s'", name, text);
 }
 

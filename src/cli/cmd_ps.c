@@ -4,7 +4,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <cli/moment.h>
+#include <base/quantity.h>
 #include <cli/out_text.h>
 #include <cli/ring_arguments.h>
 #include <cli/ring_count.h>
@@ -39,30 +39,12 @@ struct rate {
 
 static const struct argp_option options[] = {
 	{"all", 'a', 0, 0, "Processes of all users, as far as their rings may be read (root)", 0},
-	{"interval", 'i', "TIME", 0,
-	 "Count events for TIME, in seconds or as 200ms (default 0.5; 0: do not count)", 0},
+	{"interval", 'i', "DURATION", 0,
+	 "Count events for DURATION (default 500ms; 0: do not count)", 0},
 	{"json", 'j', 0, 0, "Print one JSON object", 0},
 	{"verbose", 'v', 0, 0, "Say also where each ring is", 0},
 	{0},
 };
-
-static bool parse_interval(uint64_t *out, const char *text)
-{
-	size_t bytes = strlen(text);
-	struct ky_moment moment;
-	char seconds[40];
-
-	if (bytes == 0 || bytes > sizeof(seconds) - 2)
-		return false;
-	/* A plain number is in seconds. */
-	(void)snprintf(seconds, sizeof(seconds), "%s%s", text,
-		       text[strspn(text, "0123456789.")] == '\0' ? "s" : "");
-	if (ky_moment_parse(&moment, seconds) != 0 || moment.kind != KY_MOMENT_RELATIVE ||
-	    moment.ns > INTERVAL_NS_MAX)
-		return false;
-	*out = moment.ns;
-	return true;
-}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -76,8 +58,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		arguments->query.is_all_users = true;
 		return 0;
 	case 'i':
-		if (!parse_interval(&arguments->interval_ns, text))
-			argp_error(state, "'%s' is no interval; 0.5 or 200ms is, up to one hour",
+		if (!ky_quantity_in(ky_quantity_ns, text, 0, INTERVAL_NS_MAX,
+				    &arguments->interval_ns))
+			argp_error(state,
+				   "--interval is a duration such as 500ms, at most 1h, or 0, not "
+				   "'%s'",
 				   text);
 		return 0;
 	case 'j':

@@ -2,6 +2,7 @@
 #include <cli/cli.h>
 
 #include <analyze/report.h>
+#include <base/quantity.h>
 #include <cli/input.h>
 #include <cli/moment.h>
 #include <cli/profile_text.h>
@@ -54,7 +55,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 				   key == 'f' ? "from" : "to", text);
 		return 0;
 	case 'n':
-		if (ky_input_parse_number(text, &arguments->worst) || !arguments->worst ||
+		if (ky_quantity_number(text, &arguments->worst) || !arguments->worst ||
 		    arguments->worst > 1000)
 			argp_error(state, "--worst takes a number from 1 to 1000, not '%s'", text);
 		return 0;

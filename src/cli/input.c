@@ -2,6 +2,7 @@
 #include <cli/input.h>
 
 #include <base/alloc.h>
+#include <base/quantity.h>
 #include <cli/cli.h>
 #include <cli/progress.h>
 #include <errno.h>
@@ -408,45 +409,6 @@ int ky_input_trace(struct ky_input *input, struct ky_trace **out)
 	return KY_EXIT_OK;
 }
 
-int ky_input_parse_number(const char *text, uint64_t *out)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	return errno || *end ? -EINVAL : 0;
-}
-
-/* A byte count such as 4096, 64k, 1.5 is refused, 10M, 2G (powers of 1,024). Returns 0, -EINVAL. */
-static int parse_bytes(const char *text, uint64_t *out)
-{
-	static const char units[] = "kmgt";
-	const char *unit;
-	char *end;
-	uint64_t value;
-	unsigned shift;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno)
-		return -EINVAL;
-	*out = value;
-	if (!*end)
-		return 0;
-	unit = strchr(units, *end | 0x20);
-	if (!unit || end[1])
-		return -EINVAL;
-	shift = 10u * (unsigned)(unit - units + 1);
-	if (value > UINT64_MAX >> shift)
-		return -EINVAL;
-	*out = value << shift;
-	return 0;
-}
-
 static error_t parse_input(int key, char *text, struct argp_state *state)
 {
 	struct ky_input *input = state->input;
@@ -464,16 +426,16 @@ static error_t parse_input(int key, char *text, struct argp_state *state)
 		argp_error(state, "name a trace file or a directory of traces");
 		return 0;
 	case KY_INPUT_KEY_BYTES:
-		if (parse_bytes(text, &input->inflate.unpacked_bytes_max))
+		if (ky_quantity_bytes(text, &input->inflate.unpacked_bytes_max))
 			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'",
 				   text);
 		return 0;
 	case KY_INPUT_KEY_MEMORY:
-		if (parse_bytes(text, &input->memory_bytes_max) || !input->memory_bytes_max)
+		if (ky_quantity_bytes(text, &input->memory_bytes_max) || !input->memory_bytes_max)
 			argp_error(state, "--max-memory takes a number such as 2G, not '%s'", text);
 		return 0;
 	case KY_INPUT_KEY_RATIO:
-		if (ky_input_parse_number(text, &value) || !value || value > UINT32_MAX)
+		if (ky_quantity_number(text, &value) || !value || value > UINT32_MAX)
 			argp_error(state, "--max-ratio takes a whole number, not '%s'", text);
 		input->inflate.ratio_max = (uint32_t)value;
 		return 0;

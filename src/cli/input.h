@@ -65,7 +65,4 @@ bool ky_input_is_limited(struct ky_input *input);
 /* A sentence about the input, on stderr; the first KY_INPUT_NOTICES_MAX are shown. */
 void ky_input_notice(struct ky_input *input, const char *text);
 
-/* A plain number. Returns 0, -EINVAL. */
-int ky_input_parse_number(const char *text, uint64_t *out);
-
 #endif

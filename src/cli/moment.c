@@ -1,65 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/moment.h>
 
+#include <base/quantity.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-
-static const struct {
-	const char *name;
-	uint64_t ns;
-} units[] = {
-	{"ns", 1},        {"us", 1000},          {"ms", 1000000},
-	{"s", SECOND_NS}, {"m", 60 * SECOND_NS}, {"h", 3600 * SECOND_NS},
-};
-
-/* Digits behind a point: numerator over *scale, at most nine of them. */
-static uint64_t fraction(const char **text, uint64_t *scale)
-{
-	uint64_t value = 0;
-
-	*scale = 1;
-	while (**text >= '0' && **text <= '9') {
-		if (*scale < SECOND_NS) {
-			value = value * 10 + (uint64_t)(**text - '0');
-			*scale *= 10;
-		}
-		(*text)++;
-	}
-	return value;
-}
-
-static int parse_relative(struct ky_moment *out, const char *text)
-{
-	uint64_t part = 0, scale = 1, whole;
-	char *end;
-
-	errno = 0;
-	whole = strtoull(text, &end, 10);
-	if (errno)
-		return -ERANGE;
-	text = end;
-	if (*text == '.') {
-		text++;
-		part = fraction(&text, &scale);
-	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strcmp(text, units[i].name) != 0)
-			continue;
-		if (whole > UINT64_MAX / units[i].ns - 1)
-			return -ERANGE;
-		out->kind = KY_MOMENT_RELATIVE;
-		/* part / scale < 1 and unit <= 3.6e12: in two steps nothing overflows. */
-		out->ns = whole * units[i].ns + units[i].ns / scale * part +
-			  units[i].ns % scale * part / scale;
-		return 0;
-	}
-	return -EINVAL;
-}
 
 static int parse_wall(struct ky_moment *out, const char *text)
 {
@@ -75,7 +22,7 @@ static int parse_wall(struct ky_moment *out, const char *text)
 		return -EINVAL;
 	if (*rest == '.') {
 		rest++;
-		part = fraction(&rest, &scale);
+		ky_quantity_fraction(&rest, &part, &scale);
 	}
 	if (*rest == 'Z')
 		rest++;
@@ -89,24 +36,25 @@ static int parse_wall(struct ky_moment *out, const char *text)
 
 int ky_moment_parse(struct ky_moment *out, const char *text)
 {
-	char *end;
+	int err;
 
 	out->kind = KY_MOMENT_NONE;
 	if (*text == '@') {
-		if (text[1] < '0' || text[1] > '9')
-			return -EINVAL;
-		errno = 0;
-		out->ns = strtoull(text + 1, &end, 10);
-		if (errno || *end)
-			return errno ? -ERANGE : -EINVAL;
-		out->kind = KY_MOMENT_ABSOLUTE;
-		return 0;
+		err = ky_quantity_number(text + 1, &out->ns);
+		if (!err)
+			out->kind = KY_MOMENT_ABSOLUTE;
+		return err;
 	}
 	if (*text == '+')
 		text++;
 	if (*text < '0' || *text > '9')
 		return -EINVAL;
-	return strchr(text, '-') ? parse_wall(out, text) : parse_relative(out, text);
+	if (strchr(text, '-'))
+		return parse_wall(out, text);
+	err = ky_quantity_ns(text, &out->ns);
+	if (!err)
+		out->kind = KY_MOMENT_RELATIVE;
+	return err;
 }
 
 int ky_moment_resolve(const struct ky_moment *moment, uint64_t start_ns, uint64_t sync_monotonic_ns,

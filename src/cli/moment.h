@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* moment.h - points in time as people write them on a command line.
  *
- *   1.5s 20ms 3us 7ns 2m 1h     after the start of the trace (up to nine decimals)
+ *   1.5s 20ms 3us 7ns 2m 1h     after the start of the trace (a DURATION, base/quantity.h)
  *   @123456789                  nanoseconds of the trace's own clock
  *   2026-05-18T12:30:00.25Z     wall clock, UTC; the Z may be missing, a space may stand for the T
  */

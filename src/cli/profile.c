@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/profile.h>
 
+#include <base/quantity.h>
 #include <cli/cli.h>
 #include <cli/moment.h>
 #include <cli/run_options.h>
@@ -229,8 +230,8 @@ static int on_ring_bytes(struct reading *reading, const char *text, uint32_t tom
 {
 	uint64_t bytes = 0;
 
-	if (toml_kind > KY_TOML_INTEGER || ky_run_parse_bytes(text, &bytes) != 0 ||
-	    bytes < 128u << 10 || bytes > UINT64_C(4) << 30)
+	if (toml_kind > KY_TOML_INTEGER ||
+	    !ky_quantity_in(ky_quantity_bytes, text, 128u << 10, UINT64_C(4) << 30, &bytes))
 		return refuse(reading, "expected a size from \"128K\" to \"4G\", not %.64s", text);
 	reading->profile->ring_bytes = bytes;
 	return 0;

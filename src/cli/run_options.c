@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/run_options.h>
 
+#include <base/quantity.h>
 #include <cli/output_place.h>
 #include <errno.h>
 #include <getopt.h>
@@ -17,77 +18,13 @@
 #include <unistd.h>
 #include <wire/sample_area.h>
 
-struct unit {
-	const char *suffix;
-	uint64_t factor;
-};
-
-static int parse_with_units(const char *text, const struct unit *units, size_t unit_count,
-			    uint64_t *out)
-{
-	char *end;
-	unsigned long long value;
-	size_t i;
-
-	/* strtoull would take a sign and leading blanks. */
-	if (text[0] < '0' || text[0] > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno != 0)
-		return -EINVAL;
-	for (i = 0; i < unit_count; i++) {
-		if (strcmp(end, units[i].suffix) != 0)
-			continue;
-		if (value > UINT64_MAX / units[i].factor)
-			return -EINVAL;
-		*out = value * units[i].factor;
-		return 0;
-	}
-	return -EINVAL;
-}
-
-int ky_run_parse_bytes(const char *text, uint64_t *out)
-{
-	static const struct unit units[] = {
-		{"", 1},
-		{"K", 1u << 10},
-		{"KiB", 1u << 10},
-		{"k", 1u << 10},
-		{"M", 1u << 20},
-		{"MiB", 1u << 20},
-		{"m", 1u << 20},
-		{"G", 1u << 30},
-		{"GiB", 1u << 30},
-		{"g", 1u << 30},
-		{"T", UINT64_C(1) << 40},
-		{"TiB", UINT64_C(1) << 40},
-		{"t", UINT64_C(1) << 40},
-	};
-
-	return parse_with_units(text, units, sizeof(units) / sizeof(units[0]), out);
-}
-
-int ky_run_parse_duration_ns(const char *text, uint64_t *out)
-{
-	static const struct unit units[] = {
-		{"", UINT64_C(1000000000)},     {"s", UINT64_C(1000000000)},
-		{"ms", UINT64_C(1000000)},      {"m", UINT64_C(60000000000)},
-		{"h", UINT64_C(3600000000000)},
-	};
-
-	return parse_with_units(text, units, sizeof(units) / sizeof(units[0]), out);
-}
-
 int ky_run_parse_compression(const char *text, struct ky_stage_factory *out)
 {
 	const char *colon = strchr(text, ':');
 	size_t name_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
 	uint64_t level = 1;
 
-	if (colon != NULL &&
-	    (parse_with_units(colon + 1, &(const struct unit){"", 1}, 1, &level) != 0 ||
-	     level < 1 || level > 19))
+	if (colon != NULL && !ky_quantity_in(ky_quantity_number, colon + 1, 1, 19, &level))
 		return -EINVAL;
 	if (name_bytes == 4 && memcmp(text, "zstd", 4) == 0) {
 		ky_stage_zstd(out, (int)level);
@@ -118,15 +55,11 @@ int ky_run_parse_pair(char *text, struct kymo_key_value *out)
 bool ky_run_parse_rate(const char *text, uint32_t *out)
 {
 	uint64_t value = 0;
+	bool is_fine = ky_quantity_or_off(ky_quantity_number, text, 1, KY_RUN_SAMPLE_HZ_MAX,
+					  &value);
 
-	*out = 0;
-	if (strcmp(text, "off") == 0)
-		return true;
-	if (parse_with_units(text, &(const struct unit){"", 1}, 1, &value) != 0 || value < 1 ||
-	    value > KY_RUN_SAMPLE_HZ_MAX)
-		return false;
 	*out = (uint32_t)value;
-	return true;
+	return is_fine;
 }
 
 static bool parse_source(const char *text, uint32_t *out)
@@ -143,25 +76,18 @@ static bool parse_source(const char *text, uint32_t *out)
 
 bool ky_run_parse_alloc(const char *text, uint64_t *out)
 {
-	*out = 0;
-	if (strcmp(text, "off") == 0)
-		return true;
-	return ky_run_parse_bytes(text, out) == 0 && *out >= KYMO_ALLOC_BYTES_MIN &&
-	       *out <= KYMO_ALLOC_BYTES_MAX;
+	return ky_quantity_or_off(ky_quantity_bytes, text, KYMO_ALLOC_BYTES_MIN,
+				  KYMO_ALLOC_BYTES_MAX, out);
 }
 
 bool ky_run_parse_interval(const char *text, uint32_t *out_ms)
 {
 	uint64_t ns = 0;
+	bool is_fine = ky_quantity_or_off(ky_quantity_ns, text, UINT64_C(1000000000),
+					  UINT64_C(3600000000000), &ns);
 
-	*out_ms = 0;
-	if (strcmp(text, "off") == 0)
-		return true;
-	if (ky_run_parse_duration_ns(text, &ns) != 0 || ns < UINT64_C(1000000000) ||
-	    ns > UINT64_C(3600000000000))
-		return false;
 	*out_ms = (uint32_t)(ns / 1000000);
-	return true;
+	return is_fine;
 }
 
 static int parse_metadata(struct ky_run_options *options, char *text)
@@ -204,11 +130,6 @@ static bool apply_switches(struct ky_run_options *options, const char *value)
 	options->has_kernel_stacks = strcmp(value, "stacks") == 0;
 	return options->is_without_switches || options->has_kernel_stacks ||
 	       strcmp(value, "on") == 0;
-}
-
-static bool parse_size(const char *value, uint64_t least, uint64_t most, uint64_t *out)
-{
-	return ky_run_parse_bytes(value, out) == 0 && *out >= least && *out <= most;
 }
 
 static bool is_ring_directory(const char *value)
@@ -270,7 +191,8 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 		options->profile_name = value;
 		return value[0] != '\0' ? NULL : "the name of a profile, or a file";
 	case OPTION_RING_BYTES:
-		return parse_size(value, 128u << 10, UINT64_C(4) << 30, &options->ring_bytes) ?
+		return ky_quantity_in(ky_quantity_bytes, value, 128u << 10, UINT64_C(4) << 30,
+				      &options->ring_bytes) ?
 			       NULL :
 			       "a size from 128K to 4G";
 	case OPTION_SAMPLE:
@@ -280,8 +202,8 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 	case OPTION_SWITCHES:
 		return apply_switches(options, value) ? NULL : "on, off or stacks";
 	case OPTION_SAMPLE_BYTES:
-		return parse_size(value, KY_SAMPLE_BYTES_MIN, KY_SAMPLE_BYTES_MAX,
-				  &options->sample_bytes) ?
+		return ky_quantity_in(ky_quantity_bytes, value, KY_SAMPLE_BYTES_MIN,
+				      KY_SAMPLE_BYTES_MAX, &options->sample_bytes) ?
 			       NULL :
 			       "a size from 64K to 256M";
 	case OPTION_SAMPLER:
@@ -294,16 +216,18 @@ static const char *apply(struct ky_run_options *options, int id, char *value)
 			       NULL :
 			       "zstd[:1-19], gzip[:1-9] or none";
 	case OPTION_ROTATE_INTERVAL:
-		return ky_run_parse_duration_ns(value, &options->rotate_interval_ns) == 0 &&
-				       options->rotate_interval_ns > 0 ?
+		return ky_quantity_in(ky_quantity_ns, value, 1, UINT64_MAX,
+				      &options->rotate_interval_ns) ?
 			       NULL :
 			       "a duration such as 60s or 5m";
 	case OPTION_SEGMENT_BYTES:
-		return parse_size(value, 1, UINT64_MAX, &options->segment_bytes_max) ?
+		return ky_quantity_in(ky_quantity_bytes, value, 1, UINT64_MAX,
+				      &options->segment_bytes_max) ?
 			       NULL :
 			       "a size such as 64M";
 	case OPTION_TOTAL_BYTES:
-		return parse_size(value, 1, UINT64_MAX, &options->total_bytes_max) ?
+		return ky_quantity_in(ky_quantity_bytes, value, 1, UINT64_MAX,
+				      &options->total_bytes_max) ?
 			       NULL :
 			       "a size such as 1G";
 	case 'm':

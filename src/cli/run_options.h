@@ -75,12 +75,6 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char
 int ky_run_options_parse_mixed(struct ky_run_options *out, int argc, char **argv, char *errbuf,
 			       size_t errbuf_bytes);
 
-/* "65536", "64K", "32M", "2G" (powers of 1,024). Returns 0 or -EINVAL. */
-int ky_run_parse_bytes(const char *text, uint64_t *out);
-
-/* "500ms", "60s", "5m", "1h"; a bare number is seconds. Returns 0 or -EINVAL. */
-int ky_run_parse_duration_ns(const char *text, uint64_t *out);
-
 /* "zstd", "zstd:3", "gzip", "gzip:6", "none". Returns 0 or -EINVAL. */
 int ky_run_parse_compression(const char *text, struct ky_stage_factory *out);
 

@@ -120,10 +120,10 @@ class Ps(Control):
             return rates[busy.pid] > 0
         wait_until(has_run)
         self.assertEqual({ring["events_per_second"] for ring in self.ps()}, {None})
-        self.assertIn("EVENTS/S in 50.0 ms", self.kymo("ps", "-i", "0.05").stdout)
+        self.assertIn("EVENTS/S in 50.0 ms", self.kymo("ps", "-i", "50ms").stdout)
 
     def test_wrong_usage(self):
-        for wrong in (["-i", "soon"], ["-i", "2h"], ["1234"], ["--pid"]):
+        for wrong in (["-i", "soon"], ["-i", "0.5"], ["-i", "2h"], ["1234"], ["--pid"]):
             self.assertEqual(self.kymo("ps", *wrong).returncode, 2)
 
 
@@ -236,7 +236,7 @@ class Set(Control):
         done = self.kymo("dump", "--stop", "-o", self.dir / "no" / "x.trc", process.pid)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("recording was stopped", done.stderr)  # although there is no file
-        self.assertIn("stopped", self.kymo("ps", "-i", "0.01").stdout)
+        self.assertIn("stopped", self.kymo("ps", "-i", "10ms").stdout)
         self.assertIsNotNone(self.ps()[0]["stopped_after_ns"])
         self.assertIn("recording=on` goes on",
                       self.kymo("dump", "-o", self.dir / "x.trc", process.pid).stdout)

@@ -22,11 +22,6 @@ static void moment__reads_what_people_write(void **state)
 	(void)state;
 	expect_moment("1.5s", KY_MOMENT_RELATIVE, 1500000000);
 	expect_moment("+20ms", KY_MOMENT_RELATIVE, 20000000);
-	expect_moment("3us", KY_MOMENT_RELATIVE, 3000);
-	expect_moment("7ns", KY_MOMENT_RELATIVE, 7);
-	expect_moment("2m", KY_MOMENT_RELATIVE, UINT64_C(120000000000));
-	expect_moment("1.123456789123h", KY_MOMENT_RELATIVE, UINT64_C(4044444440400));
-	expect_moment("0.0000000019s", KY_MOMENT_RELATIVE, 1);
 	expect_moment("@18446744073709551615", KY_MOMENT_ABSOLUTE, UINT64_MAX);
 	expect_moment("1970-01-01T00:00:01Z", KY_MOMENT_WALL, 1000000000);
 	expect_moment("2026-10-26 16:40:11.25", KY_MOMENT_WALL, UINT64_C(1793032811250000000));

@@ -203,20 +203,6 @@ static void run_options__names_that_are_too_long_are_refused(void **state)
 	}
 }
 
-static void run_options__sizes_take_either_case(void **state)
-{
-	static const char *const texts[] = {
-		"2199023255552", "2147483648K", "2147483648k", "2097152m",
-		"2048g",         "2T",          "2t",          "2TiB"};
-	uint64_t value = 0;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		assert_int_equal(ky_run_parse_bytes(texts[i], &value), 0);
-		assert_int_equal(value, UINT64_C(1) << 41);
-	}
-}
-
 static void run_options__help_needs_no_command(void **state)
 {
 	(void)state;
@@ -224,23 +210,6 @@ static void run_options__help_needs_no_command(void **state)
 	assert_true(options.wants_help);
 	assert_int_equal(parse("run c --help"), 0);
 	assert_false(options.wants_help);
-}
-
-static void run_options__numbers_overflow_to_an_error(void **state)
-{
-	uint64_t value;
-
-	(void)state;
-	assert_int_equal(ky_run_parse_bytes("17179869183G", &value), 0);
-	assert_int_equal(ky_run_parse_bytes("17179869184G", &value), -EINVAL);
-	assert_int_equal(ky_run_parse_bytes("18446744073709551616", &value), -EINVAL);
-	assert_int_equal(ky_run_parse_bytes("", &value), -EINVAL);
-	assert_int_equal(ky_run_parse_bytes(" 1", &value), -EINVAL);
-	assert_int_equal(ky_run_parse_bytes("+1", &value), -EINVAL);
-	assert_int_equal(ky_run_parse_bytes("1MB", &value), -EINVAL);
-	assert_int_equal(ky_run_parse_duration_ns("500ms", &value), 0);
-	assert_int_equal(value, 500000000);
-	assert_int_equal(ky_run_parse_duration_ns("5124096h", &value), -EINVAL);
 }
 
 int main(void)
@@ -252,9 +221,7 @@ int main(void)
 		cmocka_unit_test(run_options__name_of_a_trace_makes_one_file),
 		cmocka_unit_test(run_options__what_one_file_cannot_do_is_said),
 		cmocka_unit_test(run_options__names_that_are_too_long_are_refused),
-		cmocka_unit_test(run_options__sizes_take_either_case),
 		cmocka_unit_test(run_options__help_needs_no_command),
-		cmocka_unit_test(run_options__numbers_overflow_to_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
