@@ -15,6 +15,7 @@
 #include <cli/ring_end.h>
 #include <cli/ring_keep.h>
 #include <cli/ring_tail.h>
+#include <cli/task_places.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -197,27 +198,16 @@ static void add_pairs(struct job *job)
 }
 
 /* What is worth names: a crash, polls that were open, tasks that waited. */
-static int say_stacks(struct ky_buf *out, const struct job *job)
+static void say_stacks(struct ky_buf *out, const struct job *job)
 {
-	const struct ky_end_stacks_options how = {
-		.report = &job->dump.report,
-		.is_json = job->arguments->is_json,
-		.wants_tasks = job->arguments->wants_tasks,
-		.tasks_max = TASKS_SHOWN_MAX,
-	};
-	int err;
+	const struct ky_task_places_options tasks = {job->arguments->is_json, TASKS_SHOWN_MAX};
 
-	if (!how.wants_tasks && !job->ending.has_crash && !job->dump.report.open_poll_count)
-		err = -ENOENT;
-	else
-		err = ky_end_stacks(out, job->dump.written, &how);
-	if (err && how.is_json)
+	if (job->ending.has_crash || job->dump.report.open_poll_count)
+		ky_end_stacks(out, job->dump.written, &job->dump.report, job->arguments->is_json);
+	else if (job->arguments->is_json)
 		ky_end_stacks_none(out);
-	/* A child that failed has said it itself. */
-	if (err && err != -ETIMEDOUT && err != -EIO && err != -ENOENT)
-		ky_cli_notice("%s: its stacks cannot be named: %s", job->dump.written,
-			      kymo_error_text(err));
-	return err;
+	if (job->arguments->wants_tasks)
+		(void)ky_task_places(out, job->dump.written, &tasks);
 }
 
 static void say_json(struct ky_buf *out, const struct job *job)
@@ -229,8 +219,7 @@ static void say_json(struct ky_buf *out, const struct job *job)
 	ky_json_text(out, "continues", job->tail.path);
 	ky_json_flag(out, "is_cut", job->found->is_cut);
 	ky_dump_summary_json(out, &job->dump, &job->clock);
-	if (say_stacks(out, job) == -ETIMEDOUT)
-		ky_json_flag(out, "names_timed_out", true);
+	say_stacks(out, job);
 	ky_json_close(out, "}");
 	ky_out_text(out, "\n");
 }
@@ -264,11 +253,10 @@ static void say_text(struct ky_buf *out, const struct job *job)
 			      "  the ring file ends at byte %" PRIu64
 			      ", so sub-buffers are missing\n",
 			      job->found->file_bytes);
-	if (say_stacks(out, job) == -ETIMEDOUT)
-		ky_out_format(out,
-			      "  its stacks have no names within %u s: `kymo report` of the trace "
-			      "has all the time it needs\n",
-			      KY_END_STACKS_MS_MAX / 1000);
+	/* What is known stands there before the first name is read. */
+	(void)ky_out_print(out);
+	(void)fflush(stdout);
+	say_stacks(out, job);
 }
 
 static void say_done(const struct job *job)
@@ -386,7 +374,7 @@ static void recover(const struct arguments *arguments, const struct ky_found_rin
 		recover_open(job, totals);
 	}
 	ky_ring_close(&job->ring);
-	/* Names may take their time, and a child; nobody has to wait for the ring's lock. */
+	/* Names take their time: another kymo does not wait for the ring's lock meanwhile. */
 	if (job->is_recovered)
 		say_done(job);
 	ky_free(job);

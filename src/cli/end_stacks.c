@@ -1,34 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <base/gnu.h>
-
 #include <cli/end_stacks.h>
 
 #include <analyze/json_write.h>
 #include <base/alloc.h>
-#include <base/now.h>
 #include <cli/cli.h>
 #include <cli/frames_text.h>
 #include <cli/out_text.h>
 #include <cli/progress.h>
-#include <cli/task_places.h>
 #include <cli/trace_symbols.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PATH_BYTES 1024u
 #define FRAMES_MAX 64u
 #define POLLS_MAX 8u
-#define NICENESS 10
-#define OUTPUT_BYTES_MAX (UINT64_C(64) << 20)
-#define MS_NS UINT64_C(1000000)
 #define INDENT 4u
 
 enum seen {
@@ -167,10 +153,8 @@ static void say_poll(struct ky_buf *out, const struct last_seen *seen,
 }
 
 static void say(struct ky_buf *out, const struct end *end, const struct ky_trace_symbols *symbols,
-		const struct ky_end_stacks_options *options)
+		const struct ky_cut_report *report, bool is_json)
 {
-	bool is_json = options->is_json;
-
 	if (is_json)
 		ky_json_open(out, "crashes", "[");
 	for (uint32_t i = 0; i < symbols->crash_count && i < end->crash_count; i++)
@@ -181,25 +165,24 @@ static void say(struct ky_buf *out, const struct end *end, const struct ky_trace
 	}
 	for (uint32_t i = 0; i < end->poll_count; i++)
 		if (end->polls[i].how != SEEN_NOTHING)
-			say_poll(out, &end->polls[i], options->report, symbols->table, is_json);
+			say_poll(out, &end->polls[i], report, symbols->table, is_json);
 	if (is_json)
 		ky_json_close(out, "]");
 }
 
-static int make(struct ky_buf *out, const char *path, const struct ky_end_stacks_options *options)
+void ky_end_stacks(struct ky_buf *out, const char *path, const struct ky_cut_report *report,
+		   bool is_json)
 {
 	char argument_text[PATH_BYTES], *argument = argument_text;
 	struct ky_input input = {.arguments = &argument, .argument_count = 1};
 	struct ky_trace_symbols_options how = {.debug_dir_count = 0};
-	struct ky_task_places_options tasks = {options->is_json, options->tasks_max};
 	struct ky_trace_symbols symbols = {.table = NULL};
 	struct end *end = ky_alloc(sizeof(*end));
 	int code = end ? KY_EXIT_OK : KY_EXIT_TROUBLE;
 
-	for (; end && end->poll_count < POLLS_MAX &&
-	       end->poll_count < options->report->open_poll_count;
+	for (; end && end->poll_count < POLLS_MAX && end->poll_count < report->open_poll_count;
 	     end->poll_count++)
-		end->polls[end->poll_count].poll = &options->report->open_polls[end->poll_count];
+		end->polls[end->poll_count].poll = &report->open_polls[end->poll_count];
 	(void)snprintf(argument_text, sizeof(argument_text), "%s", path);
 	if (!code)
 		code = ky_input_open(&input);
@@ -207,110 +190,12 @@ static int make(struct ky_buf *out, const char *path, const struct ky_end_stacks
 		code = ky_trace_symbols_open(&symbols, &input, &how, take, end);
 	ky_progress_step("naming code");
 	if (!code)
-		say(out, end, &symbols, options);
+		say(out, end, &symbols, report, is_json);
+	else if (is_json)
+		ky_end_stacks_none(out);
 	ky_trace_symbols_close(&symbols);
 	ky_input_close(&input);
 	ky_free(end);
-	if (!code && options->wants_tasks)
-		code = ky_task_places(out, path, &tasks);
-	return code;
-}
-
-/* ---- the child ---- */
-
-_Noreturn static void run_child(int fd, const char *path,
-				const struct ky_end_stacks_options *options)
-{
-	struct ky_buf out;
-	size_t at = 0;
-	ssize_t written = 0;
-	int code;
-
-	(void)setpriority(PRIO_PROCESS, 0, NICENESS);
-	ky_buf_init(&out, OUTPUT_BYTES_MAX);
-	code = make(&out, path, options);
-	if (out.failed)
-		code = KY_EXIT_TROUBLE;
-	while (!code && at < out.used && written >= 0) {
-		written = write(fd, out.bytes + at, out.used - at);
-		at += written > 0 ? (size_t)written : 0;
-	}
-	_exit(written < 0 ? KY_EXIT_TROUBLE : code);
-}
-
-/* All that the child writes. Returns 0; -ETIMEDOUT; -errno. */
-static int read_all(struct ky_buf *text, int fd, uint64_t until_ns)
-{
-	char piece[2048];
-	ssize_t count;
-
-	for (;;) {
-		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-		int got;
-
-		if (now_ns >= until_ns)
-			return -ETIMEDOUT;
-		got = poll(&ready, 1, (int)((until_ns - now_ns) / MS_NS) + 1);
-		if (got <= 0 && errno != EINTR && got < 0)
-			return -errno;
-		if (got <= 0)
-			continue;
-		count = read(fd, piece, sizeof(piece));
-		if (count == 0)
-			return 0;
-		if (count < 0)
-			return -errno;
-		ky_buf_append(text, piece, (size_t)count);
-		if (text->failed)
-			return -ENOMEM;
-	}
-}
-
-static void append(struct ky_buf *out, const struct ky_buf *text, bool is_json)
-{
-	if (!text->used)
-		return;
-	if (is_json) /* with the comma before it */
-		ky_json_key(out, NULL);
-	ky_buf_append(out, text->bytes, text->used);
-}
-
-int ky_end_stacks(struct ky_buf *out, const char *path, const struct ky_end_stacks_options *options)
-{
-	uint64_t ms = options->ms_max ? options->ms_max : KY_END_STACKS_MS_MAX;
-	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + ms * MS_NS;
-	struct ky_buf text;
-	int ends[2], status = 0, err;
-	pid_t child;
-
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -errno;
-	child = fork();
-	if (child == 0) {
-		close(ends[0]);
-		run_child(ends[1], path, options);
-	}
-	err = child < 0 ? -errno : 0;
-	close(ends[1]);
-	ky_buf_init(&text, OUTPUT_BYTES_MAX);
-	if (!err)
-		err = read_all(&text, ends[0], until_ns);
-	close(ends[0]);
-	if (child > 0) {
-		if (err)
-			(void)kill(child, SIGKILL);
-		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	if (err)
-		ky_progress_wipe();
-	if (!err && status)
-		err = -EIO;
-	if (!err)
-		append(out, &text, options->is_json);
-	ky_buf_release(&text);
-	return err;
 }
 
 void ky_end_stacks_none(struct ky_buf *out)

@@ -161,12 +161,6 @@ void ky_progress_result(void)
 		ky_progress_quiet();
 }
 
-void ky_progress_wipe(void)
-{
-	if (isatty(STDERR_FILENO) == 1)
-		(void)fputs("\r\033[K", stderr);
-}
-
 void ky_progress_close(void)
 {
 	ky_progress_quiet();

@@ -23,7 +23,5 @@ void ky_progress_quiet(void);
 /* The same for results on stdout: a line is in their way where that is the terminal, too. */
 void ky_progress_result(void);
 void ky_progress_close(void);
-/* Of a child that was ended: its line may still stand there. */
-void ky_progress_wipe(void);
 
 #endif
