@@ -125,6 +125,19 @@ class TidyTest(unittest.TestCase):
                 self.write("src/base/a.c", SPDX + text + "\n")
                 self.assert_finds("banned", "src/base/a.c", what)
 
+    def test_clocks__are_read_in_one_place(self):
+        for call in ("clock_gettime(CLOCK_MONOTONIC, &now)", "gettimeofday(&now, 0)", "time(0)",
+                     "clock()"):
+            for name in ("src/base/a.c", "adapters/tokio/a.h", "include/kymo/a.h"):
+                with self.subTest(call=call, name=name):
+                    self.write(name, f"{SPDX}void f(void)\n{{\n\t{call};\n}}\n")
+                    self.assert_finds("clocks", name, "base/now.h")
+                    self.write(name, SPDX)
+        for name in (*tidy.CLOCK_FILES, "test/unit/base/test_a.c"):
+            self.write(name, SPDX + "void f(void)\n{\n\tclock_gettime(0, 0);\n}\n")
+        self.write("src/base/a.c", SPDX + "/* time() */ int wake_time(int); int f(int clock);")
+        self.assert_clean("clocks")
+
     def test_spdx__first_line_or_the_one_behind_the_interpreter(self):
         self.write("src/base/a.c", "int a;\n" + SPDX)
         self.write("tools/a.sh", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0 OR MIT\n")

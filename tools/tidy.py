@@ -67,6 +67,12 @@ BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atoll|str
 BANNED_SHAPES = ((re.compile(r"\(\s*\{"), "statement expression"),
                  (re.compile(r"\bgoto\s*\*"), "computed goto"),
                  (re.compile(r"\btypedef\s+(struct|union|enum)\b"), "typedef of a struct or enum"))
+# Each clock is read in base/now.h, where a test puts its own in place; and here, with the reason.
+CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|timespec_get|time|clock)\s*\(")
+CLOCK_FILES = {
+    "src/base/now.h": "the place itself",
+    "adapters/tokio/blocking.h": "adapters see public headers alone; a reading on their fast path",
+}
 SPDX = "SPDX-License-Identifier: Apache-2.0 OR MIT"
 CODE_SUFFIXES = {".c", ".h", ".def", ".py", ".sh", ".js", ".mjs", ".rs", ".build", ".S"}
 LONG = re.compile(r"tidy: long because \S")
@@ -224,6 +230,15 @@ def rule_banned(tree):
                 yield name, line_of(text, match.start()), f"{what} is banned"
 
 
+def rule_clocks(tree):
+    for name in tree.select(".c", ".h"):
+        if not name.startswith(("include/", "src/", "adapters/")) or name in CLOCK_FILES:
+            continue
+        text = blank(tree.text(name))
+        for match in CLOCKS.finditer(text):
+            yield name, line_of(text, match.start()), f"{match[1]}: clocks are read by base/now.h"
+
+
 def rule_spdx(tree):
     for name in tree.files:
         if pathlib.PurePath(name).suffix in CODE_SUFFIXES or name in ("Makefile", ".ci/run"):
@@ -374,10 +389,10 @@ def rule_format(tree):
 
 RULES = {
     "includes": rule_includes, "lines": rule_lines, "functions": rule_functions,
-    "files": rule_files, "banned": rule_banned, "spdx": rule_spdx, "headers": rule_headers,
-    "names": rule_names, "header-alone": rule_header_alone, "tests": rule_tests,
-    "events": rule_events, "generated": rule_generated, "machine": rule_machine,
-    "layout": rule_layout, "format": rule_format,
+    "files": rule_files, "banned": rule_banned, "clocks": rule_clocks, "spdx": rule_spdx,
+    "headers": rule_headers, "names": rule_names, "header-alone": rule_header_alone,
+    "tests": rule_tests, "events": rule_events, "generated": rule_generated,
+    "machine": rule_machine, "layout": rule_layout, "format": rule_format,
 }
 
 

@@ -62,15 +62,15 @@ static void *paint(void *ctx)
 	pthread_mutex_lock(&progress.lock);
 	while (!progress.is_ending) {
 		struct timespec until;
+		uint64_t until_ns;
 
 		if (!progress.is_active) {
 			pthread_cond_wait(&progress.changed, &progress.lock);
 			continue;
 		}
-		(void)clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += (long)EVERY_NS;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		until_ns = ky_now_ns(CLOCK_MONOTONIC) + EVERY_NS;
+		until.tv_sec = (time_t)(until_ns / 1000000000u);
+		until.tv_nsec = (long)(until_ns % 1000000000u);
 		(void)pthread_cond_timedwait(&progress.changed, &progress.lock, &until);
 		show();
 	}

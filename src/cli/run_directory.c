@@ -3,6 +3,7 @@
 
 #include <cli/run_directory.h>
 
+#include <base/now.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,12 +59,9 @@ static bool open_it(struct ky_run_directory *directory)
 /* So long ago that what comes from now on has another time. */
 static bool is_past(const struct timespec *changed)
 {
-	struct timespec now;
+	int64_t changed_ns = changed->tv_sec * INT64_C(1000000000) + changed->tv_nsec;
 
-	return clock_gettime(CLOCK_REALTIME, &now) == 0 &&
-	       (int64_t)(now.tv_sec - changed->tv_sec) * INT64_C(1000000000) + now.tv_nsec -
-			       changed->tv_nsec >
-		       TICK_NS;
+	return (int64_t)ky_now_ns(CLOCK_REALTIME) - changed_ns > TICK_NS;
 }
 
 static bool is_unchanged(const struct ky_run_directory *directory, const struct stat *st)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
 #include <base/first_line.h>
+#include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -395,18 +396,18 @@ static int64_t ns_of(struct timespec time)
  * own, writes later; who had it before, earlier. */
 static bool is_of_then(int fd, const struct ky_symbol_process *process)
 {
-	struct timespec now, up;
+	uint64_t now_ns, up_ns;
 	int64_t began, written;
 	struct stat st;
 
 	/* A trace may say anything: numbers that no sum of them leaves. */
 	if (!process->start_time_ticks || process->start_time_ticks > TICKS_MAX ||
 	    !process->last_wall_ns || process->last_wall_ns > INT64_MAX / 2 ||
-	    fstat(fd, &st) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
-	    clock_gettime(CLOCK_BOOTTIME, &up) != 0)
+	    fstat(fd, &st) != 0 || !ky_clock_read(CLOCK_REALTIME, &now_ns) ||
+	    !ky_clock_read(CLOCK_BOOTTIME, &up_ns))
 		return false;
 	written = ns_of(st.st_mtim);
-	began = ns_of(now) - ns_of(up) +
+	began = (int64_t)now_ns - (int64_t)up_ns +
 		(int64_t)process->start_time_ticks * (SECOND_NS / sysconf(_SC_CLK_TCK));
 	return written >= began - MAP_SLACK_NS &&
 	       written <= (int64_t)process->last_wall_ns + MAP_SLACK_NS;
