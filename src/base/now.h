@@ -2,7 +2,7 @@
 /* now.h - the clocks of the OS in nanoseconds: the only place that reads one.
  *
  * KY_NOW_HEADER, when defined, names a header to use instead of the OS (tests: clocks they set). It
- * provides ky_clock_read.
+ * provides ky_clock_read and ky_sleep_ns.
  * Threads: any. Signals: safe.
  */
 #ifndef KY_BASE_NOW_H
@@ -25,6 +25,15 @@ static inline bool ky_clock_read(clockid_t clock, uint64_t *ns)
 		return false;
 	*ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 	return true;
+}
+
+/* A signal ends it early. */
+static inline void ky_sleep_ns(uint64_t ns)
+{
+	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000u),
+				      .tv_nsec = (long)(ns % 1000000000u)};
+
+	(void)nanosleep(&time, NULL);
 }
 #endif
 

@@ -3,63 +3,73 @@
 
 #include <record/sample/perf_ring.h>
 
-#include <errno.h>
+#include <record/sample/perf_event.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-int ky_perf_ring_event(struct perf_event_attr *attr, pid_t tid, int cpu)
-{
-	long fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+_Static_assert(KY_PERF_RECORD_WORDS * 8 > UINT16_MAX, "room for the longest record");
 
-	return fd < 0 ? -errno : (int)fd;
-}
-
-void ky_perf_ring_close(struct ky_perf_ring *ring, size_t ring_bytes)
+void ky_perf_ring_close(struct ky_perf_ring *ring)
 {
 	if (ring->page)
-		munmap(ring->page, KY_PERF_PAGE_BYTES + ring_bytes);
+		ky_perf_event_unmap(ring->page, ring->bytes);
 	if (ring->fd >= 0)
-		close(ring->fd);
+		ky_perf_event_close(ring->fd);
 	ring->page = NULL;
 	ring->fd = -1;
 }
 
-int ky_perf_ring_map(struct ky_perf_ring *ring, size_t ring_bytes)
+int ky_perf_ring_map(struct ky_perf_ring *ring, size_t bytes)
 {
-	void *page = mmap(NULL, KY_PERF_PAGE_BYTES + ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			  ring->fd, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	ring->page = page;
-	return 0;
+	ring->bytes = bytes;
+	return ky_perf_event_map(ring->fd, bytes, &ring->page);
 }
 
-bool ky_perf_ring_take(struct ky_perf_ring *ring, size_t ring_bytes, uint64_t *record,
-		       size_t record_bytes)
+static void give_back(struct ky_perf_ring *ring, const struct perf_event_header *record)
+{
+	__atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record->size,
+			 __ATOMIC_RELEASE);
+}
+
+static const struct perf_event_header *next_record(struct ky_perf_ring *ring, uint64_t *room)
 {
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = ring->page->data_tail, mask = ring_bytes - 1, first;
+	uint64_t tail = ring->page->data_tail, mask = ring->bytes - 1, first;
 	const uint8_t *data = (const uint8_t *)ring->page + KY_PERF_PAGE_BYTES;
-	struct perf_event_header header;
-	size_t bytes;
-
-	if (head - tail < sizeof(header))
-		return false;
 	/* Records are multiples of 8 bytes, so a header never wraps. */
-	memcpy(&header, data + (tail & mask), sizeof(header));
-	bytes = header.size;
-	if (bytes < sizeof(header) || bytes > head - tail || bytes > record_bytes) {
+	const struct perf_event_header *header = (const void *)(data + (tail & mask));
+
+	if (head - tail < sizeof(*header))
+		return NULL;
+	if (header->size < sizeof(*header) || header->size > head - tail) {
 		__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
-		return false;
+		return NULL;
 	}
-	first = ring_bytes - (tail & mask);
-	if (first > bytes)
-		first = bytes;
-	memcpy(record, data + (tail & mask), first);
-	memcpy((uint8_t *)record + first, data, bytes - first);
-	__atomic_store_n(&ring->page->data_tail, tail + bytes, __ATOMIC_RELEASE);
-	return true;
+	first = ring->bytes - (tail & mask);
+	if (first >= header->size)
+		return header;
+	memcpy(room, header, first);
+	memcpy((uint8_t *)room + first, data, header->size - first);
+	return (const void *)room;
+}
+
+const struct perf_event_header *
+ky_perf_ring_begin(struct ky_perf_ring *ring, uint64_t room[KY_PERF_RECORD_WORDS], uint64_t *lost)
+{
+	const struct perf_event_header *record = next_record(ring, room);
+
+	if (record && ring->is_at_work) {
+		(*lost)++;
+		give_back(ring, record);
+		record = next_record(ring, room);
+	}
+	ring->is_at_work = record != NULL;
+	if (record && record->type == PERF_RECORD_LOST && record->size >= 24)
+		*lost += ((const uint64_t *)(const void *)record)[2];
+	return record;
+}
+
+void ky_perf_ring_end(struct ky_perf_ring *ring, const struct perf_event_header *record)
+{
+	give_back(ring, record);
+	ring->is_at_work = false;
 }

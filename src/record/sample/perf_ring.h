@@ -9,25 +9,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#define KY_PERF_CPUS_MAX 1024u
-#define KY_PERF_PAGE_BYTES 4096u /* in front of the records */
+/* A record's header counts its bytes by 16 bits. */
+#define KY_PERF_RECORD_WORDS 8192u
 
 struct ky_perf_ring {
 	int fd;                            /* -1: none */
 	struct perf_event_mmap_page *page; /* NULL: none */
+	size_t bytes;                      /* of records: a power of two */
+	bool is_at_work;                   /* the next record was handed out, and not ended */
 };
 
-/* Returns a descriptor, -errno. */
-int ky_perf_ring_event(struct perf_event_attr *attr, pid_t tid, int cpu);
+/* Of the event ring->fd. Returns 0, -errno. */
+int ky_perf_ring_map(struct ky_perf_ring *ring, size_t bytes);
+void ky_perf_ring_close(struct ky_perf_ring *ring);
 
-/* Of the event ring->fd; ring_bytes: a power of two. Returns 0, -errno. */
-int ky_perf_ring_map(struct ky_perf_ring *ring, size_t ring_bytes);
-void ky_perf_ring_close(struct ky_perf_ring *ring, size_t ring_bytes);
+/* The next record, read where it lies: most of a stack's copy is never looked at, and it is in
+ * another CPU's cache. Copied to `room` only where it goes round the ring's end. NULL: there is
+ * none. Who takes it may leave by a jump, because what it writes to has gone; then that record is
+ * lost, and not met again and again.
+ *
+ * lost   grows by such a record, and by those that the kernel had no room for */
+const struct perf_event_header *
+ky_perf_ring_begin(struct ky_perf_ring *ring, uint64_t room[KY_PERF_RECORD_WORDS], uint64_t *lost);
 
-/* Copies the next record out of the ring and gives its room back. False: there is none. */
-bool ky_perf_ring_take(struct ky_perf_ring *ring, size_t ring_bytes, uint64_t *record,
-		       size_t record_bytes);
+/* Gives its room back. */
+void ky_perf_ring_end(struct ky_perf_ring *ring, const struct perf_event_header *record);
 
 #endif

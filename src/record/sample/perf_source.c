@@ -7,25 +7,21 @@
 #include <base/now.h>
 #include <dirent.h>
 #include <errno.h>
-#include <linux/perf_event.h>
+#include <record/sample/perf_event.h>
+#include <record/sample/perf_record.h>
+#include <record/sample/perf_ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 4096u
-#define CPUS_MAX 1024u
 #define RING_BYTES_MAX (1u << 20)
 #define RING_BYTES_MIN (1u << 16)
-#define RECORD_BYTES_MAX 65536u
+#define STACK_BYTES_MAX (KY_PERF_RECORD_WORDS * 8 - 8192)
 #define SWITCH_RING_BYTES_MIN (1u << 14)
-#define SWITCH_BYTES 32u
-#define SWOLLEN_BYTES (4 * SWITCH_BYTES)
 #define THREADS_MAX 4096u
 #define TEST_TRIES 3u /* of switches: each with sleeps eight times as long */
 /* Of the test of switches: sleeps in a round, and rounds with and without records. */
@@ -39,34 +35,10 @@
 #define TEST_CPU_NS UINT64_C(10000000)
 #define SECOND_NS UINT64_C(1000000000)
 
-#if defined(__x86_64__)
-/* Numbers of asm/perf_regs.h. */
-enum {
-	REG_SECOND = 1, /* rbx */
-	REG_FP = 6,
-	REG_SP = 7,
-	REG_PC = 8
-};
-#else
-/* aarch64; elsewhere nothing is sampled, because the test of it fails. */
-enum {
-	REG_FP = 29,
-	REG_SECOND = 30, /* the link register */
-	REG_SP = 31,
-	REG_PC = 32
-};
-#endif
-
-struct cpu_ring {
-	int fd;
-	struct perf_event_mmap_page *page; /* NULL: none */
-	bool is_at_work;                   /* its next record was handed out, and not ended */
-};
-
 struct ky_perf {
 	struct ky_perf_options options;
 	struct perf_event_attr attr;
-	struct cpu_ring *rings;
+	struct ky_perf_ring *rings;
 	uint32_t cpu_count;
 	size_t ring_bytes;
 	int *more; /* events of threads that were told later */
@@ -74,17 +46,11 @@ struct ky_perf {
 	uint64_t sample_count;
 	uint64_t lost_count;                   /* as the rings told */
 	uint64_t lost_asked;                   /* as ky_perf_count_lost() found it */
-	uint64_t record[RECORD_BYTES_MAX / 8]; /* one that went round a ring's end */
+	uint64_t record[KY_PERF_RECORD_WORDS]; /* one that went round a ring's end */
 };
-
-_Static_assert(RECORD_BYTES_MAX > UINT16_MAX, "its header counts a record's bytes by 16 bits");
 
 /* PERF_FORMAT_LOST of kernel 6.0; headers may be older. */
 #define FORMAT_LOST (UINT64_C(1) << 4)
-
-#define REGISTERS                                                                                  \
-	(UINT64_C(1) << REG_PC | UINT64_C(1) << REG_SP | UINT64_C(1) << REG_FP |                   \
-	 UINT64_C(1) << REG_SECOND)
 
 static uint64_t period_of(uint32_t rate_hz)
 {
@@ -96,7 +62,7 @@ static uint64_t period_of(uint32_t rate_hz)
 static void fill_switches(struct perf_event_attr *attr, bool is_without_switches)
 {
 	attr->sample_period = 1;
-	attr->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+	attr->sample_type = KY_PERF_SWITCH_TYPE;
 	attr->sample_id_all = 1;
 	attr->context_switch = !is_without_switches;
 	attr->task = is_without_switches;
@@ -108,10 +74,8 @@ static void fill_samples(struct perf_event_attr *attr, const struct ky_perf_opti
 	/* A period, not a frequency: what each sample stands for is then known, and the kernel's
 	 * limit on frequencies does not apply. */
 	attr->sample_period = period_of(options->rate_hz);
-	attr->sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
-			    PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
-			    PERF_SAMPLE_STACK_USER;
-	attr->sample_regs_user = REGISTERS;
+	attr->sample_type = KY_PERF_SAMPLE_TYPE;
+	attr->sample_regs_user = ky_perf_record_registers();
 	attr->sample_stack_user = options->stack_bytes;
 	attr->exclude_callchain_user = 1;
 	attr->exclude_callchain_kernel = !options->has_kernel;
@@ -152,203 +116,23 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 	attr->read_format = FORMAT_LOST;
 }
 
-static int open_event(struct perf_event_attr *attr, pid_t tid, int cpu)
-{
-	long fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	if (fd < 0 && errno == EINVAL && attr->read_format) { /* before 6.0 */
-		attr->read_format = 0;
-		fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	}
-	return fd < 0 ? -errno : (int)fd;
-}
-
-static void close_ring(struct cpu_ring *ring, size_t ring_bytes)
-{
-	if (ring->page)
-		munmap(ring->page, PAGE + ring_bytes);
-	if (ring->fd >= 0)
-		close(ring->fd);
-	ring->page = NULL;
-	ring->fd = -1;
-}
-
-static int map_ring(struct cpu_ring *ring, size_t ring_bytes)
-{
-	void *page = mmap(NULL, PAGE + ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	ring->page = page;
-	return 0;
-}
-
 /* ---- reading ---- */
 
-/* The next record, read where it lies: most of a stack's copy is never looked at, and it is in
- * another processor's cache. Copied only where it goes round the ring's end. NULL: there is none.
- * Its room is given back by give_back(). */
-static const struct perf_event_header *next_record(struct ky_perf *perf, struct cpu_ring *ring)
-{
-	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = ring->page->data_tail, mask = perf->ring_bytes - 1, first;
-	const uint8_t *data = (const uint8_t *)ring->page + PAGE;
-	/* Records are multiples of 8 bytes, so a header never wraps. */
-	const struct perf_event_header *header = (const void *)(data + (tail & mask));
-
-	if (head - tail < sizeof(*header))
-		return NULL;
-	if (header->size < sizeof(*header) || header->size > head - tail) {
-		__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
-		return NULL;
-	}
-	first = perf->ring_bytes - (tail & mask);
-	if (first >= header->size)
-		return header;
-	memcpy(perf->record, header, first);
-	memcpy((uint8_t *)perf->record + first, data, header->size - first);
-	return (const void *)perf->record;
-}
-
-static void give_back(struct cpu_ring *ring, const struct perf_event_header *record)
-{
-	__atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record->size,
-			 __ATOMIC_RELEASE);
-}
-
-/* The same for a record that is handed out. Who takes it may leave by a jump, because what he
- * writes to has gone; then it is lost, and not met again and again. */
-static const struct perf_event_header *begin_record(struct ky_perf *perf, struct cpu_ring *ring)
-{
-	const struct perf_event_header *record = next_record(perf, ring);
-
-	if (record && ring->is_at_work) {
-		perf->lost_count++;
-		give_back(ring, record);
-		record = next_record(perf, ring);
-	}
-	ring->is_at_work = record != NULL;
-	return record;
-}
-
-static void end_record(struct cpu_ring *ring, const struct perf_event_header *record)
-{
-	give_back(ring, record);
-	ring->is_at_work = false;
-}
-
-static void count_lost(struct ky_perf *perf, const struct perf_event_header *record)
-{
-	if (record->type == PERF_RECORD_LOST && record->size >= 24)
-		perf->lost_count += ((const uint64_t *)(const void *)record)[2];
-}
-
-/* The words of a record, never beyond its end. */
-struct words {
-	const uint64_t *at, *end;
-};
-
-static uint64_t next_word(struct words *words)
-{
-	return words->at < words->end ? *words->at++ : 0;
-}
-
-static const uint64_t *take_words(struct words *words, uint64_t count)
-{
-	const uint64_t *at = words->at;
-
-	if (count > (uint64_t)(words->end - words->at))
-		return NULL;
-	words->at += count;
-	return at;
-}
-
-/* The kernel's frames behind the mark that says what follows. */
-static void read_chain(struct words *words, struct ky_perf_sample *out)
-{
-	uint64_t count = next_word(words);
-	const uint64_t *chain = take_words(words, count);
-
-	if (!chain)
-		return;
-	/* Marks are the last 4,095 values: PERF_CONTEXT_KERNEL. */
-	if (count && chain[0] >= (uint64_t)-4095) {
-		chain++;
-		count--;
-	}
-	out->kernel = chain;
-	out->kernel_count = (uint32_t)count;
-}
-
-static void read_registers(struct words *words, struct ky_perf_sample *out)
-{
-	const uint64_t *value;
-
-	if (next_word(words) == PERF_SAMPLE_REGS_ABI_NONE)
-		return;
-	value = take_words(words, 4);
-	if (!value)
-		return;
-	out->has_registers = true;
-	/* In the order of their numbers. */
-#if defined(__x86_64__)
-	out->second = value[0];
-	out->fp = value[1];
-	out->sp = value[2];
-#else
-	out->fp = value[0];
-	out->second = value[1];
-	out->sp = value[2];
-#endif
-	out->pc = value[3];
-}
-
-static void read_stack(struct words *words, struct ky_perf_sample *out)
-{
-	uint64_t bytes = next_word(words), filled;
-	const uint64_t *stack = take_words(words, bytes / 8);
-
-	if (!bytes || !stack)
-		return;
-	filled = next_word(words);
-	out->stack = (const uint8_t *)stack;
-	out->stack_bytes = (uint32_t)(filled < bytes ? filled : bytes);
-}
-
-static void read_sample(const struct perf_event_header *record, struct ky_perf_sample *out)
-{
-	const uint64_t *at = (const void *)record;
-	struct words words = {at + 1, at + record->size / 8};
-	uint64_t word;
-
-	memset(out, 0, sizeof(*out));
-	word = next_word(&words);
-	out->pid = (uint32_t)word;
-	out->tid = (uint32_t)(word >> 32);
-	out->ns = next_word(&words);
-	out->cpu = (uint32_t)next_word(&words);
-	out->period_ns = next_word(&words);
-	read_chain(&words, out);
-	read_registers(&words, out);
-	read_stack(&words, out);
-}
-
-static uint32_t read_ring(struct ky_perf *perf, struct cpu_ring *ring, ky_perf_sample_fn fn,
+static uint32_t read_ring(struct ky_perf *perf, struct ky_perf_ring *ring, ky_perf_sample_fn fn,
 			  void *ctx)
 {
 	const struct perf_event_header *record;
 	struct ky_perf_sample sample;
 	uint32_t count = 0;
 
-	while ((record = begin_record(perf, ring)) != NULL) {
-		count_lost(perf, record);
+	while ((record = ky_perf_ring_begin(ring, perf->record, &perf->lost_count)) != NULL) {
 		if (record->type == PERF_RECORD_SAMPLE) {
-			read_sample(record, &sample);
+			ky_perf_record_sample(record, &sample);
 			count++;
 			perf->sample_count++;
 			fn(ctx, &sample);
 		}
-		end_record(ring, record);
+		ky_perf_ring_end(ring, record);
 	}
 	return count;
 }
@@ -364,49 +148,19 @@ uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx)
 	return count;
 }
 
-/* Who, when and where: of a fault its sample, of a switch what stands behind every record. */
-static bool read_switch(const struct perf_event_header *record, struct ky_perf_switch *out)
-{
-	const uint64_t *words = (const void *)record;
-
-	if (record->size < SWITCH_BYTES)
-		return false;
-	memset(out, 0, sizeof(*out));
-	out->pid = (uint32_t)words[1];
-	out->tid = (uint32_t)(words[1] >> 32);
-	out->ns = words[2];
-	if (record->type == PERF_RECORD_FORK) {
-		out->kind = KY_SWITCH_BORN;
-		out->tid = (uint32_t)words[2];
-		out->ns = words[3];
-		return true;
-	}
-	out->is_swollen = record->size > SWOLLEN_BYTES;
-	if (record->type == PERF_RECORD_SAMPLE)
-		out->kind = KY_SWITCH_FAULT;
-	else if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
-		out->kind = KY_SWITCH_IN;
-	else if (record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
-		out->kind = KY_SWITCH_PREEMPTED;
-	else
-		out->kind = KY_SWITCH_OUT;
-	return record->type == PERF_RECORD_SAMPLE || record->type == PERF_RECORD_SWITCH;
-}
-
-static uint32_t read_switch_ring(struct ky_perf *perf, struct cpu_ring *ring, ky_perf_switch_fn fn,
-				 void *ctx)
+static uint32_t read_switch_ring(struct ky_perf *perf, struct ky_perf_ring *ring,
+				 ky_perf_switch_fn fn, void *ctx)
 {
 	const struct perf_event_header *record;
 	struct ky_perf_switch what;
 	uint32_t count = 0;
 
-	while ((record = begin_record(perf, ring)) != NULL) {
-		count_lost(perf, record);
-		if (read_switch(record, &what)) {
+	while ((record = ky_perf_ring_begin(ring, perf->record, &perf->lost_count)) != NULL) {
+		if (ky_perf_record_switch(record, &what)) {
 			count++;
 			fn(ctx, &what);
 		}
-		end_record(ring, record);
+		ky_perf_ring_end(ring, record);
 	}
 	return count;
 }
@@ -431,9 +185,9 @@ static int open_rings(struct ky_perf *perf, pid_t pid, size_t ring_bytes)
 
 	perf->ring_bytes = ring_bytes;
 	for (uint32_t i = 0; i < perf->cpu_count && !err; i++) {
-		struct cpu_ring *ring = &perf->rings[i];
+		struct ky_perf_ring *ring = &perf->rings[i];
 
-		ring->fd = open_event(&perf->attr, pid, (int)i);
+		ring->fd = ky_perf_event_open(&perf->attr, pid, (int)i);
 		if (ring->fd == -ENODEV) {
 			ring->fd = -1;
 			continue;
@@ -441,19 +195,19 @@ static int open_rings(struct ky_perf *perf, pid_t pid, size_t ring_bytes)
 		if (ring->fd < 0)
 			err = ring->fd;
 		else
-			err = map_ring(ring, ring_bytes);
+			err = ky_perf_ring_map(ring, ring_bytes);
 		opened += !err;
 	}
 	if (!err && !opened)
 		err = -ENODEV;
 	for (uint32_t i = 0; i < perf->cpu_count && err; i++)
-		close_ring(&perf->rings[i], ring_bytes);
+		ky_perf_ring_close(&perf->rings[i]);
 	return err;
 }
 
 static int make(struct ky_perf **out, const struct ky_perf_options *options)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	uint32_t cpus = ky_perf_event_cpus();
 	struct ky_perf *perf;
 
 	*out = NULL;
@@ -461,19 +215,18 @@ static int make(struct ky_perf **out, const struct ky_perf_options *options)
 	if (options->is_of_threads)
 		return -EOPNOTSUPP;
 #endif
-	if (cpus < 1 || cpus > (long)CPUS_MAX || options->stack_bytes % 8 ||
-	    options->stack_bytes > RECORD_BYTES_MAX - 8192)
+	if (!cpus || options->stack_bytes % 8 || options->stack_bytes > STACK_BYTES_MAX)
 		return -EINVAL;
 	perf = ky_alloc(sizeof(*perf));
 	if (!perf)
 		return -ENOMEM;
 	perf->options = *options;
-	perf->rings = ky_alloc((size_t)cpus * sizeof(*perf->rings));
+	perf->rings = ky_alloc(cpus * sizeof(*perf->rings));
 	if (!perf->rings) {
 		ky_free(perf);
 		return -ENOMEM;
 	}
-	perf->cpu_count = (uint32_t)cpus;
+	perf->cpu_count = cpus;
 	for (uint32_t i = 0; i < perf->cpu_count; i++)
 		perf->rings[i].fd = -1;
 	fill_attr(&perf->attr, options);
@@ -483,15 +236,17 @@ static int make(struct ky_perf **out, const struct ky_perf_options *options)
 
 int ky_perf_pause(struct ky_perf *perf, bool is_paused)
 {
-	unsigned long request = is_paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
-	int err = 0;
+	int err = 0, failed;
 
-	for (uint32_t i = 0; i < perf->cpu_count; i++)
-		if (perf->rings[i].fd >= 0 && ioctl(perf->rings[i].fd, request, 0) != 0)
-			err = -errno;
-	for (uint32_t i = 0; i < perf->more_count; i++)
-		if (ioctl(perf->more[i], request, 0) != 0)
-			err = -errno;
+	for (uint32_t i = 0; i < perf->cpu_count; i++) {
+		failed = perf->rings[i].fd < 0 ? 0 :
+						 ky_perf_event_pause(perf->rings[i].fd, is_paused);
+		err = failed ? failed : err;
+	}
+	for (uint32_t i = 0; i < perf->more_count; i++) {
+		failed = ky_perf_event_pause(perf->more[i], is_paused);
+		err = failed ? failed : err;
+	}
 	return err;
 }
 
@@ -537,17 +292,18 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid)
 	attr.enable_on_exec = 0;
 	attr.disabled = is_opened_paused(&perf->options);
 	for (uint32_t i = 0; i < perf->cpu_count; i++) {
-		int fd;
+		int fd, err;
 
 		if (perf->rings[i].fd < 0)
 			continue;
-		fd = open_event(&attr, tid, (int)i);
+		fd = ky_perf_event_open(&attr, tid, (int)i);
 		if (fd < 0)
 			return fd;
 		perf->more[perf->more_count++] = fd;
 		/* Into that processor's ring. */
-		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, perf->rings[i].fd) != 0)
-			return -errno;
+		err = ky_perf_event_set_output(fd, perf->rings[i].fd);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -569,8 +325,7 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 	}
 	if (tasks)
 		closedir(tasks);
-	if (options->fds_max &&
-	    (uint64_t)count * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) > options->fds_max)
+	if (options->fds_max && (uint64_t)count * ky_perf_event_cpus() > options->fds_max)
 		return -EMFILE;
 	for (uint32_t i = 0; i < count && !err; i++) {
 		if (*perf)
@@ -599,7 +354,7 @@ static uint64_t lost_of(int fd)
 {
 	uint64_t words[2]; /* count, lost */
 
-	return fd >= 0 && read(fd, words, sizeof(words)) == (ssize_t)sizeof(words) ? words[1] : 0;
+	return fd >= 0 && ky_perf_event_read(fd, words, 2) ? words[1] : 0;
 }
 
 void ky_perf_count_lost(struct ky_perf *perf)
@@ -621,7 +376,7 @@ void ky_perf_about(const struct ky_perf *perf, struct ky_perf_about *out)
 	for (uint32_t i = 0; i < perf->cpu_count; i++)
 		out->cpu_count += perf->rings[i].page != NULL;
 	out->ring_bytes = perf->ring_bytes;
-	out->record_bytes = perf->options.is_switches ? SWITCH_BYTES :
+	out->record_bytes = perf->options.is_switches ? KY_PERF_SWITCH_BYTES :
 							perf->options.stack_bytes + 256;
 	out->sample_count = perf->sample_count;
 	out->lost_count = perf->lost_asked > perf->lost_count ? perf->lost_asked : perf->lost_count;
@@ -632,9 +387,9 @@ void ky_perf_close(struct ky_perf *perf)
 	if (!perf)
 		return;
 	for (uint32_t i = 0; i < perf->cpu_count; i++)
-		close_ring(&perf->rings[i], perf->ring_bytes);
+		ky_perf_ring_close(&perf->rings[i]);
 	for (uint32_t i = 0; i < perf->more_count; i++)
-		close(perf->more[i]);
+		ky_perf_event_close(perf->more[i]);
 	ky_free(perf->more);
 	ky_free(perf->rings);
 	ky_free(perf);
@@ -674,9 +429,9 @@ static int open_own(struct ky_perf **out, const struct ky_perf_options *options,
 #endif
 	perf->cpu_count = 1;
 	perf->ring_bytes = ring_bytes;
-	perf->rings[0].fd = open_event(&perf->attr, 0, -1);
+	perf->rings[0].fd = ky_perf_event_open(&perf->attr, 0, -1);
 	err = perf->rings[0].fd < 0 ? perf->rings[0].fd : 0;
-	return err ? err : map_ring(&perf->rings[0], ring_bytes);
+	return err ? err : ky_perf_ring_map(&perf->rings[0], ring_bytes);
 }
 
 /* Whether a sample came while this thread used up some time of the processor. */
@@ -725,13 +480,12 @@ static void on_test_switch(void *ctx, const struct ky_perf_switch *what)
 		counts[what->kind]++;
 }
 
-static uint64_t time_sleeps(long sleep_ns)
+static uint64_t time_sleeps(uint64_t sleep_ns)
 {
-	const struct timespec moment = {.tv_nsec = sleep_ns};
 	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (uint32_t i = 0; i < TEST_SLEEPS; i++)
-		(void)nanosleep(&moment, NULL);
+		ky_sleep_ns(sleep_ns);
 	return (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns) / TEST_SLEEPS;
 }
 
@@ -740,7 +494,7 @@ uint64_t ky_perf_time_sleeps(void)
 	return time_sleeps(TEST_SLEEP_NS);
 }
 
-static int time_switches(struct ky_perf *perf, long sleep_ns, uint64_t *cost_ns)
+static int time_switches(struct ky_perf *perf, uint64_t sleep_ns, uint64_t *cost_ns)
 {
 	uint64_t with_ns = UINT64_MAX, without_ns = UINT64_MAX, ns;
 	uint32_t counts[KY_SWITCH_FAULT + 1] = {0};
@@ -767,7 +521,7 @@ static int time_switches(struct ky_perf *perf, long sleep_ns, uint64_t *cost_ns)
 static int test_switches_once(const struct ky_perf_options *options, uint64_t *cost_ns)
 {
 	int slack = prctl(PR_GET_TIMERSLACK), err;
-	long sleep_ns = TEST_SLEEP_NS;
+	uint64_t sleep_ns = TEST_SLEEP_NS;
 	struct ky_perf *perf;
 
 	err = open_own(&perf, options, SWITCH_RING_BYTES_MIN);

@@ -6,13 +6,13 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
+#include <record/sample/perf_event.h>
 #include <record/sample/perf_ring.h>
 #include <record/sample/trace_record.h>
 #include <record/sample/wake_format.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +20,6 @@
 #define RING_BYTES_MAX (1u << 18)
 #define SWITCH_RING_BYTES_MAX (1u << 19)
 #define RING_BYTES_MIN (1u << 14)
-#define RECORD_BYTES_MAX 4096u
 #define FILTER_BYTES (KY_WAKE_RANGES_MAX * 64u)
 #define TEST_SLEEPS 50u /* at most: the first one will do */
 #define TEST_SLEEP_NS 20000
@@ -48,12 +47,11 @@ struct ky_wakes {
 	struct ky_kernel_stacks stacks;
 	struct wake_cpu *cpus;
 	uint32_t cpu_count;
-	size_t ring_bytes;
 	struct ky_wake_ranges now, before; /* of the filter, and the one before it */
 	uint64_t since_ns, before_ns;      /* that the filter is the one, and was the other */
 	uint64_t lost_count;
 	bool is_paused;
-	uint64_t record[RECORD_BYTES_MAX / 8];
+	uint64_t record[KY_PERF_RECORD_WORDS]; /* one that went round a ring's end */
 };
 
 /* ---- the filter ---- */
@@ -116,16 +114,18 @@ static int open_filtered(const struct ky_wakes *wakes, uint32_t cpu,
 			 const struct perf_event_attr *how, const char *filter)
 {
 	struct perf_event_attr attr = *how;
-	int fd = ky_perf_ring_event(&attr, -1, (int)cpu), err;
+	int fd = ky_perf_event_open(&attr, -1, (int)cpu), err;
 
 	if (fd < 0)
 		return fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) == 0 &&
-	    ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, wakes->cpus[cpu].ring.fd) == 0 &&
-	    (wakes->is_paused || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0))
+	err = ky_perf_event_set_filter(fd, filter);
+	if (!err)
+		err = ky_perf_event_set_output(fd, wakes->cpus[cpu].ring.fd);
+	if (!err && !wakes->is_paused)
+		err = ky_perf_event_pause(fd, false);
+	if (!err)
 		return fd;
-	err = -errno;
-	close(fd);
+	ky_perf_event_close(fd);
 	return err;
 }
 
@@ -138,7 +138,7 @@ static int renew(const struct ky_wakes *wakes, uint32_t cpu, const struct perf_e
 	if (fd < 0)
 		return fd;
 	if (*event >= 0)
-		close(*event);
+		ky_perf_event_close(*event);
 	*event = fd;
 	return 0;
 }
@@ -198,21 +198,24 @@ bool ky_wakes_covers(const struct ky_wakes *wakes, uint32_t tid, uint64_t from_n
 		(from_ns >= wakes->before_ns && ky_wake_ranges_has(&wakes->before, tid)));
 }
 
+/* fd -1: none. */
+static void pause_event(int fd, bool is_paused, int *err)
+{
+	int failed = fd < 0 ? 0 : ky_perf_event_pause(fd, is_paused);
+
+	*err = failed ? failed : *err;
+}
+
 int ky_wakes_pause(struct ky_wakes *wakes, bool is_paused)
 {
-	unsigned long request = is_paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
 	int err = 0;
 
 	/* Wake-ups before switches: whoever is seen to wait, is seen to be woken. */
 	for (uint32_t i = 0; i < wakes->cpu_count; i++)
-		if (wakes->cpus[i].fd >= 0 && ioctl(wakes->cpus[i].fd, request, 0) != 0)
-			err = -errno;
+		pause_event(wakes->cpus[i].fd, is_paused, &err);
 	for (uint32_t i = 0; i < wakes->cpu_count; i++) {
-		struct wake_cpu *cpu = &wakes->cpus[i];
-
-		if ((cpu->out_fd >= 0 && ioctl(cpu->out_fd, request, 0) != 0) ||
-		    (cpu->in_fd >= 0 && ioctl(cpu->in_fd, request, 0) != 0))
-			err = -errno;
+		pause_event(wakes->cpus[i].out_fd, is_paused, &err);
+		pause_event(wakes->cpus[i].in_fd, is_paused, &err);
 	}
 	wakes->is_paused = is_paused;
 	return err;
@@ -240,13 +243,14 @@ static void hand_out_switch(struct ky_wakes *wakes, const struct ky_trace_record
 }
 
 /* Returns false for what is no record of ours. */
-static bool hand_out(struct ky_wakes *wakes, ky_perf_switch_fn fn, void *ctx)
+static bool hand_out(struct ky_wakes *wakes, const struct perf_event_header *header,
+		     ky_perf_switch_fn fn, void *ctx)
 {
 	struct ky_trace_record record;
 	struct ky_perf_switch what;
 	uint32_t next_tid;
 
-	if (!ky_trace_record_read(&record, wakes->record))
+	if (!ky_trace_record_read(&record, (const void *)header))
 		return false;
 	if (ky_trace_record_wake(&record, &wakes->format, &what)) {
 		fn(ctx, &what);
@@ -262,18 +266,16 @@ static bool hand_out(struct ky_wakes *wakes, ky_perf_switch_fn fn, void *ctx)
 
 uint32_t ky_wakes_read(struct ky_wakes *wakes, ky_perf_switch_fn fn, void *ctx)
 {
-	const struct perf_event_header *header = (const void *)wakes->record;
+	const struct perf_event_header *record;
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < wakes->cpu_count; i++) {
 		struct ky_perf_ring *ring = &wakes->cpus[i].ring;
 
-		while (ring->page && ky_perf_ring_take(ring, wakes->ring_bytes, wakes->record,
-						       sizeof(wakes->record))) {
-			if (header->type == PERF_RECORD_LOST && header->size >= 24)
-				wakes->lost_count += wakes->record[2];
-			else
-				count += hand_out(wakes, fn, ctx);
+		while (ring->page && (record = ky_perf_ring_begin(ring, wakes->record,
+								  &wakes->lost_count)) != NULL) {
+			count += hand_out(wakes, record, fn, ctx);
+			ky_perf_ring_end(ring, record);
 		}
 	}
 	return count;
@@ -301,8 +303,7 @@ uint64_t ky_wakes_passed_ns(struct ky_wakes *wakes)
 	for (uint32_t i = 0; i < wakes->cpu_count; i++) {
 		struct wake_cpu *cpu = &wakes->cpus[i];
 
-		if (!cpu->ring.page ||
-		    read(cpu->ring.fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
+		if (!cpu->ring.page || !ky_perf_event_read(cpu->ring.fd, &count, 1))
 			continue;
 		sum += count - cpu->switch_count;
 		cpu->switch_count = count;
@@ -328,11 +329,10 @@ static int open_rings(struct ky_wakes *wakes, size_t ring_bytes)
 					  .clockid = CLOCK_MONOTONIC};
 	int err = 0, opened = 0;
 
-	wakes->ring_bytes = ring_bytes;
 	for (uint32_t i = 0; i < wakes->cpu_count && !err; i++) {
 		struct ky_perf_ring *ring = &wakes->cpus[i].ring;
 
-		ring->fd = ky_perf_ring_event(&counter, -1, (int)i);
+		ring->fd = ky_perf_event_open(&counter, -1, (int)i);
 		if (ring->fd == -ENODEV) { /* the processor is off */
 			ring->fd = -1;
 			continue;
@@ -341,7 +341,7 @@ static int open_rings(struct ky_wakes *wakes, size_t ring_bytes)
 		opened += !err;
 	}
 	for (uint32_t i = 0; i < wakes->cpu_count && err; i++)
-		ky_perf_ring_close(&wakes->cpus[i].ring, ring_bytes);
+		ky_perf_ring_close(&wakes->cpus[i].ring);
 	return err || opened ? err : -ENODEV;
 }
 
@@ -365,7 +365,6 @@ static void on_test_record(void *ctx, const struct ky_perf_switch *what)
 /* Does the timer that ends a sleep on this processor show? And that we went, and came back? */
 static bool is_told_on(struct ky_wakes *wakes, size_t cpu)
 {
-	const struct timespec moment = {.tv_nsec = TEST_SLEEP_NS};
 	struct seen seen = {.tid = (uint32_t)syscall(SYS_gettid)};
 	cpu_set_t only;
 
@@ -374,7 +373,7 @@ static bool is_told_on(struct ky_wakes *wakes, size_t cpu)
 	if (sched_setaffinity(0, sizeof(only), &only) != 0)
 		return true; /* shut down since */
 	for (uint32_t i = 0; i < TEST_SLEEPS; i++) {
-		(void)nanosleep(&moment, NULL);
+		ky_sleep_ns(TEST_SLEEP_NS);
 		(void)ky_wakes_read(wakes, on_test_record, &seen);
 		if (seen.timers && (wakes->switch_refusal || (seen.came && seen.went)))
 			return true;
@@ -387,11 +386,10 @@ static bool is_told_on(struct ky_wakes *wakes, size_t cpu)
 /* Of our processor time, a sleep. */
 static uint64_t time_sleeps(void)
 {
-	const struct timespec moment = {.tv_nsec = TEST_SLEEP_NS};
 	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (uint32_t i = 0; i < COST_SLEEPS; i++)
-		(void)nanosleep(&moment, NULL);
+		ky_sleep_ns(TEST_SLEEP_NS);
 	return (ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns) / COST_SLEEPS;
 }
 
@@ -442,21 +440,21 @@ static int test_wakes(struct ky_wakes *wakes)
 
 static int make(struct ky_wakes **out)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	uint32_t cpus = ky_perf_event_cpus();
 	struct ky_wakes *wakes;
 
 	*out = NULL;
-	if (cpus < 1 || cpus > (long)KY_PERF_CPUS_MAX)
+	if (!cpus)
 		return -EINVAL;
 	wakes = ky_alloc(sizeof(*wakes));
 	if (!wakes)
 		return -ENOMEM;
-	wakes->cpus = ky_alloc((size_t)cpus * sizeof(*wakes->cpus));
+	wakes->cpus = ky_alloc(cpus * sizeof(*wakes->cpus));
 	if (!wakes->cpus) {
 		ky_free(wakes);
 		return -ENOMEM;
 	}
-	wakes->cpu_count = (uint32_t)cpus;
+	wakes->cpu_count = cpus;
 	for (uint32_t i = 0; i < wakes->cpu_count; i++) {
 		struct wake_cpu *cpu = &wakes->cpus[i];
 
@@ -555,12 +553,12 @@ void ky_wakes_close(struct ky_wakes *wakes)
 		return;
 	for (uint32_t i = 0; i < wakes->cpu_count; i++) {
 		if (wakes->cpus[i].fd >= 0)
-			close(wakes->cpus[i].fd);
+			ky_perf_event_close(wakes->cpus[i].fd);
 		if (wakes->cpus[i].out_fd >= 0)
-			close(wakes->cpus[i].out_fd);
+			ky_perf_event_close(wakes->cpus[i].out_fd);
 		if (wakes->cpus[i].in_fd >= 0)
-			close(wakes->cpus[i].in_fd);
-		ky_perf_ring_close(&wakes->cpus[i].ring, wakes->ring_bytes);
+			ky_perf_event_close(wakes->cpus[i].in_fd);
+		ky_perf_ring_close(&wakes->cpus[i].ring);
 	}
 	ky_free(wakes->cpus);
 	ky_free(wakes);
