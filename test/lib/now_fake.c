@@ -31,3 +31,10 @@ bool test_clock_read(clockid_t clock, uint64_t *ns)
 		return false;
 	}
 }
+
+void test_sleep(uint64_t ns)
+{
+	atomic_fetch_add_explicit(&test_now.ns, ns, memory_order_relaxed);
+	if (test_now.on_sleep)
+		test_now.on_sleep(ns);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include "sample_list.h"
+
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+
+void sample_list_open(struct sample_list *list)
+{
+	memset(list, 0, sizeof(*list));
+	list->slots = calloc(SAMPLE_LIST_SLOTS, KY_SAMPLE_SLOT_BYTES);
+	assert_non_null(list->slots);
+	list->ring = (struct ky_sample_ring){&list->head, list->slots, SAMPLE_LIST_SLOTS};
+}
+
+void sample_list_close(struct sample_list *list)
+{
+	free(list->slots);
+}
+
+static const uint8_t *slot_at(const struct sample_list *list, uint64_t claim)
+{
+	return list->slots + claim % SAMPLE_LIST_SLOTS * KY_SAMPLE_SLOT_BYTES;
+}
+
+static uint64_t unpack(const uint8_t *at)
+{
+	uint64_t frame = 0;
+
+	memcpy(&frame, at, KY_SAMPLE_FRAME_BYTES);
+	return (uint64_t)((int64_t)(frame << 16) >> 16);
+}
+
+bool sample_list_next(struct sample_list *list, struct listed_sample *out)
+{
+	uint64_t end = KY_SAMPLE_CLAIM(atomic_load(&list->head.hand));
+	const struct ky_sample_slot *slot;
+
+	if (list->claim == end)
+		return false;
+	slot = (const void *)slot_at(list, list->claim);
+	assert_int_equal(slot->serial, (list->claim + 1) * 2);
+	assert_int_equal(slot->part, 0);
+	out->sample = (struct ky_sample){.kind = slot->kind,
+					 .flags = slot->flags,
+					 .cpu = slot->cpu,
+					 .syscall = slot->syscall,
+					 .tid = slot->tid,
+					 .stamp = slot->stamp,
+					 .value = slot->value,
+					 .more = slot->more,
+					 .other = slot->other,
+					 .task = slot->task,
+					 .weight = slot->weight,
+					 .frames = out->frames,
+					 .frame_count = slot->frame_count};
+	for (uint32_t i = 0; i < slot->frame_count; i++) {
+		uint32_t behind = i - KY_SAMPLE_FRAMES_FIRST;
+		const uint8_t *at = slot->frames + i * KY_SAMPLE_FRAME_BYTES;
+
+		if (i >= KY_SAMPLE_FRAMES_FIRST)
+			at = slot_at(list, list->claim + 1 + behind / KY_SAMPLE_FRAMES_MORE) + 16 +
+			     behind % KY_SAMPLE_FRAMES_MORE * KY_SAMPLE_FRAME_BYTES;
+		out->frames[i] = unpack(at);
+	}
+	list->claim += slot->parts;
+	return true;
+}
