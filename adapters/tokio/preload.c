@@ -216,10 +216,7 @@ static void say_nothing_found(const struct search *search)
 	if (!is_heard())
 		return;
 	dl_iterate_phdr(look_at_program, &is_tokio);
-	if (is_tokio)
-		say("stripped\n");
-	else
-		say(search->has_recorder ? "no-tokio recorder\n" : "no-tokio\n");
+	say(is_tokio ? "stripped\n" : "no-tokio\n");
 }
 
 static void say_ok(const struct ky_tokio_found *found)

@@ -701,19 +701,6 @@ static int allocate(struct making *making)
 	return 0;
 }
 
-/* To what the trace holds; without polls that is all of it. */
-static void cut_range(struct ky_report *report, const struct ky_trace *trace)
-{
-	bool is_outside = ky_trace_metadata(trace, "recorder.unseen") != NULL;
-	uint64_t first_ns = is_outside ? trace->first_ns : trace->run_first_ns;
-	uint64_t last_ns = is_outside ? trace->last_ns : trace->run_last_ns;
-
-	if (report->from_ns < first_ns)
-		report->from_ns = first_ns;
-	if (report->to_ns > last_ns)
-		report->to_ns = last_ns;
-}
-
 int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		   const struct ky_report_options *options)
 {
@@ -745,7 +732,10 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		add_blocking(&making);
 		join_histograms(&making);
 		finish(&making);
-		cut_range(report, trace);
+		if (report->from_ns < trace->run_first_ns)
+			report->from_ns = trace->run_first_ns;
+		if (report->to_ns > trace->run_last_ns)
+			report->to_ns = trace->run_last_ns;
 		*out = report;
 	} else {
 		ky_report_free(report);

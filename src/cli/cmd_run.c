@@ -8,7 +8,6 @@
 #include <cli/run_child.h>
 #include <cli/run_environment.h>
 #include <cli/run_options.h>
-#include <cli/run_outside.h>
 #include <cli/run_process.h>
 #include <cli/run_rings.h>
 #include <cli/run_sampler.h>
@@ -78,20 +77,21 @@ enum {
 #define LOOK_NS UINT64_C(200000000)
 #define LOOK_NS_MAX UINT64_C(1000000000)
 #define LOOKS_FIRST 20u
+/* A service that cannot be recorded is named after this time, not only at its end. */
 #define TELL_NS UINT64_C(2000000000)
+/* What takes samples where kymo records nothing. */
+#define INSTEAD " (`perf record` samples any program)"
 
 struct session {
 	struct ky_run_options options;
 	struct ky_run_environment environment;
 	struct ky_run_child child;
 	struct ky_run_rings *rings;
-	struct ky_run_outside outside;
 	struct ky_oom_watch oom;
 	struct ky_run_sampler *sampler; /* NULL: none */
 	bool is_recording;              /* false: CMD runs untouched */
-	bool is_static;                 /* CMD can be seen from outside alone */
+	bool is_static;                 /* no library can be preloaded into CMD */
 	bool said_status;               /* the direct child's status has been told */
-	bool said_outside;
 	bool said_waiting;
 };
 
@@ -137,10 +137,6 @@ static void prepare(struct session *session)
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
-	if (err == 0)
-		ky_run_outside_open(&session->outside, &session->options,
-				    session->environment.ring_directory,
-				    session->environment.session);
 	if (err == 0 && ky_run_sampler_open(&session->sampler, &session->options) == 0)
 		ky_run_rings_sample(session->rings, session->sampler);
 	if (err == 0) {
@@ -170,15 +166,10 @@ static void tell_nothing(const struct session *session, enum ky_run_status statu
 		say(session, command,
 		    "is not recorded: kymo had too few descriptors to open its ring (`ulimit -Hn` "
 		    "raises their number)");
-	else if (session->outside.error != 0 && session->outside.error != -ESRCH &&
-		 !session->options.is_quiet)
-		ky_run_say("%s is not recorded: %s, and no ring could be made for what is seen "
-			   "from outside (%s)",
-			   command, session->outside.why, kymo_error_text(session->outside.error));
 	else if (session->is_static)
 		say(session, command,
-		    "is statically linked, so no library can be preloaded, and did too little to "
-		    "be seen from outside: nothing was recorded");
+		    "is statically linked, so no library can be preloaded: nothing was "
+		    "recorded" INSTEAD);
 	else if (status == KY_RUN_STATUS_OK)
 		say(session, command,
 		    "recorded nothing: it ran no task, or could make no ring (after a "
@@ -186,8 +177,8 @@ static void tell_nothing(const struct session *session, enum ky_run_status statu
 		    "limit of file size, memory or descriptors)");
 	else if (status == KY_RUN_STATUS_NO_TOKIO)
 		say(session, command,
-		    "does not use Tokio, nor does a program it started that could be recorded, "
-		    "and it did too little to be seen from outside: nothing was recorded");
+		    "does not use Tokio, nor does a program it started that could be recorded: "
+		    "nothing was recorded" INSTEAD);
 	else
 		say(session, command, "ended before the recorder was loaded: nothing was recorded");
 }
@@ -212,7 +203,7 @@ static void tell_refusal(struct session *session)
 	case KY_RUN_STATUS_STRIPPED:
 		say(session, command,
 		    "is stripped: without symbols Tokio's tasks cannot be found; it is not "
-		    "recorded");
+		    "recorded" INSTEAD);
 		break;
 	case KY_RUN_STATUS_REFUSED:
 		if (!session->options.is_quiet)
@@ -234,35 +225,23 @@ static void tell_refusal(struct session *session)
 	session->said_status = true;
 }
 
-/* What is seen of CMD from outside. totals: NULL while it runs. */
-static void outside_text(const struct session *session, const struct ky_run_totals *totals,
-			 char *out, size_t capacity)
+/* What has Tokio and is not recorded starts hardly anything that is. */
+static void tell_refusal_early(struct session *session)
 {
-	int refusal = ky_run_sampler_refusal(session->sampler);
+	char reason[384];
 
-	if (refusal < 0)
-		snprintf(out, capacity,
-			 "resources alone, without stacks (perf_event: %s; `kymo doctor` tells "
-			 "more)",
-			 kymo_error_text(refusal));
-	else if (refusal > 0)
-		snprintf(out, capacity, "resources alone, without stacks (as asked for)");
-	else if (totals != NULL && totals->outside_sample_count == 0)
-		snprintf(out, capacity, "resources; it hardly ran, so no stacks");
-	else
-		snprintf(out, capacity, "stack samples and resources");
-}
-
-static void tell_outside(struct session *session, const struct ky_run_totals *totals)
-{
-	char seen[160];
-
-	if (session->said_outside)
-		return;
-	session->said_outside = true;
-	outside_text(session, totals, seen, sizeof(seen));
-	ky_run_say("%s is seen from outside alone, for %s: %s, but no polls, wakes or tasks",
-		   session->options.command[0], session->outside.why, seen);
+	switch (status_of(session, reason, sizeof(reason))) {
+	case KY_RUN_STATUS_STRIPPED:
+	case KY_RUN_STATUS_REFUSED:
+	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
+	case KY_RUN_STATUS_OTHER:
+		tell_refusal(session);
+		break;
+	case KY_RUN_STATUS_OK:
+	case KY_RUN_STATUS_NO_TOKIO:
+	case KY_RUN_STATUS_NONE:
+		break;
+	}
 }
 
 static void tell_waiting(struct session *session)
@@ -288,40 +267,23 @@ static uint64_t rest_ns(uint64_t age_ns)
 	return ns < LOOK_NS ? LOOK_NS : ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
 }
 
-/* Before the rings: what is made here shall have the samples that wait for it. */
-static void look_from_outside(struct session *session, uint64_t now_ns)
-{
-	bool is_looking = !session->outside.is_over && session->outside.fd < 0, is_open;
-	enum ky_run_status status = KY_RUN_STATUS_NONE;
-	char reason[384] = "";
-
-	if (is_looking)
-		status = status_of(session, reason, sizeof(reason));
-	is_open = ky_run_outside_step(&session->outside, status, reason,
-				      ky_run_rings_has_own(session->rings), now_ns);
-	ky_run_rings_hold(session->rings, is_open);
-	/* What is no launcher will hardly record by itself: no need to wait for its end. */
-	if (session->outside.fd >= 0 && !session->outside.is_launcher &&
-	    now_ns - session->outside.start_ns >= TELL_NS && !session->options.is_quiet)
-		tell_outside(session, NULL);
-}
-
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
 	uint64_t pace_ns = 0, waited_ns = 0, look_ns = 0;
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC);
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), tell_ns = start_ns + TELL_NS;
 	uint32_t looks = 0;
 
 	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
-	ky_run_outside_child(&session->outside, (uint32_t)session->child.pid, session->is_static,
-			     ky_run_sampler_patience_ns(session->sampler));
 	while (!session->child.has_exited) {
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
-		look_from_outside(session, now_ns);
 		pace_ns = ky_run_rings_step(session->rings);
+		if (now_ns >= tell_ns) {
+			tell_refusal_early(session);
+			tell_ns = UINT64_MAX;
+		}
 		if (now_ns >= look_ns) {
 			ky_oom_watch_look(&session->oom);
 			look_ns = ++looks < LOOKS_FIRST ? 0 : now_ns + rest_ns(now_ns - start_ns);
@@ -377,8 +339,6 @@ static void tell_result(struct session *session)
 	}
 	if (session->options.is_quiet)
 		return;
-	if (totals.outside_count > 0)
-		tell_outside(session, &totals);
 	if (totals.process_count > 1)
 		snprintf(processes, sizeof(processes),
 			 session->options.file != NULL ? " in %u files, one a process" :
@@ -409,7 +369,6 @@ static int become_command(struct session *session, int err)
 {
 	ky_run_say("no process of its own for CMD (%s); CMD runs unrecorded, in the place of kymo",
 		   kymo_error_text(err));
-	ky_run_outside_close(&session->outside);
 	ky_run_rings_close(session->rings);
 	ky_run_sampler_close(session->sampler);
 	ky_run_environment_close(&session->environment);
@@ -460,7 +419,6 @@ int ky_cmd_run(int argc, char **argv)
 		return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : EXIT_KYMO;
 	prepare(&session);
 	status = run(&session);
-	ky_run_outside_close(&session.outside);
 	ky_run_rings_close(session.rings);
 	ky_run_sampler_close(session.sampler);
 	ky_run_environment_close(&session.environment);

@@ -369,9 +369,6 @@ static void print_cpu(const struct view *view)
 	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
 	function_rows(view, cpu->functions, running_count(cpu, ROWS_MAX), cpu->function_total);
 	print_own(view, cpu, "On the processor, with all they call: the program's own functions");
-	/* Nobody saw tasks or polls: nothing can be said of samples in them. */
-	if (ky_trace_metadata(view->trace, "recorder.unseen"))
-		return;
 	print_kinds(view);
 	print_long_polls(view);
 }

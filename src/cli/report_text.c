@@ -727,10 +727,7 @@ static void print_answer(const struct view *view)
 						 0));
 	if (unix_ns)
 		ky_out_format(view->out, " from %s UTC", ky_out_utc(a, unix_ns));
-	if (ky_trace_metadata(trace, "recorder.unseen"))
-		ky_out_text(view->out, ", seen from outside");
-	else
-		ky_out_format(view->out, ", %s polls", ky_out_count(a, report->polls.count));
+	ky_out_format(view->out, ", %s polls", ky_out_count(a, report->polls.count));
 	if (trace->lost_records)
 		ky_out_format(view->out, ", %s RECORDS LOST", ky_out_count(b, trace->lost_records));
 	ky_out_text(view->out, "\n");

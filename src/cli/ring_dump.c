@@ -173,7 +173,7 @@ int ky_ring_dump(struct ky_ring_dump *dump, bool *is_file_trouble)
 		/* The drain goes on where a sink refuses, and tells it as a loss. */
 		err = work.file_error ? work.file_error : err;
 	}
-	if (!err && dump->report.records_read == 0 && dump->report.outside_count == 0)
+	if (!err && dump->report.records_read == 0)
 		err = -ENODATA;
 	if (!err)
 		err = work.file_error = finish(&work);

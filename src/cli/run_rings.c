@@ -9,7 +9,6 @@
 #include <cli/run_drain.h>
 #include <cli/run_modules.h>
 #include <cli/run_output.h>
-#include <cli/run_outside.h>
 #include <cli/run_populate.h>
 #include <cli/run_prepared.h>
 #include <cli/run_process.h>
@@ -50,8 +49,6 @@ struct ring {
 	char file_name[256];
 	bool is_anonymous; /* it has no file that could be removed */
 	bool is_foreign;   /* its pid counts in another namespace */
-	bool is_outside;   /* made for CMD, which makes none */
-	bool is_held;      /* ... and kept back: run_outside.h */
 	const uint8_t *image;
 	size_t image_bytes;
 	uint32_t pid;
@@ -94,7 +91,6 @@ struct ky_run_rings {
 	struct child child;
 	struct ky_run_unwind *unwind;
 	struct ky_run_sampler *sampler;
-	bool is_holding; /* samples wait in the kernel's rings */
 	bool said_ring, said_too_many;
 };
 
@@ -166,7 +162,6 @@ static void identify(struct ring *ring, const struct ky_ring_header *header)
 	ring->is_anonymous = (header->flags & KY_RING_ANONYMOUS) != 0;
 	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
 			   header->pid_namespace != ring->owner->pid_namespace;
-	ring->is_outside = ring->is_held = (header->flags & KY_RING_OUTSIDE) != 0;
 	ring->made_ns = header->open_anchor.monotonic_ns;
 	snprintf(ring->service, sizeof(ring->service), "%.*s", (int)sizeof(ring->service) - 1,
 		 header->service);
@@ -244,12 +239,11 @@ static int start(void *ctx)
 }
 
 /* A process that calls exec keeps its number and its start time, and loses its threads: a later
- * ring of the same process is the next image's. One made from outside is none of an image that
- * records itself: it was made before that image's own ring was seen. */
+ * ring of the same process is the next image's. */
 static bool is_successor(const struct ring *next, const struct ring *ring)
 {
 	return next->pid == ring->pid && next->process_start_ticks == ring->process_start_ticks &&
-	       next->made_ns > ring->made_ns && (ring->is_outside || !next->is_outside);
+	       next->made_ns > ring->made_ns;
 }
 
 /* The oldest first: what an earlier image of a process recorded is finished, at once, and its
@@ -413,12 +407,8 @@ static void add_totals(struct ky_run_totals *out, const struct ring *ring)
 	if (!ky_run_output_has_begun(&ring->output))
 		return;
 	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);
-	if (strcmp(out->trace_path, ring->output.path) != 0) { /* else: before an exec */
+	if (strcmp(out->trace_path, ring->output.path) != 0) /* else: before an exec */
 		out->process_count++;
-		out->outside_count += ring->is_outside;
-	}
-	if (ring->is_outside)
-		out->outside_sample_count += ring->sampled.sample_count;
 	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->output.path);
 }
 
@@ -465,16 +455,6 @@ static void put_away(struct ring *ring, bool is_needed)
 		   rings->directory, ring->file_name);
 }
 
-/* A launcher of what records itself, or next to nothing. */
-static bool is_dispensable(const struct ring *ring)
-{
-	bool is_sampled = ky_run_sampler_refusal(ring->owner->sampler) == 0;
-
-	return ring->is_held && (ky_run_rings_has_own(ring->owner) ||
-				 !ky_run_outside_is_worth(is_sampled, ring->sampled.sample_count,
-							  ring->drain.resources.looks));
-}
-
 static void finish(struct ring *ring, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
@@ -485,10 +465,6 @@ static void finish(struct ring *ring, bool is_still_running)
 
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
 	ky_run_sampler_fetch_last(rings->sampler);
-	if (is_dispensable(ring)) {
-		put_away(ring, false);
-		return;
-	}
 	/* Nobody will read what it records from now on, so it shall not pay for it either. A
 	 * refused write only means that it goes on recording into a file without a name. */
 	if (is_still_running &&
@@ -607,13 +583,12 @@ static uint64_t step_and_watch(struct ring *ring, uint64_t now_ns)
 	uint64_t rest_ns, watch_ns;
 
 	/* Looked at before draining: what it published last is then certainly seen. */
-	if (is_writer_gone(ring) || (ring->is_held && ky_run_rings_has_own(ring->owner))) {
+	if (is_writer_gone(ring)) {
 		finish(ring, false);
 		return KY_RUN_SCAN_IDLE_NS;
 	}
 	follow_mode(ring, now_ns);
-	ring->is_held = ring->is_held && !ky_run_outside_is_half_full(&ring->drain.view);
-	rest_ns = ring->is_held ? KY_RUN_SCAN_IDLE_NS : drain_when_due(ring, now_ns);
+	rest_ns = drain_when_due(ring, now_ns);
 	if (ring->trigger == NULL)
 		return rest_ns;
 	ky_drain_watch(ring->drain.drain, &sums);
@@ -679,23 +654,6 @@ void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *samp
 	rings->sampler = sampler;
 }
 
-bool ky_run_rings_has_own(const struct ky_run_rings *rings)
-{
-	for (uint32_t i = 0; i < rings->ring_count; i++)
-		if (rings->rings[i] != NULL && !rings->rings[i]->is_outside)
-			return true;
-	return rings->done.process_count > rings->done.outside_count;
-}
-
-void ky_run_rings_hold(struct ky_run_rings *rings, bool is_holding)
-{
-	uint64_t age_ns = ky_now_ns(CLOCK_MONOTONIC) - rings->looks.opened_ns;
-
-	if (!is_holding && rings->is_holding)
-		rings->looks.due_ns = 0; /* there may be a ring for them now */
-	rings->is_holding = is_holding && age_ns < ky_run_sampler_patience_ns(rings->sampler);
-}
-
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
 {
 	rings->child.pid = pid;
@@ -735,7 +693,7 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 		rings->looks.due_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
 	due_ns = rings->looks.due_ns;
-	pace_ns = rings->is_holding ? UINT64_MAX : ky_run_sampler_step(rings->sampler);
+	pace_ns = ky_run_sampler_step(rings->sampler);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	if (due_ns > now_ns && pace_ns < due_ns - now_ns)
 		due_ns = now_ns + pace_ns;

@@ -19,10 +19,8 @@ struct ky_run_sampler;
 
 struct ky_run_totals {
 	uint32_t process_count; /* rings that were recorded */
-	uint32_t outside_count; /* of them: as seen from outside alone (run_outside.h) */
-	uint64_t outside_sample_count;
-	uint32_t live_count; /* whose process still runs */
-	uint32_t live_pid;   /* one of them */
+	uint32_t live_count;    /* whose process still runs */
+	uint32_t live_pid;      /* one of them */
 	uint64_t event_count, lost_count, dropped_count;
 	uint64_t flown_count; /* overwritten in flight mode, between two streams */
 	uint64_t bytes_stored;
@@ -47,12 +45,6 @@ void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *samp
  * ended. */
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid);
 void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint32_t oom);
-
-/* Has a process made a ring of its own, and left something in it, or is it still there? */
-bool ky_run_rings_has_own(const struct ky_run_rings *rings);
-
-/* Samples wait in the kernel's rings for a ring to put them into, as long as there is room. */
-void ky_run_rings_hold(struct ky_run_rings *rings, bool is_holding);
 
 /* Looks for new rings, drains the known ones, finishes those whose process is gone.
  * Returns after how many nanoseconds it wants to be called again. */

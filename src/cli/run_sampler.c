@@ -355,7 +355,6 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 	view = tables_of(sampled);
 	weighed = ky_sample_duty_weigh(&sampler->duty, sample);
 	ky_perf_put(&sampled->cpu, &view, &weighed);
-	sampled->sample_count++;
 }
 
 /* What the kernel had no room for is of whoever ran last, as far as anybody knows. */
@@ -593,22 +592,13 @@ uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_gu
 	return count;
 }
 
-/* Half full at the latest. */
-uint64_t ky_run_sampler_patience_ns(const struct ky_run_sampler *sampler)
+/* The kernel's ring is half full by then at most. */
+static uint64_t half_full_ns(const struct ky_run_sampler *sampler)
 {
 	struct ky_perf_about about;
 
-	if (!sampler || !sampler->perf || !sampler->rate_hz)
-		return 0;
 	ky_perf_about(sampler->perf, &about);
 	return about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
-}
-
-int ky_run_sampler_refusal(const struct ky_run_sampler *sampler)
-{
-	if (!sampler || !uses_perf(sampler))
-		return 1;
-	return sampler->refusal;
 }
 
 uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
@@ -624,7 +614,7 @@ uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler)
 	(void)ky_ring_guard(areas, count, step, sampler);
 	if (!sampler->rate_hz || !sampler->perf)
 		return sampler->switches_pace_ns;
-	pace_ns = ky_run_sampler_patience_ns(sampler);
+	pace_ns = half_full_ns(sampler);
 	due_ns = ky_sample_duty_pace_ns(&sampler->duty, ky_now_ns(CLOCK_MONOTONIC));
 	pace_ns = pace_ns < due_ns ? pace_ns : due_ns;
 	return pace_ns < sampler->switches_pace_ns ? pace_ns : sampler->switches_pace_ns;

@@ -29,7 +29,6 @@ struct ky_run_sampled {
 	size_t area_bytes;
 	struct ky_sample_ring cpu, off_cpu;
 	uint32_t wanted_hz; /* by the ring's settings; UINT32_MAX: off, 0: as it was started */
-	uint64_t sample_count;
 };
 
 /* The ring of a process at that moment. One that called exec has two for a while: the later one is
@@ -54,11 +53,6 @@ int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid);
 /* A ring has come: its area exists from now on, where it can be had. fd: open for writing. */
 void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled, int fd);
 void ky_run_sampler_remove(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled);
-
-/* How long what the events tell may wait in the kernel's rings. 0: nothing waits there. */
-uint64_t ky_run_sampler_patience_ns(const struct ky_run_sampler *sampler);
-/* Why nothing is sampled from here: -errno of perf_event; 1: not asked for; 0: it is. */
-int ky_run_sampler_refusal(const struct ky_run_sampler *sampler);
 
 /* Reads what there is into the areas. Returns within how many nanoseconds it wants to be called
  * again, so that the kernel's rings do not overflow; UINT64_MAX: whenever. */

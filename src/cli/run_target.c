@@ -113,8 +113,8 @@ const char *ky_run_reach_text(enum ky_run_reach reach)
 {
 	switch (reach) {
 	case KY_RUN_STATIC:
-		return "is statically linked, so no library can be preloaded: it is seen from "
-		       "outside alone (dynamic programs that it starts are recorded)";
+		return "is statically linked, so no library can be preloaded: it is not recorded "
+		       "(dynamic programs that it starts are)";
 	case KY_RUN_SETUID:
 		return "is setuid or setgid, where the loader ignores LD_PRELOAD: it runs "
 		       "unrecorded";

@@ -51,16 +51,10 @@ static void print_stop(struct ky_buf *out, const struct ky_trace *trace)
 
 static void print_end(struct ky_buf *out, const struct ky_trace *trace)
 {
-	const char *unseen = ky_trace_metadata(trace, "recorder.unseen");
 	const char *end = ky_trace_metadata(trace, "process.end");
 	const char *reason = ky_trace_metadata(trace, "kymo.dump.reason");
 	const char *label = ky_trace_metadata(trace, "kymo.dump.label");
 
-	if (unseen) {
-		ky_out_format(out, "%-9s ", "Unseen");
-		safe(out, unseen);
-		ky_out_text(out, "\n");
-	}
 	if (end) {
 		ky_out_format(out, "%-9s ", "Ended");
 		safe(out, strcmp(end, "unknown") == 0 ? "how is not known" : end);

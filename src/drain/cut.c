@@ -349,8 +349,6 @@ static void fill_report(struct cut *cut)
 
 	report->events_written = drain->stats.events_written;
 	report->records_read = drain->stats.records_read;
-	if (drain->ring.flags & KY_RING_OUTSIDE)
-		report->outside_count = drain->stats.samples_written;
 	if (drain->horizon_ticks && newest_ns > horizon_ns)
 		report->age_ns = newest_ns - horizon_ns;
 	report->ring_bytes = (uint64_t)cut->copy.ring_slots * KY_SLOT_BYTES;

@@ -61,8 +61,6 @@ struct ky_cut_poll {
 
 struct ky_cut_report {
 	uint64_t events_written, records_read, records_lost;
-	/* Samples of a ring into which nobody writes records (KY_RING_OUTSIDE). */
-	uint64_t outside_count;
 	uint64_t oldest_ns, newest_ns; /* of the events written; 0: none */
 	/* Since when nothing was recorded any more because somebody said so; 0: it went on. */
 	uint64_t stopped_ns;

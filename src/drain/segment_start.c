@@ -313,9 +313,7 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put_allocs(ring, pairs);
 	put_resources(ring, pairs);
 	put_watched(ring, pairs);
-	if (ring->flags & KY_RING_OUTSIDE)
-		put(pairs, "kymo.source", "outside");
-	else if (drain->options.source)
+	if (drain->options.source)
 		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");
 	put_format(pairs, "clock.ticks_per_second", "%llu",

@@ -50,8 +50,7 @@
 enum ky_ring_flags {
 	KY_RING_CLOCK_MONOTONIC = 1u << 0, /* ticks are CLOCK_MONOTONIC ns, not counter ticks */
 	KY_RING_ANONYMOUS = 1u << 1,       /* memfd: dies with the process */
-	KY_RING_FLIGHT = 1u << 2,
-	KY_RING_OUTSIDE = 1u << 3 /* made by another process for `pid`, which makes none */
+	KY_RING_FLIGHT = 1u << 2
 };
 
 enum ky_ring_state {
