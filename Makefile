@@ -3,14 +3,13 @@
 #
 #   make          the program: build/kymo
 #   make demo     records a real Tokio service and shows what was found
-#   make test     every test; one closing line
-#   make analysis-deep  static analysis without a bound on paths: four times as long
-#   make attach-rounds  200 times attach and detach under load
-#   make kill     1,000 times SIGKILL at a random moment, and 100 times of a Tokio program,
-#                 recovered and compared
+#   make test     the gate: what every change must pass; one closing line
+#   make check-all  every variant and the suites on real programs: before a release
+#   make soak     what takes hours: statistics, kills, attach rounds, fuzzing
+#   make SUITE    one suite of tools/run_tests.py
 .DEFAULT_GOAL := all
-.PHONY: all setup setup-build demo test asan tsan valgrind fuzz bench matrix lint format bare wasm \
-	interop analysis analysis-deep kill attach-rounds clean
+SUITES = asan tsan valgrind fuzz matrix bare wasm interop analysis analysis-deep kill attach-rounds
+.PHONY: all setup setup-build demo test check-all soak bench lint format clean $(SUITES)
 
 RUN = python3 tools/run_tests.py
 
@@ -27,12 +26,15 @@ demo: setup-build
 	@tools/demo.sh
 
 test: setup
-	@$(RUN)
+	@$(RUN) gate
+
+check-all soak: setup
+	@$(RUN) $@
 
 # For longer than among all the tests.
 fuzz: export KYMO_FUZZ_SECONDS ?= 60
 
-asan tsan valgrind fuzz matrix bare wasm interop analysis analysis-deep kill attach-rounds: setup
+$(SUITES): setup
 	@$(RUN) $@
 
 lint: setup

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""run_tests.py [SUITE...] - runs the test suites and counts what they say.
+"""run_tests.py [--seed N] [TIER | SUITE...] - runs the test suites and counts what they report.
 
-Without arguments everything CI runs, which is all but what takes too long for every change. The
-last line is `N passed, N failed, N skipped`; the exit status is 1 when something failed, when a
+There are three tiers: `gate` (the default), `check-all` and `soak`; TIERS names the suites of each.
+The last line is `N passed, N failed, N skipped`; the exit status is 1 when something failed, when a
 suite could not run, or when a test was skipped that test/expected_skips.txt does not name. A suite
-is a set of meson tests in one build variant, or a command that prints TAP or says by its exit
+is a set of meson tests in one build variant, or a command that prints TAP or reports by its exit
 status how it went (77: skipped).
 
-Of two meson tests in a run at most, one that failed by what it asserts, not by a crash, a
-sanitizer or the clock, is run again alone. Only when it passes each time is it `unsteady`: shown as
-a failure is, counted in the last line, and to be mended as one; yet the exit status may be 0.
+Each suite's seconds and CPU seconds are printed and written as JSON, with the seed, the commit, the
+machine's load and the share of the CPUs that the hypervisor stole: build/gate.json and so on.
 """
 import argparse
 import concurrent.futures
@@ -19,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -28,11 +28,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
-UNSTEADY_MAX = 2 # programs in a run
-LOOKS = 3 # that an unsteady one passes
-# Text of a failure that no second look excuses: memory, races, undefined behaviour, crashes, time.
-FINDING = re.compile(r"Sanitizer|runtime error|==\d+==|SIG[A-Z]{3,}|signal|returncode -|ended after"
-                     r"|exit status|Bail out|TIMEOUT|INTERRUPT|did not run")
+SEED = int(time.time())
+ALONE_MAX, ALONE_RUNS = 3, 3 # programs that failed, and how often each then runs alone
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
 # held that it does not have.
 VALGRIND = ("valgrind --quiet --error-exitcode=99 --leak-check=no --fair-sched=yes"
@@ -45,22 +42,19 @@ SANITIZERS = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
 
 
 class Tally:
-    """What one suite said: names of what passed, (name, detail) of the rest. What is unsteady is
-    among what passed, too."""
+    """What one suite reported: names of what passed, (name, detail) of the rest."""
 
     def __init__(self):
-        self.passed, self.failed, self.skipped, self.unsteady = [], [], [], []
+        self.passed, self.failed, self.skipped = [], [], []
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
-        self.unsteady += other.unsteady
 
     def line(self):
         return (f"{len(self.passed)} passed, {len(self.failed)} failed, "
-                f"{len(self.skipped)} skipped"
-                + (f", {len(self.unsteady)} unsteady" if self.unsteady else ""))
+                f"{len(self.skipped)} skipped")
 
 
 def parse_tap(text, prefix):
@@ -162,12 +156,19 @@ def needed_by(tests, targets, directory):
 
 
 def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
-    """Builds a variant and runs its meson tests; those that `want` picks, and builds no others."""
+    """Builds a variant and runs its meson tests; or those that `want` picks, by a function or as
+    names (those of folder/ are all below test/unit/folder), and builds no others."""
     tally = build(variant, *(["build.ninja"] if want else []))
     if tally.failed:
         return tally
     directory = "build" if variant == "gcc" else f"build-{variant}"
-    tests = [test for test in introspect(directory, "tests") if not want or want(test)]
+    tests = introspect(directory, "tests")
+    if isinstance(want, tuple):
+        gone = [name for name in want if not any(is_named(test, name) for test in tests)]
+        if gone:
+            tally.failed.append((suite, "no test of this name: " + " ".join(gone)))
+    tests = [test for test in tests if not want or (
+        any(is_named(test, name) for name in want) if isinstance(want, tuple) else want(test))]
     names = sorted({test["name"] for test in tests})
     if not names:
         tally.failed.append((suite, "no test to run: a suite that runs nothing cannot fail"))
@@ -188,7 +189,7 @@ def meson_suite(suite, variant, want=None, wrapper=None, factor=1):
     def ask(names, processes):
         return meson_cases(suite, argv + ["--num-processes", str(processes), *names], names, report)
 
-    tally.add(look_again(ask(names, os.cpu_count() or 2), lambda name: ask([name], 1)))
+    tally.add(run_alone(ask(names, os.cpu_count() or 2), lambda name: ask([name], 1)))
     return tally
 
 
@@ -220,26 +221,38 @@ def meson_cases(suite, argv, names, report):
     return tally
 
 
-def look_again(tally, ask):
-    """Runs again, by `ask` and alone, each meson test that failed by what it asserts; a case that
-    passes each time is unsteady. With more than a few of them, something is wrong with all."""
+def run_alone(tally, ask):
+    """Adds to each failed case how often its program passes alone, run by `ask`: information for
+    the reader of the failure, which stays one."""
     programs = {failed.split("/")[1] for failed, _ in tally.failed if failed.count("/") == 2}
-    if len(programs) > UNSTEADY_MAX or any(
-            failed.count("/") != 2 or FINDING.search(detail) for failed, detail in tally.failed):
+    if len(programs) > ALONE_MAX:
         return tally
-    for program in sorted(programs):
-        again = [ask(program) for _ in range(LOOKS)]
-        for failed, detail in list(tally.failed):
-            if failed.split("/")[1] == program and not any(look.failed for look in again):
-                tally.failed.remove((failed, detail))
-                tally.passed.append(failed)
-                tally.unsteady.append((failed, detail))
+    passed = {program: sum(not ask(program).failed for _ in range(ALONE_RUNS))
+              for program in sorted(programs)}
+    tally.failed = [
+        (name, detail if name.count("/") != 2 else
+         f"{passed[name.split('/')[1]]} of {ALONE_RUNS} alone passed\n{detail}")
+        for name, detail in tally.failed]
     return tally
 
 
 def under(*folders):
     """Picks meson tests whose program lies below one of these build folders."""
     return lambda test: any(f"/{folder}/" in word for folder in folders for word in test["cmd"][:1])
+
+
+def is_named(test, name):
+    return test["name"] == name or (name.endswith("/") and f"/test/unit/{name}" in test["cmd"][0])
+
+
+def is_c(test):
+    """A test that is a program of the build, not a script."""
+    program = pathlib.Path(test["cmd"][0])
+    return program.is_relative_to(ROOT) and program.suffix != ".sh"
+
+
+def is_script(test):
+    return not is_c(test)
 
 
 def fuzz_one(program, seconds):
@@ -339,13 +352,16 @@ def suite_reliability():
     return tally
 
 
-def suite_crash(kills=100, tokio_kills=10):
+def crash(name, kills, tokio_kills, seed=None):
+    """seed None: the run's own."""
+    chosen = str(SEED if seed is None else seed)
     tally = build("gcc")
     if not tally.failed:
-        tally.add(command("crash-tokio", [sys.executable, "test/crash/kill_tokio.py", "--build",
-                                          "build", "--kills", str(tokio_kills)], 1800))
-        tally.add(command("crash", [sys.executable, "test/crash/kill.py", "--build", "build",
-                                    "--kills", str(kills)], 1800))
+        tally.add(command(f"{name}-tokio", [
+            sys.executable, "test/crash/kill_tokio.py", "--build", "build", "--seed", chosen,
+            "--kills", str(tokio_kills)], 1800))
+        tally.add(command(name, [sys.executable, "test/crash/kill.py", "--build", "build", "--seed",
+                                 chosen, "--kills", str(kills)], 1800))
     return tally
 
 
@@ -357,12 +373,21 @@ def attach_rounds(name, rounds, timeout_s):
     return tally
 
 
-# Too long for every change: `make matrix`, `make kill`, `make attach-rounds`, ...
-ON_DEMAND = {"matrix", "kill", "attach-rounds", "analysis-deep"}
+# Compiled as shipped, too: what depends on the compiler's code.
+SHIPPED = ("unwind/", "fatal", "ring_model", "cut_live", "stress", "ring_file", "slot", "thread",
+           "directory", "emit_slow", "stack_walk")
+RACES = ("ring_model", "stress", "slot", "thread", "counter_table", "span_table", "alloc_table",
+         "place_table")
+# Statistics: no case of the gate's.
+ESTIMATES = ("stacks",)
+
+
+def is_gate_script(test):
+    return is_script(test) and test["name"] not in ESTIMATES
 
 
 def suites():
-    """In the order they run: the cheap ones that fail most often first."""
+    """Each in the order it runs: the cheap ones that fail most often first."""
     return {
         "tidy": script("tidy", "tools/tidy.py", "--tap"),
         "tidy-test": script("tidy-test", "tools/test_tidy.py"),
@@ -370,18 +395,23 @@ def suites():
         "setup-test": script("setup-test", "tools/test_setup.py"),
         "bench-test": script("bench-test", "bench/test_bench.py"),
         "lint": suite_lint,
-        "gcc": lambda: meson_suite("gcc", "gcc", factor=3),
+        "asan": lambda: meson_suite("asan", "asan", factor=6, want=is_c),
+        "shipped": lambda: meson_suite("shipped", "gcc", factor=6, want=SHIPPED),
+        "tsan": lambda: meson_suite("tsan", "tsan", factor=12, want=RACES),
+        "cli": lambda: meson_suite("cli", "gcc", factor=6, want=is_gate_script),
+        "gcc": lambda: meson_suite("gcc", "gcc", factor=6),
         "release": lambda: build("release"),
         "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
-        "asan": lambda: meson_suite("asan", "asan", factor=6),
-        "tsan": lambda: meson_suite("tsan", "tsan", factor=12, want=under(
+        "tsan-all": lambda: meson_suite("tsan-all", "tsan", factor=12, want=under(
             "test/unit/record", "test/unit/drain", "test/unit/base", "test/model")),
         "valgrind": lambda: meson_suite("valgrind", "gcc", factor=20, wrapper=VALGRIND,
                                         want=under("test/unit")),
         "wasm": script("wasm", "tools/wasm.sh"),
-        "interop": script("interop", "test/interop/run.py", timeout_s=900),
+        "crash-seed": lambda: crash("crash-seed", 10, 2, seed=1),
+        "tokio": script("tokio", "test/tokio/matrix.py", "--gate", timeout_s=1200),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
+        "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "guide": script("guide", "test/cli/test_guide.py", timeout_s=900),
         "allocs": script("allocs", "test/tokio/allocs.py", timeout_s=900),
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
@@ -394,12 +424,24 @@ def suites():
         "reliability": suite_reliability,
         "attach": lambda: attach_rounds("attach", 20, 1200),
         "attach-rounds": lambda: attach_rounds("attach-rounds", 200, 3600),
-        "crash": suite_crash,
-        "kill": lambda: suite_crash(1000, 100),
+        "crash": lambda: crash("crash", 100, 10),
+        "kill": lambda: crash("kill", 1000, 100),
         "analysis": suite_analysis,
         "analysis-deep": lambda: suite_analysis("analysis-deep", ()),
         "fuzz": suite_fuzz,
     }
+
+
+CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
+TIERS = {
+    "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "crash-seed", "tokio",
+                     "demo"),
+    "check-all": CHEAP + (
+        "asan", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind", "wasm", "interop",
+        "demo", "guide", "allocs", "off-cpu", "places", "stuck", "stacks", "diagonal",
+        "reliability", "attach", "crash", "analysis", "fuzz"),
+    "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz"),
+}
 
 
 def expected_skips():
@@ -423,21 +465,23 @@ def check_skips(tally, rows):
             tally.failed.append((name, "skipped without a reason"))
 
 
-def check_unsteady(tally, total):
-    """More of them in a run than machines that are held up explain are failures."""
-    programs = {name.rsplit("/", 1)[0] for name, _ in total.unsteady + tally.unsteady}
-    if len(programs) > UNSTEADY_MAX:
-        for name, detail in tally.unsteady:
-            tally.passed.remove(name)
-            tally.failed.append((name, f"unsteady, as too many before it\n{detail}"))
-        tally.unsteady = []
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def cpu_ticks():
+    """(of all CPUs since boot, stolen by the hypervisor)"""
+    fields = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    return sum(map(int, fields)), int(fields[7])
 
 
 def run(names, table):
-    total, rows = Tally(), expected_skips()
+    """Returns the sums, and a row for the JSON of each suite."""
+    total, rows, report = Tally(), expected_skips(), []
     width = max(len(name) for name in names)
     for number, name in enumerate(names, 1):
-        started = time.monotonic()
+        started, cpu_before = time.monotonic(), cpu_seconds()
         print(f"[{number:2}/{len(names)}] {name:<{width}} ...", end="", flush=True)
         try:
             tally = table[name]()
@@ -445,29 +489,53 @@ def run(names, table):
             tally = Tally()
             tally.failed.append((name, f"{type(error).__name__}: {error}"))
         check_skips(tally, rows)
-        check_unsteady(tally, total)
+        seconds, cpu = time.monotonic() - started, cpu_seconds() - cpu_before
+        report.append({"suite": name, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
+                       "passed": len(tally.passed), "skipped": len(tally.skipped),
+                       "failed": [case for case, _ in tally.failed]})
         print(f"\r[{number:2}/{len(names)}] {name:<{width}} {tally.line()}"
-              f"  ({time.monotonic() - started:.0f} s)", flush=True)
-        for word, cases in (("FAILED", tally.failed), ("UNSTEADY", tally.unsteady)):
-            for case, detail in cases:
-                print(f"  {word} {case}")
-                for line in str(detail).strip().splitlines()[:60]:
-                    print(f"      {line}")
+              f"  ({seconds:.0f} s, CPU {cpu:.0f} s)", flush=True)
+        for case, detail in tally.failed:
+            print(f"  FAILED {case}")
+            for line in str(detail).strip().splitlines()[:60]:
+                print(f"      {line}")
         for skipped, reason in tally.skipped:
             print(f"  skipped {skipped}: {reason}")
         total.add(tally)
-    return total
+    return total, report
+
+
+def write_report(name, started, ticks_before, report):
+    """build/NAME.json: what ran, for how long, on which commit and how busy a machine."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=40"], cwd=ROOT,
+                            text=True, capture_output=True, check=False).stdout.strip()
+    ticks = [now - before for now, before in zip(cpu_ticks(), ticks_before)]
+    path = ROOT / "build" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({
+        "tier": name, "commit": commit, "seed": SEED, "cpus": os.cpu_count(),
+        "seconds": round(time.monotonic() - started, 1), "load": os.getloadavg(),
+        "stolen_ppm": round(1e6 * ticks[1] / max(ticks[0], 1)), "suites": report}, indent=1) + "\n")
 
 
 def main():
+    global SEED
     table = suites()
-    parser = argparse.ArgumentParser(description="Runs the test suites and counts what they say.")
-    parser.add_argument("suite", nargs="*", help="any of: " + " ".join(table))
-    wanted = parser.parse_args().suite or [name for name in table if name not in ON_DEMAND]
+    parser = argparse.ArgumentParser(description="Runs test suites and counts what they report.")
+    parser.add_argument("--seed", type=int, default=SEED, help="of what is drawn at random")
+    parser.add_argument("suite", nargs="*",
+                        help=f"a tier ({' '.join(TIERS)}), or any of: {' '.join(table)}")
+    options = parser.parse_args()
+    asked = options.suite or ["gate"]
+    is_tier = len(asked) == 1 and asked[0] in TIERS
+    wanted = TIERS[asked[0]] if is_tier else asked
     unknown = [name for name in wanted if name not in table]
     if unknown:
         parser.error(f"no suite {unknown[0]!r}; there are: {' '.join(table)}")
-    total = run(wanted, table)
+    SEED = options.seed
+    started, ticks = time.monotonic(), cpu_ticks()
+    total, report = run(wanted, table)
+    write_report(asked[0] if is_tier else "suites", started, ticks, report)
     print()
     print(total.line())
     return 1 if total.failed else 0

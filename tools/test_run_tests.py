@@ -107,40 +107,25 @@ class JudgeTest(unittest.TestCase):
         tally.failed, tally.passed = list(failed), list(passed)
         return tally
 
-    def look_again(self, *failed, again=()):
-        """What a second look makes of these failures; `again`: those of each run that follows."""
-        runs = iter(again)
-        return run_tests.look_again(
-            self.tally(*failed), lambda name: self.tally(*next(runs), passed=[f"s/{name}/other"]))
+    def test_alone__a_failure_stays_one_and_says_how_often_its_program_passed(self):
+        runs = iter([[], [("s/a/case", "")], []])
+        seen = run_tests.run_alone(self.tally(("s/a/case", "1 != 2"), ("s", "no report")),
+                                   lambda name: self.tally(*next(runs), passed=[f"s/{name}/other"]))
+        self.assertEqual(seen.failed, [("s/a/case", "2 of 3 alone passed\n1 != 2"),
+                                       ("s", "no report")])
+        self.assertEqual(seen.passed, [])
 
-    def test_unsteady__passes_whenever_it_runs_alone(self):
-        seen = self.look_again(("s/a/case", "1 != 2"), again=[[], [], []])
-        self.assertEqual(seen.line(), "1 passed, 0 failed, 0 skipped, 1 unsteady")
-        self.assertEqual(seen.unsteady, [("s/a/case", "1 != 2")])
+    def test_alone__more_than_a_few_are_not_run(self):
+        failed = [(f"s/{program}/case", "1 != 2") for program in "abcd"]
+        self.assertEqual(run_tests.run_alone(self.tally(*failed), None).failed, failed)
 
-    def test_unsteady__what_fails_once_more_has_failed(self):
-        for last in range(run_tests.LOOKS):
-            again = [[("s/a/any", "")] if look == last else [] for look in range(run_tests.LOOKS)]
-            self.assertEqual(self.look_again(("s/a/case", "1 != 2"), again=again).line(),
-                             "0 passed, 1 failed, 0 skipped")
+    def test_tiers__name_suites_that_there_are(self):
+        for names in run_tests.TIERS.values():
+            self.assertEqual(set(names) - run_tests.suites().keys(), set())
 
-    def test_unsteady__no_finding_gets_a_second_look(self):
-        for detail in ("ended after 1 of 3 cases", "meson: TIMEOUT", "exit status -11\n",
-                       "1 != 2\n==12==ERROR: AddressSanitizer: heap-use-after-free",
-                       "a.c:3:4: runtime error: index 4 out of bounds", "the host died of SIGSEGV",
-                       "==7== Invalid read of size 8", "did not run", "Bail out!",
-                       "WARNING: ThreadSanitizer: data race"):
-            self.assertEqual(self.look_again(("s/a/case", detail)).unsteady, [], detail)
-        self.assertEqual(self.look_again(("s", "exit status 1, and no report")).unsteady, [])
-
-    def test_unsteady__more_than_a_few_are_failures(self):
-        failed = [(f"s/{program}/case", "1 != 2") for program in "abc"]
-        self.assertEqual(len(self.look_again(*failed).failed), 3)
-        total, tally = run_tests.Tally(), run_tests.Tally()
-        total.unsteady = failed[:2]
-        tally.unsteady, tally.passed = failed[2:], ["s/c/case", "s/c/other"]
-        run_tests.check_unsteady(tally, total)
-        self.assertEqual(tally.line(), "1 passed, 1 failed, 0 skipped")
+    def test_tiers__hold_every_suite_but_the_deep_analysis(self):
+        held = {name for names in run_tests.TIERS.values() for name in names}
+        self.assertEqual(run_tests.suites().keys() - held, {"analysis-deep"})
 
     def test_needed__are_a_tests_programs_and_what_it_depends_on(self):
         targets = [{"id": f"{name}@exe", "filename": [f"/b/{name}"]} for name in ("a", "c", "d")]
