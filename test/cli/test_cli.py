@@ -551,7 +551,7 @@ class Trouble(Cli):
         bare = self.dir / "bare"
         os.mkdir(bare)
         for command in READERS:
-            self.fails(command, "/nonexistent/trace", says=["/nonexistent/trace", "No such file"])
+            self.fails(command, "/proc/none/trace", says=["/proc/none/trace", "No such file"])
             self.fails(command, "/bin/ls", says=["/bin/ls", "not a trace"])
             self.fails(command, empty, says=[empty, "empty"])
             self.fails(command, text, says=[text, "holds no trace"])

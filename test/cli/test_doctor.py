@@ -184,7 +184,7 @@ class Doctor(unittest.TestCase):
             file.chmod(0o755)
             self.assertEqual(self.checks(file)["program"]["state"], "none")
         self.assertIn("no ELF file", self.checks(file)["program"]["value"])
-        self.assertIn("no such program", self.doctor("/nonexistent", codes=(1,)).stderr)
+        self.assertIn("no such program", self.doctor("/proc/nonexistent", codes=(1,)).stderr)
         self.assertIn("no process", self.doctor("2147483647", codes=(1,)).stderr)
         self.doctor("a", "b", codes=(2,))
 

@@ -133,7 +133,7 @@ class Descriptors(Limited):
         done = self.run_with(9, 9, "sh", "-c", self.SCRIPT)
         self.assertEqual((done.returncode, done.stdout), (8, "here\n9\n"))
         self.assertRegex(done.stderr, r"\A.*Too many open files.*CMD runs unrecorded.*\n\Z")
-        self.assertEqual(self.run_with(9, 9, "/nonexistent/program").returncode, 127)
+        self.assertEqual(self.run_with(9, 9, "/proc/nonexistent/program").returncode, 127)
 
     def test_where_none_is_left_for_the_ring_the_sentence_names_them(self):
         for limit in range(10, 17):

@@ -239,7 +239,7 @@ class WithoutTokio(Run):
 
     def test_missing_library_leaves_the_program_unrecorded(self):
         done = self.run_kymo("sh", "-c", "exit 8",
-                             env=dict(os.environ, KYMO_PRELOAD="/nonexistent"))
+                             env=dict(os.environ, KYMO_PRELOAD="/proc/nonexistent"))
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (8, 1))
         self.assertIn(b"libkymo-preload.so", done.stderr)
 

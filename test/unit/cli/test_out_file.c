@@ -107,7 +107,7 @@ static void out_file__leaves_nothing_behind_when_given_up(void **state)
 	ky_out_file_abort(&file);
 	assert_int_equal(entries(), 0);
 	assert_int_equal(ky_out_file_open(&file, directory, true), -EISDIR);
-	assert_int_equal(ky_out_file_open(&file, "/nonexistent/x", true), -ENOENT);
+	assert_int_equal(ky_out_file_open(&file, "/proc/nonexistent/x", true), -ENOENT);
 }
 
 static void out_file__leaves_nothing_behind_when_a_signal_ends_it(void **state)

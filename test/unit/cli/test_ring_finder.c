@@ -270,7 +270,7 @@ static void ring_finder__directory_that_others_may_write_in_is_not_trusted(void 
 
 static void ring_finder__directory_that_is_missing_or_a_link_is_told(void **state)
 {
-	const struct ky_ring_query missing = {.ring_directory = "/nonexistent/kymo"};
+	const struct ky_ring_query missing = {.ring_directory = "/proc/nonexistent/kymo"};
 	struct ky_ring_query link = {0};
 	struct ky_found_rings rings;
 	char path[128];

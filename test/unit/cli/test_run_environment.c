@@ -136,7 +136,7 @@ static void run_environment__directory_of_others_is_refused_with_a_sentence(void
 	assert_int_equal(rmdir(directory), 0);
 	options.ring_directory = "/proc/self/status";
 	assert_true(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)) < 0);
-	setenv("KYMO_PRELOAD", "/nonexistent/k.so", 1);
+	setenv("KYMO_PRELOAD", "/proc/nonexistent/k.so", 1);
 	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),
 			 -ENOENT);
 	assert_non_null(strstr(errbuf, "KYMO_PRELOAD"));

@@ -25,7 +25,7 @@ static void run_target__dynamic_programs_and_scripts_can_be_reached(void **state
 	assert_int_equal(ky_run_target_reach(script), KY_RUN_REACHABLE);
 	unlink(script);
 	/* exec will find the words for these. */
-	assert_int_equal(ky_run_target_reach("/nonexistent"), KY_RUN_REACHABLE);
+	assert_int_equal(ky_run_target_reach("/proc/nonexistent"), KY_RUN_REACHABLE);
 	assert_int_equal(ky_run_target_reach("/"), KY_RUN_REACHABLE);
 }
 
@@ -72,7 +72,7 @@ static void run_target__is_found_as_execvp_finds_it(void **state)
 	setenv("PATH", directory, 1);
 	assert_int_equal(ky_run_target_resolve("prog", out, sizeof(out)), -ENOENT);
 	assert_int_equal(chmod(file, 0755), 0);
-	setenv("PATH", "/nonexistent:", 1);
+	setenv("PATH", "/proc/nonexistent:", 1);
 	assert_int_equal(ky_run_target_resolve("prog", out, sizeof(out)), -ENOENT);
 	assert_int_equal(chdir(directory), 0);
 	assert_int_equal(ky_run_target_resolve("prog", out, sizeof(out)), 0);

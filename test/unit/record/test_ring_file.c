@@ -199,7 +199,7 @@ static void create__does_not_follow_a_symbolic_link(void **state)
 
 static void create__missing_parent_falls_back_to_memory(void **state)
 {
-	struct ky_ring_request request = request_in("/nonexistent/kymo/ring");
+	struct ky_ring_request request = request_in("/proc/nonexistent/kymo/ring");
 	struct ky_ring *ring = NULL;
 
 	(void)state;
@@ -211,7 +211,7 @@ static void create__missing_parent_falls_back_to_memory(void **state)
 
 static void forget__spares_a_descriptor_that_is_not_ours_any_more(void **state)
 {
-	struct ky_ring_request request = request_in("/nonexistent/kymo/ring");
+	struct ky_ring_request request = request_in("/proc/nonexistent/kymo/ring");
 	struct ky_ring *ring = NULL;
 	int fd;
 

@@ -175,7 +175,7 @@ static void ring_names__latest_module_over_an_address_counts(void **state)
 	(void)state;
 	own_module(&module, build_id, path);
 	gone = module;
-	add_module(&image, 1, &gone, build_id, "/nonexistent/unloaded.so");
+	add_module(&image, 1, &gone, build_id, "/proc/nonexistent/unloaded.so");
 	address = (uint64_t)(uintptr_t)&ring_names__latest_module_over_an_address_counts;
 	assert_int_equal(text_of(&image, 0, address, out, sizeof(out)), 0);
 	add_module(&image, 2, &module, build_id, path);
@@ -195,8 +195,8 @@ static void ring_names__damaged_directory_is_survived(void **state)
 
 	(void)state;
 	own_module(&module, build_id, path);
-	add_module(&image, 1, &module, build_id, "/nonexistent/a");
-	add_module(&image, 2, &module, build_id, "/nonexistent/b");
+	add_module(&image, 1, &module, build_id, "/proc/nonexistent/a");
+	add_module(&image, 2, &module, build_id, "/proc/nonexistent/b");
 	for (round = 0; round < 20000; round++) {
 		memcpy(copy.bytes, image.bytes, IMAGE_BYTES);
 		for (flips = 0; flips < 3; flips++) {
