@@ -353,6 +353,31 @@ static void count_one(void *ctx, const struct ky_perf_switch *what)
 	*(uint32_t *)ctx += what->kind == KY_SWITCH_WOKEN;
 }
 
+static void count_any(void *ctx, const struct ky_perf_switch *what)
+{
+	(void)what;
+	(*(uint32_t *)ctx)++;
+}
+
+static void others__are_not_handed_out(void **state)
+{
+	uint32_t count = 0;
+	uint64_t lost;
+
+	(void)state;
+	ky_switch_wakes_open(&wakes, pid_at, true);
+	ky_switch_wakes_window(&wakes, &places, T0);
+	ky_switch_wakes_pause(&wakes, false);
+	assert_true(fake_perf_goes(0, own_pid + 7, own_tid + 1, T0, SLEEPS, 0, KERNEL));
+	assert_true(fake_perf_comes(0, 0, 0, T0 + 1, SLEEPS, own_tid + 1));
+	/* They cost as much. */
+	assert_int_equal(ky_switch_wakes_read(&wakes, count_any, &count, &lost), 2);
+	assert_int_equal(count, 0);
+	assert_true(fake_perf_goes(0, own_pid, own_tid + 1, T0 + 2, SLEEPS, 0, KERNEL));
+	(void)ky_switch_wakes_read(&wakes, count_any, &count, &lost);
+	assert_int_equal(count, 1);
+}
+
 /* The counters have all switches of the machine: those that were handed out are paid for by their
  * records. */
 static void cost__is_of_what_was_not_handed_out(void **state)
@@ -392,6 +417,7 @@ int main(void)
 		CASE(wait__of_who_would_go_on_is_all_ready),
 		CASE(wait__has_its_wake_up_without_stacks_too),
 		CASE(others__between_our_numbers_are_left_out),
+		CASE(others__are_not_handed_out),
 		CASE(filter__that_is_refused_leaves_the_kernel_blind),
 		CASE(name__is_told_again_after_ten_seconds),
 		CASE(threads__are_listed_sooner_where_one_is_missing),
