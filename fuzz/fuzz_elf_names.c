@@ -3,8 +3,8 @@
  */
 #include "fuzz_target.h"
 
-#include <ship/symbol/demangle.h>
-#include <ship/symbol/task_names.h>
+#include <symbol/demangle.h>
+#include <symbol/task_names.h>
 #include <string.h>
 
 /* The first eight bytes choose an address; the rest is the file. */

@@ -5,7 +5,7 @@
  */
 #include "fuzz_target.h"
 
-#include <record/resource/listeners.h>
+#include <probe/listeners.h>
 #include <string.h>
 
 #define ROOM 16u

@@ -8,7 +8,7 @@
  * a byte what (of `enum change`; | MATCHES), two bytes which one, and its bytes. */
 #include "ring_areas.h"
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 #define NOW_TICKS (2 * NOW_NS)
 #define MATCHES 0x80u

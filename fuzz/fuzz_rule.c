@@ -6,7 +6,7 @@
 #include "fuzz_target.h"
 
 #include <errno.h>
-#include <record/trigger/rule.h>
+#include <watch/rule.h>
 #include <string.h>
 
 static void check_rule(const struct ky_rule *rule)

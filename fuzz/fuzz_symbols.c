@@ -3,8 +3,8 @@
  * itself, the kernel's list, a perf map. The same input gives the same answer. */
 #include "fuzz_target.h"
 
-#include <ship/symbol/object_file.h>
-#include <ship/symbol/symbol_list.h>
+#include <symbol/object_file.h>
+#include <symbol/symbol_list.h>
 #include <string.h>
 
 static uint64_t digest_list(const struct ky_symbol_list *list)

@@ -29,10 +29,13 @@ compile() { # SOURCE OBJECT [OPTION...]
 	cc -O2 -Wall -Werror=implicit -Iinclude -Isrc "$@" -c "$source" -o "$object" 2>"$out/log"
 }
 
-# Stages that need a library are the rest of ship/; the host's side has the store alone.
-for source in src/base/*.c src/wire/*.c src/unwind/*.c src/record/*.c src/record/*/*.c \
-	src/drain/*.c src/ship/store.c src/ship/retention.c src/ship/disk.c src/ship/trace_file.c \
-	src/ship/trace_sink.c; do
+# Stages that need a library are the rest of ship/; the host's side has the store alone, and of
+# agent/ what the library's thread does.
+for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_litter.c src/ring/ring_look.c \
+	src/ring/ring_view.c src/unwind/*.c src/record/*.c src/record/*/*.c src/drain/*.c \
+	src/probe/*.c src/watch/*.c src/agent/dump_*.c src/agent/lookout.c src/agent/own_*.c \
+	src/agent/recorder.c src/agent/stream.c src/agent/table_maker.c src/ship/store.c \
+	src/ship/retention.c src/ship/disk.c src/ship/trace_file.c src/ship/trace_sink.c; do
 	status=0
 	compile "$source" "$out/$(basename "$source" .c).o" || status=1
 	result "$status" "$source"
@@ -73,7 +76,7 @@ program() { # NAME OBJECT-TO-LEAVE-OUT FLAGS
 program "a program that leaves draining to another process records and closes" recorder.o \
 	KYMO_RECORDER_NO_DRAIN
 # The compressors are libraries: without them the recorder is told so.
-compile src/record/recorder.c "$out/recorder.o" -DKY_WITHOUT_ZSTD -DKY_WITHOUT_GZIP || true
+compile src/agent/recorder.c "$out/recorder.o" -DKY_WITHOUT_ZSTD -DKY_WITHOUT_GZIP || true
 program "a program with its own drain thread records and closes" recorder_plain.o \
 	KYMO_RECORDER_STREAM
 status=0

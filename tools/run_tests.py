@@ -300,7 +300,8 @@ def suite_analysis(name="analysis", bounds=tuple(BOUNDED)):
                       for entry in listed})
     sources = [source for source in sources
                if source.startswith(("src/", "adapters/")) and source.endswith(".c")]
-    own = tuple(f"src/{part}/" for part in ("base", "wire", "record", "drain", "ship", "read"))
+    own = tuple(f"src/{part}/" for part in ("base", "proc", "wire", "ring", "record", "drain",
+                                              "probe", "watch", "ship", "read"))
     common = ["-std=gnu11", "-D_GNU_SOURCE", "-Iinclude", "-Isrc"]
     jobs = str(os.cpu_count() or 2)
 

@@ -26,33 +26,74 @@ LIBRARY_HEADERS = ("zstd.h", "zstd_errors.h", "zlib.h", "cmocka.h")
 INCLUDE_TABLE = {
     "include/kymo": ((), "c99"),
     "src/base": (("include/kymo",), "libc"),
+    "src/proc": (("include/kymo", "src/base"), "libc"),
+    "src/elf": (("include/kymo", "src/base"), "libc"),
     "src/wire": (("include/kymo", "src/base"), "c11"),
-    "src/unwind": (("include/kymo", "src/base", "src/wire"), "libc"),
-    "src/record": (("include/kymo", "src/base", "src/wire", "src/drain", "src/unwind",
-                    "src/record/emit", "src/record/sample", "src/record/crash",
-                    "src/record/trigger", "src/record/resource", "src/ship/store.h",
-                    "src/ship/stage.h", "src/ship/trace_file.h", "src/ship/trace_sink.h",
-                    "src/ship/disk.h"), "libc"),
-    "src/record/emit": (("include/kymo", "src/base", "src/wire"), "libc"),
-    "src/record/sample": (("include/kymo", "src/base", "src/wire", "src/unwind",
-                           "src/record/emit"), "libc"),
-    "src/record/crash": (("include/kymo", "src/base", "src/wire", "src/record/emit"), "libc"),
-    "src/record/trigger": (("include/kymo", "src/base", "src/wire", "src/record/emit",
-                            "src/drain/ring_view.h", "src/unwind"), "libc"),
-    "src/record/resource": (("include/kymo", "src/base", "src/wire", "src/record/trigger"), "libc"),
-    "src/drain": (("include/kymo", "src/base", "src/wire"), "libc"),
-    "src/ship": (("include/kymo", "src/base", "src/wire"), "any"),
+    "src/ring": (("include/kymo", "src/base", "src/proc", "src/wire"), "libc"),
+    "src/unwind": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "libc"),
+    "src/record": (("include/kymo", "src/base", "src/wire", "src/ring", "src/unwind"), "libc"),
+    "src/drain": (("include/kymo", "src/base", "src/wire", "src/ring"), "libc"),
+    "src/probe": (("include/kymo", "src/base", "src/proc", "src/wire", "src/ring", "src/unwind"),
+                   "libc"),
+    "src/watch": (("include/kymo", "src/base", "src/proc", "src/wire", "src/ring", "src/unwind"),
+                   "libc"),
+    "src/ship": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "any"),
+    "src/symbol": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire"), "any"),
+    "src/attach": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ring",
+                    "src/unwind"), "libc"),
+    "src/agent": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ring",
+                   "src/unwind", "src/record", "src/drain", "src/probe", "src/watch",
+                   "src/ship", "src/symbol"), "libc"),
+    "src/session": (("include/kymo", "src/base", "src/proc", "src/elf", "src/wire", "src/ring",
+                     "src/unwind", "src/record", "src/drain", "src/probe", "src/watch",
+                     "src/ship", "src/symbol", "src/agent"), "libc"),
     "src/read": (("include/kymo", "src/base", "src/wire"), "c11"),
     "src/analyze": (("include/kymo", "src/base", "src/wire", "src/read"), "c11"),
     "src/export": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "c11"),
-    "src/attach": (("include/kymo", "src/base", "src/wire", "src/unwind",
-                    "src/ship/symbol/elf_image.h"), "libc"),
+    "src/report": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze"), "libc"),
+    "src/edit": (("include/kymo", "src/base", "src/wire", "src/read", "src/analyze",
+                  "src/ship", "src/symbol"), "libc"),
+    "src/doctor": (("include/kymo", "src/base", "src/proc", "src/elf", "src/unwind",
+                    "src/probe"), "libc"),
     "src/cli": (("*",), "any"),
     "adapters": (("include/kymo",), "libc"),
     "examples": (("include/kymo",), "libc"),
     "test": (("*",), "any"),
     "bench": (("*",), "any"),
     "fuzz": (("*",), "any"),
+}
+# Includes that the table forbids and that stand until they are mended.
+INCLUDE_DEBTS = {
+    "src/agent/ring_dump.c": ("src/cli/cli.h",),
+    "src/agent/run_drain.h": ("src/cli/run_options.h",),
+    "src/agent/run_output.c": ("src/session/run_say.h",),
+    "src/agent/run_output.h": ("src/cli/run_options.h",),
+    "src/agent/run_sampler.h": ("src/session/run_child.h", "src/cli/run_options.h"),
+    "src/agent/run_trigger.c": ("src/session/run_say.h",),
+    "src/agent/run_trigger.h": ("src/cli/run_options.h",),
+    "src/doctor/doctor_program.c": ("src/symbol/debug_search.h", "src/symbol/object_file.h"),
+    "src/edit/crash_stack.c": ("src/unwind/unwind_build.h", "src/unwind/unwind_maps.h",
+        "src/unwind/unwind_object.h", "src/unwind/unwind_walk.h"),
+    "src/edit/end_stacks.c": ("src/cli/cli.h", "src/report/frames_text.h", "src/cli/progress.h",
+        "src/report/task_places.h"),
+    "src/edit/end_stacks.h": ("src/drain/cut.h",),
+    "src/edit/recompress.c": ("src/cli/cli.h",),
+    "src/edit/recompress.h": ("src/cli/input.h",),
+    "src/edit/rewrite.c": ("src/cli/cli.h", "src/cli/progress.h"),
+    "src/edit/rewrite.h": ("src/cli/input.h",),
+    "src/edit/trace_symbols.c": ("src/cli/cli.h",),
+    "src/edit/trace_symbols.h": ("src/cli/input.h",),
+    "src/proc/proc_look.h": ("src/wire/watch_note.h",),
+    "src/report/report_text.h": ("src/edit/trace_symbols.h",),
+    "src/report/task_places.c": ("src/cli/cli.h", "src/edit/trace_symbols.h"),
+    "src/report/watched_text.h": ("src/edit/trace_symbols.h",),
+    "src/ring/ring_litter.h": ("src/record/emit/ring_file.h",),
+    "src/ring/ring_settings.c": ("src/cli/cli.h", "src/cli/moment.h", "src/cli/run_options.h"),
+    "src/ring/ring_status.c": ("src/agent/ring_tail.h", "src/symbol/ring_names.h"),
+    "src/session/run_environment.h": ("src/cli/run_options.h",),
+    "src/session/run_outside.h": ("src/cli/run_options.h",),
+    "src/session/run_rings.h": ("src/cli/run_options.h",),
+    "src/ship/trace_end.c": ("src/read/trace.h",),
 }
 NOT_INCLUDED = ("test", "bench", "fuzz")
 TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE
@@ -153,6 +194,7 @@ def rule_includes(tree):
             yield name, 1, "its folder has no row in the include table"
             continue
         ours, system = INCLUDE_TABLE[row]
+        debts = set(INCLUDE_DEBTS.get(name, ()))
         for number, line in enumerate(tree.text(name).splitlines(), 1):
             match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
             if not match:
@@ -166,7 +208,11 @@ def rule_includes(tree):
             if folder in NOT_INCLUDED and row != folder and row not in NOT_INCLUDED:
                 yield name, number, f"nothing includes {folder}"
             elif not ("*" in ours or folder == row or folder in ours or target in ours):
-                yield name, number, f"{row} may not include {target}"
+                if target not in debts:
+                    yield name, number, f"{row} may not include {target}"
+                debts.discard(target)
+        for target in sorted(debts):
+            yield name, 1, f"includes {target} no more: take it out of INCLUDE_DEBTS"
 
 
 def columns(line):

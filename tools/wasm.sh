@@ -9,7 +9,7 @@ mkdir -p "$output"
 
 sources=$(printf '%s\n' src/wire/*.c src/read/*.c src/analyze/*.c)
 sources="$sources src/base/alloc.c src/base/buf.c src/base/byte_source.c src/base/error.c
-	src/base/utf8.c"
+	src/base/json_write.c src/base/text.c src/base/utf8.c"
 flags="-std=gnu11 -O2 -ffp-contract=off -Iinclude -Isrc"
 
 # shellcheck disable=SC2086 # one word per source and flag

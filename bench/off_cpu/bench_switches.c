@@ -8,7 +8,7 @@
  * Prints one JSON object of nanoseconds. Exit status 77: perf_event yields nothing here. */
 #include <base/now.h>
 #include <errno.h>
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <record/resource/resource_source.h>
+#include <probe/resource_source.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  * copied of its stack, instead of what kymo asks for.
  * Prints one JSON object. Exit status 77: perf_event yields nothing here. */
 #include <base/now.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/perf_walk.h>
+#include <probe/perf_source.h>
+#include <probe/perf_walk.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

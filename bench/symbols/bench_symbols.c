@@ -4,8 +4,8 @@
  */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <ship/symbol/object_file.h>
-#include <ship/symbol/symbolizer.h>
+#include <symbol/object_file.h>
+#include <symbol/symbolizer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

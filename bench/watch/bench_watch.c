@@ -17,7 +17,7 @@
 #include <kymo/emit.h>
 #include <kymo/recorder.h>
 #include <pthread.h>
-#include <record/trigger/watchdog.h>
+#include <watch/watchdog.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  * While it is written a file is called NAME.active, as segments are: readers take it, should we be
  * killed. Threads: one at a time.
  */
-#ifndef KY_RECORD_DUMP_FILE_H
-#define KY_RECORD_DUMP_FILE_H
+#ifndef KY_AGENT_DUMP_FILE_H
+#define KY_AGENT_DUMP_FILE_H
 
-#include <record/dump_request.h>
+#include <agent/dump_request.h>
 #include <record/emit/ring_file.h>
 #include <ship/stage.h>
 

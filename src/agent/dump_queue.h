@@ -4,10 +4,10 @@
  * Static, so that a call which comes too late finds a closed queue and not freed memory. After a
  * fork it is the parent's: everything is refused until ky_dump_queue_open().
  */
-#ifndef KY_RECORD_DUMP_QUEUE_H
-#define KY_RECORD_DUMP_QUEUE_H
+#ifndef KY_AGENT_DUMP_QUEUE_H
+#define KY_AGENT_DUMP_QUEUE_H
 
-#include <record/dump_file.h>
+#include <agent/dump_file.h>
 
 #define KY_DUMPS_WAITING_MAX 32u
 

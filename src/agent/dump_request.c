@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/dump_request.h>
+#include <agent/dump_request.h>
 
 #include <base/alloc.h>
 #include <base/file_name.h>

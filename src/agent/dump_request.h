@@ -4,12 +4,12 @@
  * Memory:  one allocation each; bounded by the bounds of struct kymo_dump_options.
  * Threads: any.
  */
-#ifndef KY_RECORD_DUMP_REQUEST_H
-#define KY_RECORD_DUMP_REQUEST_H
+#ifndef KY_AGENT_DUMP_REQUEST_H
+#define KY_AGENT_DUMP_REQUEST_H
 
 #include <drain/cut.h>
 #include <kymo/dump.h>
-#include <record/trigger/watchdog.h>
+#include <watch/watchdog.h>
 
 #define KY_DUMP_REASON_BYTES 48u
 #define KY_DUMP_LABEL_BYTES_MAX 1024u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/lookout.h>
+#include <agent/lookout.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
 #include <pthread.h>
-#include <record/dump_queue.h>
+#include <agent/dump_queue.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/stack_walk.h>
 #include <string.h>

@@ -5,13 +5,13 @@
  * made anew when a rule is added. Rules that need events are fed by the drain of stream mode, in
  * flight mode by a drain that observes and writes nothing.
  */
-#ifndef KY_RECORD_LOOKOUT_H
-#define KY_RECORD_LOOKOUT_H
+#ifndef KY_AGENT_LOOKOUT_H
+#define KY_AGENT_LOOKOUT_H
 
 #include <drain/drain.h>
-#include <record/dump_request.h>
+#include <agent/dump_request.h>
 #include <record/emit/ring_file.h>
-#include <record/trigger/watchdog.h>
+#include <watch/watchdog.h>
 
 struct ky_lookout {
 	struct ky_watchdog *watchdog; /* NULL: no rule, or not opened yet */

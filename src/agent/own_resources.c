@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/own_resources.h>
+#include <agent/own_resources.h>
 
 #include <base/now.h>
 #include <record/emit/emit_engine.h>

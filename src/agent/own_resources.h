@@ -4,11 +4,11 @@
  * as the options or the ring's settings say. Not in a confined process.
  * Threads: owner.
  */
-#ifndef KY_RECORD_OWN_RESOURCES_H
-#define KY_RECORD_OWN_RESOURCES_H
+#ifndef KY_AGENT_OWN_RESOURCES_H
+#define KY_AGENT_OWN_RESOURCES_H
 
 #include <record/emit/ring_file.h>
-#include <record/resource/resource_source.h>
+#include <probe/resource_source.h>
 
 struct ky_own_resources {
 	struct ky_resource_source source;

@@ -10,13 +10,13 @@
  *              is not sampled.
  * Threads:     the library's thread alone, but for the table of functions.
  */
-#ifndef KY_RECORD_OWN_SAMPLER_H
-#define KY_RECORD_OWN_SAMPLER_H
+#ifndef KY_AGENT_OWN_SAMPLER_H
+#define KY_AGENT_OWN_SAMPLER_H
 
 #include <record/emit/ring_file.h>
 #include <record/emit/sampler_hooks.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/sample_duty.h>
+#include <probe/perf_source.h>
+#include <probe/sample_duty.h>
 
 #define KY_OWN_SAMPLER_FDS_MAX 512u
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/own_switches.h>
+#include <agent/own_switches.h>
 
 #include <base/now.h>
 #include <errno.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
-#include <record/own_sampler.h>
-#include <record/sample/switch_windows.h>
+#include <agent/own_sampler.h>
+#include <probe/switch_windows.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

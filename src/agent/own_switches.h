@@ -11,8 +11,8 @@
  *              a processor, which the kernel counts against what may be locked.
  * Threads:     the library's thread alone, but for what a forked child calls.
  */
-#ifndef KY_RECORD_OWN_SWITCHES_H
-#define KY_RECORD_OWN_SWITCHES_H
+#ifndef KY_AGENT_OWN_SWITCHES_H
+#define KY_AGENT_OWN_SWITCHES_H
 
 #include <record/emit/ring_file.h>
 

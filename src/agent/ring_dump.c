@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_dump.h>
+#include <agent/ring_dump.h>
 
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <base/file_name.h>
 #include <base/now.h>
 #include <cli/cli.h>
-#include <cli/out_file.h>
-#include <cli/out_text.h>
+#include <ship/out_file.h>
+#include <base/out_text.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <ship/disk.h>
-#include <ship/symbol/ring_names.h>
+#include <symbol/ring_names.h>
 #include <ship/trace_file.h>
 #include <stdio.h>
 #include <string.h>

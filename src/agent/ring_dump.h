@@ -6,11 +6,11 @@
  *             behind otherwise. It is its user's alone (0600).
  * Threads:    one at a time in the process (ring_guard.h).
  */
-#ifndef KY_CLI_RING_DUMP_H
-#define KY_CLI_RING_DUMP_H
+#ifndef KY_AGENT_RING_DUMP_H
+#define KY_AGENT_RING_DUMP_H
 
 #include <base/buf.h>
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 #include <drain/cut.h>
 #include <ship/stage.h>
 

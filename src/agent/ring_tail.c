@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_tail.h>
+#include <agent/ring_tail.h>
 
-#include <cli/trace_end.h>
-#include <drain/ring_view.h>
+#include <ship/trace_end.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

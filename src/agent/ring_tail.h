@@ -6,10 +6,10 @@
  *            there has one, unless more than KY_DRAINED_CHUNKS were written behind it.
  * Threads:   one writer a ring; readers any. What is read comes from an untrusted image.
  */
-#ifndef KY_CLI_RING_TAIL_H
-#define KY_CLI_RING_TAIL_H
+#ifndef KY_AGENT_RING_TAIL_H
+#define KY_AGENT_RING_TAIL_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 #include <wire/chunk.h>
 
 /* ---- who streams ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_drain.h>
+#include <agent/run_drain.h>
 
 #include <base/alloc.h>
 #include <errno.h>

@@ -8,16 +8,16 @@
  * Errors:    of the output are said by run_output.h.
  * Threads:   owner. Whatever looks at the image runs under the caller's guard.
  */
-#ifndef KY_CLI_RUN_DRAIN_H
-#define KY_CLI_RUN_DRAIN_H
+#ifndef KY_AGENT_RUN_DRAIN_H
+#define KY_AGENT_RUN_DRAIN_H
 
 #include <cli/run_options.h>
-#include <cli/run_output.h>
+#include <agent/run_output.h>
 #include <drain/cut.h>
-#include <drain/ring_view.h>
-#include <record/resource/resource_source.h>
-#include <record/trigger/proc_look.h>
-#include <ship/symbol/ring_names.h>
+#include <ring/ring_view.h>
+#include <probe/resource_source.h>
+#include <proc/proc_look.h>
+#include <symbol/ring_names.h>
 
 struct ky_run_drain {
 	const struct ky_run_options *options;

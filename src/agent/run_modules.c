@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_modules.h>
+#include <agent/run_modules.h>
 
 #include <base/alloc.h>
-#include <base/proc_map.h>
+#include <proc/proc_map.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <ship/symbol/elf_image.h>
-#include <ship/symbol/vdso.h>
+#include <elf/elf_image.h>
+#include <elf/vdso.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

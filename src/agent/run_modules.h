@@ -5,8 +5,8 @@
  * between two looks is not seen.
  * Threads: owner.
  */
-#ifndef KY_CLI_RUN_MODULES_H
-#define KY_CLI_RUN_MODULES_H
+#ifndef KY_AGENT_RUN_MODULES_H
+#define KY_AGENT_RUN_MODULES_H
 
 #include <drain/module_list.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_output.h>
+#include <agent/run_output.h>
 
 #include <base/now.h>
-#include <cli/disk_room.h>
-#include <cli/run_say.h>
+#include <ship/disk_room.h>
+#include <session/run_say.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <stdio.h>

@@ -7,10 +7,10 @@
  * Errors:     trouble is said once in a session, kept in its first_error, and never reaches CMD.
  * Threads:    owner, but for what says otherwise.
  */
-#ifndef KY_CLI_RUN_OUTPUT_H
-#define KY_CLI_RUN_OUTPUT_H
+#ifndef KY_AGENT_RUN_OUTPUT_H
+#define KY_AGENT_RUN_OUTPUT_H
 
-#include <cli/ring_tail.h>
+#include <agent/ring_tail.h>
 #include <cli/run_options.h>
 #include <drain/cut.h>
 #include <ship/background.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <cli/run_sampler.h>
+#include <agent/run_sampler.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/emit.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/perf_walk.h>
-#include <record/sample/sample_duty.h>
-#include <record/sample/switch_windows.h>
+#include <probe/perf_source.h>
+#include <probe/perf_walk.h>
+#include <probe/sample_duty.h>
+#include <probe/switch_windows.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -6,11 +6,11 @@
  * What ran, what was refused and what was lost stands in the area, and so in the trace.
  * Threads: owner.
  */
-#ifndef KY_CLI_RUN_SAMPLER_H
-#define KY_CLI_RUN_SAMPLER_H
+#ifndef KY_AGENT_RUN_SAMPLER_H
+#define KY_AGENT_RUN_SAMPLER_H
 
-#include <cli/ring_guard.h>
-#include <cli/run_child.h>
+#include <ring/ring_guard.h>
+#include <session/run_child.h>
 #include <cli/run_options.h>
 #include <stdbool.h>
 #include <stdint.h>

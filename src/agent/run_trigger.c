@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_trigger.h>
+#include <agent/run_trigger.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <cli/disk_room.h>
-#include <cli/out_text.h>
-#include <cli/ring_dump.h>
-#include <cli/run_say.h>
-#include <drain/ring_view.h>
+#include <ship/disk_room.h>
+#include <base/out_text.h>
+#include <agent/ring_dump.h>
+#include <session/run_say.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <kymo/base.h>
-#include <record/trigger/budget.h>
-#include <record/trigger/watchdog.h>
+#include <watch/budget.h>
+#include <watch/watchdog.h>
 #include <ship/disk.h>
 #include <signal.h>
 #include <stdio.h>

@@ -6,10 +6,10 @@
  * `after` is over, or at the end of the recorded process.
  * Threads: owner.
  */
-#ifndef KY_CLI_RUN_TRIGGER_H
-#define KY_CLI_RUN_TRIGGER_H
+#ifndef KY_AGENT_RUN_TRIGGER_H
+#define KY_AGENT_RUN_TRIGGER_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 #include <cli/run_options.h>
 #include <drain/drain.h>
 #include <sys/types.h>

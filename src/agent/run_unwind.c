@@ -3,7 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <cli/run_unwind.h>
+#include <agent/run_unwind.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <pthread.h>

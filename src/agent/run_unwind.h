@@ -7,8 +7,8 @@
  * its trace says so ("unwind.tables").
  * Threads: one caller; the work is done in the thread, with all signals blocked.
  */
-#ifndef KY_CLI_RUN_UNWIND_H
-#define KY_CLI_RUN_UNWIND_H
+#ifndef KY_AGENT_RUN_UNWIND_H
+#define KY_AGENT_RUN_UNWIND_H
 
 #include <stdbool.h>
 #include <stddef.h>

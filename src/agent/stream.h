@@ -8,15 +8,15 @@
  * that the ring still held; what was overwritten in between is told as LossEvent `flight`.
  * Threads: owner, but for the three words at the end.
  */
-#ifndef KY_RECORD_STREAM_H
-#define KY_RECORD_STREAM_H
+#ifndef KY_AGENT_STREAM_H
+#define KY_AGENT_STREAM_H
 
 #include <drain/drain.h>
 #include <drain/pace.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <kymo/recorder.h>
 #include <record/emit/ring_file.h>
-#include <record/trigger/proc_look.h>
+#include <proc/proc_look.h>
 #include <ship/store.h>
 #include <ship/trace_sink.h>
 

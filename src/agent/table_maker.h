@@ -6,8 +6,8 @@
  * has confined itself it does nothing.
  * Threads: the library's thread alone.
  */
-#ifndef KY_RECORD_TABLE_MAKER_H
-#define KY_RECORD_TABLE_MAKER_H
+#ifndef KY_AGENT_TABLE_MAKER_H
+#define KY_AGENT_TABLE_MAKER_H
 
 #include <record/emit/ring_file.h>
 

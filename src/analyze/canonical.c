@@ -3,7 +3,7 @@
 #include <analyze/stack_profile.h>
 #include <analyze/report.h>
 #include <base/hash.h>
-#include <read/text.h>
+#include <base/text.h>
 
 static uint64_t digest(uint64_t sum, uint64_t number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/catalog.h>
+#include <analyze/catalog.h>
 
 #include <base/alloc.h>
 #include <base/hash.h>

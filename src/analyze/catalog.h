@@ -7,13 +7,13 @@
  * Memory:  bounded: at most KY_SHAPES_MAX shapes, 1 MiB of annotations a shape.
  * Threads: owner.
  */
-#ifndef KY_CLI_CATALOG_H
-#define KY_CLI_CATALOG_H
+#ifndef KY_ANALYZE_CATALOG_H
+#define KY_ANALYZE_CATALOG_H
 
 #include <analyze/json_keys.h>
 #include <base/buf.h>
 #include <base/byte_source.h>
-#include <cli/unsealed.h>
+#include <analyze/unsealed.h>
 #include <read/processes.h>
 #include <stdbool.h>
 #include <wire/trc_dec.h>

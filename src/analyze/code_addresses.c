@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
 #include <base/hash.h>
-#include <cli/code_addresses.h>
+#include <analyze/code_addresses.h>
 #include <errno.h>
 #include <string.h>
 

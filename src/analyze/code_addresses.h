@@ -5,8 +5,8 @@
  * Memory:  40 B an address, at most KY_ADDRESSES_MAX of them.
  * Threads: owner.
  */
-#ifndef KY_CLI_CODE_ADDRESSES_H
-#define KY_CLI_CODE_ADDRESSES_H
+#ifndef KY_ANALYZE_CODE_ADDRESSES_H
+#define KY_ANALYZE_CODE_ADDRESSES_H
 
 #include <stdbool.h>
 #include <wire/trc_dec.h>

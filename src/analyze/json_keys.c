@@ -5,7 +5,7 @@
 #include <base/utf8.h>
 #include <errno.h>
 #include <read/sort.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <stdbool.h>
 #include <string.h>
 

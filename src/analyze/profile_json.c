@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <analyze/stack_profile.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 /* A trace of long names and deep stacks must not become a text without end. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/json_keys.h>
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <analyze/report.h>
 #include <analyze/stack_profile.h>
 #include <analyze/resource_use.h>
@@ -8,7 +8,7 @@
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
 #include <errno.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 /* A name index; null for none. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/resource_use.h>
 
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <base/alloc.h>
 #include <errno.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/task_polls.h>
+#include <analyze/task_polls.h>
 
 #include <base/alloc.h>
 #include <string.h>

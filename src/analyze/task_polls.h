@@ -5,8 +5,8 @@
  *          beyond that is not known when it ends.
  * Threads: owner.
  */
-#ifndef KY_CLI_TASK_POLLS_H
-#define KY_CLI_TASK_POLLS_H
+#ifndef KY_ANALYZE_TASK_POLLS_H
+#define KY_ANALYZE_TASK_POLLS_H
 
 #include <read/event_stream.h>
 #include <stdbool.h>

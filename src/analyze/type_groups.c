@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/type_groups.h>
+#include <analyze/type_groups.h>
 
 #include <base/alloc.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* type_groups.h - the event types of a trace as people list them: one row a name whatever its
  * schemas, names that share a prefix before ':' (SpanEnter:...) together, the most frequent first.
  */
-#ifndef KY_CLI_TYPE_GROUPS_H
-#define KY_CLI_TYPE_GROUPS_H
+#ifndef KY_ANALYZE_TYPE_GROUPS_H
+#define KY_ANALYZE_TYPE_GROUPS_H
 
 #include <read/trace.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/unsealed.h>
+#include <analyze/unsealed.h>
 
 #include <string.h>
 #include <wire/trc.h>

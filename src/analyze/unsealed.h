@@ -4,8 +4,8 @@
  * A torn tail has its own notice, and the live segment of a run, named .active, cannot have one.
  * Threads: owner.
  */
-#ifndef KY_CLI_UNSEALED_H
-#define KY_CLI_UNSEALED_H
+#ifndef KY_ANALYZE_UNSEALED_H
+#define KY_ANALYZE_UNSEALED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <kymo/base.h>
-#include <ship/symbol/elf_image.h>
+#include <elf/elf_image.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 #include <attach/process.h>
 #include <base/alloc.h>
 #include <base/now.h>
-#include <base/proc_map.h>
+#include <proc/proc_map.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <base/utf8.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 void ky_json_string(struct ky_buf *out, const char *text, size_t text_bytes)

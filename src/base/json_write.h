@@ -3,8 +3,8 @@
  * something stands before it. key NULL: an element of an array. Errors: kept in buf->failed.
  * Threads: owner.
  */
-#ifndef KY_ANALYZE_JSON_WRITE_H
-#define KY_ANALYZE_JSON_WRITE_H
+#ifndef KY_BASE_JSON_WRITE_H
+#define KY_BASE_JSON_WRITE_H
 
 #include <base/buf.h>
 #include <stdbool.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/out_text.h>
+#include <base/out_text.h>
 
 #include <base/utf8.h>
-#include <cli/progress.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -370,15 +369,4 @@ void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t i
 		ky_out_text(out, is_heading && is_coloured ? "\033[0m\n" : "\n");
 		at = print_notes(table, out, at, indent);
 	}
-}
-
-int ky_out_print(struct ky_buf *out)
-{
-	int result = out->failed;
-
-	ky_progress_result();
-	if (!result && out->used && fwrite(out->bytes, 1, out->used, stdout) != out->used)
-		result = -errno;
-	ky_buf_clear(out);
-	return result;
 }

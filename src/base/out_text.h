@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* out_text.h - text for people: aligned tables, units, times, colour. Everything goes into a
  * ky_buf, so that it can be tested and printed in one go.
- * Errors:  buf->failed, looked at once by ky_out_print().     Threads: owner.
+ * Errors:  buf->failed, looked at once by ky_cli_print().     Threads: owner.
  */
-#ifndef KY_CLI_OUT_TEXT_H
-#define KY_CLI_OUT_TEXT_H
+#ifndef KY_BASE_OUT_TEXT_H
+#define KY_BASE_OUT_TEXT_H
 
 #include <base/buf.h>
 #include <stdarg.h>
@@ -62,8 +62,5 @@ void ky_table_note(struct ky_table *table, const char *text);
 /* Appends the table with `indent` spaces before each row; the first row is a heading. */
 void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
 		    bool is_coloured);
-
-/* Writes everything to stdout and clears. Returns 0, -ENOMEM (the buffer failed), -errno. */
-int ky_out_print(struct ky_buf *out);
 
 #endif

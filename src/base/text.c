@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 void ky_text(struct ky_buf *out, const char *text)

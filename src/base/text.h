@@ -3,8 +3,8 @@
  * there is no C library. Errors: kept in buf->failed.
  * Threads: owner.
  */
-#ifndef KY_READ_TEXT_H
-#define KY_READ_TEXT_H
+#ifndef KY_BASE_TEXT_H
+#define KY_BASE_TEXT_H
 
 #include <base/buf.h>
 #include <stdint.h>

@@ -2,8 +2,9 @@
 #include <base/gnu.h>
 
 #include <cli/cli.h>
+#include <cli/progress.h>
 
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/progress.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -130,6 +131,17 @@ const char *ky_cli_nearest(const char *typed, const char *const *candidates, siz
 		}
 	}
 	return nearest;
+}
+
+int ky_cli_print(struct ky_buf *out)
+{
+	int result = out->failed;
+
+	ky_progress_result();
+	if (!result && out->used && fwrite(out->bytes, 1, out->used, stdout) != out->used)
+		result = -errno;
+	ky_buf_clear(out);
+	return result;
 }
 
 int ky_cli_finish(int code)

@@ -9,6 +9,7 @@
 #ifndef KY_CLI_CLI_H
 #define KY_CLI_CLI_H
 
+#include <base/buf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,9 @@ __attribute__((format(printf, 1, 2))) void ky_cli_notice(const char *format, ...
 
 /* Candidate closest to what was typed, NULL when none is close (edit distance above a third). */
 const char *ky_cli_nearest(const char *typed, const char *const *candidates, size_t count);
+
+/* Writes everything to stdout and clears. Returns 0, -ENOMEM (the buffer failed), -errno. */
+int ky_cli_print(struct ky_buf *out);
 
 /* Last thing of a command: flushes stdout. Returns `code`, or KY_EXIT_TROUBLE with a sentence when
  * stdout could not be written. A closed pipe ends the process by SIGPIPE, as other tools do. */

@@ -2,16 +2,16 @@
 /* kymo attach, kymo detach: the recorder into a process that runs already, and out of it. */
 #include <cli/cli.h>
 
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <attach/attach.h>
 #include <base/alloc.h>
-#include <cli/out_text.h>
-#include <cli/ring_finder.h>
-#include <cli/run_environment.h>
+#include <base/out_text.h>
+#include <ring/ring_finder.h>
+#include <session/run_environment.h>
 #include <cli/run_options.h>
-#include <cli/run_rings.h>
-#include <cli/run_sampler.h>
-#include <cli/run_unwind.h>
+#include <session/run_rings.h>
+#include <agent/run_sampler.h>
+#include <agent/run_unwind.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -282,7 +282,7 @@ static void print_json(struct ky_buf *out)
 {
 	ky_json_close(out, "}");
 	ky_out_text(out, "\n");
-	(void)ky_out_print(out);
+	(void)ky_cli_print(out);
 	ky_buf_release(out);
 }
 

@@ -3,9 +3,9 @@
 
 #include <base/quantity.h>
 #include <cli/input.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/progress.h>
-#include <cli/rewrite.h>
+#include <edit/rewrite.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <argp.h>
-#include <cli/doctor.h>
-#include <cli/out_text.h>
-#include <cli/run_target.h>
+#include <doctor/doctor.h>
+#include <base/out_text.h>
+#include <elf/run_target.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,7 +161,7 @@ int ky_cmd_doctor(int argc, char **argv)
 		put_json(&out, &doctor);
 	else
 		put_text(&out, &doctor, ky_out_is_coloured(STDOUT_FILENO));
-	if (ky_out_print(&out))
+	if (ky_cli_print(&out))
 		code = KY_EXIT_TROUBLE;
 	ky_buf_release(&out);
 	return code;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo dump: what a process recorded last, as a trace, while it runs, hangs, or is stopped. */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <argp.h>
 #include <base/now.h>
 #include <base/quantity.h>
-#include <cli/disk_room.h>
-#include <cli/leftover.h>
+#include <ship/disk_room.h>
+#include <ship/leftover.h>
 #include <cli/moment.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/ring_arguments.h>
-#include <cli/ring_drainer.h>
-#include <cli/ring_dump.h>
-#include <cli/ring_settings.h>
-#include <cli/ring_tail.h>
+#include <ring/ring_drainer.h>
+#include <agent/ring_dump.h>
+#include <ring/ring_settings.h>
+#include <agent/ring_tail.h>
 #include <cli/run_options.h>
-#include <cli/task_places.h>
+#include <report/task_places.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -427,7 +427,7 @@ static void say_done(struct job *job)
 			ky_out_format(&out, " (`kymo set %u recording=on` goes on)", pid);
 		ky_out_text(&out, "\n");
 	}
-	(void)ky_out_print(&out);
+	(void)ky_cli_print(&out);
 	ky_buf_release(&out);
 }
 
@@ -481,7 +481,7 @@ static int say_tasks(const struct job *job)
 		ky_out_text(&out, "\n");
 	}
 	if (!code)
-		(void)ky_out_print(&out);
+		(void)ky_cli_print(&out);
 	ky_buf_release(&out);
 	return code;
 }

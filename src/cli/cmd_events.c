@@ -3,12 +3,12 @@
 
 #include <base/alloc.h>
 #include <base/quantity.h>
-#include <cli/event_format.h>
+#include <report/event_format.h>
 #include <cli/input.h>
 #include <cli/moment.h>
-#include <cli/out_text.h>
-#include <cli/task_polls.h>
-#include <cli/trace_symbols.h>
+#include <base/out_text.h>
+#include <analyze/task_polls.h>
+#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -377,12 +377,12 @@ static int print_events(struct run *run)
 			print_event(run, event, shape);
 		if (run->out.used < FLUSH_BYTES && !run->out.failed)
 			continue;
-		result = ky_out_print(&run->out);
+		result = ky_cli_print(&run->out);
 		if (result)
 			return result;
 		result = 0;
 	}
-	return result < 0 ? result : ky_out_print(&run->out);
+	return result < 0 ? result : ky_cli_print(&run->out);
 }
 
 static int prepare(struct run *run, struct ky_input *input)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <base/quantity.h>
-#include <cli/disk_room.h>
+#include <ship/disk_room.h>
 #include <cli/input.h>
 #include <cli/moment.h>
-#include <cli/out_file.h>
-#include <cli/out_text.h>
+#include <ship/out_file.h>
+#include <base/out_text.h>
 #include <cli/progress.h>
-#include <cli/syscall_name.h>
-#include <cli/trace_symbols.h>
+#include <report/syscall_name.h>
+#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <export/export.h>
 #include <inttypes.h>
@@ -252,7 +252,7 @@ static void say_done_json(const struct arguments *arguments, const struct ky_exp
 						      "ns");
 	ky_json_close(&out, "}");
 	ky_out_text(&out, "\n");
-	(void)ky_out_print(&out);
+	(void)ky_cli_print(&out);
 	ky_buf_release(&out);
 }
 

@@ -3,11 +3,11 @@
 
 #include <analyze/report.h>
 #include <cli/input.h>
-#include <cli/out_text.h>
-#include <cli/profile_text.h>
-#include <cli/trace_symbols.h>
-#include <cli/type_groups.h>
-#include <cli/watched_text.h>
+#include <base/out_text.h>
+#include <report/profile_text.h>
+#include <edit/trace_symbols.h>
+#include <analyze/type_groups.h>
+#include <report/watched_text.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <string.h>
@@ -463,7 +463,7 @@ static int print(const struct ky_trace *trace, bool is_json, struct ky_trace_sym
 	} else {
 		print_text(&out, trace, ky_out_is_coloured(STDOUT_FILENO), symbols);
 	}
-	result = ky_out_print(&out);
+	result = ky_cli_print(&out);
 	ky_buf_release(&out);
 	if (result == -ENOMEM)
 		ky_cli_error("out of memory");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <base/now.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/ring_arguments.h>
-#include <cli/ring_mark.h>
+#include <ring/ring_mark.h>
 #include <kymo/base.h>
 #include <string.h>
 
@@ -185,7 +185,7 @@ int ky_cmd_mark(int argc, char **argv)
 		ky_json_close(&work.said, "}");
 		ky_out_text(&work.said, "\n");
 	}
-	(void)ky_out_print(&work.said);
+	(void)ky_cli_print(&work.said);
 	ky_buf_release(&work.said);
 	return code;
 }

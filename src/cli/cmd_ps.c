@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <base/quantity.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/ring_arguments.h>
-#include <cli/ring_count.h>
+#include <ring/ring_count.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -319,7 +319,7 @@ static int print(const struct arguments *arguments, const struct ky_found_rings 
 		print_table(&out, arguments, rings, rates);
 	else if (!troubles) /* what cannot be read may record */
 		ky_cli_notice("nothing is recording, and no ring is left of anything that did");
-	err = ky_out_print(&out);
+	err = ky_cli_print(&out);
 	ky_buf_release(&out);
 	release_rates(rates, rings->count);
 	return err < 0 ? err : (int)troubles;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo recover: traces out of the rings that dead processes left behind. */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <argp.h>
 #include <base/alloc.h>
 #include <base/now.h>
-#include <cli/disk_room.h>
-#include <cli/end_stacks.h>
-#include <cli/oom_watch.h>
-#include <cli/out_text.h>
+#include <ship/disk_room.h>
+#include <edit/end_stacks.h>
+#include <watch/oom_watch.h>
+#include <base/out_text.h>
 #include <cli/ring_arguments.h>
-#include <cli/ring_dump.h>
-#include <cli/ring_end.h>
-#include <cli/ring_keep.h>
-#include <cli/ring_tail.h>
-#include <cli/task_places.h>
+#include <agent/ring_dump.h>
+#include <ring/ring_end.h>
+#include <ring/ring_keep.h>
+#include <agent/ring_tail.h>
+#include <report/task_places.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -268,7 +268,7 @@ static void say_done(const struct job *job)
 		say_json(&out, job);
 	else
 		say_text(&out, job);
-	(void)ky_out_print(&out);
+	(void)ky_cli_print(&out);
 	ky_buf_release(&out);
 }
 

@@ -5,11 +5,11 @@
 #include <base/quantity.h>
 #include <cli/input.h>
 #include <cli/moment.h>
-#include <cli/profile_text.h>
+#include <report/profile_text.h>
 #include <cli/progress.h>
-#include <cli/report_text.h>
-#include <cli/out_text.h>
-#include <cli/trace_symbols.h>
+#include <report/report_text.h>
+#include <base/out_text.h>
+#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <unistd.h>
@@ -105,7 +105,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 			       ky_out_is_coloured(STDOUT_FILENO), &arguments->symbols);
 		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
 	}
-	result = ky_out_print(&out);
+	result = ky_cli_print(&out);
 	ky_buf_release(&out);
 	if (result == -ENOMEM)
 		ky_cli_error("out of memory");

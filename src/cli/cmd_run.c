@@ -2,17 +2,17 @@
 /* kymo run: start CMD with the recorder preloaded, drain its rings, pass its end on. */
 #include <base/now.h>
 #include <cli/cli.h>
-#include <cli/oom_watch.h>
-#include <cli/out_text.h>
-#include <cli/ring_keep.h>
-#include <cli/run_child.h>
-#include <cli/run_environment.h>
+#include <watch/oom_watch.h>
+#include <base/out_text.h>
+#include <ring/ring_keep.h>
+#include <session/run_child.h>
+#include <session/run_environment.h>
 #include <cli/run_options.h>
-#include <cli/run_process.h>
-#include <cli/run_rings.h>
-#include <cli/run_sampler.h>
-#include <cli/run_say.h>
-#include <cli/run_target.h>
+#include <proc/run_process.h>
+#include <session/run_rings.h>
+#include <agent/run_sampler.h>
+#include <session/run_say.h>
+#include <elf/run_target.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/profile.h>
 #include <cli/ring_arguments.h>
-#include <cli/ring_drainer.h>
-#include <cli/ring_settings.h>
+#include <ring/ring_drainer.h>
+#include <ring/ring_settings.h>
 #include <kymo/base.h>
 #include <stdio.h>
 #include <string.h>
@@ -167,7 +167,7 @@ static int print(const struct work *work, bool is_json)
 		print_json(&out, work);
 	else
 		print_text(&out, work);
-	err = ky_out_print(&out);
+	err = ky_cli_print(&out);
 	ky_buf_release(&out);
 	return err < 0 ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }

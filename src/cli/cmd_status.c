@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/ring_arguments.h>
-#include <cli/ring_drainer.h>
-#include <cli/ring_end.h>
-#include <cli/ring_status.h>
+#include <ring/ring_drainer.h>
+#include <ring/ring_end.h>
+#include <ring/ring_status.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -542,7 +542,7 @@ static int tell(const struct arguments *arguments, struct status *status)
 		print_json(&out, status);
 	else
 		print_text(&out, status);
-	err = ky_out_print(&out);
+	err = ky_cli_print(&out);
 	ky_buf_release(&out);
 	return err < 0 ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }

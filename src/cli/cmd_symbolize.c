@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <cli/cli.h>
 
 #include <base/alloc.h>
-#include <cli/catalog.h>
-#include <cli/code_addresses.h>
+#include <analyze/catalog.h>
+#include <analyze/code_addresses.h>
 #include <cli/input.h>
 #include <analyze/report.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <cli/progress.h>
-#include <cli/rewrite.h>
-#include <cli/trace_symbols.h>
+#include <edit/rewrite.h>
+#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -379,7 +379,7 @@ static void say_json(struct job *job, const char *output)
 			      job->unnamed[i].count, ky_symbol_why_text(job->unnamed[i].why));
 	}
 	ky_out_text(&out, "]}\n");
-	(void)ky_out_print(&out);
+	(void)ky_cli_print(&out);
 	ky_buf_release(&out);
 }
 
@@ -406,7 +406,7 @@ static void say_text(struct job *job, const char *output)
 		ky_out_format(&out, "%s%s\n", path[0] ? ": " : "",
 			      ky_symbol_why_text(job->unnamed[i].why));
 	}
-	(void)ky_out_print(&out);
+	(void)ky_cli_print(&out);
 	ky_buf_release(&out);
 }
 

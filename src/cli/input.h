@@ -9,7 +9,7 @@
 
 #include <argp.h>
 #include <base/byte_source.h>
-#include <cli/unsealed.h>
+#include <analyze/unsealed.h>
 #include <read/trace.h>
 #include <ship/inflate.h>
 #include <ship/trace_paths.h>

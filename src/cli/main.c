@@ -2,7 +2,7 @@
 #include <cli/cli.h>
 
 #include <argp.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <kymo/base.h>
 #include <locale.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
 #define KY_CLI_PROFILE_H
 
 #include <drain/drain.h>
-#include <record/trigger/rule.h>
+#include <watch/rule.h>
 #include <stddef.h>
 #include <stdint.h>
 

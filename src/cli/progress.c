@@ -2,7 +2,7 @@
 #include <cli/progress.h>
 
 #include <base/now.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>

@@ -7,7 +7,7 @@
 #define KY_CLI_RING_ARGUMENTS_H
 
 #include <argp.h>
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 #include <ship/stage.h>
 
 /* A child argp; its input is a struct ky_ring_query. */

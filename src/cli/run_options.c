@@ -2,7 +2,7 @@
 #include <cli/run_options.h>
 
 #include <base/quantity.h>
-#include <cli/output_place.h>
+#include <ship/output_place.h>
 #include <errno.h>
 #include <getopt.h>
 #include <kymo/alloc.h>

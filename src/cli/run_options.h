@@ -10,7 +10,7 @@
 #include <cli/profile.h>
 #include <drain/drain.h>
 #include <kymo/recorder.h>
-#include <record/trigger/rule.h>
+#include <watch/rule.h>
 #include <ship/stage.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  *              says what should be, an attempt what is.
  * Threads:     owner.
  */
-#ifndef KY_CLI_DOCTOR_H
-#define KY_CLI_DOCTOR_H
+#ifndef KY_DOCTOR_DOCTOR_H
+#define KY_DOCTOR_DOCTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

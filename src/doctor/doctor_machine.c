@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/doctor.h>
+#include <doctor/doctor.h>
 
 #include <base/first_line.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/wake_source.h>
+#include <probe/perf_source.h>
+#include <probe/wake_source.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/doctor.h>
+#include <doctor/doctor.h>
 
-#include <cli/cgroup_limits.h>
-#include <cli/out_text.h>
-#include <cli/run_target.h>
+#include <proc/cgroup_limits.h>
+#include <base/out_text.h>
+#include <elf/run_target.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <ship/symbol/debug_search.h>
-#include <ship/symbol/object_file.h>
+#include <symbol/debug_search.h>
+#include <symbol/object_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

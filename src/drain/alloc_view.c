@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The table of allocations, read by somebody who trusts nothing of it: wire/alloc_table.h. */
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 const uint8_t *ky_ring_view_allocs(const struct ky_ring_view *view)
 {

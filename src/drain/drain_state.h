@@ -15,7 +15,7 @@
 #include <base/timeline.h>
 #include <drain/cut.h>
 #include <drain/retain.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <wire/ring_span.h>
 #include <wire/switch_sample.h>
 #include <wire/trc_enc.h>

@@ -11,7 +11,7 @@
 #ifndef KY_DRAIN_PACE_H
 #define KY_DRAIN_PACE_H
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <wire/sample_area.h>

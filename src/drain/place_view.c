@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The place table, read by somebody who trusts nothing of it: wire/place_table.h. */
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 #include <string.h>
 #include <wire/sample_area.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The resource area as something nobody vouches for. */
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 #define KY_DRAIN_RING_COPY_H
 
 #include <drain/drain.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 /* In the copy of an open sub-buffer's state: its thread was inside an event, so what it stamped
  * last may be missing. */

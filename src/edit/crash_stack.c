@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
-#include <cli/crash_stack.h>
+#include <edit/crash_stack.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * Memory:  tables of the modules that the stack leads through, while it is walked.
  * Threads: owner.
  */
-#ifndef KY_CLI_CRASH_STACK_H
-#define KY_CLI_CRASH_STACK_H
+#ifndef KY_EDIT_CRASH_STACK_H
+#define KY_EDIT_CRASH_STACK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/end_stacks.h>
+#include <edit/end_stacks.h>
 
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
-#include <cli/frames_text.h>
-#include <cli/out_text.h>
+#include <report/frames_text.h>
+#include <base/out_text.h>
 #include <cli/progress.h>
-#include <cli/trace_symbols.h>
+#include <edit/trace_symbols.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/index_maker.h>
+#include <edit/index_maker.h>
 
 #include <base/alloc.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
  *          larger ids are left out: an index is a hint.
  * Threads: owner.
  */
-#ifndef KY_CLI_INDEX_MAKER_H
-#define KY_CLI_INDEX_MAKER_H
+#ifndef KY_EDIT_INDEX_MAKER_H
+#define KY_EDIT_INDEX_MAKER_H
 
 #include <base/buf.h>
 #include <read/event_stream.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/rechunk.h>
+#include <edit/rechunk.h>
 
 #include <base/alloc.h>
 #include <base/utf8.h>

@@ -6,10 +6,10 @@
  * Text that is not UTF-8, which readers may refuse a trace for, is mended.
  * Threads: owner.
  */
-#ifndef KY_CLI_RECHUNK_H
-#define KY_CLI_RECHUNK_H
+#ifndef KY_EDIT_RECHUNK_H
+#define KY_EDIT_RECHUNK_H
 
-#include <cli/catalog.h>
+#include <analyze/catalog.h>
 #include <read/event_stream.h>
 #include <read/id_map.h>
 #include <wire/chunk.h>

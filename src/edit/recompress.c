@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/recompress.h>
+#include <edit/recompress.h>
 
 #include <base/buf.h>
 #include <cli/cli.h>
-#include <cli/index_maker.h>
+#include <edit/index_maker.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <read/frame_reader.h>

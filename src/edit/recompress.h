@@ -8,8 +8,8 @@
  * Memory:  as struct ky_index_maker, and one gathered chunk.
  * Threads: owner.
  */
-#ifndef KY_CLI_RECOMPRESS_H
-#define KY_CLI_RECOMPRESS_H
+#ifndef KY_EDIT_RECOMPRESS_H
+#define KY_EDIT_RECOMPRESS_H
 
 #include <cli/input.h>
 #include <wire/chunk.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
-#include <cli/disk_room.h>
+#include <ship/disk_room.h>
 #include <cli/progress.h>
-#include <cli/rechunk.h>
-#include <cli/recompress.h>
-#include <cli/rewrite.h>
+#include <edit/rechunk.h>
+#include <edit/recompress.h>
+#include <edit/rewrite.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>

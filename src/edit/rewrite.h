@@ -6,12 +6,12 @@
  * result is. What is wrong with the input has been said.
  * Threads: owner.
  */
-#ifndef KY_CLI_REWRITE_H
-#define KY_CLI_REWRITE_H
+#ifndef KY_EDIT_REWRITE_H
+#define KY_EDIT_REWRITE_H
 
-#include <cli/index_maker.h>
+#include <edit/index_maker.h>
 #include <cli/input.h>
-#include <cli/out_file.h>
+#include <ship/out_file.h>
 #include <ship/stage.h>
 
 struct ky_rewrite {

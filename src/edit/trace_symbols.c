@@ -2,7 +2,7 @@
 #include <argp.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
-#include <cli/trace_symbols.h>
+#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <stdlib.h>

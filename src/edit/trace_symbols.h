@@ -3,15 +3,15 @@
  * it where the command may open them.
  * Threads: owner.
  */
-#ifndef KY_CLI_TRACE_SYMBOLS_H
-#define KY_CLI_TRACE_SYMBOLS_H
+#ifndef KY_EDIT_TRACE_SYMBOLS_H
+#define KY_EDIT_TRACE_SYMBOLS_H
 
 #include <argp.h>
-#include <cli/crash_stack.h>
+#include <edit/crash_stack.h>
 #include <cli/input.h>
 #include <read/event_stream.h>
 #include <read/symbol_table.h>
-#include <ship/symbol/symbolizer.h>
+#include <symbol/symbolizer.h>
 
 #define KY_TRACE_CRASHES_MAX 4u
 

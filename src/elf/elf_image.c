@@ -3,7 +3,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <kymo/base.h>
-#include <ship/symbol/elf_image.h>
+#include <elf/elf_image.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

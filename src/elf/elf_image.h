@@ -9,8 +9,8 @@
  *              for.
  * Threads:     owner.
  */
-#ifndef KY_SHIP_SYMBOL_ELF_IMAGE_H
-#define KY_SHIP_SYMBOL_ELF_IMAGE_H
+#ifndef KY_ELF_ELF_IMAGE_H
+#define KY_ELF_ELF_IMAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_target.h>
+#include <elf/run_target.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * Reads at most the ELF header and the program headers; anything unreadable counts as reachable,
  * since exec itself will say what is wrong.
  */
-#ifndef KY_CLI_RUN_TARGET_H
-#define KY_CLI_RUN_TARGET_H
+#ifndef KY_ELF_RUN_TARGET_H
+#define KY_ELF_RUN_TARGET_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <ship/symbol/vdso.h>
+#include <elf/vdso.h>
 
 #include <base/alloc.h>
-#include <ship/symbol/elf_image.h>
+#include <elf/elf_image.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * in no file.
  * Threads: owner.
  */
-#ifndef KY_SHIP_SYMBOL_VDSO_H
-#define KY_SHIP_SYMBOL_VDSO_H
+#ifndef KY_ELF_VDSO_H
+#define KY_ELF_VDSO_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,14 +2,14 @@
 /* The processed format of the Firefox profiler, version 48 (docs-developer/CHANGELOG-formats.md of
  * firefox-devtools/profiler): tables of each thread, stacks as a tree of prefixes. Newer versions
  * of the page upgrade it. */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <base/hash.h>
 #include <errno.h>
 #include <export/export.h>
 #include <kymo/base.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 struct node {

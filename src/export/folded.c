@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <export/export.h>
 #include <read/sort.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 /* ';' parts frames and a line ends a stack. */

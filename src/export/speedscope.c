@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <analyze/report.h>
 #include <base/alloc.h>
 #include <export/export.h>
 #include <kymo/base.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 static void quoted(struct ky_buf *out, const char *text)

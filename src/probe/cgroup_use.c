@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/resource/cgroup_use.h>
+#include <probe/cgroup_use.h>
 
 #include <errno.h>
 #include <fcntl.h>

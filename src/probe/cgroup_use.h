@@ -2,10 +2,10 @@
 /* cgroup_use.h - what the control groups of a process used, may use, and how they stalled.
  * Threads: owner. Memory: none but the structure.
  */
-#ifndef KY_RECORD_RESOURCE_CGROUP_USE_H
-#define KY_RECORD_RESOURCE_CGROUP_USE_H
+#ifndef KY_PROBE_CGROUP_USE_H
+#define KY_PROBE_CGROUP_USE_H
 
-#include <record/trigger/cgroup_look.h>
+#include <proc/cgroup_look.h>
 #include <wire/resource_area.h>
 
 struct ky_cgroup_use {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/fault_stacks.h>
+#include <probe/fault_stacks.h>
 
 #include <errno.h>
-#include <record/sample/perf_walk.h>
+#include <probe/perf_walk.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -18,11 +18,11 @@
  * Memory:  the kernel's rings; the latest KY_FAULT_STACKS stacks.
  * Threads: owner. Reading touches the tables of rings: inside ky_ring_guard().
  */
-#ifndef KY_RECORD_SAMPLE_FAULT_STACKS_H
-#define KY_RECORD_SAMPLE_FAULT_STACKS_H
+#ifndef KY_PROBE_FAULT_STACKS_H
+#define KY_PROBE_FAULT_STACKS_H
 
-#include <record/sample/perf_source.h>
-#include <record/sample/switch_windows.h>
+#include <probe/perf_source.h>
+#include <probe/switch_windows.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <wire/sample_area.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/sample/kernel_stacks.h>
+#include <probe/kernel_stacks.h>
 
 #include <base/hash.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  *          put lose theirs.
  * Threads: owner. What touches a ring's area runs inside ky_ring_guard().
  */
-#ifndef KY_RECORD_SAMPLE_KERNEL_STACKS_H
-#define KY_RECORD_SAMPLE_KERNEL_STACKS_H
+#ifndef KY_PROBE_KERNEL_STACKS_H
+#define KY_PROBE_KERNEL_STACKS_H
 
 #include <stdint.h>
 #include <wire/sample_area.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/resource/listeners.h>
+#include <probe/listeners.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <record/trigger/cgroup_look.h>
+#include <proc/cgroup_look.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

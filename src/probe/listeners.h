@@ -7,8 +7,8 @@
  * descriptors: once a socket, KY_LISTENER_FDS_MAX descriptors a look at most.
  * Threads: owner. Memory: none but the structure.
  */
-#ifndef KY_RECORD_RESOURCE_LISTENERS_H
-#define KY_RECORD_RESOURCE_LISTENERS_H
+#ifndef KY_PROBE_LISTENERS_H
+#define KY_PROBE_LISTENERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

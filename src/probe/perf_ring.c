@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/perf_ring.h>
+#include <probe/perf_ring.h>
 
-#include <record/sample/perf_event.h>
+#include <probe/perf_event.h>
 #include <string.h>
 
 _Static_assert(KY_PERF_RECORD_WORDS * 8 > UINT16_MAX, "room for the longest record");

@@ -2,8 +2,8 @@
 /* perf_ring.h - a ring that the kernel writes records of perf_event into, and we read.
  * Threads: owner. Memory: the ring's own.
  */
-#ifndef KY_RECORD_SAMPLE_PERF_RING_H
-#define KY_RECORD_SAMPLE_PERF_RING_H
+#ifndef KY_PROBE_PERF_RING_H
+#define KY_PROBE_PERF_RING_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

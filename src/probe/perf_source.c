@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <dirent.h>
 #include <errno.h>
-#include <record/sample/perf_event.h>
-#include <record/sample/perf_record.h>
-#include <record/sample/perf_ring.h>
+#include <probe/perf_event.h>
+#include <probe/perf_record.h>
+#include <probe/perf_ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

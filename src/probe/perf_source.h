@@ -11,8 +11,8 @@
  *              smaller until they are allowed.
  * Threads:     owner.
  */
-#ifndef KY_RECORD_SAMPLE_PERF_SOURCE_H
-#define KY_RECORD_SAMPLE_PERF_SOURCE_H
+#ifndef KY_PROBE_PERF_SOURCE_H
+#define KY_PROBE_PERF_SOURCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

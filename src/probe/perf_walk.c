@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/sample/perf_walk.h>
+#include <probe/perf_walk.h>
 
 #include <unwind/unwind_walk.h>
 

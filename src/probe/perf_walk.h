@@ -3,10 +3,10 @@
  * by `kymo run` and `kymo attach` from outside, by the library's thread from within.
  * Threads: owner.
  */
-#ifndef KY_RECORD_SAMPLE_PERF_WALK_H
-#define KY_RECORD_SAMPLE_PERF_WALK_H
+#ifndef KY_PROBE_PERF_WALK_H
+#define KY_PROBE_PERF_WALK_H
 
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <unwind/unwind_table.h>

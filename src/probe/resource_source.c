@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/resource/resource_source.h>
+#include <probe/resource_source.h>
 
 #include <base/now.h>
 #include <errno.h>

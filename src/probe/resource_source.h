@@ -9,12 +9,12 @@
  * waits in its queues, the counts of dropped connections.
  * Threads: owner. Memory: none but the structure; no descriptor is kept between looks.
  */
-#ifndef KY_RECORD_RESOURCE_RESOURCE_SOURCE_H
-#define KY_RECORD_RESOURCE_RESOURCE_SOURCE_H
+#ifndef KY_PROBE_RESOURCE_SOURCE_H
+#define KY_PROBE_RESOURCE_SOURCE_H
 
-#include <record/resource/cgroup_use.h>
-#include <record/resource/listeners.h>
-#include <record/trigger/proc_look.h>
+#include <probe/cgroup_use.h>
+#include <probe/listeners.h>
+#include <proc/proc_look.h>
 #include <wire/ring_image.h>
 
 #define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where nobody says otherwise */

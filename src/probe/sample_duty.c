@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/sample_duty.h>
+#include <probe/sample_duty.h>
 
 #include <base/now.h>
 #include <base/random.h>
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -11,8 +11,8 @@
  * never.
  * Threads: owner.
  */
-#ifndef KY_RECORD_SAMPLE_SAMPLE_DUTY_H
-#define KY_RECORD_SAMPLE_SAMPLE_DUTY_H
+#ifndef KY_PROBE_SAMPLE_DUTY_H
+#define KY_PROBE_SAMPLE_DUTY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/still_threads.h>
+#include <probe/still_threads.h>
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@
  * by files that stay open: a look takes about a microsecond.
  * Threads: owner.
  */
-#ifndef KY_RECORD_SAMPLE_STILL_THREADS_H
-#define KY_RECORD_SAMPLE_STILL_THREADS_H
+#ifndef KY_PROBE_STILL_THREADS_H
+#define KY_PROBE_STILL_THREADS_H
 
-#include <record/sample/switch_pairs.h>
+#include <probe/switch_pairs.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/sample/switch_duty.h>
+#include <probe/switch_duty.h>
 
 #include <base/random.h>
 

@@ -7,8 +7,8 @@
  * for the whole time by one factor. The times between are drawn, so that nothing periodic is seen
  * always, or never.
  */
-#ifndef KY_RECORD_SAMPLE_SWITCH_DUTY_H
-#define KY_RECORD_SAMPLE_SWITCH_DUTY_H
+#ifndef KY_PROBE_SWITCH_DUTY_H
+#define KY_PROBE_SWITCH_DUTY_H
 
 #include <stdint.h>
 

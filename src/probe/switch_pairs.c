@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/sample/switch_pairs.h>
+#include <probe/switch_pairs.h>
 
 #include <base/alloc.h>
 #include <base/hash.h>

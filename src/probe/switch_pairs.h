@@ -11,10 +11,10 @@
  *              them is counted as dropped.
  * Threads:     owner.
  */
-#ifndef KY_RECORD_SAMPLE_SWITCH_PAIRS_H
-#define KY_RECORD_SAMPLE_SWITCH_PAIRS_H
+#ifndef KY_PROBE_SWITCH_PAIRS_H
+#define KY_PROBE_SWITCH_PAIRS_H
 
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <wire/switch_sample.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/switch_wakes.h>
+#include <probe/switch_wakes.h>
 
 #include <base/hash.h>
 #include <dirent.h>

@@ -4,12 +4,12 @@
  * they are, and what those are called that woke them.
  * Threads: owner. What touches a ring's area runs inside ky_ring_guard().
  */
-#ifndef KY_RECORD_SAMPLE_SWITCH_WAKES_H
-#define KY_RECORD_SAMPLE_SWITCH_WAKES_H
+#ifndef KY_PROBE_SWITCH_WAKES_H
+#define KY_PROBE_SWITCH_WAKES_H
 
-#include <record/sample/switch_pairs.h>
-#include <record/sample/switch_windows.h>
-#include <record/sample/wake_source.h>
+#include <probe/switch_pairs.h>
+#include <probe/switch_windows.h>
+#include <probe/wake_source.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <wire/sample_area.h>

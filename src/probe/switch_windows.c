@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/switch_windows.h>
+#include <probe/switch_windows.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <base/random.h>
-#include <record/sample/fault_stacks.h>
-#include <record/sample/still_threads.h>
+#include <probe/fault_stacks.h>
+#include <probe/still_threads.h>
 #include <errno.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/switch_duty.h>
-#include <record/sample/switch_pairs.h>
-#include <record/sample/switch_wakes.h>
+#include <probe/perf_source.h>
+#include <probe/switch_duty.h>
+#include <probe/switch_pairs.h>
+#include <probe/switch_wakes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

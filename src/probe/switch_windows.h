@@ -9,11 +9,11 @@
  * not see. More than KY_SWITCHES_HZ_MAX a second are kept by their length, with their weight.
  * Threads: owner. From outside, what touches a ring's area runs inside ky_ring_guard().
  */
-#ifndef KY_RECORD_SAMPLE_SWITCH_WINDOWS_H
-#define KY_RECORD_SAMPLE_SWITCH_WINDOWS_H
+#ifndef KY_PROBE_SWITCH_WINDOWS_H
+#define KY_PROBE_SWITCH_WINDOWS_H
 
-#include <record/sample/perf_source.h>
-#include <record/sample/still_threads.h>
+#include <probe/perf_source.h>
+#include <probe/still_threads.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

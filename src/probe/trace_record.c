@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/sample/trace_record.h>
+#include <probe/trace_record.h>
 
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * with KY_TRACE_SAMPLE_TYPE.
  * Threads: any.
  */
-#ifndef KY_RECORD_SAMPLE_TRACE_RECORD_H
-#define KY_RECORD_SAMPLE_TRACE_RECORD_H
+#ifndef KY_PROBE_TRACE_RECORD_H
+#define KY_PROBE_TRACE_RECORD_H
 
 #include <linux/perf_event.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/wake_format.h>
+#include <probe/perf_source.h>
+#include <probe/wake_format.h>
 #include <stdbool.h>
 #include <stdint.h>
 

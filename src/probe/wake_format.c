@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/wake_format.h>
+#include <probe/wake_format.h>
 
 #include <errno.h>
 #include <fcntl.h>

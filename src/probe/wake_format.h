@@ -3,8 +3,8 @@
  * goes from one to another: the numbers and the layouts of its tracepoints sched_waking and
  * sched_switch, as tracefs tells them.
  */
-#ifndef KY_RECORD_SAMPLE_WAKE_FORMAT_H
-#define KY_RECORD_SAMPLE_WAKE_FORMAT_H
+#ifndef KY_PROBE_WAKE_FORMAT_H
+#define KY_PROBE_WAKE_FORMAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/wake_source.h>
+#include <probe/wake_source.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
-#include <record/sample/perf_event.h>
-#include <record/sample/perf_ring.h>
-#include <record/sample/trace_record.h>
-#include <record/sample/wake_format.h>
+#include <probe/perf_event.h>
+#include <probe/perf_ring.h>
+#include <probe/trace_record.h>
+#include <probe/wake_format.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,11 +10,11 @@
  * the same rings.
  * Threads: owner. Memory: a ring for each processor.
  */
-#ifndef KY_RECORD_SAMPLE_WAKE_SOURCE_H
-#define KY_RECORD_SAMPLE_WAKE_SOURCE_H
+#ifndef KY_PROBE_WAKE_SOURCE_H
+#define KY_PROBE_WAKE_SOURCE_H
 
-#include <record/sample/kernel_stacks.h>
-#include <record/sample/perf_source.h>
+#include <probe/kernel_stacks.h>
+#include <probe/perf_source.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <cli/cgroup_limits.h>
+#include <proc/cgroup_limits.h>
 
 #include <base/alloc.h>
-#include <record/trigger/cgroup_look.h>
+#include <proc/cgroup_look.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * container the way ends where the mount does.
  * Threads: owner.
  */
-#ifndef KY_CLI_CGROUP_LIMITS_H
-#define KY_CLI_CGROUP_LIMITS_H
+#ifndef KY_PROC_CGROUP_LIMITS_H
+#define KY_PROC_CGROUP_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * counts.
  * Threads: owner. Memory: none but the structure.
  */
-#ifndef KY_RECORD_TRIGGER_CGROUP_LOOK_H
-#define KY_RECORD_TRIGGER_CGROUP_LOOK_H
+#ifndef KY_PROC_CGROUP_LOOK_H
+#define KY_PROC_CGROUP_LOOK_H
 
 #include <stdbool.h>
 #include <stddef.h>

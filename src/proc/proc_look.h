@@ -5,10 +5,10 @@
  * The process is held by a descriptor of its folder: another one under the same pid is never taken
  * for it. Threads: owner. Memory: none but the structure.
  */
-#ifndef KY_RECORD_TRIGGER_PROC_LOOK_H
-#define KY_RECORD_TRIGGER_PROC_LOOK_H
+#ifndef KY_PROC_PROC_LOOK_H
+#define KY_PROC_PROC_LOOK_H
 
-#include <record/trigger/cgroup_look.h>
+#include <proc/cgroup_look.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

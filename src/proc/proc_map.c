@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <base/proc_map.h>
+#include <proc/proc_map.h>
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* proc_map.h - one line of /proc/PID/maps.
  * Pure. Threads: any.
  */
-#ifndef KY_BASE_PROC_MAP_H
-#define KY_BASE_PROC_MAP_H
+#ifndef KY_PROC_PROC_MAP_H
+#define KY_PROC_PROC_MAP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* run_process.h - is the process that wrote a ring, or may still make one, there? */
-#ifndef KY_CLI_RUN_PROCESS_H
-#define KY_CLI_RUN_PROCESS_H
+#ifndef KY_PROC_RUN_PROCESS_H
+#define KY_PROC_RUN_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

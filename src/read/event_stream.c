@@ -8,7 +8,7 @@
 #include <kymo/base.h>
 #include <read/event_stream.h>
 #include <read/frame_reader.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 #define RAW_BYTES_MAX_DEFAULT (UINT64_C(16) << 30)

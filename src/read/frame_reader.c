@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <read/frame_reader.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 #define WINDOW_BYTES ((size_t)256 << 10)

@@ -2,7 +2,7 @@
 #include <read/processes.h>
 
 #include <base/buf.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 /* Wall clocks are set by seconds; machines and boots differ by more. */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <kymo/base.h>
 #include <read/load.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <string.h>
 
 #define HOT_EVENTS 32u /* decoded at once; they stay in the first-level cache */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/event_format.h>
+#include <report/event_format.h>
 
-#include <analyze/json_write.h>
-#include <cli/event_names.h>
+#include <base/json_write.h>
+#include <report/event_names.h>
 
 #include <analyze/report.h>
 #include <base/alloc.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>

@@ -8,11 +8,11 @@
  * fields are left out of text, null in JSON, empty in CSV.
  * Errors: buf->failed.    Threads: owner.
  */
-#ifndef KY_CLI_EVENT_FORMAT_H
-#define KY_CLI_EVENT_FORMAT_H
+#ifndef KY_REPORT_EVENT_FORMAT_H
+#define KY_REPORT_EVENT_FORMAT_H
 
 #include <base/buf.h>
-#include <cli/catalog.h>
+#include <analyze/catalog.h>
 #include <read/event_stream.h>
 #include <read/symbol_table.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/report.h>
-#include <cli/code_addresses.h>
-#include <cli/event_names.h>
+#include <analyze/code_addresses.h>
+#include <report/event_names.h>
 
-#include <analyze/json_write.h>
-#include <cli/out_text.h>
+#include <base/json_write.h>
+#include <base/out_text.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
  *
  * Errors: buf->failed.    Threads: owner.
  */
-#ifndef KY_CLI_EVENT_NAMES_H
-#define KY_CLI_EVENT_NAMES_H
+#ifndef KY_REPORT_EVENT_NAMES_H
+#define KY_REPORT_EVENT_NAMES_H
 
 #include <base/buf.h>
 #include <read/event_stream.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/frames_text.h>
+#include <report/frames_text.h>
 
-#include <analyze/json_write.h>
-#include <cli/out_text.h>
+#include <base/json_write.h>
+#include <base/out_text.h>
 #include <string.h>
 
 #define INLINES_MAX 8u

@@ -2,8 +2,8 @@
 /* frames_text.h - stacks as text, by name.
  * Threads: any.
  */
-#ifndef KY_CLI_FRAMES_TEXT_H
-#define KY_CLI_FRAMES_TEXT_H
+#ifndef KY_REPORT_FRAMES_TEXT_H
+#define KY_REPORT_FRAMES_TEXT_H
 
 #include <base/buf.h>
 #include <read/symbol_table.h>

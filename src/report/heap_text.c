@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/heap_text.h>
+#include <report/heap_text.h>
 
-#include <cli/out_text.h>
-#include <cli/profile_cells.h>
+#include <base/out_text.h>
+#include <report/profile_cells.h>
 #include <stdio.h>
 #include <string.h>
 

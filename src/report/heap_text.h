@@ -2,8 +2,8 @@
 /* heap_text.h - the part of `kymo report` that says who allocates, what is live and what grows.
  * Threads: owner.
  */
-#ifndef KY_CLI_HEAP_TEXT_H
-#define KY_CLI_HEAP_TEXT_H
+#ifndef KY_REPORT_HEAP_TEXT_H
+#define KY_REPORT_HEAP_TEXT_H
 
 #include <analyze/stack_profile.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/profile_cells.h>
+#include <report/profile_cells.h>
 
-#include <cli/syscall_name.h>
+#include <report/syscall_name.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,11 +4,11 @@
  * Invariants:  a `cell` has KY_PROFILE_CELL_BYTES and is what is returned.
  * Threads:     owner.
  */
-#ifndef KY_CLI_PROFILE_CELLS_H
-#define KY_CLI_PROFILE_CELLS_H
+#ifndef KY_REPORT_PROFILE_CELLS_H
+#define KY_REPORT_PROFILE_CELLS_H
 
 #include <analyze/stack_profile.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 
 #define KY_PROFILE_CELL_BYTES 256u
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/profile_text.h>
+#include <report/profile_text.h>
 
 #include <base/alloc.h>
-#include <cli/heap_text.h>
-#include <cli/out_text.h>
-#include <cli/profile_cells.h>
-#include <cli/unseen_text.h>
+#include <report/heap_text.h>
+#include <base/out_text.h>
+#include <report/profile_cells.h>
+#include <report/unseen_text.h>
 #include <inttypes.h>
 #include <math.h>
 #include <read/sort.h>

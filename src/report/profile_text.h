@@ -2,11 +2,11 @@
 /* profile_text.h - the part of `kymo report` that says what samples tell.
  * Threads: owner.
  */
-#ifndef KY_CLI_PROFILE_TEXT_H
-#define KY_CLI_PROFILE_TEXT_H
+#ifndef KY_REPORT_PROFILE_TEXT_H
+#define KY_REPORT_PROFILE_TEXT_H
 
 #include <analyze/stack_profile.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 
 /* Where there is no sample: one line that says so, and why as far as the trace knows. */
 void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/report_text.h>
+#include <report/report_text.h>
 
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
 #include <base/alloc.h>
-#include <cli/out_text.h>
-#include <cli/resource_text.h>
-#include <cli/watched_text.h>
-#include <cli/worst_text.h>
+#include <base/out_text.h>
+#include <report/resource_text.h>
+#include <report/watched_text.h>
+#include <report/worst_text.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

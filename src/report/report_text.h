@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* report_text.h - the report for people: the answer first, then what it rests on, last what is
  * unsure. */
-#ifndef KY_CLI_REPORT_TEXT_H
-#define KY_CLI_REPORT_TEXT_H
+#ifndef KY_REPORT_REPORT_TEXT_H
+#define KY_REPORT_REPORT_TEXT_H
 
 #include <analyze/stack_profile.h>
 #include <base/buf.h>
-#include <cli/trace_symbols.h>
+#include <edit/trace_symbols.h>
 #include <stdbool.h>
 
 /* profile: what happened inside the worst polls. symbols: see watched_text.h. worst_count: rows of

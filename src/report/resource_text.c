@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/resource_text.h>
+#include <report/resource_text.h>
 
 #include <analyze/resource_use.h>
 #include <base/alloc.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* resource_text.h - the part of a report about what the process used of what it was allowed.
  * Threads: owner.
  */
-#ifndef KY_CLI_RESOURCE_TEXT_H
-#define KY_CLI_RESOURCE_TEXT_H
+#ifndef KY_REPORT_RESOURCE_TEXT_H
+#define KY_REPORT_RESOURCE_TEXT_H
 
 #include <analyze/report.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/syscall_name.h>
+#include <report/syscall_name.h>
 
 #include <stddef.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* syscall_name.h - what a system call is called, of those that make threads wait.
  * Threads: any.
  */
-#ifndef KY_CLI_SYSCALL_NAME_H
-#define KY_CLI_SYSCALL_NAME_H
+#ifndef KY_REPORT_SYSCALL_NAME_H
+#define KY_REPORT_SYSCALL_NAME_H
 
 #include <stdint.h>
 

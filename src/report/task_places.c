@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/task_places.h>
+#include <report/task_places.h>
 
 #include <analyze/crate_name.h>
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
-#include <cli/out_text.h>
-#include <cli/trace_symbols.h>
+#include <base/out_text.h>
+#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
  *
  * Threads: owner.
  */
-#ifndef KY_CLI_TASK_PLACES_H
-#define KY_CLI_TASK_PLACES_H
+#ifndef KY_REPORT_TASK_PLACES_H
+#define KY_REPORT_TASK_PLACES_H
 
 #include <base/buf.h>
 #include <stdbool.h>

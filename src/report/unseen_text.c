@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/unseen_text.h>
+#include <report/unseen_text.h>
 
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <stdio.h>
 #include <string.h>
 

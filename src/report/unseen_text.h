@@ -2,8 +2,8 @@
 /* unseen_text.h - what `kymo report` says of what its samplers could not see.
  * Threads: owner.
  */
-#ifndef KY_CLI_UNSEEN_TEXT_H
-#define KY_CLI_UNSEEN_TEXT_H
+#ifndef KY_REPORT_UNSEEN_TEXT_H
+#define KY_REPORT_UNSEEN_TEXT_H
 
 #include <analyze/stack_profile.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/watched_text.h>
+#include <report/watched_text.h>
 
-#include <cli/frames_text.h>
-#include <cli/out_text.h>
-#include <cli/syscall_name.h>
+#include <report/frames_text.h>
+#include <base/out_text.h>
+#include <report/syscall_name.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * process ended, why there is this dump, which rule fired, what stuck threads did.
  * Threads: any.
  */
-#ifndef KY_CLI_WATCHED_TEXT_H
-#define KY_CLI_WATCHED_TEXT_H
+#ifndef KY_REPORT_WATCHED_TEXT_H
+#define KY_REPORT_WATCHED_TEXT_H
 
 #include <base/buf.h>
-#include <cli/trace_symbols.h>
+#include <edit/trace_symbols.h>
 #include <read/trace.h>
 
 /* Appends one line each; nothing where the trace has nothing of the kind. symbols: names the code

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/worst_text.h>
+#include <report/worst_text.h>
 
-#include <cli/profile_cells.h>
+#include <report/profile_cells.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

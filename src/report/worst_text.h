@@ -2,11 +2,11 @@
 /* worst_text.h - the part of `kymo report` that says what happened inside the worst polls.
  * Threads: owner.
  */
-#ifndef KY_CLI_WORST_TEXT_H
-#define KY_CLI_WORST_TEXT_H
+#ifndef KY_REPORT_WORST_TEXT_H
+#define KY_REPORT_WORST_TEXT_H
 
 #include <analyze/stack_profile.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 
 /* One line: what most of the longest poll was, with the program's own line. Nothing where no sample
  * says so. */

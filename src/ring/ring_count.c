@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_count.h>
+#include <ring/ring_count.h>
 
 #include <base/alloc.h>
 #include <errno.h>

@@ -5,10 +5,10 @@
  * A thread whose last sub-buffer has been overwritten is not seen any more. Runs inside
  * ky_ring_guarded().     Memory: 24 bytes a thread, 4 a slot.    Threads: owner.
  */
-#ifndef KY_CLI_RING_COUNT_H
-#define KY_CLI_RING_COUNT_H
+#ifndef KY_RING_RING_COUNT_H
+#define KY_RING_RING_COUNT_H
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 struct ky_thread_count {
 	uint64_t record_count; /* that it had written; 0: not seen */

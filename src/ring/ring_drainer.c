@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_drainer.h>
+#include <ring/ring_drainer.h>
 
-#include <cli/ring_keep.h>
-#include <cli/ring_process.h>
+#include <ring/ring_keep.h>
+#include <ring/ring_process.h>
 #include <string.h>
 
 void ky_ring_drainer_find(struct ky_ring_drainer *out, const struct ky_found_ring *found,

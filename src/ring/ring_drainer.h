@@ -3,10 +3,10 @@
  * stream mode is a wish of the ring's, and whoever fulfilled it may have been killed.
  * Threads: owner.
  */
-#ifndef KY_CLI_RING_DRAINER_H
-#define KY_CLI_RING_DRAINER_H
+#ifndef KY_RING_RING_DRAINER_H
+#define KY_RING_RING_DRAINER_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
 #define KY_DRAIN_THREAD "kymo-drain"
 

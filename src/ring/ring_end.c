@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_end.h>
+#include <ring/ring_end.h>
 
 #include <base/gnu.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -3,10 +3,10 @@
  * by whoever makes a trace of the ring.
  * Threads: any. What is read comes from an untrusted image.
  */
-#ifndef KY_CLI_RING_END_H
-#define KY_CLI_RING_END_H
+#ifndef KY_RING_RING_END_H
+#define KY_RING_RING_END_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
 #define KY_END_TEXT_BYTES 256u
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
 #include <base/alloc.h>
 #include <base/first_line.h>
 #include <base/gnu.h>
 #include <base/now.h>
-#include <cli/ring_process.h>
-#include <cli/run_process.h>
+#include <ring/ring_process.h>
+#include <proc/run_process.h>
 #include <dirent.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>

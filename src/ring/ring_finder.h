@@ -12,8 +12,8 @@
  *          maps nothing.
  * Threads: owner.
  */
-#ifndef KY_CLI_RING_FINDER_H
-#define KY_CLI_RING_FINDER_H
+#ifndef KY_RING_RING_FINDER_H
+#define KY_RING_RING_FINDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_guard.h>
+#include <ring/ring_guard.h>
 
 #include <kymo/base.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * full: a fault inside it must end the work on that ring, not the process.
  * Threads: one at a time in the process; not nested.
  */
-#ifndef KY_CLI_RING_GUARD_H
-#define KY_CLI_RING_GUARD_H
+#ifndef KY_RING_RING_GUARD_H
+#define KY_RING_RING_GUARD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_keep.h>
+#include <ring/ring_keep.h>
 
 #include <base/gnu.h>
-#include <cli/status_directory.h>
+#include <ring/status_directory.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -7,10 +7,10 @@
  *             With them goes what killed runs left beside them (status_directory.h).
  * Threads:    owner.
  */
-#ifndef KY_CLI_RING_KEEP_H
-#define KY_CLI_RING_KEEP_H
+#ifndef KY_RING_RING_KEEP_H
+#define KY_RING_RING_KEEP_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
 struct ky_ring_keep_result {
 	uint32_t removed_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/ring_litter.h>
+#include <ring/ring_litter.h>
 
 #include <base/alloc.h>
 #include <dirent.h>

@@ -7,8 +7,8 @@
  *             is there; or another boot's); never one that a kymo is at; the newest stays.
  * Threads:    any but the host's own: it opens files.
  */
-#ifndef KY_RECORD_RING_LITTER_H
-#define KY_RECORD_RING_LITTER_H
+#ifndef KY_RING_RING_LITTER_H
+#define KY_RING_RING_LITTER_H
 
 #include <record/emit/ring_file.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/trigger/ring_look.h>
+#include <ring/ring_look.h>
 
 #include <base/alloc.h>
 #include <base/timeline.h>

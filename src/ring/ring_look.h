@@ -7,10 +7,10 @@
  * The image is untrusted (ring_view.h); loops are bounded by its slots and words.
  * Threads: owner.   Memory: fixed at open.
  */
-#ifndef KY_RECORD_TRIGGER_RING_LOOK_H
-#define KY_RECORD_TRIGGER_RING_LOOK_H
+#ifndef KY_RING_RING_LOOK_H
+#define KY_RING_RING_LOOK_H
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 #define KY_LOOK_THREADS_MAX 16384u
 

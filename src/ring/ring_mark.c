@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_mark.h>
+#include <ring/ring_mark.h>
 
 #include <base/utf8.h>
 #include <errno.h>

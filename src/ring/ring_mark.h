@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_mark.h - labels put into a ring from outside, by the protocol of struct ky_ring_mark. */
-#ifndef KY_CLI_RING_MARK_H
-#define KY_CLI_RING_MARK_H
+#ifndef KY_RING_RING_MARK_H
+#define KY_RING_RING_MARK_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
 struct ky_mark {
 	uint64_t number; /* from 0 */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The one ring that somebody means, and its mapping. */
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
-#include <cli/ring_guard.h>
-#include <cli/ring_process.h>
-#include <cli/run_process.h>
+#include <ring/ring_guard.h>
+#include <ring/ring_process.h>
+#include <proc/run_process.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_process.h>
+#include <ring/ring_process.h>
 
-#include <base/proc_map.h>
-#include <cli/run_process.h>
+#include <proc/proc_map.h>
+#include <proc/run_process.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

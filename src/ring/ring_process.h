@@ -3,8 +3,8 @@
  * and what a pid of another namespace is called in ours.
  * Threads: owner. Whatever we may not look into is passed over.
  */
-#ifndef KY_CLI_RING_PROCESS_H
-#define KY_CLI_RING_PROCESS_H
+#ifndef KY_RING_RING_PROCESS_H
+#define KY_RING_RING_PROCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <cli/ring_settings.h>
+#include <ring/ring_settings.h>
 
 #include <base/now.h>
 #include <base/testpoint.h>
 #include <cli/cli.h>
 #include <cli/moment.h>
-#include <cli/out_text.h>
-#include <cli/ring_mark.h>
+#include <base/out_text.h>
+#include <ring/ring_mark.h>
 #include <cli/run_options.h>
 #include <errno.h>
 #include <kymo/emit.h>

@@ -16,10 +16,10 @@
  *
  * Everything is checked before anything is written.     Threads: owner.
  */
-#ifndef KY_CLI_RING_SETTINGS_H
-#define KY_CLI_RING_SETTINGS_H
+#ifndef KY_RING_RING_SETTINGS_H
+#define KY_RING_RING_SETTINGS_H
 
-#include <cli/ring_finder.h>
+#include <ring/ring_finder.h>
 
 #define KY_SETTING_TEXT_BYTES 48u
 #define KY_SETTINGS_MAX 32u

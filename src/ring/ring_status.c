@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/ring_status.h>
+#include <ring/ring_status.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <base/timeline.h>
 #include <base/utf8.h>
-#include <cli/ring_tail.h>
+#include <agent/ring_tail.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <kymo/emit.h>
-#include <ship/symbol/ring_names.h>
+#include <symbol/ring_names.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,14 +4,14 @@
  * The image is untrusted and changes under our eyes. Memory: bounded by KY_STATE_POLLS_MAX and the
  * ring's threads.     Threads: owner.
  */
-#ifndef KY_CLI_RING_STATUS_H
-#define KY_CLI_RING_STATUS_H
+#ifndef KY_RING_RING_STATUS_H
+#define KY_RING_RING_STATUS_H
 
 #include <base/buf.h>
-#include <cli/ring_count.h>
-#include <cli/ring_finder.h>
-#include <cli/ring_mark.h>
-#include <cli/ring_settings.h>
+#include <ring/ring_count.h>
+#include <ring/ring_finder.h>
+#include <ring/ring_mark.h>
+#include <ring/ring_settings.h>
 
 #define KY_STATE_POLLS_MAX 1024u
 #define KY_STATE_NAME_BYTES 256u

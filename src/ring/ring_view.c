@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 #include <errno.h>
 #include <kymo/base.h>

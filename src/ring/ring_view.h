@@ -4,8 +4,8 @@
  *
  * Threads: any; never writes.
  */
-#ifndef KY_DRAIN_RING_VIEW_H
-#define KY_DRAIN_RING_VIEW_H
+#ifndef KY_RING_RING_VIEW_H
+#define KY_RING_RING_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <cli/run_directory.h>
+#include <ring/run_directory.h>
 
 #include <base/now.h>
 #include <dirent.h>

@@ -6,8 +6,8 @@
  *            machine's, and only a while after its last change.
  * Threads:   owner.
  */
-#ifndef KY_CLI_RUN_DIRECTORY_H
-#define KY_CLI_RUN_DIRECTORY_H
+#ifndef KY_RING_RUN_DIRECTORY_H
+#define KY_RING_RUN_DIRECTORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

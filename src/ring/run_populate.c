@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_populate.h>
+#include <ring/run_populate.h>
 
 #include <sys/mman.h>
 #include <sys/statvfs.h>

@@ -7,10 +7,10 @@
  *             relies on none of it.
  * Threads:    owner, under the guard of whoever looks at the image.
  */
-#ifndef KY_CLI_RUN_POPULATE_H
-#define KY_CLI_RUN_POPULATE_H
+#ifndef KY_RING_RUN_POPULATE_H
+#define KY_RING_RUN_POPULATE_H
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <stdbool.h>
 
 struct ky_run_populate {

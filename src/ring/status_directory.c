@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/status_directory.h>
+#include <ring/status_directory.h>
 
 #include <dirent.h>
 #include <errno.h>

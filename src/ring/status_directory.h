@@ -7,8 +7,8 @@
  *             nobody, and of what is in it only PID.status files.
  * Threads:    owner.
  */
-#ifndef KY_CLI_STATUS_DIRECTORY_H
-#define KY_CLI_STATUS_DIRECTORY_H
+#ifndef KY_RING_STATUS_DIRECTORY_H
+#define KY_RING_STATUS_DIRECTORY_H
 
 #include <stddef.h>
 #include <stdint.h>

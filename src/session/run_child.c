@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_child.h>
+#include <session/run_child.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -8,8 +8,8 @@
  * If kymo is killed, nothing happens to CMD: no pipe, no ptrace, no death signal ties it to us.
  * Threads: owner; one child per process.
  */
-#ifndef KY_CLI_RUN_CHILD_H
-#define KY_CLI_RUN_CHILD_H
+#ifndef KY_SESSION_RUN_CHILD_H
+#define KY_SESSION_RUN_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>

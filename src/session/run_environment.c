@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
-#include <cli/run_environment.h>
-#include <cli/status_directory.h>
+#include <session/run_environment.h>
+#include <ring/status_directory.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -10,8 +10,8 @@
  *
  * Children inherit all of it, which is how they are recorded too.
  */
-#ifndef KY_CLI_RUN_ENVIRONMENT_H
-#define KY_CLI_RUN_ENVIRONMENT_H
+#ifndef KY_SESSION_RUN_ENVIRONMENT_H
+#define KY_SESSION_RUN_ENVIRONMENT_H
 
 #include <cli/run_options.h>
 #include <stdbool.h>

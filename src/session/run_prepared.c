@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_prepared.h>
+#include <session/run_prepared.h>
 
 #include <base/testpoint.h>
 #include <sys/file.h>

@@ -2,10 +2,10 @@
 /* run_prepared.h - ring files that nobody has recorded into yet.
  * Threads: owner.
  */
-#ifndef KY_CLI_RUN_PREPARED_H
-#define KY_CLI_RUN_PREPARED_H
+#ifndef KY_SESSION_RUN_PREPARED_H
+#define KY_SESSION_RUN_PREPARED_H
 
-#include <cli/run_unwind.h>
+#include <agent/run_unwind.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>

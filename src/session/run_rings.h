@@ -7,8 +7,8 @@
  * Trouble with the disk or with a ring is said once and never reaches CMD.
  * Threads: owner.
  */
-#ifndef KY_CLI_RUN_RINGS_H
-#define KY_CLI_RUN_RINGS_H
+#ifndef KY_SESSION_RUN_RINGS_H
+#define KY_SESSION_RUN_RINGS_H
 
 #include <cli/run_options.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/out_text.h>
-#include <cli/run_say.h>
+#include <base/out_text.h>
+#include <session/run_say.h>
 #include <stdarg.h>
 #include <unistd.h>
 

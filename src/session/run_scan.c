@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/run_scan.h>
+#include <session/run_scan.h>
 
 #include <base/hash.h>
 #include <string.h>

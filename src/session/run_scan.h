@@ -2,8 +2,8 @@
 /* run_scan.h - when `kymo run` looks for new rings again, and which files it passes over.
  * Threads: owner.
  */
-#ifndef KY_CLI_RUN_SCAN_H
-#define KY_CLI_RUN_SCAN_H
+#ifndef KY_SESSION_RUN_SCAN_H
+#define KY_SESSION_RUN_SCAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/disk_room.h>
+#include <ship/disk_room.h>
 
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* disk_room.h - what a failed write means to whoever has to mend it.
  * Threads: any.
  */
-#ifndef KY_CLI_DISK_ROOM_H
-#define KY_CLI_DISK_ROOM_H
+#ifndef KY_SHIP_DISK_ROOM_H
+#define KY_SHIP_DISK_ROOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/leftover.h>
+#include <ship/leftover.h>
 
 #include <signal.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * removes what is noted, the last first, and then does what the signal does.
  * Threads: owner.
  */
-#ifndef KY_CLI_LEFTOVER_H
-#define KY_CLI_LEFTOVER_H
+#ifndef KY_SHIP_LEFTOVER_H
+#define KY_SHIP_LEFTOVER_H
 
 #define KY_LEFTOVERS_MAX 8u /* what comes on top is not noted */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/out_file.h>
+#include <ship/out_file.h>
 
 #include <base/alloc.h>
-#include <cli/leftover.h>
+#include <ship/leftover.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

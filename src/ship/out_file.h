@@ -7,8 +7,8 @@
  * names; one that is replaced hands on its mode, and its owner where the system lets it.
  * Threads: owner.
  */
-#ifndef KY_CLI_OUT_FILE_H
-#define KY_CLI_OUT_FILE_H
+#ifndef KY_SHIP_OUT_FILE_H
+#define KY_SHIP_OUT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

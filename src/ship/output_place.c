@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <cli/output_place.h>
+#include <ship/output_place.h>
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
  * What may yet change by itself (a full disk, a service's folder that comes later) is no obstacle.
  * Threads: any.
  */
-#ifndef KY_CLI_OUTPUT_PLACE_H
-#define KY_CLI_OUTPUT_PLACE_H
+#ifndef KY_SHIP_OUTPUT_PLACE_H
+#define KY_SHIP_OUTPUT_PLACE_H
 
 #include <stdbool.h>
 

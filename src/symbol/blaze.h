@@ -8,8 +8,8 @@
  * Memory:  the file is mapped; parsed units stay until close.
  * Threads: owner.
  */
-#ifndef KY_SHIP_SYMBOL_BLAZE_H
-#define KY_SHIP_SYMBOL_BLAZE_H
+#ifndef KY_SYMBOL_BLAZE_H
+#define KY_SYMBOL_BLAZE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <ship/symbol/demangle.h>
+#include <symbol/demangle.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

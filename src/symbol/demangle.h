@@ -7,8 +7,8 @@
  * disambiguators are dropped; identifiers in punycode are shown as punycode{...}.
  * Threads: any.      Signals: safe.
  */
-#ifndef KY_SHIP_SYMBOL_DEMANGLE_H
-#define KY_SHIP_SYMBOL_DEMANGLE_H
+#ifndef KY_SYMBOL_DEMANGLE_H
+#define KY_SYMBOL_DEMANGLE_H
 
 #include <stddef.h>
 

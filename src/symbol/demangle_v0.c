@@ -2,7 +2,7 @@
 /* Rust's v0 mangling (RFC 2603): a recursive grammar with back-references, printed while it is
  * parsed. */
 #include <inttypes.h>
-#include <ship/symbol/demangle.h>
+#include <symbol/demangle.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

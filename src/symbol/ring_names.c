@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <limits.h>
-#include <ship/symbol/elf_image.h>
-#include <ship/symbol/ring_names.h>
-#include <ship/symbol/task_names.h>
+#include <elf/elf_image.h>
+#include <symbol/ring_names.h>
+#include <symbol/task_names.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,8 +8,8 @@
  * match. Memory:  one symbol index per module that a name falls into, released by close.
  * Threads: owner.
  */
-#ifndef KY_SHIP_SYMBOL_RING_NAMES_H
-#define KY_SHIP_SYMBOL_RING_NAMES_H
+#ifndef KY_SYMBOL_RING_NAMES_H
+#define KY_SYMBOL_RING_NAMES_H
 
 #include <stddef.h>
 #include <stdint.h>

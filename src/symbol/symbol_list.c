@@ -2,7 +2,7 @@
 #include <base/alloc.h>
 #include <errno.h>
 #include <kymo/base.h>
-#include <ship/symbol/symbol_list.h>
+#include <symbol/symbol_list.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * Memory:      24 B a symbol and its name.
  * Threads:     owner while it grows; any number of readers after ky_symbol_list_finish().
  */
-#ifndef KY_SHIP_SYMBOL_SYMBOL_LIST_H
-#define KY_SHIP_SYMBOL_SYMBOL_LIST_H
+#ifndef KY_SYMBOL_SYMBOL_LIST_H
+#define KY_SYMBOL_SYMBOL_LIST_H
 
 #include <base/buf.h>
 #include <stdbool.h>

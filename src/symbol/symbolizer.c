@@ -7,11 +7,11 @@
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <link.h>
-#include <ship/symbol/blaze.h>
-#include <ship/symbol/debug_search.h>
-#include <ship/symbol/symbol_list.h>
-#include <ship/symbol/symbolizer.h>
-#include <ship/symbol/vdso.h>
+#include <symbol/blaze.h>
+#include <symbol/debug_search.h>
+#include <symbol/symbol_list.h>
+#include <symbol/symbolizer.h>
+#include <elf/vdso.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
  *           addresses of one module together.
  * Threads:  owner; never one of the host's.
  */
-#ifndef KY_SHIP_SYMBOL_SYMBOLIZER_H
-#define KY_SHIP_SYMBOL_SYMBOLIZER_H
+#ifndef KY_SYMBOL_SYMBOLIZER_H
+#define KY_SYMBOL_SYMBOLIZER_H
 
 #include <stdbool.h>
 #include <wire/symbol_source.h>

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
-#include <ship/symbol/demangle.h>
-#include <ship/symbol/task_names.h>
-#include <ship/symbol/task_type.h>
+#include <symbol/demangle.h>
+#include <symbol/task_names.h>
+#include <symbol/task_type.h>
 #include <string.h>
 
 #define DEPTH_MAX 6u

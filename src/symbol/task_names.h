@@ -11,10 +11,10 @@
  * Cost:     at most WALK_BYTES_MAX of code per table.
  * Threads:  owner; never one of the host's.
  */
-#ifndef KY_SHIP_SYMBOL_TASK_NAMES_H
-#define KY_SHIP_SYMBOL_TASK_NAMES_H
+#ifndef KY_SYMBOL_TASK_NAMES_H
+#define KY_SYMBOL_TASK_NAMES_H
 
-#include <ship/symbol/elf_image.h>
+#include <elf/elf_image.h>
 
 struct ky_task_names;
 

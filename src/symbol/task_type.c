@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <ship/symbol/task_type.h>
+#include <symbol/task_type.h>
 #include <string.h>
 
 /* The first generic argument that starts at text, up to its comma or closing bracket. */

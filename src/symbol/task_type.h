@@ -2,8 +2,8 @@
 /* task_type.h - from a demangled function of Tokio's to the future it was compiled for.
  * Threads: any.
  */
-#ifndef KY_SHIP_SYMBOL_TASK_TYPE_H
-#define KY_SHIP_SYMBOL_TASK_TYPE_H
+#ifndef KY_SYMBOL_TASK_TYPE_H
+#define KY_SYMBOL_TASK_TYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/trigger/budget.h>
+#include <watch/budget.h>
 
 #include <string.h>
 

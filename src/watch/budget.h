@@ -6,8 +6,8 @@
  * a minute, the next one is made when that minute is over: what is wrong is wrong for longer.
  * Threads: owner. Memory: fixed.
  */
-#ifndef KY_RECORD_TRIGGER_BUDGET_H
-#define KY_RECORD_TRIGGER_BUDGET_H
+#ifndef KY_WATCH_BUDGET_H
+#define KY_WATCH_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/oom_watch.h>
+#include <watch/oom_watch.h>
 
 #include <base/now.h>
-#include <cli/run_process.h>
+#include <proc/run_process.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

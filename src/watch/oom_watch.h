@@ -8,8 +8,8 @@
  * claimed.
  * Threads: owner.
  */
-#ifndef KY_CLI_OOM_WATCH_H
-#define KY_CLI_OOM_WATCH_H
+#ifndef KY_WATCH_OOM_WATCH_H
+#define KY_WATCH_OOM_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

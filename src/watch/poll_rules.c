@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Polls that stay open and runtimes that stand still: judged by the ring, with what the threads do
  * meanwhile noted from /proc. */
-#include <record/trigger/watch_state.h>
+#include <watch/watch_state.h>
 
 #include <kymo/emit.h>
 #include <string.h>

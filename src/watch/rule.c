@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/trigger/rule.h>
+#include <watch/rule.h>
 
 #include <base/timeline.h>
 #include <base/utf8.h>

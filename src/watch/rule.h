@@ -12,8 +12,8 @@
  * Several rules: separated by ";" or line ends; what follows "#" on a line is a comment. A NAME
  * with a space or one of >;#= stands in double quotes. Pure functions. Threads: any.
  */
-#ifndef KY_RECORD_TRIGGER_RULE_H
-#define KY_RECORD_TRIGGER_RULE_H
+#ifndef KY_WATCH_RULE_H
+#define KY_WATCH_RULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Rules about numbers that are read now and then: /proc, the cgroup, counters of the application,
  * sums over events. */
-#include <record/trigger/watch_state.h>
+#include <watch/watch_state.h>
 
 #include <string.h>
 #include <wire/ring_span.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/trigger/stuck_log.h>
+#include <watch/stuck_log.h>
 
 #include <stdbool.h>
 #include <string.h>

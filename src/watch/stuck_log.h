@@ -3,8 +3,8 @@
  * and between them ever fewer at even distances, so that they cover the whole time.
  * Threads: owner. Memory: fixed.
  */
-#ifndef KY_RECORD_TRIGGER_STUCK_LOG_H
-#define KY_RECORD_TRIGGER_STUCK_LOG_H
+#ifndef KY_WATCH_STUCK_LOG_H
+#define KY_WATCH_STUCK_LOG_H
 
 #include <stddef.h>
 #include <stdint.h>

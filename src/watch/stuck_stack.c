@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <record/trigger/watch_state.h>
+#include <watch/watch_state.h>
 
 #include <unistd.h>
 #include <unwind/unwind_process.h>

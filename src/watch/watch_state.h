@@ -2,13 +2,13 @@
 /* watch_state.h - the watchdog's inside, shared by the files that judge the rules.
  * Threads: owner.
  */
-#ifndef KY_RECORD_TRIGGER_WATCH_STATE_H
-#define KY_RECORD_TRIGGER_WATCH_STATE_H
+#ifndef KY_WATCH_WATCH_STATE_H
+#define KY_WATCH_WATCH_STATE_H
 
-#include <record/trigger/budget.h>
-#include <record/trigger/proc_look.h>
-#include <record/trigger/ring_look.h>
-#include <record/trigger/watchdog.h>
+#include <watch/budget.h>
+#include <proc/proc_look.h>
+#include <ring/ring_look.h>
+#include <watch/watchdog.h>
 
 #define KY_WATCH_MS UINT64_C(1000000)
 #define KY_WATCH_SECOND UINT64_C(1000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Opening, the pace of looks, our own lateness, and what lets a firing through. */
-#include <record/trigger/watch_state.h>
+#include <watch/watch_state.h>
 
 #include <base/alloc.h>
 #include <base/now.h>

@@ -11,11 +11,11 @@
  * The image is untrusted (ring_view.h).
  * Threads: owner.   Memory: bounded by the ring's slots and threads, rules and KY_STUCK_NOTES.
  */
-#ifndef KY_RECORD_TRIGGER_WATCHDOG_H
-#define KY_RECORD_TRIGGER_WATCHDOG_H
+#ifndef KY_WATCH_WATCHDOG_H
+#define KY_WATCH_WATCHDOG_H
 
-#include <record/trigger/rule.h>
-#include <record/trigger/stuck_log.h> /* KY_STUCK_NOTES */
+#include <watch/rule.h>
+#include <watch/stuck_log.h> /* KY_STUCK_NOTES */
 #include <wire/ring_image.h>
 #include <wire/watch_note.h> /* struct ky_stuck_note, struct ky_event_sums */
 

@@ -7,9 +7,9 @@
 #include "now_fake.h"
 
 #include <errno.h>
-#include <record/sample/perf_event.h>
-#include <record/sample/perf_record.h>
-#include <record/sample/trace_record.h>
+#include <probe/perf_event.h>
+#include <probe/perf_record.h>
+#include <probe/trace_record.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

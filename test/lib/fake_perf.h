@@ -12,7 +12,7 @@
 #define KY_TEST_FAKE_PERF_H
 
 #include <linux/perf_event.h>
-#include <record/sample/wake_format.h>
+#include <probe/wake_format.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

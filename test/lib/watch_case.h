@@ -10,7 +10,7 @@
 #include "fake_proc.h"
 #include "ring_builder.h"
 
-#include <record/trigger/watchdog.h>
+#include <watch/watchdog.h>
 #include <string.h>
 
 #define MS UINT64_C(1000000)

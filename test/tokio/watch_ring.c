@@ -9,7 +9,7 @@
  */
 #include <base/now.h>
 #include <fcntl.h>
-#include <record/trigger/watchdog.h>
+#include <watch/watchdog.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
 #include <analyze/canonical.h>
 #include <base/alloc.h>
 #include <kymo/base.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <read/trace.h>
 
 #define MEMORY_BYTES_MAX (UINT64_C(3) << 30)

@@ -5,7 +5,7 @@
 
 #include <base/alloc.h>
 #include <kymo/kymo.h>
-#include <record/dump_file.h>
+#include <agent/dump_file.h>
 #include <record/emit/emit_engine.h>
 #include <stdio.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <record/emit/emit_engine.h>
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>

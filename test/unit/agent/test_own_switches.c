@@ -15,8 +15,8 @@
 #include <pthread.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
-#include <record/own_sampler.h>
-#include <record/sample/perf_source.h>
+#include <agent/own_sampler.h>
+#include <probe/perf_source.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>

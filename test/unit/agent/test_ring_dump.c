@@ -4,7 +4,7 @@
 
 #include <base/gnu.h>
 
-#include <cli/ring_dump.h>
+#include <agent/ring_dump.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>

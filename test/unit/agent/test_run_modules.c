@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include <cli/run_modules.h>
+#include <agent/run_modules.h>
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>

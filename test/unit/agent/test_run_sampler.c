@@ -3,11 +3,11 @@
  * to. */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/run_sampler.h>
+#include <agent/run_sampler.h>
 #include <errno.h>
-#include <record/sample/perf_source.h>
-#include <record/sample/perf_walk.h>
-#include <record/sample/switch_windows.h>
+#include <probe/perf_source.h>
+#include <probe/perf_walk.h>
+#include <probe/switch_windows.h>
 #include <string.h>
 
 #define OFF UINT32_MAX

@@ -2,7 +2,7 @@
 /* The thread that keeps tables, on a ring file of this process. */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/run_unwind.h>
+#include <agent/run_unwind.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>

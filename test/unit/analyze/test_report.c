@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../read/dial9_case.h"
 #include "../read/read_case.h"
-#include <analyze/json_write.h>
+#include <base/json_write.h>
 #include <analyze/canonical.h>
 #include <analyze/report.h>
 

@@ -5,8 +5,7 @@
 
 #include <cmocka.h>
 
-#include <cli/cli.h>
-#include <cli/out_text.h>
+#include <base/out_text.h>
 #include <string.h>
 
 static struct ky_buf out;
@@ -182,22 +181,6 @@ static void out_text__format_grows_past_its_first_buffer(void **state)
 	assert_true(out.bytes[out.used - 2] == '>');
 }
 
-static void cli__suggests_what_was_meant(void **state)
-{
-	static const char *const names[] = {"info", "report", "events", "convert", "run"};
-	static const char *const types[] = {"PollEndEvent", "PollStartEvent", "WakeEventEvent"};
-
-	(void)state;
-	assert_string_equal(ky_cli_nearest("inof", names, 5), "info");
-	assert_string_equal(ky_cli_nearest("reprot", names, 5), "report");
-	assert_string_equal(ky_cli_nearest("event", names, 5), "events");
-	assert_string_equal(ky_cli_nearest("Convert", names, 5), "convert");
-	assert_null(ky_cli_nearest("frobnicate", names, 5));
-	assert_null(ky_cli_nearest("x", names, 5));
-	assert_string_equal(ky_cli_nearest("PollStart", types, 3), "PollStartEvent");
-	assert_string_equal(ky_cli_nearest("pollstart", types, 3), "PollStartEvent");
-}
-
 static int set_up(void **state)
 {
 	(void)state;
@@ -224,7 +207,6 @@ int main(void)
 		TEST(out_text__tables_align_by_columns_not_bytes),
 		TEST(out_text__the_last_column_is_folded_where_the_line_ends),
 		TEST(out_text__format_grows_past_its_first_buffer),
-		TEST(cli__suggests_what_was_meant),
 	};
 
 	return cmocka_run_group_tests_name("out_text", tests, NULL, NULL);

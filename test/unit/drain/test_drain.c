@@ -4,7 +4,7 @@
 #include "../../lib/drain_case.h"
 #include "../../lib/prng.h"
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <stdlib.h>

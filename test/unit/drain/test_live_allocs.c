@@ -3,7 +3,7 @@
 #include "../../lib/cut_case.h"
 #include "../../lib/ring_tables.h"
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 
 #define END (T0 + 100 * MS)
 #define LEAF UINT64_C(0x555500001000)

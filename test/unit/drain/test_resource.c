@@ -3,7 +3,7 @@
 #include "../../lib/cut_case.h"
 #include "../../lib/prng.h"
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "../../lib/prng.h"
 
 #include <drain/ring_copy.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <pthread.h>
 #include <wire/switch_sample.h>
 

@@ -2,7 +2,7 @@
 /* Marks, counters, crashes and what a watchdog saw, in streams and in cuts; settings. */
 #include "../../lib/cut_case.h"
 
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <stdio.h>
 
 #define SECOND (1000 * MS)

@@ -6,10 +6,10 @@
 
 #include <cmocka.h>
 
-#include "event_case.h"
+#include "../../lib/event_case.h"
 
-#include <cli/event_format.h>
-#include <cli/rechunk.h>
+#include <report/event_format.h>
+#include <edit/rechunk.h>
 #include <kymo/base.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* argv[1] is a statically linked program. */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/run_target.h>
+#include <elf/run_target.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <record/sample/fault_stacks.h>
+#include <probe/fault_stacks.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

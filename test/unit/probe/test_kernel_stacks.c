@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/kernel_stacks.h>
+#include <probe/kernel_stacks.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
-#include <record/resource/listeners.h>
+#include <probe/listeners.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>

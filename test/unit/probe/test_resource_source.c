@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <record/resource/resource_source.h>
+#include <probe/resource_source.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>

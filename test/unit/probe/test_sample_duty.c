@@ -2,8 +2,8 @@
 /* Sampling in windows: what it costs, and that what is seen in them stands for the whole. */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/perf_source.h>
-#include <record/sample/sample_duty.h>
+#include <probe/perf_source.h>
+#include <probe/sample_duty.h>
 
 #define MS UINT64_C(1000000)
 #define SECOND_NS (1000 * MS)

@@ -4,7 +4,7 @@
 
 #include <base/now.h>
 #include <pthread.h>
-#include <record/sample/still_threads.h>
+#include <probe/still_threads.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/switch_duty.h>
+#include <probe/switch_duty.h>
 
 #define MS UINT64_C(1000000)
 #define US UINT64_C(1000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/switch_pairs.h>
+#include <probe/switch_pairs.h>
 
 #define MS UINT64_C(1000000)
 #define PID 77u

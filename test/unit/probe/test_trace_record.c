@@ -2,7 +2,7 @@
 /* Records of tracepoints as the kernel writes them, and as it never should. */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/trace_record.h>
+#include <probe/trace_record.h>
 #include <string.h>
 
 #define WORDS 64u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/wake_format.h>
+#include <probe/wake_format.h>
 
 #define HEAD                                                                                       \
 	"name: sched_waking\nID: 375\nformat:\n"                                                   \

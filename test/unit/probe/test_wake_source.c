@@ -4,7 +4,7 @@
 
 #include <base/now.h>
 #include <pthread.h>
-#include <record/sample/wake_source.h>
+#include <probe/wake_source.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

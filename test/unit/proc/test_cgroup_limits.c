@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/fake_proc.h"
-#include <cli/cgroup_limits.h>
+#include <proc/cgroup_limits.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

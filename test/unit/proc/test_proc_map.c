@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <base/proc_map.h>
+#include <proc/proc_map.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

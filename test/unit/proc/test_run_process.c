@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 
 #include <base/testpoint.h>
-#include <cli/run_process.h>
+#include <proc/run_process.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

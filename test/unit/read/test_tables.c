@@ -6,7 +6,7 @@
 #include <read/id_map.h>
 #include <read/names.h>
 #include <read/sort.h>
-#include <read/text.h>
+#include <base/text.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

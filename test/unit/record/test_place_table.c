@@ -4,7 +4,7 @@
 #include "../../lib/recorder_case.h"
 
 #include <base/testpoint.h>
-#include <drain/ring_view.h>
+#include <ring/ring_view.h>
 #include <kymo/place.h>
 #include <pthread.h>
 #include <record/emit/emit_engine.h>

@@ -5,10 +5,10 @@
 
 #include <cmocka.h>
 
-#include "event_case.h"
+#include "../../lib/event_case.h"
 
-#include <cli/event_format.h>
-#include <cli/out_text.h>
+#include <report/event_format.h>
+#include <base/out_text.h>
 #include <math.h>
 #include <string.h>
 #include <wire/trc_enc.h>

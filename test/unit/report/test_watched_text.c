@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 
 #include <base/byte_source.h>
-#include <cli/watched_text.h>
+#include <report/watched_text.h>
 #include <stdio.h>
 #include <string.h>
 #include <wire/trc_enc.h>

@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/ring_builder.h"
 
-#include <cli/ring_count.h>
+#include <ring/ring_count.h>
 #include <errno.h>
 #include <string.h>
 

@@ -4,9 +4,9 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <cli/ring_finder.h>
-#include <cli/ring_process.h>
-#include <cli/run_process.h>
+#include <ring/ring_finder.h>
+#include <ring/ring_process.h>
+#include <proc/run_process.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>

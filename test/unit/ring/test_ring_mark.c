@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/ring_mark.h>
+#include <ring/ring_mark.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "../../lib/cmocka_all.h"
 
 #include <base/testpoint.h>
-#include <cli/ring_settings.h>
-#include <drain/ring_view.h>
+#include <ring/ring_settings.h>
+#include <ring/ring_view.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/ring_builder.h"
 
-#include <cli/ring_status.h>
+#include <ring/ring_status.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <string.h>

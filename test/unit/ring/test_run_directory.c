@@ -3,7 +3,7 @@
 
 #include <base/gnu.h>
 
-#include <cli/run_directory.h>
+#include <ring/run_directory.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include <base/gnu.h>
 
-#include <cli/run_populate.h>
+#include <ring/run_populate.h>
 #include <kymo/base.h>
 #include <string.h>
 #include <sys/mman.h>

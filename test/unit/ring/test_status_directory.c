@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/temp_tree.h"
 
-#include <cli/status_directory.h>
+#include <ring/status_directory.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

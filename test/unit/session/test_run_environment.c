@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/run_environment.h>
+#include <session/run_environment.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

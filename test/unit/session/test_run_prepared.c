@@ -4,7 +4,7 @@
 #include <base/gnu.h>
 
 #include <base/testpoint.h>
-#include <cli/run_prepared.h>
+#include <session/run_prepared.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <base/gnu.h>
 
-#include <cli/run_rings.h>
+#include <session/run_rings.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/run_scan.h>
+#include <session/run_scan.h>
 #include <fcntl.h>
 #include <unistd.h>
 

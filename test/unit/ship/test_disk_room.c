@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <cli/disk_room.h>
+#include <ship/disk_room.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include <cli/leftover.h>
+#include <ship/leftover.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include <cli/out_file.h>
+#include <ship/out_file.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/temp_tree.h"
 
-#include <cli/output_place.h>
+#include <ship/output_place.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
 
-#include <ship/symbol/demangle.h>
+#include <symbol/demangle.h>
 #include <string.h>
 
 static const char *demangled(const char *symbol)

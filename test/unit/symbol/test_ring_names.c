@@ -5,8 +5,8 @@
 
 #include <fcntl.h>
 #include <link.h>
-#include <ship/symbol/elf_image.h>
-#include <ship/symbol/ring_names.h>
+#include <elf/elf_image.h>
+#include <symbol/ring_names.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

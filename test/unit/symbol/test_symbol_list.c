@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "../../lib/cmocka_all.h"
 
-#include <ship/symbol/symbol_list.h>
+#include <symbol/symbol_list.h>
 #include <string.h>
 
 static const char *name_at(const struct ky_symbol_list *list, uint64_t address)

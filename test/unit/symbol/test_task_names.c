@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
-#include <ship/symbol/elf_image.h>
-#include <ship/symbol/task_names.h>
+#include <elf/elf_image.h>
+#include <symbol/task_names.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

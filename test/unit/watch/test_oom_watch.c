@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cli/oom_watch.h>
+#include <watch/oom_watch.h>
 #include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>

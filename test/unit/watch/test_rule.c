@@ -5,7 +5,7 @@
 #include "../../lib/prng.h"
 
 #include <errno.h>
-#include <record/trigger/rule.h>
+#include <watch/rule.h>
 #include <stdio.h>
 #include <string.h>
 

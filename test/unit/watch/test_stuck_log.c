@@ -2,7 +2,7 @@
 /* Notes over any length of time: few, even, the first and the latest among them. */
 #include "../../lib/cmocka_all.h"
 
-#include <record/trigger/stuck_log.h>
+#include <watch/stuck_log.h>
 #include <string.h>
 
 static struct ky_stuck_logs logs;

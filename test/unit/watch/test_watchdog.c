@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
-#include <record/trigger/budget.h>
+#include <watch/budget.h>
 #include <stdio.h>
 #include <sys/stat.h>
 

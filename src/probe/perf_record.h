@@ -7,7 +7,7 @@
 #define KY_RECORD_SAMPLE_PERF_RECORD_H
 
 #include <linux/perf_event.h>
-#include <record/sample/perf_source.h>
+#include <probe/perf_source.h>
 #include <stdbool.h>
 
 #define KY_PERF_SWITCH_BYTES 32u

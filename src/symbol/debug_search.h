@@ -12,11 +12,11 @@
  *              build id is another one; without a build id, a debug file needs the CRC of the link.
  * Threads:     owner.
  */
-#ifndef KY_SHIP_SYMBOL_DEBUG_SEARCH_H
-#define KY_SHIP_SYMBOL_DEBUG_SEARCH_H
+#ifndef KY_SYMBOL_DEBUG_SEARCH_H
+#define KY_SYMBOL_DEBUG_SEARCH_H
 
 #include <limits.h>
-#include <ship/symbol/object_file.h>
+#include <symbol/object_file.h>
 #include <wire/symbol_source.h>
 
 #define KY_SEARCH_DIRS_MAX 24u

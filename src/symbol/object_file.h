@@ -8,10 +8,10 @@
  *              KY_OBJECT_UNPACKED_MAX bytes.
  * Threads:     any.
  */
-#ifndef KY_SHIP_SYMBOL_OBJECT_FILE_H
-#define KY_SHIP_SYMBOL_OBJECT_FILE_H
+#ifndef KY_SYMBOL_OBJECT_FILE_H
+#define KY_SYMBOL_OBJECT_FILE_H
 
-#include <ship/symbol/elf_image.h>
+#include <elf/elf_image.h>
 
 #define KY_OBJECT_LINK_BYTES 256u
 #define KY_OBJECT_UNPACKED_MAX (UINT64_C(2) << 30)

@@ -7,9 +7,9 @@
 #include "../../lib/sample_list.h"
 
 #include <errno.h>
-#include <record/sample/fault_stacks.h>
-#include <record/sample/switch_duty.h>
-#include <record/sample/switch_windows.h>
+#include <probe/fault_stacks.h>
+#include <probe/switch_duty.h>
+#include <probe/switch_windows.h>
 #include <string.h>
 #include <unistd.h>
 #include <wire/switch_sample.h>

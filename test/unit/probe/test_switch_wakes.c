@@ -7,8 +7,8 @@
 #include "../../lib/sample_list.h"
 
 #include <errno.h>
-#include <record/sample/switch_duty.h>
-#include <record/sample/switch_wakes.h>
+#include <probe/switch_duty.h>
+#include <probe/switch_wakes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>

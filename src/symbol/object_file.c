@@ -2,7 +2,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <kymo/base.h>
-#include <ship/symbol/object_file.h>
+#include <symbol/object_file.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

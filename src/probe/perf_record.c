@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <record/sample/perf_record.h>
+#include <probe/perf_record.h>
 
 #include <string.h>
 

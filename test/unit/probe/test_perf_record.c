@@ -2,7 +2,7 @@
 /* Records of perf_event, word for word as the kernel lays them out. */
 #include "../../lib/cmocka_all.h"
 
-#include <record/sample/perf_record.h>
+#include <probe/perf_record.h>
 #include <string.h>
 
 #define PID 4000u

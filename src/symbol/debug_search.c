@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <ship/symbol/debug_search.h>
+#include <symbol/debug_search.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>

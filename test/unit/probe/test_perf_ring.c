@@ -3,8 +3,8 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
 
-#include <record/sample/perf_event.h>
-#include <record/sample/perf_ring.h>
+#include <probe/perf_event.h>
+#include <probe/perf_ring.h>
 #include <stdlib.h>
 #include <string.h>
 
