@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <proc/run_process.h>
 
 #include <base/first_line.h>
 #include <base/testpoint.h>
 #include <dirent.h>
-#include <base/gnu.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
