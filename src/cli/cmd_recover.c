@@ -254,7 +254,7 @@ static void say_text(struct ky_buf *out, const struct job *job)
 			      ", so sub-buffers are missing\n",
 			      job->found->file_bytes);
 	/* What is known stands there before the first name is read. */
-	(void)ky_out_print(out);
+	(void)ky_cli_print(out);
 	(void)fflush(stdout);
 	say_stacks(out, job);
 }
