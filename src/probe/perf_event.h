@@ -3,8 +3,8 @@
  * tests put a kernel of their own in its place, test/lib/fake_perf.h.
  * Threads: any.
  */
-#ifndef KY_RECORD_SAMPLE_PERF_EVENT_H
-#define KY_RECORD_SAMPLE_PERF_EVENT_H
+#ifndef KY_PROBE_PERF_EVENT_H
+#define KY_PROBE_PERF_EVENT_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * the system. The events that make them: perf_source.h.
  * Threads: any.
  */
-#ifndef KY_RECORD_SAMPLE_PERF_RECORD_H
-#define KY_RECORD_SAMPLE_PERF_RECORD_H
+#ifndef KY_PROBE_PERF_RECORD_H
+#define KY_PROBE_PERF_RECORD_H
 
 #include <linux/perf_event.h>
 #include <probe/perf_source.h>
