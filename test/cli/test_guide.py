@@ -7,10 +7,8 @@ examples/ are those of the repository. A block has to end with status 0. A `text
 what it prints, in shape: its lines have to come in that order, others may come between; a word with
 a digit in it stands for any word, a unit behind a number for any unit, and so does the space
 between words.
-`sh setup` runs in the repository itself, first. `sh again` shows something else where the machine
-stood still at the wrong moment: it may run a few times, until it prints what it should. Blocks that
-need another machine are read only: yaml and ini have to be well-formed, and a kymo command in them
-has to know its options.
+`sh setup` runs in the repository itself, first. Blocks that need another machine are read only:
+yaml and ini have to be well-formed, and a kymo command in them has to know its options.
 """
 import argparse
 import configparser
@@ -26,7 +24,6 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MARK = "==== end of block"
 LIMIT_S = 300
-TRIES = 6
 UNITS = {"ns", "us", "ms", "s", "m", "h", "B", "kB", "MB", "GB"}
 
 
@@ -112,7 +109,7 @@ class Shell:
             lines.append(line.rstrip("\n"))
         return None, lines
 
-    def try_block(self, block):
+    def check_block(self, block):
         """What is wrong with it, or None, and what it printed."""
         status, lines = self.run(block.text)
         if status != 0:
@@ -209,10 +206,7 @@ def run_guide(path, build, tap):
                 if block.language != "sh":
                     tap.result(title, check_unrun(build / "kymo", block))
                 elif block.kind != "setup":
-                    problem, lines = shell.try_block(block)
-                    for _ in range(TRIES if block.kind == "again" else 0):
-                        if problem is not None:
-                            problem, lines = shell.try_block(block)
+                    problem, lines = shell.check_block(block)
                     tap.result(title, problem, lines[-30:])
         finally:
             shell.close()

@@ -30,8 +30,7 @@ LEAF_FRAMES = 12
 # What the program's futures are polled by design: 23 twice, 11 once, and one five times. Less where
 # a timer had run out before it was asked.
 POLLS_MAX = 62
-# On a busy machine the tables of a process may come behind its first polls.
-TRIES = 6
+READY_S = 60
 # Own function -> what of Tokio must be in the chain of one of its places, or what it was inlined
 # into; of a select in all.
 EXPECTED = {
@@ -70,9 +69,24 @@ def start(options, program, folder, *arguments):
     os.environ["KYMO_RING_DIR"] = environment["KYMO_RING_DIR"]
     command = [str(options.kymo), "run", "-o", str(folder / "out"), *map(str, arguments), "--",
                str(program), "600"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL)
+    await_tables(options, words(process)["pid"])
+    process.stdin.write("\n")
+    process.stdin.close()
     return process, words(process)
+
+
+def await_tables(options, pid):
+    """The tables to walk by are made while the program runs: it starts its tasks when there are."""
+    until = time.monotonic() + READY_S
+    while time.monotonic() < until:
+        report, _ = tasks_of(options, pid)
+        if report and any("wait_for_line" in frame and not task["truncated"]
+                          for place in report["places"] for task in place["waiting"]
+                          for frame in frames_of(place, task)):
+            return
+    raise RuntimeError(f"no chain of a waiting task within {READY_S} s")
 
 
 def stop(process, pid):
@@ -133,20 +147,11 @@ def check_report(tap, name, report):
               str(report["tasks"]))
 
 
-def start_and_ask(options, program, folder, *arguments):
-    for attempt in range(TRIES):
-        process, said = start(options, program, folder, *arguments)
-        report, trouble = tasks_of(options, said["pid"])
-        if (report and len(chains(report)) == len(EXPECTED)) or attempt + 1 == TRIES:
-            return process, said, report, trouble
-        stop(process, said["pid"])
-    return None
-
-
 def check_live(tap, options, program, name):
     with tempfile.TemporaryDirectory(prefix="kymo-places-") as text:
-        process, said, report, trouble = start_and_ask(options, program, pathlib.Path(text))
+        process, said = start(options, program, pathlib.Path(text))
         pid = said["pid"]
+        report, trouble = tasks_of(options, pid)
         try:
             tap.check(report is not None, f"{name}: dump --tasks answers", trouble)
             if report:
@@ -185,7 +190,7 @@ def check_dead(tap, options, program):
     """What recover says of a process that is gone, and whose recorder is, too."""
     with tempfile.TemporaryDirectory(prefix="kymo-places-") as text:
         folder = pathlib.Path(text)
-        process, said, _, _ = start_and_ask(options, program, folder, "--mode", "flight")
+        process, said = start(options, program, folder, "--mode", "flight")
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
         os.kill(said["pid"], signal.SIGKILL)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! places: tasks that wait at known places, for as long as it takes; it says how often futures
-//! were polled. `places SECONDS`.
+//! places: prints its pid, and after a line of input starts tasks that wait at known places, for as
+//! long as it takes; it says how often futures were polled. `places SECONDS`.
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -40,11 +40,29 @@ async fn wait_second(mut receiver: mpsc::Receiver<u32>, semaphore: Arc<Semaphore
     let _permit = semaphore.acquire().await;
 }
 
+/// Waits for a line of input, polled all the time: its chain in a report shows that the recorder
+/// has what it needs to walk the stacks of the polls that follow.
+#[inline(never)]
+async fn wait_for_line() {
+    let has_come = Arc::new(AtomicBool::new(false));
+    let flag = has_come.clone();
+
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        flag.store(true, Ordering::Relaxed);
+    });
+    while !has_come.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 fn spawn<F: Future<Output = ()> + Send + 'static>(future: F) -> tokio::task::JoinHandle<()> {
     tokio::spawn(Counted(Box::pin(future)))
 }
 
 async fn run(seconds: u64) {
+    println!("{{\"pid\":{}}}", std::process::id());
+    tokio::spawn(wait_for_line()).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = server.local_addr().unwrap();
