@@ -87,7 +87,6 @@ INCLUDE_DEBTS = {
     "src/report/report_text.h": ("src/edit/trace_symbols.h",),
     "src/report/task_places.c": ("src/cli/cli.h", "src/edit/trace_symbols.h"),
     "src/report/watched_text.h": ("src/edit/trace_symbols.h",),
-    "src/ring/ring_litter.h": ("src/record/emit/ring_file.h",),
     "src/ring/ring_settings.c": ("src/cli/cli.h", "src/cli/moment.h", "src/cli/run_options.h"),
     "src/ring/ring_status.c": ("src/agent/ring_tail.h", "src/symbol/ring_names.h"),
     "src/session/run_environment.h": ("src/cli/run_options.h",),

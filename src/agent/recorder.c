@@ -16,7 +16,7 @@
 #include <agent/own_resources.h>
 #include <agent/own_sampler.h>
 #include <agent/own_switches.h>
-#include <ring/ring_litter.h>
+#include <ring/ring_keep.h>
 #include <agent/stream.h>
 #include <agent/table_maker.h>
 #include <signal.h>
@@ -116,6 +116,21 @@ static void between(void *ctx)
 	ky_own_switches_between(&recorder->switches);
 }
 
+/* Those of earlier processes of this service, beside our own ring. */
+static void remove_dead_rings(const struct ky_ring *own)
+{
+	const char *slash = strrchr(own->path, '/');
+	char directory[KY_RING_PATH_BYTES];
+	struct ky_ring_keep_result removed;
+
+	if (!slash) /* a ring without a file has no neighbours */
+		return;
+	snprintf(directory, sizeof(directory), "%.*s", (int)(slash - own->path), own->path);
+	(void)ky_ring_keep(&(const struct ky_ring_query){.ring_directory = directory,
+							 .service = own->header->service},
+			   &removed);
+}
+
 /* Everything there is to do; returns when there may be more, UINT64_MAX: when the bell rings. */
 static uint64_t do_work(struct kymo_recorder *recorder)
 {
@@ -125,7 +140,7 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	bool is_streaming = ring && ky_engine_mode() == KYMO_MODE_STREAM;
 
 	if (ring && recorder->swept_for != ring) {
-		(void)ky_ring_litter_remove(ring);
+		remove_dead_rings(ring);
 		recorder->swept_for = ring;
 	}
 	if (ring) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <ring/ring_finder.h>
 
 #include <base/alloc.h>
 #include <base/first_line.h>
-#include <base/gnu.h>
 #include <base/now.h>
 #include <ring/ring_process.h>
 #include <proc/run_process.h>
@@ -555,20 +556,22 @@ static bool is_directory_trouble(const struct ky_found_rings *rings,
 	       strcmp(rings->rings[0].path, query->ring_directory) == 0;
 }
 
-static bool is_asked_for(const struct ky_found_ring *ring, uint32_t pid)
+static bool is_asked_for(const struct ky_found_ring *ring, const struct ky_ring_query *query)
 {
-	if (pid == 0 || ring->pid == pid)
+	if (query->service != NULL && strcmp(ring->service, query->service) != 0)
+		return false;
+	if (query->pid == 0 || ring->pid == query->pid)
 		return true;
 	/* Damaged, or of a namespace that cannot be seen from here: by what it says itself. */
-	return ring->pid == 0 && ring->ring_pid == pid;
+	return ring->pid == 0 && ring->ring_pid == query->pid;
 }
 
-static void keep_asked_for(struct ky_found_rings *rings, uint32_t pid)
+static void keep_asked_for(struct ky_found_rings *rings, const struct ky_ring_query *query)
 {
 	uint32_t i, kept = 0;
 
 	for (i = 0; i < rings->count; i++)
-		if (is_asked_for(&rings->rings[i], pid))
+		if (is_asked_for(&rings->rings[i], query))
 			rings->rings[kept++] = rings->rings[i];
 	rings->count = kept;
 }
@@ -610,7 +613,7 @@ int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query)
 	tell_replaced(out);
 	out->is_unseen = is_directory_trouble(out, query);
 	if (!out->is_unseen)
-		keep_asked_for(out, query->pid);
+		keep_asked_for(out, query);
 	return 0;
 }
 

@@ -79,6 +79,7 @@ struct ky_found_rings {
 
 struct ky_ring_query {
 	const char *ring_directory; /* --ring-dir; NULL: see above */
+	const char *service;        /* only of this service; NULL: of all */
 	bool is_all_users;          /* of every user whose rings we may read (root) */
 	uint32_t pid;               /* only this process's (of our namespace), whoever's; 0: all */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <ring/ring_keep.h>
 
-#include <base/gnu.h>
 #include <ring/status_directory.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +98,8 @@ int ky_ring_keep(const struct ky_ring_query *query, struct ky_ring_keep_result *
 	int err = ky_ring_find(&rings, query);
 
 	memset(out, 0, sizeof(*out));
-	(void)ky_status_directory_sweep(query->ring_directory);
+	if (query->service == NULL)
+		(void)ky_status_directory_sweep(query->ring_directory);
 	if (err < 0)
 		return err;
 	if (rings.count > 0)

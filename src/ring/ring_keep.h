@@ -5,7 +5,9 @@
  *             says so), never a file that is no ring of ours (ring_finder.h); the newest stays,
  *             whatever its size.
  *             With them goes what killed runs left beside them (status_directory.h).
- * Threads:    owner.
+ *             `kymo` calls it, and the thread of a program that links the library, for its own
+ *             service: so the bound holds where no kymo ever runs.
+ * Threads:    owner; never a thread of the host's own, for it opens files.
  */
 #ifndef KY_RING_RING_KEEP_H
 #define KY_RING_RING_KEEP_H

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <ring/status_directory.h>
 
 #include <dirent.h>

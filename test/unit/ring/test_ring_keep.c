@@ -77,7 +77,7 @@ static uint32_t ring_count(const char *service)
 	return count;
 }
 
-static void litter__is_bounded_by_whoever_comes_next(void **state)
+static void keep__bounds_the_dead_rings_of_a_service_at_its_next_start(void **state)
 {
 	struct kymo_recorder *recorder;
 	pid_t living;
@@ -105,8 +105,9 @@ static void litter__is_bounded_by_whoever_comes_next(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(litter__is_bounded_by_whoever_comes_next,
-						make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(
+			keep__bounds_the_dead_rings_of_a_service_at_its_next_start, make_directory,
+			remove_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
