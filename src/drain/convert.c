@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* One ring record in, the events it means out. */
-#include <drain/drain_state.h>
+#include <drain/convert_stage.h>
 
 #include <drain/task_ready.h>
 #include <kymo/emit.h>
@@ -9,152 +9,132 @@
 #define REASON_SYSCALL 1u
 #define REASON_FUTEX 2u
 
-static const char *const loss_names[KY_LOSS_COUNT] = {
-	[KY_LOSS_NONE] = "corrupt",
-	[KY_LOSS_SIGNAL] = "signal",
-	[KY_LOSS_NO_SLOT] = "no-slot",
-	[KY_LOSS_NO_STATE] = "no-state",
-	[KY_LOSS_EXITED] = "exited",
-	[KY_LOSS_OVERWRITTEN] = "overwritten",
-	[KY_LOSS_CORRUPT] = "corrupt",
-	[KY_LOSS_WRITE_ERROR] = "write-error",
-	[KY_LOSS_UNSUPPORTED] = "unsupported",
-	[KY_LOSS_HORIZON] = "horizon",
-	[KY_LOSS_FLIGHT] = "flight",
-	[KY_LOSS_SAMPLES + KY_SAMPLES_CPU] = "cpu-samples",
-	[KY_LOSS_SAMPLES + KY_SAMPLES_OFF_CPU] = "off-cpu-samples",
-	[KY_LOSS_SAMPLES + KY_SAMPLES_MEMORY] = "memory-samples",
-	[KY_LOSS_SAMPLES + KY_SAMPLES_PLACE] = "place-samples",
-};
-
 /* ---- tasks ---- */
 
-static inline uint64_t full_task(const struct ky_drain *drain, uint64_t word)
+static inline uint64_t full_task(const struct ky_convert *convert, uint64_t word)
 {
 	uint32_t id = (uint32_t)word & KY_NAME_MASK;
-	uint64_t copy = id < drain->name_count ? drain->names[id].entry.copy : 0;
+	uint64_t copy = id < convert->common->names.count ?
+				convert->common->names.list[id].entry.copy :
+				0;
 
 	return (word >> KYMO_NAME_BITS) | copy << KY_COPY_SHIFT;
 }
 
 /* A task that shows up without a spawn is told as first seen. */
-static __attribute__((noinline)) struct ky_task *see_first(struct ky_drain *drain, uint64_t id,
+static __attribute__((noinline)) struct ky_task *see_first(struct ky_convert *convert, uint64_t id,
 							   uint32_t name, uint64_t ns)
 {
 	struct ky_task *task;
 	uint32_t pool;
 
-	task = ky_task_table_add(&drain->tasks, id, name);
+	task = ky_task_table_add(&convert->tasks, id, name);
 	if (!task)
 		return NULL;
-	ky_drain_ready(drain, ns);
-	pool = ky_drain_name_pool(drain, name);
-	ky_trc_enc_event(&drain->enc, KY_EV_TASK_FIRST_SEEN, ns);
-	ky_trc_enc_varint(&drain->enc, id);
-	ky_trc_enc_u32(&drain->enc, pool);
-	return ky_task_table_find(&drain->tasks, id);
+	pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_TASK_FIRST_SEEN, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, id);
+	ky_trc_enc_u32(&convert->chunk.enc, pool);
+	return ky_task_table_find(&convert->tasks, id);
 }
 
 /* The task's entry, NULL when there is no room for one. */
-static inline struct ky_task *see_task(struct ky_drain *drain, uint64_t id, uint32_t name,
+static inline struct ky_task *see_task(struct ky_convert *convert, uint64_t id, uint32_t name,
 				       uint64_t ns)
 {
-	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
+	struct ky_task *task = ky_task_table_find(&convert->tasks, id);
 
 	if (__builtin_expect(task == NULL, 0))
-		return see_first(drain, id, name, ns);
+		return see_first(convert, id, name, ns);
 	if (!task->name)
 		task->name = name;
 	return task;
 }
 
-static void end_task(struct ky_drain *drain, uint64_t id, bool is_cancelled, uint64_t ns)
+static void end_task(struct ky_convert *convert, uint64_t id, bool is_cancelled, uint64_t ns)
 {
-	if (__builtin_expect(drain->retain.is_on, 0))
-		ky_retain_task_end(drain, id, ns);
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(&drain->enc, KY_EV_TASK_TERMINATE, ns);
-	ky_trc_enc_varint(&drain->enc, id);
-	ky_trc_enc_u8(&drain->enc, is_cancelled);
-	ky_task_table_end(&drain->tasks, id);
+	if (__builtin_expect(convert->retain.is_on, 0))
+		ky_retain_task_end(convert, id, ns);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_TASK_TERMINATE, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, id);
+	ky_trc_enc_u8(&convert->chunk.enc, is_cancelled);
+	ky_task_table_end(&convert->tasks, id);
 }
 
-static void write_wake(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t waker,
+static void write_wake(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t waker,
 		       uint64_t woken, uint32_t origin, uint64_t ns)
 {
-	if (__builtin_expect(drain->is_muted || drain->retain.is_on, 0)) {
-		if (drain->is_muted ||
-		    !ky_retain_writes_wake(drain, thread, waker, woken, origin, ns))
+	if (__builtin_expect(convert->chunk.is_muted || convert->retain.is_on, 0)) {
+		if (convert->chunk.is_muted ||
+		    !ky_retain_writes_wake(convert, thread, waker, woken, origin, ns))
 			return;
 	}
-	ky_trc_enc_wake(&drain->enc, ns, waker, woken, ky_wake_worker(thread->worker),
+	ky_trc_enc_wake(&convert->chunk.enc, ns, waker, woken, ky_wake_worker(thread->worker),
 			(uint8_t)origin);
 }
 
-static void on_wake(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+static void on_wake(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
 	uint64_t woken = ky_woken_task(rec->a);
 	const struct ky_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
 
-	ky_make_ready(drain, see_task(drain, woken, 0, ns), ns);
-	write_wake(drain, thread, poll ? poll->task : 0, woken,
+	ky_make_ready(convert, see_task(convert, woken, 0, ns), ns);
+	write_wake(convert, thread, poll ? poll->task : 0, woken,
 		   ky_wake_origin(thread, poll, woken, rec->arg), ns);
 }
 
-static void on_spawn(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-		     uint64_t ns)
+static void on_spawn(struct ky_convert *convert, struct ky_dthread *thread,
+		     const struct ky_rec *rec, uint64_t ns)
 {
-	uint64_t id = full_task(drain, rec->a);
+	uint64_t id = full_task(convert, rec->a);
 	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, pool;
-	struct ky_task *task = ky_task_table_find(&drain->tasks, id);
+	struct ky_task *task = ky_task_table_find(&convert->tasks, id);
 	uint64_t parent = thread->depth ? thread->stack[thread->depth - 1].task : 0;
 
 	if (!task)
-		task = ky_task_table_add(&drain->tasks, id, name);
-	ky_make_ready(drain, task, ns); /* a spawned task is ready at once */
-	ky_drain_ready(drain, ns);
-	pool = ky_drain_name_pool(drain, name);
-	ky_trc_enc_event(&drain->enc, KY_EV_TASK_SPAWN, ns);
-	ky_trc_enc_varint(&drain->enc, id);
-	ky_trc_enc_u32(&drain->enc, pool);
-	ky_trc_enc_u8(&drain->enc, 1);
-	ky_trc_enc_opt_varint(&drain->enc, thread->worker != KY_NONE32,
+		task = ky_task_table_add(&convert->tasks, id, name);
+	ky_make_ready(convert, task, ns); /* a spawned task is ready at once */
+	pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_TASK_SPAWN, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, id);
+	ky_trc_enc_u32(&convert->chunk.enc, pool);
+	ky_trc_enc_u8(&convert->chunk.enc, 1);
+	ky_trc_enc_opt_varint(&convert->chunk.enc, thread->worker != KY_NONE32,
 			      ky_worker_id(thread->worker));
-	ky_trc_enc_opt_varint(&drain->enc, parent != 0, parent);
+	ky_trc_enc_opt_varint(&convert->chunk.enc, parent != 0, parent);
 }
 
 /* ---- polls ---- */
 
-static void write_nested(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t task,
+static void write_nested(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t task,
 			 uint32_t name, uint32_t depth, uint64_t ns)
 {
 	uint32_t pool;
 
-	ky_drain_ready(drain, ns);
-	pool = ky_drain_name_pool(drain, name);
-	ky_trc_enc_event(&drain->enc, KY_EV_NESTED_POLL_START, ns);
-	ky_trc_enc_varint(&drain->enc, ky_worker_id(thread->worker));
-	ky_trc_enc_u32(&drain->enc, thread->tid);
-	ky_trc_enc_varint(&drain->enc, depth);
-	ky_trc_enc_varint(&drain->enc, task);
-	ky_trc_enc_u32(&drain->enc, pool);
+	pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_NESTED_POLL_START, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, ky_worker_id(thread->worker));
+	ky_trc_enc_u32(&convert->chunk.enc, thread->tid);
+	ky_trc_enc_varint(&convert->chunk.enc, depth);
+	ky_trc_enc_varint(&convert->chunk.enc, task);
+	ky_trc_enc_u32(&convert->chunk.enc, pool);
 }
 
 /* The poll is open from here on. ns: when it is told, which for one whose start lies before the
  * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is told. */
-static inline struct ky_poll *push_poll(struct ky_drain *drain, struct ky_dthread *thread,
+static inline struct ky_poll *push_poll(struct ky_convert *convert, struct ky_dthread *thread,
 					uint64_t word, uint64_t ticks, uint64_t start_ns,
 					uint64_t ns)
 {
-	uint64_t id = full_task(drain, word);
+	uint64_t id = full_task(convert, word);
 	uint32_t name = (uint32_t)word & KY_NAME_MASK;
-	struct ky_task *task = see_task(drain, id, name, ns);
+	struct ky_task *task = see_task(convert, id, name, ns);
 	bool is_outer = !thread->depth && !thread->deeper &&
-			ky_drain_worker_take(drain, thread, ns);
-	struct ky_poll *poll = ky_drain_push_poll(thread);
+			ky_convert_worker_take(convert, thread, ns);
+	struct ky_poll *poll = ky_thread_push_poll(thread);
 
-	ky_take_ready(drain, task, start_ns);
+	ky_take_ready(convert, task, start_ns);
 	if (!poll)
 		return NULL;
 	poll->task = id;
@@ -163,51 +143,51 @@ static inline struct ky_poll *push_poll(struct ky_drain *drain, struct ky_dthrea
 	poll->name = name;
 	poll->worker = thread->worker;
 	poll->kind = is_outer ? KY_POLL_OUTER : KY_POLL_NESTED;
-	poll->task_place = task ? (uint32_t)(task - drain->tasks.slots) : 0;
+	poll->task_place = task ? (uint32_t)(task - convert->tasks.slots) : 0;
 	if (is_outer)
-		drain->workers[thread->worker].is_open = true;
+		convert->workers.list[thread->worker].is_open = true;
 	return poll;
 }
 
-static void open_poll(struct ky_drain *drain, struct ky_dthread *thread, uint64_t word,
+static void open_poll(struct ky_convert *convert, struct ky_dthread *thread, uint64_t word,
 		      uint32_t queue, uint64_t ticks, uint64_t ns)
 {
-	const struct ky_poll *poll = push_poll(drain, thread, word, ticks, ns, ns);
+	const struct ky_poll *poll = push_poll(convert, thread, word, ticks, ns, ns);
 	uint32_t pool;
 
-	if (!poll || drain->is_muted)
+	if (!poll || convert->chunk.is_muted)
 		return;
 	if (poll->kind != KY_POLL_OUTER) {
-		write_nested(drain, thread, poll->task, poll->name, thread->depth - 1, ns);
+		write_nested(convert, thread, poll->task, poll->name, thread->depth - 1, ns);
 		return;
 	}
-	pool = ky_drain_name_pool(drain, poll->name);
-	ky_trc_enc_poll_start(&drain->enc, ns, ky_worker_id(thread->worker), ky_poll_queue(queue),
-			      poll->task, pool);
+	pool = ky_name_pool(&convert->common->names, &convert->chunk, poll->name);
+	ky_trc_enc_poll_start(&convert->chunk.enc, ns, ky_worker_id(thread->worker),
+			      ky_poll_queue(queue), poll->task, pool);
 }
 
 /* The same under a policy that may hold it back. */
-static void open_retained(struct ky_drain *drain, struct ky_dthread *thread,
+static void open_retained(struct ky_convert *convert, struct ky_dthread *thread,
 			  const struct ky_rec *rec, uint64_t ns)
 {
 	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, tid = 0;
 	struct ky_retain_choice choice;
 	struct ky_poll *poll;
 
-	ky_retain_choose(drain, thread, rec, full_task(drain, rec->a), ns, &choice);
+	ky_retain_choose(convert, thread, rec, full_task(convert, rec->a), ns, &choice);
 	if (choice.is_kept) {
-		open_poll(drain, thread, rec->a, rec->arg, rec->ticks, ns);
+		open_poll(convert, thread, rec->a, rec->arg, rec->ticks, ns);
 	} else {
-		poll = push_poll(drain, thread, rec->a, rec->ticks, ns, ns);
+		poll = push_poll(convert, thread, rec->a, rec->ticks, ns, ns);
 		if (poll)
-			ky_retain_poll_begin(drain, poll);
+			ky_retain_poll_begin(convert, poll);
 	}
 	if (thread->depth && thread->stack[thread->depth - 1].kind == KY_POLL_NESTED)
 		tid = thread->tid;
-	ky_retain_delay(drain, &choice, name, thread->worker, tid, ns);
+	ky_retain_delay(convert, &choice, name, thread->worker, tid, ns);
 }
 
-static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint32_t flags,
+static void on_poll_end(struct ky_convert *convert, struct ky_dthread *thread, uint32_t flags,
 			uint64_t ns)
 {
 	const struct ky_poll *poll;
@@ -221,43 +201,44 @@ static void on_poll_end(struct ky_drain *drain, struct ky_dthread *thread, uint3
 		return; /* its start was lost and nothing told us about it */
 	poll = &thread->stack[--thread->depth];
 	if (flags & KYMO_POLL_SELF_WAKE)
-		write_wake(drain, thread, poll->task, poll->task,
+		write_wake(convert, thread, poll->task, poll->task,
 			   KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, ns);
 	if (flags & KYMO_POLL_READY) {
-		end_task(drain, poll->task, flags & KYMO_POLL_CANCELLED, ns);
+		end_task(convert, poll->task, flags & KYMO_POLL_CANCELLED, ns);
 	} else {
-		task = ky_task_table_find_at(&drain->tasks, poll->task, poll->task_place);
+		task = ky_task_table_find_at(&convert->tasks, poll->task, poll->task_place);
 		if (task)
 			task->last_poll_ns = ns;
 		if (flags & KYMO_POLL_SELF_WAKE)
-			ky_make_ready(drain, task, ns);
+			ky_make_ready(convert, task, ns);
 	}
 	if (__builtin_expect(poll->kind >= KY_POLL_SILENT, 0)) {
 		if (poll->kind != KY_POLL_SILENT)
-			ky_retain_poll_end(drain, poll, ns);
+			ky_retain_poll_end(convert, poll, ns);
 		return;
 	}
-	if (drain->is_muted) {
+	if (convert->chunk.is_muted) {
 		if (poll->kind == KY_POLL_OUTER)
-			drain->workers[poll->worker].is_open = false;
+			convert->workers.list[poll->worker].is_open = false;
 		return;
 	}
 	if (poll->kind == KY_POLL_OUTER) {
-		ky_trc_enc_poll_end(&drain->enc, ns, ky_worker_id(poll->worker));
-		ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
-		drain->workers[poll->worker].is_open = false;
+		ky_trc_enc_poll_end(&convert->chunk.enc, ns, ky_worker_id(poll->worker));
+		ky_worker_book(&convert->workers, poll->worker, ky_convert_mark(convert),
+			       poll->start_ns, ns, poll->task);
+		convert->workers.list[poll->worker].is_open = false;
 		return;
 	}
-	ky_trc_enc_event(&drain->enc, KY_EV_NESTED_POLL_END, ns);
-	ky_trc_enc_varint(&drain->enc, ky_worker_id(poll->worker));
-	ky_trc_enc_u32(&drain->enc, thread->tid);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_NESTED_POLL_END, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, ky_worker_id(poll->worker));
+	ky_trc_enc_u32(&convert->chunk.enc, thread->tid);
 }
 
-static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-			uint64_t ns)
+static void on_blocking(struct ky_convert *convert, struct ky_dthread *thread,
+			const struct ky_rec *rec, uint64_t ns)
 {
 	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, pool;
-	uint64_t id = full_task(drain, rec->a);
+	uint64_t id = full_task(convert, rec->a);
 
 	if (rec->type == KYMO_RECORD_BLOCKING_BEGIN) {
 		thread->is_blocking = true;
@@ -265,16 +246,15 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 		thread->blocking_name = name;
 		thread->blocking_start_ns = ns;
 		thread->blocking_worker = thread->worker;
-		thread->is_run_counted = drain->retain.is_on &&
-					 !ky_retain_writes_run(drain, thread, rec, ns);
+		thread->is_run_counted = convert->retain.is_on &&
+					 !ky_retain_writes_run(convert, thread, rec, ns);
 		if (thread->is_run_counted)
 			return;
-		ky_drain_ready(drain, ns);
-		pool = ky_drain_name_pool(drain, name);
-		ky_trc_enc_event(&drain->enc, KY_EV_BLOCKING_START, ns);
-		ky_trc_enc_u32(&drain->enc, thread->tid);
-		ky_trc_enc_varint(&drain->enc, id);
-		ky_trc_enc_u32(&drain->enc, pool);
+		pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
+		ky_trc_enc_event(&convert->chunk.enc, KY_EV_BLOCKING_START, ns);
+		ky_trc_enc_u32(&convert->chunk.enc, thread->tid);
+		ky_trc_enc_varint(&convert->chunk.enc, id);
+		ky_trc_enc_u32(&convert->chunk.enc, pool);
 		return;
 	}
 	if (!thread->is_blocking)
@@ -282,24 +262,23 @@ static void on_blocking(struct ky_drain *drain, struct ky_dthread *thread, const
 	thread->is_blocking = false;
 	/* A runtime that the closure drove: whatever the thread does next is none of it. */
 	if (thread->worker != thread->blocking_worker && !thread->is_launched)
-		ky_drain_worker_end(drain, thread, ns);
+		ky_convert_worker_end(convert, thread, ns);
 	id = thread->blocking_task;
 	/* Closures are told by their runs; only one whose spawn was seen has an end of its own. */
-	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&drain->tasks, id))
-		end_task(drain, id, rec->arg & KYMO_POLL_CANCELLED, ns);
+	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&convert->tasks, id))
+		end_task(convert, id, rec->arg & KYMO_POLL_CANCELLED, ns);
 	if (thread->is_run_counted) {
-		ky_retain_run_end(drain, thread->blocking_name, ns - thread->blocking_start_ns);
+		ky_retain_run_end(convert, thread->blocking_name, ns - thread->blocking_start_ns);
 		return;
 	}
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(&drain->enc, KY_EV_BLOCKING_END, ns);
-	ky_trc_enc_u32(&drain->enc, thread->tid);
-	ky_trc_enc_varint(&drain->enc, id);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_BLOCKING_END, ns);
+	ky_trc_enc_u32(&convert->chunk.enc, thread->tid);
+	ky_trc_enc_varint(&convert->chunk.enc, id);
 }
 
 /* ---- parks, driver, waits ---- */
 
-static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+static void on_park(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
 	struct ky_worker *worker;
@@ -307,52 +286,51 @@ static void on_park(struct ky_drain *drain, struct ky_dthread *thread, const str
 
 	/* Only workers park; a thread without one just waits. */
 	if (thread->worker == KY_NONE32 || thread->depth ||
-	    !ky_drain_worker_take(drain, thread, ns))
+	    !ky_convert_worker_take(convert, thread, ns))
 		return;
-	worker = &drain->workers[thread->worker];
-	cpu = ky_drain_worker_cpu(worker, ns);
+	worker = &convert->workers.list[thread->worker];
+	cpu = ky_worker_cpu(worker, ns);
 	worker->cpu_ns = cpu;
 	worker->active_since_ns = ns;
 	worker->is_parked = rec->type == KYMO_RECORD_PARK;
-	if (drain->is_muted ||
-	    (drain->retain.is_on &&
-	     !ky_retain_writes_park(drain, thread->worker, worker->is_parked, ns)))
+	if (convert->chunk.is_muted ||
+	    (convert->retain.is_on &&
+	     !ky_retain_writes_park(convert, thread->worker, worker->is_parked, ns)))
 		return;
 	if (worker->is_parked)
-		ky_trc_enc_park(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
-				ky_park_wait(rec->arg));
+		ky_trc_enc_park(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
+				thread->tid, ky_park_wait(rec->arg));
 	else
-		ky_trc_enc_unpark(&drain->enc, ns, ky_worker_id(thread->worker), cpu, thread->tid,
-				  ky_ready_count(rec->arg));
+		ky_trc_enc_unpark(&convert->chunk.enc, ns, ky_worker_id(thread->worker), cpu,
+				  thread->tid, ky_ready_count(rec->arg));
 }
 
-static void on_driver_turn(struct ky_drain *drain, struct ky_dthread *thread,
+static void on_driver_turn(struct ky_convert *convert, struct ky_dthread *thread,
 			   const struct ky_rec *rec, uint64_t ns)
 {
-	uint64_t length_ns = ky_timeline_length_ns(&drain->timeline, rec->a);
+	uint64_t length_ns = ky_timeline_length_ns(&convert->common->timeline, rec->a);
 
-	if (drain->is_muted ||
-	    (drain->retain.is_on && !ky_retain_writes(drain, KY_RETAIN_DRIVER, length_ns, ns)))
+	if (convert->chunk.is_muted ||
+	    (convert->retain.is_on && !ky_retain_writes(convert, KY_RETAIN_DRIVER, length_ns, ns)))
 		return;
-	ky_trc_enc_driver_turn(&drain->enc, ns, ky_worker_id(thread->worker), length_ns,
+	ky_trc_enc_driver_turn(&convert->chunk.enc, ns, ky_worker_id(thread->worker), length_ns,
 			       ky_ready_count(rec->arg));
 }
 
-static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+static void on_wait(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
-	struct ky_trc_enc *enc = &drain->enc;
+	struct ky_trc_enc *enc = &convert->chunk.enc;
 	const uint64_t no_frame = 0;
 	uint32_t no_name, no_stack;
 
-	ky_drain_ready(drain, ns);
-	no_name = ky_drain_text_pool(drain, "");
+	no_name = ky_chunk_text(&convert->chunk, "");
 	no_stack = ky_trc_enc_stack(enc, &no_frame, 0);
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, thread->tid);
 	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 	ky_trc_enc_varint(enc, thread->depth ? thread->stack[thread->depth - 1].task : 0);
-	ky_trc_enc_varint(enc, ky_timeline_length_ns(&drain->timeline, rec->a));
+	ky_trc_enc_varint(enc, ky_timeline_length_ns(&convert->common->timeline, rec->a));
 	ky_trc_enc_u8(enc, rec->arg == KYMO_WAIT_FUTEX ? REASON_FUTEX : REASON_SYSCALL);
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_frames(enc, NULL, 0);
@@ -372,92 +350,98 @@ static void on_wait(struct ky_drain *drain, struct ky_dthread *thread, const str
 
 /* ---- loss ---- */
 
-void ky_drain_loss(struct ky_drain *drain, uint32_t tid, uint64_t count, bool is_exact,
-		   uint64_t from_ns, uint64_t to_ns, uint32_t cause, uint64_t ns)
+/* While threads and workers are as they were before the record. */
+static inline bool takes_record(struct ky_convert *convert, uint64_t ns)
 {
-	uint32_t pool;
+	bool is_tied = convert->merged_ticks == convert->chunk.last_ticks;
 
-	ky_drain_ready(drain, ns);
-	pool = ky_drain_text_pool(drain, loss_names[cause < KY_LOSS_COUNT ? cause : 0]);
-	ky_trc_enc_event(&drain->enc, KY_EV_LOSS, ns);
-	ky_trc_enc_u32(&drain->enc, tid);
-	ky_trc_enc_varint(&drain->enc, count);
-	ky_trc_enc_u8(&drain->enc, is_exact);
-	ky_trc_enc_varint(&drain->enc, from_ns);
-	ky_trc_enc_varint(&drain->enc, to_ns);
-	ky_trc_enc_u32(&drain->enc, pool);
-	drain->chunk.lost_count += count;
-	drain->chunk.loss_count++;
-	if (cause >= KY_LOSS_SAMPLES || !count)
-		return;
-	drain->chunk.told_count += count;
-	if (!drain->chunk.told_from_ns || from_ns < drain->chunk.told_from_ns)
-		drain->chunk.told_from_ns = from_ns;
+	return ky_chunk_takes(&convert->chunk, ns,
+			      KY_RECORD_EVENTS_MAX + (is_tied ? 0 : KY_TIES_EVENTS),
+			      KY_RECORD_BYTES_MAX + (is_tied ? 0 : KY_TIES_BYTES));
 }
 
 /* What was open before the gap is not known to be open behind it; carried[] says what is. */
-static void forget_polls(struct ky_drain *drain, struct ky_dthread *thread, uint32_t keep)
+static void forget_polls(struct ky_convert *convert, struct ky_dthread *thread, uint32_t keep)
 {
 	for (uint32_t i = keep; i < thread->depth; i++) {
 		if (ky_poll_is_outer(&thread->stack[i]) && thread->stack[i].worker != KY_NONE32)
-			drain->workers[thread->stack[i].worker].is_open = false;
+			convert->workers.list[thread->stack[i].worker].is_open = false;
 	}
 	if (keep < thread->depth)
 		thread->depth = keep;
 	thread->deeper = 0;
 }
 
-static void on_gap(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+static void on_gap(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
 		   uint64_t ns)
 {
-	uint32_t cause = rec->arg & ~KY_GAP_INEXACT;
-	uint64_t from_ns = ky_timeline_ns(&drain->timeline, rec[1].ticks);
+	uint64_t from_ns = ky_timeline_ns(&convert->common->timeline, rec[1].ticks);
 
-	ky_drain_loss(drain, thread->tid, rec->a, !(rec->arg & KY_GAP_INEXACT), from_ns, ns, cause,
+	ky_chunk_loss(&convert->chunk,
+		      &(struct ky_loss){.tid = thread->tid,
+					.cause = rec->arg & ~KY_GAP_INEXACT,
+					.count = rec->a,
+					.from_ns = from_ns,
+					.to_ns = ns,
+					.is_exact = !(rec->arg & KY_GAP_INEXACT)},
 		      ns);
 	thread->is_blocking = false;
-	if (thread->worker != KY_NONE32 && drain->workers[thread->worker].owner == thread)
-		drain->workers[thread->worker].is_parked = false;
+	if (thread->worker != KY_NONE32 && convert->workers.list[thread->worker].owner == thread)
+		convert->workers.list[thread->worker].is_parked = false;
 }
 
-/* rec: one of the polls that were open when the sub-buffer behind a gap began. A poll we know
- * goes on; one whose start is lost is told with its true start, out of order. */
-static void on_carried(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-		       uint64_t ns)
+/* The poll was open already when the segment began. */
+static bool is_older(const struct ky_convert *convert, uint64_t begin_ns)
+{
+	const struct ky_drain_common *common = convert->common;
+
+	return (common->is_cut || common->has_flown) &&
+	       (convert->chunk.is_muted || begin_ns < convert->chunk.segment_ns);
+}
+
+/* rec: one of the polls that were open when the sub-buffer after a gap began. A poll we know
+ * continues; one whose start is lost is told with its true start, out of order. Returns false where
+ * this needs another chunk, of cut_ns. */
+static bool on_carried(struct ky_convert *convert, struct ky_dthread *thread,
+		       const struct ky_rec *rec, uint64_t ns)
 {
 	uint32_t total = (uint32_t)rec[1].a, at = rec->arg;
 	uint64_t begin = rec[1].ticks, begin_ns;
 
 	if (total == 0) {
-		forget_polls(drain, thread, 0);
-		return;
+		forget_polls(convert, thread, 0);
+		return true;
 	}
 	if (at < thread->depth && thread->stack[at].begin_ticks >> 3 == begin >> 3 &&
-	    thread->stack[at].task == full_task(drain, rec->a)) {
+	    thread->stack[at].task == full_task(convert, rec->a)) {
 		if (at + 1 == total)
-			forget_polls(drain, thread, total);
+			forget_polls(convert, thread, total);
 	} else {
-		forget_polls(drain, thread, at);
-		begin_ns = ky_timeline_ns(&drain->timeline, begin);
+		forget_polls(convert, thread, at);
+		begin_ns = ky_timeline_ns(&convert->common->timeline, begin);
 		if (begin_ns > ns)
 			begin_ns = ns;
-		if ((drain->is_cut || drain->has_flown) &&
-		    (drain->is_muted || begin_ns < drain->start_ns)) {
-			if (push_poll(drain, thread, rec->a, begin, begin_ns, ns))
-				ky_drain_write_open_poll(drain, thread, thread->depth - 1, ns);
+		if (convert->cut_for != KY_CUT_FOR_CARRIED && is_older(convert, begin_ns)) {
+			if (push_poll(convert, thread, rec->a, begin, begin_ns, ns))
+				ky_convert_open_poll(convert, thread, thread->depth - 1, ns);
+		} else if (convert->cut_for != KY_CUT_FOR_CARRIED &&
+			   !takes_record(convert, begin_ns)) {
+			convert->cut_for = KY_CUT_FOR_CARRIED;
+			convert->cut_ns = begin_ns;
+			return false;
 		} else {
-			ky_drain_ready_record(drain, begin_ns);
-			open_poll(drain, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns);
+			open_poll(convert, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns);
 		}
 	}
 	if (at + 1 == KY_OPEN_DEPTH && total > KY_OPEN_DEPTH) {
-		forget_polls(drain, thread, KY_OPEN_DEPTH);
+		forget_polls(convert, thread, KY_OPEN_DEPTH);
 		thread->deeper = total - KY_OPEN_DEPTH;
 	}
+	return true;
 }
 
-static void on_dropped(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-		       uint64_t ns)
+static void on_dropped(struct ky_convert *convert, struct ky_dthread *thread,
+		       const struct ky_rec *rec, uint64_t ns)
 {
 	uint64_t count = rec->a, credit;
 	uint32_t cause = rec->arg;
@@ -465,19 +449,27 @@ static void on_dropped(struct ky_drain *drain, struct ky_dthread *thread, const 
 	if (cause < 1 || cause > 4 || !count)
 		return;
 	/* What a look at the header's counters has told already is not told twice. */
-	credit = drain->credited_drops[cause] < count ? drain->credited_drops[cause] : count;
-	drain->credited_drops[cause] -= credit;
-	drain->reported_drops[cause] += count - credit;
+	credit = convert->credited_drops[cause] < count ? convert->credited_drops[cause] : count;
+	convert->credited_drops[cause] -= credit;
+	convert->reported_drops[cause] += count - credit;
 	if (count == credit)
 		return;
-	drain->stats.records_lost += count - credit;
-	drain->stats.records_dropped += count - credit;
-	ky_drain_loss(drain, thread->tid, count - credit, true, thread->last_ns, ns, cause, ns);
+	convert->common->stats.records_lost += count - credit;
+	convert->common->stats.records_dropped += count - credit;
+	ky_chunk_loss(&convert->chunk,
+		      &(struct ky_loss){.tid = thread->tid,
+					.cause = cause,
+					.count = count - credit,
+					.from_ns = thread->last_ns,
+					.to_ns = ns,
+					.is_exact = true},
+		      ns);
 }
 
 /* Each sub-buffer says which gates were open when it was claimed, and records say when they change.
  * What the first of a thread says stands in the segment's metadata. */
-static void on_gates(struct ky_drain *drain, struct ky_dthread *thread, uint64_t gates, uint64_t ns)
+static void on_gates(struct ky_convert *convert, struct ky_dthread *thread, uint64_t gates,
+		     uint64_t ns)
 {
 	bool is_change = thread->has_gates && thread->gates != gates;
 
@@ -485,62 +477,58 @@ static void on_gates(struct ky_drain *drain, struct ky_dthread *thread, uint64_t
 	thread->gates = gates;
 	if (!is_change)
 		return;
-	ky_trc_enc_event(&drain->enc, KY_EV_GATES, ns);
-	ky_trc_enc_u32(&drain->enc, thread->tid);
-	ky_trc_enc_varint(&drain->enc, gates);
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_GATES, ns);
+	ky_trc_enc_u32(&convert->chunk.enc, thread->tid);
+	ky_trc_enc_varint(&convert->chunk.enc, gates);
 }
 
-void ky_drain_header_drops(struct ky_drain *drain, uint64_t ns)
+bool ky_convert_header_drops(struct ky_convert *convert, uint32_t cause, struct ky_loss *loss,
+			     uint64_t ns)
 {
-	const struct ky_ring_header *header = drain->ring.header;
+	const struct ky_ring_header *header = convert->common->ring.header;
 	const _Atomic uint64_t *words[] = {&header->dropped_signal_count,
 					   &header->dropped_no_slot_count,
 					   &header->dropped_no_state_count,
 					   &header->dropped_exited_count};
+	uint64_t total = atomic_load_explicit(words[cause - 1], memory_order_relaxed);
+	uint64_t missing = total - convert->reported_drops[cause];
 
-	for (uint32_t cause = 1; cause <= 4; cause++) {
-		uint64_t total = atomic_load_explicit(words[cause - 1], memory_order_relaxed);
-		uint64_t missing = total - drain->reported_drops[cause];
-
-		if (total <= drain->reported_drops[cause])
-			continue;
-		drain->reported_drops[cause] = total;
-		drain->credited_drops[cause] += missing;
-		drain->stats.records_lost += missing;
-		drain->stats.records_dropped += missing;
-		ky_drain_loss(drain, 0, missing, true, drain->drops_since_ns, ns, cause, ns);
-	}
-	drain->drops_since_ns = ns;
+	if (total <= convert->reported_drops[cause])
+		return false;
+	convert->reported_drops[cause] = total;
+	convert->credited_drops[cause] += missing;
+	convert->common->stats.records_lost += missing;
+	convert->common->stats.records_dropped += missing;
+	*loss = (struct ky_loss){.cause = cause,
+				 .count = missing,
+				 .from_ns = convert->drops_since_ns,
+				 .to_ns = ns,
+				 .is_exact = true};
+	return true;
 }
 
-void ky_drain_cut_off(struct ky_drain *drain, uint64_t ns)
+void ky_convert_drops_told(struct ky_convert *convert, uint64_t ns)
 {
-	uint64_t slots = ky_ring_view_cut_off(&drain->ring) + drain->cut_off_count;
-
-	if (!slots)
-		return;
-	drain->stats.records_lost += slots;
-	ky_drain_loss(drain, 0, slots, false, drain->start_ns, ns, KY_LOSS_CORRUPT, ns);
+	convert->drops_since_ns = ns;
 }
 
 /* ---- the rest ---- */
 
-static void on_exit(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)
+static void on_exit(struct ky_convert *convert, struct ky_dthread *thread, uint64_t ns)
 {
 	if (thread->worker != KY_NONE32)
-		ky_drain_worker_end(drain, thread, ns);
-	forget_polls(drain, thread, 0);
+		ky_convert_worker_end(convert, thread, ns);
+	forget_polls(convert, thread, 0);
 	thread->is_done = true;
-	ky_drain_write_thread(drain, thread, ns);
+	ky_convert_thread(convert, thread, ns);
 }
 
-static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
+static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
-	struct ky_trc_enc *enc = &drain->enc;
+	struct ky_trc_enc *enc = &convert->chunk.enc;
 	uint32_t pool;
 
-	ky_drain_ready(drain, ns);
 	switch (rec->type) {
 	case KYMO_RECORD_NOTIFY:
 		ky_trc_enc_event(enc, KY_EV_WORKER_NOTIFY, ns);
@@ -555,84 +543,87 @@ static void on_rare(struct ky_drain *drain, struct ky_dthread *thread, const str
 		ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
 		break;
 	case KYMO_RECORD_MARK:
-		if (drain->retain.is_on && !ky_retain_writes(drain, KY_RETAIN_MARK, 0, ns))
+		if (convert->retain.is_on && !ky_retain_writes(convert, KY_RETAIN_MARK, 0, ns))
 			break;
-		pool = ky_drain_string_pool(drain, rec->a);
+		pool = ky_string_pool(&convert->common->names, &convert->chunk, rec->a);
 		ky_trc_enc_event(enc, KY_EV_ANNOTATION, ns);
 		ky_trc_enc_u32(enc, thread->tid);
 		ky_trc_enc_u32(enc, pool);
 		break;
 	case KYMO_RECORD_GATES:
-		on_gates(drain, thread, rec->a, ns);
+		on_gates(convert, thread, rec->a, ns);
 		break;
 	case KYMO_RECORD_CUSTOM:
 		/* Nothing registers schemas yet, so nobody can say what the words mean. */
-		drain->stats.records_lost++;
-		ky_drain_loss(drain, thread->tid, 1, true, ns, ns, KY_LOSS_UNSUPPORTED, ns);
+		convert->common->stats.records_lost++;
+		ky_chunk_loss(&convert->chunk,
+			      &(struct ky_loss){thread->tid, KY_LOSS_UNSUPPORTED, 1, ns, ns, true},
+			      ns);
 		break;
 	default:
 		break;
 	}
 }
 
-static void dispatch(struct ky_drain *drain, struct ky_dthread *thread, const struct ky_rec *rec,
-		     uint64_t ns)
+static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
+		     const struct ky_rec *rec, uint64_t ns)
 {
 	switch (rec->type) {
 	case KYMO_RECORD_POLL_BEGIN:
-		if (__builtin_expect(drain->retain.is_on, 0))
-			open_retained(drain, thread, rec, ns);
+		if (__builtin_expect(convert->retain.is_on, 0))
+			open_retained(convert, thread, rec, ns);
 		else
-			open_poll(drain, thread, rec->a, rec->arg, rec->ticks, ns);
+			open_poll(convert, thread, rec->a, rec->arg, rec->ticks, ns);
 		break;
 	case KYMO_RECORD_POLL_END:
-		on_poll_end(drain, thread, rec->arg, ns);
+		on_poll_end(convert, thread, rec->arg, ns);
 		break;
 	case KYMO_RECORD_WAKE:
-		on_wake(drain, thread, rec, ns);
+		on_wake(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_SPAWN:
-		on_spawn(drain, thread, rec, ns);
+		on_spawn(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_TASK_END:
-		end_task(drain, full_task(drain, rec->a), true, ns);
+		end_task(convert, full_task(convert, rec->a), true, ns);
 		break;
 	case KYMO_RECORD_PARK:
 	case KYMO_RECORD_UNPARK:
-		on_park(drain, thread, rec, ns);
+		on_park(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_DRIVER_TURN:
-		on_driver_turn(drain, thread, rec, ns);
+		on_driver_turn(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_WORKER_BEGIN:
-		ky_drain_worker_begin(drain, thread,
-				      full_task(drain, rec->a) & ~(~UINT64_C(0) << KY_COPY_SHIFT),
-				      rec[1].ticks, rec[1].a, ns);
+		ky_convert_worker_begin(convert, thread,
+					full_task(convert, rec->a) &
+						~(~UINT64_C(0) << KY_COPY_SHIFT),
+					rec[1].ticks, rec[1].a, ns);
 		break;
 	case KYMO_RECORD_WORKER_END:
-		ky_drain_worker_end(drain, thread, ns);
+		ky_convert_worker_end(convert, thread, ns);
 		break;
 	case KYMO_RECORD_RUNTIME:
-		ky_drain_thread_runtime(drain, thread, rec->a);
+		ky_convert_thread_runtime(convert, thread, rec->a);
 		break;
 	case KYMO_RECORD_BLOCKING_BEGIN:
 	case KYMO_RECORD_BLOCKING_END:
-		on_blocking(drain, thread, rec, ns);
+		on_blocking(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_WAIT:
-		on_wait(drain, thread, rec, ns);
+		on_wait(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_SPAN_BEGIN:
-		ky_drain_span_begin(drain, thread, rec, ns);
+		ky_convert_span_begin(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_SPAN_END:
-		ky_drain_span_end(drain, thread, rec, ns);
+		ky_convert_span_end(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_DROPPED:
-		on_dropped(drain, thread, rec, ns);
+		on_dropped(convert, thread, rec, ns);
 		break;
 	default:
-		on_rare(drain, thread, rec, ns);
+		on_rare(convert, thread, rec, ns);
 		break;
 	}
 }
@@ -644,38 +635,38 @@ static inline uint32_t is_pair(uint32_t type)
 	       type == KYMO_RECORD_SPAN_END;
 }
 
-/* Returns entries of the queue taken. */
-static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
+/* Returns entries of the queue taken; 0: it needs another chunk first. */
+static inline uint32_t tell(struct ky_convert *convert, struct ky_dthread *thread,
 			    const struct ky_rec *rec, uint64_t ns)
 {
 	if (__builtin_expect(rec->type < KY_REC_MORE, 1)) {
-		dispatch(drain, thread, rec, ns);
-		drain->records_told++;
+		dispatch(convert, thread, rec, ns);
+		convert->chunk.records_told++;
 		return 1u + is_pair(rec->type);
 	}
 	switch (rec->type) {
 	case KY_REC_GAP:
-		on_gap(drain, thread, rec, ns);
+		on_gap(convert, thread, rec, ns);
 		return 2;
 	case KY_REC_CARRIED:
-		on_carried(drain, thread, rec, ns);
-		return 2;
+		return on_carried(convert, thread, rec, ns) ? 2 : 0;
 	case KY_REC_GATES:
-		on_gates(drain, thread, rec->a, ns);
+		on_gates(convert, thread, rec->a, ns);
 		return 1;
 	case KY_REC_WORKER:
-		ky_drain_worker_known(drain, thread,
-				      full_task(drain, rec->a) & ~(~UINT64_C(0) << KY_COPY_SHIFT),
-				      rec[1].ticks, rec[1].a, ns);
+		ky_convert_worker_known(convert, thread,
+					full_task(convert, rec->a) &
+						~(~UINT64_C(0) << KY_COPY_SHIFT),
+					rec[1].ticks, rec[1].a, ns);
 		return 2;
 	case KY_REC_NOTE:
-		ky_drain_write_note(drain, rec->a, ns);
+		ky_convert_note(convert, rec->a, ns);
 		return 1;
 	case KY_REC_SAMPLE:
-		ky_drain_write_sample(drain, rec->a, ns);
+		ky_convert_sample(convert, rec->a, ns);
 		return 1;
 	default:
-		on_exit(drain, thread, ns);
+		on_exit(convert, thread, ns);
 		return 1;
 	}
 }
@@ -683,57 +674,87 @@ static inline uint32_t tell(struct ky_drain *drain, struct ky_dthread *thread,
 /* Of a stream that this cut goes on from. By stamp, not by time, which several stamps share:
  * nothing that such a record brings along, be it a task seen for the first time, may end the
  * silence. */
-static bool is_told_before(struct ky_drain *drain, const struct ky_rec *rec)
+static bool is_told_before(struct ky_convert *convert, const struct ky_rec *rec)
 {
-	if (!drain->is_muted || rec->ticks > drain->from_ticks ||
-	    (rec->ticks == drain->from_ticks && !drain->from_ties)) {
-		if (drain->is_muted)
-			drain->chunk.span_ns = drain->from_ns;
+	if (!convert->chunk.is_muted || rec->ticks > convert->common->from_ticks ||
+	    (rec->ticks == convert->common->from_ticks && !convert->common->from_ties)) {
+		if (convert->chunk.is_muted)
+			convert->chunk.span_ns = convert->common->from_ns;
 		return false;
 	}
-	if (rec->ticks == drain->from_ticks)
-		drain->from_ties--;
+	if (rec->ticks == convert->common->from_ticks)
+		convert->common->from_ties--;
 	return true;
 }
 
-void ky_drain_convert(struct ky_drain *drain, struct ky_dthread *thread, uint64_t limit)
+/* Its place in the order of time. Returns false where the chunk has no room for its events. */
+static inline bool begin_record(struct ky_convert *convert, const struct ky_rec *rec, uint64_t *ns)
 {
+	struct ky_drain_common *common = convert->common;
+
+	if (__builtin_expect(rec->ticks < convert->merged_ticks, 0)) {
+		common->stats.records_late++;
+		if (*ns < common->from_ns && !convert->chunk.is_muted)
+			*ns = common->from_ns;
+	} else {
+		convert->merged_ticks = rec->ticks;
+		convert->merged_ns = *ns;
+	}
+	convert->chunk.record_ticks = rec->ticks;
+	/* Covers all events of the record at this time: writers do not ask again. */
+	if (__builtin_expect(common->from_ticks && is_told_before(convert, rec), 0))
+		return true;
+	return takes_record(convert, *ns);
+}
+
+static void end_record(struct ky_convert *convert)
+{
+	struct ky_open_chunk *chunk = &convert->chunk;
+
+	chunk->last_ties = convert->merged_ticks == chunk->last_ticks ? chunk->last_ties + 1 : 1;
+	chunk->last_ticks = convert->merged_ticks;
+	convert->cut_for = KY_CUT_FOR_NONE;
+}
+
+int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, uint64_t limit)
+{
+	struct ky_drain_common *common = convert->common;
 	/* Nothing below adds to a queue. */
-	const struct ky_rec *rec = thread->recs + thread->head;
-	const struct ky_rec *end = thread->recs + thread->tail;
+	struct ky_queue *queue = &thread->queue;
+	const struct ky_rec *rec = queue->recs + queue->head, *end = queue->recs + queue->tail;
 	uint32_t taken;
 
 	while (rec < end && rec->ticks <= limit) {
-		uint64_t ns = ky_timeline_ns(&drain->timeline, rec->ticks);
+		uint64_t ns = convert->record_ns;
 
-		if (__builtin_expect(ns > drain->to_ns, 0)) {
-			rec = end; /* what comes behind it is later still */
+		if (__builtin_expect(convert->cut_for == KY_CUT_FOR_NONE, 1)) {
+			ns = ky_timeline_ns(&common->timeline, rec->ticks);
+			if (__builtin_expect(ns > common->to_ns, 0)) {
+				rec = end; /* what comes after it is later still */
+				break;
+			}
+			if (__builtin_expect(!begin_record(convert, rec, &ns), 0)) {
+				convert->cut_for = KY_CUT_FOR_RECORD;
+				convert->cut_ns = convert->record_ns = ns;
+				break;
+			}
+		}
+		ky_chunk_tell_clock(&convert->chunk, rec->ticks, ns);
+		if (__builtin_expect(!thread->is_announced, 0))
+			ky_convert_thread(convert, thread, ns);
+		taken = tell(convert, thread, rec, ns);
+		if (__builtin_expect(!taken, 0)) {
+			convert->record_ns = ns;
 			break;
 		}
-		if (__builtin_expect(rec->ticks < drain->merged_ticks, 0)) {
-			drain->stats.records_late++;
-			if (ns < drain->from_ns && !drain->is_muted)
-				ns = drain->from_ns;
-		} else {
-			drain->merged_ticks = rec->ticks;
-			drain->merged_ns = ns;
-		}
-		drain->record_ticks = rec->ticks;
-		/* Covers all events of the record at this time: frequent ones do not ask again. */
-		if (__builtin_expect(!drain->from_ticks || !is_told_before(drain, rec), 1))
-			ky_drain_ready_record(drain, ns);
-		ky_drain_tell_clock(drain, rec->ticks, ns);
-		if (__builtin_expect(!thread->is_announced, 0))
-			ky_drain_write_thread(drain, thread, ns);
-		rec += tell(drain, thread, rec, ns);
+		rec += taken;
 		thread->last_ns = ns;
-		drain->told_ties = drain->merged_ticks == drain->told_ticks ? drain->told_ties + 1 :
-									      1;
-		drain->told_ticks = drain->merged_ticks;
+		end_record(convert);
 	}
-	taken = (uint32_t)(rec - thread->recs) - thread->head;
-	drain->waiting -= taken;
-	thread->head += taken;
-	if (thread->head == thread->tail)
-		thread->head = thread->tail = 0;
+	taken = (uint32_t)(rec - queue->recs) - queue->head;
+	common->threads.queues.waiting -= taken;
+	queue->head += taken;
+	if (queue->head == queue->tail)
+		queue->head = queue->tail = 0;
+	return convert->cut_for == KY_CUT_FOR_NONE ? 0 : KY_CONVERT_CUT;
 }

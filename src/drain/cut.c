@@ -2,7 +2,7 @@
 #include <drain/cut.h>
 
 #include <base/now.h>
-#include <drain/drain_state.h>
+#include <drain/drain_parts.h>
 #include <drain/ring_copy.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -88,23 +88,27 @@ static int open_drain(struct cut *cut)
 				       .chunk_ctx = cut,
 				       .host = options->host,
 				       .source = options->source};
+	struct ky_drain_common *common;
+	struct ky_segment_cut *about;
 	struct ky_drain *drain;
 	int err = ky_drain_open(&drain, &how);
 
 	if (err)
 		return err;
 	cut->drain = drain;
-	err = ky_drain_ring_clock(drain, cut->copy.has_now ? &cut->copy.now : NULL);
+	common = &drain->common;
+	err = ky_drain_ring_clock(common, cut->copy.has_now ? &cut->copy.now : NULL);
 	if (err)
 		return err;
-	drain->is_cut = true;
-	drain->is_dead = options->is_dead;
-	drain->ring_slots = cut->copy.ring_slots;
-	drain->cut_off_count = cut->copy.cut_off_count;
-	drain->cut_pairs = options->pairs;
-	drain->cut_pair_count = options->pair_count;
-	if (drain->timeline.count)
-		drain->now_ns = drain->timeline.points[drain->timeline.count - 1].ns;
+	common->is_cut = true;
+	common->is_dead = options->is_dead;
+	about = ky_segment_cut(drain->segment);
+	about->ring_slots = cut->copy.ring_slots;
+	about->cut_off_count = cut->copy.cut_off_count;
+	about->pairs = options->pairs;
+	about->pair_count = options->pair_count;
+	if (common->timeline.count)
+		common->now_ns = common->timeline.points[common->timeline.count - 1].ns;
 	return 0;
 }
 
@@ -113,20 +117,21 @@ static int open_drain(struct cut *cut)
 static void find_horizon(struct cut *cut)
 {
 	struct ky_drain *drain = cut->drain;
-	uint64_t hand = atomic_load_explicit(&drain->ring.header->hand, memory_order_relaxed);
+	uint64_t hand = atomic_load_explicit(&drain->common.ring.header->hand,
+					     memory_order_relaxed);
 	uint64_t round = hand > cut->copy.ring_slots ? hand - cut->copy.ring_slots : 0;
 	uint64_t oldest = UINT64_MAX;
 
 	cut->has_lapped = cut->copy.hand_at_start > cut->copy.ring_slots;
 	for (uint32_t slot = 0; slot < cut->copy.slot_count; slot++) {
-		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot));
+		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->common.ring, slot));
 		struct ky_slot_head head;
 
 		if (number <= round || number >= oldest ||
-		    ky_ring_view_head(&drain->ring, slot, number, &head) != 0)
+		    ky_ring_view_head(&drain->common.ring, slot, number, &head) != 0)
 			continue;
 		oldest = number;
-		drain->horizon_ticks = head.start_ticks;
+		drain->common.horizon_ticks = head.start_ticks;
 		cut->claims_held = hand - number + 1;
 	}
 }
@@ -139,19 +144,22 @@ static int note_workers(struct cut *cut)
 	int err = 0;
 
 	for (uint32_t slot = 0; slot < cut->copy.slot_count && !err; slot++) {
-		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot));
+		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->common.ring, slot));
+		struct ky_launch launch;
 		struct ky_slot_head head;
 		bool is_known = false;
 
-		if (ky_ring_view_head(&drain->ring, slot, number, &head) != 0 ||
+		if (ky_ring_view_head(&drain->common.ring, slot, number, &head) != 0 ||
 		    !head.worker_identity)
 			continue;
-		for (uint32_t i = drain->launch_count; i-- > 0 && !is_known;)
-			is_known = drain->launches[i].runtime_key == head.worker_runtime &&
-				   drain->launches[i].identity == head.worker_identity;
+		for (uint32_t i = drain->common.launches.count; i-- > 0 && !is_known;)
+			is_known = drain->common.launches.list[i].runtime_key ==
+					   head.worker_runtime &&
+				   drain->common.launches.list[i].identity == head.worker_identity;
+		launch = (struct ky_launch){head.worker_runtime, head.worker_identity,
+					    head.worker_task >> KYMO_NAME_BITS, 0};
 		if (!is_known)
-			err = ky_drain_note_launch(drain, head.worker_runtime, head.worker_identity,
-						   head.worker_task >> KYMO_NAME_BITS, 0);
+			err = ky_launch_note(&drain->common.launches, &launch);
 	}
 	return err;
 }
@@ -159,22 +167,26 @@ static int note_workers(struct cut *cut)
 static void set_range(struct cut *cut)
 {
 	const struct ky_cut_options *options = cut->options;
-	struct ky_drain *drain = cut->drain;
+	struct ky_drain_common *common = &cut->drain->common;
+	struct ky_open_chunk *chunk = ky_convert_chunk(cut->drain->convert);
 
 	if (options->to_ns)
-		drain->to_ns = options->to_ns;
+		common->to_ns = options->to_ns;
 	/* All that was published until then is in the copy; of what came later only a part. */
-	if (cut->copy.has_now && cut->copy.now.monotonic_ns < drain->to_ns)
-		drain->to_ns = cut->copy.now.monotonic_ns;
+	if (cut->copy.has_now && cut->copy.now.monotonic_ns < common->to_ns)
+		common->to_ns = cut->copy.now.monotonic_ns;
 	if (cut->copy.has_now)
-		drain->end_ns = drain->to_ns;
+		ky_segment_cut(cut->drain->segment)->end_ns = common->to_ns;
+	common->from_ns = options->from_ns;
 	if (options->from_ticks) {
-		ky_drain_mute(drain, ky_timeline_ns(&drain->timeline, options->from_ticks));
-		drain->chunk.span_ns = UINT64_MAX; /* its stamp decides, not its time */
-		drain->from_ticks = options->from_ticks;
-		drain->from_ties = options->from_ties;
-	} else if (options->from_ns)
-		ky_drain_mute(drain, options->from_ns);
+		common->from_ns = ky_timeline_ns(&common->timeline, options->from_ticks);
+		common->from_ticks = options->from_ticks;
+		common->from_ties = options->from_ties;
+	}
+	if (options->from_ticks || options->from_ns)
+		ky_chunk_mute(chunk, common->from_ns);
+	if (options->from_ticks)
+		chunk->span_ns = UINT64_MAX; /* its stamp decides, not its time */
 }
 
 /* From where on the segment has something, and has everything. */
@@ -182,15 +194,16 @@ static void find_beginning(struct cut *cut)
 {
 	const struct ky_cut_options *options = cut->options;
 	struct ky_drain *drain = cut->drain;
+	struct ky_segment_cut *about = ky_segment_cut(drain->segment);
 	uint64_t from = options->from_ticks;
 
 	if (!from && options->from_ns)
-		from = ky_timeline_ticks(&drain->timeline, options->from_ns);
+		from = ky_timeline_ticks(&drain->common.timeline, options->from_ns);
 	if (from && !options->from_ticks)
 		from--; /* the stamps behind it */
-	drain->cover_from = drain->cover_whole_from = from;
-	if (cut->has_lapped && drain->horizon_ticks > from)
-		drain->cover_whole_from = drain->horizon_ticks;
+	about->cover_from = about->cover_whole_from = from;
+	if (cut->has_lapped && drain->common.horizon_ticks > from)
+		about->cover_whole_from = drain->common.horizon_ticks;
 }
 
 /* Up to where it has everything: a thread inside an event may have stamped it and not published it
@@ -198,18 +211,20 @@ static void find_beginning(struct cut *cut)
 static void find_reach(struct cut *cut)
 {
 	struct ky_drain *drain = cut->drain;
-	const struct ky_timeline *line = &drain->timeline;
-	uint64_t now = cut->copy.now.ticks_before, back, to = drain->told_ticks;
+	struct ky_segment_cut *about = ky_segment_cut(drain->segment);
+	const struct ky_timeline *line = &drain->common.timeline;
+	uint64_t now = cut->copy.now.ticks_before, back,
+		 to = ky_convert_chunk(drain->convert)->last_ticks;
 
 	if (cut->copy.has_now) {
 		back = ky_timeline_length_ticks(line, KY_HOLD_MAX_NS);
-		to = least(now, drain->busy_ticks);
+		to = least(now, drain->common.busy_ticks);
 		if (now > back && to < now - back)
 			to = now - back;
 	}
-	if (drain->to_ns != UINT64_MAX && drain->to_ns < cut->copy.now.monotonic_ns)
-		to = least(to, ky_timeline_ticks(line, drain->to_ns + 1) - 1);
-	drain->cover_to = to;
+	if (drain->common.to_ns != UINT64_MAX && drain->common.to_ns < cut->copy.now.monotonic_ns)
+		to = least(to, ky_timeline_ticks(line, drain->common.to_ns + 1) - 1);
+	about->cover_to = to;
 }
 
 /* Two things with too many notes: the trace goes on without them. */
@@ -229,8 +244,9 @@ static int hand_in_notes(struct cut *cut)
  * fatal signal, or by whoever waited for it. */
 static void find_end(struct ky_drain *drain)
 {
-	const struct ky_ring_side *side = drain->ring.side;
-	uint64_t last = drain->merged_ns, limit = last + drain->timeline.ahead_max_ns, at;
+	const struct ky_ring_side *side = drain->common.ring.side;
+	uint64_t last = ky_convert_merged_ns(drain->convert),
+		 limit = last + drain->common.timeline.ahead_max_ns, at;
 
 	if (side && atomic_load_explicit(&side->crash.state, memory_order_acquire) == 2) {
 		at = side->crash.monotonic_ns;
@@ -242,38 +258,43 @@ static void find_end(struct ky_drain *drain)
 		if (at > last && at < limit)
 			last = at;
 	}
-	drain->end_ns = least(last, drain->to_ns);
+	ky_segment_cut(drain->segment)->end_ns = least(last, drain->common.to_ns);
 }
 
 static uint64_t last_ns(const struct ky_drain *drain)
 {
-	return drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
+	uint64_t merged_ns = ky_convert_merged_ns(drain->convert);
+	uint64_t end_ns = ky_segment_cut(drain->segment)->end_ns;
+
+	return end_ns > merged_ns ? end_ns : merged_ns;
 }
 
 static int encode(struct cut *cut)
 {
 	struct ky_drain *drain = cut->drain;
+	struct ky_segment_cut *about;
 	uint64_t ns;
 	int err = ky_drain_step(drain, KY_DRAIN_FINAL);
 
-	if (err || drain->stats.last_sink_error)
-		return err ? err : drain->stats.last_sink_error;
+	if (err || drain->common.stats.last_sink_error)
+		return err ? err : drain->common.stats.last_sink_error;
 	if (cut->options->is_dead)
 		find_end(drain);
-	if (drain->end_ns < drain->from_ns) /* the ring ends before the range begins */
-		drain->end_ns = drain->from_ns;
+	about = ky_segment_cut(drain->segment);
+	if (about->end_ns < drain->common.from_ns) /* the ring ends before the range begins */
+		about->end_ns = drain->common.from_ns;
 	ns = last_ns(drain);
 	find_reach(cut);
 	/* Nothing happened in the range: it has a state all the same. */
-	if (!drain->is_segment_open)
-		ky_drain_turn(drain, ns);
-	ky_drain_cut_off(drain, ns);
-	ky_drain_write_counters(drain, ns);
-	ky_drain_write_open_spans(drain, ns, cut->options->is_dead);
-	ky_drain_write_places(drain, ns);
-	ky_drain_write_allocs(drain, ns);
+	if (!ky_segment_is_open(drain->segment))
+		ky_segment_turn(drain->segment, ns);
+	ky_segment_cut_off(drain->segment, ns);
+	ky_segment_counters(drain->segment, ns);
+	ky_segment_open_spans(drain->segment, ns, cut->options->is_dead);
+	ky_segment_places(drain->segment, ns);
+	ky_segment_allocs(drain->segment, ns);
 	ky_drain_seal(drain);
-	return drain->stats.last_sink_error;
+	return drain->common.stats.last_sink_error;
 }
 
 /* ---- report ---- */
@@ -303,7 +324,7 @@ static void tell_poll(struct cut *cut, const struct ky_dthread *thread, uint32_t
 	struct ky_cut_poll poll = {
 		.worker_id = worker_id, .tid = thread->tid, .task = task, .start_ns = start_ns};
 
-	strncpy(poll.name, ky_drain_name_text(cut->drain, name), sizeof(poll.name) - 1);
+	strncpy(poll.name, ky_name_text(&cut->drain->common.names, name), sizeof(poll.name) - 1);
 	list_poll(cut->report, &poll);
 }
 
@@ -311,8 +332,8 @@ static void tell_open_polls(struct cut *cut)
 {
 	const struct ky_drain *drain = cut->drain;
 
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		const struct ky_dthread *thread = drain->threads[i];
+	for (uint32_t i = 0; i < drain->common.threads.count; i++) {
+		const struct ky_dthread *thread = drain->common.threads.list[i];
 
 		for (uint32_t depth = 0; depth < thread->depth; depth++) {
 			const struct ky_poll *poll = &thread->stack[depth];
@@ -345,18 +366,18 @@ static void fill_report(struct cut *cut)
 	struct ky_cut_report *report = cut->report;
 	struct ky_drain *drain = cut->drain;
 	uint64_t newest_ns = cut->copy.has_now ? cut->copy.now.monotonic_ns : last_ns(drain);
-	uint64_t horizon_ns = ky_timeline_ns(&drain->timeline, drain->horizon_ticks);
+	uint64_t horizon_ns = ky_timeline_ns(&drain->common.timeline, drain->common.horizon_ticks);
 
-	report->events_written = drain->stats.events_written;
-	report->records_read = drain->stats.records_read;
-	if (drain->horizon_ticks && newest_ns > horizon_ns)
+	report->events_written = drain->common.stats.events_written;
+	report->records_read = drain->common.stats.records_read;
+	if (drain->common.horizon_ticks && newest_ns > horizon_ns)
 		report->age_ns = newest_ns - horizon_ns;
 	report->ring_bytes = (uint64_t)cut->copy.ring_slots * KY_SLOT_BYTES;
 	report->ring_bytes_used = least(cut->copy.hand_at_start, cut->copy.ring_slots) *
 				  KY_SLOT_BYTES;
 	report->ring_bytes_needed = bytes_needed(cut, newest_ns);
-	if (drain->ring.control)
-		report->stopped_ns = ky_settings_stopped_ns(&drain->ring.control->settings);
+	if (drain->common.ring.control)
+		report->stopped_ns = ky_settings_stopped_ns(&drain->common.ring.control->settings);
 	report->bytes_copied = cut->copy.bytes;
 	report->slots_overwritten = cut->copy.lost_count;
 	tell_open_polls(cut);

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <drain/drain_state.h>
+/* A step calls one stage after the other:
+ *
+ *   copy      what was published goes into the queues of its threads; says when these are full
+ *   merge     orders the queues up to the watermark
+ *   convert   takes record after record and appends events to the chunk; says when this is full
+ *   segment   writes the chunk out and begins the next one
+ *
+ * No stage calls another one, but segment.c has convert's writers tell what stands at the beginning
+ * of a chunk. */
+#include <drain/drain_parts.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
@@ -7,15 +16,11 @@
 #include <kymo/arch.h>
 #include <kymo/base.h>
 #include <string.h>
-#include <unistd.h>
 
-#define TASKS_DEFAULT (1u << 20)
-#define TASKS_LIMIT (1u << 26)
-#define OUT_BYTES_MAX ((size_t)64 << 20)
-#define INDEX_BYTES_MAX ((size_t)64 << 20)
 #define ANCHOR_TRIES 3
 #define ANCHOR_WIDE_NS 50000u /* a bracket wider than this was interrupted */
 #define ANCHOR_PATIENCE_NS UINT64_C(500000000)
+#define MERGE_SLACK_NS UINT64_C(1000000) /* T = now - this */
 
 /* The narrowest of a few brackets: an interrupt between the readings shows as a wide one. */
 int ky_drain_own_anchor(void *ctx, struct ky_clock_anchor *out)
@@ -42,92 +47,52 @@ int ky_drain_own_anchor(void *ctx, struct ky_clock_anchor *out)
 	return 0;
 }
 
-static void add_anchor(struct ky_drain *drain, const struct ky_clock_anchor *anchor)
+static int add_anchor(struct ky_drain_common *common, const struct ky_clock_anchor *anchor)
 {
 	uint64_t width = anchor->ticks_after - anchor->ticks_before;
 	uint64_t middle = anchor->ticks_before + width / 2;
-	uint64_t error_ns = ky_timeline_length_ns(&drain->timeline, width) / 2;
-	const struct ky_timeline *line = &drain->timeline;
+	uint64_t error_ns = ky_timeline_length_ns(&common->timeline, width) / 2;
+	const struct ky_timeline *line = &common->timeline;
 
 	if (anchor->ticks_after < anchor->ticks_before)
-		return;
+		return 0;
 	if (error_ns > ANCHOR_WIDE_NS && line->count &&
 	    anchor->monotonic_ns - line->points[line->count - 1].ns < ANCHOR_PATIENCE_NS)
-		return;
-	if (ky_timeline_add(&drain->timeline, middle, anchor->monotonic_ns, anchor->realtime_ns,
-			    error_ns) == -ENOMEM)
-		drain->is_out_of_memory = true;
-}
-
-static int set_options(struct ky_drain *drain, const struct ky_drain_options *options)
-{
-	drain->options = *options;
-	if (!drain->options.anchor) {
-		drain->options.anchor = ky_drain_own_anchor;
-		drain->options.anchor_ctx = &drain->ring;
-	}
-	if (!drain->options.tracked_tasks_max)
-		drain->options.tracked_tasks_max = TASKS_DEFAULT;
-	if (drain->options.tracked_tasks_max > TASKS_LIMIT)
-		drain->options.tracked_tasks_max = TASKS_LIMIT;
-	if (options->host)
-		strncpy(drain->host, options->host, sizeof(drain->host) - 1);
-	else if (gethostname(drain->host, sizeof(drain->host) - 1) != 0)
-		drain->host[0] = 0;
-	drain->options.host = NULL; /* the caller's string may go away */
-	if (!options->source)
 		return 0;
-	return ky_drain_set_pair(drain, "kymo.source", 11, options->source,
-				 strlen(options->source));
+	return ky_timeline_add(&common->timeline, middle, anchor->monotonic_ns, anchor->realtime_ns,
+			       error_ns) == -ENOMEM ?
+		       -ENOMEM :
+		       0;
 }
 
 static int set_up(struct ky_drain *drain, const struct ky_drain_options *options)
 {
-	size_t slots;
-	int err = ky_ring_view_open(&drain->ring, options->image, options->image_bytes);
+	struct ky_drain_common *common = &drain->common;
+	int err = ky_ring_view_open(&common->ring, options->image, options->image_bytes);
 
 	if (err)
 		return err;
-	err = set_options(drain, options);
-	if (err)
-		return err;
-	drain->options.source = NULL;
-	slots = (size_t)drain->ring.slot_count + 1;
-	ky_timeline_init(&drain->timeline, drain->ring.ticks_per_second,
-			 drain->ring.flags & KY_RING_CLOCK_MONOTONIC);
-	add_anchor(drain, &drain->ring.open_anchor);
-	drain->cursors = ky_alloc(slots * sizeof(*drain->cursors));
-	drain->listed = ky_alloc(slots * sizeof(*drain->listed));
-	drain->visits = ky_alloc(slots * sizeof(*drain->visits));
-	ky_buf_init(&drain->out, OUT_BYTES_MAX);
-	ky_buf_init(&drain->index, INDEX_BYTES_MAX);
-	if (!drain->cursors || !drain->listed || !drain->visits || drain->is_out_of_memory)
-		return -ENOMEM;
-	err = ky_buf_reserve(&drain->out, KY_CHUNK_BYTES_MAX);
+	drain->anchor = options->anchor ? options->anchor : ky_drain_own_anchor;
+	drain->anchor_ctx = options->anchor ? options->anchor_ctx : &common->ring;
+	ky_timeline_init(&common->timeline, common->ring.ticks_per_second,
+			 common->ring.flags & KY_RING_CLOCK_MONOTONIC);
+	err = add_anchor(common, &common->ring.open_anchor);
 	if (!err)
-		err = ky_task_table_init(&drain->tasks, drain->options.tracked_tasks_max);
+		err = ky_common_open(common);
+	if (!err && options->source)
+		err = ky_drain_metadata(drain, "kymo.source", options->source);
+	common->names.name = options->name;
+	common->names.name_ctx = options->name_ctx;
 	if (!err)
-		err = ky_trc_enc_init(&drain->enc, &drain->out);
+		err = ky_copy_open(&drain->copy, common, options);
 	if (!err)
-		err = ky_drain_side_open(drain);
+		err = ky_convert_open(&drain->convert, common, options);
 	if (!err)
-		err = ky_drain_sample_open(drain);
-	if (!err)
-		err = ky_retain_open(drain);
-	drain->to_ns = drain->busy_ticks = UINT64_MAX;
-	if (!drain->options.chunk)
-		ky_drain_mute(drain, UINT64_MAX);
+		err = ky_segment_open(&drain->segment, common, drain->convert, options);
+	common->is_watching = !options->chunk;
+	if (!err && common->is_watching)
+		ky_chunk_mute(ky_convert_chunk(drain->convert), UINT64_MAX);
 	return err;
-}
-
-/* The buffer refuses everything, and the chunk that is not open asks for no other one. */
-void ky_drain_mute(struct ky_drain *drain, uint64_t from_ns)
-{
-	drain->is_muted = true;
-	drain->from_ns = from_ns;
-	drain->out.failed = KYMO_E_AGAIN;
-	drain->chunk.first_ns = 0;
-	drain->chunk.span_ns = from_ns;
 }
 
 int ky_drain_open(struct ky_drain **out, const struct ky_drain_options *options)
@@ -152,25 +117,11 @@ void ky_drain_close(struct ky_drain *drain)
 {
 	if (!drain)
 		return;
-	ky_drain_thread_release(drain);
-	ky_drain_side_release(drain);
-	ky_drain_sample_release(drain);
-	ky_retain_release(drain);
-	ky_drain_release_directory(drain);
-	ky_task_table_release(&drain->tasks);
-	ky_timeline_release(&drain->timeline);
-	ky_trc_enc_release(&drain->enc);
-	for (uint32_t i = 0; i < drain->runtime_count; i++)
-		ky_free(drain->runtimes[i].name);
-	ky_free(drain->runtimes);
-	ky_free(drain->workers);
-	ky_free(drain->chunk.touched);
-	ky_free(drain->launches);
-	ky_free(drain->cursors);
-	ky_free(drain->listed);
-	ky_free(drain->visits);
-	ky_buf_release(&drain->out);
-	ky_buf_release(&drain->index);
+	ky_segment_close(drain->segment);
+	ky_convert_close(drain->convert);
+	ky_merge_release(&drain->merge);
+	ky_copy_close(drain->copy);
+	ky_common_release(&drain->common);
 	ky_free(drain);
 }
 
@@ -181,146 +132,273 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 /* now and T. The timeline's newest point, not the anchor itself: only what lies between two
  * anchors is converted. */
-static void look_at_clock(struct ky_drain *drain)
+static int read_clock(struct ky_drain *drain)
 {
-	const struct ky_timeline *line = &drain->timeline;
+	struct ky_drain_common *common = &drain->common;
+	const struct ky_timeline *line = &common->timeline;
 	const struct ky_timeline_point *newest;
 	struct ky_clock_anchor anchor;
 	uint64_t slack;
+	int err = 0;
 
 	memset(&anchor, 0, sizeof(anchor));
-	if (drain->options.anchor(drain->options.anchor_ctx, &anchor) == 0)
-		add_anchor(drain, &anchor);
-	drain->through_before = drain->through_ticks;
+	if (drain->anchor(drain->anchor_ctx, &anchor) == 0)
+		err = add_anchor(common, &anchor);
+	common->late_ticks = common->through_ticks;
 	if (!line->count)
-		return;
+		return err;
 	newest = &line->points[line->count - 1];
-	slack = ky_timeline_length_ticks(line, KY_MERGE_SLACK_NS);
-	drain->now_ns = newest->ns;
-	drain->now_ticks = newest->ticks;
-	drain->through_ticks = newest->ticks > slack ? newest->ticks - slack : 0;
+	slack = ky_timeline_length_ticks(line, MERGE_SLACK_NS);
+	common->now_ns = newest->ns;
+	common->now_ticks = newest->ticks;
+	common->through_ticks = newest->ticks > slack ? newest->ticks - slack : 0;
+	return err;
 }
 
-static int queue_exits(struct ky_drain *drain)
-{
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		struct ky_dthread *thread = drain->threads[i];
-		uint64_t ticks = thread->exit_ticks > thread->read_ticks ? thread->exit_ticks :
-									   thread->read_ticks;
+/* ---- merge, convert, segment ---- */
 
-		/* Told in an earlier step: its last records were there when this step read. */
-		if (!thread->exit_step || thread->is_exit_queued ||
-		    (thread->exit_step == drain->step && !drain->is_final))
+/* Every queued record at or below `through`. */
+static int merge(struct ky_drain *drain, uint64_t through)
+{
+	uint64_t ns;
+	int err = ky_merge_prepare(&drain->merge, &drain->common, through);
+
+	if (err)
+		return err;
+	while (ky_convert_run(drain->convert, &drain->merge, &ns) == KY_CONVERT_CUT)
+		ky_segment_turn(drain->segment, ns);
+	return ky_convert_was_short(drain->convert) ? -ENOMEM : 0;
+}
+
+/* Up to where no thread may still publish anything. */
+static uint64_t settled(const struct ky_drain *drain)
+{
+	const struct ky_drain_common *common = &drain->common;
+	uint64_t settle = ky_worker_settle_ticks(ky_convert_workers(drain->convert),
+						 &common->launches, &common->timeline,
+						 common->now_ticks);
+
+	return least(ky_copy_hold_ticks(drain->copy), settle - 1);
+}
+
+/* The queues are full: merges what no unread slot can precede while it is still in the cache.
+ * Only when memory is short, too, what busy threads could precede, and then everything (late
+ * ones are counted). */
+static int relieve(struct ky_drain *drain)
+{
+	const struct ky_drain_common *common = &drain->common;
+	uint64_t limit = common->is_final ? UINT64_MAX : common->through_ticks;
+	uint64_t floor = least(ky_copy_floor(drain->copy), limit);
+	int err = ky_copy_directory(drain->copy);
+
+	if (!err)
+		err = merge(drain, least(floor, settled(drain)));
+	if (!err && ky_copy_is_over_budget(drain->copy))
+		err = merge(drain, floor);
+	if (!err && ky_copy_is_over_budget(drain->copy))
+		err = merge(drain, limit);
+	ky_copy_give_back(drain->copy);
+	return err;
+}
+
+/* ---- a step ---- */
+
+static void free_threads(struct ky_drain *drain)
+{
+	struct ky_thread_table *threads = &drain->common.threads;
+	const struct ky_dthread *thread;
+	uint32_t at = 0;
+
+	/* Threads whose exit was never told (the directory was full) must not fill the table. */
+	if (threads->count >= KY_DTHREADS_FULL)
+		ky_thread_table_retire(threads);
+	while ((thread = ky_thread_table_over(threads, &at)) != NULL) {
+		ky_worker_disown(ky_convert_workers(drain->convert), thread);
+		ky_thread_table_remove(threads, at);
+	}
+}
+
+/* What the settings say now, and which samples were lost. */
+static void tell_news(struct ky_drain *drain, const struct ky_sample_gap *gaps)
+{
+	struct ky_drain_common *common = &drain->common;
+	uint64_t ns = ky_convert_merged_ns(drain->convert);
+	struct ky_retain_policy before;
+
+	if (ky_retain_read_settings(drain->convert, &before) && ky_segment_is_open(drain->segment))
+		ky_segment_policy(drain->segment, &before, ns);
+	/* A cut tells what is there, and who only watches tells nothing. */
+	if (common->is_cut || common->is_watching)
+		return;
+	for (uint32_t i = 0; i < KY_SAMPLE_CLASSES; i++) {
+		struct ky_loss loss = {.cause = KY_LOSS_SAMPLES + i,
+				       .count = gaps[i].count,
+				       .from_ns = gaps[i].from_ns,
+				       .to_ns = common->now_ns,
+				       .is_exact = true};
+
+		if (!loss.count || !ky_segment_is_open(drain->segment))
 			continue;
-		thread->is_exit_queued = true;
-		if (ky_drain_queue(drain, thread, ticks, KY_REC_EXIT, 0, 0) != 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* What the directory told since the last step, once the segment has begun. */
-static void announce(struct ky_drain *drain)
-{
-	for (uint32_t i = 0; drain->is_segment_open && i < drain->module_count; i++) {
-		if (!drain->modules[i].is_announced)
-			ky_drain_write_module(drain, &drain->modules[i], drain->merged_ns);
-	}
-	for (uint32_t i = 0; drain->is_segment_open && i < drain->runtime_count; i++) {
-		const struct ky_runtime *runtime = &drain->runtimes[i];
-
-		if (!runtime->is_announced && runtime->is_described && !runtime->is_ended)
-			ky_drain_runtime_event(drain, i, drain->merged_ns);
+		common->stats.samples_lost += loss.count;
+		ky_segment_loss(drain->segment, &loss, ns);
 	}
 }
 
-/* A chunk must not wait for the next event for ever: its readers are live. */
-static void flush_old(struct ky_drain *drain)
+/* Sub-buffers: as many as memory is for, then what they hold is merged. */
+static int read_slots(struct ky_drain *drain)
 {
-	if (drain->chunk.is_open && drain->now_ns > drain->chunk.first_ns &&
-	    drain->now_ns - drain->chunk.first_ns >= KY_CHUNK_SPAN_MAX_NS)
-		ky_drain_flush(drain);
+	int err = ky_copy_slots(drain->copy);
+
+	while (err == KY_COPY_FULL) {
+		err = relieve(drain);
+		if (!err)
+			err = ky_copy_slots(drain->copy);
+	}
+	return err;
+}
+
+static int read_all(struct ky_drain *drain)
+{
+	struct ky_sample_gap gaps[KY_SAMPLE_CLASSES];
+	const struct ky_drain_common *common = &drain->common;
+	int err = ky_copy_samples(drain->copy, ky_segment_is_open(drain->segment), gaps);
+
+	/* Before the first record of the step is merged. */
+	tell_news(drain, gaps);
+	if (!err)
+		err = read_slots(drain);
+	if (!err)
+		err = ky_copy_directory(drain->copy);
+	if (!err)
+		err = ky_copy_thread_counts(drain->copy, ky_convert_late_wakes(drain->convert));
+	if (!err && !common->is_watching)
+		err = ky_copy_resources(drain->copy, ky_convert_merged_ns(drain->convert));
+	if (!err && !common->is_watching)
+		err = ky_copy_side(drain->copy, ky_convert_counters(drain->convert));
+	if (!err && common->is_final)
+		err = ky_copy_last_gaps(drain->copy);
+	return err ? err : ky_copy_exits(drain->copy);
+}
+
+static void tell_end(struct ky_drain *drain)
+{
+	uint64_t ns = ky_convert_merged_ns(drain->convert);
+
+	ky_segment_cut_off(drain->segment, ns);
+	ky_segment_header_drops(drain->segment, ns);
+	if (ky_convert_chunk(drain->convert)->is_muted)
+		return;
+	ky_segment_places(drain->segment, ns);
+	ky_segment_allocs(drain->segment, ns);
 }
 
 int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 {
-	uint64_t cpu_before = ky_now_ns(CLOCK_THREAD_CPUTIME_ID), through;
+	uint64_t cpu_before = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct ky_drain_common *common = &drain->common;
 	int err;
 
-	drain->step++;
-	drain->is_final = flags & KY_DRAIN_FINAL;
-	drain->is_out_of_memory = false;
-	look_at_clock(drain);
-	drain->clock_span = 0; /* the newest line may have another slope now */
-	if (!drain->first_now_ns)
-		drain->first_now_ns = drain->now_ns;
-	ky_retain_read_settings(drain);
-	/* Before the records: where memory is short, reading those merges already. */
-	err = ky_drain_read_samples(drain);
+	common->step++;
+	common->is_final = flags & KY_DRAIN_FINAL;
+	err = read_clock(drain);
+	ky_segment_first_step(drain->segment);
+	ky_convert_chunk(drain->convert)->clock_span =
+		0; /* the newest line may have another slope */
 	if (!err)
-		err = ky_drain_read(drain);
-	if (!err)
-		err = ky_drain_read_directory(drain);
-	if (!err)
-		err = ky_drain_read_side(drain);
-	if (!err && drain->is_final)
-		ky_drain_close_gaps(drain);
-	if (!err)
-		err = queue_exits(drain);
+		err = read_all(drain);
 	if (!err) {
-		announce(drain);
-		through = least(drain->through_ticks, drain->hold_ticks);
-		through = least(through, ky_drain_settle_ticks(drain) - 1);
-		err = ky_drain_merge(drain, drain->is_final ? UINT64_MAX : through);
+		ky_segment_announce(drain->segment, ky_convert_merged_ns(drain->convert));
+		err = merge(drain, common->is_final ? UINT64_MAX :
+						      least(common->through_ticks, settled(drain)));
 	}
-	if (drain->is_final && drain->is_segment_open && !drain->is_cut) {
-		ky_drain_cut_off(drain, drain->merged_ns);
-		ky_drain_header_drops(drain, drain->merged_ns);
-		if (!drain->is_muted) {
-			ky_drain_write_places(drain, drain->merged_ns);
-			ky_drain_write_allocs(drain, drain->merged_ns);
-		}
-	}
-	ky_retain_step(drain);
-	flush_old(drain);
-	ky_drain_thread_sweep(drain);
+	if (common->is_final && ky_segment_is_open(drain->segment) && !common->is_cut)
+		tell_end(drain);
+	if (ky_retain_is_due(drain->convert))
+		ky_segment_counts(drain->segment, ky_convert_merged_ns(drain->convert), false);
+	ky_segment_flush_old(drain->segment);
+	free_threads(drain);
 	drain->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
 	return err;
 }
 
+/* ---- between steps ---- */
+
+static struct ky_segment_report report(const struct ky_drain *drain)
+{
+	return (struct ky_segment_report){drain->cpu_ns, ky_copy_open_slots(drain->copy)};
+}
+
+int ky_drain_seal(struct ky_drain *drain)
+{
+	uint64_t ns = ky_convert_merged_ns(drain->convert);
+	uint64_t end_ns = ky_segment_cut(drain->segment)->end_ns;
+	struct ky_segment_report about = report(drain);
+
+	ky_segment_seal(drain->segment, end_ns > ns ? end_ns : ns, &about);
+	return 0;
+}
+
+void ky_drain_last_word(struct ky_drain *drain)
+{
+	struct ky_segment_report about = report(drain);
+
+	ky_segment_last_word(drain->segment, ky_convert_merged_ns(drain->convert), &about);
+}
+
+void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss)
+{
+	ky_segment_refused(drain->segment, loss);
+}
+
 void ky_drain_resume(struct ky_drain *drain)
 {
-	const struct ky_ring_header *header = drain->ring.header;
-	uint64_t hand = atomic_load_explicit(&header->hand, memory_order_relaxed);
 	struct ky_clock_anchor anchor = {0};
+	uint64_t ticks = 0;
 
-	if (hand >= drain->hand && hand - drain->hand < ky_ring_view_usable(&drain->ring))
-		hand = drain->hand;
-	if (hand != drain->hand)
-		ky_task_table_forget(&drain->tasks);
-	if (drain->options.anchor(drain->options.anchor_ctx, &anchor) == 0)
-		drain->back_ticks = anchor.ticks_before;
-	drain->back_step = drain->step + 1;
+	if (drain->anchor(drain->anchor_ctx, &anchor) == 0)
+		ticks = anchor.ticks_before;
+	if (ky_copy_resume(drain->copy, ticks))
+		ky_task_table_forget(ky_convert_tasks(drain->convert));
 }
 
 int ky_drain_metadata(struct ky_drain *drain, const char *key, const char *value)
 {
-	return ky_drain_set_pair(drain, key, strlen(key), value, strlen(value));
+	return ky_pair_set(&drain->common.pairs, key, strlen(key), value, strlen(value));
+}
+
+static int add_note(struct ky_drain *drain, enum ky_note_kind kind, const void *bytes, size_t count,
+		    uint64_t ns)
+{
+	struct ky_note note = {.kind = kind, .body = ky_note_body(bytes, count)};
+
+	return note.body ? ky_common_note(&drain->common, &note, ns) : -ENOMEM;
+}
+
+int ky_drain_stuck(struct ky_drain *drain, const struct ky_stuck_note *stuck)
+{
+	return add_note(drain, KY_NOTE_STUCK, stuck, sizeof(*stuck), stuck->monotonic_ns);
+}
+
+int ky_drain_trigger(struct ky_drain *drain, const struct ky_trigger_note *trigger)
+{
+	return add_note(drain, KY_NOTE_TRIGGER, trigger, sizeof(*trigger), trigger->monotonic_ns);
+}
+
+int ky_drain_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *cpu)
+{
+	return add_note(drain, KY_NOTE_THREAD_CPU, cpu, sizeof(*cpu), cpu->monotonic_ns);
 }
 
 void ky_drain_watch(struct ky_drain *drain, struct ky_event_sums *out)
 {
-	*out = drain->sums;
-	out->is_known = drain->step > 0;
-	out->ready_count = drain->tasks.ready_count;
-	out->alive_count = drain->tasks.count + drain->tasks.untracked_count;
-	memset(&drain->sums, 0, sizeof(drain->sums));
+	ky_convert_take_sums(drain->convert, out);
+	out->is_known = drain->common.step > 0;
 }
 
 void ky_drain_stats(const struct ky_drain *drain, struct ky_drain_stats *out)
 {
-	*out = drain->stats;
-	out->threads = drain->thread_count;
-	out->workers = drain->worker_count;
-	out->tasks_alive = drain->tasks.count;
+	*out = drain->common.stats;
+	out->threads = drain->common.threads.count;
+	out->workers = ky_convert_workers(drain->convert)->count;
+	out->tasks_alive = ky_convert_tasks(drain->convert)->count;
 }

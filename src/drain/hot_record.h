@@ -2,7 +2,7 @@
 /* hot_record.h - polls and wakes, nearly all of what a stream consists of, turned into events
  * without the questions that convert.c has to ask for each record; for time_merge.c.
  *
- * Invariants:  ky_hot_record() either does exactly what ky_drain_convert() would, or nothing at all
+ * Invariants:  ky_hot_record() either does exactly what convert.c would, or nothing at all
  *              and returns false: whatever is in any way out of the ordinary is convert.c's.
  *              Between ky_hot_begin() and ky_hot_settle() the drain's own figures (encoder, chunk,
  *              merge) are behind: nobody else may use them.
@@ -13,7 +13,7 @@
 #ifndef KY_DRAIN_HOT_RECORD_H
 #define KY_DRAIN_HOT_RECORD_H
 
-#include <drain/drain_state.h>
+#include <drain/convert_stage.h>
 #include <drain/task_ready.h>
 
 #define KY_HOT_RECORD_BYTES (2u * KY_TRC_HOT_EVENT_BYTES) /* a poll's end may tell a wake, too */
@@ -37,9 +37,9 @@ struct ky_hot {
 };
 
 /* Whether trying again behind the next record makes sense. */
-static inline bool ky_hot_may_be(const struct ky_drain *drain)
+static inline bool ky_hot_may_be(const struct ky_convert *convert)
 {
-	return !drain->is_muted && !drain->retain.is_on;
+	return !convert->chunk.is_muted && !convert->retain.is_on;
 }
 
 static inline uint64_t ky_hot_ns(const struct ky_hot *hot, uint64_t ticks)
@@ -49,15 +49,15 @@ static inline uint64_t ky_hot_ns(const struct ky_hot *hot, uint64_t ticks)
 }
 
 /* Stamps go on from the last record, in its piece. Returns false when there is none to take. */
-static inline bool ky_hot_take_time(const struct ky_drain *drain, struct ky_hot *hot)
+static inline bool ky_hot_take_time(const struct ky_convert *convert, struct ky_hot *hot)
 {
-	const struct ky_timeline *line = &drain->timeline;
-	const struct ky_chunk_state *chunk = &drain->chunk;
+	const struct ky_timeline *line = &convert->common->timeline;
+	const struct ky_open_chunk *chunk = &convert->chunk;
 	uint64_t left_ns = chunk->span_ns, left_ticks, ns;
 
-	if (drain->merged_ticks - line->piece_ticks >= line->piece_span)
+	if (convert->merged_ticks - line->piece_ticks >= line->piece_span)
 		return false;
-	hot->ticks = drain->merged_ticks;
+	hot->ticks = convert->merged_ticks;
 	hot->piece_ticks = line->piece_ticks;
 	hot->piece_q48 = line->piece_q48;
 	hot->piece_ns = line->piece_ns;
@@ -66,10 +66,10 @@ static inline bool ky_hot_take_time(const struct ky_drain *drain, struct ky_hot 
 	if (ky_hot_ns(hot, hot->last_ticks) - line->piece_ns > line->piece_limit_ns)
 		return false;
 	ns = ky_hot_ns(hot, hot->ticks);
-	if (drain->to_ns < chunk->first_ns)
+	if (convert->common->to_ns < chunk->first_ns)
 		return false;
-	if (drain->to_ns - chunk->first_ns < left_ns)
-		left_ns = drain->to_ns - chunk->first_ns + 1;
+	if (convert->common->to_ns - chunk->first_ns < left_ns)
+		left_ns = convert->common->to_ns - chunk->first_ns + 1;
 	if (ns - chunk->first_ns >= left_ns) /* span_ns is 0 while no chunk is open */
 		return false;
 	/* Fewer than there are, for that is a division of small numbers; then is the next look. */
@@ -80,26 +80,29 @@ static inline bool ky_hot_take_time(const struct ky_drain *drain, struct ky_hot 
 	return true;
 }
 
-static inline uint64_t ky_hot_start(const struct ky_drain *drain, enum ky_event_id event)
+static inline uint64_t ky_hot_start(const struct ky_convert *convert, enum ky_event_id event)
 {
-	return KY_TAG_EVENT | (uint64_t)drain->enc.type_id[event] << 8;
+	return KY_TAG_EVENT | (uint64_t)convert->chunk.enc.type_id[event] << 8;
 }
 
-static __attribute__((noinline, unused)) struct ky_hot ky_hot_begin(const struct ky_drain *drain)
+static __attribute__((noinline, unused)) struct ky_hot
+ky_hot_begin(const struct ky_convert *convert)
 {
-	const struct ky_buf *out = &drain->out;
+	const struct ky_buf *out = &convert->chunk.out;
 	struct ky_hot hot = {0}, none = {0};
-	uint64_t events = drain->enc.event_count;
+	uint64_t events = convert->chunk.enc.event_count;
 	size_t room = out->capacity;
 
-	if (!ky_hot_may_be(drain) || out->failed || drain->told_ticks != drain->merged_ticks ||
-	    drain->clock_serial != drain->chunk.serial ||
-	    drain->clock_ticks != drain->timeline.piece_ticks || events >= KY_HOT_EVENTS_MAX ||
-	    room < KY_HOT_RECORD_BYTES || !ky_hot_take_time(drain, &hot))
+	if (!ky_hot_may_be(convert) || out->failed ||
+	    convert->chunk.last_ticks != convert->merged_ticks ||
+	    convert->chunk.clock_serial != convert->chunk.serial ||
+	    convert->chunk.clock_ticks != convert->common->timeline.piece_ticks ||
+	    events >= KY_HOT_EVENTS_MAX || room < KY_HOT_RECORD_BYTES ||
+	    !ky_hot_take_time(convert, &hot))
 		return none;
-	hot.serial = drain->chunk.serial;
+	hot.serial = convert->chunk.serial;
 	hot.at = out->bytes + out->used;
-	hot.base_ns = drain->enc.base_ns;
+	hot.base_ns = convert->chunk.enc.base_ns;
 	/* Up to where the chunk has room for bytes, and for events were each as short as can be:
 	 * behind that is the next look, so that no event has to be counted. */
 	room -= KY_HOT_RECORD_BYTES;
@@ -109,32 +112,32 @@ static __attribute__((noinline, unused)) struct ky_hot ky_hot_begin(const struct
 	if (room > out->used + events * KY_HOT_EVENT_BYTES_MIN)
 		room = out->used + events * KY_HOT_EVENT_BYTES_MIN;
 	hot.at_max = out->bytes + room;
-	hot.poll_start = ky_hot_start(drain, KY_EV_POLL_START);
-	hot.poll_end = ky_hot_start(drain, KY_EV_POLL_END);
-	hot.wake = ky_hot_start(drain, KY_EV_WAKE);
-	hot.park = ky_hot_start(drain, KY_EV_WORKER_PARK);
-	hot.unpark = ky_hot_start(drain, KY_EV_WORKER_UNPARK);
-	hot.tasks = drain->tasks.slots;
-	hot.task_mask = drain->tasks.capacity - 1;
+	hot.poll_start = ky_hot_start(convert, KY_EV_POLL_START);
+	hot.poll_end = ky_hot_start(convert, KY_EV_POLL_END);
+	hot.wake = ky_hot_start(convert, KY_EV_WAKE);
+	hot.park = ky_hot_start(convert, KY_EV_WORKER_PARK);
+	hot.unpark = ky_hot_start(convert, KY_EV_WORKER_UNPARK);
+	hot.tasks = convert->tasks.slots;
+	hot.task_mask = convert->tasks.capacity - 1;
 	return hot;
 }
 
 /* By value: were its address known elsewhere, it could not stay in registers. */
-static __attribute__((noinline, unused)) void ky_hot_settle(struct ky_drain *drain,
+static __attribute__((noinline, unused)) void ky_hot_settle(struct ky_convert *convert,
 							    struct ky_hot hot)
 {
 	if (!hot.told_count)
 		return;
-	drain->out.used = (size_t)(hot.at - drain->out.bytes);
-	drain->enc.base_ns = hot.base_ns;
-	drain->enc.event_count += hot.told_count + hot.more_count;
-	if (hot.ns > drain->chunk.last_ns)
-		drain->chunk.last_ns = hot.ns;
-	drain->merged_ticks = drain->told_ticks = hot.ticks;
-	drain->merged_ns = hot.ns;
-	drain->told_ties = 1;
-	drain->records_told += hot.told_count;
-	drain->waiting -= hot.told_count;
+	convert->chunk.out.used = (size_t)(hot.at - convert->chunk.out.bytes);
+	convert->chunk.enc.base_ns = hot.base_ns;
+	convert->chunk.enc.event_count += hot.told_count + hot.more_count;
+	if (hot.ns > convert->chunk.last_ns)
+		convert->chunk.last_ns = hot.ns;
+	convert->merged_ticks = convert->chunk.last_ticks = hot.ticks;
+	convert->merged_ns = hot.ns;
+	convert->chunk.last_ties = 1;
+	convert->chunk.records_told += hot.told_count;
+	convert->common->threads.queues.waiting -= hot.told_count;
 }
 
 /* As ky_task_table_find(). */
@@ -171,7 +174,7 @@ static inline uint8_t *ky_hot_wake(struct ky_hot *hot, const struct ky_dthread *
 	return at;
 }
 
-static inline bool ky_hot_on_wake(struct ky_drain *drain, struct ky_hot *hot,
+static inline bool ky_hot_on_wake(struct ky_convert *convert, struct ky_hot *hot,
 				  const struct ky_dthread *thread, const struct ky_rec *rec,
 				  uint64_t ns)
 {
@@ -180,15 +183,16 @@ static inline bool ky_hot_on_wake(struct ky_drain *drain, struct ky_hot *hot,
 	const struct ky_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
 	uint64_t waker = poll ? poll->task : 0;
 
-	if (__builtin_expect(!task || !drain->enc.has_schema[KY_EV_WAKE], 0))
+	if (__builtin_expect(!task || !convert->chunk.enc.has_schema[KY_EV_WAKE], 0))
 		return false;
-	ky_make_ready(drain, task, ns);
+	ky_make_ready(convert, task, ns);
 	hot->at = ky_hot_wake(hot, thread, waker, woken,
 			      ky_wake_origin(thread, poll, woken, rec->arg), ns);
 	return true;
 }
 
-/* As the fast way of ky_drain_worker_take() with no poll open; thread->worker is not KY_NONE32. */
+/* As the fast way of ky_convert_worker_take() with no poll open; thread->worker is not
+ * KY_NONE32. */
 static inline bool ky_hot_has_worker(const struct ky_dthread *thread,
 				     const struct ky_worker *worker)
 {
@@ -197,7 +201,7 @@ static inline bool ky_hot_has_worker(const struct ky_dthread *thread,
 }
 
 /* An outer poll of a task and by a worker that are known, of a name that this chunk has. */
-static inline bool ky_hot_on_poll_begin(struct ky_drain *drain, struct ky_hot *hot,
+static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_hot *hot,
 					struct ky_dthread *thread, const struct ky_rec *rec,
 					uint64_t ns)
 {
@@ -209,13 +213,14 @@ static inline bool ky_hot_on_poll_begin(struct ky_drain *drain, struct ky_hot *h
 	uint64_t id;
 	uint8_t *at;
 
-	if (__builtin_expect(name_id >= drain->name_count || thread->worker == KY_NONE32 ||
-				     thread->depth || thread->deeper || !thread->stack_capacity ||
-				     !drain->enc.has_schema[KY_EV_POLL_START],
+	if (__builtin_expect(name_id >= convert->common->names.count ||
+				     thread->worker == KY_NONE32 || thread->depth ||
+				     thread->deeper || !thread->stack_capacity ||
+				     !convert->chunk.enc.has_schema[KY_EV_POLL_START],
 			     0))
 		return false;
-	name = &drain->names[name_id];
-	worker = &drain->workers[thread->worker];
+	name = &convert->common->names.list[name_id];
+	worker = &convert->workers.list[thread->worker];
 	id = (rec->a >> KYMO_NAME_BITS) | (uint64_t)name->entry.copy << KY_COPY_SHIFT;
 	task = ky_hot_task(hot, id);
 	if (__builtin_expect(name->pool_serial != hot->serial || !task ||
@@ -224,7 +229,7 @@ static inline bool ky_hot_on_poll_begin(struct ky_drain *drain, struct ky_hot *h
 		return false;
 	if (!task->name)
 		task->name = name_id;
-	ky_take_ready(drain, task, ns);
+	ky_take_ready(convert, task, ns);
 	thread->depth = 1;
 	*poll = (struct ky_poll){.task = id,
 				 .start_ns = ns,
@@ -243,7 +248,7 @@ static inline bool ky_hot_on_poll_begin(struct ky_drain *drain, struct ky_hot *h
 }
 
 /* The end of an outer poll whose task goes on. */
-static inline bool ky_hot_on_poll_end(struct ky_drain *drain, struct ky_hot *hot,
+static inline bool ky_hot_on_poll_end(struct ky_convert *convert, struct ky_hot *hot,
 				      struct ky_dthread *thread, uint32_t flags, uint64_t ns)
 {
 	struct ky_poll *poll = thread->stack;
@@ -251,29 +256,30 @@ static inline bool ky_hot_on_poll_end(struct ky_drain *drain, struct ky_hot *hot
 	uint8_t *at;
 
 	if (__builtin_expect(thread->depth != 1 || thread->deeper || poll->kind != KY_POLL_OUTER ||
-				     !drain->enc.has_schema[KY_EV_POLL_END],
+				     !convert->chunk.enc.has_schema[KY_EV_POLL_END],
 			     0))
 		return false;
-	task = ky_task_table_find_at(&drain->tasks, poll->task, poll->task_place);
+	task = ky_task_table_find_at(&convert->tasks, poll->task, poll->task_place);
 	if (flags) {
-		if (flags != KYMO_POLL_SELF_WAKE || !drain->enc.has_schema[KY_EV_WAKE])
+		if (flags != KYMO_POLL_SELF_WAKE || !convert->chunk.enc.has_schema[KY_EV_WAKE])
 			return false;
 		hot->at = ky_hot_wake(hot, thread, poll->task, poll->task,
 				      KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, ns);
 		hot->more_count++;
-		ky_make_ready(drain, task, ns);
+		ky_make_ready(convert, task, ns);
 	}
 	thread->depth = 0;
 	if (task)
 		task->last_poll_ns = ns;
 	at = ky_hot_head(hot, hot->poll_end, ns);
 	hot->at = ky_trc_enc_worker(at, ky_worker_id(poll->worker));
-	ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
-	drain->workers[poll->worker].is_open = false;
+	ky_worker_book(&convert->workers, poll->worker, ky_convert_mark(convert), poll->start_ns,
+		       ns, poll->task);
+	convert->workers.list[poll->worker].is_open = false;
 	return true;
 }
 
-static inline bool ky_hot_on_park(struct ky_drain *drain, struct ky_hot *hot,
+static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot,
 				  const struct ky_dthread *thread, const struct ky_rec *rec,
 				  uint64_t ns)
 {
@@ -283,14 +289,14 @@ static inline bool ky_hot_on_park(struct ky_drain *drain, struct ky_hot *hot,
 	uint8_t *at;
 
 	if (__builtin_expect(thread->worker == KY_NONE32 || thread->depth ||
-				     !drain->enc.has_schema[KY_EV_WORKER_PARK] ||
-				     !drain->enc.has_schema[KY_EV_WORKER_UNPARK],
+				     !convert->chunk.enc.has_schema[KY_EV_WORKER_PARK] ||
+				     !convert->chunk.enc.has_schema[KY_EV_WORKER_UNPARK],
 			     0))
 		return false;
-	worker = &drain->workers[thread->worker];
+	worker = &convert->workers.list[thread->worker];
 	if (__builtin_expect(!ky_hot_has_worker(thread, worker), 0))
 		return false;
-	worker->cpu_ns = ky_drain_worker_cpu(worker, ns);
+	worker->cpu_ns = ky_worker_cpu(worker, ns);
 	worker->active_since_ns = ns;
 	worker->is_parked = is_park;
 	at = ky_hot_head(hot, is_park ? hot->park : hot->unpark, ns);
@@ -308,7 +314,7 @@ static inline bool ky_hot_on_park(struct ky_drain *drain, struct ky_hot *hot,
 }
 
 /* rec->ticks <= hot->last_ticks. The caller counts it. */
-static inline bool ky_hot_record(struct ky_drain *drain, struct ky_hot *hot,
+static inline bool ky_hot_record(struct ky_convert *convert, struct ky_hot *hot,
 				 struct ky_dthread *thread, const struct ky_rec *rec)
 {
 	uint64_t ticks = rec->ticks, ns;
@@ -322,17 +328,17 @@ static inline bool ky_hot_record(struct ky_drain *drain, struct ky_hot *hot,
 		return false;
 	switch (rec->type) {
 	case KYMO_RECORD_POLL_BEGIN:
-		is_taken = ky_hot_on_poll_begin(drain, hot, thread, rec, ns);
+		is_taken = ky_hot_on_poll_begin(convert, hot, thread, rec, ns);
 		break;
 	case KYMO_RECORD_POLL_END:
-		is_taken = ky_hot_on_poll_end(drain, hot, thread, rec->arg, ns);
+		is_taken = ky_hot_on_poll_end(convert, hot, thread, rec->arg, ns);
 		break;
 	case KYMO_RECORD_WAKE:
-		is_taken = ky_hot_on_wake(drain, hot, thread, rec, ns);
+		is_taken = ky_hot_on_wake(convert, hot, thread, rec, ns);
 		break;
 	case KYMO_RECORD_PARK:
 	case KYMO_RECORD_UNPARK:
-		is_taken = ky_hot_on_park(drain, hot, thread, rec, ns);
+		is_taken = ky_hot_on_park(convert, hot, thread, rec, ns);
 		break;
 	default:
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The policy and what is counted under it; retain_tell.c writes it down. */
-#include <drain/drain_state.h>
+/* The policy and what is counted under it; retain_event.c writes it down. */
+#include <drain/convert_stage.h>
 
 #include <base/alloc.h>
 #include <errno.h>
@@ -19,15 +19,15 @@ static bool is_held_back(const struct ky_retain_policy *policy, enum ky_retain_k
 	return policy->rules[kind].threshold_ns || policy->rules[kind].throttle;
 }
 
-static void let_go_of_wakes(struct ky_drain *drain);
+static void let_go_of_wakes(struct ky_convert *convert);
 
-static void set_policy(struct ky_drain *drain, const struct ky_retain_policy *policy)
+static void set_policy(struct ky_convert *convert, const struct ky_retain_policy *policy)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 
 	/* What began before has its begin written, and gets its end. */
 	if (!retain->holds_spans && is_held_back(policy, KY_RETAIN_SPAN))
-		retain->spans_from_ticks = drain->now_ticks;
+		retain->spans_from_ticks = convert->common->now_ticks;
 	retain->policy = *policy;
 	retain->is_on = false;
 	for (int kind = 0; kind < KY_RETAIN_COUNT; kind++)
@@ -36,23 +36,25 @@ static void set_policy(struct ky_drain *drain, const struct ky_retain_policy *po
 	retain->holds_spans = is_held_back(policy, KY_RETAIN_SPAN);
 	retain->holds_wakes = policy->rules[KY_RETAIN_WAKE].threshold_ns != 0;
 	if (!retain->holds_wakes)
-		let_go_of_wakes(drain);
+		let_go_of_wakes(convert);
 }
 
-int ky_retain_open(struct ky_drain *drain)
+int ky_retain_open(struct ky_convert *convert, const struct ky_retain_policy *opened)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
+	struct ky_retain_policy before;
 
 	ky_buf_init(&retain->scratch, 0);
 	retain->worker_capacity = 1;
 	retain->workers = ky_alloc(sizeof(*retain->workers));
 	if (!retain->workers)
 		return -ENOMEM;
-	if (!drain->options.retain)
+	if (!opened)
 		return 0;
-	retain->opened = *drain->options.retain;
-	set_policy(drain, &retain->opened);
-	ky_retain_read_settings(drain);
+	retain->is_given = true;
+	retain->opened = *opened;
+	set_policy(convert, opened);
+	ky_retain_read_settings(convert, &before);
 	return 0;
 }
 
@@ -68,9 +70,9 @@ static void release_table(struct ky_counted_table *table)
 	ky_free(table->by_name);
 }
 
-void ky_retain_release(struct ky_drain *drain)
+void ky_retain_release(struct ky_convert *convert)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 
 	for (uint32_t i = 0; i < KY_RETAIN_TABLES; i++)
 		release_table(&retain->tables[i]);
@@ -119,27 +121,27 @@ static bool is_same(const struct ky_retain_policy *a, const struct ky_retain_pol
 	return true;
 }
 
-void ky_retain_read_settings(struct ky_drain *drain)
+bool ky_retain_read_settings(struct ky_convert *convert, struct ky_retain_policy *before)
 {
-	struct ky_retain *retain = &drain->retain;
-	struct ky_retain_policy policy = retain->opened, before = retain->policy;
+	struct ky_retain *retain = &convert->retain;
+	struct ky_retain_policy policy = retain->opened;
 	const struct ky_ring_settings *settings;
 	uint32_t generation;
 
-	if (!drain->options.retain || !drain->ring.control)
-		return;
-	settings = &drain->ring.control->settings;
+	*before = retain->policy;
+	if (!retain->is_given || !convert->common->ring.control)
+		return false;
+	settings = &convert->common->ring.control->settings;
 	generation = atomic_load_explicit(&settings->generation, memory_order_acquire);
 	if ((generation & 1) || (retain->was_read && generation == retain->generation) ||
 	    !copy_settings(settings, generation, &policy))
-		return;
+		return false;
 	retain->was_read = true;
 	retain->generation = generation;
-	if (is_same(&policy, &before))
-		return;
-	set_policy(drain, &policy);
-	if (drain->is_segment_open)
-		ky_retain_write_change(drain, &before, drain->merged_ns);
+	if (is_same(&policy, before))
+		return false;
+	set_policy(convert, &policy);
+	return true;
 }
 
 /* At most so many a second: true while there is room for one more. */
@@ -163,20 +165,20 @@ static bool has_room(struct ky_retain *retain, enum ky_retain_kind kind, uint64_
 /* ---- counting ---- */
 
 /* The chunk that tells the counts stands for this record, not the one that is open now. */
-static void put_off(struct ky_drain *drain)
+static void put_off(struct ky_convert *convert)
 {
-	drain->records_told--; /* the caller counts it, as all */
-	drain->retain.records_pending++;
-	drain->retain.has_counts = true;
+	convert->chunk.records_told--; /* the caller counts it, as all */
+	convert->retain.records_pending++;
+	convert->retain.has_counts = true;
 }
 
-static struct ky_counted *find_counted(struct ky_drain *drain, struct ky_counted_table *table,
+static struct ky_counted *find_counted(struct ky_convert *convert, struct ky_counted_table *table,
 				       uint32_t name)
 {
 	struct ky_counted **by_name;
 	uint32_t capacity = table->capacity ? table->capacity : 64;
 
-	if (name >= KY_RETAIN_NAMES_MAX || name >= drain->name_count)
+	if (name >= KY_RETAIN_NAMES_MAX || name >= convert->common->names.count)
 		name = 0;
 	if (name >= table->capacity) {
 		while (capacity <= name)
@@ -202,18 +204,18 @@ static uint64_t *new_row(struct ky_retain *retain)
 	return ky_alloc(KY_BUCKETS_PER_ROW * sizeof(uint64_t));
 }
 
-static void count_length(struct ky_drain *drain, enum ky_retain_table_kind kind, uint32_t name,
+static void count_length(struct ky_convert *convert, enum ky_retain_table_kind kind, uint32_t name,
 			 uint64_t length_ns)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 	struct ky_counted_table *table = &retain->tables[kind];
 	struct ky_counted *counted = name < table->capacity ? table->by_name[name] : NULL;
 	uint32_t bucket = ky_bucket_of(length_ns), row = bucket >> KY_BUCKET_SUB_BITS;
 
 	if (__builtin_expect(!counted, 0)) {
-		counted = find_counted(drain, table, name);
+		counted = find_counted(convert, table, name);
 		if (!counted) {
-			drain->is_out_of_memory = true;
+			convert->is_out_of_memory = true;
 			return;
 		}
 	}
@@ -230,22 +232,22 @@ static void count_length(struct ky_drain *drain, enum ky_retain_table_kind kind,
 	retain->has_counts = true;
 }
 
-static uint32_t worker_slot(const struct ky_drain *drain, uint32_t worker)
+static uint32_t worker_slot(const struct ky_convert *convert, uint32_t worker)
 {
-	return worker < drain->worker_count ? worker + 1 : 0;
+	return worker < convert->workers.count ? worker + 1 : 0;
 }
 
-static struct ky_worker_sums *sums_of(struct ky_drain *drain, uint32_t slot)
+static struct ky_worker_sums *sums_of(struct ky_convert *convert, uint32_t slot)
 {
-	struct ky_retain *retain = &drain->retain;
-	uint32_t capacity = drain->worker_capacity + 1;
+	struct ky_retain *retain = &convert->retain;
+	uint32_t capacity = convert->workers.capacity + 1;
 	struct ky_worker_sums *workers;
 
 	if (slot < retain->worker_capacity)
 		return &retain->workers[slot];
 	workers = ky_realloc(retain->workers, capacity * sizeof(*workers));
 	if (!workers) {
-		drain->is_out_of_memory = true;
+		convert->is_out_of_memory = true;
 		return &retain->workers[0];
 	}
 	memset(workers + retain->worker_capacity, 0,
@@ -273,9 +275,9 @@ static void free_held(struct ky_retain *retain, uint32_t place)
 }
 
 /* 0: no room. */
-static uint32_t take_held(struct ky_drain *drain)
+static uint32_t take_held(struct ky_convert *convert)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 	uint32_t place = retain->held_free, capacity;
 	struct ky_held_wake *held;
 
@@ -296,62 +298,80 @@ static uint32_t take_held(struct ky_drain *drain)
 	return ++retain->held_used;
 }
 
-static void count_wake(struct ky_drain *drain, uint32_t slot, bool is_record)
+static void count_wake(struct ky_convert *convert, uint32_t slot, bool is_record)
 {
-	sums_of(drain, slot)->wake_count++;
-	drain->retain.records_pending += is_record;
-	drain->retain.has_counts = true;
+	sums_of(convert, slot)->wake_count++;
+	convert->retain.records_pending += is_record;
+	convert->retain.has_counts = true;
+}
+
+static void write_held(struct ky_convert *convert, uint32_t place, uint64_t ns)
+{
+	const struct ky_held_wake *held = &convert->retain.held[place];
+
+	ky_retain_write_wake(convert, held, ns);
+	convert->chunk.records_told += held->is_record;
+	free_held(&convert->retain, place);
 }
 
 /* The wake waits no longer: it is written where it was late, else counted. */
-static void settle_wake(struct ky_drain *drain, uint32_t place, bool is_late, uint64_t ns)
+static void settle_wake(struct ky_convert *convert, uint32_t place, bool is_late, uint64_t ns)
 {
-	const struct ky_held_wake *held = &drain->retain.held[place];
+	const struct ky_held_wake *held = &convert->retain.held[place];
 
-	if (is_late && has_room(&drain->retain, KY_RETAIN_WAKE, ns)) {
-		ky_retain_write_wake(drain, held, ns);
-		drain->records_told += held->is_record;
-	} else {
-		count_wake(drain, held->worker_slot, held->is_record);
+	if (is_late && has_room(&convert->retain, KY_RETAIN_WAKE, ns)) {
+		write_held(convert, place, ns);
+		return;
 	}
-	free_held(&drain->retain, place);
+	count_wake(convert, held->worker_slot, held->is_record);
+	free_held(&convert->retain, place);
 }
 
-static void let_go_of_wakes(struct ky_drain *drain)
+static void let_go_of_wakes(struct ky_convert *convert)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 
 	for (uint32_t place = 1; place <= retain->held_used; place++) {
 		struct ky_task *task;
 
 		if (!retain->held[place].is_used)
 			continue;
-		task = ky_task_table_find(&drain->tasks, retain->held[place].woken);
+		task = ky_task_table_find(&convert->tasks, retain->held[place].woken);
 		if (task)
 			task->held = 0;
-		settle_wake(drain, place, false, 0);
+		settle_wake(convert, place, false, 0);
 	}
 }
 
-void ky_retain_settle_all(struct ky_drain *drain, uint64_t ns)
+bool ky_retain_next_wake(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 	uint64_t threshold_ns = retain->policy.rules[KY_RETAIN_WAKE].threshold_ns;
 
-	for (uint32_t place = 1; place <= retain->held_used; place++) {
-		const struct ky_held_wake *held = &retain->held[place];
+	for (at->slot++; at->slot <= retain->held_used; at->slot++) {
+		const struct ky_held_wake *held = &retain->held[at->slot];
+		bool is_late = ns > held->woken_ns && ns - held->woken_ns >= threshold_ns;
 
-		if (held->is_used)
-			settle_wake(drain, place,
-				    ns > held->woken_ns && ns - held->woken_ns >= threshold_ns, ns);
+		if (!held->is_used)
+			continue;
+		if (is_late && has_room(retain, KY_RETAIN_WAKE, ns))
+			return true;
+		count_wake(convert, held->worker_slot, held->is_record);
+		free_held(retain, at->slot);
 	}
+	return false;
 }
 
-bool ky_retain_writes_wake(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t waker,
-			   uint64_t woken, uint32_t origin, uint64_t ns)
+void ky_retain_wake(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns)
 {
-	struct ky_retain *retain = &drain->retain;
-	uint32_t slot = worker_slot(drain, thread->worker), id = ky_worker_id(thread->worker);
+	write_held(convert, at->slot, ns);
+}
+
+bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *thread,
+			   uint64_t waker, uint64_t woken, uint32_t origin, uint64_t ns)
+{
+	struct ky_retain *retain = &convert->retain;
+	uint32_t slot = worker_slot(convert, thread->worker), id = ky_worker_id(thread->worker);
 	bool is_record = !(origin & ORIGIN_DERIVED);
 	struct ky_task *task;
 	uint32_t place = 0;
@@ -361,17 +381,17 @@ bool ky_retain_writes_wake(struct ky_drain *drain, const struct ky_dthread *thre
 	if (!retain->holds_wakes) {
 		if (has_room(retain, KY_RETAIN_WAKE, ns))
 			return true;
-		drain->records_told -= is_record;
-		count_wake(drain, slot, is_record);
+		convert->chunk.records_told -= is_record;
+		count_wake(convert, slot, is_record);
 		return false;
 	}
-	drain->records_told -= is_record;
-	task = ky_task_table_find(&drain->tasks, woken);
+	convert->chunk.records_told -= is_record;
+	task = ky_task_table_find(&convert->tasks, woken);
 	/* Only the wake that made it ready says something about the wait. */
 	if (task && !task->held && (!task->ready_ns || task->ready_ns == ns))
-		place = take_held(drain);
+		place = take_held(convert);
 	if (!place) {
-		count_wake(drain, slot, is_record);
+		count_wake(convert, slot, is_record);
 		return false;
 	}
 	retain->held[place] = (struct ky_held_wake){.woken_ns = ns,
@@ -386,33 +406,35 @@ bool ky_retain_writes_wake(struct ky_drain *drain, const struct ky_dthread *thre
 	return false;
 }
 
-void ky_retain_task_end(struct ky_drain *drain, uint64_t task, uint64_t ns)
+void ky_retain_task_end(struct ky_convert *convert, uint64_t task, uint64_t ns)
 {
-	uint64_t threshold_ns = drain->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
-	struct ky_task *found = ky_task_table_find(&drain->tasks, task);
+	uint64_t threshold_ns = convert->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
+	struct ky_task *found = ky_task_table_find(&convert->tasks, task);
 	uint32_t place = found ? found->held : 0;
 	uint64_t woken_ns;
 
 	if (!place)
 		return;
-	woken_ns = drain->retain.held[place].woken_ns;
+	woken_ns = convert->retain.held[place].woken_ns;
 	found->held = 0;
-	settle_wake(drain, place, ns > woken_ns && ns - woken_ns >= threshold_ns, ns);
+	settle_wake(convert, place, ns > woken_ns && ns - woken_ns >= threshold_ns, ns);
 }
 
 /* ---- polls ---- */
 
 /* Its end, when it is queued and its time is settled; NULL: not, or it is long. */
-static const struct ky_rec *find_end(const struct ky_drain *drain, const struct ky_dthread *thread,
-				     const struct ky_rec *rec, uint64_t length_max_ns)
+static const struct ky_rec *find_end(const struct ky_convert *convert,
+				     const struct ky_dthread *thread, const struct ky_rec *rec,
+				     uint64_t length_max_ns)
 {
-	const struct ky_rec *end = thread->recs + thread->tail, *at = rec + 1;
+	const struct ky_rec *end = thread->queue.recs + thread->queue.tail, *at = rec + 1;
 	bool is_run = rec->type == KYMO_RECORD_BLOCKING_BEGIN;
-	uint64_t limit = drain->now_ticks;
+	uint64_t limit = convert->common->now_ticks;
 	uint32_t depth = 1;
 
 	if (length_max_ns) {
-		uint64_t longest = ky_timeline_length_ticks(&drain->timeline, 2 * length_max_ns);
+		uint64_t longest = ky_timeline_length_ticks(&convert->common->timeline,
+							    2 * length_max_ns);
 
 		if (limit > rec->ticks && limit - rec->ticks > longest)
 			limit = rec->ticks + longest;
@@ -440,36 +462,36 @@ static const struct ky_rec *find_end(const struct ky_drain *drain, const struct 
 }
 
 /* Does the rule hold back what begins here? What has no known end is written. */
-static bool holds(struct ky_drain *drain, const struct ky_dthread *thread, enum ky_retain_kind kind,
-		  const struct ky_rec *rec, bool is_late, uint64_t ns)
+static bool holds(struct ky_convert *convert, const struct ky_dthread *thread,
+		  enum ky_retain_kind kind, const struct ky_rec *rec, bool is_late, uint64_t ns)
 {
-	const struct ky_retain_rule *rule = &drain->retain.policy.rules[kind];
+	const struct ky_retain_rule *rule = &convert->retain.policy.rules[kind];
 	const struct ky_rec *end;
 	uint64_t end_ns;
 
 	if (!rule->threshold_ns && !rule->throttle)
 		return false;
-	end = find_end(drain, thread, rec, rule->throttle ? 0 : rule->threshold_ns);
+	end = find_end(convert, thread, rec, rule->throttle ? 0 : rule->threshold_ns);
 	if (end) {
-		end_ns = ky_timeline_ns(&drain->timeline, end->ticks);
+		end_ns = ky_timeline_ns(&convert->common->timeline, end->ticks);
 		if (!is_late && end_ns - ns < rule->threshold_ns)
 			return true;
 	}
-	return !has_room(&drain->retain, kind, ns) && end;
+	return !has_room(&convert->retain, kind, ns) && end;
 }
 
-void ky_retain_choose(struct ky_drain *drain, const struct ky_dthread *thread,
+void ky_retain_choose(struct ky_convert *convert, const struct ky_dthread *thread,
 		      const struct ky_rec *rec, uint64_t task, uint64_t ns,
 		      struct ky_retain_choice *out)
 {
-	const struct ky_retain_policy *policy = &drain->retain.policy;
+	const struct ky_retain_policy *policy = &convert->retain.policy;
 	uint64_t threshold_ns = policy->rules[KY_RETAIN_WAKE].threshold_ns;
 	struct ky_task *found = NULL;
 	bool is_late = false;
 
 	memset(out, 0, sizeof(*out));
-	if (drain->retain.holds_polls || is_held_back(policy, KY_RETAIN_WAKE))
-		found = ky_task_table_find(&drain->tasks, task);
+	if (convert->retain.holds_polls || is_held_back(policy, KY_RETAIN_WAKE))
+		found = ky_task_table_find(&convert->tasks, task);
 	if (found) {
 		out->held = found->held;
 		found->held = 0;
@@ -482,36 +504,36 @@ void ky_retain_choose(struct ky_drain *drain, const struct ky_dthread *thread,
 			out->ready_ns = ns;
 		is_late = threshold_ns && ns - out->ready_ns >= threshold_ns;
 	}
-	out->is_kept = !holds(drain, thread, KY_RETAIN_POLL, rec, is_late, ns);
+	out->is_kept = !holds(convert, thread, KY_RETAIN_POLL, rec, is_late, ns);
 }
 
-void ky_retain_delay(struct ky_drain *drain, const struct ky_retain_choice *choice, uint32_t name,
-		     uint32_t poll_worker, uint32_t nested_tid, uint64_t ns)
+void ky_retain_delay(struct ky_convert *convert, const struct ky_retain_choice *choice,
+		     uint32_t name, uint32_t poll_worker, uint32_t nested_tid, uint64_t ns)
 {
-	uint64_t threshold_ns = drain->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
+	uint64_t threshold_ns = convert->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
 	uint64_t delay_ns = ns - choice->ready_ns;
 	bool is_told = choice->is_kept && choice->ready_ns && delay_ns >= threshold_ns;
 
 	if (is_told)
-		ky_retain_write_delay(drain, poll_worker, nested_tid, choice->ready_ns, ns);
+		ky_retain_write_delay(convert, poll_worker, nested_tid, choice->ready_ns, ns);
 	else if (choice->ready_ns)
-		count_length(drain, KY_RETAIN_DELAYS, name, delay_ns);
+		count_length(convert, KY_RETAIN_DELAYS, name, delay_ns);
 	if (choice->held)
-		settle_wake(drain, choice->held, is_told, ns);
+		settle_wake(convert, choice->held, is_told, ns);
 }
 
-void ky_retain_poll_begin(struct ky_drain *drain, struct ky_poll *poll)
+void ky_retain_poll_begin(struct ky_convert *convert, struct ky_poll *poll)
 {
 	poll->kind = poll->kind == KY_POLL_OUTER ? KY_POLL_COUNTED : KY_POLL_COUNTED_NESTED;
-	put_off(drain);
+	put_off(convert);
 }
 
-static void count_poll(struct ky_drain *drain, const struct ky_poll *poll, uint64_t ns)
+static void count_poll(struct ky_convert *convert, const struct ky_poll *poll, uint64_t ns)
 {
-	struct ky_worker_sums *sums = sums_of(drain, worker_slot(drain, poll->worker));
+	struct ky_worker_sums *sums = sums_of(convert, worker_slot(convert, poll->worker));
 	uint64_t length_ns = ns > poll->start_ns ? ns - poll->start_ns : 0;
 
-	count_length(drain, KY_RETAIN_POLLS, poll->name, length_ns);
+	count_length(convert, KY_RETAIN_POLLS, poll->name, length_ns);
 	if (poll->kind == KY_POLL_COUNTED_NESTED) {
 		sums->nested_count++;
 		return;
@@ -521,51 +543,52 @@ static void count_poll(struct ky_drain *drain, const struct ky_poll *poll, uint6
 	if (length_ns > sums->poll_max_ns)
 		sums->poll_max_ns = length_ns;
 	widen(sums, poll->start_ns, ns);
-	ky_drain_book_poll(drain, poll->worker, poll->start_ns, ns, poll->task);
-	drain->workers[poll->worker].is_open = false;
+	ky_worker_book(&convert->workers, poll->worker, ky_convert_mark(convert), poll->start_ns,
+		       ns, poll->task);
+	convert->workers.list[poll->worker].is_open = false;
 }
 
-void ky_retain_poll_moved(struct ky_drain *drain, struct ky_poll *poll, uint64_t ns)
+void ky_retain_poll_moved(struct ky_convert *convert, struct ky_poll *poll, uint64_t ns)
 {
-	count_poll(drain, poll, ns);
+	count_poll(convert, poll, ns);
 	poll->kind = KY_POLL_COUNTED_NESTED;
 	poll->start_ns = ns;
 }
 
-void ky_retain_poll_end(struct ky_drain *drain, const struct ky_poll *poll, uint64_t ns)
+void ky_retain_poll_end(struct ky_convert *convert, const struct ky_poll *poll, uint64_t ns)
 {
-	count_poll(drain, poll, ns);
-	put_off(drain);
+	count_poll(convert, poll, ns);
+	put_off(convert);
 }
 
 /* ---- the others ---- */
 
-bool ky_retain_writes_run(struct ky_drain *drain, const struct ky_dthread *thread,
+bool ky_retain_writes_run(struct ky_convert *convert, const struct ky_dthread *thread,
 			  const struct ky_rec *rec, uint64_t ns)
 {
-	if (!holds(drain, thread, KY_RETAIN_BLOCKING, rec, false, ns))
+	if (!holds(convert, thread, KY_RETAIN_BLOCKING, rec, false, ns))
 		return true;
-	put_off(drain);
+	put_off(convert);
 	return false;
 }
 
-void ky_retain_run_end(struct ky_drain *drain, uint32_t name, uint64_t length_ns)
+void ky_retain_run_end(struct ky_convert *convert, uint32_t name, uint64_t length_ns)
 {
-	count_length(drain, KY_RETAIN_RUNS, name, length_ns);
-	put_off(drain);
+	count_length(convert, KY_RETAIN_RUNS, name, length_ns);
+	put_off(convert);
 }
 
-bool ky_retain_writes_park(struct ky_drain *drain, uint32_t worker, bool is_park, uint64_t ns)
+bool ky_retain_writes_park(struct ky_convert *convert, uint32_t worker, bool is_park, uint64_t ns)
 {
-	struct ky_worker_sums *sums = sums_of(drain, worker_slot(drain, worker));
+	struct ky_worker_sums *sums = sums_of(convert, worker_slot(convert, worker));
 	uint64_t since_ns = sums->parked_since_ns, length_ns;
 
 	if (is_park) {
 		sums->parked_since_ns = 0;
-		if (has_room(&drain->retain, KY_RETAIN_PARK, ns))
+		if (has_room(&convert->retain, KY_RETAIN_PARK, ns))
 			return true;
 		sums->parked_since_ns = ns ? ns : 1;
-		put_off(drain);
+		put_off(convert);
 		return false;
 	}
 	if (!since_ns)
@@ -575,27 +598,27 @@ bool ky_retain_writes_park(struct ky_drain *drain, uint32_t worker, bool is_park
 	sums->park_count++;
 	sums->parked_ns += length_ns;
 	widen(sums, since_ns, ns);
-	count_length(drain, KY_RETAIN_PARKS, 0, length_ns);
-	put_off(drain);
+	count_length(convert, KY_RETAIN_PARKS, 0, length_ns);
+	put_off(convert);
 	return false;
 }
 
-bool ky_retain_writes(struct ky_drain *drain, enum ky_retain_kind kind, uint64_t length_ns,
+bool ky_retain_writes(struct ky_convert *convert, enum ky_retain_kind kind, uint64_t length_ns,
 		      uint64_t ns)
 {
-	if (has_room(&drain->retain, kind, ns))
+	if (has_room(&convert->retain, kind, ns))
 		return true;
-	count_length(drain, kind == KY_RETAIN_DRIVER ? KY_RETAIN_TURNS : KY_RETAIN_MARKS, 0,
+	count_length(convert, kind == KY_RETAIN_DRIVER ? KY_RETAIN_TURNS : KY_RETAIN_MARKS, 0,
 		     length_ns);
-	put_off(drain);
+	put_off(convert);
 	return false;
 }
 
 /* ---- spans ---- */
 
-bool ky_retain_writes_span_begin(struct ky_drain *drain, uint64_t id, uint64_t parent)
+bool ky_retain_writes_span_begin(struct ky_convert *convert, uint64_t id, uint64_t parent)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 	struct ky_span_parent *place;
 
 	if (!retain->holds_spans)
@@ -607,14 +630,14 @@ bool ky_retain_writes_span_begin(struct ky_drain *drain, uint64_t id, uint64_t p
 		place = &retain->parents[id % KY_RETAIN_PARENTS];
 		*place = (struct ky_span_parent){id, parent};
 	}
-	put_off(drain);
+	put_off(convert);
 	return false;
 }
 
-bool ky_retain_writes_span(struct ky_drain *drain, uint64_t word, uint64_t begin_ticks,
+bool ky_retain_writes_span(struct ky_convert *convert, uint64_t word, uint64_t begin_ticks,
 			   uint64_t length_ns, uint64_t ns, uint64_t *parent)
 {
-	struct ky_retain *retain = &drain->retain;
+	struct ky_retain *retain = &convert->retain;
 	const struct ky_span_parent *place;
 	uint64_t id = word >> KYMO_NAME_BITS;
 
@@ -629,8 +652,8 @@ bool ky_retain_writes_span(struct ky_drain *drain, uint64_t word, uint64_t begin
 	if (length_ns >= retain->policy.rules[KY_RETAIN_SPAN].threshold_ns &&
 	    has_room(retain, KY_RETAIN_SPAN, ns))
 		return true;
-	count_length(drain, KY_RETAIN_SPANS, (uint32_t)(word & ((1u << KYMO_NAME_BITS) - 1)),
+	count_length(convert, KY_RETAIN_SPANS, (uint32_t)(word & ((1u << KYMO_NAME_BITS) - 1)),
 		     length_ns);
-	put_off(drain);
+	put_off(convert);
 	return false;
 }

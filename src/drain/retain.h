@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* retain.h - what of a stream is written and what is only counted; for src/drain.
+/* retain.h - what of a stream is written and what is only counted; for the files of
+ * the convert stage; what the driver calls is in convert.h.
  *
  * A poll that ends below the threshold, within what is queued, becomes a value of a histogram and
  * leaves no event; one whose end nobody knows yet is written. Of spans only ends are written, with
@@ -18,15 +19,14 @@
 #include <base/buf.h>
 #include <base/log_buckets.h>
 #include <drain/drain.h>
+#include <drain/thread_table.h>
 
 #define KY_RETAIN_TELL_NS UINT64_C(5000000000)
 #define KY_RETAIN_NAMES_MAX 65536u /* with a histogram of their own */
 #define KY_RETAIN_ROWS_MAX 65536u
 #define KY_RETAIN_HELD_MAX (1u << 20) /* wakes waiting for their poll; beyond: counted */
 
-struct ky_dthread;
-struct ky_poll;
-struct ky_rec;
+struct ky_convert;
 
 /* What the lengths are of. */
 enum ky_retain_table_kind {
@@ -77,6 +77,7 @@ struct ky_span_parent {
 #define KY_RETAIN_PARENTS 65536u
 
 struct ky_retain {
+	bool is_given;                  /* the settings may change it */
 	struct ky_retain_policy opened; /* what the options said */
 	struct ky_retain_policy policy; /* in force */
 	bool is_on;                     /* anything is held back */
@@ -108,58 +109,46 @@ struct ky_retain_choice {
 	uint32_t held;     /* the wake that made it ready, if it was held back; 0: none */
 };
 
-/* options.retain may be NULL: then nothing is ever held back. Returns 0, -ENOMEM. */
-int ky_retain_open(struct ky_drain *drain);
-void ky_retain_release(struct ky_drain *drain);
+/* opened: what is in force until the ring's settings say otherwise; NULL: nothing is ever held
+ * back. Returns 0, -ENOMEM. */
+int ky_retain_open(struct ky_convert *convert, const struct ky_retain_policy *opened);
+void ky_retain_release(struct ky_convert *convert);
 
-/* Once a step: before its records, the settings of the ring; behind them, what is due. */
-void ky_retain_read_settings(struct ky_drain *drain);
-void ky_retain_step(struct ky_drain *drain);
-
-/* RetentionEvents of all kinds that are held back. */
-void ky_retain_write_policy(struct ky_drain *drain, uint64_t ns);
-/* Writes everything counted so far and begins anew. At the end of the process wakes that still wait
- * are told, too. */
-void ky_retain_tell(struct ky_drain *drain, uint64_t ns, bool is_end);
-
-/* ---- between retain.c and retain_tell.c ---- */
-void ky_retain_settle_all(struct ky_drain *drain, uint64_t ns);
-void ky_retain_write_change(struct ky_drain *drain, const struct ky_retain_policy *before,
-			    uint64_t ns);
-void ky_retain_write_wake(struct ky_drain *drain, const struct ky_held_wake *held, uint64_t ns);
-void ky_retain_write_delay(struct ky_drain *drain, uint32_t worker, uint32_t nested_tid,
+/* ---- retain_event.c: the chunk has room ---- */
+void ky_retain_write_wake(struct ky_convert *convert, const struct ky_held_wake *held, uint64_t ns);
+void ky_retain_write_delay(struct ky_convert *convert, uint32_t worker, uint32_t nested_tid,
 			   uint64_t ready_ns, uint64_t ns);
 
 /* ---- only while is_on ---- */
 
 /* rec: the begin of a poll at the head of its thread's queue. */
-void ky_retain_choose(struct ky_drain *drain, const struct ky_dthread *thread,
+void ky_retain_choose(struct ky_convert *convert, const struct ky_dthread *thread,
 		      const struct ky_rec *rec, uint64_t task, uint64_t ns,
 		      struct ky_retain_choice *out);
-/* Behind the poll's start, written or not: its delay. `poll_worker` as its start said; nested_tid:
+/* After the poll's start, written or not: its delay. `poll_worker` as its start said; nested_tid:
  * 0, or the thread of a nested poll. */
-void ky_retain_delay(struct ky_drain *drain, const struct ky_retain_choice *choice, uint32_t name,
-		     uint32_t poll_worker, uint32_t nested_tid, uint64_t ns);
+void ky_retain_delay(struct ky_convert *convert, const struct ky_retain_choice *choice,
+		     uint32_t name, uint32_t poll_worker, uint32_t nested_tid, uint64_t ns);
 /* A poll that is not written: begins, loses its worker (its rest is a nested one), ends. */
-void ky_retain_poll_begin(struct ky_drain *drain, struct ky_poll *poll);
-void ky_retain_poll_moved(struct ky_drain *drain, struct ky_poll *poll, uint64_t ns);
-void ky_retain_poll_end(struct ky_drain *drain, const struct ky_poll *poll, uint64_t ns);
+void ky_retain_poll_begin(struct ky_convert *convert, struct ky_poll *poll);
+void ky_retain_poll_moved(struct ky_convert *convert, struct ky_poll *poll, uint64_t ns);
+void ky_retain_poll_end(struct ky_convert *convert, const struct ky_poll *poll, uint64_t ns);
 /* False: the wake is held back or counted. */
-bool ky_retain_writes_wake(struct ky_drain *drain, const struct ky_dthread *thread, uint64_t waker,
-			   uint64_t woken, uint32_t origin, uint64_t ns);
+bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *thread,
+			   uint64_t waker, uint64_t woken, uint32_t origin, uint64_t ns);
 /* The task is over and may have a wake waiting. */
-void ky_retain_task_end(struct ky_drain *drain, uint64_t task, uint64_t ns);
-bool ky_retain_writes_run(struct ky_drain *drain, const struct ky_dthread *thread,
+void ky_retain_task_end(struct ky_convert *convert, uint64_t task, uint64_t ns);
+bool ky_retain_writes_run(struct ky_convert *convert, const struct ky_dthread *thread,
 			  const struct ky_rec *rec, uint64_t ns);
-void ky_retain_run_end(struct ky_drain *drain, uint32_t name, uint64_t length_ns);
+void ky_retain_run_end(struct ky_convert *convert, uint32_t name, uint64_t length_ns);
 /* A park (then its unpark), a driver turn, a mark: only a throttle holds them back. */
-bool ky_retain_writes_park(struct ky_drain *drain, uint32_t worker, bool is_park, uint64_t ns);
-bool ky_retain_writes(struct ky_drain *drain, enum ky_retain_kind kind, uint64_t length_ns,
+bool ky_retain_writes_park(struct ky_convert *convert, uint32_t worker, bool is_park, uint64_t ns);
+bool ky_retain_writes(struct ky_convert *convert, enum ky_retain_kind kind, uint64_t length_ns,
 		      uint64_t ns);
 /* The begin of a span: false while a policy holds spans back, whatever their length. */
-bool ky_retain_writes_span_begin(struct ky_drain *drain, uint64_t id, uint64_t parent);
+bool ky_retain_writes_span_begin(struct ky_convert *convert, uint64_t id, uint64_t parent);
 /* Its end. *parent: of one whose begin was not written; 0: none, or not known. False: counted. */
-bool ky_retain_writes_span(struct ky_drain *drain, uint64_t word, uint64_t begin_ticks,
+bool ky_retain_writes_span(struct ky_convert *convert, uint64_t word, uint64_t begin_ticks,
 			   uint64_t length_ns, uint64_t ns, uint64_t *parent);
 
 #endif

@@ -2,7 +2,7 @@
 /* What time it was, by what lies in the ring itself: each sub-buffer carries a reading of the
  * clocks, and so does a crash. Nobody vouches for them: those that contradict the rest are left
  * out, and the others are thinned to what a timeline keeps. */
-#include <drain/drain_state.h>
+#include <drain/drain_parts.h>
 
 #include <base/alloc.h>
 #include <drain/ring_copy.h>
@@ -27,11 +27,11 @@ struct readings {
 	uint32_t *chain; /* ends of the chains of each length */
 };
 
-static void add(struct ky_drain *drain, struct readings *readings,
+static void add(struct ky_drain_common *common, struct readings *readings,
 		const struct ky_clock_anchor *anchor, uint64_t error_ns)
 {
 	uint64_t width = anchor->ticks_after - anchor->ticks_before;
-	bool is_os = drain->ring.flags & KY_RING_CLOCK_MONOTONIC;
+	bool is_os = common->ring.flags & KY_RING_CLOCK_MONOTONIC;
 
 	if (anchor->ticks_after < anchor->ticks_before || !anchor->monotonic_ns ||
 	    anchor->monotonic_ns >= TIME_MAX_NS)
@@ -39,7 +39,7 @@ static void add(struct ky_drain *drain, struct readings *readings,
 	readings->list[readings->count++] = (struct reading){
 		is_os ? anchor->monotonic_ns : anchor->ticks_before + width / 2,
 		anchor->monotonic_ns, anchor->realtime_ns,
-		error_ns + (is_os ? 0 : ky_timeline_length_ns(&drain->timeline, width) / 2), 0};
+		error_ns + (is_os ? 0 : ky_timeline_length_ns(&common->timeline, width) / 2), 0};
 }
 
 static int by_ticks(const void *a, const void *b)
@@ -85,7 +85,7 @@ static void keep_consistent(struct readings *readings)
 }
 
 /* Of each stretch of time the narrowest bracket; first and last stay. */
-static int fill_timeline(struct ky_drain *drain, const struct readings *readings)
+static int fill_timeline(struct ky_drain_common *common, const struct readings *readings)
 {
 	const struct reading *list = readings->list;
 	uint32_t count = readings->count, at = 0;
@@ -108,7 +108,7 @@ static int fill_timeline(struct ky_drain *drain, const struct readings *readings
 			best = count - 1;
 		if (at == 0 && list[0].error_ns < WIDTH_SURE_NS)
 			best = 0;
-		if (ky_timeline_add(&drain->timeline, list[best].ticks, list[best].ns,
+		if (ky_timeline_add(&common->timeline, list[best].ticks, list[best].ns,
 				    list[best].realtime_ns, list[best].error_ns) == -ENOMEM)
 			return -ENOMEM;
 		at = next;
@@ -116,52 +116,52 @@ static int fill_timeline(struct ky_drain *drain, const struct readings *readings
 	return 0;
 }
 
-static void collect(struct ky_drain *drain, struct readings *readings,
+static void collect(struct ky_drain_common *common, struct readings *readings,
 		    const struct ky_clock_anchor *now)
 {
-	const struct ky_ring_crash *crash = drain->ring.side ? &drain->ring.side->crash : NULL;
-	uint32_t slots = ky_ring_view_populated(&drain->ring);
+	const struct ky_ring_crash *crash = common->ring.side ? &common->ring.side->crash : NULL;
+	uint32_t slots = ky_ring_view_populated(&common->ring);
 
-	add(drain, readings, &drain->ring.open_anchor, 0);
+	add(common, readings, &common->ring.open_anchor, 0);
 	for (uint32_t slot = 0; slot < slots; slot++) {
-		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->ring, slot));
+		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&common->ring, slot));
 		struct ky_slot_head head;
 
-		if (number && ky_ring_view_head(&drain->ring, slot, number, &head) == 0)
-			add(drain, readings, &head.anchor, 0);
+		if (number && ky_ring_view_head(&common->ring, slot, number, &head) == 0)
+			add(common, readings, &head.anchor, 0);
 	}
 	if (crash && atomic_load_explicit(&crash->state, memory_order_acquire) == 2 &&
 	    crash->ticks) {
 		struct ky_clock_anchor anchor = {crash->ticks, crash->monotonic_ns, crash->ticks,
 						 0};
 
-		anchor.realtime_ns = crash->monotonic_ns + drain->ring.open_anchor.realtime_ns -
-				     drain->ring.open_anchor.monotonic_ns;
+		anchor.realtime_ns = crash->monotonic_ns + common->ring.open_anchor.realtime_ns -
+				     common->ring.open_anchor.monotonic_ns;
 		/* Two readings one behind the other, nothing around them. */
-		add(drain, readings, &anchor, WIDTH_SURE_NS);
+		add(common, readings, &anchor, WIDTH_SURE_NS);
 	}
 	if (now)
-		add(drain, readings, now, 0);
+		add(common, readings, now, 0);
 }
 
-int ky_drain_ring_clock(struct ky_drain *drain, const struct ky_clock_anchor *now)
+int ky_drain_ring_clock(struct ky_drain_common *common, const struct ky_clock_anchor *now)
 {
-	size_t room = (size_t)ky_ring_view_populated(&drain->ring) + 3;
+	size_t room = (size_t)ky_ring_view_populated(&common->ring) + 3;
 	struct readings readings = {ky_alloc(room * sizeof(*readings.list)), 0,
 				    ky_alloc(room * sizeof(*readings.chain))};
 	int err = -ENOMEM;
 
 	if (readings.list && readings.chain) {
-		ky_timeline_release(&drain->timeline);
-		ky_timeline_init(&drain->timeline, drain->ring.ticks_per_second,
-				 drain->ring.flags & KY_RING_CLOCK_MONOTONIC);
-		collect(drain, &readings, now);
+		ky_timeline_release(&common->timeline);
+		ky_timeline_init(&common->timeline, common->ring.ticks_per_second,
+				 common->ring.flags & KY_RING_CLOCK_MONOTONIC);
+		collect(common, &readings, now);
 		qsort(readings.list, readings.count, sizeof(*readings.list), by_ticks);
 		keep_consistent(&readings);
-		err = fill_timeline(drain, &readings);
-		ky_timeline_settle(&drain->timeline, BASELINE_NS);
+		err = fill_timeline(common, &readings);
+		ky_timeline_settle(&common->timeline, BASELINE_NS);
 		/* No newer one will come. */
-		drain->timeline.ahead_max_ns = AHEAD_MAX_NS;
+		common->timeline.ahead_max_ns = AHEAD_MAX_NS;
 	}
 	ky_free(readings.list);
 	ky_free(readings.chain);

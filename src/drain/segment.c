@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Events into chunks, chunks into segments, one index row per chunk. */
-#include <drain/drain_state.h>
+/* Events into chunks, chunks into segments, one index row per chunk; and what each chunk and each
+ * segment begins with, so that it stands on its own. */
+#include <drain/segment_stage.h>
 
-#include <kymo/base.h>
+#include <base/alloc.h>
+#include <errno.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 #include <wire/segment_index.h>
+
+#define INDEX_BYTES_MAX ((size_t)64 << 20)
+#define LIVE_TASKS_MAX 65536u
 
 /* ---- what the index says about workers ---- */
 
-void ky_drain_touch_worker(struct ky_drain *drain, uint32_t index)
+static void book_open_polls(struct ky_segment *segment)
 {
-	struct ky_worker *worker = &drain->workers[index];
+	const struct ky_open_chunk *chunk = segment->chunk;
 
-	if (worker->chunk_serial == drain->chunk.serial)
-		return;
-	worker->chunk_serial = drain->chunk.serial;
-	worker->busy_ns = 0;
-	worker->longest_start_ns = worker->longest_ns = worker->longest_task = 0;
-	worker->poll_count = 0;
-	drain->chunk.touched[drain->chunk.touched_count++] = index;
-}
-
-static void book_open_polls(struct ky_drain *drain)
-{
-	const struct ky_chunk_state *chunk = &drain->chunk;
-
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		const struct ky_dthread *thread = drain->threads[i];
+	for (uint32_t i = 0; i < segment->common->threads.count; i++) {
+		const struct ky_dthread *thread = segment->common->threads.list[i];
 		uint32_t worker;
 		uint64_t from;
 
@@ -38,297 +30,367 @@ static void book_open_polls(struct ky_drain *drain)
 								     chunk->first_ns;
 		if (chunk->last_ns <= from)
 			continue;
-		ky_drain_touch_worker(drain, worker);
-		drain->workers[worker].busy_ns += chunk->last_ns - from;
+		ky_worker_touch(segment->workers, worker, chunk->serial);
+		segment->workers->list[worker].busy_ns += chunk->last_ns - from;
 	}
 }
 
-static void add_index_row(struct ky_drain *drain)
+static void add_index_row(struct ky_segment *segment)
 {
-	const struct ky_chunk_state *chunk = &drain->chunk;
+	const struct ky_open_chunk *chunk = segment->chunk;
 	struct ky_index_chunk row = {
-		.raw_offset = drain->segment_offset,
+		.raw_offset = segment->offset,
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
 		.lost_count = chunk->lost_count,
-		.raw_bytes = (uint32_t)drain->out.used,
-		.event_count = (uint32_t)drain->enc.event_count,
+		.raw_bytes = (uint32_t)segment->chunk->out.used,
+		.event_count = (uint32_t)segment->chunk->enc.event_count,
 		.loss_count = chunk->loss_count,
-		.worker_count = chunk->touched_count,
+		.worker_count = segment->workers->touched_count,
 	};
 
-	ky_buf_append(&drain->index, &row, sizeof(row));
-	for (uint32_t i = 0; i < chunk->touched_count; i++) {
-		const struct ky_worker *worker = &drain->workers[chunk->touched[i]];
+	ky_buf_append(&segment->index, &row, sizeof(row));
+	for (uint32_t i = 0; i < segment->workers->touched_count; i++) {
+		const struct ky_worker *worker =
+			&segment->workers->list[segment->workers->touched[i]];
 		struct ky_index_worker about = {
 			.busy_ns = worker->busy_ns,
 			.longest_start_ns = worker->longest_start_ns,
 			.longest_ns = worker->longest_ns,
 			.longest_task = worker->longest_task,
-			.worker_id = ky_worker_id(chunk->touched[i]),
+			.worker_id = ky_worker_id(segment->workers->touched[i]),
 			.poll_count = worker->poll_count,
 		};
 
-		ky_buf_append(&drain->index, &about, sizeof(about));
+		ky_buf_append(&segment->index, &about, sizeof(about));
 	}
-	drain->index_chunks++;
+	segment->index_chunks++;
 }
 
 /* ---- chunks ---- */
 
-void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss)
+void ky_segment_refused(struct ky_segment *segment, const struct ky_chunk_loss *loss)
 {
 	uint64_t events = loss->event_count;
 
-	drain->stats.chunks_refused += loss->chunk_count;
-	drain->stats.records_lost += loss->record_count;
-	drain->stats.events_written -= events < drain->stats.events_written ?
-					       events :
-					       drain->stats.events_written;
-	if (!drain->refused_records || loss->first_ns < drain->refused_first_ns)
-		drain->refused_first_ns = loss->first_ns;
-	if (!drain->refused_records || loss->last_ns > drain->refused_last_ns)
-		drain->refused_last_ns = loss->last_ns;
-	drain->refused_records += loss->record_count + loss->told_count;
+	segment->common->stats.chunks_refused += loss->chunk_count;
+	segment->common->stats.records_lost += loss->record_count;
+	segment->common->stats.events_written -= events < segment->common->stats.events_written ?
+							 events :
+							 segment->common->stats.events_written;
+	if (!segment->refused_records || loss->first_ns < segment->refused_first_ns)
+		segment->refused_first_ns = loss->first_ns;
+	if (!segment->refused_records || loss->last_ns > segment->refused_last_ns)
+		segment->refused_last_ns = loss->last_ns;
+	segment->refused_records += loss->record_count + loss->told_count;
 }
 
-static void lose_chunk(struct ky_drain *drain, const struct ky_chunk *chunk)
+static void lose_chunk(struct ky_segment *segment, const struct ky_chunk *chunk)
 {
 	struct ky_chunk_loss loss = {.chunk_count = 0};
 
 	ky_chunk_lose(&loss, chunk);
 	loss.event_count = 0; /* they have not been counted as written */
-	ky_drain_refused(drain, &loss);
+	ky_segment_refused(segment, &loss);
 	/* The segment ends where it got to; what follows must stand on its own. */
-	drain->is_segment_open = false;
-	drain->side.counters_told = 0;
+	segment->is_open = false;
+	ky_convert_counters(segment->convert)->told = 0;
 }
 
 /* Not where a record stands that had nothing to tell: who finds the chunk on disk knows its events,
  * and nothing else of it. */
-static void end_with_last_event(struct ky_drain *drain)
+static void end_with_last_event(struct ky_open_chunk *chunk)
 {
-	if (!drain->out.failed)
-		drain->chunk.last_ns = ky_trc_enc_last_ns(&drain->enc);
+	if (!chunk->out.failed)
+		chunk->last_ns = ky_trc_enc_last_ns(&chunk->enc);
 }
 
-static void hand_out(struct ky_drain *drain, bool is_end)
+void ky_segment_write_out(struct ky_segment *segment, bool is_end)
 {
-	struct ky_chunk_state *chunk = &drain->chunk;
+	struct ky_open_chunk *chunk = segment->chunk;
 	struct ky_chunk about = {
-		.bytes = drain->out.bytes,
-		.byte_count = drain->out.used,
-		.event_count = drain->enc.event_count,
-		.record_count = drain->records_told - chunk->records_from,
+		.bytes = segment->chunk->out.bytes,
+		.byte_count = segment->chunk->out.used,
+		.event_count = segment->chunk->enc.event_count,
+		.record_count = segment->chunk->records_told - chunk->records_from,
 		.told_loss_count = chunk->told_count,
 		.told_loss_from_ns = chunk->told_from_ns,
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
-		.last_ticks = drain->told_ticks,
-		.last_ties = drain->told_ties,
+		.last_ticks = segment->chunk->last_ticks,
+		.last_ties = segment->chunk->last_ties,
 		.is_segment_start = chunk->is_segment_start,
 		.is_segment_end = is_end,
 	};
-	int err = drain->out.failed;
+	int err = segment->chunk->out.failed;
 
 	chunk->is_open = false;
 	chunk->span_ns = 0;
-	if (!err && drain->options.chunk)
-		err = drain->options.chunk(drain->options.chunk_ctx, &about);
+	if (!err && segment->sink)
+		err = segment->sink(segment->sink_ctx, &about);
 	if (err) {
-		drain->stats.last_sink_error = err;
-		lose_chunk(drain, &about);
+		segment->common->stats.last_sink_error = err;
+		lose_chunk(segment, &about);
 		return;
 	}
 	if (!is_end)
-		add_index_row(drain);
-	drain->segment_offset += about.byte_count;
-	drain->stats.chunks_written++;
-	drain->stats.events_written += about.event_count;
+		add_index_row(segment);
+	segment->offset += about.byte_count;
+	segment->common->stats.chunks_written++;
+	segment->common->stats.events_written += about.event_count;
 }
 
-void ky_drain_flush(struct ky_drain *drain)
+void ky_segment_flush(struct ky_segment *segment)
 {
-	if (!drain->chunk.is_open)
+	if (!segment->chunk->is_open)
 		return;
-	end_with_last_event(drain);
-	book_open_polls(drain);
-	hand_out(drain, false);
+	end_with_last_event(segment->chunk);
+	book_open_polls(segment);
+	ky_segment_write_out(segment, false);
 }
 
-void ky_drain_write_clock(struct ky_drain *drain, uint64_t ticks, uint64_t ns)
+void ky_segment_flush_old(struct ky_segment *segment)
 {
-	struct ky_trc_enc *enc = &drain->enc;
-	struct ky_timeline_piece piece;
+	const struct ky_open_chunk *chunk = segment->chunk;
+	uint64_t now_ns = segment->common->now_ns;
 
-	if (drain->is_muted || !ky_timeline_piece(&drain->timeline, ticks, &piece))
+	if (chunk->is_open && now_ns > chunk->first_ns &&
+	    now_ns - chunk->first_ns >= KY_CHUNK_SPAN_MAX_NS)
+		ky_segment_flush(segment);
+}
+
+void ky_segment_begin_chunk(struct ky_segment *segment, uint64_t ns)
+{
+	ky_chunk_begin(segment->chunk, ns);
+	segment->workers->touched_count = 0;
+}
+
+void ky_segment_tell_refused(struct ky_segment *segment, uint64_t ns)
+{
+	struct ky_loss loss = {.cause = KY_LOSS_WRITE_ERROR,
+			       .count = segment->refused_records,
+			       .from_ns = segment->refused_first_ns,
+			       .to_ns = segment->refused_last_ns,
+			       .is_exact = true};
+
+	if (!loss.count)
 		return;
-	drain->clock_ticks = piece.ticks;
-	drain->clock_span = piece.span;
-	drain->clock_serial = drain->chunk.serial;
-	ky_trc_enc_event(enc, KY_EV_COUNTER_CLOCK, ns);
-	ky_trc_enc_varint(enc, piece.ticks);
-	ky_trc_enc_varint(enc, piece.ns);
-	ky_trc_enc_varint(enc, piece.q48);
+	segment->refused_records = 0;
+	ky_segment_loss(segment, &loss, ns);
 }
 
-static void begin_chunk(struct ky_drain *drain, uint64_t ns)
+void ky_segment_open_polls(struct ky_segment *segment, uint64_t ns, bool is_at_exit)
 {
-	struct ky_chunk_state *chunk = &drain->chunk;
+	const struct ky_thread_table *threads = &segment->common->threads;
 
-	ky_buf_clear(&drain->out);
-	ky_trc_enc_begin(&drain->enc);
-	chunk->is_open = true;
-	chunk->span_ns = KY_CHUNK_SPAN_MAX_NS;
-	chunk->is_segment_start = false;
-	chunk->serial++;
-	chunk->first_ns = ns;
-	chunk->last_ns = ns;
-	chunk->records_from = drain->records_told;
-	chunk->lost_count = 0;
-	chunk->told_count = chunk->told_from_ns = 0;
-	chunk->loss_count = 0;
-	chunk->touched_count = 0;
-	ky_trc_enc_event(&drain->enc, KY_EV_CLOCK_SYNC, ns);
-	ky_trc_enc_varint(&drain->enc, ky_timeline_realtime_ns(&drain->timeline, ns));
-	if (drain->record_ticks)
-		ky_drain_write_clock(drain, drain->record_ticks, ns);
+	for (uint32_t i = 0; i < threads->count; i++) {
+		/* Room only: this must not begin another chunk, which would tell them again. */
+		if (segment->chunk->out.used > KY_CHUNK_BYTES_SOFT)
+			return;
+		ky_convert_open_polls(segment->convert, threads->list[i], ns, is_at_exit);
+	}
 }
 
-static void tell_refused(struct ky_drain *drain, uint64_t ns)
-{
-	uint64_t count = drain->refused_records;
+/* ---- the start of a segment ---- */
 
-	if (!count)
+static void room(struct ky_segment *segment, uint64_t ns)
+{
+	ky_segment_room(segment, ns, 0, 0);
+}
+
+static void write_threads(struct ky_segment *segment, uint64_t ns)
+{
+	const struct ky_thread_table *threads = &segment->common->threads;
+
+	for (uint32_t i = 0; i < threads->count; i++) {
+		if (threads->list[i]->is_done)
+			continue;
+		room(segment, ns);
+		ky_convert_thread(segment->convert, threads->list[i], ns);
+	}
+}
+
+static void write_runtime(struct ky_segment *segment, uint32_t index, uint64_t ns)
+{
+	if (!ky_convert_is_runtime(segment->convert, index))
 		return;
-	drain->refused_records = 0;
-	ky_drain_loss(drain, 0, count, true, drain->refused_first_ns, drain->refused_last_ns,
-		      KY_LOSS_WRITE_ERROR, ns);
+	room(segment, ns);
+	ky_convert_runtime(segment->convert, index, ns);
 }
+
+static void write_workers(struct ky_segment *segment, uint64_t ns)
+{
+	const struct ky_worker_table *workers = segment->workers;
+
+	for (uint32_t i = 0; i < workers->count; i++) {
+		if (!workers->list[i].has_begun || workers->list[i].is_ended)
+			continue;
+		room(segment, ns);
+		ky_convert_worker(segment->convert, i, ns);
+	}
+}
+
+static void write_module(struct ky_segment *segment, struct ky_module *module, uint64_t ns)
+{
+	room(segment, ns);
+	ky_convert_module(segment->convert, module, ns);
+}
+
+static void write_live_tasks(struct ky_segment *segment, uint64_t ns)
+{
+	const struct ky_task_table *tasks = ky_convert_tasks(segment->convert);
+	uint32_t listed = tasks->count < LIVE_TASKS_MAX ? tasks->count : LIVE_TASKS_MAX;
+
+	room(segment, ns);
+	ky_convert_live_tasks(segment->convert, listed, ns);
+	for (uint32_t i = 0; i < tasks->capacity && listed; i++) {
+		if (!tasks->slots[i].key)
+			continue;
+		listed--;
+		room(segment, ns);
+		ky_convert_live_task(segment->convert, &tasks->slots[i], ns);
+	}
+}
+
+void ky_segment_policy(struct ky_segment *segment, const struct ky_retain_policy *before,
+		       uint64_t ns)
+{
+	struct ky_list_at at = {0};
+
+	while (ky_retain_next_rule(segment->convert, before, &at)) {
+		room(segment, ns);
+		ky_retain_write_rule(segment->convert, &at, ns);
+	}
+}
+
+static void write_start(struct ky_segment *segment, uint64_t ns)
+{
+	struct ky_drain_common *common = segment->common;
+
+	ky_segment_metadata(segment, ns, false);
+	write_threads(segment, ns);
+	for (uint32_t i = 0; i < common->runtimes.count; i++) {
+		if (!common->runtimes.list[i].is_ended)
+			write_runtime(segment, i, ns);
+	}
+	write_workers(segment, ns);
+	for (uint32_t i = 0; i < common->modules.count; i++)
+		write_module(segment, &common->modules.list[i], ns);
+	ky_segment_policy(segment, NULL, ns);
+	write_live_tasks(segment, ns);
+}
+
+void ky_segment_announce(struct ky_segment *segment, uint64_t ns)
+{
+	struct ky_drain_common *common = segment->common;
+
+	for (uint32_t i = 0; segment->is_open && i < common->modules.count; i++) {
+		if (!common->modules.list[i].is_announced)
+			write_module(segment, &common->modules.list[i], ns);
+	}
+	for (uint32_t i = 0; segment->is_open && i < common->runtimes.count; i++) {
+		const struct ky_runtime *runtime = &common->runtimes.list[i];
+
+		if (!runtime->is_announced && runtime->is_described && !runtime->is_ended)
+			write_runtime(segment, i, ns);
+	}
+}
+
+/* ---- the next chunk ---- */
 
 /* A late event may lie a little before the chunk's first one. */
-static bool fits_backwards(const struct ky_drain *drain, uint64_t ns)
+static bool fits_backwards(const struct ky_segment *segment, uint64_t ns)
 {
-	const struct ky_chunk_state *chunk = &drain->chunk;
+	const struct ky_open_chunk *chunk = segment->chunk;
 
 	return chunk->is_open && ns < chunk->first_ns &&
 	       chunk->last_ns - ns < KY_CHUNK_SPAN_MAX_NS &&
-	       drain->enc.event_count < KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX &&
-	       drain->out.used <= KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX;
+	       segment->chunk->enc.event_count < KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX &&
+	       segment->chunk->out.used <= KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX;
 }
 
-void ky_drain_turn(struct ky_drain *drain, uint64_t ns)
+void ky_segment_turn(struct ky_segment *segment, uint64_t ns)
 {
-	if (fits_backwards(drain, ns)) {
-		drain->chunk.first_ns = ns;
+	struct ky_open_chunk *chunk = segment->chunk;
+
+	if (fits_backwards(segment, ns)) {
+		chunk->first_ns = ns;
 		return;
 	}
-	drain->is_muted = false;
-	ky_drain_flush(drain);
-	begin_chunk(drain, ns);
-	if (!drain->is_segment_open) {
-		drain->is_segment_open = true;
-		drain->start_ns = ns;
-		if (!drain->is_cut)
-			drain->cover_from = drain->cover_whole_from = drain->told_ticks;
-		drain->chunk.is_segment_start = true;
-		drain->segment_offset = 0;
-		drain->index_chunks = 0;
-		ky_buf_clear(&drain->index);
-		ky_drain_write_start(drain, ns);
+	chunk->is_muted = false;
+	ky_segment_flush(segment);
+	ky_segment_begin_chunk(segment, ns);
+	if (!segment->is_open) {
+		segment->is_open = true;
+		chunk->segment_ns = ns;
+		if (!segment->common->is_cut)
+			segment->cut.cover_from = segment->cut.cover_whole_from = chunk->last_ticks;
+		chunk->is_segment_start = true;
+		segment->offset = 0;
+		segment->index_chunks = 0;
+		ky_buf_clear(&segment->index);
+		write_start(segment, ns);
 	}
-	ky_drain_write_open_polls(drain, ns, false);
-	tell_refused(drain, ns);
+	ky_segment_open_polls(segment, ns, false);
+	ky_segment_tell_refused(segment, ns);
 }
 
-/* ---- the end ---- */
-
-static void write_report(struct ky_drain *drain, uint64_t ns)
+void ky_segment_room(struct ky_segment *segment, uint64_t ns, uint32_t events, uint32_t bytes)
 {
-	const struct ky_ring_header *header = drain->ring.header;
-	struct ky_trc_enc *enc = &drain->enc;
-	uint32_t open = 0;
-
-	for (uint32_t i = 0; i < drain->listed_count; i++) {
-		const struct ky_slot_cursor *cursor = &drain->cursors[drain->listed[i]];
-
-		open += cursor->thread && !cursor->is_complete && !cursor->is_parked;
-	}
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(enc, KY_EV_RECORDER_REPORT, ns);
-	ky_trc_enc_varint(enc, drain->stats.events_written + enc->event_count);
-	ky_trc_enc_varint(enc, drain->stats.records_read);
-	ky_trc_enc_varint(enc, drain->stats.records_lost);
-	ky_trc_enc_varint(enc, drain->stats.records_late);
-	ky_trc_enc_varint(enc, drain->cpu_ns);
-	ky_trc_enc_varint(enc, drain->ring_slots ? drain->ring_slots :
-						   ky_ring_view_usable(&drain->ring));
-	ky_trc_enc_varint(enc, open);
-	ky_trc_enc_varint(enc, drain->directory_at);
-	ky_trc_enc_varint(enc, atomic_load_explicit(&header->directory_overflow_count,
-						    memory_order_relaxed));
-	ky_trc_enc_varint(enc,
-			  atomic_load_explicit(&header->fork_disarmed_count, memory_order_relaxed));
+	if (!ky_chunk_takes(segment->chunk, ns, events, bytes))
+		ky_segment_turn(segment, ns);
 }
 
-static void write_index(struct ky_drain *drain, uint64_t ns)
+void ky_segment_loss(struct ky_segment *segment, const struct ky_loss *loss, uint64_t ns)
 {
-	struct ky_index_head head = {KY_INDEX_VERSION, drain->index_chunks};
-	struct ky_index_tail tail = {0, KY_INDEX_MAGIC};
-	struct ky_buf whole;
-
-	ky_buf_init(&whole, 0);
-	tail.index_bytes = (uint32_t)(sizeof(head) + drain->index.used + sizeof(tail));
-	ky_buf_append(&whole, &head, sizeof(head));
-	ky_buf_append(&whole, drain->index.bytes, drain->index.used);
-	ky_buf_append(&whole, &tail, sizeof(tail));
-	/* Without memory for it the segment has no index, which readers must bear anyway. */
-	if (!whole.failed && !drain->index.failed) {
-		ky_trc_enc_event(&drain->enc, KY_EV_SEGMENT_INDEX, ns);
-		ky_trc_enc_bytes(&drain->enc, whole.bytes, whole.used);
-	}
-	ky_buf_release(&whole);
+	room(segment, ns);
+	ky_chunk_loss(segment->chunk, loss, ns);
 }
 
-int ky_drain_seal(struct ky_drain *drain)
-{
-	uint64_t ns = drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
+/* ---- the stage ---- */
 
-	if (!drain->is_segment_open && !drain->retain.has_counts)
-		return 0;
-	if (!drain->is_cut) /* all that were ever dropped, not those of this range */
-		ky_drain_header_drops(drain, ns);
-	ky_retain_tell(drain, ns, drain->is_final);
-	ky_drain_flush(drain);
-	if (!drain->is_segment_open)
-		return 0; /* refused: there is nothing to seal */
-	begin_chunk(drain, ns);
-	if (!drain->is_cut)
-		drain->cover_to = drain->told_ticks;
-	tell_refused(drain, ns);
-	if (drain->is_final)
-		ky_drain_write_open_polls(drain, ns, !drain->is_cut || drain->is_dead);
-	write_report(drain, ns);
-	ky_drain_write_metadata(drain, ns, true);
-	write_index(drain, ns);
-	end_with_last_event(drain);
-	hand_out(drain, true);
-	drain->is_segment_open = false;
-	drain->side.counters_told = 0; /* the next segment needs their values, too */
+int ky_segment_open(struct ky_segment **out, struct ky_drain_common *common,
+		    struct ky_convert *convert, const struct ky_drain_options *options)
+{
+	struct ky_segment *segment = ky_alloc(sizeof(*segment));
+
+	*out = segment;
+	if (!segment)
+		return -ENOMEM;
+	segment->common = common;
+	segment->convert = convert;
+	segment->chunk = ky_convert_chunk(convert);
+	segment->workers = ky_convert_workers(convert);
+	segment->sink = options->chunk;
+	segment->sink_ctx = options->chunk_ctx;
+	ky_buf_init(&segment->index, INDEX_BYTES_MAX);
+	if (options->host)
+		strncpy(segment->host, options->host, sizeof(segment->host) - 1);
+	else if (gethostname(segment->host, sizeof(segment->host) - 1) != 0)
+		segment->host[0] = 0;
 	return 0;
 }
 
-void ky_drain_last_word(struct ky_drain *drain)
+void ky_segment_close(struct ky_segment *segment)
 {
-	uint64_t ns = drain->merged_ns;
-
-	if (drain->is_segment_open || !drain->refused_records)
+	if (!segment)
 		return;
-	begin_chunk(drain, ns);
-	drain->chunk.is_segment_start = true;
-	tell_refused(drain, ns);
-	write_report(drain, ns);
-	ky_drain_write_metadata(drain, ns, true);
-	end_with_last_event(drain);
-	hand_out(drain, true);
+	ky_buf_release(&segment->index);
+	ky_free(segment);
+}
+
+bool ky_segment_is_open(const struct ky_segment *segment)
+{
+	return segment->is_open;
+}
+
+void ky_segment_first_step(struct ky_segment *segment)
+{
+	if (!segment->first_now_ns)
+		segment->first_now_ns = segment->common->now_ns;
+}
+
+struct ky_segment_cut *ky_segment_cut(struct ky_segment *segment)
+{
+	return &segment->cut;
 }

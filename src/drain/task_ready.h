@@ -7,7 +7,7 @@
 #ifndef KY_DRAIN_TASK_READY_H
 #define KY_DRAIN_TASK_READY_H
 
-#include <drain/drain_state.h>
+#include <drain/convert_stage.h>
 #include <kymo/emit.h>
 
 #define KY_COPY_SHIFT 48
@@ -63,31 +63,31 @@ static inline uint32_t ky_ready_count(uint32_t arg)
 	return arg == 0xffffu ? 0 : arg;
 }
 
-static inline void ky_make_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
+static inline void ky_make_ready(struct ky_convert *convert, struct ky_task *task, uint64_t ns)
 {
 	/* A task that is ready already stays ready since then. */
 	if (!task || task->ready_ns)
 		return;
 	task->ready_ns = ns ? ns : 1;
-	drain->tasks.ready_count++;
+	convert->tasks.ready_count++;
 }
 
 /* What the kernel counts is looked at sooner. */
 #define KY_LATE_WAKE_NS UINT64_C(10000000)
 
 /* Its poll begins: for so long it has waited. */
-static inline void ky_take_ready(struct ky_drain *drain, struct ky_task *task, uint64_t ns)
+static inline void ky_take_ready(struct ky_convert *convert, struct ky_task *task, uint64_t ns)
 {
 	uint64_t since_ns = task ? task->ready_ns : 0;
 
 	if (!since_ns)
 		return;
 	task->ready_ns = 0;
-	drain->tasks.ready_count--;
-	drain->late_wakes += ns > since_ns && ns - since_ns >= KY_LATE_WAKE_NS;
-	if (ns > since_ns && ns - since_ns > drain->sums.wake_delay_max_ns) {
-		drain->sums.wake_delay_max_ns = ns - since_ns;
-		drain->sums.wake_delay_task = task->key & ~KY_TASK_USED;
+	convert->tasks.ready_count--;
+	convert->late_wakes += ns > since_ns && ns - since_ns >= KY_LATE_WAKE_NS;
+	if (ns > since_ns && ns - since_ns > convert->sums.wake_delay_max_ns) {
+		convert->sums.wake_delay_max_ns = ns - since_ns;
+		convert->sums.wake_delay_task = task->key & ~KY_TASK_USED;
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Live tasks: open addressing, linear probing, removal by shifting back (no tombstones). */
-#include <drain/drain_state.h>
+#include <drain/task_table.h>
 
 #include <base/alloc.h>
 #include <errno.h>

@@ -1,81 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <drain/drain_state.h>
+#include <drain/thread_table.h>
 
 #include <base/alloc.h>
-#include <string.h>
+#include <errno.h>
+#include <kymo/base.h>
 
-static bool room_for_thread(struct ky_drain *drain)
+static bool room_for_thread(struct ky_thread_table *table)
 {
-	uint32_t capacity = drain->thread_capacity ? drain->thread_capacity * 2 : 64;
-	struct ky_merge_entry *heap;
+	uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
 	struct ky_dthread **grown;
 
-	if (drain->thread_count < drain->thread_capacity)
+	if (table->count < table->capacity)
 		return true;
-	grown = ky_realloc(drain->threads, capacity * sizeof(*grown));
+	grown = ky_realloc(table->list, capacity * sizeof(*grown));
 	if (!grown)
 		return false;
-	drain->threads = grown;
-	/* Two more: what comes from outside the threads, and samples. */
-	heap = ky_realloc(drain->heap, (capacity + 2) * sizeof(*heap));
-	if (!heap)
-		return false;
-	drain->heap = heap;
-	drain->thread_capacity = capacity;
+	table->list = grown;
+	table->capacity = capacity;
 	return true;
 }
 
-struct ky_dthread *ky_drain_thread_find(const struct ky_drain *drain, uint32_t index)
+struct ky_dthread *ky_thread_table_find(const struct ky_thread_table *table, uint32_t index)
 {
-	struct ky_dthread *thread = drain->buckets[index % KY_DTHREAD_BUCKETS];
+	struct ky_dthread *thread = table->buckets[index % KY_DTHREAD_BUCKETS];
 
 	while (thread && (thread->index != index || thread->is_done))
 		thread = thread->next;
 	return thread;
 }
 
-/* Threads whose exit nobody told (the directory was full) must not fill the table for ever. */
-static void retire_idle(struct ky_drain *drain)
+struct ky_dthread *ky_thread_table_find_tid(const struct ky_thread_table *table, uint32_t tid)
 {
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		struct ky_dthread *thread = drain->threads[i];
-
-		if (!thread->cursor_count && thread->head == thread->tail && !thread->depth)
-			thread->is_done = true;
+	for (uint32_t i = 0; i < table->count; i++) {
+		if (table->list[i]->tid == tid && !table->list[i]->is_done)
+			return table->list[i];
 	}
-	ky_drain_thread_sweep(drain);
+	return NULL;
 }
 
-struct ky_dthread *ky_drain_thread(struct ky_drain *drain, uint32_t index, uint32_t tid)
+int ky_thread_table_take(struct ky_thread_table *table, uint32_t index, uint32_t tid,
+			 struct ky_dthread **out)
 {
-	struct ky_dthread *thread = ky_drain_thread_find(drain, index);
+	struct ky_dthread *thread = ky_thread_table_find(table, index);
 
 	/* The kernel id tells a reused index apart; the old thread lives on until its records
 	 * are out. */
+	*out = thread;
 	if (thread && thread->tid == tid)
-		return thread;
-	if (drain->thread_count >= KY_DTHREADS_MAX)
-		retire_idle(drain);
-	if (drain->thread_count >= KY_DTHREADS_MAX)
-		return NULL;
-	thread = room_for_thread(drain) ? ky_alloc(sizeof(*thread)) : NULL;
-	if (!thread) {
-		drain->is_out_of_memory = true;
-		return NULL;
-	}
+		return 0;
+	*out = NULL;
+	if (table->count >= KY_DTHREADS_MAX)
+		return KYMO_E_LIMIT;
+	thread = room_for_thread(table) ? ky_alloc(sizeof(*thread)) : NULL;
+	if (!thread)
+		return -ENOMEM;
 	thread->index = index;
 	thread->tid = tid;
 	thread->worker = KY_NONE32;
-	thread->next = drain->buckets[index % KY_DTHREAD_BUCKETS];
-	drain->buckets[index % KY_DTHREAD_BUCKETS] = thread;
-	drain->threads[drain->thread_count++] = thread;
-	drain->stats.threads++;
-	return thread;
+	thread->next = table->buckets[index % KY_DTHREAD_BUCKETS];
+	table->buckets[index % KY_DTHREAD_BUCKETS] = thread;
+	table->list[table->count++] = thread;
+	*out = thread;
+	return 0;
 }
 
-static void unlink_thread(struct ky_drain *drain, const struct ky_dthread *thread)
+void ky_thread_table_retire(struct ky_thread_table *table)
 {
-	struct ky_dthread **at = &drain->buckets[thread->index % KY_DTHREAD_BUCKETS];
+	for (uint32_t i = 0; i < table->count; i++) {
+		struct ky_dthread *thread = table->list[i];
+
+		if (!thread->cursor_count && ky_queue_is_empty(&thread->queue) && !thread->depth)
+			thread->is_done = true;
+	}
+}
+
+struct ky_dthread *ky_thread_table_over(const struct ky_thread_table *table, uint32_t *at)
+{
+	for (; *at < table->count; (*at)++) {
+		struct ky_dthread *thread = table->list[*at];
+
+		if (thread->is_done && !thread->cursor_count && ky_queue_is_empty(&thread->queue))
+			return thread;
+	}
+	return NULL;
+}
+
+static void unlink_thread(struct ky_thread_table *table, const struct ky_dthread *thread)
+{
+	struct ky_dthread **at = &table->buckets[thread->index % KY_DTHREAD_BUCKETS];
 
 	while (*at && *at != thread)
 		at = &(*at)->next;
@@ -83,47 +95,44 @@ static void unlink_thread(struct ky_drain *drain, const struct ky_dthread *threa
 		*at = thread->next;
 }
 
-static void free_thread(struct ky_dthread *thread)
+void ky_thread_table_remove(struct ky_thread_table *table, uint32_t at)
 {
-	ky_free(thread->recs);
+	struct ky_dthread *thread = table->list[at];
+
+	unlink_thread(table, thread);
+	ky_queue_give_back(&thread->queue, &table->queues);
+	table->list[at] = table->list[--table->count];
+	ky_thread_free(thread);
+}
+
+void ky_thread_table_release(struct ky_thread_table *table)
+{
+	for (uint32_t i = 0; i < table->count; i++)
+		ky_thread_free(table->list[i]);
+	ky_free(table->list);
+}
+
+struct ky_dthread *ky_thread_make_source(void)
+{
+	struct ky_dthread *source = ky_alloc(sizeof(*source));
+
+	if (!source)
+		return NULL;
+	source->worker = KY_NONE32;
+	source->is_announced = true;
+	return source;
+}
+
+void ky_thread_free(struct ky_dthread *thread)
+{
+	if (!thread)
+		return;
+	ky_free(thread->queue.recs);
 	ky_free(thread->stack);
 	ky_free(thread);
 }
 
-static void disown_workers(struct ky_drain *drain, const struct ky_dthread *thread)
-{
-	for (uint32_t i = 0; i < drain->worker_count; i++) {
-		if (drain->workers[i].owner == thread)
-			drain->workers[i].owner = NULL;
-	}
-}
-
-void ky_drain_thread_sweep(struct ky_drain *drain)
-{
-	for (uint32_t i = 0; i < drain->thread_count;) {
-		struct ky_dthread *thread = drain->threads[i];
-
-		if (!thread->is_done || thread->cursor_count || thread->head < thread->tail) {
-			i++;
-			continue;
-		}
-		disown_workers(drain, thread);
-		unlink_thread(drain, thread);
-		drain->queued_bytes -= (uint64_t)thread->capacity * sizeof(*thread->recs);
-		drain->threads[i] = drain->threads[--drain->thread_count];
-		free_thread(thread);
-	}
-}
-
-void ky_drain_thread_release(struct ky_drain *drain)
-{
-	for (uint32_t i = 0; i < drain->thread_count; i++)
-		free_thread(drain->threads[i]);
-	ky_free(drain->threads);
-	ky_free(drain->heap);
-}
-
-struct ky_poll *ky_drain_push_poll_grow(struct ky_dthread *thread)
+struct ky_poll *ky_thread_push_poll_grow(struct ky_dthread *thread)
 {
 	if (thread->deeper || thread->depth == KY_STACK_MAX) {
 		thread->deeper++;

@@ -3,7 +3,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/prng.h"
 
-#include <drain/drain_state.h>
+#include <drain/task_table.h>
 #include <string.h>
 
 #define TASKS 4000u

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What makes a segment stand on its own: metadata, descriptions, live tasks, open polls. */
-#include <drain/drain_state.h>
+/* The metadata of a segment: what it is of, and under which conditions it was recorded. */
+#include <drain/segment_stage.h>
 
+#include <errno.h>
+#include <kymo/base.h>
 #include <kymo/emit.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #define PAIRS_MAX (KY_METADATA_MAX + KY_RUNTIMES_MAX / 16 + 32u)
 #define MAP_BYTES_MAX (160u << 10) /* of all pairs; the chunk must hold the rest too */
 #define CSV_BYTES_MAX 1024u
+#define ERRNO_MAX 4095u
 
 #define GATE_NAME(gate, name) {KYMO_GATE_##gate, name},
 
@@ -78,15 +81,15 @@ static void put_gates(struct pairs *pairs, uint32_t gates)
 }
 
 /* dial9's viewer groups lanes by these: runtime.NAME = ids of its workers. */
-static void put_runtimes(struct ky_drain *drain, struct pairs *pairs)
+static void put_runtimes(struct ky_segment *segment, struct pairs *pairs)
 {
-	for (uint32_t i = 0; i < drain->runtime_count; i++) {
-		const struct ky_runtime *runtime = &drain->runtimes[i];
+	for (uint32_t i = 0; i < segment->common->runtimes.count; i++) {
+		const struct ky_runtime *runtime = &segment->common->runtimes.list[i];
 		char csv[CSV_BYTES_MAX] = "", key[128];
 		size_t used = 0;
 
-		for (uint32_t w = 0; w < drain->worker_count && used + 12 < sizeof(csv); w++) {
-			const struct ky_worker *worker = &drain->workers[w];
+		for (uint32_t w = 0; w < segment->workers->count && used + 12 < sizeof(csv); w++) {
+			const struct ky_worker *worker = &segment->workers->list[w];
 
 			if (worker->runtime == i && worker->has_begun && !worker->is_ended)
 				used += (size_t)snprintf(csv + used, sizeof(csv) - used, "%s%u",
@@ -102,27 +105,74 @@ static void put_runtimes(struct ky_drain *drain, struct pairs *pairs)
 	}
 }
 
-/* What a dump says about itself besides what its caller gave it. */
-static void put_cut(struct ky_drain *drain, struct pairs *pairs)
+/* ---- how the process ended ---- */
+
+/* The numbers are those of every architecture we record on. */
+static const char *signal_name(uint32_t signal)
 {
-	const struct ky_ring_view *ring = &drain->ring;
-	uint64_t newest_ns = drain->end_ns > drain->merged_ns ? drain->end_ns : drain->merged_ns;
-	uint64_t horizon_ns = ky_timeline_ns(&drain->timeline, drain->horizon_ticks);
+	static const char *const names[] = {
+		[1] = "SIGHUP",   [2] = "SIGINT",   [3] = "SIGQUIT",    [4] = "SIGILL",
+		[5] = "SIGTRAP",  [6] = "SIGABRT",  [7] = "SIGBUS",     [8] = "SIGFPE",
+		[9] = "SIGKILL",  [10] = "SIGUSR1", [11] = "SIGSEGV",   [12] = "SIGUSR2",
+		[13] = "SIGPIPE", [14] = "SIGALRM", [15] = "SIGTERM",   [16] = "SIGSTKFLT",
+		[24] = "SIGXCPU", [25] = "SIGXFSZ", [26] = "SIGVTALRM", [27] = "SIGPROF",
+		[29] = "SIGIO",   [30] = "SIGPWR",  [31] = "SIGSYS"};
+
+	return signal < sizeof(names) / sizeof(names[0]) && names[signal] ? names[signal] : NULL;
+}
+
+static void put_signal(char *out, size_t capacity, uint32_t signal, const char *more)
+{
+	const char *name = signal_name(signal);
+
+	if (name)
+		snprintf(out, capacity, "signal %u (%s)%s", signal, name, more);
+	else
+		snprintf(out, capacity, "signal %u%s", signal, more);
+}
+
+static void process_end(const struct ky_ring_side *area, char *out, size_t capacity)
+{
+	uint32_t kind = area ? atomic_load_explicit(&area->end.kind, memory_order_acquire) : 0;
+
+	if (kind == KY_END_EXIT)
+		snprintf(out, capacity, "exit status %u", area->end.code);
+	else if (kind == KY_END_SIGNAL)
+		put_signal(out, capacity, area->end.code,
+			   area->end.oom == KY_OOM_NAMED   ? ", out of memory" :
+			   area->end.oom == KY_OOM_COUNTED ? ", probably out of memory" :
+			   area->end.has_core == 1         ? ", core dumped" :
+							     "");
+	else if (area && atomic_load_explicit(&area->crash.state, memory_order_acquire) == 2)
+		put_signal(out, capacity, area->crash.signal, "");
+	else
+		snprintf(out, capacity, "unknown");
+}
+
+/* What a dump says about itself besides what its caller gave it. */
+static void put_cut(struct ky_segment *segment, struct pairs *pairs)
+{
+	const struct ky_ring_view *ring = &segment->common->ring;
+	uint64_t newest_ns = ky_convert_merged_ns(segment->convert);
+	uint64_t horizon_ns = ky_timeline_ns(&segment->common->timeline,
+					     segment->common->horizon_ticks);
 	uint64_t dropped = atomic_load_explicit(&ring->header->dropped_count, memory_order_relaxed);
 	char end[64];
 
-	if (newest_ns < drain->now_ns)
-		newest_ns = drain->now_ns;
-	for (size_t i = 0; i < drain->cut_pair_count; i++)
-		put(pairs, drain->cut_pairs[i].key, drain->cut_pairs[i].value);
+	if (newest_ns < segment->cut.end_ns)
+		newest_ns = segment->cut.end_ns;
+	if (newest_ns < segment->common->now_ns)
+		newest_ns = segment->common->now_ns;
+	for (size_t i = 0; i < segment->cut.pair_count; i++)
+		put(pairs, segment->cut.pairs[i].key, segment->cut.pairs[i].value);
 	put_format(pairs, "flight.age_ns", "%llu",
-		   (unsigned long long)(drain->horizon_ticks && newest_ns > horizon_ns ?
+		   (unsigned long long)(segment->common->horizon_ticks && newest_ns > horizon_ns ?
 						newest_ns - horizon_ns :
 						0));
 	put_format(pairs, "ring.dropped", "%llu", (unsigned long long)dropped);
-	if (!drain->is_dead)
+	if (!segment->common->is_dead)
 		return;
-	ky_drain_process_end(drain, end, sizeof(end));
+	process_end(ring->side, end, sizeof(end));
 	put(pairs, "process.end", end);
 }
 
@@ -231,21 +281,76 @@ static void put_ticks(struct pairs *pairs, const char *key, uint64_t ticks)
 }
 
 /* By what a reader of several traces of this process counts each event once. */
-static void put_coverage(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
+static void put_coverage(struct ky_segment *segment, struct pairs *pairs, bool is_complete)
 {
-	if (drain->flown_ticks > drain->cover_whole_from && !drain->is_cut)
-		drain->cover_whole_from = drain->flown_ticks;
+	if (segment->common->flown_ticks > segment->cut.cover_whole_from &&
+	    !segment->common->is_cut)
+		segment->cut.cover_whole_from = segment->common->flown_ticks;
 	put_format(pairs, "coverage.ring", "%llx",
-		   (unsigned long long)drain->ring.open_anchor.ticks_before);
-	if (!drain->is_cut)
+		   (unsigned long long)segment->common->ring.open_anchor.ticks_before);
+	if (!segment->common->is_cut)
 		put_format(pairs, "coverage.part", "stream-%llx",
-			   (unsigned long long)drain->first_now_ns);
+			   (unsigned long long)segment->first_now_ns);
 	else
-		put(pairs, "coverage.part", drain->from_ticks ? "rest" : "dump");
-	put_ticks(pairs, "coverage.from_ticks", drain->cover_from);
-	put_ticks(pairs, "coverage.whole_from_ticks", drain->cover_whole_from);
-	if (is_complete && drain->cover_to)
-		put_ticks(pairs, "coverage.to_ticks", drain->cover_to);
+		put(pairs, "coverage.part", segment->common->from_ticks ? "rest" : "dump");
+	put_ticks(pairs, "coverage.from_ticks", segment->cut.cover_from);
+	put_ticks(pairs, "coverage.whole_from_ticks", segment->cut.cover_whole_from);
+	if (is_complete && segment->cut.cover_to)
+		put_ticks(pairs, "coverage.to_ticks", segment->cut.cover_to);
+}
+
+/* ---- resources ---- */
+
+static const char *why_text(uint32_t why)
+{
+	switch (why) {
+	case KY_WHY_OTHER_NAMESPACE:
+		return "the process lives in another pid namespace";
+	case KY_WHY_TOO_MANY:
+		return "too many to count in every look";
+	case KY_WHY_NO_CONTROLLER:
+		return "no cgroup counts it";
+	case KY_WHY_BEING_SEARCHED:
+		return "still being searched among the process's descriptors";
+	case ENOENT:
+		return "not there";
+	case EACCES:
+	case EPERM:
+		return "not permitted";
+	case ENODATA:
+		return "not told by the kernel";
+	default:
+		return why <= ERRNO_MAX ? kymo_error_text(-(int)why) : "unknown";
+	}
+}
+
+static const char *resources_missing(const struct ky_resource_about *about, char *out,
+				     size_t capacity)
+{
+	static const char *const parts[KY_PART_COUNT] = {
+		[KY_PART_CPU] = "CPU time and faults",
+		[KY_PART_RSS] = "resident set",
+		[KY_PART_MAX_RSS] = "peak resident set",
+		[KY_PART_IO] = "block input and output",
+		[KY_PART_SWITCHES] = "context switches",
+		[KY_PART_FDS] = "open descriptors",
+		[KY_PART_FD_LIMIT] = "limit of descriptors",
+		[KY_PART_CGROUP_CPU] = "cgroup CPU",
+		[KY_PART_CGROUP_MEMORY] = "cgroup memory",
+		[KY_PART_PRESSURE] = "pressure of the machine",
+		[KY_PART_CGROUP_PRESSURE] = "pressure of the cgroup",
+		[KY_PART_LISTENERS] = "accept queues",
+		[KY_PART_DROPS] = "dropped connections",
+	};
+	size_t used = 0;
+
+	out[0] = 0;
+	for (uint32_t i = 0; i < KY_PART_COUNT && used < capacity; i++)
+		if (about->missing[i])
+			used += (size_t)snprintf(out + used, capacity - used, "%s%s: %s",
+						 used ? "; " : "", parts[i],
+						 why_text(about->missing[i]));
+	return out;
 }
 
 /* How often the process's resources were looked at, and what could not be seen of them. */
@@ -261,7 +366,7 @@ static void put_resources(const struct ky_ring_view *ring, struct pairs *pairs)
 	put_format(pairs, "resources.interval_ns", "%llu", (unsigned long long)about.interval_ns);
 	if (about.path[0])
 		put(pairs, "resources.cgroup", about.path);
-	if (ky_drain_resources_missing(&about, missing, sizeof(missing))[0])
+	if (resources_missing(&about, missing, sizeof(missing))[0])
 		put(pairs, "resources.missing", missing);
 }
 
@@ -295,13 +400,13 @@ static void put_control(struct pairs *pairs, const struct ky_ring_control *contr
 		put_number(pairs, "recording.stopped_ns", &control->settings.stopped_ns);
 }
 
-static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complete)
+static void put_own(struct ky_segment *segment, struct pairs *pairs, bool is_complete)
 {
-	const struct ky_ring_view *ring = &drain->ring;
+	const struct ky_ring_view *ring = &segment->common->ring;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
 	put(pairs, "service", ring->service);
-	put(pairs, "host", drain->host);
+	put(pairs, "host", segment->host);
 	put_format(pairs, "pid", "%u", ring->pid);
 	put(pairs, "boot_id", ring->boot_id);
 	put_format(pairs, "process.start_time_ticks", "%llu",
@@ -313,41 +418,41 @@ static void put_own(struct ky_drain *drain, struct pairs *pairs, bool is_complet
 	put_allocs(ring, pairs);
 	put_resources(ring, pairs);
 	put_watched(ring, pairs);
-	if (drain->options.source)
-		put(pairs, "kymo.source", drain->options.source);
 	put(pairs, "clock.source", ring->flags & KY_RING_CLOCK_MONOTONIC ? "monotonic" : "counter");
 	put_format(pairs, "clock.ticks_per_second", "%llu",
 		   (unsigned long long)ring->ticks_per_second);
-	put_format(pairs, "clock.jumps", "%llu", (unsigned long long)drain->timeline.jump_count);
+	put_format(pairs, "clock.jumps", "%llu",
+		   (unsigned long long)segment->common->timeline.jump_count);
 	put_format(pairs, "ring.bytes", "%llu",
-		   (unsigned long long)(drain->ring_slots ? drain->ring_slots :
-							    ky_ring_view_usable(ring)) *
+		   (unsigned long long)(segment->cut.ring_slots ? segment->cut.ring_slots :
+								  ky_ring_view_usable(ring)) *
 			   KY_SLOT_BYTES);
 	put(pairs, "ring.anonymous", ring->flags & KY_RING_ANONYMOUS ? "true" : "false");
 	put(pairs, "cpu_time.measured", "false");
 	put(pairs, "kymo.mode", is_flight(ring) ? "flight" : "stream");
 	if (ring->control)
 		put_control(pairs, ring->control);
-	if (drain->is_directory_corrupt)
+	if (segment->common->is_directory_corrupt)
 		put(pairs, "directory.corrupt", "true");
-	put_runtimes(drain, pairs);
-	put_coverage(drain, pairs, is_complete);
+	put_runtimes(segment, pairs);
+	put_coverage(segment, pairs, is_complete);
 	put(pairs, "segment.complete", is_complete ? "true" : "false");
 }
 
-void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_complete)
+void ky_segment_metadata(struct ky_segment *segment, uint64_t ns, bool is_complete)
 {
-	struct ky_trc_enc *enc = &drain->enc;
+	struct ky_trc_enc *enc = &segment->chunk->enc;
 	struct pairs pairs = {.count = 0};
 	size_t at = 0;
 
 	ky_buf_init(&pairs.text, 0);
 	/* Ours last: the last value of a key wins. */
-	for (uint32_t i = 0; i < drain->pair_count; i++)
-		put(&pairs, drain->pairs[i].key, drain->pairs[i].value);
-	if (drain->is_cut)
-		put_cut(drain, &pairs);
-	put_own(drain, &pairs, is_complete);
+	for (uint32_t i = 0; i < segment->common->pairs.count; i++)
+		put(&pairs, segment->common->pairs.list[i].key,
+		    segment->common->pairs.list[i].value);
+	if (segment->common->is_cut)
+		put_cut(segment, &pairs);
+	put_own(segment, &pairs, is_complete);
 	ky_trc_enc_event(enc, KY_EV_SEGMENT_METADATA, ns);
 	ky_trc_enc_count(enc, pairs.count);
 	for (uint32_t i = 0; i < pairs.count; i++) {
@@ -361,139 +466,4 @@ void ky_drain_write_metadata(struct ky_drain *drain, uint64_t ns, bool is_comple
 		at += bytes[1];
 	}
 	ky_buf_release(&pairs.text);
-}
-
-/* ---- descriptions ---- */
-
-void ky_drain_write_thread(struct ky_drain *drain, struct ky_dthread *thread, uint64_t ns)
-{
-	struct ky_trc_enc *enc = &drain->enc;
-	uint32_t pool;
-
-	thread->is_announced = true;
-	ky_drain_ready(drain, ns);
-	pool = ky_drain_text_pool(drain, thread->name);
-	ky_trc_enc_event(enc, KY_EV_THREAD, ns);
-	ky_trc_enc_u32(enc, thread->tid);
-	ky_trc_enc_u32(enc, pool);
-	ky_trc_enc_varint(enc, ky_timeline_ns(&drain->timeline, thread->start_ticks));
-	ky_trc_enc_u8(enc, thread->is_done);
-}
-
-void ky_drain_write_module(struct ky_drain *drain, struct ky_module *module, uint64_t ns)
-{
-	struct ky_trc_enc *enc = &drain->enc;
-
-	module->is_announced = true;
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(enc, KY_EV_PROCESS_MAP, ns);
-	ky_trc_enc_text(enc, module->path, strlen(module->path));
-	ky_trc_enc_bytes(enc, module->build_id, module->entry.build_id_bytes);
-	ky_trc_enc_varint(enc, module->entry.start);
-	ky_trc_enc_varint(enc, module->entry.end);
-	ky_trc_enc_varint(enc, module->entry.load_bias);
-	ky_trc_enc_varint(enc, module->entry.file_offset);
-	ky_trc_enc_varint(enc, ky_timeline_ns(&drain->timeline, module->entry.from_ticks));
-	ky_trc_enc_opt_varint(enc, module->gone_ticks != 0,
-			      ky_timeline_ns(&drain->timeline, module->gone_ticks));
-}
-
-static void write_live_tasks(struct ky_drain *drain, uint64_t ns)
-{
-	const struct ky_task_table *tasks = &drain->tasks;
-	uint32_t listed = tasks->count < KY_LIVE_TASKS_MAX ? tasks->count : KY_LIVE_TASKS_MAX;
-	struct ky_trc_enc *enc = &drain->enc;
-
-	ky_drain_ready(drain, ns);
-	ky_trc_enc_event(enc, KY_EV_LIVE_TASKS, ns);
-	ky_trc_enc_varint(enc, tasks->count + tasks->untracked_count);
-	ky_trc_enc_varint(enc, listed);
-	ky_trc_enc_varint(enc, tasks->untracked_count);
-	for (uint32_t i = 0; i < tasks->capacity && listed; i++) {
-		const struct ky_task *task = &tasks->slots[i];
-		uint32_t pool;
-
-		if (!task->key)
-			continue;
-		listed--;
-		ky_drain_ready(drain, ns);
-		pool = ky_drain_name_pool(drain, task->name);
-		ky_trc_enc_event(enc, KY_EV_LIVE_TASK, ns);
-		ky_trc_enc_varint(enc, task->key & ~KY_TASK_USED);
-		ky_trc_enc_u32(enc, pool);
-		ky_trc_enc_varint(enc, task->last_poll_ns);
-		ky_trc_enc_u8(enc, task->ready_ns != 0);
-		ky_trc_enc_varint(enc, task->ready_ns);
-	}
-}
-
-void ky_drain_write_start(struct ky_drain *drain, uint64_t ns)
-{
-	ky_drain_write_metadata(drain, ns, false);
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		if (!drain->threads[i]->is_done)
-			ky_drain_write_thread(drain, drain->threads[i], ns);
-	}
-	for (uint32_t i = 0; i < drain->runtime_count; i++) {
-		if (!drain->runtimes[i].is_ended)
-			ky_drain_runtime_event(drain, i, ns);
-	}
-	for (uint32_t i = 0; i < drain->worker_count; i++) {
-		if (drain->workers[i].has_begun && !drain->workers[i].is_ended)
-			ky_drain_worker_event(drain, i, ns);
-	}
-	for (uint32_t i = 0; i < drain->module_count; i++)
-		ky_drain_write_module(drain, &drain->modules[i], ns);
-	ky_retain_write_policy(drain, ns);
-	write_live_tasks(drain, ns);
-}
-
-static void write_open(struct ky_drain *drain, const struct ky_dthread *thread, uint32_t worker_id,
-		       uint32_t depth, uint64_t task, uint32_t name, uint64_t start_ns, uint64_t ns,
-		       bool is_at_exit)
-{
-	struct ky_trc_enc *enc = &drain->enc;
-	uint32_t pool = ky_drain_name_pool(drain, name);
-
-	ky_trc_enc_event(enc, KY_EV_OPEN_POLL, ns);
-	ky_trc_enc_varint(enc, worker_id);
-	ky_trc_enc_u32(enc, thread->tid);
-	ky_trc_enc_varint(enc, depth);
-	ky_trc_enc_varint(enc, task);
-	ky_trc_enc_u32(enc, pool);
-	ky_trc_enc_varint(enc, start_ns);
-	ky_trc_enc_u8(enc, is_at_exit);
-}
-
-void ky_drain_write_open_poll(struct ky_drain *drain, const struct ky_dthread *thread,
-			      uint32_t depth, uint64_t ns)
-{
-	const struct ky_poll *poll = &thread->stack[depth];
-
-	ky_drain_ready(drain, ns);
-	write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task, poll->name,
-		   poll->start_ns, ns, false);
-}
-
-void ky_drain_write_open_polls(struct ky_drain *drain, uint64_t ns, bool is_at_exit)
-{
-	for (uint32_t i = 0; i < drain->thread_count; i++) {
-		const struct ky_dthread *thread = drain->threads[i];
-
-		/* Room only: this must not begin another chunk, which would tell them again. */
-		if (drain->out.used > KY_CHUNK_BYTES_SOFT)
-			return;
-		for (uint32_t depth = 0; depth < thread->depth; depth++) {
-			const struct ky_poll *poll = &thread->stack[depth];
-
-			if (poll->kind >= KY_POLL_COUNTED && !is_at_exit)
-				continue;
-			write_open(drain, thread, ky_worker_id(poll->worker), depth, poll->task,
-				   poll->name, poll->start_ns, ns, is_at_exit);
-		}
-		if (thread->is_blocking && (!thread->is_run_counted || is_at_exit))
-			write_open(drain, thread, KY_WORKER_BLOCKING_POOL, 0, thread->blocking_task,
-				   thread->blocking_name, thread->blocking_start_ns, ns,
-				   is_at_exit);
-	}
 }

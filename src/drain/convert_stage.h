@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* convert_stage.h - what the records so far have said of workers and tasks, and how far they were
+ * written; for the files of the convert stage alone: convert.c (one record), run.c (record after
+ * record), hot_record.h (the frequent ones), *_event.c, span.c, place.c, live_allocs.c, retain*.c.
+ * Threads: owner.
+ */
+#ifndef KY_DRAIN_CONVERT_STAGE_H
+#define KY_DRAIN_CONVERT_STAGE_H
+
+#include <drain/convert.h>
+#include <drain/retain.h>
+
+/* Which part of the record at the head of the queues the chunk was cut for. */
+enum ky_convert_cut_for {
+	KY_CUT_FOR_NONE,
+	KY_CUT_FOR_RECORD,
+	KY_CUT_FOR_CARRIED /* the start of a poll, which lies before its record */
+};
+
+struct ky_convert {
+	struct ky_drain_common *common;
+	struct ky_open_chunk chunk;
+	struct ky_worker_table workers;
+	struct ky_task_table tasks;
+	struct ky_retain retain;
+	struct ky_counter_news counters;
+	struct ky_event_sums sums;
+	uint64_t late_wakes; /* polls so far that began KY_LATE_WAKE_NS and more after their wake */
+	uint64_t merged_ticks; /* largest stamp merged */
+	uint64_t merged_ns;    /* largest time written */
+	enum ky_convert_cut_for cut_for;
+	uint64_t cut_ns;            /* of the chunk that is wanted */
+	uint64_t record_ns;         /* of the record it is wanted for */
+	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
+	uint64_t credited_drops[5]; /* reported from the header before their record came */
+	uint64_t drops_since_ns;
+	bool is_out_of_memory; /* something could not be counted */
+};
+
+/* ---- convert.c ---- */
+/* Turns the records at the head of the thread's queue up to and including the stamp `limit` into
+ * events. Returns 0; KY_CONVERT_CUT: with cut_ns. */
+int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, uint64_t limit);
+/* One of the thread's open polls, with its true start. */
+void ky_convert_open_poll(struct ky_convert *convert, const struct ky_dthread *thread,
+			  uint32_t depth, uint64_t ns);
+
+/* ---- worker_event.c ---- */
+void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
+			     uint64_t runtime_key, uint64_t identity, uint64_t ns);
+void ky_convert_worker_end(struct ky_convert *convert, struct ky_dthread *thread, uint64_t ns);
+void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *thread, uint64_t key);
+/* After a gap: it begins unless it is known to continue. */
+void ky_convert_worker_known(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
+			     uint64_t runtime_key, uint64_t identity, uint64_t ns);
+/* Makes sure the thread may write outer polls and parks of its worker. False: it must not. */
+bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread *thread,
+				  uint64_t ns);
+static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_dthread *thread,
+					  uint64_t ns)
+{
+	const struct ky_worker *worker = convert->workers.list;
+
+	if (__builtin_expect(thread->worker != KY_NONE32, 1)) {
+		worker += thread->worker;
+		/* It has that worker already. */
+		if (__builtin_expect(worker->owner == thread &&
+					     (thread->is_launched ||
+					      worker->runtime_key == thread->runtime_key),
+				     1))
+			return !worker->is_open || thread->depth > 0;
+	}
+	return ky_convert_worker_take_other(convert, thread, ns);
+}
+
+/* ---- sample_event.c, note_event.c, resource_event.c, span.c ---- */
+/* Writes the sample of a KY_REC_SAMPLE, with what its thread does at this moment. */
+void ky_convert_sample(struct ky_convert *convert, uint64_t index, uint64_t ns);
+/* Writes the note of a KY_REC_NOTE. */
+void ky_convert_note(struct ky_convert *convert, uint64_t index, uint64_t ns);
+void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_row *row,
+			 uint64_t ns);
+void ky_convert_span_begin(struct ky_convert *convert, const struct ky_dthread *thread,
+			   const struct ky_rec *rec, uint64_t ns);
+void ky_convert_span_end(struct ky_convert *convert, const struct ky_dthread *thread,
+			 const struct ky_rec *rec, uint64_t ns);
+
+static inline struct ky_chunk_mark ky_convert_mark(const struct ky_convert *convert)
+{
+	return (struct ky_chunk_mark){convert->chunk.serial, convert->chunk.first_ns};
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Rows of the resource area as events. */
+#include <drain/convert_stage.h>
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define DIAL9_VALUES (KY_USAGE_INVOLUNTARY + 1u)
+
+static void opt(struct ky_convert *convert, const struct ky_resource_row *row, uint32_t value)
+{
+	ky_trc_enc_opt_varint(&convert->chunk.enc, ky_resource_has(row, value), row->values[value]);
+}
+
+static void write_usage(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	const uint32_t all = (1u << DIAL9_VALUES) - 1;
+	bool is_whole = (row->present & all) == all;
+
+	ky_trc_enc_event(&convert->chunk.enc, is_whole ? KY_EV_RESOURCE_USAGE : KY_EV_PARTIAL_USAGE,
+			 ns);
+	for (uint32_t i = 0; i < DIAL9_VALUES; i++) {
+		if (is_whole)
+			ky_trc_enc_varint(&convert->chunk.enc, row->values[i]);
+		else
+			opt(convert, row, i);
+	}
+	for (uint32_t i = DIAL9_VALUES; i < KY_RESOURCE_VALUES; i++)
+		opt(convert, row, i);
+}
+
+static void write_group(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_CGROUP_USAGE, ns);
+	ky_trc_enc_u8(&convert->chunk.enc, row->scope);
+	for (uint32_t i = 0; i <= KY_CGROUP_OOM_KILLS; i++)
+		opt(convert, row, i);
+}
+
+static void write_pressure(struct ky_convert *convert, const struct ky_resource_row *row,
+			   uint64_t ns)
+{
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_PRESSURE, ns);
+	ky_trc_enc_u8(&convert->chunk.enc, row->scope);
+	for (uint32_t i = 0; i <= KY_PRESSURE_IO_FULL; i++)
+		opt(convert, row, i);
+}
+
+static uint32_t saturate(uint64_t value)
+{
+	return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+static void write_listener(struct ky_convert *convert, const struct ky_resource_row *row,
+			   uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+	char address[INET6_ADDRSTRLEN] = "";
+
+	if (!inet_ntop(row->scope == 6 ? AF_INET6 : AF_INET, &row->values[KY_LISTENER_ADDRESS],
+		       address, sizeof(address)))
+		address[0] = 0;
+	ky_trc_enc_event(enc, KY_EV_TCP_ACCEPT_QUEUE, ns);
+	ky_trc_enc_varint(enc, row->values[KY_LISTENER_COOKIE]);
+	ky_trc_enc_varint(enc, row->values[KY_LISTENER_INODE]);
+	ky_trc_enc_u8(enc, row->scope == 6 ? 6 : 4);
+	ky_trc_enc_text(enc, address, strlen(address));
+	ky_trc_enc_u16(enc, (uint16_t)row->values[KY_LISTENER_PORT]);
+	ky_trc_enc_u32(enc, saturate(row->values[KY_LISTENER_PENDING]));
+	ky_trc_enc_u32(enc, saturate(row->values[KY_LISTENER_LIMIT]));
+	opt(convert, row, KY_LISTENER_DROPS);
+}
+
+static void write_drops(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	ky_trc_enc_event(&convert->chunk.enc, KY_EV_LISTEN_DROPS, ns);
+	ky_trc_enc_varint(&convert->chunk.enc, row->values[0]);
+	ky_trc_enc_varint(&convert->chunk.enc, row->values[1]);
+}
+
+void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	switch (row->kind) {
+	case KY_RESOURCE_USAGE:
+		write_usage(convert, row, ns);
+		break;
+	case KY_RESOURCE_CGROUP:
+		write_group(convert, row, ns);
+		break;
+	case KY_RESOURCE_PRESSURE:
+		write_pressure(convert, row, ns);
+		break;
+	case KY_RESOURCE_LISTENER:
+		write_listener(convert, row, ns);
+		break;
+	case KY_RESOURCE_DROPS:
+		write_drops(convert, row, ns);
+		break;
+	default: /* of a newer writer, or nonsense */
+		break;
+	}
+}
