@@ -42,6 +42,7 @@ struct test_writer {
 	uint64_t worker[3]; /* for the headers of later sub-buffers */
 };
 
+extern uint64_t test_ticks_base; /* what the counter had at 0 ns */
 uint64_t test_ticks(uint64_t ns);
 
 void test_ring_open(struct test_ring *ring, uint32_t slot_count);
