@@ -77,8 +77,6 @@ INCLUDE_DEBTS = {
         "src/unwind/unwind_object.h", "src/unwind/unwind_walk.h"),
     "src/edit/end_stacks.c": ("src/cli/cli.h", "src/report/frames_text.h", "src/cli/progress.h"),
     "src/edit/end_stacks.h": ("src/drain/cut.h",),
-    "src/edit/recompress.c": ("src/cli/cli.h",),
-    "src/edit/recompress.h": ("src/cli/input.h",),
     "src/edit/rewrite.c": ("src/cli/cli.h", "src/cli/progress.h"),
     "src/edit/rewrite.h": ("src/cli/input.h",),
     "src/edit/trace_symbols.c": ("src/cli/cli.h",),

@@ -3,14 +3,17 @@
 #include <ship/disk_room.h>
 #include <cli/progress.h>
 #include <edit/rechunk.h>
-#include <edit/recompress.h>
 #include <edit/rewrite.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <kymo/recorder.h>
+#include <read/frame_reader.h>
 #include <ship/trace_file.h>
 #include <string.h>
+
+/* Streams that go into one zstd frame: enough to compress, few enough to jump. */
+#define GATHER_BYTES (128u << 10)
 
 static bool ends_in(const char *text, const char *suffix)
 {
@@ -47,6 +50,8 @@ int ky_rewrite_prepare(struct ky_rewrite *rewrite)
 	return KY_EXIT_OK;
 }
 
+/* ---- what goes out ---- */
+
 static int write_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ky_rewrite *rewrite = ctx;
@@ -79,10 +84,8 @@ static int write_tail_chunk(void *ctx, const struct ky_chunk *chunk)
 static int write_index(struct ky_rewrite *rewrite)
 {
 	struct ky_buf bytes;
-	int result = 0;
+	int result;
 
-	if (!rewrite->indexes || rewrite->indexes < rewrite->input->count)
-		return 0;
 	ky_buf_init(&bytes, 0);
 	ky_index_maker_finish(&rewrite->index, &bytes);
 	result = bytes.failed;
@@ -96,6 +99,15 @@ static int write_index(struct ky_rewrite *rewrite)
 	ky_buf_release(&bytes);
 	return result;
 }
+
+/* In one file nothing would tell the ids of several processes apart. */
+static int refuse_mix(const char *text)
+{
+	ky_cli_error("%s, or write them all with --mix", text);
+	return KYMO_E_UNSUPPORTED;
+}
+
+/* ---- events, sorted and encoded anew ---- */
 
 /* An old index names offsets that no longer hold: a new one takes its place. */
 static int put_event(struct ky_rewrite *rewrite, struct ky_rechunk *rechunk,
@@ -128,8 +140,6 @@ static int copy_events(struct ky_rewrite *rewrite, struct ky_catalog *catalog,
 	struct ky_rechunk rechunk;
 	int result = ky_rechunk_init(&rechunk, catalog, write_event_chunk, rewrite);
 
-	if (!result)
-		result = ky_index_maker_init(&rewrite->index);
 	while (!result) {
 		result = ky_event_stream_next(stream, &event);
 		if (result <= 0)
@@ -140,11 +150,10 @@ static int copy_events(struct ky_rewrite *rewrite, struct ky_catalog *catalog,
 		result = ky_rechunk_flush(&rechunk);
 	if (!result && rewrite->tail)
 		result = rewrite->tail(rewrite->hook_ctx, write_tail_chunk, rewrite);
-	if (!result)
+	if (!result && rewrite->indexes && rewrite->indexes >= rewrite->input->count)
 		result = write_index(rewrite);
 	rewrite->mended = rechunk.mended_count;
 	rewrite->undefined = rechunk.undefined_count;
-	ky_index_maker_release(&rewrite->index);
 	ky_rechunk_release(&rechunk);
 	return result;
 }
@@ -162,7 +171,7 @@ static int reencode(struct ky_rewrite *rewrite)
 	if (!result)
 		result = ky_catalog_read(&catalog, input->sources, input->count);
 	if (!result && catalog.processes.is_told && !rewrite->is_mix)
-		result = ky_recompress_refuse_mix(catalog.processes.text);
+		result = refuse_mix(catalog.processes.text);
 	else if (!result && catalog.processes.is_told)
 		ky_input_notice(input, catalog.processes.text);
 	if (!result)
@@ -195,6 +204,201 @@ static int reencode(struct ky_rewrite *rewrite)
 	return result;
 }
 
+/* ---- frames, as they are ---- */
+
+/* Torn and damaged stretches are left out. An index that stands at the end of its stream names
+ * offsets: it stays only when nothing before it has moved, that is, when it is the only one, ends
+ * the only file, and nothing was left out. Else all are left out, and where every file ended in
+ * one, a new one of all streams ends the result. */
+struct copy {
+	struct ky_rewrite *rewrite;
+	struct ky_buf gathered;
+	struct ky_buf held; /* an index, until it is known whether anything follows */
+	struct ky_processes processes;
+	struct ky_chunk stream; /* that is being copied: bytes, events, times */
+	uint64_t dropped;       /* indexes left out */
+	size_t sealed;          /* files that ended in one */
+	struct ky_unsealed unsealed;
+	bool is_damaged;
+};
+
+static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
+{
+	struct copy *copy = ctx;
+
+	(void)offset;
+	copy->is_damaged = true;
+	copy->rewrite->input->is_damaged |= code != 0 && code != KYMO_E_TRUNCATED;
+	ky_input_notice(copy->rewrite->input, text);
+	return 0;
+}
+
+static int hand_on(struct copy *copy)
+{
+	struct ky_chunk chunk = {.bytes = copy->gathered.bytes, .byte_count = copy->gathered.used};
+	int result = copy->gathered.failed;
+
+	if (!result && chunk.byte_count)
+		result = write_chunk(copy->rewrite, &chunk);
+	ky_buf_clear(&copy->gathered);
+	return result;
+}
+
+static int append(struct copy *copy, const void *bytes, size_t count)
+{
+	copy->stream.byte_count += count;
+	return ky_buf_append(&copy->gathered, bytes, count);
+}
+
+static void end_stream(struct copy *copy)
+{
+	if (copy->stream.event_count)
+		ky_index_maker_chunk(&copy->rewrite->index, &copy->stream);
+	else
+		ky_index_maker_skip(&copy->rewrite->index, copy->stream.byte_count);
+	memset(&copy->stream, 0, sizeof(copy->stream));
+}
+
+static void drop_held(struct copy *copy)
+{
+	copy->dropped += copy->held.used != 0;
+	ky_buf_clear(&copy->held);
+}
+
+/* Something follows in the same stream, and counts its time from the index on. */
+static int keep_held(struct copy *copy)
+{
+	int result = 0;
+
+	if (copy->held.used) {
+		result = append(copy, copy->held.bytes, copy->held.used);
+		copy->stream.event_count++;
+		copy->rewrite->events++;
+	}
+	ky_buf_clear(&copy->held);
+	return result;
+}
+
+static void note_event(struct copy *copy, const struct ky_frame *frame)
+{
+	struct ky_event event = {.schema = frame->schema,
+				 .values = frame->values,
+				 .timestamp_ns = frame->timestamp_ns,
+				 .has_timestamp = frame->schema->has_timestamp != 0};
+	struct ky_chunk *stream = &copy->stream;
+
+	copy->rewrite->events++;
+	ky_unsealed_event(&copy->unsealed, frame->schema->event);
+	stream->event_count++;
+	ky_index_maker_event(&copy->rewrite->index, &event);
+	if (!event.has_timestamp || !event.timestamp_ns)
+		return;
+	if (!stream->first_ns || event.timestamp_ns < stream->first_ns)
+		stream->first_ns = event.timestamp_ns;
+	if (event.timestamp_ns > stream->last_ns)
+		stream->last_ns = event.timestamp_ns;
+}
+
+static int copy_frame(struct copy *copy, const struct ky_frame *frame)
+{
+	int result = 0;
+
+	if (frame->kind == KY_FRAME_HEADER) {
+		drop_held(copy);
+		end_stream(copy);
+		if (copy->gathered.used >= GATHER_BYTES)
+			result = hand_on(copy);
+	} else {
+		result = keep_held(copy);
+	}
+	if (result)
+		return result;
+	if (frame->kind == KY_FRAME_EVENT && frame->schema->event == KY_EV_SEGMENT_INDEX)
+		return ky_buf_append(&copy->held, frame->begin, frame->bytes);
+	if (frame->kind == KY_FRAME_EVENT)
+		note_event(copy, frame);
+	return append(copy, frame->begin, frame->bytes);
+}
+
+/* Whole frames only: a torn tail would spoil what is written behind it. */
+static int copy_file(struct copy *copy, uint32_t file)
+{
+	struct ky_rewrite *rewrite = copy->rewrite;
+	struct ky_byte_source *source = &rewrite->input->sources[file];
+	struct ky_frame_reader reader;
+	struct ky_frame frame;
+	uint64_t events_before = rewrite->events;
+	bool is_sealed = false;
+	int result = ky_frame_reader_init(&reader, source, NULL, UINT64_MAX, say_damage, copy);
+
+	ky_index_maker_forget(&rewrite->index);
+	while (!result) {
+		result = ky_frame_reader_next(&reader, &frame);
+		if (result <= 0)
+			break;
+		if (frame.kind == KY_FRAME_EVENT &&
+		    ky_processes_event(&copy->processes, reader.dec, &frame, file, source->name) &&
+		    !rewrite->is_mix) {
+			result = refuse_mix(copy->processes.text);
+			break;
+		}
+		is_sealed |= frame.kind == KY_FRAME_EVENT &&
+			     frame.schema->event == KY_EV_SEGMENT_INDEX;
+		result = copy_frame(copy, &frame);
+	}
+	ky_unsealed_note(&copy->unsealed, source->name, is_sealed, reader.is_torn,
+			 rewrite->events - events_before);
+	copy->sealed += copy->held.used != 0;
+	if (file + 1 < rewrite->input->count)
+		drop_held(copy);
+	ky_frame_reader_release(&reader);
+	return result;
+}
+
+static int finish(struct copy *copy)
+{
+	struct ky_rewrite *rewrite = copy->rewrite;
+	struct ky_input *input = rewrite->input;
+	int result = 0;
+
+	rewrite->is_indexed = copy->held.used && !copy->dropped && !copy->is_damaged &&
+			      input->count == 1;
+	if (rewrite->is_indexed)
+		result = keep_held(copy);
+	drop_held(copy);
+	end_stream(copy);
+	if (!result)
+		result = hand_on(copy);
+	if (!result && copy->dropped && copy->sealed == input->count)
+		result = write_index(rewrite);
+	if (copy->processes.is_told)
+		ky_input_notice(input, copy->processes.text);
+	ky_input_say_unsealed(input, &copy->unsealed);
+	if (!result && copy->dropped && !rewrite->is_indexed)
+		ky_cli_notice("%" PRIu64 " index%s left out, whose offsets no longer hold; the "
+			      "result has none, because not every file ends in one",
+			      copy->dropped, copy->dropped == 1 ? " is" : "es are");
+	return result;
+}
+
+static int recompress(struct ky_rewrite *rewrite)
+{
+	struct copy copy = {.rewrite = rewrite};
+	int result = 0;
+
+	ky_buf_init(&copy.gathered, 0);
+	ky_buf_init(&copy.held, 0);
+	for (uint32_t i = 0; i < rewrite->input->count && !result; i++)
+		result = copy_file(&copy, i);
+	if (!result)
+		result = finish(&copy);
+	ky_buf_release(&copy.gathered);
+	ky_buf_release(&copy.held);
+	return result;
+}
+
+/* ---- the file ---- */
+
 static void say_trouble(const struct ky_rewrite *rewrite, int result)
 {
 	char room[KY_DISK_ROOM_BYTES];
@@ -210,16 +414,6 @@ static void say_trouble(const struct ky_rewrite *rewrite, int result)
 	else
 		ky_cli_error("%s: cannot be written: %s", rewrite->output,
 			     ky_disk_room_text(room, rewrite->output, result));
-}
-
-static int recompress(struct ky_rewrite *rewrite)
-{
-	struct ky_recompress_result done;
-	int result = ky_recompress(rewrite->input, rewrite->is_mix, write_chunk, rewrite, &done);
-
-	rewrite->events = done.events;
-	rewrite->is_indexed = done.is_indexed;
-	return result;
 }
 
 /* A trace without events is one all the same. */
@@ -241,7 +435,10 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 	}
 	result = rewrite->factory.open(&rewrite->factory, &rewrite->stage);
 	if (!result)
+		result = ky_index_maker_init(&rewrite->index);
+	if (!result)
 		result = rewrite->is_recompress ? recompress(rewrite) : reencode(rewrite);
+	ky_index_maker_release(&rewrite->index);
 	if (!result && ky_input_is_limited(rewrite->input))
 		result = KYMO_E_LIMIT;
 	ky_progress_step("writing to disk");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* rewrite.h - traces written anew as one file: sorted in chunks of our size, or packed differently,
- * with events left out and chunks added where a command wants that.
+/* rewrite.h - traces written anew as one file: events sorted and encoded in chunks of our size, or
+ * frames copied as they are; with events left out and chunks added where a command wants that.
  *
  * The file appears under its name when it is whole; where every file of the input was sealed, the
  * result is. What is wrong with the input has been said.
