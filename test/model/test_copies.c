@@ -36,7 +36,7 @@ struct script {
 	/* A second stream, left for flight mode and taken up again; NULL: there is none. */
 	struct ky_drain *switched;
 	struct part switching;
-	bool is_in_flight;
+	bool is_in_flight, has_left; /* the last worker */
 };
 
 /* The counter is right, the time that goes with it but for a microsecond or so. */
@@ -111,6 +111,8 @@ static void work(struct script *s, uint32_t at, uint64_t ns)
 	struct test_writer *writer = &s->writers[at];
 	uint32_t what = test_below(&s->prng, 20);
 
+	if (s->has_left && at == WORKERS - 1)
+		return;
 	if (what < 6) {
 		test_emit(writer, ns, KYMO_RECORD_WAKE, KYMO_WAKE_BY_VALUE, 1,
 			  kymo_task_word(100 + test_below(&s->prng, 40), s->name), 0, 0);
@@ -213,7 +215,7 @@ static void finish_switched(struct script *s)
 }
 
 /* is_covering: dumps follow each other before the ring comes round, so that none is between. */
-static void play_for(struct script *s, uint32_t steps, bool is_covering, uint32_t dump_in)
+static void play_on(struct script *s, uint32_t steps, bool is_covering, uint32_t dump_in)
 {
 	uint64_t looked = 0;
 
@@ -241,6 +243,11 @@ static void play_for(struct script *s, uint32_t steps, bool is_covering, uint32_
 			dump(s, now - back, back > 1000000 ? now - back / 2 : 0);
 		}
 	}
+}
+
+static void play_for(struct script *s, uint32_t steps, bool is_covering, uint32_t dump_in)
+{
+	play_on(s, steps, is_covering, dump_in);
 	s->ring.now_ns += 3 * MS;
 	if (is_covering)
 		dump(s, 0, 0);
@@ -532,6 +539,50 @@ static void copies__of_what_a_stream_left_to_flight_come_from_dumps(void **state
 	assert_true(has_flown);
 }
 
+/* The first in the order of launches: a dump that does not know of it numbers the others anew. */
+static void end_worker(struct script *s)
+{
+	struct test_writer *writer = &s->writers[WORKERS - 1];
+
+	while (writer->depth) {
+		s->ring.now_ns += 30;
+		test_poll_end(writer, s->ring.now_ns, 0);
+	}
+	s->ring.now_ns += 30;
+	test_writer_exit(writer, s->ring.now_ns, false);
+	s->has_left = true;
+}
+
+static void copies__of_workers_that_dumps_number_anew_count_for_the_same(void **state)
+{
+	(void)state;
+	for (uint32_t round = 0; round < 6; round++) {
+		struct reading whole, both = {.count = 0};
+		static struct script s;
+		size_t chunk;
+
+		open_script(&s, seed_of(600 + round), NULL);
+		play_on(&s, STEPS, false, 1u << 30);
+		end_worker(&s);
+		play_on(&s, 5 * STEPS, false, 1u << 30); /* the ring comes round */
+		dump(&s, 0, 0);
+		s.dumped_hand = hand(&s);
+		chunk = s.stream.sink.chunk_count + 1; /* behind the one that is open now */
+		play(&s, true, 1u << 30);
+		read_whole(&s, &whole);
+		assert_true(chunk < s.stream.sink.chunk_count);
+		chunk += test_below(&s.prng, (uint32_t)(s.stream.sink.chunk_count - chunk));
+		s.stream.byte_count = s.stream.sink.chunks[chunk].offset;
+		add_dumps(&s, &both);
+		add(&both, &s.stream, "stream");
+		read_all(&both);
+		compare(whole.trace, both.trace);
+		close_reading(&both);
+		close_reading(&whole);
+		close_script(&s);
+	}
+}
+
 static void copies__leave_the_counts_of_a_policy_exact(void **state)
 {
 	struct ky_retain_policy policy = {.rules = {[KY_RETAIN_POLL] = {.threshold_ns = 1000},
@@ -588,6 +639,7 @@ int main(void)
 		cmocka_unit_test(copies__of_dumps_that_overlap_count_once),
 		cmocka_unit_test(copies__of_a_stream_that_was_cut_off_end_where_it_does),
 		cmocka_unit_test(copies__of_what_a_stream_left_to_flight_come_from_dumps),
+		cmocka_unit_test(copies__of_workers_that_dumps_number_anew_count_for_the_same),
 		cmocka_unit_test(copies__leave_the_counts_of_a_policy_exact),
 		cmocka_unit_test(copies__tell_what_lies_between_two_dumps),
 	};
