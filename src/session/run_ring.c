@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <session/run_ring.h>
+
+#include <agent/run_modules.h>
+#include <base/alloc.h>
+#include <base/now.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <proc/run_process.h>
+#include <ring/ring_end.h>
+#include <ring/ring_guard.h>
+#include <ring/ring_keep.h>
+#include <ring/ring_settings.h>
+#include <session/run_say.h>
+#include <ship/store.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MS_NS UINT64_C(1000000)
+#define PACE_STREAM_NS (1000 * MS_NS)
+#define LOOK_NS (100 * MS_NS) /* at what has been written since the last step */
+/* An empty ring takes as much in this time as the rest of one that is filling does in the other. */
+#define LOOK_EMPTY_NS (150 * MS_NS)
+#define MODULES_FIRST_NS (250 * MS_NS)
+#define MODULES_NS (1000 * MS_NS)
+#define SOURCE "tokio preload"
+
+static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
+{
+	return (const struct ky_ring_header *)(const void *)ring->image;
+}
+
+void ky_run_ring_close(struct ky_run_ring *ring)
+{
+	ky_run_sampler_remove(ring->owner->sampler, &ring->sampled);
+	ky_run_trigger_close(ring->trigger);
+	ky_run_unwind_remove(ring->owner->unwind, ring->unwound);
+	ky_run_drain_close(&ring->drain);
+	ky_run_output_close(&ring->output);
+	if (ring->image != NULL)
+		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
+	if (ring->fd >= 0)
+		close(ring->fd);
+	ky_free(ring);
+}
+
+static void identify(struct ky_run_ring *ring, const struct ky_ring_header *header)
+{
+	char boot[sizeof(header->boot_id) + 1];
+
+	ring->pid = header->pid;
+	ring->process_start_ticks = header->start_time_ticks;
+	ring->is_anonymous = (header->flags & KY_RING_ANONYMOUS) != 0;
+	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
+			   header->pid_namespace != ring->owner->pid_namespace;
+	ring->made_ns = header->open_anchor.monotonic_ns;
+	snprintf(ring->service, sizeof(ring->service), "%.*s", (int)sizeof(ring->service) - 1,
+		 header->service);
+	snprintf(boot, sizeof(boot), "%.*s", (int)sizeof(header->boot_id), header->boot_id);
+	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
+			  ring->process_start_ticks);
+	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name,
+			   ring->pid);
+	ky_ring_progress_init(&ring->progress, ring->fd, header->side_offset, header->side_bytes);
+	ring->output.progress = &ring->progress;
+}
+
+static int start_drain(struct ky_run_ring *ring)
+{
+	ring->drain.options = ring->owner->options;
+	ring->drain.image = ring->image;
+	ring->drain.image_bytes = ring->image_bytes;
+	ring->drain.fd = ring->fd;
+	ring->drain.source = SOURCE;
+	ring->drain.fetch_samples = ky_run_sampler_fetch;
+	ring->drain.fetch_ctx = ring->owner->sampler;
+	ring->drain.output = &ring->output;
+	return ky_run_drain_open(&ring->drain);
+}
+
+/* Firings are told in the trace, too. */
+static struct ky_drain *stream_of(const struct ky_run_ring *ring)
+{
+	return ring->drain.is_flight ? NULL : ring->drain.drain;
+}
+
+/* Rules watch a process that is here. */
+static void start_trigger(struct ky_run_ring *ring)
+{
+	const struct ky_run_options *options = ring->owner->options;
+	struct ky_run_trigger_options how = {.run = options,
+					     .ring = &ring->open_ring,
+					     .service = ring->service,
+					     .pid = ring->pid,
+					     .source = SOURCE,
+					     .stream = stream_of(ring),
+					     .has_sums = true};
+	int err;
+
+	if (options->rule_count == 0 || ring->is_foreign)
+		return;
+	ring->open_ring = (struct ky_open_ring){.fd = ring->fd,
+						.image = (uint8_t *)(uintptr_t)ring->image,
+						.image_bytes = ring->image_bytes};
+	err = ky_run_trigger_open(&ring->trigger, &how);
+	if (err < 0)
+		ky_run_say("%s (pid %u) is not watched: %s", ring->service, ring->pid,
+			   kymo_error_text(err));
+}
+
+/* The ring is a file that others can truncate while it is mapped. A fault inside it must end that
+ * ring's recording, not this process: CMD's exit status depends on us. */
+static int guard(const struct ky_run_ring *ring, int (*work)(void *ctx), void *ctx)
+{
+	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX + 1]; /* one at a time */
+	uint32_t count = ky_run_sampler_areas(ring->owner->sampler, areas);
+
+	areas[count++] = (struct ky_guarded_area){ring->image, ring->image_bytes};
+	return ky_ring_guard(areas, count, work, ctx);
+}
+
+static int start(void *ctx)
+{
+	struct ky_run_ring *ring = ctx;
+	int err = start_drain(ring);
+
+	if (err >= 0)
+		start_trigger(ring);
+	return err;
+}
+
+/* A process that calls exec keeps its number and its start time, and loses its threads: a later
+ * ring of the same process is the next image's. */
+bool ky_run_ring_is_successor(const struct ky_run_ring *next, const struct ky_run_ring *ring)
+{
+	return next->pid == ring->pid && next->process_start_ticks == ring->process_start_ticks &&
+	       next->made_ns > ring->made_ns;
+}
+
+/* As the profile wants them. */
+static void set_gates(const struct ky_run_ring *ring)
+{
+	const struct ky_profile *profile = &ring->owner->options->profile;
+
+	ky_ring_gates_change(ring->fd, header_of(ring)->page_bytes, profile->gates_set,
+			     profile->gates_clear);
+}
+
+int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const char *name, int fd,
+		     const struct stat *st, const struct ky_ring_header *header)
+{
+	struct ky_run_ring *ring = ky_alloc(sizeof(*ring));
+	void *image;
+	int err = 0;
+
+	*out = NULL;
+	if (ring == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	ring->owner = rings;
+	ring->fd = fd;
+	ring->device = st->st_dev;
+	ring->inode = st->st_ino;
+	ring->image_bytes = (size_t)st->st_size;
+	ky_drain_pace_begin(&ring->pace, ky_now_ns(CLOCK_MONOTONIC));
+	ring->modules_ns = ring->pace.found_ns + MODULES_FIRST_NS;
+	snprintf(ring->file_name, sizeof(ring->file_name), "%s", name);
+	identify(ring, header);
+	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (image == MAP_FAILED) {
+		err = -errno;
+	} else {
+		ring->image = image;
+		err = guard(ring, start, ring);
+	}
+	if (err >= 0)
+		set_gates(ring);
+	if (err >= 0 && !ring->is_foreign) {
+		ring->unwound = ky_run_unwind_add(&rings->unwind, fd, header);
+		ring->sampled = (struct ky_run_sampled){.pid = ring->pid,
+							.made_ns = ring->made_ns,
+							.image = ring->image,
+							.image_bytes = ring->image_bytes};
+		ky_run_sampler_add(rings->sampler, &ring->sampled, ring->fd);
+	}
+	if (err < 0) {
+		ky_run_ring_close(ring);
+		return err;
+	}
+	*out = ring;
+	return 0;
+}
+
+/* From here on all but the last two run under the guard against faults in the image. */
+
+/* Is it CMD's own, the process that we wait for? */
+static bool is_childs(const struct ky_run_ring *ring)
+{
+	return ring->owner->child.pid != 0 && ring->pid == ring->owner->child.pid &&
+	       !ring->is_foreign;
+}
+
+/* How it ended, into the ring, should we not get to the end of this, and into the trace. Returns
+ * true when it ended as it should not. */
+static bool tell_end(struct ky_run_ring *ring)
+{
+	const struct ky_run_ended_child *child = &ring->owner->child;
+	const struct ky_ring_header *header = header_of(ring);
+	struct ky_ring_ending ending = {.kind = KY_END_EXIT};
+	char text[KY_END_TEXT_BYTES];
+
+	if (!is_childs(ring) || !child->has_ended || ring->made_ns > child->end_ns)
+		return false;
+	(void)ky_ring_end_write(ring->fd, header->side_offset, header->side_bytes,
+				child->wait_status, child->oom, child->end_ns);
+	ky_ring_ending_of(&ending, child->wait_status, child->oom);
+	(void)ky_ring_ending_text(&ending, text, sizeof(text));
+	(void)ky_drain_metadata(ring->drain.drain, "process.end", text);
+	return ky_ring_ending_is_abnormal(&ending);
+}
+
+/* The file goes, but for one that could not be written as a trace. */
+static void put_away(struct ky_run_ring *ring, bool is_needed)
+{
+	struct ky_run_rings *rings = ring->owner;
+
+	ring->is_finished = true;
+	if (ring->is_anonymous)
+		return;
+	if (!is_needed) {
+		ky_ring_remove_at(rings->names.fd, ring->file_name, ring->device, ring->inode);
+		return;
+	}
+	ky_run_scan_ignore(&rings->looks, ring->file_name, ring->inode);
+	ky_run_say("%s/%s stays: `kymo recover` makes a trace of it where one can be written",
+		   rings->directory, ring->file_name);
+}
+
+static void finish(struct ky_run_ring *ring, bool is_still_running)
+{
+	struct ky_run_rings *rings = ring->owner;
+	bool is_abnormal = !is_still_running && tell_end(ring);
+	char tables[200];
+	uint32_t gates = 0;
+	int err;
+
+	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
+	ky_run_sampler_fetch_last(rings->sampler);
+	/* Nobody will read what it records from now on, so it shall not pay for it either. A
+	 * refused write only means that it goes on recording into a file without a name. */
+	if (is_still_running &&
+	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
+		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
+	if (ring->trigger != NULL)
+		ky_run_trigger_finish(ring->trigger, !is_still_running);
+	ky_run_unwind_text(rings->unwind, ring->unwound, tables, sizeof(tables));
+	(void)ky_drain_metadata(ring->drain.drain, "unwind.tables", tables);
+	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
+	if (err < 0 && !ring->drain.is_ring_needed)
+		ky_run_rings_trouble(rings, ring->file_name, err);
+	ky_run_ring_add_totals(&rings->done, ring);
+	ky_run_output_close(&ring->output);
+	put_away(ring, ring->drain.is_ring_needed && !is_still_running);
+}
+
+static bool has_successor(const struct ky_run_ring *ring)
+{
+	const struct ky_run_rings *rings = ring->owner;
+
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		if (rings->rings[i] != NULL && ky_run_ring_is_successor(rings->rings[i], ring))
+			return true;
+	return false;
+}
+
+static bool is_writer_gone(const struct ky_run_ring *ring)
+{
+	uint32_t state = atomic_load_explicit(&header_of(ring)->state, memory_order_acquire);
+	struct stat st;
+
+	if (has_successor(ring))
+		return true;
+	if (!ring->is_anonymous && fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
+		return true;
+	/* Its end is told in the trace: that of a process we wait for will be known in a moment. */
+	if (is_childs(ring) && !ring->owner->child.has_ended)
+		return false;
+	if (state == KY_RING_CLOSED)
+		return true;
+	if (ring->is_foreign)
+		return !ky_ring_is_mapped(ring->fd);
+	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
+}
+
+/* Until the next step, where nothing asks for an earlier one. */
+static uint64_t longest_ns(const struct ky_run_ring *ring)
+{
+	/* What a rule judges by events is known when they are read. */
+	if (ring->trigger != NULL)
+		return KY_RUN_SCAN_IDLE_NS;
+	return ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS : PACE_STREAM_NS;
+}
+
+/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
+static uint64_t look_ns(const struct ky_run_ring *ring)
+{
+	if (!ring->drain.is_flight || ring->trigger != NULL)
+		return ky_drain_pace_is_empty(&ring->pace, &ring->drain.view) ? LOOK_EMPTY_NS :
+										LOOK_NS;
+	return ring->populate.is_making ? KY_RUN_SCAN_IDLE_NS : KY_RUN_SCAN_FLIGHT_NS;
+}
+
+/* As the settings of the ring want it, which anybody with a right to it can change. */
+static void follow_mode(struct ky_run_ring *ring, uint64_t now_ns)
+{
+	int err = ky_run_drain_follow(&ring->drain, now_ns);
+
+	if (err < 0)
+		ky_run_rings_trouble(ring->owner, ring->file_name, err);
+	if (err > 0 && ring->trigger != NULL)
+		ky_run_trigger_stream(ring->trigger, stream_of(ring));
+	ring->sampled.wanted_hz = ring->drain.wish.sample_hz;
+}
+
+static int drain_ring(struct ky_run_ring *ring, uint64_t now_ns)
+{
+	if (!ring->drain.is_flight)
+		return ky_run_drain_step(&ring->drain, now_ns);
+	if (ring->trigger != NULL && ky_run_trigger_needs_events(ring->owner->options))
+		(void)ky_drain_step(ring->drain.drain, 0);
+	return 0;
+}
+
+static void step_ring(struct ky_run_ring *ring, uint64_t now_ns)
+{
+	int err;
+
+	ky_drain_pace_step(&ring->pace, &ring->drain.view, now_ns, longest_ns(ring));
+	/* A flight reads the ring at its end, which names the modules itself. */
+	if (!ring->is_foreign && !ring->drain.is_flight && now_ns >= ring->modules_ns) {
+		ky_run_modules_look(ring->pid, ring->drain.drain);
+		ring->modules_ns = now_ns + MODULES_NS;
+	}
+	err = drain_ring(ring, now_ns);
+	if (err < 0)
+		ky_run_rings_trouble(ring->owner, ring->file_name, err);
+}
+
+/* Returns ns until the next look. */
+static uint64_t drain_when_due(struct ky_run_ring *ring, uint64_t now_ns)
+{
+	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
+	/* A little early rather than at a wake-up of its own. */
+	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view,
+				 now_ns + ky_drain_pace_slack(&ring->pace)))
+		step_ring(ring, now_ns);
+	return ky_drain_pace_rest(&ring->pace, now_ns, look_ns(ring));
+}
+
+/* Looks more often than there is something to drain. Returns ns until the next look. */
+static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
+{
+	struct ky_event_sums sums;
+	uint64_t rest_ns, watch_ns;
+
+	/* Looked at before draining: what it published last is then certainly seen. */
+	if (is_writer_gone(ring)) {
+		finish(ring, false);
+		return KY_RUN_SCAN_IDLE_NS;
+	}
+	follow_mode(ring, now_ns);
+	rest_ns = drain_when_due(ring, now_ns);
+	if (ring->trigger == NULL)
+		return rest_ns;
+	ky_drain_watch(ring->drain.drain, &sums);
+	watch_ns = ky_run_trigger_step(ring->trigger, &sums);
+	return watch_ns < rest_ns ? watch_ns : rest_ns;
+}
+
+struct step {
+	struct ky_run_ring *ring;
+	bool is_last;
+	uint64_t due_ns; /* of the next one */
+};
+
+static int take_step(void *ctx)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	struct step *step = ctx;
+
+	if (step->is_last)
+		finish(step->ring, !is_writer_gone(step->ring));
+	else
+		step->due_ns = now_ns + step_and_watch(step->ring, now_ns);
+	return 0;
+}
+
+/* Returns when the next one is due. */
+uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last)
+{
+	struct step step = {ring, is_last, UINT64_MAX};
+
+	if (guard(ring, take_step, &step) == 0)
+		return step.due_ns;
+	/* The drain was left in the middle; what it wrote before stays. */
+	ky_run_rings_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
+	ky_run_drain_abandon(&ring->drain);
+	ring->trigger = NULL;
+	ring->is_finished = true;
+	unlinkat(ring->owner->names.fd, ring->file_name, 0);
+	return UINT64_MAX;
+}
+
+void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring *ring)
+{
+	struct ky_drain_stats drained;
+	uint64_t age_ns;
+
+	ky_run_drain_totals(&ring->drain, &drained, &age_ns);
+	if (age_ns > 0)
+		out->age_ns = age_ns;
+	out->event_count += drained.events_written;
+	out->lost_count += drained.records_lost - drained.records_dropped;
+	out->flown_count += drained.records_flown;
+	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
+						   memory_order_relaxed);
+	if (!ky_run_output_has_begun(&ring->output))
+		return;
+	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);
+	if (strcmp(out->trace_path, ring->output.path) != 0) /* else: before an exec */
+		out->process_count++;
+	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->output.path);
+}

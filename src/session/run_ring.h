@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* run_ring.h - one ring of a `kymo run` session, from the moment it is found until its file goes.
+ *
+ * run_rings.c finds rings and steps them in turn; run_ring.c does all that is done for one.
+ * Threads: owner.
+ */
+#ifndef KY_SESSION_RUN_RING_H
+#define KY_SESSION_RUN_RING_H
+
+#include <agent/run_drain.h>
+#include <agent/run_output.h>
+#include <agent/run_sampler.h>
+#include <agent/run_trigger.h>
+#include <agent/run_unwind.h>
+#include <drain/pace.h>
+#include <ring/run_directory.h>
+#include <ring/run_populate.h>
+#include <session/run_rings.h>
+#include <session/run_scan.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <wire/ring_image.h>
+
+#define KY_RUN_RINGS_MAX 256u
+
+/* One ring, and what is done for its process. */
+struct ky_run_ring {
+	struct ky_run_rings *owner;
+	dev_t device;
+	ino_t inode;
+	int fd;
+	char file_name[256];
+	bool is_anonymous; /* it has no file that could be removed */
+	bool is_foreign;   /* its pid counts in another namespace */
+	const uint8_t *image;
+	size_t image_bytes;
+	uint32_t pid;
+	uint64_t process_start_ticks;
+	uint64_t made_ns; /* CLOCK_MONOTONIC */
+	char service[64];
+	char run_name[64];
+	struct ky_run_output output;
+	struct ky_run_drain drain;
+	uint64_t modules_ns; /* next look at the process's mappings */
+	struct ky_drain_pace pace;
+	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
+	struct ky_run_trigger *trigger;
+	struct ky_run_unwound *unwound;
+	struct ky_ring_progress progress;
+	struct ky_run_populate populate;
+	struct ky_run_sampled sampled;
+	bool is_finished;
+};
+
+/* How CMD, our own child, ended. */
+struct ky_run_ended_child {
+	uint32_t pid; /* 0: none is waited for */
+	bool has_ended;
+	uint32_t oom; /* enum ky_end_oom */
+	int wait_status;
+	uint64_t end_ns;
+};
+
+/* All rings of a session. */
+struct ky_run_rings {
+	const struct ky_run_options *options;
+	struct ky_run_directory names;
+	char directory[512];
+	uint64_t session, pid_namespace;
+	struct ky_run_scan looks; /* for new rings */
+	struct ky_run_ring *rings[KY_RUN_RINGS_MAX];
+	uint32_t ring_count;
+	struct ky_run_totals done; /* of finished rings */
+	struct ky_run_outputs outputs;
+	struct ky_run_ended_child child;
+	struct ky_run_unwind *unwind;
+	struct ky_run_sampler *sampler;
+	bool said_ring, said_too_many;
+};
+
+/* Maps the ring, begins to drain it, and to watch and sample its process. fd: becomes the ring's.
+ * Returns 0, or a negative error: the ring is not recorded, and fd is closed. */
+int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const char *name, int fd,
+		     const struct stat *st, const struct ky_ring_header *header);
+void ky_run_ring_close(struct ky_run_ring *ring);
+
+/* Drains what is due; finishes a ring whose writer has gone, and with is_last any. Returns when the
+ * next step is due. */
+uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last);
+/* A later image of the same process: it called exec. */
+bool ky_run_ring_is_successor(const struct ky_run_ring *next, const struct ky_run_ring *ring);
+void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring *ring);
+
+/* run_rings.c: says it, the first time. */
+void ky_run_rings_trouble(struct ky_run_rings *rings, const char *name, int err);
+
+#endif
