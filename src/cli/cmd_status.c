@@ -223,6 +223,8 @@ static void print_sampling(struct ky_buf *out, const struct ky_ring_status *stat
 		ky_out_format(out, ", %u Hz of CPU time", state->sample_hz);
 	else if (strcmp(state->sampling, "off") != 0 && strcmp(state->sampling, "none") != 0)
 		ky_out_text(out, ", paused");
+	if (state->samples_min)
+		ky_out_format(out, ", at least %s samples", ky_out_count(cell, state->samples_min));
 	if (state->samples_lost)
 		ky_out_format(out, ", %s lost", ky_out_count(cell, state->samples_lost));
 	if (state->sampling_refused[0])
@@ -433,6 +435,7 @@ static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
 	ky_json_open(out, "sampling", "{");
 	ky_json_text(out, "cpu", state->sampling);
 	ky_json_number(out, "rate_hz", state->sample_hz);
+	ky_json_number(out, "samples_at_least", state->samples_min);
 	ky_json_number(out, "lost", state->samples_lost);
 	ky_json_text(out, "refused", state->sampling_refused);
 	ky_json_close(out, "}");

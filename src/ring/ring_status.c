@@ -379,6 +379,7 @@ static void read_sampling(struct ky_ring_status *out, const struct ky_ring_view 
 	if (!ky_ring_view_samples(view, KY_SAMPLES_CPU, &cpu))
 		return;
 	out->sample_hz = atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed);
+	out->samples_min = ky_sample_count_min(load(&cpu.head->hand));
 	out->samples_lost = load(&cpu.head->lost_count);
 }
 

@@ -44,6 +44,7 @@ struct ky_ring_status {
 	struct ky_ring_count count;
 	char sampling[96], sampling_refused[256]; /* of the processor; as the trace says it */
 	uint32_t sample_hz;
+	uint64_t samples_min;     /* taken since the start, at least */
 	uint64_t samples_lost;    /* by their source */
 	uint64_t record_count;    /* of all threads that are still seen */
 	uint32_t open_poll_count; /* all; the first KY_STATE_POLLS_MAX are listed, longest first */

@@ -138,6 +138,14 @@ enum ky_sample_limits {
 #define KY_SAMPLE_CLAIM(hand) ((hand) & ((UINT64_C(1) << KY_SAMPLE_CLAIM_BITS) - 1))
 #define KY_SAMPLE_NUMBER_MASK 0xffffffu
 
+/* How many samples the claims of a hand are: at least so many, and exactly up to 2^24. */
+static inline uint64_t ky_sample_count_min(uint64_t hand)
+{
+	uint64_t least = (KY_SAMPLE_CLAIM(hand) + KY_SAMPLE_PARTS_MAX - 1) / KY_SAMPLE_PARTS_MAX;
+
+	return least + (((hand >> KY_SAMPLE_CLAIM_BITS) - least) & KY_SAMPLE_NUMBER_MASK);
+}
+
 struct ky_sample_class_head {
 	/* next claim number | samples claimed << KY_SAMPLE_CLAIM_BITS (modulo 2^24) */
 	_Alignas(64) _Atomic uint64_t hand;

@@ -113,6 +113,37 @@ static void ring_status__words_marks_and_counters_are_copied(void **state)
 	ky_ring_status_release(status);
 }
 
+static void ring_status__counts_samples(void **state)
+{
+	struct ky_sample_ring cpu = test_ring_samples(&built, KY_SAMPLES_CPU);
+	uint64_t frames[KY_SAMPLE_FRAMES_MAX] = {0};
+	struct ky_sample sample = {.kind = KY_SAMPLE_CPU, .frames = frames};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < KY_SAMPLE_FRAMES_MAX; i++) { /* of one to six slots each */
+		sample.frame_count = i;
+		assert_true(ky_sample_put(&cpu, &sample));
+	}
+	assert_int_equal(read_as(KY_FOUND_DEAD), 0);
+	assert_int_equal(status->samples_min, KY_SAMPLE_FRAMES_MAX);
+	ky_ring_status_release(status);
+}
+
+static void ring_status__count_of_samples_passes_its_24_bits(void **state)
+{
+	const uint64_t turn = KY_SAMPLE_NUMBER_MASK + UINT64_C(1);
+
+	(void)state;
+	/* 2^24 + 5 samples of six slots each, and of one each; and more than can be known. */
+	assert_int_equal(ky_sample_count_min((turn + 5) * 6 | UINT64_C(5) << KY_SAMPLE_CLAIM_BITS),
+			 turn + 5);
+	assert_int_equal(ky_sample_count_min((turn + 5) | UINT64_C(5) << KY_SAMPLE_CLAIM_BITS),
+			 turn + 5);
+	assert_int_equal(ky_sample_count_min((turn * 4 + 5) | UINT64_C(5) << KY_SAMPLE_CLAIM_BITS),
+			 turn + 5);
+}
+
 static void ring_status__flipped_bytes_are_survived(void **state)
 {
 	struct test_writer a;
@@ -167,6 +198,8 @@ int main(void)
 		TEST(ring_status__open_polls_of_a_dead_process_end_with_its_last_record),
 		TEST(ring_status__poll_of_a_thread_that_continues_a_sub_buffer_is_its_own),
 		TEST(ring_status__words_marks_and_counters_are_copied),
+		TEST(ring_status__counts_samples),
+		TEST(ring_status__count_of_samples_passes_its_24_bits),
 		TEST(ring_status__flipped_bytes_are_survived),
 		TEST(ring_status__nth_allocation_fails_cleanly),
 	};
