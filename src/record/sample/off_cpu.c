@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <kymo/off_cpu.h>
 
+#include <base/testpoint.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <record/emit/emit_engine.h>
@@ -55,11 +56,25 @@ uint64_t kymo_off_cpu_ticks_min(void)
 
 /* ---- where samples go ---- */
 
-/* Its pages are made by rt_sigprocmask, which no filter of system calls kills for. */
-static void make_slots(struct ky_ring *ring)
+static bool read_slots(const struct ky_ring *ring, struct ky_sample_ring *out)
 {
+	if (__atomic_load_n(&area.ring, __ATOMIC_ACQUIRE) != ring)
+		return false;
+	out->head = __atomic_load_n(&area.slots.head, __ATOMIC_RELAXED);
+	out->slots = __atomic_load_n(&area.slots.slots, __ATOMIC_RELAXED);
+	out->slot_count = __atomic_load_n(&area.slots.slot_count, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&area.ring, __ATOMIC_RELAXED) == ring;
+}
+
+/* Its pages are made by rt_sigprocmask, which no filter of system calls kills for. */
+static bool make_slots(struct ky_ring *ring, struct ky_sample_ring *out)
+{
+	/* While another thread makes them, or the one that we have interrupted: pages may be made
+	 * twice, and a call that does not wait keeps its stack. */
 	if (__atomic_exchange_n(&area.is_making, 1, __ATOMIC_ACQUIRE))
-		return; /* another thread does, or the one that we have interrupted */
+		return ky_ring_samples(ring, KY_SAMPLES_OFF_CPU, out);
+	KY_TESTPOINT("off_cpu.making");
 	if (__atomic_load_n(&area.ring, __ATOMIC_RELAXED) != ring && area.refused != ring) {
 		struct ky_sample_ring slots;
 
@@ -78,25 +93,12 @@ static void make_slots(struct ky_ring *ring)
 		}
 	}
 	__atomic_store_n(&area.is_making, 0, __ATOMIC_RELEASE);
-}
-
-static bool read_slots(const struct ky_ring *ring, struct ky_sample_ring *out)
-{
-	if (__atomic_load_n(&area.ring, __ATOMIC_ACQUIRE) != ring)
-		return false;
-	out->head = __atomic_load_n(&area.slots.head, __ATOMIC_RELAXED);
-	out->slots = __atomic_load_n(&area.slots.slots, __ATOMIC_RELAXED);
-	out->slot_count = __atomic_load_n(&area.slots.slot_count, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return __atomic_load_n(&area.ring, __ATOMIC_RELAXED) == ring;
+	return read_slots(ring, out);
 }
 
 static bool find_slots(struct ky_ring *ring, struct ky_sample_ring *out)
 {
-	if (read_slots(ring, out))
-		return true;
-	make_slots(ring);
-	return read_slots(ring, out);
+	return read_slots(ring, out) || make_slots(ring, out);
 }
 
 /* ---- the budget ---- */

@@ -3,6 +3,7 @@
 #include "../../lib/cmocka_all.h"
 #include "../../lib/recorder_case.h"
 
+#include <base/testpoint.h>
 #include <fcntl.h>
 #include <kymo/off_cpu.h>
 #include <linux/seccomp.h>
@@ -16,6 +17,17 @@
 static struct test_recorder test;
 static struct ky_sample_ring slots;
 static uint64_t hz;
+static void (*while_making)(void);
+
+void ky_testpoint(const char *name)
+{
+	void (*fn)(void) = while_making;
+
+	if (!fn || strcmp(name, "off_cpu.making") != 0)
+		return;
+	while_making = NULL;
+	fn();
+}
 
 static int setup(void **state)
 {
@@ -80,6 +92,25 @@ static void off_cpu__sample_says_how_long_and_why(void **state)
 	assert_true(slot->weight == UINT64_C(1) << 32);
 	assert_true(slot->flags & KY_SAMPLE_TRUNCATED);
 	assert_int_equal(atomic_load(&slots.head->source), 1u << KY_SOURCE_CALLS);
+}
+
+static void tell_one(void)
+{
+	struct kymo_off_cpu wait = interval(1000 * MS, 5 * MS);
+
+	assert_true(kymo_off_cpu_tell(&wait));
+}
+
+/* As when the first calls of two threads end at once, or a handler interrupts the first. */
+static void off_cpu__call_that_ends_while_slots_are_made_has_its_sample(void **state)
+{
+	(void)state;
+	while_making = tell_one;
+	tell_one();
+	assert_null(while_making);
+	assert_int_equal(told(), 2);
+	assert_int_equal(slot_of(0)->syscall, SYS_futex);
+	assert_int_equal(slot_of(1)->syscall, SYS_futex);
 }
 
 static void *tell_many(void *ctx)
@@ -203,6 +234,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(off_cpu__sample_says_how_long_and_why),
+		CASE(off_cpu__call_that_ends_while_slots_are_made_has_its_sample),
 		CASE(off_cpu__over_budget_is_drawn_by_length_and_weighted),
 		CASE(off_cpu__descriptor_that_never_blocks_tells_nothing),
 		CASE(off_cpu__next_recording_has_slots_of_its_own),
