@@ -13,8 +13,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#ifndef KYMO_PRELOAD_INSTALLED
-#define KYMO_PRELOAD_INSTALLED "/usr/local/lib/libkymo-preload.so"
+#ifndef KYMO_LIBDIR
+#define KYMO_LIBDIR "lib"
 #endif
 #define PRELOAD_NAME "libkymo-preload.so"
 #define OWN_VARIABLES 12u
@@ -47,18 +47,20 @@ int ky_run_preload_value(const char *there, const char *ours, char *out, size_t 
 static bool try_preload(char *out, size_t capacity, const char *directory, const char *below)
 {
 	int bytes = snprintf(out, capacity, "%s%s%s", directory, below, PRELOAD_NAME);
+	char *whole; /* without "..", as the loader and /proc show it */
 
-	return bytes > 0 && (size_t)bytes < capacity && access(out, R_OK) == 0;
+	if (bytes <= 0 || (size_t)bytes >= capacity || access(out, R_OK) != 0)
+		return false;
+	whole = realpath(out, NULL);
+	bytes = whole == NULL ? -1 : snprintf(out, capacity, "%s", whole);
+	free(whole);
+	return bytes > 0 && (size_t)bytes < capacity;
 }
 
 int ky_run_find_preload(char *out, size_t capacity)
 {
-	static const char *const places[] = {"/adapters/tokio/",
-					     "/../../adapters/tokio/",
-					     "/../adapters/tokio/",
-					     "/../lib/kymo/",
-					     "/../lib/",
-					     "/"};
+	static const char *const places[] = {"/adapters/tokio/", "/../../adapters/tokio/",
+					     "/../adapters/tokio/", "/../" KYMO_LIBDIR "/", "/"};
 	const char *wanted = getenv("KYMO_PRELOAD");
 	char directory[384];
 	ssize_t bytes;
@@ -80,10 +82,7 @@ int ky_run_find_preload(char *out, size_t capacity)
 			if (try_preload(out, capacity, directory, places[i]))
 				return 0;
 	}
-	return snprintf(out, capacity, "%s", KYMO_PRELOAD_INSTALLED) < (int)capacity &&
-			       access(out, R_OK) == 0 ?
-		       0 :
-		       -ENOENT;
+	return -ENOENT;
 }
 
 /* Owner-only, ours, and really a directory: anybody can make a name in /dev/shm. */
@@ -246,9 +245,9 @@ int ky_run_environment_open(struct ky_run_environment *environment,
 	memset(environment, 0, sizeof(*environment));
 	if (ky_run_find_preload(environment->preload, sizeof(environment->preload)) != 0) {
 		snprintf(errbuf, errbuf_bytes,
-			 "%s was not found beside this program nor at %s (KYMO_PRELOAD takes its "
-			 "path)",
-			 PRELOAD_NAME, KYMO_PRELOAD_INSTALLED);
+			 "%s was not found beside this program nor in ../%s from it "
+			 "(KYMO_PRELOAD takes its path)",
+			 PRELOAD_NAME, KYMO_LIBDIR);
 		return -ENOENT;
 	}
 	err = ky_run_preload_value(getenv("LD_PRELOAD"), environment->preload, preload_value,
