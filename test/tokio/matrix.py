@@ -93,9 +93,10 @@ def options_of(doc, *own):
     return options
 
 
-def build(target_root, tokio, flavour, profile, relocation, *, programs):
+def build(target_root, tokio, flavour, profile, relocation, *, programs, has_lines=False):
     """Returns the folder of these programs. One target folder per set of flags: cargo keeps each.
-    The others are not linked: with LTO each takes as long as all of Tokio."""
+    The others are not linked: with LTO each takes as long as all of Tokio. has_lines: the programs
+    have debug information of their own code."""
     target = target_root / f"{tokio}-{flavour}-{relocation}"
     environment = dict(os.environ, CARGO_TARGET_DIR=str(target))
     environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(rust_flags(flavour, relocation))
@@ -103,6 +104,8 @@ def build(target_root, tokio, flavour, profile, relocation, *, programs):
     command = ["cargo", "build", "--locked", "--quiet", "--target", host()]
     command += ["--profile", "dev" if profile == "debug" else profile]
     command += [word for program in programs for word in ("--bin", program)]
+    if has_lines:
+        command += ["--config", f'profile.{profile}.package.witness.debug="limited"']
     done = subprocess.run(
         command, cwd=HERE / tokio, env=environment, capture_output=True, text=True, check=False
     )
