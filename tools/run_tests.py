@@ -411,6 +411,7 @@ def suites():
         "wasm": script("wasm", "tools/wasm.sh"),
         "crash-seed": lambda: crash("crash-seed", 10, 2, seed=1),
         "tokio": script("tokio", "test/tokio/matrix.py", "--gate", timeout_s=1200),
+        "journey": script("journey", "test/journey.py", timeout_s=600),
         "demo": script("demo", "tools/demo.sh", "--check", timeout_s=600),
         "interop": script("interop", "test/interop/run.py", timeout_s=900),
         "guide": script("guide", "test/cli/test_guide.py", timeout_s=900),
@@ -436,10 +437,10 @@ def suites():
 CHEAP = ("tidy", "tidy-test", "runner-test", "setup-test", "bench-test", "lint")
 TIERS = {
     "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "crash-seed", "tokio",
-                     "demo"),
+                     "journey", "demo"),
     "check-all": CHEAP + (
         "asan", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind", "wasm", "interop",
-        "demo", "guide", "allocs", "off-cpu", "places", "stuck", "stacks", "diagonal",
+        "journey", "demo", "guide", "allocs", "off-cpu", "places", "stuck", "stacks", "diagonal",
         "reliability", "attach", "crash", "analysis", "fuzz"),
     "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz"),
 }
