@@ -72,6 +72,8 @@ int ky_perf_event_open(struct perf_event_attr *attr, pid_t tid, int cpu)
 
 	if (fake_perf.open_error)
 		return fake_perf.open_error;
+	if (fake_perf.is_kernel_refused && !attr->exclude_kernel)
+		return -EACCES;
 	if (fake_perf.off_cpu && cpu == (int)fake_perf.off_cpu - 1)
 		return -ENODEV;
 	if (fake_perf.is_old)

@@ -44,8 +44,9 @@ extern struct fake_perf {
 	uint32_t off_cpu;                          /* 1 + number of a CPU that is off; 0: none */
 	size_t ring_bytes_most;                    /* that may be locked; 0: any */
 	int open_error, pause_error, filter_error; /* -errno of every such call */
-	bool is_old;                               /* before 6.0: no read_format LOST */
-	bool is_silent;                            /* nothing is recorded of the caller */
+	bool is_kernel_refused; /* -EACCES to events that count the kernel, too */
+	bool is_old;            /* before 6.0: no read_format LOST */
+	bool is_silent;         /* nothing is recorded of the caller */
 } fake_perf;
 
 void fake_perf_reset(void);

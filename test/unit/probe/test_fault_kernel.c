@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Stacks of page faults: what is kept of them, and those of a child whose place is known. */
+/* Stacks of page faults of a child that takes them in a known place, by the machine's own
+ * perf_event. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/temp_tree.h"
 #include "../../lib/under_valgrind.h"
@@ -16,70 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SECOND UINT64_C(1000000000)
 #define SLOTS 2048u
 #define FILE_BYTES (1u << 24)
 #define DISTANCE (1u << 18) /* further than what is read ahead */
 #define CODE_BYTES 4096u
 #define STEPS 1000u
 #define ENOUGH 200u /* faults that were waited for */
-
-static struct ky_fault_stacks stacks;
-
-static int set_up(void **state)
-{
-	(void)state;
-	memset(&stacks, 0, sizeof(stacks));
-	return 0;
-}
-
-static void fault_stacks__are_kept_until_as_many_more_came(void **state)
-{
-	struct ky_fault_stack stack = {.count = 2, .frames = {10, 20}};
-	const struct ky_fault_stack *found;
-	uint64_t first;
-
-	(void)state;
-	assert_null(ky_fault_stacks_find(&stacks, 0));
-	first = ky_fault_stacks_add(&stacks, &stack);
-	found = ky_fault_stacks_find(&stacks, first);
-	assert_non_null(found);
-	assert_int_equal(found->count, 2);
-	assert_int_equal(found->frames[1], 20);
-	assert_false(found->is_truncated);
-	stack.count = KY_SAMPLE_FRAMES_MAX;
-	found = ky_fault_stacks_find(&stacks, ky_fault_stacks_add(&stacks, &stack));
-	assert_non_null(found);
-	assert_int_equal(found->count, KY_FAULT_FRAMES_MAX);
-	assert_true(found->is_truncated);
-	for (uint32_t i = 2; i < KY_FAULT_STACKS; i++)
-		(void)ky_fault_stacks_add(&stacks, &stack);
-	assert_non_null(ky_fault_stacks_find(&stacks, first));
-	(void)ky_fault_stacks_add(&stacks, &stack);
-	assert_null(ky_fault_stacks_find(&stacks, first));
-}
-
-static uint32_t count_allowed(uint64_t ns, uint32_t asked)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < asked; i++)
-		count += ky_fault_stacks_may(&stacks, ns);
-	return count;
-}
-
-static void fault_stacks__are_walked_within_a_budget(void **state)
-{
-	(void)state;
-	assert_int_equal(count_allowed(1000 * SECOND, 10000), KY_FAULT_STACKS);
-	assert_int_equal(count_allowed(1000 * SECOND, 10), 0);
-	assert_int_equal(count_allowed(999 * SECOND, 10), 0); /* of another processor */
-	assert_int_equal(count_allowed(1001 * SECOND, 10000), KY_FAULT_STACKS_HZ);
-	assert_int_equal(count_allowed(1001 * SECOND + SECOND / 10, 10000),
-			 KY_FAULT_STACKS_HZ / 10);
-}
-
-/* ---- a child that takes them in a known place ---- */
 
 __attribute__((noinline)) static void read_pages(const volatile char *pages)
 {
@@ -268,9 +211,7 @@ static void fault_stacks__say_where_the_program_waited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(fault_stacks__are_kept_until_as_many_more_came, set_up),
-		cmocka_unit_test_setup(fault_stacks__are_walked_within_a_budget, set_up),
-		cmocka_unit_test_setup(fault_stacks__say_where_the_program_waited, set_up),
+		cmocka_unit_test(fault_stacks__say_where_the_program_waited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

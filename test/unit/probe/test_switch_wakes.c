@@ -328,26 +328,6 @@ static void threads__are_listed_sooner_where_one_is_missing(void **state)
 	}
 }
 
-/* Its wake-ups count from the filter's moment on, not from before it. */
-static void covers__from_the_moment_the_filter_has_it(void **state)
-{
-	const uint32_t later = own_tid + 1000, both[2] = {own_tid, later};
-
-	(void)state;
-	ky_switch_wakes_open(&wakes, pid_at, true);
-	test_now.ns = T0;
-	assert_int_equal(ky_wakes_follow(wakes.wakes, both, 1), 0);
-	assert_true(ky_wakes_covers(wakes.wakes, own_tid, T0));
-	assert_true(ky_wakes_covers(wakes.wakes, own_tid + KY_WAKE_ROOM, T0));
-	assert_false(ky_wakes_covers(wakes.wakes, own_tid, T0 - 1));
-	assert_false(ky_wakes_covers(wakes.wakes, later, UINT64_MAX));
-	test_now.ns = T0 + MS;
-	assert_int_equal(ky_wakes_follow(wakes.wakes, both, 2), 0);
-	assert_true(ky_wakes_covers(wakes.wakes, own_tid, T0));
-	assert_true(ky_wakes_covers(wakes.wakes, later, T0 + MS));
-	assert_false(ky_wakes_covers(wakes.wakes, later, T0 + MS - 1));
-}
-
 static void count_one(void *ctx, const struct ky_perf_switch *what)
 {
 	*(uint32_t *)ctx += what->kind == KY_SWITCH_WOKEN;
@@ -421,7 +401,6 @@ int main(void)
 		CASE(filter__that_is_refused_leaves_the_kernel_blind),
 		CASE(name__is_told_again_after_ten_seconds),
 		CASE(threads__are_listed_sooner_where_one_is_missing),
-		CASE(covers__from_the_moment_the_filter_has_it),
 		CASE(cost__is_of_what_was_not_handed_out),
 	};
 

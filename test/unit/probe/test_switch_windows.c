@@ -193,6 +193,56 @@ static void window__tells_preemption_and_page_faults(void **state)
 	assert_int_equal(interval.begin_ns, T0 + 3 * MS);
 }
 
+static bool tables(const void *ctx, uint32_t pid, uint64_t ns, struct ky_unwind_view *out)
+{
+	(void)ctx;
+	(void)ns;
+	*out = (struct ky_unwind_view){NULL, 0};
+	return pid == PID;
+}
+
+/* Beside the interval, which is alone in its sample then. */
+static void window__puts_the_stack_of_a_page_fault(void **state)
+{
+	const uint64_t words[16] = {PERF_RECORD_SAMPLE | UINT64_C(128) << 48,
+				    PID | (uint64_t)TID << 32,
+				    T0 + 5 * MS,
+				    0,
+				    1,
+				    0,
+				    PERF_SAMPLE_REGS_ABI_64,
+				    1,
+				    2,
+				    3,
+				    0x555500001234,
+				    16,
+				    5,
+				    6,
+				    16};
+	struct ky_switch_places with_tables = places;
+
+	(void)state;
+	with_tables.tables = tables;
+	open_windows(false);
+	test_now.ns = T0;
+	(void)ky_switch_windows_step(windows, &with_tables);
+	wait_on(0, TID, T0 + 3 * MS, T0 + 5 * MS);
+	wait_on(0, TID, T0 + 6 * MS, T0 + 7 * MS);
+	/* The same fault, by the event that copies stacks. */
+	assert_true(fake_perf_fault(0, PID, TID, T0 + 5 * MS));
+	assert_true(fake_perf_put(
+		fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 0, 0), words));
+	test_now.ns = T0 + WINDOW;
+	(void)ky_switch_windows_step(windows, &with_tables);
+	assert_true(sample_list_next(&list, &listed));
+	assert_true(listed.sample.flags & KY_SAMPLE_HAS_STACK);
+	assert_int_equal(listed.sample.frame_count, KY_SWITCH_FRAMES + 1);
+	assert_int_equal(listed.frames[KY_SWITCH_FRAMES], 0x555500001234);
+	assert_true(sample_list_next(&list, &listed));
+	assert_false(listed.sample.flags & KY_SAMPLE_HAS_STACK);
+	assert_int_equal(listed.sample.frame_count, KY_SWITCH_FRAMES);
+}
+
 /* So many records that the window is paid for by the time after it. */
 static void fill_window(uint64_t from_ns, uint32_t count)
 {
@@ -505,6 +555,7 @@ int main(void)
 		CASE(window__shows_a_wait_from_its_beginning_to_its_end),
 		CASE(window__puts_records_of_several_cpus_in_their_order),
 		CASE(window__tells_preemption_and_page_faults),
+		CASE(window__puts_the_stack_of_a_page_fault),
 		CASE(window__stands_for_the_time_before_it),
 		CASE(window__goes_on_without_a_gap_where_it_costs_next_to_nothing),
 		CASE(window__says_what_of_a_wait_it_did_not_see),

@@ -14,34 +14,6 @@
 
 #define WAKES 20u
 
-static void ranges__have_all_and_as_few_others_as_they_can(void **state)
-{
-	struct ky_wake_ranges ranges;
-	uint32_t tids[4 * KY_WAKE_RANGES_MAX], others = 0;
-
-	(void)state;
-	ky_wake_ranges_make(&ranges, tids, 0);
-	assert_int_equal(ranges.count, 0);
-	assert_false(ky_wake_ranges_has(&ranges, 0));
-	/* Pairs, ever further apart. */
-	for (uint32_t i = 0; i < 4 * KY_WAKE_RANGES_MAX; i++)
-		tids[i] = 100 + i / 2 * i / 2 * 100 + i % 2;
-	ky_wake_ranges_make(&ranges, tids, 4);
-	assert_int_equal(ranges.count, 2);
-	ky_wake_ranges_make(&ranges, tids, 4 * KY_WAKE_RANGES_MAX);
-	assert_int_equal(ranges.count, KY_WAKE_RANGES_MAX);
-	for (uint32_t i = 0; i < 4 * KY_WAKE_RANGES_MAX; i++)
-		assert_true(ky_wake_ranges_has(&ranges, tids[i]));
-	assert_false(ky_wake_ranges_has(&ranges, tids[0] - 1));
-	assert_false(ky_wake_ranges_has(&ranges, tids[4 * KY_WAKE_RANGES_MAX - 1] + 1));
-	for (uint32_t i = 1; i < ranges.count; i++)
-		assert_true(ranges.list[i].first > ranges.list[i - 1].last + 1);
-	/* The widest gaps are left out. */
-	for (uint32_t i = 4 * KY_WAKE_RANGES_MAX - 2; i > 3 * KY_WAKE_RANGES_MAX; i -= 2)
-		others += ky_wake_ranges_has(&ranges, tids[i] - 1);
-	assert_in_range(others, 0, KY_WAKE_RANGES_MAX / 2);
-}
-
 struct sleeper {
 	pthread_t thread;
 	_Atomic uint32_t tid;
@@ -271,7 +243,6 @@ static void wakes__filter_follows_threads_and_tells_of_timers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranges__have_all_and_as_few_others_as_they_can),
 		cmocka_unit_test(wakes__each_is_told_with_who_did_it),
 		cmocka_unit_test(wakes__filter_follows_threads_and_tells_of_timers),
 		cmocka_unit_test(wakes__switches_come_with_the_stack_that_they_began_at),
