@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <record/emit/bell.h>
+#include <record/emit/emit_engine.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,7 +85,7 @@ int ky_dump_queue_put(struct ky_dump_request *request)
 		append(request);
 	pthread_mutex_unlock(&queue.lock);
 	if (!err)
-		ky_bell_ring();
+		ky_bell_ring(ky_engine_ring());
 	return err;
 }
 

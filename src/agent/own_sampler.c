@@ -37,7 +37,7 @@ static void look(uint32_t rate_hz)
 	if (__atomic_load_n(&shared.is_refused, __ATOMIC_ACQUIRE))
 		ky_timer_source.look(rate_hz);
 	else
-		ky_bell_ring();
+		ky_bell_ring(ky_engine_ring());
 }
 
 static void thread_begin(uint32_t tid)

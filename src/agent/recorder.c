@@ -180,7 +180,7 @@ static void *run(void *ctx)
 	errno = 0;
 	setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + DRAIN_NICE);
 	for (;;) {
-		struct ky_bell_reading reading = ky_bell_read();
+		struct ky_bell_reading reading = ky_bell_read(ky_engine_live_ring());
 		uint64_t until_ns;
 
 		if (__atomic_load_n(&recorder->is_stopping, __ATOMIC_SEQ_CST))
@@ -219,7 +219,7 @@ static void stop_thread(struct kymo_recorder *recorder)
 {
 	ky_dump_queue_close();
 	__atomic_store_n(&recorder->is_stopping, 1, __ATOMIC_SEQ_CST);
-	ky_bell_ring();
+	ky_bell_ring(ky_engine_ring());
 	pthread_join(recorder->thread, NULL);
 	recorder->has_thread = false;
 	__atomic_store_n(&ky_engine.has_listener, 0, __ATOMIC_RELEASE);
@@ -546,6 +546,6 @@ int kymo_trigger_add(const char *rules, char *errbuf, size_t errbuf_bytes)
 		err = errbuf && errbuf_bytes ? ky_lookout_add(rules, errbuf, errbuf_bytes) :
 					       ky_lookout_add(rules, unread, sizeof(unread));
 	if (!err)
-		ky_bell_ring();
+		ky_bell_ring(ky_engine_ring());
 	return err;
 }

@@ -189,7 +189,7 @@ int kymo_recorder_mode(uint32_t mode)
 		return KYMO_E_CLOSED;
 	set_mode_locked(mode);
 	ky_engine_unlock(mark);
-	ky_bell_ring();
+	ky_bell_ring(ky_engine_ring());
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <record/emit/emit_engine.h>
+#include <record/emit/ring_file.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,13 +13,8 @@
 static uint32_t private_bell; /* atomic */
 uint32_t ky_bell_wish;
 
-static uint32_t *shared_bell(void)
+static uint32_t *word_of(struct ky_ring *ring)
 {
-	struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
-
-	/* A forked child has its parent's ring in its tables. */
-	if (!ring || ky_engine_is_orphan())
-		return NULL;
 	return (uint32_t *)(uintptr_t)&ring->control->bell;
 }
 
@@ -32,27 +27,21 @@ static void ring_word(uint32_t *word, int futex_flags)
 	errno = err;
 }
 
-/* Both: the waiter may have read before or behind the moment at which the ring came or went. A ring
+/* Both: the waiter may have read before or after the moment at which the ring came or went. A ring
  * that was given up has private memory at its addresses. */
-void ky_bell_ring(void)
+void ky_bell_ring(struct ky_ring *ring)
 {
-	uint32_t *shared = shared_bell();
-
 	ring_word(&private_bell, FUTEX_PRIVATE_FLAG);
-	if (shared)
-		ring_word(shared, 0);
+	if (ring)
+		ring_word(word_of(ring), 0);
 }
 
-struct ky_bell_reading ky_bell_read(void)
+struct ky_bell_reading ky_bell_read(struct ky_ring *ring)
 {
-	struct ky_bell_reading reading = {0};
+	struct ky_bell_reading reading = {.word = &private_bell, .futex_flags = FUTEX_PRIVATE_FLAG};
 
-	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) == KY_LIVE)
-		reading.word = shared_bell();
-	if (!reading.word) {
-		reading.word = &private_bell;
-		reading.futex_flags = FUTEX_PRIVATE_FLAG;
-	}
+	if (ring)
+		reading = (struct ky_bell_reading){.word = word_of(ring)};
 	reading.value = __atomic_load_n(reading.word, __ATOMIC_SEQ_CST);
 	return reading;
 }

@@ -17,8 +17,11 @@ struct ky_bell_reading {
 	int futex_flags;
 };
 
-/* Threads: any.   Signals: safe. */
-void ky_bell_ring(void);
+struct ky_ring;
+
+/* ring: whose word is rung besides the private one; NULL: there is none.
+ * Threads: any.   Signals: safe. */
+void ky_bell_ring(struct ky_ring *ring);
 
 /* Whoever waits sleeps without a time and wants the bell rung when the next sub-buffer is begun. */
 extern uint32_t ky_bell_wish; /* atomic */
@@ -28,16 +31,16 @@ static inline void ky_bell_wish_for_events(void)
 	__atomic_store_n(&ky_bell_wish, 1, __ATOMIC_RELAXED);
 }
 
-/* A sub-buffer was begun. Threads: any.   Signals: safe. */
-static inline void ky_bell_tell_events(void)
+/* A sub-buffer of this ring was begun. Threads: any.   Signals: safe. */
+static inline void ky_bell_tell_events(struct ky_ring *ring)
 {
 	if (__atomic_load_n(&ky_bell_wish, __ATOMIC_RELAXED) &&
 	    __atomic_exchange_n(&ky_bell_wish, 0, __ATOMIC_RELAXED))
-		ky_bell_ring();
+		ky_bell_ring(ring);
 }
 
-/* Threads: whoever waits. */
-struct ky_bell_reading ky_bell_read(void);
+/* ring: the one that records now; NULL: none does.   Threads: the one that waits. */
+struct ky_bell_reading ky_bell_read(struct ky_ring *ring);
 
 /* Returns when it has been rung since the reading, at the latest at that CLOCK_MONOTONIC time;
  * UINT64_MAX: no later. May return for nothing. */

@@ -2,7 +2,7 @@
 #include <record/emit/counter_table.h>
 
 #include <kymo/counter.h>
-#include <record/emit/emit_engine.h>
+#include <record/emit/ring_file.h>
 #include <string.h>
 
 struct counter {
@@ -20,16 +20,6 @@ static uint64_t sample_count;  /* atomic: begun in this ring */
 
 _Static_assert(KY_COUNTER_SAMPLES == 1u << 10, "where a sample lies takes ten bits");
 _Static_assert(KY_COUNTERS == 1u << KY_COUNTER_INDEX_BITS, "as does the index of a counter six");
-
-/* Of this process, and recording. */
-static struct ky_ring *live_ring(void)
-{
-	/* Pairs with the starter's store of LIVE, which comes before its second copy: either we see
-	 * it, or it sees our value. */
-	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) != KY_LIVE || ky_engine_is_orphan())
-		return NULL;
-	return __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
-}
 
 static void copy_value(struct ky_ring_side *side, uint32_t idx)
 {
@@ -122,8 +112,7 @@ uint64_t ky_counters_refused(void)
 	return __atomic_load_n(&refused_count, __ATOMIC_RELAXED);
 }
 
-/* Under the lock. Returns the index, KY_COUNTERS: no room. */
-static uint32_t find_or_add(const char *name, size_t name_bytes, uint32_t flags)
+uint32_t ky_counter_find_or_add(const char *name, size_t name_bytes, uint32_t flags)
 {
 	uint32_t count = __atomic_load_n(&counter_count, __ATOMIC_RELAXED), i;
 
@@ -133,72 +122,25 @@ static uint32_t find_or_add(const char *name, size_t name_bytes, uint32_t flags)
 			break;
 	if (i == KY_COUNTERS) {
 		__atomic_fetch_add(&refused_count, 1, __ATOMIC_RELAXED);
-		return i;
+		return 0;
 	}
 	__atomic_fetch_or(&counters[i].flags, flags, __ATOMIC_RELAXED);
 	if (i == count) {
 		memcpy(counters[i].name, name, name_bytes);
 		__atomic_store_n(&counter_count, count + 1, __ATOMIC_RELEASE);
 	}
-	return i;
+	return i + 1;
 }
 
-uint32_t kymo_counter_register(const char *name, uint32_t flags)
+uint64_t *ky_counter_value(uint32_t counter)
 {
-	const struct ky_ring *ring;
-	struct ky_lock_mark mark;
-	size_t name_bytes;
-	uint32_t idx;
-
-	if (!name || !name[0])
-		return 0;
-	name_bytes = strnlen(name, KY_COUNTER_NAME_BYTES);
-	if (name_bytes == KY_COUNTER_NAME_BYTES) /* and no half a character */
-		for (name_bytes--; name_bytes && ((uint8_t)name[name_bytes] & 0xc0) == 0x80;)
-			name_bytes--;
-	mark = ky_engine_lock();
-	idx = find_or_add(name, name_bytes, flags & KYMO_COUNTER_ERRORS);
-	ring = live_ring();
-	if (ring)
-		ky_counters_copy(ring->side);
-	ky_engine_unlock(mark);
-	return idx < KY_COUNTERS ? idx + 1 : 0;
+	if (!counter || counter > __atomic_load_n(&counter_count, __ATOMIC_ACQUIRE))
+		return NULL;
+	return &counters[counter - 1].value;
 }
 
-static bool is_known(uint32_t counter)
+void ky_counter_tell(const struct ky_ring *ring, uint32_t counter)
 {
-	return counter && counter <= __atomic_load_n(&counter_count, __ATOMIC_ACQUIRE);
-}
-
-static void tell(uint32_t idx)
-{
-	const struct ky_ring *ring = live_ring();
-
-	if (!ring)
-		return;
-	copy_value(ring->side, idx);
-	take_sample(ring, idx);
-}
-
-void kymo_counter_add(uint32_t counter, int64_t by)
-{
-	if (!is_known(counter))
-		return;
-	__atomic_fetch_add(&counters[counter - 1].value, (uint64_t)by, __ATOMIC_SEQ_CST);
-	tell(counter - 1);
-}
-
-void kymo_counter_set(uint32_t counter, int64_t value)
-{
-	if (!is_known(counter))
-		return;
-	__atomic_store_n(&counters[counter - 1].value, (uint64_t)value, __ATOMIC_SEQ_CST);
-	tell(counter - 1);
-}
-
-int64_t kymo_counter_value(uint32_t counter)
-{
-	if (!is_known(counter))
-		return 0;
-	return (int64_t)__atomic_load_n(&counters[counter - 1].value, __ATOMIC_RELAXED);
+	copy_value(ring->side, counter - 1);
+	take_sample(ring, counter - 1);
 }

@@ -8,6 +8,7 @@
 #ifndef KY_RECORD_EMIT_COUNTER_TABLE_H
 #define KY_RECORD_EMIT_COUNTER_TABLE_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <wire/ring_image.h>
 
@@ -20,5 +21,15 @@ void ky_counters_new_ring(void);
 
 /* Registrations that found no room, since the process began. */
 uint64_t ky_counters_refused(void);
+
+/* The counter of this name, made when it is new; 0: no room. Under the engine's lock. */
+uint32_t ky_counter_find_or_add(const char *name, size_t name_bytes, uint32_t flags);
+
+/* Atomic. NULL: there is no such counter. */
+uint64_t *ky_counter_value(uint32_t counter);
+
+/* The value changed: into this ring, which is live. */
+struct ky_ring;
+void ky_counter_tell(const struct ky_ring *ring, uint32_t counter);
 
 #endif

@@ -24,11 +24,6 @@
 
 struct ky_engine ky_engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A page of its own: page 1 of the ring file is mapped over it. */
-struct kymo_control kymo_control __attribute__((aligned(KYMO_ARCH_PAGE_BYTES)));
-
-_Static_assert(sizeof(struct kymo_control) == KYMO_ARCH_PAGE_BYTES, "nothing else on that page");
-
 struct ky_lock_mark ky_engine_lock(void)
 {
 	struct ky_lock_mark mark = {kymo_thread_self, 0, 0};
@@ -378,7 +373,7 @@ int ky_engine_start_locked(void)
 	ky_counters_copy(engine->ring->side);
 	ky_spans_copy(engine->ring->side);
 	if (__atomic_load_n(&engine->has_listener, __ATOMIC_ACQUIRE))
-		ky_bell_ring();
+		ky_bell_ring(engine->ring);
 	__atomic_store_n(&engine->settings_seen, 0, __ATOMIC_RELAXED);
 	if (ky_engine_sampler() && engine->options.sample_hz)
 		ky_engine_sampler()->look(engine->options.sample_hz);

@@ -179,6 +179,24 @@ int ky_engine_status(struct kymo_recorder_status *out);
 
 /* True in a forked child whose parent's ring is still in our tables. */
 bool ky_engine_is_orphan(void);
+
+/* The latest ring, which may be closed by now; NULL: none of this process. */
+static inline struct ky_ring *ky_engine_ring(void)
+{
+	struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
+
+	return ring && !ky_engine_is_orphan() ? ring : NULL;
+}
+
+/* Of this process, and recording; NULL: none. Pairs with the starter's store of LIVE, which comes
+ * before its second copy of counters and spans: either we see it, or it sees our value. */
+static inline struct ky_ring *ky_engine_live_ring(void)
+{
+	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_SEQ_CST) != KY_LIVE)
+		return NULL;
+	return ky_engine_ring();
+}
+
 void ky_engine_disarm_child(void);
 
 /* thread.c. attach: this thread's state, registered with a slot where one is to be had; NULL:
@@ -194,6 +212,8 @@ static inline bool ky_thread_is_state(const struct kymo_thread *self)
 /* slot.c. Both run with the thread marked as inside an event. */
 bool ky_slot_next(struct ky_thread *thread); /* a fresh sub-buffer; closes the old one */
 bool ky_slot_continue(struct ky_thread *thread, const struct ky_parked *parked);
-void ky_slot_leave(struct ky_thread *thread); /* parks or closes; under the lock */
+/* Closes the open sub-buffer, or parks it: then *parked says which, and true comes back. NULL:
+ * there is no room to park one. Under the lock. */
+bool ky_slot_leave(struct ky_thread *thread, struct ky_parked *parked);
 
 #endif

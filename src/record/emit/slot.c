@@ -143,7 +143,7 @@ bool ky_slot_next(struct ky_thread *thread)
 		atomic_store_explicit(&old->state, thread->hot.flags & ~1u, memory_order_relaxed);
 		set_claim_state(old, old_claim, KY_SLOT_CLOSED);
 	}
-	ky_bell_tell_events();
+	ky_bell_tell_events(thread->ring);
 	return true;
 }
 
@@ -165,20 +165,20 @@ bool ky_slot_continue(struct ky_thread *thread, const struct ky_parked *parked)
 	return true;
 }
 
-void ky_slot_leave(struct ky_thread *thread)
+bool ky_slot_leave(struct ky_thread *thread, struct ky_parked *parked)
 {
 	uint32_t offset = (uint32_t)((uintptr_t)thread->hot.cursor & (KY_SLOT_BYTES - 1));
 	struct ky_sub_buffer *sub = (struct ky_sub_buffer *)(void *)thread->hot.sub;
-	bool is_parking = offset + KY_PARK_BYTES_MIN <= KY_SLOT_BYTES &&
-			  ky_engine.parked_count < KY_PARKED_MAX;
+	bool is_parking = parked && offset + KY_PARK_BYTES_MIN <= KY_SLOT_BYTES;
 
 	if (!sub)
-		return;
+		return false;
 	atomic_store_explicit(&sub->state, thread->hot.flags & ~1u, memory_order_relaxed);
 	thread->claim = set_claim_state(sub, thread->claim,
 					is_parking ? KY_SLOT_PARKED : KY_SLOT_CLOSED);
 	if (is_parking)
-		ky_engine.parked[ky_engine.parked_count++] = (struct ky_parked){
-			thread->claim, thread->hot.slot, offset, thread->gates_seen};
+		*parked = (struct ky_parked){thread->claim, thread->hot.slot, offset,
+					     thread->gates_seen};
 	thread->hot.sub = NULL;
+	return is_parking;
 }

@@ -163,6 +163,7 @@ void ky_thread_exit(void *value)
 	struct ky_engine *engine = &ky_engine;
 	struct ky_thread *thread = value;
 	struct ky_directory_item item = {.kind = KY_ENTRY_THREAD_EXIT, .text = ""};
+	struct ky_parked *parked;
 	struct ky_lock_mark mark;
 	uint64_t ticks;
 
@@ -178,7 +179,10 @@ void ky_thread_exit(void *value)
 		item.id = thread->hot.index;
 		item.fixed = &ticks;
 		item.fixed_bytes = sizeof(ticks);
-		ky_slot_leave(thread);
+		parked = engine->parked_count < KY_PARKED_MAX ?
+				 &engine->parked[engine->parked_count] :
+				 NULL;
+		engine->parked_count += ky_slot_leave(thread, parked);
 		ky_directory_thread(&engine->directory, &item);
 	}
 	memset(thread, 0, sizeof(*thread));

@@ -217,7 +217,7 @@ void ky_stack_want(void)
 	int before = errno;
 
 	if (!__atomic_exchange_n(&is_wanted, 1, __ATOMIC_RELAXED))
-		ky_bell_ring();
+		ky_bell_ring(ky_engine_ring());
 	errno = before;
 }
 
