@@ -223,6 +223,13 @@ static bool tell_end(struct ky_run_ring *ring)
 	return ky_ring_ending_is_abnormal(&ending);
 }
 
+/* For totals, which are asked for outside of the guard. */
+static void note_dropped(struct ky_run_ring *ring)
+{
+	ring->dropped_count = atomic_load_explicit(&header_of(ring)->dropped_count,
+						   memory_order_relaxed);
+}
+
 /* The file goes, but for one that could not be written as a trace. */
 static void put_away(struct ky_run_ring *ring, bool is_needed)
 {
@@ -262,6 +269,7 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
 	if (err < 0 && !ring->drain.is_ring_needed)
 		ky_run_rings_trouble(rings, ring->file_name, err);
+	note_dropped(ring);
 	ky_run_ring_add_totals(&rings->done, ring);
 	ky_run_output_close(&ring->output);
 	put_away(ring, ring->drain.is_ring_needed && !is_still_running);
@@ -396,6 +404,7 @@ static int take_step(void *ctx)
 		finish(step->ring, !is_writer_gone(step->ring));
 	else
 		step->due_ns = now_ns + step_and_watch(step->ring, now_ns);
+	note_dropped(step->ring);
 	return 0;
 }
 
@@ -426,8 +435,7 @@ void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring 
 	out->event_count += drained.events_written;
 	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->flown_count += drained.records_flown;
-	out->dropped_count += atomic_load_explicit(&header_of(ring)->dropped_count,
-						   memory_order_relaxed);
+	out->dropped_count += ring->dropped_count;
 	if (!ky_run_output_has_begun(&ring->output))
 		return;
 	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);

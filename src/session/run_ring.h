@@ -50,6 +50,7 @@ struct ky_run_ring {
 	struct ky_ring_progress progress;
 	struct ky_run_populate populate;
 	struct ky_run_sampled sampled;
+	uint64_t dropped_count; /* by its writers; at the last step */
 	bool is_finished;
 };
 

@@ -128,11 +128,39 @@ static void run_rings__an_image_that_was_replaced_leaves_its_directory_at_once(v
 	assert_true(totals.event_count >= 4 * POLLS);
 }
 
+/* Another program cuts the file while it is mapped: only a step may touch its pages. */
+static void run_rings__totals_of_a_ring_that_was_cut_are_those_of_the_last_step(void **state)
+{
+	struct ky_run_totals before, after;
+	char path[128];
+
+	(void)state;
+	record("a", UINT64_C(2000000000));
+	reveal("a");
+	do {
+		(void)ky_run_rings_step(rings);
+		ky_run_rings_totals(rings, &before);
+	} while (!before.event_count);
+	(void)snprintf(path, sizeof(path), "%s/a.ring", ring_folder);
+	assert_int_equal(before.live_count, 1);
+	assert_int_equal(truncate(path, 0), 0);
+	ky_run_rings_totals(rings, &after);
+	assert_int_equal(after.event_count, before.event_count);
+	assert_int_equal(after.dropped_count, before.dropped_count);
+	assert_int_equal(after.error, 0);
+	ky_run_rings_finish(rings);
+	ky_run_rings_totals(rings, &after);
+	assert_int_equal(after.live_count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			run_rings__an_image_that_was_replaced_leaves_its_directory_at_once,
+			open_rings, close_rings),
+		cmocka_unit_test_setup_teardown(
+			run_rings__totals_of_a_ring_that_was_cut_are_those_of_the_last_step,
 			open_rings, close_rings),
 	};
 
