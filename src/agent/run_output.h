@@ -10,7 +10,7 @@
 #ifndef KY_AGENT_RUN_OUTPUT_H
 #define KY_AGENT_RUN_OUTPUT_H
 
-#include <agent/ring_tail.h>
+#include <ring/ring_progress.h>
 #include <cli/run_options.h>
 #include <drain/cut.h>
 #include <ship/background.h>

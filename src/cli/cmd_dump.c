@@ -14,7 +14,7 @@
 #include <ring/ring_drainer.h>
 #include <agent/ring_dump.h>
 #include <ring/ring_settings.h>
-#include <agent/ring_tail.h>
+#include <ring/ring_progress.h>
 #include <cli/run_options.h>
 #include <report/task_places.h>
 #include <errno.h>
@@ -368,7 +368,7 @@ static int read_tail(void *ctx)
 {
 	struct job *job = ctx;
 
-	ky_ring_tail_read(&job->tail, &job->ring);
+	ky_ring_progress_read(&job->tail, &job->ring);
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 #include <agent/ring_dump.h>
 #include <ring/ring_end.h>
 #include <ring/ring_keep.h>
-#include <agent/ring_tail.h>
+#include <edit/ring_tail.h>
 #include <report/task_places.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -146,7 +146,7 @@ static int read_ending(void *ctx)
 
 	ky_ring_ending_read(&job->ending, &job->ring, job->found);
 	ask_kernel(job);
-	ky_ring_tail_read(&job->tail, &job->ring);
+	ky_ring_progress_read(&job->tail, &job->ring);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <ring/ring_drainer.h>
 #include <ring/ring_end.h>
 #include <ring/ring_status.h>
+#include <symbol/ring_names.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
@@ -65,9 +66,20 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static int read_all(void *ctx)
 {
 	struct status *status = ctx;
+	const struct ky_open_ring *ring = &status->ring;
+	struct ky_ring_namer namer = {.name = ky_ring_names_text};
+	struct ky_ring_names *names = NULL;
+	int err = ky_ring_names_open(&names, ring->image, ring->image_bytes);
 
-	ky_ring_ending_read(&status->ending, &status->ring, &status->found);
-	return ky_ring_status_read(&status->state, &status->ring, &status->found);
+	if (err < 0)
+		return err;
+	if (ring->pid != 0)
+		ky_ring_names_process(names, ring->pid);
+	namer.ctx = names;
+	ky_ring_ending_read(&status->ending, ring, &status->found);
+	err = ky_ring_status_read(&status->state, ring, &status->found, &namer);
+	ky_ring_names_close(names);
+	return err;
 }
 
 /* ---- text ---- */

@@ -24,11 +24,6 @@ struct ky_drain;
 /* Fills one anchor from the clocks the ring's process uses. Tests pass a fake one. */
 typedef int (*ky_anchor_fn)(void *ctx, struct ky_clock_anchor *out);
 
-/* Turns a name of the directory into text. entry->text_bytes of 0 means: only code is known.
- * Returns bytes written (<= capacity), 0 when unknown (the drain writes module+offset itself). */
-typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char *out,
-			     size_t capacity);
-
 /* What is written of one kind; the rest is counted. */
 struct ky_retain_rule {
 	uint64_t threshold_ns; /* polls, blocking runs at least so long, wakes so late; 0: all */

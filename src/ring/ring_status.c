@@ -5,11 +5,10 @@
 #include <base/now.h>
 #include <base/timeline.h>
 #include <base/utf8.h>
-#include <agent/ring_tail.h>
+#include <ring/ring_progress.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <kymo/emit.h>
-#include <symbol/ring_names.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,7 +205,7 @@ static void take_thread(struct ky_ring_status *out, uint32_t index, const uint8_
 				  bytes - sizeof(struct ky_entry_thread));
 }
 
-static void take_name(struct ky_ring_status *out, struct ky_ring_names *names, uint32_t id,
+static void take_name(struct ky_ring_status *out, const struct ky_ring_namer *namer, uint32_t id,
 		      const uint8_t *payload, size_t bytes)
 {
 	struct ky_entry_name entry;
@@ -222,8 +221,8 @@ static void take_name(struct ky_ring_status *out, struct ky_ring_names *names, u
 	memcpy(&entry, payload, sizeof(entry));
 	if (entry.text_bytes > bytes - sizeof(entry))
 		return;
-	if (entry.code_address != 0 || entry.table_address != 0)
-		text_bytes = ky_ring_names_text(names, &entry, text, sizeof(text) - 1);
+	if (namer->name != NULL && (entry.code_address != 0 || entry.table_address != 0))
+		text_bytes = namer->name(namer->ctx, &entry, text, sizeof(text) - 1);
 	if (text_bytes > 0)
 		take_text(text, sizeof(text), (const uint8_t *)text, text_bytes);
 	else
@@ -251,19 +250,20 @@ static void take_metadata(struct ky_ring_status *out, const uint8_t *payload, si
 	(void)ky_buf_append(&out->metadata, text, strlen(text) + 1);
 }
 
-static void take_entry(struct reader *reader, struct ky_ring_names *names,
+static void take_entry(struct reader *reader, const struct ky_ring_namer *namer,
 		       const struct ky_entry *entry, const uint8_t *payload)
 {
 	if (entry->kind == KY_ENTRY_THREAD)
 		take_thread(reader->out, entry->id, payload, entry->payload_bytes);
 	else if (entry->kind == KY_ENTRY_NAME)
-		take_name(reader->out, names, entry->id, payload, entry->payload_bytes);
+		take_name(reader->out, namer, entry->id, payload, entry->payload_bytes);
 	else if (entry->kind == KY_ENTRY_METADATA)
 		take_metadata(reader->out, payload, entry->payload_bytes);
 }
 
 /* Each entry is copied before it is looked at. payload: PAYLOAD_BYTES_MAX bytes. */
-static void walk_directory(struct reader *reader, struct ky_ring_names *names, uint8_t *payload)
+static void walk_directory(struct reader *reader, const struct ky_ring_namer *namer,
+			   uint8_t *payload)
 {
 	const uint8_t *from = reader->view.image + reader->view.directory_offset;
 	uint64_t used = reader->out->directory_used, at = 0, whole;
@@ -277,26 +277,21 @@ static void walk_directory(struct reader *reader, struct ky_ring_names *names, u
 			break;
 		if (entry.payload_bytes <= PAYLOAD_BYTES_MAX) {
 			memcpy(payload, from + at, entry.payload_bytes);
-			take_entry(reader, names, &entry, payload);
+			take_entry(reader, namer, &entry, payload);
 		}
 		at += whole;
 	}
 }
 
-static int read_directory(struct reader *reader, const struct ky_open_ring *ring)
+static int read_directory(struct reader *reader, const struct ky_ring_namer *namer)
 {
 	uint8_t *payload = ky_alloc(PAYLOAD_BYTES_MAX);
-	struct ky_ring_names *names = NULL;
-	int err = payload == NULL ? -ENOMEM :
-				    ky_ring_names_open(&names, ring->image, ring->image_bytes);
 
-	if (err == 0 && ring->pid != 0)
-		ky_ring_names_process(names, ring->pid);
-	if (err == 0)
-		walk_directory(reader, names, payload);
-	ky_ring_names_close(names);
+	if (payload == NULL)
+		return -ENOMEM;
+	walk_directory(reader, namer, payload);
 	ky_free(payload);
-	return err < 0 ? err : reader->out->metadata.failed == -ENOMEM ? -ENOMEM : 0;
+	return reader->out->metadata.failed == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* ---- words ---- */
@@ -389,14 +384,14 @@ static int read_drained_path(struct ky_ring_status *out, const struct ky_open_ri
 
 	if (tail == NULL)
 		return -ENOMEM;
-	ky_ring_tail_read(tail, ring);
+	ky_ring_progress_read(tail, ring);
 	memcpy(out->drained_path, tail->path, sizeof(out->drained_path));
 	ky_free(tail);
 	return 0;
 }
 
 int ky_ring_status_read(struct ky_ring_status *out, const struct ky_open_ring *ring,
-			const struct ky_found_ring *found)
+			const struct ky_found_ring *found, const struct ky_ring_namer *namer)
 {
 	struct reader reader = {.out = out, .found = found};
 	int err;
@@ -416,7 +411,7 @@ int ky_ring_status_read(struct ky_ring_status *out, const struct ky_open_ring *r
 	if (err == 0)
 		err = read_polls(&reader);
 	if (err == 0)
-		err = read_directory(&reader, ring);
+		err = read_directory(&reader, namer);
 	ky_timeline_release(&reader.timeline);
 	return err;
 }

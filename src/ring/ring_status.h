@@ -60,9 +60,15 @@ struct ky_ring_status {
 	char drained_path[KY_DRAINED_PATH_BYTES]; /* "": nobody has noted where it goes */
 };
 
+/* Names of code that the ring knows by address alone. */
+struct ky_ring_namer {
+	ky_name_fn name; /* NULL: such names stay empty */
+	void *ctx;
+};
+
 /* Inside ky_ring_guarded(). Returns 0, -ENOMEM, KYMO_E_*. Release it in either case. */
 int ky_ring_status_read(struct ky_ring_status *out, const struct ky_open_ring *ring,
-			const struct ky_found_ring *found);
+			const struct ky_found_ring *found, const struct ky_ring_namer *namer);
 void ky_ring_status_release(struct ky_ring_status *state);
 
 #endif

@@ -26,8 +26,9 @@ void ky_ring_names_close(struct ky_ring_names *names);
  * first look-up. */
 void ky_ring_names_process(struct ky_ring_names *names, uint32_t pid);
 
-/* A ky_name_fn (drain.h); ctx is the object. A task table gives its future's type, or "A or B" when
- * the linker folded several into one; any other code address gives its function. 0 when unknown. */
+/* A ky_name_fn (wire/ring_image.h); ctx is the object. A task table gives its future's type, or
+ * "A or B" when the linker folded several into one; any other code address gives its function. 0
+ * when unknown. */
 size_t ky_ring_names_text(void *ctx, const struct ky_entry_name *entry, char *out, size_t capacity);
 
 #endif

@@ -447,4 +447,9 @@ _Static_assert(sizeof(struct ky_ring_control) <= 4096, "page 1 is one page");
 _Static_assert(sizeof(struct ky_ring_side) <= 98304, "the side area is small");
 _Static_assert(sizeof(struct ky_entry) == 24, "directory entries are 8-byte aligned");
 
+/* Turns a name of the directory into text. entry->text_bytes of 0 means: only code is known.
+ * Returns bytes written (<= capacity), 0 when unknown (the drain writes module+offset itself). */
+typedef size_t (*ky_name_fn)(void *ctx, const struct ky_entry_name *entry, char *out,
+			     size_t capacity);
+
 #endif

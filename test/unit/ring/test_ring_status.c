@@ -34,10 +34,11 @@ static int close_ring(void **state)
 static int read_as(uint32_t found_state)
 {
 	const struct ky_found_ring found = {.state = found_state};
+	const struct ky_ring_namer no_namer = {.name = NULL};
 	struct ky_open_ring ring = {.fd = -1, .image = built.image};
 
 	ring.image_bytes = built.image_bytes;
-	return ky_ring_status_read(status, &ring, &found);
+	return ky_ring_status_read(status, &ring, &found, &no_namer);
 }
 
 static void ring_status__open_polls_of_a_dead_process_end_with_its_last_record(void **state)

@@ -4,8 +4,8 @@
 #include <base/gnu.h>
 
 #include <base/buf.h>
-#include <agent/ring_tail.h>
-#include <ship/trace_end.h>
+#include <edit/ring_tail.h>
+#include <edit/trace_end.h>
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <stdio.h>

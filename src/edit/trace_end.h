@@ -2,8 +2,8 @@
 /* trace_end.h - how far a trace on disk reaches, and where its writer was killed inside a chunk.
  * Threads: any.
  */
-#ifndef KY_SHIP_TRACE_END_H
-#define KY_SHIP_TRACE_END_H
+#ifndef KY_EDIT_TRACE_END_H
+#define KY_EDIT_TRACE_END_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <ship/trace_end.h>
+#include <edit/trace_end.h>
 
 #include <fcntl.h>
 #include <read/trace.h>

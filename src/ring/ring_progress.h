@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_tail.h - the part of a ring that is not on disk yet: what whoever streamed it notes down in
- * the ring, and where a recovery therefore goes on.
+/* ring_progress.h - how much of a ring is on disk: the drain that streams it notes that down in the
+ * ring, and a recovery reads the notes.
  *
  * Invariant: a chunk's note is in the ring before the chunk is on disk, so the last chunk found
  *            there has one, unless more than KY_DRAINED_CHUNKS were written behind it.
  * Threads:   one writer a ring; readers any. What is read comes from an untrusted image.
  */
-#ifndef KY_AGENT_RING_TAIL_H
-#define KY_AGENT_RING_TAIL_H
+#ifndef KY_RING_RING_PROGRESS_H
+#define KY_RING_RING_PROGRESS_H
 
 #include <ring/ring_finder.h>
 #include <wire/chunk.h>
@@ -47,12 +47,6 @@ struct ky_ring_tail {
 };
 
 /* Copies the notes. Run it inside ky_ring_guarded(). */
-void ky_ring_tail_read(struct ky_ring_tail *tail, const struct ky_open_ring *ring);
-
-/* Looks at what is on disk, and settles from which event on the ring is needed. */
-void ky_ring_tail_settle(struct ky_ring_tail *tail);
-
-/* Once what the ring gives is on disk: takes the part of a chunk away that would be there twice. */
-int ky_ring_tail_trim(const struct ky_ring_tail *tail);
+void ky_ring_progress_read(struct ky_ring_tail *tail, const struct ky_open_ring *ring);
 
 #endif
