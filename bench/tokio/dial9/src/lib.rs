@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The peer as its README sets it up: disk buffer, task tracking on, one worker, wakes through its
 //! spawn. With DIAL9_BENCH_GZIP set its worker compresses the segments, as it does by default where
-//! any stage is configured (symbols, an uploader). With DIAL9_BENCH_SAMPLER, which wants the
-//! feature `profiler`, its profiler samples the processor at its default 99 Hz, by `perf` or by
-//! `ctimer`; symbols are left to a reader then, as kymo leaves them.
+//! any stage is configured (symbols, an uploader). DIAL9_BENCH_ROTATE_S is the age in seconds at
+//! which it seals a segment, in place of its 60. With DIAL9_BENCH_SAMPLER, which wants the feature
+//! `profiler`, its profiler samples the CPU at its default 99 Hz, by `perf` or by `ctimer`; symbols
+//! are left to a reader then, as kymo leaves them.
 
 use dial9::{
     Dial9HandleTokioExt, DiskBuffer, RecorderBuilder, RecorderPipelineExt, TokioAttachOptions,
@@ -42,8 +43,13 @@ where
 {
     let directory =
         std::env::var("DIAL9_BENCH_DIR").expect("DIAL9_BENCH_DIR names the trace directory");
-    let writer =
-        DiskBuffer::builder().base_path(directory).max_total_size(8 << 30).build().unwrap();
+    let rotate_s = std::env::var("DIAL9_BENCH_ROTATE_S").ok().and_then(|text| text.parse().ok());
+    let writer = DiskBuffer::builder()
+        .base_path(directory)
+        .max_total_size(8 << 30)
+        .maybe_rotation_period(rotate_s.map(std::time::Duration::from_secs))
+        .build()
+        .unwrap();
     let mut recorder = with_profiler(dial9::recorder(writer));
     if std::env::var_os("DIAL9_BENCH_GZIP").is_some() {
         recorder = recorder.with_custom_pipeline(|pipeline| pipeline.gzip().write_back());
