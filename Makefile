@@ -43,9 +43,10 @@ lint: setup
 format: setup
 	@python3 tools/tidy.py --format
 
-# ROUNDS=3 for a quick look.
+# ROWS=cost: some areas alone. ROUNDS=3: a quick check. AGAINST=DIR: beside another build's kymo.
 bench: setup
-	@python3 bench/run.py $(if $(ROUNDS),--rounds $(ROUNDS))
+	@python3 bench/run.py $(ROWS:%=--only %) $(ROUNDS:%=--rounds %) $(SEED:%=--seed %) \
+		$(AGAINST:%=--against %)
 
 clean:
 	rm -rf build build-*

@@ -10,22 +10,24 @@ import argparse
 import os
 import pathlib
 import platform
+import secrets
 import subprocess
 import sys
 import time
 
-from measure import (alloc, drain, dumps, emit, end_to_end, flight, memory, off_cpu, places,
-                     programs, read, resources, sampler, steady, symbols, unwind, watch)
+from measure import (alloc, cost, drain, dumps, emit, end_to_end, flight, memory, off_cpu, places,
+                     programs, read, resources, sampler, symbols, unwind, watch)
 from measure.rows import table, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-release"
 LATEST = ROOT / "bench" / "results" / "latest.json"
+SOME = ROOT / "build" / "bench.json"
 AREAS = {"emit": emit.rows, "drain": drain.rows, "read": read.rows, "memory": memory.rows,
          "watch": watch.rows, "places": places.rows, "unwind": unwind.rows,
          "symbols": symbols.rows, "off_cpu": off_cpu.rows, "alloc": alloc.rows,
          "sampler": sampler.rows, "resources": resources.rows,
-         "end-to-end": end_to_end.rows, "steady": steady.rows, "flight": flight.rows,
+         "end-to-end": end_to_end.rows, "cost": cost.rows, "flight": flight.rows,
          "dumps": dumps.rows}
 ROUNDS = 15
 
@@ -81,36 +83,43 @@ def main():
     parser.add_argument("--only", action="append", choices=AREAS, help="this area alone")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"pairs (default {ROUNDS})")
     parser.add_argument("--output", type=pathlib.Path,
-                        help="default: bench/results/latest.json, of some areas alone: nowhere")
+                        help="default: bench/results/latest.json, of some areas alone: "
+                             "build/bench.json")
     parser.add_argument("--build", type=pathlib.Path, metavar="DIR",
                         help="measure this build as it is (default: build-release, built first)")
+    parser.add_argument("--against", type=pathlib.Path, metavar="DIR",
+                        help="area cost: measure the kymo of this build beside it")
+    parser.add_argument("--seed", type=int, default=secrets.randbits(32),
+                        help="of random orders and resamples (default: another one each time)")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds takes a number from 1 on")
     if not options.build:
         if subprocess.run([ROOT / "tools" / "build.sh", "release"]).returncode != 0:
             sys.exit("bench: the release build failed")
-    elif not (options.build / "kymo").is_file():
-        parser.error(f"{options.build} holds no program kymo")
+    for folder in filter(None, (options.build, options.against)):
+        if not (folder / "kymo").is_file():
+            parser.error(f"{folder} holds no program kymo")
 
     def progress(text):
         print(f"    {text}", file=sys.stderr, flush=True)
 
     build = (options.build or BUILD).resolve()
-    context = programs.Context(build, ROOT / "build" / "cargo" / "bench", options.rounds, progress)
-    settings = {"commit": commit(), "rounds": options.rounds, "load_average_before": load_average()}
+    context = programs.Context(build, ROOT / "build" / "cargo" / "bench", options.rounds, progress,
+                               options.seed, options.against and options.against.resolve())
+    settings = {"commit": commit(), "rounds": options.rounds, "seed": options.seed,
+                "load_average_before": load_average()}
     try:
         rows, broken = measure(context, options.only or list(AREAS))
     finally:
         context.close()
     if rows:
         settings["areas_without_result"] = broken
-        output = options.output or (None if options.only else LATEST)
-        if output:
-            write_json(output, machine(), settings, rows)
+        output = options.output or (SOME if options.only else LATEST)
+        write_json(output, machine(), settings, rows)
         print("\n" + "\n".join(table(rows)))
-        print(f"\n{output or 'not written'}: {len(rows)} rows; 1-minute load average before: "
-              f"{settings['load_average_before']}")
+        print(f"\n{output}: {len(rows)} rows; 1-minute load average before: "
+              f"{settings['load_average_before']}; seed {options.seed}")
     for area in broken:
         print(f"bench: {area} gave no result; its rows are missing")
     return 1 if broken else 0

@@ -7,15 +7,13 @@ turns. Where that program stretches the load as dumps do, it is the processors t
 """
 import concurrent.futures
 import contextlib
-import pathlib
-import re
 import socket
 import statistics
 import threading
-import time
 import types
 
-from .flight import CONNECTIONS, cpu_ns, load, rotated
+from .echo import cpu_ns
+from .flight import CONNECTIONS, load, rotated
 from .memory import host_of
 from .programs import Running, run
 from .rows import ratios, row
@@ -23,7 +21,6 @@ from .rows import ratios, row
 RING_BYTES = 64 << 20
 FILL = 1_800_000  # 40 bytes a request
 REQUESTS = 150_000
-IDLE_S = 20
 KINDS = ("quiet", "dumped", "burned", "once")
 
 
@@ -68,18 +65,6 @@ class Beside:
         return result
 
 
-def idle_share(pid):
-    """What `kymo run` does while nothing happens: % of a core, wake-ups a second."""
-    def looked():
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        return cpu_ns(pid), int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status).group(1))
-
-    cpu, wakes = looked()
-    time.sleep(IDLE_S)
-    cpu_after, wakes_after = looked()
-    return (cpu_after - cpu) / 1e7 / IDLE_S, (wakes_after - wakes) / IDLE_S
-
-
 def measure(context):
     """One server whose ring is full; loads of each kind take turns."""
     programs = types.SimpleNamespace(plain=context.crate("tokio/plain"))
@@ -96,7 +81,6 @@ def measure(context):
             with contextlib.closing(socket.create_connection(("127.0.0.1", int(port)))):
                 context.progress("dumps: filling a ring of 64 MiB")
                 load(programs, port, FILL)
-                figures["idle"] = idle_share(server.process.pid)
                 beside.dump()  # so that it is known how much to burn
                 beside.dump_ms.clear()
                 for index in range(rounds):
@@ -113,7 +97,6 @@ def rows_of(figures):
         return [100 * (ratio - 1) for ratio in ratios([found[key] for found in figures[kind]],
                                                       [found[key] for found in figures[base]])]
 
-    share, wakes = figures["idle"]
     result = [
         row("kymo dump of a full 64 MiB ring under load, zstd, CPU of the process",
             figures["dump_ms"], "ms", 300),
@@ -130,10 +113,7 @@ def rows_of(figures):
                 changes("dumped", "burned", key), "%"),
             row(f"{name} with one dump in it, change", changes("once", "quiet", key), "%"),
         ]
-    return result + [
-        row("kymo run --mode flight, no rule armed: share of a core", share, "%", 0.1),
-        row("kymo run --mode flight, no rule armed: wake-ups", wakes, "1/s", 20),
-    ]
+    return result
 
 
 def rows(context):

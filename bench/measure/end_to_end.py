@@ -15,10 +15,10 @@ VARIANTS = ("plain", "kymo", "dial9")
 EVENTS_ALONE = "kymo, events alone"
 EVENTS_ALONE_OPTIONS = ("--switches", "off", "--profile", ROOT / "bench" / "tokio" / "events.toml")
 YIELD_VARIANTS = (*VARIANTS, EVENTS_ALONE)
-# Retention profiles: the first writes everything, the second what was slow and counts the rest.
-PROFILES = {"kymo, profile default": "default", "kymo, profile profile": "profile"}
+# The preset that writes what was slow and counts the rest.
+PRESET = "kymo, profile"
 # Both write compressed segments in "dial9+gzip": the same work as kymo's. "dial9" writes them raw.
-ECHO_VARIANTS = (*VARIANTS, "dial9+gzip", *PROFILES)
+ECHO_VARIANTS = (*VARIANTS, "dial9+gzip", PRESET)
 POLLS = 700_000  # a pass: more than the default ring holds, little enough to be drained in time
 REQUESTS = 600_000  # long enough that start-up, some 10 ms, does not look like a cost of requests
 CONNECTIONS = 50
@@ -43,8 +43,8 @@ class Programs:
                 environment["DIAL9_BENCH_GZIP"] = "1"
             return ([self.dial9 / program, *arguments], environment)
         command = [self.plain / program, *arguments]
-        if variant in PROFILES:
-            command = ["--profile", PROFILES[variant], "--", *command]
+        if variant == PRESET:
+            command = ["--profile", "profile", "--", *command]
         elif variant == EVENTS_ALONE:
             command = [*EVENTS_ALONE_OPTIONS, "--", *command]
         elif variant == "kymo":
@@ -90,16 +90,15 @@ def echo_once(programs, variant):
         with Running(*command) as server:
             port = server.line()
             load, _, _ = run([programs.plain / "echo-load", port, str(CONNECTIONS), str(REQUESTS)])
-            _, cpu_s, _ = server.finish()
+            server.finish()
         result = json.loads(load)
         requests = result["requests"]
         if requests != REQUESTS:
             raise Broken(f"the echo server answered {requests} of {REQUESTS} requests")
-        result["cpu_ns"] = cpu_s * 1e9 / requests
         result["rate"] = requests / result["seconds"]
-        if variant in (*PROFILES, "kymo"):
-            # What a profile holds back is counted in histograms.
-            least = ({"HistogramEvent": 1} if PROFILES.get(variant) == "profile" else
+        if variant in (PRESET, "kymo"):
+            # What the preset holds back is counted in histograms.
+            least = ({"HistogramEvent": 1} if variant == PRESET else
                      dict.fromkeys(("PollStartEvent", "PollEndEvent", "WakeEventEvent"), requests))
             events, stored, _ = check_trace(programs.context.kymo, directory, least)
             result["bytes"], result["bytes_per_event"] = stored / requests, stored / events
@@ -178,21 +177,9 @@ def echo_rows(figures):
     def own_row(title, key, *rest):
         return row(title, column(figures, "kymo", key), *rest)
 
-    own, peer, raw_peer = (added(figures, variant, "cpu_ns")
-                           for variant in ("kymo", "dial9+gzip", "dial9"))
-    profiled = [entry for variant in PROFILES for entry in (
-        row(f"echo: kymo run --profile {PROFILES[variant]} adds, CPU of all processes per request",
-            added(figures, variant, "cpu_ns"), "ns"),
-        row(f"echo: kymo run --profile {PROFILES[variant]}, zstd bytes on disk per request",
-            column(figures, variant, "bytes"), "B"))]
     gzip = median_interval(column(figures, "dial9+gzip", "bytes"))[0]
     raw = median_interval(column(figures, "dial9", "bytes"))[0]
     return [
-        row("echo: untouched, server CPU per request", column(figures, "plain", "cpu_ns"), "ns"),
-        row("echo: kymo run adds, CPU of all processes per request", own, "ns", 250,
-            median_interval(peer)[0]),
-        share_row("echo: the same beside dial9 with its gzip stage", own, peer, 0.333),
-        share_row("echo: the same beside dial9 that does not compress", own, raw_peer, None),
         row("echo: throughput, untouched", column(figures, "plain", "rate"), "requests/s",
             better="higher"),
         row("echo: throughput, change by recording", change("kymo", "rate"), "%", None,
@@ -202,7 +189,8 @@ def echo_rows(figures):
         own_row("echo: zstd bytes on disk per event", "bytes_per_event", "B", 3.0),
         own_row("echo: zstd bytes on disk per request (dial9: gzip)", "bytes", "B", 9, gzip),
         own_row("echo: zstd bytes on disk per request (dial9: raw)", "bytes", "B", None, raw),
-        *profiled,
+        row("echo: kymo run --profile profile, zstd bytes on disk per request",
+            column(figures, PRESET, "bytes"), "B"),
     ]
 
 

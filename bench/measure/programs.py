@@ -28,8 +28,9 @@ class Lost(Broken):
 class Context:
     """Where the programs are and how often to run them."""
 
-    def __init__(self, build, cargo, rounds, progress):
+    def __init__(self, build, cargo, rounds, progress, seed=0, against=None):
         self.build, self.cargo, self.rounds = build, cargo, rounds
+        self.seed, self.against = seed, against  # of random orders; another build's directory
         self.kymo = build / "kymo"
         self.progress = progress
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="kymo-bench-"))

@@ -28,21 +28,31 @@ def significant(value, digits=5):
     return float(f"{value:.{digits}g}")
 
 
+def make_row(name, value, unit, *, target=None, peer=None, better="lower", spread=None, rounds=1,
+             **more):
+    """A row of the results. value None: no result, and more["no_result"] says why."""
+    return {"name": name, "value": None if value is None else significant(value), "unit": unit,
+            "target": target, "better": better,
+            "peer": None if peer is None else significant(peer),
+            "spread": None if spread is None else [significant(end) for end in spread],
+            "rounds": rounds, **more}
+
+
 def row(name, values, unit, target=None, peer=None, better="lower", **more):
-    """A row of the results. values: one figure a round, or a single number.
+    """A row that is the median of one figure a round, or a single number.
 
     peer is the same figure of dial9 in the same run; where it is something else, the name says so.
     """
     if isinstance(values, (int, float)):
         values = [values]
     middle, low, high = median_interval(values)
-    spread = [significant(low), significant(high)] if len(values) > 1 else None
-    return {"name": name, "value": significant(middle), "unit": unit, "target": target,
-            "better": better, "peer": None if peer is None else significant(peer),
-            "spread": spread, "rounds": len(values), **more}
+    return make_row(name, middle, unit, target=target, peer=peer, better=better,
+                    spread=(low, high) if len(values) > 1 else None, rounds=len(values), **more)
 
 
 def verdict(entry):
+    if entry["value"] is None:
+        return "no result"
     if entry["target"] is None:
         return ""
     reached = (entry["value"] <= entry["target"] if entry["better"] == "lower"
@@ -60,6 +70,8 @@ def number(value):
 def table(rows):
     """The rows as lines of text: first and third column to the left, numbers to the right."""
     def cells(entry):
+        if entry["value"] is None:
+            return (entry["name"], "no result", entry["unit"], "-", "-", "-", entry["no_result"])
         spread = entry["spread"]
         sign = "" if entry["target"] is None else "<= " if entry["better"] == "lower" else ">= "
         return (entry["name"], number(entry["value"]), entry["unit"],
