@@ -40,8 +40,17 @@ def event(type_id, delta_ns, fields):
     return b"\2" + struct.pack("<H", type_id) + delta_ns.to_bytes(3, "little") + fields
 
 
-def metadata(pid):
-    pairs = {b"pid": pid, b"boot_id": b"11111111-2222", b"process.start_time_ticks": b"7"}
+def varint(number):
+    data = b""
+    while number >= 0x80:
+        data += bytes([number & 0x7f | 0x80])
+        number >>= 7
+    return data + bytes([number])
+
+
+def metadata(pid, more=()):
+    pairs = {b"pid": pid, b"boot_id": b"11111111-2222", b"process.start_time_ticks": b"7",
+             **dict(more)}
     return schema(5, b"SegmentMetadataEvent", [(b"entries", 10)]) + event(
         5, 1, struct.pack("<I", len(pairs)) +
         b"".join(text32(key) + text32(value) for key, value in pairs.items()))
@@ -62,6 +71,26 @@ def index():
 
 def stream(at_ns, *frames):
     return HEADER + b"\5" + struct.pack("<Q", at_ns) + b"".join(frames)
+
+
+def part(name, from_ns, to_ns, *frames):
+    """What a stream or a dump holds of one process, whose counter has one tick a ns."""
+    coverage = {b"coverage.ring": b"1", b"coverage.part": name,
+                b"coverage.from_ticks": b"%d" % from_ns, b"coverage.to_ticks": b"%d" % to_ns}
+    clock = schema(9, b"CounterClockEvent", [(b"ticks", 9), (b"clock_ns", 9), (b"rate_q48", 9)])
+    return stream(from_ns, metadata(b"11", coverage), clock,
+                  event(9, 1, varint(from_ns) * 2 + varint(1 << 48)), *frames)
+
+
+def at(ns):
+    return b"\5" + struct.pack("<Q", ns)
+
+
+def fired(ns, rule):
+    names = {b"a": 1, b"b": 2}
+    pool = b"".join(b"\3" + struct.pack("<II", 1, i) + text32(name) for name, i in names.items())
+    return (at(ns) + pool + schema(11, b"TriggerEvent", [(b"rule", 7), (b"value", 9)]) +
+            event(11, 0, struct.pack("<I", names[rule]) + varint(3)))
 
 
 class Convert(unittest.TestCase):
@@ -177,6 +206,31 @@ class Convert(unittest.TestCase):
         said, err = self.convert("--recompress", odd)
         self.assertEqual(self.out.read_bytes(), odd.read_bytes())
         self.assertEqual((said["indexed"], said["events"], err), (False, 3, ""))
+
+    def counts(self, *paths):
+        said = json.loads(subprocess.run([KYMO, "info", "--json", *paths], check=True,
+                                         capture_output=True).stdout)
+        return {entry["name"]: entry["count"] for entry in said["types"]}, said["copies"]
+
+    def test_a_rule_that_fired_is_in_its_dump_and_in_the_stream_and_counts_once(self):
+        ms = 1_000_000
+        whole = self.file("stream", part(b"stream-1", ms, 10 * ms, at(3 * ms), poll(0, 3),
+                                         fired(5 * ms, b"a")))
+        dump = self.file("dump", part(b"dump", 2 * ms, 20 * ms, at(3 * ms), poll(0, 3),
+                                      fired(5 * ms + 300_000, b"a"), fired(6 * ms, b"b"),
+                                      at(12 * ms), poll(0, 4)))
+        for order in ((whole, dump), (dump, whole)):
+            counts, copies = self.counts(*order)
+            self.assertEqual((counts["PollStartEvent"], counts["TriggerEvent"]), (2, 2))
+            self.assertEqual(copies, 4)  # the poll, the rule, the reading of the clock
+
+    def test_a_file_of_several_parts_keeps_all_that_it_has(self):
+        ms = 1_000_000
+        both = self.file("both", part(b"stream-1", ms, 10 * ms, at(3 * ms), poll(0, 3)),
+                         part(b"dump", 2 * ms, 20 * ms, at(4 * ms), poll(0, 3)))
+        other = self.file("other", part(b"dump", 2 * ms, 20 * ms, at(4 * ms), poll(0, 3)))
+        counts, copies = self.counts(both, other)
+        self.assertEqual((counts["PollStartEvent"], copies), (3, 0))
 
     def bad_text(self):
         fields = [(b"text", 4), (b"raw", 5), (b"pooled", 7), (b"map", 10), (b"na\xc0me", 4)]
