@@ -353,11 +353,14 @@ static void on_wait(struct ky_convert *convert, struct ky_dthread *thread, const
 /* While threads and workers are as they were before the record. */
 static inline bool takes_record(struct ky_convert *convert, uint64_t ns)
 {
-	bool is_tied = convert->merged_ticks == convert->chunk.last_ticks;
+	struct ky_open_chunk *chunk = &convert->chunk;
 
-	return ky_chunk_takes(&convert->chunk, ns,
-			      KY_RECORD_EVENTS_MAX + (is_tied ? 0 : KY_TIES_EVENTS),
-			      KY_RECORD_BYTES_MAX + (is_tied ? 0 : KY_TIES_BYTES));
+	if (__builtin_expect(ky_chunk_takes(chunk, ns, KY_RECORD_EVENTS_MAX + KY_TIES_EVENTS,
+					    KY_RECORD_BYTES_MAX + KY_TIES_BYTES),
+			     1))
+		return true;
+	return convert->merged_ticks == chunk->last_ticks &&
+	       ky_chunk_takes(chunk, ns, KY_RECORD_EVENTS_MAX, KY_RECORD_BYTES_MAX);
 }
 
 /* What was open before the gap is not known to be open behind it; carried[] says what is. */
@@ -406,8 +409,10 @@ static bool on_carried(struct ky_convert *convert, struct ky_dthread *thread,
 		       const struct ky_rec *rec, uint64_t ns)
 {
 	uint32_t total = (uint32_t)rec[1].a, at = rec->arg;
+	bool was_cut = convert->cut_for == KY_CUT_FOR_CARRIED;
 	uint64_t begin = rec[1].ticks, begin_ns;
 
+	convert->cut_for = KY_CUT_FOR_NONE;
 	if (total == 0) {
 		forget_polls(convert, thread, 0);
 		return true;
@@ -421,11 +426,10 @@ static bool on_carried(struct ky_convert *convert, struct ky_dthread *thread,
 		begin_ns = ky_timeline_ns(&convert->common->timeline, begin);
 		if (begin_ns > ns)
 			begin_ns = ns;
-		if (convert->cut_for != KY_CUT_FOR_CARRIED && is_older(convert, begin_ns)) {
+		if (!was_cut && is_older(convert, begin_ns)) {
 			if (push_poll(convert, thread, rec->a, begin, begin_ns, ns))
 				ky_convert_open_poll(convert, thread, thread->depth - 1, ns);
-		} else if (convert->cut_for != KY_CUT_FOR_CARRIED &&
-			   !takes_record(convert, begin_ns)) {
+		} else if (!was_cut && !takes_record(convert, begin_ns)) {
 			convert->cut_for = KY_CUT_FOR_CARRIED;
 			convert->cut_ns = begin_ns;
 			return false;
@@ -687,69 +691,60 @@ static bool is_told_before(struct ky_convert *convert, const struct ky_rec *rec)
 	return true;
 }
 
-/* Its place in the order of time. Returns false where the chunk has no room for its events. */
-static inline bool begin_record(struct ky_convert *convert, const struct ky_rec *rec, uint64_t *ns)
+/* The room covers all events of the record at this time: writers do not ask again. */
+static inline bool has_room(struct ky_convert *convert, const struct ky_rec *rec, uint64_t ns)
 {
-	struct ky_drain_common *common = convert->common;
-
-	if (__builtin_expect(rec->ticks < convert->merged_ticks, 0)) {
-		common->stats.records_late++;
-		if (*ns < common->from_ns && !convert->chunk.is_muted)
-			*ns = common->from_ns;
-	} else {
-		convert->merged_ticks = rec->ticks;
-		convert->merged_ns = *ns;
-	}
-	convert->chunk.record_ticks = rec->ticks;
-	/* Covers all events of the record at this time: writers do not ask again. */
-	if (__builtin_expect(common->from_ticks && is_told_before(convert, rec), 0))
-		return true;
-	return takes_record(convert, *ns);
-}
-
-static void end_record(struct ky_convert *convert)
-{
-	struct ky_open_chunk *chunk = &convert->chunk;
-
-	chunk->last_ties = convert->merged_ticks == chunk->last_ticks ? chunk->last_ties + 1 : 1;
-	chunk->last_ticks = convert->merged_ticks;
-	convert->cut_for = KY_CUT_FOR_NONE;
+	return (__builtin_expect(convert->common->from_ticks != 0, 0) &&
+		is_told_before(convert, rec)) ||
+	       takes_record(convert, ns);
 }
 
 int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, uint64_t limit)
 {
 	struct ky_drain_common *common = convert->common;
+	struct ky_open_chunk *chunk = &convert->chunk;
 	/* Nothing below adds to a queue. */
 	struct ky_queue *queue = &thread->queue;
 	const struct ky_rec *rec = queue->recs + queue->head, *end = queue->recs + queue->tail;
+	/* What the chunk was cut for goes into it, whatever room the start of it has left. */
+	const struct ky_rec *cut = convert->cut_for == KY_CUT_FOR_NONE ? NULL : rec;
 	uint32_t taken;
 
+	if (convert->cut_for == KY_CUT_FOR_RECORD)
+		convert->cut_for = KY_CUT_FOR_NONE;
 	while (rec < end && rec->ticks <= limit) {
-		uint64_t ns = convert->record_ns;
+		uint64_t ns = ky_timeline_ns(&common->timeline, rec->ticks);
 
-		if (__builtin_expect(convert->cut_for == KY_CUT_FOR_NONE, 1)) {
-			ns = ky_timeline_ns(&common->timeline, rec->ticks);
-			if (__builtin_expect(ns > common->to_ns, 0)) {
-				rec = end; /* what comes after it is later still */
-				break;
-			}
-			if (__builtin_expect(!begin_record(convert, rec, &ns), 0)) {
-				convert->cut_for = KY_CUT_FOR_RECORD;
-				convert->cut_ns = convert->record_ns = ns;
-				break;
-			}
+		if (__builtin_expect(ns > common->to_ns, 0)) {
+			rec = end; /* what comes after it is later still */
+			break;
 		}
-		ky_chunk_tell_clock(&convert->chunk, rec->ticks, ns);
+		if (__builtin_expect(rec->ticks < convert->merged_ticks, 0)) {
+			common->stats.records_late += rec != cut;
+			if (ns < common->from_ns && !chunk->is_muted)
+				ns = common->from_ns;
+		} else {
+			convert->merged_ticks = rec->ticks;
+			convert->merged_ns = ns;
+		}
+		chunk->record_ticks = rec->ticks;
+		if (__builtin_expect(!has_room(convert, rec, ns), 0) && rec != cut) {
+			convert->cut_for = KY_CUT_FOR_RECORD;
+			convert->cut_ns = ns;
+			break;
+		}
+		ky_chunk_tell_clock(chunk, rec->ticks, ns);
 		if (__builtin_expect(!thread->is_announced, 0))
 			ky_convert_thread(convert, thread, ns);
 		taken = tell(convert, thread, rec, ns);
-		if (__builtin_expect(!taken, 0)) {
-			convert->record_ns = ns;
+		if (__builtin_expect(!taken, 0))
 			break;
-		}
 		rec += taken;
 		thread->last_ns = ns;
-		end_record(convert);
+		chunk->last_ties = convert->merged_ticks == chunk->last_ticks ?
+					   chunk->last_ties + 1 :
+					   1;
+		chunk->last_ticks = convert->merged_ticks;
 	}
 	taken = (uint32_t)(rec - queue->recs) - queue->head;
 	common->threads.queues.waiting -= taken;

@@ -30,7 +30,6 @@ struct ky_convert {
 	uint64_t merged_ns;    /* largest time written */
 	enum ky_convert_cut_for cut_for;
 	uint64_t cut_ns;            /* of the chunk that is wanted */
-	uint64_t record_ns;         /* of the record it is wanted for */
 	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
 	uint64_t credited_drops[5]; /* reported from the header before their record came */
 	uint64_t drops_since_ns;

@@ -4,12 +4,6 @@
 #include <drain/convert_stage.h>
 #include <drain/hot_record.h>
 
-enum run_end {
-	RUN_OVER, /* the thread has nothing more for this merge */
-	RUN_LATER,
-	RUN_CUT
-};
-
 /* What the hot way does not take. */
 static __attribute__((noinline)) struct ky_hot
 convert_head(struct ky_convert *convert, struct ky_dthread *thread, struct ky_hot hot)
@@ -50,11 +44,12 @@ take_hot(struct ky_convert *convert, struct ky_hot *hot, struct ky_dthread *thre
 	return rec;
 }
 
-/* Converts what this thread has up to the others. */
-static inline __attribute__((always_inline)) enum run_end advance(struct ky_convert *convert,
-								  struct ky_hot *hot,
-								  struct ky_merge_entry *entry,
-								  uint64_t limit, uint64_t through)
+/* Converts what this thread has up to the others. False: it has nothing more for this merge, or
+ * the chunk is to be cut for its next record. */
+static inline __attribute__((always_inline)) bool advance(struct ky_convert *convert,
+							  struct ky_hot *hot,
+							  struct ky_merge_entry *entry,
+							  uint64_t limit, uint64_t through)
 {
 	struct ky_dthread *thread = entry->thread;
 	const struct ky_rec *rec;
@@ -65,41 +60,45 @@ static inline __attribute__((always_inline)) enum run_end advance(struct ky_conv
 		if (__builtin_expect(!ky_hot_may_be(convert), 0)) {
 			*hot = convert_run(convert, thread, limit);
 			if (convert->cut_for)
-				return RUN_CUT;
+				return false;
 			rec = thread->queue.recs + thread->queue.head;
 		} else {
 			rec = take_hot(convert, hot, thread, limit);
 		}
 		if (ky_queue_is_empty(&thread->queue)) {
 			thread->queue.head = thread->queue.tail = 0;
-			return RUN_OVER;
+			return false;
 		}
 		if (rec->ticks > limit) {
 			entry->ticks = rec->ticks;
-			return rec->ticks <= through ? RUN_LATER : RUN_OVER;
+			return rec->ticks <= through;
 		}
 		*hot = convert_head(convert, thread, *hot);
 		if (convert->cut_for)
-			return RUN_CUT;
+			return false;
 		if (ky_queue_is_empty(&thread->queue))
-			return RUN_OVER;
+			return false;
 	}
+}
+
+static bool is_cut(const struct ky_convert *convert)
+{
+	return convert->cut_for != KY_CUT_FOR_NONE;
 }
 
 static void run_many(struct ky_convert *convert, struct ky_merge *merge)
 {
 	struct ky_merge_entry *heap = merge->entries;
 	struct ky_hot hot = ky_hot_begin(convert);
+	uint64_t through = merge->through;
 	uint32_t count = merge->count;
 
 	while (count) {
-		enum run_end end = advance(convert, &hot, &heap[0], ky_merge_runner_up(heap, count),
-					   merge->through);
-
-		if (end == RUN_CUT)
-			break;
-		if (end == RUN_OVER)
+		if (!advance(convert, &hot, &heap[0], ky_merge_runner_up(heap, count), through)) {
+			if (is_cut(convert))
+				break;
 			heap[0] = heap[--count];
+		}
 		if (count)
 			ky_merge_sift_down(heap, count, 0);
 	}
@@ -111,20 +110,20 @@ static void run_few(struct ky_convert *convert, struct ky_merge *merge)
 {
 	struct ky_merge_entry *entries = merge->entries;
 	struct ky_hot hot = ky_hot_begin(convert);
+	uint64_t next = merge->cut_limit, through = merge->through;
 	uint32_t count = merge->count, at = merge->cut_at;
-	uint64_t next = merge->cut_limit;
 
 	if (count && !merge->was_cut)
 		at = ky_merge_scan(entries, count, &next);
 	while (count) {
-		enum run_end end = advance(convert, &hot, &entries[at], next, merge->through);
-
-		if (end == RUN_CUT)
-			break;
-		if (end == RUN_OVER)
+		if (!advance(convert, &hot, &entries[at], next, through)) {
+			if (is_cut(convert))
+				break;
 			entries[at] = entries[--count];
-		if (count)
-			at = ky_merge_scan(entries, count, &next);
+			if (!count)
+				break;
+		}
+		at = ky_merge_scan(entries, count, &next);
 	}
 	ky_hot_settle(convert, hot);
 	merge->count = count;
@@ -138,7 +137,7 @@ int ky_convert_run(struct ky_convert *convert, struct ky_merge *merge, uint64_t 
 		run_many(convert, merge);
 	else
 		run_few(convert, merge);
-	merge->was_cut = convert->cut_for != KY_CUT_FOR_NONE;
+	merge->was_cut = is_cut(convert);
 	*ns = convert->cut_ns;
 	return merge->was_cut ? KY_CONVERT_CUT : 0;
 }
