@@ -409,7 +409,7 @@ class Stream(unittest.TestCase):
 
     def exported(self, form, kind):
         file = self.at.dir / f"{kind}.{form}"
-        told = self.at.json("export", "--to", form, "--kind", kind, "-o", file, self.traces)
+        told = self.at.json("export", "--format", form, "--kind", kind, "-o", file, self.traces)
         self.assertEqual((told["format"], told["kind"]), (form, kind))
         self.assertGreater(told["samples"], 0)
         return file.read_bytes()
@@ -698,7 +698,7 @@ class Usage(Case):
         text.write_text("no trace\n", encoding="utf-8")
         reading = [(command, *option) for command, option in
                    (("info", ()), ("report", ()), ("events", ()), ("symbolize", ()),
-                    ("export", ("--to", "folded")), ("convert", ("-o", "out.trc")))]
+                    ("export", ("--format", "folded")), ("convert", ("-o", "out.trc")))]
         living = [("status",), ("set",), ("dump",)]
         wrong = [(2, "nonsense", ("nonsense",)), (125, "Usage", ("run",)),
                  (127, nothing, ("run", "--", nothing)), (126, text, ("run", "--", text)),
@@ -712,11 +712,11 @@ class Usage(Case):
                  (1, SERVICE, ("mark", SERVICE, "deploy 7")),
                  (1, SERVICE, ("recover", SERVICE)), (2, "soon", ("dump", "1", "--last", "soon")),
                  (2, "yesterday", ("report", "--from", "yesterday", text)),
-                 (2, "many", ("report", "--worst", "many", text)),
+                 (2, "many", ("report", "--limit", "many", text)),
                  (2, "xml", ("events", "--format", "xml", text)),
-                 (2, "svg", ("export", "--to", "svg", text)),
-                 (2, "all", ("export", "--to", "folded", "--kind", "all", text)),
-                 (2, "-o", ("convert", text)), (2, "lzma", ("convert", "-c", "lzma", text)),
+                 (2, "svg", ("export", "--format", "svg", text)),
+                 (2, "all", ("export", "--format", "folded", "--kind", "all", text)),
+                 (2, "-o", ("convert", text)), (2, "lzma", ("convert", "--compress", "lzma", text)),
                  (2, "often", ("ps", "--interval", "often")), (2, "more", ("ps", "more")),
                  (1, nothing, ("doctor", nothing)), (2, "one", ("doctor", "one", "two")),
                  (2, "which process", ("attach",)), (2, "which process", ("detach",)),

@@ -389,11 +389,13 @@ def rule_events(tree):
 
 
 def rule_generated(tree):
-    if "tools/gen_events.py" in tree.files:
-        done = subprocess.run([sys.executable, "tools/gen_events.py", "--check"], cwd=tree.root,
-                              text=True, capture_output=True)
+    for name in ("tools/gen_events.py", "tools/gen_completion.py"):
+        if name not in tree.files:
+            continue
+        done = subprocess.run([sys.executable, name, "--check"], cwd=tree.root, text=True,
+                              capture_output=True)
         if done.returncode != 0:
-            yield "tools/gen_events.py", 1, (done.stdout + done.stderr).strip() or "files differ"
+            yield name, 1, (done.stdout + done.stderr).strip() or "files differ"
 
 
 def rule_layout(tree):

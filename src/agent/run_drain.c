@@ -29,8 +29,9 @@ static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain 
 					 .retain = &options->profile.retain};
 	int err = ky_drain_open(out, &drain);
 
-	for (size_t i = 0; err >= 0 && i < options->metadata_count; i++)
-		err = ky_drain_metadata(*out, options->metadata[i].key, options->metadata[i].value);
+	for (size_t i = 0; err >= 0 && i < options->output.metadata_count; i++)
+		err = ky_drain_metadata(*out, options->output.metadata[i].key,
+					options->output.metadata[i].value);
 	if (err < 0) {
 		ky_drain_close(*out);
 		*out = NULL;
@@ -79,7 +80,7 @@ static void open_resources(struct ky_run_drain *run)
 
 static void look_at_resources(struct ky_run_drain *run, uint64_t now_ns)
 {
-	uint64_t started_ns = run->options->resource_ms * UINT64_C(1000000);
+	uint64_t started_ns = run->options->sampling.resource_ms * UINT64_C(1000000);
 	uint32_t looks = run->resources.looks;
 
 	(void)ky_resource_step(&run->resources, &run->proc,

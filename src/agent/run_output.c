@@ -33,16 +33,16 @@ static int open_store(struct ky_run_output *output)
 	struct ky_run_outputs *shared = output->shared;
 	const struct ky_run_options *options = shared->options;
 	char errbuf[512] = "";
-	struct ky_store_options store = {.file = options->file,
+	struct ky_store_options store = {.file = options->output.file,
 					 .file_further_pid = shared->has_file ? output->pid : 0,
-					 .directory = options->directory,
+					 .directory = options->output.directory,
 					 .service = options->service != NULL ? options->service :
 									       output->service,
 					 .run = output->run_name,
-					 .stage = &options->stage,
-					 .segment_bytes_max = options->segment_bytes_max,
-					 .rotate_interval_ns = options->rotate_interval_ns,
-					 .total_bytes_max = options->total_bytes_max,
+					 .stage = &options->output.stage,
+					 .segment_bytes_max = options->output.segment_bytes_max,
+					 .rotate_interval_ns = options->output.rotate_interval_ns,
+					 .total_bytes_max = options->output.total_bytes_max,
 					 .errbuf = errbuf,
 					 .errbuf_bytes = sizeof(errbuf)};
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -56,8 +56,9 @@ static int open_store(struct ky_run_output *output)
 		return 0;
 	keep_error(shared, err);
 	if (!shared->said_trouble)
-		ky_run_say("%s%s%s%s", options->file != NULL ? "" : options->directory,
-			   options->file != NULL ? "" : ": ",
+		ky_run_say("%s%s%s%s",
+			   options->output.file != NULL ? "" : options->output.directory,
+			   options->output.file != NULL ? "" : ": ",
 			   errbuf[0] != '\0' ? errbuf : kymo_error_text(err),
 			   /* A flight is in its ring all the same. */
 			   options->is_flight ?
@@ -111,7 +112,7 @@ static void tell_write_error(const struct ky_run_output *output, int err)
 	char why[KY_DISK_ROOM_BYTES];
 
 	keep_error(shared, err);
-	if (err == KYMO_E_LIMIT && options->file != NULL) {
+	if (err == KYMO_E_LIMIT && options->output.file != NULL) {
 		if (!shared->said_full)
 			ky_run_say("%s is as large as --total-bytes allows: what comes now is "
 				   "only counted, CMD is not affected",
@@ -121,7 +122,7 @@ static void tell_write_error(const struct ky_run_output *output, int err)
 	}
 	if (!shared->said_trouble)
 		ky_run_say("%s: %s; events are lost until %s, CMD is not affected",
-			   options->file != NULL ? output->path : options->directory,
+			   options->output.file != NULL ? output->path : options->output.directory,
 			   ky_disk_room_text(why, output->path, err),
 			   ky_disk_room_is_missing(err) ? "there is room (-o takes another place)" :
 							  "this works");
@@ -164,9 +165,9 @@ int ky_run_output_cut(struct ky_run_output *output, struct ky_cut_options *optio
 	options->chunk_ctx = output;
 	options->pairs = pairs;
 	pairs[options->pair_count++] = (struct ky_cut_pair){"kymo.dump.reason", reason};
-	for (i = 0; i < run->metadata_count; i++)
-		pairs[options->pair_count++] = (struct ky_cut_pair){run->metadata[i].key,
-								    run->metadata[i].value};
+	for (i = 0; i < run->output.metadata_count; i++)
+		pairs[options->pair_count++] = (struct ky_cut_pair){run->output.metadata[i].key,
+								    run->output.metadata[i].value};
 	err = ky_cut(options, report);
 	ky_run_output_wait(output);
 	return err;

@@ -41,8 +41,8 @@ struct ky_run_sampler {
 
 static bool uses_perf(const struct ky_run_sampler *sampler)
 {
-	return sampler->options->sample_hz &&
-	       sampler->options->sample_source != KY_RUN_SOURCE_TIMERS;
+	return sampler->options->sampling.hz &&
+	       sampler->options->sampling.source != KY_RUN_SOURCE_TIMERS;
 }
 
 static uint32_t pid_at(const void *ctx, uint32_t i)
@@ -73,7 +73,7 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 	if (!sampler)
 		return -ENOMEM;
 	sampler->options = options;
-	sampler->how = (struct ky_perf_options){.rate_hz = options->sample_hz,
+	sampler->how = (struct ky_perf_options){.rate_hz = options->sampling.hz,
 						.stack_bytes = STACK_BYTES,
 						.has_kernel = true,
 						.is_at_exec = true};
@@ -81,9 +81,9 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 		sampler->refusal = ky_perf_test(&sampler->how);
 	if (uses_perf(sampler) && !sampler->refusal)
 		init_duty(sampler);
-	if (!options->is_without_switches)
+	if (!options->sampling.is_without_switches)
 		(void)ky_switch_windows_open(&sampler->switches, &switches, false);
-	ky_switch_windows_add_wakes(sampler->switches, pid_at, options->has_kernel_stacks);
+	ky_switch_windows_add_wakes(sampler->switches, pid_at, options->sampling.has_kernel_stacks);
 	return 0;
 }
 
@@ -105,7 +105,7 @@ static uint8_t open_events(void *ctx, pid_t pid)
 
 	if (is_sampled) {
 		sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
-		sampler->rate_hz = sampler->options->sample_hz;
+		sampler->rate_hz = sampler->options->sampling.hz;
 	}
 	/* With what the samples' rings leave of the memory that one may lock. */
 	ky_switch_windows_start(sampler->switches, pid);
@@ -118,7 +118,7 @@ static void tell_child(void *ctx, uint8_t is_sampled)
 {
 	struct ky_run_sampler *sampler = ctx;
 
-	if (sampler->options->sample_source == KY_RUN_SOURCE_PERF)
+	if (sampler->options->sampling.source == KY_RUN_SOURCE_PERF)
 		is_sampled = 1;
 	if (is_sampled && sampler->variable)
 		memcpy(sampler->variable, KY_SAMPLE_VARIABLE "=0", sizeof(KY_SAMPLE_VARIABLE "=0"));
@@ -223,7 +223,7 @@ static int add(void *ctx)
 	open_area(sampled, adding->fd);
 	if (!sampled->area)
 		return 0;
-	if (adding->sampler->options->sample_hz)
+	if (adding->sampler->options->sampling.hz)
 		open_class(sampled, adding->fd, KY_SAMPLES_CPU, &sampled->cpu);
 	if (sampled->cpu.slot_count)
 		describe(adding->sampler, sampled);
@@ -240,7 +240,7 @@ void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *s
 	struct adding adding = {sampler, sampled, fd};
 
 	if (!sampler || sampler->count == SAMPLED_MAX ||
-	    (!sampler->options->sample_hz && !sampler->switches))
+	    (!sampler->options->sampling.hz && !sampler->switches))
 		return;
 	(void)ky_ring_guard(areas, 1, add, &adding);
 	sampler->sampled[sampler->count++] = sampled;
@@ -372,7 +372,7 @@ static void tell_lost(struct ky_run_sampler *sampler)
 
 static int attach_samples(struct ky_run_sampler *sampler, uint32_t pid)
 {
-	if (!sampler->options->sample_hz || sampler->refusal)
+	if (!sampler->options->sampling.hz || sampler->refusal)
 		return sampler->refusal;
 	if (!uses_perf(sampler))
 		return -ENOTSUP;
@@ -385,7 +385,7 @@ static int attach_samples(struct ky_run_sampler *sampler, uint32_t pid)
 		sampler->perf = NULL;
 		return sampler->refusal;
 	}
-	sampler->rate_hz = sampler->options->sample_hz;
+	sampler->rate_hz = sampler->options->sampling.hz;
 	return 0;
 }
 
@@ -484,7 +484,7 @@ static uint32_t wanted_rate(const struct ky_run_sampler *sampler)
 
 		wanted = wanted == KY_SETTING_OFF ? 0 :
 			 wanted                   ? wanted :
-						    sampler->options->sample_hz;
+						    sampler->options->sampling.hz;
 		if (wanted > rate_hz)
 			rate_hz = wanted;
 	}

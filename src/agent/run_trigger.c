@@ -54,8 +54,8 @@ struct ky_run_trigger {
 
 bool ky_run_trigger_needs_events(const struct ky_run_options *run)
 {
-	for (size_t i = 0; i < run->rule_count; i++)
-		if (ky_rule_needs_events(&run->rules[i]))
+	for (size_t i = 0; i < run->triggers.rule_count; i++)
+		if (ky_rule_needs_events(&run->triggers.rules[i]))
 			return true;
 	return false;
 }
@@ -105,14 +105,14 @@ static void make_path(struct ky_run_trigger *trigger, struct dump *dump)
 {
 	const struct ky_run_options *run = trigger->options.run;
 	char directory[KY_DUMP_PATH_BYTES - KY_DUMP_NAME_BYTES], name[KY_DUMP_NAME_BYTES];
-	const char *output = run->file != NULL ? run->file : run->directory;
+	const char *output = run->output.file != NULL ? run->output.file : run->output.directory;
 	size_t bytes = strlen(output);
-	struct ky_stage_factory stage = run->stage;
+	struct ky_stage_factory stage = run->output.stage;
 
 	while (bytes > 1 && output[bytes - 1] == '/')
 		bytes--;
-	if (run->dump_directory != NULL)
-		(void)snprintf(directory, sizeof(directory), "%s", run->dump_directory);
+	if (run->triggers.dump_directory != NULL)
+		(void)snprintf(directory, sizeof(directory), "%s", run->triggers.dump_directory);
 	else
 		(void)snprintf(directory, sizeof(directory), "%.*s.dumps", (int)bytes, output);
 	(void)ky_disk_make_path(directory); /* making the file says what is wrong */
@@ -214,14 +214,14 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	job->may_replace = true;
 	/* Beside the service; at its end nobody is there to make way for, and CMD's end waits. */
 	job->gives_way = !is_dead;
-	job->stage = run->stage;
+	job->stage = run->output.stage;
 	cut = &job->cut;
 	pairs[cut->pair_count++] = (struct ky_cut_pair){"kymo.dump.reason", dump->reason};
 	pairs[cut->pair_count++] = (struct ky_cut_pair){"kymo.trigger.rule", dump->rule_text};
 	pairs[cut->pair_count++] = (struct ky_cut_pair){"kymo.trigger.value", dump->value};
-	for (size_t i = 0; i < run->metadata_count; i++)
-		pairs[cut->pair_count++] = (struct ky_cut_pair){run->metadata[i].key,
-								run->metadata[i].value};
+	for (size_t i = 0; i < run->output.metadata_count; i++)
+		pairs[cut->pair_count++] = (struct ky_cut_pair){run->output.metadata[i].key,
+								run->output.metadata[i].value};
 	cut->pairs = pairs;
 	cut->source = trigger->options.source;
 	cut->is_dead = is_dead;
@@ -366,8 +366,8 @@ int ky_run_trigger_open(struct ky_run_trigger **out, const struct ky_run_trigger
 	struct ky_watchdog_options watch = {.image = options->ring->image,
 					    .image_bytes = options->ring->image_bytes,
 					    .pid = options->pid,
-					    .rules = run->rules,
-					    .rule_count = run->rule_count,
+					    .rules = run->triggers.rules,
+					    .rule_count = run->triggers.rule_count,
 					    .has_sums = options->has_sums,
 					    .fire = on_firing,
 					    .fire_ctx = trigger,

@@ -11,11 +11,20 @@
 #include <time.h>
 #include <unistd.h>
 
+static uint32_t colour = KY_OUT_COLOUR_AUTO;
+
+void ky_out_set_colour(uint32_t when)
+{
+	colour = when;
+}
+
 bool ky_out_is_coloured(int fd)
 {
 	const char *no_color = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
 
+	if (colour != KY_OUT_COLOUR_AUTO)
+		return colour == KY_OUT_COLOUR_ALWAYS;
 	return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 

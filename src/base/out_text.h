@@ -15,7 +15,13 @@
 #define KY_OUT_CELL_BYTES 48u
 #define KY_OUT_COLUMNS_MAX 12u
 
-/* True when the descriptor is a terminal that knows colours and NO_COLOR is not set. */
+enum ky_out_colour {
+	KY_OUT_COLOUR_AUTO, /* on a terminal that knows colours, unless NO_COLOR is set */
+	KY_OUT_COLOUR_ALWAYS,
+	KY_OUT_COLOUR_NEVER
+};
+/* Of everything that is printed from now on. */
+void ky_out_set_colour(uint32_t when); /* enum ky_out_colour */
 bool ky_out_is_coloured(int fd);
 
 /* Columns of the terminal; 0: it is none, or does not say. */

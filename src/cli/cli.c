@@ -18,10 +18,21 @@
 #define NAME_BYTES_MAX 64u
 
 static const char *command_name = "kymo";
+static bool is_quiet;
 
 void ky_cli_name(const char *command)
 {
 	command_name = command;
+}
+
+void ky_cli_set_quiet(bool is_wanted)
+{
+	is_quiet = is_wanted;
+}
+
+bool ky_cli_is_quiet(void)
+{
+	return is_quiet;
 }
 
 void ky_cli_guard_streams(void)
@@ -54,12 +65,17 @@ __attribute__((format(printf, 2, 0))) static void say(const char *colour, const 
 	ky_buf_release(&safe);
 }
 
+void ky_cli_error_list(const char *format, va_list args)
+{
+	say("\033[1;31m", format, args);
+}
+
 void ky_cli_error(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	say("\033[1;31m", format, args);
+	ky_cli_error_list(format, args);
 	va_end(args);
 }
 

@@ -10,6 +10,7 @@
 #define KY_CLI_CLI_H
 
 #include <base/buf.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,7 +53,12 @@ void ky_cli_guard_streams(void);
 /* "kymo info: TEXT" on stderr; a warning is yellow where stderr is a terminal. */
 void ky_cli_name(const char *command); /* argv[0] of the command that runs */
 __attribute__((format(printf, 1, 2))) void ky_cli_error(const char *format, ...);
+__attribute__((format(printf, 1, 0))) void ky_cli_error_list(const char *format, va_list args);
 __attribute__((format(printf, 1, 2))) void ky_cli_notice(const char *format, ...);
+
+/* --quiet: no progress, and no line about what was done; results and trouble are still printed. */
+void ky_cli_set_quiet(bool is_wanted);
+bool ky_cli_is_quiet(void);
 
 /* Candidate closest to what was typed, NULL when none is close (edit distance above a third). */
 const char *ky_cli_nearest(const char *typed, const char *const *candidates, size_t count);

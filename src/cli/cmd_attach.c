@@ -6,6 +6,7 @@
 #include <attach/attach.h>
 #include <base/alloc.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <ring/ring_finder.h>
 #include <session/run_environment.h>
 #include <cli/run_options.h>
@@ -25,52 +26,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-static const char attach_help[] =
-	"Usage: kymo attach [OPTIONS] PID\n"
-	"\n"
-	"Starts recording the Tokio runtimes of a process that runs already, without a restart:\n"
-	"one of its sleeping threads is borrowed for about a millisecond to load the recorder.\n"
-	"What cannot be done without risk is not done, and the process is as before.\n"
-	"\n"
-	"      --mode flight|stream   keep the last events in memory for `kymo dump PID` and\n"
-	"                             return at once (default), or stay, and write everything\n"
-	"                             until the process ends, Ctrl-C, or `kymo detach PID`\n"
-	"  -s, --service NAME         the service's name (default: the program's)\n"
-	"      --ring-bytes N         memory for events (default: 32M)\n"
-	"      --ring-dir DIR         where the ring file goes (default: /dev/shm/kymo-UID)\n"
-	"      --trigger RULE         in flight mode: stay, and dump when RULE holds\n"
-	"      --sample HZ|off        stack samples per second of CPU time. Who stays takes 99 by\n"
-	"                             perf_event, from outside; where nobody stays, or it is\n"
-	"                             refused, the process samples itself by timers and SIGPROF,\n"
-	"                             but only when HZ is given\n"
-	"      --sampler WHO          perf: by perf_event or not at all; timers: by them alone\n"
-	"      --switches on|off|stacks  who stays also tells when threads were off a processor\n"
-	"                             inside a poll (default: on); where nobody stays, no\n"
-	"                             thread of kymo is left in the process to read that\n"
-	"  -j, --json                 tell it as a JSON object\n"
-	"  -q, --quiet                only trouble is told\n"
-	"  -h, --help                 this text\n"
-	"\n"
-	"Who stays takes these options of `kymo run`, too: -o, -m, --compress, --dump-dir,\n"
-	"--profile, --rotate-interval, --segment-bytes, --total-bytes.\n"
-	"\n"
-	"Exit status: 0 it is recorded; 1 it is not, and a sentence says why; 2 wrong usage.\n";
-
-static const char detach_help[] =
-	"Usage: kymo detach [-j|-q] PID\n"
-	"\n"
-	"Ends the recording that `kymo attach` or `kymo run` began in a process: every word that\n"
-	"was changed in it is restored and its ring is closed. In flight mode what the ring\n"
-	"holds is gone then; `kymo dump PID` before saves it. The library stays loaded and does\n"
-	"nothing.\n"
-	"\n"
-	"  -j, --json                 tell it as a JSON object\n"
-	"  -q, --quiet                only trouble is told\n"
-	"  -h, --help                 this text\n"
-	"\n"
-	"Exit status: 0 it is no longer recorded; 1 trouble, and a sentence says what; 2 wrong\n"
-	"usage.\n";
 
 struct attachment {
 	struct ky_run_options options;
@@ -92,76 +47,6 @@ static void on_signal(int signal)
 {
 	(void)signal;
 	is_interrupted = 1;
-}
-
-static bool parse_pid(const char *text, uint32_t *out)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (text[0] < '1' || text[0] > '9' || *end || errno || value > INT32_MAX)
-		return false;
-	*out = (uint32_t)value;
-	return true;
-}
-
-static bool has_output(const struct ky_run_options *options)
-{
-	return options->metadata_count || options->has_stage || options->profile_name ||
-	       options->dump_directory || options->rotate_interval_ns ||
-	       options->segment_bytes_max || options->total_bytes_max ||
-	       strcmp(options->directory, KY_RUN_DIRECTORY) != 0;
-}
-
-static bool is_json_word(const char *word)
-{
-	return strcmp(word, "-j") == 0 || strcmp(word, "--json") == 0;
-}
-
-/* Flight unless something else is asked for: as `kymo run --mode flight …` would be.
- * words: room for argc + 2 of them. */
-static int parse(struct attachment *attachment, int argc, char **argv, char **words,
-		 bool *wants_help)
-{
-	static char mode[] = "--mode=flight";
-	struct ky_run_options *options = &attachment->options;
-	char errbuf[512] = "";
-	int count = 0;
-
-	words[count++] = argv[0];
-	words[count++] = mode;
-	for (int i = 1; i < argc; i++) {
-		if (is_json_word(argv[i]))
-			attachment->is_json = true;
-		else
-			words[count++] = argv[i];
-	}
-	words[count] = NULL;
-	/* What is no option is what it takes for a command. */
-	if (count < 3 ||
-	    ky_run_options_parse_mixed(options, count, words, errbuf, sizeof(errbuf)) != 0) {
-		ky_cli_error("%s", count >= 3 && strncmp(errbuf, "which program", 13) != 0 ?
-					   errbuf :
-					   "which process? Usage: kymo attach [OPTIONS] PID");
-		return KY_EXIT_USAGE;
-	}
-	*wants_help = options->wants_help;
-	if (*wants_help)
-		return KY_EXIT_OK;
-	if (options->command[1] || !parse_pid(options->command[0], &attachment->pid)) {
-		ky_cli_error("one process is wanted, by its number; not '%s'",
-			     options->command[1] ? options->command[1] : options->command[0]);
-		return KY_EXIT_USAGE;
-	}
-	attachment->is_staying = !options->is_flight || options->rule_count > 0;
-	if (!attachment->is_staying && has_output(options)) {
-		ky_cli_error("in flight mode nobody stays to write: `kymo dump PID -o FILE` does; "
-			     "or give --trigger or --mode stream");
-		return KY_EXIT_USAGE;
-	}
-	return KY_EXIT_OK;
 }
 
 static int trouble(const struct attachment *attachment)
@@ -244,21 +129,21 @@ static void choose_places(struct attachment *attachment)
 	struct ky_attach_request *request = &attachment->request;
 
 	request->service = options->service;
-	request->ring_bytes = options->ring_bytes;
+	request->ring_bytes = options->ring.bytes;
 	request->is_streaming = !options->is_flight;
-	request->ring_directory = options->ring_directory;
+	request->ring_directory = options->ring.directory;
 	if (options->profile_name)
 		request->gates = (KYMO_GATES_DEFAULT | options->profile.gates_set) &
 				 ~options->profile.gates_clear;
 	if (!attachment->is_staying)
 		return;
 	/* Said outright, so that both look at the same place whatever its environment says. */
-	if (!options->ring_directory)
+	if (!options->ring.directory)
 		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory),
 			 "/dev/shm/kymo-%u", attachment->process.uid);
 	else
 		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory), "%s",
-			 options->ring_directory);
+			 options->ring.directory);
 	request->ring_directory = attachment->ring_directory;
 	find_directory(attachment);
 	do
@@ -349,16 +234,16 @@ static void start_sampling(struct attachment *attachment)
 {
 	const struct ky_run_options *options = &attachment->options;
 	bool is_outside = attachment->is_staying && !is_in_another(attachment, "pid");
-	bool is_asked = options->has_sample_hz || options->profile.has_sample_hz ||
-			options->sample_source == KY_RUN_SOURCE_TIMERS;
+	bool is_asked = options->sampling.has_hz || options->profile.has_sample_hz ||
+			options->sampling.source == KY_RUN_SOURCE_TIMERS;
 
 	take_descriptors();
 	if (is_outside && ky_run_sampler_open(&attachment->sampler, &attachment->options) == 0 &&
 	    ky_run_sampler_attach(attachment->sampler, attachment->pid) == 0)
 		return;
 	/* A signal handler in somebody's process is something that he asks for. */
-	if (is_asked && options->sample_source != KY_RUN_SOURCE_PERF)
-		attachment->request.sample_hz = options->sample_hz;
+	if (is_asked && options->sampling.source != KY_RUN_SOURCE_PERF)
+		attachment->request.sample_hz = options->sampling.hz;
 }
 
 static int make_tables(void *ctx)
@@ -521,23 +406,16 @@ static int attach(struct attachment *attachment)
 int ky_cmd_attach(int argc, char **argv)
 {
 	static struct attachment attachment;
-	char **words = ky_alloc(((size_t)argc + 2) * sizeof(*words));
-	bool wants_help = false;
-	int status;
+	const struct ky_run_options *options = &attachment.options;
+	int status = ky_attach_options_parse(&attachment.options, &attachment.pid,
+					     &attachment.is_json, argc, argv);
 
-	if (!words) {
-		ky_cli_error("no memory");
-		return KY_EXIT_TROUBLE;
-	}
-	status = parse(&attachment, argc, argv, words, &wants_help);
-	if (wants_help)
-		(void)fputs(attach_help, stdout);
-	if (status == KY_EXIT_OK && !wants_help) {
-		status = attach(&attachment);
-		ky_run_sampler_close(attachment.sampler);
-		ky_process_close(&attachment.process);
-	}
-	ky_free(words);
+	if (status != KY_EXIT_OK)
+		return status;
+	attachment.is_staying = !options->is_flight || options->triggers.rule_count > 0;
+	status = attach(&attachment);
+	ky_run_sampler_close(attachment.sampler);
+	ky_process_close(&attachment.process);
 	return status;
 }
 
@@ -595,33 +473,51 @@ static int detach(struct attachment *attachment)
 	return status;
 }
 
+static error_t parse_detach(int key, char *text, struct argp_state *state)
+{
+	struct attachment *attachment = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &attachment->is_json;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (attachment->pid)
+			ky_option_error("one process at a time: %u and '%s'", attachment->pid,
+					text);
+		if (!ky_run_parse_pid(text, &attachment->pid))
+			ky_option_error("which process? A pid is a number, not '%s'", text);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		ky_option_error("which process? Usage: kymo detach [OPTION...] PID");
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
 int ky_cmd_detach(int argc, char **argv)
 {
+	static const struct argp_child children[] = {
+		{&ky_json_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		NULL,
+		parse_detach,
+		"PID",
+		"Ends the recording that `kymo attach` or `kymo run` began in a process: every "
+		"word that was changed in it is restored and its ring is closed. In flight mode "
+		"what the ring holds is gone then; `kymo dump PID` before saves it. The library "
+		"stays loaded and does nothing.\v"
+		"Exit status: 0 it is no longer recorded; 1 trouble, and a sentence says what; 2 "
+		"wrong usage.",
+		children,
+		0,
+		0};
 	static struct attachment attachment;
-	const char *pid = NULL;
-	int status;
+	int status = ky_option_parse(&argp, argc, argv, 0, &attachment);
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
-			(void)fputs(detach_help, stdout);
-			return KY_EXIT_OK;
-		}
-		if (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0) {
-			attachment.options.is_quiet = true;
-		} else if (is_json_word(argv[i])) {
-			attachment.is_json = true;
-		} else if (pid || argv[i][0] == '-') {
-			ky_cli_error("'%s' is one word too many; Usage: kymo detach [-j|-q] PID",
-				     argv[i]);
-			return KY_EXIT_USAGE;
-		} else {
-			pid = argv[i];
-		}
-	}
-	if (!pid || !parse_pid(pid, &attachment.pid)) {
-		ky_cli_error("which process? Usage: kymo detach [-j|-q] PID");
-		return KY_EXIT_USAGE;
-	}
+	if (status != KY_EXIT_OK)
+		return status;
+	attachment.options.is_quiet = ky_cli_is_quiet();
 	status = detach(&attachment);
 	ky_process_close(&attachment.process);
 	return status;

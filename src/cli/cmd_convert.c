@@ -1,95 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
-#include <base/quantity.h>
 #include <cli/input.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/progress.h>
 #include <edit/rewrite.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
-#include <kymo/recorder.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
-	KEY_RECOMPRESS = KY_KEY_FIRST_FREE,
-	KEY_LEVEL,
-	KEY_MIX,
-	KEY_FORCE = 'f'
+	KEY_RECOMPRESS = KY_OPTION_KEY_OWN,
+	KEY_MIX
 };
 
 struct arguments {
 	struct ky_input input;
-	const char *output;
-	uint64_t level;
-	uint32_t compression; /* enum kymo_compression; DEFAULT: by the name */
-	bool is_recompress, is_forced, is_mix, is_json;
+	struct ky_output output;
+	struct ky_compression compression;
+	bool is_recompress, is_mix, is_json;
 };
 
 static const struct argp_option options[] = {
-	{"output", 'o', "FILE", 0, "Write to FILE ('-': standard output); must be given", 0},
-	{"compress", 'c', "KIND", 0,
-	 "zstd, gzip or none; default by the name of FILE: .zst, .gz, else none", 0},
-	{"level", KEY_LEVEL, "N", 0,
-	 "Compression level: zstd 1 to 19 (default 3), gzip 1 to 9 (default 6)", 0},
 	{"recompress", KEY_RECOMPRESS, 0, 0,
 	 "Keep the bytes as they are inside the compression: no sorting, no new chunks", 0},
-	{"force", KEY_FORCE, 0, 0, "Replace FILE when it exists", 0},
 	{"mix", KEY_MIX, 0, 0,
 	 "Write several processes into one file, where nothing tells their ids apart", 0},
-	{"json", 'j', 0, 0, "Say what was written as one JSON object on standard output", 0},
 	{0},
 };
-
-static void parse_compression(struct argp_state *state, struct arguments *arguments,
-			      const char *text)
-{
-	if (strcmp(text, "zstd") == 0)
-		arguments->compression = KYMO_COMPRESSION_ZSTD;
-	else if (strcmp(text, "gzip") == 0)
-		arguments->compression = KYMO_COMPRESSION_GZIP;
-	else if (strcmp(text, "none") == 0)
-		arguments->compression = KYMO_COMPRESSION_NONE;
-	else
-		argp_error(state, "--compress is zstd, gzip or none, not '%s'", text);
-}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
 
+	(void)text;
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->input;
-		return 0;
-	case 'o':
-		arguments->output = text;
-		return 0;
-	case 'c':
-		parse_compression(state, arguments, text);
-		return 0;
-	case KEY_LEVEL:
-		if (ky_quantity_number(text, &arguments->level) || !arguments->level ||
-		    arguments->level > 19)
-			argp_error(state, "--level takes a number from 1 to 19, not '%s'", text);
+		state->child_inputs[1] = &arguments->output;
+		state->child_inputs[2] = &arguments->compression;
+		state->child_inputs[3] = &arguments->is_json;
 		return 0;
 	case KEY_RECOMPRESS:
 		arguments->is_recompress = true;
 		return 0;
-	case KEY_FORCE:
-		arguments->is_forced = true;
-		return 0;
 	case KEY_MIX:
 		arguments->is_mix = true;
 		return 0;
-	case 'j':
-		arguments->is_json = true;
-		return 0;
 	case ARGP_KEY_END:
-		if (!arguments->output)
-			argp_error(state, "say where to write with -o FILE");
+		if (!arguments->output.path)
+			ky_option_error("say where to write with --output FILE");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -105,7 +68,7 @@ static void say_done(const struct ky_rewrite *done, bool is_json)
 			     ",\"stored_bytes\":%" PRIu64 ",\"indexed\":%s}\n",
 			     done->events, done->chunks, done->raw_bytes, done->stored_bytes,
 			     done->is_indexed ? "true" : "false");
-	else if (strcmp(done->output, "-") != 0)
+	else if (strcmp(done->output, "-") != 0 && !ky_cli_is_quiet())
 		(void)printf("%s: %s events, %s in %s\n", done->output,
 			     ky_out_count(events, done->events), ky_out_bytes(raw, done->raw_bytes),
 			     ky_out_bytes(stored, done->stored_bytes));
@@ -113,7 +76,10 @@ static void say_done(const struct ky_rewrite *done, bool is_json)
 
 int ky_cmd_convert(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {
+		{&ky_input_argp, 0, 0, 0},       {&ky_output_argp, 0, 0, 0},
+		{&ky_compression_argp, 0, 0, 0}, {&ky_json_argp, 0, 0, 0},
+		{&ky_common_argp, 0, 0, 0},      {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -121,26 +87,29 @@ int ky_cmd_convert(int argc, char **argv)
 		"Writes traces anew as one file: sorted by time in chunks of at most 256 KiB, "
 		"every event with all its fields and annotations, also those that kymo does not"
 		" know. With --recompress only the compression changes. The file appears under "
-		"its name when it is whole.",
+		"its name when it is whole.\vWithout --compress the name of FILE decides: .zst is "
+		"zstd (level 3), .gz gzip (level 6), neither is none.",
 		children,
 		0,
 		0};
-	struct arguments arguments = {.level = 0};
+	struct arguments arguments = {.is_mix = false};
 	struct ky_rewrite rewrite = {.input = &arguments.input};
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
-	if (strcmp(arguments.output, "-") == 0 && (arguments.is_json || isatty(STDOUT_FILENO))) {
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
+	if (strcmp(arguments.output.path, "-") == 0 &&
+	    (arguments.is_json || isatty(STDOUT_FILENO))) {
 		ky_cli_error(
 			"a trace does not go to a terminal or together with --json; give -o FILE");
 		return KY_EXIT_USAGE;
 	}
-	rewrite.output = arguments.output;
-	rewrite.level = arguments.level;
-	rewrite.compression = arguments.compression;
+	rewrite.output = arguments.output.path;
+	rewrite.level = arguments.compression.level;
+	rewrite.compression = arguments.compression.kind;
 	rewrite.is_recompress = arguments.is_recompress;
-	rewrite.is_forced = arguments.is_forced;
+	rewrite.is_forced = arguments.output.may_replace;
 	rewrite.is_mix = arguments.is_mix;
 	code = ky_rewrite_prepare(&rewrite);
 	if (!code)

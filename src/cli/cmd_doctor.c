@@ -2,9 +2,9 @@
 #include <base/json_write.h>
 #include <cli/cli.h>
 
-#include <argp.h>
 #include <doctor/doctor.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <elf/run_target.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -18,11 +18,6 @@ struct arguments {
 	bool is_json;
 };
 
-static const struct argp_option options[] = {
-	{"json", 'j', 0, 0, "Print one JSON object with the same content", 0},
-	{0},
-};
-
 static const char *const state_names[] = {"ok", "limited", "none"};
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -30,12 +25,13 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	struct arguments *arguments = state->input;
 
 	switch (key) {
-	case 'j':
-		arguments->is_json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->is_json;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->what)
-			argp_error(state, "one PID or PROGRAM at a time");
+			ky_option_error("one PID or PROGRAM at a time: '%s' and '%s'",
+					arguments->what, text);
 		arguments->what = text;
 		return 0;
 	default:
@@ -132,14 +128,16 @@ static void put_text(struct ky_buf *out, const struct ky_doctor *doctor, bool is
 
 int ky_cmd_doctor(int argc, char **argv)
 {
+	static const struct argp_child children[] = {
+		{&ky_json_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
 	static const struct argp argp = {
-		options,
+		NULL,
 		parse,
 		"[PID|PROGRAM]",
 		"Says what this machine, and a program or a process, allow kymo to see, what "
 		"follows, and the command that improves it. Nothing is changed and nothing is "
 		"started. Exit status 1: something is limited.",
-		0,
+		children,
 		0,
 		0};
 	struct arguments arguments = {0};
@@ -148,8 +146,9 @@ int ky_cmd_doctor(int argc, char **argv)
 	uint32_t i;
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	code = look(&doctor, arguments.what);
 	if (code)
 		return code;

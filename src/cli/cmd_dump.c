@@ -3,19 +3,17 @@
 #include <base/json_write.h>
 #include <cli/cli.h>
 
-#include <argp.h>
 #include <base/now.h>
 #include <base/quantity.h>
 #include <ship/disk_room.h>
 #include <ship/leftover.h>
-#include <cli/moment.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <ring/ring_drainer.h>
 #include <agent/ring_dump.h>
 #include <ring/ring_settings.h>
 #include <ring/ring_progress.h>
-#include <cli/run_options.h>
 #include <report/task_places.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -28,10 +26,7 @@
 #include <unistd.h>
 
 enum {
-	KEY_LAST = 0x1101,
-	KEY_FROM,
-	KEY_TO,
-	KEY_AFTER,
+	KEY_AFTER = KY_OPTION_KEY_OWN,
 	KEY_REASON,
 	KEY_LABEL,
 	KEY_STOP,
@@ -46,10 +41,10 @@ struct arguments {
 	const char *who, *output, *reason, *label;
 	struct ky_ring_query query;
 	struct ky_compression compression;
-	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 3];
-	size_t pair_count;
-	struct ky_moment from, to;
-	uint64_t last_ns, after_ns;
+	struct ky_pairs metadata;
+	struct ky_cut_pair pairs[KY_OPTION_PAIRS_MAX + 3];
+	struct ky_time_range range;
+	uint64_t after_ns;
 	bool is_json, wants_tasks, is_last;
 };
 
@@ -68,73 +63,30 @@ struct job {
 };
 
 static const struct argp_option options[] = {
-	{"last", KEY_LAST, "TIME", 0,
-	 "Only the last TIME (30s, 500ms, 5m), if the ring reaches so far", 0},
-	{"from", KEY_FROM, "TIME", 0,
-	 "Only events from TIME on: 2026-05-18T12:30:00Z, @NANOSECONDS of the trace's clock, or "
-	 "90s after the recording began",
-	 0},
-	{"to", KEY_TO, "TIME", 0, "... and up to TIME", 0},
-	{"after", KEY_AFTER, "TIME", 0, "Wait and take this much more; less when the process ends",
-	 0},
+	{"after", KEY_AFTER, "DURATION", 0,
+	 "Wait and take DURATION more; less when the process ends (at most 24h)", 0},
 	{"output", 'o', "FILE|DIR", 0,
-	 "Write to FILE (.trc.zst, .trc.gz or .trc), or below DIR (default: "
-	 "SERVICE-PID-UTC.trc.zst in the current directory)",
+	 "Write to FILE (.trc.zst, .trc.gz or .trc), or to a file in DIR (default: the current "
+	 "directory)",
 	 0},
-	{"reason", KEY_REASON, "TEXT", 0, "Say in the trace why (metadata kymo.dump.reason)", 0},
-	{"label", KEY_LABEL, "TEXT", 0, "... and what it belongs to (metadata kymo.dump.label)", 0},
+	{"reason", KEY_REASON, "TEXT", 0, "Why, for the trace (metadata kymo.dump.reason)", 0},
+	{"label", KEY_LABEL, "TEXT", 0,
+	 "What it belongs to, for the trace (metadata kymo.dump.label)", 0},
 	{"stop", KEY_STOP, 0, 0,
 	 "Record no more from then on, so that the ring keeps what it holds; `kymo set PID "
-	 "recording=on` goes on",
+	 "recording=on` records again",
 	 0},
-	{"metadata", 'm', "KEY=VALUE", 0, "A pair for the trace; may be repeated", 0},
 	{"tasks", KEY_TASKS, 0, 0,
-	 "Print where every task waits, instead of a file (with -o: as well)", 0},
-	{"json", 'j', 0, 0, "Say what was written as one JSON object", 0},
+	 "Print where every task waits, instead of writing a file (with --output: as well)", 0},
 	{0},
 };
 
-static void parse_moment(struct argp_state *state, const char *name, const char *text,
-			 struct ky_moment *out)
-{
-	if (ky_moment_parse(out, text) != 0)
-		argp_error(
-			state,
-			"--%s is a time such as 2026-05-18T12:30:00Z, @123456789 or 90s, not '%s'",
-			name, text);
-}
-
-static void parse_span(struct argp_state *state, const char *name, const char *text, uint64_t *out)
-{
-	if (ky_quantity_ns(text, out) != 0 || *out == 0 || *out > AFTER_NS_MAX)
-		argp_error(state,
-			   "--%s is a duration such as 500ms, 30s or 5m, at most 24h, not '%s'",
-			   name, text);
-}
-
-static void parse_pair(struct argp_state *state, struct arguments *arguments, char *text)
-{
-	struct kymo_key_value pair;
-
-	if (arguments->pair_count == KY_RUN_METADATA_MAX || ky_run_parse_pair(text, &pair) != 0) {
-		argp_error(state,
-			   "--metadata is KEY=VALUE, key up to 255 and value up to 1,024 "
-			   "bytes, at most 64 of them, not '%s'",
-			   text);
-		return;
-	}
-	arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){pair.key, pair.value};
-}
-
-static void check(struct argp_state *state, const struct arguments *arguments)
+static void check(const struct arguments *arguments)
 {
 	if (arguments->who == NULL)
-		argp_error(state, "whose ring? Give a pid or a service (`kymo ps` lists them)");
-	if (arguments->last_ns != 0 &&
-	    (arguments->from.kind != KY_MOMENT_NONE || arguments->to.kind != KY_MOMENT_NONE))
-		argp_error(state, "--last and --from or --to exclude each other");
-	if (arguments->after_ns != 0 && arguments->to.kind != KY_MOMENT_NONE)
-		argp_error(state, "--after and --to exclude each other");
+		ky_option_error("whose ring? Give a pid or a service (`kymo ps` lists them)");
+	if (arguments->after_ns != 0 && arguments->range.to.kind != KY_MOMENT_NONE)
+		ky_option_error("--after and --to exclude each other; give one");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -145,23 +97,20 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->compression;
 		state->child_inputs[1] = &arguments->query;
-		return 0;
-	case KEY_LAST:
-		parse_span(state, "last", text, &arguments->last_ns);
+		state->child_inputs[2] = &arguments->range;
+		state->child_inputs[3] = &arguments->metadata;
+		state->child_inputs[4] = &arguments->is_json;
 		return 0;
 	case KEY_AFTER:
-		parse_span(state, "after", text, &arguments->after_ns);
-		return 0;
-	case KEY_FROM:
-		parse_moment(state, "from", text, &arguments->from);
-		return 0;
-	case KEY_TO:
-		parse_moment(state, "to", text, &arguments->to);
+		if (!ky_quantity_in(ky_quantity_ns, text, 1, AFTER_NS_MAX, &arguments->after_ns))
+			ky_option_error("--after is a duration such as 500ms or 30s, at most 24h, "
+					"not '%s'",
+					text);
 		return 0;
 	case 'o':
 		arguments->output = text;
 		if (text[0] == '\0' || strcmp(text, "-") == 0)
-			argp_error(state, "-o takes a file or a directory");
+			ky_option_error("--output is a file or a directory, not '%s'", text);
 		return 0;
 	case KEY_REASON:
 		arguments->reason = text;
@@ -169,26 +118,20 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case KEY_LABEL:
 		arguments->label = text;
 		return 0;
-	case 'm':
-		parse_pair(state, arguments, text);
-		return 0;
 	case KEY_STOP:
 		arguments->is_last = true;
 		return 0;
 	case KEY_TASKS:
 		arguments->wants_tasks = true;
 		return 0;
-	case 'j':
-		arguments->is_json = true;
-		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->who != NULL)
-			argp_error(state, "one process at a time: '%s' and '%s'", arguments->who,
-				   text);
+			ky_option_error("one process at a time: '%s' and '%s'", arguments->who,
+					text);
 		arguments->who = text;
 		return 0;
 	case ARGP_KEY_END:
-		check(state, arguments);
+		check(arguments);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -244,7 +187,9 @@ static int resolve(const struct job *job, const char *name, const struct ky_mome
 	    ky_moment_resolve(moment, job->found.made_ns, job->clock.monotonic_ns,
 			      job->clock.unix_ns, out) == 0)
 		return KY_EXIT_OK;
-	ky_cli_error("--%s: no such moment in this recording", name);
+	ky_cli_error("--%s: no such moment in this recording; give one relative to its start, such "
+		     "as 90s",
+		     name);
 	return KY_EXIT_USAGE;
 }
 
@@ -276,18 +221,18 @@ static int check_range(const struct job *job)
 	const struct arguments *arguments = job->arguments;
 	const struct ky_cut_options *cut = &job->dump.cut;
 
-	if (arguments->from.kind != KY_MOMENT_NONE && arguments->to.kind != KY_MOMENT_NONE &&
-	    cut->from_ns > cut->to_ns) {
-		ky_cli_error("--from lies behind --to");
+	if (arguments->range.from.kind != KY_MOMENT_NONE &&
+	    arguments->range.to.kind != KY_MOMENT_NONE && cut->from_ns > cut->to_ns) {
+		ky_cli_error("--to lies at or before --from");
 		return KY_EXIT_USAGE;
 	}
-	if (arguments->to.kind != KY_MOMENT_NONE && cut->to_ns < job->found.made_ns)
+	if (arguments->range.to.kind != KY_MOMENT_NONE && cut->to_ns < job->found.made_ns)
 		return refuse_range(job, "--to lies before the recording began",
 				    job->found.made_ns);
-	if (arguments->from.kind == KY_MOMENT_NONE || cut->from_ns <= job->end_ns)
+	if (arguments->range.from.kind == KY_MOMENT_NONE || cut->from_ns <= job->end_ns)
 		return KY_EXIT_OK;
 	return refuse_range(job,
-			    cut->is_dead ? "--from lies behind the last event" :
+			    cut->is_dead ? "--from lies after the last event" :
 					   "--from lies in the future; it is now",
 			    job->end_ns);
 }
@@ -298,12 +243,15 @@ static int choose_range(struct job *job, uint64_t asked_at_ns)
 	const struct arguments *arguments = job->arguments;
 	struct ky_cut_options *cut = &job->dump.cut;
 	uint64_t last_from_ns = asked_at_ns;
-	int code = resolve(job, "from", &arguments->from, &cut->from_ns), err;
+	int code = resolve(job, "from", &arguments->range.from, &cut->from_ns), err;
 
 	if (!code)
-		code = resolve(job, "to", &arguments->to, &cut->to_ns);
+		code = resolve(job, "to", &arguments->range.to, &cut->to_ns);
+	if (!code && cut->to_ns)
+		cut->to_ns--; /* ours is the last moment that belongs to it */
 	job->end_ns = ky_now_ns(CLOCK_MONOTONIC);
-	if (cut->is_dead && (arguments->last_ns || arguments->from.kind != KY_MOMENT_NONE)) {
+	if (cut->is_dead &&
+	    (arguments->range.last_ns || arguments->range.from.kind != KY_MOMENT_NONE)) {
 		err = ky_ring_guarded(&job->ring, find_end, job);
 		if (err) {
 			ky_cli_error("%s: %s", job->found.path, kymo_error_text(err));
@@ -313,8 +261,8 @@ static int choose_range(struct job *job, uint64_t asked_at_ns)
 	}
 	if (!code)
 		code = check_range(job);
-	if (arguments->last_ns != 0 && last_from_ns > arguments->last_ns)
-		cut->from_ns = last_from_ns - arguments->last_ns;
+	if (arguments->range.last_ns != 0 && last_from_ns > arguments->range.last_ns)
+		cut->from_ns = last_from_ns - arguments->range.last_ns;
 	if (arguments->after_ns != 0 && !cut->is_dead)
 		cut->to_ns = asked_at_ns + arguments->after_ns;
 	return code;
@@ -417,10 +365,10 @@ static void say_done(struct job *job)
 		ky_dump_summary_json(&out, &job->dump, clock);
 		ky_json_close(&out, "}");
 		ky_out_text(&out, "\n");
-	} else {
+	} else if (!ky_cli_is_quiet()) {
 		ky_out_safe(&out, job->dump.written, strlen(job->dump.written));
 		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
-		ky_dump_summary(&out, &job->dump, clock, job->arguments->last_ns);
+		ky_dump_summary(&out, &job->dump, clock, job->arguments->range.last_ns);
 		say_drain(&out, job);
 		ky_dump_stopped(&out, &job->dump, clock);
 		if (job->dump.report.stopped_ns && is_recording(job))
@@ -447,17 +395,21 @@ static int say_trouble(const struct job *job, int err, bool is_file_trouble)
 static void add_pairs(struct job *job)
 {
 	struct arguments *arguments = job->arguments;
+	size_t count = 0;
 
-	arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){
+	for (; count < arguments->metadata.count; count++)
+		arguments->pairs[count] = (struct ky_cut_pair){
+			arguments->metadata.pairs[count].key,
+			arguments->metadata.pairs[count].value};
+	arguments->pairs[count++] = (struct ky_cut_pair){
 		"kymo.dump.reason", arguments->reason != NULL ? arguments->reason : "kymo dump"};
 	if (arguments->label != NULL)
-		arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){"kymo.dump.label",
-										 arguments->label};
+		arguments->pairs[count++] = (struct ky_cut_pair){"kymo.dump.label",
+								 arguments->label};
 	if (job->is_stopped)
-		arguments->pairs[arguments->pair_count++] = (struct ky_cut_pair){
-			"kymo.dump.stopped", "1"};
+		arguments->pairs[count++] = (struct ky_cut_pair){"kymo.dump.stopped", "1"};
 	job->dump.cut.pairs = arguments->pairs;
-	job->dump.cut.pair_count = arguments->pair_count;
+	job->dump.cut.pair_count = count;
 }
 
 /* Where the tasks wait, out of the file that was written. Returns an exit code. */
@@ -524,7 +476,8 @@ static int dump(struct job *job)
 	wait_for_more(job);
 	find_drain(job);
 	job->dump.ring = &job->ring;
-	job->dump.shows_progress = !job->arguments->is_json && isatty(STDERR_FILENO);
+	job->dump.shows_progress = !job->arguments->is_json && !ky_cli_is_quiet() &&
+				   isatty(STDERR_FILENO);
 	job->dump.gives_way = true;
 	job->dump.cut.is_dead = !is_recording(job);
 	job->dump.cut.source = job->found.session != 0 ? "tokio preload" : NULL;
@@ -575,14 +528,20 @@ static int show_tasks(struct job *job)
 
 int ky_cmd_dump(int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&ky_compression_argp, 0, 0, 0}, {&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_compression_argp, 0, 0, 0},
+						     {&ky_ring_argp, 0, 0, 0},
+						     {&ky_time_range_argp, 0, 0, 0},
+						     {&ky_pairs_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
 		"PID|SERVICE",
 		"Makes a trace of what a process recorded last, from its ring and without its "
-		"help: also when it hangs, is stopped, or is gone.\v"
+		"help: also when it hangs, is stopped, or is gone.\v" KY_OPTION_TIME_TEXT
+		" Start is that of the recording.\n\n"
 		"Exit status: 0 the file is there; 1 no such process, no ring, nothing in it, or "
 		"trouble with the file; 2 wrong usage.",
 		children,
@@ -593,8 +552,9 @@ int ky_cmd_dump(int argc, char **argv)
 	char why[KY_FOUND_WHY_BYTES];
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	job.arguments = &arguments;
 	job.ring.fd = -1;
 	if (ky_ring_find_one(&job.found, &arguments.query, arguments.who, true, why) < 0 ||

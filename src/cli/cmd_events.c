@@ -5,8 +5,8 @@
 #include <base/quantity.h>
 #include <report/event_format.h>
 #include <cli/input.h>
-#include <cli/moment.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <analyze/task_polls.h>
 #include <edit/trace_symbols.h>
 #include <errno.h>
@@ -23,29 +23,22 @@ enum format {
 	FORMAT_CSV
 };
 enum {
-	KEY_TYPE = 't',
-	KEY_TASK = 'T',
-	KEY_WORKER = 'w',
-	KEY_FROM = 'f',
-	KEY_TO = 'u',
-	KEY_LIMIT = 'n',
-	KEY_JSON = 'j',
-	KEY_FORMAT = KY_KEY_FIRST_FREE,
+	KEY_FORMAT = KY_OPTION_KEY_OWN,
 	KEY_STORED,
 	KEY_SYMBOLS,
-	KEY_NO_SYMBOLS,
-	KEY_DEBUG_DIR
+	KEY_NO_SYMBOLS
 };
 
 struct arguments {
 	struct ky_input input;
 	const char *types[TYPES_MAX];
 	size_t type_count;
-	uint64_t task, worker, limit;
+	struct ky_time_range range;
+	struct ky_filter filter;
+	uint64_t limit;
 	struct ky_trace_symbols_options symbols;
-	bool has_task, has_worker, has_limit, is_stored_order;
+	bool has_limit, has_format, is_json, is_stored_order;
 	bool is_named, is_raw; /* --symbols, --no-symbols */
-	struct ky_moment from, to;
 	enum format format;
 };
 
@@ -62,75 +55,48 @@ struct run {
 };
 
 static const struct argp_option options[] = {
-	{"type", KEY_TYPE, "NAME", 0,
-	 "Only events of this name; NAME* takes all that begin so; may be given several times", 0},
-	{"task", KEY_TASK, "ID", 0, "Only events that name this task, and the ends of its polls",
-	 0},
-	{"worker", KEY_WORKER, "ID", 0, "Only events of this worker", 0},
-	{"from", KEY_FROM, "TIME", 0, "Only events at or after TIME", 0},
-	{"to", KEY_TO, "TIME", 0, "Only events before TIME", 0},
-	{"limit", KEY_LIMIT, "N", 0, "Stop after N events", 0},
-	{"format", KEY_FORMAT, "FORMAT", 0, "text (default), jsonl (one object a line) or csv", 1},
-	{"json", KEY_JSON, 0, 0, "The same as --format jsonl", 1},
-	{"stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 1},
+	{"type", 't', "NAME", 0,
+	 "Only events of this name; NAME* is all that begin so; may be repeated", 0},
+	{"limit", 'n', "N", 0, "Print at most N events", 0},
+	{"format", KEY_FORMAT, "text|jsonl|csv", 0,
+	 "The format to print (default text); jsonl is one object a line, the same as --json", 0},
+	{"stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 0},
 	{"symbols", KEY_SYMBOLS, 0, 0,
 	 "Look code addresses up in the files they lie in; without it text shows the names that "
 	 "the trace has",
-	 1},
-	{"no-symbols", KEY_NO_SYMBOLS, 0, 0, "Show code addresses as numbers", 1},
-	{"debug-dir", KEY_DEBUG_DIR, "DIR", 0,
-	 "With --symbols: also look below DIR; may be given several times", 1},
+	 0},
+	{"no-symbols", KEY_NO_SYMBOLS, 0, 0, "Print code addresses as numbers", 0},
 	{0},
 };
 
-static void parse_moment(struct argp_state *state, struct ky_moment *moment, const char *option,
-			 const char *text)
+static void parse_format(struct arguments *arguments, const char *text)
 {
-	if (ky_moment_parse(moment, text))
-		argp_error(state, "%s takes 1.5s, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
-			   option, text);
-}
+	static const char *const names[] = {
+		[FORMAT_TEXT] = "text", [FORMAT_JSONL] = "jsonl", [FORMAT_CSV] = "csv"};
 
-static uint64_t parse_number(struct argp_state *state, const char *option, const char *text)
-{
-	uint64_t value = 0;
-
-	if (ky_quantity_number(text, &value))
-		argp_error(state, "%s takes a whole number, not '%s'", option, text);
-	return value;
-}
-
-static error_t parse_filter(int key, char *text, struct argp_state *state)
-{
-	struct arguments *arguments = state->input;
-
-	switch (key) {
-	case KEY_TYPE:
-		if (arguments->type_count == TYPES_MAX)
-			argp_error(state, "--type can be given %u times at most", TYPES_MAX);
-		arguments->types[arguments->type_count++] = text;
-		return 0;
-	case KEY_TASK:
-		arguments->task = parse_number(state, "--task", text);
-		arguments->has_task = true;
-		return 0;
-	case KEY_WORKER:
-		arguments->worker = parse_number(state, "--worker", text);
-		arguments->has_worker = true;
-		return 0;
-	case KEY_FROM:
-		parse_moment(state, &arguments->from, "--from", text);
-		return 0;
-	case KEY_TO:
-		parse_moment(state, &arguments->to, "--to", text);
-		return 0;
-	case KEY_LIMIT:
-		arguments->limit = parse_number(state, "--limit", text);
-		arguments->has_limit = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			arguments->format = (enum format)i;
+			arguments->has_format = true;
+			return;
+		}
 	}
+	ky_option_error("--format is text, jsonl or csv, not '%s'", text);
+}
+
+/* What goes together, once all is known. */
+static void check(struct arguments *arguments)
+{
+	if (arguments->is_json && arguments->has_format && arguments->format != FORMAT_JSONL)
+		ky_option_error("--json is --format jsonl; give one of the two");
+	if (arguments->is_json)
+		arguments->format = FORMAT_JSONL;
+	arguments->is_named |= arguments->symbols.debug_dir_count > 0;
+	if (arguments->is_named && arguments->is_raw)
+		ky_option_error("--symbols (or --debug-dir) and --no-symbols exclude each "
+				"other");
+	if (arguments->is_named && arguments->format == FORMAT_CSV)
+		ky_option_error("CSV has addresses only; take --format jsonl for names");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -140,9 +106,24 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->input;
+		state->child_inputs[1] = &arguments->range;
+		state->child_inputs[2] = &arguments->filter;
+		state->child_inputs[3] = &arguments->symbols;
+		state->child_inputs[4] = &arguments->is_json;
 		return 0;
-	case KEY_JSON:
-		arguments->format = FORMAT_JSONL;
+	case 't':
+		if (arguments->type_count == TYPES_MAX)
+			ky_option_error("--type can be given %u times at most", TYPES_MAX);
+		else
+			arguments->types[arguments->type_count++] = text;
+		return 0;
+	case 'n':
+		if (ky_quantity_number(text, &arguments->limit))
+			ky_option_error("--limit is a number, not '%s'", text);
+		arguments->has_limit = true;
+		return 0;
+	case KEY_FORMAT:
+		parse_format(arguments, text);
 		return 0;
 	case KEY_STORED:
 		arguments->is_stored_order = true;
@@ -153,28 +134,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case KEY_NO_SYMBOLS:
 		arguments->is_raw = true;
 		return 0;
-	case KEY_DEBUG_DIR:
-		arguments->is_named = true;
-		ky_trace_symbols_add_dir(&arguments->symbols, text, state);
-		return 0;
 	case ARGP_KEY_END:
-		if (arguments->is_named && arguments->is_raw)
-			argp_error(state, "--symbols or --no-symbols, not both");
-		if (arguments->is_named && arguments->format == FORMAT_CSV)
-			argp_error(state, "CSV has addresses only; take --format jsonl for names");
-		return 0;
-	case KEY_FORMAT:
-		if (strcmp(text, "text") == 0)
-			arguments->format = FORMAT_TEXT;
-		else if (strcmp(text, "jsonl") == 0 || strcmp(text, "json") == 0)
-			arguments->format = FORMAT_JSONL;
-		else if (strcmp(text, "csv") == 0)
-			arguments->format = FORMAT_CSV;
-		else
-			argp_error(state, "--format is text, jsonl or csv, not '%s'", text);
+		check(arguments);
 		return 0;
 	default:
-		return parse_filter(key, text, state);
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -249,35 +213,23 @@ static int choose_shapes(struct run *run)
 
 static int resolve_times(struct run *run)
 {
-	const struct arguments *arguments = run->arguments;
 	const struct ky_catalog *catalog = &run->catalog;
+	const struct ky_time_span span = {
+		.start_ns = catalog->first_ns,
+		.end_ns = catalog->last_ns,
+		.sync_monotonic_ns = catalog->sync_monotonic_ns,
+		.sync_realtime_ns = catalog->sync_realtime_ns,
+	};
+	int code = ky_time_range_resolve(&run->arguments->range, &span, &run->from_ns, &run->to_ns);
 
-	run->to_ns = UINT64_MAX;
-	if (arguments->from.kind &&
-	    ky_moment_resolve(&arguments->from, catalog->first_ns, catalog->sync_monotonic_ns,
-			      catalog->sync_realtime_ns, &run->from_ns))
-		goto unknown;
-	if (arguments->to.kind &&
-	    ky_moment_resolve(&arguments->to, catalog->first_ns, catalog->sync_monotonic_ns,
-			      catalog->sync_realtime_ns, &run->to_ns))
-		goto unknown;
-	if (arguments->to.kind && run->to_ns <= run->from_ns) {
-		ky_cli_error("--to lies at or before --from");
-		return KY_EXIT_USAGE;
-	}
-	return KY_EXIT_OK;
-unknown:
-	ky_cli_error(
-		"this trace has no reading of the wall clock; give --from and --to relative to its "
-		"start, such as 1.5s");
-	return KY_EXIT_TROUBLE;
+	if (!run->to_ns)
+		run->to_ns = UINT64_MAX;
+	return code;
 }
 
 static bool is_in_time(const struct run *run, const struct ky_event *event)
 {
-	const struct arguments *arguments = run->arguments;
-
-	if (!arguments->from.kind && !arguments->to.kind)
+	if (!run->from_ns && run->to_ns == UINT64_MAX)
 		return true;
 	return event->has_timestamp && event->timestamp_ns && event->timestamp_ns >= run->from_ns &&
 	       event->timestamp_ns < run->to_ns;
@@ -316,7 +268,7 @@ static bool names_number(const struct ky_event *event, const char *role, const c
 
 static bool is_of_task(struct run *run, const struct ky_event *event)
 {
-	uint64_t wanted = run->arguments->task;
+	uint64_t wanted = run->arguments->filter.task;
 
 	return ky_task_polls_note(&run->polls, event, wanted) ||
 	       names_number(event, "tokio.task_id", "task_id", "", wanted);
@@ -327,14 +279,15 @@ static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t sh
 	const struct arguments *arguments = run->arguments;
 
 	/* First, because it keeps track of what is open whatever else is filtered. */
-	if (arguments->has_task && !is_of_task(run, event))
+	if (arguments->filter.has_task && !is_of_task(run, event))
 		return false;
 	if (run->is_chosen && (shape >= run->catalog.count || !run->is_chosen[shape]))
 		return false;
 	if (!is_in_time(run, event))
 		return false;
-	return !arguments->has_worker || names_number(event, "tokio.worker_id", "worker_id",
-						      "target_worker", arguments->worker);
+	return !arguments->filter.has_worker ||
+	       names_number(event, "tokio.worker_id", "worker_id", "target_worker",
+			    arguments->filter.worker);
 }
 
 static void print_event(struct run *run, const struct ky_event *event, uint32_t shape)
@@ -507,15 +460,20 @@ static int stream_events(struct run *run, struct ky_input *input)
 
 int ky_cmd_events(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
+						     {&ky_time_range_argp, 0, 0, 0},
+						     {&ky_filter_argp, 0, 0, 0},
+						     {&ky_debug_dir_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
 		"FILE|DIRECTORY...",
-		"Prints every event with all its fields, in the order of time. TIME is 1.5s, "
-		"20ms, 3us or 7ns after the start of the trace, @N nanoseconds of its own "
-		"clock, or a wall-clock time in UTC such as 2026-05-18T12:30:00.25. Several "
-		"files are one trace; '-' is standard input.",
+		"Prints every event with all its fields, in the order of time. Several files are "
+		"one trace; '-' is standard input. The end of a poll belongs to the poll's "
+		"task.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
@@ -523,8 +481,9 @@ int ky_cmd_events(int argc, char **argv)
 	struct run run = {.arguments = &arguments};
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	ky_buf_init(&run.out, 0);
 	if (ky_catalog_init(&run.catalog)) {
 		ky_catalog_release(&run.catalog);

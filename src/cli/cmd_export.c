@@ -5,9 +5,9 @@
 #include <base/quantity.h>
 #include <ship/disk_room.h>
 #include <cli/input.h>
-#include <cli/moment.h>
 #include <ship/out_file.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/progress.h>
 #include <report/syscall_name.h>
 #include <edit/trace_symbols.h>
@@ -20,10 +20,7 @@
 #include <unistd.h>
 
 enum {
-	KEY_TO = KY_KEY_FIRST_FREE,
-	KEY_UNTIL,
-	KEY_TASK,
-	KEY_WORKER,
+	KEY_FORMAT = KY_OPTION_KEY_OWN,
 	KEY_LIVE
 };
 
@@ -45,41 +42,31 @@ struct arguments {
 	struct ky_input input;
 	struct ky_trace_symbols_options names;
 	const struct format *format;
-	const char *output;
-	struct ky_moment from, until;
-	uint64_t task, worker;
+	struct ky_output output;
+	struct ky_time_range range;
+	struct ky_filter filter;
 	uint32_t kind;
-	bool has_task, has_worker, is_live, is_forced, is_json;
+	bool is_live, is_json;
 };
 
 static const struct argp_option options[] = {
-	{"to", KEY_TO, "FORMAT", 0, "folded, pprof, speedscope or firefox; must be given", 0},
-	{"kind", 'k', "KIND", 0, "cpu (default), off-cpu, waiting or heap", 0},
-	{"output", 'o', "FILE", 0, "Write to FILE (default '-': standard output)", 0},
-	{"force", 'F', 0, 0, "Replace FILE when it exists", 0},
-	{"from", 'f', "TIME", 0, "Only samples at or after TIME", 0},
-	{"until", KEY_UNTIL, "TIME", 0, "Only samples before TIME", 0},
-	{"task", KEY_TASK, "ID", 0, "Only samples of this task", 0},
-	{"worker", KEY_WORKER, "ID", 0, "Only samples of this worker", 0},
+	{"format", KEY_FORMAT, "folded|pprof|speedscope|firefox", 0,
+	 "The format to write; must be given", 0},
+	{"kind", 'k', "cpu|off-cpu|waiting|heap", 0, "Which samples (default cpu)", 0},
 	{"live", KEY_LIVE, 0, 0, "With --kind heap: only what was not freed", 0},
-	{"json", 'j', 0, 0, "With -o: say what was written as one JSON object", 0},
-	{"debug-dir", 'd', "DIR", 0, "Look for debug information there, too (repeatable)", 0},
 	{0},
 };
 
-static void parse_format(struct argp_state *state, struct arguments *arguments, const char *text)
+static void parse_format(struct arguments *arguments, const char *text)
 {
 	for (size_t i = 0; i < FORMAT_COUNT; i++)
 		if (strcmp(formats[i].name, text) == 0)
 			arguments->format = &formats[i];
 	if (!arguments->format)
-		argp_error(state,
-			   "--to is folded, pprof, speedscope or firefox, not '%s' (an end in "
-			   "time is --until)",
-			   text);
+		ky_option_error("--format is folded, pprof, speedscope or firefox, not '%s'", text);
 }
 
-static void parse_kind(struct argp_state *state, struct arguments *arguments, const char *text)
+static void parse_kind(struct arguments *arguments, const char *text)
 {
 	uint32_t i;
 
@@ -87,14 +74,8 @@ static void parse_kind(struct argp_state *state, struct arguments *arguments, co
 		if (strcmp(ky_export_kind_name(i), text) == 0)
 			break;
 	if (i > KY_STACK_ALLOC)
-		argp_error(state, "--kind is cpu, off-cpu, waiting or heap, not '%s'", text);
+		ky_option_error("--kind is cpu, off-cpu, waiting or heap, not '%s'", text);
 	arguments->kind = i;
-}
-
-static void parse_id(struct argp_state *state, const char *name, const char *text, uint64_t *out)
-{
-	if (ky_quantity_number(text, out))
-		argp_error(state, "--%s takes a number, not '%s'", name, text);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -104,97 +85,71 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->input;
+		state->child_inputs[1] = &arguments->range;
+		state->child_inputs[2] = &arguments->filter;
+		state->child_inputs[3] = &arguments->output;
+		state->child_inputs[4] = &arguments->names;
+		state->child_inputs[5] = &arguments->is_json;
 		return 0;
-	case KEY_TO:
-		parse_format(state, arguments, text);
+	case KEY_FORMAT:
+		parse_format(arguments, text);
 		return 0;
 	case 'k':
-		parse_kind(state, arguments, text);
-		return 0;
-	case 'o':
-		arguments->output = text;
-		return 0;
-	case 'F':
-		arguments->is_forced = true;
-		return 0;
-	case 'j':
-		arguments->is_json = true;
-		return 0;
-	case 'f':
-	case KEY_UNTIL:
-		if (ky_moment_parse(key == 'f' ? &arguments->from : &arguments->until, text))
-			argp_error(state,
-				   "--%s takes 1.5s, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
-				   key == 'f' ? "from" : "until", text);
-		return 0;
-	case KEY_TASK:
-		arguments->has_task = true;
-		parse_id(state, "task", text, &arguments->task);
-		return 0;
-	case KEY_WORKER:
-		arguments->has_worker = true;
-		parse_id(state, "worker", text, &arguments->worker);
+		parse_kind(arguments, text);
 		return 0;
 	case KEY_LIVE:
 		arguments->is_live = true;
 		return 0;
-	case 'd':
-		ky_trace_symbols_add_dir(&arguments->names, text, state);
-		return 0;
 	case ARGP_KEY_END:
 		if (!arguments->format)
-			argp_error(state, "say to which format with --to folded, pprof, speedscope "
-					  "or firefox");
+			ky_option_error("say which format with --format folded, pprof, "
+					"speedscope or firefox");
 		if (arguments->is_live && arguments->kind != KY_STACK_ALLOC)
-			argp_error(state, "--live goes with --kind heap");
+			ky_option_error("--live goes with --kind heap");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static int resolve(const struct ky_trace *trace, const struct ky_moment *moment, uint64_t *out)
+static int resolve(const struct ky_trace *trace, const struct ky_time_range *range,
+		   struct ky_export *export)
 {
-	const struct ky_clock_sync none = {0, 0};
-	const struct ky_clock_sync *sync = trace->clock_sync_count ? trace->clock_syncs : &none;
+	struct ky_time_span span = {.start_ns = trace->run_first_ns, .end_ns = trace->run_last_ns};
 
-	if (!moment->kind)
-		return 0;
-	return ky_moment_resolve(moment, trace->run_first_ns, sync->monotonic_ns, sync->realtime_ns,
-				 out);
+	if (trace->clock_sync_count) {
+		span.sync_monotonic_ns = trace->clock_syncs->monotonic_ns;
+		span.sync_realtime_ns = trace->clock_syncs->realtime_ns;
+	}
+	return ky_time_range_resolve(range, &span, &export->from_ns, &export->to_ns);
 }
 
 /* What is to be exported. Returns an exit code. */
 static int choose(const struct ky_trace *trace, const struct arguments *arguments,
 		  struct ky_export *export)
 {
+	int code;
+
 	*export = (struct ky_export){.trace = trace,
 				     .kind = arguments->kind,
 				     .syscall_name = ky_syscall_name,
 				     .task = KY_NONE,
 				     .worker = KY_NONE,
 				     .is_live = arguments->is_live};
-	if (resolve(trace, &arguments->from, &export->from_ns) ||
-	    resolve(trace, &arguments->until, &export->to_ns)) {
-		ky_cli_error("this trace has no reading of the wall clock; give --from and --until "
-			     "relative to its start, such as 1.5s");
-		return KY_EXIT_TROUBLE;
-	}
-	if (arguments->until.kind && export->to_ns <= export->from_ns) {
-		ky_cli_error("--until lies at or before --from");
-		return KY_EXIT_TROUBLE;
-	}
-	if (arguments->has_task) {
-		export->task = ky_trace_task(trace, arguments->task);
+	code = resolve(trace, &arguments->range, export);
+	if (code)
+		return code;
+	if (arguments->filter.has_task) {
+		export->task = ky_trace_task(trace, arguments->filter.task);
 		if (export->task == KY_NONE) {
-			ky_cli_error("the trace has no task %" PRIu64, arguments->task);
+			ky_cli_error("the trace has no task %" PRIu64, arguments->filter.task);
 			return KY_EXIT_TROUBLE;
 		}
 	}
-	if (arguments->has_worker) {
-		export->worker = ky_trace_worker(trace, arguments->worker);
+	if (arguments->filter.has_worker) {
+		export->worker = ky_trace_worker(trace, arguments->filter.worker);
 		if (export->worker == KY_NONE) {
-			ky_cli_error("the trace has no worker %" PRIu64, arguments->worker);
+			ky_cli_error("the trace has no worker %" PRIu64, arguments->filter.worker);
 			return KY_EXIT_TROUBLE;
 		}
 	}
@@ -215,7 +170,7 @@ static int write_bytes(const struct arguments *arguments, const struct ky_buf *b
 	struct ky_stage_factory factory = ky_stage_none;
 	struct ky_stage stage = {0};
 	struct ky_out_file file;
-	int result = ky_out_file_open(&file, arguments->output, arguments->is_forced);
+	int result = ky_out_file_open(&file, arguments->output.path, arguments->output.may_replace);
 
 	if (result)
 		return result;
@@ -241,7 +196,7 @@ static void say_done_json(const struct arguments *arguments, const struct ky_exp
 
 	ky_buf_init(&out, 0);
 	ky_json_open(&out, NULL, "{");
-	ky_json_text(&out, "output", arguments->output);
+	ky_json_text(&out, "output", arguments->output.path);
 	ky_json_text(&out, "format", arguments->format->name);
 	ky_json_text(&out, "kind", ky_export_kind_name(arguments->kind));
 	ky_json_number(&out, "samples", export->row_count);
@@ -262,7 +217,7 @@ static void say_done(const struct arguments *arguments, const struct ky_export *
 
 	if (arguments->is_json)
 		say_done_json(arguments, export);
-	if (arguments->is_json || strcmp(arguments->output, "-") == 0)
+	if (arguments->is_json || strcmp(arguments->output.path, "-") == 0 || ky_cli_is_quiet())
 		return;
 	if (export->is_counted)
 		ky_out_count(sum, export->value_sum);
@@ -270,7 +225,7 @@ static void say_done(const struct arguments *arguments, const struct ky_export *
 		ky_out_bytes(sum, export->value_sum);
 	else
 		ky_out_duration(sum, export->value_sum);
-	(void)printf("%s: %s samples, %s%s\n", arguments->output,
+	(void)printf("%s: %s samples, %s%s\n", arguments->output.path,
 		     ky_out_count(rows, export->row_count), sum,
 		     export->is_counted ? " in all" : "");
 }
@@ -305,10 +260,10 @@ static int put(const struct arguments *arguments, struct ky_export *export,
 		return KY_EXIT_OK;
 	}
 	if (result == -EEXIST)
-		ky_cli_error("%s: exists; replace it with --force", arguments->output);
+		ky_cli_error("%s: exists; replace it with --force", arguments->output.path);
 	else
-		ky_cli_error("%s: cannot be written: %s", arguments->output,
-			     ky_disk_room_text(room, arguments->output, result));
+		ky_cli_error("%s: cannot be written: %s", arguments->output.path,
+			     ky_disk_room_text(room, arguments->output.path, result));
 	return KY_EXIT_TROUBLE;
 }
 
@@ -330,24 +285,30 @@ static int export_trace(struct arguments *arguments, struct ky_trace *trace)
 
 int ky_cmd_export(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {
+		{&ky_input_argp, 0, 0, 0},     {&ky_time_range_argp, 0, 0, 0},
+		{&ky_filter_argp, 0, 0, 0},    {&ky_output_argp, 0, 0, 0},
+		{&ky_debug_dir_argp, 0, 0, 0}, {&ky_json_argp, 0, 0, 0},
+		{&ky_common_argp, 0, 0, 0},    {0}};
 	static const struct argp argp = {
 		options,
 		parse,
-		"FILE|DIRECTORY... --to FORMAT",
+		"FILE|DIRECTORY... --format FORMAT",
 		"Writes the samples of a trace for other tools: folded stacks (flamegraph.pl, "
 		"inferno), pprof (go tool pprof), speedscope, the Firefox profiler. Values are "
-		"nanoseconds, or bytes; samples that do not say what they stand for are counted.",
+		"nanoseconds, or bytes; samples that do not say what they stand for are counted. "
+		"Standard output is the default.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
-	struct arguments arguments = {.output = "-"};
+	struct arguments arguments = {.output.path = "-"};
 	struct ky_trace *trace = NULL;
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
-	if (strcmp(arguments.output, "-") == 0 && arguments.format->is_gzip &&
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
+	if (strcmp(arguments.output.path, "-") == 0 && arguments.format->is_gzip &&
 	    isatty(STDOUT_FILENO)) {
 		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
 		return KY_EXIT_USAGE;

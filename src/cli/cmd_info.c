@@ -4,6 +4,7 @@
 #include <analyze/report.h>
 #include <cli/input.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <report/profile_text.h>
 #include <edit/trace_symbols.h>
 #include <analyze/type_groups.h>
@@ -20,26 +21,16 @@ struct arguments {
 	bool is_json;
 };
 
-static const struct argp_option options[] = {
-	{"json", 'j', 0, 0, "Print one JSON object", 0},
-	{0},
-};
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
 
 	(void)text;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->input;
-		return 0;
-	case 'j':
-		arguments->is_json = true;
-		return 0;
-	default:
+	if (key != ARGP_KEY_INIT)
 		return ARGP_ERR_UNKNOWN;
-	}
+	state->child_inputs[0] = &arguments->input;
+	state->child_inputs[1] = &arguments->is_json;
+	return 0;
 }
 
 static void row(struct ky_buf *out, const char *label, const char *text)
@@ -472,9 +463,12 @@ static int print(const struct ky_trace *trace, bool is_json, struct ky_trace_sym
 
 int ky_cmd_info(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
-		options,
+		NULL,
 		parse,
 		"FILE|DIRECTORY...",
 		"Says what a trace is: what was recorded, when and for how long, its events by "
@@ -489,9 +483,9 @@ int ky_cmd_info(int argc, char **argv)
 	struct ky_trace *trace = NULL;
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
-	code = ky_input_open(&arguments.input);
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (!code)
+		code = ky_input_open(&arguments.input);
 	if (!code)
 		code = ky_input_trace(&arguments.input, &trace);
 	if (!code && !arguments.is_json)

@@ -4,6 +4,7 @@
 
 #include <base/now.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <ring/ring_mark.h>
 #include <kymo/base.h>
@@ -19,23 +20,22 @@ struct arguments {
 
 static const struct argp_option options[] = {
 	{"all", 'a', 0, 0, "Mark every process of this user that records; takes only TEXT", 0},
-	{"json", 'j', 0, 0, "Say what was marked as one JSON object", 0},
 	{0},
 };
 
-static void take_words(struct argp_state *state, struct arguments *arguments)
+static void take_words(struct arguments *arguments)
 {
 	char why[KY_FOUND_WHY_BYTES];
 
 	if (arguments->count != (arguments->is_all ? 1u : 2u))
-		argp_error(state, arguments->is_all ?
-					  "--all takes one TEXT and no process" :
-					  "a process and one TEXT are wanted (in quotes, where it "
-					  "has blanks)");
+		ky_option_error(arguments->is_all ?
+					"--all takes one TEXT and no process" :
+					"a process and one TEXT are wanted (in quotes, where it "
+					"has blanks)");
 	arguments->process = arguments->is_all ? NULL : arguments->words[0];
 	arguments->text = arguments->words[arguments->is_all ? 0 : 1];
 	if (ky_mark_check(arguments->text, why) < 0)
-		argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
+		ky_option_error("%s", why);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -45,12 +45,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->query;
+		state->child_inputs[1] = &arguments->is_json;
 		return 0;
 	case 'a':
 		arguments->is_all = true;
-		return 0;
-	case 'j':
-		arguments->is_json = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->count < 2)
@@ -58,7 +56,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		arguments->count++;
 		return 0;
 	case ARGP_KEY_END:
-		take_words(state, arguments);
+		take_words(arguments);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -90,6 +88,8 @@ static void say_marked(struct work *work, uint32_t pid, const char *service)
 		ky_json_close(&work->said, "}");
 		return;
 	}
+	if (ky_cli_is_quiet())
+		return;
 	ky_out_format(&work->said, "marked %u (", pid);
 	ky_out_safe(&work->said, service, strlen(service));
 	ky_out_text(&work->said, ")\n");
@@ -155,7 +155,10 @@ static int mark_one(const struct arguments *arguments, struct work *work)
 
 int ky_cmd_mark(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -169,8 +172,9 @@ int ky_cmd_mark(int argc, char **argv)
 	struct work work = {0};
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	work.text = arguments.text;
 	work.now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	work.is_json = arguments.is_json;

@@ -6,6 +6,7 @@
 #include <base/now.h>
 #include <base/quantity.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <ring/ring_count.h>
 #include <errno.h>
@@ -41,8 +42,7 @@ static const struct argp_option options[] = {
 	{"all", 'a', 0, 0, "Processes of all users, as far as their rings may be read (root)", 0},
 	{"interval", 'i', "DURATION", 0,
 	 "Count events for DURATION (default 500ms; 0: do not count)", 0},
-	{"json", 'j', 0, 0, "Print one JSON object", 0},
-	{"verbose", 'v', 0, 0, "Say also where each ring is", 0},
+	{"verbose", 'v', 0, 0, "Print also where each ring is", 0},
 	{0},
 };
 
@@ -53,6 +53,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->query;
+		state->child_inputs[1] = &arguments->is_json;
 		return 0;
 	case 'a':
 		arguments->query.is_all_users = true;
@@ -60,21 +61,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case 'i':
 		if (!ky_quantity_in(ky_quantity_ns, text, 0, INTERVAL_NS_MAX,
 				    &arguments->interval_ns))
-			argp_error(state,
-				   "--interval is a duration such as 500ms, at most 1h, or 0, not "
-				   "'%s'",
-				   text);
-		return 0;
-	case 'j':
-		arguments->is_json = true;
+			ky_option_error(
+				"--interval is a duration such as 500ms, at most 1h, or 0, not "
+				"'%s'",
+				text);
 		return 0;
 	case 'v':
 		arguments->is_verbose = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state,
-			   "'%s' is not wanted here; `kymo status %s` tells about one process",
-			   text, text);
+		ky_option_error("'%s' is not wanted here; `kymo status %s` tells about one process",
+				text, text);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -327,11 +324,14 @@ static int print(const struct arguments *arguments, const struct ky_found_rings 
 
 int ky_cmd_ps(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
-		"",
+		NULL,
 		"Lists the processes that record, and those that did and left their ring behind: "
 		"since when, in which mode, how full the ring is, how many events a second go into "
 		"it and how many it had to drop.",
@@ -340,10 +340,10 @@ int ky_cmd_ps(int argc, char **argv)
 		0};
 	struct arguments arguments = {.interval_ns = INTERVAL_NS};
 	struct ky_found_rings rings;
-	int err;
+	int err = ky_option_parse(&argp, argc, argv, 0, &arguments);
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	if (err)
+		return err;
 	err = ky_ring_find(&rings, &arguments.query);
 	if (err == 0)
 		err = print(&arguments, &rings);

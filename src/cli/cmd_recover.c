@@ -3,13 +3,13 @@
 #include <base/json_write.h>
 #include <cli/cli.h>
 
-#include <argp.h>
 #include <base/alloc.h>
 #include <base/now.h>
 #include <ship/disk_room.h>
 #include <edit/end_stacks.h>
 #include <watch/oom_watch.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <agent/ring_dump.h>
 #include <ring/ring_end.h>
@@ -30,8 +30,7 @@
 #include <unistd.h>
 
 enum {
-	KEY_ALL = 0x1101,
-	KEY_KEEP,
+	KEY_KEEP = KY_OPTION_KEY_OWN,
 	KEY_TASKS
 };
 
@@ -69,11 +68,10 @@ static bool is_none(const struct totals *totals)
 }
 
 static const struct argp_option options[] = {
-	{"all", KEY_ALL, 0, 0, "Every ring of a dead process of this user (the default)", 0},
-	{"output", 'o', "DIR", 0, "Write the traces to DIR (default: the current directory)", 0},
+	{"all", 'a', 0, 0, "Every ring of a dead process of this user (the default)", 0},
+	{"output", 'o', "DIR", 0, "Write to files in DIR (default: the current directory)", 0},
 	{"keep", KEY_KEEP, 0, 0, "Leave the rings where they are", 0},
-	{"tasks", KEY_TASKS, 0, 0, "Print where every task waited at the end", 0},
-	{"json", 'j', 0, 0, "One JSON object a line for each trace", 0},
+	{"tasks", KEY_TASKS, 0, 0, "Print where every task waits, or waited at the end", 0},
 	{0},
 };
 
@@ -85,14 +83,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->compression;
 		state->child_inputs[1] = &arguments->query;
+		state->child_inputs[2] = &arguments->is_json;
 		return 0;
-	case KEY_ALL:
+	case 'a':
 		arguments->wants_all = true;
 		return 0;
 	case 'o':
 		arguments->output = text;
 		if (text[0] == '\0')
-			argp_error(state, "-o takes a directory");
+			ky_option_error("--output is a directory");
 		return 0;
 	case KEY_KEEP:
 		arguments->is_kept = true;
@@ -100,18 +99,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	case KEY_TASKS:
 		arguments->wants_tasks = true;
 		return 0;
-	case 'j':
-		arguments->is_json = true;
-		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->who != NULL)
-			argp_error(state, "one process at a time, or --all: '%s' and '%s'",
-				   arguments->who, text);
+			ky_option_error("one process at a time, or --all: '%s' and '%s'",
+					arguments->who, text);
 		arguments->who = text;
 		return 0;
 	case ARGP_KEY_END:
 		if (arguments->who != NULL && arguments->wants_all)
-			argp_error(state, "--all and '%s' exclude each other", arguments->who);
+			ky_option_error("--all and '%s' exclude each other", arguments->who);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -315,7 +311,8 @@ static void recover_open(struct job *job, struct totals *totals)
 		add_pairs(job);
 		ky_dump_clock(&job->clock, job->found);
 		job->dump.ring = &job->ring;
-		job->dump.shows_progress = !job->arguments->is_json && isatty(STDERR_FILENO);
+		job->dump.shows_progress = !job->arguments->is_json && !ky_cli_is_quiet() &&
+					   isatty(STDERR_FILENO);
 		job->dump.cut.is_dead = true;
 		job->dump.cut.from_ns = job->tail.from_ns;
 		job->dump.cut.from_ticks = job->tail.from_ticks;
@@ -509,18 +506,21 @@ static int make_output(const char *path)
 
 int ky_cmd_recover(int argc, char **argv)
 {
-	static const struct argp_child children[] = {
-		{&ky_compression_argp, 0, 0, 0}, {&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_compression_argp, 0, 0, 0},
+						     {&ky_ring_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
 		options,
 		parse,
-		"[PID|SERVICE|RINGFILE|--all]",
+		"[PID|SERVICE|RINGFILE]\n--all",
 		"Makes traces out of the rings that processes left behind when they were killed, "
-		"crashed, or lost the one who recorded them: says how each ended as far as can be "
+		"crashed, or lost their recorder process: says how each ended as far as can be "
 		"known, and what was being polled. A ring is removed once its trace is on disk.\v"
-		"Exit status: 0 everything that was there is recovered, or is at hand of another "
-		"kymo; 1 something could not be, or the one that was asked for is at hand of "
-		"another kymo; 2 wrong usage.",
+		"Exit status: 0 everything that was there is recovered, or another kymo recovers "
+		"it; 1 something could not be recovered, or another kymo recovers the one that "
+		"was asked for; 2 wrong usage.",
 		children,
 		NULL,
 		NULL};
@@ -530,8 +530,9 @@ int ky_cmd_recover(int argc, char **argv)
 	int code;
 
 	memset(&arguments, 0, sizeof(arguments));
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	if (arguments.output != NULL && (code = make_output(arguments.output)) != 0) {
 		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
 		return KY_EXIT_TROUBLE;

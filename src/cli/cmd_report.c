@@ -4,38 +4,33 @@
 #include <analyze/report.h>
 #include <base/quantity.h>
 #include <cli/input.h>
-#include <cli/moment.h>
 #include <report/profile_text.h>
 #include <cli/progress.h>
 #include <report/report_text.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <edit/trace_symbols.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <unistd.h>
 
 enum {
-	KEY_LONG_POLL = KY_KEY_FIRST_FREE
+	KEY_LONG_POLL = KY_OPTION_KEY_OWN
 };
 
 struct arguments {
 	struct ky_input input;
-	struct ky_moment from, to, long_poll;
-	uint64_t worst;
+	struct ky_time_range range;
+	uint64_t long_poll_ns, limit;
 	bool is_json;
 	struct ky_trace_symbols_options names;
 	struct ky_trace_symbols symbols; /* table NULL: there is no code to name */
 };
 
 static const struct argp_option options[] = {
-	{"from", 'f', "TIME", 0, "Only polls and parks that start at or after TIME", 0},
-	{"to", 'u', "TIME", 0, "Only polls and parks that start before TIME", 0},
-	{"worst", 'n', "N", 0, "List the N worst of each (default 10, at most 1000)", 0},
+	{"limit", 'n', "N", 0, "Print the N worst of each kind (default 10, at most 1000)", 0},
 	{"long-poll", KEY_LONG_POLL, "DURATION", 0,
-	 "What ran inside polls longer than DURATION is said apart (default 1ms)", 0},
-	{"debug-dir", 'd', "DIR", 0,
-	 "Look for the debug information of samples there, too (repeatable)", 0},
-	{"json", 'j', 0, 0, "Print one JSON object with the same content", 0},
+	 "Report apart what ran inside polls longer than DURATION (default 1ms)", 0},
 	{0},
 };
 
@@ -46,47 +41,33 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->input;
-		return 0;
-	case 'f':
-	case 'u':
-		if (ky_moment_parse(key == 'f' ? &arguments->from : &arguments->to, text))
-			argp_error(state,
-				   "--%s takes 1.5s, @NANOSECONDS or 2026-05-18T12:30:00, not '%s'",
-				   key == 'f' ? "from" : "to", text);
+		state->child_inputs[1] = &arguments->range;
+		state->child_inputs[2] = &arguments->names;
+		state->child_inputs[3] = &arguments->is_json;
 		return 0;
 	case 'n':
-		if (ky_quantity_number(text, &arguments->worst) || !arguments->worst ||
-		    arguments->worst > 1000)
-			argp_error(state, "--worst takes a number from 1 to 1000, not '%s'", text);
+		if (!ky_quantity_in(ky_quantity_number, text, 1, 1000, &arguments->limit))
+			ky_option_error("--limit is a number from 1 to 1000, not '%s'", text);
 		return 0;
 	case KEY_LONG_POLL:
-		if (ky_moment_parse(&arguments->long_poll, text) ||
-		    arguments->long_poll.kind != KY_MOMENT_RELATIVE)
-			argp_error(state, "--long-poll takes a duration such as 1ms, not '%s'",
-				   text);
-		return 0;
-	case 'd':
-		ky_trace_symbols_add_dir(&arguments->names, text, state);
-		return 0;
-	case 'j':
-		arguments->is_json = true;
+		if (ky_quantity_ns(text, &arguments->long_poll_ns))
+			ky_option_error("--long-poll is a duration such as 1ms, not '%s'", text);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static int resolve(const struct ky_trace *trace, const struct ky_moment *moment, uint64_t *out)
+static int resolve(const struct ky_trace *trace, const struct ky_time_range *range,
+		   struct ky_report_options *out)
 {
-	uint64_t monotonic_ns = 0, realtime_ns = 0;
+	struct ky_time_span span = {.start_ns = trace->run_first_ns, .end_ns = trace->run_last_ns};
 
-	if (!moment->kind)
-		return 0;
 	if (trace->clock_sync_count) {
-		monotonic_ns = trace->clock_syncs[0].monotonic_ns;
-		realtime_ns = trace->clock_syncs[0].realtime_ns;
+		span.sync_monotonic_ns = trace->clock_syncs[0].monotonic_ns;
+		span.sync_realtime_ns = trace->clock_syncs[0].realtime_ns;
 	}
-	return ky_moment_resolve(moment, trace->run_first_ns, monotonic_ns, realtime_ns, out);
+	return ky_time_range_resolve(range, &span, &out->from_ns, &out->to_ns);
 }
 
 static int print(const struct ky_trace *trace, const struct ky_report *report,
@@ -101,7 +82,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 		ky_report_json(&out, trace, report, profile);
 		ky_out_text(&out, "\n");
 	} else {
-		ky_report_text(&out, trace, report, profile, (uint32_t)arguments->worst,
+		ky_report_text(&out, trace, report, profile, (uint32_t)arguments->limit,
 			       ky_out_is_coloured(STDOUT_FILENO), &arguments->symbols);
 		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
 	}
@@ -114,8 +95,8 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 
 static int make_and_print(const struct ky_trace *trace, struct arguments *arguments)
 {
-	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->worst};
-	struct ky_stack_profile_options profile_options = {.long_poll_ns = arguments->long_poll.ns};
+	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->limit};
+	struct ky_stack_profile_options profile_options = {.long_poll_ns = arguments->long_poll_ns};
 	struct ky_stack_profile *profile = NULL;
 	struct ky_report *report = NULL;
 	char span[KY_OUT_CELL_BYTES];
@@ -123,19 +104,12 @@ static int make_and_print(const struct ky_trace *trace, struct arguments *argume
 
 	if (!arguments->is_json)
 		report_options.worst_count = KY_REPORT_WORST_MAX; /* many fold into few */
-	if (resolve(trace, &arguments->from, &report_options.from_ns) ||
-	    resolve(trace, &arguments->to, &report_options.to_ns)) {
-		ky_cli_error("this trace has no reading of the wall clock; give --from and --to "
-			     "relative to its start, such as 1.5s");
-		return KY_EXIT_TROUBLE;
-	}
-	if (arguments->to.kind && report_options.to_ns <= report_options.from_ns) {
-		ky_cli_error("--to lies at or before --from");
-		return KY_EXIT_USAGE;
-	}
+	code = resolve(trace, &arguments->range, &report_options);
+	if (code)
+		return code;
 	if (trace->event_count &&
-	    ((arguments->from.kind && report_options.from_ns > trace->last_ns) ||
-	     (arguments->to.kind && report_options.to_ns <= trace->first_ns)))
+	    ((arguments->range.from.kind && report_options.from_ns > trace->last_ns) ||
+	     (arguments->range.to.kind && report_options.to_ns <= trace->first_ns)))
 		ky_cli_notice("--from and --to leave nothing: the trace goes from 0 s to %s s",
 			      ky_out_seconds(span, trace->last_ns - trace->run_first_ns));
 	profile_options.from_ns = report_options.from_ns;
@@ -159,7 +133,10 @@ static int make_and_print(const struct ky_trace *trace, struct arguments *argume
 
 int ky_cmd_report(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {
+		{&ky_input_argp, 0, 0, 0},     {&ky_time_range_argp, 0, 0, 0},
+		{&ky_debug_dir_argp, 0, 0, 0}, {&ky_json_argp, 0, 0, 0},
+		{&ky_common_argp, 0, 0, 0},    {0}};
 	static const struct argp argp = {
 		options,
 		parse,
@@ -167,19 +144,18 @@ int ky_cmd_report(int argc, char **argv)
 		"Says what was slow: the longest polls and the longest waits from wake to poll "
 		"with their tasks, how busy each worker was, how polls and waits are "
 		"distributed, tasks by name, what its samples tell (what ran, what held threads "
-		"back, where tasks wait, who allocates), and what the trace cannot tell. TIME "
-		"is 1.5s or 20ms after the start, @N nanoseconds of the trace's clock, or a "
-		"wall-clock time in UTC such as 2026-05-18T12:30:00.",
+		"back, where tasks wait, who allocates), and what the trace cannot tell."
+		"\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};
-	struct arguments arguments = {.worst = KY_REPORT_WORST};
+	struct arguments arguments = {.limit = KY_REPORT_WORST};
 	struct ky_trace *trace = NULL;
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
-	code = ky_input_open(&arguments.input);
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (!code)
+		code = ky_input_open(&arguments.input);
 	if (!code)
 		code = ky_input_trace(&arguments.input, &trace);
 	if (!code && trace->samples.row_count)

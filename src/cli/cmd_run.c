@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* kymo run: start CMD with the recorder preloaded, drain its rings, pass its end on. */
+#include <argp.h>
 #include <base/now.h>
 #include <cli/cli.h>
 #include <watch/oom_watch.h>
@@ -19,50 +20,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char help[] =
-	"Usage: kymo run [OPTIONS] [--] CMD [ARGS...]\n"
-	"\n"
-	"Runs CMD and records every poll, wake and park of its Tokio runtimes, without a rebuild.\n"
-	"CMD's streams, signals and exit status pass through; its children are recorded too.\n"
-	"\n"
-	"  -o, --output DIR           traces go to DIR/SERVICE/RUN/ (default: kymo-traces)\n"
-	"  -o, --output FILE.trc.zst  ... or to one file, without rotation: a name in .trc,\n"
-	"                             .trc.zst or .trc.gz; an earlier one becomes FILE.old\n"
-	"      --mode stream|flight   write all the time (default), or keep the last events\n"
-	"                             in memory and write them once, when CMD ends\n"
-	"  -s, --service NAME         the service's name (default: the program's)\n"
-	"  -m, --metadata KEY=VALUE   pair copied into every segment; may be repeated\n"
-	"      --compress HOW         zstd[:LEVEL] (default, level 1), gzip[:LEVEL] or none\n"
-	"      --rotate-interval T    a new segment at least every T (default: 60s)\n"
-	"      --segment-bytes N      ... or after N bytes before compression (default: 64M)\n"
-	"      --total-bytes N        keep at most N bytes of this service (default: 1G); with\n"
-	"                             FILE: record no more behind N bytes (default: no bound)\n"
-	"      --profile NAME|FILE    what is recorded and written: default, profile (slow polls,\n"
-	"                             histograms of the rest), everything, or kymo-profile(5)\n"
-	"      --sample HZ|off        stack samples per second of CPU time (default: 99)\n"
-	"      --sampler HOW          who samples: perf (from outside), timers (inside), or auto:\n"
-	"                             perf where it works, else timers (default: auto)\n"
-	"      --alloc[=SIZE|off]     who allocates: one of so many bytes is sampled (512K;\n"
-	"                             default: off)\n"
-	"      --sample-bytes N       memory for stacks per process (default: 2M; 8M with\n"
-	"                             --alloc)\n"
-	"      --switches on|off|stacks  when threads were off a processor inside a poll, by\n"
-	"                             the kernel's records, for 0.3 % of a processor; stacks:\n"
-	"                             and where in the kernel, which watches less of the time\n"
-	"                             for the same (root, tracefs; default: on)\n"
-	"      --resources T|off      looks at CPU, memory, cgroup, sockets (default: 1s)\n"
-	"      --ring-bytes N         memory for events per process (default: 32M)\n"
-	"      --ring-dir DIR         where ring files go (default: KYMO_RING_DIR, or\n"
-	"                             /dev/shm/kymo-UID)\n"
-	"      --trigger RULE         dump when RULE holds, such as \"poll>100ms after=5s\"; may\n"
-	"                             be repeated (kymo-run(1) lists what can be watched)\n"
-	"      --dump-dir DIR         where such dumps go (default: the output's name and .dumps)\n"
-	"  -q, --quiet                no line about the trace at the end\n"
-	"  -h, --help                 this text\n"
-	"\n"
-	"Exit status: CMD's; its signal when a signal ended it; 125 kymo was called wrongly;\n"
-	"126 CMD could not be executed; 127 CMD was not found.\n";
 
 enum {
 	EXIT_KYMO = 125,
@@ -341,8 +298,8 @@ static void tell_result(struct session *session)
 		return;
 	if (totals.process_count > 1)
 		snprintf(processes, sizeof(processes),
-			 session->options.file != NULL ? " in %u files, one a process" :
-							 " of %u processes",
+			 session->options.output.file != NULL ? " in %u files, one a process" :
+								" of %u processes",
 			 totals.process_count);
 	if (totals.lost_count == 0 && totals.dropped_count == 0)
 		snprintf(lost, sizeof(lost), "nothing lost");
@@ -407,16 +364,12 @@ static int run(struct session *session)
 int ky_cmd_run(int argc, char **argv)
 {
 	static struct session session; /* the child's signal state must outlive any stack frame */
-	static char errbuf[5120];      /* with a path of the user's in it */
 	int status;
 
 	ky_run_child_take_descriptors();
-	if (ky_run_options_parse(&session.options, argc, argv, errbuf, sizeof(errbuf)) != 0) {
-		ky_run_say("run: %s", errbuf);
+	argp_err_exit_status = EXIT_KYMO;
+	if (ky_run_options_parse(&session.options, argc, argv) != KY_EXIT_OK)
 		return EXIT_KYMO;
-	}
-	if (session.options.wants_help)
-		return fputs(help, stdout) >= 0 && fflush(stdout) == 0 ? 0 : EXIT_KYMO;
 	prepare(&session);
 	status = run(&session);
 	ky_run_rings_close(session.rings);

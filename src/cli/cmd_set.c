@@ -3,6 +3,7 @@
 #include <cli/cli.h>
 
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/profile.h>
 #include <cli/ring_arguments.h>
 #include <ring/ring_drainer.h>
@@ -18,23 +19,23 @@ struct arguments {
 	bool is_json;
 };
 
-#define KEY_PROFILE 256
+#define KEY_PROFILE KY_OPTION_KEY_OWN
 
-static void take_profile(struct arguments *arguments, const char *name, struct argp_state *state)
+static void take_profile(struct arguments *arguments, const char *name)
 {
 	static struct ky_profile profile; /* large */
 	char why[KY_FOUND_WHY_BYTES > KY_PROFILE_WHY_BYTES ? KY_FOUND_WHY_BYTES :
 							     KY_PROFILE_WHY_BYTES];
 
 	if (ky_profile_load(&profile, name, why) < 0)
-		argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
+		ky_option_error("--profile %s", why);
 	if (profile.rule_count > 0)
-		argp_failure(state, KY_EXIT_USAGE, 0,
-			     "%s: triggers cannot be set in a process that runs; leave them out",
-			     name);
+		ky_option_error("--profile %s: triggers cannot be set in a process that runs; "
+				"leave them out",
+				name);
 	for (size_t i = 0; i < profile.setting_count; i++)
 		if (ky_settings_parse(&arguments->changes, profile.settings[i], why) < 0)
-			argp_failure(state, KY_EXIT_USAGE, 0, "%s: %s", name, why);
+			ky_option_error("--profile %s: %s", name, why);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -45,21 +46,19 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->query;
+		state->child_inputs[1] = &arguments->is_json;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->process == NULL)
 			arguments->process = text;
 		else if (ky_settings_parse(&arguments->changes, text, why) < 0)
-			argp_failure(state, KY_EXIT_USAGE, 0, "%s", why);
-		return 0;
-	case 'j':
-		arguments->is_json = true;
+			ky_option_error("%s", why);
 		return 0;
 	case KEY_PROFILE:
-		take_profile(arguments, text, state);
+		take_profile(arguments, text);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which process? `kymo ps` lists them");
+		ky_option_error("which process? `kymo ps` lists them");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -165,7 +164,7 @@ static int print(const struct work *work, bool is_json)
 	ky_buf_init(&out, 0);
 	if (is_json)
 		print_json(&out, work);
-	else
+	else if (work->is_reading || !ky_cli_is_quiet())
 		print_text(&out, work);
 	err = ky_cli_print(&out);
 	ky_buf_release(&out);
@@ -174,11 +173,15 @@ static int print(const struct work *work, bool is_json)
 
 int ky_cmd_set(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp_option options[] = {
 		{"profile", KEY_PROFILE, "NAME|FILE", 0,
-		 "All settings of a profile: default, profile, everything or a file", 0},
-		{"json", 'j', 0, 0, "Print one JSON object", 0},
+		 "Record as a preset says: default, profile, everything, or a file "
+		 "(kymo-profile(5))",
+		 0},
 		{0}};
 	static const struct argp argp = {
 		options,
@@ -188,12 +191,12 @@ int ky_cmd_set(int argc, char **argv)
 		"are checked before the first is written. Without KEY=VALUE: prints them all."
 		"\vGates (on, off): poll, wake, park, spawn, driver, blocking, waker_clone, mark, "
 		"custom, span, places, offcpu, alloc, offcpu.stacks, alloc.stacks.\n"
-		"recording=off shuts them all, ends sampling and looks at resources, and keeps "
-		"what the ring holds; recording=on goes on as before.\n"
-		"For whoever drains: poll.threshold, wake.threshold, blocking.threshold, "
+		"recording=off shuts them all, ends sampling and the readings of resources, and "
+		"keeps what the ring holds; recording=on records again as before.\n"
+		"For the drain: poll.threshold, wake.threshold, blocking.threshold, "
 		"span.threshold (a time); KIND.throttle (events a second) for poll, wake, park, "
 		"driver, blocking, mark, custom and span; each also off or default; mode (stream, "
-		"flight, default); sampling (a rate), resources (a time between looks); "
+		"flight, default); sampling (a rate), resources (a time between readings); "
 		"alloc.bytes (a size).",
 		children,
 		0,
@@ -202,8 +205,9 @@ int ky_cmd_set(int argc, char **argv)
 	struct work work = {.changes = &arguments.changes};
 	int code, err;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	work.is_reading = arguments.changes.count == 0;
 	code = ky_ring_argument_open(&work.ring, &work.found, &arguments.query, arguments.process,
 				     false, true);

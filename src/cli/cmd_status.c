@@ -5,6 +5,7 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <base/out_text.h>
+#include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <ring/ring_drainer.h>
 #include <ring/ring_end.h>
@@ -34,11 +35,6 @@ struct status {
 	struct ky_ring_drainer drainer;
 };
 
-static const struct argp_option options[] = {
-	{"json", 'j', 0, 0, "Print one JSON object", 0},
-	{0},
-};
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
@@ -46,17 +42,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &arguments->query;
-		return 0;
-	case 'j':
-		arguments->is_json = true;
+		state->child_inputs[1] = &arguments->is_json;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->process != NULL)
-			argp_error(state, "one process at a time; '%s' is a second one", text);
+			ky_option_error("one process at a time; '%s' is a second one", text);
 		arguments->process = text;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which process? `kymo ps` lists them");
+		ky_option_error("which process? `kymo ps` lists them");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -564,9 +558,12 @@ static int tell(const struct arguments *arguments, struct status *status)
 
 int ky_cmd_status(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {{&ky_ring_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
 	static const struct argp argp = {
-		options,
+		NULL,
 		parse,
 		"PID|SERVICE",
 		"Says what one process records, or recorded before it ended: gates and settings, "
@@ -580,8 +577,9 @@ int ky_cmd_status(int argc, char **argv)
 	struct status *status;
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
 	status = ky_alloc(sizeof(*status));
 	if (status == NULL) {
 		ky_cli_error("%s", kymo_error_text(-ENOMEM));

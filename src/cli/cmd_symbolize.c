@@ -6,6 +6,7 @@
 #include <analyze/catalog.h>
 #include <analyze/code_addresses.h>
 #include <cli/input.h>
+#include <cli/shared_options.h>
 #include <analyze/report.h>
 #include <base/out_text.h>
 #include <cli/progress.h>
@@ -27,8 +28,8 @@
 struct arguments {
 	struct ky_input input;
 	struct ky_trace_symbols_options symbols;
-	const char *output;
-	bool is_forced, is_json;
+	struct ky_output output;
+	bool is_json;
 };
 
 /* Addresses of one module that have no name, for one reason. */
@@ -60,39 +61,18 @@ struct job {
 	bool is_damaged, is_written;
 };
 
-static const struct argp_option options[] = {
-	{"output", 'o', "FILE", 0,
-	 "Write one trace to FILE; default: every file of the input in its own place", 0},
-	{"debug-dir", 'd', "DIR", 0,
-	 "Also look for files and debug information below DIR; may be given several times", 0},
-	{"force", 'f', 0, 0, "Replace FILE when it exists", 0},
-	{"json", 'j', 0, 0, "Say what was named as one JSON object on standard output", 0},
-	{0},
-};
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->input;
-		return 0;
-	case 'o':
-		arguments->output = text;
-		return 0;
-	case 'd':
-		ky_trace_symbols_add_dir(&arguments->symbols, text, state);
-		return 0;
-	case 'f':
-		arguments->is_forced = true;
-		return 0;
-	case 'j':
-		arguments->is_json = true;
-		return 0;
-	default:
+	(void)text;
+	if (key != ARGP_KEY_INIT)
 		return ARGP_ERR_UNKNOWN;
-	}
+	state->child_inputs[0] = &arguments->input;
+	state->child_inputs[1] = &arguments->output;
+	state->child_inputs[2] = &arguments->symbols;
+	state->child_inputs[3] = &arguments->is_json;
+	return 0;
 }
 
 /* ---- which addresses ---- */
@@ -457,13 +437,13 @@ static int symbolize(const struct arguments *arguments, struct ky_input *input, 
 			     place);
 		code = KY_EXIT_TROUBLE;
 	} else if (!code && (output || job.named)) {
-		code = write_trace(&job, place, !output || arguments->is_forced);
+		code = write_trace(&job, place, !output || arguments->output.may_replace);
 	}
 	ky_progress_quiet();
 	if (!code || job.is_written) {
 		if (arguments->is_json)
 			say_json(&job, place);
-		else if (strcmp(place, "-") != 0)
+		else if (strcmp(place, "-") != 0 && !ky_cli_is_quiet())
 			say_text(&job, place);
 	}
 	release(&job);
@@ -515,24 +495,29 @@ static int each_in_place(const struct arguments *arguments)
 
 int ky_cmd_symbolize(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{&ky_input_argp, 0, 0, 0}, {0}};
+	static const struct argp_child children[] = {
+		{&ky_input_argp, 0, 0, 0},     {&ky_output_argp, 0, 0, 0},
+		{&ky_debug_dir_argp, 0, 0, 0}, {&ky_json_argp, 0, 0, 0},
+		{&ky_common_argp, 0, 0, 0},    {0}};
 	static const struct argp argp = {
-		options,
+		NULL,
 		parse,
 		"FILE|DIRECTORY...",
-		"Looks up the functions, source lines and inlined calls behind the code addresses "
-		"of a trace and writes them into it, so that whoever reads it needs no files. "
+		"Looks up the functions, source lines and inlined calls of the code addresses of a "
+		"trace and writes them into it, so that its readers need no files. "
 		"Works on another machine with --debug-dir. A file that is not the recorded one "
-		"(its build id tells) gives no names.",
+		"(its build id tells) gives no names.\vWithout --output every file of the input is "
+		"replaced by itself with the names.",
 		children,
 		0,
 		0};
-	struct arguments arguments = {.output = NULL};
+	struct arguments arguments = {.is_json = false};
 	int code;
 
-	if (argp_parse(&argp, argc, argv, 0, 0, &arguments))
-		return KY_EXIT_USAGE;
-	if (arguments.output && strcmp(arguments.output, "-") == 0 &&
+	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
+	if (code)
+		return code;
+	if (arguments.output.path && strcmp(arguments.output.path, "-") == 0 &&
 	    (arguments.is_json || isatty(STDOUT_FILENO))) {
 		ky_cli_error("a trace does not go to a terminal or together with --json; give -o "
 			     "FILE");
@@ -542,8 +527,8 @@ int ky_cmd_symbolize(int argc, char **argv)
 	(void)setpriority(PRIO_PROCESS, 0, 10);
 	code = ky_input_open(&arguments.input);
 	if (!code)
-		code = arguments.output ?
-			       symbolize(&arguments, &arguments.input, arguments.output) :
+		code = arguments.output.path ?
+			       symbolize(&arguments, &arguments.input, arguments.output.path) :
 			       each_in_place(&arguments);
 	ky_input_close(&arguments.input);
 	return code;

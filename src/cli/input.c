@@ -2,7 +2,6 @@
 #include <cli/input.h>
 
 #include <base/alloc.h>
-#include <base/quantity.h>
 #include <cli/cli.h>
 #include <cli/progress.h>
 #include <errno.h>
@@ -408,52 +407,3 @@ int ky_input_trace(struct ky_input *input, struct ky_trace **out)
 	}
 	return KY_EXIT_OK;
 }
-
-static error_t parse_input(int key, char *text, struct argp_state *state)
-{
-	struct ky_input *input = state->input;
-	uint64_t value = 0;
-
-	switch (key) {
-	case 'h': /* argp's own is -? alone */
-		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
-		return 0;
-	case ARGP_KEY_ARGS:
-		input->arguments = state->argv + state->next;
-		input->argument_count = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name a trace file or a directory of traces");
-		return 0;
-	case KY_INPUT_KEY_BYTES:
-		if (ky_quantity_bytes(text, &input->inflate.unpacked_bytes_max))
-			argp_error(state, "--max-bytes takes a number such as 512M, not '%s'",
-				   text);
-		return 0;
-	case KY_INPUT_KEY_MEMORY:
-		if (ky_quantity_bytes(text, &input->memory_bytes_max) || !input->memory_bytes_max)
-			argp_error(state, "--max-memory takes a number such as 2G, not '%s'", text);
-		return 0;
-	case KY_INPUT_KEY_RATIO:
-		if (ky_quantity_number(text, &value) || !value || value > UINT32_MAX)
-			argp_error(state, "--max-ratio takes a whole number, not '%s'", text);
-		input->inflate.ratio_max = (uint32_t)value;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_option input_options[] = {
-	{0, 'h', 0, OPTION_HIDDEN, 0, 0},
-	{0, 0, 0, 0, "Limits:", 90},
-	{"max-bytes", KY_INPUT_KEY_BYTES, "SIZE", 0,
-	 "Refuse a file that unpacks to more (default: no absolute limit)", 90},
-	{"max-ratio", KY_INPUT_KEY_RATIO, "N", 0,
-	 "Refuse a file that unpacks to more than N times its size and 64 MiB (default 1000)", 90},
-	{"max-memory", KY_INPUT_KEY_MEMORY, "SIZE", 0,
-	 "Use at most this much memory (default 3G, for sorting events 256M)", 90},
-	{0},
-};
-
-const struct argp ky_input_argp = {input_options, parse_input, 0, 0, 0, 0, 0};

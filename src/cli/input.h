@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* input.h - the traces a command reads: paths into sources, progress, notices, limits.
  *
- * Every reading command takes the same options for its input (ky_input_argp).
+ * Every reading command takes the same options for its input (ky_input_argp, shared_options.h).
  * What it is at is shown as progress.h says, from ky_input_open() to ky_input_close().
  */
 #ifndef KY_CLI_INPUT_H
 #define KY_CLI_INPUT_H
 
-#include <argp.h>
 #include <base/byte_source.h>
 #include <analyze/unsealed.h>
 #include <read/trace.h>
@@ -15,13 +14,6 @@
 #include <ship/trace_paths.h>
 
 #define KY_INPUT_ERROR_BYTES 640u
-
-enum {
-	KY_INPUT_KEY_BYTES = 0x1001,
-	KY_INPUT_KEY_RATIO,
-	KY_INPUT_KEY_MEMORY,
-	KY_KEY_FIRST_FREE = 0x1100 /* long-only options of commands */
-};
 
 #define KY_INPUT_NOTICES_MAX 10u
 
@@ -38,10 +30,6 @@ struct ky_input {
 	uint64_t notice_count;
 	bool is_damaged; /* something could not be read, other than a tail that was cut off */
 };
-
-/* Options and arguments of the input for argp: child of every reading command. Its input is a
- * struct ky_input. */
-extern const struct argp ky_input_argp;
 
 /* Opens the sources behind `arguments`. Returns an exit code; trouble has been said. */
 int ky_input_open(struct ky_input *input);

@@ -82,7 +82,6 @@ int main(int argc, char **argv)
 	(void)setlocale(LC_CTYPE, "");
 	ky_out_fold(ky_out_columns(STDOUT_FILENO));
 	/* Set, not defined: our symbols are hidden from libc. */
-	argp_program_version = "kymo " KYMO_VERSION_STRING;
 	argp_err_exit_status = KY_EXIT_USAGE;
 	if (strcmp(name, "help") == 0 && argc > 2) {
 		static char help[] = "--help";

@@ -3,6 +3,7 @@
 
 #include <base/now.h>
 #include <base/out_text.h>
+#include <cli/cli.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -103,7 +104,7 @@ void ky_progress_open(void)
 {
 	if (progress.is_wanted)
 		return;
-	progress.is_wanted = isatty(STDERR_FILENO) == 1;
+	progress.is_wanted = !ky_cli_is_quiet() && isatty(STDERR_FILENO) == 1;
 	progress.is_shared = progress.is_wanted && isatty(STDOUT_FILENO) == 1;
 	if (!progress.start_ns)
 		progress.start_ns = ky_now_ns(CLOCK_MONOTONIC);

@@ -3,9 +3,9 @@
  * second and stderr is a terminal.
  *
  * A thread of its own repaints it, so that a step that counts nothing shows its seconds.
- * Invariants:  nothing is printed elsewhere than on a terminal. While it is quiet there is no line
- *              and none appears: so results and sentences stand alone. It stays quiet until the
- *              next step or count.
+ * Invariants:  nothing is printed elsewhere than on a terminal, nor with --quiet. While it is quiet
+ *              there is no line and none appears: so results and sentences stand alone. It stays
+ *              quiet until the next step or count.
  * Threads:     owner.
  */
 #ifndef KY_CLI_PROGRESS_H

@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_arguments.h - what commands about rings take alike: --ring-dir, --compress, and one ring
- * named by pid or service, opened or refused with a sentence.
+/* ring_arguments.h - one ring named on the command line by pid or service, opened or refused with a
+ * sentence.
  * Threads: owner.
  */
 #ifndef KY_CLI_RING_ARGUMENTS_H
 #define KY_CLI_RING_ARGUMENTS_H
 
-#include <argp.h>
 #include <ring/ring_finder.h>
-#include <ship/stage.h>
-
-/* A child argp; its input is a struct ky_ring_query. */
-extern const struct argp ky_ring_argp;
-
-/* --compress. A child argp; its input is this, which begins as zstd, level 1. */
-struct ky_compression {
-	struct ky_stage_factory stage;
-	bool is_chosen;
-};
-extern const struct argp ky_compression_argp;
 
 /* Finds and opens. Returns KY_EXIT_OK, or KY_EXIT_TROUBLE after one sentence on stderr. */
 int ky_ring_argument_open(struct ky_open_ring *out, struct ky_found_ring *found,

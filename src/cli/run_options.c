@@ -2,9 +2,10 @@
 #include <cli/run_options.h>
 
 #include <base/quantity.h>
+#include <cli/cli.h>
+#include <cli/shared_options.h>
 #include <ship/output_place.h>
 #include <errno.h>
-#include <getopt.h>
 #include <kymo/alloc.h>
 #include <kymo/base.h>
 #include <ship/disk.h>
@@ -18,38 +19,13 @@
 #include <unistd.h>
 #include <wire/sample_area.h>
 
-int ky_run_parse_compression(const char *text, struct ky_stage_factory *out)
+bool ky_run_parse_pid(const char *text, uint32_t *out)
 {
-	const char *colon = strchr(text, ':');
-	size_t name_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text);
-	uint64_t level = 1;
+	uint64_t value = 0;
+	bool is_fine = ky_quantity_in(ky_quantity_number, text, 1, INT32_MAX, &value);
 
-	if (colon != NULL && !ky_quantity_in(ky_quantity_number, colon + 1, 1, 19, &level))
-		return -EINVAL;
-	if (name_bytes == 4 && memcmp(text, "zstd", 4) == 0) {
-		ky_stage_zstd(out, (int)level);
-		return 0;
-	}
-	if (name_bytes == 4 && memcmp(text, "gzip", 4) == 0 && level <= 9) {
-		ky_stage_gzip(out, (int)level);
-		return 0;
-	}
-	if (strcmp(text, "none") == 0) {
-		*out = ky_stage_none;
-		return 0;
-	}
-	return -EINVAL;
-}
-
-int ky_run_parse_pair(char *text, struct kymo_key_value *out)
-{
-	char *equals = strchr(text, '=');
-
-	if (equals == NULL || equals == text || equals - text > 255 || strlen(equals + 1) > 1024)
-		return -EINVAL;
-	*equals = '\0';
-	*out = (struct kymo_key_value){.key = text, .value = equals + 1};
-	return 0;
+	*out = (uint32_t)value;
+	return is_fine;
 }
 
 bool ky_run_parse_rate(const char *text, uint32_t *out)
@@ -60,18 +36,6 @@ bool ky_run_parse_rate(const char *text, uint32_t *out)
 
 	*out = (uint32_t)value;
 	return is_fine;
-}
-
-static bool parse_source(const char *text, uint32_t *out)
-{
-	static const char *const names[] = {[KY_RUN_SOURCE_ANY] = "auto",
-					    [KY_RUN_SOURCE_PERF] = "perf",
-					    [KY_RUN_SOURCE_TIMERS] = "timers"};
-
-	for (*out = 0; *out < sizeof(names) / sizeof(names[0]); (*out)++)
-		if (strcmp(text, names[*out]) == 0)
-			return true;
-	return false;
 }
 
 bool ky_run_parse_alloc(const char *text, uint64_t *out)
@@ -90,180 +54,270 @@ bool ky_run_parse_interval(const char *text, uint32_t *out_ms)
 	return is_fine;
 }
 
-static int parse_metadata(struct ky_run_options *options, char *text)
-{
-	if (options->metadata_count == KY_RUN_METADATA_MAX ||
-	    ky_run_parse_pair(text, &options->metadata[options->metadata_count]) != 0)
-		return -EINVAL;
-	options->metadata_count++;
-	return 0;
-}
+/* ---- the options of both ---- */
 
-enum option_id {
-	OPTION_MODE = 256,
-	OPTION_RING_BYTES,
-	OPTION_RING_DIR,
-	OPTION_SAMPLE,
-	OPTION_SAMPLE_BYTES,
-	OPTION_SAMPLER,
-	OPTION_SWITCHES,
-	OPTION_ALLOC,
-	OPTION_RESOURCES,
-	OPTION_PROFILE,
-	OPTION_COMPRESS,
-	OPTION_ROTATE_INTERVAL,
-	OPTION_SEGMENT_BYTES,
-	OPTION_TOTAL_BYTES,
-	OPTION_TRIGGER,
-	OPTION_DUMP_DIR
+enum key {
+	KEY_MODE = KY_OPTION_KEY_OWN,
+	KEY_RING_BYTES,
+	KEY_RING_DIR,
+	KEY_SAMPLE,
+	KEY_SAMPLE_BYTES,
+	KEY_SAMPLER,
+	KEY_SWITCHES,
+	KEY_ALLOC,
+	KEY_RESOURCES,
+	KEY_PROFILE,
+	KEY_ROTATE_INTERVAL,
+	KEY_SEGMENT_BYTES,
+	KEY_TOTAL_BYTES,
+	KEY_TRIGGER,
+	KEY_DUMP_DIR
 };
 
-static bool parse_either(const char *value, const char *first, const char *second, bool *is_first)
+/* What is filled while the words are read. */
+struct words {
+	struct ky_run_options *options;
+	struct ky_compression compression;
+	struct ky_pairs metadata;
+	uint32_t pid; /* of an attach */
+	bool is_json;
+};
+
+static const struct argp_option recording_options[] = {
+	{"mode", KEY_MODE, "stream|flight", 0,
+	 "Write all the time, or keep the last events in memory until they are dumped (default: "
+	 "run stream, attach flight)",
+	 0},
+	{"output", 'o', "DIR|FILE", 0,
+	 "Write to DIR/SERVICE/RUN/ (default kymo-traces), or to one FILE without rotation: a name "
+	 "in .trc, .trc.zst or .trc.gz",
+	 0},
+	{"service", 's', "NAME", 0, "The service's name (default: the program's)", 0},
+	{"rotate-interval", KEY_ROTATE_INTERVAL, "DURATION", 0,
+	 "Begin a new segment every DURATION (default 60s)", 0},
+	{"segment-bytes", KEY_SEGMENT_BYTES, "SIZE", 0,
+	 "Begin a new segment after SIZE before compression (default 64M)", 0},
+	{"total-bytes", KEY_TOTAL_BYTES, "SIZE", 0,
+	 "Keep at most SIZE of this service's segments (default 1G), or end FILE there (default: "
+	 "no bound)",
+	 0},
+	{"profile", KEY_PROFILE, "NAME|FILE", 0,
+	 "Record as a preset says: default, profile, everything, or a file (kymo-profile(5))", 0},
+	{"sample", KEY_SAMPLE, "HZ|off", 0,
+	 "Stack samples per second of CPU time, 1 to 1000 (default 99)", 0},
+	{"sampler", KEY_SAMPLER, "auto|perf|timers", 0,
+	 "What samples: perf_event from outside, timers inside the process, or auto, perf where it "
+	 "works (default auto)",
+	 0},
+	{"switches", KEY_SWITCHES, "on|off|stacks", 0,
+	 "Record when threads were off-CPU inside a poll, by the kernel's context switches "
+	 "(default on); stacks: and where in the kernel (root)",
+	 0},
+	{"resources", KEY_RESOURCES, "DURATION|off", 0,
+	 "Time between readings of CPU, memory, cgroup and sockets, 1s to 1h (default 1s)", 0},
+	{"ring-bytes", KEY_RING_BYTES, "SIZE", 0,
+	 "Memory for the events of a process, 128K to 4G (default 32M)", 0},
+	{"ring-dir", KEY_RING_DIR, "DIR", 0,
+	 "Make ring files in DIR (default: KYMO_RING_DIR, else /dev/shm/kymo-UID)", 0},
+	{"trigger", KEY_TRIGGER, "RULE", 0,
+	 "Dump when RULE holds, such as 'poll>100ms after=5s'; may be repeated (kymo-run(1) lists "
+	 "what can be watched)",
+	 0},
+	{"dump-dir", KEY_DUMP_DIR, "DIR", 0,
+	 "Write the dumps of --trigger to DIR (default: the output's name and .dumps)", 0},
+	{0},
+};
+
+static bool is_one_of(const char *text, const char *const *names, uint32_t count, uint32_t *out)
 {
-	*is_first = strcmp(value, first) == 0;
-	return *is_first || strcmp(value, second) == 0;
+	for (*out = 0; *out < count; (*out)++)
+		if (strcmp(text, names[*out]) == 0)
+			return true;
+	return false;
 }
 
-static bool apply_switches(struct ky_run_options *options, const char *value)
+static void parse_mode(struct ky_run_options *options, const char *text)
 {
-	options->is_without_switches = strcmp(value, "off") == 0;
-	options->has_kernel_stacks = strcmp(value, "stacks") == 0;
-	return options->is_without_switches || options->has_kernel_stacks ||
-	       strcmp(value, "on") == 0;
+	static const char *const names[] = {"stream", "flight"};
+	uint32_t which;
+
+	if (!is_one_of(text, names, 2, &which))
+		ky_option_error("--mode is stream or flight, not '%s'", text);
+	options->is_flight = which == 1;
 }
 
-static bool is_ring_directory(const char *value)
+static void parse_sampler(struct ky_sampling_options *sampling, const char *text)
 {
-	return value[0] == '/' && strlen(value) < KY_RUN_RING_DIRECTORY_BYTES;
+	static const char *const names[] = {[KY_RUN_SOURCE_ANY] = "auto",
+					    [KY_RUN_SOURCE_PERF] = "perf",
+					    [KY_RUN_SOURCE_TIMERS] = "timers"};
+
+	if (!is_one_of(text, names, 3, &sampling->source))
+		ky_option_error("--sampler is auto, perf or timers, not '%s'", text);
 }
 
-static bool is_dump_directory(const char *value)
+static void parse_switches(struct ky_sampling_options *sampling, const char *text)
 {
-	return value[0] != '\0' && strlen(value) < KY_DISK_PATH_BYTES;
+	static const char *const names[] = {"on", "off", "stacks"};
+	uint32_t which;
+
+	if (!is_one_of(text, names, 3, &which))
+		ky_option_error("--switches is on, off or stacks, not '%s'", text);
+	sampling->is_without_switches = which == 1;
+	sampling->has_kernel_stacks = which == 2;
 }
 
-static const char *apply_rate(struct ky_run_options *options, const char *value)
+static void parse_size(const char *name, const char *text, uint64_t least, uint64_t most,
+		       const char *expected, uint64_t *out)
 {
-	options->has_sample_hz = true;
-	return ky_run_parse_rate(value, &options->sample_hz) ?
-		       NULL :
-		       "samples a second, 1 to 1000, or off";
+	if (!ky_quantity_in(ky_quantity_bytes, text, least, most, out))
+		ky_option_error("--%s is a size %s, not '%s'", name, expected, text);
 }
 
-/* value: NULL for as many as usual. */
-static const char *apply_alloc(struct ky_run_options *options, const char *value)
+static void add_rules(struct ky_trigger_options *triggers, const char *where, const char *text)
 {
-	options->has_alloc_bytes = true;
-	options->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
-	if (!value || ky_run_parse_alloc(value, &options->alloc_bytes))
-		return NULL;
-	return "a size from 1K to 1G, or off";
+	static struct ky_rule rules[KY_RULES_MAX]; /* too many for a stack */
+	char why[256] = "";
+
+	triggers->rules = rules;
+	if (ky_rules_parse(rules, &triggers->rule_count, text, why, sizeof(why)) != 0)
+		ky_option_error("%s: %s", where, why);
 }
 
-static const char *apply_resources(struct ky_run_options *options, const char *value)
+/* An option is given for a rule: an empty one is a variable of the shell that was not set. */
+static void parse_trigger(struct ky_trigger_options *triggers, const char *text)
 {
-	options->has_resource_ms = true;
-	return ky_run_parse_interval(value, &options->resource_ms) ? NULL :
-								     "a time from 1s to 1h, or off";
+	size_t before = triggers->rule_count;
+
+	add_rules(triggers, "--trigger", text);
+	if (triggers->rule_count == before)
+		ky_option_error("--trigger: no rule stands in '%s'; one is 'poll>100ms'", text);
 }
 
-/* Returns NULL when the value is fine, else what it should have been. */
-static const char *apply(struct ky_run_options *options, int id, char *value)
+static error_t parse_output(int key, char *text, struct ky_run_options *options)
 {
-	switch (id) {
-	case OPTION_MODE:
-		return parse_either(value, "flight", "stream", &options->is_flight) ?
-			       NULL :
-			       "stream or flight";
+	struct ky_output_options *output = &options->output;
+
+	switch (key) {
 	case 'o':
-		options->directory = value;
-		return value[0] != '\0' ? NULL : "a directory or a file";
-	case 's':
-		options->service = value;
-		return value[0] != '\0' ? NULL : "a name";
-	case OPTION_DUMP_DIR:
-		options->dump_directory = value;
-		return is_dump_directory(value) ? NULL : "a directory, of at most 511 bytes";
-	case OPTION_RING_DIR:
-		options->ring_directory = value;
-		return is_ring_directory(value) ? NULL : "an absolute path of at most 255 bytes";
-	case OPTION_PROFILE:
-		options->profile_name = value;
-		return value[0] != '\0' ? NULL : "the name of a profile, or a file";
-	case OPTION_RING_BYTES:
-		return ky_quantity_in(ky_quantity_bytes, value, 128u << 10, UINT64_C(4) << 30,
-				      &options->ring_bytes) ?
-			       NULL :
-			       "a size from 128K to 4G";
-	case OPTION_SAMPLE:
-		return apply_rate(options, value);
-	case OPTION_RESOURCES:
-		return apply_resources(options, value);
-	case OPTION_SWITCHES:
-		return apply_switches(options, value) ? NULL : "on, off or stacks";
-	case OPTION_SAMPLE_BYTES:
-		return ky_quantity_in(ky_quantity_bytes, value, KY_SAMPLE_BYTES_MIN,
-				      KY_SAMPLE_BYTES_MAX, &options->sample_bytes) ?
-			       NULL :
-			       "a size from 64K to 256M";
-	case OPTION_SAMPLER:
-		return parse_source(value, &options->sample_source) ? NULL : "auto, perf or timers";
-	case OPTION_ALLOC:
-		return apply_alloc(options, value);
-	case OPTION_COMPRESS:
-		options->has_stage = true;
-		return ky_run_parse_compression(value, &options->stage) == 0 ?
-			       NULL :
-			       "zstd[:1-19], gzip[:1-9] or none";
-	case OPTION_ROTATE_INTERVAL:
-		return ky_quantity_in(ky_quantity_ns, value, 1, UINT64_MAX,
-				      &options->rotate_interval_ns) ?
-			       NULL :
-			       "a duration such as 60s or 5m";
-	case OPTION_SEGMENT_BYTES:
-		return ky_quantity_in(ky_quantity_bytes, value, 1, UINT64_MAX,
-				      &options->segment_bytes_max) ?
-			       NULL :
-			       "a size such as 64M";
-	case OPTION_TOTAL_BYTES:
-		return ky_quantity_in(ky_quantity_bytes, value, 1, UINT64_MAX,
-				      &options->total_bytes_max) ?
-			       NULL :
-			       "a size such as 1G";
-	case 'm':
-		return parse_metadata(options, value) == 0 ?
-			       NULL :
-			       "key=value, key up to 255 and value up to 1,024 bytes, at most "
-			       "64 of them";
+		output->directory = text;
+		if (text[0] == '\0')
+			ky_option_error("--output is a directory or a file");
+		return 0;
+	case KEY_ROTATE_INTERVAL:
+		if (!ky_quantity_in(ky_quantity_ns, text, 1, UINT64_MAX,
+				    &output->rotate_interval_ns))
+			ky_option_error("--rotate-interval is a duration such as 60s or 5m, not "
+					"'%s'",
+					text);
+		return 0;
+	case KEY_SEGMENT_BYTES:
+		parse_size("segment-bytes", text, 1, UINT64_MAX, "such as 64M",
+			   &output->segment_bytes_max);
+		return 0;
+	case KEY_TOTAL_BYTES:
+		parse_size("total-bytes", text, 1, UINT64_MAX, "such as 1G",
+			   &output->total_bytes_max);
+		return 0;
+	case KEY_TRIGGER:
+		parse_trigger(&options->triggers, text);
+		return 0;
+	case KEY_DUMP_DIR:
+		options->triggers.dump_directory = text;
+		if (text[0] == '\0' || strlen(text) >= KY_DISK_PATH_BYTES)
+			ky_option_error("--dump-dir is a directory, of at most %u bytes",
+					KY_DISK_PATH_BYTES - 1);
+		return 0;
 	default:
-		return "another option";
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static const struct option long_options[] = {
-	{"mode", required_argument, NULL, OPTION_MODE},
-	{"output", required_argument, NULL, 'o'},
-	{"service", required_argument, NULL, 's'},
-	{"metadata", required_argument, NULL, 'm'},
-	{"ring-bytes", required_argument, NULL, OPTION_RING_BYTES},
-	{"ring-dir", required_argument, NULL, OPTION_RING_DIR},
-	{"sample", required_argument, NULL, OPTION_SAMPLE},
-	{"sample-bytes", required_argument, NULL, OPTION_SAMPLE_BYTES},
-	{"sampler", required_argument, NULL, OPTION_SAMPLER},
-	{"switches", required_argument, NULL, OPTION_SWITCHES},
-	{"alloc", optional_argument, NULL, OPTION_ALLOC},
-	{"resources", required_argument, NULL, OPTION_RESOURCES},
-	{"profile", required_argument, NULL, OPTION_PROFILE},
-	{"compress", required_argument, NULL, OPTION_COMPRESS},
-	{"rotate-interval", required_argument, NULL, OPTION_ROTATE_INTERVAL},
-	{"segment-bytes", required_argument, NULL, OPTION_SEGMENT_BYTES},
-	{"total-bytes", required_argument, NULL, OPTION_TOTAL_BYTES},
-	{"trigger", required_argument, NULL, OPTION_TRIGGER},
-	{"dump-dir", required_argument, NULL, OPTION_DUMP_DIR},
-	{"quiet", no_argument, NULL, 'q'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
+static error_t parse_sampling(int key, const char *text, struct ky_run_options *options)
+{
+	struct ky_sampling_options *sampling = &options->sampling;
+
+	switch (key) {
+	case KEY_SAMPLE:
+		sampling->has_hz = true;
+		if (!ky_run_parse_rate(text, &sampling->hz))
+			ky_option_error("--sample is samples a second, 1 to 1000, or off, not '%s'",
+					text);
+		return 0;
+	case KEY_SAMPLER:
+		parse_sampler(sampling, text);
+		return 0;
+	case KEY_SWITCHES:
+		parse_switches(sampling, text);
+		return 0;
+	case KEY_RESOURCES:
+		sampling->has_resource_ms = true;
+		if (!ky_run_parse_interval(text, &sampling->resource_ms))
+			ky_option_error("--resources is a duration from 1s to 1h, or off, not '%s'",
+					text);
+		return 0;
+	case KEY_SAMPLE_BYTES:
+		parse_size("sample-bytes", text, KY_SAMPLE_BYTES_MIN, KY_SAMPLE_BYTES_MAX,
+			   "from 64K to 256M", &sampling->bytes);
+		return 0;
+	case KEY_ALLOC:
+		sampling->has_alloc_bytes = true;
+		sampling->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
+		if (text && !ky_run_parse_alloc(text, &sampling->alloc_bytes))
+			ky_option_error("--alloc is a size from 1K to 1G, or off, not '%s'", text);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse_recording(int key, char *text, struct argp_state *state)
+{
+	struct words *words = state->input;
+	struct ky_run_options *options = words->options;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &words->compression;
+		state->child_inputs[1] = &words->metadata;
+		return 0;
+	case KEY_MODE:
+		parse_mode(options, text);
+		return 0;
+	case 's':
+		options->service = text;
+		if (text[0] == '\0')
+			ky_option_error("--service is a name");
+		return 0;
+	case KEY_PROFILE:
+		options->profile_name = text;
+		if (text[0] == '\0')
+			ky_option_error("--profile is default, profile, everything, or a file");
+		return 0;
+	case KEY_RING_BYTES:
+		parse_size("ring-bytes", text, 128u << 10, UINT64_C(4) << 30, "from 128K to 4G",
+			   &options->ring.bytes);
+		return 0;
+	case KEY_RING_DIR:
+		options->ring.directory = text;
+		if (text[0] != '/' || strlen(text) >= KY_RUN_RING_DIRECTORY_BYTES)
+			ky_option_error(
+				"--ring-dir is an absolute path of at most %u bytes, not '%s'",
+				KY_RUN_RING_DIRECTORY_BYTES - 1, text);
+		return 0;
+	default:
+		if (parse_output(key, text, options) == 0)
+			return 0;
+		return parse_sampling(key, text, options);
+	}
+}
+
+static const struct argp_child recording_children[] = {
+	{&ky_compression_argp, 0, 0, 0}, {&ky_pairs_argp, 0, 0, 0}, {0}};
+static const struct argp recording_argp = {
+	recording_options, parse_recording, 0, 0, recording_children, 0, 0};
+
+/* ---- what they come to ---- */
 
 static bool is_directory(const char *path)
 {
@@ -272,17 +326,17 @@ static bool is_directory(const char *path)
 	return path[strlen(path) - 1] == '/' || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
 }
 
-/* By the name, which then says the compression: everybody who sees the file believes it. */
-static void choose_stage(struct ky_run_options *options, const char *suffix)
+/* By the name, which then says the compression: readers of the name believe it. */
+static void choose_stage(struct ky_output_options *output, const char *suffix)
 {
-	if (options->has_stage)
+	if (output->has_stage)
 		return;
 	if (strcmp(suffix, ".zst") == 0)
-		ky_stage_zstd(&options->stage, 1);
+		ky_stage_zstd(&output->stage, 1);
 	else if (strcmp(suffix, ".gz") == 0)
-		ky_stage_gzip(&options->stage, 1);
+		ky_stage_gzip(&output->stage, 1);
 	else
-		options->stage = ky_stage_none;
+		output->stage = ky_stage_none;
 }
 
 /* Inside a packing the recorder's side cannot look; here we can. */
@@ -315,9 +369,9 @@ static int check_file(const char *path)
 }
 
 /* What does not go together with a single file. Returns NULL: nothing. */
-static const char *misfit(const struct ky_run_options *options, const char *suffix)
+static const char *misfit(const struct ky_output_options *output, const char *suffix)
 {
-	switch (check_file(options->file)) {
+	switch (check_file(output->file)) {
 	case 0:
 		break;
 	case -EBUSY:
@@ -328,200 +382,235 @@ static const char *misfit(const struct ky_run_options *options, const char *suff
 		return "what stands there cannot be read and might be no trace; choose another "
 		       "name";
 	case KYMO_E_NOT_TRACE:
-		return "a file that is no trace stands under this name or with .old behind it and "
-		       "stays as it is; choose another name";
+		return "a file that is no trace stands under this name, or under this name and "
+		       ".old, and stays as it is; choose another name";
 	default:
 		return "a trace needs a regular file, or a name that is free";
 	}
-	if (strcmp(suffix, options->stage.suffix) != 0)
+	if (strcmp(suffix, output->stage.suffix) != 0)
 		return "--compress contradicts the name (.zst is zstd, .gz gzip, neither is none)";
-	if (options->segment_bytes_max != 0 || options->rotate_interval_ns != 0)
+	if (output->segment_bytes_max != 0 || output->rotate_interval_ns != 0)
 		return "one file does not rotate: leave out --segment-bytes and --rotate-interval, "
 		       "or name a directory";
-	if (options->total_bytes_max != 0 && options->total_bytes_max < KY_TRACE_FILE_BYTES_MIN)
+	if (output->total_bytes_max != 0 && output->total_bytes_max < KY_TRACE_FILE_BYTES_MIN)
 		return "--total-bytes of one file is at least 1M";
 	return NULL;
 }
 
-/* The default is nobody's word: where it cannot be made CMD runs, and that is said. */
-static int check_place(const struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+/* Where the default cannot be made CMD runs all the same, and a sentence says so. */
+static void check_place(const struct ky_output_options *output)
 {
 	char why[KY_OUTPUT_PLACE_BYTES];
 
-	if (strcmp(options->directory, KY_RUN_DIRECTORY) == 0 ||
-	    ky_output_place_check(options->directory, options->file != NULL, why) == 0)
-		return 0;
-	snprintf(errbuf, errbuf_bytes, "-o: %s", why);
-	return -EINVAL;
+	if (strcmp(output->directory, KY_RUN_DIRECTORY) == 0 ||
+	    ky_output_place_check(output->directory, output->file != NULL, why) == 0)
+		return;
+	ky_option_error("--output: %s", why);
 }
 
-static int choose_output(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+static void choose_output(struct ky_output_options *output)
 {
-	const char *suffix = ky_trace_file_suffix(options->directory), *why;
+	const char *suffix = ky_trace_file_suffix(output->directory), *why;
 
-	if (strcmp(options->directory, "-") == 0) {
-		snprintf(errbuf, errbuf_bytes,
-			 "-o -: standard output is CMD's; name a directory or a file");
-		return -EINVAL;
-	}
-	if (is_directory(options->directory)) {
+	if (strcmp(output->directory, "-") == 0)
+		ky_option_error("--output -: standard output is CMD's; name a directory or a file");
+	if (is_directory(output->directory))
 		suffix = NULL;
-	} else if (ky_trace_file_is_foreign(options->directory)) {
-		snprintf(errbuf, errbuf_bytes,
-			 "-o %s: a trace is a .trc, or packed as .trc.zst or .trc.gz; for a "
-			 "directory of this name put a / behind it",
-			 options->directory);
-		return -EINVAL;
+	else if (ky_trace_file_is_foreign(output->directory))
+		ky_option_error("--output %s: a trace is a .trc, or packed as .trc.zst or .trc.gz; "
+				"a directory of this name needs a / at its end",
+				output->directory);
+	if (suffix == NULL && strlen(output->directory) >= KY_STORE_DIRECTORY_BYTES)
+		ky_option_error("--output: the directory's name has %zu bytes, and may have %u",
+				strlen(output->directory), KY_STORE_DIRECTORY_BYTES - 1);
+	if (suffix != NULL) {
+		output->file = output->directory;
+		choose_stage(output, suffix);
+		why = misfit(output, suffix);
+		if (why != NULL)
+			ky_option_error("--output %s: %s", output->file, why);
 	}
-	if (suffix == NULL && strlen(options->directory) >= KY_STORE_DIRECTORY_BYTES) {
-		snprintf(errbuf, errbuf_bytes,
-			 "-o: the directory's name has %zu bytes, and may have %u",
-			 strlen(options->directory), KY_STORE_DIRECTORY_BYTES - 1);
-		return -EINVAL;
-	}
-	if (suffix == NULL)
-		return check_place(options, errbuf, errbuf_bytes);
-	options->file = options->directory;
-	choose_stage(options, suffix);
-	why = misfit(options, suffix);
-	if (why == NULL)
-		return check_place(options, errbuf, errbuf_bytes);
-	snprintf(errbuf, errbuf_bytes, "-o %s: %s", options->file, why);
-	return -EINVAL;
+	check_place(output);
 }
 
-static int add_rules(struct ky_run_options *options, const char *where, const char *text,
-		     char *errbuf, size_t errbuf_bytes)
+/* What the command line says itself goes before the preset; its rules come on top of others. */
+static void choose_profile(struct ky_run_options *options)
 {
-	static struct ky_rule rules[KY_RULES_MAX]; /* too many for everybody's stack */
-	char why[256] = "";
-	int err = ky_rules_parse(rules, &options->rule_count, text, why, sizeof(why));
-
-	options->rules = rules;
-	if (err != 0)
-		snprintf(errbuf, errbuf_bytes, "%s: %s", where, why);
-	return err;
-}
-
-/* Who writes the option wants one: nothing in it is a variable of the shell that was not set. */
-static int add_asked_rules(struct ky_run_options *options, const char *text, char *errbuf,
-			   size_t errbuf_bytes)
-{
-	size_t before = options->rule_count;
-	int err = add_rules(options, "--trigger", text, errbuf, errbuf_bytes);
-
-	if (err == 0 && options->rule_count == before) {
-		snprintf(errbuf, errbuf_bytes, "--trigger: no rule stands in \"%.64s\"", text);
-		err = -EINVAL;
-	}
-	return err;
-}
-
-/* What the command line says itself goes before the profile; its rules come on top of others. */
-static int choose_profile(struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
-{
+	struct ky_sampling_options *sampling = &options->sampling;
+	struct ky_profile *profile = &options->profile;
 	char text[KY_PROFILE_WHY_BYTES] = "";
 
 	if (options->profile_name == NULL)
-		return 0;
-	if (ky_profile_load(&options->profile, options->profile_name, text) != 0) {
-		snprintf(errbuf, errbuf_bytes, "--profile %s", text);
-		return -EINVAL;
+		return;
+	if (ky_profile_load(profile, options->profile_name, text) != 0)
+		ky_option_error("--profile %s", text);
+	for (size_t i = 0; i < profile->rule_count; i++) {
+		ky_rule_format(&profile->rules[i], text, sizeof(text));
+		add_rules(&options->triggers, "--profile", text);
 	}
-	for (size_t i = 0; i < options->profile.rule_count; i++) {
-		ky_rule_format(&options->profile.rules[i], text, sizeof(text));
-		if (add_rules(options, "--profile", text, errbuf, errbuf_bytes) != 0)
-			return -EINVAL;
-	}
-	if (options->ring_bytes == 0)
-		options->ring_bytes = options->profile.ring_bytes;
-	if (!options->has_sample_hz && options->profile.has_sample_hz)
-		options->sample_hz = options->profile.sample_hz;
-	if (!options->has_alloc_bytes)
-		options->alloc_bytes = options->profile.alloc_bytes;
-	else if (!options->alloc_bytes)
-		options->profile.gates_set &= ~(uint32_t)KYMO_GATE_ALLOC;
-	if (!options->has_resource_ms && options->profile.has_resource_ms)
-		options->resource_ms = options->profile.resource_ms;
-	return 0;
+	if (options->ring.bytes == 0)
+		options->ring.bytes = profile->ring_bytes;
+	if (!sampling->has_hz && profile->has_sample_hz)
+		sampling->hz = profile->sample_hz;
+	if (!sampling->has_alloc_bytes)
+		sampling->alloc_bytes = profile->alloc_bytes;
+	else if (!sampling->alloc_bytes)
+		profile->gates_set &= ~(uint32_t)KYMO_GATE_ALLOC;
+	if (!sampling->has_resource_ms && profile->has_resource_ms)
+		sampling->resource_ms = profile->resource_ms;
 }
 
-/* order: getopt's, "+" to stop at the first word that is not an option, "" to go on behind it. */
-static int parse_in(const char *order, struct ky_run_options *out, int argc, char **argv,
-		    char *errbuf, size_t errbuf_bytes)
+static int parse(const struct argp *argp, unsigned flags, struct words *words, int argc,
+		 char **argv)
 {
-	char known[16];
-	int id, index;
-	const char *expected;
+	struct ky_run_options *options = words->options;
+	const char *rules = getenv("KYMO_TRIGGERS");
+	bool is_flight = options->is_flight;
+	int code;
 
-	memset(out, 0, sizeof(*out));
-	out->directory = KY_RUN_DIRECTORY;
-	out->sample_hz = KY_RUN_SAMPLE_HZ;
-	out->resource_ms = KY_RUN_RESOURCE_MS;
-	ky_stage_zstd(&out->stage, 1);
-	optind = 0; /* 0, not 1: glibc then starts over, also after an earlier parse */
-	opterr = 0;
-	(void)snprintf(known, sizeof(known), "%s:o:s:m:qh", order);
-	for (;;) {
-		index = -1;
-		id = getopt_long(argc, argv, known, long_options, &index);
-		if (id == -1)
-			break;
-		if (id == 'h') {
-			out->wants_help = true;
-			return 0;
-		}
-		if (id == 'q') {
-			out->is_quiet = true;
-			continue;
-		}
-		if (id == '?' || id == ':') {
-			snprintf(errbuf, errbuf_bytes, "%s %s; see `%s --help`", argv[optind - 1],
-				 id == ':' ? "needs a value" : "is not an option", argv[0]);
-			return -EINVAL;
-		}
-		if (id == OPTION_TRIGGER) {
-			if (add_asked_rules(out, optarg, errbuf, errbuf_bytes) != 0)
-				return -EINVAL;
-			continue;
-		}
-		expected = apply(out, id, optarg);
-		if (expected != NULL) {
-			snprintf(errbuf, errbuf_bytes, "%s%.*s: expected %s, not \"%s\"",
-				 index >= 0 ? "--" : "-", index >= 0 ? 64 : 1,
-				 index >= 0 ? long_options[index].name :
-					      (const char[]){(char)id, 0},
-				 expected, optarg);
-			return -EINVAL;
-		}
-	}
-	if (choose_output(out, errbuf, errbuf_bytes) != 0)
-		return -EINVAL;
-	if (getenv("KYMO_TRIGGERS") != NULL &&
-	    add_rules(out, "KYMO_TRIGGERS", getenv("KYMO_TRIGGERS"), errbuf, errbuf_bytes) != 0)
-		return -EINVAL;
-	if (optind >= argc) {
-		snprintf(errbuf, errbuf_bytes,
-			 "which program? Usage: kymo run [OPTIONS] [--] CMD [ARGS…]");
-		return -EINVAL;
-	}
-	if (choose_profile(out, errbuf, errbuf_bytes) != 0)
-		return -EINVAL;
+	memset(options, 0, sizeof(*options));
+	options->is_flight = is_flight;
+	options->output.directory = KY_RUN_DIRECTORY;
+	options->sampling.hz = KY_RUN_SAMPLE_HZ;
+	options->sampling.resource_ms = KY_RUN_RESOURCE_MS;
+	code = ky_option_parse(argp, argc, argv, flags, words);
+	if (code)
+		return code;
+	options->is_quiet = ky_cli_is_quiet();
+	options->output.stage = words->compression.stage;
+	options->output.has_stage = words->compression.is_chosen;
+	options->output.metadata_count = words->metadata.count;
+	memcpy(options->output.metadata, words->metadata.pairs,
+	       words->metadata.count * sizeof(words->metadata.pairs[0]));
+	choose_output(&options->output);
+	if (rules != NULL)
+		add_rules(&options->triggers, "KYMO_TRIGGERS", rules);
+	choose_profile(options);
 	/* Allocations come in bursts, and each has an end. */
-	if (out->alloc_bytes && !out->sample_bytes)
-		out->sample_bytes = KY_RUN_ALLOC_SAMPLE_BYTES;
-	out->command = argv + optind;
-	return 0;
+	if (options->sampling.alloc_bytes && !options->sampling.bytes)
+		options->sampling.bytes = KY_RUN_ALLOC_SAMPLE_BYTES;
+	return KY_EXIT_OK;
 }
 
-int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv, char *errbuf,
-			 size_t errbuf_bytes)
+/* ---- kymo run ---- */
+
+static const struct argp_option run_options[] = {
+	{"alloc", KEY_ALLOC, "SIZE|off", OPTION_ARG_OPTIONAL,
+	 "Sample one of SIZE allocated bytes, 1K to 1G (without SIZE 512K; default off)", 0},
+	{"sample-bytes", KEY_SAMPLE_BYTES, "SIZE", 0,
+	 "Memory for the samples of a process, 64K to 256M (default 2M, with --alloc 8M)", 0},
+	{0},
+};
+
+static error_t parse_run(int key, char *text, struct argp_state *state)
 {
-	return parse_in("+", out, argc, argv, errbuf, errbuf_bytes); /* CMD's options are CMD's */
+	struct words *words = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = words;
+		return 0;
+	case ARGP_KEY_ARG: /* the rest is CMD's */
+		words->options->command = state->argv + state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		ky_option_error("which program? Usage: kymo run [OPTION...] [--] CMD [ARG...]");
+	default:
+		return parse_sampling(key, text, words->options);
+	}
 }
 
-int ky_run_options_parse_mixed(struct ky_run_options *out, int argc, char **argv, char *errbuf,
-			       size_t errbuf_bytes)
+int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv)
 {
-	return parse_in("", out, argc, argv, errbuf, errbuf_bytes);
+	static const struct argp_child children[] = {
+		{&recording_argp, 0, 0, 0}, {&ky_common_argp, 0, 0, 0}, {0}};
+	static const struct argp argp = {
+		run_options,
+		parse_run,
+		"[--] CMD [ARG...]",
+		"Runs CMD and records every poll, wake and park of its Tokio runtimes, without a "
+		"rebuild. CMD's streams, signals and exit status pass through; its children are "
+		"recorded too.\v"
+		"Options end at the first word that is not one. Exit status: CMD's; its signal "
+		"when a signal ended it; 125 wrong usage of kymo; 126 CMD could not be executed; "
+		"127 CMD was not found.",
+		children,
+		0,
+		0};
+	struct words words = {.options = out};
+
+	out->is_flight = false;
+	return parse(&argp, ARGP_IN_ORDER, &words, argc, argv);
+}
+
+/* ---- kymo attach ---- */
+
+static error_t parse_attach(int key, char *text, struct argp_state *state)
+{
+	struct words *words = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = words;
+		state->child_inputs[1] = &words->is_json;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (words->pid)
+			ky_option_error("one process at a time: %u and '%s'", words->pid, text);
+		if (!ky_run_parse_pid(text, &words->pid))
+			ky_option_error("which process? A pid is a number, not '%s'", text);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		ky_option_error("which process? Usage: kymo attach [OPTION...] PID");
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static bool has_output(const struct ky_run_options *options)
+{
+	const struct ky_output_options *output = &options->output;
+
+	return output->metadata_count || output->has_stage || options->profile_name ||
+	       options->triggers.dump_directory || output->rotate_interval_ns ||
+	       output->segment_bytes_max || output->total_bytes_max ||
+	       strcmp(output->directory, KY_RUN_DIRECTORY) != 0;
+}
+
+int ky_attach_options_parse(struct ky_run_options *out, uint32_t *pid, bool *is_json, int argc,
+			    char **argv)
+{
+	static const struct argp_child children[] = {{&recording_argp, 0, 0, 0},
+						     {&ky_json_argp, 0, 0, 0},
+						     {&ky_common_argp, 0, 0, 0},
+						     {0}};
+	static const struct argp argp = {
+		NULL,
+		parse_attach,
+		"PID",
+		"Starts recording the Tokio runtimes of a process that runs already, without a "
+		"restart: one of its sleeping threads is borrowed for about a millisecond to load "
+		"the recorder. What cannot be done without risk is not done, and the process is "
+		"as before.\v"
+		"In flight mode without --trigger kymo returns at once, and `kymo dump PID` makes "
+		"a trace; then nothing is sampled unless --sample is given, by timers inside the "
+		"process, and no context switches are read. Else kymo stays until the process "
+		"ends, Ctrl-C, or `kymo detach PID`.\n\n"
+		"Exit status: 0 it is recorded; 1 it is not, and a sentence says why; 2 wrong "
+		"usage.",
+		children,
+		0,
+		0};
+	struct words words = {.options = out};
+	int code;
+
+	out->is_flight = true;
+	code = parse(&argp, 0, &words, argc, argv);
+	*pid = words.pid;
+	*is_json = words.is_json;
+	if (!code && out->is_flight && !out->triggers.rule_count && has_output(out))
+		ky_option_error("in flight mode kymo does not stay to write: `kymo dump PID -o "
+				"FILE` makes a trace; or give --trigger or --mode stream");
+	return code;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <argp.h>
 #include <base/alloc.h>
 #include <cli/cli.h>
 #include <edit/trace_symbols.h>
@@ -8,15 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-void ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir,
-			      const struct argp_state *state)
-{
-	if (options->debug_dir_count == KY_DEBUG_DIRS_MAX)
-		argp_error(state, "--debug-dir can be given %u times at most", KY_DEBUG_DIRS_MAX);
-	else
-		options->debug_dirs[options->debug_dir_count++] = dir;
-}
 
 const char *ky_symbol_why_text(uint32_t why)
 {

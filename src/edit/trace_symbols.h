@@ -6,7 +6,6 @@
 #ifndef KY_EDIT_TRACE_SYMBOLS_H
 #define KY_EDIT_TRACE_SYMBOLS_H
 
-#include <argp.h>
 #include <edit/crash_stack.h>
 #include <cli/input.h>
 #include <read/event_stream.h>
@@ -33,10 +32,6 @@ struct ky_trace_symbols {
 
 /* Any event of the input, in the order of the files. Returns 0 or a negative error. */
 typedef int (*ky_trace_symbols_fn)(void *ctx, const struct ky_event *event);
-
-/* The option --debug-dir; more than KY_DEBUG_DIRS_MAX of them end the command. */
-void ky_trace_symbols_add_dir(struct ky_trace_symbols_options *options, const char *dir,
-			      const struct argp_state *state);
 
 /* Reads the input once. each: NULL, or sees every event. Returns an exit code; trouble has been
  * said, damage has not. */

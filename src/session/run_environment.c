@@ -143,7 +143,7 @@ static int build_variables(struct ky_run_environment *environment,
 	if (environment->variables == NULL)
 		return -ENOMEM;
 	snprintf(session, sizeof(session), "%016llx", (unsigned long long)environment->session);
-	snprintf(ring_bytes, sizeof(ring_bytes), "%llu", (unsigned long long)options->ring_bytes);
+	snprintf(ring_bytes, sizeof(ring_bytes), "%llu", (unsigned long long)options->ring.bytes);
 	err = add_variable(&environment->variables[at++], "LD_PRELOAD", preload_value);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SESSION", session);
@@ -158,23 +158,23 @@ static int build_variables(struct ky_run_environment *environment,
 		err = add_variable(&environment->variables[at++], "KYMO_STATUS_PARENT", parent);
 	if (err == 0 && options->service != NULL)
 		err = add_variable(&environment->variables[at++], "KYMO_SERVICE", options->service);
-	if (err == 0 && options->ring_bytes != 0)
+	if (err == 0 && options->ring.bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_RING_BYTES", ring_bytes);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_MODE",
 				   options->is_flight ? "flight" : "stream");
-	snprintf(sample, sizeof(sample), "%u", options->sample_hz);
+	snprintf(sample, sizeof(sample), "%u", options->sampling.hz);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SAMPLE", sample);
 	if (err == 0)
 		environment->sample_variable = environment->variables[at - 1];
 	snprintf(sample_bytes, sizeof(sample_bytes), "%llu",
-		 (unsigned long long)options->sample_bytes);
-	if (err == 0 && options->sample_bytes != 0)
+		 (unsigned long long)options->sampling.bytes);
+	if (err == 0 && options->sampling.bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SAMPLE_BYTES",
 				   sample_bytes);
-	snprintf(alloc, sizeof(alloc), "%llu", (unsigned long long)options->alloc_bytes);
-	if (err == 0 && options->alloc_bytes != 0)
+	snprintf(alloc, sizeof(alloc), "%llu", (unsigned long long)options->sampling.alloc_bytes);
+	if (err == 0 && options->sampling.alloc_bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_ALLOC", alloc);
 	if (err != 0)
 		return err;
@@ -203,7 +203,7 @@ static int prepare_directories(struct ky_run_environment *environment,
 			       const struct ky_run_options *options, char *errbuf,
 			       size_t errbuf_bytes)
 {
-	const char *wish = options->ring_directory;
+	const char *wish = options->ring.directory;
 	int err;
 
 	if (wish == NULL)

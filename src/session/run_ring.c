@@ -100,7 +100,7 @@ static void start_trigger(struct ky_run_ring *ring)
 					     .has_sums = true};
 	int err;
 
-	if (options->rule_count == 0 || ring->is_foreign)
+	if (options->triggers.rule_count == 0 || ring->is_foreign)
 		return;
 	ring->open_ring = (struct ky_open_ring){.fd = ring->fd,
 						.image = (uint8_t *)(uintptr_t)ring->image,

@@ -201,7 +201,7 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
-	bool is_quiet = rings->options->is_flight && rings->options->rule_count == 0;
+	bool is_quiet = rings->options->is_flight && rings->options->triggers.rule_count == 0;
 
 	return ky_run_scan_pace_ns(&rings->looks, is_quiet, now_ns);
 }
@@ -260,8 +260,9 @@ void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals 
 		out->live_pid = rings->rings[i]->pid;
 	}
 	slash = strrchr(out->trace_path, '/');
-	if (rings->options->file != NULL && out->process_count > 0)
-		snprintf(out->trace_path, sizeof(out->trace_path), "%s", rings->options->file);
+	if (rings->options->output.file != NULL && out->process_count > 0)
+		snprintf(out->trace_path, sizeof(out->trace_path), "%s",
+			 rings->options->output.file);
 	else if (out->process_count > 1 && slash != NULL)
 		*slash = '\0'; /* several runs: the directory above them */
 }

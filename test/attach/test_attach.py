@@ -222,7 +222,7 @@ class Samples(Attach):
         return metadata.get("sampling.cpu"), metadata.get("sampling.cpu.refused")
 
     def samples(self):
-        done = self.kymo("events", "--type", "CpuSampleEvent", "--format", "json", self.trace)
+        done = self.kymo("events", "--type", "CpuSampleEvent", "--format", "jsonl", self.trace)
         return [json.loads(line)["fields"] for line in done.stdout.splitlines()]
 
     def check(self, samples, seconds):

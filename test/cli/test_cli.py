@@ -117,7 +117,7 @@ class Info(Cli):
         want = self.run_kymo("info", OLD).out.split("\n", 2)[2]
         plain, packed = self.dir / "trace.gz", self.dir / "trace.txt"
         plain.write_bytes(self.raw())
-        self.run_kymo("convert", "--recompress", "-c", "zstd", OLD, "-o", packed)
+        self.run_kymo("convert", "--recompress", "--compress", "zstd", OLD, "-o", packed)
         for path, container in ((plain, "raw"), (packed, "zstd")):
             out = self.run_kymo("info", path).out
             self.assertIn(f"{path}  {container}", out)
@@ -236,8 +236,8 @@ class Report(Cli):
         self.assertIn("Worst polls", "\n".join(out[:10]))
 
     def test_json_has_the_same_content(self):
-        report = json.loads(self.run_kymo("report", "--json", "--worst", "3", NEW).out)
-        text = self.run_kymo("report", "--worst", "3", NEW).out
+        report = json.loads(self.run_kymo("report", "--json", "--limit", "3", NEW).out)
+        text = self.run_kymo("report", "--limit", "3", NEW).out
         self.assertEqual(len([line for line in text.splitlines()
                               if re.search(r" \+\d+\.\d{6}", line)]), 6)
         found = json.dumps(report)
@@ -297,13 +297,14 @@ class Convert(Cli):
     def test_recompress_keeps_the_bytes(self):
         for kind in ("gzip", "zstd", "none"):
             out, plain = self.dir / ("x." + kind), self.dir / "plain"
-            self.run_kymo("convert", "--recompress", "-c", kind, OLD, "-o", out)
-            self.run_kymo("convert", "--recompress", "-c", "none", "-f", out, "-o", plain)
+            self.run_kymo("convert", "--recompress", "--compress", kind, OLD, "-o", out)
+            self.run_kymo("convert", "--recompress", "--compress", "none", "-f", out, "-o", plain)
             self.assertEqual(plain.read_bytes(), self.raw())
 
     def test_annotations_survive(self):
         def annotations(path):
-            data = self.run_kymo("convert", "--recompress", "-c", "none", path, "-o", "-").stdout
+            data = self.run_kymo("convert", "--recompress", "--compress", "none", path,
+                                 "-o", "-").stdout
             return set(re.findall(rb"dial9\.span\.type|dial9\.role|gauge|metrique\.unit", data))
         out = self.dir / "x.zst"
         self.run_kymo("convert", NEW, "-o", out)
@@ -377,9 +378,9 @@ class Convert(Cli):
 
     def test_usage(self):
         self.run_kymo("convert", OLD, code=2)
-        self.run_kymo("convert", "--level", "20", OLD, "-o", "x", code=2)
+        self.run_kymo("convert", "--compress", "zstd:20", OLD, "-o", "x", code=2)
         self.run_kymo("convert", "--compress", "lzma", OLD, "-o", "x", code=2)
-        self.fails("convert", "--level", "12", OLD, "-o", self.dir / "x.gz", code=2)
+        self.fails("convert", "--compress", "gzip:12", OLD, "-o", self.dir / "x.gz", code=2)
 
 
 class Processes(Cli):
@@ -434,7 +435,7 @@ class Trouble(Cli):
 
     def test_nothing_is_concluded_across_damage(self):
         def worst(path, code=0):
-            report = json.loads(self.run_kymo("report", "--json", "--worst", "1000", path,
+            report = json.loads(self.run_kymo("report", "--json", "--limit", "1000", path,
                                               code=code).out)
             return report, [{(w["start_ns"], w[value]) for w in report[rows]} for rows, value in (
                 ("worst_polls", "duration_ns"), ("worst_delays", "delay_ns"))]
@@ -470,7 +471,7 @@ class Trouble(Cli):
 
     def test_a_segment_torn_in_its_first_block_is_left_out(self):
         whole, torn = self.dir / "000000.trc.zst", self.dir / "000001.trc.zst.active"
-        self.run_kymo("convert", "--recompress", "-c", "zstd", OLD, "-o", whole)
+        self.run_kymo("convert", "--recompress", "--compress", "zstd", OLD, "-o", whole)
         torn.write_bytes(whole.read_bytes()[:4096])
         for names in ([whole, torn], [torn, whole]):
             self.assertIn("210,639", self.run_kymo("info", *names).out)
@@ -658,7 +659,7 @@ class Progress(Cli):
         ("report",): ["reading", "sorting", "reading again", "finding what was slow",
                       "naming code", "writing the report"],
         ("info",): ["reading", "sorting"],
-        ("export", "--to", "folded"): ["reading", "sorting", "reading again", "naming code",
+        ("export", "--format", "folded"): ["reading", "sorting", "reading again", "naming code",
                                        "writing"],
         ("events", "--format", "jsonl"): ["reading", "reading again"],
         ("symbolize", "-o", "named.trc"): ["reading", "naming code", "reading again",

@@ -278,7 +278,7 @@ class Convert(unittest.TestCase):
         small = self.dir / "small"
         small.mkdir()
         script = ('mount -t tmpfs -o size=16k none "$1" && '
-                  '"$2" convert -c none -o "$1/x.trc" "$3"; code=$?; exit $code')
+                  '"$2" convert --compress none -o "$1/x.trc" "$3"; code=$?; exit $code')
         inside = ["unshare", "-rm", "sh", "-c"]
         probe = subprocess.run([*inside, 'mount -t tmpfs none "$0"', small], capture_output=True,
                                check=False)
@@ -301,7 +301,7 @@ class Convert(unittest.TestCase):
                                   check=False)
             self.assertEqual((done.returncode, done.stderr.count(b"\n")), (2, 1), done.stderr)
             self.assertFalse(named.exists())
-            subprocess.run([KYMO, "convert", "-c", "none", "-o", named, one], check=True,
+            subprocess.run([KYMO, "convert", "--compress", "none", "-o", named, one], check=True,
                            capture_output=True)
 
     def test_text_that_is_not_utf8_is_mended_and_counted(self):

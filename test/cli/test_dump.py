@@ -159,7 +159,10 @@ class Dump(Rings):
         whole = json.loads(self.dump(host.pid, "--json").stdout)
         middle = (whole["oldest_ns"] + whole["newest_ns"]) // 2
         early = json.loads(self.dump(host.pid, "--json", "--to", f"@{middle}").stdout)
-        self.assertLessEqual(early["newest_ns"], middle)
+        self.assertLess(early["newest_ns"], middle)
+        before = json.loads(self.dump(host.pid, "--json", "--to",
+                                      f"@{early['newest_ns']}").stdout)
+        self.assertLess(before["newest_ns"], early["newest_ns"])
         late = json.loads(self.dump(host.pid, "--json", "--from", f"@{middle}").stdout)
         self.assertGreaterEqual(late["oldest_ns"], middle)
         none = json.loads(self.dump(host.pid, "--json", "--last", "1ms").stdout)
@@ -212,7 +215,7 @@ class Dump(Rings):
                            ((living.pid, "--to", "1971-01-01T00:00:00Z"), "recording began"),
                            ((living.pid, "--to", "@0"), "recording began"),
                            ((living.pid, "--from", "@0", "--to", "@1"), "recording began"),
-                           ((dead.pid, "--from", f"@{end_ns + 1}"), "behind the last event"),
+                           ((dead.pid, "--from", f"@{end_ns + 1}"), "after the last event"),
                            ((dead.pid, "--to", "@1"), "recording began")):
             with self.subTest(args=args):
                 self.assert_one_sentence(self.dump(*args), part, " UTC", "there is no file")
@@ -344,7 +347,8 @@ class Dump(Rings):
                      [host.pid, "--after", "1s", "--to", "1s"], [host.pid, "-o", "x.txt"],
                      [host.pid, "-o", "-"], [host.pid, "-o", "x.trc", "--compress", "gzip"],
                      [host.pid, "-m", "=x"], [host.pid, "--compress", "rar"],
-                     [host.pid, "--from", "2s", "--to", "1s"]):
+                     [host.pid, "--from", "2s", "--to", "1s"], [host.pid, "--last", "30"],
+                     [host.pid, "--from", "1s", "--to", "1s"]):
             done = self.dump(*args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
         self.assertEqual(self.traces(), [])

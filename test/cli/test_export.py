@@ -363,7 +363,7 @@ class Export(Case):
     """Every format says 40 ms: 30 in hash, 10 in handler; and 300 ms asleep."""
 
     def export(self, to, *arguments, code=0):
-        return self.kymo("export", "--to", to, *arguments, self.file, code=code, binary=True)
+        return self.kymo("export", "--format", to, *arguments, self.file, code=code, binary=True)
 
     def test_folded_lines(self):
         self.assertEqual(sorted(self.export("folded").stdout.decode().splitlines()), [
@@ -378,17 +378,17 @@ class Export(Case):
                          r"app::handler;tokio::runtime::poll \d+\n")
 
     def test_parts_of_a_trace(self):
-        self.assertIn(f" {20 * MS}\n", self.export("folded", "--until", "25ms").stdout.decode())
+        self.assertIn(f" {20 * MS}\n", self.export("folded", "--to", "25ms").stdout.decode())
         self.assertIn(f"handler {10 * MS}\n", self.export("folded", "--task", 8).stdout.decode())
         self.assertEqual(self.export("folded", "--worker", 0).stdout, self.export("folded").stdout)
 
     def test_names_cannot_forge_lines(self):
         trace = SampleTrace().symbol(0x10, "a;b\nforged 9\x1b", 7).cpu(100, 10, 0, 0, 0x10)
         file = trace.save(self.dir / "forge.trc")
-        out = self.kymo("export", "--to", "folded", file).stdout
+        out = self.kymo("export", "--format", "folded", file).stdout
         self.assertEqual(out, "a:b?forged 9? 10\n")
         for to in ("speedscope", "firefox"):
-            json.loads(self.kymo("export", "--to", to, file).stdout)
+            json.loads(self.kymo("export", "--format", to, file).stdout)
 
     def test_inferno_draws_every_line(self):
         """Needs the crate inferno, through cargo; `make interop` cannot do without."""
@@ -426,7 +426,7 @@ class Export(Case):
         self.assertIn("main.rs:42", self.pprof(file, "-top", "-lines"))
         tags = self.pprof(file, "-tags", "-unit=ms")
         self.assertRegex(tags, r"30\.?0?ms \(75.*\): (7|app::slow)")
-        self.export("pprof", "--kind", "heap", "-F", "-o", file)
+        self.export("pprof", "--kind", "heap", "-f", "-o", file)
         self.assertRegex(self.pprof(file, "-top"), r"4kB +100% +100% +4kB +100%  app::hash")
 
     @unittest.skipUnless(shutil.which("go"), "there is no Go here")
@@ -436,7 +436,7 @@ class Export(Case):
                               (0x20, "<a::Two<T> as core::future::Future>::poll")):
             trace.symbol(address, name, 7).cpu(100 + address, 10 * MS, 0, 0, address)
         source, file = trace.save(self.dir / "brackets.trc"), self.dir / "brackets.pb.gz"
-        self.kymo("export", "--to", "pprof", "-o", file, source)
+        self.kymo("export", "--format", "pprof", "-o", file, source)
         out = self.pprof(file, "-top", "-unit=ms")
         for name in ("One", "Two<T>"):
             self.assertIn(f"10ms 50.00%  <a::{name} as core::future::Future>::poll", out)
@@ -503,7 +503,7 @@ class Export(Case):
         return trace.save(self.dir / "waits.trc")
 
     def export_waits(self, to, *arguments):
-        return self.kymo("export", "--to", to, "--kind", "off-cpu", *arguments, self.waits())
+        return self.kymo("export", "--format", to, "--kind", "off-cpu", *arguments, self.waits())
 
     def test_folded_says_why_a_thread_was_off(self):
         self.assertEqual(sorted(self.export_waits("folded").stdout.splitlines()), [
@@ -558,24 +558,24 @@ class Export(Case):
             ("System call", "[system call 7]", "System call"): 50.0})
 
     def test_numbers_of_dial9_agree_in_all_formats(self):
-        folded = self.kymo("export", "--to", "folded", self.dial9).stdout
+        folded = self.kymo("export", "--format", "folded", self.dial9).stdout
         self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()), 141)
-        scope = json.loads(self.kymo("export", "--to", "speedscope", self.dial9).stdout)
+        scope = json.loads(self.kymo("export", "--format", "speedscope", self.dial9).stdout)
         self.assertEqual(sum(p["endValue"] for p in scope["profiles"]), 141)
-        fox = json.loads(self.kymo("export", "--to", "firefox", self.dial9).stdout)
+        fox = json.loads(self.kymo("export", "--format", "firefox", self.dial9).stdout)
         self.assertEqual(sum(t["samples"]["length"] for t in fox["threads"]), 141)
 
     def test_wrong_use(self):
         self.kymo("export", self.file, code=2)
-        self.kymo("export", "--to", "svg", self.file, code=2)
-        self.kymo("export", "--to", "folded", "--kind", "gpu", self.file, code=2)
-        self.kymo("export", "--to", "folded", "--live", self.file, code=2)
+        self.kymo("export", "--format", "svg", self.file, code=2)
+        self.kymo("export", "--format", "folded", "--kind", "gpu", self.file, code=2)
+        self.kymo("export", "--format", "folded", "--live", self.file, code=2)
         ran = self.export("folded", "--task", 99, code=1)
         self.assertIn("no task 99", ran.stderr)
         ran = self.export("folded", "--from", "100s", code=1)
         self.assertIn("no sample of kind cpu is in this trace and this part of it", ran.stderr)
-        ran = self.export("folded", "--from", "2s", "--until", "1s", code=1)
-        self.assertIn("--until lies at or before --from", ran.stderr)
+        ran = self.export("folded", "--from", "2s", "--to", "1s", code=2)
+        self.assertIn("--to lies at or before --from", ran.stderr)
         said = json.loads(self.export("folded", "--json", "-o", self.dir / "x").stdout)
         lines = (self.dir / "x").read_text().splitlines()
         counts = [int(line.rsplit(" ", 1)[1]) for line in lines]
@@ -585,7 +585,7 @@ class Export(Case):
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
     def test_a_full_disk_is_said(self):
-        ran = self.export("folded", "-F", "-o", "/dev/full", code=1)
+        ran = self.export("folded", "-f", "-o", "/dev/full", code=1)
         self.assertIn("No space left", ran.stderr)
 
 

@@ -43,7 +43,7 @@ class Resources(unittest.TestCase):
         return json.loads(out)["metadata"]
 
     def events(self, name):
-        done = subprocess.run([KYMO, "events", "--type", name, "--format", "json", self.traces],
+        done = subprocess.run([KYMO, "events", "--type", name, "--format", "jsonl", self.traces],
                               check=False, capture_output=True)
         return [{"timestamp_ns": line["timestamp_ns"], **line["fields"]}
                 for line in map(json.loads, done.stdout.splitlines())]
@@ -142,7 +142,7 @@ class Resources(unittest.TestCase):
         done = subprocess.run([KYMO, "run", "--resources", "500ms", HOST, "1"], check=False,
                               capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("--resources: expected a time from 1s to 1h, or off, not \"500ms\"",
+        self.assertIn("--resources is a duration from 1s to 1h, or off, not '500ms'",
                       done.stderr)
 
 

@@ -42,7 +42,7 @@ class Sampling(unittest.TestCase):
 
     def samples(self):
         """Of the trace; events exits with 1 where there are none."""
-        done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "json",
+        done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "jsonl",
                                self.traces], check=False, capture_output=True)
         return [json.loads(line)["fields"] for line in done.stdout.splitlines()]
 
@@ -188,7 +188,7 @@ class Sampling(unittest.TestCase):
         return json.loads(out)["sampling"]["rate_hz"]
 
     def stamped_samples(self):
-        done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "json",
+        done = subprocess.run([KYMO, "events", "--type", "CpuSampleEvent", "--format", "jsonl",
                                self.traces], check=True, capture_output=True)
         return [{"timestamp_ns": line["timestamp_ns"], **line["fields"]} for line in
                 map(json.loads, done.stdout.splitlines())]
@@ -229,7 +229,7 @@ class Sampling(unittest.TestCase):
             done = subprocess.run([KYMO, "run", "--sample", value, "true"], check=False,
                                   capture_output=True)
             self.assertEqual(done.returncode, 125)
-            self.assertIn(b"--sample: expected samples a second, 1 to 1000, or off", done.stderr)
+            self.assertIn(b"--sample is samples a second, 1 to 1000, or off", done.stderr)
 
 
 if __name__ == "__main__":

@@ -623,7 +623,7 @@ class Events(Case):
     def test_wrong_use(self):
         self.kymo("events", "--symbols", "--no-symbols", self.file, code=2)
         self.kymo("events", "--symbols", "--format", "csv", self.file, code=2)
-        for command in (["events"], ["symbolize"], ["report"], ["export", "--to", "folded"]):
+        for command in (["events"], ["symbolize"], ["report"], ["export", "--format", "folded"]):
             done = self.kymo(*command, *["--debug-dir=/"] * 17, self.file, code=2)
             self.assertIn("--debug-dir can be given 16 times at most", done.stderr)
 

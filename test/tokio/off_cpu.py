@@ -52,7 +52,7 @@ def run(options, folder, scratch, *arguments, program=("blocks",), source=CALL, 
     ways = {line.split()[0]: Way(*line.split()[1:]) for line in done.stdout.splitlines()}
     # events exits with 1 where there are none.
     listed = subprocess.run(
-        [str(options.build / "kymo"), "events", "--type", "OffCpuEvent", "--format", "json",
+        [str(options.build / "kymo"), "events", "--type", "OffCpuEvent", "--format", "jsonl",
          str(trace)], capture_output=True, text=True, timeout=120, check=False)
     rows = {}
     for line in listed.stdout.splitlines():
@@ -326,7 +326,7 @@ def check_kernel(tap, options, folder, scratch):
                           capture_output=True, text=True, timeout=120, check=True).stdout
     tap.check("in the kernel: " in text, "kernel stacks: the report's text says so", text[:500])
     folded = subprocess.run(
-        [str(options.build / "kymo"), "export", "--to", "folded", "--kind", "off-cpu",
+        [str(options.build / "kymo"), "export", "--format", "folded", "--kind", "off-cpu",
          str(scratch / "trace")], capture_output=True, text=True, timeout=120, check=True).stdout
     tap.check(not seen["nanosleep"] or
               any("known_slept" in line and "nanosleep" in line.rsplit("known_slept", 1)[1]

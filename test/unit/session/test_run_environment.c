@@ -99,7 +99,7 @@ static void run_environment__carries_session_and_leaves_nothing_behind(void **st
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
-	options.ring_directory = directory;
+	options.ring.directory = directory;
 	setenv("KYMO_PRELOAD", "/proc/self/exe", 1);
 	unsetenv("LD_PRELOAD"); /* Valgrind puts itself there */
 	setenv("LD_PRELOAD_UNRELATED", "kept", 1);
@@ -128,13 +128,13 @@ static void run_environment__directory_of_others_is_refused_with_a_sentence(void
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	assert_int_equal(chmod(directory, 0770), 0);
-	options.ring_directory = directory;
+	options.ring.directory = directory;
 	setenv("KYMO_PRELOAD", "/proc/self/exe", 1);
 	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),
 			 -EPERM);
 	assert_non_null(strstr(errbuf, directory));
 	assert_int_equal(rmdir(directory), 0);
-	options.ring_directory = "/proc/self/status";
+	options.ring.directory = "/proc/self/status";
 	assert_true(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)) < 0);
 	setenv("KYMO_PRELOAD", "/proc/nonexistent/k.so", 1);
 	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),

@@ -78,8 +78,8 @@ static int open_rings(void **state)
 		return -1;
 	/* This machine's counter, by which the rings are drained, may have begun just now. */
 	test_ticks_base = 0;
-	options = (struct ky_run_options){.directory = trace_folder};
-	ky_stage_zstd(&options.stage, 1);
+	options = (struct ky_run_options){.output.directory = trace_folder};
+	ky_stage_zstd(&options.output.stage, 1);
 	return ky_run_rings_open(&rings, &options, ring_folder, SESSION);
 }
 
