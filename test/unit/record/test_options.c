@@ -75,6 +75,10 @@ static void open__each_bad_value_has_its_sentence(void **state)
 	assert_int_equal(open_with(&options), -EINVAL);
 	assert_non_null(strstr(errbuf, "compression"));
 	options = start;
+	options.switches = 3;
+	assert_int_equal(open_with(&options), -EINVAL);
+	assert_non_null(strstr(errbuf, "switches is 3"));
+	options = start;
 	options.metadata = &reserved;
 	options.metadata_count = 1;
 	assert_int_equal(open_with(&options), -EINVAL);

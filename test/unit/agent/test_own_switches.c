@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The library's thread over a perf_event and clocks of the test's own: when it opens windows of its
+ * process, where their times go, and what is told where it may not. The machine's own:
+ * test_own_kernel.c. */
+#include "../../lib/cmocka_all.h"
+#include "../../lib/fake_perf.h"
+#include "../../lib/now_fake.h"
+#include "../../lib/recorder_case.h"
+
+#include <agent/own_sampler.h>
+#include <agent/own_switches.h>
+#include <errno.h>
+#include <probe/still_threads.h>
+#include <probe/switch_duty.h>
+#include <pthread.h>
+#include <record/emit/emit_engine.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define T0 UINT64_C(1000000000000)
+#define MS UINT64_C(1000000)
+#define WINDOW KY_DUTY_WINDOW_NS_MIN
+#define OUT PERF_RECORD_MISC_SWITCH_OUT
+
+static struct test_recorder test;
+static struct ky_own_switches own;
+static struct ky_sample_ring slots;
+static uint32_t fds_left;
+
+/* A thread beside the library's, which waits in a read. */
+static struct {
+	pthread_t thread;
+	_Atomic uint32_t tid;
+	int pipe[2];
+} other;
+
+uint32_t ky_own_sampler_fds_left(void)
+{
+	return fds_left;
+}
+
+static void *wait_for_end(void *ctx)
+{
+	char byte;
+
+	(void)ctx;
+	atomic_store(&other.tid, (uint32_t)syscall(SYS_gettid));
+	(void)!read(other.pipe[0], &byte, 1);
+	return NULL;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&test_now, 0, sizeof(test_now));
+	test_now.ns = T0;
+	fake_perf_reset();
+	memset(&own, 0, sizeof(own));
+	fds_left = 1000;
+	atomic_store(&other.tid, 0);
+	assert_int_equal(pipe(other.pipe), 0);
+	assert_int_equal(pthread_create(&other.thread, NULL, wait_for_end, NULL), 0);
+	while (!atomic_load(&other.tid))
+		;
+	test_recorder_open(&test, 0, KYMO_RECORDER_EAGER);
+	ky_engine.options.switches = KYMO_SWITCHES_ON;
+	kymo_recorder_gates(KYMO_GATE_OFF_CPU, 0);
+	assert_true(ky_ring_samples(ky_engine.ring, KY_SAMPLES_OFF_CPU, &slots));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ky_own_switches_close(&own);
+	test_recorder_close(&test);
+	close(other.pipe[1]);
+	pthread_join(other.thread, NULL);
+	close(other.pipe[0]);
+	assert_int_equal(fake_perf_open_count(), 0);
+	return 0;
+}
+
+static uint64_t step_at(uint64_t ns)
+{
+	test_now.ns = ns;
+	return ky_own_switches_step(&own, ky_engine.ring, true);
+}
+
+/* The first step opens all, and a window: a little after T0, for its tests of the machine sleep. */
+static void begin(void)
+{
+	(void)step_at(T0);
+	assert_non_null(own.windows);
+	fake_perf.is_silent = true;
+}
+
+static uint32_t told(void)
+{
+	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+}
+
+static void wait_once(uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t pid = (uint32_t)getpid(), tid = atomic_load(&other.tid);
+
+	assert_true(fake_perf_switch(0, pid, tid, from_ns, OUT));
+	assert_true(fake_perf_switch(1, pid, tid, to_ns, 0));
+}
+
+static uint32_t thread_events(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < FAKE_PERF_EVENTS; i++)
+		count += fake_perf.events[i].is_open &&
+			 fake_perf.events[i].tid == (pid_t)atomic_load(&other.tid);
+	return count;
+}
+
+static void step__watches_every_thread_but_its_own(void **state)
+{
+	const struct ky_sample_slot *slot;
+
+	(void)state;
+	slot = (const void *)slots.slots;
+	begin();
+	assert_int_equal(thread_events(), FAKE_PERF_CPUS);
+	assert_int_equal(fake_perf_open_count(), FAKE_PERF_CPUS);
+	assert_int_equal(ky_own_switches_fds(), FAKE_PERF_CPUS + KY_STILL_MAX);
+	assert_true(atomic_load(&slots.head->source) & 1u << KY_SOURCE_SWITCHES);
+	/* 128 KiB a CPU at most, of threads and not of children. */
+	assert_int_equal(
+		fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 0, 0)->ring_bytes,
+		1u << 17);
+	wait_once(test_now.ns + MS, test_now.ns + 4 * MS);
+	(void)step_at(test_now.ns + 2 * WINDOW);
+	assert_int_equal(told(), 2); /* the wait, and the window */
+	assert_int_equal(slot->kind, KY_SAMPLE_SWITCHES);
+	assert_int_equal(slot->tid, atomic_load(&other.tid));
+}
+
+static void step__does_nothing_where_nobody_asked(void **state)
+{
+	(void)state;
+	ky_engine.options.switches = KYMO_SWITCHES_OFF;
+	assert_int_equal(step_at(T0), UINT64_MAX);
+	assert_null(own.windows);
+	ky_engine.options.switches = KYMO_SWITCHES_ON;
+	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU);
+	assert_int_equal(step_at(T0), UINT64_MAX);
+	assert_null(own.windows);
+	assert_int_equal(fake_perf_open_count(), 0);
+}
+
+/* What was seen up to then is put; what comes while it is shut is not watched. */
+static void gate__that_is_shut_shuts_the_window(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	begin();
+	ns = test_now.ns;
+	wait_once(ns + MS, ns + 2 * MS);
+	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU);
+	(void)step_at(ns + 5 * MS);
+	assert_false(
+		fake_perf_switch(0, (uint32_t)getpid(), atomic_load(&other.tid), ns + 6 * MS, OUT));
+	assert_int_equal(told(), 0); /* nobody wants it any more */
+	kymo_recorder_gates(KYMO_GATE_OFF_CPU, 0);
+	(void)step_at(ns + 100 * MS);
+	wait_once(ns + 101 * MS, ns + 102 * MS);
+	(void)step_at(ns + 100 * MS + 2 * WINDOW);
+	assert_true(told() >= 2);
+}
+
+/* Told in the ring, once: another recording may have another fate. */
+static void refusal__is_told_and_not_tried_again(void **state)
+{
+	(void)state;
+	fake_perf.open_error = -EACCES;
+	assert_int_equal(step_at(T0), UINT64_MAX);
+	assert_null(own.windows);
+	assert_int_equal(atomic_load(&slots.head->refusals[KY_SOURCE_SWITCHES]), EACCES);
+	fake_perf.open_error = 0;
+	assert_int_equal(step_at(T0 + MS), UINT64_MAX);
+	assert_null(own.windows);
+	own.ring = NULL; /* as if it had been of another ring */
+	(void)step_at(T0 + 2 * MS);
+	assert_non_null(own.windows);
+}
+
+static void refusal__is_of_too_few_descriptors(void **state)
+{
+	(void)state;
+	fds_left = KY_STILL_MAX; /* as many as it keeps open of /proc */
+	assert_int_equal(step_at(T0), UINT64_MAX);
+	assert_int_equal(atomic_load(&slots.head->refusals[KY_SOURCE_SWITCHES]), EMFILE);
+	own.ring = NULL;
+	fds_left = KY_STILL_MAX + 1; /* one thread takes two */
+	assert_int_equal(step_at(T0), UINT64_MAX);
+	assert_null(own.windows);
+	assert_int_equal(fake_perf_open_count(), 0);
+}
+
+/* A dump takes long: what the rings hold is fetched in between, every 20 ms. */
+static void fetch__comes_when_it_is_due(void **state)
+{
+	uint64_t ns;
+
+	(void)state;
+	begin();
+	ns = test_now.ns;
+	ky_own_switches_fetch(&own);
+	assert_int_equal(told(), 0);
+	wait_once(ns + MS, ns + 2 * MS);
+	test_now.ns = ns + 20 * MS - 1;
+	ky_own_switches_between(&own);
+	assert_int_equal(told(), 0);
+	test_now.ns = ns + 20 * MS;
+	ky_own_switches_between(&own);
+	assert_int_equal(told(), 1);
+}
+
+static void end__puts_the_last_window(void **state)
+{
+	(void)state;
+	begin();
+	wait_once(test_now.ns + MS, test_now.ns + 2 * MS);
+	test_now.ns += 5 * MS;
+	ky_own_switches_end(&own);
+	assert_int_equal(told(), 2);
+	ky_own_switches_close(&own);
+	assert_int_equal(ky_own_switches_fds(), 0);
+}
+
+/* Its copies of the descriptors, by their numbers: none is left to close afterwards. */
+static void fork__child_closes_the_parents_files(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(ky_own_switches_fds(), FAKE_PERF_CPUS + KY_STILL_MAX);
+	ky_own_switches_fork_child();
+	assert_int_equal(ky_own_switches_fds(), 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(step__watches_every_thread_but_its_own),
+		CASE(step__does_nothing_where_nobody_asked),
+		CASE(gate__that_is_shut_shuts_the_window),
+		CASE(refusal__is_told_and_not_tried_again),
+		CASE(refusal__is_of_too_few_descriptors),
+		CASE(fetch__comes_when_it_is_due),
+		CASE(end__puts_the_last_window),
+		CASE(fork__child_closes_the_parents_files),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
