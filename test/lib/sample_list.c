@@ -31,6 +31,19 @@ static uint64_t unpack(const uint8_t *at)
 	return (uint64_t)((int64_t)(frame << 16) >> 16);
 }
 
+/* In the sample's first slot, or in one of those after it. */
+static const uint8_t *frame_at(const struct sample_list *list, const struct ky_sample_slot *slot,
+			       uint32_t i)
+{
+	uint32_t later = i - KY_SAMPLE_FRAMES_FIRST;
+
+	if (i < KY_SAMPLE_FRAMES_FIRST)
+		return slot->frames + i * KY_SAMPLE_FRAME_BYTES;
+	return slot_at(list, list->claim + 1 + later / KY_SAMPLE_FRAMES_MORE) +
+	       offsetof(struct ky_sample_more, frames) +
+	       later % KY_SAMPLE_FRAMES_MORE * KY_SAMPLE_FRAME_BYTES;
+}
+
 bool sample_list_next(struct sample_list *list, struct listed_sample *out)
 {
 	uint64_t end = KY_SAMPLE_CLAIM(atomic_load(&list->head.hand));
@@ -54,15 +67,8 @@ bool sample_list_next(struct sample_list *list, struct listed_sample *out)
 					 .weight = slot->weight,
 					 .frames = out->frames,
 					 .frame_count = slot->frame_count};
-	for (uint32_t i = 0; i < slot->frame_count; i++) {
-		uint32_t behind = i - KY_SAMPLE_FRAMES_FIRST;
-		const uint8_t *at = slot->frames + i * KY_SAMPLE_FRAME_BYTES;
-
-		if (i >= KY_SAMPLE_FRAMES_FIRST)
-			at = slot_at(list, list->claim + 1 + behind / KY_SAMPLE_FRAMES_MORE) + 16 +
-			     behind % KY_SAMPLE_FRAMES_MORE * KY_SAMPLE_FRAME_BYTES;
-		out->frames[i] = unpack(at);
-	}
+	for (uint32_t i = 0; i < slot->frame_count; i++)
+		out->frames[i] = unpack(frame_at(list, slot, i));
 	list->claim += slot->parts;
 	return true;
 }
