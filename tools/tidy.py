@@ -81,7 +81,6 @@ INCLUDE_DEBTS = {
     "src/report/report_text.h": ("src/edit/trace_symbols.h",),
     "src/report/task_places.c": ("src/cli/cli.h", "src/edit/trace_symbols.h"),
     "src/report/watched_text.h": ("src/edit/trace_symbols.h",),
-    "src/ring/ring_settings.c": ("src/cli/cli.h", "src/cli/moment.h", "src/cli/run_options.h"),
     "src/session/run_environment.h": ("src/cli/run_options.h",),
     "src/session/run_rings.h": ("src/cli/run_options.h",),
 }

@@ -60,9 +60,6 @@ __attribute__((format(printf, 1, 2))) void ky_cli_notice(const char *format, ...
 void ky_cli_set_quiet(bool is_wanted);
 bool ky_cli_is_quiet(void);
 
-/* Candidate closest to what was typed, NULL when none is close (edit distance above a third). */
-const char *ky_cli_nearest(const char *typed, const char *const *candidates, size_t count);
-
 /* Writes everything to stdout and clears. Returns 0, -ENOMEM (the buffer failed), -errno. */
 int ky_cli_print(struct ky_buf *out);
 

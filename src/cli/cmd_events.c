@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/nearest.h>
 #include <cli/cli.h>
 
 #include <base/alloc.h>
@@ -173,7 +174,7 @@ static void say_unknown_type(const struct ky_catalog *catalog, const char *wante
 		ky_out_safe(&list, catalog->shapes[i].name, catalog->shapes[i].name_bytes);
 	}
 	if (names)
-		nearest = ky_cli_nearest(wanted, names, count);
+		nearest = ky_nearest(wanted, names, count);
 	(void)ky_buf_append(&list, "", 1);
 	ky_cli_error("no event in this trace is named '%s'%s%s%s; it has: %s", wanted,
 		     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/nearest.h>
 #include <cli/cli.h>
 
 #include <argp.h>
@@ -52,7 +53,7 @@ static int unknown(const char *name)
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		names[i] = commands[i].name;
-	nearest = ky_cli_nearest(name, names, COMMAND_COUNT);
+	nearest = ky_nearest(name, names, COMMAND_COUNT);
 	if (nearest)
 		ky_cli_error("there is no command '%s'; did you mean '%s'?", name, nearest);
 	else

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/nearest.h>
+#include <ring/ring_settings.h>
 #include <cli/profile.h>
 
 #include <base/quantity.h>
@@ -146,7 +148,7 @@ static int set_throttle(struct reading *reading, const struct kind *kind, const 
 static int refuse_key(const struct reading *reading, const char *typed, const char *const *allowed,
 		      size_t count)
 {
-	const char *nearest = ky_cli_nearest(typed, allowed, count);
+	const char *nearest = ky_nearest(typed, allowed, count);
 	char list[256] = "";
 	size_t used = 0;
 
@@ -242,7 +244,7 @@ static int on_sample_hz(struct reading *reading, const char *text, uint32_t toml
 	struct ky_profile *profile = reading->profile;
 
 	if ((toml_kind != KY_TOML_INTEGER && strcmp(text, "off") != 0) ||
-	    !ky_run_parse_rate(text, &profile->sample_hz))
+	    !ky_setting_rate(text, &profile->sample_hz))
 		return refuse(reading,
 			      "expected samples a second, 1 to 1000, or \"off\", not %.64s", text);
 	profile->has_sample_hz = true;
@@ -253,7 +255,7 @@ static int on_alloc_bytes(struct reading *reading, const char *text, uint32_t to
 {
 	struct ky_profile *profile = reading->profile;
 
-	if (toml_kind > KY_TOML_INTEGER || !ky_run_parse_alloc(text, &profile->alloc_bytes))
+	if (toml_kind > KY_TOML_INTEGER || !ky_setting_alloc(text, &profile->alloc_bytes))
 		return refuse(reading,
 			      "expected a size from \"1K\" to \"1G\", or \"off\", not %.64s", text);
 	if (!profile->alloc_bytes) {
@@ -269,7 +271,7 @@ static int on_resources(struct reading *reading, const char *text, uint32_t toml
 {
 	struct ky_profile *profile = reading->profile;
 
-	if (toml_kind != KY_TOML_STRING || !ky_run_parse_interval(text, &profile->resource_ms))
+	if (toml_kind != KY_TOML_STRING || !ky_setting_interval(text, &profile->resource_ms))
 		return refuse(reading,
 			      "expected a time from \"1s\" to \"1h\", or \"off\", not %.64s", text);
 	profile->has_resource_ms = true;

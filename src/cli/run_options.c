@@ -7,6 +7,7 @@
 #include <ship/output_place.h>
 #include <errno.h>
 #include <kymo/alloc.h>
+#include <ring/ring_settings.h>
 #include <kymo/base.h>
 #include <ship/disk.h>
 #include <ship/inflate.h>
@@ -25,32 +26,6 @@ bool ky_run_parse_pid(const char *text, uint32_t *out)
 	bool is_fine = ky_quantity_in(ky_quantity_number, text, 1, INT32_MAX, &value);
 
 	*out = (uint32_t)value;
-	return is_fine;
-}
-
-bool ky_run_parse_rate(const char *text, uint32_t *out)
-{
-	uint64_t value = 0;
-	bool is_fine = ky_quantity_or_off(ky_quantity_number, text, 1, KY_RUN_SAMPLE_HZ_MAX,
-					  &value);
-
-	*out = (uint32_t)value;
-	return is_fine;
-}
-
-bool ky_run_parse_alloc(const char *text, uint64_t *out)
-{
-	return ky_quantity_or_off(ky_quantity_bytes, text, KYMO_ALLOC_BYTES_MIN,
-				  KYMO_ALLOC_BYTES_MAX, out);
-}
-
-bool ky_run_parse_interval(const char *text, uint32_t *out_ms)
-{
-	uint64_t ns = 0;
-	bool is_fine = ky_quantity_or_off(ky_quantity_ns, text, UINT64_C(1000000000),
-					  UINT64_C(3600000000000), &ns);
-
-	*out_ms = (uint32_t)(ns / 1000000);
 	return is_fine;
 }
 
@@ -240,7 +215,7 @@ static error_t parse_sampling(int key, const char *text, struct ky_run_options *
 	switch (key) {
 	case KEY_SAMPLE:
 		sampling->has_hz = true;
-		if (!ky_run_parse_rate(text, &sampling->hz))
+		if (!ky_setting_rate(text, &sampling->hz))
 			ky_option_error("--sample is samples a second, 1 to 1000, or off, not '%s'",
 					text);
 		return 0;
@@ -252,7 +227,7 @@ static error_t parse_sampling(int key, const char *text, struct ky_run_options *
 		return 0;
 	case KEY_RESOURCES:
 		sampling->has_resource_ms = true;
-		if (!ky_run_parse_interval(text, &sampling->resource_ms))
+		if (!ky_setting_interval(text, &sampling->resource_ms))
 			ky_option_error("--resources is a duration from 1s to 1h, or off, not '%s'",
 					text);
 		return 0;
@@ -263,7 +238,7 @@ static error_t parse_sampling(int key, const char *text, struct ky_run_options *
 	case KEY_ALLOC:
 		sampling->has_alloc_bytes = true;
 		sampling->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
-		if (text && !ky_run_parse_alloc(text, &sampling->alloc_bytes))
+		if (text && !ky_setting_alloc(text, &sampling->alloc_bytes))
 			ky_option_error("--alloc is a size from 1K to 1G, or off, not '%s'", text);
 		return 0;
 	default:

@@ -22,7 +22,6 @@
 #define KY_RUN_METADATA_MAX 64u
 #define KY_RUN_RING_DIRECTORY_BYTES 256u
 #define KY_RUN_SAMPLE_HZ 99u
-#define KY_RUN_SAMPLE_HZ_MAX 1000u
 #define KY_RUN_ALLOC_SAMPLE_BYTES (UINT64_C(8) << 20)
 #define KY_RUN_RESOURCE_MS 1000u
 
@@ -94,14 +93,5 @@ int ky_attach_options_parse(struct ky_run_options *out, uint32_t *pid, bool *is_
 
 /* A process id: 1 to INT32_MAX, digits alone. */
 bool ky_run_parse_pid(const char *text, uint32_t *out);
-
-/* "99", "off" (0). Returns false for anything else, and beyond 1,000. */
-bool ky_run_parse_rate(const char *text, uint32_t *out);
-
-/* "512K", "off" (0). Returns false for anything else, and beyond what there can be. */
-bool ky_run_parse_alloc(const char *text, uint64_t *out);
-
-/* "1s" to "1h" as milliseconds, "off" (0). Returns false for anything else. */
-bool ky_run_parse_interval(const char *text, uint32_t *out_ms);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/nearest.h>
 #include <cli/shared_options.h>
 
 #include <base/quantity.h>
@@ -71,7 +72,7 @@ __attribute__((noreturn)) static void refuse_name(const struct argp *argp, const
 	char typed[64];
 
 	(void)snprintf(typed, sizeof(typed), "%.*s", (int)name_bytes, name);
-	nearest = ky_cli_nearest(typed, names, list_names(argp, names, 0));
+	nearest = ky_nearest(typed, names, list_names(argp, names, 0));
 	if (nearest)
 		ky_option_error("there is no option '--%s'; did you mean '--%s'?", typed, nearest);
 	ky_option_error("there is no option '--%s'; `%s --help` lists them", typed, command);

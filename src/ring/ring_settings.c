@@ -5,12 +5,12 @@
 
 #include <base/now.h>
 #include <base/testpoint.h>
-#include <cli/cli.h>
-#include <cli/moment.h>
+#include <base/nearest.h>
+#include <base/quantity.h>
 #include <base/out_text.h>
 #include <ring/ring_mark.h>
-#include <cli/run_options.h>
 #include <errno.h>
+#include <kymo/alloc.h>
 #include <kymo/emit.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -147,7 +147,7 @@ static int tell_unknown(const char *typed, size_t typed_bytes, char *why)
 	(void)snprintf(key, sizeof(key), "%.*s", (int)(typed_bytes < 60 ? typed_bytes : 60), typed);
 	for (i = 0; i < SETTING_COUNT; i++)
 		names[i] = settings[i].name;
-	nearest = ky_cli_nearest(key, names, SETTING_COUNT);
+	nearest = ky_nearest(key, names, SETTING_COUNT);
 	used = (size_t)snprintf(why, KY_FOUND_WHY_BYTES,
 				"there is no setting '%s'%s%s%s; there are", key,
 				nearest ? " (did you mean '" : "", nearest ? nearest : "",
@@ -180,16 +180,41 @@ static bool parse_mode(uint64_t *out, const char *text)
 	return *out || strcmp(text, "default") == 0;
 }
 
+bool ky_setting_rate(const char *text, uint32_t *out)
+{
+	uint64_t value = 0;
+	bool is_fine = ky_quantity_or_off(ky_quantity_number, text, 1, KY_SETTING_SAMPLE_HZ_MAX,
+					  &value);
+
+	*out = (uint32_t)value;
+	return is_fine;
+}
+
+bool ky_setting_alloc(const char *text, uint64_t *out)
+{
+	return ky_quantity_or_off(ky_quantity_bytes, text, KYMO_ALLOC_BYTES_MIN,
+				  KYMO_ALLOC_BYTES_MAX, out);
+}
+
+bool ky_setting_interval(const char *text, uint32_t *out_ms)
+{
+	uint64_t ns = 0;
+	bool is_fine = ky_quantity_or_off(ky_quantity_ns, text, UINT64_C(1000000000),
+					  UINT64_C(3600000000000), &ns);
+
+	*out_ms = (uint32_t)(ns / 1000000);
+	return is_fine;
+}
+
 static bool parse_threshold(uint64_t *out, const char *text)
 {
-	struct ky_moment moment;
-
 	*out = strcmp(text, "default") == 0 ? 0 : THRESHOLD_ALL;
 	if (*out == 0 || strcmp(text, "off") == 0 || strcmp(text, "0") == 0)
 		return true;
-	if (ky_moment_parse(&moment, text) != 0 || moment.kind != KY_MOMENT_RELATIVE)
+	if (ky_quantity_ns(text, out) != 0)
 		return false;
-	*out = moment.ns > 0 ? moment.ns : THRESHOLD_ALL;
+	if (*out == 0)
+		*out = THRESHOLD_ALL;
 	return true;
 }
 
@@ -215,7 +240,7 @@ static bool parse_sampling(uint64_t *out, const char *text)
 	*out = strcmp(text, "default") == 0 ? 0 : KY_SETTING_OFF;
 	if (*out == 0)
 		return true;
-	if (!ky_run_parse_rate(text, &rate_hz))
+	if (!ky_setting_rate(text, &rate_hz))
 		return false;
 	if (rate_hz)
 		*out = rate_hz;
@@ -225,7 +250,7 @@ static bool parse_sampling(uint64_t *out, const char *text)
 static bool parse_alloc_bytes(uint64_t *out, const char *text)
 {
 	*out = 0;
-	return strcmp(text, "default") == 0 || (ky_run_parse_alloc(text, out) && *out);
+	return strcmp(text, "default") == 0 || (ky_setting_alloc(text, out) && *out);
 }
 
 static bool parse_resources(uint64_t *out, const char *text)
@@ -235,7 +260,7 @@ static bool parse_resources(uint64_t *out, const char *text)
 	*out = strcmp(text, "default") == 0 ? 0 : KY_SETTING_OFF;
 	if (*out == 0)
 		return true;
-	if (!ky_run_parse_interval(text, &interval_ms))
+	if (!ky_setting_interval(text, &interval_ms))
 		return false;
 	if (interval_ms)
 		*out = interval_ms;

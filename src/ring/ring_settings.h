@@ -21,6 +21,8 @@
 
 #include <ring/ring_finder.h>
 
+#define KY_SETTING_SAMPLE_HZ_MAX 1000u
+
 #define KY_SETTING_TEXT_BYTES 48u
 #define KY_SETTINGS_MAX 32u
 
@@ -58,5 +60,12 @@ void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clea
 
 /* All keys with their value in `before`. Inside ky_ring_guarded() where it is a ring's own page. */
 void ky_settings_read(const struct ky_ring_control *control, struct ky_setting_changes *out);
+
+/* "99", "off" (0). Returns false for anything else, and beyond 1,000. */
+bool ky_setting_rate(const char *text, uint32_t *out);
+/* "512K", "off" (0). Returns false for anything else, and beyond what there can be. */
+bool ky_setting_alloc(const char *text, uint64_t *out);
+/* "1s" to "1h" as milliseconds, "off" (0). Returns false for anything else. */
+bool ky_setting_interval(const char *text, uint32_t *out_ms);
 
 #endif
