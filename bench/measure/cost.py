@@ -17,7 +17,7 @@ from .programs import ROOT, Broken, check_trace, run, stored_bytes
 SETS = 2
 ROUNDS_FULL = 15  # rounds of a full measurement; fewer shorten everything
 # Requests of a load, turns a round, and the seconds after which a phase begins no other turn.
-ALL_S = 560  # of all phases: the area ends in ten minutes
+ALL_S = 540  # of all phases: the area ends in ten minutes
 WARM_UP, WARM_UP_S = 60_000, 20  # requests a round: the rings have come round after 15 of them
 SHORT, SHORT_TURNS, SHORT_S = 3_000, 24, 60
 PARKS, PARK_TURNS, PARK_S = 500, 40, 55
