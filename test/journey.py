@@ -276,6 +276,8 @@ class Stream(unittest.TestCase):
         self.assertGreater(self.witness.polls, 1000)
         self.assertEqual((self.info["polls"], self.report["polls"]["count"]),
                          (self.witness.polls, self.witness.polls))
+        self.assertEqual((count_of(self.info, "PollStartEvent"),
+                          count_of(self.info, "PollEndEvent")), 2 * (self.witness.polls,))
         self.assertEqual((self.info["lost_records"], self.info["losses"]), (0, []))
 
     def test_every_wake_and_park_is_recorded(self):
@@ -669,7 +671,7 @@ class Unrecorded(Case):
         self.assertEqual(list(self.at.rings.iterdir()), [])
 
     def test_stripped(self):
-        program = self.at.dir / "stripped"
+        program = self.at.dir / "without"
         self.assertEqual(self.at.run("strip", "-o", program, self.at.program).returncode, 0)
         self.check(program, why="stripped")
         self.assertEqual(self.at.doctor(program)["tokio"], "none")
@@ -679,8 +681,8 @@ class Unrecorded(Case):
         self.check("sh", "-c", "echo no tasks; exit 4", why="Tokio", code=4)
 
     def test_static(self):
-        source, program = self.at.dir / "static.c", self.at.dir / "static"
-        source.write_text('#include <stdio.h>\nint main(void) { puts("static"); return 3; }\n')
+        source, program = self.at.dir / "alone.c", self.at.dir / "alone"
+        source.write_text('#include <stdio.h>\nint main(void) { puts("alone"); return 3; }\n')
         made = self.at.run("cc", "-static", "-o", program, source)
         if made.returncode:
             self.skipTest("no static libc here")
