@@ -70,7 +70,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 		arguments->is_verbose = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		ky_option_error("'%s' is not wanted here; `kymo status %s` tells about one process",
+		ky_option_error("'%s' is one word too many; `kymo status %s` shows one process",
 				text, text);
 		return 0;
 	default:

@@ -480,12 +480,16 @@ static const struct argp_option run_options[] = {
 static error_t parse_run(int key, char *text, struct argp_state *state)
 {
 	struct words *words = state->input;
+	uint64_t bytes;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = words;
 		return 0;
 	case ARGP_KEY_ARG: /* the rest is CMD's */
+		if (state->next > 2 && strcmp(state->argv[state->next - 2], "--alloc") == 0 &&
+		    ky_setting_alloc(text, &bytes))
+			ky_option_error("--alloc takes its value after '=': --alloc=%s", text);
 		words->options->command = state->argv + state->next - 1;
 		state->next = state->argc;
 		return 0;

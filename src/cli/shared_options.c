@@ -78,8 +78,10 @@ __attribute__((noreturn)) static void refuse_name(const struct argp *argp, const
 	ky_option_error("there is no option '--%s'; `%s --help` lists them", typed, command);
 }
 
-/* A word such as --name or --name=value. True: the next word is its value. */
-static bool check_name(const struct argp *argp, const char *command, const char *name)
+/* A word such as --name or --name=value. Returns the option whose value the next word is, or
+ * NULL. */
+static const struct argp_option *check_name(const struct argp *argp, const char *command,
+					    const char *name)
 {
 	size_t name_bytes = strcspn(name, "=");
 	const struct argp_option *option = find_option(argp, 0, name, name_bytes);
@@ -89,11 +91,14 @@ static bool check_name(const struct argp *argp, const char *command, const char 
 	if (name[name_bytes] && !option->arg)
 		ky_option_error("--%s takes no value, so '%s' is one too many", option->name,
 				name + name_bytes + 1);
-	return option->arg && !(option->flags & OPTION_ARG_OPTIONAL) && !name[name_bytes];
+	if (name[name_bytes] || (option->flags & OPTION_ARG_OPTIONAL))
+		return NULL;
+	return option->arg ? option : NULL;
 }
 
-/* A word such as -jq or -n5. True: the next word is the value of the last. */
-static bool check_letters(const struct argp *argp, const char *command, const char *letters)
+/* A word such as -jq or -n5: the same. */
+static const struct argp_option *check_letters(const struct argp *argp, const char *command,
+					       const char *letters)
 {
 	for (; *letters; letters++) {
 		const struct argp_option *option = find_option(argp, *letters, NULL, 0);
@@ -102,17 +107,17 @@ static bool check_letters(const struct argp *argp, const char *command, const ch
 			ky_option_error("there is no option '-%c'; `%s --help` lists them",
 					*letters, command);
 		if (option->arg)
-			return !letters[1];
+			return letters[1] ? NULL : option;
 	}
-	return false;
+	return NULL;
 }
 
 /* Before argp, whose own sentences are two and name no way out. */
 static void check_words(const struct argp *argp, int argc, char **argv, unsigned flags)
 {
 	for (int i = 1; i < argc; i++) {
+		const struct argp_option *open;
 		const char *word = argv[i];
-		bool wants_value;
 
 		if (strcmp(word, "--") == 0)
 			return;
@@ -121,10 +126,10 @@ static void check_words(const struct argp *argp, int argc, char **argv, unsigned
 				return;
 			continue;
 		}
-		wants_value = word[1] == '-' ? check_name(argp, argv[0], word + 2) :
-					       check_letters(argp, argv[0], word + 1);
-		if (wants_value && ++i == argc)
-			ky_option_error("%s needs a value; `%s --help` says which", word, argv[0]);
+		open = word[1] == '-' ? check_name(argp, argv[0], word + 2) :
+					check_letters(argp, argv[0], word + 1);
+		if (open && ++i == argc)
+			ky_option_error("%s needs a value: %s", word, open->arg);
 	}
 }
 

@@ -37,10 +37,6 @@ int ky_rewrite_prepare(struct ky_rewrite *rewrite)
 		rewrite->compression = ends_in(rewrite->output, ".zst") ? KYMO_COMPRESSION_ZSTD :
 				       ends_in(rewrite->output, ".gz")  ? KYMO_COMPRESSION_GZIP :
 									  KYMO_COMPRESSION_NONE;
-	if (rewrite->compression == KYMO_COMPRESSION_GZIP && level > 9) {
-		ky_cli_error("gzip has the levels 1 to 9");
-		return KY_EXIT_USAGE;
-	}
 	if (rewrite->compression == KYMO_COMPRESSION_ZSTD)
 		ky_stage_zstd(&rewrite->factory, level ? level : 3);
 	else if (rewrite->compression == KYMO_COMPRESSION_GZIP)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""One hand for all commands: --help, the man pages and the completions say what docs/cli.md says,
+"""One rule for all commands: --help, the man pages and the completions say what docs/cli.md says,
 and wrong words cost one sentence that names the option and what it takes.
 
 usage: test_options.py KYMO SOURCE_ROOT [unittest arguments]
@@ -179,7 +179,8 @@ class Wrong(unittest.TestCase):
             if not option.argument or option.is_optional:
                 continue
             for command in option.commands:
-                self.sentence(command, option.name, says=[option.name, "needs a value"])
+                self.sentence(command, option.name,
+                              says=[f"{option.name} needs a value: {option.argument}"])
                 if option.letter:
                     self.sentence(command, "-q" + option.letter[1:], says=["needs a value"])
 
@@ -201,6 +202,7 @@ class Wrong(unittest.TestCase):
             self.sentence(*words, says=["2345"])
         self.sentence("recover", "--all", "2345", says=["--all", "2345"])
         self.sentence("mark", "1", "x", "y", says=["one TEXT"])
+        self.sentence("run", "--alloc", "64K", "true", says=["--alloc=64K"])
 
     def test_pids_are_numbers(self):
         for word in ("0", "-", "x", "1x", "+1", "4294967297", "99999999999999999999", "1.5"):
