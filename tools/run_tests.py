@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPECTED_SKIPS = ROOT / "test" / "expected_skips.txt"
 SKIP_STATUS = 77
 SEED = int(time.time())
+RESULTS = {} # of suites that estimate
 ALONE_MAX, ALONE_RUNS = 3, 3 # programs that failed, and how often each then runs alone
 # Leaks are the address sanitizer's to find: here a forked child would be blamed for what threads
 # held that it does not have.
@@ -112,7 +113,17 @@ def judge(name, status, text, errors):
 
 
 def command(name, argv, timeout_s, env=None):
-    merged = dict(os.environ, **(env or {}))
+    """Runs a program. What it writes as JSON to the file KYMO_RESULT becomes part of the report."""
+    result = ROOT / "build" / f"result-{name.replace('/', '-')}.json"
+    merged = dict(os.environ, KYMO_RESULT=str(result), **(env or {}))
+    tally = run_command(name, argv, timeout_s, merged)
+    if result.exists():
+        RESULTS[name] = json.loads(result.read_text())
+        result.unlink()
+    return tally
+
+
+def run_command(name, argv, timeout_s, merged):
     try:
         done = subprocess.run(argv, cwd=ROOT, env=merged, timeout=timeout_s, text=True,
                               errors="replace", stdin=subprocess.DEVNULL, capture_output=True)
@@ -251,17 +262,11 @@ def is_c(test):
     return program.is_relative_to(ROOT) and program.suffix != ".sh"
 
 
-def is_deterministic_c(test):
-    """Not of suite `kernel`, whose cases say what the machine's own perf_event does, on threads
-    that really run."""
-    return is_c(test) and not any(suite.endswith(":kernel") for suite in test["suite"])
-
-
 def is_script(test):
     return not is_c(test)
 
 
-def fuzz_one(program, seconds):
+def fuzz_one(suite, program, seconds):
     name = program.name.removeprefix("fuzz_")
     work = ROOT / "build-fuzz" / "corpus" / name
     shutil.rmtree(work, ignore_errors=True)
@@ -275,18 +280,19 @@ def fuzz_one(program, seconds):
             f"-artifact_prefix={crashes}/{name}-", "-print_final_stats=1", str(work)]
     if corpus.is_dir():
         argv.append(str(corpus))
-    return command(f"fuzz/{name}", argv, seconds + 120, SANITIZERS)
+    return command(f"{suite}/{name}", argv, seconds + 120, SANITIZERS)
 
 
-def suite_fuzz():
+def suite_fuzz(suite, seconds):
+    """Each target for so long; None: as long as an hour has for each."""
     names = sorted(source.stem for source in (ROOT / "fuzz").glob("fuzz_*.c"))
+    seconds = seconds or 3600 * (os.cpu_count() or 2) // len(names)
     tally = build("fuzz", *(f"fuzz/{name}" for name in names))
     if tally.failed:
         return tally
-    seconds = int(os.environ.get("KYMO_FUZZ_SECONDS", "10"))
     programs = [ROOT / "build-fuzz" / "fuzz" / name for name in names]
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
-        for result in pool.map(lambda program: fuzz_one(program, seconds), programs):
+        for result in pool.map(lambda program: fuzz_one(suite, program, seconds), programs):
             tally.add(result)
     return tally
 
@@ -385,12 +391,36 @@ SHIPPED = ("unwind/", "fatal", "ring_model", "cut_live", "stress", "ring_file", 
            "directory", "emit_slow", "stack_walk")
 RACES = ("ring_model", "stress", "slot", "thread", "counter_table", "span_table", "alloc_table",
          "place_table")
-# Statistics: no case of the gate's.
-ESTIMATES = ("stacks",)
+
+
+def is_estimate(test):
+    """What depends on a measured duration, rate, share or sample count, or on what the machine's
+    own perf_event does: not in the gate."""
+    return any(name.endswith((":estimates", ":kernel")) for name in test["suite"])
+
+
+def is_gate_c(test):
+    return is_c(test) and not is_estimate(test)
 
 
 def is_gate_script(test):
-    return is_script(test) and test["name"] not in ESTIMATES
+    return is_script(test) and not is_estimate(test)
+
+
+def gate_under_load(rounds):
+    """The gate beside a loop on each CPU."""
+    tally, table = Tally(), suites()
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+             for _ in range(os.cpu_count() or 2)]
+    try:
+        for _ in range(rounds):
+            for name in TIERS["gate"]:
+                tally.add(table[name]())
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    return tally
 
 
 def suites():
@@ -402,7 +432,9 @@ def suites():
         "setup-test": script("setup-test", "tools/test_setup.py"),
         "bench-test": script("bench-test", "bench/test_bench.py"),
         "lint": suite_lint,
-        "asan": lambda: meson_suite("asan", "asan", factor=6, want=is_deterministic_c),
+        "asan": lambda: meson_suite("asan", "asan", factor=6, want=is_gate_c),
+        "asan-estimates": lambda: meson_suite(
+            "asan-estimates", "asan", factor=6, want=lambda test: is_c(test) and is_estimate(test)),
         "shipped": lambda: meson_suite("shipped", "gcc", factor=6, want=SHIPPED),
         "tsan": lambda: meson_suite("tsan", "tsan", factor=12, want=RACES),
         "cli": lambda: meson_suite("cli", "gcc", factor=6, want=is_gate_script),
@@ -411,7 +443,8 @@ def suites():
         "symbols": script("symbols", "tools/tidy.py", "--tap", "--symbols", "build"),
         "bare": script("bare", "tools/bare.sh"),
         "tsan-all": lambda: meson_suite("tsan-all", "tsan", factor=12, want=under(
-            "test/unit/record", "test/unit/drain", "test/unit/base", "test/model")),
+            *(f"test/unit/{room}" for room in (
+                "base", "ring", "record", "drain", "probe", "watch", "agent")), "test/model")),
         "valgrind": lambda: meson_suite("valgrind", "gcc", factor=20, wrapper=VALGRIND,
                                         want=under("test/unit")),
         "wasm": script("wasm", "tools/wasm.sh"),
@@ -425,7 +458,7 @@ def suites():
         "off-cpu": script("off-cpu", "test/tokio/off_cpu.py", timeout_s=600),
         "places": script("places", "test/tokio/places.py", timeout_s=1800),
         "stuck": script("stuck", "test/tokio/stuck.py", timeout_s=600),
-        "truth": script("truth", "test/tokio/truth.py", timeout_s=900),
+        "truth": script("truth", "test/tokio/truth.py", "--runs", "40", timeout_s=4 * 3600),
         "stacks": script("stacks", "test/stacks/run_stacks.py", timeout_s=1800),
         "diagonal": script("diagonal", "test/tokio/matrix.py", "--diagonal", timeout_s=1200),
         "matrix": script("matrix", "test/tokio/matrix.py", timeout_s=4 * 3600),
@@ -436,7 +469,9 @@ def suites():
         "kill": lambda: crash("kill", 1000, 100),
         "analysis": suite_analysis,
         "analysis-deep": lambda: suite_analysis("analysis-deep", ()),
-        "fuzz": suite_fuzz,
+        "fuzz": lambda: suite_fuzz("fuzz", int(os.environ.get("KYMO_FUZZ_SECONDS", "10"))),
+        "fuzz-hour": lambda: suite_fuzz("fuzz-hour", None),
+        "gate-loaded": lambda: gate_under_load(10),
     }
 
 
@@ -445,10 +480,10 @@ TIERS = {
     "gate": CHEAP + ("asan", "shipped", "tsan", "cli", "symbols", "wasm", "crash-seed", "tokio",
                      "journey", "demo"),
     "check-all": CHEAP + (
-        "asan", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind", "wasm", "interop",
-        "journey", "demo", "guide", "allocs", "off-cpu", "places", "stuck", "stacks", "diagonal",
-        "reliability", "attach", "crash", "analysis", "fuzz"),
-    "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz"),
+        "asan", "asan-estimates", "gcc", "release", "symbols", "bare", "tsan-all", "valgrind",
+        "wasm", "interop", "journey", "demo", "guide", "allocs", "off-cpu", "places", "stuck",
+        "stacks", "diagonal", "reliability", "attach", "crash", "analysis", "fuzz"),
+    "soak": ("truth", "matrix", "attach-rounds", "kill", "fuzz-hour", "gate-loaded"),
 }
 
 
@@ -500,7 +535,7 @@ def run(names, table):
         seconds, cpu = time.monotonic() - started, cpu_seconds() - cpu_before
         report.append({"suite": name, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1),
                        "passed": len(tally.passed), "skipped": len(tally.skipped),
-                       "failed": [case for case, _ in tally.failed]})
+                       "failed": [case for case, _ in tally.failed], "result": RESULTS.get(name)})
         print(f"\r[{number:2}/{len(names)}] {name:<{width}} {tally.line()}"
               f"  ({seconds:.0f} s, CPU {cpu:.0f} s)", flush=True)
         for case, detail in tally.failed:

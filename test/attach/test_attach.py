@@ -9,14 +9,14 @@ import ctypes
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import unittest
 
-from attach_case import (ANSWERED, DENY, HOST, KYMO, WAITS, Attach, executable_unnamed, main, maps,
+from attach_case import (ANSWERED, HOST, KYMO, WAITS, Attach, executable_unnamed, main, maps,
                          threads)
+from sample_case import SampleCase
 from unittest_tap import DEADLINE_S, wait_until
 
 ROUNDS = 50
@@ -171,144 +171,7 @@ class Records(Attach):
                 self.ended(process)
 
 
-SIGPROF = 1 << signal.SIGPROF - 1
-
-
-class Samples(Attach):
-    """Samples of the processor from the attach to the detach, and nothing behind it."""
-
-    def setUp(self):
-        super().setUp()
-        self.trace = self.dir / "traces"
-
-    @staticmethod
-    def timers(process):
-        return pathlib.Path(f"/proc/{process.pid}/timers").read_text().count("ID:")
-
-    @staticmethod
-    def events_of_perf(pid):
-        links = (os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
-        return sum("perf_event" in link for link in links)
-
-    @staticmethod
-    def has_handler(process):
-        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-        return bool(int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) & SIGPROF)
-
-    def burned(self, process, seconds):
-        """Waits until it has used so much of the processor since now."""
-        def used():
-            fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        end = used() + seconds
-        wait_until(lambda: used() >= end)
-
-    def stream(self, process, *args, deny=()):
-        before = [DENY, *deny, "--"] if deny else []
-        stream = subprocess.Popen([*before, KYMO, "attach", "--mode", "stream", "--ring-dir",
-                                   self.rings, "-o", self.trace, *args, str(process.pid)],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.started.append(stream)
-        self.assertRegex(stream.stdout.readline(), ANSWERED)
-        return stream
-
-    def finish(self, process, stream):
-        self.detach(process)
-        _, err = stream.communicate(timeout=DEADLINE_S)
-        self.assertEqual((err, stream.returncode), ("", 0))
-
-    def source(self):
-        metadata = json.loads(self.done("info", "--json", self.trace))["metadata"]
-        return metadata.get("sampling.cpu"), metadata.get("sampling.cpu.refused")
-
-    def samples(self):
-        done = self.kymo("events", "--type", "CpuSampleEvent", "--format", "jsonl", self.trace)
-        return [json.loads(line)["fields"] for line in done.stdout.splitlines()]
-
-    def check(self, samples, seconds):
-        """The samples stand for what all threads burned, or a little more; most is of one."""
-        weights = {}
-        for sample in samples:
-            weights[sample["tid"]] = weights.get(sample["tid"], 0) + sample["weight_ns"] / 1e9
-        self.assertGreater(sum(weights.values()), seconds * 0.8, weights)
-        self.assertGreater(max(weights.values()), seconds * 0.5, weights)
-
-    def test_perf_event_from_outside_needs_no_word(self):
-        process = self.host("futex", "busy")
-        stream = self.stream(process)
-        if not self.events_of_perf(stream.pid):
-            self.finish(process, stream)
-            self.assertRegex(self.source()[1], "^perf_event: ")
-            self.skipTest(f"no samples by perf_event here: {self.source()[1]}")
-        self.burned(process, 1)
-        self.assertEqual((self.timers(process), self.events_of_perf(process.pid),
-                          self.has_handler(process)), (0, 0, False))
-        self.finish(process, stream)
-        self.assertEqual(self.source(), ("perf_event", None))
-        self.check(self.samples(), 1)
-        self.assertEqual({sample["sampler"] for sample in self.samples()}, {1})
-        self.ended(process)
-
-    def test_where_perf_is_refused_the_process_samples_itself_when_asked_to(self):
-        process = self.host("futex", "busy")
-        stream = self.stream(process, deny=["perf"])
-        self.burned(process, 0.2)
-        self.assertEqual((self.timers(process), self.has_handler(process)), (0, False))
-        self.finish(process, stream)
-        self.assertEqual(self.source(), ("none", "perf_event: Operation not permitted"))
-        self.assertEqual(self.samples(), [])
-        self.trace = self.dir / "never"
-        stream = self.stream(process, "--sample", "99", "--sampler", "perf", deny=["perf"])
-        self.assertEqual((self.timers(process), self.has_handler(process)), (0, False))
-        self.finish(process, stream)
-        self.trace = self.dir / "asked"
-        stream = self.stream(process, "--sampler", "timers")
-        self.burned(process, 1)
-        self.assertGreater(self.timers(process), 0)
-        self.finish(process, stream)
-        self.assertEqual(self.timers(process), 0)
-        self.assertEqual(self.source()[0], "timers")
-        self.check(self.samples(), 1)
-        self.ended(process, 1)
-
-    def test_in_flight_mode_nobody_stays_so_only_when_asked_to(self):
-        process = self.host("futex", "busy")
-        self.attach(process)
-        self.burned(process, 0.2)
-        self.assertEqual((self.timers(process), self.has_handler(process)), (0, False))
-        self.detach(process)
-        self.trace = self.dir / "dump.trc"
-        for _ in range(2):
-            self.assertRegex(self.done("attach", "--sample", "99", process.pid), ANSWERED)
-            self.burned(process, 1)
-            self.assertGreater(self.timers(process), 0)
-            self.assertEqual(self.kymo("dump", process.pid, "-o", self.trace).returncode, 0)
-            self.detach(process)
-            self.assertEqual(self.timers(process), 0)
-            self.check(self.samples(), 1)
-            # The tables were left there: stacks reach the thread's first function.
-            whole = sum(not sample["truncated"] for sample in self.samples())
-            self.assertGreater(whole, len(self.samples()) * 0.9)
-        self.ended(process, 1)
-
-    def test_threads_that_record_nothing_are_sampled_from_their_start(self):
-        """Each lives shorter than two looks at /proc are apart."""
-        process = self.host("futex", "brief")
-        self.trace = self.dir / "dump.trc"
-        for _ in range(2):
-            self.assertRegex(self.done("attach", "--sample", "250", process.pid), ANSWERED)
-            self.burned(process, 2)
-            self.assertEqual(self.kymo("dump", process.pid, "-o", self.trace).returncode, 0)
-            self.detach(process)
-            # One that was making its timer meanwhile drops it as soon as it runs again.
-            wait_until(lambda: self.timers(process) == 0)
-            samples = self.samples()
-            # Of 500 threads each that meets a tick of the kernel has a sample.
-            self.assertGreater(len({sample["tid"] for sample in samples}), 150)
-            self.assertGreater(sum(sample["weight_ns"] for sample in samples) / 1e9, 0.6)
-        self.burned(process, 0.1)
-        self.ended(process, 1)
-
+class Samples(SampleCase):
     def test_off_is_off_whatever_the_environment_says(self):
         os.environ["KYMO_SAMPLE"] = "99"
         try:
