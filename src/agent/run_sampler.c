@@ -83,7 +83,7 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 		init_duty(sampler);
 	if (!options->sampling.is_without_switches)
 		(void)ky_switch_windows_open(&sampler->switches, &switches, false);
-	ky_switch_windows_add_wakes(sampler->switches, pid_at, options->sampling.has_kernel_stacks);
+	ky_switch_windows_add_wakes(sampler->switches, pid_at);
 	return 0;
 }
 

@@ -293,61 +293,10 @@ void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *
 {
 	memset(walk, 0, sizeof(*walk));
 	walk->stacks = stacks;
-	walk->below = KY_NONE;
 	if (stack < stacks->trace->samples.stack_count) {
 		walk->frame = stacks->trace->samples.stacks[stack].first;
 		walk->frame_end = walk->frame + stacks->trace->samples.stacks[stack].count;
 	}
-}
-
-/* How threads are taken off: that says nothing of why. */
-static bool is_of_scheduler(const struct ky_code_line *line)
-{
-	static const char *const names[] = {"schedule",
-					    "__schedule",
-					    "io_schedule",
-					    "preempt_schedule",
-					    "__cond_resched",
-					    "rt_mutex_schedule",
-					    "raw_irqentry_exit_cond_resched",
-					    "irqentry_exit_cond_resched"};
-
-	if (line->why != KY_SYMBOL_FOUND || !line->is_system)
-		return false;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (begins_with(line->name, names[i]))
-			return true;
-	return false;
-}
-
-uint32_t ky_code_scheduler_frames(const struct ky_code_stacks *stacks, uint32_t stack)
-{
-	uint32_t count, at = 0;
-	const struct ky_stack *of;
-
-	if (stack >= stacks->trace->samples.stack_count)
-		return 0;
-	of = &stacks->trace->samples.stacks[stack];
-	count = of->count;
-	while (at < count) {
-		const struct ky_code_spot *spot =
-			&stacks->spots[stacks->frame_spots[of->first + at]];
-
-		if (!spot->count || !is_of_scheduler(&stacks->lines[spot->first]))
-			return at;
-		at++;
-	}
-	return 0; /* all there is */
-}
-
-void ky_code_walk_begin_kernel(struct ky_code_walk *walk, const struct ky_code_stacks *stacks,
-			       uint32_t kernel, uint32_t stack)
-{
-	ky_code_walk_begin(walk, stacks, kernel == KY_NONE ? stack : kernel);
-	if (kernel == KY_NONE)
-		return;
-	walk->frame += ky_code_scheduler_frames(stacks, kernel);
-	walk->below = stack;
 }
 
 const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
@@ -355,12 +304,8 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 	while (walk->line == walk->line_end) {
 		const struct ky_code_spot *spot;
 
-		if (walk->frame == walk->frame_end && walk->below == KY_NONE)
+		if (walk->frame == walk->frame_end)
 			return NULL;
-		if (walk->frame == walk->frame_end) {
-			ky_code_walk_begin(walk, walk->stacks, walk->below);
-			continue;
-		}
 		spot = &walk->stacks->spots[walk->stacks->frame_spots[walk->frame++]];
 		walk->line = spot->first;
 		walk->line_end = spot->first + spot->count;

@@ -54,17 +54,9 @@ void ky_code_stacks_release(struct ky_code_stacks *stacks);
 struct ky_code_walk {
 	const struct ky_code_stacks *stacks;
 	uint32_t frame, frame_end, line, line_end;
-	uint32_t below; /* the stack that follows; KY_NONE */
 };
 void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *stacks,
 			uint32_t stack);
-/* The kernel's stack of a time off the processor, from behind the scheduler's own functions on, and
- * then the program's. KY_NONE: without it. */
-void ky_code_walk_begin_kernel(struct ky_code_walk *walk, const struct ky_code_stacks *stacks,
-			       uint32_t kernel, uint32_t stack);
-/* Frames of a stack in front of which such a walk begins. */
-uint32_t ky_code_scheduler_frames(const struct ky_code_stacks *stacks, uint32_t stack);
-
 /* NULL behind the last. */
 const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk);
 

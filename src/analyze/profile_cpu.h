@@ -30,11 +30,6 @@ struct ky_keyed_row {
 int ky_stack_profile_wakers(struct ky_stack_profile_wait *wait, const struct ky_trace *trace,
 			    const struct ky_keyed_row *rows, uint32_t count);
 
-/* profile_kernel.c: where in the kernel they left the processor. Returns 0, -ENOMEM. */
-int ky_stack_profile_kernels(struct ky_stack_profile_wait *wait,
-			     const struct ky_stack_profile *profile, const struct ky_trace *trace,
-			     const struct ky_keyed_row *rows, uint32_t count);
-
 /* profile_waits.c: waits, places; worst. */
 int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace);
 void ky_stack_profile_worst(struct ky_stack_profile *profile, const struct ky_trace *trace,

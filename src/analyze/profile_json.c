@@ -164,31 +164,6 @@ static void wakers(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "]");
 }
 
-static void kernels(struct ky_buf *out, const struct ky_stack_profile *profile,
-		    const struct ky_stack_profile_wait *wait)
-{
-	const struct ky_code_line *code;
-	struct ky_code_walk walk;
-	uint32_t count;
-
-	ky_json_number(out, "kernel_known", wait->kernel_seen);
-	ky_json_number(out, "kernel_known_ns", ky_whole(wait->kernel_ns));
-	ky_json_number(out, "kernel_stacks_seen", wait->kernel_total);
-	ky_json_open(out, "kernel", "[");
-	for (uint32_t i = 0; i < wait->kernel_count; i++) {
-		ky_json_open(out, NULL, "{");
-		ky_json_number(out, "count", wait->kernels[i].count);
-		ky_json_number(out, "ns", ky_whole(wait->kernels[i].ns));
-		ky_json_open(out, "stack", "[");
-		ky_code_walk_begin_kernel(&walk, &profile->code, wait->kernels[i].stack, KY_NONE);
-		for (count = 0; count < STACK_LINES_MAX && (code = ky_code_walk_next(&walk));
-		     count++)
-			line(out, code);
-		ky_text(out, "]}");
-	}
-	ky_text(out, "]");
-}
-
 static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		  const struct ky_stack_profile *profile)
 {
@@ -223,7 +198,6 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_number(out, "max_at_ns", wait->max_at_ns);
 		task(out, trace, "max_task", wait->max_task);
 		wakers(out, trace, wait);
-		kernels(out, profile, wait);
 		stack_lines(out, profile, wait->stack);
 		ky_text(out, "}");
 	}

@@ -164,12 +164,11 @@ static uint32_t cut(uint32_t count)
 }
 
 /* rows: all of one wait. */
-static int make_wait(struct ky_stack_profile_wait *wait, const struct ky_stack_profile *profile,
-		     const struct ky_trace *trace, const struct ky_keyed_row *rows, uint32_t count)
+static int make_wait(struct ky_stack_profile_wait *wait, const struct ky_trace *trace,
+		     const struct ky_keyed_row *rows, uint32_t count)
 {
 	const struct ky_stack_row *first = &trace->samples.rows[rows[0].row];
 	struct ky_cluster cluster = {.window = 0};
-	int err;
 
 	wait->stack = rows[0].site;
 	wait->reason = first->reason;
@@ -177,8 +176,7 @@ static int make_wait(struct ky_stack_profile_wait *wait, const struct ky_stack_p
 	for (uint32_t i = 0; i < count; i++)
 		add_wait(wait, &cluster, trace, &trace->samples.rows[rows[i].row]);
 	ky_cluster_end(&wait->ns, &cluster);
-	err = ky_stack_profile_wakers(wait, trace, rows, count);
-	return err ? err : ky_stack_profile_kernels(wait, profile, trace, rows, count);
+	return ky_stack_profile_wakers(wait, trace, rows, count);
 }
 
 static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *trace)
@@ -196,7 +194,7 @@ static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *t
 	for (i = 0; i < count && result == 0; i = next) {
 		for (next = i + 1; next < count && is_same(&keyed[next], &keyed[i]);)
 			next++;
-		result = make_wait(&profile->waits[at++], profile, trace, &keyed[i], next - i);
+		result = make_wait(&profile->waits[at++], trace, &keyed[i], next - i);
 	}
 	ky_free(keyed);
 	if (result < 0)

@@ -25,7 +25,6 @@
 #define KY_STACK_PROFILE_WORST 10u
 #define KY_STACK_PROFILE_WORST_ROWS 5u /* of one poll */
 #define KY_STACK_PROFILE_WAKERS 3u     /* of one wait */
-#define KY_STACK_PROFILE_KERNELS 3u    /* the same */
 #define KY_HEAP_PARTS 10u
 #define KY_STACK_PROFILE_LONG_NS UINT64_C(1000000)
 
@@ -72,13 +71,6 @@ struct ky_stack_profile_waker {
 	double ns;       /* estimated: of the intervals as a whole, as in the wait */
 };
 
-/* Stacks of the kernel that read the same, behind the scheduler's own functions. */
-struct ky_stack_profile_kernel {
-	uint32_t stack;
-	uint64_t count; /* of intervals seen */
-	double ns;      /* estimated, as in the wait */
-};
-
 /* Time off the processor with one stack and reason. */
 struct ky_stack_profile_wait {
 	uint32_t stack; /* that reads like all of them; KY_NONE */
@@ -93,10 +85,6 @@ struct ky_stack_profile_wait {
 	uint32_t waker_count, waker_total;
 	uint64_t woken_count; /* intervals seen of which it is known who ended them */
 	double woken_ns;      /* ... estimated */
-	struct ky_stack_profile_kernel kernels[KY_STACK_PROFILE_KERNELS]; /* most time first */
-	uint32_t kernel_count, kernel_total;
-	uint64_t kernel_seen; /* intervals that have such a stack */
-	double kernel_ns;     /* ... estimated */
 };
 
 struct ky_stack_profile_place {

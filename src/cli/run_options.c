@@ -84,9 +84,9 @@ static const struct argp_option recording_options[] = {
 	 "What samples: perf_event from outside, timers inside the process, or auto, perf where it "
 	 "works (default auto)",
 	 0},
-	{"switches", KEY_SWITCHES, "on|off|stacks", 0,
+	{"switches", KEY_SWITCHES, "on|off", 0,
 	 "Record when threads were off-CPU inside a poll, by the kernel's context switches "
-	 "(default on); stacks: and where in the kernel (root)",
+	 "(default on)",
 	 0},
 	{"resources", KEY_RESOURCES, "DURATION|off", 0,
 	 "Time between readings of CPU, memory, cgroup and sockets, 1s to 1h (default 1s)", 0},
@@ -133,13 +133,12 @@ static void parse_sampler(struct ky_sampling_options *sampling, const char *text
 
 static void parse_switches(struct ky_sampling_options *sampling, const char *text)
 {
-	static const char *const names[] = {"on", "off", "stacks"};
+	static const char *const names[] = {"on", "off"};
 	uint32_t which;
 
-	if (!is_one_of(text, names, 3, &which))
-		ky_option_error("--switches is on, off or stacks, not '%s'", text);
+	if (!is_one_of(text, names, 2, &which))
+		ky_option_error("--switches is on or off, not '%s'", text);
 	sampling->is_without_switches = which == 1;
-	sampling->has_kernel_stacks = which == 2;
 }
 
 static void parse_size(const char *name, const char *text, uint64_t least, uint64_t most,

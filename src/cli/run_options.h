@@ -49,7 +49,6 @@ struct ky_sampling_options {
 	bool has_hz;              /* --sample was given */
 	uint32_t source;          /* enum ky_run_source */
 	bool is_without_switches; /* --switches off */
-	bool has_kernel_stacks;   /* --switches stacks */
 	uint64_t bytes;           /* memory for samples; 0: the recorder's default */
 	uint64_t alloc_bytes;     /* one of so many allocated bytes is sampled; 0: none */
 	bool has_alloc_bytes;     /* --alloc was given */

@@ -130,17 +130,12 @@ static void check_wake_ups(struct ky_doctor *doctor)
 {
 	struct ky_doctor_check *check;
 	struct ky_wakes *wakes;
-	int result = ky_wakes_open(&wakes, true), refusal;
+	int result = ky_wakes_open(&wakes);
 
 	if (!result) {
-		refusal = ky_wakes_switch_refusal(wakes);
 		ky_wakes_close(wakes);
 		(void)ky_doctor_add(doctor, "wake_ups",
-				    "are told (tracefs): when a wait ended, and by whom; %s%s",
-				    refusal ? "without the kernel's stacks: " :
-					      "and with --switches stacks where in the kernel "
-					      "it began",
-				    refusal ? kymo_error_text(refusal) : "");
+				    "are told (tracefs): when a wait ended, and by whom");
 		return;
 	}
 	if (result == -ENOENT)

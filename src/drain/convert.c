@@ -321,11 +321,8 @@ static void on_wait(struct ky_convert *convert, struct ky_dthread *thread, const
 		    uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	const uint64_t no_frame = 0;
-	uint32_t no_name, no_stack;
+	uint32_t no_name = ky_chunk_text(&convert->chunk, "");
 
-	no_name = ky_chunk_text(&convert->chunk, "");
-	no_stack = ky_trc_enc_stack(enc, &no_frame, 0);
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, thread->tid);
 	ky_trc_enc_varint(enc, ky_worker_id(thread->worker));
@@ -345,7 +342,6 @@ static void on_wait(struct ky_convert *convert, struct ky_dthread *thread, const
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_u32(enc, no_name);
-	ky_trc_enc_u32(enc, no_stack);
 }
 
 /* ---- loss ---- */

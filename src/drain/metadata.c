@@ -211,21 +211,6 @@ static const char *split_source(const struct ky_sample_ring *off_cpu)
 	return source & 1u << KY_SOURCE_DELAY ? "run_delay" : "none";
 }
 
-/* Where in the kernel threads left the processor: who tells it, or why nobody does. */
-static void put_kernel_stacks(struct pairs *pairs, const struct ky_sample_ring *off_cpu)
-{
-	uint32_t source = atomic_load_explicit(&off_cpu->head->source, memory_order_relaxed);
-	uint32_t err = atomic_load_explicit(&off_cpu->head->refusals[KY_SOURCE_KERNEL],
-					    memory_order_relaxed);
-
-	if (source & 1u << KY_SOURCE_KERNEL)
-		put(pairs, "offcpu.kernel_stacks", "sched_switch");
-	else if (err && err < 4096)
-		put_format(pairs, "offcpu.kernel_stacks", "none: %s", kymo_error_text(-(int)err));
-	else
-		put(pairs, "offcpu.kernel_stacks", "none: not asked for (--switches stacks)");
-}
-
 /* Where in the program page faults came. */
 static void put_fault_stacks(struct pairs *pairs, const struct ky_sample_ring *off_cpu)
 {
@@ -253,7 +238,6 @@ static void put_sampling(const struct ky_ring_view *ring, struct pairs *pairs)
 	    ky_ring_view_sources(ring, KY_SAMPLES_OFF_CPU, text, sizeof(text)));
 	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu)) {
 		put(pairs, "offcpu.split", split_source(&cpu));
-		put_kernel_stacks(pairs, &cpu);
 		put_fault_stacks(pairs, &cpu);
 	}
 	if (ky_ring_view_samples(ring, KY_SAMPLES_OFF_CPU, &cpu) &&

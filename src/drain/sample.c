@@ -55,7 +55,7 @@ static void unpack(uint64_t *frames, const uint8_t *from, uint32_t count)
 static bool is_sound(const struct ky_sample_slot *slot)
 {
 	return slot->part == 0 && slot->parts >= 1 && slot->parts <= KY_SAMPLE_PARTS_MAX &&
-	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_KERNEL &&
+	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_WAKER &&
 	       ky_sample_parts(slot->frame_count) == slot->parts;
 }
 
@@ -101,8 +101,7 @@ static int queue_switches(struct ky_copy *copy, const struct ky_sample_slot *slo
 			  const uint64_t *frames)
 {
 	bool has_waker = slot->flags & KY_SAMPLE_HAS_WAKER;
-	bool has_kernel = slot->flags & KY_SAMPLE_HAS_KERNEL;
-	uint32_t step = KY_SWITCH_FRAMES + has_waker + has_kernel, end = slot->frame_count;
+	uint32_t step = KY_SWITCH_FRAMES + has_waker, end = slot->frame_count;
 	uint32_t own_count = 0; /* frames of the program */
 	int err = 0;
 
@@ -134,7 +133,6 @@ static int queue_switches(struct ky_copy *copy, const struct ky_sample_slot *slo
 		sample->by = interval.by;
 		sample->by_pid = interval.by_pid;
 		sample->by_tid = interval.by_tid;
-		sample->kernel = has_kernel ? frames[i + step - 1] : 0;
 		sample->weight = weigh_switch(slot, sample->value);
 		err = add_sample(copy, sample, sane_ticks(copy, interval.end_ns, true));
 	}
@@ -160,28 +158,6 @@ static int note_waker(struct ky_copy *copy, const struct ky_sample_slot *slot,
 	return 0;
 }
 
-/* A number that its frames do not make is not believed. */
-static int note_kernel_stack(struct ky_copy *copy, const struct ky_sample_slot *slot,
-			     const uint64_t *frames)
-{
-	struct ky_sample_list *samples = &copy->common->samples;
-	struct ky_kernel_told_stack *stack;
-
-	if (!slot->frame_count || slot->frame_count > KY_SWITCH_STACK_MAX ||
-	    slot->value != ky_switch_stack_number(frames, slot->frame_count))
-		return 0;
-	if (!samples->kernel_stacks)
-		samples->kernel_stacks = ky_alloc(KY_KERNEL_STACKS_TOLD *
-						  sizeof(*samples->kernel_stacks));
-	if (!samples->kernel_stacks)
-		return -ENOMEM;
-	stack = ky_samples_kernel_stack(samples, slot->value);
-	stack->number = slot->value;
-	stack->count = slot->frame_count;
-	memcpy(stack->frames, frames, slot->frame_count * sizeof(*frames));
-	return 0;
-}
-
 static int queue_sample(struct ky_copy *copy, const struct ky_sample_slot *slot,
 			const uint64_t *frames)
 {
@@ -192,8 +168,6 @@ static int queue_sample(struct ky_copy *copy, const struct ky_sample_slot *slot,
 		return queue_switches(copy, slot, frames);
 	if (slot->kind == KY_SAMPLE_WAKER)
 		return note_waker(copy, slot, frames);
-	if (slot->kind == KY_SAMPLE_KERNEL)
-		return note_kernel_stack(copy, slot, frames);
 	sample = ky_alloc(sizeof(*sample) + frame_bytes);
 	if (!sample)
 		return -ENOMEM;

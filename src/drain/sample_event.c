@@ -97,19 +97,6 @@ static void write_waker(struct ky_convert *convert, const struct ky_waiting_samp
 	ky_trc_enc_u32(enc, name);
 }
 
-/* In the pool of the chunk; that of no frames where nobody told it. */
-static uint32_t kernel_stack(struct ky_convert *convert, uint64_t number)
-{
-	const struct ky_kernel_told_stack *stack = NULL;
-	const uint64_t none = 0;
-
-	if (number && convert->common->samples.kernel_stacks)
-		stack = ky_samples_kernel_stack(&convert->common->samples, number);
-	if (!stack || stack->number != number)
-		return ky_trc_enc_stack(&convert->chunk.enc, &none, 0);
-	return ky_trc_enc_stack(&convert->chunk.enc, stack->frames, stack->count);
-}
-
 /* Of a call that blocked, or of the kernel's switches, which have no call, and of page faults alone
  * the program's stack. */
 static void write_off_cpu(struct ky_convert *convert, const struct ky_waiting_sample *sample,
@@ -121,7 +108,6 @@ static void write_off_cpu(struct ky_convert *convert, const struct ky_waiting_sa
 	bool is_split = is_switch &&
 			(sample->runnable_min_ns || sample->runnable_max_ns < sample->value);
 	uint32_t waker = ky_chunk_text(&convert->chunk, waker_name(convert, sample));
-	uint32_t kernel = kernel_stack(convert, sample->kernel);
 
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, sample->tid);
@@ -140,7 +126,6 @@ static void write_off_cpu(struct ky_convert *convert, const struct ky_waiting_sa
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_min_ns);
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_max_ns);
 	write_waker(convert, sample, waker);
-	ky_trc_enc_u32(enc, kernel);
 }
 
 static void write_window(struct ky_convert *convert, const struct ky_waiting_sample *sample,

@@ -5,8 +5,6 @@
 #include <base/hash.h>
 #include <errno.h>
 
-#define KERNEL_STACK_LOOKS 8u
-
 int ky_samples_open(struct ky_sample_list *samples)
 {
 	samples->source = ky_thread_make_source();
@@ -20,7 +18,6 @@ void ky_samples_release(struct ky_sample_list *samples)
 	ky_free(samples->waiting);
 	ky_free(samples->free_places);
 	ky_free(samples->wakers);
-	ky_free(samples->kernel_stacks);
 	ky_thread_free(samples->source);
 }
 
@@ -69,19 +66,4 @@ void ky_samples_remove(struct ky_sample_list *samples, uint64_t place)
 struct ky_waker_name *ky_samples_waker(const struct ky_sample_list *samples, uint32_t tid)
 {
 	return &samples->wakers[ky_hash_number(tid) % KY_WAKER_NAMES];
-}
-
-struct ky_kernel_told_stack *ky_samples_kernel_stack(const struct ky_sample_list *samples,
-						     uint64_t number)
-{
-	struct ky_kernel_told_stack *list = samples->kernel_stacks;
-	uint32_t home = (uint32_t)(number % KY_KERNEL_STACKS_TOLD);
-
-	for (uint32_t i = 0; i < KERNEL_STACK_LOOKS; i++) {
-		struct ky_kernel_told_stack *stack = &list[(home + i) % KY_KERNEL_STACKS_TOLD];
-
-		if (!stack->number || stack->number == number)
-			return stack;
-	}
-	return &list[home];
 }

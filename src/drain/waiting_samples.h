@@ -21,7 +21,6 @@ struct ky_waiting_sample {
 	uint64_t runnable_min_ns, runnable_max_ns; /* of a switch */
 	uint32_t by_pid, by_tid;                   /* who ended it */
 	uint8_t by;                                /* enum ky_woken_by */
-	uint64_t kernel;                           /* number of the kernel's stack, or 0 */
 	bool is_truncated;                         /* its stack; of others `flags` say it */
 	uint64_t frames[];
 };
@@ -35,19 +34,9 @@ struct ky_waker_name {
 	char name[KY_WAKER_NAME_BYTES];
 };
 
-/* Stacks of the kernel by number, each near its place; the latest stay. */
-#define KY_KERNEL_STACKS_TOLD 512u
-
-struct ky_kernel_told_stack {
-	uint64_t number; /* 0: none */
-	uint32_t count;
-	uint64_t frames[KY_SWITCH_STACK_MAX];
-};
-
 struct ky_sample_list {
 	struct ky_dthread *source; /* its queue is merged like a thread's */
 	struct ky_waker_name *wakers;
-	struct ky_kernel_told_stack *kernel_stacks; /* NULL: none was told */
 	struct ky_waiting_sample **waiting;
 	uint32_t *free_places;
 	uint32_t free_count;
@@ -64,8 +53,5 @@ int ky_samples_add(struct ky_sample_list *samples, struct ky_queue_sums *sums,
 /* It was told. */
 void ky_samples_remove(struct ky_sample_list *samples, uint64_t place);
 struct ky_waker_name *ky_samples_waker(const struct ky_sample_list *samples, uint32_t tid);
-/* Where a stack lies, or belongs: among the few places from its own on; else its own. */
-struct ky_kernel_told_stack *ky_samples_kernel_stack(const struct ky_sample_list *samples,
-						     uint64_t number);
 
 #endif

@@ -69,11 +69,11 @@ struct ky_export_part {
 uint32_t ky_export_parts(const struct ky_export *export, const struct ky_stack_row *row,
 			 struct ky_export_part *parts);
 
-/* Numbers of functions, u32 each, leaf first: the part's state and reason, the kernel's, the
- * program's. Behind those of the code is what ky_export_function_name() has names for.
- * kernel, stack: KY_NONE: there is none. Errors: functions->failed. */
-void ky_export_stack(struct ky_buf *functions, const struct ky_export *export, uint32_t kernel,
-		     uint32_t stack, const struct ky_export_part *part);
+/* Numbers of functions, u32 each, leaf first: the part's state and reason, the program's. Beyond
+ * those of the code is what ky_export_function_name() has names for.
+ * stack: KY_NONE: there is none. Errors: functions->failed. */
+void ky_export_stack(struct ky_buf *functions, const struct ky_export *export, uint32_t stack,
+		     const struct ky_export_part *part);
 
 /* Functions of the code and ours. */
 uint32_t ky_export_function_count(const struct ky_export *export);

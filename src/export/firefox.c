@@ -150,7 +150,7 @@ static uint32_t stack_of(struct encoder *encoder, const struct ky_stack_row *row
 {
 	uint32_t function, node = 0;
 
-	ky_export_stack(&encoder->walk, encoder->export, row->kernel, row->stack, part);
+	ky_export_stack(&encoder->walk, encoder->export, row->stack, part);
 	if (encoder->walk.failed)
 		return 0;
 	for (size_t i = encoder->walk.used / sizeof(function); i-- > 0;) {

@@ -23,7 +23,7 @@ static void put_name(struct ky_buf *out, const char *name)
 /* What one line stands for. */
 struct line {
 	uint64_t value;
-	uint32_t stack, kernel; /* KY_NONE: without */
+	uint32_t stack; /* KY_NONE: without */
 	uint32_t reason, state;
 };
 
@@ -34,8 +34,6 @@ static bool is_line_before(const void *a, const void *b, const void *ctx)
 	(void)ctx;
 	if (one->stack != other->stack)
 		return one->stack < other->stack;
-	if (one->kernel != other->kernel)
-		return one->kernel < other->kernel;
 	if (one->reason != other->reason)
 		return one->reason < other->reason;
 	return one->state < other->state;
@@ -61,8 +59,8 @@ static int64_t find_lines(const struct ky_export *export, struct line **lines)
 					      0;
 
 		for (k = 0; k < part_count; k++)
-			list[count++] = (struct line){parts[k].value, row->stack, row->kernel,
-						      parts[k].reason, parts[k].state};
+			list[count++] = (struct line){parts[k].value, row->stack, parts[k].reason,
+						      parts[k].state};
 	}
 	ky_sort(list, count, sizeof(*list), is_line_before, NULL);
 	for (i = 0; i < count; i++) {
@@ -84,7 +82,7 @@ static int put_line(struct ky_buf *out, const struct ky_export *export, const st
 	uint32_t function;
 	size_t i;
 
-	ky_export_stack(functions, export, line->kernel, line->stack, &part);
+	ky_export_stack(functions, export, line->stack, &part);
 	for (i = functions->used / sizeof(function); i-- > 0;) {
 		const char *name;
 

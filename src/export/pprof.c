@@ -146,7 +146,7 @@ static void put_label(struct encoder *encoder, uint32_t key, uint64_t text, uint
 	ky_buf_clear(&encoder->inner);
 }
 
-static void put_locations_of(struct encoder *encoder, uint32_t of, uint32_t skipped)
+static void put_locations_of(struct encoder *encoder, uint32_t of)
 {
 	const struct ky_export *export = encoder->export;
 	const struct ky_stack *stack;
@@ -154,7 +154,7 @@ static void put_locations_of(struct encoder *encoder, uint32_t of, uint32_t skip
 	if (of == KY_NONE)
 		return;
 	stack = &export->trace->samples.stacks[of];
-	for (uint32_t i = stack->first + skipped; i < stack->first + stack->count; i++)
+	for (uint32_t i = stack->first; i < stack->first + stack->count; i++)
 		put_varint(&encoder->inner, (uint64_t) export->code->frame_spots[i] + 1);
 }
 
@@ -174,8 +174,7 @@ static void put_part_of(struct encoder *encoder, const struct ky_stack_row *row,
 	const struct ky_export *export = encoder->export;
 	const struct ky_trace *trace = export->trace;
 
-	put_locations_of(encoder, row->kernel, ky_code_scheduler_frames(export->code, row->kernel));
-	put_locations_of(encoder, row->stack, 0);
+	put_locations_of(encoder, row->stack);
 	if (!encoder->inner.used)
 		put_varint(&encoder->inner, (uint64_t) export->code->spot_count + 1);
 	put_bytes(&encoder->part, 1, encoder->inner.bytes, encoder->inner.used);

@@ -110,8 +110,8 @@ static bool is_state_shown(const struct ky_export *export, const struct ky_expor
 	       export->reasons[part->reason] >> 32 != KY_WAIT_PREEMPTED;
 }
 
-void ky_export_stack(struct ky_buf *functions, const struct ky_export *export, uint32_t kernel,
-		     uint32_t stack, const struct ky_export_part *part)
+void ky_export_stack(struct ky_buf *functions, const struct ky_export *export, uint32_t stack,
+		     const struct ky_export_part *part)
 {
 	uint32_t first = export->code->function_count, function;
 	const struct ky_code_line *line;
@@ -126,7 +126,7 @@ void ky_export_stack(struct ky_buf *functions, const struct ky_export *export, u
 		function = first + 1 + part->reason;
 		ky_buf_append(functions, &function, sizeof(function));
 	}
-	ky_code_walk_begin_kernel(&walk, export->code, kernel, stack);
+	ky_code_walk_begin(&walk, export->code, stack);
 	while ((line = ky_code_walk_next(&walk))) {
 		ky_buf_append(functions, &line->function, sizeof(line->function));
 		has_stack = true;

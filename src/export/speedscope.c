@@ -44,7 +44,7 @@ static int put_stack(struct ky_buf *out, const struct ky_export *export,
 	uint32_t function;
 	size_t i;
 
-	ky_export_stack(functions, export, row->kernel, row->stack, part);
+	ky_export_stack(functions, export, row->stack, part);
 	ky_text(out, "[");
 	for (i = functions->used / sizeof(function); i-- > 0;) {
 		memcpy(&function, functions->bytes + i * sizeof(function), sizeof(function));

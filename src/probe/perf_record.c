@@ -133,12 +133,6 @@ bool ky_perf_record_switch(const struct perf_event_header *record, struct ky_per
 	out->pid = (uint32_t)words[1];
 	out->tid = (uint32_t)(words[1] >> 32);
 	out->ns = words[2];
-	if (record->type == PERF_RECORD_FORK) {
-		out->kind = KY_SWITCH_BORN;
-		out->tid = (uint32_t)words[2];
-		out->ns = words[3];
-		return true;
-	}
 	out->is_swollen = record->size > SWOLLEN_BYTES;
 	if (record->type == PERF_RECORD_SAMPLE)
 		out->kind = KY_SWITCH_FAULT;

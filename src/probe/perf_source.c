@@ -59,13 +59,12 @@ static uint64_t period_of(uint32_t rate_hz)
 
 /* One event says both: page faults by counting them, switches beside it. The words that are asked
  * for stand at the same places in records of both kinds. */
-static void fill_switches(struct perf_event_attr *attr, bool is_without_switches)
+static void fill_switches(struct perf_event_attr *attr)
 {
 	attr->sample_period = 1;
 	attr->sample_type = KY_PERF_SWITCH_TYPE;
 	attr->sample_id_all = 1;
-	attr->context_switch = !is_without_switches;
-	attr->task = is_without_switches;
+	attr->context_switch = 1;
 }
 
 static void fill_samples(struct perf_event_attr *attr, const struct ky_perf_options *options)
@@ -97,7 +96,7 @@ static void fill_attr(struct perf_event_attr *attr, const struct ky_perf_options
 	attr->size = sizeof(*attr);
 	attr->type = PERF_TYPE_SOFTWARE;
 	if (options->is_switches)
-		fill_switches(attr, options->is_without_switches);
+		fill_switches(attr);
 	else
 		fill_samples(attr, options);
 	if (is_opened_paused(options))

@@ -34,7 +34,6 @@ struct ky_perf_options {
 	/* Records of switches and of page faults in place of samples; rate_hz, stack_bytes and
 	 * is_at_exec are 0. Opened paused. */
 	bool is_switches;
-	bool is_without_switches; /* ... of faults and of new threads alone */
 	/* A sample each time that a thread has waited for a page from a disk, without the kernel's
 	 * frames; rate_hz is 0. Opened paused. */
 	bool is_faults;
@@ -47,19 +46,16 @@ enum ky_perf_switch_kind {
 	KY_SWITCH_OUT,       /* it waits for something */
 	KY_SWITCH_PREEMPTED, /* it would go on */
 	KY_SWITCH_FAULT,     /* a page fault that took a device is over */
-	KY_SWITCH_WOKEN,     /* somebody makes it ready to run: wake_source.h */
-	KY_SWITCH_BORN       /* of is_without_switches: a thread is there from now on */
+	KY_SWITCH_WOKEN      /* somebody makes it ready to run: wake_source.h */
 };
 
 struct ky_perf_switch {
-	uint32_t pid, tid; /* pid 0: unknown, of WOKEN and of some IN */
+	uint32_t pid, tid; /* pid 0: unknown, of WOKEN */
 	uint64_t ns;       /* CLOCK_MONOTONIC */
 	uint32_t kind;     /* enum ky_perf_switch_kind */
 	/* Of WOKEN: by whom; 0: an interrupt, or a thread of another pid namespace. */
 	uint32_t by_pid, by_tid;
 	bool is_by_interrupt;
-	/* Of OUT and PREEMPTED: number of the kernel's stack, kernel_stacks.h; 0: none. */
-	uint64_t kernel;
 	/* Of FAULT: number of the program's stack, fault_stacks.h; 0: none. */
 	uint64_t user;
 	/* Of FAULT: as long as the record of another event of the same one: fault_stacks.h. */

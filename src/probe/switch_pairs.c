@@ -31,7 +31,6 @@ struct ky_pair_thread {
 		uint32_t by_pid, by_tid;
 		uint8_t by;
 	} wake, early;
-	uint64_t kernel; /* its stack as it left the processor; 0: none */
 	bool is_preempted;
 	bool is_seen; /* in this window, to switch */
 	uint64_t in_count, waited_ns, preempted_ns;
@@ -140,8 +139,6 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 						     .end_ns = end_ns,
 						     .flags = flags,
 						     .runnable_max_ns = end_ns - begin_ns};
-	if (!(flags & KY_SWITCH_BEGIN_UNSEEN))
-		pair->interval.kernel = thread->kernel;
 	/* Why it left the processor before the window is not known. */
 	pair->interval.reason = flags & KY_SWITCH_BEGIN_UNSEEN ? KY_OFF_CPU_UNKNOWN :
 				is_lost                        ? KY_OFF_CPU_PREEMPTED :
@@ -165,13 +162,6 @@ void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes
 	pairs->has_gap = goes_on;
 }
 
-/* Had it come in this window before, it would have been told. */
-static bool is_watched(const struct ky_switch_pairs *pairs, uint32_t tid)
-{
-	return !pairs->has_gap &&
-	       (!pairs->is_partial || pairs->covers(pairs->covers_ctx, tid, pairs->window_ns));
-}
-
 /* On the processor again. Who was not seen before in this window was off since its beginning. */
 static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t ns)
 {
@@ -180,7 +170,7 @@ static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread
 	thread->in_count++;
 	if (begin_ns) {
 		put(pairs, thread, begin_ns, ns, 0);
-	} else if (!thread->is_seen && is_watched(pairs, thread->tid)) {
+	} else if (!thread->is_seen && !pairs->has_gap) {
 		begin_ns = pairs->window_ns;
 		put(pairs, thread, begin_ns, ns, KY_SWITCH_BEGIN_UNSEEN);
 	}
@@ -202,7 +192,6 @@ static void go_out(struct ky_pair_thread *thread, const struct ky_perf_switch *w
 		thread->early.ns = 0;
 	}
 	thread->is_preempted = what->kind == KY_SWITCH_PREEMPTED;
-	thread->kernel = what->kernel;
 }
 
 /* Woken once, it is not woken again before it runs; what comes twice was told twice. */

@@ -47,7 +47,6 @@ struct ky_switch_pairs {
 	/* Whether every wake-up of this thread since then was told; NULL: none are. */
 	bool (*covers)(void *ctx, uint32_t tid, uint64_t from_ns);
 	void *covers_ctx;
-	bool is_partial; /* switches are told of those alone that `covers` has, too */
 	struct ky_switch_pair *out;
 	uint32_t out_count;
 	uint64_t dropped_count;

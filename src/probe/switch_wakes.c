@@ -13,23 +13,15 @@
 #include <unistd.h>
 
 #define LIST_NS_MIN UINT64_C(100000000)
-/* Where nobody else tells that a thread is there: between two windows, and when one is made. */
-#define LIST_NS_SWITCHES UINT64_C(20000000)
 #define LIST_NS_MAX UINT64_C(1000000000)
 /* A dump has what lies in the area: names have to come again. */
 #define NAME_NS UINT64_C(10000000000)
 
-void ky_switch_wakes_open(struct ky_switch_wakes *of, ky_switch_pid_fn pid, bool has_stacks)
+void ky_switch_wakes_open(struct ky_switch_wakes *of, ky_switch_pid_fn pid)
 {
 	memset(of, 0, sizeof(*of));
 	of->pid = pid;
-	of->is_asked = has_stacks;
-	of->refusal = ky_wakes_open(&of->wakes, has_stacks);
-}
-
-bool ky_switch_wakes_has_switches(const struct ky_switch_wakes *of)
-{
-	return of->wakes && !ky_wakes_switch_refusal(of->wakes);
+	(void)ky_wakes_open(&of->wakes);
 }
 
 void ky_switch_wakes_close(struct ky_switch_wakes *of)
@@ -50,25 +42,23 @@ static void list_threads(struct ky_switch_wakes *of, uint32_t pid)
 	tasks = opendir(path);
 	if (!tasks)
 		return;
-	while (of->listed_count < KY_WAKES_THREADS && (entry = readdir(tasks)) != NULL)
+	while (of->thread_count < KY_WAKES_THREADS && (entry = readdir(tasks)) != NULL)
 		if (entry->d_name[0] != '.')
-			of->threads[of->listed_count++] = (struct ky_wakes_thread){
-				(uint32_t)strtoul(entry->d_name, NULL, 10), pid};
+			of->threads[of->thread_count++] = (uint32_t)strtoul(entry->d_name, NULL,
+									    10);
 	(void)closedir(tasks);
 }
 
 static int by_number(const void *a, const void *b)
 {
-	const struct ky_wakes_thread *one = a, *other = b;
+	const uint32_t *one = a, *other = b;
 
-	return (one->tid > other->tid) - (one->tid < other->tid);
+	return (*one > *other) - (*one < *other);
 }
 
 static bool is_due(const struct ky_switch_wakes *of, uint64_t now_ns)
 {
-	bool has_switches = ky_switch_wakes_has_switches(of);
-	uint64_t least_ns = has_switches ? (of->is_stale ? LIST_NS_SWITCHES : LIST_NS_MIN) :
-					   (of->is_stale ? LIST_NS_MIN : LIST_NS_MAX);
+	uint64_t least_ns = of->is_stale ? LIST_NS_MIN : LIST_NS_MAX;
 
 	return of->wakes && (!of->listed_ns || now_ns - of->listed_ns >= least_ns);
 }
@@ -76,48 +66,16 @@ static bool is_due(const struct ky_switch_wakes *of, uint64_t now_ns)
 void ky_switch_wakes_window(struct ky_switch_wakes *of, const struct ky_switch_places *places,
 			    uint64_t now_ns)
 {
-	static uint32_t tids[KY_WAKES_THREADS];
-
 	if (!is_due(of, now_ns))
 		return;
-	of->listed_count = 0;
+	of->thread_count = 0;
 	for (uint32_t i = 0; i < places->count; i++)
 		list_threads(of, of->pid(places->ctx, i));
-	qsort(of->threads, of->listed_count, sizeof(*of->threads), by_number);
-	of->thread_count = of->listed_count;
-	for (uint32_t i = 0; i < of->listed_count; i++)
-		tids[i] = of->threads[i].tid;
+	qsort(of->threads, of->thread_count, sizeof(*of->threads), by_number);
 	/* What is refused now, for want of memory or descriptors, is not covered. */
-	of->is_blind = ky_wakes_follow(of->wakes, tids, of->listed_count) != 0;
+	(void)ky_wakes_follow(of->wakes, of->threads, of->thread_count);
 	of->listed_ns = now_ns;
 	of->is_stale = false;
-}
-
-/* 0: none of ours. */
-static uint32_t pid_of(const struct ky_switch_wakes *of, uint32_t tid)
-{
-	const struct ky_wakes_thread key = {.tid = tid}, *found;
-
-	found = bsearch(&key, of->threads, of->listed_count, sizeof(key), by_number);
-	if (found)
-		return found->pid;
-	for (uint32_t i = of->listed_count; i < of->thread_count; i++)
-		if (of->threads[i].tid == tid)
-			return of->threads[i].pid;
-	return 0;
-}
-
-/* It went, and was not there when they were listed. */
-static uint32_t add_thread(struct ky_switch_wakes *of, const struct ky_perf_switch *what)
-{
-	uint32_t i = 0;
-
-	while (i < of->listed_count && of->threads[i].pid != what->pid)
-		i++;
-	if (i == of->listed_count || of->thread_count == KY_WAKES_THREADS + KY_WAKES_NEW)
-		return 0;
-	of->threads[of->thread_count++] = (struct ky_wakes_thread){what->tid, what->pid};
-	return what->pid;
 }
 
 void ky_switch_wakes_pause(struct ky_switch_wakes *of, bool is_paused)
@@ -132,38 +90,15 @@ void ky_switch_wakes_note(struct ky_switch_wakes *of, uint32_t tid)
 		of->is_stale = !ky_wakes_covers(of->wakes, tid, UINT64_MAX);
 }
 
-/* The filter lets others through whose numbers lie in between. */
-struct ours {
-	struct ky_switch_wakes *of;
-	ky_perf_switch_fn fn;
-	void *ctx;
-};
-
-static void on_record(void *ctx, const struct ky_perf_switch *what)
-{
-	const struct ours *ours = ctx;
-	struct ky_perf_switch mine = *what;
-
-	if (what->kind != KY_SWITCH_WOKEN) {
-		mine.pid = pid_of(ours->of, what->tid);
-		if (!mine.pid && what->pid)
-			mine.pid = add_thread(ours->of, what);
-		if (!mine.pid)
-			return;
-	}
-	ours->fn(ours->ctx, &mine);
-}
-
 uint32_t ky_switch_wakes_read(struct ky_switch_wakes *of, ky_perf_switch_fn fn, void *ctx,
 			      uint64_t *lost)
 {
-	struct ours ours = {of, fn, ctx};
 	uint32_t count;
 
 	*lost = 0;
 	if (!of->wakes)
 		return 0;
-	count = ky_wakes_read(of->wakes, on_record, &ours);
+	count = ky_wakes_read(of->wakes, fn, ctx);
 	*lost = ky_wakes_lost(of->wakes) - of->lost_told;
 	of->lost_told += *lost;
 	return count;
@@ -225,11 +160,7 @@ static void name_one(struct ky_switch_wakes *of, const struct ky_sample_ring *ri
 void ky_switch_wakes_name(struct ky_switch_wakes *of, const struct ky_sample_ring *ring,
 			  const struct ky_switch_pair *pairs, uint32_t count, uint64_t now_ns)
 {
-	for (uint32_t i = 0; of->wakes && i < count; i++) {
+	for (uint32_t i = 0; of->wakes && i < count; i++)
 		if (pairs[i].interval.by == KY_WOKEN_BY_THREAD && pairs[i].interval.by_tid)
 			name_one(of, ring, pairs[i].pid, &pairs[i].interval, now_ns);
-		if (pairs[i].interval.kernel)
-			ky_kernel_stacks_tell(ky_wakes_stacks(of->wakes), ring, pairs[i].pid,
-					      pairs[i].interval.kernel, now_ns);
-	}
 }

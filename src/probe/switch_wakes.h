@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* switch_wakes.h - wake-ups of the threads of the recorded processes, beside their switches, or
- * with them where the kernel's stack comes along: which threads the kernel is to tell of, whose
- * they are, and what those are called that woke them.
+/* switch_wakes.h - wake-ups of the threads of the recorded processes, beside their switches: which
+ * threads the kernel is to record them of, and what those are called that woke them.
  * Threads: owner. What touches a ring's area runs inside ky_ring_guard().
  */
 #ifndef KY_PROBE_SWITCH_WAKES_H
@@ -16,22 +15,15 @@
 
 #define KY_WAKERS_MAX 256u
 #define KY_WAKES_THREADS 4096u
-#define KY_WAKES_NEW 64u /* threads since they were listed */
 
 struct ky_switch_wakes {
 	struct ky_wakes *wakes; /* NULL: none */
-	int refusal;
-	bool is_asked; /* for stacks, too */
-	bool is_blind; /* the kernel tells of nobody: the filter was refused */
 	ky_switch_pid_fn pid;
 	uint64_t listed_ns; /* when threads were listed last */
 	bool is_stale;      /* one switches that the filter has not */
 	uint64_t lost_told;
-	/* Ascending as they were listed, then those that came since. */
-	struct ky_wakes_thread {
-		uint32_t tid, pid;
-	} threads[KY_WAKES_THREADS + KY_WAKES_NEW];
-	uint32_t listed_count, thread_count;
+	uint32_t threads[KY_WAKES_THREADS]; /* ascending, as they were listed */
+	uint32_t thread_count;
 	struct ky_waker_named {
 		uint32_t tid, of_pid;
 		uint64_t ns;
@@ -39,11 +31,8 @@ struct ky_switch_wakes {
 };
 
 /* Finds out what this machine allows. */
-void ky_switch_wakes_open(struct ky_switch_wakes *of, ky_switch_pid_fn pid, bool has_stacks);
+void ky_switch_wakes_open(struct ky_switch_wakes *of, ky_switch_pid_fn pid);
 void ky_switch_wakes_close(struct ky_switch_wakes *of);
-
-/* Switches come from here, with the kernel's stacks, and not from perf_source.h. */
-bool ky_switch_wakes_has_switches(const struct ky_switch_wakes *of);
 
 /* A window begins, or goes on: threads that came are followed. */
 void ky_switch_wakes_window(struct ky_switch_wakes *of, const struct ky_switch_places *places,
@@ -57,12 +46,10 @@ void ky_switch_wakes_note(struct ky_switch_wakes *of, uint32_t tid);
 uint32_t ky_switch_wakes_read(struct ky_switch_wakes *of, ky_perf_switch_fn fn, void *ctx,
 			      uint64_t *lost);
 
-/* What those wake-ups and switches took of all processors that were not handed out, since the last
- * call. */
+/* What those wake-ups took of all processors that were not handed out, since the last call. */
 uint64_t ky_switch_wakes_passed_ns(struct ky_switch_wakes *of);
 
-/* Puts what the wakers of these intervals are called beside them, and their stacks, unless that was
- * told lately. */
+/* Puts what the wakers of these intervals are called beside them, unless that was told lately. */
 void ky_switch_wakes_name(struct ky_switch_wakes *of, const struct ky_sample_ring *ring,
 			  const struct ky_switch_pair *pairs, uint32_t count, uint64_t now_ns);
 

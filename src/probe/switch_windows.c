@@ -27,8 +27,6 @@
 #define STILL_NS_MIN UINT64_C(12000000)
 #define BUDGET_MAX 2000.0
 #define LOOK_NS UINT64_C(20000000)
-#define FAULT_RING_BYTES (1u << 16)
-#define BLIND_NS SECOND_NS
 /* From a wake-up to the queue of a processor that has to leave its sleep first. */
 #define WAY_IN_NS UINT64_C(200000)
 #define STATES_MAX 4u /* of threads that are asked for at a look, some 9 us each */
@@ -100,22 +98,15 @@ static bool covers(void *ctx, uint32_t tid, uint64_t from_ns)
 	return ky_wakes_covers(wakes->wakes, tid, from_ns);
 }
 
-void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid,
-				 bool has_stacks)
+void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid)
 {
 	if (!switches || switches->refusal)
 		return;
-	ky_switch_wakes_open(&switches->wakes, pid, has_stacks);
+	ky_switch_wakes_open(&switches->wakes, pid);
 	if (!switches->wakes.wakes)
 		return;
 	switches->pairs.covers = covers;
 	switches->pairs.covers_ctx = &switches->wakes;
-	if (!ky_switch_wakes_has_switches(&switches->wakes))
-		return;
-	/* They come from there, with the kernel's stacks, and not twice. */
-	switches->pairs.is_partial = true;
-	switches->how.is_without_switches = true;
-	switches->how.ring_bytes_max = FAULT_RING_BYTES;
 }
 
 void ky_switch_windows_close(struct ky_switch_windows *switches)
@@ -181,11 +172,6 @@ void ky_switch_windows_attach(struct ky_switch_windows *switches, pid_t pid)
 	open_events(switches, pid, true);
 }
 
-static int kernel_refusal(const struct ky_switch_wakes *wakes)
-{
-	return wakes->wakes ? ky_wakes_switch_refusal(wakes->wakes) : wakes->refusal;
-}
-
 void ky_switch_windows_describe(const struct ky_switch_windows *switches,
 				struct ky_sample_class_head *head)
 {
@@ -204,12 +190,6 @@ void ky_switch_windows_describe(const struct ky_switch_windows *switches,
 				      (uint32_t)-switches->faults.refusal, memory_order_relaxed);
 	if (switches->wakes.wakes)
 		sources |= 1u << KY_SOURCE_WAKES;
-	if (ky_switch_wakes_has_switches(&switches->wakes))
-		sources |= 1u << KY_SOURCE_KERNEL;
-	else if (switches->wakes.is_asked)
-		atomic_store_explicit(&head->refusals[KY_SOURCE_KERNEL],
-				      (uint32_t)-kernel_refusal(&switches->wakes),
-				      memory_order_relaxed);
 	if (access("/proc/self/schedstat", R_OK) == 0)
 		sources |= 1u << KY_SOURCE_DELAY;
 	atomic_fetch_or_explicit(&head->source, sources, memory_order_relaxed);
@@ -245,8 +225,6 @@ static void on_switch(void *ctx, const struct ky_perf_switch *what)
 	/* Else there will be no room for others. */
 	if (what->is_swollen)
 		ky_fault_stacks_close(&switches->faults);
-	if (what->kind == KY_SWITCH_BORN)
-		return;
 	if (what->kind == KY_SWITCH_FAULT)
 		ky_fault_stacks_note(&switches->faults, what->ns);
 	if (switches->record_count < RECORDS_MAX)
@@ -432,7 +410,6 @@ static void put(const struct ky_switch_windows *switches, const struct ky_sample
 	const struct ky_fault_stack *stack = ky_fault_stacks_find(&switches->faults, pairs->user);
 	uint64_t frames[KY_SAMPLE_FRAMES_MAX], *at = frames;
 	bool has_waker = switches->wakes.wakes != NULL;
-	bool has_kernel = ky_switch_wakes_has_switches(&switches->wakes);
 	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
 				   .flags = KY_SAMPLE_STAMP_IS_NS,
 				   .syscall = -1,
@@ -444,15 +421,11 @@ static void put(const struct ky_switch_windows *switches, const struct ky_sample
 
 	if (has_waker)
 		sample.flags |= KY_SAMPLE_HAS_WAKER;
-	if (has_kernel)
-		sample.flags |= KY_SAMPLE_HAS_KERNEL;
 	for (uint32_t i = 0; i < count; i++) {
 		ky_switch_enc(&pairs[i].interval, sample.stamp, at);
 		at += KY_SWITCH_FRAMES;
 		if (has_waker)
 			*at++ = ky_switch_enc_waker(&pairs[i].interval);
-		if (has_kernel)
-			*at++ = pairs[i].interval.kernel;
 	}
 	if (stack) {
 		sample.flags |= KY_SAMPLE_HAS_STACK;
@@ -470,8 +443,7 @@ static void put_all(struct ky_switch_windows *switches, const struct ky_switch_p
 	struct ky_switch_pair *pairs = switches->pairs.out;
 	uint32_t count = thin_out(switches), next, most;
 
-	most = KY_SAMPLE_FRAMES_MAX / (KY_SWITCH_FRAMES + (switches->wakes.wakes != NULL) +
-				       ky_switch_wakes_has_switches(&switches->wakes));
+	most = KY_SAMPLE_FRAMES_MAX / (KY_SWITCH_FRAMES + (switches->wakes.wakes != NULL));
 	qsort(pairs, count, sizeof(*pairs), by_thread);
 	split_all(switches, count);
 	for (uint32_t i = 0; i < count; i = next) {
@@ -528,21 +500,11 @@ static void open_window(struct ky_switch_windows *switches, uint64_t now_ns, boo
 		switches->busy_ns = ky_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* The kernel tells of no switch: that is no time that was watched. */
-static bool is_blind(const struct ky_switch_windows *switches)
-{
-	return ky_switch_wakes_has_switches(&switches->wakes) && switches->wakes.is_blind;
-}
-
 static void begin_window(struct ky_switch_windows *switches, const struct ky_switch_places *places)
 {
 	/* What came between the last one's end and the pause. */
 	read_records(switches, places);
 	ky_switch_wakes_window(&switches->wakes, places, ky_now_ns(CLOCK_MONOTONIC));
-	if (is_blind(switches)) {
-		switches->due_ns = ky_now_ns(CLOCK_MONOTONIC) + BLIND_NS;
-		return;
-	}
 	/* Before the switches: whoever was seen to wait, was seen to be woken. */
 	ky_switch_wakes_pause(&switches->wakes, false);
 	(void)ky_switch_wakes_passed_ns(&switches->wakes);
@@ -635,7 +597,7 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 	switches->taken_count = switches->cpu_ns = switches->window_lost = 0;
 	switches->switch_count = switches->copy_count = 0;
 	switches->is_open = false;
-	switches->due_ns = switches->end_ns + (is_blind(switches) ? BLIND_NS : gap_ns);
+	switches->due_ns = switches->end_ns + gap_ns;
 	return gap_ns == 0 && !is_last;
 }
 
@@ -696,17 +658,13 @@ static void follow(struct ky_switch_windows *switches, const struct ky_switch_pl
 	/* What a rule dumps in the middle of a window shall have it. */
 	if (switches->is_open && now_ns < switches->end_ns && now_ns - switches->put_ns >= LOOK_NS)
 		look(switches, places);
-	/* A thread came whose switches the kernel does not tell yet. */
-	if (switches->is_open && switches->wakes.is_stale &&
-	    ky_switch_wakes_has_switches(&switches->wakes))
-		ky_switch_wakes_window(&switches->wakes, places, now_ns);
 	/* Looked at late, windows that go on have ended meanwhile, one after the other. */
 	while (switches->is_open && now_ns >= switches->end_ns) {
 		if (switches->is_resting)
 			switches->end_ns = now_ns;
 		look(switches, places);
 		ky_switch_wakes_window(&switches->wakes, places, now_ns);
-		if (rests_on(switches, now_ns) || !end_window(switches, places, is_blind(switches)))
+		if (rests_on(switches, now_ns) || !end_window(switches, places, false))
 			break;
 		open_window(switches, switches->end_ns, true);
 	}

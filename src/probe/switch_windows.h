@@ -44,12 +44,10 @@ int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_
 
 /* Asks for wake-ups, too, where this machine allows it: what of a wait was blocked is known exactly
  * then, and who ended it. Of whoever watches from outside: a forked child would keep what it opens.
- * pid: of the i-th of the places. has_stacks: and for the kernel's stacks, which cost so much that
- * less of the time is watched. */
+ * pid: of the i-th of the places. */
 typedef uint32_t (*ky_switch_pid_fn)(const void *places_ctx, uint32_t i);
 
-void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid,
-				 bool has_stacks);
+void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid);
 
 void ky_switch_windows_close(struct ky_switch_windows *switches); /* NULL: no-op */
 

@@ -49,25 +49,6 @@ bool ky_wake_format_parse(struct ky_wake_format *out, const char *text)
 	return out->id != 0;
 }
 
-static uint32_t larger(uint32_t one, uint32_t other)
-{
-	return one > other ? one : other;
-}
-
-bool ky_switch_format_parse(struct ky_switch_format *out, const char *text)
-{
-	const char *id = strstr(text, "\nID: ");
-
-	memset(out, 0, sizeof(*out));
-	if (!id || !find_field(text, "prev_pid", 4, &out->prev_at) ||
-	    !find_field(text, "prev_state", 8, &out->state_at) ||
-	    !find_field(text, "next_pid", 4, &out->next_at))
-		return false;
-	out->id = (uint32_t)strtoul(id + 5, NULL, 10);
-	out->bytes = larger(larger(out->prev_at, out->next_at) + 4, out->state_at + 8);
-	return out->id != 0;
-}
-
 static int read_file(const char *path, char *text, size_t text_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
@@ -90,7 +71,7 @@ static int read_file(const char *path, char *text, size_t text_bytes)
 }
 
 /* Where tracefs is usually mounted. Returns as ky_wake_format_read(), but for -EPROTO. */
-static int read_format(const char *event, char *text, size_t text_bytes)
+static int read_format(char *text, size_t text_bytes)
 {
 	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 	int result = -ENOENT;
@@ -99,7 +80,7 @@ static int read_format(const char *event, char *text, size_t text_bytes)
 	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++) {
 		int err;
 
-		(void)snprintf(path, sizeof(path), "%s/events/sched/%s/format", roots[i], event);
+		(void)snprintf(path, sizeof(path), "%s/events/sched/sched_waking/format", roots[i]);
 		err = read_file(path, text, text_bytes);
 		if (!err)
 			return 0;
@@ -112,21 +93,10 @@ static int read_format(const char *event, char *text, size_t text_bytes)
 int ky_wake_format_read(struct ky_wake_format *out)
 {
 	char text[FORMAT_BYTES];
-	int err = read_format("sched_waking", text, sizeof(text));
+	int err = read_format(text, sizeof(text));
 
 	memset(out, 0, sizeof(*out));
 	if (err)
 		return err;
 	return ky_wake_format_parse(out, text) ? 0 : -EPROTO;
-}
-
-int ky_switch_format_read(struct ky_switch_format *out)
-{
-	char text[FORMAT_BYTES];
-	int err = read_format("sched_switch", text, sizeof(text));
-
-	memset(out, 0, sizeof(*out));
-	if (err)
-		return err;
-	return ky_switch_format_parse(out, text) ? 0 : -EPROTO;
 }

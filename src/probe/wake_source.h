@@ -2,8 +2,6 @@
 /* wake_source.h - who woke a thread, and when: the kernel's tracepoint sched_waking by perf_event,
  * on all processors, with a filter in the kernel that lets wake-ups of our threads through. It
  * takes root, or CAP_PERFMON and a tracefs that may be read.
- * Beside it sched_switch, twice, with the same ranges: that they come; and that they go, with where
- * in the kernel they were then, which costs the most of it.
  *
  * A filter is a few ranges of thread ids, so others in between come along; a thread outside of them
  * is not covered until the filter follows. A filter cannot be changed: events are opened anew, into
@@ -13,7 +11,6 @@
 #ifndef KY_PROBE_WAKE_SOURCE_H
 #define KY_PROBE_WAKE_SOURCE_H
 
-#include <probe/kernel_stacks.h>
 #include <probe/perf_source.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +19,6 @@
 #define KY_WAKE_ROOM 16u /* thread ids behind each range that the filter has, too */
 /* What a wake-up that does not pass the filter takes of the processor. */
 #define KY_WAKE_PASSED_NS UINT64_C(60)
-#define KY_SWITCH_PASSED_NS UINT64_C(110) /* ... and a switch, where they are told */
 
 struct ky_wake_range {
 	uint32_t first, last;
@@ -41,13 +37,8 @@ struct ky_wakes;
 
 /* Tested on ourselves: a wake-up of ours is told, with our number. Returns 0; -errno of what was
  * refused; -ENODATA: it opens and tells nothing, or numbers of another pid namespace. */
-int ky_wakes_open(struct ky_wakes **out, bool has_switches);
+int ky_wakes_open(struct ky_wakes **out);
 void ky_wakes_close(struct ky_wakes *wakes); /* NULL: no-op */
-
-/* Whether switches are told, too: 0, -errno of what was refused, or not asked for. */
-int ky_wakes_switch_refusal(const struct ky_wakes *wakes);
-/* By the numbers in ky_perf_switch.kernel. */
-struct ky_kernel_stacks *ky_wakes_stacks(struct ky_wakes *wakes);
 
 /* tids: ascending. Nothing is done where the filter has all of them. Returns 0, -errno. */
 int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count);
@@ -58,12 +49,11 @@ bool ky_wakes_covers(const struct ky_wakes *wakes, uint32_t tid, uint64_t from_n
 
 int ky_wakes_pause(struct ky_wakes *wakes, bool is_paused);
 
-/* Hands out KY_SWITCH_WOKEN, and where switches are told IN, with pid 0, OUT, PREEMPTED; those of
- * one record follow each other. Returns the number of records. */
+/* Hands out KY_SWITCH_WOKEN. Returns the number of records. */
 uint32_t ky_wakes_read(struct ky_wakes *wakes, ky_perf_switch_fn fn, void *ctx);
 uint64_t ky_wakes_lost(const struct ky_wakes *wakes);
-/* What the wake-ups and switches of the machine cost that were not handed out, since the last call;
- * there are about as many of both. */
+/* What the wake-ups of the machine cost that were not handed out, since the last call; there are
+ * about as many as switches, which are counted. */
 uint64_t ky_wakes_passed_ns(struct ky_wakes *wakes);
 
 #endif

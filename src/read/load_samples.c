@@ -174,7 +174,6 @@ static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame 
 	row->weight = 1.0;
 	row->stack = row->worker = row->task = row->name = KY_NONE;
 	row->waker_name = row->waker_task = row->waker_kind = KY_NONE;
-	row->kernel = KY_NONE;
 	row->syscall = KY_NO_SYSCALL;
 	row->order = samples->row_count++;
 	row->kind = kind;
@@ -282,14 +281,6 @@ static bool load_waker(struct ky_load *load, const struct ky_frame *frame, struc
 	return !load->trace->pages.failed;
 }
 
-static bool load_kernel(struct ky_load *load, const struct ky_frame *frame,
-			struct ky_stack_row *row)
-{
-	bool is_cut;
-
-	return ky_load_stack(load, frame, KY_F_OFF_CPU_kernel_callchain, &row->kernel, &is_cut);
-}
-
 static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_stack_row *row = add_row(load, frame, KY_STACK_OFF_CPU);
@@ -313,7 +304,7 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 	row->clipped = (uint8_t)number(frame, KY_F_OFF_CPU_clipped);
 	load_runnable(frame, row);
 	set_weight(frame, KY_F_OFF_CPU_weight, false, row);
-	return load_waker(load, frame, row) && load_kernel(load, frame, row) &&
+	return load_waker(load, frame, row) &&
 	       set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
 	       set_stack(load, frame, KY_F_OFF_CPU_callchain, row);
 }

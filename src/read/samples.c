@@ -255,8 +255,6 @@ static void split_call(struct ky_stack_row *call, const struct ky_stack_row *row
 	if (row->time_ns + row->value / 2 >= call->end_ns)
 		return;
 	/* The last one is what it came back for. */
-	if (row->kernel != KY_NONE)
-		call->kernel = row->kernel;
 	if (row->woken_by) {
 		call->woken_by = row->woken_by;
 		call->woken_ns = row->woken_ns;
@@ -578,10 +576,8 @@ static int number_stacks(struct ky_trace *trace)
 	if (numbering.old && numbering.numbers) {
 		if (bytes)
 			memcpy(numbering.old, samples->stacks, bytes);
-		for (uint32_t i = 0; i < samples->row_count; i++) {
+		for (uint32_t i = 0; i < samples->row_count; i++)
 			number_stack(&numbering, &samples->rows[i].stack);
-			number_stack(&numbering, &samples->rows[i].kernel);
-		}
 		for (uint32_t i = 0; i < trace->stuck_count; i++)
 			number_stack(&numbering, &trace->stuck[i].stack);
 		samples->stack_count = numbering.count;

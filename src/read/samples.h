@@ -92,7 +92,6 @@ struct ky_stack_row {
 	uint64_t woken_ns; /* OFF_CPU: when it was; 0: not told */
 	double weight;     /* 1 / inclusion probability; at least 1 */
 	uint32_t stack;    /* index in stacks; KY_NONE: without */
-	uint32_t kernel;   /* OFF_CPU: the kernel's own as it began; KY_NONE: not told */
 	uint32_t tid;
 	uint32_t worker;  /* index in workers; KY_NONE */
 	uint32_t task;    /* index in tasks; KY_NONE */

@@ -17,7 +17,6 @@
 #define CUT_SHARE 50u /* one in so many */
 #define ROWS_MAX 15u
 #define SHORT_ROWS_MAX 10u
-#define KERNEL_FRAMES 5u /* of which there is something to say: the others lead to any wait */
 
 struct view {
 	struct ky_buf *out;
@@ -490,42 +489,6 @@ static void woken_note(struct ky_table *table, const struct view *view,
 	ky_table_note(table, text);
 }
 
-static uint32_t permille(double part, double all)
-{
-	return (uint32_t)lround(part * 1000.0 / all);
-}
-
-/* "futex_wait < do_futex < ... 80.0 %; not seen 20.0 %": shares of the row's time. */
-static void kernel_note(struct ky_table *table, const struct view *view,
-			const struct ky_stack_profile_wait *wait)
-{
-	char text[CELL_BYTES], share[KY_OUT_CELL_BYTES];
-	double all = wait->ns.sum;
-
-	for (uint32_t i = 0; i < wait->kernel_count && all > 0.0; i++) {
-		const struct ky_stack_profile_kernel *kernel = &wait->kernels[i];
-		const struct ky_code_line *line;
-		struct ky_code_walk walk;
-		uint32_t count = 0;
-		size_t at = (size_t)snprintf(text, sizeof(text), "in the kernel: ");
-
-		ky_code_walk_begin_kernel(&walk, &view->profile->code, kernel->stack, KY_NONE);
-		while (count++ < KERNEL_FRAMES && (line = ky_code_walk_next(&walk)))
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.38s",
-					       count > 1 ? " < " : "", line->name);
-		(void)snprintf(text + at, sizeof(text) - at, "%s %s",
-			       count > KERNEL_FRAMES && ky_code_walk_next(&walk) ? " < ..." : "",
-			       ky_out_permille(share, permille(kernel->ns, all)));
-		if (i + 1 == wait->kernel_total && all - wait->kernel_ns > all / 100.0) {
-			at = strlen(text);
-			(void)snprintf(text + at, sizeof(text) - at, "; not seen %s",
-				       ky_out_permille(share,
-						       permille(all - wait->kernel_ns, all)));
-		}
-		ky_table_note(table, text);
-	}
-}
-
 static void print_no_waits(const struct view *view)
 {
 	uint32_t count = view->profile->unseen_count; /* what belongs here is the last */
@@ -574,7 +537,6 @@ static void print_waits(const struct view *view)
 			      ky_profile_reason(cell, view->trace, wait->reason, wait->syscall));
 		ky_profile_where_cells(&table, profile, wait->stack);
 		ky_profile_leaf_cell(&table, profile, wait->stack);
-		kernel_note(&table, view, wait);
 		woken_note(&table, view, wait);
 	}
 	finish(view, &table);

@@ -262,11 +262,10 @@ bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 	return true;
 }
 
-static const char *const source_names[KY_SOURCE_COUNT] = {"none",         "perf_event",
-							  "timers",       "interposed calls",
-							  "watchdog",     "context switches",
-							  "wake-ups",     "run delay",
-							  "kernel stacks"};
+static const char *const source_names[KY_SOURCE_COUNT] = {"none",     "perf_event",
+							  "timers",   "interposed calls",
+							  "watchdog", "context switches",
+							  "wake-ups", "run delay"};
 
 const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
 				 size_t capacity)
@@ -298,11 +297,10 @@ const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t whic
 		snprintf(out, capacity, "the ring file has no room for stacks (a file-size limit)");
 	if (!ky_ring_view_samples(view, which, &ring))
 		return out;
-	/* Stacks of the kernel are not missed by most: put_kernel_stacks() says why. */
-	for (uint32_t i = 0; i < KY_SOURCE_KERNEL && used < capacity; i++) {
+	for (uint32_t i = 0; i < KY_SOURCE_COUNT && used < capacity; i++) {
 		uint32_t err = atomic_load_explicit(&ring.head->refusals[i], memory_order_relaxed);
 
-		/* Nor are those of page faults: put_fault_stacks() does. */
+		/* Stacks of page faults are not missed by most: put_fault_stacks() says why. */
 		if (which == KY_SAMPLES_OFF_CPU && i == KY_SOURCE_PERF)
 			continue;
 		if (err && err < 4096)

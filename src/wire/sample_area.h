@@ -55,8 +55,7 @@ enum ky_sample_kind {
 	KY_SAMPLE_PLACE = 5,    /* value: task; more: inclusion probability, parts of 2^32 */
 	KY_SAMPLE_SWITCH = 6,   /* a switch-out without a known end; value: 0 */
 	KY_SAMPLE_SWITCHES = 7, /* times off the processor that the kernel told: switch_sample.h */
-	KY_SAMPLE_WAKER = 8,    /* what a thread is called that ended some of them; there, too */
-	KY_SAMPLE_KERNEL = 9    /* a stack of the kernel that some of them have; there, too */
+	KY_SAMPLE_WAKER = 8     /* what a thread is called that ended some of them; there, too */
 };
 
 enum ky_sample_flags {
@@ -64,8 +63,7 @@ enum ky_sample_flags {
 	KY_SAMPLE_TRUNCATED = 1u << 1,   /* the walk did not reach the thread's first frame */
 	KY_SAMPLE_HAS_CPU = 1u << 2,     /* `cpu` is known */
 	KY_SAMPLE_HAS_WAKER = 1u << 3,   /* SWITCHES: a frame more each, who ended it */
-	KY_SAMPLE_HAS_KERNEL = 1u << 4,  /* ... and another one, where in the kernel it began */
-	KY_SAMPLE_HAS_STACK = 1u << 5    /* ... of one alone: behind it the program's stack */
+	KY_SAMPLE_HAS_STACK = 1u << 4    /* ... of one alone: behind it the program's stack */
 };
 
 /* Why a thread did not run: OffCpuEvent.reason. */
@@ -124,7 +122,6 @@ enum ky_sample_source {
 	KY_SOURCE_SWITCHES = 5, /* context-switch records of perf_event */
 	KY_SOURCE_WAKES = 6,    /* ... and its records of wake-ups */
 	KY_SOURCE_DELAY = 7,    /* ... and the kernel's count of time in the run queue */
-	KY_SOURCE_KERNEL = 8,   /* ... and its stack as a thread leaves the processor */
 	KY_SOURCE_COUNT
 };
 

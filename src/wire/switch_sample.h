@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* switch_sample.h - how times off the processor that the kernel told lie in the sample area: many
  * of one thread in one sample of kind KY_SAMPLE_SWITCHES, three frames each; one more where the
- * sample has the flag KY_SAMPLE_HAS_WAKER, and one more behind that with KY_SAMPLE_HAS_KERNEL: the
- * number of a stack of the kernel, 0: none. With KY_SAMPLE_HAS_STACK it has one interval, and
- * behind that the program's frames, which KY_SAMPLE_TRUNCATED is about.
+ * sample has the flag KY_SAMPLE_HAS_WAKER. With KY_SAMPLE_HAS_STACK it has one interval, and after
+ * that the program's frames, which KY_SAMPLE_TRUNCATED is about.
  *
  * Sample:  tid; stamp: base of the times, ns; value: T, ns; weight: of the time that was watched;
  *          an interval of length d stands for weight * max(1, T / d) of them.
@@ -12,20 +11,16 @@
  *          | records it had no room for << 32.
  * Name:    kind KY_SAMPLE_WAKER, what a thread that woke one of ours is called: tid; more: its
  *          process; three frames: 15 bytes of the name, six in each but the last.
- * Stack:   kind KY_SAMPLE_KERNEL, told again and again: value: its number, which its frames make
- *          (ky_switch_stack_number()), so it means the same whoever wrote it, and when.
  */
 #ifndef KY_WIRE_SWITCH_SAMPLE_H
 #define KY_WIRE_SWITCH_SAMPLE_H
 
-#include <base/hash.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <wire/sample_area.h>
 
 #define KY_SWITCH_FRAMES 3u                          /* of an interval */
-#define KY_SWITCH_FRAMES_MAX (KY_SWITCH_FRAMES + 2u) /* with its waker and its stack */
-#define KY_SWITCH_STACK_MAX 20u                      /* frames of the kernel that are kept */
+#define KY_SWITCH_FRAMES_MAX (KY_SWITCH_FRAMES + 1u) /* with its waker */
 #define KY_SWITCHES_MAX (KY_SAMPLE_FRAMES_MAX / KY_SWITCH_FRAMES)
 #define KY_WAKER_FRAMES 3u
 #define KY_WAKER_NAME_BYTES 16u
@@ -57,19 +52,8 @@ struct ky_switch_interval {
 	uint64_t runnable_min_ns, runnable_max_ns;
 	/* A thread; 0: one of another pid namespace. */
 	uint32_t by_pid, by_tid;
-	uint8_t by;      /* enum ky_woken_by */
-	uint64_t kernel; /* number of the kernel's stack as it began; 0: none */
+	uint8_t by; /* enum ky_woken_by */
 };
-
-/* 47 bits, as a frame can carry them. Never 0. */
-static inline uint64_t ky_switch_stack_number(const uint64_t *frames, uint32_t count)
-{
-	uint64_t hash = KY_HASH_START + count;
-
-	for (uint32_t i = 0; i < count; i++)
-		hash = ky_hash_number(hash ^ frames[i]);
-	return hash >> 17 ? hash >> 17 : 1;
-}
 
 /* What ky_switch_dec() makes of so many nanoseconds. Rounded outwards. */
 static inline uint64_t ky_switch_parts(uint64_t ns, uint64_t length_ns, bool is_up)

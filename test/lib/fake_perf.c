@@ -170,13 +170,6 @@ int ky_wake_format_read(struct ky_wake_format *out)
 	return 0;
 }
 
-int ky_switch_format_read(struct ky_switch_format *out)
-{
-	*out = (struct ky_switch_format){
-		.id = FAKE_SWITCH, .prev_at = 24, .next_at = 56, .state_at = 32, .bytes = 60};
-	return 0;
-}
-
 /* ---- records ---- */
 
 static bool put_bytes(struct fake_perf_event *ring, const uint64_t *words)
@@ -255,19 +248,13 @@ bool fake_perf_fault(int cpu, uint32_t pid, uint32_t tid, uint64_t ns)
 	return event && fake_perf_put(event, words);
 }
 
-/* A record of a tracepoint: who was on the CPU, frames, and raw bytes behind their count. */
-static void put_trace(struct fake_perf_event *event, uint64_t id, uint64_t ns, uint64_t kernel,
-		      const uint8_t *raw, uint32_t raw_bytes)
+/* A record of a tracepoint: who was on the CPU, and raw bytes after their count. */
+static void put_trace(struct fake_perf_event *event, uint64_t id, uint64_t ns, const uint8_t *raw,
+		      uint32_t raw_bytes)
 {
 	uint64_t words[32] = {0, id, ns, (uint32_t)event->cpu};
-	uint32_t at = 5;
+	uint32_t at = 4;
 
-	if (kernel) {
-		words[4] = 3;
-		words[at++] = (uint64_t)PERF_CONTEXT_KERNEL;
-		words[at++] = kernel;
-		words[at++] = kernel + 16;
-	}
 	memcpy((uint8_t *)(words + at), &raw_bytes, sizeof(raw_bytes));
 	memcpy((uint8_t *)(words + at) + sizeof(raw_bytes), raw, raw_bytes);
 	at += (raw_bytes + 4 + 7) / 8;
@@ -283,38 +270,8 @@ bool fake_perf_wake(int cpu, uint32_t pid, uint32_t tid, uint64_t ns, uint32_t w
 	if (!event || !event->is_enabled)
 		return false;
 	memcpy(raw + 24, &woken, sizeof(woken));
-	put_trace(event, who(pid, tid), ns, 0, raw, sizeof(raw));
+	put_trace(event, who(pid, tid), ns, raw, sizeof(raw));
 	return true;
-}
-
-static bool put_sched_switch(int cpu, bool goes, uint64_t on_cpu, uint64_t ns, uint32_t prev,
-			     uint64_t state, uint32_t next, uint64_t kernel)
-{
-	struct fake_perf_event *event = fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_SWITCH, cpu, 0);
-	uint8_t raw[60] = {FAKE_SWITCH};
-
-	/* One of both asks for frames. */
-	if (event && goes == event->attr.exclude_callchain_kernel)
-		event = fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_SWITCH, cpu, 1);
-	if (!event || !event->is_enabled)
-		return false;
-	memcpy(raw + 24, &prev, sizeof(prev));
-	memcpy(raw + 32, &state, sizeof(state));
-	memcpy(raw + 56, &next, sizeof(next));
-	put_trace(event, on_cpu, ns, kernel, raw, sizeof(raw));
-	return true;
-}
-
-bool fake_perf_goes(int cpu, uint32_t pid, uint32_t prev, uint64_t ns, uint64_t state,
-		    uint32_t next, uint64_t kernel)
-{
-	return put_sched_switch(cpu, true, who(pid, prev), ns, prev, state, next, kernel);
-}
-
-bool fake_perf_comes(int cpu, uint32_t pid, uint32_t prev, uint64_t ns, uint64_t state,
-		     uint32_t next)
-{
-	return put_sched_switch(cpu, false, who(pid, prev), ns, prev, state, next, 0);
 }
 
 /* ---- what the caller sees of itself ---- */
@@ -375,9 +332,7 @@ static void answer_traces(uint32_t tid)
 	for (int cpu = 0; cpu < (int)fake_perf.cpus; cpu++) {
 		if (!is_for(fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_WAKING, cpu, 0), tid))
 			continue;
-		(void)fake_perf_goes(cpu, (uint32_t)getpid(), tid, ns, 1, 0, 0xffffffff81000000u);
 		(void)fake_perf_wake(cpu, 0, 0, ns, tid, 0x08);
-		(void)fake_perf_comes(cpu, 0, 0, ns, 0, tid);
 	}
 }
 

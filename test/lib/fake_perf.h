@@ -21,9 +21,7 @@
 #define FAKE_PERF_EVENTS 128u
 #define FAKE_PERF_FDS 1000 /* descriptors begin there */
 #define FAKE_PERF_CPUS 2u
-/* Numbers of the tracepoints, and where their words stand. */
-#define FAKE_WAKING 77u
-#define FAKE_SWITCH 78u
+#define FAKE_WAKING 77u /* number of the tracepoint */
 
 struct fake_perf_event {
 	bool is_open, is_enabled;
@@ -62,14 +60,8 @@ bool fake_perf_put(struct fake_perf_event *event, const uint64_t *words);
 bool fake_perf_switch(int cpu, uint32_t pid, uint32_t tid, uint64_t ns, uint32_t misc);
 bool fake_perf_fault(int cpu, uint32_t pid, uint32_t tid, uint64_t ns);
 
-/* A tracepoint of sched: who is on the CPU (pid, tid) wakes `woken`; flags: common_flags. */
+/* sched_waking: who is on the CPU (pid, tid) wakes `woken`; flags: common_flags. */
 bool fake_perf_wake(int cpu, uint32_t pid, uint32_t tid, uint64_t ns, uint32_t woken,
 		    uint8_t flags);
-/* prev goes, in this state, with a stack of the kernel of two frames that begins at `kernel`; next
- * comes. Each is told by its own event. */
-bool fake_perf_goes(int cpu, uint32_t pid, uint32_t prev, uint64_t ns, uint64_t state,
-		    uint32_t next, uint64_t kernel);
-bool fake_perf_comes(int cpu, uint32_t pid, uint32_t prev, uint64_t ns, uint64_t state,
-		     uint32_t next);
 
 #endif

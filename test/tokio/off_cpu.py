@@ -34,7 +34,6 @@ class Way:
 CALL, SWITCHES = 3, 5  # OffCpuEvent.source
 FAULT, PREEMPTED = 3, 4  # OffCpuEvent.reason
 BY_INTERRUPT = 2  # OffCpuEvent.woken_by
-TRIES = 5
 FAULTS = 200  # of switched.rs
 # Around kymo: a mount namespace of its own where the kernel's tracepoints can be read.
 TRACEFS = ("unshare", "--mount", "sh", "-c",
@@ -277,87 +276,11 @@ def check_wakers(tap, options, scratch):
     tap.check("woken by a timer or a device" in text, "wake-ups: its text says so, too", text[:500])
 
 
-def kernel_names():
-    """Has the kernel's table of symbols addresses for us?"""
-    with open("/proc/kallsyms", encoding="ascii", errors="replace") as file:
-        return any(int(line.split()[0], 16) for line, _ in zip(file, range(100)))
-
-
 def was_told(options, scratch, key, value):
     """Of the run that left this trace: its own test of the kernel may fail where ours did not."""
     about = subprocess.run([str(options.build / "kymo"), "info", "--json", str(scratch / "trace")],
                            capture_output=True, text=True, timeout=120, check=True).stdout
     return f'"{key}":"{value}"' in about.replace('": "', '":"')
-
-
-def check_kernel(tap, options, folder, scratch):
-    """Waits say where in the kernel they began, behind the scheduler's own functions."""
-    if not has_wakes(options):
-        print("ok - kernel stacks # SKIP takes root, and a tracefs to mount")
-        return
-    _, rows = run(options, folder, scratch, "--switches", "stacks", source=SWITCHES,
-                  program=("switched", str(scratch / "pages")), around=TRACEFS)
-    if not was_told(options, scratch, "offcpu.kernel_stacks", "sched_switch"):
-        print("ok - kernel stacks # SKIP sched_switch is not told with stacks here")
-        return
-    begun = [row for some in rows.values() for row in some if not row["clipped"] & 1]
-    told = [row for row in begun if row["kernel_callchain"]]
-    print(f"# kernel stacks: {len(told)} of {len(begun)} intervals have theirs")
-    tap.check(begun and len(told) >= 0.95 * len(begun),
-              "kernel stacks: intervals that were seen to begin have theirs", str(begun)[:500])
-    if not kernel_names():
-        print("ok - kernel stacks: names # SKIP the kernel hides its addresses")
-        return
-    profile = profile_of(options, scratch)
-    lines = [line["function"] for row in profile["off_cpu"]["stacks"]
-             for kernel in row["kernel"] for line in kernel["stack"]]
-    # What the windows saw of it depends on how busy the machine is.
-    seen = {"nanosleep": any("known_slept" in row.get("where", "") and row["kernel"]
-                             for row in profile["off_cpu"]["stacks"]),
-            "fault": any(row["reason"] == FAULT for row in told)}
-    for path, is_seen in seen.items():
-        tap.check(not is_seen or any(path in line for line in lines),
-                  f"kernel stacks: a {path} is one there", str(lines)[:500])
-    first = [kernel["stack"][0]["function"] for row in profile["off_cpu"]["stacks"]
-             for kernel in row["kernel"]]
-    tap.check(first and not any("schedule" in name for name in first),
-              "kernel stacks: the scheduler does not stand in front", str(first))
-    text = subprocess.run([str(options.build / "kymo"), "report", str(scratch / "trace")],
-                          capture_output=True, text=True, timeout=120, check=True).stdout
-    tap.check("in the kernel: " in text, "kernel stacks: the report's text says so", text[:500])
-    folded = subprocess.run(
-        [str(options.build / "kymo"), "export", "--format", "folded", "--kind", "off-cpu",
-         str(scratch / "trace")], capture_output=True, text=True, timeout=120, check=True).stdout
-    tap.check(not seen["nanosleep"] or
-              any("known_slept" in line and "nanosleep" in line.rsplit("known_slept", 1)[1]
-                  for line in folded.splitlines()),
-              "kernel stacks: exports have the kernel on top of the program", folded[:500])
-
-
-def check_futex(tap, options, folder, scratch):
-    """A lock that another thread holds is a futex, in the kernel as well."""
-    if not has_wakes(options) or not kernel_names():
-        print("ok - futex in the kernel # SKIP takes root, a tracefs to mount, and names")
-        return
-    for _ in range(TRIES):  # on a busy machine it may be watched at other times
-        ways, _ = run(options, folder, scratch, "--switches", "stacks", around=TRACEFS)
-        if not was_told(options, scratch, "offcpu.kernel_stacks", "sched_switch"):
-            print("ok - futex in the kernel # SKIP sched_switch is not told with stacks here")
-            return
-        profile = profile_of(options, scratch)
-        locks = [row for row in profile["off_cpu"]["stacks"]
-                 if "known_lock" in row.get("where", "")]
-        names = [line["function"] for row in locks for kernel in row["kernel"]
-                 for line in kernel["stack"]]
-        if names:
-            break
-    watched = profile["off_cpu"]["switches"]
-    if not names and unseen_of(watched) > 0.5 * ways["lock"].total_ns:
-        print("ok - futex in the kernel # SKIP nobody watched when the locks were waited for")
-        return
-    print(f"# lock: {ways['lock'].count} waits; {names[:6]}")
-    tap.check(any("futex" in name for name in names), "lock: it waits for a futex in the kernel",
-              str(locks)[:500])
 
 
 def is_exact(row):
@@ -501,8 +424,6 @@ def main():
         if check_switches(tap, options, folder, pathlib.Path(scratch)):
             check_windows(tap, options, folder, pathlib.Path(scratch))
         check_wakes(tap, options, folder, pathlib.Path(scratch))
-        check_kernel(tap, options, folder, pathlib.Path(scratch))
-        check_futex(tap, options, folder, pathlib.Path(scratch))
         ways, rows = run(options, folder, pathlib.Path(scratch), "--switches", "off",
                          program=("switched", str(pathlib.Path(scratch) / "pages")),
                          source=SWITCHES)

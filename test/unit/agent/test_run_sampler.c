@@ -106,10 +106,8 @@ int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_
 	return 0;
 }
 
-void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid,
-				 bool has_stacks)
+void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid)
 {
-	(void)has_stacks;
 	(void)pid;
 	assert_null(switches);
 }

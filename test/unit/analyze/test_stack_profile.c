@@ -282,92 +282,6 @@ static void profile__counts_tasks_of_one_kind_as_one_waker(void **state)
 	finish(&p);
 }
 
-#define TEXT_AT(n) (UINT64_C(0xffffffff81000000) + (n)*0x100)
-
-static void name_kernel(struct profile_case *p)
-{
-	case_symbol(&p->c, TEXT_AT(1), "__schedule", 0, 0);
-	case_symbol(&p->c, TEXT_AT(1) + 4, "__schedule", 0, 0);
-	case_symbol(&p->c, TEXT_AT(2), "schedule_timeout", 0, 0);
-	case_symbol(&p->c, TEXT_AT(3), "futex_do_wait", 0, 0);
-	case_symbol(&p->c, TEXT_AT(4), "do_futex", 0, 0);
-	case_symbol(&p->c, TEXT_AT(5), "pipe_read", 0, 0);
-	case_symbol(&p->c, TEXT_AT(6), "do_sched_yield", 0, 0);
-}
-
-static const char *kernel_name(const struct profile_case *p, uint32_t i, uint32_t at)
-{
-	const struct ky_code_line *line;
-	struct ky_code_walk walk;
-
-	ky_code_walk_begin_kernel(&walk, &p->profile->code, p->profile->waits[0].kernels[i].stack,
-				  KY_NONE);
-	do
-		line = ky_code_walk_next(&walk);
-	while (line && at--);
-	return line ? line->name : "";
-}
-
-/* Every interval counts twice. */
-static void profile__says_where_in_the_kernel_waits_began(void **state)
-{
-	struct profile_case p;
-	uint32_t futex, again, pipe, yield, only;
-	const uint64_t none = 0;
-
-	(void)state;
-	begin(&p);
-	name_kernel(&p);
-	futex = CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(2), TEXT_AT(3), TEXT_AT(4));
-	again = CASE_STACK(&p.c, TEXT_AT(1) + 4, TEXT_AT(2), TEXT_AT(3), TEXT_AT(4));
-	pipe = CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(5));
-	yield = CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(6));
-	only = CASE_STACK(&p.c, TEXT_AT(1)); /* cut: all there is */
-	case_off_cpu_kernel(&p.c, 105 * MS, 2 * MS, 11, KY_OFF_CPU_BY_SWITCHES, futex);
-	case_off_cpu_kernel(&p.c, 110 * MS, 3 * MS, 11, KY_OFF_CPU_BY_SWITCHES, again);
-	case_off_cpu_kernel(&p.c, 120 * MS, 4 * MS, 11, KY_OFF_CPU_BY_SWITCHES, pipe);
-	case_off_cpu_kernel(&p.c, 130 * MS, 2 * MS, 11, KY_OFF_CPU_BY_SWITCHES, yield);
-	case_off_cpu_kernel(&p.c, 140 * MS, 1 * MS, 11, KY_OFF_CPU_BY_SWITCHES, only);
-	case_off_cpu_kernel(&p.c, 150 * MS, 1 * MS, 11, KY_OFF_CPU_BY_SWITCHES,
-			    ky_trc_enc_stack(&p.c.enc, &none, 0));
-	make(&p, NULL);
-	assert_int_equal(p.profile->wait_count, 1);
-	assert_int_equal(p.profile->waits[0].ns.count, 6);
-	assert_int_equal(p.profile->waits[0].kernel_seen, 5);
-	assert_int_equal(ky_whole(p.profile->waits[0].kernel_ns), 24 * MS);
-	assert_int_equal(p.profile->waits[0].kernel_total, 4);
-	assert_int_equal(p.profile->waits[0].kernel_count, KY_STACK_PROFILE_KERNELS);
-	/* Two return addresses in one function are one place. */
-	assert_int_equal(p.profile->waits[0].kernels[0].count, 2);
-	assert_int_equal(ky_whole(p.profile->waits[0].kernels[0].ns), 10 * MS);
-	assert_string_equal(kernel_name(&p, 0, 0), "futex_do_wait");
-	assert_string_equal(kernel_name(&p, 0, 1), "do_futex");
-	assert_string_equal(kernel_name(&p, 0, 2), "");
-	assert_string_equal(kernel_name(&p, 1, 0), "pipe_read");
-	assert_string_equal(kernel_name(&p, 2, 0), "do_sched_yield");
-	finish(&p);
-}
-
-/* What is told twice is the call's, and so is where in the kernel it was. */
-static void profile__call_has_the_stack_of_the_time_inside_it(void **state)
-{
-	const uint64_t none = 0;
-	struct profile_case p;
-
-	(void)state;
-	begin(&p);
-	name_kernel(&p);
-	case_off_cpu_kernel(&p.c, 119 * MS, 18 * MS, 11, KY_OFF_CPU_BY_SWITCHES,
-			    CASE_STACK(&p.c, TEXT_AT(1), TEXT_AT(5)));
-	case_off_cpu_kernel(&p.c, 120 * MS, 20 * MS, 11, KY_OFF_CPU_BY_CALL,
-			    ky_trc_enc_stack(&p.c.enc, &none, 0));
-	make(&p, NULL);
-	assert_int_equal(p.profile->off_cpu.count, 1);
-	assert_int_equal(p.profile->waits[0].kernel_seen, 1);
-	assert_string_equal(kernel_name(&p, 0, 0), "pipe_read");
-	finish(&p);
-}
-
 static void profile__says_what_took_the_processor_from_a_poll(void **state)
 {
 	struct profile_case p;
@@ -771,8 +685,6 @@ int main(void)
 		cmocka_unit_test(profile__tells_blocked_from_runnable),
 		cmocka_unit_test(profile__says_who_ended_the_waits),
 		cmocka_unit_test(profile__counts_tasks_of_one_kind_as_one_waker),
-		cmocka_unit_test(profile__says_where_in_the_kernel_waits_began),
-		cmocka_unit_test(profile__call_has_the_stack_of_the_time_inside_it),
 		cmocka_unit_test(profile__says_what_took_the_processor_from_a_poll),
 		cmocka_unit_test(profile__says_where_tasks_wait),
 		cmocka_unit_test(profile__says_what_a_task_awaits_and_not_how_it_was_seen),

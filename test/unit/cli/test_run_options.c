@@ -121,10 +121,8 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_false(options.sampling.is_without_switches);
 	assert_int_equal(parse("run --switches off c"), 0);
 	assert_true(options.sampling.is_without_switches);
-	assert_int_equal(parse("run --switches off --switches stacks c"), 0);
-	assert_true(options.sampling.has_kernel_stacks && !options.sampling.is_without_switches);
-	assert_int_equal(parse("run --switches stacks --switches on c"), 0);
-	assert_false(options.sampling.is_without_switches || options.sampling.has_kernel_stacks);
+	assert_int_equal(parse("run --switches off --switches on c"), 0);
+	assert_false(options.sampling.is_without_switches);
 	assert_int_equal(parse("run --sampler timers --sample 7 c"), 0);
 	assert_int_equal(options.sampling.source, KY_RUN_SOURCE_TIMERS);
 	assert_int_equal(options.sampling.hz, 7);
@@ -155,7 +153,7 @@ static void run_options__wrong_values_name_the_option_and_what_it_wants(void **s
 		{"run --rotate-interval 0 c", "--rotate-interval"},
 		{"run --rotate-interval 5d c", "--rotate-interval"},
 		{"run --total-bytes -1 c", "--total-bytes"},
-		{"run --switches yes c", "--switches is on, off or stacks"},
+		{"run --switches stacks c", "--switches is on or off, not 'stacks'"},
 		{"run --sampler timer c", "--sampler is auto, perf or timers"},
 		{"run -m novalue c", "--metadata is KEY=VALUE"},
 		{"run -m =v c", "--metadata is KEY=VALUE"},

@@ -592,94 +592,6 @@ static void sample__wait_says_who_ended_it(void **state)
 	case_close(&c);
 }
 
-static void put_kernel(const struct ky_sample_ring *ring, uint64_t number, const uint64_t *frames,
-		       uint32_t count)
-{
-	struct ky_sample sample = {.kind = KY_SAMPLE_KERNEL,
-				   .flags = KY_SAMPLE_STAMP_IS_NS,
-				   .syscall = -1,
-				   .stamp = T0,
-				   .value = number,
-				   .frames = frames,
-				   .frame_count = count};
-
-	assert_true(ky_sample_put(ring, &sample));
-}
-
-/* Two intervals of a thread in one sample, with the numbers of their stacks. */
-static void put_with_kernel(const struct ky_sample_ring *ring, uint64_t first, uint64_t second)
-{
-	struct ky_switch_interval interval = {.begin_ns = T0 + MS,
-					      .end_ns = T0 + 2 * MS,
-					      .reason = KY_OFF_CPU_SYSCALL,
-					      .runnable_max_ns = MS};
-	uint64_t frames[2 * KY_SWITCH_FRAMES_MAX];
-	struct ky_sample sample = {.kind = KY_SAMPLE_SWITCHES,
-				   .flags = KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_WAKER |
-					    KY_SAMPLE_HAS_KERNEL,
-				   .syscall = -1,
-				   .tid = 501,
-				   .stamp = T0,
-				   .frames = frames,
-				   .frame_count = 2 * KY_SWITCH_FRAMES_MAX};
-
-	for (uint32_t i = 0; i < 2; i++) {
-		uint64_t *at = frames + (size_t)i * KY_SWITCH_FRAMES_MAX;
-
-		ky_switch_enc(&interval, T0, at);
-		at[KY_SWITCH_FRAMES] = ky_switch_enc_waker(&interval);
-		at[KY_SWITCH_FRAMES + 1] = i ? second : first;
-		interval.begin_ns += 2 * MS;
-		interval.end_ns += 2 * MS;
-	}
-	assert_true(ky_sample_put(ring, &sample));
-}
-
-/* Returns whether it has one. */
-static bool check_kernel(const struct test_event *event, uint64_t futex_leaf, uint64_t fault_leaf)
-{
-	uint32_t field = KY_F_OFF_CPU_kernel_callchain, count = event->frame_count[field];
-
-	assert_int_equal(NUMBER(event, OFF_CPU, duration_ns), MS);
-	if (count)
-		assert_int_equal(event->leaf[field], count == 3 ? futex_leaf : fault_leaf);
-	assert_true(count == 0 || count == 1 || count == 3);
-	return count != 0;
-}
-
-static void sample__wait_says_where_in_the_kernel_it_began(void **state)
-{
-	const uint64_t text = UINT64_C(0xffffffff81000000);
-	const uint64_t futex[] = {text + 1, text + 2, text + 3}, fault[] = {text + 9};
-	uint64_t number = ky_switch_stack_number(futex, 3);
-	uint32_t known = 0;
-	struct ky_sample_ring ring;
-	struct drain_case c;
-	struct test_writer w;
-
-	(void)state;
-	open_stream(&c, &w);
-	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
-	put_kernel(&ring, number, futex, 3);
-	put_kernel(&ring, ky_switch_stack_number(fault, 1), fault, 1);
-	/* Not what its frames make, none at all, too many. */
-	put_kernel(&ring, 1234, futex, 2);
-	put_kernel(&ring, ky_switch_stack_number(futex, 0), futex, 0);
-	put_kernel(&ring, ky_switch_stack_number(test_frames, KY_SWITCH_STACK_MAX + 1), test_frames,
-		   KY_SWITCH_STACK_MAX + 1);
-	put_with_kernel(&ring, number, ky_switch_stack_number(fault, 1));
-	put_with_kernel(&ring, 0, 1234);
-	put_with_kernel(&ring, number,
-			ky_switch_stack_number(test_frames, KY_SWITCH_STACK_MAX + 1));
-	test_poll_end(&w, T0 + 9 * MS, 0);
-	case_finish(&c, T0 + 400 * MS);
-	assert_int_equal(COUNT(&c, OFF_CPU), 6);
-	for (uint32_t i = 0; i < 6; i++)
-		known += check_kernel(EVENT(&c, OFF_CPU, i), futex[0], fault[0]);
-	assert_int_equal(known, 3);
-	case_close(&c);
-}
-
 /* An interval with its stack behind it, whatever else it has; cut off after frame_count. */
 static void put_with_stack(const struct ky_sample_ring *ring, uint8_t flags, uint32_t frame_count)
 {
@@ -699,7 +611,6 @@ static void put_with_stack(const struct ky_sample_ring *ring, uint8_t flags, uin
 
 	ky_switch_enc(&interval, T0, frames);
 	at += (flags & KY_SAMPLE_HAS_WAKER) != 0;
-	at += (flags & KY_SAMPLE_HAS_KERNEL) != 0;
 	frames[at] = 0x1234;
 	frames[at + 1] = 0x5678;
 	assert_true(ky_sample_put(ring, &sample));
@@ -707,7 +618,6 @@ static void put_with_stack(const struct ky_sample_ring *ring, uint8_t flags, uin
 
 static void sample__page_fault_has_the_stack_of_the_program(void **state)
 {
-	const uint8_t both = KY_SAMPLE_HAS_WAKER | KY_SAMPLE_HAS_KERNEL;
 	struct ky_sample_ring ring;
 	struct drain_case c;
 	struct test_writer w;
@@ -716,7 +626,7 @@ static void sample__page_fault_has_the_stack_of_the_program(void **state)
 	open_stream(&c, &w);
 	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
 	put_with_stack(&ring, 0, KY_SWITCH_FRAMES + 2);
-	put_with_stack(&ring, both | KY_SAMPLE_TRUNCATED, KY_SWITCH_FRAMES_MAX + 2);
+	put_with_stack(&ring, KY_SAMPLE_HAS_WAKER | KY_SAMPLE_TRUNCATED, KY_SWITCH_FRAMES_MAX + 2);
 	put_with_stack(&ring, 0, KY_SWITCH_FRAMES);     /* none, after all */
 	put_with_stack(&ring, 0, KY_SWITCH_FRAMES - 1); /* nothing at all */
 	test_poll_end(&w, T0 + 9 * MS, 0);
@@ -774,7 +684,6 @@ int main(void)
 		cmocka_unit_test(sample__no_slot_holds_words_of_two_writers),
 		cmocka_unit_test(sample__switches_are_told_inside_polls_alone),
 		cmocka_unit_test(sample__wait_says_who_ended_it),
-		cmocka_unit_test(sample__wait_says_where_in_the_kernel_it_began),
 		cmocka_unit_test(sample__page_fault_has_the_stack_of_the_program),
 		cmocka_unit_test(sample__many_switches_survive_several_steps),
 		cmocka_unit_test(sample__layout_lies_within_its_area),

@@ -144,12 +144,6 @@ static void event__of_switches_and_faults_counts_each(void **state)
 	assert_true(event->attr.context_switch);
 	assert_false(event->attr.task);
 	ky_perf_close(perf);
-	options.is_without_switches = true; /* then it tells of new threads */
-	open_perf(&options);
-	event = fake_perf_find(SOFTWARE, MAJOR, 0, 0);
-	assert_false(event->attr.context_switch);
-	assert_true(event->attr.task);
-	ky_perf_close(perf);
 	options = (struct ky_perf_options){.is_faults = true, .stack_bytes = 12288};
 	open_perf(&options);
 	event = fake_perf_find(SOFTWARE, MAJOR, 0, 0);

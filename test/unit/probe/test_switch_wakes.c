@@ -20,9 +20,8 @@
 #define MS UINT64_C(1000000)
 #define SECOND UINT64_C(1000000000)
 #define WINDOW KY_DUTY_WINDOW_NS_MIN
-#define KERNEL UINT64_C(0xffffffff81234560)
-#define SLEEPS 1u /* prev_state */
-#define RUNS 0u
+#define SLEEPS ((uint32_t)PERF_RECORD_MISC_SWITCH_OUT)
+#define PREEMPTED (SLEEPS | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
 #define NAME "ky-waker"
 
 static struct sample_list list;
@@ -79,12 +78,12 @@ static int teardown(void **state)
 }
 
 /* Returns when the first window ends. */
-static uint64_t open_windows(bool has_stacks)
+static uint64_t open_windows(void)
 {
 	const struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
 
 	assert_int_equal(ky_switch_windows_open(&windows, &how, false), 0);
-	ky_switch_windows_add_wakes(windows, pid_at, has_stacks);
+	ky_switch_windows_add_wakes(windows, pid_at);
 	/* What is opened for the process must not answer as for the tests. */
 	fake_perf.is_silent = true;
 	ky_switch_windows_start(windows, (pid_t)own_pid);
@@ -122,14 +121,14 @@ static struct ky_switch_interval interval_at(uint32_t frame)
 /* This thread waits from one time to another, and is woken in between by a thread of that id. */
 static void wait_for(uint64_t from_ns, uint64_t woken_ns, uint64_t to_ns, uint32_t by_tid)
 {
-	assert_true(fake_perf_goes(0, own_pid, own_tid, from_ns, SLEEPS, 0, KERNEL));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, from_ns, SLEEPS));
 	assert_true(fake_perf_wake(1, own_pid, by_tid, woken_ns, own_tid, 0));
-	assert_true(fake_perf_comes(0, 0, 0, to_ns, SLEEPS, own_tid));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, to_ns, 0));
 }
 
 static void wait__is_split_at_its_wake_up(void **state)
 {
-	uint64_t end_ns = open_windows(true), number;
+	uint64_t end_ns = open_windows();
 	struct ky_switch_interval interval;
 
 	(void)state;
@@ -142,15 +141,8 @@ static void wait__is_split_at_its_wake_up(void **state)
 	assert_int_equal(listed.sample.more, own_pid);
 	assert_memory_equal(&listed.frames[0], NAME, 6);
 	assert_true(sample_list_next(&list, &listed));
-	assert_int_equal(listed.sample.kind, KY_SAMPLE_KERNEL);
-	assert_int_equal(listed.sample.frame_count, 2);
-	/* A caller: the address that it returns to, less 1. */
-	assert_int_equal(listed.frames[1], KERNEL + 16 - 1);
-	number = listed.sample.value;
-	assert_true(sample_list_next(&list, &listed));
 	assert_int_equal(listed.sample.kind, KY_SAMPLE_SWITCHES);
-	assert_int_equal(listed.sample.flags,
-			 KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_WAKER | KY_SAMPLE_HAS_KERNEL);
+	assert_int_equal(listed.sample.flags, KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_WAKER);
 	interval = interval_at(0);
 	assert_int_equal(interval.begin_ns, T0 + MS);
 	assert_int_equal(interval.end_ns, T0 + 6 * MS);
@@ -161,22 +153,21 @@ static void wait__is_split_at_its_wake_up(void **state)
 	assert_int_equal(interval.by, KY_WOKEN_BY_THREAD);
 	assert_int_equal(interval.by_tid, own_tid);
 	assert_int_equal(interval.by_pid, own_pid);
-	assert_int_equal(listed.frames[KY_SWITCH_FRAMES + 1], number);
 }
 
 /* A timer, a device: nobody's name is told. */
 static void wait__ended_by_an_interrupt_has_no_waker(void **state)
 {
-	uint64_t end_ns = open_windows(true);
+	uint64_t end_ns = open_windows();
 	struct ky_switch_interval interval;
 
 	(void)state;
-	assert_true(fake_perf_goes(0, own_pid, own_tid, T0 + MS, SLEEPS, 0, KERNEL));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + MS, SLEEPS));
 	assert_true(fake_perf_wake(1, own_pid, own_tid, T0 + 2 * MS, own_tid, 0x08));
-	assert_true(fake_perf_comes(0, 0, 0, T0 + 3 * MS, SLEEPS, own_tid));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + 3 * MS, 0));
 	step_at(end_ns);
-	while (sample_list_next(&list, &listed) && listed.sample.kind != KY_SAMPLE_SWITCHES)
-		assert_int_equal(listed.sample.kind, KY_SAMPLE_KERNEL);
+	assert_true(sample_list_next(&list, &listed));
+	assert_int_equal(listed.sample.kind, KY_SAMPLE_SWITCHES);
 	interval = interval_at(0);
 	assert_int_equal(interval.by, KY_WOKEN_BY_INTERRUPT);
 	assert_int_equal(interval.by_tid, 0);
@@ -184,12 +175,12 @@ static void wait__ended_by_an_interrupt_has_no_waker(void **state)
 
 static void wait__of_who_would_go_on_is_all_ready(void **state)
 {
-	uint64_t end_ns = open_windows(true);
+	uint64_t end_ns = open_windows();
 	struct ky_switch_interval interval;
 
 	(void)state;
-	assert_true(fake_perf_goes(0, own_pid, own_tid, T0 + MS, RUNS, 0, KERNEL));
-	assert_true(fake_perf_comes(0, 0, 0, T0 + 3 * MS, SLEEPS, own_tid));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + MS, PREEMPTED));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + 3 * MS, 0));
 	step_at(end_ns);
 	assert_true(next_of(KY_SAMPLE_SWITCHES));
 	interval = interval_at(0);
@@ -197,79 +188,38 @@ static void wait__of_who_would_go_on_is_all_ready(void **state)
 	assert_int_equal(interval.runnable_min_ns, 2 * MS);
 }
 
-/* Without the kernel's stacks switches come from the process's own events, wake-ups beside them. */
-static void wait__has_its_wake_up_without_stacks_too(void **state)
-{
-	uint64_t end_ns = open_windows(false);
-	struct ky_switch_interval interval;
-
-	(void)state;
-	assert_false(fake_perf_goes(0, own_pid, own_tid, T0 + MS, SLEEPS, 0, KERNEL));
-	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + MS, PERF_RECORD_MISC_SWITCH_OUT));
-	assert_true(fake_perf_wake(1, own_pid, own_tid, T0 + 4 * MS, own_tid, 0));
-	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + 5 * MS, 0));
-	step_at(end_ns);
-	assert_true(next_of(KY_SAMPLE_SWITCHES));
-	interval = interval_at(0);
-	assert_int_equal(listed.sample.flags, KY_SAMPLE_STAMP_IS_NS | KY_SAMPLE_HAS_WAKER);
-	assert_in_range(interval.runnable_min_ns, MS - 5, MS);
-	assert_int_equal(interval.by, KY_WOKEN_BY_THREAD);
-}
-
-/* The filter is ranges: it has those whose numbers lie behind ours, too. */
+/* The filter is ranges: it has those whose numbers lie after ours, too. */
 static void others__between_our_numbers_are_left_out(void **state)
 {
-	uint64_t end_ns = open_windows(true);
+	uint64_t end_ns = open_windows();
 
 	(void)state;
-	/* Of another process. */
-	assert_true(fake_perf_goes(0, own_pid + 7, own_tid + 1, T0 + MS, SLEEPS, 0, KERNEL));
-	assert_true(fake_perf_comes(0, 0, 0, T0 + 2 * MS, SLEEPS, own_tid + 1));
-	/* Of ours, made since they were listed. */
-	assert_true(fake_perf_goes(0, own_pid, own_tid + 2, T0 + 3 * MS, SLEEPS, 0, KERNEL));
-	assert_true(fake_perf_comes(0, 0, 0, T0 + 4 * MS, SLEEPS, own_tid + 2));
-	/* Outside of it. */
-	assert_true(fake_perf_goes(0, own_pid, own_tid + KY_WAKE_ROOM + 1, T0 + 5 * MS, SLEEPS, 0,
-				   KERNEL));
-	assert_true(fake_perf_comes(0, 0, 0, T0 + 6 * MS, SLEEPS, own_tid + KY_WAKE_ROOM + 1));
+	assert_true(fake_perf_wake(0, own_pid, own_tid, T0 + MS, own_tid + 1, 0));
+	wait_for(T0 + 2 * MS, T0 + 3 * MS, T0 + 4 * MS, own_tid);
 	step_at(end_ns);
 	assert_true(next_of(KY_SAMPLE_SWITCHES));
-	assert_int_equal(listed.sample.tid, own_tid + 2);
+	assert_int_equal(listed.sample.tid, own_tid);
 	assert_false(next_of(KY_SAMPLE_SWITCHES));
 }
 
-/* The kernel is asked for nobody: no window, so that it is no time that was watched. */
-static void filter__that_is_refused_leaves_the_kernel_blind(void **state)
+static void filter__that_is_refused_leaves_the_switches(void **state)
 {
-	uint64_t end_ns;
+	const struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
 
 	(void)state;
-	/* Only once its tests are through. */
-	{
-		const struct ky_perf_options how = {.is_switches = true, .has_kernel = true};
-
-		assert_int_equal(ky_switch_windows_open(&windows, &how, false), 0);
-		ky_switch_windows_add_wakes(windows, pid_at, true);
-	}
+	assert_int_equal(ky_switch_windows_open(&windows, &how, false), 0);
+	ky_switch_windows_add_wakes(windows, pid_at);
 	fake_perf.is_silent = true;
 	ky_switch_windows_start(windows, (pid_t)own_pid);
+	/* Only once its tests are through. */
 	fake_perf.filter_error = -ENOMEM;
 	test_now.ns = T0;
-	assert_int_equal(ky_switch_windows_step(windows, &places), UINT64_MAX);
-	assert_false(fake_perf_goes(0, own_pid, own_tid, T0, SLEEPS, 0, KERNEL));
-	/* It is tried again after a second. */
-	fake_perf.filter_error = 0;
-	step_at(T0 + SECOND - 1);
-	assert_false(fake_perf_goes(0, own_pid, own_tid, T0, SLEEPS, 0, KERNEL));
-	step_at(T0 + SECOND);
-	end_ns = T0 + SECOND + WINDOW;
-	wait_for(T0 + SECOND + MS, T0 + SECOND + 2 * MS, T0 + SECOND + 3 * MS, own_tid);
-	step_at(end_ns);
+	assert_int_equal(ky_switch_windows_step(windows, &places), WINDOW);
+	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + MS, SLEEPS));
+	assert_true(fake_perf_switch(0, own_pid, own_tid, T0 + 2 * MS, 0));
+	step_at(T0 + WINDOW);
 	assert_true(next_of(KY_SAMPLE_SWITCHES));
-	assert_true(sample_list_next(&list, &listed));
-	assert_int_equal(listed.sample.tid, 0);
-	/* And the second before it stands for nothing. */
-	assert_int_equal(listed.sample.more, WINDOW);
+	assert_int_equal(interval_at(0).by, KY_WOKEN_UNKNOWN);
 }
 
 static void name__is_told_again_after_ten_seconds(void **state)
@@ -280,8 +230,8 @@ static void name__is_told_again_after_ten_seconds(void **state)
 		.interval = {.by = KY_WOKEN_BY_THREAD, .by_pid = own_pid, .by_tid = own_tid}};
 
 	(void)state;
-	ky_switch_wakes_open(&wakes, pid_at, true);
-	assert_int_equal(wakes.refusal, 0);
+	ky_switch_wakes_open(&wakes, pid_at);
+	assert_non_null(wakes.wakes);
 	ky_switch_wakes_name(&wakes, &list.ring, &pair, 1, T0);
 	assert_true(next_of(KY_SAMPLE_WAKER));
 	ky_switch_wakes_name(&wakes, &list.ring, &pair, 1, T0 + 10 * SECOND - 1);
@@ -294,68 +244,35 @@ static void name__is_told_again_after_ten_seconds(void **state)
 	assert_false(next_of(KY_SAMPLE_WAKER));
 }
 
-/* How soon a thread that is not covered makes them be listed: where it would not be seen at all,
- * five times as soon as where its wake-ups alone are missing. */
+/* How soon a thread that is not covered makes them be listed. */
 static void threads__are_listed_sooner_where_one_is_missing(void **state)
 {
-	static const struct {
-		bool has_stacks;
-		uint64_t stale_ns, ns;
-	} cases[] = {{true, 20 * MS, 100 * MS}, {false, 100 * MS, SECOND}};
+	const uint64_t stale_ns = 100 * MS;
 
 	(void)state;
-	for (uint32_t i = 0; i < 2; i++) {
-		ky_switch_wakes_open(&wakes, pid_at, cases[i].has_stacks);
-		assert_int_equal(ky_switch_wakes_has_switches(&wakes), cases[i].has_stacks);
-		ky_switch_wakes_window(&wakes, &places, T0);
-		assert_int_equal(wakes.listed_ns, T0);
-		assert_int_equal(wakes.listed_count, 1);
-		assert_int_equal(wakes.threads[0].tid, own_tid);
-		ky_switch_wakes_note(&wakes, own_tid);
-		assert_false(wakes.is_stale);
-		ky_switch_wakes_window(&wakes, &places, T0 + cases[i].ns - 1);
-		assert_int_equal(wakes.listed_ns, T0);
-		ky_switch_wakes_note(&wakes, own_tid + KY_WAKE_ROOM + 1);
-		assert_true(wakes.is_stale);
-		ky_switch_wakes_window(&wakes, &places, T0 + cases[i].stale_ns - 1);
-		assert_int_equal(wakes.listed_ns, T0);
-		ky_switch_wakes_window(&wakes, &places, T0 + cases[i].stale_ns);
-		assert_int_equal(wakes.listed_ns, T0 + cases[i].stale_ns);
-		assert_false(wakes.is_stale);
-		ky_switch_wakes_window(&wakes, &places, T0 + cases[i].stale_ns + cases[i].ns);
-		assert_int_equal(wakes.listed_ns, T0 + cases[i].stale_ns + cases[i].ns);
-		ky_switch_wakes_close(&wakes);
-	}
+	ky_switch_wakes_open(&wakes, pid_at);
+	ky_switch_wakes_window(&wakes, &places, T0);
+	assert_int_equal(wakes.listed_ns, T0);
+	assert_int_equal(wakes.thread_count, 1);
+	assert_int_equal(wakes.threads[0], own_tid);
+	ky_switch_wakes_note(&wakes, own_tid);
+	assert_false(wakes.is_stale);
+	ky_switch_wakes_window(&wakes, &places, T0 + SECOND - 1);
+	assert_int_equal(wakes.listed_ns, T0);
+	ky_switch_wakes_note(&wakes, own_tid + KY_WAKE_ROOM + 1);
+	assert_true(wakes.is_stale);
+	ky_switch_wakes_window(&wakes, &places, T0 + stale_ns - 1);
+	assert_int_equal(wakes.listed_ns, T0);
+	ky_switch_wakes_window(&wakes, &places, T0 + stale_ns);
+	assert_int_equal(wakes.listed_ns, T0 + stale_ns);
+	assert_false(wakes.is_stale);
+	ky_switch_wakes_window(&wakes, &places, T0 + stale_ns + SECOND);
+	assert_int_equal(wakes.listed_ns, T0 + stale_ns + SECOND);
 }
 
 static void count_one(void *ctx, const struct ky_perf_switch *what)
 {
 	*(uint32_t *)ctx += what->kind == KY_SWITCH_WOKEN;
-}
-
-static void count_any(void *ctx, const struct ky_perf_switch *what)
-{
-	(void)what;
-	(*(uint32_t *)ctx)++;
-}
-
-static void others__are_not_handed_out(void **state)
-{
-	uint32_t count = 0;
-	uint64_t lost;
-
-	(void)state;
-	ky_switch_wakes_open(&wakes, pid_at, true);
-	ky_switch_wakes_window(&wakes, &places, T0);
-	ky_switch_wakes_pause(&wakes, false);
-	assert_true(fake_perf_goes(0, own_pid + 7, own_tid + 1, T0, SLEEPS, 0, KERNEL));
-	assert_true(fake_perf_comes(0, 0, 0, T0 + 1, SLEEPS, own_tid + 1));
-	/* They cost as much. */
-	assert_int_equal(ky_switch_wakes_read(&wakes, count_any, &count, &lost), 2);
-	assert_int_equal(count, 0);
-	assert_true(fake_perf_goes(0, own_pid, own_tid + 1, T0 + 2, SLEEPS, 0, KERNEL));
-	(void)ky_switch_wakes_read(&wakes, count_any, &count, &lost);
-	assert_int_equal(count, 1);
 }
 
 /* The counters have all switches of the machine: those that were handed out are paid for by their
@@ -367,7 +284,7 @@ static void cost__is_of_what_was_not_handed_out(void **state)
 	uint64_t lost;
 
 	(void)state;
-	ky_switch_wakes_open(&wakes, pid_at, false);
+	ky_switch_wakes_open(&wakes, pid_at);
 	assert_int_equal(ky_switch_wakes_passed_ns(&wakes), 0);
 	counter = fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, 0);
 	assert_non_null(counter);
@@ -395,10 +312,8 @@ int main(void)
 		CASE(wait__is_split_at_its_wake_up),
 		CASE(wait__ended_by_an_interrupt_has_no_waker),
 		CASE(wait__of_who_would_go_on_is_all_ready),
-		CASE(wait__has_its_wake_up_without_stacks_too),
 		CASE(others__between_our_numbers_are_left_out),
-		CASE(others__are_not_handed_out),
-		CASE(filter__that_is_refused_leaves_the_kernel_blind),
+		CASE(filter__that_is_refused_leaves_the_switches),
 		CASE(name__is_told_again_after_ten_seconds),
 		CASE(threads__are_listed_sooner_where_one_is_missing),
 		CASE(cost__is_of_what_was_not_handed_out),

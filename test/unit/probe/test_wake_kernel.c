@@ -76,8 +76,6 @@ static void end_sleeper(struct sleeper *sleeper)
 struct seen {
 	uint32_t target, waker;
 	uint32_t by_waker, by_interrupt, others;
-	uint32_t came, went;
-	uint64_t kernel; /* where it went */
 	uint64_t first_ns, last_ns;
 };
 
@@ -86,17 +84,6 @@ static void on_wake(void *ctx, const struct ky_perf_switch *what)
 	struct seen *seen = ctx;
 
 	if (what->tid != seen->target)
-		return;
-	if (what->kind == KY_SWITCH_OUT) {
-		seen->went++;
-		seen->kernel = what->kernel;
-		return;
-	}
-	if (what->kind == KY_SWITCH_IN) {
-		seen->came++;
-		return;
-	}
-	if (what->kind == KY_SWITCH_PREEMPTED)
 		return;
 	assert_int_equal(what->kind, KY_SWITCH_WOKEN);
 	if (what->is_by_interrupt)
@@ -112,7 +99,7 @@ static void on_wake(void *ctx, const struct ky_perf_switch *what)
 static struct ky_wakes *open_or_skip(void)
 {
 	struct ky_wakes *wakes;
-	int err = ky_wakes_open(&wakes, true);
+	int err = ky_wakes_open(&wakes);
 
 	if (!err)
 		return wakes;
@@ -152,54 +139,8 @@ static void wakes__each_is_told_with_who_did_it(void **state)
 	assert_int_equal(ky_wakes_lost(wakes), 0);
 	assert_true(ky_wakes_passed_ns(wakes) > 0);
 	assert_int_equal(ky_wakes_pause(wakes, true), 0);
-	/* That it went to wait again may have been told until then. */
-	(void)ky_wakes_read(wakes, on_wake, &seen);
 	wake(&sleeper);
 	assert_int_equal(ky_wakes_read(wakes, on_wake, &seen), 0);
-	end_sleeper(&sleeper);
-	ky_wakes_close(wakes);
-}
-
-/* It waits in a read of a pipe, each time at the same place. */
-static void wakes__switches_come_with_the_stack_that_they_began_at(void **state)
-{
-	struct ky_wakes *wakes = open_or_skip();
-	const struct ky_kernel_stack *stack;
-	struct sleeper sleeper = {.tid = 0};
-	struct seen seen = {.target = 0};
-	uint64_t first;
-	uint32_t tid;
-
-	(void)state;
-	if (ky_wakes_switch_refusal(wakes)) {
-		print_message("# no stacks of the kernel are told here: %s\n",
-			      strerror(-ky_wakes_switch_refusal(wakes)));
-		ky_wakes_close(wakes);
-		skip();
-	}
-	begin_sleeper(&sleeper);
-	tid = seen.target = sleeper.tid;
-	assert_int_equal(ky_wakes_follow(wakes, &tid, 1), 0);
-	assert_int_equal(ky_wakes_pause(wakes, false), 0);
-	wake(&sleeper);
-	wait_for_wait(&sleeper);
-	(void)ky_wakes_read(wakes, on_wake, &seen);
-	first = seen.kernel;
-	assert_true(first != 0);
-	for (uint32_t i = 0; i < WAKES; i++)
-		wake(&sleeper);
-	wait_for_wait(&sleeper);
-	(void)ky_wakes_read(wakes, on_wake, &seen);
-	assert_int_equal(ky_wakes_pause(wakes, true), 0);
-	/* As often as it was woken, with the first time; a mutex on the way may be one more. */
-	assert_in_range(seen.came, WAKES + 1, 2 * WAKES);
-	assert_in_range(seen.went, WAKES + 1, 2 * WAKES);
-	assert_int_equal(seen.kernel, first);
-	stack = ky_kernel_stacks_find(ky_wakes_stacks(wakes), first);
-	assert_non_null(stack);
-	assert_in_range(stack->count, 3, KY_SWITCH_STACK_MAX);
-	for (uint32_t i = 0; i < stack->count; i++)
-		assert_true(stack->frames[i] >> 47 == 0x1ffff); /* the kernel's half */
 	end_sleeper(&sleeper);
 	ky_wakes_close(wakes);
 }
@@ -245,7 +186,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wakes__each_is_told_with_who_did_it),
 		cmocka_unit_test(wakes__filter_follows_threads_and_tells_of_timers),
-		cmocka_unit_test(wakes__switches_come_with_the_stack_that_they_began_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,7 +70,7 @@ static void covers__from_the_moment_the_filter_has_it(void **state)
 	const uint32_t both[2] = {own_tid, later};
 
 	(void)state;
-	assert_int_equal(ky_wakes_open(&wakes, true), 0);
+	assert_int_equal(ky_wakes_open(&wakes), 0);
 	test_now.ns = T0;
 	assert_int_equal(ky_wakes_follow(wakes, both, 1), 0);
 	assert_true(ky_wakes_covers(wakes, own_tid, T0));
@@ -84,31 +84,23 @@ static void covers__from_the_moment_the_filter_has_it(void **state)
 	assert_false(ky_wakes_covers(wakes, later, T0 + MS - 1));
 }
 
-/* Three events a CPU, each with the same ranges by its own field; room behind them for threads that
- * are made next. */
-static void filter__has_the_ranges_of_each_field(void **state)
+/* An event a CPU; room behind the ranges for threads that are made next. */
+static void filter__has_the_ranges_and_room_behind_them(void **state)
 {
 	const uint32_t tids[] = {100, 101, 102, 500};
-	struct fake_perf_event *event;
 	char text[128];
 
 	(void)state;
-	assert_int_equal(ky_wakes_open(&wakes, true), 0);
-	assert_int_equal(ky_wakes_switch_refusal(wakes), 0);
+	assert_int_equal(ky_wakes_open(&wakes), 0);
 	assert_int_equal(ky_wakes_follow(wakes, tids, 4), 0);
+	(void)snprintf(text, sizeof(text), "(pid >= 100 && pid <= %u) || (pid >= 500 && pid <= %u)",
+		       102 + KY_WAKE_ROOM, 500 + KY_WAKE_ROOM);
 	for (int cpu = 0; cpu < (int)FAKE_PERF_CPUS; cpu++) {
-		static const char *const fields[] = {"pid", "prev_pid", "next_pid"};
+		const struct fake_perf_event *event = fake_perf_find(PERF_TYPE_TRACEPOINT,
+								     FAKE_WAKING, cpu, 0);
 
-		for (uint32_t i = 0; i < 3; i++) {
-			event = fake_perf_find(PERF_TYPE_TRACEPOINT, i ? FAKE_SWITCH : FAKE_WAKING,
-					       cpu, i ? i - 1 : 0);
-			(void)snprintf(text, sizeof(text),
-				       "(%s >= 100 && %s <= %u) || (%s >= 500 && %s <= %u)",
-				       fields[i], fields[i], 102 + KY_WAKE_ROOM, fields[i],
-				       fields[i], 500 + KY_WAKE_ROOM);
-			assert_string_equal(event->filter, text);
-			assert_false(event->is_enabled);
-		}
+		assert_string_equal(event->filter, text);
+		assert_false(event->is_enabled);
 	}
 	/* Those that it has are no reason for another one. */
 	fake_perf.filter_error = -EINVAL;
@@ -121,17 +113,17 @@ static void filter__that_is_renewed_counts_at_once(void **state)
 	const uint32_t tids[] = {100, 500};
 
 	(void)state;
-	assert_int_equal(ky_wakes_open(&wakes, true), 0);
+	assert_int_equal(ky_wakes_open(&wakes), 0);
 	assert_int_equal(ky_wakes_pause(wakes, false), 0);
 	assert_int_equal(ky_wakes_follow(wakes, tids, 1), 0);
 	assert_int_equal(ky_wakes_follow(wakes, tids, 2), 0);
 	for (uint32_t i = 0; i < FAKE_PERF_CPUS; i++)
 		assert_true(
 			fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_WAKING, (int)i, 0)->is_enabled);
-	/* One of each kind a CPU, and the rings. */
-	assert_int_equal(fake_perf_open_count(), 4 * FAKE_PERF_CPUS);
+	/* One a CPU, and the rings. */
+	assert_int_equal(fake_perf_open_count(), 2 * FAKE_PERF_CPUS);
 	assert_int_equal(ky_wakes_pause(wakes, true), 0);
-	assert_false(fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_SWITCH, 0, 1)->is_enabled);
+	assert_false(fake_perf_find(PERF_TYPE_TRACEPOINT, FAKE_WAKING, 0, 0)->is_enabled);
 }
 
 static void refused__filter_covers_nobody(void **state)
@@ -139,7 +131,7 @@ static void refused__filter_covers_nobody(void **state)
 	const uint32_t tids[] = {100, 500};
 
 	(void)state;
-	assert_int_equal(ky_wakes_open(&wakes, true), 0);
+	assert_int_equal(ky_wakes_open(&wakes), 0);
 	assert_int_equal(ky_wakes_follow(wakes, tids, 1), 0);
 	fake_perf.filter_error = -ENOMEM;
 	assert_int_equal(ky_wakes_follow(wakes, tids, 2), -ENOMEM);
@@ -151,10 +143,10 @@ static void refused__is_what_opens_and_tells_nothing(void **state)
 {
 	(void)state;
 	fake_perf.is_silent = true;
-	assert_int_equal(ky_wakes_open(&wakes, true), -ENODATA);
+	assert_int_equal(ky_wakes_open(&wakes), -ENODATA);
 	assert_null(wakes);
 	fake_perf.open_error = -EACCES;
-	assert_int_equal(ky_wakes_open(&wakes, false), -EACCES);
+	assert_int_equal(ky_wakes_open(&wakes), -EACCES);
 	assert_int_equal(fake_perf_open_count(), 0);
 }
 
@@ -164,7 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(ranges__have_all_and_as_few_others_as_they_can),
 		CASE(covers__from_the_moment_the_filter_has_it),
-		CASE(filter__has_the_ranges_of_each_field),
+		CASE(filter__has_the_ranges_and_room_behind_them),
 		CASE(filter__that_is_renewed_counts_at_once),
 		CASE(refused__filter_covers_nobody),
 		CASE(refused__is_what_opens_and_tells_nothing),

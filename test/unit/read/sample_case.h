@@ -127,22 +127,6 @@ static inline void case_off_cpu_woken(struct read_case *c, uint64_t end_ns, uint
 	ky_trc_enc_u32(&c->enc, name);
 }
 
-/* With where in the kernel it began. */
-static inline void case_off_cpu_kernel(struct read_case *c, uint64_t end_ns, uint64_t duration_ns,
-				       uint32_t tid, uint8_t source, uint32_t kernel)
-{
-	CASE_EVENT(c, 909, "OffCpuEvent", end_ns, CASE_FIELD("tid", U32),
-		   CASE_FIELD("duration_ns", VARINT), CASE_FIELD("reason", U8),
-		   CASE_FIELD("weight", F64), CASE_FIELD("source", U8),
-		   CASE_FIELD("kernel_callchain", POOLED_STACK));
-	ky_trc_enc_u32(&c->enc, tid);
-	ky_trc_enc_varint(&c->enc, duration_ns);
-	ky_trc_enc_u8(&c->enc, 1);
-	ky_trc_enc_f64(&c->enc, 2.0);
-	ky_trc_enc_u8(&c->enc, source);
-	ky_trc_enc_u32(&c->enc, kernel);
-}
-
 static inline void case_off_window(struct read_case *c, uint64_t end_ns, uint64_t observed_ns,
 				   uint64_t stretch_ns)
 {
