@@ -4,8 +4,8 @@
 # file, and makes OUTPUT of ARCHIVE (a name in TARGET_DIR/release). After the first time it needs no
 # network.
 #
-# Every such archive carries Rust's standard library, and two of them in one program define the same
-# symbols twice: so all that is not ours (ky_*) becomes local.
+# Of Rust's standard library and the crates what is used stays, and all that is not ours (ky_*)
+# becomes local.
 set -eu
 manifest=$1
 target=$2

@@ -463,18 +463,12 @@ def signal_findings(build):
                 yield str(path), 1, f"{symbol} is not known to be safe in a signal handler"
 
 
-# Rust's: linked into the program alone, never into a host.
-FOREIGN_ARCHIVES = {"libkymo_toml.a"}
-
-
 def symbol_findings(build):
     """Our archives export ky_* and kymo_*, shared objects kymo_* alone."""
     folders = [build / "src", build / "adapters"]
     archives = [*build.glob("*.a"), *(path for folder in folders for path in folder.rglob("*.a"))]
     shared = [path for folder in folders for path in folder.rglob("*.so*") if path.is_file()]
     for path in archives:
-        if path.name in FOREIGN_ARCHIVES:
-            continue
         for symbol in exported(path):
             if not symbol.startswith(("ky_", "kymo_")):
                 yield str(path), 1, f"exports {symbol}: ours begin with ky_ or kymo_"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* toml_reader.h - the crate `toml` as a C function: src/cli/toml. Only in the program `kymo`.
+/* toml_reader.h - the crate `toml` as a C function (src/rust/src/toml_reader.rs).
  * Threads: any.   Memory: freed before it returns.
  */
 #ifndef KY_CLI_TOML_READER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* blaze.h - the crate `blazesym` behind C functions (blaze/src/lib.rs): DWARF, ELF symbols, inline
- * frames, Rust and C++ demangling.
+/* blaze.h - the crate `blazesym` behind C functions (src/rust/src/blaze.rs): DWARF, ELF symbols,
+ * inline frames, Rust and C++ demangling.
  *
  * What a damaged file makes of it: an error, or a panic that is caught and ends that look-up. The
  * caller has looked at the file first (object_file.h), because an allocation that fails would end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Names, source lines and inline frames of addresses in one ELF file.
-//! The C side is `ship/symbol/blaze.h`.
+//! The C side is `symbol/blaze.h`.
 
 use std::ffi::{c_char, OsStr};
 use std::fmt::{self, Write};
@@ -14,7 +14,7 @@ use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 const UNREADABLE: i32 = -1;
 const PANICKED: i32 = -2;
 
-/// Longer names and paths are cut: a symbol of a hostile file may unfold without end.
+/// Longer names and paths of rows are cut: a symbol of a hostile file may unfold without end.
 const TEXT_BYTES_MAX: usize = 4096;
 const DEPTH_MAX: usize = 256;
 
@@ -41,11 +41,12 @@ type RowFn = unsafe extern "C" fn(ctx: *mut std::ffi::c_void, row: *const Row);
 /// Text that refuses to grow beyond a limit.
 struct Bounded {
     text: String,
+    bytes_max: usize,
 }
 
 impl Write for Bounded {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        let mut room = TEXT_BYTES_MAX - self.text.len();
+        let mut room = self.bytes_max - self.text.len();
         if part.len() <= room {
             self.text.push_str(part);
             return Ok(());
@@ -59,9 +60,9 @@ impl Write for Bounded {
 }
 
 /// The name as people write it, without the hash; what is not mangled stays as it is.
-fn demangle(symbol: &str) -> String {
-    let mut out = Bounded { text: String::new() };
-    if symbol.len() > TEXT_BYTES_MAX {
+fn demangle(symbol: &str, bytes_max: usize) -> String {
+    let mut out = Bounded { text: String::new(), bytes_max };
+    if symbol.len() > bytes_max {
         let _ = out.write_str(symbol);
     } else if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
         let _ = write!(out, "{rust:#}");
@@ -105,7 +106,7 @@ struct Teller {
 
 impl Teller {
     fn row(&mut self, name: &str, info: Option<&CodeInfo<'_>>, start: u64, code_bytes: u64) {
-        let name = demangle(name);
+        let name = demangle(name, TEXT_BYTES_MAX);
         let (file, line) = path_of(info);
         let row = Row {
             name: name.as_ptr().cast(),
@@ -207,7 +208,7 @@ pub extern "C" fn ky_blaze_quiet() {
     panic::set_hook(Box::new(|_| {}));
 }
 
-/// Demangles one symbol. Returns bytes written, without a NUL.
+/// Demangles one symbol. Returns bytes written, without a NUL; what does not fit is cut.
 ///
 /// # Safety
 /// `symbol` has `symbol_bytes` bytes, `out` room for `capacity`.
@@ -220,13 +221,9 @@ pub unsafe extern "C" fn ky_blaze_demangle(
 ) -> usize {
     // SAFETY: by the contract above.
     let bytes = unsafe { std::slice::from_raw_parts(symbol, symbol_bytes) };
-    let text = panic::catch_unwind(|| demangle(&String::from_utf8_lossy(bytes)));
+    let text = panic::catch_unwind(|| demangle(&String::from_utf8_lossy(bytes), capacity));
     let Ok(text) = text else { return 0 };
-    let mut count = text.len().min(capacity);
-    while !text.is_char_boundary(count) {
-        count -= 1;
-    }
-    // SAFETY: count <= capacity, by the contract above.
-    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), out, count) };
-    count
+    // SAFETY: demangle() returns at most `capacity` bytes.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), out, text.len()) };
+    text.len()
 }
