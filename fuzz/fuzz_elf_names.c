@@ -3,7 +3,7 @@
  */
 #include "fuzz_target.h"
 
-#include <symbol/demangle.h>
+#include <symbol/blaze.h>
 #include <symbol/task_names.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t byte_count)
 	memcpy(&address, bytes, sizeof(address));
 	bytes += sizeof(address);
 	byte_count -= sizeof(address);
-	count = ky_demangle((const char *)bytes, byte_count, first, sizeof(first));
-	FUZZ_CHECK(count < sizeof(first) && strlen(first) == count);
+	count = ky_blaze_demangle((const char *)bytes, byte_count, first, sizeof(first));
+	FUZZ_CHECK(count <= sizeof(first));
 	if (ky_task_names_open_memory(&names, bytes, byte_count) < 0)
 		return 0;
 	count = ky_task_name(names, address, first, sizeof(first));

@@ -33,7 +33,10 @@ int ky_blaze_find(const struct ky_blaze *blaze, uint64_t address, ky_symbol_fn t
 /* From here on a caught panic prints nothing. */
 void ky_blaze_quiet(void);
 
-/* Returns bytes written, no NUL behind them. */
+/* A symbol as people write it: without hash and disambiguators. One that is not mangled, is
+ * malformed or longer than capacity stays as it is. Returns bytes written, without a NUL: at most
+ * capacity, what does not fit is cut; 0: a panic was caught.
+ * Threads: any. */
 size_t ky_blaze_demangle(const char *symbol, size_t symbol_bytes, char *out, size_t capacity);
 
 #endif

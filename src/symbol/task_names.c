@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
-#include <symbol/demangle.h>
+#include <symbol/blaze.h>
 #include <symbol/task_names.h>
 #include <symbol/task_type.h>
 #include <string.h>
@@ -169,6 +169,16 @@ static void push(struct walk *walk, uint64_t address, uint32_t depth)
 	walk->queue_count++;
 }
 
+/* walk->symbol into walk->text. */
+static bool demangle(struct walk *walk, size_t symbol_bytes)
+{
+	size_t bytes = ky_blaze_demangle(walk->symbol, symbol_bytes, walk->text,
+					 sizeof(walk->text) - 1);
+
+	walk->text[bytes] = '\0';
+	return bytes > 0;
+}
+
 /* A function that is called, or stands in the table: what its symbols say, and whether to go on
  * there. */
 static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
@@ -192,7 +202,7 @@ static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 		/* Cheap test first: most of what is on the way names no task. */
 		if (strstr(walk->symbol, "4task") == NULL && strstr(walk->symbol, "task..") == NULL)
 			continue;
-		if (ky_demangle(walk->symbol, bytes, walk->text, sizeof(walk->text)) == 0)
+		if (!demangle(walk, bytes))
 			continue;
 		bytes = ky_task_type(walk->text, &type, &is_cell);
 		if (bytes > 0) {
@@ -464,7 +474,5 @@ size_t ky_function_name(struct ky_task_names *names, uint64_t code_address, char
 	bytes = ky_elf_symbol_name(names->elf, symbol, walk->symbol, sizeof(walk->symbol));
 	if (bytes == 0)
 		return 0;
-	if (ky_demangle(walk->symbol, bytes, walk->text, sizeof(walk->text)) > 0)
-		return append(out, 0, capacity, walk->text);
-	return append(out, 0, capacity, walk->symbol);
+	return append(out, 0, capacity, demangle(walk, bytes) ? walk->text : walk->symbol);
 }
