@@ -332,9 +332,13 @@ static void walk__asks_no_kernel_in_a_sandbox(void **state)
 /* ---- code without unwind data ---- */
 
 #if defined(__x86_64__)
-/* With a frame of its own, with something else in rbp, and with what looks like a frame. */
+/* With a frame of its own, with something else in rbp, and with what looks like a frame. The byte
+ * before them is no instruction: else, where the function before ends at their very first byte, the
+ * tables read the first of them as plain code and nothing is guessed. */
 __attribute__((used)) static uint64_t *stack_elsewhere;
 __asm__(".text\n"
+	".byte 0x06\n"
+	".balign 64\n"
 	"stack_framed: push %rbp\n mov %rsp, %rbp\n call *%rdi\n pop %rbp\n ret\n"
 	".balign 64\n"
 	"stack_spoilt: push %rbp\n push %rbp\n push %rbp\n mov $0x1234567, %rbp\n call *%rdi\n"
