@@ -193,14 +193,36 @@ static void drain__counts_agree_over_threads_and_rotation(void **state)
 	assert_int_equal(tally.polls, tally.ends);
 }
 
+/* The address sanitizer of LLVM 14 does not release its allocator's locks in a forked child: one
+ * that the drain thread held at the fork stays locked. The C library's allocator does. */
+static void skip_where_a_forked_child_cannot_allocate(void)
+{
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+	print_message("# the address sanitizer's allocator may stay locked in a forked child\n");
+	skip();
+#endif
+#endif
+}
+
+static void skip_where_a_child_cannot_start_threads(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	print_message("# the thread sanitizer does not support threads in a forked child\n");
+	skip();
+#endif
+}
+
 static void fork__child_leaves_the_parents_trace_alone(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	struct kymo_recorder_status status_now = {.size = sizeof(status_now)};
-	struct kymo_recorder *recorder = open_recorder(&options);
+	struct kymo_recorder *recorder;
 	struct tally tally;
 
 	(void)state;
+	skip_where_a_forked_child_cannot_allocate();
+	recorder = open_recorder(&options);
 	emit_polls(5, 0, 100);
 	/* One child emits before it closes what it inherited, the other closes at once. */
 	for (int is_emitting = 0; is_emitting < 2; is_emitting++) {
@@ -225,14 +247,6 @@ static void fork__child_leaves_the_parents_trace_alone(void **state)
 	assert_int_equal(tally.other_task, 0);
 }
 
-static void skip_where_a_child_cannot_start_threads(void)
-{
-#if defined(__SANITIZE_THREAD__)
-	print_message("# the thread sanitizer does not support threads in a forked child\n");
-	skip();
-#endif
-}
-
 static void fork__child_that_reopens_writes_its_own_trace(void **state)
 {
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
@@ -243,6 +257,7 @@ static void fork__child_that_reopens_writes_its_own_trace(void **state)
 
 	(void)state;
 	skip_where_a_child_cannot_start_threads();
+	skip_where_a_forked_child_cannot_allocate();
 	recorder = open_recorder(&options);
 	emit_polls(5, 0, 100);
 	child = fork();
@@ -328,6 +343,7 @@ static void trace_file__holds_the_whole_and_a_child_has_its_own(void **state)
 
 	(void)state;
 	skip_where_a_child_cannot_start_threads();
+	skip_where_a_forked_child_cannot_allocate();
 	snprintf(path, sizeof(path), "%s/one.trc", directory);
 	options.trace_file = path;
 	options.flags = KYMO_RECORDER_STREAM;
