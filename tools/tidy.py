@@ -66,12 +66,8 @@ INCLUDE_TABLE = {
 # Includes that the table forbids and that stand until they are mended.
 INCLUDE_DEBTS = {
     "src/agent/ring_dump.c": ("src/cli/cli.h",),
-    "src/agent/run_drain.h": ("src/cli/run_options.h",),
     "src/agent/run_output.c": ("src/session/run_say.h",),
-    "src/agent/run_output.h": ("src/cli/run_options.h",),
-    "src/agent/run_sampler.h": ("src/session/run_child.h", "src/cli/run_options.h"),
     "src/agent/run_trigger.c": ("src/session/run_say.h",),
-    "src/agent/run_trigger.h": ("src/cli/run_options.h",),
     "src/edit/end_stacks.c": ("src/cli/cli.h", "src/report/frames_text.h", "src/cli/progress.h"),
     "src/edit/end_stacks.h": ("src/drain/cut.h",),
     "src/edit/rewrite.c": ("src/cli/cli.h", "src/cli/progress.h"),
@@ -81,8 +77,6 @@ INCLUDE_DEBTS = {
     "src/report/report_text.h": ("src/edit/trace_symbols.h",),
     "src/report/task_places.c": ("src/cli/cli.h", "src/edit/trace_symbols.h"),
     "src/report/watched_text.h": ("src/edit/trace_symbols.h",),
-    "src/session/run_environment.h": ("src/cli/run_options.h",),
-    "src/session/run_rings.h": ("src/cli/run_options.h",),
 }
 NOT_INCLUDED = ("test", "bench", "fuzz")
 TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE

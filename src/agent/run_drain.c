@@ -14,7 +14,7 @@ static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 
 static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain **out)
 {
-	const struct ky_run_options *options = run->options;
+	const struct ky_agent_options *options = run->options;
 	struct ky_drain_options drain = {.image = run->image,
 					 .image_bytes = run->image_bytes,
 					 .name = ky_ring_names_text,
@@ -26,7 +26,7 @@ static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain 
 					 .count_thread = count_thread,
 					 .count_ctx = run,
 					 .source = run->source,
-					 .retain = &options->profile.retain};
+					 .retain = &options->retain};
 	int err = ky_drain_open(out, &drain);
 
 	for (size_t i = 0; err >= 0 && i < options->output.metadata_count; i++)
@@ -80,7 +80,7 @@ static void open_resources(struct ky_run_drain *run)
 
 static void look_at_resources(struct ky_run_drain *run, uint64_t now_ns)
 {
-	uint64_t started_ns = run->options->sampling.resource_ms * UINT64_C(1000000);
+	uint64_t started_ns = run->options->resource_ms * UINT64_C(1000000);
 	uint32_t looks = run->resources.looks;
 
 	(void)ky_resource_step(&run->resources, &run->proc,

@@ -11,7 +11,6 @@
 #ifndef KY_AGENT_RUN_DRAIN_H
 #define KY_AGENT_RUN_DRAIN_H
 
-#include <cli/run_options.h>
 #include <agent/run_output.h>
 #include <drain/cut.h>
 #include <ring/ring_view.h>
@@ -20,7 +19,7 @@
 #include <symbol/ring_names.h>
 
 struct ky_run_drain {
-	const struct ky_run_options *options;
+	const struct ky_agent_options *options;
 	const uint8_t *image;
 	size_t image_bytes;
 	int fd;                           /* of the ring, open for writing */

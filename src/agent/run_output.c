@@ -31,13 +31,14 @@ static void keep_error(struct ky_run_outputs *shared, int err)
 static int open_store(struct ky_run_output *output)
 {
 	struct ky_run_outputs *shared = output->shared;
-	const struct ky_run_options *options = shared->options;
+	const struct ky_agent_options *options = shared->options;
 	char errbuf[512] = "";
 	struct ky_store_options store = {.file = options->output.file,
 					 .file_further_pid = shared->has_file ? output->pid : 0,
 					 .directory = options->output.directory,
-					 .service = options->service != NULL ? options->service :
-									       output->service,
+					 .service = options->output.service != NULL ?
+							    options->output.service :
+							    output->service,
 					 .run = output->run_name,
 					 .stage = &options->output.stage,
 					 .segment_bytes_max = options->output.segment_bytes_max,
@@ -108,7 +109,7 @@ static int begin(struct ky_run_output *output)
 static void tell_write_error(const struct ky_run_output *output, int err)
 {
 	struct ky_run_outputs *shared = output->shared;
-	const struct ky_run_options *options = shared->options;
+	const struct ky_agent_options *options = shared->options;
 	char why[KY_DISK_ROOM_BYTES];
 
 	keep_error(shared, err);
@@ -156,8 +157,8 @@ int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
 int ky_run_output_cut(struct ky_run_output *output, struct ky_cut_options *options,
 		      const char *reason, struct ky_cut_report *report)
 {
-	const struct ky_run_options *run = output->shared->options;
-	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 1];
+	const struct ky_agent_options *run = output->shared->options;
+	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 1];
 	size_t i;
 	int err;
 

@@ -10,8 +10,8 @@
 #ifndef KY_AGENT_RUN_OUTPUT_H
 #define KY_AGENT_RUN_OUTPUT_H
 
+#include <agent/agent_options.h>
 #include <ring/ring_progress.h>
-#include <cli/run_options.h>
 #include <drain/cut.h>
 #include <ship/background.h>
 #include <ship/store.h>
@@ -20,7 +20,7 @@
 
 /* What all processes of a session share. */
 struct ky_run_outputs {
-	const struct ky_run_options *options;
+	const struct ky_agent_options *options;
 	int first_error; /* 0: none */
 	bool said_trouble, said_full;
 	bool has_file; /* single file: a process has the name as it was given */

@@ -22,7 +22,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 struct ky_run_sampler {
-	const struct ky_run_options *options;
+	const struct ky_sampling_options *options;
 	struct ky_perf_options how;
 	struct ky_perf *perf; /* NULL: not running */
 	int refusal;          /* -errno of perf_event; 0: none */
@@ -41,8 +41,7 @@ struct ky_run_sampler {
 
 static bool uses_perf(const struct ky_run_sampler *sampler)
 {
-	return sampler->options->sampling.hz &&
-	       sampler->options->sampling.source != KY_RUN_SOURCE_TIMERS;
+	return sampler->options->hz && sampler->options->source != KY_SAMPLING_TIMERS;
 }
 
 static uint32_t pid_at(const void *ctx, uint32_t i)
@@ -64,7 +63,7 @@ static void init_duty(struct ky_run_sampler *sampler)
 	ky_perf_close(perf);
 }
 
-int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options)
+int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_sampling_options *options)
 {
 	const struct ky_perf_options switches = {.is_switches = true, .has_kernel = true};
 	struct ky_run_sampler *sampler = ky_alloc(sizeof(*sampler));
@@ -73,7 +72,7 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 	if (!sampler)
 		return -ENOMEM;
 	sampler->options = options;
-	sampler->how = (struct ky_perf_options){.rate_hz = options->sampling.hz,
+	sampler->how = (struct ky_perf_options){.rate_hz = options->hz,
 						.stack_bytes = STACK_BYTES,
 						.has_kernel = true,
 						.is_at_exec = true};
@@ -81,7 +80,7 @@ int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options
 		sampler->refusal = ky_perf_test(&sampler->how);
 	if (uses_perf(sampler) && !sampler->refusal)
 		init_duty(sampler);
-	if (!options->sampling.is_without_switches)
+	if (!options->is_without_switches)
 		(void)ky_switch_windows_open(&sampler->switches, &switches, false);
 	ky_switch_windows_add_wakes(sampler->switches, pid_at);
 	return 0;
@@ -105,7 +104,7 @@ static uint8_t open_events(void *ctx, pid_t pid)
 
 	if (is_sampled) {
 		sampler->refusal = ky_perf_open(&sampler->perf, &sampler->how, pid);
-		sampler->rate_hz = sampler->options->sampling.hz;
+		sampler->rate_hz = sampler->options->hz;
 	}
 	/* With what the samples' rings leave of the memory that one may lock. */
 	ky_switch_windows_start(sampler->switches, pid);
@@ -118,7 +117,7 @@ static void tell_child(void *ctx, uint8_t is_sampled)
 {
 	struct ky_run_sampler *sampler = ctx;
 
-	if (sampler->options->sampling.source == KY_RUN_SOURCE_PERF)
+	if (sampler->options->source == KY_SAMPLING_PERF)
 		is_sampled = 1;
 	if (is_sampled && sampler->variable)
 		memcpy(sampler->variable, KY_SAMPLE_VARIABLE "=0", sizeof(KY_SAMPLE_VARIABLE "=0"));
@@ -223,7 +222,7 @@ static int add(void *ctx)
 	open_area(sampled, adding->fd);
 	if (!sampled->area)
 		return 0;
-	if (adding->sampler->options->sampling.hz)
+	if (adding->sampler->options->hz)
 		open_class(sampled, adding->fd, KY_SAMPLES_CPU, &sampled->cpu);
 	if (sampled->cpu.slot_count)
 		describe(adding->sampler, sampled);
@@ -240,7 +239,7 @@ void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *s
 	struct adding adding = {sampler, sampled, fd};
 
 	if (!sampler || sampler->count == SAMPLED_MAX ||
-	    (!sampler->options->sampling.hz && !sampler->switches))
+	    (!sampler->options->hz && !sampler->switches))
 		return;
 	(void)ky_ring_guard(areas, 1, add, &adding);
 	sampler->sampled[sampler->count++] = sampled;
@@ -372,7 +371,7 @@ static void tell_lost(struct ky_run_sampler *sampler)
 
 static int attach_samples(struct ky_run_sampler *sampler, uint32_t pid)
 {
-	if (!sampler->options->sampling.hz || sampler->refusal)
+	if (!sampler->options->hz || sampler->refusal)
 		return sampler->refusal;
 	if (!uses_perf(sampler))
 		return -ENOTSUP;
@@ -385,7 +384,7 @@ static int attach_samples(struct ky_run_sampler *sampler, uint32_t pid)
 		sampler->perf = NULL;
 		return sampler->refusal;
 	}
-	sampler->rate_hz = sampler->options->sampling.hz;
+	sampler->rate_hz = sampler->options->hz;
 	return 0;
 }
 
@@ -482,9 +481,7 @@ static uint32_t wanted_rate(const struct ky_run_sampler *sampler)
 	for (uint32_t i = 0; i < sampler->count; i++) {
 		uint32_t wanted = sampler->sampled[i]->wanted_hz;
 
-		wanted = wanted == KY_SETTING_OFF ? 0 :
-			 wanted                   ? wanted :
-						    sampler->options->sampling.hz;
+		wanted = wanted == KY_SETTING_OFF ? 0 : wanted ? wanted : sampler->options->hz;
 		if (wanted > rate_hz)
 			rate_hz = wanted;
 	}

@@ -9,11 +9,11 @@
 #ifndef KY_AGENT_RUN_SAMPLER_H
 #define KY_AGENT_RUN_SAMPLER_H
 
+#include <agent/agent_options.h>
 #include <ring/ring_guard.h>
-#include <session/run_child.h>
-#include <cli/run_options.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <wire/ring_image.h>
 #include <wire/sample_area.h>
 
@@ -40,10 +40,18 @@ struct ky_run_sampled *ky_run_sampled_find(struct ky_run_sampled *const *sampled
 bool ky_run_sampled_has_gate(const struct ky_run_sampled *sampled, uint32_t gate);
 
 /* options: must stay. Returns 0, -ENOMEM; that nothing can be sampled is no error. */
-int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_run_options *options);
+int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_sampling_options *options);
 void ky_run_sampler_close(struct ky_run_sampler *sampler);
 
-/* Opens the events for CMD while it waits; see run_child.h. */
+/* What is to be done between the fork and the exec of CMD, to watch it from its first instruction
+ * on: `parent` while the child waits, then `child`, in it, with what parent returned. */
+struct ky_run_gate {
+	uint8_t (*parent)(void *ctx, pid_t pid);
+	void (*child)(void *ctx, uint8_t verdict);
+	void *ctx;
+};
+
+/* Opens the events for CMD while it waits. */
 struct ky_run_gate ky_run_sampler_gate(struct ky_run_sampler *sampler, char *variable);
 
 /* Opens the events for all threads of a process that runs already. Returns 0, also where none are

@@ -52,7 +52,7 @@ struct ky_run_trigger {
 	uint64_t watched[WATCHED_WORDS];
 };
 
-bool ky_run_trigger_needs_events(const struct ky_run_options *run)
+bool ky_run_trigger_needs_events(const struct ky_agent_options *run)
 {
 	for (size_t i = 0; i < run->triggers.rule_count; i++)
 		if (ky_rule_needs_events(&run->triggers.rules[i]))
@@ -103,7 +103,7 @@ static void count_undumped(struct ky_run_trigger *trigger, uint64_t fired_ns,
 /* Beside the traces, not among them: what reads a directory of traces takes everything in it. */
 static void make_path(struct ky_run_trigger *trigger, struct dump *dump)
 {
-	const struct ky_run_options *run = trigger->options.run;
+	const struct ky_agent_options *run = trigger->options.run;
 	char directory[KY_DUMP_PATH_BYTES - KY_DUMP_NAME_BYTES], name[KY_DUMP_NAME_BYTES];
 	const char *output = run->output.file != NULL ? run->output.file : run->output.directory;
 	size_t bytes = strlen(output);
@@ -198,8 +198,8 @@ static void on_firing(void *ctx, const struct ky_firing *firing)
 /* In a process of its own. */
 static int make_dump(const struct ky_run_trigger *trigger, const struct dump *dump, bool is_dead)
 {
-	const struct ky_run_options *run = trigger->options.run;
-	struct ky_cut_pair pairs[KY_RUN_METADATA_MAX + 3u];
+	const struct ky_agent_options *run = trigger->options.run;
+	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 3u];
 	struct ky_ring_dump *job = ky_alloc(sizeof(*job));
 	struct ky_cut_options *cut;
 	char span[KY_OUT_CELL_BYTES];
@@ -359,7 +359,7 @@ void ky_run_trigger_finish(struct ky_run_trigger *trigger, bool is_dead)
 
 int ky_run_trigger_open(struct ky_run_trigger **out, const struct ky_run_trigger_options *options)
 {
-	const struct ky_run_options *run = options->run;
+	const struct ky_agent_options *run = options->run;
 	struct ky_run_trigger *trigger = ky_alloc(sizeof(*trigger));
 	uint64_t unusable = 0;
 	char errbuf[256] = "";

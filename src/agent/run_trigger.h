@@ -9,15 +9,15 @@
 #ifndef KY_AGENT_RUN_TRIGGER_H
 #define KY_AGENT_RUN_TRIGGER_H
 
+#include <agent/agent_options.h>
 #include <ring/ring_finder.h>
-#include <cli/run_options.h>
 #include <drain/drain.h>
 #include <sys/types.h>
 
 struct ky_run_trigger;
 
 struct ky_run_trigger_options {
-	const struct ky_run_options *run;
+	const struct ky_agent_options *run;
 	const struct ky_open_ring *ring; /* lives as long as the trigger */
 	const char *service;
 	uint32_t pid;
@@ -42,6 +42,6 @@ void ky_run_trigger_finish(struct ky_run_trigger *trigger, bool is_dead);
 void ky_run_trigger_close(struct ky_run_trigger *trigger);
 
 /* Do the rules need the events themselves? */
-bool ky_run_trigger_needs_events(const struct ky_run_options *run);
+bool ky_run_trigger_needs_events(const struct ky_agent_options *run);
 
 #endif

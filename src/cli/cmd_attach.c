@@ -125,25 +125,24 @@ static void find_directory(struct attachment *attachment)
 
 static void choose_places(struct attachment *attachment)
 {
-	const struct ky_run_options *options = &attachment->options;
+	const struct ky_session_options *options = &attachment->options.session;
 	struct ky_attach_request *request = &attachment->request;
 
-	request->service = options->service;
-	request->ring_bytes = options->ring.bytes;
-	request->is_streaming = !options->is_flight;
-	request->ring_directory = options->ring.directory;
-	if (options->profile_name)
-		request->gates = (KYMO_GATES_DEFAULT | options->profile.gates_set) &
-				 ~options->profile.gates_clear;
+	request->service = options->agent.output.service;
+	request->ring_bytes = options->ring_bytes;
+	request->is_streaming = !options->agent.is_flight;
+	request->ring_directory = options->ring_directory;
+	if (attachment->options.profile_name)
+		request->gates = (KYMO_GATES_DEFAULT | options->gates_set) & ~options->gates_clear;
 	if (!attachment->is_staying)
 		return;
 	/* Said outright, so that both look at the same place whatever its environment says. */
-	if (!options->ring.directory)
+	if (!options->ring_directory)
 		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory),
 			 "/dev/shm/kymo-%u", attachment->process.uid);
 	else
 		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory), "%s",
-			 options->ring.directory);
+			 options->ring_directory);
 	request->ring_directory = attachment->ring_directory;
 	find_directory(attachment);
 	do
@@ -190,7 +189,8 @@ static void say_attached_json(const struct attachment *attachment, unsigned long
 	begin_json(&out, attachment);
 	ky_json_number(&out, "task_types", tables);
 	ky_json_text(&out, "service", found.path[0] ? found.service : "");
-	ky_json_text(&out, "mode", attachment->options.is_flight ? "flight" : "stream");
+	ky_json_text(&out, "mode",
+		     attachment->options.session.agent.is_flight ? "flight" : "stream");
 	ky_json_text(&out, "ring", found.path);
 	ky_json_flag(&out, "is_staying", attachment->is_staying);
 	print_json(&out);
@@ -203,7 +203,7 @@ static void say_attached(const struct attachment *attachment)
 
 	if (attachment->is_json)
 		say_attached_json(attachment, tables);
-	if (attachment->options.is_quiet || attachment->is_json)
+	if (attachment->options.session.agent.is_quiet || attachment->is_json)
 		return;
 	(void)printf("process %u is recorded: %lu task types; a thread was borrowed for %" PRIu64
 		     " us\n",
@@ -232,18 +232,19 @@ static void take_descriptors(void)
  * namespace have other numbers here than their ring says. */
 static void start_sampling(struct attachment *attachment)
 {
-	const struct ky_run_options *options = &attachment->options;
+	const struct ky_session_options *options = &attachment->options.session;
 	bool is_outside = attachment->is_staying && !is_in_another(attachment, "pid");
-	bool is_asked = options->sampling.has_hz || options->profile.has_sample_hz ||
-			options->sampling.source == KY_RUN_SOURCE_TIMERS;
+	bool is_asked = attachment->options.has_hz ||
+			options->agent.sampling.source == KY_SAMPLING_TIMERS;
 
 	take_descriptors();
-	if (is_outside && ky_run_sampler_open(&attachment->sampler, &attachment->options) == 0 &&
+	if (is_outside &&
+	    ky_run_sampler_open(&attachment->sampler, &options->agent.sampling) == 0 &&
 	    ky_run_sampler_attach(attachment->sampler, attachment->pid) == 0)
 		return;
 	/* A signal handler in somebody's process is something that he asks for. */
-	if (is_asked && options->sampling.source != KY_RUN_SOURCE_PERF)
-		attachment->request.sample_hz = options->sampling.hz;
+	if (is_asked && options->agent.sampling.source != KY_SAMPLING_PERF)
+		attachment->request.sample_hz = options->agent.sampling.hz;
 }
 
 static int make_tables(void *ctx)
@@ -350,7 +351,7 @@ static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 	ky_run_rings_totals(rings, &totals);
 	if (attachment->is_json)
 		say_trace_json(attachment, &totals);
-	else if (!attachment->options.is_quiet)
+	else if (!attachment->options.session.agent.is_quiet)
 		(void)printf("trace: %s (%" PRIu64 " events, %" PRIu64 " records lost, %" PRIu64
 			     " dropped)\n",
 			     totals.trace_path, totals.event_count, totals.lost_count,
@@ -363,7 +364,7 @@ static int stay(struct attachment *attachment)
 	struct ky_run_rings *rings;
 	int status = KY_EXIT_TROUBLE;
 
-	if (ky_run_rings_open(&rings, &attachment->options, attachment->seen_directory,
+	if (ky_run_rings_open(&rings, &attachment->options.session, attachment->seen_directory,
 			      attachment->request.session) != 0) {
 		ky_cli_error("no memory");
 		return status;
@@ -406,13 +407,13 @@ static int attach(struct attachment *attachment)
 int ky_cmd_attach(int argc, char **argv)
 {
 	static struct attachment attachment;
-	const struct ky_run_options *options = &attachment.options;
+	const struct ky_session_options *options = &attachment.options.session;
 	int status = ky_attach_options_parse(&attachment.options, &attachment.pid,
 					     &attachment.is_json, argc, argv);
 
 	if (status != KY_EXIT_OK)
 		return status;
-	attachment.is_staying = !options->is_flight || options->triggers.rule_count > 0;
+	attachment.is_staying = !options->agent.is_flight || options->agent.triggers.rule_count > 0;
 	status = attach(&attachment);
 	ky_run_sampler_close(attachment.sampler);
 	ky_process_close(&attachment.process);
@@ -446,7 +447,7 @@ static void say_detached(const struct attachment *attachment, const struct ky_fo
 		ky_json_text(&out, "ring", ring->path);
 		ky_json_flag(&out, "is_ring_removed", is_removed);
 		print_json(&out);
-	} else if (!attachment->options.is_quiet) {
+	} else if (!attachment->options.session.agent.is_quiet) {
 		(void)printf("process %u is as it was; a thread was borrowed for %" PRIu64 " us\n",
 			     attachment->pid, attachment->answer.stopped_ns / 1000);
 	}
@@ -517,7 +518,7 @@ int ky_cmd_detach(int argc, char **argv)
 
 	if (status != KY_EXIT_OK)
 		return status;
-	attachment.options.is_quiet = ky_cli_is_quiet();
+	attachment.options.session.agent.is_quiet = ky_cli_is_quiet();
 	status = detach(&attachment);
 	ky_process_close(&attachment.process);
 	return status;

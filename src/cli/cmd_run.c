@@ -54,7 +54,7 @@ struct session {
 
 static void say(const struct session *session, const char *subject, const char *text)
 {
-	if (!session->options.is_quiet)
+	if (!session->options.session.agent.is_quiet)
 		ky_run_say("%s %s", subject, text);
 }
 
@@ -78,6 +78,7 @@ static bool check_target(struct session *session)
 
 static void prepare(struct session *session)
 {
+	const struct ky_session_options *options = &session->options.session;
 	struct ky_ring_keep_result kept;
 	char errbuf[768] = "";
 	int err;
@@ -85,16 +86,15 @@ static void prepare(struct session *session)
 	session->is_recording = check_target(session);
 	if (!session->is_recording)
 		return;
-	err = ky_run_environment_open(&session->environment, &session->options, errbuf,
-				      sizeof(errbuf));
+	err = ky_run_environment_open(&session->environment, options, errbuf, sizeof(errbuf));
 	if (err == 0) {
-		err = ky_run_rings_open(&session->rings, &session->options,
+		err = ky_run_rings_open(&session->rings, options,
 					session->environment.ring_directory,
 					session->environment.session);
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
-	if (err == 0 && ky_run_sampler_open(&session->sampler, &session->options) == 0)
+	if (err == 0 && ky_run_sampler_open(&session->sampler, &options->agent.sampling) == 0)
 		ky_run_rings_sample(session->rings, session->sampler);
 	if (err == 0) {
 		(void)ky_ring_keep(
@@ -163,12 +163,12 @@ static void tell_refusal(struct session *session)
 		    "recorded" INSTEAD);
 		break;
 	case KY_RUN_STATUS_REFUSED:
-		if (!session->options.is_quiet)
+		if (!session->options.session.agent.is_quiet)
 			ky_run_say("%s is not recorded: %s", command, reason);
 		break;
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 	case KY_RUN_STATUS_OTHER:
-		if (!session->options.is_quiet)
+		if (!session->options.session.agent.is_quiet)
 			ky_run_say("%s has Tokio in a form that kymo does not know (%s); it is not "
 				   "recorded",
 				   command, reason);
@@ -209,7 +209,7 @@ static void tell_waiting(struct session *session)
 		return;
 	session->said_waiting = true;
 	ky_run_rings_totals(session->rings, &totals);
-	if (!session->options.is_quiet)
+	if (!session->options.session.agent.is_quiet)
 		ky_run_say(
 			"%s ended; still recording %u process%s that it started (pid %u), Ctrl-C "
 			"ends the recording",
@@ -278,7 +278,7 @@ static void tell_lost(const struct session *session, const struct ky_run_totals 
 	else if (totals->write_error != 0)
 		snprintf(out + used, out_bytes - used, " (the trace could not be written: %s)",
 			 kymo_error_text(totals->write_error));
-	else if (!session->options.is_flight)
+	else if (!session->options.session.agent.is_flight)
 		snprintf(out + used, out_bytes - used, " (--ring-bytes gives more room)");
 }
 
@@ -294,12 +294,13 @@ static void tell_result(struct session *session)
 			tell_refusal(session);
 		return;
 	}
-	if (session->options.is_quiet)
+	if (session->options.session.agent.is_quiet)
 		return;
 	if (totals.process_count > 1)
 		snprintf(processes, sizeof(processes),
-			 session->options.output.file != NULL ? " in %u files, one a process" :
-								" of %u processes",
+			 session->options.session.agent.output.file != NULL ?
+				 " in %u files, one a process" :
+				 " of %u processes",
 			 totals.process_count);
 	if (totals.lost_count == 0 && totals.dropped_count == 0)
 		snprintf(lost, sizeof(lost), "nothing lost");

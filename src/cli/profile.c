@@ -6,7 +6,6 @@
 #include <base/quantity.h>
 #include <cli/cli.h>
 #include <cli/moment.h>
-#include <cli/run_options.h>
 #include <cli/toml_reader.h>
 #include <errno.h>
 #include <fcntl.h>

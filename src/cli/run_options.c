@@ -3,6 +3,7 @@
 
 #include <base/quantity.h>
 #include <cli/cli.h>
+#include <cli/profile.h>
 #include <cli/shared_options.h>
 #include <ship/output_place.h>
 #include <errno.h>
@@ -118,14 +119,14 @@ static void parse_mode(struct ky_run_options *options, const char *text)
 
 	if (!is_one_of(text, names, 2, &which))
 		ky_option_error("--mode is stream or flight, not '%s'", text);
-	options->is_flight = which == 1;
+	options->session.agent.is_flight = which == 1;
 }
 
 static void parse_sampler(struct ky_sampling_options *sampling, const char *text)
 {
-	static const char *const names[] = {[KY_RUN_SOURCE_ANY] = "auto",
-					    [KY_RUN_SOURCE_PERF] = "perf",
-					    [KY_RUN_SOURCE_TIMERS] = "timers"};
+	static const char *const names[] = {[KY_SAMPLING_ANY] = "auto",
+					    [KY_SAMPLING_PERF] = "perf",
+					    [KY_SAMPLING_TIMERS] = "timers"};
 
 	if (!is_one_of(text, names, 3, &sampling->source))
 		ky_option_error("--sampler is auto, perf or timers, not '%s'", text);
@@ -170,7 +171,8 @@ static void parse_trigger(struct ky_trigger_options *triggers, const char *text)
 
 static error_t parse_output(int key, char *text, struct ky_run_options *options)
 {
-	struct ky_output_options *output = &options->output;
+	struct ky_agent_options *agent = &options->session.agent;
+	struct ky_output_options *output = &agent->output;
 
 	switch (key) {
 	case 'o':
@@ -194,10 +196,10 @@ static error_t parse_output(int key, char *text, struct ky_run_options *options)
 			   &output->total_bytes_max);
 		return 0;
 	case KEY_TRIGGER:
-		parse_trigger(&options->triggers, text);
+		parse_trigger(&agent->triggers, text);
 		return 0;
 	case KEY_DUMP_DIR:
-		options->triggers.dump_directory = text;
+		agent->triggers.dump_directory = text;
 		if (text[0] == '\0' || strlen(text) >= KY_DISK_PATH_BYTES)
 			ky_option_error("--dump-dir is a directory, of at most %u bytes",
 					KY_DISK_PATH_BYTES - 1);
@@ -209,35 +211,36 @@ static error_t parse_output(int key, char *text, struct ky_run_options *options)
 
 static error_t parse_sampling(int key, const char *text, struct ky_run_options *options)
 {
-	struct ky_sampling_options *sampling = &options->sampling;
+	struct ky_session_options *session = &options->session;
+	struct ky_agent_options *agent = &session->agent;
 
 	switch (key) {
 	case KEY_SAMPLE:
-		sampling->has_hz = true;
-		if (!ky_setting_rate(text, &sampling->hz))
+		options->has_hz = true;
+		if (!ky_setting_rate(text, &agent->sampling.hz))
 			ky_option_error("--sample is samples a second, 1 to 1000, or off, not '%s'",
 					text);
 		return 0;
 	case KEY_SAMPLER:
-		parse_sampler(sampling, text);
+		parse_sampler(&agent->sampling, text);
 		return 0;
 	case KEY_SWITCHES:
-		parse_switches(sampling, text);
+		parse_switches(&agent->sampling, text);
 		return 0;
 	case KEY_RESOURCES:
-		sampling->has_resource_ms = true;
-		if (!ky_setting_interval(text, &sampling->resource_ms))
+		options->has_resource_ms = true;
+		if (!ky_setting_interval(text, &agent->resource_ms))
 			ky_option_error("--resources is a duration from 1s to 1h, or off, not '%s'",
 					text);
 		return 0;
 	case KEY_SAMPLE_BYTES:
 		parse_size("sample-bytes", text, KY_SAMPLE_BYTES_MIN, KY_SAMPLE_BYTES_MAX,
-			   "from 64K to 256M", &sampling->bytes);
+			   "from 64K to 256M", &session->sample_bytes);
 		return 0;
 	case KEY_ALLOC:
-		sampling->has_alloc_bytes = true;
-		sampling->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
-		if (text && !ky_setting_alloc(text, &sampling->alloc_bytes))
+		options->has_alloc_bytes = true;
+		session->alloc_bytes = KYMO_ALLOC_BYTES_DEFAULT;
+		if (text && !ky_setting_alloc(text, &session->alloc_bytes))
 			ky_option_error("--alloc is a size from 1K to 1G, or off, not '%s'", text);
 		return 0;
 	default:
@@ -259,7 +262,7 @@ static error_t parse_recording(int key, char *text, struct argp_state *state)
 		parse_mode(options, text);
 		return 0;
 	case 's':
-		options->service = text;
+		options->session.agent.output.service = text;
 		if (text[0] == '\0')
 			ky_option_error("--service is a name");
 		return 0;
@@ -270,14 +273,14 @@ static error_t parse_recording(int key, char *text, struct argp_state *state)
 		return 0;
 	case KEY_RING_BYTES:
 		parse_size("ring-bytes", text, 128u << 10, UINT64_C(4) << 30, "from 128K to 4G",
-			   &options->ring.bytes);
+			   &options->session.ring_bytes);
 		return 0;
 	case KEY_RING_DIR:
-		options->ring.directory = text;
-		if (text[0] != '/' || strlen(text) >= KY_RUN_RING_DIRECTORY_BYTES)
+		options->session.ring_directory = text;
+		if (text[0] != '/' || strlen(text) >= KY_RING_DIRECTORY_BYTES)
 			ky_option_error(
 				"--ring-dir is an absolute path of at most %u bytes, not '%s'",
-				KY_RUN_RING_DIRECTORY_BYTES - 1, text);
+				KY_RING_DIRECTORY_BYTES - 1, text);
 		return 0;
 	default:
 		if (parse_output(key, text, options) == 0)
@@ -303,8 +306,6 @@ static bool is_directory(const char *path)
 /* By the name, which then says the compression: readers of the name believe it. */
 static void choose_stage(struct ky_output_options *output, const char *suffix)
 {
-	if (output->has_stage)
-		return;
 	if (strcmp(suffix, ".zst") == 0)
 		ky_stage_zstd(&output->stage, 1);
 	else if (strcmp(suffix, ".gz") == 0)
@@ -382,7 +383,7 @@ static void check_place(const struct ky_output_options *output)
 	ky_option_error("--output: %s", why);
 }
 
-static void choose_output(struct ky_output_options *output)
+static void choose_output(struct ky_output_options *output, bool has_stage)
 {
 	const char *suffix = ky_trace_file_suffix(output->directory), *why;
 
@@ -399,7 +400,8 @@ static void choose_output(struct ky_output_options *output)
 				strlen(output->directory), KY_STORE_DIRECTORY_BYTES - 1);
 	if (suffix != NULL) {
 		output->file = output->directory;
-		choose_stage(output, suffix);
+		if (!has_stage)
+			choose_stage(output, suffix);
 		why = misfit(output, suffix);
 		if (why != NULL)
 			ky_option_error("--output %s: %s", output->file, why);
@@ -410,59 +412,63 @@ static void choose_output(struct ky_output_options *output)
 /* What the command line says itself goes before the preset; its rules come on top of others. */
 static void choose_profile(struct ky_run_options *options)
 {
-	struct ky_sampling_options *sampling = &options->sampling;
-	struct ky_profile *profile = &options->profile;
+	struct ky_session_options *session = &options->session;
+	struct ky_agent_options *agent = &session->agent;
+	static struct ky_profile profile; /* large */
 	char text[KY_PROFILE_WHY_BYTES] = "";
 
 	if (options->profile_name == NULL)
 		return;
-	if (ky_profile_load(profile, options->profile_name, text) != 0)
+	if (ky_profile_load(&profile, options->profile_name, text) != 0)
 		ky_option_error("--profile %s", text);
-	for (size_t i = 0; i < profile->rule_count; i++) {
-		ky_rule_format(&profile->rules[i], text, sizeof(text));
-		add_rules(&options->triggers, "--profile", text);
+	for (size_t i = 0; i < profile.rule_count; i++) {
+		ky_rule_format(&profile.rules[i], text, sizeof(text));
+		add_rules(&agent->triggers, "--profile", text);
 	}
-	if (options->ring.bytes == 0)
-		options->ring.bytes = profile->ring_bytes;
-	if (!sampling->has_hz && profile->has_sample_hz)
-		sampling->hz = profile->sample_hz;
-	if (!sampling->has_alloc_bytes)
-		sampling->alloc_bytes = profile->alloc_bytes;
-	else if (!sampling->alloc_bytes)
-		profile->gates_set &= ~(uint32_t)KYMO_GATE_ALLOC;
-	if (!sampling->has_resource_ms && profile->has_resource_ms)
-		sampling->resource_ms = profile->resource_ms;
+	agent->retain = profile.retain;
+	session->gates_set = profile.gates_set;
+	session->gates_clear = profile.gates_clear;
+	if (session->ring_bytes == 0)
+		session->ring_bytes = profile.ring_bytes;
+	if (!options->has_hz && profile.has_sample_hz)
+		agent->sampling.hz = profile.sample_hz;
+	options->has_hz |= profile.has_sample_hz;
+	if (!options->has_alloc_bytes)
+		session->alloc_bytes = profile.alloc_bytes;
+	else if (!session->alloc_bytes)
+		session->gates_set &= ~(uint32_t)KYMO_GATE_ALLOC;
+	if (!options->has_resource_ms && profile.has_resource_ms)
+		agent->resource_ms = profile.resource_ms;
 }
 
 static int parse(const struct argp *argp, unsigned flags, struct words *words, int argc,
 		 char **argv)
 {
 	struct ky_run_options *options = words->options;
+	struct ky_session_options *session = &options->session;
+	struct ky_agent_options *agent = &session->agent;
 	const char *rules = getenv("KYMO_TRIGGERS");
-	bool is_flight = options->is_flight;
 	int code;
 
-	memset(options, 0, sizeof(*options));
-	options->is_flight = is_flight;
-	options->output.directory = KY_RUN_DIRECTORY;
-	options->sampling.hz = KY_RUN_SAMPLE_HZ;
-	options->sampling.resource_ms = KY_RUN_RESOURCE_MS;
+	agent->output.directory = KY_RUN_DIRECTORY;
+	agent->sampling.hz = KY_RUN_SAMPLE_HZ;
+	agent->resource_ms = KY_RUN_RESOURCE_MS;
 	code = ky_option_parse(argp, argc, argv, flags, words);
 	if (code)
 		return code;
-	options->is_quiet = ky_cli_is_quiet();
-	options->output.stage = words->compression.stage;
-	options->output.has_stage = words->compression.is_chosen;
-	options->output.metadata_count = words->metadata.count;
-	memcpy(options->output.metadata, words->metadata.pairs,
+	agent->is_quiet = ky_cli_is_quiet();
+	agent->output.stage = words->compression.stage;
+	options->has_stage = words->compression.is_chosen;
+	agent->output.metadata_count = words->metadata.count;
+	memcpy(agent->output.metadata, words->metadata.pairs,
 	       words->metadata.count * sizeof(words->metadata.pairs[0]));
-	choose_output(&options->output);
+	choose_output(&agent->output, options->has_stage);
 	if (rules != NULL)
-		add_rules(&options->triggers, "KYMO_TRIGGERS", rules);
+		add_rules(&agent->triggers, "KYMO_TRIGGERS", rules);
 	choose_profile(options);
 	/* Allocations come in bursts, and each has an end. */
-	if (options->sampling.alloc_bytes && !options->sampling.bytes)
-		options->sampling.bytes = KY_RUN_ALLOC_SAMPLE_BYTES;
+	if (session->alloc_bytes && !session->sample_bytes)
+		session->sample_bytes = KY_RUN_ALLOC_SAMPLE_BYTES;
 	return KY_EXIT_OK;
 }
 
@@ -518,7 +524,7 @@ int ky_run_options_parse(struct ky_run_options *out, int argc, char **argv)
 		0};
 	struct words words = {.options = out};
 
-	out->is_flight = false;
+	*out = (struct ky_run_options){.session.agent.is_flight = false};
 	return parse(&argp, ARGP_IN_ORDER, &words, argc, argv);
 }
 
@@ -548,10 +554,11 @@ static error_t parse_attach(int key, char *text, struct argp_state *state)
 
 static bool has_output(const struct ky_run_options *options)
 {
-	const struct ky_output_options *output = &options->output;
+	const struct ky_agent_options *agent = &options->session.agent;
+	const struct ky_output_options *output = &agent->output;
 
-	return output->metadata_count || output->has_stage || options->profile_name ||
-	       options->triggers.dump_directory || output->rotate_interval_ns ||
+	return output->metadata_count || options->has_stage || options->profile_name ||
+	       agent->triggers.dump_directory || output->rotate_interval_ns ||
 	       output->segment_bytes_max || output->total_bytes_max ||
 	       strcmp(output->directory, KY_RUN_DIRECTORY) != 0;
 }
@@ -581,13 +588,14 @@ int ky_attach_options_parse(struct ky_run_options *out, uint32_t *pid, bool *is_
 		0,
 		0};
 	struct words words = {.options = out};
+	const struct ky_agent_options *agent = &out->session.agent;
 	int code;
 
-	out->is_flight = true;
+	*out = (struct ky_run_options){.session.agent.is_flight = true};
 	code = parse(&argp, 0, &words, argc, argv);
 	*pid = words.pid;
 	*is_json = words.is_json;
-	if (!code && out->is_flight && !out->triggers.rule_count && has_output(out))
+	if (!code && agent->is_flight && !agent->triggers.rule_count && has_output(out))
 		ky_option_error("in flight mode kymo does not stay to write: `kymo dump PID -o "
 				"FILE` makes a trace; or give --trigger or --mode stream");
 	return code;

@@ -7,7 +7,7 @@
 #include <cli/input.h>
 #include <base/out_text.h>
 #include <ring/ring_finder.h>
-#include <cli/run_options.h>
+#include <session/session_options.h>
 #include <edit/trace_symbols.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -533,9 +533,9 @@ static error_t parse_ring(int key, char *text, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	if (text[0] == '\0')
 		ky_option_error("--ring-dir is a directory");
-	if (strlen(text) >= KY_RUN_RING_DIRECTORY_BYTES)
+	if (strlen(text) >= KY_RING_DIRECTORY_BYTES)
 		ky_option_error("--ring-dir has %zu bytes, and may have %u", strlen(text),
-				KY_RUN_RING_DIRECTORY_BYTES - 1);
+				KY_RING_DIRECTORY_BYTES - 1);
 	query->ring_directory = text;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #ifndef KY_SESSION_RUN_CHILD_H
 #define KY_SESSION_RUN_CHILD_H
 
+#include <agent/run_sampler.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,15 +25,6 @@ struct ky_run_child {
 	bool was_interrupted; /* a terminating signal came after CMD's end */
 	sigset_t saved_mask;
 	struct sigaction saved_child_action, saved_pipe_action, saved_size_action;
-};
-
-/* What is to be done between the fork and the exec, for whoever wants to watch CMD from its first
- * instruction on: `parent` while the child waits, then `child`, in it, with what parent returned.
- */
-struct ky_run_gate {
-	uint8_t (*parent)(void *ctx, pid_t pid);
-	void (*child)(void *ctx, uint8_t verdict);
-	void *ctx;
 };
 
 /* Starts argv with this environment.

@@ -130,7 +130,7 @@ static bool is_own(const char *variable)
 /* Ours come first, so that close() knows which strings it allocated: up to the first NULL-able one.
  */
 static int build_variables(struct ky_run_environment *environment,
-			   const struct ky_run_options *options, const char *preload_value)
+			   const struct ky_session_options *options, const char *preload_value)
 {
 	char session[20], ring_bytes[24], sample_bytes[24], sample[16], parent[16], alloc[24];
 	size_t count = 0, at = 0;
@@ -143,7 +143,7 @@ static int build_variables(struct ky_run_environment *environment,
 	if (environment->variables == NULL)
 		return -ENOMEM;
 	snprintf(session, sizeof(session), "%016llx", (unsigned long long)environment->session);
-	snprintf(ring_bytes, sizeof(ring_bytes), "%llu", (unsigned long long)options->ring.bytes);
+	snprintf(ring_bytes, sizeof(ring_bytes), "%llu", (unsigned long long)options->ring_bytes);
 	err = add_variable(&environment->variables[at++], "LD_PRELOAD", preload_value);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SESSION", session);
@@ -156,25 +156,26 @@ static int build_variables(struct ky_run_environment *environment,
 	snprintf(parent, sizeof(parent), "%d", (int)getpid());
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_STATUS_PARENT", parent);
-	if (err == 0 && options->service != NULL)
-		err = add_variable(&environment->variables[at++], "KYMO_SERVICE", options->service);
-	if (err == 0 && options->ring.bytes != 0)
+	if (err == 0 && options->agent.output.service != NULL)
+		err = add_variable(&environment->variables[at++], "KYMO_SERVICE",
+				   options->agent.output.service);
+	if (err == 0 && options->ring_bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_RING_BYTES", ring_bytes);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_MODE",
-				   options->is_flight ? "flight" : "stream");
-	snprintf(sample, sizeof(sample), "%u", options->sampling.hz);
+				   options->agent.is_flight ? "flight" : "stream");
+	snprintf(sample, sizeof(sample), "%u", options->agent.sampling.hz);
 	if (err == 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SAMPLE", sample);
 	if (err == 0)
 		environment->sample_variable = environment->variables[at - 1];
 	snprintf(sample_bytes, sizeof(sample_bytes), "%llu",
-		 (unsigned long long)options->sampling.bytes);
-	if (err == 0 && options->sampling.bytes != 0)
+		 (unsigned long long)options->sample_bytes);
+	if (err == 0 && options->sample_bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_SAMPLE_BYTES",
 				   sample_bytes);
-	snprintf(alloc, sizeof(alloc), "%llu", (unsigned long long)options->sampling.alloc_bytes);
-	if (err == 0 && options->sampling.alloc_bytes != 0)
+	snprintf(alloc, sizeof(alloc), "%llu", (unsigned long long)options->alloc_bytes);
+	if (err == 0 && options->alloc_bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_ALLOC", alloc);
 	if (err != 0)
 		return err;
@@ -187,7 +188,7 @@ static int build_variables(struct ky_run_environment *environment,
 /* As the recorder takes it, but the same one after a change of the working directory. */
 static int choose_ring_directory(const char *wish, char *out, size_t out_bytes)
 {
-	char here[KY_RUN_RING_DIRECTORY_BYTES] = "";
+	char here[KY_RING_DIRECTORY_BYTES] = "";
 	int bytes;
 
 	if (wish != NULL && wish[0] != '\0' && wish[0] != '/' && !getcwd(here, sizeof(here)))
@@ -200,10 +201,10 @@ static int choose_ring_directory(const char *wish, char *out, size_t out_bytes)
 }
 
 static int prepare_directories(struct ky_run_environment *environment,
-			       const struct ky_run_options *options, char *errbuf,
+			       const struct ky_session_options *options, char *errbuf,
 			       size_t errbuf_bytes)
 {
-	const char *wish = options->ring.directory;
+	const char *wish = options->ring_directory;
 	int err;
 
 	if (wish == NULL)
@@ -237,7 +238,8 @@ static int prepare_directories(struct ky_run_environment *environment,
 }
 
 int ky_run_environment_open(struct ky_run_environment *environment,
-			    const struct ky_run_options *options, char *errbuf, size_t errbuf_bytes)
+			    const struct ky_session_options *options, char *errbuf,
+			    size_t errbuf_bytes)
 {
 	char preload_value[2048];
 	int err;

@@ -13,14 +13,14 @@
 #ifndef KY_SESSION_RUN_ENVIRONMENT_H
 #define KY_SESSION_RUN_ENVIRONMENT_H
 
-#include <cli/run_options.h>
+#include <session/session_options.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct ky_run_environment {
 	uint64_t session;
 	char preload[512];
-	char ring_directory[KY_RUN_RING_DIRECTORY_BYTES];
+	char ring_directory[KY_RING_DIRECTORY_BYTES];
 	char status_directory[300];
 	int status_fd;         /* holds its lock */
 	char *sample_variable; /* one of them: KYMO_SAMPLE=HZ */
@@ -30,7 +30,7 @@ struct ky_run_environment {
 /* Returns 0; or -errno / KYMO_E_* with one sentence in errbuf about why nothing can be recorded
  * here. */
 int ky_run_environment_open(struct ky_run_environment *environment,
-			    const struct ky_run_options *options, char *errbuf,
+			    const struct ky_session_options *options, char *errbuf,
 			    size_t errbuf_bytes);
 
 /* Where libkymo-preload.so is: KYMO_PRELOAD, beside this program, or where it was installed.

@@ -65,7 +65,7 @@ struct ky_run_ended_child {
 
 /* All rings of a session. */
 struct ky_run_rings {
-	const struct ky_run_options *options;
+	const struct ky_session_options *options;
 	struct ky_run_directory names;
 	char directory[512];
 	uint64_t session, pid_namespace;

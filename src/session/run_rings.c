@@ -16,7 +16,7 @@
 
 #define ANONYMOUS_NAME "(anonymous)"
 
-int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
+int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options *options,
 		      const char *directory, uint64_t session)
 {
 	struct ky_run_rings *rings = ky_alloc(sizeof(*rings));
@@ -25,7 +25,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *op
 	if (rings == NULL)
 		return -ENOMEM;
 	rings->options = options;
-	rings->outputs.options = options;
+	rings->outputs.options = &options->agent;
 	rings->session = session;
 	ky_run_directory_init(&rings->names, rings->directory);
 	ky_run_scan_open(&rings->looks, ky_now_ns(CLOCK_MONOTONIC));
@@ -201,7 +201,8 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
-	bool is_quiet = rings->options->is_flight && rings->options->triggers.rule_count == 0;
+	bool is_quiet = rings->options->agent.is_flight &&
+			rings->options->agent.triggers.rule_count == 0;
 
 	return ky_run_scan_pace_ns(&rings->looks, is_quiet, now_ns);
 }
@@ -260,9 +261,9 @@ void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals 
 		out->live_pid = rings->rings[i]->pid;
 	}
 	slash = strrchr(out->trace_path, '/');
-	if (rings->options->output.file != NULL && out->process_count > 0)
+	if (rings->options->agent.output.file != NULL && out->process_count > 0)
 		snprintf(out->trace_path, sizeof(out->trace_path), "%s",
-			 rings->options->output.file);
+			 rings->options->agent.output.file);
 	else if (out->process_count > 1 && slash != NULL)
 		*slash = '\0'; /* several runs: the directory above them */
 }

@@ -10,7 +10,7 @@
 #ifndef KY_SESSION_RUN_RINGS_H
 #define KY_SESSION_RUN_RINGS_H
 
-#include <cli/run_options.h>
+#include <session/session_options.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,7 +34,7 @@ struct ky_run_totals {
 };
 
 /* directory: where the recorders put their ring files. Returns 0, -ENOMEM. */
-int ky_run_rings_open(struct ky_run_rings **out, const struct ky_run_options *options,
+int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options *options,
 		      const char *directory, uint64_t session);
 void ky_run_rings_close(struct ky_run_rings *rings);
 

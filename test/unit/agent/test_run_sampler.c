@@ -166,7 +166,7 @@ uint64_t ky_switch_windows_rate(const struct ky_switch_windows *switches)
 /* ---- a ring ---- */
 
 struct case_ {
-	struct ky_run_options options;
+	struct ky_sampling_options options;
 	struct ky_run_sampler *sampler;
 	struct ky_sample_class_head head;
 	struct ky_ring_header image;
@@ -184,8 +184,8 @@ static struct case_ *open_case(void)
 	open_count = 0;
 	refused_hz[0] = refused_hz[1] = 0;
 	switches_per_s = 0;
-	c->options.sampling.hz = 99;
-	c->options.sampling.is_without_switches = true;
+	c->options.hz = 99;
+	c->options.is_without_switches = true;
 	assert_int_equal(ky_run_sampler_open(&c->sampler, &c->options), 0);
 	gate = ky_run_sampler_gate(c->sampler, NULL);
 	assert_true(gate.parent(gate.ctx, 7));

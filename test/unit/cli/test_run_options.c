@@ -13,6 +13,7 @@
 #define REFUSED 125
 
 static struct ky_run_options options;
+static const struct ky_agent_options *const agent = &options.session.agent;
 static char said[1024];
 static char words[WORDS_MAX][600];
 static char *argv[WORDS_MAX + 1];
@@ -73,9 +74,9 @@ static void run_options__options_after_the_command_are_its_own(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("run -q prog -o x --mode flight -- y"), 0);
-	assert_true(options.is_quiet);
-	assert_false(options.is_flight);
-	assert_string_equal(options.output.directory, "kymo-traces");
+	assert_true(agent->is_quiet);
+	assert_false(agent->is_flight);
+	assert_string_equal(agent->output.directory, "kymo-traces");
 	assert_string_equal(options.command[0], "prog");
 	assert_string_equal(options.command[5], "--");
 	assert_string_equal(options.command[6], "y");
@@ -90,49 +91,49 @@ static void run_options__every_option_reaches_its_place(void **state)
 	assert_int_equal(parse("run --mode flight -o d -s svc --ring-bytes 64M --ring-dir /r "
 			       "--rotate-interval 5m -m k=v=w c"),
 			 0);
-	assert_true(options.is_flight);
-	assert_string_equal(options.output.directory, "d");
-	assert_string_equal(options.service, "svc");
-	assert_int_equal(options.ring.bytes, 64 << 20);
-	assert_string_equal(options.ring.directory, "/r");
-	assert_int_equal(options.output.rotate_interval_ns, UINT64_C(300000000000));
-	assert_int_equal(options.output.metadata_count, 1);
-	assert_string_equal(options.output.metadata[0].key, "k");
-	assert_string_equal(options.output.metadata[0].value, "v=w");
-	assert_int_equal(options.sampling.alloc_bytes, 0);
+	assert_true(agent->is_flight);
+	assert_string_equal(agent->output.directory, "d");
+	assert_string_equal(agent->output.service, "svc");
+	assert_int_equal(options.session.ring_bytes, 64 << 20);
+	assert_string_equal(options.session.ring_directory, "/r");
+	assert_int_equal(agent->output.rotate_interval_ns, UINT64_C(300000000000));
+	assert_int_equal(agent->output.metadata_count, 1);
+	assert_string_equal(agent->output.metadata[0].key, "k");
+	assert_string_equal(agent->output.metadata[0].value, "v=w");
+	assert_int_equal(options.session.alloc_bytes, 0);
 	assert_int_equal(parse("run --alloc c"), 0);
-	assert_int_equal(options.sampling.alloc_bytes, 512 << 10);
-	assert_int_equal(options.sampling.bytes, 8 << 20);
+	assert_int_equal(options.session.alloc_bytes, 512 << 10);
+	assert_int_equal(options.session.sample_bytes, 8 << 20);
 	assert_string_equal(options.command[0], "c");
 	assert_int_equal(parse("run --alloc=64K --sample-bytes 1M c"), 0);
-	assert_int_equal(options.sampling.alloc_bytes, 64 << 10);
-	assert_int_equal(options.sampling.bytes, 1 << 20);
+	assert_int_equal(options.session.alloc_bytes, 64 << 10);
+	assert_int_equal(options.session.sample_bytes, 1 << 20);
 	assert_int_equal(parse("run --alloc=off c"), 0);
-	assert_int_equal(options.sampling.alloc_bytes, 0);
-	assert_int_equal(options.sampling.bytes, 0);
+	assert_int_equal(options.session.alloc_bytes, 0);
+	assert_int_equal(options.session.sample_bytes, 0);
 	assert_int_equal(parse("run --segment-bytes 1K --total-bytes 2G --compress none c"), 0);
-	assert_int_equal(options.output.segment_bytes_max, 1024);
-	assert_int_equal(options.output.total_bytes_max, UINT64_C(2) << 30);
-	assert_string_equal(options.output.stage.suffix, "");
+	assert_int_equal(agent->output.segment_bytes_max, 1024);
+	assert_int_equal(agent->output.total_bytes_max, UINT64_C(2) << 30);
+	assert_string_equal(agent->output.stage.suffix, "");
 	assert_int_equal(parse("run --compress gzip:6 c"), 0);
-	assert_string_equal(options.output.stage.suffix, ".gz");
-	assert_int_equal(options.output.stage.level, 6);
+	assert_string_equal(agent->output.stage.suffix, ".gz");
+	assert_int_equal(agent->output.stage.level, 6);
 	assert_int_equal(parse("run c"), 0);
-	assert_false(options.sampling.is_without_switches);
+	assert_false(agent->sampling.is_without_switches);
 	assert_int_equal(parse("run --switches off c"), 0);
-	assert_true(options.sampling.is_without_switches);
+	assert_true(agent->sampling.is_without_switches);
 	assert_int_equal(parse("run --switches off --switches on c"), 0);
-	assert_false(options.sampling.is_without_switches);
+	assert_false(agent->sampling.is_without_switches);
 	assert_int_equal(parse("run --sampler timers --sample 7 c"), 0);
-	assert_int_equal(options.sampling.source, KY_RUN_SOURCE_TIMERS);
-	assert_int_equal(options.sampling.hz, 7);
+	assert_int_equal(agent->sampling.source, KY_SAMPLING_TIMERS);
+	assert_int_equal(agent->sampling.hz, 7);
 	assert_int_equal(parse("run --sampler perf c"), 0);
-	assert_int_equal(options.sampling.source, KY_RUN_SOURCE_PERF);
+	assert_int_equal(agent->sampling.source, KY_SAMPLING_PERF);
 	assert_int_equal(parse("run --sampler perf --sampler auto c"), 0);
-	assert_int_equal(options.sampling.source, KY_RUN_SOURCE_ANY);
+	assert_int_equal(agent->sampling.source, KY_SAMPLING_ANY);
 	assert_int_equal(parse("run c"), 0);
-	assert_string_equal(options.output.stage.suffix, ".zst");
-	assert_int_equal(options.sampling.source, KY_RUN_SOURCE_ANY);
+	assert_string_equal(agent->output.stage.suffix, ".zst");
+	assert_int_equal(agent->sampling.source, KY_SAMPLING_ANY);
 }
 
 static void run_options__wrong_values_name_the_option_and_what_it_wants(void **state)
@@ -173,18 +174,18 @@ static void run_options__name_of_a_trace_makes_one_file(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("run -o no/such/a.trc.gz c"), 0);
-	assert_string_equal(options.output.file, "no/such/a.trc.gz");
-	assert_string_equal(options.output.stage.suffix, ".gz");
+	assert_string_equal(agent->output.file, "no/such/a.trc.gz");
+	assert_string_equal(agent->output.stage.suffix, ".gz");
 	assert_int_equal(parse("run -o a.trc c"), 0);
-	assert_string_equal(options.output.stage.suffix, "");
+	assert_string_equal(agent->output.stage.suffix, "");
 	assert_int_equal(parse("run --compress zstd:7 --total-bytes 1M -o a.trc.zst c"), 0);
-	assert_string_equal(options.output.stage.suffix, ".zst");
-	assert_int_equal(options.output.stage.level, 7);
+	assert_string_equal(agent->output.stage.suffix, ".zst");
+	assert_int_equal(agent->output.stage.level, 7);
 	assert_int_equal(parse("run -o a.trc/ c"), 0);
-	assert_null(options.output.file);
+	assert_null(agent->output.file);
 	assert_int_equal(parse("run -o traces c"), 0);
-	assert_null(options.output.file);
-	assert_string_equal(options.output.stage.suffix, ".zst");
+	assert_null(agent->output.file);
+	assert_string_equal(agent->output.stage.suffix, ".zst");
 }
 
 static void run_options__what_one_file_cannot_do_is_said(void **state)
@@ -218,7 +219,7 @@ static void run_options__names_that_are_too_long_are_refused(void **state)
 		const char *want;
 	} cases[] = {
 		{"-o .", KY_STORE_DIRECTORY_BYTES - 1, "the directory's name has 328 bytes"},
-		{"--ring-dir ", KY_RUN_RING_DIRECTORY_BYTES - 1, "at most 255 bytes"},
+		{"--ring-dir ", KY_RING_DIRECTORY_BYTES - 1, "at most 255 bytes"},
 		{"--dump-dir ", 511, "at most 511 bytes"},
 	};
 	char line[700], name[600];
@@ -256,12 +257,12 @@ static void attach_options__flight_is_the_default_and_the_pid_may_stand_anywhere
 	assert_int_equal(ky_attach_options_parse(&options, &pid, &is_json, argc, argv), 0);
 	assert_int_equal(pid, 4711);
 	assert_true(is_json);
-	assert_false(options.is_flight);
-	assert_string_equal(options.output.directory, "d");
+	assert_false(agent->is_flight);
+	assert_string_equal(agent->output.directory, "d");
 	assert_null(options.command);
 	argc = split("attach 1");
 	assert_int_equal(ky_attach_options_parse(&options, &pid, &is_json, argc, argv), 0);
-	assert_true(options.is_flight);
+	assert_true(agent->is_flight);
 	assert_false(is_json);
 }
 

@@ -93,13 +93,14 @@ static const char *value_of(const struct ky_run_environment *environment, const 
 static void run_environment__carries_session_and_leaves_nothing_behind(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "", session[20];
-	static struct ky_run_options options = {.is_flight = true, .service = "svc"};
+	static struct ky_session_options options = {.agent.is_flight = true,
+						    .agent.output.service = "svc"};
 	struct ky_run_environment environment;
 	struct stat st;
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
-	options.ring.directory = directory;
+	options.ring_directory = directory;
 	setenv("KYMO_PRELOAD", "/proc/self/exe", 1);
 	unsetenv("LD_PRELOAD"); /* Valgrind puts itself there */
 	setenv("LD_PRELOAD_UNRELATED", "kept", 1);
@@ -122,19 +123,19 @@ static void run_environment__carries_session_and_leaves_nothing_behind(void **st
 static void run_environment__directory_of_others_is_refused_with_a_sentence(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "";
-	static struct ky_run_options options;
+	static struct ky_session_options options;
 	struct ky_run_environment environment;
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	assert_int_equal(chmod(directory, 0770), 0);
-	options.ring.directory = directory;
+	options.ring_directory = directory;
 	setenv("KYMO_PRELOAD", "/proc/self/exe", 1);
 	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),
 			 -EPERM);
 	assert_non_null(strstr(errbuf, directory));
 	assert_int_equal(rmdir(directory), 0);
-	options.ring.directory = "/proc/self/status";
+	options.ring_directory = "/proc/self/status";
 	assert_true(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)) < 0);
 	setenv("KYMO_PRELOAD", "/proc/nonexistent/k.so", 1);
 	assert_int_equal(ky_run_environment_open(&environment, &options, errbuf, sizeof(errbuf)),
@@ -146,7 +147,7 @@ static void run_environment__directory_of_others_is_refused_with_a_sentence(void
 static void run_environment__relative_directory_counts_from_here(void **state)
 {
 	char directory[] = "/tmp/kymo-test-XXXXXX", errbuf[512] = "", expected[64];
-	static struct ky_run_options options;
+	static struct ky_session_options options;
 	struct ky_run_environment environment;
 
 	(void)state;

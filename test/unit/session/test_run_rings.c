@@ -19,7 +19,7 @@
 #define POLLS 20000u /* more events than a chunk holds */
 
 static char folder[64], ring_folder[80], trace_folder[80];
-static struct ky_run_options options;
+static struct ky_session_options options;
 static struct ky_run_rings *rings;
 
 static uint64_t own_start_ticks(void)
@@ -78,8 +78,8 @@ static int open_rings(void **state)
 		return -1;
 	/* This machine's counter, by which the rings are drained, may have begun just now. */
 	test_ticks_base = 0;
-	options = (struct ky_run_options){.output.directory = trace_folder};
-	ky_stage_zstd(&options.output.stage, 1);
+	options = (struct ky_session_options){.agent.output.directory = trace_folder};
+	ky_stage_zstd(&options.agent.output.stage, 1);
 	return ky_run_rings_open(&rings, &options, ring_folder, SESSION);
 }
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* session_options.h - how a session records: the options of each ring's agent, and what CMD finds
+ * in its environment.
+ */
+#ifndef KY_SESSION_SESSION_OPTIONS_H
+#define KY_SESSION_SESSION_OPTIONS_H
+
+#include <agent/agent_options.h>
+
+#define KY_RING_DIRECTORY_BYTES 256u
+
+struct ky_session_options {
+	struct ky_agent_options agent;
+	const char *ring_directory;      /* NULL: KYMO_RING_DIR, else /dev/shm/kymo-UID */
+	uint64_t ring_bytes;             /* 0: the recorder's default */
+	uint64_t sample_bytes;           /* memory for samples; 0: the recorder's default */
+	uint64_t alloc_bytes;            /* one of so many allocated bytes is sampled; 0: none */
+	uint32_t gates_set, gates_clear; /* enum kymo_gate */
+};
+
+#endif
