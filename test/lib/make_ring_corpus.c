@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Writes the seeds of fuzz/corpus/ring_image: make_ring_corpus DIRECTORY. */
+/* Writes the seeds of fuzz/corpus/ring_image: make_ring_corpus DIRECTORY. With --check it fails
+ * where a seed is another one: after a change of the ring's layout the old ones are refused at
+ * their first page, and teach a fuzzer nothing. */
 #include "ring_builder.h"
 
 #include <stdio.h>
@@ -9,17 +11,39 @@
 /* The fuzz target's clock runs at 2 ticks a ns, ours at 2.5 from another start: what counts is
  * order. */
 
+static bool is_checking, has_failed;
+
+static bool is_same(FILE *file, uint8_t how, const struct test_ring *ring, size_t bytes)
+{
+	const uint8_t *image = ring->image;
+	bool same = fgetc(file) == how;
+
+	for (size_t i = 0; i < bytes && same; i++)
+		same = fgetc(file) == image[i];
+	return same && fgetc(file) == EOF;
+}
+
+static bool write_all(FILE *file, uint8_t how, const struct test_ring *ring, size_t bytes)
+{
+	return fwrite(&how, 1, 1, file) == 1 && fwrite(ring->image, 1, bytes, file) == bytes;
+}
+
 static void save(const char *directory, const char *name, uint8_t how, const struct test_ring *ring,
 		 size_t bytes)
 {
 	char path[512];
 	FILE *file;
+	bool is_good;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "wb");
-	if (!file || fwrite(&how, 1, 1, file) != 1 ||
-	    fwrite(ring->image, 1, bytes, file) != bytes || fclose(file) != 0)
-		fprintf(stderr, "%s: cannot write it\n", path);
+	file = fopen(path, is_checking ? "rb" : "wb");
+	is_good = file && (is_checking ? is_same : write_all)(file, how, ring, bytes);
+	if (file && fclose(file) != 0)
+		is_good = false;
+	if (!is_good)
+		fprintf(stderr, "%s: %s\n", path,
+			is_checking ? "is not what make_ring_corpus writes" : "cannot write it");
+	has_failed |= !is_good;
 }
 
 static void small_directory(struct test_ring *ring)
@@ -67,10 +91,13 @@ int main(int argc, char **argv)
 {
 	struct test_writer w[3];
 	struct test_ring ring;
+	const char *directory;
 	uint64_t ns = T0;
 
-	if (argc < 2)
+	is_checking = argc == 3 && strcmp(argv[1], "--check") == 0;
+	if (argc != 2 && !is_checking)
 		return 2;
+	directory = argv[argc - 1];
 	test_ring_open(&ring, 3);
 	test_ring_runtime(&ring, 0x7000, 1, "main");
 	test_ring_name(&ring, "app::task", 0, 0);
@@ -96,13 +123,13 @@ int main(int argc, char **argv)
 		test_emit(one, ns += 100, 8 + n % 15, 2, 3, n, 1, 2);
 	}
 	small_directory(&ring);
-	save(argv[1], "two-workers", 1, &ring, ring.image_bytes);
-	save(argv[1], "changing", 7, &ring, ring.image_bytes);
-	save(argv[1], "torn", 1, &ring, ring.image_bytes - 12000);
-	save(argv[1], "header-only", 0, &ring, 4096);
+	save(directory, "two-workers", 1, &ring, ring.image_bytes);
+	save(directory, "changing", 7, &ring, ring.image_bytes);
+	save(directory, "torn", 1, &ring, ring.image_bytes - 12000);
+	save(directory, "header-only", 0, &ring, 4096);
 	fill_side(&ring);
-	save(argv[1], "side", 1, &ring, ring.image_bytes);
-	save(argv[1], "dead-range", 1 | 8 | 16, &ring, ring.image_bytes);
+	save(directory, "side", 1, &ring, ring.image_bytes);
+	save(directory, "dead-range", 1 | 8 | 16, &ring, ring.image_bytes);
 	test_ring_close(&ring);
-	return 0;
+	return has_failed;
 }
