@@ -28,7 +28,7 @@ static const struct argp_option options[] = {
 	{"recompress", KEY_RECOMPRESS, 0, 0,
 	 "Keep the bytes as they are inside the compression: no sorting, no new chunks", 0},
 	{"mix", KEY_MIX, 0, 0,
-	 "Write several processes into one file, where nothing tells their ids apart", 0},
+	 "Write several processes into one file, which does not separate their ids", 0},
 	{0},
 };
 

@@ -339,7 +339,7 @@ static void say_drain(struct ky_buf *out, const struct job *job)
 					 "time");
 		return;
 	}
-	ky_out_text(out, "; nobody drains this ring now");
+	ky_out_text(out, "; this ring is not drained now");
 	if (job->tail.path[0] == '\0')
 		return;
 	ky_out_text(out, ", what was drained before is in ");
@@ -372,7 +372,7 @@ static void say_done(struct job *job)
 		say_drain(&out, job);
 		ky_dump_stopped(&out, &job->dump, clock);
 		if (job->dump.report.stopped_ns && is_recording(job))
-			ky_out_format(&out, " (`kymo set %u recording=on` goes on)", pid);
+			ky_out_format(&out, " (`kymo set %u recording=on` resumes it)", pid);
 		ky_out_text(&out, "\n");
 	}
 	(void)ky_cli_print(&out);
@@ -490,7 +490,7 @@ static int dump(struct job *job)
 	err = ky_ring_dump(&job->dump, &is_file_trouble);
 	if (job->is_stopped && (err || (job->directory && !job->arguments->is_json)))
 		ky_cli_notice("recording was stopped: the ring keeps what it holds (`kymo set %u "
-			      "recording=on` goes on)",
+			      "recording=on` resumes it)",
 			      ky_found_pid(&job->found));
 	if (err)
 		return say_trouble(job, err, is_file_trouble);

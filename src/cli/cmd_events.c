@@ -63,8 +63,8 @@ static const struct argp_option options[] = {
 	 "The format to print (default text); jsonl is one object a line, the same as --json", 0},
 	{"stored-order", KEY_STORED, 0, 0, "In the order of the files, not of time", 0},
 	{"symbols", KEY_SYMBOLS, 0, 0,
-	 "Look code addresses up in the files they lie in; without it text shows the names that "
-	 "the trace has",
+	 "Name code addresses from the files that hold them; without it text shows the names in "
+	 "the trace",
 	 0},
 	{"no-symbols", KEY_NO_SYMBOLS, 0, 0, "Print code addresses as numbers", 0},
 	{0},

@@ -332,9 +332,9 @@ int ky_cmd_ps(int argc, char **argv)
 		options,
 		parse,
 		NULL,
-		"Lists the processes that record, and those that did and left their ring behind: "
-		"since when, in which mode, how full the ring is, how many events a second go into "
-		"it and how many it had to drop.",
+		"Lists the processes that record, and the rings of those that ended: since when, "
+		"in which mode, how full the ring is, how many events a second go into it and how "
+		"many it had to drop.",
 		children,
 		0,
 		0};

@@ -421,7 +421,7 @@ static int recover_all(const struct arguments *arguments, const char *service,
 		}
 	}
 	if (rings.is_incomplete)
-		ky_cli_notice("there are more rings than were looked at: run it again");
+		ky_cli_notice("there are more rings than one run reads: run it again");
 	ky_found_rings_release(&rings);
 	if (service == NULL && is_none(totals))
 		ky_cli_notice("no dead process has left a ring");
@@ -515,12 +515,11 @@ int ky_cmd_recover(int argc, char **argv)
 		options,
 		parse,
 		"[PID|SERVICE|RINGFILE]\n--all",
-		"Makes traces out of the rings that processes left behind when they were killed, "
-		"crashed, or lost their recorder process: says how each ended as far as can be "
-		"known, and what was being polled. A ring is removed once its trace is on disk.\v"
-		"Exit status: 0 everything that was there is recovered, or another kymo recovers "
-		"it; 1 something could not be recovered, or another kymo recovers the one that "
-		"was asked for; 2 wrong usage.",
+		"Makes traces from the rings of processes that were killed, crashed, or lost their "
+		"recorder process: says how each ended as far as can be known, and what was being "
+		"polled. A ring is removed once its trace is on disk.\vExit status: 0 everything "
+		"that was there is recovered, or another kymo recovers it; 1 something could not "
+		"be recovered, or another kymo recovers the one that was asked for; 2 wrong usage.",
 		children,
 		NULL,
 		NULL};

@@ -142,10 +142,9 @@ int ky_cmd_report(int argc, char **argv)
 		parse,
 		"FILE|DIRECTORY...",
 		"Says what was slow: the longest polls and the longest waits from wake to poll "
-		"with their tasks, how busy each worker was, how polls and waits are "
-		"distributed, tasks by name, what its samples tell (what ran, what held threads "
-		"back, where tasks wait, who allocates), and what the trace cannot tell."
-		"\v" KY_OPTION_TIME_TEXT,
+		"with their tasks, how busy each worker was, how polls and waits are distributed, "
+		"tasks by name, its samples (what ran, what held threads back, where tasks wait, "
+		"what allocates), and what the trace does not contain.\v" KY_OPTION_TIME_TEXT,
 		children,
 		0,
 		0};

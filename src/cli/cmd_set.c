@@ -127,8 +127,8 @@ static void warn(struct ky_buf *out, const struct work *work, const struct ky_se
 	    work->is_drained)
 		return;
 	ky_out_format(out,
-		      ", but nobody drains this ring: nothing is written until somebody does; "
-		      "`kymo dump %u` writes what it holds",
+		      ", but this ring is not drained: nothing is written until a recorder process "
+		      "drains it; `kymo dump %u` writes what it holds",
 		      ky_found_pid(&work->found));
 }
 

@@ -120,7 +120,7 @@ static void print_process(struct ky_buf *out, const struct status *status)
 		ky_out_format(out, "\n%-10s stopped %s after its start", "",
 			      ky_out_duration(cell, ky_ring_stopped_after_ns(found)));
 		if (found->state == KY_FOUND_ALIVE)
-			ky_out_format(out, "; `kymo set %u recording=on` goes on",
+			ky_out_format(out, "; `kymo set %u recording=on` resumes it",
 				      ky_found_pid(found));
 	}
 	ky_out_format(out, "\n%-10s %s%s\n", "Mode", ky_ring_mode_text(found->mode),
@@ -144,8 +144,8 @@ static void print_drain(struct ky_buf *out, const struct status *status)
 		ky_out_text(out, "a kymo that cannot be seen from here");
 	} else {
 		ky_out_text(out, status->found.mode == KY_RING_MODE_FLIGHT ?
-					 "nobody: in flight mode it stays in the ring" :
-					 "nobody that can be seen from here");
+					 "no process: in flight mode events stay in the ring" :
+					 "no process that is visible from here");
 	}
 	if (status->state.drained_path[0] != '\0') {
 		ky_out_text(out, ", into ");

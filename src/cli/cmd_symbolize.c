@@ -503,11 +503,11 @@ int ky_cmd_symbolize(int argc, char **argv)
 		NULL,
 		parse,
 		"FILE|DIRECTORY...",
-		"Looks up the functions, source lines and inlined calls of the code addresses of a "
-		"trace and writes them into it, so that its readers need no files. "
-		"Works on another machine with --debug-dir. A file that is not the recorded one "
-		"(its build id tells) gives no names.\vWithout --output every file of the input is "
-		"replaced by itself with the names.",
+		"Finds the functions, source lines and inlined calls of the code addresses of a "
+		"trace and writes them into it, so that its readers need no files. Works on "
+		"another machine with --debug-dir. A file whose build id is not the recorded one "
+		"gives no names.\vWithout --output every file of the input is replaced by itself "
+		"with the names.",
 		children,
 		0,
 		0};

@@ -300,7 +300,7 @@ int ky_input_open(struct ky_input *input)
 	int result;
 
 	ky_progress_open();
-	ky_progress_step("looking for traces");
+	ky_progress_step("searching for traces");
 	result = find_paths(input);
 	if (!result && input->paths.count > 1)
 		result = leave_out_doubles(input);

@@ -25,7 +25,7 @@ static const struct ky_command commands[] = {
 	{"set", "change what a process records, while it runs", ky_cmd_set},
 	{"mark", "put a label into what a process records", ky_cmd_mark},
 	{"dump", "make a trace of what a process recorded last, without its help", ky_cmd_dump},
-	{"recover", "make traces of what dead processes left behind", ky_cmd_recover},
+	{"recover", "make traces from the rings of dead processes", ky_cmd_recover},
 	{"doctor", "say what a machine and a program allow, and what would help", ky_cmd_doctor},
 	{"symbolize", "write the names of functions into a trace", ky_cmd_symbolize},
 	{"convert", "write a trace anew: sorted, or compressed differently", ky_cmd_convert},

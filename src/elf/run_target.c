@@ -122,7 +122,7 @@ const char *ky_run_reach_text(enum ky_run_reach reach)
 		return "has file capabilities, where the loader ignores LD_PRELOAD: it runs "
 		       "unrecorded";
 	case KY_RUN_FOREIGN:
-		return "is built for another processor than kymo: it runs unrecorded";
+		return "is built for another architecture than kymo: it runs unrecorded";
 	case KY_RUN_REACHABLE:
 		break;
 	}

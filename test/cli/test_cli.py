@@ -714,7 +714,7 @@ class Progress(Cli):
                 lines = re.split(rb"\r\033\[K", text)
                 self.assertEqual((lines[0], lines[-1]), (b"", b""), text) # it is gone at the end
                 said = [re.sub(rb"( [0-9].*|, .*)$", b"", line).decode() for line in lines if line]
-                said = [step for step in said if step != "looking for traces"] # a slow machine
+                said = [step for step in said if step != "searching for traces"] # a slow machine
                 steps = [step for at, step in enumerate(said) if said[at - 1:at] != [step]]
                 self.assertEqual(steps, self.STEPS[command])
 

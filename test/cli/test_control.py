@@ -149,9 +149,9 @@ class Status(Control):
 
     def test_who_drains_is_told_by_mode(self):
         process = self.host()
-        self.assertIn("nobody that can be seen", self.kymo("status", process.pid).stdout)
+        self.assertIn("no process that is visible", self.kymo("status", process.pid).stdout)
         self.kymo("set", process.pid, "mode=flight")
-        self.assertIn("nobody: in flight mode", self.kymo("status", process.pid).stdout)
+        self.assertIn("no process: in flight mode", self.kymo("status", process.pid).stdout)
         self.assertEqual(self.ps()[0]["mode"], "flight")
 
     def test_an_open_poll_gets_older(self):
@@ -238,7 +238,7 @@ class Set(Control):
         self.assertIn("recording was stopped", done.stderr)  # although there is no file
         self.assertIn("stopped", self.kymo("ps", "-i", "10ms").stdout)
         self.assertIsNotNone(self.ps()[0]["stopped_after_ns"])
-        self.assertIn("recording=on` goes on",
+        self.assertIn("recording=on` resumes it",
                       self.kymo("dump", "-o", self.dir / "x.trc", process.pid).stdout)
         process.kill()
         process.wait()
@@ -260,14 +260,14 @@ class Set(Control):
         self.assertIn({"name": "poll", "value": "off"},
                       self.json("set", process.pid)["settings"])
 
-    def test_a_stream_that_nobody_drains_is_told_in_the_answer(self):
+    def test_set_reports_a_stream_that_no_process_drains(self):
         process = self.host(KYMO_SERVICE="alone")
-        nobody = ("but nobody drains this ring: nothing is written until somebody does; "
-                  f"`kymo dump {process.pid}` writes what it holds\n")
+        undrained = ("but this ring is not drained: nothing is written until a recorder process "
+                     f"drains it; `kymo dump {process.pid}` writes what it holds\n")
         for value, said in (("flight", "mode: default -> flight\n"),
-                            ("stream", "mode: flight -> stream, " + nobody),
-                            ("stream", "mode: stream, as it was, " + nobody),
-                            ("default", "mode: stream -> default, " + nobody)):
+                            ("stream", "mode: flight -> stream, " + undrained),
+                            ("stream", "mode: stream, as it was, " + undrained),
+                            ("default", "mode: stream -> default, " + undrained)):
             done = self.kymo("set", process.pid, f"mode={value}")
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, said, ""))
         self.assertEqual(self.json("set", process.pid, "mode=stream"),

@@ -284,7 +284,7 @@ class Dump(Rings):
         done = self.dump(host)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("all the time", done.stdout)
-        self.assertIn("; nobody drains this ring now, what was drained before is in "
+        self.assertIn("; this ring is not drained now, what was drained before is in "
                       f"{traces.resolve()}", done.stdout)
         self.assertFalse(json.loads(self.dump(host, "--json").stdout)["is_drained"])
 
@@ -294,7 +294,7 @@ class Dump(Rings):
             done = self.dump(host.pid)
             status = json.loads(self.kymo("status", "--ring-dir", self.rings, "--json",
                                           str(host.pid)).stdout)
-        self.assertTrue(done.stdout.endswith("; nobody drains this ring now\n"), done.stdout)
+        self.assertTrue(done.stdout.endswith("; this ring is not drained now\n"), done.stdout)
         self.assertIsNone(status["drained_by_pid"])
 
     def test_who_records_nothing_is_said(self):
@@ -456,7 +456,8 @@ class Recover(Rings):
         done = self.recover()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = done.stdout.splitlines()
-        self.assertEqual(lines[0], f"front (pid {host.pid}) ended: unknown, nobody waited for it")
+        self.assertEqual(lines[0], f"front (pid {host.pid}) ended: unknown, no process waited for "
+                                   f"it")
         self.assertIn("polled task 4711 host::job, for ", lines[2])
         (trace,) = self.traces()
         self.assertIn(trace.name, lines[3])
