@@ -96,8 +96,8 @@ void ky_stack_profile_free(struct ky_stack_profile *profile)
 
 const char *ky_off_cpu_reason(uint8_t reason)
 {
-	static const char *const texts[] = {"off the processor", "blocked in a system call",
-					    "futex", "page fault", "preempted"};
+	static const char *const texts[] = {"off CPU", "blocked in a system call", "futex",
+					    "page fault", "preempted"};
 
 	return texts[reason < sizeof(texts) / sizeof(texts[0]) ? reason : 0];
 }

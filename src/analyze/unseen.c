@@ -80,7 +80,7 @@ static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_tra
 		return;
 	if (!trace->samples.counts[KY_STACK_CPU] &&
 	    (strcmp(source, "off") == 0 || strcmp(source, "none") == 0)) {
-		unseen = add(out, count, KY_STACK_CPU, "samples of the processor");
+		unseen = add(out, count, KY_STACK_CPU, "CPU samples");
 		if (strcmp(source, "off") == 0 && !refused) {
 			say_why(unseen, "sampling was off");
 			unseen->command = "kymo run --sample 99, or kymo set NAME sampling=99";
@@ -93,13 +93,13 @@ static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_tra
 		if (refused)
 			say_why(unseen, refused);
 		else
-			say_why(unseen, "nobody could sample");
+			say_why(unseen, "no sampler was available");
 		return;
 	}
 	if (kernel || find(source, "timers")) {
 		unseen = add(out, count, KY_STACK_CPU,
 			     kernel && find(kernel, "not sampled") ?
-				     "time in the kernel (system calls look idle)" :
+				     "time in the kernel (system calls appear idle)" :
 				     "frames of the kernel");
 		if (take_refusal(unseen, refused, "perf_event")) {
 			unseen->command = command_for(unseen->why);
@@ -129,7 +129,7 @@ static void find_off_cpu(struct ky_unseen *out, uint32_t *count, const struct ky
 		unseen->command = command_for(unseen->why);
 		return;
 	}
-	say_why(unseen, "nobody watched the kernel's switch records");
+	say_why(unseen, "the kernel's switch records were not watched");
 	unseen->command = by && strcmp(by, "tokio preload") == 0 ?
 				  "kymo run --switches on, or kymo attach --mode stream" :
 				  "KYMO_SWITCHES=on in the program's environment";

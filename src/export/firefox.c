@@ -218,8 +218,8 @@ static const struct ky_code_line *line_of(const struct encoder *encoder, uint32_
 
 /* Categories are why a thread did not run: the page colours its graph by them. */
 static const char *const categories[][2] = {
-	{"Other", "grey"},   {"Off the processor", "darkgrey"}, {"System call", "blue"},
-	{"Futex", "purple"}, {"Page fault", "orange"},          {"Preempted", "red"},
+	{"Other", "grey"},   {"Off CPU", "darkgrey"},  {"System call", "blue"},
+	{"Futex", "purple"}, {"Page fault", "orange"}, {"Preempted", "red"},
 };
 #define CATEGORY_COUNT (sizeof(categories) / sizeof(categories[0]))
 

@@ -44,7 +44,8 @@ void ky_frames_text(struct ky_buf *out, struct ky_symbol_table *symbols, const u
 		ky_out_format(out, "%*sfrom %u functions more\n", (int)indent, "",
 			      count - FRAMES_MAX);
 	else if (count > 1 && !is_whole)
-		ky_out_format(out, "%*sfrom further up, which cannot be told\n", (int)indent, "");
+		ky_out_format(out, "%*sfrom callers further up, which are not known\n", (int)indent,
+			      "");
 }
 
 void ky_frames_json(struct ky_buf *out, struct ky_symbol_table *symbols, const uint64_t *frames,

@@ -153,7 +153,7 @@ static void print_kinds(const struct view *view)
 	const struct ky_stack_profile *profile = view->profile;
 	struct ky_table table;
 
-	ky_out_heading(view->out, view->is_coloured, "On the processor, by kind of task");
+	ky_out_heading(view->out, view->is_coloured, "On CPU, by kind of task");
 	ky_table_init(&table, "rrrrll");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < profile->kind_count && i < SHORT_ROWS_MAX; i++) {
@@ -287,7 +287,7 @@ static void print_unsampled(const struct view *view)
 	if (!source ||
 	    (strcmp(source, "off") != 0 && strcmp(source, "none") != 0 && !refused_threads(view)))
 		return;
-	print_nothing(view, " of the processor");
+	print_nothing(view, " of CPU time");
 	print_refused_threads(view);
 	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
 	ky_out_text(view->out, "\n");
@@ -321,8 +321,9 @@ static void print_missing(const struct view *view)
 	if (!missing_ns)
 		return;
 	ky_out_format(view->out,
-		      "  %s (%s) of the %s of CPU time%s that the process used between two looks "
-		      "at it are in no sample:\n    %s\n",
+		      "  %s (%s) of the %s of CPU time%s that the process used between two "
+		      "readings are in no sample:\n"
+		      "    %s\n",
 		      ky_out_duration(missing, missing_ns),
 		      ky_out_permille(share, ky_whole((double)missing_ns * 1000.0 /
 						      (double)cover->used_ns)),
@@ -345,13 +346,13 @@ static void print_cpu(const struct view *view)
 	if (!cpu->all.count && !profile->lost[KY_STACK_CPU]) {
 		print_unsampled(view);
 		if (ky_cpu_cover_missing_ns(&profile->cover)) {
-			print_nothing(view, " of the processor");
+			print_nothing(view, " of CPU time");
 			print_missing(view);
 			ky_out_text(view->out, "\n");
 		}
 		return;
 	}
-	(void)snprintf(title, sizeof(title), "On the processor: %s%s%s%s",
+	(void)snprintf(title, sizeof(title), "On CPU: %s%s%s%s",
 		       profile->is_by_time ? ky_out_duration(time, ky_whole(cpu->all.sum)) : "",
 		       profile->is_by_time ? " in " : "", ky_profile_samples(count, cpu->all.count),
 		       source_text(source, view->trace));
@@ -367,7 +368,7 @@ static void print_cpu(const struct view *view)
 	print_cut(view, cpu);
 	ky_unseen_text(view->out, view->profile, KY_STACK_CPU);
 	function_rows(view, cpu->functions, running_count(cpu, ROWS_MAX), cpu->function_total);
-	print_own(view, cpu, "On the processor, with all they call: the program's own functions");
+	print_own(view, cpu, "On CPU, with all they call: the program's own functions");
 	print_kinds(view);
 	print_long_polls(view);
 }
@@ -381,8 +382,8 @@ static void print_parts(const struct view *view)
 	char blocked[KY_OUT_CELL_BYTES], runnable[KY_OUT_CELL_BYTES], either[KY_OUT_CELL_BYTES];
 
 	ky_out_format(view->out,
-		      "  blocked %s, runnable (waiting for a processor) %s, blocked incl. run "
-		      "queue (not told apart) %s\n",
+		      "  blocked %s, runnable (waiting for a CPU) %s, blocked incl. run queue (not "
+		      "separated) %s\n",
 		      ky_out_duration(blocked, ky_whole(of->blocked)),
 		      ky_out_duration(runnable, ky_whole(of->runnable)),
 		      ky_out_duration(either, rest > 0.0 ? ky_whole(rest) : 0));
@@ -421,8 +422,8 @@ static void print_observed(const struct view *view)
 	ky_out_text(view->out, "\n");
 	if (profile->wake_unknown_count)
 		ky_out_format(view->out,
-			      "  of %s wait%s the kernel did not tell what ended %s: blocked or "
-			      "runnable in bounds\n",
+			      "  of %s wait%s, %s without a reported wake-up: blocked or runnable "
+			      "in bounds\n",
 			      ky_out_count(all, profile->wake_wait_count),
 			      profile->wake_wait_count == 1 ? "" : "s",
 			      ky_out_count(lost, profile->wake_unknown_count));
@@ -495,7 +496,7 @@ static void print_no_waits(const struct view *view)
 
 	if (!count || view->profile->unseen[count - 1].kind != KY_STACK_OFF_CPU)
 		return;
-	ky_out_heading(view->out, view->is_coloured, "Off the processor: no interval");
+	ky_out_heading(view->out, view->is_coloured, "Off CPU: no interval");
 	ky_unseen_text(view->out, view->profile, KY_STACK_OFF_CPU);
 	ky_out_text(view->out, "\n");
 }
@@ -513,7 +514,7 @@ static void print_waits(const struct view *view)
 		print_no_waits(view);
 		return;
 	}
-	(void)snprintf(title, sizeof(title), "Off the processor: %s%s in %s interval%s",
+	(void)snprintf(title, sizeof(title), "Off CPU: %s%s in %s interval%s",
 		       ky_out_duration(sum, ky_whole(profile->off_cpu.sum)),
 		       ky_unseen_interval(interval, profile),
 		       ky_out_count(count, profile->off_cpu.count),
@@ -559,8 +560,8 @@ static void print_shared(const struct view *view)
 		any |= profile->places[i].also_count > 0;
 	if (any)
 		ky_out_text(view->out,
-			    "  a task that waits at several places (select!, join!) is counted at "
-			    "one of them, under Also at the others\n");
+			    "  a task that waits at several await points (select!, join!) is "
+			    "counted at one of them, under Also at the others\n");
 }
 
 static void print_places(const struct view *view)
@@ -604,7 +605,7 @@ static void print_places(const struct view *view)
 	}
 	finish(view, &table);
 	if (profile->place_total > ROWS_MAX)
-		ky_out_format(view->out, "  ... and %u more places\n",
+		ky_out_format(view->out, "  ... and %u more await points\n",
 			      profile->place_total - ROWS_MAX);
 	ky_out_text(view->out, "\n");
 }

@@ -255,8 +255,8 @@ static void blocker_cell(struct ky_table *table, const struct view *view,
 
 static void print_worst_delays(const struct view *view)
 {
-	static const char *const titles[] = {"Wait",      "Task",        "Name",  "Worker",
-					     "Polled at", "Behind poll", "Waker", ""};
+	static const char *const titles[] = {"Wait",      "Task",       "Name",  "Worker",
+					     "Polled at", "Poll ahead", "Waker", ""};
 	const struct ky_report *report = view->report;
 	char name[2 * NAME_COLUMNS], more[64], count[KY_OUT_CELL_BYTES];
 	bool is_told[KY_REPORT_WORST_MAX] = {false};
@@ -392,7 +392,7 @@ static void print_spans(const struct view *view)
 static void print_thread_counts(const struct view *view)
 {
 	static const char *const titles[] = {"Worker",  "Time",     "CPU",       "Runnable",
-					     "Blocked", "Switches", "Preempted", "Looks apart"};
+					     "Blocked", "Switches", "Preempted", "Interval"};
 	struct ky_thread_count *counts;
 	struct ky_table table;
 	uint32_t count;
@@ -404,7 +404,7 @@ static void print_thread_counts(const struct view *view)
 		return;
 	}
 	ky_out_heading(view->out, view->is_coloured,
-		       "On the processor, as the kernel counted; blocked is parked and waiting");
+		       "On CPU, as the kernel counted; blocked is parked and waiting");
 	ky_table_init(&table, "rrrrrrrr");
 	heads(&table, titles);
 	for (uint32_t i = 0; i < count && i < WORKERS_MAX; i++) {

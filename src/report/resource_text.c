@@ -48,7 +48,7 @@ static void cpu(const struct view *view)
 		ky_out_text(view->out, " of ");
 		cores(view, limit->last, SECOND_NS);
 	}
-	ky_out_format(view->out, " cores, at most %.2f between two looks",
+	ky_out_format(view->out, " cores, at most %.2f between two readings",
 		      (double)use->cpu.max_permille / 1000.0);
 	if (is_known(use->system.sum) && use->cpu.sum)
 		ky_out_format(view->out, "; %s in the kernel",
@@ -137,7 +137,7 @@ static void counts(const struct view *view)
 
 static void pressure(const struct view *view, uint32_t scope, const char *what)
 {
-	static const char *const names[] = {"processor", "memory", "I/O"};
+	static const char *const names[] = {"CPU", "memory", "I/O"};
 	const struct ky_growth *all = view->use->pressure[scope];
 	char cell[KY_OUT_CELL_BYTES];
 	bool is_first = true;
@@ -154,7 +154,7 @@ static void pressure(const struct view *view, uint32_t scope, const char *what)
 		is_first = false;
 	}
 	if (!is_first)
-		ky_out_text(view->out, " of the time between two looks\n");
+		ky_out_text(view->out, " of the time between two readings\n");
 }
 
 static void queue_name(const struct view *view, const struct ky_queue_use *queue)
@@ -262,7 +262,8 @@ static void most_pressure(const struct view *view, uint32_t value, const char *w
 	uint64_t group = use->pressure[1][value].max_permille;
 	char cell[KY_OUT_CELL_BYTES];
 
-	ky_out_format(view->out, "  ! threads %s waited for %s %s of the time between two looks\n",
+	ky_out_format(view->out,
+		      "  ! threads %s waited for %s %s of the time between two readings\n",
 		      group >= machine ? "of the cgroup" : "of the machine", what,
 		      ky_out_permille(cell, group >= machine ? group : machine));
 }
@@ -281,7 +282,7 @@ static void finding(const struct view *view, uint32_t which)
 			      (double)use->group.cpu_limit.last / (double)SECOND_NS);
 		break;
 	case KY_FOUND_CPU_PRESSURE:
-		most_pressure(view, KY_PRESSURE_CPU_SOME, "a processor");
+		most_pressure(view, KY_PRESSURE_CPU_SOME, "a CPU");
 		break;
 	case KY_FOUND_MEMORY_PRESSURE:
 		most_pressure(view, KY_PRESSURE_MEMORY_SOME, "memory");
@@ -353,7 +354,7 @@ void ky_resource_text(struct ky_buf *out, const struct ky_trace *trace,
 		return;
 	view.use = use;
 	view.span_ns = use->to_ns - use->from_ns;
-	(void)snprintf(heading, sizeof(heading), "Resources, %u look%s in %s", use->look_count,
+	(void)snprintf(heading, sizeof(heading), "Resources, %u reading%s in %s", use->look_count,
 		       use->look_count == 1 ? "" : "s", ky_out_duration(cell, view.span_ns));
 	ky_out_heading(out, is_coloured, heading);
 	print(&view);

@@ -348,7 +348,7 @@ static void print_tasks(struct ky_buf *out, const struct places *places, const s
 		ky_out_format(out, ", there for %s",
 			      ky_out_duration(cell, places->now_ns - entry->since_ns));
 		if (entry->place_count > 1)
-			ky_out_format(out, ", one of its %u places", entry->place_count);
+			ky_out_format(out, ", one of its %u await points", entry->place_count);
 		if (entry->is_truncated)
 			ky_out_text(out, ", part of its stack is not known");
 		ky_out_text(out, "\n");
@@ -371,15 +371,16 @@ static void print_text(struct ky_buf *out, const struct places *places, const st
 	char cell[KY_OUT_CELL_BYTES], number[KY_OUT_CELL_BYTES];
 
 	if (!tasks) {
-		ky_out_text(out, "No await place of a live task is known: places are off, the "
-				 "program's unwind tables were not there yet, or no task waits.\n");
+		ky_out_text(out, "No await point of a live task is known: the setting places is "
+				 "off, the program's unwind tables were not there yet, or no task "
+				 "waits.\n");
 		return;
 	}
-	ky_out_format(out, "Await places of %s task%s\n", ky_out_count(number, tasks),
+	ky_out_format(out, "Await points of %s task%s\n", ky_out_count(number, tasks),
 		      tasks == 1 ? "" : "s");
 	if (is_shared(places))
-		ky_out_text(out, "A task that waits at several places (select!, join!) is counted "
-				 "at one of them, under Also at the others.\n");
+		ky_out_text(out, "A task that waits at several await points (select!, join!) is "
+				 "counted at one of them, under Also at the others.\n");
 	ky_out_format(out, "\n%7s %7s %11s  %s\n", "Tasks", "Also", "Longest", "Where");
 	for (uint32_t i = 0; i < group_count; i++) {
 		const struct entry *first = &places->entries[groups[i].from];
@@ -399,7 +400,7 @@ static void print_text(struct ky_buf *out, const struct places *places, const st
 		if (stack->library[0])
 			safe(out, stack->library);
 		else
-			ky_out_text(out, stack->frame_count ? "" : "an unknown place");
+			ky_out_text(out, stack->frame_count ? "" : "an unknown await point");
 		if (stack->own[0]) {
 			ky_out_format(out, stack->library[0] ? "\n%28s in " : "%.0s", "");
 			safe(out, stack->own);

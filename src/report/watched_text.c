@@ -39,12 +39,12 @@ static void print_stop(struct ky_buf *out, const struct ky_trace *trace)
 			last_ns = trace->files[i].last_ns;
 	if (stopped_ns && last_ns > stopped_ns)
 		ky_out_format(out,
-			      "%-9s %s before the last event, by somebody: what came after was not "
+			      "%-9s %s before the last event, on request: later events were not "
 			      "recorded\n",
 			      "Stopped", ky_out_duration(cell, last_ns - stopped_ns));
 	else if (stopped_ns)
 		ky_out_format(out,
-			      "%-9s with the last event, by somebody: what came after was not "
+			      "%-9s with the last event, on request: later events were not "
 			      "recorded\n",
 			      "Stopped");
 }
@@ -124,8 +124,8 @@ static void print_untold(struct ky_buf *out, const struct ky_trace *trace)
 		over_budget = untold;
 	if (untold)
 		ky_out_format(out,
-			      "%-9s rules held %s more time%s, of which no dump tells: held back "
-			      "by cooldown (%s) and by the budget of dumps (%s)\n",
+			      "%-9s rules held %s more time%s without a dump: held back by "
+			      "cooldown (%s) and by the budget of dumps (%s)\n",
 			      "Rules", ky_out_count(cells[0], untold), untold == 1 ? "" : "s",
 			      ky_out_count(cells[1], untold - over_budget),
 			      ky_out_count(cells[2], over_budget));
@@ -179,7 +179,7 @@ static void activity(char *cell, size_t bytes, const struct ky_trace *trace,
 	if (wchan[0] && strcmp(wchan, "0") != 0)
 		(void)snprintf(cell, bytes, "%s", wchan);
 	else if (is_runnable(stuck))
-		(void)snprintf(cell, bytes, is_starved ? "waiting for a processor" : "running");
+		(void)snprintf(cell, bytes, is_starved ? "waiting for a CPU" : "running");
 	else if (name)
 		(void)snprintf(cell, bytes, "%s", name);
 	else if (stuck->syscall != UINT64_MAX)
@@ -283,12 +283,12 @@ static void print_hang(struct ky_buf *out, const struct ky_trace *trace, const s
 	const struct ky_trace_stuck *look = &trace->stuck[looks->stack_look];
 	const struct ky_stack *stack = &trace->samples.stacks[looks->stack];
 
-	ky_out_format(out, "%-9s hangs on the same stack in %u of %u looks", "", looks->stack_count,
-		      looks->count);
+	ky_out_format(out, "%-9s hangs on the same stack in %u of %u checks", "",
+		      looks->stack_count, looks->count);
 	if (looks->running)
 		ky_out_format(out, ", ran in %u", looks->running);
 	if (looks->starved)
-		ky_out_format(out, ", waited for a processor in %u", looks->starved);
+		ky_out_format(out, ", waited for a CPU in %u", looks->starved);
 	if (looks->running || looks->starved)
 		ky_out_text(out, ": no stack there");
 	if (look->guessed_count)
@@ -402,14 +402,12 @@ static void put_times(struct ky_buf *out, const struct look_times *times)
 
 	if (!times->span_ns)
 		return;
-	ky_out_format(out,
-		      "%-9s of %s between %u looks: %s blocked, %s waiting for a processor, %s "
-		      "running\n",
-		      "", ky_out_duration(cells[0], times->span_ns), times->looks,
-		      ky_out_duration(cells[1],
-				      times->span_ns - times->waiting_ns - times->running_ns),
-		      ky_out_duration(cells[2], times->waiting_ns),
-		      ky_out_duration(cells[3], times->running_ns));
+	ky_out_format(
+		out, "%-9s of %s between %u checks: %s blocked, %s waiting for a CPU, %s running\n",
+		"", ky_out_duration(cells[0], times->span_ns), times->looks,
+		ky_out_duration(cells[1], times->span_ns - times->waiting_ns - times->running_ns),
+		ky_out_duration(cells[2], times->waiting_ns),
+		ky_out_duration(cells[3], times->running_ns));
 }
 
 /* All looks at this poll; the first of them is `first`. */
@@ -458,7 +456,7 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 						    looks.last_ns - poll->poll_start_ns :
 						    0));
 	safe(out, looks.most);
-	ky_out_format(out, " in %u of %u looks\n", looks.most_count, looks.count);
+	ky_out_format(out, " in %u of %u checks\n", looks.most_count, looks.count);
 	put_times(out, &looks.times);
 	gather_stacks(&looks, trace, first);
 	if (!symbols || !symbols->table)
@@ -468,8 +466,8 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 		return;
 	}
 	if (looks.running || looks.starved)
-		ky_out_format(out, "%-9s no stack: it %s when it was looked at\n", "",
-			      looks.starved > looks.running ? "waited for a processor" : "ran");
+		ky_out_format(out, "%-9s no stack: it %s when it was checked\n", "",
+			      looks.starved > looks.running ? "waited for a CPU" : "ran");
 	if (!looks.pc)
 		return;
 	ky_out_format(out, "%-9s last seen in ", "");

@@ -40,7 +40,7 @@ void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
 	if (worst->off_row_count && worst->off_rows[0].ns >= worst->poll.duration_ns / 2) {
 		char duration[KY_OUT_CELL_BYTES];
 
-		(void)snprintf(text, sizeof(text), "  %s of it off the processor: %s%s",
+		(void)snprintf(text, sizeof(text), "  %s of it off CPU: %s%s",
 			       ky_out_duration(duration, worst->off_rows[0].ns),
 			       ky_profile_reason(cell, trace, worst->off_rows[0].reason,
 						 worst->off_rows[0].syscall),
@@ -48,7 +48,7 @@ void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
 	} else if (worst->cpu_row_count && !ky_stack_profile_is_withheld(profile, KY_STACK_CPU)) {
 		char all[KY_OUT_CELL_BYTES];
 
-		(void)snprintf(text, sizeof(text), "  on the processor in it: %s of %s%s",
+		(void)snprintf(text, sizeof(text), "  on CPU in it: %s of %s%s",
 			       ky_out_count(all, worst->cpu_rows[0].count),
 			       ky_profile_samples(cell, worst->cpu_count),
 			       own_place(place, sizeof(place), profile, worst->cpu_rows[0].stack));
@@ -70,7 +70,7 @@ static void print_title(const struct view *view, const struct ky_stack_profile_p
 	ky_out_format(view->out, "%s",
 		      worst->cpu_count ? ky_profile_samples(cell, worst->cpu_count) : "no sample");
 	if (worst->off_count)
-		ky_out_format(view->out, ", %s off the processor in %s%s",
+		ky_out_format(view->out, ", %s off CPU in %s%s",
 			      ky_out_duration(off, worst->off_ns),
 			      worst->off_count == 1 ? "one interval" :
 						      ky_out_count(cell, worst->off_count),

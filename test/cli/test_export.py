@@ -105,16 +105,16 @@ class Case(unittest.TestCase):
 class Report(Case):
     def test_says_what_ran_and_what_it_waited_for(self):
         out = self.kymo("report", self.file).stdout
-        self.assertIn("On the processor: 40.0 ms in 4 samples (timers, 99 Hz)", out)
+        self.assertIn("On CPU: 40.0 ms in 4 samples (timers, 99 Hz)", out)
         self.assertRegex(out, r"75\.0 % +30\.1\.\.95\.4 % +3 +75\.0 % .* app::hash\n")
         self.assertRegex(out, r"100\.0 % +51\.0\.\.100\.0 % +4 +app::handler\n")
         self.assertIn("Inside polls over 1.00 ms: 3 samples, 75.0 % of the CPU time", out)
-        self.assertRegex(out, r"400 ms of task 7: 3 samples, 300 ms off the processor in one "
+        self.assertRegex(out, r"400 ms of task 7: 3 samples, 300 ms off CPU in one "
                               r"interval\n.*\n +300 ms +blocked incl. run queue +system call 35 "
                               r"+app::sleep_badly +\S+main.rs:9 +__nanosleep\n +3 +samples "
                               r"+app::hash")
-        self.assertIn("  blocked 0 ns, runnable (waiting for a processor) 0 ns, blocked incl. run "
-                      "queue (not told apart) 300 ms\n", out)
+        self.assertIn("  blocked 0 ns, runnable (waiting for a CPU) 0 ns, blocked incl. run "
+                      "queue (not separated) 300 ms\n", out)
         self.assertRegex(out, r"300 ms +1 +300 ms +blocked incl. run queue +system call 35 "
                               r"+app::sleep_badly")
         self.assertIn("Where tasks wait: 1 at the end", out)
@@ -123,9 +123,9 @@ class Report(Case):
     def test_the_cause_of_the_longest_poll_stands_in_the_first_lines(self):
         out = self.kymo("report", self.file).stdout
         head = out.split("\n\n")[0]
-        self.assertRegex(head, r"\nLongest poll 400 ms: app::slow\n  300 ms of it off the "
-                               r"processor: system call 35, app::sleep_badly at \S+main.rs:9$")
-        self.assertLess(out.index("Inside the worst polls"), out.index("On the processor:"))
+        self.assertRegex(head, r"\nLongest poll 400 ms: app::slow\n  300 ms of it off CPU: system "
+                               r"call 35, app::sleep_badly at \S+main.rs:9$")
+        self.assertLess(out.index("Inside the worst polls"), out.index("On CPU:"))
 
     def test_what_ran_is_the_cause_where_the_longest_poll_did_not_wait(self):
         trace = SampleTrace().symbol(0x10, "app::hash", 7).symbol(0x20, "app::copy", 8)
@@ -133,7 +133,7 @@ class Report(Case):
         for at, address in ((110, 0x20), (120, 0x10), (130, 0x10)):
             trace.cpu(at * MS, 10 * MS, 7, 100 * MS, address)
         out = self.kymo("report", trace.save(self.dir / "ran.trc")).stdout
-        self.assertRegex(out, r"Longest poll 400 ms: app::slow\n  on the processor in it: 2 of 3 "
+        self.assertRegex(out, r"Longest poll 400 ms: app::slow\n  on CPU in it: 2 of 3 "
                               r"samples, app::hash at \S+\.rs:7\n")
 
     def test_nothing_is_the_cause_where_nothing_fell_into_the_longest_poll(self):
@@ -176,7 +176,7 @@ class Report(Case):
             trace.poll(at, at + length * MS, number + 1, name)
             trace.off_cpu(at + length * MS - 1, length * MS - 2, number + 1, at, address)
         out = self.kymo("report", trace.save(self.dir / "alike.trc")).stdout
-        part = out[out.index("Inside the worst polls"):out.index("Off the processor: ")]
+        part = out[out.index("Inside the worst polls"):out.index("Off CPU: ")]
         told = re.findall(r"^  (\S+ .s) of task|^    and (\S+) more like it, of (.*)$", part,
                           re.MULTILINE)
         self.assertEqual(told, [("90.0 ms", "", ""), ("", "2", "60.0 ms to 80.0 ms"),
@@ -230,8 +230,8 @@ class Report(Case):
         trace.poll(100 * MS, 900 * MS, 1, "a")
         trace.off_cpu(450 * MS, 300 * MS, 1, 100 * MS, 0x50, 0x40, 0x30)
         out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
-        self.assertIn("No samples of the processor: refused by timers: Permission denied.\n", out)
-        self.assertIn("Off the processor: ", out)
+        self.assertIn("No samples of CPU time: refused by timers: Permission denied.\n", out)
+        self.assertIn("Off CPU: ", out)
         self.assertNotIn("No samples:", out)
 
     def test_crates_that_are_only_a_way_are_not_the_programs_own(self):
@@ -263,7 +263,7 @@ class Report(Case):
         trace.poll(100 * MS, 900 * MS, 1, "a")
         trace.off_cpu(450 * MS, 300 * MS, 1, 100 * MS, 0x50, 0x40, 0x30)
         out = self.kymo("report", trace.save(self.dir / "none.trc")).stdout
-        self.assertIn("No samples of the processor: sampling: timers, and nothing was sampled.\n" +
+        self.assertIn("No samples of CPU time: sampling: timers, and nothing was sampled.\n" +
                       line, out)
 
     def test_time_that_no_sample_stands_for_is_told(self):
@@ -279,7 +279,7 @@ class Report(Case):
                 made.off_cpu(time * MS, 5 * MS, 1, 1 * MS, 0x10)
             return made.save(self.dir / "cover.trc")
 
-        line = "  {} of the {} of CPU time that the process used between two looks at it are in "
+        line = "  {} of the {} of CPU time that the process used between two readings are in "
         line += "no sample:\n    threads that {}"
         out = self.kymo("report", trace("perf_event", 50, 2)).stdout
         self.assertIn(line.format("1.50 s (75.0 %)", "2.00 s", "end within a period have"), out)
@@ -289,7 +289,7 @@ class Report(Case):
         cover = cover["profile"]["cover"]
         self.assertEqual((cover["used_ns"], cover["sampled_ns"], cover["missing_ns"]),
                          (2000 * MS, 500 * MS, 1500 * MS))
-        for off, of in (((), ""), ((20,), " of the processor")):
+        for off, of in (((), ""), ((20,), " of CPU time")):
             out = self.kymo("report", trace("perf_event", 0, 3, off)).stdout
             self.assertIn(f"No samples{of}: sampling: perf_event, and nothing was sampled.\n" +
                           line.format("3.00 s (100.0 %)", "3.00 s", "end"), out)
@@ -320,7 +320,7 @@ class Report(Case):
             sampling__cpu="perf_event", sampling__cpu__kernel="not sampled",
             offcpu__sources="interposed calls", kymo__source="tokio preload")
         self.assertEqual(self.unseen(trace), [
-            ("cpu", "time in the kernel (system calls look idle)", sysctl),
+            ("cpu", "time in the kernel (system calls appear idle)", sysctl),
             ("off_cpu", switches, "kymo run --switches on, or kymo attach --mode stream")])
 
     def test_says_what_was_not_seen_where_nothing_was(self):
@@ -355,7 +355,7 @@ class Report(Case):
 
     def test_reads_dial9(self):
         out = self.kymo("report", self.dial9).stdout
-        self.assertIn("On the processor: 141 samples\n", out)
+        self.assertIn("On CPU: 141 samples\n", out)
         self.assertIn("_Unwind_Find_FDE", out)
 
 

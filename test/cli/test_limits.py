@@ -189,8 +189,8 @@ class Dumps(Limited):
         told, words = self.rules(self.traces)
         self.assertEqual(told, {"rules.fired": 12, "rules.held_back": 3, "rules.untold": 3,
                                 "rules.untold_over_budget": 3, "rules.undumped": 0})
-        self.assertEqual(words, ["Rules     rules held 3 more times, of which no dump tells: held "
-                                 "back by cooldown (0) and by the budget of dumps (3)"])
+        self.assertEqual(words, ["Rules     rules held 3 more times without a dump: held back by "
+                                 "cooldown (0) and by the budget of dumps (3)"])
 
     def test_what_was_held_back_is_in_the_ring_when_all_are_killed(self):
         rules = ";".join(f"poll>50ms name=r{at} cooldown=0s" for at in range(14))

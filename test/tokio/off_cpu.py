@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Do the intervals off the processor say what an unmodified program itself measured?
+"""Do the intervals off CPU say what an unmodified program itself measured?
 
     off_cpu.py [--build DIR] [--target DIR]
 
@@ -211,7 +211,7 @@ def check_switches(tap, options, folder, scratch):
     count = sum(row["weight"] for row in kept.get(flight["faults"].task, []))
     watched = profile_of(options, scratch)["off_cpu"]["switches"]
     if not watched["stretch_ns"]:
-        print("ok - switches of a flight # SKIP perf_event tells none this time")
+        print("ok - switches of a flight # SKIP perf_event reports none this time")
     else:  # they come last, in a window that has not ended
         is_all = unseen_of(watched) < 0.05 * flight["faults"].total_ns
         tap.check(not is_all or count > 0.5 * flight["faults"].count,
@@ -230,7 +230,7 @@ def check_windows(tap, options, folder, scratch):
     profile = profile_of(options, scratch)
     watched = profile["off_cpu"]["switches"]
     if not watched["stretch_ns"]:
-        print("ok - switches by the thousand # SKIP perf_event tells none this time")
+        print("ok - switches by the thousand # SKIP perf_event reports none this time")
         return
     share = watched["observed_ns"] / watched["stretch_ns"]
     told = rows.get(ways["preempted"].task, [])
@@ -257,7 +257,7 @@ def has_wakes(options):
         return False
     done = subprocess.run([*TRACEFS, str(options.build / "kymo"), "doctor", "--json"],
                           capture_output=True, text=True, timeout=120, check=False)
-    return '"are told (tracefs)' in done.stdout
+    return '"are reported (tracefs)' in done.stdout
 
 
 def check_wakers(tap, options, scratch):
@@ -321,7 +321,7 @@ def check_told(tap, options, scratch, every):
     text = subprocess.run([str(options.build / "kymo"), "report", str(scratch / "trace")],
                           capture_output=True, text=True, timeout=120, check=True).stdout
     tap.check(not watched["stretch_ns"] or
-              ("the kernel did not tell what ended" in text) == bool(untold),
+              ("without a reported wake-up" in text) == bool(untold),
               "wake-ups: its text says so, too, where there are some", text[:500])
     return waits
 
@@ -334,7 +334,7 @@ def check_wakes(tap, options, folder, scratch):
     ways, rows = run(options, folder, scratch, program=("switched", str(scratch / "pages")),
                      source=SWITCHES, around=TRACEFS)
     if not was_told(options, scratch, "offcpu.split", "wakeups"):
-        print("ok - wake-ups # SKIP the kernel did not tell of them in this run")
+        print("ok - wake-ups # SKIP the kernel reported none in this run")
         return
     watched = profile_of(options, scratch)["off_cpu"]["switches"]
     share = watched["observed_ns"] / max(watched["stretch_ns"], 1)

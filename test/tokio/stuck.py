@@ -86,7 +86,7 @@ def check_way(tap, options, folder, way, syscall, state):
               (syscall < 0 or grew == [0, 0]),
               f"{way}: every look has what the kernel counted" +
               (", nothing of it between them" if syscall >= 0 else ""), str(notes))
-    print(f"# {way}: ran and waited for a processor {grew} ns between the looks")
+    print(f"# {way}: ran and waited for a CPU {grew} ns between the looks")
     if syscall >= 0:
         # From the blocking call through Tokio to the thread's first function. The first looks may
         # come before there are tables.

@@ -207,10 +207,10 @@ static void watched__looks_at_a_stuck_thread_are_summarised_by_poll(void **state
 	}
 	put_stuck(&c, T0 + 50 * MS, 14, 'S', false, "0");
 	assert_string_equal(
-		print(&c), "Stuck     thread 12 in task 7 for 1.00 s: futex_wait in 9 of 10 looks\n"
-			   "Stuck     thread 13 in task 7 for 1.00 s: running in 10 of 10 looks\n"
-			   "Stuck     thread 14 in task 7 for 50.0 ms: system call 35 in 1 of 1 "
-			   "looks\n");
+		print(&c),
+		"Stuck     thread 12 in task 7 for 1.00 s: futex_wait in 9 of 10 checks\n"
+		"Stuck     thread 13 in task 7 for 1.00 s: running in 10 of 10 checks\n"
+		"Stuck     thread 14 in task 7 for 50.0 ms: system call 35 in 1 of 1 checks\n");
 	end(&c);
 }
 
@@ -228,9 +228,9 @@ static void watched__looks_that_measured_the_beginning_anew_are_of_one_poll(void
 	assert_string_equal(
 		print(&c),
 		"Stuck     thread 12 in task 7 (svc::handler) for 400 ms: futex_wait in 4 "
-		"of 4 looks\n"
+		"of 4 checks\n"
 		"Stuck     thread 12 in task 7 (svc::handler) for 300 ms: pipe_read in 1 "
-		"of 1 looks\n");
+		"of 1 checks\n");
 	end(&c);
 }
 
@@ -245,7 +245,7 @@ static void watched__system_call_has_the_name_of_the_trace_s_machine(void **stat
 	put_stuck(&c, T0 + 50 * MS, 14, 'S', false, "0");
 	assert_string_equal(
 		print(&c),
-		"Stuck     thread 14 in task 7 for 50.0 ms: nanosleep in 1 of 1 looks\n");
+		"Stuck     thread 14 in task 7 for 50.0 ms: nanosleep in 1 of 1 checks\n");
 	end(&c);
 }
 
@@ -270,13 +270,13 @@ static void watched__stack_that_most_looks_saw_is_what_a_poll_hangs_on(void **st
 	is_stack_truncated = false;
 	assert_string_equal(
 		print_with(&c, true),
-		"Stuck     thread 12 in task 7 for 400 ms: futex_wait in 3 of 4 looks\n"
-		"          hangs on the same stack in 2 of 4 looks, ran in 1: no stack there\n"
+		"Stuck     thread 12 in task 7 for 400 ms: futex_wait in 3 of 4 checks\n"
+		"          hangs on the same stack in 2 of 4 checks, ran in 1: no stack there\n"
 		"          in 0x1010\n"
 		"          from 0x2020\n"
-		"          from further up, which cannot be told\n"
-		"Stuck     thread 13 in task 7 for 500 ms: running in 1 of 1 looks\n"
-		"          no stack: it ran when it was looked at\n");
+		"          from callers further up, which are not known\n"
+		"Stuck     thread 13 in task 7 for 500 ms: running in 1 of 1 checks\n"
+		"          no stack: it ran when it was checked\n");
 	end(&c);
 }
 
@@ -306,29 +306,29 @@ static void watched__looks_tell_what_the_time_between_them_went_into(void **stat
 		const char *text;
 	} cases[] = {
 		{{{'S', 50, 90, 70}, {'S', 100, 90, 70}, {'S', 200, 91, 74}, {'S', 250, 91, 74}},
-		 "futex_wait in 4 of 4 looks\n"
-		 "          of 200 ms between 4 looks: 195 ms blocked, 4.00 ms waiting for a "
-		 "processor, 1.00 ms running\n"},
+		 "futex_wait in 4 of 4 checks\n"
+		 "          of 200 ms between 4 checks: 195 ms blocked, 4.00 ms waiting for a CPU, "
+		 "1.00 ms running\n"},
 		/* It runs: the last tick is some ms old. */
 		{{{'R', 50, 90, 0}, {'R', 100, 140, 0}, {'R', 200, 238, 0}, {'R', 250, 286, 0}},
-		 "running in 4 of 4 looks\n"
-		 "          of 200 ms between 4 looks: 0 ns blocked, 0 ns waiting for a processor, "
-		 "200 ms running\n"},
+		 "running in 4 of 4 checks\n"
+		 "          of 200 ms between 4 checks: 0 ns blocked, 0 ns waiting for a CPU, 200 "
+		 "ms running\n"},
 		/* It never got one: nothing of that is counted yet. */
 		{{{'R', 50, 90, 5}, {'R', 100, 90, 5}, {'R', 200, 90, 5}, {'R', 250, 90, 5}},
-		 "waiting for a processor in 4 of 4 looks\n"
-		 "          of 200 ms between 4 looks: 0 ns blocked, 200 ms waiting for a "
-		 "processor, 0 ns running\n"},
+		 "waiting for a CPU in 4 of 4 checks\n"
+		 "          of 200 ms between 4 checks: 0 ns blocked, 200 ms waiting for a CPU, 0 "
+		 "ns running\n"},
 		/* It got little, waits again, and what it waited for before was counted late. */
 		{{{'R', 50, 90, 5}, {'R', 100, 92, 88}, {'R', 200, 95, 180}, {'R', 250, 95, 180}},
-		 "waiting for a processor in 3 of 4 looks\n"
-		 "          of 200 ms between 4 looks: 0 ns blocked, 195 ms waiting for a "
-		 "processor, 5.00 ms running\n"},
+		 "waiting for a CPU in 3 of 4 checks\n"
+		 "          of 200 ms between 4 checks: 0 ns blocked, 195 ms waiting for a CPU, "
+		 "5.00 ms running\n"},
 		/* Blocked, at last in want of a processor. */
 		{{{'S', 50, 90, 5}, {'S', 100, 90, 5}, {'R', 200, 90, 5}, {'R', 250, 90, 5}},
-		 "futex_wait in 2 of 4 looks\n"
-		 "          of 200 ms between 4 looks: 150 ms blocked, 50.0 ms waiting for a "
-		 "processor, 0 ns running\n"},
+		 "futex_wait in 2 of 4 checks\n"
+		 "          of 200 ms between 4 checks: 150 ms blocked, 50.0 ms waiting for a CPU, "
+		 "0 ns running\n"},
 	};
 	struct text_case c;
 	char text[512];
@@ -348,7 +348,7 @@ static void watched__looks_tell_what_the_time_between_them_went_into(void **stat
 	put_looks(&c, cases[0].looks, 1);
 	put_stuck(&c, T0 + 90 * MS, 12, 'S', false, "futex_wait");
 	assert_string_equal(print(&c), "Stuck     thread 12 in task 7 for 90.0 ms: futex_wait in 3 "
-				       "of 3 looks\n");
+				       "of 3 checks\n");
 	end(&c);
 }
 
@@ -362,8 +362,8 @@ static void watched__thread_without_a_processor_does_not_run(void **state)
 	begin(&c);
 	put_looks(&c, looks, 2);
 	assert_non_null(strstr(print_with(&c, true),
-			       "\n          no stack: it waited for a processor when it was looked "
-			       "at\n"));
+			       "\n"
+			       "          no stack: it waited for a CPU when it was checked\n"));
 	end(&c);
 	begin(&c);
 	put_looks(&c, looks, 2);
@@ -371,9 +371,10 @@ static void watched__thread_without_a_processor_does_not_run(void **state)
 	stack_count = 1;
 	put_stuck(&c, T0 + 300 * MS, 12, 'S', false, "futex_wait");
 	stack_count = 0;
-	assert_non_null(strstr(print_with(&c, true),
-			       "hangs on the same stack in 1 of 3 looks, waited for a processor in "
-			       "2: no stack there\n"));
+	assert_non_null(
+		strstr(print_with(&c, true),
+		       "hangs on the same stack in 1 of 3 checks, waited for a CPU in 2: no "
+		       "stack there\n"));
 	end(&c);
 }
 
