@@ -210,7 +210,7 @@ static void say_nothing_found(const struct search *search)
 	bool is_tokio = false;
 
 	if (search->found.refused_count) {
-		say("unknown-layout no table looks as expected\n");
+		say("unknown-layout no table is laid out as expected\n");
 		return;
 	}
 	if (!is_heard())
@@ -452,7 +452,7 @@ static int look_again(struct search *search, struct kymo_attach_block *block)
 	if (search->found.object_count == 0)
 		return answer(block, KYMO_E_UNSUPPORTED,
 			      search->found.refused_count ?
-				      "unknown-layout no table looks as expected\n" :
+				      "unknown-layout no table is laid out as expected\n" :
 				      "no-tokio\n");
 	if (search->is_full)
 		return answer(block, KYMO_E_LIMIT, "refused it has more tables than kymo keeps\n");

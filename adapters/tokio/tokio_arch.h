@@ -71,7 +71,7 @@ static inline uintptr_t ky_tokio_arch_target(const uint8_t *code, size_t bytes, 
 }
 
 #else
-#error "adapters/tokio: no thunks for this processor yet"
+#error "adapters/tokio: no thunks for this architecture yet"
 #endif
 
 #endif

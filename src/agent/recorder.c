@@ -301,8 +301,9 @@ static int take_triggers(struct kymo_recorder *recorder, const struct kymo_recor
 	ky_lookout_open(&recorder->lookout);
 	if (taken->flags & KYMO_RECORDER_NO_DRAIN)
 		return taken->triggers ? ky_options_say(taken, KYMO_E_UNSUPPORTED,
-							"triggers: whoever drains the ring watches "
-							"it, with KYMO_RECORDER_NO_DRAIN") :
+							"triggers: with KYMO_RECORDER_NO_DRAIN the "
+							"process that drains the ring checks "
+							"them") :
 					 0;
 	err = take_rules(taken, "triggers", taken->triggers);
 	return err ? err : take_rules(taken, "KYMO_TRIGGERS", secure_getenv("KYMO_TRIGGERS"));

@@ -165,7 +165,7 @@ static int wait_state(const struct ky_process *process, uint64_t address,
 		pause_for(MS_NS / 4);
 	}
 	return ky_attach_refuse(why, -ETIMEDOUT,
-				"did not answer within 30 s: its loader is held by somebody");
+				"did not answer within 30 s: another thread holds its loader");
 }
 
 static int tell_loader(const struct ky_process *process, const struct kymo_attach_block *block,

@@ -254,8 +254,8 @@ static void tell_lost(const struct ky_process *process, char *why)
 		nanosleep(&(const struct timespec){0, GONE_PAUSE_NS}, NULL);
 	snprintf(why, KY_ATTACH_WHY_BYTES, "%s",
 		 ky_process_is_there(process) ?
-			 "took its thread back before it could be used (another attach at the "
-			 "same moment?); it goes on as before" :
+			 "took its thread back before it could be used (another attach at the same "
+			 "moment?); it runs as before" :
 			 "ended meanwhile");
 }
 

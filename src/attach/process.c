@@ -205,7 +205,7 @@ static int open_memory(struct ky_process *process, char *why)
 		("only by its parent: kernel.yama.ptrace_scope is 1; it takes root or "
 		 "CAP_SYS_PTRACE"),
 		"by root alone: kernel.yama.ptrace_scope is 2",
-		"by nobody until the next boot: kernel.yama.ptrace_scope is 3"};
+		"by no process until the next boot: kernel.yama.ptrace_scope is 3"};
 	char path[64], scope[8];
 	int fd;
 
@@ -379,7 +379,7 @@ static int read_mappings(struct ky_process *process, char *why)
 	if (process->module_count == 0)
 		return ky_attach_refuse(
 			why, -ENOTSUP,
-			"is not a program that kymo can read: for another processor or word "
+			"is not a program that kymo can read: for another architecture or word "
 			"size, or its file is gone");
 	return 0;
 }

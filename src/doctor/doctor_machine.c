@@ -98,7 +98,7 @@ static bool check_perf(struct ky_doctor *doctor, bool has_timers)
 					     "refuses it)");
 	} else if (!options.has_kernel) {
 		ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-				 "time in the kernel is not sampled: system calls look idle");
+				 "time in the kernel is not sampled: system calls appear idle");
 		ky_doctor_fix(check, "sudo sysctl kernel.perf_event_paranoid=1");
 	}
 	return result == 0;
@@ -114,16 +114,16 @@ static void check_switches(struct ky_doctor *doctor)
 
 	if (!result) {
 		(void)ky_doctor_add(doctor, "context_switches",
-				    "are told; a record takes %s of the processor",
+				    "are reported; a record takes %s of CPU time",
 				    ky_out_duration(cost, cost_ns));
 		return;
 	}
 	check = ky_doctor_add(doctor, "context_switches", "refused when tried: %s",
-			      result == -ENODATA ? "perf_event opens and tells none" :
+			      result == -ENODATA ? "perf_event opens but reports none" :
 						   kymo_error_text(result));
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-			 "preemption and page faults inside polls are only counted, not told one "
-			 "by one");
+			 "preemption and page faults inside polls are only counted, not recorded "
+			 "one by one");
 }
 
 static void check_wake_ups(struct ky_doctor *doctor)
@@ -135,21 +135,21 @@ static void check_wake_ups(struct ky_doctor *doctor)
 	if (!result) {
 		ky_wakes_close(wakes);
 		(void)ky_doctor_add(doctor, "wake_ups",
-				    "are told (tracefs): when a wait ended, and by whom");
+				    "are reported (tracefs): when a wait ended, and what ended it");
 		return;
 	}
 	if (result == -ENOENT)
 		check = ky_doctor_add(doctor, "wake_ups", "tracefs is not mounted");
 	else if (result == -ENODATA)
 		check = ky_doctor_add(doctor, "wake_ups",
-				      "perf_event opens and tells not all of ours (a pid "
-				      "namespace, or a processor whose interrupts it misses)");
+				      "perf_event opens but does not report all of ours (a pid "
+				      "namespace, or a CPU whose interrupts it misses)");
 	else
 		check = ky_doctor_add(doctor, "wake_ups", "refused when tried: %s",
 				      kymo_error_text(result));
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-			 "blocked against runnable in bounds, by the growth of run_delay; nobody "
-			 "says who ended a wait");
+			 "blocked and runnable time have bounds only (growth of run_delay); what "
+			 "ended a wait is not recorded");
 	if (result == -ENOENT)
 		ky_doctor_fix(check, "sudo mount -t tracefs tracefs /sys/kernel/tracing, then "
 				     "sudo kymo run");

@@ -86,10 +86,11 @@ static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf, bool is_na
 			      kinds, kinds == 1 ? "" : "s");
 	if (kinds)
 		return;
-	ky_doctor_effect(
-		check, KY_DOCTOR_NONE,
-		"kymo run records nothing of it, unless a library of it has tasks%s",
-		is_named ? "; programs without Tokio link the library and tell themselves" : "");
+	ky_doctor_effect(check, KY_DOCTOR_NONE,
+			 "kymo run records nothing of it, unless a library of it has tasks%s",
+			 is_named ? "; programs without Tokio link the library and emit events "
+				    "themselves" :
+				    "");
 	if (!is_named)
 		ky_doctor_fix(check, "keep the symbols: strip = \"debuginfo\" under "
 				     "[profile.release] in Cargo.toml");
@@ -163,8 +164,7 @@ static void check_symbols(struct ky_doctor *doctor, const struct ky_object *obje
 	if (!object->build_id_bytes) {
 		ky_doctor_effect(
 			check, KY_DOCTOR_LIMITED,
-			"names cannot be told from those of another build; debug files are "
-			"found by name only");
+			"names may be those of another build; debug files are found by name only");
 		ky_doctor_fix(check, "RUSTFLAGS=\"-C link-arg=-Wl,--build-id\" cargo build "
 				     "--release");
 	}
@@ -283,13 +283,11 @@ static void check_dumpable(struct ky_doctor *doctor, uint32_t pid)
 	is_open = access(path, R_OK) == 0;
 	(void)snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	if (is_open && stat(path, &about) == 0 && (geteuid() == 0 || about.st_uid == geteuid())) {
-		(void)ky_doctor_add(doctor, "process", "%u may be looked at", pid);
+		(void)ky_doctor_add(doctor, "process", "%u may be inspected", pid);
 		return;
 	}
 	check = ky_doctor_add(doctor, "process",
-			      "%u may not be looked at: another user's, or not "
-			      "dumpable",
-			      pid);
+			      "%u may not be inspected: another user's, or not dumpable", pid);
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED, "no attach, no stacks of its stuck threads");
 	ky_doctor_fix(check, "sudo kymo doctor %u", pid);
 }
@@ -322,7 +320,7 @@ void ky_doctor_cgroup(struct ky_doctor *doctor, const char *proc)
 	if (dir >= 0)
 		(void)close(dir);
 	(void)ky_out_bytes(size, limits.memory.value);
-	(void)snprintf(share, sizeof(share), "%" PRIu64 ".%02" PRIu64 " of a processor",
+	(void)snprintf(share, sizeof(share), "%" PRIu64 ".%02" PRIu64 " CPUs",
 		       limits.cpu.value / 1000, limits.cpu.value % 1000 / 10);
 	limit_text(memory, "memory", size, &limits.memory);
 	limit_text(cpu, "CPU time", share, &limits.cpu);

@@ -291,7 +291,7 @@ static const char *why_text(uint32_t why)
 	case KY_WHY_OTHER_NAMESPACE:
 		return "the process lives in another pid namespace";
 	case KY_WHY_TOO_MANY:
-		return "too many to count in every look";
+		return "too many to count in every reading";
 	case KY_WHY_NO_CONTROLLER:
 		return "no cgroup counts it";
 	case KY_WHY_BEING_SEARCHED:
@@ -302,7 +302,7 @@ static const char *why_text(uint32_t why)
 	case EPERM:
 		return "not permitted";
 	case ENODATA:
-		return "not told by the kernel";
+		return "not reported by the kernel";
 	default:
 		return why <= ERRNO_MAX ? kymo_error_text(-(int)why) : "unknown";
 	}

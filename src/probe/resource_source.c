@@ -47,7 +47,7 @@ static void put_hand(struct ky_resource_source *source)
 
 #define HEAD_FROM offsetof(struct ky_resource_head, interval_ns)
 _Static_assert(HEAD_FROM == 8 && (sizeof(struct ky_resource_head) - HEAD_FROM) % 8 == 0,
-	       "the head is told in words, without its hand");
+	       "the head is stored in words, without its index");
 
 static void set_path(struct ky_resource_head *head, const char *path)
 {

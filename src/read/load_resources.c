@@ -61,7 +61,7 @@ _Static_assert((int)KY_F_RESOURCE_USAGE_user_cpu_ns == (int)KY_USAGE_USER_NS &&
 	       "fields in the order of values");
 _Static_assert((int)KY_F_CGROUP_USAGE_oom_kills == (int)KY_CGROUP_OOM_KILLS + 1 &&
 		       (int)KY_F_PRESSURE_io_full_ns == (int)KY_PRESSURE_IO_FULL + 1,
-	       "the same, behind the scope");
+	       "the same, after the scope");
 
 bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame)
 {

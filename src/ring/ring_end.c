@@ -79,7 +79,7 @@ size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_
 	else if (ending->is_closed)
 		count = snprintf(out, out_bytes, "unknown, but its recorder was closed in order");
 	else
-		count = snprintf(out, out_bytes, "unknown, nobody waited for it%s",
+		count = snprintf(out, out_bytes, "unknown, no process waited for it%s",
 				 ending->is_other_boot ? "; the machine was started anew since" :
 							 "");
 	return count < 0 ? 0 : (size_t)count < out_bytes ? (size_t)count : out_bytes - 1;

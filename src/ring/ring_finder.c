@@ -654,7 +654,7 @@ int ky_ring_find_file(struct ky_found_ring *out, const char *path, char *why)
 	else
 		(void)snprintf(why, KY_FOUND_WHY_BYTES, "%.600s",
 			       found.count > 0 ? found.rings[0].why :
-			       err == -ENODATA ? "nobody has recorded into this ring" :
+			       err == -ENODATA ? "no process has recorded into this ring" :
 						 kymo_error_text(err));
 	ky_found_rings_release(&found);
 	return err;

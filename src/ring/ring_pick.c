@@ -85,8 +85,8 @@ static int tell_process(const struct ky_found_rings *rings, uint32_t pid, char *
 	if (uid != geteuid() && geteuid() != 0)
 		return refuse(
 			why, -EACCES,
-			"process %u belongs to user %u: only that user and root may look into "
-			"what it records",
+			"process %u belongs to user %u: only that user and root may read what it "
+			"records",
 			pid, uid);
 	return refuse(why, -ENODATA,
 		      "process %u runs but does not record (`kymo ps` lists those that do)", pid);

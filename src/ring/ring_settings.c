@@ -498,7 +498,7 @@ void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clea
 static void mark_recording(const struct ky_open_ring *ring, bool is_stopped)
 {
 	if (ring->side)
-		ky_mark_put(ring->side, is_stopped ? "recording stopped" : "recording goes on",
+		ky_mark_put(ring->side, is_stopped ? "recording stopped" : "recording resumed",
 			    ky_now_ns(CLOCK_MONOTONIC));
 }
 

@@ -32,7 +32,7 @@ void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t s
 
 	if (!is_unused(fd, session, &header))
 		return;
-	KY_TESTPOINT("prepared.looked");
+	KY_TESTPOINT("prepared.read");
 	if (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		ky_run_unwind_ahead(unwind, fd, &header);
 		return;

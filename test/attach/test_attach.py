@@ -298,7 +298,7 @@ class Refuses(Attach):
             self.skipTest("the kernel runs no 32-bit programs")
         self.started.append(process)
         wait_until(lambda: "small" in os.readlink(f"/proc/{process.pid}/exe"))
-        self.refused(process.pid, "another processor or word size")
+        self.refused(process.pid, "another architecture or word size")
         self.assertIsNone(process.poll())
 
     def test_a_stripped_program(self):
@@ -347,7 +347,8 @@ class Refuses(Attach):
                             ("1", "only by its parent: kernel.yama.ptrace_scope is 1; it takes "
                              "root or CAP_SYS_PTRACE"),
                             ("2", "by root alone: kernel.yama.ptrace_scope is 2"),
-                            ("3", "by nobody until the next boot: kernel.yama.ptrace_scope is 3")):
+                            ("3", "by no process until the next boot: kernel.yama.ptrace_scope is "
+                             "3")):
             done = subprocess.run(
                 ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o mode=755 none /proc/sys/kernel && "
                  f"mkdir /proc/sys/kernel/yama && echo {level} > "

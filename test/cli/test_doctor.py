@@ -83,8 +83,8 @@ class Doctor(unittest.TestCase):
 
     def test_a_time_has_three_digits_and_a_unit(self):
         found = self.checks()["context_switches"]["value"]
-        if found.startswith("are told"):
-            self.assertRegex(found, r"takes (\d{1,3}|\d\.\d\d|\d\d\.\d) [num]s of the processor$")
+        if found.startswith("are reported"):
+            self.assertRegex(found, r"takes (\d{1,3}|\d\.\d\d|\d\d\.\d) [num]s of CPU time$")
 
     def on_terminal(self, columns):
         """What kymo doctor prints on a terminal that is so wide."""

@@ -223,12 +223,12 @@ class Oom(unittest.TestCase):
             self.assertIn("ended: signal 9 (SIGKILL), out of memory", line)
             self.assertEqual(end, "signal 9 (SIGKILL), out of memory")
         else:
-            self.assertIn("ended: unknown, nobody waited for it", line)
+            self.assertIn("ended: unknown, no process waited for it", line)
             self.assertEqual(end, "unknown")
 
     def test_recover_claims_nothing_about_a_kill_by_hand(self):
         line, end = self.recovered("by hand")
-        self.assertIn("ended: unknown, nobody waited for it", line)
+        self.assertIn("ended: unknown, no process waited for it", line)
         self.assertEqual(end, "unknown")
 
 

@@ -26,7 +26,7 @@ static struct {
 
 void ky_testpoint(const char *name)
 {
-	if (strcmp(name, "prepared.looked") == 0 && c.meanwhile)
+	if (strcmp(name, "prepared.read") == 0 && c.meanwhile)
 		c.meanwhile();
 }
 
