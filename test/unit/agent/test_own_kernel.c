@@ -2,6 +2,7 @@
 /* The linked library watches when its own process's threads lose their processor. What each case
  * records it reads back with the public reader, beside what the kernel counted. */
 #include "../../lib/cmocka_all.h"
+#include "../../lib/library_step.h"
 #include "../../lib/temp_tree.h"
 #include "../../lib/under_valgrind.h"
 
@@ -33,6 +34,7 @@
 #define NAPS 20u
 #define FAULTS 32u
 #define FAULT_BYTES (1u << 16)
+#define POLLS 1000000u /* more than a sub-buffer holds */
 
 static char directory[64];
 static uint8_t trace[8u << 20]; /* what was streamed or dumped */
@@ -140,33 +142,23 @@ static const struct ky_sample_class_head *head(void)
 	return &heads->classes[KY_SAMPLES_OFF_CPU];
 }
 
-static uint64_t wakeups(void)
-{
-	struct kymo_recorder_status status = {.size = sizeof(status)};
-
-	kymo_recorder_status(&status);
-	return status.wakeups;
-}
-
-/* Until the library's thread has its events, and the step that opened them is over. Its own test
- * of the machine may fail where ours did not, a moment before. */
+/* The library's thread has its events. Its own test of the machine may fail where ours did not, a
+ * moment before. */
 static void wait_for_windows(struct kymo_recorder *recorder)
 {
-	uint64_t before;
+	uint32_t refusal;
 
-	while (!(atomic_load(&ky_engine.ring->header->sample_classes) & 1u << KY_SAMPLES_OFF_CPU) ||
-	       !(atomic_load(&head()->source) & 1u << KY_SOURCE_SWITCHES)) {
-		if (atomic_load(&ky_engine.ring->header->sample_classes) &
-			    1u << KY_SAMPLES_OFF_CPU &&
-		    atomic_load(&head()->refusals[KY_SOURCE_SWITCHES]) == ENODATA) {
-			assert_int_equal(kymo_recorder_close(recorder), 0);
-			print_message("# perf_event tells no switches this time\n");
-			skip();
-		}
-		burn(MS);
+	assert_true(test_wait_for_step());
+	assert_true(atomic_load(&ky_engine.ring->header->sample_classes) &
+		    1u << KY_SAMPLES_OFF_CPU);
+	refusal = atomic_load(&head()->refusals[KY_SOURCE_SWITCHES]);
+	if (refusal == ENODATA) {
+		assert_int_equal(kymo_recorder_close(recorder), 0);
+		print_message("# perf_event tells no switches this time\n");
+		skip();
 	}
-	for (before = wakeups(); wakeups() == before;)
-		burn(MS);
+	assert_int_equal(refusal, 0);
+	assert_true(atomic_load(&head()->source) & 1u << KY_SOURCE_SWITCHES);
 }
 
 /* Of those that stand in its first part. */
@@ -574,8 +566,9 @@ static void own_switches__a_forked_child_has_no_descriptors(void **state)
 static void own_switches__an_idle_program_is_not_woken(void **state)
 {
 	struct kymo_recorder *recorder;
-	uint64_t now;
+	uint32_t tries = 100, polls;
 	struct seen seen;
+	uint64_t now;
 
 	(void)state;
 #if defined(__SANITIZE_THREAD__)
@@ -588,19 +581,20 @@ static void own_switches__an_idle_program_is_not_woken(void **state)
 	recorder = open_recorder(0, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
 	wait_for_windows(recorder);
 	/* A window in which we sleep ends by a time, and the next one by none. */
-	while (!__atomic_load_n(&ky_bell_wish, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&ky_bell_wish, __ATOMIC_ACQUIRE) && tries--)
 		usleep(300000);
-	now = wakeups();
+	now = test_wakeups();
 	usleep(1000000);
-	assert_in_range(wakeups() - now, 0, 1);
+	assert_in_range(test_wakeups() - now, 0, 1);
 	kymo_poll_begin(11, 0, 1);
 	usleep(30000);
 	kymo_poll_end(0);
-	now = wakeups();
-	while (wakeups() == now) {
+	/* The next sub-buffer rings. */
+	for (polls = POLLS; polls && __atomic_load_n(&ky_bell_wish, __ATOMIC_ACQUIRE); polls--) {
 		kymo_poll_begin(13, 0, 1);
 		kymo_poll_end(0);
 	}
+	assert_in_range(polls, 1, POLLS);
 	dump();
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	seen = read_back(tid_here());
@@ -612,7 +606,6 @@ static void own_switches__a_shut_gate_shuts_the_windows(void **state)
 {
 	struct kymo_recorder *recorder;
 	struct seen seen;
-	uint64_t before;
 
 	(void)state;
 	if (!has_switches())
@@ -620,8 +613,7 @@ static void own_switches__a_shut_gate_shuts_the_windows(void **state)
 	recorder = open_recorder(KYMO_RECORDER_STREAM, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
 	wait_for_windows(recorder);
 	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU);
-	for (before = wakeups(); wakeups() < before + 2;)
-		burn(MS);
+	assert_true(test_wait_for_step());
 	(void)poll_beside_rival(0);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	seen = read_back(tid_here());
@@ -632,11 +624,9 @@ static void own_switches__a_shut_gate_shuts_the_windows(void **state)
 static void own_switches__nobody_watches_where_nobody_asked(void **state)
 {
 	struct kymo_recorder *recorder = open_recorder(KYMO_RECORDER_STREAM, 0, KYMO_SAMPLE_OFF);
-	uint64_t before;
 
 	(void)state;
-	for (before = wakeups(); wakeups() < before + 2;)
-		burn(MS);
+	assert_true(test_wait_for_step());
 	assert_int_equal(descriptors(), 0);
 	(void)poll_beside_rival(0);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
@@ -657,9 +647,7 @@ static void own_switches__too_few_descriptors_are_told(void **state)
 	few.rlim_cur = 4 * 64;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	recorder = open_recorder(KYMO_RECORDER_STREAM, KYMO_SWITCHES_ON, KYMO_SAMPLE_OFF);
-	while (!(atomic_load(&ky_engine.ring->header->sample_classes) & 1u << KY_SAMPLES_OFF_CPU) ||
-	       !atomic_load(&head()->refusals[KY_SOURCE_SWITCHES]))
-		burn(MS);
+	assert_true(test_wait_for_step());
 	assert_int_equal(atomic_load(&head()->refusals[KY_SOURCE_SWITCHES]), EMFILE);
 	assert_int_equal(descriptors(), 0);
 	assert_int_equal(kymo_recorder_close(recorder), 0);

@@ -3,6 +3,7 @@
  * it reads back with the public reader. */
 #include "../../lib/burn.h"
 #include "../../lib/cmocka_all.h"
+#include "../../lib/library_step.h"
 #include "../../lib/temp_tree.h"
 #include "../../lib/under_valgrind.h"
 
@@ -18,7 +19,6 @@
 #include <pthread.h>
 #include <record/emit/emit_engine.h>
 #include <probe/perf_source.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,10 +36,11 @@
 #define PERIOD_NS (1000 * MS / RATE)
 #define TOO_LATE 76
 #define NO_FILTER 77
+#define NO_STEP 78
 
 static char directory[64], segment[600];
 static pid_t stranger;
-static uint64_t tables_ns;      /* when wait_for_tables() was over */
+static uint64_t tables_ns;      /* when has_tables() was over */
 static _Atomic uint64_t pauses; /* of what was burnt; of each there is one sample at most */
 
 struct seen {
@@ -190,14 +191,6 @@ static void close_recorder(struct kymo_recorder *recorder)
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 }
 
-static uint64_t wakeups(void)
-{
-	struct kymo_recorder_status status = {.size = sizeof(status)};
-
-	kymo_recorder_status(&status);
-	return status.wakeups;
-}
-
 static const struct ky_sample_class_head *head(void)
 {
 	const struct ky_sample_head *heads = (const void *)(ky_engine.ring->base +
@@ -206,55 +199,41 @@ static const struct ky_sample_class_head *head(void)
 	return &heads->classes[KY_SAMPLES_CPU];
 }
 
-static bool has_started(void)
-{
-	return atomic_load(&ky_engine.ring->header->sample_classes) & 1u << KY_SAMPLES_CPU &&
-	       (atomic_load(&head()->source) & 1u << KY_SOURCE_PERF ||
-		atomic_load(&head()->refusals[KY_SOURCE_PERF]));
-}
-
-/* Until the library's thread has opened its events, or has found that it cannot, and the step that
- * did so is over. Its own test may fail where ours did not, a moment before. */
+/* The library's thread has opened its events, or has found that it cannot. Its own test may fail
+ * where ours did not, a moment before. */
 static void wait_for_start(struct kymo_recorder *recorder)
 {
-	uint64_t before;
+	uint32_t refusal;
 
-	while (!has_started())
-		burn(MS);
-	if (atomic_load(&head()->refusals[KY_SOURCE_PERF]) == ENODATA) {
+	assert_true(test_wait_for_step());
+	refusal = atomic_load(&head()->refusals[KY_SOURCE_PERF]);
+	if (refusal == ENODATA) {
 		close_recorder(recorder);
 		print_message("# perf_event yields nothing this time\n");
 		skip();
 	}
-	for (before = wakeups(); wakeups() == before;)
-		burn(MS);
+	assert_int_equal(refusal, 0);
+	assert_true(atomic_load(&head()->source) & 1u << KY_SOURCE_PERF);
 }
 
-/* Those of this program, and then those of all that is mapped behind it. Valgrind's own code has
+/* The step that began to sample made the tables of all that is mapped, too. Valgrind's own code has
  * none. */
-static void wait_for_tables(void)
+static bool has_tables(void)
 {
-	uint64_t frames[64], before;
+	uint64_t frames[64];
 	struct kymo_stack stack = {.frames = frames, .frames_max = 64};
 	struct kymo_stack_start here;
 
-	while (!test_is_under_valgrind() && stack.end != KYMO_STACK_FIRST) {
-		sched_yield();
-		KYMO_STACK_HERE(&here);
-		kymo_stack_capture(&stack, &here);
-	}
-	for (before = wakeups(); wakeups() == before;)
-		sched_yield();
+	KYMO_STACK_HERE(&here);
+	kymo_stack_capture(&stack, &here);
 	tables_ns = ky_now_ns(CLOCK_MONOTONIC);
+	return test_is_under_valgrind() || stack.end == KYMO_STACK_FIRST;
 }
 
 /* Of what was burnt until now, where the library's thread did not come to the rings in time. */
 static uint64_t lost_so_far(void)
 {
-	uint64_t before = wakeups();
-
-	while (wakeups() == before)
-		sched_yield();
+	assert_true(test_wait_for_step());
 	return atomic_load(&head()->lost_count);
 }
 
@@ -271,7 +250,7 @@ static void own__perf_event_samples_all_threads_without_a_signal(void **state)
 		skip();
 	recorder = open_recorder(RATE);
 	wait_for_start(recorder);
-	wait_for_tables();
+	assert_true(has_tables());
 	assert_true(events() > 0);
 	atomic_store(&pauses, 0);
 	before_ns = ky_now_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -336,15 +315,15 @@ static void be_sampled_by_timers(void)
 	limit.rlim_cur = 7;
 	recorder = open_recorder(RATE);
 	setrlimit(RLIMIT_NOFILE, &limit);
-	while (!has_started())
-		burn(MS);
+	if (!test_wait_for_step())
+		_exit(NO_STEP);
 	/* The library's thread may have been faster; then there is no descriptor for its trace. */
 	if (!atomic_load(&head()->refusals[KY_SOURCE_PERF])) {
 		(void)kymo_recorder_close(recorder);
 		_exit(TOO_LATE);
 	}
-	while (!has_handler())
-		burn(MS);
+	if (!has_handler())
+		_exit(NO_STEP);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	burn(300 * MS);
@@ -395,9 +374,8 @@ static void own__timers_stand_in_under_a_filter(void **state)
 		if (!be_under_a_filter())
 			_exit(NO_FILTER);
 		recorder = open_recorder(RATE);
-		while (!has_handler())
-			burn(MS);
-		wait_for_tables();
+		if (!test_wait_for_step() || !has_handler() || !has_tables())
+			_exit(NO_STEP);
 		burn(300 * MS);
 		close_recorder(recorder);
 		seen = read_back();

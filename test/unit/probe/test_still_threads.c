@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Threads of this process that wait, run and end. */
+#include <base/gnu.h>
+
 #include "../../lib/cmocka_all.h"
 
 #include <base/now.h>
 #include <pthread.h>
 #include <probe/still_threads.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <wire/sample_area.h>
@@ -36,6 +42,24 @@ static void burn(uint64_t ns)
 		;
 }
 
+/* By its own file, so that the product's word is asked for once: it is in its read, and stays. */
+static void wait_until_it_waits(const struct other *other)
+{
+	char path[64], text[512], *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", atomic_load(&other->tid));
+	do {
+		sched_yield();
+		file = fopen(path, "r");
+		assert_non_null(file);
+		assert_non_null(fgets(text, sizeof(text), file));
+		(void)fclose(file);
+		end = strrchr(text, ')');
+		assert_non_null(end);
+	} while (end[2] != 'S');
+}
+
 static bool is_still(const struct ky_still_threads *still, uint32_t tid, uint8_t *reason)
 {
 	for (uint32_t i = 0; i < KY_STILL_MAX; i++)
@@ -52,24 +76,24 @@ static void still__who_waits_is_and_who_runs_is_not(void **state)
 	struct ky_still_growth growth;
 	struct other other = {.tid = 0};
 	uint8_t reason = 0;
+	char path[64];
 
 	(void)state;
 	assert_int_equal(pipe(other.pipe), 0);
 	assert_int_equal(pthread_create(&other.thread, NULL, wait_for_a_byte, &other), 0);
 	while (!atomic_load(&other.tid))
 		;
+	wait_until_it_waits(&other);
 	ky_still_init(&still);
 	ky_still_note(&still, pid, self);
 	ky_still_note(&still, pid, other.tid);
 	ky_still_note(&still, pid, other.tid);
 	/* No window has begun. */
 	assert_false(is_still(&still, other.tid, &reason));
-	/* It may be on its way into its wait. */
-	do {
-		ky_still_begin(&still, 1);
-		burn(TICKS_NS);
-		assert_false(is_still(&still, self, &reason));
-	} while (!is_still(&still, other.tid, &reason));
+	ky_still_begin(&still, 1);
+	burn(TICKS_NS);
+	assert_false(is_still(&still, self, &reason));
+	assert_true(is_still(&still, other.tid, &reason));
 	assert_int_equal(reason, KY_OFF_CPU_SYSCALL);
 	/* It did not run, as its records say that tell nothing. */
 	assert_true(ky_still_grow(ky_still_note(&still, pid, other.tid), &sums, &growth));
@@ -77,8 +101,11 @@ static void still__who_waits_is_and_who_runs_is_not(void **state)
 	assert_false(ky_still_waits(ky_still_note(&still, pid, self)));
 	assert_int_equal(write(other.pipe[1], "x", 1), 1);
 	pthread_join(other.thread, NULL);
-	while (access("/proc/self", F_OK) == 0 && is_still(&still, other.tid, &reason))
-		;
+	/* Joined, it is on its way out of the kernel. */
+	snprintf(path, sizeof(path), "/proc/self/task/%u", atomic_load(&other.tid));
+	while (access(path, F_OK) == 0)
+		sched_yield();
+	assert_false(is_still(&still, other.tid, &reason));
 	ky_still_release(&still);
 	close(other.pipe[0]);
 	close(other.pipe[1]);
@@ -112,37 +139,43 @@ static void still__old_ones_make_room_and_files_are_closed(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
-/* What the kernel says of ourselves, and records that agree with it or do not. */
+/* What the kernel is to count of it, by a file of our own in place of its. */
+static void count_as(const struct ky_still_thread *thread, uint32_t delay_ns, uint32_t run_count)
+{
+	char text[64];
+	int bytes = snprintf(text, sizeof(text), "123456 %u %u\n", delay_ns, run_count);
+
+	assert_int_equal(pwrite(thread->fd, text, (size_t)bytes, 0), bytes);
+}
+
+/* What the kernel counts, and records that agree with it or do not. */
 static void still__growth_is_known_where_the_records_agree(void **state)
 {
-	uint32_t self = (uint32_t)syscall(SYS_gettid);
-	const struct timespec moment = {.tv_nsec = 100000};
+	int counts = memfd_create("schedstat", MFD_CLOEXEC);
 	struct ky_switch_sums sums = {.series = 1};
+	static struct ky_still_threads still;
 	struct ky_still_thread *thread;
 	struct ky_still_growth growth;
-	static struct ky_still_threads still;
-	uint64_t count;
 
 	(void)state;
 	ky_still_init(&still);
-	thread = ky_still_note(&still, (uint32_t)getpid(), self);
+	thread = ky_still_note(&still, (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid));
 	assert_non_null(thread);
+	assert_int_equal(dup2(counts, thread->fd), thread->fd);
+	close(counts);
+	count_as(thread, 1000, 10);
 	assert_false(ky_still_grow(thread, &sums, &growth)); /* the first look */
 	ky_still_begin(&still, 2);
 	assert_false(ky_still_grow(thread, &sums, &growth)); /* sums of another table */
-	count = thread->run_count;
-	assert_int_equal(nanosleep(&moment, NULL), 0);
+	count_as(thread, 1500, 11);
 	sums.in_count = 1000000; /* not so often */
 	assert_false(ky_still_grow(thread, &sums, &growth));
-	assert_true(thread->run_count > count);
-	/* From here on nothing but the sleep takes our processor, as a rule. */
-	do {
-		count = thread->run_count;
-		assert_int_equal(nanosleep(&moment, NULL), 0);
-		sums.in_count++;
-		sums.waited_ns += 150000;
-	} while (!ky_still_grow(thread, &sums, &growth));
-	assert_int_equal(thread->run_count, count + 1);
+	assert_int_equal(thread->run_count, 11);
+	count_as(thread, 3500, 12);
+	sums.in_count++;
+	sums.waited_ns += 150000;
+	assert_true(ky_still_grow(thread, &sums, &growth));
+	assert_int_equal(growth.delay_ns, 2000);
 	assert_int_equal(growth.sums.in_count, 1);
 	assert_int_equal(growth.sums.waited_ns, 150000);
 	assert_int_equal(growth.sums.preempted_ns, 0);
