@@ -65,9 +65,6 @@ INCLUDE_TABLE = {
 }
 # Includes that the table forbids and that stand until they are mended.
 INCLUDE_DEBTS = {
-    "src/agent/ring_dump.c": ("src/cli/cli.h",),
-    "src/agent/run_output.c": ("src/session/run_say.h",),
-    "src/agent/run_trigger.c": ("src/session/run_say.h",),
     "src/edit/end_stacks.c": ("src/cli/cli.h", "src/report/frames_text.h", "src/cli/progress.h"),
     "src/edit/end_stacks.h": ("src/drain/cut.h",),
     "src/edit/rewrite.c": ("src/cli/cli.h", "src/cli/progress.h"),

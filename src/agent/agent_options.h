@@ -7,6 +7,7 @@
 #ifndef KY_AGENT_AGENT_OPTIONS_H
 #define KY_AGENT_AGENT_OPTIONS_H
 
+#include <agent/agent_event.h>
 #include <drain/drain.h>
 #include <kymo/recorder.h>
 #include <ship/stage.h>
@@ -51,12 +52,13 @@ struct ky_trigger_options {
 
 struct ky_agent_options {
 	bool is_flight; /* until the ring's settings say otherwise */
-	bool is_quiet;  /* no sentence on a dump that was made */
 	struct ky_output_options output;
 	struct ky_sampling_options sampling;
 	struct ky_trigger_options triggers;
 	struct ky_retain_policy retain; /* zeros: everything is written */
 	uint32_t resource_ms;           /* between readings of resources; 0: none */
+	ky_agent_event_fn event;        /* called by the thread that steps */
+	void *event_ctx;
 };
 
 #endif

@@ -4,7 +4,6 @@
 #include <base/json_write.h>
 #include <base/file_name.h>
 #include <base/now.h>
-#include <cli/cli.h>
 #include <ship/out_file.h>
 #include <base/out_text.h>
 #include <errno.h>
@@ -38,14 +37,12 @@ struct work {
 static void show_progress(struct work *work, const struct ky_chunk *chunk)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	char bytes[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
-	uint64_t to_go = now_ns > chunk->last_ns ? now_ns - chunk->last_ns : 0;
+	uint64_t to_go_ns = now_ns > chunk->last_ns ? now_ns - chunk->last_ns : 0;
 
-	if (!work->dump->shows_progress || now_ns - work->shown_ns < PROGRESS_NS)
+	if (!work->dump->progress || now_ns - work->shown_ns < PROGRESS_NS)
 		return;
 	work->shown_ns = now_ns;
-	ky_cli_notice("%s written, %s of the recording to go",
-		      ky_out_bytes(bytes, work->file.bytes), ky_out_duration(span, to_go));
+	work->dump->progress(work->file.bytes, to_go_ns);
 }
 
 static int take_chunk(void *ctx, const struct ky_chunk *chunk)

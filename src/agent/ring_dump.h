@@ -23,11 +23,14 @@ struct ky_dump_clock {
 	uint64_t monotonic_ns, unix_ns;
 };
 
+/* Called once a second. to_go_ns: of the recording, which are not written yet. */
+typedef void (*ky_dump_progress_fn)(uint64_t file_bytes, uint64_t to_go_ns);
+
 struct ky_ring_dump {
 	const struct ky_open_ring *ring;
 	const char *path;
-	bool may_replace;    /* else a name that is taken gets ".2" and so on before its ending */
-	bool shows_progress; /* on stderr, once a second */
+	bool may_replace; /* else a name that is taken gets ".2" and so on before its ending */
+	ky_dump_progress_fn progress; /* NULL: none */
 	/* Once the copy is taken the calling thread gives way to all others, for good. */
 	bool gives_way;
 	struct ky_stage_factory stage;

@@ -2,8 +2,6 @@
 #include <agent/run_output.h>
 
 #include <base/now.h>
-#include <ship/disk_room.h>
-#include <session/run_say.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <stdio.h>
@@ -22,10 +20,16 @@ void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *sha
 	output->pid = pid;
 }
 
-static void keep_error(struct ky_run_outputs *shared, int err)
+static void tell_error(const struct ky_run_output *output, enum ky_agent_event_kind kind, int err,
+		       const char *reason)
 {
-	if (shared->first_error == 0)
-		shared->first_error = err;
+	const struct ky_agent_options *options = output->shared->options;
+
+	options->event(options->event_ctx, &(const struct ky_agent_event){.kind = kind,
+									  .error = err,
+									  .pid = output->pid,
+									  .path = output->path,
+									  .reason = reason});
 }
 
 static int open_store(struct ky_run_output *output)
@@ -53,20 +57,9 @@ static int open_store(struct ky_run_output *output)
 		return -EAGAIN;
 	output->retry_ns = now_ns + RETRY_NS;
 	err = ky_store_open(&output->store, &store);
-	if (err >= 0)
-		return 0;
-	keep_error(shared, err);
-	if (!shared->said_trouble)
-		ky_run_say("%s%s%s%s",
-			   options->output.file != NULL ? "" : options->output.directory,
-			   options->output.file != NULL ? "" : ": ",
-			   errbuf[0] != '\0' ? errbuf : kymo_error_text(err),
-			   /* A flight is in its ring all the same. */
-			   options->is_flight ?
-				   "" :
-				   "; nothing is recorded until this works, CMD is not affected");
-	shared->said_trouble = true;
-	return err;
+	if (err < 0)
+		tell_error(output, KY_AGENT_STORE_FAILED, err, errbuf);
+	return err < 0 ? err : 0;
 }
 
 /* In the background's thread. */
@@ -108,26 +101,9 @@ static int begin(struct ky_run_output *output)
 
 static void tell_write_error(const struct ky_run_output *output, int err)
 {
-	struct ky_run_outputs *shared = output->shared;
-	const struct ky_agent_options *options = shared->options;
-	char why[KY_DISK_ROOM_BYTES];
+	bool is_full = err == KYMO_E_LIMIT && output->shared->options->output.file != NULL;
 
-	keep_error(shared, err);
-	if (err == KYMO_E_LIMIT && options->output.file != NULL) {
-		if (!shared->said_full)
-			ky_run_say("%s is as large as --total-bytes allows: what comes now is "
-				   "only counted, CMD is not affected",
-				   output->path);
-		shared->said_full = true;
-		return;
-	}
-	if (!shared->said_trouble)
-		ky_run_say("%s: %s; events are lost until %s, CMD is not affected",
-			   options->output.file != NULL ? output->path : options->output.directory,
-			   ky_disk_room_text(why, output->path, err),
-			   ky_disk_room_is_missing(err) ? "there is room (-o takes another place)" :
-							  "this works");
-	shared->said_trouble = true;
+	tell_error(output, is_full ? KY_AGENT_STORE_FULL : KY_AGENT_WRITE_FAILED, err, "");
 }
 
 int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)

@@ -4,7 +4,7 @@
  * Invariants: the store is opened with the first chunk, so that a process that records nothing
  *             leaves nothing; from then on it is the background's, and what it is asked here does
  *             not change any more.
- * Errors:     trouble is said once in a session, kept in its first_error, and never reaches CMD.
+ * Errors:     become events and never reach CMD.
  * Threads:    owner, but for what says otherwise.
  */
 #ifndef KY_AGENT_RUN_OUTPUT_H
@@ -21,8 +21,6 @@
 /* What all processes of a session share. */
 struct ky_run_outputs {
 	const struct ky_agent_options *options;
-	int first_error; /* 0: none */
-	bool said_trouble, said_full;
 	bool has_file; /* single file: a process has the name as it was given */
 };
 

@@ -3,10 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <ship/disk_room.h>
-#include <base/out_text.h>
 #include <agent/ring_dump.h>
-#include <session/run_say.h>
 #include <ring/ring_view.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -58,6 +55,14 @@ bool ky_run_trigger_needs_events(const struct ky_agent_options *run)
 		if (ky_rule_needs_events(&run->triggers.rules[i]))
 			return true;
 	return false;
+}
+
+static void report(const struct ky_run_trigger *trigger, struct ky_agent_event event)
+{
+	const struct ky_agent_options *options = trigger->options.run;
+
+	event.pid = trigger->options.pid;
+	options->event(options->event_ctx, &event);
 }
 
 /* ---- what the trace tells of all of them ---- */
@@ -175,9 +180,9 @@ static void on_firing(void *ctx, const struct ky_firing *firing)
 			dump = &trigger->dumps[i];
 	if (dump == NULL) {
 		if (!trigger->said_full)
-			ky_run_say(
-				"%s fired, but %u dumps are waiting already: no dump of this one",
-				rule->name, DUMPS_MAX);
+			report(trigger, (struct ky_agent_event){.kind = KY_AGENT_DUMPS_WAIT,
+								.rule = rule->name,
+								.count = DUMPS_MAX});
 		trigger->said_full = true;
 		count_undumped(trigger, firing->monotonic_ns, firing->suppressed_count);
 		return;
@@ -202,9 +207,7 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 3u];
 	struct ky_ring_dump *job = ky_alloc(sizeof(*job));
 	struct ky_cut_options *cut;
-	char span[KY_OUT_CELL_BYTES];
 	bool is_file_trouble = false;
-	char why[KY_DISK_ROOM_BYTES];
 	int err;
 
 	if (job == NULL)
@@ -233,13 +236,14 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	cut->triggers = &dump->note;
 	cut->trigger_count = 1;
 	err = ky_ring_dump(job, &is_file_trouble);
-	if (err != 0)
-		ky_run_say("%s: %s; no dump: %s: %s", dump->rule.name, dump->value, dump->path,
-			   ky_disk_room_text(why, dump->path, err));
-	else if (!run->is_quiet)
-		ky_run_say("%s: %s; dump: %s (%llu events, %s)", dump->rule.name, dump->value,
-			   dump->path, (unsigned long long)job->report.events_written,
-			   ky_out_duration(span, job->report.newest_ns - job->report.oldest_ns));
+	report(trigger,
+	       (struct ky_agent_event){.kind = err == 0 ? KY_AGENT_DUMP_MADE : KY_AGENT_DUMP_FAILED,
+				       .rule = dump->rule.name,
+				       .value = dump->value,
+				       .path = dump->path,
+				       .error = err,
+				       .count = job->report.events_written,
+				       .span_ns = job->report.newest_ns - job->report.oldest_ns});
 	return err == 0 ? 0 : 1;
 }
 
@@ -256,8 +260,9 @@ static void start_dump(struct ky_run_trigger *trigger, struct dump *dump, bool i
 	if (dump->maker == 0)
 		_exit(make_dump(trigger, dump, is_dead));
 	if (dump->maker < 0) {
-		ky_run_say("%s; no dump: no process for it: %s", dump->rule.name,
-			   kymo_error_text(-errno));
+		report(trigger, (struct ky_agent_event){.kind = KY_AGENT_MAKER_FAILED,
+							.rule = dump->rule.name,
+							.error = -errno});
 		count_undumped(trigger, dump->note.monotonic_ns, dump->note.suppressed_count);
 	}
 	dump->state = dump->maker > 0 ? DUMP_RUNS : DUMP_FREE;
@@ -276,9 +281,11 @@ static void reap(struct ky_run_trigger *trigger, struct dump *dump, int flags)
 		return;
 	/* It could not say so itself. */
 	if (got > 0 && WIFSIGNALED(status))
-		ky_run_say("%s: %s; no dump: signal %d (%s) ended the process that made %s",
-			   dump->rule.name, dump->value, WTERMSIG(status),
-			   strsignal(WTERMSIG(status)), dump->path);
+		report(trigger, (struct ky_agent_event){.kind = KY_AGENT_MAKER_KILLED,
+							.rule = dump->rule.name,
+							.value = dump->value,
+							.path = dump->path,
+							.count = (uint64_t)WTERMSIG(status)});
 	if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		count_undumped(trigger, dump->note.monotonic_ns, dump->note.suppressed_count);
 	else if (stat(dump->path, &st) == 0)
@@ -292,15 +299,10 @@ static void tell_budget(struct ky_run_trigger *trigger)
 	struct ky_watchdog_stats stats;
 
 	ky_watchdog_stats(trigger->watchdog, &stats);
-	if (stats.is_failing && !trigger->said_budget)
-		ky_run_say("a rule holds, but the last %u dumps of process %u failed: for a minute "
-			   "firings are only counted",
-			   KY_BUDGET_FAILURES, trigger->options.pid);
-	else if (stats.over_budget != 0 && !trigger->said_budget)
-		ky_run_say("a rule holds, but %u dumps, or %u MiB of them, are what process %u may "
-			   "have in an hour: until that is over firings are only counted",
-			   KY_BUDGET_DUMPS, (unsigned int)(KY_BUDGET_BYTES >> 20),
-			   trigger->options.pid);
+	if (stats.over_budget != 0 && !trigger->said_budget)
+		report(trigger,
+		       (struct ky_agent_event){.kind = stats.is_failing ? KY_AGENT_DUMPS_FAIL :
+									  KY_AGENT_BUDGET_USED});
 	trigger->said_budget = stats.over_budget != 0;
 }
 
@@ -310,12 +312,10 @@ static void tell_held_back(const struct ky_run_trigger *trigger)
 	struct ky_watchdog_stats stats;
 
 	ky_watchdog_stats(trigger->watchdog, &stats);
-	if (stats.waiting != 0 && !trigger->options.run->is_quiet)
-		ky_run_say("process %u: rules held %llu more times since the last dump, which "
-			   "cooldown (%llu) and the budget of dumps (%llu) held back",
-			   trigger->options.pid, (unsigned long long)stats.waiting,
-			   (unsigned long long)(stats.waiting - stats.over_budget),
-			   (unsigned long long)stats.over_budget);
+	if (stats.waiting != 0)
+		report(trigger, (struct ky_agent_event){.kind = KY_AGENT_FIRINGS_HELD,
+							.count = stats.waiting,
+							.budget_count = stats.over_budget});
 }
 
 uint64_t ky_run_trigger_step(struct ky_run_trigger *trigger, const struct ky_event_sums *sums)
@@ -383,7 +383,8 @@ int ky_run_trigger_open(struct ky_run_trigger **out, const struct ky_run_trigger
 	trigger->watched_at = place_of_watched(options->ring);
 	err = ky_watchdog_open(&trigger->watchdog, &watch);
 	if (errbuf[0] != '\0')
-		ky_run_say("%s", errbuf);
+		report(trigger,
+		       (struct ky_agent_event){.kind = KY_AGENT_RULE_UNUSABLE, .reason = errbuf});
 	if (err < 0) {
 		ky_free(trigger);
 		return err;

@@ -203,7 +203,7 @@ static void say_attached(const struct attachment *attachment)
 
 	if (attachment->is_json)
 		say_attached_json(attachment, tables);
-	if (attachment->options.session.agent.is_quiet || attachment->is_json)
+	if (attachment->options.session.is_quiet || attachment->is_json)
 		return;
 	(void)printf("process %u is recorded: %lu task types; a thread was borrowed for %" PRIu64
 		     " us\n",
@@ -351,7 +351,7 @@ static int drain(struct attachment *attachment, struct ky_run_rings *rings)
 	ky_run_rings_totals(rings, &totals);
 	if (attachment->is_json)
 		say_trace_json(attachment, &totals);
-	else if (!attachment->options.session.agent.is_quiet)
+	else if (!attachment->options.session.is_quiet)
 		(void)printf("trace: %s (%" PRIu64 " events, %" PRIu64 " records lost, %" PRIu64
 			     " dropped)\n",
 			     totals.trace_path, totals.event_count, totals.lost_count,
@@ -447,7 +447,7 @@ static void say_detached(const struct attachment *attachment, const struct ky_fo
 		ky_json_text(&out, "ring", ring->path);
 		ky_json_flag(&out, "is_ring_removed", is_removed);
 		print_json(&out);
-	} else if (!attachment->options.session.agent.is_quiet) {
+	} else if (!attachment->options.session.is_quiet) {
 		(void)printf("process %u is as it was; a thread was borrowed for %" PRIu64 " us\n",
 			     attachment->pid, attachment->answer.stopped_ns / 1000);
 	}
@@ -518,7 +518,7 @@ int ky_cmd_detach(int argc, char **argv)
 
 	if (status != KY_EXIT_OK)
 		return status;
-	attachment.options.session.agent.is_quiet = ky_cli_is_quiet();
+	attachment.options.session.is_quiet = ky_cli_is_quiet();
 	status = detach(&attachment);
 	ky_process_close(&attachment.process);
 	return status;

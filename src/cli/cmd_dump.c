@@ -2,6 +2,7 @@
 /* kymo dump: what a process recorded last, as a trace, while it runs, hangs, or is stopped. */
 #include <base/json_write.h>
 #include <cli/cli.h>
+#include <cli/progress.h>
 
 #include <base/now.h>
 #include <base/quantity.h>
@@ -476,8 +477,7 @@ static int dump(struct job *job)
 	wait_for_more(job);
 	find_drain(job);
 	job->dump.ring = &job->ring;
-	job->dump.shows_progress = !job->arguments->is_json && !ky_cli_is_quiet() &&
-				   isatty(STDERR_FILENO);
+	job->dump.progress = job->arguments->is_json ? NULL : ky_progress_dump();
 	job->dump.gives_way = true;
 	job->dump.cut.is_dead = !is_recording(job);
 	job->dump.cut.source = job->found.session != 0 ? "tokio preload" : NULL;

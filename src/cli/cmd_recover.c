@@ -2,6 +2,7 @@
 /* kymo recover: traces out of the rings that dead processes left behind. */
 #include <base/json_write.h>
 #include <cli/cli.h>
+#include <cli/progress.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
@@ -311,8 +312,7 @@ static void recover_open(struct job *job, struct totals *totals)
 		add_pairs(job);
 		ky_dump_clock(&job->clock, job->found);
 		job->dump.ring = &job->ring;
-		job->dump.shows_progress = !job->arguments->is_json && !ky_cli_is_quiet() &&
-					   isatty(STDERR_FILENO);
+		job->dump.progress = job->arguments->is_json ? NULL : ky_progress_dump();
 		job->dump.cut.is_dead = true;
 		job->dump.cut.from_ns = job->tail.from_ns;
 		job->dump.cut.from_ticks = job->tail.from_ticks;

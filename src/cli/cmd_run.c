@@ -54,7 +54,7 @@ struct session {
 
 static void say(const struct session *session, const char *subject, const char *text)
 {
-	if (!session->options.session.agent.is_quiet)
+	if (!session->options.session.is_quiet)
 		ky_run_say("%s %s", subject, text);
 }
 
@@ -163,12 +163,12 @@ static void tell_refusal(struct session *session)
 		    "recorded" INSTEAD);
 		break;
 	case KY_RUN_STATUS_REFUSED:
-		if (!session->options.session.agent.is_quiet)
+		if (!session->options.session.is_quiet)
 			ky_run_say("%s is not recorded: %s", command, reason);
 		break;
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 	case KY_RUN_STATUS_OTHER:
-		if (!session->options.session.agent.is_quiet)
+		if (!session->options.session.is_quiet)
 			ky_run_say("%s has Tokio in a form that kymo does not know (%s); it is not "
 				   "recorded",
 				   command, reason);
@@ -209,7 +209,7 @@ static void tell_waiting(struct session *session)
 		return;
 	session->said_waiting = true;
 	ky_run_rings_totals(session->rings, &totals);
-	if (!session->options.session.agent.is_quiet)
+	if (!session->options.session.is_quiet)
 		ky_run_say(
 			"%s ended; still recording %u process%s that it started (pid %u), Ctrl-C "
 			"ends the recording",
@@ -294,7 +294,7 @@ static void tell_result(struct session *session)
 			tell_refusal(session);
 		return;
 	}
-	if (session->options.session.agent.is_quiet)
+	if (session->options.session.is_quiet)
 		return;
 	if (totals.process_count > 1)
 		snprintf(processes, sizeof(processes),

@@ -177,3 +177,16 @@ void ky_progress_close(void)
 	progress.is_wanted = progress.is_shared = false;
 	progress.what = NULL;
 }
+
+static void print_dump(uint64_t file_bytes, uint64_t to_go_ns)
+{
+	char bytes[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
+
+	ky_cli_notice("%s written, %s of the recording to go", ky_out_bytes(bytes, file_bytes),
+		      ky_out_duration(span, to_go_ns));
+}
+
+ky_dump_progress_fn ky_progress_dump(void)
+{
+	return ky_cli_is_quiet() || !isatty(STDERR_FILENO) ? NULL : print_dump;
+}

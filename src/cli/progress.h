@@ -11,6 +11,7 @@
 #ifndef KY_CLI_PROGRESS_H
 #define KY_CLI_PROGRESS_H
 
+#include <agent/ring_dump.h>
 #include <stdint.h>
 
 /* The work begins, and the second counts from then on. */
@@ -23,5 +24,8 @@ void ky_progress_quiet(void);
 /* The same for results on stdout: a line is in their way where that is the terminal, too. */
 void ky_progress_result(void);
 void ky_progress_close(void);
+
+/* For a dump, which prints a line a second. NULL: none is wanted. */
+ky_dump_progress_fn ky_progress_dump(void);
 
 #endif

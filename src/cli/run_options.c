@@ -456,7 +456,7 @@ static int parse(const struct argp *argp, unsigned flags, struct words *words, i
 	code = ky_option_parse(argp, argc, argv, flags, words);
 	if (code)
 		return code;
-	agent->is_quiet = ky_cli_is_quiet();
+	session->is_quiet = ky_cli_is_quiet();
 	agent->output.stage = words->compression.stage;
 	options->has_stage = words->compression.is_chosen;
 	agent->output.metadata_count = words->metadata.count;

@@ -70,7 +70,7 @@ static void identify(struct ky_run_ring *ring, const struct ky_ring_header *head
 
 static int start_drain(struct ky_run_ring *ring)
 {
-	ring->drain.options = &ring->owner->options->agent;
+	ring->drain.options = &ring->owner->options.agent;
 	ring->drain.image = ring->image;
 	ring->drain.image_bytes = ring->image_bytes;
 	ring->drain.fd = ring->fd;
@@ -90,7 +90,7 @@ static struct ky_drain *stream_of(const struct ky_run_ring *ring)
 /* Rules watch a process that is here. */
 static void start_trigger(struct ky_run_ring *ring)
 {
-	const struct ky_agent_options *options = &ring->owner->options->agent;
+	const struct ky_agent_options *options = &ring->owner->options.agent;
 	struct ky_run_trigger_options how = {.run = options,
 					     .ring = &ring->open_ring,
 					     .service = ring->service,
@@ -143,7 +143,7 @@ bool ky_run_ring_is_successor(const struct ky_run_ring *next, const struct ky_ru
 /* As the profile wants them. */
 static void set_gates(const struct ky_run_ring *ring)
 {
-	const struct ky_session_options *options = ring->owner->options;
+	const struct ky_session_options *options = &ring->owner->options;
 
 	ky_ring_gates_change(ring->fd, header_of(ring)->page_bytes, options->gates_set,
 			     options->gates_clear);
@@ -338,7 +338,7 @@ static int drain_ring(struct ky_run_ring *ring, uint64_t now_ns)
 {
 	if (!ring->drain.is_flight)
 		return ky_run_drain_step(&ring->drain, now_ns);
-	if (ring->trigger != NULL && ky_run_trigger_needs_events(&ring->owner->options->agent))
+	if (ring->trigger != NULL && ky_run_trigger_needs_events(&ring->owner->options.agent))
 		(void)ky_drain_step(ring->drain.drain, 0);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <drain/pace.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
+#include <session/agent_text.h>
 #include <session/run_rings.h>
 #include <session/run_scan.h>
 #include <stdbool.h>
@@ -65,7 +66,8 @@ struct ky_run_ended_child {
 
 /* All rings of a session. */
 struct ky_run_rings {
-	const struct ky_session_options *options;
+	struct ky_session_options options;
+	struct ky_agent_text events;
 	struct ky_run_directory names;
 	char directory[512];
 	uint64_t session, pid_namespace;

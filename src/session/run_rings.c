@@ -24,8 +24,11 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options
 	*out = NULL;
 	if (rings == NULL)
 		return -ENOMEM;
-	rings->options = options;
-	rings->outputs.options = &options->agent;
+	rings->options = *options;
+	rings->options.agent.event = ky_agent_say;
+	rings->options.agent.event_ctx = &rings->events;
+	rings->events.options = &rings->options;
+	rings->outputs.options = &rings->options.agent;
 	rings->session = session;
 	ky_run_directory_init(&rings->names, rings->directory);
 	ky_run_scan_open(&rings->looks, ky_now_ns(CLOCK_MONOTONIC));
@@ -201,8 +204,8 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 {
-	bool is_quiet = rings->options->agent.is_flight &&
-			rings->options->agent.triggers.rule_count == 0;
+	bool is_quiet = rings->options.agent.is_flight &&
+			rings->options.agent.triggers.rule_count == 0;
 
 	return ky_run_scan_pace_ns(&rings->looks, is_quiet, now_ns);
 }
@@ -251,19 +254,19 @@ void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals 
 
 	*out = rings->done;
 	if (out->error == 0)
-		out->error = rings->outputs.first_error;
-	out->write_error = rings->outputs.first_error;
+		out->error = rings->events.first_error;
+	out->write_error = rings->events.first_error;
 	out->open_error = rings->names.open_error;
-	out->is_full = rings->outputs.said_full;
+	out->is_full = rings->events.has_said_full;
 	out->live_count = rings->ring_count;
 	for (uint32_t i = 0; i < rings->ring_count; i++) {
 		ky_run_ring_add_totals(out, rings->rings[i]);
 		out->live_pid = rings->rings[i]->pid;
 	}
 	slash = strrchr(out->trace_path, '/');
-	if (rings->options->agent.output.file != NULL && out->process_count > 0)
+	if (rings->options.agent.output.file != NULL && out->process_count > 0)
 		snprintf(out->trace_path, sizeof(out->trace_path), "%s",
-			 rings->options->agent.output.file);
+			 rings->options.agent.output.file);
 	else if (out->process_count > 1 && slash != NULL)
 		*slash = '\0'; /* several runs: the directory above them */
 }

@@ -11,6 +11,7 @@
 
 struct ky_session_options {
 	struct ky_agent_options agent;
+	bool is_quiet;                   /* no sentence on what went well */
 	const char *ring_directory;      /* NULL: KYMO_RING_DIR, else /dev/shm/kymo-UID */
 	uint64_t ring_bytes;             /* 0: the recorder's default */
 	uint64_t sample_bytes;           /* memory for samples; 0: the recorder's default */

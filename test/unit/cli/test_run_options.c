@@ -74,7 +74,7 @@ static void run_options__options_after_the_command_are_its_own(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("run -q prog -o x --mode flight -- y"), 0);
-	assert_true(agent->is_quiet);
+	assert_true(options.session.is_quiet);
 	assert_false(agent->is_flight);
 	assert_string_equal(agent->output.directory, "kymo-traces");
 	assert_string_equal(options.command[0], "prog");
