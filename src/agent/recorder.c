@@ -18,7 +18,7 @@
 #include <agent/own_switches.h>
 #include <ring/ring_keep.h>
 #include <agent/stream.h>
-#include <agent/table_maker.h>
+#include <agent/unwind_tables.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
 #include <session/run_environment.h>
 #include <cli/run_options.h>
 #include <session/run_rings.h>
+#include <session/table_thread.h>
 #include <agent/run_sampler.h>
-#include <agent/run_unwind.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

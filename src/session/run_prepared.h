@@ -5,7 +5,7 @@
 #ifndef KY_SESSION_RUN_PREPARED_H
 #define KY_SESSION_RUN_PREPARED_H
 
-#include <agent/run_unwind.h>
+#include <session/table_thread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>

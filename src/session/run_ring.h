@@ -11,13 +11,13 @@
 #include <agent/run_output.h>
 #include <agent/run_sampler.h>
 #include <agent/run_trigger.h>
-#include <agent/run_unwind.h>
 #include <drain/pace.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
 #include <session/agent_text.h>
 #include <session/run_rings.h>
 #include <session/run_scan.h>
+#include <session/table_thread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
+#include <session/table_thread.h>
+
 #include <base/alloc.h>
 #include <base/now.h>
-#include <agent/run_unwind.h>
 #include <errno.h>
 #include <kymo/base.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_unwind.h - a thread that keeps the unwind tables of the processes being recorded: what has
+/* table_thread.h - a thread that keeps the unwind tables of the processes being recorded: what has
  * been mapped is read, what has gone is taken out. At low priority, beside the drain, which never
  * waits for it.
  *
@@ -7,8 +7,8 @@
  * its trace says so ("unwind.tables").
  * Threads: one caller; the work is done in the thread, with all signals blocked.
  */
-#ifndef KY_AGENT_RUN_UNWIND_H
-#define KY_AGENT_RUN_UNWIND_H
+#ifndef KY_SESSION_TABLE_THREAD_H
+#define KY_SESSION_TABLE_THREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/table_maker.h>
+#include <agent/unwind_tables.h>
 
 #include <base/now.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* The thread that keeps tables, on a ring file of this process. */
 #include "../../lib/cmocka_all.h"
 
-#include <agent/run_unwind.h>
+#include <session/table_thread.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* table_maker.h - the library's own unwind tables: its thread makes them once a stack was wanted or
- * a sampler runs, and keeps them from then on. Under `kymo run` that process makes them instead.
+/* unwind_tables.h - the library's own unwind tables: its thread makes them once a stack was wanted
+ * or a sampler runs, and keeps them from then on. Under `kymo run` that process makes them instead.
  *
  * Reads /proc/self/maps and the mapped files; never takes the loader's lock. In a process that
  * has confined itself it does nothing.
  * Threads: the library's thread alone.
  */
-#ifndef KY_AGENT_TABLE_MAKER_H
-#define KY_AGENT_TABLE_MAKER_H
+#ifndef KY_AGENT_UNWIND_TABLES_H
+#define KY_AGENT_UNWIND_TABLES_H
 
 #include <record/emit/ring_file.h>
 
