@@ -12,6 +12,7 @@
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 #include <record/sample/sampler.h>
+#include <record/sample/stack_walk.h>
 #include <agent/lookout.h>
 #include <agent/own_resources.h>
 #include <agent/own_sampler.h>
@@ -33,7 +34,7 @@
 struct kymo_recorder {
 	struct ky_stream stream;         /* the thread's alone while it runs */
 	struct ky_lookout lookout;       /* so is this */
-	struct ky_table_maker tables;    /* and this */
+	struct ky_unwind_tables tables;  /* and this */
 	struct ky_own_sampler sampler;   /* and this */
 	struct ky_own_switches switches; /* and this */
 	struct ky_own_resources resources;
@@ -41,6 +42,7 @@ struct kymo_recorder {
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
+	const struct ky_ring *probed;    /* that the tables are in */
 	const struct ky_ring *swept_for; /* rings of dead processes beside this one were seen to */
 
 	pthread_t thread;
@@ -116,6 +118,44 @@ static void between(void *ctx)
 	ky_own_switches_between(&recorder->switches);
 }
 
+/* Times off the CPU that the kernel gives have no stacks; all other samples need tables. */
+static bool wants_tables(const void *ctx)
+{
+	const struct kymo_recorder *recorder = ctx;
+	uint32_t with_stacks = ~(1u << KY_SAMPLES_OFF_CPU);
+
+	/* Files of code are read as the loader has read them, which a filter that the process was
+	 * started under allows. */
+	return !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) &&
+	       (ky_stack_is_wanted() ||
+		(atomic_load_explicit(&recorder->probed->header->sample_classes,
+				      memory_order_relaxed) &
+		 with_stacks));
+}
+
+static int between_tables(void *ctx)
+{
+	between(ctx);
+	return 0;
+}
+
+static void follow_ring(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	if (recorder->probed == ring)
+		return;
+	ky_unwind_tables_close(&recorder->tables);
+	recorder->probed = ring;
+	recorder->tables = (struct ky_unwind_tables){
+		.area = {.access = {.base = ring->base, .touch = ky_ring_touch},
+			 .offset = ring->mapped_bytes - ring->unwind_bytes, /* the last one */
+			 .bytes = ring->unwind_bytes},
+		.pid = ring->pid,
+		.is_wanted = wants_tables,
+		.between = between_tables,
+		.ctx = recorder,
+	};
+}
+
 /* Those of earlier processes of this service, beside our own ring. */
 static void remove_dead_rings(const struct ky_ring *own)
 {
@@ -161,7 +201,8 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
-		next_ns = ky_table_maker_step(&recorder->tables, ring, between, recorder);
+		follow_ring(recorder, ring);
+		next_ns = ky_unwind_tables_step(&recorder->tables, ky_now_ns(CLOCK_MONOTONIC));
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	until_ns = sampler_ns < until_ns ? sampler_ns : until_ns;
@@ -409,7 +450,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
 		ky_lookout_close(&recorder->lookout);
-		ky_table_maker_close(&recorder->tables);
+		ky_unwind_tables_close(&recorder->tables);
 		ky_own_sampler_close(&recorder->sampler);
 		ky_own_switches_close(&recorder->switches);
 	}
@@ -430,7 +471,8 @@ int kymo_recorder_reopen(void)
 		return err;
 	ky_stream_forget(&recorder->stream);
 	ky_lookout_reopen(&recorder->lookout);
-	ky_table_maker_close(&recorder->tables);
+	ky_unwind_tables_close(&recorder->tables);
+	recorder->probed = NULL;
 	ky_own_sampler_forget(&recorder->sampler);
 	ky_own_switches_forget(&recorder->switches);
 	recorder->stream.file_further_pid = (uint32_t)getpid();

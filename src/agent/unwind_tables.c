@@ -4,105 +4,107 @@
 #include <agent/unwind_tables.h>
 
 #include <base/now.h>
-#include <errno.h>
-#include <record/emit/emit_engine.h>
-#include <record/sample/stack_walk.h>
-#include <stddef.h>
-#include <string.h>
-#include <unwind/unwind_keeper.h>
+#include <kymo/base.h>
+#include <stdio.h>
 
-#define PACE_NS UINT64_C(1000000000)
+#define MS_NS UINT64_C(1000000)
+#define PACE_NS (1000 * MS_NS)
+#define PACE_YOUNG_NS (100 * MS_NS)
+#define YOUNG_NS (2000 * MS_NS)
 
-/* In words where there are words: others read meanwhile. */
+void ky_unwind_tables_init(struct ky_unwind_tables *tables, int fd,
+			   const struct ky_ring_header *header)
+{
+	*tables = (struct ky_unwind_tables){.pid = header->pid, .area.access.fd = fd};
+	if (header->unwind_offset == 0 || header->unwind_offset > INT64_MAX / 2 ||
+	    header->unwind_bytes > KY_UNWIND_AREA_BYTES)
+		return;
+	tables->area.offset = header->unwind_offset;
+	tables->area.bytes = header->unwind_bytes;
+}
+
 static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 {
-	const struct ky_table_maker *maker = ctx;
-	uint8_t *to = maker->ring->unwind + offset;
-	const uint8_t *from = bytes;
+	struct ky_unwind_tables *tables = ctx;
+	int err = ky_ring_area_put(&tables->area, offset, bytes, count);
 
-	if (offset > maker->ring->unwind_bytes || count > maker->ring->unwind_bytes - offset)
-		return -ENOSPC;
-	/* The mapping is ours to write, whatever the pointer to its description says. */
-	if (!ky_ring_populate_unwind((struct ky_ring *)(uintptr_t)maker->ring, offset + count))
-		return -ENOSPC;
-	/* Released each, so that none goes before an earlier one: a generation, then what it
-	 * covers. */
-	for (; count >= 8 && offset % 8 == 0; count -= 8, from += 8, to += 8) {
-		uint64_t word;
-
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-	}
-	for (; count >= 4 && (uintptr_t)to % 4 == 0; count -= 4, from += 4, to += 4) {
-		uint32_t word;
-
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint32_t *)(void *)to, word, __ATOMIC_RELEASE);
-	}
-	for (; count >= 2 && (uintptr_t)to % 2 == 0; count -= 2, from += 2, to += 2) {
-		uint16_t word;
-
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint16_t *)(void *)to, word, __ATOMIC_RELEASE);
-	}
-	for (; count > 0; count--)
-		__atomic_store_n(to++, *from++, __ATOMIC_RELEASE);
-	maker->between(maker->between_ctx);
-	return 0;
+	return err || !tables->between ? err : tables->between(tables->ctx);
 }
 
 static int announce(void *ctx)
 {
-	const struct ky_table_maker *maker = ctx;
+	const struct ky_unwind_tables *tables = ctx;
 
-	atomic_store_explicit(&maker->ring->header->unwind_ready, 1, memory_order_release);
-	return 0;
+	return ky_ring_access_announce(&tables->area.access,
+				       offsetof(struct ky_ring_header, unwind_ready));
 }
 
-/* Times off the processor that the kernel tells have no stacks; who tells others wants a stack. */
-static bool is_wanted(const struct ky_ring *ring)
+/* What maps something runs. Where there is no such clock, it may have. */
+static bool has_run(struct ky_unwind_tables *tables)
 {
-	uint32_t with_stacks = ~(1u << KY_SAMPLES_OFF_CPU);
+	uint64_t before_ns = tables->clock_ns;
 
-	/* Files of code are read as the loader has read them, which a filter that the process was
-	 * started under allows. */
-	if (!ring->unwind || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
-		return false;
-	return ky_stack_is_wanted() ||
-	       (atomic_load_explicit(&ring->header->sample_classes, memory_order_relaxed) &
-		with_stacks);
+	return !ky_process_cpu_ns(tables->pid, &tables->clock_ns) || tables->clock_ns != before_ns;
 }
 
-uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring,
-			     void (*between)(void *ctx), void *between_ctx)
+static void read_mappings(struct ky_unwind_tables *tables)
 {
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	struct ky_unwind_target target = {.pid = ring->pid,
-					  .area_bytes = ring->unwind_bytes,
-					  .write = put,
-					  .announce = announce,
-					  .ctx = maker};
+	const struct ky_unwind_target target = {.pid = tables->pid,
+						.area_bytes = tables->area.bytes,
+						.write = put,
+						.announce = announce,
+						.ctx = tables};
+	int err;
 
-	if (maker->ring != ring) {
-		ky_table_maker_close(maker);
-		maker->ring = ring;
+	if (!tables->keeper)
+		tables->error = ky_unwind_keeper_open(&tables->keeper, &target);
+	if (tables->error) {
+		tables->stats.last_error = tables->error;
+		return;
 	}
-	if (maker->last_error || !is_wanted(ring))
-		return UINT64_MAX;
-	if (now_ns < maker->due_ns)
-		return maker->due_ns;
-	maker->between = between;
-	maker->between_ctx = between_ctx;
-	if (!maker->keeper)
-		maker->last_error = ky_unwind_keeper_open(&maker->keeper, &target);
-	if (maker->keeper)
-		(void)ky_unwind_keeper_look(maker->keeper);
-	maker->due_ns = now_ns + PACE_NS;
-	return maker->keeper ? maker->due_ns : UINT64_MAX;
+	err = ky_unwind_keeper_look(tables->keeper);
+	ky_unwind_keeper_stats(tables->keeper, &tables->stats);
+	/* At its end a process has no map any more: that is no trouble. */
+	if (err < 0 && !tables->stats.module_count)
+		tables->stats.last_error = err;
 }
 
-void ky_table_maker_close(struct ky_table_maker *maker)
+uint64_t ky_unwind_tables_step(struct ky_unwind_tables *tables, uint64_t now_ns)
 {
-	ky_unwind_keeper_close(maker->keeper);
-	memset(maker, 0, sizeof(*maker));
+	if (tables->error || !tables->area.bytes ||
+	    (tables->is_wanted && !tables->is_wanted(tables->ctx)))
+		return UINT64_MAX;
+	if (now_ns < tables->due_ns)
+		return tables->due_ns;
+	if (!tables->began_ns)
+		tables->began_ns = now_ns;
+	tables->due_ns = now_ns + (tables->is_hasty && now_ns - tables->began_ns < YOUNG_NS ?
+					   PACE_YOUNG_NS :
+					   PACE_NS);
+	if (!tables->follows_cpu || has_run(tables))
+		read_mappings(tables);
+	return tables->error ? UINT64_MAX : tables->due_ns;
+}
+
+void ky_unwind_tables_close(struct ky_unwind_tables *tables)
+{
+	ky_unwind_keeper_close(tables->keeper);
+	*tables = (struct ky_unwind_tables){0};
+}
+
+void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity)
+{
+	int count;
+
+	if (!stats->module_count) {
+		(void)snprintf(out, capacity, "none: %s",
+			       stats->last_error ? kymo_error_text(stats->last_error) :
+						   "the process ended before they were made");
+		return;
+	}
+	count = snprintf(out, capacity, "%u modules, %llu rows", stats->module_count,
+			 (unsigned long long)stats->row_count);
+	if (stats->refused_count && count > 0 && (size_t)count < capacity)
+		(void)snprintf(out + count, capacity - (size_t)count, ", %u without (%s)",
+			       stats->refused_count, kymo_error_text(stats->last_error));
 }

@@ -1,31 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* unwind_tables.h - the library's own unwind tables: its thread makes them once a stack was wanted
- * or a sampler runs, and keeps them from then on. Under `kymo run` that process makes them instead.
+/* unwind_tables.h - keeps the unwind tables of one ring's process: reads what it has mapped, takes
+ * out what has gone, in the unwind area of its ring.
  *
- * Reads /proc/self/maps and the mapped files; never takes the loader's lock. In a process that
- * has confined itself it does nothing.
- * Threads: the library's thread alone.
+ * Reads /proc/PID/maps and the mapped files; takes no lock of the loader. Trouble never reaches the
+ * process or the trace's events: without tables its stacks are short.
+ * Threads: owner.
  */
 #ifndef KY_AGENT_UNWIND_TABLES_H
 #define KY_AGENT_UNWIND_TABLES_H
 
-#include <record/emit/ring_file.h>
+#include <agent/ring_access.h>
+#include <unwind/unwind_keeper.h>
+#include <wire/ring_image.h>
 
-struct ky_unwind_keeper;
+struct ky_unwind_tables {
+	/* the owner's, the others begin with zeros */
+	struct ky_ring_area area;
+	uint32_t pid;     /* in our namespace */
+	bool is_hasty;    /* at first ten times as often: a program loads most when it starts */
+	bool follows_cpu; /* only when the process has run */
+	bool (*is_wanted)(const void *ctx); /* NULL: always */
+	int (*between)(void *ctx); /* after a few thousand rows; not 0 ends the step. NULL: none */
+	void *ctx;
 
-struct ky_table_maker {
-	const struct ky_ring *ring; /* that the keeper writes into */
 	struct ky_unwind_keeper *keeper;
-	uint64_t due_ns;
-	int32_t last_error;
-	void (*between)(void *ctx); /* of the step at work */
-	void *between_ctx;
+	uint64_t began_ns, due_ns;
+	uint64_t clock_ns; /* CPU time of the process, just before the last reading; 0: unknown */
+	int error;         /* why there is no keeper */
+	struct ky_unwind_stats stats;
 };
 
-/* between: called whenever a few thousand rows are made, for who cannot wait for all of them.
- * Returns when it wants to be called again; UINT64_MAX: nobody wants stacks. */
-uint64_t ky_table_maker_step(struct ky_table_maker *maker, const struct ky_ring *ring,
-			     void (*between)(void *ctx), void *between_ctx);
-void ky_table_maker_close(struct ky_table_maker *maker);
+/* Of another process's ring: area and process as its header says. fd: open for writing. */
+void ky_unwind_tables_init(struct ky_unwind_tables *tables, int fd,
+			   const struct ky_ring_header *header);
+
+/* Reads what is mapped, if that is due: every second. Returns when to call again, CLOCK_MONOTONIC;
+ * UINT64_MAX: not before more is wanted. */
+uint64_t ky_unwind_tables_step(struct ky_unwind_tables *tables, uint64_t now_ns);
+void ky_unwind_tables_close(struct ky_unwind_tables *tables);
+
+/* "14 modules, 93120 rows" for the trace, or why there are none. */
+void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity);
 
 #endif

@@ -11,8 +11,9 @@
 #include <session/run_environment.h>
 #include <cli/run_options.h>
 #include <session/run_rings.h>
-#include <session/table_thread.h>
 #include <agent/run_sampler.h>
+#include <agent/unwind_tables.h>
+#include <base/now.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -250,18 +251,21 @@ static void start_sampling(struct attachment *attachment)
 static int make_tables(void *ctx)
 {
 	const struct ky_open_ring *ring = ctx;
-	const struct ky_ring_header *header = (const void *)ring->image;
+	struct ky_unwind_tables tables;
 	char path[64];
-	int fd, err;
+	int fd;
 
 	/* What was opened to be read. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", ring->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = ky_run_unwind_once(fd, header, ring->pid);
+	ky_unwind_tables_init(&tables, fd, (const void *)ring->image);
+	tables.pid = ring->pid;
+	(void)ky_unwind_tables_step(&tables, ky_now_ns(CLOCK_MONOTONIC));
+	ky_unwind_tables_close(&tables);
 	close(fd);
-	return err;
+	return 0;
 }
 
 /* Of what is mapped now, since nobody stays to see more come. Without them stacks are short, and

@@ -24,7 +24,7 @@ static bool is_unused(int fd, uint64_t session, struct ky_ring_header *header)
 }
 
 void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
-			  struct ky_run_unwind **unwind, bool is_last)
+			  struct ky_table_thread **tables, bool is_last)
 {
 	struct ky_ring_header header;
 	uint32_t gates = 0;
@@ -34,10 +34,10 @@ void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t s
 		return;
 	KY_TESTPOINT("prepared.read");
 	if (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		ky_run_unwind_ahead(unwind, fd, &header);
+		ky_table_thread_ahead(tables, fd, &header);
 		return;
 	}
-	ky_run_unwind_forget(*unwind, fd);
+	ky_table_thread_forget(*tables, fd);
 	written = is_last ? pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes) : 0;
 	(void)written; /* a refused write: it records into a file without a name */
 	/* A short life fits between the first look and the lock: what it recorded is in there. */

@@ -22,6 +22,6 @@ bool ky_run_prepared_read(int fd, const struct stat *st, struct ky_ring_header *
  * Of the others the tables for stacks are made ahead, for the process's first polls are those that
  * tell where it waits for good. */
 void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
-			  struct ky_run_unwind **unwind, bool is_last);
+			  struct ky_table_thread **tables, bool is_last);
 
 #endif

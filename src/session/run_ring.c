@@ -37,7 +37,7 @@ void ky_run_ring_close(struct ky_run_ring *ring)
 {
 	ky_run_sampler_remove(ring->owner->sampler, &ring->sampled);
 	ky_run_trigger_close(ring->trigger);
-	ky_run_unwind_remove(ring->owner->unwind, ring->unwound);
+	ky_table_thread_remove(ring->owner->tables, ring->tables);
 	ky_run_drain_close(&ring->drain);
 	ky_run_output_close(&ring->output);
 	if (ring->image != NULL)
@@ -180,7 +180,7 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 	if (err >= 0)
 		set_gates(ring);
 	if (err >= 0 && !ring->is_foreign) {
-		ring->unwound = ky_run_unwind_add(&rings->unwind, fd, header);
+		ring->tables = ky_table_thread_add(&rings->tables, fd, header);
 		ring->sampled = (struct ky_run_sampled){.pid = ring->pid,
 							.made_ns = ring->made_ns,
 							.image = ring->image,
@@ -264,7 +264,7 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	if (ring->trigger != NULL)
 		ky_run_trigger_finish(ring->trigger, !is_still_running);
-	ky_run_unwind_text(rings->unwind, ring->unwound, tables, sizeof(tables));
+	ky_table_thread_text(rings->tables, ring->tables, tables, sizeof(tables));
 	(void)ky_drain_metadata(ring->drain.drain, "unwind.tables", tables);
 	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
 	if (err < 0 && !ring->drain.is_ring_needed)

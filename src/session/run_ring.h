@@ -47,7 +47,7 @@ struct ky_run_ring {
 	struct ky_drain_pace pace;
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
-	struct ky_run_unwound *unwound;
+	struct ky_thread_tables *tables;
 	struct ky_ring_progress progress;
 	struct ky_run_populate populate;
 	struct ky_run_sampled sampled;
@@ -77,7 +77,7 @@ struct ky_run_rings {
 	struct ky_run_totals done; /* of finished rings */
 	struct ky_run_outputs outputs;
 	struct ky_run_ended_child child;
-	struct ky_run_unwind *unwind;
+	struct ky_table_thread *tables;
 	struct ky_run_sampler *sampler;
 	bool said_ring, said_too_many;
 };

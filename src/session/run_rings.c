@@ -120,7 +120,7 @@ static bool look_at(struct ky_run_rings *rings, const char *name, bool stop)
 		return true;
 	}
 	if (!ky_run_prepared_read(fd, &st, &header)) {
-		ky_run_prepared_look(rings->names.fd, name, fd, rings->session, &rings->unwind,
+		ky_run_prepared_look(rings->names.fd, name, fd, rings->session, &rings->tables,
 				     stop);
 		close(fd);
 		return header.session != 0 && header.session != rings->session;
@@ -279,7 +279,7 @@ void ky_run_rings_close(struct ky_run_rings *rings)
 		return;
 	for (i = 0; i < rings->ring_count; i++)
 		ky_run_ring_close(rings->rings[i]);
-	ky_run_unwind_close(rings->unwind);
+	ky_table_thread_close(rings->tables);
 	ky_run_directory_close(&rings->names);
 	ky_free(rings);
 }

@@ -3,136 +3,64 @@
 
 #include <session/table_thread.h>
 
+#include <agent/unwind_tables.h>
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
-#include <kymo/base.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include <unwind/unwind_keeper.h>
 
-#define MS_NS UINT64_C(1000000)
-#define PACE_NS (1000 * MS_NS)
-/* Most of what a program ever loads it loads now. */
-#define PACE_YOUNG_NS (100 * MS_NS)
-#define YOUNG_NS (2000 * MS_NS)
 #define NICE 10
 
-struct ky_run_unwound {
-	struct ky_run_unwound *next;
-	struct ky_run_unwind *owner;
-	int fd;
-	uint32_t pid;
-	uint64_t area_offset, area_bytes;
-	uint64_t added_ns, due_ns;
+struct ky_thread_tables {
+	struct ky_thread_tables *next;
+	struct ky_table_thread *owner;
 	dev_t device;
 	ino_t inode;
-	uint64_t clock_ns; /* of its CPU time, just before the last look; 0: unknown */
-	bool is_ahead;     /* under the lock; nobody records into it yet */
-	bool is_removed;   /* under the lock */
-	struct ky_unwind_keeper *keeper; /* the thread's alone; NULL: not begun, or no room */
-	int error;                       /* the thread's alone: why there is none */
-	struct ky_unwind_stats stats;    /* under the lock */
+	bool is_ahead;                  /* under the lock; nothing is recorded into it yet */
+	bool is_removed;                /* under the lock */
+	uint64_t due_ns;                /* under the lock */
+	struct ky_unwind_stats stats;   /* under the lock */
+	struct ky_unwind_tables tables; /* the thread's alone */
 };
 
-struct ky_run_unwind {
+struct ky_table_thread {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
-	struct ky_run_unwound *rings;
+	struct ky_thread_tables *rings;
 	uint32_t is_stopping; /* atomic */
 };
 
-/* ---- the file ---- */
-
-/* Page after page comes to be as it is written; a full file system says so here. */
-static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
-{
-	const struct ky_run_unwound *ring = ctx;
-	const uint8_t *at = bytes;
-
-	if (__atomic_load_n(&ring->owner->is_stopping, __ATOMIC_RELAXED))
-		return -ECANCELED;
-	if (offset > ring->area_bytes || count > ring->area_bytes - offset)
-		return KYMO_E_LIMIT;
-	offset += ring->area_offset;
-	while (count > 0) {
-		ssize_t done = pwrite(ring->fd, at, count, (off_t)offset);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -ENOSPC;
-		at += done;
-		offset += (uint64_t)done;
-		count -= (size_t)done;
-	}
-	return 0;
-}
-
-static int announce(void *ctx)
-{
-	const struct ky_run_unwound *ring = ctx;
-	uint32_t ready = 1;
-	ssize_t done = pwrite(ring->fd, &ready, sizeof(ready),
-			      (off_t)offsetof(struct ky_ring_header, unwind_ready));
-
-	return done == sizeof(ready) ? 0 : done < 0 ? -errno : -ENOSPC;
-}
-
 /* ---- the thread ---- */
 
-/* What maps something runs. A clock that says nothing: it is looked at. */
-static bool has_run(struct ky_run_unwound *ring)
+static int stop_early(void *ctx)
 {
-	uint64_t before_ns = ring->clock_ns;
+	const struct ky_thread_tables *ring = ctx;
 
-	return !ky_process_cpu_ns(ring->pid, &ring->clock_ns) || ring->clock_ns != before_ns;
+	return __atomic_load_n(&ring->owner->is_stopping, __ATOMIC_RELAXED) ? -ECANCELED : 0;
 }
 
-static void look(struct ky_run_unwound *ring)
+static void drop(struct ky_thread_tables *ring)
 {
-	const struct ky_unwind_target target = {.pid = ring->pid,
-						.area_bytes = ring->area_bytes,
-						.write = put,
-						.announce = announce,
-						.ctx = ring};
-	int err = 0;
-
-	if (!ring->keeper && !ring->error)
-		ring->error = ky_unwind_keeper_open(&ring->keeper, &target);
-	if (ring->keeper)
-		err = ky_unwind_keeper_look(ring->keeper);
-	pthread_mutex_lock(&ring->owner->lock);
-	if (ring->keeper)
-		ky_unwind_keeper_stats(ring->keeper, &ring->stats);
-	/* At its end a process has no map any more: that is no trouble. */
-	if (ring->error || (err < 0 && !ring->stats.module_count))
-		ring->stats.last_error = ring->error ? ring->error : err;
-	pthread_mutex_unlock(&ring->owner->lock);
-}
-
-static void drop(struct ky_run_unwound *ring)
-{
-	ky_unwind_keeper_close(ring->keeper);
-	close(ring->fd);
+	close(ring->tables.area.access.fd);
+	ky_unwind_tables_close(&ring->tables);
 	ky_free(ring);
 }
 
 /* Under the lock. */
-static void drop_removed(struct ky_run_unwind *unwind)
+static void drop_removed(struct ky_table_thread *thread)
 {
-	struct ky_run_unwound **at = &unwind->rings;
+	struct ky_thread_tables **at = &thread->rings;
 
 	while (*at) {
-		struct ky_run_unwound *ring = *at;
+		struct ky_thread_tables *ring = *at;
 
 		if (ring->is_removed) {
 			*at = ring->next;
@@ -143,249 +71,220 @@ static void drop_removed(struct ky_run_unwind *unwind)
 	}
 }
 
-/* Under the lock. The one to look at now, or NULL and when. */
-static struct ky_run_unwound *next_due(struct ky_run_unwind *unwind, uint64_t now_ns,
-				       uint64_t *until_ns)
+/* Under the lock. The ring that waits longest; NULL: there is none. */
+static struct ky_thread_tables *first_due(const struct ky_table_thread *thread)
 {
-	struct ky_run_unwound *first = NULL;
+	struct ky_thread_tables *first = NULL;
 
-	for (struct ky_run_unwound *ring = unwind->rings; ring; ring = ring->next)
+	for (struct ky_thread_tables *ring = thread->rings; ring; ring = ring->next)
 		if (!first || ring->due_ns < first->due_ns)
 			first = ring;
-	*until_ns = first ? first->due_ns : UINT64_MAX;
-	if (!first || first->due_ns > now_ns)
-		return NULL;
-	first->due_ns = now_ns + (now_ns - first->added_ns < YOUNG_NS ? PACE_YOUNG_NS : PACE_NS);
 	return first;
 }
 
-static void wait_until(struct ky_run_unwind *unwind, uint64_t until_ns)
+/* Under the lock, which it leaves meanwhile: only this thread frees a ring. */
+static void step(struct ky_thread_tables *ring, uint64_t now_ns)
+{
+	uint64_t due_ns;
+
+	pthread_mutex_unlock(&ring->owner->lock);
+	due_ns = ky_unwind_tables_step(&ring->tables, now_ns);
+	pthread_mutex_lock(&ring->owner->lock);
+	ring->due_ns = due_ns;
+	ring->stats = ring->tables.stats;
+}
+
+static void wait_until(struct ky_table_thread *thread, uint64_t until_ns)
 {
 	struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000),
 				 .tv_nsec = (long)(until_ns % 1000000000)};
 
 	if (until_ns == UINT64_MAX)
-		pthread_cond_wait(&unwind->changed, &unwind->lock);
+		pthread_cond_wait(&thread->changed, &thread->lock);
 	else
-		(void)pthread_cond_clockwait(&unwind->changed, &unwind->lock, CLOCK_MONOTONIC,
+		(void)pthread_cond_clockwait(&thread->changed, &thread->lock, CLOCK_MONOTONIC,
 					     &until);
 }
 
 static void *run(void *ctx)
 {
-	struct ky_run_unwind *unwind = ctx;
+	struct ky_table_thread *thread = ctx;
 	id_t tid = (id_t)syscall(SYS_gettid);
 
 	pthread_setname_np(pthread_self(), "kymo-unwind");
 	errno = 0;
 	(void)setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + NICE);
-	pthread_mutex_lock(&unwind->lock);
-	while (!__atomic_load_n(&unwind->is_stopping, __ATOMIC_RELAXED)) {
-		struct ky_run_unwound *ring;
-		uint64_t until_ns;
+	pthread_mutex_lock(&thread->lock);
+	while (!__atomic_load_n(&thread->is_stopping, __ATOMIC_RELAXED)) {
+		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+		struct ky_thread_tables *ring;
 
-		drop_removed(unwind);
-		ring = next_due(unwind, ky_now_ns(CLOCK_MONOTONIC), &until_ns);
-		if (!ring) {
-			wait_until(unwind, until_ns);
-			continue;
-		}
-		/* Only this thread frees it. */
-		pthread_mutex_unlock(&unwind->lock);
-		if (has_run(ring))
-			look(ring);
-		pthread_mutex_lock(&unwind->lock);
+		drop_removed(thread);
+		ring = first_due(thread);
+		if (ring && ring->due_ns <= now_ns)
+			step(ring, now_ns);
+		else
+			wait_until(thread, ring ? ring->due_ns : UINT64_MAX);
 	}
-	pthread_mutex_unlock(&unwind->lock);
+	pthread_mutex_unlock(&thread->lock);
 	return NULL;
 }
 
 /* ---- its caller ---- */
 
-static int open_thread(struct ky_run_unwind **out)
+static int open_thread(struct ky_table_thread **out)
 {
-	struct ky_run_unwind *unwind = ky_alloc(sizeof(*unwind));
+	struct ky_table_thread *thread = ky_alloc(sizeof(*thread));
 	sigset_t all, before;
 	int err;
 
-	if (!unwind)
+	if (!thread)
 		return -ENOMEM;
-	pthread_mutex_init(&unwind->lock, NULL);
-	pthread_cond_init(&unwind->changed, NULL);
+	pthread_mutex_init(&thread->lock, NULL);
+	pthread_cond_init(&thread->changed, NULL);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&unwind->thread, NULL, run, unwind);
+	err = pthread_create(&thread->thread, NULL, run, thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (err) {
-		ky_free(unwind);
+		ky_free(thread);
 		return -err;
 	}
-	*out = unwind;
+	*out = thread;
 	return 0;
 }
 
-static struct ky_run_unwound *find_ahead(struct ky_run_unwind *unwind, const struct stat *st)
+static struct ky_thread_tables *find_ahead(struct ky_table_thread *thread, const struct stat *st)
 {
-	for (struct ky_run_unwound *ring = unwind->rings; ring; ring = ring->next)
+	for (struct ky_thread_tables *ring = thread->rings; ring; ring = ring->next)
 		if (ring->is_ahead && !ring->is_removed && ring->inode == st->st_ino &&
 		    ring->device == st->st_dev)
 			return ring;
 	return NULL;
 }
 
-/* One that was begun with goes on when it is of the same process; else, after a fork, it makes room
- * for the new one, for they write the same area. Under the lock. */
-static struct ky_run_unwound *take_ahead(struct ky_run_unwind *unwind, const struct stat *st,
-					 uint32_t pid)
+/* Tables made ahead stay when they are of the same process. After a fork they are not, and go: the
+ * new ones are written to the same area. Under the lock. */
+static struct ky_thread_tables *take_ahead(struct ky_table_thread *thread, const struct stat *st,
+					   uint32_t pid)
 {
-	struct ky_run_unwound *ring = find_ahead(unwind, st);
+	struct ky_thread_tables *ring = find_ahead(thread, st);
 
 	if (!ring)
 		return NULL;
 	ring->is_ahead = false;
-	if (ring->pid == pid)
+	if (ring->tables.pid == pid)
 		return ring;
 	ring->is_removed = true;
 	return NULL;
 }
 
-static bool has_area(const struct ky_ring_header *header)
+static struct ky_thread_tables *add(struct ky_table_thread **thread, int ring_fd,
+				    const struct ky_ring_header *header, bool is_ahead)
 {
-	return header->unwind_offset != 0 && header->unwind_offset <= INT64_MAX / 2 &&
-	       header->unwind_bytes <= KY_UNWIND_AREA_BYTES;
-}
-
-static struct ky_run_unwound *add(struct ky_run_unwind **unwind, int ring_fd,
-				  const struct ky_ring_header *header, bool is_ahead)
-{
-	struct ky_run_unwound *ring;
+	struct ky_thread_tables *ring;
+	struct ky_unwind_tables tables;
 	struct stat st;
 
-	if (!has_area(header) || fstat(ring_fd, &st) != 0)
+	ky_unwind_tables_init(&tables, ring_fd, header);
+	if (!tables.area.bytes || fstat(ring_fd, &st) != 0)
 		return NULL;
-	if (!*unwind && (open_thread(unwind) != 0 || !*unwind))
+	if (!*thread && open_thread(thread) != 0)
 		return NULL;
-	pthread_mutex_lock(&(*unwind)->lock);
-	ring = is_ahead ? find_ahead(*unwind, &st) : take_ahead(*unwind, &st, header->pid);
-	pthread_mutex_unlock(&(*unwind)->lock);
+	pthread_mutex_lock(&(*thread)->lock);
+	ring = is_ahead ? find_ahead(*thread, &st) : take_ahead(*thread, &st, tables.pid);
+	pthread_mutex_unlock(&(*thread)->lock);
 	if (ring)
 		return ring;
 	ring = ky_alloc(sizeof(*ring));
 	if (!ring)
 		return NULL;
-	ring->owner = *unwind;
-	ring->pid = header->pid;
+	ring->owner = *thread;
 	ring->device = st.st_dev;
 	ring->inode = st.st_ino;
 	ring->is_ahead = is_ahead;
-	ring->area_offset = header->unwind_offset;
-	ring->area_bytes = header->unwind_bytes;
-	ring->added_ns = ring->due_ns = ky_now_ns(CLOCK_MONOTONIC);
-	ring->fd = dup(ring_fd);
-	if (ring->fd < 0) {
+	ring->tables = tables;
+	ring->tables.is_hasty = ring->tables.follows_cpu = true;
+	ring->tables.between = stop_early;
+	ring->tables.ctx = ring;
+	ring->tables.area.access.fd = dup(ring_fd);
+	if (ring->tables.area.access.fd < 0) {
 		ky_free(ring);
 		return NULL;
 	}
-	pthread_mutex_lock(&(*unwind)->lock);
-	ring->next = (*unwind)->rings;
-	(*unwind)->rings = ring;
-	pthread_cond_signal(&(*unwind)->changed);
-	pthread_mutex_unlock(&(*unwind)->lock);
+	pthread_mutex_lock(&(*thread)->lock);
+	ring->next = (*thread)->rings;
+	(*thread)->rings = ring;
+	pthread_cond_signal(&(*thread)->changed);
+	pthread_mutex_unlock(&(*thread)->lock);
 	return ring;
 }
 
-struct ky_run_unwound *ky_run_unwind_add(struct ky_run_unwind **unwind, int ring_fd,
-					 const struct ky_ring_header *header)
+struct ky_thread_tables *ky_table_thread_add(struct ky_table_thread **thread, int ring_fd,
+					     const struct ky_ring_header *header)
 {
-	return add(unwind, ring_fd, header, false);
+	return add(thread, ring_fd, header, false);
 }
 
-void ky_run_unwind_ahead(struct ky_run_unwind **unwind, int ring_fd,
-			 const struct ky_ring_header *header)
+void ky_table_thread_ahead(struct ky_table_thread **thread, int ring_fd,
+			   const struct ky_ring_header *header)
 {
-	(void)add(unwind, ring_fd, header, true);
+	(void)add(thread, ring_fd, header, true);
 }
 
-void ky_run_unwind_forget(struct ky_run_unwind *unwind, int ring_fd)
+void ky_table_thread_forget(struct ky_table_thread *thread, int ring_fd)
 {
-	struct ky_run_unwound *ring = NULL;
+	struct ky_thread_tables *ring = NULL;
 	struct stat st;
 
-	if (!unwind || fstat(ring_fd, &st) != 0)
+	if (!thread || fstat(ring_fd, &st) != 0)
 		return;
-	pthread_mutex_lock(&unwind->lock);
-	ring = find_ahead(unwind, &st);
+	pthread_mutex_lock(&thread->lock);
+	ring = find_ahead(thread, &st);
 	if (ring)
 		ring->is_removed = true;
-	pthread_cond_signal(&unwind->changed);
-	pthread_mutex_unlock(&unwind->lock);
+	pthread_cond_signal(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
 }
 
-void ky_run_unwind_remove(struct ky_run_unwind *unwind, struct ky_run_unwound *ring)
+void ky_table_thread_remove(struct ky_table_thread *thread, struct ky_thread_tables *ring)
 {
 	if (!ring)
 		return;
-	pthread_mutex_lock(&unwind->lock);
+	pthread_mutex_lock(&thread->lock);
 	ring->is_removed = true;
-	pthread_cond_signal(&unwind->changed);
-	pthread_mutex_unlock(&unwind->lock);
+	pthread_cond_signal(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
 }
 
-void ky_run_unwind_close(struct ky_run_unwind *unwind)
+void ky_table_thread_close(struct ky_table_thread *thread)
 {
-	if (!unwind)
+	if (!thread)
 		return;
-	pthread_mutex_lock(&unwind->lock);
-	__atomic_store_n(&unwind->is_stopping, 1, __ATOMIC_RELAXED);
-	pthread_cond_signal(&unwind->changed);
-	pthread_mutex_unlock(&unwind->lock);
-	pthread_join(unwind->thread, NULL);
-	for (struct ky_run_unwound *ring = unwind->rings; ring; ring = ring->next)
+	pthread_mutex_lock(&thread->lock);
+	__atomic_store_n(&thread->is_stopping, 1, __ATOMIC_RELAXED);
+	pthread_cond_signal(&thread->changed);
+	pthread_mutex_unlock(&thread->lock);
+	pthread_join(thread->thread, NULL);
+	for (struct ky_thread_tables *ring = thread->rings; ring; ring = ring->next)
 		ring->is_removed = true;
-	drop_removed(unwind);
-	pthread_cond_destroy(&unwind->changed);
-	pthread_mutex_destroy(&unwind->lock);
-	ky_free(unwind);
+	drop_removed(thread);
+	pthread_cond_destroy(&thread->changed);
+	pthread_mutex_destroy(&thread->lock);
+	ky_free(thread);
 }
 
-int ky_run_unwind_once(int ring_fd, const struct ky_ring_header *header, uint32_t pid)
+void ky_table_thread_text(struct ky_table_thread *thread, struct ky_thread_tables *ring, char *out,
+			  size_t capacity)
 {
-	struct ky_run_unwind nobody = {.lock = PTHREAD_MUTEX_INITIALIZER};
-	struct ky_run_unwound ring = {.owner = &nobody,
-				      .fd = ring_fd,
-				      .pid = pid,
-				      .area_offset = header->unwind_offset,
-				      .area_bytes = header->unwind_bytes};
-
-	if (!has_area(header))
-		return -ENOSPC;
-	look(&ring);
-	ky_unwind_keeper_close(ring.keeper);
-	return ring.stats.module_count ? 0 : ring.stats.last_error;
-}
-
-void ky_run_unwind_text(struct ky_run_unwind *unwind, struct ky_run_unwound *ring, char *out,
-			size_t capacity)
-{
-	struct ky_unwind_stats stats = {.last_error = KYMO_E_LIMIT};
-	int count;
+	struct ky_unwind_stats stats;
 
 	if (!ring) {
 		(void)snprintf(out, capacity, "none: the ring file has no room for them");
 		return;
 	}
-	pthread_mutex_lock(&unwind->lock);
+	pthread_mutex_lock(&thread->lock);
 	stats = ring->stats;
-	pthread_mutex_unlock(&unwind->lock);
-	if (!stats.module_count) {
-		(void)snprintf(out, capacity, "none: %s",
-			       stats.last_error ? kymo_error_text(stats.last_error) :
-						  "the process ended before they were made");
-		return;
-	}
-	count = snprintf(out, capacity, "%u modules, %llu rows", stats.module_count,
-			 (unsigned long long)stats.row_count);
-	if (stats.refused_count && count > 0 && (size_t)count < capacity)
-		(void)snprintf(out + count, capacity - (size_t)count, ", %u without (%s)",
-			       stats.refused_count, kymo_error_text(stats.last_error));
+	pthread_mutex_unlock(&thread->lock);
+	ky_unwind_tables_text(&stats, out, capacity);
 }

@@ -524,16 +524,6 @@ bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring
 	return true;
 }
 
-bool ky_ring_populate_unwind(struct ky_ring *ring, uint64_t bytes)
-{
-	for (; ring->unwind_made < bytes; ring->unwind_made += KYMO_ARCH_PAGE_BYTES) {
-		if (!touch(ring->unwind + ring->unwind_made))
-			return false;
-		memset(ring->unwind + ring->unwind_made, 0, sizeof(uint64_t));
-	}
-	return true;
-}
-
 static bool populate_resources(struct ky_ring *ring, uint64_t bytes)
 {
 	uint8_t *area = ring->base + resources_at(ring);

@@ -59,7 +59,6 @@ struct ky_ring {
 	struct ky_sample_ring alloc_samples;
 	uint8_t *unwind; /* the unwind area, the last one; NULL: there is none */
 	uint64_t unwind_bytes;
-	uint64_t unwind_made;     /* bytes of it whose pages exist by our doing */
 	uint32_t directory_steps; /* KY_POPULATE_BYTES each, populated */
 	uint64_t extent;          /* atomic: populated slots << 32 | usable slots */
 	bool is_prefilled;        /* kernel before 5.14: everything was allocated at creation */
@@ -101,10 +100,6 @@ bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes);
  * file-size limit), or no memory for it.
  * Signals  safe.   Cost a system call a page, the first time they are made. */
 bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring *out);
-
-/* Makes the first `bytes` of the unwind area exist. False: there is no room. One thread at a
- * time. */
-bool ky_ring_populate_unwind(struct ky_ring *ring, uint64_t bytes);
 
 /* The place table, whose head, sets and index exist from now on, and the class of samples that goes
  * with it. NULL: there is none, no memory for it, or another thread makes it just now.

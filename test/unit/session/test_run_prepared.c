@@ -89,27 +89,27 @@ static int close_prepared(void **state)
 	return rmdir(c.directory);
 }
 
-void ky_run_unwind_ahead(struct ky_run_unwind **unwind, int ring_fd,
-			 const struct ky_ring_header *header)
+void ky_table_thread_ahead(struct ky_table_thread **tables, int ring_fd,
+			   const struct ky_ring_header *header)
 {
-	assert_null(*unwind);
+	assert_null(*tables);
 	assert_int_equal(ring_fd, c.own);
 	assert_int_equal(header->session, SESSION);
 	ahead_count++;
 }
 
-void ky_run_unwind_forget(struct ky_run_unwind *unwind, int ring_fd)
+void ky_table_thread_forget(struct ky_table_thread *tables, int ring_fd)
 {
-	assert_null(unwind);
+	assert_null(tables);
 	assert_int_equal(ring_fd, c.own);
 	forget_count++;
 }
 
 static void look(uint64_t session, bool is_last)
 {
-	struct ky_run_unwind *unwind = NULL;
+	struct ky_table_thread *tables = NULL;
 
-	ky_run_prepared_look(c.directory_fd, NAME, c.own, session, &unwind, is_last);
+	ky_run_prepared_look(c.directory_fd, NAME, c.own, session, &tables, is_last);
 }
 
 static bool is_there(void)
