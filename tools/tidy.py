@@ -65,15 +65,6 @@ INCLUDE_TABLE = {
 }
 # Includes that the table forbids and that stand until they are mended.
 INCLUDE_DEBTS = {
-    "src/edit/end_stacks.c": ("src/cli/cli.h", "src/report/frames_text.h", "src/cli/progress.h"),
-    "src/edit/end_stacks.h": ("src/drain/cut.h",),
-    "src/edit/rewrite.c": ("src/cli/cli.h", "src/cli/progress.h"),
-    "src/edit/rewrite.h": ("src/cli/input.h",),
-    "src/edit/trace_symbols.c": ("src/cli/cli.h",),
-    "src/edit/trace_symbols.h": ("src/cli/input.h",),
-    "src/report/report_text.h": ("src/edit/trace_symbols.h",),
-    "src/report/task_places.c": ("src/cli/cli.h", "src/edit/trace_symbols.h"),
-    "src/report/watched_text.h": ("src/edit/trace_symbols.h",),
 }
 NOT_INCLUDED = ("test", "bench", "fuzz")
 TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE

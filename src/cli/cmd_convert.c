@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
-#include <cli/input.h>
+#include <edit/input.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <cli/progress.h>

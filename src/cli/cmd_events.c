@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <base/quantity.h>
 #include <report/event_format.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <analyze/task_polls.h>

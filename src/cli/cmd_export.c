@@ -4,7 +4,7 @@
 
 #include <base/quantity.h>
 #include <ship/disk_room.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <ship/out_file.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>

@@ -2,7 +2,7 @@
 #include <cli/cli.h>
 
 #include <analyze/report.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <report/profile_text.h>

@@ -7,7 +7,7 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <ship/disk_room.h>
-#include <edit/end_stacks.h>
+#include <report/end_stacks.h>
 #include <watch/oom_watch.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>

@@ -3,7 +3,7 @@
 
 #include <analyze/report.h>
 #include <base/quantity.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <report/profile_text.h>
 #include <cli/progress.h>
 #include <report/report_text.h>

@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <analyze/catalog.h>
 #include <analyze/code_addresses.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <cli/shared_options.h>
 #include <analyze/report.h>
 #include <base/out_text.h>

@@ -4,7 +4,7 @@
 
 #include <base/quantity.h>
 #include <cli/cli.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <base/out_text.h>
 #include <ring/ring_finder.h>
 #include <session/session_options.h>

@@ -10,7 +10,7 @@
 #define KY_EDIT_REWRITE_H
 
 #include <edit/index_maker.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <ship/out_file.h>
 #include <ship/stage.h>
 

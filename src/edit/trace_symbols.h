@@ -7,7 +7,7 @@
 #define KY_EDIT_TRACE_SYMBOLS_H
 
 #include <edit/crash_stack.h>
-#include <cli/input.h>
+#include <edit/input.h>
 #include <read/event_stream.h>
 #include <read/symbol_table.h>
 #include <symbol/symbolizer.h>

@@ -6,8 +6,8 @@
  * disk and its ring removed before.
  * Threads: owner.
  */
-#ifndef KY_EDIT_END_STACKS_H
-#define KY_EDIT_END_STACKS_H
+#ifndef KY_REPORT_END_STACKS_H
+#define KY_REPORT_END_STACKS_H
 
 #include <base/buf.h>
 #include <drain/cut.h>

@@ -4,8 +4,8 @@
  * Every reading command takes the same options for its input (ky_input_argp, shared_options.h).
  * What it is at is shown as progress.h says, from ky_input_open() to ky_input_close().
  */
-#ifndef KY_CLI_INPUT_H
-#define KY_CLI_INPUT_H
+#ifndef KY_EDIT_INPUT_H
+#define KY_EDIT_INPUT_H
 
 #include <base/byte_source.h>
 #include <analyze/unsealed.h>

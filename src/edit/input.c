@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/input.h>
+#include <edit/input.h>
 
 #include <base/alloc.h>
 #include <cli/cli.h>

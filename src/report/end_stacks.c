@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <edit/end_stacks.h>
+#include <report/end_stacks.h>
 
 #include <base/json_write.h>
 #include <base/alloc.h>

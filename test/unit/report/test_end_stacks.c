@@ -2,7 +2,7 @@
 /* The last stacks of a recovered process, where its trace says nothing of them. */
 #include "../../lib/cmocka_all.h"
 
-#include <edit/end_stacks.h>
+#include <report/end_stacks.h>
 
 static const struct ky_cut_report no_report = {.open_poll_count = 0};
 
