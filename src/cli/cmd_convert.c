@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/cli.h>
 
-#include <edit/input.h>
+#include <cli/traces.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <cli/progress.h>
@@ -111,14 +111,14 @@ int ky_cmd_convert(int argc, char **argv)
 	rewrite.is_recompress = arguments.is_recompress;
 	rewrite.is_forced = arguments.output.may_replace;
 	rewrite.is_mix = arguments.is_mix;
-	code = ky_rewrite_prepare(&rewrite);
+	if (ky_traces_code(&arguments.input, ky_rewrite_prepare(&rewrite)))
+		return KY_EXIT_USAGE;
+	code = ky_traces_open(&arguments.input);
 	if (!code)
-		code = ky_input_open(&arguments.input);
-	if (!code)
-		code = ky_rewrite_run(&rewrite);
+		code = ky_traces_rewrite(&rewrite);
 	ky_progress_quiet();
 	if (rewrite.stored_bytes)
 		say_done(&rewrite, arguments.is_json);
-	ky_input_close(&arguments.input);
+	ky_traces_close(&arguments.input);
 	return code;
 }

@@ -11,6 +11,7 @@
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
+#include <cli/traces.h>
 #include <ring/ring_drainer.h>
 #include <agent/ring_dump.h>
 #include <ring/ring_settings.h>
@@ -413,12 +414,20 @@ static void add_pairs(struct job *job)
 	job->dump.cut.pair_count = count;
 }
 
+static int take_place(void *ctx, const struct ky_event *event)
+{
+	return ky_task_places_event(ctx, event);
+}
+
 /* Where the tasks wait, out of the file that was written. Returns an exit code. */
-static int say_tasks(const struct job *job)
+static int say_tasks(struct job *job)
 {
 	const struct arguments *arguments = job->arguments;
-	struct ky_task_places_options how = {.is_json = arguments->is_json,
-					     .tasks_max = TASKS_SHOWN_MAX};
+	struct ky_task_places_options how = {arguments->is_json, TASKS_SHOWN_MAX};
+	struct ky_trace_symbols symbols = {.table = NULL};
+	struct ky_task_places places = {.entries = NULL};
+	struct ky_input input = {.argument_count = 0};
+	char *path = job->dump.written;
 	struct ky_buf out;
 	int code;
 
@@ -428,7 +437,14 @@ static int say_tasks(const struct job *job)
 		ky_json_number(&out, "pid", ky_found_pid(&job->found));
 		ky_json_text(&out, "service", job->found.service);
 	}
-	code = ky_task_places(&out, job->dump.written, &how);
+	code = ky_traces_open_named(&input, &symbols, &path, take_place, &places);
+	if (!code && ky_task_places_put(&out, &places, symbols.table, &how)) {
+		ky_cli_error("out of memory");
+		code = KY_EXIT_TROUBLE;
+	}
+	ky_task_places_release(&places);
+	ky_trace_symbols_close(&symbols);
+	ky_traces_close(&input);
 	if (arguments->is_json) {
 		ky_json_close(&out, "}");
 		ky_out_text(&out, "\n");

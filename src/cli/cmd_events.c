@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <base/quantity.h>
 #include <report/event_format.h>
-#include <edit/input.h>
+#include <cli/traces.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <analyze/task_polls.h>
@@ -413,32 +413,30 @@ static bool has_code(const struct run *run)
 static int open_symbols(struct run *run, struct ky_input *input)
 {
 	const struct arguments *arguments = run->arguments;
-	struct ky_trace_symbols_options how = arguments->symbols;
 
-	how.has_no_files = !arguments->is_named;
 	if (arguments->is_raw || (!arguments->is_named && arguments->format != FORMAT_TEXT) ||
 	    !has_code(run))
 		return KY_EXIT_OK;
-	return ky_trace_symbols_open(&run->symbols, input, &how, NULL, NULL);
+	return ky_traces_code(input, ky_trace_symbols_open(&run->symbols, input,
+							   &arguments->symbols, NULL, NULL));
 }
 
 static int stream_events(struct run *run, struct ky_input *input)
 {
-	char error[KY_INPUT_ERROR_BYTES] = "";
 	struct ky_event_stream_options stream_options = {
 		.reorder_bytes_max = input->memory_bytes_max,
 		.is_stored_order = run->arguments->is_stored_order,
-		.errbuf = error,
-		.errbuf_bytes = sizeof(error),
+		.errbuf = input->error,
+		.errbuf_bytes = sizeof(input->error),
 	};
 	const char *notice;
-	int result = ky_event_stream_open(&run->stream, input->sources, input->count,
-					  &stream_options);
+	int code, result = ky_event_stream_open(&run->stream, input->sources, input->count,
+						&stream_options);
 
 	if (!result)
 		result = print_events(run);
 	if (result && !ferror(stdout)) /* that one ky_cli_finish() says */
-		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
+		(void)ky_traces_code(input, ky_input_result(input, result));
 	if (run->catalog.processes.is_told)
 		ky_input_notice(input, run->catalog.processes.text);
 	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
@@ -451,12 +449,11 @@ static int stream_events(struct run *run, struct ky_input *input)
 			      " events came too late to be sorted into place; give more than "
 			      "256M with --max-memory",
 			      run->late);
-	ky_input_say_unsealed(input, &run->catalog.unsealed);
-	if (ky_input_is_limited(input))
-		return KY_EXIT_TROUBLE;
+	ky_input_note_unsealed(input, &run->catalog.unsealed);
+	code = ky_traces_say_limits(input);
 	if (ferror(stdout))
 		errno = -result; /* the cause, for ky_cli_finish() */
-	return result || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+	return result ? KY_EXIT_TROUBLE : code;
 }
 
 int ky_cmd_events(int argc, char **argv)
@@ -485,13 +482,14 @@ int ky_cmd_events(int argc, char **argv)
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
+	arguments.symbols.has_no_files = !arguments.is_named;
 	ky_buf_init(&run.out, 0);
 	if (ky_catalog_init(&run.catalog)) {
 		ky_catalog_release(&run.catalog);
 		ky_cli_error("out of memory");
 		return KY_EXIT_TROUBLE;
 	}
-	code = ky_input_open(&arguments.input);
+	code = ky_traces_open(&arguments.input);
 	if (!code)
 		code = prepare(&run, &arguments.input);
 	if (!code)
@@ -505,6 +503,6 @@ int ky_cmd_events(int argc, char **argv)
 	ky_free(run.is_chosen);
 	ky_task_polls_release(&run.polls);
 	ky_buf_release(&run.out);
-	ky_input_close(&arguments.input);
+	ky_traces_close(&arguments.input);
 	return code;
 }

@@ -4,7 +4,7 @@
 
 #include <base/quantity.h>
 #include <ship/disk_room.h>
-#include <edit/input.h>
+#include <cli/traces.h>
 #include <ship/out_file.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
@@ -274,8 +274,9 @@ static int export_trace(struct arguments *arguments, struct ky_trace *trace)
 	int code = choose(trace, arguments, &export);
 
 	if (!code)
-		code = ky_trace_symbols_open(&symbols, &arguments->input, &arguments->names, NULL,
-					     NULL);
+		code = ky_traces_code(&arguments->input,
+				      ky_trace_symbols_open(&symbols, &arguments->input,
+							    &arguments->names, NULL, NULL));
 	if (!code)
 		code = put(arguments, &export, &symbols);
 	ky_trace_symbols_close(&symbols);
@@ -313,15 +314,13 @@ int ky_cmd_export(int argc, char **argv)
 		ky_cli_error("%s does not go to a terminal; give -o FILE", arguments.format->name);
 		return KY_EXIT_USAGE;
 	}
-	code = ky_input_open(&arguments.input);
-	if (!code)
-		code = ky_input_trace(&arguments.input, &trace);
+	code = ky_traces_load(&arguments.input, &trace);
 	if (!code) {
 		code = export_trace(&arguments, trace);
-		if (ky_input_say_damage(&arguments.input, trace))
+		if (ky_traces_say_damage(&arguments.input, trace))
 			code = KY_EXIT_TROUBLE;
 	}
 	ky_trace_close(trace);
-	ky_input_close(&arguments.input);
+	ky_traces_close(&arguments.input);
 	return code;
 }

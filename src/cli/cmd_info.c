@@ -2,7 +2,7 @@
 #include <cli/cli.h>
 
 #include <analyze/report.h>
-#include <edit/input.h>
+#include <cli/traces.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <report/profile_text.h>
@@ -422,13 +422,13 @@ static void print_metadata(struct ky_buf *out, const struct ky_trace *trace, boo
 }
 
 static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured,
-		       struct ky_trace_symbols *symbols)
+		       const struct ky_code_names *names)
 {
 	struct ky_type_rows rows;
 
 	print_files(out, trace);
 	print_source(out, trace);
-	ky_watched_text(out, trace, symbols);
+	ky_watched_text(out, trace, names);
 	print_time(out, trace);
 	print_counts(out, trace);
 	if (ky_type_rows_make(&rows, trace)) {
@@ -444,6 +444,7 @@ static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is
 
 static int print(const struct ky_trace *trace, bool is_json, struct ky_trace_symbols *symbols)
 {
+	const struct ky_code_names names = ky_trace_symbols_names(symbols);
 	struct ky_buf out;
 	int result;
 
@@ -452,7 +453,7 @@ static int print(const struct ky_trace *trace, bool is_json, struct ky_trace_sym
 		ky_info_json(&out, trace);
 		ky_out_text(&out, "\n");
 	} else {
-		print_text(&out, trace, ky_out_is_coloured(STDOUT_FILENO), symbols);
+		print_text(&out, trace, ky_out_is_coloured(STDOUT_FILENO), &names);
 	}
 	result = ky_cli_print(&out);
 	ky_buf_release(&out);
@@ -485,18 +486,18 @@ int ky_cmd_info(int argc, char **argv)
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (!code)
-		code = ky_input_open(&arguments.input);
-	if (!code)
-		code = ky_input_trace(&arguments.input, &trace);
+		code = ky_traces_load(&arguments.input, &trace);
 	if (!code && !arguments.is_json)
-		code = ky_trace_symbols_of(&symbols, &arguments.input, trace, &no_dirs);
+		code = ky_traces_code(&arguments.input,
+				      ky_trace_symbols_of(&symbols, &arguments.input, trace,
+							  &no_dirs));
 	if (!code) {
 		code = print(trace, arguments.is_json, &symbols);
-		if (ky_input_say_damage(&arguments.input, trace))
+		if (ky_traces_say_damage(&arguments.input, trace))
 			code = KY_EXIT_TROUBLE;
 	}
 	ky_trace_symbols_close(&symbols);
 	ky_trace_close(trace);
-	ky_input_close(&arguments.input);
+	ky_traces_close(&arguments.input);
 	return code;
 }

@@ -7,15 +7,17 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <ship/disk_room.h>
-#include <report/end_stacks.h>
 #include <watch/oom_watch.h>
 #include <base/out_text.h>
 #include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
+#include <cli/progress.h>
+#include <cli/traces.h>
 #include <agent/ring_dump.h>
 #include <ring/ring_end.h>
 #include <ring/ring_keep.h>
 #include <edit/ring_tail.h>
+#include <report/end_stacks.h>
 #include <report/task_places.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,6 +57,8 @@ struct job {
 	struct ky_dump_clock clock;
 	char path[KY_DUMP_PATH_BYTES], ending_text[KY_END_TEXT_BYTES];
 	struct ky_cut_pair pairs[4];
+	struct ky_end_stacks end;
+	struct ky_task_places places;
 	bool is_recovered;
 };
 
@@ -194,20 +198,55 @@ static void add_pairs(struct job *job)
 	cut->pairs = job->pairs;
 }
 
-/* What is worth names: a crash, polls that were open, tasks that waited. */
-static void say_stacks(struct ky_buf *out, const struct job *job)
+static int take(void *ctx, const struct ky_event *event)
 {
-	const struct ky_task_places_options tasks = {job->arguments->is_json, TASKS_SHOWN_MAX};
+	struct job *job = ctx;
 
-	if (job->ending.has_crash || job->dump.report.open_poll_count)
-		ky_end_stacks(out, job->dump.written, &job->dump.report, job->arguments->is_json);
-	else if (job->arguments->is_json)
-		ky_end_stacks_none(out);
-	if (job->arguments->wants_tasks)
-		(void)ky_task_places(out, job->dump.written, &tasks);
+	ky_end_stacks_event(&job->end, event);
+	return job->arguments->wants_tasks ? ky_task_places_event(&job->places, event) : 0;
 }
 
-static void say_json(struct ky_buf *out, const struct job *job)
+static void take_polls(struct ky_end_stacks *end, const struct ky_cut_report *report)
+{
+	end->newest_ns = report->newest_ns;
+	for (; end->poll_count < KY_END_POLLS_MAX && end->poll_count < report->open_poll_count;
+	     end->poll_count++) {
+		const struct ky_cut_poll *poll = &report->open_polls[end->poll_count];
+
+		end->polls[end->poll_count] = (struct ky_end_poll){
+			.task = poll->task, .start_ns = poll->start_ns, .tid = poll->tid};
+	}
+}
+
+/* What is worth names: a crash, polls that were open, tasks that waited. */
+static void say_stacks(struct ky_buf *out, struct job *job)
+{
+	const struct ky_task_places_options how = {job->arguments->is_json, TASKS_SHOWN_MAX};
+	bool wants_end = job->ending.has_crash || job->dump.report.open_poll_count;
+	bool wants_tasks = job->arguments->wants_tasks;
+	struct ky_trace_symbols symbols = {.table = NULL};
+	struct ky_input input = {.argument_count = 0};
+	char *path = job->dump.written;
+	struct ky_code_names names;
+	int code = KY_EXIT_OK;
+
+	take_polls(&job->end, &job->dump.report);
+	if (wants_end || wants_tasks)
+		code = ky_traces_open_named(&input, &symbols, &path, take, job);
+	if (code) /* not all was read: nothing is printed of it */
+		job->end = (struct ky_end_stacks){.poll_count = 0};
+	ky_progress_step("naming code");
+	names = ky_trace_symbols_names(&symbols);
+	if (wants_end || how.is_json)
+		ky_end_stacks_put(out, &job->end, &names, how.is_json);
+	if (wants_tasks && !code && ky_task_places_put(out, &job->places, symbols.table, &how))
+		ky_cli_error("out of memory");
+	ky_task_places_release(&job->places);
+	ky_trace_symbols_close(&symbols);
+	ky_traces_close(&input);
+}
+
+static void say_json(struct ky_buf *out, struct job *job)
 {
 	ky_json_open(out, NULL, "{");
 	ky_json_number(out, "pid", job->found->ring_pid);
@@ -221,7 +260,7 @@ static void say_json(struct ky_buf *out, const struct job *job)
 	ky_out_text(out, "\n");
 }
 
-static void say_text(struct ky_buf *out, const struct job *job)
+static void say_text(struct ky_buf *out, struct job *job)
 {
 	const struct ky_cut_report *report = &job->dump.report;
 	char bytes[KY_OUT_CELL_BYTES];
@@ -256,7 +295,7 @@ static void say_text(struct ky_buf *out, const struct job *job)
 	say_stacks(out, job);
 }
 
-static void say_done(const struct job *job)
+static void say_done(struct job *job)
 {
 	struct ky_buf out;
 

@@ -3,7 +3,7 @@
 
 #include <analyze/report.h>
 #include <base/quantity.h>
-#include <edit/input.h>
+#include <cli/traces.h>
 #include <report/profile_text.h>
 #include <cli/progress.h>
 #include <report/report_text.h>
@@ -73,6 +73,7 @@ static int resolve(const struct ky_trace *trace, const struct ky_time_range *ran
 static int print(const struct ky_trace *trace, const struct ky_report *report,
 		 const struct ky_stack_profile *profile, struct arguments *arguments)
 {
+	const struct ky_code_names names = ky_trace_symbols_names(&arguments->symbols);
 	struct ky_buf out;
 	int result;
 
@@ -83,7 +84,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 		ky_out_text(&out, "\n");
 	} else {
 		ky_report_text(&out, trace, report, profile, (uint32_t)arguments->limit,
-			       ky_out_is_coloured(STDOUT_FILENO), &arguments->symbols);
+			       ky_out_is_coloured(STDOUT_FILENO), &names);
 		ky_profile_text(&out, trace, profile, ky_out_is_coloured(STDOUT_FILENO));
 	}
 	result = ky_cli_print(&out);
@@ -150,26 +151,26 @@ int ky_cmd_report(int argc, char **argv)
 		0};
 	struct arguments arguments = {.limit = KY_REPORT_WORST};
 	struct ky_trace *trace = NULL;
-	int code;
+	int code, result = 0;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (!code)
-		code = ky_input_open(&arguments.input);
-	if (!code)
-		code = ky_input_trace(&arguments.input, &trace);
+		code = ky_traces_load(&arguments.input, &trace);
 	if (!code && trace->samples.row_count)
-		code = ky_trace_symbols_open(&arguments.symbols, &arguments.input, &arguments.names,
-					     NULL, NULL);
+		result = ky_trace_symbols_open(&arguments.symbols, &arguments.input,
+					       &arguments.names, NULL, NULL);
 	else if (!code && !arguments.is_json)
-		code = ky_trace_symbols_of(&arguments.symbols, &arguments.input, trace,
-					   &arguments.names);
+		result = ky_trace_symbols_of(&arguments.symbols, &arguments.input, trace,
+					     &arguments.names);
+	if (!code)
+		code = ky_traces_code(&arguments.input, result);
 	if (!code) {
 		code = make_and_print(trace, &arguments);
-		if (ky_input_say_damage(&arguments.input, trace))
+		if (ky_traces_say_damage(&arguments.input, trace))
 			code = KY_EXIT_TROUBLE;
 	}
 	ky_trace_symbols_close(&arguments.symbols);
 	ky_trace_close(trace);
-	ky_input_close(&arguments.input);
+	ky_traces_close(&arguments.input);
 	return code;
 }

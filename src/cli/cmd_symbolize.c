@@ -5,7 +5,7 @@
 #include <base/alloc.h>
 #include <analyze/catalog.h>
 #include <analyze/code_addresses.h>
-#include <edit/input.h>
+#include <cli/traces.h>
 #include <cli/shared_options.h>
 #include <analyze/report.h>
 #include <base/out_text.h>
@@ -409,10 +409,11 @@ static int write_trace(struct job *job, const char *output, bool is_forced)
 		.tail = write_symbols,
 		.hook_ctx = job,
 	};
-	int code = ky_rewrite_prepare(&rewrite);
+	int code;
 
-	if (!code)
-		code = ky_rewrite_run(&rewrite);
+	if (ky_traces_code(job->input, ky_rewrite_prepare(&rewrite)))
+		return KY_EXIT_USAGE;
+	code = ky_traces_rewrite(&rewrite);
 	job->is_written = rewrite.stored_bytes > 0;
 	return code;
 }
@@ -422,7 +423,8 @@ static int symbolize(const struct arguments *arguments, struct ky_input *input, 
 {
 	struct job job = {.arguments = arguments, .input = input};
 	const char *place = output ? output : input->arguments[0];
-	int code = ky_trace_symbols_open(&job.symbols, input, &arguments->symbols, collect, &job);
+	int code = ky_traces_code(input, ky_trace_symbols_open(&job.symbols, input,
+							       &arguments->symbols, collect, &job));
 
 	if (!code && (collect_crashes(&job) || add_targets(&job) || job.addresses.refused_count)) {
 		ky_cli_error("%s: too many addresses", place);
@@ -479,15 +481,14 @@ static int each_in_place(const struct arguments *arguments)
 
 	for (size_t i = 0; i < arguments->input.paths.count; i++) {
 		char *path = arguments->input.paths.paths[i];
-		struct ky_input one = {.arguments = &path,
-				       .argument_count = 1,
-				       .inflate = arguments->input.inflate,
+		struct ky_input one = {.inflate = arguments->input.inflate,
 				       .memory_bytes_max = arguments->input.memory_bytes_max};
-		int result = is_replaceable(path) ? ky_input_open(&one) : KY_EXIT_TROUBLE;
+		int result = is_replaceable(path) ? ky_traces_open_file(&one, &path) :
+						    KY_EXIT_TROUBLE;
 
 		if (!result)
 			result = symbolize(arguments, &one, NULL);
-		ky_input_close(&one);
+		ky_traces_close(&one);
 		code = result ? result : code;
 	}
 	return code;
@@ -525,11 +526,11 @@ int ky_cmd_symbolize(int argc, char **argv)
 	}
 	/* Others on this machine come first: what was recorded may still run here. */
 	(void)setpriority(PRIO_PROCESS, 0, 10);
-	code = ky_input_open(&arguments.input);
+	code = ky_traces_open(&arguments.input);
 	if (!code)
 		code = arguments.output.path ?
 			       symbolize(&arguments, &arguments.input, arguments.output.path) :
 			       each_in_place(&arguments);
-	ky_input_close(&arguments.input);
+	ky_traces_close(&arguments.input);
 	return code;
 }

@@ -9,10 +9,10 @@
 #ifndef KY_EDIT_CRASH_STACK_H
 #define KY_EDIT_CRASH_STACK_H
 
+#include <read/code_names.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KY_CRASH_FRAMES_MAX 128u
 #define KY_CRASH_COPY_BYTES_MAX 65536u
 
 /* A CrashEvent, copied out of the trace. */
@@ -21,12 +21,6 @@ struct ky_crash_copy {
 	uint64_t registers[32];
 	uint32_t register_count, stack_bytes;
 	uint8_t *stack; /* from sp upwards; ky_free() */
-};
-
-struct ky_crash_stack {
-	uint64_t frames[KY_CRASH_FRAMES_MAX]; /* the innermost first; callers: inside the call */
-	uint32_t count;                       /* at least 1 where the pc is known */
-	bool is_whole;                        /* up to the thread's first function */
 };
 
 /* Which file the code at an address is of. */

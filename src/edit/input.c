@@ -2,13 +2,12 @@
 #include <edit/input.h>
 
 #include <base/alloc.h>
-#include <cli/cli.h>
-#include <cli/progress.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <ship/container.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +33,41 @@ struct ky_input_file {
 	char error[KY_INPUT_ERROR_BYTES];
 };
 
+void ky_input_step(const struct ky_input *input, const char *what)
+{
+	if (input->view.step)
+		input->view.step(what);
+}
+
+static void show_count(const struct ky_input *input, uint64_t done, uint64_t total)
+{
+	if (input->view.count)
+		input->view.count(done, total);
+}
+
+void ky_input_say(const struct ky_input *input, const char *format, ...)
+{
+	char text[KY_INPUT_ERROR_BYTES];
+	va_list args;
+
+	if (!input->view.notice)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	input->view.notice(text);
+}
+
+int ky_input_fail(struct ky_input *input, int code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(input->error, sizeof(input->error), format, args);
+	va_end(args);
+	return code;
+}
+
 static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
 {
 	struct ky_input_file *file = ctx;
@@ -45,11 +79,11 @@ static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
 	if (stored > file->counted)
 		progress->done += stored - file->counted;
 	file->counted = stored;
-	ky_progress_count(progress->done, progress->total);
+	show_count(file->input, progress->done, progress->total);
 	if (count <= 0 && !file->is_ended) {
 		file->is_ended = true;
 		if (++progress->ended == file->input->count && progress->is_loading)
-			ky_progress_step("sorting");
+			ky_input_step(file->input, "sorting");
 	}
 	return count;
 }
@@ -65,7 +99,7 @@ static int file_seek(void *ctx, uint64_t offset)
 			file->input->files[i].is_ended = false;
 		}
 		progress->done = progress->ended = 0;
-		ky_progress_step("reading again");
+		ky_input_step(file->input, "reading again");
 	}
 	progress->done -= file->counted;
 	progress->ended -= file->is_ended;
@@ -98,10 +132,10 @@ static void file_close(void *ctx)
 void ky_input_notice(struct ky_input *input, const char *text)
 {
 	if (input->notice_count++ < KY_INPUT_NOTICES_MAX) {
-		ky_cli_notice("%s", text);
+		ky_input_say(input, "%s", text);
 	} else if (input->notice_count == KY_INPUT_NOTICES_MAX + 1) {
-		ky_cli_notice("there is more of this; the first %u places are shown",
-			      KY_INPUT_NOTICES_MAX);
+		ky_input_say(input, "there is more of this; the first %u places are shown",
+			     KY_INPUT_NOTICES_MAX);
 	}
 }
 
@@ -111,29 +145,29 @@ static bool is_worth_copying(const uint8_t *block, size_t bytes)
 	return ky_container_of(block, bytes) != KY_CONTAINER_NONE;
 }
 
-static int copy_all(int from, FILE *to)
+static int copy_all(const struct ky_input *input, int from, FILE *to)
 {
 	static uint8_t block[65536];
 	size_t held = 0; /* too little to tell what it is */
 	uint64_t copied = 0;
 	bool is_known = false;
 
-	ky_progress_step("reading");
+	ky_input_step(input, "reading");
 	for (;;) {
-		ssize_t count = read(from, block + held, sizeof(block) - held);
+		ssize_t got = read(from, block + held, sizeof(block) - held);
 
-		if (count < 0 && errno == EINTR)
+		if (got < 0 && errno == EINTR)
 			continue;
-		if (count < 0)
+		if (got < 0)
 			return -errno;
-		held += (size_t)count;
-		copied += (size_t)count;
-		ky_progress_count(copied, 0);
-		if (count > 0 && !is_known && held < KY_CONTAINER_MAGIC_BYTES)
+		held += (size_t)got;
+		copied += (size_t)got;
+		show_count(input, copied, 0);
+		if (got > 0 && !is_known && held < KY_CONTAINER_MAGIC_BYTES)
 			continue;
 		if (fwrite(block, 1, held, to) != held)
 			return -errno;
-		if (count == 0 || (!is_known && !is_worth_copying(block, held)))
+		if (got == 0 || (!is_known && !is_worth_copying(block, held)))
 			return fflush(to) ? -errno : 0;
 		is_known = true;
 		held = 0;
@@ -151,7 +185,7 @@ static bool is_rereadable_stdin(void)
 }
 
 /* Commands read their input twice: a pipe is first copied to a file without a name. */
-static int spool(struct ky_input_file *file, const char *path)
+static int spool(const struct ky_input *input, struct ky_input_file *file, const char *path)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	struct stat info;
@@ -163,7 +197,7 @@ static int spool(struct ky_input_file *file, const char *path)
 	if (fd < 0)
 		return 0; /* opening it in earnest says why */
 	file->spool = tmpfile();
-	result = file->spool ? copy_all(fd, file->spool) : -errno;
+	result = file->spool ? copy_all(input, fd, file->spool) : -errno;
 	if (!is_stdin)
 		(void)close(fd);
 	if (result)
@@ -178,7 +212,7 @@ static int open_inner(struct ky_input *input, struct ky_input_file *file, const 
 	struct ky_inflate_options options = input->inflate;
 	bool is_stdin = strcmp(path, "-") == 0, is_direct = is_stdin && is_rereadable_stdin();
 	char name[64] = STDIN_PATH;
-	int result = is_direct ? 0 : spool(file, path);
+	int result = is_direct ? 0 : spool(input, file, path);
 
 	if (result)
 		return result;
@@ -200,9 +234,9 @@ static int add_source(struct ky_input *input, const char *path, bool is_named)
 		/* A recorder that was killed leaves such a beginning behind its whole segments. */
 		is_named = is_named && (result != KYMO_E_TRUNCATED || input->paths.count == 1);
 		if (is_named)
-			ky_cli_error("%s", file->error);
+			(void)ky_input_fail(input, result, "%s", file->error);
 		else
-			ky_cli_notice("%s; this file is left out", file->error);
+			ky_input_say(input, "%s; this file is left out", file->error);
 		file_close(file);
 		return is_named ? result : 0;
 	}
@@ -218,18 +252,20 @@ static int add_source(struct ky_input *input, const char *path, bool is_named)
 	return 0;
 }
 
-static void say_passed_over(const struct ky_trace_paths *paths)
+static void say_passed_over(const struct ky_input *input)
 {
+	const struct ky_trace_paths *paths = &input->paths;
+
 	if (paths->foreign_count)
-		ky_cli_notice("%" PRIu64 " %s no trace and left out, the first is %s",
-			      paths->foreign_count,
-			      paths->foreign_count == 1 ? "file is" : "files are",
-			      paths->foreign_first ? paths->foreign_first : "?");
+		ky_input_say(input, "%" PRIu64 " %s no trace and left out, the first is %s",
+			     paths->foreign_count,
+			     paths->foreign_count == 1 ? "file is" : "files are",
+			     paths->foreign_first ? paths->foreign_first : "?");
 	if (paths->unreadable_count)
-		ky_cli_notice("%" PRIu64 " %s not be read and left out, the first is %s",
-			      paths->unreadable_count,
-			      paths->unreadable_count == 1 ? "file can" : "files can",
-			      paths->unreadable_first ? paths->unreadable_first : "?");
+		ky_input_say(input, "%" PRIu64 " %s not be read and left out, the first is %s",
+			     paths->unreadable_count,
+			     paths->unreadable_count == 1 ? "file can" : "files can",
+			     paths->unreadable_first ? paths->unreadable_first : "?");
 }
 
 static bool is_argument(const struct ky_input *input, const char *path)
@@ -243,18 +279,15 @@ static bool is_argument(const struct ky_input *input, const char *path)
 
 static int find_paths(struct ky_input *input)
 {
-	char error[KY_INPUT_ERROR_BYTES];
-
 	for (size_t i = 0; i < input->argument_count; i++) {
-		error[0] = '\0';
-		if (ky_trace_paths_add(&input->paths, input->arguments[i], &input->inflate, error,
-				       sizeof(error)) == 0)
-			continue;
-		ky_cli_error("%s", error[0] ? error : "out of memory");
-		return KY_EXIT_TROUBLE;
+		int result = ky_trace_paths_add(&input->paths, input->arguments[i], &input->inflate,
+						input->error, sizeof(input->error));
+
+		if (result)
+			return result;
 	}
-	say_passed_over(&input->paths);
-	return KY_EXIT_OK;
+	say_passed_over(input);
+	return 0;
 }
 
 struct identity {
@@ -271,7 +304,7 @@ static int leave_out_doubles(struct ky_input *input)
 	size_t kept = 0, known = 0;
 
 	if (!seen)
-		return KY_EXIT_TROUBLE;
+		return -ENOMEM;
 	for (size_t i = 0; i < paths->count; i++) {
 		char *path = paths->paths[i];
 		struct stat info;
@@ -282,7 +315,8 @@ static int leave_out_doubles(struct ky_input *input)
 			       (seen[at].inode != info.st_ino || seen[at].device != info.st_dev))
 				at++;
 			if (at < known) {
-				ky_cli_notice("%s: is among the files already and left out", path);
+				ky_input_say(input, "%s: is among the files already and left out",
+					     path);
 				ky_free(path);
 				continue;
 			}
@@ -292,43 +326,52 @@ static int leave_out_doubles(struct ky_input *input)
 	}
 	paths->count = kept;
 	ky_free(seen);
-	return KY_EXIT_OK;
+	return 0;
+}
+
+static int open_all(struct ky_input *input)
+{
+	int result = 0;
+
+	input->progress = ky_alloc(sizeof(*input->progress));
+	input->files = ky_alloc(input->paths.count * sizeof(*input->files));
+	input->sources = ky_alloc(input->paths.count * sizeof(*input->sources));
+	if (!input->progress || !input->files || !input->sources)
+		return -ENOMEM;
+	for (size_t i = 0; i < input->paths.count && !result; i++) {
+		const char *path = input->paths.paths[i];
+
+		result = add_source(input, path, is_argument(input, path));
+	}
+	ky_input_step(input, "reading");
+	if (!result && !input->count)
+		result = ky_input_fail(input, -ENOENT, "none of the files can be read");
+	return result;
+}
+
+int ky_input_result(struct ky_input *input, int result)
+{
+	if (result && !input->error[0])
+		(void)ky_input_fail(input, result, "%s",
+				    result == -ENOMEM ? "out of memory" : kymo_error_text(result));
+	return result;
 }
 
 int ky_input_open(struct ky_input *input)
 {
 	int result;
 
-	ky_progress_open();
-	ky_progress_step("searching for traces");
+	ky_input_step(input, "searching for traces");
 	result = find_paths(input);
 	if (!result && input->paths.count > 1)
 		result = leave_out_doubles(input);
-	if (result)
-		return result;
-	input->progress = ky_alloc(sizeof(*input->progress));
-	input->files = ky_alloc(input->paths.count * sizeof(*input->files));
-	input->sources = ky_alloc(input->paths.count * sizeof(*input->sources));
-	if (!input->progress || !input->files || !input->sources) {
-		ky_cli_error("out of memory");
-		return KY_EXIT_TROUBLE;
-	}
-	for (size_t i = 0; i < input->paths.count; i++) {
-		const char *path = input->paths.paths[i];
-
-		if (add_source(input, path, is_argument(input, path)))
-			return KY_EXIT_TROUBLE;
-	}
-	ky_progress_step("reading");
-	if (input->count)
-		return KY_EXIT_OK;
-	ky_cli_error("none of the files can be read");
-	return KY_EXIT_TROUBLE;
+	if (!result)
+		result = open_all(input);
+	return ky_input_result(input, result);
 }
 
 void ky_input_close(struct ky_input *input)
 {
-	ky_progress_close();
 	for (size_t i = 0; i < input->count; i++)
 		input->sources[i].close(input->sources[i].ctx);
 	ky_free(input->sources);
@@ -338,20 +381,20 @@ void ky_input_close(struct ky_input *input)
 	memset(input, 0, sizeof(*input));
 }
 
-bool ky_input_is_limited(struct ky_input *input)
+const char *ky_input_limit(const struct ky_input *input, size_t source)
 {
-	bool is_limited = false;
-
-	for (size_t i = 0; i < input->count; i++) {
-		if (!input->files[i].is_limited)
-			continue;
-		ky_cli_error("%s", input->files[i].error);
-		is_limited = true;
-	}
-	return is_limited;
+	return input->files[source].is_limited ? input->files[source].error : NULL;
 }
 
-void ky_input_say_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed)
+bool ky_input_is_limited(const struct ky_input *input)
+{
+	for (size_t i = 0; i < input->count; i++)
+		if (ky_input_limit(input, i))
+			return true;
+	return false;
+}
+
+void ky_input_note_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed)
 {
 	char text[KY_INPUT_ERROR_BYTES];
 
@@ -370,7 +413,7 @@ void ky_input_say_unsealed(struct ky_input *input, const struct ky_unsealed *uns
 	ky_input_notice(input, text);
 }
 
-int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
+void ky_input_note_damage(struct ky_input *input, const struct ky_trace *trace)
 {
 	struct ky_unsealed unsealed = {.is_kymo = trace->is_kymo};
 
@@ -383,27 +426,21 @@ int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace)
 	for (uint32_t i = 0; i < trace->file_count; i++)
 		ky_unsealed_note(&unsealed, trace->files[i].name, trace->files[i].is_sealed,
 				 trace->files[i].is_torn, trace->files[i].event_count);
-	ky_input_say_unsealed(input, &unsealed);
-	return ky_input_is_limited(input) || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+	ky_input_note_unsealed(input, &unsealed);
 }
 
 int ky_input_trace(struct ky_input *input, struct ky_trace **out)
 {
-	char error[KY_INPUT_ERROR_BYTES] = "";
 	struct ky_trace_options options = {
 		.memory_bytes_max = input->memory_bytes_max,
 		.memory_option = "--max-memory",
-		.errbuf = error,
-		.errbuf_bytes = sizeof(error),
+		.errbuf = input->error,
+		.errbuf_bytes = sizeof(input->error),
 	};
 	int result;
 
 	input->progress->is_loading = true;
 	result = ky_trace_open(out, input->sources, input->count, &options);
 	input->progress->is_loading = false;
-	if (result) {
-		ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
-		return KY_EXIT_TROUBLE;
-	}
-	return KY_EXIT_OK;
+	return ky_input_result(input, result);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* input.h - the traces a command reads: paths into sources, progress, notices, limits.
+/* input.h - the traces that are read together: paths into sources, limits, and what is wrong with
+ * them.
  *
  * Every reading command takes the same options for its input (ky_input_argp, shared_options.h).
- * What it is at is shown as progress.h says, from ky_input_open() to ky_input_close().
+ * Errors:  a function that fails returns a negative error and leaves one sentence in `error`.
+ *          Nothing is printed: `view` gets what a user may see meanwhile.
+ * Threads: owner.
  */
 #ifndef KY_EDIT_INPUT_H
 #define KY_EDIT_INPUT_H
@@ -17,11 +20,20 @@
 
 #define KY_INPUT_NOTICES_MAX 10u
 
+/* Shows what happens; each function may be NULL. */
+struct ky_input_view {
+	void (*notice)(const char *text); /* the work continues */
+	void (*step)(const char *what);   /* "reading", a literal */
+	/* How far that step is; total 0: not known. */
+	void (*count)(uint64_t done_bytes, uint64_t total_bytes);
+};
+
 struct ky_input {
 	char **arguments; /* as named on the command line, of argv */
 	size_t argument_count;
 	struct ky_inflate_options inflate;
 	uint64_t memory_bytes_max; /* 0: the engine's default */
+	struct ky_input_view view;
 	struct ky_trace_paths paths;
 	struct ky_input_file *files;
 	struct ky_byte_source *sources; /* what the engine gets */
@@ -29,28 +41,37 @@ struct ky_input {
 	struct ky_input_progress *progress;
 	uint64_t notice_count;
 	bool is_damaged; /* something could not be read, other than a tail that was cut off */
+	char error[KY_INPUT_ERROR_BYTES];
 };
 
-/* Opens the sources behind `arguments`. Returns an exit code; trouble has been said. */
+/* Opens the sources that `arguments` name. */
 int ky_input_open(struct ky_input *input);
 void ky_input_close(struct ky_input *input);
 
-/* Reads the sources into a trace. Returns an exit code; trouble has been said. */
+/* Reads the sources into a trace. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
 
-/* After the results: says what was damaged, which files of ours lack their seal (but for live
- * segments, named .active), and which limit cut the trace. Returns an exit code: a tail that was
- * cut off is no trouble, since a killed recorder leaves one; other damage is. */
-int ky_input_say_damage(struct ky_input *input, const struct ky_trace *trace);
+/* After the results: notices of what was damaged, and of the files of ours that lack their seal,
+ * but for live segments, named .active. A tail that was cut off is no damage, since a killed
+ * recorder leaves one. */
+void ky_input_note_damage(struct ky_input *input, const struct ky_trace *trace);
+void ky_input_note_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed);
 
-/* Names the files that lack their seal, if they are ours. */
-void ky_input_say_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed);
+/* Which limit (--max-bytes, --max-ratio, window) ended a source early; NULL: none did. */
+const char *ky_input_limit(const struct ky_input *input, size_t source);
+bool ky_input_is_limited(const struct ky_input *input);
 
-/* True when a limit (--max-bytes, --max-ratio, window) ended a source early: says which, as an
- * error. */
-bool ky_input_is_limited(struct ky_input *input);
-
-/* A sentence about the input, on stderr; the first KY_INPUT_NOTICES_MAX are shown. */
+/* A sentence about the input; the first KY_INPUT_NOTICES_MAX are shown. */
 void ky_input_notice(struct ky_input *input, const char *text);
+/* One that is always shown. */
+__attribute__((format(printf, 2, 3))) void ky_input_say(const struct ky_input *input,
+							const char *format, ...);
+void ky_input_step(const struct ky_input *input, const char *what);
+
+/* Leaves the sentence. Returns `code`. */
+__attribute__((format(printf, 3, 4))) int ky_input_fail(struct ky_input *input, int code,
+							const char *format, ...);
+/* Leaves the text of `result`, unless it is 0 or there is a sentence. Returns `result`. */
+int ky_input_result(struct ky_input *input, int result);
 
 #endif

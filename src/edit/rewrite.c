@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <cli/cli.h>
-#include <ship/disk_room.h>
-#include <cli/progress.h>
-#include <edit/rechunk.h>
 #include <edit/rewrite.h>
+
+#include <edit/rechunk.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <kymo/recorder.h>
 #include <read/frame_reader.h>
+#include <ship/disk_room.h>
 #include <ship/trace_file.h>
 #include <string.h>
 
@@ -26,13 +25,11 @@ int ky_rewrite_prepare(struct ky_rewrite *rewrite)
 {
 	int level = (int)rewrite->level;
 
-	if (!rewrite->compression && ky_trace_file_is_foreign(rewrite->output)) {
-		ky_cli_error(
-			"-o %s: kymo packs as zstd (.zst) and gzip (.gz); name FILE so, or say "
-			"with --compress what shall be in it",
-			rewrite->output);
-		return KY_EXIT_USAGE;
-	}
+	if (!rewrite->compression && ky_trace_file_is_foreign(rewrite->output))
+		return ky_input_fail(rewrite->input, -EINVAL,
+				     "-o %s: kymo packs as zstd (.zst) and gzip (.gz); name FILE "
+				     "so, or say with --compress what shall be in it",
+				     rewrite->output);
 	if (!rewrite->compression)
 		rewrite->compression = ends_in(rewrite->output, ".zst") ? KYMO_COMPRESSION_ZSTD :
 				       ends_in(rewrite->output, ".gz")  ? KYMO_COMPRESSION_GZIP :
@@ -43,7 +40,7 @@ int ky_rewrite_prepare(struct ky_rewrite *rewrite)
 		ky_stage_gzip(&rewrite->factory, level ? level : 6);
 	else
 		rewrite->factory = ky_stage_none;
-	return KY_EXIT_OK;
+	return 0;
 }
 
 /* ---- what goes out ---- */
@@ -97,10 +94,9 @@ static int write_index(struct ky_rewrite *rewrite)
 }
 
 /* In one file nothing would tell the ids of several processes apart. */
-static int refuse_mix(const char *text)
+static int refuse_mix(struct ky_input *input, const char *text)
 {
-	ky_cli_error("%s, or write them all with --mix", text);
-	return KYMO_E_UNSUPPORTED;
+	return ky_input_fail(input, KYMO_E_UNSUPPORTED, "%s, or write them all with --mix", text);
 }
 
 /* ---- events, sorted and encoded anew ---- */
@@ -167,7 +163,7 @@ static int reencode(struct ky_rewrite *rewrite)
 	if (!result)
 		result = ky_catalog_read(&catalog, input->sources, input->count);
 	if (!result && catalog.processes.is_told && !rewrite->is_mix)
-		result = refuse_mix(catalog.processes.text);
+		result = refuse_mix(input, catalog.processes.text);
 	else if (!result && catalog.processes.is_told)
 		ky_input_notice(input, catalog.processes.text);
 	if (!result)
@@ -178,23 +174,26 @@ static int reencode(struct ky_rewrite *rewrite)
 	for (uint32_t i = 0; stream && (notice = ky_event_stream_notice(stream, i)); i++)
 		ky_input_notice(input, notice);
 	if (stream)
-		ky_input_say_unsealed(input, &catalog.unsealed);
+		ky_input_note_unsealed(input, &catalog.unsealed);
 	input->is_damaged |= stream && ky_event_stream_is_damaged(stream);
 	if (rewrite->late)
-		ky_cli_notice("%" PRIu64
-			      " events came too late to be sorted into place; give more than "
-			      "256M with --max-memory",
-			      rewrite->late);
+		ky_input_say(input,
+			     "%" PRIu64
+			     " events came too late to be sorted into place; give more than "
+			     "256M with --max-memory",
+			     rewrite->late);
 	if (rewrite->mended)
-		ky_cli_notice("%" PRIu64
-			      " text%s not UTF-8: every byte of them that is none became '?' "
-			      "(--recompress keeps them)",
-			      rewrite->mended, rewrite->mended == 1 ? " was" : "s were");
+		ky_input_say(input,
+			     "%" PRIu64
+			     " text%s not UTF-8: every byte of them that is none became '?' "
+			     "(--recompress keeps them)",
+			     rewrite->mended, rewrite->mended == 1 ? " was" : "s were");
 	if (rewrite->undefined)
-		ky_cli_notice("%" PRIu64 " value%s to a string or stack that is not defined there; "
-			      "%s so, under another id",
-			      rewrite->undefined, rewrite->undefined == 1 ? " refers" : "s refer",
-			      rewrite->undefined == 1 ? "it stays" : "they stay");
+		ky_input_say(input,
+			     "%" PRIu64 " value%s to a string or stack that is not defined there; "
+			     "%s so, under another id",
+			     rewrite->undefined, rewrite->undefined == 1 ? " refers" : "s refer",
+			     rewrite->undefined == 1 ? "it stays" : "they stay");
 	ky_event_stream_close(stream);
 	ky_catalog_release(&catalog);
 	return result;
@@ -335,7 +334,7 @@ static int copy_file(struct copy *copy, uint32_t file)
 		if (frame.kind == KY_FRAME_EVENT &&
 		    ky_processes_event(&copy->processes, reader.dec, &frame, file, source->name) &&
 		    !rewrite->is_mix) {
-			result = refuse_mix(copy->processes.text);
+			result = refuse_mix(rewrite->input, copy->processes.text);
 			break;
 		}
 		is_sealed |= frame.kind == KY_FRAME_EVENT &&
@@ -369,11 +368,12 @@ static int finish(struct copy *copy)
 		result = write_index(rewrite);
 	if (copy->processes.is_told)
 		ky_input_notice(input, copy->processes.text);
-	ky_input_say_unsealed(input, &copy->unsealed);
+	ky_input_note_unsealed(input, &copy->unsealed);
 	if (!result && copy->dropped && !rewrite->is_indexed)
-		ky_cli_notice("%" PRIu64 " index%s left out, whose offsets no longer hold; the "
-			      "result has none, because not every file ends in one",
-			      copy->dropped, copy->dropped == 1 ? " is" : "es are");
+		ky_input_say(input,
+			     "%" PRIu64 " index%s left out, whose offsets no longer hold; the "
+			     "result has none, because not every file ends in one",
+			     copy->dropped, copy->dropped == 1 ? " is" : "es are");
 	return result;
 }
 
@@ -395,21 +395,24 @@ static int recompress(struct ky_rewrite *rewrite)
 
 /* ---- the file ---- */
 
-static void say_trouble(const struct ky_rewrite *rewrite, int result)
+static int fail(const struct ky_rewrite *rewrite, int result)
 {
+	const char *output = rewrite->output;
 	char room[KY_DISK_ROOM_BYTES];
 
 	if (result == KYMO_E_UNSUPPORTED)
-		return; /* several processes: said */
+		return result; /* several processes: the sentence is there */
 	if (result == KYMO_E_LIMIT)
-		ky_cli_error("%s: not written, because its input is not whole", rewrite->output);
-	else if (result == -EEXIST)
-		ky_cli_error("%s: exists; replace it with --force", rewrite->output);
-	else if (result == KYMO_E_CORRUPT)
-		ky_cli_error("the input changed while it was read; take a copy of it");
-	else
-		ky_cli_error("%s: cannot be written: %s", rewrite->output,
-			     ky_disk_room_text(room, rewrite->output, result));
+		return ky_input_fail(rewrite->input, result,
+				     "%s: not written, because its input is not whole", output);
+	if (result == -EEXIST)
+		return ky_input_fail(rewrite->input, result, "%s: exists; replace it with --force",
+				     output);
+	if (result == KYMO_E_CORRUPT)
+		return ky_input_fail(rewrite->input, result,
+				     "the input changed while it was read; take a copy of it");
+	return ky_input_fail(rewrite->input, result, "%s: cannot be written: %s", output,
+			     ky_disk_room_text(room, output, result));
 }
 
 /* A trace without events is one all the same. */
@@ -425,10 +428,8 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 {
 	int result = ky_out_file_open(&rewrite->file, rewrite->output, rewrite->is_forced);
 
-	if (result) {
-		say_trouble(rewrite, result);
-		return KY_EXIT_TROUBLE;
-	}
+	if (result)
+		return fail(rewrite, result);
 	result = rewrite->factory.open(&rewrite->factory, &rewrite->stage);
 	if (!result)
 		result = ky_index_maker_init(&rewrite->index);
@@ -437,7 +438,7 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 	ky_index_maker_release(&rewrite->index);
 	if (!result && ky_input_is_limited(rewrite->input))
 		result = KYMO_E_LIMIT;
-	ky_progress_step("writing to disk");
+	ky_input_step(rewrite->input, "writing to disk");
 	if (!result && !rewrite->chunks)
 		result = write_header(rewrite);
 	if (!result)
@@ -449,13 +450,10 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 		result = ky_out_file_commit(&rewrite->file);
 	else
 		ky_out_file_abort(&rewrite->file);
-	if (result) {
-		say_trouble(rewrite, result);
-		return KY_EXIT_TROUBLE;
-	}
+	if (result)
+		return fail(rewrite, result);
 	rewrite->stored_bytes = rewrite->file.bytes;
-	/* What could be read is written; the rest has been said. */
-	return rewrite->input->is_damaged || (!rewrite->events && rewrite->input->notice_count) ?
-		       KY_EXIT_TROUBLE :
-		       KY_EXIT_OK;
+	rewrite->is_partial = rewrite->input->is_damaged ||
+			      (!rewrite->events && rewrite->input->notice_count);
+	return 0;
 }

@@ -3,7 +3,7 @@
  * frames copied as they are; with events left out and chunks added where a command wants that.
  *
  * The file appears under its name when it is whole; where every file of the input was sealed, the
- * result is. What is wrong with the input has been said.
+ * result is. What is wrong with the input becomes notices of it.
  * Threads: owner.
  */
 #ifndef KY_EDIT_REWRITE_H
@@ -32,6 +32,7 @@ struct ky_rewrite {
 	/* what came of it */
 	uint64_t events, chunks, raw_bytes, stored_bytes;
 	bool is_indexed;
+	bool is_partial; /* part of the input could not be read */
 
 	/* its own */
 	struct ky_out_file file;
@@ -41,10 +42,11 @@ struct ky_rewrite {
 	uint64_t late, mended, undefined, indexes;
 };
 
-/* Before the input is opened: what the options ask for can be done. Returns an exit code; trouble
- * has been said. */
+/* Before the input is opened: what the options ask for can be done. Returns 0; -EINVAL, with its
+ * sentence in input->error. */
 int ky_rewrite_prepare(struct ky_rewrite *rewrite);
-/* Returns an exit code; trouble has been said. */
+/* Returns 0 or a negative error, with its sentence in input->error; KYMO_E_LIMIT: ky_input_limit()
+ * says which, too. */
 int ky_rewrite_run(struct ky_rewrite *rewrite);
 
 #endif

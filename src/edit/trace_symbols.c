@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/alloc.h>
-#include <cli/cli.h>
 #include <edit/trace_symbols.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -137,9 +136,9 @@ static int take_event(struct ky_trace_symbols *out, struct ky_symbol_process *pr
 static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
 		    struct ky_symbol_process *process, ky_trace_symbols_fn each, void *ctx)
 {
-	char error[KY_INPUT_ERROR_BYTES] = "";
-	struct ky_event_stream_options options = {
-		.is_stored_order = true, .errbuf = error, .errbuf_bytes = sizeof(error)};
+	struct ky_event_stream_options options = {.is_stored_order = true,
+						  .errbuf = input->error,
+						  .errbuf_bytes = sizeof(input->error)};
 	struct ky_event_stream *stream = NULL;
 	const struct ky_event *event;
 	int result = ky_event_stream_open(&stream, input->sources, input->count, &options);
@@ -154,14 +153,11 @@ static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
 	}
 	out->is_damaged = stream && ky_event_stream_is_damaged(stream);
 	ky_event_stream_close(stream);
-	if (!result)
-		return KY_EXIT_OK;
-	ky_cli_error("%s", error[0] ? error : kymo_error_text(result));
-	return KY_EXIT_TROUBLE;
+	return result;
 }
 
 /* One that is mistyped gives no names, and nobody would know why. */
-static int check_dirs(const struct ky_trace_symbols_options *options)
+static int check_dirs(struct ky_input *input, const struct ky_trace_symbols_options *options)
 {
 	struct stat about;
 
@@ -169,12 +165,10 @@ static int check_dirs(const struct ky_trace_symbols_options *options)
 		const char *dir = options->debug_dirs[i];
 		int err = stat(dir, &about) != 0 ? errno : S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
 
-		if (err) {
-			ky_cli_error("--debug-dir %s: %s", dir, strerror(err));
-			return KY_EXIT_TROUBLE;
-		}
+		if (err)
+			return ky_input_fail(input, -err, "--debug-dir %s: %s", dir, strerror(err));
 	}
-	return KY_EXIT_OK;
+	return 0;
 }
 
 int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
@@ -184,27 +178,23 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 	struct ky_symbolizer_options files = {.debug_dirs = options->debug_dirs,
 					      .debug_dir_count = options->debug_dir_count};
 	struct ky_symbol_source source;
-	int code;
+	int result;
 
 	memset(out, 0, sizeof(*out));
-	code = check_dirs(options);
-	if (code)
-		return code;
+	result = check_dirs(input, options);
+	if (result)
+		return result;
 	out->crashes = ky_alloc(KY_TRACE_CRASHES_MAX * sizeof(*out->crashes));
-	if (!out->crashes || ky_symbol_table_open(&out->table, 0)) {
-		ky_cli_error("out of memory");
-		return KY_EXIT_TROUBLE;
-	}
-	code = read_all(out, input, &files.process, each, ctx);
-	if (code || options->has_no_files)
-		return code;
-	if (ky_symbolizer_open(&out->symbolizer, &files)) {
-		ky_cli_error("out of memory");
-		return KY_EXIT_TROUBLE;
-	}
+	result = out->crashes ? ky_symbol_table_open(&out->table, 0) : -ENOMEM;
+	if (!result)
+		result = read_all(out, input, &files.process, each, ctx);
+	if (!result && !options->has_no_files)
+		result = ky_symbolizer_open(&out->symbolizer, &files);
+	if (result || options->has_no_files)
+		return ky_input_result(input, result);
 	source = ky_symbolizer_source(out->symbolizer);
 	ky_symbol_table_source(out->table, &source);
-	return KY_EXIT_OK;
+	return 0;
 }
 
 struct walk {
@@ -239,13 +229,27 @@ int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t inde
 	return ky_crash_stack_walk(out, &symbols->crashes[index], open_code, &walk);
 }
 
+static void crash_at(void *ctx, uint64_t time_ns, struct ky_crash_stack *out)
+{
+	const struct ky_trace_symbols *symbols = ctx;
+
+	for (uint32_t i = 0; i < symbols->crash_count && !out->count; i++)
+		if (symbols->crashes[i].time_ns == time_ns)
+			(void)ky_trace_symbols_crash(symbols, i, out);
+}
+
+struct ky_code_names ky_trace_symbols_names(struct ky_trace_symbols *symbols)
+{
+	return (struct ky_code_names){symbols->table, crash_at, symbols};
+}
+
 int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
 			const struct ky_trace *trace,
 			const struct ky_trace_symbols_options *options)
 {
 	memset(out, 0, sizeof(*out));
 	if (!trace->crash_count && !trace->stuck_count)
-		return KY_EXIT_OK;
+		return 0;
 	return ky_trace_symbols_open(out, input, options, NULL, NULL);
 }
 

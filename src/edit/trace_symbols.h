@@ -33,13 +33,13 @@ struct ky_trace_symbols {
 /* Any event of the input, in the order of the files. Returns 0 or a negative error. */
 typedef int (*ky_trace_symbols_fn)(void *ctx, const struct ky_event *event);
 
-/* Reads the input once. each: NULL, or sees every event. Returns an exit code; trouble has been
- * said, damage has not. */
+/* Reads the input once. each: NULL, or sees every event. Returns 0 or a negative error, with its
+ * sentence in input->error. */
 int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 			  const struct ky_trace_symbols_options *options, ky_trace_symbols_fn each,
 			  void *ctx);
 /* For the few addresses of crashes and stuck threads: reads the input again and may open files only
- * when the trace has such; otherwise out->table stays NULL. Returns an exit code. */
+ * when the trace has such; otherwise out->table stays NULL. Returns the same. */
 int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
 			const struct ky_trace *trace,
 			const struct ky_trace_symbols_options *options);
@@ -47,6 +47,8 @@ int ky_trace_symbols_of(struct ky_trace_symbols *out, struct ky_input *input,
  * files. */
 int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t index,
 			   struct ky_crash_stack *out);
+/* For texts; valid until close. */
+struct ky_code_names ky_trace_symbols_names(struct ky_trace_symbols *symbols);
 void ky_trace_symbols_close(struct ky_trace_symbols *symbols);
 
 /* "the file at its path is another one by now": enum ky_symbol_why in words. */

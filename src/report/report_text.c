@@ -28,7 +28,7 @@ struct view {
 	const struct ky_stack_profile *profile;
 	bool is_coloured;
 	uint32_t worst_count;
-	struct ky_trace_symbols *symbols;
+	const struct ky_code_names *names;
 };
 
 /* Names of futures are long; what tells them apart stands at both ends. */
@@ -761,16 +761,16 @@ static void print_watched(const struct view *view)
 {
 	size_t before = view->out->used;
 
-	ky_watched_text(view->out, view->trace, view->symbols);
+	ky_watched_text(view->out, view->trace, view->names);
 	if (view->out->used > before)
 		ky_out_text(view->out, "\n");
 }
 
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile,
-		    uint32_t worst_count, bool is_coloured, struct ky_trace_symbols *symbols)
+		    uint32_t worst_count, bool is_coloured, const struct ky_code_names *names)
 {
-	struct view view = {out, trace, report, profile, is_coloured, worst_count, symbols};
+	struct view view = {out, trace, report, profile, is_coloured, worst_count, names};
 
 	print_answer(&view);
 	print_watched(&view);

@@ -6,14 +6,14 @@
 
 #include <analyze/stack_profile.h>
 #include <base/buf.h>
-#include <edit/trace_symbols.h>
+#include <read/code_names.h>
 #include <stdbool.h>
 
-/* profile: what happened inside the worst polls. symbols: see watched_text.h. worst_count: rows of
+/* profile: what happened inside the worst polls. names: see watched_text.h. worst_count: rows of
  * the worst polls and waits; the report should hold more, as rows that tell of the same are folded
  * into one. */
 void ky_report_text(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile,
-		    uint32_t worst_count, bool is_coloured, struct ky_trace_symbols *symbols);
+		    uint32_t worst_count, bool is_coloured, const struct ky_code_names *names);
 
 #endif

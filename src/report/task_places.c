@@ -4,9 +4,7 @@
 #include <analyze/crate_name.h>
 #include <base/json_write.h>
 #include <base/alloc.h>
-#include <cli/cli.h>
 #include <base/out_text.h>
-#include <edit/trace_symbols.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +12,6 @@
 #include <string.h>
 
 #define FRAMES_MAX 96u
-#define PATH_BYTES 1024u
 #define TEXT_BYTES 512u
 #define NAME_BYTES 160u
 #define ENTRIES_MAX (1u << 20)
@@ -25,7 +22,7 @@ enum {
 	STATE_POLLED = 2
 };
 
-struct entry {
+struct ky_task_place {
 	uint64_t task, time_ns, since_ns, polled_ns;
 	double chance;
 	uint8_t state;
@@ -37,19 +34,11 @@ struct entry {
 };
 
 /* What a stack says, once it is resolved. */
-struct stack {
+struct ky_task_place_stack {
 	uint64_t frames[FRAMES_MAX];
 	uint32_t frame_count;
 	char library[TEXT_BYTES]; /* what the own function awaits; "" */
 	char own[TEXT_BYTES];     /* "function (file:line)" */
-};
-
-struct places {
-	struct entry *entries;
-	uint32_t entry_count, entry_capacity;
-	struct stack *stacks;
-	uint32_t stack_count, stack_capacity;
-	uint64_t now_ns;
 };
 
 /* ---- gathering ---- */
@@ -72,9 +61,9 @@ static bool grow(void **list, uint32_t *capacity, uint32_t count, size_t bytes)
 }
 
 /* Index of the stack, ENTRIES_MAX when there is no memory. Few differ. */
-static uint32_t stack_of(struct places *places, const struct ky_value *value)
+static uint32_t stack_of(struct ky_task_places *places, const struct ky_value *value)
 {
-	struct stack new = {.frame_count = 0};
+	struct ky_task_place_stack new = {.frame_count = 0};
 	uint32_t i;
 
 	if (value)
@@ -93,11 +82,10 @@ static uint32_t stack_of(struct places *places, const struct ky_value *value)
 	return i;
 }
 
-static int take(void *ctx, const struct ky_event *event)
+int ky_task_places_event(struct ky_task_places *places, const struct ky_event *event)
 {
-	struct places *places = ctx;
 	const struct ky_value *text, *chance;
-	struct entry *entry;
+	struct ky_task_place *entry;
 	uint32_t stack;
 
 	if (event->schema->event != KY_EV_AWAIT_PLACE ||
@@ -154,7 +142,8 @@ static void put_frame(char *out, const struct ky_symbol_frame *frame)
 
 /* From the leaf outwards: the first function that is no library's, and the last one before it that
  * is more than plumbing. Where all is a library's, the first and the last such. */
-static void name_stack(struct stack *stack, struct ky_symbol_table *table, uint64_t time_ns)
+static void name_stack(struct ky_task_place_stack *stack, struct ky_symbol_table *table,
+		       uint64_t time_ns)
 {
 	const struct ky_symbol_frame *frames;
 	char first[TEXT_BYTES] = "", last[TEXT_BYTES] = "";
@@ -184,7 +173,7 @@ static void name_stack(struct stack *stack, struct ky_symbol_table *table, uint6
 
 /* ---- telling ---- */
 
-static uint64_t waited_ns(const struct entry *entry)
+static uint64_t waited_ns(const struct ky_task_place *entry)
 {
 	uint64_t from = entry->polled_ns ? entry->polled_ns : entry->since_ns;
 
@@ -193,14 +182,14 @@ static uint64_t waited_ns(const struct entry *entry)
 	return entry->time_ns > from ? entry->time_ns - from : 0;
 }
 
-static const struct places *sorting;
+static const struct ky_task_places *sorting;
 
 /* State, then place, then the longest wait first. */
 static int compare(const void *a, const void *b)
 {
-	const struct entry *one = a, *other = b;
-	const struct stack *first = &sorting->stacks[one->stack];
-	const struct stack *second = &sorting->stacks[other->stack];
+	const struct ky_task_place *one = a, *other = b;
+	const struct ky_task_place_stack *first = &sorting->stacks[one->stack];
+	const struct ky_task_place_stack *second = &sorting->stacks[other->stack];
 	int by = one->state - other->state;
 
 	if (!by)
@@ -214,9 +203,11 @@ static int compare(const void *a, const void *b)
 	return by;
 }
 
-static bool is_same_place(const struct places *places, const struct entry *a, const struct entry *b)
+static bool is_same_place(const struct ky_task_places *places, const struct ky_task_place *a,
+			  const struct ky_task_place *b)
 {
-	const struct stack *one = &places->stacks[a->stack], *other = &places->stacks[b->stack];
+	const struct ky_task_place_stack *one = &places->stacks[a->stack],
+					 *other = &places->stacks[b->stack];
 
 	return a->state == b->state && strcmp(one->own, other->own) == 0 &&
 	       strcmp(one->library, other->library) == 0;
@@ -232,15 +223,15 @@ struct group {
 static int compare_groups(const void *a, const void *b)
 {
 	const struct group *one = a, *other = b;
-	const struct entry *first = &sorting->entries[one->from];
-	const struct entry *second = &sorting->entries[other->from];
+	const struct ky_task_place *first = &sorting->entries[one->from];
+	const struct ky_task_place *second = &sorting->entries[other->from];
 
 	if (first->state != second->state)
 		return first->state - second->state;
 	return (waited_ns(first) < waited_ns(second)) - (waited_ns(first) > waited_ns(second));
 }
 
-static uint32_t task_count(const struct places *places)
+static uint32_t task_count(const struct ky_task_places *places)
 {
 	uint32_t count = 0;
 
@@ -252,8 +243,8 @@ static uint32_t task_count(const struct places *places)
 
 static int by_task(const void *a, const void *b)
 {
-	const struct entry *one = *(const struct entry *const *)a;
-	const struct entry *other = *(const struct entry *const *)b;
+	const struct ky_task_place *one = *(const struct ky_task_place *const *)a;
+	const struct ky_task_place *other = *(const struct ky_task_place *const *)b;
 
 	if (one->task != other->task)
 		return one->task < other->task ? -1 : 1;
@@ -261,10 +252,11 @@ static int by_task(const void *a, const void *b)
 }
 
 /* Each task once, where most stand. Returns false without memory. */
-static bool count_once(struct places *places, struct group *groups, uint32_t group_count)
+static bool count_once(struct ky_task_places *places, struct group *groups, uint32_t group_count)
 {
 	uint32_t count = places->entry_count, next;
-	struct entry **order = ky_alloc(((size_t)count + 1) * sizeof(struct entry *));
+	struct ky_task_place **order = ky_alloc(((size_t)count + 1) *
+						sizeof(struct ky_task_place *));
 
 	if (!order)
 		return false;
@@ -273,7 +265,7 @@ static bool count_once(struct places *places, struct group *groups, uint32_t gro
 			places->entries[k].group = i;
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = &places->entries[i];
-	qsort(order, count, sizeof(struct entry *), by_task);
+	qsort(order, count, sizeof(struct ky_task_place *), by_task);
 	for (uint32_t i = 0; i < count; i = next) {
 		uint32_t best = order[i]->group, distinct = 0;
 
@@ -290,7 +282,7 @@ static bool count_once(struct places *places, struct group *groups, uint32_t gro
 	return true;
 }
 
-static struct group *make_groups(struct places *places, uint32_t *count)
+static struct group *make_groups(struct ky_task_places *places, uint32_t *count)
 {
 	struct group *groups = ky_alloc(((size_t)places->entry_count + 1) * sizeof(*groups));
 
@@ -298,9 +290,9 @@ static struct group *make_groups(struct places *places, uint32_t *count)
 	if (!groups)
 		return NULL;
 	sorting = places;
-	qsort(places->entries, places->entry_count, sizeof(struct entry), compare);
+	qsort(places->entries, places->entry_count, sizeof(struct ky_task_place), compare);
 	for (uint32_t i = 0; i < places->entry_count; i++) {
-		struct entry *entry = &places->entries[i];
+		struct ky_task_place *entry = &places->entries[i];
 
 		if (i == 0 || !is_same_place(places, entry, entry - 1))
 			groups[(*count)++] = (struct group){.from = i};
@@ -328,14 +320,14 @@ static const char *state_text(uint8_t state)
 				       "";
 }
 
-static void print_tasks(struct ky_buf *out, const struct places *places, const struct group *group,
-			uint32_t tasks_max)
+static void print_tasks(struct ky_buf *out, const struct ky_task_places *places,
+			const struct group *group, uint32_t tasks_max)
 {
 	char cell[KY_OUT_CELL_BYTES];
 	uint32_t shown = 0;
 
 	for (uint32_t i = group->from; i < group->end && shown < tasks_max; i++) {
-		const struct entry *entry = &places->entries[i];
+		const struct ky_task_place *entry = &places->entries[i];
 
 		if (i > group->from && entry->task == (entry - 1)->task)
 			continue;
@@ -357,7 +349,7 @@ static void print_tasks(struct ky_buf *out, const struct places *places, const s
 		ky_out_format(out, "%28s and %u more\n", "", group->task_count - shown);
 }
 
-static bool is_shared(const struct places *places)
+static bool is_shared(const struct ky_task_places *places)
 {
 	for (uint32_t i = 0; i < places->entry_count; i++)
 		if (places->entries[i].place_count > 1)
@@ -365,8 +357,9 @@ static bool is_shared(const struct places *places)
 	return false;
 }
 
-static void print_text(struct ky_buf *out, const struct places *places, const struct group *groups,
-		       uint32_t group_count, uint32_t tasks, uint32_t tasks_max)
+static void print_text(struct ky_buf *out, const struct ky_task_places *places,
+		       const struct group *groups, uint32_t group_count, uint32_t tasks,
+		       uint32_t tasks_max)
 {
 	char cell[KY_OUT_CELL_BYTES], number[KY_OUT_CELL_BYTES];
 
@@ -383,8 +376,8 @@ static void print_text(struct ky_buf *out, const struct places *places, const st
 				 "counted at one of them, under Also at the others.\n");
 	ky_out_format(out, "\n%7s %7s %11s  %s\n", "Tasks", "Also", "Longest", "Where");
 	for (uint32_t i = 0; i < group_count; i++) {
-		const struct entry *first = &places->entries[groups[i].from];
-		const struct stack *stack = &places->stacks[first->stack];
+		const struct ky_task_place *first = &places->entries[groups[i].from];
+		const struct ky_task_place_stack *stack = &places->stacks[first->stack];
 
 		ky_out_format(out, "%7s", ky_out_count(number, groups[i].counted_count));
 		ky_out_format(out, " %7s %11s  ",
@@ -410,7 +403,7 @@ static void print_text(struct ky_buf *out, const struct places *places, const st
 	}
 }
 
-static void json_frames(struct ky_buf *out, const struct stack *stack,
+static void json_frames(struct ky_buf *out, const struct ky_task_place_stack *stack,
 			struct ky_symbol_table *table, uint64_t time_ns)
 {
 	const struct ky_symbol_frame *frames;
@@ -425,16 +418,17 @@ static void json_frames(struct ky_buf *out, const struct stack *stack,
 	ky_json_close(out, "]");
 }
 
-static void print_json(struct ky_buf *out, const struct places *places, const struct group *groups,
-		       uint32_t group_count, uint32_t tasks, struct ky_symbol_table *table)
+static void print_json(struct ky_buf *out, const struct ky_task_places *places,
+		       const struct group *groups, uint32_t group_count, uint32_t tasks,
+		       struct ky_symbol_table *table)
 {
 	static const char *const states[] = {"waits", "moved", "polled"};
 
 	ky_json_number(out, "tasks", tasks);
 	ky_json_open(out, "places", "[");
 	for (uint32_t i = 0; i < group_count; i++) {
-		const struct entry *first = &places->entries[groups[i].from];
-		const struct stack *stack = &places->stacks[first->stack];
+		const struct ky_task_place *first = &places->entries[groups[i].from];
+		const struct ky_task_place_stack *stack = &places->stacks[first->stack];
 
 		ky_json_open(out, NULL, "{");
 		ky_json_text(out, "state", states[first->state <= STATE_POLLED ? first->state : 0]);
@@ -447,7 +441,7 @@ static void print_json(struct ky_buf *out, const struct places *places, const st
 		json_frames(out, stack, table, first->time_ns);
 		ky_json_open(out, "waiting", "[");
 		for (uint32_t k = groups[i].from; k < groups[i].end; k++) {
-			const struct entry *entry = &places->entries[k];
+			const struct ky_task_place *entry = &places->entries[k];
 
 			ky_json_open(out, NULL, "{");
 			ky_json_number(out, "task", entry->task);
@@ -469,40 +463,28 @@ static void print_json(struct ky_buf *out, const struct places *places, const st
 	ky_json_close(out, "]");
 }
 
-int ky_task_places(struct ky_buf *out, const char *path,
-		   const struct ky_task_places_options *options)
+int ky_task_places_put(struct ky_buf *out, struct ky_task_places *places,
+		       struct ky_symbol_table *table, const struct ky_task_places_options *options)
 {
-	char argument_text[PATH_BYTES], *argument = argument_text;
-	struct ky_input input = {.arguments = &argument, .argument_count = 1};
-	struct ky_trace_symbols_options how = {.debug_dir_count = 0};
-	struct ky_trace_symbols symbols = {.table = NULL};
-	struct places places = {.entries = NULL};
-	struct group *groups = NULL;
-	uint32_t count = 0, tasks;
-	int code;
+	uint32_t count = 0, tasks = task_count(places);
+	struct group *groups;
 
-	(void)snprintf(argument_text, sizeof(argument_text), "%s", path);
-	code = ky_input_open(&input);
-	if (!code)
-		code = ky_trace_symbols_open(&symbols, &input, &how, take, &places);
-	if (!code) {
-		tasks = task_count(&places);
-		for (uint32_t i = 0; i < places.stack_count; i++)
-			name_stack(&places.stacks[i], symbols.table, places.now_ns);
-		groups = make_groups(&places, &count);
-		if (!groups) {
-			ky_cli_error("out of memory");
-			code = KY_EXIT_TROUBLE;
-		} else if (options->is_json) {
-			print_json(out, &places, groups, count, tasks, symbols.table);
-		} else {
-			print_text(out, &places, groups, count, tasks, options->tasks_max);
-		}
-	}
+	for (uint32_t i = 0; i < places->stack_count; i++)
+		name_stack(&places->stacks[i], table, places->now_ns);
+	groups = make_groups(places, &count);
+	if (!groups)
+		return -ENOMEM;
+	if (options->is_json)
+		print_json(out, places, groups, count, tasks, table);
+	else
+		print_text(out, places, groups, count, tasks, options->tasks_max);
 	ky_free(groups);
-	ky_free(places.entries);
-	ky_free(places.stacks);
-	ky_trace_symbols_close(&symbols);
-	ky_input_close(&input);
-	return code;
+	return 0;
+}
+
+void ky_task_places_release(struct ky_task_places *places)
+{
+	ky_free(places->entries);
+	ky_free(places->stacks);
+	memset(places, 0, sizeof(*places));
 }

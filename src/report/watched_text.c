@@ -135,31 +135,25 @@ static void print_untold(struct ky_buf *out, const struct ky_trace *trace)
 }
 
 static void print_crash_stack(struct ky_buf *out, const struct ky_trace_crash *crash,
-			      struct ky_trace_symbols *symbols)
+			      const struct ky_code_names *names)
 {
-	struct ky_crash_stack stack = {.count = 0};
+	struct ky_crash_stack stack;
 
-	for (uint32_t i = 0; i < symbols->crash_count && !stack.count; i++)
-		if (symbols->crashes[i].time_ns == crash->time_ns)
-			(void)ky_trace_symbols_crash(symbols, i, &stack);
-	if (!stack.count && crash->pc) {
-		stack.frames[0] = crash->pc;
-		stack.count = 1;
-	}
-	ky_frames_text(out, symbols->table, stack.frames, stack.count, crash->time_ns,
-		       stack.is_whole, INDENT);
+	ky_code_names_crash(names, crash->time_ns, crash->pc, &stack);
+	ky_frames_text(out, names->table, stack.frames, stack.count, crash->time_ns, stack.is_whole,
+		       INDENT);
 }
 
 static void print_crash(struct ky_buf *out, const struct ky_trace_crash *crash,
-			struct ky_trace_symbols *symbols)
+			const struct ky_code_names *names)
 {
 	ky_out_format(out,
 		      "%-9s signal %u (code %" PRId64 ") on thread %u, pc 0x%" PRIx64
 		      ", address 0x%" PRIx64 "\n",
 		      "Crash", crash->signal_number, crash->code, crash->tid, crash->pc,
 		      crash->address);
-	if (symbols && symbols->table)
-		print_crash_stack(out, crash, symbols);
+	if (names && names->table)
+		print_crash_stack(out, crash, names);
 }
 
 static bool is_runnable(const struct ky_trace_stuck *look)
@@ -442,7 +436,7 @@ static void gather_looks(struct looks *looks, const struct ky_trace *trace, uint
 }
 
 static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, uint32_t first,
-			     struct ky_trace_symbols *symbols)
+			     const struct ky_code_names *names)
 {
 	const struct ky_trace_stuck *poll = &trace->stuck[first];
 	struct looks looks = {.last_ns = poll->time_ns};
@@ -459,10 +453,10 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 	ky_out_format(out, " in %u of %u checks\n", looks.most_count, looks.count);
 	put_times(out, &looks.times);
 	gather_stacks(&looks, trace, first);
-	if (!symbols || !symbols->table)
+	if (!names || !names->table)
 		return;
 	if (looks.stack != KY_NONE) {
-		print_hang(out, trace, &looks, symbols->table);
+		print_hang(out, trace, &looks, names->table);
 		return;
 	}
 	if (looks.running || looks.starved)
@@ -471,13 +465,13 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 	if (!looks.pc)
 		return;
 	ky_out_format(out, "%-9s last seen in ", "");
-	ky_code_text(out, symbols->table, looks.pc, looks.pc_ns);
+	ky_code_text(out, names->table, looks.pc, looks.pc_ns);
 	ky_out_text(out, "\n");
 }
 
 /* One line for each poll, however often it was looked at. */
 static void print_stuck(struct ky_buf *out, const struct ky_trace *trace,
-			struct ky_trace_symbols *symbols)
+			const struct ky_code_names *names)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
 	uint32_t polls = 0;
@@ -490,23 +484,23 @@ static void print_stuck(struct ky_buf *out, const struct ky_trace *trace,
 		if (!is_first)
 			continue;
 		if (polls++ < POLLS_MAX)
-			print_stuck_poll(out, trace, i, symbols);
+			print_stuck_poll(out, trace, i, names);
 	}
 	if (polls > POLLS_MAX)
 		ky_out_format(out, "%-9s ... and %u more stuck polls\n", "", polls - POLLS_MAX);
 }
 
 void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace,
-		     struct ky_trace_symbols *symbols)
+		     const struct ky_code_names *names)
 {
 	print_end(out, trace);
 	for (uint32_t i = 0; i < trace->crash_count && i < TRIGGERS_MAX; i++)
-		print_crash(out, &trace->crashes[i], symbols);
+		print_crash(out, &trace->crashes[i], names);
 	for (uint32_t i = 0; i < trace->trigger_count && i < TRIGGERS_MAX; i++)
 		print_trigger(out, trace, &trace->triggers[i]);
 	if (trace->trigger_count > TRIGGERS_MAX)
 		ky_out_format(out, "%-9s ... and %u more firings\n", "",
 			      trace->trigger_count - TRIGGERS_MAX);
 	print_untold(out, trace);
-	print_stuck(out, trace, symbols);
+	print_stuck(out, trace, names);
 }

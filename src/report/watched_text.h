@@ -7,12 +7,12 @@
 #define KY_REPORT_WATCHED_TEXT_H
 
 #include <base/buf.h>
-#include <edit/trace_symbols.h>
+#include <read/code_names.h>
 #include <read/trace.h>
 
-/* Appends one line each; nothing where the trace has nothing of the kind. symbols: names the code
- * that was there and walks the stacks of crashes; NULL or without table: addresses stay numbers. */
+/* Appends one line each; nothing where the trace has nothing of the kind. names: of the code; NULL
+ * or without table: addresses stay numbers. */
 void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace,
-		     struct ky_trace_symbols *symbols);
+		     const struct ky_code_names *names);
 
 #endif

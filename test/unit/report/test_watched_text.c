@@ -2,6 +2,7 @@
 #include "../../lib/cmocka_all.h"
 
 #include <base/byte_source.h>
+#include <read/symbol_table.h>
 #include <report/watched_text.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static void put_crash(struct text_case *c)
 static const char *print_with(struct text_case *c, bool has_names)
 {
 	const struct ky_trace_options options = {.raw_bytes_max = 0};
-	struct ky_trace_symbols symbols = {.table = NULL};
+	struct ky_code_names names = {.table = NULL};
 	struct ky_byte_source source;
 	struct ky_trace *trace;
 
@@ -126,10 +127,10 @@ static const char *print_with(struct text_case *c, bool has_names)
 			 0);
 	assert_int_equal(ky_trace_open(&trace, &source, 1, &options), 0);
 	if (has_names)
-		assert_int_equal(ky_symbol_table_open(&symbols.table, 0), 0);
-	ky_watched_text(&c->out, trace, has_names ? &symbols : NULL);
+		assert_int_equal(ky_symbol_table_open(&names.table, 0), 0);
+	ky_watched_text(&c->out, trace, has_names ? &names : NULL);
 	ky_buf_append(&c->out, "", 1);
-	ky_symbol_table_close(symbols.table);
+	ky_symbol_table_close(names.table);
 	ky_trace_close(trace);
 	source.close(source.ctx);
 	return (const char *)c->out.bytes;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <cli/traces.h>
+
+#include <cli/cli.h>
+#include <cli/progress.h>
+#include <kymo/base.h>
+
+static void notice(const char *text)
+{
+	ky_cli_notice("%s", text);
+}
+
+int ky_traces_code(const struct ky_input *input, int result)
+{
+	if (!result)
+		return KY_EXIT_OK;
+	ky_cli_error("%s", input->error);
+	return KY_EXIT_TROUBLE;
+}
+
+int ky_traces_open(struct ky_input *input)
+{
+	input->view = (struct ky_input_view){notice, ky_progress_step, ky_progress_count};
+	ky_progress_open();
+	return ky_traces_code(input, ky_input_open(input));
+}
+
+int ky_traces_open_file(struct ky_input *input, char **path)
+{
+	input->arguments = path;
+	input->argument_count = 1;
+	return ky_traces_open(input);
+}
+
+int ky_traces_open_named(struct ky_input *input, struct ky_trace_symbols *symbols, char **path,
+			 ky_trace_symbols_fn each, void *ctx)
+{
+	static const struct ky_trace_symbols_options no_dirs;
+	int code = ky_traces_open_file(input, path);
+
+	return code ? code :
+		      ky_traces_code(input,
+				     ky_trace_symbols_open(symbols, input, &no_dirs, each, ctx));
+}
+
+int ky_traces_load(struct ky_input *input, struct ky_trace **out)
+{
+	int code = ky_traces_open(input);
+
+	return code ? code : ky_traces_code(input, ky_input_trace(input, out));
+}
+
+void ky_traces_close(struct ky_input *input)
+{
+	ky_progress_close();
+	ky_input_close(input);
+}
+
+int ky_traces_say_limits(const struct ky_input *input)
+{
+	for (size_t i = 0; i < input->count; i++)
+		if (ky_input_limit(input, i))
+			ky_cli_error("%s", ky_input_limit(input, i));
+	return ky_input_is_limited(input) || input->is_damaged ? KY_EXIT_TROUBLE : KY_EXIT_OK;
+}
+
+int ky_traces_say_damage(struct ky_input *input, const struct ky_trace *trace)
+{
+	ky_input_note_damage(input, trace);
+	return ky_traces_say_limits(input);
+}
+
+int ky_traces_rewrite(struct ky_rewrite *rewrite)
+{
+	int result = ky_rewrite_run(rewrite);
+
+	if (result == KYMO_E_LIMIT)
+		(void)ky_traces_say_limits(rewrite->input);
+	return ky_traces_code(rewrite->input, result) || rewrite->is_partial ? KY_EXIT_TROUBLE :
+									       KY_EXIT_OK;
+}
