@@ -38,7 +38,8 @@ for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_finder.c \
 	src/watch/*.c src/agent/dump_*.c src/agent/lookout.c src/agent/own_*.c \
 	src/agent/recorder.c src/agent/ring_access.c src/agent/stream.c \
 	src/agent/unwind_tables.c src/ship/store.c \
-	src/ship/retention.c src/ship/disk.c src/ship/trace_file.c src/ship/trace_sink.c; do
+	src/ship/retention.c src/ship/disk.c src/ship/leftover.c \
+	src/ship/out_file.c src/ship/trace_file.c src/ship/trace_sink.c; do
 	status=0
 	compile "$source" "$out/$(basename "$source" .c).o" || status=1
 	result "$status" "$source"

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GIVING_WAY 10 /* as src/agent/ring_dump.c */
+#define GIVING_WAY 10 /* as src/agent/dump_writer.c */
 #define PART ((size_t)64 << 10)
 #define HUGE_PAGE ((size_t)2 << 20)
 

@@ -7,7 +7,7 @@
 #ifndef KY_AGENT_DUMP_QUEUE_H
 #define KY_AGENT_DUMP_QUEUE_H
 
-#include <agent/dump_file.h>
+#include <agent/dump_place.h>
 
 #define KY_DUMPS_WAITING_MAX 32u
 

@@ -110,12 +110,20 @@ static void fetch(void *ctx)
 }
 
 /* The same where that is due: between two pieces of a work that takes long. */
-static void between(void *ctx)
+static int between(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
 
 	ky_own_sampler_between(&recorder->sampler);
 	ky_own_switches_between(&recorder->switches);
+	return 0;
+}
+
+static void between_chunks(void *ctx, uint64_t bytes, const struct ky_chunk *chunk)
+{
+	(void)bytes;
+	(void)chunk;
+	(void)between(ctx);
 }
 
 /* Times off the CPU that the kernel gives have no stacks; all other samples need tables. */
@@ -133,12 +141,6 @@ static bool wants_tables(const void *ctx)
 		 with_stacks));
 }
 
-static int between_tables(void *ctx)
-{
-	between(ctx);
-	return 0;
-}
-
 static void follow_ring(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
 	if (recorder->probed == ring)
@@ -151,7 +153,7 @@ static void follow_ring(struct kymo_recorder *recorder, const struct ky_ring *ri
 			 .bytes = ring->unwind_bytes},
 		.pid = ring->pid,
 		.is_wanted = wants_tables,
-		.between = between_tables,
+		.between = between,
 		.ctx = recorder,
 	};
 }
@@ -366,7 +368,7 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.age_min_ns = taken->age_min_ns,
 		.stage = &recorder->stage,
 		.choose_stage = choose_named,
-		.between = between,
+		.between = between_chunks,
 		.between_ctx = recorder,
 	};
 	recorder->stream.stage = &recorder->stage;

@@ -3,7 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
-#include <agent/ring_dump.h>
+#include <agent/named_dump.h>
 #include <ring/ring_view.h>
 #include <errno.h>
 #include <kymo/base.h>
@@ -205,16 +205,14 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 {
 	const struct ky_agent_options *run = trigger->options.run;
 	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 3u];
-	struct ky_ring_dump *job = ky_alloc(sizeof(*job));
+	struct ky_dump_job *job = ky_alloc(sizeof(*job));
 	struct ky_cut_options *cut;
-	bool is_file_trouble = false;
 	int err;
 
 	if (job == NULL)
 		return 1;
-	job->ring = trigger->options.ring;
 	job->path = dump->path;
-	job->may_replace = true;
+	job->taken = KY_DUMP_REPLACED;
 	/* Beside the service; at its end nobody is there to make way for, and CMD's end waits. */
 	job->gives_way = !is_dead;
 	job->stage = run->output.stage;
@@ -235,7 +233,7 @@ static int make_dump(const struct ky_run_trigger *trigger, const struct dump *du
 	cut->stuck_count = dump->stuck_count;
 	cut->triggers = &dump->note;
 	cut->trigger_count = 1;
-	err = ky_ring_dump(job, &is_file_trouble);
+	err = ky_dump_write_named(job, trigger->options.ring);
 	report(trigger,
 	       (struct ky_agent_event){.kind = err == 0 ? KY_AGENT_DUMP_MADE : KY_AGENT_DUMP_FAILED,
 				       .rule = dump->rule.name,

@@ -9,13 +9,15 @@
 #include <ship/disk_room.h>
 #include <ship/leftover.h>
 #include <base/out_text.h>
+#include <cli/progress.h>
 #include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <cli/traces.h>
 #include <ring/ring_drainer.h>
-#include <agent/ring_dump.h>
+#include <agent/named_dump.h>
 #include <ring/ring_settings.h>
 #include <ring/ring_progress.h>
+#include <report/dump_text.h>
 #include <report/task_places.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -54,7 +56,7 @@ struct job {
 	struct arguments *arguments;
 	struct ky_found_ring found;
 	struct ky_open_ring ring;
-	struct ky_ring_dump dump;
+	struct ky_dump_job dump;
 	struct ky_dump_clock clock;
 	uint64_t end_ns; /* now, or where the ring of a dead process ends */
 	char path[KY_DUMP_PATH_BYTES];
@@ -301,7 +303,7 @@ static int choose_file(struct job *job)
 		err = ky_dump_choose_stage(output, arguments->compression.is_chosen,
 					   &arguments->compression.stage);
 		(void)snprintf(job->path, sizeof(job->path), "%s", output);
-		job->dump.may_replace = true;
+		job->dump.taken = KY_DUMP_REPLACED;
 	}
 	if (err != 0) {
 		ky_cli_error("-o %s: a trace's name ends in .trc.zst, .trc.gz or .trc and agrees "
@@ -364,15 +366,16 @@ static void say_done(struct job *job)
 		ky_json_flag(&out, "is_drained", job->is_drained);
 		ky_json_flag(&out, "is_stopped", job->is_stopped);
 		ky_json_text(&out, "drained_into", job->tail.path);
-		ky_dump_summary_json(&out, &job->dump, clock);
+		ky_dump_summary_json(&out, job->dump.written, job->dump.bytes, &job->dump.report,
+				     clock);
 		ky_json_close(&out, "}");
 		ky_out_text(&out, "\n");
 	} else if (!ky_cli_is_quiet()) {
 		ky_out_safe(&out, job->dump.written, strlen(job->dump.written));
-		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
-		ky_dump_summary(&out, &job->dump, clock, job->arguments->range.last_ns);
+		ky_out_format(&out, " (%s): ", ky_out_bytes(bytes, job->dump.bytes));
+		ky_dump_summary(&out, &job->dump.report, clock, job->arguments->range.last_ns);
 		say_drain(&out, job);
-		ky_dump_stopped(&out, &job->dump, clock);
+		ky_dump_stopped(&out, &job->dump.report, clock);
 		if (job->dump.report.stopped_ns && is_recording(job))
 			ky_out_format(&out, " (`kymo set %u recording=on` resumes it)", pid);
 		ky_out_text(&out, "\n");
@@ -382,9 +385,9 @@ static void say_done(struct job *job)
 }
 
 /* Returns an exit code. */
-static int say_trouble(const struct job *job, int err, bool is_file_trouble)
+static int say_trouble(const struct job *job, int err)
 {
-	const char *path = is_file_trouble ? job->path : job->found.path;
+	const char *path = job->dump.is_file_trouble ? job->path : job->found.path;
 	char why[KY_DISK_ROOM_BYTES];
 
 	if (err == -ENODATA)
@@ -484,16 +487,15 @@ static int stop_recording(struct job *job)
 static int dump(struct job *job)
 {
 	uint64_t asked_at_ns = ky_now_ns(CLOCK_MONOTONIC);
-	bool is_file_trouble = false;
 	int code = choose_file(job), err;
 
 	if (code)
 		return code;
-	ky_dump_clock(&job->clock, &job->found);
+	ky_ring_clock(&job->clock, &job->found);
 	wait_for_more(job);
 	find_drain(job);
-	job->dump.ring = &job->ring;
-	job->dump.progress = job->arguments->is_json ? NULL : ky_progress_dump();
+	if (!job->arguments->is_json)
+		ky_progress_of_dump(&job->dump);
 	job->dump.gives_way = true;
 	job->dump.cut.is_dead = !is_recording(job);
 	job->dump.cut.source = job->found.session != 0 ? "tokio preload" : NULL;
@@ -503,13 +505,13 @@ static int dump(struct job *job)
 	if (code)
 		return code;
 	add_pairs(job);
-	err = ky_ring_dump(&job->dump, &is_file_trouble);
+	err = ky_dump_write_named(&job->dump, &job->ring);
 	if (job->is_stopped && (err || (job->directory && !job->arguments->is_json)))
 		ky_cli_notice("recording was stopped: the ring keeps what it holds (`kymo set %u "
 			      "recording=on` resumes it)",
 			      ky_found_pid(&job->found));
 	if (err)
-		return say_trouble(job, err, is_file_trouble);
+		return say_trouble(job, err);
 	if (job->arguments->output != NULL || !job->arguments->wants_tasks)
 		say_done(job);
 	return job->arguments->wants_tasks ? say_tasks(job) : KY_EXIT_OK;

@@ -9,14 +9,16 @@
 #include <ship/disk_room.h>
 #include <watch/oom_watch.h>
 #include <base/out_text.h>
+#include <cli/progress.h>
 #include <cli/shared_options.h>
 #include <cli/ring_arguments.h>
 #include <cli/progress.h>
 #include <cli/traces.h>
-#include <agent/ring_dump.h>
+#include <agent/named_dump.h>
 #include <ring/ring_end.h>
 #include <ring/ring_keep.h>
 #include <edit/ring_tail.h>
+#include <report/dump_text.h>
 #include <report/end_stacks.h>
 #include <report/task_places.h>
 #include <errno.h>
@@ -53,7 +55,7 @@ struct job {
 	struct ky_open_ring ring;
 	struct ky_ring_ending ending;
 	struct ky_ring_tail tail;
-	struct ky_ring_dump dump;
+	struct ky_dump_job dump;
 	struct ky_dump_clock clock;
 	char path[KY_DUMP_PATH_BYTES], ending_text[KY_END_TEXT_BYTES];
 	struct ky_cut_pair pairs[4];
@@ -182,7 +184,7 @@ static void choose_file(struct job *job)
 		     job->found->ring_pid, job->found->made_unix_ns, &arguments->compression.stage);
 	remove_leftovers(job->path);
 	job->dump.path = job->path;
-	job->dump.may_replace = true;
+	job->dump.taken = KY_DUMP_REPLACED;
 	job->dump.stage = arguments->compression.stage;
 }
 
@@ -254,7 +256,8 @@ static void say_json(struct ky_buf *out, struct job *job)
 	ky_json_text(out, "end", job->ending_text);
 	ky_json_text(out, "continues", job->tail.path);
 	ky_json_flag(out, "is_cut", job->found->is_cut);
-	ky_dump_summary_json(out, &job->dump, &job->clock);
+	ky_dump_summary_json(out, job->dump.written, job->dump.bytes, &job->dump.report,
+			     &job->clock);
 	say_stacks(out, job);
 	ky_json_close(out, "}");
 	ky_out_text(out, "\n");
@@ -275,9 +278,9 @@ static void say_text(struct ky_buf *out, struct job *job)
 	}
 	ky_out_text(out, "  ");
 	ky_out_safe(out, job->dump.written, strlen(job->dump.written));
-	ky_out_format(out, " (%s): ", ky_out_bytes(bytes, job->dump.file_bytes));
-	ky_dump_summary(out, &job->dump, &job->clock, 0);
-	ky_dump_stopped(out, &job->dump, &job->clock);
+	ky_out_format(out, " (%s): ", ky_out_bytes(bytes, job->dump.bytes));
+	ky_dump_summary(out, report, &job->clock, 0);
+	ky_dump_stopped(out, report, &job->clock);
 	ky_out_text(out, "\n");
 	if (job->tail.path[0] != '\0') {
 		ky_out_text(out, "  what came before is in ");
@@ -340,7 +343,6 @@ static bool is_gone(const struct job *job)
 
 static void recover_open(struct job *job, struct totals *totals)
 {
-	bool is_file_trouble = false;
 	char why[KY_DISK_ROOM_BYTES];
 	const char *path;
 	int err = ky_ring_guarded(&job->ring, read_ending, job);
@@ -349,15 +351,15 @@ static void recover_open(struct job *job, struct totals *totals)
 		ky_ring_tail_settle(&job->tail);
 		choose_file(job);
 		add_pairs(job);
-		ky_dump_clock(&job->clock, job->found);
-		job->dump.ring = &job->ring;
-		job->dump.progress = job->arguments->is_json ? NULL : ky_progress_dump();
+		ky_ring_clock(&job->clock, job->found);
+		if (!job->arguments->is_json)
+			ky_progress_of_dump(&job->dump);
 		job->dump.cut.is_dead = true;
 		job->dump.cut.from_ns = job->tail.from_ns;
 		job->dump.cut.from_ticks = job->tail.from_ticks;
 		job->dump.cut.from_ties = job->tail.from_ties;
 		job->dump.cut.source = job->found->session != 0 ? "tokio preload" : NULL;
-		err = ky_ring_dump(&job->dump, &is_file_trouble);
+		err = ky_dump_write_named(&job->dump, &job->ring);
 	}
 	if (err == -ENODATA) {
 		/* Everything was on disk already, or it was killed before its first event. */
@@ -366,7 +368,7 @@ static void recover_open(struct job *job, struct totals *totals)
 			      job->arguments->is_kept ? "kept" : "removed");
 		totals->empty++;
 	} else if (err) {
-		path = is_file_trouble ? job->path : job->found->path;
+		path = job->dump.is_file_trouble ? job->path : job->found->path;
 		ky_cli_error("%s: %s", path, ky_disk_room_text(why, path, err));
 		totals->trouble++;
 		return;

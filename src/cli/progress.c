@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <cli/progress.h>
 
+#include <agent/dump_writer.h>
 #include <base/now.h>
 #include <base/out_text.h>
 #include <cli/cli.h>
@@ -178,15 +179,27 @@ void ky_progress_close(void)
 	progress.what = NULL;
 }
 
-static void print_dump(uint64_t file_bytes, uint64_t to_go_ns)
-{
-	char bytes[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
+/* The line about a dump, of which a command has one. */
+static uint64_t dump_shown_ns;
 
-	ky_cli_notice("%s written, %s of the recording to go", ky_out_bytes(bytes, file_bytes),
-		      ky_out_duration(span, to_go_ns));
+static void show_dump(void *ctx, uint64_t bytes, const struct ky_chunk *chunk)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	char size[KY_OUT_CELL_BYTES], span[KY_OUT_CELL_BYTES];
+	uint64_t to_go = now_ns > chunk->last_ns ? now_ns - chunk->last_ns : 0;
+
+	(void)ctx;
+	if (now_ns - dump_shown_ns < AFTER_NS)
+		return;
+	dump_shown_ns = now_ns;
+	ky_cli_notice("%s written, %s of the recording to go", ky_out_bytes(size, bytes),
+		      ky_out_duration(span, to_go));
 }
 
-ky_dump_progress_fn ky_progress_dump(void)
+void ky_progress_of_dump(struct ky_dump_job *job)
 {
-	return ky_cli_is_quiet() || !isatty(STDERR_FILENO) ? NULL : print_dump;
+	if (ky_cli_is_quiet() || !isatty(STDERR_FILENO))
+		return;
+	dump_shown_ns = ky_now_ns(CLOCK_MONOTONIC);
+	job->between = show_dump;
 }

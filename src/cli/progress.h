@@ -11,8 +11,9 @@
 #ifndef KY_CLI_PROGRESS_H
 #define KY_CLI_PROGRESS_H
 
-#include <agent/ring_dump.h>
 #include <stdint.h>
+
+struct ky_dump_job; /* agent/dump_writer.h */
 
 /* The work begins, and the second counts from then on. */
 void ky_progress_open(void);
@@ -25,7 +26,7 @@ void ky_progress_quiet(void);
 void ky_progress_result(void);
 void ky_progress_close(void);
 
-/* For a dump, which prints a line a second. NULL: none is wanted. */
-ky_dump_progress_fn ky_progress_dump(void);
+/* A line a second about this dump while it is written, unless none is wanted. */
+void ky_progress_of_dump(struct ky_dump_job *job);
 
 #endif

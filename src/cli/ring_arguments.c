@@ -51,3 +51,13 @@ uint64_t ky_ring_age_ns(const struct ky_found_ring *ring)
 
 	return now > made ? now - made : 0;
 }
+
+void ky_ring_clock(struct ky_dump_clock *out, const struct ky_found_ring *found)
+{
+	out->monotonic_ns = found->made_ns;
+	out->unix_ns = found->made_unix_ns;
+	if (found->is_other_boot)
+		return;
+	out->monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
+	out->unix_ns = ky_realtime_at_ns(out->monotonic_ns);
+}

@@ -6,6 +6,7 @@
 #ifndef KY_CLI_RING_ARGUMENTS_H
 #define KY_CLI_RING_ARGUMENTS_H
 
+#include <report/dump_text.h>
 #include <ring/ring_finder.h>
 
 /* Finds and opens. Returns KY_EXIT_OK, or KY_EXIT_TROUBLE after one sentence on stderr. */
@@ -16,6 +17,9 @@ int ky_ring_argument_open(struct ky_open_ring *out, struct ky_found_ring *found,
 /* Text for people; never NULL. */
 const char *ky_ring_state_text(const struct ky_found_ring *ring);
 const char *ky_ring_mode_text(uint32_t mode); /* enum ky_ring_mode, resolved */
+
+/* This machine's clocks; those of the ring's beginning where it is of another boot. */
+void ky_ring_clock(struct ky_dump_clock *out, const struct ky_found_ring *found);
 
 /* How long ago it was made: by the monotonic clock of this boot, else by the wall clock. */
 uint64_t ky_ring_age_ns(const struct ky_found_ring *ring);

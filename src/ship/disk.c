@@ -2,9 +2,13 @@
 #include <ship/disk.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define PARENT_BYTES 1024u
 
 int ky_disk_make_path(const char *path)
 {
@@ -22,6 +26,41 @@ int ky_disk_make_path(const char *path)
 			return -errno;
 	}
 	return 0;
+}
+
+/* "" in the working directory. Returns 0, -ENAMETOOLONG. */
+static int parent_of(const char *path, char out[PARENT_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	size_t count = slash ? (size_t)(slash - path) + (slash == path) : 0;
+
+	if (count >= PARENT_BYTES)
+		return -ENAMETOOLONG;
+	(void)snprintf(out, PARENT_BYTES, "%.*s", (int)count, path);
+	return 0;
+}
+
+int ky_disk_make_parent(const char *path)
+{
+	char parent[PARENT_BYTES];
+	int err = parent_of(path, parent);
+
+	return err || !parent[0] ? err : ky_disk_make_path(parent);
+}
+
+int ky_disk_sync_parent(const char *path)
+{
+	char parent[PARENT_BYTES];
+	int fd, err = parent_of(path, parent);
+
+	if (err)
+		return err;
+	fd = open(parent[0] ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	err = fsync(fd) != 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+	ky_disk_close(&fd);
+	return err;
 }
 
 int ky_disk_write_all(int fd, const uint8_t *bytes, size_t count)

@@ -15,6 +15,11 @@
 /* Makes the directory and those above it. Returns 0, -ENAMETOOLONG from KY_DISK_PATH_BYTES on,
  * -errno. */
 int ky_disk_make_path(const char *path);
+/* The same for the directory that a file of this path lies in. */
+int ky_disk_make_parent(const char *path);
+/* Makes a new name in that directory durable. Returns 0, also where the directory cannot be opened
+ * or its file system cannot do that; -errno. */
+int ky_disk_sync_parent(const char *path);
 /* Returns 0; -errno, with part of it written perhaps. */
 int ky_disk_write_all(int fd, const uint8_t *bytes, size_t count);
 void ky_disk_close(int *fd); /* *fd is -1 then, and may be before */

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <ship/disk.h>
+#include <ship/trace_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,18 +24,31 @@ static int make_names(struct ky_out_file *file, const char *path)
 	if (!file->path || !file->temporary)
 		return -ENOMEM;
 	(void)snprintf(file->path, bytes, "%s", path);
-	(void)snprintf(file->temporary, bytes, "%s.%ld.tmp", path, (long)getpid());
+	if (file->is_trace)
+		(void)snprintf(file->temporary, bytes, "%s.active", path);
+	else
+		(void)snprintf(file->temporary, bytes, "%s.%ld.tmp", path, (long)getpid());
 	return 0;
+}
+
+static int create(struct ky_out_file *file)
+{
+	file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			KY_DISK_FILE_MODE);
+	return file->fd < 0 ? -errno : 0;
 }
 
 static int open_temporary(struct ky_out_file *file, const char *path, const struct stat *replaced)
 {
 	int result = make_names(file, path);
 
-	if (!result) {
-		file->fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-				KY_DISK_FILE_MODE);
-		result = file->fd < 0 ? -errno : 0;
+	if (!result)
+		result = create(file);
+	/* What a process that was killed has left; -EBUSY: another one writes it. */
+	if (result == -EEXIST && file->sets_aside) {
+		result = ky_trace_file_set_aside(file->temporary);
+		if (!result)
+			result = create(file);
 	}
 	if (result && file->temporary)
 		file->temporary[0] = '\0'; /* not ours to remove */
@@ -41,7 +56,8 @@ static int open_temporary(struct ky_out_file *file, const char *path, const stru
 		ky_out_file_abort(file);
 		return result;
 	}
-	ky_leftover_note(file->temporary);
+	if (!file->is_trace)
+		ky_leftover_note(file->temporary);
 	/* A group that cannot be handed on must not get its rights handed to another. */
 	if (replaced) {
 		bool is_owned = fchown(file->fd, replaced->st_uid, replaced->st_gid) == 0 ||
@@ -94,28 +110,47 @@ int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replac
 	return may_replace ? open_replacing(file, path) : open_temporary(file, path, NULL);
 }
 
+int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets_aside)
+{
+	struct stat info;
+	int result;
+
+	memset(file, 0, sizeof(*file));
+	file->fd = -1;
+	file->is_trace = true;
+	file->sets_aside = sets_aside;
+	if (!sets_aside && lstat(path, &info) == 0)
+		return -EEXIST;
+	result = sets_aside ? ky_trace_file_check(path) : 0;
+	if (!result)
+		result = ky_disk_make_parent(path);
+	if (!result)
+		result = open_temporary(file, path, NULL);
+	/* For who finds it; file systems without locks are fine, too. */
+	if (!result)
+		(void)flock(file->fd, LOCK_EX | LOCK_NB);
+	return result;
+}
+
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)
 {
 	struct ky_out_file *file = ctx;
+	int result = ky_disk_write_all(file->fd, bytes, count);
 
-	while (count) {
-		ssize_t written = write(file->fd, bytes, count);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return -errno;
-		bytes += written;
-		count -= (size_t)written;
-		file->bytes += (uint64_t)written;
-	}
-	return 0;
+	if (!result)
+		file->bytes += count;
+	return result;
 }
 
 /* Without permission to replace, the name must still be free now: link refuses one that is taken.
  */
 static int give_name(struct ky_out_file *file)
 {
+	/* It may have come meanwhile. */
+	int err = file->sets_aside ? ky_trace_file_set_aside(file->path) : 0;
+
+	if (err)
+		return err;
 	if (file->may_replace)
 		return rename(file->temporary, file->path) ? -errno : 0;
 	if (link(file->temporary, file->path) == 0)
@@ -137,6 +172,9 @@ int ky_out_file_commit(struct ky_out_file *file)
 	}
 	if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
 		result = -errno;
+	/* A child that was forked from us has this descriptor, too. */
+	if (file->is_trace)
+		(void)flock(file->fd, LOCK_UN);
 	if (close(file->fd) != 0 && !result)
 		result = -errno;
 	file->fd = -1;

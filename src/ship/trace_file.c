@@ -201,17 +201,6 @@ int ky_trace_file_set_aside(const char *path)
 	return rename(path, old) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-static int make_directory(const char *path)
-{
-	char above[PATH_BYTES];
-	const char *slash = strrchr(path, '/');
-
-	if (!slash || slash == path)
-		return 0;
-	(void)snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
-	return ky_disk_make_path(above);
-}
-
 static int make_file(struct ky_trace_file *file)
 {
 	int err = -EEXIST;
@@ -247,7 +236,7 @@ static int begin_coder(struct ky_trace_file *file)
 
 static int begin(struct ky_trace_file *file)
 {
-	int err = make_directory(file->named);
+	int err = ky_disk_make_parent(file->named);
 
 	if (!err)
 		err = make_file(file);
