@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The program as people use it: golden output, every error, exit codes, pipes, help and man pages.
+"""The program as people use it: golden output, every error, exit codes, pipes.
 
 usage: test_cli.py KYMO SOURCE_ROOT [unittest arguments]
 """
@@ -9,7 +9,6 @@ import gzip
 import io
 import json
 import os
-import pathlib
 import pty
 import re
 import select
@@ -18,20 +17,12 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-import unittest_tap  # noqa: E402
+import cli_case
+from cli_case import KYMO, NEW, OLD, ROOT, Cli
 
-KYMO = ""
-ROOT = pathlib.Path()
-NEW = "dial9-0.5.7-demo.bin.gz"
-OLD = "dial9-2026-05-demo.bin.gz"
-COMMANDS = ["info", "report", "events", "convert", "run", "ps", "status", "set", "mark",
-            "symbolize"]
 READERS = ["info", "report", "events"]
-SANITIZER = ("AddressSanitizer", "runtime error:", "LeakSanitizer")
 
 # test/data/README.md: what the peer's own decoder counts.
 COUNTS = {
@@ -54,48 +45,6 @@ COUNTS = {
         "SpanExit": 28503,
     },
 }
-
-
-class Cli(unittest.TestCase):
-    def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="kymo-cli-"))
-        self.data = ROOT / "test/data"
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
-
-    def run_kymo(self, *args, code=0, data=None, cwd=None, env=None):
-        full = dict(os.environ, **(env or {}))
-        done = subprocess.run([KYMO, *map(str, args)], input=data, capture_output=True,
-                              cwd=cwd or self.data, env=full, check=False)
-        done.out = done.stdout.decode(errors="replace")
-        done.err = done.stderr.decode(errors="replace")
-        for word in SANITIZER:
-            self.assertNotIn(word, done.err)
-        self.assertEqual(done.returncode, code, f"{args}\n{done.out[-400:]}\n{done.err[-800:]}")
-        return done
-
-    def fails(self, *args, code=1, says=(), **more):
-        """Fails with exactly one sentence that says what is wanted."""
-        done = self.run_kymo(*args, code=code, **more)
-        if code == 1:
-            self.assertEqual(done.err.count("\n"), 1, done.err)
-        for text in says:
-            self.assertIn(str(text), done.err)
-        return done
-
-    def content(self, *paths):
-        return self.run_kymo("events", "--json", *paths).stdout
-
-    def grouped(self, counts):
-        total = {}
-        for name, count in counts:
-            name = re.sub(r"^(SpanEnter|SpanExit):.*", r"\1", name)
-            total[name] = total.get(name, 0) + count
-        return total
-
-    def raw(self):
-        return gzip.decompress((self.data / OLD).read_bytes())
 
 
 class Info(Cli):
@@ -142,19 +91,28 @@ class Info(Cli):
 
 
 class Events(Cli):
+    whole = None  # all events of OLD, read once
+
     def lines(self, *args):
         out = self.run_kymo("events", "--json", *args).out
         return [json.loads(line) for line in out.splitlines()]
 
+    def everything(self):
+        if Events.whole is None:
+            Events.whole = self.lines(OLD)
+        return Events.whole
+
     def test_every_event_comes_once_in_order_of_time(self):
-        events = self.lines(OLD)
+        events = self.everything()
         self.assertEqual(len(events), 210639)
         self.assertEqual(self.grouped((e["event"], 1) for e in events), COUNTS[OLD])
         times = [e["timestamp_ns"] for e in events if e["timestamp_ns"]]
         self.assertEqual(times, sorted(times))
 
     def test_stored_order_is_that_of_the_file(self):
-        times = [e["timestamp_ns"] for e in self.lines("--stored-order", OLD)]
+        out = self.run_kymo("events", "--json", "--stored-order", OLD).out
+        times = [int(t) for t in re.findall(r'^\{"timestamp_ns":(\d+)', out, re.MULTILINE)]
+        self.assertEqual(len(times), 210639)
         self.assertEqual(sum(b < a for a, b in zip(times, times[1:])), 6365)
 
     def test_limit(self):
@@ -179,7 +137,7 @@ class Events(Cli):
                             for e in events))
 
     def test_worker_and_time_range(self):
-        everything = self.lines(OLD)
+        everything = self.everything()
         start = min(e["timestamp_ns"] for e in everything
                     if e["event"].startswith(("Poll", "Worker", "Wake")))
         some = self.lines("--from", "1.5s", "--to", "1600ms", OLD)
@@ -206,11 +164,12 @@ class Events(Cli):
             "events", "--format", "csv", "-t", "WakeEventEvent", OLD).out)))
         self.assertEqual(rows[0], ["timestamp_ns", "event", "waker_task_id", "woken_task_id",
                                    "target_worker"])
-        events = self.lines("-t", "WakeEventEvent", OLD)
+        events = [e for e in self.everything() if e["event"] == "WakeEventEvent"]
         self.assertEqual(rows[1:], [[str(e["timestamp_ns"]), e["event"],
                                      *map(str, e["fields"].values())] for e in events])
-        wide = list(csv.reader(io.StringIO(self.run_kymo("events", "--format", "csv", NEW).out)))
-        self.assertEqual(len(wide), 572816)
+        some = self.run_kymo("events", "--format", "csv", "--from", "1.5s", "--to", "1.6s", NEW)
+        wide = list(csv.reader(io.StringIO(some.out)))
+        self.assertGreater(len(wide), 1000)
         self.assertEqual({len(row) for row in wide}, {len(wide[0])})
 
     def test_stacks_are_hexadecimal_and_strings_resolved(self):
@@ -277,21 +236,22 @@ class Report(Cli):
 
 class Convert(Cli):
     def test_every_event_and_field_survives(self):
-        want = self.content(NEW)
-        for name in ("x.trc", "x.trc.gz", "x.trc.zst"):
+        for name, trace, count in (("x.trc", OLD, "210,639"), ("x.trc.gz", OLD, "210,639"),
+                                   ("x.trc.zst", NEW, "572,815")):
             out = self.dir / name
-            done = self.run_kymo("convert", NEW, "-o", out)
-            self.assertIn("572,815 events", done.out)
-            self.assertEqual(self.content(out), want)
+            done = self.run_kymo("convert", trace, "-o", out)
+            self.assertIn(f"{count} events", done.out)
+            self.assertEqual(self.content(out), self.content(trace))
             self.assertEqual(os.listdir(self.dir), [name])
             out.unlink()
 
     def test_what_it_writes_is_sorted(self):
         out = self.dir / "x.trc.zst"
         self.run_kymo("convert", OLD, "-o", out)
-        times = [json.loads(line)["timestamp_ns"] for line in self.run_kymo(
-            "events", "--json", "--stored-order", out).out.splitlines()]
+        lines = self.run_kymo("events", "--json", "--stored-order", out).out
+        times = [int(t) for t in re.findall(r'^\{"timestamp_ns":(\d+)', lines, re.MULTILINE)]
         times = [t for t in times if t]
+        self.assertGreater(len(times), 200000)
         self.assertEqual(times, sorted(times))
 
     def test_recompress_keeps_the_bytes(self):
@@ -719,79 +679,5 @@ class Progress(Cli):
                 self.assertEqual(steps, self.STEPS[command])
 
 
-class Help(Cli):
-    def options(self, command):
-        text = self.run_kymo(command, "--help").out
-        return set(re.findall(r"(?<![\w-])(--?[A-Za-z?][A-Za-z-]*)(?=[ =,\n\[])", "\n".join(
-            line for line in text.splitlines() if re.match(r"\s+-", line))))
-
-    def test_every_command_is_listed_and_helps(self):
-        out = self.run_kymo("--help").out
-        for command in COMMANDS:
-            self.assertRegex(out, rf"(?m)^  {command} ")
-            for flag in ("--help", "-h"):
-                self.assertIn("Usage: kymo " + command, self.run_kymo(command, flag).out)
-        self.assertEqual(self.run_kymo("help").out, out)
-        self.assertIn("Usage: kymo info", self.run_kymo("help", "info").out)
-
-    def test_version(self):
-        version = (ROOT / "VERSION").read_text().strip()
-        self.assertEqual(self.run_kymo("--version").out, f"kymo {version}\n")
-        self.assertEqual(self.run_kymo("info", "--version").out, f"kymo {version}\n")
-
-    def test_man_pages_have_every_option(self):
-        for command in COMMANDS:
-            page = (ROOT / f"docs/man/kymo-{command}.1").read_text().replace("\\-", "-")
-            page = re.sub(r"\\f[A-Z]", "", page)  # changes of font
-            options = self.options(command)
-            self.assertGreater(len(options), 3)
-            for option in options:
-                self.assertRegex(page, rf"(?<![\w-]){re.escape(option)}(?![\w-])",
-                                 f"kymo-{command}.1 lacks {option}")
-            self.assertIn(f"kymo {command}", (ROOT / "docs/man/kymo.1").read_text())
-
-    def test_info_json_tells_triggers_looks_and_crashes(self):
-        """As the traces' own listings have them (test/golden/traces)."""
-        expected = {
-            "Trigger": ("triggers", {
-                "time_ns": 48016777215, "rule": "text-47-0", "value": 3145841537,
-                "threshold": 3145907074, "unit": "text-47-3", "tid": 3146038148,
-                "task_id": 3146103685, "suppressed": 3146169222, "late": 3146234759}),
-            "StuckThread": ("stuck", {
-                "time_ns": 47016777215, "tid": 3080239000, "task_id": 3080370074,
-                "poll_start_ns": 3080435611, "state": "\ufffd", "running": False,
-                "syscall": 3080566685, "pc": 3080697759, "wchan": "text-46-9",
-                "cpu_ns": 3081090981, "run_delay_ns": 3081156518}),
-            "Crash": ("crashes", {
-                "time_ns": 46016777215, "signal": 3014702000, "code": -46001, "tid": 3014898611,
-                "pc": 3015029685, "address": 3014833074}),
-        }
-        keys = {key for key, _ in expected.values()}
-        page = (ROOT / "docs/man/kymo-info.1").read_text()
-        for event, (key, second) in expected.items():
-            path = ROOT / f"test/golden/traces/{event}Event.trc"
-            info = json.loads(self.run_kymo("info", "--json", path).out)
-            self.assertEqual((len(info[key]), info[key][1]), (3, second))
-            self.assertEqual([info[other] for other in keys - {key}], [[], []])
-            for name in second:
-                self.assertRegex(page, rf"\b{name}\b")
-
-    def test_each_man_page_stands_for_itself(self):
-        """One that only includes another is found once it is installed, and not before."""
-        for page in (ROOT / "docs/man").glob("*.[15]"):
-            text = page.read_text().replace("\\-", "-")
-            self.assertNotRegex(text, r"(?m)^\.so ", page)
-            self.assertRegex(text, rf"(?m)^\.SH NAME\n{page.stem} - ", page)
-
-    @unittest.skipUnless(shutil.which("man") and shutil.which("groff"), "no man or groff here")
-    def test_man_pages_format_without_warnings(self):
-        for page in sorted((ROOT / "docs/man").glob("*.1")):
-            done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
-                                  env=dict(os.environ, MANWIDTH="90", LC_ALL="C.UTF-8"),
-                                  check=False)
-            self.assertEqual((done.returncode, done.stderr), (0, b""), page)
-
-
 if __name__ == "__main__":
-    KYMO, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
-    unittest_tap.main(sys.argv[3:])
+    cli_case.main()
