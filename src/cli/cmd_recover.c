@@ -567,18 +567,23 @@ int ky_cmd_recover(int argc, char **argv)
 	struct ky_ring_keep_result kept;
 	struct totals totals = {.recovered = 0};
 	struct arguments arguments;
+	bool was_there;
 	int code;
 
 	memset(&arguments, 0, sizeof(arguments));
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
+	was_there = arguments.output == NULL || access(arguments.output, F_OK) == 0;
 	if (arguments.output != NULL && (code = make_output(arguments.output)) != 0) {
 		ky_cli_error("%s: %s", arguments.output, kymo_error_text(code));
 		return KY_EXIT_TROUBLE;
 	}
 	code = recover_wanted(&arguments, &totals);
 	(void)ky_ring_keep(&arguments.query, &kept);
+	/* It fails, as it should, if anything was written there. */
+	if (!was_there)
+		(void)rmdir(arguments.output);
 	if (code == KY_EXIT_OK && is_in_trouble(&arguments, &totals))
 		code = KY_EXIT_TROUBLE;
 	return code;

@@ -451,6 +451,14 @@ class Dump(Rings):
 
 
 class Recover(Rings):
+    def test_nothing_to_recover_makes_no_directory(self):
+        place = self.dir / "new"
+        done = self.kymo("recover", "--ring-dir", self.rings, "-o", place)
+        self.assertEqual((done.returncode, place.exists()), (0, False), done.stderr)
+        self.dead("begin=4711")
+        self.assertEqual(self.kymo("recover", "--ring-dir", self.rings, "-o", place).returncode, 0)
+        self.assertEqual(len(list(place.iterdir())), 1)
+
     def test_a_killed_process_becomes_a_trace_and_its_ring_goes(self):
         host = self.dead("begin=4711", KYMO_SERVICE="front")
         done = self.recover()
