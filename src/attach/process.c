@@ -133,7 +133,7 @@ static int check_stat(struct ky_process *process, char *why)
 		return ky_attach_refuse(why, -ENOTSUP, "is a thread of the kernel");
 	if (*state == 'Z' || *state == 'X')
 		return ky_attach_refuse(why, -ESRCH,
-					"has ended; only its parent still has to hear of it");
+					"has ended; its parent has not waited for it yet");
 	if (*state == 'T')
 		return ky_attach_refuse(why, -EBUSY, "is stopped (SIGSTOP); continue it first");
 	return 0;

@@ -405,8 +405,8 @@ static void recover(const struct arguments *arguments, const struct ky_found_rin
 		totals->trouble++;
 	} else if (ky_ring_claim(job->ring.fd) != 0) {
 		totals->held++;
-		ky_cli_notice("%s: another kymo (a run, or a recover) is at it and will make a "
-			      "trace of it; left alone",
+		ky_cli_notice("%s: another kymo (a run, or a recover) is making a trace of it; "
+			      "skipped",
 			      found->path);
 	} else if (!is_gone(job)) {
 		recover_open(job, totals);

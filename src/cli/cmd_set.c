@@ -218,8 +218,8 @@ int ky_cmd_set(int argc, char **argv)
 		work.is_drained = ky_ring_is_drained(&work.found, &work.ring);
 	ky_ring_close(&work.ring);
 	if (err == 0 && arguments.changes.is_unfinished)
-		ky_cli_notice("a `kymo set` is in the middle of these, or was killed there; until "
-			      "the next one what came before holds");
+		ky_cli_notice("another `kymo set` is changing these, or was killed meanwhile; the "
+			      "former values hold until the next one");
 	if (err == 0)
 		return print(&work, arguments.is_json);
 	ky_cli_error("%s: %s", work.found.path, kymo_error_text(err));

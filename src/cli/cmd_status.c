@@ -271,8 +271,8 @@ static void print_settings(struct ky_buf *out, const struct ky_ring_status *stat
 	}
 	ky_out_text(out, is_any ? "as started otherwise" : "as started");
 	if (state->settings.is_unfinished)
-		ky_out_text(out, " (half written: a `kymo set` is at it, or was killed; until the "
-				 "next one what came before holds)");
+		ky_out_text(out, " (half written: another `kymo set` is changing them, or was "
+				 "killed; the former values hold until the next one)");
 	ky_out_text(out, "\n");
 }
 

@@ -345,9 +345,8 @@ int ky_profile_parse(struct ky_profile *out, const char *file, const char *text,
 static int refuse_file(char *why, const char *name, int err)
 {
 	size_t used = (size_t)snprintf(why, KY_PROFILE_WHY_BYTES,
-				       "%.200s: %s; profiles that come with "
-				       "kymo:",
-				       name, strerrordesc_np(err));
+				       "%.200s: %s; presets that come with kymo:", name,
+				       strerrordesc_np(err));
 
 	for (size_t i = 0; i < ky_builtin_profile_count && used < KY_PROFILE_WHY_BYTES; i++)
 		used += (size_t)snprintf(why + used, KY_PROFILE_WHY_BYTES - used, "%s %s",
@@ -368,7 +367,7 @@ static int load_file(struct ky_profile *out, const char *name, char *why)
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_BYTES_MAX) {
 		close(fd);
 		(void)snprintf(why, KY_PROFILE_WHY_BYTES,
-			       "%.200s: a profile is a regular file of at most 256 KiB", name);
+			       "%.200s: a preset is a regular file of at most 256 KiB", name);
 		return -EINVAL;
 	}
 	text = malloc(FILE_BYTES_MAX + 1);

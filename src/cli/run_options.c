@@ -82,8 +82,8 @@ static const struct argp_option recording_options[] = {
 	{"sample", KEY_SAMPLE, "HZ|off", 0,
 	 "Stack samples per second of CPU time, 1 to 1000 (default 99)", 0},
 	{"sampler", KEY_SAMPLER, "auto|perf|timers", 0,
-	 "What samples: perf_event from outside, timers inside the process, or auto, perf where it "
-	 "works (default auto)",
+	 "The sampler: perf_event, timers inside the process, or auto, perf where it works "
+	 "(default auto)",
 	 0},
 	{"switches", KEY_SWITCHES, "on|off", 0,
 	 "Record when threads were off-CPU inside a poll, by the kernel's context switches "

@@ -134,7 +134,7 @@ void ky_input_notice(struct ky_input *input, const char *text)
 	if (input->notice_count++ < KY_INPUT_NOTICES_MAX) {
 		ky_input_say(input, "%s", text);
 	} else if (input->notice_count == KY_INPUT_NOTICES_MAX + 1) {
-		ky_input_say(input, "there is more of this; the first %u places are shown",
+		ky_input_say(input, "there are more of these; the first %u are shown",
 			     KY_INPUT_NOTICES_MAX);
 	}
 }

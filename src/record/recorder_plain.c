@@ -28,8 +28,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 	if (!(taken.flags & KYMO_RECORDER_NO_DRAIN))
 		return ky_options_say(
 			&taken, KYMO_E_UNSUPPORTED,
-			"this build has no drain thread: set KYMO_RECORDER_NO_DRAIN and drain "
-			"the ring from outside");
+			"this build has no drain thread: set KYMO_RECORDER_NO_DRAIN and drain the "
+			"ring from another process");
 	__atomic_store_n(&ky_engine.sampler, &ky_timer_source, __ATOMIC_RELEASE);
 	err = ky_engine_open(&taken);
 	if (err)

@@ -575,7 +575,7 @@ class Recover(Rings):
             for who, code in ((), 0), ((host.pid,), 1), (("run_host",), 1):
                 done = self.recover(*who)
                 self.assertEqual((done.returncode, done.stdout), (code, ""))
-                self.assertRegex(done.stderr, r"\A.*another kymo.*left alone\n\Z")
+                self.assertRegex(done.stderr, r"\A.*another kymo.*skipped\n\Z")
         self.assertEqual(self.recover().returncode, 0)
         self.assertEqual(len(self.traces()), 1)
 
