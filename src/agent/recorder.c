@@ -14,7 +14,7 @@
 #include <record/sample/sampler.h>
 #include <record/sample/stack_walk.h>
 #include <agent/lookout.h>
-#include <agent/own_resources.h>
+#include <agent/probe_resources.h>
 #include <agent/own_sampler.h>
 #include <agent/own_switches.h>
 #include <ring/ring_keep.h>
@@ -37,7 +37,7 @@ struct kymo_recorder {
 	struct ky_unwind_tables tables;  /* and this */
 	struct ky_own_sampler sampler;   /* and this */
 	struct ky_own_switches switches; /* and this */
-	struct ky_own_resources resources;
+	struct ky_probe_resources resources;
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
@@ -194,7 +194,7 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	else if (ring)
 		ky_stream_pause(&recorder->stream);
 	if (ring) {
-		next_ns = ky_own_resources_step(&recorder->resources, ring, is_streaming);
+		next_ns = ky_probe_resources_step(&recorder->resources, ring, is_streaming);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <session/run_ring.h>
 
-#include <agent/run_modules.h>
+#include <agent/probe_modules.h>
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
@@ -350,7 +350,7 @@ static void step_ring(struct ky_run_ring *ring, uint64_t now_ns)
 	ky_drain_pace_step(&ring->pace, &ring->drain.view, now_ns, longest_ns(ring));
 	/* A flight reads the ring at its end, which names the modules itself. */
 	if (!ring->is_foreign && !ring->drain.is_flight && now_ns >= ring->modules_ns) {
-		ky_run_modules_look(ring->pid, ring->drain.drain);
+		ky_probe_modules_look(ring->pid, ring->drain.drain);
 		ring->modules_ns = now_ns + MODULES_NS;
 	}
 	err = drain_ring(ring, now_ns);

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include <agent/run_modules.h>
+#include <agent/probe_modules.h>
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static size_t parse(const char *text, struct ky_seen_module *out, size_t capacit
 	static char copy[4096];
 
 	snprintf(copy, sizeof(copy), "%s", text);
-	return ky_run_modules_parse(copy, out, capacity);
+	return ky_probe_modules_parse(copy, out, capacity);
 }
 
 static const char maps[] =
@@ -87,14 +87,14 @@ static void modules__a_fixed_program_lies_where_it_is_linked_to(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(ky_run_modules_linked_at(fd, 0), 0);
+	assert_int_equal(ky_probe_modules_linked_at(fd, 0), 0);
 	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
-	assert_int_equal(ky_run_modules_linked_at(fd, 0), 0);
+	assert_int_equal(ky_probe_modules_linked_at(fd, 0), 0);
 	assert_int_equal(write(fd, segments, sizeof(segments)), sizeof(segments));
-	assert_int_equal(ky_run_modules_linked_at(fd, 0), 0x400000);
-	assert_int_equal(ky_run_modules_linked_at(fd, 0x1000), 0x400000);
-	assert_int_equal(ky_run_modules_linked_at(fd, 0x2000), 0x600000);
-	assert_int_equal(ky_run_modules_linked_at(fd, 0x4000), 0);
+	assert_int_equal(ky_probe_modules_linked_at(fd, 0), 0x400000);
+	assert_int_equal(ky_probe_modules_linked_at(fd, 0x1000), 0x400000);
+	assert_int_equal(ky_probe_modules_linked_at(fd, 0x2000), 0x600000);
+	assert_int_equal(ky_probe_modules_linked_at(fd, 0x4000), 0);
 	close(fd);
 }
 
@@ -113,11 +113,11 @@ static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
 		skip();
 	}
 	assert_non_null(seen);
-	count = ky_run_modules_read((uint32_t)getpid(), seen, 64, &text);
+	count = ky_probe_modules_read((uint32_t)getpid(), seen, 64, &text);
 	for (size_t i = 0; i < count; i++) {
 		if (seen[i].start != at)
 			continue;
-		ky_run_modules_read_file((uint32_t)getpid(), &seen[i]);
+		ky_probe_modules_read_file((uint32_t)getpid(), &seen[i]);
 		vdso = &seen[i];
 	}
 	assert_non_null(vdso);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <agent/run_modules.h>
+#include <agent/probe_modules.h>
 
 #include <base/alloc.h>
 #include <proc/proc_map.h>
@@ -19,7 +19,7 @@
 #define PAGE_BYTES_MIN 4096u
 
 /* The rows of one file follow each other; what lies between them (bss) has no name. */
-size_t ky_run_modules_parse(char *text, struct ky_seen_module *out, size_t capacity)
+size_t ky_probe_modules_parse(char *text, struct ky_seen_module *out, size_t capacity)
 {
 	bool is_code = false;
 	size_t count = 0;
@@ -79,7 +79,7 @@ static char *read_maps(uint32_t pid)
 	return text;
 }
 
-uint64_t ky_run_modules_linked_at(int fd, uint64_t file_offset)
+uint64_t ky_probe_modules_linked_at(int fd, uint64_t file_offset)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
@@ -114,7 +114,7 @@ static void read_vdso(struct ky_seen_module *module)
 	ky_vdso_close(&ours);
 }
 
-void ky_run_modules_read_file(uint32_t pid, struct ky_seen_module *module)
+void ky_probe_modules_read_file(uint32_t pid, struct ky_seen_module *module)
 {
 	struct ky_elf *elf;
 	char path[3000];
@@ -130,24 +130,24 @@ void ky_run_modules_read_file(uint32_t pid, struct ky_seen_module *module)
 		return;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
-		module->linked_at = ky_run_modules_linked_at(fd, module->file_offset);
+		module->linked_at = ky_probe_modules_linked_at(fd, module->file_offset);
 	if (fd < 0 || ky_elf_open_fd(&elf, fd) != 0)
 		return;
 	module->build_id_bytes = (uint32_t)ky_elf_build_id(elf, module->build_id);
 	ky_elf_close(elf);
 }
 
-size_t ky_run_modules_read(uint32_t pid, struct ky_seen_module *out, size_t capacity, char **text)
+size_t ky_probe_modules_read(uint32_t pid, struct ky_seen_module *out, size_t capacity, char **text)
 {
 	*text = read_maps(pid);
-	return *text != NULL ? ky_run_modules_parse(*text, out, capacity) : 0;
+	return *text != NULL ? ky_probe_modules_parse(*text, out, capacity) : 0;
 }
 
-void ky_run_modules_look(uint32_t pid, struct ky_drain *drain)
+void ky_probe_modules_look(uint32_t pid, struct ky_drain *drain)
 {
 	struct ky_seen_module *seen = ky_alloc(MODULES_MAX * sizeof(*seen));
 	char *text = NULL;
-	size_t count = seen != NULL ? ky_run_modules_read(pid, seen, MODULES_MAX, &text) : 0;
+	size_t count = seen != NULL ? ky_probe_modules_read(pid, seen, MODULES_MAX, &text) : 0;
 
 	/* A process in the middle of its end has no mappings any more: that unloads nothing. */
 	for (size_t i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ void ky_run_modules_look(uint32_t pid, struct ky_drain *drain)
 		if (ky_vdso_is(seen[i].path) ||
 		    ky_drain_knows_module(drain, seen[i].start, seen[i].path))
 			continue;
-		ky_run_modules_read_file(pid, &seen[i]);
+		ky_probe_modules_read_file(pid, &seen[i]);
 		if (ky_drain_add_module(drain, &seen[i]) < 0)
 			break;
 	}

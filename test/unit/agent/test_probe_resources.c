@@ -160,5 +160,5 @@ int main(void)
 		CASE(none__where_nobody_wants_any),
 	};
 
-	return cmocka_run_group_tests_name("own_resources", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("probe_resources", tests, NULL, NULL);
 }

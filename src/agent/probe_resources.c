@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/own_resources.h>
+#include <agent/probe_resources.h>
 
 #include <base/now.h>
 #include <record/emit/emit_engine.h>
@@ -11,7 +11,7 @@
 
 static bool put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 {
-	const struct ky_own_resources *own = ctx;
+	const struct ky_probe_resources *own = ctx;
 
 	/* The mapping is ours to write, whatever the pointer to its description says. */
 	return ky_ring_put_resource((struct ky_ring *)(uintptr_t)own->ring, offset, bytes, count);
@@ -28,8 +28,8 @@ static uint64_t interval_of(const struct ky_ring *ring, bool is_streaming)
 				    is_streaming ? KY_RESOURCE_INTERVAL_NS : FLIGHT_INTERVAL_NS);
 }
 
-uint64_t ky_own_resources_step(struct ky_own_resources *own, const struct ky_ring *ring,
-			       bool is_streaming)
+uint64_t ky_probe_resources_step(struct ky_probe_resources *own, const struct ky_ring *ring,
+				 bool is_streaming)
 {
 	uint64_t interval_ns = interval_of(ring, is_streaming), now_ns, next_ns;
 
