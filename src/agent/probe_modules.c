@@ -13,8 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <unwind/unwind_maps.h>
 
-#define MAPS_BYTES_MAX ((size_t)4 << 20)
+#define MS_NS UINT64_C(1000000)
+#define FIRST_NS (250 * MS_NS)
+#define PACE_NS (1000 * MS_NS)
 #define MODULES_MAX 1024u
 #define PAGE_BYTES_MIN 4096u
 
@@ -48,35 +51,6 @@ size_t ky_probe_modules_parse(char *text, struct ky_seen_module *out, size_t cap
 		count++;
 	}
 	return count > 0 && !is_code ? count - 1 : count;
-}
-
-static char *read_maps(uint32_t pid)
-{
-	char path[64], *text = NULL, *grown;
-	size_t used = 0, capacity = 0;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	do {
-		if (used + 4096 >= capacity) {
-			capacity = capacity != 0 ? capacity * 2 : 32768;
-			grown = capacity <= MAPS_BYTES_MAX ? ky_realloc(text, capacity) : NULL;
-			if (grown == NULL)
-				break;
-			text = grown;
-		}
-		got = read(fd, text + used, capacity - used - 1);
-		if (got > 0)
-			used += (size_t)got;
-	} while (got > 0);
-	close(fd);
-	if (text != NULL)
-		text[used] = '\0';
-	return text;
 }
 
 uint64_t ky_probe_modules_linked_at(int fd, uint64_t file_offset)
@@ -139,11 +113,14 @@ void ky_probe_modules_read_file(uint32_t pid, struct ky_seen_module *module)
 
 size_t ky_probe_modules_read(uint32_t pid, struct ky_seen_module *out, size_t capacity, char **text)
 {
-	*text = read_maps(pid);
+	int err;
+
+	*text = ky_unwind_maps_read(pid, &err);
 	return *text != NULL ? ky_probe_modules_parse(*text, out, capacity) : 0;
 }
 
-void ky_probe_modules_look(uint32_t pid, struct ky_drain *drain)
+/* Adds to the drain what is new, takes out what is gone. */
+static void read_modules(uint32_t pid, struct ky_drain *drain)
 {
 	struct ky_seen_module *seen = ky_alloc(MODULES_MAX * sizeof(*seen));
 	char *text = NULL;
@@ -163,4 +140,24 @@ void ky_probe_modules_look(uint32_t pid, struct ky_drain *drain)
 		ky_drain_keep_modules(drain, seen, count);
 	ky_free(seen);
 	ky_free(text);
+}
+
+static uint64_t step(void *self, const struct ky_probe_moment *moment)
+{
+	struct ky_probe_modules *modules = self;
+
+	if (!moment->stream)
+		return UINT64_MAX;
+	if (moment->now_ns >= modules->due_ns) {
+		read_modules(modules->pid, moment->stream);
+		modules->due_ns = moment->now_ns + PACE_NS;
+	}
+	return modules->due_ns;
+}
+
+struct ky_probe ky_probe_modules_open(struct ky_probe_modules *modules, uint32_t pid,
+				      uint64_t found_ns)
+{
+	*modules = (struct ky_probe_modules){.pid = pid, .due_ns = found_ns + FIRST_NS};
+	return (struct ky_probe){.self = modules, .step = step};
 }

@@ -1,54 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <base/gnu.h>
-
 #include <agent/probe_resources.h>
 
-#include <base/now.h>
-#include <record/emit/emit_engine.h>
 #include <string.h>
-
-#define FLIGHT_INTERVAL_NS (10 * KY_RESOURCE_INTERVAL_NS)
 
 static bool put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 {
-	const struct ky_probe_resources *own = ctx;
-
-	/* The mapping is ours to write, whatever the pointer to its description says. */
-	return ky_ring_put_resource((struct ky_ring *)(uintptr_t)own->ring, offset, bytes, count);
+	return ky_ring_area_put(ctx, offset, bytes, count) == 0;
 }
 
-static uint64_t interval_of(const struct ky_ring *ring, bool is_streaming)
+static uint64_t step(void *self, const struct ky_probe_moment *moment)
 {
-	uint32_t wish_ms = ky_settings_resource_ms(&ring->control->settings);
-	uint32_t started_ms = ky_engine.options.resource_interval_ms;
+	struct ky_probe_resources *resources = self;
+	struct ky_resource_source *source = &resources->source;
+	const struct ky_proc_look *process = resources->process;
+	uint64_t interval_ns, next_ns;
+	bool had_rows = source->looks > 0;
 
-	if (!wish_ms)
-		wish_ms = started_ms;
-	return ky_resource_interval(wish_ms,
-				    is_streaming ? KY_RESOURCE_INTERVAL_NS : FLIGHT_INTERVAL_NS);
-}
-
-uint64_t ky_probe_resources_step(struct ky_probe_resources *own, const struct ky_ring *ring,
-				 bool is_streaming)
-{
-	uint64_t interval_ns = interval_of(ring, is_streaming), now_ns, next_ns;
-
-	if (!ring->resource_bytes || ky_engine_is_under_filter())
+	interval_ns = ky_resource_interval(moment->resource_ms,
+					   moment->stream ? resources->interval_ns :
+							    resources->flight_interval_ns);
+	if (!resources->area.bytes || (resources->may_read && !resources->may_read()))
 		return UINT64_MAX;
-	if (own->ring != ring) {
-		memset(own, 0, sizeof(*own));
-		own->ring = ring;
-		own->source.put = put;
-		own->source.put_ctx = own;
-		own->source.is_own = true;
-	}
-	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	if (!ky_resource_is_due(&own->source, interval_ns, now_ns))
-		return interval_ns ? own->source.next_ns : UINT64_MAX;
-	ky_proc_look_open(&own->look, NULL, NULL, 0, 0);
-	next_ns = ky_resource_step(&own->source, &own->look, interval_ns, now_ns);
-	ky_proc_look_close(&own->look);
-	if (own->source.looks && !own->source.is_broken)
-		atomic_store_explicit(&ring->header->resource_ready, 1, memory_order_release);
-	return next_ns;
+	if (!ky_resource_is_due(source, interval_ns, moment->now_ns))
+		return interval_ns && !source->is_broken ? source->next_ns : UINT64_MAX;
+	if (!process)
+		ky_proc_look_open(&resources->own, NULL, NULL, 0, 0);
+	next_ns = ky_resource_step(source, process ? process : &resources->own, interval_ns,
+				   moment->now_ns);
+	if (!process)
+		ky_proc_look_close(&resources->own);
+	if (!had_rows && source->looks > 0 && !source->is_broken)
+		source->is_broken = ky_ring_access_announce(&resources->area.access,
+							    offsetof(struct ky_ring_header,
+								     resource_ready)) != 0;
+	return source->is_broken ? UINT64_MAX : next_ns;
+}
+
+struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
+					const struct ky_ring_view *view)
+{
+	const uint8_t *area = view ? ky_ring_view_resources(view) : NULL;
+	struct ky_resource_about about = {.hand = 0};
+
+	memset(&resources->source, 0, sizeof(resources->source));
+	resources->source.put = put;
+	resources->source.put_ctx = &resources->area;
+	resources->source.is_own = !resources->process;
+	if (area)
+		ky_ring_view_resource_about(area, &about);
+	ky_resource_begin(&resources->source, about.hand);
+	return (struct ky_probe){.self = resources, .step = step};
 }

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* probe_resources.h - what a program that links the library uses, looked at by the library's
- * thread: every second while it streams, every ten in flight mode, where nothing else wakes that
- * thread, or as the options or the ring's settings say. Not in a confined process.
+/* probe_resources.h - what a process uses and what limits it, as rows in the resource area of its
+ * ring: once an interval, as it was started or as the ring's settings say.
  * Threads: owner.
  */
 #ifndef KY_AGENT_PROBE_RESOURCES_H
 #define KY_AGENT_PROBE_RESOURCES_H
 
-#include <record/emit/ring_file.h>
+#include <agent/probes.h>
+#include <agent/ring_access.h>
 #include <probe/resource_source.h>
+#include <ring/ring_view.h>
 
 struct ky_probe_resources {
+	/* the owner's */
+	struct ky_ring_area area;
+	uint64_t interval_ns, flight_interval_ns; /* as it was started; 0: off */
+	const struct ky_proc_look *process; /* NULL: the calling one, opened for each reading */
+	bool (*may_read)(void);             /* NULL: always */
+
 	struct ky_resource_source source;
-	struct ky_proc_look look; /* open during a step alone */
-	const struct ky_ring *ring;
+	struct ky_proc_look own; /* open during a step alone */
 };
 
-/* Returns when to call again, CLOCK_MONOTONIC; UINT64_MAX: when something changes. */
-uint64_t ky_probe_resources_step(struct ky_probe_resources *own, const struct ky_ring *ring,
-				 bool is_streaming);
+/* view: of a ring that may have rows already; NULL: it has none. */
+struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
+					const struct ky_ring_view *view);
 
 #endif

@@ -31,6 +31,12 @@
 #define DRAIN_NICE 10
 #define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
 
+enum {
+	RESOURCES,
+	TABLES,
+	PROBES
+};
+
 struct kymo_recorder {
 	struct ky_stream stream;         /* the thread's alone while it runs */
 	struct ky_lookout lookout;       /* so is this */
@@ -38,11 +44,12 @@ struct kymo_recorder {
 	struct ky_own_sampler sampler;   /* and this */
 	struct ky_own_switches switches; /* and this */
 	struct ky_probe_resources resources;
+	struct ky_probe probes[PROBES];
 	struct ky_stage_factory stage;
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
-	const struct ky_ring *probed;    /* that the tables are in */
+	const struct ky_ring *probed;    /* that the probes write to */
 	const struct ky_ring *swept_for; /* rings of dead processes beside this one were seen to */
 
 	pthread_t thread;
@@ -141,12 +148,31 @@ static bool wants_tables(const void *ctx)
 		 with_stacks));
 }
 
-static void follow_ring(struct kymo_recorder *recorder, const struct ky_ring *ring)
+static bool may_read(void)
 {
-	if (recorder->probed == ring)
-		return;
-	ky_unwind_tables_close(&recorder->tables);
-	recorder->probed = ring;
+	return !ky_engine_is_under_filter();
+}
+
+static void open_resources(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	struct ky_probe_resources *resources = &recorder->resources;
+	uint32_t interval_ms = ky_engine.options.resource_interval_ms;
+
+	resources->area = (struct ky_ring_area){
+		.access = {.base = ring->base, .touch = ky_ring_touch},
+		.offset = ky_ring_resources_at(ring),
+		.bytes = ring->resource_bytes,
+	};
+	resources->interval_ns = ky_resource_interval(interval_ms, KY_RESOURCE_INTERVAL_NS);
+	/* Where nothing else wakes the thread. */
+	resources->flight_interval_ns = ky_resource_interval(interval_ms,
+							     10 * KY_RESOURCE_INTERVAL_NS);
+	resources->may_read = may_read;
+	recorder->probes[RESOURCES] = ky_probe_resources_open(resources, NULL);
+}
+
+static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
 	recorder->tables = (struct ky_unwind_tables){
 		.area = {.access = {.base = ring->base, .touch = ky_ring_touch},
 			 .offset = ring->mapped_bytes - ring->unwind_bytes, /* the last one */
@@ -156,6 +182,24 @@ static void follow_ring(struct kymo_recorder *recorder, const struct ky_ring *ri
 		.between = between,
 		.ctx = recorder,
 	};
+	recorder->probes[TABLES] = ky_unwind_tables_probe(&recorder->tables);
+}
+
+static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	const struct ky_probe_moment moment = {
+		.now_ns = ky_now_ns(CLOCK_MONOTONIC),
+		.resource_ms = ky_settings_resource_ms(&ring->control->settings),
+		.stream = ky_stream_drain(&recorder->stream),
+	};
+
+	if (recorder->probed != ring) {
+		ky_probes_close(recorder->probes, PROBES);
+		recorder->probed = ring;
+		open_resources(recorder, ring);
+		open_tables(recorder, ring);
+	}
+	return ky_probes_step(recorder->probes, PROBES, &moment);
 }
 
 /* Those of earlier processes of this service, beside our own ring. */
@@ -194,17 +238,12 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	else if (ring)
 		ky_stream_pause(&recorder->stream);
 	if (ring) {
-		next_ns = ky_probe_resources_step(&recorder->resources, ring, is_streaming);
-		until_ns = next_ns < until_ns ? next_ns : until_ns;
-	}
-	if (ring) {
 		next_ns = ky_lookout_step(&recorder->lookout, ring,
 					  ky_stream_drain(&recorder->stream));
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
-		follow_ring(recorder, ring);
-		next_ns = ky_unwind_tables_step(&recorder->tables, ky_now_ns(CLOCK_MONOTONIC));
+		next_ns = step_probes(recorder, ring);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	until_ns = sampler_ns < until_ns ? sampler_ns : until_ns;
@@ -452,7 +491,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
 		ky_lookout_close(&recorder->lookout);
-		ky_unwind_tables_close(&recorder->tables);
+		ky_probes_close(recorder->probes, PROBES);
 		ky_own_sampler_close(&recorder->sampler);
 		ky_own_switches_close(&recorder->switches);
 	}
@@ -473,7 +512,7 @@ int kymo_recorder_reopen(void)
 		return err;
 	ky_stream_forget(&recorder->stream);
 	ky_lookout_reopen(&recorder->lookout);
-	ky_unwind_tables_close(&recorder->tables);
+	ky_probes_close(recorder->probes, PROBES);
 	recorder->probed = NULL;
 	ky_own_sampler_forget(&recorder->sampler);
 	ky_own_switches_forget(&recorder->switches);

@@ -3,7 +3,6 @@
 
 #include <base/alloc.h>
 #include <errno.h>
-#include <unistd.h>
 
 static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 {
@@ -45,50 +44,6 @@ static bool wants_flight(const struct ky_run_drain *run)
 							  run->wish.mode == KY_RING_MODE_FLIGHT;
 }
 
-/* ---- resources ---- */
-
-/* By pwrite(): it makes pages that are not there, and says so when it cannot. */
-static bool put_resource(void *ctx, uint64_t offset, const void *bytes, size_t count)
-{
-	const struct ky_run_drain *run = ctx;
-	uint64_t at = run->view.resource_offset;
-
-	return at != 0 && offset + count <= KY_RESOURCE_AREA_BYTES &&
-	       pwrite(run->fd, bytes, count, (off_t)(at + offset)) == (ssize_t)count;
-}
-
-/* Says in the header that the area's head exists. */
-static bool announce_resources(const struct ky_run_drain *run)
-{
-	const uint32_t ready = 1;
-	off_t at = (off_t)offsetof(struct ky_ring_header, resource_ready);
-
-	return pwrite(run->fd, &ready, sizeof(ready), at) == (ssize_t)sizeof(ready);
-}
-
-static void open_resources(struct ky_run_drain *run)
-{
-	const uint8_t *area = ky_ring_view_resources(&run->view);
-	struct ky_resource_about about = {.hand = 0};
-
-	run->resources.put = put_resource;
-	run->resources.put_ctx = run;
-	if (area != NULL) /* somebody has looked before us */
-		ky_ring_view_resource_about(area, &about);
-	ky_resource_begin(&run->resources, about.hand);
-}
-
-static void look_at_resources(struct ky_run_drain *run, uint64_t now_ns)
-{
-	uint64_t started_ns = run->options->resource_ms * UINT64_C(1000000);
-	uint32_t looks = run->resources.looks;
-
-	(void)ky_resource_step(&run->resources, &run->proc,
-			       ky_resource_interval(run->wish.resource_ms, started_ns), now_ns);
-	if (looks == 0 && run->resources.looks != 0 && !run->resources.is_broken)
-		run->resources.is_broken = !announce_resources(run);
-}
-
 int ky_run_drain_open(struct ky_run_drain *run)
 {
 	int err = ky_ring_names_open(&run->names, run->image, run->image_bytes);
@@ -100,7 +55,6 @@ int ky_run_drain_open(struct ky_run_drain *run)
 	ky_proc_look_open(&run->proc, NULL, NULL, run->view.header->pid,
 			  run->view.header->pid_namespace);
 	run->is_looking = true;
-	open_resources(run);
 	(void)ky_ring_view_settings(&run->view, &run->wish);
 	run->is_flight = wants_flight(run);
 	return open_drain(run, run->is_flight, &run->drain);
@@ -179,7 +133,6 @@ int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns)
 	int err;
 
 	(void)ky_ring_view_settings(&run->view, &run->wish);
-	look_at_resources(run, now_ns);
 	if (wants_flight(run) == run->is_flight)
 		return 0;
 	err = run->is_flight ? land(run) : take_off(run, now_ns);

@@ -14,7 +14,6 @@
 #include <agent/run_output.h>
 #include <drain/cut.h>
 #include <ring/ring_view.h>
-#include <probe/resource_source.h>
 #include <proc/proc_look.h>
 #include <symbol/ring_names.h>
 
@@ -38,7 +37,6 @@ struct ky_run_drain {
 	struct ky_cut_report *report; /* of the cut that its flight ended with */
 	struct ky_proc_look proc;     /* the process, for what the kernel counts */
 	bool is_looking;              /* it is open */
-	struct ky_resource_source resources;
 };
 
 /* Those up to `output` are the caller's, the others zero. Returns 0; what ky_drain_open(),
@@ -48,8 +46,8 @@ void ky_run_drain_close(struct ky_run_drain *run);
 /* After a fault in the middle of a step: nothing of it is touched again. */
 void ky_run_drain_abandon(struct ky_run_drain *run);
 
-/* Looks at the settings, and at the process's resources when that is due. Returns 1 when the mode
- * is another one now; 0; an error: then it stays as it was, until the next look. */
+/* Reads the settings. Returns 1 when the mode is another one now; 0; an error: then it stays as it
+ * was, until the next call. */
 int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns);
 
 /* A step of the stream. Returns what ky_drain_step() returns. */

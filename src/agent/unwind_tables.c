@@ -92,6 +92,21 @@ void ky_unwind_tables_close(struct ky_unwind_tables *tables)
 	*tables = (struct ky_unwind_tables){0};
 }
 
+static uint64_t step_probe(void *self, const struct ky_probe_moment *moment)
+{
+	return ky_unwind_tables_step(self, moment->now_ns);
+}
+
+static void close_probe(void *self)
+{
+	ky_unwind_tables_close(self);
+}
+
+struct ky_probe ky_unwind_tables_probe(struct ky_unwind_tables *tables)
+{
+	return (struct ky_probe){.self = tables, .step = step_probe, .close = close_probe};
+}
+
 void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity)
 {
 	int count;

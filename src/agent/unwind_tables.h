@@ -9,6 +9,7 @@
 #ifndef KY_AGENT_UNWIND_TABLES_H
 #define KY_AGENT_UNWIND_TABLES_H
 
+#include <agent/probes.h>
 #include <agent/ring_access.h>
 #include <unwind/unwind_keeper.h>
 #include <wire/ring_image.h>
@@ -38,6 +39,9 @@ void ky_unwind_tables_init(struct ky_unwind_tables *tables, int fd,
  * UINT64_MAX: not before more is wanted. */
 uint64_t ky_unwind_tables_step(struct ky_unwind_tables *tables, uint64_t now_ns);
 void ky_unwind_tables_close(struct ky_unwind_tables *tables);
+
+/* The same as a probe. */
+struct ky_probe ky_unwind_tables_probe(struct ky_unwind_tables *tables);
 
 /* "14 modules, 93120 rows" for the trace, or why there are none. */
 void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <session/run_ring.h>
 
-#include <agent/probe_modules.h>
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
@@ -24,8 +23,6 @@
 #define LOOK_NS (100 * MS_NS) /* at what has been written since the last step */
 /* An empty ring takes as much in this time as the rest of one that is filling does in the other. */
 #define LOOK_EMPTY_NS (150 * MS_NS)
-#define MODULES_FIRST_NS (250 * MS_NS)
-#define MODULES_NS (1000 * MS_NS)
 #define SOURCE "tokio preload"
 
 static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
@@ -37,7 +34,7 @@ void ky_run_ring_close(struct ky_run_ring *ring)
 {
 	ky_run_sampler_remove(ring->owner->sampler, &ring->sampled);
 	ky_run_trigger_close(ring->trigger);
-	ky_table_thread_remove(ring->owner->tables, ring->tables);
+	ky_probes_close(ring->probes, KY_RUN_PROBES);
 	ky_run_drain_close(&ring->drain);
 	ky_run_output_close(&ring->output);
 	if (ring->image != NULL)
@@ -111,6 +108,43 @@ static void start_trigger(struct ky_run_ring *ring)
 			   kymo_error_text(err));
 }
 
+/* The session's thread steps the tables. */
+static void describe_tables(void *self, struct ky_drain *drain)
+{
+	const struct ky_run_ring *ring = self;
+	char text[200];
+
+	ky_table_thread_text(ring->owner->tables, ring->tables, text, sizeof(text));
+	(void)ky_drain_metadata(drain, "unwind.tables", text);
+}
+
+static void close_tables(void *self)
+{
+	const struct ky_run_ring *ring = self;
+
+	ky_table_thread_remove(ring->owner->tables, ring->tables);
+}
+
+static void start_probes(struct ky_run_ring *ring)
+{
+	struct ky_probe_resources *resources = &ring->resources;
+	const struct ky_ring_view *view = &ring->drain.view;
+
+	resources->area = (struct ky_ring_area){
+		.access = {.fd = ring->fd},
+		.offset = view->resource_offset,
+		.bytes = view->resource_offset != 0 ? KY_RESOURCE_AREA_BYTES : 0};
+	resources->process = &ring->drain.proc;
+	resources->interval_ns = ring->owner->options.agent.resource_ms * MS_NS;
+	resources->flight_interval_ns = resources->interval_ns;
+	ring->probes[KY_RUN_RESOURCES] = ky_probe_resources_open(resources, view);
+	if (!ring->is_foreign)
+		ring->probes[KY_RUN_MODULES] = ky_probe_modules_open(&ring->modules, ring->pid,
+								     ring->pace.found_ns);
+	ring->probes[KY_RUN_TABLES] = (struct ky_probe){
+		.self = ring, .describe = describe_tables, .close = close_tables};
+}
+
 /* The ring is a file that others can truncate while it is mapped. A fault inside it must end that
  * ring's recording, not this process: CMD's exit status depends on us. */
 static int guard(const struct ky_run_ring *ring, int (*work)(void *ctx), void *ctx)
@@ -127,9 +161,11 @@ static int start(void *ctx)
 	struct ky_run_ring *ring = ctx;
 	int err = start_drain(ring);
 
-	if (err >= 0)
-		start_trigger(ring);
-	return err;
+	if (err < 0)
+		return err;
+	start_probes(ring);
+	start_trigger(ring);
+	return 0;
 }
 
 /* A process that calls exec keeps its number and its start time, and loses its threads: a later
@@ -167,7 +203,6 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 	ring->inode = st->st_ino;
 	ring->image_bytes = (size_t)st->st_size;
 	ky_drain_pace_begin(&ring->pace, ky_now_ns(CLOCK_MONOTONIC));
-	ring->modules_ns = ring->pace.found_ns + MODULES_FIRST_NS;
 	snprintf(ring->file_name, sizeof(ring->file_name), "%s", name);
 	identify(ring, header);
 	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -251,7 +286,6 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
 	bool is_abnormal = !is_still_running && tell_end(ring);
-	char tables[200];
 	uint32_t gates = 0;
 	int err;
 
@@ -264,8 +298,7 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	if (ring->trigger != NULL)
 		ky_run_trigger_finish(ring->trigger, !is_still_running);
-	ky_table_thread_text(rings->tables, ring->tables, tables, sizeof(tables));
-	(void)ky_drain_metadata(ring->drain.drain, "unwind.tables", tables);
+	ky_probes_describe(ring->probes, KY_RUN_PROBES, ring->drain.drain);
 	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
 	if (err < 0 && !ring->drain.is_ring_needed)
 		ky_run_rings_trouble(rings, ring->file_name, err);
@@ -348,11 +381,6 @@ static void step_ring(struct ky_run_ring *ring, uint64_t now_ns)
 	int err;
 
 	ky_drain_pace_step(&ring->pace, &ring->drain.view, now_ns, longest_ns(ring));
-	/* A flight reads the ring at its end, which names the modules itself. */
-	if (!ring->is_foreign && !ring->drain.is_flight && now_ns >= ring->modules_ns) {
-		ky_probe_modules_look(ring->pid, ring->drain.drain);
-		ring->modules_ns = now_ns + MODULES_NS;
-	}
 	err = drain_ring(ring, now_ns);
 	if (err < 0)
 		ky_run_rings_trouble(ring->owner, ring->file_name, err);
@@ -381,6 +409,12 @@ static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
 		return KY_RUN_SCAN_IDLE_NS;
 	}
 	follow_mode(ring, now_ns);
+	/* What they read is due with the ring's own steps, without a wake-up of its own. */
+	(void)ky_probes_step(
+		ring->probes, KY_RUN_PROBES,
+		&(const struct ky_probe_moment){.now_ns = now_ns,
+						.resource_ms = ring->drain.wish.resource_ms,
+						.stream = stream_of(ring)});
 	rest_ns = drain_when_due(ring, now_ns);
 	if (ring->trigger == NULL)
 		return rest_ns;

@@ -7,6 +7,8 @@
 #ifndef KY_SESSION_RUN_RING_H
 #define KY_SESSION_RUN_RING_H
 
+#include <agent/probe_modules.h>
+#include <agent/probe_resources.h>
 #include <agent/run_drain.h>
 #include <agent/run_output.h>
 #include <agent/run_sampler.h>
@@ -24,6 +26,13 @@
 #include <wire/ring_image.h>
 
 #define KY_RUN_RINGS_MAX 256u
+
+enum {
+	KY_RUN_RESOURCES,
+	KY_RUN_MODULES,
+	KY_RUN_TABLES,
+	KY_RUN_PROBES
+};
 
 /* One ring, and what is done for its process. */
 struct ky_run_ring {
@@ -43,11 +52,13 @@ struct ky_run_ring {
 	char run_name[64];
 	struct ky_run_output output;
 	struct ky_run_drain drain;
-	uint64_t modules_ns; /* next look at the process's mappings */
 	struct ky_drain_pace pace;
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
 	struct ky_thread_tables *tables;
+	struct ky_probe_resources resources;
+	struct ky_probe_modules modules;
+	struct ky_probe probes[KY_RUN_PROBES];
 	struct ky_ring_progress progress;
 	struct ky_run_populate populate;
 	struct ky_run_sampled sampled;

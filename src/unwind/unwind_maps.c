@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <unwind/unwind_maps.h>
 
-#define MAPS_BYTES_MAX ((size_t)4 << 20)
+#define MAPS_BYTES_MAX ((size_t)16 << 20) /* of 65,530 mappings, the kernel's default */
 #define PATH_BYTES_MAX 2048u
 
 char *ky_unwind_maps_read(uint32_t pid, int *err)

@@ -320,7 +320,7 @@ static void drop_descriptor(struct ky_ring *ring)
 		close(ring->fd);
 }
 
-static uint64_t resources_at(const struct ky_ring *ring)
+uint64_t ky_ring_resources_at(const struct ky_ring *ring)
 {
 	return ring->slots_end + ring->sample_bytes + ring->place_bytes + ring->alloc_bytes;
 }
@@ -346,7 +346,7 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->alloc_offset = ring->alloc_bytes ? allocs_at(ring) : 0;
 	header->alloc_bytes = ring->alloc_bytes;
 	header->place_bytes = ring->place_bytes;
-	header->resource_offset = ring->resource_bytes ? resources_at(ring) : 0;
+	header->resource_offset = ring->resource_bytes ? ky_ring_resources_at(ring) : 0;
 	header->resource_bytes = ring->resource_bytes;
 	header->slot_count = ring->slot_count;
 	header->slot_bytes = KY_SLOT_BYTES;
@@ -521,37 +521,6 @@ bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring
 	out->head = &head->classes[which];
 	out->slots = area + offset;
 	out->slot_count = count;
-	return true;
-}
-
-static bool populate_resources(struct ky_ring *ring, uint64_t bytes)
-{
-	uint8_t *area = ring->base + resources_at(ring);
-
-	for (; ring->resource_made < bytes; ring->resource_made += KYMO_ARCH_PAGE_BYTES) {
-		if (!touch(area + ring->resource_made))
-			return false;
-		memset(area + ring->resource_made, 0, sizeof(uint64_t));
-	}
-	return true;
-}
-
-bool ky_ring_put_resource(struct ky_ring *ring, uint64_t offset, const void *bytes, size_t count)
-{
-	uint8_t *to = ring->base + resources_at(ring) + offset;
-	const uint8_t *from = bytes;
-
-	if (offset > ring->resource_bytes || count > ring->resource_bytes - offset ||
-	    !populate_resources(ring, offset + count))
-		return false;
-	for (; count >= sizeof(uint64_t); count -= sizeof(uint64_t)) {
-		uint64_t word;
-
-		memcpy(&word, from, sizeof(word));
-		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
-		from += sizeof(word);
-		to += sizeof(word);
-	}
 	return true;
 }
 

@@ -51,7 +51,6 @@ struct ky_ring {
 	uint64_t sample_bytes;   /* 0: there is none */
 	uint64_t place_bytes;    /* of the place table behind it; 0: there is none */
 	uint64_t resource_bytes; /* of the resource area behind that; 0: there is none */
-	uint64_t resource_made;  /* bytes of it whose pages exist by our doing */
 	uint32_t place_state;    /* atomic; enum ky_place_state */
 	struct ky_sample_ring place_samples;
 	uint64_t alloc_bytes; /* of the table of allocations behind that; 0: there is none */
@@ -110,10 +109,8 @@ uint8_t *ky_ring_places(struct ky_ring *ring);
  * before it is there, by the one thread that makes it. */
 uint8_t *ky_ring_allocs(struct ky_ring *ring, void (*begin)(void));
 
-/* Copies bytes into the resource area, whose pages exist from then on; a multiple of 8, each word
- * one store (release), so that none goes before an earlier one. False: there is no area, or no
- * memory for it. One thread at a time. */
-bool ky_ring_put_resource(struct ky_ring *ring, uint64_t offset, const void *bytes, size_t count);
+/* Where its resource area begins, if it has one. */
+uint64_t ky_ring_resources_at(const struct ky_ring *ring);
 
 /* Makes the page of this word exist; overwrites it. False: no memory. Signals safe. */
 bool ky_ring_touch(void *word);

@@ -127,10 +127,23 @@ static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
 	free(seen);
 }
 
+static void modules__are_read_in_a_stream_alone(void **state)
+{
+	struct ky_probe_modules modules;
+	struct ky_probe probe = ky_probe_modules_open(&modules, 1, 1000);
+	const struct ky_probe_moment early = {.now_ns = 2000, .stream = (void *)&modules},
+				     flight = {.now_ns = UINT64_C(5000000000)};
+
+	(void)state;
+	assert_int_equal(probe.step(probe.self, &early), 250001000);
+	assert_true(probe.step(probe.self, &flight) == UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules__are_files_with_code),
+		cmocka_unit_test(modules__are_read_in_a_stream_alone),
 		cmocka_unit_test(modules__stop_at_the_capacity),
 		cmocka_unit_test(modules__damaged_lines_are_passed_over),
 		cmocka_unit_test(modules__a_fixed_program_lies_where_it_is_linked_to),

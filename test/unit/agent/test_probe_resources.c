@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The linked library looks at its own process: in a stream, and in flight mode for a dump. */
+/* Step by step into a file, and by the linked library: in a stream, in flight mode for a dump. */
 #include "../../lib/cmocka_all.h"
 #include "../../lib/temp_tree.h"
 
+#include <agent/probe_resources.h>
 #include <ftw.h>
 #include <kymo/dump.h>
 #include <kymo/emit.h>
@@ -12,14 +13,123 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define AREA_OFFSET 65536u
+#define FILE_BYTES (AREA_OFFSET + KY_RESOURCE_AREA_BYTES)
+#define SECOND KY_RESOURCE_INTERVAL_NS
+#define START (100 * SECOND)
 
 static char directory[64];
 static uint32_t looks;
 static uint64_t max_rss;
 static uint8_t image[1 << 20];
+
+static struct ky_probe_resources resources;
+static bool is_unreadable;
+
+static bool may_read(void)
+{
+	return !is_unreadable;
+}
+
+static bool touch_none(void *word)
+{
+	(void)word;
+	return false;
+}
+
+static uint64_t step(struct ky_probe probe, uint64_t at_ns, uint32_t wish_ms)
+{
+	/* Any stream. */
+	return probe.step(probe.self,
+			  &(const struct ky_probe_moment){at_ns, wish_ms, (void *)&resources});
+}
+
+static int make_file(uint8_t **mapped)
+{
+	int fd = memfd_create("probe-resources", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, FILE_BYTES), 0);
+	*mapped = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(*mapped, MAP_FAILED);
+	memset(&resources, 0, sizeof(resources));
+	resources.area = (struct ky_ring_area){
+		.access.fd = fd, .offset = AREA_OFFSET, .bytes = KY_RESOURCE_AREA_BYTES};
+	resources.interval_ns = SECOND;
+	resources.flight_interval_ns = 10 * SECOND;
+	resources.may_read = may_read;
+	return fd;
+}
+
+static void probe__goes_on_where_rows_end(void **state)
+{
+	struct ky_ring_view view = {.resource_offset = AREA_OFFSET};
+	struct ky_resource_about about, later;
+	struct ky_probe probe;
+	uint8_t *mapped;
+	int fd = make_file(&mapped);
+
+	(void)state;
+	view.image = mapped;
+	view.header = (const struct ky_ring_header *)(const void *)mapped;
+	probe = ky_probe_resources_open(&resources, &view);
+	assert_null(ky_ring_view_resources(&view));
+	assert_int_equal(step(probe, START, 0), START + SECOND);
+	assert_non_null(ky_ring_view_resources(&view));
+	ky_ring_view_resource_about(mapped + AREA_OFFSET, &about);
+	assert_true(about.hand > 0);
+	assert_int_equal(about.interval_ns, SECOND);
+	probe = ky_probe_resources_open(&resources, &view);
+	assert_int_equal(step(probe, START + SECOND, 5000), START + 6 * SECOND);
+	ky_ring_view_resource_about(mapped + AREA_OFFSET, &later);
+	assert_true(later.hand > about.hand);
+	assert_int_equal(later.interval_ns, 5 * SECOND);
+	munmap(mapped, FILE_BYTES);
+	close(fd);
+}
+
+static void probe__reads_only_when_due_and_allowed(void **state)
+{
+	const struct ky_probe_moment flight = {START, 0, NULL};
+	struct ky_probe probe;
+	uint8_t *mapped;
+	int fd = make_file(&mapped);
+
+	(void)state;
+	probe = ky_probe_resources_open(&resources, NULL);
+	is_unreadable = true;
+	assert_true(step(probe, START, 0) == UINT64_MAX);
+	is_unreadable = false;
+	assert_true(step(probe, START, KY_SETTING_OFF) == UINT64_MAX);
+	assert_int_equal(resources.source.looks, 0);
+	assert_int_equal(probe.step(&resources, &flight), START + 10 * SECOND);
+	assert_int_equal(step(probe, START + 1, 20000), START + 10 * SECOND);
+	assert_int_equal(resources.source.looks, 1);
+	munmap(mapped, FILE_BYTES);
+	close(fd);
+}
+
+/* The thread of the library would not rest until a moment that has passed. */
+static void probe__without_memory_is_never_due_again(void **state)
+{
+	struct ky_probe probe;
+	uint8_t *mapped;
+	int fd = make_file(&mapped);
+
+	(void)state;
+	resources.area.access = (struct ky_ring_access){.base = mapped, .touch = touch_none};
+	probe = ky_probe_resources_open(&resources, NULL);
+	for (uint64_t at_ns = START; at_ns < START + 5 * SECOND; at_ns += SECOND)
+		assert_true(step(probe, at_ns, 0) == UINT64_MAX);
+	assert_int_equal(resources.source.looks, 1);
+	munmap(mapped, FILE_BYTES);
+	close(fd);
+}
 
 static int make_directory(void **state)
 {
@@ -155,6 +265,9 @@ int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, make_directory, remove_directory)
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(probe__goes_on_where_rows_end),
+		cmocka_unit_test(probe__reads_only_when_due_and_allowed),
+		cmocka_unit_test(probe__without_memory_is_never_due_again),
 		CASE(stream__tells_what_the_process_uses),
 		CASE(flight__has_looks_in_its_dump),
 		CASE(none__where_nobody_wants_any),
