@@ -13,7 +13,7 @@ static uint32_t wait_answer(struct kymo_attach_block *block, uint32_t known)
 	const struct timespec pause = {(time_t)block->pause[0], (long)block->pause[1]};
 	uint32_t answer = known;
 
-	for (uint32_t i = 0; i < block->looks_max && answer == known; i++) {
+	for (uint32_t i = 0; i < block->reads_max && answer == known; i++) {
 		answer = __atomic_load_n(&block->answer, __ATOMIC_ACQUIRE);
 		if (answer == known)
 			nanosleep(&pause, NULL);

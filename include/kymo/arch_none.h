@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* arch_none.h - a processor whose counter we do not know: the recorder falls back to the vDSO
+/* arch_none.h - an architecture without a known counter: the recorder falls back to the vDSO
  * clock. */
 #ifndef KYMO_ARCH_NONE_H
 #define KYMO_ARCH_NONE_H

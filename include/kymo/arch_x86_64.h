@@ -14,8 +14,8 @@
 #define KYMO_ARCH_CLOCKSOURCE "tsc"
 #define KYMO_ARCH_TRAPPED_NS 100
 
-/* Inline assembly rather than the builtin: it hands us the two halves apart, and the high half
- * alone tells whether the stamp still fits the sub-buffer (two instructions less per event). The
+/* Inline assembly rather than the builtin: it gives the two halves separately, and the high half
+ * alone shows whether the stamp still fits the sub-buffer (two instructions less per event). The
  * halves are taken as 64 bits because rdtsc clears the upper ones, which a compiler would do again.
  */
 static inline uint64_t kymo_arch_ticks(uint32_t *high)

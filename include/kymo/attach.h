@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* attach.h - what `kymo attach` and the library that it loads into a process agree on.
+/* attach.h - the protocol between `kymo attach` and the library that it loads into a process.
  *
  * `kymo attach` puts one block into memory of the process, and a thread of its own making there
  * loads the library and calls kymo_attach(block). That thread blocks all signals and ends when the
@@ -7,7 +7,7 @@
  *
  * Invariants:  nothing of the program is changed before `answer` says KYMO_ATTACH_GO: a `kymo
  *              attach` that was killed leaves a library that does nothing. After that the action is
- *              carried out whether anybody is there to hear of it or not.
+ *              carried out whether `kymo attach` still runs or not.
  *
  * An application has no use for this header.
  */
@@ -49,17 +49,17 @@ struct kymo_attach_block {
 	uint64_t functions[8];
 	uint64_t thread;
 	uint64_t message;     /* address of the loader's sentence */
-	uint64_t pause[2];    /* seconds, nanoseconds between two looks at `answer` */
+	uint64_t pause[2];    /* seconds, nanoseconds between two readings of `answer` */
 	uint32_t is_back;     /* the borrowed thread is on its way back */
 	int32_t create_error; /* errno of the thread that could not be made */
-	uint32_t looks_max;   /* at `answer` */
+	uint32_t reads_max;   /* of `answer` */
 	uint32_t version;     /* KYMO_ATTACH_VERSION */
 	/* Between the library and `kymo attach`. Words: one writer each, release and acquire. */
 	uint32_t state;        /* enum kymo_attach_state */
 	uint32_t answer;       /* enum kymo_attach_answer */
 	int32_t result;        /* 0, -errno, KYMO_E_* */
 	uint32_t action;       /* enum kymo_attach_action */
-	uint32_t is_streaming; /* 1: somebody drains it; 0: flight */
+	uint32_t is_streaming; /* 1: a recorder process drains it; 0: flight */
 	uint32_t gates;        /* 0: default */
 	uint64_t ring_bytes;   /* 0: default */
 	uint64_t session;      /* of the ring's header */

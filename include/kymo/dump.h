@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* dump.h - a trace out of the ring at the right moment: by a call, or by a rule that watches.
+/* dump.h - a trace made from the ring: by a call, or by a rule that fires.
  *
- * The ring always holds the last while. A dump copies it, writes a trace, and goes on recording;
- * no thread of the program waits for it unless it asks to. Dumps are made one after another by the
- * library's thread; up to 32 may be waiting.
+ * The ring always holds the latest events. A dump copies the ring and writes a trace, while the
+ * recording continues; no thread of the program waits for it unless it asks to. The library's
+ * thread makes dumps one after another; up to 32 may be waiting.
  * Threads: any, unless stated.      Signals: unsafe.
  */
 #ifndef KYMO_DUMP_H
@@ -17,9 +17,9 @@ extern "C" {
 
 enum kymo_dump_flags {
 	KYMO_DUMP_WAIT = 1u << 0, /* return when it is done */
-	/* Record no more once the range is over: every gate is shut, sampling and looks at
+	/* Record no more once the range is over: every gate closes, sampling and readings of
 	 * resources end, so that the ring keeps what it holds. kymo_recorder_gates() that
-	 * opens one, or `kymo set PID recording=on`, goes on. */
+	 * opens one, or `kymo set PID recording=on`, resumes. */
 	KYMO_DUMP_STOP = 1u << 1
 };
 
@@ -52,14 +52,14 @@ struct kymo_dump_options {
 	size_t metadata_count;
 	uint64_t last_ns; /* not 0: from so long before the call */
 	/* CLOCK_MONOTONIC; 0: from the oldest, to the newest. What lies ahead is waited for, at
-	 * most an hour; a range that begins behind the moment of the dump is -EINVAL. */
+	 * most an hour; a range that begins after the moment of the dump is -EINVAL. */
 	uint64_t from_ns, to_ns;
 	uint64_t after_ns; /* and so much more after the call; at most an hour */
 	/* A name that ends in .trc, .trc.zst or .trc.gz is the file's; what stood there becomes
 	 * NAME.old. Any other is a directory, but one like .trc.xz that is none yet is -EINVAL in
 	 * err. NULL: dump_directory of the recorder's options. In a directory the name is
-	 * SERVICE/dump-UTC-PID-REASON.trc, with the recorder's compression behind it. A file
-	 * appears when it is whole, under its name, or not at all. */
+	 * SERVICE/dump-UTC-PID-REASON.trc, with the recorder's compression appended. A file
+	 * appears complete, under its name, or not at all. */
 	const char *path;
 	kymo_write_fn write; /* not NULL: the bytes go here instead of to a file */
 	void *write_ctx;
@@ -88,12 +88,12 @@ struct kymo_dump_options {
 KYMO_API int kymo_recorder_dump(const struct kymo_dump_options *options,
 				struct kymo_dump_result *result);
 
-/* Adds rules that make a dump by themselves, "poll>100ms; rss>512M for 60s": for the syntax see
+/* Adds rules that make a dump when they fire, "poll>100ms; rss>512M for 60s": for the syntax see
  * kymo-run(1). They join those of the options and of KYMO_TRIGGERS; at most 32 in all. Firings
  * before this call do not count against the budget after it.
  *
- * Returns  0; -EINVAL and a sentence in errbuf (may be NULL) that quotes what it stumbled over: no
- *          rule is added then; KYMO_E_CLOSED; KYMO_E_UNSUPPORTED as above. A rule that can never
+ * Returns  0; -EINVAL and a sentence in errbuf (may be NULL) that quotes what it does not accept:
+ *          no rule is added then; KYMO_E_CLOSED; KYMO_E_UNSUPPORTED as above. A rule that can never
  *          fire here (no cgroup to read, ..) is left out: -ENOTSUP in the status' last_error.
  * Since    0.1
  */

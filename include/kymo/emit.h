@@ -36,9 +36,9 @@ enum kymo_gate {
 	KYMO_GATE_CUSTOM = 1u << 8,      /* events of the application's own */
 	KYMO_GATE_SPAN = 1u << 9,        /* spans (span.h) */
 	KYMO_GATE_PLACE = 1u << 10,      /* where tasks wait (place.h) */
-	KYMO_GATE_OFF_CPU = 1u << 11,    /* off a processor inside a poll: off_cpu.h, switches */
+	KYMO_GATE_OFF_CPU = 1u << 11,    /* off CPU inside a poll: off_cpu.h, switches */
 	KYMO_GATE_ALLOC = 1u << 12,      /* allocations (alloc.h); off by default */
-	/* Stacks with the events of the two; shut, these are told without. */
+	/* Stacks of the events of the two; closed, these have none. */
 	KYMO_GATE_OFF_CPU_STACK = 1u << 13,
 	KYMO_GATE_ALLOC_STACK = 1u << 14
 };
@@ -86,7 +86,7 @@ enum kymo_record {
 
 enum kymo_poll_end_flags {
 	KYMO_POLL_READY = 1u << 0, /* the task completed: this is its end */
-	/* woken inside its own poll by a wake nobody recorded (derived) */
+	/* woken inside its own poll by a wake that was not recorded (derived) */
 	KYMO_POLL_SELF_WAKE = 1u << 1,
 	KYMO_POLL_CANCELLED = 1u << 2 /* ended by abort or shutdown */
 };
@@ -121,11 +121,11 @@ static inline uint64_t kymo_task_word(uint64_t task, uint32_t name)
 	return (task << KYMO_NAME_BITS) | (name & 0xffffffu);
 }
 
-/* The hot part of a sub-buffer, at offset 0 of its 8 KiB slot in the ring file. Shared memory: the
+/* The hot part of a sub-buffer, at offset 0 of its 8 KiB in the ring file. Shared memory: the
  * host writes it and never uses anything read back from it. ring_image.h describes the same bytes
  * to readers; a static assertion in src/record/emit ties the two. */
 struct kymo_sub_buffer_hot {
-	/* low 32 bits of the address behind the last record: & 8191 = offset */
+	/* low 32 bits of the address after the last record: & 8191 = offset */
 	uint32_t published;
 	uint32_t state; /* bit 0: a record is being written; bits 8..15: open polls */
 	uint64_t reserved;
@@ -140,11 +140,11 @@ struct kymo_place_set;
 /* What a thread needs to emit: one private cache line that a forked child reads as zeros. */
 struct kymo_thread {
 	uint32_t flags; /* bit 0: inside an event; bits 8..15: open polls */
-	/* bits 32..63 of the tick counter that the sub-buffer's stamps stand on */
+	/* bits 32..63 of the tick counter, common to the sub-buffer's stamps */
 	uint32_t epoch;
 	uint64_t *cursor; /* next free word */
 	/* first word at which the largest fast record no longer fits; 0 sends every event to the
-	 * slow path (nobody yet, forked child, clock from the OS) */
+	 * slow path (no thread state yet, forked child, clock from the OS) */
 	uint64_t *limit;
 	struct kymo_sub_buffer_hot *sub;
 	uint64_t record_count;

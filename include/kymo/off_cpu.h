@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* off_cpu.h - a blocking call inside a poll, told when it has returned: how long, why, who made it.
+/* off_cpu.h - a blocking call inside a poll, recorded when it returns: duration, reason, stack.
  *
- * For adapters that stand between a program and its C library:
+ * For adapters that interpose functions of the C library:
  *
  *   begin = counter;  the call;  spent = counter - begin
  *   spent < kymo_off_cpu_ticks_min(), kept from call to call: no more to do. A short call costs two
- *       looks at the counter
+ *       readings of the counter
  *   else kymo_off_cpu_tell()
  *
- * Rule:     intervals from KYMO_OFF_CPU_NS_MIN on are told with their stack. Each thread has a
+ * Rule:     intervals from KYMO_OFF_CPU_NS_MIN on are recorded with their stack. Each thread has a
  *           budget of KYMO_OFF_CPU_BUDGET_HZ a second, KYMO_OFF_CPU_BUDGET_MAX at once; beyond it
- *           one of length d is told with probability min(1, d / KYMO_OFF_CPU_SURE_NS) and says what
- *           it stands for. So a thread that only ever blocks tells at most some 200 a second.
+ *           one of length d is recorded with probability min(1, d / KYMO_OFF_CPU_SURE_NS) and its
+ *           weight. So a thread that only ever blocks records at most some 200 a second.
  * Threads   any.      Signals  safe.      Since 0.1
  */
 #ifndef KYMO_OFF_CPU_H
@@ -43,19 +43,19 @@ struct kymo_off_cpu {
 	uint64_t begin_ticks, end_ticks; /* as records are stamped */
 	uint32_t reason;                 /* enum kymo_off_cpu_reason */
 	int32_t syscall;                 /* number; -1: several, or not known */
-	int32_t descriptor;              /* that it may have waited for; -1: none. One that does not
-					  * block made nobody wait: nothing is told */
-	struct kymo_stack_start from;    /* KYMO_STACK_HERE() of whoever made the call */
+	int32_t descriptor;              /* that it may have waited for; -1: none. For one that does
+					  * not block nothing is recorded */
+	struct kymo_stack_start from;    /* KYMO_STACK_HERE() of the caller */
 	uintptr_t own_low, own_high;     /* code of the adapter: left out at the leaf's end */
 };
 
-/* Ticks of the shortest interval worth telling, in this process's recording; UINT64_MAX: nothing is
+/* Ticks of the shortest interval to record, in this process's recording; UINT64_MAX: nothing is
  * recorded. Another recording may have another clock.
  */
 KYMO_API uint64_t kymo_off_cpu_ticks_min(void);
 
-/* True: it was told, or is represented by those that are. False: there is no room for stacks: tell
- * it in another way.
+/* True: it was recorded, or others that were stand for it. False: there is no room for stacks:
+ * record it in another way.
  * Cost     some 30 ns a frame; the first time in a process some hundred system calls.
  */
 KYMO_API bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait);

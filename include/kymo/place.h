@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* place.h - where a task waits: the stack of whoever keeps its waker, kept with the task.
+/* place.h - await points: the stack of the future that keeps a task's waker, kept with the task.
  *
  * For adapters. When a waker of the task that is being polled is cloned, the whole chain of awaits
  * is on the stack:
  *
- *   kymo_place_choose()   is this poll's place to be taken? The answer holds for the poll
+ *   kymo_place_choose()   is the await point of this poll recorded? Holds for the poll
  *   kymo_stack_capture()  (stack.h) up to the poll
- *   kymo_place_take()     holds it; a leaf that goes on in the same poll was no wait
+ *   kymo_place_take()     holds it; a leaf that continues in the same poll did not wait
  *   kymo_place_tell()     before kymo_poll_end(): what is still held is where the task waits
- *   kymo_place_polled()   after each kymo_poll_end(): how long it then waited decides the next time
+ *   kymo_place_polled()   after each kymo_poll_end(): its wait then decides about the next poll
  *   kymo_place_end()      the task is over
  *
- * The last place of every live task lies in a table of fixed size in the ring file, readable from
- * outside at any moment, also when the process hangs or is gone. It takes no memory before the
- * first place is put.
+ * The last await point of every live task is in a table of fixed size in the ring file. Another
+ * process can read it at any moment, also when the process hangs or has ended. It takes no memory
+ * before the first entry.
  *
  * Rule:     a poll is taken when its task had not been polled for 10 ms; when it is the task's
  *           first one, or this thread has taken few lately, and the thread's budget allows (500 a
@@ -52,8 +52,8 @@ struct kymo_place_set {
 };
 
 /* Tasks with numbers near each other have their sets on one page: a service polls some hundreds of
- * them in turn, and a page of its own for each is a miss of the processor's address cache at every
- * clone. No two share a set unless 2,048 numbers lie between them, for different processors poll
+ * them in turn, and a page of its own for each is a TLB miss at every
+ * clone. No two share a set unless 2,048 numbers lie between them, because different CPUs poll
  * them. Any 16,384 in a row fill the table once; each such row is turned against the one before, so
  * that tasks that live long do not meet in few sets, whatever lies between their numbers. */
 static inline uint32_t kymo_place_hash(uint64_t task)
@@ -93,12 +93,12 @@ struct kymo_place_chooser {
 	uint64_t empty_ticks; /* refilled then, and spent but for first polls; 0: not so */
 };
 
-/* Can stacks through the code at this address be walked? Somebody outside makes the tables for it
- * while, or before, this process records (stack.h); what is taken earlier is lost. */
+/* Can stacks through the code at this address be walked? The recorder process makes the tables
+ * for it before, or while, this process records (stack.h); earlier stacks are lost. */
 KYMO_API bool kymo_place_is_ready(uint64_t code);
 
-/* Shall the place of this poll of `task` be taken? When not, what the table says of the task is
- * marked as old.
+/* Is the await point of this poll of `task` recorded? When not, the task's entry is marked as
+ * old.
  *
  * Returns  n: yes, as 1 of n polls of its kind; 0: no, or nothing is recorded here.
  * Cost     3 ns; the first time in a process some hundred system calls.
@@ -116,17 +116,17 @@ struct kymo_place_held {
 	uint64_t ticks;
 	uint32_t stack;
 	bool is_truncated;
-	bool is_told; /* already: it could not have been later */
+	bool is_told; /* recorded already: it could not have been later */
 };
 
-/* What one poll has taken, the newest last. Whoever learns that a place was no wait takes it out
- * of `held` before it is told. */
+/* The stacks of one poll, the newest last. An adapter removes a stack that was no wait from
+ * `held` before kymo_place_tell(). */
 struct kymo_place_taken {
 	uint64_t task;
 	uint32_t name;   /* as in kymo_poll_begin() */
 	uint32_t one_in; /* what kymo_place_choose() answered */
 	uint32_t count;
-	bool may_have_moved; /* which of the places it waits at is not known for sure */
+	bool may_have_moved;               /* at which of them it waits is not certain */
 	const struct kymo_place_set *sets; /* of the recording that holds them */
 	struct kymo_place_held held[KYMO_PLACE_STACKS_MAX];
 };

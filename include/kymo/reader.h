@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* reader.h - open a trace, iterate its events.
  *
- * Reads TRC version 1 as kymo and dial9 write it: any number of segments as one trace, events of
- * types nobody here knows included, with all their fields. The bytes come through struct
+ * Reads TRC version 1 as kymo and dial9 write it: any number of segments as one trace, including
+ * events of unknown types, with all their fields. The bytes come through struct
  * kymo_source, already decompressed, so the library needs none of its own;
  * kymo_reader_open_memory() serves the simple case.
  *
- * Damage:   a torn tail costs what is torn, a damaged stretch what lies before the next stream
+ * Damage:   a torn tail costs what is torn, a damaged part everything before the next stream
  *           header; kymo_reader_notice() says which file, which byte, what is missing. Bytes are
  *           never trusted.
  * Memory:   bounded by the options, whatever the input says.
@@ -132,13 +132,13 @@ KYMO_API uint64_t kymo_field_frame(const struct kymo_field *field, uint32_t inde
  *
  * cursor   0 for the first element, then as this function left it
  * key      of PAIRS; may be NULL
- * Returns  1; 0 behind the last; KYMO_E_CORRUPT.
+ * Returns  1; 0 after the last; KYMO_E_CORRUPT.
  * Since    0.1
  */
 KYMO_API int kymo_field_item(struct kymo_reader *reader, const struct kymo_field *field,
 			     uint64_t *cursor, struct kymo_field *key, struct kymo_field *value);
 
-/* Sentences about damage met so far, in order; NULL behind the last. Since 0.1 */
+/* Sentences about damage met so far, in order; NULL after the last. Since 0.1 */
 KYMO_API const char *kymo_reader_notice(const struct kymo_reader *reader, uint32_t index);
 
 #ifdef __cplusplus

@@ -3,19 +3,19 @@
  *
  * Invariants:  at most one recorder is open in a process; the ring file exists from the first event
  *              on (or from open, with KYMO_RECORDER_EAGER) and is removed by close, or with
- *              KYMO_RECORDER_NO_DRAIN by whoever drains it; a process that ends without close
- *              leaves it behind. A forked child starts disarmed until it calls
+ *              KYMO_RECORDER_NO_DRAIN by the process that drains it; a process that ends without
+ *              close leaves it in memory. A forked child starts disarmed until it calls
  *              kymo_recorder_reopen().
  * Environment: read once. Where the options say nothing: KYMO_SERVICE, KYMO_RING_DIR, KYMO_SAMPLE,
  *              KYMO_SWITCHES, KYMO_RESOURCES, KYMO_ALLOC, KYMO_SAMPLE_BYTES. Always:
  *              KYMO_SESSION (hex, kept in the ring's header); KYMO_CLOCK=monotonic to do without
- *              the processor's counter; KYMO_TRIGGERS: rules beside those of the options.
+ *              the CPU's counter; KYMO_TRIGGERS: rules beside those of the options.
  * Memory:      the ring (ring_bytes) plus at most 2 MiB in flight mode or without a thread of our
- *              own, 8 MiB while streaming; 4 MiB where switches are watched; a copy of the ring
+ *              own, 8 MiB while streaming; 4 MiB where switches are recorded; a copy of the ring
  *              while a dump is made.
  * Thread:      without KYMO_RECORDER_NO_DRAIN one, "kymo-drain", nice +10, all signals blocked. In
- *              flight mode it sleeps until somebody asks for something or a rule is to be looked
- *              at; where switches are watched, some 150 ms while the program works.
+ *              flight mode it sleeps until there is a request or a rule to check; where switches
+ *              are recorded, some 150 ms while the program works.
  * Threads:     setup-only unless stated.      Signals: unsafe unless stated.
  */
 #ifndef KYMO_RECORDER_H
@@ -30,10 +30,10 @@ extern "C" {
 struct kymo_recorder;
 
 enum kymo_recorder_flags {
-	KYMO_RECORDER_NO_DRAIN = 1u << 0, /* somebody else drains the ring: start no thread */
+	KYMO_RECORDER_NO_DRAIN = 1u << 0, /* another process drains the ring: start no thread */
 	KYMO_RECORDER_EAGER = 1u << 1,    /* create the ring file in open, not at the first event */
-	/* Write everything as it comes. Without it: flight, that is keep to the ring, and nothing
-	 * is written until a dump (dump.h). kymo_recorder_mode() and `kymo set` change it. */
+	/* Stream mode: write all events. Without it: flight mode, events stay in the ring until a
+	 * dump (dump.h). kymo_recorder_mode() and `kymo set` change it. */
 	KYMO_RECORDER_STREAM = 1u << 2,
 	/* Make the ring file in open and leave it aside until the first event, which then needs no
 	 * path, no rights and no unusual system call. Of a process and its children that have not
@@ -44,8 +44,8 @@ enum kymo_recorder_flags {
 };
 
 enum kymo_recorder_mode {
-	KYMO_MODE_STREAM = 1, /* everything is written as it comes */
-	KYMO_MODE_FLIGHT = 2  /* the ring alone; a trace is written when somebody asks */
+	KYMO_MODE_STREAM = 1, /* the recorder process writes all events */
+	KYMO_MODE_FLIGHT = 2  /* events stay in the ring until a dump */
 };
 
 #define KYMO_SAMPLE_OFF UINT32_MAX
@@ -90,8 +90,8 @@ struct kymo_recorder_options {
 	size_t errbuf_bytes;
 	/* NULL: segments below trace_directory. Else one file without rotation, whose name ends in
 	 * .trc, .trc.zst or .trc.gz and says the compression. What stood there becomes NAME.old;
-	 * total_bytes_max, at least 1 MiB, ends the file (0: no bound), and what is missing is told
-	 * in it; segment_bytes_max and rotate_interval_ns must be 0. A child that calls
+	 * total_bytes_max, at least 1 MiB, ends the file (0: no bound), which then records what is
+	 * missing; segment_bytes_max and rotate_interval_ns must be 0. A child that calls
 	 * kymo_recorder_reopen() writes NAME with its pid before the ending. */
 	const char *trace_file;
 	/* Not NULL: what is streamed goes to this function instead of to disk, on the library's
@@ -113,22 +113,22 @@ struct kymo_recorder_options {
 	 * KYMO_RECORDER_NO_DRAIN leaves no such thread, by CPU-time timers and SIGPROF, in every
 	 * thread that records or is found in /proc, but not in a program with a handler of its own
 	 * for SIGPROF.
-	 * KYMO_SAMPLE_OFF: none, whatever the environment says. */
+	 * KYMO_SAMPLE_OFF: none, with any environment. */
 	uint32_t sample_hz;
-	/* Between looks at what the process uses (CPU, memory, cgroup, accept queues, descriptors),
+	/* Between readings of resources (CPU, memory, cgroup, accept queues, descriptors),
 	 * in milliseconds, at least 1,000; 0: KYMO_RESOURCES of the environment, a number or "off",
 	 * else 1,000 while it streams and 10,000 in flight mode; UINT32_MAX: none. */
 	uint32_t resource_interval_ms;
-	/* With KYMO_GATE_ALLOC in gates: of allocated bytes one in so many is sampled (alloc.h),
+	/* With KYMO_GATE_ALLOC in gates: one of so many allocated bytes is sampled (alloc.h),
 	 * 1 KiB .. 1 GiB; 0: KYMO_ALLOC of the environment, else 512 KiB. */
 	uint64_t alloc_bytes;
-	/* enum kymo_switches: when threads were off a processor inside a poll, by perf_event's
+	/* enum kymo_switches: when threads were off CPU inside a poll, by perf_event's
 	 * records of context switches, read by the recorder's own thread in windows that take 0.3 %
-	 * of a processor at most, while KYMO_GATE_OFF_CPU is open; nothing runs in the program's
+	 * of a CPU at most, while KYMO_GATE_OFF_CPU is open; nothing runs in the program's
 	 * threads. Beside sample_hz 512 descriptors in all, and a quarter of what the process may
-	 * have, at most: a processor's one for each thread that is there when it begins, and 64
-	 * files of /proc. None with KYMO_RECORDER_NO_DRAIN: who drains may watch. 0: KYMO_SWITCHES
-	 * of the environment, "on" or "off", else none. */
+	 * have, at most: one for each CPU and thread that exists when it begins, and 64 files of
+	 * /proc. None with KYMO_RECORDER_NO_DRAIN: the recorder process may read them. 0:
+	 * KYMO_SWITCHES of the environment, "on" or "off", else none. */
 	uint32_t switches;
 };
 
@@ -143,7 +143,7 @@ struct kymo_recorder_options {
  * out      set to NULL first
  * options  NULL: all defaults
  * Returns  0; -E2BIG unknown trailing option bytes; -EINVAL; KYMO_E_ACTIVE; -errno of the ring file
- *          or the drain thread. On failure nothing is left behind and events stay free of cost.
+ *          or the drain thread. On failure nothing is left and events stay free of cost.
  * Owner    the caller closes it with kymo_recorder_close().
  * Since    0.1
  */
@@ -151,10 +151,10 @@ KYMO_API int kymo_recorder_open(struct kymo_recorder **out,
 				const struct kymo_recorder_options *options);
 
 /* Streaming: drains what is published and seals the segment. Makes the dumps that are waiting,
- * stops the thread, removes the ring file: in flight mode what it held is gone then, unless it was
- * dumped before. With KYMO_RECORDER_NO_DRAIN the file stays, marked closed: whoever drains it
- * removes it.
- * Threads may go on emitting: their events are counted as dropped. close(NULL) is fine.
+ * stops the thread, removes the ring file: in flight mode its contents are lost, unless they
+ * were dumped before. With KYMO_RECORDER_NO_DRAIN the file stays, marked closed: the process that
+ * drains it removes it.
+ * Threads may still emit: their events are counted as dropped. close(NULL) is fine.
  *
  * Returns  0, or the first error the drain met while writing (the trace then says what is missing).
  * Since    0.1
@@ -167,10 +167,10 @@ KYMO_API int kymo_recorder_close(struct kymo_recorder *recorder);
  */
 KYMO_API int kymo_recorder_reopen(void);
 
-/* Changes between streaming and flight while running, whatever `kymo set` had said before.
- * Going to flight seals the segment. Streaming begins with what the ring holds, or, where there was
- * a stream before, behind its last record: no event is written twice, and what the ring overwrote
- * in flight is told as LossEvent `flight`.
+/* Changes between stream and flight mode while running; overrides `kymo set`.
+ * A change to flight mode seals the segment. A stream begins with what the ring holds, or, where
+ * there was a stream before, after its last record: no event is written twice, and what the ring
+ * overwrote in flight mode is a LossEvent `flight`.
  *
  * mode     enum kymo_recorder_mode
  * Returns  0; -EINVAL; KYMO_E_CLOSED: nothing is open in this process.
@@ -230,7 +230,7 @@ KYMO_API int kymo_recorder_status(struct kymo_recorder_status *out);
  */
 KYMO_API uint32_t kymo_string_intern(const char *text, size_t text_bytes);
 
-/* A name's id for kymo_poll_begin() and its kin.
+/* A name's id for kymo_poll_begin() and related functions.
  *
  * text          UTF-8 spawn place or future type; NULL when only code is known
  * code_address  address of a function in this process that offline tools can turn into the type, or
@@ -248,13 +248,13 @@ enum kymo_runtime_kind {
 	KYMO_RUNTIME_UNKNOWN = 0,
 	KYMO_RUNTIME_MULTI_THREAD = 1,
 	KYMO_RUNTIME_CURRENT_THREAD = 2,
-	/* no runtime: its tasks are polled inside somebody's block_on and make no worker */
+	/* no runtime: its tasks are polled inside another's block_on and make no worker */
 	KYMO_RUNTIME_LOCAL_SET = 3
 };
 KYMO_API void kymo_runtime_describe(uint64_t runtime, const char *name, uint32_t kind,
 				    uint32_t copy);
 
-/* Looks at the loader's list again: call it after dlopen() and dlclose(), so that addresses of the
+/* Reads the loader's list again: call it after dlopen() and dlclose(), so that addresses of the
  * new code get names. Cheap when nothing changed. Threads any; takes locks, the loader's too. Since
  * 0.1 */
 KYMO_API void kymo_modules_refresh(void);

@@ -2,18 +2,17 @@
 /* sampling.h - threads that record nothing, sampled from their start on.
  *
  * Where a process samples itself by timers, each thread needs one of its own. Threads that record
- * get it with their first event, the others when a look at /proc finds them, which is too late for
- * those that live some milliseconds. For adapters that stand between a program and
- * pthread_create():
+ * get it with their first event, the others when a reading of /proc finds them, which is too late
+ * for those that live some milliseconds. For adapters that interpose pthread_create():
  *
  *   when a thread is made, and kymo_sampling_is_on(): have it call kymo_sampling_begin() before
- *   its function and kymo_sampling_end() behind it
+ *   its function and kymo_sampling_end() after it
  *
- * A thread that ends in another way loses its timer at the next look.
+ * A thread that ends in another way loses its timer at the next reading.
  *
  * Those timers send SIGPROF, which is taken only where the program has no handler for it. One that
  * sets a handler later, or none, calls kymo_sampling_leave_signal() before: a tick would meet that
- * handler, or end the process. For adapters that stand between a program and sigaction().
+ * handler, or end the process. For adapters that interpose sigaction().
  * Signals: unsafe.      Since 0.1
  */
 #ifndef KYMO_SAMPLING_H
@@ -26,8 +25,8 @@
 extern "C" {
 #endif
 
-/* Does this process sample its threads itself, now? Where perf_event does it from outside, or
- * nobody does, there is nothing to do.
+/* Does this process sample its threads itself, now? Where perf_event does it, or there is
+ * no sampler, there is nothing to do.
  * Threads any.      Cost a load or two.
  */
 KYMO_API bool kymo_sampling_is_on(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* stack.h - who called whom, on the calling thread, in a binary as it is shipped.
+/* stack.h - the stack of the calling thread, in a binary as it is shipped.
  *
- * By tables that somebody outside makes of the program's unwind data while it records: `kymo run`
- * and `kymo attach`, or the library's own thread. So the first captures of a process, and those of
- * code that has just been loaded, may end early, which `end` says. Frame pointers are used only for
- * code without any unwind data.
+ * By tables that the recorder process makes of the program's unwind data while it records: `kymo
+ * run` and `kymo attach`, or the library's own thread. So the first captures of a process, and
+ * those of code that has just been loaded, may end early, which `end` says. Frame pointers are used
+ * only for code without any unwind data.
  *
  * No lock, no allocation; a system call only for a stack that is not the thread's own (a coroutine,
  * an alternate signal stack), and where a thread stands deeper than ever before.
@@ -26,7 +26,7 @@ enum kymo_stack_end {
 	KYMO_STACK_UNKNOWN,    /* code without unwind data, or not known yet */
 	KYMO_STACK_UNREADABLE, /* the stack ends, or makes no sense */
 	KYMO_STACK_FULL,       /* there are more frames than room */
-	KYMO_STACK_NO_TABLES   /* nobody has made tables, or this process does not record */
+	KYMO_STACK_NO_TABLES   /* there are no tables yet, or this process does not record */
 };
 
 /* frames, frames_max and until_sp: by the caller. */
@@ -63,10 +63,10 @@ struct kymo_stack_start {
 #define KYMO_STACK_HERE(start) ((void)((start)->pc = 0))
 #endif
 
-/* The stack of the calling thread from `start` on: filled by KYMO_STACK_HERE() in the function that
- * makes this call, or in one that has called it.
+/* The stack of the calling thread from `start` on, which is filled by KYMO_STACK_HERE() in the
+ * function that makes this call, or in one that has called it.
  *
- * Returns  nothing: stack->count and stack->end say what became of it.
+ * Returns  nothing: stack->count and stack->end have the result.
  * Threads  any.      Signals safe.      Cost some 30 ns a frame.      Since 0.1
  */
 KYMO_API void kymo_stack_capture(struct kymo_stack *stack, const struct kymo_stack_start *start);

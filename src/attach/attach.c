@@ -58,7 +58,7 @@ static void fill_block(struct kymo_attach_block *block, const struct ky_process 
 	memset(block, 0, sizeof(*block));
 	memcpy(block->functions, process->functions, sizeof(process->functions));
 	block->pause[1] = MS_NS;
-	block->looks_max = request->patience_ms ? request->patience_ms : PATIENCE_MS;
+	block->reads_max = request->patience_ms ? request->patience_ms : PATIENCE_MS;
 	block->version = KYMO_ATTACH_VERSION;
 	block->action = request->action;
 	block->is_streaming = request->is_streaming;
@@ -148,7 +148,7 @@ static int tell_too_late(const struct ky_process *process, const struct kymo_att
 	return ky_attach_refuse(why, -ETIMEDOUT,
 				"waited %u ms for this kymo, which did not get to run; nothing was "
 				"changed",
-				block->looks_max);
+				block->reads_max);
 }
 
 /* Waits until the state is no longer `state`. */

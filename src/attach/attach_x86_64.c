@@ -342,7 +342,7 @@ _Static_assert(offsetof(struct kymo_attach_block, thread) == 64 &&
 		       offsetof(struct kymo_attach_block, pause) == 80 &&
 		       offsetof(struct kymo_attach_block, is_back) == 96 &&
 		       offsetof(struct kymo_attach_block, create_error) == 100 &&
-		       offsetof(struct kymo_attach_block, looks_max) == 104 &&
+		       offsetof(struct kymo_attach_block, reads_max) == 104 &&
 		       offsetof(struct kymo_attach_block, state) == 112 &&
 		       offsetof(struct kymo_attach_block, answer) == 116 &&
 		       offsetof(struct kymo_attach_block, function) == 152 &&

@@ -6,7 +6,7 @@
 #define PAUSE 80
 #define IS_BACK 96
 #define CREATE_ERROR 100
-#define LOOKS_MAX 104
+#define READS_MAX 104
 #define STATE 112
 #define ANSWER 116
 #define FUNCTION 152
@@ -92,7 +92,7 @@ thread_main:
 	lea PAUSE(%rbx), %rdi
 	xor %esi, %esi
 	syscall
-	subl $1, LOOKS_MAX(%rbx)
+	subl $1, READS_MAX(%rbx)
 	jnz 4b
 
 /* munmap() returns to where this was called from, not to this. */

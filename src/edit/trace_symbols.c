@@ -20,7 +20,7 @@ const char *ky_symbol_why_text(uint32_t why)
 		[KY_SYMBOL_OTHER_BOOT] = "recorded before this system started, or on another one",
 		[KY_SYMBOL_FORBIDDEN] =
 			"the kernel hides its addresses (kernel.kptr_restrict); run as root",
-		[KY_SYMBOL_NOT_ASKED] = "not looked up",
+		[KY_SYMBOL_NOT_ASKED] = "not requested",
 	};
 
 	return why < KY_SYMBOL_WHY_COUNT ? texts[why] : "";
