@@ -219,6 +219,32 @@ class TidyTest(unittest.TestCase):
         self.write("--help/a.txt", "")
         self.assert_finds("layout", "--help", "not a file or folder of the root")
 
+    def test_words__of_the_list_are_rejected_in_what_users_read(self):
+        self.write("docs/man/a.1", "The drain writes what the ring holds.\n")
+        self.assert_clean("words")
+        for text, word in (("Nobody drains it.", "'Nobody'"), ("it goes on", "'goes on'"),
+                           ("let the ring be", "'let the ring be'"), ("told", "'told'"),
+                           ("a look at it", "'look'"), ("the hand", "'hand'"),
+                           ("a processor", "'processor'"), ("leftover", "'leftover'"),
+                           ("kinds of slot", "'kinds of slot'"), ("behind it", "'behind'")):
+            with self.subTest(text=text):
+                self.write("docs/man/a.1", text + "\n")
+                self.assert_finds("words", "docs/man/a.1", word)
+
+    def test_words__of_literals_in_sources_but_not_of_comments_and_includes(self):
+        self.write("src/cli/a.c", SPDX + '#include "leftover.h"\n/* nobody */\nint told;\n')
+        self.assert_clean("words")
+        self.write("src/cli/a.c", SPDX + 'f("it goes "\n  "on");\n')
+        self.assert_finds("words", "src/cli/a.c", "'goes on': write continues")
+
+    def test_words__an_exception_names_its_file(self):
+        exceptions = {("src/cli/a.c", "looks"): "a JSON key"}
+        with unittest.mock.patch.object(tidy, "WORD_EXCEPTIONS", exceptions):
+            self.write("src/cli/a.c", SPDX + 'f("looks");\n')
+            self.assert_clean("words")
+            self.write("src/cli/b.c", SPDX + 'f("looks");\n')
+            self.assert_finds("words", "src/cli/b.c", "'looks'")
+
     def test_symbols__archives_and_shared_objects(self):
         source = self.root / "a.c"
         source.write_text("int kymo_a; int ky_b; int helper;\n")

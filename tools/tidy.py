@@ -94,6 +94,27 @@ MACHINE = re.compile("|".join((r"/wo" r"rk/", r"/ro" r"ot/", r"/ho" r"me/[a-z]",
 UNTESTED_LIST = "test/unit/elsewhere.txt"
 WIDE_FILES = {"src/wire/events.def": "a table: one field a line"}
 
+# What a user reads: whole files, and the string literals of sources.
+USER_TEXTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/cli.md", "docs/format.md",
+              "docs/guide/", "docs/man/", "share/", "include/kymo/")
+USER_LITERALS = ("src/", "adapters/")
+# Words that docs/glossary.md replaces, and what to write.
+WORDS = tuple((re.compile(rf"\b(?:{words})\b", re.I), instead) for words, instead in (
+    ("nobody|no one|whoever|somebody|someone|everybody|everyone", "name the actor"),
+    ("behind", "after"),
+    ("bears?|bore|borne", "has, carries"),
+    ("goes on|go on|going on|went on", "continues, resumes"),
+    (r"lets? \w+(?: \w+){0,4} be", "an active verb"),
+    ("tells?|told|telling", "records, reports, says"),
+    ("looks?|looked|looking", "reads, checks, searches"),
+    ("hands?|handed|handing", "claim index; passes"),
+    ("processors?", "CPU, architecture"),
+    ("litter|left-?overs?", "rings of dead processes, garbage collection"),
+    ("kinds? of slots?", "sub-buffer, sample cell, table entry"),
+    ("await places?", "await point"),
+    ("from outside", "external")))
+WORD_EXCEPTIONS = {("src/analyze/resource_use.c", "looks"): "a JSON key"}
+
 
 class Tree:
     """The files the rules look at: what git knows or would add, below one root."""
@@ -128,6 +149,15 @@ def blank(text):
 
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
+
+
+def literals(text):
+    """(offset, text) of each C string literal, adjacent ones joined, without names of includes."""
+    literal = r'"(?:\\.|[^"\\\n])*"'
+    other = r"/\*.*?\*/|//[^\n]*|#include[^\n]*|'(?:\\.|[^'\\\n])*'"
+    for match in re.finditer(rf"{other}|({literal}(?:\s*{literal})*)", text, re.S):
+        if match[1]:
+            yield match.start(), re.sub(r'"\s*"', "", match[1])
 
 
 def owner(name, rows):
@@ -395,6 +425,25 @@ def rule_machine(tree):
                 yield name, number, "a path of one machine"
 
 
+def user_texts(tree):
+    """(file, line, text) of what users read."""
+    for name in tree.files:
+        if name.startswith(USER_TEXTS):
+            for number, line in enumerate(tree.text(name).splitlines(), 1):
+                yield name, number, line
+        elif name.startswith(USER_LITERALS) and name.endswith((".c", ".h", ".def")):
+            for offset, text in literals(tree.text(name)):
+                yield name, line_of(tree.text(name), offset), text
+
+
+def rule_words(tree):
+    for name, number, text in user_texts(tree):
+        for pattern, instead in WORDS:
+            match = pattern.search(text)
+            if match and (name, match[0]) not in WORD_EXCEPTIONS:
+                yield name, number, f"'{match[0]}': write {instead} (docs/glossary.md)"
+
+
 def format_command(tree, *options):
     names = [name for name in tree.select(".c", ".h")]
     return ["clang-format", *options, *names] if names else None
@@ -414,7 +463,7 @@ RULES = {
     "files": rule_files, "banned": rule_banned, "clocks": rule_clocks, "spdx": rule_spdx,
     "headers": rule_headers, "names": rule_names, "header-alone": rule_header_alone,
     "tests": rule_tests, "events": rule_events, "generated": rule_generated,
-    "machine": rule_machine, "layout": rule_layout, "format": rule_format,
+    "machine": rule_machine, "layout": rule_layout, "words": rule_words, "format": rule_format,
 }
 
 
