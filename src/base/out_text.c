@@ -238,19 +238,6 @@ static uint32_t width_of(const char *text, size_t text_bytes)
 	return width;
 }
 
-void ky_table_init(struct ky_table *table, const char *align)
-{
-	memset(table, 0, sizeof(*table));
-	ky_buf_init(&table->cells, 0);
-	table->align = align;
-	table->column_count = (uint32_t)strlen(align);
-}
-
-void ky_table_release(struct ky_table *table)
-{
-	ky_buf_release(&table->cells);
-}
-
 void ky_table_cell(struct ky_table *table, const char *text)
 {
 	size_t start = table->cells.used;
@@ -264,6 +251,50 @@ void ky_table_cell(struct ky_table *table, const char *text)
 	(void)ky_buf_append(&table->cells, "", 1);
 	if (width > table->widths[column])
 		table->widths[column] = width;
+}
+
+void ky_table_format(struct ky_table *table, const char *format, ...)
+{
+	struct ky_buf text;
+	va_list args;
+
+	ky_buf_init(&text, 0);
+	va_start(args, format);
+	ky_out_format_list(&text, format, args);
+	va_end(args);
+	if (ky_buf_append(&text, "", 1))
+		table->cells.failed = text.failed;
+	else
+		ky_table_cell(table, (const char *)text.bytes);
+	ky_buf_release(&text);
+}
+
+void ky_table_count(struct ky_table *table, uint64_t count)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, ky_out_count(cell, count));
+}
+
+void ky_table_duration(struct ky_table *table, uint64_t ns)
+{
+	char cell[KY_OUT_CELL_BYTES];
+
+	ky_table_cell(table, ky_out_duration(cell, ns));
+}
+
+void ky_table_begin(struct ky_table *table, const char *align, const char *heads)
+{
+	memset(table, 0, sizeof(*table));
+	ky_buf_init(&table->cells, 0);
+	table->align = align;
+	table->column_count = (uint32_t)strlen(align);
+	for (uint32_t i = 0; i < table->column_count; i++) {
+		size_t bytes = strcspn(heads, "|");
+
+		ky_table_format(table, "%.*s", (int)bytes, heads);
+		heads += bytes + (heads[bytes] == '|');
+	}
 }
 
 #define NOTE '\n' /* begins one; in what is made safe there is none */
@@ -341,8 +372,8 @@ static uint32_t start_of_last(const struct ky_table *table, uint32_t indent)
 }
 
 /* Padding is owed until the next text, so that no line ends in spaces. */
-void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
-		    bool is_coloured)
+static void print_table(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
+			bool is_coloured)
 {
 	const char *at = (const char *)table->cells.bytes;
 	uint32_t owed = 0;
@@ -378,4 +409,10 @@ void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t i
 		ky_out_text(out, is_heading && is_coloured ? "\033[0m\n" : "\n");
 		at = print_notes(table, out, at, indent);
 	}
+}
+
+void ky_table_end(struct ky_table *table, struct ky_buf *out, uint32_t indent, bool is_coloured)
+{
+	print_table(table, out, indent, is_coloured);
+	ky_buf_release(&table->cells);
 }

@@ -60,13 +60,17 @@ struct ky_table {
 	uint64_t cell_count;
 	uint32_t widths[KY_OUT_COLUMNS_MAX];
 };
-void ky_table_init(struct ky_table *table, const char *align);
-void ky_table_release(struct ky_table *table);
+/* heads: the first row, separated by '|'. */
+void ky_table_begin(struct ky_table *table, const char *align, const char *heads);
 void ky_table_cell(struct ky_table *table, const char *text); /* made safe as ky_out_safe does */
+__attribute__((format(printf, 2, 3))) void ky_table_format(struct ky_table *table,
+							   const char *format, ...);
+void ky_table_count(struct ky_table *table, uint64_t count);
+void ky_table_duration(struct ky_table *table, uint64_t ns);
 /* A line below the row that is complete; it widens no column. */
 void ky_table_note(struct ky_table *table, const char *text);
-/* Appends the table with `indent` spaces before each row; the first row is a heading. */
-void ky_table_print(const struct ky_table *table, struct ky_buf *out, uint32_t indent,
-		    bool is_coloured);
+/* Appends the table with `indent` spaces before each row; the first row is a heading. Releases it.
+ */
+void ky_table_end(struct ky_table *table, struct ky_buf *out, uint32_t indent, bool is_coloured);
 
 #endif

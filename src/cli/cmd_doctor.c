@@ -93,10 +93,7 @@ static void put_text(struct ky_buf *out, const struct ky_doctor *doctor, bool is
 	struct ky_table table;
 	uint32_t limited = 0;
 
-	ky_table_init(&table, "lll");
-	ky_table_cell(&table, "");
-	ky_table_cell(&table, "Check");
-	ky_table_cell(&table, "Found");
+	ky_table_begin(&table, "lll", "|Check|Found");
 	for (uint32_t i = 0; i < doctor->count; i++) {
 		const struct ky_doctor_check *check = &doctor->checks[i];
 
@@ -105,8 +102,7 @@ static void put_text(struct ky_buf *out, const struct ky_doctor *doctor, bool is
 		ky_table_cell(&table, check->value);
 		limited += check->state != KY_DOCTOR_OK;
 	}
-	ky_table_print(&table, out, 0, is_coloured);
-	ky_table_release(&table);
+	ky_table_end(&table, out, 0, is_coloured);
 	ky_out_text(out, "\n");
 	for (uint32_t i = 0; i < doctor->count; i++) {
 		const struct ky_doctor_check *check = &doctor->checks[i];

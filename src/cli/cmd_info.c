@@ -268,15 +268,9 @@ static void print_counts(struct ky_buf *out, const struct ky_trace *trace)
 
 static void print_types(struct ky_buf *out, const struct ky_type_rows *rows, bool is_coloured)
 {
-	char count[KY_OUT_CELL_BYTES];
 	struct ky_table table;
-	struct ky_buf name;
 
-	ky_table_init(&table, "lrl");
-	ky_buf_init(&name, 0);
-	ky_table_cell(&table, "Event");
-	ky_table_cell(&table, "Count");
-	ky_table_cell(&table, "");
+	ky_table_begin(&table, "lrl", "Event|Count|");
 	for (uint32_t i = 0; i < rows->count; i++) {
 		const struct ky_type_row *type = &rows->rows[i];
 		bool is_member = type->prefix_bytes && type->group_names > 1;
@@ -284,46 +278,27 @@ static void print_types(struct ky_buf *out, const struct ky_type_rows *rows, boo
 				rows->rows[i - 1].prefix_bytes != type->prefix_bytes ||
 				memcmp(rows->rows[i - 1].name, type->name, type->prefix_bytes) != 0;
 
-		ky_buf_clear(&name);
 		if (is_member && is_first) {
-			ky_out_format(&name, "%.*s", (int)type->prefix_bytes, type->name);
-			(void)ky_buf_append(&name, "", 1);
-			ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
-			ky_table_cell(&table, ky_out_count(count, type->group_count));
-			ky_buf_clear(&name);
-			ky_out_format(&name, "over %u names:", type->group_names);
-			(void)ky_buf_append(&name, "", 1);
-			ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
-			ky_buf_clear(&name);
+			ky_table_format(&table, "%.*s", (int)type->prefix_bytes, type->name);
+			ky_table_count(&table, type->group_count);
+			ky_table_format(&table, "over %u names:", type->group_names);
 		}
-		ky_out_format(&name, "%s%s", is_member ? "  " : "", type->name);
-		(void)ky_buf_append(&name, "", 1);
-		ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
-		ky_table_cell(&table, ky_out_count(count, type->count));
-		ky_buf_clear(&name);
+		ky_table_format(&table, "%s%s", is_member ? "  " : "", type->name);
+		ky_table_count(&table, type->count);
 		if (type->schema_count > 1)
-			ky_out_format(&name, "in %u shapes", type->schema_count);
-		(void)ky_buf_append(&name, "", 1);
-		ky_table_cell(&table, name.failed ? "?" : (const char *)name.bytes);
+			ky_table_format(&table, "in %u shapes", type->schema_count);
+		else
+			ky_table_cell(&table, "");
 	}
-	ky_table_print(&table, out, 0, is_coloured);
-	ky_table_release(&table);
-	ky_buf_release(&name);
-}
-
-static void number_cell(struct ky_table *table, uint64_t number)
-{
-	char cell[KY_OUT_CELL_BYTES];
-
-	ky_table_cell(table, ky_out_count(cell, number));
+	ky_table_end(&table, out, 0, is_coloured);
 }
 
 static void plain_cell(struct ky_table *table, uint64_t number, bool is_known)
 {
-	char cell[KY_OUT_CELL_BYTES];
-
-	(void)snprintf(cell, sizeof(cell), "%" PRIu64, number);
-	ky_table_cell(table, is_known ? cell : "-");
+	if (is_known)
+		ky_table_format(table, "%" PRIu64, number);
+	else
+		ky_table_cell(table, "-");
 }
 
 static const char *runtime_name(const struct ky_trace *trace, uint32_t runtime)
@@ -348,59 +323,48 @@ static const char *serves(const struct ky_trace *trace, const struct ky_worker *
 
 static void print_workers(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
 {
-	static const char *const heads[] = {"Worker", "Runtime", "Thread",
-					    "Polls",  "Parks",   "Wakes"};
 	struct ky_table table;
 	uint32_t shown = 0;
 
 	if (!trace->worker_count)
 		return;
-	ky_table_init(&table, "rlrrrr");
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		ky_table_cell(&table, heads[i]);
+	ky_table_begin(&table, "rlrrrr", "Worker|Runtime|Thread|Polls|Parks|Wakes");
 	for (uint32_t i = 0; i < trace->worker_count && shown < 64; i++, shown++) {
 		const struct ky_worker *worker = &trace->workers[i];
 
 		plain_cell(&table, worker->id, !worker->is_thread_lane);
 		ky_table_cell(&table, serves(trace, worker));
 		plain_cell(&table, worker->tid, worker->tid != 0);
-		number_cell(&table, worker->poll_count);
-		number_cell(&table, worker->park_count);
-		number_cell(&table, worker->wake_count);
+		ky_table_count(&table, worker->poll_count);
+		ky_table_count(&table, worker->park_count);
+		ky_table_count(&table, worker->wake_count);
 	}
 	ky_out_text(out, "\n");
-	ky_table_print(&table, out, 0, is_coloured);
+	ky_table_end(&table, out, 0, is_coloured);
 	if (trace->worker_count > shown)
 		ky_out_format(out, "... and %u more\n", trace->worker_count - shown);
-	ky_table_release(&table);
 }
 
 static void print_threads(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
 {
-	char cell[KY_OUT_CELL_BYTES];
 	struct ky_table table;
 
 	if (!trace->thread_count)
 		return;
-	ky_table_init(&table, "rlrl");
-	ky_table_cell(&table, "Thread");
-	ky_table_cell(&table, "Name");
-	ky_table_cell(&table, "Lost");
-	ky_table_cell(&table, "");
+	ky_table_begin(&table, "rlrl", "Thread|Name|Lost|");
 	for (uint32_t i = 0; i < trace->thread_count && i < ROWS_MAX; i++) {
 		const struct ky_trace_thread *thread = &trace->threads[i];
 		const char *name = ky_trace_name(trace, thread->name);
 
 		plain_cell(&table, thread->tid, true);
 		ky_table_cell(&table, *name ? name : "-");
-		ky_table_cell(&table, ky_out_count(cell, thread->lost_count));
+		ky_table_count(&table, thread->lost_count);
 		ky_table_cell(&table, thread->has_exited ? "exited" : "");
 	}
 	ky_out_text(out, "\n");
-	ky_table_print(&table, out, 0, is_coloured);
+	ky_table_end(&table, out, 0, is_coloured);
 	if (trace->thread_count > ROWS_MAX)
 		ky_out_format(out, "... and %u more\n", trace->thread_count - ROWS_MAX);
-	ky_table_release(&table);
 }
 
 static void print_metadata(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured)
@@ -409,16 +373,13 @@ static void print_metadata(struct ky_buf *out, const struct ky_trace *trace, boo
 
 	if (!trace->metadata_count)
 		return;
-	ky_table_init(&table, "ll");
-	ky_table_cell(&table, "Metadata");
-	ky_table_cell(&table, "");
+	ky_table_begin(&table, "ll", "Metadata|");
 	for (uint32_t i = 0; i < trace->metadata_count; i++) {
 		ky_table_cell(&table, ky_trace_name(trace, trace->metadata[i].key));
 		ky_table_cell(&table, ky_trace_name(trace, trace->metadata[i].value));
 	}
 	ky_out_text(out, "\n");
-	ky_table_print(&table, out, 0, is_coloured);
-	ky_table_release(&table);
+	ky_table_end(&table, out, 0, is_coloured);
 }
 
 static void print_text(struct ky_buf *out, const struct ky_trace *trace, bool is_coloured,

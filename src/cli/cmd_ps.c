@@ -207,33 +207,32 @@ static void print_json(struct ky_buf *out, const struct ky_found_rings *rings,
 static void user_cell(struct ky_table *table, uid_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
-	char cell[KY_OUT_CELL_BYTES];
 
-	(void)snprintf(cell, sizeof(cell), "%u", uid);
-	ky_table_cell(table, user != NULL ? user->pw_name : cell);
+	if (user != NULL)
+		ky_table_cell(table, user->pw_name);
+	else
+		ky_table_format(table, "%u", uid);
 }
 
 static void table_row(struct ky_table *table, const struct arguments *arguments,
 		      const struct ky_found_ring *ring, const struct rate *rate)
 {
-	char cell[KY_OUT_CELL_BYTES], size[KY_OUT_CELL_BYTES], both[2 * KY_OUT_CELL_BYTES + 4];
+	char cell[KY_OUT_CELL_BYTES], size[KY_OUT_CELL_BYTES];
 
-	(void)snprintf(cell, sizeof(cell), "%u%s", ky_found_pid(ring), ring->pid != 0 ? "" : "*");
-	ky_table_cell(table, cell);
+	ky_table_format(table, "%u%s", ky_found_pid(ring), ring->pid != 0 ? "" : "*");
 	ky_table_cell(table, ring->service[0] != '\0' ? ring->service : "-");
 	if (arguments->query.is_all_users)
 		user_cell(table, ring->uid);
 	ky_table_cell(table, ky_ring_mode_text(ring->mode));
 	ky_table_cell(table, ky_ring_state_text(ring));
-	ky_table_cell(table, ky_out_duration(cell, ky_ring_age_ns(ring)));
-	(void)snprintf(both, sizeof(both), "%s / %s", ky_out_bytes(cell, ring->populated_bytes),
-		       ky_out_bytes(size, ring->ring_bytes));
-	ky_table_cell(table, both);
+	ky_table_duration(table, ky_ring_age_ns(ring));
+	ky_table_format(table, "%s / %s", ky_out_bytes(cell, ring->populated_bytes),
+			ky_out_bytes(size, ring->ring_bytes));
 	if (rate != NULL)
 		ky_table_cell(table, ring->stopped_ns && ring->state == KY_FOUND_ALIVE ? "stopped" :
 				     rate->is_known ? ky_out_count(cell, rate->events_per_second) :
 						      "-");
-	ky_table_cell(table, ky_out_count(cell, ring->dropped_count));
+	ky_table_count(table, ring->dropped_count);
 	if (arguments->is_verbose)
 		ky_table_cell(table, ring->path);
 }
@@ -241,39 +240,27 @@ static void table_row(struct ky_table *table, const struct arguments *arguments,
 static void print_table(struct ky_buf *out, const struct arguments *arguments,
 			const struct ky_found_rings *rings, const struct rate *rates)
 {
-	char align[KY_OUT_COLUMNS_MAX + 1], heading[KY_OUT_CELL_BYTES + 16];
+	char align[KY_OUT_COLUMNS_MAX + 1], heads[128], rate[KY_OUT_CELL_BYTES + 16] = "";
+	bool has_users = arguments->query.is_all_users, has_unseen = false;
 	char interval[KY_OUT_CELL_BYTES];
-	bool has_unseen = false;
 	struct ky_table table;
 	uint32_t i;
 
-	(void)snprintf(align, sizeof(align), "rl%sllrr%sr%s",
-		       arguments->query.is_all_users ? "l" : "", rates != NULL ? "r" : "",
-		       arguments->is_verbose ? "l" : "");
-	ky_table_init(&table, align);
-	ky_table_cell(&table, "PID");
-	ky_table_cell(&table, "SERVICE");
-	if (arguments->query.is_all_users)
-		ky_table_cell(&table, "USER");
-	ky_table_cell(&table, "MODE");
-	ky_table_cell(&table, "STATE");
-	ky_table_cell(&table, "AGE");
-	ky_table_cell(&table, "RING");
-	(void)snprintf(heading, sizeof(heading), "EVENTS/S in %s",
-		       ky_out_duration(interval, arguments->interval_ns));
 	if (rates != NULL)
-		ky_table_cell(&table, heading);
-	ky_table_cell(&table, "DROPPED");
-	if (arguments->is_verbose)
-		ky_table_cell(&table, "PATH");
+		(void)snprintf(rate, sizeof(rate), "EVENTS/S in %s|",
+			       ky_out_duration(interval, arguments->interval_ns));
+	(void)snprintf(align, sizeof(align), "rl%sllrr%sr%s", has_users ? "l" : "",
+		       rates != NULL ? "r" : "", arguments->is_verbose ? "l" : "");
+	(void)snprintf(heads, sizeof(heads), "PID|SERVICE|%sMODE|STATE|AGE|RING|%sDROPPED|PATH",
+		       has_users ? "USER|" : "", rate);
+	ky_table_begin(&table, align, heads);
 	for (i = 0; i < rings->count; i++) {
 		if (rings->rings[i].state == KY_FOUND_TROUBLE)
 			continue;
 		has_unseen |= rings->rings[i].pid == 0;
 		table_row(&table, arguments, &rings->rings[i], rates != NULL ? &rates[i] : NULL);
 	}
-	ky_table_print(&table, out, 0, ky_out_is_coloured(STDOUT_FILENO));
-	ky_table_release(&table);
+	ky_table_end(&table, out, 0, ky_out_is_coloured(STDOUT_FILENO));
 	if (has_unseen)
 		ky_out_text(out, "* as its own pid namespace counts; not visible from here\n");
 }

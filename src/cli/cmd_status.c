@@ -279,7 +279,6 @@ static void print_settings(struct ky_buf *out, const struct ky_ring_status *stat
 static void print_polls(struct ky_buf *out, const struct status *status, bool is_coloured)
 {
 	const struct ky_ring_status *state = &status->state;
-	char cell[KY_OUT_CELL_BYTES];
 	struct ky_table table;
 	uint32_t i;
 
@@ -288,25 +287,17 @@ static void print_polls(struct ky_buf *out, const struct status *status, bool is
 		      status->found.state == KY_FOUND_ALIVE ? "" : " when it ended");
 	if (state->listed_count == 0)
 		return;
-	ky_table_init(&table, "rrlrl");
-	ky_table_cell(&table, "FOR");
-	ky_table_cell(&table, "TID");
-	ky_table_cell(&table, "THREAD");
-	ky_table_cell(&table, "TASK");
-	ky_table_cell(&table, "NAME");
+	ky_table_begin(&table, "rrlrl", "FOR|TID|THREAD|TASK|NAME");
 	for (i = 0; i < state->listed_count && i < POLL_ROWS_MAX; i++) {
 		const struct ky_state_poll *poll = &state->polls[i];
 
-		ky_table_cell(&table, ky_out_duration(cell, poll->length_ns));
-		(void)snprintf(cell, sizeof(cell), "%u", poll->tid);
-		ky_table_cell(&table, cell);
+		ky_table_duration(&table, poll->length_ns);
+		ky_table_format(&table, "%u", poll->tid);
 		ky_table_cell(&table, poll->thread_name[0] ? poll->thread_name : "-");
-		(void)snprintf(cell, sizeof(cell), "%" PRIu64, poll->task);
-		ky_table_cell(&table, cell);
+		ky_table_format(&table, "%" PRIu64, poll->task);
 		ky_table_cell(&table, poll->text[0] ? poll->text : "-");
 	}
-	ky_table_print(&table, out, 2, is_coloured);
-	ky_table_release(&table);
+	ky_table_end(&table, out, 2, is_coloured);
 	if (state->open_poll_count > i)
 		ky_out_format(out, "  and %u more\n", state->open_poll_count - i);
 }

@@ -38,28 +38,20 @@ static const char *interval_text(char *text, const struct ky_total *total)
 	return text;
 }
 
-static void interval_cell(struct ky_table *table, const struct ky_total *total)
-{
-	char text[CELL_BYTES];
-
-	ky_table_cell(table, total->variance > 0.0 ? interval_text(text, total) : "");
-}
-
 /* "+49.2 MB +- 3.1 MB" */
 static void growth_cell(struct ky_table *table, const struct ky_total *growth)
 {
-	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES], text[CELL_BYTES];
+	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES];
 	double bytes = growth->sum < 0.0 ? -growth->sum : growth->sum;
 	const char *sign = growth->sum < 0.0 ? "-" : "+";
 
 	if (!growth->count)
-		(void)snprintf(text, sizeof(text), "0");
+		ky_table_cell(table, "0");
 	else if (growth->variance > 0.0)
-		(void)snprintf(text, sizeof(text), "%s%s +- %s", sign, bytes_text(sum, bytes),
-			       bytes_text(margin, ky_total_margin(growth)));
+		ky_table_format(table, "%s%s +- %s", sign, bytes_text(sum, bytes),
+				bytes_text(margin, ky_total_margin(growth)));
 	else
-		(void)snprintf(text, sizeof(text), "%s%s", sign, bytes_text(sum, bytes));
-	ky_table_cell(table, text);
+		ky_table_format(table, "%s%s", sign, bytes_text(sum, bytes));
 }
 
 static void print_text(struct ky_buf *out, const char *before, const char *text, const char *after)
@@ -91,27 +83,24 @@ static void print_limits(struct ky_buf *out, const struct ky_trace *trace,
 
 static void print_rows(struct ky_buf *out, const struct ky_stack_profile *profile, bool is_coloured)
 {
-	static const char *const titles[] = {"Live",  "95 %", "Grew",         "Allocated",
-					     "Times", "n",    "Allocated by", ""};
 	struct ky_table table;
-	char cell[KY_OUT_CELL_BYTES];
+	char text[CELL_BYTES];
 
-	ky_table_init(&table, "rrrrrrll");
-	for (uint32_t i = 0; i < table.column_count; i++)
-		ky_table_cell(&table, titles[i]);
+	ky_table_begin(&table, "rrrrrrll", "Live|95 %|Grew|Allocated|Times|n|Allocated by|");
 	for (uint32_t i = 0; i < profile->heap_count && i < ROWS_MAX; i++) {
 		const struct ky_stack_profile_heap *heap = &profile->heap[i];
 
 		bytes_cell(&table, &heap->live_bytes);
-		interval_cell(&table, &heap->live_bytes);
+		ky_table_cell(&table, heap->live_bytes.variance > 0.0 ?
+					      interval_text(text, &heap->live_bytes) :
+					      "");
 		growth_cell(&table, &heap->growth);
 		bytes_cell(&table, &heap->bytes);
 		times_cell(&table, &heap->allocations);
-		ky_table_cell(&table, ky_out_count(cell, heap->count));
+		ky_table_count(&table, heap->count);
 		ky_profile_where_cells(&table, profile, heap->stack);
 	}
-	ky_table_print(&table, out, 2, is_coloured);
-	ky_table_release(&table);
+	ky_table_end(&table, out, 2, is_coloured);
 	if (profile->heap_total > ROWS_MAX)
 		ky_out_format(out, "  ... and %u more stacks; --json has %s\n",
 			      profile->heap_total - ROWS_MAX,

@@ -25,42 +25,15 @@ struct view {
 	bool is_coloured;
 };
 
-static void heads(struct ky_table *table, const char *const *texts)
-{
-	for (uint32_t i = 0; i < table->column_count; i++)
-		ky_table_cell(table, texts[i]);
-}
-
-static void finish(const struct view *view, struct ky_table *table)
-{
-	ky_table_print(table, view->out, 2, view->is_coloured);
-	ky_table_release(table);
-}
-
 static void share_cells(struct ky_table *table, const struct ky_share *share)
 {
-	char low[KY_OUT_CELL_BYTES], high[KY_OUT_CELL_BYTES], text[CELL_BYTES];
+	char low[KY_OUT_CELL_BYTES], high[KY_OUT_CELL_BYTES];
 
 	ky_table_cell(table, ky_out_permille(low, (share->ppm + 500) / 1000));
 	(void)ky_out_permille(low, (share->low_ppm + 500) / 1000);
 	(void)ky_out_permille(high, (share->high_ppm + 500) / 1000);
 	low[strlen(low) - 2] = '\0'; /* one "%" will do */
-	(void)snprintf(text, sizeof(text), "%s..%s", low, high);
-	ky_table_cell(table, text);
-}
-
-static void count_cell(struct ky_table *table, uint64_t count)
-{
-	char cell[KY_OUT_CELL_BYTES];
-
-	ky_table_cell(table, ky_out_count(cell, count));
-}
-
-static void duration_cell(struct ky_table *table, double ns)
-{
-	char cell[KY_OUT_CELL_BYTES];
-
-	ky_table_cell(table, ky_out_duration(cell, ky_whole(ns)));
+	ky_table_format(table, "%s..%s", low, high);
 }
 
 /* "two thirds lost": then nothing is ranked. */
@@ -84,21 +57,19 @@ static void function_rows(const struct view *view,
 			  const struct ky_stack_profile_function *functions, uint32_t count,
 			  uint32_t total)
 {
-	static const char *const titles[] = {"Self", "95 %", "n", "Total", "95 %", "n", "Function"};
 	const struct ky_code_stacks *code = &view->profile->code;
 	struct ky_table table;
 
-	ky_table_init(&table, "rrrrrrl");
-	heads(&table, titles);
+	ky_table_begin(&table, "rrrrrrl", "Self|95 %|n|Total|95 %|n|Function");
 	for (uint32_t i = 0; i < count; i++) {
 		share_cells(&table, &functions[i].self_share);
-		count_cell(&table, functions[i].self_count);
+		ky_table_count(&table, functions[i].self_count);
 		share_cells(&table, &functions[i].total_share);
-		count_cell(&table, functions[i].total_count);
+		ky_table_count(&table, functions[i].total_count);
 		ky_profile_name_cell(&table,
 				     code->lines[code->function_lines[functions[i].function]].name);
 	}
-	finish(view, &table);
+	ky_table_end(&table, view->out, 2, view->is_coloured);
 	if (total > count)
 		ky_out_format(view->out, "  ... and %u more functions; --json has %s\n",
 			      total - count,
@@ -148,14 +119,11 @@ static uint32_t running_count(const struct ky_stack_profile_cpu *cpu, uint32_t m
 
 static void print_kinds(const struct view *view)
 {
-	static const char *const titles[] = {"CPU", "Share",        "95 %",
-					     "n",   "Kind of task", "Most of it in"};
 	const struct ky_stack_profile *profile = view->profile;
 	struct ky_table table;
 
 	ky_out_heading(view->out, view->is_coloured, "On CPU, by kind of task");
-	ky_table_init(&table, "rrrrll");
-	heads(&table, titles);
+	ky_table_begin(&table, "rrrrll", "CPU|Share|95 %|n|Kind of task|Most of it in");
 	for (uint32_t i = 0; i < profile->kind_count && i < SHORT_ROWS_MAX; i++) {
 		const struct ky_stack_profile_cpu *kind = &profile->kinds[i];
 		uint32_t line = kind->function_count ?
@@ -163,18 +131,18 @@ static void print_kinds(const struct view *view)
 					KY_NONE;
 
 		if (profile->is_by_time)
-			duration_cell(&table, kind->all.sum);
+			ky_table_duration(&table, ky_whole(kind->all.sum));
 		else
 			ky_table_cell(&table, "-");
 		share_cells(&table, &kind->share);
-		count_cell(&table, kind->all.count);
+		ky_table_count(&table, kind->all.count);
 		ky_profile_name_cell(&table, kind->name == KY_NONE ?
 						     "(in no task)" :
 						     ky_trace_name(view->trace, kind->name));
 		ky_profile_name_cell(&table, line == KY_NONE ? "(no stack)" :
 							       profile->code.lines[line].name);
 	}
-	finish(view, &table);
+	ky_table_end(&table, view->out, 2, view->is_coloured);
 	ky_out_text(view->out, "\n");
 }
 
@@ -391,16 +359,14 @@ static void print_parts(const struct view *view)
 
 static void estimate_cell(struct ky_table *table, const struct ky_total *total)
 {
-	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES], text[CELL_BYTES];
+	char sum[KY_OUT_CELL_BYTES], margin[KY_OUT_CELL_BYTES];
 
+	(void)ky_out_duration(sum, ky_whole(total->sum));
 	if (total->variance > 0.0)
-		(void)snprintf(text, sizeof(text), "%s +- %s",
-			       ky_out_duration(sum, ky_whole(total->sum)),
-			       ky_out_duration(margin, ky_whole(ky_total_margin(total))));
+		ky_table_format(table, "%s +- %s", sum,
+				ky_out_duration(margin, ky_whole(ky_total_margin(total))));
 	else
-		(void)snprintf(text, sizeof(text), "%s",
-			       ky_out_duration(sum, ky_whole(total->sum)));
-	ky_table_cell(table, text);
+		ky_table_cell(table, sum);
 }
 
 /* How much of the time the kernel's switch records were watched. */
@@ -503,8 +469,6 @@ static void print_no_waits(const struct view *view)
 
 static void print_waits(const struct view *view)
 {
-	static const char *const titles[] = {"Time", "n",     "Longest", "State",
-					     "Why",  "Where", "",        "In"};
 	const struct ky_stack_profile *profile = view->profile;
 	char cell[CELL_BYTES], sum[KY_OUT_CELL_BYTES], title[2 * CELL_BYTES];
 	char count[KY_OUT_CELL_BYTES], interval[KY_UNSEEN_INTERVAL_BYTES];
@@ -525,14 +489,13 @@ static void print_waits(const struct view *view)
 	print_parts(view);
 	print_observed(view);
 	ky_unseen_text(view->out, view->profile, KY_STACK_OFF_CPU);
-	ky_table_init(&table, "rrrlllll");
-	heads(&table, titles);
+	ky_table_begin(&table, "rrrlllll", "Time|n|Longest|State|Why|Where||In");
 	for (uint32_t i = 0; i < profile->wait_count && i < ROWS_MAX; i++) {
 		const struct ky_stack_profile_wait *wait = &profile->waits[i];
 
 		estimate_cell(&table, &wait->ns);
-		count_cell(&table, wait->ns.count);
-		duration_cell(&table, (double)wait->max_ns);
+		ky_table_count(&table, wait->ns.count);
+		ky_table_duration(&table, wait->max_ns);
 		ky_profile_state_cell(&table, &wait->parts, wait->ns.sum);
 		ky_table_cell(&table,
 			      ky_profile_reason(cell, view->trace, wait->reason, wait->syscall));
@@ -540,7 +503,7 @@ static void print_waits(const struct view *view)
 		ky_profile_leaf_cell(&table, profile, wait->stack);
 		woken_note(&table, view, wait);
 	}
-	finish(view, &table);
+	ky_table_end(&table, view->out, 2, view->is_coloured);
 	if (profile->wait_total > ROWS_MAX)
 		ky_out_format(view->out, "  ... and %u more stacks; --json has %s\n",
 			      profile->wait_total - ROWS_MAX,
@@ -566,8 +529,6 @@ static void print_shared(const struct view *view)
 
 static void print_places(const struct view *view)
 {
-	static const char *const titles[] = {"Tasks", "Also",  "Longest", "Waited",
-					     "n",     "Where", "",        "In"};
 	const struct ky_stack_profile *profile = view->profile;
 	char count[KY_OUT_CELL_BYTES], title[CELL_BYTES];
 	uint64_t end_ns = view->trace->run_last_ns;
@@ -584,26 +545,25 @@ static void print_places(const struct view *view)
 		(void)snprintf(title, sizeof(title), "Where tasks waited; none does at the end");
 	ky_out_heading(view->out, view->is_coloured, title);
 	print_shared(view);
-	ky_table_init(&table, "rrrrrlll");
-	heads(&table, titles);
+	ky_table_begin(&table, "rrrrrlll", "Tasks|Also|Longest|Waited|n|Where||In");
 	for (uint32_t i = 0; i < profile->place_count && i < ROWS_MAX; i++) {
 		const struct ky_stack_profile_place *place = &profile->places[i];
 
-		count_cell(&table, place->task_count);
+		ky_table_count(&table, place->task_count);
 		if (place->also_count)
-			count_cell(&table, place->also_count);
+			ky_table_count(&table, place->also_count);
 		else
 			ky_table_cell(&table, "");
 		if (place->task_count + place->also_count && end_ns > place->since_ns)
-			duration_cell(&table, (double)(end_ns - place->since_ns));
+			ky_table_duration(&table, end_ns - place->since_ns);
 		else
 			ky_table_cell(&table, "-");
 		estimate_cell(&table, &place->ns);
-		count_cell(&table, place->ns.count);
+		ky_table_count(&table, place->ns.count);
 		ky_profile_where_cells(&table, profile, place->stack);
 		ky_profile_leaf_cell(&table, profile, place->stack);
 	}
-	finish(view, &table);
+	ky_table_end(&table, view->out, 2, view->is_coloured);
 	if (profile->place_total > ROWS_MAX)
 		ky_out_format(view->out, "  ... and %u more await points\n",
 			      profile->place_total - ROWS_MAX);

@@ -86,15 +86,14 @@ static void print_title(const struct view *view, const struct ky_stack_profile_p
 
 static void print_rows(const struct view *view, const struct ky_stack_profile_poll *worst)
 {
-	static const char *const titles[] = {"", "", "", "Where", "", "In"};
-	char cell[KY_PROFILE_CELL_BYTES], count[KY_OUT_CELL_BYTES];
+	char cell[KY_PROFILE_CELL_BYTES];
 	struct ky_table table;
 
-	ky_table_init(&table, "rlllll");
-	for (uint32_t i = 0; i < table.column_count; i++)
-		ky_table_cell(&table, titles[i]);
+	if (!worst->off_row_count && !worst->cpu_row_count)
+		return;
+	ky_table_begin(&table, "rlllll", "|||Where||In");
 	for (uint32_t i = 0; i < worst->off_row_count; i++) {
-		ky_table_cell(&table, ky_out_duration(count, worst->off_rows[i].ns));
+		ky_table_duration(&table, worst->off_rows[i].ns);
 		ky_profile_state_cell(&table, &worst->off_rows[i].parts,
 				      (double)worst->off_rows[i].ns);
 		ky_table_cell(&table,
@@ -104,15 +103,13 @@ static void print_rows(const struct view *view, const struct ky_stack_profile_po
 		ky_profile_leaf_cell(&table, view->profile, worst->off_rows[i].stack);
 	}
 	for (uint32_t i = 0; i < worst->cpu_row_count; i++) {
-		ky_table_cell(&table, ky_out_count(count, worst->cpu_rows[i].count));
+		ky_table_count(&table, worst->cpu_rows[i].count);
 		ky_table_cell(&table, worst->cpu_rows[i].count == 1 ? "sample" : "samples");
 		ky_table_cell(&table, "");
 		ky_profile_where_cells(&table, view->profile, worst->cpu_rows[i].stack);
 		ky_profile_leaf_cell(&table, view->profile, worst->cpu_rows[i].stack);
 	}
-	if (table.cell_count > table.column_count)
-		ky_table_print(&table, view->out, 4, false);
-	ky_table_release(&table);
+	ky_table_end(&table, view->out, 4, false);
 }
 
 /* Do both say the same: the same places and reasons, in tasks of one name? */

@@ -101,18 +101,14 @@ static void out_text__tables_align_by_columns_not_bytes(void **state)
 	struct ky_table table;
 
 	(void)state;
-	ky_table_init(&table, "lrl");
-	ky_table_cell(&table, "Name");
-	ky_table_cell(&table, "N");
-	ky_table_cell(&table, "");
+	ky_table_begin(&table, "lrl", "Name|N|");
 	ky_table_cell(&table, "\xc3\xa9");
 	ky_table_cell(&table, "1,000");
 	ky_table_cell(&table, "x");
 	ky_table_cell(&table, "longer name");
 	ky_table_cell(&table, "7");
 	ky_table_cell(&table, "");
-	ky_table_print(&table, &out, 1, false);
-	ky_table_release(&table);
+	ky_table_end(&table, &out, 1, false);
 	assert_string_equal(text(), " Name             N\n"
 				    " \xc3\xa9            1,000  x\n"
 				    " longer name      7\n");
@@ -123,15 +119,12 @@ static void print_two_columns(uint32_t columns, const char *last)
 	struct ky_table table;
 
 	ky_buf_clear(&out);
-	ky_table_init(&table, "ll");
-	ky_table_cell(&table, "Check");
-	ky_table_cell(&table, "Found");
-	ky_table_cell(&table, "a");
+	ky_table_begin(&table, "ll", "Check|Found");
+	ky_table_format(&table, "%c", 'a');
 	ky_table_cell(&table, last);
 	ky_out_fold(columns);
-	ky_table_print(&table, &out, 0, false);
+	ky_table_end(&table, &out, 0, false);
 	ky_out_fold(0);
-	ky_table_release(&table);
 }
 
 static void out_text__the_last_column_is_folded_where_the_line_ends(void **state)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* report_cells.h - what the parts of the report for people share: what they print of and where to,
+ * and cells of their tables.
+ * Threads: any.
+ */
+#ifndef KY_REPORT_REPORT_CELLS_H
+#define KY_REPORT_REPORT_CELLS_H
+
+#include <analyze/stack_profile.h>
+#include <base/out_text.h>
+#include <read/code_names.h>
+
+#define KY_REPORT_NAME_BYTES 128u
+
+struct ky_report_view {
+	struct ky_buf *out;
+	const struct ky_trace *trace;
+	const struct ky_report *report;
+	const struct ky_stack_profile *profile;
+	bool is_coloured;
+	uint32_t worst_count;
+	const struct ky_code_names *names;
+};
+
+/* Fills `cell` (KY_REPORT_NAME_BYTES) and returns it. Names of futures are long; what tells them
+ * apart stands at both ends. */
+const char *ky_report_name(char *cell, const struct ky_trace *trace, uint32_t name);
+void ky_report_name_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t name);
+uint32_t ky_report_poll_name(const struct ky_trace *trace, const struct ky_poll *poll);
+
+void ky_report_moment_cell(struct ky_table *table, const struct ky_report_view *view,
+			   uint64_t time_ns); /* +1.234 after the start */
+void ky_report_permille_cell(struct ky_table *table, uint64_t permille); /* UINT64_MAX: - */
+void ky_report_worker_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t worker);
+void ky_report_task_cell(struct ky_table *table, const struct ky_trace *trace, uint32_t task);
+
+#endif
