@@ -11,7 +11,7 @@
 #ifndef KY_AGENT_RUN_DRAIN_H
 #define KY_AGENT_RUN_DRAIN_H
 
-#include <agent/run_output.h>
+#include <agent/output.h>
 #include <drain/cut.h>
 #include <ring/ring_view.h>
 #include <proc/proc_look.h>

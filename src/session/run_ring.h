@@ -10,7 +10,7 @@
 #include <agent/probe_modules.h>
 #include <agent/probe_resources.h>
 #include <agent/run_drain.h>
-#include <agent/run_output.h>
+#include <agent/output.h>
 #include <agent/run_sampler.h>
 #include <agent/run_trigger.h>
 #include <drain/pace.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <agent/run_output.h>
+#include <agent/output.h>
 
 #include <base/now.h>
 #include <errno.h>
