@@ -10,6 +10,7 @@
 #include <agent/agent_event.h>
 #include <drain/drain.h>
 #include <kymo/recorder.h>
+#include <ship/background.h>
 #include <ship/stage.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 
 #define KY_OUTPUT_METADATA_MAX 64u
 
-/* Where traces go, and in which pieces. */
+/* Where traces go, in which pieces, and who writes them. */
 struct ky_output_options {
 	const char *directory;
 	const char *file;    /* the one trace; NULL: segments below the directory */
@@ -26,6 +27,9 @@ struct ky_output_options {
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */
 	struct ky_stage_factory stage;
+	kymo_write_fn write; /* instead of a file; NULL: none */
+	void *write_ctx;
+	const struct ky_background_functions *queue; /* NULL: the thread that steps writes */
 	struct kymo_key_value metadata[KY_OUTPUT_METADATA_MAX];
 	size_t metadata_count;
 };

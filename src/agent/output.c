@@ -1,29 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <base/gnu.h>
+
 #include <agent/output.h>
 
 #include <base/now.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <kymo/base.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RETRY_NS UINT64_C(1000000000)
 #define QUEUE_BYTES_MAX ((size_t)32 << 20) /* of chunks on their way to the disk */
 
-void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *shared,
-			const char *service, const char *run_name, uint32_t pid)
+void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_options *options,
+			  const struct ky_ring_header *header, const struct ky_ring_access *access,
+			  bool *is_file_taken)
 {
+	char boot[sizeof(header->boot_id) + 1];
+
 	memset(output, 0, sizeof(*output));
-	output->shared = shared;
-	output->service = service;
-	output->run_name = run_name;
-	output->pid = pid;
+	output->options = options;
+	output->access = *access;
+	output->is_file_taken = is_file_taken;
+	output->pid = header->pid;
+	if (header->side_offset != 0 && header->side_bytes >= sizeof(struct ky_ring_side))
+		output->drained_at = header->side_offset + offsetof(struct ky_ring_side, drained);
+	snprintf(output->service, sizeof(output->service), "%.*s", (int)sizeof(header->service),
+		 header->service);
+	snprintf(boot, sizeof(boot), "%.*s", (int)sizeof(header->boot_id), header->boot_id);
+	ky_store_run_name(output->run_name, sizeof(output->run_name), boot, header->pid,
+			  header->start_time_ticks);
 }
 
-static void tell_error(const struct ky_run_output *output, enum ky_agent_event_kind kind, int err,
+static void tell_error(const struct ky_agent_output *output, enum ky_agent_event_kind kind, int err,
 		       const char *reason)
 {
-	const struct ky_agent_options *options = output->shared->options;
+	const struct ky_agent_options *options = output->options;
 
 	options->event(options->event_ctx, &(const struct ky_agent_event){.kind = kind,
 									  .error = err,
@@ -32,89 +46,150 @@ static void tell_error(const struct ky_run_output *output, enum ky_agent_event_k
 									  .reason = reason});
 }
 
-static int open_store(struct ky_run_output *output)
+static void tell_write_error(const struct ky_agent_output *output, int err)
 {
-	struct ky_run_outputs *shared = output->shared;
-	const struct ky_agent_options *options = shared->options;
+	bool is_full = err == KYMO_E_LIMIT && output->options->output.file != NULL;
+
+	tell_error(output, is_full ? KY_AGENT_STORE_FULL : KY_AGENT_WRITE_FAILED, err, "");
+}
+
+/* ---- how much is on disk ---- */
+
+/* A store that fails costs exactness of a recovery, nothing else. */
+static void note(const struct ky_agent_output *output, size_t at, const void *bytes, size_t count)
+{
+	(void)ky_ring_access_store(&output->access, output->drained_at + at, bytes, count);
+}
+
+/* As its reader takes it: absolute, and of the moment the store was opened, for a host may change
+ * its directory. Without a path a recovery takes everything that the ring holds. */
+static void note_path(const struct ky_agent_output *output)
+{
+	char path[KY_DRAINED_PATH_BYTES], link[40];
+	uint32_t bytes, none = 0;
+	ssize_t length;
+	int fd;
+
+	if (!output->drained_at)
+		return;
+	fd = open(output->path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, sizeof(path));
+	close(fd);
+	if (length <= 0 || (size_t)length >= sizeof(path))
+		return;
+	bytes = (uint32_t)length;
+	note(output, offsetof(struct ky_ring_drained, path_bytes), &none, sizeof(none));
+	note(output, offsetof(struct ky_ring_drained, path), path, bytes);
+	note(output, offsetof(struct ky_ring_drained, path_bytes), &bytes, sizeof(bytes));
+}
+
+static void note_chunk(struct ky_agent_output *output, const struct ky_chunk *chunk)
+{
+	const uint64_t stamps[3] = {chunk->last_ns, chunk->last_ticks, chunk->last_ties};
+	uint64_t at = output->chunk_count++ % KY_DRAINED_CHUNKS;
+
+	if (!output->drained_at)
+		return;
+	note(output, offsetof(struct ky_ring_drained, chunks) + at * sizeof(stamps), stamps,
+	     sizeof(stamps));
+	note(output, offsetof(struct ky_ring_drained, chunk_hand), &output->chunk_count,
+	     sizeof(output->chunk_count));
+}
+
+/* ---- opening ---- */
+
+static int open_store(struct ky_agent_output *output)
+{
+	const struct ky_output_options *options = &output->options->output;
 	char errbuf[512] = "";
-	struct ky_store_options store = {.file = options->output.file,
-					 .file_further_pid = shared->has_file ? output->pid : 0,
-					 .directory = options->output.directory,
-					 .service = options->output.service != NULL ?
-							    options->output.service :
-							    output->service,
-					 .run = output->run_name,
-					 .stage = &options->output.stage,
-					 .segment_bytes_max = options->output.segment_bytes_max,
-					 .rotate_interval_ns = options->output.rotate_interval_ns,
-					 .total_bytes_max = options->output.total_bytes_max,
-					 .errbuf = errbuf,
-					 .errbuf_bytes = sizeof(errbuf)};
+	struct ky_store_options store = {
+		.file = options->file,
+		.file_further_pid = *output->is_file_taken ? output->pid : 0,
+		.directory = options->directory,
+		.service = options->service != NULL ? options->service : output->service,
+		.run = output->run_name,
+		.stage = &options->stage,
+		.segment_bytes_max = options->segment_bytes_max,
+		.rotate_interval_ns = options->rotate_interval_ns,
+		.total_bytes_max = options->total_bytes_max,
+		.errbuf = errbuf,
+		.errbuf_bytes = sizeof(errbuf)};
+	struct ky_store_stats stats;
+	int err = ky_store_open(&output->store, &store);
+
+	if (err < 0) {
+		tell_error(output, KY_AGENT_STORE_FAILED, err, errbuf);
+		return err;
+	}
+	ky_store_stats(output->store, &stats);
+	snprintf(output->path, sizeof(output->path), "%s", stats.run_directory);
+	note_path(output);
+	return 0;
+}
+
+static int write_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	struct ky_agent_output *output = ctx;
+	struct ky_store_stats stats;
+	int err;
+
+	if (output->sink != NULL) {
+		err = ky_trace_sink_chunk(output->sink, chunk);
+		atomic_store_explicit(&output->bytes_stored, ky_trace_sink_bytes(output->sink),
+				      memory_order_relaxed);
+		return err;
+	}
+	note_chunk(output, chunk);
+	err = ky_store_chunk(output->store, chunk);
+	ky_store_stats(output->store, &stats);
+	atomic_store_explicit(&output->bytes_stored, stats.bytes_stored, memory_order_relaxed);
+	atomic_store_explicit(&output->segments_sealed, stats.segments_sealed,
+			      memory_order_relaxed);
+	atomic_store_explicit(&output->store_error, stats.last_error, memory_order_relaxed);
+	return err;
+}
+
+static int begin(struct ky_agent_output *output)
+{
+	const struct ky_output_options *options = &output->options->output;
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	int err;
 
 	if (now_ns < output->retry_ns)
 		return -EAGAIN;
 	output->retry_ns = now_ns + RETRY_NS;
-	err = ky_store_open(&output->store, &store);
-	if (err < 0)
-		tell_error(output, KY_AGENT_STORE_FAILED, err, errbuf);
-	return err < 0 ? err : 0;
-}
-
-/* In the background's thread. */
-static int store_chunk(void *ctx, const struct ky_chunk *chunk)
-{
-	struct ky_run_output *output = ctx;
-	struct ky_store_stats stats;
-	int err;
-
-	if (output->progress != NULL)
-		ky_ring_progress_chunk(output->progress, chunk);
-	err = ky_store_chunk(output->store, chunk);
-	ky_store_stats(output->store, &stats);
-	atomic_store_explicit(&output->bytes_stored, stats.bytes_stored, memory_order_relaxed);
-	return err;
-}
-
-static int begin(struct ky_run_output *output)
-{
-	struct ky_run_outputs *shared = output->shared;
-	struct ky_store_stats stats;
-	int err = open_store(output);
-
+	if (options->write != NULL)
+		return ky_trace_sink_open(&output->sink, &options->stage, options->write,
+					  options->write_ctx);
+	err = open_store(output);
 	if (err < 0)
 		return err;
-	ky_store_stats(output->store, &stats);
-	snprintf(output->path, sizeof(output->path), "%s", stats.run_directory);
-	if (output->progress != NULL)
-		ky_ring_progress_path(output->progress, output->path);
-	err = ky_background_open(&output->background, store_chunk, output, QUEUE_BYTES_MAX);
+	if (options->queue != NULL)
+		err = options->queue->open(&output->queue, write_chunk, output, QUEUE_BYTES_MAX);
 	if (err < 0) {
 		ky_store_close(output->store);
 		output->store = NULL;
 		return err;
 	}
-	shared->has_file = true;
+	*output->is_file_taken = true;
 	return 0;
 }
 
-static void tell_write_error(const struct ky_run_output *output, int err)
-{
-	bool is_full = err == KYMO_E_LIMIT && output->shared->options->output.file != NULL;
+/* ---- chunks ---- */
 
-	tell_error(output, is_full ? KY_AGENT_STORE_FULL : KY_AGENT_WRITE_FAILED, err, "");
-}
-
-int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
+int ky_agent_output_chunk(void *ctx, const struct ky_chunk *chunk)
 {
-	struct ky_run_output *output = ctx;
-	int err = output->background != NULL ? 0 : begin(output);
+	struct ky_agent_output *output = ctx;
+	int err = ky_agent_output_has_begun(output) ? 0 : begin(output);
 
 	output->has_segment = false;
 	if (err < 0)
 		return err;
-	err = ky_background_chunk(output->background, chunk);
+	err = output->queue != NULL ? output->options->output.queue->chunk(output->queue, chunk) :
+				      write_chunk(output, chunk);
 	if (err < 0) {
 		tell_write_error(output, err);
 		return err;
@@ -130,57 +205,52 @@ int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk)
 	return 0;
 }
 
-int ky_run_output_cut(struct ky_run_output *output, struct ky_cut_options *options,
-		      const char *reason, struct ky_cut_report *report)
+bool ky_agent_output_has_begun(const struct ky_agent_output *output)
 {
-	const struct ky_agent_options *run = output->shared->options;
-	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 1];
-	size_t i;
-	int err;
-
-	options->chunk = ky_run_output_chunk;
-	options->chunk_ctx = output;
-	options->pairs = pairs;
-	pairs[options->pair_count++] = (struct ky_cut_pair){"kymo.dump.reason", reason};
-	for (i = 0; i < run->output.metadata_count; i++)
-		pairs[options->pair_count++] = (struct ky_cut_pair){run->output.metadata[i].key,
-								    run->output.metadata[i].value};
-	err = ky_cut(options, report);
-	ky_run_output_wait(output);
-	return err;
+	return output->store != NULL || output->sink != NULL;
 }
 
-bool ky_run_output_has_begun(const struct ky_run_output *output)
+bool ky_agent_output_wants_seal(const struct ky_agent_output *output, uint64_t now_ns)
 {
-	return output->background != NULL;
+	return output->store != NULL && output->has_segment &&
+	       ky_store_is_over(output->store, output->segment_bytes, output->segment_first_ns,
+				now_ns);
 }
 
-bool ky_run_output_wants_seal(const struct ky_run_output *output, uint64_t now_ns)
+void ky_agent_output_wait(struct ky_agent_output *output)
 {
-	return output->has_segment && ky_store_is_over(output->store, output->segment_bytes,
-						       output->segment_first_ns, now_ns);
+	if (output->queue != NULL)
+		output->options->output.queue->wait(output->queue);
 }
 
-void ky_run_output_wait(struct ky_run_output *output)
-{
-	if (output->background != NULL)
-		ky_background_wait(output->background);
-}
-
-bool ky_run_output_take_loss(struct ky_run_output *output, struct ky_chunk_loss *out)
+bool ky_agent_output_take_loss(struct ky_agent_output *output, struct ky_chunk_loss *out)
 {
 	int err;
 
-	if (output->background == NULL || !ky_background_take_loss(output->background, out, &err))
+	if (output->queue == NULL ||
+	    !output->options->output.queue->take_loss(output->queue, out, &err))
 		return false;
 	tell_write_error(output, err);
 	return true;
 }
 
-void ky_run_output_close(struct ky_run_output *output)
+void ky_agent_output_close(struct ky_agent_output *output)
 {
-	ky_background_close(output->background);
-	output->background = NULL;
+	int err = output->sink != NULL ? ky_trace_sink_end(output->sink) : 0;
+
+	if (err < 0)
+		tell_write_error(output, err);
+	if (output->sink != NULL)
+		atomic_store_explicit(&output->bytes_stored, ky_trace_sink_bytes(output->sink),
+				      memory_order_relaxed);
+	if (output->queue != NULL)
+		output->options->output.queue->close(output->queue);
+	(void)ky_trace_sink_close(output->sink); /* has nothing left to tell */
 	ky_store_close(output->store);
-	output->store = NULL;
+	ky_agent_output_forget(output);
+}
+
+void ky_agent_output_forget(struct ky_agent_output *output)
+{
+	memset(output, 0, sizeof(*output));
 }

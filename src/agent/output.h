@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_output.h - where the chunks of one recorded process go: a store behind a thread of its own.
+/* output.h - where the chunks of one ring go: a store or a function, behind a queue with a thread
+ * of its own where the options name one.
  *
+ * How much is on disk stands in the ring (struct ky_ring_drained), so that a recovery of a killed
+ * process begins after it. Not so with a function: no recovery finds its bytes.
  * Invariants: the store is opened with the first chunk, so that a process that records nothing
- *             leaves nothing; from then on it is the background's, and what it is asked here does
- *             not change any more.
- * Errors:     become events and never reach CMD.
- * Threads:    owner, but for what says otherwise.
+ *             leaves nothing; a chunk's note is in the ring before the chunk is on disk.
+ * Errors:     become events, and the chunk is refused. A store that does not open is tried again
+ *             after a second.
+ * Threads:    owner, but for the atomics.
  */
-#ifndef KY_AGENT_RUN_OUTPUT_H
-#define KY_AGENT_RUN_OUTPUT_H
+#ifndef KY_AGENT_OUTPUT_H
+#define KY_AGENT_OUTPUT_H
 
 #include <agent/agent_options.h>
-#include <ring/ring_progress.h>
-#include <drain/cut.h>
+#include <agent/ring_access.h>
 #include <ship/background.h>
 #include <ship/store.h>
+#include <ship/trace_sink.h>
 #include <stdatomic.h>
 #include <wire/chunk.h>
+#include <wire/ring_image.h>
 
-/* What all processes of a session share. */
-struct ky_run_outputs {
+struct ky_agent_output {
 	const struct ky_agent_options *options;
-	bool has_file; /* single file: a process has the name as it was given */
-};
-
-struct ky_run_output {
-	struct ky_run_outputs *shared;
-	const char *service, *run_name; /* the caller's */
+	struct ky_ring_access access;
+	uint64_t drained_at; /* of struct ky_ring_drained in the ring; 0: it has none */
 	uint32_t pid;
-	struct ky_ring_progress *progress; /* NULL: none; the background's once it has begun */
+	char service[64], run_name[64];
+	bool *is_file_taken; /* another process has the name of the single file */
 	struct ky_store *store;
-	struct ky_background *background;
+	struct ky_trace_sink *sink;
+	struct ky_background *queue;
 	uint64_t retry_ns;
-	_Atomic uint64_t bytes_stored; /* written by the background */
-	char path[512];                /* of the run's directory, or the file */
+	/* The writing thread's. */
+	uint64_t chunk_count;
+	_Atomic uint64_t bytes_stored, segments_sealed;
+	_Atomic int store_error; /* the store's last; 0: none */
+	char path[512];          /* of the run's directory, or the file */
 	/* the segment that is being handed out; has_segment: it has begun */
 	uint64_t segment_bytes, segment_first_ns;
 	bool has_segment;
@@ -42,25 +46,25 @@ struct ky_run_output {
 	uint32_t last_ties;
 };
 
-void ky_run_output_init(struct ky_run_output *output, struct ky_run_outputs *shared,
-			const char *service, const char *run_name, uint32_t pid);
-/* Seals what is open, behind all that waits; also of one that never began. */
-void ky_run_output_close(struct ky_run_output *output);
+/* header: of the ring that `access` reaches. is_file_taken: set as soon as this output has the
+ * file. */
+void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_options *options,
+			  const struct ky_ring_header *header, const struct ky_ring_access *access,
+			  bool *is_file_taken);
+/* Seals what is open, after all that waits; also of one that never began. */
+void ky_agent_output_close(struct ky_agent_output *output);
+/* In a forked child: what the parent had open stays where it is, untouched. */
+void ky_agent_output_forget(struct ky_agent_output *output);
 
 /* A ky_chunk_fn: ctx is the output. */
-int ky_run_output_chunk(void *ctx, const struct ky_chunk *chunk);
+int ky_agent_output_chunk(void *ctx, const struct ky_chunk *chunk);
 
-/* Cuts what `options` says into this output, with the metadata of the command line. Returns what
- * ky_cut() returns. */
-int ky_run_output_cut(struct ky_run_output *output, struct ky_cut_options *options,
-		      const char *reason, struct ky_cut_report *report);
-
-bool ky_run_output_has_begun(const struct ky_run_output *output);
+bool ky_agent_output_has_begun(const struct ky_agent_output *output);
 /* Size or age ask for a new segment. */
-bool ky_run_output_wants_seal(const struct ky_run_output *output, uint64_t now_ns);
+bool ky_agent_output_wants_seal(const struct ky_agent_output *output, uint64_t now_ns);
 /* Returns once everything handed out is on its way to the disk. */
-void ky_run_output_wait(struct ky_run_output *output);
-/* What could not be written since the last look. False: nothing. */
-bool ky_run_output_take_loss(struct ky_run_output *output, struct ky_chunk_loss *out);
+void ky_agent_output_wait(struct ky_agent_output *output);
+/* What could not be written since the last call. False: nothing. */
+bool ky_agent_output_take_loss(struct ky_agent_output *output, struct ky_chunk_loss *out);
 
 #endif

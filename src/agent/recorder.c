@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define DRAIN_NICE 10
-#define DUMP_DIRECTORY_DEFAULT "./kymo-traces"
+#define DIRECTORY_DEFAULT "./kymo-traces"
 
 enum {
 	RESOURCES,
@@ -45,7 +45,8 @@ struct kymo_recorder {
 	struct ky_own_switches switches; /* and this */
 	struct ky_probe_resources resources;
 	struct ky_probe probes[PROBES];
-	struct ky_stage_factory stage;
+	struct ky_agent_options agent;
+	char trace_file[512]; /* "": segments in a directory */
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
@@ -358,7 +359,7 @@ static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_option
 	err = ky_trace_file_check(name);
 	if (err)
 		return ky_options_say(taken, err, "trace_file %s: %s", name, kymo_error_text(err));
-	snprintf(recorder->stream.trace_file, sizeof(recorder->stream.trace_file), "%s", name);
+	snprintf(recorder->trace_file, sizeof(recorder->trace_file), "%s", name);
 	taken->compression = compression;
 	taken->trace_file = NULL; /* the caller's text */
 	return 0;
@@ -396,7 +397,7 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 	const char *wish = taken->dump_directory ? taken->dump_directory : taken->trace_directory;
 
 	if (!wish)
-		wish = DUMP_DIRECTORY_DEFAULT;
+		wish = DIRECTORY_DEFAULT;
 	if (strlen(wish) >= sizeof(recorder->dump_directory))
 		return ky_options_say(taken, -ENAMETOOLONG, "dump_directory: %s",
 				      kymo_error_text(-ENAMETOOLONG));
@@ -405,18 +406,34 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.directory = recorder->dump_directory,
 		.service = ky_engine.service,
 		.age_min_ns = taken->age_min_ns,
-		.stage = &recorder->stage,
+		.stage = &recorder->agent.output.stage,
 		.choose_stage = choose_named,
 		.between = between_chunks,
 		.between_ctx = recorder,
 	};
-	recorder->stream.stage = &recorder->stage;
+	recorder->stream.options = &recorder->agent;
 	recorder->stream.fetch_samples = fetch;
 	recorder->stream.fetch_ctx = recorder;
-	recorder->stream.write = taken->write;
-	recorder->stream.write_ctx = taken->write_ctx;
 	taken->dump_directory = taken->triggers = NULL; /* the caller's texts */
 	return 0;
+}
+
+/* Once the engine has its texts. */
+static void take_output(struct kymo_recorder *recorder, const struct kymo_recorder_options *taken)
+{
+	struct ky_output_options *output = &recorder->agent.output;
+
+	output->file = recorder->trace_file[0] ? recorder->trace_file : NULL;
+	output->directory = ky_engine.trace_directory[0] ? ky_engine.trace_directory :
+							   DIRECTORY_DEFAULT;
+	output->service = ky_engine.service;
+	output->segment_bytes_max = taken->segment_bytes_max;
+	output->rotate_interval_ns = taken->rotate_interval_ns;
+	output->total_bytes_max = taken->total_bytes_max;
+	output->write = taken->write;
+	output->write_ctx = taken->write_ctx;
+	recorder->agent.event = ky_stream_event;
+	recorder->agent.event_ctx = &recorder->stream;
 }
 
 int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options)
@@ -444,7 +461,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		ky_free(recorder);
 		return err;
 	}
-	err = choose_stage(&recorder->stage, taken.compression, taken.compression_level);
+	err = choose_stage(&recorder->agent.output.stage, taken.compression,
+			   taken.compression_level);
 	__atomic_store_n(&ky_engine.sampler,
 			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
 								&ky_own_sampler_hooks,
@@ -455,6 +473,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		ky_free(recorder);
 		return ky_options_say(&taken, err, "recorder: %s", kymo_error_text(err));
 	}
+	take_output(recorder, &taken);
 	for (size_t i = 0; i < taken.metadata_count; i++)
 		(void)kymo_metadata_set(taken.metadata[i].key, taken.metadata[i].value);
 	if (has_work())
@@ -516,7 +535,7 @@ int kymo_recorder_reopen(void)
 	recorder->probed = NULL;
 	ky_own_sampler_forget(&recorder->sampler);
 	ky_own_switches_forget(&recorder->switches);
-	recorder->stream.file_further_pid = (uint32_t)getpid();
+	recorder->stream.is_file_taken = true;
 	recorder->has_thread = false;
 	recorder->wakeups = 0;
 	recorder->pid = getpid();
@@ -531,8 +550,9 @@ static void add_status(struct kymo_recorder_status *status, struct kymo_recorder
 {
 	struct ky_stream *stream = &recorder->stream;
 
-	status->segments_sealed = __atomic_load_n(&stream->segments_sealed, __ATOMIC_RELAXED);
-	status->bytes_written = __atomic_load_n(&stream->bytes_written, __ATOMIC_RELAXED);
+	status->segments_sealed = __atomic_load_n(&stream->output.segments_sealed,
+						  __ATOMIC_RELAXED);
+	status->bytes_written = __atomic_load_n(&stream->output.bytes_stored, __ATOMIC_RELAXED);
 	status->wakeups = __atomic_load_n(&recorder->wakeups, __ATOMIC_RELAXED);
 	if (!status->last_error)
 		status->last_error = __atomic_load_n(&stream->last_error, __ATOMIC_RELAXED);

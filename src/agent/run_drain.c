@@ -18,7 +18,7 @@ static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain 
 					 .image_bytes = run->image_bytes,
 					 .name = ky_ring_names_text,
 					 .name_ctx = run->names,
-					 .chunk = is_flight ? NULL : ky_run_output_chunk,
+					 .chunk = is_flight ? NULL : ky_agent_output_chunk,
 					 .chunk_ctx = run->output,
 					 .fetch_samples = run->fetch_samples,
 					 .fetch_ctx = run->fetch_ctx,
@@ -81,7 +81,7 @@ static void tell_losses(struct ky_run_drain *run)
 {
 	struct ky_chunk_loss loss;
 
-	if (ky_run_output_take_loss(run->output, &loss))
+	if (ky_agent_output_take_loss(run->output, &loss))
 		ky_drain_refused(run->drain, &loss);
 }
 
@@ -89,7 +89,7 @@ int ky_run_drain_step(struct ky_run_drain *run, uint64_t now_ns)
 {
 	int err = ky_drain_step(run->drain, 0);
 
-	if (ky_run_output_wants_seal(run->output, now_ns))
+	if (ky_agent_output_wants_seal(run->output, now_ns))
 		ky_drain_seal(run->drain);
 	tell_losses(run);
 	return err;
@@ -106,7 +106,7 @@ static int take_off(struct ky_run_drain *run, uint64_t now_ns)
 		return err;
 	(void)ky_run_drain_step(run, now_ns);
 	ky_drain_seal(run->drain);
-	ky_run_output_wait(run->output);
+	ky_agent_output_wait(run->output);
 	tell_losses(run);
 	run->paused = run->drain;
 	run->drain = observer;
@@ -147,6 +147,8 @@ int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns)
 /* What the ring overwrote on the way is not lost: it was never meant to be kept. */
 static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnormal)
 {
+	const struct ky_output_options *output = &run->options->output;
+	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 1];
 	struct ky_cut_options options = {.image = run->image,
 					 .image_bytes = run->image_bytes,
 					 .from_ticks = run->output->last_ticks,
@@ -154,17 +156,23 @@ static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnorma
 					 .is_dead = is_dead,
 					 .name = ky_ring_names_text,
 					 .name_ctx = run->names,
-					 .source = run->source};
+					 .source = run->source,
+					 .chunk = ky_agent_output_chunk,
+					 .chunk_ctx = run->output,
+					 .pairs = pairs};
 	struct ky_chunk_loss loss;
 	int err;
 
+	pairs[options.pair_count++] = (struct ky_cut_pair){"kymo.dump.reason",
+							   is_abnormal ? "abnormal end" : "exit"};
+	for (size_t i = 0; i < output->metadata_count; i++)
+		pairs[options.pair_count++] = (struct ky_cut_pair){output->metadata[i].key,
+								   output->metadata[i].value};
 	run->report = ky_alloc(sizeof(*run->report));
-	err = run->report != NULL ?
-		      ky_run_output_cut(run->output, &options,
-					is_abnormal ? "abnormal end" : "exit", run->report) :
-		      -ENOMEM;
+	err = run->report != NULL ? ky_cut(&options, run->report) : -ENOMEM;
+	ky_agent_output_wait(run->output);
 	/* Nobody drains on: the report of the cut tells it. */
-	if (run->report != NULL && ky_run_output_take_loss(run->output, &loss)) {
+	if (run->report != NULL && ky_agent_output_take_loss(run->output, &loss)) {
 		uint64_t written = run->report->events_written;
 
 		run->report->events_written -= loss.event_count < written ? loss.event_count :
@@ -181,10 +189,10 @@ static int finish_stream(struct ky_run_drain *run)
 	int err = ky_drain_step(run->drain, KY_DRAIN_FINAL);
 
 	ky_drain_seal(run->drain);
-	ky_run_output_wait(run->output);
+	ky_agent_output_wait(run->output);
 	tell_losses(run);
 	ky_drain_last_word(run->drain);
-	ky_run_output_wait(run->output);
+	ky_agent_output_wait(run->output);
 	tell_losses(run);
 	return err;
 }

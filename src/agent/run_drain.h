@@ -5,7 +5,7 @@
  * Invariant: no record is written twice, and none is missing that the ring still held. A stream
  *            that is left is sealed and kept: it goes on behind its last record, and a cut begins
  *            there. What was overwritten in between is told by the stream as LossEvent `flight`.
- * Errors:    of the output are said by run_output.h.
+ * Errors:    of the output are said by output.h.
  * Threads:   owner. Whatever looks at the image runs under the caller's guard.
  */
 #ifndef KY_AGENT_RUN_DRAIN_H
@@ -25,7 +25,7 @@ struct ky_run_drain {
 	void (*fetch_samples)(void *ctx); /* of struct ky_drain_options */
 	void *fetch_ctx;
 	const char *source; /* metadata kymo.source */
-	struct ky_run_output *output;
+	struct ky_agent_output *output;
 	/* The stream; in flight mode one that only observes, for rules that need the events. */
 	struct ky_drain *drain;
 	struct ky_drain *paused; /* the stream that was left */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_progress.h - how much of a ring is on disk: the drain that streams it notes that down in the
- * ring, and a recovery reads the notes.
+/* ring_progress.h - how much of a ring is on disk: what agent/output.c notes in the ring, as a
+ * recovery reads it.
  *
  * Invariant: a chunk's note is in the ring before the chunk is on disk, so the last chunk found
  *            there has one, unless more than KY_DRAINED_CHUNKS were written behind it.
@@ -10,24 +10,6 @@
 #define KY_RING_RING_PROGRESS_H
 
 #include <ring/ring_finder.h>
-#include <wire/chunk.h>
-
-/* ---- who streams ---- */
-
-struct ky_ring_progress {
-	int fd;               /* of the ring, open for writing; -1: it has no side area */
-	uint64_t at;          /* of struct ky_ring_drained in the file */
-	uint64_t chunk_count; /* noted */
-};
-
-void ky_ring_progress_init(struct ky_ring_progress *progress, int fd, uint64_t side_offset,
-			   uint64_t side_bytes);
-/* Where the trace is: made absolute. */
-void ky_ring_progress_path(struct ky_ring_progress *progress, const char *path);
-/* Before the chunk is written. */
-void ky_ring_progress_chunk(struct ky_ring_progress *progress, const struct ky_chunk *chunk);
-
-/* ---- who recovers ---- */
 
 struct ky_drained_note {
 	uint64_t last_ns, last_ticks, last_ties;

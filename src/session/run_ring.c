@@ -36,7 +36,7 @@ void ky_run_ring_close(struct ky_run_ring *ring)
 	ky_run_trigger_close(ring->trigger);
 	ky_probes_close(ring->probes, KY_RUN_PROBES);
 	ky_run_drain_close(&ring->drain);
-	ky_run_output_close(&ring->output);
+	ky_agent_output_close(&ring->output);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
 	if (ring->fd >= 0)
@@ -46,7 +46,7 @@ void ky_run_ring_close(struct ky_run_ring *ring)
 
 static void identify(struct ky_run_ring *ring, const struct ky_ring_header *header)
 {
-	char boot[sizeof(header->boot_id) + 1];
+	const struct ky_ring_access access = {.fd = ring->fd};
 
 	ring->pid = header->pid;
 	ring->process_start_ticks = header->start_time_ticks;
@@ -54,15 +54,8 @@ static void identify(struct ky_run_ring *ring, const struct ky_ring_header *head
 	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
 			   header->pid_namespace != ring->owner->pid_namespace;
 	ring->made_ns = header->open_anchor.monotonic_ns;
-	snprintf(ring->service, sizeof(ring->service), "%.*s", (int)sizeof(ring->service) - 1,
-		 header->service);
-	snprintf(boot, sizeof(boot), "%.*s", (int)sizeof(header->boot_id), header->boot_id);
-	ky_store_run_name(ring->run_name, sizeof(ring->run_name), boot, ring->pid,
-			  ring->process_start_ticks);
-	ky_run_output_init(&ring->output, &ring->owner->outputs, ring->service, ring->run_name,
-			   ring->pid);
-	ky_ring_progress_init(&ring->progress, ring->fd, header->side_offset, header->side_bytes);
-	ring->output.progress = &ring->progress;
+	ky_agent_output_init(&ring->output, &ring->owner->options.agent, header, &access,
+			     &ring->owner->is_file_taken);
 }
 
 static int start_drain(struct ky_run_ring *ring)
@@ -90,7 +83,7 @@ static void start_trigger(struct ky_run_ring *ring)
 	const struct ky_agent_options *options = &ring->owner->options.agent;
 	struct ky_run_trigger_options how = {.run = options,
 					     .ring = &ring->open_ring,
-					     .service = ring->service,
+					     .service = ring->output.service,
 					     .pid = ring->pid,
 					     .source = SOURCE,
 					     .stream = stream_of(ring),
@@ -104,7 +97,7 @@ static void start_trigger(struct ky_run_ring *ring)
 						.image_bytes = ring->image_bytes};
 	err = ky_run_trigger_open(&ring->trigger, &how);
 	if (err < 0)
-		ky_run_say("%s (pid %u) is not watched: %s", ring->service, ring->pid,
+		ky_run_say("%s (pid %u) is not watched: %s", ring->output.service, ring->pid,
 			   kymo_error_text(err));
 }
 
@@ -304,7 +297,7 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 		ky_run_rings_trouble(rings, ring->file_name, err);
 	note_dropped(ring);
 	ky_run_ring_add_totals(&rings->done, ring);
-	ky_run_output_close(&ring->output);
+	ky_agent_output_close(&ring->output);
 	put_away(ring, ring->drain.is_ring_needed && !is_still_running);
 }
 
@@ -470,7 +463,7 @@ void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring 
 	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->flown_count += drained.records_flown;
 	out->dropped_count += ring->dropped_count;
-	if (!ky_run_output_has_begun(&ring->output))
+	if (!ky_agent_output_has_begun(&ring->output))
 		return;
 	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);
 	if (strcmp(out->trace_path, ring->output.path) != 0) /* else: before an exec */

@@ -48,9 +48,7 @@ struct ky_run_ring {
 	uint32_t pid;
 	uint64_t process_start_ticks;
 	uint64_t made_ns; /* CLOCK_MONOTONIC */
-	char service[64];
-	char run_name[64];
-	struct ky_run_output output;
+	struct ky_agent_output output;
 	struct ky_run_drain drain;
 	struct ky_drain_pace pace;
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
@@ -59,7 +57,6 @@ struct ky_run_ring {
 	struct ky_probe_resources resources;
 	struct ky_probe_modules modules;
 	struct ky_probe probes[KY_RUN_PROBES];
-	struct ky_ring_progress progress;
 	struct ky_run_populate populate;
 	struct ky_run_sampled sampled;
 	uint64_t dropped_count; /* by its writers; at the last step */
@@ -86,7 +83,7 @@ struct ky_run_rings {
 	struct ky_run_ring *rings[KY_RUN_RINGS_MAX];
 	uint32_t ring_count;
 	struct ky_run_totals done; /* of finished rings */
-	struct ky_run_outputs outputs;
+	bool is_file_taken;        /* by a process that has the name as it was given */
 	struct ky_run_ended_child child;
 	struct ky_table_thread *tables;
 	struct ky_run_sampler *sampler;

@@ -28,7 +28,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options
 	rings->options.agent.event = ky_agent_say;
 	rings->options.agent.event_ctx = &rings->events;
 	rings->events.options = &rings->options;
-	rings->outputs.options = &rings->options.agent;
+	rings->options.agent.output.queue = &ky_background_functions;
 	rings->session = session;
 	ky_run_directory_init(&rings->names, rings->directory);
 	ky_run_scan_open(&rings->looks, ky_now_ns(CLOCK_MONOTONIC));

@@ -228,3 +228,7 @@ bool ky_background_take_loss(struct ky_background *self, struct ky_chunk_loss *o
 	pthread_mutex_unlock(&self->lock);
 	return has_loss;
 }
+
+const struct ky_background_functions ky_background_functions = {
+	ky_background_open, ky_background_close, ky_background_chunk, ky_background_wait,
+	ky_background_take_loss};

@@ -32,4 +32,14 @@ void ky_background_wait(struct ky_background *background);
 bool ky_background_take_loss(struct ky_background *background, struct ky_chunk_loss *out,
 			     int *error);
 
+/* All of it, for an output that may have no queue. */
+struct ky_background_functions {
+	int (*open)(struct ky_background **out, ky_chunk_fn sink, void *sink_ctx, size_t bytes_max);
+	void (*close)(struct ky_background *background);
+	ky_chunk_fn chunk;
+	void (*wait)(struct ky_background *background);
+	bool (*take_loss)(struct ky_background *background, struct ky_chunk_loss *out, int *error);
+};
+extern const struct ky_background_functions ky_background_functions;
+
 #endif

@@ -33,9 +33,8 @@ struct ky_store {
 	struct ky_stage coder;
 	char name[NAME_BYTES]; /* without .active */
 	uint64_t raw_bytes;
-	uint64_t stored_bytes; /* written so far */
-	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
-	uint64_t first_ns;
+	uint64_t stored_bytes;     /* written so far */
+	uint64_t whole_bytes;      /* ... up to the end of the last whole chunk */
 	uint64_t number;           /* of the next segment */
 	uint64_t sealed_total;     /* of all segments of the service, as of the last look */
 	uint64_t look_again_bytes; /* no look at the total before the segment has grown to this */
@@ -181,7 +180,7 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 	return err;
 }
 
-static int open_segment(struct ky_store *store, uint64_t first_ns)
+static int open_segment(struct ky_store *store)
 {
 	char active[NAME_BYTES + 8];
 	int err = 0;
@@ -218,7 +217,6 @@ static int open_segment(struct ky_store *store, uint64_t first_ns)
 	}
 	store->raw_bytes = store->stored_bytes = store->whole_bytes = 0;
 	store->look_again_bytes = 0;
-	store->first_ns = first_ns;
 	return 0;
 }
 
@@ -311,7 +309,7 @@ static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
 		return -ENOENT;
 	}
 	if (store->fd < 0) {
-		err = open_segment(store, chunk->first_ns);
+		err = open_segment(store);
 		if (err)
 			return err;
 	}
@@ -460,11 +458,6 @@ int ky_store_chunk(void *ctx, const struct ky_chunk *chunk)
 		store->retry_ns = chunk->last_ns + RETRY_NS;
 	}
 	return err;
-}
-
-bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns)
-{
-	return store->fd >= 0 && ky_store_is_over(store, store->raw_bytes, store->first_ns, now_ns);
 }
 
 bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t first_ns,

@@ -57,9 +57,8 @@ void ky_store_close(struct ky_store *store); /* seals what is open */
  * chunks' own: after an error the next try comes once a chunk ends a second later. */
 int ky_store_chunk(void *ctx, const struct ky_chunk *chunk);
 
-/* True when size or age ask for a new segment: the owner then calls ky_drain_seal(). */
-bool ky_store_wants_seal(const struct ky_store *store, uint64_t now_ns);
-/* The same about a segment of so many raw bytes that began then. Threads: any. */
+/* True when size or age ask for a new segment after one of so many raw bytes that began then: the
+ * owner calls ky_drain_seal(). Threads: any. */
 bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t first_ns,
 		      uint64_t now_ns);
 

@@ -122,13 +122,10 @@ static void store__asks_for_a_seal_by_size_and_by_age(void **state)
 	struct ky_store *store = open_store(RUN, 0);
 
 	(void)state;
-	assert_false(ky_store_wants_seal(store, SECOND));
-	put(store, SECOND, true, false);
-	assert_false(ky_store_wants_seal(store, 60 * SECOND));
-	assert_true(ky_store_wants_seal(store, 61 * SECOND));
-	for (int i = 0; i < 9; i++)
-		put(store, SECOND, false, false);
-	assert_true(ky_store_wants_seal(store, SECOND));
+	assert_false(ky_store_is_over(store, CHUNK_BYTES, SECOND, 60 * SECOND));
+	assert_true(ky_store_is_over(store, CHUNK_BYTES, SECOND, 61 * SECOND));
+	assert_false(ky_store_is_over(store, 9 * CHUNK_BYTES, SECOND, SECOND));
+	assert_true(ky_store_is_over(store, 10 * CHUNK_BYTES, SECOND, SECOND));
 	ky_store_close(store);
 }
 
