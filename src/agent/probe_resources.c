@@ -46,6 +46,10 @@ struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
 	resources->source.put = put;
 	resources->source.put_ctx = &resources->area;
 	resources->source.is_own = !resources->process;
+	if (view && view->resource_offset) {
+		resources->area.offset = view->resource_offset;
+		resources->area.bytes = KY_RESOURCE_AREA_BYTES;
+	}
 	if (area)
 		ky_ring_view_resource_about(area, &about);
 	ky_resource_begin(&resources->source, about.hand);

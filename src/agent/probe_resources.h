@@ -13,7 +13,7 @@
 
 struct ky_probe_resources {
 	/* the owner's */
-	struct ky_ring_area area;
+	struct ky_ring_area area;                 /* of another's ring the access alone */
 	uint64_t interval_ns, flight_interval_ns; /* as it was started; 0: off */
 	const struct ky_proc_look *process; /* NULL: the calling one, opened for each reading */
 	bool (*may_read)(void);             /* NULL: always */
@@ -22,7 +22,7 @@ struct ky_probe_resources {
 	struct ky_proc_look own; /* open during a step alone */
 };
 
-/* view: of a ring that may have rows already; NULL: it has none. */
+/* view: of another's ring, which may have rows already. NULL: our own. */
 struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
 					const struct ky_ring_view *view);
 

@@ -183,7 +183,7 @@ static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ri
 		.between = between,
 		.ctx = recorder,
 	};
-	recorder->probes[TABLES] = ky_unwind_tables_probe(&recorder->tables);
+	recorder->probes[TABLES] = ky_unwind_tables_open(&recorder->tables);
 }
 
 static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)

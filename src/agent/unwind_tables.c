@@ -69,8 +69,11 @@ static void read_mappings(struct ky_unwind_tables *tables)
 		tables->stats.last_error = err;
 }
 
-uint64_t ky_unwind_tables_step(struct ky_unwind_tables *tables, uint64_t now_ns)
+static uint64_t step(void *self, const struct ky_probe_moment *moment)
 {
+	struct ky_unwind_tables *tables = self;
+	uint64_t now_ns = moment->now_ns;
+
 	if (tables->error || !tables->area.bytes ||
 	    (tables->is_wanted && !tables->is_wanted(tables->ctx)))
 		return UINT64_MAX;
@@ -86,25 +89,17 @@ uint64_t ky_unwind_tables_step(struct ky_unwind_tables *tables, uint64_t now_ns)
 	return tables->error ? UINT64_MAX : tables->due_ns;
 }
 
-void ky_unwind_tables_close(struct ky_unwind_tables *tables)
+static void close_tables(void *self)
 {
+	struct ky_unwind_tables *tables = self;
+
 	ky_unwind_keeper_close(tables->keeper);
 	*tables = (struct ky_unwind_tables){0};
 }
 
-static uint64_t step_probe(void *self, const struct ky_probe_moment *moment)
+struct ky_probe ky_unwind_tables_open(struct ky_unwind_tables *tables)
 {
-	return ky_unwind_tables_step(self, moment->now_ns);
-}
-
-static void close_probe(void *self)
-{
-	ky_unwind_tables_close(self);
-}
-
-struct ky_probe ky_unwind_tables_probe(struct ky_unwind_tables *tables)
-{
-	return (struct ky_probe){.self = tables, .step = step_probe, .close = close_probe};
+	return (struct ky_probe){.self = tables, .step = step, .close = close_tables};
 }
 
 void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity)

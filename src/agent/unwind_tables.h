@@ -35,13 +35,8 @@ struct ky_unwind_tables {
 void ky_unwind_tables_init(struct ky_unwind_tables *tables, int fd,
 			   const struct ky_ring_header *header);
 
-/* Reads what is mapped, if that is due: every second. Returns when to call again, CLOCK_MONOTONIC;
- * UINT64_MAX: not before more is wanted. */
-uint64_t ky_unwind_tables_step(struct ky_unwind_tables *tables, uint64_t now_ns);
-void ky_unwind_tables_close(struct ky_unwind_tables *tables);
-
-/* The same as a probe. */
-struct ky_probe ky_unwind_tables_probe(struct ky_unwind_tables *tables);
+/* Its step reads what is mapped, every second. */
+struct ky_probe ky_unwind_tables_open(struct ky_unwind_tables *tables);
 
 /* "14 modules, 93120 rows" for the trace, or why there are none. */
 void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity);

@@ -251,7 +251,9 @@ static void start_sampling(struct attachment *attachment)
 static int make_tables(void *ctx)
 {
 	const struct ky_open_ring *ring = ctx;
+	const struct ky_probe_moment moment = {.now_ns = ky_now_ns(CLOCK_MONOTONIC)};
 	struct ky_unwind_tables tables;
+	struct ky_probe probe;
 	char path[64];
 	int fd;
 
@@ -262,8 +264,9 @@ static int make_tables(void *ctx)
 		return -errno;
 	ky_unwind_tables_init(&tables, fd, (const void *)ring->image);
 	tables.pid = ring->pid;
-	(void)ky_unwind_tables_step(&tables, ky_now_ns(CLOCK_MONOTONIC));
-	ky_unwind_tables_close(&tables);
+	probe = ky_unwind_tables_open(&tables);
+	(void)ky_probes_step(&probe, 1, &moment);
+	ky_probes_close(&probe, 1);
 	close(fd);
 	return 0;
 }

@@ -34,10 +34,10 @@ void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t s
 		return;
 	KY_TESTPOINT("prepared.read");
 	if (!is_last && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		ky_table_thread_ahead(tables, fd, &header);
+		ky_table_thread_add(tables, fd, &header);
 		return;
 	}
-	ky_table_thread_forget(*tables, fd);
+	ky_table_thread_remove(*tables, fd);
 	written = is_last ? pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes) : 0;
 	(void)written; /* a refused write: it records into a file without a name */
 	/* A short life fits between the first look and the lock: what it recorded is in there. */

@@ -107,7 +107,7 @@ static void describe_tables(void *self, struct ky_drain *drain)
 	const struct ky_run_ring *ring = self;
 	char text[200];
 
-	ky_table_thread_text(ring->owner->tables, ring->tables, text, sizeof(text));
+	ky_table_thread_text(ring->owner->tables, ring->fd, text, sizeof(text));
 	(void)ky_drain_metadata(drain, "unwind.tables", text);
 }
 
@@ -115,22 +115,18 @@ static void close_tables(void *self)
 {
 	const struct ky_run_ring *ring = self;
 
-	ky_table_thread_remove(ring->owner->tables, ring->tables);
+	ky_table_thread_remove(ring->owner->tables, ring->fd);
 }
 
 static void start_probes(struct ky_run_ring *ring)
 {
 	struct ky_probe_resources *resources = &ring->resources;
-	const struct ky_ring_view *view = &ring->drain.view;
 
-	resources->area = (struct ky_ring_area){
-		.access = {.fd = ring->fd},
-		.offset = view->resource_offset,
-		.bytes = view->resource_offset != 0 ? KY_RESOURCE_AREA_BYTES : 0};
+	resources->area.access.fd = ring->fd;
 	resources->process = &ring->drain.proc;
 	resources->interval_ns = ring->owner->options.agent.resource_ms * MS_NS;
 	resources->flight_interval_ns = resources->interval_ns;
-	ring->probes[KY_RUN_RESOURCES] = ky_probe_resources_open(resources, view);
+	ring->probes[KY_RUN_RESOURCES] = ky_probe_resources_open(resources, &ring->drain.view);
 	if (!ring->is_foreign)
 		ring->probes[KY_RUN_MODULES] = ky_probe_modules_open(&ring->modules, ring->pid,
 								     ring->pace.found_ns);
@@ -208,7 +204,7 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 	if (err >= 0)
 		set_gates(ring);
 	if (err >= 0 && !ring->is_foreign) {
-		ring->tables = ky_table_thread_add(&rings->tables, fd, header);
+		ky_table_thread_add(&rings->tables, fd, header);
 		ring->sampled = (struct ky_run_sampled){.pid = ring->pid,
 							.made_ns = ring->made_ns,
 							.image = ring->image,

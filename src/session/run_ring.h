@@ -53,7 +53,6 @@ struct ky_run_ring {
 	struct ky_drain_pace pace;
 	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
 	struct ky_run_trigger *trigger;
-	struct ky_thread_tables *tables;
 	struct ky_probe_resources resources;
 	struct ky_probe_modules modules;
 	struct ky_probe probes[KY_RUN_PROBES];

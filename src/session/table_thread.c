@@ -18,23 +18,23 @@
 
 #define NICE 10
 
-struct ky_thread_tables {
-	struct ky_thread_tables *next;
-	struct ky_table_thread *owner;
-	dev_t device;
+/* Of one ring. What says nothing else is the thread's alone once the ring is in the list. */
+struct ring_tables {
+	struct ring_tables *next; /* under the lock */
+	dev_t device;             /* never changes, as the inode and the process */
 	ino_t inode;
-	bool is_ahead;                  /* under the lock; nothing is recorded into it yet */
-	bool is_removed;                /* under the lock */
-	uint64_t due_ns;                /* under the lock */
-	struct ky_unwind_stats stats;   /* under the lock */
-	struct ky_unwind_tables tables; /* the thread's alone */
+	bool is_removed;              /* under the lock */
+	uint64_t due_ns;              /* under the lock */
+	struct ky_unwind_stats stats; /* under the lock */
+	struct ky_unwind_tables tables;
+	struct ky_probe probe; /* of these */
 };
 
 struct ky_table_thread {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
-	struct ky_thread_tables *rings;
+	struct ring_tables *rings;
 	uint32_t is_stopping; /* atomic */
 };
 
@@ -42,25 +42,25 @@ struct ky_table_thread {
 
 static int stop_early(void *ctx)
 {
-	const struct ky_thread_tables *ring = ctx;
+	const struct ky_table_thread *thread = ctx;
 
-	return __atomic_load_n(&ring->owner->is_stopping, __ATOMIC_RELAXED) ? -ECANCELED : 0;
+	return __atomic_load_n(&thread->is_stopping, __ATOMIC_RELAXED) ? -ECANCELED : 0;
 }
 
-static void drop(struct ky_thread_tables *ring)
+static void drop(struct ring_tables *ring)
 {
 	close(ring->tables.area.access.fd);
-	ky_unwind_tables_close(&ring->tables);
+	ky_probes_close(&ring->probe, 1);
 	ky_free(ring);
 }
 
 /* Under the lock. */
 static void drop_removed(struct ky_table_thread *thread)
 {
-	struct ky_thread_tables **at = &thread->rings;
+	struct ring_tables **at = &thread->rings;
 
 	while (*at) {
-		struct ky_thread_tables *ring = *at;
+		struct ring_tables *ring = *at;
 
 		if (ring->is_removed) {
 			*at = ring->next;
@@ -72,24 +72,25 @@ static void drop_removed(struct ky_table_thread *thread)
 }
 
 /* Under the lock. The ring that waits longest; NULL: there is none. */
-static struct ky_thread_tables *first_due(const struct ky_table_thread *thread)
+static struct ring_tables *first_due(const struct ky_table_thread *thread)
 {
-	struct ky_thread_tables *first = NULL;
+	struct ring_tables *first = NULL;
 
-	for (struct ky_thread_tables *ring = thread->rings; ring; ring = ring->next)
+	for (struct ring_tables *ring = thread->rings; ring; ring = ring->next)
 		if (!first || ring->due_ns < first->due_ns)
 			first = ring;
 	return first;
 }
 
 /* Under the lock, which it leaves meanwhile: only this thread frees a ring. */
-static void step(struct ky_thread_tables *ring, uint64_t now_ns)
+static void step(struct ky_table_thread *thread, struct ring_tables *ring, uint64_t now_ns)
 {
+	const struct ky_probe_moment moment = {.now_ns = now_ns};
 	uint64_t due_ns;
 
-	pthread_mutex_unlock(&ring->owner->lock);
-	due_ns = ky_unwind_tables_step(&ring->tables, now_ns);
-	pthread_mutex_lock(&ring->owner->lock);
+	pthread_mutex_unlock(&thread->lock);
+	due_ns = ky_probes_step(&ring->probe, 1, &moment);
+	pthread_mutex_lock(&thread->lock);
 	ring->due_ns = due_ns;
 	ring->stats = ring->tables.stats;
 }
@@ -117,12 +118,12 @@ static void *run(void *ctx)
 	pthread_mutex_lock(&thread->lock);
 	while (!__atomic_load_n(&thread->is_stopping, __ATOMIC_RELAXED)) {
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-		struct ky_thread_tables *ring;
+		struct ring_tables *ring;
 
 		drop_removed(thread);
 		ring = first_due(thread);
 		if (ring && ring->due_ns <= now_ns)
-			step(ring, now_ns);
+			step(thread, ring, now_ns);
 		else
 			wait_until(thread, ring ? ring->due_ns : UINT64_MAX);
 	}
@@ -154,105 +155,72 @@ static int open_thread(struct ky_table_thread **out)
 	return 0;
 }
 
-static struct ky_thread_tables *find_ahead(struct ky_table_thread *thread, const struct stat *st)
+/* Under the lock. NULL: there are none. */
+static struct ring_tables *find(struct ky_table_thread *thread, const struct stat *st)
 {
-	for (struct ky_thread_tables *ring = thread->rings; ring; ring = ring->next)
-		if (ring->is_ahead && !ring->is_removed && ring->inode == st->st_ino &&
-		    ring->device == st->st_dev)
+	for (struct ring_tables *ring = thread->rings; ring; ring = ring->next)
+		if (!ring->is_removed && ring->inode == st->st_ino && ring->device == st->st_dev)
 			return ring;
 	return NULL;
 }
 
-/* Tables made ahead stay when they are of the same process. After a fork they are not, and go: the
- * new ones are written to the same area. Under the lock. */
-static struct ky_thread_tables *take_ahead(struct ky_table_thread *thread, const struct stat *st,
-					   uint32_t pid)
+static struct ring_tables *make(int ring_fd, const struct stat *st,
+				const struct ky_unwind_tables *tables)
 {
-	struct ky_thread_tables *ring = find_ahead(thread, st);
+	struct ring_tables *ring = ky_alloc(sizeof(*ring));
+	int fd = ring ? dup(ring_fd) : -1;
 
-	if (!ring)
-		return NULL;
-	ring->is_ahead = false;
-	if (ring->tables.pid == pid)
-		return ring;
-	ring->is_removed = true;
-	return NULL;
-}
-
-static struct ky_thread_tables *add(struct ky_table_thread **thread, int ring_fd,
-				    const struct ky_ring_header *header, bool is_ahead)
-{
-	struct ky_thread_tables *ring;
-	struct ky_unwind_tables tables;
-	struct stat st;
-
-	ky_unwind_tables_init(&tables, ring_fd, header);
-	if (!tables.area.bytes || fstat(ring_fd, &st) != 0)
-		return NULL;
-	if (!*thread && open_thread(thread) != 0)
-		return NULL;
-	pthread_mutex_lock(&(*thread)->lock);
-	ring = is_ahead ? find_ahead(*thread, &st) : take_ahead(*thread, &st, tables.pid);
-	pthread_mutex_unlock(&(*thread)->lock);
-	if (ring)
-		return ring;
-	ring = ky_alloc(sizeof(*ring));
-	if (!ring)
-		return NULL;
-	ring->owner = *thread;
-	ring->device = st.st_dev;
-	ring->inode = st.st_ino;
-	ring->is_ahead = is_ahead;
-	ring->tables = tables;
-	ring->tables.is_hasty = ring->tables.follows_cpu = true;
-	ring->tables.between = stop_early;
-	ring->tables.ctx = ring;
-	ring->tables.area.access.fd = dup(ring_fd);
-	if (ring->tables.area.access.fd < 0) {
+	if (fd < 0) {
 		ky_free(ring);
 		return NULL;
 	}
-	pthread_mutex_lock(&(*thread)->lock);
-	ring->next = (*thread)->rings;
-	(*thread)->rings = ring;
-	pthread_cond_signal(&(*thread)->changed);
-	pthread_mutex_unlock(&(*thread)->lock);
+	ring->device = st->st_dev;
+	ring->inode = st->st_ino;
+	ring->tables = *tables;
+	ring->tables.is_hasty = ring->tables.follows_cpu = true;
+	ring->tables.between = stop_early;
+	ring->tables.area.access.fd = fd;
+	ring->probe = ky_unwind_tables_open(&ring->tables);
 	return ring;
 }
 
-struct ky_thread_tables *ky_table_thread_add(struct ky_table_thread **thread, int ring_fd,
-					     const struct ky_ring_header *header)
+void ky_table_thread_add(struct ky_table_thread **out, int ring_fd,
+			 const struct ky_ring_header *header)
 {
-	return add(thread, ring_fd, header, false);
+	struct ring_tables *ring, *before;
+	struct ky_unwind_tables tables;
+	struct ky_table_thread *thread;
+	struct stat st;
+
+	ky_unwind_tables_init(&tables, ring_fd, header);
+	if (!tables.area.bytes || fstat(ring_fd, &st) != 0 || (!*out && open_thread(out) != 0))
+		return;
+	thread = *out;
+	pthread_mutex_lock(&thread->lock);
+	before = find(thread, &st);
+	ring = before && before->tables.pid == tables.pid ? NULL : make(ring_fd, &st, &tables);
+	if (ring) {
+		ring->tables.ctx = thread;
+		ring->next = thread->rings;
+		thread->rings = ring;
+		if (before)
+			before->is_removed = true;
+		pthread_cond_signal(&thread->changed);
+	}
+	pthread_mutex_unlock(&thread->lock);
 }
 
-void ky_table_thread_ahead(struct ky_table_thread **thread, int ring_fd,
-			   const struct ky_ring_header *header)
+void ky_table_thread_remove(struct ky_table_thread *thread, int ring_fd)
 {
-	(void)add(thread, ring_fd, header, true);
-}
-
-void ky_table_thread_forget(struct ky_table_thread *thread, int ring_fd)
-{
-	struct ky_thread_tables *ring = NULL;
+	struct ring_tables *ring;
 	struct stat st;
 
 	if (!thread || fstat(ring_fd, &st) != 0)
 		return;
 	pthread_mutex_lock(&thread->lock);
-	ring = find_ahead(thread, &st);
+	ring = find(thread, &st);
 	if (ring)
 		ring->is_removed = true;
-	pthread_cond_signal(&thread->changed);
-	pthread_mutex_unlock(&thread->lock);
-}
-
-void ky_table_thread_remove(struct ky_table_thread *thread, struct ky_thread_tables *ring)
-{
-	if (!ring)
-		return;
-	pthread_mutex_lock(&thread->lock);
-	ring->is_removed = true;
 	pthread_cond_signal(&thread->changed);
 	pthread_mutex_unlock(&thread->lock);
 }
@@ -266,7 +234,7 @@ void ky_table_thread_close(struct ky_table_thread *thread)
 	pthread_cond_signal(&thread->changed);
 	pthread_mutex_unlock(&thread->lock);
 	pthread_join(thread->thread, NULL);
-	for (struct ky_thread_tables *ring = thread->rings; ring; ring = ring->next)
+	for (struct ring_tables *ring = thread->rings; ring; ring = ring->next)
 		ring->is_removed = true;
 	drop_removed(thread);
 	pthread_cond_destroy(&thread->changed);
@@ -274,17 +242,20 @@ void ky_table_thread_close(struct ky_table_thread *thread)
 	ky_free(thread);
 }
 
-void ky_table_thread_text(struct ky_table_thread *thread, struct ky_thread_tables *ring, char *out,
-			  size_t capacity)
+void ky_table_thread_text(struct ky_table_thread *thread, int ring_fd, char *out, size_t capacity)
 {
+	const struct ring_tables *ring;
 	struct ky_unwind_stats stats;
+	struct stat st;
 
-	if (!ring) {
-		(void)snprintf(out, capacity, "none: the ring file has no room for them");
+	(void)snprintf(out, capacity, "none: the ring file has no room for them");
+	if (!thread || fstat(ring_fd, &st) != 0)
 		return;
-	}
 	pthread_mutex_lock(&thread->lock);
-	stats = ring->stats;
+	ring = find(thread, &st);
+	if (ring)
+		stats = ring->stats;
 	pthread_mutex_unlock(&thread->lock);
-	ky_unwind_tables_text(&stats, out, capacity);
+	if (ring)
+		ky_unwind_tables_text(&stats, out, capacity);
 }

@@ -10,24 +10,16 @@
 #include <stddef.h>
 #include <wire/ring_image.h>
 
-struct ky_table_thread;
-struct ky_thread_tables; /* the tables of one ring */
+struct ky_table_thread; /* NULL, for all that follows: there is none yet */
 
-/* Makes tables in a ring that nothing is recorded into yet, unless it does so already.
- * ky_table_thread_add() takes them over. */
-void ky_table_thread_ahead(struct ky_table_thread **thread, int ring_fd,
-			   const struct ky_ring_header *header);
-/* No process will record into it. thread may be NULL. */
-void ky_table_thread_forget(struct ky_table_thread *thread, int ring_fd);
+/* Keeps tables in this ring from now on. Again for the same process: no-op; for another one, after
+ * a fork, it begins anew. The first call makes the thread. header: of the ring, copied here. */
+void ky_table_thread_add(struct ky_table_thread **thread, int ring_fd,
+			 const struct ky_ring_header *header);
+void ky_table_thread_remove(struct ky_table_thread *thread, int ring_fd);
+void ky_table_thread_close(struct ky_table_thread *thread);
 
-/* The first call makes the thread. header: of the ring, copied here. NULL: no area, no thread. */
-struct ky_thread_tables *ky_table_thread_add(struct ky_table_thread **thread, int ring_fd,
-					     const struct ky_ring_header *header);
-void ky_table_thread_remove(struct ky_table_thread *thread, struct ky_thread_tables *ring);
-void ky_table_thread_close(struct ky_table_thread *thread); /* NULL: no-op */
-
-/* As ky_unwind_tables_text(), and of NULL that there is no room for tables. */
-void ky_table_thread_text(struct ky_table_thread *thread, struct ky_thread_tables *ring, char *out,
-			  size_t capacity);
+/* As ky_unwind_tables_text(); of a ring that it keeps none in, that there is no room for them. */
+void ky_table_thread_text(struct ky_table_thread *thread, int ring_fd, char *out, size_t capacity);
 
 #endif

@@ -44,6 +44,11 @@ static bool is_unwanted(const void *ctx)
 	return false;
 }
 
+static uint64_t step(struct ky_probe probe, uint64_t now_ns)
+{
+	return probe.step(probe.self, &(const struct ky_probe_moment){.now_ns = now_ns});
+}
+
 static int make_file(uint64_t bytes)
 {
 	int fd = memfd_create("unwind-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -65,6 +70,7 @@ static void tables__come_to_stand_in_the_file(void **state)
 	const struct ky_ring_header *there = (const struct ky_ring_header *)(const void *)image;
 	struct ky_unwind_view view = {image + AREA_OFFSET, KY_UNWIND_AREA_BYTES};
 	struct ky_unwind_tables tables;
+	struct ky_probe probe;
 	struct ky_unwind_code code;
 	struct ky_unwind_wide wide;
 	char text[200];
@@ -72,13 +78,14 @@ static void tables__come_to_stand_in_the_file(void **state)
 	(void)state;
 	assert_ptr_not_equal(image, MAP_FAILED);
 	ky_unwind_tables_init(&tables, fd, &header);
-	assert_int_equal(ky_unwind_tables_step(&tables, START), START + 1000 * MS);
+	probe = ky_unwind_tables_open(&tables);
+	assert_int_equal(step(probe, START), START + 1000 * MS);
 	assert_int_equal(atomic_load_explicit(&there->unwind_ready, memory_order_acquire), 1);
 	assert_true(ky_unwind_code_of(&view, own, &code));
 	assert_true(ky_unwind_rule_kind(ky_unwind_rule_at(&code, own, &wide)) >= KY_UNWIND_BY_SP);
 	ky_unwind_tables_text(&tables.stats, text, sizeof(text));
 	assert_non_null(strstr(text, " modules, "));
-	ky_unwind_tables_close(&tables);
+	ky_probes_close(&probe, 1);
 	munmap((void *)(uintptr_t)image, AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 	close(fd);
 }
@@ -87,16 +94,18 @@ static void hasty_tables__are_read_often_for_two_seconds(void **state)
 {
 	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 	struct ky_unwind_tables tables;
+	struct ky_probe probe;
 	uint64_t at = START;
 
 	(void)state;
 	ky_unwind_tables_init(&tables, fd, &header);
+	probe = ky_unwind_tables_open(&tables);
 	tables.is_hasty = tables.follows_cpu = true;
 	for (; at < START + 2000 * MS; at += 100 * MS)
-		assert_int_equal(ky_unwind_tables_step(&tables, at), at + 100 * MS);
-	assert_int_equal(ky_unwind_tables_step(&tables, at), at + 1000 * MS);
-	assert_int_equal(ky_unwind_tables_step(&tables, at + MS), at + 1000 * MS);
-	ky_unwind_tables_close(&tables);
+		assert_int_equal(step(probe, at), at + 100 * MS);
+	assert_int_equal(step(probe, at), at + 1000 * MS);
+	assert_int_equal(step(probe, at + MS), at + 1000 * MS);
+	ky_probes_close(&probe, 1);
 	close(fd);
 }
 
@@ -104,17 +113,19 @@ static void tables__nothing_wants_are_not_made(void **state)
 {
 	int fd = make_file(AREA_OFFSET);
 	struct ky_unwind_tables tables;
+	struct ky_probe probe;
 
 	(void)state;
 	ky_unwind_tables_init(&tables, fd, &header);
+	probe = ky_unwind_tables_open(&tables);
 	tables.is_wanted = is_unwanted;
 	tables.between = count_pieces;
-	assert_true(ky_unwind_tables_step(&tables, START) == UINT64_MAX);
+	assert_true(step(probe, START) == UINT64_MAX);
 	assert_int_equal(piece_count, 0);
 	tables.is_wanted = NULL;
-	assert_true(ky_unwind_tables_step(&tables, START) < UINT64_MAX);
+	assert_true(step(probe, START) < UINT64_MAX);
 	assert_true(piece_count > 0);
-	ky_unwind_tables_close(&tables);
+	ky_probes_close(&probe, 1);
 	close(fd);
 }
 
@@ -123,18 +134,20 @@ static void tables__say_why_there_are_none(void **state)
 {
 	int fd = make_file(AREA_OFFSET);
 	struct ky_unwind_tables tables;
+	struct ky_probe probe;
 	char text[200];
 
 	(void)state;
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
 	ky_unwind_tables_init(&tables, fd, &header);
+	probe = ky_unwind_tables_open(&tables);
 	ky_unwind_tables_text(&tables.stats, text, sizeof(text));
 	assert_string_equal(text, "none: the process ended before they were made");
-	assert_true(ky_unwind_tables_step(&tables, START) == UINT64_MAX);
+	assert_true(step(probe, START) == UINT64_MAX);
 	ky_unwind_tables_text(&tables.stats, text, sizeof(text));
 	assert_string_equal(text, "none: Operation not permitted");
-	assert_true(ky_unwind_tables_step(&tables, START + 5000 * MS) == UINT64_MAX);
-	ky_unwind_tables_close(&tables);
+	assert_true(step(probe, START + 5000 * MS) == UINT64_MAX);
+	ky_probes_close(&probe, 1);
 	close(fd);
 }
 
@@ -142,13 +155,15 @@ static void a_step_that_is_stopped__ends(void **state)
 {
 	int fd = make_file(AREA_OFFSET + KY_UNWIND_AREA_BYTES);
 	struct ky_unwind_tables tables;
+	struct ky_probe probe;
 
 	(void)state;
 	ky_unwind_tables_init(&tables, fd, &header);
+	probe = ky_unwind_tables_open(&tables);
 	tables.between = stop_at_once;
-	assert_true(ky_unwind_tables_step(&tables, START) == UINT64_MAX);
+	assert_true(step(probe, START) == UINT64_MAX);
 	assert_int_equal(tables.error, -ECANCELED);
-	ky_unwind_tables_close(&tables);
+	ky_probes_close(&probe, 1);
 	close(fd);
 }
 

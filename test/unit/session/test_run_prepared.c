@@ -57,7 +57,7 @@ static void live_and_die(void)
 }
 
 /* As a process leaves it that is there and has not recorded yet. */
-static uint32_t ahead_count, forget_count;
+static uint32_t add_count, remove_count;
 
 static int open_prepared(void **state)
 {
@@ -66,7 +66,7 @@ static int open_prepared(void **state)
 
 	(void)state;
 	memset(&c, 0, sizeof(c));
-	ahead_count = forget_count = 0;
+	add_count = remove_count = 0;
 	header.session = SESSION;
 	snprintf(c.directory, sizeof(c.directory), "/tmp/kymo-prepared-XXXXXX");
 	if (!mkdtemp(c.directory))
@@ -89,20 +89,20 @@ static int close_prepared(void **state)
 	return rmdir(c.directory);
 }
 
-void ky_table_thread_ahead(struct ky_table_thread **tables, int ring_fd,
-			   const struct ky_ring_header *header)
+void ky_table_thread_add(struct ky_table_thread **tables, int ring_fd,
+			 const struct ky_ring_header *header)
 {
 	assert_null(*tables);
 	assert_int_equal(ring_fd, c.own);
 	assert_int_equal(header->session, SESSION);
-	ahead_count++;
+	add_count++;
 }
 
-void ky_table_thread_forget(struct ky_table_thread *tables, int ring_fd)
+void ky_table_thread_remove(struct ky_table_thread *tables, int ring_fd)
 {
 	assert_null(tables);
 	assert_int_equal(ring_fd, c.own);
-	forget_count++;
+	remove_count++;
 }
 
 static void look(uint64_t session, bool is_last)
@@ -131,8 +131,8 @@ static void unused_and_left_goes(void **state)
 	let_go();
 	look(SESSION, false);
 	assert_false(is_there());
-	assert_int_equal(forget_count, 1);
-	assert_int_equal(ahead_count, 0);
+	assert_int_equal(remove_count, 1);
+	assert_int_equal(add_count, 0);
 }
 
 static void of_a_process_stays(void **state)
@@ -142,8 +142,8 @@ static void of_a_process_stays(void **state)
 	assert_true(is_there());
 	assert_int_equal(gates(), 5);
 	/* Its tables are made ahead. */
-	assert_int_equal(ahead_count, 1);
-	assert_int_equal(forget_count, 0);
+	assert_int_equal(add_count, 1);
+	assert_int_equal(remove_count, 0);
 }
 
 static void of_another_session_stays(void **state)
