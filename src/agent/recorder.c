@@ -15,8 +15,8 @@
 #include <record/sample/stack_walk.h>
 #include <agent/lookout.h>
 #include <agent/probe_resources.h>
-#include <agent/own_sampler.h>
-#include <agent/own_switches.h>
+#include <agent/own_probes.h>
+#include <agent/probe_switches.h>
 #include <ring/ring_keep.h>
 #include <agent/stream.h>
 #include <agent/unwind_tables.h>

@@ -11,7 +11,7 @@
 #include <session/run_environment.h>
 #include <cli/run_options.h>
 #include <session/run_rings.h>
-#include <agent/run_sampler.h>
+#include <agent/probe_samples.h>
 #include <agent/unwind_tables.h>
 #include <base/now.h>
 #include <errno.h>

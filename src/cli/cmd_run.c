@@ -11,7 +11,7 @@
 #include <cli/run_options.h>
 #include <proc/run_process.h>
 #include <session/run_rings.h>
-#include <agent/run_sampler.h>
+#include <agent/probe_samples.h>
 #include <session/run_say.h>
 #include <elf/run_target.h>
 #include <errno.h>

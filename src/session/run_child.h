@@ -11,7 +11,7 @@
 #ifndef KY_SESSION_RUN_CHILD_H
 #define KY_SESSION_RUN_CHILD_H
 
-#include <agent/run_sampler.h>
+#include <agent/probe_samples.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #include <agent/probe_resources.h>
 #include <agent/run_drain.h>
 #include <agent/output.h>
-#include <agent/run_sampler.h>
+#include <agent/probe_samples.h>
 #include <agent/run_trigger.h>
 #include <drain/pace.h>
 #include <ring/run_directory.h>

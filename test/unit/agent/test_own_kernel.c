@@ -16,7 +16,7 @@
 #include <pthread.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
-#include <agent/own_sampler.h>
+#include <agent/own_probes.h>
 #include <probe/perf_source.h>
 #include <sched.h>
 #include <stdio.h>

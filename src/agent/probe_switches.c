@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/own_switches.h>
+#include <agent/probe_switches.h>
 
 #include <base/now.h>
 #include <errno.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
-#include <agent/own_sampler.h>
+#include <agent/own_probes.h>
 #include <probe/switch_windows.h>
 #include <string.h>
 #include <sys/syscall.h>

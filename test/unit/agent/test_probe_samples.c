@@ -3,7 +3,7 @@
  * to. */
 #include "../../lib/cmocka_all.h"
 
-#include <agent/run_sampler.h>
+#include <agent/probe_samples.h>
 #include <errno.h>
 #include <probe/perf_source.h>
 #include <probe/perf_walk.h>

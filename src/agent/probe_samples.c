@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/run_sampler.h>
+#include <agent/probe_samples.h>
 
 #include <base/alloc.h>
 #include <base/now.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* own_switches.h - times off the processor of a program that links the library, by the kernel's
+/* probe_switches.h - times off the processor of a program that links the library, by the kernel's
  * switch records: the windows of sample/switch_windows.h, opened, read and paid for by the
  * library's thread, as the options and the ring's gate want them.
  *
@@ -11,8 +11,8 @@
  *              a processor, which the kernel counts against what may be locked.
  * Threads:     the library's thread alone, but for what a forked child calls.
  */
-#ifndef KY_AGENT_OWN_SWITCHES_H
-#define KY_AGENT_OWN_SWITCHES_H
+#ifndef KY_AGENT_PROBE_SWITCHES_H
+#define KY_AGENT_PROBE_SWITCHES_H
 
 #include <record/emit/ring_file.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* own_sampler.h - samples of a program that links the library: perf_event's, opened, read and
+/* own_probes.h - samples of a program that links the library: perf_event's, opened, read and
  * walked by the library's thread, so that no signal reaches the program's own. Where that is
  * refused, yields nothing, or would take too many descriptors, each thread has a timer
  * (sample/sampler.h).
@@ -10,8 +10,8 @@
  *              is not sampled.
  * Threads:     the library's thread alone, but for the table of functions.
  */
-#ifndef KY_AGENT_OWN_SAMPLER_H
-#define KY_AGENT_OWN_SAMPLER_H
+#ifndef KY_AGENT_OWN_PROBES_H
+#define KY_AGENT_OWN_PROBES_H
 
 #include <record/emit/ring_file.h>
 #include <record/emit/sampler_hooks.h>

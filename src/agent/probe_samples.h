@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_sampler.h - samples of the processor for all processes of a `kymo run`: perf_event's, read
+/* probe_samples.h - samples of the processor for all processes of a `kymo run`: perf_event's, read
  * here, walked here and put into the sample area of the ring of the process they are of. Where
  * perf_event is refused or yields nothing, the processes are told to sample themselves.
  *
  * What ran, what was refused and what was lost stands in the area, and so in the trace.
  * Threads: owner.
  */
-#ifndef KY_AGENT_RUN_SAMPLER_H
-#define KY_AGENT_RUN_SAMPLER_H
+#ifndef KY_AGENT_PROBE_SAMPLES_H
+#define KY_AGENT_PROBE_SAMPLES_H
 
 #include <agent/agent_options.h>
 #include <ring/ring_guard.h>

@@ -7,8 +7,8 @@
 #include "../../lib/now_fake.h"
 #include "../../lib/recorder_case.h"
 
-#include <agent/own_sampler.h>
-#include <agent/own_switches.h>
+#include <agent/own_probes.h>
+#include <agent/probe_switches.h>
 #include <errno.h>
 #include <probe/still_threads.h>
 #include <probe/switch_duty.h>
