@@ -7,28 +7,35 @@
 #include <errno.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
-#include <agent/probe_switches.h>
-#include <probe/perf_walk.h>
 #include <record/sample/sampler.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Stacks of linked programs as deep as that are whole; each sample takes so much of a ring. */
 #define STACK_BYTES 16384u
-#define RING_BYTES (1u << 18)
+#define SAMPLE_RING_BYTES (1u << 18)
+/* Some 4,000 records a CPU; beside the samples' less than the unprivileged may lock. */
+#define SWITCH_RING_BYTES (1u << 17)
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_MAX 1000u
+
+/* What a forked child closes. */
+struct descriptors {
+	uint32_t count; /* atomic */
+	int fds[KY_OWN_FDS_MAX];
+};
 
 static struct {
 	uint32_t option_hz;  /* atomic: as the recorder was opened */
 	uint32_t is_refused; /* atomic: timers do it */
 	uint32_t is_started; /* atomic: a ring is live */
-	uint32_t fd_count;   /* atomic */
-	int fds[KY_OWN_SAMPLER_FDS_MAX];
+	struct descriptors samples, switches;
+	const struct ky_still_threads *still; /* atomic; NULL: none */
 } shared;
 
-/* ---- what the engine tells, in the program's threads ---- */
+/* ---- what the engine calls, in the program's threads ---- */
 
 static void look(uint32_t rate_hz)
 {
@@ -67,14 +74,24 @@ static void leave_signal(void)
 	ky_timer_source.leave_signal();
 }
 
+static void close_copies(struct descriptors *of)
+{
+	uint32_t count = __atomic_exchange_n(&of->count, 0, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < count; i++)
+		close(of->fds[i]);
+}
+
 /* Its own copies of our descriptors, before anything of the child's is among them. */
 static void fork_child(void)
 {
-	uint32_t count = __atomic_exchange_n(&shared.fd_count, 0, __ATOMIC_ACQUIRE);
+	const struct ky_still_threads *still = __atomic_exchange_n(&shared.still, NULL,
+								   __ATOMIC_ACQUIRE);
 
-	for (uint32_t i = 0; i < count; i++)
-		close(shared.fds[i]);
-	ky_own_switches_fork_child();
+	close_copies(&shared.samples);
+	close_copies(&shared.switches);
+	if (still)
+		ky_still_close_files(still);
 }
 
 static bool is_on(void)
@@ -82,275 +99,271 @@ static bool is_on(void)
 	return ky_timer_source.is_on();
 }
 
-const struct ky_sampler_hooks ky_own_sampler_hooks = {look,  thread_begin, thread_end, stop, forget,
-						      is_on, leave_signal, fork_child};
+const struct ky_sampler_hooks ky_own_probes_hooks = {look,  thread_begin, thread_end, stop, forget,
+						     is_on, leave_signal, fork_child};
 
-/* ---- the library's thread ---- */
+/* ---- the library's thread: descriptors ---- */
 
-static bool has_confined_itself(void)
+static uint32_t taken(const struct descriptors *of)
 {
-	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+	return __atomic_load_n(&of->count, __ATOMIC_RELAXED);
 }
 
-/* As the settings say, which win over the options; 0: none. */
-static uint32_t wanted_rate(const struct ky_ring *ring)
+uint32_t ky_own_probes_fds(void)
 {
-	uint32_t rate_hz = ky_settings_sample_hz(&ring->control->settings);
+	uint32_t switches = taken(&shared.switches);
 
-	if (rate_hz == KY_SETTING_OFF || !__atomic_load_n(&shared.is_started, __ATOMIC_ACQUIRE))
-		return 0;
-	rate_hz = rate_hz ? rate_hz : __atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED);
-	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
+	return taken(&shared.samples) + switches + (switches ? KY_STILL_MAX : 0);
 }
 
-uint32_t ky_own_sampler_fds_left(void)
+/* What is left of those that the library may take. */
+static uint32_t fds_left(void *ctx)
 {
-	uint32_t most = KY_OWN_SAMPLER_FDS_MAX, taken;
+	uint32_t most = KY_OWN_FDS_MAX, count = ky_own_probes_fds();
 	struct rlimit limit;
 
+	(void)ctx;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return 0;
 	if (limit.rlim_cur / 4 < most)
 		most = (uint32_t)(limit.rlim_cur / 4);
-	taken = __atomic_load_n(&shared.fd_count, __ATOMIC_RELAXED) + ky_own_switches_fds();
-	return taken < most ? most - taken : 0;
+	return count < most ? most - count : 0;
 }
 
-static void close_events(struct ky_own_sampler *sampler)
+/* None before they are closed: a child must not close what has taken their numbers. */
+static void note_samples(void *ctx, const struct ky_perf *perf)
 {
-	/* Before they are closed: a child must not close what has taken their numbers. */
-	__atomic_store_n(&shared.fd_count, 0, __ATOMIC_RELEASE);
-	ky_perf_close(sampler->perf);
-	sampler->perf = NULL;
-	sampler->rate_hz = 0;
-	sampler->lost_told = 0;
+	uint32_t count = perf ? ky_perf_fds(perf, shared.samples.fds, KY_OWN_FDS_MAX) : 0;
+
+	(void)ctx;
+	__atomic_store_n(&shared.samples.count, count, __ATOMIC_RELEASE);
 }
 
-/* A child that is forked meanwhile closes them, as it does the others. */
-static void try_cost(struct ky_own_sampler *sampler)
+static void note_switches(const struct ky_switch_windows *windows)
 {
-	struct ky_perf *perf = NULL;
+	uint32_t count = 0;
 
-	if (sampler->switch_cost_ns)
-		return;
-	if (ky_sample_cost_open(&perf, &sampler->how) == 0)
-		__atomic_store_n(&shared.fd_count,
-				 ky_perf_fds(perf, shared.fds, KY_OWN_SAMPLER_FDS_MAX),
-				 __ATOMIC_RELEASE);
-	sampler->switch_cost_ns = ky_sample_cost_ns(perf);
-	__atomic_store_n(&shared.fd_count, 0, __ATOMIC_RELEASE);
-	ky_perf_close(perf);
+	if (windows)
+		count = ky_switch_windows_fds(windows, shared.switches.fds, KY_OWN_FDS_MAX);
+	__atomic_store_n(&shared.still, windows ? ky_switch_windows_still(windows) : NULL,
+			 __ATOMIC_RELEASE);
+	__atomic_store_n(&shared.switches.count, count, __ATOMIC_RELEASE);
 }
 
-static int open_events(struct ky_own_sampler *sampler, uint32_t rate_hz)
-{
-	uint32_t left = ky_own_sampler_fds_left(), count;
-	int err;
+/* ---- CPU samples ---- */
 
-	if (!left)
-		return -EMFILE;
-	sampler->how = (struct ky_perf_options){.rate_hz = rate_hz,
-						.stack_bytes = STACK_BYTES,
-						.ring_bytes_max = RING_BYTES,
-						.fds_max = left,
-						.is_of_threads = true,
-						.has_kernel = true};
-	err = sampler->is_tested ? 0 : ky_perf_test(&sampler->how);
-	if (!err) {
-		try_cost(sampler);
-		err = ky_perf_add_all(&sampler->perf, &sampler->how, getpid());
-	}
-	if (!err && !sampler->perf)
-		err = -ESRCH;
-	if (err) {
-		close_events(sampler);
-		return err;
-	}
-	sampler->is_tested = true;
-	count = ky_perf_fds(sampler->perf, shared.fds, KY_OWN_SAMPLER_FDS_MAX);
-	__atomic_store_n(&shared.fd_count, count, __ATOMIC_RELEASE);
-	sampler->rate_hz = rate_hz;
-	return 0;
+/* Of the process; counted over a quarter of a second at least. */
+static uint64_t switches_per_s(void *ctx)
+{
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), ns, count;
+	struct ky_own_probes *own = ctx;
+	struct rusage usage;
+
+	ns = now_ns - own->counted_ns;
+	if (ns < SECOND_NS / 4 || getrusage(RUSAGE_SELF, &usage) != 0)
+		return own->switches_per_s;
+	count = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+	/* Each time off a CPU is two switches. */
+	if (own->counted_ns)
+		own->switches_per_s = (uint64_t)((double)(count - own->switch_count) * 2 *
+						 (double)SECOND_NS / (double)ns);
+	own->switch_count = count;
+	own->counted_ns = now_ns;
+	return own->switches_per_s;
 }
 
-/* What the trace says about it. */
-static void describe(struct ky_own_sampler *sampler)
+static void init_samples(struct ky_own_probes *own)
 {
-	struct ky_sample_class_head *head = sampler->slots.head;
-
-	if (sampler->refusal) {
-		atomic_store_explicit(&head->refusals[KY_SOURCE_PERF], (uint32_t)-sampler->refusal,
-				      memory_order_relaxed);
-		return;
-	}
-	atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_PERF, memory_order_relaxed);
-	atomic_store_explicit(&head->limits, sampler->how.has_kernel ? 0 : KY_SAMPLE_NO_KERNEL,
-			      memory_order_relaxed);
-	atomic_store_explicit(&head->rate_hz, sampler->rate_hz, memory_order_relaxed);
-	atomic_store_explicit(&head->share_ppm, ky_sample_duty_share_ppm(&sampler->duty),
-			      memory_order_relaxed);
+	ky_probe_samples_init(&own->samples, &(const struct ky_probe_samples_options){
+						     .rings = &own->rings,
+						     .how = {.stack_bytes = STACK_BYTES,
+							     .ring_bytes_max = SAMPLE_RING_BYTES,
+							     .is_of_threads = true,
+							     .has_kernel = true},
+						     .opens_by_itself = true,
+						     .is_refusal_final = true,
+						     .switches_per_s = switches_per_s,
+						     .fds_left = fds_left,
+						     .has_opened = note_samples,
+						     .ctx = own});
 }
 
-static void refuse(struct ky_own_sampler *sampler, int err)
+/* As the settings say, which win over the options. */
+static uint32_t wanted_rate(const struct ky_ring *ring)
 {
-	sampler->refusal = err;
-	describe(sampler);
+	uint32_t rate_hz = ky_settings_sample_hz(&ring->control->settings);
+
+	if (!__atomic_load_n(&shared.is_started, __ATOMIC_ACQUIRE))
+		return KY_SETTING_OFF;
+	if (!rate_hz)
+		rate_hz = __atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED);
+	if (!rate_hz || rate_hz == KY_SETTING_OFF)
+		return KY_SETTING_OFF;
+	return rate_hz < RATE_MAX ? rate_hz : RATE_MAX;
+}
+
+static void start_timers(void)
+{
 	__atomic_store_n(&shared.is_refused, 1, __ATOMIC_RELEASE);
 	ky_timer_source.look(__atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED));
 }
 
-static void start_duty(struct ky_own_sampler *sampler)
+/* The mapping is ours to write, whatever the pointer to its description says. */
+static bool make_slots(const struct ky_own_probes *own, uint32_t which, struct ky_sample_ring *out)
 {
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
-
-	ky_sample_duty_init(&sampler->duty, sampler->switch_cost_ns, ky_sample_processors(),
-			    now_ns);
-	ky_sample_duty_start(&sampler->duty, now_ns);
+	return ky_ring_samples((struct ky_ring *)(uintptr_t)own->ring, which, out);
 }
 
-static void follow(struct ky_own_sampler *sampler, uint32_t rate_hz)
+static uint64_t step_samples(struct ky_own_probes *own)
 {
-	int err;
+	struct ky_probed_ring *probed = &own->probed;
+	uint64_t due_ns = UINT64_MAX;
 
-	if (sampler->perf && !rate_hz) {
-		(void)ky_perf_pause(sampler->perf, true);
-		sampler->rate_hz = 0;
-	} else if (sampler->perf && rate_hz == sampler->how.rate_hz) {
-		(void)ky_perf_pause(sampler->perf, false);
-		sampler->rate_hz = rate_hz;
-	} else {
-		close_events(sampler);
-		err = open_events(sampler, rate_hz);
-		if (err) {
-			refuse(sampler, err);
-			return;
-		}
-	}
-	start_duty(sampler);
-	describe(sampler);
-}
-
-/* Over a quarter of a second at least. */
-static void count_switches(struct ky_own_sampler *sampler, uint64_t now_ns)
-{
-	uint64_t ns = now_ns - sampler->counted_ns, count;
-	struct rusage usage;
-
-	if (ns < SECOND_NS / 4 || getrusage(RUSAGE_SELF, &usage) != 0)
-		return;
-	count = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
-	/* Each time off a processor is two switches. */
-	if (sampler->counted_ns)
-		sampler->switches_per_s = (uint64_t)((double)(count - sampler->switch_count) * 2 *
-						     (double)SECOND_NS / (double)ns);
-	sampler->switch_count = count;
-	sampler->counted_ns = now_ns;
-}
-
-/* What it costs to be sampled at each switch is kept within bounds. */
-static void follow_duty(struct ky_own_sampler *sampler)
-{
-	uint32_t share_ppm = ky_sample_duty_share_ppm(&sampler->duty);
-
-	count_switches(sampler, ky_now_ns(CLOCK_MONOTONIC));
-	/* Of the window that is over, up to this very moment. */
-	if (ky_sample_duty_apply(&sampler->duty, sampler->perf, sampler->switches_per_s) &&
-	    !sampler->duty.is_open)
-		ky_own_sampler_fetch(sampler);
-	if (ky_sample_duty_share_ppm(&sampler->duty) != share_ppm)
-		describe(sampler);
-}
-
-static void on_sample(void *ctx, const struct ky_perf_sample *sample)
-{
-	const struct ky_own_sampler *sampler = ctx;
-	struct ky_perf_sample weighed = ky_sample_duty_weigh(&sampler->duty, sample);
-	struct ky_unwind_view view = {NULL, 0};
-
-	if (atomic_load_explicit(&sampler->ring->header->unwind_ready, memory_order_acquire)) {
-		view.area = sampler->ring->unwind;
-		view.area_bytes = sampler->ring->unwind_bytes;
-	}
-	ky_perf_put(&sampler->slots, &view, &weighed);
-}
-
-/* Half full at the latest. */
-static void set_due(struct ky_own_sampler *sampler)
-{
-	struct ky_perf_about about;
-	uint64_t ns, now_ns, pace_ns;
-
-	sampler->due_ns = UINT64_MAX;
-	if (!sampler->perf || !sampler->rate_hz)
-		return;
-	ky_perf_about(sampler->perf, &about);
-	ns = about.ring_bytes / about.record_bytes * SECOND_NS / sampler->rate_hz / 2;
-	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	pace_ns = ky_sample_duty_pace_ns(&sampler->duty, now_ns);
-	sampler->due_ns = now_ns + (ns < pace_ns ? ns : pace_ns);
-}
-
-void ky_own_sampler_fetch(struct ky_own_sampler *sampler)
-{
-	struct ky_perf_about about;
-
-	if (!sampler->perf || !sampler->slots.slot_count)
-		return;
-	(void)ky_perf_read(sampler->perf, on_sample, sampler);
-	ky_perf_about(sampler->perf, &about);
-	if (about.lost_count > sampler->lost_told)
-		atomic_fetch_add_explicit(&sampler->slots.head->lost_count,
-					  about.lost_count - sampler->lost_told,
-					  memory_order_relaxed);
-	sampler->lost_told = about.lost_count;
-	set_due(sampler);
-}
-
-void ky_own_sampler_between(struct ky_own_sampler *sampler)
-{
-	if (sampler->perf && ky_now_ns(CLOCK_MONOTONIC) >= sampler->due_ns)
-		ky_own_sampler_fetch(sampler);
-}
-
-uint64_t ky_own_sampler_step(struct ky_own_sampler *sampler, const struct ky_ring *ring)
-{
-	uint32_t rate_hz = wanted_rate(ring);
-
-	if (sampler->ring != ring) { /* another recording: it may have another fate */
-		ky_own_sampler_close(sampler);
-		sampler->ring = ring;
-	}
-	if (sampler->refusal || (!rate_hz && !sampler->perf))
+	probed->wanted_hz = wanted_rate(own->ring);
+	if (own->samples.refusal || (probed->wanted_hz == KY_SETTING_OFF && !own->samples.perf))
 		return UINT64_MAX;
-	/* The mapping is ours to write, whatever the pointer to its description says. */
-	if (!sampler->slots.slot_count &&
-	    (has_confined_itself() ||
-	     !ky_ring_samples((struct ky_ring *)(uintptr_t)ring, KY_SAMPLES_CPU, &sampler->slots)))
+	if (!probed->cpu.slot_count && (__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) ||
+					!make_slots(own, KY_SAMPLES_CPU, &probed->cpu)))
 		return UINT64_MAX;
 	/* The filter that the process was started under, as most containers have one, may kill for
 	 * perf_event_open(); no container that runs services does for timers. */
-	if (ky_engine.confinement) {
-		refuse(sampler, -EPERM);
-		return UINT64_MAX;
+	if (ky_engine.confinement)
+		ky_probe_samples_refuse(&own->samples, -EPERM);
+	else
+		due_ns = ky_probe_samples_step(&own->samples);
+	if (own->samples.refusal)
+		start_timers();
+	return due_ns;
+}
+
+/* ---- off-CPU times ---- */
+
+static void close_switches(struct ky_own_probes *own)
+{
+	note_switches(NULL);
+	ky_probe_switches_close(&own->switches);
+}
+
+static int open_windows(struct ky_own_probes *own)
+{
+	struct ky_probe_switches_options options = {
+		.rings = &own->rings,
+		.how = {.is_switches = true,
+			.is_of_threads = true,
+			.has_kernel = true,
+			.ring_bytes_max = SWITCH_RING_BYTES,
+			.without_tid = (uint32_t)syscall(SYS_gettid)},
+		.can_rest = true};
+	uint32_t left = fds_left(NULL);
+	int err;
+
+	if (left <= KY_STILL_MAX)
+		return -EMFILE;
+	options.how.fds_max = left - KY_STILL_MAX;
+	err = ky_probe_switches_open(&own->switches, &options);
+	if (err)
+		return err;
+	ky_switch_windows_attach(own->switches.windows, getpid());
+	return ky_switch_windows_refusal(own->switches.windows);
+}
+
+static void open_switches(struct ky_own_probes *own)
+{
+	int err;
+
+	own->are_switches_refused = true;
+	if (ky_engine_is_under_filter() ||
+	    !make_slots(own, KY_SAMPLES_OFF_CPU, &own->probed.off_cpu))
+		return;
+	err = open_windows(own);
+	if (err) {
+		close_switches(own);
+		atomic_store_explicit(&own->probed.off_cpu.head->refusals[KY_SOURCE_SWITCHES],
+				      (uint32_t)-err, memory_order_relaxed);
+		return;
 	}
-	ky_own_sampler_fetch(sampler);
-	if (rate_hz != sampler->rate_hz)
-		follow(sampler, rate_hz);
-	else if (rate_hz)
-		follow_duty(sampler);
-	set_due(sampler);
-	return sampler->perf ? sampler->due_ns : UINT64_MAX;
+	note_switches(own->switches.windows);
+	ky_probe_switches_describe(&own->switches, &own->probed);
+	own->are_switches_refused = false;
 }
 
-void ky_own_sampler_close(struct ky_own_sampler *sampler)
+static uint64_t step_switches(struct ky_own_probes *own, bool is_streaming)
 {
-	close_events(sampler);
-	memset(sampler, 0, sizeof(*sampler));
-	__atomic_store_n(&shared.is_refused, 0, __ATOMIC_RELEASE);
+	uint64_t due_ns;
+
+	if (ky_engine.options.switches != KYMO_SWITCHES_ON)
+		return UINT64_MAX;
+	own->gates = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
+	if (!own->switches.windows && !own->are_switches_refused && own->gates & KYMO_GATE_OFF_CPU)
+		open_switches(own);
+	/* Windows take calls that a filter of the program's own may not expect. */
+	if (own->switches.windows && ky_engine_is_under_filter()) {
+		close_switches(own);
+		own->are_switches_refused = true;
+	}
+	due_ns = ky_probe_switches_step(&own->switches);
+	if (!is_streaming && own->switches.windows &&
+	    ky_switch_windows_is_resting(own->switches.windows))
+		ky_bell_wish_for_events();
+	return due_ns;
 }
 
-void ky_own_sampler_forget(struct ky_own_sampler *sampler)
+/* ---- both ---- */
+
+/* Another recording may have another fate. */
+static void take_ring(struct ky_own_probes *own, const struct ky_ring *ring)
 {
-	memset(sampler, 0, sizeof(*sampler));
+	ky_own_probes_close(own);
+	own->ring = ring;
+	own->probed = (struct ky_probed_ring){.pid = (uint32_t)getpid(),
+					      .image = ring->base,
+					      .image_bytes = ring->mapped_bytes,
+					      .gates = &own->gates};
+	(void)ky_probed_rings_add(&own->rings, &own->probed);
+	own->rings.last = &own->probed; /* what is lost is of no other */
+	init_samples(own);
+}
+
+uint64_t ky_own_probes_step(struct ky_own_probes *own, const struct ky_ring *ring,
+			    bool is_streaming)
+{
+	uint64_t samples_ns, switches_ns;
+
+	if (own->ring != ring)
+		take_ring(own, ring);
+	samples_ns = step_samples(own);
+	switches_ns = step_switches(own, is_streaming);
+	return samples_ns < switches_ns ? samples_ns : switches_ns;
+}
+
+void ky_own_probes_fetch(struct ky_own_probes *own)
+{
+	ky_probe_samples_fetch(&own->samples);
+	ky_probe_switches_fetch(&own->switches);
+}
+
+void ky_own_probes_between(struct ky_own_probes *own)
+{
+	ky_probe_samples_between(&own->samples);
+	if (!ky_engine_is_under_filter())
+		ky_probe_switches_between(&own->switches);
+}
+
+void ky_own_probes_end(struct ky_own_probes *own)
+{
+	if (!ky_engine_is_under_filter())
+		ky_probe_switches_end(&own->switches);
+}
+
+void ky_own_probes_close(struct ky_own_probes *own)
+{
+	ky_probe_samples_close(&own->samples);
+	close_switches(own);
+	ky_own_probes_forget(own);
+}
+
+void ky_own_probes_forget(struct ky_own_probes *own)
+{
+	memset(own, 0, sizeof(*own));
 	__atomic_store_n(&shared.is_refused, 0, __ATOMIC_RELEASE);
 }

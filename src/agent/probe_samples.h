@@ -1,82 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* probe_samples.h - samples of the processor for all processes of a `kymo run`: perf_event's, read
- * here, walked here and put into the sample area of the ring of the process they are of. Where
- * perf_event is refused or yields nothing, the processes are told to sample themselves.
+/* probe_samples.h - CPU samples of the processes of a set of rings: one set of perf events, read
+ * and walked here, put into the sample area of the ring of the process they are of.
  *
- * What ran, what was refused and what was lost stands in the area, and so in the trace.
- * Threads: owner.
+ * The events are common to all rings: they count at the largest rate that a ring wants, and are
+ * paused while none wants any. What ran, what was refused and what was lost stands in the areas.
+ * Threads: owner. What touches a ring of another process runs inside ky_ring_guard().
  */
 #ifndef KY_AGENT_PROBE_SAMPLES_H
 #define KY_AGENT_PROBE_SAMPLES_H
 
-#include <agent/agent_options.h>
-#include <ring/ring_guard.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <agent/probed_rings.h>
+#include <probe/perf_source.h>
+#include <probe/sample_duty.h>
 #include <sys/types.h>
-#include <wire/ring_image.h>
-#include <wire/sample_area.h>
 
-struct ky_run_sampler;
-
-/* One ring, as the sampler knows it. */
-struct ky_run_sampled {
-	uint32_t pid;
-	uint64_t made_ns;
-	const uint8_t *image; /* mapped for reading, whole */
-	size_t image_bytes;
-	uint8_t *area; /* its sample area, mapped for writing; NULL: none */
-	size_t area_bytes;
-	struct ky_sample_ring cpu, off_cpu;
-	uint32_t wanted_hz; /* by the ring's settings; UINT32_MAX: off, 0: as it was started */
-};
-
-/* The ring of a process at that moment. One that called exec has two for a while: the later one is
- * the next image's. NULL: it records nothing, or not yet. */
-struct ky_run_sampled *ky_run_sampled_find(struct ky_run_sampled *const *sampled, uint32_t count,
-					   uint32_t pid, uint64_t ns);
-
-/* Is this gate of its ring open now? */
-bool ky_run_sampled_has_gate(const struct ky_run_sampled *sampled, uint32_t gate);
-
-/* options: must stay. Returns 0, -ENOMEM; that nothing can be sampled is no error. */
-int ky_run_sampler_open(struct ky_run_sampler **out, const struct ky_sampling_options *options);
-void ky_run_sampler_close(struct ky_run_sampler *sampler);
-
-/* What is to be done between the fork and the exec of CMD, to watch it from its first instruction
- * on: `parent` while the child waits, then `child`, in it, with what parent returned. */
-struct ky_run_gate {
-	uint8_t (*parent)(void *ctx, pid_t pid);
-	void (*child)(void *ctx, uint8_t verdict);
+struct ky_probe_samples_options {
+	struct ky_probed_rings *rings; /* outlives the probe */
+	struct ky_perf_options how;    /* rate_hz: for rings that name none */
+	/* A ring that wants samples is enough to open the events; else _start() or _attach() comes
+	 * first. */
+	bool opens_by_itself;
+	/* Once perf_event refused a rate, none is tried any more; else the former one goes on, and
+	 * the refused one is tried again after it was switched off. */
+	bool is_refusal_final;
+	/* Of the sampled threads; 0: unknown. */
+	uint64_t (*switches_per_s)(void *ctx);
+	/* Descriptors that the events may take; NULL: any number. */
+	uint32_t (*fds_left)(void *ctx);
+	/* These events are open now; NULL: they are about to be closed. NULL function: of no
+	 * interest. */
+	void (*has_opened)(void *ctx, const struct ky_perf *perf);
 	void *ctx;
 };
 
-/* Opens the events for CMD while it waits. */
-struct ky_run_gate ky_run_sampler_gate(struct ky_run_sampler *sampler, char *variable);
+struct ky_probe_samples {
+	struct ky_probe_samples_options options;
+	struct ky_perf_options how; /* as the events are */
+	struct ky_perf *perf;       /* NULL: none are open */
+	int refusal;                /* -errno of perf_event; 0: none */
+	uint32_t rate_hz;           /* the events' now; 0: paused */
+	uint32_t refused_hz;        /* wanted, and perf_event refused it; 0: none */
+	bool is_tested;
+	bool may_open; /* at a rate that is not refused */
+	uint64_t lost_told;
+	uint64_t due_ns; /* CLOCK_MONOTONIC: the kernel's rings are half full at the latest */
+	struct ky_sample_duty duty;
+};
 
-/* Opens the events for all threads of a process that runs already. Returns 0, also where none are
- * wanted; -errno: the process may sample itself. */
-int ky_run_sampler_attach(struct ky_run_sampler *sampler, uint32_t pid);
+void ky_probe_samples_init(struct ky_probe_samples *probe,
+			   const struct ky_probe_samples_options *options);
+void ky_probe_samples_close(struct ky_probe_samples *probe);
 
-/* A ring has come: its area exists from now on, where it can be had. fd: open for writing. */
-void ky_run_sampler_add(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled, int fd);
-void ky_run_sampler_remove(struct ky_run_sampler *sampler, struct ky_run_sampled *sampled);
+/* Finds out what this machine allows, and what a sampled switch costs. Returns 0, or the refusal:
+ * then nothing is opened any more. */
+int ky_probe_samples_test(struct ky_probe_samples *probe);
+/* No events, for a reason of the caller's. */
+void ky_probe_samples_refuse(struct ky_probe_samples *probe, int err);
 
-/* Reads what there is into the areas. Returns within how many nanoseconds it wants to be called
- * again, so that the kernel's rings do not overflow; UINT64_MAX: whenever. */
-uint64_t ky_run_sampler_step(struct ky_run_sampler *sampler);
+/* Opens the events for a process that waits for its exec, and for all threads of one that runs.
+ * Returns 0, or the refusal. */
+int ky_probe_samples_start(struct ky_probe_samples *probe, uint32_t pid);
+int ky_probe_samples_attach(struct ky_probe_samples *probe, uint32_t pid);
 
-/* The same inside ky_ring_guard() of what ky_run_sampler_areas() tells, for ky_drain_options.
- * ctx: the sampler. */
-void ky_run_sampler_fetch(void *ctx);
-/* The same at a ring's end, so guarded: what was not watched up to there is told as well. */
-void ky_run_sampler_fetch_last(struct ky_run_sampler *sampler);
+/* A ring has come: what its area says about the source. */
+void ky_probe_samples_describe(const struct ky_probe_samples *probe,
+			       const struct ky_probed_ring *ring);
 
-/* What it touches: at most KY_SAMPLER_AREAS_MAX. Returns how many. sampler: NULL: none. */
-#define KY_SAMPLER_AREAS_MAX 512u
-uint32_t ky_run_sampler_areas(const struct ky_run_sampler *sampler, struct ky_guarded_area *out);
+/* Reads what there is, follows the rings' wishes, keeps within the budget. Returns when it wants
+ * to be called again, CLOCK_MONOTONIC; UINT64_MAX: no time is too late. */
+uint64_t ky_probe_samples_step(struct ky_probe_samples *probe);
 
-/* KYMO_SAMPLE of the environment: for whoever samples itself. */
-#define KY_SAMPLE_VARIABLE "KYMO_SAMPLE"
+/* What there is up to now. */
+void ky_probe_samples_fetch(struct ky_probe_samples *probe);
+/* The same if that is due: between two pieces of work that take longer than the kernel's rings
+ * last. */
+void ky_probe_samples_between(struct ky_probe_samples *probe);
+/* The same at a ring's end: the kernel is asked for what it lost. */
+void ky_probe_samples_fetch_last(struct ky_probe_samples *probe);
 
 #endif

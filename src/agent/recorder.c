@@ -16,7 +16,6 @@
 #include <agent/lookout.h>
 #include <agent/probe_resources.h>
 #include <agent/own_probes.h>
-#include <agent/probe_switches.h>
 #include <ring/ring_keep.h>
 #include <agent/stream.h>
 #include <agent/unwind_tables.h>
@@ -38,11 +37,10 @@ enum {
 };
 
 struct kymo_recorder {
-	struct ky_stream stream;         /* the thread's alone while it runs */
-	struct ky_lookout lookout;       /* so is this */
-	struct ky_unwind_tables tables;  /* and this */
-	struct ky_own_sampler sampler;   /* and this */
-	struct ky_own_switches switches; /* and this */
+	struct ky_stream stream;        /* the thread's alone while it runs */
+	struct ky_lookout lookout;      /* so is this */
+	struct ky_unwind_tables tables; /* and this */
+	struct ky_own_probes own;       /* and this */
 	struct ky_probe_resources resources;
 	struct ky_probe probes[PROBES];
 	struct ky_agent_options agent;
@@ -113,8 +111,7 @@ static void fetch(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
 
-	ky_own_sampler_fetch(&recorder->sampler);
-	ky_own_switches_fetch(&recorder->switches);
+	ky_own_probes_fetch(&recorder->own);
 }
 
 /* The same where that is due: between two pieces of a work that takes long. */
@@ -122,8 +119,7 @@ static int between(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
 
-	ky_own_sampler_between(&recorder->sampler);
-	ky_own_switches_between(&recorder->switches);
+	ky_own_probes_between(&recorder->own);
 	return 0;
 }
 
@@ -223,17 +219,15 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 {
 	const struct ky_dump_hooks hooks = hooks_of(recorder);
 	const struct ky_ring *ring = live_ring();
-	uint64_t until_ns = UINT64_MAX, sampler_ns = UINT64_MAX, switches_ns = UINT64_MAX, next_ns;
+	uint64_t until_ns = UINT64_MAX, own_ns = UINT64_MAX, next_ns;
 	bool is_streaming = ring && ky_engine_mode() == KYMO_MODE_STREAM;
 
 	if (ring && recorder->swept_for != ring) {
 		remove_dead_rings(ring);
 		recorder->swept_for = ring;
 	}
-	if (ring) {
-		sampler_ns = ky_own_sampler_step(&recorder->sampler, ring);
-		switches_ns = ky_own_switches_step(&recorder->switches, ring, is_streaming);
-	}
+	if (ring)
+		own_ns = ky_own_probes_step(&recorder->own, ring, is_streaming);
 	if (is_streaming)
 		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
 	else if (ring)
@@ -247,8 +241,7 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		next_ns = step_probes(recorder, ring);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
-	until_ns = sampler_ns < until_ns ? sampler_ns : until_ns;
-	until_ns = switches_ns < until_ns ? switches_ns : until_ns;
+	until_ns = own_ns < until_ns ? own_ns : until_ns;
 	next_ns = ky_dump_queue_run(&recorder->place, ring, false, &hooks);
 	return next_ns < until_ns ? next_ns : until_ns;
 }
@@ -465,7 +458,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 			   taken.compression_level);
 	__atomic_store_n(&ky_engine.sampler,
 			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
-								&ky_own_sampler_hooks,
+								&ky_own_probes_hooks,
 			 __ATOMIC_RELEASE);
 	if (!err)
 		err = ky_engine_open(&taken);
@@ -505,14 +498,13 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 		recorder->last_ring = is_live ? ky_engine.ring : NULL;
 		stop_thread(recorder);
 		fetch(recorder);
-		ky_own_switches_end(&recorder->switches);
+		ky_own_probes_end(&recorder->own);
 		if (is_live && is_streaming)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
 		ky_lookout_close(&recorder->lookout);
 		ky_probes_close(recorder->probes, PROBES);
-		ky_own_sampler_close(&recorder->sampler);
-		ky_own_switches_close(&recorder->switches);
+		ky_own_probes_close(&recorder->own);
 	}
 	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
@@ -533,8 +525,7 @@ int kymo_recorder_reopen(void)
 	ky_lookout_reopen(&recorder->lookout);
 	ky_probes_close(recorder->probes, PROBES);
 	recorder->probed = NULL;
-	ky_own_sampler_forget(&recorder->sampler);
-	ky_own_switches_forget(&recorder->switches);
+	ky_own_probes_forget(&recorder->own);
 	recorder->stream.is_file_taken = true;
 	recorder->has_thread = false;
 	recorder->wakeups = 0;

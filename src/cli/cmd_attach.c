@@ -9,9 +9,9 @@
 #include <cli/shared_options.h>
 #include <ring/ring_finder.h>
 #include <session/run_environment.h>
+#include <session/run_probes.h>
 #include <cli/run_options.h>
 #include <session/run_rings.h>
-#include <agent/probe_samples.h>
 #include <agent/unwind_tables.h>
 #include <base/now.h>
 #include <errno.h>
@@ -34,8 +34,8 @@ struct attachment {
 	struct ky_process process;
 	struct ky_attach_request request;
 	struct ky_attach_answer answer;
-	struct ky_run_sampler *sampler; /* NULL: none from outside */
-	bool is_staying;                /* this process drains or watches until the end */
+	struct ky_run_probes *probes; /* NULL: none from outside */
+	bool is_staying;              /* this process drains or watches until the end */
 	bool is_json;
 	char library[KY_MODULE_PATH_BYTES], ring_directory[256];
 	char seen_directory[320]; /* the same one, as it is reached from here */
@@ -239,9 +239,8 @@ static void start_sampling(struct attachment *attachment)
 			options->agent.sampling.source == KY_SAMPLING_TIMERS;
 
 	take_descriptors();
-	if (is_outside &&
-	    ky_run_sampler_open(&attachment->sampler, &options->agent.sampling) == 0 &&
-	    ky_run_sampler_attach(attachment->sampler, attachment->pid) == 0)
+	if (is_outside && ky_run_probes_open(&attachment->probes, &options->agent.sampling) == 0 &&
+	    ky_run_probes_attach(attachment->probes, attachment->pid) == 0)
 		return;
 	/* A signal handler in somebody's process is something that he asks for. */
 	if (is_asked && options->agent.sampling.source != KY_SAMPLING_PERF)
@@ -376,8 +375,8 @@ static int stay(struct attachment *attachment)
 		ky_cli_error("no memory");
 		return status;
 	}
-	if (attachment->sampler)
-		ky_run_rings_sample(rings, attachment->sampler);
+	if (attachment->probes)
+		ky_run_rings_probe(rings, attachment->probes);
 	catch_signals();
 	status = ask(attachment, KYMO_ATTACH_START);
 	if (status == KY_EXIT_OK) {
@@ -422,7 +421,7 @@ int ky_cmd_attach(int argc, char **argv)
 		return status;
 	attachment.is_staying = !options->agent.is_flight || options->agent.triggers.rule_count > 0;
 	status = attach(&attachment);
-	ky_run_sampler_close(attachment.sampler);
+	ky_run_probes_close(attachment.probes);
 	ky_process_close(&attachment.process);
 	return status;
 }

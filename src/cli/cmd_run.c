@@ -8,10 +8,10 @@
 #include <ring/ring_keep.h>
 #include <session/run_child.h>
 #include <session/run_environment.h>
+#include <session/run_probes.h>
 #include <cli/run_options.h>
 #include <proc/run_process.h>
 #include <session/run_rings.h>
-#include <agent/probe_samples.h>
 #include <session/run_say.h>
 #include <elf/run_target.h>
 #include <errno.h>
@@ -45,10 +45,10 @@ struct session {
 	struct ky_run_child child;
 	struct ky_run_rings *rings;
 	struct ky_oom_watch oom;
-	struct ky_run_sampler *sampler; /* NULL: none */
-	bool is_recording;              /* false: CMD runs untouched */
-	bool is_static;                 /* no library can be preloaded into CMD */
-	bool said_status;               /* the direct child's status has been told */
+	struct ky_run_probes *probes; /* NULL: none */
+	bool is_recording;            /* false: CMD runs untouched */
+	bool is_static;               /* no library can be preloaded into CMD */
+	bool said_status;             /* the direct child's status has been told */
 	bool said_waiting;
 };
 
@@ -94,8 +94,8 @@ static void prepare(struct session *session)
 		if (err != 0)
 			snprintf(errbuf, sizeof(errbuf), "no memory");
 	}
-	if (err == 0 && ky_run_sampler_open(&session->sampler, &options->agent.sampling) == 0)
-		ky_run_rings_sample(session->rings, session->sampler);
+	if (err == 0 && ky_run_probes_open(&session->probes, &options->agent.sampling) == 0)
+		ky_run_rings_probe(session->rings, session->probes);
 	if (err == 0) {
 		(void)ky_ring_keep(
 			&(const struct ky_ring_query){
@@ -328,10 +328,10 @@ static int become_command(struct session *session, int err)
 	ky_run_say("no process of its own for CMD (%s); CMD runs unrecorded, in the place of kymo",
 		   kymo_error_text(err));
 	ky_run_rings_close(session->rings);
-	ky_run_sampler_close(session->sampler);
+	ky_run_probes_close(session->probes);
 	ky_run_environment_close(&session->environment);
 	session->rings = NULL;
-	session->sampler = NULL;
+	session->probes = NULL;
 	ky_run_child_leave_descriptors();
 	execvpe(session->options.command[0], session->options.command, environ);
 	return exec_failure(session, errno);
@@ -342,12 +342,12 @@ static int run(struct session *session)
 	struct ky_run_gate gate;
 	int err, exec_error = 0;
 
-	if (session->sampler != NULL)
-		gate = ky_run_sampler_gate(session->sampler, session->environment.sample_variable);
+	if (session->probes != NULL)
+		gate = ky_run_probes_gate(session->probes, session->environment.sample_variable);
 	ky_oom_watch_open(&session->oom);
 	err = ky_run_child_start(&session->child, session->options.command,
 				 session->is_recording ? session->environment.variables : environ,
-				 session->sampler != NULL ? &gate : NULL, &exec_error);
+				 session->probes != NULL ? &gate : NULL, &exec_error);
 	if (err != 0)
 		return become_command(session, err);
 	if (exec_error != 0)
@@ -374,7 +374,7 @@ int ky_cmd_run(int argc, char **argv)
 	prepare(&session);
 	status = run(&session);
 	ky_run_rings_close(session.rings);
-	ky_run_sampler_close(session.sampler);
+	ky_run_probes_close(session.probes);
 	ky_run_environment_close(&session.environment);
 	return status >= 0 ? status : ky_run_child_pass_status_on(&session.child);
 }

@@ -11,7 +11,6 @@
 #ifndef KY_SESSION_RUN_CHILD_H
 #define KY_SESSION_RUN_CHILD_H
 
-#include <agent/probe_samples.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +24,14 @@ struct ky_run_child {
 	bool was_interrupted; /* a terminating signal came after CMD's end */
 	sigset_t saved_mask;
 	struct sigaction saved_child_action, saved_pipe_action, saved_size_action;
+};
+
+/* What is to be done between the fork and the exec of CMD, to watch it from its first instruction
+ * on: `parent` while the child waits, then `child`, in it, with what parent returned. */
+struct ky_run_gate {
+	uint8_t (*parent)(void *ctx, pid_t pid);
+	void (*child)(void *ctx, uint8_t verdict);
+	void *ctx;
 };
 
 /* Starts argv with this environment.

@@ -32,7 +32,7 @@ static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
 
 void ky_run_ring_close(struct ky_run_ring *ring)
 {
-	ky_run_sampler_remove(ring->owner->sampler, &ring->sampled);
+	ky_run_probes_remove(ring->owner->probes, &ring->probed);
 	ky_run_trigger_close(ring->trigger);
 	ky_probes_close(ring->probes, KY_RUN_PROBES);
 	ky_run_drain_close(&ring->drain);
@@ -65,8 +65,8 @@ static int start_drain(struct ky_run_ring *ring)
 	ring->drain.image_bytes = ring->image_bytes;
 	ring->drain.fd = ring->fd;
 	ring->drain.source = SOURCE;
-	ring->drain.fetch_samples = ky_run_sampler_fetch;
-	ring->drain.fetch_ctx = ring->owner->sampler;
+	ring->drain.fetch_samples = ky_run_probes_fetch;
+	ring->drain.fetch_ctx = ring->owner->probes;
 	ring->drain.output = &ring->output;
 	return ky_run_drain_open(&ring->drain);
 }
@@ -138,8 +138,8 @@ static void start_probes(struct ky_run_ring *ring)
  * ring's recording, not this process: CMD's exit status depends on us. */
 static int guard(const struct ky_run_ring *ring, int (*work)(void *ctx), void *ctx)
 {
-	static struct ky_guarded_area areas[KY_SAMPLER_AREAS_MAX + 1]; /* one at a time */
-	uint32_t count = ky_run_sampler_areas(ring->owner->sampler, areas);
+	static struct ky_guarded_area areas[KY_RUN_PROBES_AREAS_MAX + 1]; /* one at a time */
+	uint32_t count = ky_run_probes_areas(ring->owner->probes, areas);
 
 	areas[count++] = (struct ky_guarded_area){ring->image, ring->image_bytes};
 	return ky_ring_guard(areas, count, work, ctx);
@@ -205,11 +205,11 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 		set_gates(ring);
 	if (err >= 0 && !ring->is_foreign) {
 		ky_table_thread_add(&rings->tables, fd, header);
-		ring->sampled = (struct ky_run_sampled){.pid = ring->pid,
-							.made_ns = ring->made_ns,
-							.image = ring->image,
-							.image_bytes = ring->image_bytes};
-		ky_run_sampler_add(rings->sampler, &ring->sampled, ring->fd);
+		ring->probed.ring = (struct ky_probed_ring){.pid = ring->pid,
+							    .made_ns = ring->made_ns,
+							    .image = ring->image,
+							    .image_bytes = ring->image_bytes};
+		ky_run_probes_add(rings->probes, &ring->probed, ring->fd);
 	}
 	if (err < 0) {
 		ky_run_ring_close(ring);
@@ -279,7 +279,7 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 	int err;
 
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
-	ky_run_sampler_fetch_last(rings->sampler);
+	ky_run_probes_fetch_last(rings->probes);
 	/* Nobody will read what it records from now on, so it shall not pay for it either. A
 	 * refused write only means that it goes on recording into a file without a name. */
 	if (is_still_running &&
@@ -353,7 +353,7 @@ static void follow_mode(struct ky_run_ring *ring, uint64_t now_ns)
 		ky_run_rings_trouble(ring->owner, ring->file_name, err);
 	if (err > 0 && ring->trigger != NULL)
 		ky_run_trigger_stream(ring->trigger, stream_of(ring));
-	ring->sampled.wanted_hz = ring->drain.wish.sample_hz;
+	ring->probed.ring.wanted_hz = ring->drain.wish.sample_hz;
 }
 
 static int drain_ring(struct ky_run_ring *ring, uint64_t now_ns)

@@ -11,12 +11,12 @@
 #include <agent/probe_resources.h>
 #include <agent/run_drain.h>
 #include <agent/output.h>
-#include <agent/probe_samples.h>
 #include <agent/run_trigger.h>
 #include <drain/pace.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
 #include <session/agent_text.h>
+#include <session/run_probes.h>
 #include <session/run_rings.h>
 #include <session/run_scan.h>
 #include <session/table_thread.h>
@@ -57,7 +57,7 @@ struct ky_run_ring {
 	struct ky_probe_modules modules;
 	struct ky_probe probes[KY_RUN_PROBES];
 	struct ky_run_populate populate;
-	struct ky_run_sampled sampled;
+	struct ky_run_probed probed;
 	uint64_t dropped_count; /* by its writers; at the last step */
 	bool is_finished;
 };
@@ -85,7 +85,7 @@ struct ky_run_rings {
 	bool is_file_taken;        /* by a process that has the name as it was given */
 	struct ky_run_ended_child child;
 	struct ky_table_thread *tables;
-	struct ky_run_sampler *sampler;
+	struct ky_run_probes *probes;
 	bool said_ring, said_too_many;
 };
 

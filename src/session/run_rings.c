@@ -182,9 +182,9 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *due_ns_out
 	rings->ring_count = kept;
 }
 
-void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *sampler)
+void ky_run_rings_probe(struct ky_run_rings *rings, struct ky_run_probes *probes)
 {
-	rings->sampler = sampler;
+	rings->probes = probes;
 }
 
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
@@ -218,7 +218,7 @@ static uint64_t slack_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, pace_ns, due_ns;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, probes_ns, due_ns;
 
 	if (start_ns + slack_ns(rings, start_ns) >= rings->looks.due_ns) {
 		scan(rings, false);
@@ -226,11 +226,8 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 			ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 		rings->looks.due_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
-	due_ns = rings->looks.due_ns;
-	pace_ns = ky_run_sampler_step(rings->sampler);
-	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	if (due_ns > now_ns && pace_ns < due_ns - now_ns)
-		due_ns = now_ns + pace_ns;
+	probes_ns = ky_run_probes_step(rings->probes);
+	due_ns = probes_ns < rings->looks.due_ns ? probes_ns : rings->looks.due_ns;
 	step_all(rings, false, &due_ns);
 	/* From when each thing was looked at: a step that took longer is followed by the next at
 	 * once. */
@@ -244,7 +241,7 @@ void ky_run_rings_finish(struct ky_run_rings *rings)
 
 	scan(rings, true);
 	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
-	(void)ky_run_sampler_step(rings->sampler);
+	(void)ky_run_probes_step(rings->probes);
 	step_all(rings, true, &due_ns);
 }
 

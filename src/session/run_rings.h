@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 struct ky_run_rings;
-struct ky_run_sampler;
+struct ky_run_probes;
 
 struct ky_run_totals {
 	uint32_t process_count; /* rings that were recorded */
@@ -38,8 +38,8 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options
 		      const char *directory, uint64_t session);
 void ky_run_rings_close(struct ky_run_rings *rings);
 
-/* Who samples the processes; stays the caller's and must outlive the rings. NULL: nobody. */
-void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_sampler *sampler);
+/* What samples the processes; stays the caller's and outlives the rings. NULL: nothing does. */
+void ky_run_rings_probe(struct ky_run_rings *rings, struct ky_run_probes *probes);
 
 /* CMD is process `pid`: its rings are finished once ky_run_rings_child_ended() has said how it
  * ended. */

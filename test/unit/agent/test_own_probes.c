@@ -8,7 +8,6 @@
 #include "../../lib/recorder_case.h"
 
 #include <agent/own_probes.h>
-#include <agent/probe_switches.h>
 #include <errno.h>
 #include <probe/still_threads.h>
 #include <probe/switch_duty.h>
@@ -16,6 +15,7 @@
 #include <record/emit/emit_engine.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,9 +25,9 @@
 #define OUT PERF_RECORD_MISC_SWITCH_OUT
 
 static struct test_recorder test;
-static struct ky_own_switches own;
+static struct ky_own_probes own;
 static struct ky_sample_ring slots;
-static uint32_t fds_left;
+static struct rlimit limit;
 
 /* A thread beside the library's, which waits in a read. */
 static struct {
@@ -36,9 +36,13 @@ static struct {
 	int pipe[2];
 } other;
 
-uint32_t ky_own_sampler_fds_left(void)
+/* A quarter of what the process may have. */
+static void leave_fds(uint32_t count)
 {
-	return fds_left;
+	struct rlimit few = limit;
+
+	few.rlim_cur = (rlim_t)count * 4;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 }
 
 static void *wait_for_end(void *ctx)
@@ -58,7 +62,7 @@ static int setup(void **state)
 	test_now.ns = T0;
 	fake_perf_reset();
 	memset(&own, 0, sizeof(own));
-	fds_left = 1000;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	atomic_store(&other.tid, 0);
 	assert_int_equal(pipe(other.pipe), 0);
 	assert_int_equal(pthread_create(&other.thread, NULL, wait_for_end, NULL), 0);
@@ -74,7 +78,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	ky_own_switches_close(&own);
+	ky_own_probes_close(&own);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	test_recorder_close(&test);
 	close(other.pipe[1]);
 	pthread_join(other.thread, NULL);
@@ -86,14 +91,14 @@ static int teardown(void **state)
 static uint64_t step_at(uint64_t ns)
 {
 	test_now.ns = ns;
-	return ky_own_switches_step(&own, ky_engine.ring, true);
+	return ky_own_probes_step(&own, ky_engine.ring, true);
 }
 
 /* The first step opens all, and a window: a little after T0, for its tests of the machine sleep. */
 static void begin(void)
 {
 	(void)step_at(T0);
-	assert_non_null(own.windows);
+	assert_non_null(own.switches.windows);
 	fake_perf.is_silent = true;
 }
 
@@ -129,7 +134,7 @@ static void step__watches_every_thread_but_its_own(void **state)
 	begin();
 	assert_int_equal(thread_events(), FAKE_PERF_CPUS);
 	assert_int_equal(fake_perf_open_count(), FAKE_PERF_CPUS);
-	assert_int_equal(ky_own_switches_fds(), FAKE_PERF_CPUS + KY_STILL_MAX);
+	assert_int_equal(ky_own_probes_fds(), FAKE_PERF_CPUS + KY_STILL_MAX);
 	assert_true(atomic_load(&slots.head->source) & 1u << KY_SOURCE_SWITCHES);
 	/* 128 KiB a CPU at most, of threads and not of children. */
 	assert_int_equal(
@@ -147,11 +152,11 @@ static void step__does_nothing_where_nobody_asked(void **state)
 	(void)state;
 	ky_engine.options.switches = KYMO_SWITCHES_OFF;
 	assert_int_equal(step_at(T0), UINT64_MAX);
-	assert_null(own.windows);
+	assert_null(own.switches.windows);
 	ky_engine.options.switches = KYMO_SWITCHES_ON;
 	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU);
 	assert_int_equal(step_at(T0), UINT64_MAX);
-	assert_null(own.windows);
+	assert_null(own.switches.windows);
 	assert_int_equal(fake_perf_open_count(), 0);
 }
 
@@ -182,26 +187,26 @@ static void refusal__is_told_and_not_tried_again(void **state)
 	(void)state;
 	fake_perf.open_error = -EACCES;
 	assert_int_equal(step_at(T0), UINT64_MAX);
-	assert_null(own.windows);
+	assert_null(own.switches.windows);
 	assert_int_equal(atomic_load(&slots.head->refusals[KY_SOURCE_SWITCHES]), EACCES);
 	fake_perf.open_error = 0;
 	assert_int_equal(step_at(T0 + MS), UINT64_MAX);
-	assert_null(own.windows);
+	assert_null(own.switches.windows);
 	own.ring = NULL; /* as if it had been of another ring */
 	(void)step_at(T0 + 2 * MS);
-	assert_non_null(own.windows);
+	assert_non_null(own.switches.windows);
 }
 
 static void refusal__is_of_too_few_descriptors(void **state)
 {
 	(void)state;
-	fds_left = KY_STILL_MAX; /* as many as it keeps open of /proc */
+	leave_fds(KY_STILL_MAX); /* as many as it keeps open of /proc */
 	assert_int_equal(step_at(T0), UINT64_MAX);
 	assert_int_equal(atomic_load(&slots.head->refusals[KY_SOURCE_SWITCHES]), EMFILE);
 	own.ring = NULL;
-	fds_left = KY_STILL_MAX + 1; /* one thread takes two */
+	leave_fds(KY_STILL_MAX + 1); /* one thread takes two */
 	assert_int_equal(step_at(T0), UINT64_MAX);
-	assert_null(own.windows);
+	assert_null(own.switches.windows);
 	assert_int_equal(fake_perf_open_count(), 0);
 }
 
@@ -213,14 +218,14 @@ static void fetch__comes_when_it_is_due(void **state)
 	(void)state;
 	begin();
 	ns = test_now.ns;
-	ky_own_switches_fetch(&own);
+	ky_own_probes_fetch(&own);
 	assert_int_equal(told(), 0);
 	wait_once(ns + MS, ns + 2 * MS);
 	test_now.ns = ns + 20 * MS - 1;
-	ky_own_switches_between(&own);
+	ky_own_probes_between(&own);
 	assert_int_equal(told(), 0);
 	test_now.ns = ns + 20 * MS;
-	ky_own_switches_between(&own);
+	ky_own_probes_between(&own);
 	assert_int_equal(told(), 1);
 }
 
@@ -230,10 +235,11 @@ static void end__puts_the_last_window(void **state)
 	begin();
 	wait_once(test_now.ns + MS, test_now.ns + 2 * MS);
 	test_now.ns += 5 * MS;
-	ky_own_switches_end(&own);
+	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU); /* as closing does */
+	ky_own_probes_end(&own);
 	assert_int_equal(told(), 2);
-	ky_own_switches_close(&own);
-	assert_int_equal(ky_own_switches_fds(), 0);
+	ky_own_probes_close(&own);
+	assert_int_equal(ky_own_probes_fds(), 0);
 }
 
 /* Its copies of the descriptors, by their numbers: none is left to close afterwards. */
@@ -241,9 +247,84 @@ static void fork__child_closes_the_parents_files(void **state)
 {
 	(void)state;
 	begin();
-	assert_int_equal(ky_own_switches_fds(), FAKE_PERF_CPUS + KY_STILL_MAX);
-	ky_own_switches_fork_child();
-	assert_int_equal(ky_own_switches_fds(), 0);
+	assert_int_equal(ky_own_probes_fds(), FAKE_PERF_CPUS + KY_STILL_MAX);
+	ky_own_probes_hooks.fork_child();
+	assert_int_equal(ky_own_probes_fds(), 0);
+}
+
+/* ---- CPU samples ---- */
+
+static const struct ky_sample_class_head *cpu_head(void)
+{
+	const struct ky_sample_head *heads = (const void *)(ky_engine.ring->base +
+							    ky_engine.ring->slots_end);
+
+	return &heads->classes[KY_SAMPLES_CPU];
+}
+
+static uint32_t enabled_count(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < FAKE_PERF_EVENTS; i++)
+		count += fake_perf.events[i].is_open && fake_perf.events[i].is_enabled;
+	return count;
+}
+
+static void samples__are_of_every_thread_as_long_as_the_ring_is_live(void **state)
+{
+	(void)state;
+	ky_engine.options.switches = KYMO_SWITCHES_OFF;
+	assert_int_equal(step_at(T0), UINT64_MAX); /* nobody asked */
+	assert_int_equal(fake_perf_open_count(), 0);
+	ky_own_probes_hooks.look(4000);
+	assert_true(step_at(T0) > T0);
+	assert_int_equal(thread_events(), FAKE_PERF_CPUS);
+	assert_int_equal(ky_own_probes_fds(), fake_perf_open_count());
+	assert_int_equal(enabled_count(), fake_perf_open_count());
+	assert_int_equal(atomic_load(&cpu_head()->rate_hz), 1000); /* at most */
+	assert_true(atomic_load(&cpu_head()->source) & 1u << KY_SOURCE_PERF);
+	/* 256 KiB a CPU at most. */
+	assert_int_equal(
+		fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, 0, 0)->ring_bytes,
+		1u << 18);
+	ky_own_probes_hooks.stop();
+	assert_int_equal(step_at(T0 + MS), UINT64_MAX);
+	assert_int_equal(enabled_count(), 0);
+	assert_int_equal(atomic_load(&cpu_head()->rate_hz), 0);
+}
+
+static void samples__that_are_refused_leave_it_to_timers(void **state)
+{
+	(void)state;
+	ky_engine.options.switches = KYMO_SWITCHES_OFF;
+	fake_perf.open_error = -EACCES;
+	ky_own_probes_hooks.look(99);
+	assert_int_equal(step_at(T0), UINT64_MAX);
+	assert_int_equal(atomic_load(&cpu_head()->refusals[KY_SOURCE_PERF]), EACCES);
+	assert_true(ky_own_probes_hooks.is_on());
+	/* For good: another recording may have another fate. */
+	fake_perf.open_error = 0;
+	assert_int_equal(step_at(T0 + MS), UINT64_MAX);
+	assert_int_equal(fake_perf_open_count(), 0);
+	ky_own_probes_hooks.stop();
+	ky_own_probes_close(&own);
+	ky_own_probes_hooks.look(99);
+	assert_true(step_at(T0 + 2 * MS) > T0);
+	assert_int_equal(thread_events(), FAKE_PERF_CPUS);
+	ky_own_probes_hooks.stop();
+}
+
+/* Both take from the same descriptors; a forked child closes both. */
+static void samples__share_the_descriptors_with_the_switches(void **state)
+{
+	(void)state;
+	ky_own_probes_hooks.look(99);
+	begin();
+	assert_int_equal(ky_own_probes_fds(), fake_perf_open_count() + KY_STILL_MAX);
+	ky_own_probes_hooks.fork_child();
+	assert_int_equal(ky_own_probes_fds(), 0);
+	ky_own_probes_hooks.stop();
 }
 
 int main(void)
@@ -258,6 +339,9 @@ int main(void)
 		CASE(fetch__comes_when_it_is_due),
 		CASE(end__puts_the_last_window),
 		CASE(fork__child_closes_the_parents_files),
+		CASE(samples__are_of_every_thread_as_long_as_the_ring_is_live),
+		CASE(samples__that_are_refused_leave_it_to_timers),
+		CASE(samples__share_the_descriptors_with_the_switches),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What `kymo run` says of its samples, where perf_event is another one: it refuses what it is told
- * to. */
+/* What is said of the samples of a set of rings, where perf_event is another one: it refuses what it
+ * is told to. */
 #include "../../lib/cmocka_all.h"
 
 #include <agent/probe_samples.h>
+#include <base/now.h>
 #include <errno.h>
-#include <probe/perf_source.h>
 #include <probe/perf_walk.h>
-#include <probe/switch_windows.h>
 #include <string.h>
+#include <wire/ring_image.h>
 
 #define OFF UINT32_MAX
 
@@ -19,7 +19,9 @@ struct ky_perf {
 };
 
 static struct ky_perf the_perf;
-static uint32_t open_count, refused_hz[2];
+static uint32_t open_count, refused_hz[2], sample_count;
+static const struct ky_perf *told_perf; /* as it was told to the host */
+static uint32_t fds_left;
 static uint64_t switches_per_s, put_period_ns;
 
 /* ---- perf_event ---- */
@@ -59,8 +61,9 @@ uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx)
 	const struct ky_perf_sample sample = {.pid = 7, .tid = 7, .ns = 100, .period_ns = 1000};
 
 	(void)perf;
-	fn(ctx, &sample);
-	return 1;
+	if (sample_count)
+		fn(ctx, &sample);
+	return sample_count;
 }
 
 void ky_perf_count_lost(struct ky_perf *perf)
@@ -95,124 +98,101 @@ uint64_t ky_perf_time_sleeps(void)
 	return the_perf.is_paused ? 1000 : 9000;
 }
 
-/* ---- switches: not wanted ---- */
+/* ---- a host, and its ring ---- */
 
-int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_options *how,
-			   bool can_rest)
+static uint64_t rate_of_switches(void *ctx)
 {
-	(void)can_rest;
-	assert_true(how->is_switches);
-	*out = NULL;
-	return 0;
-}
-
-void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid)
-{
-	(void)pid;
-	assert_null(switches);
-}
-
-void ky_switch_windows_close(struct ky_switch_windows *switches)
-{
-	assert_null(switches);
-}
-
-void ky_switch_windows_start(struct ky_switch_windows *switches, pid_t pid)
-{
-	(void)pid;
-	assert_null(switches);
-}
-
-void ky_switch_windows_attach(struct ky_switch_windows *switches, pid_t pid)
-{
-	(void)pid;
-	assert_null(switches);
-}
-
-void ky_switch_windows_describe(const struct ky_switch_windows *switches,
-				struct ky_sample_class_head *head)
-{
-	(void)head;
-	assert_null(switches);
-}
-
-uint64_t ky_switch_windows_step(struct ky_switch_windows *switches,
-				const struct ky_switch_places *places)
-{
-	(void)places;
-	assert_null(switches);
-	return UINT64_MAX;
-}
-
-void ky_switch_windows_fetch(struct ky_switch_windows *switches,
-			     const struct ky_switch_places *places)
-{
-	(void)ky_switch_windows_step(switches, places);
-}
-
-void ky_switch_windows_tell_gap(const struct ky_switch_windows *switches,
-				const struct ky_switch_places *places)
-{
-	(void)places;
-	assert_null(switches);
-}
-
-uint64_t ky_switch_windows_rate(const struct ky_switch_windows *switches)
-{
-	assert_null(switches);
+	assert_non_null(ctx);
 	return switches_per_s;
 }
 
-/* ---- a ring ---- */
+static uint32_t left(void *ctx)
+{
+	assert_non_null(ctx);
+	return fds_left;
+}
+
+static void keep_open(void *ctx, const struct ky_perf *perf)
+{
+	assert_non_null(ctx);
+	told_perf = perf;
+}
 
 struct case_ {
-	struct ky_sampling_options options;
-	struct ky_run_sampler *sampler;
+	struct ky_probe_samples probe;
+	struct ky_probed_rings rings;
 	struct ky_sample_class_head head;
 	struct ky_ring_header image;
-	uint8_t area[64];
-	struct ky_run_sampled sampled;
+	struct ky_probed_ring ring;
 };
 
-static struct case_ *open_case(void)
+static struct case_ *make_case(void)
 {
 	static struct case_ the_case;
 	struct case_ *c = &the_case;
-	struct ky_run_gate gate;
 
 	memset(c, 0, sizeof(*c));
 	open_count = 0;
 	refused_hz[0] = refused_hz[1] = 0;
 	switches_per_s = 0;
-	c->options.hz = 99;
-	c->options.is_without_switches = true;
-	assert_int_equal(ky_run_sampler_open(&c->sampler, &c->options), 0);
-	gate = ky_run_sampler_gate(c->sampler, NULL);
-	assert_true(gate.parent(gate.ctx, 7));
-	c->sampled = (struct ky_run_sampled){
-		.pid = 7, .image = (const uint8_t *)&c->image, .image_bytes = sizeof(c->image)};
-	/* Without a file it gets no area; this one is ours. */
-	ky_run_sampler_add(c->sampler, &c->sampled, -1);
-	c->sampled.area = c->area;
-	c->sampled.area_bytes = sizeof(c->area);
-	c->sampled.cpu = (struct ky_sample_ring){.head = &c->head, .slot_count = 1};
-	(void)ky_run_sampler_step(c->sampler);
+	sample_count = 1;
+	c->ring = (struct ky_probed_ring){.pid = 7,
+					  .image = (const uint8_t *)&c->image,
+					  .image_bytes = sizeof(c->image),
+					  .cpu = {.head = &c->head, .slot_count = 1}};
+	return c;
+}
+
+/* Many processes, from outside: the events are there before the ring comes. */
+static struct case_ *open_case(void)
+{
+	struct case_ *c = make_case();
+	const struct ky_probe_samples_options options = {.rings = &c->rings,
+							 .how = {.rate_hz = 99},
+							 .switches_per_s = rate_of_switches,
+							 .ctx = c};
+
+	ky_probe_samples_init(&c->probe, &options);
+	assert_int_equal(ky_probe_samples_test(&c->probe), 0);
+	assert_int_equal(ky_probe_samples_start(&c->probe, 7), 0);
+	assert_true(ky_probed_rings_add(&c->rings, &c->ring));
+	ky_probe_samples_describe(&c->probe, &c->ring);
+	(void)ky_probe_samples_step(&c->probe);
+	return c;
+}
+
+/* One process, by itself: its ring asks for the events. */
+static struct case_ *open_own_case(void)
+{
+	struct case_ *c = make_case();
+	const struct ky_probe_samples_options options = {.rings = &c->rings,
+							 .opens_by_itself = true,
+							 .is_refusal_final = true,
+							 .switches_per_s = rate_of_switches,
+							 .fds_left = left,
+							 .has_opened = keep_open,
+							 .ctx = c};
+
+	fds_left = 10;
+	ky_probe_samples_init(&c->probe, &options);
+	assert_true(ky_probed_rings_add(&c->rings, &c->ring));
+	c->rings.last = &c->ring;
 	return c;
 }
 
 static void close_case(struct case_ *c)
 {
-	c->sampled.area = NULL;
-	ky_run_sampler_remove(c->sampler, &c->sampled);
-	ky_run_sampler_close(c->sampler);
+	ky_probed_rings_remove(&c->rings, &c->ring);
+	ky_probe_samples_close(&c->probe);
 	assert_int_equal(open_count, 0);
+	assert_null(told_perf);
 }
 
 static void want(struct case_ *c, uint32_t rate_hz)
 {
-	c->sampled.wanted_hz = rate_hz;
-	(void)ky_run_sampler_step(c->sampler);
-	(void)ky_run_sampler_step(c->sampler);
+	c->ring.wanted_hz = rate_hz;
+	(void)ky_probe_samples_step(&c->probe);
+	(void)ky_probe_samples_step(&c->probe);
 }
 
 static uint32_t refusal_of(const struct case_ *c)
@@ -296,17 +276,19 @@ static void lost__samples_are_counted_before_the_events_are_closed(void **state)
 static void rate__many_switches_are_sampled_in_windows(void **state)
 {
 	struct case_ *c = open_case();
+	uint64_t now_ns;
 
 	(void)state;
 	assert_int_equal(put_period_ns, 1000);
 	switches_per_s = 10000000;
 	while (!the_perf.is_paused)
-		(void)ky_run_sampler_step(c->sampler);
+		(void)ky_probe_samples_step(&c->probe);
 	assert_true(put_period_ns > 10000);
 	assert_in_range(atomic_load(&c->head.share_ppm), 1, 999999);
-	assert_true(ky_run_sampler_step(c->sampler) < UINT64_C(2000000000));
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	assert_true(ky_probe_samples_step(&c->probe) < now_ns + UINT64_C(3000000000));
 	while (the_perf.is_paused)
-		(void)ky_run_sampler_step(c->sampler);
+		(void)ky_probe_samples_step(&c->probe);
 	/* A pause that is asked for ends the windows. */
 	want(c, OFF);
 	assert_true(the_perf.is_paused);
@@ -314,6 +296,84 @@ static void rate__many_switches_are_sampled_in_windows(void **state)
 	assert_false(the_perf.is_paused);
 	assert_int_equal(put_period_ns, 1000);
 	assert_int_equal(atomic_load(&c->head.share_ppm), 0);
+	close_case(c);
+}
+
+static void own__ring_opens_the_events_and_the_host_is_told(void **state)
+{
+	struct case_ *c = open_own_case();
+
+	(void)state;
+	want(c, OFF);
+	assert_int_equal(open_count, 0);
+	want(c, 99);
+	assert_ptr_equal(told_perf, &the_perf);
+	assert_int_equal(c->probe.how.fds_max, 10);
+	assert_int_equal(atomic_load(&c->head.rate_hz), 99);
+	assert_true(atomic_load(&c->head.source) & 1u << KY_SOURCE_PERF);
+	want(c, 500);
+	assert_int_equal(the_perf.rate_hz, 500);
+	close_case(c);
+}
+
+static void own__refusal_is_final(void **state)
+{
+	struct case_ *c = open_own_case();
+
+	(void)state;
+	want(c, 99);
+	refused_hz[0] = 500;
+	want(c, 500);
+	assert_int_equal(open_count, 0);
+	assert_int_equal(c->probe.refusal, -EMFILE);
+	assert_int_equal(refusal_of(c), EMFILE);
+	want(c, 250);
+	assert_int_equal(open_count, 0);
+	assert_int_equal(ky_probe_samples_step(&c->probe), UINT64_MAX);
+	close_case(c);
+	c = open_own_case();
+	fds_left = 0;
+	want(c, 99);
+	assert_int_equal(refusal_of(c), EMFILE);
+	assert_int_equal(atomic_load(&c->head.source), 0);
+	close_case(c);
+}
+
+/* What is lost before the first sample is nobody's among many rings, and the ring's that is alone.
+ */
+static void lost__samples_before_the_first_one(void **state)
+{
+	struct case_ *c = open_own_case();
+
+	(void)state;
+	sample_count = 0;
+	want(c, 99);
+	the_perf.lost = 4;
+	ky_probe_samples_fetch(&c->probe);
+	assert_int_equal(atomic_load(&c->head.lost_count), 4);
+	close_case(c);
+	c = open_case();
+	c->rings.last = NULL;
+	sample_count = 0;
+	the_perf.lost = 4;
+	ky_probe_samples_fetch(&c->probe);
+	assert_int_equal(atomic_load(&c->head.lost_count), 0);
+	close_case(c);
+}
+
+static void between__reads_once_it_is_due(void **state)
+{
+	struct case_ *c = open_case();
+
+	(void)state;
+	put_period_ns = 0;
+	c->probe.due_ns = UINT64_MAX;
+	ky_probe_samples_between(&c->probe);
+	assert_int_equal(put_period_ns, 0);
+	c->probe.due_ns = 0;
+	ky_probe_samples_between(&c->probe);
+	assert_int_equal(put_period_ns, 1000);
+	assert_in_range(c->probe.due_ns, 1, UINT64_MAX - 1);
 	close_case(c);
 }
 
@@ -325,6 +385,10 @@ int main(void)
 		cmocka_unit_test(rate__of_events_that_are_all_refused_is_none_until_they_come),
 		cmocka_unit_test(lost__samples_are_counted_before_the_events_are_closed),
 		cmocka_unit_test(rate__many_switches_are_sampled_in_windows),
+		cmocka_unit_test(own__ring_opens_the_events_and_the_host_is_told),
+		cmocka_unit_test(own__refusal_is_final),
+		cmocka_unit_test(lost__samples_before_the_first_one),
+		cmocka_unit_test(between__reads_once_it_is_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
