@@ -619,8 +619,8 @@ void ky_switch_windows_stop(struct ky_switch_windows *switches,
 	if (!switches)
 		return;
 	if (switches->is_open) {
-		if (now_ns < switches->end_ns || switches->is_resting)
-			switches->end_ns = now_ns;
+		/* Its records go on until now, however late this comes. */
+		switches->end_ns = now_ns;
 		look(switches, places);
 		(void)end_window(switches, places, true);
 	}

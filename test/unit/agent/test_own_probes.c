@@ -242,6 +242,22 @@ static void end__puts_the_last_window(void **state)
 	assert_int_equal(ky_own_probes_fds(), 0);
 }
 
+/* The library's thread comes late to the last window, which would have ended long before. */
+static void end__leaves_no_time_out(void **state)
+{
+	const struct ky_sample_slot *slot = (const void *)slots.slots;
+	uint64_t begin_ns, stretch_ns = 0;
+
+	(void)state;
+	begin();
+	begin_ns = test_now.ns;
+	test_now.ns += 10 * WINDOW;
+	ky_own_probes_end(&own);
+	for (uint32_t i = 0; i < told(); i++)
+		stretch_ns += slot[i].tid ? 0 : slot[i].more;
+	assert_int_equal(stretch_ns, test_now.ns - begin_ns);
+}
+
 /* Its copies of the descriptors, by their numbers: none is left to close afterwards. */
 static void fork__child_closes_the_parents_files(void **state)
 {
@@ -338,6 +354,7 @@ int main(void)
 		CASE(refusal__is_of_too_few_descriptors),
 		CASE(fetch__comes_when_it_is_due),
 		CASE(end__puts_the_last_window),
+		CASE(end__leaves_no_time_out),
 		CASE(fork__child_closes_the_parents_files),
 		CASE(samples__are_of_every_thread_as_long_as_the_ring_is_live),
 		CASE(samples__that_are_refused_leave_it_to_timers),

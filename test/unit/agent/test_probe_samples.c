@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What is said of the samples of a set of rings, where perf_event is another one: it refuses what it
- * is told to. */
+/* What is said of the samples of a set of rings, where perf_event is another one: it refuses what
+ * it is told to. */
 #include "../../lib/cmocka_all.h"
 
 #include <agent/probe_samples.h>
