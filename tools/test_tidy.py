@@ -54,15 +54,6 @@ class TidyTest(unittest.TestCase):
         self.write("adapters/tokio/preload.c", SPDX + "#include <base/buf.h>\n")
         self.assert_finds("includes", "adapters/tokio/preload.c", "may not include src/base/buf.h")
 
-    def test_includes__a_debt_is_allowed_and_a_paid_one_is_a_finding(self):
-        debts = {"src/drain/step.c": ("src/ship/store.h",)}
-        with unittest.mock.patch.object(tidy, "INCLUDE_DEBTS", debts):
-            self.write("src/ship/store.h", SPDX)
-            self.write("src/drain/step.c", SPDX + "#include <ship/store.h>\n")
-            self.assert_clean("includes")
-            self.write("src/drain/step.c", SPDX)
-            self.assert_finds("includes", "src/drain/step.c", "no more")
-
     def test_includes__libraries_stay_behind_ship(self):
         self.write("src/drain/step.c", SPDX + "#include <zstd.h>\n")
         self.write("src/ship/compress_zstd.c", SPDX + "#include <zstd.h>\n")

@@ -63,9 +63,6 @@ INCLUDE_TABLE = {
     "bench": (("*",), "any"),
     "fuzz": (("*",), "any"),
 }
-# Includes that the table forbids and that stand until they are mended.
-INCLUDE_DEBTS = {
-}
 NOT_INCLUDED = ("test", "bench", "fuzz")
 TOP = set(""".ci .clang-format .clang-tidy .gitignore ARCHITECTURE.md CONTRIBUTING.md LICENSE-APACHE
 LICENSE-MIT Makefile README.md VERSION adapters bench docs examples fuzz include meson.build
@@ -189,16 +186,12 @@ def system_header_is_allowed(header, kind):
 
 
 def rule_includes(tree):
-    for name in sorted(set(INCLUDE_DEBTS) - set(tree.files)):
-        if tree.root == ROOT:
-            yield name, 1, "does not exist: take it out of INCLUDE_DEBTS"
     for name in tree.select(".c", ".h", ".def"):
         row = owner(name, INCLUDE_TABLE)
         if row is None:
             yield name, 1, "its folder has no row in the include table"
             continue
         ours, system = INCLUDE_TABLE[row]
-        debts = set(INCLUDE_DEBTS.get(name, ()))
         for number, line in enumerate(tree.text(name).splitlines(), 1):
             match = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
             if not match:
@@ -212,11 +205,7 @@ def rule_includes(tree):
             if folder in NOT_INCLUDED and row != folder and row not in NOT_INCLUDED:
                 yield name, number, f"nothing includes {folder}"
             elif not ("*" in ours or folder == row or folder in ours or target in ours):
-                if target not in debts:
-                    yield name, number, f"{row} may not include {target}"
-                debts.discard(target)
-        for target in sorted(debts):
-            yield name, 1, f"includes {target} no more: take it out of INCLUDE_DEBTS"
+                yield name, number, f"{row} may not include {target}"
 
 
 def columns(line):

@@ -384,11 +384,6 @@ int ky_drain_trigger(struct ky_drain *drain, const struct ky_trigger_note *trigg
 	return add_note(drain, KY_NOTE_TRIGGER, trigger, sizeof(*trigger), trigger->monotonic_ns);
 }
 
-int ky_drain_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *cpu)
-{
-	return add_note(drain, KY_NOTE_THREAD_CPU, cpu, sizeof(*cpu), cpu->monotonic_ns);
-}
-
 void ky_drain_watch(struct ky_drain *drain, struct ky_event_sums *out)
 {
 	ky_convert_take_sums(drain->convert, out);

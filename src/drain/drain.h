@@ -113,7 +113,6 @@ void ky_drain_watch(struct ky_drain *drain, struct ky_event_sums *out);
  * KYMO_E_LIMIT when too many wait. */
 int ky_drain_stuck(struct ky_drain *drain, const struct ky_stuck_note *note);
 int ky_drain_trigger(struct ky_drain *drain, const struct ky_trigger_note *note);
-int ky_drain_thread_cpu(struct ky_drain *drain, const struct ky_thread_cpu *note);
 
 void ky_drain_stats(const struct ky_drain *drain, struct ky_drain_stats *out);
 

@@ -47,20 +47,20 @@ static void write_cpu(struct ky_convert *convert, const struct ky_waiting_sample
 	struct doing doing = look_at_thread(convert, sample);
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 	uint32_t name = 0, stack = ky_trc_enc_stack(enc, sample->frames, sample->frame_count);
-	bool has_name = doing.name && doing.name[0], is_switch = sample->kind == KY_SAMPLE_SWITCH;
+	bool has_name = doing.name && doing.name[0];
 
 	if (has_name)
 		name = ky_trc_enc_string(enc, 0, doing.name, strnlen(doing.name, 32));
 	ky_trc_enc_event(enc, KY_EV_CPU_SAMPLE, ns);
 	ky_trc_enc_varint(enc, doing.worker);
 	ky_trc_enc_u32(enc, sample->tid);
-	ky_trc_enc_u8(enc, is_switch);
+	ky_trc_enc_u8(enc, 0); /* source: CPU */
 	ky_trc_enc_u8(enc, has_name);
 	if (has_name)
 		ky_trc_enc_u32(enc, name);
 	ky_trc_enc_u32(enc, stack);
 	ky_trc_enc_opt_varint(enc, sample->flags & KY_SAMPLE_HAS_CPU, sample->cpu);
-	ky_trc_enc_varint(enc, is_switch ? 0 : sample->value);
+	ky_trc_enc_varint(enc, sample->value);
 	ky_trc_enc_varint(enc, doing.task);
 	ky_trc_enc_varint(enc, doing.since_ns);
 	ky_trc_enc_u8(enc, sample->other < KY_SOURCE_COUNT ? (uint8_t)sample->other : 0);

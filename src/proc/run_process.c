@@ -98,14 +98,6 @@ bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks)
 	       ky_run_process_stat_is_alive(text, start_ticks);
 }
 
-uint64_t ky_run_process_start_ticks(uint32_t pid)
-{
-	struct status status = {0};
-	char text[1024];
-
-	return read_stat(pid, text, sizeof(text)) && parse_stat(text, &status) ? status.start : 0;
-}
-
 bool ky_run_process_is_zombie(uint32_t pid)
 {
 	struct status status = {0};

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 /* start_ticks: field 22 of /proc/PID/stat, which tells a reused pid apart. */
-uint64_t ky_run_process_start_ticks(uint32_t pid); /* 0: it is gone */
 bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
 
 /* Has it ended, and only its parent has not asked how? In a container nobody may ever. */

@@ -34,7 +34,6 @@ struct module {
 	struct ky_debug_file code, dwarf;
 	bool is_open, has_code, has_dwarf;
 	uint64_t bytes, last_used;
-	char file[256];
 };
 
 struct lazy_list {
@@ -243,8 +242,6 @@ static bool open_files(struct module *module)
 		if (!module->plain)
 			return false;
 	}
-	(void)snprintf(module->file, sizeof(module->file), "%.255s",
-		       module->debug ? debug->name : plain->name);
 	return true;
 }
 
@@ -516,11 +513,4 @@ int ky_symbolizer_open_code(const struct ky_symbolizer *symbolizer,
 		fd = file->fd;
 	ky_free(file);
 	return fd;
-}
-
-const char *ky_symbolizer_file(const struct ky_symbolizer *symbolizer, uint32_t number)
-{
-	const struct module *module = find_module(symbolizer, number);
-
-	return module ? module->file : "";
 }

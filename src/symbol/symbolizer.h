@@ -53,7 +53,4 @@ struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer);
 int ky_symbolizer_open_code(const struct ky_symbolizer *symbolizer,
 			    const struct ky_code_place *place);
 
-/* Which file answered for a module, "" none: for saying it. Valid until the next look-up. */
-const char *ky_symbolizer_file(const struct ky_symbolizer *symbolizer, uint32_t module);
-
 #endif

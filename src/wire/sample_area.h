@@ -47,13 +47,13 @@ enum ky_sample_class {
 };
 
 enum ky_sample_kind {
-	KY_SAMPLE_VOID = 0,     /* given up; its number is missing */
-	KY_SAMPLE_CPU = 1,      /* value: CPU ns it stands for; other: enum ky_sample_source */
-	KY_SAMPLE_OFF_CPU = 2,  /* value: duration ns; stamp: its end; more: enum ky_off_cpu */
-	KY_SAMPLE_ALLOC = 3,    /* value: bytes asked for; more: address */
-	KY_SAMPLE_FREE = 4,     /* value: bytes; more: address; other: stamp of its allocation */
-	KY_SAMPLE_PLACE = 5,    /* value: task; more: inclusion probability, parts of 2^32 */
-	KY_SAMPLE_SWITCH = 6,   /* a switch-out without a known end; value: 0 */
+	KY_SAMPLE_VOID = 0,    /* given up; its number is missing */
+	KY_SAMPLE_CPU = 1,     /* value: CPU ns it stands for; other: enum ky_sample_source */
+	KY_SAMPLE_OFF_CPU = 2, /* value: duration ns; stamp: its end; more: enum ky_off_cpu */
+	KY_SAMPLE_ALLOC = 3,   /* value: bytes asked for; more: address */
+	KY_SAMPLE_FREE = 4,    /* value: bytes; more: address; other: stamp of its allocation */
+	KY_SAMPLE_PLACE = 5,   /* value: task; more: inclusion probability, parts of 2^32 */
+	/* 6 was a switch-out without a known end */
 	KY_SAMPLE_SWITCHES = 7, /* times off the processor that the kernel told: switch_sample.h */
 	KY_SAMPLE_WAKER = 8     /* what a thread is called that ended some of them; there, too */
 };

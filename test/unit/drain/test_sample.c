@@ -113,10 +113,6 @@ static void sample__every_kind_becomes_its_event(void **state)
 	sample.more = UINT64_C(1) << 30; /* a quarter */
 	ring = test_ring_samples(&c.ring, KY_SAMPLES_PLACE);
 	assert_true(ky_sample_put(&ring, &sample));
-	sample.kind = KY_SAMPLE_SWITCH;
-	sample.value = 99;
-	ring = test_ring_samples(&c.ring, KY_SAMPLES_OFF_CPU);
-	assert_true(ky_sample_put(&ring, &sample));
 	test_poll_end(&w, T0 + 4 * MS, 0);
 	case_finish(&c, T0 + 20 * MS);
 	assert_int_equal(NUMBER(EVENT(&c, OFF_CPU, 0), OFF_CPU, duration_ns), 250000);
@@ -129,8 +125,6 @@ static void sample__every_kind_becomes_its_event(void **state)
 	assert_int_equal(NUMBER(EVENT(&c, ALLOC, 0), ALLOC, task_id), 7);
 	assert_int_equal(NUMBER(EVENT(&c, FREE, 0), FREE, alloc_timestamp_ns), T0 + MS);
 	assert_int_equal(NUMBER(EVENT(&c, AWAIT_PLACE, 0), AWAIT_PLACE, task_id), 7);
-	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, source), 1);
-	assert_int_equal(NUMBER(EVENT(&c, CPU_SAMPLE, 0), CPU_SAMPLE, weight_ns), 0);
 	case_close(&c);
 }
 

@@ -197,7 +197,7 @@ static void stop_daemon(void)
 	close(daemon_of_ours.output);
 	kill(daemon_of_ours.heir, SIGKILL);
 	(void)waitpid(daemon_of_ours.pid, NULL, 0); /* may have been waited for */
-	while (ky_run_process_start_ticks((uint32_t)daemon_of_ours.heir) != 0 &&
+	while (kill(daemon_of_ours.heir, 0) == 0 &&
 	       !ky_run_process_is_zombie((uint32_t)daemon_of_ours.heir))
 		usleep(1000);
 }
