@@ -35,7 +35,7 @@ for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_finder.c \
 	src/ring/ring_guard.c src/ring/ring_keep.c src/ring/ring_look.c src/ring/ring_pick.c \
 	src/ring/ring_process.c src/ring/ring_view.c src/ring/status_directory.c \
 	src/unwind/*.c src/record/*.c src/record/*/*.c src/drain/*.c src/probe/*.c \
-	src/watch/*.c src/agent/dump_*.c src/agent/lookout.c src/agent/own_*.c \
+	src/watch/*.c src/agent/dump*.c src/agent/own_*.c \
 	src/agent/probe_resources.c src/agent/probes.c src/agent/recorder.c \
 	src/agent/ring_access.c src/agent/stream.c src/agent/unwind_tables.c src/ship/store.c \
 	src/ship/retention.c src/ship/disk.c src/ship/leftover.c \

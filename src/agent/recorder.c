@@ -7,13 +7,13 @@
 #include <base/now.h>
 #include <errno.h>
 #include <kymo/fatal.h>
-#include <agent/dump_queue.h>
+#include <agent/dumps.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 #include <record/emit/options.h>
 #include <record/sample/sampler.h>
 #include <record/sample/stack_walk.h>
-#include <agent/lookout.h>
+#include <agent/own_rules.h>
 #include <agent/probe_resources.h>
 #include <agent/own_probes.h>
 #include <ring/ring_keep.h>

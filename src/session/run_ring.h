@@ -11,7 +11,7 @@
 #include <agent/probe_resources.h>
 #include <agent/run_drain.h>
 #include <agent/output.h>
-#include <agent/run_trigger.h>
+#include <agent/rules.h>
 #include <drain/pace.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>

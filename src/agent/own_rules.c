@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/lookout.h>
+#include <agent/own_rules.h>
 
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
 #include <pthread.h>
-#include <agent/dump_queue.h>
+#include <agent/dumps.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/stack_walk.h>
 #include <string.h>

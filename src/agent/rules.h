@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_trigger.h - rules of `kymo run` over one ring: a watchdog, and the dumps it asks for.
+/* rules.h - rules of `kymo run` over one ring: a watchdog, and the dumps it asks for.
  *
  * A dump is made by a process forked for it, so that neither the drain nor the watchdog waits: it
  * holds the window of the rule, from the ring, in stream mode too. It is due once the rule's
  * `after` is over, or at the end of the recorded process.
  * Threads: owner.
  */
-#ifndef KY_AGENT_RUN_TRIGGER_H
-#define KY_AGENT_RUN_TRIGGER_H
+#ifndef KY_AGENT_RULES_H
+#define KY_AGENT_RULES_H
 
 #include <agent/agent_options.h>
 #include <ring/ring_finder.h>

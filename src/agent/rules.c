@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <agent/run_trigger.h>
+#include <agent/rules.h>
 
 #include <base/alloc.h>
 #include <base/now.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* dump_queue.h - dumps that wait for the library's thread, in the order in which they are due.
+/* dumps.h - dumps that wait for the library's thread, in the order in which they are due.
  *
  * Static, so that a call which comes too late finds a closed queue and not freed memory. After a
  * fork it is the parent's: everything is refused until ky_dump_queue_open().
  */
-#ifndef KY_AGENT_DUMP_QUEUE_H
-#define KY_AGENT_DUMP_QUEUE_H
+#ifndef KY_AGENT_DUMPS_H
+#define KY_AGENT_DUMPS_H
 
 #include <agent/dump_place.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/dump_queue.h>
+#include <agent/dumps.h>
 
 #include <base/alloc.h>
 #include <base/now.h>

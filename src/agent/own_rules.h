@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* lookout.h - the rules of a program that links the library, looked at by the library's thread.
+/* own_rules.h - the rules of a program that links the library, looked at by the library's thread.
  *
  * The rules are the process's, behind a lock; the watchdog over them is the thread's own and is
  * made anew when a rule is added. Rules that need events are fed by the drain of stream mode, in
  * flight mode by a drain that observes and writes nothing.
  */
-#ifndef KY_AGENT_LOOKOUT_H
-#define KY_AGENT_LOOKOUT_H
+#ifndef KY_AGENT_OWN_RULES_H
+#define KY_AGENT_OWN_RULES_H
 
 #include <drain/drain.h>
 #include <agent/dump_request.h>
