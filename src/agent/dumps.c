@@ -161,7 +161,7 @@ uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ri
 			return next_ns;
 		if (request->is_firing)
 			hooks->before(hooks->ctx, request);
-		if (request->is_last)
+		if (request->is_last && ring)
 			stop_recording(ring);
 		err = ky_dump_make(request, place, ring);
 		if (request->is_firing)

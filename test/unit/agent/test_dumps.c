@@ -5,6 +5,7 @@
 #include "../../lib/temp_tree.h"
 #include "../../lib/trace_tally.h"
 
+#include <base/now.h>
 #include <errno.h>
 #include <ftw.h>
 #include <kymo/kymo.h>
@@ -79,14 +80,6 @@ static void emit_polls(uint64_t task, int count)
 		kymo_poll_begin(task, 0, 1);
 		kymo_poll_end(0);
 	}
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static int dump(struct kymo_dump_options *options, struct kymo_dump_result *result)
@@ -183,7 +176,7 @@ static void dump__range_holds_what_happened_in_it(void **state)
 	open_with(0, 0);
 	emit_polls(5, 100);
 	usleep(1000); /* stamps are exact to a microsecond or so */
-	between_ns = now_ns();
+	between_ns = ky_now_ns(CLOCK_MONOTONIC);
 	usleep(1000);
 	emit_polls(6, 50);
 	before.to_ns = between_ns;
@@ -270,8 +263,10 @@ static void dump__before_the_first_event_says_so(void **state)
 	open_with(0, 0);
 	assert_int_equal(dump(&options, &result), KYMO_E_AGAIN);
 	assert_int_equal(result.err, KYMO_E_AGAIN);
+	options.flags |= KYMO_DUMP_STOP; /* there is nothing to stop yet */
+	assert_int_equal(dump(&options, &result), KYMO_E_AGAIN);
 	assert_int_equal(count_files(), 0);
-	assert_int_equal(status_now().dumps_failed, 1);
+	assert_int_equal(status_now().dumps_failed, 2);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	assert_int_equal(dump(&options, &result), KYMO_E_CLOSED);
 }
