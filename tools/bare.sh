@@ -30,14 +30,15 @@ compile() { # SOURCE OBJECT [OPTION...]
 }
 
 # Stages that need a library are the rest of ship/; the host's side has the store alone, and of
-# agent/ what the library's thread does.
+# agent/ what the library's thread does, which its build file lists.
+agent=$(sed -n '/^library_sources =/,/^)/p; /^both_sources =/,/^)/p' src/agent/meson.build |
+	grep -o "[a-z_]*\.c" | sed 's,^,src/agent/,')
+# shellcheck disable=SC2086 # one word per source
 for source in src/base/*.c src/proc/*.c src/wire/*.c src/ring/ring_finder.c \
 	src/ring/ring_guard.c src/ring/ring_keep.c src/ring/ring_look.c src/ring/ring_pick.c \
 	src/ring/ring_process.c src/ring/ring_view.c src/ring/status_directory.c \
 	src/unwind/*.c src/record/*.c src/record/*/*.c src/drain/*.c src/probe/*.c \
-	src/watch/*.c src/agent/dump*.c src/agent/own_*.c \
-	src/agent/probe_resources.c src/agent/probes.c src/agent/recorder.c \
-	src/agent/ring_access.c src/agent/stream.c src/agent/unwind_tables.c src/ship/store.c \
+	src/watch/*.c $agent src/ship/store.c \
 	src/ship/retention.c src/ship/disk.c src/ship/leftover.c \
 	src/ship/out_file.c src/ship/trace_file.c src/ship/trace_sink.c; do
 	status=0

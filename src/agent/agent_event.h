@@ -8,18 +8,19 @@
 #include <stdint.h>
 
 enum ky_agent_event_kind {
-	KY_AGENT_STORE_FAILED,  /* error, path, reason: nothing is written until it opens */
-	KY_AGENT_STORE_FULL,    /* error, path: the single file has reached its bound */
-	KY_AGENT_WRITE_FAILED,  /* error, path */
-	KY_AGENT_RULE_UNUSABLE, /* reason: a sentence */
-	KY_AGENT_DUMPS_WAIT,    /* rule, count: of waiting dumps, too many for another */
-	KY_AGENT_DUMP_MADE,     /* rule, value, path, count: of events, span_ns: of them */
-	KY_AGENT_DUMP_FAILED,   /* rule, value, path, error */
-	KY_AGENT_MAKER_FAILED,  /* rule, error: no process to make the dump */
-	KY_AGENT_MAKER_KILLED,  /* rule, value, path, count: the signal */
-	KY_AGENT_DUMPS_FAIL,    /* the last ones: firings are only counted for a minute */
-	KY_AGENT_BUDGET_USED,   /* firings are only counted */
-	KY_AGENT_FIRINGS_HELD   /* count: by the cooldown, budget_count: since the budget is used */
+	KY_AGENT_STORE_FAILED,     /* error, path, reason: nothing is written until it opens */
+	KY_AGENT_STORE_FULL,       /* error, path: the single file has reached its bound */
+	KY_AGENT_WRITE_FAILED,     /* error, path */
+	KY_AGENT_RULE_UNUSABLE,    /* reason: a sentence */
+	KY_AGENT_FIRING_UNWRITTEN, /* rule, error: the stream does not have it */
+	KY_AGENT_DUMP_REFUSED,     /* rule, error; KYMO_E_BUSY: count dumps wait already */
+	KY_AGENT_DUMP_MADE,        /* rule, value, path, count: of events, span_ns: of them */
+	KY_AGENT_DUMP_FAILED,      /* rule, value, path, error */
+	KY_AGENT_MAKER_FAILED,     /* rule, error: no process to make the dump */
+	KY_AGENT_MAKER_KILLED,     /* rule, value, path, count: the signal */
+	KY_AGENT_DUMPS_FAIL,       /* the last ones: firings are only counted for a minute */
+	KY_AGENT_BUDGET_USED,      /* firings are only counted */
+	KY_AGENT_FIRINGS_HELD /* count: by the cooldown, budget_count: since the budget is used */
 };
 
 /* Texts are the agent's and valid during the call; "" and 0 where the kind has none. */

@@ -106,16 +106,9 @@ int ky_dump_make(struct ky_dump_request *request, const struct ky_dump_place *pl
 	job->cut = (struct ky_cut_options){
 		.image = ring->base,
 		.image_bytes = ring->mapped_bytes,
-		.from_ns = request->from_ns,
-		.to_ns = request->to_ns,
-		.pairs = request->pairs,
-		.pair_count = request->pair_count,
-		.stuck = request->notes,
-		.stuck_count = request->note_count,
-		.triggers = &request->trigger,
-		.trigger_count = request->is_firing,
 		.source = "C API",
 	};
+	ky_dump_request_cut(request, &job->cut);
 	job->between = place->between;
 	job->between_ctx = place->between_ctx;
 	result->err = choose(job, path, request, place);

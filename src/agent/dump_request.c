@@ -6,13 +6,12 @@
 #include <base/alloc.h>
 #include <base/file_name.h>
 #include <errno.h>
-#include <record/emit/options.h>
 #include <stdio.h>
 #include <string.h>
 
 #define FIRING_TEXT_BYTES 1024u
 
-static const char *keep(struct ky_dump_request *request, const char *text)
+const char *ky_dump_request_keep(struct ky_dump_request *request, const char *text)
 {
 	size_t bytes = strlen(text) + 1;
 	char *at = request->texts + request->text_bytes;
@@ -24,18 +23,18 @@ static const char *keep(struct ky_dump_request *request, const char *text)
 	return at;
 }
 
-static void add_pair(struct ky_dump_request *request, const char *key, const char *value)
+void ky_dump_request_pair(struct ky_dump_request *request, const char *key, const char *value)
 {
 	struct ky_cut_pair *pair = &request->pairs[request->pair_count];
 
 	if (request->pair_count == KY_DUMP_PAIRS_MAX)
 		return;
-	pair->key = keep(request, key);
-	pair->value = keep(request, value);
+	pair->key = ky_dump_request_keep(request, key);
+	pair->value = ky_dump_request_keep(request, value);
 	request->pair_count++;
 }
 
-static struct ky_dump_request *allocate(size_t text_bytes)
+struct ky_dump_request *ky_dump_request_alloc(size_t text_bytes)
 {
 	struct ky_dump_request *request = ky_alloc(sizeof(*request) + text_bytes);
 
@@ -46,8 +45,7 @@ static struct ky_dump_request *allocate(size_t text_bytes)
 	return request;
 }
 
-/* Part of a file name, though never its start. */
-static void set_reason(struct ky_dump_request *request, const char *reason)
+void ky_dump_request_reason(struct ky_dump_request *request, const char *reason)
 {
 	char *out = request->reason;
 
@@ -58,134 +56,11 @@ static void set_reason(struct ky_dump_request *request, const char *reason)
 			*out = '_';
 }
 
-static int take(struct kymo_dump_options *out, const struct kymo_dump_options *options)
+int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing *firing,
+			   const char *path)
 {
-	size_t size = options ? options->size : 0;
-
-	memset(out, 0, sizeof(*out));
-	if (options && size < sizeof(options->size))
-		return -EINVAL;
-	for (size_t at = sizeof(*out); at < size; at++)
-		if (((const uint8_t *)options)[at])
-			return -E2BIG;
-	if (options)
-		memcpy(out, options, size < sizeof(*out) ? size : sizeof(*out));
-	return 0;
-}
-
-static int check(const struct kymo_dump_options *options)
-{
-	if (options->flags & ~(uint32_t)(KYMO_DUMP_WAIT | KYMO_DUMP_STOP))
-		return -EINVAL;
-	if (options->label && strlen(options->label) > KY_DUMP_LABEL_BYTES_MAX)
-		return -EINVAL;
-	if (options->metadata_count > KY_DUMP_METADATA_MAX ||
-	    (options->metadata_count && !options->metadata))
-		return -EINVAL;
-	for (size_t i = 0; i < options->metadata_count; i++)
-		if (ky_metadata_check(options->metadata[i].key, options->metadata[i].value))
-			return -EINVAL;
-	if (options->last_ns && options->from_ns)
-		return -EINVAL;
-	if (options->to_ns && (options->after_ns || options->to_ns < options->from_ns))
-		return -EINVAL;
-	if (options->path && (options->write || !options->path[0]))
-		return -EINVAL;
-	return options->after_ns > KY_DUMP_AFTER_NS_MAX ? -EINVAL : 0;
-}
-
-static size_t bytes_of(const struct kymo_dump_options *options)
-{
-	size_t bytes = 256; /* keys of ours */
-
-	bytes += options->label ? strlen(options->label) + 1 : 0;
-	bytes += options->path ? strlen(options->path) + 1 : 0;
-	for (size_t i = 0; i < options->metadata_count; i++)
-		bytes += strlen(options->metadata[i].key) + strlen(options->metadata[i].value) + 2;
-	return bytes;
-}
-
-/* When it is made. */
-static uint64_t due_of(const struct kymo_dump_options *options, uint64_t now_ns)
-{
-	uint64_t due_ns = options->to_ns ? options->to_ns : now_ns + options->after_ns;
-	uint64_t latest_ns = now_ns + KY_DUMP_AFTER_NS_MAX;
-
-	return due_ns < latest_ns ? due_ns : latest_ns;
-}
-
-int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_options *options,
-			 uint64_t now_ns)
-{
-	struct ky_dump_request *request;
-	struct kymo_dump_options taken;
-	int err = take(&taken, options);
-
-	*out = NULL;
-	if (!err)
-		err = check(&taken);
-	/* Nothing can be in it. */
-	if (!err && taken.from_ns > due_of(&taken, now_ns))
-		err = -EINVAL;
-	if (err)
-		return err;
-	request = allocate(bytes_of(&taken));
-	if (!request)
-		return -ENOMEM;
-	set_reason(request, taken.reason);
-	request->path = taken.path ? keep(request, taken.path) : NULL;
-	request->write = taken.write;
-	request->write_ctx = taken.write_ctx;
-	request->done = taken.done;
-	request->done_ctx = taken.done_ctx;
-	request->is_waited_for = taken.flags & KYMO_DUMP_WAIT;
-	request->is_last = taken.flags & KYMO_DUMP_STOP;
-	request->from_ns = taken.from_ns;
-	if (taken.last_ns)
-		request->from_ns = taken.last_ns < now_ns ? now_ns - taken.last_ns : 0;
-	request->due_ns = due_of(&taken, now_ns);
-	/* Up to now is up to the newest record: a time of ours would cut off, by the error between
-	 * two clocks, what was recorded just before. */
-	request->to_ns = taken.to_ns ? taken.to_ns : taken.after_ns ? request->due_ns : 0;
-	add_pair(request, "kymo.dump.reason", request->reason);
-	if (request->is_last)
-		add_pair(request, "kymo.dump.stopped", "1");
-	if (taken.label)
-		add_pair(request, "kymo.dump.label", taken.label);
-	for (size_t i = 0; i < taken.metadata_count; i++)
-		add_pair(request, taken.metadata[i].key, taken.metadata[i].value);
-	*out = request;
-	return 0;
-}
-
-static const char *unit_of(enum ky_rule_kind kind)
-{
-	switch (kind) {
-	case KY_RULE_POLL:
-	case KY_RULE_WAKE:
-	case KY_RULE_STALL:
-	case KY_RULE_RUNNABLE:
-	case KY_RULE_SPAN:
-		return "ns";
-	case KY_RULE_QUEUE:
-	case KY_RULE_TASKS:
-		return "tasks";
-	case KY_RULE_CPU:
-	case KY_RULE_THROTTLED:
-		return "percent";
-	case KY_RULE_RSS:
-		return "bytes";
-	case KY_RULE_ERRORS:
-		return "per second";
-	case KY_RULE_COUNTER:
-		break;
-	}
-	return "";
-}
-
-int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing *firing)
-{
-	struct ky_dump_request *request = allocate(FIRING_TEXT_BYTES);
+	struct ky_dump_request *request = ky_dump_request_alloc(FIRING_TEXT_BYTES +
+								(path ? strlen(path) + 1 : 0));
 	const struct ky_rule *rule = firing->rule;
 	char text[256];
 
@@ -193,7 +68,10 @@ int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing 
 	if (!request)
 		return -ENOMEM;
 	(void)snprintf(text, sizeof(text), "trigger-%s", rule->name);
-	set_reason(request, text);
+	ky_dump_request_reason(request, text);
+	ky_dump_request_pair(request, "kymo.dump.reason", path ? text : request->reason);
+	request->path = path ? ky_dump_request_keep(request, path) : NULL;
+	request->rule = ky_dump_request_keep(request, rule->name);
 	if (rule->last_ns && rule->last_ns < firing->monotonic_ns)
 		request->from_ns = firing->monotonic_ns - rule->last_ns;
 	request->due_ns = firing->monotonic_ns + rule->after_ns;
@@ -201,7 +79,9 @@ int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing 
 	request->is_firing = true;
 	request->note_count = firing->note_count < KY_STUCK_NOTES ? firing->note_count :
 								    KY_STUCK_NOTES;
-	memcpy(request->notes, firing->notes, request->note_count * sizeof(request->notes[0]));
+	if (request->note_count)
+		memcpy(request->notes, firing->notes,
+		       request->note_count * sizeof(request->notes[0]));
 	request->trigger = (struct ky_trigger_note){
 		.monotonic_ns = firing->monotonic_ns,
 		.value = firing->value,
@@ -212,13 +92,25 @@ int ky_dump_request_firing(struct ky_dump_request **out, const struct ky_firing 
 		.late_count = firing->late_count,
 	};
 	(void)snprintf(request->trigger.unit, sizeof(request->trigger.unit), "%s",
-		       unit_of(rule->kind));
+		       rule->kind == KY_RULE_ERRORS ? "per second" : ky_rule_unit(rule));
 	(void)ky_rule_format(rule, request->trigger.rule, sizeof(request->trigger.rule));
-	add_pair(request, "kymo.dump.reason", request->reason);
 	(void)ky_rule_format(rule, text, sizeof(text));
-	add_pair(request, "kymo.trigger.rule", text);
+	ky_dump_request_pair(request, "kymo.trigger.rule", text);
 	(void)ky_rule_value_text(rule, firing->value, text, sizeof(text));
-	add_pair(request, "kymo.trigger.value", text);
+	ky_dump_request_pair(request, "kymo.trigger.value", text);
+	request->value = request->pairs[request->pair_count - 1].value;
 	*out = request;
 	return 0;
+}
+
+void ky_dump_request_cut(const struct ky_dump_request *request, struct ky_cut_options *cut)
+{
+	cut->from_ns = request->from_ns;
+	cut->to_ns = request->to_ns;
+	cut->pairs = request->pairs;
+	cut->pair_count = request->pair_count;
+	cut->stuck = request->notes;
+	cut->stuck_count = request->note_count;
+	cut->triggers = &request->trigger;
+	cut->trigger_count = request->is_firing;
 }

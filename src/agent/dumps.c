@@ -6,176 +6,184 @@
 #include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
-#include <pthread.h>
-#include <record/emit/bell.h>
-#include <record/emit/emit_engine.h>
 #include <string.h>
 #include <unistd.h>
 
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t done;
-	int32_t pid; /* atomic; of the process whose queue this is */
-	bool is_open;
-	struct ky_dump_request *first; /* in order of their arrival */
-	struct ky_dump_queue_stats stats;
-	pthread_t runner;
-	bool has_runner;
-} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-
-bool ky_dump_queue_is_ours(void)
+bool ky_dumps_is_ours(const struct ky_dumps *dumps)
 {
-	return __atomic_load_n(&queue.pid, __ATOMIC_ACQUIRE) == (int32_t)getpid();
+	return __atomic_load_n(&dumps->pid, __ATOMIC_ACQUIRE) == (int32_t)getpid();
 }
 
-void ky_dump_queue_open(void)
+void ky_dumps_open(struct ky_dumps *dumps, uint32_t waiting_max)
 {
 	static const pthread_mutex_t fresh_lock = PTHREAD_MUTEX_INITIALIZER;
 	static const pthread_cond_t fresh_done = PTHREAD_COND_INITIALIZER;
 
 	/* In a forked child another thread of the parent's may have held them. */
-	if (!ky_dump_queue_is_ours()) {
-		memcpy(&queue.lock, &fresh_lock, sizeof(fresh_lock));
-		memcpy(&queue.done, &fresh_done, sizeof(fresh_done));
+	if (!ky_dumps_is_ours(dumps)) {
+		memcpy(&dumps->lock, &fresh_lock, sizeof(fresh_lock));
+		memcpy(&dumps->done, &fresh_done, sizeof(fresh_done));
 	}
-	pthread_mutex_lock(&queue.lock);
-	queue.first = NULL;
-	queue.has_runner = false;
-	queue.is_open = true;
-	memset(&queue.stats, 0, sizeof(queue.stats));
-	pthread_mutex_unlock(&queue.lock);
-	__atomic_store_n(&queue.pid, (int32_t)getpid(), __ATOMIC_RELEASE);
+	pthread_mutex_lock(&dumps->lock);
+	dumps->waiting_max = waiting_max;
+	dumps->first = dumps->making = NULL;
+	dumps->making_count = 0;
+	dumps->has_runner = false;
+	dumps->is_open = true;
+	memset(&dumps->stats, 0, sizeof(dumps->stats));
+	pthread_mutex_unlock(&dumps->lock);
+	__atomic_store_n(&dumps->pid, (int32_t)getpid(), __ATOMIC_RELEASE);
 }
 
-void ky_dump_queue_close(void)
+void ky_dumps_close(struct ky_dumps *dumps)
 {
-	if (!ky_dump_queue_is_ours())
+	if (!ky_dumps_is_ours(dumps))
 		return;
-	pthread_mutex_lock(&queue.lock);
-	queue.is_open = false;
-	pthread_mutex_unlock(&queue.lock);
+	pthread_mutex_lock(&dumps->lock);
+	dumps->is_open = false;
+	pthread_mutex_unlock(&dumps->lock);
 }
 
-static void append(struct ky_dump_request *request)
+static void append(struct ky_dump_request **at, struct ky_dump_request *request)
 {
-	struct ky_dump_request **at = &queue.first;
-
 	while (*at)
 		at = &(*at)->next;
+	request->next = NULL;
 	*at = request;
-	queue.stats.waiting++;
 }
 
-int ky_dump_queue_put(struct ky_dump_request *request)
+int ky_dumps_put(struct ky_dumps *dumps, struct ky_dump_request *request)
 {
 	int err = 0;
 
-	if (!ky_dump_queue_is_ours())
+	if (!ky_dumps_is_ours(dumps))
 		return KYMO_E_CLOSED;
-	pthread_mutex_lock(&queue.lock);
-	if (!queue.is_open)
+	pthread_mutex_lock(&dumps->lock);
+	if (!dumps->is_open)
 		err = KYMO_E_CLOSED;
-	else if (request->is_waited_for && queue.has_runner &&
-		 pthread_equal(queue.runner, pthread_self()))
+	else if (request->is_waited_for && dumps->has_runner &&
+		 pthread_equal(dumps->runner, pthread_self()))
 		err = -EDEADLK;
-	else if (queue.stats.waiting == KY_DUMPS_WAITING_MAX)
+	else if (dumps->stats.waiting + dumps->making_count >= dumps->waiting_max)
 		err = KYMO_E_BUSY;
-	queue.stats.refused += err == KYMO_E_BUSY;
-	if (!err)
-		append(request);
-	pthread_mutex_unlock(&queue.lock);
-	if (!err)
-		ky_bell_ring(ky_engine_ring());
+	dumps->stats.refused += err == KYMO_E_BUSY;
+	if (!err) {
+		append(&dumps->first, request);
+		dumps->stats.waiting++;
+	}
+	pthread_mutex_unlock(&dumps->lock);
 	return err;
 }
 
-void ky_dump_queue_wait(struct ky_dump_request *request)
+void ky_dumps_wait(struct ky_dumps *dumps, struct ky_dump_request *request)
 {
-	pthread_mutex_lock(&queue.lock);
+	pthread_mutex_lock(&dumps->lock);
 	while (!request->is_done)
-		pthread_cond_wait(&queue.done, &queue.lock);
-	pthread_mutex_unlock(&queue.lock);
+		pthread_cond_wait(&dumps->done, &dumps->lock);
+	pthread_mutex_unlock(&dumps->lock);
 }
 
-/* Under the lock. NULL: nothing is due before *next_ns. */
-static struct ky_dump_request *take_due(uint64_t now_ns, bool is_closing, uint64_t *next_ns)
+/* NULL: nothing is due before *next_ns. */
+static struct ky_dump_request *take_due(struct ky_dumps *dumps, bool is_closing, uint64_t *next_ns)
 {
-	struct ky_dump_request **at = &queue.first, *request;
+	struct ky_dump_request **at, *request = NULL;
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
 	*next_ns = UINT64_MAX;
-	for (; *at; at = &(*at)->next) {
-		request = *at;
-		if (is_closing || request->due_ns <= now_ns) {
+	pthread_mutex_lock(&dumps->lock);
+	dumps->runner = pthread_self();
+	dumps->has_runner = true;
+	for (at = &dumps->first; *at; at = &(*at)->next) {
+		if (is_closing || (*at)->due_ns <= now_ns) {
+			request = *at;
 			*at = request->next;
-			queue.stats.waiting--;
-			return request;
+			dumps->stats.waiting--;
+			break;
 		}
-		if (request->due_ns < *next_ns)
-			*next_ns = request->due_ns;
+		if ((*at)->due_ns < *next_ns)
+			*next_ns = (*at)->due_ns;
 	}
-	return NULL;
+	pthread_mutex_unlock(&dumps->lock);
+	return request;
 }
 
-static void finish(struct ky_dump_request *request, int err)
+static void count_making(struct ky_dumps *dumps, uint32_t more)
 {
+	pthread_mutex_lock(&dumps->lock);
+	dumps->making_count += more;
+	pthread_mutex_unlock(&dumps->lock);
+}
+
+static void finish(struct ky_dumps *dumps, struct ky_dump_request *request,
+		   const struct ky_dump_hooks *hooks, int err)
+{
+	if (request->is_firing)
+		hooks->after(hooks->ctx, request, err);
 	if (request->done)
 		request->done(request->done_ctx, &request->result);
-	pthread_mutex_lock(&queue.lock);
+	pthread_mutex_lock(&dumps->lock);
 	if (err)
-		queue.stats.failed++;
+		dumps->stats.failed++;
 	else
-		queue.stats.made++;
+		dumps->stats.made++;
 	if (request->is_waited_for) {
 		request->is_done = true;
-		pthread_cond_broadcast(&queue.done);
+		pthread_cond_broadcast(&dumps->done);
 		request = NULL; /* the waiter's from here on */
 	}
-	pthread_mutex_unlock(&queue.lock);
+	pthread_mutex_unlock(&dumps->lock);
 	ky_free(request);
 }
 
-/* As `kymo dump --stop` does from outside. */
-static void stop_recording(const struct ky_ring *ring)
+static void finish_made(struct ky_dumps *dumps, const struct ky_dump_maker *maker,
+			const struct ky_dump_hooks *hooks, bool waits)
 {
-	uint32_t gates = atomic_load_explicit(&ring->control->gates, memory_order_relaxed);
+	struct ky_dump_request **at = &dumps->making;
 
-	if (ky_settings_note_stop(&ring->control->settings, gates, ky_now_ns(CLOCK_MONOTONIC)))
-		kymo_recorder_gates(0, UINT32_MAX);
-}
+	while (*at) {
+		struct ky_dump_request *request = *at;
+		int err = maker->is_made(maker->ctx, request, waits);
 
-uint64_t ky_dump_queue_run(const struct ky_dump_place *place, const struct ky_ring *ring,
-			   bool is_closing, const struct ky_dump_hooks *hooks)
-{
-	struct ky_dump_request *request;
-	uint64_t next_ns;
-
-	for (;;) {
-		int err;
-
-		pthread_mutex_lock(&queue.lock);
-		queue.runner = pthread_self();
-		queue.has_runner = true;
-		request = take_due(ky_now_ns(CLOCK_MONOTONIC), is_closing, &next_ns);
-		pthread_mutex_unlock(&queue.lock);
-		if (!request)
-			return next_ns;
-		if (request->is_firing)
-			hooks->before(hooks->ctx, request);
-		if (request->is_last && ring)
-			stop_recording(ring);
-		err = ky_dump_make(request, place, ring);
-		if (request->is_firing)
-			hooks->after(hooks->ctx, request, err);
-		finish(request, err);
+		if (err == KY_DUMP_IS_MADE_ELSEWHERE) {
+			at = &request->next;
+			continue;
+		}
+		*at = request->next;
+		count_making(dumps, UINT32_MAX); /* one less */
+		finish(dumps, request, hooks, err);
 	}
 }
 
-void ky_dump_queue_stats(struct ky_dump_queue_stats *out)
+uint64_t ky_dumps_run(struct ky_dumps *dumps, const struct ky_dump_maker *maker,
+		      const struct ky_dump_hooks *hooks, bool is_closing)
+{
+	struct ky_dump_request *request;
+	uint64_t next_ns;
+	int err;
+
+	finish_made(dumps, maker, hooks, false);
+	while ((request = take_due(dumps, is_closing, &next_ns)) != NULL) {
+		if (request->is_firing)
+			hooks->before(hooks->ctx, request);
+		err = maker->make(maker->ctx, request);
+		if (err == KY_DUMP_IS_MADE_ELSEWHERE) {
+			append(&dumps->making, request);
+			count_making(dumps, 1);
+		} else {
+			finish(dumps, request, hooks, err);
+		}
+	}
+	if (is_closing)
+		finish_made(dumps, maker, hooks, true);
+	return next_ns;
+}
+
+void ky_dumps_stats(struct ky_dumps *dumps, struct ky_dumps_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!ky_dump_queue_is_ours())
+	if (!ky_dumps_is_ours(dumps))
 		return;
-	pthread_mutex_lock(&queue.lock);
-	*out = queue.stats;
-	pthread_mutex_unlock(&queue.lock);
+	pthread_mutex_lock(&dumps->lock);
+	*out = dumps->stats;
+	pthread_mutex_unlock(&dumps->lock);
 }

@@ -3,11 +3,9 @@
 
 #include <agent/own_rules.h>
 
-#include <base/alloc.h>
 #include <base/now.h>
 #include <errno.h>
 #include <pthread.h>
-#include <agent/dumps.h>
 #include <record/emit/emit_engine.h>
 #include <record/sample/stack_walk.h>
 #include <string.h>
@@ -22,24 +20,27 @@ static struct {
 	uint32_t version; /* atomic */
 } set = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void ky_lookout_open(struct ky_lookout *lookout)
+void ky_own_rules_open(struct ky_own_rules *own, struct ky_dumps *dumps)
 {
 	pthread_mutex_lock(&set.lock);
 	set.count = 0;
 	__atomic_store_n(&set.version, 0, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&set.lock);
-	memset(lookout, 0, sizeof(*lookout));
+	memset(own, 0, sizeof(*own));
+	own->dumps = dumps;
 }
 
-void ky_lookout_reopen(struct ky_lookout *lookout)
+void ky_own_rules_reopen(struct ky_own_rules *own)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+	struct ky_dumps *dumps = own->dumps;
 
 	memcpy(&set.lock, &fresh, sizeof(fresh));
-	memset(lookout, 0, sizeof(*lookout));
+	memset(own, 0, sizeof(*own));
+	own->dumps = dumps;
 }
 
-int ky_lookout_add(const char *text, char *errbuf, size_t errbuf_bytes)
+int ky_own_rules_add(const char *text, char *errbuf, size_t errbuf_bytes)
 {
 	size_t count;
 	int err;
@@ -55,45 +56,18 @@ int ky_lookout_add(const char *text, char *errbuf, size_t errbuf_bytes)
 	return err;
 }
 
-static void note_error(struct ky_lookout *lookout, int err)
+static void note_error(struct ky_own_rules *own, int err)
 {
 	int32_t none = 0;
 
 	if (err < 0)
-		__atomic_compare_exchange_n(&lookout->last_error, &none, err, false,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&own->last_error, &none, err, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
 }
 
-static void count_undumped(struct ky_lookout *lookout, uint64_t fired_ns, uint64_t suppressed_count)
+static void on_event(void *ctx, const struct ky_agent_event *event)
 {
-	lookout->undumped_count++;
-	lookout->untold_count += suppressed_count;
-	if (lookout->watchdog)
-		ky_watchdog_failed(lookout->watchdog, fired_ns);
-}
-
-static void fire(void *ctx, const struct ky_firing *firing)
-{
-	struct ky_dump_request *request;
-	struct ky_lookout *lookout = ctx;
-	int err = ky_dump_request_firing(&request, firing);
-
-	if (err) {
-		note_error(lookout, err);
-		count_undumped(lookout, firing->monotonic_ns, firing->suppressed_count);
-		return;
-	}
-	/* The stream tells it, too, at its own time. */
-	for (size_t i = 0; lookout->stream && i < request->note_count; i++)
-		note_error(lookout, ky_drain_stuck(lookout->stream, &request->notes[i]));
-	if (lookout->stream)
-		note_error(lookout, ky_drain_trigger(lookout->stream, &request->trigger));
-	err = ky_dump_queue_put(request);
-	if (err) {
-		ky_free(request);
-		count_undumped(lookout, firing->monotonic_ns, firing->suppressed_count);
-	}
-	note_error(lookout, err);
+	note_error(ctx, event->error);
 }
 
 static bool may_read(void)
@@ -101,110 +75,47 @@ static bool may_read(void)
 	return !ky_engine_is_under_filter();
 }
 
-/* Their firings tell the stack of what hangs. */
-static bool has_poll_rule(const struct ky_lookout *lookout)
+/* Firings of rules on polls have the stack of what hangs. */
+static void want_stacks(const struct ky_own_rules *own)
 {
-	for (size_t i = 0; i < lookout->rule_count; i++)
-		if (lookout->rules[i].kind == KY_RULE_POLL ||
-		    lookout->rules[i].kind == KY_RULE_STALL)
-			return true;
-	return false;
+	for (size_t i = 0; i < own->count; i++)
+		if (own->list[i].kind == KY_RULE_POLL || own->list[i].kind == KY_RULE_STALL)
+			ky_stack_want();
 }
 
-static int open_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
+static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring)
 {
-	uint64_t unusable = 0;
-	struct ky_watchdog_options options = {
+	const struct ky_rules_options options = {
 		.image = ring->base,
 		.image_bytes = ring->mapped_bytes,
-		.rules = lookout->rules,
-		.has_sums = true, /* observe(), or the stream */
-		.fire = fire,
-		.fire_ctx = lookout,
+		.access = {.base = ring->base},
 		.may_read = may_read,
-		.unusable_rules = &unusable,
+		.dumps = own->dumps,
+		.event = on_event,
+		.event_ctx = own,
 	};
-	int err;
+	int err = own->rules ? 0 : ky_rules_open(&own->rules, &options);
 
 	pthread_mutex_lock(&set.lock);
-	lookout->version = set.version;
-	lookout->rule_count = set.count;
-	memcpy(lookout->rules, set.rules, sizeof(lookout->rules));
+	own->version = set.version;
+	own->count = set.count;
+	memcpy(own->list, set.rules, sizeof(own->list));
 	pthread_mutex_unlock(&set.lock);
-	options.rule_count = lookout->rule_count;
-	err = ky_watchdog_open(&lookout->watchdog, &options);
-	if (!err && has_poll_rule(lookout))
-		ky_stack_want();
-	/* The others are watched; that some cannot be shows in the status. */
-	if (!err && unusable)
-		note_error(lookout, -ENOTSUP);
+	if (!err)
+		err = ky_rules_set(own->rules, own->list, own->count);
+	if (!err)
+		want_stacks(own);
 	return err;
 }
 
-/* Rules were added: those that were there go on, with the dumps they have made. */
-static int renew_watchdog(struct ky_lookout *lookout, const struct ky_ring *ring)
+static void close_observer(struct ky_own_rules *own)
 {
-	struct ky_watchdog *before = lookout->watchdog;
-	int err = open_watchdog(lookout, ring);
-
-	if (err) {
-		lookout->watchdog = before;
-		return err;
-	}
-	if (before)
-		ky_watchdog_follow(lookout->watchdog, before);
-	ky_watchdog_close(before);
-	return 0;
-}
-
-/* In the ring, from where every trace takes it. */
-static void tell_ring(const struct ky_lookout *lookout, struct ky_ring_watched *watched,
-		      const struct ky_watchdog_stats *stats)
-{
-	const struct {
-		_Atomic uint64_t *word;
-		uint64_t value;
-	} words[] = {
-		{&watched->fired, lookout->fired},
-		{&watched->held_back, lookout->suppressed},
-		{&watched->untold, stats->waiting + lookout->untold_count},
-		{&watched->untold_over_budget, stats->over_budget},
-		{&watched->undumped, lookout->undumped_count},
-	};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		atomic_store_explicit(words[i].word, words[i].value, memory_order_relaxed);
-}
-
-/* ring: NULL, it is not ours any more. */
-static void update_status(struct ky_lookout *lookout, const struct ky_ring *ring)
-{
-	struct ky_watchdog_stats stats;
-
-	ky_watchdog_stats(lookout->watchdog, &stats);
-	__atomic_store_n(&lookout->fired, lookout->fired_before + stats.fired, __ATOMIC_RELAXED);
-	__atomic_store_n(&lookout->suppressed, lookout->suppressed_before + stats.suppressed,
-			 __ATOMIC_RELAXED);
-	if (ring && ring->side)
-		tell_ring(lookout, &ring->side->watched, &stats);
-}
-
-static bool needs_events(const struct ky_lookout *lookout)
-{
-	for (size_t i = 0; i < lookout->rule_count; i++)
-		if (ky_rule_needs_events(&lookout->rules[i]))
-			return true;
-	return false;
-}
-
-static void close_observer(struct ky_lookout *lookout)
-{
-	ky_drain_close(lookout->observer);
-	lookout->observer = NULL;
+	ky_drain_close(own->observer);
+	own->observer = NULL;
 }
 
 /* In flight mode, where a rule needs events. */
-static struct ky_drain *observe(struct ky_lookout *lookout, const struct ky_ring *ring)
+static struct ky_drain *observe(struct ky_own_rules *own, const struct ky_ring *ring)
 {
 	struct ky_drain_options options = {
 		.image = ring->base,
@@ -213,75 +124,58 @@ static struct ky_drain *observe(struct ky_lookout *lookout, const struct ky_ring
 		.source = "C API",
 	};
 
-	if (!needs_events(lookout)) {
-		close_observer(lookout);
+	if (!ky_rules_need_events(own->rules)) {
+		close_observer(own);
 		return NULL;
 	}
-	if (!lookout->observer)
-		note_error(lookout, ky_drain_open(&lookout->observer, &options));
-	if (lookout->observer)
-		note_error(lookout, ky_drain_step(lookout->observer, 0));
-	return lookout->observer;
+	if (!own->observer)
+		note_error(own, ky_drain_open(&own->observer, &options));
+	if (own->observer)
+		note_error(own, ky_drain_step(own->observer, 0));
+	return own->observer;
 }
 
-uint64_t ky_lookout_step(struct ky_lookout *lookout, const struct ky_ring *ring,
-			 struct ky_drain *stream)
+static void update_status(struct ky_own_rules *own)
+{
+	struct ky_watchdog_stats stats;
+
+	ky_rules_stats(own->rules, &stats);
+	__atomic_store_n(&own->fired, stats.fired, __ATOMIC_RELAXED);
+	__atomic_store_n(&own->suppressed, stats.suppressed, __ATOMIC_RELAXED);
+}
+
+uint64_t ky_own_rules_step(struct ky_own_rules *own, const struct ky_ring *ring,
+			   struct ky_drain *stream)
 {
 	struct ky_event_sums sums;
 	struct ky_drain *events;
 	uint64_t pause_ns, now_ns;
 
-	if (lookout->version != __atomic_load_n(&set.version, __ATOMIC_ACQUIRE)) {
-		int err = renew_watchdog(lookout, ring);
+	if (own->version != __atomic_load_n(&set.version, __ATOMIC_ACQUIRE)) {
+		int err = take_rules(own, ring);
 
-		note_error(lookout, err);
+		note_error(own, err);
 		if (err) { /* out of memory: the next second may have some */
-			lookout->version = 0;
+			own->version = 0;
 			return ky_now_ns(CLOCK_MONOTONIC) + RETRY_NS;
 		}
 	}
-	if (!lookout->watchdog)
+	if (!own->rules)
 		return UINT64_MAX;
-	lookout->stream = stream;
 	if (stream)
-		close_observer(lookout);
-	events = stream ? stream : observe(lookout, ring);
+		close_observer(own);
+	events = stream ? stream : observe(own, ring);
 	if (events)
 		ky_drain_watch(events, &sums);
-	pause_ns = ky_watchdog_step(lookout->watchdog, events ? &sums : NULL);
-	update_status(lookout, ring);
+	pause_ns = ky_rules_step(own->rules, stream, events ? &sums : NULL);
+	update_status(own);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return pause_ns < UINT64_MAX - now_ns ? now_ns + pause_ns : UINT64_MAX;
 }
 
-void ky_lookout_before(void *ctx, struct ky_dump_request *request)
+void ky_own_rules_close(struct ky_own_rules *own)
 {
-	struct ky_lookout *lookout = ctx;
-
-	if (lookout->watchdog)
-		request->note_count += ky_watchdog_notes(lookout->watchdog,
-							 request->notes + request->note_count,
-							 KY_DUMP_NOTES_MAX - request->note_count);
-}
-
-void ky_lookout_after(void *ctx, const struct ky_dump_request *request, int err)
-{
-	struct ky_lookout *lookout = ctx;
-
-	if (err)
-		count_undumped(lookout, request->trigger.monotonic_ns,
-			       request->trigger.suppressed_count);
-	else if (lookout->watchdog)
-		ky_watchdog_spent(lookout->watchdog, request->result.bytes_written);
-}
-
-void ky_lookout_close(struct ky_lookout *lookout)
-{
-	if (lookout->watchdog)
-		update_status(lookout, NULL);
-	lookout->fired_before = lookout->fired;
-	lookout->suppressed_before = lookout->suppressed;
-	ky_watchdog_close(lookout->watchdog);
-	lookout->watchdog = NULL;
-	close_observer(lookout);
+	ky_rules_close(own->rules);
+	own->rules = NULL;
+	close_observer(own);
 }

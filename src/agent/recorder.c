@@ -7,6 +7,7 @@
 #include <base/now.h>
 #include <errno.h>
 #include <kymo/fatal.h>
+#include <agent/dump_place.h>
 #include <agent/dumps.h>
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
@@ -29,6 +30,7 @@
 
 #define DRAIN_NICE 10
 #define DIRECTORY_DEFAULT "./kymo-traces"
+#define DUMPS_WAITING_MAX 32u
 
 enum {
 	RESOURCES,
@@ -38,7 +40,7 @@ enum {
 
 struct kymo_recorder {
 	struct ky_stream stream;        /* the thread's alone while it runs */
-	struct ky_lookout lookout;      /* so is this */
+	struct ky_own_rules rules;      /* so is this */
 	struct ky_unwind_tables tables; /* and this */
 	struct ky_own_probes own;       /* and this */
 	struct ky_probe_resources resources;
@@ -48,6 +50,7 @@ struct kymo_recorder {
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
+	const struct ky_ring *dumped;    /* that the dumps are made of; NULL: none yet */
 	const struct ky_ring *probed;    /* that the probes write to */
 	const struct ky_ring *swept_for; /* rings of dead processes beside this one were seen to */
 
@@ -59,6 +62,8 @@ struct kymo_recorder {
 };
 
 static struct kymo_recorder *the_recorder; /* under the engine's lock */
+static struct ky_dumps dumps = {.lock = PTHREAD_MUTEX_INITIALIZER,
+				.done = PTHREAD_COND_INITIALIZER};
 
 static int choose_stage(struct ky_stage_factory *out, uint32_t compression, int32_t level)
 {
@@ -99,11 +104,6 @@ static const struct ky_ring *live_ring(void)
 	if (__atomic_load_n(&ky_engine.phase, __ATOMIC_ACQUIRE) != KY_LIVE || ky_engine_is_orphan())
 		return NULL;
 	return __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
-}
-
-static struct ky_dump_hooks hooks_of(struct kymo_recorder *recorder)
-{
-	return (struct ky_dump_hooks){ky_lookout_before, ky_lookout_after, &recorder->lookout};
 }
 
 /* What the kernel has for us up to now, before it is drained. ctx: the recorder. */
@@ -199,6 +199,35 @@ static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring
 	return ky_probes_step(recorder->probes, PROBES, &moment);
 }
 
+/* As `kymo dump --stop` does from outside. */
+static void stop_recording(const struct ky_ring *ring)
+{
+	uint32_t gates = atomic_load_explicit(&ring->control->gates, memory_order_relaxed);
+
+	if (ky_settings_note_stop(&ring->control->settings, gates, ky_now_ns(CLOCK_MONOTONIC)))
+		kymo_recorder_gates(0, UINT32_MAX);
+}
+
+static int make_dump(void *ctx, struct ky_dump_request *request)
+{
+	struct kymo_recorder *recorder = ctx;
+
+	if (request->is_last && recorder->dumped)
+		stop_recording(recorder->dumped);
+	return ky_dump_make(request, &recorder->place, recorder->dumped);
+}
+
+/* Returns when the next one is due. ring: NULL, nothing is recorded. */
+static uint64_t run_dumps(struct kymo_recorder *recorder, const struct ky_ring *ring,
+			  bool is_closing)
+{
+	const struct ky_dump_maker maker = {make_dump, NULL, recorder};
+	const struct ky_dump_hooks hooks = ky_rules_hooks(recorder->rules.rules);
+
+	recorder->dumped = ring;
+	return ky_dumps_run(&dumps, &maker, &hooks, is_closing);
+}
+
 /* Those of earlier processes of this service, beside our own ring. */
 static void remove_dead_rings(const struct ky_ring *own)
 {
@@ -217,7 +246,6 @@ static void remove_dead_rings(const struct ky_ring *own)
 /* Everything there is to do; returns when there may be more, UINT64_MAX: when the bell rings. */
 static uint64_t do_work(struct kymo_recorder *recorder)
 {
-	const struct ky_dump_hooks hooks = hooks_of(recorder);
 	const struct ky_ring *ring = live_ring();
 	uint64_t until_ns = UINT64_MAX, own_ns = UINT64_MAX, next_ns;
 	bool is_streaming = ring && ky_engine_mode() == KYMO_MODE_STREAM;
@@ -233,8 +261,8 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	else if (ring)
 		ky_stream_pause(&recorder->stream);
 	if (ring) {
-		next_ns = ky_lookout_step(&recorder->lookout, ring,
-					  ky_stream_drain(&recorder->stream));
+		next_ns = ky_own_rules_step(&recorder->rules, ring,
+					    ky_stream_drain(&recorder->stream));
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
@@ -242,14 +270,13 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	until_ns = own_ns < until_ns ? own_ns : until_ns;
-	next_ns = ky_dump_queue_run(&recorder->place, ring, false, &hooks);
+	next_ns = run_dumps(recorder, ring, false);
 	return next_ns < until_ns ? next_ns : until_ns;
 }
 
 static void *run(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
-	struct ky_dump_hooks hooks;
 	id_t tid = (id_t)syscall(SYS_gettid);
 
 	pthread_setname_np(pthread_self(), "kymo-drain");
@@ -265,8 +292,7 @@ static void *run(void *ctx)
 		ky_bell_wait(&reading, until_ns);
 		__atomic_fetch_add(&recorder->wakeups, 1, __ATOMIC_RELAXED);
 	}
-	hooks = hooks_of(recorder);
-	(void)ky_dump_queue_run(&recorder->place, recorder->last_ring, true, &hooks);
+	(void)run_dumps(recorder, recorder->last_ring, true);
 	return NULL;
 }
 
@@ -279,7 +305,7 @@ static int start_thread(struct kymo_recorder *recorder)
 	recorder->pid = getpid();
 	recorder->is_stopping = 0;
 	recorder->last_ring = NULL;
-	ky_dump_queue_open();
+	ky_dumps_open(&dumps, DUMPS_WAITING_MAX);
 	__atomic_store_n(&ky_engine.has_listener, 1, __ATOMIC_RELEASE);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -287,13 +313,13 @@ static int start_thread(struct kymo_recorder *recorder)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	recorder->has_thread = err == 0;
 	if (err)
-		ky_dump_queue_close();
+		ky_dumps_close(&dumps);
 	return -err;
 }
 
 static void stop_thread(struct kymo_recorder *recorder)
 {
-	ky_dump_queue_close();
+	ky_dumps_close(&dumps);
 	__atomic_store_n(&recorder->is_stopping, 1, __ATOMIC_SEQ_CST);
 	ky_bell_ring(ky_engine_ring());
 	pthread_join(recorder->thread, NULL);
@@ -362,7 +388,7 @@ static int take_rules(const struct kymo_recorder_options *taken, const char *fro
 		      const char *rules)
 {
 	char why[200];
-	int err = rules && rules[0] ? ky_lookout_add(rules, why, sizeof(why)) : 0;
+	int err = rules && rules[0] ? ky_own_rules_add(rules, why, sizeof(why)) : 0;
 
 	return err ? ky_options_say(taken, err, "%s: %s", from, why) : 0;
 }
@@ -374,7 +400,7 @@ static int take_triggers(struct kymo_recorder *recorder, const struct kymo_recor
 	/* Of a process that was open before; a second recorder is refused further on. */
 	if (is_active())
 		return 0;
-	ky_lookout_open(&recorder->lookout);
+	ky_own_rules_open(&recorder->rules, &dumps);
 	if (taken->flags & KYMO_RECORDER_NO_DRAIN)
 		return taken->triggers ? ky_options_say(taken, KYMO_E_UNSUPPORTED,
 							"triggers: with KYMO_RECORDER_NO_DRAIN the "
@@ -502,7 +528,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 		if (is_live && is_streaming)
 			ky_stream_finish(&recorder->stream, ky_engine.ring);
 		ky_stream_end(&recorder->stream);
-		ky_lookout_close(&recorder->lookout);
+		ky_own_rules_close(&recorder->rules);
 		ky_probes_close(recorder->probes, PROBES);
 		ky_own_probes_close(&recorder->own);
 	}
@@ -522,7 +548,7 @@ int kymo_recorder_reopen(void)
 	if (err || !recorder || recorder->pid == getpid())
 		return err;
 	ky_stream_forget(&recorder->stream);
-	ky_lookout_reopen(&recorder->lookout);
+	ky_own_rules_reopen(&recorder->rules);
 	ky_probes_close(recorder->probes, PROBES);
 	recorder->probed = NULL;
 	ky_own_probes_forget(&recorder->own);
@@ -548,17 +574,16 @@ static void add_status(struct kymo_recorder_status *status, struct kymo_recorder
 	if (!status->last_error)
 		status->last_error = __atomic_load_n(&stream->last_error, __ATOMIC_RELAXED);
 	if (!status->last_error)
-		status->last_error = __atomic_load_n(&recorder->lookout.last_error,
-						     __ATOMIC_RELAXED);
-	status->triggers_fired = __atomic_load_n(&recorder->lookout.fired, __ATOMIC_RELAXED);
-	status->triggers_suppressed = __atomic_load_n(&recorder->lookout.suppressed,
+		status->last_error = __atomic_load_n(&recorder->rules.last_error, __ATOMIC_RELAXED);
+	status->triggers_fired = __atomic_load_n(&recorder->rules.fired, __ATOMIC_RELAXED);
+	status->triggers_suppressed = __atomic_load_n(&recorder->rules.suppressed,
 						      __ATOMIC_RELAXED);
 }
 
 int kymo_recorder_status(struct kymo_recorder_status *out)
 {
 	struct kymo_recorder_status status = {.size = sizeof(status)};
-	struct ky_dump_queue_stats dumps;
+	struct ky_dumps_stats made;
 	size_t size = out ? out->size : 0;
 	struct ky_lock_mark mark;
 	int err;
@@ -572,11 +597,11 @@ int kymo_recorder_status(struct kymo_recorder_status *out)
 	if (the_recorder && the_recorder->pid == getpid())
 		add_status(&status, the_recorder);
 	ky_engine_unlock(mark);
-	ky_dump_queue_stats(&dumps);
-	status.dumps_waiting = dumps.waiting;
-	status.dumps_made = dumps.made;
-	status.dumps_failed = dumps.failed;
-	status.dumps_refused = dumps.refused;
+	ky_dumps_stats(&dumps, &made);
+	status.dumps_waiting = made.waiting;
+	status.dumps_made = made.made;
+	status.dumps_failed = made.failed;
+	status.dumps_refused = made.refused;
 	status.size = size < sizeof(status) ? size : sizeof(status);
 	memcpy(out, &status, status.size);
 	return 0;
@@ -589,7 +614,7 @@ static int refuse(void)
 	if (!has_work())
 		return KYMO_E_UNSUPPORTED;
 	/* Not so in a forked child that has not reopened. */
-	return ky_dump_queue_is_ours() ? 0 : KYMO_E_CLOSED;
+	return ky_dumps_is_ours(&dumps) ? 0 : KYMO_E_CLOSED;
 }
 
 static void give(struct kymo_dump_result *out, const struct kymo_dump_result *result)
@@ -614,14 +639,15 @@ int kymo_recorder_dump(const struct kymo_dump_options *options, struct kymo_dump
 	if (err)
 		return err;
 	is_waiting = request->is_waited_for;
-	err = ky_dump_queue_put(request);
+	err = ky_dumps_put(&dumps, request);
 	if (err) {
 		ky_free(request);
 		return err;
 	}
+	ky_bell_ring(ky_engine_ring());
 	if (!is_waiting)
 		return 0;
-	ky_dump_queue_wait(request);
+	ky_dumps_wait(&dumps, request);
 	err = request->result.err;
 	if (result)
 		give(result, &request->result);
@@ -638,8 +664,8 @@ int kymo_trigger_add(const char *rules, char *errbuf, size_t errbuf_bytes)
 		return -EINVAL;
 	err = refuse();
 	if (!err)
-		err = errbuf && errbuf_bytes ? ky_lookout_add(rules, errbuf, errbuf_bytes) :
-					       ky_lookout_add(rules, unread, sizeof(unread));
+		err = errbuf && errbuf_bytes ? ky_own_rules_add(rules, errbuf, errbuf_bytes) :
+					       ky_own_rules_add(rules, unread, sizeof(unread));
 	if (!err)
 		ky_bell_ring(ky_engine_ring());
 	return err;

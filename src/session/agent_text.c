@@ -80,6 +80,18 @@ static void dump_text(struct ky_buf *out, const struct ky_agent_event *event, bo
 			      (int)event->count, strsignal((int)event->count), event->path);
 }
 
+static void firing_text(struct ky_buf *out, const struct ky_agent_event *event)
+{
+	ky_out_format(out, "%s fired, but ", event->rule);
+	if (event->kind == KY_AGENT_FIRING_UNWRITTEN)
+		ky_out_format(out, "the trace does not say so: %s", kymo_error_text(event->error));
+	else if (event->error == KYMO_E_BUSY)
+		ky_out_format(out, "%u dumps are waiting already: no dump of this one",
+			      (unsigned int)event->count);
+	else
+		ky_out_format(out, "there is no dump of it: %s", kymo_error_text(event->error));
+}
+
 static void budget_text(struct ky_buf *out, const struct ky_agent_event *event, bool is_quiet)
 {
 	if (event->kind == KY_AGENT_DUMPS_FAIL)
@@ -115,10 +127,9 @@ void ky_agent_text(struct ky_agent_text *text, struct ky_buf *out,
 	case KY_AGENT_RULE_UNUSABLE:
 		ky_out_text(out, event->reason);
 		break;
-	case KY_AGENT_DUMPS_WAIT:
-		ky_out_format(out,
-			      "%s fired, but %u dumps are waiting already: no dump of this one",
-			      event->rule, (unsigned int)event->count);
+	case KY_AGENT_FIRING_UNWRITTEN:
+	case KY_AGENT_DUMP_REFUSED:
+		firing_text(out, event);
 		break;
 	case KY_AGENT_DUMP_MADE:
 	case KY_AGENT_DUMP_FAILED:

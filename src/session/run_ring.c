@@ -24,6 +24,7 @@
 /* An empty ring takes as much in this time as the rest of one that is filling does in the other. */
 #define LOOK_EMPTY_NS (150 * MS_NS)
 #define SOURCE "tokio preload"
+#define DUMPS_MAX 16u /* of a ring, that wait or are being made */
 
 static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
 {
@@ -33,7 +34,7 @@ static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
 void ky_run_ring_close(struct ky_run_ring *ring)
 {
 	ky_run_probes_remove(ring->owner->probes, &ring->probed);
-	ky_run_trigger_close(ring->trigger);
+	ky_rules_close(ring->rules);
 	ky_probes_close(ring->probes, KY_RUN_PROBES);
 	ky_run_drain_close(&ring->drain);
 	ky_agent_output_close(&ring->output);
@@ -71,34 +72,88 @@ static int start_drain(struct ky_run_ring *ring)
 	return ky_run_drain_open(&ring->drain);
 }
 
-/* Firings are told in the trace, too. */
+/* Firings are written to the trace, too. */
 static struct ky_drain *stream_of(const struct ky_run_ring *ring)
 {
 	return ring->drain.is_flight ? NULL : ring->drain.drain;
 }
 
-/* Rules watch a process that is here. */
-static void start_trigger(struct ky_run_ring *ring)
+static int open_rules(struct ky_run_ring *ring)
 {
 	const struct ky_agent_options *options = &ring->owner->options.agent;
-	struct ky_run_trigger_options how = {.run = options,
-					     .ring = &ring->open_ring,
-					     .service = ring->output.service,
+	const struct ky_rules_options how = {.image = ring->image,
+					     .image_bytes = ring->image_bytes,
+					     .access = {.fd = ring->fd},
 					     .pid = ring->pid,
-					     .source = SOURCE,
-					     .stream = stream_of(ring),
-					     .has_sums = true};
+					     .dumps = &ring->dumps,
+					     .path = ky_dump_child_path,
+					     .path_ctx = &ring->maker,
+					     .event = options->event,
+					     .event_ctx = options->event_ctx};
+	int err = ky_rules_open(&ring->rules, &how);
+
+	if (!err)
+		err = ky_rules_set(ring->rules, options->triggers.rules,
+				   options->triggers.rule_count);
+	return err;
+}
+
+/* Rules watch a process that is here. */
+static void start_rules(struct ky_run_ring *ring)
+{
+	const struct ky_agent_options *options = &ring->owner->options.agent;
 	int err;
 
 	if (options->triggers.rule_count == 0 || ring->is_foreign)
 		return;
-	ring->open_ring = (struct ky_open_ring){.fd = ring->fd,
-						.image = (uint8_t *)(uintptr_t)ring->image,
-						.image_bytes = ring->image_bytes};
-	err = ky_run_trigger_open(&ring->trigger, &how);
-	if (err < 0)
-		ky_run_say("%s (pid %u) is not watched: %s", ring->output.service, ring->pid,
-			   kymo_error_text(err));
+	ring->maker = (struct ky_dump_child){
+		.options = options,
+		.ring = {.fd = ring->fd,
+			 .image = (uint8_t *)(uintptr_t)ring->image,
+			 .image_bytes = ring->image_bytes},
+		.pid = ring->pid,
+		.service = ring->output.service,
+		.source = SOURCE,
+	};
+	ky_dumps_open(&ring->dumps, DUMPS_MAX);
+	err = open_rules(ring);
+	if (!err)
+		return;
+	ky_run_say("%s (pid %u) is not watched: %s", ring->output.service, ring->pid,
+		   kymo_error_text(err));
+	ky_rules_close(ring->rules);
+	ring->rules = NULL;
+}
+
+/* Returns when the next one is due. */
+static uint64_t make_dumps(struct ky_run_ring *ring, bool is_closing)
+{
+	const struct ky_dump_maker maker = ky_dump_child_maker(&ring->maker);
+	const struct ky_dump_hooks hooks = ky_rules_hooks(ring->rules);
+
+	return ky_dumps_run(&ring->dumps, &maker, &hooks, is_closing);
+}
+
+/* Returns after how many nanoseconds to call again. */
+static uint64_t step_rules(struct ky_run_ring *ring)
+{
+	struct ky_event_sums sums;
+	uint64_t pause_ns, due_ns, now_ns;
+
+	ky_drain_watch(ring->drain.drain, &sums);
+	pause_ns = ky_rules_step(ring->rules, stream_of(ring), &sums);
+	due_ns = make_dumps(ring, false);
+	now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	if (due_ns <= now_ns)
+		return 0;
+	return due_ns - now_ns < pause_ns ? due_ns - now_ns : pause_ns;
+}
+
+static void finish_rules(struct ky_run_ring *ring, bool is_dead)
+{
+	ring->maker.is_dead = is_dead;
+	(void)make_dumps(ring, true);
+	ky_rules_finish(ring->rules);
 }
 
 /* The session's thread steps the tables. */
@@ -153,7 +208,7 @@ static int start(void *ctx)
 	if (err < 0)
 		return err;
 	start_probes(ring);
-	start_trigger(ring);
+	start_rules(ring);
 	return 0;
 }
 
@@ -285,8 +340,8 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 	if (is_still_running &&
 	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
-	if (ring->trigger != NULL)
-		ky_run_trigger_finish(ring->trigger, !is_still_running);
+	if (ring->rules != NULL)
+		finish_rules(ring, !is_still_running);
 	ky_probes_describe(ring->probes, KY_RUN_PROBES, ring->drain.drain);
 	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
 	if (err < 0 && !ring->drain.is_ring_needed)
@@ -330,7 +385,7 @@ static bool is_writer_gone(const struct ky_run_ring *ring)
 static uint64_t longest_ns(const struct ky_run_ring *ring)
 {
 	/* What a rule judges by events is known when they are read. */
-	if (ring->trigger != NULL)
+	if (ring->rules != NULL)
 		return KY_RUN_SCAN_IDLE_NS;
 	return ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS : PACE_STREAM_NS;
 }
@@ -338,7 +393,7 @@ static uint64_t longest_ns(const struct ky_run_ring *ring)
 /* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
 static uint64_t look_ns(const struct ky_run_ring *ring)
 {
-	if (!ring->drain.is_flight || ring->trigger != NULL)
+	if (!ring->drain.is_flight || ring->rules != NULL)
 		return ky_drain_pace_is_empty(&ring->pace, &ring->drain.view) ? LOOK_EMPTY_NS :
 										LOOK_NS;
 	return ring->populate.is_making ? KY_RUN_SCAN_IDLE_NS : KY_RUN_SCAN_FLIGHT_NS;
@@ -351,8 +406,6 @@ static void follow_mode(struct ky_run_ring *ring, uint64_t now_ns)
 
 	if (err < 0)
 		ky_run_rings_trouble(ring->owner, ring->file_name, err);
-	if (err > 0 && ring->trigger != NULL)
-		ky_run_trigger_stream(ring->trigger, stream_of(ring));
 	ring->probed.ring.wanted_hz = ring->drain.wish.sample_hz;
 }
 
@@ -360,7 +413,7 @@ static int drain_ring(struct ky_run_ring *ring, uint64_t now_ns)
 {
 	if (!ring->drain.is_flight)
 		return ky_run_drain_step(&ring->drain, now_ns);
-	if (ring->trigger != NULL && ky_run_trigger_needs_events(&ring->owner->options.agent))
+	if (ring->rules != NULL && ky_rules_need_events(ring->rules))
 		(void)ky_drain_step(ring->drain.drain, 0);
 	return 0;
 }
@@ -389,7 +442,6 @@ static uint64_t drain_when_due(struct ky_run_ring *ring, uint64_t now_ns)
 /* Looks more often than there is something to drain. Returns ns until the next look. */
 static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
 {
-	struct ky_event_sums sums;
 	uint64_t rest_ns, watch_ns;
 
 	/* Looked at before draining: what it published last is then certainly seen. */
@@ -405,10 +457,9 @@ static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
 						.resource_ms = ring->drain.wish.resource_ms,
 						.stream = stream_of(ring)});
 	rest_ns = drain_when_due(ring, now_ns);
-	if (ring->trigger == NULL)
+	if (ring->rules == NULL)
 		return rest_ns;
-	ky_drain_watch(ring->drain.drain, &sums);
-	watch_ns = ky_run_trigger_step(ring->trigger, &sums);
+	watch_ns = step_rules(ring);
 	return watch_ns < rest_ns ? watch_ns : rest_ns;
 }
 
@@ -441,7 +492,7 @@ uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last)
 	/* The drain was left in the middle; what it wrote before stays. */
 	ky_run_rings_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
 	ky_run_drain_abandon(&ring->drain);
-	ring->trigger = NULL;
+	ring->rules = NULL;
 	ring->is_finished = true;
 	unlinkat(ring->owner->names.fd, ring->file_name, 0);
 	return UINT64_MAX;

@@ -15,6 +15,7 @@
 #include <drain/pace.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
+#include <session/dump_child.h>
 #include <session/agent_text.h>
 #include <session/run_probes.h>
 #include <session/run_rings.h>
@@ -51,8 +52,9 @@ struct ky_run_ring {
 	struct ky_agent_output output;
 	struct ky_run_drain drain;
 	struct ky_drain_pace pace;
-	struct ky_open_ring open_ring; /* the same mapping, as a dump takes it */
-	struct ky_run_trigger *trigger;
+	struct ky_rules *rules; /* NULL: no rule watches it */
+	struct ky_dumps dumps;
+	struct ky_dump_child maker;
 	struct ky_probe_resources resources;
 	struct ky_probe_modules modules;
 	struct ky_probe probes[KY_RUN_PROBES];

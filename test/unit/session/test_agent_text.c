@@ -104,9 +104,14 @@ static void agent_text__dumps_name_the_rule_and_what_it_saw(void **state)
 	event.kind = KY_AGENT_MAKER_FAILED;
 	event.error = -EAGAIN;
 	check(&event, "poll; no dump: no process for it: Resource temporarily unavailable");
-	event.kind = KY_AGENT_DUMPS_WAIT;
+	event.kind = KY_AGENT_DUMP_REFUSED;
+	event.error = KYMO_E_BUSY;
 	event.count = 16;
 	check(&event, "poll fired, but 16 dumps are waiting already: no dump of this one");
+	event.error = -ENOMEM;
+	check(&event, "poll fired, but there is no dump of it: Cannot allocate memory");
+	event.kind = KY_AGENT_FIRING_UNWRITTEN;
+	check(&event, "poll fired, but the trace does not say so: Cannot allocate memory");
 }
 
 static void agent_text__firings_without_a_dump_are_explained(void **state)
