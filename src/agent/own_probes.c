@@ -47,16 +47,6 @@ static void look(uint32_t rate_hz)
 		ky_bell_ring(ky_engine_ring());
 }
 
-static void thread_begin(uint32_t tid)
-{
-	ky_timer_source.thread_begin(tid);
-}
-
-static void thread_end(uint32_t tid)
-{
-	ky_timer_source.thread_end(tid);
-}
-
 static void stop(void)
 {
 	__atomic_store_n(&shared.is_started, 0, __ATOMIC_RELEASE);
@@ -67,11 +57,6 @@ static void forget(void)
 {
 	__atomic_store_n(&shared.is_started, 0, __ATOMIC_RELEASE);
 	ky_timer_source.forget();
-}
-
-static void leave_signal(void)
-{
-	ky_timer_source.leave_signal();
 }
 
 static void close_copies(struct descriptors *of)
@@ -99,8 +84,9 @@ static bool is_on(void)
 	return ky_timer_source.is_on();
 }
 
-const struct ky_sampler_hooks ky_own_probes_hooks = {look,  thread_begin, thread_end, stop, forget,
-						     is_on, leave_signal, fork_child};
+const struct ky_sampler_hooks ky_own_probes_hooks = {
+	look,  ky_timer_thread_begin, ky_timer_thread_end, stop, forget,
+	is_on, ky_timer_leave_signal, fork_child};
 
 /* ---- the library's thread: descriptors ---- */
 
@@ -172,22 +158,6 @@ static uint64_t switches_per_s(void *ctx)
 	return own->switches_per_s;
 }
 
-static void init_samples(struct ky_own_probes *own)
-{
-	ky_probe_samples_init(&own->samples, &(const struct ky_probe_samples_options){
-						     .rings = &own->rings,
-						     .how = {.stack_bytes = STACK_BYTES,
-							     .ring_bytes_max = SAMPLE_RING_BYTES,
-							     .is_of_threads = true,
-							     .has_kernel = true},
-						     .opens_by_itself = true,
-						     .is_refusal_final = true,
-						     .switches_per_s = switches_per_s,
-						     .fds_left = fds_left,
-						     .has_opened = note_samples,
-						     .ctx = own});
-}
-
 /* As the settings say, which win over the options. */
 static uint32_t wanted_rate(const struct ky_ring *ring)
 {
@@ -227,10 +197,12 @@ static uint64_t step_samples(struct ky_own_probes *own)
 		return UINT64_MAX;
 	/* The filter that the process was started under, as most containers have one, may kill for
 	 * perf_event_open(); no container that runs services does for timers. */
-	if (ky_engine.confinement)
-		ky_probe_samples_refuse(&own->samples, -EPERM);
-	else
+	if (ky_engine.confinement) {
+		own->samples.refusal = -EPERM;
+		ky_probe_samples_describe(&own->samples, probed);
+	} else {
 		due_ns = ky_probe_samples_step(&own->samples);
+	}
 	if (own->samples.refusal)
 		start_timers();
 	return due_ns;
@@ -246,21 +218,18 @@ static void close_switches(struct ky_own_probes *own)
 
 static int open_windows(struct ky_own_probes *own)
 {
-	struct ky_probe_switches_options options = {
-		.rings = &own->rings,
-		.how = {.is_switches = true,
-			.is_of_threads = true,
-			.has_kernel = true,
-			.ring_bytes_max = SWITCH_RING_BYTES,
-			.without_tid = (uint32_t)syscall(SYS_gettid)},
-		.can_rest = true};
+	struct ky_perf_options how = {.is_switches = true,
+				      .is_of_threads = true,
+				      .has_kernel = true,
+				      .ring_bytes_max = SWITCH_RING_BYTES,
+				      .without_tid = (uint32_t)syscall(SYS_gettid)};
 	uint32_t left = fds_left(NULL);
 	int err;
 
 	if (left <= KY_STILL_MAX)
 		return -EMFILE;
-	options.how.fds_max = left - KY_STILL_MAX;
-	err = ky_probe_switches_open(&own->switches, &options);
+	how.fds_max = left - KY_STILL_MAX;
+	err = ky_probe_switches_open(&own->switches, &own->rings, &how, true);
 	if (err)
 		return err;
 	ky_switch_windows_attach(own->switches.windows, getpid());
@@ -313,6 +282,19 @@ static uint64_t step_switches(struct ky_own_probes *own, bool is_streaming)
 /* Another recording may have another fate. */
 static void take_ring(struct ky_own_probes *own, const struct ky_ring *ring)
 {
+	const struct ky_probe_samples_options options = {
+		.rings = &own->rings,
+		.how = {.stack_bytes = STACK_BYTES,
+			.ring_bytes_max = SAMPLE_RING_BYTES,
+			.is_of_threads = true,
+			.has_kernel = true},
+		.opens_by_itself = true,
+		.is_refusal_final = true,
+		.switches_per_s = switches_per_s,
+		.fds_left = fds_left,
+		.has_opened = note_samples,
+		.ctx = own};
+
 	ky_own_probes_close(own);
 	own->ring = ring;
 	own->probed = (struct ky_probed_ring){.pid = (uint32_t)getpid(),
@@ -321,7 +303,7 @@ static void take_ring(struct ky_own_probes *own, const struct ky_ring *ring)
 					      .gates = &own->gates};
 	(void)ky_probed_rings_add(&own->rings, &own->probed);
 	own->rings.last = &own->probed; /* what is lost is of no other */
-	init_samples(own);
+	ky_probe_samples_init(&own->samples, &options);
 }
 
 uint64_t ky_own_probes_step(struct ky_own_probes *own, const struct ky_ring *ring,

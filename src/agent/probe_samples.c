@@ -141,13 +141,6 @@ static void store(_Atomic uint32_t *word, uint32_t value)
 	atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-static void tell_rate(const struct ky_probe_samples *probe, const struct ky_probed_ring *ring)
-{
-	if (ring->cpu.slot_count)
-		store(&ring->cpu.head->rate_hz,
-		      ring->wanted_hz == KY_SETTING_OFF ? 0 : probe->rate_hz);
-}
-
 void ky_probe_samples_describe(const struct ky_probe_samples *probe,
 			       const struct ky_probed_ring *ring)
 {
@@ -155,13 +148,14 @@ void ky_probe_samples_describe(const struct ky_probe_samples *probe,
 
 	if (!ring->cpu.slot_count)
 		return;
-	if (probe->refusal)
-		store(&head->refusals[KY_SOURCE_PERF], (uint32_t)-probe->refusal);
+	store(&head->refusals[KY_SOURCE_PERF], (uint32_t)-probe->refusal);
+	/* Else the rate is the timers'. */
+	if (probe->perf || probe->may_open)
+		store(&head->rate_hz, ring->wanted_hz == KY_SETTING_OFF ? 0 : probe->rate_hz);
 	if (!probe->perf)
 		return;
 	atomic_fetch_or_explicit(&head->source, 1u << KY_SOURCE_PERF, memory_order_relaxed);
 	store(&head->limits, probe->how.has_kernel ? 0 : KY_SAMPLE_NO_KERNEL);
-	tell_rate(probe, ring);
 	store(&head->share_ppm, ky_sample_duty_share_ppm(&probe->duty));
 }
 
@@ -171,12 +165,6 @@ static void describe_all(const struct ky_probe_samples *probe)
 
 	for (uint32_t i = 0; i < rings->count; i++)
 		ky_probe_samples_describe(probe, rings->list[i]);
-}
-
-void ky_probe_samples_refuse(struct ky_probe_samples *probe, int err)
-{
-	probe->refusal = err;
-	describe_all(probe);
 }
 
 /* ---- reading ---- */
@@ -253,16 +241,9 @@ void ky_probe_samples_fetch_last(struct ky_probe_samples *probe)
 
 /* ---- what the rings want, and what it may cost ---- */
 
-/* Sampling begins, or goes on after a pause: always, for now. */
-static void restart_duty(struct ky_probe_samples *probe)
-{
-	ky_sample_duty_start(&probe->duty, ky_now_ns(CLOCK_MONOTONIC));
-}
-
 /* At another rate: events keep the one they were made with. */
 static void reopen(struct ky_probe_samples *probe, uint32_t rate_hz)
 {
-	const struct ky_probed_rings *rings = probe->options.rings;
 	bool is_final = probe->options.is_refusal_final;
 	int err;
 
@@ -278,11 +259,7 @@ static void reopen(struct ky_probe_samples *probe, uint32_t rate_hz)
 	else if (is_final || !probe->rate_hz || open_all(probe, probe->rate_hz) != 0)
 		probe->rate_hz = 0;
 	probe->refused_hz = err ? rate_hz : 0;
-	probe->refusal = probe->perf ? 0 : err;
-	restart_duty(probe);
-	for (uint32_t i = 0; i < rings->count; i++)
-		if (rings->list[i]->cpu.slot_count)
-			store(&rings->list[i]->cpu.head->refusals[KY_SOURCE_PERF], (uint32_t)-err);
+	probe->refusal = err;
 }
 
 static uint32_t wanted_rate(const struct ky_probe_samples *probe)
@@ -304,7 +281,6 @@ static uint32_t wanted_rate(const struct ky_probe_samples *probe)
 
 static void follow_settings(struct ky_probe_samples *probe)
 {
-	const struct ky_probed_rings *rings = probe->options.rings;
 	uint32_t rate_hz = wanted_rate(probe);
 
 	/* Switched off and on again, it is tried again. */
@@ -315,13 +291,12 @@ static void follow_settings(struct ky_probe_samples *probe)
 	if (!rate_hz || (probe->perf && rate_hz == probe->how.rate_hz)) {
 		if (probe->perf)
 			(void)ky_perf_pause(probe->perf, !rate_hz);
-		restart_duty(probe);
 		probe->rate_hz = rate_hz;
 	} else {
 		reopen(probe, rate_hz);
 	}
-	for (uint32_t i = 0; i < rings->count; i++)
-		tell_rate(probe, rings->list[i]);
+	/* Always, for now. */
+	ky_sample_duty_start(&probe->duty, ky_now_ns(CLOCK_MONOTONIC));
 	describe_all(probe);
 }
 

@@ -37,9 +37,11 @@ struct ky_probe_samples {
 	struct ky_probe_samples_options options;
 	struct ky_perf_options how; /* as the events are */
 	struct ky_perf *perf;       /* NULL: none are open */
-	int refusal;                /* -errno of perf_event; 0: none */
-	uint32_t rate_hz;           /* the events' now; 0: paused */
-	uint32_t refused_hz;        /* wanted, and perf_event refused it; 0: none */
+	/* -errno of perf_event, at the last rate that was asked for, or the caller's own; 0: none.
+	 */
+	int refusal;
+	uint32_t rate_hz;    /* the events' now; 0: paused */
+	uint32_t refused_hz; /* wanted, and perf_event refused it; 0: none */
 	bool is_tested;
 	bool may_open; /* at a rate that is not refused */
 	uint64_t lost_told;
@@ -54,9 +56,6 @@ void ky_probe_samples_close(struct ky_probe_samples *probe);
 /* Finds out what this machine allows, and what a sampled switch costs. Returns 0, or the refusal:
  * then nothing is opened any more. */
 int ky_probe_samples_test(struct ky_probe_samples *probe);
-/* No events, for a reason of the caller's. */
-void ky_probe_samples_refuse(struct ky_probe_samples *probe, int err);
-
 /* Opens the events for a process that waits for its exec, and for all threads of one that runs.
  * Returns 0, or the refusal. */
 int ky_probe_samples_start(struct ky_probe_samples *probe, uint32_t pid);

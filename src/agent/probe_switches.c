@@ -2,6 +2,7 @@
 #include <agent/probe_switches.h>
 
 #include <base/now.h>
+#include <errno.h>
 #include <kymo/emit.h>
 
 #define FETCH_NS UINT64_C(20000000)
@@ -47,21 +48,23 @@ static uint32_t pid_at(const void *ctx, uint32_t i)
 
 static struct ky_switch_places places_of(const struct ky_probe_switches *probe)
 {
-	return (struct ky_switch_places){probe->rings, probe->rings->count, slots_at, find_slots,
-					 find_tables};
+	uint32_t count = probe->rings ? probe->rings->count : 0;
+
+	return (struct ky_switch_places){probe->rings, count, slots_at, find_slots, find_tables};
 }
 
 /* ---- the windows ---- */
 
-int ky_probe_switches_open(struct ky_probe_switches *probe,
-			   const struct ky_probe_switches_options *options)
+int ky_probe_switches_open(struct ky_probe_switches *probe, const struct ky_probed_rings *rings,
+			   const struct ky_perf_options *how, bool can_rest)
 {
-	int err = ky_switch_windows_open(&probe->windows, &options->how, options->can_rest);
-
-	probe->rings = options->rings;
-	if (!err && options->has_wakes)
+	probe->rings = rings;
+	if (ky_switch_windows_open(&probe->windows, how, can_rest) != 0)
+		return -ENOMEM;
+	/* A forked child would keep what they open. */
+	if (!can_rest)
 		ky_switch_windows_add_wakes(probe->windows, pid_at);
-	return err;
+	return 0;
 }
 
 void ky_probe_switches_close(struct ky_probe_switches *probe)
@@ -79,23 +82,16 @@ void ky_probe_switches_describe(const struct ky_probe_switches *probe,
 
 uint64_t ky_probe_switches_step(struct ky_probe_switches *probe)
 {
-	struct ky_switch_places places;
-	uint64_t rest_ns;
+	struct ky_switch_places places = places_of(probe);
+	uint64_t rest_ns = ky_switch_windows_step(probe->windows, &places);
 
-	if (!probe->windows)
-		return UINT64_MAX;
-	places = places_of(probe);
-	rest_ns = ky_switch_windows_step(probe->windows, &places);
 	return rest_ns == UINT64_MAX ? UINT64_MAX : ky_now_ns(CLOCK_MONOTONIC) + rest_ns;
 }
 
 void ky_probe_switches_fetch(struct ky_probe_switches *probe)
 {
-	struct ky_switch_places places;
+	struct ky_switch_places places = places_of(probe);
 
-	if (!probe->windows)
-		return;
-	places = places_of(probe);
 	ky_switch_windows_fetch(probe->windows, &places);
 	probe->fetched_ns = ky_now_ns(CLOCK_MONOTONIC);
 }
@@ -108,21 +104,15 @@ void ky_probe_switches_between(struct ky_probe_switches *probe)
 
 void ky_probe_switches_tell_gap(const struct ky_probe_switches *probe)
 {
-	struct ky_switch_places places;
+	struct ky_switch_places places = places_of(probe);
 
-	if (!probe->windows)
-		return;
-	places = places_of(probe);
 	ky_switch_windows_tell_gap(probe->windows, &places);
 }
 
 void ky_probe_switches_end(struct ky_probe_switches *probe)
 {
-	struct ky_switch_places places;
+	struct ky_switch_places places = places_of(probe);
 
-	if (!probe->windows)
-		return;
-	places = places_of(probe);
 	ky_switch_windows_tell_gap(probe->windows, &places);
 	ky_switch_windows_stop(probe->windows, &places);
 }

@@ -11,26 +11,23 @@
 #include <agent/probed_rings.h>
 #include <probe/switch_windows.h>
 
-struct ky_probe_switches_options {
-	const struct ky_probed_rings *rings; /* outlives the probe */
-	struct ky_perf_options how;          /* with is_switches */
-	/* In the process that is watched: while it does nothing, a window stays open and no time
-	 * ends it. */
-	bool can_rest;
-	bool has_wakes; /* who ended a wait, where the machine allows that */
-};
-
 struct ky_probe_switches {
 	const struct ky_probed_rings *rings;
 	struct ky_switch_windows *windows; /* NULL: none */
 	uint64_t fetched_ns;
 };
 
-/* Tests on ourselves what this machine allows: see ky_switch_windows_refusal(). Returns 0, -ENOMEM.
+/* Tests on ourselves what this machine allows: see ky_switch_windows_refusal().
+ *
+ * rings     outlive the probe
+ * how       with is_switches
+ * can_rest  in the process that is watched: while it does nothing, a window stays open and no time
+ *           ends it. From outside, who ended a wait is asked for, too, where that is allowed
+ * Returns   0, -ENOMEM
  */
-int ky_probe_switches_open(struct ky_probe_switches *probe,
-			   const struct ky_probe_switches_options *options);
-/* All below: also without windows. */
+int ky_probe_switches_open(struct ky_probe_switches *probe, const struct ky_probed_rings *rings,
+			   const struct ky_perf_options *how, bool can_rest);
+/* All below: also of a probe of zeros. */
 void ky_probe_switches_close(struct ky_probe_switches *probe);
 
 /* A ring has come: what its area says about the source. */

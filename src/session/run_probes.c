@@ -41,13 +41,9 @@ static uint64_t switches_per_s(void *ctx)
 
 int ky_run_probes_open(struct ky_run_probes **out, const struct ky_sampling_options *options)
 {
+	const struct ky_perf_options switches = {.is_switches = true, .has_kernel = true};
 	struct ky_run_probes *probes = ky_alloc(sizeof(*probes));
-	const struct ky_probe_switches_options switches = {.rings = probes ? &probes->rings : NULL,
-							   .how = {.is_switches = true,
-								   .has_kernel = true},
-							   .has_wakes = true};
-	const struct ky_probe_samples_options samples = {
-		.rings = probes ? &probes->rings : NULL,
+	struct ky_probe_samples_options samples = {
 		.how = {.rate_hz = options->hz, .stack_bytes = STACK_BYTES, .has_kernel = true},
 		.switches_per_s = switches_per_s,
 		.ctx = probes};
@@ -56,11 +52,12 @@ int ky_run_probes_open(struct ky_run_probes **out, const struct ky_sampling_opti
 	if (!probes)
 		return -ENOMEM;
 	probes->options = options;
+	samples.rings = &probes->rings;
 	ky_probe_samples_init(&probes->samples, &samples);
 	if (uses_perf(probes))
 		(void)ky_probe_samples_test(&probes->samples);
 	if (!options->is_without_switches)
-		(void)ky_probe_switches_open(&probes->switches, &switches);
+		(void)ky_probe_switches_open(&probes->switches, &probes->rings, &switches, false);
 	return 0;
 }
 

@@ -21,4 +21,9 @@
  */
 extern const struct ky_sampler_hooks ky_timer_source;
 
+/* Of that table, for another one that falls back on it. */
+void ky_timer_thread_begin(uint32_t tid);
+void ky_timer_thread_end(uint32_t tid);
+void ky_timer_leave_signal(void);
+
 #endif

@@ -390,7 +390,7 @@ static void drop_all(void)
 
 /* What is on its way to a thread would meet the host's handler, or end the process where it wants
  * none: ignoring a signal takes it from all threads. */
-static void leave_signal(void)
+void ky_timer_leave_signal(void)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -492,7 +492,7 @@ static void look(uint32_t rate_hz)
 		say_refusal(-err);
 }
 
-static void thread_begin(uint32_t tid)
+void ky_timer_thread_begin(uint32_t tid)
 {
 	if (!is_on() || is_left() || is_confined())
 		return;
@@ -506,7 +506,7 @@ static void thread_begin(uint32_t tid)
 		count_if_blocked();
 }
 
-static void thread_end(uint32_t tid)
+void ky_timer_thread_end(uint32_t tid)
 {
 	struct timer *timer = is_on() ? find_timer(tid) : NULL;
 
@@ -533,5 +533,11 @@ static void forget(void)
 	source.state = IDLE;
 }
 
-const struct ky_sampler_hooks ky_timer_source = {look,   thread_begin, thread_end,   stop,
-						 forget, is_on,        leave_signal, NULL};
+const struct ky_sampler_hooks ky_timer_source = {look,
+						 ky_timer_thread_begin,
+						 ky_timer_thread_end,
+						 stop,
+						 forget,
+						 is_on,
+						 ky_timer_leave_signal,
+						 NULL};
