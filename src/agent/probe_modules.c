@@ -3,7 +3,6 @@
 
 #include <base/alloc.h>
 #include <proc/proc_map.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <elf/elf_image.h>
@@ -19,7 +18,6 @@
 #define FIRST_NS (250 * MS_NS)
 #define PACE_NS (1000 * MS_NS)
 #define MODULES_MAX 1024u
-#define PAGE_BYTES_MIN 4096u
 
 /* The rows of one file follow each other; what lies between them (bss) has no name. */
 size_t ky_probe_modules_parse(char *text, struct ky_seen_module *out, size_t capacity)
@@ -53,31 +51,6 @@ size_t ky_probe_modules_parse(char *text, struct ky_seen_module *out, size_t cap
 	return count > 0 && !is_code ? count - 1 : count;
 }
 
-uint64_t ky_probe_modules_linked_at(int fd, uint64_t file_offset)
-{
-	Elf64_Ehdr header;
-	Elf64_Phdr segment;
-
-	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(segment))
-		return 0;
-	for (uint32_t i = 0; i < header.e_phnum; i++) {
-		uint64_t at = header.e_phoff + (uint64_t)i * sizeof(segment);
-
-		if (at > INT64_MAX ||
-		    pread(fd, &segment, sizeof(segment), (off_t)at) != (ssize_t)sizeof(segment))
-			return 0;
-		/* Mapped from the beginning of a page on. */
-		if (segment.p_type == PT_LOAD &&
-		    segment.p_offset / PAGE_BYTES_MIN * PAGE_BYTES_MIN <= file_offset &&
-		    file_offset - segment.p_offset / PAGE_BYTES_MIN * PAGE_BYTES_MIN <
-			    segment.p_filesz)
-			return segment.p_vaddr - segment.p_offset;
-	}
-	return 0;
-}
-
 static void read_vdso(struct ky_seen_module *module)
 {
 	struct ky_vdso ours;
@@ -103,29 +76,23 @@ void ky_probe_modules_read_file(uint32_t pid, struct ky_seen_module *module)
 	if (bytes < 0 || (size_t)bytes >= sizeof(path))
 		return;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		module->linked_at = ky_probe_modules_linked_at(fd, module->file_offset);
 	if (fd < 0 || ky_elf_open_fd(&elf, fd) != 0)
 		return;
+	module->linked_at = ky_elf_linked_at(elf, module->file_offset);
 	module->build_id_bytes = (uint32_t)ky_elf_build_id(elf, module->build_id);
 	ky_elf_close(elf);
-}
-
-size_t ky_probe_modules_read(uint32_t pid, struct ky_seen_module *out, size_t capacity, char **text)
-{
-	int err;
-
-	*text = ky_unwind_maps_read(pid, &err);
-	return *text != NULL ? ky_probe_modules_parse(*text, out, capacity) : 0;
 }
 
 /* Adds to the drain what is new, takes out what is gone. */
 static void read_modules(uint32_t pid, struct ky_drain *drain)
 {
 	struct ky_seen_module *seen = ky_alloc(MODULES_MAX * sizeof(*seen));
-	char *text = NULL;
-	size_t count = seen != NULL ? ky_probe_modules_read(pid, seen, MODULES_MAX, &text) : 0;
+	size_t count = 0;
+	int err;
+	char *text = ky_unwind_maps_read(pid, &err);
 
+	if (seen != NULL && text != NULL)
+		count = ky_probe_modules_parse(text, seen, MODULES_MAX);
 	/* A process in the middle of its end has no mappings any more: that unloads nothing. */
 	for (size_t i = 0; i < count; i++) {
 		/* Who records itself has told of its vDSO, by the loader's name. */

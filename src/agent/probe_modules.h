@@ -26,15 +26,7 @@ struct ky_probe ky_probe_modules_open(struct ky_probe_modules *modules, uint32_t
  * strings. Returns how many, at most capacity. */
 size_t ky_probe_modules_parse(char *text, struct ky_seen_module *out, size_t capacity);
 
-/* The same of a process. text: what their paths lie in, the caller's to free. */
-size_t ky_probe_modules_read(uint32_t pid, struct ky_seen_module *out, size_t capacity,
-			     char **text);
-
 /* What the file tells, where it can be read: its build id, and where it is linked to lie. */
 void ky_probe_modules_read_file(uint32_t pid, struct ky_seen_module *module);
-
-/* Address as linked of an ELF file's first byte, for the segment that holds this offset; 0: it is
- * none. */
-uint64_t ky_probe_modules_linked_at(int fd, uint64_t file_offset);
 
 #endif

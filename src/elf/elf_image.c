@@ -19,6 +19,8 @@
 #define SHT_RELR 19
 #endif
 
+#define PAGE_BYTES_MIN 4096u
+
 struct ky_elf {
 	int fd; /* -1: memory */
 	const uint8_t *bytes;
@@ -325,6 +327,20 @@ void ky_elf_close(struct ky_elf *elf)
 uint16_t ky_elf_machine(const struct ky_elf *elf)
 {
 	return elf->header.e_machine;
+}
+
+uint64_t ky_elf_linked_at(const struct ky_elf *elf, uint64_t file_offset)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const Elf64_Phdr *segment = &elf->segments[i];
+		uint64_t page = segment->p_offset / PAGE_BYTES_MIN * PAGE_BYTES_MIN;
+
+		/* Mapped from the beginning of a page on. */
+		if (segment->p_type == PT_LOAD && page <= file_offset &&
+		    file_offset - page < segment->p_filesz)
+			return segment->p_vaddr - segment->p_offset;
+	}
+	return 0;
 }
 
 size_t ky_elf_read(const struct ky_elf *elf, uint64_t address, uint8_t *out, size_t count)

@@ -46,6 +46,9 @@ size_t ky_elf_notes_build_id(const uint8_t *notes, size_t byte_count,
 /* Bytes of the build id, 0 when the file has none. */
 size_t ky_elf_build_id(const struct ky_elf *elf, uint8_t out[KY_BUILD_ID_BYTES_MAX]);
 
+/* Address as linked of the file's first byte, for the segment that holds this offset; 0: none. */
+uint64_t ky_elf_linked_at(const struct ky_elf *elf, uint64_t file_offset);
+
 /* Up to `count` file-backed bytes at a virtual address. Returns how many; 0 when nothing is there.
  */
 size_t ky_elf_read(const struct ky_elf *elf, uint64_t address, uint8_t *out, size_t count);

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <proc/proc_map.h>
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
-bool ky_proc_map_parse(struct ky_proc_map *out, char *line)
+bool ky_proc_map_parse(struct ky_proc_map *out, const char *line)
 {
-	unsigned int major_number, minor_number;
-	char flags[5];
-	int path = 0;
+	unsigned int major_number;
+	char *at, *inode;
 
-	/* The kernel writes it, and 64 bits hold it. NOLINTNEXTLINE(cert-err34-c) */
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-		   &out->start, &out->end, flags, &out->offset, &major_number, &minor_number,
-		   &out->inode, &path) < 7 ||
-	    strlen(flags) < 4)
+	out->start = strtoull(line, &at, 16);
+	if (*at != '-')
 		return false;
-	out->device = makedev(major_number, minor_number);
-	out->is_writable = flags[1] == 'w';
-	out->is_code = flags[2] == 'x';
-	out->is_shared = flags[3] == 's';
-	out->path = path ? line + path : line + strlen(line);
-	return true;
+	out->end = strtoull(at + 1, &at, 16);
+	if (strnlen(at, 6) < 6 || at[5] != ' ')
+		return false;
+	out->is_writable = at[2] == 'w';
+	out->is_code = at[3] == 'x';
+	out->is_shared = at[4] == 's';
+	out->offset = strtoull(at + 6, &at, 16);
+	major_number = (unsigned int)strtoul(at, &at, 16);
+	if (*at != ':')
+		return false;
+	out->device = makedev(major_number, (unsigned int)strtoul(at + 1, &inode, 16));
+	out->inode = strtoull(inode, &at, 10);
+	out->path = at + strspn(at, " ");
+	out->path_bytes = strcspn(out->path, "\n");
+	return *inode == ' ' && at > inode && out->start < out->end;
 }

@@ -6,16 +6,19 @@
 #define KY_PROC_PROC_MAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ky_proc_map {
 	uint64_t start, end, offset;
 	uint64_t device, inode; /* as stat() tells them */
 	bool is_writable, is_code, is_shared;
-	char *path; /* in the line; "" none, "[heap]", "/a b (deleted)" */
+	char *path; /* in the line, writable if that is; "" none, "[heap]", "/a b (deleted)" */
+	size_t path_bytes;
 };
 
-/* line: without its line break. Returns false for what is none, a damaged one for instance. */
-bool ky_proc_map_parse(struct ky_proc_map *out, char *line);
+/* line: up to a line break or a NUL, and so is the path. Returns false for what is none, a damaged
+ * one for instance. */
+bool ky_proc_map_parse(struct ky_proc_map *out, const char *line);
 
 #endif

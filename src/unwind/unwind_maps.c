@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <proc/proc_map.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -56,59 +56,32 @@ char *ky_unwind_maps_read(uint32_t pid, int *err)
 	return text;
 }
 
-/* "7f..-7f.. r-xp 0002a000 fe:01 1234   /usr/lib/x.so" */
-static bool parse(const char *line, struct ky_unwind_mapping *out, bool *is_code)
+static bool is_vdso(const struct ky_proc_map *map)
 {
-	char *at;
-	uint64_t major_number;
-
-	out->start = strtoull(line, &at, 16);
-	if (*at != '-')
-		return false;
-	out->end = strtoull(at + 1, &at, 16);
-	if (strnlen(at, 6) < 6)
-		return false;
-	*is_code = at[3] == 'x';
-	out->offset = strtoull(at + 6, &at, 16);
-	major_number = strtoull(at, &at, 16);
-	if (*at != ':')
-		return false;
-	out->device = major_number << 32 | strtoull(at + 1, &at, 16);
-	out->inode = strtoull(at, &at, 10);
-	out->path = at + strspn(at, " ");
-	out->path_bytes = strcspn(out->path, "\n");
-	return out->start < out->end;
-}
-
-static bool is_vdso(const struct ky_unwind_mapping *mapping)
-{
-	return mapping->path_bytes == 6 && memcmp(mapping->path, "[vdso]", 6) == 0;
+	return map->path_bytes == 6 && memcmp(map->path, "[vdso]", 6) == 0;
 }
 
 bool ky_unwind_maps_next(struct ky_unwind_maps *maps, struct ky_unwind_mapping *out)
 {
+	struct ky_proc_map map;
+
 	while (*maps->at) {
 		const char *line = maps->at;
 		size_t bytes = strcspn(line, "\n");
-		bool is_code;
 
 		maps->at += bytes + (line[bytes] == '\n');
-		if (!parse(line, out, &is_code))
+		if (!ky_proc_map_parse(&map, line) || (map.inode == 0 && !is_vdso(&map)))
 			continue;
-		if (is_vdso(out)) {
-			out->image = out->start;
-			return true;
-		}
-		if (out->inode == 0)
-			continue;
-		if (out->inode != maps->inode || out->device != maps->device)
+		if (map.inode != maps->inode || map.device != maps->device || map.inode == 0)
 			maps->image = 0;
-		maps->inode = out->inode;
-		maps->device = out->device;
-		if (out->offset == 0)
-			maps->image = out->start;
-		out->image = maps->image;
-		if (is_code)
+		maps->inode = map.inode;
+		maps->device = map.device;
+		if (map.offset == 0)
+			maps->image = map.start;
+		*out = (struct ky_unwind_mapping){map.start,  map.end,       map.offset,
+						  map.device, map.inode,     maps->image,
+						  map.path,   map.path_bytes};
+		if (map.is_code)
 			return true;
 	}
 	return false;

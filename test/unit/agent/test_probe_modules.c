@@ -8,11 +8,13 @@
 
 #include <agent/probe_modules.h>
 #include <elf.h>
+#include <elf/elf_image.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+#include <unwind/unwind_maps.h>
 
 static size_t parse(const char *text, struct ky_seen_module *out, size_t capacity)
 {
@@ -73,29 +75,26 @@ static void modules__damaged_lines_are_passed_over(void **state)
 
 static void modules__a_fixed_program_lies_where_it_is_linked_to(void **state)
 {
-	const Elf64_Phdr segments[] = {
-		{.p_type = PT_NOTE, .p_filesz = 0x9000, .p_vaddr = 0x900000},
-		{.p_type = PT_LOAD, .p_filesz = 0x1500, .p_vaddr = 0x400000},
-		{.p_type = PT_LOAD, .p_offset = 0x2010, .p_filesz = 8, .p_vaddr = 0x602010}};
-	Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
-			     .e_phoff = sizeof(header),
-			     .e_phentsize = sizeof(segments[0]),
-			     .e_phnum = 3};
-	char path[] = "/tmp/kymo-test-XXXXXX";
-	int fd = mkstemp(path);
+	static const struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr segments[3];
+	} file = {{.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
+		   .e_machine = EM_X86_64,
+		   .e_phoff = sizeof(Elf64_Ehdr),
+		   .e_phentsize = sizeof(Elf64_Phdr),
+		   .e_phnum = 3},
+		  {{.p_type = PT_NOTE, .p_filesz = 0x9000, .p_vaddr = 0x900000},
+		   {.p_type = PT_LOAD, .p_filesz = 0x1500, .p_vaddr = 0x400000},
+		   {.p_type = PT_LOAD, .p_offset = 0x2010, .p_filesz = 8, .p_vaddr = 0x602010}}};
+	struct ky_elf *elf;
 
 	(void)state;
-	assert_true(fd >= 0);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(ky_probe_modules_linked_at(fd, 0), 0);
-	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
-	assert_int_equal(ky_probe_modules_linked_at(fd, 0), 0);
-	assert_int_equal(write(fd, segments, sizeof(segments)), sizeof(segments));
-	assert_int_equal(ky_probe_modules_linked_at(fd, 0), 0x400000);
-	assert_int_equal(ky_probe_modules_linked_at(fd, 0x1000), 0x400000);
-	assert_int_equal(ky_probe_modules_linked_at(fd, 0x2000), 0x600000);
-	assert_int_equal(ky_probe_modules_linked_at(fd, 0x4000), 0);
-	close(fd);
+	assert_int_equal(ky_elf_open_memory(&elf, (const uint8_t *)&file, sizeof(file)), 0);
+	assert_int_equal(ky_elf_linked_at(elf, 0), 0x400000);
+	assert_int_equal(ky_elf_linked_at(elf, 0x1000), 0x400000);
+	assert_int_equal(ky_elf_linked_at(elf, 0x2000), 0x600000);
+	assert_int_equal(ky_elf_linked_at(elf, 0x4000), 0);
+	ky_elf_close(elf);
 }
 
 static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
@@ -103,8 +102,9 @@ static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
 	struct ky_seen_module *seen = calloc(64, sizeof(*seen));
 	uint64_t at = getauxval(AT_SYSINFO_EHDR);
 	const struct ky_seen_module *vdso = NULL;
-	char *text = NULL;
+	char *text;
 	size_t count;
+	int err;
 
 	(void)state;
 	if (!at) {
@@ -113,7 +113,9 @@ static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
 		skip();
 	}
 	assert_non_null(seen);
-	count = ky_probe_modules_read((uint32_t)getpid(), seen, 64, &text);
+	text = ky_unwind_maps_read((uint32_t)getpid(), &err);
+	assert_non_null(text);
+	count = ky_probe_modules_parse(text, seen, 64);
 	for (size_t i = 0; i < count; i++) {
 		if (seen[i].start != at)
 			continue;

@@ -31,6 +31,10 @@ static void proc_map__says_what_a_line_says(void **state)
 	assert_string_equal(map.path, "/x.ring (deleted)");
 	assert_true(parse(&map, "7f1000001000-7f1000002000 rw-p 00000000 00:00 0 "));
 	assert_string_equal(map.path, "");
+	/* One of several lines. */
+	assert_true(
+		parse(&map, "00400000-00401000 r-xp 00000000 00:18 77 /a\n00401000-00402000 rw"));
+	assert_int_equal(map.path_bytes, 2);
 }
 
 static void proc_map__damaged_lines_are_none(void **state)
