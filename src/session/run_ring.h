@@ -9,7 +9,7 @@
 
 #include <agent/probe_modules.h>
 #include <agent/probe_resources.h>
-#include <agent/run_drain.h>
+#include <agent/drain_mode.h>
 #include <agent/output.h>
 #include <agent/rules.h>
 #include <drain/pace.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <agent/run_drain.h>
+#include <agent/drain_mode.h>
 
 #include <base/alloc.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_drain.h - what is written of one ring of `kymo run`: a stream while it runs, or a cut of the
+/* drain_mode.h - what is written of one ring of `kymo run`: a stream while it runs, or a cut of the
  * ring at the end, and from one to the other when the ring's settings say so.
  *
  * Invariant: no record is written twice, and none is missing that the ring still held. A stream
@@ -8,8 +8,8 @@
  * Errors:    of the output are said by output.h.
  * Threads:   owner. Whatever looks at the image runs under the caller's guard.
  */
-#ifndef KY_AGENT_RUN_DRAIN_H
-#define KY_AGENT_RUN_DRAIN_H
+#ifndef KY_AGENT_DRAIN_MODE_H
+#define KY_AGENT_DRAIN_MODE_H
 
 #include <agent/output.h>
 #include <drain/cut.h>
