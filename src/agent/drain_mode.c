@@ -2,30 +2,34 @@
 #include <agent/drain_mode.h>
 
 #include <base/alloc.h>
+#include <base/now.h>
 #include <errno.h>
 
 static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 {
-	const struct ky_run_drain *run = ctx;
+	const struct ky_drain_mode *mode = ctx;
 
-	return ky_proc_look_counts(&run->proc, tid, out);
+	return (mode->may_read == NULL || mode->may_read()) &&
+	       ky_proc_look_counts(mode->process != NULL ? mode->process : &mode->own, tid, out);
 }
 
-static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain **out)
+static int open_drain(struct ky_drain_mode *mode, bool is_observer, struct ky_drain **out)
 {
-	const struct ky_agent_options *options = run->options;
-	struct ky_drain_options drain = {.image = run->image,
-					 .image_bytes = run->image_bytes,
-					 .name = ky_ring_names_text,
-					 .name_ctx = run->names,
-					 .chunk = is_flight ? NULL : ky_agent_output_chunk,
-					 .chunk_ctx = run->output,
-					 .fetch_samples = run->fetch_samples,
-					 .fetch_ctx = run->fetch_ctx,
-					 .count_thread = count_thread,
-					 .count_ctx = run,
-					 .source = run->source,
-					 .retain = &options->retain};
+	const struct ky_agent_options *options = mode->options;
+	struct ky_drain_options drain = {
+		.image = mode->image,
+		.image_bytes = mode->image_bytes,
+		.name = mode->name,
+		.name_ctx = mode->name_ctx,
+		.chunk = is_observer ? NULL : ky_agent_output_chunk,
+		.chunk_ctx = mode->output,
+		.memory_bytes_max = is_observer ? mode->observer_bytes_max : mode->memory_bytes_max,
+		.fetch_samples = mode->fetch_samples,
+		.fetch_ctx = mode->fetch_ctx,
+		.count_thread = is_observer ? NULL : count_thread,
+		.count_ctx = mode,
+		.source = mode->source,
+		.retain = &options->retain};
 	int err = ky_drain_open(out, &drain);
 
 	for (size_t i = 0; err >= 0 && i < options->output.metadata_count; i++)
@@ -38,127 +42,141 @@ static int open_drain(struct ky_run_drain *run, bool is_flight, struct ky_drain 
 	return err;
 }
 
-static bool wants_flight(const struct ky_run_drain *run)
+static void close_observer(struct ky_drain_mode *mode)
 {
-	return run->wish.mode == KY_RING_MODE_AS_OPENED ? run->options->is_flight :
-							  run->wish.mode == KY_RING_MODE_FLIGHT;
+	ky_drain_close(mode->observer);
+	mode->observer = NULL;
 }
 
-int ky_run_drain_open(struct ky_run_drain *run)
+int ky_drain_mode_open(struct ky_drain_mode *mode)
 {
-	int err = ky_ring_names_open(&run->names, run->image, run->image_bytes);
-
-	if (err >= 0)
-		err = ky_ring_view_open(&run->view, run->image, run->image_bytes);
-	if (err < 0)
-		return err;
-	ky_proc_look_open(&run->proc, NULL, NULL, run->view.header->pid,
-			  run->view.header->pid_namespace);
-	run->is_looking = true;
-	(void)ky_ring_view_settings(&run->view, &run->wish);
-	run->is_flight = wants_flight(run);
-	return open_drain(run, run->is_flight, &run->drain);
+	mode->is_flight = true;
+	ky_drain_pace_begin(&mode->pace, ky_now_ns(CLOCK_MONOTONIC));
+	return ky_ring_view_open(&mode->view, mode->image, mode->image_bytes);
 }
 
-void ky_run_drain_close(struct ky_run_drain *run)
+void ky_drain_mode_close(struct ky_drain_mode *mode)
 {
-	ky_drain_close(run->drain);
-	ky_drain_close(run->paused);
-	ky_ring_names_close(run->names);
-	ky_free(run->report);
-	if (run->is_looking)
-		ky_proc_look_close(&run->proc);
-	run->is_looking = false;
+	close_observer(mode);
+	ky_drain_close(mode->stream);
+	ky_free(mode->report);
+	mode->report = NULL;
+	ky_drain_mode_forget(mode);
 }
 
-void ky_run_drain_abandon(struct ky_run_drain *run)
+void ky_drain_mode_forget(struct ky_drain_mode *mode)
 {
-	run->drain = run->paused = NULL;
+	if (mode->stream != NULL && mode->process == NULL)
+		ky_proc_look_close(&mode->own);
+	mode->stream = mode->observer = NULL;
 }
 
-/* What could not be written since the last look. */
-static void tell_losses(struct ky_run_drain *run)
+/* What could not be written since the last call. */
+static void tell_losses(struct ky_drain_mode *mode)
 {
 	struct ky_chunk_loss loss;
 
-	if (ky_agent_output_take_loss(run->output, &loss))
-		ky_drain_refused(run->drain, &loss);
-}
-
-int ky_run_drain_step(struct ky_run_drain *run, uint64_t now_ns)
-{
-	int err = ky_drain_step(run->drain, 0);
-
-	if (ky_agent_output_wants_seal(run->output, now_ns))
-		ky_drain_seal(run->drain);
-	tell_losses(run);
-	return err;
+	if (ky_agent_output_take_loss(mode->output, &loss))
+		ky_drain_refused(mode->stream, &loss);
 }
 
 /* ---- from one mode to the other ---- */
 
-static int take_off(struct ky_run_drain *run, uint64_t now_ns)
+static void take_off(struct ky_drain_mode *mode)
 {
-	struct ky_drain *observer;
-	int err = open_drain(run, true, &observer);
-
-	if (err < 0)
-		return err;
-	(void)ky_run_drain_step(run, now_ns);
-	ky_drain_seal(run->drain);
-	ky_agent_output_wait(run->output);
-	tell_losses(run);
-	run->paused = run->drain;
-	run->drain = observer;
-	return 0;
+	(void)ky_drain_step(mode->stream, 0);
+	ky_drain_seal(mode->stream);
+	ky_agent_output_wait(mode->output);
+	tell_losses(mode);
 }
 
-static int land(struct ky_run_drain *run)
+static int land(struct ky_drain_mode *mode)
 {
-	struct ky_drain *stream = run->paused;
-	int err = stream != NULL ? 0 : open_drain(run, false, &stream);
+	int err = 0;
 
-	if (err < 0)
-		return err;
-	if (run->paused != NULL)
-		ky_drain_resume(stream);
-	ky_drain_close(run->drain);
-	run->drain = stream;
-	run->paused = NULL;
-	return 0;
+	if (mode->stream != NULL) {
+		ky_drain_resume(mode->stream);
+		mode->pace.due_ns = 0;
+	} else {
+		err = open_drain(mode, false, &mode->stream);
+		if (!err && mode->process == NULL)
+			ky_proc_look_open(&mode->own, NULL, NULL, 0, 0);
+	}
+	return err;
 }
 
-int ky_run_drain_follow(struct ky_run_drain *run, uint64_t now_ns)
+int ky_drain_mode_set(struct ky_drain_mode *mode, bool is_flight)
 {
-	int err;
+	int err = 0;
 
-	(void)ky_ring_view_settings(&run->view, &run->wish);
-	if (wants_flight(run) == run->is_flight)
+	if (is_flight == mode->is_flight)
 		return 0;
-	err = run->is_flight ? land(run) : take_off(run, now_ns);
+	if (is_flight)
+		take_off(mode);
+	else
+		err = land(mode);
 	if (err < 0)
 		return err;
-	run->is_flight = !run->is_flight;
+	mode->is_flight = is_flight;
 	return 1;
+}
+
+/* ---- steps ---- */
+
+int ky_drain_mode_step(struct ky_drain_mode *mode, uint64_t now_ns,
+		       const struct ky_drain_mode_pace *pace, uint64_t *again_ns)
+{
+	uint64_t early_ns = pace->has_slack ? ky_drain_pace_slack(&mode->pace) : 0;
+	bool is_due = ky_drain_pace_is_due(&mode->pace, &mode->view, now_ns + early_ns);
+	int err = 0;
+
+	if (is_due)
+		ky_drain_pace_step(&mode->pace, &mode->view, now_ns, pace->longest_ns);
+	if (is_due && mode->is_flight && mode->observer != NULL)
+		(void)ky_drain_step(mode->observer, 0);
+	if (is_due && !mode->is_flight)
+		err = ky_drain_step(mode->stream, 0);
+	if (!mode->is_flight) {
+		if (ky_agent_output_wants_seal(mode->output, now_ns))
+			ky_drain_seal(mode->stream);
+		tell_losses(mode);
+	}
+	*again_ns = now_ns + ky_drain_pace_rest(&mode->pace, now_ns,
+						ky_drain_pace_is_empty(&mode->pace, &mode->view) ?
+							pace->look_empty_ns :
+							pace->look_ns);
+	return err;
+}
+
+int ky_drain_mode_events(struct ky_drain_mode *mode, bool is_wanted, struct ky_drain **out)
+{
+	int err = 0;
+
+	if (!mode->is_flight || !is_wanted)
+		close_observer(mode);
+	else if (mode->observer == NULL)
+		err = open_drain(mode, true, &mode->observer);
+	*out = mode->is_flight ? mode->observer : mode->stream;
+	return err;
 }
 
 /* ---- the end ---- */
 
 /* What the ring overwrote on the way is not lost: it was never meant to be kept. */
-static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnormal)
+static int cut(struct ky_drain_mode *mode, bool is_dead, bool is_abnormal)
 {
-	const struct ky_output_options *output = &run->options->output;
+	const struct ky_output_options *output = &mode->options->output;
 	struct ky_cut_pair pairs[KY_OUTPUT_METADATA_MAX + 1];
-	struct ky_cut_options options = {.image = run->image,
-					 .image_bytes = run->image_bytes,
-					 .from_ticks = run->output->last_ticks,
-					 .from_ties = run->output->last_ties,
+	struct ky_cut_options options = {.image = mode->image,
+					 .image_bytes = mode->image_bytes,
+					 .from_ticks = mode->output->last_ticks,
+					 .from_ties = mode->output->last_ties,
 					 .is_dead = is_dead,
-					 .name = ky_ring_names_text,
-					 .name_ctx = run->names,
-					 .source = run->source,
+					 .name = mode->name,
+					 .name_ctx = mode->name_ctx,
+					 .source = mode->source,
 					 .chunk = ky_agent_output_chunk,
-					 .chunk_ctx = run->output,
+					 .chunk_ctx = mode->output,
 					 .pairs = pairs};
 	struct ky_chunk_loss loss;
 	int err;
@@ -168,53 +186,53 @@ static int finish_flight(struct ky_run_drain *run, bool is_dead, bool is_abnorma
 	for (size_t i = 0; i < output->metadata_count; i++)
 		pairs[options.pair_count++] = (struct ky_cut_pair){output->metadata[i].key,
 								   output->metadata[i].value};
-	run->report = ky_alloc(sizeof(*run->report));
-	err = run->report != NULL ? ky_cut(&options, run->report) : -ENOMEM;
-	ky_agent_output_wait(run->output);
-	/* Nobody drains on: the report of the cut tells it. */
-	if (run->report != NULL && ky_agent_output_take_loss(run->output, &loss)) {
-		uint64_t written = run->report->events_written;
+	mode->report = ky_alloc(sizeof(*mode->report));
+	err = mode->report != NULL ? ky_cut(&options, mode->report) : -ENOMEM;
+	ky_agent_output_wait(mode->output);
+	/* No drain is left to write it: it is in the report of the cut. */
+	if (mode->report != NULL && ky_agent_output_take_loss(mode->output, &loss)) {
+		uint64_t written = mode->report->events_written;
 
-		run->report->events_written -= loss.event_count < written ? loss.event_count :
-									    written;
-		run->report->records_lost += loss.record_count;
-		run->is_ring_needed = true;
+		mode->report->events_written -= loss.event_count < written ? loss.event_count :
+									     written;
+		mode->report->records_lost += loss.record_count;
+		mode->is_ring_needed = true;
 	}
-	run->is_ring_needed |= err < 0 && err != -ENODATA;
+	mode->is_ring_needed |= err < 0 && err != -ENODATA;
 	return err;
 }
 
-static int finish_stream(struct ky_run_drain *run)
+int ky_drain_mode_finish(struct ky_drain_mode *mode, bool is_dead, bool is_abnormal)
 {
-	int err = ky_drain_step(run->drain, KY_DRAIN_FINAL);
+	int err = 0;
 
-	ky_drain_seal(run->drain);
-	ky_agent_output_wait(run->output);
-	tell_losses(run);
-	ky_drain_last_word(run->drain);
-	ky_agent_output_wait(run->output);
-	tell_losses(run);
+	if (mode->is_flight && mode->has_last_cut)
+		return cut(mode, is_dead, is_abnormal);
+	if (mode->stream == NULL)
+		return 0;
+	if (!mode->is_flight) {
+		err = ky_drain_step(mode->stream, KY_DRAIN_FINAL);
+		ky_drain_seal(mode->stream);
+		ky_agent_output_wait(mode->output);
+		tell_losses(mode);
+	}
+	ky_drain_last_word(mode->stream);
+	ky_agent_output_wait(mode->output);
+	tell_losses(mode);
 	return err;
 }
 
-int ky_run_drain_finish(struct ky_run_drain *run, bool is_dead, bool is_abnormal)
+void ky_drain_mode_totals(const struct ky_drain_mode *mode, struct ky_drain_stats *out,
+			  uint64_t *age_ns)
 {
-	return run->is_flight ? finish_flight(run, is_dead, is_abnormal) : finish_stream(run);
-}
-
-void ky_run_drain_totals(const struct ky_run_drain *run, struct ky_drain_stats *out,
-			 uint64_t *age_ns)
-{
-	const struct ky_drain *stream = run->is_flight ? run->paused : run->drain;
-
 	*out = (struct ky_drain_stats){0};
 	*age_ns = 0;
-	if (stream != NULL)
-		ky_drain_stats(stream, out);
-	if (run->report == NULL)
+	if (mode->stream != NULL)
+		ky_drain_stats(mode->stream, out);
+	if (mode->report == NULL)
 		return;
-	out->events_written += run->report->events_written;
-	out->records_lost += run->report->records_lost;
-	if (stream == NULL)
-		*age_ns = run->report->age_ns;
+	out->events_written += mode->report->events_written;
+	out->records_lost += mode->report->records_lost;
+	if (mode->stream == NULL)
+		*age_ns = mode->report->age_ns;
 }

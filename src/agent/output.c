@@ -14,13 +14,22 @@
 #define RETRY_NS UINT64_C(1000000000)
 #define QUEUE_BYTES_MAX ((size_t)32 << 20) /* of chunks on their way to the disk */
 
+/* Other threads may read the figures. */
+static void clear(struct ky_agent_output *output)
+{
+	memset(output, 0, offsetof(struct ky_agent_output, bytes_stored));
+	atomic_store_explicit(&output->bytes_stored, 0, memory_order_relaxed);
+	atomic_store_explicit(&output->segments_sealed, 0, memory_order_relaxed);
+	atomic_store_explicit(&output->store_error, 0, memory_order_relaxed);
+}
+
 void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_options *options,
 			  const struct ky_ring_header *header, const struct ky_ring_access *access,
 			  bool *is_file_taken)
 {
 	char boot[sizeof(header->boot_id) + 1];
 
-	memset(output, 0, sizeof(*output));
+	clear(output);
 	output->options = options;
 	output->access = *access;
 	output->is_file_taken = is_file_taken;
@@ -252,5 +261,5 @@ void ky_agent_output_close(struct ky_agent_output *output)
 
 void ky_agent_output_forget(struct ky_agent_output *output)
 {
-	memset(output, 0, sizeof(*output));
+	clear(output);
 }

@@ -33,17 +33,17 @@ struct ky_agent_output {
 	struct ky_trace_sink *sink;
 	struct ky_background *queue;
 	uint64_t retry_ns;
-	/* The writing thread's. */
-	uint64_t chunk_count;
-	_Atomic uint64_t bytes_stored, segments_sealed;
-	_Atomic int store_error; /* the store's last; 0: none */
-	char path[512];          /* of the run's directory, or the file */
+	uint64_t chunk_count; /* the writing thread's */
+	char path[512];       /* of the run's directory, or the file */
 	/* the segment that is being handed out; has_segment: it has begun */
 	uint64_t segment_bytes, segment_first_ns;
 	bool has_segment;
 	/* of the last chunk handed out, as ky_cut() takes them; zeros: none */
 	uint64_t last_ticks;
 	uint32_t last_ties;
+	/* The writing thread's, for all others; kept to the end. */
+	_Atomic uint64_t bytes_stored, segments_sealed;
+	_Atomic int store_error; /* the store's last; 0: none */
 };
 
 /* header: of the ring that `access` reaches. is_file_taken: set as soon as this output has the

@@ -7,6 +7,7 @@
 #include <base/now.h>
 #include <errno.h>
 #include <kymo/fatal.h>
+#include <agent/drain_mode.h>
 #include <agent/dump_place.h>
 #include <agent/dumps.h>
 #include <record/emit/bell.h>
@@ -18,7 +19,6 @@
 #include <agent/probe_resources.h>
 #include <agent/own_probes.h>
 #include <ring/ring_keep.h>
-#include <agent/stream.h>
 #include <agent/unwind_tables.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +29,11 @@
 #include <unistd.h>
 
 #define DRAIN_NICE 10
+#define MS_NS UINT64_C(1000000)
+/* Each step takes a core from the host's threads: few, large ones. */
+#define PACE_NS (1000 * MS_NS)
+#define LOOK_NS (100 * MS_NS) /* at how much there is */
+#define DRAIN_MEMORY_BYTES (6u << 20)
 #define DIRECTORY_DEFAULT "./kymo-traces"
 #define DUMPS_WAITING_MAX 32u
 
@@ -39,7 +44,8 @@ enum {
 };
 
 struct kymo_recorder {
-	struct ky_stream stream;        /* the thread's alone while it runs */
+	struct ky_drain_mode drain;     /* the thread's alone while it runs */
+	struct ky_agent_output output;  /* so is this */
 	struct ky_own_rules rules;      /* so is this */
 	struct ky_unwind_tables tables; /* and this */
 	struct ky_own_probes own;       /* and this */
@@ -49,6 +55,7 @@ struct kymo_recorder {
 	char trace_file[512]; /* "": segments in a directory */
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
+	const struct ky_ring *drained;   /* has been, or is, in stream mode */
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
 	const struct ky_ring *dumped;    /* that the dumps are made of; NULL: none yet */
 	const struct ky_ring *probed;    /* that the probes write to */
@@ -56,9 +63,11 @@ struct kymo_recorder {
 
 	pthread_t thread;
 	bool has_thread;
+	bool is_file_taken;   /* by the parent, or by this process */
 	pid_t pid;            /* a forked child has neither our thread nor our files */
 	uint32_t is_stopping; /* atomic */
 	uint64_t wakeups;     /* atomic */
+	int32_t last_error;   /* atomic; the first */
 };
 
 static struct kymo_recorder *the_recorder; /* under the engine's lock */
@@ -187,7 +196,7 @@ static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring
 	const struct ky_probe_moment moment = {
 		.now_ns = ky_now_ns(CLOCK_MONOTONIC),
 		.resource_ms = ky_settings_resource_ms(&ring->control->settings),
-		.stream = ky_stream_drain(&recorder->stream),
+		.stream = ky_drain_mode_stream(&recorder->drain),
 	};
 
 	if (recorder->probed != ring) {
@@ -228,6 +237,86 @@ static uint64_t run_dumps(struct kymo_recorder *recorder, const struct ky_ring *
 	return ky_dumps_run(&dumps, &maker, &hooks, is_closing);
 }
 
+/* ---- the stream ---- */
+
+static void note_error(struct kymo_recorder *recorder, int err)
+{
+	int32_t none = 0;
+
+	if (err < 0)
+		__atomic_compare_exchange_n(&recorder->last_error, &none, err, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void on_event(void *ctx, const struct ky_agent_event *event)
+{
+	note_error(ctx, event->error);
+}
+
+static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	const struct ky_ring_access access = {.base = ring->base};
+	int err;
+
+	ky_agent_output_init(&recorder->output, &recorder->agent, ring->header, &access,
+			     &recorder->is_file_taken);
+	recorder->drain = (struct ky_drain_mode){.options = &recorder->agent,
+						 .output = &recorder->output,
+						 .image = ring->base,
+						 .image_bytes = ring->mapped_bytes,
+						 .source = "C API",
+						 .fetch_samples = fetch,
+						 .fetch_ctx = recorder,
+						 .memory_bytes_max = DRAIN_MEMORY_BYTES,
+						 .may_read = may_read};
+	err = ky_drain_mode_open(&recorder->drain);
+	recorder->drained = err ? NULL : ring;
+	return err;
+}
+
+/* Segments of a directory take up where they were left; a file or a function has one stream. */
+static int enter_stream(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	int err = recorder->drained ? 0 : open_drain(recorder, ring);
+
+	return err ? err : ky_drain_mode_set(&recorder->drain, false);
+}
+
+static void note_store_error(struct kymo_recorder *recorder)
+{
+	note_error(recorder,
+		   atomic_load_explicit(&recorder->output.store_error, memory_order_relaxed));
+}
+
+static uint64_t step_stream(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	static const struct ky_drain_mode_pace pace = {PACE_NS, LOOK_NS, LOOK_NS, false};
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), again_ns = now_ns + LOOK_NS;
+	int err = enter_stream(recorder, ring);
+
+	if (err >= 0)
+		err = ky_drain_mode_step(&recorder->drain, now_ns, &pace, &again_ns);
+	note_error(recorder, err);
+	note_store_error(recorder);
+	return again_ns;
+}
+
+static void leave_stream(struct kymo_recorder *recorder)
+{
+	(void)ky_drain_mode_set(&recorder->drain, true);
+	note_store_error(recorder);
+}
+
+static void end_stream(struct kymo_recorder *recorder)
+{
+	if (!recorder->drained)
+		return;
+	note_error(recorder, ky_drain_mode_finish(&recorder->drain, false, false));
+	note_store_error(recorder);
+	ky_agent_output_close(&recorder->output);
+	ky_drain_mode_close(&recorder->drain);
+}
+
 /* Those of earlier processes of this service, beside our own ring. */
 static void remove_dead_rings(const struct ky_ring *own)
 {
@@ -257,12 +346,12 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 	if (ring)
 		own_ns = ky_own_probes_step(&recorder->own, ring, is_streaming);
 	if (is_streaming)
-		until_ns = ky_now_ns(CLOCK_MONOTONIC) + ky_stream_step(&recorder->stream, ring);
-	else if (ring)
-		ky_stream_pause(&recorder->stream);
+		until_ns = step_stream(recorder, ring);
+	else if (ring && recorder->drained)
+		leave_stream(recorder);
 	if (ring) {
 		next_ns = ky_own_rules_step(&recorder->rules, ring,
-					    ky_stream_drain(&recorder->stream));
+					    ky_drain_mode_stream(&recorder->drain));
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
@@ -430,9 +519,6 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.between = between_chunks,
 		.between_ctx = recorder,
 	};
-	recorder->stream.options = &recorder->agent;
-	recorder->stream.fetch_samples = fetch;
-	recorder->stream.fetch_ctx = recorder;
 	taken->dump_directory = taken->triggers = NULL; /* the caller's texts */
 	return 0;
 }
@@ -451,8 +537,8 @@ static void take_output(struct kymo_recorder *recorder, const struct kymo_record
 	output->total_bytes_max = taken->total_bytes_max;
 	output->write = taken->write;
 	output->write_ctx = taken->write_ctx;
-	recorder->agent.event = ky_stream_event;
-	recorder->agent.event_ctx = &recorder->stream;
+	recorder->agent.event = on_event;
+	recorder->agent.event_ctx = recorder;
 }
 
 int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options)
@@ -526,13 +612,13 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 		fetch(recorder);
 		ky_own_probes_end(&recorder->own);
 		if (is_live && is_streaming)
-			ky_stream_finish(&recorder->stream, ky_engine.ring);
-		ky_stream_end(&recorder->stream);
+			note_error(recorder, enter_stream(recorder, ky_engine.ring));
+		end_stream(recorder);
 		ky_own_rules_close(&recorder->rules);
 		ky_probes_close(recorder->probes, PROBES);
 		ky_own_probes_close(&recorder->own);
 	}
-	err = __atomic_load_n(&recorder->stream.last_error, __ATOMIC_RELAXED);
+	err = __atomic_load_n(&recorder->last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
 	ky_free(recorder);
 	return err;
@@ -547,12 +633,15 @@ int kymo_recorder_reopen(void)
 
 	if (err || !recorder || recorder->pid == getpid())
 		return err;
-	ky_stream_forget(&recorder->stream);
+	ky_drain_mode_forget(&recorder->drain);
+	ky_agent_output_forget(&recorder->output);
+	recorder->drained = NULL;
+	recorder->last_error = 0;
 	ky_own_rules_reopen(&recorder->rules);
 	ky_probes_close(recorder->probes, PROBES);
 	recorder->probed = NULL;
 	ky_own_probes_forget(&recorder->own);
-	recorder->stream.is_file_taken = true;
+	recorder->is_file_taken = true;
 	recorder->has_thread = false;
 	recorder->wakeups = 0;
 	recorder->pid = getpid();
@@ -565,14 +654,14 @@ int kymo_recorder_reopen(void)
 
 static void add_status(struct kymo_recorder_status *status, struct kymo_recorder *recorder)
 {
-	struct ky_stream *stream = &recorder->stream;
+	const struct ky_agent_output *output = &recorder->output;
 
-	status->segments_sealed = __atomic_load_n(&stream->output.segments_sealed,
-						  __ATOMIC_RELAXED);
-	status->bytes_written = __atomic_load_n(&stream->output.bytes_stored, __ATOMIC_RELAXED);
+	status->segments_sealed = atomic_load_explicit(&output->segments_sealed,
+						       memory_order_relaxed);
+	status->bytes_written = atomic_load_explicit(&output->bytes_stored, memory_order_relaxed);
 	status->wakeups = __atomic_load_n(&recorder->wakeups, __ATOMIC_RELAXED);
 	if (!status->last_error)
-		status->last_error = __atomic_load_n(&stream->last_error, __ATOMIC_RELAXED);
+		status->last_error = __atomic_load_n(&recorder->last_error, __ATOMIC_RELAXED);
 	if (!status->last_error)
 		status->last_error = __atomic_load_n(&recorder->rules.last_error, __ATOMIC_RELAXED);
 	status->triggers_fired = __atomic_load_n(&recorder->rules.fired, __ATOMIC_RELAXED);

@@ -36,7 +36,10 @@ void ky_run_ring_close(struct ky_run_ring *ring)
 	ky_run_probes_remove(ring->owner->probes, &ring->probed);
 	ky_rules_close(ring->rules);
 	ky_probes_close(ring->probes, KY_RUN_PROBES);
-	ky_run_drain_close(&ring->drain);
+	ky_drain_mode_close(&ring->drain);
+	ky_ring_names_close(ring->names);
+	if (ring->is_process_open)
+		ky_proc_look_close(&ring->process);
 	ky_agent_output_close(&ring->output);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
@@ -59,23 +62,40 @@ static void identify(struct ky_run_ring *ring, const struct ky_ring_header *head
 			     &ring->owner->is_file_taken);
 }
 
-static int start_drain(struct ky_run_ring *ring)
+/* As the settings of the ring want it, which anybody with a right to it can change. */
+static int follow_mode(struct ky_run_ring *ring)
 {
-	ring->drain.options = &ring->owner->options.agent;
-	ring->drain.image = ring->image;
-	ring->drain.image_bytes = ring->image_bytes;
-	ring->drain.fd = ring->fd;
-	ring->drain.source = SOURCE;
-	ring->drain.fetch_samples = ky_run_probes_fetch;
-	ring->drain.fetch_ctx = ring->owner->probes;
-	ring->drain.output = &ring->output;
-	return ky_run_drain_open(&ring->drain);
+	bool is_flight = ring->owner->options.agent.is_flight;
+
+	(void)ky_ring_view_settings(&ring->drain.view, &ring->wish);
+	if (ring->wish.mode != KY_RING_MODE_AS_OPENED)
+		is_flight = ring->wish.mode == KY_RING_MODE_FLIGHT;
+	return ky_drain_mode_set(&ring->drain, is_flight);
 }
 
-/* Firings are written to the trace, too. */
-static struct ky_drain *stream_of(const struct ky_run_ring *ring)
+static int start_drain(struct ky_run_ring *ring)
 {
-	return ring->drain.is_flight ? NULL : ring->drain.drain;
+	const struct ky_ring_header *header = header_of(ring);
+	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
+
+	ring->drain = (struct ky_drain_mode){.options = &ring->owner->options.agent,
+					     .output = &ring->output,
+					     .image = ring->image,
+					     .image_bytes = ring->image_bytes,
+					     .source = SOURCE,
+					     .name = ky_ring_names_text,
+					     .name_ctx = ring->names,
+					     .fetch_samples = ky_run_probes_fetch,
+					     .fetch_ctx = ring->owner->probes,
+					     .process = &ring->process,
+					     .has_last_cut = true};
+	if (!err)
+		err = ky_drain_mode_open(&ring->drain);
+	if (err)
+		return err;
+	ky_proc_look_open(&ring->process, NULL, NULL, header->pid, header->pid_namespace);
+	ring->is_process_open = true;
+	return follow_mode(ring);
 }
 
 static int open_rules(struct ky_run_ring *ring)
@@ -135,13 +155,15 @@ static uint64_t make_dumps(struct ky_run_ring *ring, bool is_closing)
 }
 
 /* Returns after how many nanoseconds to call again. */
-static uint64_t step_rules(struct ky_run_ring *ring)
+static uint64_t step_rules(struct ky_run_ring *ring, struct ky_drain *events)
 {
 	struct ky_event_sums sums;
 	uint64_t pause_ns, due_ns, now_ns;
 
-	ky_drain_watch(ring->drain.drain, &sums);
-	pause_ns = ky_rules_step(ring->rules, stream_of(ring), &sums);
+	if (events != NULL)
+		ky_drain_watch(events, &sums);
+	pause_ns = ky_rules_step(ring->rules, ky_drain_mode_stream(&ring->drain),
+				 events != NULL ? &sums : NULL);
 	due_ns = make_dumps(ring, false);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	if (due_ns <= now_ns)
@@ -178,13 +200,13 @@ static void start_probes(struct ky_run_ring *ring)
 	struct ky_probe_resources *resources = &ring->resources;
 
 	resources->area.access.fd = ring->fd;
-	resources->process = &ring->drain.proc;
+	resources->process = &ring->process;
 	resources->interval_ns = ring->owner->options.agent.resource_ms * MS_NS;
 	resources->flight_interval_ns = resources->interval_ns;
 	ring->probes[KY_RUN_RESOURCES] = ky_probe_resources_open(resources, &ring->drain.view);
 	if (!ring->is_foreign)
 		ring->probes[KY_RUN_MODULES] = ky_probe_modules_open(&ring->modules, ring->pid,
-								     ring->pace.found_ns);
+								     ring->drain.pace.found_ns);
 	ring->probes[KY_RUN_TABLES] = (struct ky_probe){
 		.self = ring, .describe = describe_tables, .close = close_tables};
 }
@@ -246,7 +268,6 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 	ring->device = st->st_dev;
 	ring->inode = st->st_ino;
 	ring->image_bytes = (size_t)st->st_size;
-	ky_drain_pace_begin(&ring->pace, ky_now_ns(CLOCK_MONOTONIC));
 	snprintf(ring->file_name, sizeof(ring->file_name), "%s", name);
 	identify(ring, header);
 	image = mmap(NULL, ring->image_bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -298,7 +319,8 @@ static bool tell_end(struct ky_run_ring *ring)
 				child->wait_status, child->oom, child->end_ns);
 	ky_ring_ending_of(&ending, child->wait_status, child->oom);
 	(void)ky_ring_ending_text(&ending, text, sizeof(text));
-	(void)ky_drain_metadata(ring->drain.drain, "process.end", text);
+	if (ky_drain_mode_stream(&ring->drain) != NULL)
+		(void)ky_drain_metadata(ring->drain.stream, "process.end", text);
 	return ky_ring_ending_is_abnormal(&ending);
 }
 
@@ -342,8 +364,9 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
 	if (ring->rules != NULL)
 		finish_rules(ring, !is_still_running);
-	ky_probes_describe(ring->probes, KY_RUN_PROBES, ring->drain.drain);
-	err = ky_run_drain_finish(&ring->drain, !is_still_running, is_abnormal);
+	if (ky_drain_mode_stream(&ring->drain) != NULL)
+		ky_probes_describe(ring->probes, KY_RUN_PROBES, ring->drain.stream);
+	err = ky_drain_mode_finish(&ring->drain, !is_still_running, is_abnormal);
 	if (err < 0 && !ring->drain.is_ring_needed)
 		ky_run_rings_trouble(rings, ring->file_name, err);
 	note_dropped(ring);
@@ -381,67 +404,59 @@ static bool is_writer_gone(const struct ky_run_ring *ring)
 	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
 }
 
-/* Until the next step, where nothing asks for an earlier one. */
-static uint64_t longest_ns(const struct ky_run_ring *ring)
+/* Returns what rules judge by; NULL: none. */
+static struct ky_drain *switch_mode(struct ky_run_ring *ring)
+{
+	bool needs_events = ring->rules != NULL && ky_rules_need_events(ring->rules);
+	struct ky_drain *events = NULL;
+	int err = follow_mode(ring);
+
+	if (err >= 0)
+		err = ky_drain_mode_events(&ring->drain, needs_events, &events);
+	if (err < 0)
+		ky_run_rings_trouble(ring->owner, ring->file_name, err);
+	ring->probed.ring.wanted_hz = ring->wish.sample_hz;
+	return events;
+}
+
+static struct ky_drain_mode_pace pace_of(const struct ky_run_ring *ring)
 {
 	/* What a rule judges by events is known when they are read. */
-	if (ring->rules != NULL)
-		return KY_RUN_SCAN_IDLE_NS;
-	return ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS : PACE_STREAM_NS;
-}
+	struct ky_drain_mode_pace pace = {
+		.longest_ns = ring->rules != NULL   ? KY_RUN_SCAN_IDLE_NS :
+			      ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS :
+						      PACE_STREAM_NS,
+		.look_ns = LOOK_NS,
+		.look_empty_ns = LOOK_EMPTY_NS,
+		.has_slack = true};
 
-/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
-static uint64_t look_ns(const struct ky_run_ring *ring)
-{
-	if (!ring->drain.is_flight || ring->rules != NULL)
-		return ky_drain_pace_is_empty(&ring->pace, &ring->drain.view) ? LOOK_EMPTY_NS :
-										LOOK_NS;
-	return ring->populate.is_making ? KY_RUN_SCAN_IDLE_NS : KY_RUN_SCAN_FLIGHT_NS;
-}
-
-/* As the settings of the ring want it, which anybody with a right to it can change. */
-static void follow_mode(struct ky_run_ring *ring, uint64_t now_ns)
-{
-	int err = ky_run_drain_follow(&ring->drain, now_ns);
-
-	if (err < 0)
-		ky_run_rings_trouble(ring->owner, ring->file_name, err);
-	ring->probed.ring.wanted_hz = ring->drain.wish.sample_hz;
-}
-
-static int drain_ring(struct ky_run_ring *ring, uint64_t now_ns)
-{
-	if (!ring->drain.is_flight)
-		return ky_run_drain_step(&ring->drain, now_ns);
-	if (ring->rules != NULL && ky_rules_need_events(ring->rules))
-		(void)ky_drain_step(ring->drain.drain, 0);
-	return 0;
-}
-
-static void step_ring(struct ky_run_ring *ring, uint64_t now_ns)
-{
-	int err;
-
-	ky_drain_pace_step(&ring->pace, &ring->drain.view, now_ns, longest_ns(ring));
-	err = drain_ring(ring, now_ns);
-	if (err < 0)
-		ky_run_rings_trouble(ring->owner, ring->file_name, err);
+	/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
+	if (ring->drain.is_flight && ring->rules == NULL)
+		pace.look_ns = pace.look_empty_ns = ring->populate.is_making ?
+							    KY_RUN_SCAN_IDLE_NS :
+							    KY_RUN_SCAN_FLIGHT_NS;
+	return pace;
 }
 
 /* Returns ns until the next look. */
 static uint64_t drain_when_due(struct ky_run_ring *ring, uint64_t now_ns)
 {
+	struct ky_drain_mode_pace pace;
+	uint64_t again_ns;
+	int err;
+
 	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
-	/* A little early rather than at a wake-up of its own. */
-	if (ky_drain_pace_is_due(&ring->pace, &ring->drain.view,
-				 now_ns + ky_drain_pace_slack(&ring->pace)))
-		step_ring(ring, now_ns);
-	return ky_drain_pace_rest(&ring->pace, now_ns, look_ns(ring));
+	pace = pace_of(ring);
+	err = ky_drain_mode_step(&ring->drain, now_ns, &pace, &again_ns);
+	if (err < 0)
+		ky_run_rings_trouble(ring->owner, ring->file_name, err);
+	return again_ns - now_ns;
 }
 
 /* Looks more often than there is something to drain. Returns ns until the next look. */
 static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
 {
+	struct ky_drain *events;
 	uint64_t rest_ns, watch_ns;
 
 	/* Looked at before draining: what it published last is then certainly seen. */
@@ -449,17 +464,17 @@ static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
 		finish(ring, false);
 		return KY_RUN_SCAN_IDLE_NS;
 	}
-	follow_mode(ring, now_ns);
+	events = switch_mode(ring);
 	/* What they read is due with the ring's own steps, without a wake-up of its own. */
 	(void)ky_probes_step(
 		ring->probes, KY_RUN_PROBES,
 		&(const struct ky_probe_moment){.now_ns = now_ns,
-						.resource_ms = ring->drain.wish.resource_ms,
-						.stream = stream_of(ring)});
+						.resource_ms = ring->wish.resource_ms,
+						.stream = ky_drain_mode_stream(&ring->drain)});
 	rest_ns = drain_when_due(ring, now_ns);
 	if (ring->rules == NULL)
 		return rest_ns;
-	watch_ns = step_rules(ring);
+	watch_ns = step_rules(ring, events);
 	return watch_ns < rest_ns ? watch_ns : rest_ns;
 }
 
@@ -491,7 +506,7 @@ uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last)
 		return step.due_ns;
 	/* The drain was left in the middle; what it wrote before stays. */
 	ky_run_rings_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
-	ky_run_drain_abandon(&ring->drain);
+	ky_drain_mode_forget(&ring->drain);
 	ring->rules = NULL;
 	ring->is_finished = true;
 	unlinkat(ring->owner->names.fd, ring->file_name, 0);
@@ -503,7 +518,7 @@ void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring 
 	struct ky_drain_stats drained;
 	uint64_t age_ns;
 
-	ky_run_drain_totals(&ring->drain, &drained, &age_ns);
+	ky_drain_mode_totals(&ring->drain, &drained, &age_ns);
 	if (age_ns > 0)
 		out->age_ns = age_ns;
 	out->event_count += drained.events_written;

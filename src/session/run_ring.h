@@ -12,7 +12,6 @@
 #include <agent/drain_mode.h>
 #include <agent/output.h>
 #include <agent/rules.h>
-#include <drain/pace.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
 #include <session/dump_child.h>
@@ -21,6 +20,7 @@
 #include <session/run_rings.h>
 #include <session/run_scan.h>
 #include <session/table_thread.h>
+#include <symbol/ring_names.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -50,8 +50,11 @@ struct ky_run_ring {
 	uint64_t process_start_ticks;
 	uint64_t made_ns; /* CLOCK_MONOTONIC */
 	struct ky_agent_output output;
-	struct ky_run_drain drain;
-	struct ky_drain_pace pace;
+	struct ky_drain_mode drain;
+	struct ky_ring_wish wish; /* of its settings */
+	struct ky_ring_names *names;
+	struct ky_proc_look process;
+	bool is_process_open;
 	struct ky_rules *rules; /* NULL: no rule watches it */
 	struct ky_dumps dumps;
 	struct ky_dump_child maker;

@@ -133,7 +133,7 @@ static void run_rings__an_image_that_was_replaced_leaves_its_directory_at_once(v
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
-	return "leak:ky_run_drain_open\n";
+	return "leak:ky_drain_open\n";
 }
 
 /* Another program cuts the file while it is mapped: only a step may touch its pages. */
