@@ -47,7 +47,6 @@ static int choose(struct ky_dump_job *job, char *path, const struct ky_dump_requ
 		  const struct ky_dump_place *place)
 {
 	const char *suffix = request->path ? ky_trace_file_suffix(request->path) : NULL;
-	uint32_t compression = KYMO_COMPRESSION_NONE;
 
 	job->stage = *place->stage;
 	job->is_active = true;
@@ -64,11 +63,9 @@ static int choose(struct ky_dump_job *job, char *path, const struct ky_dump_requ
 	}
 	if (strlen(request->path) + sizeof(".active.old") > PATH_BYTES)
 		return -ENAMETOOLONG;
-	if (suffix[0])
-		compression = suffix[1] == 'z' ? KYMO_COMPRESSION_ZSTD : KYMO_COMPRESSION_GZIP;
 	job->path = request->path;
 	job->taken = KY_DUMP_SET_ASIDE;
-	return place->choose_stage(&job->stage, compression);
+	return place->choose_stage(&job->stage, ky_stage_kind(suffix));
 }
 
 static void fill_result(struct kymo_dump_result *result, const struct ky_dump_job *job,

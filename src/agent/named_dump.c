@@ -65,11 +65,5 @@ int ky_dump_choose_stage(const char *path, bool has_stage, struct ky_stage_facto
 		return -EINVAL;
 	if (has_stage)
 		return strcmp(suffix, stage->suffix) == 0 ? 0 : -EINVAL;
-	if (strcmp(suffix, ".zst") == 0)
-		ky_stage_zstd(stage, 1);
-	else if (strcmp(suffix, ".gz") == 0)
-		ky_stage_gzip(stage, 1);
-	else
-		*stage = ky_stage_none;
-	return 0;
+	return ky_stage_choose(stage, ky_stage_kind(suffix), 1);
 }

@@ -74,37 +74,10 @@ static struct kymo_recorder *the_recorder; /* under the engine's lock */
 static struct ky_dumps dumps = {.lock = PTHREAD_MUTEX_INITIALIZER,
 				.done = PTHREAD_COND_INITIALIZER};
 
-static int choose_stage(struct ky_stage_factory *out, uint32_t compression, int32_t level)
-{
-	switch (compression) {
-	case KYMO_COMPRESSION_DEFAULT:
-	case KYMO_COMPRESSION_ZSTD:
-#if !defined(KY_WITHOUT_ZSTD)
-		ky_stage_zstd(out, level ? level : 1);
-		return 0;
-#else
-		if (compression == KYMO_COMPRESSION_ZSTD)
-			return KYMO_E_UNSUPPORTED;
-		break;
-#endif
-	case KYMO_COMPRESSION_GZIP:
-#if !defined(KY_WITHOUT_GZIP)
-		ky_stage_gzip(out, level ? level : 1);
-		return 0;
-#else
-		return KYMO_E_UNSUPPORTED;
-#endif
-	default:
-		break;
-	}
-	*out = ky_stage_none;
-	return 0;
-}
-
 /* What a file's name asks for, whatever the recorder's own compression is. */
 static int choose_named(struct ky_stage_factory *out, uint32_t compression)
 {
-	return choose_stage(out, compression, 0);
+	return ky_stage_choose(out, compression, 1);
 }
 
 /* Of this process, and recording. */
@@ -441,7 +414,7 @@ static bool has_work(void)
 static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_options *taken)
 {
 	const char *name = taken->trace_file, *suffix = name ? ky_trace_file_suffix(name) : "";
-	uint32_t compression = KYMO_COMPRESSION_NONE;
+	uint32_t compression;
 	int err;
 
 	if (!name)
@@ -451,8 +424,7 @@ static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_option
 				      "trace_file %s: the name must end in .trc, .trc.zst or "
 				      ".trc.gz",
 				      name);
-	if (suffix[0])
-		compression = suffix[1] == 'z' ? KYMO_COMPRESSION_ZSTD : KYMO_COMPRESSION_GZIP;
+	compression = ky_stage_kind(suffix);
 	if (taken->compression && taken->compression != compression)
 		return ky_options_say(taken, -EINVAL,
 				      "trace_file %s: compression contradicts the name", name);
@@ -566,8 +538,8 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		ky_free(recorder);
 		return err;
 	}
-	err = choose_stage(&recorder->agent.output.stage, taken.compression,
-			   taken.compression_level);
+	err = ky_stage_choose(&recorder->agent.output.stage, taken.compression,
+			      taken.compression_level ? (int)taken.compression_level : 1);
 	__atomic_store_n(&ky_engine.sampler,
 			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
 								&ky_own_probes_hooks,

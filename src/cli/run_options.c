@@ -303,17 +303,6 @@ static bool is_directory(const char *path)
 	return path[strlen(path) - 1] == '/' || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
 }
 
-/* By the name, which then says the compression: readers of the name believe it. */
-static void choose_stage(struct ky_output_options *output, const char *suffix)
-{
-	if (strcmp(suffix, ".zst") == 0)
-		ky_stage_zstd(&output->stage, 1);
-	else if (strcmp(suffix, ".gz") == 0)
-		ky_stage_gzip(&output->stage, 1);
-	else
-		output->stage = ky_stage_none;
-}
-
 /* Inside a packing the recorder's side cannot look; here we can. */
 static int check_content(const char *path)
 {
@@ -401,7 +390,7 @@ static void choose_output(struct ky_output_options *output, bool has_stage)
 	if (suffix != NULL) {
 		output->file = output->directory;
 		if (!has_stage)
-			choose_stage(output, suffix);
+			(void)ky_stage_choose(&output->stage, ky_stage_kind(suffix), 1);
 		why = misfit(output, suffix);
 		if (why != NULL)
 			ky_option_error("--output %s: %s", output->file, why);

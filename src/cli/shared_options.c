@@ -449,19 +449,13 @@ static bool read_compression(struct ky_compression *out, const char *text)
 		return false;
 	out->level = (uint32_t)level;
 	out->is_chosen = true;
-	if (name_bytes == 4 && memcmp(text, "zstd", 4) == 0) {
-		out->kind = KYMO_COMPRESSION_ZSTD;
-		ky_stage_zstd(&out->stage, level ? (int)level : 1);
-		return true;
-	}
-	if (name_bytes == 4 && memcmp(text, "gzip", 4) == 0 && level <= 9) {
-		out->kind = KYMO_COMPRESSION_GZIP;
-		ky_stage_gzip(&out->stage, level ? (int)level : 1);
-		return true;
-	}
 	out->kind = KYMO_COMPRESSION_NONE;
-	out->stage = ky_stage_none;
-	return strcmp(text, "none") == 0;
+	if (name_bytes == 4 && memcmp(text, "zstd", 4) == 0)
+		out->kind = KYMO_COMPRESSION_ZSTD;
+	else if (name_bytes == 4 && memcmp(text, "gzip", 4) == 0 && level <= 9)
+		out->kind = KYMO_COMPRESSION_GZIP;
+	(void)ky_stage_choose(&out->stage, out->kind, level ? (int)level : 1);
+	return out->kind != KYMO_COMPRESSION_NONE || strcmp(text, "none") == 0;
 }
 
 static error_t parse_compression(int key, char *text, struct argp_state *state)

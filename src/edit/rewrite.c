@@ -34,13 +34,9 @@ int ky_rewrite_prepare(struct ky_rewrite *rewrite)
 		rewrite->compression = ends_in(rewrite->output, ".zst") ? KYMO_COMPRESSION_ZSTD :
 				       ends_in(rewrite->output, ".gz")  ? KYMO_COMPRESSION_GZIP :
 									  KYMO_COMPRESSION_NONE;
-	if (rewrite->compression == KYMO_COMPRESSION_ZSTD)
-		ky_stage_zstd(&rewrite->factory, level ? level : 3);
-	else if (rewrite->compression == KYMO_COMPRESSION_GZIP)
-		ky_stage_gzip(&rewrite->factory, level ? level : 6);
-	else
-		rewrite->factory = ky_stage_none;
-	return 0;
+	if (!level)
+		level = rewrite->compression == KYMO_COMPRESSION_ZSTD ? 3 : 6;
+	return ky_stage_choose(&rewrite->factory, rewrite->compression, level);
 }
 
 /* ---- what goes out ---- */

@@ -10,6 +10,7 @@
 #ifndef KY_SHIP_STAGE_H
 #define KY_SHIP_STAGE_H
 
+#include <kymo/recorder.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,5 +35,34 @@ extern const struct ky_stage_factory ky_stage_none; /* store.c: bytes as they ar
 /* compress_zstd.c, compress_gzip.c: only in builds that have the library. */
 void ky_stage_zstd(struct ky_stage_factory *out, int level);
 void ky_stage_gzip(struct ky_stage_factory *out, int level);
+
+/* What the ending of a name says: ".zst" and ".gz" are packed. Returns enum kymo_compression. */
+static inline uint32_t ky_stage_kind(const char *suffix)
+{
+	return !suffix[0]       ? KYMO_COMPRESSION_NONE :
+	       suffix[1] == 'z' ? KYMO_COMPRESSION_ZSTD :
+				  KYMO_COMPRESSION_GZIP;
+}
+
+/* kind: enum kymo_compression; the default is zstd where the build has it, else none. Returns 0;
+ * KYMO_E_UNSUPPORTED: the build lacks the library. */
+static inline int ky_stage_choose(struct ky_stage_factory *out, uint32_t kind, int level)
+{
+	*out = ky_stage_none;
+	if (kind == KYMO_COMPRESSION_DEFAULT || kind == KYMO_COMPRESSION_ZSTD) {
+#if !defined(KY_WITHOUT_ZSTD)
+		ky_stage_zstd(out, level);
+#else
+		return kind == KYMO_COMPRESSION_ZSTD ? KYMO_E_UNSUPPORTED : 0;
+#endif
+	} else if (kind == KYMO_COMPRESSION_GZIP) {
+#if !defined(KY_WITHOUT_GZIP)
+		ky_stage_gzip(out, level);
+#else
+		return KYMO_E_UNSUPPORTED;
+#endif
+	}
+	return 0;
+}
 
 #endif
