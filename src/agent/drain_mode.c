@@ -24,12 +24,12 @@ static int open_drain(struct ky_drain_mode *mode, bool is_observer, struct ky_dr
 		.chunk = is_observer ? NULL : ky_agent_output_chunk,
 		.chunk_ctx = mode->output,
 		.memory_bytes_max = is_observer ? mode->observer_bytes_max : mode->memory_bytes_max,
-		.fetch_samples = mode->fetch_samples,
+		.fetch_samples = is_observer ? NULL : mode->fetch_samples,
 		.fetch_ctx = mode->fetch_ctx,
 		.count_thread = is_observer ? NULL : count_thread,
 		.count_ctx = mode,
 		.source = mode->source,
-		.retain = &options->retain};
+		.retain = is_observer ? NULL : &options->retain};
 	int err = ky_drain_open(out, &drain);
 
 	for (size_t i = 0; err >= 0 && i < options->output.metadata_count; i++)
@@ -92,17 +92,20 @@ static void take_off(struct ky_drain_mode *mode)
 
 static int land(struct ky_drain_mode *mode)
 {
-	int err = 0;
+	int err;
 
 	if (mode->stream != NULL) {
 		ky_drain_resume(mode->stream);
 		mode->pace.due_ns = 0;
-	} else {
-		err = open_drain(mode, false, &mode->stream);
-		if (!err && mode->process == NULL)
-			ky_proc_look_open(&mode->own, NULL, NULL, 0, 0);
+		return 0;
 	}
-	return err;
+	err = open_drain(mode, false, &mode->stream);
+	if (err < 0)
+		return err;
+	ky_drain_pace_begin(&mode->pace, ky_now_ns(CLOCK_MONOTONIC));
+	if (mode->process == NULL)
+		ky_proc_look_open(&mode->own, NULL, NULL, 0, 0);
+	return 0;
 }
 
 int ky_drain_mode_set(struct ky_drain_mode *mode, bool is_flight)

@@ -10,7 +10,6 @@
 #include <record/sample/stack_walk.h>
 #include <string.h>
 
-#define OBSERVER_MEMORY_BYTES (4u << 20)
 #define RETRY_NS UINT64_C(1000000000)
 
 static struct {
@@ -108,31 +107,15 @@ static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring)
 	return err;
 }
 
-static void close_observer(struct ky_own_rules *own)
+/* Returns what rules judge by; NULL: none. */
+static struct ky_drain *read_events(struct ky_own_rules *own, struct ky_drain_mode *mode)
 {
-	ky_drain_close(own->observer);
-	own->observer = NULL;
-}
+	struct ky_drain *events;
 
-/* In flight mode, where a rule needs events. */
-static struct ky_drain *observe(struct ky_own_rules *own, const struct ky_ring *ring)
-{
-	struct ky_drain_options options = {
-		.image = ring->base,
-		.image_bytes = ring->mapped_bytes,
-		.memory_bytes_max = OBSERVER_MEMORY_BYTES,
-		.source = "C API",
-	};
-
-	if (!ky_rules_need_events(own->rules)) {
-		close_observer(own);
-		return NULL;
-	}
-	if (!own->observer)
-		note_error(own, ky_drain_open(&own->observer, &options));
-	if (own->observer)
-		note_error(own, ky_drain_step(own->observer, 0));
-	return own->observer;
+	note_error(own, ky_drain_mode_events(mode, ky_rules_need_events(own->rules), &events));
+	if (mode->is_flight && events)
+		note_error(own, ky_drain_step(events, 0));
+	return events;
 }
 
 static void update_status(struct ky_own_rules *own)
@@ -145,7 +128,7 @@ static void update_status(struct ky_own_rules *own)
 }
 
 uint64_t ky_own_rules_step(struct ky_own_rules *own, const struct ky_ring *ring,
-			   struct ky_drain *stream)
+			   struct ky_drain_mode *mode)
 {
 	struct ky_event_sums sums;
 	struct ky_drain *events;
@@ -162,12 +145,10 @@ uint64_t ky_own_rules_step(struct ky_own_rules *own, const struct ky_ring *ring,
 	}
 	if (!own->rules)
 		return UINT64_MAX;
-	if (stream)
-		close_observer(own);
-	events = stream ? stream : observe(own, ring);
+	events = read_events(own, mode);
 	if (events)
 		ky_drain_watch(events, &sums);
-	pause_ns = ky_rules_step(own->rules, stream, events ? &sums : NULL);
+	pause_ns = ky_rules_step(own->rules, ky_drain_mode_stream(mode), events ? &sums : NULL);
 	update_status(own);
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return pause_ns < UINT64_MAX - now_ns ? now_ns + pause_ns : UINT64_MAX;
@@ -177,5 +158,4 @@ void ky_own_rules_close(struct ky_own_rules *own)
 {
 	ky_rules_close(own->rules);
 	own->rules = NULL;
-	close_observer(own);
 }

@@ -34,6 +34,7 @@
 #define PACE_NS (1000 * MS_NS)
 #define LOOK_NS (100 * MS_NS) /* at how much there is */
 #define DRAIN_MEMORY_BYTES (6u << 20)
+#define OBSERVER_MEMORY_BYTES (4u << 20)
 #define DIRECTORY_DEFAULT "./kymo-traces"
 #define DUMPS_WAITING_MAX 32u
 
@@ -55,7 +56,7 @@ struct kymo_recorder {
 	char trace_file[512]; /* "": segments in a directory */
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
-	const struct ky_ring *drained;   /* has been, or is, in stream mode */
+	const struct ky_ring *drained;   /* that the drain reads */
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
 	const struct ky_ring *dumped;    /* that the dumps are made of; NULL: none yet */
 	const struct ky_ring *probed;    /* that the probes write to */
@@ -226,11 +227,14 @@ static void on_event(void *ctx, const struct ky_agent_event *event)
 	note_error(ctx, event->error);
 }
 
+/* Returns 0, also where it is open; what ky_drain_mode_open() returns. */
 static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
 	const struct ky_ring_access access = {.base = ring->base};
 	int err;
 
+	if (recorder->drained)
+		return 0;
 	ky_agent_output_init(&recorder->output, &recorder->agent, ring->header, &access,
 			     &recorder->is_file_taken);
 	recorder->drain = (struct ky_drain_mode){.options = &recorder->agent,
@@ -241,6 +245,7 @@ static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring
 						 .fetch_samples = fetch,
 						 .fetch_ctx = recorder,
 						 .memory_bytes_max = DRAIN_MEMORY_BYTES,
+						 .observer_bytes_max = OBSERVER_MEMORY_BYTES,
 						 .may_read = may_read};
 	err = ky_drain_mode_open(&recorder->drain);
 	recorder->drained = err ? NULL : ring;
@@ -250,7 +255,7 @@ static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring
 /* Segments of a directory take up where they were left; a file or a function has one stream. */
 static int enter_stream(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
-	int err = recorder->drained ? 0 : open_drain(recorder, ring);
+	int err = open_drain(recorder, ring);
 
 	return err ? err : ky_drain_mode_set(&recorder->drain, false);
 }
@@ -317,14 +322,15 @@ static uint64_t do_work(struct kymo_recorder *recorder)
 		recorder->swept_for = ring;
 	}
 	if (ring)
+		note_error(recorder, open_drain(recorder, ring));
+	if (ring)
 		own_ns = ky_own_probes_step(&recorder->own, ring, is_streaming);
 	if (is_streaming)
 		until_ns = step_stream(recorder, ring);
 	else if (ring && recorder->drained)
 		leave_stream(recorder);
-	if (ring) {
-		next_ns = ky_own_rules_step(&recorder->rules, ring,
-					    ky_drain_mode_stream(&recorder->drain));
+	if (recorder->drained && ring) {
+		next_ns = ky_own_rules_step(&recorder->rules, ring, &recorder->drain);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	if (ring) {
