@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <unwind/unwind_maps.h>
 
 #define MS_NS UINT64_C(1000000)
 #define FIRST_NS (250 * MS_NS)
@@ -89,7 +88,7 @@ static void read_modules(uint32_t pid, struct ky_drain *drain)
 	struct ky_seen_module *seen = ky_alloc(MODULES_MAX * sizeof(*seen));
 	size_t count = 0;
 	int err;
-	char *text = ky_unwind_maps_read(pid, &err);
+	char *text = ky_proc_maps_read(pid, &err);
 
 	if (seen != NULL && text != NULL)
 		count = ky_probe_modules_parse(text, seen, MODULES_MAX);

@@ -360,22 +360,14 @@ static void look_at_mappings(struct ky_process *process, char *text)
 
 static int read_mappings(struct ky_process *process, char *why)
 {
-	size_t capacity = 1u << 20;
-	char *text = ky_alloc(capacity);
-	int got = text ? ky_process_read_file(process->pid, "maps", text, capacity) : -ENOMEM;
+	int err;
+	char *text = ky_proc_maps_read(process->pid, &err);
 
-	while (got == (int)capacity - 1 && capacity < (64u << 20)) {
-		ky_free(text);
-		capacity *= 4;
-		text = ky_alloc(capacity);
-		got = text ? ky_process_read_file(process->pid, "maps", text, capacity) : -ENOMEM;
-	}
-	if (got > 0)
+	if (text)
 		look_at_mappings(process, text);
 	ky_free(text);
-	if (got <= 0)
-		return ky_attach_refuse(why, got < 0 ? got : -ESRCH,
-					"has no readable /proc/%u/maps", process->pid);
+	if (!text)
+		return ky_attach_refuse(why, err, "has no readable /proc/%u/maps", process->pid);
 	if (process->module_count == 0)
 		return ky_attach_refuse(
 			why, -ENOTSUP,

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <proc/proc_map.h>
 
+#include <base/alloc.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define MAPS_BYTES_MAX ((size_t)64 << 20)
 
 bool ky_proc_map_parse(struct ky_proc_map *out, const char *line)
 {
@@ -28,4 +36,44 @@ bool ky_proc_map_parse(struct ky_proc_map *out, const char *line)
 	out->path = at + strspn(at, " ");
 	out->path_bytes = strcspn(out->path, "\n");
 	return *inode == ' ' && at > inode && out->start < out->end;
+}
+
+char *ky_proc_maps_read(uint32_t pid, int *err)
+{
+	char path[64], *text = NULL, *grown;
+	size_t used = 0, capacity = 0;
+	ssize_t got = 0;
+	int fd;
+
+	*err = 0;
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		*err = -errno;
+		return NULL;
+	}
+	do {
+		if (used + 4096 >= capacity) {
+			capacity = capacity ? capacity * 2 : 32768;
+			grown = capacity <= MAPS_BYTES_MAX ? ky_realloc(text, capacity) : NULL;
+			if (!grown)
+				break;
+			text = grown;
+		}
+		got = read(fd, text + used, capacity - used - 1);
+		if (got > 0)
+			used += (size_t)got;
+	} while (got > 0);
+	if (got != 0)
+		*err = got < 0 ? -errno : -ENOMEM;
+	close(fd);
+	/* A process in the middle of its end has no mappings any more. */
+	if (!*err && used == 0)
+		*err = -ESRCH;
+	if (*err) {
+		ky_free(text);
+		return NULL;
+	}
+	text[used] = '\0';
+	return text;
 }

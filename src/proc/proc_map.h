@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* proc_map.h - one line of /proc/PID/maps.
- * Pure. Threads: any.
+/* proc_map.h - /proc/PID/maps: its text, and one line of it.
+ * Threads: any.
  */
 #ifndef KY_PROC_PROC_MAP_H
 #define KY_PROC_PROC_MAP_H
@@ -20,5 +20,9 @@ struct ky_proc_map {
 /* line: up to a line break or a NUL, and so is the path. Returns false for what is none, a damaged
  * one for instance. */
 bool ky_proc_map_parse(struct ky_proc_map *out, const char *line);
+
+/* The text, NUL-terminated, for ky_free(). NULL: *err is -errno; -ESRCH of a process in the middle
+ * of its end, which has no mappings any more. */
+char *ky_proc_maps_read(uint32_t pid, int *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <base/now.h>
 #include <errno.h>
 #include <kymo/base.h>
+#include <proc/proc_map.h>
 #include <string.h>
 #include <unistd.h>
 #include <unwind/unwind_keeper.h>
@@ -341,7 +342,7 @@ int ky_unwind_keeper_look(struct ky_unwind_keeper *keeper)
 	char *text;
 	int err;
 
-	text = ky_unwind_maps_read(keeper->target.pid, &err);
+	text = ky_proc_maps_read(keeper->target.pid, &err);
 	if (!text)
 		return err;
 	hash = ky_hash_bytes(0, text, strlen(text));

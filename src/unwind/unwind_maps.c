@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <base/alloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,48 +12,7 @@
 #include <unistd.h>
 #include <unwind/unwind_maps.h>
 
-#define MAPS_BYTES_MAX ((size_t)16 << 20) /* of 65,530 mappings, the kernel's default */
 #define PATH_BYTES_MAX 2048u
-
-char *ky_unwind_maps_read(uint32_t pid, int *err)
-{
-	char path[64], *text = NULL, *grown;
-	size_t used = 0, capacity = 0;
-	ssize_t got = 0;
-	int fd;
-
-	*err = 0;
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		*err = -errno;
-		return NULL;
-	}
-	do {
-		if (used + 4096 >= capacity) {
-			capacity = capacity ? capacity * 2 : 32768;
-			grown = capacity <= MAPS_BYTES_MAX ? ky_realloc(text, capacity) : NULL;
-			if (!grown)
-				break;
-			text = grown;
-		}
-		got = read(fd, text + used, capacity - used - 1);
-		if (got > 0)
-			used += (size_t)got;
-	} while (got > 0);
-	if (got != 0)
-		*err = got < 0 ? -errno : -ENOMEM;
-	close(fd);
-	/* A process in the middle of its end has no mappings any more. */
-	if (!*err && used == 0)
-		*err = -ESRCH;
-	if (*err) {
-		ky_free(text);
-		return NULL;
-	}
-	text[used] = '\0';
-	return text;
-}
 
 static bool is_vdso(const struct ky_proc_map *map)
 {

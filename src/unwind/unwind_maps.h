@@ -19,10 +19,8 @@ struct ky_unwind_mapping {
 	size_t path_bytes;
 };
 
-/* The text of /proc/PID/maps, NUL-terminated, for ky_free(); NULL and -errno. */
-char *ky_unwind_maps_read(uint32_t pid, int *err);
-
-/* The next executable mapping of a file in the text; *at moves on. False: no more. */
+/* The next executable mapping of a file in the text of ky_proc_maps_read(); *at moves on. False: no
+ * more. */
 struct ky_unwind_maps {
 	const char *at;
 	uint64_t device, inode, image; /* of the file that the last lines were of */

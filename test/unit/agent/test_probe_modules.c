@@ -9,12 +9,12 @@
 #include <agent/probe_modules.h>
 #include <elf.h>
 #include <elf/elf_image.h>
+#include <proc/proc_map.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
-#include <unwind/unwind_maps.h>
 
 static size_t parse(const char *text, struct ky_seen_module *out, size_t capacity)
 {
@@ -113,7 +113,7 @@ static void modules__the_vdso_has_the_build_id_of_this_boot(void **state)
 		skip();
 	}
 	assert_non_null(seen);
-	text = ky_unwind_maps_read((uint32_t)getpid(), &err);
+	text = ky_proc_maps_read((uint32_t)getpid(), &err);
 	assert_non_null(text);
 	count = ky_probe_modules_parse(text, seen, 64);
 	for (size_t i = 0; i < count; i++) {

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <proc/proc_map.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -111,7 +112,7 @@ static void look__a_process_that_is_gone_changes_nothing(void **state)
 	int err;
 
 	(void)state;
-	assert_null(ky_unwind_maps_read(0x7fffffff, &err));
+	assert_null(ky_proc_maps_read(0x7fffffff, &err));
 	assert_int_equal(err, -ENOENT);
 }
 
