@@ -81,7 +81,8 @@ static int open_file(struct work *work)
 		if (job->taken != KY_DUMP_NUMBERED)
 			break;
 	}
-	if (!err && fchmod(work->file.fd, KY_DISK_FILE_MODE) != 0)
+	/* What was replaced has handed on its mode. */
+	if (!err && !job->is_active && fchmod(work->file.fd, KY_DISK_FILE_MODE) != 0)
 		err = -errno;
 	return err;
 }

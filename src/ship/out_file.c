@@ -146,12 +146,12 @@ int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count)
  */
 static int give_name(struct ky_out_file *file)
 {
-	/* It may have come meanwhile. */
-	int err = file->sets_aside ? ky_trace_file_set_aside(file->path) : 0;
+	/* It may have come meanwhile. A host under a filter of system calls may die of link(). */
+	int err = file->is_trace ? ky_trace_file_set_aside(file->path) : 0;
 
 	if (err)
 		return err;
-	if (file->may_replace)
+	if (file->may_replace || file->is_trace)
 		return rename(file->temporary, file->path) ? -errno : 0;
 	if (link(file->temporary, file->path) == 0)
 		return unlink(file->temporary) ? -errno : 0;

@@ -27,8 +27,9 @@ struct ky_out_file {
 /* Returns 0; -EEXIST: the name is taken and may_replace is false; -EINVAL: neither file nor device
  * nor FIFO; -ENOENT: no directory, or a link that leads nowhere; -errno. */
 int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replace);
-/* A trace that grows. sets_aside: an earlier one of that name becomes NAME.old when this one is
- * committed (trace_file.h), else the name must be free. Makes the directories above. Returns 0;
+/* A trace that grows. An earlier one of that name becomes NAME.old when this one is committed
+ * (trace_file.h); without sets_aside the name must be free now. Makes the directories above, uses
+ * no system call that a store does not use. Returns 0;
  * -EEXIST: the name, or NAME.active, is taken; as ky_trace_file_check(); -errno. */
 int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets_aside);
 /* A ky_write_fn: ctx is the file. */

@@ -130,6 +130,23 @@ static void dump__that_was_killed_does_not_keep_the_next_one_from_its_name(void 
 	assert_int_equal(size_of(active), -1);
 }
 
+static int open_and_come_first(const struct ky_stage_factory *self, struct ky_stage *out)
+{
+	(void)self;
+	write_text(path, "TRC\0 first", 10);
+	return ky_stage_none.open(&ky_stage_none, out);
+}
+
+static void dump__replaces_no_trace_that_comes_meanwhile(void **state)
+{
+	(void)state;
+	job.is_active = true;
+	job.stage.open = open_and_come_first;
+	assert_int_equal(ky_dump_write(&job), 0);
+	assert_int_equal(size_of(path), job.bytes);
+	assert_int_equal(size_of(old), 10);
+}
+
 static void dump__gets_a_number_where_the_name_is_taken(void **state)
 {
 	char active[136];
@@ -234,6 +251,7 @@ int main(void)
 		TEST(dump__an_empty_file_does_not_replace_the_earlier_trace),
 		TEST(dump__an_earlier_one_becomes_the_old_one),
 		TEST(dump__that_was_killed_does_not_keep_the_next_one_from_its_name),
+		TEST(dump__replaces_no_trace_that_comes_meanwhile),
 		TEST(dump__gets_a_number_where_the_name_is_taken),
 		TEST(dump__replaces_what_it_may),
 		TEST(dump__without_a_record_is_an_error_where_one_is_needed),
