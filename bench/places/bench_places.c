@@ -158,22 +158,17 @@ static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 	return 0;
 }
 
-static int announce(void *ctx)
-{
-	(void)ctx;
-	atomic_store(&ky_engine.ring->header->unwind_ready, 1);
-	return 0;
-}
-
 static int make_tables(void)
 {
 	struct ky_unwind_target target = {.pid = (uint32_t)getpid(),
 					  .area_bytes = ky_engine.ring->unwind_bytes,
-					  .write = put,
-					  .announce = announce};
+					  .write = put};
 	struct ky_unwind_keeper *keeper;
 
-	return ky_unwind_keeper_open(&keeper, &target) != 0 || ky_unwind_keeper_look(keeper) < 0;
+	if (ky_unwind_keeper_open(&keeper, &target) != 0)
+		return 1;
+	atomic_store(&ky_engine.ring->header->unwind_ready, 1);
+	return ky_unwind_keeper_look(keeper) < 0;
 }
 
 static const uint64_t TASK = 41;

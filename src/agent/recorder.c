@@ -5,6 +5,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
+#include <base/start_thread.h>
 #include <errno.h>
 #include <kymo/fatal.h>
 #include <agent/drain_mode.h>
@@ -20,7 +21,6 @@
 #include <agent/own_probes.h>
 #include <ring/ring_keep.h>
 #include <agent/unwind_tables.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,10 +364,8 @@ static void *run(void *ctx)
 	return NULL;
 }
 
-/* The host's signals are not for our thread. */
 static int start_thread(struct kymo_recorder *recorder)
 {
-	sigset_t all, before;
 	int err;
 
 	recorder->pid = getpid();
@@ -375,14 +373,11 @@ static int start_thread(struct kymo_recorder *recorder)
 	recorder->last_ring = NULL;
 	ky_dumps_open(&dumps, DUMPS_WAITING_MAX);
 	__atomic_store_n(&ky_engine.has_listener, 1, __ATOMIC_RELEASE);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&recorder->thread, NULL, run, recorder);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = ky_start_thread(&recorder->thread, run, recorder);
 	recorder->has_thread = err == 0;
 	if (err)
 		ky_dumps_close(&dumps);
-	return -err;
+	return err;
 }
 
 static void stop_thread(struct kymo_recorder *recorder)

@@ -31,14 +31,6 @@ static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 	return err || !tables->between ? err : tables->between(tables->ctx);
 }
 
-static int announce(void *ctx)
-{
-	const struct ky_unwind_tables *tables = ctx;
-
-	return ky_ring_access_announce(&tables->area.access,
-				       offsetof(struct ky_ring_header, unwind_ready));
-}
-
 /* What maps something runs. Where there is no such clock, it may have. */
 static bool has_run(struct ky_unwind_tables *tables)
 {
@@ -49,15 +41,17 @@ static bool has_run(struct ky_unwind_tables *tables)
 
 static void read_mappings(struct ky_unwind_tables *tables)
 {
-	const struct ky_unwind_target target = {.pid = tables->pid,
-						.area_bytes = tables->area.bytes,
-						.write = put,
-						.announce = announce,
-						.ctx = tables};
+	const struct ky_unwind_target target = {
+		.pid = tables->pid, .area_bytes = tables->area.bytes, .write = put, .ctx = tables};
 	int err;
 
-	if (!tables->keeper)
+	if (!tables->keeper) {
 		tables->error = ky_unwind_keeper_open(&tables->keeper, &target);
+		if (!tables->error)
+			tables->error = ky_ring_access_announce(&tables->area.access,
+								offsetof(struct ky_ring_header,
+									 unwind_ready));
+	}
 	if (tables->error) {
 		tables->stats.last_error = tables->error;
 		return;

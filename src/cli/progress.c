@@ -4,10 +4,9 @@
 #include <agent/dump_writer.h>
 #include <base/now.h>
 #include <base/out_text.h>
+#include <base/start_thread.h>
 #include <cli/cli.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -84,17 +83,13 @@ static void *paint(void *ctx)
 static void start_painter(void)
 {
 	pthread_condattr_t monotonic;
-	sigset_t all, before;
 
 	if (pthread_condattr_init(&monotonic) != 0)
 		return;
 	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	if (pthread_cond_init(&progress.changed, &monotonic) == 0) {
-		(void)sigfillset(&all);
-		(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 		progress.is_ending = false;
-		progress.has_painter = pthread_create(&progress.painter, NULL, paint, NULL) == 0;
-		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+		progress.has_painter = ky_start_thread(&progress.painter, paint, NULL) == 0;
 		if (!progress.has_painter)
 			(void)pthread_cond_destroy(&progress.changed);
 	}

@@ -6,9 +6,8 @@
 #include <agent/unwind_tables.h>
 #include <base/alloc.h>
 #include <base/now.h>
+#include <base/start_thread.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -136,23 +135,18 @@ static void *run(void *ctx)
 static int open_thread(struct ky_table_thread **out)
 {
 	struct ky_table_thread *thread = ky_alloc(sizeof(*thread));
-	sigset_t all, before;
 	int err;
 
 	if (!thread)
 		return -ENOMEM;
 	pthread_mutex_init(&thread->lock, NULL);
 	pthread_cond_init(&thread->changed, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&thread->thread, NULL, run, thread);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err) {
+	err = ky_start_thread(&thread->thread, run, thread);
+	if (err)
 		ky_free(thread);
-		return -err;
-	}
-	*out = thread;
-	return 0;
+	else
+		*out = thread;
+	return err;
 }
 
 /* Under the lock. NULL: there are none. */

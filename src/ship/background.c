@@ -2,9 +2,8 @@
 #include <ship/background.h>
 
 #include <base/alloc.h>
+#include <base/start_thread.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 struct entry {
@@ -89,19 +88,6 @@ static void *run(void *ctx)
 	return NULL;
 }
 
-static int start(struct ky_background *self)
-{
-	sigset_t all, before;
-	int err;
-
-	/* The process' signals are for its other threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&self->thread, NULL, run, self);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 static void release(struct ky_background *self)
 {
 	pthread_cond_destroy(&self->has_room);
@@ -127,7 +113,7 @@ int ky_background_open(struct ky_background **out, ky_chunk_fn sink, void *sink_
 	pthread_mutex_init(&self->lock, NULL);
 	pthread_cond_init(&self->has_work, NULL);
 	pthread_cond_init(&self->has_room, NULL);
-	err = start(self);
+	err = ky_start_thread(&self->thread, run, self);
 	if (err) {
 		release(self);
 		return err;

@@ -386,8 +386,6 @@ int ky_unwind_keeper_open(struct ky_unwind_keeper **out, const struct ky_unwind_
 	keeper->target = *target;
 	keeper->used_bytes = keeper->stats.used_bytes = sizeof(struct ky_unwind_head);
 	err = write_word(keeper, offsetof(struct ky_unwind_head, used_bytes), keeper->used_bytes);
-	if (!err)
-		err = target->announce(target->ctx);
 	if (err) {
 		ky_free(keeper);
 		return err;

@@ -22,7 +22,6 @@ struct ky_unwind_target {
 	uint32_t pid;
 	uint64_t area_bytes;
 	ky_unwind_write_fn write;
-	int (*announce)(void *ctx); /* the head exists: ky_ring_header.unwind_ready */
 	void *ctx;
 };
 
@@ -37,7 +36,8 @@ struct ky_unwind_stats {
 	int last_error;
 };
 
-/* Returns 0; -ENOMEM; what `write` returned: there is no area then. */
+/* Returns 0, and the head is there, for the caller to announce (ky_ring_header.unwind_ready);
+ * -ENOMEM; what `write` returned: there is no area then. */
 int ky_unwind_keeper_open(struct ky_unwind_keeper **out, const struct ky_unwind_target *target);
 void ky_unwind_keeper_close(struct ky_unwind_keeper *keeper); /* NULL: no-op */
 

@@ -27,25 +27,14 @@ static int put(void *ctx, uint64_t offset, const void *bytes, size_t count)
 	return 0;
 }
 
-static int announce(void *ctx)
-{
-	struct own_tables *tables = ctx;
-
-	tables->view.area = tables->area;
-	tables->view.area_bytes = KY_UNWIND_AREA_BYTES;
-	return 0;
-}
-
 int own_tables_open(struct own_tables *tables)
 {
 	struct ky_unwind_target target = {.pid = (uint32_t)getpid(),
 					  .area_bytes = KY_UNWIND_AREA_BYTES,
 					  .write = put,
-					  .announce = announce,
 					  .ctx = tables};
 	int err;
 
-	tables->view = (struct ky_unwind_view){0};
 	tables->keeper = NULL;
 	if (tables->room_bytes == 0)
 		tables->room_bytes = KY_UNWIND_AREA_BYTES;
@@ -54,6 +43,7 @@ int own_tables_open(struct own_tables *tables)
 	if (tables->area == MAP_FAILED)
 		return -errno;
 	err = ky_unwind_keeper_open(&tables->keeper, &target);
+	tables->view = (struct ky_unwind_view){tables->area, KY_UNWIND_AREA_BYTES};
 	if (!err)
 		err = ky_unwind_keeper_look(tables->keeper);
 	if (err < 0)
