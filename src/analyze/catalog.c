@@ -147,15 +147,8 @@ static int add_shape(struct ky_catalog *catalog, const struct ky_schema *schema,
 
 	if (catalog->count == KY_SHAPES_MAX)
 		return KYMO_E_LIMIT;
-	if (catalog->count == catalog->capacity) {
-		uint32_t capacity = catalog->capacity ? 2 * catalog->capacity : 64;
-		void *grown = ky_realloc(catalog->shapes, capacity * sizeof(*catalog->shapes));
-
-		if (!grown)
-			return -ENOMEM;
-		catalog->shapes = grown;
-		catalog->capacity = capacity;
-	}
+	if (ky_grow(&catalog->shapes, &catalog->capacity, catalog->count + 1, sizeof(*shape)))
+		return -ENOMEM;
 	shape = &catalog->shapes[catalog->count];
 	memset(shape, 0, sizeof(*shape));
 	ky_buf_init(&shape->annotations, KY_ANNOTATION_BYTES_MAX);

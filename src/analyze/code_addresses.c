@@ -12,21 +12,6 @@ void ky_code_addresses_release(struct ky_code_addresses *addresses)
 	memset(addresses, 0, sizeof(*addresses));
 }
 
-static int grow_list(struct ky_code_addresses *addresses)
-{
-	uint32_t capacity = addresses->capacity ? addresses->capacity * 2 : 1024;
-	struct ky_code_address *grown;
-
-	if (addresses->count < addresses->capacity)
-		return 0;
-	grown = ky_realloc(addresses->list, capacity * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	addresses->list = grown;
-	addresses->capacity = capacity;
-	return 0;
-}
-
 static int grow_slots(struct ky_code_addresses *addresses)
 {
 	uint32_t count = addresses->slot_count ? addresses->slot_count * 2 : 4096;
@@ -68,7 +53,8 @@ int ky_code_addresses_add(struct ky_code_addresses *addresses, uint64_t address,
 
 	if (!address)
 		return 0;
-	if (grow_slots(addresses) || grow_list(addresses))
+	if (grow_slots(addresses) || ky_grow(&addresses->list, &addresses->capacity,
+					     addresses->count + 1, sizeof(*addresses->list)))
 		return -ENOMEM;
 	for (;; at++) {
 		slot = &addresses->slots[at & (addresses->slot_count - 1)];

@@ -17,46 +17,20 @@ struct making {
 	uint32_t number_count;
 };
 
-static bool grow(void **array, uint32_t *capacity, uint32_t needed, size_t element_bytes)
-{
-	uint32_t count = *capacity ? *capacity : 256;
-	void *memory;
-
-	if (needed <= *capacity)
-		return true;
-	while (count < needed)
-		count = count < UINT32_MAX / 2 ? count * 2 : UINT32_MAX;
-	memory = ky_realloc(*array, (size_t)count * element_bytes);
-	if (!memory)
-		return false;
-	*array = memory;
-	*capacity = count;
-	return true;
-}
-
 static uint32_t function_of(struct making *making, uint32_t number, uint32_t line)
 {
 	struct ky_code_stacks *out = making->out;
-	void *list = making->functions;
-	uint32_t had = making->number_count;
 
 	if (number == UINT32_MAX) /* the table's memory is spent: all of those are one */
 		number = 0;
 	else
 		number++;
-	if (number >= had) {
-		if (!grow(&list, &making->number_count, number + 1, sizeof(uint32_t)))
-			return UINT32_MAX;
-		making->functions = list;
-		memset(making->functions + had, 0,
-		       (size_t)(making->number_count - had) * sizeof(uint32_t));
-	}
+	if (ky_grow(&making->functions, &making->number_count, number + 1, sizeof(uint32_t)))
+		return UINT32_MAX;
 	if (!making->functions[number]) {
-		list = out->function_lines;
-		if (!grow(&list, &making->function_capacity, out->function_count + 1,
-			  sizeof(uint32_t)))
+		if (ky_grow(&out->function_lines, &making->function_capacity,
+			    out->function_count + 1, sizeof(uint32_t)))
 			return UINT32_MAX;
-		out->function_lines = list;
 		out->function_lines[out->function_count] = line;
 		making->functions[number] = ++out->function_count;
 	}
@@ -96,11 +70,10 @@ static bool add_lines(struct making *making, const struct ky_symbol_frame *frame
 		      bool is_of_system, bool has_map)
 {
 	struct ky_code_stacks *out = making->out;
-	void *list = out->lines;
 
-	if (!grow(&list, &making->line_capacity, out->line_count + count, sizeof(*out->lines)))
+	if (ky_grow(&out->lines, &making->line_capacity, out->line_count + count,
+		    sizeof(*out->lines)))
 		return false;
-	out->lines = list;
 	for (uint32_t i = 0; i < count; i++) {
 		struct ky_code_line *line = &out->lines[out->line_count];
 
@@ -151,15 +124,13 @@ static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_
 {
 	struct ky_code_stacks *out = making->out;
 	struct ky_code_place place;
-	void *list = out->spots;
 	const struct ky_code_module *module;
 	bool has_map;
 
 	if (count > KY_CODE_INLINES_MAX)
 		count = KY_CODE_INLINES_MAX;
-	if (!grow(&list, &making->spot_capacity, out->spot_count + 1, sizeof(*out->spots)))
+	if (ky_grow(&out->spots, &making->spot_capacity, out->spot_count + 1, sizeof(*out->spots)))
 		return UINT32_MAX;
-	out->spots = list;
 	module = ky_code_map_find(ky_symbol_table_map(making->symbols), address, time_ns, &place,
 				  NULL);
 	out->spots[out->spot_count] = (struct ky_code_spot){address, out->line_count, count,

@@ -17,17 +17,9 @@ static struct ky_polled *find(struct ky_task_polls *polls, uint64_t place, bool 
 
 static void add(struct ky_task_polls *polls, uint64_t place, uint64_t task, bool is_nested)
 {
-	if (polls->count == polls->capacity) {
-		uint32_t capacity = polls->capacity ? 2 * polls->capacity : 64;
-		struct ky_polled *grown = NULL;
-
-		if (capacity <= KY_TASK_POLLS_MAX)
-			grown = ky_realloc(polls->rows, capacity * sizeof(*grown));
-		if (!grown)
-			return;
-		polls->rows = grown;
-		polls->capacity = capacity;
-	}
+	if (polls->count == KY_TASK_POLLS_MAX ||
+	    ky_grow(&polls->rows, &polls->capacity, polls->count + 1, sizeof(*polls->rows)))
+		return;
 	polls->rows[polls->count++] = (struct ky_polled){place, task, is_nested};
 }
 

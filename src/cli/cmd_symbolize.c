@@ -103,16 +103,8 @@ static int collect_crashes(struct job *job)
 
 static int add_target(struct job *job, const struct target *target)
 {
-	uint32_t capacity = job->target_capacity ? job->target_capacity * 2 : 1024;
-	struct target *grown;
-
-	if (job->target_count == job->target_capacity) {
-		grown = ky_realloc(job->targets, capacity * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		job->targets = grown;
-		job->target_capacity = capacity;
-	}
+	if (ky_grow(&job->targets, &job->target_capacity, job->target_count + 1, sizeof(*target)))
+		return -ENOMEM;
 	job->targets[job->target_count++] = *target;
 	return 0;
 }

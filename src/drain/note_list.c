@@ -22,22 +22,13 @@ void ky_note_release(struct ky_note_list *notes)
 
 static int find_room(struct ky_note_list *notes, uint32_t *at)
 {
-	uint32_t count = notes->count ? notes->count * 2 : 16;
-	struct ky_note *list;
-
 	for (*at = 0; *at < notes->count; (*at)++) {
 		if (notes->list[*at].kind == KY_NOTE_FREE)
 			return 0;
 	}
-	if (count > KY_NOTES_MAX)
+	if (notes->count == KY_NOTES_MAX)
 		return KYMO_E_LIMIT;
-	list = ky_realloc(notes->list, count * sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	memset(list + notes->count, 0, (count - notes->count) * sizeof(*list));
-	notes->list = list;
-	notes->count = count;
-	return 0;
+	return ky_grow(&notes->list, &notes->count, notes->count + 1, sizeof(*notes->list));
 }
 
 int ky_note_add(struct ky_note_list *notes, struct ky_queue_sums *sums, const struct ky_note *note,

@@ -175,22 +175,10 @@ static void put_off(struct ky_convert *convert)
 static struct ky_counted *find_counted(struct ky_convert *convert, struct ky_counted_table *table,
 				       uint32_t name)
 {
-	struct ky_counted **by_name;
-	uint32_t capacity = table->capacity ? table->capacity : 64;
-
 	if (name >= KY_RETAIN_NAMES_MAX || name >= convert->common->names.count)
 		name = 0;
-	if (name >= table->capacity) {
-		while (capacity <= name)
-			capacity *= 2;
-		by_name = ky_realloc(table->by_name, capacity * sizeof(*by_name));
-		if (!by_name)
-			return NULL;
-		memset(by_name + table->capacity, 0,
-		       (capacity - table->capacity) * sizeof(*by_name));
-		table->by_name = by_name;
-		table->capacity = capacity;
-	}
+	if (ky_grow(&table->by_name, &table->capacity, name + 1, sizeof(struct ky_counted *)))
+		return NULL;
 	if (!table->by_name[name])
 		table->by_name[name] = ky_alloc(sizeof(struct ky_counted));
 	return table->by_name[name];
@@ -240,21 +228,13 @@ static uint32_t worker_slot(const struct ky_convert *convert, uint32_t worker)
 static struct ky_worker_sums *sums_of(struct ky_convert *convert, uint32_t slot)
 {
 	struct ky_retain *retain = &convert->retain;
-	uint32_t capacity = convert->workers.capacity + 1;
-	struct ky_worker_sums *workers;
 
-	if (slot < retain->worker_capacity)
-		return &retain->workers[slot];
-	workers = ky_realloc(retain->workers, capacity * sizeof(*workers));
-	if (!workers) {
+	if (ky_grow(&retain->workers, &retain->worker_capacity, slot + 1,
+		    sizeof(*retain->workers))) {
 		convert->is_out_of_memory = true;
-		return &retain->workers[0];
+		slot = 0;
 	}
-	memset(workers + retain->worker_capacity, 0,
-	       (capacity - retain->worker_capacity) * sizeof(*workers));
-	retain->workers = workers;
-	retain->worker_capacity = capacity;
-	return &workers[slot];
+	return &retain->workers[slot];
 }
 
 static void widen(struct ky_worker_sums *sums, uint64_t from_ns, uint64_t to_ns)
@@ -278,23 +258,16 @@ static void free_held(struct ky_retain *retain, uint32_t place)
 static uint32_t take_held(struct ky_convert *convert)
 {
 	struct ky_retain *retain = &convert->retain;
-	uint32_t place = retain->held_free, capacity;
-	struct ky_held_wake *held;
+	uint32_t place = retain->held_free;
 
 	if (place) {
 		retain->held_free = retain->held[place].next_free;
 		return place;
 	}
-	if (retain->held_used + 1 >= retain->held_capacity) {
-		capacity = retain->held_capacity ? retain->held_capacity * 2 : 256;
-		if (capacity > KY_RETAIN_HELD_MAX)
-			return 0;
-		held = ky_realloc(retain->held, capacity * sizeof(*held));
-		if (!held)
-			return 0;
-		retain->held = held;
-		retain->held_capacity = capacity;
-	}
+	if (retain->held_used + 1 >= KY_RETAIN_HELD_MAX ||
+	    ky_grow(&retain->held, &retain->held_capacity, retain->held_used + 2,
+		    sizeof(*retain->held)))
+		return 0;
 	return ++retain->held_used;
 }
 

@@ -20,22 +20,10 @@ static int grow(const struct ky_copy *copy, void **array, uint32_t *count, uint6
 		size_t size)
 {
 	uint64_t limit = copy->common->ring.directory_bytes / sizeof(struct ky_entry) + 64;
-	uint64_t wanted = *count ? *count : 64;
-	void *grown;
 
-	if (index < *count)
-		return 0;
 	if (index > limit)
 		return KYMO_E_CORRUPT;
-	while (wanted <= index)
-		wanted *= 2;
-	grown = ky_realloc(*array, wanted * size);
-	if (!grown)
-		return -ENOMEM;
-	memset((uint8_t *)grown + *count * size, 0, (wanted - *count) * size);
-	*array = grown;
-	*count = (uint32_t)wanted;
-	return 0;
+	return ky_grow(array, count, (uint32_t)index + 1, size);
 }
 
 static int read_string(struct ky_copy *copy, const struct ky_entry *entry, const uint8_t *payload)

@@ -5,21 +5,6 @@
 #include <errno.h>
 #include <kymo/base.h>
 
-static bool room_for_thread(struct ky_thread_table *table)
-{
-	uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
-	struct ky_dthread **grown;
-
-	if (table->count < table->capacity)
-		return true;
-	grown = ky_realloc(table->list, capacity * sizeof(*grown));
-	if (!grown)
-		return false;
-	table->list = grown;
-	table->capacity = capacity;
-	return true;
-}
-
 struct ky_dthread *ky_thread_table_find(const struct ky_thread_table *table, uint32_t index)
 {
 	struct ky_dthread *thread = table->buckets[index % KY_DTHREAD_BUCKETS];
@@ -51,7 +36,9 @@ int ky_thread_table_take(struct ky_thread_table *table, uint32_t index, uint32_t
 	*out = NULL;
 	if (table->count >= KY_DTHREADS_MAX)
 		return KYMO_E_LIMIT;
-	thread = room_for_thread(table) ? ky_alloc(sizeof(*thread)) : NULL;
+	if (ky_grow(&table->list, &table->capacity, table->count + 1, sizeof(*table->list)))
+		return -ENOMEM;
+	thread = ky_alloc(sizeof(*thread));
 	if (!thread)
 		return -ENOMEM;
 	thread->index = index;
@@ -134,20 +121,11 @@ void ky_thread_free(struct ky_dthread *thread)
 
 struct ky_poll *ky_thread_push_poll_grow(struct ky_dthread *thread)
 {
-	if (thread->deeper || thread->depth == KY_STACK_MAX) {
+	if (thread->deeper || thread->depth == KY_STACK_MAX ||
+	    ky_grow(&thread->stack, &thread->stack_capacity, thread->depth + 1u,
+		    sizeof(*thread->stack))) {
 		thread->deeper++;
 		return NULL;
-	}
-	if (thread->depth == thread->stack_capacity) {
-		uint32_t capacity = thread->stack_capacity ? thread->stack_capacity * 4 : 4;
-		struct ky_poll *stack = ky_realloc(thread->stack, capacity * sizeof(*stack));
-
-		if (!stack) {
-			thread->deeper++;
-			return NULL;
-		}
-		thread->stack = stack;
-		thread->stack_capacity = capacity;
 	}
 	return &thread->stack[thread->depth++];
 }

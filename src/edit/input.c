@@ -301,14 +301,14 @@ static int leave_out_doubles(struct ky_input *input)
 {
 	struct ky_trace_paths *paths = &input->paths;
 	struct identity *seen = ky_alloc(paths->count * sizeof(*seen) + 1);
-	size_t kept = 0, known = 0;
+	uint32_t kept = 0, known = 0;
 
 	if (!seen)
 		return -ENOMEM;
 	for (size_t i = 0; i < paths->count; i++) {
 		char *path = paths->paths[i];
 		struct stat info;
-		size_t at = 0;
+		uint32_t at = 0;
 
 		if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
 			while (at < known &&

@@ -34,7 +34,7 @@ struct ky_elf {
 	struct ky_elf_pointer *relocations; /* by address */
 	size_t relocation_count;
 	struct ky_elf_pointer *pointers; /* by address; collected when asked for */
-	size_t pointer_count, pointer_capacity;
+	uint32_t pointer_count, pointer_capacity;
 	bool has_pointers;
 };
 
@@ -502,18 +502,10 @@ static bool add_pointer(struct ky_elf *elf, uint64_t address, uint64_t value)
 	    value > elf->symbols[elf->symbol_count - 1].address ||
 	    ky_elf_symbols_at(elf, value, &count) == NULL)
 		return true;
-	if (elf->pointer_count == elf->pointer_capacity) {
-		size_t capacity = elf->pointer_capacity == 0 ? 1024 : elf->pointer_capacity * 2;
-		struct ky_elf_pointer *grown;
-
-		if (capacity > POINTERS_MAX)
-			return false;
-		grown = ky_realloc(elf->pointers, capacity * sizeof(*grown));
-		if (grown == NULL)
-			return false;
-		elf->pointers = grown;
-		elf->pointer_capacity = capacity;
-	}
+	if (elf->pointer_count == POINTERS_MAX ||
+	    ky_grow(&elf->pointers, &elf->pointer_capacity, elf->pointer_count + 1,
+		    sizeof(*elf->pointers)))
+		return false;
 	elf->pointers[elf->pointer_count++] = (struct ky_elf_pointer){.address = address,
 								      .value = value};
 	return true;

@@ -55,21 +55,6 @@ static bool is_same(const struct ky_code_map *map, const struct ky_code_module *
 		memcmp(ky_code_module_path(map, a), path->bytes, path->count) == 0);
 }
 
-static int grow(struct ky_code_map *map)
-{
-	uint32_t capacity = map->capacity ? map->capacity * 2 : 64;
-	struct ky_code_module *grown;
-
-	if (map->count < map->capacity)
-		return 0;
-	grown = ky_realloc(map->modules, capacity * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	map->modules = grown;
-	map->capacity = capacity;
-	return 0;
-}
-
 static struct ky_slice text_of(const struct ky_value *value)
 {
 	struct ky_slice slice = {.bytes = (const uint8_t *)"", .count = 0};
@@ -89,7 +74,7 @@ static struct ky_slice text_of(const struct ky_value *value)
 static int add(struct ky_code_map *map, struct ky_code_module *module, const struct ky_slice *path,
 	       const struct ky_slice *build_id)
 {
-	int result = grow(map);
+	int result = ky_grow(&map->modules, &map->capacity, map->count + 1, sizeof(*module));
 
 	if (result)
 		return result;

@@ -196,18 +196,10 @@ static void close_claim(struct ky_copies_scan *scan)
 
 static bool open_claim(struct ky_copies_scan *scan, const struct said *said)
 {
-	uint32_t wanted = scan->claim_capacity ? scan->claim_capacity * 2 : 16;
-	struct ky_copies_claim *list;
-
-	if (scan->claim_count == scan->claim_capacity) {
-		if (scan->claim_count >= CLAIMS_MAX)
-			return false;
-		list = ky_realloc(scan->claims, wanted * sizeof(*list));
-		if (!list)
-			return false;
-		scan->claims = list;
-		scan->claim_capacity = wanted;
-	}
+	if (scan->claim_count >= CLAIMS_MAX ||
+	    ky_grow(&scan->claims, &scan->claim_capacity, scan->claim_count + 1,
+		    sizeof(*scan->claims)))
+		return false;
 	memset(&scan->claims[scan->claim_count], 0, sizeof(*scan->claims));
 	scan->claims[scan->claim_count].source = scan->source;
 	scan->claims[scan->claim_count].part = part_of(said->part);
@@ -267,19 +259,13 @@ static bool on_worker(struct ky_copies_scan *scan, const struct ky_frame *frame)
 
 static bool on_clock(struct ky_copies_look *look, const struct ky_frame *frame)
 {
-	uint32_t wanted = look->line_capacity ? look->line_capacity * 2 : 64;
-	struct ky_clock_line line, *list;
+	struct ky_clock_line line;
 
 	if (!ky_clock_line_read(&line, frame) ||
 	    (look->line_count && look->lines[look->line_count - 1].ticks >= line.ticks))
 		return true;
-	if (look->line_count == look->line_capacity) {
-		list = ky_realloc(look->lines, wanted * sizeof(*list));
-		if (!list)
-			return false;
-		look->lines = list;
-		look->line_capacity = wanted;
-	}
+	if (ky_grow(&look->lines, &look->line_capacity, look->line_count + 1, sizeof(line)))
+		return false;
 	look->lines[look->line_count++] = line;
 	return true;
 }

@@ -199,7 +199,6 @@ static bool is_first_to_tell(struct ky_copies_source *source, const struct ky_fr
 {
 	struct ky_copies *copies = source->copies;
 	uint64_t hash = hash_event(frame), ns = frame->timestamp_ns;
-	struct ky_seen_event *list;
 	bool is_new = true;
 
 	for (uint32_t i = 0; i < copies->seen_count; i++) {
@@ -212,16 +211,9 @@ static bool is_first_to_tell(struct ky_copies_source *source, const struct ky_fr
 			return seen->is_taken; /* it is read once more */
 		is_new &= seen->source == source->index;
 	}
-	if (copies->seen_count == copies->seen_capacity && copies->seen_count < SEEN_MAX) {
-		uint32_t wanted = copies->seen_capacity ? copies->seen_capacity * 2 : 64;
-
-		list = ky_realloc(copies->seen, wanted * sizeof(*list));
-		if (!list)
-			return is_new;
-		copies->seen = list;
-		copies->seen_capacity = wanted;
-	}
-	if (copies->seen_count < copies->seen_capacity)
+	if (copies->seen_count < SEEN_MAX &&
+	    !ky_grow(&copies->seen, &copies->seen_capacity, copies->seen_count + 1,
+		     sizeof(*copies->seen)))
 		copies->seen[copies->seen_count++] = (struct ky_seen_event){hash, ns, source->index,
 									    is_new};
 	return is_new;

@@ -233,15 +233,8 @@ static bool push_held(struct feed *feed, struct held *held)
 {
 	uint32_t at = feed->count;
 
-	if (feed->count == feed->capacity) {
-		uint32_t wanted = feed->capacity ? feed->capacity * 2 : 256;
-		struct held **heap = ky_realloc(feed->heap, wanted * sizeof(struct held *));
-
-		if (!heap)
-			return false;
-		feed->heap = heap;
-		feed->capacity = wanted;
-	}
+	if (ky_grow(&feed->heap, &feed->capacity, feed->count + 1, sizeof(struct held *)))
+		return false;
 	feed->count++;
 	while (at > 0 && is_held_before(held, feed->heap[(at - 1) / 2])) {
 		feed->heap[at] = feed->heap[(at - 1) / 2];

@@ -43,23 +43,6 @@ struct ky_task_place_stack {
 
 /* ---- gathering ---- */
 
-static bool grow(void **list, uint32_t *capacity, uint32_t count, size_t bytes)
-{
-	uint32_t more = *capacity ? *capacity * 2 : 64;
-	void *grown;
-
-	if (count < *capacity)
-		return true;
-	if (more > ENTRIES_MAX)
-		return false;
-	grown = ky_realloc(*list, (size_t)more * bytes);
-	if (!grown)
-		return false;
-	*list = grown;
-	*capacity = more;
-	return true;
-}
-
 /* Index of the stack, ENTRIES_MAX when there is no memory. Few differ. */
 static uint32_t stack_of(struct ky_task_places *places, const struct ky_value *value)
 {
@@ -75,8 +58,8 @@ static uint32_t stack_of(struct ky_task_places *places, const struct ky_value *v
 		    memcmp(places->stacks[i].frames, new.frames,
 			   new.frame_count * sizeof(new.frames[0])) == 0)
 			return i;
-	if (!grow((void **)&places->stacks, &places->stack_capacity, places->stack_count,
-		  sizeof(new)))
+	if (i == ENTRIES_MAX ||
+	    ky_grow(&places->stacks, &places->stack_capacity, i + 1, sizeof(new)))
 		return ENTRIES_MAX;
 	places->stacks[places->stack_count++] = new;
 	return i;
@@ -92,8 +75,9 @@ int ky_task_places_event(struct ky_task_places *places, const struct ky_event *e
 	    ky_event_number(event, KY_F_AWAIT_PLACE_since_ns, 0) == 0)
 		return 0;
 	stack = stack_of(places, ky_event_field(event, KY_F_AWAIT_PLACE_callchain));
-	if (stack == ENTRIES_MAX || !grow((void **)&places->entries, &places->entry_capacity,
-					  places->entry_count, sizeof(*entry)))
+	if (stack == ENTRIES_MAX || places->entry_count == ENTRIES_MAX ||
+	    ky_grow(&places->entries, &places->entry_capacity, places->entry_count + 1,
+		    sizeof(*entry)))
 		return -ENOMEM;
 	entry = &places->entries[places->entry_count++];
 	memset(entry, 0, sizeof(*entry));

@@ -12,21 +12,9 @@
 /* NULL: no memory, or an index that no directory has room for. */
 static struct ky_thread_count *thread_at(struct ky_ring_count *count, uint32_t index)
 {
-	uint32_t wanted = count->thread_count ? count->thread_count : 64;
-	struct ky_thread_count *grown;
-
-	if (index < count->thread_count)
-		return &count->threads[index];
-	if (index >= THREADS_MAX)
+	if (index >= THREADS_MAX ||
+	    ky_grow(&count->threads, &count->thread_count, index + 1, sizeof(*count->threads)))
 		return NULL;
-	while (wanted <= index)
-		wanted *= 2;
-	grown = ky_realloc(count->threads, wanted * sizeof(*grown));
-	if (grown == NULL)
-		return NULL;
-	memset(grown + count->thread_count, 0, (wanted - count->thread_count) * sizeof(*grown));
-	count->threads = grown;
-	count->thread_count = wanted;
 	return &count->threads[index];
 }
 

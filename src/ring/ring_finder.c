@@ -49,25 +49,20 @@ struct finder {
 static struct ky_found_ring *add(struct finder *finder, const char *path)
 {
 	struct ky_found_rings *out = finder->out;
-	struct ky_found_ring *grown;
+	struct ky_found_ring *ring;
 
 	if (out->count == KY_FOUND_RINGS_MAX) {
 		out->is_incomplete = true;
 		return NULL;
 	}
-	if (out->rings == NULL || out->count == finder->capacity) {
-		grown = ky_realloc(out->rings, (finder->capacity + 64u) * sizeof(*grown));
-		if (grown == NULL) {
-			finder->is_out_of_memory = true;
-			return NULL;
-		}
-		out->rings = grown;
-		finder->capacity += 64u;
+	if (ky_grow(&out->rings, &finder->capacity, out->count + 1, sizeof(*ring))) {
+		finder->is_out_of_memory = true;
+		return NULL;
 	}
-	grown = &out->rings[out->count++];
-	memset(grown, 0, sizeof(*grown));
-	snprintf(grown->path, sizeof(grown->path), "%s", path);
-	return grown;
+	ring = &out->rings[out->count++];
+	memset(ring, 0, sizeof(*ring));
+	snprintf(ring->path, sizeof(ring->path), "%s", path);
+	return ring;
 }
 
 __attribute__((format(printf, 3, 4))) static void trouble(struct ky_found_ring *ring, int error,

@@ -26,7 +26,7 @@ struct segment {
 
 struct found {
 	struct segment *segments;
-	size_t count, capacity;
+	uint32_t count, capacity;
 	uint64_t total_bytes;
 	const char *keep_run;
 	int err;
@@ -91,15 +91,8 @@ static int add_segment(struct found *found, const char *run, const char *name, u
 
 	if (found->count >= SEGMENTS_MAX)
 		return 0;
-	if (found->count == found->capacity) {
-		size_t capacity = found->capacity ? found->capacity * 2 : 64;
-		struct segment *grown = ky_realloc(found->segments, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		found->segments = grown;
-		found->capacity = capacity;
-	}
+	if (ky_grow(&found->segments, &found->capacity, found->count + 1, sizeof(*segment)))
+		return -ENOMEM;
 	segment = &found->segments[found->count++];
 	memset(segment, 0, sizeof(*segment));
 	memcpy(segment->run, run, strnlen(run, sizeof(segment->run) - 1));

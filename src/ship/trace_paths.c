@@ -24,15 +24,8 @@ static int append(struct ky_trace_paths *list, const char *path)
 {
 	if (list->count == KY_TRACE_PATHS_MAX)
 		return KYMO_E_LIMIT;
-	if (list->count == list->capacity) {
-		size_t capacity = list->capacity ? 2 * list->capacity : 16;
-		char **grown = ky_realloc(list->paths, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		list->paths = grown;
-		list->capacity = capacity;
-	}
+	if (ky_grow(&list->paths, &list->capacity, list->count + 1, sizeof(char *)))
+		return -ENOMEM;
 	list->paths[list->count] = copy_text(path);
 	if (!list->paths[list->count])
 		return -ENOMEM;

@@ -18,7 +18,7 @@
 
 struct ky_trace_paths {
 	char **paths;
-	size_t count, capacity;
+	uint32_t count, capacity;
 	uint64_t foreign_count;    /* files below directories that hold no trace */
 	char *foreign_first;       /* NULL: none */
 	uint64_t unreadable_count; /* could not be opened or listed */

@@ -27,19 +27,12 @@ void ky_symbol_list_release(struct ky_symbol_list *list)
 static int add(struct ky_symbol_list *list, uint64_t address, uint64_t byte_count, const char *name,
 	       size_t name_bytes)
 {
-	uint32_t capacity = list->capacity ? list->capacity * 2 : 1024;
-	struct ky_listed_symbol *grown;
 	int err;
 
 	if (list->count == KY_SYMBOL_LIST_MAX)
 		return 0;
-	if (list->count == list->capacity) {
-		grown = ky_realloc(list->symbols, capacity * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		list->symbols = grown;
-		list->capacity = capacity;
-	}
+	if (ky_grow(&list->symbols, &list->capacity, list->count + 1, sizeof(*list->symbols)))
+		return -ENOMEM;
 	if (name_bytes > NAME_BYTES_MAX)
 		name_bytes = NAME_BYTES_MAX;
 	err = ky_buf_append(&list->names, name, name_bytes);

@@ -173,18 +173,12 @@ static struct module *find_module(const struct ky_symbolizer *symbolizer, uint32
 
 static struct module *add_module(struct ky_symbolizer *symbolizer, uint32_t number)
 {
-	uint32_t capacity = symbolizer->module_capacity ? symbolizer->module_capacity * 2 : 32;
-	struct module **grown, *module;
+	struct module *module;
 
-	if (symbolizer->module_count == MODULES_MAX)
+	if (symbolizer->module_count == MODULES_MAX ||
+	    ky_grow(&symbolizer->modules, &symbolizer->module_capacity,
+		    symbolizer->module_count + 1, sizeof(struct module *)))
 		return NULL;
-	if (symbolizer->module_count == symbolizer->module_capacity) {
-		grown = ky_realloc(symbolizer->modules, capacity * sizeof(struct module *));
-		if (!grown)
-			return NULL;
-		symbolizer->modules = grown;
-		symbolizer->module_capacity = capacity;
-	}
 	module = ky_alloc(sizeof(*module));
 	if (!module)
 		return NULL;
