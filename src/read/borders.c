@@ -20,7 +20,6 @@ bool ky_borders_note(struct ky_load *load, const struct ky_frame *metadata)
 {
 	struct ky_trace_private *private = load->trace->private;
 	uint32_t *process = &load->trace->files[load->file].process;
-	void *keys = private->processes;
 	struct ky_process_key key;
 	uint32_t at;
 
@@ -30,10 +29,9 @@ bool ky_borders_note(struct ky_load *load, const struct ky_frame *metadata)
 	if (at == KEYS_MAX) {
 		at = MIXED;
 	} else if (at == private->process_count) {
-		if (!ky_pages_array(&load->trace->pages, &keys, &private->process_capacity, at + 1,
-				    sizeof(key)))
+		if (!ky_pages_array(&load->trace->pages, &private->processes,
+				    &private->process_capacity, at + 1, sizeof(key)))
 			return false;
-		private->processes = keys;
 		private->processes[private->process_count++] = key;
 	}
 	*process = *process == KY_NONE || *process == at ? at : MIXED;
@@ -88,18 +86,16 @@ int ky_borders_make(struct ky_trace *trace)
 {
 	struct ky_trace_private *private = trace->private;
 	size_t bytes = (size_t)trace->file_count * sizeof(uint32_t);
-	void *list = private->borders;
 	uint32_t *files, count = 0;
 
 	if (!trace->has_processes)
 		return 0;
 	files = ky_pages_alloc(&trace->pages, bytes);
-	if (!files || !ky_pages_array(&trace->pages, &list, &private->border_capacity,
+	if (!files || !ky_pages_array(&trace->pages, &private->borders, &private->border_capacity,
 				      trace->file_count, sizeof(*private->borders))) {
 		ky_pages_free(&trace->pages, files, bytes);
 		return trace->pages.failed;
 	}
-	private->borders = list;
 	for (uint32_t i = 0; i < trace->file_count; i++)
 		if (trace->files[i].first_ns != 0)
 			files[count++] = i;

@@ -72,7 +72,7 @@ static void *grow(struct ky_pages *pages, void *old, size_t old_bytes, size_t ne
 	return memory;
 }
 
-bool ky_pages_array(struct ky_pages *pages, void **array, uint32_t *capacity, uint32_t needed,
+bool ky_pages_array(struct ky_pages *pages, void *array, uint32_t *capacity, uint32_t needed,
 		    size_t element_bytes)
 {
 	uint64_t wanted = *capacity ? *capacity : 16;
@@ -86,10 +86,11 @@ bool ky_pages_array(struct ky_pages *pages, void **array, uint32_t *capacity, ui
 		pages->failed = KYMO_E_LIMIT;
 		return false;
 	}
-	memory = grow(pages, *array, *capacity * element_bytes, (size_t)wanted * element_bytes);
+	memcpy(&memory, array, sizeof(memory));
+	memory = grow(pages, memory, *capacity * element_bytes, (size_t)wanted * element_bytes);
 	if (!memory)
 		return false;
-	*array = memory;
+	memcpy(array, &memory, sizeof(memory));
 	*capacity = (uint32_t)wanted;
 	return true;
 }
@@ -173,12 +174,8 @@ void ky_column_release(struct ky_column *column)
 
 static bool grow_extra(struct ky_column *column, struct ky_block *block)
 {
-	void *extra = block->extra;
-	bool is_grown = ky_pages_array(column->pages, &extra, &block->extra_capacity,
-				       block->capacity, sizeof(*block->extra));
-
-	block->extra = extra;
-	return is_grown;
+	return ky_pages_array(column->pages, &block->extra, &block->extra_capacity, block->capacity,
+			      sizeof(*block->extra));
 }
 
 /* The first block grows to its full size by copying, so that ten thousand lanes with a few rows
@@ -213,12 +210,10 @@ static bool grow_block(struct ky_column *column, struct ky_block *block)
 static struct ky_block *open_block(struct ky_column *column, uint64_t time_ns)
 {
 	struct ky_block *block;
-	void *blocks = column->blocks;
 
-	if (!ky_pages_array(column->pages, &blocks, &column->block_capacity,
+	if (!ky_pages_array(column->pages, &column->blocks, &column->block_capacity,
 			    column->block_count + 1, sizeof(*column->blocks)))
 		return NULL;
-	column->blocks = blocks;
 	block = &column->blocks[column->block_count++];
 	memset(block, 0, sizeof(*block));
 	block->base_ns = time_ns;
@@ -228,12 +223,9 @@ static struct ky_block *open_block(struct ky_column *column, uint64_t time_ns)
 static bool add_carry(struct ky_column *column, struct ky_block *block, uint32_t place,
 		      uint32_t high)
 {
-	void *carries = block->carries;
-
-	if (!ky_pages_array(column->pages, &carries, &block->carry_capacity, block->carry_count + 1,
-			    sizeof(*block->carries)))
+	if (!ky_pages_array(column->pages, &block->carries, &block->carry_capacity,
+			    block->carry_count + 1, sizeof(*block->carries)))
 		return false;
-	block->carries = carries;
 	block->carries[block->carry_count].row = place;
 	block->carries[block->carry_count++].high = high;
 	return true;

@@ -70,9 +70,9 @@ void ky_pages_release(struct ky_pages *pages);
 void *ky_pages_alloc(struct ky_pages *pages, size_t bytes);
 void ky_pages_free(struct ky_pages *pages, void *memory, size_t bytes);
 
-/* Makes room for `needed` elements in a doubling array (*capacity elements of element_bytes).
- * Returns false with pages->failed set. */
-bool ky_pages_array(struct ky_pages *pages, void **array, uint32_t *capacity, uint32_t needed,
+/* Makes room for `needed` elements in a doubling array (*capacity elements of element_bytes); array
+ * is the address of the pointer to it. Returns false with pages->failed set. */
+bool ky_pages_array(struct ky_pages *pages, void *array, uint32_t *capacity, uint32_t needed,
 		    size_t element_bytes);
 
 void ky_column_init(struct ky_column *column, struct ky_pages *pages, uint32_t row_bytes);

@@ -58,12 +58,10 @@ static int assign_workers(struct ky_trace *trace, uint32_t name, uint32_t value)
 {
 	const char *at = ky_trace_name(trace, value);
 	uint32_t index = trace->runtime_count;
-	void *list = trace->runtimes;
 
-	if (!ky_pages_array(&trace->pages, &list, &trace->runtime_capacity, index + 1,
+	if (!ky_pages_array(&trace->pages, &trace->runtimes, &trace->runtime_capacity, index + 1,
 			    sizeof(*trace->runtimes)))
 		return trace->pages.failed;
-	trace->runtimes = list;
 	memset(&trace->runtimes[index], 0, sizeof(trace->runtimes[index]));
 	trace->runtimes[index].id = index;
 	trace->runtimes[index].name = name;
@@ -128,13 +126,11 @@ static void index_workers(struct ky_trace *trace)
 static int merge_gaps(struct ky_trace *trace)
 {
 	struct ky_trace_private *private = trace->private;
-	void *list = private->gaps;
 	uint32_t i;
 
-	if (!ky_pages_array(&trace->pages, &list, &private->gap_capacity, trace->loss_count,
-			    sizeof(*private->gaps)))
+	if (!ky_pages_array(&trace->pages, &private->gaps, &private->gap_capacity,
+			    trace->loss_count, sizeof(*private->gaps)))
 		return trace->pages.failed;
-	private->gaps = list;
 	for (i = 0; i < trace->loss_count; i++) {
 		const struct ky_trace_loss *loss = &trace->losses[i];
 		struct ky_interval *last = private->gaps + private->gap_count - 1;

@@ -11,17 +11,15 @@ static uint32_t find_or_add_task(struct ky_load *load, uint64_t task_id, uint64_
 {
 	struct ky_trace *trace = load->trace;
 	uint32_t *slot = ky_id_map_slot(&load->private->tasks, task_id);
-	void *list = trace->tasks;
 	struct ky_task *task;
 
 	if (!slot)
 		return UINT32_MAX;
 	if (*slot)
 		return *slot - 1;
-	if (!ky_pages_array(&trace->pages, &list, &trace->task_capacity, trace->task_count + 1,
-			    sizeof(*trace->tasks)))
+	if (!ky_pages_array(&trace->pages, &trace->tasks, &trace->task_capacity,
+			    trace->task_count + 1, sizeof(*trace->tasks)))
 		return UINT32_MAX;
-	trace->tasks = list;
 	task = &trace->tasks[trace->task_count];
 	memset(task, 0, sizeof(*task));
 	task->id = task_id;
@@ -52,13 +50,11 @@ uint32_t ky_load_task(struct ky_load *load, uint64_t task_id, uint64_t time_ns)
 static uint32_t add_lane(struct ky_load *load, uint64_t worker_id)
 {
 	struct ky_trace *trace = load->trace;
-	void *list = trace->workers;
 	struct ky_worker *worker;
 
-	if (!ky_pages_array(&trace->pages, &list, &trace->worker_capacity, trace->worker_count + 1,
-			    sizeof(*trace->workers)))
+	if (!ky_pages_array(&trace->pages, &trace->workers, &trace->worker_capacity,
+			    trace->worker_count + 1, sizeof(*trace->workers)))
 		return UINT32_MAX;
-	trace->workers = list;
 	worker = &trace->workers[trace->worker_count];
 	memset(worker, 0, sizeof(*worker));
 	worker->id = worker_id;
@@ -297,7 +293,6 @@ static bool load_unpark(struct ky_load *load, const struct ky_frame *frame)
 static struct ky_event_type *add_type(struct ky_load *load, const struct ky_schema *schema)
 {
 	struct ky_trace *trace = load->trace;
-	void *list = trace->types;
 	uint32_t i, name;
 
 	name = ky_names_intern(&load->private->names, schema->name.bytes, schema->name.count);
@@ -306,10 +301,9 @@ static struct ky_event_type *add_type(struct ky_load *load, const struct ky_sche
 	for (i = 0; i < trace->type_count; i++)
 		if (trace->types[i].name == load->private->names.names[name].text)
 			return &trace->types[i];
-	if (!ky_pages_array(&trace->pages, &list, &trace->type_capacity, trace->type_count + 1,
-			    sizeof(*trace->types)))
+	if (!ky_pages_array(&trace->pages, &trace->types, &trace->type_capacity,
+			    trace->type_count + 1, sizeof(*trace->types)))
 		return NULL;
-	trace->types = list;
 	memset(&trace->types[i], 0, sizeof(trace->types[i]));
 	trace->types[i].name = load->private->names.names[name].text;
 	trace->types[i].name_bytes = load->private->names.names[name].bytes;
@@ -321,13 +315,11 @@ static struct ky_event_type *add_type(struct ky_load *load, const struct ky_sche
 static struct ky_event_type *find_new_type(struct ky_load *load, const struct ky_schema *schema)
 {
 	struct ky_event_type *type = add_type(load, schema);
-	void *list = load->type_of_serial;
 
 	if (!type || schema->serial == UINT32_MAX ||
-	    !ky_pages_array(&load->trace->pages, &list, &load->serial_capacity, schema->serial + 1,
-			    sizeof(*load->type_of_serial)))
+	    !ky_pages_array(&load->trace->pages, &load->type_of_serial, &load->serial_capacity,
+			    schema->serial + 1, sizeof(*load->type_of_serial)))
 		return NULL;
-	load->type_of_serial = list;
 	load->type_of_serial[schema->serial] = (uint32_t)(type - load->trace->types) + 1;
 	return type;
 }

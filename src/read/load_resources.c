@@ -7,15 +7,14 @@
 static bool add(struct ky_load *load, const struct ky_trace_resource *row)
 {
 	struct ky_trace *trace = load->trace;
-	void *list = trace->resources;
 	uint32_t at;
 
 	if (trace->resource_count == LIST_MAX)
 		return true;
-	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->resource_capacity,
-						   trace->resource_count + 1, sizeof(*row)))
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &trace->resources, &trace->resource_capacity,
+			    trace->resource_count + 1, sizeof(*row)))
 		return false;
-	trace->resources = list;
 	/* Files may come in any order. */
 	for (at = trace->resource_count++; at && trace->resources[at - 1].time_ns > row->time_ns;
 	     at--)

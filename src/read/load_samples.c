@@ -59,21 +59,17 @@ static uint32_t add_stack(struct ky_trace *trace, const uint8_t *frames, uint32_
 			  uint64_t time_ns, uint32_t turn)
 {
 	struct ky_samples *samples = &trace->samples;
-	void *list = samples->frames;
 
 	if (count > UINT32_MAX - samples->frame_count) {
 		trace->pages.failed = KYMO_E_LIMIT;
 		return UINT32_MAX;
 	}
-	if (!ky_pages_array(&trace->pages, &list, &samples->frame_capacity,
+	if (!ky_pages_array(&trace->pages, &samples->frames, &samples->frame_capacity,
 			    samples->frame_count + count, sizeof(*samples->frames)))
 		return UINT32_MAX;
-	samples->frames = list;
-	list = samples->stacks;
-	if (!ky_pages_array(&trace->pages, &list, &samples->stack_capacity,
+	if (!ky_pages_array(&trace->pages, &samples->stacks, &samples->stack_capacity,
 			    samples->stack_count + 1, sizeof(*samples->stacks)))
 		return UINT32_MAX;
-	samples->stacks = list;
 	memcpy(samples->frames + samples->frame_count, frames, (size_t)count * sizeof(uint64_t));
 	samples->stacks[samples->stack_count] = (struct ky_stack){samples->frame_count, count,
 								  time_ns, turn};
@@ -106,7 +102,6 @@ static uint32_t turn_of(const struct ky_samples *samples, const uint8_t *frames,
 static bool load_gone(struct ky_trace *trace, const struct ky_frame *frame)
 {
 	struct ky_samples *samples = &trace->samples;
-	void *list = samples->gone;
 	struct ky_gone_code gone = {number(frame, KY_F_PROCESS_MAP_start),
 				    number(frame, KY_F_PROCESS_MAP_end),
 				    number(frame, KY_F_PROCESS_MAP_to_ns)};
@@ -116,10 +111,9 @@ static bool load_gone(struct ky_trace *trace, const struct ky_frame *frame)
 	for (uint32_t i = 0; i < samples->gone_count; i++)
 		if (samples->gone[i].start == gone.start && samples->gone[i].to_ns == gone.to_ns)
 			return true;
-	if (!ky_pages_array(&trace->pages, &list, &samples->gone_capacity, samples->gone_count + 1,
-			    sizeof(gone)))
+	if (!ky_pages_array(&trace->pages, &samples->gone, &samples->gone_capacity,
+			    samples->gone_count + 1, sizeof(gone)))
 		return false;
-	samples->gone = list;
 	if (!samples->gone_count || gone.start < samples->gone_low)
 		samples->gone_low = gone.start;
 	if (gone.end > samples->gone_high)
@@ -161,13 +155,11 @@ static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame 
 				    uint8_t kind)
 {
 	struct ky_samples *samples = &load->trace->samples;
-	void *list = samples->rows;
 	struct ky_stack_row *row;
 
-	if (!ky_pages_array(&load->trace->pages, &list, &samples->row_capacity,
+	if (!ky_pages_array(&load->trace->pages, &samples->rows, &samples->row_capacity,
 			    samples->row_count + 1, sizeof(*samples->rows)))
 		return NULL;
-	samples->rows = list;
 	row = &samples->rows[samples->row_count];
 	memset(row, 0, sizeof(*row));
 	row->time_ns = frame->timestamp_ns;

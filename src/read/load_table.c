@@ -12,16 +12,15 @@ static uint64_t number(const struct ky_frame *frame, uint32_t field)
 
 /* A new zeroed element at the end of one of the trace's arrays. */
 static void *push(struct ky_trace *trace, void *array, uint32_t *count, uint32_t *capacity,
-		  size_t element_bytes, void **moved)
+		  size_t element_bytes)
 {
 	uint8_t *element;
 
-	*moved = array;
-	if (!ky_pages_array(&trace->pages, moved, capacity, *count + 1, element_bytes))
+	if (!ky_pages_array(&trace->pages, array, capacity, *count + 1, element_bytes))
 		return NULL;
-	element = (uint8_t *)*moved + (size_t)*count * element_bytes;
+	memcpy(&element, array, sizeof(element));
+	element += (size_t)(*count)++ * element_bytes;
 	memset(element, 0, element_bytes);
-	(*count)++;
 	return element;
 }
 
@@ -30,15 +29,13 @@ static uint32_t thread_at(struct ky_load *load, uint32_t tid)
 	struct ky_trace *trace = load->trace;
 	uint32_t *slot = ky_id_map_slot(&load->private->threads, tid);
 	struct ky_trace_thread *thread;
-	void *moved;
 
 	if (!slot)
 		return UINT32_MAX;
 	if (*slot)
 		return *slot - 1;
-	thread = push(trace, trace->threads, &trace->thread_count, &trace->thread_capacity,
-		      sizeof(*thread), &moved);
-	trace->threads = moved;
+	thread = push(trace, &trace->threads, &trace->thread_count, &trace->thread_capacity,
+		      sizeof(*thread));
 	if (!thread)
 		return UINT32_MAX;
 	thread->tid = tid;
@@ -52,15 +49,13 @@ static uint32_t load_runtime(struct ky_load *load, uint64_t id)
 	struct ky_trace *trace = load->trace;
 	uint32_t *slot = ky_id_map_slot(&load->private->runtimes, id);
 	struct ky_trace_runtime *runtime;
-	void *moved;
 
 	if (!slot)
 		return UINT32_MAX;
 	if (*slot)
 		return *slot - 1;
-	runtime = push(trace, trace->runtimes, &trace->runtime_count, &trace->runtime_capacity,
-		       sizeof(*runtime), &moved);
-	trace->runtimes = moved;
+	runtime = push(trace, &trace->runtimes, &trace->runtime_count, &trace->runtime_capacity,
+		       sizeof(*runtime));
 	if (!runtime)
 		return UINT32_MAX;
 	runtime->id = id;
@@ -135,7 +130,6 @@ static bool load_live_task(struct ky_load *load, const struct ky_frame *frame)
 	bool is_new = ky_id_map_find(&private->tasks, id) == UINT32_MAX;
 	uint32_t index = ky_load_task(load, id, frame->timestamp_ns);
 	uint64_t ready_ns = number(frame, KY_F_LIVE_TASK_ready_ns);
-	void *list = private->live_ready;
 
 	if (!name_task(load, index, ky_load_text(load, frame, KY_F_LIVE_TASK_spawn_loc)))
 		return false;
@@ -144,10 +138,10 @@ static bool load_live_task(struct ky_load *load, const struct ky_frame *frame)
 	load->trace->tasks[index].flags |= KY_TASK_LIVE_AT_START;
 	if (!number(frame, KY_F_LIVE_TASK_is_ready) || ready_ns == 0)
 		return true;
-	if (!ky_pages_array(&load->trace->pages, &list, &private->live_ready_capacity,
-			    private->live_ready_count + 2, sizeof(uint64_t)))
+	if (!ky_pages_array(&load->trace->pages, &private->live_ready,
+			    &private->live_ready_capacity, private->live_ready_count + 2,
+			    sizeof(uint64_t)))
 		return false;
-	private->live_ready = list;
 	private->live_ready[private->live_ready_count++] = index;
 	private->live_ready[private->live_ready_count++] = ready_ns;
 	return true;
@@ -213,12 +207,10 @@ static bool load_block_in_place(struct ky_load *load, const struct ky_frame *fra
 
 static bool grow_open_runs(struct ky_load *load)
 {
-	void *list = load->private->open_runs;
-
-	if (!ky_pages_array(&load->trace->pages, &list, &load->private->open_run_capacity,
-			    load->trace->thread_count, sizeof(uint32_t)))
+	if (!ky_pages_array(&load->trace->pages, &load->private->open_runs,
+			    &load->private->open_run_capacity, load->trace->thread_count,
+			    sizeof(uint32_t)))
 		return false;
-	load->private->open_runs = list;
 	return true;
 }
 
@@ -231,14 +223,12 @@ static bool load_blocking_start(struct ky_load *load, const struct ky_frame *fra
 				     frame->timestamp_ns);
 	uint32_t name = ky_load_text(load, frame, KY_F_BLOCKING_START_spawn_loc);
 	struct ky_blocking_run *run;
-	void *moved;
 
 	if (thread == UINT32_MAX || !name_task(load, task, name) || !grow_open_runs(load))
 		return false;
 	trace->tasks[task].flags |= KY_TASK_BLOCKING;
-	run = push(trace, trace->blocking_runs, &trace->blocking_count, &trace->blocking_capacity,
-		   sizeof(*run), &moved);
-	trace->blocking_runs = moved;
+	run = push(trace, &trace->blocking_runs, &trace->blocking_count, &trace->blocking_capacity,
+		   sizeof(*run));
 	if (!run)
 		return false;
 	run->start_ns = frame->timestamp_ns;
@@ -368,16 +358,14 @@ static bool load_loss(struct ky_load *load, const struct ky_frame *frame)
 	uint32_t cause = ky_load_text(load, frame, KY_F_LOSS_cause);
 	struct ky_trace_loss *loss;
 	uint32_t thread;
-	void *moved;
 
 	if (is_of_samples(load, cause)) {
 		ky_load_lost_samples(load, ky_trace_name(trace, cause),
 				     number(frame, KY_F_LOSS_record_count));
 		return true;
 	}
-	loss = push(trace, trace->losses, &trace->loss_count, &trace->loss_capacity, sizeof(*loss),
-		    &moved);
-	trace->losses = moved;
+	loss = push(trace, &trace->losses, &trace->loss_count, &trace->loss_capacity,
+		    sizeof(*loss));
 	if (!loss || trace->pages.failed)
 		return false;
 	loss->from_ns = number(frame, KY_F_LOSS_from_ns);
@@ -404,11 +392,9 @@ static struct ky_trace_loss *add_loss(struct ky_load *load, const char *cause, u
 	struct ky_trace *trace = load->trace;
 	uint32_t name = ky_names_intern(&load->private->names, cause, strlen(cause));
 	struct ky_trace_loss *loss;
-	void *moved;
 
-	loss = push(trace, trace->losses, &trace->loss_count, &trace->loss_capacity, sizeof(*loss),
-		    &moved);
-	trace->losses = moved;
+	loss = push(trace, &trace->losses, &trace->loss_count, &trace->loss_capacity,
+		    sizeof(*loss));
 	if (!loss || name == UINT32_MAX)
 		return NULL;
 	loss->from_ns = from_ns < to_ns ? from_ns : to_ns;
@@ -450,11 +436,9 @@ static bool load_clock_sync(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace *trace = load->trace;
 	struct ky_clock_sync *sync;
-	void *moved;
 
-	sync = push(trace, trace->clock_syncs, &trace->clock_sync_count,
-		    &trace->clock_sync_capacity, sizeof(*sync), &moved);
-	trace->clock_syncs = moved;
+	sync = push(trace, &trace->clock_syncs, &trace->clock_sync_count,
+		    &trace->clock_sync_capacity, sizeof(*sync));
 	if (!sync)
 		return false;
 	sync->monotonic_ns = frame->timestamp_ns;
@@ -467,7 +451,6 @@ static bool set_pair(struct ky_load *load, const struct ky_value *key, const str
 	struct ky_trace *trace = load->trace;
 	uint32_t key_name, value_name, i;
 	struct ky_pair *pair;
-	void *moved;
 
 	key_name = ky_names_intern(&load->private->names, key->text.bytes, key->text.count);
 	value_name = ky_names_intern(&load->private->names, value->text.bytes, value->text.count);
@@ -480,9 +463,8 @@ static bool set_pair(struct ky_load *load, const struct ky_value *key, const str
 		}
 	if (trace->metadata_count >= 4096)
 		return true; /* a search per pair: nobody describes a process with more */
-	pair = push(trace, trace->metadata, &trace->metadata_count, &trace->metadata_capacity,
-		    sizeof(*pair), &moved);
-	trace->metadata = moved;
+	pair = push(trace, &trace->metadata, &trace->metadata_count, &trace->metadata_capacity,
+		    sizeof(*pair));
 	if (!pair)
 		return false;
 	pair->key = key_name;

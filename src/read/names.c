@@ -73,19 +73,16 @@ static bool grow_slots(struct ky_names *names)
 
 static uint8_t *take_bytes(struct ky_names *names, uint32_t count)
 {
-	void *arenas = names->arenas, *sizes = names->arena_bytes;
 	uint32_t last, wanted = count > ARENA_BYTES ? count : ARENA_BYTES;
 	uint8_t *arena;
 
 	if (names->arena_left < count) {
-		if (!ky_pages_array(names->pages, &arenas, &names->arena_capacity,
+		if (!ky_pages_array(names->pages, &names->arenas, &names->arena_capacity,
 				    names->arena_count + 1, sizeof(*names->arenas)))
 			return NULL;
-		names->arenas = arenas;
-		if (!ky_pages_array(names->pages, &sizes, &names->arena_bytes_capacity,
+		if (!ky_pages_array(names->pages, &names->arena_bytes, &names->arena_bytes_capacity,
 				    names->arena_count + 1, sizeof(*names->arena_bytes)))
 			return NULL;
-		names->arena_bytes = sizes;
 		arena = ky_pages_alloc(names->pages, wanted);
 		if (!arena)
 			return NULL;
@@ -103,7 +100,6 @@ uint32_t ky_names_intern(struct ky_names *names, const void *text, size_t text_b
 {
 	uint32_t count = text_bytes < TEXT_BYTES_MAX ? (uint32_t)text_bytes : TEXT_BYTES_MAX - 1;
 	uint32_t hash = hash_text(text, count), *slot;
-	void *list = names->names;
 	struct ky_name *name;
 	uint8_t *bytes;
 
@@ -116,10 +112,9 @@ uint32_t ky_names_intern(struct ky_names *names, const void *text, size_t text_b
 		names->pages->failed = KYMO_E_LIMIT;
 		return UINT32_MAX;
 	}
-	if (!ky_pages_array(names->pages, &list, &names->capacity, names->count + 1,
+	if (!ky_pages_array(names->pages, &names->names, &names->capacity, names->count + 1,
 			    sizeof(*names->names)))
 		return UINT32_MAX;
-	names->names = list;
 	bytes = take_bytes(names, count + 1);
 	if (!bytes)
 		return UINT32_MAX;

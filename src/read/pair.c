@@ -36,12 +36,10 @@ struct pairing {
 uint32_t ky_long_duration(struct ky_trace *trace, uint64_t duration_ns)
 {
 	struct ky_trace_private *private = trace->private;
-	void *list = private->long_durations;
 
-	if (!ky_pages_array(&trace->pages, &list, &private->long_capacity, private->long_count + 1,
-			    sizeof(*private->long_durations)))
+	if (!ky_pages_array(&trace->pages, &private->long_durations, &private->long_capacity,
+			    private->long_count + 1, sizeof(*private->long_durations)))
 		return UINT32_MAX;
-	private->long_durations = list;
 	private->long_durations[private->long_count] = duration_ns;
 	return private->long_count++;
 }
@@ -251,17 +249,15 @@ static bool on_poll(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 static bool note_tid(struct pairing *pairing, uint64_t time_ns, uint32_t tid)
 {
 	struct ky_trace_private *private = pairing->trace->private;
-	void *list = private->served;
 
 	if (tid == 0)
 		return true;
 	pairing->worker->tid = tid;
 	if (tid == pairing->tid || pairing->worker->is_shared)
 		return true;
-	if (!ky_pages_array(&pairing->trace->pages, &list, &private->served_capacity,
+	if (!ky_pages_array(&pairing->trace->pages, &private->served, &private->served_capacity,
 			    private->served_count + 1, sizeof(*private->served)))
 		return false;
-	private->served = list;
 	private->served[private->served_count++] = (struct ky_served){time_ns, pairing->lane, tid};
 	pairing->tid = tid;
 	return true;
@@ -332,12 +328,9 @@ static bool on_edge(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 
 static bool note_open(struct ky_trace *trace, uint32_t lane, uint64_t row)
 {
-	void *list = trace->open_polls;
-
-	if (!ky_pages_array(&trace->pages, &list, &trace->open_poll_capacity,
+	if (!ky_pages_array(&trace->pages, &trace->open_polls, &trace->open_poll_capacity,
 			    trace->open_poll_count + 1, sizeof(*trace->open_polls)))
 		return false;
-	trace->open_polls = list;
 	trace->open_polls[trace->open_poll_count].worker = lane;
 	trace->open_polls[trace->open_poll_count++].row = row;
 	return true;

@@ -36,12 +36,11 @@ static bool load_retention(struct ky_load *load, const struct ky_frame *frame)
 	struct ky_trace *trace = load->trace;
 	uint32_t name = ky_load_text(load, frame, KY_F_RETENTION_kind);
 	struct ky_trace_retention *statement;
-	void *list = trace->retentions;
 
-	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->retention_capacity,
-						   trace->retention_count + 1, sizeof(*statement)))
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &trace->retentions, &trace->retention_capacity,
+			    trace->retention_count + 1, sizeof(*statement)))
 		return false;
-	trace->retentions = list;
 	statement = &trace->retentions[trace->retention_count++];
 	statement->from_ns = frame->timestamp_ns;
 	statement->threshold_ns = number(frame, KY_F_RETENTION_threshold_ns);
@@ -57,7 +56,6 @@ static bool keep_buckets(struct ky_load *load, const struct ky_frame *frame,
 {
 	struct ky_trace_private *private = load->private;
 	const struct ky_value *buckets = ky_frame_field(frame, KY_F_HISTOGRAM_buckets);
-	void *list = private->buckets;
 	uint32_t count;
 
 	histogram->buckets_at = private->bucket_bytes;
@@ -66,10 +64,9 @@ static bool keep_buckets(struct ky_load *load, const struct ky_frame *frame,
 	count = (uint32_t)buckets->text.count;
 	if (buckets->text.count > KY_BUCKET_BYTES_MAX || private->bucket_bytes > UINT32_MAX - count)
 		return true; /* the count stands, percentiles lack it */
-	if (!ky_pages_array(&load->trace->pages, &list, &private->bucket_capacity,
+	if (!ky_pages_array(&load->trace->pages, &private->buckets, &private->bucket_capacity,
 			    private->bucket_bytes + count, 1))
 		return false;
-	private->buckets = list;
 	memcpy(private->buckets + private->bucket_bytes, buckets->text.bytes, count);
 	private->bucket_bytes += count;
 	histogram->bucket_bytes = count;
@@ -82,12 +79,11 @@ static bool load_histogram(struct ky_load *load, const struct ky_frame *frame)
 	uint32_t kind = ky_load_text(load, frame, KY_F_HISTOGRAM_kind);
 	uint32_t name = ky_load_text(load, frame, KY_F_HISTOGRAM_name);
 	struct ky_trace_histogram *histogram;
-	void *list = trace->histograms;
 
-	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->histogram_capacity,
-						   trace->histogram_count + 1, sizeof(*histogram)))
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &trace->histograms, &trace->histogram_capacity,
+			    trace->histogram_count + 1, sizeof(*histogram)))
 		return false;
-	trace->histograms = list;
 	histogram = &trace->histograms[trace->histogram_count++];
 	memset(histogram, 0, sizeof(*histogram));
 	histogram->from_ns = number(frame, KY_F_HISTOGRAM_from_ns);
@@ -106,12 +102,10 @@ static bool load_sums(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_trace *trace = load->trace;
 	struct ky_trace_sums *sums;
-	void *list = trace->sums;
 
-	if (!ky_pages_array(&trace->pages, &list, &trace->sums_capacity, trace->sums_count + 1,
-			    sizeof(*sums)))
+	if (!ky_pages_array(&trace->pages, &trace->sums, &trace->sums_capacity,
+			    trace->sums_count + 1, sizeof(*sums)))
 		return false;
-	trace->sums = list;
 	sums = &trace->sums[trace->sums_count++];
 	memset(sums, 0, sizeof(*sums));
 	sums->worker_id = ky_frame_number(frame, KY_F_WORKER_SUMS_worker_id, KY_ID_UNKNOWN);
@@ -188,13 +182,11 @@ static bool find_held(struct ky_trace *trace)
 {
 	struct ky_trace_private *private = trace->private;
 	bool is_held[KY_COUNTED_KINDS] = {false}, was_held = false;
-	void *list = private->held;
 	uint32_t i;
 
-	if (!ky_pages_array(&trace->pages, &list, &private->held_capacity, trace->retention_count,
-			    sizeof(*private->held)))
+	if (!ky_pages_array(&trace->pages, &private->held, &private->held_capacity,
+			    trace->retention_count, sizeof(*private->held)))
 		return false;
-	private->held = list;
 	for (i = 0; i < trace->retention_count; i++) {
 		const struct ky_trace_retention *statement = &trace->retentions[i];
 		bool is_now;

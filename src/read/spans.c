@@ -12,16 +12,14 @@ static uint32_t span_at(struct ky_load *load, uint64_t id, uint64_t start_ns, ui
 {
 	struct ky_trace *trace = load->trace;
 	uint32_t *slot = ky_id_map_slot(&load->private->spans, id);
-	void *list = trace->spans;
 
 	if (!slot)
 		return UINT32_MAX;
 	if (*slot)
 		return *slot - 1;
-	if (!ky_pages_array(&trace->pages, &list, &trace->span_capacity, trace->span_count + 1,
-			    sizeof(*trace->spans)))
+	if (!ky_pages_array(&trace->pages, &trace->spans, &trace->span_capacity,
+			    trace->span_count + 1, sizeof(*trace->spans)))
 		return UINT32_MAX;
-	trace->spans = list;
 	trace->spans[trace->span_count] = (struct ky_trace_span){
 		.start_ns = start_ns, .name = name, .is_open = true};
 	*slot = ++trace->span_count;

@@ -157,7 +157,6 @@ static bool is_known(const struct ky_symbol_table *table, const struct chain *ch
 
 static int add_entry(struct ky_symbol_table *table, const struct entry *entry)
 {
-	void *list = table->entries;
 	struct chain *chain;
 
 	if (!grow_chains(table))
@@ -165,10 +164,9 @@ static int add_entry(struct ky_symbol_table *table, const struct entry *entry)
 	chain = chain_slot(table, entry->address);
 	if (chain->count && (chain->count == KY_SYMBOL_ROWS_MAX || is_known(table, chain, entry)))
 		return 0;
-	if (!ky_pages_array(&table->pages, &list, &table->entry_capacity, table->entry_count + 1,
-			    sizeof(*entry)))
+	if (!ky_pages_array(&table->pages, &table->entries, &table->entry_capacity,
+			    table->entry_count + 1, sizeof(*entry)))
 		return table->pages.failed;
-	table->entries = list;
 	table->entries[table->entry_count] = *entry;
 	if (!chain->count) {
 		chain->address = entry->address;
@@ -432,14 +430,12 @@ int ky_symbol_table_open(struct ky_symbol_table **out, uint64_t bytes_max)
 
 static void keep(struct ky_symbol_table *table, uint64_t address, uint64_t variant)
 {
-	void *list = table->frames;
 	struct found *found;
 
 	if (table->pages.failed || !grow_found(table) ||
-	    !ky_pages_array(&table->pages, &list, &table->frame_capacity,
+	    !ky_pages_array(&table->pages, &table->frames, &table->frame_capacity,
 			    table->frame_count + table->scratch_count, sizeof(*table->frames)))
 		return;
-	table->frames = list;
 	found = found_slot(table, address, variant);
 	found->address = address;
 	found->variant = variant;

@@ -56,7 +56,6 @@ static int add_notice(void *ctx, uint64_t offset, int code, const char *text)
 {
 	struct ky_load *load = ctx;
 	struct ky_trace *trace = load->trace;
-	void *list = trace->notices;
 	struct ky_notice *notice;
 	uint32_t name;
 
@@ -65,10 +64,9 @@ static int add_notice(void *ctx, uint64_t offset, int code, const char *text)
 		load->damage_from_ns = load->max_ns - trace->files[load->file].reorder_ns;
 	if (trace->notice_count >= 1000)
 		return 0; /* a file of nothing but damage: the first thousand say it */
-	if (!ky_pages_array(&trace->pages, &list, &trace->notice_capacity, trace->notice_count + 1,
-			    sizeof(*trace->notices)))
+	if (!ky_pages_array(&trace->pages, &trace->notices, &trace->notice_capacity,
+			    trace->notice_count + 1, sizeof(*trace->notices)))
 		return trace->pages.failed;
-	trace->notices = list;
 	name = ky_names_intern(&trace->private->names, text, strlen(text));
 	if (name == UINT32_MAX)
 		return trace->pages.failed;

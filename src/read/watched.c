@@ -25,14 +25,13 @@ static bool load_trigger(struct ky_load *load, const struct ky_frame *frame)
 		.rule = ky_load_text(load, frame, KY_F_TRIGGER_rule),
 		.unit = ky_load_text(load, frame, KY_F_TRIGGER_unit),
 	};
-	void *list = trace->triggers;
 
 	if (trace->trigger_count == LIST_MAX)
 		return true;
-	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->trigger_capacity,
-						   trace->trigger_count + 1, sizeof(trigger)))
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &trace->triggers, &trace->trigger_capacity,
+			    trace->trigger_count + 1, sizeof(trigger)))
 		return false;
-	trace->triggers = list;
 	trace->triggers[trace->trigger_count++] = trigger;
 	return true;
 }
@@ -55,7 +54,6 @@ static bool load_stuck(struct ky_load *load, const struct ky_frame *frame)
 		.is_truncated = number(frame, KY_F_STUCK_THREAD_is_truncated) != 0,
 		.guessed_count = (uint32_t)number(frame, KY_F_STUCK_THREAD_guessed_count),
 	};
-	void *list = trace->stuck;
 	bool is_cut;
 
 	if (trace->stuck_count == LIST_MAX)
@@ -63,10 +61,10 @@ static bool load_stuck(struct ky_load *load, const struct ky_frame *frame)
 	if (!ky_load_stack(load, frame, KY_F_STUCK_THREAD_callchain, &stuck.stack, &is_cut))
 		return false;
 	stuck.is_truncated |= is_cut;
-	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->stuck_capacity,
-						   trace->stuck_count + 1, sizeof(stuck)))
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &trace->stuck, &trace->stuck_capacity,
+			    trace->stuck_count + 1, sizeof(stuck)))
 		return false;
-	trace->stuck = list;
 	trace->stuck[trace->stuck_count++] = stuck;
 	return true;
 }
@@ -82,14 +80,13 @@ static bool load_crash(struct ky_load *load, const struct ky_frame *frame)
 		.signal_number = (uint32_t)number(frame, KY_F_CRASH_signal_number),
 		.tid = (uint32_t)number(frame, KY_F_CRASH_tid),
 	};
-	void *list = trace->crashes;
 
 	if (trace->crash_count == LIST_MAX)
 		return true;
-	if (trace->pages.failed || !ky_pages_array(&trace->pages, &list, &trace->crash_capacity,
-						   trace->crash_count + 1, sizeof(crash)))
+	if (trace->pages.failed ||
+	    !ky_pages_array(&trace->pages, &trace->crashes, &trace->crash_capacity,
+			    trace->crash_count + 1, sizeof(crash)))
 		return false;
-	trace->crashes = list;
 	trace->crashes[trace->crash_count++] = crash;
 	return true;
 }
@@ -107,16 +104,14 @@ static bool load_thread_cpu(struct ky_load *load, const struct ky_frame *frame)
 		.worker_id = ky_frame_number(frame, KY_F_THREAD_CPU_worker_id, 255),
 		.tid = (uint32_t)number(frame, KY_F_THREAD_CPU_tid),
 	};
-	void *list = trace->thread_cpus;
 	uint32_t at;
 
 	if (trace->thread_cpu_count == LIST_MAX)
 		return true;
 	if (trace->pages.failed ||
-	    !ky_pages_array(&trace->pages, &list, &trace->thread_cpu_capacity,
+	    !ky_pages_array(&trace->pages, &trace->thread_cpus, &trace->thread_cpu_capacity,
 			    trace->thread_cpu_count + 1, sizeof(cpu)))
 		return false;
-	trace->thread_cpus = list;
 	/* Files may come in any order. */
 	for (at = trace->thread_cpu_count++; at && trace->thread_cpus[at - 1].time_ns > cpu.time_ns;
 	     at--)
@@ -133,7 +128,6 @@ static bool load_off_window(struct ky_load *load, const struct ky_frame *frame)
 	uint64_t stretch_ns = number(frame, KY_F_OFF_CPU_WINDOW_stretch_ns);
 	struct ky_trace_off_window window = {
 		.to_ns = end_ns, .lost_count = number(frame, KY_F_OFF_CPU_WINDOW_lost_count)};
-	void *list = trace->off_windows;
 	uint32_t at;
 
 	/* What makes no sense stands for nothing. */
@@ -143,10 +137,9 @@ static bool load_off_window(struct ky_load *load, const struct ky_frame *frame)
 	window.from_ns = end_ns - observed_ns;
 	window.stretch_ns = end_ns - stretch_ns;
 	if (trace->pages.failed ||
-	    !ky_pages_array(&trace->pages, &list, &trace->off_window_capacity,
+	    !ky_pages_array(&trace->pages, &trace->off_windows, &trace->off_window_capacity,
 			    trace->off_window_count + 1, sizeof(window)))
 		return false;
-	trace->off_windows = list;
 	for (at = trace->off_window_count++; at && trace->off_windows[at - 1].to_ns > window.to_ns;
 	     at--)
 		trace->off_windows[at] = trace->off_windows[at - 1];
