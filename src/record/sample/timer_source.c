@@ -26,6 +26,7 @@
 #define SCAN_NS UINT64_C(50000000)
 #define SCAN_SHARE 500u /* of the time at most 1 / this is spent on looking for threads */
 #define ENTRIES_BYTES 2048u
+#define HANDLER_STACK_BYTES 3072u /* what a tick takes: 2.2 KiB to walk, 2.6 to scan threads */
 
 /* A thread that is sampled. tid is taken first and given back last. */
 struct timer {
@@ -325,29 +326,49 @@ static void put_sample(struct timer *timer, uint64_t periods, const void *contex
 	(void)ky_sample_put(&source.samples, &sample);
 }
 
-/* Async-signal-safe: everything it calls is ours, or a system call. */
-static void on_tick(int number, siginfo_t *info, void *context)
+/* A handler's frame takes 3.6 KiB with AVX-512 and 11 with AMX, and Rust gives its threads signal
+ * stacks of 8 KiB, or one such frame where that is more: two signals at once leave next to nothing.
+ */
+static bool has_room(const void *context)
 {
-	struct timer *timer = info->si_value.sival_ptr;
-	int err = errno;
-	uint32_t rate_hz, had_hz;
+	const stack_t *stack = &((const ucontext_t *)context)->uc_stack;
+	uintptr_t room = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)stack->ss_sp;
 
-	(void)number;
-	/* Somebody else's, or one that was on its way when its timer went. */
-	if (info->si_code != SI_TIMER || timer < source.timers ||
-	    timer >= source.timers + THREADS_MAX || !is_on() || !timer->tid ||
-	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE))
-		return;
-	rate_hz = wanted_rate();
-	had_hz = __atomic_load_n(&timer->rate_hz, __ATOMIC_ACQUIRE);
+	return room >= stack->ss_size || room >= HANDLER_STACK_BYTES; /* not on it, or enough */
+}
+
+static __attribute__((noinline)) void tick(struct timer *timer, uint64_t periods, void *context)
+{
+	uint32_t rate_hz = wanted_rate(),
+		 had_hz = __atomic_load_n(&timer->rate_hz, __ATOMIC_ACQUIRE);
+
 	if (had_hz && rate_hz)
-		put_sample(timer, 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0),
-			   context);
+		put_sample(timer, periods, context);
 	if (rate_hz != had_hz) {
 		(void)set_timer(timer, rate_hz);
 		atomic_store_explicit(&source.samples.head->rate_hz, rate_hz, memory_order_relaxed);
 	}
 	scan_now_and_then();
+}
+
+/* Async-signal-safe: everything it calls is ours, or a system call. */
+static void on_tick(int number, siginfo_t *info, void *context)
+{
+	struct timer *timer = info->si_value.sival_ptr;
+	uint64_t periods = 1 + (uint64_t)(info->si_overrun > 0 ? info->si_overrun : 0);
+	int err = errno;
+
+	(void)number;
+	/* Another handler's, or one that was on its way when its timer went. */
+	if (info->si_code != SI_TIMER || timer < source.timers ||
+	    timer >= source.timers + THREADS_MAX || !is_on() || !timer->tid ||
+	    !__atomic_load_n(&ky_engine.pool->is_alive, __ATOMIC_ACQUIRE))
+		return;
+	if (has_room(context))
+		tick(timer, periods, context);
+	else if (__atomic_load_n(&timer->rate_hz, __ATOMIC_RELAXED))
+		atomic_fetch_add_explicit(&source.samples.head->lost_count, 1,
+					  memory_order_relaxed);
 	errno = err;
 }
 

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -323,6 +324,27 @@ static void rate__of_a_stopped_recording_is_none(void **state)
 	atomic_store(&ky_engine.ring->control->settings.stopped_ns, 0);
 }
 
+/* As when a stack has overflowed, and a tick comes on top of the program's own handler. */
+static void tick__without_room_on_the_signal_stack_is_lost(void **state)
+{
+	static _Alignas(64) uint8_t room[128 << 10];
+	size_t frame = getauxval(AT_MINSIGSTKSZ);
+	stack_t before, small = {.ss_sp = room, .ss_size = (frame ? frame : 2048) + 2048};
+	stack_t large = {.ss_sp = room, .ss_size = sizeof(room)};
+
+	(void)state;
+	ky_timer_source.look(RATE);
+	assert_int_equal(sigaltstack(&small, &before), 0);
+	expire(0);
+	assert_int_equal(sample_count(), 0);
+	assert_int_equal(atomic_load(&slots.head->lost_count), 1);
+	assert_int_equal(sigaltstack(&large, NULL), 0);
+	expire(0);
+	assert_int_equal(sample_count(), 1);
+	assert_int_equal(atomic_load(&slots.head->lost_count), 1);
+	assert_int_equal(sigaltstack(&before, NULL), 0);
+}
+
 /* Threads that record nothing are found by whoever is sampled, every 50 ms at most. */
 static void scan__finds_who_came_and_who_went(void **state)
 {
@@ -515,6 +537,7 @@ int main(void)
 		CASE(signal__of_somebody_else_is_no_sample),
 		CASE(rate__follows_the_settings_at_the_next_expiry),
 		CASE(rate__of_a_stopped_recording_is_none),
+		CASE(tick__without_room_on_the_signal_stack_is_lost),
 		CASE(scan__finds_who_came_and_who_went),
 		CASE(scan__that_takes_long_comes_less_often),
 		CASE(refused__thread_is_counted_unless_it_has_ended),
