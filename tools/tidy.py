@@ -451,8 +451,9 @@ RULES = {
     "includes": rule_includes, "lines": rule_lines, "functions": rule_functions,
     "files": rule_files, "banned": rule_banned, "clocks": rule_clocks, "spdx": rule_spdx,
     "headers": rule_headers, "names": rule_names, "header-alone": rule_header_alone,
-    "tests": rule_tests, "events": rule_events, "generated": rule_generated,
-    "machine": rule_machine, "layout": rule_layout, "words": rule_words, "format": rule_format,
+    "tests": rule_tests, "events": rule_events,
+    "generated": rule_generated, "machine": rule_machine, "layout": rule_layout,
+    "words": rule_words, "format": rule_format,
 }
 
 

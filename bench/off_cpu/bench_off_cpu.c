@@ -11,7 +11,7 @@
 #include <kymo/emit.h>
 #include <kymo/off_cpu.h>
 #include <kymo/recorder.h>
-#include <proc/proc_look.h>
+#include <proc/proc_reader.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

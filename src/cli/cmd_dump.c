@@ -7,7 +7,7 @@
 #include <base/now.h>
 #include <base/quantity.h>
 #include <ship/disk_room.h>
-#include <ship/leftover.h>
+#include <ship/unfinished_file.h>
 #include <base/out_text.h>
 #include <cli/progress.h>
 #include <cli/shared_options.h>

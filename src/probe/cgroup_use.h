@@ -5,7 +5,7 @@
 #ifndef KY_PROBE_CGROUP_USE_H
 #define KY_PROBE_CGROUP_USE_H
 
-#include <proc/cgroup_look.h>
+#include <proc/cgroup_files.h>
 #include <wire/resource_area.h>
 
 struct ky_cgroup_use {

@@ -10,7 +10,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <proc/cgroup_look.h>
+#include <proc/cgroup_files.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 
 #include <probe/cgroup_use.h>
 #include <probe/listeners.h>
-#include <proc/proc_look.h>
+#include <proc/proc_reader.h>
 #include <wire/ring_image.h>
 
 #define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where nobody says otherwise */

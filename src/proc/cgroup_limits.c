@@ -4,7 +4,7 @@
 #include <proc/cgroup_limits.h>
 
 #include <base/alloc.h>
-#include <proc/cgroup_look.h>
+#include <proc/cgroup_files.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -55,7 +55,7 @@ struct ky_copies_scan {
 	uint32_t source;
 };
 
-/* copies_look.c: what its first metadata says. Returns 0, -ENOMEM. */
+/* copies_survey.c: what its first metadata says. Returns 0, -ENOMEM. */
 int ky_copies_look(struct ky_copies_look *look, struct ky_byte_source *source,
 		   const struct ky_trc_limits *limits);
 /* The same file: all claims, workers and clocks of source number `index`. Returns 0, -ENOMEM. */

@@ -2,7 +2,7 @@
 #include <ship/out_file.h>
 
 #include <base/alloc.h>
-#include <ship/leftover.h>
+#include <ship/unfinished_file.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -6,8 +6,8 @@
 #define KY_WATCH_WATCH_STATE_H
 
 #include <watch/budget.h>
-#include <proc/proc_look.h>
-#include <ring/ring_look.h>
+#include <proc/proc_reader.h>
+#include <ring/ring_snapshot.h>
 #include <watch/watchdog.h>
 
 #define KY_WATCH_MS UINT64_C(1000000)

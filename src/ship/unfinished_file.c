@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <ship/leftover.h>
+#include <ship/unfinished_file.h>
 
 #include <signal.h>
 #include <stddef.h>

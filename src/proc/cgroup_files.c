@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <proc/cgroup_look.h>
+#include <proc/cgroup_files.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* proc_look.h - what the kernel tells about a process without any privilege: /proc and the cgroup.
+/* proc_reader.h - what the kernel tells about a process without any privilege: /proc and the cgroup.
  * What cannot be read is told as unreadable, never as an error.
  *
  * The process is held by a descriptor of its folder: another one under the same pid is never taken
  * for it. Threads: owner. Memory: none but the structure.
  */
-#ifndef KY_PROC_PROC_LOOK_H
-#define KY_PROC_PROC_LOOK_H
+#ifndef KY_PROC_PROC_READER_H
+#define KY_PROC_PROC_READER_H
 
-#include <proc/cgroup_look.h>
+#include <proc/cgroup_files.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <proc/proc_look.h>
+#include <proc/proc_reader.h>
 
 #include <base/now.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <ring/ring_look.h>
+#include <ring/ring_snapshot.h>
 
 #include <base/alloc.h>
 #include <base/timeline.h>

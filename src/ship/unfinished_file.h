@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* leftover.h - what has to go when a signal ends us: a file that is not whole, a directory for one.
+/* unfinished_file.h - what has to go when a signal ends us: a file that is not whole, a directory for one.
  *
  * Signals that somebody ignores or handles (nohup, `kymo run`, `kymo attach`) are left alone. Ours
  * removes what is noted, the last first, and then does what the signal does.
  * Threads: owner.
  */
-#ifndef KY_SHIP_LEFTOVER_H
-#define KY_SHIP_LEFTOVER_H
+#ifndef KY_SHIP_UNFINISHED_FILE_H
+#define KY_SHIP_UNFINISHED_FILE_H
 
 #define KY_LEFTOVERS_MAX 8u /* what comes on top is not noted */
 

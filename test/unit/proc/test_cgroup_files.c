@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <proc/cgroup_look.h>
+#include <proc/cgroup_files.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

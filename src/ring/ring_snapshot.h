@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_look.h - who is polling, parked or silent, by a few words of each open sub-buffer.
+/* ring_snapshot.h - who is polling, parked or silent, by a few words of each open sub-buffer.
  *
  * A look costs one cache line per open sub-buffer and one per claim since the look before. Records
  * are read only where those words do not suffice: a thread's first sub-buffer (whose worker is
@@ -7,8 +7,8 @@
  * The image is untrusted (ring_view.h); loops are bounded by its slots and words.
  * Threads: owner.   Memory: fixed at open.
  */
-#ifndef KY_RING_RING_LOOK_H
-#define KY_RING_RING_LOOK_H
+#ifndef KY_RING_RING_SNAPSHOT_H
+#define KY_RING_RING_SNAPSHOT_H
 
 #include <ring/ring_view.h>
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include <ship/leftover.h>
+#include <ship/unfinished_file.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

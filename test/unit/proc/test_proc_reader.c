@@ -5,7 +5,7 @@
 #include "../../lib/prng.h"
 
 #include <fcntl.h>
-#include <proc/proc_look.h>
+#include <proc/proc_reader.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* cgroup_look.h - the control groups of a process, version 1 or 2: where their files are.
+/* cgroup_files.h - the control groups of a process, version 1 or 2: where their files are.
  *
  * Found by /proc/PID/cgroup and the usual mount. Within a container both may speak of different
  * roots: the folders that are there, from the process's own up to the root of the mount, are what
  * counts.
  * Threads: owner. Memory: none but the structure.
  */
-#ifndef KY_PROC_CGROUP_LOOK_H
-#define KY_PROC_CGROUP_LOOK_H
+#ifndef KY_PROC_CGROUP_FILES_H
+#define KY_PROC_CGROUP_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
