@@ -99,12 +99,12 @@ static void change(struct fuzz_image *image, struct fuzz_words *in, bool *is_mov
 }
 
 /* One way as a reader sees it. Returns how many places a trace tells of it. */
-static uint32_t look(const uint8_t *area, uint32_t way, uint64_t *digest)
+static uint32_t check(const uint8_t *area, uint32_t way, uint64_t *digest)
 {
 	uint64_t frames[KYMO_PLACE_FRAMES_MAX], copy[8], task;
 	const struct kymo_place_set *sets = (const void *)(area + KY_PLACE_SETS_OFFSET);
 	struct ky_place_seen seen;
-	uint32_t told = 0;
+	uint32_t reported = 0;
 
 	task = sets[way / KYMO_PLACE_WAYS].tasks[way % KYMO_PLACE_WAYS] & KY_PLACE_TASK_MASK;
 	if (ky_ring_view_place(area, way, NOW_TICKS, &seen) != KY_PLACE_WHOLE)
@@ -118,20 +118,20 @@ static uint32_t look(const uint8_t *area, uint32_t way, uint64_t *digest)
 
 		FUZZ_CHECK(count <= KYMO_PLACE_FRAMES_MAX);
 		*digest = fuzz_digest(*digest, frames, count * sizeof(frames[0]));
-		told += i == 0 || seen.stacks[i] != KY_PLACE_NO_STACK;
+		reported += i == 0 || seen.stacks[i] != KY_PLACE_NO_STACK;
 	}
-	return told;
+	return reported;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	struct fuzz_words in = {bytes, count};
-	struct fuzz_told first, again;
+	struct fuzz_reported first, again;
 	uint64_t digest[2] = {0, 0};
 	struct fuzz_image image;
 	struct ky_ring_view view;
 	bool is_moved = false;
-	uint32_t told = 0;
+	uint32_t reported = 0;
 	const uint8_t *area;
 	uint8_t how;
 
@@ -148,15 +148,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	area = ky_ring_view_places(&view);
 	FUZZ_CHECK(area || is_moved);
 	for (uint32_t i = 0; area && i < 1 + (how >> 1 & 1u); i++) {
-		told = 0;
+		reported = 0;
 		FUZZ_CHECK(ky_ring_view_place_units(area) <= KY_PLACE_UNITS);
 		for (uint32_t way = 0; way < KY_PLACE_SLOTS; way++)
-			told += look(area, way, &digest[i]);
+			reported += check(area, way, &digest[i]);
 	}
 	FUZZ_CHECK(digest[0] == digest[1] || !(how & 2));
 	fuzz_cut(&image, how & 1, &first);
 	/* A table that lies over other parts of the image tells what those are. */
-	FUZZ_CHECK(is_moved || first.place_count == told);
+	FUZZ_CHECK(is_moved || first.place_count == reported);
 	if (how & 2) {
 		fuzz_cut(&image, how & 1, &again);
 		FUZZ_CHECK(first.digest == again.digest);

@@ -73,11 +73,11 @@ static void put_bytes(const struct ky_sample_ring *ring, uint16_t which, bool is
 	if (is_raw)
 		return;
 	/* The slot is whole under the newest claim that it can have. */
-	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->hand)) > ring->slot_count)
+	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->claim_index)) > ring->slot_count)
 		claim += ring->slot_count;
 	atomic_store((_Atomic uint64_t *)(void *)slot, (claim + 1) * 2);
-	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->hand)) <= claim)
-		atomic_store(&ring->head->hand, claim + 1);
+	if (KY_SAMPLE_CLAIM(atomic_load(&ring->head->claim_index)) <= claim)
+		atomic_store(&ring->head->claim_index, claim + 1);
 }
 
 static void change(struct fuzz_image *image, struct fuzz_words *in)
@@ -118,7 +118,8 @@ static void change_all(struct fuzz_image *image)
 	fuzz_image_protect(image, true);
 }
 
-static void run(struct fuzz_words in, uint8_t how, struct fuzz_told *drained, struct fuzz_told *cut)
+static void run(struct fuzz_words in, uint8_t how, struct fuzz_reported *drained,
+		struct fuzz_reported *cut)
 {
 	struct fuzz_words now = in;
 	struct fuzz_image image;
@@ -143,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	uint32_t slots_max = 2 * (uint32_t)(KY_SAMPLE_BYTES_MIN / KY_SAMPLE_SLOT_BYTES);
 	struct fuzz_words in = {bytes, count};
-	struct fuzz_told drained[2], cut[2];
+	struct fuzz_reported drained[2], cut[2];
 	uint8_t how;
 
 	if (!fuzz_take(&in, &how, 1))

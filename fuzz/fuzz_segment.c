@@ -45,7 +45,7 @@ static uint64_t digest_pooled(uint64_t digest, struct ky_slice text)
 static uint64_t digest_value(uint64_t digest, struct ky_trc_dec *dec, const struct ky_value *value)
 {
 	struct ky_value key, element;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	uint32_t count = 0;
 	int more;
 

@@ -56,7 +56,7 @@ static void walk(const struct ky_process *process, const struct ky_arch_frame *f
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	static uint8_t image[HEADER_BYTES + FRAMES_BYTES_MAX];
-	static struct ky_module module;
+	static struct ky_attach_module module;
 	static struct ky_process process;
 	static int file = -1, stack = -1;
 	struct ky_arch_frame frame = {.pc = 0};
@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	table_bytes = flags & 1 ? frames_bytes : make_table(image, bytes, frames_bytes);
 	fill(file, 0, image, HEADER_BYTES + frames_bytes);
 	fill(stack, STACK, bytes + frames_bytes, count - frames_bytes);
-	module = (struct ky_module){
+	module = (struct ky_attach_module){
 		.fd = file,
 		.frame_table = flags & 1 ? FRAMES : FRAMES - HEADER_BYTES,
 		.frame_table_bytes = table_bytes,

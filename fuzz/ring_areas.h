@@ -33,7 +33,7 @@ struct fuzz_image {
 };
 
 /* What a cut or a drain told. */
-struct fuzz_told {
+struct fuzz_reported {
 	struct ky_trc_dec *dec;
 	uint64_t digest, now_ns;
 	uint32_t place_count, sample_count;
@@ -104,75 +104,76 @@ static inline void fuzz_image_close(struct fuzz_image *image)
 
 static inline int fuzz_take_chunk(void *ctx, const struct ky_chunk *chunk)
 {
-	struct fuzz_told *told = ctx;
+	struct fuzz_reported *reported = ctx;
 	struct ky_frame frame;
 	size_t at = 0;
 
 	while (at < chunk->byte_count) {
-		int64_t took = ky_trc_dec_next(told->dec, chunk->bytes + at, chunk->byte_count - at,
-					       &frame);
+		int64_t took = ky_trc_dec_next(reported->dec, chunk->bytes + at,
+					       chunk->byte_count - at, &frame);
 		uint32_t event = 0;
 
 		FUZZ_CHECK(took > 0);
 		at += (size_t)took;
 		if (frame.kind == KY_FRAME_EVENT)
 			event = frame.schema->event;
-		told->place_count += event == KY_EV_AWAIT_PLACE;
-		told->sample_count += event == KY_EV_CPU_SAMPLE || event == KY_EV_OFF_CPU ||
-				      event == KY_EV_ALLOC || event == KY_EV_FREE;
+		reported->place_count += event == KY_EV_AWAIT_PLACE;
+		reported->sample_count += event == KY_EV_CPU_SAMPLE || event == KY_EV_OFF_CPU ||
+					  event == KY_EV_ALLOC || event == KY_EV_FREE;
 		/* The report tells the CPU time of the drain, which no two runs share. */
 		if (event != KY_EV_RECORDER_REPORT)
-			told->digest = fuzz_digest(told->digest, frame.begin, frame.bytes);
+			reported->digest = fuzz_digest(reported->digest, frame.begin, frame.bytes);
 	}
 	return 0;
 }
 
 static inline int fuzz_anchor(void *ctx, struct ky_clock_anchor *out)
 {
-	struct fuzz_told *told = ctx;
+	struct fuzz_reported *reported = ctx;
 
-	told->now_ns += 30000000;
-	*out = (struct ky_clock_anchor){told->now_ns * 2, told->now_ns, told->now_ns * 2 + 20,
-					told->now_ns};
+	reported->now_ns += 30000000;
+	*out = (struct ky_clock_anchor){reported->now_ns * 2, reported->now_ns,
+					reported->now_ns * 2 + 20, reported->now_ns};
 	return 0;
 }
 
-static inline void fuzz_cut(const struct fuzz_image *image, bool is_dead, struct fuzz_told *told)
+static inline void fuzz_cut(const struct fuzz_image *image, bool is_dead,
+			    struct fuzz_reported *reported)
 {
 	static struct ky_cut_report report;
 	struct ky_cut_options options = {.image = image->bytes,
 					 .image_bytes = image->byte_count,
 					 .is_dead = is_dead,
 					 .chunk = fuzz_take_chunk,
-					 .chunk_ctx = told,
+					 .chunk_ctx = reported,
 					 .anchor = fuzz_anchor,
-					 .anchor_ctx = told,
+					 .anchor_ctx = reported,
 					 .host = "fuzz"};
 
-	*told = (struct fuzz_told){.now_ns = NOW_NS};
-	FUZZ_CHECK(ky_trc_dec_open(&told->dec, NULL) == 0);
+	*reported = (struct fuzz_reported){.now_ns = NOW_NS};
+	FUZZ_CHECK(ky_trc_dec_open(&reported->dec, NULL) == 0);
 	if (ky_cut(&options, &report) == 0)
-		FUZZ_CHECK(told->digest != 0 && report.bytes_copied <= image->byte_count);
-	ky_trc_dec_close(told->dec);
+		FUZZ_CHECK(reported->digest != 0 && report.bytes_copied <= image->byte_count);
+	ky_trc_dec_close(reported->dec);
 }
 
 /* between: called between two steps, NULL: never. */
 static inline void fuzz_drain(struct fuzz_image *image, void (*between)(struct fuzz_image *),
-			      struct fuzz_told *told)
+			      struct fuzz_reported *reported)
 {
 	struct ky_drain_options options = {.image = image->bytes,
 					   .image_bytes = image->byte_count,
 					   .anchor = fuzz_anchor,
-					   .anchor_ctx = told,
+					   .anchor_ctx = reported,
 					   .chunk = fuzz_take_chunk,
-					   .chunk_ctx = told,
+					   .chunk_ctx = reported,
 					   .memory_bytes_max = 1u << 20,
 					   .tracked_tasks_max = 2048,
 					   .host = "fuzz"};
 	struct ky_drain *drain;
 
-	*told = (struct fuzz_told){.now_ns = NOW_NS};
-	FUZZ_CHECK(ky_trc_dec_open(&told->dec, NULL) == 0);
+	*reported = (struct fuzz_reported){.now_ns = NOW_NS};
+	FUZZ_CHECK(ky_trc_dec_open(&reported->dec, NULL) == 0);
 	if (ky_drain_open(&drain, &options) == 0) {
 		ky_drain_step(drain, 0);
 		if (between)
@@ -182,7 +183,7 @@ static inline void fuzz_drain(struct fuzz_image *image, void (*between)(struct f
 		ky_drain_seal(drain);
 		ky_drain_close(drain);
 	}
-	ky_trc_dec_close(told->dec);
+	ky_trc_dec_close(reported->dec);
 }
 
 #endif

@@ -154,6 +154,14 @@ class TidyTest(unittest.TestCase):
         self.write("src/wire/once.h", SPDX)
         self.assert_finds("names", "src/wire/once.h", "src/drain/once.h")
 
+    def test_tags__are_defined_once(self):
+        self.write("src/base/a.c", SPDX + "struct work {\n\tint a;\n};\n/* struct job { */\n")
+        self.write("src/base/b.c", SPDX + "struct job {\n\tstruct work *a;\n};\n")
+        self.write("test/unit/base/test_a.c", SPDX + "struct work {\n\tint a;\n};\n")
+        self.assert_clean("tags")
+        self.write("src/read/c.c", SPDX + "enum work {\n\tWORK\n};\n")
+        self.assert_finds("tags", "src/read/c.c", "work is defined in src/base/a.c")
+
     def test_header_alone__public_ones_in_three_languages(self):
         self.write("include/kymo/a.h", SPDX + "static inline int f(void)\n{\n\treturn 1;\n}\n")
         self.assert_clean("header-alone")

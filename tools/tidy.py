@@ -82,6 +82,7 @@ CLOCK_FILES = {
     "src/base/now.h": "the place itself",
     "adapters/tokio/blocking.h": "adapters see public headers alone; a reading on their fast path",
 }
+TAG_TWINS = {"kymo_recorder": "the host with a thread and the one without; a program links one"}
 SPDX = "SPDX-License-Identifier: Apache-2.0 OR MIT"
 CODE_SUFFIXES = {".c", ".h", ".def", ".py", ".sh", ".js", ".mjs", ".rs", ".build", ".S"}
 LONG = re.compile(r"tidy: long because \S")
@@ -308,6 +309,19 @@ def rule_names(tree):
             seen[base] = name
 
 
+def rule_tags(tree):
+    """One struct, union or enum of a name, so that a search finds one."""
+    first = {}
+    for name in tree.select(".c", ".h"):
+        if not name.startswith(("src/", "adapters/", "include/")):
+            continue
+        text = blank(tree.text(name))
+        for match in re.finditer(r"\b(?:struct|union|enum)\s+(\w+)\s*\{", text):
+            other = first.setdefault(match[1], name)
+            if other != name and match[1] not in TAG_TWINS:
+                yield name, line_of(text, match.start()), f"{match[1]} is defined in {other}, too"
+
+
 def syntax(command, source, root):
     done = subprocess.run([*command, "-fsyntax-only", "-Iinclude", "-Isrc", "-"], cwd=root,
                           input=source, text=True, capture_output=True)
@@ -450,7 +464,8 @@ def rule_format(tree):
 RULES = {
     "includes": rule_includes, "lines": rule_lines, "functions": rule_functions,
     "files": rule_files, "banned": rule_banned, "clocks": rule_clocks, "spdx": rule_spdx,
-    "headers": rule_headers, "names": rule_names, "header-alone": rule_header_alone,
+    "headers": rule_headers, "names": rule_names, "tags": rule_tags,
+    "header-alone": rule_header_alone,
     "tests": rule_tests, "events": rule_events,
     "generated": rule_generated, "machine": rule_machine, "layout": rule_layout,
     "words": rule_words, "format": rule_format,

@@ -46,13 +46,13 @@ static void *(*next_realloc)(void *, size_t) = plain_realloc;
 static void (*next_free)(void *) = plain_free;
 
 /* address: 0, there was no memory. */
-static NOINLINE void tell(uintptr_t address, size_t bytes)
+static NOINLINE void emit(uintptr_t address, size_t bytes)
 {
 	struct kymo_alloc_caller caller = {.own_low = (uintptr_t)__ehdr_start,
 					   .own_high = (uintptr_t)etext};
 
 	KYMO_STACK_HERE(&caller.from);
-	kymo_alloc_tell((const void *)address, bytes,
+	kymo_alloc_emit((const void *)address, bytes,
 			&caller); /* NOLINT(performance-no-int-to-ptr) */
 }
 
@@ -60,7 +60,7 @@ static NOINLINE void *due_malloc(size_t bytes)
 {
 	void *address = malloc(bytes);
 
-	tell((uintptr_t)address, bytes);
+	emit((uintptr_t)address, bytes);
 	return address;
 }
 
@@ -73,7 +73,7 @@ static NOINLINE void *due_calloc(size_t count, size_t bytes)
 {
 	void *address = calloc(count, bytes);
 
-	tell((uintptr_t)address, count * bytes);
+	emit((uintptr_t)address, count * bytes);
 	return address;
 }
 
@@ -87,7 +87,7 @@ static NOINLINE int due_posix_memalign(void **out, size_t alignment, size_t byte
 {
 	int result = posix_memalign(out, alignment, bytes);
 
-	tell(result == 0 ? (uintptr_t)*out : 0, bytes);
+	emit(result == 0 ? (uintptr_t)*out : 0, bytes);
 	return result;
 }
 
@@ -101,7 +101,7 @@ static NOINLINE void *due_aligned_alloc(size_t alignment, size_t bytes)
 {
 	void *address = aligned_alloc(alignment, bytes);
 
-	tell((uintptr_t)address, bytes);
+	emit((uintptr_t)address, bytes);
 	return address;
 }
 
@@ -115,7 +115,7 @@ static NOINLINE void *due_memalign(size_t alignment, size_t bytes)
 {
 	void *address = memalign(alignment, bytes);
 
-	tell((uintptr_t)address, bytes);
+	emit((uintptr_t)address, bytes);
 	return address;
 }
 
@@ -130,7 +130,7 @@ static void *on_valloc(size_t bytes)
 	void *address = valloc(bytes);
 
 	if (kymo_alloc_is_due(bytes))
-		tell((uintptr_t)address, bytes);
+		emit((uintptr_t)address, bytes);
 	return address;
 }
 
@@ -139,7 +139,7 @@ static void *on_pvalloc(size_t bytes)
 	void *address = pvalloc(bytes);
 
 	if (kymo_alloc_is_due(bytes))
-		tell((uintptr_t)address, bytes);
+		emit((uintptr_t)address, bytes);
 	return address;
 }
 
@@ -155,7 +155,7 @@ static NOINLINE void *known_realloc(void *old, size_t bytes, bool is_due)
 	else if (is_taken)
 		kymo_alloc_end(&taken);
 	if (is_due)
-		tell((uintptr_t)address, bytes);
+		emit((uintptr_t)address, bytes);
 	return address;
 }
 
@@ -210,7 +210,7 @@ static void on_free(void *address)
  * it, `told`; calls lead to `theirs` nevertheless. */
 struct function {
 	const char *name;
-	uintptr_t told, ours, theirs;
+	uintptr_t reported, ours, theirs;
 	void *next; /* that is set to `theirs`, too */
 };
 
@@ -271,7 +271,7 @@ static bool is_theirs(const struct taking *taking, const struct ky_tokio_got_pla
 {
 	uintptr_t value = __atomic_load_n(place->slot, __ATOMIC_RELAXED);
 
-	if (value == function->theirs || value == function->told)
+	if (value == function->theirs || value == function->reported)
 		return true;
 	return taking->is_early && place->is_lazy &&
 	       ky_tokio_elf_is_in(taking->elf, value, 1, PF_R | PF_X, PF_W);

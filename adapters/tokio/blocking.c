@@ -48,7 +48,7 @@ __attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, struct ky_toki
 	if (end - begin < least)
 		return;
 	KYMO_STACK_HERE(&wait.from);
-	if (!kymo_off_cpu_tell(&wait))
+	if (!kymo_off_cpu_emit(&wait))
 		kymo_emit(KYMO_GATE_OFF_CPU, KYMO_RECORD_WAIT,
 			  call.is_futex ? KYMO_WAIT_FUTEX : KYMO_WAIT_UNKNOWN, 1, end - begin, 0,
 			  0);

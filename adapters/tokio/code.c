@@ -7,7 +7,7 @@
 
 #include "tokio_arch.h"
 
-struct walk {
+struct code_walk {
 	const struct ky_tokio_elf *elf;
 	ky_tokio_visit_fn visit;
 	void *ctx;
@@ -18,7 +18,7 @@ struct walk {
 	const struct ky_tokio_symbol *queue[KY_TOKIO_CODE_FUNCTIONS_MAX];
 };
 
-static void enqueue(struct walk *walk, const struct ky_tokio_symbol *symbol)
+static void enqueue(struct code_walk *walk, const struct ky_tokio_symbol *symbol)
 {
 	if (walk->count == KY_TOKIO_CODE_FUNCTIONS_MAX)
 		return;
@@ -28,7 +28,7 @@ static void enqueue(struct walk *walk, const struct ky_tokio_symbol *symbol)
 	walk->queue[walk->count++] = symbol;
 }
 
-static void take_target(struct walk *walk, uintptr_t target)
+static void take_target(struct code_walk *walk, uintptr_t target)
 {
 	const struct ky_tokio_symbol *symbol;
 
@@ -41,7 +41,7 @@ static void take_target(struct walk *walk, uintptr_t target)
 		enqueue(walk, symbol);
 }
 
-static void read_code(struct walk *walk, const struct ky_tokio_symbol *symbol)
+static void read_code(struct code_walk *walk, const struct ky_tokio_symbol *symbol)
 {
 	size_t bytes = symbol->bytes ? symbol->bytes : 64;
 	const uint8_t *code = (const uint8_t *)symbol->address;
@@ -65,7 +65,7 @@ static void read_code(struct walk *walk, const struct ky_tokio_symbol *symbol)
 }
 
 /* All names of one address. */
-static int visit_twins(const struct walk *walk, const struct ky_tokio_symbol *symbol)
+static int visit_twins(const struct code_walk *walk, const struct ky_tokio_symbol *symbol)
 {
 	int decided;
 
@@ -76,7 +76,7 @@ static int visit_twins(const struct walk *walk, const struct ky_tokio_symbol *sy
 	return decided;
 }
 
-static int run(struct walk *walk, uintptr_t start)
+static int run(struct code_walk *walk, uintptr_t start)
 {
 	const struct ky_tokio_symbol *symbol = ky_tokio_elf_find(walk->elf, start);
 
@@ -96,7 +96,7 @@ static int run(struct walk *walk, uintptr_t start)
 int ky_tokio_code_walk(const struct ky_tokio_elf *elf, uintptr_t start, ky_tokio_visit_fn visit,
 		       void *ctx)
 {
-	struct walk walk = {.elf = elf, .visit = visit, .ctx = ctx};
+	struct code_walk walk = {.elf = elf, .visit = visit, .ctx = ctx};
 
 	return run(&walk, start);
 }
@@ -104,7 +104,7 @@ int ky_tokio_code_walk(const struct ky_tokio_elf *elf, uintptr_t start, ky_tokio
 uintptr_t ky_tokio_code_mention(const struct ky_tokio_elf *elf, uintptr_t start,
 				const uintptr_t *targets, size_t target_count)
 {
-	struct walk walk = {.elf = elf, .targets = targets, .target_count = target_count};
+	struct code_walk walk = {.elf = elf, .targets = targets, .target_count = target_count};
 
 	run(&walk, start);
 	return walk.mentioned;

@@ -35,7 +35,7 @@ enum {
  * so it frees nothing; both are gone when the last of the hooks is. */
 #define STATE_HOLD (UINT64_C(1) << 48)
 #define STATE_HOLDS (UINT64_C(0x3fff) << 48)
-#define STATE_END_TOLD (UINT64_C(1) << 62)
+#define STATE_END_REPORTED (UINT64_C(1) << 62)
 #define TASK_MAX (UINT64_C(1) << KYMO_TASK_BITS)
 
 /* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived
@@ -85,7 +85,7 @@ static void let_go(const struct ky_tokio_table *table, void *header)
 	do {
 		after = before - STATE_HOLD;
 		if (!(after & STATE_HOLDS))
-			after &= ~STATE_END_TOLD;
+			after &= ~STATE_END_REPORTED;
 	} while (!__atomic_compare_exchange_n(word, &before, after, true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_RELAXED));
 	if (after >> STATE_REFERENCE_SHIFT)
@@ -99,9 +99,10 @@ static void let_go(const struct ky_tokio_table *table, void *header)
  * sees that it was complete. */
 static bool is_end_ours(void *header, uint64_t before)
 {
-	return !(before & STATE_COMPLETE) && !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE,
-								 STATE_END_TOLD, __ATOMIC_RELAXED) &
-					       STATE_END_TOLD);
+	return !(before & STATE_COMPLETE) &&
+	       !(__atomic_fetch_or((uint64_t *)header + HEADER_STATE, STATE_END_REPORTED,
+				   __ATOMIC_RELAXED) &
+		 STATE_END_REPORTED);
 }
 
 static void refuse(struct ky_tokio_table *table)
@@ -238,7 +239,7 @@ static uint32_t wakers_of(uint64_t state)
 }
 
 /* A waker that wakes is gone without having been given back. */
-static bool is_told_by_count(uint64_t state)
+static bool is_known_by_count(uint64_t state)
 {
 	return !(state & (STATE_NOTIFIED | STATE_CANCELLED));
 }
@@ -248,23 +249,23 @@ static void drop_gone(struct kymo_place_taken *taken, uint64_t state)
 {
 	uint32_t living = wakers_of(state);
 
-	if (is_told_by_count(state) && taken->count > living)
+	if (is_known_by_count(state) && taken->count > living)
 		taken->count = living;
 }
 
 /* The poll is over: who cloned last is what it waits for, and of those before him nobody knows who
  * has given back since. */
-static void tell_places(struct kymo_place_taken *taken, uint64_t state)
+static void emit_places(struct kymo_place_taken *taken, uint64_t state)
 {
 	uint32_t living = wakers_of(state), gone;
 
-	if (is_told_by_count(state) && !(state & STATE_RUNNING) && taken->count > living) {
+	if (is_known_by_count(state) && !(state & STATE_RUNNING) && taken->count > living) {
 		taken->may_have_moved |= living != 1;
 		gone = taken->count - (living ? living : 1);
 		taken->count -= gone;
 		memmove(taken->held, taken->held + gone, taken->count * sizeof(taken->held[0]));
 	}
-	kymo_place_tell(taken);
+	kymo_place_emit(taken);
 }
 
 /* The part of a poll that is recorded. */
@@ -288,7 +289,7 @@ static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_t
 	after = state_of(header);
 	flags = end_flags(self, header, before, after);
 	if (KYMO_UNLIKELY(self->place.left < KY_TOKIO_CAPTURES_MAX) && !(after & STATE_COMPLETE))
-		tell_places(&self->place.taken, after);
+		emit_places(&self->place.taken, after);
 	kymo_poll_end(flags);
 	if (KYMO_UNLIKELY(flags & KYMO_POLL_READY))
 		kymo_place_end(task);

@@ -17,7 +17,7 @@ extern const char ky_tokio_dlsym[];
 
 /* The program headers' place and the name tell objects apart. One that was closed and opened again
  * between two looks stands where it stood: it shows by a slot that is not ours any more. */
-struct object {
+struct late_object {
 	const void *phdr;
 	uint64_t hash;
 	const uintptr_t *slot; /* one that was replaced, or NULL */
@@ -25,12 +25,12 @@ struct object {
 	bool is_there;
 };
 
-static struct object objects[OBJECTS_MAX];
+static struct late_object objects[OBJECTS_MAX];
 static uint32_t object_count;
-static struct object nowhere, *current = &nowhere; /* the one that is being looked at */
+static struct late_object nowhere, *current = &nowhere; /* the one that is being looked at */
 static struct ky_tokio_late_calls calls;
 static unsigned long long adds_seen;
-static atomic_flag is_looking = ATOMIC_FLAG_INIT;
+static atomic_flag is_reading = ATOMIC_FLAG_INIT;
 
 static uint64_t hash_of(const struct dl_phdr_info *info)
 {
@@ -41,7 +41,7 @@ static uint64_t hash_of(const struct dl_phdr_info *info)
 	return hash;
 }
 
-static bool is_as_left(const struct object *object, const struct dl_phdr_info *info)
+static bool is_as_left(const struct late_object *object, const struct dl_phdr_info *info)
 {
 	struct ky_tokio_elf elf = {
 		.bias = info->dlpi_addr, .phdr = info->dlpi_phdr, .phdr_count = info->dlpi_phnum};
@@ -54,7 +54,7 @@ static bool is_as_left(const struct object *object, const struct dl_phdr_info *i
 
 bool ky_tokio_late_note(const struct dl_phdr_info *info)
 {
-	struct object *free_one = NULL;
+	struct late_object *free_one = NULL;
 	uint64_t hash = hash_of(info);
 
 	for (uint32_t i = 0; i < object_count; i++) {
@@ -71,7 +71,7 @@ bool ky_tokio_late_note(const struct dl_phdr_info *info)
 	current = &nowhere;
 	if (!free_one)
 		return false;
-	*free_one = (struct object){info->dlpi_phdr, hash, NULL, 0, true};
+	*free_one = (struct late_object){info->dlpi_phdr, hash, NULL, 0, true};
 	current = free_one;
 	return true;
 }
@@ -187,7 +187,7 @@ void ky_tokio_late_start(const struct ky_tokio_late_calls *wanted)
 	forget_closed();
 }
 
-void ky_tokio_late_look(void)
+void ky_tokio_late_check(void)
 {
 	unsigned long long adds = 0;
 	bool is_new = false;
@@ -195,13 +195,13 @@ void ky_tokio_late_look(void)
 
 	dl_iterate_phdr(read_adds, &adds);
 	if (adds != __atomic_load_n(&adds_seen, __ATOMIC_RELAXED) &&
-	    !atomic_flag_test_and_set_explicit(&is_looking, memory_order_acquire)) {
+	    !atomic_flag_test_and_set_explicit(&is_reading, memory_order_acquire)) {
 		__atomic_store_n(&adds_seen, adds, __ATOMIC_RELAXED);
 		dl_iterate_phdr(visit, &is_new);
 		forget_closed();
 		if (is_new)
 			calls.done();
-		atomic_flag_clear_explicit(&is_looking, memory_order_release);
+		atomic_flag_clear_explicit(&is_reading, memory_order_release);
 	}
 	errno = saved;
 }

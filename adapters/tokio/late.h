@@ -36,6 +36,6 @@ struct ky_tokio_late_calls {
 void ky_tokio_late_start(const struct ky_tokio_late_calls *calls);
 
 /* Called by thunks_<arch>.S in front of dlsym(). */
-void ky_tokio_late_look(void);
+void ky_tokio_late_check(void);
 
 #endif

@@ -13,7 +13,7 @@ struct word {
 	bool is_ours;
 };
 
-struct pass {
+struct live_pass {
 	bool is_applying;
 	uintptr_t page_bytes;
 	int error; /* the first */
@@ -55,7 +55,7 @@ static void store(struct word *word, bool is_applying)
 }
 
 /* All words within [start, end). sealed: of pages that are read-only. */
-static void change_range(struct pass *pass, uintptr_t start, uintptr_t end, bool is_sealed)
+static void change_range(struct live_pass *pass, uintptr_t start, uintptr_t end, bool is_sealed)
 {
 	uintptr_t low = UINTPTR_MAX, high = 0, mask = ~(pass->page_bytes - 1);
 
@@ -88,7 +88,7 @@ static void change_range(struct pass *pass, uintptr_t start, uintptr_t end, bool
 /* The loader keeps the object where it is as long as this runs. */
 static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 {
-	struct pass *pass = ctx;
+	struct live_pass *pass = ctx;
 	uintptr_t mask = ~(pass->page_bytes - 1), relro_start = 0, relro_end = 0;
 
 	(void)info_bytes;
@@ -123,7 +123,7 @@ static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 
 static int run(bool is_applying)
 {
-	struct pass pass = {is_applying, (uintptr_t)sysconf(_SC_PAGESIZE), 0};
+	struct live_pass pass = {is_applying, (uintptr_t)sysconf(_SC_PAGESIZE), 0};
 
 	dl_iterate_phdr(on_object, &pass);
 	return pass.error;

@@ -87,7 +87,7 @@ static void read_version(char *versions, const char *start, const char *at)
 }
 
 /* Whether the object has Tokio's texts; adds the versions they tell. */
-static bool look_for_text(const struct dl_phdr_info *info, char *versions)
+static bool find_text(const struct dl_phdr_info *info, char *versions)
 {
 	static const char text[] = "/src/runtime/task/";
 	bool is_tokio = false;
@@ -135,7 +135,7 @@ static void inspect(struct search *search, const struct dl_phdr_info *info, cons
 	search->has_mimalloc |= elf.names.has_mimalloc;
 	ky_tokio_tables_find(&search->found, &elf);
 	if (search->found.object_count != objects)
-		(void)look_for_text(info, search->versions);
+		(void)find_text(info, search->versions);
 	if (search->when == WHEN_LATE && ky_tokio_late_patch(&search->found, &elf) != 0)
 		search->found.refused_count++;
 	if (search->when == WHEN_ATTACHED && !ky_tokio_patch_later(&search->found, &elf))
@@ -195,12 +195,12 @@ static void say(const char *line)
 	close(fd);
 }
 
-static int look_at_program(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
+static int check_program(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 {
 	char versions[VERSIONS_BYTES] = "";
 
 	(void)info_bytes;
-	*(bool *)ctx = look_for_text(info, versions);
+	*(bool *)ctx = find_text(info, versions);
 	return 1; /* the program itself comes first */
 }
 
@@ -215,7 +215,7 @@ static void say_nothing_found(const struct search *search)
 	}
 	if (!is_heard())
 		return;
-	dl_iterate_phdr(look_at_program, &is_tokio);
+	dl_iterate_phdr(check_program, &is_tokio);
 	say(is_tokio ? "stripped\n" : "no-tokio\n");
 }
 
@@ -437,7 +437,7 @@ __attribute__((format(printf, 3, 4))) static int answer(struct kymo_attach_block
 
 /* Looks through everything that is loaded now. Tables that were known keep their indexes, for polls
  * of an earlier recording may still be under way. */
-static int look_again(struct search *search, struct kymo_attach_block *block)
+static int check_again(struct search *search, struct kymo_attach_block *block)
 {
 	search->when = WHEN_ATTACHED;
 	search->objects = 0;
@@ -489,7 +489,7 @@ int ky_preload_start(struct kymo_attach_block *block)
 
 	if (search->is_open)
 		return answer(block, KYMO_E_ACTIVE, "refused it is recorded already\n");
-	result = look_again(search, block);
+	result = check_again(search, block);
 	if (result < 0)
 		goto forget;
 	result = open_attached(&search->found, block);

@@ -13,7 +13,7 @@ struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
 struct ky_tokio_waker ky_tokio_wakers[KY_TOKIO_COPIES_MAX];
 
 /* The waker tables of one object: more than one when it contains several copies of Tokio. */
-struct object {
+struct table_object {
 	struct ky_tokio_found *found;
 	const struct ky_tokio_elf *elf;
 	uintptr_t wakers[KY_TOKIO_COPIES_MAX];
@@ -35,7 +35,7 @@ static bool is_code(const struct ky_tokio_elf *elf, uintptr_t address)
 	return ky_tokio_elf_is_in(elf, address, 1, PF_X, PF_W);
 }
 
-static bool is_poll_address(const struct object *object, uintptr_t word)
+static bool is_poll_address(const struct table_object *object, uintptr_t word)
 {
 	const struct ky_tokio_symbol *symbol;
 
@@ -104,7 +104,7 @@ static uint8_t kind_of(const struct ky_tokio_elf *elf, const uintptr_t *words)
 	return (uint8_t)kind;
 }
 
-static uint32_t copy_of(const struct object *object, const uintptr_t *words)
+static uint32_t copy_of(const struct table_object *object, const uintptr_t *words)
 {
 	uintptr_t waker;
 
@@ -129,7 +129,7 @@ static struct ky_tokio_table *entry_for(struct ky_tokio_found *found, const uint
 	return &ky_tokio_tables[found->table_count++];
 }
 
-KY_TOKIO_READS_RAW static void add_table(struct object *object, uintptr_t *words,
+KY_TOKIO_READS_RAW static void add_table(struct table_object *object, uintptr_t *words,
 					 const uintptr_t *end)
 {
 	struct ky_tokio_found *found = object->found;
@@ -166,7 +166,7 @@ static bool add_range(struct ky_tokio_found *found, uintptr_t start, uintptr_t e
 	return true;
 }
 
-KY_TOKIO_READS_RAW static void scan(struct object *object, uintptr_t start, uintptr_t end)
+KY_TOKIO_READS_RAW static void scan(struct table_object *object, uintptr_t start, uintptr_t end)
 {
 	uintptr_t at = (start + 7) & ~(uintptr_t)7;
 
@@ -185,7 +185,7 @@ static bool is_relro_within_load(const struct ky_tokio_elf *elf, const ElfW(Phdr
 
 /* Read-only data is of two kinds: what the loader seals after relocation, and what was never
  * writable. */
-static bool scan_object(struct object *object)
+static bool scan_object(struct table_object *object)
 {
 	const struct ky_tokio_elf *elf = object->elf;
 	uintptr_t mask = ~(object->page_bytes - 1);
@@ -217,7 +217,7 @@ static bool scan_object(struct object *object)
 	return true;
 }
 
-KY_TOKIO_READS_RAW static void add_waker(struct object *object, uintptr_t address)
+KY_TOKIO_READS_RAW static void add_waker(struct table_object *object, uintptr_t address)
 {
 	struct ky_tokio_found *found = object->found;
 	struct ky_tokio_waker *waker;
@@ -248,7 +248,7 @@ KY_TOKIO_READS_RAW static void add_waker(struct object *object, uintptr_t addres
 
 void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
 {
-	struct object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
+	struct table_object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
 	static struct ky_tokio_found before; /* too large for a stack; one look at a time */
 	uint32_t copies;
 

@@ -133,7 +133,7 @@ ky_tokio_dlsym:
 	.cfi_adjust_cfa_offset 8
 	sub $8, %rsp
 	.cfi_adjust_cfa_offset 8
-	call ky_tokio_late_look
+	call ky_tokio_late_check
 	add $8, %rsp
 	.cfi_adjust_cfa_offset -8
 	pop %rsi

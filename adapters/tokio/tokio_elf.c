@@ -16,7 +16,7 @@
 #define SYMBOLS_MAX (1u << 20)
 #define CHUNK_SYMBOLS 2048u
 
-struct tables {
+struct elf_tables {
 	uint64_t symbols_offset, symbols_bytes;
 	uint64_t names_offset, names_bytes;
 };
@@ -72,7 +72,7 @@ static bool is_same_file(int fd, const ElfW(Ehdr) * header, const struct dl_phdr
 
 /* Checks the symbol table's header and its string table's. */
 static int take_tables(int fd, const ElfW(Ehdr) * header, const ElfW(Shdr) * section,
-		       uint64_t file_bytes, struct tables *out)
+		       uint64_t file_bytes, struct elf_tables *out)
 {
 	ElfW(Shdr) names;
 	uint64_t at = header->e_shoff + (uint64_t)section->sh_link * sizeof(names);
@@ -84,12 +84,13 @@ static int take_tables(int fd, const ElfW(Ehdr) * header, const ElfW(Shdr) * sec
 	    !is_within(names.sh_offset, names.sh_size, file_bytes) ||
 	    section->sh_size > TABLE_BYTES_MAX || names.sh_size > TABLE_BYTES_MAX)
 		return KY_TOKIO_ELF_UNREADABLE;
-	*out = (struct tables){section->sh_offset, section->sh_size, names.sh_offset,
-			       names.sh_size};
+	*out = (struct elf_tables){section->sh_offset, section->sh_size, names.sh_offset,
+				   names.sh_size};
 	return KY_TOKIO_ELF_FOUND;
 }
 
-static int find_section(int fd, const ElfW(Ehdr) * header, uint64_t file_bytes, struct tables *out)
+static int find_section(int fd, const ElfW(Ehdr) * header, uint64_t file_bytes,
+			struct elf_tables *out)
 {
 	ElfW(Shdr) sections[HEADERS_AT_ONCE] = {0};
 
@@ -108,7 +109,7 @@ static int find_section(int fd, const ElfW(Ehdr) * header, uint64_t file_bytes, 
 	return KY_TOKIO_ELF_STRIPPED;
 }
 
-static int find_tables(int fd, const struct dl_phdr_info *info, struct tables *out)
+static int find_tables(int fd, const struct dl_phdr_info *info, struct elf_tables *out)
 {
 	ElfW(Ehdr) header;
 	struct stat st;
@@ -160,7 +161,7 @@ static int keep(struct ky_tokio_elf *elf, const ElfW(Sym) * symbol, uint32_t nam
 
 /* Without local ones (strip -x) most task tables have no name, and their tasks would be missing
  * without a word: every linker puts some in. */
-static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct tables *tables)
+static int read_symbols(struct ky_tokio_elf *elf, int fd, const struct elf_tables *tables)
 {
 	uint64_t count = tables->symbols_bytes / sizeof(ElfW(Sym));
 	ElfW(Sym) *chunk = ky_tokio_map(CHUNK_SYMBOLS * sizeof(*chunk));
@@ -208,7 +209,7 @@ static int by_address(const void *left, const void *right)
 
 int ky_tokio_elf_open(struct ky_tokio_elf *out, const struct dl_phdr_info *info, const char *path)
 {
-	struct tables tables;
+	struct elf_tables tables;
 	bool has_recorder;
 	int fd, result;
 

@@ -16,7 +16,7 @@
 typedef uint8_t lanes __attribute__((vector_size(LANES)));
 typedef uint64_t halves __attribute__((vector_size(LANES)));
 
-struct part {
+struct name_part {
 	const char *text;
 	uint32_t bytes;
 	uint32_t pair_at; /* of the two bytes that hits() looks for */
@@ -24,14 +24,14 @@ struct part {
 
 /* Tokio's own, the library functions through which a call graph gets from one to another, and what
  * tells that the program brought its own recorder, or allocator. */
-static const struct part parts[] = {
+static const struct name_part parts[] = {
 	{"tokio", 5, 2},         {"5panic", 6, 0},    {"9panicking", 10, 0},
 	{"rust_try", 8, 4},      {"call_once", 9, 4}, {"kymo_recorder_open", 18, 13},
 	{"_rjem_malloc", 12, 1}, {"mi_malloc", 9, 1},
 };
 static const char proof[] = "5tokio7runtime4task"; /* in both manglings, "tokio" a byte behind */
 
-struct window {
+struct name_window {
 	char *text;    /* WINDOW_BYTES, and room to look ahead */
 	size_t used;   /* of whole names */
 	uint32_t from; /* of text[0], in the table */
@@ -56,10 +56,10 @@ static halves hits(const char *at)
 	return (halves)hit;
 }
 
-static bool is_part(const struct window *window, size_t pair, size_t *at)
+static bool is_part(const struct name_window *window, size_t pair, size_t *at)
 {
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		const struct part *part = &parts[i];
+		const struct name_part *part = &parts[i];
 
 		if (pair < part->pair_at || pair - part->pair_at + part->bytes > window->used)
 			continue;
@@ -88,7 +88,8 @@ static void *grow(void *old, size_t *bytes, size_t first)
 	return next;
 }
 
-static int keep(struct ky_tokio_names *names, const struct window *window, size_t start, size_t end)
+static int keep(struct ky_tokio_names *names, const struct name_window *window, size_t start,
+		size_t end)
 {
 	size_t bytes = end - start + 1, mapped = names->kept_capacity * sizeof(*names->kept);
 
@@ -116,7 +117,7 @@ static int keep(struct ky_tokio_names *names, const struct window *window, size_
 }
 
 /* A part stands at `at`: keeps the name around it, once. */
-static int take(struct ky_tokio_names *names, const struct window *window, size_t at)
+static int take(struct ky_tokio_names *names, const struct name_window *window, size_t at)
 {
 	const char *before = memrchr(window->text, 0, at);
 	const char *after = memchr(window->text + at, 0, window->used - at);
@@ -144,7 +145,7 @@ static int take(struct ky_tokio_names *names, const struct window *window, size_
 	return 0;
 }
 
-static int search(struct ky_tokio_names *names, const struct window *window)
+static int search(struct ky_tokio_names *names, const struct name_window *window)
 {
 	for (size_t i = 0; i < window->used; i += LANES) {
 		halves hit = hits(window->text + i);
@@ -174,8 +175,8 @@ static size_t whole(const char *text, size_t bytes)
 	return last ? (size_t)(last - text) + 1 : bytes;
 }
 
-static int read_pieces(struct ky_tokio_names *names, struct window *window, int fd, uint64_t offset,
-		       uint32_t bytes)
+static int read_pieces(struct ky_tokio_names *names, struct name_window *window, int fd,
+		       uint64_t offset, uint32_t bytes)
 {
 	while (window->from < bytes) {
 		size_t some = bytes - window->from < WINDOW_BYTES ? bytes - window->from :
@@ -212,7 +213,7 @@ static int fill_buckets(struct ky_tokio_names *names, uint32_t bytes)
 
 int ky_tokio_names_read(struct ky_tokio_names *out, int fd, uint64_t offset, uint32_t bytes)
 {
-	struct window window = {.text = ky_tokio_map(WINDOW_BYTES + 2 * LANES)};
+	struct name_window window = {.text = ky_tokio_map(WINDOW_BYTES + 2 * LANES)};
 	int err = -ENOMEM;
 
 	memset(out, 0, sizeof(*out));

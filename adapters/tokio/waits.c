@@ -41,7 +41,7 @@ enum role {
 	ROLE_WAIT
 };
 
-struct span {
+struct wait_span {
 	enum role role;
 	uint64_t ticks;
 };
@@ -59,7 +59,7 @@ static enum role role_of(bool is_zero)
 	return ROLE_PARK;
 }
 
-static void begin(struct span *span, bool is_zero, uint32_t wait)
+static void begin(struct wait_span *span, bool is_zero, uint32_t wait)
 {
 	span->role = role_of(is_zero);
 	if (span->role == ROLE_PARK)
@@ -68,7 +68,7 @@ static void begin(struct span *span, bool is_zero, uint32_t wait)
 		span->ticks = ky_tokio_ticks();
 }
 
-static void end(const struct span *span, uint32_t wait, long result)
+static void end(const struct wait_span *span, uint32_t wait, long result)
 {
 	uint32_t ready = READY_FAILED;
 	int saved = errno;
@@ -97,7 +97,7 @@ static void end(const struct span *span, uint32_t wait, long result)
 
 static int on_epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
 {
-	struct span span;
+	struct wait_span span;
 	int result;
 
 	begin(&span, timeout == 0, KYMO_WAIT_EPOLL);
@@ -109,7 +109,7 @@ static int on_epoll_wait(int fd, struct epoll_event *events, int count, int time
 static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int timeout,
 			  const sigset_t *mask)
 {
-	struct span span;
+	struct wait_span span;
 	int result;
 
 	begin(&span, timeout == 0, KYMO_WAIT_EPOLL);
@@ -122,7 +122,7 @@ static int on_epoll_pwait2(int fd, struct epoll_event *events, int count,
 			   const struct timespec *timeout, const sigset_t *mask)
 {
 	bool is_zero = timeout && timeout->tv_sec == 0 && timeout->tv_nsec == 0;
-	struct span span;
+	struct wait_span span;
 	int result;
 
 	begin(&span, is_zero, KYMO_WAIT_EPOLL);
@@ -206,7 +206,7 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 		       long address2, long value3)
 {
 	long command = operation & FUTEX_CMD_MASK, result;
-	struct span span;
+	struct wait_span span;
 
 	if (command == FUTEX_WAKE) {
 		if (ky_tokio_is_worker(&ky_tokio_self) || ky_tokio_self.depth)

@@ -6,11 +6,11 @@
  *
  * Prints one JSON object. *_ns: nanoseconds of the processor that a malloc() and its free() take
  * more, where nothing else happens (bare): off with the gate shut, on with sampling at 512 KiB,
- * floor where a function stands between that does nothing but jump on. told_ns: an allocation that
- * is told with its stack, and its end. loop_*_percent: what a loop takes more that does little but
- * allocate: blocks of 16 to 512 bytes are filled, kept for a while, read and freed. words_*: the
- * same of one that counts the words of a text, and copies each. --loop runs pairs of malloc() and
- * free() alone, for a counter of instructions.
+ * floor where a function stands between that does nothing but jump on. reported_ns: an allocation
+ * that is told with its stack, and its end. loop_*_percent: what a loop takes more that does little
+ * but allocate: blocks of 16 to 512 bytes are filled, kept for a while, read and freed. words_*:
+ * the same of one that counts the words of a text, and copies each. --loop runs pairs of malloc()
+ * and free() alone, for a counter of instructions.
  * Plain and taken-over functions take turns, set by set.
  */
 #include <base/now.h>
@@ -225,7 +225,7 @@ static void wait_for_tables(void)
 }
 
 /* So large that each is told. */
-static double tell(const struct functions *taken)
+static double emit(const struct functions *taken)
 {
 	double sets[SETS];
 
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 	printf("{");
 	print_costs("on", &taken);
 	print_costs("floor", &floors);
-	printf("\"told_ns\": %.1f, ", tell(&taken));
+	printf("\"reported_ns\": %.1f, ", emit(&taken));
 	kymo_recorder_gates(0, KYMO_GATE_ALLOC);
 	print_costs("off", &taken);
 	printf("\"loop_ns\": %.1f, \"words_ns\": %.1f}\n", run_loop(&plain), run_words(&plain));

@@ -84,11 +84,11 @@ static const uint8_t *map_ring(size_t *bytes)
 	return image;
 }
 
-static uint64_t hand_of(const uint8_t *image)
+static uint64_t claim_index_of(const uint8_t *image)
 {
 	const struct ky_ring_header *header = (const void *)image;
 
-	return atomic_load_explicit(&header->hand, memory_order_relaxed);
+	return atomic_load_explicit(&header->claim_index, memory_order_relaxed);
 }
 
 static void rest_ms(long ms)
@@ -211,10 +211,10 @@ int main(int argc, char **argv)
 	rest_ms(100);
 	image = map_ring(&bytes);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		uint64_t hand = hand_of(image);
+		uint64_t claim_index = claim_index_of(image);
 
 		/* A round of the ring between two cuts: each finds it full of what is new. */
-		while (hand_of(image) < hand + RING_BYTES / KY_SLOT_BYTES)
+		while (claim_index_of(image) < claim_index + RING_BYTES / KY_SLOT_BYTES)
 			rest_ms(20);
 		rounds[i] = cut_once();
 	}

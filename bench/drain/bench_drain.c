@@ -146,12 +146,12 @@ static void turn_of_worker(struct load *load, uint32_t i)
 }
 
 /* Records until so many sub-buffers are handed out; the next anchor lies 2 ms behind. */
-static void fill(struct load *load, uint64_t hand)
+static void fill(struct load *load, uint64_t claim_index)
 {
 	uint32_t count = load->writer_count;
 	uint64_t *at = load->at;
 
-	while (atomic_load(&load->ring.header->hand) < hand) {
+	while (atomic_load(&load->ring.header->claim_index) < claim_index) {
 		uint32_t i = noise() % count;
 
 		/* No thread runs far ahead of the others: they share one time. */

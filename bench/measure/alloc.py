@@ -26,7 +26,7 @@ def rows(context):
             "ns"),
         row("allocation: malloc and free more, a jump and nothing else",
             [e["bare_floor_ns"] for e in found], "ns"),
-        row("allocation: one told with its stack, and its end", [e["told_ns"] for e in found],
+        row("allocation: one told with its stack, and its end", [e["reported_ns"] for e in found],
             "ns"),
         row("allocation: a loop that does little else", [e["loop_ns"] for e in found], "ns"),
         row("allocation: that loop more, one in 512 KiB", [e["loop_on_percent"] for e in found],

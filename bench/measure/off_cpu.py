@@ -25,7 +25,7 @@ def attempt(context):
 def share(found):
     """Per cent of a core."""
     ns = (PARKS_HZ * CALLS_PER_PARK * max(found["inside_ns"], 0) +
-          WORKERS * (TOLD_HZ_MAX * found["told_ns"] + found["look_ns"]))
+          WORKERS * (TOLD_HZ_MAX * found["reported_ns"] + found["check_ns"]))
     return ns / 1e7
 
 
@@ -62,8 +62,8 @@ def rows(context):
     return [
         row("off-CPU: a call outside polls", [e["outside_ns"] for e in found], "ns"),
         row("off-CPU: a short call inside a poll", [e["inside_ns"] for e in found], "ns"),
-        row("off-CPU: an interval told with 30 frames", [e["told_ns"] for e in found], "ns"),
-        row("off-CPU: a look at a worker's counters", [e["look_ns"] for e in found], "ns"),
+        row("off-CPU: an interval told with 30 frames", [e["reported_ns"] for e in found], "ns"),
+        row("off-CPU: a look at a worker's counters", [e["check_ns"] for e in found], "ns"),
         row("off-CPU: all of it, 20,000 parks a second", [share(e) for e in found], "% of a core",
             SHARE_MAX),
     ] + measure_switches(context)

@@ -30,7 +30,7 @@
 #define TABLES_SECONDS_MAX 20u
 
 static int (*patched_flock)(int, int);
-static uint64_t tell_ticks;
+static uint64_t report_ticks;
 static uint32_t frame_count;
 static volatile uint32_t sink;
 
@@ -78,10 +78,10 @@ static double added(uint32_t depth)
 
 /* ---- intervals ---- */
 
-static double tell(void)
+static double emit(void)
 {
 	struct kymo_off_cpu wait = {
-		.begin_ticks = 1, .end_ticks = 1 + tell_ticks, .descriptor = -1};
+		.begin_ticks = 1, .end_ticks = 1 + report_ticks, .descriptor = -1};
 	uint64_t frames[FRAMES_MAX];
 	struct kymo_stack stack = {.frames = frames, .frames_max = FRAMES_MAX};
 	double sets[SETS];
@@ -97,7 +97,7 @@ static double tell(void)
 		uint64_t began_ns = now();
 
 		for (uint32_t i = 0; i < ROUNDS / 10; i++)
-			if (!kymo_off_cpu_tell(&wait))
+			if (!kymo_off_cpu_emit(&wait))
 				abort();
 		sets[set] = (double)(now() - began_ns) / (ROUNDS / 10.0);
 	}
@@ -106,7 +106,7 @@ static double tell(void)
 
 KEPT static double deeper(uint32_t depth)
 {
-	double result = depth > 0 ? deeper(depth - 1) : tell();
+	double result = depth > 0 ? deeper(depth - 1) : emit();
 
 	sink++;
 	return result;
@@ -132,22 +132,22 @@ static uint32_t wait_for_tables(void)
 
 /* ---- looks ---- */
 
-static double time_looks(void)
+static double time_readings(void)
 {
-	static struct ky_proc_look look;
+	static struct ky_proc_reader reader;
 	struct ky_thread_cpu cpu;
 	double sets[SETS];
 
-	ky_proc_look_open(&look, NULL, NULL, 0, 0);
+	ky_proc_reader_open(&reader, NULL, NULL, 0, 0);
 	for (uint32_t set = 0; set < SETS; set++) {
 		uint64_t began_ns = now();
 
 		for (uint32_t i = 0; i < ROUNDS / 100; i++)
-			if (!ky_proc_look_counts(&look, (uint32_t)syscall(SYS_gettid), &cpu))
+			if (!ky_proc_reader_counts(&reader, (uint32_t)syscall(SYS_gettid), &cpu))
 				abort();
 		sets[set] = (double)(now() - began_ns) / (ROUNDS / 100.0);
 	}
-	ky_proc_look_close(&look);
+	ky_proc_reader_close(&reader);
 	return median(sets);
 }
 
@@ -156,7 +156,7 @@ int main(void)
 	struct kymo_recorder_options options = KYMO_RECORDER_OPTIONS_INIT;
 	uintptr_t address = ky_tokio_wait_address(KY_TOKIO_GOT_CALL_flock);
 	struct kymo_recorder *recorder;
-	double outside, inside, told;
+	double outside, inside, reported;
 
 	options.flags = KYMO_RECORDER_EAGER; /* flight mode: nothing is written */
 	if (kymo_recorder_open(&recorder, &options) != 0) {
@@ -168,12 +168,12 @@ int main(void)
 	outside = added(0);
 	inside = added(1);
 	frame_count = wait_for_tables();
-	tell_ticks = 120 * kymo_off_cpu_ticks_min(); /* so long that none is left out */
-	told = deeper(FRAMES - frame_count - 2);
+	report_ticks = 120 * kymo_off_cpu_ticks_min(); /* so long that none is left out */
+	reported = deeper(FRAMES - frame_count - 2);
 	kymo_poll_end(0);
-	printf("{\"outside_ns\": %.2f, \"inside_ns\": %.2f, \"told_ns\": %.1f, ", outside, inside,
-	       told);
-	printf("\"look_ns\": %.0f}\n", time_looks());
+	printf("{\"outside_ns\": %.2f, \"inside_ns\": %.2f, \"reported_ns\": %.1f, ", outside,
+	       inside, reported);
+	printf("\"check_ns\": %.0f}\n", time_readings());
 	kymo_recorder_close(recorder);
 	return 0;
 }

@@ -24,7 +24,7 @@
 #define THREADS 8
 
 static struct ky_resource_source source;
-static struct ky_proc_look look;
+static struct ky_proc_reader reader;
 static uint8_t area[KY_RESOURCE_AREA_BYTES];
 
 static bool put(void *ctx, uint64_t offset, const void *bytes, size_t count)
@@ -76,24 +76,24 @@ static void hold(unsigned long fds, unsigned long listeners, unsigned long conne
 	}
 }
 
-static double look_us(uint32_t looks)
+static double look_us(uint32_t readings)
 {
 	uint64_t begin_ns;
 
 	/* The first ones find the groups, and whose the sockets are. */
 	for (uint32_t i = 0; i < 120; i++)
-		ky_resource_step(&source, &look, KY_RESOURCE_INTERVAL_NS, source.next_ns + 1);
+		ky_resource_step(&source, &reader, KY_RESOURCE_INTERVAL_NS, source.next_ns + 1);
 	begin_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	for (uint32_t i = 0; i < looks; i++)
-		ky_resource_step(&source, &look, KY_RESOURCE_INTERVAL_NS, source.next_ns + 1);
-	return (double)(ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns) / 1e3 / looks;
+	for (uint32_t i = 0; i < readings; i++)
+		ky_resource_step(&source, &reader, KY_RESOURCE_INTERVAL_NS, source.next_ns + 1);
+	return (double)(ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns) / 1e3 / readings;
 }
 
 static double first_us(void)
 {
 	uint64_t begin_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	ky_resource_step(&source, &look, KY_RESOURCE_INTERVAL_NS, KY_RESOURCE_INTERVAL_NS);
+	ky_resource_step(&source, &reader, KY_RESOURCE_INTERVAL_NS, KY_RESOURCE_INTERVAL_NS);
 	return (double)(ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns) / 1e3;
 }
 
@@ -107,7 +107,7 @@ static unsigned long number(int argc, char **argv, const char *name, unsigned lo
 
 int main(int argc, char **argv)
 {
-	uint32_t looks = (uint32_t)number(argc, argv, "--looks", 1000);
+	uint32_t readings = (uint32_t)number(argc, argv, "--looks", 1000);
 	double outside, own, first;
 	int ends[2], parts;
 	pid_t child;
@@ -129,19 +129,19 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	source.put = put;
-	ky_proc_look_open(&look, NULL, NULL, (uint32_t)child, 0);
+	ky_proc_reader_open(&reader, NULL, NULL, (uint32_t)child, 0);
 	first = first_us();
-	outside = look_us(looks);
+	outside = look_us(readings);
 	for (parts = 0; parts < KY_PART_COUNT && !source.missing[parts]; parts++)
 		;
-	ky_proc_look_close(&look);
+	ky_proc_reader_close(&reader);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	memset(&source, 0, sizeof(source));
 	source.put = put;
 	source.is_own = true;
-	ky_proc_look_open(&look, NULL, NULL, 0, 0);
-	own = look_us(looks);
+	ky_proc_reader_open(&reader, NULL, NULL, 0, 0);
+	own = look_us(readings);
 	printf("{\"look_us\": %.1f, \"first_us\": %.1f, \"own_us\": %.1f, \"first_missing\": %d}\n",
 	       outside, first, own, parts);
 	return 0;

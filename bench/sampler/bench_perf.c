@@ -126,7 +126,7 @@ static double do_piece(void)
 static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 {
 	struct tally *tally = ctx;
-	uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&tally->ring.head->hand));
+	uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&tally->ring.head->claim_index));
 	const struct ky_sample_slot *slot;
 
 	ky_perf_put(&tally->ring, &tables.view, sample);

@@ -14,7 +14,7 @@ struct tally {
 	uint64_t rows, bytes;
 };
 
-static void tell(void *ctx, const struct ky_symbol_row *row)
+static void report(void *ctx, const struct ky_symbol_row *row)
 {
 	struct tally *tally = ctx;
 
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 
 		place.address = strtoull(line, NULL, 16);
 		addresses++;
-		named += source.find(source.ctx, &place, tell, &tally, &why) > 0;
+		named += source.find(source.ctx, &place, report, &tally, &why) > 0;
 	}
 	ky_symbolizer_close(symbolizer);
 	(void)printf("{\"addresses\":%" PRIu64 ",\"named\":%" PRIu64 ",\"rows\":%" PRIu64

@@ -31,7 +31,7 @@
 
 static const char rules_default[] = "poll>100ms; stall>1s; runnable>50ms; cpu>1000% for 10s; "
 				    "rss>64G; counter:none>1; errors>1000/s";
-#define LOOKS_MAX 4096u
+#define READS_MAX 4096u
 #define STUCK_MAX 1000u
 #define STUCK_RULES "poll>20ms cooldown=0s"
 #define STUCK_NS UINT64_C(200000000)
@@ -120,9 +120,9 @@ static int by_size(const void *a, const void *b)
 
 static void watch(struct ky_watchdog *watchdog, uint64_t seconds)
 {
-	uint64_t begin_ns, cpu_ns, now_ns, look_ns, wait;
+	uint64_t begin_ns, cpu_ns, now_ns, check_ns, wait;
 	struct ky_watchdog_stats before, after;
-	static uint64_t looks[LOOKS_MAX];
+	static uint64_t looks[READS_MAX];
 	uint32_t count = 0;
 
 	for (int i = 0; i < 5; i++) { /* the first look is at everything */
@@ -133,11 +133,11 @@ static void watch(struct ky_watchdog *watchdog, uint64_t seconds)
 	begin_ns = ky_now_ns(CLOCK_MONOTONIC);
 	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	do {
-		look_ns = ky_now_ns(CLOCK_MONOTONIC);
+		check_ns = ky_now_ns(CLOCK_MONOTONIC);
 		wait = ky_watchdog_step(watchdog, NULL);
-		look_ns = ky_now_ns(CLOCK_MONOTONIC) - look_ns;
-		if (count < LOOKS_MAX)
-			looks[count++] = look_ns;
+		check_ns = ky_now_ns(CLOCK_MONOTONIC) - check_ns;
+		if (count < READS_MAX)
+			looks[count++] = check_ns;
 		pause_ns(wait == UINT64_MAX ? 100000000 : wait);
 		now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	} while (now_ns - begin_ns < seconds * 1000000000u);

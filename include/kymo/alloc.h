@@ -59,7 +59,7 @@ struct kymo_alloc_taken {
 	uint64_t about;
 };
 
-/* True: a caller that allocates so many bytes, or just did, calls kymo_alloc_tell(). */
+/* True: a caller that allocates so many bytes, or just did, calls kymo_alloc_emit(). */
 static inline bool kymo_alloc_is_due(size_t bytes)
 {
 	kymo_alloc_left = (int64_t)((uint64_t)kymo_alloc_left - bytes);
@@ -68,7 +68,7 @@ static inline bool kymo_alloc_is_due(size_t bytes)
 
 /* Records it, or not: the threshold may have changed. address NULL: there was no memory.
  * errno stays. */
-KYMO_API __attribute__((cold)) void kymo_alloc_tell(const void *address, size_t bytes,
+KYMO_API __attribute__((cold)) void kymo_alloc_emit(const void *address, size_t bytes,
 						    const struct kymo_alloc_caller *caller);
 
 /* An allocation was made: all that an allocator has to call. */
@@ -78,7 +78,7 @@ static inline void kymo_alloc(const void *address, size_t bytes)
 		struct kymo_alloc_caller caller = {{0, 0, 0, 0}, 0, 0};
 
 		KYMO_STACK_HERE(&caller.from);
-		kymo_alloc_tell(address, bytes, &caller);
+		kymo_alloc_emit(address, bytes, &caller);
 	}
 }
 

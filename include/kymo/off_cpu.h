@@ -6,7 +6,7 @@
  *   begin = counter;  the call;  spent = counter - begin
  *   spent < kymo_off_cpu_ticks_min(), kept from call to call: no more to do. A short call costs two
  *       readings of the counter
- *   else kymo_off_cpu_tell()
+ *   else kymo_off_cpu_emit()
  *
  * Rule:     intervals from KYMO_OFF_CPU_NS_MIN on are recorded with their stack. Each thread has a
  *           budget of KYMO_OFF_CPU_BUDGET_HZ a second, KYMO_OFF_CPU_BUDGET_MAX at once; beyond it
@@ -58,7 +58,7 @@ KYMO_API uint64_t kymo_off_cpu_ticks_min(void);
  * record it in another way.
  * Cost     some 30 ns a frame; the first time in a process some hundred system calls.
  */
-KYMO_API bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait);
+KYMO_API bool kymo_off_cpu_emit(const struct kymo_off_cpu *wait);
 
 #ifdef __cplusplus
 }

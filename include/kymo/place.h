@@ -7,7 +7,7 @@
  *   kymo_place_choose()   is the await point of this poll recorded? Holds for the poll
  *   kymo_stack_capture()  (stack.h) up to the poll
  *   kymo_place_take()     holds it; a leaf that continues in the same poll did not wait
- *   kymo_place_tell()     before kymo_poll_end(): what is still held is where the task waits
+ *   kymo_place_emit()     before kymo_poll_end(): what is still held is where the task waits
  *   kymo_place_polled()   after each kymo_poll_end(): its wait then decides about the next poll
  *   kymo_place_end()      the task is over
  *
@@ -116,11 +116,11 @@ struct kymo_place_held {
 	uint64_t ticks;
 	uint32_t stack;
 	bool is_truncated;
-	bool is_told; /* recorded already: it could not have been later */
+	bool is_reported; /* recorded already: it could not have been later */
 };
 
 /* The stacks of one poll, the newest last. An adapter removes a stack that was no wait from
- * `held` before kymo_place_tell(). */
+ * `held` before kymo_place_emit(). */
 struct kymo_place_taken {
 	uint64_t task;
 	uint32_t name;   /* as in kymo_poll_begin() */
@@ -136,7 +136,7 @@ struct kymo_place_taken {
 KYMO_API void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *place);
 
 /* At the end of the poll, by the thread that polled; another one may poll the task by then. */
-KYMO_API void kymo_place_tell(const struct kymo_place_taken *taken);
+KYMO_API void kymo_place_emit(const struct kymo_place_taken *taken);
 
 /* The task is over: its entry is free. */
 KYMO_API void kymo_place_end(uint64_t task);

@@ -10,7 +10,7 @@ static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 	const struct ky_drain_mode *mode = ctx;
 
 	return (mode->may_read == NULL || mode->may_read()) &&
-	       ky_proc_look_counts(mode->process != NULL ? mode->process : &mode->own, tid, out);
+	       ky_proc_reader_counts(mode->process != NULL ? mode->process : &mode->own, tid, out);
 }
 
 static int open_drain(struct ky_drain_mode *mode, bool is_observer, struct ky_drain **out)
@@ -67,7 +67,7 @@ void ky_drain_mode_close(struct ky_drain_mode *mode)
 void ky_drain_mode_forget(struct ky_drain_mode *mode)
 {
 	if (mode->stream != NULL && mode->process == NULL)
-		ky_proc_look_close(&mode->own);
+		ky_proc_reader_close(&mode->own);
 	mode->stream = mode->observer = NULL;
 }
 
@@ -104,7 +104,7 @@ static int land(struct ky_drain_mode *mode)
 		return err;
 	ky_drain_pace_begin(&mode->pace, ky_now_ns(CLOCK_MONOTONIC));
 	if (mode->process == NULL)
-		ky_proc_look_open(&mode->own, NULL, NULL, 0, 0);
+		ky_proc_reader_open(&mode->own, NULL, NULL, 0, 0);
 	return 0;
 }
 
@@ -147,7 +147,7 @@ int ky_drain_mode_step(struct ky_drain_mode *mode, uint64_t now_ns,
 	*again_ns = now_ns + ky_drain_pace_rest(&mode->pace, now_ns,
 						ky_drain_pace_is_empty(&mode->pace, &mode->view) ?
 							pace->look_empty_ns :
-							pace->look_ns);
+							pace->check_ns);
 	return err;
 }
 

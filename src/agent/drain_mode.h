@@ -16,7 +16,7 @@
 #include <drain/cut.h>
 #include <drain/drain.h>
 #include <drain/pace.h>
-#include <proc/proc_look.h>
+#include <proc/proc_reader.h>
 #include <ring/ring_view.h>
 
 struct ky_drain_mode {
@@ -31,23 +31,23 @@ struct ky_drain_mode {
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
 	size_t memory_bytes_max, observer_bytes_max;
-	const struct ky_proc_look *process; /* NULL: the calling one, opened with the stream */
-	bool (*may_read)(void);             /* of the process; NULL: always */
-	bool has_last_cut;                  /* a flight ends with a cut of the ring */
+	const struct ky_proc_reader *process; /* NULL: the calling one, opened with the stream */
+	bool (*may_read)(void);               /* of the process; NULL: always */
+	bool has_last_cut;                    /* a flight ends with a cut of the ring */
 
 	bool is_flight;          /* as long as no stream has begun, too */
 	struct ky_drain *stream; /* in flight mode the one that was left; NULL: none */
 	struct ky_drain *observer;
 	struct ky_ring_view view;
 	struct ky_drain_pace pace;
-	struct ky_proc_look own;
+	struct ky_proc_reader own;
 	struct ky_cut_report *report; /* of the last cut */
 	bool is_ring_needed;          /* the last cut could not be written whole */
 };
 
 struct ky_drain_mode_pace {
-	uint64_t longest_ns;             /* between two steps of the drain */
-	uint64_t look_ns, look_empty_ns; /* between two readings of how much there is to drain */
+	uint64_t longest_ns;              /* between two steps of the drain */
+	uint64_t check_ns, look_empty_ns; /* between two readings of how much there is to drain */
 	bool has_slack; /* a step comes early rather than by a wake-up of its own */
 };
 

@@ -18,11 +18,12 @@
 static uint64_t needed_for_age(const struct ky_ring *ring, const struct ky_cut_report *report,
 			       uint64_t age_min_ns)
 {
-	uint64_t hand = atomic_load_explicit(&ring->header->hand, memory_order_relaxed);
+	uint64_t claim_index = atomic_load_explicit(&ring->header->claim_index,
+						    memory_order_relaxed);
 	uint32_t usable = atomic_load_explicit(&ring->header->usable_count, memory_order_relaxed);
 	uint64_t ratio;
 
-	if (report->age_ns >= age_min_ns || hand <= usable || !report->age_ns ||
+	if (report->age_ns >= age_min_ns || claim_index <= usable || !report->age_ns ||
 	    !report->ring_bytes)
 		return 0;
 	ratio = age_min_ns / report->age_ns + 1;

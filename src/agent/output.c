@@ -104,7 +104,7 @@ static void note_chunk(struct ky_agent_output *output, const struct ky_chunk *ch
 		return;
 	note(output, offsetof(struct ky_ring_drained, chunks) + at * sizeof(stamps), stamps,
 	     sizeof(stamps));
-	note(output, offsetof(struct ky_ring_drained, chunk_hand), &output->chunk_count,
+	note(output, offsetof(struct ky_ring_drained, chunk_claim_index), &output->chunk_count,
 	     sizeof(output->chunk_count));
 }
 

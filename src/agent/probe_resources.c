@@ -12,9 +12,9 @@ static uint64_t step(void *self, const struct ky_probe_moment *moment)
 {
 	struct ky_probe_resources *resources = self;
 	struct ky_resource_source *source = &resources->source;
-	const struct ky_proc_look *process = resources->process;
+	const struct ky_proc_reader *process = resources->process;
 	uint64_t interval_ns, next_ns;
-	bool had_rows = source->looks > 0;
+	bool had_rows = source->readings > 0;
 
 	interval_ns = ky_resource_interval(moment->resource_ms,
 					   moment->stream ? resources->interval_ns :
@@ -24,12 +24,12 @@ static uint64_t step(void *self, const struct ky_probe_moment *moment)
 	if (!ky_resource_is_due(source, interval_ns, moment->now_ns))
 		return interval_ns && !source->is_broken ? source->next_ns : UINT64_MAX;
 	if (!process)
-		ky_proc_look_open(&resources->own, NULL, NULL, 0, 0);
+		ky_proc_reader_open(&resources->own, NULL, NULL, 0, 0);
 	next_ns = ky_resource_step(source, process ? process : &resources->own, interval_ns,
 				   moment->now_ns);
 	if (!process)
-		ky_proc_look_close(&resources->own);
-	if (!had_rows && source->looks > 0 && !source->is_broken)
+		ky_proc_reader_close(&resources->own);
+	if (!had_rows && source->readings > 0 && !source->is_broken)
 		source->is_broken = ky_ring_access_announce(&resources->area.access,
 							    offsetof(struct ky_ring_header,
 								     resource_ready)) != 0;
@@ -40,7 +40,7 @@ struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
 					const struct ky_ring_view *view)
 {
 	const uint8_t *area = view ? ky_ring_view_resources(view) : NULL;
-	struct ky_resource_about about = {.hand = 0};
+	struct ky_resource_about about = {.claim_index = 0};
 
 	memset(&resources->source, 0, sizeof(resources->source));
 	resources->source.put = put;
@@ -52,6 +52,6 @@ struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
 	}
 	if (area)
 		ky_ring_view_resource_about(area, &about);
-	ky_resource_begin(&resources->source, about.hand);
+	ky_resource_begin(&resources->source, about.claim_index);
 	return (struct ky_probe){.self = resources, .step = step};
 }

@@ -15,11 +15,11 @@ struct ky_probe_resources {
 	/* the owner's */
 	struct ky_ring_area area;                 /* of another's ring the access alone */
 	uint64_t interval_ns, flight_interval_ns; /* as it was started; 0: off */
-	const struct ky_proc_look *process; /* NULL: the calling one, opened for each reading */
-	bool (*may_read)(void);             /* NULL: always */
+	const struct ky_proc_reader *process; /* NULL: the calling one, opened for each reading */
+	bool (*may_read)(void);               /* NULL: always */
 
 	struct ky_resource_source source;
-	struct ky_proc_look own; /* open during a step alone */
+	struct ky_proc_reader own; /* open during a step alone */
 };
 
 /* view: of another's ring, which may have rows already. NULL: our own. */

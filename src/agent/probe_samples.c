@@ -35,7 +35,7 @@ static void close_events(struct ky_probe_samples *probe)
 	tell_open(probe, NULL);
 	ky_perf_close(probe->perf);
 	probe->perf = NULL;
-	probe->lost_told = 0;
+	probe->lost_reported = 0;
 }
 
 void ky_probe_samples_close(struct ky_probe_samples *probe)
@@ -62,7 +62,7 @@ static void init_duty(struct ky_probe_samples *probe)
 	cost_ns = ky_sample_cost_ns(perf);
 	tell_open(probe, NULL);
 	ky_perf_close(perf);
-	ky_sample_duty_init(&probe->duty, cost_ns, ky_sample_processors(), now_ns);
+	ky_sample_duty_init(&probe->duty, cost_ns, ky_sample_cpus(), now_ns);
 	ky_sample_duty_start(&probe->duty, now_ns);
 }
 
@@ -193,11 +193,11 @@ static void tell_lost(struct ky_probe_samples *probe)
 	struct ky_perf_about about;
 
 	ky_perf_about(probe->perf, &about);
-	if (about.lost_count > probe->lost_told && last && last->cpu.slot_count)
+	if (about.lost_count > probe->lost_reported && last && last->cpu.slot_count)
 		atomic_fetch_add_explicit(&last->cpu.head->lost_count,
-					  about.lost_count - probe->lost_told,
+					  about.lost_count - probe->lost_reported,
 					  memory_order_relaxed);
-	probe->lost_told = about.lost_count;
+	probe->lost_reported = about.lost_count;
 }
 
 /* The kernel's rings are half full by then at most. */

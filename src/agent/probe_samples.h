@@ -44,7 +44,7 @@ struct ky_probe_samples {
 	uint32_t refused_hz; /* wanted, and perf_event refused it; 0: none */
 	bool is_tested;
 	bool may_open; /* at a rate that is not refused */
-	uint64_t lost_told;
+	uint64_t lost_reported;
 	uint64_t due_ns; /* CLOCK_MONOTONIC: the kernel's rings are half full at the latest */
 	struct ky_sample_duty duty;
 };

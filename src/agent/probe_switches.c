@@ -106,13 +106,13 @@ void ky_probe_switches_tell_gap(const struct ky_probe_switches *probe)
 {
 	struct ky_switch_places places = places_of(probe);
 
-	ky_switch_windows_tell_gap(probe->windows, &places);
+	ky_switch_windows_report_gap(probe->windows, &places);
 }
 
 void ky_probe_switches_end(struct ky_probe_switches *probe)
 {
 	struct ky_switch_places places = places_of(probe);
 
-	ky_switch_windows_tell_gap(probe->windows, &places);
+	ky_switch_windows_report_gap(probe->windows, &places);
 	ky_switch_windows_stop(probe->windows, &places);
 }

@@ -32,7 +32,7 @@
 #define MS_NS UINT64_C(1000000)
 /* Each step takes a core from the host's threads: few, large ones. */
 #define PACE_NS (1000 * MS_NS)
-#define LOOK_NS (100 * MS_NS) /* at how much there is */
+#define CHECK_NS (100 * MS_NS) /* at how much there is */
 #define DRAIN_MEMORY_BYTES (6u << 20)
 #define OBSERVER_MEMORY_BYTES (4u << 20)
 #define DIRECTORY_DEFAULT "./kymo-traces"
@@ -268,8 +268,8 @@ static void note_store_error(struct kymo_recorder *recorder)
 
 static uint64_t step_stream(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
-	static const struct ky_drain_mode_pace pace = {PACE_NS, LOOK_NS, LOOK_NS, false};
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), again_ns = now_ns + LOOK_NS;
+	static const struct ky_drain_mode_pace pace = {PACE_NS, CHECK_NS, CHECK_NS, false};
+	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), again_ns = now_ns + CHECK_NS;
 	int err = enter_stream(recorder, ring);
 
 	if (err >= 0)

@@ -56,7 +56,7 @@ static void read_mappings(struct ky_unwind_tables *tables)
 		tables->stats.last_error = tables->error;
 		return;
 	}
-	err = ky_unwind_keeper_look(tables->keeper);
+	err = ky_unwind_keeper_scan(tables->keeper);
 	ky_unwind_keeper_stats(tables->keeper, &tables->stats);
 	/* At its end a process has no map any more: that is no trouble. */
 	if (err < 0 && !tables->stats.module_count)

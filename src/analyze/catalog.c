@@ -108,8 +108,8 @@ static bool is_same(const struct ky_shape *shape, const struct ky_schema *schema
 	return true;
 }
 
-static uint32_t look_up(const struct ky_catalog *catalog, const struct ky_schema *schema,
-			uint64_t hash)
+static uint32_t find_symbol(const struct ky_catalog *catalog, const struct ky_schema *schema,
+			    uint64_t hash)
 {
 	uint32_t at = catalog->chains[hash % KY_SHAPE_CHAINS];
 
@@ -192,7 +192,7 @@ static int find_or_add(struct ky_catalog *catalog, uint32_t source, const struct
 		return 0;
 	}
 	hash = hash_of(schema);
-	*found = look_up(catalog, schema, hash);
+	*found = find_symbol(catalog, schema, hash);
 	if (*found == NO_SHAPE && may_add) {
 		result = add_shape(catalog, schema, hash);
 		if (result)

@@ -58,7 +58,7 @@ struct ky_catalog {
 	uint64_t any_first_ns, any_last_ns;
 	bool has_run;
 	struct ky_unsealed unsealed;
-	struct ky_processes processes;                /* is_told: text is a notice */
+	struct ky_processes processes;                /* is_reported: text is a notice */
 	uint64_t sync_monotonic_ns, sync_realtime_ns; /* first reading; 0 0: none */
 };
 

@@ -161,13 +161,13 @@ static int make_all(struct scope *scope)
 	return result;
 }
 
-struct kind {
+struct task_kind {
 	uint32_t name, row;
 };
 
 static bool is_by_name(const void *a, const void *b, const void *ctx)
 {
-	const struct kind *one = a, *other = b;
+	const struct task_kind *one = a, *other = b;
 
 	(void)ctx;
 	return one->name != other->name ? one->name < other->name : one->row < other->row;
@@ -183,7 +183,7 @@ static bool is_kind_before(const void *a, const void *b, const void *ctx)
 	return one->name < other->name;
 }
 
-static int add_kinds(struct scope *scope, const struct kind *kinds, uint32_t count)
+static int add_kinds(struct scope *scope, const struct task_kind *kinds, uint32_t count)
 {
 	struct ky_stack_profile *profile = scope->profile;
 	uint32_t i, first, groups = 0;
@@ -212,7 +212,8 @@ static int add_kinds(struct scope *scope, const struct kind *kinds, uint32_t cou
 static int make_kinds(struct scope *scope)
 {
 	const struct ky_samples *samples = &scope->trace->samples;
-	struct kind *kinds = ky_alloc((scope->profile->counts[KY_STACK_CPU] + 1) * sizeof(*kinds));
+	struct task_kind *kinds = ky_alloc((scope->profile->counts[KY_STACK_CPU] + 1) *
+					   sizeof(*kinds));
 	uint32_t i, count = 0;
 	int result;
 
@@ -221,7 +222,7 @@ static int make_kinds(struct scope *scope)
 	for (i = 0; i < samples->row_count; i++)
 		if (samples->rows[i].kind == KY_STACK_CPU &&
 		    ky_stack_profile_has(scope->profile, &samples->rows[i]))
-			kinds[count++] = (struct kind){samples->rows[i].name, i};
+			kinds[count++] = (struct task_kind){samples->rows[i].name, i};
 	ky_sort(kinds, count, sizeof(*kinds), is_by_name, NULL);
 	result = add_kinds(scope, kinds, count);
 	ky_free(kinds);

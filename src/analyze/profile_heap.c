@@ -60,7 +60,7 @@ static void choose_points(struct ky_stack_profile *profile, const struct ky_trac
 	for (uint32_t i = 0; i < samples->row_count; i++) {
 		const struct ky_stack_row *row = &samples->rows[i];
 
-		if (row->kind != KY_STACK_ALLOC || row->reason == KY_ALLOC_TOLD_LIVE)
+		if (row->kind != KY_STACK_ALLOC || row->reason == KY_ALLOC_REPORTED_LIVE)
 			continue;
 		first = row->time_ns < first || !first ? row->time_ns : first;
 		last = row->time_ns > last ? row->time_ns : last;
@@ -96,7 +96,7 @@ static void add(const struct ky_stack_profile *profile, struct ky_stack_profile_
 	heap->count++;
 	/* Of some that live the beginning was lost, of others it was before the trace. */
 	if (row->time_ns >= profile->from_ns &&
-	    (row->reason != KY_ALLOC_TOLD_LIVE || row->time_ns >= profile->heap_points[0]))
+	    (row->reason != KY_ALLOC_REPORTED_LIVE || row->time_ns >= profile->heap_points[0]))
 		add_both(&heap->bytes, &heap->allocations, row);
 	if (is_live)
 		add_both(&heap->live_bytes, &heap->live_allocations, row);

@@ -229,7 +229,7 @@ static bool is_waiting(const struct ky_stack_profile *profile, const struct ky_t
 	const struct ky_task *task;
 
 	/* It may wait for several things at once: all of the last wait. */
-	if (row->task == KY_NONE || !last[row->task] || row->reason == KY_PLACE_TOLD_POLLED ||
+	if (row->task == KY_NONE || !last[row->task] || row->reason == KY_PLACE_REPORTED_POLLED ||
 	    trace->samples.rows[last[row->task] - 1].end_ns != row->end_ns)
 		return false;
 	task = &trace->tasks[row->task];

@@ -15,7 +15,7 @@ struct woken {
 };
 
 /* Of wakers that read the same. */
-struct found {
+struct found_waker {
 	struct ky_stack_profile_waker waker;
 	uint32_t first; /* row */
 };
@@ -39,7 +39,7 @@ static bool is_woken_before(const void *a, const void *b, const void *ctx)
 /* Equal ones in the order of time: numbers of names say nothing. */
 static bool is_found_before(const void *a, const void *b, const void *ctx)
 {
-	const struct found *one = a, *other = b;
+	const struct found_waker *one = a, *other = b;
 
 	(void)ctx;
 	if (one->waker.ns > other->waker.ns || one->waker.ns < other->waker.ns)
@@ -63,10 +63,10 @@ static uint32_t own_pid(const struct ky_trace *trace)
 	return pid;
 }
 
-static void begin(struct found *found, const struct woken *woken, const struct ky_stack_row *row,
-		  uint32_t pid)
+static void begin(struct found_waker *found, const struct woken *woken,
+		  const struct ky_stack_row *row, uint32_t pid)
 {
-	*found = (struct found){
+	*found = (struct found_waker){
 		.waker = {.by = woken->by,
 			  .is_task = woken->is_task,
 			  .is_own = woken->is_task || (row->waker_pid && row->waker_pid == pid),
@@ -114,7 +114,7 @@ int ky_stack_profile_wakers(struct ky_stack_profile_wait *wait, const struct ky_
 			    const struct ky_keyed_row *rows, uint32_t count)
 {
 	struct woken *woken = ky_alloc(count * sizeof(*woken));
-	struct found *found = ky_alloc(count * sizeof(*found));
+	struct found_waker *found = ky_alloc(count * sizeof(*found));
 	uint32_t listed, i, found_count = 0, pid = own_pid(trace);
 
 	if (!woken || !found) {

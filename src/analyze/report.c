@@ -6,7 +6,7 @@
 #include <read/sort.h>
 #include <string.h>
 
-struct making {
+struct report_making {
 	const struct ky_trace *trace;
 	struct ky_report *report;
 	uint32_t *group_of_name; /* by name index + 1 (0: unnamed): group + 1 */
@@ -89,7 +89,7 @@ static void order_worst(struct ky_worst *heap, uint32_t count, bool by_delay)
 
 /* ---- groups by name ---- */
 
-static struct ky_task_group *group_of(struct making *making, uint32_t name)
+static struct ky_task_group *group_of(struct report_making *making, uint32_t name)
 {
 	struct ky_report *report = making->report;
 	uint32_t *slot = &making->group_of_name[name == KY_NONE ? 0 : name + 1];
@@ -101,7 +101,7 @@ static struct ky_task_group *group_of(struct making *making, uint32_t name)
 	return &report->groups[*slot - 1];
 }
 
-static struct ky_blocking_group *blocking_group_of(struct making *making, uint32_t name)
+static struct ky_blocking_group *blocking_group_of(struct report_making *making, uint32_t name)
 {
 	struct ky_report *report = making->report;
 	uint32_t *slot = &making->blocking_of_name[name == KY_NONE ? 0 : name + 1];
@@ -135,7 +135,7 @@ static bool is_blocking_before(const void *first, const void *second, const void
 
 /* ---- polls ---- */
 
-static void add_delay(struct making *making, struct ky_task_group *group,
+static void add_delay(struct report_making *making, struct ky_task_group *group,
 		      const struct ky_worst *worst)
 {
 	struct ky_report *report = making->report;
@@ -157,7 +157,8 @@ static void add_delay(struct making *making, struct ky_task_group *group,
 	}
 }
 
-static void add_poll(struct making *making, struct ky_worker_use *use, const struct ky_worst *worst)
+static void add_poll(struct report_making *making, struct ky_worker_use *use,
+		     const struct ky_worst *worst)
 {
 	struct ky_report *report = making->report;
 	const struct ky_poll *poll = &worst->poll;
@@ -199,7 +200,7 @@ static uint64_t overlap(uint64_t start_ns, uint64_t duration_ns, uint64_t from_n
 	return end_ns > start_ns ? end_ns - start_ns : 0;
 }
 
-static void reach(struct making *making, uint64_t start_ns, uint64_t duration_ns)
+static void reach(struct report_making *making, uint64_t start_ns, uint64_t duration_ns)
 {
 	uint64_t room_ns = making->report->to_ns - start_ns;
 	uint64_t end_ns = start_ns + (duration_ns < room_ns ? duration_ns : room_ns);
@@ -208,7 +209,7 @@ static void reach(struct making *making, uint64_t start_ns, uint64_t duration_ns
 		making->reach_ns = end_ns;
 }
 
-static void use_polls(struct making *making, uint32_t lane, struct ky_worker_use *use,
+static void use_polls(struct report_making *making, uint32_t lane, struct ky_worker_use *use,
 		      uint64_t from_ns, uint64_t to_ns)
 {
 	const struct ky_worker *worker = &making->trace->workers[lane];
@@ -243,7 +244,7 @@ static void use_polls(struct making *making, uint32_t lane, struct ky_worker_use
 	}
 }
 
-static void use_parks(struct making *making, uint32_t lane, struct ky_worker_use *use,
+static void use_parks(struct report_making *making, uint32_t lane, struct ky_worker_use *use,
 		      uint64_t from_ns, uint64_t to_ns)
 {
 	const struct ky_worker *worker = &making->trace->workers[lane];
@@ -271,7 +272,7 @@ struct unknown {
 	bool is_there;
 };
 
-static void next_poll(const struct making *making, uint32_t lane, struct unknown *next)
+static void next_poll(const struct report_making *making, uint32_t lane, struct unknown *next)
 {
 	uint64_t row_count = making->trace->workers[lane].polls.row_count;
 	struct ky_poll poll;
@@ -284,7 +285,7 @@ static void next_poll(const struct making *making, uint32_t lane, struct unknown
 	}
 }
 
-static void next_park(const struct making *making, uint32_t lane, struct unknown *next)
+static void next_park(const struct report_making *making, uint32_t lane, struct unknown *next)
 {
 	uint64_t row_count = making->trace->workers[lane].parks.row_count;
 	struct ky_park park;
@@ -297,7 +298,7 @@ static void next_park(const struct making *making, uint32_t lane, struct unknown
 	}
 }
 
-static void next_loss(const struct making *making, uint32_t lane, struct unknown *next)
+static void next_loss(const struct report_making *making, uint32_t lane, struct unknown *next)
 {
 	const struct ky_trace *trace = making->trace;
 
@@ -312,10 +313,10 @@ static void next_loss(const struct making *making, uint32_t lane, struct unknown
 }
 
 /* Three lists by start, merged: no instant is unknown twice. */
-static uint64_t unknown_time(const struct making *making, uint32_t lane, uint64_t from_ns,
+static uint64_t unknown_time(const struct report_making *making, uint32_t lane, uint64_t from_ns,
 			     uint64_t to_ns)
 {
-	static void (*const advance[])(const struct making *making, uint32_t lane,
+	static void (*const advance[])(const struct report_making *making, uint32_t lane,
 				       struct unknown *next) = {next_poll, next_park, next_loss};
 	struct unknown lists[3] = {0};
 	uint64_t unknown_ns = 0;
@@ -356,20 +357,21 @@ static uint64_t share(uint64_t part, uint64_t whole, uint64_t scale)
 
 /* ---- what a retention policy held back ---- */
 
-static bool is_in_range(const struct making *making, uint64_t from_ns)
+static bool is_in_range(const struct report_making *making, uint64_t from_ns)
 {
 	return from_ns >= making->report->from_ns && from_ns < making->report->to_ns;
 }
 
 void ky_report_join(struct ky_histogram *histogram, const struct ky_trace *trace, uint32_t at)
 {
-	const struct ky_trace_histogram *told = &trace->histograms[at];
+	const struct ky_trace_histogram *reported = &trace->histograms[at];
 	const uint8_t *bytes = ky_trace_buckets(trace, at);
-	const uint8_t *end = bytes + told->bucket_bytes;
+	const uint8_t *end = bytes + reported->bucket_bytes;
 	uint64_t bucket = 0, skip, count;
 	int first, second;
 
-	ky_histogram_join(histogram, told->count, told->sum, told->value_min, told->value_max);
+	ky_histogram_join(histogram, reported->count, reported->sum, reported->value_min,
+			  reported->value_max);
 	while (bytes < end) {
 		first = ky_varint_get(bytes, (size_t)(end - bytes), &skip);
 		if (first <= 0)
@@ -384,47 +386,47 @@ void ky_report_join(struct ky_histogram *histogram, const struct ky_trace *trace
 	}
 }
 
-static void join_polls(struct making *making, uint32_t at)
+static void join_polls(struct report_making *making, uint32_t at)
 {
-	const struct ky_trace_histogram *told = &making->trace->histograms[at];
-	struct ky_task_group *group = group_of(making, told->name);
+	const struct ky_trace_histogram *reported = &making->trace->histograms[at];
+	struct ky_task_group *group = group_of(making, reported->name);
 
 	ky_report_join(&making->report->poll_histogram, making->trace, at);
-	making->report->polls_counted += told->count;
-	making->report->busy_ns += told->sum;
-	group->poll_count += told->count;
-	group->busy_ns += told->sum;
-	if (told->value_max > group->poll_max_ns)
-		group->poll_max_ns = told->value_max;
+	making->report->polls_counted += reported->count;
+	making->report->busy_ns += reported->sum;
+	group->poll_count += reported->count;
+	group->busy_ns += reported->sum;
+	if (reported->value_max > group->poll_max_ns)
+		group->poll_max_ns = reported->value_max;
 }
 
-static void join_delays(struct making *making, uint32_t at)
+static void join_delays(struct report_making *making, uint32_t at)
 {
-	const struct ky_trace_histogram *told = &making->trace->histograms[at];
-	struct ky_task_group *group = group_of(making, told->name);
+	const struct ky_trace_histogram *reported = &making->trace->histograms[at];
+	struct ky_task_group *group = group_of(making, reported->name);
 
 	ky_report_join(&making->report->delay_histogram, making->trace, at);
-	making->report->delays_counted += told->count;
-	group->delay_count += told->count;
-	group->delay_ns += told->sum;
-	if (told->value_max > group->delay_max_ns)
-		group->delay_max_ns = told->value_max;
+	making->report->delays_counted += reported->count;
+	group->delay_count += reported->count;
+	group->delay_ns += reported->sum;
+	if (reported->value_max > group->delay_max_ns)
+		group->delay_max_ns = reported->value_max;
 }
 
-static void join_runs(struct making *making, uint32_t at)
+static void join_runs(struct report_making *making, uint32_t at)
 {
-	const struct ky_trace_histogram *told = &making->trace->histograms[at];
-	struct ky_blocking_group *group = blocking_group_of(making, told->name);
+	const struct ky_trace_histogram *reported = &making->trace->histograms[at];
+	struct ky_blocking_group *group = blocking_group_of(making, reported->name);
 
 	ky_report_join(&making->report->blocking_histogram, making->trace, at);
-	making->report->blocking_counted += told->count;
-	group->run_count += told->count;
-	group->busy_ns += told->sum;
-	if (told->value_max > group->run_max_ns)
-		group->run_max_ns = told->value_max;
+	making->report->blocking_counted += reported->count;
+	group->run_count += reported->count;
+	group->busy_ns += reported->sum;
+	if (reported->value_max > group->run_max_ns)
+		group->run_max_ns = reported->value_max;
 }
 
-static void join_histograms(struct making *making)
+static void join_histograms(struct report_making *making)
 {
 	const struct ky_trace *trace = making->trace;
 	uint32_t i;
@@ -441,7 +443,7 @@ static void join_histograms(struct making *making)
 	}
 }
 
-static void join_sums(struct making *making, uint32_t lane, struct ky_worker_use *use)
+static void join_sums(struct report_making *making, uint32_t lane, struct ky_worker_use *use)
 {
 	const struct ky_trace *trace = making->trace;
 	uint32_t i;
@@ -450,7 +452,7 @@ static void join_sums(struct making *making, uint32_t lane, struct ky_worker_use
 		const struct ky_trace_sums *sums = &trace->sums[i];
 
 		if (sums->worker != lane ||
-		    !is_in_range(making, sums->from_ns ? sums->from_ns : sums->told_ns))
+		    !is_in_range(making, sums->from_ns ? sums->from_ns : sums->reported_ns))
 			continue;
 		use->poll_count += sums->poll_count;
 		use->busy_ns += sums->busy_ns;
@@ -485,7 +487,7 @@ static void divide_span(struct ky_worker_use *use)
 	}
 }
 
-static void use_worker(struct making *making, uint32_t lane)
+static void use_worker(struct report_making *making, uint32_t lane)
 {
 	const struct ky_worker *worker = &making->trace->workers[lane];
 	struct ky_report *report = making->report;
@@ -532,7 +534,7 @@ static bool is_blocking_only(const struct ky_task *task)
 }
 
 /* The wakes of the range, by whom they woke. */
-static void count_wakes(struct making *making, uint32_t lane)
+static void count_wakes(struct report_making *making, uint32_t lane)
 {
 	const struct ky_trace *trace = making->trace;
 	struct ky_cursor cursor;
@@ -552,7 +554,7 @@ static void count_wakes(struct making *making, uint32_t lane)
 	}
 }
 
-static void count_tasks(struct making *making)
+static void count_tasks(struct report_making *making)
 {
 	const struct ky_trace *trace = making->trace;
 	uint32_t i;
@@ -575,7 +577,7 @@ static void count_tasks(struct making *making)
 	}
 }
 
-static void add_blocking(struct making *making)
+static void add_blocking(struct report_making *making)
 {
 	const struct ky_trace *trace = making->trace;
 	struct ky_report *report = making->report;
@@ -653,7 +655,7 @@ static void find_waker(const struct ky_trace *trace, struct ky_worst *worst)
 		worst->waker = wake.waker;
 }
 
-static void finish(struct making *making)
+static void finish(struct report_making *making)
 {
 	struct ky_report *report = making->report;
 	uint32_t i;
@@ -676,7 +678,7 @@ static void finish(struct making *making)
 	ky_histogram_quantiles(&report->blocking_histogram, &report->blocking);
 }
 
-static int allocate(struct making *making)
+static int allocate(struct report_making *making)
 {
 	const struct ky_trace *trace = making->trace;
 	struct ky_report *report = making->report;
@@ -704,7 +706,7 @@ static int allocate(struct making *making)
 int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		   const struct ky_report_options *options)
 {
-	struct making making = {.trace = trace, .worst_max = KY_REPORT_WORST};
+	struct report_making making = {.trace = trace, .worst_max = KY_REPORT_WORST};
 	struct ky_report *report = ky_alloc(sizeof(*report));
 	const char *measured;
 	uint32_t i;

@@ -31,7 +31,7 @@ static void info_files(struct ky_buf *out, const struct ky_trace *trace)
 
 	ky_json_open(out, "files", "[");
 	for (i = 0; i < trace->file_count; i++) {
-		const struct ky_trace_file *file = &trace->files[i];
+		const struct ky_trace_input *file = &trace->files[i];
 
 		ky_json_open(out, NULL, "{");
 		ky_json_text(out, "name", file->name ? file->name : "");
@@ -202,22 +202,23 @@ static void stuck(struct ky_buf *out, const struct ky_trace *trace)
 
 	ky_json_open(out, "stuck", "[");
 	for (i = 0; i < trace->stuck_count; i++) {
-		const struct ky_trace_stuck *look = &trace->stuck[i];
-		const char state[2] = {(char)look->state, '\0'};
+		const struct ky_trace_stuck *check = &trace->stuck[i];
+		const char state[2] = {(char)check->state, '\0'};
 
 		ky_json_open(out, NULL, "{");
-		ky_json_number(out, "time_ns", look->time_ns);
-		ky_json_number(out, "tid", look->tid);
-		ky_json_number(out, "task_id", look->task_id);
-		ky_json_number(out, "poll_start_ns", look->poll_start_ns);
+		ky_json_number(out, "time_ns", check->time_ns);
+		ky_json_number(out, "tid", check->tid);
+		ky_json_number(out, "task_id", check->task_id);
+		ky_json_number(out, "poll_start_ns", check->poll_start_ns);
 		ky_json_text(out, "state", state);
-		ky_json_flag(out, "running", look->is_running);
-		ky_json_number_or_null(out, "syscall", look->syscall != UINT64_MAX, look->syscall);
-		ky_json_number_or_null(out, "pc", look->pc != 0, look->pc);
-		ky_json_number_or_null(out, "cpu_ns", look->cpu_ns != UINT64_MAX, look->cpu_ns);
-		ky_json_number_or_null(out, "run_delay_ns", look->run_delay_ns != UINT64_MAX,
-				       look->run_delay_ns);
-		named(out, trace, "wchan", look->wchan);
+		ky_json_flag(out, "running", check->is_running);
+		ky_json_number_or_null(out, "syscall", check->syscall != UINT64_MAX,
+				       check->syscall);
+		ky_json_number_or_null(out, "pc", check->pc != 0, check->pc);
+		ky_json_number_or_null(out, "cpu_ns", check->cpu_ns != UINT64_MAX, check->cpu_ns);
+		ky_json_number_or_null(out, "run_delay_ns", check->run_delay_ns != UINT64_MAX,
+				       check->run_delay_ns);
+		named(out, trace, "wchan", check->wchan);
 		ky_text(out, "}");
 	}
 	ky_text(out, "]");

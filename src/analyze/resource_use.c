@@ -231,7 +231,7 @@ static void take_rows(const struct ky_trace *trace, struct ky_resource_use *use)
 
 		if (row->time_ns < use->from_ns || row->time_ns > use->to_ns)
 			continue;
-		use->look_count += !i || row->time_ns != trace->resources[i - 1].time_ns;
+		use->reading_count += !i || row->time_ns != trace->resources[i - 1].time_ns;
 		if (row->kind == KY_RESOURCE_USAGE)
 			take_usage(use, row);
 		else if (row->kind == KY_RESOURCE_CGROUP && row->scope < LEVELS)
@@ -454,7 +454,7 @@ void ky_resource_use_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_text(out, "{");
 	ky_json_number(out, "from_ns", use->from_ns);
 	ky_json_number(out, "to_ns", use->to_ns);
-	ky_json_number(out, "looks", use->look_count);
+	ky_json_number(out, "looks", use->reading_count);
 	ky_json_open(out, "findings", "[");
 	for (uint32_t i = 0; i < KY_FOUND_COUNT; i++)
 		if (use->findings & 1u << i)

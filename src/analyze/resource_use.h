@@ -59,7 +59,7 @@ enum ky_resource_finding {
 
 struct ky_resource_use {
 	uint64_t from_ns, to_ns; /* first and last look; 0: there is none */
-	uint32_t look_count;
+	uint32_t reading_count;
 	struct ky_growth user, system, cpu; /* cpu: both */
 	struct ky_growth minor_faults, major_faults, blocks_in, blocks_out;
 	struct ky_growth voluntary, involuntary;

@@ -8,14 +8,14 @@
 #include <string.h>
 
 /* A span, or a histogram of them. */
-struct part {
+struct span_part {
 	uint32_t name, at;
 	bool is_histogram;
 };
 
 static bool is_part_before(const void *a, const void *b, const void *ctx)
 {
-	const struct part *x = a, *y = b;
+	const struct span_part *x = a, *y = b;
 
 	(void)ctx;
 	return x->name < y->name;
@@ -34,7 +34,7 @@ static bool is_group_before(const void *a, const void *b, const void *ctx)
 }
 
 static uint64_t collect(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns,
-			struct part *parts)
+			struct span_part *parts)
 {
 	uint64_t count = 0;
 
@@ -42,20 +42,20 @@ static uint64_t collect(const struct ky_trace *trace, uint64_t from_ns, uint64_t
 		const struct ky_trace_span *span = &trace->spans[i];
 
 		if (span->start_ns >= from_ns && span->start_ns < to_ns)
-			parts[count++] = (struct part){span->name, i, false};
+			parts[count++] = (struct span_part){span->name, i, false};
 	}
 	for (uint32_t i = 0; i < trace->histogram_count; i++) {
-		const struct ky_trace_histogram *told = &trace->histograms[i];
+		const struct ky_trace_histogram *reported = &trace->histograms[i];
 
-		if (told->kind == KY_COUNTED_SPAN && told->from_ns >= from_ns &&
-		    told->from_ns < to_ns)
-			parts[count++] = (struct part){told->name, i, true};
+		if (reported->kind == KY_COUNTED_SPAN && reported->from_ns >= from_ns &&
+		    reported->from_ns < to_ns)
+			parts[count++] = (struct span_part){reported->name, i, true};
 	}
 	ky_sort(parts, count, sizeof(*parts), is_part_before, NULL);
 	return count;
 }
 
-static void add(const struct ky_trace *trace, const struct part *part,
+static void add(const struct ky_trace *trace, const struct span_part *part,
 		struct ky_histogram *histogram, struct ky_span_group *group)
 {
 	group->name = part->name;
@@ -70,8 +70,8 @@ static void add(const struct ky_trace *trace, const struct part *part,
 }
 
 /* Parts of one name are one behind the other. Returns the number of groups, -ENOMEM. */
-static int64_t group_all(const struct ky_trace *trace, const struct part *parts, uint64_t count,
-			 struct ky_span_group *groups)
+static int64_t group_all(const struct ky_trace *trace, const struct span_part *parts,
+			 uint64_t count, struct ky_span_group *groups)
 {
 	struct ky_histogram histogram;
 	int64_t group_count = 0;
@@ -89,7 +89,7 @@ static int64_t group_all(const struct ky_trace *trace, const struct part *parts,
 	return group_count;
 }
 
-static uint64_t count_names(const struct part *parts, uint64_t count)
+static uint64_t count_names(const struct span_part *parts, uint64_t count)
 {
 	uint64_t names = 0;
 
@@ -102,7 +102,7 @@ int ky_span_groups(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_n
 		   struct ky_span_group **out, uint32_t *count)
 {
 	size_t room = (size_t)trace->span_count + trace->histogram_count + 1;
-	struct part *parts = ky_alloc(room * sizeof(*parts));
+	struct span_part *parts = ky_alloc(room * sizeof(*parts));
 	uint64_t part_count;
 	int64_t got = -ENOMEM;
 

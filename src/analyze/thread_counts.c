@@ -10,7 +10,7 @@ struct last {
 	uint32_t at;  /* in trace->thread_cpus */
 };
 
-struct making {
+struct counts_making {
 	const struct ky_trace *trace;
 	struct last *lasts;
 	uint32_t mask;
@@ -18,7 +18,7 @@ struct making {
 	uint32_t count;
 };
 
-static struct last *last_of(struct making *making, uint32_t tid)
+static struct last *last_of(struct counts_making *making, uint32_t tid)
 {
 	uint32_t at = (tid * 2654435761u) & making->mask;
 
@@ -28,7 +28,7 @@ static struct last *last_of(struct making *making, uint32_t tid)
 }
 
 /* In its place by worker id: there are few. */
-static struct ky_thread_count *count_of(struct making *making, uint64_t worker_id)
+static struct ky_thread_count *count_of(struct counts_making *making, uint64_t worker_id)
 {
 	uint32_t at = making->count;
 
@@ -48,14 +48,14 @@ static bool goes_on(const struct ky_trace_thread_cpu *a, const struct ky_trace_t
 	       a->run_delay_ns <= b->run_delay_ns;
 }
 
-static void add(struct making *making, const struct ky_trace_thread_cpu *a,
+static void add(struct counts_making *making, const struct ky_trace_thread_cpu *a,
 		const struct ky_trace_thread_cpu *b)
 {
 	struct ky_thread_count *count = count_of(making, b->worker_id);
 	uint64_t span = b->time_ns - a->time_ns;
 	uint64_t cpu = b->cpu_ns - a->cpu_ns, delay = b->run_delay_ns - a->run_delay_ns;
 
-	count->look_count++;
+	count->reading_count++;
 	count->span_ns += span;
 	count->cpu_ns += cpu;
 	count->run_delay_ns += delay;
@@ -76,7 +76,7 @@ static void add(struct making *making, const struct ky_trace_thread_cpu *a,
 int ky_thread_counts(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns,
 		     struct ky_thread_count **out, uint32_t *count)
 {
-	struct making making = {.trace = trace, .mask = 15};
+	struct counts_making making = {.trace = trace, .mask = 15};
 	uint32_t total = trace->thread_cpu_count;
 
 	*out = NULL;
@@ -93,15 +93,16 @@ int ky_thread_counts(const struct ky_trace *trace, uint64_t from_ns, uint64_t to
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < total; i++) {
-		const struct ky_trace_thread_cpu *look = &trace->thread_cpus[i];
+		const struct ky_trace_thread_cpu *reading = &trace->thread_cpus[i];
 		struct last *last;
 
-		if (!look->tid || look->time_ns < from_ns || (to_ns && look->time_ns >= to_ns))
+		if (!reading->tid || reading->time_ns < from_ns ||
+		    (to_ns && reading->time_ns >= to_ns))
 			continue;
-		last = last_of(&making, look->tid);
-		if (last->tid && goes_on(&trace->thread_cpus[last->at], look))
-			add(&making, &trace->thread_cpus[last->at], look);
-		*last = (struct last){look->tid, i};
+		last = last_of(&making, reading->tid);
+		if (last->tid && goes_on(&trace->thread_cpus[last->at], reading))
+			add(&making, &trace->thread_cpus[last->at], reading);
+		*last = (struct last){reading->tid, i};
 	}
 	ky_free(making.lasts);
 	if (!making.count) { /* looks, but no two of one thread */

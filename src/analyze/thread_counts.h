@@ -15,7 +15,7 @@ struct ky_thread_count {
 	uint64_t blocked_ns;             /* the rest: in parks, and in calls that wait */
 	uint64_t voluntary, involuntary; /* switches */
 	uint64_t apart_max_ns;           /* of looks: how fine this is */
-	uint64_t look_count;
+	uint64_t reading_count;
 	bool has_switches; /* at every look */
 };
 

@@ -131,7 +131,7 @@ static int search(const struct ky_process *process, const struct ky_arch_code *c
 }
 
 /* The block is not there any more. */
-static int tell_gone(const struct ky_process *process, char *why)
+static int say_gone(const struct ky_process *process, char *why)
 {
 	if (!ky_process_is_there(process))
 		return ky_attach_refuse(why, -ESRCH, "ended meanwhile");
@@ -140,8 +140,8 @@ static int tell_gone(const struct ky_process *process, char *why)
 }
 
 /* Its thread has gone without our answer. */
-static int tell_too_late(const struct ky_process *process, const struct kymo_attach_block *block,
-			 char *why)
+static int say_too_late(const struct ky_process *process, const struct kymo_attach_block *block,
+			char *why)
 {
 	if (!ky_process_is_there(process))
 		return ky_attach_refuse(why, -ESRCH, "ended meanwhile");
@@ -159,7 +159,7 @@ static int wait_state(const struct ky_process *process, uint64_t address,
 
 	while (ky_now_ns(CLOCK_MONOTONIC) < until_ns) {
 		if (!read_block(process, address, block))
-			return tell_gone(process, why);
+			return say_gone(process, why);
 		if (block->state != state)
 			return 0;
 		pause_for(MS_NS / 4);
@@ -168,8 +168,8 @@ static int wait_state(const struct ky_process *process, uint64_t address,
 				"did not answer within 30 s: another thread holds its loader");
 }
 
-static int tell_loader(const struct ky_process *process, const struct kymo_attach_block *block,
-		       char *why)
+static int say_loader(const struct ky_process *process, const struct kymo_attach_block *block,
+		      char *why)
 {
 	char text[256] = "";
 
@@ -188,7 +188,7 @@ static int converse(const struct ky_process *process, uint64_t address,
 	int err = wait_state(process, address, block, KYMO_ATTACH_BORN, why);
 
 	if (!err && block->state == KYMO_ATTACH_LOAD_FAILED) {
-		err = tell_loader(process, block, why);
+		err = say_loader(process, block, why);
 		answer(process, address, KYMO_ATTACH_LEAVE);
 	}
 	if (err)
@@ -196,7 +196,7 @@ static int converse(const struct ky_process *process, uint64_t address,
 	KY_TESTPOINT("attach.ready");
 	if (block->state == KYMO_ATTACH_READY) {
 		if (!answer(process, address, KYMO_ATTACH_GO))
-			return tell_too_late(process, block, why);
+			return say_too_late(process, block, why);
 		KY_TESTPOINT("attach.go");
 		err = wait_state(process, address, block, KYMO_ATTACH_READY, why);
 	}

@@ -49,11 +49,11 @@ _Static_assert(sizeof(struct user_regs_struct) <= sizeof(((struct ky_arch_contex
 
 /* What the kernel puts on the stack for a handler, up to the signal mask. */
 #define UCONTEXT_BYTES (offsetof(ucontext_t, uc_sigmask) + sizeof(uint64_t))
-struct frame {
+struct thread_frame {
 	uint64_t return_address;
 	uint8_t context[UCONTEXT_BYTES];
 };
-_Static_assert(sizeof(struct frame) == 312, "as the kernel's");
+_Static_assert(sizeof(struct thread_frame) == 312, "as the kernel's");
 
 const char *ky_arch_refusal(void)
 {
@@ -169,7 +169,7 @@ bool ky_arch_find_code(const struct ky_process *process, struct ky_arch_code *ou
 {
 	static const uint8_t call[] = {0x0f, 0x05, 0xc3};
 	static const uint8_t back[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
-	const struct ky_module *libc = ky_process_module_of(
+	const struct ky_attach_module *libc = ky_process_module_of(
 		process, process->functions[KY_FUNCTION_MUNMAP], NULL);
 
 	if (!libc)
@@ -217,8 +217,8 @@ static size_t lay_out_vectors(uint8_t *out, size_t capacity, const struct ky_arc
 	return bytes + sizeof(magic2);
 }
 
-static void fill_frame(struct frame *frame, const struct user_regs_struct *from, uint64_t mask,
-		       uint64_t vectors, const struct ky_arch_code *code)
+static void fill_frame(struct thread_frame *frame, const struct user_regs_struct *from,
+		       uint64_t mask, uint64_t vectors, const struct ky_arch_code *code)
 {
 	ucontext_t context;
 	greg_t *to = context.uc_mcontext.gregs;
@@ -291,7 +291,7 @@ int ky_arch_lay_out(struct ky_arch_layout *out, const struct ky_arch_context *se
 	const uint64_t get[4] = {memory, KY_STUB_MEMORY_BYTES, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE};
 	const uint64_t put[4] = {memory, KY_STUB_MEMORY_BYTES, 0, 0};
-	struct frame frames[2]; /* put the memory back, go home */
+	struct thread_frame frames[2]; /* put the memory back, go home */
 	size_t frame_bytes = (sizeof(frames) + 63) & ~(size_t)63, vector_bytes;
 	uint64_t at[2], vectors;
 
@@ -305,7 +305,7 @@ int ky_arch_lay_out(struct ky_arch_layout *out, const struct ky_arch_context *se
 	out->stack_low = out->stack_address - STACK_NEEDED_BYTES;
 	vectors = out->stack_address + frame_bytes;
 	for (uint32_t i = 0; i < 2; i++)
-		at[i] = out->stack_address + i * sizeof(struct frame);
+		at[i] = out->stack_address + i * sizeof(struct thread_frame);
 	registers = call(&home, SYS_munmap, put, code, at[1]);
 	fill_frame(&frames[0], &registers, all_blocked, vectors, code);
 	fill_frame(&frames[1], &home, settled->signal_mask, vectors, code);

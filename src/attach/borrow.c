@@ -22,8 +22,8 @@
 #define STOP_NS (500 * MS_NS)
 #define BORROW_NS (10 * MS_NS) /* no new thread is begun later than this */
 #define BACK_NS (500 * MS_NS)  /* a thread is made within a millisecond */
-#define LOOK_NS 20000
-#define GONE_LOOKS 50
+#define CHECK_NS 20000
+#define GONE_CHECKS 50
 #define GONE_PAUSE_NS 2000000
 #define STACK_PAGES_MAX 64u
 #define SYSCALL_STOP (SIGTRAP | 0x80)
@@ -41,7 +41,7 @@ struct borrow {
 
 static void pause_shortly(void)
 {
-	nanosleep(&(const struct timespec){0, LOOK_NS}, NULL);
+	nanosleep(&(const struct timespec){0, CHECK_NS}, NULL);
 }
 
 /* Waits until the thread stops. Returns 0; -ESRCH; -ETIMEDOUT. */
@@ -250,7 +250,7 @@ static void wait_back(struct borrow *borrow, struct ky_borrowed *out)
 /* Its thread is not to be had any more. That of a process that was killed goes before the rest. */
 static void tell_lost(const struct ky_process *process, char *why)
 {
-	for (int i = 0; i < GONE_LOOKS && ky_process_is_there(process); i++)
+	for (int i = 0; i < GONE_CHECKS && ky_process_is_there(process); i++)
 		nanosleep(&(const struct timespec){0, GONE_PAUSE_NS}, NULL);
 	snprintf(why, KY_ATTACH_WHY_BYTES, "%s",
 		 ky_process_is_there(process) ?
@@ -259,7 +259,7 @@ static void tell_lost(const struct ky_process *process, char *why)
 			 "ended meanwhile");
 }
 
-static int tell(const struct ky_process *process, int err, char *why)
+static int report(const struct ky_process *process, int err, char *why)
 {
 	if (err == -EAGAIN || err == 0)
 		return err;
@@ -324,7 +324,7 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 	if (err == -EPERM || err == -ESRCH) {
 		take_time(&before);
 		ky_free(borrow);
-		return err == -ESRCH ? -EAGAIN : tell(process, err, why);
+		return err == -ESRCH ? -EAGAIN : report(process, err, why);
 	}
 	KY_TESTPOINT("attach.stopped");
 	if (!err)
@@ -345,5 +345,5 @@ int ky_borrow(const struct ky_process *process, pid_t tid, const struct ky_arch_
 		out->stopped_ns = ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns;
 	take_time(&before);
 	ky_free(borrow);
-	return tell(process, err, why);
+	return report(process, err, why);
 }

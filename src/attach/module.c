@@ -28,7 +28,7 @@ static bool read_exactly(int fd, void *out, size_t bytes, uint64_t offset)
 	return offset <= INT64_MAX && pread(fd, out, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-static void take_segment(struct ky_module *module, const Elf64_Phdr *phdr)
+static void take_segment(struct ky_attach_module *module, const Elf64_Phdr *phdr)
 {
 	if (phdr->p_type == PT_INTERP)
 		module->has_interpreter = true;
@@ -48,7 +48,7 @@ static void take_segment(struct ky_module *module, const Elf64_Phdr *phdr)
 		.flags = phdr->p_flags};
 }
 
-static int read_segments(struct ky_module *module)
+static int read_segments(struct ky_attach_module *module)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr phdr;
@@ -71,7 +71,7 @@ static int read_segments(struct ky_module *module)
 
 /* A mapping starts at a page; so does what the file has there, up to the rest of the page, which
  * two segments may share. */
-static int find_bias(struct ky_module *module, uint64_t mapped_at, uint64_t mapped_offset,
+static int find_bias(struct ky_attach_module *module, uint64_t mapped_at, uint64_t mapped_offset,
 		     bool is_code)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
@@ -89,8 +89,8 @@ static int find_bias(struct ky_module *module, uint64_t mapped_at, uint64_t mapp
 	return KYMO_E_CORRUPT;
 }
 
-int ky_module_open(struct ky_module *module, int fd, uint64_t mapped_at, uint64_t mapped_offset,
-		   bool is_code)
+int ky_module_open(struct ky_attach_module *module, int fd, uint64_t mapped_at,
+		   uint64_t mapped_offset, bool is_code)
 {
 	int err;
 
@@ -103,7 +103,7 @@ int ky_module_open(struct ky_module *module, int fd, uint64_t mapped_at, uint64_
 	return err;
 }
 
-void ky_module_close(struct ky_module *module)
+void ky_module_close(struct ky_attach_module *module)
 {
 	ky_elf_close(module->elf);
 	module->elf = NULL;
@@ -112,7 +112,8 @@ void ky_module_close(struct ky_module *module)
 	module->fd = -1;
 }
 
-size_t ky_module_read(const struct ky_module *module, uint64_t address, void *out, size_t bytes)
+size_t ky_module_read(const struct ky_attach_module *module, uint64_t address, void *out,
+		      size_t bytes)
 {
 	for (uint32_t i = 0; i < module->segment_count; i++) {
 		const struct ky_module_segment *segment = &module->segments[i];
@@ -130,7 +131,7 @@ size_t ky_module_read(const struct ky_module *module, uint64_t address, void *ou
 }
 
 /* A section's bytes in memory of our own; NULL: not there, or larger than any we know. */
-static void *read_section(const struct ky_module *module, const Elf64_Shdr *section)
+static void *read_section(const struct ky_attach_module *module, const Elf64_Shdr *section)
 {
 	uint8_t *bytes;
 
@@ -145,7 +146,7 @@ static void *read_section(const struct ky_module *module, const Elf64_Shdr *sect
 	return bytes;
 }
 
-static bool find_dynamic_symbols(const struct ky_module *module, Elf64_Shdr *symbols,
+static bool find_dynamic_symbols(const struct ky_attach_module *module, Elf64_Shdr *symbols,
 				 Elf64_Shdr *strings)
 {
 	Elf64_Ehdr header;
@@ -166,7 +167,8 @@ static bool find_dynamic_symbols(const struct ky_module *module, Elf64_Shdr *sym
 	return false;
 }
 
-uint64_t ky_module_export(const struct ky_module *module, const char *name, uint64_t *byte_count)
+uint64_t ky_module_export(const struct ky_attach_module *module, const char *name,
+			  uint64_t *byte_count)
 {
 	Elf64_Shdr symbols, strings;
 	Elf64_Sym *table = NULL;
@@ -192,7 +194,7 @@ uint64_t ky_module_export(const struct ky_module *module, const char *name, uint
 }
 
 /* Runs over the segments with one of these flags; found: the address as linked, or UINT64_MAX. */
-static uint64_t search(const struct ky_module *module, uint32_t flags, uint32_t mask,
+static uint64_t search(const struct ky_attach_module *module, uint32_t flags, uint32_t mask,
 		       const void *wanted, size_t count)
 {
 	uint8_t *step = ky_alloc(STEP_BYTES + TEXT_OVERLAP);
@@ -221,14 +223,14 @@ out:
 	return found;
 }
 
-uint64_t ky_module_code(const struct ky_module *module, const uint8_t *bytes, size_t count)
+uint64_t ky_module_code(const struct ky_attach_module *module, const uint8_t *bytes, size_t count)
 {
 	uint64_t found = search(module, PF_R | PF_X, PF_R | PF_W | PF_X, bytes, count);
 
 	return found == UINT64_MAX ? 0 : module->bias + found;
 }
 
-bool ky_module_is_code(const struct ky_module *module, uint64_t address)
+bool ky_module_is_code(const struct ky_attach_module *module, uint64_t address)
 {
 	for (uint32_t i = 0; i < module->segment_count; i++) {
 		const struct ky_module_segment *segment = &module->segments[i];
@@ -240,7 +242,7 @@ bool ky_module_is_code(const struct ky_module *module, uint64_t address)
 	return false;
 }
 
-static struct ky_elf *open_symbols(struct ky_module *module)
+static struct ky_elf *open_symbols(struct ky_attach_module *module)
 {
 	int fd;
 
@@ -253,7 +255,8 @@ static struct ky_elf *open_symbols(struct ky_module *module)
 	return module->elf;
 }
 
-size_t ky_module_function(struct ky_module *module, uint64_t address, char *out, size_t capacity)
+size_t ky_module_function(struct ky_attach_module *module, uint64_t address, char *out,
+			  size_t capacity)
 {
 	struct ky_elf *elf = open_symbols(module);
 	const struct ky_elf_symbol *symbol;
@@ -264,7 +267,7 @@ size_t ky_module_function(struct ky_module *module, uint64_t address, char *out,
 	return symbol ? ky_elf_symbol_name(elf, symbol, out, capacity) : 0;
 }
 
-static bool has_poll_symbols(struct ky_module *module)
+static bool has_poll_symbols(struct ky_attach_module *module)
 {
 	struct ky_elf *elf = open_symbols(module);
 	const struct ky_elf_pointer *pointers;
@@ -286,7 +289,7 @@ static bool has_poll_symbols(struct ky_module *module)
 	return false;
 }
 
-enum ky_module_tokio ky_module_look_for_tokio(struct ky_module *module, bool is_program)
+enum ky_module_tokio ky_module_find_tokio(struct ky_attach_module *module, bool is_program)
 {
 	/* Put together here: whoever looks at a kymo would find its own pattern. */
 	char text[] = "_src/runtime/task/";

@@ -45,7 +45,7 @@ static bool is_in_wait(const struct ky_process *process, uint64_t pc)
 }
 
 /* The modules of libc's own code, the loader included: who shares a file with them. */
-static bool is_of_system(const struct ky_process *process, const struct ky_module *module)
+static bool is_of_system(const struct ky_process *process, const struct ky_attach_module *module)
 {
 	const char *name = strrchr(module->path, '/');
 
@@ -56,14 +56,14 @@ static bool is_of_system(const struct ky_process *process, const struct ky_modul
 			strncmp(name, "/ld64", 5) == 0);
 }
 
-static enum ky_park judge(const struct ky_process *process, const struct ky_unwind *walk)
+static enum ky_attach_park judge(const struct ky_process *process, const struct ky_unwind *walk)
 {
 	char name[NAME_BYTES];
 	bool is_decided = false;
 
 	for (uint32_t i = 1; i < walk->count; i++) {
 		enum ky_park_name kind = KY_PARK_NAME_OTHER;
-		struct ky_module *module;
+		struct ky_attach_module *module;
 		uint32_t idx;
 
 		module = ky_process_module_of(process, walk->pcs[i], &idx);
@@ -90,7 +90,8 @@ static enum ky_park judge(const struct ky_process *process, const struct ky_unwi
 	return is_decided ? KY_PARK_YES : KY_PARK_ELSEWHERE;
 }
 
-enum ky_park ky_park_of(const struct ky_process *process, const struct ky_arch_frame *registers)
+enum ky_attach_park ky_park_of(const struct ky_process *process,
+			       const struct ky_arch_frame *registers)
 {
 	struct ky_unwind walk;
 

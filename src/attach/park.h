@@ -14,7 +14,7 @@
 #include <attach/attach_arch.h>
 #include <attach/process.h>
 
-enum ky_park {
+enum ky_attach_park {
 	KY_PARK_YES = 0,
 	KY_PARK_ELSEWHERE,  /* not in one of libc's waits, or not called by Tokio */
 	KY_PARK_IN_POLL,    /* inside a task */
@@ -22,7 +22,8 @@ enum ky_park {
 	KY_PARK_UNKNOWN     /* callers not known up to the first one */
 };
 
-enum ky_park ky_park_of(const struct ky_process *process, const struct ky_arch_frame *registers);
+enum ky_attach_park ky_park_of(const struct ky_process *process,
+			       const struct ky_arch_frame *registers);
 
 /* Threads that sleep in a wait right now and might do, the best to borrow first. No thread is
  * touched. Returns how many. */

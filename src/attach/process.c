@@ -286,7 +286,7 @@ static int open_file(const struct ky_process *process, const struct ky_proc_map 
 static void add_module(struct ky_process *process, const struct ky_proc_map *mapping)
 {
 	bool is_program = process->module_count == 0;
-	struct ky_module *module;
+	struct ky_attach_module *module;
 	int fd;
 
 	for (uint32_t i = 0; i < process->module_count; i++) {
@@ -317,7 +317,7 @@ static void add_module(struct ky_process *process, const struct ky_proc_map *map
 		process->modules[process->module_count++] = module;
 }
 
-static void look_at_mappings(struct ky_process *process, char *text)
+static void check_mappings(struct ky_process *process, char *text)
 {
 	struct stat program = {.st_ino = 0};
 	uint64_t last_end = 0, hole_bytes = HOLE_BYTES_MIN;
@@ -364,7 +364,7 @@ static int read_mappings(struct ky_process *process, char *why)
 	char *text = ky_proc_maps_read(process->pid, &err);
 
 	if (text)
-		look_at_mappings(process, text);
+		check_mappings(process, text);
 	ky_free(text);
 	if (!text)
 		return ky_attach_refuse(why, err, "has no readable /proc/%u/maps", process->pid);
@@ -426,7 +426,7 @@ static int find_tokio(struct ky_process *process, char *why)
 	bool is_stripped = false;
 
 	for (uint32_t i = 0; i < process->module_count; i++) {
-		enum ky_module_tokio found = ky_module_look_for_tokio(process->modules[i], i == 0);
+		enum ky_module_tokio found = ky_module_find_tokio(process->modules[i], i == 0);
 
 		process->has_tokio[i] = found == KY_MODULE_TOKIO;
 		process->tokio_count += process->has_tokio[i];
@@ -490,7 +490,7 @@ void ky_process_unlock(const struct ky_process *process)
 	(void)flock(process->memory_fd, LOCK_UN);
 }
 
-static int look_inside(struct ky_process *process, char *why)
+static int check_inside(struct ky_process *process, char *why)
 {
 	int err = check_status(process, why);
 
@@ -511,7 +511,7 @@ static int look_inside(struct ky_process *process, char *why)
 		       err;
 }
 
-int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
+int ky_process_check(struct ky_process *process, uint32_t pid, char *why)
 {
 	int err;
 
@@ -520,7 +520,7 @@ int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
 	process->pid = pid;
 	err = check_stat(process, why);
 	if (!err)
-		err = look_inside(process, why);
+		err = check_inside(process, why);
 	if (err)
 		ky_process_close(process);
 	return err;
@@ -528,7 +528,7 @@ int ky_process_look(struct ky_process *process, uint32_t pid, char *why)
 
 int ky_process_open(struct ky_process *process, uint32_t pid, char *why)
 {
-	int err = ky_process_look(process, pid, why);
+	int err = ky_process_check(process, pid, why);
 
 	if (!err)
 		err = find_tokio(process, why);
@@ -551,8 +551,8 @@ void ky_process_close(struct ky_process *process)
 	process->memory_fd = process->turn_fd = -1;
 }
 
-struct ky_module *ky_process_module_of(const struct ky_process *process, uint64_t address,
-				       uint32_t *idx)
+struct ky_attach_module *ky_process_module_of(const struct ky_process *process, uint64_t address,
+					      uint32_t *idx)
 {
 	for (uint32_t i = 0; i < process->module_count; i++) {
 		if (!ky_module_is_code(process->modules[i], address))

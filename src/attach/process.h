@@ -45,9 +45,9 @@ struct ky_process {
 	uint32_t pid;
 	uint32_t uid; /* effective */
 	uint64_t start_time_ticks;
-	int memory_fd;                                     /* /proc/PID/mem, read and write */
-	int turn_fd;                                       /* a pidfd, locked; -1: none */
-	struct ky_module *modules[KY_PROCESS_MODULES_MAX]; /* the program first */
+	int memory_fd; /* /proc/PID/mem, read and write */
+	int turn_fd;   /* a pidfd, locked; -1: none */
+	struct ky_attach_module *modules[KY_PROCESS_MODULES_MAX]; /* the program first */
 	uint32_t module_count;
 	uint32_t tokio_count; /* modules with Tokio */
 	bool has_tokio[KY_PROCESS_MODULES_MAX];
@@ -67,7 +67,7 @@ void ky_process_unlock(const struct ky_process *process);
 void ky_process_close(struct ky_process *process);
 
 /* The same whether it uses Tokio or not. */
-int ky_process_look(struct ky_process *process, uint32_t pid, char *why);
+int ky_process_check(struct ky_process *process, uint32_t pid, char *why);
 
 /* Is there still the same process, and not about to end? */
 bool ky_process_is_there(const struct ky_process *process);
@@ -78,8 +78,8 @@ bool ky_process_write(const struct ky_process *process, uint64_t address, const 
 		      size_t byte_count);
 
 /* The module whose code an address lies in, or NULL. */
-struct ky_module *ky_process_module_of(const struct ky_process *process, uint64_t address,
-				       uint32_t *idx);
+struct ky_attach_module *ky_process_module_of(const struct ky_process *process, uint64_t address,
+					      uint32_t *idx);
 
 /* Value of a "Name:\tvalue" line in the text of a status file, after its blanks; NULL: none. */
 const char *ky_process_status_line(const char *text, const char *name);

@@ -6,9 +6,9 @@
 
 _Static_assert(KY_UNWIND_REGISTERS <= KY_ARCH_REGISTERS_MAX, "a frame holds what rows speak of");
 
-struct walker {
+struct attach_walker {
 	const struct ky_process *process;
-	const struct ky_module *last; /* that the machine has read from */
+	const struct ky_attach_module *last; /* that the machine has read from */
 	struct ky_cfi_machine machine;
 };
 
@@ -18,7 +18,7 @@ static size_t read_module(void *ctx, uint64_t address, void *out, size_t bytes)
 }
 
 /* The row for a pc, as linked. */
-static bool find_row(struct walker *walker, struct ky_module *module, uint64_t pc)
+static bool find_row(struct attach_walker *walker, struct ky_attach_module *module, uint64_t pc)
 {
 	const struct ky_cfi_source source = {.read = read_module,
 					     .ctx = module,
@@ -32,7 +32,7 @@ static bool find_row(struct walker *walker, struct ky_module *module, uint64_t p
 }
 
 /* The caller's register, where the row says that it lies. */
-static bool restore(const struct walker *walker, uint64_t cfa, uint32_t idx,
+static bool restore(const struct attach_walker *walker, uint64_t cfa, uint32_t idx,
 		    const struct ky_arch_frame *inner, uint64_t *value)
 {
 	const struct ky_cfi_rule *rule = &walker->machine.row.rules[idx];
@@ -49,10 +49,10 @@ static bool restore(const struct walker *walker, uint64_t cfa, uint32_t idx,
 }
 
 /* Returns false at the end of the walk; end says which. */
-static bool step_out(struct walker *walker, struct ky_arch_frame *frame, bool is_caller,
+static bool step_out(struct attach_walker *walker, struct ky_arch_frame *frame, bool is_caller,
 		     enum ky_unwind_end *end)
 {
-	struct ky_module *module = ky_process_module_of(walker->process, frame->pc, NULL);
+	struct ky_attach_module *module = ky_process_module_of(walker->process, frame->pc, NULL);
 	struct ky_arch_frame outer = *frame;
 	const struct ky_cfi_row *row = &walker->machine.row;
 	const struct ky_cfi_rule *ra = &row->rules[KY_UNWIND_RA];
@@ -84,7 +84,7 @@ static bool step_out(struct walker *walker, struct ky_arch_frame *frame, bool is
 void ky_unwind_thread(struct ky_unwind *out, const struct ky_process *process,
 		      const struct ky_arch_frame *registers)
 {
-	struct walker *walker = ky_alloc(sizeof(*walker));
+	struct attach_walker *walker = ky_alloc(sizeof(*walker));
 	struct ky_arch_frame frame = *registers;
 
 	out->count = 0;

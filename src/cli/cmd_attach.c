@@ -234,12 +234,12 @@ static void take_descriptors(void)
 static void start_sampling(struct attachment *attachment)
 {
 	const struct ky_session_options *options = &attachment->options.session;
-	bool is_outside = attachment->is_staying && !is_in_another(attachment, "pid");
+	bool is_external = attachment->is_staying && !is_in_another(attachment, "pid");
 	bool is_asked = attachment->options.has_hz ||
 			options->agent.sampling.source == KY_SAMPLING_TIMERS;
 
 	take_descriptors();
-	if (is_outside && ky_run_probes_open(&attachment->probes, &options->agent.sampling) == 0 &&
+	if (is_external && ky_run_probes_open(&attachment->probes, &options->agent.sampling) == 0 &&
 	    ky_run_probes_attach(attachment->probes, attachment->pid) == 0)
 		return;
 	/* A signal handler in somebody's process is something that he asks for. */

@@ -17,7 +17,7 @@ enum {
 	KEY_MIX
 };
 
-struct arguments {
+struct convert_arguments {
 	struct ky_input input;
 	struct ky_output output;
 	struct ky_compression compression;
@@ -34,7 +34,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct convert_arguments *arguments = state->input;
 
 	(void)text;
 	switch (key) {
@@ -92,7 +92,7 @@ int ky_cmd_convert(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.is_mix = false};
+	struct convert_arguments arguments = {.is_mix = false};
 	struct ky_rewrite rewrite = {.input = &arguments.input};
 	int code;
 

@@ -13,7 +13,7 @@
 
 #define PATH_BYTES 2048u
 
-struct arguments {
+struct doctor_arguments {
 	const char *what;
 	bool is_json;
 };
@@ -22,7 +22,7 @@ static const char *const state_names[] = {"ok", "limited", "none"};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct doctor_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -136,7 +136,7 @@ int ky_cmd_doctor(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {0};
+	struct doctor_arguments arguments = {0};
 	static struct ky_doctor doctor;
 	struct ky_buf out;
 	uint32_t i;

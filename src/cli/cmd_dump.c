@@ -39,9 +39,9 @@ enum {
 
 #define AFTER_NS_MAX UINT64_C(86400000000000)
 #define TASKS_SHOWN_MAX 3u
-#define LOOK_NS UINT64_C(100000000)
+#define CHECK_NS UINT64_C(100000000)
 
-struct arguments {
+struct dump_arguments {
 	const char *who, *output, *reason, *label;
 	struct ky_ring_query query;
 	struct ky_compression compression;
@@ -52,8 +52,8 @@ struct arguments {
 	bool is_json, wants_tasks, is_last;
 };
 
-struct job {
-	struct arguments *arguments;
+struct dump_job {
+	struct dump_arguments *arguments;
 	struct ky_found_ring found;
 	struct ky_open_ring ring;
 	struct ky_dump_job dump;
@@ -85,7 +85,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static void check(const struct arguments *arguments)
+static void check(const struct dump_arguments *arguments)
 {
 	if (arguments->who == NULL)
 		ky_option_error("whose ring? Give a pid or a service (`kymo ps` lists them)");
@@ -95,7 +95,7 @@ static void check(const struct arguments *arguments)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct dump_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -152,7 +152,7 @@ static void wait_ns(uint64_t ns)
 }
 
 /* Is somebody still writing into the ring we hold? */
-static bool is_recording(const struct job *job)
+static bool is_recording(const struct dump_job *job)
 {
 	struct ky_ring_query query = job->arguments->query;
 	struct ky_found_rings rings;
@@ -170,7 +170,7 @@ static bool is_recording(const struct job *job)
 	return is_alive;
 }
 
-static void wait_for_more(struct job *job)
+static void wait_for_more(struct dump_job *job)
 {
 	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), gone_ns = 0;
 	uint64_t after_ns = job->arguments->after_ns;
@@ -178,13 +178,13 @@ static void wait_for_more(struct job *job)
 	while (gone_ns < after_ns && is_recording(job)) {
 		uint64_t rest_ns = after_ns - gone_ns;
 
-		wait_ns(rest_ns < LOOK_NS ? rest_ns : LOOK_NS);
+		wait_ns(rest_ns < CHECK_NS ? rest_ns : CHECK_NS);
 		gone_ns = ky_now_ns(CLOCK_MONOTONIC) - start_ns;
 	}
 }
 
 /* Returns an exit code. */
-static int resolve(const struct job *job, const char *name, const struct ky_moment *moment,
+static int resolve(const struct dump_job *job, const char *name, const struct ky_moment *moment,
 		   uint64_t *out)
 {
 	if (moment->kind == KY_MOMENT_NONE ||
@@ -200,7 +200,7 @@ static int resolve(const struct job *job, const char *name, const struct ky_mome
 /* Where a ring that nobody writes any more ends: a pass over it that hands out nothing. */
 static int find_end(void *ctx)
 {
-	struct job *job = ctx;
+	struct dump_job *job = ctx;
 	struct ky_cut_options look = {
 		.image = job->ring.image, .image_bytes = job->ring.image_bytes, .is_dead = true};
 	int err = ky_cut(&look, &job->dump.report);
@@ -210,7 +210,7 @@ static int find_end(void *ctx)
 }
 
 /* Returns an exit code. */
-static int refuse_range(const struct job *job, const char *what, uint64_t ns)
+static int refuse_range(const struct dump_job *job, const char *what, uint64_t ns)
 {
 	char utc[KY_OUT_CELL_BYTES];
 
@@ -220,9 +220,9 @@ static int refuse_range(const struct job *job, const char *what, uint64_t ns)
 }
 
 /* What cannot hold an event makes no trace that looks as if nothing had happened. */
-static int check_range(const struct job *job)
+static int check_range(const struct dump_job *job)
 {
-	const struct arguments *arguments = job->arguments;
+	const struct dump_arguments *arguments = job->arguments;
 	const struct ky_cut_options *cut = &job->dump.cut;
 
 	if (arguments->range.from.kind != KY_MOMENT_NONE &&
@@ -242,9 +242,9 @@ static int check_range(const struct job *job)
 }
 
 /* Returns an exit code. */
-static int choose_range(struct job *job, uint64_t asked_at_ns)
+static int choose_range(struct dump_job *job, uint64_t asked_at_ns)
 {
-	const struct arguments *arguments = job->arguments;
+	const struct dump_arguments *arguments = job->arguments;
 	struct ky_cut_options *cut = &job->dump.cut;
 	uint64_t last_from_ns = asked_at_ns;
 	int code = resolve(job, "from", &arguments->range.from, &cut->from_ns), err;
@@ -280,9 +280,9 @@ static bool is_directory(const char *path)
 }
 
 /* Returns an exit code. */
-static int choose_file(struct job *job)
+static int choose_file(struct dump_job *job)
 {
-	struct arguments *arguments = job->arguments;
+	struct dump_arguments *arguments = job->arguments;
 	const char *output = arguments->output;
 	uint32_t pid = ky_found_pid(&job->found);
 	int err = 0;
@@ -318,21 +318,21 @@ static int choose_file(struct job *job)
 
 static int read_tail(void *ctx)
 {
-	struct job *job = ctx;
+	struct dump_job *job = ctx;
 
 	ky_ring_progress_read(&job->tail, &job->ring);
 	return 0;
 }
 
 /* Stream mode is what the ring is to have: whoever drained it may have been killed. */
-static void find_drain(struct job *job)
+static void find_drain(struct dump_job *job)
 {
 	job->is_drained = job->found.mode == KY_RING_MODE_STREAM &&
 			  ky_ring_is_drained(&job->found, &job->ring);
 	(void)ky_ring_guarded(&job->ring, read_tail, job);
 }
 
-static void say_drain(struct ky_buf *out, const struct job *job)
+static void say_drain(struct ky_buf *out, const struct dump_job *job)
 {
 	if (job->found.mode != KY_RING_MODE_STREAM)
 		return;
@@ -350,7 +350,7 @@ static void say_drain(struct ky_buf *out, const struct job *job)
 	ky_out_safe(out, job->tail.path, strlen(job->tail.path));
 }
 
-static void say_done(struct job *job)
+static void say_done(struct dump_job *job)
 {
 	struct ky_dump_clock *clock = &job->clock;
 	struct ky_buf out;
@@ -385,7 +385,7 @@ static void say_done(struct job *job)
 }
 
 /* Returns an exit code. */
-static int say_trouble(const struct job *job, int err)
+static int say_trouble(const struct dump_job *job, int err)
 {
 	const char *path = job->dump.is_file_trouble ? job->path : job->found.path;
 	char why[KY_DISK_ROOM_BYTES];
@@ -397,9 +397,9 @@ static int say_trouble(const struct job *job, int err)
 	return KY_EXIT_TROUBLE;
 }
 
-static void add_pairs(struct job *job)
+static void add_pairs(struct dump_job *job)
 {
-	struct arguments *arguments = job->arguments;
+	struct dump_arguments *arguments = job->arguments;
 	size_t count = 0;
 
 	for (; count < arguments->metadata.count; count++)
@@ -423,9 +423,9 @@ static int take_place(void *ctx, const struct ky_event *event)
 }
 
 /* Where the tasks wait, out of the file that was written. Returns an exit code. */
-static int say_tasks(struct job *job)
+static int say_tasks(struct dump_job *job)
 {
-	const struct arguments *arguments = job->arguments;
+	const struct dump_arguments *arguments = job->arguments;
 	struct ky_task_places_options how = {arguments->is_json, TASKS_SHOWN_MAX};
 	struct ky_trace_symbols symbols = {.table = NULL};
 	struct ky_task_places places = {.entries = NULL};
@@ -460,7 +460,7 @@ static int say_tasks(struct job *job)
 
 static int stop(void *ctx)
 {
-	struct job *job = ctx;
+	struct dump_job *job = ctx;
 	struct ky_setting_changes changes = {.count = 0};
 	char why[KY_FOUND_WHY_BYTES];
 	int err = ky_settings_parse(&changes, "recording=off", why);
@@ -469,7 +469,7 @@ static int stop(void *ctx)
 }
 
 /* What is over already needs no end. Returns an exit code. */
-static int stop_recording(struct job *job)
+static int stop_recording(struct dump_job *job)
 {
 	int err;
 
@@ -484,7 +484,7 @@ static int stop_recording(struct job *job)
 	return KY_EXIT_OK;
 }
 
-static int dump(struct job *job)
+static int dump(struct dump_job *job)
 {
 	uint64_t asked_at_ns = ky_now_ns(CLOCK_MONOTONIC);
 	int code = choose_file(job), err;
@@ -518,7 +518,7 @@ static int dump(struct job *job)
 }
 
 /* Without a file that anybody asked for, one that is gone afterwards. */
-static int show_tasks(struct job *job)
+static int show_tasks(struct dump_job *job)
 {
 	const char *base = getenv("TMPDIR");
 	char directory[KY_DUMP_PATH_BYTES / 2];
@@ -526,20 +526,20 @@ static int show_tasks(struct job *job)
 
 	(void)snprintf(directory, sizeof(directory), "%s/kymo-tasks-XXXXXX",
 		       base && base[0] ? base : "/tmp");
-	ky_leftover_note(directory);
+	ky_unfinished_note(directory);
 	if (mkdtemp(directory) == NULL) {
 		ky_cli_error("%s: %s", directory, strerror(errno));
-		ky_leftover_drop(directory);
+		ky_unfinished_drop(directory);
 		return KY_EXIT_TROUBLE;
 	}
 	job->directory = directory;
-	ky_leftover_note(job->dump.written);
+	ky_unfinished_note(job->dump.written);
 	code = dump(job);
 	if (job->dump.written[0])
 		(void)unlink(job->dump.written);
 	(void)rmdir(directory);
-	ky_leftover_drop(job->dump.written);
-	ky_leftover_drop(directory);
+	ky_unfinished_drop(job->dump.written);
+	ky_unfinished_drop(directory);
 	job->directory = NULL;
 	return code;
 }
@@ -565,8 +565,8 @@ int ky_cmd_dump(int argc, char **argv)
 		children,
 		NULL,
 		NULL};
-	static struct arguments arguments;
-	static struct job job;
+	static struct dump_arguments arguments;
+	static struct dump_job job;
 	char why[KY_FOUND_WHY_BYTES];
 	int code;
 

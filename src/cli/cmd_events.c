@@ -18,7 +18,7 @@
 #define TYPES_MAX 64u
 #define FLUSH_BYTES 65536u
 
-enum format {
+enum events_format {
 	FORMAT_TEXT,
 	FORMAT_JSONL,
 	FORMAT_CSV
@@ -30,7 +30,7 @@ enum {
 	KEY_NO_SYMBOLS
 };
 
-struct arguments {
+struct events_arguments {
 	struct ky_input input;
 	const char *types[TYPES_MAX];
 	size_t type_count;
@@ -40,11 +40,11 @@ struct arguments {
 	struct ky_trace_symbols_options symbols;
 	bool has_limit, has_format, is_json, is_stored_order;
 	bool is_named, is_raw; /* --symbols, --no-symbols */
-	enum format format;
+	enum events_format format;
 };
 
-struct run {
-	const struct arguments *arguments;
+struct event_run {
+	const struct events_arguments *arguments;
 	struct ky_catalog catalog;
 	struct ky_csv_columns columns;
 	struct ky_event_stream *stream;
@@ -70,14 +70,14 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static void parse_format(struct arguments *arguments, const char *text)
+static void parse_format(struct events_arguments *arguments, const char *text)
 {
 	static const char *const names[] = {
 		[FORMAT_TEXT] = "text", [FORMAT_JSONL] = "jsonl", [FORMAT_CSV] = "csv"};
 
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(text, names[i]) == 0) {
-			arguments->format = (enum format)i;
+			arguments->format = (enum events_format)i;
 			arguments->has_format = true;
 			return;
 		}
@@ -86,7 +86,7 @@ static void parse_format(struct arguments *arguments, const char *text)
 }
 
 /* What goes together, once all is known. */
-static void check(struct arguments *arguments)
+static void check(struct events_arguments *arguments)
 {
 	if (arguments->is_json && arguments->has_format && arguments->format != FORMAT_JSONL)
 		ky_option_error("--json is --format jsonl; give one of the two");
@@ -102,7 +102,7 @@ static void check(struct arguments *arguments)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct events_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -183,9 +183,9 @@ static void say_unknown_type(const struct ky_catalog *catalog, const char *wante
 	ky_free((void *)names);
 }
 
-static int choose_shapes(struct run *run)
+static int choose_shapes(struct event_run *run)
 {
-	const struct arguments *arguments = run->arguments;
+	const struct events_arguments *arguments = run->arguments;
 
 	if (!arguments->type_count)
 		return KY_EXIT_OK;
@@ -212,7 +212,7 @@ static int choose_shapes(struct run *run)
 	return KY_EXIT_OK;
 }
 
-static int resolve_times(struct run *run)
+static int resolve_times(struct event_run *run)
 {
 	const struct ky_catalog *catalog = &run->catalog;
 	const struct ky_time_span span = {
@@ -228,7 +228,7 @@ static int resolve_times(struct run *run)
 	return code;
 }
 
-static bool is_in_time(const struct run *run, const struct ky_event *event)
+static bool is_in_time(const struct event_run *run, const struct ky_event *event)
 {
 	if (!run->from_ns && run->to_ns == UINT64_MAX)
 		return true;
@@ -267,7 +267,7 @@ static bool names_number(const struct ky_event *event, const char *role, const c
 	return false;
 }
 
-static bool is_of_task(struct run *run, const struct ky_event *event)
+static bool is_of_task(struct event_run *run, const struct ky_event *event)
 {
 	uint64_t wanted = run->arguments->filter.task;
 
@@ -275,9 +275,9 @@ static bool is_of_task(struct run *run, const struct ky_event *event)
 	       names_number(event, "tokio.task_id", "task_id", "", wanted);
 }
 
-static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t shape)
+static bool is_wanted(struct event_run *run, const struct ky_event *event, uint32_t shape)
 {
-	const struct arguments *arguments = run->arguments;
+	const struct events_arguments *arguments = run->arguments;
 
 	/* First, because it keeps track of what is open whatever else is filtered. */
 	if (arguments->filter.has_task && !is_of_task(run, event))
@@ -291,7 +291,7 @@ static bool is_wanted(struct run *run, const struct ky_event *event, uint32_t sh
 			    arguments->filter.worker);
 }
 
-static void print_event(struct run *run, const struct ky_event *event, uint32_t shape)
+static void print_event(struct event_run *run, const struct ky_event *event, uint32_t shape)
 {
 	const struct ky_shape *known = shape < run->catalog.count ? &run->catalog.shapes[shape] :
 								    NULL;
@@ -312,9 +312,9 @@ static void print_event(struct run *run, const struct ky_event *event, uint32_t 
 }
 
 /* Returns 0 or the first error of reading or of stdout. */
-static int print_events(struct run *run)
+static int print_events(struct event_run *run)
 {
-	const struct arguments *arguments = run->arguments;
+	const struct events_arguments *arguments = run->arguments;
 	const struct ky_event *event;
 	int result = 0;
 
@@ -339,7 +339,7 @@ static int print_events(struct run *run)
 	return result < 0 ? result : ky_cli_print(&run->out);
 }
 
-static int prepare(struct run *run, struct ky_input *input)
+static int prepare(struct event_run *run, struct ky_input *input)
 {
 	int result = ky_catalog_read(&run->catalog, input->sources, input->count);
 
@@ -366,9 +366,9 @@ static int prepare(struct run *run, struct ky_input *input)
 }
 
 /* Silence would leave open whether the filters or the trace are to blame. */
-static void say_nothing_matches(const struct run *run, struct ky_input *input)
+static void say_nothing_matches(const struct event_run *run, struct ky_input *input)
 {
-	const struct arguments *arguments = run->arguments;
+	const struct events_arguments *arguments = run->arguments;
 	const struct ky_catalog *catalog = &run->catalog;
 	char span[KY_OUT_CELL_BYTES], text[160];
 
@@ -382,7 +382,7 @@ static void say_nothing_matches(const struct run *run, struct ky_input *input)
 }
 
 /* Whether there is anything to name, so that most traces are not read once more for it. */
-static bool has_code(const struct run *run)
+static bool has_code(const struct event_run *run)
 {
 	bool has_names = run->arguments->is_named, has_code = false;
 
@@ -410,9 +410,9 @@ static bool has_code(const struct run *run)
 }
 
 /* In text always, as far as the trace tells; elsewhere when asked for. Returns an exit code. */
-static int open_symbols(struct run *run, struct ky_input *input)
+static int open_symbols(struct event_run *run, struct ky_input *input)
 {
-	const struct arguments *arguments = run->arguments;
+	const struct events_arguments *arguments = run->arguments;
 
 	if (arguments->is_raw || (!arguments->is_named && arguments->format != FORMAT_TEXT) ||
 	    !has_code(run))
@@ -421,7 +421,7 @@ static int open_symbols(struct run *run, struct ky_input *input)
 							   &arguments->symbols, NULL, NULL));
 }
 
-static int stream_events(struct run *run, struct ky_input *input)
+static int stream_events(struct event_run *run, struct ky_input *input)
 {
 	struct ky_event_stream_options stream_options = {
 		.reorder_bytes_max = input->memory_bytes_max,
@@ -437,7 +437,7 @@ static int stream_events(struct run *run, struct ky_input *input)
 		result = print_events(run);
 	if (result && !ferror(stdout)) /* that one ky_cli_finish() says */
 		(void)ky_traces_code(input, ky_input_result(input, result));
-	if (run->catalog.processes.is_told)
+	if (run->catalog.processes.is_reported)
 		ky_input_notice(input, run->catalog.processes.text);
 	for (uint32_t i = 0; run->stream && (notice = ky_event_stream_notice(run->stream, i)); i++)
 		ky_input_notice(input, notice);
@@ -475,8 +475,8 @@ int ky_cmd_events(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.limit = 0};
-	struct run run = {.arguments = &arguments};
+	struct events_arguments arguments = {.limit = 0};
+	struct event_run run = {.arguments = &arguments};
 	int code;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);

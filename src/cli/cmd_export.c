@@ -24,13 +24,13 @@ enum {
 	KEY_LIVE
 };
 
-struct format {
+struct export_format {
 	const char *name;
 	int (*put)(struct ky_buf *out, const struct ky_export *export);
 	bool is_gzip;
 };
 
-static const struct format formats[] = {
+static const struct export_format formats[] = {
 	{"folded", ky_export_folded, false},
 	{"pprof", ky_export_pprof, true},
 	{"speedscope", ky_export_speedscope, false},
@@ -38,10 +38,10 @@ static const struct format formats[] = {
 };
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
-struct arguments {
+struct export_arguments {
 	struct ky_input input;
 	struct ky_trace_symbols_options names;
-	const struct format *format;
+	const struct export_format *format;
 	struct ky_output output;
 	struct ky_time_range range;
 	struct ky_filter filter;
@@ -57,7 +57,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static void parse_format(struct arguments *arguments, const char *text)
+static void parse_format(struct export_arguments *arguments, const char *text)
 {
 	for (size_t i = 0; i < FORMAT_COUNT; i++)
 		if (strcmp(formats[i].name, text) == 0)
@@ -66,7 +66,7 @@ static void parse_format(struct arguments *arguments, const char *text)
 		ky_option_error("--format is folded, pprof, speedscope or firefox, not '%s'", text);
 }
 
-static void parse_kind(struct arguments *arguments, const char *text)
+static void parse_kind(struct export_arguments *arguments, const char *text)
 {
 	uint32_t i;
 
@@ -80,7 +80,7 @@ static void parse_kind(struct arguments *arguments, const char *text)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct export_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -125,7 +125,7 @@ static int resolve(const struct ky_trace *trace, const struct ky_time_range *ran
 }
 
 /* What is to be exported. Returns an exit code. */
-static int choose(const struct ky_trace *trace, const struct arguments *arguments,
+static int choose(const struct ky_trace *trace, const struct export_arguments *arguments,
 		  struct ky_export *export)
 {
 	int code;
@@ -165,7 +165,7 @@ static int choose(const struct ky_trace *trace, const struct arguments *argument
 	return KY_EXIT_TROUBLE;
 }
 
-static int write_bytes(const struct arguments *arguments, const struct ky_buf *bytes)
+static int write_bytes(const struct export_arguments *arguments, const struct ky_buf *bytes)
 {
 	struct ky_stage_factory factory = ky_stage_none;
 	struct ky_stage stage = {0};
@@ -190,7 +190,7 @@ static int write_bytes(const struct arguments *arguments, const struct ky_buf *b
 	return result;
 }
 
-static void say_done_json(const struct arguments *arguments, const struct ky_export *export)
+static void say_done_json(const struct export_arguments *arguments, const struct ky_export *export)
 {
 	struct ky_buf out;
 
@@ -211,7 +211,7 @@ static void say_done_json(const struct arguments *arguments, const struct ky_exp
 	ky_buf_release(&out);
 }
 
-static void say_done(const struct arguments *arguments, const struct ky_export *export)
+static void say_done(const struct export_arguments *arguments, const struct ky_export *export)
 {
 	char rows[KY_OUT_CELL_BYTES], sum[KY_OUT_CELL_BYTES];
 
@@ -230,7 +230,7 @@ static void say_done(const struct arguments *arguments, const struct ky_export *
 		     export->is_counted ? " in all" : "");
 }
 
-static int put(const struct arguments *arguments, struct ky_export *export,
+static int put(const struct export_arguments *arguments, struct ky_export *export,
 	       const struct ky_trace_symbols *symbols)
 {
 	char room[KY_DISK_ROOM_BYTES];
@@ -267,7 +267,7 @@ static int put(const struct arguments *arguments, struct ky_export *export,
 	return KY_EXIT_TROUBLE;
 }
 
-static int export_trace(struct arguments *arguments, struct ky_trace *trace)
+static int export_trace(struct export_arguments *arguments, struct ky_trace *trace)
 {
 	struct ky_trace_symbols symbols = {0};
 	struct ky_export export;
@@ -302,7 +302,7 @@ int ky_cmd_export(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.output.path = "-"};
+	struct export_arguments arguments = {.output.path = "-"};
 	struct ky_trace *trace = NULL;
 	int code;
 

@@ -16,14 +16,14 @@
 
 #define ROWS_MAX 20u
 
-struct arguments {
+struct info_arguments {
 	struct ky_input input;
 	bool is_json;
 };
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct info_arguments *arguments = state->input;
 
 	(void)text;
 	if (key != ARGP_KEY_INIT)
@@ -46,7 +46,7 @@ static void print_files(struct ky_buf *out, const struct ky_trace *trace)
 	uint32_t sealed = 0, torn = 0;
 
 	for (uint32_t i = 0; i < trace->file_count; i++) {
-		const struct ky_trace_file *file = &trace->files[i];
+		const struct ky_trace_input *file = &trace->files[i];
 
 		sealed += file->is_sealed;
 		torn += file->is_torn;
@@ -440,7 +440,7 @@ int ky_cmd_info(int argc, char **argv)
 		0,
 		0};
 	static const struct ky_trace_symbols_options no_dirs;
-	struct arguments arguments = {.is_json = false};
+	struct info_arguments arguments = {.is_json = false};
 	struct ky_trace_symbols symbols = {.table = NULL};
 	struct ky_trace *trace = NULL;
 	int code;

@@ -10,7 +10,7 @@
 #include <kymo/base.h>
 #include <string.h>
 
-struct arguments {
+struct mark_arguments {
 	struct ky_ring_query query;
 	const char *process, *text;
 	bool is_all, is_json;
@@ -23,7 +23,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static void take_words(struct arguments *arguments)
+static void take_words(struct mark_arguments *arguments)
 {
 	char why[KY_FOUND_WHY_BYTES];
 
@@ -40,7 +40,7 @@ static void take_words(struct arguments *arguments)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct mark_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -63,7 +63,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	}
 }
 
-struct work {
+struct mark_work {
 	struct ky_open_ring ring;
 	const char *text;
 	uint64_t now_ns;
@@ -73,13 +73,13 @@ struct work {
 
 static int put(void *ctx)
 {
-	struct work *work = ctx;
+	struct mark_work *work = ctx;
 
 	ky_mark_put(work->ring.side, work->text, work->now_ns);
 	return 0;
 }
 
-static void say_marked(struct work *work, uint32_t pid, const char *service)
+static void say_marked(struct mark_work *work, uint32_t pid, const char *service)
 {
 	if (work->is_json) {
 		ky_json_open(&work->said, NULL, "{");
@@ -96,7 +96,7 @@ static void say_marked(struct work *work, uint32_t pid, const char *service)
 }
 
 /* Takes the ring. */
-static bool mark(struct work *work, const struct ky_found_ring *found)
+static bool mark(struct mark_work *work, const struct ky_found_ring *found)
 {
 	uint32_t pid = ky_found_pid(found);
 	int err;
@@ -116,7 +116,7 @@ static bool mark(struct work *work, const struct ky_found_ring *found)
 	return err == 0;
 }
 
-static int mark_all(const struct arguments *arguments, struct work *work)
+static int mark_all(const struct mark_arguments *arguments, struct mark_work *work)
 {
 	char why[KY_FOUND_WHY_BYTES];
 	struct ky_found_rings rings;
@@ -142,7 +142,7 @@ static int mark_all(const struct arguments *arguments, struct work *work)
 	return alive > 0 && marked == alive ? KY_EXIT_OK : KY_EXIT_TROUBLE;
 }
 
-static int mark_one(const struct arguments *arguments, struct work *work)
+static int mark_one(const struct mark_arguments *arguments, struct mark_work *work)
 {
 	struct ky_found_ring found;
 	int code = ky_ring_argument_open(&work->ring, &found, &arguments->query, arguments->process,
@@ -168,8 +168,8 @@ int ky_cmd_mark(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.count = 0};
-	struct work work = {0};
+	struct mark_arguments arguments = {.count = 0};
+	struct mark_work work = {0};
 	int code;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);

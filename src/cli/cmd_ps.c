@@ -21,7 +21,7 @@
 #define INTERVAL_NS_MAX UINT64_C(3600000000000)
 #define SECOND_NS UINT64_C(1000000000)
 
-struct arguments {
+struct ps_arguments {
 	struct ky_ring_query query;
 	uint64_t interval_ns;
 	bool is_json, is_verbose;
@@ -48,7 +48,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct ps_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -214,7 +214,7 @@ static void user_cell(struct ky_table *table, uid_t uid)
 		ky_table_format(table, "%u", uid);
 }
 
-static void table_row(struct ky_table *table, const struct arguments *arguments,
+static void table_row(struct ky_table *table, const struct ps_arguments *arguments,
 		      const struct ky_found_ring *ring, const struct rate *rate)
 {
 	char cell[KY_OUT_CELL_BYTES], size[KY_OUT_CELL_BYTES];
@@ -237,7 +237,7 @@ static void table_row(struct ky_table *table, const struct arguments *arguments,
 		ky_table_cell(table, ring->path);
 }
 
-static void print_table(struct ky_buf *out, const struct arguments *arguments,
+static void print_table(struct ky_buf *out, const struct ps_arguments *arguments,
 			const struct ky_found_rings *rings, const struct rate *rates)
 {
 	char align[KY_OUT_COLUMNS_MAX + 1], heads[128], rate[KY_OUT_CELL_BYTES + 16] = "";
@@ -282,7 +282,7 @@ static uint32_t say_troubles(const struct ky_found_rings *rings)
 	return count;
 }
 
-static int print(const struct arguments *arguments, const struct ky_found_rings *rings)
+static int print(const struct ps_arguments *arguments, const struct ky_found_rings *rings)
 {
 	struct rate *rates = NULL;
 	uint32_t troubles = 0;
@@ -325,7 +325,7 @@ int ky_cmd_ps(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.interval_ns = INTERVAL_NS};
+	struct ps_arguments arguments = {.interval_ns = INTERVAL_NS};
 	struct ky_found_rings rings;
 	int err = ky_option_parse(&argp, argc, argv, 0, &arguments);
 

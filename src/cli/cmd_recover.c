@@ -41,7 +41,7 @@ enum {
 
 #define TASKS_SHOWN_MAX 3u
 
-struct arguments {
+struct recover_arguments {
 	const char *who, *output;
 	struct ky_ring_query query;
 	struct ky_compression compression;
@@ -49,8 +49,8 @@ struct arguments {
 };
 
 /* One ring on its way. */
-struct job {
-	const struct arguments *arguments;
+struct recover_job {
+	const struct recover_arguments *arguments;
 	const struct ky_found_ring *found;
 	struct ky_open_ring ring;
 	struct ky_ring_ending ending;
@@ -84,7 +84,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct recover_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -125,7 +125,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* Nobody waited for it; the kernel may have said why it had to go. Into the ring, too: the drain
  * tells the same. */
-static void ask_kernel(struct job *job)
+static void ask_kernel(struct recover_job *job)
 {
 	const struct ky_found_ring *found = job->found;
 	struct ky_ring_end *end = job->ring.side != NULL ? &job->ring.side->end : NULL;
@@ -145,7 +145,7 @@ static void ask_kernel(struct job *job)
 
 static int read_ending(void *ctx)
 {
-	struct job *job = ctx;
+	struct recover_job *job = ctx;
 
 	ky_ring_ending_read(&job->ending, &job->ring, job->found);
 	ask_kernel(job);
@@ -154,7 +154,7 @@ static int read_ending(void *ctx)
 }
 
 /* What an earlier recover of this ring left when it was killed. We hold the ring's lock. */
-static void remove_leftovers(const char *path)
+static void remove_unfinished(const char *path)
 {
 	char pattern[KY_DUMP_PATH_BYTES * 2];
 	size_t at = 0, i;
@@ -175,20 +175,20 @@ static void remove_leftovers(const char *path)
 
 /* The same ring always gets the same name: run again after a kill, recover replaces what it wrote.
  */
-static void choose_file(struct job *job)
+static void choose_file(struct recover_job *job)
 {
-	const struct arguments *arguments = job->arguments;
+	const struct recover_arguments *arguments = job->arguments;
 
 	ky_dump_name(job->path, sizeof(job->path),
 		     arguments->output != NULL ? arguments->output : "", job->found->service,
 		     job->found->ring_pid, job->found->made_unix_ns, &arguments->compression.stage);
-	remove_leftovers(job->path);
+	remove_unfinished(job->path);
 	job->dump.path = job->path;
 	job->dump.taken = KY_DUMP_REPLACED;
 	job->dump.stage = arguments->compression.stage;
 }
 
-static void add_pairs(struct job *job)
+static void add_pairs(struct recover_job *job)
 {
 	struct ky_cut_options *cut = &job->dump.cut;
 
@@ -202,7 +202,7 @@ static void add_pairs(struct job *job)
 
 static int take(void *ctx, const struct ky_event *event)
 {
-	struct job *job = ctx;
+	struct recover_job *job = ctx;
 
 	ky_end_stacks_event(&job->end, event);
 	return job->arguments->wants_tasks ? ky_task_places_event(&job->places, event) : 0;
@@ -221,7 +221,7 @@ static void take_polls(struct ky_end_stacks *end, const struct ky_cut_report *re
 }
 
 /* What is worth names: a crash, polls that were open, tasks that waited. */
-static void say_stacks(struct ky_buf *out, struct job *job)
+static void say_stacks(struct ky_buf *out, struct recover_job *job)
 {
 	const struct ky_task_places_options how = {job->arguments->is_json, TASKS_SHOWN_MAX};
 	bool wants_end = job->ending.has_crash || job->dump.report.open_poll_count;
@@ -248,7 +248,7 @@ static void say_stacks(struct ky_buf *out, struct job *job)
 	ky_traces_close(&input);
 }
 
-static void say_json(struct ky_buf *out, struct job *job)
+static void say_json(struct ky_buf *out, struct recover_job *job)
 {
 	ky_json_open(out, NULL, "{");
 	ky_json_number(out, "pid", job->found->ring_pid);
@@ -263,7 +263,7 @@ static void say_json(struct ky_buf *out, struct job *job)
 	ky_out_text(out, "\n");
 }
 
-static void say_text(struct ky_buf *out, struct job *job)
+static void say_text(struct ky_buf *out, struct recover_job *job)
 {
 	const struct ky_cut_report *report = &job->dump.report;
 	char bytes[KY_OUT_CELL_BYTES];
@@ -298,7 +298,7 @@ static void say_text(struct ky_buf *out, struct job *job)
 	say_stacks(out, job);
 }
 
-static void say_done(struct job *job)
+static void say_done(struct recover_job *job)
 {
 	struct ky_buf out;
 
@@ -313,7 +313,7 @@ static void say_done(struct job *job)
 
 /* Killed before the ring is gone, the next recover does the same: the whole chunks say where to go
  * on. */
-static void trim_tail(const struct job *job)
+static void trim_tail(const struct recover_job *job)
 {
 	int err = ky_ring_tail_trim(&job->tail);
 
@@ -323,7 +323,7 @@ static void trim_tail(const struct job *job)
 }
 
 /* The trace has its name and is on disk: now the ring may go. */
-static int remove_ring(const struct job *job)
+static int remove_ring(const struct recover_job *job)
 {
 	int err = job->arguments->is_kept ? 0 : ky_ring_remove(job->found);
 
@@ -334,14 +334,14 @@ static int remove_ring(const struct job *job)
 }
 
 /* Another recover may have been faster. */
-static bool is_gone(const struct job *job)
+static bool is_gone(const struct recover_job *job)
 {
 	struct stat st;
 
 	return fstat(job->ring.fd, &st) != 0 || st.st_nlink == 0;
 }
 
-static void recover_open(struct job *job, struct totals *totals)
+static void recover_open(struct recover_job *job, struct totals *totals)
 {
 	char why[KY_DISK_ROOM_BYTES];
 	const char *path;
@@ -381,10 +381,10 @@ static void recover_open(struct job *job, struct totals *totals)
 		totals->trouble++;
 }
 
-static void recover(const struct arguments *arguments, const struct ky_found_ring *found,
+static void recover(const struct recover_arguments *arguments, const struct ky_found_ring *found,
 		    struct totals *totals)
 {
-	struct job *job = ky_alloc(sizeof(*job));
+	struct recover_job *job = ky_alloc(sizeof(*job));
 	char why[KY_FOUND_WHY_BYTES];
 	int err;
 
@@ -439,7 +439,7 @@ static void tell_trouble(const struct ky_found_ring *ring, bool is_directory, st
 }
 
 /* service: only its rings, all of them; NULL: every ring of a dead process. */
-static int recover_all(const struct arguments *arguments, const char *service,
+static int recover_all(const struct recover_arguments *arguments, const char *service,
 		       struct totals *totals)
 {
 	struct ky_found_rings rings;
@@ -479,7 +479,7 @@ static bool is_file(const char *who)
 	       (ending != NULL && strcmp(ending, ".ring") == 0 && lstat(who, &about) == 0);
 }
 
-static int recover_one(const struct arguments *arguments, struct totals *totals)
+static int recover_one(const struct recover_arguments *arguments, struct totals *totals)
 {
 	struct ky_found_ring *found = ky_alloc(sizeof(*found));
 	char why[KY_FOUND_WHY_BYTES];
@@ -508,7 +508,7 @@ static int recover_one(const struct arguments *arguments, struct totals *totals)
 }
 
 /* A service may have died several times, and be running again by now. */
-static int recover_service(const struct arguments *arguments, struct totals *totals)
+static int recover_service(const struct recover_arguments *arguments, struct totals *totals)
 {
 	int code = recover_all(arguments, arguments->who, totals);
 
@@ -516,7 +516,7 @@ static int recover_service(const struct arguments *arguments, struct totals *tot
 	return code == KY_EXIT_OK && is_none(totals) ? recover_one(arguments, totals) : code;
 }
 
-static int recover_wanted(const struct arguments *arguments, struct totals *totals)
+static int recover_wanted(const struct recover_arguments *arguments, struct totals *totals)
 {
 	const char *who = arguments->who;
 
@@ -529,7 +529,7 @@ static int recover_wanted(const struct arguments *arguments, struct totals *tota
 
 /* Among all of them one that another kymo has at hand is no trouble: its trace is being made. Who
  * asked for that one alone has to know that nothing was done. */
-static bool is_in_trouble(const struct arguments *arguments, const struct totals *totals)
+static bool is_in_trouble(const struct recover_arguments *arguments, const struct totals *totals)
 {
 	return totals->trouble || (arguments->who != NULL && totals->held && !totals->recovered);
 }
@@ -566,7 +566,7 @@ int ky_cmd_recover(int argc, char **argv)
 		NULL};
 	struct ky_ring_keep_result kept;
 	struct totals totals = {.recovered = 0};
-	struct arguments arguments;
+	struct recover_arguments arguments;
 	bool was_there;
 	int code;
 

@@ -18,7 +18,7 @@ enum {
 	KEY_LONG_POLL = KY_OPTION_KEY_OWN
 };
 
-struct arguments {
+struct report_arguments {
 	struct ky_input input;
 	struct ky_time_range range;
 	uint64_t long_poll_ns, limit;
@@ -36,7 +36,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct report_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -71,7 +71,7 @@ static int resolve(const struct ky_trace *trace, const struct ky_time_range *ran
 }
 
 static int print(const struct ky_trace *trace, const struct ky_report *report,
-		 const struct ky_stack_profile *profile, struct arguments *arguments)
+		 const struct ky_stack_profile *profile, struct report_arguments *arguments)
 {
 	const struct ky_code_names names = ky_trace_symbols_names(&arguments->symbols);
 	struct ky_buf out;
@@ -94,7 +94,7 @@ static int print(const struct ky_trace *trace, const struct ky_report *report,
 	return result ? KY_EXIT_TROUBLE : KY_EXIT_OK;
 }
 
-static int make_and_print(const struct ky_trace *trace, struct arguments *arguments)
+static int make_and_print(const struct ky_trace *trace, struct report_arguments *arguments)
 {
 	struct ky_report_options report_options = {.worst_count = (uint32_t)arguments->limit};
 	struct ky_stack_profile_options profile_options = {.long_poll_ns = arguments->long_poll_ns};
@@ -149,7 +149,7 @@ int ky_cmd_report(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.limit = KY_REPORT_WORST};
+	struct report_arguments arguments = {.limit = KY_REPORT_WORST};
 	struct ky_trace *trace = NULL;
 	int code, result = 0;
 

@@ -31,9 +31,9 @@ enum {
 #define LATE_RING_NS UINT64_C(2000000000)
 /* How often it is asked what became of CMD's start, and what its memory limit has killed: at first
  * as often as rings are looked at; later a kill in the last second is as good a sign as any. */
-#define LOOK_NS UINT64_C(200000000)
-#define LOOK_NS_MAX UINT64_C(1000000000)
-#define LOOKS_FIRST 20u
+#define CHECK_NS UINT64_C(200000000)
+#define CHECK_NS_MAX UINT64_C(1000000000)
+#define READINGS_FIRST 20u
 /* A service that cannot be recorded is named after this time, not only at its end. */
 #define TELL_NS UINT64_C(2000000000)
 /* What takes samples where kymo records nothing. */
@@ -221,13 +221,13 @@ static uint64_t rest_ns(uint64_t age_ns)
 {
 	uint64_t ns = age_ns / 8;
 
-	return ns < LOOK_NS ? LOOK_NS : ns < LOOK_NS_MAX ? ns : LOOK_NS_MAX;
+	return ns < CHECK_NS ? CHECK_NS : ns < CHECK_NS_MAX ? ns : CHECK_NS_MAX;
 }
 
 static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
-	uint64_t pace_ns = 0, waited_ns = 0, look_ns = 0;
+	uint64_t pace_ns = 0, waited_ns = 0, check_ns = 0;
 	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), tell_ns = start_ns + TELL_NS;
 	uint32_t looks = 0;
 
@@ -241,9 +241,10 @@ static void record_until_the_end(struct session *session)
 			tell_refusal_early(session);
 			tell_ns = UINT64_MAX;
 		}
-		if (now_ns >= look_ns) {
-			ky_oom_watch_look(&session->oom);
-			look_ns = ++looks < LOOKS_FIRST ? 0 : now_ns + rest_ns(now_ns - start_ns);
+		if (now_ns >= check_ns) {
+			ky_oom_watch_check(&session->oom);
+			check_ns = ++looks < READINGS_FIRST ? 0 :
+							      now_ns + rest_ns(now_ns - start_ns);
 		}
 		ky_run_child_wait(&session->child, pace_ns);
 	}

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct arguments {
+struct set_arguments {
 	struct ky_ring_query query;
 	const char *process;
 	struct ky_setting_changes changes;
@@ -21,7 +21,7 @@ struct arguments {
 
 #define KEY_PROFILE KY_OPTION_KEY_OWN
 
-static void take_profile(struct arguments *arguments, const char *name)
+static void take_profile(struct set_arguments *arguments, const char *name)
 {
 	static struct ky_profile profile; /* large */
 	char why[KY_FOUND_WHY_BYTES > KY_PROFILE_WHY_BYTES ? KY_FOUND_WHY_BYTES :
@@ -40,7 +40,7 @@ static void take_profile(struct arguments *arguments, const char *name)
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct set_arguments *arguments = state->input;
 	char why[KY_FOUND_WHY_BYTES];
 
 	switch (key) {
@@ -65,7 +65,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 	}
 }
 
-struct work {
+struct set_work {
 	struct ky_open_ring ring;
 	struct ky_found_ring found;
 	struct ky_setting_changes *changes;
@@ -76,7 +76,7 @@ struct work {
 
 static int do_work(void *ctx)
 {
-	struct work *work = ctx;
+	struct set_work *work = ctx;
 	uint32_t mode;
 	int err = 0;
 
@@ -92,7 +92,7 @@ static int do_work(void *ctx)
 	return err;
 }
 
-static void print_json(struct ky_buf *out, const struct work *work)
+static void print_json(struct ky_buf *out, const struct set_work *work)
 {
 	char before[KY_SETTING_TEXT_BYTES], after[KY_SETTING_TEXT_BYTES];
 	size_t i;
@@ -121,7 +121,7 @@ static void print_json(struct ky_buf *out, const struct work *work)
 }
 
 /* A stream is a wish: somebody has to fulfil it. */
-static void warn(struct ky_buf *out, const struct work *work, const struct ky_setting *setting)
+static void warn(struct ky_buf *out, const struct set_work *work, const struct ky_setting *setting)
 {
 	if (strcmp(ky_setting_name(setting), "mode") != 0 || !work->is_streaming ||
 	    work->is_drained)
@@ -132,7 +132,7 @@ static void warn(struct ky_buf *out, const struct work *work, const struct ky_se
 		      ky_found_pid(&work->found));
 }
 
-static void print_text(struct ky_buf *out, const struct work *work)
+static void print_text(struct ky_buf *out, const struct set_work *work)
 {
 	char before[KY_SETTING_TEXT_BYTES], after[KY_SETTING_TEXT_BYTES];
 	size_t i;
@@ -156,7 +156,7 @@ static void print_text(struct ky_buf *out, const struct work *work)
 	}
 }
 
-static int print(const struct work *work, bool is_json)
+static int print(const struct set_work *work, bool is_json)
 {
 	struct ky_buf out;
 	int err;
@@ -201,8 +201,8 @@ int ky_cmd_set(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.process = NULL};
-	struct work work = {.changes = &arguments.changes};
+	struct set_arguments arguments = {.process = NULL};
+	struct set_work work = {.changes = &arguments.changes};
 	int code, err;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);

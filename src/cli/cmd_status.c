@@ -20,7 +20,7 @@
 
 #define POLL_ROWS_MAX 40u
 
-struct arguments {
+struct status_arguments {
 	struct ky_ring_query query;
 	const char *process;
 	bool is_json;
@@ -37,7 +37,7 @@ struct status {
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct status_arguments *arguments = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -175,7 +175,7 @@ static void print_ring(struct ky_buf *out, const struct status *status)
 		      slots[KY_SLOT_CLOSED], slots[KY_SLOT_PARKED],
 		      state->slot_count - (slots[KY_SLOT_OPEN] + slots[KY_SLOT_FILLING] +
 					   slots[KY_SLOT_CLOSED] + slots[KY_SLOT_PARKED]));
-	ky_out_format(out, "%s claims\n", ky_out_count(a, state->hand));
+	ky_out_format(out, "%s claims\n", ky_out_count(a, state->claim_index));
 	label(out, "Recorded");
 	ky_out_format(out, "at least %s events by %u thread%s\n",
 		      ky_out_count(a, state->record_count), state->thread_count,
@@ -414,7 +414,7 @@ static void json_ring(struct ky_buf *out, const struct ky_ring_status *state)
 	ky_json_number(out, "slots_open", slots[KY_SLOT_OPEN] + slots[KY_SLOT_FILLING]);
 	ky_json_number(out, "slots_closed", slots[KY_SLOT_CLOSED]);
 	ky_json_number(out, "slots_parked", slots[KY_SLOT_PARKED]);
-	ky_json_number(out, "claims", state->hand);
+	ky_json_number(out, "claims", state->claim_index);
 	ky_json_number(out, "directory_bytes", state->directory_bytes);
 	ky_json_number(out, "directory_bytes_used", state->directory_used);
 	ky_json_number(out, "directory_refused", state->directory_overflow_count);
@@ -525,7 +525,7 @@ static void print_json(struct ky_buf *out, const struct status *status)
 
 /* ---- the command ---- */
 
-static int tell(const struct arguments *arguments, struct status *status)
+static int tell(const struct status_arguments *arguments, struct status *status)
 {
 	struct ky_buf out;
 	int err = ky_ring_guarded(&status->ring, read_all, status);
@@ -564,7 +564,7 @@ int ky_cmd_status(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.process = NULL};
+	struct status_arguments arguments = {.process = NULL};
 	struct status *status;
 	int code;
 

@@ -27,7 +27,7 @@
 #define TIMED_KIND(gate, name) {name, KYMO_GATE_##gate, KY_RETAIN_##gate, true},
 
 /* clang-format off */
-static const struct kind {
+static const struct key_kind {
 	const char *name;
 	uint32_t gate;
 	uint32_t retain; /* enum ky_retain_kind, NO_RETAIN */
@@ -38,7 +38,7 @@ static const struct kind {
 /* clang-format on */
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-struct reading {
+struct preset_reading {
 	struct ky_profile *profile;
 	const char *file;
 	char *why;
@@ -47,7 +47,7 @@ struct reading {
 };
 
 /* "FILE:LINE: KEY: ..." */
-__attribute__((format(printf, 2, 3))) static int refuse(const struct reading *reading,
+__attribute__((format(printf, 2, 3))) static int refuse(const struct preset_reading *reading,
 							const char *format, ...)
 {
 	size_t used = (size_t)snprintf(reading->why, KY_PROFILE_WHY_BYTES,
@@ -63,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct reading *re
 	return -EINVAL;
 }
 
-static int add_setting(struct reading *reading, const char *kind, const char *what,
+static int add_setting(struct preset_reading *reading, const char *kind, const char *what,
 		       const char *value)
 {
 	struct ky_profile *profile = reading->profile;
@@ -81,8 +81,8 @@ static int add_setting(struct reading *reading, const char *kind, const char *wh
 
 /* ---- values ---- */
 
-static int set_enabled(struct reading *reading, const struct kind *kind, const char *text,
-		       uint32_t toml_kind)
+static int set_enabled(struct preset_reading *reading, const struct key_kind *kind,
+		       const char *text, uint32_t toml_kind)
 {
 	bool is_on = strcmp(text, "true") == 0;
 
@@ -99,8 +99,8 @@ static int set_enabled(struct reading *reading, const struct kind *kind, const c
 	return add_setting(reading, kind->name, "", is_on ? "on" : "off");
 }
 
-static int set_threshold(struct reading *reading, const struct kind *kind, const char *text,
-			 uint32_t toml_kind)
+static int set_threshold(struct preset_reading *reading, const struct key_kind *kind,
+			 const char *text, uint32_t toml_kind)
 {
 	struct ky_retain_rule *rule = &reading->profile->retain.rules[kind->retain];
 	struct ky_moment moment = {0};
@@ -119,8 +119,8 @@ static int set_threshold(struct reading *reading, const struct kind *kind, const
 	return add_setting(reading, kind->name, ".threshold", rule->threshold_ns ? text : "off");
 }
 
-static int set_throttle(struct reading *reading, const struct kind *kind, const char *text,
-			uint32_t toml_kind)
+static int set_throttle(struct preset_reading *reading, const struct key_kind *kind,
+			const char *text, uint32_t toml_kind)
 {
 	struct ky_retain_rule *rule = &reading->profile->retain.rules[kind->retain];
 	unsigned long long number = 0;
@@ -144,8 +144,8 @@ static int set_throttle(struct reading *reading, const struct kind *kind, const 
 
 /* ---- keys ---- */
 
-static int refuse_key(const struct reading *reading, const char *typed, const char *const *allowed,
-		      size_t count)
+static int refuse_key(const struct preset_reading *reading, const char *typed,
+		      const char *const *allowed, size_t count)
 {
 	const char *nearest = ky_nearest(typed, allowed, count);
 	char list[256] = "";
@@ -160,7 +160,7 @@ static int refuse_key(const struct reading *reading, const char *typed, const ch
 }
 
 /* The gate of the stacks that a kind's events have; NULL: they have none. */
-static const struct kind *stacks_of(const struct kind *kind)
+static const struct key_kind *stacks_of(const struct key_kind *kind)
 {
 	size_t bytes = strlen(kind->name);
 
@@ -171,11 +171,12 @@ static const struct kind *stacks_of(const struct kind *kind)
 	return NULL;
 }
 
-static int on_event(struct reading *reading, const char *path, const char *text, uint32_t toml_kind)
+static int on_event(struct preset_reading *reading, const char *path, const char *text,
+		    uint32_t toml_kind)
 {
 	const char *names[KINDS], *allowed[4] = {"enabled"}, *dot = strchr(path, '.');
 	size_t count = 1, kind_bytes = dot ? (size_t)(dot - path) : strlen(path);
-	const struct kind *kind = NULL, *stacks;
+	const struct key_kind *kind = NULL, *stacks;
 	const char *key = dot ? dot + 1 : "";
 	size_t name_count = 0;
 
@@ -212,7 +213,7 @@ static int on_event(struct reading *reading, const char *path, const char *text,
 	return refuse_key(reading, key, allowed, count);
 }
 
-static int on_trigger(struct reading *reading, const char *text, uint32_t toml_kind)
+static int on_trigger(struct preset_reading *reading, const char *text, uint32_t toml_kind)
 {
 	struct ky_profile *profile = reading->profile;
 	char why[256] = "";
@@ -227,7 +228,7 @@ static int on_trigger(struct reading *reading, const char *text, uint32_t toml_k
 	return 0;
 }
 
-static int on_ring_bytes(struct reading *reading, const char *text, uint32_t toml_kind)
+static int on_ring_bytes(struct preset_reading *reading, const char *text, uint32_t toml_kind)
 {
 	uint64_t bytes = 0;
 
@@ -238,7 +239,7 @@ static int on_ring_bytes(struct reading *reading, const char *text, uint32_t tom
 	return 0;
 }
 
-static int on_sample_hz(struct reading *reading, const char *text, uint32_t toml_kind)
+static int on_sample_hz(struct preset_reading *reading, const char *text, uint32_t toml_kind)
 {
 	struct ky_profile *profile = reading->profile;
 
@@ -250,7 +251,7 @@ static int on_sample_hz(struct reading *reading, const char *text, uint32_t toml
 	return add_setting(reading, "sampling", "", text);
 }
 
-static int on_alloc_bytes(struct reading *reading, const char *text, uint32_t toml_kind)
+static int on_alloc_bytes(struct preset_reading *reading, const char *text, uint32_t toml_kind)
 {
 	struct ky_profile *profile = reading->profile;
 
@@ -266,7 +267,7 @@ static int on_alloc_bytes(struct reading *reading, const char *text, uint32_t to
 	       add_setting(reading, "alloc", ".bytes", text);
 }
 
-static int on_resources(struct reading *reading, const char *text, uint32_t toml_kind)
+static int on_resources(struct preset_reading *reading, const char *text, uint32_t toml_kind)
 {
 	struct ky_profile *profile = reading->profile;
 
@@ -277,7 +278,7 @@ static int on_resources(struct reading *reading, const char *text, uint32_t toml
 	return add_setting(reading, "resources", "", text);
 }
 
-static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
+static int on_key(struct preset_reading *reading, const char *text, uint32_t toml_kind)
 {
 	static const char *const allowed[] = {
 		"description",        "ring.bytes", "sampling.cpu_hz", "sampling.alloc_bytes",
@@ -310,7 +311,7 @@ static int on_key(struct reading *reading, const char *text, uint32_t toml_kind)
 static int on_value(void *ctx, const char *path, size_t path_bytes, const char *text,
 		    size_t text_bytes, uint32_t kind, uint32_t line)
 {
-	struct reading *reading = ctx;
+	struct preset_reading *reading = ctx;
 	char value[1024];
 
 	reading->line = line;
@@ -328,7 +329,7 @@ static int on_value(void *ctx, const char *path, size_t path_bytes, const char *
 int ky_profile_parse(struct ky_profile *out, const char *file, const char *text, size_t text_bytes,
 		     char *why)
 {
-	struct reading reading = {.profile = out, .file = file, .why = why};
+	struct preset_reading reading = {.profile = out, .file = file, .why = why};
 	char error[300] = "";
 	int result;
 

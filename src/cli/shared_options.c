@@ -18,7 +18,7 @@
 
 #define NAMES_MAX 64u /* of one command */
 
-enum key {
+enum option_key {
 	KEY_COLOR = KY_OPTION_KEY_OWN - 0x80,
 	KEY_USAGE,
 	KEY_MAX_BYTES,

@@ -22,10 +22,10 @@ static inline uint64_t full_task(const struct ky_convert *convert, uint64_t word
 }
 
 /* A task that shows up without a spawn is told as first seen. */
-static __attribute__((noinline)) struct ky_task *see_first(struct ky_convert *convert, uint64_t id,
-							   uint32_t name, uint64_t ns)
+static __attribute__((noinline)) struct ky_drain_task *
+see_first(struct ky_convert *convert, uint64_t id, uint32_t name, uint64_t ns)
 {
-	struct ky_task *task;
+	struct ky_drain_task *task;
 	uint32_t pool;
 
 	task = ky_task_table_add(&convert->tasks, id, name);
@@ -39,10 +39,10 @@ static __attribute__((noinline)) struct ky_task *see_first(struct ky_convert *co
 }
 
 /* The task's entry, NULL when there is no room for one. */
-static inline struct ky_task *see_task(struct ky_convert *convert, uint64_t id, uint32_t name,
-				       uint64_t ns)
+static inline struct ky_drain_task *see_task(struct ky_convert *convert, uint64_t id, uint32_t name,
+					     uint64_t ns)
 {
-	struct ky_task *task = ky_task_table_find(&convert->tasks, id);
+	struct ky_drain_task *task = ky_task_table_find(&convert->tasks, id);
 
 	if (__builtin_expect(task == NULL, 0))
 		return see_first(convert, id, name, ns);
@@ -77,7 +77,7 @@ static void on_wake(struct ky_convert *convert, struct ky_dthread *thread, const
 		    uint64_t ns)
 {
 	uint64_t woken = ky_woken_task(rec->a);
-	const struct ky_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
+	const struct ky_drain_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
 
 	ky_make_ready(convert, see_task(convert, woken, 0, ns), ns);
 	write_wake(convert, thread, poll ? poll->task : 0, woken,
@@ -89,7 +89,7 @@ static void on_spawn(struct ky_convert *convert, struct ky_dthread *thread,
 {
 	uint64_t id = full_task(convert, rec->a);
 	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, pool;
-	struct ky_task *task = ky_task_table_find(&convert->tasks, id);
+	struct ky_drain_task *task = ky_task_table_find(&convert->tasks, id);
 	uint64_t parent = thread->depth ? thread->stack[thread->depth - 1].task : 0;
 
 	if (!task)
@@ -123,16 +123,16 @@ static void write_nested(struct ky_convert *convert, const struct ky_dthread *th
 
 /* The poll is open from here on. ns: when it is told, which for one whose start lies before the
  * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is told. */
-static inline struct ky_poll *push_poll(struct ky_convert *convert, struct ky_dthread *thread,
-					uint64_t word, uint64_t ticks, uint64_t start_ns,
-					uint64_t ns)
+static inline struct ky_drain_poll *push_poll(struct ky_convert *convert, struct ky_dthread *thread,
+					      uint64_t word, uint64_t ticks, uint64_t start_ns,
+					      uint64_t ns)
 {
 	uint64_t id = full_task(convert, word);
 	uint32_t name = (uint32_t)word & KY_NAME_MASK;
-	struct ky_task *task = see_task(convert, id, name, ns);
+	struct ky_drain_task *task = see_task(convert, id, name, ns);
 	bool is_outer = !thread->depth && !thread->deeper &&
 			ky_convert_worker_take(convert, thread, ns);
-	struct ky_poll *poll = ky_thread_push_poll(thread);
+	struct ky_drain_poll *poll = ky_thread_push_poll(thread);
 
 	ky_take_ready(convert, task, start_ns);
 	if (!poll)
@@ -152,7 +152,7 @@ static inline struct ky_poll *push_poll(struct ky_convert *convert, struct ky_dt
 static void open_poll(struct ky_convert *convert, struct ky_dthread *thread, uint64_t word,
 		      uint32_t queue, uint64_t ticks, uint64_t ns)
 {
-	const struct ky_poll *poll = push_poll(convert, thread, word, ticks, ns, ns);
+	const struct ky_drain_poll *poll = push_poll(convert, thread, word, ticks, ns, ns);
 	uint32_t pool;
 
 	if (!poll || convert->chunk.is_muted)
@@ -172,7 +172,7 @@ static void open_retained(struct ky_convert *convert, struct ky_dthread *thread,
 {
 	uint32_t name = (uint32_t)rec->a & KY_NAME_MASK, tid = 0;
 	struct ky_retain_choice choice;
-	struct ky_poll *poll;
+	struct ky_drain_poll *poll;
 
 	ky_retain_choose(convert, thread, rec, full_task(convert, rec->a), ns, &choice);
 	if (choice.is_kept) {
@@ -190,8 +190,8 @@ static void open_retained(struct ky_convert *convert, struct ky_dthread *thread,
 static void on_poll_end(struct ky_convert *convert, struct ky_dthread *thread, uint32_t flags,
 			uint64_t ns)
 {
-	const struct ky_poll *poll;
-	struct ky_task *task;
+	const struct ky_drain_poll *poll;
+	struct ky_drain_task *task;
 
 	if (thread->deeper) {
 		thread->deeper--;
@@ -281,7 +281,7 @@ static void on_blocking(struct ky_convert *convert, struct ky_dthread *thread,
 static void on_park(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
 		    uint64_t ns)
 {
-	struct ky_worker *worker;
+	struct ky_drain_worker *worker;
 	uint64_t cpu;
 
 	/* Only workers park; a thread without one just waits. */
@@ -507,7 +507,7 @@ bool ky_convert_header_drops(struct ky_convert *convert, uint32_t cause, struct 
 	return true;
 }
 
-void ky_convert_drops_told(struct ky_convert *convert, uint64_t ns)
+void ky_convert_drops_reported(struct ky_convert *convert, uint64_t ns)
 {
 	convert->drops_since_ns = ns;
 }
@@ -636,12 +636,12 @@ static inline uint32_t is_pair(uint32_t type)
 }
 
 /* Returns entries of the queue taken; 0: it needs another chunk first. */
-static inline uint32_t tell(struct ky_convert *convert, struct ky_dthread *thread,
-			    const struct ky_rec *rec, uint64_t ns)
+static inline uint32_t report(struct ky_convert *convert, struct ky_dthread *thread,
+			      const struct ky_rec *rec, uint64_t ns)
 {
 	if (__builtin_expect(rec->type < KY_REC_MORE, 1)) {
 		dispatch(convert, thread, rec, ns);
-		convert->chunk.records_told++;
+		convert->chunk.records_reported++;
 		return 1u + is_pair(rec->type);
 	}
 	switch (rec->type) {
@@ -674,7 +674,7 @@ static inline uint32_t tell(struct ky_convert *convert, struct ky_dthread *threa
 /* Of a stream that this cut goes on from. By stamp, not by time, which several stamps share:
  * nothing that such a record brings along, be it a task seen for the first time, may end the
  * silence. */
-static bool is_told_before(struct ky_convert *convert, const struct ky_rec *rec)
+static bool is_reported_before(struct ky_convert *convert, const struct ky_rec *rec)
 {
 	if (!convert->chunk.is_muted || rec->ticks > convert->common->from_ticks ||
 	    (rec->ticks == convert->common->from_ticks && !convert->common->from_ties)) {
@@ -691,7 +691,7 @@ static bool is_told_before(struct ky_convert *convert, const struct ky_rec *rec)
 static inline bool has_room(struct ky_convert *convert, const struct ky_rec *rec, uint64_t ns)
 {
 	return (__builtin_expect(convert->common->from_ticks != 0, 0) &&
-		is_told_before(convert, rec)) ||
+		is_reported_before(convert, rec)) ||
 	       takes_record(convert, ns);
 }
 
@@ -729,10 +729,10 @@ int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, ui
 			convert->cut_ns = ns;
 			break;
 		}
-		ky_chunk_tell_clock(chunk, rec->ticks, ns);
+		ky_chunk_put_clock(chunk, rec->ticks, ns);
 		if (__builtin_expect(!thread->is_announced, 0))
 			ky_convert_thread(convert, thread, ns);
-		taken = tell(convert, thread, rec, ns);
+		taken = report(convert, thread, rec, ns);
 		if (__builtin_expect(!taken, 0))
 			break;
 		rec += taken;

@@ -43,13 +43,14 @@ bool ky_convert_was_short(struct ky_convert *convert);
 /* ---- single events: the chunk has room ---- */
 
 void ky_convert_thread(struct ky_convert *convert, struct ky_dthread *thread, uint64_t ns);
-void ky_convert_module(struct ky_convert *convert, struct ky_module *module, uint64_t ns);
+void ky_convert_module(struct ky_convert *convert, struct ky_name_module *module, uint64_t ns);
 /* False: it is none, and nothing to write. */
 bool ky_convert_is_runtime(struct ky_convert *convert, uint32_t index);
 void ky_convert_runtime(struct ky_convert *convert, uint32_t index, uint64_t ns);
 void ky_convert_worker(struct ky_convert *convert, uint32_t index, uint64_t ns);
 void ky_convert_live_tasks(struct ky_convert *convert, uint32_t listed, uint64_t ns);
-void ky_convert_live_task(struct ky_convert *convert, const struct ky_task *task, uint64_t ns);
+void ky_convert_live_task(struct ky_convert *convert, const struct ky_drain_task *task,
+			  uint64_t ns);
 /* Every open poll of a thread. */
 void ky_convert_open_polls(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t ns,
 			   bool is_at_exit);
@@ -57,7 +58,7 @@ void ky_convert_counter(struct ky_convert *convert, uint32_t index, uint64_t val
 /* Drops that the header counts and no record has told: 0, or the loss to write. cause: 1 .. 4. */
 bool ky_convert_header_drops(struct ky_convert *convert, uint32_t cause, struct ky_loss *loss,
 			     uint64_t ns);
-void ky_convert_drops_told(struct ky_convert *convert, uint64_t ns);
+void ky_convert_drops_reported(struct ky_convert *convert, uint64_t ns);
 
 /* ---- lists: one call finds the next event, the other writes it once the chunk has room ---- */
 
@@ -87,7 +88,7 @@ void ky_retain_count(struct ky_convert *convert, struct ky_list_at *at, uint64_t
 bool ky_retain_next_worker(struct ky_convert *convert, struct ky_list_at *at);
 void ky_retain_worker(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns);
 /* All of it was told: it begins anew. */
-void ky_retain_told(struct ky_convert *convert, uint64_t ns);
+void ky_retain_is_reported(struct ky_convert *convert, uint64_t ns);
 
 /* ---- what the ring's tables hold at the end ---- */
 

@@ -58,7 +58,7 @@ bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread 
 static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_dthread *thread,
 					  uint64_t ns)
 {
-	const struct ky_worker *worker = convert->workers.list;
+	const struct ky_drain_worker *worker = convert->workers.list;
 
 	if (__builtin_expect(thread->worker != KY_NONE32, 1)) {
 		worker += thread->worker;

@@ -22,9 +22,9 @@ int ky_copy_open(struct ky_copy **out, struct ky_drain_common *common,
 		 const struct ky_drain_options *options);
 void ky_copy_close(struct ky_copy *copy);
 
-/* Once a step, in this order; each returns 0 or -ENOMEM. is_told: a segment is open, so what is
+/* Once a step, in this order; each returns 0 or -ENOMEM. is_reported: a segment is open, so what is
  * missing can be told. */
-int ky_copy_samples(struct ky_copy *copy, bool is_told, struct ky_sample_gap *gaps);
+int ky_copy_samples(struct ky_copy *copy, bool is_reported, struct ky_sample_gap *gaps);
 
 /* The queues hold as much as is merged at a stroke. */
 #define KY_COPY_FULL 1

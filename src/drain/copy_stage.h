@@ -30,10 +30,10 @@ struct ky_visit {
 
 /* Of one class of the sample area. */
 struct ky_sample_cursor {
-	uint64_t next;     /* claim */
-	uint64_t since_ns; /* it is being written since; 0: it is not */
-	uint64_t told_ns;  /* when it was read last */
-	uint32_t number;   /* of the next sample */
+	uint64_t next;        /* claim */
+	uint64_t since_ns;    /* it is being written since; 0: it is not */
+	uint64_t reported_ns; /* when it was read last */
+	uint32_t number;      /* of the next sample */
 	bool has_number;
 	uint64_t source_lost; /* told */
 };
@@ -54,7 +54,7 @@ struct ky_copy {
 	uint32_t visit_count, visit_at;
 	uint64_t reading_step; /* its visits are not done; 0: none */
 	uint64_t relieved_at;  /* records that waited after the last merge of this step */
-	uint64_t hand;         /* claims seen */
+	uint64_t claim_index;  /* claims seen */
 	uint32_t usable_seen;
 	uint64_t back_step;  /* ky_drain_resume() came before this step */
 	bool has_lapped;     /* the hand went round between two steps */

@@ -10,7 +10,7 @@
 
 struct ky_counter_news {
 	uint64_t values[KY_COUNTERS];
-	uint64_t told; /* bit by index: this value is in the open segment */
+	uint64_t reported; /* bit by index: this value is in the open segment */
 };
 
 static inline uint32_t ky_counter_count(const struct ky_ring_side *area)
@@ -30,9 +30,9 @@ static inline bool ky_counter_is_news(struct ky_counter_news *news, uint32_t ind
 {
 	uint64_t bit = UINT64_C(1) << index;
 
-	if ((news->told & bit) && news->values[index] == value)
+	if ((news->reported & bit) && news->values[index] == value)
 		return false;
-	news->told |= bit;
+	news->reported |= bit;
 	news->values[index] = value;
 	return true;
 }

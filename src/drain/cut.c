@@ -60,7 +60,7 @@ static int on_chunk(void *ctx, const struct ky_chunk *chunk)
 
 	if (err)
 		return err;
-	report->records_lost += chunk->told_loss_count;
+	report->records_lost += chunk->reported_loss_count;
 	if (!report->oldest_ns || chunk->first_ns < report->oldest_ns)
 		report->oldest_ns = chunk->first_ns;
 	if (chunk->last_ns > report->newest_ns)
@@ -117,12 +117,13 @@ static int open_drain(struct cut *cut)
 static void find_horizon(struct cut *cut)
 {
 	struct ky_drain *drain = cut->drain;
-	uint64_t hand = atomic_load_explicit(&drain->common.ring.header->hand,
-					     memory_order_relaxed);
-	uint64_t round = hand > cut->copy.ring_slots ? hand - cut->copy.ring_slots : 0;
+	uint64_t claim_index = atomic_load_explicit(&drain->common.ring.header->claim_index,
+						    memory_order_relaxed);
+	uint64_t round = claim_index > cut->copy.ring_slots ? claim_index - cut->copy.ring_slots :
+							      0;
 	uint64_t oldest = UINT64_MAX;
 
-	cut->has_lapped = cut->copy.hand_at_start > cut->copy.ring_slots;
+	cut->has_lapped = cut->copy.claim_index_at_start > cut->copy.ring_slots;
 	for (uint32_t slot = 0; slot < cut->copy.slot_count; slot++) {
 		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(&drain->common.ring, slot));
 		struct ky_slot_head head;
@@ -132,7 +133,7 @@ static void find_horizon(struct cut *cut)
 			continue;
 		oldest = number;
 		drain->common.horizon_ticks = head.start_ticks;
-		cut->claims_held = hand - number + 1;
+		cut->claims_held = claim_index - number + 1;
 	}
 }
 
@@ -228,7 +229,7 @@ static void find_reach(struct cut *cut)
 }
 
 /* Two things with too many notes: the trace goes on without them. */
-static int hand_in_notes(struct cut *cut)
+static int append_notes(struct cut *cut)
 {
 	const struct ky_cut_options *options = cut->options;
 	int err = 0;
@@ -318,8 +319,8 @@ static void list_poll(struct ky_cut_report *report, const struct ky_cut_poll *po
 	report->open_polls[at] = *poll;
 }
 
-static void tell_poll(struct cut *cut, const struct ky_dthread *thread, uint32_t worker_id,
-		      uint64_t task, uint64_t start_ns, uint32_t name)
+static void report_poll(struct cut *cut, const struct ky_dthread *thread, uint32_t worker_id,
+			uint64_t task, uint64_t start_ns, uint32_t name)
 {
 	struct ky_cut_poll poll = {
 		.worker_id = worker_id, .tid = thread->tid, .task = task, .start_ns = start_ns};
@@ -328,7 +329,7 @@ static void tell_poll(struct cut *cut, const struct ky_dthread *thread, uint32_t
 	list_poll(cut->report, &poll);
 }
 
-static void tell_open_polls(struct cut *cut)
+static void report_open_polls(struct cut *cut)
 {
 	const struct ky_drain *drain = cut->drain;
 
@@ -336,14 +337,14 @@ static void tell_open_polls(struct cut *cut)
 		const struct ky_dthread *thread = drain->common.threads.list[i];
 
 		for (uint32_t depth = 0; depth < thread->depth; depth++) {
-			const struct ky_poll *poll = &thread->stack[depth];
+			const struct ky_drain_poll *poll = &thread->stack[depth];
 
-			tell_poll(cut, thread, ky_worker_id(poll->worker), poll->task,
-				  poll->start_ns, poll->name);
+			report_poll(cut, thread, ky_worker_id(poll->worker), poll->task,
+				    poll->start_ns, poll->name);
 		}
 		if (thread->is_blocking)
-			tell_poll(cut, thread, KY_WORKER_BLOCKING_POOL, thread->blocking_task,
-				  thread->blocking_start_ns, thread->blocking_name);
+			report_poll(cut, thread, KY_WORKER_BLOCKING_POOL, thread->blocking_task,
+				    thread->blocking_start_ns, thread->blocking_name);
 	}
 }
 
@@ -373,14 +374,14 @@ static void fill_report(struct cut *cut)
 	if (drain->common.horizon_ticks && newest_ns > horizon_ns)
 		report->age_ns = newest_ns - horizon_ns;
 	report->ring_bytes = (uint64_t)cut->copy.ring_slots * KY_SLOT_BYTES;
-	report->ring_bytes_used = least(cut->copy.hand_at_start, cut->copy.ring_slots) *
+	report->ring_bytes_used = least(cut->copy.claim_index_at_start, cut->copy.ring_slots) *
 				  KY_SLOT_BYTES;
 	report->ring_bytes_needed = bytes_needed(cut, newest_ns);
 	if (drain->common.ring.control)
 		report->stopped_ns = ky_settings_stopped_ns(&drain->common.ring.control->settings);
 	report->bytes_copied = cut->copy.bytes;
 	report->slots_overwritten = cut->copy.lost_count;
-	tell_open_polls(cut);
+	report_open_polls(cut);
 }
 
 int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out)
@@ -402,7 +403,7 @@ int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out)
 		err = note_workers(&cut);
 	}
 	if (!err) {
-		err = hand_in_notes(&cut);
+		err = append_notes(&cut);
 	}
 	if (!err)
 		err = encode(&cut);

@@ -219,7 +219,7 @@ static void free_threads(struct ky_drain *drain)
 }
 
 /* What the settings say now, and which samples were lost. */
-static void tell_news(struct ky_drain *drain, const struct ky_sample_gap *gaps)
+static void report_news(struct ky_drain *drain, const struct ky_sample_gap *gaps)
 {
 	struct ky_drain_common *common = &drain->common;
 	uint64_t ns = ky_convert_merged_ns(drain->convert);
@@ -264,7 +264,7 @@ static int read_all(struct ky_drain *drain)
 	int err = ky_copy_samples(drain->copy, ky_segment_is_open(drain->segment), gaps);
 
 	/* Before the first record of the step is merged. */
-	tell_news(drain, gaps);
+	report_news(drain, gaps);
 	if (!err)
 		err = read_slots(drain);
 	if (!err)

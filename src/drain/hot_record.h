@@ -28,12 +28,12 @@ struct ky_hot {
 	uint8_t *at, *at_max;
 	uint64_t base_ns;
 	uint64_t poll_start, poll_end, wake, park, unpark; /* how these events begin */
-	struct ky_task *tasks;
+	struct ky_drain_task *tasks;
 	uint32_t task_mask;
 	/* of the last record */
 	uint64_t ticks, ns;
 	/* since ky_hot_begin(); wakes that a poll's end told beside its own event */
-	uint32_t told_count, more_count;
+	uint32_t reported_count, more_count;
 };
 
 /* Whether trying again behind the next record makes sense. */
@@ -126,22 +126,22 @@ ky_hot_begin(const struct ky_convert *convert)
 static __attribute__((noinline, unused)) void ky_hot_settle(struct ky_convert *convert,
 							    struct ky_hot hot)
 {
-	if (!hot.told_count)
+	if (!hot.reported_count)
 		return;
 	convert->chunk.out.used = (size_t)(hot.at - convert->chunk.out.bytes);
 	convert->chunk.enc.base_ns = hot.base_ns;
-	convert->chunk.enc.event_count += hot.told_count + hot.more_count;
+	convert->chunk.enc.event_count += hot.reported_count + hot.more_count;
 	if (hot.ns > convert->chunk.last_ns)
 		convert->chunk.last_ns = hot.ns;
 	convert->merged_ticks = convert->chunk.last_ticks = hot.ticks;
 	convert->merged_ns = hot.ns;
 	convert->chunk.last_ties = 1;
-	convert->chunk.records_told += hot.told_count;
-	convert->common->threads.queues.waiting -= hot.told_count;
+	convert->chunk.records_reported += hot.reported_count;
+	convert->common->threads.queues.waiting -= hot.reported_count;
 }
 
 /* As ky_task_table_find(). */
-static inline struct ky_task *ky_hot_task(const struct ky_hot *hot, uint64_t id)
+static inline struct ky_drain_task *ky_hot_task(const struct ky_hot *hot, uint64_t id)
 {
 	uint64_t key = id | KY_TASK_USED;
 	uint32_t at = ky_task_place(id, hot->task_mask + 1);
@@ -179,8 +179,8 @@ static inline bool ky_hot_on_wake(struct ky_convert *convert, struct ky_hot *hot
 				  uint64_t ns)
 {
 	uint64_t woken = ky_woken_task(rec->a);
-	struct ky_task *task = ky_hot_task(hot, woken);
-	const struct ky_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
+	struct ky_drain_task *task = ky_hot_task(hot, woken);
+	const struct ky_drain_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
 	uint64_t waker = poll ? poll->task : 0;
 
 	if (__builtin_expect(!task || !convert->chunk.enc.has_schema[KY_EV_WAKE], 0))
@@ -194,7 +194,7 @@ static inline bool ky_hot_on_wake(struct ky_convert *convert, struct ky_hot *hot
 /* As the fast way of ky_convert_worker_take() with no poll open; thread->worker is not
  * KY_NONE32. */
 static inline bool ky_hot_has_worker(const struct ky_dthread *thread,
-				     const struct ky_worker *worker)
+				     const struct ky_drain_worker *worker)
 {
 	return worker->owner == thread && !worker->is_open &&
 	       (thread->is_launched || worker->runtime_key == thread->runtime_key);
@@ -206,10 +206,10 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 					uint64_t ns)
 {
 	uint32_t name_id = (uint32_t)rec->a & KY_NAME_MASK, queue = rec->arg;
-	struct ky_poll *poll = thread->stack;
-	const struct ky_name *name;
-	struct ky_worker *worker;
-	struct ky_task *task;
+	struct ky_drain_poll *poll = thread->stack;
+	const struct ky_name_entry *name;
+	struct ky_drain_worker *worker;
+	struct ky_drain_task *task;
 	uint64_t id;
 	uint8_t *at;
 
@@ -231,13 +231,13 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 		task->name = name_id;
 	ky_take_ready(convert, task, ns);
 	thread->depth = 1;
-	*poll = (struct ky_poll){.task = id,
-				 .start_ns = ns,
-				 .begin_ticks = rec->ticks,
-				 .name = name_id,
-				 .worker = thread->worker,
-				 .kind = KY_POLL_OUTER,
-				 .task_place = (uint32_t)(task - hot->tasks)};
+	*poll = (struct ky_drain_poll){.task = id,
+				       .start_ns = ns,
+				       .begin_ticks = rec->ticks,
+				       .name = name_id,
+				       .worker = thread->worker,
+				       .kind = KY_POLL_OUTER,
+				       .task_place = (uint32_t)(task - hot->tasks)};
 	worker->is_open = true;
 	at = ky_hot_head(hot, hot->poll_start, ns);
 	at = ky_trc_enc_worker(at, ky_worker_id(thread->worker));
@@ -251,8 +251,8 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 static inline bool ky_hot_on_poll_end(struct ky_convert *convert, struct ky_hot *hot,
 				      struct ky_dthread *thread, uint32_t flags, uint64_t ns)
 {
-	struct ky_poll *poll = thread->stack;
-	struct ky_task *task;
+	struct ky_drain_poll *poll = thread->stack;
+	struct ky_drain_task *task;
 	uint8_t *at;
 
 	if (__builtin_expect(thread->depth != 1 || thread->deeper || poll->kind != KY_POLL_OUTER ||
@@ -283,7 +283,7 @@ static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot
 				  const struct ky_dthread *thread, const struct ky_rec *rec,
 				  uint64_t ns)
 {
-	struct ky_worker *worker;
+	struct ky_drain_worker *worker;
 	bool is_park = rec->type == KYMO_RECORD_PARK;
 	uint32_t arg = rec->arg;
 	uint8_t *at;

@@ -89,7 +89,7 @@ static void put_runtimes(struct ky_segment *segment, struct pairs *pairs)
 		size_t used = 0;
 
 		for (uint32_t w = 0; w < segment->workers->count && used + 12 < sizeof(csv); w++) {
-			const struct ky_worker *worker = &segment->workers->list[w];
+			const struct ky_drain_worker *worker = &segment->workers->list[w];
 
 			if (worker->runtime == i && worker->has_begun && !worker->is_ended)
 				used += (size_t)snprintf(csv + used, sizeof(csv) - used, "%s%u",
@@ -370,7 +370,7 @@ static void put_watched(const struct ky_ring_view *ring, struct pairs *pairs)
 		return;
 	put_number(pairs, "rules.fired", &watched->fired);
 	put_number(pairs, "rules.held_back", &watched->held_back);
-	put_number(pairs, "rules.untold", &watched->untold);
+	put_number(pairs, "rules.untold", &watched->unreported);
 	put_number(pairs, "rules.untold_over_budget", &watched->untold_over_budget);
 	put_number(pairs, "rules.undumped", &watched->undumped);
 }
@@ -387,7 +387,7 @@ static void put_control(struct pairs *pairs, const struct ky_ring_control *contr
 static void put_own(struct ky_segment *segment, struct pairs *pairs, bool is_complete)
 {
 	const struct ky_ring_view *ring = &segment->common->ring;
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	put(pairs, "service", ring->service);
 	put(pairs, "host", segment->host);
@@ -395,7 +395,7 @@ static void put_own(struct ky_segment *segment, struct pairs *pairs, bool is_com
 	put(pairs, "boot_id", ring->boot_id);
 	put_format(pairs, "process.start_time_ticks", "%llu",
 		   (unsigned long long)ring->start_time_ticks);
-	put_format(pairs, "process.available_parallelism", "%ld", processors > 0 ? processors : 1);
+	put_format(pairs, "process.available_parallelism", "%ld", cpus > 0 ? cpus : 1);
 	put(pairs, "machine.architecture", ring->arch);
 	put(pairs, "kymo.version", ring->recorder_version);
 	put_sampling(ring, pairs);

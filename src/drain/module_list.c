@@ -10,7 +10,7 @@
 #define SEEN_MAX 4096u
 
 /* The recorder's modules have numbers, and names that may be links to what is mapped. */
-static bool is_same(const struct ky_module *module, uint64_t start, const char *path)
+static bool is_same(const struct ky_name_module *module, uint64_t start, const char *path)
 {
 	return module->entry.start == start && (module->id || strcmp(module->path, path) == 0);
 }
@@ -27,7 +27,7 @@ bool ky_drain_knows_module(const struct ky_drain *drain, uint64_t start, const c
 int ky_drain_add_module(struct ky_drain *drain, const struct ky_seen_module *seen)
 {
 	size_t path_bytes = strlen(seen->path);
-	struct ky_module *module;
+	struct ky_name_module *module;
 
 	if (drain->common.modules.count >= SEEN_MAX ||
 	    seen->build_id_bytes > sizeof(seen->build_id))
@@ -54,7 +54,7 @@ int ky_drain_add_module(struct ky_drain *drain, const struct ky_seen_module *see
 void ky_drain_keep_modules(struct ky_drain *drain, const struct ky_seen_module *seen, size_t count)
 {
 	for (uint32_t i = 0; i < drain->common.modules.count; i++) {
-		struct ky_module *module = &drain->common.modules.list[i];
+		struct ky_name_module *module = &drain->common.modules.list[i];
 		bool is_there = module->gone_ticks != 0 || module->path[0] != '/';
 
 		for (size_t k = 0; k < count && !is_there; k++)

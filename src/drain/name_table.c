@@ -28,9 +28,10 @@ void ky_name_release(struct ky_name_table *names)
 
 /* ---- modules ---- */
 
-struct ky_module *ky_module_add(struct ky_module_table *modules)
+struct ky_name_module *ky_module_add(struct ky_module_table *modules)
 {
-	struct ky_module *list = ky_realloc(modules->list, (modules->count + 1) * sizeof(*list));
+	struct ky_name_module *list = ky_realloc(modules->list,
+						 (modules->count + 1) * sizeof(*list));
 
 	if (!list)
 		return NULL;
@@ -72,7 +73,7 @@ int ky_pair_set(struct ky_pair_list *pairs, const char *key, size_t key_bytes, c
 		ky_free(value_copy);
 		return i < KY_METADATA_MAX ? -ENOMEM : KYMO_E_LIMIT;
 	}
-	pairs->list[i] = (struct ky_pair){key_copy, value_copy};
+	pairs->list[i] = (struct ky_metadata_pair){key_copy, value_copy};
 	pairs->count++;
 	return 0;
 }
@@ -92,7 +93,7 @@ static size_t write_place(const struct ky_module_table *modules, uint64_t addres
 			  size_t capacity)
 {
 	for (uint32_t i = modules->count; i-- > 0;) {
-		const struct ky_module *module = &modules->list[i];
+		const struct ky_name_module *module = &modules->list[i];
 		const char *file = strrchr(module->path, '/');
 		int count;
 
@@ -105,7 +106,7 @@ static size_t write_place(const struct ky_module_table *modules, uint64_t addres
 	return 0;
 }
 
-static void resolve(const struct ky_name_table *names, struct ky_name *name)
+static void resolve(const struct ky_name_table *names, struct ky_name_entry *name)
 {
 	char out[KY_NAME_TEXT_MAX];
 	size_t count = 0;
@@ -130,7 +131,7 @@ static void resolve(const struct ky_name_table *names, struct ky_name *name)
 
 uint32_t ky_name_pool_first(struct ky_name_table *names, struct ky_open_chunk *chunk, uint32_t id)
 {
-	struct ky_name *name;
+	struct ky_name_entry *name;
 
 	if (id >= names->count || !names->list[id].is_defined)
 		return ky_trc_enc_string(&chunk->enc, 0, "", 0);
@@ -144,7 +145,7 @@ uint32_t ky_name_pool_first(struct ky_name_table *names, struct ky_open_chunk *c
 
 const char *ky_name_text(struct ky_name_table *names, uint32_t id)
 {
-	struct ky_name *name;
+	struct ky_name_entry *name;
 
 	if (id >= names->count || !names->list[id].is_defined)
 		return "";

@@ -13,7 +13,7 @@
 #define KY_METADATA_MAX 128u
 #define KY_NAME_TEXT_MAX 2048u
 
-struct ky_name {
+struct ky_name_entry {
 	struct ky_entry_name entry;
 	char *text;
 	uint32_t text_bytes;
@@ -28,7 +28,7 @@ struct ky_string {
 	uint32_t text_bytes;
 };
 
-struct ky_module {
+struct ky_name_module {
 	uint32_t id;
 	struct ky_entry_module entry;
 	uint8_t build_id[32];
@@ -37,23 +37,23 @@ struct ky_module {
 	bool is_announced;
 };
 
-struct ky_pair {
+struct ky_metadata_pair {
 	char *key;
 	char *value;
 };
 
 struct ky_module_table {
-	struct ky_module *list;
+	struct ky_name_module *list;
 	uint32_t count;
 };
 
 struct ky_pair_list {
-	struct ky_pair list[KY_METADATA_MAX];
+	struct ky_metadata_pair list[KY_METADATA_MAX];
 	uint32_t count;
 };
 
 struct ky_name_table {
-	struct ky_name *list;
+	struct ky_name_entry *list;
 	uint32_t count;
 	struct ky_string *strings;
 	uint32_t string_count;
@@ -68,7 +68,7 @@ char *ky_name_copy_text(const uint8_t *bytes, size_t count);
 void ky_name_release(struct ky_name_table *names);
 void ky_module_release(struct ky_module_table *modules);
 /* A new entry of zeros at the end. NULL: no memory. */
-struct ky_module *ky_module_add(struct ky_module_table *modules);
+struct ky_name_module *ky_module_add(struct ky_module_table *modules);
 
 /* Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_pair_set(struct ky_pair_list *pairs, const char *key, size_t key_bytes, const char *value,

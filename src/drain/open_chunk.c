@@ -59,9 +59,9 @@ void ky_chunk_begin(struct ky_open_chunk *chunk, uint64_t ns)
 	chunk->serial++;
 	chunk->first_ns = ns;
 	chunk->last_ns = ns;
-	chunk->records_from = chunk->records_told;
+	chunk->records_from = chunk->records_reported;
 	chunk->lost_count = 0;
-	chunk->told_count = chunk->told_from_ns = 0;
+	chunk->reported_count = chunk->reported_from_ns = 0;
 	chunk->loss_count = 0;
 	ky_trc_enc_event(&chunk->enc, KY_EV_CLOCK_SYNC, ns);
 	ky_trc_enc_varint(&chunk->enc, ky_timeline_realtime_ns(chunk->timeline, ns));
@@ -91,9 +91,9 @@ void ky_chunk_loss(struct ky_open_chunk *chunk, const struct ky_loss *loss, uint
 	chunk->loss_count++;
 	if (loss->cause >= KY_LOSS_SAMPLES || !loss->count)
 		return;
-	chunk->told_count += loss->count;
-	if (!chunk->told_from_ns || loss->from_ns < chunk->told_from_ns)
-		chunk->told_from_ns = loss->from_ns;
+	chunk->reported_count += loss->count;
+	if (!chunk->reported_from_ns || loss->from_ns < chunk->reported_from_ns)
+		chunk->reported_from_ns = loss->from_ns;
 }
 
 void ky_chunk_write_clock(struct ky_open_chunk *chunk, uint64_t ticks, uint64_t ns)

@@ -62,10 +62,10 @@ struct ky_open_chunk {
 	uint64_t span_ns; /* it takes events of so long a time; 0: it is not open */
 	/* Of the record that is being told, and the CounterClockEvent that holds for it. */
 	uint64_t record_ticks, clock_ticks, clock_span, clock_serial;
-	uint64_t records_told; /* ring records that were turned into events, of all chunks */
-	uint64_t records_from; /* records_told when it began */
+	uint64_t records_reported; /* ring records that were turned into events, of all chunks */
+	uint64_t records_from;     /* records_reported when it began */
 	uint64_t lost_count;
-	uint64_t told_count, told_from_ns; /* of them records; since when: ky_chunk */
+	uint64_t reported_count, reported_from_ns; /* of them records; since when: ky_chunk */
 	uint32_t loss_count;
 	uint64_t last_ticks; /* largest stamp whose record is written, in whatever chunk */
 	uint32_t last_ties;  /* records of that stamp written */
@@ -86,7 +86,7 @@ uint32_t ky_chunk_text(struct ky_open_chunk *chunk, const char *text);
 
 /* Tells which line of the timeline these ticks lie on, unless the chunk has told it. */
 void ky_chunk_write_clock(struct ky_open_chunk *chunk, uint64_t ticks, uint64_t ns);
-static inline void ky_chunk_tell_clock(struct ky_open_chunk *chunk, uint64_t ticks, uint64_t ns)
+static inline void ky_chunk_put_clock(struct ky_open_chunk *chunk, uint64_t ticks, uint64_t ns)
 {
 	if (__builtin_expect(ticks - chunk->clock_ticks >= chunk->clock_span ||
 				     chunk->clock_serial != chunk->serial,

@@ -6,13 +6,14 @@
 /* A program's first steps: its rate is not known yet, and it may be over soon. */
 #define PACE_START_NS (20 * MS_NS)
 
-static uint64_t hand_of(const struct ky_ring_view *view)
+static uint64_t claim_index_of(const struct ky_ring_view *view)
 {
-	return atomic_load_explicit(&view->header->hand, memory_order_relaxed);
+	return atomic_load_explicit(&view->header->claim_index, memory_order_relaxed);
 }
 
 /* Stacks have slots of their own, and fewer of them. */
-static uint64_t sample_hand(const struct ky_ring_view *view, uint32_t which, uint64_t *slot_count)
+static uint64_t sample_claim_index(const struct ky_ring_view *view, uint32_t which,
+				   uint64_t *slot_count)
 {
 	struct ky_sample_ring ring;
 
@@ -20,7 +21,7 @@ static uint64_t sample_hand(const struct ky_ring_view *view, uint32_t which, uin
 	if (!ky_ring_view_samples(view, which, &ring))
 		return 0;
 	*slot_count = ring.slot_count;
-	return KY_SAMPLE_CLAIM(atomic_load_explicit(&ring.head->hand, memory_order_relaxed));
+	return KY_SAMPLE_CLAIM(atomic_load_explicit(&ring.head->claim_index, memory_order_relaxed));
 }
 
 void ky_drain_pace_begin(struct ky_drain_pace *pace, uint64_t now_ns)
@@ -30,13 +31,13 @@ void ky_drain_pace_begin(struct ky_drain_pace *pace, uint64_t now_ns)
 
 static bool is_filling(const struct ky_drain_pace *pace, const struct ky_ring_view *view)
 {
-	if (hand_of(view) - pace->hand > ky_ring_view_usable(view) / 4)
+	if (claim_index_of(view) - pace->claim_index > ky_ring_view_usable(view) / 4)
 		return true;
 	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
 		uint64_t slot_count;
-		uint64_t hand = sample_hand(view, which, &slot_count);
+		uint64_t claim_index = sample_claim_index(view, which, &slot_count);
 
-		if (hand - pace->sample_hands[which] > slot_count / 4)
+		if (claim_index - pace->sample_claim_indexes[which] > slot_count / 4)
 			return true;
 	}
 	return false;
@@ -44,7 +45,7 @@ static bool is_filling(const struct ky_drain_pace *pace, const struct ky_ring_vi
 
 bool ky_drain_pace_is_empty(const struct ky_drain_pace *pace, const struct ky_ring_view *view)
 {
-	return hand_of(view) == pace->hand;
+	return claim_index_of(view) == pace->claim_index;
 }
 
 uint64_t ky_drain_pace_slack(const struct ky_drain_pace *pace)
@@ -61,7 +62,7 @@ bool ky_drain_pace_is_due(const struct ky_drain_pace *pace, const struct ky_ring
 void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			uint64_t now_ns, uint64_t longest_ns)
 {
-	uint64_t hand = hand_of(view), claims = hand - pace->hand;
+	uint64_t claim_index = claim_index_of(view), claims = claim_index - pace->claim_index;
 	uint64_t quarter = ky_ring_view_usable(view) / 4u + 1u;
 	uint64_t rest_ns = now_ns > pace->found_ns ? (now_ns - pace->found_ns) / 2 : 0, slot_count;
 
@@ -77,14 +78,14 @@ void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *v
 		rest_ns = PACE_MIN_NS;
 	pace->due_ns = now_ns + rest_ns;
 	pace->stepped_ns = now_ns;
-	pace->hand = hand;
+	pace->claim_index = claim_index;
 	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++)
-		pace->sample_hands[which] = sample_hand(view, which, &slot_count);
+		pace->sample_claim_indexes[which] = sample_claim_index(view, which, &slot_count);
 }
 
-uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t look_ns)
+uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t check_ns)
 {
 	uint64_t rest_ns = pace->due_ns > now_ns ? pace->due_ns - now_ns : 0;
 
-	return rest_ns < look_ns ? rest_ns : look_ns;
+	return rest_ns < check_ns ? rest_ns : check_ns;
 }

@@ -19,8 +19,8 @@
 struct ky_drain_pace {
 	uint64_t found_ns, stepped_ns; /* CLOCK_MONOTONIC */
 	uint64_t due_ns;               /* 0: at once */
-	uint64_t hand;                 /* at the last step */
-	uint64_t sample_hands[KY_SAMPLE_CLASSES];
+	uint64_t claim_index;          /* at the last step */
+	uint64_t sample_claim_indexes[KY_SAMPLE_CLASSES];
 };
 
 /* found_ns: now, when the ring was found. */
@@ -41,7 +41,7 @@ uint64_t ky_drain_pace_slack(const struct ky_drain_pace *pace);
 void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			uint64_t now_ns, uint64_t longest_ns);
 
-/* ns until the next look, at most look_ns. */
-uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t look_ns);
+/* ns until the next look, at most check_ns. */
+uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t check_ns);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <wire/sample_area.h>
 
-#define LOOKS_MAX 100u
+#define READS_MAX 100u
 
 const uint8_t *ky_ring_view_places(const struct ky_ring_view *view)
 {
@@ -48,7 +48,7 @@ static bool copy_slot(const struct ky_place_slot *slot, struct ky_place_seen *ou
 	return true;
 }
 
-enum ky_place_look ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
+enum ky_place_read ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
 				      struct ky_place_seen *out)
 {
 	const struct kymo_place_set *sets =
@@ -58,7 +58,7 @@ enum ky_place_look ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64
 	const uint64_t *word = &sets[slot / KYMO_PLACE_WAYS].tasks[slot % KYMO_PLACE_WAYS];
 
 	memset(out, 0, sizeof(*out));
-	for (uint32_t looks = 0; looks < LOOKS_MAX; looks++) {
+	for (uint32_t reads = 0; reads < READS_MAX; reads++) {
 		uint64_t task = __atomic_load_n(word, __ATOMIC_ACQUIRE) & KY_PLACE_TASK_MASK,
 			 polled;
 		uint32_t hash = kymo_place_hash(task);
@@ -86,7 +86,7 @@ void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, uint64_t out[8]
 	struct ky_place_seen seen;
 
 	memset(out, 0, 8 * sizeof(*out));
-	for (uint32_t looks = 0; looks < LOOKS_MAX; looks++) {
+	for (uint32_t reads = 0; reads < READS_MAX; reads++) {
 		uint32_t sequence = atomic_load_explicit(&slots[slot].sequence,
 							 memory_order_acquire);
 

@@ -17,11 +17,11 @@ int ky_copy_resources(struct ky_copy *copy, uint64_t from_ns)
 	if (!area)
 		return 0;
 	ky_ring_view_resource_about(area, &about);
-	if (about.hand < copy->resource_next) /* rows are never taken back */
+	if (about.claim_index < copy->resource_next) /* rows are never taken back */
 		return 0;
-	if (about.hand - copy->resource_next > KY_RESOURCE_SLOTS)
-		copy->resource_next = about.hand - KY_RESOURCE_SLOTS;
-	for (; copy->resource_next < about.hand && err != -ENOMEM; copy->resource_next++) {
+	if (about.claim_index - copy->resource_next > KY_RESOURCE_SLOTS)
+		copy->resource_next = about.claim_index - KY_RESOURCE_SLOTS;
+	for (; copy->resource_next < about.claim_index && err != -ENOMEM; copy->resource_next++) {
 		struct ky_note note = {.kind = KY_NOTE_RESOURCE};
 		struct ky_resource_row row;
 

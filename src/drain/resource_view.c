@@ -19,7 +19,7 @@ void ky_ring_view_resource_about(const uint8_t *area, struct ky_resource_about *
 	uint32_t bytes = atomic_load_explicit(&head->path_bytes, memory_order_acquire);
 
 	memset(out, 0, sizeof(*out));
-	out->hand = atomic_load_explicit(&head->hand, memory_order_acquire);
+	out->claim_index = atomic_load_explicit(&head->claim_index, memory_order_acquire);
 	out->interval_ns = atomic_load_explicit(&head->interval_ns, memory_order_relaxed);
 	for (uint32_t i = 0; i < KY_PART_COUNT; i++)
 		out->missing[i] = atomic_load_explicit(&head->missing[i], memory_order_relaxed);

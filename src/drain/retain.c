@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-#define LOOK_AHEAD_MAX 65536u /* records */
+#define READ_AHEAD_MAX 65536u /* records */
 #define ORIGIN_DERIVED 128u
 #define SETTING_ALL_NS 1u /* threshold that lets everything through, whatever the start said */
 
@@ -147,7 +147,7 @@ bool ky_retain_read_settings(struct ky_convert *convert, struct ky_retain_policy
 /* At most so many a second: true while there is room for one more. */
 static bool has_room(struct ky_retain *retain, enum ky_retain_kind kind, uint64_t ns)
 {
-	struct ky_budget *budget = &retain->budgets[kind];
+	struct ky_throttle_budget *budget = &retain->budgets[kind];
 	uint32_t throttle = retain->policy.rules[kind].throttle;
 
 	if (!throttle)
@@ -167,7 +167,7 @@ static bool has_room(struct ky_retain *retain, enum ky_retain_kind kind, uint64_
 /* The chunk that tells the counts stands for this record, not the one that is open now. */
 static void put_off(struct ky_convert *convert)
 {
-	convert->chunk.records_told--; /* the caller counts it, as all */
+	convert->chunk.records_reported--; /* the caller counts it, as all */
 	convert->retain.records_pending++;
 	convert->retain.has_counts = true;
 }
@@ -283,7 +283,7 @@ static void write_held(struct ky_convert *convert, uint32_t place, uint64_t ns)
 	const struct ky_held_wake *held = &convert->retain.held[place];
 
 	ky_retain_write_wake(convert, held, ns);
-	convert->chunk.records_told += held->is_record;
+	convert->chunk.records_reported += held->is_record;
 	free_held(&convert->retain, place);
 }
 
@@ -305,7 +305,7 @@ static void let_go_of_wakes(struct ky_convert *convert)
 	struct ky_retain *retain = &convert->retain;
 
 	for (uint32_t place = 1; place <= retain->held_used; place++) {
-		struct ky_task *task;
+		struct ky_drain_task *task;
 
 		if (!retain->held[place].is_used)
 			continue;
@@ -346,7 +346,7 @@ bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *
 	struct ky_retain *retain = &convert->retain;
 	uint32_t slot = worker_slot(convert, thread->worker), id = ky_worker_id(thread->worker);
 	bool is_record = !(origin & ORIGIN_DERIVED);
-	struct ky_task *task;
+	struct ky_drain_task *task;
 	uint32_t place = 0;
 
 	if (id > 253)
@@ -354,11 +354,11 @@ bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *
 	if (!retain->holds_wakes) {
 		if (has_room(retain, KY_RETAIN_WAKE, ns))
 			return true;
-		convert->chunk.records_told -= is_record;
+		convert->chunk.records_reported -= is_record;
 		count_wake(convert, slot, is_record);
 		return false;
 	}
-	convert->chunk.records_told -= is_record;
+	convert->chunk.records_reported -= is_record;
 	task = ky_task_table_find(&convert->tasks, woken);
 	/* Only the wake that made it ready says something about the wait. */
 	if (task && !task->held && (!task->ready_ns || task->ready_ns == ns))
@@ -382,7 +382,7 @@ bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *
 void ky_retain_task_end(struct ky_convert *convert, uint64_t task, uint64_t ns)
 {
 	uint64_t threshold_ns = convert->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
-	struct ky_task *found = ky_task_table_find(&convert->tasks, task);
+	struct ky_drain_task *found = ky_task_table_find(&convert->tasks, task);
 	uint32_t place = found ? found->held : 0;
 	uint64_t woken_ns;
 
@@ -412,8 +412,8 @@ static const struct ky_rec *find_end(const struct ky_convert *convert,
 		if (limit > rec->ticks && limit - rec->ticks > longest)
 			limit = rec->ticks + longest;
 	}
-	if (end - at > (ptrdiff_t)LOOK_AHEAD_MAX)
-		end = at + LOOK_AHEAD_MAX;
+	if (end - at > (ptrdiff_t)READ_AHEAD_MAX)
+		end = at + READ_AHEAD_MAX;
 	for (; at < end; at++) {
 		if (at->type == KY_REC_MORE)
 			continue; /* of the record before; its ticks are none */
@@ -459,7 +459,7 @@ void ky_retain_choose(struct ky_convert *convert, const struct ky_dthread *threa
 {
 	const struct ky_retain_policy *policy = &convert->retain.policy;
 	uint64_t threshold_ns = policy->rules[KY_RETAIN_WAKE].threshold_ns;
-	struct ky_task *found = NULL;
+	struct ky_drain_task *found = NULL;
 	bool is_late = false;
 
 	memset(out, 0, sizeof(*out));
@@ -485,23 +485,23 @@ void ky_retain_delay(struct ky_convert *convert, const struct ky_retain_choice *
 {
 	uint64_t threshold_ns = convert->retain.policy.rules[KY_RETAIN_WAKE].threshold_ns;
 	uint64_t delay_ns = ns - choice->ready_ns;
-	bool is_told = choice->is_kept && choice->ready_ns && delay_ns >= threshold_ns;
+	bool is_reported = choice->is_kept && choice->ready_ns && delay_ns >= threshold_ns;
 
-	if (is_told)
+	if (is_reported)
 		ky_retain_write_delay(convert, poll_worker, nested_tid, choice->ready_ns, ns);
 	else if (choice->ready_ns)
 		count_length(convert, KY_RETAIN_DELAYS, name, delay_ns);
 	if (choice->held)
-		settle_wake(convert, choice->held, is_told, ns);
+		settle_wake(convert, choice->held, is_reported, ns);
 }
 
-void ky_retain_poll_begin(struct ky_convert *convert, struct ky_poll *poll)
+void ky_retain_poll_begin(struct ky_convert *convert, struct ky_drain_poll *poll)
 {
 	poll->kind = poll->kind == KY_POLL_OUTER ? KY_POLL_COUNTED : KY_POLL_COUNTED_NESTED;
 	put_off(convert);
 }
 
-static void count_poll(struct ky_convert *convert, const struct ky_poll *poll, uint64_t ns)
+static void count_poll(struct ky_convert *convert, const struct ky_drain_poll *poll, uint64_t ns)
 {
 	struct ky_worker_sums *sums = sums_of(convert, worker_slot(convert, poll->worker));
 	uint64_t length_ns = ns > poll->start_ns ? ns - poll->start_ns : 0;
@@ -521,14 +521,14 @@ static void count_poll(struct ky_convert *convert, const struct ky_poll *poll, u
 	convert->workers.list[poll->worker].is_open = false;
 }
 
-void ky_retain_poll_moved(struct ky_convert *convert, struct ky_poll *poll, uint64_t ns)
+void ky_retain_poll_moved(struct ky_convert *convert, struct ky_drain_poll *poll, uint64_t ns)
 {
 	count_poll(convert, poll, ns);
 	poll->kind = KY_POLL_COUNTED_NESTED;
 	poll->start_ns = ns;
 }
 
-void ky_retain_poll_end(struct ky_convert *convert, const struct ky_poll *poll, uint64_t ns)
+void ky_retain_poll_end(struct ky_convert *convert, const struct ky_drain_poll *poll, uint64_t ns)
 {
 	count_poll(convert, poll, ns);
 	put_off(convert);

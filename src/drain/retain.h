@@ -6,7 +6,7 @@
  * leaves no event; one whose end nobody knows yet is written. Of spans only ends are written, with
  * their start: when one begins nobody can know. A wake waits in its task's entry
  * until the poll comes: late ones are written, the others counted. Whatever is held back is
- * counted exactly, by kind and task name and by worker, and told every KY_RETAIN_TELL_NS and at
+ * counted exactly, by kind and task name and by worker, and told every KY_RETAIN_REPORT_NS and at
  * the end of each segment; what the policy is, at the start of each segment and when it changes.
  * Everything else (tasks, workers, snapshots, losses) goes on as without a policy.
  *
@@ -21,7 +21,7 @@
 #include <drain/drain.h>
 #include <drain/thread_table.h>
 
-#define KY_RETAIN_TELL_NS UINT64_C(5000000000)
+#define KY_RETAIN_REPORT_NS UINT64_C(5000000000)
 #define KY_RETAIN_NAMES_MAX 65536u /* with a histogram of their own */
 #define KY_RETAIN_ROWS_MAX 65536u
 #define KY_RETAIN_HELD_MAX (1u << 20) /* wakes waiting for their poll; beyond: counted */
@@ -65,7 +65,7 @@ struct ky_held_wake {
 	bool is_used;
 };
 
-struct ky_budget {
+struct ky_throttle_budget {
 	uint64_t from_ns; /* of this second */
 	uint32_t used;
 };
@@ -94,9 +94,9 @@ struct ky_retain {
 	uint32_t worker_capacity;
 	struct ky_held_wake *held; /* place 0 is not used */
 	uint32_t held_capacity, held_used, held_free;
-	struct ky_budget budgets[KY_RETAIN_COUNT];
+	struct ky_throttle_budget budgets[KY_RETAIN_COUNT];
 	uint64_t from_ns;         /* counted since */
-	uint64_t told_ns;         /* of the step's clock */
+	uint64_t reported_ns;     /* of the step's clock */
 	uint64_t records_pending; /* ring records counted and not yet told */
 	bool has_counts;
 	struct ky_buf scratch;
@@ -130,9 +130,9 @@ void ky_retain_choose(struct ky_convert *convert, const struct ky_dthread *threa
 void ky_retain_delay(struct ky_convert *convert, const struct ky_retain_choice *choice,
 		     uint32_t name, uint32_t poll_worker, uint32_t nested_tid, uint64_t ns);
 /* A poll that is not written: begins, loses its worker (its rest is a nested one), ends. */
-void ky_retain_poll_begin(struct ky_convert *convert, struct ky_poll *poll);
-void ky_retain_poll_moved(struct ky_convert *convert, struct ky_poll *poll, uint64_t ns);
-void ky_retain_poll_end(struct ky_convert *convert, const struct ky_poll *poll, uint64_t ns);
+void ky_retain_poll_begin(struct ky_convert *convert, struct ky_drain_poll *poll);
+void ky_retain_poll_moved(struct ky_convert *convert, struct ky_drain_poll *poll, uint64_t ns);
+void ky_retain_poll_end(struct ky_convert *convert, const struct ky_drain_poll *poll, uint64_t ns);
 /* False: the wake is held back or counted. */
 bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *thread,
 			   uint64_t waker, uint64_t woken, uint32_t origin, uint64_t ns);

@@ -186,15 +186,15 @@ void ky_retain_worker(struct ky_convert *convert, struct ky_list_at *at, uint64_
 	at->slot++;
 }
 
-void ky_retain_told(struct ky_convert *convert, uint64_t ns)
+void ky_retain_is_reported(struct ky_convert *convert, uint64_t ns)
 {
 	struct ky_retain *retain = &convert->retain;
 
-	convert->chunk.records_told += retain->records_pending;
+	convert->chunk.records_reported += retain->records_pending;
 	retain->records_pending = 0;
 	retain->has_counts = false;
 	retain->from_ns = ns;
-	retain->told_ns = convert->common->now_ns;
+	retain->reported_ns = convert->common->now_ns;
 }
 
 bool ky_retain_is_due(struct ky_convert *convert)
@@ -203,9 +203,10 @@ bool ky_retain_is_due(struct ky_convert *convert)
 
 	if (!retain->from_ns)
 		retain->from_ns = convert->merged_ns;
-	if (!retain->told_ns)
-		retain->told_ns = convert->common->now_ns;
-	return retain->has_counts && convert->common->now_ns - retain->told_ns >= KY_RETAIN_TELL_NS;
+	if (!retain->reported_ns)
+		retain->reported_ns = convert->common->now_ns;
+	return retain->has_counts &&
+	       convert->common->now_ns - retain->reported_ns >= KY_RETAIN_REPORT_NS;
 }
 
 bool ky_retain_has_counts(const struct ky_convert *convert)

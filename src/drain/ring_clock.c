@@ -16,13 +16,13 @@
 #define BASELINE_NS UINT64_C(100000000000)
 #define WIDTH_SURE_NS 50000u /* a wider bracket was interrupted */
 
-struct reading {
+struct clock_reading {
 	uint64_t ticks, ns, realtime_ns, error_ns;
 	uint32_t before; /* the one before it in the longest chain, + 1 */
 };
 
 struct readings {
-	struct reading *list;
+	struct clock_reading *list;
 	uint32_t count;
 	uint32_t *chain; /* ends of the chains of each length */
 };
@@ -36,7 +36,7 @@ static void add(struct ky_drain_common *common, struct readings *readings,
 	if (anchor->ticks_after < anchor->ticks_before || !anchor->monotonic_ns ||
 	    anchor->monotonic_ns >= TIME_MAX_NS)
 		return;
-	readings->list[readings->count++] = (struct reading){
+	readings->list[readings->count++] = (struct clock_reading){
 		is_os ? anchor->monotonic_ns : anchor->ticks_before + width / 2,
 		anchor->monotonic_ns, anchor->realtime_ns,
 		error_ns + (is_os ? 0 : ky_timeline_length_ns(&common->timeline, width) / 2), 0};
@@ -44,7 +44,7 @@ static void add(struct ky_drain_common *common, struct readings *readings,
 
 static int by_ticks(const void *a, const void *b)
 {
-	const struct reading *left = a, *right = b;
+	const struct clock_reading *left = a, *right = b;
 
 	if (left->ticks != right->ticks)
 		return left->ticks < right->ticks ? -1 : 1;
@@ -58,7 +58,7 @@ static void keep_consistent(struct readings *readings)
 	uint32_t longest = 0, at;
 
 	for (uint32_t i = 0; i < readings->count; i++) {
-		struct reading *one = &readings->list[i];
+		struct clock_reading *one = &readings->list[i];
 		uint32_t low = 0, high = longest;
 
 		while (low < high) {
@@ -87,7 +87,7 @@ static void keep_consistent(struct readings *readings)
 /* Of each stretch of time the narrowest bracket; first and last stay. */
 static int fill_timeline(struct ky_drain_common *common, const struct readings *readings)
 {
-	const struct reading *list = readings->list;
+	const struct clock_reading *list = readings->list;
 	uint32_t count = readings->count, at = 0;
 	uint64_t spacing;
 

@@ -25,7 +25,7 @@
 #define EXTRA_SLOTS 256u /* at least so many may be handed out while we copy */
 
 /* What was seen of a slot at the last look. */
-struct seen {
+struct seen_slot {
 	uint64_t number;
 	uint32_t state;
 	uint32_t place; /* in the copy, + 1; 0: not copied */
@@ -37,7 +37,7 @@ struct copier {
 	struct ky_ring_header *header; /* of the copy */
 	uint8_t *slots;                /* of the copy */
 	uint32_t capacity;             /* slots of the copy */
-	struct seen *seen;             /* by slot of the source */
+	struct seen_slot *seen;        /* by slot of the source */
 	uint32_t populated, usable;
 	uint64_t oldest_wanted; /* claim number + 1; open ones are always wanted */
 	uint64_t number_max;
@@ -155,7 +155,7 @@ static uint8_t *place_of(const struct copier *copier, uint32_t place)
  * claim's by now. */
 static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 {
-	struct seen *seen = &copier->seen[slot];
+	struct seen_slot *seen = &copier->seen[slot];
 	uint8_t *to = place_of(copier, copier->out->slot_count);
 	struct ky_sub_buffer *sub = (struct ky_sub_buffer *)(void *)to;
 	uint32_t offset;
@@ -187,28 +187,28 @@ static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 }
 
 /* Another claim than at the last look, or than at the start: what was there is gone. */
-static void note_change(struct copier *copier, struct seen *seen, uint64_t number)
+static void note_change(struct copier *copier, struct seen_slot *seen, uint64_t number)
 {
-	uint64_t start = copier->out->hand_at_start;
+	uint64_t start = copier->out->claim_index_at_start;
 
 	if (copier->is_first)
 		copier->out->lost_count += number > start && number > copier->usable;
 	else if (seen->number && seen->number <= start && !seen->place)
 		copier->out->lost_count++;
-	*seen = (struct seen){.number = number};
+	*seen = (struct seen_slot){.number = number};
 }
 
 /* One look at a slot. Closed ones are taken, and parked ones, which may be overwritten as well;
  * open ones only when this look is the last. */
-static void look(struct copier *copier, uint32_t slot, uint64_t hand, bool is_last)
+static void read_one(struct copier *copier, uint32_t slot, uint64_t claim_index, bool is_last)
 {
-	struct seen *seen = &copier->seen[slot];
+	struct seen_slot *seen = &copier->seen[slot];
 	uint64_t claim = ky_ring_view_claim(&copier->from, slot), number = KY_CLAIM_NUMBER(claim);
 	uint32_t state = KY_CLAIM_STATE(claim);
 
 	if (number != seen->number)
 		note_change(copier, seen, number);
-	if (!number || number > hand || copier->out->slot_count == copier->capacity)
+	if (!number || number > claim_index || copier->out->slot_count == copier->capacity)
 		return;
 	if (state == KY_SLOT_OPEN ? !is_last : number < copier->oldest_wanted)
 		return;
@@ -220,12 +220,12 @@ static void look(struct copier *copier, uint32_t slot, uint64_t hand, bool is_la
 	seen->state = state;
 	if (copy_slot(copier, slot, claim))
 		return;
-	copier->out->lost_count += !seen->place && number <= copier->out->hand_at_start;
-	*seen = (struct seen){.number = 0};
+	copier->out->lost_count += !seen->place && number <= copier->out->claim_index_at_start;
+	*seen = (struct seen_slot){.number = 0};
 }
 
 /* Claims `from` up to `to`, in their order; all slots once when the hand came round meanwhile. */
-static void look_at_claims(struct copier *copier, uint64_t from, uint64_t to, bool is_last)
+static void read_claims(struct copier *copier, uint64_t from, uint64_t to, bool is_last)
 {
 	if (to - from > copier->usable)
 		from = to > copier->usable ? to - copier->usable : 0;
@@ -233,22 +233,22 @@ static void look_at_claims(struct copier *copier, uint64_t from, uint64_t to, bo
 		uint32_t slot = (uint32_t)(from % copier->usable);
 
 		if (slot < copier->populated)
-			look(copier, slot, to, is_last);
+			read_one(copier, slot, to, is_last);
 	}
 }
 
-static uint64_t hand_of(const struct copier *copier)
+static uint64_t claim_index_of(const struct copier *copier)
 {
-	return atomic_load_explicit(&copier->from.header->hand, memory_order_acquire);
+	return atomic_load_explicit(&copier->from.header->claim_index, memory_order_acquire);
 }
 
 static void take_slots(struct copier *copier, const struct ky_ring_copy_options *options)
 {
 	struct ky_ring_copy *out = copier->out;
-	uint64_t from = hand_of(copier), to;
+	uint64_t from = claim_index_of(copier), to;
 	uint64_t wanted = options->bytes_max / KY_SLOT_BYTES;
 
-	out->hand_at_start = from;
+	out->claim_index_at_start = from;
 	if (options->bytes_max && from > wanted)
 		copier->oldest_wanted = from - wanted + 1;
 	/* What the hand comes to first goes first; that is the order of claims, too. */
@@ -257,13 +257,13 @@ static void take_slots(struct copier *copier, const struct ky_ring_copy_options 
 		uint32_t slot = (uint32_t)((from + i) % copier->usable);
 
 		if (slot < copier->populated)
-			look(copier, slot, from, false);
+			read_one(copier, slot, from, false);
 	}
 	copier->is_first = false;
 	for (uint32_t pass = 0; pass < PASSES_MAX; pass++) {
 		copier->populated = ky_ring_view_populated(&copier->from);
-		to = hand_of(copier);
-		look_at_claims(copier, from, to, false);
+		to = claim_index_of(copier);
+		read_claims(copier, from, to, false);
 		if (to - from <= FEW_CLAIMS)
 			break;
 		from = to;
@@ -271,10 +271,10 @@ static void take_slots(struct copier *copier, const struct ky_ring_copy_options 
 	if (options->anchor && options->anchor(options->anchor_ctx, &out->now) == 0)
 		out->has_now = true;
 	/* Whatever was stamped before that reading lies in claims before this hand. */
-	to = hand_of(copier);
+	to = claim_index_of(copier);
 	copier->populated = ky_ring_view_populated(&copier->from);
 	for (uint32_t slot = 0; slot < copier->populated; slot++)
-		look(copier, slot, to, true);
+		read_one(copier, slot, to, true);
 }
 
 /* A slot that changes under our eyes stays empty in the copy, and is missing by its number. */
@@ -283,14 +283,15 @@ static void take_class(struct copier *copier, uint32_t which, const struct ky_sa
 	struct ky_ring_header *header = copier->header;
 	uint8_t *area = copier->out->image + header->sample_offset;
 	struct ky_sample_head *head = (struct ky_sample_head *)(void *)area;
-	uint64_t hand = atomic_load_explicit(&from->head->hand, memory_order_acquire), offset;
-	uint64_t claim = KY_SAMPLE_CLAIM(hand), count = claim;
+	uint64_t claim_index = atomic_load_explicit(&from->head->claim_index, memory_order_acquire),
+		 offset;
+	uint64_t claim = KY_SAMPLE_CLAIM(claim_index), count = claim;
 
 	if (count > from->slot_count)
 		count = from->slot_count;
 	(void)ky_sample_range(header->sample_bytes, which, &offset);
 	copy_words((uint8_t *)&head->classes[which], from->head, sizeof(*from->head));
-	atomic_store_explicit(&head->classes[which].hand, hand, memory_order_relaxed);
+	atomic_store_explicit(&head->classes[which].claim_index, claim_index, memory_order_relaxed);
 	for (; count > 0; count--) {
 		uint64_t at = offset + (claim - count) % from->slot_count * KY_SAMPLE_SLOT_BYTES;
 		uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
@@ -298,8 +299,8 @@ static void take_class(struct copier *copier, uint32_t which, const struct ky_sa
 		if (ky_ring_view_sample(from, claim - count, words) == KY_SAMPLE_WHOLE)
 			memcpy(area + at, words, sizeof(words));
 	}
-	copier->out->bytes += KY_SAMPLE_CLAIM(hand) < from->slot_count ?
-				      KY_SAMPLE_CLAIM(hand) * KY_SAMPLE_SLOT_BYTES :
+	copier->out->bytes += KY_SAMPLE_CLAIM(claim_index) < from->slot_count ?
+				      KY_SAMPLE_CLAIM(claim_index) * KY_SAMPLE_SLOT_BYTES :
 				      (uint64_t)from->slot_count * KY_SAMPLE_SLOT_BYTES;
 	atomic_fetch_or_explicit(&header->sample_classes, 1u << which, memory_order_relaxed);
 }
@@ -382,8 +383,9 @@ static void take_resources(struct copier *copier)
 	if (!from)
 		return;
 	copy_words(to, from, KY_RESOURCE_SLOTS_OFFSET);
-	count = atomic_load_explicit(&((const struct ky_resource_head *)(const void *)to)->hand,
-				     memory_order_relaxed);
+	count = atomic_load_explicit(
+		&((const struct ky_resource_head *)(const void *)to)->claim_index,
+		memory_order_relaxed);
 	if (count > KY_RESOURCE_SLOTS)
 		count = KY_RESOURCE_SLOTS;
 	copy_words(to + KY_RESOURCE_SLOTS_OFFSET, from + KY_RESOURCE_SLOTS_OFFSET,
@@ -412,7 +414,7 @@ static void finish(struct copier *copier)
 	header->slot_count = count;
 	atomic_store_explicit(&header->populated_count, count, memory_order_relaxed);
 	atomic_store_explicit(&header->usable_count, count, memory_order_relaxed);
-	atomic_store_explicit(&header->hand, copier->number_max, memory_order_relaxed);
+	atomic_store_explicit(&header->claim_index, copier->number_max, memory_order_relaxed);
 }
 
 int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_options *options)

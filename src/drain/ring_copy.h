@@ -25,13 +25,13 @@
 struct ky_ring_copy {
 	uint8_t *image; /* a ring; NULL: none */
 	size_t image_bytes;
-	uint32_t slot_count;    /* sub-buffers copied */
-	uint32_t ring_slots;    /* slots the source's hand goes round */
-	uint64_t bytes;         /* copied */
-	uint64_t hand_at_start; /* of the source */
-	uint32_t cut_off_count; /* ky_ring_view_cut_off() of the source */
-	uint64_t lost_count;    /* held at the start, overwritten before their turn */
-	bool has_now;           /* the clock was read: */
+	uint32_t slot_count;           /* sub-buffers copied */
+	uint32_t ring_slots;           /* slots the source's hand goes round */
+	uint64_t bytes;                /* copied */
+	uint64_t claim_index_at_start; /* of the source */
+	uint32_t cut_off_count;        /* ky_ring_view_cut_off() of the source */
+	uint64_t lost_count;           /* held at the start, overwritten before their turn */
+	bool has_now;                  /* the clock was read: */
 	struct ky_clock_anchor now;
 };
 

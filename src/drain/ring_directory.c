@@ -45,7 +45,7 @@ static int read_string(struct ky_copy *copy, const struct ky_entry *entry, const
 
 static int read_name(struct ky_copy *copy, const struct ky_entry *entry, const uint8_t *payload)
 {
-	struct ky_name *name;
+	struct ky_name_entry *name;
 	int err;
 
 	if (entry->payload_bytes < sizeof(struct ky_entry_name))
@@ -109,7 +109,7 @@ static int read_exit(struct ky_copy *copy, const struct ky_entry *entry, const u
 static int read_module(struct ky_copy *copy, const struct ky_entry *entry, const uint8_t *payload)
 {
 	struct ky_entry_module about;
-	struct ky_module *module;
+	struct ky_name_module *module;
 	size_t rest = entry->payload_bytes - sizeof(about);
 
 	if (entry->payload_bytes < sizeof(about))
@@ -141,7 +141,7 @@ static int read_module_gone(struct ky_copy *copy, const struct ky_entry *entry,
 	if (entry->payload_bytes < 8)
 		return KYMO_E_CORRUPT;
 	for (uint32_t i = copy->common->modules.count; i-- > 0;) {
-		struct ky_module *module = &copy->common->modules.list[i];
+		struct ky_name_module *module = &copy->common->modules.list[i];
 
 		if (module->id != entry->id || module->gone_ticks)
 			continue;

@@ -37,7 +37,7 @@ take_hot(struct ky_convert *convert, struct ky_hot *hot, struct ky_dthread *thre
 		rec++;
 	count = (uint32_t)(rec - first);
 	if (count) {
-		hot->told_count += count;
+		hot->reported_count += count;
 		thread->queue.head += count;
 		thread->last_ns = hot->ns;
 	}

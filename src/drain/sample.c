@@ -221,7 +221,7 @@ static int take_next(struct ky_copy *copy, const struct ky_sample_ring *ring,
 {
 	uint64_t frames[KY_SAMPLE_FRAMES_MAX] = {0};
 	struct sample_slot slot = {0};
-	enum ky_sample_look saw = ky_ring_view_sample(ring, cursor->next, slot.words);
+	enum ky_sample_read saw = ky_ring_view_sample(ring, cursor->next, slot.words);
 	int err = 0;
 
 	if (saw == KY_SAMPLE_UNFINISHED && is_worth_waiting(copy, cursor))
@@ -238,18 +238,19 @@ static int take_next(struct ky_copy *copy, const struct ky_sample_ring *ring,
 	return err == -ENOMEM ? err : 1;
 }
 
-static int read_class(struct ky_copy *copy, uint32_t which, bool is_told, struct ky_sample_gap *gap)
+static int read_class(struct ky_copy *copy, uint32_t which, bool is_reported,
+		      struct ky_sample_gap *gap)
 {
 	struct ky_sample_cursor *cursor = &copy->sample_cursors[which];
-	uint64_t hand, claims, lost = 0, source_lost;
+	uint64_t claim_index, claims, lost = 0, source_lost;
 	struct ky_sample_ring ring;
 	int more = 1;
 
 	if (!ky_ring_view_samples(&copy->common->ring, which, &ring))
 		return 0;
-	hand = atomic_load_explicit(&ring.head->hand, memory_order_acquire);
+	claim_index = atomic_load_explicit(&ring.head->claim_index, memory_order_acquire);
 	source_lost = atomic_load_explicit(&ring.head->lost_count, memory_order_relaxed);
-	claims = KY_SAMPLE_CLAIM(hand);
+	claims = KY_SAMPLE_CLAIM(claim_index);
 	if (!cursor->next && !cursor->has_number)
 		cursor->has_number = !copy->common->is_cut;
 	if (claims > cursor->next && claims - cursor->next > ring.slot_count)
@@ -259,14 +260,15 @@ static int read_class(struct ky_copy *copy, uint32_t which, bool is_told, struct
 		more = take_next(copy, &ring, cursor, &lost);
 	/* What nobody will find any more, at the end of what was claimed. */
 	if (more > 0 && cursor->next >= claims && claims)
-		lost += missing_before(cursor, (uint32_t)(hand >> KY_SAMPLE_CLAIM_BITS) - 1u);
+		lost += missing_before(cursor,
+				       (uint32_t)(claim_index >> KY_SAMPLE_CLAIM_BITS) - 1u);
 	if (source_lost > cursor->source_lost)
 		lost += source_lost - cursor->source_lost;
-	if (is_told || copy->common->is_cut)
+	if (is_reported || copy->common->is_cut)
 		cursor->source_lost = source_lost;
 	gap->count = lost;
-	gap->from_ns = cursor->told_ns ? cursor->told_ns : copy->common->now_ns;
-	cursor->told_ns = copy->common->now_ns;
+	gap->from_ns = cursor->reported_ns ? cursor->reported_ns : copy->common->now_ns;
+	cursor->reported_ns = copy->common->now_ns;
 	return more < 0 ? more : 0;
 }
 
@@ -289,7 +291,7 @@ static void sort_queue(struct ky_queue *queue)
 	}
 }
 
-int ky_copy_samples(struct ky_copy *copy, bool is_told, struct ky_sample_gap *gaps)
+int ky_copy_samples(struct ky_copy *copy, bool is_reported, struct ky_sample_gap *gaps)
 {
 	struct ky_drain_common *common = copy->common;
 	int err = 0;
@@ -304,7 +306,7 @@ int ky_copy_samples(struct ky_copy *copy, bool is_told, struct ky_sample_gap *ga
 		err = ky_samples_make_places(&common->samples);
 	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES && !err && common->samples.waiting;
 	     which++)
-		err = read_class(copy, which, is_told, &gaps[which]);
+		err = read_class(copy, which, is_reported, &gaps[which]);
 	sort_queue(&common->samples.source->queue);
 	return err;
 }

@@ -13,8 +13,8 @@ struct doing {
 	const char *name;
 };
 
-static struct doing look_at_thread(const struct ky_convert *convert,
-				   const struct ky_waiting_sample *sample)
+static struct doing read_one_thread(const struct ky_convert *convert,
+				    const struct ky_waiting_sample *sample)
 {
 	const struct ky_dthread *thread = ky_thread_table_find_tid(&convert->common->threads,
 								   sample->tid);
@@ -44,7 +44,7 @@ static double weight_of(const struct ky_waiting_sample *sample)
 static void write_cpu(struct ky_convert *convert, const struct ky_waiting_sample *sample,
 		      uint64_t ns)
 {
-	struct doing doing = look_at_thread(convert, sample);
+	struct doing doing = read_one_thread(convert, sample);
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 	uint32_t name = 0, stack = ky_trc_enc_stack(enc, sample->frames, sample->frame_count);
 	bool has_name = doing.name && doing.name[0];
@@ -102,7 +102,7 @@ static void write_waker(struct ky_convert *convert, const struct ky_waiting_samp
 static void write_off_cpu(struct ky_convert *convert, const struct ky_waiting_sample *sample,
 			  uint64_t ns, bool is_switch)
 {
-	struct doing doing = look_at_thread(convert, sample);
+	struct doing doing = read_one_thread(convert, sample);
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 	bool has_reason = is_switch || sample->more <= KY_OFF_CPU_PREEMPTED;
 	bool is_split = is_switch &&
@@ -161,7 +161,7 @@ static void write_memory(struct ky_convert *convert, const struct ky_waiting_sam
 	ky_trc_enc_varint(enc, sample->more);
 	ky_trc_enc_u32(enc, stack);
 	ky_trc_enc_f64(enc, weight_of(sample));
-	ky_trc_enc_varint(enc, look_at_thread(convert, sample).task);
+	ky_trc_enc_varint(enc, read_one_thread(convert, sample).task);
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
 	ky_trc_enc_varint(enc, 0);
 }

@@ -51,7 +51,7 @@ static void add_index_row(struct ky_segment *segment)
 
 	ky_buf_append(&segment->index, &row, sizeof(row));
 	for (uint32_t i = 0; i < segment->workers->touched_count; i++) {
-		const struct ky_worker *worker =
+		const struct ky_drain_worker *worker =
 			&segment->workers->list[segment->workers->touched[i]];
 		struct ky_index_worker about = {
 			.busy_ns = worker->busy_ns,
@@ -82,7 +82,7 @@ void ky_segment_refused(struct ky_segment *segment, const struct ky_chunk_loss *
 		segment->refused_first_ns = loss->first_ns;
 	if (!segment->refused_records || loss->last_ns > segment->refused_last_ns)
 		segment->refused_last_ns = loss->last_ns;
-	segment->refused_records += loss->record_count + loss->told_count;
+	segment->refused_records += loss->record_count + loss->reported_count;
 }
 
 static void lose_chunk(struct ky_segment *segment, const struct ky_chunk *chunk)
@@ -94,7 +94,7 @@ static void lose_chunk(struct ky_segment *segment, const struct ky_chunk *chunk)
 	ky_segment_refused(segment, &loss);
 	/* The segment ends where it got to; what follows must stand on its own. */
 	segment->is_open = false;
-	ky_convert_counters(segment->convert)->told = 0;
+	ky_convert_counters(segment->convert)->reported = 0;
 }
 
 /* Not where a record stands that had nothing to tell: who finds the chunk on disk knows its events,
@@ -112,9 +112,9 @@ void ky_segment_write_out(struct ky_segment *segment, bool is_end)
 		.bytes = segment->chunk->out.bytes,
 		.byte_count = segment->chunk->out.used,
 		.event_count = segment->chunk->enc.event_count,
-		.record_count = segment->chunk->records_told - chunk->records_from,
-		.told_loss_count = chunk->told_count,
-		.told_loss_from_ns = chunk->told_from_ns,
+		.record_count = segment->chunk->records_reported - chunk->records_from,
+		.reported_loss_count = chunk->reported_count,
+		.reported_loss_from_ns = chunk->reported_from_ns,
 		.first_ns = chunk->first_ns,
 		.last_ns = chunk->last_ns,
 		.last_ticks = segment->chunk->last_ticks,
@@ -165,7 +165,7 @@ void ky_segment_begin_chunk(struct ky_segment *segment, uint64_t ns)
 	segment->workers->touched_count = 0;
 }
 
-void ky_segment_tell_refused(struct ky_segment *segment, uint64_t ns)
+void ky_segment_report_refused(struct ky_segment *segment, uint64_t ns)
 {
 	struct ky_loss loss = {.cause = KY_LOSS_WRITE_ERROR,
 			       .count = segment->refused_records,
@@ -230,7 +230,7 @@ static void write_workers(struct ky_segment *segment, uint64_t ns)
 	}
 }
 
-static void write_module(struct ky_segment *segment, struct ky_module *module, uint64_t ns)
+static void write_module(struct ky_segment *segment, struct ky_name_module *module, uint64_t ns)
 {
 	room(segment, ns);
 	ky_convert_module(segment->convert, module, ns);
@@ -332,7 +332,7 @@ void ky_segment_turn(struct ky_segment *segment, uint64_t ns)
 		write_start(segment, ns);
 	}
 	ky_segment_open_polls(segment, ns, false);
-	ky_segment_tell_refused(segment, ns);
+	ky_segment_report_refused(segment, ns);
 }
 
 void ky_segment_room(struct ky_segment *segment, uint64_t ns, uint32_t events, uint32_t bytes)

@@ -20,7 +20,7 @@ void ky_segment_header_drops(struct ky_segment *segment, uint64_t ns)
 		if (ky_convert_header_drops(segment->convert, cause, &loss, ns))
 			ky_segment_loss(segment, &loss, ns);
 	}
-	ky_convert_drops_told(segment->convert, ns);
+	ky_convert_drops_reported(segment->convert, ns);
 }
 
 void ky_segment_cut_off(struct ky_segment *segment, uint64_t ns)
@@ -71,7 +71,7 @@ void ky_segment_counts(struct ky_segment *segment, uint64_t ns, bool is_end)
 		ky_segment_open_spans(segment, ns, true);
 	if (ky_retain_has_counts(segment->convert))
 		write_counts(segment, ns);
-	ky_retain_told(segment->convert, ns);
+	ky_retain_is_reported(segment->convert, ns);
 }
 
 /* ---- what the ring's tables hold ---- */
@@ -195,7 +195,7 @@ void ky_segment_seal(struct ky_segment *segment, uint64_t ns,
 	ky_segment_begin_chunk(segment, ns);
 	if (!common->is_cut)
 		segment->cut.cover_to = segment->chunk->last_ticks;
-	ky_segment_tell_refused(segment, ns);
+	ky_segment_report_refused(segment, ns);
 	if (common->is_final)
 		ky_segment_open_polls(segment, ns, !common->is_cut || common->is_dead);
 	write_report(segment, ns, report);
@@ -203,7 +203,8 @@ void ky_segment_seal(struct ky_segment *segment, uint64_t ns,
 	write_index(segment, ns);
 	end_chunk(segment);
 	segment->is_open = false;
-	ky_convert_counters(segment->convert)->told = 0; /* the next segment needs their values */
+	ky_convert_counters(segment->convert)->reported =
+		0; /* the next segment needs their values */
 }
 
 void ky_segment_last_word(struct ky_segment *segment, uint64_t ns,
@@ -213,7 +214,7 @@ void ky_segment_last_word(struct ky_segment *segment, uint64_t ns,
 		return;
 	ky_segment_begin_chunk(segment, ns);
 	segment->chunk->is_segment_start = true;
-	ky_segment_tell_refused(segment, ns);
+	ky_segment_report_refused(segment, ns);
 	write_report(segment, ns, report);
 	ky_segment_metadata(segment, ns, true);
 	end_chunk(segment);

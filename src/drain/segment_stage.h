@@ -32,7 +32,7 @@ void ky_segment_metadata(struct ky_segment *segment, uint64_t ns, bool is_comple
 /* ---- segment.c ---- */
 /* An empty chunk, with what was refused. */
 void ky_segment_begin_chunk(struct ky_segment *segment, uint64_t ns);
-void ky_segment_tell_refused(struct ky_segment *segment, uint64_t ns);
+void ky_segment_report_refused(struct ky_segment *segment, uint64_t ns);
 void ky_segment_open_polls(struct ky_segment *segment, uint64_t ns, bool is_at_exit);
 /* The open chunk, as it is, to the sink. */
 void ky_segment_flush(struct ky_segment *segment);

@@ -11,14 +11,14 @@
 
 /* ---- marks ---- */
 
-enum mark_look {
+enum mark_reading {
 	MARK_WHOLE,
 	MARK_UNFINISHED,
 	MARK_GONE
 };
 
-static enum mark_look copy_mark(const struct ky_ring_mark *mark, uint64_t number,
-				struct ky_ring_mark *out)
+static enum mark_reading copy_mark(const struct ky_ring_mark *mark, uint64_t number,
+				   struct ky_ring_mark *out)
 {
 	uint64_t serial = atomic_load_explicit(&mark->serial, memory_order_acquire);
 
@@ -34,7 +34,7 @@ static enum mark_look copy_mark(const struct ky_ring_mark *mark, uint64_t number
 	return MARK_WHOLE;
 }
 
-static int tell_lost_marks(struct ky_copy *copy, uint64_t count)
+static int report_lost_marks(struct ky_copy *copy, uint64_t count)
 {
 	struct ky_note note = {.kind = KY_NOTE_MARKS_LOST, .value = count};
 
@@ -65,20 +65,21 @@ static bool is_worth_waiting(struct ky_copy *copy)
 
 static int read_marks(struct ky_copy *copy, const struct ky_ring_side *area)
 {
-	uint64_t hand = atomic_load_explicit(&area->mark_hand, memory_order_acquire), lost = 0;
+	uint64_t claim_index = atomic_load_explicit(&area->mark_claim_index, memory_order_acquire),
+		 lost = 0;
 	int err = 0;
 
-	if (hand < copy->mark_next) /* nobody takes marks back */
+	if (claim_index < copy->mark_next) /* nobody takes marks back */
 		return 0;
-	if (hand - copy->mark_next > KY_MARKS) {
+	if (claim_index - copy->mark_next > KY_MARKS) {
 		/* A cut tells what is there: the older ones were never promised. */
-		lost = copy->common->is_cut ? 0 : hand - KY_MARKS - copy->mark_next;
-		copy->mark_next = hand - KY_MARKS;
+		lost = copy->common->is_cut ? 0 : claim_index - KY_MARKS - copy->mark_next;
+		copy->mark_next = claim_index - KY_MARKS;
 	}
-	for (; copy->mark_next < hand && !err; copy->mark_next++) {
+	for (; copy->mark_next < claim_index && !err; copy->mark_next++) {
 		struct ky_ring_mark mark;
-		enum mark_look saw = copy_mark(&area->marks[copy->mark_next % KY_MARKS],
-					       copy->mark_next, &mark);
+		enum mark_reading saw = copy_mark(&area->marks[copy->mark_next % KY_MARKS],
+						  copy->mark_next, &mark);
 
 		if (saw == MARK_UNFINISHED && is_worth_waiting(copy))
 			break;
@@ -89,7 +90,7 @@ static int read_marks(struct ky_copy *copy, const struct ky_ring_side *area)
 			lost++;
 	}
 	if (!err && lost)
-		err = tell_lost_marks(copy, lost);
+		err = report_lost_marks(copy, lost);
 	return err == -ENOMEM ? err : 0;
 }
 

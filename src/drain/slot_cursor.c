@@ -382,7 +382,7 @@ static int visit(struct ky_copy *copy, uint32_t slot, uint64_t claim)
 	bool is_busy;
 	int err = 0;
 
-	if (!number || number > copy->hand)
+	if (!number || number > copy->claim_index)
 		return 0;
 	if (number != cursor->number) {
 		if (state == KY_SLOT_FILLING) {
@@ -436,13 +436,13 @@ static void list_slot(struct ky_copy *copy, uint32_t slot, uint64_t expected)
 static void list_claims(struct ky_copy *copy)
 {
 	const struct ky_ring_view *ring = &copy->common->ring;
-	uint64_t from = copy->hand,
-		 to = atomic_load_explicit(&ring->header->hand, memory_order_acquire);
+	uint64_t from = copy->claim_index,
+		 to = atomic_load_explicit(&ring->header->claim_index, memory_order_acquire);
 	uint32_t usable = ky_ring_view_usable(ring), populated = ky_ring_view_populated(ring);
 
 	if (usable > ring->slot_count)
 		usable = ring->slot_count;
-	copy->hand = to;
+	copy->claim_index = to;
 	if (!usable || to == from)
 		return;
 	/* The first look, a whole round, or other slots than before: look at every slot. */
@@ -500,7 +500,7 @@ static bool postpone(struct ky_copy *copy, uint32_t at, uint32_t count, uint64_t
 	struct ky_visit late = copy->visits[at];
 	uint32_t to = at;
 
-	if (number == late.number || number > copy->hand)
+	if (number == late.number || number > copy->claim_index)
 		return false;
 	late.number = number;
 	late.start_ticks = 0;
@@ -745,12 +745,14 @@ void ky_copy_close(struct ky_copy *copy)
 bool ky_copy_resume(struct ky_copy *copy, uint64_t ticks)
 {
 	const struct ky_ring_view *ring = &copy->common->ring;
-	uint64_t hand = atomic_load_explicit(&ring->header->hand, memory_order_relaxed);
+	uint64_t claim_index = atomic_load_explicit(&ring->header->claim_index,
+						    memory_order_relaxed);
 
 	if (ticks)
 		copy->common->back_ticks = ticks;
 	copy->back_step = copy->common->step + 1;
-	return hand < copy->hand || hand - copy->hand >= ky_ring_view_usable(ring);
+	return claim_index < copy->claim_index ||
+	       claim_index - copy->claim_index >= ky_ring_view_usable(ring);
 }
 
 uint32_t ky_copy_open_slots(const struct ky_copy *copy)

@@ -18,7 +18,7 @@ void ky_convert_thread(struct ky_convert *convert, struct ky_dthread *thread, ui
 	ky_trc_enc_u8(enc, thread->is_done);
 }
 
-void ky_convert_module(struct ky_convert *convert, struct ky_module *module, uint64_t ns)
+void ky_convert_module(struct ky_convert *convert, struct ky_name_module *module, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 
@@ -47,7 +47,7 @@ void ky_convert_live_tasks(struct ky_convert *convert, uint32_t listed, uint64_t
 	ky_trc_enc_varint(enc, tasks->untracked_count);
 }
 
-void ky_convert_live_task(struct ky_convert *convert, const struct ky_task *task, uint64_t ns)
+void ky_convert_live_task(struct ky_convert *convert, const struct ky_drain_task *task, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk, task->name);
@@ -80,7 +80,7 @@ static void write_open(struct ky_convert *convert, const struct ky_dthread *thre
 void ky_convert_open_poll(struct ky_convert *convert, const struct ky_dthread *thread,
 			  uint32_t depth, uint64_t ns)
 {
-	const struct ky_poll *poll = &thread->stack[depth];
+	const struct ky_drain_poll *poll = &thread->stack[depth];
 
 	write_open(convert, thread, ky_worker_id(poll->worker), depth, poll->task, poll->name,
 		   poll->start_ns, ns, false);
@@ -90,7 +90,7 @@ void ky_convert_open_polls(struct ky_convert *convert, const struct ky_dthread *
 			   bool is_at_exit)
 {
 	for (uint32_t depth = 0; depth < thread->depth; depth++) {
-		const struct ky_poll *poll = &thread->stack[depth];
+		const struct ky_drain_poll *poll = &thread->stack[depth];
 
 		if (poll->kind >= KY_POLL_COUNTED && !is_at_exit)
 			continue;

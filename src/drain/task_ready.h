@@ -25,8 +25,9 @@ static inline uint64_t ky_woken_task(uint64_t word)
 }
 
 /* poll: the thread's innermost, NULL; arg: of the WAKE. */
-static inline uint32_t ky_wake_origin(const struct ky_dthread *thread, const struct ky_poll *poll,
-				      uint64_t woken, uint32_t arg)
+static inline uint32_t ky_wake_origin(const struct ky_dthread *thread,
+				      const struct ky_drain_poll *poll, uint64_t woken,
+				      uint32_t arg)
 {
 	if (poll)
 		return poll->task == woken ? KY_ORIGIN_OWN_POLL : KY_ORIGIN_OTHER_POLL;
@@ -63,7 +64,8 @@ static inline uint32_t ky_ready_count(uint32_t arg)
 	return arg == 0xffffu ? 0 : arg;
 }
 
-static inline void ky_make_ready(struct ky_convert *convert, struct ky_task *task, uint64_t ns)
+static inline void ky_make_ready(struct ky_convert *convert, struct ky_drain_task *task,
+				 uint64_t ns)
 {
 	/* A task that is ready already stays ready since then. */
 	if (!task || task->ready_ns)
@@ -76,7 +78,8 @@ static inline void ky_make_ready(struct ky_convert *convert, struct ky_task *tas
 #define KY_LATE_WAKE_NS UINT64_C(10000000)
 
 /* Its poll begins: for so long it has waited. */
-static inline void ky_take_ready(struct ky_convert *convert, struct ky_task *task, uint64_t ns)
+static inline void ky_take_ready(struct ky_convert *convert, struct ky_drain_task *task,
+				 uint64_t ns)
 {
 	uint64_t since_ns = task ? task->ready_ns : 0;
 

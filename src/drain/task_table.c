@@ -28,9 +28,9 @@ void ky_task_table_release(struct ky_task_table *table)
 
 static bool enlarge(struct ky_task_table *table)
 {
-	struct ky_task *old = table->slots;
+	struct ky_drain_task *old = table->slots;
 	uint32_t old_capacity = table->capacity;
-	struct ky_task *slots = ky_alloc((size_t)old_capacity * 2 * sizeof(*slots));
+	struct ky_drain_task *slots = ky_alloc((size_t)old_capacity * 2 * sizeof(*slots));
 
 	if (!slots)
 		return false;
@@ -49,7 +49,7 @@ static bool enlarge(struct ky_task_table *table)
 	return true;
 }
 
-struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name)
+struct ky_drain_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name)
 {
 	uint32_t at;
 
@@ -67,16 +67,16 @@ struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, ui
 	at = ky_task_place(task, table->capacity);
 	while (table->slots[at].key)
 		at = (at + 1) & (table->capacity - 1);
-	table->slots[at] = (struct ky_task){.key = task | KY_TASK_USED, .name = name};
+	table->slots[at] = (struct ky_drain_task){.key = task | KY_TASK_USED, .name = name};
 	table->count++;
 	return &table->slots[at];
 }
 
 void ky_task_table_forget(struct ky_task_table *table)
 {
-	struct ky_task *slots = table->slots;
+	struct ky_drain_task *slots = table->slots;
 	uint32_t capacity = table->capacity;
-	struct ky_task *fresh = ky_alloc((size_t)capacity * sizeof(*fresh));
+	struct ky_drain_task *fresh = ky_alloc((size_t)capacity * sizeof(*fresh));
 
 	if (!fresh) /* then they stay, as behind any other loss */
 		return;
@@ -99,7 +99,7 @@ void ky_task_table_forget(struct ky_task_table *table)
 
 void ky_task_table_end(struct ky_task_table *table, uint64_t task)
 {
-	struct ky_task *found = ky_task_table_find(table, task);
+	struct ky_drain_task *found = ky_task_table_find(table, task);
 	uint32_t mask = table->capacity - 1, hole, i;
 
 	table->ended[ky_task_place(task, ENDED_SLOTS)] = task | KY_TASK_USED;

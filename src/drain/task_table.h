@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ky_task {
+struct ky_drain_task {
 	uint64_t key; /* task | KY_TASK_USED; 0: free */
 	uint64_t last_poll_ns;
 	uint64_t ready_ns; /* 0: not ready */
@@ -21,7 +21,7 @@ struct ky_task {
 #define KY_TASK_USED ((uint64_t)1 << 63)
 
 struct ky_task_table {
-	struct ky_task *slots;
+	struct ky_drain_task *slots;
 	uint32_t capacity; /* power of two */
 	uint32_t count;
 	uint32_t count_max;
@@ -39,7 +39,8 @@ static inline uint32_t ky_task_place(uint64_t task, uint32_t capacity)
 	return (uint32_t)((task * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (capacity - 1);
 }
 /* The entry, or NULL. */
-static inline struct ky_task *ky_task_table_find(const struct ky_task_table *table, uint64_t task)
+static inline struct ky_drain_task *ky_task_table_find(const struct ky_task_table *table,
+						       uint64_t task)
 {
 	uint64_t key = task | KY_TASK_USED;
 
@@ -52,17 +53,17 @@ static inline struct ky_task *ky_task_table_find(const struct ky_task_table *tab
 	}
 }
 /* The same; place: where it was a moment ago. */
-static inline struct ky_task *ky_task_table_find_at(const struct ky_task_table *table,
-						    uint64_t task, uint32_t place)
+static inline struct ky_drain_task *ky_task_table_find_at(const struct ky_task_table *table,
+							  uint64_t task, uint32_t place)
 {
-	struct ky_task *at = &table->slots[place & (table->capacity - 1)];
+	struct ky_drain_task *at = &table->slots[place & (table->capacity - 1)];
 
 	return __builtin_expect(at->key == (task | KY_TASK_USED), 1) ?
 		       at :
 		       ky_task_table_find(table, task);
 }
 /* A new entry; NULL when full (then counted) or when the task ended lately. */
-struct ky_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name);
+struct ky_drain_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name);
 void ky_task_table_end(struct ky_task_table *table, uint64_t task);
 /* Nobody knows which of them are still there; those with a wake held back stay. */
 void ky_task_table_forget(struct ky_task_table *table);

@@ -7,18 +7,18 @@
 
 #define PACE_NS UINT64_C(1000000000)
 #define PACE_LATE_NS UINT64_C(100000000) /* a task was woken and polled late */
-#define LOOKS_MAX 256u                   /* in one step: a look is two small files */
+#define READS_MAX 256u                   /* in one step: a look is two small files */
 
 int ky_copy_thread_counts(struct ky_copy *copy, uint64_t late_wakes)
 {
 	const struct ky_drain_common *common = copy->common;
 	uint64_t pace_ns = late_wakes != copy->late_counted ? PACE_LATE_NS : PACE_NS;
-	uint32_t looks = 0;
+	uint32_t readings = 0;
 	int err = 0;
 
 	if (!copy->count_thread || common->is_watching || common->is_cut || !common->now_ns)
 		return 0;
-	for (uint32_t i = 0; i < common->threads.count && !err && looks < LOOKS_MAX; i++) {
+	for (uint32_t i = 0; i < common->threads.count && !err && readings < READS_MAX; i++) {
 		struct ky_dthread *thread = common->threads.list[i];
 		struct ky_thread_cpu cpu;
 		struct ky_note note;
@@ -29,7 +29,7 @@ int ky_copy_thread_counts(struct ky_copy *copy, uint64_t late_wakes)
 		if (!common->is_final && thread->counted_ns &&
 		    common->now_ns - thread->counted_ns < pace_ns)
 			continue;
-		looks++;
+		readings++;
 		copy->late_counted = late_wakes;
 		thread->counted_ns = common->now_ns;
 		if (!copy->count_thread(copy->count_ctx, thread->tid, &cpu))

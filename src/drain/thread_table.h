@@ -23,7 +23,7 @@ enum ky_poll_kind {
 	KY_POLL_COUNTED_NESTED
 };
 
-struct ky_poll {
+struct ky_drain_poll {
 	uint64_t task;
 	uint64_t start_ns;
 	uint64_t begin_ticks;
@@ -34,7 +34,7 @@ struct ky_poll {
 };
 
 /* It is, or would be, the one open poll of its worker. */
-static inline bool ky_poll_is_outer(const struct ky_poll *poll)
+static inline bool ky_poll_is_outer(const struct ky_drain_poll *poll)
 {
 	return poll->kind == KY_POLL_OUTER || poll->kind == KY_POLL_COUNTED;
 }
@@ -65,7 +65,7 @@ struct ky_dthread {
 	uint32_t worker;      /* the worker it serves, KY_NONE32 */
 	bool is_launched;     /* ... by a WORKER_BEGIN */
 	uint64_t runtime_key; /* of its last RUNTIME record */
-	struct ky_poll *stack;
+	struct ky_drain_poll *stack;
 	uint32_t depth, stack_capacity;
 	uint32_t deeper; /* open polls beyond the stack */
 	uint64_t blocking_task;
@@ -104,8 +104,8 @@ void ky_thread_free(struct ky_dthread *thread); /* NULL: nothing */
 
 /* Room for one more open poll; the caller sets every member. Returns NULL when it does not fit
  * (counted in thread->deeper). */
-struct ky_poll *ky_thread_push_poll_grow(struct ky_dthread *thread);
-static inline struct ky_poll *ky_thread_push_poll(struct ky_dthread *thread)
+struct ky_drain_poll *ky_thread_push_poll_grow(struct ky_dthread *thread);
+static inline struct ky_drain_poll *ky_thread_push_poll(struct ky_dthread *thread)
 {
 	if (__builtin_expect(thread->deeper || thread->depth == thread->stack_capacity, 0))
 		return ky_thread_push_poll_grow(thread);

@@ -32,7 +32,7 @@ void ky_convert_runtime(struct ky_convert *convert, uint32_t index, uint64_t ns)
 }
 
 /* Ids count from where the ring begins; these are words of the runtime's own. */
-static uint64_t identity_of(const struct ky_worker *worker)
+static uint64_t identity_of(const struct ky_drain_worker *worker)
 {
 	uint64_t hash = ky_hash_number(worker->runtime_key);
 
@@ -43,7 +43,7 @@ static uint64_t identity_of(const struct ky_worker *worker)
 void ky_convert_worker(struct ky_convert *convert, uint32_t index, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	const struct ky_worker *worker;
+	const struct ky_drain_worker *worker;
 
 	worker = &convert->workers.list[index];
 	ky_trc_enc_event(enc, KY_EV_WORKER, ns);
@@ -93,7 +93,7 @@ static void rank(struct ky_convert *convert, uint64_t runtime_key)
 		      sizeof(*convert->common->launches.list), by_task);
 	for (uint32_t i = 0; i < convert->common->launches.count; i++) {
 		const struct ky_launch *launch = &convert->common->launches.list[i];
-		struct ky_worker *worker;
+		struct ky_drain_worker *worker;
 
 		if (launch->runtime_key != runtime_key ||
 		    ky_worker_find(&convert->workers, runtime_key, launch->identity) != KY_NONE32)
@@ -131,7 +131,7 @@ static void end_runtime(struct ky_convert *convert, uint32_t runtime)
 static void serve(struct ky_convert *convert, struct ky_dthread *thread, uint32_t index,
 		  uint64_t ns)
 {
-	struct ky_worker *worker = &convert->workers.list[index];
+	struct ky_drain_worker *worker = &convert->workers.list[index];
 
 	worker->owner = thread;
 	worker->tid = thread->tid;
@@ -144,12 +144,12 @@ static void serve(struct ky_convert *convert, struct ky_dthread *thread, uint32_
 
 /* The blocked thread's poll goes on, but no longer as a poll of the worker: the pair is closed
  * and the rest is told as a nested run, so that pairs of one worker never overlap. */
-static void hand_over_poll(struct ky_convert *convert, uint32_t index, uint64_t ns)
+static void move_poll(struct ky_convert *convert, uint32_t index, uint64_t ns)
 {
-	struct ky_worker *worker = &convert->workers.list[index];
+	struct ky_drain_worker *worker = &convert->workers.list[index];
 	struct ky_dthread *owner = worker->owner;
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	struct ky_poll *poll;
+	struct ky_drain_poll *poll;
 	uint32_t name;
 
 	if (!worker->is_open || !owner || !owner->depth || !ky_poll_is_outer(&owner->stack[0]))
@@ -177,10 +177,10 @@ static void hand_over_poll(struct ky_convert *convert, uint32_t index, uint64_t 
 static void move_worker(struct ky_convert *convert, struct ky_dthread *thread, uint32_t index,
 			uint64_t ns)
 {
-	struct ky_worker *worker = &convert->workers.list[index];
+	struct ky_drain_worker *worker = &convert->workers.list[index];
 	uint32_t from_tid = worker->tid;
 
-	hand_over_poll(convert, index, ns);
+	move_poll(convert, index, ns);
 	ky_trc_enc_event(&convert->chunk.enc, KY_EV_BLOCK_IN_PLACE, ns);
 	ky_trc_enc_varint(&convert->chunk.enc, ky_worker_id(index));
 	ky_trc_enc_u32(&convert->chunk.enc, from_tid);
@@ -192,7 +192,7 @@ void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thre
 			     uint64_t runtime_key, uint64_t identity, uint64_t ns)
 {
 	uint32_t index = ky_worker_find(&convert->workers, runtime_key, identity), runtime;
-	struct ky_worker *worker;
+	struct ky_drain_worker *worker;
 
 	if (index == KY_NONE32) {
 		rank(convert, runtime_key);
@@ -232,7 +232,7 @@ void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thre
 void ky_convert_worker_known(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
 			     uint64_t runtime_key, uint64_t identity, uint64_t ns)
 {
-	const struct ky_worker *worker = convert->workers.list;
+	const struct ky_drain_worker *worker = convert->workers.list;
 
 	if (thread->worker != KY_NONE32 && thread->is_launched) {
 		worker += thread->worker;
@@ -258,7 +258,7 @@ void ky_convert_worker_end(struct ky_convert *convert, struct ky_dthread *thread
 {
 	uint32_t index = thread->worker;
 	struct ky_dthread *heir;
-	struct ky_worker *worker;
+	struct ky_drain_worker *worker;
 
 	if (index == KY_NONE32)
 		return;
@@ -315,7 +315,7 @@ static uint32_t own_worker(struct ky_convert *convert, struct ky_dthread *thread
 							    KYMO_RUNTIME_CURRENT_THREAD;
 	}
 	for (uint32_t i = convert->workers.count; is_single && i-- > 0;) {
-		struct ky_worker *worker = &convert->workers.list[i];
+		struct ky_drain_worker *worker = &convert->workers.list[i];
 
 		if (worker->runtime == runtime && !worker->launch &&
 		    (!worker->owner || worker->owner == thread || !worker->is_open))
@@ -336,7 +336,7 @@ bool ky_convert_worker_take_other(struct ky_convert *convert, struct ky_dthread 
 				  uint64_t ns)
 {
 	uint32_t index = thread->worker, runtime;
-	struct ky_worker *worker;
+	struct ky_drain_worker *worker;
 
 	if (index != KY_NONE32 && !thread->is_launched &&
 	    convert->workers.list[index].runtime_key != thread->runtime_key)

@@ -67,12 +67,13 @@ uint32_t ky_worker_add(struct ky_worker_table *table, uint64_t runtime_key, uint
 		       uint64_t launch)
 {
 	uint32_t capacity = table->capacity ? table->capacity * 2 : 16;
-	struct ky_worker *worker;
+	struct ky_drain_worker *worker;
 
 	if (table->count >= KY_WORKERS_MAX)
 		return KY_NONE32;
 	if (table->count == table->capacity) {
-		struct ky_worker *workers = ky_realloc(table->list, capacity * sizeof(*workers));
+		struct ky_drain_worker *workers = ky_realloc(table->list,
+							     capacity * sizeof(*workers));
 		uint32_t *touched;
 
 		if (!workers)
@@ -96,7 +97,7 @@ uint32_t ky_worker_add(struct ky_worker_table *table, uint64_t runtime_key, uint
 
 /* Time it was awake: while nobody measures CPU time, this is what keeps peers' tools from finding
  * threads that were "off the CPU" for the whole trace. */
-uint64_t ky_worker_cpu(const struct ky_worker *worker, uint64_t ns)
+uint64_t ky_worker_cpu(const struct ky_drain_worker *worker, uint64_t ns)
 {
 	if (worker->is_parked || ns < worker->active_since_ns)
 		return worker->cpu_ns;
@@ -105,7 +106,7 @@ uint64_t ky_worker_cpu(const struct ky_worker *worker, uint64_t ns)
 
 void ky_worker_touch(struct ky_worker_table *table, uint32_t index, uint64_t serial)
 {
-	struct ky_worker *worker = &table->list[index];
+	struct ky_drain_worker *worker = &table->list[index];
 
 	if (worker->chunk_serial == serial)
 		return;
@@ -135,7 +136,7 @@ void ky_worker_release(struct ky_worker_table *table)
 static bool has_ranked(const struct ky_worker_table *workers, uint64_t runtime_key)
 {
 	for (uint32_t i = workers->count; i-- > 0;) {
-		const struct ky_worker *worker = &workers->list[i];
+		const struct ky_drain_worker *worker = &workers->list[i];
 
 		if (worker->runtime_key == runtime_key && worker->launch && !worker->is_ended)
 			return true;
@@ -165,7 +166,7 @@ uint32_t ky_worker_find(const struct ky_worker_table *workers, uint64_t runtime_
 			uint64_t identity)
 {
 	for (uint32_t i = workers->count; i-- > 0;) {
-		const struct ky_worker *worker = &workers->list[i];
+		const struct ky_drain_worker *worker = &workers->list[i];
 
 		if (worker->runtime_key == runtime_key && worker->identity == identity &&
 		    worker->launch && !worker->is_ended)

@@ -30,7 +30,7 @@ struct ky_runtime {
 	uint64_t launch_max;
 };
 
-struct ky_worker {
+struct ky_drain_worker {
 	uint32_t runtime; /* index in runtimes, KY_NONE32 */
 	uint32_t index;   /* KY_NONE32: not known */
 	bool is_exact;
@@ -65,7 +65,7 @@ struct ky_launch_list {
 };
 
 struct ky_worker_table {
-	struct ky_worker *list;
+	struct ky_drain_worker *list;
 	uint32_t count, capacity;
 	uint32_t *touched; /* workers with a poll in this chunk */
 	uint32_t touched_count;
@@ -92,7 +92,7 @@ uint64_t ky_worker_settle_ticks(const struct ky_worker_table *workers,
 				const struct ky_timeline *timeline, uint64_t now_ticks);
 /* The thread is freed. */
 void ky_worker_disown(struct ky_worker_table *workers, const struct ky_dthread *thread);
-uint64_t ky_worker_cpu(const struct ky_worker *worker, uint64_t ns);
+uint64_t ky_worker_cpu(const struct ky_drain_worker *worker, uint64_t ns);
 void ky_worker_release(struct ky_worker_table *workers);
 
 /* Ids of the trace leave out 254 and 255. */
@@ -114,7 +114,7 @@ static inline void ky_worker_book(struct ky_worker_table *workers, uint32_t inde
 				  struct ky_chunk_mark chunk, uint64_t start_ns, uint64_t end_ns,
 				  uint64_t task)
 {
-	struct ky_worker *worker = &workers->list[index];
+	struct ky_drain_worker *worker = &workers->list[index];
 	uint64_t from = start_ns > chunk.first_ns ? start_ns : chunk.first_ns;
 
 	if (__builtin_expect(worker->chunk_serial != chunk.serial, 0))

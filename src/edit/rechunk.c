@@ -318,7 +318,7 @@ static bool put_element(struct ky_rechunk *rechunk, const struct ky_value *value
 /* LIST and MAP, at any legal depth, without recursion. A MAP entry with a container as its key
  * needs the value remembered while the key is walked. */
 struct level {
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	struct ky_value value;
 	bool has_value;
 };

@@ -158,9 +158,9 @@ static int reencode(struct ky_rewrite *rewrite)
 
 	if (!result)
 		result = ky_catalog_read(&catalog, input->sources, input->count);
-	if (!result && catalog.processes.is_told && !rewrite->is_mix)
+	if (!result && catalog.processes.is_reported && !rewrite->is_mix)
 		result = refuse_mix(input, catalog.processes.text);
-	else if (!result && catalog.processes.is_told)
+	else if (!result && catalog.processes.is_reported)
 		ky_input_notice(input, catalog.processes.text);
 	if (!result)
 		result = ky_event_stream_open(&stream, input->sources, input->count,
@@ -224,7 +224,7 @@ static int say_damage(void *ctx, uint64_t offset, int code, const char *text)
 	return 0;
 }
 
-static int hand_on(struct copy *copy)
+static int pass_on(struct copy *copy)
 {
 	struct ky_chunk chunk = {.bytes = copy->gathered.bytes, .byte_count = copy->gathered.used};
 	int result = copy->gathered.failed;
@@ -298,7 +298,7 @@ static int copy_frame(struct copy *copy, const struct ky_frame *frame)
 		drop_held(copy);
 		end_stream(copy);
 		if (copy->gathered.used >= GATHER_BYTES)
-			result = hand_on(copy);
+			result = pass_on(copy);
 	} else {
 		result = keep_held(copy);
 	}
@@ -359,10 +359,10 @@ static int finish(struct copy *copy)
 	drop_held(copy);
 	end_stream(copy);
 	if (!result)
-		result = hand_on(copy);
+		result = pass_on(copy);
 	if (!result && copy->dropped && copy->sealed == input->count)
 		result = write_index(rewrite);
-	if (copy->processes.is_told)
+	if (copy->processes.is_reported)
 		ky_input_notice(input, copy->processes.text);
 	ky_input_note_unsealed(input, &copy->unsealed);
 	if (!result && copy->dropped && !rewrite->is_indexed)

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_behind(const struct ky_drained_note *a, const struct ky_drained_note *b)
+static bool is_after(const struct ky_drained_note *a, const struct ky_drained_note *b)
 {
 	return a->last_ticks != b->last_ticks ? a->last_ticks > b->last_ticks :
 						a->last_ties > b->last_ties;
 }
 
-static void go_on_behind(struct ky_ring_tail *tail, const struct ky_drained_note *note)
+static void continue_after(struct ky_ring_tail *tail, const struct ky_drained_note *note)
 {
 	tail->from_ticks = note->last_ticks;
 	tail->from_ties = (uint32_t)note->last_ties;
@@ -33,13 +33,13 @@ static const struct ky_drained_note *note_at(const struct ky_ring_tail *tail, ui
 		if (note->last_ns != last_ns)
 			continue;
 		/* In the order in which they were written. */
-		for (at = count++; at > 0 && is_behind(found[at - 1], note); at--)
+		for (at = count++; at > 0 && is_after(found[at - 1], note); at--)
 			found[at] = found[at - 1];
 		found[at] = note;
 	}
 	if (count == 0)
 		return NULL;
-	if (!is_behind(found[count - 1], found[0]))
+	if (!is_after(found[count - 1], found[0]))
 		return found[0];
 	on_disk = ky_trace_chunks_at(tail->path, tail->torn_path, tail->torn_from_bytes, last_ns);
 	return found[on_disk == 0 || on_disk > count ? count - 1 : on_disk - 1];
@@ -63,7 +63,7 @@ static bool leave_out_torn(struct ky_ring_tail *tail)
 	whole = note_at(tail, whole_ns);
 	if (whole == NULL || whole->last_ticks < tail->horizon_ticks)
 		return false;
-	go_on_behind(tail, whole);
+	continue_after(tail, whole);
 	return true;
 }
 
@@ -87,7 +87,7 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 	if (before == NULL)
 		return;
 	if (before->last_ns == last_ns) {
-		go_on_behind(tail, note_at(tail, last_ns));
+		continue_after(tail, note_at(tail, last_ns));
 	} else if (behind != NULL && behind->last_ticks > before->last_ticks) {
 		tail->from_ticks = before->last_ticks + 1u +
 				   (uint64_t)((double)(behind->last_ticks - before->last_ticks) *

@@ -40,7 +40,7 @@ static void take_process(struct ky_symbol_process *process, struct ky_event_stre
 {
 	uint8_t slot = event->schema->slot_of[KY_F_SEGMENT_METADATA_entries];
 	struct ky_value key, value;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	char number[32];
 
 	if (slot == 0xff || !event->values[slot].is_present ||
@@ -197,14 +197,14 @@ int ky_trace_symbols_open(struct ky_trace_symbols *out, struct ky_input *input,
 	return 0;
 }
 
-struct walk {
+struct symbol_walk {
 	const struct ky_trace_symbols *symbols;
 	uint64_t time_ns;
 };
 
 static int open_code(void *ctx, uint64_t pc, struct ky_crash_code *out)
 {
-	const struct walk *walk = ctx;
+	const struct symbol_walk *walk = ctx;
 	struct ky_code_place place;
 	const struct ky_code_module *module = ky_code_map_find(
 		ky_symbol_table_map(walk->symbols->table), pc, walk->time_ns, &place, NULL);
@@ -221,7 +221,7 @@ static int open_code(void *ctx, uint64_t pc, struct ky_crash_code *out)
 int ky_trace_symbols_crash(const struct ky_trace_symbols *symbols, uint32_t index,
 			   struct ky_crash_stack *out)
 {
-	struct walk walk = {symbols, symbols->crashes[index].time_ns};
+	struct symbol_walk walk = {symbols, symbols->crashes[index].time_ns};
 
 	memset(out, 0, sizeof(*out));
 	if (!symbols->symbolizer)

@@ -17,7 +17,7 @@ struct node {
 	uint32_t function;
 };
 
-struct encoder {
+struct firefox_encoder {
 	const struct ky_export *export;
 	struct ky_buf *out;
 	uint64_t start_ns;
@@ -81,7 +81,7 @@ static void put_length(struct ky_buf *out, const char *name, uint32_t count)
 
 /* ---- the tree of stacks ---- */
 
-static struct node node_at(const struct encoder *encoder, uint32_t node)
+static struct node node_at(const struct firefox_encoder *encoder, uint32_t node)
 {
 	struct node at;
 
@@ -89,7 +89,7 @@ static struct node node_at(const struct encoder *encoder, uint32_t node)
 	return at;
 }
 
-static uint32_t slot_of(const struct encoder *encoder, struct node node)
+static uint32_t slot_of(const struct firefox_encoder *encoder, struct node node)
 {
 	uint64_t hash = ky_hash_number(node.prefix * (UINT64_C(1) << 32) + node.function);
 	uint32_t at = (uint32_t)hash & (encoder->slot_count - 1);
@@ -104,7 +104,7 @@ static uint32_t slot_of(const struct encoder *encoder, struct node node)
 	return at;
 }
 
-static bool grow(struct encoder *encoder)
+static bool grow(struct firefox_encoder *encoder)
 {
 	uint32_t count = encoder->slot_count ? encoder->slot_count * 2 : 256;
 	uint32_t *slots = ky_alloc((size_t)count * sizeof(*slots));
@@ -120,7 +120,7 @@ static bool grow(struct encoder *encoder)
 }
 
 /* The node of a function called from `prefix`, plus 1; 0: no memory. */
-static uint32_t node_of(struct encoder *encoder, uint32_t prefix, uint32_t function)
+static uint32_t node_of(struct firefox_encoder *encoder, uint32_t prefix, uint32_t function)
 {
 	struct node node = {prefix, function};
 	uint32_t at;
@@ -136,7 +136,7 @@ static uint32_t node_of(struct encoder *encoder, uint32_t prefix, uint32_t funct
 	return encoder->slots[at];
 }
 
-static uint32_t local_of(struct encoder *encoder, uint32_t function)
+static uint32_t local_of(struct firefox_encoder *encoder, uint32_t function)
 {
 	if (!encoder->locals[function]) {
 		ky_buf_append(&encoder->functions, &function, sizeof(function));
@@ -145,7 +145,7 @@ static uint32_t local_of(struct encoder *encoder, uint32_t function)
 	return encoder->locals[function] - 1;
 }
 
-static uint32_t stack_of(struct encoder *encoder, const struct ky_stack_row *row,
+static uint32_t stack_of(struct firefox_encoder *encoder, const struct ky_stack_row *row,
 			 const struct ky_export_part *part)
 {
 	uint32_t function, node = 0;
@@ -164,7 +164,7 @@ static uint32_t stack_of(struct encoder *encoder, const struct ky_stack_row *row
 
 /* ---- a thread ---- */
 
-static int add_part(struct encoder *encoder, const struct ky_stack_row *row,
+static int add_part(struct firefox_encoder *encoder, const struct ky_stack_row *row,
 		    const struct ky_export_part *part)
 {
 	uint32_t node = stack_of(encoder, row, part);
@@ -187,7 +187,7 @@ static int add_part(struct encoder *encoder, const struct ky_stack_row *row,
 	return 0;
 }
 
-static int add_row(struct encoder *encoder, const struct ky_stack_row *row)
+static int add_row(struct firefox_encoder *encoder, const struct ky_stack_row *row)
 {
 	struct ky_export_part parts[KY_STATES];
 	uint32_t count = ky_export_parts(encoder->export, row, parts), i;
@@ -198,7 +198,7 @@ static int add_row(struct encoder *encoder, const struct ky_stack_row *row)
 	return result;
 }
 
-static uint32_t function_of(const struct encoder *encoder, uint32_t local)
+static uint32_t function_of(const struct firefox_encoder *encoder, uint32_t local)
 {
 	uint32_t function;
 
@@ -207,7 +207,7 @@ static uint32_t function_of(const struct encoder *encoder, uint32_t local)
 	return function;
 }
 
-static const struct ky_code_line *line_of(const struct encoder *encoder, uint32_t local)
+static const struct ky_code_line *line_of(const struct firefox_encoder *encoder, uint32_t local)
 {
 	const struct ky_code_stacks *code = encoder->export->code;
 	uint32_t function = function_of(encoder, local);
@@ -223,7 +223,7 @@ static const char *const categories[][2] = {
 };
 #define CATEGORY_COUNT (sizeof(categories) / sizeof(categories[0]))
 
-static uint32_t category_of(const struct encoder *encoder, uint32_t local)
+static uint32_t category_of(const struct firefox_encoder *encoder, uint32_t local)
 {
 	uint32_t reason = ky_export_reason_of(encoder->export, function_of(encoder, local));
 	char cell[KY_EXPORT_CELL_BYTES];
@@ -236,7 +236,7 @@ static uint32_t category_of(const struct encoder *encoder, uint32_t local)
 }
 
 /* Of stacks: a state is told above its reason, and belongs to it. */
-static void put_stack_categories(struct encoder *encoder)
+static void put_stack_categories(struct firefox_encoder *encoder)
 {
 	struct ky_buf *out = encoder->out;
 
@@ -254,7 +254,7 @@ static void put_stack_categories(struct encoder *encoder)
 }
 
 /* Of frames: null is the category of what called it. */
-static void put_frame_categories(struct encoder *encoder)
+static void put_frame_categories(struct firefox_encoder *encoder)
 {
 	struct ky_buf *out = encoder->out;
 	uint32_t first = encoder->export->code->function_count;
@@ -272,7 +272,7 @@ static void put_frame_categories(struct encoder *encoder)
 	ky_text(out, "]");
 }
 
-static void put_function_tables(struct encoder *encoder)
+static void put_function_tables(struct firefox_encoder *encoder)
 {
 	uint32_t count = encoder->function_count, i;
 	struct ky_buf *out = encoder->out;
@@ -298,7 +298,7 @@ static void put_function_tables(struct encoder *encoder)
 	ky_text(out, "}");
 }
 
-static void put_tables(struct encoder *encoder)
+static void put_tables(struct firefox_encoder *encoder)
 {
 	uint32_t count = encoder->function_count, nodes = encoder->node_count, i;
 	struct ky_buf *out = encoder->out;
@@ -349,7 +349,7 @@ static void put_tables(struct encoder *encoder)
 	ky_text(out, "]");
 }
 
-static void put_samples(struct encoder *encoder)
+static void put_samples(struct firefox_encoder *encoder)
 {
 	const struct ky_export *export = encoder->export;
 	struct ky_buf *out = encoder->out;
@@ -369,7 +369,7 @@ static void put_samples(struct encoder *encoder)
 	ky_text(out, "]}");
 }
 
-static void put_thread(struct encoder *encoder, uint32_t tid)
+static void put_thread(struct firefox_encoder *encoder, uint32_t tid)
 {
 	const char *pid = ky_trace_metadata(encoder->export->trace, "pid");
 	const char *service = ky_trace_metadata(encoder->export->trace, "service");
@@ -401,7 +401,7 @@ static void put_thread(struct encoder *encoder, uint32_t tid)
 	ky_text(out, "}");
 }
 
-static void clear(struct encoder *encoder)
+static void clear(struct firefox_encoder *encoder)
 {
 	memset(encoder->locals, 0,
 	       (size_t)ky_export_function_count(encoder->export) * sizeof(uint32_t));
@@ -415,7 +415,7 @@ static void clear(struct encoder *encoder)
 	encoder->node_count = encoder->function_count = encoder->sample_count = 0;
 }
 
-static int put_threads(struct encoder *encoder, const uint32_t *tids, int64_t count)
+static int put_threads(struct firefox_encoder *encoder, const uint32_t *tids, int64_t count)
 {
 	const struct ky_samples *samples = &encoder->export->trace->samples;
 	int result = 0;
@@ -440,7 +440,7 @@ static int put_threads(struct encoder *encoder, const uint32_t *tids, int64_t co
 	return result;
 }
 
-static void put_meta(struct encoder *encoder)
+static void put_meta(struct firefox_encoder *encoder)
 {
 	const struct ky_trace *trace = encoder->export->trace;
 	const char *service = ky_trace_metadata(trace, "service");
@@ -470,7 +470,7 @@ static void put_meta(struct encoder *encoder)
 
 int ky_export_firefox(struct ky_buf *out, const struct ky_export *export)
 {
-	struct encoder encoder = {
+	struct firefox_encoder encoder = {
 		.export = export, .out = out, .start_ns = export->trace->run_first_ns};
 	struct ky_buf *bufs[] = {&encoder.functions, &encoder.nodes,   &encoder.stacks,
 				 &encoder.times,     &encoder.weights, &encoder.walk};

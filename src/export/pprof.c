@@ -69,7 +69,7 @@ static const char *const own_strings[TEXT_OWN_COUNT] = {"",
 							"blocked",
 							"runnable"};
 
-struct encoder {
+struct pprof_encoder {
 	const struct ky_export *export;
 	struct ky_buf *out;
 	struct ky_buf part, inner; /* messages inside messages */
@@ -102,27 +102,28 @@ static void put_bytes(struct ky_buf *out, uint32_t field, const void *bytes, siz
 	ky_buf_append(out, bytes, count);
 }
 
-static void put_part(struct encoder *encoder, uint32_t field)
+static void put_part(struct pprof_encoder *encoder, uint32_t field)
 {
 	put_bytes(encoder->out, field, encoder->part.bytes, encoder->part.used);
 	ky_buf_clear(&encoder->part);
 }
 
 /* Index of a new string; the table allows that one stands there twice. */
-static uint64_t add_string(struct encoder *encoder, const char *text)
+static uint64_t add_string(struct pprof_encoder *encoder, const char *text)
 {
 	put_bytes(&encoder->strings, PROFILE_STRING_TABLE, text, strlen(text));
 	return encoder->string_count++;
 }
 
-static void put_value_type(struct encoder *encoder, uint32_t field, uint32_t type, uint32_t unit)
+static void put_value_type(struct pprof_encoder *encoder, uint32_t field, uint32_t type,
+			   uint32_t unit)
 {
 	put_number(&encoder->part, 1, type);
 	put_number(&encoder->part, 2, unit);
 	put_part(encoder, field);
 }
 
-static void put_types(struct encoder *encoder)
+static void put_types(struct pprof_encoder *encoder)
 {
 	static const uint32_t types[] = {TEXT_CPU, TEXT_OFF_CPU, TEXT_WAITING, TEXT_SPACE};
 	const struct ky_export *export = encoder->export;
@@ -137,7 +138,7 @@ static void put_types(struct encoder *encoder)
 		   export->is_counted ? TEXT_SAMPLES : types[export->kind]);
 }
 
-static void put_label(struct encoder *encoder, uint32_t key, uint64_t text, uint64_t number)
+static void put_label(struct pprof_encoder *encoder, uint32_t key, uint64_t text, uint64_t number)
 {
 	put_number(&encoder->inner, 1, key);
 	put_number(&encoder->inner, 2, text);
@@ -146,7 +147,7 @@ static void put_label(struct encoder *encoder, uint32_t key, uint64_t text, uint
 	ky_buf_clear(&encoder->inner);
 }
 
-static void put_locations_of(struct encoder *encoder, uint32_t of)
+static void put_locations_of(struct pprof_encoder *encoder, uint32_t of)
 {
 	const struct ky_export *export = encoder->export;
 	const struct ky_stack *stack;
@@ -159,7 +160,7 @@ static void put_locations_of(struct encoder *encoder, uint32_t of)
 }
 
 /* For pprof's -tagfocus, -tags and -tagleaf. */
-static void put_reason(struct encoder *encoder, const struct ky_export_part *part)
+static void put_reason(struct pprof_encoder *encoder, const struct ky_export_part *part)
 {
 	if (part->reason == KY_NONE)
 		return;
@@ -168,7 +169,7 @@ static void put_reason(struct encoder *encoder, const struct ky_export_part *par
 }
 
 /* One sample a part of a row: pprof merges those of one stack and label. */
-static void put_part_of(struct encoder *encoder, const struct ky_stack_row *row,
+static void put_part_of(struct pprof_encoder *encoder, const struct ky_stack_row *row,
 			const struct ky_export_part *part, uint64_t kind_name)
 {
 	const struct ky_export *export = encoder->export;
@@ -194,7 +195,7 @@ static void put_part_of(struct encoder *encoder, const struct ky_stack_row *row,
 	put_part(encoder, PROFILE_SAMPLE);
 }
 
-static int name_reasons(struct encoder *encoder)
+static int name_reasons(struct pprof_encoder *encoder)
 {
 	const struct ky_export *export = encoder->export;
 	char cell[KY_EXPORT_CELL_BYTES];
@@ -209,7 +210,7 @@ static int name_reasons(struct encoder *encoder)
 	return 0;
 }
 
-static int put_rows(struct encoder *encoder)
+static int put_rows(struct pprof_encoder *encoder)
 {
 	const struct ky_trace *trace = encoder->export->trace;
 	struct ky_export_part parts[KY_STATES];
@@ -239,7 +240,7 @@ static int put_rows(struct encoder *encoder)
 	return encoder->out->failed;
 }
 
-static int put_mappings(struct encoder *encoder)
+static int put_mappings(struct pprof_encoder *encoder)
 {
 	static const char digits[] = "0123456789abcdef";
 	const struct ky_code_map *map = ky_symbol_table_map(encoder->export->symbols);
@@ -276,7 +277,7 @@ static int put_mappings(struct encoder *encoder)
 	return 0;
 }
 
-static void put_locations(struct encoder *encoder)
+static void put_locations(struct pprof_encoder *encoder)
 {
 	const struct ky_code_stacks *code = encoder->export->code;
 	uint32_t i, k;
@@ -303,7 +304,7 @@ static void put_locations(struct encoder *encoder)
 	}
 }
 
-static void put_functions(struct encoder *encoder)
+static void put_functions(struct pprof_encoder *encoder)
 {
 	const struct ky_code_stacks *code = encoder->export->code;
 	uint32_t i;
@@ -326,7 +327,7 @@ static void put_functions(struct encoder *encoder)
 	}
 }
 
-static void put_times(struct encoder *encoder)
+static void put_times(struct pprof_encoder *encoder)
 {
 	const struct ky_export *export = encoder->export;
 	uint64_t from_ns = export->from_ns, to_ns = export->to_ns;
@@ -341,7 +342,7 @@ static void put_times(struct encoder *encoder)
 
 int ky_export_pprof(struct ky_buf *out, const struct ky_export *export)
 {
-	struct encoder encoder = {.export = export, .out = out};
+	struct pprof_encoder encoder = {.export = export, .out = out};
 	int result;
 
 	ky_buf_init(&encoder.part, 0);

@@ -21,7 +21,7 @@ static bool has_cpu(const char *path, bool is_v1)
 	uint64_t value;
 
 	return ky_cgroup_read(path, "cpu.stat", text, sizeof(text)) >= 0 &&
-	       ky_look_number(text, is_v1 ? "nr_periods" : "usage_usec", &value);
+	       ky_proc_number(text, is_v1 ? "nr_periods" : "usage_usec", &value);
 }
 
 static bool has_memory(const char *path, bool is_v1)
@@ -57,7 +57,7 @@ static void set_number(struct ky_resource_row *row, uint32_t value, const char *
 {
 	uint64_t number;
 
-	if (ky_look_number(text, key, &number) && number <= UINT64_MAX / factor)
+	if (ky_proc_number(text, key, &number) && number <= UINT64_MAX / factor)
 		ky_resource_set(row, value, number * factor);
 }
 
@@ -198,7 +198,7 @@ int ky_pressure_row(const char *prefix, const char *suffix, uint8_t scope,
 
 		if (count < 0 || (size_t)count >= sizeof(path))
 			return -ENAMETOOLONG;
-		count = ky_look_read(AT_FDCWD, path, text, sizeof(text));
+		count = ky_proc_read_text(AT_FDCWD, path, text, sizeof(text));
 		if (count < 0 && !err)
 			err = count;
 		if (count <= 0)

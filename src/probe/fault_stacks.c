@@ -32,20 +32,20 @@ static struct ky_perf_options options_like(const struct ky_perf_options *how)
 
 /* ---- the test ---- */
 
-struct verdict {
+struct fault_verdict {
 	uint32_t stacks, faults, swollen;
 };
 
 static void on_test_sample(void *ctx, const struct ky_perf_sample *sample)
 {
-	struct verdict *verdict = ctx;
+	struct fault_verdict *verdict = ctx;
 
 	verdict->stacks += sample->has_registers && sample->pc && sample->stack_bytes;
 }
 
 static void on_test_fault(void *ctx, const struct ky_perf_switch *what)
 {
-	struct verdict *verdict = ctx;
+	struct fault_verdict *verdict = ctx;
 
 	verdict->faults += what->kind == KY_SWITCH_FAULT;
 	verdict->swollen += what->kind == KY_SWITCH_FAULT && what->is_swollen;
@@ -70,7 +70,7 @@ int ky_fault_stacks_test(const struct ky_perf_options *how)
 	struct ky_perf_options stacks = options_like(how), plain = *how;
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 	struct ky_perf *first = NULL, *second = NULL;
-	struct verdict verdict = {0};
+	struct fault_verdict verdict = {0};
 	int err;
 
 	stacks.ring_bytes_max = plain.ring_bytes_max = TEST_RING_BYTES;
@@ -123,14 +123,14 @@ void ky_fault_stacks_close(struct ky_fault_stacks *of)
 
 void ky_fault_stacks_note(struct ky_fault_stacks *of, uint64_t ns)
 {
-	of->told_ns = ns > of->told_ns ? ns : of->told_ns;
+	of->reported_ns = ns > of->reported_ns ? ns : of->reported_ns;
 }
 
 void ky_fault_stacks_follow(struct ky_fault_stacks *of, bool is_open, uint64_t now_ns)
 {
-	bool is_wanted = is_open &&
-			 (!of->has_gaps || (of->told_ns && (now_ns < of->told_ns ||
-							    now_ns - of->told_ns < KEEP_NS)));
+	bool is_wanted = is_open && (!of->has_gaps ||
+				     (of->reported_ns && (now_ns < of->reported_ns ||
+							  now_ns - of->reported_ns < KEEP_NS)));
 
 	if (!of->perf || is_wanted == of->is_counting)
 		return;
@@ -173,7 +173,7 @@ const struct ky_fault_stack *ky_fault_stacks_find(const struct ky_fault_stacks *
 
 /* ---- reading ---- */
 
-struct reading {
+struct fault_reading {
 	struct ky_fault_stacks *of;
 	const struct ky_switch_places *places;
 	ky_perf_switch_fn fn;
@@ -182,7 +182,7 @@ struct reading {
 
 static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 {
-	const struct reading *reading = ctx;
+	const struct fault_reading *reading = ctx;
 	const struct ky_switch_places *places = reading->places;
 	struct ky_perf_switch what = {
 		.pid = sample->pid, .tid = sample->tid, .ns = sample->ns, .kind = KY_SWITCH_FAULT};
@@ -203,7 +203,7 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 uint32_t ky_fault_stacks_read(struct ky_fault_stacks *of, const struct ky_switch_places *places,
 			      ky_perf_switch_fn fn, void *ctx)
 {
-	struct reading reading = {of, places, fn, ctx};
+	struct fault_reading reading = {of, places, fn, ctx};
 
 	return of->perf ? ky_perf_read(of->perf, on_sample, &reading) : 0;
 }

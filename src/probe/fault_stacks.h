@@ -46,10 +46,10 @@ struct ky_fault_stacks {
 	struct ky_perf *perf; /* NULL: none */
 	int refusal;          /* -errno; 0: not tried, or it is open */
 	bool is_counting;
-	bool has_gaps;    /* between windows */
-	uint64_t told_ns; /* of the last fault; 0: there was none */
-	uint64_t newest;  /* number */
-	uint64_t left_ns; /* of the budget, and when it was filled up */
+	bool has_gaps;        /* between windows */
+	uint64_t reported_ns; /* of the last fault; 0: there was none */
+	uint64_t newest;      /* number */
+	uint64_t left_ns;     /* of the budget, and when it was filled up */
 	uint64_t filled_ns;
 	struct ky_fault_stack list[KY_FAULT_STACKS]; /* by number */
 };

@@ -22,8 +22,8 @@
 #define TCP_LISTEN_STATE 10u /* of the kernel's enum; <netinet/tcp.h> and <linux/tcp.h> clash */
 #define MESSAGES_MAX 64u
 #define DENTS_BYTES 4096u
-#define TOLD_LOOKS 10u
-#define RECHECK_LOOKS 64u
+#define REPORTED_READINGS 10u
+#define RECHECK_READINGS 64u
 
 /* ---- by sock_diag ---- */
 
@@ -247,7 +247,7 @@ static int read_files(struct ky_listeners *listeners, int dir, uint32_t *used)
 	int first = 0;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		int count = ky_look_read(dir, names[i], text, sizeof(listeners->bytes));
+		int count = ky_proc_read_text(dir, names[i], text, sizeof(listeners->bytes));
 
 		if (count < 0 && i == 0)
 			first = count;
@@ -313,7 +313,7 @@ static void end_search(struct ky_listeners *listeners)
 	listeners->search_at = 0;
 }
 
-struct entry {
+struct listener_entry {
 	uint64_t inode;
 	int64_t next;
 	uint16_t bytes;
@@ -335,7 +335,7 @@ static int search(struct ky_listeners *listeners, int dir)
 		while (seen < KY_LISTENER_FDS_MAX &&
 		       (count = syscall(SYS_getdents64, fds, bytes, DENTS_BYTES)) > 0) {
 			for (long at = 0; at < count; seen++) {
-				const struct entry *entry = (const void *)(bytes + at);
+				const struct listener_entry *entry = (const void *)(bytes + at);
 
 				take_descriptor(listeners, fds, entry->name);
 				listeners->search_at = entry->next;
@@ -372,7 +372,7 @@ static void take(struct ky_listeners *listeners, const struct ky_listener *liste
 	known->is_news |= known->now.pending != listener->pending ||
 			  known->now.drops != listener->drops ||
 			  known->now.limit != listener->limit || listener->pending ||
-			  listeners->look - known->told_look >= TOLD_LOOKS;
+			  listeners->reading - known->reported_reading >= REPORTED_READINGS;
 	known->now = *listener;
 }
 
@@ -389,11 +389,11 @@ static void forget_closed(struct ky_listeners *listeners)
 /* A socket can be handed to a process that has run for long. Rarer and rarer. */
 static void recheck(struct ky_listeners *listeners)
 {
-	if (!listeners->recheck_look)
-		listeners->recheck_look = listeners->look + RECHECK_LOOKS;
-	if (listeners->look < listeners->recheck_look)
+	if (!listeners->recheck_reading)
+		listeners->recheck_reading = listeners->reading + RECHECK_READINGS;
+	if (listeners->reading < listeners->recheck_reading)
 		return;
-	listeners->recheck_look = listeners->look * 2;
+	listeners->recheck_reading = listeners->reading * 2;
 	for (uint32_t i = 0; i < listeners->count; i++) {
 		struct ky_listener_known *known = &listeners->known[i];
 
@@ -404,7 +404,7 @@ static void recheck(struct ky_listeners *listeners)
 	}
 }
 
-int ky_listeners_look(struct ky_listeners *listeners, int dir, bool is_own)
+int ky_listeners_read(struct ky_listeners *listeners, int dir, bool is_own)
 {
 	const struct ky_listener *all = listeners->all;
 	bool is_ours = is_own || is_in_our_namespace(dir);
@@ -417,7 +417,7 @@ int ky_listeners_look(struct ky_listeners *listeners, int dir, bool is_own)
 	}
 	if (err)
 		return err;
-	listeners->look++;
+	listeners->reading++;
 	listeners->is_overfull = used == KY_LISTENERS_MAX;
 	for (uint32_t i = 0; i < listeners->count; i++)
 		listeners->known[i].is_there = false;

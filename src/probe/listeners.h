@@ -40,14 +40,14 @@ struct ky_listener_known {
 	bool is_there;  /* at this look */
 	bool is_news;   /* changed since it was told */
 	uint32_t round; /* of the search that must end before it is somebody else's */
-	uint32_t told_look;
+	uint32_t reported_reading;
 };
 
 struct ky_listeners {
 	struct ky_listener_known known[KY_LISTENERS_MAX];
 	uint32_t count;
 	bool is_overfull; /* there are more than we follow */
-	uint32_t look, recheck_look;
+	uint32_t reading, recheck_reading;
 	uint32_t search_round;
 	int64_t search_at;                        /* where the search for descriptors goes on */
 	struct ky_listener all[KY_LISTENERS_MAX]; /* of this look, whosever */
@@ -56,7 +56,7 @@ struct ky_listeners {
 
 /* A look at all of them. dir: /proc/PID; is_own: it is the calling process. Returns 0, or -errno:
  * nothing could be read. */
-int ky_listeners_look(struct ky_listeners *listeners, int dir, bool is_own);
+int ky_listeners_read(struct ky_listeners *listeners, int dir, bool is_own);
 
 /* Is one of them still searched for? */
 bool ky_listeners_are_searched(const struct ky_listeners *listeners);

@@ -32,16 +32,16 @@ uint64_t ky_perf_record_registers(void)
 }
 
 /* The words of a record, never beyond its end. */
-struct words {
+struct record_words {
 	const uint64_t *at, *end;
 };
 
-static uint64_t next_word(struct words *words)
+static uint64_t next_word(struct record_words *words)
 {
 	return words->at < words->end ? *words->at++ : 0;
 }
 
-static const uint64_t *take_words(struct words *words, uint64_t count)
+static const uint64_t *take_words(struct record_words *words, uint64_t count)
 {
 	const uint64_t *at = words->at;
 
@@ -54,7 +54,7 @@ static const uint64_t *take_words(struct words *words, uint64_t count)
 }
 
 /* The kernel's frames behind the mark that says what follows. */
-static void read_chain(struct words *words, struct ky_perf_sample *out)
+static void read_chain(struct record_words *words, struct ky_perf_sample *out)
 {
 	uint64_t count = next_word(words);
 	const uint64_t *chain = take_words(words, count);
@@ -70,7 +70,7 @@ static void read_chain(struct words *words, struct ky_perf_sample *out)
 	out->kernel_count = (uint32_t)count;
 }
 
-static void read_registers(struct words *words, struct ky_perf_sample *out)
+static void read_registers(struct record_words *words, struct ky_perf_sample *out)
 {
 	const uint64_t *value;
 
@@ -93,7 +93,7 @@ static void read_registers(struct words *words, struct ky_perf_sample *out)
 	out->pc = value[3];
 }
 
-static void read_stack(struct words *words, struct ky_perf_sample *out)
+static void read_stack(struct record_words *words, struct ky_perf_sample *out)
 {
 	uint64_t bytes = next_word(words), filled;
 	const uint64_t *stack = take_words(words, bytes / 8);
@@ -108,7 +108,7 @@ static void read_stack(struct words *words, struct ky_perf_sample *out)
 void ky_perf_record_sample(const struct perf_event_header *record, struct ky_perf_sample *out)
 {
 	const uint64_t *at = (const void *)record;
-	struct words words = {at + 1, at + record->size / 8};
+	struct record_words words = {at + 1, at + record->size / 8};
 	uint64_t word;
 
 	memset(out, 0, sizeof(*out));

@@ -396,14 +396,14 @@ void ky_perf_close(struct ky_perf *perf)
 
 /* ---- the test ---- */
 
-struct verdict {
+struct perf_verdict {
 	uint32_t tid;
 	uint32_t good_count;
 };
 
 static void on_test_sample(void *ctx, const struct ky_perf_sample *sample)
 {
-	struct verdict *verdict = ctx;
+	struct perf_verdict *verdict = ctx;
 
 	if (sample->tid == verdict->tid && sample->ns && sample->has_registers && sample->pc &&
 	    sample->stack_bytes)
@@ -436,7 +436,7 @@ static int open_own(struct ky_perf **out, const struct ky_perf_options *options,
 /* Whether a sample came while this thread used up some time of the processor. */
 static bool yields(struct ky_perf *perf)
 {
-	struct verdict verdict = {.tid = (uint32_t)syscall(SYS_gettid)};
+	struct perf_verdict verdict = {.tid = (uint32_t)syscall(SYS_gettid)};
 	uint64_t start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	do {

@@ -16,7 +16,7 @@
 
 #define KIB UINT64_C(1024)
 #define BLOCK_BYTES 512u
-#define GROUP_LOOKS 30u /* a process is moved to other groups rarely */
+#define GROUP_READINGS 30u /* a process is moved to other groups rarely */
 
 /* ---- what goes into the area ---- */
 
@@ -29,7 +29,8 @@ static void put(struct ky_resource_source *source, uint64_t offset, const void *
 /* Its serial is zero while the row is written. */
 static void put_row(struct ky_resource_source *source, struct ky_resource_row *row)
 {
-	uint64_t at = ky_resource_slot_offset(source->hand), serial = source->hand + 1;
+	uint64_t at = ky_resource_slot_offset(source->claim_index),
+		 serial = source->claim_index + 1;
 	uint64_t words[sizeof(struct ky_resource_slot) / 8] = {0};
 
 	row->monotonic_ns = source->now_ns;
@@ -37,12 +38,13 @@ static void put_row(struct ky_resource_source *source, struct ky_resource_row *r
 	put(source, at, words, sizeof(words));
 	put(source, at, &serial, sizeof(serial));
 	if (!source->is_broken)
-		source->hand = serial;
+		source->claim_index = serial;
 }
 
-static void put_hand(struct ky_resource_source *source)
+static void put_claim_index(struct ky_resource_source *source)
 {
-	put(source, offsetof(struct ky_resource_head, hand), &source->hand, sizeof(source->hand));
+	put(source, offsetof(struct ky_resource_head, claim_index), &source->claim_index,
+	    sizeof(source->claim_index));
 }
 
 #define HEAD_FROM offsetof(struct ky_resource_head, interval_ns)
@@ -82,9 +84,9 @@ static void put_head(struct ky_resource_source *source, uint64_t interval_ns)
 	source->has_head = !source->is_broken;
 }
 
-void ky_resource_begin(struct ky_resource_source *source, uint64_t hand)
+void ky_resource_begin(struct ky_resource_source *source, uint64_t claim_index)
 {
-	source->hand = hand;
+	source->claim_index = claim_index;
 	source->next_ns = 0;
 	source->has_head = source->is_broken = false;
 	source->clock_ns = 0;
@@ -105,7 +107,7 @@ static void keep_missing(struct ky_resource_source *source, enum ky_resource_par
 
 static bool is_seldom(const struct ky_resource_source *source)
 {
-	return source->looks % KY_RESOURCE_SELDOM == 0;
+	return source->readings % KY_RESOURCE_SELDOM == 0;
 }
 
 /* ---- the process ---- */
@@ -133,11 +135,11 @@ static void take_own(struct ky_resource_source *source, struct ky_resource_row *
 	ky_resource_set(row, KY_USAGE_INVOLUNTARY, (uint64_t)usage.ru_nivcsw);
 }
 
-static void take_stat(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_stat(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 		      struct ky_resource_row *row, uint64_t *threads)
 {
 	struct ky_proc_stat stat;
-	int err = ky_proc_look_stat(look, &stat);
+	int err = ky_proc_reader_stat(reader, &stat);
 
 	*threads = 0;
 	if (err) {
@@ -154,18 +156,18 @@ static void take_stat(struct ky_resource_source *source, const struct ky_proc_lo
 	ky_resource_set(row, KY_USAGE_MAJOR_FAULTS, stat.major_faults);
 }
 
-static void take_rss(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_rss(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 		     struct ky_resource_row *row)
 {
 	uint64_t value;
 
-	if (ky_proc_look_rss(look, NULL, &value))
+	if (ky_proc_reader_rss(reader, NULL, &value))
 		ky_resource_set(row, KY_USAGE_RSS, value);
 	else
 		miss(source, KY_PART_RSS, -ENODATA);
 }
 
-static void take_max_rss(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_max_rss(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 			 struct ky_resource_row *row)
 {
 	char text[3072];
@@ -174,22 +176,22 @@ static void take_max_rss(struct ky_resource_source *source, const struct ky_proc
 
 	if (source->is_own)
 		return;
-	err = ky_look_read(look->dir, "status", text, sizeof(text));
-	if (err > 0 && ky_look_number(text, "VmHWM:", &value))
+	err = ky_proc_read_text(reader->dir, "status", text, sizeof(text));
+	if (err > 0 && ky_proc_number(text, "VmHWM:", &value))
 		ky_resource_set(row, KY_USAGE_MAX_RSS, value * KIB);
 	else
 		miss(source, KY_PART_MAX_RSS, err < 0 ? err : -ENODATA);
 }
 
-static void take_io(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_io(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 		    struct ky_resource_row *row)
 {
 	uint64_t in, out;
 	char text[512];
-	int err = ky_look_read(look->dir, "io", text, sizeof(text));
+	int err = ky_proc_read_text(reader->dir, "io", text, sizeof(text));
 
-	if (err <= 0 || !ky_look_number(text, "read_bytes:", &in) ||
-	    !ky_look_number(text, "write_bytes:", &out)) {
+	if (err <= 0 || !ky_proc_number(text, "read_bytes:", &in) ||
+	    !ky_proc_number(text, "write_bytes:", &out)) {
 		miss(source, KY_PART_IO, err < 0 ? err : -ENODATA);
 		return;
 	}
@@ -199,7 +201,7 @@ static void take_io(struct ky_resource_source *source, const struct ky_proc_look
 
 /* ---- entries of a folder ---- */
 
-struct entry {
+struct folder_entry {
 	uint64_t inode;
 	int64_t next;
 	uint16_t bytes;
@@ -219,7 +221,7 @@ static int list(int dir, const char *path, bool (*each)(void *ctx, const char *n
 		return -errno;
 	while (goes_on && (count = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
 		for (long at = 0; at < count && goes_on;) {
-			const struct entry *entry = (const void *)(bytes + at);
+			const struct folder_entry *entry = (const void *)(bytes + at);
 
 			if (entry->name[0] != '.')
 				goes_on = each(ctx, entry->name);
@@ -235,7 +237,7 @@ static int list(int dir, const char *path, bool (*each)(void *ctx, const char *n
 
 struct switches {
 	struct ky_resource_source *source;
-	const struct ky_proc_look *look;
+	const struct ky_proc_reader *reader;
 };
 
 static struct ky_thread_switches *place_of(struct ky_resource_source *source, uint32_t tid)
@@ -263,7 +265,7 @@ static bool take_thread(void *ctx, const char *name)
 	struct ky_thread_switches *thread;
 	uint64_t voluntary, involuntary;
 
-	if (!tid || !ky_proc_look_switches(switches->look, tid, &voluntary, &involuntary))
+	if (!tid || !ky_proc_reader_switches(switches->reader, tid, &voluntary, &involuntary))
 		return true; /* it ended meanwhile */
 	thread = place_of(source, tid);
 	if (!thread)
@@ -279,10 +281,10 @@ static bool take_thread(void *ctx, const char *name)
 	return true;
 }
 
-static void take_switches(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_switches(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 			  uint64_t threads, struct ky_resource_row *row)
 {
-	struct switches switches = {source, look};
+	struct switches switches = {source, reader};
 	int err;
 
 	if (threads > KY_RESOURCE_THREADS_MAX) {
@@ -291,7 +293,7 @@ static void take_switches(struct ky_resource_source *source, const struct ky_pro
 	}
 	for (uint32_t i = 0; i < KY_RESOURCE_THREADS_MAX; i++)
 		source->threads[i].is_there = false;
-	err = list(look->dir, "task", take_thread, &switches);
+	err = list(reader->dir, "task", take_thread, &switches);
 	for (uint32_t i = 0; i < KY_RESOURCE_THREADS_MAX; i++)
 		if (!source->threads[i].is_there)
 			source->threads[i].tid = 0;
@@ -314,17 +316,17 @@ static bool count_one(void *ctx, const char *name)
 }
 
 /* Since Linux 6.2 the folder's size is their number. */
-static void take_descriptors(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_descriptors(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 			     struct ky_resource_row *row)
 {
 	uint64_t count = 0;
 	struct stat st;
 	int err = 0;
 
-	if (fstatat(look->dir, "fd", &st, 0) == 0 && st.st_size > 0)
+	if (fstatat(reader->dir, "fd", &st, 0) == 0 && st.st_size > 0)
 		count = (uint64_t)st.st_size;
 	else
-		err = list(look->dir, "fd", count_one, &count);
+		err = list(reader->dir, "fd", count_one, &count);
 	if (err)
 		miss(source, KY_PART_FDS, err);
 	else if (count > KY_RESOURCE_FDS_MAX && st.st_size <= 0)
@@ -334,7 +336,7 @@ static void take_descriptors(struct ky_resource_source *source, const struct ky_
 }
 
 static void take_descriptor_limit(struct ky_resource_source *source,
-				  const struct ky_proc_look *look, struct ky_resource_row *row)
+				  const struct ky_proc_reader *reader, struct ky_resource_row *row)
 {
 	uint64_t limit;
 	char text[3072], *at;
@@ -348,7 +350,7 @@ static void take_descriptor_limit(struct ky_resource_source *source,
 					source->usage.values[KY_USAGE_FD_LIMIT]);
 		return;
 	}
-	err = ky_look_read(look->dir, "limits", text, sizeof(text));
+	err = ky_proc_read_text(reader->dir, "limits", text, sizeof(text));
 	at = err > 0 ? strstr(text, "Max open files ") : NULL;
 	if (!at) {
 		miss(source, KY_PART_FD_LIMIT, err < 0 ? err : -ENODATA);
@@ -361,20 +363,20 @@ static void take_descriptor_limit(struct ky_resource_source *source,
 }
 
 /* What nobody but the process changes, and that only by running. */
-static void take_usage(struct ky_resource_source *source, const struct ky_proc_look *look,
+static void take_usage(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 		       struct ky_resource_row *row)
 {
 	uint64_t threads;
 
 	if (source->is_own)
 		take_own(source, row);
-	take_stat(source, look, row, &threads);
-	take_max_rss(source, look, row);
+	take_stat(source, reader, row, &threads);
+	take_max_rss(source, reader, row);
 	if (!source->is_own) {
-		take_io(source, look, row);
-		take_switches(source, look, threads, row);
+		take_io(source, reader, row);
+		take_switches(source, reader, threads, row);
 	}
-	take_descriptors(source, look, row);
+	take_descriptors(source, reader, row);
 }
 
 static void repeat_usage(struct ky_resource_source *source, struct ky_resource_row *row)
@@ -389,12 +391,12 @@ static void repeat_usage(struct ky_resource_source *source, struct ky_resource_r
 }
 
 /* The clock is read before the files: what stands in them is at least as new. */
-static void look_at_clock(struct ky_resource_source *source, const struct ky_proc_look *look)
+static void read_cpu_clock(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
 	uint64_t ns;
 
 	source->is_idle = false;
-	if (source->is_own || !ky_proc_look_clock(look, &ns)) {
+	if (source->is_own || !ky_proc_reader_clock(reader, &ns)) {
 		source->clock_ns = 0;
 		return;
 	}
@@ -402,17 +404,17 @@ static void look_at_clock(struct ky_resource_source *source, const struct ky_pro
 	source->clock_ns = ns;
 }
 
-static void look_at_process(struct ky_resource_source *source, const struct ky_proc_look *look)
+static void read_the_process(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
 	struct ky_resource_row row = {.kind = KY_RESOURCE_USAGE};
 
-	look_at_clock(source, look);
+	read_cpu_clock(source, reader);
 	if (source->is_idle)
 		repeat_usage(source, &row);
 	else
-		take_usage(source, look, &row);
-	take_rss(source, look, &row);
-	take_descriptor_limit(source, look, &row);
+		take_usage(source, reader, &row);
+	take_rss(source, reader, &row);
+	take_descriptor_limit(source, reader, &row);
 	source->usage = row;
 	if (row.present)
 		put_row(source, &row);
@@ -420,15 +422,15 @@ static void look_at_process(struct ky_resource_source *source, const struct ky_p
 
 /* ---- what limits it ---- */
 
-static void look_at_groups(struct ky_resource_source *source, const struct ky_proc_look *look)
+static void read_groups(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
 	struct ky_cgroup_use *groups = &source->groups;
 	struct ky_resource_row row;
 	char prefix[KY_CGROUP_PATH_BYTES + 2];
 	int err;
 
-	if (source->looks % GROUP_LOOKS == 0)
-		ky_cgroup_use_find(groups, look->dir, source->cgroup);
+	if (source->readings % GROUP_READINGS == 0)
+		ky_cgroup_use_find(groups, reader->dir, source->cgroup);
 	if (!groups->cpu.levels)
 		miss(source, KY_PART_CGROUP_CPU, KY_WHY_NO_CONTROLLER);
 	if (!groups->memory.levels)
@@ -448,7 +450,7 @@ static void look_at_groups(struct ky_resource_source *source, const struct ky_pr
 		put_row(source, &row);
 }
 
-static void look_at_machine(struct ky_resource_source *source)
+static void read_machine(struct ky_resource_source *source)
 {
 	char prefix[256];
 	struct ky_resource_row row;
@@ -480,13 +482,13 @@ static void put_listener(struct ky_resource_source *source, struct ky_listener_k
 	memcpy(&row.values[KY_LISTENER_ADDRESS], now->address, sizeof(now->address));
 	put_row(source, &row);
 	known->is_news = false;
-	known->told_look = source->listeners.look;
+	known->reported_reading = source->listeners.reading;
 }
 
 /* Counts of the whole network namespace: two lines, names and values. Returns 0 or -errno. */
 static int read_drops(char *text, size_t text_bytes, int dir, uint64_t *overflows, uint64_t *drops)
 {
-	int err = ky_look_read(dir, "net/netstat", text, text_bytes);
+	int err = ky_proc_read_text(dir, "net/netstat", text, text_bytes);
 	char *names, *values, *name, *value, *rest_names, *rest_values;
 	uint32_t found = 0;
 
@@ -521,7 +523,8 @@ static bool has_pending(const struct ky_listeners *listeners)
 }
 
 /* Of the whole network namespace: a large file. */
-static void look_at_drops(struct ky_resource_source *source, const struct ky_proc_look *look)
+static void read_listen_drops(struct ky_resource_source *source,
+			      const struct ky_proc_reader *reader)
 {
 	struct ky_resource_row row = {.kind = KY_RESOURCE_DROPS};
 	uint64_t overflows = 0, drops = 0;
@@ -531,7 +534,7 @@ static void look_at_drops(struct ky_resource_source *source, const struct ky_pro
 		keep_missing(source, KY_PART_DROPS);
 		return;
 	}
-	err = read_drops(source->text, sizeof(source->text), look->dir, &overflows, &drops);
+	err = read_drops(source->text, sizeof(source->text), reader->dir, &overflows, &drops);
 	if (err) {
 		miss(source, KY_PART_DROPS, err);
 		return;
@@ -541,10 +544,10 @@ static void look_at_drops(struct ky_resource_source *source, const struct ky_pro
 	put_row(source, &row);
 }
 
-static void look_at_sockets(struct ky_resource_source *source, const struct ky_proc_look *look)
+static void read_sockets(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
 	struct ky_listeners *listeners = &source->listeners;
-	int err = ky_listeners_look(listeners, look->dir, source->is_own);
+	int err = ky_listeners_read(listeners, reader->dir, source->is_own);
 
 	if (err)
 		miss(source, KY_PART_LISTENERS, err);
@@ -556,12 +559,12 @@ static void look_at_sockets(struct ky_resource_source *source, const struct ky_p
 		if (listeners->known[i].owner == KY_LISTENER_OURS && listeners->known[i].is_there &&
 		    listeners->known[i].is_news)
 			put_listener(source, &listeners->known[i]);
-	look_at_drops(source, look);
+	read_listen_drops(source, reader);
 }
 
 /* ---- a look ---- */
 
-static void look_at_all(struct ky_resource_source *source, const struct ky_proc_look *look)
+static void read_everything(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
 	static const enum ky_resource_part of_process[] = {
 		KY_PART_CPU,           KY_PART_RSS,
@@ -573,15 +576,15 @@ static void look_at_all(struct ky_resource_source *source, const struct ky_proc_
 
 	memcpy(source->kept, source->missing, sizeof(source->kept));
 	memset(source->missing, 0, sizeof(source->missing));
-	look_at_machine(source);
-	if (look->dir >= 0 && !look->is_foreign) {
-		look_at_process(source, look);
-		look_at_groups(source, look);
-		look_at_sockets(source, look);
+	read_machine(source);
+	if (reader->dir >= 0 && !reader->is_foreign) {
+		read_the_process(source, reader);
+		read_groups(source, reader);
+		read_sockets(source, reader);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(of_process) / sizeof(*of_process); i++)
-		miss(source, of_process[i], look->is_foreign ? KY_WHY_OTHER_NAMESPACE : -ENOENT);
+		miss(source, of_process[i], reader->is_foreign ? KY_WHY_OTHER_NAMESPACE : -ENOENT);
 }
 
 bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interval_ns,
@@ -596,7 +599,7 @@ bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interv
 	return now_ns >= source->next_ns || source->next_ns > now_ns + interval_ns;
 }
 
-uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_proc_look *look,
+uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 			  uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t cpu_ns;
@@ -614,10 +617,10 @@ uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_pro
 	source->next_ns = source->next_ns <= now_ns && now_ns - source->next_ns < interval_ns ?
 				  source->next_ns + interval_ns :
 				  now_ns + interval_ns;
-	look_at_all(source, look);
-	source->looks++;
+	read_everything(source, reader);
+	source->readings++;
 	put_head(source, interval_ns);
-	put_hand(source);
+	put_claim_index(source);
 	source->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	return source->is_broken ? UINT64_MAX : source->next_ns;
 }

@@ -41,9 +41,9 @@ struct ky_resource_source {
 	const char *proc, *cgroup; /* NULL: the usual places */
 	bool is_own;               /* the process is the calling one */
 
-	uint64_t hand;    /* rows put */
-	uint64_t next_ns; /* the next look; 0: at once */
-	uint32_t looks;
+	uint64_t claim_index; /* rows put */
+	uint64_t next_ns;     /* the next look; 0: at once */
+	uint32_t readings;
 	bool has_head;   /* the area's is what `head` says */
 	bool is_broken;  /* no area, or no room */
 	uint64_t cpu_ns; /* of the thread that looked */
@@ -63,7 +63,7 @@ struct ky_resource_source {
 
 /* interval_ns: between looks; 0: none, which is told, too. look: the process. Returns when to call
  * again, CLOCK_MONOTONIC; UINT64_MAX: when the interval changes. */
-uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_proc_look *look,
+uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 			  uint64_t interval_ns, uint64_t now_ns);
 
 /* Would a step at this moment do anything? */
@@ -71,7 +71,7 @@ bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interv
 			uint64_t now_ns);
 
 /* Another ring, or the same after a pause: its head is told anew. hand: rows that it has. */
-void ky_resource_begin(struct ky_resource_source *source, uint64_t hand);
+void ky_resource_begin(struct ky_resource_source *source, uint64_t claim_index);
 
 /* What the settings of a ring say: `wish_ms` of them, or what it was started with. */
 static inline uint64_t ky_resource_interval(uint32_t wish_ms, uint64_t started_ns)

@@ -13,7 +13,7 @@
 #define CYCLE_NS_MAX 30000000000.0
 #define TOGGLE_INVERSE 1000.0 /* of a processor; two make a cycle */
 #define WINDOW_NS_MIN 20000000.0
-#define LOOK_NS UINT64_C(500000000)
+#define CHECK_NS UINT64_C(500000000)
 #define SECOND_NS 1e9
 /* Beyond that, windows would save little. */
 #define ALWAYS_SHARE 0.8
@@ -51,19 +51,19 @@ uint64_t ky_sample_cost_ns(struct ky_perf *perf)
 	return ns < COST_NS_MAX ? ns : COST_NS_MAX;
 }
 
-uint32_t ky_sample_processors(void)
+uint32_t ky_sample_cpus(void)
 {
 	long count = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return count > 0 ? (uint32_t)count : 1;
 }
 
-void ky_sample_duty_init(struct ky_sample_duty *duty, uint64_t switch_cost_ns,
-			 uint32_t processor_count, uint64_t seed)
+void ky_sample_duty_init(struct ky_sample_duty *duty, uint64_t switch_cost_ns, uint32_t cpu_count,
+			 uint64_t seed)
 {
 	*duty = (struct ky_sample_duty){
 		.switch_cost = (double)switch_cost_ns / SECOND_NS,
-		.budget = (double)processor_count / KY_SAMPLE_BUDGET_INVERSE,
+		.budget = (double)cpu_count / KY_SAMPLE_BUDGET_INVERSE,
 		.random = seed | 1,
 		.share = 1,
 		.cycle_ns = CYCLE_NS_MIN,
@@ -75,7 +75,7 @@ void ky_sample_duty_start(struct ky_sample_duty *duty, uint64_t now_ns)
 	duty->is_open = true;
 	duty->share = 1;
 	duty->since_ns = now_ns;
-	duty->due_ns = now_ns + LOOK_NS;
+	duty->due_ns = now_ns + CHECK_NS;
 	duty->owed_ns = 0;
 }
 

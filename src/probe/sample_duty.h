@@ -44,9 +44,9 @@ struct ky_sample_duty {
 int ky_sample_cost_open(struct ky_perf **out, const struct ky_perf_options *options);
 uint64_t ky_sample_cost_ns(struct ky_perf *perf); /* NULL: the least */
 
-void ky_sample_duty_init(struct ky_sample_duty *duty, uint64_t switch_cost_ns,
-			 uint32_t processor_count, uint64_t seed);
-uint32_t ky_sample_processors(void); /* that are on; 1 at least */
+void ky_sample_duty_init(struct ky_sample_duty *duty, uint64_t switch_cost_ns, uint32_t cpu_count,
+			 uint64_t seed);
+uint32_t ky_sample_cpus(void); /* that are on; 1 at least */
 
 /* Sampling begins, or goes on after a pause: open, and always for now. */
 void ky_sample_duty_start(struct ky_sample_duty *duty, uint64_t now_ns);

@@ -99,8 +99,8 @@ uint32_t ky_switch_wakes_read(struct ky_switch_wakes *of, ky_perf_switch_fn fn, 
 	if (!of->wakes)
 		return 0;
 	count = ky_wakes_read(of->wakes, fn, ctx);
-	*lost = ky_wakes_lost(of->wakes) - of->lost_told;
-	of->lost_told += *lost;
+	*lost = ky_wakes_lost(of->wakes) - of->lost_reported;
+	of->lost_reported += *lost;
 	return count;
 }
 

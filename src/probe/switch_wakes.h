@@ -21,7 +21,7 @@ struct ky_switch_wakes {
 	ky_switch_pid_fn pid;
 	uint64_t listed_ns; /* when threads were listed last */
 	bool is_stale;      /* one switches that the filter has not */
-	uint64_t lost_told;
+	uint64_t lost_reported;
 	uint32_t threads[KY_WAKES_THREADS]; /* ascending, as they were listed */
 	uint32_t thread_count;
 	struct ky_waker_named {

@@ -26,7 +26,7 @@
 /* A running thread's processor time is brought up to date at the tick, every 10 ms at most. */
 #define STILL_NS_MIN UINT64_C(12000000)
 #define BUDGET_MAX 2000.0
-#define LOOK_NS UINT64_C(20000000)
+#define CHECK_NS UINT64_C(20000000)
 /* From a wake-up to the queue of a processor that has to leave its sleep first. */
 #define WAY_IN_NS UINT64_C(200000)
 #define STATES_MAX 4u /* of threads that are asked for at a look, some 9 us each */
@@ -44,19 +44,19 @@ struct ky_switch_windows {
 	struct ky_perf_switch *records; /* read, and not taken yet */
 	uint32_t record_count;
 	bool can_rest;
-	bool is_open;                    /* a window */
-	bool is_resting;                 /* no time ends it */
-	uint64_t window_ns, end_ns;      /* of it */
-	uint64_t stretch_ns;             /* the time that it stands for began */
-	uint64_t busy_ns;                /* what the process had run for at its beginning */
-	uint64_t due_ns;                 /* of the next one; 0: as soon as there is a ring */
-	uint64_t taken_count, cpu_ns;    /* what the window has cost so far */
-	uint64_t copy_count;             /* of stacks */
-	uint64_t lost_told, window_lost; /* records */
-	uint64_t switch_count, rate;     /* of the window, and a second of the last one */
-	uint64_t length_ns;              /* T: shorter ones are kept by chance; 0: all are */
-	double budget;                   /* intervals that may be told */
-	uint64_t put_ns;                 /* last time something was put */
+	bool is_open;                        /* a window */
+	bool is_resting;                     /* no time ends it */
+	uint64_t window_ns, end_ns;          /* of it */
+	uint64_t stretch_ns;                 /* the time that it stands for began */
+	uint64_t busy_ns;                    /* what the process had run for at its beginning */
+	uint64_t due_ns;                     /* of the next one; 0: as soon as there is a ring */
+	uint64_t taken_count, cpu_ns;        /* what the window has cost so far */
+	uint64_t copy_count;                 /* of stacks */
+	uint64_t lost_reported, window_lost; /* records */
+	uint64_t switch_count, rate;         /* of the window, and a second of the last one */
+	uint64_t length_ns;                  /* T: shorter ones are kept by chance; 0: all are */
+	double budget;                       /* intervals that may be told */
+	uint64_t put_ns;                     /* last time something was put */
 	uint64_t random;
 };
 
@@ -251,8 +251,8 @@ static void read_records(struct ky_switch_windows *switches, const struct ky_swi
 	switches->copy_count += ky_fault_stacks_read(&switches->faults, places, on_switch,
 						     switches);
 	ky_perf_about(switches->perf, &about);
-	switches->window_lost += about.lost_count - switches->lost_told;
-	switches->lost_told = about.lost_count;
+	switches->window_lost += about.lost_count - switches->lost_reported;
+	switches->lost_reported = about.lost_count;
 	switches->taken_count += ky_switch_wakes_read(&switches->wakes, on_switch, switches, &lost);
 	switches->window_lost += lost;
 	if (switches->window_lost != lost_before)
@@ -519,7 +519,7 @@ static void begin_window(struct ky_switch_windows *switches, const struct ky_swi
 }
 
 /* Records from `now` on may be missing: it is looked at before they are read. */
-static void look(struct ky_switch_windows *switches, const struct ky_switch_places *places)
+static void read_windows(struct ky_switch_windows *switches, const struct ky_switch_places *places)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
@@ -537,7 +537,7 @@ void ky_switch_windows_fetch(struct ky_switch_windows *switches,
 	if (!switches || !switches->is_open)
 		return;
 	start_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	look(switches, places);
+	read_windows(switches, places);
 	switches->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
 }
 
@@ -602,8 +602,8 @@ static bool end_window(struct ky_switch_windows *switches, const struct ky_switc
 }
 
 /* A process ends: no further window comes that would stand for the time since the last one. */
-void ky_switch_windows_tell_gap(const struct ky_switch_windows *switches,
-				const struct ky_switch_places *places)
+void ky_switch_windows_report_gap(const struct ky_switch_windows *switches,
+				  const struct ky_switch_places *places)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
@@ -621,7 +621,7 @@ void ky_switch_windows_stop(struct ky_switch_windows *switches,
 	if (switches->is_open) {
 		/* Its records go on until now, however late this comes. */
 		switches->end_ns = now_ns;
-		look(switches, places);
+		read_windows(switches, places);
 		(void)end_window(switches, places, true);
 	}
 	switches->stretch_ns = switches->rate = 0;
@@ -656,13 +656,13 @@ static void follow(struct ky_switch_windows *switches, const struct ky_switch_pl
 	if (!switches->is_open && now_ns >= switches->due_ns)
 		begin_window(switches, places);
 	/* What a rule dumps in the middle of a window shall have it. */
-	if (switches->is_open && now_ns < switches->end_ns && now_ns - switches->put_ns >= LOOK_NS)
-		look(switches, places);
+	if (switches->is_open && now_ns < switches->end_ns && now_ns - switches->put_ns >= CHECK_NS)
+		read_windows(switches, places);
 	/* Looked at late, windows that go on have ended meanwhile, one after the other. */
 	while (switches->is_open && now_ns >= switches->end_ns) {
 		if (switches->is_resting)
 			switches->end_ns = now_ns;
-		look(switches, places);
+		read_windows(switches, places);
 		ky_switch_wakes_window(&switches->wakes, places, now_ns);
 		if (rests_on(switches, now_ns) || !end_window(switches, places, false))
 			break;

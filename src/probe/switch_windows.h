@@ -86,7 +86,7 @@ void ky_switch_windows_stop(struct ky_switch_windows *switches,
 			    const struct ky_switch_places *places);
 
 /* At a ring's end: the time behind the last window as one in which nothing was observed. */
-void ky_switch_windows_tell_gap(const struct ky_switch_windows *switches,
-				const struct ky_switch_places *places);
+void ky_switch_windows_report_gap(const struct ky_switch_windows *switches,
+				  const struct ky_switch_places *places);
 
 #endif

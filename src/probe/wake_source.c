@@ -192,7 +192,7 @@ int ky_wakes_pause(struct ky_wakes *wakes, bool is_paused)
 /* ---- reading ---- */
 
 /* Returns false for what is no record of ours. */
-static bool hand_out(const struct ky_wakes *wakes, const struct perf_event_header *header,
+static bool give_out(const struct ky_wakes *wakes, const struct perf_event_header *header,
 		     ky_perf_switch_fn fn, void *ctx)
 {
 	struct ky_perf_switch what;
@@ -213,7 +213,7 @@ uint32_t ky_wakes_read(struct ky_wakes *wakes, ky_perf_switch_fn fn, void *ctx)
 
 		while (ring->page && (record = ky_perf_ring_begin(ring, wakes->record,
 								  &wakes->lost_count)) != NULL) {
-			count += hand_out(wakes, record, fn, ctx);
+			count += give_out(wakes, record, fn, ctx);
 			ky_perf_ring_end(ring, record);
 		}
 	}
@@ -269,14 +269,14 @@ static int open_rings(struct ky_wakes *wakes, size_t ring_bytes)
 }
 
 /* What the test saw of itself. */
-struct seen {
+struct seen_wake {
 	uint32_t tid;
 	uint32_t timers;
 };
 
 static void on_test_record(void *ctx, const struct ky_perf_switch *what)
 {
-	struct seen *seen = ctx;
+	struct seen_wake *seen = ctx;
 
 	if (what->tid != seen->tid || !what->ns)
 		return;
@@ -284,9 +284,9 @@ static void on_test_record(void *ctx, const struct ky_perf_switch *what)
 }
 
 /* Does the timer that ends a sleep on this processor show? */
-static bool is_told_on(struct ky_wakes *wakes, size_t cpu)
+static bool is_reported_on(struct ky_wakes *wakes, size_t cpu)
 {
-	struct seen seen = {.tid = (uint32_t)syscall(SYS_gettid)};
+	struct seen_wake seen = {.tid = (uint32_t)syscall(SYS_gettid)};
 	cpu_set_t only;
 
 	CPU_ZERO(&only);
@@ -317,7 +317,7 @@ static int test_wakes(struct ky_wakes *wakes)
 		err = -errno;
 	if (!err) {
 		for (size_t cpu = 0; cpu < CPU_SETSIZE && !err; cpu++)
-			if (CPU_ISSET(cpu, &mine) && !is_told_on(wakes, cpu))
+			if (CPU_ISSET(cpu, &mine) && !is_reported_on(wakes, cpu))
 				err = -ENODATA;
 		(void)sched_setaffinity(0, sizeof(mine), &mine);
 	}

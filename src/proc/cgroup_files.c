@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int ky_look_read(int dir, const char *path, char *out, size_t out_bytes)
+int ky_proc_read_text(int dir, const char *path, char *out, size_t out_bytes)
 {
 	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	ssize_t count;
@@ -36,10 +36,10 @@ int ky_cgroup_read(const char *path, const char *name, char *out, size_t out_byt
 
 	if (count < 0 || (size_t)count >= sizeof(file))
 		return -ENAMETOOLONG;
-	return ky_look_read(AT_FDCWD, file, out, out_bytes);
+	return ky_proc_read_text(AT_FDCWD, file, out, out_bytes);
 }
 
-bool ky_look_number(const char *text, const char *key, uint64_t *out)
+bool ky_proc_number(const char *text, const char *key, uint64_t *out)
 {
 	size_t bytes = strlen(key);
 
@@ -178,7 +178,7 @@ void ky_cgroup_find(struct ky_cgroup *out, int dir, const char *mount, const cha
 {
 	struct finding finding = {out, mount ? mount : "/sys/fs/cgroup", controller, accepts};
 	char text[2048];
-	int count = ky_look_read(dir, "cgroup", text, sizeof(text));
+	int count = ky_proc_read_text(dir, "cgroup", text, sizeof(text));
 	const char *line = text, *end = text + (count > 0 ? count : 0);
 
 	out->is_v1 = false;

@@ -32,11 +32,11 @@ void ky_cgroup_find(struct ky_cgroup *out, int dir, const char *mount, const cha
 		    ky_cgroup_accepts_fn accepts);
 
 /* The whole of a small file as text. Returns its bytes or -errno. dir: AT_FDCWD, or of a folder. */
-int ky_look_read(int dir, const char *path, char *out, size_t out_bytes);
+int ky_proc_read_text(int dir, const char *path, char *out, size_t out_bytes);
 /* PATH/NAME. */
 int ky_cgroup_read(const char *path, const char *name, char *out, size_t out_bytes);
 
 /* The number behind a key that begins a line, "throttled_usec 12". False: there is no such line. */
-bool ky_look_number(const char *text, const char *key, uint64_t *out);
+bool ky_proc_number(const char *text, const char *key, uint64_t *out);
 
 #endif

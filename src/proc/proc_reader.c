@@ -21,7 +21,7 @@ static bool read_throttled(const char *path, bool is_v1, uint64_t *ns)
 	char text[1024];
 
 	if (ky_cgroup_read(path, "cpu.stat", text, sizeof(text)) < 0 ||
-	    !ky_look_number(text, is_v1 ? "throttled_time" : "throttled_usec", ns))
+	    !ky_proc_number(text, is_v1 ? "throttled_time" : "throttled_usec", ns))
 		return false;
 	*ns *= is_v1 ? 1 : 1000;
 	return true;
@@ -34,13 +34,13 @@ static bool counts_throttling(const char *path, bool is_v1)
 	return read_throttled(path, is_v1, &ns);
 }
 
-bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGROUP_LEVELS])
+bool ky_proc_reader_throttled(const struct ky_proc_reader *reader, uint64_t ns[KY_CGROUP_LEVELS])
 {
 	bool any = false;
 
 	memset(ns, 0, KY_CGROUP_LEVELS * sizeof(*ns));
-	for (uint32_t i = 0; i < look->cgroup.levels; i++)
-		any |= read_throttled(look->cgroup.path[i], look->cgroup.is_v1, &ns[i]);
+	for (uint32_t i = 0; i < reader->cgroup.levels; i++)
+		any |= read_throttled(reader->cgroup.path[i], reader->cgroup.is_v1, &ns[i]);
 	return any;
 }
 
@@ -71,36 +71,36 @@ static bool is_in_other_namespace(const char *proc, uint64_t pid_namespace)
 	return strncmp(link, "pid:[", 5) == 0 && strtoull(link + 5, NULL, 10) != pid_namespace;
 }
 
-void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *cgroup,
-		       uint32_t pid, uint64_t pid_namespace)
+void ky_proc_reader_open(struct ky_proc_reader *reader, const char *proc, const char *cgroup,
+			 uint32_t pid, uint64_t pid_namespace)
 {
 	char path[512];
 	long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
 	int count;
 
-	memset(look, 0, sizeof(*look));
+	memset(reader, 0, sizeof(*reader));
 	proc = proc ? proc : "/proc";
-	look->clock_tick_ns = NANOSECONDS / (ticks > 0 ? (uint64_t)ticks : 100);
-	look->page_bytes = page > 0 ? (uint64_t)page : 4096;
+	reader->clock_tick_ns = NANOSECONDS / (ticks > 0 ? (uint64_t)ticks : 100);
+	reader->page_bytes = page > 0 ? (uint64_t)page : 4096;
 	if (pid)
 		count = snprintf(path, sizeof(path), "%s/%u", proc, pid);
 	else
 		count = snprintf(path, sizeof(path), "%s/self", proc);
-	look->dir = -1;
-	look->pid = strcmp(proc, "/proc") == 0 ? pid : 0;
+	reader->dir = -1;
+	reader->pid = strcmp(proc, "/proc") == 0 ? pid : 0;
 	if (count > 0 && (size_t)count < sizeof(path))
-		look->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	look->is_foreign = is_in_other_namespace(proc, pid_namespace);
-	look->is_missing = look->dir < 0 && !look->is_foreign && has_proc(proc);
-	if (look->dir >= 0)
-		ky_cgroup_find(&look->cgroup, look->dir, cgroup, "cpu", counts_throttling);
+		reader->dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	reader->is_foreign = is_in_other_namespace(proc, pid_namespace);
+	reader->is_missing = reader->dir < 0 && !reader->is_foreign && has_proc(proc);
+	if (reader->dir >= 0)
+		ky_cgroup_find(&reader->cgroup, reader->dir, cgroup, "cpu", counts_throttling);
 }
 
-void ky_proc_look_close(struct ky_proc_look *look)
+void ky_proc_reader_close(struct ky_proc_reader *reader)
 {
-	if (look->dir >= 0)
-		close(look->dir);
-	look->dir = -1;
+	if (reader->dir >= 0)
+		close(reader->dir);
+	reader->dir = -1;
 }
 
 /* Fields of a stat line behind the name, which may hold anything: field 3 is the first. */
@@ -128,7 +128,8 @@ static uint64_t number_at(const char *text, uint32_t field)
 	return find_field(text, field, &at) ? strtoull(at, NULL, 10) : 0;
 }
 
-static bool take_stat(const struct ky_proc_look *look, const char *text, struct ky_proc_stat *out)
+static bool take_stat(const struct ky_proc_reader *reader, const char *text,
+		      struct ky_proc_stat *out)
 {
 	const char *at;
 
@@ -136,39 +137,39 @@ static bool take_stat(const struct ky_proc_look *look, const char *text, struct 
 		return false;
 	out->minor_faults = number_at(text, 10);
 	out->major_faults = number_at(text, 12);
-	out->user_ns = number_at(text, 14) * look->clock_tick_ns;
-	out->kernel_ns = number_at(text, 15) * look->clock_tick_ns;
+	out->user_ns = number_at(text, 14) * reader->clock_tick_ns;
+	out->kernel_ns = number_at(text, 15) * reader->clock_tick_ns;
 	out->threads = number_at(text, 20);
 	return true;
 }
 
-int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out)
+int ky_proc_reader_stat(const struct ky_proc_reader *reader, struct ky_proc_stat *out)
 {
 	char text[1024];
-	int count = ky_look_read(look->dir, "stat", text, sizeof(text));
+	int count = ky_proc_read_text(reader->dir, "stat", text, sizeof(text));
 
 	if (count < 0)
 		return count;
-	return take_stat(look, text, out) ? 0 : -ENODATA;
+	return take_stat(reader, text, out) ? 0 : -ENODATA;
 }
 
-bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns)
+bool ky_proc_reader_clock(const struct ky_proc_reader *reader, uint64_t *ns)
 {
-	return !look->is_foreign && ky_process_cpu_ns(look->pid, ns);
+	return !reader->is_foreign && ky_process_cpu_ns(reader->pid, ns);
 }
 
 /* To find a file of /proc takes longer than to read it. One that is open stays so: it goes on being
  * about this process, and says when it is gone. */
-static int read_kept(const struct ky_proc_look *look, const char *name, uint32_t *file, char *out,
-		     size_t out_bytes)
+static int read_kept(const struct ky_proc_reader *reader, const char *name, uint32_t *file,
+		     char *out, size_t out_bytes)
 {
 	ssize_t count;
 	int fd;
 
 	if (!file)
-		return ky_look_read(look->dir, name, out, out_bytes);
+		return ky_proc_read_text(reader->dir, name, out, out_bytes);
 	if (!*file) {
-		fd = openat(look->dir, name, O_RDONLY | O_CLOEXEC);
+		fd = openat(reader->dir, name, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return -errno;
 		*file = (uint32_t)fd + 1;
@@ -182,46 +183,47 @@ static int read_kept(const struct ky_proc_look *look, const char *name, uint32_t
 	return (int)count;
 }
 
-void ky_proc_look_drop(uint32_t *file)
+void ky_proc_reader_drop(uint32_t *file)
 {
 	if (*file)
 		close((int)*file - 1);
 	*file = 0;
 }
 
-bool ky_proc_look_cpu(const struct ky_proc_look *look, uint32_t *file, uint64_t *cpu_ns)
+bool ky_proc_reader_cpu(const struct ky_proc_reader *reader, uint32_t *file, uint64_t *cpu_ns)
 {
 	struct ky_proc_stat stat;
 	char text[1024];
 
-	if (read_kept(look, "stat", file, text, sizeof(text)) < 0 || !take_stat(look, text, &stat))
+	if (read_kept(reader, "stat", file, text, sizeof(text)) < 0 ||
+	    !take_stat(reader, text, &stat))
 		return false;
 	*cpu_ns = stat.user_ns + stat.kernel_ns;
 	return true;
 }
 
-bool ky_proc_look_rss(const struct ky_proc_look *look, uint32_t *file, uint64_t *bytes)
+bool ky_proc_reader_rss(const struct ky_proc_reader *reader, uint32_t *file, uint64_t *bytes)
 {
 	char text[256], *at;
 
-	if (read_kept(look, "statm", file, text, sizeof(text)) < 0)
+	if (read_kept(reader, "statm", file, text, sizeof(text)) < 0)
 		return false;
 	at = strchr(text, ' ');
 	if (!at)
 		return false;
-	*bytes = strtoull(at + 1, NULL, 10) * look->page_bytes;
+	*bytes = strtoull(at + 1, NULL, 10) * reader->page_bytes;
 	return true;
 }
 
-enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look, uint32_t *file)
+enum ky_proc_life ky_proc_reader_life(const struct ky_proc_reader *reader, uint32_t *file)
 {
 	const char *state, *threads;
 	char text[1024];
 	int count;
 
-	if (look->dir < 0)
-		return look->is_missing ? KY_PROC_GONE : KY_PROC_UNKNOWN;
-	count = read_kept(look, "stat", file, text, sizeof(text));
+	if (reader->dir < 0)
+		return reader->is_missing ? KY_PROC_GONE : KY_PROC_UNKNOWN;
+	count = read_kept(reader, "stat", file, text, sizeof(text));
 	if (count == -ESRCH || count == -ENOENT)
 		return KY_PROC_GONE;
 	if (count < 0 || !find_field(text, 3, &state))
@@ -237,13 +239,13 @@ enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look, uint32_t *f
 
 /* ---- one thread ---- */
 
-static int read_of_thread(const struct ky_proc_look *look, uint32_t tid, const char *name,
+static int read_of_thread(const struct ky_proc_reader *reader, uint32_t tid, const char *name,
 			  char *out, size_t out_bytes)
 {
 	char path[PATH_BYTES];
 
 	snprintf(path, sizeof(path), "task/%u/%s", tid, name);
-	return ky_look_read(look->dir, path, out, out_bytes);
+	return ky_proc_read_text(reader->dir, path, out, out_bytes);
 }
 
 /* "running"; "-1 SP PC"; "NUMBER ARGUMENT.. SP PC". */
@@ -264,13 +266,13 @@ static void take_syscall(const char *text, struct ky_stuck_note *note)
 }
 
 /* CPU time, and time runnable without running. */
-static bool read_sched(const struct ky_proc_look *look, uint32_t tid, uint64_t *cpu_ns,
+static bool read_sched(const struct ky_proc_reader *reader, uint32_t tid, uint64_t *cpu_ns,
 		       uint64_t *run_delay_ns)
 {
 	uint64_t cpu, delay;
 	char text[128], *at, *end;
 
-	if (read_of_thread(look, tid, "schedstat", text, sizeof(text)) <= 0)
+	if (read_of_thread(reader, tid, "schedstat", text, sizeof(text)) <= 0)
 		return false;
 	cpu = strtoull(text, &at, 10);
 	if (at == text || *at != ' ')
@@ -283,7 +285,8 @@ static bool read_sched(const struct ky_proc_look *look, uint32_t tid, uint64_t *
 	return true;
 }
 
-bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct ky_stuck_note *note)
+bool ky_proc_reader_thread(const struct ky_proc_reader *reader, uint32_t tid,
+			   struct ky_stuck_note *note)
 {
 	const char *state;
 	char text[1024];
@@ -297,17 +300,17 @@ bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct k
 	note->frame_count = note->guessed_count = 0;
 	note->is_truncated = note->has_counts = false;
 	note->cpu_ns = note->run_delay_ns = 0;
-	if (look->dir < 0 || look->is_foreign)
+	if (reader->dir < 0 || reader->is_foreign)
 		return true;
-	count = read_of_thread(look, tid, "stat", text, sizeof(text));
+	count = read_of_thread(reader, tid, "stat", text, sizeof(text));
 	if (count == -ENOENT || count == -ESRCH)
 		return false;
 	if (count > 0 && find_field(text, 3, &state) && *state > ' ' && *state <= '~')
 		note->state = *state;
-	count = read_of_thread(look, tid, "syscall", text, sizeof(text));
+	count = read_of_thread(reader, tid, "syscall", text, sizeof(text));
 	if (count > 0)
 		take_syscall(text, note);
-	count = read_of_thread(look, tid, "wchan", text, sizeof(text));
+	count = read_of_thread(reader, tid, "wchan", text, sizeof(text));
 	for (int i = 0; i < count && i < (int)sizeof(note->wchan) - 1; i++) {
 		bool is_text = text[i] > ' ' && text[i] <= '~';
 
@@ -316,49 +319,49 @@ bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct k
 		if (!is_text)
 			break;
 	}
-	note->has_counts = read_sched(look, tid, &note->cpu_ns, &note->run_delay_ns);
+	note->has_counts = read_sched(reader, tid, &note->cpu_ns, &note->run_delay_ns);
 	return true;
 }
 
-bool ky_proc_look_stands(const struct ky_proc_look *look, uint32_t tid,
-			 const struct ky_stuck_note *note)
+bool ky_proc_reader_stands(const struct ky_proc_reader *reader, uint32_t tid,
+			   const struct ky_stuck_note *note)
 {
 	struct ky_stuck_note now;
 	char text[1024];
 
 	now.pc = now.sp = 0;
-	if (!note->sp || read_of_thread(look, tid, "syscall", text, sizeof(text)) <= 0)
+	if (!note->sp || read_of_thread(reader, tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
 	take_syscall(text, &now);
 	return now.sp == note->sp && now.pc == note->pc && now.syscall == note->syscall;
 }
 
-bool ky_proc_look_run_delay(struct ky_proc_look *look, uint32_t tid, uint32_t *file,
-			    uint64_t *delay_ns)
+bool ky_proc_reader_run_delay(struct ky_proc_reader *reader, uint32_t tid, uint32_t *file,
+			      uint64_t *delay_ns)
 {
 	char path[PATH_BYTES], text[128], *at;
 	ssize_t count;
 
-	if (look->dir < 0 || look->is_foreign)
+	if (reader->dir < 0 || reader->is_foreign)
 		return false;
-	if (!*file && look->sched_files < KY_SCHED_FILES_MAX) {
+	if (!*file && reader->sched_files < KY_SCHED_FILES_MAX) {
 		int fd;
 
 		snprintf(path, sizeof(path), "task/%u/schedstat", tid);
-		fd = openat(look->dir, path, O_RDONLY | O_CLOEXEC);
+		fd = openat(reader->dir, path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return false;
 		*file = (uint32_t)fd + 1;
-		look->sched_files++;
+		reader->sched_files++;
 	}
 	if (*file) {
 		count = pread((int)*file - 1, text, sizeof(text) - 1, 0);
 		if (count <= 0) {
-			ky_proc_look_forget(look, file);
+			ky_proc_reader_forget(reader, file);
 			return false;
 		}
 		text[count] = 0;
-	} else if (read_of_thread(look, tid, "schedstat", text, sizeof(text)) < 0) {
+	} else if (read_of_thread(reader, tid, "schedstat", text, sizeof(text)) < 0) {
 		return false;
 	}
 	at = strchr(text, ' ');
@@ -368,32 +371,34 @@ bool ky_proc_look_run_delay(struct ky_proc_look *look, uint32_t tid, uint32_t *f
 	return true;
 }
 
-void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file)
+void ky_proc_reader_forget(struct ky_proc_reader *reader, uint32_t *file)
 {
 	if (!*file)
 		return;
 	close((int)*file - 1);
 	*file = 0;
-	look->sched_files--;
+	reader->sched_files--;
 }
 
-bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64_t *voluntary,
-			   uint64_t *involuntary)
+bool ky_proc_reader_switches(const struct ky_proc_reader *reader, uint32_t tid, uint64_t *voluntary,
+			     uint64_t *involuntary)
 {
 	char text[3072];
 
-	return read_of_thread(look, tid, "status", text, sizeof(text)) > 0 &&
-	       ky_look_number(text, "voluntary_ctxt_switches:", voluntary) &&
-	       ky_look_number(text, "nonvoluntary_ctxt_switches:", involuntary);
+	return read_of_thread(reader, tid, "status", text, sizeof(text)) > 0 &&
+	       ky_proc_number(text, "voluntary_ctxt_switches:", voluntary) &&
+	       ky_proc_number(text, "nonvoluntary_ctxt_switches:", involuntary);
 }
 
-bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out)
+bool ky_proc_reader_counts(const struct ky_proc_reader *reader, uint32_t tid,
+			   struct ky_thread_cpu *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->tid = tid;
-	if (look->dir < 0 || look->is_foreign ||
-	    !read_sched(look, tid, &out->cpu_ns, &out->run_delay_ns))
+	if (reader->dir < 0 || reader->is_foreign ||
+	    !read_sched(reader, tid, &out->cpu_ns, &out->run_delay_ns))
 		return false;
-	out->has_switches = ky_proc_look_switches(look, tid, &out->voluntary, &out->involuntary);
+	out->has_switches = ky_proc_reader_switches(reader, tid, &out->voluntary,
+						    &out->involuntary);
 	return true;
 }

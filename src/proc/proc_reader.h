@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* proc_reader.h - what the kernel tells about a process without any privilege: /proc and the cgroup.
- * What cannot be read is told as unreadable, never as an error.
+/* proc_reader.h - reads /proc and the cgroup of one process, without any privilege. What cannot be
+ * read is reported as unreadable, never as an error.
  *
  * The process is held by a descriptor of its folder: another one under the same pid is never taken
  * for it. Threads: owner. Memory: none but the structure.
@@ -16,7 +16,7 @@
 
 #define KY_SCHED_FILES_MAX 128u /* kept open; those of more threads are opened each time */
 
-struct ky_proc_look {
+struct ky_proc_reader {
 	int dir;         /* of /proc/PID; -1: unreadable */
 	bool is_missing; /* there was no such process when it was opened */
 	bool is_foreign; /* its thread ids count in another pid namespace than ours */
@@ -35,47 +35,49 @@ enum ky_proc_life {
 
 /* proc, cgroup: NULL for the usual places. pid 0: the calling process. pid_namespace: inode of the
  * namespace in which the thread ids count, 0 unknown. Never fails. */
-void ky_proc_look_open(struct ky_proc_look *look, const char *proc, const char *cgroup,
-		       uint32_t pid, uint64_t pid_namespace);
-void ky_proc_look_close(struct ky_proc_look *look);
+void ky_proc_reader_open(struct ky_proc_reader *reader, const char *proc, const char *cgroup,
+			 uint32_t pid, uint64_t pid_namespace);
+void ky_proc_reader_close(struct ky_proc_reader *reader);
 
 /* CPU time of all threads it ever had, by its clock: a nanosecond more says that it has run. Up to
  * a tick behind on a processor where it runs right now. False: there is no such clock. */
-bool ky_proc_look_clock(const struct ky_proc_look *look, uint64_t *ns);
+bool ky_proc_reader_clock(const struct ky_proc_reader *reader, uint64_t *ns);
 
 /* Each returns false where it cannot be read. file: of /proc/PID/stat or of statm, a descriptor + 1
  * that is kept from call to call, 0 at first; NULL: it is opened each time, which takes longer than
  * to read it. */
-bool ky_proc_look_cpu(const struct ky_proc_look *look, uint32_t *file, uint64_t *cpu_ns);
-bool ky_proc_look_rss(const struct ky_proc_look *look, uint32_t *file, uint64_t *bytes);
-void ky_proc_look_drop(uint32_t *file);
+bool ky_proc_reader_cpu(const struct ky_proc_reader *reader, uint32_t *file, uint64_t *cpu_ns);
+bool ky_proc_reader_rss(const struct ky_proc_reader *reader, uint32_t *file, uint64_t *bytes);
+void ky_proc_reader_drop(uint32_t *file);
 /* Some of /proc/PID/stat. Returns 0 or -errno. */
 struct ky_proc_stat {
 	uint64_t user_ns, kernel_ns, minor_faults, major_faults, threads;
 };
-int ky_proc_look_stat(const struct ky_proc_look *look, struct ky_proc_stat *out);
+int ky_proc_reader_stat(const struct ky_proc_reader *reader, struct ky_proc_stat *out);
 /* For how long each cgroup from the process's own upwards was throttled since it exists. */
-bool ky_proc_look_throttled(const struct ky_proc_look *look, uint64_t ns[KY_CGROUP_LEVELS]);
+bool ky_proc_reader_throttled(const struct ky_proc_reader *reader, uint64_t ns[KY_CGROUP_LEVELS]);
 /* Time that the thread was runnable without running. file: kept from call to call, 0 at first. */
-bool ky_proc_look_run_delay(struct ky_proc_look *look, uint32_t tid, uint32_t *file,
-			    uint64_t *delay_ns);
-void ky_proc_look_forget(struct ky_proc_look *look, uint32_t *file);
+bool ky_proc_reader_run_delay(struct ky_proc_reader *reader, uint32_t tid, uint32_t *file,
+			      uint64_t *delay_ns);
+void ky_proc_reader_forget(struct ky_proc_reader *reader, uint32_t *file);
 
 /* What the kernel has counted for the thread; two small files. False: unreadable, or gone. */
-bool ky_proc_look_counts(const struct ky_proc_look *look, uint32_t tid, struct ky_thread_cpu *out);
+bool ky_proc_reader_counts(const struct ky_proc_reader *reader, uint32_t tid,
+			   struct ky_thread_cpu *out);
 
 /* Voluntary and involuntary switches alone. */
-bool ky_proc_look_switches(const struct ky_proc_look *look, uint32_t tid, uint64_t *voluntary,
-			   uint64_t *involuntary);
+bool ky_proc_reader_switches(const struct ky_proc_reader *reader, uint32_t tid, uint64_t *voluntary,
+			     uint64_t *involuntary);
 
 /* file: of stat, as above. */
-enum ky_proc_life ky_proc_look_life(const struct ky_proc_look *look, uint32_t *file);
+enum ky_proc_life ky_proc_reader_life(const struct ky_proc_reader *reader, uint32_t *file);
 
 /* Fills in what the thread does now, without its stack. False: there is no such thread any more. */
-bool ky_proc_look_thread(const struct ky_proc_look *look, uint32_t tid, struct ky_stuck_note *note);
+bool ky_proc_reader_thread(const struct ky_proc_reader *reader, uint32_t tid,
+			   struct ky_stuck_note *note);
 
 /* Whether the thread still stands where the note says. */
-bool ky_proc_look_stands(const struct ky_proc_look *look, uint32_t tid,
-			 const struct ky_stuck_note *note);
+bool ky_proc_reader_stands(const struct ky_proc_reader *reader, uint32_t tid,
+			   const struct ky_stuck_note *note);
 
 #endif

@@ -28,13 +28,13 @@ enum {
 #define ENDED_MAX 4096u
 #define WALKS_MAX 8u
 
-struct status {
+struct process_status {
 	char state;
 	uint64_t flags, threads, start;
 	uint64_t variables, variables_end; /* addresses; 0: of an exec that is under way, too */
 };
 
-static bool parse_stat(const char *text, struct status *out)
+static bool parse_stat(const char *text, struct process_status *out)
 {
 	/* The command may hold blanks and parentheses itself: the last one closes it. */
 	const char *at = strrchr(text, ')');
@@ -62,14 +62,14 @@ static bool parse_stat(const char *text, struct status *out)
 }
 
 /* A zombie leader whose other threads go on is a living process. */
-static bool has_ended(const struct status *status)
+static bool has_ended(const struct process_status *status)
 {
 	return status->state == 'X' || (status->state == 'Z' && status->threads <= 1);
 }
 
 bool ky_run_process_stat_is_alive(const char *text, uint64_t start_ticks)
 {
-	struct status status = {0};
+	struct process_status status = {0};
 
 	return parse_stat(text, &status) && status.start == start_ticks && !has_ended(&status);
 }
@@ -100,7 +100,7 @@ bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks)
 
 bool ky_run_process_is_zombie(uint32_t pid)
 {
-	struct status status = {0};
+	struct process_status status = {0};
 	char text[1024];
 
 	return read_stat(pid, text, sizeof(text)) && parse_stat(text, &status) &&
@@ -155,7 +155,7 @@ static bool had_ended(struct ended *ended, uint32_t pid, uint64_t start)
 
 bool ky_run_process_stat_has_no_variables(const char *text)
 {
-	struct status status = {0};
+	struct process_status status = {0};
 
 	return parse_stat(text, &status) &&
 	       ((status.flags & FLAG_KERNEL_THREAD) != 0 ||
@@ -163,9 +163,9 @@ bool ky_run_process_stat_has_no_variables(const char *text)
 }
 
 /* It shows no variables: it has none, is about to get them, or has ended. */
-static enum sight look_at_stat(uint32_t pid, struct ended *ended)
+static enum sight check_stat(uint32_t pid, struct ended *ended)
 {
-	struct status status = {0};
+	struct process_status status = {0};
 	char text[1024];
 
 	if (!read_stat(pid, text, sizeof(text)) || !parse_stat(text, &status))
@@ -194,7 +194,7 @@ static enum sight look_at(const char *name, const char *wanted, struct ended *en
 	if (fd >= 0)
 		close(fd);
 	if (used == 0)
-		return look_at_stat(pid, ended);
+		return check_stat(pid, ended);
 	return has_session(variables, used, wanted) ? OURS : OTHER;
 }
 
@@ -290,7 +290,7 @@ struct ring_search {
 	void *ctx;
 };
 
-static void hand_on(void *ctx, int fd, const char *path)
+static void pass_on(void *ctx, int fd, const char *path)
 {
 	const struct ring_search *search = ctx;
 
@@ -300,7 +300,7 @@ static void hand_on(void *ctx, int fd, const char *path)
 
 static bool open_anonymous_rings(void *ctx, const char *pid)
 {
-	ky_run_process_anonymous_rings_of((uint32_t)strtoul(pid, NULL, 10), O_RDWR, hand_on, ctx);
+	ky_run_process_anonymous_rings_of((uint32_t)strtoul(pid, NULL, 10), O_RDWR, pass_on, ctx);
 	return true;
 }
 

@@ -65,10 +65,10 @@ static void add_border(struct ky_trace_private *private, uint64_t from_ns, uint6
 static void find_borders(struct ky_trace *trace, const uint32_t *files, uint32_t count)
 {
 	struct ky_trace_private *private = trace->private;
-	const struct ky_trace_file *last = NULL; /* that reaches furthest */
+	const struct ky_trace_input *last = NULL; /* that reaches furthest */
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct ky_trace_file *file = &trace->files[files[i]];
+		const struct ky_trace_input *file = &trace->files[files[i]];
 		uint64_t from_ns = file->first_ns, to_ns = from_ns - 1;
 
 		if (file->process == MIXED)

@@ -9,7 +9,7 @@
 
 /* ---- which sources ---- */
 
-static bool is_one_part(const struct ky_copies_look *a, const struct ky_copies_look *b)
+static bool is_one_part(const struct ky_copies_survey *a, const struct ky_copies_survey *b)
 {
 	if (a->part == KY_COPIES_DUMP || b->part == KY_COPIES_DUMP)
 		return false;
@@ -23,10 +23,10 @@ static bool choose(struct ky_copies_scan *scan)
 	bool has_any = false;
 
 	for (uint32_t i = 0; i < scan->count; i++) {
-		struct ky_copies_look *one = &scan->looks[i];
+		struct ky_copies_survey *one = &scan->surveys[i];
 
 		for (uint32_t k = 0; one->part != KY_COPIES_NONE && k < scan->count; k++) {
-			struct ky_copies_look *other = &scan->looks[k];
+			struct ky_copies_survey *other = &scan->surveys[k];
 
 			if (i == k || other->part == KY_COPIES_NONE || is_one_part(one, other) ||
 			    memcmp(&one->key, &other->key, sizeof(one->key)) != 0)
@@ -41,8 +41,8 @@ static bool choose(struct ky_copies_scan *scan)
 /* ---- groups and workers ---- */
 
 /* The rest of a stream goes on exactly where that one ends. */
-static uint32_t group_of_rest(const struct ky_copies_scan *scan, const struct ky_copies_look *rest,
-			      uint32_t source)
+static uint32_t group_of_rest(const struct ky_copies_scan *scan,
+			      const struct ky_copies_survey *rest, uint32_t source)
 {
 	uint64_t from = 0;
 
@@ -51,11 +51,11 @@ static uint32_t group_of_rest(const struct ky_copies_scan *scan, const struct ky
 			from = scan->claims[i].from;
 	}
 	for (uint32_t i = 0; i < scan->claim_count; i++) {
-		const struct ky_copies_look *look = &scan->looks[scan->claims[i].source];
+		const struct ky_copies_survey *survey = &scan->surveys[scan->claims[i].source];
 
-		if (look->part == KY_COPIES_STREAM && look->process == rest->process &&
+		if (survey->part == KY_COPIES_STREAM && survey->process == rest->process &&
 		    scan->claims[i].to >= from && scan->claims[i].from <= from)
-			return look->group;
+			return survey->group;
 	}
 	return UINT32_MAX;
 }
@@ -63,25 +63,27 @@ static uint32_t group_of_rest(const struct ky_copies_scan *scan, const struct ky
 static void find_groups(struct ky_copies_scan *scan)
 {
 	for (uint32_t i = 0; i < scan->count; i++) {
-		struct ky_copies_look *look = &scan->looks[i];
+		struct ky_copies_survey *survey = &scan->surveys[i];
 
-		look->group = UINT32_MAX;
-		for (uint32_t k = 0; k < i && look->part == KY_COPIES_STREAM; k++) {
-			if (scan->looks[k].is_wanted && scan->looks[k].part == KY_COPIES_STREAM &&
-			    scan->looks[k].process == look->process &&
-			    memcmp(scan->looks[k].part_text, look->part_text, KY_COPIES_BYTES) == 0)
-				look->group = scan->looks[k].group;
+		survey->group = UINT32_MAX;
+		for (uint32_t k = 0; k < i && survey->part == KY_COPIES_STREAM; k++) {
+			if (scan->surveys[k].is_wanted &&
+			    scan->surveys[k].part == KY_COPIES_STREAM &&
+			    scan->surveys[k].process == survey->process &&
+			    memcmp(scan->surveys[k].part_text, survey->part_text,
+				   KY_COPIES_BYTES) == 0)
+				survey->group = scan->surveys[k].group;
 		}
-		if (look->group == UINT32_MAX && look->part != KY_COPIES_REST)
-			look->group = scan->group_count++;
+		if (survey->group == UINT32_MAX && survey->part != KY_COPIES_REST)
+			survey->group = scan->group_count++;
 	}
 	for (uint32_t i = 0; i < scan->count; i++) {
-		struct ky_copies_look *look = &scan->looks[i];
+		struct ky_copies_survey *survey = &scan->surveys[i];
 
-		if (look->part == KY_COPIES_REST && look->is_wanted)
-			look->group = group_of_rest(scan, look, i);
-		if (look->group == UINT32_MAX)
-			look->group = scan->group_count++;
+		if (survey->part == KY_COPIES_REST && survey->is_wanted)
+			survey->group = group_of_rest(scan, survey, i);
+		if (survey->group == UINT32_MAX)
+			survey->group = scan->group_count++;
 	}
 }
 
@@ -124,13 +126,13 @@ static int name_workers(struct ky_copies_scan *scan)
 {
 	for (int turn = 0; turn < 2; turn++) {
 		for (uint32_t i = 0; i < scan->claim_count; i++) {
-			struct ky_copies_look *look = &scan->looks[scan->claims[i].source];
+			struct ky_copies_survey *survey = &scan->surveys[scan->claims[i].source];
 
-			if ((turn == 0) != (look->part != KY_COPIES_DUMP) || look->is_mixed)
+			if ((turn == 0) != (survey->part != KY_COPIES_DUMP) || survey->is_mixed)
 				continue;
-			for (uint32_t k = 0; k < look->worker_count; k++)
-				if (!name_worker(&scan->copies->processes[look->process],
-						 &look->workers[k]))
+			for (uint32_t k = 0; k < survey->worker_count; k++)
+				if (!name_worker(&scan->copies->processes[survey->process],
+						 &survey->workers[k]))
 					return -ENOMEM;
 		}
 	}
@@ -145,16 +147,16 @@ static int find_processes(struct ky_copies_scan *scan)
 	if (!copies->processes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < scan->count; i++) {
-		struct ky_copies_look *look = &scan->looks[i];
+		struct ky_copies_survey *survey = &scan->surveys[i];
 
-		if (!look->is_wanted)
+		if (!survey->is_wanted)
 			continue;
-		while (look->process < copies->process_count &&
-		       memcmp(&copies->processes[look->process].key, &look->key,
-			      sizeof(look->key)) != 0)
-			look->process++;
-		if (look->process == copies->process_count)
-			copies->processes[copies->process_count++].key = look->key;
+		while (survey->process < copies->process_count &&
+		       memcmp(&copies->processes[survey->process].key, &survey->key,
+			      sizeof(survey->key)) != 0)
+			survey->process++;
+		if (survey->process == copies->process_count)
+			copies->processes[copies->process_count++].key = survey->key;
 	}
 	return 0;
 }
@@ -165,17 +167,17 @@ static void settle(struct ky_copies_scan *scan)
 
 	for (uint32_t i = 0; i < scan->count; i++) {
 		struct ky_copies_source *source = &copies->sources[i];
-		struct ky_copies_look *look = &scan->looks[i];
+		struct ky_copies_survey *survey = &scan->surveys[i];
 
 		source->copies = copies;
 		source->index = i;
-		if (!look->is_wanted || look->is_mixed)
+		if (!survey->is_wanted || survey->is_mixed)
 			continue;
-		source->process = &copies->processes[look->process];
-		source->group = look->group;
-		source->workers = look->workers;
-		source->worker_count = look->worker_count;
-		look->workers = NULL;
+		source->process = &copies->processes[survey->process];
+		source->group = survey->group;
+		source->workers = survey->workers;
+		source->worker_count = survey->worker_count;
+		survey->workers = NULL;
 		for (uint32_t k = 0; k < source->worker_count; k++)
 			source->has_other_ids |= source->workers[k].id != source->workers[k].to;
 		ky_copies_begin(source);
@@ -188,7 +190,7 @@ static int scan_all(struct ky_copies_scan *scan, struct ky_byte_source *sources,
 	int result = find_processes(scan);
 
 	for (uint32_t i = 0; i < scan->count && !result; i++) {
-		if (!scan->looks[i].is_wanted)
+		if (!scan->surveys[i].is_wanted)
 			continue;
 		result = ky_copies_read(scan, &sources[i], i, limits, raw_bytes_max);
 	}
@@ -205,15 +207,15 @@ static int scan_all(struct ky_copies_scan *scan, struct ky_byte_source *sources,
 	return result;
 }
 
-static int look_at_all(struct ky_copies_scan *scan, struct ky_byte_source *sources,
-		       const struct ky_trc_limits *limits)
+static int read_everything(struct ky_copies_scan *scan, struct ky_byte_source *sources,
+			   const struct ky_trc_limits *limits)
 {
 	int result = 0;
 
 	for (uint32_t i = 0; i < scan->count && !result; i++) {
 		if (!sources[i].seek) /* it is read once */
 			continue;
-		result = ky_copies_look(&scan->looks[i], &sources[i], limits);
+		result = ky_copies_survey(&scan->surveys[i], &sources[i], limits);
 	}
 	return result;
 }
@@ -227,13 +229,13 @@ int ky_copies_open(struct ky_copies **out, struct ky_byte_source *sources, uint3
 	*out = NULL;
 	if (count < 2)
 		return 0;
-	scan.looks = ky_alloc(count * sizeof(*scan.looks));
+	scan.surveys = ky_alloc(count * sizeof(*scan.surveys));
 	scan.copies = ky_alloc(sizeof(*scan.copies));
-	if (scan.looks && scan.copies)
+	if (scan.surveys && scan.copies)
 		scan.copies->sources = ky_alloc(count * sizeof(*scan.copies->sources));
-	if (scan.looks && scan.copies && scan.copies->sources) {
+	if (scan.surveys && scan.copies && scan.copies->sources) {
 		scan.copies->source_count = count;
-		result = look_at_all(&scan, sources, limits);
+		result = read_everything(&scan, sources, limits);
 		if (!result && choose(&scan)) {
 			result = scan_all(&scan, sources, limits, raw_bytes_max);
 			if (!result) {
@@ -242,11 +244,11 @@ int ky_copies_open(struct ky_copies **out, struct ky_byte_source *sources, uint3
 			}
 		}
 	}
-	for (uint32_t i = 0; scan.looks && i < count; i++) {
-		ky_free(scan.looks[i].workers);
-		ky_free(scan.looks[i].lines);
+	for (uint32_t i = 0; scan.surveys && i < count; i++) {
+		ky_free(scan.surveys[i].workers);
+		ky_free(scan.surveys[i].lines);
 	}
-	ky_free(scan.looks);
+	ky_free(scan.surveys);
 	ky_free(scan.claims);
 	ky_copies_close(scan.copies);
 	return result;

@@ -72,16 +72,17 @@ enum turn {
 static bool give_claim(struct ky_copies_scan *scan, const struct ky_copies_claim *claim,
 		       enum turn turn)
 {
-	const struct ky_copies_look *look = &scan->looks[claim->source];
-	struct ky_owned wish = {claim->from, claim->to, claim->from_ns, claim->to_ns, look->group};
+	const struct ky_copies_survey *survey = &scan->surveys[claim->source];
+	struct ky_owned wish = {claim->from, claim->to, claim->from_ns, claim->to_ns,
+				survey->group};
 
-	if (look->is_mixed || (turn == TURN_DUMPS) != (claim->part == KY_COPIES_DUMP))
+	if (survey->is_mixed || (turn == TURN_DUMPS) != (claim->part == KY_COPIES_DUMP))
 		return true;
 	if (turn == TURN_STREAMS) {
 		wish.lo = claim->whole_from;
 		wish.lo_ns = claim->border_ns;
 	}
-	return wish.lo >= wish.hi || give(&scan->copies->processes[look->process], wish);
+	return wish.lo >= wish.hi || give(&scan->copies->processes[survey->process], wish);
 }
 
 /* Between two segments of one part times are left as they are. */
@@ -145,9 +146,9 @@ static int find_unrecorded(struct ky_copies_scan *scan, uint32_t process)
 
 	for (uint32_t i = 0; i < scan->claim_count && !result; i++) {
 		const struct ky_copies_claim *claim = &scan->claims[i];
-		const struct ky_copies_look *look = &scan->looks[claim->source];
+		const struct ky_copies_survey *survey = &scan->surveys[claim->source];
 
-		if (look->is_mixed || look->process != process || claim->to <= reached)
+		if (survey->is_mixed || survey->process != process || claim->to <= reached)
 			continue;
 		if (reached && claim->whole_from > reached && claim->whole_from_ns > reached_ns)
 			result = add_unrecorded(scan->copies, reached_ns, claim->whole_from_ns);

@@ -30,7 +30,7 @@ struct ky_copies_claim {
 };
 
 /* One source as it describes itself. */
-struct ky_copies_look {
+struct ky_copies_survey {
 	struct ky_copies_key key;
 	char part_text[KY_COPIES_BYTES];
 	enum ky_copies_part part;
@@ -46,18 +46,18 @@ struct ky_copies_look {
 
 struct ky_copies_scan {
 	struct ky_copies *copies;
-	struct ky_copies_look *looks;
+	struct ky_copies_survey *surveys;
 	uint32_t count;
 	struct ky_copies_claim *claims;
 	uint32_t claim_count, claim_capacity;
 	uint32_t group_count;
-	struct ky_copies_look *look; /* the source that is read */
+	struct ky_copies_survey *survey; /* the source that is read */
 	uint32_t source;
 };
 
 /* copies_survey.c: what its first metadata says. Returns 0, -ENOMEM. */
-int ky_copies_look(struct ky_copies_look *look, struct ky_byte_source *source,
-		   const struct ky_trc_limits *limits);
+int ky_copies_survey(struct ky_copies_survey *survey, struct ky_byte_source *source,
+		     const struct ky_trc_limits *limits);
 /* The same file: all claims, workers and clocks of source number `index`. Returns 0, -ENOMEM. */
 int ky_copies_read(struct ky_copies_scan *scan, struct ky_byte_source *source, uint32_t index,
 		   const struct ky_trc_limits *limits, uint64_t raw_bytes_max);

@@ -66,7 +66,7 @@ static uint32_t find_owned(const struct ky_copies_source *source, uint64_t ns)
 	return low;
 }
 
-static void look_up(struct ky_copies_source *source, uint64_t ns)
+static void find_symbol(struct ky_copies_source *source, uint64_t ns)
 {
 	const struct ky_copies_process *process = source->process;
 	const struct ky_clock_line *line = &source->line;
@@ -95,7 +95,7 @@ static inline bool is_own(struct ky_copies_source *source, uint64_t ns)
 	if (!source->line.q48)
 		return true;
 	if (ns < source->from_ns || ns > source->to_ns)
-		look_up(source, ns);
+		find_symbol(source, ns);
 	return source->is_taking;
 }
 
@@ -195,7 +195,7 @@ static uint64_t hash_event(const struct ky_frame *frame)
 }
 
 /* A rule that fired is in the dump that it made, and in the stream. */
-static bool is_first_to_tell(struct ky_copies_source *source, const struct ky_frame *frame)
+static bool is_first_to_report(struct ky_copies_source *source, const struct ky_frame *frame)
 {
 	struct ky_copies *copies = source->copies;
 	uint64_t hash = hash_event(frame), ns = frame->timestamp_ns;
@@ -239,7 +239,7 @@ static bool takes(struct ky_copies_source *source, const struct ky_frame *frame)
 	case KY_EV_TRIGGER:
 	case KY_EV_STUCK_THREAD:
 	case KY_EV_CRASH:
-		return is_first_to_tell(source, frame);
+		return is_first_to_report(source, frame);
 	case KY_EV_OPEN_POLL: /* whoever has its start tells more */
 		start_ns = ky_frame_number(frame, KY_F_OPEN_POLL_start_ns, 0);
 		if (start_ns && !is_own(source, start_ns))

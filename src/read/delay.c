@@ -27,7 +27,7 @@ struct task_state {
 _Static_assert(sizeof(struct task_state) == 64, "one cache line");
 
 /* Polls or wakes of one lane. */
-struct feed {
+struct delay_feed {
 	struct ky_cursor cursor;
 	uint32_t lane;
 	bool is_poll;
@@ -35,7 +35,7 @@ struct feed {
 };
 
 /* A feed's next row in the tournament. */
-struct entry {
+struct delay_entry {
 	uint64_t key; /* time since base_ns << RANK_BITS | rank */
 	uint32_t feed;
 };
@@ -43,7 +43,7 @@ struct entry {
 struct delay_pass {
 	struct ky_trace *trace;
 	struct task_state *states;
-	struct feed *feeds;
+	struct delay_feed *feeds;
 	uint32_t feed_count;
 	/* Tournament over leaf_count (a power of two) feeds: losers[n] is who lost at inner node
 	 * n, so a feed that moves on only meets the losers on its way to the root.
@@ -51,10 +51,10 @@ struct delay_pass {
 	 * Equal times: a wake precedes the poll it may have caused, unless the task woke itself
 	 * (rank); then the lower feed, who is the left one wherever the two meet. Rows later than
 	 * the key can say wait for the next round (there are at most four), with its own base. */
-	struct entry *losers;
+	struct delay_entry *losers;
 	uint32_t leaf_count;
 	uint64_t base_ns;
-	struct entry first;
+	struct delay_entry first;
 	/* Only with losses and several runtimes, else NULL. Per loss: the one runtime whose workers
 	 * its thread carried, KY_NONE: the trace does not tell. Per runtime: all its workers'
 	 * threads are known and none ever changed. */
@@ -73,13 +73,13 @@ struct delay_pass {
 #define NO_KEY (UINT64_MAX - 1)
 
 /* The row's task is needed when its turn comes, some rows of other feeds later: fetch it now. */
-static inline struct entry entry_of(const struct delay_pass *pass, uint32_t index)
+static inline struct delay_entry entry_of(const struct delay_pass *pass, uint32_t index)
 {
-	const struct feed *feed = &pass->feeds[index];
+	const struct delay_feed *feed = &pass->feeds[index];
 	const struct ky_wake_row *wake = (const void *)feed->cursor.at;
 	const struct ky_poll_row *poll = (const void *)feed->cursor.at;
 	uint64_t since_ns = feed->cursor.time_ns - pass->base_ns;
-	struct entry entry = {since_ns << RANK_BITS, index};
+	struct delay_entry entry = {since_ns << RANK_BITS, index};
 
 	/* More streams than the processor follows by itself; beyond the block it does nothing. */
 	__builtin_prefetch((const void *)((uintptr_t)feed->cursor.at + ROW_PREFETCH_BYTES));
@@ -97,12 +97,12 @@ static inline struct entry entry_of(const struct delay_pass *pass, uint32_t inde
 
 /* The feed that stood first plays again with its next row. An exchange without a branch: who wins
  * is a matter of chance. */
-static inline void replay(struct delay_pass *pass, struct entry entry)
+static inline void replay(struct delay_pass *pass, struct delay_entry entry)
 {
 	uint32_t place = pass->leaf_count + entry.feed;
 
 	for (; place > 1; place /= 2) {
-		struct entry *loser = &pass->losers[place / 2];
+		struct delay_entry *loser = &pass->losers[place / 2];
 		uint64_t is_beaten = 0 - (uint64_t)(loser->key < entry.key + (place & 1));
 		uint64_t key = (loser->key ^ entry.key) & is_beaten;
 		uint32_t feed = (loser->feed ^ entry.feed) & (uint32_t)is_beaten;
@@ -117,13 +117,13 @@ static inline void replay(struct delay_pass *pass, struct entry entry)
 
 /* Begins a round at the earliest row of all feeds. Returns false when none is left. winners:
  * 2 * leaf_count entries of scratch. */
-static bool begin_round(struct delay_pass *pass, struct entry *winners)
+static bool begin_round(struct delay_pass *pass, struct delay_entry *winners)
 {
 	uint32_t i, leaves = pass->leaf_count;
 	bool is_any = false;
 
 	for (i = 0; i < pass->feed_count; i++) {
-		const struct feed *feed = &pass->feeds[i];
+		const struct delay_feed *feed = &pass->feeds[i];
 
 		if (!feed->has_ended && (!is_any || feed->cursor.time_ns < pass->base_ns)) {
 			pass->base_ns = feed->cursor.time_ns;
@@ -131,7 +131,7 @@ static bool begin_round(struct delay_pass *pass, struct entry *winners)
 		}
 	}
 	for (i = 0; i < leaves; i++) {
-		struct entry none = {NO_KEY, i};
+		struct delay_entry none = {NO_KEY, i};
 
 		winners[leaves + i] = i < pass->feed_count && !pass->feeds[i].has_ended ?
 					      entry_of(pass, i) :
@@ -147,7 +147,7 @@ static bool begin_round(struct delay_pass *pass, struct entry *winners)
 	return is_any;
 }
 
-static void on_wake(struct delay_pass *pass, const struct feed *feed)
+static void on_wake(struct delay_pass *pass, const struct delay_feed *feed)
 {
 	const struct ky_wake_row *row = (const void *)feed->cursor.at;
 	struct task_state *state = &pass->states[row->woken];
@@ -194,8 +194,8 @@ static bool concerns(const struct delay_pass *pass, uint32_t loss, const struct 
 }
 
 /* May a loss between the wake and the poll have changed what was measured? */
-static bool is_spoiled(const struct delay_pass *pass, const struct feed *feed, uint64_t ready_ns,
-		       uint64_t start_ns)
+static bool is_spoiled(const struct delay_pass *pass, const struct delay_feed *feed,
+		       uint64_t ready_ns, uint64_t start_ns)
 {
 	const struct ky_trace *trace = pass->trace;
 	uint32_t i, checked, low = 0, high = trace->loss_count;
@@ -234,7 +234,7 @@ static uint64_t ready_of(const struct task_state *state, uint64_t start_ns)
 }
 
 /* Writes the delay beside the poll's row. Returns false when memory is out. */
-static bool set_delay(struct delay_pass *pass, const struct feed *feed, uint64_t delay_ns)
+static bool set_delay(struct delay_pass *pass, const struct delay_feed *feed, uint64_t delay_ns)
 {
 	struct ky_trace *trace = pass->trace;
 	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
@@ -252,7 +252,8 @@ static bool set_delay(struct delay_pass *pass, const struct feed *feed, uint64_t
 	return slot && !trace->pages.failed;
 }
 
-static bool measure(struct delay_pass *pass, const struct feed *feed, struct task_state *state)
+static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
+		    struct task_state *state)
 {
 	struct ky_trace *trace = pass->trace;
 	uint32_t *extra = &feed->cursor.extra[feed->cursor.place];
@@ -292,7 +293,7 @@ static bool measure(struct delay_pass *pass, const struct feed *feed, struct tas
 	return set_delay(pass, feed, start_ns - ready_ns);
 }
 
-static bool on_poll(struct delay_pass *pass, const struct feed *feed)
+static bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
 {
 	const struct ky_poll_row *row = (const void *)feed->cursor.at;
 	struct task_state *state = &pass->states[row->task];
@@ -332,16 +333,16 @@ static bool place_losses(struct delay_pass *pass)
 	ky_id_map_init(&runtimes, &pass->trace->pages);
 	for (i = 0; i < trace->worker_count; i++) {
 		const struct ky_worker *worker = &trace->workers[i];
-		bool is_told = worker->runtime < trace->runtime_count;
+		bool is_reported = worker->runtime < trace->runtime_count;
 
-		if (is_told && (worker->tid == 0 || worker->moved_count > 0))
+		if (is_reported && (worker->tid == 0 || worker->moved_count > 0))
 			pass->is_settled[worker->runtime] = false;
 		if (worker->tid == 0)
 			continue;
 		slot = ky_id_map_slot(&runtimes, worker->tid);
 		if (!slot)
 			break;
-		if (!is_told || (*slot != 0 && *slot != worker->runtime + 1))
+		if (!is_reported || (*slot != 0 && *slot != worker->runtime + 1))
 			*slot = SEVERAL_RUNTIMES;
 		else
 			*slot = worker->runtime + 1;
@@ -392,7 +393,7 @@ static void store_states(const struct delay_pass *pass)
 static void add_feed(struct delay_pass *pass, const struct ky_column *column, uint32_t lane,
 		     bool is_poll)
 {
-	struct feed *feed = &pass->feeds[pass->feed_count];
+	struct delay_feed *feed = &pass->feeds[pass->feed_count];
 
 	if (!ky_cursor_begin(&feed->cursor, column, 0))
 		return;
@@ -405,8 +406,8 @@ static void add_feed(struct delay_pass *pass, const struct ky_column *column, ui
 static bool walk_round(struct delay_pass *pass)
 {
 	while (pass->first.key != NO_KEY) {
-		struct entry next = {NO_KEY, pass->first.feed};
-		struct feed *feed = &pass->feeds[next.feed];
+		struct delay_entry next = {NO_KEY, pass->first.feed};
+		struct delay_feed *feed = &pass->feeds[next.feed];
 
 		if (!feed->is_poll)
 			on_wake(pass, feed);
@@ -421,7 +422,7 @@ static bool walk_round(struct delay_pass *pass)
 	return true;
 }
 
-static int run(struct delay_pass *pass, struct entry *winners)
+static int run(struct delay_pass *pass, struct delay_entry *winners)
 {
 	struct ky_trace *trace = pass->trace;
 	uint32_t i;
@@ -447,7 +448,7 @@ static int measure_all(struct delay_pass *pass)
 	size_t loser_bytes = (size_t)pass->leaf_count * sizeof(*pass->losers);
 	size_t winner_bytes = 2 * loser_bytes;
 	size_t state_bytes = (size_t)trace->task_count * sizeof(*pass->states);
-	struct entry *winners;
+	struct delay_entry *winners;
 	int result;
 
 	pass->feeds = ky_pages_alloc(&trace->pages, feed_bytes);

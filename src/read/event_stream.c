@@ -524,8 +524,8 @@ static void forget_pool(struct ky_value *value)
 	value->frame_count = 0;
 }
 
-int ky_event_walk_next(struct ky_event_stream *stream, struct ky_walk *walk, struct ky_value *key,
-		       struct ky_value *value)
+int ky_event_walk_next(struct ky_event_stream *stream, struct ky_trc_walk *walk,
+		       struct ky_value *key, struct ky_value *value)
 {
 	struct feed *feed = &stream->feeds[stream->event.source];
 	int result = ky_trc_walk_next(feed->reader.dec, walk, key, value);

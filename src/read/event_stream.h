@@ -70,7 +70,7 @@ bool ky_event_stream_is_damaged(const struct ky_event_stream *stream);
 
 /* Walks STRING_MAP, LIST and MAP values, as ky_trc_walk_next(). In sorted order a pooled element
  * whose stream has been left behind comes unresolved (pool_id says which it was). */
-int ky_event_walk_next(struct ky_event_stream *stream, struct ky_walk *walk, struct ky_value *key,
-		       struct ky_value *value);
+int ky_event_walk_next(struct ky_event_stream *stream, struct ky_trc_walk *walk,
+		       struct ky_value *key, struct ky_value *value);
 
 #endif

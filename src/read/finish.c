@@ -151,7 +151,7 @@ static void find_bounds(struct ky_trace *trace)
 	uint32_t i;
 
 	for (i = 0; i < trace->file_count; i++) {
-		const struct ky_trace_file *file = &trace->files[i];
+		const struct ky_trace_input *file = &trace->files[i];
 
 		trace->raw_bytes += file->raw_bytes;
 		trace->stored_bytes += file->stored_bytes;

@@ -51,8 +51,8 @@ void ky_frame_reader_release(struct ky_frame_reader *reader)
 }
 
 /* "NAME: byte N: " then what, then a number and what follows it. */
-static int tell(struct ky_frame_reader *reader, uint64_t offset, int code, const char *what,
-		uint64_t number, const char *rest)
+static int report(struct ky_frame_reader *reader, uint64_t offset, int code, const char *what,
+		  uint64_t number, const char *rest)
 {
 	struct ky_buf text;
 	int result;
@@ -109,8 +109,8 @@ static int pass_damage(struct ky_frame_reader *reader)
 	if (reason && *reason)
 		return reader->notice(reader->notice_ctx, reader->window_offset, KYMO_E_CORRUPT,
 				      reason);
-	return tell(reader, reader->window_offset, KYMO_E_CORRUPT,
-		    "the compressed data is damaged; what lies before was read", 0, NULL);
+	return report(reader, reader->window_offset, KYMO_E_CORRUPT,
+		      "the compressed data is damaged; what lies before was read", 0, NULL);
 }
 
 /* True when a header stands at the start of the window; what cannot be read without one is
@@ -194,7 +194,7 @@ static int refill(struct ky_frame_reader *reader)
 }
 
 /* The source knows best what it could not read. */
-static int tell_torn_source(struct ky_frame_reader *reader, const char *reason, uint64_t left)
+static int notice_torn_source(struct ky_frame_reader *reader, const char *reason, uint64_t left)
 {
 	struct ky_buf text;
 	int result;
@@ -229,9 +229,10 @@ static int finish(struct ky_frame_reader *reader)
 		return 0;
 	reader->is_torn = true;
 	if (error == KYMO_E_LIMIT && reader->raw_bytes >= reader->raw_bytes_max)
-		return tell(reader, reader->raw_bytes, error,
-			    "stopped at the limit of decompressed bytes; raise it to read the rest",
-			    0, NULL);
+		return report(
+			reader, reader->raw_bytes, error,
+			"stopped at the limit of decompressed bytes; raise it to read the rest", 0,
+			NULL);
 	if (error != 0 && error != KYMO_E_TRUNCATED) {
 		struct ky_buf what;
 		int result;
@@ -241,17 +242,17 @@ static int finish(struct ky_frame_reader *reader)
 		ky_text(&what, "; what lies before was read; ");
 		ky_buf_append(&what, "", 1);
 		result = what.failed ? -ENOMEM :
-				       tell(reader, reader->raw_bytes - left, error,
-					    (const char *)what.bytes, left,
-					    " bytes of an unfinished record are left out");
+				       report(reader, reader->raw_bytes - left, error,
+					      (const char *)what.bytes, left,
+					      " bytes of an unfinished record are left out");
 		ky_buf_release(&what);
 		return result;
 	}
 	if (reason && *reason)
-		return tell_torn_source(reader, reason, left);
-	return tell(reader, reader->raw_bytes - left, KYMO_E_TRUNCATED,
-		    "the trace ends in the middle of a record; everything before it was read; ",
-		    left, " bytes are left out");
+		return notice_torn_source(reader, reason, left);
+	return report(reader, reader->raw_bytes - left, KYMO_E_TRUNCATED,
+		      "the trace ends in the middle of a record; everything before it was read; ",
+		      left, " bytes are left out");
 }
 
 /* Goes on at the next stream header behind the damage. Returns 1, 0 (there is none), -ENOMEM. */
@@ -289,8 +290,8 @@ static int resync(struct ky_frame_reader *reader, int code)
 			       "; no stream header follows, so the rest is left out, ");
 	ky_buf_append(&what, "", 1);
 	result = what.failed ? -ENOMEM :
-			       tell(reader, offset, code, (const char *)what.bytes,
-				    reader->window_offset - from, " bytes");
+			       report(reader, offset, code, (const char *)what.bytes,
+				      reader->window_offset - from, " bytes");
 	ky_buf_release(&what);
 	if (result < 0)
 		return result;

@@ -333,7 +333,7 @@ static inline struct ky_event_type *find_type(struct ky_load *load, const struct
 
 static inline void note_time(struct ky_load *load, struct ky_event_type *type, uint64_t time_ns)
 {
-	struct ky_trace_file *file = &load->trace->files[load->file];
+	struct ky_trace_input *file = &load->trace->files[load->file];
 
 	file->back_steps += time_ns < load->last_ns;
 	load->last_ns = time_ns;

@@ -237,7 +237,7 @@ static bool load_cpu(struct ky_load *load, const struct ky_frame *frame)
 	row->address = ky_frame_number(frame, KY_F_CPU_SAMPLE_worker_id, KY_ID_UNKNOWN);
 	row->poll_start_ns = number(frame, KY_F_CPU_SAMPLE_poll_start_ns);
 	if (ky_frame_field(frame, KY_F_CPU_SAMPLE_poll_start_ns))
-		row->flags |= KY_ROW_TOLD;
+		row->flags |= KY_ROW_REPORTED;
 	if (number(frame, KY_F_CPU_SAMPLE_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
 	return set_task(load, number(frame, KY_F_CPU_SAMPLE_task_id), row) &&
@@ -289,7 +289,7 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 	row->address = ky_frame_number(frame, KY_F_OFF_CPU_worker_id, KY_ID_UNKNOWN);
 	row->poll_start_ns = number(frame, KY_F_OFF_CPU_poll_start_ns);
 	if (ky_frame_field(frame, KY_F_OFF_CPU_poll_start_ns))
-		row->flags |= KY_ROW_TOLD;
+		row->flags |= KY_ROW_REPORTED;
 	if (number(frame, KY_F_OFF_CPU_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
 	row->sampler = (uint8_t)number(frame, KY_F_OFF_CPU_source);
@@ -322,14 +322,14 @@ static bool load_place(struct ky_load *load, const struct ky_frame *frame)
 	if (!row)
 		return false;
 	row->address = KY_ID_UNKNOWN;
-	row->flags |= KY_ROW_TOLD;
+	row->flags |= KY_ROW_REPORTED;
 	if (is_dump)
 		return set_task(load, number(frame, KY_F_TASK_DUMP_task_id), row) &&
 		       set_stack(load, frame, KY_F_TASK_DUMP_callchain, row);
 	set_weight(frame, KY_F_AWAIT_PLACE_inclusion_probability, true, row);
 	if (since_ns) {
 		row->time_ns = since_ns;
-		row->reason = (uint8_t)(KY_PLACE_TOLD_WAITS + (state < 2 ? state : 2));
+		row->reason = (uint8_t)(KY_PLACE_REPORTED_WAITS + (state < 2 ? state : 2));
 	}
 	if (number(frame, KY_F_AWAIT_PLACE_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
@@ -348,13 +348,13 @@ static bool load_alloc(struct ky_load *load, const struct ky_frame *frame)
 	row->value = number(frame, KY_F_ALLOC_alloc_bytes);
 	row->address = number(frame, KY_F_ALLOC_addr);
 	if (ky_frame_field(frame, KY_F_ALLOC_task_id))
-		row->flags |= KY_ROW_TOLD;
+		row->flags |= KY_ROW_REPORTED;
 	if (number(frame, KY_F_ALLOC_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
 	if (number(frame, KY_F_ALLOC_since_ns)) {
 		row->time_ns = number(frame, KY_F_ALLOC_since_ns);
 		row->end_ns = frame->timestamp_ns; /* while loading: of the list */
-		row->reason = KY_ALLOC_TOLD_LIVE;
+		row->reason = KY_ALLOC_REPORTED_LIVE;
 		row->sampler = KY_ALLOC_LISTED;
 	}
 	set_weight(frame, KY_F_ALLOC_weight, false, row);

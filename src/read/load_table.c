@@ -476,7 +476,7 @@ static bool load_metadata(struct ky_load *load, const struct ky_frame *frame)
 {
 	const struct ky_value *entries = ky_frame_field(frame, KY_F_SEGMENT_METADATA_entries);
 	struct ky_value key, value;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 
 	if (!entries || entries->type != KY_TYPE_STRING_MAP)
 		return true;

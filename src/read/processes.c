@@ -28,7 +28,7 @@ bool ky_process_key_read(struct ky_process_key *out, struct ky_trc_dec *dec,
 {
 	const struct ky_value *entries = ky_frame_field(frame, KY_F_SEGMENT_METADATA_entries);
 	struct ky_value key, value;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 
 	memset(out, 0, sizeof(*out));
 	if (!entries || entries->type != KY_TYPE_STRING_MAP)
@@ -47,7 +47,7 @@ bool ky_process_key_read(struct ky_process_key *out, struct ky_trc_dec *dec,
 	return out->pid[0] != '\0';
 }
 
-static void tell_process(struct ky_buf *text, const char *name, const struct ky_process_key *key)
+static void say_process(struct ky_buf *text, const char *name, const struct ky_process_key *key)
 {
 	size_t boot_bytes = strlen(key->boot);
 
@@ -66,7 +66,7 @@ static const char *finish(struct ky_processes *processes, struct ky_buf *text)
 		      "at a time");
 	ky_text_copy(processes->text, sizeof(processes->text), text);
 	ky_buf_release(text);
-	processes->is_told = true;
+	processes->is_reported = true;
 	return processes->text;
 }
 
@@ -87,9 +87,9 @@ static const char *on_metadata(struct ky_processes *processes, struct ky_trc_dec
 	if (memcmp(&now, &processes->first, sizeof(now)) == 0)
 		return NULL;
 	ky_buf_init(&text, 0);
-	tell_process(&text, name, &now);
+	say_process(&text, name, &now);
 	ky_text(&text, ", but ");
-	tell_process(&text, processes->first_name, &processes->first);
+	say_process(&text, processes->first_name, &processes->first);
 	return finish(processes, &text);
 }
 
@@ -128,7 +128,7 @@ static const char *on_clock(struct ky_processes *processes, const struct ky_fram
 const char *ky_processes_event(struct ky_processes *processes, struct ky_trc_dec *dec,
 			       const struct ky_frame *frame, uint32_t file, const char *name)
 {
-	if (processes->is_told)
+	if (processes->is_reported)
 		return NULL;
 	if (frame->schema->event == KY_EV_SEGMENT_METADATA)
 		return on_metadata(processes, dec, frame, name);

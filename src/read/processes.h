@@ -25,7 +25,7 @@ struct ky_processes {
 	char first_name[256], clock_name[256];
 	uint64_t clock_offset_ns; /* wall clock minus time stamp, of the first reading */
 	uint32_t file, clock_file;
-	bool has_first, has_clock, is_told;
+	bool has_first, has_clock, is_reported;
 	char text[1024];
 };
 

@@ -300,7 +300,7 @@ int kymo_field_item(struct kymo_reader *reader, const struct kymo_field *field, 
 {
 	uint32_t given = (uint32_t)(*cursor >> 32), walked = (uint32_t)*cursor;
 	struct ky_value key_value, item;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	int result;
 
 	if (field->type != KYMO_FIELD_LIST && field->type != KYMO_FIELD_PAIRS)

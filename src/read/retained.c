@@ -109,7 +109,7 @@ static bool load_sums(struct ky_load *load, const struct ky_frame *frame)
 	sums = &trace->sums[trace->sums_count++];
 	memset(sums, 0, sizeof(*sums));
 	sums->worker_id = ky_frame_number(frame, KY_F_WORKER_SUMS_worker_id, KY_ID_UNKNOWN);
-	sums->told_ns = frame->timestamp_ns;
+	sums->reported_ns = frame->timestamp_ns;
 	sums->from_ns = number(frame, KY_F_WORKER_SUMS_from_ns);
 	sums->to_ns = number(frame, KY_F_WORKER_SUMS_to_ns);
 	sums->poll_count = number(frame, KY_F_WORKER_SUMS_poll_count);

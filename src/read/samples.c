@@ -8,7 +8,7 @@
 #define CALL_NEAR_NS UINT64_C(1000000000)
 
 /* A thread served this worker, or ran this closure, in [from, to). */
-struct span {
+struct sample_span {
 	uint64_t from_ns, to_ns;
 	uint32_t tid;
 	uint32_t what; /* worker, or blocking run */
@@ -17,7 +17,7 @@ struct span {
 struct finishing {
 	struct ky_trace *trace;
 	struct ky_samples *samples;
-	struct span *served, *runs;
+	struct sample_span *served, *runs;
 	uint32_t served_count, run_count;
 };
 
@@ -33,7 +33,7 @@ static bool is_row_before(const void *a, const void *b, const void *ctx)
 
 static bool is_span_before(const void *a, const void *b, const void *ctx)
 {
-	const struct span *one = a, *other = b;
+	const struct sample_span *one = a, *other = b;
 
 	(void)ctx;
 	if (one->tid != other->tid)
@@ -44,8 +44,8 @@ static bool is_span_before(const void *a, const void *b, const void *ctx)
 }
 
 /* The last one of this thread that begins at or before the moment; NULL: it is over by then. */
-static const struct span *find_span(const struct span *spans, uint32_t count, uint32_t tid,
-				    uint64_t time_ns)
+static const struct sample_span *find_span(const struct sample_span *spans, uint32_t count,
+					   uint32_t tid, uint64_t time_ns)
 {
 	uint32_t low = 0, high = count;
 
@@ -70,7 +70,7 @@ static int make_served(struct finishing *finishing)
 	struct ky_trace *trace = finishing->trace;
 	const struct ky_trace_private *private = trace->private;
 	uint32_t i, count = 0, at = 0;
-	struct span *spans = ky_pages_alloc(
+	struct sample_span *spans = ky_pages_alloc(
 		&trace->pages,
 		((size_t) private->served_count + trace->worker_count) * sizeof(*spans) + 1);
 
@@ -85,14 +85,15 @@ static int make_served(struct finishing *finishing)
 
 			if (count > first)
 				spans[count - 1].to_ns = served->from_ns;
-			spans[count] = (struct span){count > first ? served->from_ns :
-								     trace->workers[i].first_ns,
-						     UINT64_MAX, served->tid, i};
+			spans[count] = (struct sample_span){
+				count > first ? served->from_ns : trace->workers[i].first_ns,
+				UINT64_MAX, served->tid, i};
 			count++;
 		}
 		if (count == first && trace->workers[i].tid && trace->workers[i].is_worker &&
 		    !trace->workers[i].is_shared && !trace->workers[i].is_thread_lane)
-			spans[count++] = (struct span){0, UINT64_MAX, trace->workers[i].tid, i};
+			spans[count++] = (struct sample_span){0, UINT64_MAX, trace->workers[i].tid,
+							      i};
 	}
 	finishing->served_count = count;
 	ky_sort(spans, count, sizeof(*spans), is_span_before, NULL);
@@ -102,8 +103,8 @@ static int make_served(struct finishing *finishing)
 static int make_runs(struct finishing *finishing)
 {
 	struct ky_trace *trace = finishing->trace;
-	struct span *spans = ky_pages_alloc(&trace->pages,
-					    trace->blocking_count * sizeof(*spans) + 1);
+	struct sample_span *spans = ky_pages_alloc(&trace->pages,
+						   trace->blocking_count * sizeof(*spans) + 1);
 	uint32_t i;
 
 	if (!spans)
@@ -112,8 +113,8 @@ static int make_runs(struct finishing *finishing)
 	for (i = 0; i < trace->blocking_count; i++) {
 		const struct ky_blocking_run *run = &trace->blocking_runs[i];
 
-		spans[i] = (struct span){run->start_ns, run->start_ns + run->duration_ns, run->tid,
-					 i};
+		spans[i] = (struct sample_span){run->start_ns, run->start_ns + run->duration_ns,
+						run->tid, i};
 	}
 	finishing->run_count = trace->blocking_count;
 	ky_sort(spans, finishing->run_count, sizeof(*spans), is_span_before, NULL);
@@ -172,8 +173,8 @@ static bool find_open(const struct finishing *finishing, struct ky_stack_row *ro
 static void find_run(const struct finishing *finishing, struct ky_stack_row *row)
 {
 	const struct ky_trace *trace = finishing->trace;
-	const struct span *span = find_span(finishing->runs, finishing->run_count, row->tid,
-					    row->time_ns);
+	const struct sample_span *span = find_span(finishing->runs, finishing->run_count, row->tid,
+						   row->time_ns);
 	const struct ky_blocking_run *run = span ? &trace->blocking_runs[span->what] : NULL;
 
 	if (!run || (row->task != KY_NONE && row->task != run->task))
@@ -193,8 +194,8 @@ static void find_waker(const struct finishing *finishing, struct ky_stack_row *r
 				     .worker = KY_NONE,
 				     .task = KY_NONE,
 				     .name = KY_NONE};
-	const struct span *span = find_span(finishing->served, finishing->served_count, waker.tid,
-					    waker.time_ns);
+	const struct sample_span *span = find_span(finishing->served, finishing->served_count,
+						   waker.tid, waker.time_ns);
 
 	if (span)
 		waker.worker = span->what;
@@ -209,7 +210,7 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 	const struct ky_trace *trace = finishing->trace;
 	uint64_t worker_id = row->kind == KY_STACK_ALLOC ? KY_ID_UNKNOWN : row->address;
 	uint64_t start_ns = row->poll_start_ns;
-	const struct span *span = NULL;
+	const struct sample_span *span = NULL;
 
 	if (row->kind != KY_STACK_ALLOC)
 		row->address = 0;
@@ -220,7 +221,7 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 				 row->time_ns);
 	if (span)
 		row->worker = span->what;
-	if (row->kind == KY_STACK_PLACE || (row->flags & KY_ROW_TOLD && row->task == KY_NONE)) {
+	if (row->kind == KY_STACK_PLACE || (row->flags & KY_ROW_REPORTED && row->task == KY_NONE)) {
 		/* A place says its task; no poll was open: so it stays. */
 	} else if (!find_open(finishing, row, start_ns)) {
 		find_run(finishing, row);
@@ -234,7 +235,7 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 /* ---- what was told twice ---- */
 
 /* call: the last one that began on the thread by then. */
-static bool is_told_by_call(const struct ky_stack_row *row, const struct ky_stack_row *call)
+static bool is_known_by_call(const struct ky_stack_row *row, const struct ky_stack_row *call)
 {
 	bool is_wait = row->reason <= KY_WAIT_FUTEX;
 
@@ -307,7 +308,7 @@ static int drop_doubles(struct finishing *finishing)
 			if (row.sampler == KY_OFF_CPU_BY_CALL)
 				*slot = kept + 1;
 			else if (row.sampler == KY_OFF_CPU_BY_SWITCHES && *slot &&
-				 is_told_by_call(&row, &samples->rows[*slot - 1])) {
+				 is_known_by_call(&row, &samples->rows[*slot - 1])) {
 				split_call(&samples->rows[*slot - 1], &row);
 				continue;
 			}
@@ -332,7 +333,7 @@ static bool is_known_live(const struct ky_stack_row *row, const struct ky_stack_
 							live->time_ns - row->time_ns;
 
 	return live->value == row->value && apart < SAME_NS &&
-	       (live->reason == KY_ALLOC_TOLD_LIVE) != (row->reason == KY_ALLOC_TOLD_LIVE);
+	       (live->reason == KY_ALLOC_REPORTED_LIVE) != (row->reason == KY_ALLOC_REPORTED_LIVE);
 }
 
 /* Where samples were lost, ends may be among them: what the list of the living at the end does not
@@ -376,7 +377,7 @@ static int match_frees(struct finishing *finishing)
 			    is_known_live(&row, &samples->rows[*slot - 1])) {
 				/* The beginning knows more. */
 				row.time_ns = samples->rows[*slot - 1].time_ns;
-				if (row.reason != KY_ALLOC_TOLD_LIVE)
+				if (row.reason != KY_ALLOC_REPORTED_LIVE)
 					samples->rows[*slot - 1] = row;
 				samples->rows[*slot - 1].reason = 0;
 				samples->rows[*slot - 1].sampler = KY_ALLOC_LISTED;
@@ -406,7 +407,7 @@ static int match_frees(struct finishing *finishing)
 
 /* ---- places ---- */
 
-struct places {
+struct sample_places {
 	const struct ky_samples *samples;
 	uint32_t *rows; /* by task, then time */
 	uint32_t count;
@@ -424,7 +425,7 @@ static bool is_place_before(const void *a, const void *b, const void *ctx)
 }
 
 /* A poll of the task ends the wait at the last place before it. */
-static void end_wait(struct ky_samples *samples, const struct places *places, uint32_t task,
+static void end_wait(struct ky_samples *samples, const struct sample_places *places, uint32_t task,
 		     uint64_t start_ns)
 {
 	uint32_t low = places->first[task] - 1, high = places->count;
@@ -446,7 +447,7 @@ static void end_wait(struct ky_samples *samples, const struct places *places, ui
 		row->end_ns = start_ns;
 }
 
-static void end_waits(struct finishing *finishing, const struct places *places)
+static void end_waits(struct finishing *finishing, const struct sample_places *places)
 {
 	struct ky_trace *trace = finishing->trace;
 	struct ky_cursor cursor;
@@ -512,7 +513,7 @@ static int measure_waits(struct finishing *finishing)
 	struct ky_trace *trace = finishing->trace;
 	struct ky_samples *samples = finishing->samples;
 	size_t count = samples->counts[KY_STACK_PLACE];
-	struct places places = {.samples = samples};
+	struct sample_places places = {.samples = samples};
 	uint32_t i;
 
 	if (!count)
@@ -616,9 +617,9 @@ int ky_samples_finish(struct ky_trace *trace)
 		result = measure_waits(&finishing);
 	ky_pages_free(&trace->pages, finishing.served,
 		      ((size_t)trace->private->served_count + trace->worker_count) *
-				      sizeof(struct span) +
+				      sizeof(struct sample_span) +
 			      1);
 	ky_pages_free(&trace->pages, finishing.runs,
-		      trace->blocking_count * sizeof(struct span) + 1);
+		      trace->blocking_count * sizeof(struct sample_span) + 1);
 	return result;
 }

@@ -41,7 +41,7 @@ enum ky_stack_kind {
 enum ky_stack_row_flags {
 	KY_ROW_TRUNCATED = 1u << 0, /* the stack does not reach the thread's first frame */
 	KY_ROW_FREED = 1u << 1,     /* ALLOC: at end_ns */
-	KY_ROW_TOLD = 1u << 2,     /* the event itself says which poll was open, or that none was */
+	KY_ROW_REPORTED = 1u << 2, /* the event itself says which poll was open, or that none was */
 	KY_ROW_BLOCKING = 1u << 3, /* in a run on the blocking pool, not in a poll */
 	KY_ROW_WAITS = 1u << 4,    /* PLACE: the task has not been polled since */
 	KY_ROW_END_UNSAFE = 1u << 5, /* PLACE: polls may be missing behind it */
@@ -53,16 +53,16 @@ enum ky_stack_row_flags {
 /* How a place is known. Told ones are no samples: they have no chance and count into no time. */
 enum ky_place_source {
 	KY_PLACE_CAPTURED = 0,
-	KY_PLACE_TOLD_WAITS,   /* of a live task: it waits there */
-	KY_PLACE_TOLD_PERHAPS, /* it may wait elsewhere by now */
-	KY_PLACE_TOLD_POLLED   /* it was being polled */
+	KY_PLACE_REPORTED_WAITS,   /* of a live task: it waits there */
+	KY_PLACE_REPORTED_PERHAPS, /* it may wait elsewhere by now */
+	KY_PLACE_REPORTED_POLLED   /* it was being polled */
 };
 
 #define KY_OFF_CPU_BY_CALL 3u /* OffCpuEvent.source */
 #define KY_OFF_CPU_BY_SWITCHES 5u
 /* ALLOC: told at the end of a trace because it lived; of those whose beginning is in the trace, the
  * beginning alone is kept. */
-#define KY_ALLOC_TOLD_LIVE 1u
+#define KY_ALLOC_REPORTED_LIVE 1u
 #define KY_ALLOC_LISTED 1u /* the end of the trace tells that it lives */
 
 /* OffCpuEvent.reason. */
@@ -105,7 +105,7 @@ struct ky_stack_row {
 	uint32_t order;      /* of loading */
 	uint8_t kind;        /* enum ky_stack_kind */
 	uint8_t reason;      /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
-			   * KY_ALLOC_TOLD_LIVE */
+			   * KY_ALLOC_REPORTED_LIVE */
 	uint8_t sampler;     /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source; ALLOC:
 			   * KY_ALLOC_LISTED */
 	uint8_t clipped;     /* OFF_CPU: OffCpuEvent.clipped */

@@ -177,7 +177,7 @@ static int load_source(struct ky_load *load, struct ky_byte_source *source, uint
 		       const struct ky_trace_options *options)
 {
 	struct ky_trace *trace = load->trace;
-	struct ky_trace_file *file = &trace->files[load->file];
+	struct ky_trace_input *file = &trace->files[load->file];
 	struct ky_frame_reader reader;
 	uint32_t name;
 	int result;
@@ -294,7 +294,7 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 static void fail_whole(const struct ky_trace *trace, const struct ky_byte_source *sources,
 		       const struct ky_trace_options *options, int code)
 {
-	const struct ky_trace_file *last = NULL;
+	const struct ky_trace_input *last = NULL;
 
 	if (trace && trace->files)
 		last = &trace->files[trace->file_count - 1];

@@ -275,7 +275,7 @@ struct ky_trace_histogram {
 struct ky_trace_sums {
 	uint64_t worker_id;
 	uint32_t worker; /* index, KY_NONE */
-	uint64_t told_ns;
+	uint64_t reported_ns;
 	uint64_t from_ns, to_ns; /* of its polls and parks; 0: none */
 	uint64_t poll_count, busy_ns, poll_max_ns, wake_count, park_count, parked_ns;
 };
@@ -287,7 +287,7 @@ struct ky_notice {
 	const char *text; /* one whole sentence with file and byte */
 };
 
-struct ky_trace_file {
+struct ky_trace_input {
 	const char *name;
 	const char *container;
 	uint64_t stored_bytes, raw_bytes;
@@ -315,7 +315,7 @@ struct ky_trace {
 	uint64_t first_ns, last_ns;         /* over all events with a time other than 0 */
 	uint64_t run_first_ns, run_last_ns; /* over polls, parks and wakes: without stray stamps */
 	bool is_dial9, is_kymo;             /* writers seen */
-	struct ky_trace_file *files;
+	struct ky_trace_input *files;
 	uint32_t file_count;
 	struct ky_event_type *types;
 	uint32_t type_count, type_capacity;

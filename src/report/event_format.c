@@ -121,7 +121,7 @@ static void string_map(struct ky_buf *out, struct ky_event_stream *stream,
 {
 	struct ky_json_keys keys;
 	struct ky_value key, value;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	int clash = 0;
 
 	ky_json_keys_init(&keys);
@@ -193,12 +193,12 @@ static void scalar(struct ky_buf *out, struct ky_event_stream *stream, const str
 /* STRING_MAP is an object, LIST an array, MAP an array of [key, value] pairs: its keys can be
  * anything. A container as a MAP's key is shown empty: no writer makes one and JSON has no place
  * for it. */
-struct level {
-	struct ky_walk walk;
+struct format_level {
+	struct ky_trc_walk walk;
 	bool is_first;
 };
 
-static void open_level(struct ky_buf *out, struct level *level, const struct ky_value *value)
+static void open_level(struct ky_buf *out, struct format_level *level, const struct ky_value *value)
 {
 	ky_trc_walk_begin(&level->walk, value);
 	level->is_first = true;
@@ -208,12 +208,12 @@ static void open_level(struct ky_buf *out, struct level *level, const struct ky_
 static void container(struct ky_buf *out, struct ky_event_stream *stream,
 		      const struct ky_value *value, enum style style)
 {
-	struct level levels[KY_TRC_CONTAINER_DEPTH_MAX + 1];
+	struct format_level levels[KY_TRC_CONTAINER_DEPTH_MAX + 1];
 	uint32_t depth = 0;
 
 	open_level(out, &levels[0], value);
 	for (;;) {
-		struct level *level = &levels[depth];
+		struct format_level *level = &levels[depth];
 		struct ky_value key, item;
 		int result = ky_event_walk_next(stream, &level->walk, &key, &item);
 

@@ -18,7 +18,7 @@
 #define ROWS_MAX 15u
 #define SHORT_ROWS_MAX 10u
 
-struct view {
+struct profile_view {
 	struct ky_buf *out;
 	const struct ky_trace *trace;
 	const struct ky_stack_profile *profile;
@@ -37,7 +37,8 @@ static void share_cells(struct ky_table *table, const struct ky_share *share)
 }
 
 /* "two thirds lost": then nothing is ranked. */
-static bool is_told_withheld(const struct view *view, enum ky_stack_kind kind, const char *what)
+static bool print_withheld(const struct profile_view *view, enum ky_stack_kind kind,
+			   const char *what)
 {
 	char lost[KY_OUT_CELL_BYTES], kept[KY_OUT_CELL_BYTES];
 
@@ -53,7 +54,7 @@ static bool is_told_withheld(const struct view *view, enum ky_stack_kind kind, c
 
 /* ---- on the processor ---- */
 
-static void function_rows(const struct view *view,
+static void function_rows(const struct profile_view *view,
 			  const struct ky_stack_profile_function *functions, uint32_t count,
 			  uint32_t total)
 {
@@ -88,7 +89,7 @@ static bool is_total_before(const void *a, const void *b, const void *ctx)
 }
 
 /* The program's own functions by what they and all they call take. */
-static void print_own(const struct view *view, const struct ky_stack_profile_cpu *cpu,
+static void print_own(const struct profile_view *view, const struct ky_stack_profile_cpu *cpu,
 		      const char *title)
 {
 	const struct ky_code_stacks *code = &view->profile->code;
@@ -117,7 +118,7 @@ static uint32_t running_count(const struct ky_stack_profile_cpu *cpu, uint32_t m
 	return count;
 }
 
-static void print_kinds(const struct view *view)
+static void print_kinds(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	struct ky_table table;
@@ -146,7 +147,7 @@ static void print_kinds(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void print_long_polls(const struct view *view)
+static void print_long_polls(const struct profile_view *view)
 {
 	const struct ky_stack_profile_cpu *part = &view->profile->long_polls;
 	char over[KY_OUT_CELL_BYTES], low[KY_OUT_CELL_BYTES], high[KY_OUT_CELL_BYTES];
@@ -210,7 +211,7 @@ static const char *source_text(char *cell, const struct ky_trace *trace)
 /* ---- nothing ---- */
 
 /* of: what there is none of. */
-static void print_nothing(const struct view *view, const char *of)
+static void print_nothing(const struct profile_view *view, const char *of)
 {
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
 	const char *refused = ky_trace_metadata(view->trace, "sampling.cpu.refused");
@@ -228,14 +229,14 @@ static void print_nothing(const struct view *view, const char *of)
 	ky_out_text(view->out, ".\n");
 }
 
-static unsigned long refused_threads(const struct view *view)
+static unsigned long refused_threads(const struct profile_view *view)
 {
 	const char *text = ky_trace_metadata(view->trace, "sampling.cpu.threads_refused");
 
 	return text ? strtoul(text, NULL, 10) : 0;
 }
 
-static void print_refused_threads(const struct view *view)
+static void print_refused_threads(const struct profile_view *view)
 {
 	unsigned long count = refused_threads(view);
 	char cell[KY_OUT_CELL_BYTES];
@@ -248,7 +249,7 @@ static void print_refused_threads(const struct view *view)
 }
 
 /* Other things were seen, but nobody sampled: so polls have no sample, whatever they did. */
-static void print_unsampled(const struct view *view)
+static void print_unsampled(const struct profile_view *view)
 {
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
 
@@ -262,7 +263,7 @@ static void print_unsampled(const struct view *view)
 }
 
 /* More than a few: perhaps deep stacks, of which perf_event hands on the inner end alone. */
-static void print_cut(const struct view *view, const struct ky_stack_profile_cpu *cpu)
+static void print_cut(const struct profile_view *view, const struct ky_stack_profile_cpu *cpu)
 {
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
 	bool is_many = source && strcmp(source, "perf_event") == 0 &&
@@ -279,7 +280,7 @@ static void print_cut(const struct view *view, const struct ky_stack_profile_cpu
 }
 
 /* What the process used and no sample stands for: nobody can say what ran then. */
-static void print_missing(const struct view *view)
+static void print_missing(const struct profile_view *view)
 {
 	const struct ky_cpu_cover *cover = &view->profile->cover;
 	const char *source = ky_trace_metadata(view->trace, "sampling.cpu");
@@ -304,7 +305,7 @@ static void print_missing(const struct view *view)
 			      "none");
 }
 
-static void print_cpu(const struct view *view)
+static void print_cpu(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	const struct ky_stack_profile_cpu *cpu = &profile->cpu;
@@ -325,7 +326,7 @@ static void print_cpu(const struct view *view)
 		       profile->is_by_time ? " in " : "", ky_profile_samples(count, cpu->all.count),
 		       source_text(source, view->trace));
 	ky_out_heading(view->out, view->is_coloured, title);
-	if (is_told_withheld(view, KY_STACK_CPU, "samples"))
+	if (print_withheld(view, KY_STACK_CPU, "samples"))
 		return;
 	if (profile->lost[KY_STACK_CPU])
 		ky_out_format(view->out,
@@ -343,7 +344,7 @@ static void print_cpu(const struct view *view)
 
 /* ---- off it ---- */
 
-static void print_parts(const struct view *view)
+static void print_parts(const struct profile_view *view)
 {
 	const struct ky_off_cpu_parts *of = &view->profile->off_cpu_parts;
 	double rest = view->profile->off_cpu.sum - of->blocked - of->runnable;
@@ -370,7 +371,7 @@ static void estimate_cell(struct ky_table *table, const struct ky_total *total)
 }
 
 /* How much of the time the kernel's switch records were watched. */
-static void print_observed(const struct view *view)
+static void print_observed(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	uint64_t stretch_ns = profile->switches_stretch_ns;
@@ -396,7 +397,7 @@ static void print_observed(const struct view *view)
 }
 
 /* "task app::job (7, on tokio-rt-worker)", "postgres (tid 12, process 10)". */
-static const char *waker_text(char *cell, const struct view *view,
+static const char *waker_text(char *cell, const struct profile_view *view,
 			      const struct ky_stack_profile_waker *waker)
 {
 	const char *thread = waker->thread == KY_NONE ? "a thread" :
@@ -425,7 +426,7 @@ static const char *waker_text(char *cell, const struct view *view,
 }
 
 /* Shares of the row's time. */
-static void woken_note(struct ky_table *table, const struct view *view,
+static void woken_note(struct ky_table *table, const struct profile_view *view,
 		       const struct ky_stack_profile_wait *wait)
 {
 	char text[(KY_STACK_PROFILE_WAKERS + 1) * CELL_BYTES] = "woken by ";
@@ -456,7 +457,7 @@ static void woken_note(struct ky_table *table, const struct view *view,
 	ky_table_note(table, text);
 }
 
-static void print_no_waits(const struct view *view)
+static void print_no_waits(const struct profile_view *view)
 {
 	uint32_t count = view->profile->unseen_count; /* what belongs here is the last */
 
@@ -467,7 +468,7 @@ static void print_no_waits(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void print_waits(const struct view *view)
+static void print_waits(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	char cell[CELL_BYTES], sum[KY_OUT_CELL_BYTES], title[2 * CELL_BYTES];
@@ -484,7 +485,7 @@ static void print_waits(const struct view *view)
 		       ky_out_count(count, profile->off_cpu.count),
 		       profile->off_cpu.count == 1 ? "" : "s");
 	ky_out_heading(view->out, view->is_coloured, title);
-	if (is_told_withheld(view, KY_STACK_OFF_CPU, "intervals"))
+	if (print_withheld(view, KY_STACK_OFF_CPU, "intervals"))
 		return;
 	print_parts(view);
 	print_observed(view);
@@ -514,7 +515,7 @@ static void print_waits(const struct view *view)
 /* ---- tasks that wait ---- */
 
 /* A row is a place, and a task of a select has several. */
-static void print_shared(const struct view *view)
+static void print_shared(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	bool any = false;
@@ -527,7 +528,7 @@ static void print_shared(const struct view *view)
 			    "counted at one of them, under Also at the others\n");
 }
 
-static void print_places(const struct view *view)
+static void print_places(const struct profile_view *view)
 {
 	const struct ky_stack_profile *profile = view->profile;
 	char count[KY_OUT_CELL_BYTES], title[CELL_BYTES];
@@ -573,7 +574,7 @@ static void print_places(const struct view *view)
 void ky_profile_text(struct ky_buf *out, const struct ky_trace *trace,
 		     const struct ky_stack_profile *profile, bool is_coloured)
 {
-	struct view view = {out, trace, profile, is_coloured};
+	struct profile_view view = {out, trace, profile, is_coloured};
 	uint64_t any = 0;
 
 	for (uint32_t i = 0; i < KY_STACK_KINDS; i++)

@@ -11,7 +11,7 @@
 #define QUEUES_SHOWN 8u
 #define SECOND_NS UINT64_C(1000000000)
 
-struct view {
+struct use_view {
 	struct ky_buf *out;
 	const struct ky_trace *trace;
 	const struct ky_resource_use *use;
@@ -23,18 +23,18 @@ static bool is_known(uint64_t value)
 	return value != KY_RESOURCE_NONE;
 }
 
-static void name(const struct view *view, const char *what)
+static void name(const struct use_view *view, const char *what)
 {
 	ky_out_format(view->out, "  %-16s ", what);
 }
 
 /* ns of CPU in ns of time: "1.52 cores". */
-static void cores(const struct view *view, uint64_t cpu_ns, uint64_t span_ns)
+static void cores(const struct use_view *view, uint64_t cpu_ns, uint64_t span_ns)
 {
 	ky_out_format(view->out, "%.2f", span_ns ? (double)cpu_ns / (double)span_ns : 0.0);
 }
 
-static void cpu(const struct view *view)
+static void cpu(const struct use_view *view)
 {
 	const struct ky_resource_use *use = view->use;
 	const struct ky_gauge *limit = &use->group.cpu_limit;
@@ -56,7 +56,7 @@ static void cpu(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void memory(const struct view *view)
+static void memory(const struct use_view *view)
 {
 	const struct ky_resource_use *use = view->use;
 	const struct ky_group_use *group = &use->group;
@@ -86,7 +86,7 @@ static void memory(const struct view *view)
 }
 
 /* ", 12 voluntary": where it is known. */
-static bool count(const struct view *view, const struct ky_growth *growth, const char *what,
+static bool count(const struct use_view *view, const struct ky_growth *growth, const char *what,
 		  bool is_first)
 {
 	char cell[KY_OUT_CELL_BYTES];
@@ -98,7 +98,7 @@ static bool count(const struct view *view, const struct ky_growth *growth, const
 	return false;
 }
 
-static void counts(const struct view *view)
+static void counts(const struct use_view *view)
 {
 	const struct ky_resource_use *use = view->use;
 
@@ -135,7 +135,7 @@ static void counts(const struct view *view)
 	}
 }
 
-static void pressure(const struct view *view, uint32_t scope, const char *what)
+static void pressure(const struct use_view *view, uint32_t scope, const char *what)
 {
 	static const char *const names[] = {"CPU", "memory", "I/O"};
 	const struct ky_growth *all = view->use->pressure[scope];
@@ -157,7 +157,7 @@ static void pressure(const struct view *view, uint32_t scope, const char *what)
 		ky_out_text(view->out, " of the time between two readings\n");
 }
 
-static void queue_name(const struct view *view, const struct ky_queue_use *queue)
+static void queue_name(const struct use_view *view, const struct ky_queue_use *queue)
 {
 	const char *address = ky_trace_name(view->trace, queue->address);
 
@@ -167,7 +167,7 @@ static void queue_name(const struct view *view, const struct ky_queue_use *queue
 	ky_out_format(view->out, "%s:%" PRIu64, queue->version == 6 ? "]" : "", queue->port);
 }
 
-static void queues(const struct view *view)
+static void queues(const struct use_view *view)
 {
 	const struct ky_resource_use *use = view->use;
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES];
@@ -194,7 +194,7 @@ static void queues(const struct view *view)
 
 /* ---- in words ---- */
 
-static void throttled(const struct view *view)
+static void throttled(const struct use_view *view)
 {
 	const struct ky_group_use *group = &view->use->group;
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES];
@@ -214,7 +214,7 @@ static void throttled(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void full_queues(const struct view *view)
+static void full_queues(const struct use_view *view)
 {
 	const struct ky_resource_use *use = view->use;
 	char cell[KY_OUT_CELL_BYTES];
@@ -237,7 +237,7 @@ static void full_queues(const struct view *view)
 	}
 }
 
-static void memory_limit(const struct view *view)
+static void memory_limit(const struct use_view *view)
 {
 	const struct ky_group_use *group = &view->use->group;
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES];
@@ -255,7 +255,7 @@ static void memory_limit(const struct view *view)
 	ky_out_text(view->out, "\n");
 }
 
-static void most_pressure(const struct view *view, uint32_t value, const char *what)
+static void most_pressure(const struct use_view *view, uint32_t value, const char *what)
 {
 	const struct ky_resource_use *use = view->use;
 	uint64_t machine = use->pressure[0][value].max_permille;
@@ -268,7 +268,7 @@ static void most_pressure(const struct view *view, uint32_t value, const char *w
 		      ky_out_permille(cell, group >= machine ? group : machine));
 }
 
-static void finding(const struct view *view, uint32_t which)
+static void finding(const struct use_view *view, uint32_t which)
 {
 	const struct ky_resource_use *use = view->use;
 	char a[KY_OUT_CELL_BYTES], b[KY_OUT_CELL_BYTES];
@@ -321,7 +321,7 @@ static void finding(const struct view *view, uint32_t which)
 	}
 }
 
-static void print(struct view *view)
+static void print(struct use_view *view)
 {
 	const char *missing = ky_trace_metadata(view->trace, "resources.missing");
 
@@ -347,15 +347,16 @@ void ky_resource_text(struct ky_buf *out, const struct ky_trace *trace,
 {
 	struct ky_resource_use *use;
 	char cell[KY_OUT_CELL_BYTES], heading[96];
-	struct view view = {.out = out, .trace = trace};
+	struct use_view view = {.out = out, .trace = trace};
 
 	/* Without memory there is no such part, as where nobody looked. */
 	if (ky_resource_use(trace, report->from_ns, report->to_ns, &use) || !use)
 		return;
 	view.use = use;
 	view.span_ns = use->to_ns - use->from_ns;
-	(void)snprintf(heading, sizeof(heading), "Resources, %u reading%s in %s", use->look_count,
-		       use->look_count == 1 ? "" : "s", ky_out_duration(cell, view.span_ns));
+	(void)snprintf(heading, sizeof(heading), "Resources, %u reading%s in %s",
+		       use->reading_count, use->reading_count == 1 ? "" : "s",
+		       ky_out_duration(cell, view.span_ns));
 	ky_out_heading(out, is_coloured, heading);
 	print(&view);
 	ky_free(use);

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-struct entry {
+struct syscall_entry {
 	uint32_t number;
 	const char *name;
 };
@@ -16,7 +16,7 @@ struct entry {
 		SYS_##name, #name                                                                  \
 	}
 
-static const struct entry entries[] = {
+static const struct syscall_entry entries[] = {
 	CALL(read),
 	CALL(write),
 	CALL(pread64),

@@ -198,7 +198,7 @@ static bool is_same_place(const struct ky_task_places *places, const struct ky_t
 }
 
 /* Entries of one place: [from, end), in `order` by their longest wait. */
-struct group {
+struct place_group {
 	uint32_t from, end;
 	uint32_t task_count;    /* that wait there */
 	uint32_t counted_count; /* of those; the others are counted at another place of theirs */
@@ -206,7 +206,7 @@ struct group {
 
 static int compare_groups(const void *a, const void *b)
 {
-	const struct group *one = a, *other = b;
+	const struct place_group *one = a, *other = b;
 	const struct ky_task_place *first = &sorting->entries[one->from];
 	const struct ky_task_place *second = &sorting->entries[other->from];
 
@@ -236,7 +236,8 @@ static int by_task(const void *a, const void *b)
 }
 
 /* Each task once, where most stand. Returns false without memory. */
-static bool count_once(struct ky_task_places *places, struct group *groups, uint32_t group_count)
+static bool count_once(struct ky_task_places *places, struct place_group *groups,
+		       uint32_t group_count)
 {
 	uint32_t count = places->entry_count, next;
 	struct ky_task_place **order = ky_alloc(((size_t)count + 1) *
@@ -266,9 +267,9 @@ static bool count_once(struct ky_task_places *places, struct group *groups, uint
 	return true;
 }
 
-static struct group *make_groups(struct ky_task_places *places, uint32_t *count)
+static struct place_group *make_groups(struct ky_task_places *places, uint32_t *count)
 {
-	struct group *groups = ky_alloc(((size_t)places->entry_count + 1) * sizeof(*groups));
+	struct place_group *groups = ky_alloc(((size_t)places->entry_count + 1) * sizeof(*groups));
 
 	*count = 0;
 	if (!groups)
@@ -279,7 +280,7 @@ static struct group *make_groups(struct ky_task_places *places, uint32_t *count)
 		struct ky_task_place *entry = &places->entries[i];
 
 		if (i == 0 || !is_same_place(places, entry, entry - 1))
-			groups[(*count)++] = (struct group){.from = i};
+			groups[(*count)++] = (struct place_group){.from = i};
 		groups[*count - 1].end = i + 1;
 		/* One that waits there by several ways stands together. */
 		groups[*count - 1].task_count += groups[*count - 1].from == i ||
@@ -305,7 +306,7 @@ static const char *state_text(uint8_t state)
 }
 
 static void print_tasks(struct ky_buf *out, const struct ky_task_places *places,
-			const struct group *group, uint32_t tasks_max)
+			const struct place_group *group, uint32_t tasks_max)
 {
 	char cell[KY_OUT_CELL_BYTES];
 	uint32_t shown = 0;
@@ -342,7 +343,7 @@ static bool is_shared(const struct ky_task_places *places)
 }
 
 static void print_text(struct ky_buf *out, const struct ky_task_places *places,
-		       const struct group *groups, uint32_t group_count, uint32_t tasks,
+		       const struct place_group *groups, uint32_t group_count, uint32_t tasks,
 		       uint32_t tasks_max)
 {
 	char cell[KY_OUT_CELL_BYTES], number[KY_OUT_CELL_BYTES];
@@ -403,7 +404,7 @@ static void json_frames(struct ky_buf *out, const struct ky_task_place_stack *st
 }
 
 static void print_json(struct ky_buf *out, const struct ky_task_places *places,
-		       const struct group *groups, uint32_t group_count, uint32_t tasks,
+		       const struct place_group *groups, uint32_t group_count, uint32_t tasks,
 		       struct ky_symbol_table *table)
 {
 	static const char *const states[] = {"waits", "moved", "polled"};
@@ -451,7 +452,7 @@ int ky_task_places_put(struct ky_buf *out, struct ky_task_places *places,
 		       struct ky_symbol_table *table, const struct ky_task_places_options *options)
 {
 	uint32_t count = 0, tasks = task_count(places);
-	struct group *groups;
+	struct place_group *groups;
 
 	for (uint32_t i = 0; i < places->stack_count; i++)
 		name_stack(&places->stacks[i], table, places->now_ns);

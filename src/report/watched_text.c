@@ -13,7 +13,7 @@
 #define TRIGGERS_MAX 10u
 #define POLLS_MAX 10u
 #define NAME_BYTES 56u
-#define LOOKS_MAX 256u /* compared with each other */
+#define READS_MAX 256u /* compared with each other */
 #define INDENT 10u
 
 static void safe(struct ky_buf *out, const char *text)
@@ -114,20 +114,22 @@ static void print_trigger(struct ky_buf *out, const struct ky_trace *trace,
 }
 
 /* What no dump of a firing tells. */
-static void print_untold(struct ky_buf *out, const struct ky_trace *trace)
+static void print_unreported(struct ky_buf *out, const struct ky_trace *trace)
 {
-	uint64_t untold = number(trace, "rules.untold"), undumped = number(trace, "rules.undumped");
+	uint64_t unreported = number(trace, "rules.untold"),
+		 undumped = number(trace, "rules.undumped");
 	uint64_t over_budget = number(trace, "rules.untold_over_budget");
 	char cells[3][KY_OUT_CELL_BYTES];
 
-	if (over_budget > untold)
-		over_budget = untold;
-	if (untold)
+	if (over_budget > unreported)
+		over_budget = unreported;
+	if (unreported)
 		ky_out_format(out,
 			      "%-9s rules held %s more time%s without a dump: held back by "
 			      "cooldown (%s) and by the budget of dumps (%s)\n",
-			      "Rules", ky_out_count(cells[0], untold), untold == 1 ? "" : "s",
-			      ky_out_count(cells[1], untold - over_budget),
+			      "Rules", ky_out_count(cells[0], unreported),
+			      unreported == 1 ? "" : "s",
+			      ky_out_count(cells[1], unreported - over_budget),
 			      ky_out_count(cells[2], over_budget));
 	if (undumped)
 		ky_out_format(out, "%-9s %s firing%s without a dump: it could not be made\n",
@@ -156,9 +158,9 @@ static void print_crash(struct ky_buf *out, const struct ky_trace_crash *crash,
 		print_crash_stack(out, crash, names);
 }
 
-static bool is_runnable(const struct ky_trace_stuck *look)
+static bool is_runnable(const struct ky_trace_stuck *check)
 {
-	return look->is_running || look->state == 'R';
+	return check->is_running || check->state == 'R';
 }
 
 /* What a look saw, in a word that looks share. */
@@ -215,24 +217,24 @@ static void put_task_name(struct ky_buf *out, const struct ky_trace *trace, uint
 }
 
 /* From the first to the last look that tells what the kernel had counted. */
-struct look_times {
+struct check_times {
 	uint64_t span_ns, running_ns, waiting_ns;
-	uint32_t looks;
+	uint32_t checks;
 };
 
-struct looks {
+struct checks {
 	char most[128]; /* what most of them saw */
 	uint32_t count, most_count;
 	uint64_t last_ns;
 	uint64_t pc, pc_ns; /* of the last look that saw one; 0: none did */
 	/* The stack that most of them saw, the latest of equals; KY_NONE: none saw one. */
-	uint32_t stack, stack_count, stack_look, with_stack;
+	uint32_t stack, stack_count, stack_check, with_stack;
 	/* Looks that found it running, or in want of a processor: there is no stack to take. */
 	uint32_t running, starved;
 	/* All of them, in order of time, and whether that one found it in want of a processor. */
-	uint16_t order[LOOKS_MAX];
-	bool is_starved[LOOKS_MAX];
-	struct look_times times;
+	uint16_t order[READS_MAX];
+	bool is_starved[READS_MAX];
+	struct check_times times;
 };
 
 /* The looks at this poll that saw the same stack as look `which`. */
@@ -247,12 +249,12 @@ static uint32_t count_stack(const struct ky_trace *trace, uint32_t first, uint32
 	return count;
 }
 
-static void gather_stacks(struct looks *looks, const struct ky_trace *trace, uint32_t first)
+static void gather_stacks(struct checks *checks, const struct ky_trace *trace, uint32_t first)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
-	uint32_t total = trace->stuck_count < LOOKS_MAX ? trace->stuck_count : LOOKS_MAX;
+	uint32_t total = trace->stuck_count < READS_MAX ? trace->stuck_count : READS_MAX;
 
-	looks->stack = KY_NONE;
+	checks->stack = KY_NONE;
 	for (uint32_t i = first; i < total; i++) {
 		uint32_t count;
 
@@ -260,36 +262,36 @@ static void gather_stacks(struct looks *looks, const struct ky_trace *trace, uin
 			continue;
 		if (list[i].stack == KY_NONE)
 			continue;
-		looks->with_stack++;
+		checks->with_stack++;
 		count = count_stack(trace, first, i, total);
-		if (count < looks->stack_count)
+		if (count < checks->stack_count)
 			continue;
-		looks->stack = list[i].stack;
-		looks->stack_count = count;
-		looks->stack_look = i;
+		checks->stack = list[i].stack;
+		checks->stack_count = count;
+		checks->stack_check = i;
 	}
 }
 
 /* What the poll hangs on, by name. */
-static void print_hang(struct ky_buf *out, const struct ky_trace *trace, const struct looks *looks,
-		       struct ky_symbol_table *symbols)
+static void print_hang(struct ky_buf *out, const struct ky_trace *trace,
+		       const struct checks *checks, struct ky_symbol_table *symbols)
 {
-	const struct ky_trace_stuck *look = &trace->stuck[looks->stack_look];
-	const struct ky_stack *stack = &trace->samples.stacks[looks->stack];
+	const struct ky_trace_stuck *check = &trace->stuck[checks->stack_check];
+	const struct ky_stack *stack = &trace->samples.stacks[checks->stack];
 
 	ky_out_format(out, "%-9s hangs on the same stack in %u of %u checks", "",
-		      looks->stack_count, looks->count);
-	if (looks->running)
-		ky_out_format(out, ", ran in %u", looks->running);
-	if (looks->starved)
-		ky_out_format(out, ", waited for a CPU in %u", looks->starved);
-	if (looks->running || looks->starved)
+		      checks->stack_count, checks->count);
+	if (checks->running)
+		ky_out_format(out, ", ran in %u", checks->running);
+	if (checks->starved)
+		ky_out_format(out, ", waited for a CPU in %u", checks->starved);
+	if (checks->running || checks->starved)
 		ky_out_text(out, ": no stack there");
-	if (look->guessed_count)
+	if (check->guessed_count)
 		ky_out_text(out, "; partly by frame pointers");
 	ky_out_text(out, "\n");
 	ky_frames_text(out, symbols, trace->samples.frames + stack->first, stack->count,
-		       look->time_ns, !look->is_truncated, INDENT);
+		       check->time_ns, !check->is_truncated, INDENT);
 }
 
 /* Between two looks the kernel brings the CPU time of a running thread up to date at its tick. */
@@ -300,9 +302,9 @@ static uint64_t grown(uint64_t from, uint64_t to)
 	return to > from ? to - from : 0;
 }
 
-static bool is_counted(const struct ky_trace_stuck *look)
+static bool is_counted(const struct ky_trace_stuck *check)
 {
-	return look->cpu_ns != UINT64_MAX && look->run_delay_ns != UINT64_MAX;
+	return check->cpu_ns != UINT64_MAX && check->run_delay_ns != UINT64_MAX;
 }
 
 /* It wanted a processor at both looks and had none between them: counted when it gets one. */
@@ -313,67 +315,67 @@ static bool got_none(const struct ky_trace_stuck *a, const struct ky_trace_stuck
 }
 
 /* Looks at this poll from `first` on, by their time. */
-static void sort_looks(struct looks *looks, const struct ky_trace *trace, uint32_t first)
+static void sort_checks(struct checks *checks, const struct ky_trace *trace, uint32_t first)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
-	uint32_t total = trace->stuck_count < LOOKS_MAX ? trace->stuck_count : LOOKS_MAX;
+	uint32_t total = trace->stuck_count < READS_MAX ? trace->stuck_count : READS_MAX;
 
 	for (uint32_t i = first; i < total; i++) {
-		uint32_t at = looks->count;
+		uint32_t at = checks->count;
 
 		if (!is_same_poll(&list[i], &list[first]))
 			continue;
-		for (; at && list[looks->order[at - 1]].time_ns > list[i].time_ns; at--)
-			looks->order[at] = looks->order[at - 1];
-		looks->order[at] = (uint16_t)i;
-		looks->count++;
+		for (; at && list[checks->order[at - 1]].time_ns > list[i].time_ns; at--)
+			checks->order[at] = checks->order[at - 1];
+		checks->order[at] = (uint16_t)i;
+		checks->count++;
 	}
 }
 
 /* Which looks found it in want of a processor rather than on one: it had none since the look
  * before, or waited for longer than it ran; of the first look the one behind it tells. */
-static void find_starved(struct looks *looks, const struct ky_trace_stuck *list)
+static void find_starved(struct checks *checks, const struct ky_trace_stuck *list)
 {
 	const struct ky_trace_stuck *before = NULL;
 	uint32_t before_at = 0;
 
-	for (uint32_t i = 0; i < looks->count; i++) {
-		const struct ky_trace_stuck *look = &list[looks->order[i]];
+	for (uint32_t i = 0; i < checks->count; i++) {
+		const struct ky_trace_stuck *check = &list[checks->order[i]];
 
-		if (!is_counted(look))
+		if (!is_counted(check))
 			continue;
-		if (before && got_none(before, look))
-			looks->is_starved[before_at] = looks->is_starved[i] = true;
-		else if (before && is_runnable(look))
-			looks->is_starved[i] = grown(before->run_delay_ns, look->run_delay_ns) >
-					       grown(before->cpu_ns, look->cpu_ns);
-		before = look;
+		if (before && got_none(before, check))
+			checks->is_starved[before_at] = checks->is_starved[i] = true;
+		else if (before && is_runnable(check))
+			checks->is_starved[i] = grown(before->run_delay_ns, check->run_delay_ns) >
+						grown(before->cpu_ns, check->cpu_ns);
+		before = check;
 		before_at = i;
 	}
-	for (uint32_t i = 0; i < looks->count; i++) {
-		looks->starved += looks->is_starved[i];
-		looks->running += !looks->is_starved[i] && is_runnable(&list[looks->order[i]]);
+	for (uint32_t i = 0; i < checks->count; i++) {
+		checks->starved += checks->is_starved[i];
+		checks->running += !checks->is_starved[i] && is_runnable(&list[checks->order[i]]);
 	}
 }
 
 /* What the thread did in the time between the looks. */
-static void find_times(struct looks *looks, const struct ky_trace_stuck *list)
+static void find_times(struct checks *checks, const struct ky_trace_stuck *list)
 {
 	const struct ky_trace_stuck *first = NULL, *last = NULL, *since = NULL;
-	struct look_times *times = &looks->times;
+	struct check_times *times = &checks->times;
 	uint64_t rest_ns;
 
-	for (uint32_t i = 0; i < looks->count; i++) {
-		const struct ky_trace_stuck *look = &list[looks->order[i]];
+	for (uint32_t i = 0; i < checks->count; i++) {
+		const struct ky_trace_stuck *check = &list[checks->order[i]];
 
-		if (!is_counted(look) || (last && look->time_ns == last->time_ns))
+		if (!is_counted(check) || (last && check->time_ns == last->time_ns))
 			continue;
-		first = first ? first : look;
-		since = last && got_none(last, look) ? since : look;
-		last = look;
-		times->looks++;
+		first = first ? first : check;
+		since = last && got_none(last, check) ? since : check;
+		last = check;
+		times->checks++;
 	}
-	if (!last || times->looks < 2)
+	if (!last || times->checks < 2)
 		return;
 	times->span_ns = last->time_ns - first->time_ns;
 	times->running_ns = grown(first->cpu_ns, last->cpu_ns);
@@ -386,11 +388,11 @@ static void find_times(struct looks *looks, const struct ky_trace_stuck *list)
 		times->waiting_ns = rest_ns;
 	rest_ns -= times->waiting_ns;
 	if (rest_ns <= TICK_NS_MAX && since == last && is_runnable(last) &&
-	    !looks->is_starved[looks->count - 1])
+	    !checks->is_starved[checks->count - 1])
 		times->running_ns += rest_ns;
 }
 
-static void put_times(struct ky_buf *out, const struct look_times *times)
+static void put_times(struct ky_buf *out, const struct check_times *times)
 {
 	char cells[4][KY_OUT_CELL_BYTES];
 
@@ -398,39 +400,40 @@ static void put_times(struct ky_buf *out, const struct look_times *times)
 		return;
 	ky_out_format(
 		out, "%-9s of %s between %u checks: %s blocked, %s waiting for a CPU, %s running\n",
-		"", ky_out_duration(cells[0], times->span_ns), times->looks,
+		"", ky_out_duration(cells[0], times->span_ns), times->checks,
 		ky_out_duration(cells[1], times->span_ns - times->waiting_ns - times->running_ns),
 		ky_out_duration(cells[2], times->waiting_ns),
 		ky_out_duration(cells[3], times->running_ns));
 }
 
 /* All looks at this poll; the first of them is `first`. */
-static void gather_looks(struct looks *looks, const struct ky_trace *trace, uint32_t first)
+static void gather_checks(struct checks *checks, const struct ky_trace *trace, uint32_t first)
 {
 	const struct ky_trace_stuck *list = trace->stuck;
 	char one[128], other[128];
 
-	sort_looks(looks, trace, first);
-	find_starved(looks, list);
-	find_times(looks, list);
-	for (uint32_t i = 0; i < looks->count; i++) {
-		const struct ky_trace_stuck *look = &list[looks->order[i]];
+	sort_checks(checks, trace, first);
+	find_starved(checks, list);
+	find_times(checks, list);
+	for (uint32_t i = 0; i < checks->count; i++) {
+		const struct ky_trace_stuck *check = &list[checks->order[i]];
 		uint32_t count = 0;
 
-		looks->last_ns = look->time_ns > looks->last_ns ? look->time_ns : looks->last_ns;
-		if (look->pc && look->time_ns >= looks->pc_ns) {
-			looks->pc = look->pc;
-			looks->pc_ns = look->time_ns;
+		checks->last_ns = check->time_ns > checks->last_ns ? check->time_ns :
+								     checks->last_ns;
+		if (check->pc && check->time_ns >= checks->pc_ns) {
+			checks->pc = check->pc;
+			checks->pc_ns = check->time_ns;
 		}
-		activity(one, sizeof(one), trace, look, looks->is_starved[i]);
-		for (uint32_t k = 0; k < looks->count; k++) {
-			activity(other, sizeof(other), trace, &list[looks->order[k]],
-				 looks->is_starved[k]);
+		activity(one, sizeof(one), trace, check, checks->is_starved[i]);
+		for (uint32_t k = 0; k < checks->count; k++) {
+			activity(other, sizeof(other), trace, &list[checks->order[k]],
+				 checks->is_starved[k]);
 			count += strcmp(one, other) == 0;
 		}
-		if (count > looks->most_count) {
-			looks->most_count = count;
-			memcpy(looks->most, one, sizeof(looks->most));
+		if (count > checks->most_count) {
+			checks->most_count = count;
+			memcpy(checks->most, one, sizeof(checks->most));
 		}
 	}
 }
@@ -439,33 +442,33 @@ static void print_stuck_poll(struct ky_buf *out, const struct ky_trace *trace, u
 			     const struct ky_code_names *names)
 {
 	const struct ky_trace_stuck *poll = &trace->stuck[first];
-	struct looks looks = {.last_ns = poll->time_ns};
+	struct checks checks = {.last_ns = poll->time_ns};
 	char cell[KY_OUT_CELL_BYTES];
 
-	gather_looks(&looks, trace, first);
+	gather_checks(&checks, trace, first);
 	ky_out_format(out, "%-9s thread %u in task %" PRIu64, "Stuck", poll->tid, poll->task_id);
 	put_task_name(out, trace, poll->task_id);
 	ky_out_format(out, " for %s: ",
-		      ky_out_duration(cell, looks.last_ns > poll->poll_start_ns ?
-						    looks.last_ns - poll->poll_start_ns :
+		      ky_out_duration(cell, checks.last_ns > poll->poll_start_ns ?
+						    checks.last_ns - poll->poll_start_ns :
 						    0));
-	safe(out, looks.most);
-	ky_out_format(out, " in %u of %u checks\n", looks.most_count, looks.count);
-	put_times(out, &looks.times);
-	gather_stacks(&looks, trace, first);
+	safe(out, checks.most);
+	ky_out_format(out, " in %u of %u checks\n", checks.most_count, checks.count);
+	put_times(out, &checks.times);
+	gather_stacks(&checks, trace, first);
 	if (!names || !names->table)
 		return;
-	if (looks.stack != KY_NONE) {
-		print_hang(out, trace, &looks, names->table);
+	if (checks.stack != KY_NONE) {
+		print_hang(out, trace, &checks, names->table);
 		return;
 	}
-	if (looks.running || looks.starved)
+	if (checks.running || checks.starved)
 		ky_out_format(out, "%-9s no stack: it %s when it was checked\n", "",
-			      looks.starved > looks.running ? "waited for a CPU" : "ran");
-	if (!looks.pc)
+			      checks.starved > checks.running ? "waited for a CPU" : "ran");
+	if (!checks.pc)
 		return;
 	ky_out_format(out, "%-9s last seen in ", "");
-	ky_code_text(out, names->table, looks.pc, looks.pc_ns);
+	ky_code_text(out, names->table, checks.pc, checks.pc_ns);
 	ky_out_text(out, "\n");
 }
 
@@ -476,7 +479,7 @@ static void print_stuck(struct ky_buf *out, const struct ky_trace *trace,
 	const struct ky_trace_stuck *list = trace->stuck;
 	uint32_t polls = 0;
 
-	for (uint32_t i = 0; i < trace->stuck_count && i < LOOKS_MAX; i++) {
+	for (uint32_t i = 0; i < trace->stuck_count && i < READS_MAX; i++) {
 		bool is_first = true;
 
 		for (uint32_t k = 0; k < i && is_first; k++)
@@ -501,6 +504,6 @@ void ky_watched_text(struct ky_buf *out, const struct ky_trace *trace,
 	if (trace->trigger_count > TRIGGERS_MAX)
 		ky_out_format(out, "%-9s ... and %u more firings\n", "",
 			      trace->trigger_count - TRIGGERS_MAX);
-	print_untold(out, trace);
+	print_unreported(out, trace);
 	print_stuck(out, trace, names);
 }

@@ -21,7 +21,7 @@ static const char *poll_remark(const struct ky_poll *poll)
 /* Ten polls of one place are one finding: the worst stands for those of its name. Returns how many
  * of them are at least half as long. */
 static uint32_t fold_polls(const struct ky_report *report, const struct ky_trace *trace,
-			   uint32_t at, bool *is_told)
+			   uint32_t at, bool *is_reported)
 {
 	const struct ky_poll *worst = &report->worst_polls[at].poll;
 	uint32_t i, count = 0;
@@ -34,7 +34,7 @@ static uint32_t fold_polls(const struct ky_report *report, const struct ky_trace
 		if (*poll_remark(poll) ||
 		    ky_report_poll_name(trace, poll) != ky_report_poll_name(trace, worst))
 			continue;
-		is_told[i] = true;
+		is_reported[i] = true;
 		count += poll->duration_ns >= worst->duration_ns / 2;
 	}
 	return count;
@@ -44,7 +44,7 @@ void ky_worst_polls(const struct ky_report_view *view)
 {
 	const struct ky_report *report = view->report;
 	char count[KY_OUT_CELL_BYTES];
-	bool is_told[KY_REPORT_WORST_MAX] = {false};
+	bool is_reported[KY_REPORT_WORST_MAX] = {false};
 	struct ky_table table;
 	uint32_t shown = 0, alike;
 
@@ -55,10 +55,10 @@ void ky_worst_polls(const struct ky_report_view *view)
 	for (uint32_t i = 0; i < report->worst_poll_count && shown < view->worst_count; i++) {
 		const struct ky_poll *poll = &report->worst_polls[i].poll;
 
-		if (is_told[i])
+		if (is_reported[i])
 			continue;
 		shown++;
-		alike = fold_polls(report, view->trace, i, is_told);
+		alike = fold_polls(report, view->trace, i, is_reported);
 		ky_table_duration(&table, poll->duration_ns);
 		ky_report_task_cell(&table, view->trace, poll->task);
 		ky_report_name_cell(&table, view->trace, ky_report_poll_name(view->trace, poll));
@@ -75,7 +75,7 @@ void ky_worst_polls(const struct ky_report_view *view)
 }
 
 /* Waits that overlap have one cause: the longest stands for them. Returns how many there are. */
-static uint32_t fold_waits(const struct ky_report *report, uint32_t at, bool *is_told)
+static uint32_t fold_waits(const struct ky_report *report, uint32_t at, bool *is_reported)
 {
 	const struct ky_poll *worst = &report->worst_delays[at].poll;
 	uint32_t i, count = 0;
@@ -83,10 +83,10 @@ static uint32_t fold_waits(const struct ky_report *report, uint32_t at, bool *is
 	for (i = at + 1; i < report->worst_delay_count; i++) {
 		const struct ky_poll *poll = &report->worst_delays[i].poll;
 
-		if (is_told[i] || poll->start_ns - poll->delay_ns >= worst->start_ns ||
+		if (is_reported[i] || poll->start_ns - poll->delay_ns >= worst->start_ns ||
 		    worst->start_ns - worst->delay_ns >= poll->start_ns)
 			continue;
-		is_told[i] = true;
+		is_reported[i] = true;
 		count++;
 	}
 	return count;
@@ -136,7 +136,7 @@ void ky_worst_delays(const struct ky_report_view *view)
 {
 	const struct ky_report *report = view->report;
 	char count[KY_OUT_CELL_BYTES];
-	bool is_told[KY_REPORT_WORST_MAX] = {false};
+	bool is_reported[KY_REPORT_WORST_MAX] = {false};
 	struct ky_table table;
 	uint32_t shown = 0, alike;
 
@@ -147,10 +147,10 @@ void ky_worst_delays(const struct ky_report_view *view)
 	for (uint32_t i = 0; i < report->worst_delay_count && shown < view->worst_count; i++) {
 		const struct ky_worst *worst = &report->worst_delays[i];
 
-		if (is_told[i])
+		if (is_reported[i])
 			continue;
 		shown++;
-		alike = fold_waits(report, i, is_told);
+		alike = fold_waits(report, i, is_reported);
 		ky_table_duration(&table, worst->poll.delay_ns);
 		ky_report_task_cell(&table, view->trace, worst->poll.task);
 		ky_report_name_cell(&table, view->trace,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct view {
+struct worst_view {
 	struct ky_buf *out;
 	const struct ky_trace *trace;
 	const struct ky_stack_profile *profile;
@@ -59,7 +59,7 @@ void ky_worst_answer(struct ky_buf *out, const struct ky_trace *trace,
 	ky_out_text(out, "\n");
 }
 
-static void print_title(const struct view *view, const struct ky_stack_profile_poll *worst)
+static void print_title(const struct worst_view *view, const struct ky_stack_profile_poll *worst)
 {
 	char duration[KY_OUT_CELL_BYTES], off[KY_OUT_CELL_BYTES], cell[KY_PROFILE_CELL_BYTES];
 	const struct ky_trace *trace = view->trace;
@@ -84,7 +84,7 @@ static void print_title(const struct view *view, const struct ky_stack_profile_p
 	ky_out_text(view->out, "\n");
 }
 
-static void print_rows(const struct view *view, const struct ky_stack_profile_poll *worst)
+static void print_rows(const struct worst_view *view, const struct ky_stack_profile_poll *worst)
 {
 	char cell[KY_PROFILE_CELL_BYTES];
 	struct ky_table table;
@@ -136,7 +136,7 @@ static bool is_empty(const struct ky_stack_profile_poll *poll)
 	return !poll->cpu_count && !poll->off_count;
 }
 
-static bool is_told_before(const struct view *view, uint32_t number)
+static bool is_reported_before(const struct worst_view *view, uint32_t number)
 {
 	const struct ky_stack_profile_poll *worst = view->profile->worst;
 
@@ -147,7 +147,7 @@ static bool is_told_before(const struct view *view, uint32_t number)
 }
 
 /* "and 5 more like it, of 120 ms to 121 ms" */
-static void print_more(const struct view *view, uint32_t number)
+static void print_more(const struct worst_view *view, uint32_t number)
 {
 	const struct ky_stack_profile_poll *worst = view->profile->worst;
 	char most[KY_OUT_CELL_BYTES] = "", least[KY_OUT_CELL_BYTES] = "";
@@ -170,7 +170,7 @@ static void print_more(const struct view *view, uint32_t number)
 void ky_worst_text(struct ky_buf *out, const struct ky_trace *trace,
 		   const struct ky_stack_profile *profile, bool is_coloured)
 {
-	const struct view view = {out, trace, profile};
+	const struct worst_view view = {out, trace, profile};
 	uint32_t empty = 0;
 
 	if (!profile->worst_count || (!profile->cpu.all.count && !profile->wait_total))
@@ -178,7 +178,7 @@ void ky_worst_text(struct ky_buf *out, const struct ky_trace *trace,
 	ky_out_heading(out, is_coloured, "Inside the worst polls");
 	for (uint32_t i = 0; i < profile->worst_count; i++) {
 		empty += is_empty(&profile->worst[i]);
-		if (i && (is_empty(&profile->worst[i]) || is_told_before(&view, i)))
+		if (i && (is_empty(&profile->worst[i]) || is_reported_before(&view, i)))
 			continue;
 		print_title(&view, &profile->worst[i]);
 		print_rows(&view, &profile->worst[i]);

@@ -10,7 +10,7 @@
 
 #include <ring/ring_view.h>
 
-struct ky_thread_count {
+struct ky_ring_thread_count {
 	uint64_t record_count; /* that it had written; 0: not seen */
 	uint64_t claim_number; /* + 1: of its newest sub-buffer */
 	uint32_t slot;
@@ -18,7 +18,7 @@ struct ky_thread_count {
 };
 
 struct ky_ring_count {
-	struct ky_thread_count *threads; /* by index in the ring's directory */
+	struct ky_ring_thread_count *threads; /* by index in the ring's directory */
 	uint32_t thread_count;
 	uint32_t *slot_threads; /* who writes in this slot now; 0: not looked at */
 	uint32_t slot_count;

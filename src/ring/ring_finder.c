@@ -281,8 +281,8 @@ static bool is_ring_name(const char *name)
 	       strcmp(name + bytes - strlen(RING_SUFFIX), RING_SUFFIX) == 0;
 }
 
-static void look_at_name(struct finder *finder, int directory, const char *path, uid_t owner,
-			 const char *name)
+static void match_name(struct finder *finder, int directory, const char *path, uid_t owner,
+		       const char *name)
 {
 	char full[KY_FOUND_PATH_BYTES];
 	struct ky_found_ring *ring;
@@ -363,7 +363,7 @@ static void scan(struct finder *finder, int directory, const char *path)
 	}
 	while ((entry = readdir(stream)) != NULL)
 		if (is_ring_name(entry->d_name))
-			look_at_name(finder, dirfd(stream), path, st.st_uid, entry->d_name);
+			match_name(finder, dirfd(stream), path, st.st_uid, entry->d_name);
 	closedir(stream);
 }
 
@@ -454,7 +454,7 @@ static void on_mapped(void *ctx, uint32_t pid, int fd, const char *path)
 	close(fd);
 }
 
-static bool look_at_process(void *ctx, uint32_t pid)
+static bool read_the_process(void *ctx, uint32_t pid)
 {
 	struct finder *finder = ctx;
 	char root[32];
@@ -488,7 +488,7 @@ static void scan_everything(struct finder *finder)
 		scan_path(finder, path);
 	}
 	if (pid == 0) {
-		ky_ring_process_each(look_at_process, finder);
+		ky_ring_process_each(read_the_process, finder);
 		return;
 	}
 	ky_ring_process_mapped(pid, on_mapped, finder);
@@ -520,7 +520,7 @@ static bool is_of_same_process(const struct ky_found_ring *a, const struct ky_fo
 }
 
 /* A process that calls exec keeps its number and its start time, and loses its mappings. */
-static void tell_replaced(struct ky_found_rings *rings)
+static void say_replaced(struct ky_found_rings *rings)
 {
 	uint32_t i;
 	int fd;
@@ -605,7 +605,7 @@ int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query)
 	}
 	if (out->count > 0)
 		qsort(out->rings, out->count, sizeof(*out->rings), by_pid_then_age);
-	tell_replaced(out);
+	say_replaced(out);
 	out->is_unseen = is_directory_trouble(out, query);
 	if (!out->is_unseen)
 		keep_asked_for(out, query);

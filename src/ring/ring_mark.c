@@ -43,7 +43,8 @@ int ky_mark_check(const char *text, char *why)
 
 void ky_mark_put(struct ky_ring_side *side, const char *text, uint64_t monotonic_ns)
 {
-	uint64_t number = atomic_fetch_add_explicit(&side->mark_hand, 1, memory_order_relaxed);
+	uint64_t number = atomic_fetch_add_explicit(&side->mark_claim_index, 1,
+						    memory_order_relaxed);
 	struct ky_ring_mark *mark = &side->marks[number % KY_MARKS];
 	size_t bytes = strlen(text);
 
@@ -79,11 +80,11 @@ static bool read_one(const struct ky_ring_mark *mark, uint64_t number, struct ky
 
 uint32_t ky_mark_read(const struct ky_ring_side *side, struct ky_mark *out)
 {
-	uint64_t hand = atomic_load_explicit(&side->mark_hand, memory_order_acquire);
-	uint64_t number = hand > KY_MARKS ? hand - KY_MARKS : 0;
+	uint64_t claim_index = atomic_load_explicit(&side->mark_claim_index, memory_order_acquire);
+	uint64_t number = claim_index > KY_MARKS ? claim_index - KY_MARKS : 0;
 	uint32_t count = 0;
 
-	for (; number < hand; number++)
+	for (; number < claim_index; number++)
 		count += read_one(&side->marks[number % KY_MARKS], number, &out[count]);
 	return count;
 }

@@ -59,7 +59,7 @@ static const struct ky_found_ring *best_of(const struct ky_found_rings *rings, b
 }
 
 /* Why nothing of this process will do. */
-static int tell_process(const struct ky_found_rings *rings, uint32_t pid, char *why)
+static int say_process(const struct ky_found_rings *rings, uint32_t pid, char *why)
 {
 	const struct ky_found_ring *trouble = NULL, *ended = NULL;
 	uid_t uid;
@@ -107,7 +107,7 @@ static int find_by_pid(struct ky_found_ring *out, const struct ky_ring_query *qu
 	else if (rings.is_unseen)
 		err = refuse(why, rings.rings[0].error, "%s", rings.rings[0].why);
 	else
-		err = tell_process(&rings, query->pid, why);
+		err = say_process(&rings, query->pid, why);
 	ky_found_rings_release(&rings);
 	return err;
 }
@@ -129,8 +129,8 @@ static uint32_t keep_service(struct ky_found_rings *rings, const char *service)
 	return alive;
 }
 
-static int tell_several(const struct ky_found_rings *rings, const char *service, bool is_alive,
-			char *why)
+static int say_several(const struct ky_found_rings *rings, const char *service, bool is_alive,
+		       char *why)
 {
 	size_t used = (size_t)snprintf(
 		why, KY_FOUND_WHY_BYTES,
@@ -165,7 +165,7 @@ static int find_by_service(struct ky_found_ring *out, const struct ky_ring_query
 	alive = keep_service(&rings, service);
 	best = best_of(&rings, is_dead_wanted);
 	if (alive > 1 || (alive == 0 && is_dead_wanted && rings.count > 1))
-		err = tell_several(&rings, service, alive > 1, why);
+		err = say_several(&rings, service, alive > 1, why);
 	else if (best != NULL)
 		*out = *best;
 	else if (rings.count > 0)

@@ -7,17 +7,18 @@
 /* The oldest sub-buffer of the hand's last round; 0: nothing was overwritten. */
 static uint64_t horizon_of(const struct ky_ring_view *view)
 {
-	uint64_t hand = atomic_load_explicit(&view->header->hand, memory_order_relaxed);
+	uint64_t claim_index = atomic_load_explicit(&view->header->claim_index,
+						    memory_order_relaxed);
 	uint32_t usable = ky_ring_view_usable(view), populated = ky_ring_view_populated(view);
 	uint64_t oldest = UINT64_MAX, ticks = UINT64_MAX;
 
-	if (hand <= usable)
+	if (claim_index <= usable)
 		return 0;
 	for (uint32_t slot = 0; slot < populated; slot++) {
 		uint64_t number = KY_CLAIM_NUMBER(ky_ring_view_claim(view, slot));
 		struct ky_slot_head head;
 
-		if (number <= hand - usable || number >= oldest ||
+		if (number <= claim_index - usable || number >= oldest ||
 		    ky_ring_view_head(view, slot, number, &head) != 0)
 			continue;
 		oldest = number;
@@ -30,7 +31,7 @@ void ky_ring_progress_read(struct ky_ring_tail *tail, const struct ky_open_ring 
 {
 	const struct ky_ring_drained *drained;
 	struct ky_ring_view view;
-	uint64_t hand;
+	uint64_t claim_index;
 	uint32_t bytes, i;
 
 	memset(tail, 0, sizeof(*tail));
@@ -42,8 +43,9 @@ void ky_ring_progress_read(struct ky_ring_tail *tail, const struct ky_open_ring 
 		return;
 	memcpy(tail->path, drained->path, bytes);
 	tail->horizon_ticks = horizon_of(&view);
-	hand = atomic_load_explicit(&drained->chunk_hand, memory_order_acquire);
-	tail->note_count = hand < KY_DRAINED_CHUNKS ? (uint32_t)hand : KY_DRAINED_CHUNKS;
+	claim_index = atomic_load_explicit(&drained->chunk_claim_index, memory_order_acquire);
+	tail->note_count = claim_index < KY_DRAINED_CHUNKS ? (uint32_t)claim_index :
+							     KY_DRAINED_CHUNKS;
 	for (i = 0; i < tail->note_count; i++) {
 		tail->notes[i].last_ns = atomic_load_explicit(&drained->chunks[i].last_ns,
 							      memory_order_relaxed);

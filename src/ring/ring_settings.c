@@ -31,7 +31,7 @@
 #define THROTTLE_ALL UINT32_MAX
 #define MS_NS UINT64_C(1000000)
 
-enum kind {
+enum setting_kind {
 	KIND_GATE,
 	KIND_RECORDING, /* all gates, samplers and looks at once; 0: on */
 	KIND_THRESHOLD,
@@ -44,7 +44,7 @@ enum kind {
 
 struct ky_setting {
 	const char *name;
-	uint32_t kind;  /* enum kind */
+	uint32_t kind;  /* enum setting_kind */
 	uint32_t which; /* bit of the gate; enum ky_retain_kind */
 };
 
@@ -138,7 +138,7 @@ static const struct ky_setting *find(const char *typed, size_t typed_bytes)
 	return NULL;
 }
 
-static int tell_unknown(const char *typed, size_t typed_bytes, char *why)
+static int say_unknown(const char *typed, size_t typed_bytes, char *why)
 {
 	const char *names[SETTING_COUNT], *nearest;
 	char key[64];
@@ -311,7 +311,7 @@ int ky_settings_parse(struct ky_setting_changes *out, const char *text, char *wh
 	}
 	setting = find(text, (size_t)(equals - text));
 	if (setting == NULL)
-		return tell_unknown(text, (size_t)(equals - text), why);
+		return say_unknown(text, (size_t)(equals - text), why);
 	for (i = 0; i < out->count; i++)
 		if (out->changes[i].setting == setting) {
 			(void)snprintf(why, KY_FOUND_WHY_BYTES, "'%s' is set twice", setting->name);

@@ -25,62 +25,63 @@ static const struct ky_ring_side *find_side(const struct ky_ring_view *view)
 	return (const struct ky_ring_side *)(const void *)(view->image + offset);
 }
 
-int ky_ring_look_open(struct ky_ring_look *look, const uint8_t *image, uint64_t image_bytes)
+int ky_ring_snapshot_open(struct ky_ring_snapshot *snapshot, const uint8_t *image,
+			  uint64_t image_bytes)
 {
-	struct ky_ring_view *view = &look->view;
+	struct ky_ring_view *view = &snapshot->view;
 	int err;
 
-	memset(look, 0, sizeof(*look));
+	memset(snapshot, 0, sizeof(*snapshot));
 	err = ky_ring_view_open(view, image, image_bytes);
 	if (err)
 		return err;
 	if (!view->ticks_per_second && !(view->flags & KY_RING_CLOCK_MONOTONIC))
 		return KYMO_E_CORRUPT;
-	look->side = find_side(view);
-	look->thread_max = KY_LOOK_THREADS_MAX;
-	if (view->directory_bytes / THREAD_ENTRY_BYTES < KY_LOOK_THREADS_MAX)
-		look->thread_max = (uint32_t)(view->directory_bytes / THREAD_ENTRY_BYTES) + 64;
-	look->threads = ky_alloc(look->thread_max * sizeof(*look->threads));
-	look->slots = ky_alloc(((size_t)view->slot_count + 1) * sizeof(*look->slots));
-	look->is_listed = ky_alloc((size_t)view->slot_count + 1);
-	if (look->threads && look->slots && look->is_listed)
+	snapshot->side = find_side(view);
+	snapshot->thread_max = KY_SNAPSHOT_THREADS_MAX;
+	if (view->directory_bytes / THREAD_ENTRY_BYTES < KY_SNAPSHOT_THREADS_MAX)
+		snapshot->thread_max = (uint32_t)(view->directory_bytes / THREAD_ENTRY_BYTES) + 64;
+	snapshot->threads = ky_alloc(snapshot->thread_max * sizeof(*snapshot->threads));
+	snapshot->slots = ky_alloc(((size_t)view->slot_count + 1) * sizeof(*snapshot->slots));
+	snapshot->is_listed = ky_alloc((size_t)view->slot_count + 1);
+	if (snapshot->threads && snapshot->slots && snapshot->is_listed)
 		return 0;
-	ky_ring_look_release(look);
+	ky_ring_snapshot_release(snapshot);
 	return -ENOMEM;
 }
 
-void ky_ring_look_release(struct ky_ring_look *look)
+void ky_ring_snapshot_release(struct ky_ring_snapshot *snapshot)
 {
-	ky_free(look->threads);
-	ky_free(look->slots);
-	ky_free(look->is_listed);
-	look->threads = NULL;
-	look->slots = NULL;
-	look->is_listed = NULL;
+	ky_free(snapshot->threads);
+	ky_free(snapshot->slots);
+	ky_free(snapshot->is_listed);
+	snapshot->threads = NULL;
+	snapshot->slots = NULL;
+	snapshot->is_listed = NULL;
 }
 
-uint64_t ky_ring_look_ns(const struct ky_ring_look *look, uint64_t ticks)
+uint64_t ky_ring_snapshot_ns(const struct ky_ring_snapshot *snapshot, uint64_t ticks)
 {
 	ky_wide ns;
 
-	if (look->view.flags & KY_RING_CLOCK_MONOTONIC)
+	if (snapshot->view.flags & KY_RING_CLOCK_MONOTONIC)
 		return ticks;
-	ns = (ky_wide)ticks * 1000000000u / look->view.ticks_per_second;
+	ns = (ky_wide)ticks * 1000000000u / snapshot->view.ticks_per_second;
 	return ns < UINT64_MAX ? (uint64_t)ns : UINT64_MAX;
 }
 
-static struct ky_look_thread *thread_at(struct ky_ring_look *look, uint64_t index)
+static struct ky_snapshot_thread *thread_at(struct ky_ring_snapshot *snapshot, uint64_t index)
 {
-	if (!index || index >= look->thread_max)
+	if (!index || index >= snapshot->thread_max)
 		return NULL;
-	if (index > look->thread_last)
-		look->thread_last = (uint32_t)index;
-	return &look->threads[index];
+	if (index > snapshot->thread_last)
+		snapshot->thread_last = (uint32_t)index;
+	return &snapshot->threads[index];
 }
 
-static const struct ky_sub_buffer *sub_at(const struct ky_ring_look *look, uint32_t slot)
+static const struct ky_sub_buffer *sub_at(const struct ky_ring_snapshot *snapshot, uint32_t slot)
 {
-	const uint8_t *at = look->view.image + look->view.slots_offset +
+	const uint8_t *at = snapshot->view.image + snapshot->view.slots_offset +
 			    (uint64_t)slot * KY_SLOT_BYTES;
 
 	return (const struct ky_sub_buffer *)(const void *)at;
@@ -89,14 +90,14 @@ static const struct ky_sub_buffer *sub_at(const struct ky_ring_look *look, uint3
 /* ---- records ---- */
 
 /* A walk through one sub-buffer. */
-struct walk {
+struct record_walk {
 	uint32_t thread;
 	uint64_t ticks;
 	uint32_t last_record;
 };
 
 /* Sub-buffers are not read in the order of time: what is older than what we know says nothing. */
-static void learn_role(struct ky_look_thread *thread, uint32_t type, const uint64_t *words,
+static void learn_role(struct ky_snapshot_thread *thread, uint32_t type, const uint64_t *words,
 		       uint64_t ticks)
 {
 	if (ticks < thread->role_ticks)
@@ -118,13 +119,14 @@ static void learn_role(struct ky_look_thread *thread, uint32_t type, const uint6
 	thread->role_ticks = ticks;
 }
 
-static bool take_record(struct ky_ring_look *look, struct walk *walk, const uint64_t *words)
+static bool take_record(struct ky_ring_snapshot *snapshot, struct record_walk *walk,
+			const uint64_t *words)
 {
 	uint32_t type = ky_record_type(words[0]);
-	struct ky_look_thread *thread;
+	struct ky_snapshot_thread *thread;
 
 	if (type == KYMO_RECORD_THREAD_CHANGE) {
-		thread = thread_at(look, words[1] >> 32);
+		thread = thread_at(snapshot, words[1] >> 32);
 		if (!thread)
 			return false;
 		walk->thread = (uint32_t)(words[1] >> 32);
@@ -137,13 +139,13 @@ static bool take_record(struct ky_ring_look *look, struct walk *walk, const uint
 		walk->ticks = ky_record_ticks(walk->ticks, words[0]);
 	}
 	walk->last_record = type;
-	learn_role(&look->threads[walk->thread], type, words, walk->ticks);
+	learn_role(&snapshot->threads[walk->thread], type, words, walk->ticks);
 	return true;
 }
 
 /* What a sub-buffer's header says about its thread: the record itself may be long gone. Then it
  * became this worker at the claim at the latest. */
-static void learn_head(struct ky_look_thread *thread, const struct ky_slot_head *head)
+static void learn_head(struct ky_snapshot_thread *thread, const struct ky_slot_head *head)
 {
 	thread->tid = head->tid;
 	if (head->start_ticks < thread->role_ticks)
@@ -159,46 +161,47 @@ static void learn_head(struct ky_look_thread *thread, const struct ky_slot_head 
 
 /* Reads what slot holds under this claim: whose it is by now, and what its records say about
  * workers. */
-static bool read_slot(struct ky_ring_look *look, uint32_t slot, uint64_t number, struct walk *walk)
+static bool read_slot(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t number,
+		      struct record_walk *walk)
 {
-	struct ky_look_thread *thread;
+	struct ky_snapshot_thread *thread;
 	struct ky_slot_head head;
 	uint32_t offset, at = 0;
 	bool is_busy;
 	int count;
 
-	if (ky_ring_view_head(&look->view, slot, number, &head) ||
-	    ky_ring_view_published(&look->view, slot, &is_busy, &offset))
+	if (ky_ring_view_head(&snapshot->view, slot, number, &head) ||
+	    ky_ring_view_published(&snapshot->view, slot, &is_busy, &offset))
 		return false;
-	thread = thread_at(look, head.thread);
-	count = ky_ring_view_copy(&look->view, slot, number, KY_SLOT_HEADER_BYTES, offset,
-				  look->words);
+	thread = thread_at(snapshot, head.thread);
+	count = ky_ring_view_copy(&snapshot->view, slot, number, KY_SLOT_HEADER_BYTES, offset,
+				  snapshot->words);
 	if (!thread || count < 0)
 		return false;
 	learn_head(thread, &head);
-	*walk = (struct walk){head.thread, head.start_ticks, 0};
+	*walk = (struct record_walk){head.thread, head.start_ticks, 0};
 	while (at < (uint32_t)count) {
-		uint32_t length = ky_record_words(look->words[at]);
+		uint32_t length = ky_record_words(snapshot->words[at]);
 
 		if (!length || length > (uint32_t)count - at ||
-		    !take_record(look, walk, look->words + at))
+		    !take_record(snapshot, walk, snapshot->words + at))
 			return false;
 		at += length;
 	}
 	return true;
 }
 
-bool ky_ring_look_read(struct ky_ring_look *look, struct ky_look_slot *slot)
+bool ky_ring_snapshot_read(struct ky_ring_snapshot *snapshot, struct ky_snapshot_slot *slot)
 {
-	struct ky_look_thread *thread = &look->threads[slot->thread];
-	struct walk walk;
+	struct ky_snapshot_thread *thread = &snapshot->threads[slot->thread];
+	struct record_walk walk;
 
 	if (thread->read_number == slot->number && thread->read_published == slot->published)
 		return true;
-	if (!read_slot(look, slot->slot, slot->number, &walk))
+	if (!read_slot(snapshot, slot->slot, slot->number, &walk))
 		return false;
 	slot->thread = walk.thread;
-	thread = &look->threads[walk.thread];
+	thread = &snapshot->threads[walk.thread];
 	thread->read_number = slot->number;
 	thread->read_published = slot->published;
 	thread->last_ticks = walk.ticks;
@@ -206,12 +209,13 @@ bool ky_ring_look_read(struct ky_ring_look *look, struct ky_look_slot *slot)
 	return true;
 }
 
-bool ky_ring_look_is_replaced(const struct ky_ring_look *look, uint32_t index, uint64_t ticks)
+bool ky_ring_snapshot_is_replaced(const struct ky_ring_snapshot *snapshot, uint32_t index,
+				  uint64_t ticks)
 {
-	const struct ky_look_thread *thread = &look->threads[index];
+	const struct ky_snapshot_thread *thread = &snapshot->threads[index];
 
-	for (uint32_t i = 1; thread->identity && i <= look->thread_last; i++) {
-		const struct ky_look_thread *other = &look->threads[i];
+	for (uint32_t i = 1; thread->identity && i <= snapshot->thread_last; i++) {
+		const struct ky_snapshot_thread *other = &snapshot->threads[i];
 
 		if (other->identity == thread->identity && i != index &&
 		    other->worker_ticks > thread->worker_ticks && other->worker_ticks > ticks)
@@ -220,135 +224,138 @@ bool ky_ring_look_is_replaced(const struct ky_ring_look *look, uint32_t index, u
 	return false;
 }
 
-bool ky_ring_look_is_handed_over(struct ky_ring_look *look, const struct ky_look_slot *slot)
+bool ky_ring_snapshot_has_moved(struct ky_ring_snapshot *snapshot,
+				const struct ky_snapshot_slot *slot)
 {
-	uint32_t usable = ky_ring_view_usable(&look->view), index = slot->thread;
-	uint32_t populated = ky_ring_view_populated(&look->view);
-	uint64_t hand = look->hand, begin_ticks = slot->begin_ticks;
+	uint32_t usable = ky_ring_view_usable(&snapshot->view), index = slot->thread;
+	uint32_t populated = ky_ring_view_populated(&snapshot->view);
+	uint64_t claim_index = snapshot->claim_index, begin_ticks = slot->begin_ticks;
 	struct ky_slot_head head;
-	struct walk walk;
+	struct record_walk walk;
 
-	if (!look->threads[index].identity)
+	if (!snapshot->threads[index].identity)
 		return false;
-	for (uint32_t i = 0; i < look->slot_count; i++) {
-		if (look->slots[i].is_open)
-			ky_ring_look_read(look, &look->slots[i]);
+	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+		if (snapshot->slots[i].is_open)
+			ky_ring_snapshot_read(snapshot, &snapshot->slots[i]);
 	}
-	for (uint32_t i = 0; i < HANDOVER_CLAIMS && hand; i++) {
-		uint32_t at = (uint32_t)(--hand % usable);
+	for (uint32_t i = 0; i < HANDOVER_CLAIMS && claim_index; i++) {
+		uint32_t at = (uint32_t)(--claim_index % usable);
 
-		if (at >= populated || look->is_listed[at] ||
-		    ky_ring_view_head(&look->view, at, hand + 1, &head))
+		if (at >= populated || snapshot->is_listed[at] ||
+		    ky_ring_view_head(&snapshot->view, at, claim_index + 1, &head))
 			continue;
 		if (head.start_ticks < begin_ticks)
 			break;
-		read_slot(look, at, hand + 1, &walk);
+		read_slot(snapshot, at, claim_index + 1, &walk);
 	}
-	return ky_ring_look_is_replaced(look, index, begin_ticks);
+	return ky_ring_snapshot_is_replaced(snapshot, index, begin_ticks);
 }
 
 /* ---- the directory ---- */
 
-static void note_exit(struct ky_ring_look *look, uint32_t index)
+static void note_exit(struct ky_ring_snapshot *snapshot, uint32_t index)
 {
-	struct ky_look_thread *thread = thread_at(look, index);
+	struct ky_snapshot_thread *thread = thread_at(snapshot, index);
 
 	if (thread)
 		thread->has_exited = true;
 }
 
 /* Threads that ended: what they left may go on under another name. */
-static void read_directory(struct ky_ring_look *look)
+static void read_directory(struct ky_ring_snapshot *snapshot)
 {
-	const struct ky_ring_view *view = &look->view;
+	const struct ky_ring_view *view = &snapshot->view;
 	const uint8_t *base = view->image + view->directory_offset;
 	uint64_t used = atomic_load_explicit(&view->header->directory_used, memory_order_acquire);
 	struct ky_entry entry;
 
 	if (used > view->directory_bytes)
 		used = view->directory_bytes;
-	for (uint32_t i = 0; i < DIRECTORY_ENTRIES && look->directory_at < used; i++) {
-		uint64_t left = used - look->directory_at, bytes;
+	for (uint32_t i = 0; i < DIRECTORY_ENTRIES && snapshot->directory_at < used; i++) {
+		uint64_t left = used - snapshot->directory_at, bytes;
 
 		if (left < sizeof(entry))
 			return;
-		memcpy(&entry, base + look->directory_at, sizeof(entry));
+		memcpy(&entry, base + snapshot->directory_at, sizeof(entry));
 		bytes = sizeof(entry) + (((uint64_t)entry.payload_bytes + 7) & ~UINT64_C(7));
 		if (bytes > left) {
-			look->directory_at = used; /* a lie: nothing behind it can be found */
+			snapshot->directory_at = used; /* a lie: nothing behind it can be found */
 			return;
 		}
 		if (entry.kind == KY_ENTRY_THREAD_EXIT)
-			note_exit(look, entry.id);
-		look->directory_at += bytes;
+			note_exit(snapshot, entry.id);
+		snapshot->directory_at += bytes;
 	}
 }
 
 /* ---- slots ---- */
 
-static void list_slot(struct ky_ring_look *look, uint32_t slot, uint64_t expected)
+static void list_slot(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t expected)
 {
-	if (look->is_listed[slot])
+	if (snapshot->is_listed[slot])
 		return;
-	look->is_listed[slot] = 1;
-	look->slots[look->slot_count++] = (struct ky_look_slot){.slot = slot, .expected = expected};
+	snapshot->is_listed[slot] = 1;
+	snapshot->slots[snapshot->slot_count++] = (struct ky_snapshot_slot){.slot = slot,
+									    .expected = expected};
 }
 
 /* What was handed out since the last look. */
-static void list_claims(struct ky_ring_look *look)
+static void list_claims(struct ky_ring_snapshot *snapshot)
 {
-	const struct ky_ring_view *view = &look->view;
-	uint64_t from = look->hand,
-		 to = atomic_load_explicit(&view->header->hand, memory_order_acquire);
+	const struct ky_ring_view *view = &snapshot->view;
+	uint64_t from = snapshot->claim_index,
+		 to = atomic_load_explicit(&view->header->claim_index, memory_order_acquire);
 	uint32_t usable = ky_ring_view_usable(view), populated = ky_ring_view_populated(view);
 
-	look->hand = to;
-	if (!look->has_looked || to < from || to - from >= usable) {
+	snapshot->claim_index = to;
+	if (!snapshot->has_stepped || to < from || to - from >= usable) {
 		for (uint32_t slot = 0; slot < populated; slot++)
-			list_slot(look, slot, 0);
-		look->has_looked = true;
+			list_slot(snapshot, slot, 0);
+		snapshot->has_stepped = true;
 		return;
 	}
 	for (; from < to; from++) {
 		uint32_t slot = (uint32_t)(from % usable);
 
 		if (slot < populated)
-			list_slot(look, slot, from + 1);
+			list_slot(snapshot, slot, from + 1);
 	}
 }
 
 /* Closed again already, and not where a thread begins: nothing in it is asked for. */
-static bool is_dull(const struct ky_ring_look *look, const struct ky_look_slot *slot,
+static bool is_dull(const struct ky_ring_snapshot *snapshot, const struct ky_snapshot_slot *slot,
 		    uint32_t state)
 {
 	return state == KY_SLOT_CLOSED &&
-	       *(const volatile uint64_t *)&sub_at(look, slot->slot)->record_count != 0;
+	       *(const volatile uint64_t *)&sub_at(snapshot, slot->slot)->record_count != 0;
 }
 
 /* A claim that is new to us. False: it changes under our eyes. */
-static bool identify(struct ky_ring_look *look, struct ky_look_slot *slot, uint64_t number)
+static bool identify(struct ky_ring_snapshot *snapshot, struct ky_snapshot_slot *slot,
+		     uint64_t number)
 {
-	struct ky_look_thread *thread;
+	struct ky_snapshot_thread *thread;
 	struct ky_slot_head head;
-	struct walk walk;
+	struct record_walk walk;
 
-	if (ky_ring_view_head(&look->view, slot->slot, number, &head))
+	if (ky_ring_view_head(&snapshot->view, slot->slot, number, &head))
 		return false;
 	slot->number = number;
 	slot->thread = 0;
 	slot->published = 0;
-	thread = thread_at(look, head.thread);
+	thread = thread_at(snapshot, head.thread);
 	if (!thread)
 		return true;
 	slot->thread = head.thread;
 	learn_head(thread, &head);
 	/* Where it begins stands since when it is whose worker. */
-	if (!head.record_count && read_slot(look, slot->slot, number, &walk))
+	if (!head.record_count && read_slot(snapshot, slot->slot, number, &walk))
 		slot->thread = walk.thread;
 	return true;
 }
 
-static void look_at_poll(const struct ky_sub_buffer *sub, struct ky_look_slot *slot)
+static void read_poll(const struct ky_sub_buffer *sub, struct ky_snapshot_slot *slot)
 {
 	uint32_t before = atomic_load_explicit(&sub->state, memory_order_acquire), after;
 	uint64_t begin = atomic_load_explicit(&sub->open[0].begin_ticks, memory_order_acquire);
@@ -365,27 +372,27 @@ static void look_at_poll(const struct ky_sub_buffer *sub, struct ky_look_slot *s
 		slot->depth = 0;
 }
 
-static void look_at_thread(struct ky_ring_look *look, struct ky_look_slot *slot)
+static void read_one_thread(struct ky_ring_snapshot *snapshot, struct ky_snapshot_slot *slot)
 {
-	struct ky_look_thread *thread = &look->threads[slot->thread];
+	struct ky_snapshot_thread *thread = &snapshot->threads[slot->thread];
 
-	if (thread->has_exited && ky_ring_look_read(look, slot))
-		thread = &look->threads[slot->thread];
+	if (thread->has_exited && ky_ring_snapshot_read(snapshot, slot))
+		thread = &snapshot->threads[slot->thread];
 	if (thread->seen_number != slot->number || thread->seen_published != slot->published) {
 		thread->seen_number = slot->number;
 		thread->seen_published = slot->published;
-		thread->changed_ns = look->now_ns;
+		thread->changed_ns = snapshot->now_ns;
 	}
 	if (slot->depth && !thread->is_worker) {
 		thread->is_worker = true;
-		ky_ring_look_read(look, slot);
+		ky_ring_snapshot_read(snapshot, slot);
 	}
 }
 
 /* False: nothing to look at any more. */
-static bool look_at_slot(struct ky_ring_look *look, struct ky_look_slot *slot)
+static bool read_one_slot(struct ky_ring_snapshot *snapshot, struct ky_snapshot_slot *slot)
 {
-	uint64_t claim = ky_ring_view_claim(&look->view, slot->slot),
+	uint64_t claim = ky_ring_view_claim(&snapshot->view, slot->slot),
 		 number = KY_CLAIM_NUMBER(claim);
 	uint32_t state = KY_CLAIM_STATE(claim);
 
@@ -394,9 +401,9 @@ static bool look_at_slot(struct ky_ring_look *look, struct ky_look_slot *slot)
 		return true;
 	if (!number || number < slot->expected)
 		return slot->misses++ < MISSES_MAX;
-	if (is_dull(look, slot, state))
+	if (is_dull(snapshot, slot, state))
 		return false;
-	if (number != slot->number && !identify(look, slot, number))
+	if (number != slot->number && !identify(snapshot, slot, number))
 		return true;
 	if (state == KY_SLOT_PARKED)
 		return true;
@@ -405,46 +412,46 @@ static bool look_at_slot(struct ky_ring_look *look, struct ky_look_slot *slot)
 	if (!slot->thread)
 		return true;
 	slot->is_open = true;
-	look_at_poll(sub_at(look, slot->slot), slot);
-	look_at_thread(look, slot);
+	read_poll(sub_at(snapshot, slot->slot), slot);
+	read_one_thread(snapshot, slot);
 	return true;
 }
 
 /* Every line is somebody else's by now: fetched one after the other, they would be most of what a
  * look costs. */
-static void fetch(const struct ky_ring_look *look, uint32_t index)
+static void fetch(const struct ky_ring_snapshot *snapshot, uint32_t index)
 {
-	const struct ky_look_slot *slot;
+	const struct ky_snapshot_slot *slot;
 	const struct ky_sub_buffer *sub;
 
-	if (index >= look->slot_count)
+	if (index >= snapshot->slot_count)
 		return;
-	slot = &look->slots[index];
-	sub = sub_at(look, slot->slot);
+	slot = &snapshot->slots[index];
+	sub = sub_at(snapshot, slot->slot);
 	__builtin_prefetch(&sub->published);
 	__builtin_prefetch(&sub->claim);
-	__builtin_prefetch(&look->threads[slot->thread]);
-	__builtin_prefetch(&look->threads[slot->thread].changed_ns);
+	__builtin_prefetch(&snapshot->threads[slot->thread]);
+	__builtin_prefetch(&snapshot->threads[slot->thread].changed_ns);
 }
 
-void ky_ring_look_step(struct ky_ring_look *look, uint64_t now_ns, uint64_t ticks)
+void ky_ring_snapshot_step(struct ky_ring_snapshot *snapshot, uint64_t now_ns, uint64_t ticks)
 {
 	uint32_t kept = 0;
 
-	look->now_ns = now_ns;
-	look->ticks = ticks;
-	read_directory(look);
-	list_claims(look);
+	snapshot->now_ns = now_ns;
+	snapshot->ticks = ticks;
+	read_directory(snapshot);
+	list_claims(snapshot);
 	for (uint32_t i = 0; i < FETCH_AHEAD; i++)
-		fetch(look, i);
-	for (uint32_t i = 0; i < look->slot_count; i++) {
-		struct ky_look_slot *slot = &look->slots[i];
+		fetch(snapshot, i);
+	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+		struct ky_snapshot_slot *slot = &snapshot->slots[i];
 
-		fetch(look, i + FETCH_AHEAD);
-		if (look_at_slot(look, slot))
-			look->slots[kept++] = *slot;
+		fetch(snapshot, i + FETCH_AHEAD);
+		if (read_one_slot(snapshot, slot))
+			snapshot->slots[kept++] = *slot;
 		else
-			look->is_listed[slot->slot] = 0;
+			snapshot->is_listed[slot->slot] = 0;
 	}
-	look->slot_count = kept;
+	snapshot->slot_count = kept;
 }

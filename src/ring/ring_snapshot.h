@@ -12,10 +12,10 @@
 
 #include <ring/ring_view.h>
 
-#define KY_LOOK_THREADS_MAX 16384u
+#define KY_SNAPSHOT_THREADS_MAX 16384u
 
 /* A thread, by its index in the directory. */
-struct ky_look_thread {
+struct ky_snapshot_thread {
 	uint32_t tid;                     /* 0: nothing of it was seen */
 	uint32_t rules_fired, rules_held; /* about the poll `stuck_ticks`; bit = rule */
 	bool is_worker;                   /* polls tasks */
@@ -42,7 +42,7 @@ struct ky_look_thread {
 };
 
 /* A sub-buffer that is open, or may be at the next look. */
-struct ky_look_slot {
+struct ky_snapshot_slot {
 	uint32_t slot;
 	uint32_t thread;   /* index; 0: unknown */
 	uint64_t number;   /* claim number + 1 */
@@ -55,47 +55,50 @@ struct ky_look_slot {
 	uint64_t task;
 };
 
-struct ky_ring_look {
+struct ky_ring_snapshot {
 	struct ky_ring_view view;
 	const struct ky_ring_side *side; /* NULL: none */
-	struct ky_look_thread *threads;
+	struct ky_snapshot_thread *threads;
 	uint32_t thread_max, thread_last; /* thread_last: the largest index seen */
-	struct ky_look_slot *slots;
+	struct ky_snapshot_slot *slots;
 	uint32_t slot_count;
 	uint8_t *is_listed; /* by slot */
-	uint64_t hand;
+	uint64_t claim_index;
 	uint64_t directory_at;
 	uint64_t now_ns, ticks;
-	bool has_looked;
+	bool has_stepped;
 	uint64_t words[KY_SLOT_BYTES / 8];
 };
 
 /* Returns 0, -ENOMEM, what ky_ring_view_open() returns. */
-int ky_ring_look_open(struct ky_ring_look *look, const uint8_t *image, uint64_t image_bytes);
-void ky_ring_look_release(struct ky_ring_look *look);
+int ky_ring_snapshot_open(struct ky_ring_snapshot *snapshot, const uint8_t *image,
+			  uint64_t image_bytes);
+void ky_ring_snapshot_release(struct ky_ring_snapshot *snapshot);
 
 /* Brings slots[] and threads[] up to date. */
-void ky_ring_look_step(struct ky_ring_look *look, uint64_t now_ns, uint64_t ticks);
+void ky_ring_snapshot_step(struct ky_ring_snapshot *snapshot, uint64_t now_ns, uint64_t ticks);
 
-static inline struct ky_look_thread *ky_ring_look_thread(struct ky_ring_look *look,
-							 const struct ky_look_slot *slot)
+static inline struct ky_snapshot_thread *
+ky_ring_snapshot_thread(struct ky_ring_snapshot *snapshot, const struct ky_snapshot_slot *slot)
 {
-	return &look->threads[slot->thread];
+	return &snapshot->threads[slot->thread];
 }
 
 /* Reads the records of an open slot unless its thread wrote nothing since: last_record and
  * last_ticks hold afterwards. False: it cannot be read now. */
-bool ky_ring_look_read(struct ky_ring_look *look, struct ky_look_slot *slot);
+bool ky_ring_snapshot_read(struct ky_ring_snapshot *snapshot, struct ky_snapshot_slot *slot);
 
 /* True where the worker of this slot's poll moved to another thread meanwhile. Reads what was
  * claimed since the poll began, at most 1024 sub-buffers. */
-bool ky_ring_look_is_handed_over(struct ky_ring_look *look, const struct ky_look_slot *slot);
+bool ky_ring_snapshot_has_moved(struct ky_ring_snapshot *snapshot,
+				const struct ky_snapshot_slot *slot);
 
 /* The part of it that reads nothing: another thread known to us began to serve the identity of
  * thread `index` behind these ticks. */
-bool ky_ring_look_is_replaced(const struct ky_ring_look *look, uint32_t index, uint64_t ticks);
+bool ky_ring_snapshot_is_replaced(const struct ky_ring_snapshot *snapshot, uint32_t index,
+				  uint64_t ticks);
 
 /* ns of so many ticks; saturates. */
-uint64_t ky_ring_look_ns(const struct ky_ring_look *look, uint64_t ticks);
+uint64_t ky_ring_snapshot_ns(const struct ky_ring_snapshot *snapshot, uint64_t ticks);
 
 #endif

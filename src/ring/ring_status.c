@@ -16,7 +16,7 @@
 #define PAYLOAD_BYTES_MAX 1536u /* of what is looked at here; others are passed over */
 #define METADATA_BYTES_MAX 65536u
 
-struct reader {
+struct status_reader {
 	struct ky_ring_status *out;
 	const struct ky_found_ring *found;
 	struct ky_ring_view view;
@@ -40,7 +40,7 @@ static struct ky_clock_anchor read_clocks(bool is_monotonic)
 	return now;
 }
 
-static int add_anchor(struct reader *reader, const struct ky_clock_anchor *anchor)
+static int add_anchor(struct status_reader *reader, const struct ky_clock_anchor *anchor)
 {
 	uint64_t width = anchor->ticks_after - anchor->ticks_before;
 	int err;
@@ -53,7 +53,7 @@ static int add_anchor(struct reader *reader, const struct ky_clock_anchor *ancho
 }
 
 /* A living process: by the clock. A dead one: by its newest sub-buffer and record. */
-static int open_timeline(struct reader *reader)
+static int open_timeline(struct status_reader *reader)
 {
 	bool is_monotonic = (reader->view.flags & KY_RING_CLOCK_MONOTONIC) != 0;
 	struct ky_clock_anchor anchor = reader->out->count.newest_anchor;
@@ -73,13 +73,13 @@ static int open_timeline(struct reader *reader)
 
 /* ---- open polls ---- */
 
-struct look {
+struct slot_reading {
 	uint64_t claim;
 	uint32_t tid, thread, depth, reserved; /* no padding: compared as bytes */
 	uint64_t words[KY_OPEN_DEPTH], begins[KY_OPEN_DEPTH];
 };
 
-static void look_once(struct look *out, const struct ky_sub_buffer *sub)
+static void read_slot_once(struct slot_reading *out, const struct ky_sub_buffer *sub)
 {
 	uint32_t i;
 
@@ -97,14 +97,14 @@ static void look_once(struct look *out, const struct ky_sub_buffer *sub)
 }
 
 /* Two looks that agree. Polls too short for that are none that are open "now". */
-static bool look(struct look *out, const struct ky_sub_buffer *sub)
+static bool read_slot(struct slot_reading *out, const struct ky_sub_buffer *sub)
 {
-	struct look again;
+	struct slot_reading again;
 	int i;
 
-	look_once(out, sub);
+	read_slot_once(out, sub);
 	for (i = 0; i < TRIES; i++) {
-		look_once(&again, sub);
+		read_slot_once(&again, sub);
 		if (memcmp(out, &again, sizeof(again)) == 0)
 			return true;
 		*out = again;
@@ -113,7 +113,8 @@ static bool look(struct look *out, const struct ky_sub_buffer *sub)
 }
 
 /* Whose is the slot now: a sub-buffer may have been continued by a later thread. */
-static void settle_thread(const struct reader *reader, struct look *seen, uint32_t slot)
+static void settle_thread(const struct status_reader *reader, struct slot_reading *seen,
+			  uint32_t slot)
 {
 	const struct ky_ring_count *count = &reader->out->count;
 	uint32_t thread = count->slot_threads != NULL && slot < count->slot_count ?
@@ -126,7 +127,7 @@ static void settle_thread(const struct reader *reader, struct look *seen, uint32
 	seen->tid = count->threads[thread].tid;
 }
 
-static void add_polls(struct reader *reader, const struct look *seen)
+static void add_polls(struct status_reader *reader, const struct slot_reading *seen)
 {
 	struct ky_ring_status *out = reader->out;
 	uint32_t i;
@@ -158,11 +159,11 @@ static int by_length(const void *left, const void *right)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-static int read_polls(struct reader *reader)
+static int read_polls(struct status_reader *reader)
 {
 	uint32_t slot, populated = ky_ring_view_populated(&reader->view);
 	struct ky_ring_status *out = reader->out;
-	struct look seen;
+	struct slot_reading seen;
 
 	out->polls = ky_alloc(KY_STATE_POLLS_MAX * sizeof(*out->polls));
 	if (out->polls == NULL)
@@ -173,7 +174,7 @@ static int read_polls(struct reader *reader)
 		const struct ky_sub_buffer *sub = (const struct ky_sub_buffer *)(const void *)at;
 
 		if (KY_CLAIM_STATE(ky_ring_view_claim(&reader->view, slot)) != KY_SLOT_OPEN ||
-		    !look(&seen, sub) || KY_CLAIM_STATE(seen.claim) != KY_SLOT_OPEN)
+		    !read_slot(&seen, sub) || KY_CLAIM_STATE(seen.claim) != KY_SLOT_OPEN)
 			continue;
 		settle_thread(reader, &seen, slot);
 		add_polls(reader, &seen);
@@ -250,7 +251,7 @@ static void take_metadata(struct ky_ring_status *out, const uint8_t *payload, si
 	(void)ky_buf_append(&out->metadata, text, strlen(text) + 1);
 }
 
-static void take_entry(struct reader *reader, const struct ky_ring_namer *namer,
+static void take_entry(struct status_reader *reader, const struct ky_ring_namer *namer,
 		       const struct ky_entry *entry, const uint8_t *payload)
 {
 	if (entry->kind == KY_ENTRY_THREAD)
@@ -262,7 +263,7 @@ static void take_entry(struct reader *reader, const struct ky_ring_namer *namer,
 }
 
 /* Each entry is copied before it is looked at. payload: PAYLOAD_BYTES_MAX bytes. */
-static void walk_directory(struct reader *reader, const struct ky_ring_namer *namer,
+static void walk_directory(struct status_reader *reader, const struct ky_ring_namer *namer,
 			   uint8_t *payload)
 {
 	const uint8_t *from = reader->view.image + reader->view.directory_offset;
@@ -283,7 +284,7 @@ static void walk_directory(struct reader *reader, const struct ky_ring_namer *na
 	}
 }
 
-static int read_directory(struct reader *reader, const struct ky_ring_namer *namer)
+static int read_directory(struct status_reader *reader, const struct ky_ring_namer *namer)
 {
 	uint8_t *payload = ky_alloc(PAYLOAD_BYTES_MAX);
 
@@ -347,7 +348,7 @@ static void read_words(struct ky_ring_status *out, const struct ky_ring_view *vi
 	out->populated_count = ky_ring_view_populated(view);
 	out->usable_count = ky_ring_view_usable(view);
 	out->thread_count = atomic_load_explicit(&header->thread_count, memory_order_relaxed);
-	out->hand = load(&header->hand);
+	out->claim_index = load(&header->claim_index);
 	out->directory_bytes = view->directory_bytes;
 	out->directory_used = atomic_load_explicit(&header->directory_used, memory_order_acquire);
 	if (out->directory_used > out->directory_bytes)
@@ -374,7 +375,7 @@ static void read_sampling(struct ky_ring_status *out, const struct ky_ring_view 
 	if (!ky_ring_view_samples(view, KY_SAMPLES_CPU, &cpu))
 		return;
 	out->sample_hz = atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed);
-	out->samples_min = ky_sample_count_min(load(&cpu.head->hand));
+	out->samples_min = ky_sample_count_min(load(&cpu.head->claim_index));
 	out->samples_lost = load(&cpu.head->lost_count);
 }
 
@@ -393,7 +394,7 @@ static int read_drained_path(struct ky_ring_status *out, const struct ky_open_ri
 int ky_ring_status_read(struct ky_ring_status *out, const struct ky_open_ring *ring,
 			const struct ky_found_ring *found, const struct ky_ring_namer *namer)
 {
-	struct reader reader = {.out = out, .found = found};
+	struct status_reader reader = {.out = out, .found = found};
 	int err;
 
 	memset(out, 0, sizeof(*out));

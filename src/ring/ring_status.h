@@ -37,7 +37,7 @@ struct ky_state_counter {
 struct ky_ring_status {
 	struct ky_setting_changes settings; /* values in `before` */
 	uint32_t slot_count, populated_count, usable_count, thread_count;
-	uint64_t hand;
+	uint64_t claim_index;
 	uint64_t directory_bytes, directory_used, directory_overflow_count;
 	uint64_t dropped, dropped_signal, dropped_no_slot, dropped_no_state, dropped_exited;
 	uint64_t fork_disarmed_count;

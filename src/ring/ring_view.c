@@ -126,13 +126,14 @@ uint32_t ky_ring_view_usable(const struct ky_ring_view *view)
 
 uint32_t ky_ring_view_cut_off(const struct ky_ring_view *view)
 {
-	uint64_t hand = atomic_load_explicit(&view->header->hand, memory_order_relaxed);
+	uint64_t claim_index = atomic_load_explicit(&view->header->claim_index,
+						    memory_order_relaxed);
 	uint64_t slots = view->header->slot_count;
 
 	if (slots > ky_ring_view_usable(view))
 		slots = ky_ring_view_usable(view);
-	if (slots > hand)
-		slots = hand;
+	if (slots > claim_index)
+		slots = claim_index;
 	return slots > view->slot_count ? (uint32_t)slots - view->slot_count : 0;
 }
 
@@ -311,7 +312,7 @@ const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t whic
 	return out;
 }
 
-enum ky_sample_look ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
+enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out)
 {
 	const _Atomic uint64_t *slot = ky_sample_serial(ring, claim);

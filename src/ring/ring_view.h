@@ -107,14 +107,14 @@ const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which
 const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t which, char *out,
 				  size_t capacity);
 
-enum ky_sample_look {
+enum ky_sample_read {
 	KY_SAMPLE_WHOLE,
 	KY_SAMPLE_UNFINISHED, /* its writer has it, or has not come to it */
 	KY_SAMPLE_GONE        /* overwritten */
 };
 
 /* Copies the slot of this claim, KY_SAMPLE_SLOT_BYTES, between two looks at its serial. */
-enum ky_sample_look ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
+enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out);
 
 /* The place table. Returns NULL when there is none, or no place was put yet: then nothing of it may
@@ -131,7 +131,7 @@ struct ky_place_seen {
 	bool is_truncated;
 };
 
-enum ky_place_look {
+enum ky_place_read {
 	KY_PLACE_FREE,
 	KY_PLACE_WHOLE,
 	KY_PLACE_CHANGING /* being written, again and again */
@@ -139,7 +139,7 @@ enum ky_place_look {
 
 /* Way `slot` of the table, 0 .. KY_PLACE_SLOTS - 1. now_ticks: of this moment, or the last that is
  * known. */
-enum ky_place_look ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
+enum ky_place_read ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
 				      struct ky_place_seen *out);
 
 /* Copies the way's slot as it is at one moment; left at zeros when it changes all the time. */
@@ -181,7 +181,7 @@ const uint8_t *ky_ring_view_resources(const struct ky_ring_view *view);
 
 /* Copies the head's words, the path cut to what is there, a zero behind it. */
 struct ky_resource_about {
-	uint64_t hand, interval_ns;
+	uint64_t claim_index, interval_ns;
 	uint32_t missing[KY_PART_COUNT];
 	char path[KY_RESOURCE_PATH_BYTES + 1];
 };

@@ -70,7 +70,7 @@ static bool is_unchanged(const struct ky_run_directory *directory, const struct 
 	       st->st_mtim.tv_nsec == directory->changed.tv_nsec;
 }
 
-void ky_run_directory_look(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
+void ky_run_directory_scan(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
 			   void *ctx)
 {
 	struct dirent *entry;

@@ -31,7 +31,7 @@ void ky_run_directory_init(struct ky_run_directory *directory, const char *path)
 void ky_run_directory_close(struct ky_run_directory *directory);
 
 /* Visits every name but hidden ones, when there may be something new. is_forced: in any case. */
-void ky_run_directory_look(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
+void ky_run_directory_scan(struct ky_run_directory *directory, bool is_forced, ky_run_name_fn visit,
 			   void *ctx);
 
 /* A file in it. Returns a descriptor, or -1. */

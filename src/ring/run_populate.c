@@ -39,12 +39,13 @@ static bool has_room(int fd, uint64_t bytes)
 
 uint32_t ky_run_populate(struct ky_run_populate *populate, const struct ky_ring_view *view, int fd)
 {
-	uint64_t hand = atomic_load_explicit(&view->header->hand, memory_order_relaxed);
-	uint64_t claims = hand - populate->hand;
+	uint64_t claim_index = atomic_load_explicit(&view->header->claim_index,
+						    memory_order_relaxed);
+	uint64_t claims = claim_index - populate->claim_index;
 	uint32_t populated = ky_ring_view_populated(view), from, to;
 	uintptr_t start, end;
 
-	populate->hand = hand;
+	populate->claim_index = claim_index;
 	if (populate->made < populated)
 		populate->made = populated;
 	populate->is_making = claims > 0 && populate->made < view->slot_count;

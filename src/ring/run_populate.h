@@ -14,9 +14,9 @@
 #include <stdbool.h>
 
 struct ky_run_populate {
-	uint64_t hand;  /* at the last look */
-	uint32_t made;  /* slots that exist, or were tried */
-	bool is_making; /* the hand moves, and there is more to make */
+	uint64_t claim_index; /* at the last look */
+	uint32_t made;        /* slots that exist, or were tried */
+	bool is_making;       /* the hand moves, and there is more to make */
 };
 
 /* One look, at the pace of the steps: makes what twice as many claims as since the last one would

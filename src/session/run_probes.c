@@ -85,7 +85,7 @@ static uint8_t open_events(void *ctx, pid_t pid)
 
 /* In the child's own copy of its environment: with perf_event it leaves sampling to us, and where
  * that was to be the only source it does not sample. */
-static void tell_child(void *ctx, uint8_t is_sampled)
+static void report_child(void *ctx, uint8_t is_sampled)
 {
 	struct ky_run_probes *probes = ctx;
 
@@ -98,7 +98,7 @@ static void tell_child(void *ctx, uint8_t is_sampled)
 struct ky_run_gate ky_run_probes_gate(struct ky_run_probes *probes, char *variable)
 {
 	probes->variable = variable;
-	return (struct ky_run_gate){open_events, tell_child, probes};
+	return (struct ky_run_gate){open_events, report_child, probes};
 }
 
 int ky_run_probes_attach(struct ky_run_probes *probes, uint32_t pid)

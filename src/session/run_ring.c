@@ -20,9 +20,9 @@
 
 #define MS_NS UINT64_C(1000000)
 #define PACE_STREAM_NS (1000 * MS_NS)
-#define LOOK_NS (100 * MS_NS) /* at what has been written since the last step */
+#define CHECK_NS (100 * MS_NS) /* at what has been written since the last step */
 /* An empty ring takes as much in this time as the rest of one that is filling does in the other. */
-#define LOOK_EMPTY_NS (150 * MS_NS)
+#define CHECK_EMPTY_NS (150 * MS_NS)
 #define SOURCE "tokio preload"
 #define DUMPS_MAX 16u /* of a ring, that wait or are being made */
 
@@ -39,7 +39,7 @@ void ky_run_ring_close(struct ky_run_ring *ring)
 	ky_drain_mode_close(&ring->drain);
 	ky_ring_names_close(ring->names);
 	if (ring->is_process_open)
-		ky_proc_look_close(&ring->process);
+		ky_proc_reader_close(&ring->process);
 	ky_agent_output_close(&ring->output);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
@@ -93,7 +93,7 @@ static int start_drain(struct ky_run_ring *ring)
 		err = ky_drain_mode_open(&ring->drain);
 	if (err)
 		return err;
-	ky_proc_look_open(&ring->process, NULL, NULL, header->pid, header->pid_namespace);
+	ky_proc_reader_open(&ring->process, NULL, NULL, header->pid, header->pid_namespace);
 	ring->is_process_open = true;
 	return follow_mode(ring);
 }
@@ -426,15 +426,15 @@ static struct ky_drain_mode_pace pace_of(const struct ky_run_ring *ring)
 		.longest_ns = ring->rules != NULL   ? KY_RUN_SCAN_IDLE_NS :
 			      ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS :
 						      PACE_STREAM_NS,
-		.look_ns = LOOK_NS,
-		.look_empty_ns = LOOK_EMPTY_NS,
+		.check_ns = CHECK_NS,
+		.look_empty_ns = CHECK_EMPTY_NS,
 		.has_slack = true};
 
 	/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
 	if (ring->drain.is_flight && ring->rules == NULL)
-		pace.look_ns = pace.look_empty_ns = ring->populate.is_making ?
-							    KY_RUN_SCAN_IDLE_NS :
-							    KY_RUN_SCAN_FLIGHT_NS;
+		pace.check_ns = pace.look_empty_ns = ring->populate.is_making ?
+							     KY_RUN_SCAN_IDLE_NS :
+							     KY_RUN_SCAN_FLIGHT_NS;
 	return pace;
 }
 

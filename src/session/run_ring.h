@@ -53,7 +53,7 @@ struct ky_run_ring {
 	struct ky_drain_mode drain;
 	struct ky_ring_wish wish; /* of its settings */
 	struct ky_ring_names *names;
-	struct ky_proc_look process;
+	struct ky_proc_reader process;
 	bool is_process_open;
 	struct ky_rules *rules; /* NULL: no rule watches it */
 	struct ky_dumps dumps;

@@ -147,7 +147,7 @@ static void scan(struct ky_run_rings *rings, bool is_last)
 {
 	struct scan scan = {rings, is_last};
 
-	ky_run_directory_look(&rings->names, is_last, on_name, &scan);
+	ky_run_directory_scan(&rings->names, is_last, on_name, &scan);
 }
 
 static void on_anonymous(void *ctx, int fd)

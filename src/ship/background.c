@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-struct entry {
-	struct entry *next;
+struct queue_entry {
+	struct queue_entry *next;
 	size_t capacity;       /* of the bytes behind this */
 	struct ky_chunk chunk; /* its bytes lie behind this */
 };
@@ -21,9 +21,10 @@ struct ky_background {
 	pthread_cond_t has_work; /* for the thread */
 	pthread_cond_t has_room; /* for the caller */
 	/* below: under the lock */
-	struct entry *first, **last;
-	struct entry *spare; /* kept: fresh memory of a chunk's size costs more than copying it */
-	size_t bytes;        /* that wait or are with the sink */
+	struct queue_entry *first, **last;
+	struct queue_entry
+		*spare; /* kept: fresh memory of a chunk's size costs more than copying it */
+	size_t bytes;   /* that wait or are with the sink */
 	bool is_ending;
 	/* Up to the next start of a segment that is delivered, and that is handed out. */
 	bool is_dropping, is_refusing;
@@ -51,11 +52,11 @@ static void deliver(struct ky_background *self, const struct ky_chunk *chunk)
 }
 
 /* The lock is held. One is enough for a sink that keeps up. */
-static void retire(struct ky_background *self, struct entry *entry)
+static void retire(struct ky_background *self, struct queue_entry *entry)
 {
 	self->bytes -= entry->chunk.byte_count;
 	if (!self->spare || self->spare->capacity < entry->capacity) {
-		struct entry *smaller = self->spare;
+		struct queue_entry *smaller = self->spare;
 
 		self->spare = entry;
 		entry = smaller;
@@ -69,7 +70,7 @@ static void *run(void *ctx)
 
 	pthread_mutex_lock(&self->lock);
 	for (;;) {
-		struct entry *entry = self->first;
+		struct queue_entry *entry = self->first;
 
 		if (!entry && self->is_ending)
 			break;
@@ -134,9 +135,9 @@ void ky_background_close(struct ky_background *self)
 	release(self);
 }
 
-static struct entry *take_spare(struct ky_background *self, size_t bytes)
+static struct queue_entry *take_spare(struct ky_background *self, size_t bytes)
 {
-	struct entry *entry = NULL;
+	struct queue_entry *entry = NULL;
 
 	pthread_mutex_lock(&self->lock);
 	if (self->spare && self->spare->capacity >= bytes) {
@@ -147,9 +148,9 @@ static struct entry *take_spare(struct ky_background *self, size_t bytes)
 	return entry;
 }
 
-static struct entry *copy_chunk(struct ky_background *self, const struct ky_chunk *chunk)
+static struct queue_entry *copy_chunk(struct ky_background *self, const struct ky_chunk *chunk)
 {
-	struct entry *entry = take_spare(self, chunk->byte_count);
+	struct queue_entry *entry = take_spare(self, chunk->byte_count);
 	uint8_t *bytes;
 
 	if (!entry) {
@@ -170,7 +171,7 @@ static struct entry *copy_chunk(struct ky_background *self, const struct ky_chun
 int ky_background_chunk(void *ctx, const struct ky_chunk *chunk)
 {
 	struct ky_background *self = ctx;
-	struct entry *entry = copy_chunk(self, chunk);
+	struct queue_entry *entry = copy_chunk(self, chunk);
 	int err = 0;
 
 	if (!entry)

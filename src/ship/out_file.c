@@ -57,7 +57,7 @@ static int open_temporary(struct ky_out_file *file, const char *path, const stru
 		return result;
 	}
 	if (!file->is_trace)
-		ky_leftover_note(file->temporary);
+		ky_unfinished_note(file->temporary);
 	/* A group that cannot be handed on must not get its rights handed to another. */
 	if (replaced) {
 		bool is_owned = fchown(file->fd, replaced->st_uid, replaced->st_gid) == 0 ||
@@ -180,7 +180,7 @@ int ky_out_file_commit(struct ky_out_file *file)
 	file->fd = -1;
 	if (!result)
 		result = give_name(file);
-	ky_leftover_drop(file->temporary);
+	ky_unfinished_drop(file->temporary);
 	if (!result)
 		file->temporary[0] = '\0';
 	ky_out_file_abort(file);
@@ -194,7 +194,7 @@ void ky_out_file_abort(struct ky_out_file *file)
 	file->fd = -1;
 	if (file->temporary && file->temporary[0])
 		(void)unlink(file->temporary);
-	ky_leftover_drop(file->temporary);
+	ky_unfinished_drop(file->temporary);
 	ky_free(file->path);
 	ky_free(file->temporary);
 	file->path = file->temporary = NULL;

@@ -24,7 +24,7 @@ struct segment {
 	bool is_kept;
 };
 
-struct found {
+struct found_segment {
 	struct segment *segments;
 	uint32_t count, capacity;
 	uint64_t total_bytes;
@@ -84,8 +84,8 @@ static bool has_marker(int run_fd)
 	       memcmp(text, KY_RUN_MARKER_TEXT, (size_t)count) == 0;
 }
 
-static int add_segment(struct found *found, const char *run, const char *name, uint64_t number,
-		       const struct stat *about)
+static int add_segment(struct found_segment *found, const char *run, const char *name,
+		       uint64_t number, const struct stat *about)
 {
 	struct segment *segment;
 
@@ -125,7 +125,7 @@ static bool is_run_abandoned(int run_fd)
 	return is_free;
 }
 
-static void scan_run(struct found *found, int service_fd, const char *run)
+static void scan_run(struct found_segment *found, int service_fd, const char *run)
 {
 	size_t newest = SIZE_MAX;
 	bool is_abandoned = false, has_asked = false;
@@ -187,7 +187,7 @@ static int by_age(const void *a, const void *b)
 
 /* Times step back within a run where the clock was set or files were copied; numbers never do. So
  * none counts as younger than one behind it, and both agree. */
-static void sort_by_age(struct found *found)
+static void sort_by_age(struct found_segment *found)
 {
 	if (!found->count)
 		return;
@@ -270,7 +270,7 @@ static void remove_empty_run(int service_fd, const char *run)
 int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 		       struct ky_retention *out)
 {
-	struct found found = {.keep_run = keep_run};
+	struct found_segment found = {.keep_run = keep_run};
 	struct dirent *entry;
 	DIR *list = open_list(service_fd, ".");
 

@@ -33,11 +33,11 @@ struct ky_store {
 	struct ky_stage coder;
 	char name[NAME_BYTES]; /* without .active */
 	uint64_t raw_bytes;
-	uint64_t stored_bytes;     /* written so far */
-	uint64_t whole_bytes;      /* ... up to the end of the last whole chunk */
-	uint64_t number;           /* of the next segment */
-	uint64_t sealed_total;     /* of all segments of the service, as of the last look */
-	uint64_t look_again_bytes; /* no look at the total before the segment has grown to this */
+	uint64_t stored_bytes; /* written so far */
+	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
+	uint64_t number;       /* of the next segment */
+	uint64_t sealed_total; /* of all segments of the service, as of the last look */
+	uint64_t retry_bytes;  /* no look at the total before the segment has grown to this */
 	uint64_t retry_ns;
 	struct ky_store_stats stats;
 };
@@ -216,7 +216,7 @@ static int open_segment(struct ky_store *store)
 		return err;
 	}
 	store->raw_bytes = store->stored_bytes = store->whole_bytes = 0;
-	store->look_again_bytes = 0;
+	store->retry_bytes = 0;
 	return 0;
 }
 
@@ -242,7 +242,7 @@ static void apply_bound(struct ky_store *store)
 	store->stats.bytes_deleted += done.deleted_bytes;
 	store->sealed_total = done.total_bytes > active ? done.total_bytes - active : 0;
 	/* Looking again makes sense only once there is more to look at. */
-	store->look_again_bytes = active + store->total_bytes_max / 64;
+	store->retry_bytes = active + store->total_bytes_max / 64;
 }
 
 static void cut_off(struct ky_store *store)
@@ -324,7 +324,7 @@ static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
 	if (chunk->is_segment_end)
 		seal(store, false);
 	else if (store->sealed_total + store->stored_bytes > store->total_bytes_max &&
-		 store->stored_bytes >= store->look_again_bytes)
+		 store->stored_bytes >= store->retry_bytes)
 		apply_bound(store);
 	return 0;
 }

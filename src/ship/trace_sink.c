@@ -14,7 +14,7 @@ struct ky_trace_sink {
 	int err;
 };
 
-static int hand_on(void *ctx, const uint8_t *bytes, size_t count)
+static int pass_on(void *ctx, const uint8_t *bytes, size_t count)
 {
 	struct ky_trace_sink *sink = ctx;
 	int err = sink->write(sink->write_ctx, bytes, count);
@@ -53,7 +53,7 @@ int ky_trace_sink_chunk(void *ctx, const struct ky_chunk *chunk)
 	if (sink->err)
 		return sink->err;
 	sink->has_chunk = true;
-	sink->err = sink->coder.write(sink->coder.stage, chunk->bytes, chunk->byte_count, hand_on,
+	sink->err = sink->coder.write(sink->coder.stage, chunk->bytes, chunk->byte_count, pass_on,
 				      sink);
 	return sink->err;
 }
@@ -61,7 +61,7 @@ int ky_trace_sink_chunk(void *ctx, const struct ky_chunk *chunk)
 int ky_trace_sink_end(struct ky_trace_sink *sink)
 {
 	if (!sink->err && sink->has_chunk)
-		sink->err = sink->coder.finish(sink->coder.stage, hand_on, sink);
+		sink->err = sink->coder.finish(sink->coder.stage, pass_on, sink);
 	sink->has_chunk = false;
 	return sink->err;
 }

@@ -7,12 +7,12 @@
 
 static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
 
-static const char *volatile noted[KY_LEFTOVERS_MAX];
+static const char *volatile noted[KY_UNFINISHED_MAX];
 static volatile pid_t owner;
 
 static void remove_all(int signal)
 {
-	for (size_t i = KY_LEFTOVERS_MAX; i-- > 0 && owner == getpid();) {
+	for (size_t i = KY_UNFINISHED_MAX; i-- > 0 && owner == getpid();) {
 		const char *path = noted[i];
 
 		if (path && unlink(path) != 0)
@@ -31,22 +31,22 @@ static void catch_endings(void)
 			(void)sigaction(endings[i], &action, NULL);
 }
 
-void ky_leftover_note(const char *path)
+void ky_unfinished_note(const char *path)
 {
 	size_t i = 0;
 
-	while (i < KY_LEFTOVERS_MAX && noted[i])
+	while (i < KY_UNFINISHED_MAX && noted[i])
 		i++;
-	if (i == KY_LEFTOVERS_MAX)
+	if (i == KY_UNFINISHED_MAX)
 		return;
 	owner = getpid();
 	noted[i] = path;
 	catch_endings();
 }
 
-void ky_leftover_drop(const char *path)
+void ky_unfinished_drop(const char *path)
 {
-	for (size_t i = 0; i < KY_LEFTOVERS_MAX; i++)
+	for (size_t i = 0; i < KY_UNFINISHED_MAX; i++)
 		if (noted[i] == path)
 			noted[i] = NULL;
 }

@@ -28,7 +28,7 @@ struct ky_blaze *ky_blaze_open(const char *path, size_t path_bytes, uint32_t deb
 void ky_blaze_close(struct ky_blaze *blaze);
 
 /* address: virtual, of the file. Returns rows told, 0 none, enum ky_blaze_result. */
-int ky_blaze_find(const struct ky_blaze *blaze, uint64_t address, ky_symbol_fn tell, void *ctx);
+int ky_blaze_find(const struct ky_blaze *blaze, uint64_t address, ky_symbol_fn report, void *ctx);
 
 /* From here on a caught panic prints nothing. */
 void ky_blaze_quiet(void);

@@ -14,14 +14,14 @@
 #define FILES_MAX 64u
 #define ENTRIES_MAX (1u << 20)
 
-struct module {
+struct ring_module {
 	struct ky_entry_module entry;
 	uint32_t number;
 	uint8_t build_id[KY_BUILD_ID_BYTES_MAX];
 	char path[PATH_MAX];
 };
 
-struct file {
+struct ring_module_file {
 	uint32_t module;
 	struct ky_task_names *names; /* NULL: could not be opened; not tried again */
 };
@@ -33,9 +33,9 @@ struct ky_ring_names {
 	char program_path[PATH_MAX];
 	uint32_t pid;
 	bool is_elsewhere; /* another mount namespace, perhaps: its files are below its root */
-	struct file files[FILES_MAX];
+	struct ring_module_file files[FILES_MAX];
 	size_t file_count;
-	struct module module;
+	struct ring_module module;
 };
 
 static void find_program(struct ky_ring_names *names)
@@ -112,7 +112,7 @@ static const uint8_t *borrow_directory(const struct ky_ring_names *names, size_t
 
 /* Copies the module out: the image may change under our eyes. Returns false when it is malformed.
  */
-static bool read_module(struct module *out, uint32_t number, const uint8_t *payload,
+static bool read_module(struct ring_module *out, uint32_t number, const uint8_t *payload,
 			size_t byte_count)
 {
 	size_t id_bytes, path_bytes;
@@ -166,7 +166,7 @@ static bool find_module(struct ky_ring_names *names, uint64_t address)
 
 static struct ky_task_names *open_program(const struct ky_ring_names *names)
 {
-	const struct module *module = &names->module;
+	const struct ring_module *module = &names->module;
 	struct ky_task_names *file = NULL;
 	int fd;
 
@@ -183,7 +183,7 @@ static struct ky_task_names *open_program(const struct ky_ring_names *names)
 
 static struct ky_task_names *open_module(const struct ky_ring_names *names)
 {
-	const struct module *module = &names->module;
+	const struct ring_module *module = &names->module;
 	struct ky_task_names *file = open_program(names);
 	char mapped[96], rooted[1024];
 

@@ -38,7 +38,7 @@ struct type {
 	bool is_cell;
 };
 
-struct walk {
+struct name_walk {
 	struct {
 		uint64_t address;
 		uint32_t depth;
@@ -54,7 +54,7 @@ struct walk {
 
 struct ky_task_names {
 	struct ky_elf *elf;
-	struct walk walk;
+	struct name_walk walk;
 };
 
 static int finish_open(struct ky_task_names **out, struct ky_elf *elf)
@@ -119,8 +119,8 @@ void ky_task_names_close(struct ky_task_names *names)
 }
 
 /* Returns the type's index, TYPES_MAX when there is no room. */
-static size_t note_type(struct walk *walk, uint64_t address, const char *text, size_t byte_count,
-			bool is_cell)
+static size_t note_type(struct name_walk *walk, uint64_t address, const char *text,
+			size_t byte_count, bool is_cell)
 {
 	struct type *type;
 	size_t i;
@@ -150,7 +150,7 @@ static size_t note_type(struct walk *walk, uint64_t address, const char *text, s
 	return walk->type_count - 1;
 }
 
-static bool is_seen(const struct walk *walk, uint64_t address)
+static bool is_seen(const struct name_walk *walk, uint64_t address)
 {
 	size_t i;
 
@@ -160,7 +160,7 @@ static bool is_seen(const struct walk *walk, uint64_t address)
 	return false;
 }
 
-static void push(struct walk *walk, uint64_t address, uint32_t depth)
+static void push(struct name_walk *walk, uint64_t address, uint32_t depth)
 {
 	if (walk->queue_count == QUEUE_MAX)
 		return;
@@ -170,7 +170,7 @@ static void push(struct walk *walk, uint64_t address, uint32_t depth)
 }
 
 /* walk->symbol into walk->text. */
-static bool demangle(struct walk *walk, size_t symbol_bytes)
+static bool demangle(struct name_walk *walk, size_t symbol_bytes)
 {
 	size_t bytes = ky_blaze_demangle(walk->symbol, symbol_bytes, walk->text,
 					 sizeof(walk->text) - 1);
@@ -183,7 +183,7 @@ static bool demangle(struct walk *walk, size_t symbol_bytes)
  * there. */
 static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 {
-	struct walk *walk = &names->walk;
+	struct name_walk *walk = &names->walk;
 	const struct ky_elf_symbol *symbols;
 	bool is_on_the_way = depth == 0, is_cell;
 	const char *type;
@@ -266,7 +266,7 @@ static void scan_aarch64(struct ky_task_names *names, uint64_t address, size_t b
 
 static void scan_function(struct ky_task_names *names, uint64_t address, uint32_t depth)
 {
-	struct walk *walk = &names->walk;
+	struct name_walk *walk = &names->walk;
 	const struct ky_elf_symbol *symbols;
 	uint64_t bytes = 0;
 	size_t count, i, got;
@@ -292,7 +292,7 @@ static void scan_function(struct ky_task_names *names, uint64_t address, uint32_
 
 static void walk_word(struct ky_task_names *names, uint64_t function, uint32_t word)
 {
-	struct walk *walk = &names->walk;
+	struct name_walk *walk = &names->walk;
 	size_t i;
 
 	walk->word = word;
@@ -321,12 +321,12 @@ static size_t append(char *out, size_t used, size_t capacity, const char *text)
 	return used + bytes;
 }
 
-struct table {
+struct task_name_table {
 	uint64_t address;
 	uint64_t words[TABLE_WORDS];
 };
 
-static int read_table(const struct ky_elf *elf, uint64_t address, struct table *out)
+static int read_table(const struct ky_elf *elf, uint64_t address, struct task_name_table *out)
 {
 	size_t i;
 	int err = 0;
@@ -338,8 +338,8 @@ static int read_table(const struct ky_elf *elf, uint64_t address, struct table *
 }
 
 /* Other tables of the same scheduler that share a function with this one; *shared gets which. */
-static size_t find_twins(struct ky_elf *elf, const struct table *table, struct table *twins,
-			 uint32_t *shared)
+static size_t find_twins(struct ky_elf *elf, const struct task_name_table *table,
+			 struct task_name_table *twins, uint32_t *shared)
 {
 	size_t count, found = 0, i, k;
 	const struct ky_elf_pointer *pointers = ky_elf_function_pointers(elf, &count);
@@ -368,9 +368,10 @@ static size_t find_twins(struct ky_elf *elf, const struct table *table, struct t
 }
 
 /* Fills walk->types. Returns the best score. */
-static uint32_t walk_table(struct ky_task_names *names, const struct table *table, uint32_t shared)
+static uint32_t walk_table(struct ky_task_names *names, const struct task_name_table *table,
+			   uint32_t shared)
 {
-	struct walk *walk = &names->walk;
+	struct name_walk *walk = &names->walk;
 	uint32_t best = 0;
 	size_t i;
 
@@ -385,7 +386,7 @@ static uint32_t walk_table(struct ky_task_names *names, const struct table *tabl
 }
 
 /* What the answer rests on: equal for two tables whose types cannot be told apart. */
-static uint64_t evidence_of(const struct walk *walk, uint32_t best, uint32_t shared)
+static uint64_t evidence_of(const struct name_walk *walk, uint32_t best, uint32_t shared)
 {
 	uint64_t evidence = 0;
 	size_t i;
@@ -397,7 +398,7 @@ static uint64_t evidence_of(const struct walk *walk, uint32_t best, uint32_t sha
 }
 
 /* How many of the other tables rest on the same evidence: their type may be another, or ours. */
-static uint32_t count_equals(struct ky_task_names *names, const struct table *twins,
+static uint32_t count_equals(struct ky_task_names *names, const struct task_name_table *twins,
 			     size_t twin_count, uint32_t shared, uint64_t evidence)
 {
 	uint32_t equals = 0;
@@ -411,7 +412,7 @@ static uint32_t count_equals(struct ky_task_names *names, const struct table *tw
 	return equals;
 }
 
-static size_t write_types(const struct walk *walk, uint32_t wanted, char *out, size_t capacity)
+static size_t write_types(const struct name_walk *walk, uint32_t wanted, char *out, size_t capacity)
 {
 	size_t i, used = 0;
 
@@ -427,8 +428,8 @@ static size_t write_types(const struct walk *walk, uint32_t wanted, char *out, s
 
 size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *out, size_t capacity)
 {
-	struct walk *walk = &names->walk;
-	struct table table, twins[TWINS_MAX];
+	struct name_walk *walk = &names->walk;
+	struct task_name_table table, twins[TWINS_MAX];
 	uint32_t best, shared, equals = 0, symbols = 1, winners = 0, beside = 0;
 	size_t twin_count, i, used;
 
@@ -465,7 +466,7 @@ size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *o
 size_t ky_function_name(struct ky_task_names *names, uint64_t code_address, char *out,
 			size_t capacity)
 {
-	struct walk *walk = &names->walk;
+	struct name_walk *walk = &names->walk;
 	const struct ky_elf_symbol *symbol = ky_elf_symbol_covering(names->elf, code_address);
 	size_t bytes;
 

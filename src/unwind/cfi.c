@@ -528,10 +528,10 @@ bool ky_cfi_open(struct ky_cfi_machine *machine, const struct ky_cfi_source *sou
 	return !cursor.is_bad;
 }
 
-bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn tell, void *ctx)
+bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn report, void *ctx)
 {
 	struct ky_cfi_cursor cursor = machine->program;
-	uint64_t told = machine->start;
+	uint64_t reported = machine->start;
 
 	machine->row = machine->initial;
 	machine->saved_count = 0;
@@ -545,11 +545,11 @@ bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn tell, void *ctx)
 		case 2:
 		case 3:
 		case 4:
-			tell(ctx, told, row);
+			report(ctx, reported, row);
 			step(machine, &cursor);
-			if (machine->location < told)
+			if (machine->location < reported)
 				cursor.is_bad = true;
-			told = machine->location;
+			reported = machine->location;
 			break;
 		default:
 			step(machine, &cursor);
@@ -557,10 +557,10 @@ bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn tell, void *ctx)
 		}
 		if (cursor.is_bad)
 			return false;
-		if (told - machine->start >= machine->bytes)
+		if (reported - machine->start >= machine->bytes)
 			return true;
 	}
-	tell(ctx, told, &machine->row);
+	report(ctx, reported, &machine->row);
 	return true;
 }
 

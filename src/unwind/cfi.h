@@ -106,7 +106,7 @@ bool ky_cfi_open(struct ky_cfi_machine *machine, const struct ky_cfi_source *sou
 /* Tells each row of the function that is open, by pc; the last one holds to its end. False: what
  * follows the last row told is not understood. A row with the pc of the one before replaces it. */
 typedef void (*ky_cfi_row_fn)(void *ctx, uint64_t pc, const struct ky_cfi_row *row);
-bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn tell, void *ctx);
+bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn report, void *ctx);
 
 /* Finds the function around pc, as linked, and leaves the row for it in the machine. */
 bool ky_cfi_find(struct ky_cfi_machine *machine, const struct ky_cfi_source *source, uint64_t pc);

@@ -17,23 +17,23 @@ enum {
 };
 
 /* Words between sp and the return address; where the caller's fp and rbx are. */
-struct state {
+struct code_state {
 	int32_t depth;
 	uint32_t fp, second; /* words below the CFA; 0: in the register */
 };
 
 struct jump {
 	uint32_t to;
-	struct state state;
+	struct code_state state;
 };
 
-struct reader {
+struct code_reader {
 	const uint8_t *code;
 	size_t bytes;
 	uint32_t at;
 	bool is_bad;
 	bool is_end; /* nothing goes on behind this instruction */
-	struct state state;
+	struct code_state state;
 	struct jump jumps[JUMPS_MAX];
 	uint32_t jump_count;
 };
@@ -47,7 +47,7 @@ size_t ky_plain_padding(const uint8_t *code, size_t bytes)
 	return at;
 }
 
-static uint32_t next(struct reader *reader)
+static uint32_t next(struct code_reader *reader)
 {
 	if (reader->at >= reader->bytes) {
 		reader->is_bad = true;
@@ -56,7 +56,7 @@ static uint32_t next(struct reader *reader)
 	return reader->code[reader->at++];
 }
 
-static int32_t next_number(struct reader *reader, uint32_t bytes)
+static int32_t next_number(struct code_reader *reader, uint32_t bytes)
 {
 	uint32_t value = 0;
 
@@ -66,7 +66,7 @@ static int32_t next_number(struct reader *reader, uint32_t bytes)
 }
 
 /* A register is written. sp never by the way; fp and rbx only once they are saved. */
-static void write_register(struct reader *reader, uint32_t idx)
+static void write_register(struct code_reader *reader, uint32_t idx)
 {
 	if (idx == RSP || (idx == RBP && reader->state.fp == 0) ||
 	    (idx == RBX && reader->state.second == 0))
@@ -78,7 +78,7 @@ struct operand {
 	bool is_register; /* rm is one */
 };
 
-static struct operand next_operand(struct reader *reader, uint32_t rex)
+static struct operand next_operand(struct code_reader *reader, uint32_t rex)
 {
 	uint32_t byte = next(reader), mod = byte >> 6;
 	struct operand operand = {.reg = (byte >> 3 & 7) | (rex & REX_R ? 8 : 0),
@@ -96,7 +96,7 @@ static struct operand next_operand(struct reader *reader, uint32_t rex)
 	return operand;
 }
 
-static void move_sp(struct reader *reader, int32_t bytes)
+static void move_sp(struct code_reader *reader, int32_t bytes)
 {
 	if (bytes % 8)
 		reader->is_bad = true;
@@ -106,7 +106,7 @@ static void move_sp(struct reader *reader, int32_t bytes)
 }
 
 /* add, or, .., sub, .., cmp with a number. */
-static void take_arithmetic(struct reader *reader, uint32_t rex, uint32_t number_bytes)
+static void take_arithmetic(struct code_reader *reader, uint32_t rex, uint32_t number_bytes)
 {
 	struct operand operand = next_operand(reader, rex);
 	int32_t number = next_number(reader, number_bytes);
@@ -125,7 +125,7 @@ static void take_arithmetic(struct reader *reader, uint32_t rex, uint32_t number
 		move_sp(reader, kind == 5 ? number : -number);
 }
 
-static void take_push(struct reader *reader, uint32_t idx)
+static void take_push(struct code_reader *reader, uint32_t idx)
 {
 	move_sp(reader, 8);
 	if (idx == RBP && reader->state.fp == 0)
@@ -134,7 +134,7 @@ static void take_push(struct reader *reader, uint32_t idx)
 		reader->state.second = (uint32_t)reader->state.depth + 1;
 }
 
-static void take_pop(struct reader *reader, uint32_t idx)
+static void take_pop(struct code_reader *reader, uint32_t idx)
 {
 	uint32_t place = (uint32_t)reader->state.depth + 1;
 
@@ -149,7 +149,7 @@ static void take_pop(struct reader *reader, uint32_t idx)
 	move_sp(reader, -8);
 }
 
-static void take_jump(struct reader *reader, int32_t distance)
+static void take_jump(struct code_reader *reader, int32_t distance)
 {
 	uint32_t to = reader->at + (uint32_t)distance;
 
@@ -159,14 +159,14 @@ static void take_jump(struct reader *reader, int32_t distance)
 		reader->jumps[reader->jump_count++] = (struct jump){to, reader->state};
 }
 
-static void take_end(struct reader *reader)
+static void take_end(struct code_reader *reader)
 {
 	if (reader->state.depth != 0 || reader->state.fp || reader->state.second)
 		reader->is_bad = true;
 	reader->is_end = true;
 }
 
-static void take_two_bytes(struct reader *reader, uint32_t rex)
+static void take_two_bytes(struct code_reader *reader, uint32_t rex)
 {
 	uint32_t code = next(reader);
 
@@ -181,7 +181,7 @@ static void take_two_bytes(struct reader *reader, uint32_t rex)
 }
 
 /* Instructions with an operand. False: not one of them. */
-static bool take_with_operand(struct reader *reader, uint32_t code, uint32_t rex)
+static bool take_with_operand(struct code_reader *reader, uint32_t code, uint32_t rex)
 {
 	struct operand operand;
 
@@ -228,7 +228,7 @@ static bool take_with_operand(struct reader *reader, uint32_t code, uint32_t rex
 	}
 }
 
-static void take_instruction(struct reader *reader)
+static void take_instruction(struct code_reader *reader)
 {
 	uint32_t code = next(reader), rex = 0;
 
@@ -260,14 +260,14 @@ static void take_instruction(struct reader *reader)
 		reader->is_bad = true;
 }
 
-static bool is_same(const struct state *a, const struct state *b)
+static bool is_same(const struct code_state *a, const struct code_state *b)
 {
 	return a->depth == b->depth && a->fp == b->fp && a->second == b->second;
 }
 
 /* Whatever jumps here must find what came here by itself; behind an end, something must. False:
  * the function is over, or bad. */
-static bool arrive(struct reader *reader)
+static bool arrive(struct code_reader *reader)
 {
 	bool is_reached = !reader->is_end, is_awaited = false;
 
@@ -289,7 +289,7 @@ static bool arrive(struct reader *reader)
 	return is_reached && !reader->is_bad;
 }
 
-static void add_row(struct ky_plain *out, const struct reader *reader)
+static void add_row(struct ky_plain *out, const struct code_reader *reader)
 {
 	struct ky_cfi_row row = {.cfa = KY_CFI_CFA_REGISTER, .cfa_register = KY_UNWIND_SP};
 	struct ky_unwind_wide wide;
@@ -313,7 +313,7 @@ static void add_row(struct ky_plain *out, const struct reader *reader)
 
 int ky_plain_read(const uint8_t *code, size_t bytes, struct ky_plain *out)
 {
-	struct reader reader = {.code = code, .bytes = bytes};
+	struct code_reader reader = {.code = code, .bytes = bytes};
 
 	out->bytes = out->row_count = 0;
 	if (KY_UNWIND_LINKED)

@@ -17,7 +17,7 @@
 #define NO_SLOT UINT16_MAX
 
 /* What was built, and from what: a file that comes again has its tables already. */
-struct file {
+struct keeper_file {
 	uint64_t device, inode, bytes, modified_ns;
 	uint64_t code_start; /* as linked: of the mapping it was built for */
 	struct ky_unwind_built built;
@@ -40,7 +40,7 @@ struct ky_unwind_keeper {
 	uint32_t known_count;
 	uint32_t generations[KY_UNWIND_MODULES_MAX]; /* of the slots */
 	bool is_taken[KY_UNWIND_MODULES_MAX];
-	struct file files[FILES_MAX];
+	struct keeper_file files[FILES_MAX];
 	uint32_t file_count;
 	struct ky_unwind_object object;
 	struct ky_unwind_builder builder;
@@ -65,13 +65,13 @@ static int write_module(struct ky_unwind_keeper *keeper, uint32_t slot,
 			const struct ky_unwind_module *module)
 {
 	uint64_t offset = offsetof(struct ky_unwind_head, modules) + slot * sizeof(*module);
-	size_t behind = offsetof(struct ky_unwind_module, wide_count);
+	size_t after = offsetof(struct ky_unwind_module, wide_count);
 	int err = write_generation(keeper, slot, ++keeper->generations[slot]);
 
 	if (!err)
-		err = keeper->target.write(keeper->target.ctx, offset + behind,
-					   (const uint8_t *)module + behind,
-					   sizeof(*module) - behind);
+		err = keeper->target.write(keeper->target.ctx, offset + after,
+					   (const uint8_t *)module + after,
+					   sizeof(*module) - after);
 	if (!err)
 		err = write_generation(keeper, slot, ++keeper->generations[slot]);
 	return err;
@@ -114,10 +114,11 @@ static int publish(struct ky_unwind_keeper *keeper)
 
 /* ---- files ---- */
 
-static struct file *find_file(struct ky_unwind_keeper *keeper, const struct file *wanted)
+static struct keeper_file *find_file(struct ky_unwind_keeper *keeper,
+				     const struct keeper_file *wanted)
 {
 	for (uint32_t i = 0; i < keeper->file_count; i++) {
-		struct file *file = &keeper->files[i];
+		struct keeper_file *file = &keeper->files[i];
 
 		if (file->device == wanted->device && file->inode == wanted->inode &&
 		    file->bytes == wanted->bytes && file->modified_ns == wanted->modified_ns &&
@@ -145,10 +146,10 @@ static void code_range(const struct ky_unwind_object *object, uint64_t linked, u
 	}
 }
 
-static struct file *build(struct ky_unwind_keeper *keeper, const struct file *wanted,
-			  uint64_t code_end, int *err)
+static struct keeper_file *build(struct ky_unwind_keeper *keeper, const struct keeper_file *wanted,
+				 uint64_t code_end, int *err)
 {
-	struct file *file;
+	struct keeper_file *file;
 	uint64_t began_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (keeper->file_count == FILES_MAX) {
@@ -204,8 +205,8 @@ static int take_slot(struct ky_unwind_keeper *keeper, uint16_t *out)
 	return KYMO_E_LIMIT;
 }
 
-static int add_module(struct ky_unwind_keeper *keeper, struct known *known, const struct file *file,
-		      uint64_t bias)
+static int add_module(struct ky_unwind_keeper *keeper, struct known *known,
+		      const struct keeper_file *file, uint64_t bias)
 {
 	const struct ky_unwind_built *built = &file->built;
 	struct ky_unwind_module module = {.wide_count = built->wide_count,
@@ -225,9 +226,9 @@ static int add_module(struct ky_unwind_keeper *keeper, struct known *known, cons
 static int take_in(struct ky_unwind_keeper *keeper, struct known *known)
 {
 	const struct ky_unwind_mapping *mapping = &known->mapping;
-	struct file wanted = {.device = mapping->device, .inode = mapping->inode};
+	struct keeper_file wanted = {.device = mapping->device, .inode = mapping->inode};
 	int fd = ky_unwind_mapping_open(keeper->target.pid, mapping), err;
-	struct file *file = NULL;
+	struct keeper_file *file = NULL;
 	uint64_t bias, code_end;
 
 	err = open_object(keeper, mapping, &fd, &bias);
@@ -335,7 +336,7 @@ static uint32_t add_new(struct ky_unwind_keeper *keeper, const char *text)
 	return count;
 }
 
-int ky_unwind_keeper_look(struct ky_unwind_keeper *keeper)
+int ky_unwind_keeper_scan(struct ky_unwind_keeper *keeper)
 {
 	uint32_t added, gone;
 	uint64_t hash;

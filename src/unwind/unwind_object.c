@@ -4,7 +4,7 @@
 #include <unwind/unwind_object.h>
 
 #define PAGE UINT64_C(4096)
-#define SEGMENTS_LOOKED_AT 256u
+#define SEGMENTS_READ_MAX 256u
 
 /* The ELF of 64 bits, little-endian: what we need of it (elf.h is not everywhere). */
 enum {
@@ -125,7 +125,7 @@ int ky_unwind_object_open(struct ky_unwind_object *object, ky_unwind_read_fn rea
 		return KYMO_E_UNSUPPORTED;
 	if (header.program_bytes != sizeof(segment))
 		return KYMO_E_CORRUPT;
-	for (uint32_t i = 0; i < header.program_count && i < SEGMENTS_LOOKED_AT; i++) {
+	for (uint32_t i = 0; i < header.program_count && i < SEGMENTS_READ_MAX; i++) {
 		if (read_raw(object, image + header.program_offset + (uint64_t)i * sizeof(segment),
 			     &segment, sizeof(segment)) != sizeof(segment))
 			return KYMO_E_TRUNCATED;

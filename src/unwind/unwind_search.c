@@ -90,9 +90,9 @@ static bool is_of(const struct ky_walk_memory *memory, const struct ky_unwind_co
 	       is_same_function(code, start, pc);
 }
 
-/* is_told: by a call whose target can be told, and is this function. */
+/* is_reported: by a call whose target can be told, and is this function. */
 static bool search(const struct ky_unwind_view *view, const struct ky_walk_memory *memory,
-		   const struct ky_unwind_code *code, uint64_t pc, uint64_t at, bool is_told,
+		   const struct ky_unwind_code *code, uint64_t pc, uint64_t at, bool is_reported,
 		   uint64_t *fp)
 {
 	struct ky_unwind_code other;
@@ -105,8 +105,8 @@ static bool search(const struct ky_unwind_view *view, const struct ky_walk_memor
 			continue;
 		start = target_of(memory, ra);
 		if (start == 0 ||
-		    (is_told ? start == TARGET_ANY || !is_of(memory, code, start, pc) :
-			       start != TARGET_ANY))
+		    (is_reported ? start == TARGET_ANY || !is_of(memory, code, start, pc) :
+				   start != TARGET_ANY))
 			continue;
 		*fp = at;
 		return true;

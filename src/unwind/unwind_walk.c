@@ -17,7 +17,7 @@ struct frame {
 	const uint64_t *registers; /* NULL: not known */
 };
 
-enum step {
+enum walk_step {
 	STEP_OUT, /* on to the caller */
 	STEP_END
 };
@@ -45,7 +45,7 @@ RAW static inline bool read_word(const struct ky_walk_memory *memory, uint64_t a
 	return true;
 }
 
-static enum step end(struct walker *walker, enum ky_walk_end how)
+static enum walk_step end(struct walker *walker, enum ky_walk_end how)
 {
 	walker->walk->end = (uint32_t)how;
 	return STEP_END;
@@ -59,7 +59,7 @@ static bool is_code(struct walker *walker, uint64_t pc)
 
 /* The registers of whoever was interrupted by a signal, from the kernel's frame. Its stack may be
  * another one. */
-static enum step leave_signal(struct walker *walker)
+static enum walk_step leave_signal(struct walker *walker)
 {
 	struct frame *frame = &walker->frame;
 	uint64_t sp = frame->sp;
@@ -102,7 +102,7 @@ static bool is_chain(struct walker *walker, uint64_t fp, uint64_t next_fp, uint6
 
 /* No table: by the frame pointer, which ends in 0 (x86-64 ABI 3.4.1). A leaf that has made no frame
  * of its own hides its caller: so this is counted. */
-static enum step leave_by_frame_pointer(struct walker *walker)
+static enum walk_step leave_by_frame_pointer(struct walker *walker)
 {
 	struct frame *frame = &walker->frame;
 	uint64_t at = frame->pc - !frame->is_exact, fp = frame->fp, next_fp, pc;
@@ -251,8 +251,8 @@ static bool find_way(struct walker *walker, uint32_t rule, const struct ky_unwin
 	return is_known;
 }
 
-static enum step leave_by_rule(struct walker *walker, uint32_t rule,
-			       const struct ky_unwind_wide *wide)
+static enum walk_step leave_by_rule(struct walker *walker, uint32_t rule,
+				    const struct ky_unwind_wide *wide)
 {
 	struct frame *frame = &walker->frame, inner = *frame;
 	struct way way;
@@ -280,7 +280,7 @@ static enum step leave_by_rule(struct walker *walker, uint32_t rule,
 	return frame->pc == 0 ? end(walker, KY_WALK_FIRST) : STEP_OUT;
 }
 
-static enum step leave(struct walker *walker)
+static enum walk_step leave(struct walker *walker)
 {
 	/* A caller's pc is behind its call, which may end the function: look one byte back. */
 	uint64_t at = walker->frame.pc - !walker->frame.is_exact;

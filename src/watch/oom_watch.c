@@ -19,10 +19,10 @@
 #define RECORDS_MAX 1000000u
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO: no other file has this number */
 /* The message comes behind the signal, and a dying process is reaped within a millisecond. */
-#define LOG_LOOKS 50
-#define LOG_LOOKS_FEW 5 /* nothing points to it: a kill of the whole machine may not be counted */
+#define LOG_CHECKS 50
+#define LOG_CHECKS_FEW 5 /* nothing points to it: a kill of the whole machine may not be counted */
 #define LOG_PAUSE_NS 4000000
-#define LOOK_NS UINT64_C(100000000)
+#define CHECK_NS UINT64_C(100000000)
 /* The count grows before the victim is reaped: its memory is freed in between, late if busy. */
 #define RECENT_NS UINT64_C(2000000000)
 /* The log's clock is not corrected as CLOCK_MONOTONIC is: 500 parts in a million at most. */
@@ -173,12 +173,12 @@ static bool has_grown(const struct ky_oom_watch *watch, uint64_t *count)
 
 /* It may be moved at any time, and a process that ended may be told in another cgroup than the
  * one it died in: that one is asked first. */
-static void look(struct ky_oom_watch *watch, uint64_t now_ns)
+static void snapshot(struct ky_oom_watch *watch, uint64_t now_ns)
 {
 	char file[sizeof(watch->cgroup_file)];
 	uint64_t count = watch->counted;
 
-	watch->looked_ns = now_ns;
+	watch->checked_ns = now_ns;
 	if (has_grown(watch, &count))
 		watch->grown_ns = now_ns;
 	if (!find_counter(watch->pid, file, sizeof(file)))
@@ -200,7 +200,7 @@ void ky_oom_watch_open(struct ky_oom_watch *watch)
 		close(watch->log_fd);
 		watch->log_fd = -1;
 	}
-	look(watch, ky_now_ns(CLOCK_MONOTONIC));
+	snapshot(watch, ky_now_ns(CLOCK_MONOTONIC));
 }
 
 void ky_oom_watch_child(struct ky_oom_watch *watch, uint32_t pid)
@@ -215,12 +215,12 @@ void ky_oom_watch_close(struct ky_oom_watch *watch)
 	watch->log_fd = -1;
 }
 
-void ky_oom_watch_look(struct ky_oom_watch *watch)
+void ky_oom_watch_check(struct ky_oom_watch *watch)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
-	if (now_ns - watch->looked_ns >= LOOK_NS)
-		look(watch, now_ns);
+	if (now_ns - watch->checked_ns >= CHECK_NS)
+		snapshot(watch, now_ns);
 }
 
 static bool has_grown_lately(const struct ky_oom_watch *watch)
@@ -251,7 +251,7 @@ uint32_t ky_oom_watch_judge(struct ky_oom_watch *watch, int wait_status)
 	is_counted = has_grown_lately(watch);
 	if (watch->log_fd < 0)
 		return is_counted ? KY_OOM_COUNTED : KY_OOM_NONE;
-	for (int i = 0; i < (is_counted ? LOG_LOOKS : LOG_LOOKS_FEW); i++) {
+	for (int i = 0; i < (is_counted ? LOG_CHECKS : LOG_CHECKS_FEW); i++) {
 		if (is_named(watch))
 			return KY_OOM_NAMED;
 		nanosleep(&(const struct timespec){.tv_nsec = LOG_PAUSE_NS}, NULL);

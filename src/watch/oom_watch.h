@@ -22,7 +22,7 @@ struct ky_oom_watch {
 	char cgroup_file[640]; /* "": no memory cgroup that we can read */
 	uint64_t counted;      /* kills in it at the last look */
 	uint64_t grown_ns;     /* when a look saw that they had become more; 0: none did */
-	uint64_t looked_ns;
+	uint64_t checked_ns;
 };
 
 /* Begins to watch, before there is a child: it may be dead by the time we next get to run. It
@@ -32,7 +32,7 @@ void ky_oom_watch_child(struct ky_oom_watch *watch, uint32_t pid);
 void ky_oom_watch_close(struct ky_oom_watch *watch);
 
 /* Again and again while it runs: the nearer the last look is to its end, the better. */
-void ky_oom_watch_look(struct ky_oom_watch *watch);
+void ky_oom_watch_check(struct ky_oom_watch *watch);
 
 /* Once, when it was reaped. May wait a moment for the log, where the count grew.
  * Returns  enum ky_end_oom */

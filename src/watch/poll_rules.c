@@ -10,15 +10,17 @@
 
 static uint64_t age_ns(const struct ky_watchdog *watchdog, uint64_t ticks)
 {
-	uint64_t age = ky_ring_look_ns(&watchdog->look, ky_watch_since(watchdog->ticks, ticks));
+	uint64_t age = ky_ring_snapshot_ns(&watchdog->snapshot,
+					   ky_watch_since(watchdog->ticks, ticks));
 
 	return age < watchdog->now_ns ? age : watchdog->now_ns;
 }
 
 /* How long the poll has been open that we can vouch for. */
-static uint64_t trusted_age(struct ky_watchdog *watchdog, const struct ky_look_slot *slot)
+static uint64_t trusted_age(struct ky_watchdog *watchdog, const struct ky_snapshot_slot *slot)
 {
-	const struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	const struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot,
+									  slot);
 	uint64_t age = age_ns(watchdog, slot->begin_ticks);
 	uint64_t from = ky_watch_max(watchdog->trusted_ns, thread->excused_ns);
 	uint64_t trusted = ky_watch_since(watchdog->now_ns, from);
@@ -26,16 +28,16 @@ static uint64_t trusted_age(struct ky_watchdog *watchdog, const struct ky_look_s
 	return age < trusted ? age : trusted;
 }
 
-static bool is_watched(const struct ky_look_slot *slot)
+static bool is_watched(const struct ky_snapshot_slot *slot)
 {
 	return slot->is_open && slot->depth;
 }
 
 /* ---- notes ---- */
 
-static void begin_stuck(struct ky_watchdog *watchdog, const struct ky_look_slot *slot)
+static void begin_stuck(struct ky_watchdog *watchdog, const struct ky_snapshot_slot *slot)
 {
-	struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot, slot);
 
 	if (thread->stuck_ticks == slot->begin_ticks)
 		return;
@@ -44,18 +46,18 @@ static void begin_stuck(struct ky_watchdog *watchdog, const struct ky_look_slot 
 	thread->rules_fired = thread->rules_held = 0;
 	thread->is_stopped = false;
 	thread->note_next_ns = 0;
-	if (ky_ring_look_is_handed_over(&watchdog->look, slot))
+	if (ky_ring_snapshot_has_moved(&watchdog->snapshot, slot))
 		thread->replaced_ticks = slot->begin_ticks;
 }
 
-static void take_note(struct ky_watchdog *watchdog, const struct ky_look_slot *slot)
+static void take_note(struct ky_watchdog *watchdog, const struct ky_snapshot_slot *slot)
 {
-	struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot, slot);
 	struct ky_stuck_note note = {.monotonic_ns = watchdog->now_ns, .task = slot->task};
 	bool is_there, is_stopped;
 
 	note.begin_ns = thread->stuck_begin_ns;
-	is_there = ky_proc_look_thread(&watchdog->proc, thread->tid, &note);
+	is_there = ky_proc_reader_thread(&watchdog->proc, thread->tid, &note);
 	is_stopped = note.state == 'T' || note.state == 't';
 	/* A thread that is gone, or about to be, hangs in nothing. */
 	if (!is_there || note.state == 'Z' || note.state == 'X') {
@@ -73,10 +75,10 @@ static void take_note(struct ky_watchdog *watchdog, const struct ky_look_slot *s
 }
 
 /* When to look at this poll again. */
-static uint64_t next_look(const struct ky_watchdog *watchdog, const struct ky_look_thread *thread,
-			  uint64_t trusted_ns)
+static uint64_t next_check(const struct ky_watchdog *watchdog,
+			   const struct ky_snapshot_thread *thread, uint64_t trusted_ns)
 {
-	uint64_t pace = ky_watch_clamp(trusted_ns / 32, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
+	uint64_t pace = ky_watch_clamp(trusted_ns / 32, KY_CHECK_INTERVAL_NS, KY_WATCH_SECOND);
 	uint64_t next = watchdog->now_ns + pace;
 
 	for (uint32_t i = 0; i < watchdog->rule_count; i++) {
@@ -96,9 +98,10 @@ static uint64_t next_look(const struct ky_watchdog *watchdog, const struct ky_lo
 
 /* Whether the rule says something about this poll now. */
 static bool exceeds(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule,
-		    const struct ky_look_slot *slot, uint64_t *trusted_ns)
+		    const struct ky_snapshot_slot *slot, uint64_t *trusted_ns)
 {
-	const struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	const struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot,
+									  slot);
 
 	if (!is_watched(slot) || thread->stuck_ticks != slot->begin_ticks || thread->is_stopped ||
 	    thread->replaced_ticks == slot->begin_ticks || thread->rules_fired >> rule->index & 1u)
@@ -108,56 +111,59 @@ static bool exceeds(struct ky_watchdog *watchdog, const struct ky_watch_rule *ru
 }
 
 /* The longest of those, whose worker still waits for it. */
-static struct ky_look_slot *find_longest(struct ky_watchdog *watchdog, struct ky_watch_rule *rule,
-					 uint64_t *longest_ns, bool *all_held)
+static struct ky_snapshot_slot *find_longest(struct ky_watchdog *watchdog,
+					     struct ky_watch_rule *rule, uint64_t *longest_ns,
+					     bool *all_held)
 {
-	struct ky_ring_look *look = &watchdog->look;
-	struct ky_look_slot *found;
+	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
+	struct ky_snapshot_slot *found;
 	uint64_t trusted_ns;
 
 	do {
 		found = NULL;
 		*longest_ns = 0;
 		*all_held = true;
-		for (uint32_t i = 0; i < look->slot_count; i++) {
-			struct ky_look_slot *slot = &look->slots[i];
+		for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+			struct ky_snapshot_slot *slot = &snapshot->slots[i];
 
 			if (!exceeds(watchdog, rule, slot, &trusted_ns))
 				continue;
-			*all_held &= ky_ring_look_thread(look, slot)->rules_held >> rule->index &
+			*all_held &= ky_ring_snapshot_thread(snapshot, slot)->rules_held >>
+					     rule->index &
 				     1u;
 			if (trusted_ns <= *longest_ns)
 				continue;
 			*longest_ns = trusted_ns;
 			found = slot;
 		}
-		if (!found || !ky_ring_look_is_handed_over(look, found))
+		if (!found || !ky_ring_snapshot_has_moved(snapshot, found))
 			return found;
-		ky_ring_look_thread(look, found)->replaced_ticks = found->begin_ticks;
+		ky_ring_snapshot_thread(snapshot, found)->replaced_ticks = found->begin_ticks;
 	} while (found);
 	return NULL;
 }
 
 static void judge_polls(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
-	struct ky_ring_look *look = &watchdog->look;
+	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
 	uint64_t longest_ns, trusted_ns;
 	struct ky_watch_about about;
-	struct ky_look_slot *found;
+	struct ky_snapshot_slot *found;
 	bool is_held, has_fired;
 
 	found = find_longest(watchdog, rule, &longest_ns, &is_held);
 	if (!found)
 		return;
 	about = (struct ky_watch_about){
-		ky_ring_look_thread(look, found)->tid,     found->thread,      found->task,
-		ky_ring_look_thread(look, found)->runtime, found->begin_ticks, 0};
+		ky_ring_snapshot_thread(snapshot, found)->tid,     found->thread,      found->task,
+		ky_ring_snapshot_thread(snapshot, found)->runtime, found->begin_ticks, 0};
 	has_fired = ky_watch_fire(watchdog, rule, longest_ns, &about, &is_held);
 	/* The others that are too long at the same moment belong to the same story. */
-	for (uint32_t i = 0; i < look->slot_count; i++) {
-		struct ky_look_thread *thread = ky_ring_look_thread(look, &look->slots[i]);
+	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+		struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(snapshot,
+									    &snapshot->slots[i]);
 
-		if (!exceeds(watchdog, rule, &look->slots[i], &trusted_ns))
+		if (!exceeds(watchdog, rule, &snapshot->slots[i], &trusted_ns))
 			continue;
 		if (has_fired)
 			thread->rules_fired |= 1u << rule->index;
@@ -168,16 +174,16 @@ static void judge_polls(struct ky_watchdog *watchdog, struct ky_watch_rule *rule
 
 uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 {
-	struct ky_ring_look *look = &watchdog->look;
+	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
 	uint64_t after = watchdog->note_after_ns, trusted_ns, wanted;
 	/* A poll seen for the first time is at most one threshold old, so it is told at the latest
 	 * one shortest interval behind that. */
 	uint64_t next = watchdog->now_ns +
-			ky_watch_clamp(2 * after, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
+			ky_watch_clamp(2 * after, KY_CHECK_INTERVAL_NS, KY_WATCH_SECOND);
 
-	for (uint32_t i = 0; i < look->slot_count; i++) {
-		struct ky_look_slot *slot = &look->slots[i];
-		struct ky_look_thread *thread = ky_ring_look_thread(look, slot);
+	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+		struct ky_snapshot_slot *slot = &snapshot->slots[i];
+		struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(snapshot, slot);
 
 		if (!is_watched(slot))
 			continue;
@@ -190,7 +196,7 @@ uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 				continue;
 			if (watchdog->now_ns >= thread->note_next_ns) {
 				take_note(watchdog, slot);
-				thread->note_next_ns = next_look(watchdog, thread, trusted_ns);
+				thread->note_next_ns = next_check(watchdog, thread, trusted_ns);
 			}
 			wanted = thread->note_next_ns;
 		}
@@ -206,7 +212,7 @@ uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 /* ---- stall ---- */
 
 /* The workers of one runtime. */
-struct group {
+struct poll_group {
 	uint64_t runtime;
 	uint64_t last_ns; /* the last that any of them did */
 	uint32_t polls, parked;
@@ -214,7 +220,7 @@ struct group {
 	uint64_t task, begin_ticks;
 };
 
-static struct group *find_group(struct group *groups, uint32_t *count, uint64_t runtime)
+static struct poll_group *find_group(struct poll_group *groups, uint32_t *count, uint64_t runtime)
 {
 	for (uint32_t i = 0; i < *count; i++) {
 		if (groups[i].runtime == runtime)
@@ -222,29 +228,31 @@ static struct group *find_group(struct group *groups, uint32_t *count, uint64_t 
 	}
 	if (*count == GROUPS_MAX)
 		return &groups[GROUPS_MAX - 1];
-	groups[*count] = (struct group){.runtime = runtime};
+	groups[*count] = (struct poll_group){.runtime = runtime};
 	return &groups[(*count)++];
 }
 
-static bool is_park_told(const struct ky_watchdog *watchdog)
+static bool is_park_reported(const struct ky_watchdog *watchdog)
 {
-	const struct ky_ring_control *control = watchdog->look.view.control;
+	const struct ky_ring_control *control = watchdog->snapshot.view.control;
 
 	return control &&
 	       atomic_load_explicit(&control->gates, memory_order_relaxed) & KYMO_GATE_PARK;
 }
 
 /* What a silent worker is doing. False: it is none any more. */
-static bool add_silent(struct ky_watchdog *watchdog, struct group *group,
-		       const struct ky_look_slot *slot)
+static bool add_silent(struct ky_watchdog *watchdog, struct poll_group *group,
+		       const struct ky_snapshot_slot *slot)
 {
-	const struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	const struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot,
+									  slot);
 
 	if (!slot->depth) {
-		group->parked += thread->last_record == KYMO_RECORD_PARK || !is_park_told(watchdog);
+		group->parked += thread->last_record == KYMO_RECORD_PARK ||
+				 !is_park_reported(watchdog);
 		return true;
 	}
-	if (ky_ring_look_is_replaced(&watchdog->look, slot->thread, slot->begin_ticks))
+	if (ky_ring_snapshot_is_replaced(&watchdog->snapshot, slot->thread, slot->begin_ticks))
 		return false;
 	group->polls++;
 	if (!group->begin_ticks || slot->begin_ticks < group->begin_ticks) {
@@ -258,23 +266,23 @@ static bool add_silent(struct ky_watchdog *watchdog, struct group *group,
 
 /* Everything that workers have done, to the record where it is quiet for half the threshold. */
 static uint32_t find_groups(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule,
-			    struct group *groups)
+			    struct poll_group *groups)
 {
-	struct ky_ring_look *look = &watchdog->look;
+	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < look->slot_count; i++) {
-		struct ky_look_slot *slot = &look->slots[i];
-		struct ky_look_thread *thread = ky_ring_look_thread(look, slot);
-		struct group *group;
+	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+		struct ky_snapshot_slot *slot = &snapshot->slots[i];
+		struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(snapshot, slot);
+		struct poll_group *group;
 		uint64_t last_ns = thread->changed_ns;
 
 		if (!slot->is_open || !thread->is_worker)
 			continue;
 		group = find_group(groups, &count, thread->runtime);
 		if (ky_watch_since(watchdog->now_ns, last_ns) >= rule->rule.threshold / 2 &&
-		    ky_ring_look_read(look, slot)) {
-			thread = ky_ring_look_thread(look, slot);
+		    ky_ring_snapshot_read(snapshot, slot)) {
+			thread = ky_ring_snapshot_thread(snapshot, slot);
 			last_ns = watchdog->now_ns - age_ns(watchdog, thread->last_ticks);
 			if (!thread->is_worker || !add_silent(watchdog, group, slot))
 				continue;
@@ -287,11 +295,11 @@ static uint32_t find_groups(struct ky_watchdog *watchdog, const struct ky_watch_
 
 void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
-	struct group groups[GROUPS_MAX], *worst = NULL;
+	struct poll_group groups[GROUPS_MAX], *worst = NULL;
 	uint32_t count = find_groups(watchdog, rule, groups);
 	uint64_t threshold = rule->rule.threshold, longest_ns = 0, least_ns = UINT64_MAX;
 	uint64_t floor_ns = ky_watch_max(watchdog->trusted_ns, watchdog->stopped_ns);
-	uint64_t pace = ky_watch_clamp(threshold / 5, KY_LOOK_INTERVAL_NS, KY_WATCH_SECOND);
+	uint64_t pace = ky_watch_clamp(threshold / 5, KY_CHECK_INTERVAL_NS, KY_WATCH_SECOND);
 	struct ky_watch_about about;
 
 	/* A worker whose runtime is unknown vouches for all of them. */

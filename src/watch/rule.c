@@ -22,7 +22,7 @@ enum unit {
 	UNIT_RATE
 };
 
-static const struct kind {
+static const struct rule_kind {
 	const char *word;
 	enum unit unit;
 	bool has_duration;
@@ -263,7 +263,7 @@ static int read_kind(struct parser *parser, struct ky_rule *rule)
 
 static int read_duration(struct parser *parser, struct ky_rule *rule)
 {
-	const struct kind *kind = &kinds[rule->kind];
+	const struct rule_kind *kind = &kinds[rule->kind];
 	const char *from = parser->at;
 
 	rule->duration_ns = kind->duration_ns;
@@ -388,13 +388,13 @@ int ky_rules_parse(struct ky_rule *rules, size_t *count, const char *text, char 
 
 /* ---- writing ---- */
 
-struct writer {
+struct rule_writer {
 	char *out;
 	size_t bytes, used; /* used may exceed bytes */
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *format,
-						      ...)
+__attribute__((format(printf, 2, 3))) static void put(struct rule_writer *writer,
+						      const char *format, ...)
 {
 	size_t room = writer->used < writer->bytes ? writer->bytes - writer->used : 0;
 	va_list list;
@@ -407,14 +407,14 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, con
 		writer->used += (size_t)count;
 }
 
-static size_t finish(const struct writer *writer)
+static size_t finish(const struct rule_writer *writer)
 {
 	if (!writer->bytes)
 		return 0;
 	return writer->used < writer->bytes ? writer->used : writer->bytes - 1;
 }
 
-static void put_amount(struct writer *writer, enum unit unit, uint64_t value)
+static void put_amount(struct rule_writer *writer, enum unit unit, uint64_t value)
 {
 	const struct suffix *suffix = units[unit].suffixes;
 
@@ -423,7 +423,7 @@ static void put_amount(struct writer *writer, enum unit unit, uint64_t value)
 	put(writer, "%llu%s", (unsigned long long)(value / suffix->factor), suffix->text);
 }
 
-static void put_name(struct writer *writer, const char *name)
+static void put_name(struct rule_writer *writer, const char *name)
 {
 	bool is_plain = *name && word_bytes(name) == strlen(name);
 
@@ -432,8 +432,8 @@ static void put_name(struct writer *writer, const char *name)
 
 static size_t format_core(const struct ky_rule *rule, char *out, size_t out_bytes)
 {
-	const struct kind *kind = &kinds[rule->kind];
-	struct writer writer = {out, out_bytes, 0};
+	const struct rule_kind *kind = &kinds[rule->kind];
+	struct rule_writer writer = {out, out_bytes, 0};
 
 	put(&writer, "%s", kind->word);
 	if (rule->kind == KY_RULE_COUNTER) {
@@ -464,7 +464,7 @@ static size_t format_core(const struct ky_rule *rule, char *out, size_t out_byte
 size_t ky_rule_format(const struct ky_rule *rule, char *out, size_t out_bytes)
 {
 	char text[TEXT_BYTES], name[KY_RULE_NAME_BYTES];
-	struct writer writer = {out, out_bytes, 0};
+	struct rule_writer writer = {out, out_bytes, 0};
 
 	format_core(rule, text, sizeof(text));
 	default_name(rule, name);
@@ -477,7 +477,8 @@ size_t ky_rule_format(const struct ky_rule *rule, char *out, size_t out_bytes)
 }
 
 /* Three digits, or all of a whole number. */
-static void put_scaled(struct writer *writer, uint64_t value, uint64_t factor, const char *unit)
+static void put_scaled(struct rule_writer *writer, uint64_t value, uint64_t factor,
+		       const char *unit)
 {
 	double scaled = (double)value / (double)factor;
 	int digits = value % factor == 0 || scaled >= 99.95 ? 0 : scaled >= 9.995 ? 1 : 2;
@@ -485,7 +486,7 @@ static void put_scaled(struct writer *writer, uint64_t value, uint64_t factor, c
 	put(writer, "%.*f %s", digits, scaled, unit);
 }
 
-static void put_time(struct writer *writer, uint64_t ns)
+static void put_time(struct rule_writer *writer, uint64_t ns)
 {
 	if (ns >= 60 * SECOND)
 		put(writer, "%llu min %llu s", (unsigned long long)(ns / SECOND / 60),
@@ -500,7 +501,7 @@ static void put_time(struct writer *writer, uint64_t ns)
 		put(writer, "%llu ns", (unsigned long long)ns);
 }
 
-static void put_bytes(struct writer *writer, uint64_t bytes)
+static void put_bytes(struct rule_writer *writer, uint64_t bytes)
 {
 	static const char *const names[] = {"KiB", "MiB", "GiB", "TiB"};
 	int step = 3;
@@ -513,7 +514,7 @@ static void put_bytes(struct writer *writer, uint64_t bytes)
 		put_scaled(writer, bytes, UINT64_C(1) << 10 * (step + 1), names[step]);
 }
 
-static void put_grouped(struct writer *writer, uint64_t value)
+static void put_grouped(struct rule_writer *writer, uint64_t value)
 {
 	if (value >= 1000) {
 		put_grouped(writer, value / 1000);
@@ -525,7 +526,7 @@ static void put_grouped(struct writer *writer, uint64_t value)
 
 size_t ky_rule_value_text(const struct ky_rule *rule, uint64_t value, char *out, size_t out_bytes)
 {
-	struct writer writer = {out, out_bytes, 0};
+	struct rule_writer writer = {out, out_bytes, 0};
 	enum unit unit = kinds[rule->kind].unit;
 
 	if (unit == UNIT_TIME) {

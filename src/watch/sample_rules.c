@@ -7,7 +7,7 @@
 #include <wire/ring_span.h>
 
 #define SAMPLE_NS (500 * KY_WATCH_MS)
-#define LOOK_NS (100 * KY_WATCH_MS)
+#define CHECK_NS (100 * KY_WATCH_MS)
 #define RUN_DELAYS_MAX 16u /* read in one look: more workers take turns */
 
 static const struct ky_watch_about nothing = {.notes_from_ns = UINT64_MAX};
@@ -20,7 +20,7 @@ void ky_watch_restart(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	memset(rule->samples, 0, sizeof(rule->samples));
 	if (rule->delays)
 		memset(rule->delays, 0,
-		       KY_WATCH_DELAYS * sizeof(uint64_t) * watchdog->look.thread_max);
+		       KY_WATCH_DELAYS * sizeof(uint64_t) * watchdog->snapshot.thread_max);
 }
 
 /* ---- what grows ---- */
@@ -42,10 +42,10 @@ static bool read_total(struct ky_watchdog *watchdog, const struct ky_watch_rule 
 {
 	memset(totals, 0, KY_CGROUP_LEVELS * sizeof(*totals));
 	if (rule->rule.kind == KY_RULE_CPU)
-		return ky_proc_look_cpu(&watchdog->proc, &watchdog->stat_file, &totals[0]);
+		return ky_proc_reader_cpu(&watchdog->proc, &watchdog->stat_file, &totals[0]);
 	if (rule->rule.kind == KY_RULE_THROTTLED)
-		return ky_proc_look_throttled(&watchdog->proc, totals);
-	totals[0] = sum_errors(watchdog->look.side);
+		return ky_proc_reader_throttled(&watchdog->proc, totals);
+	totals[0] = sum_errors(watchdog->snapshot.side);
 	return true;
 }
 
@@ -72,7 +72,7 @@ static void judge_rate(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	bool holds;
 
 	if (rule->rule.duration_ns && rule->rule.duration_ns < pace)
-		pace = ky_watch_max(rule->rule.duration_ns, LOOK_NS);
+		pace = ky_watch_max(rule->rule.duration_ns, CHECK_NS);
 	else if (rule->rule.duration_ns >= 20 * SAMPLE_NS)
 		pace = 2 * SAMPLE_NS;
 	rule->next_ns = watchdog->now_ns + pace;
@@ -102,8 +102,8 @@ static void judge_rss(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	uint64_t step = ky_watch_max(window / (KY_WATCH_SAMPLES - 2), 1);
 	struct ky_watch_sample *last = &rule->samples[rule->sample_at];
 
-	rule->next_ns = watchdog->now_ns + ky_watch_clamp(step, LOOK_NS, SAMPLE_NS);
-	if (!ky_proc_look_rss(&watchdog->proc, &watchdog->statm_file, &bytes))
+	rule->next_ns = watchdog->now_ns + ky_watch_clamp(step, CHECK_NS, SAMPLE_NS);
+	if (!ky_proc_reader_rss(&watchdog->proc, &watchdog->statm_file, &bytes))
 		return;
 	if (!last->ns || watchdog->now_ns - last->ns >= step) {
 		rule->sample_at = (rule->sample_at + 1) % KY_WATCH_SAMPLES;
@@ -124,14 +124,14 @@ static void judge_rss(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 
 /* How much a worker waited for a processor since the older of two moments half a window apart. */
 static uint64_t grown_delay(struct ky_watchdog *watchdog, struct ky_watch_rule *rule,
-			    const struct ky_look_slot *slot, bool has_run, bool is_new_base)
+			    const struct ky_snapshot_slot *slot, bool has_run, bool is_new_base)
 {
-	struct ky_look_thread *thread = ky_ring_look_thread(&watchdog->look, slot);
+	struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot, slot);
 	uint64_t *bases = rule->delays + KY_WATCH_DELAYS * (size_t)slot->thread, delay_ns, from;
 
 	if (has_run) {
-		if (!ky_proc_look_run_delay(&watchdog->proc, thread->tid, &thread->sched_file,
-					    &delay_ns)) {
+		if (!ky_proc_reader_run_delay(&watchdog->proc, thread->tid, &thread->sched_file,
+					      &delay_ns)) {
 			memset(bases, 0, KY_WATCH_DELAYS * sizeof(*bases));
 			return 0;
 		}
@@ -147,31 +147,31 @@ static uint64_t grown_delay(struct ky_watchdog *watchdog, struct ky_watch_rule *
 
 static void forget_exited(struct ky_watchdog *watchdog)
 {
-	for (uint32_t i = 1; i <= watchdog->look.thread_last; i++) {
-		struct ky_look_thread *thread = &watchdog->look.threads[i];
+	for (uint32_t i = 1; i <= watchdog->snapshot.thread_last; i++) {
+		struct ky_snapshot_thread *thread = &watchdog->snapshot.threads[i];
 
 		if (thread->has_exited)
-			ky_proc_look_forget(&watchdog->proc, &thread->sched_file);
+			ky_proc_reader_forget(&watchdog->proc, &thread->sched_file);
 	}
 }
 
 /* What polls nothing and writes nothing sleeps. */
-static bool has_run(const struct ky_watchdog *watchdog, const struct ky_look_slot *slot,
+static bool has_run(const struct ky_watchdog *watchdog, const struct ky_snapshot_slot *slot,
 		    uint32_t turns)
 {
-	const struct ky_look_thread *thread = &watchdog->look.threads[slot->thread];
+	const struct ky_snapshot_thread *thread = &watchdog->snapshot.threads[slot->thread];
 
-	return slot->depth || thread->changed_ns + 2 * turns * LOOK_NS >= watchdog->now_ns;
+	return slot->depth || thread->changed_ns + 2 * turns * CHECK_NS >= watchdog->now_ns;
 }
 
 static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
-	struct ky_ring_look *look = &watchdog->look;
+	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
 	struct ky_watch_about about = nothing;
 	uint64_t worst_ns = 0;
-	uint32_t turns = look->slot_count / RUN_DELAYS_MAX + 1;
+	uint32_t turns = snapshot->slot_count / RUN_DELAYS_MAX + 1;
 
-	rule->next_ns = watchdog->now_ns + LOOK_NS;
+	rule->next_ns = watchdog->now_ns + CHECK_NS;
 	rule->turn++;
 	rule->base_turns -= rule->base_turns > 0;
 	if (!rule->has_base || watchdog->now_ns - rule->base_ns >= rule->rule.duration_ns / 2) {
@@ -180,11 +180,11 @@ static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *r
 		rule->base_ns = watchdog->now_ns;
 		rule->base_turns = turns;
 	}
-	for (uint32_t i = 0; i < look->slot_count; i++) {
-		const struct ky_look_slot *slot = &look->slots[i];
+	for (uint32_t i = 0; i < snapshot->slot_count; i++) {
+		const struct ky_snapshot_slot *slot = &snapshot->slots[i];
 		uint64_t grown_ns;
 
-		if (!slot->is_open || !ky_ring_look_thread(look, slot)->is_worker ||
+		if (!slot->is_open || !ky_ring_snapshot_thread(snapshot, slot)->is_worker ||
 		    slot->thread % turns != rule->turn % turns)
 			continue;
 		grown_ns = grown_delay(watchdog, rule, slot, has_run(watchdog, slot, turns),
@@ -192,15 +192,15 @@ static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *r
 		if (grown_ns <= worst_ns)
 			continue;
 		worst_ns = grown_ns;
-		about.tid = ky_ring_look_thread(look, slot)->tid;
-		about.runtime = ky_ring_look_thread(look, slot)->runtime;
+		about.tid = ky_ring_snapshot_thread(snapshot, slot)->tid;
+		about.runtime = ky_ring_snapshot_thread(snapshot, slot)->runtime;
 		about.task = slot->depth ? slot->task : 0;
 	}
 	if (worst_ns > rule->rule.threshold)
 		rule->since_value[0] = watchdog->now_ns;
 	/* It is over when it is over for all, not only for those whose turn it is. */
 	if (worst_ns > rule->rule.threshold ||
-	    ky_watch_since(watchdog->now_ns, rule->since_value[0]) > turns * LOOK_NS)
+	    ky_watch_since(watchdog->now_ns, rule->since_value[0]) > turns * CHECK_NS)
 		ky_watch_level(watchdog, rule, worst_ns > rule->rule.threshold, watchdog->now_ns,
 			       worst_ns, &about);
 }
@@ -209,7 +209,7 @@ static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *r
 
 static bool find_counter(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
-	const struct ky_ring_side *side = watchdog->look.side;
+	const struct ky_ring_side *side = watchdog->snapshot.side;
 	/* Pairs with the release store behind a new counter's name. */
 	uint32_t count = atomic_load_explicit(&side->counter_count, memory_order_acquire);
 
@@ -225,12 +225,12 @@ static void judge_value(struct ky_watchdog *watchdog, struct ky_watch_rule *rule
 	uint64_t duration = rule->rule.duration_ns, value = 0;
 
 	rule->next_ns = watchdog->now_ns +
-			(duration ? ky_watch_clamp(duration / 4, LOOK_NS, SAMPLE_NS) : LOOK_NS);
+			(duration ? ky_watch_clamp(duration / 4, CHECK_NS, SAMPLE_NS) : CHECK_NS);
 	if (rule->rule.kind == KY_RULE_COUNTER) {
 		if (!find_counter(watchdog, rule))
 			return;
 		value = atomic_load_explicit(
-			&watchdog->look.side->counters[rule->counter - 1].value,
+			&watchdog->snapshot.side->counters[rule->counter - 1].value,
 			memory_order_relaxed);
 		value = value > INT64_MAX ? 0 : value; /* below zero */
 	} else {
@@ -261,7 +261,7 @@ static void judge_wake(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	struct ky_watch_about about = nothing;
 	bool is_held = false;
 
-	rule->next_ns = watchdog->now_ns + LOOK_NS;
+	rule->next_ns = watchdog->now_ns + CHECK_NS;
 	if (!watchdog->sums.is_known || ns <= rule->rule.threshold || is_excused(watchdog, ns))
 		return;
 	about.task = watchdog->sums.wake_delay_task;
@@ -270,10 +270,10 @@ static void judge_wake(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 
 /* ---- spans: while they are open, and when they end ---- */
 
-static bool is_told(const struct ky_watch_rule *rule, uint64_t word)
+static bool is_reported(const struct ky_watch_rule *rule, uint64_t word)
 {
 	for (uint32_t slot = 0; word && slot < KY_SPANS; slot++)
-		if (rule->told[slot] == word)
+		if (rule->reported[slot] == word)
 			return true;
 	return false;
 }
@@ -282,17 +282,17 @@ static bool is_told(const struct ky_watch_rule *rule, uint64_t word)
  * long. */
 static uint64_t longest_open(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule)
 {
-	const struct ky_ring_side *side = watchdog->look.side;
+	const struct ky_ring_side *side = watchdog->snapshot.side;
 	uint64_t longest = 0, trusted = ky_watch_since(watchdog->now_ns, watchdog->trusted_ns);
 
 	for (uint32_t slot = 1; side && slot < KY_SPANS; slot++) {
 		struct ky_open_span span;
 		uint64_t ns;
 
-		if (!ky_ring_span(side, slot, &span) || rule->told[slot] == span.word)
+		if (!ky_ring_span(side, slot, &span) || rule->reported[slot] == span.word)
 			continue;
-		ns = ky_ring_look_ns(&watchdog->look,
-				     ky_watch_since(watchdog->ticks, span.begin_ticks));
+		ns = ky_ring_snapshot_ns(&watchdog->snapshot,
+					 ky_watch_since(watchdog->ticks, span.begin_ticks));
 		ns = ns < trusted ? ns : trusted;
 		longest = ns > longest ? ns : longest;
 	}
@@ -300,18 +300,18 @@ static uint64_t longest_open(struct ky_watchdog *watchdog, const struct ky_watch
 }
 
 /* Those that are open too long at the same moment belong to the same story. */
-static void note_told(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
+static void note_reported(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
-	const struct ky_ring_side *side = watchdog->look.side;
+	const struct ky_ring_side *side = watchdog->snapshot.side;
 
 	for (uint32_t slot = 1; side && slot < KY_SPANS; slot++) {
 		struct ky_open_span span;
 
 		if (ky_ring_span(side, slot, &span) &&
-		    ky_ring_look_ns(&watchdog->look,
-				    ky_watch_since(watchdog->ticks, span.begin_ticks)) >
+		    ky_ring_snapshot_ns(&watchdog->snapshot,
+					ky_watch_since(watchdog->ticks, span.begin_ticks)) >
 			    rule->rule.threshold)
-			rule->told[slot] = span.word;
+			rule->reported[slot] = span.word;
 	}
 }
 
@@ -320,16 +320,16 @@ static void judge_span(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 	uint64_t open_ns = longest_open(watchdog, rule), ended_ns = watchdog->sums.span_max_ns;
 	uint64_t ns;
 
-	rule->next_ns = watchdog->now_ns + LOOK_NS;
+	rule->next_ns = watchdog->now_ns + CHECK_NS;
 	if (!watchdog->sums.is_known || ended_ns <= rule->rule.threshold ||
-	    is_told(rule, watchdog->sums.span_max_word))
+	    is_reported(rule, watchdog->sums.span_max_word))
 		ended_ns = 0;
 	ns = ky_watch_max(open_ns, ended_ns);
 	if (!ns)
 		rule->is_held = false;
 	else if (!is_excused(watchdog, ns) &&
 		 ky_watch_fire(watchdog, rule, ns, &nothing, &rule->is_held))
-		note_told(watchdog, rule);
+		note_reported(watchdog, rule);
 }
 
 void ky_watch_sample(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)

@@ -30,7 +30,7 @@ void ky_watch_stack(struct ky_watchdog *watchdog, struct ky_stuck_note *note)
 		walk.end = KY_WALK_UNKNOWN;
 	}
 	/* It may have gone on while it was read: then frames of two moments are mixed. */
-	if (!ky_proc_look_stands(&watchdog->proc, note->tid, note))
+	if (!ky_proc_reader_stands(&watchdog->proc, note->tid, note))
 		return;
 	note->frame_count = (uint16_t)walk.count;
 	note->guessed_count = (uint16_t)walk.guessed_count;

@@ -38,15 +38,15 @@ struct ky_watch_rule {
 	uint64_t *delays;
 	/* Its looks, of which each reads some threads, and for how many more they get new bases. */
 	uint32_t turn, base_turns;
-	uint32_t counter; /* its index + 1; 0: not found yet */
-	uint64_t *told;   /* span: by slot, the span that it has fired about */
+	uint32_t counter;   /* its index + 1; 0: not found yet */
+	uint64_t *reported; /* span: by slot, the span that it has fired about */
 };
 
 struct ky_watchdog {
 	struct ky_watchdog_options options;
-	struct ky_ring_look look;
-	struct ky_proc_look proc;
-	uint32_t stat_file, statm_file; /* of the process, as ky_proc_look_cpu() keeps them */
+	struct ky_ring_snapshot snapshot;
+	struct ky_proc_reader proc;
+	uint32_t stat_file, statm_file; /* of the process, as ky_proc_reader_cpu() keeps them */
 	struct ky_budget budget;
 	struct ky_stuck_logs logs;
 	struct ky_watch_rule rules[KY_RULES_MAX];

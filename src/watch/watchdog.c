@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #define LIFE_INTERVAL_NS KY_WATCH_SECOND
-#define HOLE_NS_MIN KY_LOOK_INTERVAL_NS
+#define HOLE_NS_MIN KY_CHECK_INTERVAL_NS
 
 /* ---- opening ---- */
 
 static const char *why_unusable(struct ky_watchdog *watchdog, const struct ky_rule *rule)
 {
-	struct ky_proc_look *proc = &watchdog->proc;
+	struct ky_proc_reader *proc = &watchdog->proc;
 	uint32_t file = 0;
 	uint64_t value;
 	bool is_readable;
@@ -27,22 +27,22 @@ static const char *why_unusable(struct ky_watchdog *watchdog, const struct ky_ru
 	switch (rule->kind) {
 	case KY_RULE_COUNTER:
 	case KY_RULE_ERRORS:
-		return watchdog->look.side ? NULL :
-					     "needs counters, and this ring has no room for "
-					     "them";
+		return watchdog->snapshot.side ? NULL :
+						 "needs counters, and this ring has no room for "
+						 "them";
 	case KY_RULE_CPU:
-		return ky_proc_look_cpu(proc, NULL, &value) ? NULL :
-							      "cannot read the process's stat";
+		return ky_proc_reader_cpu(proc, NULL, &value) ? NULL :
+								"cannot read the process's stat";
 	case KY_RULE_RSS:
-		return ky_proc_look_rss(proc, NULL, &value) ? NULL :
-							      "cannot read the process's statm";
+		return ky_proc_reader_rss(proc, NULL, &value) ? NULL :
+								"cannot read the process's statm";
 	case KY_RULE_THROTTLED:
 		return proc->cgroup.levels ? NULL : "finds no cgroup that counts throttling";
 	case KY_RULE_RUNNABLE:
-		is_readable = ky_proc_look_run_delay(
+		is_readable = ky_proc_reader_run_delay(
 			proc, watchdog->options.pid ? watchdog->options.pid : (uint32_t)getpid(),
 			&file, &value);
-		ky_proc_look_forget(proc, &file);
+		ky_proc_reader_forget(proc, &file);
 		return is_readable ? NULL : "cannot read the schedstat of the process's threads";
 	default:
 		return NULL;
@@ -68,13 +68,13 @@ static int add_rule(struct ky_watchdog *watchdog, const struct ky_rule *rule, ui
 	added->index = index;
 	if (rule->kind == KY_RULE_RUNNABLE) {
 		added->delays = ky_alloc(KY_WATCH_DELAYS * sizeof(uint64_t) *
-					 watchdog->look.thread_max);
+					 watchdog->snapshot.thread_max);
 		if (!added->delays)
 			return -ENOMEM;
 	}
 	if (rule->kind == KY_RULE_SPAN) {
-		added->told = ky_alloc(KY_SPANS * sizeof(*added->told));
-		if (!added->told)
+		added->reported = ky_alloc(KY_SPANS * sizeof(*added->reported));
+		if (!added->reported)
 			return -ENOMEM;
 	}
 	watchdog->rule_count++;
@@ -123,10 +123,10 @@ int ky_watchdog_open(struct ky_watchdog **out, const struct ky_watchdog_options 
 		return -ENOMEM;
 	watchdog->options = *options;
 	watchdog->proc.dir = -1;
-	err = ky_ring_look_open(&watchdog->look, options->image, options->image_bytes);
+	err = ky_ring_snapshot_open(&watchdog->snapshot, options->image, options->image_bytes);
 	if (!err)
-		ky_proc_look_open(&watchdog->proc, options->proc, options->cgroup, options->pid,
-				  watchdog->look.view.header->pid_namespace);
+		ky_proc_reader_open(&watchdog->proc, options->proc, options->cgroup, options->pid,
+				    watchdog->snapshot.view.header->pid_namespace);
 	for (uint32_t i = 0; !err && i < options->rule_count; i++)
 		err = add_rule(watchdog, &options->rules[i], i);
 	if (err) {
@@ -143,19 +143,19 @@ void ky_watchdog_close(struct ky_watchdog *watchdog)
 {
 	if (!watchdog)
 		return;
-	for (uint32_t i = 0; watchdog->look.threads && i < watchdog->look.thread_max; i++) {
-		if (i > watchdog->look.thread_last)
+	for (uint32_t i = 0; watchdog->snapshot.threads && i < watchdog->snapshot.thread_max; i++) {
+		if (i > watchdog->snapshot.thread_last)
 			break;
-		ky_proc_look_forget(&watchdog->proc, &watchdog->look.threads[i].sched_file);
+		ky_proc_reader_forget(&watchdog->proc, &watchdog->snapshot.threads[i].sched_file);
 	}
 	for (uint32_t i = 0; i < KY_RULES_MAX; i++) {
 		ky_free(watchdog->rules[i].delays);
-		ky_free(watchdog->rules[i].told);
+		ky_free(watchdog->rules[i].reported);
 	}
-	ky_proc_look_drop(&watchdog->stat_file);
-	ky_proc_look_drop(&watchdog->statm_file);
-	ky_proc_look_close(&watchdog->proc);
-	ky_ring_look_release(&watchdog->look);
+	ky_proc_reader_drop(&watchdog->stat_file);
+	ky_proc_reader_drop(&watchdog->statm_file);
+	ky_proc_reader_close(&watchdog->proc);
+	ky_ring_snapshot_release(&watchdog->snapshot);
 	ky_free(watchdog);
 }
 
@@ -258,7 +258,7 @@ static int own_anchor(const struct ky_watchdog *watchdog, struct ky_clock_anchor
 	out->ticks_before = kymo_arch_ticks(&high);
 	out->monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 	out->ticks_after = kymo_arch_ticks(&high);
-	if (watchdog->look.view.flags & KY_RING_CLOCK_MONOTONIC || !KYMO_ARCH_HAS_TICKS)
+	if (watchdog->snapshot.view.flags & KY_RING_CLOCK_MONOTONIC || !KYMO_ARCH_HAS_TICKS)
 		out->ticks_before = out->ticks_after = out->monotonic_ns;
 	return 0;
 }
@@ -305,8 +305,8 @@ static void take_sums(struct ky_watchdog *watchdog, const struct ky_event_sums *
 static uint64_t hole_since_last(const struct ky_watchdog *watchdog)
 {
 	uint64_t late = ky_watch_since(watchdog->now_ns, watchdog->asked_ns);
-	uint64_t by_ticks = ky_ring_look_ns(&watchdog->look,
-					    watchdog->ticks - watchdog->last_ticks);
+	uint64_t by_ticks = ky_ring_snapshot_ns(&watchdog->snapshot,
+						watchdog->ticks - watchdog->last_ticks);
 	uint64_t by_ns = watchdog->now_ns - watchdog->last_ns;
 	uint64_t apart = by_ticks > by_ns ? by_ticks - by_ns : by_ns - by_ticks;
 
@@ -343,7 +343,7 @@ static void check_lateness(struct ky_watchdog *watchdog)
 /* Nothing is recorded, so nobody can tell a poll that hangs from one that has long ended. */
 static void check_stopped(struct ky_watchdog *watchdog)
 {
-	const struct ky_ring_control *control = watchdog->look.view.control;
+	const struct ky_ring_control *control = watchdog->snapshot.view.control;
 
 	if (control && ky_settings_stopped_ns(&control->settings))
 		distrust(watchdog);
@@ -353,14 +353,14 @@ static void check_life(struct ky_watchdog *watchdog)
 {
 	enum ky_proc_life life;
 
-	if (atomic_load_explicit(&watchdog->look.view.header->state, memory_order_relaxed) ==
+	if (atomic_load_explicit(&watchdog->snapshot.view.header->state, memory_order_relaxed) ==
 	    KY_RING_CLOSED)
 		watchdog->is_gone = true;
 	/* Ourselves: alive, and stopped only together with whoever asks. */
 	if (!watchdog->options.pid || watchdog->now_ns < watchdog->life_next_ns)
 		return;
 	watchdog->life_next_ns = watchdog->now_ns + LIFE_INTERVAL_NS;
-	life = ky_proc_look_life(&watchdog->proc, &watchdog->stat_file);
+	life = ky_proc_reader_life(&watchdog->proc, &watchdog->stat_file);
 	watchdog->is_gone |= life == KY_PROC_GONE;
 	watchdog->is_stopped = life == KY_PROC_STOPPED;
 	if (watchdog->is_stopped)
@@ -381,7 +381,7 @@ static uint64_t judge(struct ky_watchdog *watchdog)
 			continue;
 		/* What is nearly due is due: looks for several rules fall together. And what the
 		 * events say is told once, so it is judged whenever it comes. */
-		if (watchdog->now_ns + KY_LOOK_INTERVAL_NS / 2 >= rule->next_ns ||
+		if (watchdog->now_ns + KY_CHECK_INTERVAL_NS / 2 >= rule->next_ns ||
 		    ky_rule_needs_events(&rule->rule)) {
 			if (rule->rule.kind == KY_RULE_STALL)
 				ky_watch_stall(watchdog, rule);
@@ -402,7 +402,7 @@ uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_su
 	if (!watchdog->rule_count || watchdog->is_gone)
 		return UINT64_MAX;
 	if (!read_clocks(watchdog))
-		return KY_LOOK_INTERVAL_NS;
+		return KY_CHECK_INTERVAL_NS;
 	take_sums(watchdog, sums);
 	if (watchdog->last_ns && watchdog->now_ns < watchdog->asked_ns &&
 	    watchdog->now_ns >= watchdog->last_ns)
@@ -413,7 +413,7 @@ uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_su
 	check_life(watchdog);
 	next = UINT64_MAX;
 	if (!watchdog->is_gone) {
-		ky_ring_look_step(&watchdog->look, watchdog->now_ns, watchdog->ticks);
+		ky_ring_snapshot_step(&watchdog->snapshot, watchdog->now_ns, watchdog->ticks);
 		next = judge(watchdog);
 	}
 	watchdog->last_ns = watchdog->now_ns;
@@ -422,7 +422,7 @@ uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_su
 		return UINT64_MAX;
 	if (next > watchdog->now_ns + KY_WATCH_SECOND)
 		next = watchdog->now_ns + KY_WATCH_SECOND;
-	watchdog->asked_ns = ky_watch_max(next, watchdog->now_ns + KY_LOOK_INTERVAL_NS);
+	watchdog->asked_ns = ky_watch_max(next, watchdog->now_ns + KY_CHECK_INTERVAL_NS);
 	return watchdog->asked_ns - watchdog->now_ns;
 }
 

@@ -21,7 +21,7 @@
 
 struct ky_watchdog;
 
-#define KY_LOOK_INTERVAL_NS UINT64_C(50000000) /* never more often */
+#define KY_CHECK_INTERVAL_NS UINT64_C(50000000) /* never more often */
 
 /* A rule has fired. What it points to lives until the callback returns. */
 struct ky_firing {

@@ -16,9 +16,9 @@ struct ky_chunk {
 	const uint8_t *bytes; /* one self-contained TRC stream */
 	size_t byte_count;
 	uint64_t event_count;
-	uint64_t record_count;      /* ring records its events stand for */
-	uint64_t told_loss_count;   /* records (no samples) that its LossEvents tell lost */
-	uint64_t told_loss_from_ns; /* ... the first of them behind this time; 0: none are */
+	uint64_t record_count;          /* ring records its events stand for */
+	uint64_t reported_loss_count;   /* records (no samples) that its LossEvents tell lost */
+	uint64_t reported_loss_from_ns; /* ... the first of them behind this time; 0: none are */
 	uint64_t first_ns, last_ns;
 	/* Every record stamped before is in this chunk or an earlier one, but for late ones; of
 	 * those with this very stamp the first last_ties. */
@@ -31,7 +31,7 @@ struct ky_chunk {
 
 /* Chunks that a sink took and could not keep after all, with the losses they were to tell. */
 struct ky_chunk_loss {
-	uint64_t chunk_count, event_count, record_count, told_count;
+	uint64_t chunk_count, event_count, record_count, reported_count;
 	uint64_t first_ns, last_ns;
 };
 
@@ -39,8 +39,8 @@ static inline void ky_chunk_lose(struct ky_chunk_loss *loss, const struct ky_chu
 {
 	uint64_t first_ns = chunk->first_ns;
 
-	if (chunk->told_loss_from_ns && chunk->told_loss_from_ns < first_ns)
-		first_ns = chunk->told_loss_from_ns;
+	if (chunk->reported_loss_from_ns && chunk->reported_loss_from_ns < first_ns)
+		first_ns = chunk->reported_loss_from_ns;
 	if (!loss->chunk_count || first_ns < loss->first_ns)
 		loss->first_ns = first_ns;
 	if (chunk->last_ns > loss->last_ns)
@@ -48,7 +48,7 @@ static inline void ky_chunk_lose(struct ky_chunk_loss *loss, const struct ky_chu
 	loss->chunk_count++;
 	loss->event_count += chunk->event_count;
 	loss->record_count += chunk->record_count;
-	loss->told_count += chunk->told_loss_count;
+	loss->reported_count += chunk->reported_loss_count;
 }
 
 /* Takes a chunk; the bytes are the drain's and valid during the call. Returns 0 or a negative

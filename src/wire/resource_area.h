@@ -127,7 +127,7 @@ enum ky_resource_why {
 };
 
 struct ky_resource_head {
-	_Atomic uint64_t hand;                   /* rows put so far (release) */
+	_Atomic uint64_t claim_index;            /* rows put so far (release) */
 	_Atomic uint64_t interval_ns;            /* between looks now; 0: off */
 	_Atomic uint32_t missing[KY_PART_COUNT]; /* errno, enum ky_resource_why; 0: nothing is */
 	_Atomic uint32_t path_bytes;             /* of the cgroup's path (release); 0: none */

@@ -103,7 +103,7 @@ struct ky_ring_header {
 	uint64_t resource_bytes;
 
 	/* Changing words, each on a line of its own. */
-	_Alignas(64) _Atomic uint64_t hand;           /* next claim number */
+	_Alignas(64) _Atomic uint64_t claim_index;    /* next claim number */
 	_Alignas(64) _Atomic uint64_t directory_used; /* release-published bytes of the directory */
 	_Atomic uint64_t directory_overflow_count;    /* entries refused because it was full */
 	_Alignas(64) _Atomic uint64_t dropped_count;  /* events dropped, all threads and causes */
@@ -286,7 +286,7 @@ struct ky_ring_end {
 struct ky_ring_watched {
 	_Atomic uint64_t fired, held_back; /* let through; kept from that by cooldown or budget */
 	/* Of held_back: told by no firing's dump, and those of them that the budget kept. */
-	_Atomic uint64_t untold, untold_over_budget;
+	_Atomic uint64_t unreported, untold_over_budget;
 	_Atomic uint64_t undumped; /* fired, and there is no dump */
 };
 
@@ -313,7 +313,7 @@ struct ky_ring_crash {
  * what it left on disk. Chunk n of the stream lies at n % KY_DRAINED_CHUNKS, written before the
  * chunk is: the last one that is found on disk says where to go on. */
 struct ky_ring_drained {
-	_Atomic uint64_t chunk_hand; /* chunks told so far (release) */
+	_Atomic uint64_t chunk_claim_index; /* chunks told so far (release) */
 	struct {
 		_Atomic uint64_t last_ns;    /* of its events */
 		_Atomic uint64_t last_ticks; /* of its records */
@@ -325,7 +325,7 @@ struct ky_ring_drained {
 };
 
 struct ky_ring_side {
-	_Alignas(64) _Atomic uint64_t mark_hand; /* next mark number */
+	_Alignas(64) _Atomic uint64_t mark_claim_index; /* next mark number */
 	_Atomic uint32_t counter_count;
 	_Atomic uint32_t counters_refused; /* registrations that found no room */
 	_Alignas(64) struct ky_ring_end end;
@@ -336,7 +336,7 @@ struct ky_ring_side {
 	_Alignas(64) struct ky_ring_drained drained;
 	_Alignas(64) struct ky_ring_span spans[KY_SPANS];
 	_Alignas(64) _Atomic uint64_t
-		counter_sample_hand; /* samples begun; n lies at n % their count */
+		counter_sample_index; /* samples begun; n lies at n % their count */
 	struct ky_ring_counter_sample counter_samples[KY_COUNTER_SAMPLES];
 };
 

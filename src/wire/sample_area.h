@@ -132,20 +132,21 @@ enum ky_sample_limits {
 };
 
 #define KY_SAMPLE_CLAIM_BITS 40u
-#define KY_SAMPLE_CLAIM(hand) ((hand) & ((UINT64_C(1) << KY_SAMPLE_CLAIM_BITS) - 1))
+#define KY_SAMPLE_CLAIM(claim_index) ((claim_index) & ((UINT64_C(1) << KY_SAMPLE_CLAIM_BITS) - 1))
 #define KY_SAMPLE_NUMBER_MASK 0xffffffu
 
 /* How many samples the claims of a hand are: at least so many, and exactly up to 2^24. */
-static inline uint64_t ky_sample_count_min(uint64_t hand)
+static inline uint64_t ky_sample_count_min(uint64_t claim_index)
 {
-	uint64_t least = (KY_SAMPLE_CLAIM(hand) + KY_SAMPLE_PARTS_MAX - 1) / KY_SAMPLE_PARTS_MAX;
+	uint64_t least = (KY_SAMPLE_CLAIM(claim_index) + KY_SAMPLE_PARTS_MAX - 1) /
+			 KY_SAMPLE_PARTS_MAX;
 
-	return least + (((hand >> KY_SAMPLE_CLAIM_BITS) - least) & KY_SAMPLE_NUMBER_MASK);
+	return least + (((claim_index >> KY_SAMPLE_CLAIM_BITS) - least) & KY_SAMPLE_NUMBER_MASK);
 }
 
 struct ky_sample_class_head {
 	/* next claim number | samples claimed << KY_SAMPLE_CLAIM_BITS (modulo 2^24) */
-	_Alignas(64) _Atomic uint64_t hand;
+	_Alignas(64) _Atomic uint64_t claim_index;
 	/* samples that their source lost before they were claimed */
 	_Alignas(64) _Atomic uint64_t lost_count;
 	_Atomic uint32_t source;          /* 1 << enum ky_sample_source, of all that ran */
@@ -269,14 +270,14 @@ static inline bool ky_sample_put(const struct ky_sample_ring *ring, const struct
 	uint32_t count = sample->frame_count < KY_SAMPLE_FRAMES_MAX ? sample->frame_count :
 								      KY_SAMPLE_FRAMES_MAX;
 	uint32_t parts = ky_sample_parts(count), taken = 0, at, words;
-	uint64_t hand, claim;
+	uint64_t claim_index, claim;
 
 	if (!ring->slot_count)
 		return false;
-	hand = atomic_fetch_add_explicit(&ring->head->hand,
-					 parts | UINT64_C(1) << KY_SAMPLE_CLAIM_BITS,
-					 memory_order_acq_rel);
-	claim = KY_SAMPLE_CLAIM(hand);
+	claim_index = atomic_fetch_add_explicit(&ring->head->claim_index,
+						parts | UINT64_C(1) << KY_SAMPLE_CLAIM_BITS,
+						memory_order_acq_rel);
+	claim = KY_SAMPLE_CLAIM(claim_index);
 	while (taken < parts && ky_sample_take(ring, claim + taken))
 		taken++;
 	memset(&slot, 0, sizeof(slot));
@@ -296,7 +297,7 @@ static inline bool ky_sample_put(const struct ky_sample_ring *ring, const struct
 	slot.first.other = sample->other;
 	slot.first.task = sample->task;
 	slot.first.weight = sample->weight;
-	slot.first.number = (uint32_t)(hand >> KY_SAMPLE_CLAIM_BITS);
+	slot.first.number = (uint32_t)(claim_index >> KY_SAMPLE_CLAIM_BITS);
 	slot.first.cpu = sample->cpu;
 	slot.first.syscall = sample->syscall;
 	slot.first.frame_count = (uint8_t)count;

@@ -61,8 +61,8 @@ typedef void (*ky_symbol_fn)(void *ctx, const struct ky_symbol_row *row);
 struct ky_symbol_source {
 	/* Tells the function at a place, then what is inlined there. Returns how many rows; 0 with
 	 * *why; -ENOMEM. */
-	int (*find)(void *ctx, const struct ky_code_place *place, ky_symbol_fn tell, void *tell_ctx,
-		    uint32_t *why);
+	int (*find)(void *ctx, const struct ky_code_place *place, ky_symbol_fn report,
+		    void *report_ctx, uint32_t *why);
 	void *ctx;
 };
 

@@ -129,15 +129,15 @@ uint64_t ky_trc_dec_offset(const struct ky_trc_dec *dec);
 void ky_trc_dec_resync(struct ky_trc_dec *dec, uint64_t offset);
 
 /* Iterates a container value without recursion. */
-struct ky_walk {
+struct ky_trc_walk {
 	const uint8_t *at;
 	const uint8_t *end;
 	uint32_t left;
 	uint8_t type;
 };
-void ky_trc_walk_begin(struct ky_walk *walk, const struct ky_value *container);
+void ky_trc_walk_begin(struct ky_trc_walk *walk, const struct ky_value *container);
 /* STRING_MAP and MAP: key and value; LIST: value. Returns 1, 0 at the end, KYMO_E_CORRUPT. */
-int ky_trc_walk_next(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_value *key,
+int ky_trc_walk_next(struct ky_trc_dec *dec, struct ky_trc_walk *walk, struct ky_value *key,
 		     struct ky_value *value);
 
 /* Known field of an event, NULL when this schema lacks it or it is absent. field: KY_F_ number. */

@@ -53,7 +53,7 @@ uint32_t ky_trc_dec_hot(struct ky_trc_dec *dec, const uint8_t *window, size_t wi
 	for (; count < capacity; count++) {
 		struct ky_hot_event *event = &events[count];
 		const struct ky_schema_entry *entry;
-		const uint8_t *behind;
+		const uint8_t *after;
 
 		if (end - at < (ptrdiff_t)HEAD_BYTES || *at != KY_TAG_EVENT)
 			break;
@@ -63,12 +63,12 @@ uint32_t ky_trc_dec_hot(struct ky_trc_dec *dec, const uint8_t *window, size_t wi
 			break;
 		event->schema = &entry->schema;
 		event->timestamp_ns = base_ns + (ky_get_u32(at + 2) >> 8);
-		behind = read_fields(at + HEAD_BYTES, event);
-		if (event->timestamp_ns < base_ns || !behind ||
-		    (uint64_t)(behind - at) > dec->limits.frame_bytes_max)
+		after = read_fields(at + HEAD_BYTES, event);
+		if (event->timestamp_ns < base_ns || !after ||
+		    (uint64_t)(after - at) > dec->limits.frame_bytes_max)
 			break;
 		base_ns = event->timestamp_ns;
-		at = behind;
+		at = after;
 	}
 	if (count == 0)
 		return 0;

@@ -329,7 +329,7 @@ int ky_dec_values(struct ky_trc_dec *dec, struct ky_in *in, struct ky_schema_ent
 
 /* ---- walking a container ---- */
 
-void ky_trc_walk_begin(struct ky_walk *walk, const struct ky_value *container)
+void ky_trc_walk_begin(struct ky_trc_walk *walk, const struct ky_value *container)
 {
 	walk->at = container->text.bytes;
 	walk->end = walk->at ? walk->at + container->text.count : walk->at;
@@ -337,7 +337,7 @@ void ky_trc_walk_begin(struct ky_walk *walk, const struct ky_value *container)
 	walk->type = container->type;
 }
 
-static int walk_value(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_in *in,
+static int walk_value(struct ky_trc_dec *dec, struct ky_trc_walk *walk, struct ky_in *in,
 		      struct ky_value *value)
 {
 	uint8_t type = KY_TYPE_STRING;
@@ -346,7 +346,7 @@ static int walk_value(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_in
 	return err ? err : read_value(dec, in, value, type);
 }
 
-int ky_trc_walk_next(struct ky_trc_dec *dec, struct ky_walk *walk, struct ky_value *key,
+int ky_trc_walk_next(struct ky_trc_dec *dec, struct ky_trc_walk *walk, struct ky_value *key,
 		     struct ky_value *value)
 {
 	struct ky_in in = {walk->at, walk->at, walk->end, UINT64_MAX};

@@ -29,7 +29,7 @@ struct check {
 	uint64_t wrong;
 };
 
-static void tell(struct check *check, uint32_t slot, const char *what)
+static void report(struct check *check, uint32_t slot, const char *what)
 {
 	if (check->wrong++ < 10)
 		printf("thread %u: %s where event %" PRIu64 " belongs\n", slot, what,
@@ -55,9 +55,9 @@ static void on_task(struct check *check, uint64_t task, uint32_t kind)
 	uint32_t slot = (uint32_t)(task >> 16) - 1u;
 
 	if (slot >= KILL_SLOTS)
-		tell(check, slot, "a task that nobody recorded");
+		report(check, slot, "a task that nobody recorded");
 	else if (check->next[slot] % 3 != kind || task != kill_task_of(slot, check->next[slot]))
-		tell(check, slot, "another event");
+		report(check, slot, "another event");
 	else
 		check->next[slot]++;
 }
@@ -74,7 +74,7 @@ static void on_begin(struct check *check, const struct ky_event *event)
 		       (uint32_t)(task >> 8) & 0xffu);
 	if (name == NULL || name->text.count != strlen(text) ||
 	    memcmp(name->text.bytes, text, name->text.count) != 0)
-		tell(check, slot, "a poll under another name");
+		report(check, slot, "a poll under another name");
 	if (worker < WORKERS)
 		check->slot_of[worker] = slot + 1u;
 	on_task(check, task, 0);
@@ -86,7 +86,7 @@ static void on_end(struct check *check, const struct ky_event *event)
 	uint32_t slot = worker < WORKERS ? check->slot_of[worker] - 1u : UINT32_MAX;
 
 	if (slot >= KILL_SLOTS || check->next[slot] % 3 != 2)
-		tell(check, slot, "the end of a poll that nobody began");
+		report(check, slot, "the end of a poll that nobody began");
 	else
 		check->next[slot]++;
 }
@@ -133,7 +133,7 @@ static int read_trace(struct check *check, const char *path)
 		else if (event->schema->event == KY_EV_OPEN_POLL)
 			on_open_poll(check, event);
 		else if (event->schema->event == KY_EV_LOSS)
-			tell(check, KILL_SLOTS, "a loss");
+			report(check, KILL_SLOTS, "a loss");
 	}
 	if (ky_event_stream_notice(stream, 0) != NULL && !is_unfinished(path)) {
 		printf("%s\n", ky_event_stream_notice(stream, 0));

@@ -198,15 +198,15 @@ static uint64_t header(uint32_t type, uint32_t misc, uint32_t bytes)
 bool fake_perf_put(struct fake_perf_event *event, const uint64_t *words)
 {
 	struct fake_perf_event *ring = event->output < 0 ? event : event_of(event->output);
-	const uint64_t lost[3] = {header(PERF_RECORD_LOST, 0, 24), 1, ring->untold};
+	const uint64_t lost[3] = {header(PERF_RECORD_LOST, 0, 24), 1, ring->unreported};
 
 	if (!event->is_enabled || !ring->page)
 		return false;
-	if (ring->untold && put_bytes(ring, lost))
-		ring->untold = 0;
-	if (!ring->untold && put_bytes(ring, words))
+	if (ring->unreported && put_bytes(ring, lost))
+		ring->unreported = 0;
+	if (!ring->unreported && put_bytes(ring, words))
 		return true;
-	ring->untold++;
+	ring->unreported++;
 	event->words[1] += (event->attr.read_format & FORMAT_LOST) != 0;
 	return false;
 }

@@ -33,7 +33,7 @@ struct fake_perf_event {
 	uint64_t words[2];                 /* as read: count, lost */
 	struct perf_event_mmap_page *page; /* NULL: none */
 	size_t ring_bytes;
-	uint64_t untold; /* lost, and not told yet */
+	uint64_t unreported; /* lost, and not told yet */
 };
 
 extern struct fake_perf {

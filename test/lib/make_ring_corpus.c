@@ -73,7 +73,7 @@ static void fill_side(struct test_ring *ring)
 		memcpy(side->counters[i].name, "errors", 6);
 		atomic_store(&side->counters[i].value, i);
 	}
-	atomic_store(&side->mark_hand, 3);
+	atomic_store(&side->mark_claim_index, 3);
 	atomic_store(&side->counter_count, 3);
 	side->crash.signal = 11;
 	side->crash.tid = 501;

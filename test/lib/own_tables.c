@@ -45,7 +45,7 @@ int own_tables_open(struct own_tables *tables)
 	err = ky_unwind_keeper_open(&tables->keeper, &target);
 	tables->view = (struct ky_unwind_view){tables->area, KY_UNWIND_AREA_BYTES};
 	if (!err)
-		err = ky_unwind_keeper_look(tables->keeper);
+		err = ky_unwind_keeper_scan(tables->keeper);
 	if (err < 0)
 		own_tables_close(tables);
 	return err < 0 ? err : 0;

@@ -179,7 +179,7 @@ void test_writer_claim(struct test_writer *writer, uint64_t ns)
 	uint64_t number;
 
 	do {
-		number = atomic_fetch_add(&ring->header->hand, 1);
+		number = atomic_fetch_add(&ring->header->claim_index, 1);
 		sub = test_ring_slot(ring, (uint32_t)(number % usable));
 	} while (KY_CLAIM_STATE(atomic_load(&sub->claim)) == KY_SLOT_OPEN);
 	atomic_store(&sub->claim, (number + 1) << KY_CLAIM_STATE_BITS | KY_SLOT_FILLING);

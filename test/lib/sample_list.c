@@ -46,7 +46,7 @@ static const uint8_t *frame_at(const struct sample_list *list, const struct ky_s
 
 bool sample_list_next(struct sample_list *list, struct listed_sample *out)
 {
-	uint64_t end = KY_SAMPLE_CLAIM(atomic_load(&list->head.hand));
+	uint64_t end = KY_SAMPLE_CLAIM(atomic_load(&list->head.claim_index));
 	const struct ky_sample_slot *slot;
 
 	if (list->claim == end)

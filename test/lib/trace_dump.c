@@ -56,7 +56,7 @@ static void put_container(struct ky_buf *out, struct ky_trc_dec *dec, const stru
 	bool is_list = value->type == KY_TYPE_LIST;
 	bool is_typed = value->type != KY_TYPE_STRING_MAP;
 	struct ky_value key, element;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	int more, count = 0;
 
 	ky_trc_walk_begin(&walk, value);

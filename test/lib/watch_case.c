@@ -94,7 +94,7 @@ static void step(struct watch_case *c)
 
 	/* Never more than 20 looks a second. */
 	if (wait != UINT64_MAX)
-		assert_true(wait >= KY_LOOK_INTERVAL_NS);
+		assert_true(wait >= KY_CHECK_INTERVAL_NS);
 	c->due_ns = wait == UINT64_MAX ? UINT64_MAX : c->ring.now_ns + wait;
 }
 

@@ -161,9 +161,9 @@ static void dump(struct script *s, uint64_t from_ns, uint64_t to_ns)
 	s->dump_count++;
 }
 
-static uint64_t hand(const struct script *s)
+static uint64_t claim_index(const struct script *s)
 {
-	return atomic_load(&s->ring.header->hand);
+	return atomic_load(&s->ring.header->claim_index);
 }
 
 /* A thread is stopped inside an event, stamped and not published, while a dump is made. */
@@ -225,8 +225,8 @@ static void play_on(struct script *s, uint32_t steps, bool is_covering, uint32_t
 		s->ring.now_ns += 20 + test_below(&s->prng, test_below(&s->prng, 50) ? 400 : 60000);
 		now = s->ring.now_ns;
 		work(s, test_below(&s->prng, WORKERS + 1), now);
-		if (hand(s) - looked > SLOTS / 4 || !test_below(&s->prng, 400)) {
-			looked = hand(s);
+		if (claim_index(s) - looked > SLOTS / 4 || !test_below(&s->prng, 400)) {
+			looked = claim_index(s);
 			s->ring.now_ns += 30;
 			assert_int_equal(ky_drain_step(s->drain, 0), 0);
 			step_switched(s);
@@ -234,8 +234,8 @@ static void play_on(struct script *s, uint32_t steps, bool is_covering, uint32_t
 		s->ring.now_ns += 30;
 		if (!test_below(&s->prng, dump_in))
 			be_late(s);
-		if (is_covering && hand(s) - s->dumped_hand > SLOTS / 3) {
-			s->dumped_hand = hand(s);
+		if (is_covering && claim_index(s) - s->dumped_hand > SLOTS / 3) {
+			s->dumped_hand = claim_index(s);
 			dump(s, 0, 0);
 		} else if (!test_below(&s->prng, dump_in)) {
 			uint64_t back = test_below(&s->prng, 3000000);
@@ -566,7 +566,7 @@ static void copies__of_workers_that_dumps_number_anew_count_for_the_same(void **
 		end_worker(&s);
 		play_on(&s, 5 * STEPS, false, 1u << 30); /* the ring comes round */
 		dump(&s, 0, 0);
-		s.dumped_hand = hand(&s);
+		s.dumped_hand = claim_index(&s);
 		chunk = s.stream.sink.chunk_count + 1; /* behind the one that is open now */
 		play(&s, true, 1u << 30);
 		read_whole(&s, &whole);

@@ -28,7 +28,7 @@ struct writer {
 
 static struct writer writers[WRITERS];
 static _Atomic bool is_over;
-static _Atomic bool is_looking; /* at what was cut: they would only take the processor away */
+static _Atomic bool is_reading; /* at what was cut: they would only take the processor away */
 
 static void *write_polls(void *ctx)
 {
@@ -36,7 +36,7 @@ static void *write_polls(void *ctx)
 	uint64_t number = 0;
 
 	while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
-		while (atomic_load_explicit(&is_looking, memory_order_relaxed))
+		while (atomic_load_explicit(&is_reading, memory_order_relaxed))
 			nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
 		number++;
 		kymo_poll_begin(number, 0, KYMO_QUEUE_UNKNOWN);
@@ -143,7 +143,7 @@ static void let_write(void)
 
 	for (uint32_t i = 0; i < WRITERS; i++)
 		before[i] = atomic_load(&writers[i].done);
-	atomic_store(&is_looking, false);
+	atomic_store(&is_reading, false);
 	for (uint32_t i = 0; i < WRITERS; i++)
 		while (atomic_load(&writers[i].done) < before[i] + AHEAD_POLLS)
 			;
@@ -176,7 +176,7 @@ static void cut__of_a_ring_under_load_holds_all_that_was_published(void **state)
 		for (uint32_t i = 0; i < WRITERS; i++)
 			witness[i] = atomic_load_explicit(&writers[i].done, memory_order_acquire);
 		assert_int_equal(ky_cut(&options, &report), 0);
-		atomic_store(&is_looking, true);
+		atomic_store(&is_reading, true);
 		test_sink_decode(&sink);
 		whole_count += check(&sink, witness, report.records_lost) == WRITERS;
 		assert_true(report.age_ns > 0);
@@ -184,7 +184,7 @@ static void cut__of_a_ring_under_load_holds_all_that_was_published(void **state)
 	}
 	assert_true(whole_count >= CUTS / 2);
 	atomic_store(&is_over, true);
-	atomic_store(&is_looking, false);
+	atomic_store(&is_reading, false);
 	for (uint32_t i = 0; i < WRITERS; i++)
 		pthread_join(writers[i].thread, NULL);
 	test_recorder_close(&test);

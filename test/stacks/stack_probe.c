@@ -81,7 +81,7 @@ static void *keep(void *ctx)
 		nanosleep(&pause, NULL);
 		signal_all();
 		if (round % 16 == 0)
-			(void)ky_unwind_keeper_look(tables.keeper);
+			(void)ky_unwind_keeper_scan(tables.keeper);
 	}
 	return NULL;
 }

@@ -112,7 +112,7 @@ static void print(const struct counts *counts, const struct ky_ring_header *head
 
 	printf("{\"pid\":%u,\"slots\":%llu,\"slot_count\":%u,\"claims\":%llu,\"open_polls\":%llu",
 	       header->pid, (unsigned long long)counts->slots, header->slot_count,
-	       (unsigned long long)atomic_load_explicit(&header->hand, memory_order_relaxed),
+	       (unsigned long long)atomic_load_explicit(&header->claim_index, memory_order_relaxed),
 	       (unsigned long long)counts->open_polls);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		printf(",\"%s\":%llu", names[i].name,

@@ -19,7 +19,7 @@
 
 static uint32_t fired;
 
-static void tell(void *ctx, const struct ky_firing *firing)
+static void report(void *ctx, const struct ky_firing *firing)
 {
 	char value[64];
 
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	char errbuf[256] = "";
 	struct ky_watchdog_options options = {
 		.rules = rules,
-		.fire = tell,
+		.fire = report,
 		.errbuf = errbuf,
 		.errbuf_bytes = sizeof(errbuf),
 	};

@@ -121,16 +121,16 @@ static struct ky_ring_crash *record(const siginfo_t *info, const ucontext_t *con
 {
 	struct ky_ring *ring = live_ring();
 	struct ky_ring_crash *crash;
-	uint32_t tid, nobody = 0;
+	uint32_t tid, none = 0;
 	uint64_t last_ns;
 
 	if (!ring)
 		return NULL;
 	tid = (uint32_t)syscall(SYS_gettid);
-	if (!__atomic_compare_exchange_n(&writer_tid, &nobody, tid, false, __ATOMIC_ACQ_REL,
+	if (!__atomic_compare_exchange_n(&writer_tid, &none, tid, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_ACQUIRE)) {
 		/* Ourselves: the handler crashed, and there is nothing to wait for. */
-		if (nobody != tid)
+		if (none != tid)
 			wait_for_writer();
 		return NULL;
 	}

@@ -209,7 +209,7 @@ static void fill_status(struct kymo_recorder_status *out)
 		return;
 	header = engine->ring->header;
 	out->threads = atomic_load_explicit(&header->thread_count, memory_order_acquire);
-	out->sub_buffers_claimed = atomic_load_explicit(&header->hand, memory_order_relaxed);
+	out->sub_buffers_claimed = atomic_load_explicit(&header->claim_index, memory_order_relaxed);
 	out->dropped_count = atomic_load_explicit(&header->dropped_count, memory_order_relaxed);
 	out->directory_bytes = atomic_load_explicit(&header->directory_used, memory_order_relaxed);
 	out->directory_bytes_max = engine->ring->directory_bytes;

@@ -32,7 +32,7 @@ static inline void ky_bell_wish_for_events(void)
 }
 
 /* A sub-buffer of this ring was begun. Threads: any.   Signals: safe. */
-static inline void ky_bell_tell_events(struct ky_ring *ring)
+static inline void ky_bell_ring_for_events(struct ky_ring *ring)
 {
 	if (__atomic_load_n(&ky_bell_wish, __ATOMIC_RELAXED) &&
 	    __atomic_exchange_n(&ky_bell_wish, 0, __ATOMIC_RELAXED))

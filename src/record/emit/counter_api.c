@@ -28,12 +28,12 @@ uint32_t kymo_counter_register(const char *name, uint32_t flags)
 }
 
 /* After the change of the value, see ky_engine_live_ring(). */
-static void tell(uint32_t counter)
+static void report(uint32_t counter)
 {
 	const struct ky_ring *ring = ky_engine_live_ring();
 
 	if (ring)
-		ky_counter_tell(ring, counter);
+		ky_counter_report(ring, counter);
 }
 
 void kymo_counter_add(uint32_t counter, int64_t by)
@@ -43,7 +43,7 @@ void kymo_counter_add(uint32_t counter, int64_t by)
 	if (!value)
 		return;
 	__atomic_fetch_add(value, (uint64_t)by, __ATOMIC_SEQ_CST);
-	tell(counter);
+	report(counter);
 }
 
 void kymo_counter_set(uint32_t counter, int64_t value)
@@ -53,7 +53,7 @@ void kymo_counter_set(uint32_t counter, int64_t value)
 	if (!at)
 		return;
 	__atomic_store_n(at, (uint64_t)value, __ATOMIC_SEQ_CST);
-	tell(counter);
+	report(counter);
 }
 
 int64_t kymo_counter_value(uint32_t counter)

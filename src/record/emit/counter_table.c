@@ -71,7 +71,7 @@ static void take_sample(const struct ky_ring *ring, uint32_t idx)
 		return;
 	atomic_store_explicit(&sample->serial, (number + 1) << KY_COUNTER_INDEX_BITS | idx,
 			      memory_order_release);
-	atomic_store_explicit(&side->counter_sample_hand, number + 1, memory_order_relaxed);
+	atomic_store_explicit(&side->counter_sample_index, number + 1, memory_order_relaxed);
 }
 
 void ky_counters_new_ring(void)
@@ -139,7 +139,7 @@ uint64_t *ky_counter_value(uint32_t counter)
 	return &counters[counter - 1].value;
 }
 
-void ky_counter_tell(const struct ky_ring *ring, uint32_t counter)
+void ky_counter_report(const struct ky_ring *ring, uint32_t counter)
 {
 	copy_value(ring->side, counter - 1);
 	take_sample(ring, counter - 1);

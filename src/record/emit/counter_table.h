@@ -30,6 +30,6 @@ uint64_t *ky_counter_value(uint32_t counter);
 
 /* The value changed: into this ring, which is live. */
 struct ky_ring;
-void ky_counter_tell(const struct ky_ring *ring, uint32_t counter);
+void ky_counter_report(const struct ky_ring *ring, uint32_t counter);
 
 #endif

@@ -30,7 +30,7 @@ struct ky_lock_mark ky_engine_lock(void)
 
 	/* Files are opened under it, and a thread that is cancelled would end there. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mark.cancel);
-	if (mark.self == &ky_thread_nobody) {
+	if (mark.self == &ky_thread_none) {
 		kymo_thread_self = &ky_thread_busy;
 	} else if (ky_thread_is_state(mark.self)) {
 		mark.flags = __atomic_load_n(&mark.self->flags, __ATOMIC_RELAXED);
@@ -94,7 +94,7 @@ void ky_engine_disarm_child(void)
 	set_phase(KY_DISARMED);
 	if (ky_thread_is_state(kymo_thread_self)) {
 		pthread_setspecific(ky_engine.key, NULL);
-		kymo_thread_self = &ky_thread_nobody;
+		kymo_thread_self = &ky_thread_none;
 	}
 }
 

@@ -138,7 +138,7 @@ static inline void ky_engine_follow_settings(void)
 	sampler->look(ky_engine.options.sample_hz);
 }
 
-extern struct kymo_thread ky_thread_nobody; /* before the first event */
+extern struct kymo_thread ky_thread_none; /* before the first event */
 extern struct kymo_thread ky_thread_busy; /* registering: whatever a handler emits now is dropped */
 extern struct kymo_thread ky_thread_exited; /* after our clean-up */
 
@@ -206,7 +206,7 @@ void ky_thread_reattach(struct ky_thread *thread);
 void ky_thread_exit(void *thread);
 static inline bool ky_thread_is_state(const struct kymo_thread *self)
 {
-	return self != &ky_thread_nobody && self != &ky_thread_busy && self != &ky_thread_exited;
+	return self != &ky_thread_none && self != &ky_thread_busy && self != &ky_thread_exited;
 }
 
 /* slot.c. Both run with the thread marked as inside an event. */

@@ -116,7 +116,7 @@ static uint64_t write_record(struct ky_thread *thread, uint32_t record, uint32_t
 }
 
 /* What a reader must know before the next record of this thread: drops, changed gates. */
-static void tell_changes(struct ky_thread *thread)
+static void emit_changes(struct ky_thread *thread)
 {
 	uint32_t gates = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
 	uint64_t word = gates;
@@ -182,7 +182,7 @@ static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, ui
 	if (record == KYMO_RECORD_POLL_END && !open)
 		return 0; /* its begin was in another life */
 	if (!is_unrecorded(thread, record)) {
-		tell_changes(thread);
+		emit_changes(thread);
 		is_written = make_room(thread, words + 1);
 		if (is_written)
 			write_record(thread, record, arg, words, payload);
@@ -217,7 +217,7 @@ static bool is_ready(struct kymo_thread *self)
 	if (phase == KY_LIVE)
 		return true;
 	if (phase == KY_LAZY || phase == KY_STARTING) {
-		if (self == &ky_thread_nobody)
+		if (self == &ky_thread_none)
 			return true;
 		if (ky_thread_is_state(self) && !(self->flags & 1u))
 			return ky_engine_start() == 0;
@@ -237,7 +237,7 @@ static struct ky_thread *begin(uint32_t record)
 
 	if (!is_ready(self))
 		return NULL;
-	if (self == &ky_thread_nobody) {
+	if (self == &ky_thread_none) {
 		if (record == KYMO_RECORD_POLL_END)
 			return NULL;
 		thread = ky_thread_attach();

@@ -10,7 +10,7 @@
 #define BUILD_ID_BYTES_MAX 32u
 #define PATH_BYTES_MAX 480u
 
-struct scan {
+struct map_scan {
 	struct ky_module_map *map;
 	struct ky_directory *directory;
 	uint64_t ticks;
@@ -71,7 +71,7 @@ static void measure(const struct dl_phdr_info *info, struct ky_entry_module *out
 	out->load_bias = info->dlpi_addr;
 }
 
-static uint32_t append(struct scan *scan, const struct dl_phdr_info *info,
+static uint32_t append(struct map_scan *scan, const struct dl_phdr_info *info,
 		       struct ky_entry_module *module)
 {
 	uint8_t fixed[sizeof(*module) + BUILD_ID_BYTES_MAX];
@@ -101,7 +101,7 @@ static uint32_t append(struct scan *scan, const struct dl_phdr_info *info,
 
 static int visit(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 {
-	struct scan *scan = ctx;
+	struct map_scan *scan = ctx;
 	struct ky_module_map *map = scan->map;
 	struct ky_entry_module module = {0};
 
@@ -127,7 +127,7 @@ static int visit(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 	return 0;
 }
 
-static void retire_missing(struct scan *scan)
+static void retire_missing(struct map_scan *scan)
 {
 	struct ky_module_map *map = scan->map;
 
@@ -152,7 +152,7 @@ static void retire_missing(struct scan *scan)
 void ky_module_map_scan(struct ky_module_map *map, struct ky_directory *directory,
 			const struct ky_clock *clock)
 {
-	struct scan scan = {map, directory, ky_clock_ticks(clock), true};
+	struct map_scan scan = {map, directory, ky_clock_ticks(clock), true};
 
 	if (dl_iterate_phdr(visit, &scan) == 0)
 		retire_missing(&scan);

@@ -24,7 +24,7 @@
 #endif
 #define SLOTS_PER_STEP (KY_POPULATE_BYTES / KY_SLOT_BYTES)
 #define SAME_NAME_MAX 16
-#define PLACE_LOOKS_MAX 1000000u /* a millisecond at most */
+#define PLACE_READS_MAX 1000000u /* a millisecond at most */
 
 /* Header, control words, side area: whole pages in front of the directory. */
 #define SIDE_OFFSET (2 * (size_t)KYMO_ARCH_PAGE_BYTES)
@@ -190,7 +190,7 @@ static bool touch(uint8_t *at)
 /* Where `kymo run` has made the pages already (run_populate.h), one fault on reading brings in all
  * of a step; the kernel reads the word before it finds that there is no such operation. Where it
  * has not, or there is no memory, the look by touch() decides. */
-static void look_around(const uint8_t *at)
+static void search_around(const uint8_t *at)
 {
 	(void)syscall(SYS_rt_sigprocmask, -1, at, NULL, sizeof(uint64_t));
 }
@@ -202,8 +202,8 @@ static bool touch_slots(const struct ky_ring *ring, uint32_t from, uint32_t to)
 	uint8_t *at = ring->slots + (size_t)from * KY_SLOT_BYTES;
 
 	if (!ring->is_prefilled && from < to) {
-		look_around(at);
-		look_around(ring->slots + (size_t)to * KY_SLOT_BYTES - sizeof(uint64_t));
+		search_around(at);
+		search_around(ring->slots + (size_t)to * KY_SLOT_BYTES - sizeof(uint64_t));
 	}
 	for (; !ring->is_prefilled && from < to; from++, at += KY_SLOT_BYTES)
 		if (!touch(at + offsetof(struct ky_sub_buffer, reserved)) ||
@@ -571,7 +571,7 @@ static uint32_t wait_for_table(const uint32_t *of)
 {
 	uint32_t state = KY_PLACE_BEING_MADE;
 
-	for (uint32_t i = 0; i < PLACE_LOOKS_MAX && state == KY_PLACE_BEING_MADE; i++)
+	for (uint32_t i = 0; i < PLACE_READS_MAX && state == KY_PLACE_BEING_MADE; i++)
 		state = __atomic_load_n(of, __ATOMIC_ACQUIRE);
 	return state;
 }

@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct kymo_thread) == 64, "one line for the inline path")
 static uint32_t claim(struct ky_ring *ring, uint64_t *word)
 {
 	for (uint32_t i = 0; i < SCAN_MAX; i++) {
-		uint64_t number = atomic_fetch_add_explicit(&ring->header->hand, 1,
+		uint64_t number = atomic_fetch_add_explicit(&ring->header->claim_index, 1,
 							    memory_order_relaxed);
 		uint32_t usable = ky_extent_usable(
 			__atomic_load_n(&ring->extent, __ATOMIC_ACQUIRE));
@@ -143,7 +143,7 @@ bool ky_slot_next(struct ky_thread *thread)
 		atomic_store_explicit(&old->state, thread->hot.flags & ~1u, memory_order_relaxed);
 		set_claim_state(old, old_claim, KY_SLOT_CLOSED);
 	}
-	ky_bell_tell_events(thread->ring);
+	ky_bell_ring_for_events(thread->ring);
 	return true;
 }
 

@@ -8,23 +8,23 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-struct kymo_thread ky_thread_nobody;
+struct kymo_thread ky_thread_none;
 struct kymo_thread ky_thread_busy = {.flags = 1u};
 struct kymo_thread ky_thread_exited;
 
-__thread struct kymo_thread *kymo_thread_self KYMO_TLS_MODEL = &ky_thread_nobody;
+__thread struct kymo_thread *kymo_thread_self KYMO_TLS_MODEL = &ky_thread_none;
 
 #define COMM_BYTES 16
 
 /* Set by kymo_thread_name(): a filter of system calls may kill for PR_GET_NAME. */
-static __thread char told_name[COMM_BYTES] KYMO_TLS_MODEL;
+static __thread char reported_name[COMM_BYTES] KYMO_TLS_MODEL;
 
 void kymo_thread_name(const char *name)
 {
 	size_t bytes = strnlen(name, COMM_BYTES - 1);
 
-	memcpy(told_name, name, bytes);
-	told_name[bytes] = 0;
+	memcpy(reported_name, name, bytes);
+	reported_name[bytes] = 0;
 }
 
 static struct ky_thread *take_state(void)
@@ -66,7 +66,7 @@ static void announce(struct ky_thread *thread)
 	thread->generation = engine->generation;
 	fixed.tid = thread->tid;
 	fixed.start_ticks = ky_clock_ticks(&thread->ring->clock);
-	memcpy(comm, told_name, sizeof(comm));
+	memcpy(comm, reported_name, sizeof(comm));
 	if (!comm[0] && !__atomic_load_n(&engine->is_confined, __ATOMIC_RELAXED))
 		prctl(PR_GET_NAME, comm);
 	item.id = thread->hot.index;

@@ -14,8 +14,8 @@
 
 /* A thread looks at the settings after so many bytes at the latest. Where nothing is sampled they
  * are few: what it allocates between the gate's opening and its look is never told. */
-#define LOOK_BYTES (INT64_C(4) << 20)
-#define LOOK_OFF_BYTES (INT64_C(16) << 10)
+#define SEARCH_BYTES (INT64_C(4) << 20)
+#define SEARCH_OFF_BYTES (INT64_C(16) << 10)
 #define FILTER_FULL 255u
 
 _Static_assert(KYMO_ALLOCS_MAX <= 1u << KYMO_ALLOC_FILTER_BITS, "the filter stays sparse");
@@ -32,7 +32,7 @@ static __thread struct {
 	bool is_busy; /* inside a sample */
 } self KYMO_TLS_MODEL;
 
-struct table {
+struct live_table {
 	struct ky_ring *ring;
 	struct ky_alloc_head *head;
 	_Atomic uint64_t *words;
@@ -49,7 +49,7 @@ static struct ky_ring *live_ring(void)
 	return ring;
 }
 
-static void fill_table(struct table *out, struct ky_ring *ring, uint8_t *area)
+static void fill_table(struct live_table *out, struct ky_ring *ring, uint8_t *area)
 {
 	out->ring = ring;
 	out->head = (struct ky_alloc_head *)(void *)area;
@@ -67,7 +67,7 @@ static void forget_filter(void)
 }
 
 /* Of a live recording that has told something, or is about to. */
-static bool find_table(struct table *out)
+static bool find_table(struct live_table *out)
 {
 	struct ky_ring *ring = live_ring();
 	uint8_t *area = ring ? ky_ring_allocs(ring, forget_filter) : NULL;
@@ -112,7 +112,7 @@ static uint64_t draw_gap(void)
 
 static void begin_gap(uint64_t gap)
 {
-	kymo_alloc_left = gap < (uint64_t)LOOK_BYTES ? (int64_t)gap : LOOK_BYTES;
+	kymo_alloc_left = gap < (uint64_t)SEARCH_BYTES ? (int64_t)gap : SEARCH_BYTES;
 	self.further = gap - (uint64_t)kymo_alloc_left;
 }
 
@@ -124,14 +124,14 @@ static bool is_hit(size_t bytes)
 	if (mean != self.mean_bytes) {
 		self.mean_bytes = mean;
 		if (!mean) {
-			kymo_alloc_left = LOOK_OFF_BYTES;
+			kymo_alloc_left = SEARCH_OFF_BYTES;
 			return false;
 		}
 		/* As if there had been no gap before this allocation: none remembers another. */
 		beyond = bytes;
 		self.further = draw_gap();
 	} else if (!mean) {
-		kymo_alloc_left = LOOK_OFF_BYTES;
+		kymo_alloc_left = SEARCH_OFF_BYTES;
 		return false;
 	}
 	gap = self.further;
@@ -166,7 +166,7 @@ static uint32_t word_at(uint64_t address, uint32_t probe)
 
 /* Takes the address's word; `slot` is then the caller's alone, until it stores another value into
  * the word. KY_ALLOC_SLOTS: it is not there. */
-static uint32_t take_word(const struct table *table, uint64_t address)
+static uint32_t take_word(const struct live_table *table, uint64_t address)
 {
 	for (uint32_t i = 0; i < KY_ALLOC_PROBES; i++) {
 		uint32_t at = word_at(address, i);
@@ -181,7 +181,7 @@ static uint32_t take_word(const struct table *table, uint64_t address)
 	return KY_ALLOC_SLOTS;
 }
 
-static uint32_t claim_word(const struct table *table, uint64_t address)
+static uint32_t claim_word(const struct live_table *table, uint64_t address)
 {
 	for (uint32_t i = 0; i < KY_ALLOC_PROBES; i++) {
 		uint32_t at = word_at(address, i);
@@ -197,7 +197,7 @@ static uint32_t claim_word(const struct table *table, uint64_t address)
 }
 
 /* False: there is no room. */
-static bool keep(const struct table *table, const struct kymo_alloc_taken *what)
+static bool keep(const struct live_table *table, const struct kymo_alloc_taken *what)
 {
 	/* Freed behind our back, by code that we do not see, and given out again. */
 	uint32_t at = take_word(table, what->address);
@@ -223,7 +223,7 @@ static bool keep(const struct table *table, const struct kymo_alloc_taken *what)
 	return true;
 }
 
-static void lose(const struct table *table, _Atomic uint64_t *why)
+static void lose(const struct live_table *table, _Atomic uint64_t *why)
 {
 	atomic_fetch_add_explicit(why, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&table->ring->alloc_samples.head->lost_count, 1,
@@ -249,7 +249,8 @@ static uint32_t tid_here(void)
 	return self.tid;
 }
 
-static uint32_t number_of_stack(const struct table *table, const uint64_t *frames, uint32_t count)
+static uint32_t number_of_stack(const struct live_table *table, const uint64_t *frames,
+				uint32_t count)
 {
 	uint8_t *area = (uint8_t *)table->head;
 	struct ky_stack_store store = {
@@ -282,7 +283,7 @@ static uint32_t capture(uint64_t *frames, const struct kymo_alloc_caller *caller
 	return stack.count - own;
 }
 
-static void put(const struct table *table, const void *address, size_t bytes,
+static void put(const struct live_table *table, const void *address, size_t bytes,
 		const struct kymo_alloc_caller *caller, uint64_t mean_bytes)
 {
 	uint64_t frames[KY_ALLOC_FRAMES_MAX] = {0};
@@ -311,10 +312,10 @@ static void put(const struct table *table, const void *address, size_t bytes,
 	atomic_fetch_add_explicit(&table->head->kept_count, 1, memory_order_relaxed);
 }
 
-void kymo_alloc_tell(const void *address, size_t bytes, const struct kymo_alloc_caller *caller)
+void kymo_alloc_emit(const void *address, size_t bytes, const struct kymo_alloc_caller *caller)
 {
 	int saved = errno;
-	struct table table;
+	struct live_table table;
 
 	if (self.is_busy) {
 		/* A signal handler in the middle of a sample. */
@@ -336,7 +337,7 @@ void kymo_alloc_tell(const void *address, size_t bytes, const struct kymo_alloc_
 bool kymo_alloc_take(const void *address, struct kymo_alloc_taken *taken)
 {
 	struct ky_ring *ring = live_ring();
-	struct table table;
+	struct live_table table;
 	struct ky_alloc_slot *slot;
 	uint32_t at;
 
@@ -361,7 +362,7 @@ bool kymo_alloc_take(const void *address, struct kymo_alloc_taken *taken)
 
 void kymo_alloc_put_back(const struct kymo_alloc_taken *taken)
 {
-	struct table table;
+	struct live_table table;
 	int saved = errno;
 
 	if (find_table(&table) && !keep(&table, taken))
@@ -377,7 +378,7 @@ void kymo_alloc_end(const struct kymo_alloc_taken *taken)
 				   .value = taken->bytes,
 				   .more = taken->address,
 				   .other = taken->stamp};
-	struct table table;
+	struct live_table table;
 	int saved = errno;
 
 	if (find_table(&table)) {

@@ -177,7 +177,7 @@ static bool is_patient(int32_t descriptor)
 	return flags < 0 || !(flags & O_NONBLOCK);
 }
 
-bool kymo_off_cpu_tell(const struct kymo_off_cpu *wait)
+bool kymo_off_cpu_emit(const struct kymo_off_cpu *wait)
 {
 	struct ky_ring *ring = live_ring();
 	struct ky_sample_ring slots;

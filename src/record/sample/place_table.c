@@ -399,8 +399,8 @@ static void write_slot(struct ky_place_slot *slot, const uint64_t *word,
 	atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
 }
 
-static void tell_one(struct ky_thread *thread, const struct kymo_place_taken *taken,
-		     const struct kymo_place_held *held, const uint64_t *frames, uint32_t count)
+static void report_one(struct ky_thread *thread, const struct kymo_place_taken *taken,
+		       const struct kymo_place_held *held, const uint64_t *frames, uint32_t count)
 {
 	struct ky_sample sample = {.stamp = held->ticks,
 				   .kind = KY_SAMPLE_PLACE,
@@ -458,8 +458,8 @@ void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *pl
 					 .is_truncated = place->is_truncated};
 	/* Frames that nobody will find later. */
 	if (ky_stack_store_frames(&store, stack, NULL, KYMO_PLACE_FRAMES_MAX) != count) {
-		held->is_told = true;
-		tell_one(thread, taken, held, place->frames, count);
+		held->is_reported = true;
+		report_one(thread, taken, held, place->frames, count);
 	}
 	/* Behind its poll the task may be over, and nobody would free its way again. */
 	if (!find(sets, taken->task)) {
@@ -469,7 +469,7 @@ void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *pl
 	}
 }
 
-void kymo_place_tell(const struct kymo_place_taken *taken)
+void kymo_place_emit(const struct kymo_place_taken *taken)
 {
 	struct ky_thread *thread = self();
 	struct kymo_place_set *sets = thread->hot.places;
@@ -485,11 +485,11 @@ void kymo_place_tell(const struct kymo_place_taken *taken)
 		const struct kymo_place_held *held = &taken->held[i];
 		uint32_t frame_count;
 
-		if (held->is_told)
+		if (held->is_reported)
 			continue;
 		frame_count = ky_stack_store_frames(&store, held->stack, frames,
 						    KYMO_PLACE_FRAMES_MAX);
-		tell_one(thread, taken, held, frames, frame_count);
+		report_one(thread, taken, held, frames, frame_count);
 	}
 	word = find(sets, taken->task);
 	if (word)

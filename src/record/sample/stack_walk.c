@@ -105,7 +105,7 @@ static void learn(uint64_t sp)
 
 /* ---- stacks of others ---- */
 
-struct window {
+struct stack_window {
 	bool may_call;
 	uint64_t start;
 	size_t bytes;
@@ -114,7 +114,7 @@ struct window {
 
 static bool read_window(void *ctx, uint64_t address, uint64_t *out)
 {
-	struct window *window = ctx;
+	struct stack_window *window = ctx;
 	struct iovec to = {window->data, sizeof(window->data)};
 	struct iovec from = {(void *)(uintptr_t)address, sizeof(window->data)};
 	int before = errno;
@@ -140,7 +140,7 @@ static bool read_window(void *ctx, uint64_t address, uint64_t *out)
 static void walk_from(struct ky_walk *walk, const struct ky_unwind_view *view,
 		      const struct ky_walk_start *start, bool may_call)
 {
-	struct window window = {0};
+	struct stack_window window = {0};
 	struct ky_walk_memory memory = {.read = read_window, .ctx = &window};
 
 	if (start->sp < own_low || start->sp >= own_high)

@@ -38,14 +38,14 @@ struct timer {
 	uint64_t period_ns; /* what one expiry stands for */
 };
 
-enum state {
+enum timer_state {
 	IDLE = 0,
 	BUSY, /* starting or stopping */
 	ON
 };
 
 static struct {
-	uint32_t state; /* atomic, enum state */
+	uint32_t state; /* atomic, enum timer_state */
 	uint32_t wanted_hz;
 	uint32_t high;        /* atomic: entries below may be taken */
 	uint32_t is_left;     /* atomic: the host wanted the signal; no timer from then on */
@@ -212,7 +212,7 @@ static int add_thread(uint32_t tid)
 
 /* ---- all threads ---- */
 
-struct entry {
+struct timer_entry {
 	uint64_t inode, offset;
 	uint16_t bytes;
 	uint8_t type;
@@ -236,7 +236,7 @@ static int scan_threads(void)
 		__atomic_store_n(&source.timers[i].is_seen, 0, __ATOMIC_RELAXED);
 	while ((count = syscall(SYS_getdents64, fd, bytes, sizeof(bytes))) > 0) {
 		for (long at = 0; at < count;) {
-			const struct entry *entry = (const void *)(bytes + at);
+			const struct timer_entry *entry = (const void *)(bytes + at);
 			uint32_t tid = 0;
 
 			for (const char *digit = entry->name; *digit >= '0' && *digit <= '9';
@@ -478,13 +478,13 @@ static int start(void)
 	return scan_threads();
 }
 
-static bool is_sampled_from_outside(void)
+static bool is_sampled_externally(void)
 {
 	return atomic_load_explicit(&source.samples.head->source, memory_order_relaxed) &
 	       1u << KY_SOURCE_PERF;
 }
 
-static void look(uint32_t rate_hz)
+static void scan(uint32_t rate_hz)
 {
 	struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);
 	uint32_t idle = IDLE;
@@ -499,7 +499,7 @@ static void look(uint32_t rate_hz)
 	source.tick_ns = ky_timer_tick_ns();
 	__atomic_store_n(&source.is_left, 0, __ATOMIC_RELAXED);
 	if (!wanted_rate() || !ky_ring_samples(ring, KY_SAMPLES_CPU, &source.samples) ||
-	    is_sampled_from_outside()) {
+	    is_sampled_externally()) {
 		__atomic_store_n(&source.state, IDLE, __ATOMIC_RELEASE);
 		return;
 	}
@@ -554,7 +554,7 @@ static void forget(void)
 	source.state = IDLE;
 }
 
-const struct ky_sampler_hooks ky_timer_source = {look,
+const struct ky_sampler_hooks ky_timer_source = {scan,
 						 ky_timer_thread_begin,
 						 ky_timer_thread_end,
 						 stop,

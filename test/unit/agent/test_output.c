@@ -120,7 +120,7 @@ static void output__chunks_and_place_are_noted_in_the_ring(void **state)
 	(void)state;
 	for (uint64_t i = 0; i <= KY_DRAINED_CHUNKS; i++)
 		assert_int_equal(put((i + 1) * SECOND, i == 0, false), 0);
-	assert_int_equal(drained->chunk_hand, KY_DRAINED_CHUNKS + 1);
+	assert_int_equal(drained->chunk_claim_index, KY_DRAINED_CHUNKS + 1);
 	assert_int_equal(drained->chunks[0].last_ns, (KY_DRAINED_CHUNKS + 1) * SECOND);
 	assert_int_equal(drained->chunks[0].last_ticks, (KY_DRAINED_CHUNKS + 1) * SECOND + 1);
 	assert_int_equal(drained->chunks[0].last_ties, 2);
@@ -136,7 +136,7 @@ static void output__ring_without_a_side_area_is_written_all_the_same(void **stat
 	ring.header.side_bytes = 0;
 	open_output();
 	assert_int_equal(put(SECOND, true, false), 0);
-	assert_int_equal(ring.side.drained.chunk_hand, 0);
+	assert_int_equal(ring.side.drained.chunk_claim_index, 0);
 	assert_int_equal(ring.side.drained.path_bytes, 0);
 }
 
@@ -209,7 +209,7 @@ static void output__function_gets_the_bytes_and_its_error_is_an_event(void **sta
 	assert_int_equal(put(SECOND, true, false), 0);
 	assert_int_equal(function_bytes, CHUNK_BYTES);
 	assert_int_equal(output.bytes_stored, CHUNK_BYTES);
-	assert_int_equal(ring.side.drained.chunk_hand, 0);
+	assert_int_equal(ring.side.drained.chunk_claim_index, 0);
 	assert_false(ky_agent_output_wants_seal(&output, 1000 * SECOND));
 	function_error = -EPIPE;
 	assert_int_equal(put(SECOND, false, false), -EPIPE);

@@ -188,7 +188,7 @@ static uint32_t told_of(uint32_t tid, uint8_t reason)
 {
 	uint64_t offset;
 	uint32_t count = ky_sample_range(ky_engine.ring->sample_bytes, KY_SAMPLES_OFF_CPU, &offset);
-	uint32_t told = 0;
+	uint32_t reported = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct ky_sample_slot *slot =
@@ -197,16 +197,16 @@ static uint32_t told_of(uint32_t tid, uint8_t reason)
 
 		if (atomic_load_explicit(&slot->serial, memory_order_acquire) && !slot->part &&
 		    slot->kind == KY_SAMPLE_SWITCHES && slot->tid == tid)
-			told += reason == ANY || has_reason(slot, reason);
+			reported += reason == ANY || has_reason(slot, reason);
 	}
-	return told;
+	return reported;
 }
 
 /* ---- reading back ---- */
 
 struct seen {
 	uint64_t windows, observed_ns, stretch_ns, lost;
-	uint64_t told, clipped;
+	uint64_t reported, clipped;
 	uint64_t count[5], ns[5]; /* by reason, as they were seen */
 	double weight_min;
 	uint64_t least_ns, most_ns; /* ready to run: of those that are no preemption */
@@ -233,7 +233,7 @@ static void note_interval(const struct kymo_event *event, struct seen *seen)
 
 	assert_int_equal(number(event, "source"), 5);
 	assert_in_range(reason, 0, PREEMPTED);
-	seen->told++;
+	seen->reported++;
 	seen->clipped += number(event, "clipped") != 0;
 	seen->count[reason]++;
 	seen->ns[reason] += ns;
@@ -269,7 +269,7 @@ static struct seen read_back(uint32_t tid)
 	}
 	kymo_reader_close(reader);
 	print_message("# %lu windows, %lu of %lu ms observed; told %lu, %lu clipped, %lu known\n",
-		      seen.windows, seen.observed_ns / MS, seen.stretch_ns / MS, seen.told,
+		      seen.windows, seen.observed_ns / MS, seen.stretch_ns / MS, seen.reported,
 		      seen.clipped, seen.known);
 	return seen;
 }
@@ -377,7 +377,7 @@ static void *want_the_same(void *ctx)
 static struct counted poll_beside_rival(uint32_t told_min)
 {
 	uint64_t end_ns = ky_now_ns(CLOCK_MONOTONIC) + 30000 * MS;
-	uint32_t told = told_of(tid_here(), ANY);
+	uint32_t reported = told_of(tid_here(), ANY);
 	struct counted counted;
 	uint64_t taken_ns;
 	cpu_set_t all, one;
@@ -397,7 +397,8 @@ static struct counted poll_beside_rival(uint32_t told_min)
 			usleep(2000);
 			burn(MS);
 		}
-	} while (told_of(tid_here(), ANY) - told < told_min && ky_now_ns(CLOCK_MONOTONIC) < end_ns);
+	} while (told_of(tid_here(), ANY) - reported < told_min &&
+		 ky_now_ns(CLOCK_MONOTONIC) < end_ns);
 	counted = count_since(counted);
 	kymo_poll_end(0);
 	taken_ns = taken_now_ns(&one) - taken_ns;
@@ -449,7 +450,7 @@ static void own_switches__what_the_kernel_counted_lies_within_the_bounds(void **
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	assert_int_equal(descriptors(), 0);
 	seen = read_back(tid_here());
-	assert_true(seen.told > 0 && seen.windows > 0 && seen.observed_ns > 0);
+	assert_true(seen.reported > 0 && seen.windows > 0 && seen.observed_ns > 0);
 	assert_true(seen.observed_ns <= seen.stretch_ns && seen.weight_min >= 1);
 	assert_int_equal(seen.lost, 0);
 	check_bounds(&seen, &counted);
@@ -481,7 +482,7 @@ static void *take_faults(void *ctx)
 	uint64_t end_ns = ky_now_ns(CLOCK_MONOTONIC) + 30000 * MS;
 	const volatile uint8_t *pages;
 	struct counted before;
-	uint32_t told;
+	uint32_t reported;
 	char path[100];
 	int fd;
 
@@ -492,7 +493,7 @@ static void *take_faults(void *ctx)
 	kymo_poll_begin(9, 0, 1);
 	before = count_now();
 	/* What making the file waited for may still come. */
-	told = told_of(faulting->tid, FAULT);
+	reported = told_of(faulting->tid, FAULT);
 	do {
 		(void)madvise((void *)(uintptr_t)pages, (size_t)FAULTS * FAULT_BYTES,
 			      MADV_DONTNEED);
@@ -500,7 +501,7 @@ static void *take_faults(void *ctx)
 		for (uint32_t i = 0; i < FAULTS; i++)
 			(void)pages[(size_t)i * FAULT_BYTES];
 		faulting->counted = count_since(before);
-	} while (faulting->counted.faults && told_of(faulting->tid, FAULT) - told < 3 &&
+	} while (faulting->counted.faults && told_of(faulting->tid, FAULT) - reported < 3 &&
 		 ky_now_ns(CLOCK_MONOTONIC) < end_ns);
 	kymo_poll_end(0);
 	munmap((void *)(uintptr_t)pages, (size_t)FAULTS * FAULT_BYTES);
@@ -598,7 +599,7 @@ static void own_switches__an_idle_program_is_not_woken(void **state)
 	dump();
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	seen = read_back(tid_here());
-	assert_true(seen.told >= 1);
+	assert_true(seen.reported >= 1);
 	assert_true(seen.ns[0] + seen.ns[1] + seen.ns[2] + seen.ns[PREEMPTED] >= 30 * MS);
 }
 
@@ -617,7 +618,7 @@ static void own_switches__a_shut_gate_shuts_the_windows(void **state)
 	(void)poll_beside_rival(0);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	seen = read_back(tid_here());
-	assert_int_equal(seen.told, 0);
+	assert_int_equal(seen.reported, 0);
 	assert_true(seen.stretch_ns < 30000 * MS);
 }
 

@@ -108,9 +108,9 @@ static void begin(void)
 	fake_perf.is_silent = true;
 }
 
-static uint32_t told(void)
+static uint32_t reported(void)
 {
-	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+	return (uint32_t)(atomic_load(&slots.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
 }
 
 static void wait_once(uint64_t from_ns, uint64_t to_ns)
@@ -148,7 +148,7 @@ static void step__watches_every_thread_but_its_own(void **state)
 		1u << 17);
 	wait_once(test_now.ns + MS, test_now.ns + 4 * MS);
 	(void)step_at(test_now.ns + 2 * WINDOW);
-	assert_int_equal(told(), 2); /* the wait, and the window */
+	assert_int_equal(reported(), 2); /* the wait, and the window */
 	assert_int_equal(slot->kind, KY_SAMPLE_SWITCHES);
 	assert_int_equal(slot->tid, atomic_load(&other.tid));
 }
@@ -179,12 +179,12 @@ static void gate__that_is_shut_shuts_the_window(void **state)
 	(void)step_at(ns + 5 * MS);
 	assert_false(
 		fake_perf_switch(0, (uint32_t)getpid(), atomic_load(&other.tid), ns + 6 * MS, OUT));
-	assert_int_equal(told(), 0); /* nobody wants it any more */
+	assert_int_equal(reported(), 0); /* nobody wants it any more */
 	kymo_recorder_gates(KYMO_GATE_OFF_CPU, 0);
 	(void)step_at(ns + 100 * MS);
 	wait_once(ns + 101 * MS, ns + 102 * MS);
 	(void)step_at(ns + 100 * MS + 2 * WINDOW);
-	assert_true(told() >= 2);
+	assert_true(reported() >= 2);
 }
 
 /* Told in the ring, once: another recording may have another fate. */
@@ -225,14 +225,14 @@ static void fetch__comes_when_it_is_due(void **state)
 	begin();
 	ns = test_now.ns;
 	ky_own_probes_fetch(&own);
-	assert_int_equal(told(), 0);
+	assert_int_equal(reported(), 0);
 	wait_once(ns + MS, ns + 2 * MS);
 	test_now.ns = ns + 20 * MS - 1;
 	ky_own_probes_between(&own);
-	assert_int_equal(told(), 0);
+	assert_int_equal(reported(), 0);
 	test_now.ns = ns + 20 * MS;
 	ky_own_probes_between(&own);
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 }
 
 static void end__puts_the_last_window(void **state)
@@ -243,7 +243,7 @@ static void end__puts_the_last_window(void **state)
 	test_now.ns += 5 * MS;
 	kymo_recorder_gates(0, KYMO_GATE_OFF_CPU); /* as closing does */
 	ky_own_probes_end(&own);
-	assert_int_equal(told(), 2);
+	assert_int_equal(reported(), 2);
 	ky_own_probes_close(&own);
 	assert_int_equal(ky_own_probes_fds(), 0);
 }
@@ -259,7 +259,7 @@ static void end__leaves_no_time_out(void **state)
 	begin_ns = test_now.ns;
 	test_now.ns += 10 * WINDOW;
 	ky_own_probes_end(&own);
-	for (uint32_t i = 0; i < told(); i++)
+	for (uint32_t i = 0; i < reported(); i++)
 		stretch_ns += slot[i].tid ? 0 : slot[i].more;
 	assert_int_equal(stretch_ns, test_now.ns - begin_ns);
 }

@@ -24,7 +24,7 @@
 #define START (100 * SECOND)
 
 static char directory[64];
-static uint32_t looks;
+static uint32_t readings;
 static uint64_t max_rss;
 static uint8_t image[1 << 20];
 
@@ -82,12 +82,12 @@ static void probe__goes_on_where_rows_end(void **state)
 	assert_int_equal(step(probe, START, 0), START + SECOND);
 	assert_non_null(ky_ring_view_resources(&view));
 	ky_ring_view_resource_about(mapped + AREA_OFFSET, &about);
-	assert_true(about.hand > 0);
+	assert_true(about.claim_index > 0);
 	assert_int_equal(about.interval_ns, SECOND);
 	probe = ky_probe_resources_open(&resources, &view);
 	assert_int_equal(step(probe, START + SECOND, 5000), START + 6 * SECOND);
 	ky_ring_view_resource_about(mapped + AREA_OFFSET, &later);
-	assert_true(later.hand > about.hand);
+	assert_true(later.claim_index > about.claim_index);
 	assert_int_equal(later.interval_ns, 5 * SECOND);
 	munmap(mapped, FILE_BYTES);
 	close(fd);
@@ -106,10 +106,10 @@ static void probe__reads_only_when_due_and_allowed(void **state)
 	assert_true(step(probe, START, 0) == UINT64_MAX);
 	is_unreadable = false;
 	assert_true(step(probe, START, KY_SETTING_OFF) == UINT64_MAX);
-	assert_int_equal(resources.source.looks, 0);
+	assert_int_equal(resources.source.readings, 0);
 	assert_int_equal(probe.step(&resources, &flight), START + 10 * SECOND);
 	assert_int_equal(step(probe, START + 1, 20000), START + 10 * SECOND);
-	assert_int_equal(resources.source.looks, 1);
+	assert_int_equal(resources.source.readings, 1);
 	munmap(mapped, FILE_BYTES);
 	close(fd);
 }
@@ -126,7 +126,7 @@ static void probe__without_memory_is_never_due_again(void **state)
 	probe = ky_probe_resources_open(&resources, NULL);
 	for (uint64_t at_ns = START; at_ns < START + 5 * SECOND; at_ns += SECOND)
 		assert_true(step(probe, at_ns, 0) == UINT64_MAX);
-	assert_int_equal(resources.source.looks, 1);
+	assert_int_equal(resources.source.readings, 1);
 	munmap(mapped, FILE_BYTES);
 	close(fd);
 }
@@ -144,11 +144,11 @@ static int remove_directory(void **state)
 	return temp_tree_remove(directory);
 }
 
-/* One that may kill for opening a file in /proc: nobody looks there. */
+/* One that may kill for opening a file in /proc: nobody readings there. */
 static void skip_under_a_filter(void)
 {
 	if (prctl(PR_GET_SECCOMP) != 0) {
-		print_message("# under a filter nobody looks\n");
+		print_message("# under a filter nobody readings\n");
 		skip();
 	}
 }
@@ -192,7 +192,7 @@ static int tally(const char *path, const struct stat *st, int type, struct FTW *
 		if (event->type_bytes != strlen("ProcessResourceUsageEvent") ||
 		    memcmp(event->type, "ProcessResourceUsageEvent", event->type_bytes) != 0)
 			continue;
-		looks++;
+		readings++;
 		field = kymo_event_field(event, "max_rss_bytes");
 		assert_non_null(field);
 		max_rss = field->as_uint;
@@ -203,7 +203,7 @@ static int tally(const char *path, const struct stat *st, int type, struct FTW *
 
 static void read_all(void)
 {
-	looks = 0;
+	readings = 0;
 	nftw(directory, tally, 8, FTW_PHYS);
 }
 
@@ -230,7 +230,7 @@ static void stream__tells_what_the_process_uses(void **state)
 	} while (status.bytes_written == 0);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	read_all();
-	assert_in_range(looks, 1, 1000);
+	assert_in_range(readings, 1, 1000);
 	assert_in_range(max_rss, 1u << 20, UINT64_C(1) << 40);
 }
 
@@ -244,7 +244,7 @@ static void flight__has_looks_in_its_dump(void **state)
 	dump();
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	read_all();
-	assert_int_equal(looks, 1);
+	assert_int_equal(readings, 1);
 }
 
 static void none__where_nobody_wants_any(void **state)
@@ -258,7 +258,7 @@ static void none__where_nobody_wants_any(void **state)
 	recorder = open_with(KYMO_RECORDER_STREAM, 0);
 	assert_int_equal(kymo_recorder_close(recorder), 0);
 	read_all();
-	assert_int_equal(looks, 0);
+	assert_int_equal(readings, 0);
 }
 
 int main(void)

@@ -58,7 +58,7 @@ static void use__sums_what_grew_between_looks(void **state)
 		values[KY_USAGE_VOLUNTARY] = second == 2 ? NONE : 7 * second;
 	}
 	make(0, 0);
-	assert_int_equal(use->look_count, 5);
+	assert_int_equal(use->reading_count, 5);
 	assert_true(use->from_ns == SECOND && use->to_ns == 5 * SECOND);
 	assert_true(use->user.sum == 2400000000);
 	assert_int_equal(use->system.sum, 400000000);
@@ -75,10 +75,10 @@ static void use__sums_what_grew_between_looks(void **state)
 	trace.run_first_ns = SECOND;
 	trace.run_last_ns = 5 * SECOND;
 	make(2, 4);
-	assert_int_equal(use->look_count, 3);
+	assert_int_equal(use->reading_count, 3);
 	assert_int_equal(use->user.sum, 1200000000);
 	make(9, 9);
-	assert_int_equal(use->look_count, 1);
+	assert_int_equal(use->reading_count, 1);
 }
 
 static void use__of_several_processes_is_none(void **state)

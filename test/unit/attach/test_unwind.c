@@ -101,7 +101,7 @@ static size_t count_of(const struct ky_process *process, const struct ky_unwind 
 	size_t count = 0;
 
 	for (uint32_t i = 1; i < walk->count; i++) {
-		struct ky_module *module = ky_process_module_of(process, walk->pcs[i], NULL);
+		struct ky_attach_module *module = ky_process_module_of(process, walk->pcs[i], NULL);
 
 		if (module && ky_module_function(module, walk->pcs[i] - 1, name, sizeof(name)) &&
 		    strncmp(name, function, strlen(function)) == 0)
@@ -119,7 +119,7 @@ static void walk_child(void (*body)(void), struct ky_unwind *walk, const char *o
 
 	/* A process that is traced is refused, so it is looked at as somebody else's would be. */
 	ptrace(PTRACE_DETACH, child, NULL, NULL);
-	assert_int_equal(ky_process_look(&process, (uint32_t)child, why), 0);
+	assert_int_equal(ky_process_check(&process, (uint32_t)child, why), 0);
 	ky_unwind_thread(walk, &process, &frame);
 	assert_int_equal(walk->end, KY_UNWIND_OUTERMOST);
 	assert_int_equal(count_of(&process, walk, "unwind_inner"), 1);
@@ -162,7 +162,7 @@ static void unwind__unknown_code_ends_the_walk(void **state)
 
 	(void)state;
 	ptrace(PTRACE_DETACH, child, NULL, NULL);
-	assert_int_equal(ky_process_look(&process, (uint32_t)child, why), 0);
+	assert_int_equal(ky_process_check(&process, (uint32_t)child, why), 0);
 	frame.pc = 0x1000;
 	ky_unwind_thread(&walk, &process, &frame);
 	assert_int_equal(walk.end, KY_UNWIND_UNKNOWN);

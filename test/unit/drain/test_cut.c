@@ -175,7 +175,7 @@ static void open_before(const struct test_sink *full, uint64_t ns, uint64_t *sta
 
 static void assert_open(const struct test_sink *part, uint64_t chunk, const uint64_t *starts)
 {
-	uint64_t told[8] = {0};
+	uint64_t reported[8] = {0};
 
 	for (size_t i = 0; i < part->event_count; i++) {
 		const struct test_event *event = &part->events[i];
@@ -184,9 +184,9 @@ static void assert_open(const struct test_sink *part, uint64_t chunk, const uint
 		    NUMBER(event, OPEN_POLL, depth))
 			continue;
 		assert_int_equal(NUMBER(event, OPEN_POLL, is_at_exit), 0);
-		told[NUMBER(event, OPEN_POLL, worker_id)] = NUMBER(event, OPEN_POLL, start_ns);
+		reported[NUMBER(event, OPEN_POLL, worker_id)] = NUMBER(event, OPEN_POLL, start_ns);
 	}
-	assert_memory_equal(told, starts, sizeof(told));
+	assert_memory_equal(reported, starts, sizeof(reported));
 }
 
 #define IDS 8192u
@@ -217,12 +217,12 @@ static void assert_snapshot(const struct test_sink *full, const struct test_sink
 {
 	static bool is_alive[IDS];
 	size_t count = alive_before(full, from, is_alive);
-	size_t told = test_sink_count(part, KY_EV_LIVE_TASK);
+	size_t reported = test_sink_count(part, KY_EV_LIVE_TASK);
 
-	assert_int_equal(told, count);
+	assert_int_equal(reported, count);
 	assert_int_equal(NUMBER(test_sink_find(part, KY_EV_LIVE_TASKS, 0), LIVE_TASKS, alive_count),
 			 count);
-	for (size_t i = 0; i < told; i++)
+	for (size_t i = 0; i < reported; i++)
 		assert_true(is_alive[NUMBER(test_sink_find(part, KY_EV_LIVE_TASK, i), LIVE_TASK,
 					    task_id)]);
 	assert_int_equal(test_sink_count(part, KY_EV_WORKER), WRITERS);
@@ -362,7 +362,7 @@ static void cut__what_the_ring_has_overwritten_is_a_horizon_and_no_loss(void **s
 	ns = polls(&other, &c.ring, T0, 1000);
 	ns = polls(&w, &c.ring, ns, 10000);
 	/* Its open sub-buffer is never overwritten; once closed it is, five claims later. */
-	while (atomic_load(&c.ring.header->hand) % 16 != (other.slot + 11) % 16)
+	while (atomic_load(&c.ring.header->claim_index) % 16 != (other.slot + 11) % 16)
 		ns = polls(&w, &c.ring, ns, 10);
 	for (sub = other.sub; other.sub == sub;)
 		ns = polls(&other, &c.ring, ns, 10);

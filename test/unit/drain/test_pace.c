@@ -45,7 +45,7 @@ static uint64_t step(uint64_t now_ns, uint64_t longest_ns)
 
 static void claim(uint64_t slots)
 {
-	atomic_fetch_add(&c.header->hand, slots);
+	atomic_fetch_add(&c.header->claim_index, slots);
 }
 
 static void pace__new_ring_is_due_at_once(void **state)
@@ -139,13 +139,13 @@ static void pace__burst_of_stacks_is_seen_too(void **state)
 	(void)state;
 	step(now_ns, SECOND);
 	/* The pages of the class are not there: nothing is read. */
-	atomic_store(&head->classes[1].hand, slots);
+	atomic_store(&head->classes[1].claim_index, slots);
 	assert_false(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 	atomic_store(&c.header->sample_classes, 1u << 1);
 	assert_true(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 	step(now_ns, SECOND);
 	assert_false(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
-	atomic_fetch_add(&head->classes[1].hand, slots / 4 + 1);
+	atomic_fetch_add(&head->classes[1].claim_index, slots / 4 + 1);
 	assert_true(ky_drain_pace_is_due(&c.pace, &c.view, now_ns));
 }
 

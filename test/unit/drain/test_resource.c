@@ -37,12 +37,12 @@ static struct ky_resource_head *head_of(uint8_t *area)
 
 static void put_row(uint8_t *area, const struct ky_resource_row *row)
 {
-	uint64_t number = atomic_load(&head_of(area)->hand);
+	uint64_t number = atomic_load(&head_of(area)->claim_index);
 	struct ky_resource_slot *slot = (void *)(area + ky_resource_slot_offset(number));
 
 	memcpy(&slot->row, row, sizeof(*row));
 	atomic_store(&slot->serial, number + 1);
-	atomic_store(&head_of(area)->hand, number + 1);
+	atomic_store(&head_of(area)->claim_index, number + 1);
 }
 
 static void put_usage(uint8_t *area, uint64_t ns, uint64_t base, uint32_t without)
@@ -232,7 +232,7 @@ static void hostile__area_is_only_nonsense(void **state)
 			area[test_below(&prng, KY_RESOURCE_SLOTS_OFFSET + 300 * 128)] = (uint8_t)
 				test_random(&prng);
 		if (round % 4 == 1)
-			head_of(area)->hand = test_random(&prng);
+			head_of(area)->claim_index = test_random(&prng);
 		if (round % 4 == 2)
 			c.ring.header->resource_offset = test_random(&prng) & ~UINT64_C(63);
 		if (round % 4 == 3) { /* cut off within the area */

@@ -100,7 +100,7 @@ static void retain__buckets_hold_every_value_in_its_place(void **state)
 	struct drain_case c;
 	struct test_writer w;
 	const uint8_t *at, *end;
-	const struct test_event *told;
+	const struct test_event *reported;
 
 	(void)state;
 	case_retain(&c, &w, &policy);
@@ -108,9 +108,9 @@ static void retain__buckets_hold_every_value_in_its_place(void **state)
 		poll(&w, T0 + 2 * i * MS, 7, 0, lengths[i]);
 	case_finish(&c, T0 + 300 * MS);
 	assert_int_equal(COUNT(&c, HISTOGRAM), 1);
-	told = EVENT(&c, HISTOGRAM, 0);
-	at = (const uint8_t *)TEXT(told, HISTOGRAM, buckets);
-	end = at + told->text_bytes[KY_F_HISTOGRAM_buckets];
+	reported = EVENT(&c, HISTOGRAM, 0);
+	at = (const uint8_t *)TEXT(reported, HISTOGRAM, buckets);
+	end = at + reported->text_bytes[KY_F_HISTOGRAM_buckets];
 	while (at < end) {
 		uint64_t gap, count, from, to;
 
@@ -125,8 +125,8 @@ static void retain__buckets_hold_every_value_in_its_place(void **state)
 	}
 	assert_ptr_equal(at, end);
 	assert_int_equal(found, 4);
-	assert_in_range(NUMBER(told, HISTOGRAM, value_min), 10 * US - 8, 10 * US + 8);
-	assert_in_range(NUMBER(told, HISTOGRAM, value_max), 800 * US - 8, 800 * US + 8);
+	assert_in_range(NUMBER(reported, HISTOGRAM, value_min), 10 * US - 8, 10 * US + 8);
+	assert_in_range(NUMBER(reported, HISTOGRAM, value_max), 800 * US - 8, 800 * US + 8);
 	case_close(&c);
 }
 

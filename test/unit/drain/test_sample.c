@@ -138,7 +138,7 @@ static void sample__frames_survive_every_length(void **state)
 	test_ring_open(&ring, 8);
 	cpu = test_ring_samples(&ring, KY_SAMPLES_CPU);
 	for (uint32_t count = 0; count <= KY_SAMPLE_FRAMES_MAX + 5; count++) {
-		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&cpu.head->hand)), frame;
+		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&cpu.head->claim_index)), frame;
 		uint32_t kept = count < KY_SAMPLE_FRAMES_MAX ? count : KY_SAMPLE_FRAMES_MAX;
 		union {
 			struct ky_sample_slot first;
@@ -147,7 +147,7 @@ static void sample__frames_survive_every_length(void **state)
 		} slot;
 
 		assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 1, T0, count, count));
-		assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&cpu.head->hand)) - claim,
+		assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&cpu.head->claim_index)) - claim,
 				 ky_sample_parts(kept));
 		assert_int_equal(ky_ring_view_sample(&cpu, claim, slot.words), KY_SAMPLE_WHOLE);
 		assert_int_equal(slot.first.frame_count, kept);
@@ -231,12 +231,12 @@ static void sample__slot_that_another_writer_has_is_given_up(void **state)
 	assert_int_equal(stats.samples_written, 1);
 	assert_int_equal(stats.samples_lost, 1);
 	/* However often it is passed by: it may be held up still. */
-	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * 100000 + 1);
+	atomic_store(&cpu.head->claim_index, (uint64_t)cpu.slot_count * 100000 + 1);
 	assert_false(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
 	assert_int_equal(atomic_load(taken), 3);
 	/* Done at last, what it wrote is too old for anybody, and the slot the next one's. */
 	ky_sample_fill(&cpu, 1, words, 2);
-	atomic_store(&cpu.head->hand, (uint64_t)cpu.slot_count * 100001 + 1);
+	atomic_store(&cpu.head->claim_index, (uint64_t)cpu.slot_count * 100001 + 1);
 	assert_true(put_sample(&cpu, KY_SAMPLE_CPU, 501, T0 + 6 * MS, 1, 1));
 	case_close(&c);
 }
@@ -387,7 +387,7 @@ static void sample__no_slot_holds_words_of_two_writers(void **state)
 	for (uint32_t i = 0; i < RACE_THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, race, &ring), 0);
 	for (uint32_t round = 0; round < 200000; round++) {
-		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&ring.head->hand)), frame = 0;
+		uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&ring.head->claim_index)), frame = 0;
 		union {
 			struct ky_sample_slot first;
 			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
@@ -408,7 +408,7 @@ static void sample__no_slot_holds_words_of_two_writers(void **state)
 	}
 	for (uint32_t i = 0; i < RACE_THREADS; i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(atomic_load(&ring.head->hand) >> KY_SAMPLE_CLAIM_BITS,
+	assert_int_equal(atomic_load(&ring.head->claim_index) >> KY_SAMPLE_CLAIM_BITS,
 			 RACE_THREADS * RACE_SAMPLES);
 	(void)whole;
 	test_ring_close(&image);

@@ -9,7 +9,7 @@
 
 static void put_mark(struct test_ring *ring, uint64_t ns, const char *text, size_t bytes)
 {
-	uint64_t number = atomic_fetch_add(&ring->side->mark_hand, 1);
+	uint64_t number = atomic_fetch_add(&ring->side->mark_claim_index, 1);
 	struct ky_ring_mark *mark = &ring->side->marks[number % KY_MARKS];
 
 	atomic_store(&mark->serial, 0);
@@ -112,7 +112,7 @@ static void side__unfinished_mark_is_waited_for_but_not_for_ever(void **state)
 	(void)state;
 	case_begin(&c, &w, 8);
 	test_poll(&w, T0, 1, 0);
-	atomic_store(&c.ring.side->mark_hand, 1);
+	atomic_store(&c.ring.side->mark_claim_index, 1);
 	put_mark(&c.ring, T0 + 2 * MS, "second", 6);
 	case_step(&c, T0 + 10 * MS);
 	case_step(&c, T0 + 500 * MS);
@@ -122,7 +122,7 @@ static void side__unfinished_mark_is_waited_for_but_not_for_ever(void **state)
 	atomic_store(&c.ring.side->marks[0].serial, 1);
 	case_step(&c, T0 + 600 * MS);
 	/* And one whose writer died. */
-	atomic_fetch_add(&c.ring.side->mark_hand, 1);
+	atomic_fetch_add(&c.ring.side->mark_claim_index, 1);
 	put_mark(&c.ring, T0 + 700 * MS, "fourth", 6);
 	case_step(&c, T0 + 800 * MS);
 	case_step(&c, T0 + 1900 * MS);

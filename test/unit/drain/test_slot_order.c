@@ -27,7 +27,7 @@ void ky_testpoint(const char *name)
 		return;
 	is_claim_under_way = false;
 	/* The number that it was given before. */
-	atomic_fetch_sub(&c.ring.header->hand, 1);
+	atomic_fetch_sub(&c.ring.header->claim_index, 1);
 	fill_until_the_next_claim();
 }
 
@@ -50,7 +50,7 @@ static void claim_behind_unread_slots(uint32_t before)
 	for (int i = before > 0; i < 3; i++)
 		fill_until_the_next_claim();
 	/* It has taken its number, and its slot does not say so yet. */
-	atomic_fetch_add(&c.ring.header->hand, 1);
+	atomic_fetch_add(&c.ring.header->claim_index, 1);
 	is_claim_under_way = true;
 	case_step(&c, now_ns + 10 * MS);
 	assert_false(is_claim_under_way);

@@ -21,7 +21,7 @@ static void tasks__table_agrees_with_an_array(void **state)
 		uint32_t task = test_below(&prng, TASKS);
 
 		if (is_live[task]) {
-			struct ky_task *found = ky_task_table_find(&table, task);
+			struct ky_drain_task *found = ky_task_table_find(&table, task);
 
 			assert_non_null(found);
 			assert_int_equal(found->name, task * 3);

@@ -127,12 +127,12 @@ static bool put_fault(uint64_t ns)
 	return fake_perf_put(event, words);
 }
 
-static struct ky_perf_switch told;
+static struct ky_perf_switch reported;
 
 static void on_fault(void *ctx, const struct ky_perf_switch *what)
 {
 	(*(uint32_t *)ctx)++;
-	told = *what;
+	reported = *what;
 }
 
 static void fault_stacks__are_told_with_their_number(void **state)
@@ -147,11 +147,11 @@ static void fault_stacks__are_told_with_their_number(void **state)
 	assert_true(put_fault(2 * SECOND));
 	assert_int_equal(ky_fault_stacks_read(&stacks, &places, on_fault, &count), 1);
 	assert_int_equal(count, 1);
-	assert_int_equal(told.kind, KY_SWITCH_FAULT);
-	assert_int_equal(told.pid, PID);
-	assert_int_equal(told.tid, TID);
-	assert_int_equal(told.ns, 2 * SECOND);
-	stack = ky_fault_stacks_find(&stacks, told.user);
+	assert_int_equal(reported.kind, KY_SWITCH_FAULT);
+	assert_int_equal(reported.pid, PID);
+	assert_int_equal(reported.tid, TID);
+	assert_int_equal(reported.ns, 2 * SECOND);
+	stack = ky_fault_stacks_find(&stacks, reported.user);
 	assert_non_null(stack);
 	assert_int_equal(stack->frames[0], PC);
 }

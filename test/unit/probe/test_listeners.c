@@ -61,7 +61,7 @@ static int look_until_known(int dir)
 	int err;
 
 	do
-		err = ky_listeners_look(&listeners, dir, true);
+		err = ky_listeners_read(&listeners, dir, true);
 	while (!err && ky_listeners_are_searched(&listeners));
 	return err;
 }
@@ -107,13 +107,13 @@ static void queue__holds_callers_that_nobody_accepts(void **state)
 	assert_memory_equal(known->now.address, "\x7f\0\0\1", 4);
 	assert_true(known->is_news);
 	accepted = (uint32_t)accept(fd, NULL, NULL);
-	assert_int_equal(ky_listeners_look(&listeners, dir, true), 0);
+	assert_int_equal(ky_listeners_read(&listeners, dir, true), 0);
 	assert_int_equal(find(fd)->now.pending, BACKLOG - 1);
 	/* The files of /proc say the same, but no cookie. */
-	ky_listeners_look(&listeners, dir, true);
+	ky_listeners_read(&listeners, dir, true);
 	close((int)accepted);
 	close(fd);
-	assert_int_equal(ky_listeners_look(&listeners, dir, true), 0);
+	assert_int_equal(ky_listeners_read(&listeners, dir, true), 0);
 	for (uint32_t i = 0; i < listeners.count; i++)
 		assert_int_not_equal(listeners.known[i].now.port,
 				     ntohs(((struct sockaddr_in *)&address)->sin_port));

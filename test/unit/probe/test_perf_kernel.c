@@ -129,7 +129,7 @@ static void start(struct burner *burner)
 	burner->from = from[0];
 }
 
-static void tell(struct burner *burner, char word)
+static void report(struct burner *burner, char word)
 {
 	assert_int_equal(write(burner->to, &word, 1), 1);
 	assert_int_equal(read(burner->from, &word, 1), 1);
@@ -210,7 +210,7 @@ static void perf__samples_stand_for_the_time_that_was_burnt(void **state)
 	(void)state;
 	perf = begin(&burner, &tally, RATE, 4096);
 	for (int i = 0; i < 5; i++) {
-		tell(&burner, 'b');
+		report(&burner, 'b');
 		(void)ky_perf_read(perf, on_sample, &tally);
 	}
 	ky_perf_about(perf, &about);
@@ -233,7 +233,7 @@ static void perf__threads_made_later_are_sampled_too(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, RATE, 1024);
-	tell(&burner, 't');
+	report(&burner, 't');
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_true(tally.tid_count >= 2);
 	/* Valgrind's own work is the threads', too. */
@@ -251,18 +251,18 @@ static void perf__pause_really_stops_it(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, RATE, 1024);
-	tell(&burner, 't');
+	report(&burner, 't');
 	assert_int_equal(ky_perf_pause(perf, true), 0);
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_true(tally.count > 0);
 	tally.count = 0;
-	tell(&burner, 'b');
-	tell(&burner, 't'); /* threads made meanwhile are not sampled either */
+	report(&burner, 'b');
+	report(&burner, 't'); /* threads made meanwhile are not sampled either */
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_int_equal(tally.count, 0);
 	assert_int_equal(ky_perf_pause(perf, false), 0);
 	atomic_store(&burnt->pauses, 0);
-	tell(&burner, 'b');
+	report(&burner, 'b');
 	(void)ky_perf_read(perf, on_sample, &tally);
 	assert_in_range(tally.count, 25, 75 + atomic_load(&burnt->pauses));
 	ky_perf_close(perf);
@@ -279,9 +279,9 @@ static void perf__what_has_no_room_is_counted(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, 5000, 49152);
-	tell(&burner, 'c'); /* on one processor: a ring tells its own loss */
+	report(&burner, 'c'); /* on one processor: a ring tells its own loss */
 	(void)ky_perf_read(perf, on_sample, &tally);
-	tell(&burner, 'c'); /* the loss is told with the next sample that has room */
+	report(&burner, 'c'); /* the loss is told with the next sample that has room */
 	(void)ky_perf_read(perf, on_sample, &tally);
 	ky_perf_about(perf, &about);
 	assert_true(about.lost_count > 0);
@@ -292,7 +292,7 @@ static void perf__what_has_no_room_is_counted(void **state)
 /* What no later sample tells: the events know it, of kernels from 6.0 on. */
 static void perf__what_had_no_room_at_the_end_is_counted(void **state)
 {
-	struct ky_perf_about told, asked;
+	struct ky_perf_about reported, asked;
 	struct burner burner;
 	struct utsname system;
 	struct ky_perf *perf;
@@ -300,17 +300,17 @@ static void perf__what_had_no_room_at_the_end_is_counted(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, 5000, 49152);
-	tell(&burner, 't');
+	report(&burner, 't');
 	assert_int_equal(ky_perf_pause(perf, true), 0);
 	(void)ky_perf_read(perf, on_sample, &tally);
-	ky_perf_about(perf, &told);
+	ky_perf_about(perf, &reported);
 	ky_perf_count_lost(perf);
 	ky_perf_about(perf, &asked);
 	assert_int_equal(uname(&system), 0);
 	if (strtoul(system.release, NULL, 10) >= 6)
-		assert_true(asked.lost_count > told.lost_count);
+		assert_true(asked.lost_count > reported.lost_count);
 	else
-		assert_int_equal(asked.lost_count, told.lost_count);
+		assert_int_equal(asked.lost_count, reported.lost_count);
 	ky_perf_close(perf);
 	stop(&burner);
 }
@@ -343,7 +343,7 @@ static void perf__stacks_are_whole_wherever_they_lie_in_the_ring(void **state)
 	(void)state;
 	perf = begin_in(&burner, &tally, 100, 4096, 65536);
 	for (int i = 0; i < 8; i++) {
-		tell(&burner, 'b');
+		report(&burner, 'b');
 		(void)ky_perf_read(perf, on_marked, &tally);
 	}
 	ky_perf_about(perf, &about);
@@ -374,7 +374,7 @@ static void perf__a_sample_that_is_left_by_a_jump_is_lost_alone(void **state)
 
 	(void)state;
 	perf = begin(&burner, &tally, RATE, 4096);
-	tell(&burner, 'b');
+	report(&burner, 'b');
 	ky_perf_about(perf, &before);
 	if (!setjmp(away))
 		(void)ky_perf_read(perf, leave_by_jump, &tally);
@@ -470,11 +470,11 @@ static void perf__each_sleep_is_two_switches(void **state)
 
 	(void)state;
 	perf = begin_switches(&burner, &switches);
-	tell(&burner, 's');
+	report(&burner, 's');
 	assert_int_equal(ky_perf_read_switches(perf, on_switch, &switches), 0);
 	before = times_given_up(&burner);
 	assert_int_equal(ky_perf_pause(perf, false), 0);
-	tell(&burner, 's');
+	report(&burner, 's');
 	after = times_given_up(&burner);
 	given_up = after.freely - before.freely;
 	(void)ky_perf_read_switches(perf, on_switch, &switches);
@@ -488,7 +488,7 @@ static void perf__each_sleep_is_two_switches(void **state)
 	assert_int_equal(ky_perf_pause(perf, true), 0);
 	(void)ky_perf_read_switches(perf, on_switch, &switches);
 	memset(switches.counts, 0, sizeof(switches.counts));
-	tell(&burner, 's');
+	report(&burner, 's');
 	assert_int_equal(ky_perf_read_switches(perf, on_switch, &switches), 0);
 	ky_perf_about(perf, &about);
 	assert_int_equal(about.lost_count, 0);
@@ -505,7 +505,7 @@ static void perf__who_would_go_on_is_preempted(void **state)
 	(void)state;
 	perf = begin_switches(&burner, &switches);
 	assert_int_equal(ky_perf_pause(perf, false), 0);
-	tell(&burner, 'c');
+	report(&burner, 'c');
 	(void)ky_perf_read_switches(perf, on_switch, &switches);
 	assert_int_equal(switches.foreign, 0);
 	/* Two threads of 100 ms each take turns. */

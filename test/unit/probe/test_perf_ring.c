@@ -102,12 +102,12 @@ static void ring__gives_room_back_at_the_end_alone(void **state)
 
 static void ring__counts_what_the_kernel_had_no_room_for(void **state)
 {
-	const uint64_t told[] = {99, 12}; /* of which event, how many */
+	const uint64_t reported[] = {99, 12}; /* of which event, how many */
 	const struct perf_event_header *record;
 
 	(void)state;
-	put(PERF_RECORD_LOST, 24, told);
-	put(PERF_RECORD_LOST, 16, told); /* says nothing */
+	put(PERF_RECORD_LOST, 24, reported);
+	put(PERF_RECORD_LOST, 16, reported); /* says nothing */
 	record = ky_perf_ring_begin(&ring, room, &lost);
 	assert_int_equal(record->type, PERF_RECORD_LOST);
 	ky_perf_ring_end(&ring, record);

@@ -17,7 +17,7 @@
 #define START (100 * SECOND)
 
 static struct fake_proc fake;
-static struct ky_proc_look look;
+static struct ky_proc_reader look;
 static struct ky_resource_source source;
 static _Alignas(8) uint8_t area[KY_RESOURCE_AREA_BYTES];
 static size_t room;
@@ -51,7 +51,7 @@ static const struct ky_resource_row *row_at(uint64_t number)
 /* The last row of its kind and scope. NULL: there is none. */
 static const struct ky_resource_row *last(uint32_t kind, uint32_t scope)
 {
-	for (uint64_t at = head()->hand; at-- > 0;) {
+	for (uint64_t at = head()->claim_index; at-- > 0;) {
 		const struct ky_resource_row *row = row_at(at);
 
 		if (row->kind == kind && row->scope == scope)
@@ -79,14 +79,14 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	ky_proc_look_close(&look);
+	ky_proc_reader_close(&look);
 	fake_proc_close(&fake);
 	return 0;
 }
 
 static void open_fake(void)
 {
-	ky_proc_look_open(&look, fake.proc, fake.cgroup, 4242, 0);
+	ky_proc_reader_open(&look, fake.proc, fake.cgroup, 4242, 0);
 }
 
 static uint64_t step(uint64_t at_ns)
@@ -209,10 +209,10 @@ static void wait_until_idle(void)
 	while (ns != before) {
 		before = ns;
 		usleep(2000);
-		assert_true(ky_look_read(AT_FDCWD, path, text, sizeof(text)) > 0);
+		assert_true(ky_proc_read_text(AT_FDCWD, path, text, sizeof(text)) > 0);
 		if (!strstr(text, ") S "))
 			before = 0;
-		assert_true(ky_proc_look_clock(&look, &ns));
+		assert_true(ky_proc_reader_clock(&look, &ns));
 	}
 }
 
@@ -330,7 +330,7 @@ static void process__of_another_namespace_is_not_looked_at(void **state)
 	step(START);
 	assert_null(last(KY_RESOURCE_USAGE, 0));
 	assert_int_equal(head()->missing[KY_PART_CPU], KY_WHY_OTHER_NAMESPACE);
-	ky_proc_look_close(&look);
+	ky_proc_reader_close(&look);
 	look.is_foreign = false;
 	step(START + SECOND); /* /proc is not there, or hides it */
 	assert_null(last(KY_RESOURCE_USAGE, 0));
@@ -417,7 +417,7 @@ static void cgroup__of_version_2_has_the_limits_of_the_root(void **state)
 	fake_proc_write(&fake, "/cpu.max", "50000 100000\n");
 	fake_proc_write(&fake, "/memory.current", "4096\n");
 	fake_proc_write(&fake, "/memory.max", "64000000\n");
-	source.looks = 0; /* groups are looked for */
+	source.readings = 0; /* groups are looked for */
 	step(START + SECOND);
 	assert_int_equal(VALUE(last(KY_RESOURCE_CGROUP, 0), KY_CGROUP_CPU_NS), 5000000);
 	row = last(KY_RESOURCE_CGROUP, 1);
@@ -488,44 +488,44 @@ static void look__comes_once_an_interval(void **state)
 	open_fake();
 	assert_int_equal(step(START), START + SECOND);
 	assert_int_equal(step(START + SECOND / 2), START + SECOND);
-	assert_int_equal(source.looks, 1);
+	assert_int_equal(source.readings, 1);
 	assert_int_equal(step(START + SECOND + 5), START + 2 * SECOND);
 	/* Very late: not made up for. */
 	assert_int_equal(step(START + 9 * SECOND), START + 10 * SECOND);
-	assert_int_equal(source.looks, 3);
+	assert_int_equal(source.readings, 3);
 	/* A shorter interval counts at once, none ends it, and that is told once. */
 	(void)ky_resource_step(&source, &look, 60 * SECOND, START + 10 * SECOND);
-	assert_int_equal(source.looks, 4);
+	assert_int_equal(source.readings, 4);
 	assert_int_equal(step(START + 12 * SECOND), START + 13 * SECOND);
-	assert_int_equal(source.looks, 5);
+	assert_int_equal(source.readings, 5);
 	assert_true(ky_resource_step(&source, &look, 0, START + 12 * SECOND) == UINT64_MAX);
 	assert_int_equal(head()->interval_ns, 0);
 	assert_false(ky_resource_is_due(&source, 0, START + 20 * SECOND));
-	assert_int_equal(source.looks, 5);
+	assert_int_equal(source.readings, 5);
 	assert_int_equal(step(START + 30 * SECOND), START + 31 * SECOND);
 	assert_int_equal(head()->interval_ns, SECOND);
 }
 
 static void area__wraps_and_ends_where_there_is_no_room(void **state)
 {
-	uint64_t hand;
+	uint64_t claim_index;
 
 	(void)state;
 	write_process();
 	open_fake();
 	ky_resource_begin(&source, KY_RESOURCE_SLOTS - 1);
 	step(START);
-	hand = head()->hand;
-	assert_true(hand > KY_RESOURCE_SLOTS);
-	assert_int_equal(row_at(hand - 1)->monotonic_ns, START);
+	claim_index = head()->claim_index;
+	assert_true(claim_index > KY_RESOURCE_SLOTS);
+	assert_int_equal(row_at(claim_index - 1)->monotonic_ns, START);
 	assert_int_equal(ky_resource_slot_offset(KY_RESOURCE_SLOTS), KY_RESOURCE_SLOTS_OFFSET);
 	/* A full file system: nobody asks again. */
 	room = 0;
 	assert_true(step(START + SECOND) == UINT64_MAX);
-	assert_int_equal(head()->hand, hand);
+	assert_int_equal(head()->claim_index, claim_index);
 	room = sizeof(area);
 	assert_true(step(START + 2 * SECOND) == UINT64_MAX);
-	assert_int_equal(source.looks, 2);
+	assert_int_equal(source.readings, 2);
 }
 
 /* ---- ourselves ---- */
@@ -539,7 +539,7 @@ static void own__values_are_those_of_getrusage(void **state)
 	(void)state;
 	source.is_own = true;
 	source.proc = source.cgroup = NULL;
-	ky_proc_look_open(&look, NULL, NULL, 0, 0);
+	ky_proc_reader_open(&look, NULL, NULL, 0, 0);
 	getrusage(RUSAGE_SELF, &before);
 	step(START);
 	getrusage(RUSAGE_SELF, &after);
@@ -591,7 +591,7 @@ static void files__with_anything_in_them_do_no_harm(void **state)
 											    41)];
 		text[count] = 0;
 		fake_proc_write(&fake, file, "%s", text);
-		source.looks = 0; /* groups are looked for */
+		source.readings = 0; /* groups are looked for */
 		step(START + round * SECOND);
 	}
 	assert_false(source.is_broken);

@@ -21,13 +21,13 @@ static uint64_t toggle_ns; /* what each stop and each start takes */
 static struct run follow(struct ky_sample_duty *duty, uint64_t switches_per_s, uint64_t seconds)
 {
 	struct run run = {0};
-	uint64_t now_ns = duty->since_ns, end_ns = now_ns + seconds * SECOND_NS, looks = 0;
+	uint64_t now_ns = duty->since_ns, end_ns = now_ns + seconds * SECOND_NS, readings = 0;
 
 	while (now_ns < end_ns) {
 		uint64_t pace_ns = ky_sample_duty_pace_ns(duty, now_ns), share_ppm;
 		uint64_t step_ns = (pace_ns < 100 * MS ? pace_ns : 100 * MS) + MS;
 
-		step_ns += looks++ % 7 == 0 ? 30 * MS : 0;
+		step_ns += readings++ % 7 == 0 ? 30 * MS : 0;
 		now_ns += step_ns;
 		run.whole_ns += step_ns;
 		share_ppm = ky_sample_duty_share_ppm(duty);

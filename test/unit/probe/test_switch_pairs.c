@@ -21,7 +21,7 @@ static int close_pairs(void **state)
 	return 0;
 }
 
-static void tell(uint32_t tid, uint64_t ns, uint32_t kind)
+static void report(uint32_t tid, uint64_t ns, uint32_t kind)
 {
 	const struct ky_perf_switch what = {.pid = PID, .tid = tid, .ns = ns, .kind = kind};
 
@@ -52,14 +52,14 @@ static void pairs__out_and_in_are_an_interval(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
-	tell(2, 102 * MS, KY_SWITCH_PREEMPTED);
-	tell(2, 104 * MS, KY_SWITCH_IN);
-	tell(1, 107 * MS, KY_SWITCH_IN);
-	tell(1, 108 * MS, KY_SWITCH_OUT);
-	tell(1, 108 * MS + KY_SWITCH_NS_MIN - 1, KY_SWITCH_IN); /* too short to be told */
-	tell(1, 109 * MS, KY_SWITCH_PREEMPTED);
-	tell(1, 110 * MS, KY_SWITCH_IN);
+	report(1, 101 * MS, KY_SWITCH_OUT);
+	report(2, 102 * MS, KY_SWITCH_PREEMPTED);
+	report(2, 104 * MS, KY_SWITCH_IN);
+	report(1, 107 * MS, KY_SWITCH_IN);
+	report(1, 108 * MS, KY_SWITCH_OUT);
+	report(1, 108 * MS + KY_SWITCH_NS_MIN - 1, KY_SWITCH_IN); /* too short to be told */
+	report(1, 109 * MS, KY_SWITCH_PREEMPTED);
+	report(1, 110 * MS, KY_SWITCH_IN);
 	ky_switch_pairs_end(&pairs, 120 * MS);
 	assert_int_equal(pairs.out_count, 3);
 	check(0, 2, 102 * MS, 104 * MS, KY_OFF_CPU_PREEMPTED, 0);
@@ -71,8 +71,8 @@ static void pairs__window_cuts_what_is_beyond_it(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 103 * MS, KY_SWITCH_IN);
-	tell(2, 110 * MS, KY_SWITCH_PREEMPTED);
+	report(1, 103 * MS, KY_SWITCH_IN);
+	report(2, 110 * MS, KY_SWITCH_PREEMPTED);
 	assert_true(ky_switch_pairs_has_seen(&pairs, 2));
 	assert_false(ky_switch_pairs_has_seen(&pairs, 3));
 	ky_switch_pairs_put_whole(&pairs, PID, 3, 120 * MS, KY_OFF_CPU_PREEMPTED);
@@ -85,7 +85,7 @@ static void pairs__window_cuts_what_is_beyond_it(void **state)
 	/* Nothing of it is known in the next one. */
 	ky_switch_pairs_taken(&pairs);
 	ky_switch_pairs_begin(&pairs, 200 * MS, false);
-	tell(2, 201 * MS, KY_SWITCH_IN);
+	report(2, 201 * MS, KY_SWITCH_IN);
 	check(0, 2, 200 * MS, 201 * MS, KY_OFF_CPU_UNKNOWN, KY_SWITCH_BEGIN_UNSEEN);
 }
 
@@ -93,10 +93,10 @@ static void pairs__window_that_goes_on_cuts_nothing(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 150 * MS, KY_SWITCH_OUT);
+	report(1, 150 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_begin(&pairs, 200 * MS, true);
-	tell(1, 250 * MS, KY_SWITCH_IN);
-	tell(2, 260 * MS, KY_SWITCH_IN); /* it came before the first window, or is new */
+	report(1, 250 * MS, KY_SWITCH_IN);
+	report(2, 260 * MS, KY_SWITCH_IN); /* it came before the first window, or is new */
 	assert_int_equal(pairs.out_count, 1);
 	check(0, 1, 150 * MS, 250 * MS, KY_OFF_CPU_SYSCALL, 0);
 }
@@ -105,23 +105,23 @@ static void pairs__fault_is_the_reason_of_the_wait_before_it(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
-	tell(1, 102 * MS, KY_SWITCH_IN);
-	tell(1, 102 * MS + 5000, KY_SWITCH_FAULT);
-	tell(1, 102 * MS + 6000, KY_SWITCH_FAULT); /* that one did not wait */
-	tell(2, 103 * MS, KY_SWITCH_OUT);
-	tell(2, 104 * MS, KY_SWITCH_IN);
-	tell(2, 106 * MS, KY_SWITCH_FAULT); /* too late to be of that wait */
-	tell(3, 107 * MS, KY_SWITCH_PREEMPTED);
-	tell(3, 108 * MS, KY_SWITCH_IN);
-	tell(3, 108 * MS + 5000, KY_SWITCH_FAULT);
+	report(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 102 * MS, KY_SWITCH_IN);
+	report(1, 102 * MS + 5000, KY_SWITCH_FAULT);
+	report(1, 102 * MS + 6000, KY_SWITCH_FAULT); /* that one did not wait */
+	report(2, 103 * MS, KY_SWITCH_OUT);
+	report(2, 104 * MS, KY_SWITCH_IN);
+	report(2, 106 * MS, KY_SWITCH_FAULT); /* too late to be of that wait */
+	report(3, 107 * MS, KY_SWITCH_PREEMPTED);
+	report(3, 108 * MS, KY_SWITCH_IN);
+	report(3, 108 * MS + 5000, KY_SWITCH_FAULT);
 	assert_int_equal(pairs.out_count, 3);
 	check(0, 1, 101 * MS, 102 * MS, KY_OFF_CPU_FAULT, 0);
 	check(1, 2, 103 * MS, 104 * MS, KY_OFF_CPU_SYSCALL, 0);
 	check(2, 3, 107 * MS, 108 * MS, KY_OFF_CPU_PREEMPTED, 0);
 	/* What has been taken is somebody else's. */
 	ky_switch_pairs_taken(&pairs);
-	tell(2, 109 * MS, KY_SWITCH_FAULT);
+	report(2, 109 * MS, KY_SWITCH_FAULT);
 	assert_int_equal(pairs.out_count, 0);
 }
 
@@ -130,27 +130,27 @@ static void pairs__stack_of_a_fault_is_that_of_its_wait(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
-	tell(1, 102 * MS, KY_SWITCH_IN);
-	tell(1, 102 * MS + 5000, KY_SWITCH_FAULT);
+	report(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 102 * MS, KY_SWITCH_IN);
+	report(1, 102 * MS + 5000, KY_SWITCH_FAULT);
 	tell_fault(1, 102 * MS + 6000, 41);
 	tell_fault(1, 102 * MS + 7000, 42); /* of one that did not wait */
-	tell(2, 101 * MS, KY_SWITCH_OUT);
-	tell(2, 103 * MS, KY_SWITCH_IN);
+	report(2, 101 * MS, KY_SWITCH_OUT);
+	report(2, 103 * MS, KY_SWITCH_IN);
 	tell_fault(2, 103 * MS + 5000, 43);
-	tell(2, 103 * MS + 6000, KY_SWITCH_FAULT);
-	tell(3, 103 * MS, KY_SWITCH_OUT);
-	tell(3, 104 * MS, KY_SWITCH_IN);
-	tell(3, 104 * MS + 5000, KY_SWITCH_FAULT);
+	report(2, 103 * MS + 6000, KY_SWITCH_FAULT);
+	report(3, 103 * MS, KY_SWITCH_OUT);
+	report(3, 104 * MS, KY_SWITCH_IN);
+	report(3, 104 * MS + 5000, KY_SWITCH_FAULT);
 	tell_fault(3, 104 * MS + 205000, 44); /* of another fault */
-	tell(4, 103 * MS, KY_SWITCH_OUT);
-	tell(4, 104 * MS, KY_SWITCH_IN);
+	report(4, 103 * MS, KY_SWITCH_OUT);
+	report(4, 104 * MS, KY_SWITCH_IN);
 	tell_fault(4, 106 * MS, 45); /* too late to be of that wait */
-	tell(5, 105 * MS, KY_SWITCH_OUT);
-	tell(5, 106 * MS, KY_SWITCH_IN);
-	tell(5, 106 * MS + 5000, KY_SWITCH_FAULT);
-	tell(5, 106 * MS + 10000, KY_SWITCH_OUT);
-	tell(5, 106 * MS + 15000, KY_SWITCH_IN);
+	report(5, 105 * MS, KY_SWITCH_OUT);
+	report(5, 106 * MS, KY_SWITCH_IN);
+	report(5, 106 * MS + 5000, KY_SWITCH_FAULT);
+	report(5, 106 * MS + 10000, KY_SWITCH_OUT);
+	report(5, 106 * MS + 15000, KY_SWITCH_IN);
 	tell_fault(5, 106 * MS + 20000, 46); /* of the next wait, which is too short to be told */
 	assert_int_equal(pairs.out_count, 5);
 	assert_int_equal(pairs.out[0].user, 41);
@@ -164,8 +164,8 @@ static void pairs__stack_of_a_fault_is_that_of_its_wait(void **state)
 	/* What has been taken is somebody else's, and its place has no stack. */
 	ky_switch_pairs_taken(&pairs);
 	tell_fault(2, 103 * MS + 7000, 47);
-	tell(2, 107 * MS, KY_SWITCH_PREEMPTED);
-	tell(2, 108 * MS, KY_SWITCH_IN);
+	report(2, 107 * MS, KY_SWITCH_PREEMPTED);
+	report(2, 108 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 1);
 	assert_int_equal(pairs.out[0].user, 0);
 }
@@ -175,21 +175,21 @@ static void pairs__fault_is_told_behind_a_preemption(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
-	tell(1, 102 * MS, KY_SWITCH_IN);
-	tell(1, 102 * MS + 4000, KY_SWITCH_PREEMPTED);
-	tell(1, 105 * MS, KY_SWITCH_IN);
-	tell(1, 105 * MS + 1000, KY_SWITCH_PREEMPTED);
-	tell(1, 105 * MS + 2000, KY_SWITCH_IN); /* too short to be told */
-	tell(1, 105 * MS + 5000, KY_SWITCH_FAULT);
-	tell(1, 106 * MS, KY_SWITCH_OUT);
-	tell(1, 106 * MS + 1000, KY_SWITCH_IN); /* the last wait, though it is not told */
-	tell(1, 106 * MS + 2000, KY_SWITCH_FAULT);
-	tell(2, 107 * MS, KY_SWITCH_OUT);
-	tell(2, 108 * MS, KY_SWITCH_IN);
-	tell(2, 108 * MS + 4000, KY_SWITCH_PREEMPTED);
-	tell(2, 109 * MS, KY_SWITCH_IN);
-	tell(2, 110 * MS + 5000, KY_SWITCH_FAULT); /* ran for over a millisecond */
+	report(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 102 * MS, KY_SWITCH_IN);
+	report(1, 102 * MS + 4000, KY_SWITCH_PREEMPTED);
+	report(1, 105 * MS, KY_SWITCH_IN);
+	report(1, 105 * MS + 1000, KY_SWITCH_PREEMPTED);
+	report(1, 105 * MS + 2000, KY_SWITCH_IN); /* too short to be told */
+	report(1, 105 * MS + 5000, KY_SWITCH_FAULT);
+	report(1, 106 * MS, KY_SWITCH_OUT);
+	report(1, 106 * MS + 1000, KY_SWITCH_IN); /* the last wait, though it is not told */
+	report(1, 106 * MS + 2000, KY_SWITCH_FAULT);
+	report(2, 107 * MS, KY_SWITCH_OUT);
+	report(2, 108 * MS, KY_SWITCH_IN);
+	report(2, 108 * MS + 4000, KY_SWITCH_PREEMPTED);
+	report(2, 109 * MS, KY_SWITCH_IN);
+	report(2, 110 * MS + 5000, KY_SWITCH_FAULT); /* ran for over a millisecond */
 	assert_int_equal(pairs.out_count, 4);
 	check(0, 1, 101 * MS, 102 * MS, KY_OFF_CPU_FAULT, 0);
 	check(1, 1, 102 * MS + 4000, 105 * MS, KY_OFF_CPU_PREEMPTED, 0);
@@ -201,13 +201,13 @@ static void pairs__loss_ends_all_guesses(void **state)
 {
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 101 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_lost(&pairs);
-	tell(1, 109 * MS, KY_SWITCH_IN);
-	tell(2, 109 * MS, KY_SWITCH_IN);
+	report(1, 109 * MS, KY_SWITCH_IN);
+	report(2, 109 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 0);
-	tell(2, 110 * MS, KY_SWITCH_OUT);
-	tell(2, 111 * MS, KY_SWITCH_IN);
+	report(2, 110 * MS, KY_SWITCH_OUT);
+	report(2, 111 * MS, KY_SWITCH_IN);
 	check(0, 2, 110 * MS, 111 * MS, KY_OFF_CPU_SYSCALL, 0);
 }
 
@@ -216,18 +216,18 @@ static void pairs__more_than_fits_is_counted(void **state)
 	(void)state;
 	ky_switch_pairs_begin(&pairs, 0, false);
 	for (uint64_t i = 0; i < KY_PAIRS_INTERVALS + 10; i++) {
-		tell(1, (2 * i + 1) * MS, KY_SWITCH_OUT);
-		tell(1, (2 * i + 2) * MS, KY_SWITCH_IN);
+		report(1, (2 * i + 1) * MS, KY_SWITCH_OUT);
+		report(1, (2 * i + 2) * MS, KY_SWITCH_IN);
 	}
 	assert_int_equal(pairs.out_count, KY_PAIRS_INTERVALS);
 	assert_int_equal(pairs.dropped_count, 10);
 	/* More threads than there is room for do no harm, and the next window has room again. */
 	for (uint32_t tid = 2; tid < 2 * KY_PAIRS_THREADS; tid++)
-		tell(tid, MS, KY_SWITCH_OUT);
+		report(tid, MS, KY_SWITCH_OUT);
 	ky_switch_pairs_begin(&pairs, MS, true);
 	ky_switch_pairs_taken(&pairs);
-	tell(3 * KY_PAIRS_THREADS, 2 * MS, KY_SWITCH_OUT);
-	tell(3 * KY_PAIRS_THREADS, 3 * MS, KY_SWITCH_IN);
+	report(3 * KY_PAIRS_THREADS, 2 * MS, KY_SWITCH_OUT);
+	report(3 * KY_PAIRS_THREADS, 3 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 1);
 }
 
@@ -336,15 +336,15 @@ static void pairs__wake_up_parts_what_was_blocked_from_what_was_ready(void **sta
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 101 * MS, KY_SWITCH_OUT);
 	tell_wake(1, 104 * MS, 7);
 	tell_wake(1, 105 * MS, 8); /* told twice: the first one it was */
-	tell(1, 106 * MS, KY_SWITCH_IN);
-	tell(1, 107 * MS, KY_SWITCH_OUT);
+	report(1, 106 * MS, KY_SWITCH_IN);
+	report(1, 107 * MS, KY_SWITCH_OUT);
 	tell_wake(1, 109 * MS, 0);
-	tell(1, 110 * MS, KY_SWITCH_IN);
-	tell(1, 111 * MS, KY_SWITCH_PREEMPTED);
-	tell(1, 112 * MS, KY_SWITCH_IN);
+	report(1, 110 * MS, KY_SWITCH_IN);
+	report(1, 111 * MS, KY_SWITCH_PREEMPTED);
+	report(1, 112 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 3);
 	check(0, 1, 101 * MS, 106 * MS, KY_OFF_CPU_SYSCALL, 0);
 	check_parts(0, 2 * MS, 2 * MS, KY_WOKEN_BY_THREAD, 7);
@@ -358,13 +358,13 @@ static void pairs__wake_up_on_the_way_out_leaves_nothing_blocked(void **state)
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	/* One that led to no wait, then one that did. */
-	tell(1, 101 * MS, KY_SWITCH_IN);
+	report(1, 101 * MS, KY_SWITCH_IN);
 	tell_wake(1, 102 * MS, 7);
 	tell_wake(1, 103 * MS, 8);
-	tell(1, 103 * MS + 100, KY_SWITCH_OUT);
-	tell(1, 105 * MS, KY_SWITCH_IN);
+	report(1, 103 * MS + 100, KY_SWITCH_OUT);
+	report(1, 105 * MS, KY_SWITCH_IN);
 	/* What ended before is of no use for the next one. */
-	tell(1, 106 * MS, KY_SWITCH_OUT);
+	report(1, 106 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_end(&pairs, 108 * MS);
 	assert_int_equal(pairs.out_count, 3);
 	check_parts(1, 2 * MS - 100, 2 * MS - 100, KY_WOKEN_BY_THREAD, 8);
@@ -377,10 +377,10 @@ static void pairs__wake_up_long_before_a_wait_did_not_end_it(void **state)
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(1, 101 * MS, KY_SWITCH_IN);
+	report(1, 101 * MS, KY_SWITCH_IN);
 	tell_wake(1, 102 * MS, 7);
-	tell(1, 103 * MS, KY_SWITCH_OUT);
-	tell(1, 105 * MS, KY_SWITCH_IN);
+	report(1, 103 * MS, KY_SWITCH_OUT);
+	report(1, 105 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 2);
 	check_parts(1, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0);
 }
@@ -392,8 +392,8 @@ static void pairs__wake_up_is_known_also_where_it_was_told_first(void **state)
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	tell_wake(1, 103 * MS, 7);
-	tell(1, 101 * MS, KY_SWITCH_OUT);
-	tell(1, 104 * MS, KY_SWITCH_IN);
+	report(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 104 * MS, KY_SWITCH_IN);
 	assert_int_equal(pairs.out_count, 1);
 	check_parts(0, MS, MS, KY_WOKEN_BY_THREAD, 7);
 }
@@ -404,13 +404,13 @@ static void pairs__wait_whose_wake_up_was_not_told_is_not_split(void **state)
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(2, 101 * MS, KY_SWITCH_IN); /* since before the window */
-	tell(1, 101 * MS, KY_SWITCH_OUT);
-	tell(1, 104 * MS, KY_SWITCH_IN);
-	tell(1, 104 * MS + 9000, KY_SWITCH_FAULT);
-	tell(1, 105 * MS, KY_SWITCH_PREEMPTED); /* nobody has to wake it */
-	tell(1, 106 * MS, KY_SWITCH_IN);
-	tell(1, 107 * MS, KY_SWITCH_OUT);
+	report(2, 101 * MS, KY_SWITCH_IN); /* since before the window */
+	report(1, 101 * MS, KY_SWITCH_OUT);
+	report(1, 104 * MS, KY_SWITCH_IN);
+	report(1, 104 * MS + 9000, KY_SWITCH_FAULT);
+	report(1, 105 * MS, KY_SWITCH_PREEMPTED); /* nobody has to wake it */
+	report(1, 106 * MS, KY_SWITCH_IN);
+	report(1, 107 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_put_whole(&pairs, PID, 3, 110 * MS, KY_OFF_CPU_PREEMPTED);
 	ky_switch_pairs_put_whole(&pairs, PID, 4, 110 * MS, KY_OFF_CPU_SYSCALL);
 	ky_switch_pairs_end(&pairs, 110 * MS);
@@ -433,11 +433,11 @@ static void pairs__wake_up_across_the_edges_of_a_window(void **state)
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	tell_wake(1, 103 * MS, 7);
-	tell(1, 104 * MS, KY_SWITCH_IN);
-	tell(2, 105 * MS, KY_SWITCH_IN); /* woken before the window */
-	tell_wake(3, 106 * MS, 7);       /* and does not run in it */
+	report(1, 104 * MS, KY_SWITCH_IN);
+	report(2, 105 * MS, KY_SWITCH_IN); /* woken before the window */
+	tell_wake(3, 106 * MS, 7);         /* and does not run in it */
 	tell_wake(4, 107 * MS, 7);
-	tell(5, 108 * MS, KY_SWITCH_OUT);
+	report(5, 108 * MS, KY_SWITCH_OUT);
 	tell_wake(5, 109 * MS, 8);
 	ky_switch_pairs_put_whole(&pairs, PID, 3, 110 * MS, KY_OFF_CPU_PREEMPTED);
 	ky_switch_pairs_put_whole(&pairs, PID, 6, 110 * MS, KY_OFF_CPU_PREEMPTED);
@@ -456,28 +456,28 @@ static void pairs__told_wake_up_is_enough_and_none_is_guessed(void **state)
 	(void)state;
 	pairs.covers = covers;
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
-	tell(11, 101 * MS, KY_SWITCH_OUT);
-	tell(11, 102 * MS, KY_SWITCH_IN); /* not covered */
-	tell(11, 103 * MS, KY_SWITCH_OUT);
+	report(11, 101 * MS, KY_SWITCH_OUT);
+	report(11, 102 * MS, KY_SWITCH_IN); /* not covered */
+	report(11, 103 * MS, KY_SWITCH_OUT);
 	tell_wake(11, 104 * MS, 7); /* told all the same */
-	tell(11, 105 * MS, KY_SWITCH_IN);
+	report(11, 105 * MS, KY_SWITCH_IN);
 	check_parts(0, 0, MS, KY_WOKEN_UNKNOWN, 0);
 	check_parts(1, MS, MS, KY_WOKEN_BY_THREAD, 7);
 	ky_switch_pairs_taken(&pairs);
-	tell(1, 106 * MS, KY_SWITCH_OUT);
+	report(1, 106 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_lost(&pairs);
-	tell(1, 107 * MS, KY_SWITCH_OUT);
+	report(1, 107 * MS, KY_SWITCH_OUT);
 	ky_switch_pairs_begin(&pairs, 108 * MS, true);
-	tell(1, 109 * MS, KY_SWITCH_IN); /* its wake-up may be what was lost */
+	report(1, 109 * MS, KY_SWITCH_IN); /* its wake-up may be what was lost */
 	check_parts(0, 0, 2 * MS, KY_WOKEN_UNKNOWN, 0);
-	tell(1, 110 * MS, KY_SWITCH_OUT);
-	tell(1, 111 * MS, KY_SWITCH_IN);
+	report(1, 110 * MS, KY_SWITCH_OUT);
+	report(1, 111 * MS, KY_SWITCH_IN);
 	check_parts(1, 0, MS, KY_WOKEN_UNKNOWN, 0);
 	/* Covered since a moment inside of the wait. */
 	ky_switch_pairs_taken(&pairs);
 	ky_switch_pairs_begin(&pairs, 20 * MS, false);
-	tell(1, 40 * MS, KY_SWITCH_OUT);
-	tell(1, 60 * MS, KY_SWITCH_IN);
+	report(1, 40 * MS, KY_SWITCH_OUT);
+	report(1, 60 * MS, KY_SWITCH_IN);
 	check_parts(0, 0, 20 * MS, KY_WOKEN_UNKNOWN, 0);
 }
 
@@ -490,12 +490,12 @@ static void pairs__sums_hold_the_short_ones_too(void **state)
 	ky_switch_pairs_begin(&pairs, 100 * MS, false);
 	assert_false(ky_switch_pairs_sums(&pairs, 1, &sums));
 	series = sums.series;
-	tell(1, 103 * MS, KY_SWITCH_IN); /* it waited since before the window */
-	tell(1, 104 * MS, KY_SWITCH_PREEMPTED);
-	tell(1, 106 * MS, KY_SWITCH_IN);
-	tell(1, 107 * MS, KY_SWITCH_OUT);
-	tell(1, 107 * MS + 100, KY_SWITCH_IN);
-	tell(1, 108 * MS, KY_SWITCH_OUT); /* not over */
+	report(1, 103 * MS, KY_SWITCH_IN); /* it waited since before the window */
+	report(1, 104 * MS, KY_SWITCH_PREEMPTED);
+	report(1, 106 * MS, KY_SWITCH_IN);
+	report(1, 107 * MS, KY_SWITCH_OUT);
+	report(1, 107 * MS + 100, KY_SWITCH_IN);
+	report(1, 108 * MS, KY_SWITCH_OUT); /* not over */
 	assert_true(ky_switch_pairs_sums(&pairs, 1, &sums));
 	assert_int_equal(sums.in_count, 3);
 	assert_int_equal(sums.waited_ns, 3 * MS + 100);

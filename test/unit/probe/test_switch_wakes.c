@@ -292,8 +292,8 @@ static void cost__is_of_what_was_not_handed_out(void **state)
 	assert_int_equal(ky_switch_wakes_passed_ns(&wakes), 1000 * KY_WAKE_PASSED_NS);
 	assert_int_equal(ky_switch_wakes_passed_ns(&wakes), 0);
 	/* Records without room are told once. */
-	counter->untold = 5;
-	fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, 0, 0)->untold = 2;
+	counter->unreported = 5;
+	fake_perf_find(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, 0, 0)->unreported = 2;
 	ky_switch_wakes_window(&wakes, &places, T0);
 	ky_switch_wakes_pause(&wakes, false);
 	assert_true(fake_perf_wake(0, own_pid, own_tid, T0, own_tid, 0));

@@ -491,13 +491,13 @@ static void gap__at_the_end_is_told_as_not_watched(void **state)
 	(void)state;
 	open_windows(false);
 	(void)step_at(T0);
-	ky_switch_windows_tell_gap(windows, &places); /* a window is open: it will be told */
+	ky_switch_windows_report_gap(windows, &places); /* a window is open: it will be told */
 	assert_nothing();
 	fill_window(T0 + MS, 500);
 	(void)step_at(T0 + WINDOW);
 	assert_window(T0 + WINDOW, WINDOW, WINDOW, 1000, 0);
 	test_now.ns = T0 + WINDOW + 7 * MS;
-	ky_switch_windows_tell_gap(windows, &places);
+	ky_switch_windows_report_gap(windows, &places);
 	assert_window(T0 + WINDOW + 7 * MS, 0, 7 * MS, 0, 0);
 }
 

@@ -172,17 +172,17 @@ static void number__stands_behind_a_key_at_the_beginning_of_a_line(void **state)
 	uint64_t value = 0;
 
 	(void)state;
-	assert_true(ky_look_number(text, "throttled_usec", &value));
+	assert_true(ky_proc_number(text, "throttled_usec", &value));
 	assert_int_equal(value, 345);
-	assert_false(ky_look_number(text, "periods", &value));
-	assert_false(ky_look_number(text, "throttled", &value));
-	assert_true(ky_look_number("a\tb\nVmRSS:\t  77 kB\n", "VmRSS:", &value));
+	assert_false(ky_proc_number(text, "periods", &value));
+	assert_false(ky_proc_number(text, "throttled", &value));
+	assert_true(ky_proc_number("a\tb\nVmRSS:\t  77 kB\n", "VmRSS:", &value));
 	assert_int_equal(value, 77);
-	assert_true(ky_look_number("cpu1 5\ncpu 8\n", "cpu", &value));
+	assert_true(ky_proc_number("cpu1 5\ncpu 8\n", "cpu", &value));
 	assert_int_equal(value, 8);
-	assert_false(ky_look_number("limit max\n", "limit", &value));
+	assert_false(ky_proc_number("limit max\n", "limit", &value));
 	assert_int_equal(value, 8);
-	assert_false(ky_look_number("", "limit", &value));
+	assert_false(ky_proc_number("", "limit", &value));
 }
 
 static void file__is_cut_at_the_room_there_is(void **state)

@@ -381,7 +381,7 @@ static void list_the_living(uint64_t lost_count)
 	case_open(&c);
 	assert_int_equal(c.trace->samples.row_count, 4);
 	assert_true(row_at(&c, 0)->time_ns == 5 * MS);
-	assert_int_equal(row_at(&c, 0)->reason, KY_ALLOC_TOLD_LIVE);
+	assert_int_equal(row_at(&c, 0)->reason, KY_ALLOC_REPORTED_LIVE);
 	assert_false(row_at(&c, 0)->flags & KY_ROW_FREED);
 	assert_true(row_at(&c, 1)->time_ns == 1000 * MS);
 	assert_int_equal(row_at(&c, 1)->reason, 0);

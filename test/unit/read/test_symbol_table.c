@@ -91,8 +91,8 @@ struct fake {
 	uint32_t why;
 };
 
-static int fake_find(void *ctx, const struct ky_code_place *place, ky_symbol_fn tell,
-		     void *tell_ctx, uint32_t *why)
+static int fake_find(void *ctx, const struct ky_code_place *place, ky_symbol_fn report,
+		     void *report_ctx, uint32_t *why)
 {
 	struct fake *fake = ctx;
 	struct ky_symbol_row row = {.file = "f.c", .file_bytes = 3, .line = 12};
@@ -106,11 +106,11 @@ static int fake_find(void *ctx, const struct ky_code_place *place, ky_symbol_fn 
 	row.name_bytes = (size_t)snprintf(text, sizeof(text), "%s:%llx", place->path,
 					  (unsigned long long)place->address);
 	row.start = place->address & ~UINT64_C(15);
-	tell(tell_ctx, &row);
+	report(report_ctx, &row);
 	row.name = "inlined";
 	row.name_bytes = 7;
 	row.depth = 1;
-	tell(tell_ctx, &row);
+	report(report_ctx, &row);
 	return 2;
 }
 

@@ -55,9 +55,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static uint32_t told(void)
+static uint32_t reported(void)
 {
-	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+	return (uint32_t)(atomic_load(&slots.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
 }
 
 /* Sample `number`, which has one slot: nobody has made tables. */
@@ -86,11 +86,11 @@ static uint64_t live_count(void)
 /* Allocates until one is told; returns its number. */
 static uint64_t allocate_told(uint64_t number, size_t bytes)
 {
-	uint32_t before = told();
+	uint32_t before = reported();
 
 	for (uint32_t i = 0; i < 1000000; i++) {
 		kymo_alloc(address_of(number), bytes);
-		if (told() != before)
+		if (reported() != before)
 			return number;
 		kymo_free(address_of(number));
 	}
@@ -122,7 +122,7 @@ static void alloc__interval_covers_the_truth_in_1000_runs(void **state)
 		struct test_prng prng = {run * 7919 + 1};
 		struct ky_total all = {0}, live = {0};
 		double truth = 0.0, truth_live = 0.0, low, high;
-		uint32_t from = told();
+		uint32_t from = reported();
 
 		ky_alloc_seed(run + 1);
 		for (uint32_t i = 0; i < 2500; i++) {
@@ -135,8 +135,8 @@ static void alloc__interval_covers_the_truth_in_1000_runs(void **state)
 			else
 				truth_live += (double)bytes;
 		}
-		assert_true(told() - from < slots.slot_count);
-		for (; from != told(); from++) {
+		assert_true(reported() - from < slots.slot_count);
+		for (; from != reported(); from++) {
 			const struct ky_sample_slot *slot = slot_of(from);
 			double weight = (double)slot->weight / ONE;
 
@@ -169,7 +169,7 @@ static void alloc__large_one_stands_for_itself(void **state)
 {
 	(void)state;
 	kymo_alloc(address_of(1), 100 * MEAN);
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 	assert_int_equal(slot_of(0)->kind, KY_SAMPLE_ALLOC);
 	assert_true(slot_of(0)->weight == UINT64_C(1) << 32);
 	assert_true(slot_of(0)->value == 100 * MEAN);
@@ -182,14 +182,14 @@ static void alloc__large_one_stands_for_itself(void **state)
 static void alloc__end_says_what_began_and_when(void **state)
 {
 	uint64_t at = allocate_told(5, 100);
-	uint32_t number = told() - 1;
+	uint32_t number = reported() - 1;
 
 	(void)state;
 	assert_true(kymo_alloc_is_known(address_of(at)));
 	kymo_free(address_of(6)); /* another one */
-	assert_int_equal(told(), number + 1);
+	assert_int_equal(reported(), number + 1);
 	kymo_free(address_of(at));
-	assert_int_equal(told(), number + 2);
+	assert_int_equal(reported(), number + 2);
 	assert_int_equal(slot_of(number + 1)->kind, KY_SAMPLE_FREE);
 	assert_true(slot_of(number + 1)->more == (uintptr_t)address_of(at));
 	assert_true(slot_of(number + 1)->other == slot_of(number)->stamp);
@@ -197,7 +197,7 @@ static void alloc__end_says_what_began_and_when(void **state)
 	assert_true(slot_of(number + 1)->stamp >= slot_of(number)->stamp);
 	assert_false(kymo_alloc_is_known(address_of(at)));
 	kymo_free(address_of(at)); /* twice: the host's mistake */
-	assert_int_equal(told(), number + 2);
+	assert_int_equal(reported(), number + 2);
 }
 
 static void *free_all(void *ctx)
@@ -219,26 +219,26 @@ static void alloc__other_threads_free_what_was_told(void **state)
 	assert_in_range(live_count(), 290, 300);
 	test_in_thread(free_all, &count);
 	assert_int_equal(live_count(), 0);
-	assert_true(slot_of(told() - 1)->tid != (uint32_t)syscall(SYS_gettid));
+	assert_true(slot_of(reported() - 1)->tid != (uint32_t)syscall(SYS_gettid));
 	/* Under a filter nobody asks the kernel for a number. */
-	assert_true(slot_of(told() - 1)->tid != 0 || prctl(PR_GET_SECCOMP) != 0);
+	assert_true(slot_of(reported() - 1)->tid != 0 || prctl(PR_GET_SECCOMP) != 0);
 }
 
 static void alloc__failed_realloc_goes_on_living(void **state)
 {
 	uint64_t at = allocate_told(9, 200);
 	struct kymo_alloc_taken taken;
-	uint32_t count = told();
+	uint32_t count = reported();
 
 	(void)state;
 	assert_true(kymo_alloc_take(address_of(at), &taken));
 	assert_false(kymo_alloc_take(address_of(at), &taken));
 	kymo_alloc_put_back(&taken);
-	assert_int_equal(told(), count);
+	assert_int_equal(reported(), count);
 	assert_true(kymo_alloc_take(address_of(at), &taken));
 	assert_int_equal(taken.bytes, 200);
 	kymo_alloc_end(&taken);
-	assert_int_equal(told(), count + 1);
+	assert_int_equal(reported(), count + 1);
 }
 
 /* Freed by code that nobody sees, and given out again: the older one is over. */
@@ -279,18 +279,18 @@ static void alloc__beyond_the_table_is_counted_as_lost(void **state)
 static void alloc__shut_gate_tells_ends_alone(void **state)
 {
 	uint64_t at = allocate_told(3, 64 * MEAN);
-	uint32_t count = told();
+	uint32_t count = reported();
 
 	(void)state;
 	kymo_recorder_gates(0, KYMO_GATE_ALLOC);
 	for (uint64_t i = 100; i < 200; i++)
 		kymo_alloc(address_of(i), 64 * MEAN);
-	assert_int_equal(told(), count);
+	assert_int_equal(reported(), count);
 	kymo_free(address_of(at));
-	assert_int_equal(told(), count + 1);
+	assert_int_equal(reported(), count + 1);
 	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
 	kymo_alloc(address_of(300), 64 * MEAN);
-	assert_int_equal(told(), count + 2);
+	assert_int_equal(reported(), count + 2);
 }
 
 static void alloc__opened_gate_is_seen_within_16_kib(void **state)
@@ -305,7 +305,7 @@ static void alloc__opened_gate_is_seen_within_16_kib(void **state)
 	/* Of 64 KiB none is sampled once in e^64 times. */
 	for (uint32_t i = 0; i < 64; i++)
 		kymo_alloc(address_of(i), KIB);
-	assert_int_not_equal(told(), 0);
+	assert_int_not_equal(reported(), 0);
 }
 
 static void alloc__another_interval_counts_from_now_on(void **state)
@@ -318,7 +318,7 @@ static void alloc__another_interval_counts_from_now_on(void **state)
 	atomic_store(&ky_engine.ring->control->settings.alloc_bytes, small);
 	allocate_told(2, 64 * MEAN); /* with the old one, or the new one */
 	allocate_told(3, 100);
-	weight = (double)slot_of(told() - 1)->weight / ONE;
+	weight = (double)slot_of(reported() - 1)->weight / ONE;
 	assert_true(weight > 41.0 && weight < 42.0); /* 4,096 / 100, and a half */
 	assert_true(atomic_load(&head->mean_bytes) == small);
 }
@@ -329,22 +329,22 @@ static void alloc__failed_allocation_is_not_told(void **state)
 	errno = 4321;
 	for (uint32_t i = 0; i < 100; i++)
 		kymo_alloc(NULL, 64 * MEAN);
-	assert_int_equal(told(), 0);
+	assert_int_equal(reported(), 0);
 	kymo_free(NULL);
 	kymo_alloc(address_of(1), 64 * MEAN);
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 	assert_int_equal(errno, 4321);
 	/* What no allocator has: the count goes on. */
 	kymo_alloc(NULL, SIZE_MAX);
 	kymo_alloc(NULL, SIZE_MAX / 2 + 1);
 	kymo_alloc(address_of(2), 64 * MEAN);
-	assert_int_equal(told(), 2);
+	assert_int_equal(reported(), 2);
 }
 
 static void alloc__child_leaves_the_parents_table_alone(void **state)
 {
 	uint64_t at = allocate_told(3, 64 * MEAN);
-	uint32_t count = told();
+	uint32_t count = reported();
 	int status;
 	pid_t child = fork();
 
@@ -357,9 +357,9 @@ static void alloc__child_leaves_the_parents_table_alone(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	assert_int_equal(told(), count);
+	assert_int_equal(reported(), count);
 	kymo_free(address_of(at));
-	assert_int_equal(told(), count + 1);
+	assert_int_equal(reported(), count + 1);
 }
 
 static void alloc__next_recording_knows_nothing_of_the_last(void **state)
@@ -375,12 +375,12 @@ static void alloc__next_recording_knows_nothing_of_the_last(void **state)
 	kymo_recorder_gates(KYMO_GATE_ALLOC, 0);
 	kymo_alloc(address_of(5000), 1000 * MEAN); /* far from the other */
 	slots = ky_engine.ring->alloc_samples;
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 	assert_false(kymo_alloc_is_known(address_of(at)));
 	kymo_free(address_of(at));
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 1);
 	kymo_free(address_of(5000));
-	assert_int_equal(told(), 2);
+	assert_int_equal(reported(), 2);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

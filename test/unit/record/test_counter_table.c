@@ -112,7 +112,7 @@ static void samples__tell_what_it_was(void **state)
 	test_ticks_steps += long_stretch;
 	kymo_counter_set(jobs, 3);
 	side = side_of(&test);
-	assert_int_equal(atomic_load(&side->counter_sample_hand), 2);
+	assert_int_equal(atomic_load(&side->counter_sample_index), 2);
 	assert_int_equal(atomic_load(&side->counter_samples[0].value), 900);
 	assert_int_equal(atomic_load(&side->counter_samples[1].value), 3);
 	assert_int_equal(atomic_load(&side->counter_samples[1].serial),

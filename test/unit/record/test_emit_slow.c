@@ -123,7 +123,7 @@ static void signal__inside_an_event_is_dropped_and_told(void **state)
 static void signal__inside_a_switch_is_dropped_and_told(void **state)
 {
 	struct test_recorder test;
-	uint64_t told = 0;
+	uint64_t reported = 0;
 
 	(void)state;
 	test_recorder_open(&test, 0, 0);
@@ -136,8 +136,8 @@ static void signal__inside_a_switch_is_dropped_and_told(void **state)
 	assert_int_equal(test.ring.bad_count, 0);
 	for (size_t i = 0; i < test.ring.count; i++)
 		if (test.ring.records[i].type == KYMO_RECORD_DROPPED)
-			told += test.ring.records[i].words[0];
-	assert_int_equal(told, 3);
+			reported += test.ring.records[i].words[0];
+	assert_int_equal(reported, 3);
 	assert_int_equal(test_ring_count(&test.ring, 0, KYMO_RECORD_MARK), 2001);
 	test_recorder_close(&test);
 }

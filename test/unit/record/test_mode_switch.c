@@ -13,12 +13,12 @@
 
 static char directory[64];
 static struct kymo_recorder *recorder;
-static struct trace_tally told;
+static struct trace_tally reported;
 
 static int make_directory(void **state)
 {
 	(void)state;
-	memset(&told, 0, sizeof(told));
+	memset(&reported, 0, sizeof(reported));
 	snprintf(directory, sizeof(directory), "/tmp/kymo-test-XXXXXX");
 	return mkdtemp(directory) ? 0 : -1;
 }
@@ -44,7 +44,7 @@ static int tally_one(const char *path, const struct stat *about, int type, struc
 	(void)about;
 	(void)ftw;
 	if (type == FTW_F && length > 4 && strcmp(path + length - 4, ".trc") == 0)
-		trace_tally_file(&told, path);
+		trace_tally_file(&reported, path);
 	return 0;
 }
 
@@ -111,9 +111,9 @@ static void stream__taken_up_again_tells_each_event_once(void **state)
 	}
 	stream_until_written();
 	close_and_read();
-	assert_int_equal(told.polls, 600);
-	assert_int_equal(told.ends, 600);
-	assert_int_equal(told.lost, 0);
+	assert_int_equal(reported.polls, 600);
+	assert_int_equal(reported.ends, 600);
+	assert_int_equal(reported.lost, 0);
 }
 
 static void flight__behind_a_stream_is_not_written_at_the_end(void **state)
@@ -125,14 +125,14 @@ static void flight__behind_a_stream_is_not_written_at_the_end(void **state)
 	fly_until_sealed();
 	emit_polls(100);
 	close_and_read();
-	assert_int_equal(told.polls, 100);
-	assert_int_equal(told.lost, 0);
+	assert_int_equal(reported.polls, 100);
+	assert_int_equal(reported.lost, 0);
 }
 
 /* A poll is two records; those that the recorder writes for itself are few. */
 static void assert_all_told(uint64_t polls)
 {
-	assert_in_range(told.polls + told.ends + told.lost, 2 * polls, 2 * polls + 100);
+	assert_in_range(reported.polls + reported.ends + reported.lost, 2 * polls, 2 * polls + 100);
 }
 
 static void stream__tells_what_the_ring_overwrote_in_flight(void **state)
@@ -147,7 +147,7 @@ static void stream__tells_what_the_ring_overwrote_in_flight(void **state)
 		stream_until_written();
 	}
 	close_and_read();
-	assert_in_range(told.polls, 101, 20000);
+	assert_in_range(reported.polls, 101, 20000);
 	assert_all_told(100100);
 }
 
@@ -158,7 +158,7 @@ static void stream__behind_a_flight_tells_what_went_before(void **state)
 	emit_polls(50000);
 	stream_until_written();
 	close_and_read();
-	assert_in_range(told.polls, 1, 20000);
+	assert_in_range(reported.polls, 1, 20000);
 	assert_all_told(50000);
 }
 
@@ -176,9 +176,9 @@ static void stream__tells_a_poll_that_is_open_over_a_flight(void **state)
 	stream_until_written();
 	kymo_poll_end(0);
 	close_and_read();
-	assert_in_range(told.polls, 100, 101);
-	assert_true(told.polls == 101 || told.open_polls > 0);
-	assert_int_equal(told.ends, 101);
+	assert_in_range(reported.polls, 100, 101);
+	assert_true(reported.polls == 101 || reported.open_polls > 0);
+	assert_int_equal(reported.ends, 101);
 }
 
 /* A `kymo set` is in the middle of several, or died there: nobody may take them for whole. */

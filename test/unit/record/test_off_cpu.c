@@ -47,9 +47,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static uint32_t told(void)
+static uint32_t reported(void)
 {
-	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+	return (uint32_t)(atomic_load(&slots.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
 }
 
 /* Sample `number`, which has one slot: nobody has made tables. */
@@ -80,8 +80,8 @@ static void off_cpu__sample_says_how_long_and_why(void **state)
 	(void)state;
 	assert_true(kymo_off_cpu_ticks_min() >= hz / 10000 - 1);
 	assert_true(kymo_off_cpu_ticks_min() <= hz / 10000 + 1);
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 1);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 1);
 	slot = slot_of(0);
 	assert_int_equal(slot->kind, KY_SAMPLE_OFF_CPU);
 	assert_int_equal(slot->tid, syscall(SYS_gettid));
@@ -94,21 +94,21 @@ static void off_cpu__sample_says_how_long_and_why(void **state)
 	assert_int_equal(atomic_load(&slots.head->source), 1u << KY_SOURCE_CALLS);
 }
 
-static void tell_one(void)
+static void report_one(void)
 {
 	struct kymo_off_cpu wait = interval(1000 * MS, 5 * MS);
 
-	assert_true(kymo_off_cpu_tell(&wait));
+	assert_true(kymo_off_cpu_emit(&wait));
 }
 
 /* As when the first calls of two threads end at once, or a handler interrupts the first. */
 static void off_cpu__call_that_ends_while_slots_are_made_has_its_sample(void **state)
 {
 	(void)state;
-	while_making = tell_one;
-	tell_one();
+	while_making = report_one;
+	report_one();
 	assert_null(while_making);
-	assert_int_equal(told(), 2);
+	assert_int_equal(reported(), 2);
 	assert_int_equal(slot_of(0)->syscall, SYS_futex);
 	assert_int_equal(slot_of(1)->syscall, SYS_futex);
 }
@@ -122,28 +122,28 @@ static void *tell_many(void *ctx)
 	(void)ctx;
 	kymo_poll_begin(8, 0, 0);
 	for (uint32_t i = 0; i < KYMO_OFF_CPU_BUDGET_MAX; i++)
-		assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), KYMO_OFF_CPU_BUDGET_MAX);
+		assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), KYMO_OFF_CPU_BUDGET_MAX);
 	/* All at one moment, so nothing comes back to the budget. */
 	for (uint32_t i = 0; i < 10000; i++)
-		assert_true(kymo_off_cpu_tell(&wait));
-	kept = told() - KYMO_OFF_CPU_BUDGET_MAX;
+		assert_true(kymo_off_cpu_emit(&wait));
+	kept = reported() - KYMO_OFF_CPU_BUDGET_MAX;
 	/* One in ten; five standard deviations of 30. */
 	assert_in_range(kept, 850, 1150);
-	for (uint32_t i = KYMO_OFF_CPU_BUDGET_MAX; i < told(); i++)
+	for (uint32_t i = KYMO_OFF_CPU_BUDGET_MAX; i < reported(); i++)
 		stands_for += slot_of(i)->weight >> 20;
 	assert_in_range(stands_for >> 12, 8500, 11500);
 	/* What is long enough is always told, and stands for itself. */
 	for (uint32_t i = 0; i < 100; i++)
-		assert_true(kymo_off_cpu_tell(&sure));
-	assert_int_equal(told(), KYMO_OFF_CPU_BUDGET_MAX + kept + 100);
-	assert_true(slot_of(told() - 1)->weight == UINT64_C(1) << 32);
+		assert_true(kymo_off_cpu_emit(&sure));
+	assert_int_equal(reported(), KYMO_OFF_CPU_BUDGET_MAX + kept + 100);
+	assert_true(slot_of(reported() - 1)->weight == UINT64_C(1) << 32);
 	/* A second later there is budget for a hundred. */
 	wait = interval(2001 * MS, MS);
-	kept = told();
+	kept = reported();
 	for (uint32_t i = 0; i < 99; i++) {
-		assert_true(kymo_off_cpu_tell(&wait));
-		assert_int_equal(told(), kept + i + 1);
+		assert_true(kymo_off_cpu_emit(&wait));
+		assert_int_equal(reported(), kept + i + 1);
 		assert_true(slot_of(kept + i)->weight == UINT64_C(1) << 32);
 	}
 	kymo_poll_end(0);
@@ -165,14 +165,14 @@ static void off_cpu__descriptor_that_never_blocks_tells_nothing(void **state)
 	assert_int_equal(pipe(patient), 0);
 	assert_int_equal(pipe2(impatient, O_NONBLOCK), 0);
 	wait.descriptor = impatient[0];
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 0);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 0);
 	wait.descriptor = patient[0];
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 1);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 1);
 	wait.descriptor = 9999; /* closed meanwhile: it may have blocked */
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 2);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 2);
 	for (int i = 0; i < 2; i++) {
 		close(patient[i]);
 		close(impatient[i]);
@@ -184,14 +184,14 @@ static void off_cpu__next_recording_has_slots_of_its_own(void **state)
 	struct kymo_off_cpu wait = interval(1000 * MS, MS);
 
 	(void)state;
-	assert_true(kymo_off_cpu_tell(&wait));
+	assert_true(kymo_off_cpu_emit(&wait));
 	test_recorder_close(&test);
 	assert_true(kymo_off_cpu_ticks_min() == UINT64_MAX);
-	assert_false(kymo_off_cpu_tell(&wait));
+	assert_false(kymo_off_cpu_emit(&wait));
 	setup(NULL);
-	assert_int_equal(told(), 0);
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 1);
+	assert_int_equal(reported(), 0);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 1);
 }
 
 /* Most containers start their programs under a filter. */
@@ -203,12 +203,12 @@ static void off_cpu__process_under_a_filter_tells_which_call_it_was(void **state
 	(void)state;
 	assert_true(impatient >= 0);
 	ky_engine.confinement = SECCOMP_MODE_FILTER;
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 1);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 1);
 	assert_int_equal(slot_of(0)->syscall, SYS_futex);
 	wait.descriptor = impatient;
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 1);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 1);
 	ky_engine.confinement = 0;
 	close(impatient);
 }
@@ -223,8 +223,8 @@ static void off_cpu__process_that_confined_itself_asks_no_descriptor(void **stat
 	assert_true(impatient >= 0);
 	kymo_recorder_confine();
 	wait.descriptor = impatient;
-	assert_true(kymo_off_cpu_tell(&wait));
-	assert_int_equal(told(), 1);
+	assert_true(kymo_off_cpu_emit(&wait));
+	assert_int_equal(reported(), 1);
 	close(impatient);
 }
 

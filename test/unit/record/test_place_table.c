@@ -70,7 +70,7 @@ static void put(uint64_t task, uint64_t leaf)
 	struct kymo_place_taken taken = begin(task);
 
 	take(&taken, leaf);
-	kymo_place_tell(&taken);
+	kymo_place_emit(&taken);
 }
 
 static const uint8_t *area(struct case_ *c)
@@ -147,13 +147,13 @@ static void place__is_seen_from_outside_until_the_task_ends(void **state)
 	assert_int_equal(frames[2], 0x3000);
 	/* Two of a poll stand side by side; the same again is told once. */
 	put_count = atomic_load(&head->put_count);
-	samples = atomic_load(&place_samples(&c)->hand);
+	samples = atomic_load(&place_samples(&c)->claim_index);
 	taken = begin(7);
 	take(&taken, 0x1000);
 	take(&taken, 0x1800);
 	take(&taken, 0x1000);
-	assert_int_equal(atomic_load(&place_samples(&c)->hand), samples);
-	kymo_place_tell(&taken);
+	assert_int_equal(atomic_load(&place_samples(&c)->claim_index), samples);
+	kymo_place_emit(&taken);
 	assert_int_equal(atomic_load(&head->put_count), put_count + 2);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_not_equal(seen.stacks[1], KY_PLACE_NO_STACK);
@@ -207,7 +207,7 @@ static void place__is_told_as_it_is_at_the_end_of_the_poll(void **state)
 	open_case(&c);
 	(void)poll(&c, 7, 0);
 	(void)area(&c);
-	samples = atomic_load(&place_samples(&c)->hand);
+	samples = atomic_load(&place_samples(&c)->claim_index);
 	taken = begin(7);
 	take(&taken, 0x1000);
 	assert_int_equal(look(&c, 7, &seen), 1);
@@ -216,12 +216,12 @@ static void place__is_told_as_it_is_at_the_end_of_the_poll(void **state)
 	taken.count = 0;
 	taken.may_have_moved = true;
 	take(&taken, 0x1400);
-	kymo_place_tell(&taken);
+	kymo_place_emit(&taken);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
 	assert_int_equal(frames[0], 0x1400);
 	assert_int_equal(seen.stacks[1], KY_PLACE_NO_STACK);
-	assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&place_samples(&c)->hand)),
+	assert_int_equal(KY_SAMPLE_CLAIM(atomic_load(&place_samples(&c)->claim_index)),
 			 KY_SAMPLE_CLAIM(samples) + 1);
 	assert_true(seen.moved_ticks > seen.taken_ticks);
 	/* The next poll knows better. */
@@ -244,13 +244,13 @@ static void place__of_a_task_that_is_over_stays_free(void **state)
 	(void)poll(&c, 7, 0);
 	take(&old, 0x1000);
 	take(&later, 0x1400);
-	kymo_place_tell(&later);
-	kymo_place_tell(&old);
+	kymo_place_emit(&later);
+	kymo_place_emit(&old);
 	assert_int_equal(look(&c, 7, &seen), 1);
 	assert_int_equal(ky_ring_view_place_stack(area(&c), seen.stacks[0], frames), 3);
 	assert_int_equal(frames[0], 0x1400);
 	kymo_place_end(7);
-	kymo_place_tell(&later);
+	kymo_place_emit(&later);
 	assert_int_equal(look(&c, 7, &seen), 0);
 	test_recorder_close(&c.test);
 }

@@ -153,7 +153,7 @@ static void samples__have_pages_once_they_are_asked_for(void **state)
 		assert_true(ky_sample_put(&samples, &sample));
 	/* Whoever asks again finds what is there. */
 	assert_true(ky_ring_samples(ring, KY_SAMPLES_CPU, &samples));
-	assert_int_equal(KY_SAMPLE_CLAIM(samples.head->hand), samples.slot_count);
+	assert_int_equal(KY_SAMPLE_CLAIM(samples.head->claim_index), samples.slot_count);
 	for (uint32_t i = 0; i < samples.slot_count; i++)
 		assert_int_equal(*ky_sample_serial(&samples, i), (i + 1) * 2);
 	drop(ring);

@@ -178,7 +178,7 @@ static void claim__drops_and_says_so_when_everything_is_open(void **state)
 	struct kymo_recorder_status status = {.size = sizeof(status)};
 	struct holder holders[SLOTS];
 	struct test_recorder test;
-	uint64_t told = 0, later = 0;
+	uint64_t reported = 0, later = 0;
 
 	(void)state;
 	test_recorder_open(&test, 0, 0);
@@ -199,11 +199,11 @@ static void claim__drops_and_says_so_when_everything_is_open(void **state)
 		if (record->type != KYMO_RECORD_DROPPED)
 			continue;
 		assert_int_equal(record->arg, KYMO_DROP_NO_SLOT);
-		told += record->words[0];
+		reported += record->words[0];
 	}
-	assert_int_equal(told, status.dropped_count);
-	assert_int_equal(test.ring.header->dropped_no_slot_count, told);
-	assert_int_equal(later + told, 3000 + 100);
+	assert_int_equal(reported, status.dropped_count);
+	assert_int_equal(test.ring.header->dropped_no_slot_count, reported);
+	assert_int_equal(later + reported, 3000 + 100);
 	test_recorder_close(&test);
 }
 
@@ -338,7 +338,7 @@ static void gate__closed_inside_a_poll_still_ends_it(void **state)
 static void gate__change_is_told_in_the_stream(void **state)
 {
 	struct test_recorder test;
-	size_t told;
+	size_t reported;
 
 	(void)state;
 	test_recorder_open(&test, 0, 0);
@@ -347,8 +347,8 @@ static void gate__change_is_told_in_the_stream(void **state)
 	kymo_poll_begin(1, 0, 0);
 	kymo_poll_begin(2, 0, 0); /* nested: the slow path looks */
 	test_recorder_read(&test);
-	told = test_ring_count(&test.ring, 0, KYMO_RECORD_GATES);
-	assert_int_equal(told, 1);
+	reported = test_ring_count(&test.ring, 0, KYMO_RECORD_GATES);
+	assert_int_equal(reported, 1);
 	assert_int_equal(test.ring.records[2].words[0], KYMO_GATES_DEFAULT & ~KYMO_GATE_WAKE);
 	test_recorder_close(&test);
 }

@@ -39,7 +39,7 @@ static void exit__ten_thousand_threads_share_sub_buffers(void **state)
 	assert_int_equal(test.ring.bad_count, 0);
 	/* 48 bytes a thread: 62 sub-buffers of 512, so the first thread's record is still there. */
 	assert_int_equal(test_ring_count(&test.ring, 0, KYMO_RECORD_MARK), 10001);
-	assert_true(test.ring.header->hand < 80);
+	assert_true(test.ring.header->claim_index < 80);
 	changes = test_ring_count(&test.ring, 0, KYMO_RECORD_THREAD_CHANGE);
 	assert_true(changes > 9900);
 	for (size_t i = 0; i < test.ring.count; i++)
@@ -94,7 +94,7 @@ static void idle__thousand_threads_cost_a_sub_buffer_each(void **state)
 		sem_wait(&ready);
 	test_recorder_read(&test);
 	assert_int_equal(test.ring.slot_states[KY_SLOT_OPEN], count);
-	assert_int_equal(test.ring.header->hand, count);
+	assert_int_equal(test.ring.header->claim_index, count);
 	assert_true(test.ring.header->populated_count <= count + 8);
 	for (uint32_t i = 0; i < count; i++)
 		sem_post(&stop);
@@ -251,7 +251,7 @@ static void fork__child_is_disarmed_and_parent_intact(void **state)
 	test_recorder_read(&test);
 	assert_int_equal(test.ring.count, 2);
 	assert_int_equal(test.ring.header->fork_disarmed_count, 1);
-	assert_int_equal(test.ring.header->hand, 1);
+	assert_int_equal(test.ring.header->claim_index, 1);
 	assert_int_equal(test.ring.header->dropped_count, 0);
 	assert_true(kymo_control.gates & KYMO_GATE_POLL);
 	test_recorder_close(&test);

@@ -39,7 +39,7 @@ static struct {
 	struct fake_timer timers[TIMERS];
 	int made;                    /* their numbers */
 	uint32_t tids[8], tid_count; /* that /proc tells */
-	uint32_t told;               /* of them */
+	uint32_t reported;           /* of them */
 	int create_error;            /* errno of OTHER's */
 	uint64_t scan_ns;            /* what it takes */
 	uint32_t scans;
@@ -86,11 +86,11 @@ static long next_task(char *out)
 {
 	const uint16_t bytes = 32;
 
-	if (kernel.told == kernel.tid_count)
+	if (kernel.reported == kernel.tid_count)
 		return 0;
 	memset(out, 0, bytes);
 	memcpy(out + 16, &bytes, sizeof(bytes));
-	(void)snprintf(out + 19, 12, "%u", kernel.tids[kernel.told++]);
+	(void)snprintf(out + 19, 12, "%u", kernel.tids[kernel.reported++]);
 	return bytes;
 }
 
@@ -116,7 +116,7 @@ __attribute__((no_sanitize_address)) long __wrap_syscall(long number, ...)
 		return 0;
 	}
 	if (number == SYS_openat && strcmp((const char *)a[1], "/proc/self/task") == 0) {
-		kernel.told = 0;
+		kernel.reported = 0;
 		kernel.scans++;
 		test_now.ns += kernel.scan_ns;
 		return TASKS;
@@ -155,13 +155,13 @@ static int teardown(void **state)
 
 static uint32_t sample_count(void)
 {
-	return (uint32_t)(atomic_load(&slots.head->hand) >> KY_SAMPLE_CLAIM_BITS);
+	return (uint32_t)(atomic_load(&slots.head->claim_index) >> KY_SAMPLE_CLAIM_BITS);
 }
 
 /* The newest one. */
 static const struct ky_sample_slot *newest(void)
 {
-	uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&slots.head->hand));
+	uint64_t claim = KY_SAMPLE_CLAIM(atomic_load(&slots.head->claim_index));
 	const struct ky_sample_slot *slot;
 
 	do { /* a stack may take more than one */

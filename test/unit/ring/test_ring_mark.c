@@ -79,7 +79,7 @@ static void ring_mark__unfinished_and_damaged_ones_are_left_out(void **state)
 	memcpy(side->marks[0].text, "\xff", 1);
 	assert_int_equal(ky_mark_read(side, marks), 1);
 	assert_string_equal(marks[0].text, "? longer one");
-	atomic_store(&side->mark_hand, UINT64_MAX);
+	atomic_store(&side->mark_claim_index, UINT64_MAX);
 	assert_int_equal(ky_mark_read(side, marks), 0);
 }
 

@@ -54,7 +54,7 @@ static bool note(void *ctx, const char *name, dev_t device, ino_t inode)
 static const char *look(bool is_forced)
 {
 	c.seen[0] = 0;
-	ky_run_directory_look(&c.directory, is_forced, note, NULL);
+	ky_run_directory_scan(&c.directory, is_forced, note, NULL);
 	return c.seen;
 }
 
@@ -122,8 +122,8 @@ static void directory__of_another_file_system_is_read_each_time(void **state)
 
 	(void)state;
 	ky_run_directory_init(&directory, "/proc/self/task");
-	ky_run_directory_look(&directory, false, note, NULL);
-	ky_run_directory_look(&directory, false, note, NULL);
+	ky_run_directory_scan(&directory, false, note, NULL);
+	ky_run_directory_scan(&directory, false, note, NULL);
 	assert_int_equal(directory.walk_count, 2);
 	ky_run_directory_close(&directory);
 }

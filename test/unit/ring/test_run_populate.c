@@ -59,9 +59,9 @@ static int close_ring(void **state)
 	return close(c.fd);
 }
 
-static uint32_t look(uint64_t hand)
+static uint32_t look(uint64_t claim_index)
 {
-	atomic_store(&c.header->hand, hand);
+	atomic_store(&c.header->claim_index, claim_index);
 	return ky_run_populate(&c.populate, &c.view, c.fd);
 }
 
@@ -120,10 +120,10 @@ static void run_populate__makes_no_page_twice_and_none_behind_the_ring(void **st
 	(void)state;
 	if (!can_populate())
 		skip();
-	for (uint64_t hand = 1; hand < 3 * SLOTS; hand += 200) {
+	for (uint64_t claim_index = 1; claim_index < 3 * SLOTS; claim_index += 200) {
 		atomic_store(&c.header->populated_count,
-			     hand + FIRST < SLOTS ? (uint32_t)hand + FIRST : SLOTS);
-		made += look(hand);
+			     claim_index + FIRST < SLOTS ? (uint32_t)claim_index + FIRST : SLOTS);
+		made += look(claim_index);
 	}
 	assert_in_range(made, SLOTS - 256, SLOTS);
 	assert_true(slots_there() <= SLOTS - FIRST);

@@ -57,14 +57,14 @@ static void await_entered(uint32_t count)
 	pthread_mutex_unlock(&gate.lock);
 }
 
-static int hand(uint8_t name, bool is_start)
+static int claim_index(uint8_t name, bool is_start)
 {
 	uint8_t bytes[100] = {name};
 	struct ky_chunk chunk = {.bytes = bytes,
 				 .byte_count = sizeof(bytes),
 				 .event_count = 10,
 				 .record_count = 8,
-				 .told_loss_count = 1,
+				 .reported_loss_count = 1,
 				 .first_ns = name * 1000u,
 				 .last_ns = name * 1000u + 999,
 				 .is_segment_start = is_start};
@@ -101,7 +101,7 @@ static void background__chunks_arrive_in_order(void **state)
 {
 	(void)state;
 	for (uint8_t i = 0; i < 26; i++)
-		assert_int_equal(hand(i, i == 0), 0);
+		assert_int_equal(claim_index(i, i == 0), 0);
 	check_seen("abcdefghijklmnopqrstuvwxyz");
 }
 
@@ -109,10 +109,10 @@ static void background__caller_goes_on_while_the_sink_works(void **state)
 {
 	(void)state;
 	allow(0);
-	assert_int_equal(hand(0, true), 0);
+	assert_int_equal(claim_index(0, true), 0);
 	await_entered(1);
-	assert_int_equal(hand(1, false), 0);
-	assert_int_equal(hand(2, false), 0);
+	assert_int_equal(claim_index(1, false), 0);
+	assert_int_equal(claim_index(2, false), 0);
 	assert_int_equal(gate.seen_count, 0);
 	allow(UINT32_MAX);
 	check_seen("abc");
@@ -120,7 +120,7 @@ static void background__caller_goes_on_while_the_sink_works(void **state)
 
 static void *hand_the_eleventh(void *result)
 {
-	*(int *)result = hand(10, false);
+	*(int *)result = claim_index(10, false);
 	return NULL;
 }
 
@@ -132,7 +132,7 @@ static void background__full_queue_makes_the_caller_wait(void **state)
 	(void)state;
 	allow(0);
 	for (uint8_t i = 0; i < 10; i++)
-		assert_int_equal(hand(i, i == 0), 0);
+		assert_int_equal(claim_index(i, i == 0), 0);
 	assert_int_equal(pthread_create(&other, NULL, hand_the_eleventh, &result), 0);
 	allow(UINT32_MAX);
 	assert_int_equal(pthread_join(other, NULL), 0);
@@ -145,7 +145,7 @@ static void background__close_delivers_what_waits(void **state)
 	(void)state;
 	allow(0);
 	for (uint8_t i = 0; i < 5; i++)
-		assert_int_equal(hand(i, i == 0), 0);
+		assert_int_equal(claim_index(i, i == 0), 0);
 	allow(UINT32_MAX);
 	ky_background_close(background);
 	assert_int_equal(gate.seen_count, 5);
@@ -160,11 +160,11 @@ static void background__refused_chunk_takes_the_rest_of_its_segment(void **state
 	(void)state;
 	allow(0);
 	gate.refuse = 1u << 1;
-	assert_int_equal(hand(0, true), 0);
-	assert_int_equal(hand(1, false), 0);
-	assert_int_equal(hand(2, false), 0);
-	assert_int_equal(hand(3, true), 0);
-	assert_int_equal(hand(4, false), 0);
+	assert_int_equal(claim_index(0, true), 0);
+	assert_int_equal(claim_index(1, false), 0);
+	assert_int_equal(claim_index(2, false), 0);
+	assert_int_equal(claim_index(3, true), 0);
+	assert_int_equal(claim_index(4, false), 0);
 	allow(UINT32_MAX);
 	check_seen("ade");
 	assert_true(ky_background_take_loss(background, &loss, &error));
@@ -172,7 +172,7 @@ static void background__refused_chunk_takes_the_rest_of_its_segment(void **state
 	assert_int_equal(loss.chunk_count, 2);
 	assert_int_equal(loss.event_count, 20);
 	assert_int_equal(loss.record_count, 16);
-	assert_int_equal(loss.told_count, 2);
+	assert_int_equal(loss.reported_count, 2);
 	assert_int_equal(loss.first_ns, 1000);
 	assert_int_equal(loss.last_ns, 2999);
 	assert_false(ky_background_take_loss(background, &loss, &error));
@@ -185,12 +185,12 @@ static void background__caller_hears_of_a_refusal_until_it_begins_anew(void **st
 
 	(void)state;
 	gate.refuse = 1u << 0;
-	assert_int_equal(hand(0, true), 0);
+	assert_int_equal(claim_index(0, true), 0);
 	ky_background_wait(background);
-	assert_int_equal(hand(1, false), -ENOSPC);
-	assert_int_equal(hand(2, false), -ENOSPC);
-	assert_int_equal(hand(3, true), 0);
-	assert_int_equal(hand(4, false), 0);
+	assert_int_equal(claim_index(1, false), -ENOSPC);
+	assert_int_equal(claim_index(2, false), -ENOSPC);
+	assert_int_equal(claim_index(3, true), 0);
+	assert_int_equal(claim_index(4, false), 0);
 	check_seen("de");
 	/* What the caller was told of is its own to count. */
 	assert_true(ky_background_take_loss(background, &loss, &error));
@@ -206,9 +206,9 @@ static void background__failed_allocations_are_reported(void **state)
 	assert_int_equal(ky_background_open(&other, sink, NULL, 1000), -ENOMEM);
 	assert_null(other);
 	test_alloc_fail_at(0);
-	assert_int_equal(hand(0, true), -ENOMEM);
+	assert_int_equal(claim_index(0, true), -ENOMEM);
 	test_alloc_normal();
-	assert_int_equal(hand(1, true), 0);
+	assert_int_equal(claim_index(1, true), 0);
 	check_seen("b");
 }
 

@@ -53,8 +53,8 @@ static int status_after(int signal, void (*prepare)(void))
 		(void)sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
 		if (prepare)
 			prepare();
-		ky_leftover_note(directory);
-		ky_leftover_note(path);
+		ky_unfinished_note(directory);
+		ky_unfinished_note(path);
 		(void)raise(signal);
 		_exit(7);
 	}
@@ -96,12 +96,12 @@ static void leftover__what_was_dropped_stays(void **state)
 	int status;
 
 	(void)state;
-	ky_leftover_note(path);
-	ky_leftover_drop(path);
-	ky_leftover_drop(path);
+	ky_unfinished_note(path);
+	ky_unfinished_drop(path);
+	ky_unfinished_drop(path);
 	status = fork();
 	if (status == 0) {
-		ky_leftover_note(directory); /* not empty: it stays */
+		ky_unfinished_note(directory); /* not empty: it stays */
 		(void)raise(SIGTERM);
 		_exit(7);
 	}
@@ -115,7 +115,7 @@ static void leftover__a_forked_child_removes_nothing(void **state)
 	int status;
 
 	(void)state;
-	ky_leftover_note(path);
+	ky_unfinished_note(path);
 	status = fork();
 	if (status == 0) {
 		(void)raise(SIGTERM);
@@ -124,18 +124,18 @@ static void leftover__a_forked_child_removes_nothing(void **state)
 	assert_true(waitpid(status, &status, 0) > 0);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(access(path, F_OK), 0);
-	ky_leftover_drop(path);
+	ky_unfinished_drop(path);
 }
 
 static void leftover__more_than_there_is_room_for_is_no_harm(void **state)
 {
-	char names[KY_LEFTOVERS_MAX + 2][2] = {{0}};
+	char names[KY_UNFINISHED_MAX + 2][2] = {{0}};
 
 	(void)state;
-	for (size_t i = 0; i < KY_LEFTOVERS_MAX + 2; i++)
-		ky_leftover_note(names[i]);
-	for (size_t i = 0; i < KY_LEFTOVERS_MAX + 2; i++)
-		ky_leftover_drop(names[i]);
+	for (size_t i = 0; i < KY_UNFINISHED_MAX + 2; i++)
+		ky_unfinished_note(names[i]);
+	for (size_t i = 0; i < KY_UNFINISHED_MAX + 2; i++)
+		ky_unfinished_drop(names[i]);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_files, remove_files)

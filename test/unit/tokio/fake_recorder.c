@@ -144,7 +144,7 @@ uint64_t kymo_off_cpu_ticks_min(void)
 	return off_cpu_ticks_min;
 }
 
-bool kymo_off_cpu_tell(const struct kymo_off_cpu *off_cpu)
+bool kymo_off_cpu_emit(const struct kymo_off_cpu *off_cpu)
 {
 	last_off_cpu = *off_cpu;
 	return has_room;
@@ -211,10 +211,10 @@ void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *pl
 		taken->held[taken->count++].stack = places.take_count++;
 }
 
-void kymo_place_tell(const struct kymo_place_taken *taken)
+void kymo_place_emit(const struct kymo_place_taken *taken)
 {
 	places.tell_count++;
-	places.told = *taken;
+	places.reported = *taken;
 }
 
 void kymo_place_end(uint64_t task)

@@ -51,7 +51,7 @@ struct fake_places {
 	uint32_t one_in;
 	uint32_t choose_count, take_count, tell_count, end_count;
 	uint64_t chosen_task, ended_task, until_sp;
-	struct kymo_place_taken told; /* last */
+	struct kymo_place_taken reported; /* last */
 	struct kymo_stack_start start;
 };
 struct fake_places *fake_places(void);

@@ -52,16 +52,16 @@ static int set_up(void **state)
 
 static void calls__in_a_poll_are_told_with_where_they_were_made(void **state)
 {
-	struct kymo_off_cpu told;
+	struct kymo_off_cpu reported;
 
 	(void)state;
 	assert_int_equal(patched_nanosleep(&moment, NULL), 0);
-	told = fake_off_cpu();
-	assert_true(told.end_ticks > told.begin_ticks);
-	assert_int_equal(told.syscall, SYS_clock_nanosleep);
-	assert_int_equal(told.reason, KYMO_OFF_CPU_SYSCALL);
-	assert_int_equal(told.descriptor, -1);
-	assert_true(told.from.pc >= told.own_low && told.from.pc < told.own_high);
+	reported = fake_off_cpu();
+	assert_true(reported.end_ticks > reported.begin_ticks);
+	assert_int_equal(reported.syscall, SYS_clock_nanosleep);
+	assert_int_equal(reported.reason, KYMO_OFF_CPU_SYSCALL);
+	assert_int_equal(reported.descriptor, -1);
+	assert_true(reported.from.pc >= reported.own_low && reported.from.pc < reported.own_high);
 	assert_int_equal(fake_event_count(), 0);
 }
 

@@ -256,10 +256,10 @@ static void hooks__place_is_taken_where_the_polled_task_is_cloned(void **state)
 	assert_int_equal(places->chosen_task, 60);
 	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX);
 	assert_int_equal(places->tell_count, 1);
-	assert_int_equal(places->told.count, KYMO_PLACE_STACKS_MAX);
-	assert_int_equal(places->told.task, 60);
-	assert_int_equal(places->told.one_in, 64);
-	assert_false(places->told.may_have_moved);
+	assert_int_equal(places->reported.count, KYMO_PLACE_STACKS_MAX);
+	assert_int_equal(places->reported.task, 60);
+	assert_int_equal(places->reported.one_in, 64);
+	assert_false(places->reported.may_have_moved);
 	/* The registers are those of whoever cloned, inside the poll. */
 	assert_true(places->start.sp < places->until_sp);
 	assert_true(places->until_sp - places->start.sp < 4096);
@@ -295,7 +295,7 @@ static bool told_of(const char *next, uint32_t wakers, const char *expected)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 66);
 	struct fake_places *places = fake_places();
-	char told[KYMO_PLACE_STACKS_MAX + 1] = "";
+	char reported[KYMO_PLACE_STACKS_MAX + 1] = "";
 
 	task.state = FAKE_NOTIFIED | FAKE_JOIN_INTEREST | (3 + wakers) * (uint64_t)FAKE_REFERENCE;
 	memset(places, 0, sizeof(*places));
@@ -303,10 +303,10 @@ static bool told_of(const char *next, uint32_t wakers, const char *expected)
 	script = next;
 	fake_poll_body = follow_script;
 	run(&task);
-	for (uint32_t i = 0; i < places->told.count; i++)
-		told[i] = (char)('0' + places->told.held[i].stack);
-	assert_string_equal(told, expected);
-	return places->told.may_have_moved;
+	for (uint32_t i = 0; i < places->reported.count; i++)
+		reported[i] = (char)('0' + places->reported.held[i].stack);
+	assert_string_equal(reported, expected);
+	return places->reported.may_have_moved;
 }
 
 static void hooks__places_that_a_task_went_by_in_a_poll_are_no_waits(void **state)
@@ -386,8 +386,8 @@ static void hooks__places_of_a_poll_go_on_behind_another_inside_it(void **state)
 	assert_int_equal(places->choose_count, 2);
 	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX + 2);
 	assert_int_equal(places->tell_count, 2);
-	assert_int_equal(places->told.task, 64);
-	assert_int_equal(places->told.count, 2);
+	assert_int_equal(places->reported.task, 64);
+	assert_int_equal(places->reported.count, 2);
 	fake_clone(&task);
 	assert_int_equal(places->take_count, KYMO_PLACE_STACKS_MAX + 2);
 }

@@ -37,7 +37,7 @@ static void look__knows_the_program_and_its_libraries(void **state)
 	ky_unwind_keeper_stats(tables.keeper, &stats);
 	assert_true(stats.module_count >= 3 && stats.function_count > 1000);
 	assert_int_equal(stats.unknown_count, 0);
-	assert_int_equal(ky_unwind_keeper_look(tables.keeper), 0); /* nothing has changed */
+	assert_int_equal(ky_unwind_keeper_scan(tables.keeper), 0); /* nothing has changed */
 	own_tables_close(&tables);
 }
 
@@ -78,12 +78,12 @@ static void look__follows_libraries_that_come_and_go(void **state)
 		library = dlopen("libm.so.6", RTLD_NOW);
 		function = dlsym(library, "cos");
 		assert_false(i == 0 && has_code(&tables, function));
-		assert_true(ky_unwind_keeper_look(tables.keeper) > 0);
+		assert_true(ky_unwind_keeper_scan(tables.keeper) > 0);
 		assert_true(has_code(&tables, dlsym(library, "pow")) ||
 			    has_code(&tables, function));
 		ky_unwind_keeper_stats(tables.keeper, i ? &after : &before);
 		dlclose(library);
-		assert_true(ky_unwind_keeper_look(tables.keeper) > 0);
+		assert_true(ky_unwind_keeper_scan(tables.keeper) > 0);
 		assert_false(has_code(&tables, function));
 	}
 	assert_int_equal(after.file_count, before.file_count);

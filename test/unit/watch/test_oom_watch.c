@@ -78,7 +78,7 @@ static void judge__claims_nothing_without_a_sign(void **state)
 	(void)state;
 	ky_oom_watch_open(&watch);
 	ky_oom_watch_child(&watch, (uint32_t)getpid());
-	ky_oom_watch_look(&watch);
+	ky_oom_watch_check(&watch);
 	assert_int_equal(ky_oom_watch_judge(&watch, 0), KY_OOM_NONE);
 	assert_int_equal(ky_oom_watch_judge(&watch, SIGTERM), KY_OOM_NONE);
 	assert_int_equal(ky_oom_watch_judge(&watch, SIGKILL), KY_OOM_NONE);

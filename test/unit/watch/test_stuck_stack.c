@@ -28,14 +28,14 @@ static int setup(void **state)
 	watchdog.options = (struct ky_watchdog_options){
 		.image = image, .image_bytes = sizeof(image), .pid = PID};
 	watchdog.proc.dir = -1;
-	ky_proc_look_open(&watchdog.proc, fake.proc, fake.cgroup, PID, 0);
+	ky_proc_reader_open(&watchdog.proc, fake.proc, fake.cgroup, PID, 0);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	ky_proc_look_close(&watchdog.proc);
+	ky_proc_reader_close(&watchdog.proc);
 	fake_proc_close(&fake);
 	return 0;
 }
@@ -45,7 +45,7 @@ static void take(char thread_state, const char *call)
 {
 	fake_proc_thread(&fake, TID, thread_state, call, "futex_wait");
 	memset(&note, 0, sizeof(note));
-	assert_true(ky_proc_look_thread(&watchdog.proc, TID, &note));
+	assert_true(ky_proc_reader_thread(&watchdog.proc, TID, &note));
 	ky_watch_stack(&watchdog, &note);
 }
 
@@ -97,7 +97,7 @@ static void stack__that_moved_meanwhile_is_dropped(void **state)
 	for (uint32_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
 		fake_proc_thread(&fake, TID, 'S', FUTEX, "futex_wait");
 		memset(&note, 0, sizeof(note));
-		assert_true(ky_proc_look_thread(&watchdog.proc, TID, &note));
+		assert_true(ky_proc_reader_thread(&watchdog.proc, TID, &note));
 		fake_proc_thread(&fake, TID, 'S', later[i], "futex_wait");
 		ky_watch_stack(&watchdog, &note);
 		assert_int_equal(note.frame_count, 0);

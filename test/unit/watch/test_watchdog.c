@@ -400,7 +400,7 @@ static void hostile__any_bits_are_only_nonsense(void **state)
 			watch.ring.image[test_below(&prng, 8192)] ^= 1u << test_below(&prng, 8);
 		if (watch_case_try(&watch, "poll>100ms; stall>100ms; counter:x>1; errors>1/s") != 0)
 			continue;
-		for (int look = 0; look < 20; look++) {
+		for (int snapshot = 0; snapshot < 20; snapshot++) {
 			watch_case_until(&watch, now += 100 * MS);
 			for (uint32_t i = 0; i < test_below(&prng, 400); i++) {
 				size_t at = test_random(&prng) % watch.ring.image_bytes;

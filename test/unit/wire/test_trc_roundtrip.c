@@ -245,7 +245,7 @@ static void encode_trace(uint64_t seed, struct ky_trc_enc *enc, struct model_sch
 static uint32_t walk_count(struct ky_trc_dec *dec, const struct ky_value *container)
 {
 	struct ky_value key, value;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	uint32_t count = 0;
 	int more;
 

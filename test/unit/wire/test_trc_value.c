@@ -176,7 +176,7 @@ static void value__walk_gives_pairs_in_order_and_ends(void **state)
 {
 	struct ky_value key, value;
 	struct ky_frame frame;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 	size_t at = 0;
 
 	(void)state;
