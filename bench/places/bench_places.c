@@ -91,7 +91,7 @@ KEPT static void clone_it(struct fake_task *task)
 			prepare(self);
 			what == CLONE_BARE ? clone_bare(task) : fake_clone(task);
 			if (what == CLONE_TAKEN) /* as at the poll's end */
-				kymo_place_tell(&self->place.taken);
+				kymo_place_emit(&self->place.taken);
 		}
 		sets[set] = (double)(now() - began_ns) / rounds;
 	}
@@ -168,7 +168,7 @@ static int make_tables(void)
 	if (ky_unwind_keeper_open(&keeper, &target) != 0)
 		return 1;
 	atomic_store(&ky_engine.ring->header->unwind_ready, 1);
-	return ky_unwind_keeper_look(keeper) < 0;
+	return ky_unwind_keeper_scan(keeper) < 0;
 }
 
 static const uint64_t TASK = 41;

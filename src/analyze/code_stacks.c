@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-struct making {
+struct stacks_making {
 	struct ky_code_stacks *out;
 	struct ky_symbol_table *symbols;
 	uint32_t spot_capacity, line_capacity, function_capacity;
@@ -17,7 +17,7 @@ struct making {
 	uint32_t number_count;
 };
 
-static uint32_t function_of(struct making *making, uint32_t number, uint32_t line)
+static uint32_t function_of(struct stacks_making *making, uint32_t number, uint32_t line)
 {
 	struct ky_code_stacks *out = making->out;
 
@@ -66,8 +66,8 @@ static bool is_system(const struct ky_code_place *place)
 
 /* Where the trace has no map of modules (dial9's), what has no file and is no path of Rust is the
  * system's. */
-static bool add_lines(struct making *making, const struct ky_symbol_frame *frames, uint32_t count,
-		      bool is_of_system, bool has_map)
+static bool add_lines(struct stacks_making *making, const struct ky_symbol_frame *frames,
+		      uint32_t count, bool is_of_system, bool has_map)
 {
 	struct ky_code_stacks *out = making->out;
 
@@ -92,13 +92,13 @@ static bool add_lines(struct making *making, const struct ky_symbol_frame *frame
 	return true;
 }
 
-static uint32_t spot_place(const struct making *making, uint64_t address, uint32_t number)
+static uint32_t spot_place(const struct stacks_making *making, uint64_t address, uint32_t number)
 {
 	return (uint32_t)ky_hash_number(address ^ (uint64_t)number << 48) &
 	       (making->slot_count - 1);
 }
 
-static bool grow_slots(struct making *making)
+static bool grow_slots(struct stacks_making *making)
 {
 	uint32_t count = making->slot_count ? making->slot_count * 2 : 1024;
 	uint32_t *slots = ky_alloc((size_t)count * sizeof(*slots));
@@ -119,7 +119,7 @@ static bool grow_slots(struct making *making)
 	return true;
 }
 
-static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_ns,
+static uint32_t add_spot(struct stacks_making *making, uint64_t address, uint64_t time_ns,
 			 const struct ky_symbol_frame *frames, uint32_t count)
 {
 	struct ky_code_stacks *out = making->out;
@@ -143,7 +143,7 @@ static uint32_t add_spot(struct making *making, uint64_t address, uint64_t time_
 	return out->spot_count++;
 }
 
-static uint32_t spot_of(struct making *making, uint64_t address, uint64_t time_ns)
+static uint32_t spot_of(struct stacks_making *making, uint64_t address, uint64_t time_ns)
 {
 	const struct ky_symbol_frame *frames;
 	uint32_t count, at, spot;
@@ -213,7 +213,7 @@ int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace
 			struct ky_symbol_table *symbols)
 {
 	const struct ky_samples *samples = &trace->samples;
-	struct making making = {.out = out, .symbols = symbols};
+	struct stacks_making making = {.out = out, .symbols = symbols};
 	int result = -ENOMEM;
 	uint32_t i, k;
 

@@ -27,7 +27,7 @@ struct ky_code_line {
 struct ky_code_spot {
 	uint64_t address;
 	uint32_t first, count; /* of its lines, innermost first */
-	uint32_t number;       /* what the table calls the innermost: tells spots apart */
+	uint32_t number;       /* what the table calls the innermost: distinguishes spots */
 	uint32_t module;       /* number in the code map; KY_NONE */
 };
 
@@ -57,11 +57,11 @@ struct ky_code_walk {
 };
 void ky_code_walk_begin(struct ky_code_walk *walk, const struct ky_code_stacks *stacks,
 			uint32_t stack);
-/* NULL behind the last. */
+/* NULL after the last. */
 const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk);
 
 /* False for the language's library, the runtime, dependencies and inline functions of ours, as
- * names and files tell. */
+ * names and files report. */
 bool ky_code_is_own(const struct ky_code_line *line);
 
 /* The line to show when there is room for one: the innermost of the program's own code; else, of a

@@ -4,7 +4,7 @@
 #include <analyze/share.h>
 #include <string.h>
 
-/* Of the kernel's counts, which go by ticks where the process is looked at from outside. */
+/* Of the kernel's counts, which go by ticks where the process is read from outside. */
 #define COUNT_NS UINT64_C(10000000)
 #define MISSING_SHARE 20u /* less than one in so many is next to nothing */
 
@@ -48,7 +48,7 @@ static bool add_samples(struct ky_cpu_cover *out, const struct ky_trace *trace)
 		sum += (double)row->value;
 		variance += (double)row->value * (double)row->value;
 	}
-	/* What is of the program and what of the kernel is told apart at ticks. */
+	/* What is of the program and what of the kernel is distinguished at ticks. */
 	if (out->is_user_only)
 		variance += (double)out->used_ns * (double)COUNT_NS;
 	out->sampled_ns = ky_whole(sum);

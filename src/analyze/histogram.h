@@ -23,7 +23,7 @@ struct ky_quantiles {
 int ky_histogram_init(struct ky_histogram *histogram); /* 0, -ENOMEM */
 void ky_histogram_release(struct ky_histogram *histogram);
 void ky_histogram_add(struct ky_histogram *histogram, uint64_t value);
-/* Values that somebody else has counted: `bucket` < KY_HISTOGRAM_BUCKETS. What only their writer
+/* Values that another has counted: `bucket` < KY_HISTOGRAM_BUCKETS. What only their writer
  * knows exactly comes with ky_histogram_join(). */
 void ky_histogram_add_bucket(struct ky_histogram *histogram, uint32_t bucket, uint64_t count);
 void ky_histogram_join(struct ky_histogram *histogram, uint64_t count, uint64_t total,

@@ -97,7 +97,7 @@ static bool is_taken(const struct ky_json_keys *keys, const struct place *sorted
 	return false;
 }
 
-/* The next free name#NUMBER behind all text. Returns false without memory for it. */
+/* The next free name#NUMBER after all text. Returns false without memory for it. */
 static bool rename_one(struct ky_json_keys *keys, const struct place *sorted,
 		       const struct place *name, uint32_t *number, struct place *out)
 {

@@ -2,7 +2,7 @@
 /* json_keys.h - names from a trace as the keys of one JSON object, no two of them equal.
  *
  * The format does not forbid that a schema or a StringMap repeats a name, and different bytes that
- * are not UTF-8 look the same in JSON. The second of a name becomes "name#2" and so on; a number
+ * are not UTF-8 are the same in JSON. The second of a name becomes "name#2" and so on; a number
  * whose name is taken already is passed over.
  * Errors:  -ENOMEM of ky_json_keys_finish(); release after any of them.
  * Threads: owner.

@@ -50,8 +50,8 @@ static uint32_t group_rows(const struct ky_stack_profile *profile, const struct 
 	return count;
 }
 
-/* Moments at which what is live is told: the ends of equal parts of the range, as far as the trace
- * goes. */
+/* Moments at which what is live is reported: the ends of equal parts of the range, as far as the
+ * trace goes. */
 static void choose_points(struct ky_stack_profile *profile, const struct ky_trace *trace)
 {
 	const struct ky_samples *samples = &trace->samples;

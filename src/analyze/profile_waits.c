@@ -53,7 +53,7 @@ static struct ky_keyed_row *group_rows(const struct ky_stack_profile *profile,
 	return keyed;
 }
 
-/* ---- off the processor ---- */
+/* ---- off CPU ---- */
 
 static void add_parts(struct ky_off_cpu_parts *parts, const struct ky_stack_row *row, double weight)
 {
@@ -205,7 +205,7 @@ static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *t
 	return 0;
 }
 
-/* ---- await places ---- */
+/* ---- await points ---- */
 
 /* Of each task the places of the last wait in the range are where it waits, unless it ended. */
 static uint32_t *last_places(const struct ky_stack_profile *profile, const struct ky_trace *trace)
@@ -329,7 +329,7 @@ static int make_places(struct ky_stack_profile *profile, const struct ky_trace *
 
 		at += i > 0 && !is_same(&keyed[i], &keyed[i - 1]);
 		profile->places[at].stack = keyed[i].site;
-		is_now = is_now && counted[task] != at + 1; /* captured, and told again */
+		is_now = is_now && counted[task] != at + 1; /* captured, and reported again */
 		if (is_now) {
 			counted[task] = at + 1;
 			standing[standing_count++] = (struct standing){task, at};

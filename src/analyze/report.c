@@ -501,7 +501,7 @@ static void use_worker(struct report_making *making, uint32_t lane)
 	if (to_ns > report->to_ns)
 		to_ns = report->to_ns;
 	making->reach_ns = to_ns;
-	/* An open poll or park reaches behind the last event. */
+	/* An open poll or park reaches beyond the last event. */
 	if (worker->polls.row_count || worker->parks.row_count) {
 		use_polls(making, lane, use, from_ns, report->to_ns);
 		use_parks(making, lane, use, from_ns, report->to_ns);

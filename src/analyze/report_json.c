@@ -172,7 +172,7 @@ static void retention(struct ky_buf *out, const struct ky_trace *trace)
 	ky_text(out, "]");
 }
 
-/* What was told from outside the runtime. */
+/* What was reported from outside the runtime. */
 static void triggers(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t i;
@@ -402,7 +402,7 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 	ky_text(out, "]");
 }
 
-/* Only where somebody looked. */
+/* Only where there are readings. */
 static void report_thread_counts(struct ky_buf *out, const struct ky_trace *trace,
 				 const struct ky_report *report)
 {
@@ -432,13 +432,13 @@ static void report_thread_counts(struct ky_buf *out, const struct ky_trace *trac
 	ky_free(counts);
 }
 
-/* Only where somebody looked. */
+/* Only where there are readings. */
 static void report_resources(struct ky_buf *out, const struct ky_trace *trace,
 			     const struct ky_report *report)
 {
 	struct ky_resource_use *use;
 
-	/* Without memory there is none, as where nobody looked. */
+	/* Without memory there is none, as without readings. */
 	if (ky_resource_use(trace, report->from_ns, report->to_ns, &use) || !use)
 		return;
 	ky_json_key(out, "resources");

@@ -305,13 +305,13 @@ static void find(struct ky_resource_use *use)
 		use->findings |= (uint32_t)is_found[i] << i;
 }
 
-/* Rows of one look have one time. */
+/* Rows of one reading have one time. */
 static void set_range(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns,
 		      struct ky_resource_use *use)
 {
 	uint32_t count = trace->resource_count;
 
-	/* All of the trace: looks in which nothing was polled as well. */
+	/* All of the trace: readings between which nothing was polled as well. */
 	from_ns = from_ns <= trace->run_first_ns ? 0 : from_ns;
 	to_ns = to_ns >= trace->run_last_ns ? 0 : to_ns;
 	use->from_ns = trace->resources[0].time_ns;

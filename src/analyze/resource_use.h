@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* resource_use.h - what the process used of what it was allowed, from the looks of a trace: sums of
- * growth, maxima, and which of them make tasks late.
+/* resource_use.h - what the process used of what it was allowed, from the readings of a trace: sums
+ * of growth, maxima, and which of them make tasks late.
  *
- * Looks are those of the range, the last before it and the first behind it: what grew within the
- * range is in the sums, and up to a look's distance more.
+ * Readings are those of the range, the last before it and the first after it: what grew within the
+ * range is in the sums, and up to a reading's distance more.
  * Threads: any.
  */
 #ifndef KY_ANALYZE_RESOURCE_USE_H
@@ -13,17 +13,17 @@
 #include <read/trace.h>
 
 #define KY_RESOURCE_QUEUES_MAX 64u
-#define KY_RESOURCE_NONE UINT64_MAX /* of a value: never told */
+#define KY_RESOURCE_NONE UINT64_MAX /* of a value: never reported */
 
 /* A counter: what it grew by. A gauge: what it was. */
 struct ky_growth {
-	uint64_t sum;           /* KY_RESOURCE_NONE: no two looks that tell it */
-	uint64_t max_permille;  /* of the time between two looks, of counters of time */
+	uint64_t sum;           /* KY_RESOURCE_NONE: no two readings that report it */
+	uint64_t max_permille;  /* of the time between two readings, of counters of time */
 	uint64_t last, last_ns; /* making only */
 };
 
 struct ky_gauge {
-	uint64_t first, last, max; /* KY_RESOURCE_NONE: never told */
+	uint64_t first, last, max; /* KY_RESOURCE_NONE: never reported */
 };
 
 struct ky_queue_use {
@@ -44,9 +44,9 @@ struct ky_group_use {
 };
 
 enum ky_resource_finding {
-	KY_FOUND_THROTTLED,    /* the CPU limit stopped threads */
-	KY_FOUND_CPU_LIMIT,    /* used 90 % of it between two looks */
-	KY_FOUND_CPU_PRESSURE, /* tasks waited for a processor 20 % of the time between two looks */
+	KY_FOUND_THROTTLED,       /* the CPU limit stopped threads */
+	KY_FOUND_CPU_LIMIT,       /* used 90 % of it between two readings */
+	KY_FOUND_CPU_PRESSURE,    /* tasks waited for a CPU 20 % of the time between two readings */
 	KY_FOUND_MEMORY_PRESSURE, /* for memory, 5 % */
 	KY_FOUND_IO_PRESSURE,     /* for input and output, 20 % */
 	KY_FOUND_MEMORY_LIMIT,    /* a cgroup held 90 % of its limit, or was slowed down for it */
@@ -58,7 +58,7 @@ enum ky_resource_finding {
 };
 
 struct ky_resource_use {
-	uint64_t from_ns, to_ns; /* first and last look; 0: there is none */
+	uint64_t from_ns, to_ns; /* first and last reading; 0: there is none */
 	uint32_t reading_count;
 	struct ky_growth user, system, cpu; /* cpu: both */
 	struct ky_growth minor_faults, major_faults, blocks_in, blocks_out;
@@ -72,8 +72,8 @@ struct ky_resource_use {
 	uint32_t findings; /* 1 << enum ky_resource_finding */
 };
 
-/* to 0: no end. *out: NULL where no look is in the trace, or it is of several processes; ky_free()
- * frees it. Returns 0, -ENOMEM. */
+/* to 0: no end. *out: NULL where no reading is in the trace, or it is of several processes;
+ * ky_free() frees it. Returns 0, -ENOMEM. */
 int ky_resource_use(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns,
 		    struct ky_resource_use **out);
 

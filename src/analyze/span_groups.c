@@ -69,7 +69,7 @@ static void add(const struct ky_trace *trace, const struct span_part *part,
 	}
 }
 
-/* Parts of one name are one behind the other. Returns the number of groups, -ENOMEM. */
+/* Parts of one name are one after the other. Returns the number of groups, -ENOMEM. */
 static int64_t group_all(const struct ky_trace *trace, const struct span_part *parts,
 			 uint64_t count, struct ky_span_group *groups)
 {

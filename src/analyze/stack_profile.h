@@ -6,7 +6,7 @@
  *              in total. Time is the sum of the samples' weights; where one sample says nothing of
  *              its weight (dial9), samples are counted instead. Every share stands with its number
  *              of samples and its interval (share.h). More samples lost than kept: is_withheld, and
- *              nothing should be concluded; rows stay for who wants to look.
+ *              nothing should be concluded; rows stay for inspection.
  *              Polls with a gap inside, or an unproven end, are not in "inside long polls".
  * Memory:      KY_STACK_PROFILE_ROWS_MAX rows a list, KY_STACK_PROFILE_FUNCTIONS_MAX functions.
  * Threads:     owner.
@@ -51,7 +51,7 @@ struct ky_stack_profile_cpu {
 	struct ky_share share;                       /* of all samples */
 };
 
-/* Time off the processor, estimated: what is neither may be both, for nobody knows. */
+/* Time off CPU, estimated: what is neither may be both, for it is not known. */
 struct ky_off_cpu_parts {
 	double blocked, runnable;
 };
@@ -71,7 +71,7 @@ struct ky_stack_profile_waker {
 	double ns;       /* estimated: of the intervals as a whole, as in the wait */
 };
 
-/* Time off the processor with one stack and reason. */
+/* Time off CPU with one stack and reason. */
 struct ky_stack_profile_wait {
 	uint32_t stack; /* that reads like all of them; KY_NONE */
 	uint8_t reason;
@@ -135,7 +135,7 @@ struct ky_stack_profile {
 	uint64_t from_ns, to_ns, long_poll_ns;
 	bool is_by_time; /* weights are ns; else every sample counts 1 */
 	struct ky_code_stacks code;
-	struct ky_symbol_table *no_names;            /* where nobody gave a table */
+	struct ky_symbol_table *no_names;            /* where nothing gave a table */
 	struct ky_stack_profile_cpu cpu, long_polls; /* all; inside polls over long_poll_ns */
 	uint64_t long_unsafe_count;                  /* samples in polls left out */
 	struct ky_stack_profile_cpu *kinds;          /* by kind of task, most first */
@@ -169,7 +169,7 @@ struct ky_stack_profile {
 /* May anything be concluded from the samples of this kind? */
 bool ky_stack_profile_is_withheld(const struct ky_stack_profile *profile, enum ky_stack_kind kind);
 
-/* report: its worst polls are looked into. symbols: asked for every address; NULL: names are
+/* report: its worst polls are examined. symbols: asked for every address; NULL: names are
  * numbers. Returns 0, -ENOMEM. Both have to live as long. */
 int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *trace,
 			  const struct ky_report *report, struct ky_symbol_table *symbols,

@@ -36,7 +36,7 @@ static uint64_t end(struct ky_task_polls *polls, uint64_t place, bool is_nested)
 	return task;
 }
 
-/* Each chunk begins with those that are open: only the first that is read tells anything new. */
+/* Each chunk begins with those that are open: only the first that is read reports anything new. */
 static void note_open(struct ky_task_polls *polls, const struct ky_event *event)
 {
 	uint64_t worker = ky_event_number(event, KY_F_OPEN_POLL_worker_id, UINT64_MAX);

@@ -21,7 +21,7 @@ struct ky_polled {
 };
 
 struct ky_task_polls {
-	struct ky_polled *rows; /* the innermost of a thread behind those around it */
+	struct ky_polled *rows; /* the innermost of a thread after those around it */
 	uint32_t count, capacity;
 };
 

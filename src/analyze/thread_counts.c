@@ -4,7 +4,7 @@
 #include <base/alloc.h>
 #include <errno.h>
 
-/* The look before, by thread: in a table with open addresses. */
+/* The reading before, by thread: in a table with open addresses. */
 struct last {
 	uint32_t tid; /* 0: free */
 	uint32_t at;  /* in trace->thread_cpus */
@@ -105,7 +105,7 @@ int ky_thread_counts(const struct ky_trace *trace, uint64_t from_ns, uint64_t to
 		*last = (struct last){reading->tid, i};
 	}
 	ky_free(making.lasts);
-	if (!making.count) { /* looks, but no two of one thread */
+	if (!making.count) { /* readings, but no two of one thread */
 		ky_free(making.counts);
 		return 0;
 	}

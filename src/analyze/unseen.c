@@ -39,7 +39,7 @@ static bool take_refusal(struct ky_unseen *out, const char *refused, const char 
 	return true;
 }
 
-/* The errors are told as text: strerrordesc_np()'s, which no locale changes. */
+/* The errors are reported as text: strerrordesc_np()'s, which no locale changes. */
 static const char *command_for(const char *why)
 {
 	static const char *const commands[][2] = {
@@ -68,7 +68,7 @@ static struct ky_unseen *add(struct ky_unseen *out, uint32_t *count, uint32_t ki
 	return unseen;
 }
 
-/* Of samples of the processor. */
+/* Of CPU samples. */
 static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_trace *trace)
 {
 	const char *source = ky_trace_metadata(trace, "sampling.cpu");
@@ -113,7 +113,8 @@ static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_tra
 	}
 }
 
-/* Of what the kernel's switch records tell: a recording that is short may have no window either. */
+/* Of what the kernel's switch records report: a recording that is short may have no window either.
+ * */
 static void find_off_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_trace *trace)
 {
 	const char *sources = ky_trace_metadata(trace, "offcpu.sources");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* attach_arch.h - the processor's part of borrowing a thread. attach_<arch>.c has the bodies;
- * attach_none.c stands in where a processor has none, and stub_<arch>.S is what runs inside.
+/* attach_arch.h - the architecture's part of borrowing a thread. attach_<arch>.c has the bodies;
+ * attach_none.c stands in where a CPU has none, and stub_<arch>.S is what runs inside.
  *
  * The way of a borrowed thread (ky_arch_lay_out): into a system call of ours, and from there, as
  * from a signal handler, by frames on its own stack to where it was. So whatever becomes of us, it
@@ -67,7 +67,7 @@ struct ky_arch_code {
 	uint64_t signal_return; /* what a signal handler returns to */
 };
 struct ky_process;
-/* Looks for them in the C library. False: not there. */
+/* Searches for them in the C library. False: not there. */
 bool ky_arch_find_code(const struct ky_process *process, struct ky_arch_code *out);
 
 /* Bytes that lie on the thread's stack below what it uses, and the registers for each step. */
@@ -86,10 +86,10 @@ struct ky_arch_layout {
 int ky_arch_lay_out(struct ky_arch_layout *out, const struct ky_arch_context *settled,
 		    const struct ky_arch_code *code, uint64_t memory);
 
-/* At the stop behind the system call that asked for memory: its result. */
+/* At the stop after the system call that asked for memory: its result. */
 int64_t ky_arch_result(const struct ky_arch_context *context);
 
-/* The stub's bytes, for the first page at `memory`; the block is KY_STUB_BLOCK behind. */
+/* The stub's bytes, for the first page at `memory`; the block is KY_STUB_BLOCK after. */
 #define KY_STUB_BLOCK 4096u
 #define KY_STUB_MEMORY_BYTES 8192u
 const uint8_t *ky_arch_stub(size_t *bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* For processors without a stub: everything says no. */
+/* For CPUs without a stub: everything says no. */
 #include <attach/attach_arch.h>
 #include <attach/process.h>
 #include <errno.h>

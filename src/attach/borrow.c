@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define MS_NS UINT64_C(1000000)
-/* A thread that sleeps stops within microseconds, once it is given a processor. */
+/* A thread that sleeps stops within microseconds, once it is given a CPU. */
 #define STOP_NS (500 * MS_NS)
 #define BORROW_NS (10 * MS_NS) /* no new thread is begun later than this */
 #define BACK_NS (500 * MS_NS)  /* a thread is made within a millisecond */
@@ -67,7 +67,7 @@ static bool is_our_stop(int status)
 	return status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
 }
 
-/* A thread must be stopped to be let go, and has to be stopped for it where it went on alone: it
+/* A thread must be stopped to be let go, and has to be stopped for it where it continued alone: it
  * may be home by now, and in its wait. */
 static void let_go(struct borrow *borrow)
 {
@@ -86,7 +86,7 @@ static void let_go(struct borrow *borrow)
 	ptrace(PTRACE_DETACH, borrow->tid, NULL, (void *)(intptr_t)signal);
 }
 
-/* Seizing changes nothing; the interruption ends the wait like a signal that nobody handles. */
+/* Seizing changes nothing; the interruption ends the wait like a signal that no process handles. */
 static int stop(struct borrow *borrow)
 {
 	int status, err;
@@ -96,11 +96,11 @@ static int stop(struct borrow *borrow)
 	KY_TESTPOINT("attach.seized");
 	if (ptrace(PTRACE_INTERRUPT, borrow->tid, NULL, NULL) != 0)
 		return -EAGAIN;
-	/* It stops when it has its turn on a processor; to take the interruption back would take
+	/* It stops when it has its turn on CPU; to take the interruption back would take
 	 * the same turn. */
 	err = wait_stop(borrow->tid, STOP_NS, &status);
 	while (!err && !is_our_stop(status)) {
-		if (status >> 16 == PTRACE_EVENT_STOP) /* somebody stops the whole process */
+		if (status >> 16 == PTRACE_EVENT_STOP) /* another process stops the whole process */
 			return -EAGAIN;
 		ptrace(PTRACE_CONT, borrow->tid, NULL, (void *)(intptr_t)WSTOPSIG(status));
 		err = wait_stop(borrow->tid, STOP_NS, &status);
@@ -209,7 +209,7 @@ static int get_memory(struct borrow *borrow)
 	if (ky_arch_result(&borrow->now) == (int64_t)borrow->memory)
 		return ky_now_ns(CLOCK_MONOTONIC) - borrow->stopped_at_ns > BORROW_NS ? -EAGAIN : 0;
 	is_taken = ky_arch_result(&borrow->now) == -EEXIST;
-	/* What is there is somebody else's: on no account give it back, however late it is. */
+	/* What is there is another's: on no account give it back, however late it is. */
 	err = ky_arch_write(borrow->tid, &borrow->layout.leave);
 	return err ? err : is_taken ? -EEXIST : -ENOMEM;
 }
@@ -287,8 +287,8 @@ struct haste {
 	struct sched_param param;
 };
 
-/* While a thread of somebody else stands still for us, nobody shall make us wait, where we may ask
- * for that. */
+/* While a thread of another process stands still for us, no process shall make us wait, where we
+ * may ask for that. */
 static void make_haste(struct haste *before)
 {
 	const struct sched_param param = {.sched_priority = 1};

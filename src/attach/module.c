@@ -291,14 +291,14 @@ static bool has_poll_symbols(struct ky_attach_module *module)
 
 enum ky_module_tokio ky_module_find_tokio(struct ky_attach_module *module, bool is_program)
 {
-	/* Put together here: whoever looks at a kymo would find its own pattern. */
+	/* Put together here: a search of this program would find its own pattern. */
 	char text[] = "_src/runtime/task/";
 	bool has_text;
 
 	*(volatile char *)text = '/';
 	has_text = search(module, PF_R, PF_R | PF_W, text, sizeof(text) - 1) != UINT64_MAX;
 
-	/* File names may be left out of a program; most libraries need no second look. */
+	/* File names may be left out of a program; most libraries need no second reading. */
 	if ((has_text || is_program) && has_poll_symbols(module))
 		return KY_MODULE_TOKIO;
 	return has_text ? KY_MODULE_STRIPPED : KY_MODULE_NO_TOKIO;

@@ -3,8 +3,8 @@
  *
  * Yes only when all of it is proven: it sleeps inside libc's epoll_wait() or syscall(futex), called
  * from the object that holds Tokio; its callers are known up to its very first frame; the innermost
- * of Tokio's own frames that tell is a park, not a poll; and nowhere between does the C library or
- * the loader stand, so it holds neither malloc's lock nor the loader's.
+ * of Tokio's own frames that report is a park, not a poll; and nowhere between does the C library
+ * or the loader stand, so it holds neither malloc's lock nor the loader's.
  *
  * Threads:     owner.
  */
@@ -18,7 +18,7 @@ enum ky_attach_park {
 	KY_PARK_YES = 0,
 	KY_PARK_ELSEWHERE,  /* not in one of libc's waits, or not called by Tokio */
 	KY_PARK_IN_POLL,    /* inside a task */
-	KY_PARK_IN_LIBRARY, /* malloc, the loader, or somebody who was called by them */
+	KY_PARK_IN_LIBRARY, /* malloc, the loader, or a function that was called by them */
 	KY_PARK_UNKNOWN     /* callers not known up to the first one */
 };
 

@@ -87,7 +87,7 @@ static uint64_t status_number(const char *text, const char *name, int base)
 	return at ? strtoull(at, NULL, base) : 0;
 }
 
-/* Field `wanted` of stat(5), 3 or more: behind the name, which may hold anything. */
+/* Field `wanted` of stat(5), 3 or more: after the name, which may hold anything. */
 static const char *stat_field(const char *text, int wanted)
 {
 	const char *at = strrchr(text, ')');
@@ -471,7 +471,7 @@ static int open_pidfd(uint32_t pid)
 }
 
 /* Two at once in one process would take each other's memory in it for their own. What locks are
- * these open files: whoever is killed lets go. */
+ * these open files: the process that is killed lets go. */
 static int take_turn(struct ky_process *process, char *why)
 {
 	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + TURN_NS;

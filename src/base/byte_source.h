@@ -2,7 +2,7 @@
 /* byte_source.h - where the read engine gets its bytes: a decompressed file, or an array in memory.
  *
  * Sequential reads with rewind; random access where the source has it (`seek` may be NULL).
- * Decompressing sources live behind ship/ and are handed to read/ through this, so the engine
+ * Decompressing sources live in ship/ and are passed to read/ through this, so the engine
  * itself needs no library and builds for wasm32.
  */
 #ifndef KY_BASE_BYTE_SOURCE_H
@@ -14,7 +14,7 @@
 struct ky_byte_source {
 	/* Up to `capacity` bytes in out. Returns bytes read, 0 at the end, -errno or KYMO_E_*
 	 * (KYMO_E_TRUNCATED when the compressed stream ends early: everything before was
-	 * delivered; KYMO_E_CORRUPT: a damaged stretch was left out, the next read goes on behind
+	 * delivered; KYMO_E_CORRUPT: a damaged stretch was left out, the next read continues after
 	 * it or returns the same again when there is nothing more). */
 	int64_t (*read)(void *ctx, uint8_t *out, size_t capacity);
 	/* Next read starts at this offset of the decompressed stream. 0 must work (rewind). NULL:

@@ -59,8 +59,8 @@ static inline uint8_t *ky_put_u64(uint8_t *at, uint64_t value)
 	return at + sizeof(value);
 }
 
-/* Room for KY_VARINT_BYTES_MAX bytes at `at`; those behind the last one may be touched. Returns
- * behind the last byte. */
+/* Room for KY_VARINT_BYTES_MAX bytes at `at`; those after the last one may be touched. Returns
+ * after the last byte. */
 static inline uint8_t *ky_varint_put(uint8_t *at, uint64_t value)
 {
 	/* One or two bytes without a branch on which: ids and lengths straddle 127 at random. */
@@ -79,7 +79,8 @@ static inline uint8_t *ky_varint_put(uint8_t *at, uint64_t value)
 	return at;
 }
 
-/* Returns bytes read, 1..10; 0: the number goes on behind the bytes; -1: it does not fit 64 bits */
+/* Returns bytes read, 1..10; 0: the number continues after the bytes; -1: it does not fit 64 bits
+ * */
 static inline int ky_varint_get(const uint8_t *at, size_t count, uint64_t *value)
 {
 	uint64_t sum = 0;

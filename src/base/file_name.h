@@ -15,7 +15,7 @@ static inline bool ky_is_file_name_byte(char byte)
 }
 
 /* Every other byte becomes an underscore, and so does a dot in front: the name of a file that
- * everybody sees, and never "..". The length stays; "" stays "". */
+ * all users see, and never "..". The length stays; "" stays "". */
 static inline void ky_file_name_clean(char *name)
 {
 	if (*name == '.')

@@ -69,7 +69,7 @@ static inline uint64_t ky_realtime_at_ns(uint64_t monotonic_ns)
 	return monotonic_ns + offset;
 }
 
-/* CPU time of all threads that a process ever had; up to a tick behind where one runs right now.
+/* CPU time of all threads that a process ever had; up to a tick late where one runs right now.
  * False: there is no such process, and *ns is 0. Cost: one system call, where
  * clock_getcpuclockid(3), which makes the same number of the pid, takes two. */
 static inline bool ky_process_cpu_ns(uint32_t pid, uint64_t *ns)

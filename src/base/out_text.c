@@ -313,7 +313,7 @@ static void pad(struct ky_buf *out, uint32_t count)
 		ky_out_text(out, " ");
 }
 
-/* Returns what is behind the notes at a place. */
+/* Returns what is after the notes at a place. */
 static const char *print_notes(const struct ky_table *table, struct ky_buf *out, const char *at,
 			       uint32_t indent)
 {
@@ -328,7 +328,7 @@ static const char *print_notes(const struct ky_table *table, struct ky_buf *out,
 	return at;
 }
 
-/* Where a text has to break so that the first line takes no more columns: behind its last space if
+/* Where a text has to break so that the first line takes no more columns: after its last space if
  * there is one, else anywhere. Its length where it need not. */
 static size_t first_line(const char *text, size_t bytes, uint32_t columns)
 {
@@ -345,7 +345,8 @@ static size_t first_line(const char *text, size_t bytes, uint32_t columns)
 	return bytes;
 }
 
-/* Goes on below itself where the terminal's line ends, unless that would leave it a mere strip. */
+/* Continues below itself where the terminal's line ends, unless that would leave it a mere strip.
+ * */
 static void print_folded(struct ky_buf *out, const char *text, size_t bytes, uint32_t column)
 {
 	uint32_t room = columns_max > column + FOLDED_MIN ? columns_max - column : UINT32_MAX;

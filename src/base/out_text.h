@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* out_text.h - text for people: aligned tables, units, times, colour. Everything goes into a
  * ky_buf, so that it can be tested and printed in one go.
- * Errors:  buf->failed, looked at once by ky_cli_print().     Threads: owner.
+ * Errors:  buf->failed, read once by ky_cli_print().     Threads: owner.
  */
 #ifndef KY_BASE_OUT_TEXT_H
 #define KY_BASE_OUT_TEXT_H
@@ -27,7 +27,7 @@ bool ky_out_is_coloured(int fd);
 /* Columns of the terminal; 0: it is none, or does not say. */
 uint32_t ky_out_columns(int fd);
 
-/* From now on the last column of a table goes on below itself rather than beyond so many columns;
+/* From now on the last column of a table continues below itself rather than beyond so many columns;
  * 0, as at the start: lines are as long as their text. */
 void ky_out_fold(uint32_t columns);
 

@@ -4,7 +4,7 @@
  * Invariants:  anchors are kept in the order of their ticks and of their ns; between two of them
  *              time is a straight line, so more ticks never give fewer ns, and the same ticks give
  *              the same ns as long as the anchors around them are kept. An anchor that contradicts
- *              the order is refused. Before the first anchor the first slope holds; behind the last
+ *              the order is refused. Before the first anchor the first slope holds; after the last
  *              one the last slope, for at most ahead_max_ns.
  * Memory:      at most KY_TIMELINE_POINTS_MAX anchors; the oldest is dropped (its line stays the
  *              first).
@@ -88,7 +88,7 @@ uint64_t ky_timeline_length_ticks(const struct ky_timeline *line, uint64_t ns);
  * go; saturates. 0 without any anchor. */
 uint64_t ky_timeline_ticks(const struct ky_timeline *line, uint64_t ns);
 
-/* The slope behind the newest anchor, by the longest stretch of anchors that is at most baseline_ns
+/* The slope after the newest anchor, by the longest stretch of anchors that is at most baseline_ns
  * long: two that lie close together say little about the hours to come. */
 void ky_timeline_settle(struct ky_timeline *line, uint64_t baseline_ns);
 

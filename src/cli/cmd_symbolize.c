@@ -25,7 +25,7 @@
 
 #define UNNAMED_ROWS_MAX 20u
 
-struct arguments {
+struct symbolize_arguments {
 	struct ky_input input;
 	struct ky_trace_symbols_options symbols;
 	struct ky_output output;
@@ -41,19 +41,19 @@ struct unnamed {
 };
 
 /* An address as it is written: with a window where modules took turns at it. */
-struct target {
+struct symbolize_target {
 	uint64_t address, time_ns;
 	uint64_t from_ns, to_ns; /* 0, UINT64_MAX: always */
 	uint32_t module;
 	bool is_named;
 };
 
-struct job {
-	const struct arguments *arguments;
+struct symbolize_job {
+	const struct symbolize_arguments *arguments;
 	struct ky_input *input;
 	struct ky_trace_symbols symbols;
 	struct ky_code_addresses addresses;
-	struct target *targets;
+	struct symbolize_target *targets;
 	uint32_t target_count, target_capacity;
 	struct unnamed unnamed[UNNAMED_ROWS_MAX];
 	uint32_t unnamed_count;
@@ -63,7 +63,7 @@ struct job {
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-	struct arguments *arguments = state->input;
+	struct symbolize_arguments *arguments = state->input;
 
 	(void)text;
 	if (key != ARGP_KEY_INIT)
@@ -79,14 +79,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 static int collect(void *ctx, const struct ky_event *event)
 {
-	struct job *job = ctx;
+	struct symbolize_job *job = ctx;
 
 	return ky_code_addresses_event(&job->addresses, event->schema, event->values,
 				       event->has_timestamp ? event->timestamp_ns : 0);
 }
 
 /* The stack of a crash is in no event: it is walked whenever somebody reads of it. */
-static int collect_crashes(struct job *job)
+static int collect_crashes(struct symbolize_job *job)
 {
 	struct ky_crash_stack stack;
 	int err = 0;
@@ -101,7 +101,7 @@ static int collect_crashes(struct job *job)
 	return err;
 }
 
-static int add_target(struct job *job, const struct target *target)
+static int add_target(struct symbolize_job *job, const struct symbolize_target *target)
 {
 	if (ky_grow(&job->targets, &job->target_capacity, job->target_count + 1, sizeof(*target)))
 		return -ENOMEM;
@@ -110,14 +110,14 @@ static int add_target(struct job *job, const struct target *target)
 }
 
 /* Modules took turns at this address: one target for each that was there while it was seen. */
-static int add_shared(struct job *job, const struct ky_code_address *address)
+static int add_shared(struct symbolize_job *job, const struct ky_code_address *address)
 {
 	const struct ky_code_map *map = ky_symbol_table_map(job->symbols.table);
 	int err = 0;
 
 	for (uint32_t i = 0; i < map->count && !err; i++) {
 		const struct ky_code_module *module = &map->modules[i];
-		struct target target = {
+		struct symbolize_target target = {
 			.address = address->address,
 			.time_ns = module->from_ns > address->first_ns ? module->from_ns :
 									 address->first_ns,
@@ -135,16 +135,16 @@ static int add_shared(struct job *job, const struct ky_code_address *address)
 	return err;
 }
 
-static int add_targets(struct job *job)
+static int add_targets(struct symbolize_job *job)
 {
 	struct ky_code_map *map = ky_symbol_table_map(job->symbols.table);
 	int err = 0;
 
 	for (uint32_t i = 0; i < job->addresses.count && !err; i++) {
 		const struct ky_code_address *address = &job->addresses.list[i];
-		struct target target = {.address = address->address,
-					.time_ns = address->first_ns,
-					.to_ns = UINT64_MAX};
+		struct symbolize_target target = {.address = address->address,
+						  .time_ns = address->first_ns,
+						  .to_ns = UINT64_MAX};
 		struct ky_code_place place;
 		bool is_shared;
 
@@ -158,7 +158,7 @@ static int add_targets(struct job *job)
 /* By module, so that each file is opened once. */
 static int compare(const void *a, const void *b)
 {
-	const struct target *x = a, *y = b;
+	const struct symbolize_target *x = a, *y = b;
 
 	if (x->module != y->module)
 		return x->module < y->module ? -1 : 1;
@@ -167,7 +167,8 @@ static int compare(const void *a, const void *b)
 	return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
 }
 
-static void count_unnamed(struct job *job, const struct target *target, uint32_t why)
+static void count_unnamed(struct symbolize_job *job, const struct symbolize_target *target,
+			  uint32_t why)
 {
 	bool is_kernel = target->address >= KY_CODE_KERNEL_START;
 	struct unnamed *row = job->unnamed;
@@ -185,12 +186,12 @@ static void count_unnamed(struct job *job, const struct target *target, uint32_t
 	job->unnamed[job->unnamed_count++] = (struct unnamed){target->module, why, 1, is_kernel};
 }
 
-static void look_up(struct job *job)
+static void find_symbol(struct symbolize_job *job)
 {
 	if (job->target_count > 1)
 		qsort(job->targets, job->target_count, sizeof(*job->targets), compare);
 	for (uint32_t i = 0; i < job->target_count; i++) {
-		struct target *target = &job->targets[i];
+		struct symbolize_target *target = &job->targets[i];
 		const struct ky_symbol_frame *frames;
 		uint32_t count;
 
@@ -226,14 +227,14 @@ static void put_row(struct ky_trc_enc *enc, const struct ky_symbol_entry *entry)
 	ky_trc_enc_opt_varint(enc, entry->to_ns != UINT64_MAX, entry->to_ns);
 }
 
-struct writer {
+struct symbolize_writer {
 	struct ky_trc_enc enc;
 	struct ky_buf bytes;
 	ky_chunk_fn chunk;
 	void *ctx;
 };
 
-static int hand_on(struct writer *writer)
+static int pass_on(struct symbolize_writer *writer)
 {
 	struct ky_chunk chunk = {
 		.bytes = writer->bytes.bytes,
@@ -249,13 +250,13 @@ static int hand_on(struct writer *writer)
 	return result;
 }
 
-static int put_entry(struct writer *writer, const struct ky_symbol_entry *entry)
+static int put_entry(struct symbolize_writer *writer, const struct ky_symbol_entry *entry)
 {
 	size_t bound = strlen(entry->name) + strlen(entry->file) + 1024;
 
 	if (writer->enc.event_count && (writer->enc.event_count >= KY_CHUNK_EVENTS_MAX ||
 					writer->bytes.used + bound > KY_CHUNK_BYTES_MAX)) {
-		int result = hand_on(writer);
+		int result = pass_on(writer);
 
 		if (result)
 			return result;
@@ -264,7 +265,8 @@ static int put_entry(struct writer *writer, const struct ky_symbol_entry *entry)
 	return writer->bytes.failed;
 }
 
-static int put_target(struct job *job, struct writer *writer, const struct target *target)
+static int put_target(struct symbolize_job *job, struct symbolize_writer *writer,
+		      const struct symbolize_target *target)
 {
 	const struct ky_symbol_frame *frames;
 	uint32_t count = ky_symbol_table_find(job->symbols.table, target->address, target->time_ns,
@@ -291,8 +293,8 @@ static int put_target(struct job *job, struct writer *writer, const struct targe
 /* All of them in one place: those that stood in the trace, then the new ones. */
 static int write_symbols(void *ctx, ky_chunk_fn chunk, void *chunk_ctx)
 {
-	struct job *job = ctx;
-	struct writer writer = {.chunk = chunk, .ctx = chunk_ctx};
+	struct symbolize_job *job = ctx;
+	struct symbolize_writer writer = {.chunk = chunk, .ctx = chunk_ctx};
 	struct ky_symbol_entry entry;
 	int result;
 
@@ -306,7 +308,7 @@ static int write_symbols(void *ctx, ky_chunk_fn chunk, void *chunk_ctx)
 		if (job->targets[i].is_named)
 			result = put_target(job, &writer, &job->targets[i]);
 	if (!result)
-		result = hand_on(&writer);
+		result = pass_on(&writer);
 	ky_trc_enc_release(&writer.enc);
 	ky_buf_release(&writer.bytes);
 	return result;
@@ -320,7 +322,7 @@ static bool is_kept(void *ctx, const struct ky_event *event)
 
 /* ---- saying it ---- */
 
-static const char *what(const struct job *job, const struct unnamed *row)
+static const char *what(const struct symbolize_job *job, const struct unnamed *row)
 {
 	const struct ky_code_map *map = ky_symbol_table_map(job->symbols.table);
 
@@ -330,7 +332,7 @@ static const char *what(const struct job *job, const struct unnamed *row)
 	return row->is_kernel ? "kernel" : "";
 }
 
-static void say_json(struct job *job, const char *output)
+static void say_json(struct symbolize_job *job, const char *output)
 {
 	struct ky_buf out;
 
@@ -355,7 +357,7 @@ static void say_json(struct job *job, const char *output)
 	ky_buf_release(&out);
 }
 
-static void say_text(struct job *job, const char *output)
+static void say_text(struct symbolize_job *job, const char *output)
 {
 	uint64_t all = job->had + job->named + job->not_named;
 	char cells[3][KY_OUT_CELL_BYTES];
@@ -384,14 +386,14 @@ static void say_text(struct job *job, const char *output)
 
 /* ---- one output ---- */
 
-static void release(struct job *job)
+static void release(struct symbolize_job *job)
 {
 	ky_code_addresses_release(&job->addresses);
 	ky_trace_symbols_close(&job->symbols);
 	ky_free(job->targets);
 }
 
-static int write_trace(struct job *job, const char *output, bool is_forced)
+static int write_trace(struct symbolize_job *job, const char *output, bool is_forced)
 {
 	struct ky_rewrite rewrite = {
 		.input = job->input,
@@ -411,9 +413,10 @@ static int write_trace(struct job *job, const char *output, bool is_forced)
 }
 
 /* output NULL: where the input stands. */
-static int symbolize(const struct arguments *arguments, struct ky_input *input, const char *output)
+static int symbolize(const struct symbolize_arguments *arguments, struct ky_input *input,
+		     const char *output)
 {
-	struct job job = {.arguments = arguments, .input = input};
+	struct symbolize_job job = {.arguments = arguments, .input = input};
 	const char *place = output ? output : input->arguments[0];
 	int code = ky_traces_code(input, ky_trace_symbols_open(&job.symbols, input,
 							       &arguments->symbols, collect, &job));
@@ -424,7 +427,7 @@ static int symbolize(const struct arguments *arguments, struct ky_input *input, 
 	}
 	ky_progress_step("naming code");
 	if (!code)
-		look_up(&job);
+		find_symbol(&job);
 	if (!code && !output && job.symbols.is_damaged) {
 		ky_cli_error("%s: is damaged, and stays as it is; write what can be read of it "
 			     "elsewhere with -o FILE",
@@ -467,7 +470,7 @@ static bool is_replaceable(const char *path)
 	return false;
 }
 
-static int each_in_place(const struct arguments *arguments)
+static int each_in_place(const struct symbolize_arguments *arguments)
 {
 	int code = KY_EXIT_OK;
 
@@ -504,7 +507,7 @@ int ky_cmd_symbolize(int argc, char **argv)
 		children,
 		0,
 		0};
-	struct arguments arguments = {.is_json = false};
+	struct symbolize_arguments arguments = {.is_json = false};
 	int code;
 
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);

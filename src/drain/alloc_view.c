@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The table of allocations, read by somebody who trusts nothing of it: wire/alloc_table.h. */
+/* The table of allocations, read by a reader that trusts nothing of it: wire/alloc_table.h. */
 #include <ring/ring_view.h>
 
 const uint8_t *ky_ring_view_allocs(const struct ky_ring_view *view)
@@ -24,7 +24,7 @@ bool ky_ring_view_alloc(const uint8_t *area, uint32_t slot, struct ky_alloc_seen
 	out->bytes = atomic_load_explicit(&from->bytes, memory_order_relaxed);
 	out->weight = atomic_load_explicit(&from->weight, memory_order_relaxed);
 	out->about = atomic_load_explicit(&from->about, memory_order_relaxed);
-	/* What was read before must not move behind the second look. */
+	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(word, memory_order_relaxed) == out->address &&
 	       atomic_load_explicit(&from->stamp, memory_order_relaxed) == out->stamp;

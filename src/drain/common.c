@@ -25,7 +25,7 @@ void ky_common_release(struct ky_drain_common *common)
 	ky_timeline_release(&common->timeline);
 }
 
-/* A time somebody else wrote: never in the future, and not before there was a ring. */
+/* A time another process wrote: never in the future, and not before there was a ring. */
 static uint64_t sane_ns(const struct ky_drain_common *common, uint64_t ns)
 {
 	uint64_t first = common->timeline.count ? common->timeline.points[0].ns : 0;

@@ -32,7 +32,7 @@ struct ky_drain_common {
 	bool is_watching; /* nothing is ever written (ky_drain_watch) */
 	/* Which part of the ring; a stream wants all (cut.c sets them otherwise). */
 	bool is_cut;
-	bool is_dead;        /* polls that are open are told as open at the end */
+	bool is_dead;        /* polls that are open are reported as open at the end */
 	uint64_t from_ns;    /* until then nothing is written */
 	uint64_t from_ticks; /* and for so many records of this stamp */
 	uint32_t from_ties;

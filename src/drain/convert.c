@@ -21,7 +21,7 @@ static inline uint64_t full_task(const struct ky_convert *convert, uint64_t word
 	return (word >> KYMO_NAME_BITS) | copy << KY_COPY_SHIFT;
 }
 
-/* A task that shows up without a spawn is told as first seen. */
+/* A task that shows up without a spawn is reported as first seen. */
 static __attribute__((noinline)) struct ky_drain_task *
 see_first(struct ky_convert *convert, uint64_t id, uint32_t name, uint64_t ns)
 {
@@ -121,8 +121,9 @@ static void write_nested(struct ky_convert *convert, const struct ky_dthread *th
 	ky_trc_enc_u32(&convert->chunk.enc, pool);
 }
 
-/* The poll is open from here on. ns: when it is told, which for one whose start lies before the
- * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is told. */
+/* The poll is open from here on. ns: when it is reported, which for one whose start lies before the
+ * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is reported.
+ * */
 static inline struct ky_drain_poll *push_poll(struct ky_convert *convert, struct ky_dthread *thread,
 					      uint64_t word, uint64_t ticks, uint64_t start_ns,
 					      uint64_t ns)
@@ -198,7 +199,7 @@ static void on_poll_end(struct ky_convert *convert, struct ky_dthread *thread, u
 		return;
 	}
 	if (!thread->depth)
-		return; /* its start was lost and nothing told us about it */
+		return; /* its start was lost and it is unknown */
 	poll = &thread->stack[--thread->depth];
 	if (flags & KYMO_POLL_SELF_WAKE)
 		write_wake(convert, thread, poll->task, poll->task,
@@ -264,7 +265,8 @@ static void on_blocking(struct ky_convert *convert, struct ky_dthread *thread,
 	if (thread->worker != thread->blocking_worker && !thread->is_launched)
 		ky_convert_worker_end(convert, thread, ns);
 	id = thread->blocking_task;
-	/* Closures are told by their runs; only one whose spawn was seen has an end of its own. */
+	/* Closures are reported by their runs; only one whose spawn was seen has an end of its own.
+	 * */
 	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&convert->tasks, id))
 		end_task(convert, id, rec->arg & KYMO_POLL_CANCELLED, ns);
 	if (thread->is_run_counted) {
@@ -359,7 +361,7 @@ static inline bool takes_record(struct ky_convert *convert, uint64_t ns)
 	       ky_chunk_takes(chunk, ns, KY_RECORD_EVENTS_MAX, KY_RECORD_BYTES_MAX);
 }
 
-/* What was open before the gap is not known to be open behind it; carried[] says what is. */
+/* What was open before the gap is not known to be open after it; carried[] says what is. */
 static void forget_polls(struct ky_convert *convert, struct ky_dthread *thread, uint32_t keep)
 {
 	for (uint32_t i = keep; i < thread->depth; i++) {
@@ -399,8 +401,8 @@ static bool is_older(const struct ky_convert *convert, uint64_t begin_ns)
 }
 
 /* rec: one of the polls that were open when the sub-buffer after a gap began. A poll we know
- * continues; one whose start is lost is told with its true start, out of order. Returns false where
- * this needs another chunk, of cut_ns. */
+ * continues; one whose start is lost is reported with its true start, out of order. Returns false
+ * where this needs another chunk, of cut_ns. */
 static bool on_carried(struct ky_convert *convert, struct ky_dthread *thread,
 		       const struct ky_rec *rec, uint64_t ns)
 {
@@ -448,7 +450,7 @@ static void on_dropped(struct ky_convert *convert, struct ky_dthread *thread,
 
 	if (cause < 1 || cause > 4 || !count)
 		return;
-	/* What a look at the header's counters has told already is not told twice. */
+	/* What a reading of the header's counters has reported already is not reported twice. */
 	credit = convert->credited_drops[cause] < count ? convert->credited_drops[cause] : count;
 	convert->credited_drops[cause] -= credit;
 	convert->reported_drops[cause] += count - credit;
@@ -554,7 +556,7 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 		on_gates(convert, thread, rec->a, ns);
 		break;
 	case KYMO_RECORD_CUSTOM:
-		/* Nothing registers schemas yet, so nobody can say what the words mean. */
+		/* Nothing registers schemas yet, so no process can say what the words mean. */
 		convert->common->stats.records_lost++;
 		ky_chunk_loss(&convert->chunk,
 			      &(struct ky_loss){thread->tid, KY_LOSS_UNSUPPORTED, 1, ns, ns, true},
@@ -671,7 +673,7 @@ static inline uint32_t report(struct ky_convert *convert, struct ky_dthread *thr
 	}
 }
 
-/* Of a stream that this cut goes on from. By stamp, not by time, which several stamps share:
+/* Of a stream that this cut continues from. By stamp, not by time, which several stamps share:
  * nothing that such a record brings along, be it a task seen for the first time, may end the
  * silence. */
 static bool is_reported_before(struct ky_convert *convert, const struct ky_rec *rec)

@@ -55,7 +55,8 @@ void ky_convert_live_task(struct ky_convert *convert, const struct ky_drain_task
 void ky_convert_open_polls(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t ns,
 			   bool is_at_exit);
 void ky_convert_counter(struct ky_convert *convert, uint32_t index, uint64_t value, uint64_t ns);
-/* Drops that the header counts and no record has told: 0, or the loss to write. cause: 1 .. 4. */
+/* Drops that the header counts and no record has reported: 0, or the loss to write. cause: 1 .. 4.
+ * */
 bool ky_convert_header_drops(struct ky_convert *convert, uint32_t cause, struct ky_loss *loss,
 			     uint64_t ns);
 void ky_convert_drops_reported(struct ky_convert *convert, uint64_t ns);
@@ -75,7 +76,7 @@ bool ky_retain_read_settings(struct ky_convert *convert, struct ky_retain_policy
 bool ky_retain_next_rule(struct ky_convert *convert, const struct ky_retain_policy *before,
 			 struct ky_list_at *at);
 void ky_retain_write_rule(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns);
-/* Once a step: whether what was counted is to be told. */
+/* Once a step: whether what was counted is to be reported. */
 bool ky_retain_is_due(struct ky_convert *convert);
 bool ky_retain_has_counts(const struct ky_convert *convert);
 bool ky_retain_holds_spans(const struct ky_convert *convert);
@@ -87,7 +88,7 @@ bool ky_retain_next_count(struct ky_convert *convert, struct ky_list_at *at, uin
 void ky_retain_count(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns);
 bool ky_retain_next_worker(struct ky_convert *convert, struct ky_list_at *at);
 void ky_retain_worker(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns);
-/* All of it was told: it begins anew. */
+/* All of it was reported: it begins anew. */
 void ky_retain_is_reported(struct ky_convert *convert, uint64_t ns);
 
 /* ---- what the ring's tables hold at the end ---- */

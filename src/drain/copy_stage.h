@@ -35,7 +35,7 @@ struct ky_sample_cursor {
 	uint64_t reported_ns; /* when it was read last */
 	uint32_t number;      /* of the next sample */
 	bool has_number;
-	uint64_t source_lost; /* told */
+	uint64_t source_lost; /* reported */
 };
 
 struct ky_copy {
@@ -57,7 +57,7 @@ struct ky_copy {
 	uint64_t claim_index;  /* claims seen */
 	uint32_t usable_seen;
 	uint64_t back_step;  /* ky_drain_resume() came before this step */
-	bool has_lapped;     /* the hand went round between two steps */
+	bool has_lapped;     /* the claim index went round between two steps */
 	uint64_t hold_ticks; /* the merge must not pass this */
 	uint64_t words[KY_SLOT_BYTES / 8];
 

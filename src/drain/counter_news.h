@@ -25,7 +25,7 @@ static inline uint64_t ky_counter_value(const struct ky_ring_side *area, uint32_
 	return atomic_load_explicit(&area->counters[index].value, memory_order_relaxed);
 }
 
-/* The value changed, or the open segment has none; then it counts as told. */
+/* The value changed, or the open segment has none; then it counts as reported. */
 static inline bool ky_counter_is_news(struct ky_counter_news *news, uint32_t index, uint64_t value)
 {
 	uint64_t bit = UINT64_C(1) << index;

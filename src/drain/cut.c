@@ -44,7 +44,7 @@ static int take_copy(struct cut *cut)
 		how.anchor = ky_drain_own_anchor;
 		how.anchor_ctx = &view;
 	}
-	/* What this machine's clocks say has nothing to do with a ring that nobody writes. */
+	/* What this machine's clocks say has nothing to do with a ring that no process writes. */
 	if (options->is_dead)
 		how.anchor = NULL;
 	return ky_ring_copy_take(&cut->copy, &how);
@@ -201,7 +201,7 @@ static void find_beginning(struct cut *cut)
 	if (!from && options->from_ns)
 		from = ky_timeline_ticks(&drain->common.timeline, options->from_ns);
 	if (from && !options->from_ticks)
-		from--; /* the stamps behind it */
+		from--; /* the stamps after it */
 	about->cover_from = about->cover_whole_from = from;
 	if (cut->has_lapped && drain->common.horizon_ticks > from)
 		about->cover_whole_from = drain->common.horizon_ticks;
@@ -228,7 +228,7 @@ static void find_reach(struct cut *cut)
 	about->cover_to = to;
 }
 
-/* Two things with too many notes: the trace goes on without them. */
+/* Two things with too many notes: the trace continues without them. */
 static int append_notes(struct cut *cut)
 {
 	const struct ky_cut_options *options = cut->options;
@@ -242,7 +242,7 @@ static int append_notes(struct cut *cut)
 }
 
 /* When a process that is gone was last known to be there: by its last record, by the handler of its
- * fatal signal, or by whoever waited for it. */
+ * fatal signal, or by the process that waited for it. */
 static void find_end(struct ky_drain *drain)
 {
 	const struct ky_ring_side *side = drain->common.ring.side;
@@ -348,7 +348,7 @@ static void report_open_polls(struct cut *cut)
 	}
 }
 
-/* By the rate seen: sub-buffers handed out over the time they cover. */
+/* By the rate seen: sub-buffers given out over the time they cover. */
 static uint64_t bytes_needed(const struct cut *cut, uint64_t newest_ns)
 {
 	uint64_t age_ns = cut->report->age_ns, from_ns = cut->options->from_ns, bytes;

@@ -24,12 +24,12 @@ struct ky_cut_options {
 	/* CLOCK_MONOTONIC; events outside are not written. 0: from the oldest, to the newest. */
 	uint64_t from_ns, to_ns;
 	/* Instead of from_ns where it is not 0: a stamp on the ring's own counter, and how many
-	 * records of this very stamp are not wanted either. Behind a chunk: its last_ticks, its
+	 * records of this very stamp are not wanted either. After a chunk: its last_ticks, its
 	 * last_ties. */
 	uint64_t from_ticks;
 	uint32_t from_ties;
 	/* The process is gone, or another boot's: anchors are those of the sub-buffers, polls that
-	 * are open are told as open at the end. */
+	 * are open are reported as open at the end. */
 	bool is_dead;
 	ky_name_fn name; /* NULL: texts of the directory only */
 	void *name_ctx;
@@ -50,8 +50,8 @@ struct ky_cut_options {
 	const char *host; /* NULL: gethostname */
 };
 
-/* A fault inside the image (a file that somebody truncates) is for the caller's guard; jumped out
- * of, the copy stays mapped. Once the copy is made the image is not looked at again.
+/* A fault inside the image (a file that another process truncates) is for the caller's guard;
+ * jumped out of, the copy stays mapped. Once the copy is made the image is not read again.
  *
  * Returns 0; what ky_drain_open() returns; the sink's error; -ENOMEM. */
 int ky_cut(const struct ky_cut_options *options, struct ky_cut_report *out);

@@ -4,7 +4,7 @@
  *
  * Each step takes an anchor, sets T = its time - 1 ms, copies what was published since the
  * last step, holds a busy thread's stamps back for at most 200 ms, converts and merges
- * everything at or below the watermark, and hands out whole chunks.
+ * everything at or below the watermark, and gives out whole chunks.
  *
  * The image is untrusted: it may be truncated, hostile, or change under our eyes.
  * Threads: owner.   Memory: bounded by options.
@@ -37,7 +37,7 @@ struct ky_retain_policy {
 struct ky_drain_options {
 	const uint8_t *image; /* the mapped ring file, at least its header */
 	size_t image_bytes;
-	ky_anchor_fn anchor; /* NULL: CLOCK_MONOTONIC and the processor's counter of this machine */
+	ky_anchor_fn anchor; /* NULL: CLOCK_MONOTONIC and the CPU's counter of this machine */
 	void *anchor_ctx;
 	ky_name_fn name; /* NULL: texts of the directory only */
 	void *name_ctx;
@@ -45,15 +45,15 @@ struct ky_drain_options {
 	void *chunk_ctx;
 	size_t memory_bytes_max;    /* 0: 64 MiB of copied records; beyond: merge early */
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
-	/* Called in each step once its clock was read: whoever has samples elsewhere puts them into
-	 * the ring now, so that none is missing before the moment that the step merges up to. NULL:
-	 * nobody has. */
+	/* Called in each step once its clock was read: a host that has samples elsewhere puts them
+	 * into the ring now, so that none is missing before the moment that the step merges up to.
+	 * NULL: no process has. */
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
 	const char *host; /* NULL: gethostname */
 	/* What the kernel has counted for a thread of the ring's process; false: unreadable. NULL:
-	 * nobody looks. Asked about each worker's thread once a second at most, or 100 ms behind
-	 * the last look where a task was polled 10 ms and more behind its wake. */
+	 * there are no readings. Asked about each worker's thread once a second at most, or 100 ms
+	 * after the last reading where a task was polled 10 ms and more after its wake. */
 	bool (*count_thread)(void *ctx, uint32_t tid, struct ky_thread_cpu *out);
 	void *count_ctx;
 	const char *source; /* "tokio preload", "C API", ...: metadata kymo.source */
@@ -70,7 +70,7 @@ enum ky_drain_step_flags {
 struct ky_drain_stats {
 	uint64_t records_read, records_lost, records_late, events_written, chunks_written;
 	uint64_t records_dropped; /* of the lost ones: never written, by the header's count */
-	/* Not among the lost ones: overwritten in flight mode, told as LossEvent `flight`. */
+	/* Not among the lost ones: overwritten in flight mode, reported as LossEvent `flight`. */
 	uint64_t records_flown;
 	uint64_t chunks_refused;                /* by the sink */
 	uint64_t samples_written, samples_lost; /* of the sample area; not among the records */
@@ -91,16 +91,16 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags);
  * chunk starts a new segment. No-op when the segment is empty. */
 int ky_drain_seal(struct ky_drain *drain);
 
-/* Behind the last seal: a chunk of its own, start and end of a segment at once, that tells what
- * sinks refused and no chunk has told. No-op when there is nothing to tell. */
+/* After the last seal: a chunk of its own, start and end of a segment at once, that reports what
+ * sinks refused and no chunk has reported. No-op when there is nothing to report. */
 void ky_drain_last_word(struct ky_drain *drain);
 
-/* Tells what a sink dropped after it had taken it: counted, and told in the next chunk. */
+/* Reports what a sink dropped after it had taken it: counted, and reported in the next chunk. */
 void ky_drain_refused(struct ky_drain *drain, const struct ky_chunk_loss *loss);
 
-/* The stream was left for flight mode, sealed, and goes on now with the next step: what the ring
- * overwrote since is told as LossEvent `flight`, what it holds is written. When the ring has gone
- * round since, tasks count as unknown until they are seen again. */
+/* The stream was left for flight mode, sealed, and continues now with the next step: what the ring
+ * overwrote since is reported as LossEvent `flight`, what it holds is written. When the ring has
+ * gone round since, tasks count as unknown until they are seen again. */
 void ky_drain_resume(struct ky_drain *drain);
 
 /* Adds a pair to this and all later segments' metadata. */

@@ -5,7 +5,7 @@
  * Invariants:  ky_hot_record() either does exactly what convert.c would, or nothing at all
  *              and returns false: whatever is in any way out of the ordinary is convert.c's.
  *              Between ky_hot_begin() and ky_hot_settle() the drain's own figures (encoder, chunk,
- *              merge) are behind: nobody else may use them.
+ *              merge) are after: no other process may use them.
  *              Stamps do not go back while a struct ky_hot lives: a late record is convert.c's.
  * Cost:        what changes with every record is in the caller's registers: bytes are stored
  *              through pointers that, for all the compiler knows, point to struct ky_drain.
@@ -16,12 +16,12 @@
 #include <drain/convert_stage.h>
 #include <drain/task_ready.h>
 
-#define KY_HOT_RECORD_BYTES (2u * KY_TRC_HOT_EVENT_BYTES) /* a poll's end may tell a wake, too */
+#define KY_HOT_RECORD_BYTES (2u * KY_TRC_HOT_EVENT_BYTES) /* a poll's end may report a wake, too */
 #define KY_HOT_EVENT_BYTES_MIN (KY_TRC_EVENT_HEAD_BYTES + 1u)
 #define KY_HOT_EVENTS_MAX (KY_CHUNK_EVENTS_MAX - KY_RECORD_EVENTS_MAX - KY_TIES_EVENTS)
 
 struct ky_hot {
-	/* Stamps behind last_ticks lie in another piece of the timeline or in another chunk; 0:
+	/* Stamps after last_ticks lie in another piece of the timeline or in another chunk; 0:
 	 * none is taken now. */
 	uint64_t last_ticks, piece_ticks, piece_q48, piece_ns, serial;
 	/* the encoder; at_max: up to here there is room for one more record */
@@ -32,11 +32,11 @@ struct ky_hot {
 	uint32_t task_mask;
 	/* of the last record */
 	uint64_t ticks, ns;
-	/* since ky_hot_begin(); wakes that a poll's end told beside its own event */
+	/* since ky_hot_begin(); wakes that a poll's end reported beside its own event */
 	uint32_t reported_count, more_count;
 };
 
-/* Whether trying again behind the next record makes sense. */
+/* Whether trying again after the next record makes sense. */
 static inline bool ky_hot_may_be(const struct ky_convert *convert)
 {
 	return !convert->chunk.is_muted && !convert->retain.is_on;
@@ -48,7 +48,7 @@ static inline uint64_t ky_hot_ns(const struct ky_hot *hot, uint64_t ticks)
 	       hot->piece_ns;
 }
 
-/* Stamps go on from the last record, in its piece. Returns false when there is none to take. */
+/* Stamps continue from the last record, in its piece. Returns false when there is none to take. */
 static inline bool ky_hot_take_time(const struct ky_convert *convert, struct ky_hot *hot)
 {
 	const struct ky_timeline *line = &convert->common->timeline;
@@ -62,7 +62,7 @@ static inline bool ky_hot_take_time(const struct ky_convert *convert, struct ky_
 	hot->piece_q48 = line->piece_q48;
 	hot->piece_ns = line->piece_ns;
 	hot->last_ticks = line->piece_ticks + (line->piece_span - 1);
-	/* No stamp of the piece needs the limit that ky_timeline_ns() looks at. */
+	/* No stamp of the piece needs the limit that ky_timeline_ns() reads. */
 	if (ky_hot_ns(hot, hot->last_ticks) - line->piece_ns > line->piece_limit_ns)
 		return false;
 	ns = ky_hot_ns(hot, hot->ticks);
@@ -72,7 +72,8 @@ static inline bool ky_hot_take_time(const struct ky_convert *convert, struct ky_
 		left_ns = convert->common->to_ns - chunk->first_ns + 1;
 	if (ns - chunk->first_ns >= left_ns) /* span_ns is 0 while no chunk is open */
 		return false;
-	/* Fewer than there are, for that is a division of small numbers; then is the next look. */
+	/* Fewer than there are, for that is a division of small numbers; then is the next reading.
+	 * */
 	left_ns -= ns - chunk->first_ns;
 	left_ticks = (left_ns - 1) / ((hot->piece_q48 >> 48) + 1);
 	if (hot->last_ticks - hot->ticks > left_ticks)
@@ -104,7 +105,7 @@ ky_hot_begin(const struct ky_convert *convert)
 	hot.at = out->bytes + out->used;
 	hot.base_ns = convert->chunk.enc.base_ns;
 	/* Up to where the chunk has room for bytes, and for events were each as short as can be:
-	 * behind that is the next look, so that no event has to be counted. */
+	 * after that is the next reading, so that no event has to be counted. */
 	room -= KY_HOT_RECORD_BYTES;
 	if (room > KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX - KY_TIES_BYTES)
 		room = KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX - KY_TIES_BYTES;
@@ -247,7 +248,7 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 	return true;
 }
 
-/* The end of an outer poll whose task goes on. */
+/* The end of an outer poll whose task continues. */
 static inline bool ky_hot_on_poll_end(struct ky_convert *convert, struct ky_hot *hot,
 				      struct ky_dthread *thread, uint32_t flags, uint64_t ns)
 {

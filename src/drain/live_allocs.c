@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Which allocations that were told live at the end of a trace: read from the ring's table. So a
+/* Which allocations that were reported live at the end of a trace: read from the ring's table. So a
  * trace that begins late, or lost samples, knows what is live all the same. */
 #include <drain/convert_stage.h>
 

@@ -201,7 +201,7 @@ static void put_allocs(const struct ky_ring_view *ring, struct pairs *pairs)
 		put_format(pairs, "alloc.refused", "%llu", (unsigned long long)refused);
 }
 
-/* What tells blocked from ready to run. */
+/* What distinguishes blocked from ready to run. */
 static const char *split_source(const struct ky_sample_ring *off_cpu)
 {
 	uint32_t source = atomic_load_explicit(&off_cpu->head->source, memory_order_relaxed);
@@ -337,7 +337,7 @@ static const char *resources_missing(const struct ky_resource_about *about, char
 	return out;
 }
 
-/* How often the process's resources were looked at, and what could not be seen of them. */
+/* How often the process's resources were read, and what could not be seen of them. */
 static void put_resources(const struct ky_ring_view *ring, struct pairs *pairs)
 {
 	const uint8_t *area = ky_ring_view_resources(ring);

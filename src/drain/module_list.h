@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* module_list.h - objects that were loaded or unloaded behind the recorder's back.
+/* module_list.h - objects that were loaded or unloaded unseen by the recorder.
  *
- * A recorder looks at the loader's list when it opens; a program that calls dlopen() later need not
- * tell it, and asking from inside could wait for a lock that the program holds. Whoever drains from
- * outside looks at the process's mappings instead and says here what it found.
+ * A recorder reads the loader's list when it opens; a program that calls dlopen() later need not
+ * report it, and asking from inside could wait for a lock that the program holds. The process that
+ * drains from outside reads the process's mappings instead and says here what it found.
  */
 #ifndef KY_DRAIN_MODULE_LIST_H
 #define KY_DRAIN_MODULE_LIST_H

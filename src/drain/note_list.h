@@ -47,7 +47,7 @@ int ky_note_add(struct ky_note_list *notes, struct ky_queue_sums *sums, const st
 		uint64_t ticks);
 /* NULL: no memory. */
 void *ky_note_body(const void *bytes, size_t count);
-/* It was told. */
+/* It was reported. */
 void ky_note_remove(struct ky_note *note);
 
 #endif

@@ -2,9 +2,9 @@
 /* open_chunk.h - the chunk that is being written: its bytes, how much more it takes, and the events
  * that each writer may need, losses and the line of the clock; for src/drain.
  *
- * Invariants:  writers append events and never end the chunk: whoever calls them asks before each
- *              record, by ky_chunk_takes(), and lets segment.c cut where the answer is no.
- *              While it is muted its buffer refuses everything.
+ * Invariants:  writers append events and never end the chunk: the process that calls them asks
+ *              before each record, by ky_chunk_takes(), and lets segment.c cut where the answer is
+ *              no. While it is muted its buffer refuses everything.
  * Threads:     owner.
  */
 #ifndef KY_DRAIN_OPEN_CHUNK_H
@@ -16,8 +16,8 @@
 #include <wire/sample_area.h>
 #include <wire/trc_enc.h>
 
-/* Room for the events of one record: a chunk must not end between them, because what it tells about
- * open polls at its start would be the state in the middle of the record. */
+/* Room for the events of one record: a chunk must not end between them, because what it reports
+ * about open polls at its start would be the state in the middle of the record. */
 #define KY_RECORD_EVENTS_MAX 32u
 #define KY_RECORD_BYTES_MAX 32768u
 #define KY_CHUNK_BYTES_SOFT (KY_CHUNK_BYTES_MAX - 8192u)
@@ -38,7 +38,7 @@ enum ky_loss_cause {
 	KY_LOSS_UNSUPPORTED = 8,
 	/* a cut begins here: what the thread wrote before is not in the ring any more */
 	KY_LOSS_HORIZON = 9,
-	/* overwritten while nobody was to write it: in flight mode, before a stream began */
+	/* overwritten while no process was to write it: in flight mode, before a stream began */
 	KY_LOSS_FLIGHT = 10,
 	KY_LOSS_SAMPLES = 11, /* + enum ky_sample_class */
 	KY_LOSS_COUNT = KY_LOSS_SAMPLES + KY_SAMPLE_CLASSES
@@ -60,7 +60,7 @@ struct ky_open_chunk {
 	uint64_t serial;
 	uint64_t first_ns, last_ns;
 	uint64_t span_ns; /* it takes events of so long a time; 0: it is not open */
-	/* Of the record that is being told, and the CounterClockEvent that holds for it. */
+	/* Of the record that is being reported, and the CounterClockEvent that holds for it. */
 	uint64_t record_ticks, clock_ticks, clock_span, clock_serial;
 	uint64_t records_reported; /* ring records that were turned into events, of all chunks */
 	uint64_t records_from;     /* records_reported when it began */
@@ -84,7 +84,7 @@ void ky_chunk_loss(struct ky_open_chunk *chunk, const struct ky_loss *loss, uint
 /* Pool id of a text. NULL: "". */
 uint32_t ky_chunk_text(struct ky_open_chunk *chunk, const char *text);
 
-/* Tells which line of the timeline these ticks lie on, unless the chunk has told it. */
+/* Reports which line of the timeline these ticks lie on, unless the chunk has reported it. */
 void ky_chunk_write_clock(struct ky_open_chunk *chunk, uint64_t ticks, uint64_t ns);
 static inline void ky_chunk_put_clock(struct ky_open_chunk *chunk, uint64_t ticks, uint64_t ns)
 {

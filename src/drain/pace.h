@@ -2,11 +2,11 @@
 /* pace.h - when a ring is to be drained: seldom, and in time.
  *
  * Each step takes a core from the host and leaves its caches cold, so steps are few and large. In
- * between a look at a few words of the ring tells whether the next one has to come earlier: a
+ * between a reading of a few words of the ring reports whether the next one has to come earlier: a
  * program that was idle may write faster from one moment to the next than anything before showed.
  *
  * Invariants: reads only.
- * Threads:    owner, under the guard of whoever looks at the image.
+ * Threads:    owner, under the guard of the process that reads the image.
  */
 #ifndef KY_DRAIN_PACE_H
 #define KY_DRAIN_PACE_H
@@ -27,21 +27,22 @@ struct ky_drain_pace {
 void ky_drain_pace_begin(struct ky_drain_pace *pace, uint64_t now_ns);
 
 /* True: the time has come, or so much has been written since the last step that a program as fast
- * as any could come round before the next look. */
+ * as any could come round before the next reading. */
 bool ky_drain_pace_is_due(const struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			  uint64_t now_ns);
 
 /* No sub-buffer of events was begun since the last step, which read the others. */
 bool ky_drain_pace_is_empty(const struct ky_drain_pace *pace, const struct ky_ring_view *view);
 
-/* How much earlier the next step may be, where somebody is awake anyway: an eighth of the rest. */
+/* How much earlier the next step may be, where another process is awake anyway: an eighth of the
+ * rest. */
 uint64_t ky_drain_pace_slack(const struct ky_drain_pace *pace);
 
 /* A step begins. longest_ns: until the next one, whatever is written. */
 void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *view,
 			uint64_t now_ns, uint64_t longest_ns);
 
-/* ns until the next look, at most check_ns. */
+/* ns until the next reading, at most check_ns. */
 uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t check_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The place table, read by somebody who trusts nothing of it: wire/place_table.h. */
+/* The place table, read by a reader that trusts nothing of it: wire/place_table.h. */
 #include <ring/ring_view.h>
 
 #include <string.h>
@@ -38,7 +38,7 @@ static bool copy_slot(const struct ky_place_slot *slot, struct ky_place_seen *ou
 	out->taken_ticks = atomic_load_explicit(&slot->taken_ticks, memory_order_relaxed);
 	out->moved_ticks = atomic_load_explicit(&slot->moved_ticks, memory_order_relaxed);
 	stacks = atomic_load_explicit(&slot->stacks, memory_order_relaxed);
-	/* What was read before must not move behind the second look. */
+	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != sequence)
 		return false;

@@ -11,7 +11,7 @@ int ky_copy_resources(struct ky_copy *copy, uint64_t from_ns)
 	struct ky_resource_about about;
 	int err = 0;
 
-	/* A stream tells nothing of while it was left, as of other records. */
+	/* A stream reports nothing of while it was left, as of other records. */
 	if (common->back_ticks && ky_timeline_ns(&common->timeline, common->back_ticks) > from_ns)
 		from_ns = ky_timeline_ns(&common->timeline, common->back_ticks);
 	if (!area)

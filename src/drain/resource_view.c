@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The resource area as something nobody vouches for. */
+/* The resource area as untrusted input. */
 #include <ring/ring_view.h>
 
 #include <string.h>
@@ -38,7 +38,7 @@ bool ky_ring_view_resource(const uint8_t *area, uint64_t number, struct ky_resou
 		return false;
 	for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)
 		copy[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
-	/* What was read before must not move behind the second look. */
+	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	memcpy(out, copy, sizeof(*out));
 	return atomic_load_explicit(&slot->serial, memory_order_relaxed) == number + 1;

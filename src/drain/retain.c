@@ -91,7 +91,7 @@ static void set_threshold(struct ky_retain_rule *rule, const _Atomic uint64_t *s
 		rule->threshold_ns = threshold_ns == SETTING_ALL_NS ? 0 : threshold_ns;
 }
 
-/* False: somebody is writing them. */
+/* False: another process is writing them. */
 static bool copy_settings(const struct ky_ring_settings *settings, uint32_t generation,
 			  struct ky_retain_policy *policy)
 {
@@ -164,7 +164,7 @@ static bool has_room(struct ky_retain *retain, enum ky_retain_kind kind, uint64_
 
 /* ---- counting ---- */
 
-/* The chunk that tells the counts stands for this record, not the one that is open now. */
+/* The chunk that reports the counts stands for this record, not the one that is open now. */
 static void put_off(struct ky_convert *convert)
 {
 	convert->chunk.records_reported--; /* the caller counts it, as all */

@@ -3,12 +3,12 @@
  * the convert stage; what the driver calls is in convert.h.
  *
  * A poll that ends below the threshold, within what is queued, becomes a value of a histogram and
- * leaves no event; one whose end nobody knows yet is written. Of spans only ends are written, with
- * their start: when one begins nobody can know. A wake waits in its task's entry
+ * leaves no event; one whose end is not known yet is written. Of spans only ends are written,
+ * with their start: when one begins no process can know. A wake waits in its task's entry
  * until the poll comes: late ones are written, the others counted. Whatever is held back is
- * counted exactly, by kind and task name and by worker, and told every KY_RETAIN_REPORT_NS and at
- * the end of each segment; what the policy is, at the start of each segment and when it changes.
- * Everything else (tasks, workers, snapshots, losses) goes on as without a policy.
+ * counted exactly, by kind and task name and by worker, and reported every KY_RETAIN_REPORT_NS and
+ * at the end of each segment; what the policy is, at the start of each segment and when it changes.
+ * Everything else (tasks, workers, snapshots, losses) continues as without a policy.
  *
  * Memory: KY_RETAIN_ROWS_MAX rows of buckets; beyond, values count and lack a bucket.
  * Threads: owner.
@@ -61,7 +61,7 @@ struct ky_held_wake {
 	uint32_t worker_slot; /* in `workers` */
 	uint32_t next_free;
 	uint8_t worker_id, origin;
-	bool is_record; /* else told by the end of its own poll */
+	bool is_record; /* else reported by the end of its own poll */
 	bool is_used;
 };
 
@@ -70,7 +70,7 @@ struct ky_throttle_budget {
 	uint32_t used;
 };
 
-/* Of a span whose begin is not written; its end tells it. */
+/* Of a span whose begin is not written; its end reports it. */
 struct ky_span_parent {
 	uint64_t id, parent;
 };
@@ -97,12 +97,12 @@ struct ky_retain {
 	struct ky_throttle_budget budgets[KY_RETAIN_COUNT];
 	uint64_t from_ns;         /* counted since */
 	uint64_t reported_ns;     /* of the step's clock */
-	uint64_t records_pending; /* ring records counted and not yet told */
+	uint64_t records_pending; /* ring records counted and not yet reported */
 	bool has_counts;
 	struct ky_buf scratch;
 };
 
-/* How a poll that begins goes on. */
+/* How a poll that begins continues. */
 struct ky_retain_choice {
 	bool is_kept;
 	uint64_t ready_ns; /* its task was ready since; 0: not known */

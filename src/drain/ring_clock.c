@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* What time it was, by what lies in the ring itself: each sub-buffer carries a reading of the
- * clocks, and so does a crash. Nobody vouches for them: those that contradict the rest are left
+ * clocks, and so does a crash. They are untrusted: those that contradict the rest are left
  * out, and the others are thinned to what a timeline keeps. */
 #include <drain/drain_parts.h>
 
@@ -137,7 +137,7 @@ static void collect(struct ky_drain_common *common, struct readings *readings,
 
 		anchor.realtime_ns = crash->monotonic_ns + common->ring.open_anchor.realtime_ns -
 				     common->ring.open_anchor.monotonic_ns;
-		/* Two readings one behind the other, nothing around them. */
+		/* Two readings one after the other, nothing around them. */
 		add(common, readings, &anchor, WIDTH_SURE_NS);
 	}
 	if (now)

@@ -21,10 +21,10 @@
 #define HUGE_SLOW_NS UINT64_C(1500000) /* CPU time of one; filling it with zeros takes a third */
 #define HUGE_SLOW_MAX 3u
 #define PASSES_MAX 8u
-#define FEW_CLAIMS 16u   /* handed out during a pass: time for the last one */
-#define EXTRA_SLOTS 256u /* at least so many may be handed out while we copy */
+#define FEW_CLAIMS 16u   /* given out during a pass: time for the last one */
+#define EXTRA_SLOTS 256u /* at least so many may be given out while we copy */
 
-/* What was seen of a slot at the last look. */
+/* What was seen of a slot at the last reading. */
 struct seen_slot {
 	uint64_t number;
 	uint32_t state;
@@ -139,7 +139,7 @@ static void populate(const struct copier *copier, size_t bytes_max)
 	if (bytes_max && bytes > bytes_max)
 		bytes = bytes_max;
 	populate_copy(copier->slots, bytes);
-	/* Only whole pages of slots that are populated: a look at others would make them. */
+	/* Only whole pages of slots that are populated: a reading of others would make them. */
 	if (from + bytes > first)
 		(void)madvise((void *)first, (from + bytes - first) / PAGE * PAGE,
 			      MADV_POPULATE_READ);
@@ -151,7 +151,7 @@ static uint8_t *place_of(const struct copier *copier, uint32_t place)
 	return copier->slots + (size_t)place * KY_SLOT_BYTES;
 }
 
-/* Puts the slot behind all others; one that was there before keeps its place. False: it is another
+/* Puts the slot after all others; one that was there before keeps its place. False: it is another
  * claim's by now. */
 static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 {
@@ -186,7 +186,7 @@ static bool copy_slot(struct copier *copier, uint32_t slot, uint64_t claim)
 	return true;
 }
 
-/* Another claim than at the last look, or than at the start: what was there is gone. */
+/* Another claim than at the last reading, or than at the start: what was there is gone. */
 static void note_change(struct copier *copier, struct seen_slot *seen, uint64_t number)
 {
 	uint64_t start = copier->out->claim_index_at_start;
@@ -198,8 +198,8 @@ static void note_change(struct copier *copier, struct seen_slot *seen, uint64_t 
 	*seen = (struct seen_slot){.number = number};
 }
 
-/* One look at a slot. Closed ones are taken, and parked ones, which may be overwritten as well;
- * open ones only when this look is the last. */
+/* One reading of a slot. Closed ones are taken, and parked ones, which may be overwritten as well;
+ * open ones only when this reading is the last. */
 static void read_one(struct copier *copier, uint32_t slot, uint64_t claim_index, bool is_last)
 {
 	struct seen_slot *seen = &copier->seen[slot];
@@ -224,7 +224,8 @@ static void read_one(struct copier *copier, uint32_t slot, uint64_t claim_index,
 	*seen = (struct seen_slot){.number = 0};
 }
 
-/* Claims `from` up to `to`, in their order; all slots once when the hand came round meanwhile. */
+/* Claims `from` up to `to`, in their order; all slots once when the claim index came round
+ * meanwhile. */
 static void read_claims(struct copier *copier, uint64_t from, uint64_t to, bool is_last)
 {
 	if (to - from > copier->usable)
@@ -251,7 +252,7 @@ static void take_slots(struct copier *copier, const struct ky_ring_copy_options 
 	out->claim_index_at_start = from;
 	if (options->bytes_max && from > wanted)
 		copier->oldest_wanted = from - wanted + 1;
-	/* What the hand comes to first goes first; that is the order of claims, too. */
+	/* What the claim index comes to first goes first; that is the order of claims, too. */
 	copier->is_first = true;
 	for (uint32_t i = 0; i < copier->usable; i++) {
 		uint32_t slot = (uint32_t)((from + i) % copier->usable);
@@ -270,7 +271,7 @@ static void take_slots(struct copier *copier, const struct ky_ring_copy_options 
 	}
 	if (options->anchor && options->anchor(options->anchor_ctx, &out->now) == 0)
 		out->has_now = true;
-	/* Whatever was stamped before that reading lies in claims before this hand. */
+	/* Whatever was stamped before that reading lies in claims before this claim index. */
 	to = claim_index_of(copier);
 	copier->populated = ky_ring_view_populated(&copier->from);
 	for (uint32_t slot = 0; slot < copier->populated; slot++)

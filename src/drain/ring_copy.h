@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_copy.h - a private copy of what a ring holds at one moment, laid out as a ring of its own.
  *
- * The sub-buffer that is overwritten next is copied first. Then come those handed out meanwhile,
- * until there are few; then the clock is read, and after it, last, what was handed out since and
+ * The sub-buffer that is overwritten next is copied first. Then come those given out meanwhile,
+ * until there are few; then the clock is read, and after it, last, what was given out since and
  * what is open. So every record published before that reading is in the copy, except in
  * sub-buffers that were overwritten before their turn, which are counted.
  * Invariants:  the source is only read, and only where it is populated; each sub-buffer is taken
- *              after a second look at its claim. In the copy they lie one behind the other, their
- *              claim numbers are kept, no thread is busy in them, and the hand stands behind the
- *              largest.
+ *              after a second reading of its claim. In the copy they lie one after the other, their
+ *              claim numbers are kept, no thread is busy in them, and the claim index stands after
+ *              the largest.
  * Memory:      a private mapping, touched as it is filled; 16 bytes a slot of the ring.
  * Threads:     any, each its own copy.
  */
@@ -26,7 +26,7 @@ struct ky_ring_copy {
 	uint8_t *image; /* a ring; NULL: none */
 	size_t image_bytes;
 	uint32_t slot_count;           /* sub-buffers copied */
-	uint32_t ring_slots;           /* slots the source's hand goes round */
+	uint32_t ring_slots;           /* slots the source's claim index goes round */
 	uint64_t bytes;                /* copied */
 	uint64_t claim_index_at_start; /* of the source */
 	uint32_t cut_off_count;        /* ky_ring_view_cut_off() of the source */

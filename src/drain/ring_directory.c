@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Names, strings, threads, runtimes, modules and metadata from the append-only area of the
- * ring file. Each entry is copied before it is looked at: the area is shared memory. */
+ * ring file. Each entry is copied before it is read: the area is shared memory. */
 #include <drain/copy_stage.h>
 
 #include <base/alloc.h>
@@ -100,7 +100,7 @@ static int read_exit(struct ky_copy *copy, const struct ky_entry *entry, const u
 	if (!thread || thread->exit_step)
 		return 0;
 	memcpy(&thread->exit_ticks, payload, 8);
-	/* Its last records may have come after this step had looked: they are read in the next
+	/* Its last records may have come after this step's reading: they are read in the next
 	 * one. */
 	thread->exit_step = copy->common->step;
 	return 0;
@@ -221,7 +221,7 @@ static int read_entry(struct ky_copy *copy, const struct ky_entry *entry, const 
 int ky_copy_directory(struct ky_copy *copy)
 {
 	const struct ky_ring_view *ring = &copy->common->ring;
-	/* Pairs with the release store behind a finished entry. */
+	/* Pairs with the release store after a finished entry. */
 	uint64_t used = atomic_load_explicit(&ring->header->directory_used, memory_order_acquire);
 	uint8_t *payload = (uint8_t *)copy->words;
 	int err = 0;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <wire/switch_sample.h>
 
-/* A writer is a few hundred instructions long, unless it lost its processor; then its sample is. */
+/* A writer is a few hundred instructions long, unless it lost its CPU; then its sample is. */
 #define PATIENCE_NS UINT64_C(20000000)
 #define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
 
@@ -22,7 +22,7 @@ struct sample_slot {
 	};
 };
 
-/* A time somebody else wrote: never in the future, and not before there was a ring. */
+/* A time another process wrote: never in the future, and not before there was a ring. */
 static uint64_t sane_ticks(const struct ky_copy *copy, uint64_t stamp, bool is_ns)
 {
 	uint64_t ticks = stamp, first = 0;
@@ -214,7 +214,7 @@ static bool is_worth_waiting(const struct ky_copy *copy, struct ky_sample_cursor
 	return copy->common->now_ns - cursor->since_ns < PATIENCE_NS;
 }
 
-/* Takes what begins at the cursor's claim and moves it on. Returns 1 when there is more to look at,
+/* Takes what begins at the cursor's claim and moves it on. Returns 1 when there is more to read,
  * 0 when it is to be waited for, -ENOMEM. */
 static int take_next(struct ky_copy *copy, const struct ky_sample_ring *ring,
 		     struct ky_sample_cursor *cursor, uint64_t *lost)
@@ -258,7 +258,7 @@ static int read_class(struct ky_copy *copy, uint32_t which, bool is_reported,
 	while (more > 0 && cursor->next < claims &&
 	       copy->common->samples.free_count >= KY_SWITCHES_MAX)
 		more = take_next(copy, &ring, cursor, &lost);
-	/* What nobody will find any more, at the end of what was claimed. */
+	/* What no process will find any more, at the end of what was claimed. */
 	if (more > 0 && cursor->next >= claims && claims)
 		lost += missing_before(cursor,
 				       (uint32_t)(claim_index >> KY_SAMPLE_CLAIM_BITS) - 1u);
@@ -279,7 +279,7 @@ static int by_ticks(const void *a, const void *b)
 	return (one->ticks > other->ticks) - (one->ticks < other->ticks);
 }
 
-/* Several writers, and rings of several processors read one after the other. */
+/* Several writers, and rings of several CPUs read one after the other. */
 static void sort_queue(struct ky_queue *queue)
 {
 	for (uint32_t i = queue->head + 1; i < queue->tail; i++) {

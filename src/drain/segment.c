@@ -97,8 +97,8 @@ static void lose_chunk(struct ky_segment *segment, const struct ky_chunk *chunk)
 	ky_convert_counters(segment->convert)->reported = 0;
 }
 
-/* Not where a record stands that had nothing to tell: who finds the chunk on disk knows its events,
- * and nothing else of it. */
+/* Not where a record stands that had nothing to report: who finds the chunk on disk knows its
+ * events, and nothing else of it. */
 static void end_with_last_event(struct ky_open_chunk *chunk)
 {
 	if (!chunk->out.failed)
@@ -184,7 +184,7 @@ void ky_segment_open_polls(struct ky_segment *segment, uint64_t ns, bool is_at_e
 	const struct ky_thread_table *threads = &segment->common->threads;
 
 	for (uint32_t i = 0; i < threads->count; i++) {
-		/* Room only: this must not begin another chunk, which would tell them again. */
+		/* Room only: this must not begin another chunk, which would report them again. */
 		if (segment->chunk->out.used > KY_CHUNK_BYTES_SOFT)
 			return;
 		ky_convert_open_polls(segment->convert, threads->list[i], ns, is_at_exit);

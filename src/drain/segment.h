@@ -17,7 +17,7 @@ int ky_segment_open(struct ky_segment **out, struct ky_drain_common *common,
 		    struct ky_convert *convert, const struct ky_drain_options *options);
 void ky_segment_close(struct ky_segment *segment);
 bool ky_segment_is_open(const struct ky_segment *segment);
-/* The clock was read for the first time: what tells streams of one process apart. */
+/* The clock was read for the first time: what distinguishes streams of one process. */
 void ky_segment_first_step(struct ky_segment *segment);
 
 /* ---- chunks ---- */
@@ -31,14 +31,15 @@ void ky_segment_flush_old(struct ky_segment *segment);
 void ky_segment_loss(struct ky_segment *segment, const struct ky_loss *loss, uint64_t ns);
 void ky_segment_refused(struct ky_segment *segment, const struct ky_chunk_loss *loss);
 
-/* ---- what is told between records ---- */
+/* ---- what is reported between records ---- */
 
 /* Modules and runtimes that were found since the last step. */
 void ky_segment_announce(struct ky_segment *segment, uint64_t ns);
 /* The policy that was `before` is another one now. */
 void ky_segment_policy(struct ky_segment *segment, const struct ky_retain_policy *before,
 		       uint64_t ns);
-/* Everything counted by a policy. At the end of the process wakes that still wait are told, too. */
+/* Everything counted by a policy. At the end of the process wakes that still wait are reported,
+ * too. */
 void ky_segment_counts(struct ky_segment *segment, uint64_t ns, bool is_end);
 void ky_segment_header_drops(struct ky_segment *segment, uint64_t ns);
 /* Sub-buffers after the end of a file that was cut short: each held one record at least. */

@@ -162,7 +162,7 @@ static void write_index(struct ky_segment *segment, uint64_t ns)
 	ky_buf_append(&whole, &head, sizeof(head));
 	ky_buf_append(&whole, segment->index.bytes, segment->index.used);
 	ky_buf_append(&whole, &tail, sizeof(tail));
-	/* Without memory for it the segment has no index, which readers must bear anyway. */
+	/* Without memory for it the segment has no index, which readers must accept anyway. */
 	if (!whole.failed && !segment->index.failed) {
 		ky_trc_enc_event(&segment->chunk->enc, KY_EV_SEGMENT_INDEX, ns);
 		ky_trc_enc_bytes(&segment->chunk->enc, whole.bytes, whole.used);
@@ -170,8 +170,8 @@ static void write_index(struct ky_segment *segment, uint64_t ns)
 	ky_buf_release(&whole);
 }
 
-/* Not where a record stands that had nothing to tell: who finds the chunk on disk knows its events,
- * and nothing else of it. */
+/* Not where a record stands that had nothing to report: who finds the chunk on disk knows its
+ * events, and nothing else of it. */
 static void end_chunk(struct ky_segment *segment)
 {
 	if (!segment->chunk->out.failed)

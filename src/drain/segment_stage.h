@@ -20,9 +20,9 @@ struct ky_segment {
 	uint64_t offset; /* bytes of it that the sink has */
 	struct ky_buf index;
 	uint32_t index_chunks;
-	uint64_t first_now_ns; /* of the first step: tells streams of one process apart */
+	uint64_t first_now_ns; /* of the first step: distinguishes streams of one process */
 	struct ky_segment_cut cut;
-	uint64_t refused_records; /* waiting to be told as LossEvent write-error */
+	uint64_t refused_records; /* waiting to be reported as LossEvent write-error */
 	uint64_t refused_first_ns, refused_last_ns;
 };
 

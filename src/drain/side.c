@@ -27,7 +27,7 @@ static enum mark_reading copy_mark(const struct ky_ring_mark *mark, uint64_t num
 	if (serial != number + 1)
 		return MARK_UNFINISHED;
 	memcpy(out, mark, sizeof(*out));
-	/* What was read before must not move behind the second look. */
+	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&mark->serial, memory_order_relaxed) != serial)
 		return MARK_GONE;
@@ -69,10 +69,10 @@ static int read_marks(struct ky_copy *copy, const struct ky_ring_side *area)
 		 lost = 0;
 	int err = 0;
 
-	if (claim_index < copy->mark_next) /* nobody takes marks back */
+	if (claim_index < copy->mark_next) /* no process takes marks back */
 		return 0;
 	if (claim_index - copy->mark_next > KY_MARKS) {
-		/* A cut tells what is there: the older ones were never promised. */
+		/* A cut reports what is there: the older ones were never promised. */
 		lost = copy->common->is_cut ? 0 : claim_index - KY_MARKS - copy->mark_next;
 		copy->mark_next = claim_index - KY_MARKS;
 	}
@@ -114,7 +114,7 @@ static int read_counters(struct ky_copy *copy, const struct ky_ring_side *area,
 	return err == -ENOMEM ? err : 0;
 }
 
-/* What the counters were before now: a cut has not looked meanwhile. */
+/* What the counters were before now: a cut has not read meanwhile. */
 static int read_samples(struct ky_copy *copy, const struct ky_ring_side *area)
 {
 	int err = 0;
@@ -141,7 +141,7 @@ static int read_crash(struct ky_copy *copy, const struct ky_ring_side *area)
 	struct ky_note note = {.kind = KY_NOTE_CRASH};
 	struct ky_ring_crash *crash;
 
-	/* Pairs with the release store behind a whole record. */
+	/* Pairs with the release store after a whole record. */
 	if (copy->has_crash || atomic_load_explicit(&area->crash.state, memory_order_acquire) != 2)
 		return 0;
 	note.body = crash = ky_note_body(&area->crash, sizeof(area->crash));

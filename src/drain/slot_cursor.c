@@ -2,8 +2,8 @@
 /* From slots to queues: which slots may have something new, what is new in them, whose it is,
  * what is missing, and how far the merge may go.
  *
- * The order of looks is what makes the watermark right: anchor (drain.c), hand, then for each
- * slot busy flag, cursor, records. A claim behind the hand we saw was made after the anchor,
+ * The order of readings makes the watermark right: anchor (drain.c), claim index, then for each
+ * slot busy flag, cursor, records. A claim after the claim index we saw was made after the anchor,
  * so its stamps lie above T; a clear busy flag means that the records we copy are complete up
  * to T. */
 #include <drain/copy_stage.h>
@@ -68,8 +68,8 @@ static int queue_horizon(struct ky_copy *copy, struct ky_dthread *thread, uint64
 	return 0;
 }
 
-/* Whether what is missing of the thread was overwritten while nobody was to write it: before the
- * first look at a ring in flight, or before a stream was taken up again. */
+/* Whether what is missing of the thread was overwritten while no process was to write it: before
+ * the first reading of a ring in flight, or before a stream was taken up again. */
 static bool is_flown(const struct ky_copy *copy, const struct ky_dthread *thread)
 {
 	uint64_t from = thread->has_slot ? thread->read_ticks : thread->start_ticks;
@@ -271,7 +271,7 @@ static void detach(struct ky_slot_cursor *cursor)
 	cursor->thread = NULL;
 }
 
-/* Nobody can be told any more what this slot holds; the thread's next slot says how much that
+/* It is not known any more what this slot holds; the thread's next slot says how much that
  * was. */
 static void give_up(struct ky_copy *copy, struct ky_slot_cursor *cursor)
 {
@@ -349,7 +349,7 @@ static int begin_slot(struct ky_copy *copy, struct ky_slot_cursor *cursor, uint3
 		err = queue_worker(copy, thread, &head);
 	if (!err && has_gap)
 		err = queue_carried(copy, thread, &head);
-	/* A change that came to light at this claim is told nowhere else. */
+	/* A change that came to light at this claim is reported nowhere else. */
 	if (!err)
 		err = push(copy, thread, thread->read_ticks, KY_REC_GATES, 0, head.gates);
 	return err;
@@ -432,7 +432,7 @@ static void list_slot(struct ky_copy *copy, uint32_t slot, uint64_t expected)
 	copy->listed[copy->listed_count++] = slot;
 }
 
-/* Puts the slots on the list that were handed out since the last step. */
+/* Puts the slots on the list that were given out since the last step. */
 static void list_claims(struct ky_copy *copy)
 {
 	const struct ky_ring_view *ring = &copy->common->ring;
@@ -445,7 +445,7 @@ static void list_claims(struct ky_copy *copy)
 	copy->claim_index = to;
 	if (!usable || to == from)
 		return;
-	/* The first look, a whole round, or other slots than before: look at every slot. */
+	/* The first reading, a whole round, or other slots than before: read every slot. */
 	if (copy->common->step == 1 || to - from >= usable || to < from ||
 	    usable != copy->usable_seen) {
 		copy->has_lapped |= to - from > usable;
@@ -478,7 +478,7 @@ static uint32_t plan_visits(struct ky_copy *copy)
 		uint32_t slot = copy->listed[i];
 
 		if (slot >= populated)
-			continue; /* handed out, its pages not there yet */
+			continue; /* given out, its pages not there yet */
 		copy->visits[count++] = (struct ky_visit){
 			KY_CLAIM_NUMBER(ky_ring_view_claim(&copy->common->ring, slot)), 0, 0, slot};
 	}
@@ -492,8 +492,8 @@ static uint32_t plan_visits(struct ky_copy *copy)
 	return count;
 }
 
-/* A slot may have been handed out before the plan was made and claimed since. Its thread may have
- * filled others before it that are not visited yet: they come first, or they would be told as
+/* A slot may have been given out before the plan was made and claimed since. Its thread may have
+ * filled others before it that are not visited yet: they come first, or they would be reported as
  * lost. Returns true when another visit is at this place now. */
 static bool postpone(struct ky_copy *copy, uint32_t at, uint32_t count, uint64_t number)
 {
@@ -528,7 +528,7 @@ static void unlist_finished(struct ky_copy *copy)
 
 /* ---- memory ---- */
 
-/* The beginning of a slot that is not visited yet. Asked once: all that are left are looked at for
+/* The beginning of a slot that is not visited yet. Asked once: all that are left are read for
  * every batch, and each is a miss of the cache. */
 static uint64_t start_of(const struct ky_copy *copy, struct ky_visit *visit)
 {
@@ -697,7 +697,7 @@ int ky_copy_exits(struct ky_copy *copy)
 		uint64_t ticks = thread->exit_ticks > thread->read_ticks ? thread->exit_ticks :
 									   thread->read_ticks;
 
-		/* Told in an earlier step: its last records were there when this step read. */
+		/* Reported in an earlier step: its last records were there when this step read. */
 		if (!thread->exit_step || thread->is_exit_queued ||
 		    (thread->exit_step == common->step && !common->is_final))
 			continue;

@@ -74,7 +74,7 @@ static inline void ky_make_ready(struct ky_convert *convert, struct ky_drain_tas
 	convert->tasks.ready_count++;
 }
 
-/* What the kernel counts is looked at sooner. */
+/* What the kernel counts is read sooner. */
 #define KY_LATE_WAKE_NS UINT64_C(10000000)
 
 /* Its poll begins: for so long it has waited. */

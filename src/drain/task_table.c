@@ -78,7 +78,7 @@ void ky_task_table_forget(struct ky_task_table *table)
 	uint32_t capacity = table->capacity;
 	struct ky_drain_task *fresh = ky_alloc((size_t)capacity * sizeof(*fresh));
 
-	if (!fresh) /* then they stay, as behind any other loss */
+	if (!fresh) /* then they stay, as after any other loss */
 		return;
 	table->slots = fresh;
 	table->count = table->ready_count = 0;

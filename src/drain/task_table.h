@@ -65,7 +65,7 @@ static inline struct ky_drain_task *ky_task_table_find_at(const struct ky_task_t
 /* A new entry; NULL when full (then counted) or when the task ended lately. */
 struct ky_drain_task *ky_task_table_add(struct ky_task_table *table, uint64_t task, uint32_t name);
 void ky_task_table_end(struct ky_task_table *table, uint64_t task);
-/* Nobody knows which of them are still there; those with a wake held back stay. */
+/* It is not known which of them are still there; those with a wake held back stay. */
 void ky_task_table_forget(struct ky_task_table *table);
 
 #endif

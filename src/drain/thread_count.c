@@ -7,7 +7,7 @@
 
 #define PACE_NS UINT64_C(1000000000)
 #define PACE_LATE_NS UINT64_C(100000000) /* a task was woken and polled late */
-#define READS_MAX 256u                   /* in one step: a look is two small files */
+#define READS_MAX 256u                   /* in one step: a reading is two small files */
 
 int ky_copy_thread_counts(struct ky_copy *copy, uint64_t late_wakes)
 {
@@ -38,7 +38,7 @@ int ky_copy_thread_counts(struct ky_copy *copy, uint64_t late_wakes)
 		note = (struct ky_note){.kind = KY_NOTE_THREAD_CPU,
 					.body = ky_note_body(&cpu, sizeof(cpu))};
 		err = note.body ? ky_common_note(copy->common, &note, cpu.monotonic_ns) : -ENOMEM;
-		if (err == KYMO_E_LIMIT) /* too much waits: the next look tells the sums */
+		if (err == KYMO_E_LIMIT) /* too much waits: the next reading reports the sums */
 			err = 0;
 	}
 	return err;

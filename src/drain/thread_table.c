@@ -28,7 +28,7 @@ int ky_thread_table_take(struct ky_thread_table *table, uint32_t index, uint32_t
 {
 	struct ky_dthread *thread = ky_thread_table_find(table, index);
 
-	/* The kernel id tells a reused index apart; the old thread lives on until its records
+	/* The kernel id distinguishes a reused index; the old thread lives on until its records
 	 * are out. */
 	*out = thread;
 	if (thread && thread->tid == tid)
@@ -119,7 +119,7 @@ void ky_thread_free(struct ky_dthread *thread)
 	ky_free(thread);
 }
 
-struct ky_poll *ky_thread_push_poll_grow(struct ky_dthread *thread)
+struct ky_drain_poll *ky_thread_push_poll_grow(struct ky_dthread *thread)
 {
 	if (thread->deeper || thread->depth == KY_STACK_MAX ||
 	    ky_grow(&thread->stack, &thread->stack_capacity, thread->depth + 1u,

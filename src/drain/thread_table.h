@@ -46,7 +46,7 @@ struct ky_dthread {
 	char name[32];
 	uint64_t start_ticks;
 	uint64_t exit_ticks;
-	uint64_t exit_step; /* step in which the directory told us; 0: alive */
+	uint64_t exit_step; /* step in which the directory reported it; 0: alive */
 	bool is_announced;
 	bool is_exit_queued;
 	bool is_done;        /* its KY_REC_EXIT was merged */
@@ -56,8 +56,8 @@ struct ky_dthread {
 	uint64_t read_ticks;   /* stamp of the last record read */
 	uint32_t cursor_count; /* slots that hold or may get records of it */
 	bool has_slot;
-	bool ended_closed;  /* its last slot closed behind it: there must be another one */
-	uint32_t gap_cause; /* something is missing, the next slot tells how much */
+	bool ended_closed;  /* its last slot closed after it: there must be another one */
+	uint32_t gap_cause; /* something is missing, the next slot reports how much */
 	uint64_t back_step; /* the last ky_drain_resume() that found a slot of it */
 	struct ky_queue queue;
 	/* merging */
@@ -74,7 +74,7 @@ struct ky_dthread {
 	uint32_t blocking_worker; /* it served when the run began, KY_NONE32 */
 	bool is_blocking;
 	bool has_gates;
-	uint64_t gates;      /* as last told */
+	uint64_t gates;      /* as last reported */
 	bool is_run_counted; /* the policy holds it back */
 };
 
@@ -91,7 +91,7 @@ int ky_thread_table_take(struct ky_thread_table *table, uint32_t index, uint32_t
 struct ky_dthread *ky_thread_table_find(const struct ky_thread_table *table, uint32_t index);
 /* The one that is not over, NULL. */
 struct ky_dthread *ky_thread_table_find_tid(const struct ky_thread_table *table, uint32_t tid);
-/* Those that wait for nothing are over: threads whose exit was never told. */
+/* Those that wait for nothing are over: threads whose exit was never reported. */
 void ky_thread_table_retire(struct ky_thread_table *table);
 /* The first from *at on that is over and empty, and its place; NULL: none. */
 struct ky_dthread *ky_thread_table_over(const struct ky_thread_table *table, uint32_t *at);

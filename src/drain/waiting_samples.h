@@ -11,7 +11,7 @@
 #include <drain/thread_table.h>
 #include <wire/switch_sample.h>
 
-/* One that waits for its turn in the merge; frames behind it. */
+/* One that waits for its turn in the merge; frames after it. */
 struct ky_waiting_sample {
 	uint8_t kind, flags;
 	uint16_t cpu;
@@ -50,7 +50,7 @@ int ky_samples_make_places(struct ky_sample_list *samples);
 /* Takes the sample over. Returns 0, -ENOMEM. */
 int ky_samples_add(struct ky_sample_list *samples, struct ky_queue_sums *sums,
 		   struct ky_waiting_sample *sample, uint64_t ticks);
-/* It was told. */
+/* It was reported. */
 void ky_samples_remove(struct ky_sample_list *samples, uint64_t place);
 struct ky_waker_name *ky_samples_waker(const struct ky_sample_list *samples, uint32_t tid);
 

@@ -142,8 +142,8 @@ static void serve(struct ky_convert *convert, struct ky_dthread *thread, uint32_
 	thread->worker = index;
 }
 
-/* The blocked thread's poll goes on, but no longer as a poll of the worker: the pair is closed
- * and the rest is told as a nested run, so that pairs of one worker never overlap. */
+/* The blocked thread's poll continues, but no longer as a poll of the worker: the pair is closed
+ * and the rest is reported as a nested run, so that pairs of one worker never overlap. */
 static void move_poll(struct ky_convert *convert, uint32_t index, uint64_t ns)
 {
 	struct ky_drain_worker *worker = &convert->workers.list[index];
@@ -292,7 +292,7 @@ static bool is_local_set(struct ky_convert *convert, uint64_t key)
 	       convert->common->runtimes.list[runtime].kind == KYMO_RUNTIME_LOCAL_SET;
 }
 
-/* A LocalSet is polled inside somebody's block_on: by the worker that this thread is, if it is one.
+/* A LocalSet is polled inside another's block_on: by the worker that this thread is, if it is one.
  */
 void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *thread, uint64_t key)
 {
@@ -300,8 +300,9 @@ void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *th
 		thread->runtime_key = key;
 }
 
-/* A current-thread runtime is one worker, whoever drives it, also when it goes on behind the end of
- * what drove it; any other runtime that polls here without a launch gets one worker per thread. */
+/* A current-thread runtime is one worker, the process that drives it, also when it continues after
+ * the end of what drove it; any other runtime that polls here without a launch gets one worker per
+ * thread. */
 static uint32_t own_worker(struct ky_convert *convert, struct ky_dthread *thread)
 {
 	uint32_t runtime = KY_NONE32, index;

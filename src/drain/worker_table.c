@@ -95,8 +95,8 @@ uint32_t ky_worker_add(struct ky_worker_table *table, uint64_t runtime_key, uint
 	return table->count++;
 }
 
-/* Time it was awake: while nobody measures CPU time, this is what keeps peers' tools from finding
- * threads that were "off the CPU" for the whole trace. */
+/* Time it was awake: while no process measures CPU time, this is what keeps peers' tools from
+ * finding threads that were "off the CPU" for the whole trace. */
 uint64_t ky_worker_cpu(const struct ky_drain_worker *worker, uint64_t ns)
 {
 	if (worker->is_parked || ns < worker->active_since_ns)

@@ -24,7 +24,7 @@ struct ky_runtime {
 	char *name;
 	bool is_described;
 	bool is_announced;
-	bool is_ended; /* its key may be somebody else's by now */
+	bool is_ended; /* its key may be another's by now */
 	uint32_t live_workers;
 	uint32_t next_index;
 	uint64_t launch_max;

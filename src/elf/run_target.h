@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_target.h - looks at CMD before it is started: can a preloaded library reach it at all?
+/* run_target.h - reads CMD before it is started: can a preloaded library reach it at all?
  *
  * Reads at most the ELF header and the program headers; anything unreadable counts as reachable,
  * since exec itself will say what is wrong.
@@ -14,7 +14,7 @@ enum ky_run_reach {
 	KY_RUN_STATIC,       /* no dynamic loader: LD_PRELOAD means nothing */
 	KY_RUN_SETUID,       /* the loader ignores LD_PRELOAD (AT_SECURE) */
 	KY_RUN_CAPABILITIES, /* likewise: the file gives capabilities */
-	KY_RUN_FOREIGN       /* for another processor or word size than this library */
+	KY_RUN_FOREIGN       /* for another architecture or word size than this library */
 };
 
 /* path: as execve would take it (ky_run_target_resolve). */

@@ -13,7 +13,7 @@ struct ky_elf;
 
 struct ky_vdso {
 	struct ky_elf *elf; /* NULL: there is none */
-	uint8_t *bytes;     /* a copy, which elf looks at */
+	uint8_t *bytes;     /* a copy, which elf reads */
 };
 
 /* This process's own. */

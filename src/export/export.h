@@ -52,7 +52,7 @@ uint64_t ky_export_value(const struct ky_export *export, const struct ky_stack_r
 
 /* What is known of why a thread did not run. */
 enum ky_export_state {
-	KY_STATE_EITHER = 0, /* blocked, the run queue behind it included */
+	KY_STATE_EITHER = 0, /* blocked, the run queue after it included */
 	KY_STATE_BLOCKED,
 	KY_STATE_RUNNABLE,
 	KY_STATES

@@ -21,7 +21,7 @@ struct firefox_encoder {
 	const struct ky_export *export;
 	struct ky_buf *out;
 	uint64_t start_ns;
-	/* of the thread at hand */
+	/* of the current thread */
 	uint32_t *locals; /* by function: its number here + 1 */
 	struct ky_buf functions, nodes, stacks, times, weights, walk;
 	uint32_t *slots; /* of nodes, + 1 */
@@ -235,7 +235,7 @@ static uint32_t category_of(const struct firefox_encoder *encoder, uint32_t loca
 	return kind <= KY_WAIT_PREEMPTED ? kind + 1u : KY_WAIT_OTHER + 1u;
 }
 
-/* Of stacks: a state is told above its reason, and belongs to it. */
+/* Of stacks: a state is reported above its reason, and belongs to it. */
 static void put_stack_categories(struct firefox_encoder *encoder)
 {
 	struct ky_buf *out = encoder->out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What the formats say of a time off the processor: why, and in which state. */
+/* What the formats say of a time off CPU: why, and in which state. */
 #include <analyze/share.h>
 #include <analyze/stack_profile.h>
 #include <base/alloc.h>
@@ -88,7 +88,7 @@ uint32_t ky_export_parts(const struct ky_export *export, const struct ky_stack_r
 
 /* ---- as frames ---- */
 
-/* Behind the code's functions: "(no stack)", the reasons, the states but the first. */
+/* After the code's functions: "(no stack)", the reasons, the states but the first. */
 uint32_t ky_export_function_count(const struct ky_export *export)
 {
 	return export->code->function_count + 1 + export->reason_count +
@@ -103,7 +103,7 @@ uint32_t ky_export_reason_of(const struct ky_export *export, uint32_t function)
 									      KY_NONE;
 }
 
-/* A thread that lost its processor is ready to run: nobody has to be told. */
+/* A thread that lost its CPU is ready to run: no caller has to be reported. */
 static bool is_state_shown(const struct ky_export *export, const struct ky_export_part *part)
 {
 	return part->state != KY_STATE_EITHER &&

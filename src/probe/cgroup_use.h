@@ -16,7 +16,7 @@ struct ky_cgroup_use {
 /* dir: /proc/PID; mount: NULL for the usual place. */
 void ky_cgroup_use_find(struct ky_cgroup_use *use, int dir, const char *mount);
 
-/* The group `level` parents up. Returns whether there is something to tell of it: of the own one
+/* The group `level` parents up. Returns whether there is something to report it: of the own one
  * always, of the others where they limit. */
 bool ky_cgroup_use_row(const struct ky_cgroup_use *use, uint32_t level,
 		       struct ky_resource_row *out);

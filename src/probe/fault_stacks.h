@@ -3,14 +3,14 @@
  * its own beside the switch records, whose samples have registers and a copy of the stack. It fires
  * in user space, so it takes no privilege that the switch records do not take.
  *
- * It is opened before the event of the switches, which tells faults, too. The kernel (6.18) gives
- * all events of one fault the same description, the latest made first; behind one with a stack each
+ * It is opened before the event of the switches, which reports faults, too. The kernel (6.18) gives
+ * all events of one fault the same description, the latest made first; after one with a stack each
  * record is as long as that one's, and soon there is no room for switches. So the order is tried on
- * ourselves, and looked at as records come.
+ * ourselves, and read as records come.
  *
  * While it counts, a switch takes KY_FAULT_SWITCH_NS more; shut, nothing that was measured. Where
- * switches are so many that windows have gaps, it is shut until a fault was told, and again some
- * seconds behind the last one.
+ * switches are so many that windows have gaps, it is shut until a fault was reported, and again
+ * some seconds after the last one.
  *
  * It has rings of its own: a storm of faults takes no room from switches. Stacks are walked within
  * a budget that asks for nothing but the time, so which of the faults have one says nothing of how
@@ -65,12 +65,12 @@ void ky_fault_stacks_open(struct ky_fault_stacks *of, const struct ky_perf_optio
 			  bool is_running);
 void ky_fault_stacks_close(struct ky_fault_stacks *of);
 
-/* A fault was told. */
+/* A fault was reported. */
 void ky_fault_stacks_note(struct ky_fault_stacks *of, uint64_t ns);
 /* Lets it count, or shuts it. is_open: a window is. */
 void ky_fault_stacks_follow(struct ky_fault_stacks *of, bool is_open, uint64_t now_ns);
 
-/* Tells fn of those that have a stack, as KY_SWITCH_FAULT. Returns how many copies were made. */
+/* Reports fn of those that have a stack, as KY_SWITCH_FAULT. Returns how many copies were made. */
 uint32_t ky_fault_stacks_read(struct ky_fault_stacks *of, const struct ky_switch_places *places,
 			      ky_perf_switch_fn fn, void *ctx);
 

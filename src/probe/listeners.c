@@ -160,7 +160,7 @@ static int read_diag(struct ky_listeners *listeners, uint32_t *used)
 	err = read_family(listeners, fd, AF_INET, used);
 	if (!err)
 		err = read_family(listeners, fd, AF_INET6, used);
-	/* Without IPv6 there is nobody to answer. */
+	/* Without IPv6 nothing answers. */
 	if (err == -ENOENT && *used)
 		err = 0;
 	close(fd);
@@ -224,7 +224,7 @@ static bool take_line(const char *line, size_t bytes, struct ky_listener *out)
 uint32_t ky_listeners_parse(const char *text, uint8_t version, struct ky_listener *out,
 			    uint32_t max)
 {
-	const char *line = strchr(text, '\n'); /* behind the titles */
+	const char *line = strchr(text, '\n'); /* after the titles */
 	uint32_t used = 0;
 
 	while (line && line[1] && used < max) {
@@ -300,7 +300,7 @@ static void take_descriptor(struct ky_listeners *listeners, int fds, const char 
 		known->owner = KY_LISTENER_OURS;
 }
 
-/* What no descriptor from the first to the last belongs to is somebody else's. */
+/* What no descriptor from the first to the last belongs to is another's. */
 static void end_search(struct ky_listeners *listeners)
 {
 	for (uint32_t i = 0; i < listeners->count; i++) {
@@ -321,7 +321,7 @@ struct listener_entry {
 	char name[];
 };
 
-/* Goes on where the last look's search stopped. */
+/* Continues where the last reading's search stopped. */
 static int search(struct ky_listeners *listeners, int dir)
 {
 	uint8_t *bytes = listeners->bytes;
@@ -349,7 +349,7 @@ static int search(struct ky_listeners *listeners, int dir)
 	return 0;
 }
 
-/* ---- a look ---- */
+/* ---- a reading ---- */
 
 static void take(struct ky_listeners *listeners, const struct ky_listener *listener)
 {
@@ -386,7 +386,7 @@ static void forget_closed(struct ky_listeners *listeners)
 	listeners->count = kept;
 }
 
-/* A socket can be handed to a process that has run for long. Rarer and rarer. */
+/* A socket can be passed to a process that has run for long. Rarer and rarer. */
 static void recheck(struct ky_listeners *listeners)
 {
 	if (!listeners->recheck_reading)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* listeners.h - accept queues of the listening TCP sockets of a process.
  *
- * The kernel is asked for listening sockets alone (sock_diag), so that what a look costs does not
- * grow with connections; of a process in another network namespace /proc/PID/net is read, up to
+ * The kernel is asked for listening sockets alone (sock_diag), so that what a reading costs does
+ * not grow with connections; of a process in another network namespace /proc/PID/net is read, up to
  * the first line that is no listener. Whose they are is found by the inodes of the process's
- * descriptors: once a socket, KY_LISTENER_FDS_MAX descriptors a look at most.
+ * descriptors: once a socket, KY_LISTENER_FDS_MAX descriptors a reading at most.
  * Threads: owner. Memory: none but the structure.
  */
 #ifndef KY_PROBE_LISTENERS_H
@@ -17,9 +17,9 @@
 #define KY_LISTENERS_MAX 512u
 #define KY_LISTENER_FDS_MAX 512u
 
-/* One socket, as the kernel tells it. */
+/* One socket, as the kernel reports it. */
 struct ky_listener {
-	uint64_t cookie; /* 0: not told */
+	uint64_t cookie; /* 0: not reported */
 	uint64_t inode;
 	uint8_t address[16];
 	uint32_t pending, limit, drops;
@@ -37,9 +37,9 @@ enum ky_listener_owner {
 struct ky_listener_known {
 	struct ky_listener now;
 	uint8_t owner;  /* enum ky_listener_owner */
-	bool is_there;  /* at this look */
-	bool is_news;   /* changed since it was told */
-	uint32_t round; /* of the search that must end before it is somebody else's */
+	bool is_there;  /* at this reading */
+	bool is_news;   /* changed since it was reported */
+	uint32_t round; /* of the search that must end before it is another's */
 	uint32_t reported_reading;
 };
 
@@ -49,13 +49,13 @@ struct ky_listeners {
 	bool is_overfull; /* there are more than we follow */
 	uint32_t reading, recheck_reading;
 	uint32_t search_round;
-	int64_t search_at;                        /* where the search for descriptors goes on */
-	struct ky_listener all[KY_LISTENERS_MAX]; /* of this look, whosever */
+	int64_t search_at;                        /* where the search for descriptors continues */
+	struct ky_listener all[KY_LISTENERS_MAX]; /* of this reading, of any process */
 	_Alignas(8) uint8_t bytes[16384];
 };
 
-/* A look at all of them. dir: /proc/PID; is_own: it is the calling process. Returns 0, or -errno:
- * nothing could be read. */
+/* A reading of all of them. dir: /proc/PID; is_own: it is the calling process. Returns 0, or
+ * -errno: nothing could be read. */
 int ky_listeners_read(struct ky_listeners *listeners, int dir, bool is_own);
 
 /* Is one of them still searched for? */

@@ -46,14 +46,14 @@ static const uint64_t *take_words(struct record_words *words, uint64_t count)
 	const uint64_t *at = words->at;
 
 	if (count > (uint64_t)(words->end - words->at)) {
-		words->at = words->end; /* nor is there anything behind them */
+		words->at = words->end; /* nor is there anything after them */
 		return NULL;
 	}
 	words->at += count;
 	return at;
 }
 
-/* The kernel's frames behind the mark that says what follows. */
+/* The kernel's frames after the mark that says what follows. */
 static void read_chain(struct record_words *words, struct ky_perf_sample *out)
 {
 	uint64_t count = next_word(words);

@@ -17,14 +17,14 @@ struct ky_perf_ring {
 	int fd;                            /* -1: none */
 	struct perf_event_mmap_page *page; /* NULL: none */
 	size_t bytes;                      /* of records: a power of two */
-	bool is_at_work;                   /* the next record was handed out, and not ended */
+	bool is_at_work;                   /* the next record was given out, and not ended */
 };
 
 /* Of the event ring->fd. Returns 0, -errno. */
 int ky_perf_ring_map(struct ky_perf_ring *ring, size_t bytes);
 void ky_perf_ring_close(struct ky_perf_ring *ring);
 
-/* The next record, read where it lies: most of a stack's copy is never looked at, and it is in
+/* The next record, read where it lies: most of a stack's copy is never read, and it is in
  * another CPU's cache. Copied to `room` only where it goes round the ring's end. NULL: there is
  * none. Who takes it may leave by a jump, because what it writes to has gone; then that record is
  * lost, and not met again and again.

@@ -41,10 +41,10 @@ struct ky_perf {
 	struct ky_perf_ring *rings;
 	uint32_t cpu_count;
 	size_t ring_bytes;
-	int *more; /* events of threads that were told later */
+	int *more; /* events of threads that were reported later */
 	uint32_t more_count;
 	uint64_t sample_count;
-	uint64_t lost_count;                   /* as the rings told */
+	uint64_t lost_count;                   /* as the rings reported */
 	uint64_t lost_asked;                   /* as ky_perf_count_lost() found it */
 	uint64_t record[KY_PERF_RECORD_WORDS]; /* one that went round a ring's end */
 };
@@ -84,7 +84,7 @@ static void fill_samples(struct perf_event_attr *attr, const struct ky_perf_opti
 	}
 }
 
-/* For who opens it lets it go on when he wants it. */
+/* The one that opens it starts it when needed. */
 static bool is_opened_paused(const struct ky_perf_options *options)
 {
 	return options->is_switches || options->is_faults;
@@ -177,7 +177,7 @@ uint32_t ky_perf_read_switches(struct ky_perf *perf, ky_perf_switch_fn fn, void 
 
 /* ---- opening ---- */
 
-/* One ring a processor, all of this size. A processor that is off has none. */
+/* One ring a CPU, all of this size. A CPU that is off has none. */
 static int open_rings(struct ky_perf *perf, pid_t pid, size_t ring_bytes)
 {
 	int err = 0, opened = 0;
@@ -299,7 +299,7 @@ int ky_perf_add(struct ky_perf *perf, pid_t tid)
 		if (fd < 0)
 			return fd;
 		perf->more[perf->more_count++] = fd;
-		/* Into that processor's ring. */
+		/* Into that CPU's ring. */
 		err = ky_perf_event_set_output(fd, perf->rings[i].fd);
 		if (err)
 			return err;
@@ -433,7 +433,7 @@ static int open_own(struct ky_perf **out, const struct ky_perf_options *options,
 	return err ? err : ky_perf_ring_map(&perf->rings[0], ring_bytes);
 }
 
-/* Whether a sample came while this thread used up some time of the processor. */
+/* Whether a sample came while this thread used up some time of the CPU. */
 static bool yields(struct ky_perf *perf)
 {
 	struct perf_verdict verdict = {.tid = (uint32_t)syscall(SYS_gettid)};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* perf_source.h - samples of the processor by perf_event: the kernel stops a thread rate_hz times
+/* perf_source.h - CPU samples by perf_event: the kernel stops a thread rate_hz times
  * per second of its CPU time and leaves registers and a copy of its stack in a ring of its own.
- * Or, with is_switches, a record each time that a thread loses a processor, gets one, or has waited
+ * Or, with is_switches, a record each time that a thread loses a CPU, gets one, or has waited
  * for a page from a disk. Nothing runs in the sampled process, and its signals are untouched.
  *
- * One event for each processor, inherited by every thread and child made later, so one ring for
- * each processor whatever the number of threads.
+ * One event for each CPU, inherited by every thread and child made later, so one ring for
+ * each CPU whatever the number of threads.
  * What opens need not yield anything: ky_perf_test() finds out on ourselves, before it is believed.
  * Memory:      the rings, which the kernel counts against RLIMIT_MEMLOCK of the unprivileged; made
  *              smaller until they are allowed.
@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define KY_PERF_SWITCH_RING_BYTES (1u << 19) /* at most, a processor */
+#define KY_PERF_SWITCH_RING_BYTES (1u << 19) /* at most, a CPU */
 
 struct ky_perf;
 
@@ -44,9 +44,9 @@ struct ky_perf_options {
 enum ky_perf_switch_kind {
 	KY_SWITCH_IN = 0,
 	KY_SWITCH_OUT,       /* it waits for something */
-	KY_SWITCH_PREEMPTED, /* it would go on */
+	KY_SWITCH_PREEMPTED, /* it would continue */
 	KY_SWITCH_FAULT,     /* a page fault that took a device is over */
-	KY_SWITCH_WOKEN      /* somebody makes it ready to run: wake_source.h */
+	KY_SWITCH_WOKEN      /* another process makes it ready to run: wake_source.h */
 };
 
 struct ky_perf_switch {
@@ -90,11 +90,11 @@ struct ky_perf_about {
  * yields nothing. */
 int ky_perf_test(struct ky_perf_options *options);
 
-/* Whether switches of ourselves are told, both ways. cost_ns: what one record takes of the
- * processor. Takes has_kernel back where only that is refused. Returns as ky_perf_test(). */
+/* Whether switches of ourselves are reported, both ways. cost_ns: what one record takes of the
+ * CPU. Takes has_kernel back where only that is refused. Returns as ky_perf_test(). */
 int ky_perf_test_switches(struct ky_perf_options *options, uint64_t *cost_ns);
 
-/* What a short sleep takes of our processor time, in ns: the switches of it are in that. */
+/* What a short sleep takes of our CPU time, in ns: the switches of it are in that. */
 uint64_t ky_perf_time_sleeps(void);
 
 /* Of process `pid`, which waits for its exec (is_at_exec), or of its first thread: ky_perf_add()
@@ -104,7 +104,7 @@ int ky_perf_open(struct ky_perf **out, const struct ky_perf_options *options, pi
 /* One more thread that runs already. Returns 0, -errno. */
 int ky_perf_add(struct ky_perf *perf, pid_t tid);
 
-/* Hands out what is there, processor by processor: in the order of time within each. A sample's
+/* Gives out what is there, CPU by CPU: in the order of time within each. A sample's
  * stack lies in the kernel's ring, and only until fn returns. An fn that leaves by longjmp() loses
  * its sample, counted. Returns the number of samples. */
 uint32_t ky_perf_read(struct ky_perf *perf, ky_perf_sample_fn fn, void *ctx);
@@ -120,11 +120,11 @@ int ky_perf_add_all(struct ky_perf **perf, const struct ky_perf_options *options
 /* Its descriptors. Returns how many there are, max at most. */
 uint32_t ky_perf_fds(const struct ky_perf *perf, int *out, uint32_t max);
 
-/* Stops the counting, or lets it go on, for all threads. The rate cannot be changed: threads that
- * exist would keep the old one. Returns 0, -errno. */
+/* Stops the counting, or lets it continue, for all threads. The rate cannot be changed: threads
+ * that exist would keep the old one. Returns 0, -errno. */
 int ky_perf_pause(struct ky_perf *perf, bool is_paused);
 
-/* A ring tells what it had no room for once it has room again, so not at the end. This asks each
+/* A ring reports what it had no room for once it has room again, so not at the end. This asks each
  * event, which the kernel answers from 6.0 on. */
 void ky_perf_count_lost(struct ky_perf *perf);
 

@@ -12,7 +12,7 @@
 #include <unwind/unwind_table.h>
 #include <wire/sample_area.h>
 
-/* The kernel's frames, then those of user space, behind the *count that are there, to
+/* The kernel's frames, then those of user space, after the *count that are there, to
  * KY_SAMPLE_FRAMES_MAX at most. Returns whether the thread's first was reached. */
 bool ky_perf_walk(const struct ky_unwind_view *view, const struct ky_perf_sample *sample,
 		  uint64_t *frames, uint32_t *count);

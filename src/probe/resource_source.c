@@ -99,7 +99,7 @@ static void miss(struct ky_resource_source *source, enum ky_resource_part part, 
 	source->missing[part] = (uint32_t)(err < 0 ? -err : err);
 }
 
-/* What was missing at the last look is still. */
+/* What was missing at the last reading is still. */
 static void keep_missing(struct ky_resource_source *source, enum ky_resource_part part)
 {
 	source->missing[part] = source->kept[part];
@@ -362,7 +362,7 @@ static void take_descriptor_limit(struct ky_resource_source *source,
 		ky_resource_set(row, KY_USAGE_FD_LIMIT, limit);
 }
 
-/* What nobody but the process changes, and that only by running. */
+/* What only the process changes, and only by running. */
 static void take_usage(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 		       struct ky_resource_row *row)
 {
@@ -562,7 +562,7 @@ static void read_sockets(struct ky_resource_source *source, const struct ky_proc
 	read_listen_drops(source, reader);
 }
 
-/* ---- a look ---- */
+/* ---- a reading ---- */
 
 static void read_everything(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
@@ -592,7 +592,7 @@ bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interv
 {
 	if (source->is_broken)
 		return false;
-	if (!interval_ns) /* that is told once, where somebody has looked */
+	if (!interval_ns) /* that is reported once, after a reading */
 		return source->has_head &&
 		       atomic_load_explicit(&source->head.interval_ns, memory_order_relaxed) != 0;
 	/* The interval may have been longer before. */
@@ -613,7 +613,7 @@ uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_pro
 	}
 	cpu_ns = ky_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	source->now_ns = now_ns;
-	/* Late by more than a look: from now on, not to be made up for. */
+	/* Late by more than a reading: from now on, not to be made up for. */
 	source->next_ns = source->next_ns <= now_ns && now_ns - source->next_ns < interval_ns ?
 				  source->next_ns + interval_ns :
 				  now_ns + interval_ns;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* resource_source.h - looks at what a process uses and what limits it, from outside its threads,
+/* resource_source.h - reads what a process uses and what limits it, from outside its threads,
  * and puts rows into the resource area of its ring (wire/resource_area.h).
  *
- * A step function like the watchdog. What cannot be read is absent, and told once with its reason.
- * Of a process that has not run since the last look, what only it can change is not read again but
- * repeated; its memory, queues, cgroups and the machine are looked at all the same. Its limit of
- * descriptors is read every KY_RESOURCE_SELDOM looks, and so are, while it does not run and nobody
- * waits in its queues, the counts of dropped connections.
- * Threads: owner. Memory: none but the structure; no descriptor is kept between looks.
+ * A step function like the watchdog. What cannot be read is absent, and reported once with its
+ * reason. Of a process that has not run since the last reading, what only it can change is not read
+ * again but repeated; its memory, queues, cgroups and the machine are read all the same. Its limit
+ * of descriptors is read every KY_RESOURCE_SELDOM readings, and so are, while it does not run and
+ * no process waits in its queues, the counts of dropped connections.
+ * Threads: owner. Memory: none but the structure; no descriptor is kept between readings.
  */
 #ifndef KY_PROBE_RESOURCE_SOURCE_H
 #define KY_PROBE_RESOURCE_SOURCE_H
@@ -17,8 +17,8 @@
 #include <proc/proc_reader.h>
 #include <wire/ring_image.h>
 
-#define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where nobody says otherwise */
-/* Looks between two readings of what hardly ever changes, or cannot without the process. */
+#define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where no process says otherwise */
+/* Steps between two readings of what hardly ever changes, or cannot without the process. */
 #define KY_RESOURCE_SELDOM 10u
 /* Threads whose switches are read one by one from outside; of more there is no sum. */
 #define KY_RESOURCE_THREADS_MAX 64u
@@ -42,27 +42,27 @@ struct ky_resource_source {
 	bool is_own;               /* the process is the calling one */
 
 	uint64_t claim_index; /* rows put */
-	uint64_t next_ns;     /* the next look; 0: at once */
+	uint64_t next_ns;     /* the next reading; 0: at once */
 	uint32_t readings;
 	bool has_head;   /* the area's is what `head` says */
 	bool is_broken;  /* no area, or no room */
-	uint64_t cpu_ns; /* of the thread that looked */
+	uint64_t cpu_ns; /* of the thread that read */
 	struct ky_resource_head head;
 	struct ky_cgroup_use groups;
 	struct ky_listeners listeners;
 	struct ky_thread_switches threads[KY_RESOURCE_THREADS_MAX];
 	uint64_t voluntary, involuntary; /* sums */
 	uint64_t now_ns;
-	bool is_idle;                 /* it has not run since the last look */
-	uint64_t clock_ns;            /* of its CPU time, just before the last look; 0: unknown */
-	struct ky_resource_row usage; /* the last one */
-	uint32_t missing[KY_PART_COUNT]; /* of this look */
+	bool is_idle;      /* it has not run since the last reading */
+	uint64_t clock_ns; /* of its CPU time, just before the last reading; 0: unknown */
+	struct ky_resource_row usage;    /* the last one */
+	uint32_t missing[KY_PART_COUNT]; /* of this reading */
 	uint32_t kept[KY_PART_COUNT];    /* of the one before it */
 	char text[8192];                 /* of a file that is large */
 };
 
-/* interval_ns: between looks; 0: none, which is told, too. look: the process. Returns when to call
- * again, CLOCK_MONOTONIC; UINT64_MAX: when the interval changes. */
+/* interval_ns: between readings; 0: none, which is reported, too. reader: the process. Returns when
+ * to call again, CLOCK_MONOTONIC; UINT64_MAX: when the interval changes. */
 uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_proc_reader *reader,
 			  uint64_t interval_ns, uint64_t now_ns);
 
@@ -70,7 +70,8 @@ uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_pro
 bool ky_resource_is_due(const struct ky_resource_source *source, uint64_t interval_ns,
 			uint64_t now_ns);
 
-/* Another ring, or the same after a pause: its head is told anew. hand: rows that it has. */
+/* Another ring, or the same after a pause: its head is reported anew. claim_index: rows that it
+ * has. */
 void ky_resource_begin(struct ky_resource_source *source, uint64_t claim_index);
 
 /* What the settings of a ring say: `wish_ms` of them, or what it was started with. */

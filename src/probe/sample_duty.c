@@ -11,7 +11,7 @@
 
 #define CYCLE_NS_MIN 250000000.0
 #define CYCLE_NS_MAX 30000000000.0
-#define TOGGLE_INVERSE 1000.0 /* of a processor; two make a cycle */
+#define TOGGLE_INVERSE 1000.0 /* of a CPU; two make a cycle */
 #define WINDOW_NS_MIN 20000000.0
 #define CHECK_NS UINT64_C(500000000)
 #define SECOND_NS 1e9

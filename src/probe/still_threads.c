@@ -17,7 +17,7 @@ void ky_still_init(struct ky_still_threads *still)
 		still->threads[i].fd = -1;
 }
 
-/* Its number is not told any more when it may be another file's: a forked child closes it. */
+/* Its number is not reported any more when it may be another file's: a forked child closes it. */
 static void drop(struct ky_still_thread *thread)
 {
 	int fd = __atomic_exchange_n(&thread->fd, -1, __ATOMIC_SEQ_CST);
@@ -43,7 +43,7 @@ void ky_still_release(struct ky_still_threads *still)
 		drop(&still->threads[i]);
 }
 
-/* What the two looks and the two clocks may differ by each time that it got a processor. */
+/* What the two readings and the two clocks may differ by each time that it got a CPU. */
 #define SLACK_NS UINT64_C(2000)
 #define CLOCKS_INVERSE 1000u /* of a length */
 
@@ -82,7 +82,7 @@ struct ky_still_thread *ky_still_note(struct ky_still_threads *still, uint32_t p
 		if (oldest->tid && (!thread->tid || thread->used < oldest->used))
 			oldest = thread;
 	}
-	/* All of them were seen just now: whoever came first stays. */
+	/* All of them were seen just now: the thread that came first stays. */
 	if (oldest->tid && oldest->used == still->window)
 		return NULL;
 	drop(oldest);
@@ -119,7 +119,7 @@ void ky_still_begin(struct ky_still_threads *still, uint64_t series)
 	}
 }
 
-/* The letter behind the name, which may hold anything. */
+/* The letter after the name, which may hold anything. */
 static char state_of(const struct ky_still_thread *thread)
 {
 	char path[64], text[512], *end;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* still_threads.h - what the kernel counts of threads that were seen to switch: their time on a
- * processor, their time in the run queue, and how often they got a processor.
+ * CPU, their time in the run queue, and how often they got a CPU.
  *
- * One that was off the processor for a whole window has no switch records there: its processor time
+ * One that was off CPU for a whole window has no switch records there: its CPU time
  * did not grow. Of one that was off it now and then the growth of the run queue's time bounds how
  * much of each interval was spent ready to run. That holds only where the records say that it got a
- * processor just as often as the kernel counted: else one of the two looks is later than the other.
+ * CPU just as often as the kernel counted: else one of the two readings is later than the other.
  *
- * Those are looked at that were seen to switch in earlier windows, the latest STILL_MAX of them,
- * by files that stay open: a look takes about a microsecond.
+ * Those are read that were seen to switch in earlier windows, the latest STILL_MAX of them,
+ * by files that stay open: a reading takes about a microsecond.
  * Threads: owner.
  */
 #ifndef KY_PROBE_STILL_THREADS_H
@@ -25,13 +25,13 @@ struct ky_still_thread {
 	int fd;            /* atomic; of its schedstat, -1: none */
 	uint64_t cpu_ns;   /* at the window's beginning; UINT64_MAX: unreadable */
 	uint64_t used;     /* number of the last window that it was seen in */
-	/* At the last look that goes with sums of the records. */
+	/* At the last reading that goes with sums of the records. */
 	uint64_t delay_ns, run_count;
 	struct ky_switch_sums sums;
 	bool has_sums;
 };
 
-/* From one such look to the next. */
+/* From one such reading to the next. */
 struct ky_still_growth {
 	uint64_t delay_ns; /* in the run queue */
 	struct ky_switch_sums sums;
@@ -52,13 +52,13 @@ void ky_still_close_files(const struct ky_still_threads *still);
 struct ky_still_thread *ky_still_note(struct ky_still_threads *still, uint32_t pid, uint32_t tid);
 /* A window begins, and with it sums of this series. */
 void ky_still_begin(struct ky_still_threads *still, uint64_t series);
-/* At its end. reason: enum ky_off_cpu. False: it ran, it is gone, or nobody knows. */
+/* At its end. reason: enum ky_off_cpu. False: it ran, it is gone, or it is not known. */
 bool ky_still_is_still(const struct ky_still_thread *thread, uint8_t *reason);
 
-/* It waits now, for something other than a processor: a look of some 9 us. */
+/* It waits now, for something other than a CPU: a reading of some 9 us. */
 bool ky_still_waits(const struct ky_still_thread *thread);
 
-/* sums: of all records by now. False: what has grown since the last look is not known. */
+/* sums: of all records by now. False: what has grown since the last reading is not known. */
 bool ky_still_grow(struct ky_still_thread *thread, const struct ky_switch_sums *sums,
 		   struct ky_still_growth *out);
 /* Bounds what of the interval was runnable: it lies in the time that the growth is of. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* switch_duty.h - when the kernel's switch records are let come: windows of as many milliseconds as
- * the budget pays for. Each window is paid for by the time behind it, in which nothing is watched;
+ * the budget pays for. Each window is paid for by the time after it, in which nothing is watched;
  * where the records are so few that the window pays for itself, the next one follows at once.
  *
  * The next window's length depends on what earlier ones cost alone, so what is seen in it stands
@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-/* Of one processor: 0.3 %. */
+/* Of one CPU: 0.3 %. */
 #define KY_DUTY_COST_INVERSE UINT64_C(333)
 #define KY_DUTY_WINDOW_NS_MIN UINT64_C(12000000)
 /* Shorter than half a perf ring of samples lasts, which is emptied at the same wake-up then. */
@@ -26,8 +26,8 @@ struct ky_switch_duty {
 
 void ky_switch_duty_init(struct ky_switch_duty *duty, uint64_t seed);
 
-/* A window is over: cost_ns is what its records took of all processors, here and in the kernel.
- * Returns how long nothing is to be watched now; 0: it goes on. */
+/* A window is over: cost_ns is what its records took of all CPUs, here and in the kernel.
+ * Returns how long nothing is to be watched now; 0: it continues. */
 uint64_t ky_switch_duty_after(struct ky_switch_duty *duty, uint64_t window_ns, uint64_t cost_ns);
 
 #endif

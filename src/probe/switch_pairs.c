@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* A fault that took a device is told this much behind its wait, at the latest, without the times in
- * which the thread had lost its processor. */
+/* A fault that took a device is reported this much after its wait, at the latest, without the times
+ * in which the thread had lost its CPU. */
 #define FAULT_NS UINT64_C(1000000)
-/* The same fault told by two events, one of them with the stack. */
+/* The same fault reported by two events, one of them with the stack. */
 #define SAME_FAULT_NS UINT64_C(100000)
-/* A thread on its way out is off the processor this much behind its wake-up, at the latest: one
+/* A thread on its way out is off CPU this much after its wake-up, at the latest: one
  * from before that ended nothing. */
 #define WAY_OUT_NS UINT64_C(100000)
 
@@ -20,12 +20,12 @@ _Static_assert(KY_PAIRS_THREADS <= UINT16_MAX + 1u, "places are numbered by 16 b
 struct ky_pair_thread {
 	uint32_t tid; /* 0: free */
 	uint32_t pid;
-	uint64_t out_ns;  /* off the processor since then; 0: on it */
+	uint64_t out_ns;  /* off CPU since then; 0: on it */
 	uint32_t last;    /* index + 1 of its last wait's interval here; 0: none */
 	uint64_t lost_ns; /* preempted since then */
-	uint32_t blamed;  /* as `last`: that one was a fault, told at blamed_ns */
+	uint32_t blamed;  /* as `last`: that one was a fault, reported at blamed_ns */
 	uint64_t blamed_ns;
-	/* Woken since it left the processor, or before that; 0: not. */
+	/* Woken since it left the CPU, or before that; 0: not. */
 	struct wake {
 		uint64_t ns;
 		uint32_t by_pid, by_tid;
@@ -64,7 +64,7 @@ static void forget_threads(struct ky_switch_pairs *pairs)
 	pairs->series++;
 }
 
-/* NULL: there is no room for it. A quarter stays free, so that looks are short. */
+/* NULL: there is no room for it. A quarter stays free, so that readings are short. */
 static struct ky_pair_thread *find(struct ky_switch_pairs *pairs, const struct ky_perf_switch *what)
 {
 	uint32_t at = (uint32_t)ky_hash_number(what->tid) % KY_PAIRS_THREADS;
@@ -94,8 +94,8 @@ static void set_wake(struct ky_switch_interval *interval, const struct wake *wak
 	interval->by_tid = wake->by_tid;
 }
 
-/* What of a wait was blocked is up to its wake-up. Where none was told nothing is known: the kernel
- * does not tell of all of them. */
+/* What of a wait was blocked is up to its wake-up. Where none was reported nothing is known: the
+ * kernel does not report all of them. */
 static void split(const struct ky_pair_thread *thread, struct ky_switch_interval *interval)
 {
 	/* Off since before the window: what came then came while it was off. */
@@ -110,7 +110,7 @@ static void split(const struct ky_pair_thread *thread, struct ky_switch_interval
 	ready_ns = wake->ns > interval->begin_ns ? wake->ns : interval->begin_ns;
 	interval->runnable_min_ns = ready_ns < interval->end_ns ? interval->end_ns - ready_ns : 0;
 	interval->runnable_max_ns = interval->runnable_min_ns;
-	/* It waited, also where nobody saw for what. */
+	/* It waited, also where no process saw for what. */
 	if (interval->reason == KY_OFF_CPU_UNKNOWN)
 		interval->reason = KY_OFF_CPU_SYSCALL;
 	set_wake(interval, wake);
@@ -139,7 +139,7 @@ static void put(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, ui
 						     .end_ns = end_ns,
 						     .flags = flags,
 						     .runnable_max_ns = end_ns - begin_ns};
-	/* Why it left the processor before the window is not known. */
+	/* Why it left the CPU before the window is not known. */
 	pair->interval.reason = flags & KY_SWITCH_BEGIN_UNSEEN ? KY_OFF_CPU_UNKNOWN :
 				is_lost                        ? KY_OFF_CPU_PREEMPTED :
 								 KY_OFF_CPU_SYSCALL;
@@ -162,7 +162,7 @@ void ky_switch_pairs_begin(struct ky_switch_pairs *pairs, uint64_t ns, bool goes
 	pairs->has_gap = goes_on;
 }
 
-/* On the processor again. Who was not seen before in this window was off since its beginning. */
+/* On the CPU again. Who was not seen before in this window was off since its beginning. */
 static void come_in(struct ky_switch_pairs *pairs, struct ky_pair_thread *thread, uint64_t ns)
 {
 	uint64_t begin_ns = thread->out_ns;
@@ -186,7 +186,7 @@ static void go_out(struct ky_pair_thread *thread, const struct ky_perf_switch *w
 {
 	thread->out_ns = what->ns;
 	thread->wake.ns = 0;
-	/* Of another processor, and its record was there first. */
+	/* Of another CPU, and its record was there first. */
 	if (thread->early.ns > what->ns) {
 		thread->wake = thread->early;
 		thread->early.ns = 0;
@@ -194,14 +194,14 @@ static void go_out(struct ky_pair_thread *thread, const struct ky_perf_switch *w
 	thread->is_preempted = what->kind == KY_SWITCH_PREEMPTED;
 }
 
-/* Woken once, it is not woken again before it runs; what comes twice was told twice. */
+/* Woken once, it is not woken again before it runs; what comes twice was reported twice. */
 static void wake_up(struct ky_pair_thread *thread, const struct ky_perf_switch *what)
 {
 	struct wake *wake = thread->out_ns ? &thread->wake : &thread->early;
 
 	if (thread->out_ns && wake->ns)
 		return;
-	/* On a processor, on its way into a wait: the last one is the one that ended it. Off it
+	/* On a CPU, on its way into a wait: the last one is the one that ended it. Off it
 	 * since before the window: there is only one. */
 	if (!thread->out_ns && !thread->is_seen && wake->ns)
 		return;

@@ -27,14 +27,14 @@ struct ky_switch_wakes {
 	struct ky_waker_named {
 		uint32_t tid, of_pid;
 		uint64_t ns;
-	} named[KY_WAKERS_MAX]; /* told lately, by hash */
+	} named[KY_WAKERS_MAX]; /* reported lately, by hash */
 };
 
 /* Finds out what this machine allows. */
 void ky_switch_wakes_open(struct ky_switch_wakes *of, ky_switch_pid_fn pid);
 void ky_switch_wakes_close(struct ky_switch_wakes *of);
 
-/* A window begins, or goes on: threads that came are followed. */
+/* A window begins, or continues: threads that came are followed. */
 void ky_switch_wakes_window(struct ky_switch_wakes *of, const struct ky_switch_places *places,
 			    uint64_t now_ns);
 void ky_switch_wakes_pause(struct ky_switch_wakes *of, bool is_paused);
@@ -46,10 +46,11 @@ void ky_switch_wakes_note(struct ky_switch_wakes *of, uint32_t tid);
 uint32_t ky_switch_wakes_read(struct ky_switch_wakes *of, ky_perf_switch_fn fn, void *ctx,
 			      uint64_t *lost);
 
-/* What those wake-ups took of all processors that were not handed out, since the last call. */
+/* What those wake-ups took of all CPUs that were not given out, since the last call. */
 uint64_t ky_switch_wakes_passed_ns(struct ky_switch_wakes *of);
 
-/* Puts what the wakers of these intervals are called beside them, unless that was told lately. */
+/* Puts what the wakers of these intervals are called beside them, unless that was reported lately.
+ * */
 void ky_switch_wakes_name(struct ky_switch_wakes *of, const struct ky_sample_ring *ring,
 			  const struct ky_switch_pair *pairs, uint32_t count, uint64_t now_ns);
 

@@ -23,13 +23,13 @@
 #define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
 #define WEIGHT_MAX UINT64_C(0x100000000) /* times 1 */
 #define LENGTH_MAX_NS (10 * SECOND_NS)
-/* A running thread's processor time is brought up to date at the tick, every 10 ms at most. */
+/* A running thread's CPU time is brought up to date at the tick, every 10 ms at most. */
 #define STILL_NS_MIN UINT64_C(12000000)
 #define BUDGET_MAX 2000.0
 #define CHECK_NS UINT64_C(20000000)
-/* From a wake-up to the queue of a processor that has to leave its sleep first. */
+/* From a wake-up to the queue of a CPU that has to leave its sleep first. */
 #define WAY_IN_NS UINT64_C(200000)
-#define STATES_MAX 4u /* of threads that are asked for at a look, some 9 us each */
+#define STATES_MAX 4u /* of threads that are asked for at a reading, some 9 us each */
 
 struct ky_switch_windows {
 	struct ky_perf_options how;
@@ -55,7 +55,7 @@ struct ky_switch_windows {
 	uint64_t lost_reported, window_lost; /* records */
 	uint64_t switch_count, rate;         /* of the window, and a second of the last one */
 	uint64_t length_ns;                  /* T: shorter ones are kept by chance; 0: all are */
-	double budget;                       /* intervals that may be told */
+	double budget;                       /* intervals that may be reported */
 	uint64_t put_ns;                     /* last time something was put */
 	uint64_t random;
 };
@@ -257,7 +257,7 @@ static void read_records(struct ky_switch_windows *switches, const struct ky_swi
 	switches->window_lost += lost;
 	if (switches->window_lost != lost_before)
 		ky_switch_pairs_lost(&switches->pairs);
-	/* Of several processors, each in its order. */
+	/* Of several CPUs, each in its order. */
 	qsort(switches->records, switches->record_count, sizeof(*switches->records), by_time);
 }
 
@@ -278,7 +278,7 @@ static void take_records(struct ky_switch_windows *switches, uint64_t until_ns)
 
 /* ---- putting ---- */
 
-/* With p = min(1, length / T). T is what earlier looks made it. Returns how many are kept. */
+/* With p = min(1, length / T). T is what earlier readings made it. Returns how many are kept. */
 static uint32_t thin_out(struct ky_switch_windows *switches)
 {
 	struct ky_switch_pair *pairs = switches->pairs.out;
@@ -296,7 +296,7 @@ static uint32_t thin_out(struct ky_switch_windows *switches)
 	return kept;
 }
 
-/* By what is left of the budget: bursts are kept whole, what goes on is not. */
+/* By what is left of the budget: bursts are kept whole, what continues is not. */
 static void adapt_length(struct ky_switch_windows *switches, uint64_t now_ns, uint32_t kept)
 {
 	uint64_t ns = switches->put_ns && now_ns > switches->put_ns ? now_ns - switches->put_ns : 0;
@@ -344,7 +344,7 @@ static bool is_known(const struct ky_switch_pair *pairs, uint32_t count)
 	return i == count;
 }
 
-/* The kernel counts from the queue on, a wake-up is told before the way there. */
+/* The kernel counts from the queue on, a wake-up is reported before the way there. */
 static void loosen(struct ky_switch_interval *interval)
 {
 	uint64_t length = interval->end_ns - interval->begin_ns;
@@ -354,7 +354,7 @@ static void loosen(struct ky_switch_interval *interval)
 		interval->runnable_max_ns = length;
 }
 
-/* It goes on, and no wake-up was told. Where it waits even now, it did all the time. */
+/* It continues, and no wake-up was reported. Where it waits even now, it did all the time. */
 static void split_last(struct ky_switch_windows *switches, const struct ky_still_thread *thread,
 		       struct ky_switch_interval *interval, uint32_t *states)
 {
@@ -505,7 +505,7 @@ static void begin_window(struct ky_switch_windows *switches, const struct ky_swi
 	/* What came between the last one's end and the pause. */
 	read_records(switches, places);
 	ky_switch_wakes_window(&switches->wakes, places, ky_now_ns(CLOCK_MONOTONIC));
-	/* Before the switches: whoever was seen to wait, was seen to be woken. */
+	/* Before the switches: a thread that was seen to wait was then seen to be woken. */
 	ky_switch_wakes_pause(&switches->wakes, false);
 	(void)ky_switch_wakes_passed_ns(&switches->wakes);
 	if (ky_perf_pause(switches->perf, false) != 0) {
@@ -518,7 +518,7 @@ static void begin_window(struct ky_switch_windows *switches, const struct ky_swi
 		switches->stretch_ns = switches->window_ns;
 }
 
-/* Records from `now` on may be missing: it is looked at before they are read. */
+/* Records from `now` on may be missing: the count is read before them. */
 static void read_windows(struct ky_switch_windows *switches, const struct ky_switch_places *places)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
@@ -558,7 +558,8 @@ static void add_still(struct ky_switch_windows *switches)
 	}
 }
 
-/* Nobody came and nobody went. A thread that runs all the time may be stopped at any moment. */
+/* No thread came and no thread went. A thread that runs all the time may be stopped at any moment.
+ * */
 static bool was_quiet(const struct ky_switch_windows *switches)
 {
 	return !switches->taken_count && !switches->window_lost &&
@@ -619,7 +620,7 @@ void ky_switch_windows_stop(struct ky_switch_windows *switches,
 	if (!switches)
 		return;
 	if (switches->is_open) {
-		/* Its records go on until now, however late this comes. */
+		/* Its records continue until now, however late this comes. */
 		switches->end_ns = now_ns;
 		read_windows(switches, places);
 		(void)end_window(switches, places, true);
@@ -632,7 +633,7 @@ uint64_t ky_switch_windows_rate(const struct ky_switch_windows *switches)
 	return switches ? switches->rate : 0;
 }
 
-/* Still nothing came: the window goes on, but for a second at most, so that a dump has it. */
+/* Still nothing came: the window continues, but for a second at most, so that a dump has it. */
 static bool rests_on(struct ky_switch_windows *switches, uint64_t now_ns)
 {
 	if (!switches->is_resting || switches->taken_count || switches->window_lost ||
@@ -658,7 +659,7 @@ static void follow(struct ky_switch_windows *switches, const struct ky_switch_pl
 	/* What a rule dumps in the middle of a window shall have it. */
 	if (switches->is_open && now_ns < switches->end_ns && now_ns - switches->put_ns >= CHECK_NS)
 		read_windows(switches, places);
-	/* Looked at late, windows that go on have ended meanwhile, one after the other. */
+	/* Read late, windows that continue have ended meanwhile, one after the other. */
 	while (switches->is_open && now_ns >= switches->end_ns) {
 		if (switches->is_resting)
 			switches->end_ns = now_ns;

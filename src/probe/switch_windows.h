@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* switch_windows.h - when threads of recorded processes were off a processor, by the kernel's own
- * records, for whoever watches them (`kymo run` and attach from outside, the library's thread from
- * within): windows of them in duty cycles that take 0.3 % of a processor at most, made into times
- * off it, and put into the sample area of the ring of the process they are of. Who was being polled
- * the drain finds out.
+/* switch_windows.h - when threads of recorded processes were off CPU, by the kernel's own
+ * records, for the process that watches them (`kymo run` and attach from outside, the library's
+ * thread from within): windows of them in duty cycles that take 0.3 % of a CPU at most, made into
+ * times off it, and put into the sample area of the ring of the process they are of. Who was being
+ * polled the drain finds out.
  *
  * What was watched, and what that stands for, is put beside them, so the reader knows what he did
  * not see. More than KY_SWITCHES_HZ_MAX a second are kept by their length, with their weight.
@@ -32,19 +32,19 @@ struct ky_switch_places {
 	const struct ky_sample_ring *(*at)(const void *ctx, uint32_t i);
 	/* Of a process at that moment; NULL: none, or it wants none now. */
 	const struct ky_sample_ring *(*find)(const void *ctx, uint32_t pid, uint64_t ns);
-	/* Its unwind tables. False: there are none; the whole function NULL: of nobody. */
+	/* Its unwind tables. False: there are none; the whole function NULL: of none. */
 	bool (*tables)(const void *ctx, uint32_t pid, uint64_t ns, struct ky_unwind_view *out);
 };
 
 /* Tests on ourselves what this machine allows. how: with is_switches. can_rest: in the process that
- * is watched; while it does nothing, nobody is to be woken for it. A window goes on then until the
- * next step, whenever that comes. Returns 0, also where nothing is allowed; -ENOMEM. */
+ * is watched; while it does nothing, no process is to be woken for it. A window continues then
+ * until the next step, whenever that comes. Returns 0, also where nothing is allowed; -ENOMEM. */
 int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_options *how,
 			   bool can_rest);
 
 /* Asks for wake-ups, too, where this machine allows it: what of a wait was blocked is known exactly
- * then, and who ended it. Of whoever watches from outside: a forked child would keep what it opens.
- * pid: of the i-th of the places. */
+ * then, and who ended it. Of the process that watches from outside: a forked child would keep what
+ * it opens. pid: of the i-th of the places. */
 typedef uint32_t (*ky_switch_pid_fn)(const void *places_ctx, uint32_t i);
 
 void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid);
@@ -77,15 +77,15 @@ void ky_switch_windows_describe(const struct ky_switch_windows *switches,
 uint64_t ky_switch_windows_step(struct ky_switch_windows *switches,
 				const struct ky_switch_places *places);
 
-/* What there is up to now, so that a drain finds it before the records behind it. */
+/* What there is up to now, so that a drain finds it before the records after it. */
 void ky_switch_windows_fetch(struct ky_switch_windows *switches,
 			     const struct ky_switch_places *places);
 
-/* Nobody wants it any more, or not now: what is not watched from here on is nobody's loss. */
+/* No process wants it any more, or not now: what is not watched from here on is no loss. */
 void ky_switch_windows_stop(struct ky_switch_windows *switches,
 			    const struct ky_switch_places *places);
 
-/* At a ring's end: the time behind the last window as one in which nothing was observed. */
+/* At a ring's end: the time after the last window as one in which nothing was observed. */
 void ky_switch_windows_report_gap(const struct ky_switch_windows *switches,
 				  const struct ky_switch_places *places);
 

@@ -113,7 +113,7 @@ static int open_filtered(const struct ky_wakes *wakes, uint32_t cpu, const char 
 	return err;
 }
 
-/* The new one sees before the old one is shut: none is missed, one may be told twice. */
+/* The new one sees before the old one is shut: none is missed, one may be reported twice. */
 static int renew(struct ky_wakes *wakes, uint32_t cpu, const char *filter)
 {
 	int fd = open_filtered(wakes, cpu, filter), *event = &wakes->cpus[cpu].fd;
@@ -149,11 +149,11 @@ int ky_wakes_follow(struct ky_wakes *wakes, const uint32_t *tids, uint32_t count
 	if (i == count)
 		return 0;
 	ky_wake_ranges_make(&ranges, tids, count);
-	/* Threads that are made next mostly have the numbers behind. */
+	/* Threads that are made next mostly have the next numbers. */
 	for (i = 0; i < ranges.count; i++)
 		ranges.list[i].last += KY_WAKE_ROOM;
 	err = set_filter(wakes, &ranges);
-	/* Some processors may have the new one: nothing is covered by both. */
+	/* Some CPUs may have the new one: nothing is covered by both. */
 	wakes->before = wakes->now;
 	wakes->now = ranges;
 	if (err)
@@ -244,7 +244,7 @@ uint64_t ky_wakes_passed_ns(struct ky_wakes *wakes)
 
 static int open_rings(struct ky_wakes *wakes, size_t ring_bytes)
 {
-	/* Whoever is woken is switched to: about as many as there are wake-ups. */
+	/* The thread that is woken is switched to: about as many as there are wake-ups. */
 	struct perf_event_attr counter = {.size = sizeof(counter),
 					  .type = PERF_TYPE_SOFTWARE,
 					  .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
@@ -256,7 +256,7 @@ static int open_rings(struct ky_wakes *wakes, size_t ring_bytes)
 		struct ky_perf_ring *ring = &wakes->cpus[i].ring;
 
 		ring->fd = ky_perf_event_open(&counter, -1, (int)i);
-		if (ring->fd == -ENODEV) { /* the processor is off */
+		if (ring->fd == -ENODEV) { /* the CPU is off */
 			ring->fd = -1;
 			continue;
 		}
@@ -283,7 +283,7 @@ static void on_test_record(void *ctx, const struct ky_perf_switch *what)
 	seen->timers += what->is_by_interrupt;
 }
 
-/* Does the timer that ends a sleep on this processor show? */
+/* Does the timer that ends a sleep on this CPU show? */
 static bool is_reported_on(struct ky_wakes *wakes, size_t cpu)
 {
 	struct seen_wake seen = {.tid = (uint32_t)syscall(SYS_gettid)};
@@ -302,7 +302,7 @@ static bool is_reported_on(struct ky_wakes *wakes, size_t cpu)
 	return false;
 }
 
-/* One processor on which interrupts are not told is enough to take what waits for what is ready.
+/* One CPU on which interrupts are not reported is enough to take what waits for what is ready.
  * It was met with Linux 6.18: from some moment on, until the next boot, as if what counts nested
  * events there had been left too high. */
 static int test_wakes(struct ky_wakes *wakes)
@@ -395,7 +395,7 @@ int ky_wakes_open(struct ky_wakes **out)
 		return err;
 	}
 	(void)ky_wakes_passed_ns(wakes);
-	wakes->now.count = 0; /* nobody asked for us */
+	wakes->now.count = 0; /* no process asked for us */
 	*out = wakes;
 	return 0;
 }

@@ -87,7 +87,7 @@ static void add_level(struct finding *finding, const char *hierarchy, const char
 
 /* The root that a container sees is a group of the machine, and may limit. With version 1 it may be
  * all there is: the path is the host's, and the mount shows the container's own group as its root.
- * With version 2 a root that has none of the path below it is somebody else's. */
+ * With version 2 a root that has none of the path below it is another's. */
 static bool is_root_above(const struct finding *finding, const char *hierarchy, const char *from,
 			  size_t top_bytes)
 {
@@ -97,7 +97,7 @@ static bool is_root_above(const struct finding *finding, const char *hierarchy, 
 	       (make_path(path, finding, hierarchy, from, top_bytes) && access(path, F_OK) == 0);
 }
 
-/* The folders from the process's own up to the root of the mount that have what is looked for. */
+/* The folders from the process's own up to the root of the mount that have what is searched for. */
 static void add_levels(struct finding *finding, const char *hierarchy, const char *from,
 		       size_t bytes)
 {

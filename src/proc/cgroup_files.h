@@ -36,7 +36,7 @@ int ky_proc_read_text(int dir, const char *path, char *out, size_t out_bytes);
 /* PATH/NAME. */
 int ky_cgroup_read(const char *path, const char *name, char *out, size_t out_bytes);
 
-/* The number behind a key that begins a line, "throttled_usec 12". False: there is no such line. */
+/* The number after a key that begins a line, "throttled_usec 12". False: there is no such line. */
 bool ky_proc_number(const char *text, const char *key, uint64_t *out);
 
 #endif

@@ -17,7 +17,7 @@ struct ky_cgroup_limit {
 	bool has_group;                   /* there is one whose limits can be read */
 	bool is_v1;                       /* ... of that version */
 	bool is_limited;                  /* the rest is valid */
-	uint64_t value;                   /* bytes; thousandths of a processor */
+	uint64_t value;                   /* bytes; thousandths of a CPU */
 	char file[KY_CGROUP_LIMIT_BYTES]; /* that says so */
 };
 

@@ -11,7 +11,7 @@
 
 struct ky_proc_map {
 	uint64_t start, end, offset;
-	uint64_t device, inode; /* as stat() tells them */
+	uint64_t device, inode; /* as stat() reports them */
 	bool is_writable, is_code, is_shared;
 	char *path; /* in the line, writable if that is; "" none, "[heap]", "/a b (deleted)" */
 	size_t path_bytes;

@@ -103,7 +103,7 @@ void ky_proc_reader_close(struct ky_proc_reader *reader)
 	reader->dir = -1;
 }
 
-/* Fields of a stat line behind the name, which may hold anything: field 3 is the first. */
+/* Fields of a stat line after the name, which may hold anything: field 3 is the first. */
 static bool find_field(const char *text, uint32_t field, const char **out)
 {
 	const char *at = strrchr(text, ')');
@@ -158,7 +158,7 @@ bool ky_proc_reader_clock(const struct ky_proc_reader *reader, uint64_t *ns)
 	return !reader->is_foreign && ky_process_cpu_ns(reader->pid, ns);
 }
 
-/* To find a file of /proc takes longer than to read it. One that is open stays so: it goes on being
+/* To find a file of /proc takes longer than to read it. One that is open stays so: it stays
  * about this process, and says when it is gone. */
 static int read_kept(const struct ky_proc_reader *reader, const char *name, uint32_t *file,
 		     char *out, size_t out_bytes)
@@ -230,7 +230,7 @@ enum ky_proc_life ky_proc_reader_life(const struct ky_proc_reader *reader, uint3
 		return KY_PROC_UNKNOWN;
 	if (*state == 'T' || *state == 't')
 		return KY_PROC_STOPPED;
-	/* A first thread that has ended is a zombie while the others go on. */
+	/* A first thread that has ended is a zombie while the others continue. */
 	if ((*state == 'Z' || *state == 'X') &&
 	    (!find_field(text, 20, &threads) || strtoull(threads, NULL, 10) <= 1))
 		return KY_PROC_GONE;

@@ -40,7 +40,7 @@ void ky_proc_reader_open(struct ky_proc_reader *reader, const char *proc, const 
 void ky_proc_reader_close(struct ky_proc_reader *reader);
 
 /* CPU time of all threads it ever had, by its clock: a nanosecond more says that it has run. Up to
- * a tick behind on a processor where it runs right now. False: there is no such clock. */
+ * a tick late on CPU where it runs right now. False: there is no such clock. */
 bool ky_proc_reader_clock(const struct ky_proc_reader *reader, uint64_t *ns);
 
 /* Each returns false where it cannot be read. file: of /proc/PID/stat or of statm, a descriptor + 1

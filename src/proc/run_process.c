@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Fields of proc(5), counted from the one behind the command's closing parenthesis. */
+/* Fields of proc(5), counted from the one after the command's closing parenthesis. */
 enum {
 	FIELD_STATE = 0,
 	FIELD_FLAGS = 6,
@@ -61,7 +61,7 @@ static bool parse_stat(const char *text, struct process_status *out)
 	return field > FIELD_START_TIME;
 }
 
-/* A zombie leader whose other threads go on is a living process. */
+/* A zombie leader whose other threads continue is a living process. */
 static bool has_ended(const struct process_status *status)
 {
 	return status->state == 'X' || (status->state == 'Z' && status->threads <= 1);
@@ -107,7 +107,7 @@ bool ky_run_process_is_zombie(uint32_t pid)
 	       has_ended(&status);
 }
 
-/* Is "KYMO_SESSION=..." one of the variables? They stand one behind the other, each ended by a NUL.
+/* Is "KYMO_SESSION=..." one of the variables? They stand one after the other, each ended by a NUL.
  */
 static bool has_session(const char *variables, size_t byte_count, const char *wanted)
 {
@@ -131,7 +131,7 @@ enum sight {
 	UNKNOWN /* may have been, or may become, one of ours */
 };
 
-/* Seen to have ended. A walk that begins behind that comes by whom they left behind. */
+/* Seen to have ended. A walk that begins after that comes by their children. */
 struct ended {
 	uint32_t count;
 	struct {
@@ -201,8 +201,8 @@ static enum sight look_at(const char *name, const char *wanted, struct ended *en
 /* visit: false ends the walk. */
 typedef bool (*visit_fn)(void *ctx, const char *pid);
 
-/* Returns false when it may have missed one: whoever ends once it is listed, and before it is
- * looked at, may leave a child that is not listed. ended: NULL where that does not matter. */
+/* Returns false when it may have missed one: the process that ends once it is listed, and before it
+ * is read, may leave a child that is not listed. ended: NULL where that does not matter. */
 static bool walk(uint64_t session, struct ended *ended, visit_fn visit, void *ctx)
 {
 	DIR *stream = opendir("/proc");
@@ -257,7 +257,7 @@ bool ky_run_process_of_session_exists(uint64_t session)
 		if (is_found || (is_sure && newest_pid() >= pid))
 			return is_found;
 	}
-	return true; /* nobody can tell yet */
+	return true; /* it is not known yet */
 }
 
 void ky_run_process_anonymous_rings_of(uint32_t pid, int open_flags, ky_run_descriptor_fn found,

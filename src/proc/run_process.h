@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* start_ticks: field 22 of /proc/PID/stat, which tells a reused pid apart. */
+/* start_ticks: field 22 of /proc/PID/stat, which distinguishes a reused pid. */
 bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
 
-/* Has it ended, and only its parent has not asked how? In a container nobody may ever. */
+/* Has it ended, and only its parent has not asked how? In a container none may ever. */
 bool ky_run_process_is_zombie(uint32_t pid);
 
 /* The same on the text of /proc/PID/stat. */
@@ -23,7 +23,7 @@ bool ky_run_process_stat_has_no_variables(const char *text);
 /* Inode of our own pid namespace; 0 when unknown. */
 uint64_t ky_run_process_namespace(void);
 
-/* What memfd_create("kymo-ring") looks like from outside. */
+/* What memfd_create("kymo-ring") resembles from outside. */
 #define KY_RUN_ANONYMOUS_RING "/memfd:kymo-ring"
 
 /* Opens every anonymous ring that process `pid` holds a descriptor of. found: owns fd; path is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* borders.h - where in the time of a trace one process ends and another goes on, so that nothing is
- * measured from one into the other: their tasks have the same numbers.
+/* borders.h - where in the time of a trace one process ends and another continues, so that nothing
+ * is measured from one into the other: their tasks have the same numbers.
  *
  * Invariants: a file that says of itself two processes, and the time in which files of two overlap,
  *             are border all along. Where a trace is of one process there is none.

@@ -179,7 +179,7 @@ static const struct ky_code_module *find(struct ky_code_map *map, uint64_t addre
 
 	if (!map->is_sorted)
 		sort(map);
-	while (low < high) { /* the first that starts behind the address */
+	while (low < high) { /* the first that starts after the address */
 		uint32_t middle = low + (high - low) / 2;
 
 		if (map->modules[middle].start <= address)

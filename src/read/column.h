@@ -20,14 +20,14 @@
 #define KY_BLOCK_ROWS_SHIFT 12
 #define KY_PAGE_BYTES (1u << 20)
 
-/* Counts every byte a trace holds and hands out blocks cut from 1 MiB pages. */
+/* Counts every byte a trace holds and gives out blocks cut from 1 MiB pages. */
 struct ky_pages {
 	uint64_t bytes_used;
 	uint64_t bytes_max;
-	int failed; /* 0, -ENOMEM or KYMO_E_LIMIT: kept until the owner looks */
+	int failed; /* 0, -ENOMEM or KYMO_E_LIMIT: kept until the owner checks */
 	void **pages;
 	uint32_t page_count;
-	uint32_t page_left; /* bytes not yet handed out in the last page */
+	uint32_t page_left; /* bytes not yet given out in the last page */
 	void *free_blocks;  /* 64 KiB blocks given back */
 };
 
@@ -104,7 +104,7 @@ static inline void *ky_column_last(const struct ky_column *column)
 	return column->row_count ? column->next_row - column->row_bytes : NULL;
 }
 
-/* Gives back the rows of a block that nobody will look at again; the column can then only be
+/* Gives back the rows of a block that nothing will read again; the column can then only be
  * released. */
 void ky_column_drop_block(struct ky_column *column, uint32_t block);
 
@@ -131,7 +131,7 @@ struct ky_cursor {
 	uint64_t time_ns; /* of the current row */
 	uint64_t base_ns; /* block base + carry */
 	uint64_t row;
-	uint32_t left; /* rows of this block behind the current one */
+	uint32_t left; /* rows of this block after the current one */
 	uint32_t block;
 	uint32_t place;
 	uint32_t carry;       /* the next one of the block */

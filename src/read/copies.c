@@ -40,7 +40,7 @@ static bool choose(struct ky_copies_scan *scan)
 
 /* ---- groups and workers ---- */
 
-/* The rest of a stream goes on exactly where that one ends. */
+/* The rest of a stream continues exactly where that one ends. */
 static uint32_t group_of_rest(const struct ky_copies_scan *scan,
 			      const struct ky_copies_survey *rest, uint32_t source)
 {

@@ -4,14 +4,14 @@
  *
  * Invariants:  each stamp of the recorder's counter has at most one owner, the traces of one part
  *              (coverage.part of docs/format.md); of the events with that stamp only the owner's
- *              are given. What nobody owns is given by whoever has it. Streams come first, since
- *              their counts of what a policy held back cannot be divided; then dumps, the oldest
- *              first, since a ring only loses.
- *              Where another owner begins, times go on behind the last one's: each trace has its
+ *              are given. What nothing owns is given by a reader that has it. Streams come first,
+ *              since their counts of what a policy held back cannot be divided; then dumps, the
+ *              oldest first, since a ring only loses.
+ *              Where another owner begins, times continue after the last one's: each trace has its
  *              own readings of the clocks, which differ by a microsecond or so.
  *              Worker ids become those of the first owner. What describes (threads, modules,
  *              metadata, histograms) is always given.
- * Input:       nobody vouches for it; traces without coverage, and files of several parts, keep
+ * Input:       it is untrusted; traces without coverage, and files of several parts, keep
  *              all they have.
  * Threads:     owner.
  */
@@ -29,8 +29,8 @@ struct ky_unrecorded {
 	uint64_t from_ns, to_ns;
 };
 
-/* Looks at the beginnings of the sources, and reads them where it has to. *out NULL: there are no
- * copies among them. Returns 0, -ENOMEM. Trouble with a source is its reader's to tell. */
+/* Reads the beginnings of the sources, and reads them where it has to. *out NULL: there are no
+ * copies among them. Returns 0, -ENOMEM. Trouble with a source is its reader's to report. */
 int ky_copies_open(struct ky_copies **out, struct ky_byte_source *sources, uint32_t count,
 		   const struct ky_trc_limits *limits, uint64_t raw_bytes_max);
 void ky_copies_close(struct ky_copies *copies);

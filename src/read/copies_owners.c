@@ -21,7 +21,7 @@ static bool insert_owned(struct ky_copies_process *process, uint32_t at, struct 
 	return true;
 }
 
-/* What nobody has yet of the stamps behind lo, up to hi. Next to somebody else's part times keep to
+/* What no part has yet of the stamps after lo, up to hi. Next to another's part times keep to
  * that one's clock. */
 static bool give(struct ky_copies_process *process, struct ky_owned claim)
 {
@@ -65,7 +65,7 @@ static bool is_claim_before(const void *a, const void *b, const void *ctx)
 enum turn {
 	TURN_STREAMS, /* what they hold as a whole */
 	TURN_DUMPS,
-	TURN_REMAINS, /* what streams hold in part: behind a time of flight */
+	TURN_REMAINS, /* what streams hold in part: after a time of flight */
 	TURNS
 };
 
@@ -137,8 +137,8 @@ static int add_unrecorded(struct ky_copies *copies, uint64_t from_ns, uint64_t t
 	return 0;
 }
 
-/* The stamps that somebody holds as a whole, one behind the other: between them nothing was
- * recorded, or nobody kept it. Claims are in the order of where they begin. */
+/* The stamps that another holds as a whole, one after the other: between them nothing was
+ * recorded, or nothing kept it. Claims are in the order of where they begin. */
 static int find_unrecorded(struct ky_copies_scan *scan, uint32_t process)
 {
 	uint64_t reached = 0, reached_ns = 0;

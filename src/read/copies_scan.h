@@ -14,11 +14,11 @@
 enum ky_copies_part {
 	KY_COPIES_NONE = 0, /* it does not say */
 	KY_COPIES_STREAM,
-	KY_COPIES_REST, /* goes on where a stream was cut off */
+	KY_COPIES_REST, /* continues where a stream was cut off */
 	KY_COPIES_DUMP
 };
 
-/* Of one segment. Behind from nothing is missing that it was to hold; behind whole_from nothing at
+/* Of one segment. After from nothing is missing that it was to hold; after whole_from nothing at
  * all, up to `to`. */
 struct ky_copies_claim {
 	uint64_t from, whole_from, to;
@@ -62,7 +62,7 @@ int ky_copies_survey(struct ky_copies_survey *survey, struct ky_byte_source *sou
 int ky_copies_read(struct ky_copies_scan *scan, struct ky_byte_source *source, uint32_t index,
 		   const struct ky_trc_limits *limits, uint64_t raw_bytes_max);
 
-/* copies_owners.c: every look has its group and process. Returns 0, -ENOMEM. */
+/* copies_owners.c: every survey has its group and process. Returns 0, -ENOMEM. */
 int ky_copies_divide(struct ky_copies_scan *scan);
 /* The same file: what no claim holds, of every process. Sorts the claims by where they begin.
  * Returns 0, -ENOMEM. */

@@ -11,7 +11,7 @@ struct ky_clock_line {
 	uint64_t ticks, ns, q48; /* q48 0: not known */
 };
 
-/* Stamps behind lo, up to hi, are one group's. Their times at the two ends. */
+/* Stamps after lo, up to hi, are one group's. Their times at the two ends. */
 struct ky_owned {
 	uint64_t lo, hi, lo_ns, hi_ns;
 	uint32_t group;
@@ -36,7 +36,7 @@ struct ky_worker_id {
 	uint64_t to; /* in a source: what it becomes */
 };
 
-/* An event that is told by whoever saw it, at nearly the same time. */
+/* An event that each part reports that saw it, at nearly the same time. */
 struct ky_seen_event {
 	uint64_t hash, ns;
 	uint32_t source;

@@ -7,8 +7,8 @@
 #include <read/frame_reader.h>
 #include <string.h>
 
-#define LOOK_FRAMES 4096u /* of a source, until it says what it is */
-#define LOOK_BYTES (1u << 20)
+#define SEARCH_FRAMES 4096u /* of a source, until it says what it is */
+#define SEARCH_BYTES (1u << 20)
 #define CLAIMS_MAX (1u << 20)
 #define WORKERS_MAX 65536u
 
@@ -52,7 +52,7 @@ static bool read_said(struct said *out, struct ky_trc_dec *dec, const struct ky_
 {
 	const struct ky_value *entries = ky_frame_field(frame, KY_F_SEGMENT_METADATA_entries);
 	struct ky_value key, value;
-	struct ky_walk walk;
+	struct ky_trc_walk walk;
 
 	memset(out, 0, sizeof(*out));
 	if (!entries || entries->type != KY_TYPE_STRING_MAP)
@@ -92,7 +92,7 @@ static enum ky_copies_part part_of(const char *text)
 	return strncmp(text, "stream-", 7) == 0 ? KY_COPIES_STREAM : KY_COPIES_NONE;
 }
 
-/* ---- the first look ---- */
+/* ---- the first reading ---- */
 
 static int ignore_notice(void *ctx, uint64_t offset, int code, const char *text)
 {
@@ -103,35 +103,36 @@ static int ignore_notice(void *ctx, uint64_t offset, int code, const char *text)
 	return 0;
 }
 
-static void note_said(struct ky_copies_look *look, const struct said *said)
+static void note_said(struct ky_copies_survey *survey, const struct said *said)
 {
-	if (look->part == KY_COPIES_NONE) {
-		look->key = said->key;
-		memcpy(look->part_text, said->part, sizeof(look->part_text));
-		look->part = part_of(said->part);
-	} else if (memcmp(&look->key, &said->key, sizeof(look->key)) != 0 ||
-		   memcmp(look->part_text, said->part, sizeof(look->part_text)) != 0) {
-		look->is_mixed = true;
+	if (survey->part == KY_COPIES_NONE) {
+		survey->key = said->key;
+		memcpy(survey->part_text, said->part, sizeof(survey->part_text));
+		survey->part = part_of(said->part);
+	} else if (memcmp(&survey->key, &said->key, sizeof(survey->key)) != 0 ||
+		   memcmp(survey->part_text, said->part, sizeof(survey->part_text)) != 0) {
+		survey->is_mixed = true;
 	}
 }
 
-int ky_copies_look(struct ky_copies_look *look, struct ky_byte_source *source,
-		   const struct ky_trc_limits *limits)
+int ky_copies_survey(struct ky_copies_survey *survey, struct ky_byte_source *source,
+		     const struct ky_trc_limits *limits)
 {
 	struct ky_frame_reader reader;
 	struct ky_frame frame;
 	struct said said;
-	int result = ky_frame_reader_init(&reader, source, limits, LOOK_BYTES, ignore_notice, NULL);
+	int result = ky_frame_reader_init(&reader, source, limits, SEARCH_BYTES, ignore_notice,
+					  NULL);
 
 	if (result < 0)
 		return result == -ENOMEM ? result : 0;
-	for (uint32_t i = 0; i < LOOK_FRAMES && look->part == KY_COPIES_NONE; i++) {
+	for (uint32_t i = 0; i < SEARCH_FRAMES && survey->part == KY_COPIES_NONE; i++) {
 		result = ky_frame_reader_next(&reader, &frame);
 		if (result != 1)
 			break;
 		if (frame.kind == KY_FRAME_EVENT && frame.schema->event == KY_EV_SEGMENT_METADATA &&
 		    read_said(&said, reader.dec, &frame))
-			note_said(look, &said);
+			note_said(survey, &said);
 	}
 	ky_frame_reader_release(&reader);
 	return result == -ENOMEM ? result : 0;
@@ -141,21 +142,21 @@ int ky_copies_look(struct ky_copies_look *look, struct ky_byte_source *source,
 
 /* On the line that these ticks lie on. Before the first, which says little there: by it, or 0 where
  * a border needs the time to the ns. */
-static uint64_t ns_of(const struct ky_copies_look *look, uint64_t ticks, bool is_border)
+static uint64_t ns_of(const struct ky_copies_survey *survey, uint64_t ticks, bool is_border)
 {
-	uint32_t low = 0, high = look->line_count;
+	uint32_t low = 0, high = survey->line_count;
 
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (look->lines[middle].ticks <= ticks)
+		if (survey->lines[middle].ticks <= ticks)
 			low = middle;
 		else
 			high = middle;
 	}
-	if (!ticks || (is_border && ticks < look->lines[low].ticks))
+	if (!ticks || (is_border && ticks < survey->lines[low].ticks))
 		return 0;
-	return ky_clock_line_ns(&look->lines[low], ticks);
+	return ky_clock_line_ns(&survey->lines[low], ticks);
 }
 
 /* The last stamp of that time. */
@@ -178,20 +179,20 @@ static void close_claim(struct ky_copies_scan *scan)
 {
 	struct ky_copies_claim *claim = scan->claim_count ? &scan->claims[scan->claim_count - 1] :
 							    NULL;
-	const struct ky_copies_look *look = scan->look;
+	const struct ky_copies_survey *survey = scan->survey;
 
 	if (!claim || claim->source != scan->source)
 		return;
-	if (!look->line_count) { /* it has no record */
+	if (!survey->line_count) { /* it has no record */
 		scan->claim_count--;
 		return;
 	}
 	if (!claim->has_to)
-		claim->to = ticks_of(&look->lines[look->line_count - 1], look->last_ns);
-	claim->from_ns = ns_of(look, claim->from, true);
-	claim->border_ns = ns_of(look, claim->whole_from, true);
-	claim->whole_from_ns = ns_of(look, claim->whole_from, false);
-	claim->to_ns = ns_of(look, claim->to, true);
+		claim->to = ticks_of(&survey->lines[survey->line_count - 1], survey->last_ns);
+	claim->from_ns = ns_of(survey, claim->from, true);
+	claim->border_ns = ns_of(survey, claim->whole_from, true);
+	claim->whole_from_ns = ns_of(survey, claim->whole_from, false);
+	claim->to_ns = ns_of(survey, claim->to, true);
 }
 
 static bool open_claim(struct ky_copies_scan *scan, const struct said *said)
@@ -216,11 +217,11 @@ static bool on_metadata(struct ky_copies_scan *scan, struct ky_trc_dec *dec,
 
 	if (!read_said(&said, dec, frame))
 		return true;
-	note_said(scan->look, &said);
+	note_said(scan->survey, &said);
 	if (!said.is_end || !scan->claim_count ||
 	    scan->claims[scan->claim_count - 1].source != scan->source) {
 		close_claim(scan);
-		scan->look->line_count = 0;
+		scan->survey->line_count = 0;
 		if (!open_claim(scan, &said))
 			return false;
 	}
@@ -235,55 +236,55 @@ static bool on_worker(struct ky_copies_scan *scan, const struct ky_frame *frame)
 {
 	uint64_t id = ky_frame_number(frame, KY_F_WORKER_worker_id, KY_COPIES_BLOCKING_POOL);
 	uint64_t identity = ky_frame_number(frame, KY_F_WORKER_identity, 0);
-	struct ky_copies_look *look = scan->look;
+	struct ky_copies_survey *survey = scan->survey;
 	uint32_t same = 0;
 	struct ky_worker_id *list;
 
 	if (!identity || id == KY_COPIES_BLOCKING_POOL || id == KY_COPIES_BLOCKING_POOL + 1)
 		return true;
-	for (uint32_t i = 0; i < look->worker_count; i++) {
-		if (look->workers[i].id == id)
+	for (uint32_t i = 0; i < survey->worker_count; i++) {
+		if (survey->workers[i].id == id)
 			return true;
-		same += look->workers[i].to == identity;
+		same += survey->workers[i].to == identity;
 	}
-	if (look->worker_count >= WORKERS_MAX)
+	if (survey->worker_count >= WORKERS_MAX)
 		return true;
-	list = ky_realloc(look->workers, (look->worker_count + 1) * sizeof(*list));
+	list = ky_realloc(survey->workers, (survey->worker_count + 1) * sizeof(*list));
 	if (!list)
 		return false;
-	look->workers = list;
+	survey->workers = list;
 	/* The same words may come back with another worker once the first is gone. */
-	list[look->worker_count++] = (struct ky_worker_id){identity + same, id, identity};
+	list[survey->worker_count++] = (struct ky_worker_id){identity + same, id, identity};
 	return true;
 }
 
-static bool on_clock(struct ky_copies_look *look, const struct ky_frame *frame)
+static bool on_clock(struct ky_copies_survey *survey, const struct ky_frame *frame)
 {
 	struct ky_clock_line line;
 
 	if (!ky_clock_line_read(&line, frame) ||
-	    (look->line_count && look->lines[look->line_count - 1].ticks >= line.ticks))
+	    (survey->line_count && survey->lines[survey->line_count - 1].ticks >= line.ticks))
 		return true;
-	if (ky_grow(&look->lines, &look->line_capacity, look->line_count + 1, sizeof(line)))
+	if (ky_grow(&survey->lines, &survey->line_capacity, survey->line_count + 1, sizeof(line)))
 		return false;
-	look->lines[look->line_count++] = line;
+	survey->lines[survey->line_count++] = line;
 	return true;
 }
 
 static bool on_frame(struct ky_copies_scan *scan, struct ky_trc_dec *dec,
 		     const struct ky_frame *frame)
 {
-	struct ky_copies_look *look = scan->look;
+	struct ky_copies_survey *survey = scan->survey;
 
-	if (frame->schema->has_timestamp && frame->timestamp_ns > look->last_ns)
-		look->last_ns = frame->timestamp_ns;
+	if (frame->schema->has_timestamp && frame->timestamp_ns > survey->last_ns)
+		survey->last_ns = frame->timestamp_ns;
 	switch (frame->schema->event) {
 	case KY_EV_SEGMENT_METADATA:
 		return on_metadata(scan, dec, frame);
 	case KY_EV_WORKER:
 		return on_worker(scan, frame);
 	case KY_EV_COUNTER_CLOCK:
-		return on_clock(look, frame);
+		return on_clock(survey, frame);
 	default:
 		return true;
 	}
@@ -299,14 +300,14 @@ int ky_copies_read(struct ky_copies_scan *scan, struct ky_byte_source *source, u
 	int result = ky_frame_reader_init(&reader, source, limits, raw_bytes_max, ignore_notice,
 					  NULL);
 
-	scan->look = &scan->looks[index];
+	scan->survey = &scan->surveys[index];
 	scan->source = index;
 	if (result < 0)
 		return result == -ENOMEM ? result : 0;
 	do {
 		while ((count = ky_frame_reader_hot(&reader, hot, 32)) > 0) {
-			if (hot[count - 1].timestamp_ns > scan->look->last_ns)
-				scan->look->last_ns = hot[count - 1].timestamp_ns;
+			if (hot[count - 1].timestamp_ns > scan->survey->last_ns)
+				scan->survey->last_ns = hot[count - 1].timestamp_ns;
 		}
 		result = ky_frame_reader_next(&reader, &frame);
 		if (result == 1 && frame.kind == KY_FRAME_EVENT &&

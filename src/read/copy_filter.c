@@ -49,7 +49,7 @@ bool ky_clock_line_read(struct ky_clock_line *line, const struct ky_frame *frame
 
 /* ---- whose is this moment? ---- */
 
-/* The first of the process' intervals that ends at this time or behind it. */
+/* The first of the process' intervals that ends at this time or after it. */
 static uint32_t find_owned(const struct ky_copies_source *source, uint64_t ns)
 {
 	const struct ky_copies_process *process = source->process;
@@ -84,7 +84,7 @@ static void find_symbol(struct ky_copies_source *source, uint64_t ns)
 		source->most_ns = owned->hi_ns;
 		return;
 	}
-	/* Nobody's. */
+	/* Of no owner. */
 	source->from_ns = at ? ky_clock_line_ns(line, owned[-1].hi) + 1 : 0;
 	source->to_ns = at < process->owned_count ? begin_ns : UINT64_MAX;
 	source->is_taking = true;
@@ -99,7 +99,7 @@ static inline bool is_own(struct ky_copies_source *source, uint64_t ns)
 	return source->is_taking;
 }
 
-/* Behind is_own(). */
+/* After is_own(). */
 static inline uint64_t settle(const struct ky_copies_source *source, uint64_t ns)
 {
 	if (!source->line.q48)
@@ -240,7 +240,7 @@ static bool takes(struct ky_copies_source *source, const struct ky_frame *frame)
 	case KY_EV_STUCK_THREAD:
 	case KY_EV_CRASH:
 		return is_first_to_report(source, frame);
-	case KY_EV_OPEN_POLL: /* whoever has its start tells more */
+	case KY_EV_OPEN_POLL: /* a reader that has its start reports more */
 		start_ns = ky_frame_number(frame, KY_F_OPEN_POLL_start_ns, 0);
 		if (start_ns && !is_own(source, start_ns))
 			return false;

@@ -56,7 +56,7 @@ struct delay_pass {
 	uint64_t base_ns;
 	struct delay_entry first;
 	/* Only with losses and several runtimes, else NULL. Per loss: the one runtime whose workers
-	 * its thread carried, KY_NONE: the trace does not tell. Per runtime: all its workers'
+	 * its thread carried, KY_NONE: the trace does not report. Per runtime: all its workers'
 	 * threads are known and none ever changed. */
 	uint32_t *loss_runtimes;
 	bool *is_settled;
@@ -65,11 +65,11 @@ struct delay_pass {
 #define RANK_BITS 2
 #define ROUND_NS (UINT64_MAX >> RANK_BITS)
 #define WORKERS_MAX (1u << 28)
-#define LOSSES_CHECKED_MAX 64u /* per poll; behind more of them nothing is measured */
+#define LOSSES_CHECKED_MAX 64u /* per poll; after more of them nothing is measured */
 #define SEVERAL_RUNTIMES UINT32_MAX
 #define ROW_PREFETCH_BYTES 256u
 
-/* Behind every row, and one more than it is still a number. */
+/* After every row, and one more than it is still a number. */
 #define NO_KEY (UINT64_MAX - 1)
 
 /* The row's task is needed when its turn comes, some rows of other feeds later: fetch it now. */
@@ -81,7 +81,7 @@ static inline struct delay_entry entry_of(const struct delay_pass *pass, uint32_
 	uint64_t since_ns = feed->cursor.time_ns - pass->base_ns;
 	struct delay_entry entry = {since_ns << RANK_BITS, index};
 
-	/* More streams than the processor follows by itself; beyond the block it does nothing. */
+	/* More streams than the CPU follows by itself; beyond the block it does nothing. */
 	__builtin_prefetch((const void *)((uintptr_t)feed->cursor.at + ROW_PREFETCH_BYTES));
 	if (feed->is_poll) {
 		entry.key |= 1;
@@ -310,7 +310,7 @@ static bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
 		return false;
 	state->ready_ns = IDLE;
 	state->poll_count += state->poll_count < UINT32_MAX;
-	/* Nobody knows when it ended: a wake after its start counts from itself. */
+	/* It is not known when it ended: a wake after its start counts from itself. */
 	state->busy_to_ns = start_ns;
 	if (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))
 		return true;

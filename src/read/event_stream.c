@@ -397,7 +397,7 @@ static int open_sorted(struct ky_event_stream *stream)
 	int result;
 
 	for (i = 0; i < stream->feed_count; i++) {
-		if (!stream->sources[i].seek) { /* one look only: hold what fits */
+		if (!stream->sources[i].seek) { /* one reading only: hold what fits */
 			stream->feeds[i].reorder_ns = UINT64_MAX;
 			continue;
 		}

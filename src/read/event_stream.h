@@ -62,14 +62,14 @@ void ky_event_stream_close(struct ky_event_stream *stream);
  * like. */
 int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event **event);
 
-/* Sentences about damage met so far; NULL behind the last. */
+/* Sentences about damage met so far; NULL after the last. */
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index);
 
 /* True when something met so far cannot be read, other than a tail that was cut off. */
 bool ky_event_stream_is_damaged(const struct ky_event_stream *stream);
 
 /* Walks STRING_MAP, LIST and MAP values, as ky_trc_walk_next(). In sorted order a pooled element
- * whose stream has been left behind comes unresolved (pool_id says which it was). */
+ * whose stream has been left comes unresolved (pool_id says which it was). */
 int ky_event_walk_next(struct ky_event_stream *stream, struct ky_trc_walk *walk,
 		       struct ky_value *key, struct ky_value *value);
 

@@ -96,7 +96,7 @@ static const uint8_t *find_header(const uint8_t *at, size_t count)
 	return NULL;
 }
 
-/* Compressed data is damaged: what was begun is dropped, and reading goes on behind it if the
+/* Compressed data is damaged: what was begun is dropped, and reading continues after it if the
  * source can. Returns 0, negative. */
 static int pass_damage(struct ky_frame_reader *reader)
 {
@@ -255,7 +255,7 @@ static int finish(struct ky_frame_reader *reader)
 		      left, " bytes are left out");
 }
 
-/* Goes on at the next stream header behind the damage. Returns 1, 0 (there is none), -ENOMEM. */
+/* Continues at the next stream header after the damage. Returns 1, 0 (there is none), -ENOMEM. */
 static int resync(struct ky_frame_reader *reader, int code)
 {
 	uint64_t offset = 0, from = reader->window_offset;
@@ -316,7 +316,7 @@ static int feed(struct ky_frame_reader *reader)
 		if (reader->end - reader->begin < KY_TRC_HEADER_BYTES)
 			return KYMO_E_NOT_TRACE;
 	}
-	/* A length that lies makes the rest look like one unfinished record. */
+	/* A length that lies makes the rest resemble one unfinished record. */
 	if (reader->end - reader->begin > KY_TRC_HEADER_BYTES &&
 	    find_header(reader->window + reader->begin + 1, reader->end - reader->begin - 1))
 		return resync(reader, KYMO_E_CORRUPT);

@@ -29,7 +29,7 @@ struct ky_frame_reader {
 	uint64_t frame_offset; /* of the last frame given */
 	int source_error;
 	bool is_at_end, is_torn, is_started;
-	bool is_lost; /* behind damaged compressed data: only a stream header helps */
+	bool is_lost; /* after damaged compressed data: only a stream header helps */
 	ky_notice_fn notice;
 	void *notice_ctx;
 	struct ky_copies_source *copies; /* NULL: all events are given */

@@ -154,7 +154,7 @@ bool ky_load_edge(struct ky_load *load, uint32_t lane, uint64_t time_ns, uint32_
 	return add_edge(load, lane, time_ns, kind, task, word);
 }
 
-/* A poll's end. Directly behind its start it becomes part of that row: half the rows to keep. */
+/* A poll's end. Directly after its start it becomes part of that row: half the rows to keep. */
 static inline bool add_end(struct ky_load *load, uint32_t lane, uint64_t time_ns)
 {
 	struct ky_column *edges;

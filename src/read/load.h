@@ -32,7 +32,7 @@ enum ky_edge_kind {
 	KY_EDGE_DELAY,         /* of the start before: task: low, word: high bits of ns */
 	KY_EDGE_SNAPSHOT,      /* task; name: a poll known to be open since this moment */
 	KY_EDGE_SNAPSHOT_EXIT, /* the same, and the process ended inside it */
-	KY_EDGE_MOVE           /* block_in_place: the worker goes on on another thread */
+	KY_EDGE_MOVE           /* block_in_place: the worker continues on another thread */
 };
 
 struct ky_edge_row {
@@ -90,10 +90,10 @@ struct ky_load {
 	uint32_t *pool_stamp;     /* ... valid when equal to pool_serial */
 	uint64_t last_ns, max_ns; /* of this file, to count steps back */
 	uint64_t stopped_at;      /* byte up to which this file was read */
-	/* Last moment before bytes that could not be read; 0: none, or told already. */
+	/* Last moment before bytes that could not be read; 0: none, or reported already. */
 	uint64_t damage_from_ns;
 	struct ky_processes processes;
-	struct ky_symbol_table *symbols; /* NULL: nobody asked */
+	struct ky_symbol_table *symbols; /* NULL: nothing asked */
 };
 
 /* load.c: one frame into the trace. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
@@ -120,13 +120,13 @@ bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
 
 /* watched.c: rules that fired, stuck threads, crashes, what the kernel counted. */
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
-/* load_resources.c; hands on what is no resource. */
+/* load_resources.c; passes on what is no resource. */
 bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame);
 
 /* spans.c: begins, ends, and what is open. */
 bool ky_load_span(struct ky_load *load, const struct ky_frame *frame);
 
-/* load_samples.c: events with stacks; samples that somebody lost, by the cause of the LossEvent. */
+/* load_samples.c: events with stacks; samples that were lost, by the cause of the LossEvent. */
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);
 /* Index of the frames in this field, KY_NONE: there are none. *is_cut: of more than are kept. */
 bool ky_load_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
@@ -135,7 +135,7 @@ void ky_load_lost_samples(struct ky_load *load, const char *cause, uint64_t coun
 
 /* retained.c: the events of a retention policy. */
 bool ky_load_retained(struct ky_load *load, const struct ky_frame *frame);
-/* Before pairing; behind it; is anything of [from, to] in such a time? */
+/* Before pairing; after it; is anything of [from, to] in such a time? */
 int ky_retained_finish(struct ky_trace *trace);
 void ky_retained_workers(struct ky_trace *trace);
 bool ky_retained_is_held(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns);

@@ -2,7 +2,7 @@
 /* What the process used and what limited it: rows of one shape, whatever event they are of. */
 #include <read/load.h>
 
-#define LIST_MAX (1u << 20) /* more than a day of looks; no writer makes so many */
+#define LIST_MAX (1u << 20) /* more than a day of readings; no writer makes so many */
 
 static bool add(struct ky_load *load, const struct ky_trace_resource *row)
 {

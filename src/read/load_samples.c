@@ -98,7 +98,7 @@ static uint32_t turn_of(const struct ky_samples *samples, const uint8_t *frames,
 	return turn;
 }
 
-/* A module was unmapped: what is mapped there next has other names. Told again and again. */
+/* A module was unmapped: what is mapped there next has other names. Reported again and again. */
 static bool load_gone(struct ky_trace *trace, const struct ky_frame *frame)
 {
 	struct ky_samples *samples = &trace->samples;

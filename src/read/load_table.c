@@ -462,7 +462,7 @@ static bool set_pair(struct ky_load *load, const struct ky_value *key, const str
 			return true;
 		}
 	if (trace->metadata_count >= 4096)
-		return true; /* a search per pair: nobody describes a process with more */
+		return true; /* a search per pair: nothing describes a process with more */
 	pair = push(trace, &trace->metadata, &trace->metadata_count, &trace->metadata_capacity,
 		    sizeof(*pair));
 	if (!pair)

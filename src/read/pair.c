@@ -188,7 +188,7 @@ static bool on_start(struct pairing *pairing, uint64_t time_ns, const struct ky_
 	return true;
 }
 
-/* Does a time that nobody recorded lie between? */
+/* Does a time that was not recorded lie between? */
 static bool is_unrecorded(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
 {
 	for (uint32_t i = 0; i < trace->loss_count; i++) {
@@ -206,7 +206,7 @@ static bool on_snapshot(struct pairing *pairing, uint64_t time_ns, const struct 
 {
 	uint32_t at_exit = is_at_exit ? KY_POLL_AT_EXIT : 0;
 
-	/* Its end lies where nobody recorded. */
+	/* Its end is not in a recording. */
 	if (pairing->depth > 0 && pairing->trace->unrecorded_count &&
 	    is_unrecorded(pairing->trace, pairing->open[0].start_ns, time_ns) &&
 	    !close_all(pairing, time_ns, KY_POLL_END_UNPROVEN))
@@ -245,7 +245,7 @@ static bool on_poll(struct pairing *pairing, uint64_t time_ns, const struct ky_e
 	return on_start(pairing, time_ns, edge) && on_end(pairing, end_ns);
 }
 
-/* Whoever knows only the thread has to find the worker. */
+/* A reader that knows only the thread has to find the worker. */
 static bool note_tid(struct pairing *pairing, uint64_t time_ns, uint32_t tid)
 {
 	struct ky_trace_private *private = pairing->trace->private;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* processes.h - tells when what is read as one trace comes from more than one process: ids of
+/* processes.h - reports when what is read as one trace comes from more than one process: ids of
  * tasks, workers and threads then mean different things at different places.
  *
  * A process is known by its pid, start and boot id in SegmentMetadataEvent. Writers that say none
- * of them are told apart by their clocks, file by file.
+ * of them are distinguished by their clocks, file by file.
  * Threads: owner.
  */
 #ifndef KY_READ_PROCESSES_H

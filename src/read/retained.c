@@ -50,7 +50,7 @@ static bool load_retention(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
-/* The bytes of the buckets, one behind the other. Returns false when memory is out. */
+/* The bytes of the buckets, one after the other. Returns false when memory is out. */
 static bool keep_buckets(struct ky_load *load, const struct ky_frame *frame,
 			 struct ky_trace_histogram *histogram)
 {
@@ -177,7 +177,7 @@ static bool is_before(const void *first, const void *second, const void *ctx)
 	return a->from_ns < b->from_ns;
 }
 
-/* Stretches in which polls or wakes are held back: nothing is told by what is not there. */
+/* Stretches in which polls or wakes are held back: nothing is reported by what is not there. */
 static bool find_held(struct ky_trace *trace)
 {
 	struct ky_trace_private *private = trace->private;

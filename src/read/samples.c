@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define NEST_MAX 16u                    /* polls open inside one another on one thread */
-#define CALL_SURE_NS UINT64_C(10000000) /* calls as long as that are all told */
+#define CALL_SURE_NS UINT64_C(10000000) /* calls as long as that are all reported */
 #define CALL_NEAR_NS UINT64_C(1000000000)
 
 /* A thread served this worker, or ran this closure, in [from, to). */
@@ -232,7 +232,7 @@ static void attribute(const struct finishing *finishing, struct ky_stack_row *ro
 		find_waker(finishing, row);
 }
 
-/* ---- what was told twice ---- */
+/* ---- what was reported twice ---- */
 
 /* call: the last one that began on the thread by then. */
 static bool is_known_by_call(const struct ky_stack_row *row, const struct ky_stack_row *call)
@@ -247,8 +247,8 @@ static bool is_known_by_call(const struct ky_stack_row *row, const struct ky_sta
 	       row->time_ns - call->end_ns < CALL_NEAR_NS;
 }
 
-/* What the records know of a time inside the call; between them, of which nobody knows, it may have
- * been ready to run. */
+/* What the records know of a time inside the call; between them, where nothing is known, it may
+ * have been ready to run. */
 static void split_call(struct ky_stack_row *call, const struct ky_stack_row *row)
 {
 	uint64_t blocked_ns = row->value - row->runnable_max_ns;
@@ -271,7 +271,7 @@ static void split_call(struct ky_stack_row *call, const struct ky_stack_row *row
 					 call->runnable_max_ns - call->runnable_min_ns;
 }
 
-/* Before those are dropped that a call tells, too. */
+/* Before those are dropped that a call reports, too. */
 static void count_waits(struct ky_trace *trace)
 {
 	for (uint32_t i = 0; trace->off_window_count && i < trace->samples.row_count; i++) {
@@ -282,7 +282,7 @@ static void count_waits(struct ky_trace *trace)
 		    row->reason == KY_WAIT_PREEMPTED || row->clipped)
 			continue;
 		window = ky_trace_off_window_at(trace, row->end_ns);
-		if (!window) /* the program ended before it was told */
+		if (!window) /* the program ended before it was reported */
 			window = &trace->off_windows[trace->off_window_count - 1];
 		window->wait_count++;
 		window->unwoken_count += !row->woken_by;
@@ -326,7 +326,7 @@ static int drop_doubles(struct finishing *finishing)
 
 #define SAME_NS UINT64_C(1000000) /* clocks were read again in between */
 
-/* Told as it began, and again because it lived at the end. */
+/* Reported as it began, and again because it lived at the end. */
 static bool is_known_live(const struct ky_stack_row *row, const struct ky_stack_row *live)
 {
 	uint64_t apart = row->time_ns > live->time_ns ? row->time_ns - live->time_ns :
@@ -563,7 +563,7 @@ static void number_stack(struct numbering *numbering, uint32_t *stack)
 }
 
 /* Stacks were numbered as they were loaded; from now on as the sorted rows name them first, and the
- * looks at stuck threads behind them, so that the same events give the same numbers in whatever
+ * checks of stuck threads after them, so that the same events give the same numbers in whatever
  * order a file has them. */
 static int number_stacks(struct ky_trace *trace)
 {

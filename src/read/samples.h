@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* samples.h - what a trace has of stacks: samples of the processor, intervals off it, await places,
+/* samples.h - what a trace has of stacks: CPU samples, intervals off it, await points,
  * allocations; each with whose poll was open on its thread.
  *
  * Invariants:  after ky_trace_open() rows ascend by time, then by their order in the files; every
  *              index in a row is valid or KY_NONE. A stack is kept once, however often it was
  *              seen, and is resolved to names by the time of its first row; one that goes
- *              through code that was unmapped in between, once for each time before and behind
+ *              through code that was unmapped in between, once for each time before and after
  *              that (of KY_GONE_CODE_MAX). Frames: leaf first.
  * Whose:       what the event says; where it does not (dial9: worker 255, no task), the worker that
  *              the thread served at that moment, by its parks, and the poll or the run on the
  *              blocking pool that contains the moment.
- * Twice told:  a time off the processor that the kernel's switch records tell inside a call that
- *              was told by itself is the call's, and has no row; nor has one that the weights of
- *              calls stand for, where those were more than their budget. What it was known to be,
- *              blocked or ready to run, becomes the call's.
+ * Twice reported:  a time off CPU that the kernel's switch records report inside a call that
+ *              was reported by itself is the call's, and has no row; nor has one that the weights
+ *              of calls stand for, where those were more than their budget. What it was known to
+ *              be, blocked or ready to run, becomes the call's.
  * Memory:      the pages of the trace and their limit; of a stack KY_STACK_FRAMES_MAX frames from
  *              the leaf on are kept.
  * Threads:     owner while loading; any number of readers afterwards.
@@ -33,7 +33,7 @@ enum ky_stack_kind {
 	KY_STACK_OFF_CPU, /* value: duration; time: its beginning */
 	KY_STACK_PLACE,   /* value: time until the task's next poll; 0 with KY_ROW_END_UNSAFE */
 	KY_STACK_ALLOC,   /* value: bytes asked for */
-	KY_STACK_SWITCH,  /* dial9: taken off the processor; nobody knows for how long */
+	KY_STACK_SWITCH,  /* dial9: taken off CPU; it is not known for how long */
 	KY_STACK_FREE,    /* while loading only */
 	KY_STACK_KINDS
 };
@@ -44,13 +44,14 @@ enum ky_stack_row_flags {
 	KY_ROW_REPORTED = 1u << 2, /* the event itself says which poll was open, or that none was */
 	KY_ROW_BLOCKING = 1u << 3, /* in a run on the blocking pool, not in a poll */
 	KY_ROW_WAITS = 1u << 4,    /* PLACE: the task has not been polled since */
-	KY_ROW_END_UNSAFE = 1u << 5, /* PLACE: polls may be missing behind it */
+	KY_ROW_END_UNSAFE = 1u << 5, /* PLACE: polls may be missing after it */
 	KY_ROW_UNWEIGHTED = 1u << 6, /* the event does not say what it stands for */
 	KY_ROW_POLL_UNSAFE =
 		1u << 7 /* records are missing inside its poll, or its end is unproven */
 };
 
-/* How a place is known. Told ones are no samples: they have no chance and count into no time. */
+/* How a place is known. Reported ones are no samples: they have no chance and count into no time.
+ * */
 enum ky_place_source {
 	KY_PLACE_CAPTURED = 0,
 	KY_PLACE_REPORTED_WAITS,   /* of a live task: it waits there */
@@ -60,10 +61,10 @@ enum ky_place_source {
 
 #define KY_OFF_CPU_BY_CALL 3u /* OffCpuEvent.source */
 #define KY_OFF_CPU_BY_SWITCHES 5u
-/* ALLOC: told at the end of a trace because it lived; of those whose beginning is in the trace, the
- * beginning alone is kept. */
+/* ALLOC: reported at the end of a trace because it lived; of those whose beginning is in the trace,
+ * the beginning alone is kept. */
 #define KY_ALLOC_REPORTED_LIVE 1u
-#define KY_ALLOC_LISTED 1u /* the end of the trace tells that it lives */
+#define KY_ALLOC_LISTED 1u /* the end of the trace reports that it lives */
 
 /* OffCpuEvent.reason. */
 enum {
@@ -89,7 +90,7 @@ struct ky_stack_row {
 	uint64_t poll_ns;       /* how long that lasted; 0 not known */
 	/* OFF_CPU: ready to run, at least and at most. 0 and value: blocked incl. run queue. */
 	uint64_t runnable_min_ns, runnable_max_ns;
-	uint64_t woken_ns; /* OFF_CPU: when it was; 0: not told */
+	uint64_t woken_ns; /* OFF_CPU: when it was; 0: not reported */
 	double weight;     /* 1 / inclusion probability; at least 1 */
 	uint32_t stack;    /* index in stacks; KY_NONE: without */
 	uint32_t tid;
@@ -97,7 +98,7 @@ struct ky_stack_row {
 	uint32_t task;    /* index in tasks; KY_NONE */
 	uint32_t name;    /* of that task, as its poll said; KY_NONE */
 	uint32_t syscall; /* KY_NO_SYSCALL: none or unknown */
-	/* OFF_CPU: the thread that ended it; 0: none, or not told. */
+	/* OFF_CPU: the thread that ended it; 0: none, or not reported. */
 	uint32_t waker_tid, waker_pid;
 	uint32_t waker_name; /* of the thread; KY_NONE */
 	uint32_t waker_task; /* that it polled then, where it is a thread of ours; KY_NONE */

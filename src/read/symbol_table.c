@@ -12,14 +12,14 @@
 #define HEX_BYTES 19u
 
 /* An entry of the trace; those of one address are chained in the order of the file. */
-struct entry {
+struct symbol_entry {
 	uint64_t address, code_bytes, from_ns, to_ns, line;
 	uint32_t name, file, depth;
 	uint32_t next;
 };
 
 /* What was found for an address in one module, or in one set of entries. */
-struct found {
+struct found_symbol {
 	uint64_t address, variant;
 	uint32_t first, count; /* of frames; count 0: empty slot */
 };
@@ -36,15 +36,15 @@ struct ky_symbol_table {
 	struct ky_code_map map;
 	struct ky_symbol_source source;
 	bool has_source;
-	struct entry *entries;
+	struct symbol_entry *entries;
 	uint32_t entry_count, entry_capacity;
 	struct chain *chains;
 	uint32_t chain_count, chain_slots; /* a power of two */
-	struct found *found;
+	struct found_symbol *found;
 	uint32_t found_count, found_slots;
 	struct ky_symbol_frame *frames;
 	uint32_t frame_count, frame_capacity;
-	/* of the look-up that runs */
+	/* of the lookup that runs */
 	struct ky_symbol_frame scratch[KY_SYMBOL_ROWS_MAX];
 	uint32_t scratch_count;
 	uint64_t bias; /* what makes addresses of a place absolute */
@@ -146,7 +146,7 @@ static uint32_t text_of(struct ky_symbol_table *table, const struct ky_schema *s
 
 /* Segments repeat what they need: equal depths of one address and window say the same. */
 static bool is_known(const struct ky_symbol_table *table, const struct chain *chain,
-		     const struct entry *entry)
+		     const struct symbol_entry *entry)
 {
 	for (uint32_t i = chain->first; i != NONE; i = table->entries[i].next)
 		if (table->entries[i].depth == entry->depth &&
@@ -155,7 +155,7 @@ static bool is_known(const struct ky_symbol_table *table, const struct chain *ch
 	return false;
 }
 
-static int add_entry(struct ky_symbol_table *table, const struct entry *entry)
+static int add_entry(struct ky_symbol_table *table, const struct symbol_entry *entry)
 {
 	struct chain *chain;
 
@@ -184,7 +184,7 @@ static int take_symbol(struct ky_symbol_table *table, const struct ky_schema *sc
 		       const struct ky_value *values)
 {
 	uint64_t depth = number_of(schema, values, KY_F_SYMBOL_inline_depth, 0);
-	struct entry entry = {
+	struct symbol_entry entry = {
 		.address = number_of(schema, values, KY_F_SYMBOL_addr, 0),
 		.code_bytes = number_of(schema, values, KY_F_SYMBOL_code_bytes, 0),
 		.from_ns = number_of(schema, values, KY_F_SYMBOL_from_ns, 0),
@@ -216,7 +216,7 @@ int ky_symbol_table_event(struct ky_symbol_table *table, const struct ky_schema 
 bool ky_symbol_table_entry(const struct ky_symbol_table *table, uint32_t index,
 			   struct ky_symbol_entry *out)
 {
-	const struct entry *entry;
+	const struct symbol_entry *entry;
 
 	if (index >= table->entry_count)
 		return false;
@@ -244,7 +244,7 @@ static const struct chain *entries_at(const struct ky_symbol_table *table, uint6
 	if (!chain->count)
 		return NULL;
 	for (uint32_t i = chain->first; i != NONE; i = table->entries[i].next) {
-		const struct entry *entry = &table->entries[i];
+		const struct symbol_entry *entry = &table->entries[i];
 
 		if (time_ns && (time_ns < entry->from_ns || time_ns >= entry->to_ns))
 			continue;
@@ -262,7 +262,7 @@ bool ky_symbol_table_has(struct ky_symbol_table *table, uint64_t address, uint64
 	return entries_at(table, address, time_ns, &from_ns) != NULL;
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
 static void put_frame(struct ky_symbol_table *table, uint32_t name, uint32_t file, uint64_t line)
 {
@@ -281,7 +281,7 @@ static void put_frame(struct ky_symbol_table *table, uint32_t name, uint32_t fil
 static void from_entries(struct ky_symbol_table *table, const struct chain *chain, uint64_t from_ns)
 {
 	for (uint32_t i = chain->first; i != NONE; i = table->entries[i].next) {
-		const struct entry *entry = &table->entries[i];
+		const struct symbol_entry *entry = &table->entries[i];
 
 		if (entry->from_ns != from_ns)
 			continue;
@@ -291,7 +291,7 @@ static void from_entries(struct ky_symbol_table *table, const struct chain *chai
 	}
 }
 
-static void tell(void *ctx, const struct ky_symbol_row *row)
+static void report(void *ctx, const struct ky_symbol_row *row)
 {
 	struct ky_symbol_table *table = ctx;
 	uint32_t count = table->scratch_count;
@@ -358,7 +358,7 @@ static uint32_t ask(struct ky_symbol_table *table, const struct ky_code_place *p
 	if (!table->has_source)
 		return place->kind == KY_CODE_UNMAPPED ? KY_SYMBOL_NO_MAP : why;
 	why = KY_SYMBOL_NO_SYMBOL;
-	count = table->source.find(table->source.ctx, place, tell, table, &why);
+	count = table->source.find(table->source.ctx, place, report, table, &why);
 	if (count > 0 && table->scratch_count)
 		return KY_SYMBOL_FOUND;
 	table->scratch_count = 0;
@@ -378,13 +378,13 @@ static void sort_scratch(struct ky_symbol_table *table)
 	}
 }
 
-static struct found *found_slot(const struct ky_symbol_table *table, uint64_t address,
-				uint64_t variant)
+static struct found_symbol *found_slot(const struct ky_symbol_table *table, uint64_t address,
+				       uint64_t variant)
 {
 	uint64_t at = ky_hash_number(address ^ ky_hash_number(variant));
 
 	for (;; at++) {
-		struct found *found = &table->found[at & (table->found_slots - 1)];
+		struct found_symbol *found = &table->found[at & (table->found_slots - 1)];
 
 		if (!found->count || (found->address == address && found->variant == variant))
 			return found;
@@ -394,8 +394,8 @@ static struct found *found_slot(const struct ky_symbol_table *table, uint64_t ad
 static bool grow_found(struct ky_symbol_table *table)
 {
 	uint32_t old_slots = table->found_slots, slots = old_slots ? old_slots * 2 : 256;
-	struct found *old = table->found;
-	struct found *grown;
+	struct found_symbol *old = table->found;
+	struct found_symbol *grown;
 
 	if (old_slots && table->found_count < old_slots / 2)
 		return true;
@@ -430,7 +430,7 @@ int ky_symbol_table_open(struct ky_symbol_table **out, uint64_t bytes_max)
 
 static void keep(struct ky_symbol_table *table, uint64_t address, uint64_t variant)
 {
-	struct found *found;
+	struct found_symbol *found;
 
 	if (table->pages.failed || !grow_found(table) ||
 	    !ky_pages_array(&table->pages, &table->frames, &table->frame_capacity,
@@ -465,7 +465,7 @@ uint32_t ky_symbol_table_find(struct ky_symbol_table *table, uint64_t address, u
 	uint64_t variant = 0;
 	const struct chain *chain = entries_at(table, address, time_ns, &variant);
 	struct ky_code_place place = {0};
-	struct found *found;
+	struct found_symbol *found;
 	uint32_t why = KY_SYMBOL_FOUND;
 
 	if (chain) {

@@ -3,7 +3,7 @@
  *
  * Names come from the SymbolTableEntry events of the trace, else from a struct ky_symbol_source,
  * else they are "module+0x1f2c", "kernel+0x..." or the address itself: there is always one. Each
- * address is looked up once.
+ * address is searched for once.
  *
  *   ky_symbol_table_open(&table, 0);
  *   for every event: ky_symbol_table_event(table, schema, values);    others are passed over
@@ -39,11 +39,11 @@ int ky_symbol_table_open(struct ky_symbol_table **out, uint64_t bytes_max);
 void ky_symbol_table_close(struct ky_symbol_table *table);
 
 /* Takes ProcessMapEvent and SymbolTableEntry; other events are passed over. All of them before the
- * first look-up. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
+ * first lookup. Returns 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_symbol_table_event(struct ky_symbol_table *table, const struct ky_schema *schema,
 			  const struct ky_value *values);
 
-/* Asked from now on where the trace does not say; NULL: nobody. Used until close. */
+/* Asked from now on where the trace does not say; NULL: nothing. Used until close. */
 void ky_symbol_table_source(struct ky_symbol_table *table, const struct ky_symbol_source *source);
 
 /* The code at an address at a moment (0: any), innermost function first, in *frames, valid until
@@ -56,7 +56,7 @@ struct ky_code_map *ky_symbol_table_map(struct ky_symbol_table *table);
 /* True when the trace itself names this address at this moment. */
 bool ky_symbol_table_has(struct ky_symbol_table *table, uint64_t address, uint64_t time_ns);
 
-/* The trace's own entries, in the order of the file: for writing them on. Returns false behind the
+/* The trace's own entries, in the order of the file: for writing them on. Returns false after the
  * last. */
 struct ky_symbol_entry {
 	uint64_t address, code_bytes, depth;

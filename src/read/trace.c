@@ -290,7 +290,7 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	return result;
 }
 
-/* What failed is no one file: it came before them all or, pairing, behind them all. */
+/* What failed is no one file: it came before them all or, pairing, after them all. */
 static void fail_whole(const struct ky_trace *trace, const struct ky_byte_source *sources,
 		       const struct ky_trace_options *options, int code)
 {

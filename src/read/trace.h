@@ -5,7 +5,7 @@
  *              CLOCK_MONOTONIC nanoseconds of the recorded process. Rows of a column ascend in
  *              time. Row numbers are for this run of the program only; what outlives it is
  *              `kind:worker:start`.
- * Input:       TRC version 1 from any writer, in any order of files; nobody vouches for the bytes.
+ * Input:       TRC version 1 from any writer, in any order of files; it is untrusted.
  *              A torn tail costs what is torn and one notice; a damaged middle costs what lies
  *              before the next stream header and one notice.
  * Memory:      at most options.memory_bytes_max; the bytes of the files are not kept.
@@ -109,7 +109,7 @@ struct ky_worker {
 	bool is_shared;      /* 254, 255: several threads under one id; pairs only within a batch */
 	uint64_t first_ns, last_ns; /* of its polls and parks */
 	uint64_t poll_count, park_count, wake_count;
-	uint64_t end_unproven_count; /* polls whose end nobody recorded */
+	uint64_t end_unproven_count; /* polls whose end was not recorded */
 	uint64_t unknown_count;      /* polls and parks with an unproven end, or a gap inside */
 	uint64_t end_without_start;  /* PollEnds with no open poll: start lies before the trace */
 	uint64_t moved_count;        /* block_in_place: the worker changed its thread */
@@ -159,7 +159,7 @@ struct ky_trace_runtime {
 	uint8_t flavor, copy_index; /* see RuntimeEvent */
 };
 
-/* Between two traces of a process: nothing was lost, nobody recorded it. */
+/* Between two traces of a process: nothing was lost; nothing was recorded. */
 #define KY_CAUSE_NOT_RECORDED "not recorded"
 
 struct ky_trace_loss {
@@ -176,14 +176,14 @@ struct ky_trace_trigger {
 	uint32_t rule, unit; /* name index */
 };
 
-/* A look at a thread whose poll was open too long: see StuckThreadEvent. */
+/* A reading of a thread whose poll was open too long: see StuckThreadEvent. */
 struct ky_trace_stuck {
 	uint64_t time_ns, poll_start_ns, task_id, pc;
 	uint64_t syscall;              /* UINT64_MAX: in none, or unreadable */
-	uint64_t cpu_ns, run_delay_ns; /* since the thread began; UINT64_MAX: not told */
+	uint64_t cpu_ns, run_delay_ns; /* since the thread began; UINT64_MAX: not reported */
 	uint32_t tid;
 	uint32_t wchan; /* name index */
-	uint32_t stack; /* index in samples.stacks; KY_NONE: not told */
+	uint32_t stack; /* index in samples.stacks; KY_NONE: not reported */
 	uint32_t guessed_count;
 	uint8_t state;
 	bool is_running, is_truncated;
@@ -192,7 +192,7 @@ struct ky_trace_stuck {
 /* What the kernel had counted for a worker's thread: see ThreadCpuEvent. */
 struct ky_trace_thread_cpu {
 	uint64_t time_ns, cpu_ns, run_delay_ns;
-	uint64_t voluntary, involuntary; /* UINT64_MAX: not told */
+	uint64_t voluntary, involuntary; /* UINT64_MAX: not reported */
 	uint64_t worker_id;
 	uint32_t tid;
 };
@@ -205,17 +205,17 @@ struct ky_trace_span {
 };
 
 /* The kernel's switch records were watched in [from, to), which stands for [stretch, to): see
- * OffCpuWindowEvent. Empty where only an end is told, which a later window may go beyond. */
+ * OffCpuWindowEvent. Empty where only an end is reported, which a later window may go beyond. */
 struct ky_trace_off_window {
 	uint64_t stretch_ns, from_ns, to_ns;
 	uint64_t lost_count; /* records */
-	/* Waits that it saw whole, not of preempted threads; of those that nobody is told to have
-	 * ended. The last one has those behind it, too. */
+	/* Waits that it saw whole, not of preempted threads; of those of which it is not known what
+	 * have ended. The last one has those after it, too. */
 	uint32_t wait_count, unwoken_count;
 };
 
 /* What the process used, or what limited it: values as in wire/resource_area.h, UINT64_MAX: not
- * told. */
+ * reported. */
 struct ky_trace_resource {
 	uint64_t time_ns;
 	uint8_t kind; /* enum ky_resource_kind */
@@ -350,7 +350,7 @@ struct ky_trace {
 	uint32_t off_window_count, off_window_capacity;
 	struct ky_trace_resource *resources; /* by time */
 	uint32_t resource_count, resource_capacity;
-	bool has_processes; /* more than one: their rows are not told apart */
+	bool has_processes; /* more than one: their rows are not distinguished */
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
 	struct ky_trace_span *spans; /* in the order of their first mention */
@@ -396,7 +396,7 @@ uint32_t ky_trace_name_count(const struct ky_trace *trace);
 const uint8_t *ky_trace_buckets(const struct ky_trace *trace, uint32_t histogram);
 /* Last value of a metadata key, NULL when absent. */
 const char *ky_trace_metadata(const struct ky_trace *trace, const char *key);
-/* The window of switch records that ends at this moment or behind it; NULL: it was lost. */
+/* The window of switch records that ends at this moment or after it; NULL: it was lost. */
 struct ky_trace_off_window *ky_trace_off_window_at(const struct ky_trace *trace, uint64_t ns);
 /* Index of a task by id, of a worker by id; KY_NONE. */
 uint32_t ky_trace_task(const struct ky_trace *trace, uint64_t task_id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* What was told from outside the events of the runtime: rules that fired, looks at stuck threads,
- * fatal signals. */
+/* What was reported from outside the events of the runtime: rules that fired, checks of stuck
+ * threads, fatal signals. */
 #include <read/load.h>
 
 #define LIST_MAX 65536u        /* of each; no writer makes so many */

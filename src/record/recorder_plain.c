@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Opening and closing where somebody else drains the ring: no thread, no disk, no library but libc.
- * The preload links this one; programs that link the library get recorder.c instead. */
+/* Opening and closing where another thread drains the ring: no thread, no disk, no library but
+ * libc. The preload links this one; programs that link the library get recorder.c instead. */
 #include <errno.h>
 #include <kymo/dump.h>
 #include <kymo/fatal.h>

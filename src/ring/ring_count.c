@@ -10,7 +10,7 @@
 #define THREADS_MAX (1u << 20)
 
 /* NULL: no memory, or an index that no directory has room for. */
-static struct ky_thread_count *thread_at(struct ky_ring_count *count, uint32_t index)
+static struct ky_ring_thread_count *thread_at(struct ky_ring_count *count, uint32_t index)
 {
 	if (index >= THREADS_MAX ||
 	    ky_grow(&count->threads, &count->thread_count, index + 1, sizeof(*count->threads)))
@@ -23,7 +23,7 @@ static int note_slot(struct ky_ring_count *count, const struct ky_ring_view *vie
 {
 	uint64_t claim = ky_ring_view_claim(view, slot), number = KY_CLAIM_NUMBER(claim);
 	uint32_t state = KY_CLAIM_STATE(claim);
-	struct ky_thread_count *thread;
+	struct ky_ring_thread_count *thread;
 	struct ky_slot_head head;
 
 	if (state > KY_SLOT_PARKED)
@@ -48,7 +48,7 @@ static int note_slot(struct ky_ring_count *count, const struct ky_ring_view *vie
 	return 0;
 }
 
-static void see(struct ky_thread_count *thread, uint64_t record_count)
+static void see(struct ky_ring_thread_count *thread, uint64_t record_count)
 {
 	if (thread != NULL && record_count > thread->record_count)
 		thread->record_count = record_count;
@@ -59,7 +59,7 @@ static uint32_t walk(struct ky_ring_count *count, const uint64_t *words, uint32_
 		     uint32_t index, const struct ky_slot_head *head)
 {
 	uint64_t so_far = head->record_count, ticks = head->start_ticks;
-	struct ky_thread_count *thread = thread_at(count, index);
+	struct ky_ring_thread_count *thread = thread_at(count, index);
 	uint32_t at = 0, length;
 
 	while (at < word_count) {

@@ -20,7 +20,7 @@ struct ky_ring_thread_count {
 struct ky_ring_count {
 	struct ky_ring_thread_count *threads; /* by index in the ring's directory */
 	uint32_t thread_count;
-	uint32_t *slot_threads; /* who writes in this slot now; 0: not looked at */
+	uint32_t *slot_threads; /* who writes in this slot now; 0: not read */
 	uint32_t slot_count;
 	uint32_t slots_by_state[5];           /* populated ones, by enum ky_slot_state */
 	uint64_t newest_ticks;                /* of the last record seen; 0: none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_end.h - how a process ended, as its ring tells it: written by whoever waited for it, read
- * by whoever makes a trace of the ring.
+/* ring_end.h - how a process ended, as its ring reports it: written by the process that waited for
+ * it, read by the process that makes a trace of the ring.
  * Threads: any. What is read comes from an untrusted image.
  */
 #ifndef KY_RING_RING_END_H
@@ -10,7 +10,7 @@
 
 #define KY_END_TEXT_BYTES 256u
 
-/* A copy of what counts; kind KY_END_UNKNOWN: nobody waited for it. */
+/* A copy of what counts; kind KY_END_UNKNOWN: no process waited for it. */
 struct ky_ring_ending {
 	uint32_t kind; /* enum ky_end_kind */
 	uint32_t code;
@@ -30,7 +30,7 @@ void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *
 /* Of a process that was waited for. */
 void ky_ring_ending_of(struct ky_ring_ending *out, int wait_status, uint32_t oom);
 
-/* "signal 9 (SIGKILL), out of memory", "exit status 3", "unknown, nobody waited for it", ...
+/* "signal 9 (SIGKILL), out of memory", "exit status 3", "unknown, no process waited for it", ...
  * Returns the length. */
 size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_t out_bytes);
 

@@ -91,8 +91,8 @@ static uint32_t pid_of_name(const char *path)
 	return (uint32_t)strtoul(at, NULL, 10);
 }
 
-/* Does a process map it? The writer's lock goes with the last mapping. Somebody else may be asking
- * the same at this moment. */
+/* Does a process map it? The writer's lock goes with the last mapping. Another process may be
+ * asking the same at this moment. */
 static bool is_mapped(int fd)
 {
 	const struct timespec wait = {.tv_nsec = 1000000};
@@ -182,7 +182,7 @@ static void describe(struct ky_found_ring *ring, const struct ky_ring_view *view
 	memcpy(ring->service, view->service, sizeof(ring->service));
 }
 
-/* Returns false when nobody has recorded into it yet. */
+/* Returns false when no process has recorded into it yet. */
 static bool read_header(const struct finder *finder, struct ky_found_ring *ring, int fd,
 			uint32_t hint)
 {
@@ -434,8 +434,8 @@ static void on_mapped(void *ctx, uint32_t pid, int fd, const char *path)
 	struct stat st;
 
 	if (fd < 0) {
-		/* Said about the process that was asked for, and about ours whose ring nobody finds
-		 * by its name: else nothing seems to record. */
+		/* Said about the process that was asked for, and about ours whose ring no process
+		 * finds by its name: else nothing seems to record. */
 		if (finder->query->pid == pid || (finder->query->pid == 0 && is_removed(path)))
 			ring = add(finder, path);
 		if (ring == NULL)
@@ -448,7 +448,7 @@ static void on_mapped(void *ctx, uint32_t pid, int fd, const char *path)
 			pid, kymo_error_text(-err));
 		return;
 	}
-	/* Through a process: whoever could map it for writing had the right to. */
+	/* Through a process: the process that could map it for writing had the right to. */
 	if (fstat(fd, &st) == 0 && (finder->uid == 0 || st.st_uid == finder->uid))
 		look_at(finder, fd, path, st.st_uid, pid);
 	close(fd);
@@ -465,7 +465,7 @@ static bool read_the_process(void *ctx, uint32_t pid)
 		return true;
 	ky_ring_process_mapped(pid, on_mapped, finder);
 	if (finder->query->is_all_users) {
-		/* Dead ones in its mount namespace; the same /dev/shm is looked at once. */
+		/* Dead ones in its mount namespace; the same /dev/shm is read once. */
 		snprintf(root, sizeof(root), "/proc/%u/root", pid);
 		scan_shared_memory(finder, root);
 	}

@@ -4,7 +4,7 @@
  *
  * Where:   the ring directory of --ring-dir alone where one is named; else KYMO_RING_DIR and
  *          /dev/shm/kymo-UID, and through /proc every process that maps a ring: anonymous ones,
- *          ring directories that nobody told us, and, as far as we may look, those of other
+ *          ring directories that are not named, and, as far as permitted, those of other
  *          mount and pid namespaces.
  * Trust:   none. A ring is a regular file ending in ".ring" whose owner is whose directory it is
  *          in; symbolic links are refused, sizes bounded, headers checked on a copy. What fails
@@ -73,7 +73,7 @@ struct ky_found_rings {
 	struct ky_found_ring *rings; /* by pid, then the newest first */
 	uint32_t count;
 	bool is_incomplete; /* more than KY_FOUND_RINGS_MAX */
-	bool is_unseen;     /* the directory that was named could not be looked at: its trouble */
+	bool is_unseen;     /* the directory that was named could not be read: its trouble */
 };
 #define KY_FOUND_RINGS_MAX 4096u
 
@@ -81,16 +81,16 @@ struct ky_ring_query {
 	const char *ring_directory; /* --ring-dir; NULL: see above */
 	const char *service;        /* only of this service; NULL: of all */
 	bool is_all_users;          /* of every user whose rings we may read (root) */
-	uint32_t pid;               /* only this process's (of our namespace), whoever's; 0: all */
+	uint32_t pid;               /* only this process's (of our namespace), whichever; 0: all */
 };
 
 /* Returns 0, -ENOMEM. Directories that do not exist are no error; the one that was named is listed
- * as trouble then, as is one that is somebody else's or open to others. Rings that nobody has
+ * as trouble then, as is one that is another's or open to others. Rings that no process has
  * recorded into yet are left out. */
 int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query);
 void ky_found_rings_release(struct ky_found_rings *rings);
 
-/* The one ring that somebody names by pid or, when only one such is recording (or, with
+/* The one ring that another process names by pid or, when only one such is recording (or, with
  * is_dead_wanted, only one is there), by service. Of several rings of one process the newest, of
  * several processes that had this pid the living one, else the newest.
  *
@@ -102,7 +102,7 @@ int ky_ring_find_one(struct ky_found_ring *out, const struct ky_ring_query *quer
 		     const char *pid_or_service, bool is_dead_wanted, char *why);
 
 /* The ring in this file, wherever it lies and whosever it is, as far as we may read it. Returns 0;
- * its trouble; -ENODATA: nobody has recorded into it; -ENOMEM. */
+ * its trouble; -ENODATA: no process has recorded into it; -ENOMEM. */
 int ky_ring_find_file(struct ky_found_ring *out, const char *path, char *why);
 
 struct ky_open_ring {

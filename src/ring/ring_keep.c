@@ -20,7 +20,7 @@ int ky_ring_claim(int fd)
 
 	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
-	/* A file system without locks: nobody can be kept out. */
+	/* A file system without locks: no process can be kept out. */
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_keep.h - rings of dead processes are kept up to a bound: memory that nobody frees otherwise.
+/* ring_keep.h - rings of dead processes are kept up to a bound: memory that no process frees
+ * otherwise.
  *
  * Invariants: never a living process's ring, never one that another kymo is draining (its lock
  *             says so), never a file that is no ring of ours (ring_finder.h); the newest stays,
@@ -23,8 +24,8 @@ struct ky_ring_keep_result {
  * Returns 0, -ENOMEM. */
 int ky_ring_keep(const struct ky_ring_query *query, struct ky_ring_keep_result *out);
 
-/* Whoever makes a trace out of a ring file holds this lock on it; it goes with its holder. fd:
- * open for writing. Returns 0; -EBUSY: another kymo is at it. */
+/* The process that makes a trace out of a ring file holds this lock on it; it goes with its holder.
+ * fd: open for writing. Returns 0; -EBUSY: another kymo is at it. */
 int ky_ring_claim(int fd);
 
 /* Does another open file hold it? 1 yes, 0 no, -errno: that cannot be known here. fd: any. */
@@ -33,7 +34,7 @@ int ky_ring_is_claimed(int fd);
 /* Does its process, or a child of that, still map the ring? */
 bool ky_ring_is_mapped(int fd);
 
-/* Removes the file of this name if it is that very one still: a program behind an exec may have put
+/* Removes the file of this name if it is that very one still: a program after an exec may have put
  * its own in its place. */
 void ky_ring_remove_at(int directory, const char *name, dev_t device, ino_t inode);
 

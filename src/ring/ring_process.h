@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_process.h - what /proc knows about rings: which process maps one, how to open it from here,
  * and what a pid of another namespace is called in ours.
- * Threads: owner. Whatever we may not look into is passed over.
+ * Threads: owner. Whatever we may not read is passed over.
  */
 #ifndef KY_RING_RING_PROCESS_H
 #define KY_RING_RING_PROCESS_H

@@ -4,7 +4,7 @@
 #include <ring/ring_view.h>
 #include <string.h>
 
-/* The oldest sub-buffer of the hand's last round; 0: nothing was overwritten. */
+/* The oldest sub-buffer of the claim index's last round; 0: nothing was overwritten. */
 static uint64_t horizon_of(const struct ky_ring_view *view)
 {
 	uint64_t claim_index = atomic_load_explicit(&view->header->claim_index,

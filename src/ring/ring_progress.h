@@ -3,7 +3,7 @@
  * recovery reads it.
  *
  * Invariant: a chunk's note is in the ring before the chunk is on disk, so the last chunk found
- *            there has one, unless more than KY_DRAINED_CHUNKS were written behind it.
+ *            there has one, unless more than KY_DRAINED_CHUNKS were written after it.
  * Threads:   one writer a ring; readers any. What is read comes from an untrusted image.
  */
 #ifndef KY_RING_RING_PROGRESS_H
@@ -16,7 +16,7 @@ struct ky_drained_note {
 };
 
 struct ky_ring_tail {
-	char path[KY_DRAINED_PATH_BYTES]; /* "": nobody streamed it, or what it wrote is gone */
+	char path[KY_DRAINED_PATH_BYTES]; /* "": no process streamed it, or what it wrote is gone */
 	/* The first that is missing there, as ky_cut() takes it; 0: all. */
 	uint64_t from_ns, from_ticks;
 	uint32_t from_ties;

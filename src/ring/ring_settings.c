@@ -33,7 +33,7 @@
 
 enum setting_kind {
 	KIND_GATE,
-	KIND_RECORDING, /* all gates, samplers and looks at once; 0: on */
+	KIND_RECORDING, /* all gates, samplers and readings at once; 0: on */
 	KIND_THRESHOLD,
 	KIND_THROTTLE,
 	KIND_MODE,
@@ -336,7 +336,7 @@ static _Atomic uint64_t *threshold_of(struct ky_ring_settings *words, uint32_t k
 					&words->blocking_threshold_ns;
 }
 
-/* Of a recording that is stopped, those that open when it goes on. */
+/* Of a recording that is stopped, those that open when it continues. */
 static _Atomic uint32_t *gates_of(struct ky_ring_control *control)
 {
 	return ky_settings_stopped_ns(&control->settings) ? &control->settings.stopped_gates :
@@ -410,9 +410,9 @@ static void write_one(struct ky_ring_control *control, const struct ky_setting *
 				      memory_order_relaxed);
 }
 
-/* Makes the generation odd. Whoever made it odd and died is succeeded after a while: it stays odd,
- * and changes, so that no reader takes the half-written state for whole. Returns what it is as long
- * as nobody does the same with us. */
+/* Makes the generation odd. The process that made it odd and died is succeeded after a while: it
+ * stays odd, and changes, so that no reader takes the half-written state for whole. Returns what it
+ * is as long as no process does the same with us. */
 static uint32_t begin(struct ky_ring_settings *words)
 {
 	const struct timespec step = {.tv_nsec = STEP_NS};
@@ -434,12 +434,12 @@ static uint32_t begin(struct ky_ring_settings *words)
 		nanosleep(&step, NULL);
 		waited++;
 	}
-	/* Pairs with the fence of a reader between the values and its second look. */
+	/* Pairs with the fence of a reader between the values and its second reading. */
 	atomic_thread_fence(memory_order_release);
 	return now + 1 + now % 2;
 }
 
-/* False: somebody took us for dead. */
+/* False: another process took us for dead. */
 static bool end(struct ky_ring_control *control, uint32_t mine)
 {
 	if (!atomic_compare_exchange_strong_explicit(&control->settings.generation, &mine, mine + 1,
@@ -502,7 +502,7 @@ static void mark_recording(const struct ky_open_ring *ring, bool is_stopped)
 			    ky_now_ns(CLOCK_MONOTONIC));
 }
 
-/* False: somebody took us for dead, and what we had not written yet is not written. */
+/* False: another process took us for dead, and what we had not written yet is not written. */
 static bool write_all(struct ky_open_ring *ring, struct ky_setting_changes *changes, uint32_t mine,
 		      bool is_first)
 {
@@ -540,7 +540,8 @@ int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *chan
 	apply_gates(control, changes);
 	if (!has_settings)
 		return 0;
-	/* Whoever was stopped for so long that it was succeeded comes after its successor. */
+	/* The process that was stopped for so long that it was succeeded comes after its successor.
+	 * */
 	for (;;) {
 		mine = begin(&control->settings);
 		if (write_all(ring, changes, mine, is_first) && end(control, mine))

@@ -37,7 +37,7 @@ struct ky_setting_change {
 struct ky_setting_changes {
 	struct ky_setting_change changes[KY_SETTINGS_MAX];
 	size_t count;
-	bool is_unfinished; /* read: somebody is writing them, or was stopped or killed in there */
+	bool is_unfinished; /* read: a writer is at work, or was stopped or killed meanwhile */
 };
 
 bool ky_setting_is_gate(const struct ky_setting *setting);
@@ -50,7 +50,7 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 int ky_settings_parse(struct ky_setting_changes *out, const char *text, char *why);
 
 /* Writes them all; before = what stood there. The ring is open for writing; inside
- * ky_ring_guarded(). Whoever drains by itself is woken. Returns 0. */
+ * ky_ring_guarded(). The process that drains by itself is woken. Returns 0. */
 int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes);
 
 /* Opens and closes gates (enum kymo_gate; clear wins) in a ring's file. A process that has shut all

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <wire/ring_record.h>
 
-#define MISSES_MAX 8u          /* looks at a slot that was handed out and not taken */
+#define MISSES_MAX 8u          /* readings of a slot that was given out and not taken */
 #define HANDOVER_CLAIMS 1024u  /* a second of a busy program */
 #define THREAD_ENTRY_BYTES 40u /* of the directory, the least a thread takes */
 #define FETCH_AHEAD 8u
-#define DIRECTORY_ENTRIES 4096u /* a look; the rest at the next one */
+#define DIRECTORY_ENTRIES 4096u /* a reading; the rest at the next one */
 
 static const struct ky_ring_side *find_side(const struct ky_ring_view *view)
 {
@@ -262,7 +262,7 @@ static void note_exit(struct ky_ring_snapshot *snapshot, uint32_t index)
 		thread->has_exited = true;
 }
 
-/* Threads that ended: what they left may go on under another name. */
+/* Threads that ended: what they left may continue under another name. */
 static void read_directory(struct ky_ring_snapshot *snapshot)
 {
 	const struct ky_ring_view *view = &snapshot->view;
@@ -280,7 +280,7 @@ static void read_directory(struct ky_ring_snapshot *snapshot)
 		memcpy(&entry, base + snapshot->directory_at, sizeof(entry));
 		bytes = sizeof(entry) + (((uint64_t)entry.payload_bytes + 7) & ~UINT64_C(7));
 		if (bytes > left) {
-			snapshot->directory_at = used; /* a lie: nothing behind it can be found */
+			snapshot->directory_at = used; /* a lie: nothing after it can be found */
 			return;
 		}
 		if (entry.kind == KY_ENTRY_THREAD_EXIT)
@@ -300,7 +300,7 @@ static void list_slot(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t
 									    .expected = expected};
 }
 
-/* What was handed out since the last look. */
+/* What was given out since the last reading. */
 static void list_claims(struct ky_ring_snapshot *snapshot)
 {
 	const struct ky_ring_view *view = &snapshot->view;
@@ -389,7 +389,7 @@ static void read_one_thread(struct ky_ring_snapshot *snapshot, struct ky_snapsho
 	}
 }
 
-/* False: nothing to look at any more. */
+/* False: nothing to read any more. */
 static bool read_one_slot(struct ky_ring_snapshot *snapshot, struct ky_snapshot_slot *slot)
 {
 	uint64_t claim = ky_ring_view_claim(&snapshot->view, slot->slot),
@@ -417,8 +417,8 @@ static bool read_one_slot(struct ky_ring_snapshot *snapshot, struct ky_snapshot_
 	return true;
 }
 
-/* Every line is somebody else's by now: fetched one after the other, they would be most of what a
- * look costs. */
+/* Every line is another's by now: fetched one after the other, they would be most of what a
+ * step costs. */
 static void fetch(const struct ky_ring_snapshot *snapshot, uint32_t index)
 {
 	const struct ky_snapshot_slot *slot;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_snapshot.h - who is polling, parked or silent, by a few words of each open sub-buffer.
  *
- * A look costs one cache line per open sub-buffer and one per claim since the look before. Records
- * are read only where those words do not suffice: a thread's first sub-buffer (whose worker is
- * it?), the first poll seen of a thread, a silent thread, a sub-buffer that changed hands.
+ * A reading costs one cache line per open sub-buffer and one per claim since the reading before.
+ * Records are read only where those words do not suffice: a thread's first sub-buffer (whose worker
+ * is it?), the first poll seen of a thread, a silent thread, a sub-buffer with a new owner.
  * The image is untrusted (ring_view.h); loops are bounded by its slots and words.
  * Threads: owner.   Memory: fixed at open.
  */
@@ -19,7 +19,7 @@ struct ky_snapshot_thread {
 	uint32_t tid;                     /* 0: nothing of it was seen */
 	uint32_t rules_fired, rules_held; /* about the poll `stuck_ticks`; bit = rule */
 	bool is_worker;                   /* polls tasks */
-	bool is_stopped;                  /* by a signal or a debugger, at the last look */
+	bool is_stopped;                  /* by a signal or a debugger, at the last reading */
 	bool has_exited;
 	uint64_t runtime, identity; /* 0: unknown */
 	uint64_t role_ticks;        /* until when we know what it was */
@@ -36,12 +36,12 @@ struct ky_snapshot_thread {
 	uint32_t sched_file;     /* descriptor + 1 */
 	uint64_t stuck_ticks;    /* the poll that was last noted */
 	uint64_t stuck_begin_ns; /* the same for all its notes: by the first */
-	uint64_t replaced_ticks; /* the poll whose worker goes on elsewhere */
+	uint64_t replaced_ticks; /* the poll whose worker continues elsewhere */
 	uint64_t note_next_ns;
 	uint64_t excused_ns; /* what it did before does not count against it */
 };
 
-/* A sub-buffer that is open, or may be at the next look. */
+/* A sub-buffer that is open, or may be at the next reading. */
 struct ky_snapshot_slot {
 	uint32_t slot;
 	uint32_t thread;   /* index; 0: unknown */
@@ -94,7 +94,7 @@ bool ky_ring_snapshot_has_moved(struct ky_ring_snapshot *snapshot,
 				const struct ky_snapshot_slot *slot);
 
 /* The part of it that reads nothing: another thread known to us began to serve the identity of
- * thread `index` behind these ticks. */
+ * thread `index` after these ticks. */
 bool ky_ring_snapshot_is_replaced(const struct ky_ring_snapshot *snapshot, uint32_t index,
 				  uint64_t ticks);
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define TRIES 64
-#define PAYLOAD_BYTES_MAX 1536u /* of what is looked at here; others are passed over */
+#define PAYLOAD_BYTES_MAX 1536u /* of what is read here; others are passed over */
 #define METADATA_BYTES_MAX 65536u
 
 struct status_reader {
@@ -96,7 +96,7 @@ static void read_slot_once(struct slot_reading *out, const struct ky_sub_buffer 
 	atomic_thread_fence(memory_order_acquire);
 }
 
-/* Two looks that agree. Polls too short for that are none that are open "now". */
+/* Two readings that agree. Polls too short for that are none that are open "now". */
 static bool read_slot(struct slot_reading *out, const struct ky_sub_buffer *sub)
 {
 	struct slot_reading again;
@@ -262,7 +262,7 @@ static void take_entry(struct status_reader *reader, const struct ky_ring_namer 
 		take_metadata(reader->out, payload, entry->payload_bytes);
 }
 
-/* Each entry is copied before it is looked at. payload: PAYLOAD_BYTES_MAX bytes. */
+/* Each entry is copied before it is read. payload: PAYLOAD_BYTES_MAX bytes. */
 static void walk_directory(struct status_reader *reader, const struct ky_ring_namer *namer,
 			   uint8_t *payload)
 {

@@ -42,7 +42,7 @@ struct ky_ring_status {
 	uint64_t dropped, dropped_signal, dropped_no_slot, dropped_no_state, dropped_exited;
 	uint64_t fork_disarmed_count;
 	struct ky_ring_count count;
-	char sampling[96], sampling_refused[256]; /* of the processor; as the trace says it */
+	char sampling[96], sampling_refused[256]; /* of the CPU; as the trace says it */
 	uint32_t sample_hz;
 	uint64_t samples_min;     /* taken since the start, at least */
 	uint64_t samples_lost;    /* by their source */
@@ -57,7 +57,7 @@ struct ky_ring_status {
 	struct ky_state_counter counters[KY_COUNTERS];
 	char arch[17], recorder_version[17];
 	struct ky_buf metadata; /* key, value, key, value, ...: each NUL-terminated */
-	char drained_path[KY_DRAINED_PATH_BYTES]; /* "": nobody has noted where it goes */
+	char drained_path[KY_DRAINED_PATH_BYTES]; /* "": no process has noted where it goes */
 };
 
 /* Names of code that the ring knows by address alone. */

@@ -156,7 +156,7 @@ int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool 
 	const struct ky_sub_buffer *sub = slot_at(view, slot);
 	uint32_t state, published;
 
-	/* The busy mark first: pairs with the release store that clears it behind the cursor. */
+	/* The busy mark first: pairs with the release store that clears it after the cursor. */
 	state = atomic_load_explicit(&sub->state, memory_order_acquire);
 	published = atomic_load_explicit(&sub->published, memory_order_acquire) &
 		    (KY_SLOT_BYTES - 1);
@@ -173,7 +173,7 @@ uint32_t ky_ring_view_state(const struct ky_ring_view *view, uint32_t slot)
 
 static bool is_still(const struct ky_ring_view *view, uint32_t slot, uint64_t number)
 {
-	/* What was read before must not move behind this look at the claim. */
+	/* What was read before must not move after this reading of the claim. */
 	atomic_thread_fence(memory_order_acquire);
 	return KY_CLAIM_NUMBER(atomic_load_explicit(&slot_at(view, slot)->claim,
 						    memory_order_relaxed)) == number;
@@ -325,7 +325,7 @@ enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint6
 	out[0] = serial;
 	for (uint32_t i = 1; i < KY_SAMPLE_SLOT_BYTES / 8; i++)
 		out[i] = atomic_load_explicit(&slot[i], memory_order_relaxed);
-	/* What was read before must not move behind the second look. */
+	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(slot, memory_order_relaxed) == serial ? KY_SAMPLE_WHOLE :
 									    KY_SAMPLE_GONE;
@@ -351,7 +351,7 @@ bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish 
 							memory_order_relaxed);
 	wish.sample_hz = ky_settings_sample_hz(settings);
 	wish.resource_ms = ky_settings_resource_ms(settings);
-	/* What was read before must not move behind the second look. */
+	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&settings->generation, memory_order_relaxed) != wish.generation)
 		return false;

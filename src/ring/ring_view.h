@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_view.h - the ring image as something nobody vouches for: every offset and count checked
- * once, changing words read atomically, slots copied with a second look at their claim.
+/* ring_view.h - the ring image as untrusted input: every offset and count checked
+ * once, changing words read atomically, slots copied with a second reading of their claim.
  *
  * Threads: any; never writes.
  */
@@ -59,21 +59,21 @@ struct ky_slot_head {
 };
 
 /* image: 64-byte aligned. Returns 0; -EINVAL misaligned; KYMO_E_NOT_TRACE, _VERSION, _TRUNCATED,
- * _CORRUPT. An image cut behind its header opens with the slots it still has. */
+ * _CORRUPT. An image cut after its header opens with the slots it still has. */
 int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes);
 
-/* Slots whose memory may be looked at: reading beyond would create pages in the ring file. */
+/* Slots whose memory may be read: reading beyond would create pages in the ring file. */
 uint32_t ky_ring_view_populated(const struct ky_ring_view *view);
 
-/* The hand goes round so many slots, at least 1. */
+/* The claim index goes round so many slots, at least 1. */
 uint32_t ky_ring_view_usable(const struct ky_ring_view *view);
 
-/* Slots that were handed out and lie behind the end of an image that is cut short. */
+/* Slots that were given out and lie after the end of an image that is cut short. */
 uint32_t ky_ring_view_cut_off(const struct ky_ring_view *view);
 
 uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot);
 
-/* Busy flag and offset behind the last record, in that order: a clear flag means that the offset
+/* Busy flag and offset after the last record, in that order: a clear flag means that the offset
  * covers everything stamped before. Returns KYMO_E_CORRUPT for an impossible offset. */
 int ky_ring_view_published(const struct ky_ring_view *view, uint32_t slot, bool *is_busy,
 			   uint32_t *offset);
@@ -95,7 +95,7 @@ bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uin
 			     uint32_t to, uint64_t *out);
 
 /* The class's part of the sample area. Returns false when there is none, or nothing was sampled
- * yet: then nothing of it may be looked at. The ring is not to be written through. */
+ * yet: then nothing of it may be read. The ring is not to be written through. */
 bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 			  struct ky_sample_ring *out);
 
@@ -113,12 +113,12 @@ enum ky_sample_read {
 	KY_SAMPLE_GONE        /* overwritten */
 };
 
-/* Copies the slot of this claim, KY_SAMPLE_SLOT_BYTES, between two looks at its serial. */
+/* Copies the slot of this claim, KY_SAMPLE_SLOT_BYTES, between two readings of its serial. */
 enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out);
 
 /* The place table. Returns NULL when there is none, or no place was put yet: then nothing of it may
- * be looked at. */
+ * be read. */
 const uint8_t *ky_ring_view_places(const struct ky_ring_view *view);
 
 /* A task's last place, copied. */
@@ -156,11 +156,11 @@ uint32_t ky_ring_view_kept_stack(const struct ky_place_stack *stacks, uint32_t n
 uint32_t ky_ring_view_place_stack(const uint8_t *area, uint32_t number,
 				  uint64_t frames[KYMO_PLACE_FRAMES_MAX]);
 
-/* The table of allocations. Returns NULL when there is none, or none was told yet: then nothing of
- * it may be looked at. */
+/* The table of allocations. Returns NULL when there is none, or none was reported yet: then nothing
+ * of it may be read. */
 const uint8_t *ky_ring_view_allocs(const struct ky_ring_view *view);
 
-/* An allocation that was told and lives, copied. */
+/* An allocation that was reported and lives, copied. */
 struct ky_alloc_seen {
 	uint64_t address, stamp, bytes, weight, about;
 };
@@ -175,11 +175,11 @@ uint64_t ky_ring_view_alloc_units(const uint8_t *area);
 uint32_t ky_ring_view_alloc_stack(const uint8_t *area, uint32_t number,
 				  uint64_t frames[KY_ALLOC_FRAMES_MAX]);
 
-/* The resource area. Returns NULL when there is none, or nobody has looked at resources yet: then
- * nothing of it may be looked at. */
+/* The resource area. Returns NULL when there is none, or no resources were read yet: then
+ * nothing of it may be read. */
 const uint8_t *ky_ring_view_resources(const struct ky_ring_view *view);
 
-/* Copies the head's words, the path cut to what is there, a zero behind it. */
+/* Copies the head's words, the path cut to what is there, a zero after it. */
 struct ky_resource_about {
 	uint64_t claim_index, interval_ns;
 	uint32_t missing[KY_PART_COUNT];
@@ -187,7 +187,7 @@ struct ky_resource_about {
 };
 void ky_ring_view_resource_about(const uint8_t *area, struct ky_resource_about *out);
 
-/* Copies row `number` between two looks at its serial. False: it is gone, or being written. */
+/* Copies row `number` between two readings of its serial. False: it is gone, or being written. */
 bool ky_ring_view_resource(const uint8_t *area, uint64_t number, struct ky_resource_row *out);
 
 /* The settings of the control page as they were at one moment. */
@@ -201,7 +201,7 @@ struct ky_ring_wish {
 	uint32_t resource_ms; /* the same */
 };
 
-/* Reads the settings between two looks at their generation. Returns true and fills out when they
+/* Reads the settings between two readings of their generation. Returns true and fills out when they
  * are whole and not the ones of out->generation; false: keep what you had. Start with out all
  * zeros, which is what a ring starts with. */
 bool ky_ring_view_settings(const struct ky_ring_view *view, struct ky_ring_wish *out);

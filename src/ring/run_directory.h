@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* run_directory.h - the directory where ring files appear, read only when something has changed.
  *
- * Invariant: a name that was there before a look began has been visited once the look is over: a
- *            directory is taken as unchanged only on a file system of memory, whose times are this
- *            machine's, and only a while after its last change.
+ * Invariant: a name that was there before a reading began has been visited once the reading is
+ *            over: a directory is taken as unchanged only on a file system of memory, whose times
+ *            are this machine's, and only a while after its last change.
  * Threads:   owner.
  */
 #ifndef KY_RING_RUN_DIRECTORY_H
@@ -17,7 +17,7 @@
 struct ky_run_directory {
 	const char *path; /* the caller's, as long as this lives */
 	int fd;           /* -1: it does not exist yet */
-	bool is_exact;    /* its times tell each change */
+	bool is_exact;    /* its times report each change */
 	bool is_settled;  /* nothing is to be visited again until it changes */
 	struct timespec changed;
 	int open_error;      /* for want of descriptors, -errno; 0: the last name could be opened */

@@ -13,7 +13,7 @@
 #define AHEAD_MAX 1024u /* 8 MiB */
 #define ROOM_BYTES (UINT64_C(16) << 20)
 
-/* The slots that writers are expected to need before the next look; at most those there are. */
+/* The slots that writers are expected to need before the next reading; at most those there are. */
 static uint32_t wanted(const struct ky_ring_view *view, uint32_t populated, uint64_t claims)
 {
 	uint32_t usable = ky_ring_view_usable(view), ahead = AHEAD_MIN;

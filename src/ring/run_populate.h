@@ -2,10 +2,10 @@
 /* run_populate.h - makes the pages of a ring before its writers come to them: a page that is there
  * costs the program a tenth of what making it costs.
  *
- * Invariants: reads only, so that a page somebody writes meanwhile stays what it is. Nothing is
- *             made while the hand rests, nor where the file system has little room left. The host
- *             relies on none of it.
- * Threads:    owner, under the guard of whoever looks at the image.
+ * Invariants: reads only, so that a page another process writes meanwhile stays what it is. Nothing
+ *             is made while the claim index rests, nor where the file system has little room left.
+ *             The host relies on none of it.
+ * Threads:    owner, under the guard of the process that reads the image.
  */
 #ifndef KY_RING_RUN_POPULATE_H
 #define KY_RING_RUN_POPULATE_H
@@ -14,12 +14,12 @@
 #include <stdbool.h>
 
 struct ky_run_populate {
-	uint64_t claim_index; /* at the last look */
+	uint64_t claim_index; /* at the last reading */
 	uint32_t made;        /* slots that exist, or were tried */
-	bool is_making;       /* the hand moves, and there is more to make */
+	bool is_making;       /* the claim index moves, and there is more to make */
 };
 
-/* One look, at the pace of the steps: makes what twice as many claims as since the last one would
+/* One step, at the pace of the steps: makes what twice as many claims as since the last one would
  * need. fd: of the ring. Returns slots made. */
 uint32_t ky_run_populate(struct ky_run_populate *populate, const struct ky_ring_view *view, int fd);
 

@@ -21,7 +21,8 @@
 #define TRIES_MAX 8u
 #define NAMES_MAX 4096u /* the rest goes with the next run */
 
-/* Returns a descriptor; -EAGAIN when somebody sweeps just here and found it without its lock. */
+/* Returns a descriptor; -EAGAIN when another process sweeps just here and found it without its
+ * lock. */
 static int lock_new(const char *path)
 {
 	int fd = open(path, DIRECTORY_FLAGS);
@@ -29,7 +30,7 @@ static int lock_new(const char *path)
 
 	if (fd < 0)
 		return errno == ENOENT ? -EAGAIN : -errno;
-	/* A file system without locks: nobody takes it for dead either. */
+	/* A file system without locks: no process takes it for dead either. */
 	if ((flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(fd, &st) == 0 &&
 	    st.st_nlink > 0)
 		return fd;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* status_directory.h - where the library in CMD tells `kymo run` what it found: a directory a run,
- * beside the rings, removed with the run, or by a later one when its own was killed.
+/* status_directory.h - where the library in CMD reports to `kymo run` what it found: a directory a
+ * run, beside the rings, removed with the run, or by a later one when its own was killed.
  *
- * Invariants: whoever made it holds a lock on it as long as it lives, whatever its pid and pid
- *             namespace; removed is only what has our name's shape, belongs to us and is locked by
- *             nobody, and of what is in it only PID.status files.
+ * Invariants: the process that made it holds a lock on it as long as it lives, whatever its pid and
+ *             pid namespace; removed is only what has our name's shape, belongs to us and is locked
+ *             by no process, and of what is in it only PID.status files.
  * Threads:    owner.
  */
 #ifndef KY_RING_STATUS_DIRECTORY_H

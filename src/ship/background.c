@@ -8,8 +8,8 @@
 
 struct queue_entry {
 	struct queue_entry *next;
-	size_t capacity;       /* of the bytes behind this */
-	struct ky_chunk chunk; /* its bytes lie behind this */
+	size_t capacity;       /* of the bytes after this */
+	struct ky_chunk chunk; /* its bytes lie after this */
 };
 
 struct ky_background {
@@ -26,7 +26,7 @@ struct ky_background {
 		*spare; /* kept: fresh memory of a chunk's size costs more than copying it */
 	size_t bytes;   /* that wait or are with the sink */
 	bool is_ending;
-	/* Up to the next start of a segment that is delivered, and that is handed out. */
+	/* Up to the next start of a segment that is delivered, and that is given out. */
 	bool is_dropping, is_refusing;
 	int error;
 	struct ky_chunk_loss loss;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* background.h - a thread between the drain and its sink: the drain goes on reading while a chunk
+/* background.h - a thread between the drain and its sink: the drain keeps reading while a chunk
  * is compressed, written and synced.
  *
  * Order:   chunks reach the sink one at a time, in the order they came. When the queue is full the
  *          caller waits, so a slow disk shows as a full ring, which the drain counts.
- * Errors:  the sink refuses a chunk later than the drain handed it out. That one and those behind
+ * Errors:  the sink refuses a chunk later than the drain passed it on. That one and those after
  *          it up to the next start of a segment are dropped and kept as a loss; the next chunk
- *          that is handed out is refused, so that the drain begins a new segment.
+ *          that is given out is refused, so that the drain begins a new segment.
  * Threads: one caller; the sink runs in the thread alone, with all signals blocked.
  */
 #ifndef KY_SHIP_BACKGROUND_H
@@ -20,7 +20,7 @@ struct ky_background;
 /* bytes_max: of chunks that wait. Returns 0, -ENOMEM, -EAGAIN when no thread can be made. */
 int ky_background_open(struct ky_background **out, ky_chunk_fn sink, void *sink_ctx,
 		       size_t bytes_max);
-void ky_background_close(struct ky_background *background); /* behind all that waits; NULL: no-op */
+void ky_background_close(struct ky_background *background); /* after all that waits; NULL: no-op */
 
 /* A ky_chunk_fn: ctx is the background. Copies the chunk. Returns 0; the sink's error; -ENOMEM. */
 int ky_background_chunk(void *ctx, const struct ky_chunk *chunk);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* One gzip member per segment: what dial9's own viewer reads. Flushed at every chunk, so that
- * a segment cut behind a chunk gives everything up to there. */
+ * a segment cut after a chunk gives everything up to there. */
 #include <ship/stage.h>
 
 #include <base/alloc.h>
@@ -21,7 +21,7 @@
 struct gzip_stage {
 	z_stream stream;
 	bool is_open;
-	/* A chunk did not get through: the member ends behind the one before it, and the stream's
+	/* A chunk did not get through: the member ends after the one before it, and the stream's
 	 * own state is past that. */
 	bool is_broken;
 	uint32_t crc;       /* of the chunks of this member that got through */
@@ -57,7 +57,7 @@ static int run(struct gzip_stage *self, int flush, ky_write_fn out, void *ctx)
 	return 0;
 }
 
-/* Every chunk that got through ends at a byte, so the end of the member can be set behind it. */
+/* Every chunk that got through ends at a byte, so the end of the member can be set after it. */
 static int end_broken(struct gzip_stage *self, ky_write_fn out, void *ctx)
 {
 	uint8_t trailer[TRAILER_BYTES] = {3, 0};

@@ -29,7 +29,7 @@ static char *go_up(char *path)
 	return slash;
 }
 
-/* Absolute and without links; of what does not exist, what is above it. NULL: cannot be told, or a
+/* Absolute and without links; of what does not exist, what is above it. NULL: not known, or a
  * device, which has no room of its own. The caller frees it. */
 static char *find_existing(const char *path)
 {

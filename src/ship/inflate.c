@@ -41,7 +41,7 @@ static void rewind_state(struct ky_packed *packed)
 	packed->first_count = packed->first_at = 0;
 }
 
-/* Between members: looks at what comes next. Returns 0 (at_end or a member open) or an error. */
+/* Between members: reads what comes next. Returns 0 (at_end or a member open) or an error. */
 static int begin_member(struct ky_packed *packed)
 {
 	enum ky_container codec;
@@ -361,7 +361,7 @@ int ky_inflate_open(struct ky_byte_source *out, const char *path,
 			memset(&info, 0, sizeof(info));
 		if (S_ISREG(info.st_mode))
 			out->stored_bytes = (uint64_t)info.st_size;
-		/* Peeked bytes are read again: nothing stays open until somebody reads. */
+		/* Peeked bytes are read again: nothing stays open until another process reads. */
 		packed->is_seekable = packed->fd >= 0 && S_ISREG(info.st_mode);
 		if (packed->is_seekable) {
 			(void)inflate_seek(packed, 0);

@@ -58,7 +58,7 @@ static int open_temporary(struct ky_out_file *file, const char *path, const stru
 	}
 	if (!file->is_trace)
 		ky_unfinished_note(file->temporary);
-	/* A group that cannot be handed on must not get its rights handed to another. */
+	/* A group that cannot be passed on must not get its rights passed to another. */
 	if (replaced) {
 		bool is_owned = fchown(file->fd, replaced->st_uid, replaced->st_gid) == 0 ||
 				fchown(file->fd, (uid_t)-1, replaced->st_gid) == 0;

@@ -4,7 +4,7 @@
  *
  * With may_replace a symbolic link leads to what it names, which is replaced and the link stays; a
  * device or a FIFO is written to as it stands. A new file is its owner's alone, because traces hold
- * names; one that is replaced hands on its mode, and its owner where the system lets it.
+ * names; one that is replaced passes on its mode, and its owner where the system lets it.
  * A trace is called NAME.active meanwhile, as segments are, and a signal leaves it: readers take
  * it.
  * Threads: owner.
@@ -35,9 +35,9 @@ int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets
 /* A ky_write_fn: ctx is the file. */
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count);
 /* Gives it its name. Returns 0, -EEXIST, as ky_trace_file_check(), -errno; then nothing is left
- * behind. */
+ * after. */
 int ky_out_file_commit(struct ky_out_file *file);
-/* Leaves nothing behind; also after commit. */
+/* Leaves nothing; also after commit. */
 void ky_out_file_abort(struct ky_out_file *file);
 
 #endif

@@ -51,7 +51,7 @@ static bool may_write(int dir, const char *path)
 	return faccessat(dir, path, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* A service may have a folder of its own in one that is not for everybody to write. */
+/* A service may have a folder of its own in one that is not for all to write. */
 static bool has_writable_folder(const char *path)
 {
 	DIR *folder = opendir(path);
@@ -60,7 +60,7 @@ static bool has_writable_folder(const char *path)
 	char inside[sizeof(entry->d_name) + 2];
 
 	if (folder == NULL)
-		return errno == EACCES; /* nobody can tell */
+		return errno == EACCES; /* it is not known */
 	while (!is_found && (entry = readdir(folder)) != NULL) {
 		(void)snprintf(inside, sizeof(inside), "%s/.", entry->d_name);
 		is_found = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
@@ -82,7 +82,7 @@ int ky_output_place_check(const char *path, bool is_file, char *why)
 	    faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
 		return 0;
 	if (strlen(path) >= sizeof(place))
-		return 0; /* told by whoever bounds it */
+		return 0; /* reported by the process that bounds it */
 	(void)snprintf(place, sizeof(place), "%s", path);
 	drop_slashes(place);
 	if (is_file)
@@ -105,7 +105,7 @@ int ky_output_place_check(const char *path, bool is_file, char *why)
 		return 0;
 	err = -errno;
 	/* A disk that failed and is read-only now must keep no service from its start: CMD runs,
-	 * and what could not be written is told. */
+	 * and what could not be written is reported. */
 	if (err == -EROFS)
 		return 0;
 	return is_there && !is_file && has_writable_folder(place) ? 0 : refuse(why, place, err);

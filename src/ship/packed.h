@@ -24,7 +24,7 @@ struct ky_packed {
 	bool is_inside;  /* a member or frame is open */
 	bool is_restart; /* after a seek: forget everything at the next read */
 	bool is_seekable;
-	bool is_damaged; /* the zstd frame that was being read: look for the next one */
+	bool is_damaged; /* the zstd frame that was being read: search for the next one */
 	bool is_raw;     /* the whole file: offsets are the file's own */
 	enum ky_container codec;
 	int failed;        /* sticky */
@@ -45,7 +45,7 @@ struct ky_packed {
 	size_t held_capacity, held_at, held_used;
 	bool is_holding;
 	uint8_t first[KY_TRC_HEADER_BYTES];
-	size_t first_count, first_at; /* content peeked at open, handed out first */
+	size_t first_count, first_at; /* content peeked at open, given out first */
 };
 
 /* ---- packed_file.c ---- */

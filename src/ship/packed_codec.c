@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zstd_errors.h>
 
-/* A zstd frame that unpacks to no more is handed on once its checksum is known to be right. Chunks
+/* A zstd frame that unpacks to no more is passed on once its checksum is known to be right. Chunks
  * of ours have at most a quarter of it, unless one event alone is larger. */
 #define HELD_BYTES_MAX (1u << 20)
 #define FRAME_HEADER_BYTES_MAX 18u

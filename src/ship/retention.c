@@ -114,7 +114,7 @@ static DIR *open_list(int parent_fd, const char *name)
 }
 
 /* A recorder holds the lock of its run as long as it lives: without one, what is still called
- * active is what a killed recorder left behind. */
+ * active is what a killed recorder left. */
 static bool is_run_abandoned(int run_fd)
 {
 	int lock = openat(run_fd, KY_RUN_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -186,7 +186,7 @@ static int by_age(const void *a, const void *b)
 }
 
 /* Times step back within a run where the clock was set or files were copied; numbers never do. So
- * none counts as younger than one behind it, and both agree. */
+ * none counts as younger than one after it, and both agree. */
 static void sort_by_age(struct found_segment *found)
 {
 	if (!found->count)
@@ -239,7 +239,7 @@ static bool delete_segment(int service_fd, const struct segment *segment)
 	return is_deleted;
 }
 
-/* A run that has nothing left but our own two files, and whose lock nobody holds. */
+/* A run that has nothing left but our own two files, and whose lock no process holds. */
 static void remove_empty_run(int service_fd, const char *run)
 {
 	DIR *list = open_list(service_fd, run);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* stage.h - what stands between chunks and the disk and needs a library: compression.
  *
- * One object per segment. `write` gets whole chunks and hands the compressed bytes on; `finish`
+ * One object per segment. `write` gets whole chunks and passes the compressed bytes on; `finish`
  * writes the tail (zstd: the seek table in a skippable frame; gzip: the trailer).
- * When a write fails the caller cuts off what came of it; the stage then goes on, or finishes,
- * behind the last chunk that got through.
+ * When a write fails the caller cuts off what came of it; the stage then continues, or finishes,
+ * after the last chunk that got through.
  * Threads: owner.
  */
 #ifndef KY_SHIP_STAGE_H

@@ -36,8 +36,8 @@ struct ky_store {
 	uint64_t stored_bytes; /* written so far */
 	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
 	uint64_t number;       /* of the next segment */
-	uint64_t sealed_total; /* of all segments of the service, as of the last look */
-	uint64_t retry_bytes;  /* no look at the total before the segment has grown to this */
+	uint64_t sealed_total; /* of all segments of the service, as of the last reading */
+	uint64_t retry_bytes;  /* no reading of the total before the segment has grown to this */
 	uint64_t retry_ns;
 	struct ky_store_stats stats;
 };
@@ -155,7 +155,7 @@ static int open_directories(struct ky_store *store)
 	return err;
 }
 
-/* Somebody may have removed or replaced what we hold open. */
+/* Another process may have removed or replaced what we hold open. */
 static bool is_still_there(const struct ky_store *store)
 {
 	char path[sizeof(store->directory) + sizeof(store->service) + sizeof(store->run) + 4];
@@ -241,7 +241,7 @@ static void apply_bound(struct ky_store *store)
 	store->stats.segments_deleted += done.deleted_count;
 	store->stats.bytes_deleted += done.deleted_bytes;
 	store->sealed_total = done.total_bytes > active ? done.total_bytes - active : 0;
-	/* Looking again makes sense only once there is more to look at. */
+	/* Checking again makes sense only once there is more to read. */
 	store->retry_bytes = active + store->total_bytes_max / 64;
 }
 
@@ -290,8 +290,8 @@ static bool is_deleted(const struct ky_store *store)
 	return fstat(store->fd, &about) != 0 || about.st_nlink == 0;
 }
 
-/* Somebody deleted the file under our hands: what it held is gone, writing on would be for
- * nobody. */
+/* Another process deleted the file meanwhile: what it held is gone, writing on would be for
+ * no process. */
 static void drop_segment(struct ky_store *store)
 {
 	store->coder.close(store->coder.stage);

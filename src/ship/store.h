@@ -7,7 +7,7 @@
  * Retention counts bytes on disk of all sealed segments below DIR/SERVICE, earlier runs
  * included, and deletes the oldest first; it deletes only files of this exact shape that start
  * with our own bytes, and only in run directories that kymo made (a .kymo-run marker). The .active
- * file of a run that nobody locks any more is one of them.
+ * file of a run that no process locks any more is one of them.
  *
  * Single file: with `file` none of this holds but what ship/trace_file.h says; there is no run
  * directory, no rotation, and total_bytes_max bounds the file (0: nothing does).
@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <wire/chunk.h>
 
-/* Of its name, with the zero. Service, run and segment come behind it in paths of 512 bytes. */
+/* Of its name, with the zero. Service, run and segment come after it in paths of 512 bytes. */
 #define KY_STORE_DIRECTORY_BYTES 328u
 
 struct ky_store;
@@ -48,7 +48,7 @@ void ky_store_run_name(char *out, size_t out_bytes, const char *boot_id, uint32_
 		       uint64_t start_time_ticks);
 
 /* Makes the directories, takes the run's lock, applies the bound.
- * Returns 0; -EBUSY: somebody else records into this run; -EINVAL; -ENAMETOOLONG; -errno;
+ * Returns 0; -EBUSY: another process records into this run; -EINVAL; -ENAMETOOLONG; -errno;
  * -ENOMEM. */
 int ky_store_open(struct ky_store **out, const struct ky_store_options *options);
 void ky_store_close(struct ky_store *store); /* seals what is open */

@@ -31,7 +31,7 @@ struct ky_trace_file {
 	uint64_t stored_bytes; /* written so far */
 	uint64_t whole_bytes;  /* ... up to the end of the last whole chunk */
 	uint64_t chunk_count;
-	uint64_t room_end; /* of the chunk at hand; 0: no bound */
+	uint64_t room_end; /* of the current chunk; 0: no bound */
 };
 
 /* ---- names ---- */
@@ -117,8 +117,8 @@ static bool is_being_written(const char *path)
 	return is_locked;
 }
 
-/* What may be moved away or replaced: a trace, packed or not, or nothing at all. Nobody's name is
- * proof of that, so the first bytes must say it. */
+/* What may be moved away or replaced: a trace, packed or not, or nothing at all. Of no owner name
+ * is proof of that, so the first bytes must say it. */
 static int check_begins_as_trace(const char *path)
 {
 	static const uint8_t plain[4] = {'T', 'R', 'C', 0}, zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -194,7 +194,7 @@ int ky_trace_file_set_aside(const char *path)
 		return err;
 	if (lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size == 0)
 		return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
-	err = check_old(path); /* where a link leads to an empty file nobody has looked there */
+	err = check_old(path); /* where a link leads to an empty file that was not read */
 	if (err)
 		return err;
 	(void)snprintf(old, sizeof(old), "%s.old", path);
@@ -302,7 +302,7 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 	return err;
 }
 
-/* The file is opened to append: what is written next stands behind what is left. */
+/* The file is opened to append: what is written next stands after what is left. */
 static int cut_off(struct ky_trace_file *file)
 {
 	file->stored_bytes = file->whole_bytes;
@@ -331,7 +331,7 @@ int ky_trace_file_chunk(struct ky_trace_file *file, const struct ky_chunk *chunk
 	bool is_last_word = chunk->is_segment_start && chunk->is_segment_end;
 	int err = 0;
 
-	/* What it held is gone; writing on would be for nobody. */
+	/* What it held is gone; writing on would be for no process. */
 	if (file->fd >= 0 && is_deleted(file)) {
 		end(file);
 		return -ENOENT;

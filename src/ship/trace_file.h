@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trace_file.h - one process's whole trace in one file that somebody named: no rotation.
+/* trace_file.h - one process's whole trace in one file that another process named: no rotation.
  *
  * Invariants:  the file grows under its own name, chunk by chunk, so that it can be read meanwhile
  *              and holds every chunk so far if we are killed. It never exceeds bytes_max.
  * Names:       a trace that stood under the name is kept as NAME.old (an older trace NAME.old
  *              goes); an empty file is filled. Anything else there or as NAME.old is refused: only
- *              the first bytes tell, and of a packed file those of the packing, because a host has
- *              nothing to unpack with. A further process of the same
+ *              the first bytes report, and of a packed file those of the packing, because a host
+ *              has nothing to unpack with. A further process of the same
  *              recording gets NAME with ".PID" before the ending, where a name that is taken is
  *              passed over: ".PID.2" and so on.
  * Errors:      a chunk that does not get through is cut off again and the file stays whole up to
- *              there; the next segment's start goes on behind it. At bytes_max every chunk is
+ *              there; the next segment's start continues after it. At bytes_max every chunk is
  *              refused with KYMO_E_LIMIT but one that is a segment of its own, for which room is
- *              kept: it tells what is missing.
+ *              kept: it reports what is missing.
  * Threads:     owner.
  */
 #ifndef KY_SHIP_TRACE_FILE_H
@@ -42,11 +42,12 @@ struct ky_trace_file_stats {
 };
 
 /* The compression a name says: "", ".zst" or ".gz" for one that ends in .trc or .bin, with .zst or
- * .gz behind it or without, or in one of these alone; NULL: not the name of a trace file. */
+ * .gz after it or without, or in one of these alone; NULL: not the name of a trace file. */
 const char *ky_trace_file_suffix(const char *path);
 
 /* True when a file of this name would be packed in a way that we do not write (.xz, .bz2, .lz4,
- * .zstd ...), or has anything else behind .trc: whoever gives it means a file, not a directory. */
+ * .zstd ...), or has anything else after .trc: the process that gives it means a file, not a
+ * directory. */
 bool ky_trace_file_is_foreign(const char *path);
 
 /* Can a trace be written under this name, as far as is known before? Returns 0; -EISDIR; -EINVAL:
@@ -64,8 +65,8 @@ int ky_trace_file_open(struct ky_trace_file **out, const struct ky_trace_file_op
 /* Ends the compression and syncs; without a chunk the file goes. Returns 0, -errno. */
 int ky_trace_file_close(struct ky_trace_file *file);
 
-/* Returns 0; KYMO_E_LIMIT; -ENOENT: somebody deleted the file, the next segment makes it anew;
- * -errno. */
+/* Returns 0; KYMO_E_LIMIT; -ENOENT: another process deleted the file, the next segment makes it
+ * anew; -errno. */
 int ky_trace_file_chunk(struct ky_trace_file *file, const struct ky_chunk *chunk);
 
 void ky_trace_file_stats(const struct ky_trace_file *file, struct ky_trace_file_stats *out);

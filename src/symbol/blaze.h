@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* blaze.h - the crate `blazesym` behind C functions (src/rust/src/blaze.rs): DWARF, ELF symbols,
+/* blaze.h - the crate `blazesym` in C functions (src/rust/src/blaze.rs): DWARF, ELF symbols,
  * inline frames, Rust and C++ demangling.
  *
- * What a damaged file makes of it: an error, or a panic that is caught and ends that look-up. The
- * caller has looked at the file first (object_file.h), because an allocation that fails would end
+ * What a damaged file makes of it: an error, or a panic that is caught and ends that lookup. The
+ * caller has read the file first (object_file.h), because an allocation that fails would end
  * the program.
  * Memory:  the file is mapped; parsed units stay until close.
  * Threads: owner.
@@ -27,7 +27,7 @@ struct ky_blaze;
 struct ky_blaze *ky_blaze_open(const char *path, size_t path_bytes, uint32_t debug);
 void ky_blaze_close(struct ky_blaze *blaze);
 
-/* address: virtual, of the file. Returns rows told, 0 none, enum ky_blaze_result. */
+/* address: virtual, of the file. Returns rows reported, 0 none, enum ky_blaze_result. */
 int ky_blaze_find(const struct ky_blaze *blaze, uint64_t address, ky_symbol_fn report, void *ctx);
 
 /* From here on a caught panic prints nothing. */

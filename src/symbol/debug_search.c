@@ -74,8 +74,8 @@ void ky_debug_file_close(struct ky_debug_file *file)
 	file->fd = -1;
 }
 
-/* How a library reaches the file that is open here: it looks for neighbours of it (.dwp), so by its
- * name where that still leads to it. */
+/* How a library reaches the file that is open here: it searches for neighbours of it (.dwp), so by
+ * its name where that still leads to it. */
 static void set_path(struct ky_debug_file *file, const char *path)
 {
 	struct stat open_file, named;

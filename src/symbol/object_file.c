@@ -123,7 +123,7 @@ static void read_link(struct ky_object *out, const struct bytes *file, const Elf
 	if (read_at(file, section->sh_offset, text, count) < 0)
 		return;
 	name_bytes = strnlen(text, count);
-	crc_at = (name_bytes + 4) & ~(size_t)3; /* behind the NUL, aligned */
+	crc_at = (name_bytes + 4) & ~(size_t)3; /* after the NUL, aligned */
 	if (name_bytes == 0 || name_bytes >= sizeof(out->link) || crc_at + 4 > count ||
 	    memchr(text, '/', name_bytes) != NULL || strcmp(text, "..") == 0)
 		return; /* a name that leads elsewhere is not followed */

@@ -206,7 +206,7 @@ static struct ky_task_names *open_module(const struct ky_ring_names *names)
 	return NULL;
 }
 
-/* One object per file, found by path and build id of the module that was just looked up. */
+/* One object per file, found by path and build id of the module of the latest lookup. */
 static struct ky_task_names *file_of_module(struct ky_ring_names *names)
 {
 	size_t i;
@@ -233,8 +233,8 @@ size_t ky_ring_names_text(void *ctx, const struct ky_entry_name *entry, char *ou
 	if (file == NULL)
 		return 0;
 	address -= names->module.entry.load_bias;
-	/* A table whose type the file does not tell has no better name than its place: the function
-	 * in it is Tokio's own, the same for every type. */
+	/* A table whose type the file does not report has no better name than its place: the
+	 * function in it is Tokio's own, the same for every type. */
 	return entry->table_address != 0 ? ky_task_name(file, address, out, capacity) :
 					   ky_function_name(file, address, out, capacity);
 }

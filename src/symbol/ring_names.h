@@ -17,13 +17,13 @@
 
 struct ky_ring_names;
 
-/* image  the mapped ring file; read again at every look-up, must outlive the object
+/* image  the mapped ring file; read again at every lookup, must outlive the object
  * Returns 0, -ENOMEM. */
 int ky_ring_names_open(struct ky_ring_names **out, const uint8_t *image, size_t image_bytes);
 void ky_ring_names_close(struct ky_ring_names *names);
 
 /* The ring's process has this number here: its own counts in another pid namespace. Before the
- * first look-up. */
+ * first lookup. */
 void ky_ring_names_process(struct ky_ring_names *names, uint32_t pid);
 
 /* A ky_name_fn (wire/ring_image.h); ctx is the object. A task table gives its future's type, or

@@ -51,7 +51,7 @@ static int add(struct ky_symbol_list *list, uint64_t address, uint64_t byte_coun
 	return 0;
 }
 
-/* Hexadecimal digits with or without 0x, then one blank. Returns behind it, NULL: none. */
+/* Hexadecimal digits with or without 0x, then one blank. Returns after it, NULL: none. */
 static const char *take_hex(const char *at, const char *end, uint64_t *out)
 {
 	uint64_t number = 0;

@@ -27,7 +27,7 @@
 #define MAP_SLACK_NS (2 * SECOND_NS) /* clocks are set, and what is written last comes late */
 
 /* What became of one module of the trace. */
-struct module {
+struct symbol_module {
 	uint32_t number;
 	uint32_t why; /* 0: there is a file */
 	struct ky_blaze *debug, *plain;
@@ -47,7 +47,7 @@ struct ky_symbolizer {
 	struct ky_symbol_process process;
 	char kallsyms_path[256], perf_map_dir[256], boot_id_path[256];
 	bool is_same_boot;
-	struct module **modules;
+	struct symbol_module **modules;
 	uint32_t module_count, module_capacity;
 	uint64_t clock;
 	struct lazy_list kernel, compiled;
@@ -133,7 +133,7 @@ int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_op
 	return err;
 }
 
-static void close_module(struct module *module)
+static void close_module(struct symbol_module *module)
 {
 	ky_blaze_close(module->debug);
 	ky_blaze_close(module->plain);
@@ -163,7 +163,7 @@ void ky_symbolizer_close(struct ky_symbolizer *symbolizer)
 
 /* ---- modules ---- */
 
-static struct module *find_module(const struct ky_symbolizer *symbolizer, uint32_t number)
+static struct symbol_module *find_module(const struct ky_symbolizer *symbolizer, uint32_t number)
 {
 	for (uint32_t i = 0; i < symbolizer->module_count; i++)
 		if (symbolizer->modules[i]->number == number)
@@ -171,13 +171,13 @@ static struct module *find_module(const struct ky_symbolizer *symbolizer, uint32
 	return NULL;
 }
 
-static struct module *add_module(struct ky_symbolizer *symbolizer, uint32_t number)
+static struct symbol_module *add_module(struct ky_symbolizer *symbolizer, uint32_t number)
 {
-	struct module *module;
+	struct symbol_module *module;
 
 	if (symbolizer->module_count == MODULES_MAX ||
 	    ky_grow(&symbolizer->modules, &symbolizer->module_capacity,
-		    symbolizer->module_count + 1, sizeof(struct module *)))
+		    symbolizer->module_count + 1, sizeof(struct symbol_module *)))
 		return NULL;
 	module = ky_alloc(sizeof(*module));
 	if (!module)
@@ -193,10 +193,10 @@ static void evict(struct ky_symbolizer *symbolizer, uint64_t bytes)
 	for (;;) {
 		uint64_t open_bytes = bytes;
 		uint32_t open_count = 0;
-		struct module *oldest = NULL;
+		struct symbol_module *oldest = NULL;
 
 		for (uint32_t i = 0; i < symbolizer->module_count; i++) {
-			struct module *module = symbolizer->modules[i];
+			struct symbol_module *module = symbolizer->modules[i];
 
 			if (!module->is_open)
 				continue;
@@ -218,7 +218,7 @@ static uint64_t weight(const struct ky_debug_file *file)
 }
 
 /* Puts the files in place that were found. Returns false when memory is out. */
-static bool open_files(struct module *module)
+static bool open_files(struct symbol_module *module)
 {
 	const struct ky_debug_file *debug = module->has_dwarf ? &module->dwarf : &module->code;
 	const struct ky_debug_file *plain = module->has_code ? &module->code : NULL;
@@ -239,7 +239,7 @@ static bool open_files(struct module *module)
 	return true;
 }
 
-static void open_module(struct ky_symbolizer *symbolizer, struct module *module,
+static void open_module(struct ky_symbolizer *symbolizer, struct symbol_module *module,
 			const struct ky_code_place *place)
 {
 	module->why = 0;
@@ -262,20 +262,20 @@ static void open_module(struct ky_symbolizer *symbolizer, struct module *module,
 	}
 }
 
-static int ask_module(struct module *module, uint64_t address, ky_symbol_fn tell, void *ctx,
-		      uint32_t *why)
+static int ask_module(struct symbol_module *module, uint64_t address, ky_symbol_fn report,
+		      void *ctx, uint32_t *why)
 {
 	int count = 0;
 
 	*why = KY_SYMBOL_NO_SYMBOL;
 	if (module->debug)
-		count = ky_blaze_find(module->debug, address, tell, ctx);
+		count = ky_blaze_find(module->debug, address, report, ctx);
 	if (count > 0)
 		return count;
 	if (count < 0)
 		*why = KY_SYMBOL_DAMAGED;
 	if (module->plain)
-		count = ky_blaze_find(module->plain, address, tell, ctx);
+		count = ky_blaze_find(module->plain, address, report, ctx);
 	if (count < 0)
 		*why = KY_SYMBOL_DAMAGED;
 	return count > 0 ? count : 0;
@@ -284,7 +284,7 @@ static int ask_module(struct module *module, uint64_t address, ky_symbol_fn tell
 /* ---- the vDSO: the same in every process of a boot ---- */
 
 static int ask_vdso(struct ky_symbolizer *symbolizer, const struct ky_code_place *place,
-		    ky_symbol_fn tell, void *ctx, uint32_t *why)
+		    ky_symbol_fn report, void *ctx, uint32_t *why)
 {
 	const struct ky_elf_symbol *symbol;
 	uint8_t id[KY_BUILD_ID_BYTES_MAX];
@@ -311,7 +311,7 @@ static int ask_vdso(struct ky_symbolizer *symbolizer, const struct ky_code_place
 	row.start = symbol->address;
 	row.code_bytes = symbol->byte_count;
 	if (row.name_bytes > 0)
-		tell(ctx, &row);
+		report(ctx, &row);
 	return row.name_bytes > 0;
 }
 
@@ -362,8 +362,8 @@ static uint32_t read_kernel(struct ky_symbolizer *symbolizer)
 	return why;
 }
 
-/* Anybody may write into /tmp: the map must be a file of whoever runs the process, or of us, and
- * nobody else may have written it. pid 0: it has ended, and nobody runs it. */
+/* Anybody may write into /tmp: the map must be a file of the process that runs the process, or of
+ * us, and no other caller may have written it. pid 0: it has ended, and no caller runs it. */
 static bool is_trusted(int fd, uint32_t pid)
 {
 	char path[64];
@@ -383,8 +383,8 @@ static int64_t ns_of(struct timespec time)
 	return time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
-/* Was it written last while the process ran? Whoever has its number afterwards, and a map of his
- * own, writes later; who had it before, earlier. */
+/* Was it written last while the process ran? The process that has its number afterwards, and a map
+ * of its own, writes later; who had it before, earlier. */
 static bool is_of_then(int fd, const struct ky_symbol_process *process)
 {
 	uint64_t now_ns, up_ns;
@@ -434,7 +434,7 @@ static uint32_t read_compiled(struct ky_symbolizer *symbolizer)
 }
 
 static int ask_list(const struct lazy_list *lazy, uint64_t address, uint32_t none,
-		    ky_symbol_fn tell, void *ctx, uint32_t *why)
+		    ky_symbol_fn report, void *ctx, uint32_t *why)
 {
 	const struct ky_listed_symbol *symbol;
 	struct ky_symbol_row row = {0};
@@ -449,32 +449,32 @@ static int ask_list(const struct lazy_list *lazy, uint64_t address, uint32_t non
 	row.name_bytes = symbol->name_bytes;
 	row.start = symbol->address;
 	row.code_bytes = symbol->byte_count;
-	tell(ctx, &row);
+	report(ctx, &row);
 	return 1;
 }
 
-static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn tell, void *tell_ctx,
+static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn report, void *report_ctx,
 		uint32_t *why)
 {
 	struct ky_symbolizer *symbolizer = ctx;
-	struct module *module;
+	struct symbol_module *module;
 
 	if (place->kind == KY_CODE_KERNEL) {
 		if (!symbolizer->kernel.is_read)
 			symbolizer->kernel.why = read_kernel(symbolizer);
 		symbolizer->kernel.is_read = true;
-		return ask_list(&symbolizer->kernel, place->address, KY_SYMBOL_NO_SYMBOL, tell,
-				tell_ctx, why);
+		return ask_list(&symbolizer->kernel, place->address, KY_SYMBOL_NO_SYMBOL, report,
+				report_ctx, why);
 	}
 	if (place->kind != KY_CODE_MODULE) {
 		if (!symbolizer->compiled.is_read)
 			symbolizer->compiled.why = read_compiled(symbolizer);
 		symbolizer->compiled.is_read = true;
-		return ask_list(&symbolizer->compiled, place->address, KY_SYMBOL_NO_MAP, tell,
-				tell_ctx, why);
+		return ask_list(&symbolizer->compiled, place->address, KY_SYMBOL_NO_MAP, report,
+				report_ctx, why);
 	}
 	if (ky_vdso_is(place->path))
-		return ask_vdso(symbolizer, place, tell, tell_ctx, why);
+		return ask_vdso(symbolizer, place, report, report_ctx, why);
 	module = find_module(symbolizer, place->module);
 	if (!module) {
 		module = add_module(symbolizer, place->module);
@@ -486,7 +486,7 @@ static int find(void *ctx, const struct ky_code_place *place, ky_symbol_fn tell,
 	}
 	module->last_used = ++symbolizer->clock;
 	*why = module->why;
-	return module->why ? 0 : ask_module(module, place->address, tell, tell_ctx, why);
+	return module->why ? 0 : ask_module(module, place->address, report, report_ctx, why);
 }
 
 struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer)

@@ -3,7 +3,7 @@
  * kernel's list and perf maps.
  *
  * A file is used only when its build id is the module's: one that was replaced on disk gives no
- * names rather than wrong ones. Looked for, in this order: the recorded process while it lives
+ * names rather than wrong ones. Searched for, in this order: the recorded process while it lives
  * (/proc/PID/exe, map_files, its root), the path itself, the debug directories. Debug information
  * that the file lacks: by build id in the debug directories, then by .gnu_debuglink.
  *
@@ -45,7 +45,7 @@ struct ky_symbolizer_options {
 int ky_symbolizer_open(struct ky_symbolizer **out, const struct ky_symbolizer_options *options);
 void ky_symbolizer_close(struct ky_symbolizer *symbolizer);
 
-/* What to hand to a symbol table; valid until close. */
+/* What to pass to a symbol table; valid until close. */
 struct ky_symbol_source ky_symbolizer_source(struct ky_symbolizer *symbolizer);
 
 /* The file a module was mapped from, its build id being the recorded one. Returns a descriptor,

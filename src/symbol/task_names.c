@@ -16,7 +16,7 @@
 #define QUEUE_MAX 1024u
 #define TYPES_MAX 16u
 #define TYPE_BYTES_MAX 1024u
-#define FOLDED_MAX 32u /* symbols looked at for one address */
+#define FOLDED_MAX 32u /* symbols read for one address */
 #define NAME_BYTES 16384u
 
 #define TWINS_MAX 8u
@@ -179,7 +179,7 @@ static bool demangle(struct name_walk *walk, size_t symbol_bytes)
 	return bytes > 0;
 }
 
-/* A function that is called, or stands in the table: what its symbols say, and whether to go on
+/* A function that is called, or stands in the table: what its symbols say, and whether to continue
  * there. */
 static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 {
@@ -385,7 +385,7 @@ static uint32_t walk_table(struct ky_task_names *names, const struct task_name_t
 	return best;
 }
 
-/* What the answer rests on: equal for two tables whose types cannot be told apart. */
+/* What the answer rests on: equal for two tables whose types cannot be distinguished. */
 static uint64_t evidence_of(const struct name_walk *walk, uint32_t best, uint32_t shared)
 {
 	uint64_t evidence = 0;

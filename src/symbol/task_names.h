@@ -33,7 +33,7 @@ int ky_task_names_open_memory(struct ky_task_names **out, const uint8_t *bytes, 
 void ky_task_names_close(struct ky_task_names *names);
 
 /* The future's type of the table at this virtual address, NUL-terminated, cut at capacity - 1.
- * Returns bytes; 0 when the file does not tell. */
+ * Returns bytes; 0 when the file does not report. */
 size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *out,
 		    size_t capacity);
 

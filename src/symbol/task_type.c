@@ -58,7 +58,7 @@ size_t ky_task_type(const char *text, const char **out, bool *is_cell)
 
 bool ky_task_type_is_on_the_way(const char *symbol)
 {
-	/* Legacy and v0 symbols both carry identifiers in clear text behind their lengths. */
+	/* Legacy and v0 symbols both carry identifiers in clear text after their lengths. */
 	static const char *const marks[] = {"drop_in_place", "4task3raw", "7harness",
 					    "4task4core",    "with_mut",  "Box",
 					    "core3mem4drop"};

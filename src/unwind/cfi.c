@@ -199,7 +199,7 @@ static void define_cfa(struct ky_cfi_row *row, struct ky_cfi_cursor *cursor, uin
 	row->cfa_offset = offset;
 }
 
-/* The bytes of an expression, which the cursor leaves behind. */
+/* The bytes of an expression, which the cursor passes. */
 static struct ky_cfi_cursor take_block(struct ky_cfi_cursor *cursor)
 {
 	uint64_t bytes = take_uleb(cursor);
@@ -414,8 +414,8 @@ static void step(struct ky_cfi_machine *machine, struct ky_cfi_cursor *cursor)
 
 /* ---- entries ---- */
 
-/* Returns the bytes behind the length; 0: not readable, or longer than any we know, as is the
- * 64-bit form, which nobody writes here. */
+/* Returns the bytes after the length; 0: not readable, or longer than any we know, as is the
+ * 64-bit form, which no thread writes here. */
 static size_t read_entry(const struct ky_cfi_source *source, uint64_t address, uint8_t *out,
 			 size_t capacity)
 {

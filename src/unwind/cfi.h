@@ -65,7 +65,7 @@ struct ky_cfi_cursor {
 };
 
 struct ky_cfi_machine {
-	/* of the function that was looked at last */
+	/* of the function that was read last */
 	uint64_t start, bytes;
 	bool is_signal;
 	struct ky_cfi_row row;
@@ -103,8 +103,9 @@ static inline uint64_t ky_cfi_from_header(const struct ky_cfi_source *source, in
 bool ky_cfi_open(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
 		 uint64_t address);
 
-/* Tells each row of the function that is open, by pc; the last one holds to its end. False: what
- * follows the last row told is not understood. A row with the pc of the one before replaces it. */
+/* Reports each row of the function that is open, by pc; the last one holds to its end. False: what
+ * follows the last row reported is not understood. A row with the pc of the one before replaces it.
+ * */
 typedef void (*ky_cfi_row_fn)(void *ctx, uint64_t pc, const struct ky_cfi_row *row);
 bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn report, void *ctx);
 

@@ -32,7 +32,7 @@ struct code_reader {
 	size_t bytes;
 	uint32_t at;
 	bool is_bad;
-	bool is_end; /* nothing goes on behind this instruction */
+	bool is_end; /* nothing continues after this instruction */
 	struct code_state state;
 	struct jump jumps[JUMPS_MAX];
 	uint32_t jump_count;
@@ -265,7 +265,7 @@ static bool is_same(const struct code_state *a, const struct code_state *b)
 	return a->depth == b->depth && a->fp == b->fp && a->second == b->second;
 }
 
-/* Whatever jumps here must find what came here by itself; behind an end, something must. False:
+/* Whatever jumps here must find what came here by itself; after an end, something must. False:
  * the function is over, or bad. */
 static bool arrive(struct code_reader *reader)
 {

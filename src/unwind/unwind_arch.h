@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* unwind_arch.h - the processor's part of leaving a frame: registers by their DWARF numbers, and
+/* unwind_arch.h - the architecture's part of leaving a frame: registers by their DWARF numbers, and
  * what the kernel leaves on the stack for a signal handler.
  *
  * A walk follows sp, fp and one register more: on x86-64 rbx, by which the loader's entry and some

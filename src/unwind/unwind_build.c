@@ -5,7 +5,7 @@
 #include <unwind/unwind_build.h>
 #include <unwind/unwind_table.h>
 
-/* Code begins at such an address; what is less than that behind a function fills up. */
+/* Code begins at such an address; what is less than that after a function fills up. */
 #define CODE_ALIGN UINT64_C(16)
 #define RECENT_WIDES 64u
 #define GAP_BYTES_MAX 4096u
@@ -130,7 +130,8 @@ static void take_gap(struct ky_unwind_builder *builder, const struct ky_cfi_sour
 	}
 }
 
-/* One function. What lies between the one before and it is nobody's, unless it only fills up. */
+/* One function. What lies between the one before and it belongs to none, unless it only fills up.
+ * */
 static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi_source *source,
 			  uint64_t start, uint64_t address)
 {
@@ -153,7 +154,7 @@ static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi
 	builder->is_signal = machine->is_signal;
 	if (ky_cfi_rows(machine, take_row, builder))
 		return true;
-	/* From where it has got to; what it has told before stands. */
+	/* From where it has got to; what it has reported before stands. */
 	at = machine->location;
 	add_row(builder, at > start && at < builder->function_end ? at : start, KY_UNWIND_BEYOND);
 	return false;

@@ -43,7 +43,7 @@ struct ky_unwind_builder {
 struct ky_unwind_built {
 	uint64_t base; /* as linked: where pc 0 is */
 	uint64_t blocks_offset, rows_offset, wide_offset;
-	uint64_t end_offset; /* behind all of it; multiple of 8 */
+	uint64_t end_offset; /* after all of it; multiple of 8 */
 	uint32_t block_count, row_count, wide_count;
 	uint32_t function_count, unknown_count; /* described; of those not understood */
 };

@@ -77,7 +77,7 @@ static int write_module(struct ky_unwind_keeper *keeper, uint32_t slot,
 	return err;
 }
 
-/* The index of all that is mapped, in the place where nobody looks, then the word that says so. The
+/* The index of all that is mapped, in the place that is not in use, then the word that says so. The
  * order of the map is that of the addresses. */
 static int publish(struct ky_unwind_keeper *keeper)
 {

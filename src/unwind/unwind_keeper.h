@@ -3,7 +3,7 @@
  * what has come, from the files or from the process's own memory, and takes out what has gone.
  *
  * Waits for no lock of the process. A file's tables are made once and stay, however often it comes
- * and goes. Between two looks code may lie where other code was: see ky_unwind_keeper_scan().
+ * and goes. Between two readings code may lie where other code was: see ky_unwind_keeper_scan().
  * Memory:      some 400 KiB and the text of the process's map, whatever the size of its files.
  * Threads:     owner; at low priority, for large files take a while.
  */
@@ -32,7 +32,7 @@ struct ky_unwind_stats {
 	uint64_t used_bytes;
 	uint64_t row_count;
 	uint64_t function_count, unknown_count;
-	uint64_t build_ns; /* of the processor */
+	uint64_t build_ns; /* of the CPU */
 	int last_error;
 };
 
@@ -41,8 +41,8 @@ struct ky_unwind_stats {
 int ky_unwind_keeper_open(struct ky_unwind_keeper **out, const struct ky_unwind_target *target);
 void ky_unwind_keeper_close(struct ky_unwind_keeper *keeper); /* NULL: no-op */
 
-/* A look at what is mapped. Returns how many modules came or went; -errno: not readable, nothing is
- * changed. */
+/* A reading of what is mapped. Returns how many modules came or went; -errno: not readable, nothing
+ * is changed. */
 int ky_unwind_keeper_scan(struct ky_unwind_keeper *keeper);
 
 void ky_unwind_keeper_stats(const struct ky_unwind_keeper *keeper, struct ky_unwind_stats *out);

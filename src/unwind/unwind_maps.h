@@ -30,7 +30,7 @@ bool ky_unwind_maps_next(struct ky_unwind_maps *maps, struct ky_unwind_mapping *
 /* Its file, by inode: another file may have its name by now. -1: not to be had. */
 int ky_unwind_mapping_open(uint32_t pid, const struct ky_unwind_mapping *mapping);
 
-/* What tells a file from a later one of the same number; zeros for -1. */
+/* What distinguishes a file from a later one of the same number; zeros for -1. */
 void ky_unwind_file_times(int fd, uint64_t *bytes, uint64_t *modified_ns);
 
 /* ky_unwind_read_fn. ctx: a descriptor; a process id. */

@@ -38,7 +38,7 @@ struct program_header {
 _Static_assert(sizeof(struct elf_header) == 64, "as in the file");
 _Static_assert(sizeof(struct program_header) == 56, "as in the file");
 
-/* Through the windows: entries lie one behind the other, mostly. */
+/* Through the windows: entries lie one after the other, mostly. */
 static size_t read_raw(struct ky_unwind_object *object, uint64_t at, void *out, size_t bytes)
 {
 	struct ky_unwind_window *window = NULL;

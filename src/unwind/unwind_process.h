@@ -15,9 +15,9 @@
 /* The tables in a ring's image; image_bytes: of the mapping. False: none (yet). */
 bool ky_unwind_view_of(const uint8_t *image, uint64_t image_bytes, struct ky_unwind_view *out);
 
-/* start: with what is known. Of a blocked thread /proc/PID/task/TID/syscall tells sp and pc alone
- * (is_fp_known = false): the first frame that is left by its frame pointer is then looked for, see
- * the walk's guessed_count. */
+/* start: with what is known. Of a blocked thread /proc/PID/task/TID/syscall reports sp and pc alone
+ * (is_fp_known = false): the first frame that is left by its frame pointer is then searched for,
+ * see the walk's guessed_count. */
 void ky_unwind_process(struct ky_walk *walk, const struct ky_unwind_view *view, uint32_t pid,
 		       const struct ky_walk_start *start);
 

@@ -50,8 +50,8 @@ static uint64_t target_of(const struct ky_walk_memory *memory, uint64_t ra)
 	return (word >> 48 & 0xf8ff) == 0xd0ff || (word >> 40 & 0xf8ff) == 0x50ff ? TARGET_ANY : 0;
 }
 
-/* Does the function that begins at `start` reach to pc? Its rows tell: between, there is no other
- * beginning. The row behind a return goes on with the frame. */
+/* Does the function that begins at `start` reach to pc? Its rows show it: between, there is no
+ * other beginning. The row after a return continues with the frame. */
 static bool is_same_function(const struct ky_unwind_code *code, uint64_t start, uint64_t pc)
 {
 	uint64_t from = start - code->base, to = pc - code->base;
@@ -90,7 +90,7 @@ static bool is_of(const struct ky_walk_memory *memory, const struct ky_unwind_co
 	       is_same_function(code, start, pc);
 }
 
-/* is_reported: by a call whose target can be told, and is this function. */
+/* is_reported: by a call whose target is known, and is this function. */
 static bool search(const struct ky_unwind_view *view, const struct ky_walk_memory *memory,
 		   const struct ky_unwind_code *code, uint64_t pc, uint64_t at, bool is_reported,
 		   uint64_t *fp)
@@ -114,7 +114,7 @@ static bool search(const struct ky_unwind_view *view, const struct ky_walk_memor
 	return false;
 }
 
-/* What earlier calls have left is passed over where the true one can be told. */
+/* What earlier calls have left is passed over where the true one is known. */
 bool ky_unwind_search_fp(const struct ky_unwind_view *view, const struct ky_walk_memory *memory,
 			 const struct ky_unwind_code *code, uint64_t pc, uint64_t sp, uint64_t *fp)
 {

@@ -2,9 +2,9 @@
 /* unwind_search.h - the frame pointer of a thread of which only sp and pc are known.
  *
  * A function that keeps its frame pointer has saved its caller's right below the return address. So
- * that pair is looked for above sp: a return address behind a call instruction that goes to the
- * beginning of this very function, or whose target cannot be told. A pair that an earlier call has
- * left there can look the same: what is found is a guess, and counted as one.
+ * that pair is searched for above sp: a return address after a call instruction that goes to the
+ * beginning of this very function, or whose target is not known. A pair that an earlier call has
+ * left there can be the same: what is found is a guess, and counted as one.
  *
  * Threads:     any.      Cost: a read of some words for each candidate; x86-64 alone.
  */

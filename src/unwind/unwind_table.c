@@ -98,7 +98,7 @@ uint32_t ky_unwind_pack(const struct ky_cfi_row *row, bool is_signal, struct ky_
 	return pack_wide(row, place_fp, place_second, wide);
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
 static const struct ky_unwind_head *head_of(const struct ky_unwind_view *view)
 {
@@ -115,7 +115,7 @@ static const void *checked(const struct ky_unwind_view *view, uint64_t offset, u
 	return view->area + offset;
 }
 
-/* Two looks at the generation: what was read between belongs together. */
+/* Two readings of the generation: what was read between belongs together. */
 static bool copy_module(const struct ky_unwind_view *view, uint32_t idx, struct ky_unwind_code *out)
 {
 	const struct ky_unwind_head *head = head_of(view);
@@ -199,12 +199,12 @@ uint32_t ky_unwind_rule_at(const struct ky_unwind_code *code, uint64_t pc,
 
 	if (block >= code->block_count)
 		return KY_UNWIND_NO_CODE;
-	/* Rows low up to high: the first begins at or before the block, high behind it. */
+	/* Rows low up to high: the first begins at or before the block, high after it. */
 	low = code->blocks[block];
 	high = block + 1 < code->block_count ? code->blocks[block + 1] : code->row_count - 1;
 	if (low > high || high >= code->row_count || code->rows[low].pc > offset)
 		return KY_UNWIND_NO_CODE;
-	/* Without a branch that the processor would have to guess. */
+	/* Without a branch that the CPU would have to guess. */
 	for (uint32_t count = high - low + 1; count > 1;) {
 		uint32_t half = count / 2;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* unwind_table.h - the unwind area of a ring file, packed and looked up: see wire/unwind_image.h.
+/* unwind_table.h - the unwind area of a ring file, packed, and the search in it: see
+ * wire/unwind_image.h.
  *
- * Invariants:  looking up follows nothing that it has not checked against the area: a damaged table
+ * Invariants:  a lookup follows nothing that it has not checked against the area: a damaged table
  *              gives a wrong rule or none, never a fault. No lock, no allocation, no call.
  * Threads:     any, any process.      Signals: safe.
  */

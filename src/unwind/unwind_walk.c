@@ -13,7 +13,7 @@
 struct frame {
 	uint64_t pc, sp, fp, second;
 	bool is_fp_known, is_second_known;
-	bool is_exact;             /* pc is where it stands, not behind a call */
+	bool is_exact;             /* pc is where it stands, not after a call */
 	const uint64_t *registers; /* NULL: not known */
 };
 
@@ -27,7 +27,7 @@ struct walker {
 	const struct ky_walk_memory *memory;
 	struct ky_walk *walk;
 	struct frame frame;
-	struct ky_unwind_code code; /* the module of the last look-up */
+	struct ky_unwind_code code; /* the module of the last lookup */
 	uint64_t chain_end;         /* frame pointers up to here lead to code that a table covers */
 };
 
@@ -40,7 +40,7 @@ RAW static inline bool read_word(const struct ky_walk_memory *memory, uint64_t a
 		return memory->read && memory->read(memory->ctx, address, out);
 	at = memory->bytes ? memory->bytes + (address - memory->low) :
 			     (const uint8_t *)(uintptr_t)address;
-	/* Aligned or not: one load on the processors that we know. */
+	/* Aligned or not: one load on the CPUs that we know. */
 	*out = *(const volatile uint64_t *)(const void *)at;
 	return true;
 }
@@ -57,8 +57,8 @@ static bool is_code(struct walker *walker, uint64_t pc)
 	       ky_unwind_code_of(walker->view, pc, &walker->code);
 }
 
-/* The registers of whoever was interrupted by a signal, from the kernel's frame. Its stack may be
- * another one. */
+/* The registers of the thread that was interrupted by a signal, from the kernel's frame. Its stack
+ * may be another one. */
 static enum walk_step leave_signal(struct walker *walker)
 {
 	struct frame *frame = &walker->frame;
@@ -157,7 +157,7 @@ static bool restore(const struct walker *walker, uint64_t from, int32_t place, u
 	const struct frame *frame = &walker->frame;
 	uint64_t at = from + (uint64_t)((int64_t)place * 8);
 
-	/* Popped again, at the function's end: compilers go on to tell where it was, and a copy of
+	/* Popped again, at the function's end: compilers still report where it was, and a copy of
 	 * the stack begins above it. */
 	if (place != KY_UNWIND_WIDE_LOST && frame->is_exact && at < frame->sp)
 		return true;
@@ -201,7 +201,7 @@ static bool find_wide(struct walker *walker, const struct ky_unwind_wide *wide, 
 	return true;
 }
 
-/* Only sp and pc were known at the start, and nobody has saved fp since. */
+/* Only sp and pc were known at the start, and no thread has saved fp since. */
 static bool search_fp(struct walker *walker, uint32_t offset, int32_t saved)
 {
 	struct frame *frame = &walker->frame;
@@ -282,7 +282,8 @@ static enum walk_step leave_by_rule(struct walker *walker, uint32_t rule,
 
 static enum walk_step leave(struct walker *walker)
 {
-	/* A caller's pc is behind its call, which may end the function: look one byte back. */
+	/* A caller's pc is after its call, which may end the function: search one byte before it.
+	 * */
 	uint64_t at = walker->frame.pc - !walker->frame.is_exact;
 	struct ky_unwind_wide wide;
 	uint32_t rule = is_code(walker, at) ? ky_unwind_rule_at(&walker->code, at, &wide) :

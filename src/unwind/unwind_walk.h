@@ -46,7 +46,7 @@ struct ky_walk {
 	uint64_t until_sp; /* frames below this address are wanted; 0: all */
 	uint32_t count;
 	uint32_t end; /* enum ky_walk_end */
-	/* frames without a table left by their frame pointer, or by one that was looked for */
+	/* frames without a table left by their frame pointer, or by one that was searched for */
 	uint32_t guessed_count;
 	uint64_t last_pc; /* of the last frame, as it stands */
 };

@@ -18,7 +18,7 @@
 #define RECORD_BYTES 8192u
 #define RECORDS_MAX 1000000u
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO: no other file has this number */
-/* The message comes behind the signal, and a dying process is reaped within a millisecond. */
+/* The message comes after the signal, and a dying process is reaped within a millisecond. */
 #define LOG_CHECKS 50
 #define LOG_CHECKS_FEW 5 /* nothing points to it: a kill of the whole machine may not be counted */
 #define LOG_PAUSE_NS 4000000
@@ -49,7 +49,7 @@ uint32_t ky_oom_parse_record(const char *record, uint64_t *at_ns, uint32_t *uid)
 		field = strchr(field, ',');
 		field = field != NULL ? field + 1 : NULL;
 	}
-	/* Only what the kernel itself says: whoever may write to the log is marked so. */
+	/* Only what the kernel itself says: the process that may write to the log is marked so. */
 	if (text == NULL || field == NULL || field > text || strtoul(record, NULL, 10) >= 8)
 		return 0;
 	text++;
@@ -75,7 +75,7 @@ static uint32_t next_named(int fd, bool *has_hole, uint64_t *at_ns, uint32_t *ui
 	for (uint32_t i = 0; i < RECORDS_MAX; i++) {
 		ssize_t bytes = read(fd, record, sizeof(record) - 1);
 
-		if (bytes < 0 && errno == EPIPE) { /* overwritten: it goes on with the oldest */
+		if (bytes < 0 && errno == EPIPE) { /* overwritten: it continues with the oldest */
 			*has_hole = true;
 			continue;
 		}
@@ -171,7 +171,7 @@ static bool has_grown(const struct ky_oom_watch *watch, uint64_t *count)
 	return read_count(watch->cgroup_file, count) && *count > watch->counted;
 }
 
-/* It may be moved at any time, and a process that ended may be told in another cgroup than the
+/* It may be moved at any time, and a process that ended may be reported in another cgroup than the
  * one it died in: that one is asked first. */
 static void snapshot(struct ky_oom_watch *watch, uint64_t now_ns)
 {
@@ -256,6 +256,6 @@ uint32_t ky_oom_watch_judge(struct ky_oom_watch *watch, int wait_status)
 			return KY_OOM_NAMED;
 		nanosleep(&(const struct timespec){.tv_nsec = LOG_PAUSE_NS}, NULL);
 	}
-	/* The log was there and names somebody else, or nobody. */
+	/* The log was there and names another process, or no process. */
 	return is_counted && watch->has_log_hole ? KY_OOM_COUNTED : KY_OOM_NONE;
 }

@@ -20,8 +20,8 @@ struct ky_oom_watch {
 	int log_fd;            /* the kernel's log, from our beginning on; -1: cannot be read */
 	bool has_log_hole;     /* it was overwritten faster than we read it */
 	char cgroup_file[640]; /* "": no memory cgroup that we can read */
-	uint64_t counted;      /* kills in it at the last look */
-	uint64_t grown_ns;     /* when a look saw that they had become more; 0: none did */
+	uint64_t counted;      /* kills in it at the last check */
+	uint64_t grown_ns;     /* when a check saw that they had become more; 0: none did */
 	uint64_t checked_ns;
 };
 
@@ -31,7 +31,7 @@ void ky_oom_watch_open(struct ky_oom_watch *watch);
 void ky_oom_watch_child(struct ky_oom_watch *watch, uint32_t pid);
 void ky_oom_watch_close(struct ky_oom_watch *watch);
 
-/* Again and again while it runs: the nearer the last look is to its end, the better. */
+/* Again and again while it runs: the nearer the last check is to its end, the better. */
 void ky_oom_watch_check(struct ky_oom_watch *watch);
 
 /* Once, when it was reaped. May wait a moment for the log, where the count grew.
@@ -45,7 +45,7 @@ bool ky_oom_log_names(uint32_t pid, uint32_t uid, uint64_t made_ns, uint64_t *at
 /* ---- for tests ---- */
 
 /* One record of /dev/kmsg, "PRIORITY,SEQUENCE,MICROSECONDS,…;TEXT": the process that it names as
- * killed for memory, 0 when it does not. uid: UINT32_MAX where it is not told. */
+ * killed for memory, 0 when it does not. uid: UINT32_MAX where it is not reported. */
 uint32_t ky_oom_parse_record(const char *record, uint64_t *at_ns, uint32_t *uid);
 
 /* A line of /proc/PID/cgroup as the file that counts kills; false: it is not about memory. */

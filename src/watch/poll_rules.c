@@ -74,7 +74,7 @@ static void take_note(struct ky_watchdog *watchdog, const struct ky_snapshot_slo
 	ky_stuck_logs_add(&watchdog->logs, slot->thread, slot->begin_ticks, &note);
 }
 
-/* When to look at this poll again. */
+/* When to check this poll again. */
 static uint64_t next_check(const struct ky_watchdog *watchdog,
 			   const struct ky_snapshot_thread *thread, uint64_t trusted_ns)
 {
@@ -176,8 +176,8 @@ uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 {
 	struct ky_ring_snapshot *snapshot = &watchdog->snapshot;
 	uint64_t after = watchdog->note_after_ns, trusted_ns, wanted;
-	/* A poll seen for the first time is at most one threshold old, so it is told at the latest
-	 * one shortest interval behind that. */
+	/* A poll seen for the first time is at most one threshold old, so it is reported at the
+	 * latest one shortest interval after that. */
 	uint64_t next = watchdog->now_ns +
 			ky_watch_clamp(2 * after, KY_CHECK_INTERVAL_NS, KY_WATCH_SECOND);
 
@@ -317,7 +317,7 @@ void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 		longest_ns = quiet_ns;
 		worst = &groups[i];
 	}
-	/* Tasks are ready and nobody takes them, although all sleep. */
+	/* Tasks are ready and no process takes them, although all sleep. */
 	if (!worst && count && least_ns > threshold && watchdog->ready_since_ns &&
 	    ky_watch_since(watchdog->now_ns, watchdog->ready_since_ns) > threshold) {
 		longest_ns = least_ns;

@@ -140,7 +140,7 @@ static bool is_digit(char c)
 
 #define SHIFT_MAX 9u
 
-/* "12" or "1.5": digits / 10^shift. Returns its bytes; 0: none, or too many behind the point. A
+/* "12" or "1.5": digits / 10^shift. Returns its bytes; 0: none, or too many after the point. A
  * number that is too large has a shift above SHIFT_MAX. */
 static size_t read_digits(const char *at, ky_wide *digits, uint32_t *shift)
 {

@@ -27,7 +27,7 @@ enum ky_rule_kind {
 	KY_RULE_WAKE = 2,  /* ns: wake to poll took longer */
 	KY_RULE_QUEUE = 3, /* tasks that are ready and not being polled */
 	KY_RULE_STALL = 4, /* ns: no worker of a runtime has polled or parked */
-	/* ns: a worker is runnable but does not run (growth of run_delay, which the kernel tells
+	/* ns: a worker is runnable but does not run (growth of run_delay, which the kernel reports
 	 * when the wait is over). More than 16 workers are asked in turns of 100 ms. */
 	KY_RULE_RUNNABLE = 5,
 	KY_RULE_CPU = 6,       /* percent of one core used by the process */

@@ -8,13 +8,13 @@
 
 #define SAMPLE_NS (500 * KY_WATCH_MS)
 #define CHECK_NS (100 * KY_WATCH_MS)
-#define RUN_DELAYS_MAX 16u /* read in one look: more workers take turns */
+#define RUN_DELAYS_MAX 16u /* read in one check: more workers take turns */
 
 static const struct ky_watch_about nothing = {.notes_from_ns = UINT64_MAX};
 
 void ky_watch_restart(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
-	/* Whether it has fired stays: what goes on across a hole is no new story. */
+	/* Whether it has fired stays: what continues across a hole is no new story. */
 	rule->holds = rule->has_base = false;
 	rule->next_ns = 0;
 	memset(rule->samples, 0, sizeof(rule->samples));
@@ -86,7 +86,7 @@ static void judge_rate(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 		holds = rate_of(rule, rule->base_value, totals, ns) > rule->rule.threshold;
 		if (holds && !rule->holds)
 			memcpy(rule->since_value, rule->base_value, sizeof(totals));
-		/* What is told is the mean since it began. */
+		/* What is reported is the mean since it began. */
 		ns = watchdog->now_ns - (rule->holds ? rule->since_ns : rule->base_ns);
 		rate = rate_of(rule, rule->since_value, totals, ns);
 		ky_watch_level(watchdog, rule, holds, rule->base_ns, rate, &nothing);
@@ -122,7 +122,7 @@ static void judge_rss(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 
 /* ---- runnable without running ---- */
 
-/* How much a worker waited for a processor since the older of two moments half a window apart. */
+/* How much a worker waited for a CPU since the older of two moments half a window apart. */
 static uint64_t grown_delay(struct ky_watchdog *watchdog, struct ky_watch_rule *rule,
 			    const struct ky_snapshot_slot *slot, bool has_run, bool is_new_base)
 {
@@ -210,7 +210,7 @@ static void judge_runnable(struct ky_watchdog *watchdog, struct ky_watch_rule *r
 static bool find_counter(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 {
 	const struct ky_ring_side *side = watchdog->snapshot.side;
-	/* Pairs with the release store behind a new counter's name. */
+	/* Pairs with the release store after a new counter's name. */
 	uint32_t count = atomic_load_explicit(&side->counter_count, memory_order_acquire);
 
 	for (uint32_t i = 0; !rule->counter && i < count && i < KY_COUNTERS; i++) {
@@ -278,7 +278,7 @@ static bool is_reported(const struct ky_watch_rule *rule, uint64_t word)
 	return false;
 }
 
-/* The longest open one that has not been told, as far as we can vouch for it; 0: none is too
+/* The longest open one that has not been reported, as far as we can vouch for it; 0: none is too
  * long. */
 static uint64_t longest_open(struct ky_watchdog *watchdog, const struct ky_watch_rule *rule)
 {

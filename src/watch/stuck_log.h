@@ -29,7 +29,7 @@ struct ky_stuck_logs {
 void ky_stuck_logs_add(struct ky_stuck_logs *logs, uint32_t thread, uint64_t begin_ticks,
 		       const struct ky_stuck_note *note);
 
-/* Notes at or behind from_ns of this poll (thread 0: of all), in order of time, at most `max`
+/* Notes at or after from_ns of this poll (thread 0: of all), in order of time, at most `max`
  * (<= KY_STUCK_NOTES) and each poll's share of them spread over its time. Returns how many. */
 size_t ky_stuck_logs_get(const struct ky_stuck_logs *logs, uint32_t thread, uint64_t begin_ticks,
 			 uint64_t from_ns, struct ky_stuck_note *out, size_t max);

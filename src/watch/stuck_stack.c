@@ -4,8 +4,8 @@
 #include <unistd.h>
 #include <unwind/unwind_process.h>
 
-/* Blocked, or stopped: of a thread that runs nobody knows where it stands, and what its registers
- * were when it last entered the kernel says nothing about now. */
+/* Blocked, or stopped: of a thread that runs it is not known where it stands, and what its
+ * registers were when it last entered the kernel says nothing about now. */
 static bool stands_still(const struct ky_stuck_note *note)
 {
 	return note->sp && note->pc && note->state != 'R';
@@ -24,7 +24,7 @@ void ky_watch_stack(struct ky_watchdog *watchdog, struct ky_stuck_note *note)
 		ky_unwind_process(&walk, &view, options->pid ? options->pid : (uint32_t)getpid(),
 				  &start);
 	} else {
-		/* Nobody has made tables yet: then it is where it stands, and no more. */
+		/* No process has made tables yet: then it is where it stands, and no more. */
 		walk.frames[0] = note->pc;
 		walk.count = 1;
 		walk.end = KY_WALK_UNKNOWN;

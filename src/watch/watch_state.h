@@ -22,7 +22,7 @@ struct ky_watch_sample {
 struct ky_watch_rule {
 	struct ky_rule rule;
 	uint32_t index;
-	uint64_t next_ns; /* the next look it wants */
+	uint64_t next_ns; /* the next check it wants */
 	uint64_t cooldown_until_ns;
 	/* The state of what it says. */
 	bool holds, has_fired;
@@ -36,7 +36,8 @@ struct ky_watch_rule {
 	uint32_t sample_at;
 	/* runnable: KY_WATCH_DELAYS a thread, + 1: at two moments, the older one first, and now */
 	uint64_t *delays;
-	/* Its looks, of which each reads some threads, and for how many more they get new bases. */
+	/* Its checks, of which each reads some threads, and for how many more they get new bases.
+	 * */
 	uint32_t turn, base_turns;
 	uint32_t counter;   /* its index + 1; 0: not found yet */
 	uint64_t *reported; /* span: by slot, the span that it has fired about */
@@ -52,7 +53,7 @@ struct ky_watchdog {
 	struct ky_watch_rule rules[KY_RULES_MAX];
 	uint32_t rule_count; /* that are usable */
 
-	uint64_t now_ns, ticks;       /* of this look */
+	uint64_t now_ns, ticks;       /* of this check */
 	uint64_t last_ns, last_ticks; /* of the one before; 0: none */
 	uint64_t asked_ns;
 	uint64_t hole_ns;       /* so much later than asked is a hole */
@@ -62,7 +63,7 @@ struct ky_watchdog {
 	uint64_t life_next_ns;
 	bool is_stopped, is_gone;
 
-	struct ky_event_sums sums; /* since the last look; is_known: there were some */
+	struct ky_event_sums sums; /* since the last check; is_known: there were some */
 	uint64_t ready_since_ns;   /* tasks have been ready all the time since; 0: none are */
 
 	uint64_t fired_ns; /* the last time */
@@ -84,11 +85,11 @@ bool ky_watch_fire(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, uin
 		   const struct ky_watch_about *about, bool *is_held);
 
 /* A rule says something now, or not: fires when it has done so for its duration. since_ns: since
- * when at least, where it did not at the look before. */
+ * when at least, where it did not at the check before. */
 void ky_watch_level(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, bool holds,
 		    uint64_t since_ns, uint64_t value, const struct ky_watch_about *about);
 
-/* poll_rules.c: notes about polls open too long, rules `poll` and `stall`. Returns when to look
+/* poll_rules.c: notes about polls open too long, rules `poll` and `stall`. Returns when to check
  * again at the latest. */
 uint64_t ky_watch_polls(struct ky_watchdog *watchdog);
 void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Opening, the pace of looks, our own lateness, and what lets a firing through. */
+/* Opening, the pace of checks, our own lateness, and what lets a firing through. */
 #include <watch/watch_state.h>
 
 #include <base/alloc.h>
@@ -249,7 +249,7 @@ void ky_watch_level(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, bo
 		rule->has_fired = ky_watch_fire(watchdog, rule, value, about, &rule->is_held);
 }
 
-/* ---- looking ---- */
+/* ---- checks ---- */
 
 static int own_anchor(const struct ky_watchdog *watchdog, struct ky_clock_anchor *out)
 {
@@ -300,7 +300,7 @@ static void take_sums(struct ky_watchdog *watchdog, const struct ky_event_sums *
 		watchdog->ready_since_ns = watchdog->now_ns;
 }
 
-/* How much of the time since the last look nobody can vouch for: we came late, or the clocks
+/* How much of the time since the last check no process can vouch for: we came late, or the clocks
  * disagree about it (suspended or migrated machine: one of them stood still). */
 static uint64_t hole_since_last(const struct ky_watchdog *watchdog)
 {
@@ -340,7 +340,7 @@ static void check_lateness(struct ky_watchdog *watchdog)
 	distrust(watchdog);
 }
 
-/* Nothing is recorded, so nobody can tell a poll that hangs from one that has long ended. */
+/* Nothing is recorded, so a poll that hangs is not distinguished from one that has long ended. */
 static void check_stopped(struct ky_watchdog *watchdog)
 {
 	const struct ky_ring_control *control = watchdog->snapshot.view.control;
@@ -356,7 +356,7 @@ static void check_life(struct ky_watchdog *watchdog)
 	if (atomic_load_explicit(&watchdog->snapshot.view.header->state, memory_order_relaxed) ==
 	    KY_RING_CLOSED)
 		watchdog->is_gone = true;
-	/* Ourselves: alive, and stopped only together with whoever asks. */
+	/* Ourselves: alive, and stopped only together with the process that asks. */
 	if (!watchdog->options.pid || watchdog->now_ns < watchdog->life_next_ns)
 		return;
 	watchdog->life_next_ns = watchdog->now_ns + LIFE_INTERVAL_NS;
@@ -367,7 +367,7 @@ static void check_life(struct ky_watchdog *watchdog)
 		watchdog->stopped_ns = watchdog->now_ns;
 }
 
-/* Returns when to look again. */
+/* Returns when to check again. */
 static uint64_t judge(struct ky_watchdog *watchdog)
 {
 	uint64_t next = UINT64_MAX;
@@ -379,8 +379,8 @@ static uint64_t judge(struct ky_watchdog *watchdog)
 
 		if (rule->rule.kind == KY_RULE_POLL)
 			continue;
-		/* What is nearly due is due: looks for several rules fall together. And what the
-		 * events say is told once, so it is judged whenever it comes. */
+		/* What is nearly due is due: checks of several rules fall together. And what the
+		 * events say is reported once, so it is judged whenever it comes. */
 		if (watchdog->now_ns + KY_CHECK_INTERVAL_NS / 2 >= rule->next_ns ||
 		    ky_rule_needs_events(&rule->rule)) {
 			if (rule->rule.kind == KY_RULE_STALL)

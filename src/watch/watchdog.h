@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* watchdog.h - looks at a ring from outside its threads and says when a rule holds. A step function
+/* watchdog.h - checks a ring from outside its threads and says when a rule holds. A step function
  * like the drain: no thread, no file it writes, and its clock can be faked.
  *
- * Nothing armed, or the process is gone: it asks never to be called again. It looks at most 20
+ * Nothing armed, or the process is gone: it asks never to be called again. It checks most 20
  * times a second, however often it is called.
- * A rule fires once while what it says goes on, and again when that was over in between. What
- * cooldown or budget held back fires as soon as they allow if it still goes on.
+ * A rule fires once while what it says continues, and again when that was over in between. What
+ * cooldown or budget held back fires as soon as they allow if it still continues.
  * Its own lateness (stopped, starved, suspended machine) is noticed: what it saw across such a hole
  * is discarded, and the hole is counted. A poll of a process that was itself stopped is not stuck.
  * The image is untrusted (ring_view.h).
@@ -51,7 +51,7 @@ struct ky_watchdog_options {
 	size_t rule_count;           /* at most KY_RULES_MAX */
 	bool has_sums;               /* a drain feeds ky_watchdog_step() */
 	uint32_t dumps_per_hour_max; /* 0: 12 */
-	uint64_t dump_bytes_max;     /* an hour; 0: 1 GiB; told by ky_watchdog_spent() */
+	uint64_t dump_bytes_max;     /* an hour; 0: 1 GiB; reported by ky_watchdog_spent() */
 	ky_firing_fn fire;
 	void *fire_ctx;
 	/* The clocks of this moment, in the ring's ticks; realtime is not used. NULL: those of this
@@ -75,12 +75,12 @@ struct ky_watchdog_options {
 int ky_watchdog_open(struct ky_watchdog **out, const struct ky_watchdog_options *options);
 void ky_watchdog_close(struct ky_watchdog *watchdog);
 
-/* Before the first look: goes on where `before` is, whose rules are the first of this one's, with
- * its budget, its cooldowns, its statistics and what was held back. */
+/* Before the first check: continues where `before` is, whose rules are the first of this one's,
+ * with its budget, its cooldowns, its statistics and what was held back. */
 void ky_watchdog_follow(struct ky_watchdog *watchdog, const struct ky_watchdog *before);
 
-/* One look. sums: NULL where no drain runs. Returns after how many ns to call again, sooner does no
- * harm; UINT64_MAX: never, nothing is armed or the process is gone. fire() is called in here. */
+/* One check. sums: NULL where no drain runs. Returns after how many ns to call again, sooner does
+ * no harm; UINT64_MAX: never, nothing is armed or the process is gone. fire() is called in here. */
 uint64_t ky_watchdog_step(struct ky_watchdog *watchdog, const struct ky_event_sums *sums);
 
 /* The notes that came since the last firing, in order of time: what happened while its dump waited
@@ -93,9 +93,9 @@ void ky_watchdog_spent(struct ky_watchdog *watchdog, uint64_t bytes);
 void ky_watchdog_failed(struct ky_watchdog *watchdog, uint64_t fired_ns);
 
 struct ky_watchdog_stats {
-	uint64_t steps; /* that looked */
+	uint64_t steps; /* that checked */
 	uint64_t fired, suppressed, late_count, stopped_count;
-	uint64_t waiting;     /* of suppressed: since the last firing, not told by one yet */
+	uint64_t waiting;     /* of suppressed: since the last firing, not reported by one yet */
 	uint64_t over_budget; /* of waiting: held back by the budget, not by a cooldown */
 	bool is_failing;      /* the last of them because too many dumps had failed */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* alloc_table.h - the part of the ring file that says which of the allocations that were told are
- * alive, and whose they are. Plain layouts.
+/* alloc_table.h - the part of the ring file that says which of the allocations that were reported
+ * are alive, and whose they are. Plain layouts.
  *
  * Area:   page 0                    struct ky_alloc_head
  *         KY_ALLOC_WORDS_OFFSET     addresses, one for each slot: 0 free
@@ -12,7 +12,7 @@
  * atomic exchange of 0 for KY_ALLOC_BUSY, published by storing the address (release), and taken by
  * an exchange of the address for KY_ALLOC_BUSY.
  *
- * Writers:     whoever has claimed the word. No lock.
+ * Writers:     the process that has claimed the word. No lock.
  * Readers:     any process, at any moment; they trust nothing. A slot is whole when its word was
  *              the same address, and its stamp the same, before and after it was copied.
  * Memory:      sparse. Head, addresses and the stacks' index exist once ky_ring_header.alloc_ready
@@ -44,7 +44,7 @@ enum ky_alloc_hooks {
 
 struct ky_alloc_head {
 	_Atomic uint64_t mean_bytes;     /* as the last sample had it */
-	_Atomic uint64_t kept_count;     /* allocations told */
+	_Atomic uint64_t kept_count;     /* allocations reported */
 	_Atomic uint64_t ended_count;    /* of them freed */
 	_Atomic uint64_t refused_count;  /* that found no slot: lost */
 	_Atomic uint64_t stacks_refused; /* stacks that found no room */
@@ -52,7 +52,7 @@ struct ky_alloc_head {
 	_Atomic uint64_t nested_count;   /* lost: made in the middle of another sample */
 };
 
-/* Written before its first use by whoever makes its page exist. */
+/* Written before its first use by the process that makes its page exist. */
 struct ky_alloc_slot {
 	_Atomic uint64_t stamp; /* of the ring's clock */
 	_Atomic uint64_t bytes;

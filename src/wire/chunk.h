@@ -17,8 +17,8 @@ struct ky_chunk {
 	size_t byte_count;
 	uint64_t event_count;
 	uint64_t record_count;          /* ring records its events stand for */
-	uint64_t reported_loss_count;   /* records (no samples) that its LossEvents tell lost */
-	uint64_t reported_loss_from_ns; /* ... the first of them behind this time; 0: none are */
+	uint64_t reported_loss_count;   /* records (no samples) that its LossEvents report lost */
+	uint64_t reported_loss_from_ns; /* ... the first of them after this time; 0: none are */
 	uint64_t first_ns, last_ns;
 	/* Every record stamped before is in this chunk or an earlier one, but for late ones; of
 	 * those with this very stamp the first last_ties. */
@@ -26,10 +26,10 @@ struct ky_chunk {
 	uint32_t last_ties;
 	bool is_segment_start; /* carries metadata, descriptions, live tasks */
 	bool is_segment_end;   /* carries the index: seal after it */
-			       /* both: a last word, which tells what was refused to the end */
+			       /* both: a last word, which reports what was refused to the end */
 };
 
-/* Chunks that a sink took and could not keep after all, with the losses they were to tell. */
+/* Chunks that a sink took and could not keep after all, with the losses they were to report. */
 struct ky_chunk_loss {
 	uint64_t chunk_count, event_count, record_count, reported_count;
 	uint64_t first_ns, last_ns;
@@ -52,7 +52,7 @@ static inline void ky_chunk_lose(struct ky_chunk_loss *loss, const struct ky_chu
 }
 
 /* Takes a chunk; the bytes are the drain's and valid during the call. Returns 0 or a negative
- * error: the drain then counts the chunk's events as lost (cause write-error) and goes on. */
+ * error: the drain then counts the chunk's events as lost (cause write-error) and continues. */
 typedef int (*ky_chunk_fn)(void *ctx, const struct ky_chunk *chunk);
 
 #endif

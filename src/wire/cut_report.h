@@ -19,11 +19,12 @@ struct ky_cut_poll {
 struct ky_cut_report {
 	uint64_t events_written, records_read, records_lost;
 	uint64_t oldest_ns, newest_ns; /* of the events written; 0: none */
-	/* Since when nothing was recorded any more because somebody said so; 0: it went on. */
+	/* Since when nothing was recorded any more because another process said so; 0: it
+	 * continued. */
 	uint64_t stopped_ns;
 	uint64_t age_ns;     /* how far back the ring reached: newest - oldest record */
 	uint64_t ring_bytes; /* of its sub-buffers */
-	/* Of sub-buffers handed out so far; less than ring_bytes: nothing was overwritten, and
+	/* Of sub-buffers given out so far; less than ring_bytes: nothing was overwritten, and
 	 * nothing older than age_ns ever was in this ring. */
 	uint64_t ring_bytes_used;
 	/* Ring size that would have held the range asked for, by the rate seen; 0: it did. */

@@ -5,12 +5,12 @@
  *
  * Area:    page 0      struct ky_resource_head
  *          then        KY_RESOURCE_SLOTS slots; row n lies in slot n % KY_RESOURCE_SLOTS
- * Writer:  one: whoever looks at the process (kymo, or the library's thread), never a thread of the
- *          host. `put` stores bytes into the area, through a mapping or by pwrite(); a serial is a
- *          store of its own, behind the row that it vouches for.
- * Readers: trust nothing: copy a slot, look at its serial again.
+ * Writer:  one: the process that takes the readings (kymo, or the library's thread), never a thread
+ *          of the host. `put` stores bytes into the area, through a mapping or by pwrite(); a
+ *          serial is a store of its own, after the row that it vouches for.
+ * Readers: trust nothing: copy a slot, read its serial again.
  * Memory:  sparse. ky_ring_header.resource_ready is set (release) once the head is there; slots
- *          exist up to its hand. Nothing else of it may be looked at.
+ *          exist up to its claim index. Nothing else of it may be read.
  */
 #ifndef KY_WIRE_RESOURCE_AREA_H
 #define KY_WIRE_RESOURCE_AREA_H
@@ -24,7 +24,7 @@
 #define KY_RESOURCE_VALUES 13u
 #define KY_RESOURCE_PATH_BYTES 512u
 #define KY_RESOURCE_SLOTS_OFFSET 4096u
-#define KY_RESOURCE_MS_MIN 1000u /* between looks */
+#define KY_RESOURCE_MS_MIN 1000u /* between readings */
 #define KY_RESOURCE_MS_MAX 3600000u
 
 enum ky_resource_kind {
@@ -100,7 +100,7 @@ struct ky_resource_slot {
 	struct ky_resource_row row;
 };
 
-/* What cannot be told, each once, and why: metadata resources.missing. */
+/* What is not known, each once, and why: metadata resources.missing. */
 enum ky_resource_part {
 	KY_PART_CPU,
 	KY_PART_RSS,
@@ -121,14 +121,14 @@ enum ky_resource_part {
 /* Why, where it is not an errno. */
 enum ky_resource_why {
 	KY_WHY_OTHER_NAMESPACE = 10001, /* the process lives in another pid namespace */
-	KY_WHY_TOO_MANY = 10002,        /* to be counted in every look */
+	KY_WHY_TOO_MANY = 10002,        /* to be counted in every reading */
 	KY_WHY_NO_CONTROLLER = 10003,   /* no cgroup that counts it */
 	KY_WHY_BEING_SEARCHED = 10004   /* which of the listeners are the process's */
 };
 
 struct ky_resource_head {
 	_Atomic uint64_t claim_index;            /* rows put so far (release) */
-	_Atomic uint64_t interval_ns;            /* between looks now; 0: off */
+	_Atomic uint64_t interval_ns;            /* between readings now; 0: off */
 	_Atomic uint32_t missing[KY_PART_COUNT]; /* errno, enum ky_resource_why; 0: nothing is */
 	_Atomic uint32_t path_bytes;             /* of the cgroup's path (release); 0: none */
 	char path[KY_RESOURCE_PATH_BYTES];

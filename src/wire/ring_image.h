@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* ring_image.h - how the ring file describes itself: the contract between a recording process and
- * everybody who reads its ring, alive or dead. Plain layouts; no code that runs in the host.
+ * all readers of its ring, alive or dead. Plain layouts; no code that runs in the host.
  *
  * File:   page 0      struct ky_ring_header, written once before `magic` is (release) published;
- *                     a `session` and no magic yet: made in advance, nobody has recorded
+ *                     a `session` and no magic yet: made in advance, no process has recorded
  *         page 1      struct ky_ring_control: words that other processes may change
  *         side area   struct ky_ring_side at side_offset: marks, counters, the end of the process
  *         directory   directory_bytes: append-only entries (strings, threads, names, modules,
@@ -16,11 +16,11 @@
  *         unwind area unwind_bytes: who called whom (unwind_image.h); sparse
  *
  * Invariants:  a reader trusts nothing: every offset, count and id is checked against the file's
- *              size. Slots are claimed in the order of ky_ring_header.hand: claim n takes slot n %
- *              usable_count unless that one is open (then n is spent and n + 1 tried), so a drain
- *              looks only at the claims since its last step and at the slots it knows to be open.
- *              usable_count shrinks at most once, when memory ran out, to a number no claim has
- *              reached: for all earlier n, n % usable_count = n.
+ *              size. Slots are claimed in the order of ky_ring_header.claim_index: claim n takes
+ *              slot n % usable_count unless that one is open (then n is spent and n + 1 tried), so
+ *              a drain reads only the claims since its last step and at the slots it knows to be
+ *              open. usable_count shrinks at most once, when memory ran out, to a number no claim
+ *              has reached: for all earlier n, n % usable_count = n.
  *              record_count counts every record of a thread, whatever its type; a THREAD_CHANGE is
  *              the first record of the thread it names. ordinal counts a continued sub-buffer, too.
  *              Records that were dropped (never written) are not in record_count: see
@@ -43,7 +43,7 @@
 #define KY_OPEN_DEPTH 4u
 #define KY_DIRECTORY_BYTES_DEFAULT (1u << 20)
 #define KY_STRING_BYTES_MAX 1024u
-/* Rings of dead processes that are kept for whoever recovers them. */
+/* Rings of dead processes that are kept for the process that recovers them. */
 #define KY_DEAD_RINGS_MAX 8u
 #define KY_DEAD_RING_BYTES_MAX (UINT64_C(256) << 20) /* of memory they take, not of length */
 
@@ -78,7 +78,7 @@ struct ky_ring_header {
 	uint32_t slot_bytes; /* KY_SLOT_BYTES */
 	uint32_t flags;      /* enum ky_ring_flags */
 	uint32_t pid;
-	uint64_t start_time_ticks; /* field 22 of /proc/PID/stat: tells a reused pid apart */
+	uint64_t start_time_ticks; /* field 22 of /proc/PID/stat: distinguishes a reused pid */
 	uint64_t session;          /* KYMO_SESSION of `kymo run`, 0 without */
 	uint64_t ticks_per_second; /* nominal; readers interpolate between anchors */
 	struct ky_clock_anchor open_anchor;
@@ -114,7 +114,7 @@ struct ky_ring_header {
 	_Atomic uint64_t fork_disarmed_count; /* children that started disarmed */
 	_Alignas(64) _Atomic uint32_t state;  /* enum ky_ring_state */
 	_Atomic uint32_t populated_count;     /* slots whose pages exist */
-	/* slots the hand goes round; < slot_count when memory ran out */
+	/* slots the claim index goes round; < slot_count when memory ran out */
 	_Atomic uint32_t usable_count;
 	_Atomic uint32_t thread_count;
 	/* 1 << enum ky_sample_class: the pages of its samples and of the head exist (release) */
@@ -129,11 +129,11 @@ struct ky_ring_header {
 
 #define KY_SETTING_OFF UINT32_MAX /* where 0 is "as it was started" */
 
-/* What whoever drains or watches this ring shall do; 0 everywhere: as it was started. Written by
- * `kymo set` or the owner, read once a step. A writer makes `generation` odd, writes, makes it even
- * again; a reader that sees it odd or changed keeps what it had. What was left odd is taken over by
- * the next writer, which adds two: a writer that finds it changed by others begins anew. Who writes
- * a single word adds two behind it. */
+/* What the process that drains or watches this ring shall do; 0 everywhere: as it was started.
+ * Written by `kymo set` or the owner, read once a step. A writer makes `generation` odd, writes,
+ * makes it even again; a reader that sees it odd or changed keeps what it had. What was left odd is
+ * taken over by the next writer, which adds two: a writer that finds it changed by others begins
+ * anew. Who writes a single word adds two after it. */
 struct ky_ring_settings {
 	_Atomic uint32_t generation;
 	_Atomic uint32_t mode; /* enum ky_ring_mode */
@@ -145,14 +145,14 @@ struct ky_ring_settings {
 	_Atomic uint64_t blocking_threshold_ns; /* blocking runs at least so long */
 	/* Samples per second of a thread's CPU time; UINT32_MAX: none. */
 	_Atomic uint32_t sample_hz;
-	/* Between looks at the process's resources; UINT32_MAX: none. */
+	/* Between readings of the process's resources; UINT32_MAX: none. */
 	_Atomic uint32_t resource_ms;
 	_Atomic uint64_t span_threshold_ns; /* spans at least so long */
 	/* Bytes per sample of an allocation, on average; 0: as it was started. */
 	_Atomic uint64_t alloc_bytes;
-	/* Open again when a recording that was stopped goes on. */
+	/* Open again when a recording that was stopped continues. */
 	_Atomic uint32_t stopped_gates;
-	/* CLOCK_MONOTONIC since when nothing is recorded, sampled or looked at, so that the ring
+	/* CLOCK_MONOTONIC since when nothing is recorded, sampled or read, so that the ring
 	 * keeps what it holds; 0: it records. */
 	_Atomic uint64_t stopped_ns;
 };
@@ -162,8 +162,9 @@ static inline uint64_t ky_settings_stopped_ns(const struct ky_ring_settings *set
 	return atomic_load_explicit(&settings->stopped_ns, memory_order_relaxed);
 }
 
-/* Nothing forgets which gates were open, wherever whoever stops it is killed: they are there before
- * it counts as stopped, and the caller shuts them afterwards. False: it has stopped already. */
+/* Nothing forgets which gates were open, wherever the process that stops it is killed: they are
+ * there before it counts as stopped, and the caller shuts them afterwards. False: it has stopped
+ * already. */
 static inline bool ky_settings_note_stop(struct ky_ring_settings *settings, uint32_t gates,
 					 uint64_t now_ns)
 {
@@ -209,8 +210,9 @@ enum ky_retain_kind {
 /* Page 1, mapped over kymo_control in the host. The first word is kymo_control.gates. */
 struct ky_ring_control {
 	_Atomic uint32_t gates;
-	/* Rung by whoever changed the settings: incremented, then FUTEX_WAKE (not private). The
-	 * thread of a process that drains itself sleeps on it and has no other wake-up. */
+	/* Rung by the process that changed the settings: incremented, then FUTEX_WAKE (not
+	 * private). The thread of a process that drains itself sleeps on it and has no other
+	 * wake-up. */
 	_Atomic uint32_t bell;
 	uint32_t reserved[14];
 	_Alignas(64) struct ky_ring_settings settings;
@@ -255,12 +257,12 @@ struct ky_ring_counter_sample {
 
 /* An open span; ring_span.h reads it. */
 struct ky_ring_span {
-	_Atomic uint64_t word; /* id << 24 | name; an id of 0: none. Written behind begin_ticks */
+	_Atomic uint64_t word; /* id << 24 | name; an id of 0: none. Written after begin_ticks */
 	_Atomic uint64_t begin_ticks;
 };
 
 enum ky_end_kind {
-	KY_END_UNKNOWN = 0, /* nobody waited for it */
+	KY_END_UNKNOWN = 0, /* no process waited for it */
 	KY_END_EXIT = 1,    /* code: exit status */
 	KY_END_SIGNAL = 2   /* code: signal number */
 };
@@ -281,16 +283,16 @@ struct ky_ring_end {
 	uint64_t monotonic_ns;
 };
 
-/* What rules have done so far, from whoever watches: so that a trace tells it, whoever makes one.
+/* What rules have done so far, from the process that watches: so that each trace reports it.
  * Numbers, each whole by itself. */
 struct ky_ring_watched {
 	_Atomic uint64_t fired, held_back; /* let through; kept from that by cooldown or budget */
-	/* Of held_back: told by no firing's dump, and those of them that the budget kept. */
+	/* Of held_back: reported by no firing's dump, and those of them that the budget kept. */
 	_Atomic uint64_t unreported, untold_over_budget;
 	_Atomic uint64_t undumped; /* fired, and there is no dump */
 };
 
-/* Left behind by the handler of a fatal signal; state is written last (release). */
+/* Recorded by the handler of a fatal signal; state is written last (release). */
 struct ky_ring_crash {
 	_Atomic uint32_t state; /* 0 none, 1 being written, 2 whole */
 	uint32_t signal;
@@ -309,17 +311,17 @@ struct ky_ring_crash {
 #define KY_DRAINED_CHUNKS 64u
 #define KY_DRAINED_PATH_BYTES 512u
 
-/* How far whoever streams this ring has got: should it be killed, the rest of the ring continues
- * what it left on disk. Chunk n of the stream lies at n % KY_DRAINED_CHUNKS, written before the
- * chunk is: the last one that is found on disk says where to go on. */
+/* How far the process that streams this ring has got: should it be killed, the rest of the ring
+ * continues what it left on disk. Chunk n of the stream lies at n % KY_DRAINED_CHUNKS, written
+ * before the chunk is: the last one that is found on disk says where to continue. */
 struct ky_ring_drained {
-	_Atomic uint64_t chunk_claim_index; /* chunks told so far (release) */
+	_Atomic uint64_t chunk_claim_index; /* chunks reported so far (release) */
 	struct {
 		_Atomic uint64_t last_ns;    /* of its events */
 		_Atomic uint64_t last_ticks; /* of its records */
-		_Atomic uint64_t last_ties;  /* records of that stamp told so far */
+		_Atomic uint64_t last_ties;  /* records of that stamp reported so far */
 	} chunks[KY_DRAINED_CHUNKS];
-	_Atomic uint32_t path_bytes; /* written last (release); 0: nobody streams */
+	_Atomic uint32_t path_bytes; /* written last (release); 0: no process streams */
 	uint32_t reserved;
 	char path[KY_DRAINED_PATH_BYTES]; /* absolute: run directory, or the file */
 };
@@ -360,10 +362,10 @@ struct ky_open_poll {
 
 struct ky_sub_buffer {
 	/* hot: same bytes as struct kymo_sub_buffer_hot in include/kymo/emit.h */
-	_Atomic uint32_t published; /* & (KY_SLOT_BYTES - 1) = offset behind the last record */
+	_Atomic uint32_t published; /* & (KY_SLOT_BYTES - 1) = offset after the last record */
 	/* bit 0 busy; bits 8..15 open polls (may exceed KY_OPEN_DEPTH) */
 	_Atomic uint32_t state;
-	uint64_t reserved; /* scratch of whoever makes the page exist, as is the slot's last word */
+	uint64_t reserved; /* scratch, as is the slot's last word: makes the page exist */
 	struct ky_open_poll open[KY_OPEN_DEPTH];
 	/* identity: written while KY_SLOT_FILLING; a thread change rewrites nothing here, it is a
 	 * record */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* sample_area.h - the part of the ring file that keeps stacks: samples of the processor, of time
- * off it, of memory, of await places. Plain layouts and the inline functions every writer needs.
+/* sample_area.h - the part of the ring file that keeps stacks: CPU samples, of time
+ * off it, of memory, of await points. Plain layouts and the inline functions every writer needs.
  *
  * Area:   page 0      struct ky_sample_head
  *         then for each class its ring of slots, on pages of its own, where ky_sample_range() says:
- *         a function of the area's size alone, so nobody believes an offset that he reads.
+ *         a function of the area's size alone, so no process trusts an offset that it reads.
  *         A sample takes 1 to KY_SAMPLE_PARTS_MAX slots of consecutive claim numbers; claim n lies
  *         in slot n % slot_count of its class.
  *
@@ -12,14 +12,15 @@
  *              claims slots and counts the sample. A slot is taken by making its serial odd: a
  *              writer that finds it taken by another one gives its own sample up. So no slot
  *              ever holds words of two writers, however long one of them was held up.
- * Readers:     trust nothing: copy a slot, look at its serial again. Samples are numbered, so what
- *              is missing is counted exactly, whoever lost it.
+ * Readers:     trust nothing: copy a slot, read its serial again. Samples are numbered, so what
+ *              is missing is counted exactly, whatever lost it.
  * Frames:      48 bits each, little-endian, sign-extended by the reader (kernel addresses). The
  *              leaf first, as it was interrupted; callers: the return address minus 1, so that
  *              every address lies inside the instruction that it names.
- * Memory:      sparse. Whoever starts the first sampler of a class makes the pages of the head and
- *              of the class exist, and then sets the class's bit in ky_ring_header.sample_classes
- *              (release): no bit, no look. No store here is ever the first touch of a page.
+ * Memory:      sparse. The process that starts the first sampler of a class makes the pages of the
+ *              head and of the class exist, and then sets the class's bit in
+ *              ky_ring_header.sample_classes (release): no bit, no reading. No store here is ever
+ *              the first touch of a page.
  */
 #ifndef KY_WIRE_SAMPLE_AREA_H
 #define KY_WIRE_SAMPLE_AREA_H
@@ -42,7 +43,7 @@ enum ky_sample_class {
 	KY_SAMPLES_CPU = 0,
 	KY_SAMPLES_OFF_CPU = 1,
 	KY_SAMPLES_MEMORY = 2,
-	KY_SAMPLES_PLACE = 3, /* await places as they were captured */
+	KY_SAMPLES_PLACE = 3, /* await points as they were captured */
 	KY_SAMPLE_CLASSES = 4
 };
 
@@ -54,7 +55,7 @@ enum ky_sample_kind {
 	KY_SAMPLE_FREE = 4,    /* value: bytes; more: address; other: stamp of its allocation */
 	KY_SAMPLE_PLACE = 5,   /* value: task; more: inclusion probability, parts of 2^32 */
 	/* 6 was a switch-out without a known end */
-	KY_SAMPLE_SWITCHES = 7, /* times off the processor that the kernel told: switch_sample.h */
+	KY_SAMPLE_SWITCHES = 7, /* times off CPU that the kernel reported: switch_sample.h */
 	KY_SAMPLE_WAKER = 8     /* what a thread is called that ended some of them; there, too */
 };
 
@@ -63,7 +64,7 @@ enum ky_sample_flags {
 	KY_SAMPLE_TRUNCATED = 1u << 1,   /* the walk did not reach the thread's first frame */
 	KY_SAMPLE_HAS_CPU = 1u << 2,     /* `cpu` is known */
 	KY_SAMPLE_HAS_WAKER = 1u << 3,   /* SWITCHES: a frame more each, who ended it */
-	KY_SAMPLE_HAS_STACK = 1u << 4    /* ... of one alone: behind it the program's stack */
+	KY_SAMPLE_HAS_STACK = 1u << 4    /* ... of one alone: after it the program's stack */
 };
 
 /* Why a thread did not run: OffCpuEvent.reason. */
@@ -106,7 +107,7 @@ struct ky_sample_more {
 	uint8_t frames[KY_SAMPLE_SLOT_BYTES - 16];
 };
 
-/* The last word of every slot is scratch of whoever makes its page exist. */
+/* The last word of every slot is scratch of the process that makes its page exist. */
 #define KY_SAMPLE_FRAMES_FIRST ((KY_SAMPLE_SLOT_BYTES - 73u - 8u) / KY_SAMPLE_FRAME_BYTES)
 #define KY_SAMPLE_FRAMES_MORE ((KY_SAMPLE_SLOT_BYTES - 16u - 8u) / KY_SAMPLE_FRAME_BYTES)
 #define KY_SAMPLE_FRAMES_MAX                                                                       \
@@ -118,7 +119,7 @@ enum ky_sample_source {
 	KY_SOURCE_PERF = 1,     /* perf_event, drained from a ring */
 	KY_SOURCE_TIMER = 2,    /* per-thread CPU-time timers */
 	KY_SOURCE_CALLS = 3,    /* interposed calls */
-	KY_SOURCE_WATCH = 4,    /* a watchdog's looks */
+	KY_SOURCE_WATCH = 4,    /* a watchdog's checks */
 	KY_SOURCE_SWITCHES = 5, /* context-switch records of perf_event */
 	KY_SOURCE_WAKES = 6,    /* ... and its records of wake-ups */
 	KY_SOURCE_DELAY = 7,    /* ... and the kernel's count of time in the run queue */
@@ -135,7 +136,7 @@ enum ky_sample_limits {
 #define KY_SAMPLE_CLAIM(claim_index) ((claim_index) & ((UINT64_C(1) << KY_SAMPLE_CLAIM_BITS) - 1))
 #define KY_SAMPLE_NUMBER_MASK 0xffffffu
 
-/* How many samples the claims of a hand are: at least so many, and exactly up to 2^24. */
+/* How many samples the claims of a claim index are: at least so many, and exactly up to 2^24. */
 static inline uint64_t ky_sample_count_min(uint64_t claim_index)
 {
 	uint64_t least = (KY_SAMPLE_CLAIM(claim_index) + KY_SAMPLE_PARTS_MAX - 1) /
@@ -168,7 +169,7 @@ _Static_assert(sizeof(struct ky_sample_head) <= KY_SAMPLE_PAGE_BYTES - 8, "the h
 _Static_assert(KY_SAMPLE_FRAMES_MAX < 256, "frame_count is a byte");
 
 /* Which bytes of an area of `area_bytes` are the class's slots; whole pages. Half of it is the
- * processor's, a quarter time off it. Returns the number of slots, 0: the area is too small. */
+ * CPU's, a quarter time off it. Returns the number of slots, 0: the area is too small. */
 static inline uint32_t ky_sample_range(uint64_t area_bytes, uint32_t which, uint64_t *offset)
 {
 	static const uint8_t from[KY_SAMPLE_CLASSES + 1] = {0, 4, 6, 7, 8};
@@ -218,8 +219,9 @@ static inline _Atomic uint64_t *ky_sample_serial(const struct ky_sample_ring *ri
 					    (claim % ring->slot_count) * KY_SAMPLE_SLOT_BYTES);
 }
 
-/* Takes the slot for this claim. False: another writer is at it, or died at it: then nobody gets it
- * any more, for who is only held up, however many rounds, still writes when he goes on. */
+/* Takes the slot for this claim. False: another writer is at it, or died at it: then no process
+ * gets it any more, for a writer that is held up, however many rounds, still writes when it
+ * continues. */
 static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t claim)
 {
 	_Atomic uint64_t *serial = ky_sample_serial(ring, claim);

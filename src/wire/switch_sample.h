@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* switch_sample.h - how times off the processor that the kernel told lie in the sample area: many
+/* switch_sample.h - how times off CPU that the kernel reported lie in the sample area: many
  * of one thread in one sample of kind KY_SAMPLE_SWITCHES, three frames each; one more where the
  * sample has the flag KY_SAMPLE_HAS_WAKER. With KY_SAMPLE_HAS_STACK it has one interval, and after
  * that the program's frames, which KY_SAMPLE_TRUNCATED is about.
@@ -26,7 +26,7 @@
 #define KY_WAKER_NAME_BYTES 16u
 #define KY_WAKER_ID_BITS 22u /* no kernel has larger thread ids */
 #define KY_WAKER_ID_MAX ((UINT32_C(1) << KY_WAKER_ID_BITS) - 1)
-/* Shorter ones are not told. */
+/* Shorter ones are not reported. */
 #define KY_SWITCH_NS_MIN UINT64_C(20000)
 #define KY_SWITCH_BEGIN_MAX ((UINT64_C(1) << 47) - 1)
 #define KY_SWITCH_LENGTH_MAX ((UINT64_C(1) << 42) - 1)
@@ -34,7 +34,7 @@
 
 enum ky_switch_flags {
 	KY_SWITCH_BEGIN_UNSEEN = 1u << 0, /* it began before the window */
-	KY_SWITCH_END_UNSEEN = 1u << 1    /* it went on behind it */
+	KY_SWITCH_END_UNSEEN = 1u << 1    /* it continued after it */
 };
 
 /* Who ended a wait: OffCpuEvent.woken_by. */
@@ -48,7 +48,7 @@ struct ky_switch_interval {
 	uint64_t begin_ns, end_ns;
 	uint8_t reason; /* enum ky_off_cpu */
 	uint8_t flags;  /* enum ky_switch_flags */
-	/* Of it ready to run, waiting for a processor: at least, at most. 0 and all: unknown. */
+	/* Of it ready to run, waiting for a CPU: at least, at most. 0 and all: unknown. */
 	uint64_t runnable_min_ns, runnable_max_ns;
 	/* A thread; 0: one of another pid namespace. */
 	uint32_t by_pid, by_tid;

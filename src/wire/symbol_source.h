@@ -3,7 +3,7 @@
  * (read/symbol_table.h asks) and those who can open files (ship/symbol/symbolizer.h answers).
  *
  * An address is resolved once, when the trace is read: module and virtual address in its file. So
- * names can be looked for on another machine, and nothing here ever sees an absolute address but
+ * names can be searched for on another machine, and nothing here ever sees an absolute address but
  * for the kernel's and those of code that no module covers.
  * Threads: owner.
  */
@@ -59,8 +59,8 @@ struct ky_symbol_row {
 typedef void (*ky_symbol_fn)(void *ctx, const struct ky_symbol_row *row);
 
 struct ky_symbol_source {
-	/* Tells the function at a place, then what is inlined there. Returns how many rows; 0 with
-	 * *why; -ENOMEM. */
+	/* Reports the function at a place, then what is inlined there. Returns how many rows; 0
+	 * with *why; -ENOMEM. */
 	int (*find)(void *ctx, const struct ky_code_place *place, ky_symbol_fn report,
 		    void *report_ctx, uint32_t *why);
 	void *ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trc_dec.h - reads TRC version 1 from bytes that nobody vouches for.
+/* trc_dec.h - reads TRC version 1 from untrusted bytes.
  *
- * Push in windows of the stream, pull frames out: ky_trc_dec_next() looks at [at, end) and either
+ * Push in windows of the stream, pull frames out: ky_trc_dec_next() reads [at, end) and either
  * consumes one whole frame, or says KYMO_E_TRUNCATED (give it more bytes, or it is the torn tail),
  * or KYMO_E_CORRUPT with a byte offset and a sentence. No recursion; memory bounded by the limits.
  *
@@ -91,7 +91,7 @@ void ky_trc_dec_close(struct ky_trc_dec *dec);
 /* Consumes one frame from the start of the window.
  * Returns  bytes consumed (> 0) with *frame filled; 0 for an empty window; KYMO_E_TRUNCATED: the
  *          frame does not end inside the window; KYMO_E_CORRUPT, _VERSION, _LIMIT, _NOT_TRACE,
- *          -ENOMEM: see ky_trc_dec_error(). After an error only ky_trc_dec_resync() goes on.
+ *          -ENOMEM: see ky_trc_dec_error(). After an error only ky_trc_dec_resync() continues.
  */
 int64_t ky_trc_dec_next(struct ky_trc_dec *dec, const uint8_t *window, size_t window_bytes,
 			struct ky_frame *frame);

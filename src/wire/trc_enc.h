@@ -143,7 +143,7 @@ static inline void ky_trc_enc_opt_varint(struct ky_trc_enc *enc, bool is_present
 #define KY_TRC_HEAD_BYTES_MAX (KY_TRC_RESET_BYTES + KY_TRC_EVENT_HEAD_BYTES + 2u)
 #define KY_TRC_HOT_EVENT_BYTES (KY_TRC_HEAD_BYTES_MAX + 3u * KY_VARINT_BYTES_MAX + 2u + 4u)
 
-/* Head of an event at `at`, where KY_TRC_HEAD_BYTES_MAX bytes are free. Returns behind it. */
+/* Head of an event at `at`, where KY_TRC_HEAD_BYTES_MAX bytes are free. Returns after it. */
 static inline uint8_t *ky_trc_enc_head(struct ky_trc_enc *enc, uint8_t *at, uint16_t type_id,
 				       uint64_t timestamp_ns)
 {
@@ -168,7 +168,7 @@ static inline uint64_t ky_trc_enc_last_ns(const struct ky_trc_enc *enc)
 	return enc->high_ns > enc->base_ns ? enc->high_ns : enc->base_ns;
 }
 
-/* Room for a frequent event, behind its schema when this is the first. NULL after a failure. */
+/* Room for a frequent event, after its schema when this is the first. NULL after a failure. */
 __attribute__((cold)) uint8_t *ky_trc_enc_make_room(struct ky_trc_enc *enc, enum ky_event_id event);
 
 /* Where the fields go; NULL after a failure. */

@@ -16,7 +16,7 @@ _Static_assert(KY_F_WAKE_waker_task_id == 0 && KY_F_WAKE_woken_task_id == 1 &&
 		       KY_F_WAKE_COUNT == 4,
 	       "WakeEventEvent");
 
-/* Returns what stands behind the fields; NULL: a number does not fit. */
+/* Returns what stands after the fields; NULL: a number does not fit. */
 static inline const uint8_t *read_fields(const uint8_t *at, struct ky_hot_event *event)
 {
 	switch (event->schema->event) {

@@ -46,7 +46,7 @@ void ky_schemas_reset(struct ky_schema_registry *registry)
 	registry->generation++;
 }
 
-/* ---- what a known event's field may look like in somebody else's schema ---- */
+/* ---- what a known event's field may be like in another's schema ---- */
 
 enum type_class {
 	CLASS_NUMBER,
@@ -321,7 +321,7 @@ static void forget_annotations(struct ky_schema_entry *entry)
 
 /* ---- frames ---- */
 
-/* Checks a name (u16 length, bytes) and `more` bytes behind it. */
+/* Checks a name (u16 length, bytes) and `more` bytes after it. */
 static int skip_name(struct ky_trc_dec *dec, struct ky_in *in, uint32_t more)
 {
 	int err = ky_in_need(dec, in, 2);
@@ -420,7 +420,7 @@ static struct ky_slice *annotation_of(struct ky_schema_field *field, const uint8
 	return NULL;
 }
 
-/* Takes over one checked entry; keys that nobody here asks for are dropped. */
+/* Takes over one checked entry; keys that this code does not ask for are dropped. */
 static int annotate(struct ky_trc_dec *dec, struct ky_in *in, struct ky_schema_entry *entry)
 {
 	uint16_t index = ky_get_u16(in->at);

@@ -16,11 +16,11 @@
 /* One distinct (name, has_timestamp, fields); a second one with the same body exists only where a
  * stream registers it under several ids. Allocated in one piece, freed with the decoder. */
 struct ky_schema_entry {
-	struct ky_schema schema; /* first: frames hand it out */
+	struct ky_schema schema; /* first: frames lend it */
 	struct ky_value *values; /* reused by every event; what is constant is set once */
 	uint8_t *ops;            /* per field: its type byte */
 	uint64_t fast_bytes_max; /* what the fast way may touch; 0: a field is of variable length */
-	struct ky_slice body;    /* of the schema frame, behind the type id */
+	struct ky_slice body;    /* of the schema frame, after the type id */
 	uint64_t hash;
 	struct ky_schema_entry *next;      /* in the hash chain: another body */
 	struct ky_schema_entry *next_same; /* same body, another id */
@@ -121,7 +121,7 @@ static inline const uint8_t *ky_fast_varint(const uint8_t *at, uint64_t *value)
 	return count > 0 ? at + count : NULL;
 }
 
-/* trc_value.c. Behind the values; NULL: something is wrong and the careful way will say what. The
+/* trc_value.c. After the values; NULL: something is wrong and the careful way will say what. The
  * caller has checked that entry->fast_bytes_max bytes are there. */
 const uint8_t *ky_dec_values_fast(const struct ky_trc_dec *dec, const uint8_t *at,
 				  const struct ky_schema_entry *entry);

@@ -12,7 +12,7 @@
  *              a damaged table gives a short stack. They touch only bytes below used_bytes; pages
  *              above do not exist.
  * Rows:        sorted by pc; each holds from its pc up to the next one's. Block n says which row is
- *              the last one that begins at or before its first byte, so that a look-up searches
+ *              the last one that begins at or before its first byte, so that a lookup searches
  *              some dozen rows.
  */
 #ifndef KY_WIRE_UNWIND_IMAGE_H
@@ -74,7 +74,7 @@ struct ky_unwind_wide {
 #define KY_UNWIND_WIDE_LOST INT16_MAX
 
 /* Code of the process in [start, end). generation is odd while it is written; a reader copies the
- * rest and looks at it again. */
+ * rest and reads it again. */
 struct ky_unwind_module {
 	_Atomic uint32_t generation;
 	uint32_t wide_count;

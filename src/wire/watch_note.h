@@ -10,7 +10,7 @@
 
 #define KY_STUCK_FRAMES_MAX 128u
 
-/* What a thread with a poll open too long was doing when we looked. */
+/* What a thread with a poll open too long was doing at a check. */
 struct ky_stuck_note {
 	uint64_t monotonic_ns;
 	uint64_t task, begin_ns;
@@ -24,7 +24,7 @@ struct ky_stuck_note {
 	uint64_t cpu_ns, run_delay_ns;
 	/* Its stack, where it stood still while that was read; else none. */
 	uint16_t frame_count;
-	uint16_t guessed_count; /* frames found by a frame pointer, or by one that was looked for */
+	uint16_t guessed_count; /* frames found by a frame pointer, or by a search for one */
 	bool is_truncated;      /* the thread's first frame was not reached */
 	uint64_t frames[KY_STUCK_FRAMES_MAX]; /* the leaf first; callers: return address - 1 */
 };
@@ -40,7 +40,7 @@ struct ky_thread_cpu {
 
 #define KY_TRIGGER_TEXT_BYTES 96u
 
-/* A rule that fired, as the trace tells it. */
+/* A rule that fired, as the trace reports it. */
 struct ky_trigger_note {
 	uint64_t monotonic_ns;
 	uint64_t value, threshold; /* in `unit` */
@@ -52,7 +52,7 @@ struct ky_trigger_note {
 	uint64_t late_count;       /* holes of the watchdog's own since then */
 };
 
-/* What the events say since the last look, from a drain (drain.h: ky_drain_watch). */
+/* What the events say since the last reading, from a drain (drain.h: ky_drain_watch). */
 struct ky_event_sums {
 	bool is_known;
 	uint64_t wake_delay_max_ns, wake_delay_task; /* of the polls begun */

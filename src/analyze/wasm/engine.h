@@ -2,7 +2,7 @@
 /* engine.h - what a page calls in the WebAssembly build of the reading engine.
  *
  * Invariants:  one trace at a time; everything crosses as a number or as bytes in the module's
- *              memory. The page unpacks (gzip, zstd) and hands over plain TRC.
+ *              memory. The page unpacks (gzip, zstd) and passes over plain TRC.
  * Threads:     one.
  */
 #ifndef KY_ANALYZE_ENGINE_H

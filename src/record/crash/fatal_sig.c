@@ -20,7 +20,7 @@
 const int ky_fatal_signals[KY_FATAL_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 struct sigaction ky_fatal_previous[KY_FATAL_SIGNALS];
 
-static uint32_t writer_tid;  /* atomic; 0: nobody writes a record */
+static uint32_t writer_tid;  /* atomic; 0: no thread writes a record */
 static uint64_t recorded_ns; /* atomic; when the last one was written; 0: there is none */
 
 /* Of this process: a forked child must not write into its parent's ring. */
@@ -99,7 +99,7 @@ static void fill(struct ky_ring_crash *crash, const struct ky_ring *ring, uint32
 	crash->signal = (uint32_t)info->si_signo;
 	crash->code = info->si_code;
 	crash->tid = tid;
-	/* Of a signal that somebody sent, this is where its pid lies. */
+	/* Of a signal that another thread sent, this is where its pid lies. */
 	crash->address = info->si_code > 0 ? (uint64_t)(uintptr_t)info->si_addr : 0;
 	crash->monotonic_ns = ky_now_ns(CLOCK_MONOTONIC);
 	crash->ticks = ky_clock_ticks(&ring->clock);
@@ -165,7 +165,7 @@ static bool is_forced(const siginfo_t *info)
 	       info->si_signo != SIGABRT;
 }
 
-/* As if nobody had ever handled it: same signal, same sender, same core dump. */
+/* As if no thread had ever handled it: same signal, same sender, same core dump. */
 static void die(int number, siginfo_t *info)
 {
 	struct sigaction standard = {.sa_handler = SIG_DFL};
@@ -177,7 +177,7 @@ static void die(int number, siginfo_t *info)
 		(void)syscall(SYS_tgkill, pid, tid, number);
 }
 
-/* Returns true when the process goes on for all we know. */
+/* Returns true when the process continues for all we know. */
 static bool chain(int idx, int number, siginfo_t *info, void *context)
 {
 	struct sigaction previous = ky_fatal_previous[idx];

@@ -67,7 +67,7 @@ uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_add
 					 .text_bytes = text ? text_bytes : 0};
 	uint64_t address = table_address ? table_address : code_address;
 
-	/* Code that was loaded after the last look at the loader's list. */
+	/* Code that was loaded after the last reading of the loader's list. */
 	if (address && !ky_engine_knows(address))
 		ky_engine_scan_modules();
 	return add(ky_directory_intern, &item);
@@ -253,7 +253,7 @@ void kymo_sampling_begin(void)
 	int saved = errno;
 
 	if (sampler && sampler->is_on()) {
-		/* An earlier thread of this number may have left its timer behind. */
+		/* An earlier thread of this number may have left its timer after. */
 		sampler->thread_end(tid);
 		sampler->thread_begin(tid);
 	}

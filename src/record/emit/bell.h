@@ -2,8 +2,8 @@
 /* bell.h - what the library's thread sleeps on: one word in the ring's control page, which other
  * processes ring as well, and a private one while there is no ring.
  *
- * Whoever waits takes a reading, looks at everything it could have to do, and then waits with the
- * reading: a ring in between is not lost. Creating the ring rings the private word.
+ * The thread that waits takes a reading, checks everything it could have to do, and then waits with
+ * the reading: a ring in between is not lost. Creating the ring rings the private word.
  * Memory:  static; a late ring can neither fault nor reach another's ring.
  */
 #ifndef KY_RECORD_EMIT_BELL_H
@@ -23,7 +23,8 @@ struct ky_ring;
  * Threads: any.   Signals: safe. */
 void ky_bell_ring(struct ky_ring *ring);
 
-/* Whoever waits sleeps without a time and wants the bell rung when the next sub-buffer is begun. */
+/* The thread that waits sleeps without a time and wants the bell rung when the next sub-buffer is
+ * begun. */
 extern uint32_t ky_bell_wish; /* atomic */
 
 static inline void ky_bell_wish_for_events(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* clock.h - which counter stamps the records: the processor's, or CLOCK_MONOTONIC through the vDSO.
+/* clock.h - which counter stamps the records: the CPU's, or CLOCK_MONOTONIC through the vDSO.
  *
  * Invariants:  decided once per recorder; ticks are never converted here, readers interpolate
  *              between anchors.
@@ -20,7 +20,7 @@ struct ky_clock {
 	struct ky_clock_anchor first; /* taken by ky_clock_choose() */
 };
 
-/* Trusts the processor's counter only where it is invariant, allowed, what the kernel itself uses,
+/* Trusts the CPU's counter only where it is invariant, allowed, what the kernel itself uses,
  * and not trapped. KYMO_CLOCK=monotonic forces the clock of the OS. Takes the first anchor. */
 void ky_clock_choose(struct ky_clock *clock);
 

@@ -14,7 +14,7 @@ struct counter {
 };
 
 static struct counter counters[KY_COUNTERS];
-static uint32_t counter_count; /* atomic: released behind the name */
+static uint32_t counter_count; /* atomic: released after the name */
 static uint64_t refused_count; /* atomic */
 static uint64_t sample_count;  /* atomic: begun in this ring */
 

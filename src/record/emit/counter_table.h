@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* counter_table.h - the application's counters: the truth in private memory, a copy in the ring.
  *
- * Nothing is read back from the ring. Whoever changes a counter copies it and repeats that until
- * the counter stands still meanwhile, so the last copy is the last value.
+ * Nothing is read back from the ring. The thread that changes a counter copies it and repeats that
+ * until the counter stands still meanwhile, so the last copy is the last value.
  * Threads: any.   Signals: safe.
  */
 #ifndef KY_RECORD_EMIT_COUNTER_TABLE_H

@@ -57,7 +57,7 @@ static void count_overflow(struct ky_directory *directory, uint64_t count)
 		directory->overflow_count += count;
 }
 
-/* Copies one finished entry behind the last one of the file. */
+/* Copies one finished entry after the last one of the file. */
 static bool publish(struct ky_directory *directory, const uint8_t *entry, size_t bytes)
 {
 	struct ky_ring *ring = directory->ring;
@@ -69,7 +69,7 @@ static bool publish(struct ky_directory *directory, const uint8_t *entry, size_t
 	}
 	memcpy(ring->directory + directory->file_used, entry, bytes);
 	directory->file_used += bytes;
-	/* Pairs with the acquire of whoever reads the directory. */
+	/* Pairs with the acquire of the thread that reads the directory. */
 	atomic_store_explicit(&ring->header->directory_used, directory->file_used,
 			      memory_order_release);
 	return true;

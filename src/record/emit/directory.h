@@ -59,10 +59,10 @@ void ky_directory_detach(struct ky_directory *directory);
 size_t ky_directory_cut(const char *text, size_t text_bytes);
 
 /* Id of an equal entry, or of a new one. Text beyond KY_STRING_BYTES_MAX is cut (flag bit 0 of the
- * entry) and told apart by the hash of the whole. Returns 0 when full. */
+ * entry) and distinguished by the hash of the whole. Returns 0 when full. */
 uint32_t ky_directory_intern(struct ky_directory *directory, const struct ky_directory_item *item);
 
-/* Appends without looking for an equal one. Returns the id, 0 when full. */
+/* Appends without searching for an equal one. Returns the id, 0 when full. */
 uint32_t ky_directory_append(struct ky_directory *directory, const struct ky_directory_item *item);
 
 /* Appends to the ring only (threads); false when their half is used up. */

@@ -180,7 +180,7 @@ static void describe_ring(const struct ky_ring *ring)
 	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
 	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",
 		 KYMO_VERSION_STRING);
-	/* Last: whoever finds a session without a magic number sees a prepared ring. */
+	/* Last: the thread that finds a session without a magic number sees a prepared ring. */
 	__atomic_store_n(&header->session, session(), __ATOMIC_RELEASE);
 }
 
@@ -282,7 +282,7 @@ static void prepare_ring(void)
 }
 
 /* A page of our own with the gates as they are wanted. In one step: an event that found a gate shut
- * meanwhile would be missing, and nobody would know. */
+ * meanwhile would be missing, and it would not be known. */
 static void own_control_page(void)
 {
 	struct kymo_control *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
@@ -321,7 +321,7 @@ static bool take_prepared(void)
 	return false;
 }
 
-/* Nobody will take it any more; not even a forked process that still may. */
+/* No thread will take it any more; not even a forked process that still may. */
 static void discard_prepared(void)
 {
 	struct ky_ring *ring = ky_engine.prepared;
@@ -536,7 +536,7 @@ bool ky_engine_stop(void)
 		ky_engine_sampler()->stop();
 	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
 	discard_prepared();
-	/* Private zeros: the page in the ring goes on saying what was recorded. */
+	/* Private zeros: the page in the ring still says what was recorded. */
 	if (is_live)
 		close_control_page();
 	else

@@ -2,7 +2,7 @@
 /* emit_engine.h - the one recorder of this process: its life, its threads, its sub-buffers.
  *
  * Life:        CLOSED -> LAZY (open) -> LIVE (first event, or EAGER) -> CLOSED (close).
- *              A PREPARED ring is made in open; a fork shares it until somebody's first event takes
+ *              A PREPARED ring is made in open; a fork shares it until another's first event takes
  *              it, by one compare-and-swap of its header's state.
  *              DISARMED from anywhere: no ring to be had, or a forked child of a LIVE parent.
  * Invariants:  the ring's addresses stay mapped for ever (close puts private memory there), so a
@@ -47,9 +47,9 @@ struct ky_thread {
 	uint32_t tid;
 	uint32_t gates_seen;
 	uint32_t unrecorded;   /* innermost open polls whose begin was dropped */
-	uint32_t backoff_left; /* events to drop before looking for a slot again */
+	uint32_t backoff_left; /* events to drop before searching for a slot again */
 	uint32_t backoff;
-	uint32_t pending[4]; /* drops not yet told, by enum kymo_drop_cause - 1 */
+	uint32_t pending[4]; /* drops not yet reported, by enum kymo_drop_cause - 1 */
 	struct ky_ring *ring;
 	uint64_t worker[3]; /* words of its last WORKER_BEGIN; zeros: it is no worker */
 	uint64_t reserved[5];
@@ -66,7 +66,7 @@ struct ky_parked {
 	uint64_t claim;
 	uint32_t slot;
 	uint32_t offset;
-	uint32_t gates_seen; /* by its last owner: what a reader of this slot has been told */
+	uint32_t gates_seen; /* by its last owner: what a reader of this slot has been reported */
 };
 
 struct ky_engine {
@@ -90,12 +90,12 @@ struct ky_engine {
 	pthread_key_t key;
 	int confinement;          /* filters of system calls at open: "Seccomp" of proc(5) */
 	uint32_t is_confined;     /* atomic; kymo_recorder_confine() was called */
-	struct ky_ring *prepared; /* made in open, nobody's yet; NULL once it was tried to take */
+	struct ky_ring *prepared; /* made in open, not owned yet; NULL once a taking was tried */
 	bool is_lock_naming;      /* the C library leaves its owner's tid in `lock` */
 	bool has_process_hooks;
 	uint32_t has_listener;                  /* atomic; a thread waits for ky_bell_ring() */
-	const struct ky_sampler_hooks *sampler; /* atomic; NULL: nobody samples from inside */
-	uint32_t settings_seen; /* atomic: generation that the sampler has looked at */
+	const struct ky_sampler_hooks *sampler; /* atomic; NULL: no thread samples from inside */
+	uint32_t settings_seen;                 /* atomic: generation that the sampler has read */
 	void (*on_thread)(
 		void); /* atomic, or NULL: a thread is about to record for the first time */
 	bool has_options;
@@ -107,22 +107,23 @@ struct ky_engine {
 
 extern struct ky_engine ky_engine;
 
-/* Under a filter of system calls, its own or one that it was started with: whoever confined the
- * process may not expect us to open files, and the filter may kill for what we would like to call.
+/* Under a filter of system calls, its own or one that it was started with: the thread that confined
+ * the process may not expect us to open files, and the filter may kill for what we would like to
+ * call.
  */
 static inline bool ky_engine_is_under_filter(void)
 {
 	return ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
 }
 
-/* NULL: nobody samples from inside. A recorder may be opened beside a thread that is late in an
+/* NULL: no thread samples from inside. A recorder may be opened beside a thread that is late in an
  * event of the last one. */
 static inline const struct ky_sampler_hooks *ky_engine_sampler(void)
 {
 	return __atomic_load_n(&ky_engine.sampler, __ATOMIC_ACQUIRE);
 }
 
-/* The sampler looks at the settings when they have changed. Inside an event. */
+/* The sampler reads the settings when they have changed. Inside an event. */
 static inline void ky_engine_follow_settings(void)
 {
 	const struct ky_ring *ring = __atomic_load_n(&ky_engine.ring, __ATOMIC_ACQUIRE);

@@ -25,7 +25,7 @@ static void count_drop(struct ky_thread *thread, enum kymo_drop_cause cause)
 	if (!thread)
 		return;
 	__atomic_fetch_add(&thread->pending[cause - 1], 1, __ATOMIC_RELAXED);
-	/* The next event takes the slow path and tells. */
+	/* The next event takes the slow path and reports. */
 	__atomic_store_n(&thread->hot.limit, NULL, __ATOMIC_RELAXED);
 }
 
@@ -67,7 +67,7 @@ static bool make_room(struct ky_thread *thread, uint32_t words)
 		return true;
 	}
 	/* Everything is open: scanning again for each event would cost the host more than it
-	 * tells. */
+	 * reports. */
 	thread->backoff = thread->backoff ? thread->backoff * 2 : 8;
 	if (thread->backoff > BACKOFF_MAX)
 		thread->backoff = BACKOFF_MAX;
@@ -167,7 +167,7 @@ static void note_worker(struct ky_thread *thread, uint32_t record, const uint64_
 		thread->worker[1] = payload[0];
 }
 
-/* thread is marked as inside an event. Returns the flags to leave behind. */
+/* thread is marked as inside an event. Returns the flags to leave. */
 static uint32_t emit(struct ky_thread *thread, uint32_t record, uint32_t arg, uint32_t words,
 		     const uint64_t *payload)
 {

@@ -34,7 +34,7 @@
 
 _Static_assert(KYMO_ARCH_PAGE_BYTES % 4096 == 0, "the kernel's pages are no larger than ours");
 
-/* Field 22 of /proc/self/stat: behind the last ')', because the name in field 2 may hold
+/* Field 22 of /proc/self/stat: after the last ')', because the name in field 2 may hold
  * anything. */
 static uint64_t process_start_time(void)
 {
@@ -189,14 +189,14 @@ static bool touch(uint8_t *at)
 
 /* Where `kymo run` has made the pages already (run_populate.h), one fault on reading brings in all
  * of a step; the kernel reads the word before it finds that there is no such operation. Where it
- * has not, or there is no memory, the look by touch() decides. */
+ * has not, or there is no memory, the reading by touch() decides. */
 static void search_around(const uint8_t *at)
 {
 	(void)syscall(SYS_rt_sigprocmask, -1, at, NULL, sizeof(uint64_t));
 }
 
 /* Two threads may touch the same slot, the later one when the slot is in use already: what is
- * written must be nobody's. `reserved` is, and so is the last word (see point_at() of slot.c). */
+ * written must be unused. `reserved` is, and so is the last word (see point_at() of slot.c). */
 static bool touch_slots(const struct ky_ring *ring, uint32_t from, uint32_t to)
 {
 	uint8_t *at = ring->slots + (size_t)from * KY_SLOT_BYTES;
@@ -447,7 +447,7 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 			next = (uint64_t)to << 32 | usable;
 		else
 			next = (uint64_t)from << 32 | from;
-		/* Losing the race means that somebody else moved either half: look again. */
+		/* Losing the race means that another thread moved either half: check again. */
 		if (__atomic_compare_exchange_n(&ring->extent, &extent, next, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			KY_TESTPOINT("ring.populated");
@@ -457,7 +457,7 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 	}
 	if (slot >= ky_extent_usable(extent))
 		return false;
-	/* Whoever made the slot's pages may not have come to say so, and may never: what is
+	/* The thread that made the slot's pages may not have come to say so, and may never: what is
 	 * recorded here must be found all the same. */
 	if (slot >= atomic_load_explicit(&ring->header->populated_count, memory_order_relaxed))
 		publish_extent(ring);
@@ -466,7 +466,7 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot)
 
 void ky_map_private(void *address, size_t bytes)
 {
-	/* Not through mmap(): that is one step for every thread that looks on, but the thread
+	/* Not through mmap(): that is one step for every thread that reads along, but the thread
 	 * sanitizer's wrapper takes it for a write. */
 	(void)syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -490,7 +490,7 @@ bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes)
 	return true;
 }
 
-/* Every page of [from, to) by its last word, which nobody uses. */
+/* Every page of [from, to) by its last word, which no thread uses. */
 static bool touch_pages(uint8_t *from, const uint8_t *to)
 {
 	for (; from < to; from += KYMO_ARCH_PAGE_BYTES)
@@ -529,7 +529,7 @@ bool ky_ring_touch(void *word)
 	return touch(word);
 }
 
-/* Their last words are of use to somebody, who comes later. */
+/* Their last words are of use to another thread, which comes later. */
 static bool touch_and_clear(uint8_t *from, const uint8_t *to)
 {
 	for (; from < to; from += KYMO_ARCH_PAGE_BYTES) {

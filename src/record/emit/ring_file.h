@@ -4,7 +4,7 @@
  * Invariants:  slots are KY_SLOT_BYTES-aligned in the address space; nothing above the populated
  *              part is touched, so a full tmpfs shows as fewer usable slots and never as SIGBUS.
  *              populated and usable change together in one private word: once usable has shrunk to
- *              p, no slot at or above p was ever handed out.
+ *              p, no slot at or above p was ever given out.
  * Memory:      the mapping only; no allocation.
  * Threads:     create, detach, forget: one at a time. populate: any.
  * Signals:     populate: safe.
@@ -49,11 +49,11 @@ struct ky_ring {
 	uint32_t slot_count;
 	size_t slots_end;        /* the sample area begins there */
 	uint64_t sample_bytes;   /* 0: there is none */
-	uint64_t place_bytes;    /* of the place table behind it; 0: there is none */
-	uint64_t resource_bytes; /* of the resource area behind that; 0: there is none */
+	uint64_t place_bytes;    /* of the place table after it; 0: there is none */
+	uint64_t resource_bytes; /* of the resource area after that; 0: there is none */
 	uint32_t place_state;    /* atomic; enum ky_place_state */
 	struct ky_sample_ring place_samples;
-	uint64_t alloc_bytes; /* of the table of allocations behind that; 0: there is none */
+	uint64_t alloc_bytes; /* of the table of allocations after that; 0: there is none */
 	uint32_t alloc_state; /* atomic; enum ky_place_state */
 	struct ky_sample_ring alloc_samples;
 	uint8_t *unwind; /* the unwind area, the last one; NULL: there is none */
@@ -64,7 +64,7 @@ struct ky_ring {
 	int fd; /* of a memfd, which other processes reach through /proc/PID/fd; else -1 */
 	uint64_t fd_inode;
 	uint64_t start_time_ticks;
-	uint32_t pid;                  /* of the process that start_time_ticks tells about */
+	uint32_t pid;                  /* of the process of start_time_ticks */
 	struct ky_clock clock;         /* stamps the records of this ring */
 	char path[KY_RING_PATH_BYTES]; /* "" for a memfd */
 };
@@ -118,8 +118,8 @@ bool ky_ring_touch(void *word);
 /* Private zeros at these addresses from now on, whatever was there. */
 void ky_map_private(void *address, size_t bytes);
 
-/* Replaces the mapping by private memory: whoever is still inside an event writes into the void.
- * The addresses stay taken (not the memory), so that such a thread can neither fault nor hit
+/* Replaces the mapping by private memory: the thread that is still inside an event writes into the
+ * void. The addresses stay taken (not the memory), so that such a thread can neither fault nor hit
  * another ring. */
 void ky_ring_detach(struct ky_ring *ring);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* sampler_hooks.h - what the engine tells a sampler. Each may be called from inside an event, never
- * from a signal handler. */
+/* sampler_hooks.h - what the engine calls of a sampler. Each may be called from inside an event,
+ * never from a signal handler. */
 #ifndef KY_RECORD_EMIT_SAMPLER_HOOKS_H
 #define KY_RECORD_EMIT_SAMPLER_HOOKS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* Sub-buffers: claimed in the order of one atomic hand, closed, parked, continued. ring_image.h is
- * the contract; readers of other processes look on at every step. */
+/* Sub-buffers: claimed in the order of one atomic claim index, closed, parked, continued.
+ * ring_image.h is the contract; readers of other processes read along at every step. */
 #include <record/emit/bell.h>
 #include <record/emit/emit_engine.h>
 
@@ -131,7 +131,7 @@ bool ky_slot_next(struct ky_thread *thread)
 		return false;
 	sub = ky_ring_slot(thread->ring, slot);
 	/* FILLING before any change below: a reader that copies the new header sees it when it
-	 * looks at the claim word again (pairs with the acquire fence of its second look). */
+	 * reads the claim word again (pairs with the acquire fence of its second reading). */
 	atomic_thread_fence(memory_order_release);
 	KY_TESTPOINT("slot.filling");
 	ticks = describe(sub, thread, old);
@@ -153,7 +153,7 @@ bool ky_slot_continue(struct ky_thread *thread, const struct ky_parked *parked)
 	uint64_t old = parked->claim;
 	uint64_t word = KY_CLAIM_NUMBER(old) << KY_CLAIM_STATE_BITS | KY_SLOT_OPEN;
 
-	/* The hand may have come round and taken it: then it is somebody else's. */
+	/* The claim index may have come round and taken it: then it is another's. */
 	if (!atomic_compare_exchange_strong_explicit(&sub->claim, &old, word, memory_order_acquire,
 						     memory_order_relaxed))
 		return false;

@@ -12,7 +12,7 @@ struct open_span {
 
 static struct open_span spans[KY_SPANS];
 
-/* Whoever changes a slot copies it and repeats that until it stands still meanwhile. */
+/* The thread that changes a slot copies it and repeats that until it stands still meanwhile. */
 void ky_span_copy(struct ky_ring_side *side, uint32_t slot)
 {
 	uint64_t word;

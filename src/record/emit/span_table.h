@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* span_table.h - the open spans: the truth in private memory, a copy in the ring for whoever
- * watches or finds the ring of a dead process. Nothing is read back from the ring.
+/* span_table.h - the open spans: the truth in private memory, a copy in the ring for the thread
+ * that watches or finds the ring of a dead process. Nothing is read back from the ring.
  * Threads: any.
  */
 #ifndef KY_RECORD_EMIT_SPAN_TABLE_H
@@ -13,7 +13,7 @@
  * phase says LIVE, as ky_counters_copy(). */
 void ky_spans_copy(struct ky_ring_side *side);
 
-/* In a forked child, where nobody ends its parent's spans, before its first ring. */
+/* In a forked child, where no thread ends its parent's spans, before its first ring. */
 void ky_spans_forget(void);
 
 /* A free slot near the number of the span, taken for it; 0, which no span has: none. */

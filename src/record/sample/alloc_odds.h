@@ -5,7 +5,7 @@
  * Samples are a Poisson process over the bytes: gaps are exponentially distributed with the mean,
  * so an allocation of b bytes meets one with p = 1 - exp(-b / mean), whatever was allocated before,
  * and weights of 1 / p give totals without bias (Horvitz and Thompson).
- * Relative errors: below 1e-9. No library of mathematics: it runs inside somebody's allocator.
+ * Relative errors: below 1e-9. No library of mathematics: it runs inside another's allocator.
  * Threads: any.      Signals: safe.
  */
 #ifndef KY_RECORD_SAMPLE_ALLOC_ODDS_H

@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A thread looks at the settings after so many bytes at the latest. Where nothing is sampled they
- * are few: what it allocates between the gate's opening and its look is never told. */
+/* A thread reads the settings after so many bytes at the latest. Where nothing is sampled they
+ * are few: what it allocates between the gate's opening and its reading is never reported. */
 #define SEARCH_BYTES (INT64_C(4) << 20)
 #define SEARCH_OFF_BYTES (INT64_C(16) << 10)
 #define FILTER_FULL 255u
@@ -57,7 +57,7 @@ static void fill_table(struct live_table *out, struct ky_ring *ring, uint8_t *ar
 	out->slots = (struct ky_alloc_slot *)(void *)(area + KY_ALLOC_SLOTS_OFFSET);
 }
 
-/* What an earlier recording had told is nobody's any more. */
+/* What an earlier recording had reported is free again. */
 static void forget_filter(void)
 {
 	/* No page is made for it. */
@@ -66,7 +66,7 @@ static void forget_filter(void)
 			__atomic_store_n(&kymo_alloc_filter[i], 0, __ATOMIC_RELAXED);
 }
 
-/* Of a live recording that has told something, or is about to. */
+/* Of a live recording that has reported something, or is about to. */
 static bool find_table(struct live_table *out)
 {
 	struct ky_ring *ring = live_ring();
@@ -199,7 +199,7 @@ static uint32_t claim_word(const struct live_table *table, uint64_t address)
 /* False: there is no room. */
 static bool keep(const struct live_table *table, const struct kymo_alloc_taken *what)
 {
-	/* Freed behind our back, by code that we do not see, and given out again. */
+	/* Freed unseen, by code that we do not see, and given out again. */
 	uint32_t at = take_word(table, what->address);
 	struct ky_alloc_slot *slot;
 
@@ -230,7 +230,7 @@ static void lose(const struct live_table *table, _Atomic uint64_t *why)
 				  memory_order_relaxed);
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 /* Of the kernel; 0 where it may not be asked. */
 static uint32_t tid_here(void)
@@ -366,7 +366,7 @@ void kymo_alloc_put_back(const struct kymo_alloc_taken *taken)
 	int saved = errno;
 
 	if (find_table(&table) && !keep(&table, taken))
-		kymo_alloc_end(taken); /* nobody would tell its end */
+		kymo_alloc_end(taken); /* no thread would report its end */
 	errno = saved;
 }
 

@@ -15,8 +15,8 @@ _Static_assert((int)KYMO_OFF_CPU_SYSCALL == (int)KY_OFF_CPU_SYSCALL &&
 		       (int)KYMO_OFF_CPU_FUTEX == (int)KY_OFF_CPU_FUTEX,
 	       "the reasons have the same numbers");
 
-/* The slots in the latest ring that somebody wanted them of. Under `is_making`; whoever reads looks
- * at `ring` before and after. */
+/* The slots in the latest ring that another thread wanted them of. Under `is_making`; the thread
+ * that reads checks `ring` before and after. */
 static struct {
 	const struct ky_ring *ring; /* atomic; NULL: none, or being changed */
 	struct ky_sample_ring slots;
@@ -144,7 +144,7 @@ static uint64_t weigh(const struct ky_ring *ring, const struct kymo_off_cpu *wai
 	return sure * ONE / spent;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static uint64_t ns_of(const struct ky_ring *ring, uint64_t ticks)
 {
@@ -163,7 +163,7 @@ static uint32_t tid_here(void)
 }
 
 /* A call on a descriptor that never blocks was long because the kernel had to do, or because the
- * thread lost its processor. */
+ * thread lost its CPU. */
 static bool is_patient(int32_t descriptor)
 {
 	int before = errno, flags;

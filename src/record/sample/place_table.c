@@ -164,8 +164,8 @@ static void free_word(uint64_t *word)
 	__atomic_fetch_and(word, ~KY_PLACE_TASK_MASK, __ATOMIC_RELEASE);
 }
 
-/* A way for a task that has none. Who looks for it with find() need not find it: a detach empties
- * the table at any moment. */
+/* A way for a task that has none. Who searches for it with find() need not find it: a detach
+ * empties the table at any moment. */
 static uint64_t *claim(struct kymo_place_set *sets, uint64_t task)
 {
 	uint32_t home = KYMO_PLACE_SET_OF(kymo_place_hash(task));
@@ -320,7 +320,7 @@ static struct ky_stack_store store_of(struct kymo_place_set *sets)
 	};
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static uint64_t stacks_of(const struct kymo_place_taken *taken, uint32_t count)
 {
@@ -456,12 +456,12 @@ void kymo_place_take(struct kymo_place_taken *taken, const struct kymo_place *pl
 	*held = (struct kymo_place_held){.ticks = ky_clock_ticks(&thread->ring->clock),
 					 .stack = stack,
 					 .is_truncated = place->is_truncated};
-	/* Frames that nobody will find later. */
+	/* Frames that no thread will find later. */
 	if (ky_stack_store_frames(&store, stack, NULL, KYMO_PLACE_FRAMES_MAX) != count) {
 		held->is_reported = true;
 		report_one(thread, taken, held, place->frames, count);
 	}
-	/* Behind its poll the task may be over, and nobody would free its way again. */
+	/* After its poll the task may be over, and no thread would free its way again. */
 	if (!find(sets, taken->task)) {
 		word = claim(sets, taken->task);
 		if (word)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* sampler.h - who samples the processor, as the engine sees it: a table of functions that the
- * composition root hands in, so that the hot path's folder knows no sampler.
+/* sampler.h - who samples the CPU, as the engine sees it: a table of functions that the
+ * composition root passes, so that the hot path's folder knows no sampler.
  *
- * Two sources stand behind it. Where somebody outside may open perf_event for the process
+ * Two sources belong to it. Where another thread outside may open perf_event for the process
  * (perf_source.h), nothing runs in it. Else timer_source.c: CPU-time timers of its own.
  * Threads:     any; each function says which.
  */
@@ -16,7 +16,7 @@
  *
  * Refused, and said: where the host has a handler for SIGPROF of its own (EBUSY), where timers are
  * (a filter, limits), where the ring has no room for stacks (ENOSPC).
- * A weight is (1 + overruns) * period: the kernel looks at these timers once a tick, so what a rate
+ * A weight is (1 + overruns) * period: the kernel reads these timers once a tick, so what a rate
  * above the tick's cannot deliver is counted.
  */
 extern const struct ky_sampler_hooks ky_timer_source;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* stack_store.h - stacks in the ring file, each kept once and never given up: an index by hash, and
- * units of frames that are handed out one after the other.
+ * units of frames that are given out one after the other.
  *
  * Memory:   the index exists; the units are made to, as they are used.
  * Threads:  any, without a lock.      Signals: safe.
@@ -22,8 +22,8 @@ uint32_t ky_stack_store_number(const struct ky_stack_store *store, const uint64_
 			       uint32_t count, uint32_t none);
 
 /* The frames of a number it gave, at most frames_max; frames: NULL: none. Returns how many; 0:
- * whoever was first with this stack is still writing it, or found no room. What the file says is
- * checked, not believed. */
+ * the thread that was first with this stack is still writing it, or found no room. What the file
+ * says is checked, not believed. */
 uint32_t ky_stack_store_frames(const struct ky_stack_store *store, uint32_t number,
 			       uint64_t *frames, uint32_t frames_max);
 

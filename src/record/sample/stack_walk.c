@@ -25,7 +25,7 @@
 /* What is known to be mapped of the calling thread's own stack, for as long as it lives: from the
  * page it was found on so far up to its end. */
 static __thread uint64_t own_low KYMO_TLS_MODEL, own_high KYMO_TLS_MODEL;
-/* Looks for it that found another stack: a thread may run coroutines alone. */
+/* Searches for it that found another stack: a thread may run coroutines alone. */
 static __thread uint32_t misses KYMO_TLS_MODEL;
 
 bool ky_stack_tables(struct ky_unwind_view *out)
@@ -85,7 +85,7 @@ static bool find_own(uint64_t sp)
 }
 
 /* Makes sure of the pages between sp and what is known. On another stack nothing changes: the page
- * in front of ours is a guard, or belongs to somebody else. */
+ * in front of ours is a guard, or belongs to another thread. */
 static void learn(uint64_t sp)
 {
 	uint64_t page = sp & ~(PAGE - 1), low = own_low;
@@ -148,7 +148,7 @@ static void walk_from(struct ky_walk *walk, const struct ky_unwind_view *view,
 	memory.low = own_low;
 	memory.high = own_high;
 	/* From there nothing leads elsewhere but what was no frame pointer; and the kernel may be
-	 * one who kills for the call, by a filter that nobody could notice. */
+	 * one who kills for the call, by a filter that no thread could notice. */
 	window.may_call = may_call && (start->sp < own_low || start->sp >= own_high);
 	ky_unwind_walk(walk, view, &memory, start);
 }
@@ -211,7 +211,7 @@ bool ky_stack_is_wanted(void)
 	return __atomic_load_n(&is_wanted, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whoever makes tables in this process sleeps until it is told. */
+/* The thread that makes tables in this process sleeps until it is woken. */
 void ky_stack_want(void)
 {
 	int before = errno;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* stack_walk.h - the calling thread's stack, by the tables of the ring: what kymo/stack.h promises,
- * and the same for whoever has tables of his own.
+ * and the same for a thread with tables of its own.
  *
  * A thread's own stack is read as it stands, from where it is known to be mapped: the thread's
  * control block, or for the first thread what the kernel put on the stack, lies at its end, and
@@ -18,10 +18,10 @@
 /* The tables of this process's ring. False: none, or a forked child. */
 bool ky_stack_tables(struct ky_unwind_view *out);
 
-/* Somebody asked for a stack, with or without tables. */
+/* Another thread asked for a stack, with or without tables. */
 bool ky_stack_is_wanted(void);
 
-/* Asks whoever makes tables in this process for them, if nobody has. */
+/* Asks the thread that makes tables in this process for them, if no thread has. */
 void ky_stack_want(void);
 
 /* may_call: system calls beyond those that no thread can do without. */

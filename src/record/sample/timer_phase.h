@@ -2,7 +2,7 @@
 /* timer_phase.h - when a thread's CPU-time timer fires first, and what its samples stand for, so
  * that threads shorter than a period, or than a tick, have their share.
  *
- * The kernel looks at these timers at its tick alone, so a tick is what samples: a thread that
+ * The kernel reads these timers at its tick alone, so a tick is what samples: a thread that
  * lives for d of its CPU time, shorter than a tick, meets one with the chance d / tick. Each tick
  * has to take a sample of a period with the chance tick / period, a thread's first one like any
  * other; a first expiry drawn from all of the period gives that one half of it, and much less to a
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the kernel; 0: not told. */
+/* Of the kernel; 0: not reported. */
 uint64_t ky_timer_tick_ns(void);
 
 /* From now on, at least 1. draw: any 64 bits, all of them as likely. */

@@ -24,7 +24,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define RATE_MAX 1000u
 #define SCAN_NS UINT64_C(50000000)
-#define SCAN_SHARE 500u /* of the time at most 1 / this is spent on looking for threads */
+#define SCAN_SHARE 500u /* of the time at most 1 / this is spent on searching for threads */
 #define ENTRIES_BYTES 2048u
 #define HANDLER_STACK_BYTES 3072u /* what a tick takes: 2.2 KiB to walk, 2.6 to scan threads */
 
@@ -33,7 +33,7 @@ struct timer {
 	uint32_t tid;       /* atomic; 0: free */
 	uint32_t is_seen;   /* atomic */
 	int id;             /* atomic; of the kernel; -1: none yet */
-	uint32_t rate_hz;   /* it goes at; 0: it only looks for a change, once per second */
+	uint32_t rate_hz;   /* it goes at; 0: it only searches for a change, once per second */
 	uint32_t is_fired;  /* atomic: once at least, at this rate */
 	uint64_t period_ns; /* what one expiry stands for */
 };
@@ -203,7 +203,7 @@ static int add_thread(uint32_t tid)
 		if (err != -ESRCH && err != -EINVAL)
 			atomic_fetch_add_explicit(&source.samples.head->threads_refused, 1,
 						  memory_order_relaxed);
-	} else if (is_left()) { /* meanwhile, and whoever drops all may not have seen this one */
+	} else if (is_left()) { /* meanwhile; who drops all may have missed this one */
 		drop_timer(timer);
 		err = -EBUSY;
 	}
@@ -220,7 +220,7 @@ struct timer_entry {
 };
 
 /* Those of /proc. This runs in the handler, too: without the C library's streams, and by bare
- * system calls, for open() and close() end a thread that somebody has cancelled, wherever it
+ * system calls, for open() and close() end a thread that another thread has cancelled, wherever it
  * stands. Returns -errno of the first that was refused. */
 static int scan_threads(void)
 {
@@ -265,7 +265,8 @@ static bool is_confined(void)
 	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
 }
 
-/* Now and then, by whoever is sampled then: threads that record nothing are found by that. */
+/* Now and then, by the thread that is sampled then: threads that record nothing are found by that.
+ * */
 static void scan_now_and_then(void)
 {
 	uint64_t due = __atomic_load_n(&source.scan_due_ns, __ATOMIC_RELAXED);
@@ -427,7 +428,7 @@ void ky_timer_leave_signal(void)
 	say_refusal(EBUSY);
 }
 
-/* ---- what the engine tells ---- */
+/* ---- what the engine reports ---- */
 
 /* What the handler calls, called before: a function that the loader has to find first takes more
  * stack than a signal may have. */
@@ -448,7 +449,7 @@ static void call_all(void)
 	(void)sched_getcpu();
 }
 
-/* One that waits with its signals for somebody else's signalfd() gets no ticks. */
+/* One that waits with its signals for another's signalfd() gets no ticks. */
 static void count_if_blocked(void)
 {
 	sigset_t blocked;

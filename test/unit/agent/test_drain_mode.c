@@ -232,7 +232,7 @@ static void drain_mode__steps_are_due_by_their_pace_and_early_with_slack(void **
 	assert_int_equal(ky_drain_mode_step(&mode, begin_ns, &pace, &again_ns), 0);
 	assert_int_equal(again_ns, begin_ns + 20 * MS); /* of a ring just found */
 	emit_polls();
-	pace.look_ns = 2 * MS;
+	pace.check_ns = 2 * MS;
 	assert_int_equal(ky_drain_mode_step(&mode, begin_ns + 10 * MS, &pace, &again_ns), 0);
 	assert_int_equal(records_read(), 0);
 	assert_int_equal(again_ns, begin_ns + 12 * MS); /* a look */
