@@ -500,7 +500,7 @@ class Trouble(Cli):
                         ["convert", "--recompress", "-o", self.dir / "b"]):
             done = self.run_kymo(*command, bad, code=1)
             self.assertEqual(done.err.count("\n"), 11, command)
-            self.assertIn("the first 10 places are shown", done.err)
+            self.assertIn("the first 10 are shown", done.err)
 
     def test_what_is_no_trace_is_said_in_one_sentence(self):
         empty = self.dir / "empty"
