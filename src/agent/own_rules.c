@@ -69,11 +69,6 @@ static void on_event(void *ctx, const struct ky_agent_event *event)
 	note_error(ctx, event->error);
 }
 
-static bool may_read(void)
-{
-	return !ky_engine_is_under_filter();
-}
-
 /* Firings of rules on polls have the stack of what hangs. */
 static void want_stacks(const struct ky_own_rules *own)
 {
@@ -88,7 +83,7 @@ static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring)
 		.image = ring->base,
 		.image_bytes = ring->mapped_bytes,
 		.access = {.base = ring->base},
-		.may_read = may_read,
+		.may_read = ky_engine_may_read,
 		.dumps = own->dumps,
 		.event = on_event,
 		.event_ctx = own,

@@ -128,33 +128,24 @@ static bool wants_tables(const void *ctx)
 		 with_stacks));
 }
 
-static bool may_read(void)
+static void open_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
-	return !ky_engine_is_under_filter();
-}
-
-static void open_resources(struct kymo_recorder *recorder, const struct ky_ring *ring)
-{
+	const struct ky_ring_access access = {.base = ring->base, .touch = ky_ring_touch};
+	const uint64_t flight_ns = 10 * KY_RESOURCE_INTERVAL_NS; /* nothing else wakes the thread */
 	struct ky_probe_resources *resources = &recorder->resources;
 	uint32_t interval_ms = ky_engine.options.resource_interval_ms;
 
 	resources->area = (struct ky_ring_area){
-		.access = {.base = ring->base, .touch = ky_ring_touch},
+		.access = access,
 		.offset = ky_ring_resources_at(ring),
 		.bytes = ring->resource_bytes,
 	};
 	resources->interval_ns = ky_resource_interval(interval_ms, KY_RESOURCE_INTERVAL_NS);
-	/* Where nothing else wakes the thread. */
-	resources->flight_interval_ns = ky_resource_interval(interval_ms,
-							     10 * KY_RESOURCE_INTERVAL_NS);
-	resources->may_read = may_read;
+	resources->flight_interval_ns = ky_resource_interval(interval_ms, flight_ns);
+	resources->may_read = ky_engine_may_read;
 	recorder->probes[RESOURCES] = ky_probe_resources_open(resources, NULL);
-}
-
-static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ring)
-{
 	recorder->tables = (struct ky_unwind_tables){
-		.area = {.access = {.base = ring->base, .touch = ky_ring_touch},
+		.area = {.access = access,
 			 .offset = ring->mapped_bytes - ring->unwind_bytes, /* the last one */
 			 .bytes = ring->unwind_bytes},
 		.pid = ring->pid,
@@ -163,6 +154,7 @@ static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ri
 		.ctx = recorder,
 	};
 	recorder->probes[TABLES] = ky_unwind_tables_open(&recorder->tables);
+	recorder->probed = ring;
 }
 
 static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
@@ -175,9 +167,7 @@ static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring
 
 	if (recorder->probed != ring) {
 		ky_probes_close(recorder->probes, PROBES);
-		recorder->probed = ring;
-		open_resources(recorder, ring);
-		open_tables(recorder, ring);
+		open_probes(recorder, ring);
 	}
 	return ky_probes_step(recorder->probes, PROBES, &moment);
 }
@@ -246,7 +236,7 @@ static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring
 						 .fetch_ctx = recorder,
 						 .memory_bytes_max = DRAIN_MEMORY_BYTES,
 						 .observer_bytes_max = OBSERVER_MEMORY_BYTES,
-						 .may_read = may_read};
+						 .may_read = ky_engine_may_read};
 	err = ky_drain_mode_open(&recorder->drain);
 	recorder->drained = err ? NULL : ring;
 	return err;
