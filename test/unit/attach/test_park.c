@@ -74,7 +74,7 @@ static void park__names_of_parks(void **state)
 		assert_int_equal(ky_park_name_of(names[i]), KY_PARK_NAME_PARK);
 }
 
-static void park__a_poll_is_none_whatever_scheduler_its_name_tells(void **state)
+static void park__a_poll_is_no_park_under_any_scheduler(void **state)
 {
 	static const char *const names[] = {
 		"_ZN5tokio7runtime4task3raw4poll17h0123456789abcdefE",
@@ -100,7 +100,7 @@ int main(void)
 		cmocka_unit_test(park__line_of_a_wait_with_a_limit),
 		cmocka_unit_test(park__what_could_not_be_taken_up_again_is_no_wait),
 		cmocka_unit_test(park__names_of_parks),
-		cmocka_unit_test(park__a_poll_is_none_whatever_scheduler_its_name_tells),
+		cmocka_unit_test(park__a_poll_is_no_park_under_any_scheduler),
 	};
 
 	if (ky_arch_refusal()) {

@@ -29,7 +29,7 @@ static void timeline__anchors_are_exact_and_lines_straight(void **state)
 	ky_timeline_release(&line);
 }
 
-static void timeline__backward_anchor_is_refused_and_jump_is_told(void **state)
+static void timeline__backward_anchor_is_refused_and_jump_is_reported(void **state)
 {
 	struct ky_timeline line;
 
@@ -143,7 +143,7 @@ int main(void)
 		cmocka_unit_test(timeline__ticks_lead_back_to_their_time),
 		cmocka_unit_test(timeline__settled_slope_is_that_of_a_long_stretch),
 		cmocka_unit_test(timeline__anchors_are_exact_and_lines_straight),
-		cmocka_unit_test(timeline__backward_anchor_is_refused_and_jump_is_told),
+		cmocka_unit_test(timeline__backward_anchor_is_refused_and_jump_is_reported),
 		cmocka_unit_test(timeline__never_runs_backwards),
 		cmocka_unit_test(timeline__identity_takes_ns_as_ticks),
 	};

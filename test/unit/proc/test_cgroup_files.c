@@ -166,7 +166,7 @@ static void path__out_of_our_namespace_leads_nowhere(void **state)
 	assert_level(0, "", 0);
 }
 
-static void number__stands_behind_a_key_at_the_beginning_of_a_line(void **state)
+static void number__follows_a_key_that_begins_a_line(void **state)
 {
 	const char *text = "nr_periods 12\nthrottled_usec 345\nusage 9\n";
 	uint64_t value = 0;
@@ -215,7 +215,7 @@ int main(void)
 		CASE(names__are_whole_words),
 		CASE(levels__beyond_the_limit_are_left_out),
 		CASE(path__out_of_our_namespace_leads_nowhere),
-		CASE(number__stands_behind_a_key_at_the_beginning_of_a_line),
+		CASE(number__follows_a_key_that_begins_a_line),
 		CASE(file__is_cut_at_the_room_there_is),
 	};
 

@@ -40,7 +40,7 @@ static void open_fake(void)
 }
 
 /* The kernel's own files have the shape that we think they have. */
-static void look__reads_this_process(void **state)
+static void reading__reads_this_process(void **state)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid), file = 0;
 	uint64_t cpu_ns, bytes, delay_ns;
@@ -63,7 +63,7 @@ static void look__reads_this_process(void **state)
 	assert_false(ky_proc_reader_thread(&reader, UINT32_MAX, &note));
 }
 
-static void look__knows_who_is_not_there(void **state)
+static void reading__recognises_a_missing_process(void **state)
 {
 	uint64_t value;
 	uint32_t file = 0;
@@ -175,7 +175,7 @@ static void thread__counts_of_the_kernel(void **state)
 	assert_false(ky_proc_reader_counts(&reader, 7, &cpu));
 }
 
-static void thread__tells_what_the_kernel_has_counted_or_that_it_cannot(void **state)
+static void thread__reports_counters_or_that_there_are_none(void **state)
 {
 	static const char *const others[] = {"-\n", "", "12", "12 ", "12\n34"};
 
@@ -295,7 +295,7 @@ static void cgroup__paths_that_lead_nowhere(void **state)
 }
 
 /* Files of random text: nothing is written beyond what is there. The sanitizers watch. */
-static void look__survives_any_text(void **state)
+static void reading__survives_any_text(void **state)
 {
 	static const char *const files[] = {
 		"stat",           "statm",        "cgroup",          "task/7/stat",
@@ -328,20 +328,20 @@ static void look__survives_any_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(look__reads_this_process, setup, teardown),
-		cmocka_unit_test_setup_teardown(look__knows_who_is_not_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(reading__reads_this_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(reading__recognises_a_missing_process, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(files__that_are_kept_are_opened_once, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(life__follows_the_state, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__every_shape_of_syscall, setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__counts_of_the_kernel, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			thread__tells_what_the_kernel_has_counted_or_that_it_cannot, setup,
-			teardown),
+		cmocka_unit_test_setup_teardown(thread__reports_counters_or_that_there_are_none,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(thread__that_went_on_does_not_stand, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(cgroup__paths_that_lead_nowhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(look__survives_any_text, setup, teardown),
+		cmocka_unit_test_setup_teardown(reading__survives_any_text, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("proc_reader", tests, NULL, NULL);

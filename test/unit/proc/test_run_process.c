@@ -55,14 +55,14 @@ static const char *stat_text(const char *command, char process_state, unsigned i
 	return text;
 }
 
-static void run_process__start_time_tells_a_reused_pid_apart(void **state)
+static void run_process__start_time_distinguishes_a_reused_pid(void **state)
 {
 	(void)state;
 	assert_true(ky_run_process_stat_is_alive(stat_text("a", 'S', 1, 77), 77));
 	assert_false(ky_run_process_stat_is_alive(stat_text("a", 'S', 1, 78), 77));
 }
 
-static void run_process__zombie_is_gone_unless_other_threads_go_on(void **state)
+static void run_process__zombie_is_gone_unless_other_threads_continue(void **state)
 {
 	(void)state;
 	assert_false(ky_run_process_stat_is_alive(stat_text("a", 'Z', 1, 77), 77));
@@ -70,7 +70,7 @@ static void run_process__zombie_is_gone_unless_other_threads_go_on(void **state)
 	assert_false(ky_run_process_stat_is_alive(stat_text("a", 'X', 1, 77), 77));
 }
 
-static void run_process__command_may_look_like_fields(void **state)
+static void run_process__command_may_resemble_fields(void **state)
 {
 	(void)state;
 	assert_true(ky_run_process_stat_is_alive(stat_text("a) Z 1 1", 'R', 1, 77), 77));
@@ -202,7 +202,7 @@ static void stop_daemon(void)
 		usleep(1000);
 }
 
-static void run_process__whom_a_process_left_behind_during_the_look_is_found(void **state)
+static void run_process__finds_a_child_orphaned_during_the_reading(void **state)
 {
 	void (*const ways[])(void) = {hand_over_and_be_waited_for, hand_over_and_stay_a_zombie};
 
@@ -217,7 +217,7 @@ static void run_process__whom_a_process_left_behind_during_the_look_is_found(voi
 	}
 }
 
-static void run_process__zombie_of_long_ago_is_nobody(void **state)
+static void run_process__old_zombie_is_ignored(void **state)
 {
 	siginfo_t info;
 	pid_t pid = fork();
@@ -255,13 +255,13 @@ static void run_process__between_two_programs_the_variables_are_to_come(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(run_process__start_time_tells_a_reused_pid_apart),
-		cmocka_unit_test(run_process__zombie_is_gone_unless_other_threads_go_on),
-		cmocka_unit_test(run_process__command_may_look_like_fields),
+		cmocka_unit_test(run_process__start_time_distinguishes_a_reused_pid),
+		cmocka_unit_test(run_process__zombie_is_gone_unless_other_threads_continue),
+		cmocka_unit_test(run_process__command_may_resemble_fields),
 		cmocka_unit_test(run_process__reaped_child_is_gone),
 		cmocka_unit_test(run_process__process_of_a_session_is_found_by_its_environment),
-		cmocka_unit_test(run_process__whom_a_process_left_behind_during_the_look_is_found),
-		cmocka_unit_test(run_process__zombie_of_long_ago_is_nobody),
+		cmocka_unit_test(run_process__finds_a_child_orphaned_during_the_reading),
+		cmocka_unit_test(run_process__old_zombie_is_ignored),
 		cmocka_unit_test(run_process__between_two_programs_the_variables_are_to_come),
 	};
 

@@ -105,7 +105,7 @@ static void background__chunks_arrive_in_order(void **state)
 	check_seen("abcdefghijklmnopqrstuvwxyz");
 }
 
-static void background__caller_goes_on_while_the_sink_works(void **state)
+static void background__caller_continues_while_the_sink_works(void **state)
 {
 	(void)state;
 	allow(0);
@@ -218,7 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(background__chunks_arrive_in_order),
-		TEST(background__caller_goes_on_while_the_sink_works),
+		TEST(background__caller_continues_while_the_sink_works),
 		TEST(background__full_queue_makes_the_caller_wait),
 		TEST(background__close_delivers_what_waits),
 		TEST(background__refused_chunk_takes_the_rest_of_its_segment),

@@ -62,7 +62,7 @@ static void out_file__has_no_name_before_it_is_whole(void **state)
 	assert_true(file.bytes == 3);
 }
 
-static void out_file__replaces_only_when_told_to(void **state)
+static void out_file__replaces_only_when_forced(void **state)
 {
 	struct ky_out_file file;
 
@@ -95,7 +95,7 @@ static void out_file__never_replaces_a_name_taken_meanwhile(void **state)
 	assert_int_equal(entries(), 1);
 }
 
-static void out_file__leaves_nothing_behind_when_given_up(void **state)
+static void out_file__leaves_nothing_when_given_up(void **state)
 {
 	struct ky_out_file file;
 
@@ -110,7 +110,7 @@ static void out_file__leaves_nothing_behind_when_given_up(void **state)
 	assert_int_equal(ky_out_file_open(&file, "/proc/nonexistent/x", true), -ENOENT);
 }
 
-static void out_file__leaves_nothing_behind_when_a_signal_ends_it(void **state)
+static void out_file__leaves_nothing_when_a_signal_ends_it(void **state)
 {
 	struct ky_out_file file;
 	int status = 0;
@@ -218,10 +218,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(out_file__has_no_name_before_it_is_whole),
-		cmocka_unit_test(out_file__replaces_only_when_told_to),
+		cmocka_unit_test(out_file__replaces_only_when_forced),
 		cmocka_unit_test(out_file__never_replaces_a_name_taken_meanwhile),
-		cmocka_unit_test(out_file__leaves_nothing_behind_when_given_up),
-		cmocka_unit_test(out_file__leaves_nothing_behind_when_a_signal_ends_it),
+		cmocka_unit_test(out_file__leaves_nothing_when_given_up),
+		cmocka_unit_test(out_file__leaves_nothing_when_a_signal_ends_it),
 		cmocka_unit_test(out_file__writes_into_devices_and_through_links),
 		cmocka_unit_test(out_file__is_its_owners_alone_or_as_what_it_replaces),
 	};

@@ -76,7 +76,7 @@ static void place__that_is_no_directory_is_refused(void **state)
 	assert_memory_equal(why, "/dev/null is no directory; ", 27);
 }
 
-static void place__behind_a_link_that_leads_nowhere_is_refused(void **state)
+static void place__dangling_link_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(symlink("/no/such", below("link")), 0);
@@ -121,7 +121,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(place__may_be_made_yet),
 		TEST(place__that_is_no_directory_is_refused),
-		TEST(place__behind_a_link_that_leads_nowhere_is_refused),
+		TEST(place__dangling_link_is_refused),
 		TEST(place__that_may_not_be_written_is_refused),
 	};
 

@@ -334,7 +334,7 @@ static void store__recovers_when_the_directory_vanished(void **state)
 	assert_true(exists("svc/" RUN "/000001.trc"));
 }
 
-static void store__full_disk_refuses_and_goes_on(void **state)
+static void store__full_disk_refuses_and_continues(void **state)
 {
 	struct ky_store_stats stats;
 	struct ky_store *store;
@@ -530,7 +530,7 @@ int main(void)
 		STORE_TEST(store__leftovers_of_a_crash_age_as_segments_do),
 		STORE_TEST(store__one_recorder_per_run),
 		STORE_TEST(store__recovers_when_the_directory_vanished),
-		STORE_TEST(store__full_disk_refuses_and_goes_on),
+		STORE_TEST(store__full_disk_refuses_and_continues),
 		STORE_TEST(store__read_only_directory_is_said),
 		cmocka_unit_test(stage__zstd_has_a_frame_per_chunk_and_a_seek_table),
 		cmocka_unit_test(stage__gzip_is_one_member_whole_at_every_chunk),

@@ -161,7 +161,7 @@ static void trace_file__names_say_the_compression(void **state)
 	assert_null(ky_trace_file_suffix(".trc"));
 }
 
-static void trace_file__names_of_other_packings_are_told_from_directories(void **state)
+static void trace_file__names_of_other_packings_are_no_directories(void **state)
 {
 	static const char *const foreign[] = {"a.trc.xz",   "d/a.trc.bz2", "a.trc.lz4",
 					      "a.trc.zstd", "a.bin.gzip",  "a.xz",
@@ -333,7 +333,7 @@ static void trace_file__bound_holds_and_the_last_word_fits(void **state)
 
 /* A full disk gets room again: what is in the file then reads to its end, without what was
  * refused. */
-static void trace_file__full_disk_refuses_and_goes_on(void **state)
+static void trace_file__full_disk_refuses_and_continues(void **state)
 {
 	static const char *const names[] = {"a.trc", "a.trc.zst", "a.trc.gz"};
 
@@ -382,7 +382,7 @@ static void trace_file__deleted_under_our_hands_is_made_anew(void **state)
 	assert_int_equal(size_of("a.trc"), CHUNK_BYTES);
 }
 
-static void trace_file__renamed_under_our_hands_goes_on(void **state)
+static void trace_file__renamed_file_continues(void **state)
 {
 	struct ky_trace_file *file = must_open("a.trc", 0, 0);
 	char from[600];
@@ -443,7 +443,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trace_file__names_say_the_compression),
-		CASE(trace_file__names_of_other_packings_are_told_from_directories),
+		CASE(trace_file__names_of_other_packings_are_no_directories),
 		CASE(trace_file__grows_under_its_own_name),
 		CASE(trace_file__nothing_recorded_leaves_nothing),
 		CASE(trace_file__what_stood_there_is_kept_once),
@@ -453,9 +453,9 @@ int main(void)
 		CASE(trace_file__one_recorder_per_file),
 		CASE(trace_file__further_processes_replace_nothing),
 		CASE(trace_file__bound_holds_and_the_last_word_fits),
-		CASE(trace_file__full_disk_refuses_and_goes_on),
+		CASE(trace_file__full_disk_refuses_and_continues),
 		CASE(trace_file__deleted_under_our_hands_is_made_anew),
-		CASE(trace_file__renamed_under_our_hands_goes_on),
+		CASE(trace_file__renamed_file_continues),
 		CASE(trace_file__read_only_directory_is_said),
 		CASE(trace_file__nth_allocation_fails_cleanly),
 	};

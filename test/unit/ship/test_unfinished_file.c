@@ -62,7 +62,7 @@ static int status_after(int signal, void (*prepare)(void))
 	return status;
 }
 
-static void leftover__goes_when_a_signal_ends_us_and_the_signal_is_told(void **state)
+static void unfinished__is_removed_by_a_fatal_signal_which_stays_visible(void **state)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
 
@@ -81,7 +81,7 @@ static void ignore(void)
 	(void)sigaction(SIGHUP, &(const struct sigaction){.sa_handler = SIG_IGN}, NULL);
 }
 
-static void leftover__an_ignored_signal_stays_ignored(void **state)
+static void unfinished__an_ignored_signal_stays_ignored(void **state)
 {
 	int status = status_after(SIGHUP, ignore);
 
@@ -91,7 +91,7 @@ static void leftover__an_ignored_signal_stays_ignored(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-static void leftover__what_was_dropped_stays(void **state)
+static void unfinished__what_was_dropped_stays(void **state)
 {
 	int status;
 
@@ -110,7 +110,7 @@ static void leftover__what_was_dropped_stays(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-static void leftover__a_forked_child_removes_nothing(void **state)
+static void unfinished__a_forked_child_removes_nothing(void **state)
 {
 	int status;
 
@@ -127,7 +127,7 @@ static void leftover__a_forked_child_removes_nothing(void **state)
 	ky_unfinished_drop(path);
 }
 
-static void leftover__more_than_there_is_room_for_is_no_harm(void **state)
+static void unfinished__survives_more_than_its_maximum(void **state)
 {
 	char names[KY_UNFINISHED_MAX + 2][2] = {{0}};
 
@@ -143,11 +143,11 @@ static void leftover__more_than_there_is_room_for_is_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(leftover__goes_when_a_signal_ends_us_and_the_signal_is_told),
-		TEST(leftover__an_ignored_signal_stays_ignored),
-		TEST(leftover__what_was_dropped_stays),
-		TEST(leftover__a_forked_child_removes_nothing),
-		TEST(leftover__more_than_there_is_room_for_is_no_harm),
+		TEST(unfinished__is_removed_by_a_fatal_signal_which_stays_visible),
+		TEST(unfinished__an_ignored_signal_stays_ignored),
+		TEST(unfinished__what_was_dropped_stays),
+		TEST(unfinished__a_forked_child_removes_nothing),
+		TEST(unfinished__survives_more_than_its_maximum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

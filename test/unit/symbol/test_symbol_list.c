@@ -42,7 +42,7 @@ static void symbol_list__the_kernels_code_is_found_by_address(void **state)
 	ky_symbol_list_release(&list);
 }
 
-static void symbol_list__hidden_addresses_are_told(void **state)
+static void symbol_list__hidden_addresses_are_reported(void **state)
 {
 	static const char text[] = "0000000000000000 T _stext\n0000000000000000 t x\n";
 	struct ky_symbol_list list;
@@ -98,7 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(symbol_list__the_kernels_code_is_found_by_address),
-		cmocka_unit_test(symbol_list__hidden_addresses_are_told),
+		cmocka_unit_test(symbol_list__hidden_addresses_are_reported),
 		cmocka_unit_test(symbol_list__a_perf_map_has_sizes_and_names_with_blanks),
 		cmocka_unit_test(symbol_list__long_names_are_cut),
 	};

@@ -197,7 +197,7 @@ static void task_names__another_build_id_is_another_file(void **state)
 	assert_int_equal(ky_task_names_open(&names, "/dev/null", NULL, 0), KYMO_E_UNSUPPORTED);
 }
 
-static void task_names__failed_allocations_leave_nothing_behind(void **state)
+static void task_names__failed_allocations_leave_nothing(void **state)
 {
 	struct ky_task_names *names;
 	uint64_t n;
@@ -331,7 +331,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(task_names__name_is_cut_to_the_callers_buffer),
 		cmocka_unit_test(task_names__function_is_found_by_any_address_in_it),
 		cmocka_unit_test(task_names__another_build_id_is_another_file),
-		cmocka_unit_test(task_names__failed_allocations_leave_nothing_behind),
+		cmocka_unit_test(task_names__failed_allocations_leave_nothing),
 		cmocka_unit_test(task_names__truncated_file_is_survived_at_every_length),
 		cmocka_unit_test(task_names__flipped_bits_are_survived),
 		cmocka_unit_test(task_names__absurd_numbers_in_the_headers_are_refused),

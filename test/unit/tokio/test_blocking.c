@@ -50,7 +50,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void calls__in_a_poll_are_told_with_where_they_were_made(void **state)
+static void calls__in_a_poll_are_recorded_with_their_stack(void **state)
 {
 	struct kymo_off_cpu reported;
 
@@ -84,7 +84,7 @@ static void calls__name_what_they_wait_for(void **state)
 	close(ends[1]);
 }
 
-static void calls__outside_polls_and_with_a_shut_gate_are_not_looked_at(void **state)
+static void calls__outside_polls_and_with_a_closed_gate_are_not_measured(void **state)
 {
 	(void)state;
 	ky_tokio_self.depth = 0;
@@ -111,7 +111,7 @@ static void calls__that_are_short_are_asked_about_once(void **state)
 	assert_int_equal(fake_off_cpu().end_ticks, 0);
 }
 
-static void calls__are_told_without_a_stack_where_there_is_no_room(void **state)
+static void calls__without_room_are_recorded_without_a_stack(void **state)
 {
 	(void)state;
 	fake_off_cpu_set(1, false);
@@ -146,11 +146,11 @@ static void calls__keep_errno_results_and_open_modes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(calls__in_a_poll_are_told_with_where_they_were_made),
+		CASE(calls__in_a_poll_are_recorded_with_their_stack),
 		CASE(calls__name_what_they_wait_for),
-		CASE(calls__outside_polls_and_with_a_shut_gate_are_not_looked_at),
+		CASE(calls__outside_polls_and_with_a_closed_gate_are_not_measured),
 		CASE(calls__that_are_short_are_asked_about_once),
-		CASE(calls__are_told_without_a_stack_where_there_is_no_room),
+		CASE(calls__without_room_are_recorded_without_a_stack),
 		CASE(calls__keep_errno_results_and_open_modes),
 	};
 

@@ -189,7 +189,7 @@ static void hooks__nested_poll_keeps_the_outer_one_apart(void **state)
 	assert_null(ky_tokio_self.current);
 }
 
-static void hooks__runtime_is_told_when_the_owner_changes(void **state)
+static void hooks__runtime_is_emitted_when_the_owner_changes(void **state)
 {
 	struct fake_task one = fake_task(FAKE_MULTI, 52), two = fake_task(FAKE_MULTI, 53);
 	struct fake_task other = fake_task(FAKE_CURRENT, 54);
@@ -221,7 +221,7 @@ static void hooks__closed_gates_record_nothing_and_pass_everything(void **state)
 	assert_int_equal(task.shutdown_count, 1);
 }
 
-static void hooks__waker_clone_is_recorded_behind_its_gate(void **state)
+static void hooks__waker_clone_is_recorded_only_with_its_gate(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 56);
 
@@ -330,7 +330,7 @@ static void hooks__places_that_a_task_went_by_in_a_poll_are_no_waits(void **stat
 	assert_true(told_of("cd", 0, "0"));
 }
 
-static void hooks__places_of_a_poll_that_was_woken_are_told_as_taken(void **state)
+static void hooks__places_of_a_woken_poll_are_emitted_as_taken(void **state)
 {
 	(void)state;
 	/* Whoever woke it has its waker. */
@@ -374,7 +374,7 @@ static void clone_around_another_poll(struct fake_task *task)
 	fake_clone(task);
 }
 
-static void hooks__places_of_a_poll_go_on_behind_another_inside_it(void **state)
+static void hooks__places_of_a_poll_continue_after_another_inside_it(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 64);
 	struct fake_places *places = fake_places();
@@ -408,7 +408,7 @@ static void hooks__place_ends_with_the_task(void **state)
 	assert_int_equal(fake_places()->ended_task, 63);
 }
 
-static void hooks__places_are_behind_their_gate(void **state)
+static void hooks__places_are_recorded_only_with_their_gate(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 64);
 
@@ -445,7 +445,7 @@ static void shut_down_meanwhile(struct fake_task *task)
 	fake_shutdown(task);
 }
 
-static void hooks__end_that_a_poll_and_a_shutdown_see_is_told_once(void **state)
+static void hooks__end_seen_by_poll_and_shutdown_is_emitted_once(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 64);
 
@@ -470,7 +470,7 @@ static void idle_then_complete(struct fake_task *task)
 }
 
 /* Running when the shutdown begins, idle when Tokio looks: the shutdown ends it after all. */
-static void hooks__shutdown_that_overtakes_a_poll_tells_the_end(void **state)
+static void hooks__shutdown_that_overtakes_a_poll_emits_the_end(void **state)
 {
 	struct fake_task task = fake_task(FAKE_MULTI, 65);
 
@@ -628,20 +628,20 @@ int main(void)
 		CASE(hooks__recorded_wake_in_its_own_poll_is_not_derived_again),
 		CASE(hooks__wake_of_a_task_that_runs_elsewhere_is_not_derived),
 		CASE(hooks__nested_poll_keeps_the_outer_one_apart),
-		CASE(hooks__runtime_is_told_when_the_owner_changes),
+		CASE(hooks__runtime_is_emitted_when_the_owner_changes),
 		CASE(hooks__closed_gates_record_nothing_and_pass_everything),
-		CASE(hooks__waker_clone_is_recorded_behind_its_gate),
+		CASE(hooks__waker_clone_is_recorded_only_with_its_gate),
 		CASE(hooks__place_is_taken_where_the_polled_task_is_cloned),
 		CASE(hooks__places_that_a_task_went_by_in_a_poll_are_no_waits),
-		CASE(hooks__places_of_a_poll_that_was_woken_are_told_as_taken),
+		CASE(hooks__places_of_a_woken_poll_are_emitted_as_taken),
 		CASE(hooks__poll_that_goes_by_many_leaves_takes_few_of_them),
 		CASE(hooks__place_that_is_not_wanted_is_not_asked_for_again),
-		CASE(hooks__places_of_a_poll_go_on_behind_another_inside_it),
+		CASE(hooks__places_of_a_poll_continue_after_another_inside_it),
 		CASE(hooks__place_ends_with_the_task),
-		CASE(hooks__places_are_behind_their_gate),
+		CASE(hooks__places_are_recorded_only_with_their_gate),
 		CASE(hooks__shutdown_of_an_idle_task_is_its_end),
-		CASE(hooks__end_that_a_poll_and_a_shutdown_see_is_told_once),
-		CASE(hooks__shutdown_that_overtakes_a_poll_tells_the_end),
+		CASE(hooks__end_seen_by_poll_and_shutdown_is_emitted_once),
+		CASE(hooks__shutdown_that_overtakes_a_poll_emits_the_end),
 		CASE(hooks__blocking_run_is_not_a_poll),
 		CASE(hooks__launch_makes_the_thread_a_worker),
 		CASE(hooks__polls_make_a_worker_of_a_thread_whose_launch_was_not_seen),

@@ -18,7 +18,7 @@
 #include "fake_recorder.h"
 #include "fake_tokio.h"
 
-static void tables__all_are_found_and_told_apart(void **state)
+static void tables__all_are_found_and_distinguished(void **state)
 {
 	(void)state;
 	assert_int_equal(fake_find()->table_count, FAKE_TABLES);
@@ -118,7 +118,7 @@ static void patch__refusal_changes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables__all_are_found_and_told_apart),
+		cmocka_unit_test(tables__all_are_found_and_distinguished),
 		cmocka_unit_test(tables__an_impostor_is_counted_and_left_alone),
 		cmocka_unit_test(tables__the_waker_table_makes_one_copy),
 		cmocka_unit_test(got__slots_of_libc_waits_are_found),

@@ -50,7 +50,7 @@ static uintptr_t made(void *(*function)(void *), uintptr_t number)
 	return (uintptr_t)result;
 }
 
-static void threads__are_as_they_were_where_nobody_samples_here(void **state)
+static void threads__are_unchanged_without_a_sampler(void **state)
 {
 	(void)state;
 	fake_sampling_set(false);
@@ -59,7 +59,7 @@ static void threads__are_as_they_were_where_nobody_samples_here(void **state)
 	assert_int_equal(fake_sampling_ended(), 0);
 }
 
-static void threads__are_sampled_from_before_their_function_to_behind_it(void **state)
+static void threads__are_sampled_around_their_function(void **state)
 {
 	(void)state;
 	assert_int_equal(made(add_one, 41), 42);
@@ -99,8 +99,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup(name, set_up)
-		CASE(threads__are_as_they_were_where_nobody_samples_here),
-		CASE(threads__are_sampled_from_before_their_function_to_behind_it),
+		CASE(threads__are_unchanged_without_a_sampler),
+		CASE(threads__are_sampled_around_their_function),
 		CASE(threads__that_leave_otherwise_give_their_room_back),
 		CASE(threads__that_cannot_be_made_give_it_back_too),
 	};

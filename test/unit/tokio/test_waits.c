@@ -126,7 +126,7 @@ static void nothing(int number)
 	(void)number;
 }
 
-static void waits__whoever_takes_sigprof_is_let_have_it(void **state)
+static void waits__app_sigprof_handler_wins(void **state)
 {
 	int (*act)(int, const struct sigaction *, struct sigaction *);
 	void (*(*set)(int, void (*)(int)))(int);
@@ -233,7 +233,7 @@ int main(void)
 		CASE(waits__zero_time_out_is_a_turn_of_the_driver),
 		CASE(waits__failure_keeps_errno),
 		CASE(waits__other_threads_are_left_alone),
-		CASE(waits__whoever_takes_sigprof_is_let_have_it),
+		CASE(waits__app_sigprof_handler_wins),
 		CASE(waits__only_long_waits_inside_a_poll_are_recorded),
 		CASE(waits__contended_lock_is_no_park),
 		CASE(waits__notifications_name_word_and_descriptor),

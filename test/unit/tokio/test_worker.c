@@ -51,7 +51,7 @@ static void worker__memory_that_is_not_there_is_no_worker(void **state)
 	assert_int_equal(ky_tokio_worker_runtime(0x10000), 0);
 }
 
-static void worker__never_looks_into_the_trailer(void **state)
+static void worker__never_reads_the_trailer(void **state)
 {
 	uint64_t handle[2] = {1, 1}, worker[5] = {1, 1, (uintptr_t)handle, 0, 0};
 	struct fake_task task = fake_task(FAKE_LAUNCH, 1);
@@ -101,7 +101,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(worker__finds_the_captured_arc),
 		cmocka_unit_test(worker__memory_that_is_not_there_is_no_worker),
-		cmocka_unit_test(worker__never_looks_into_the_trailer),
+		cmocka_unit_test(worker__never_reads_the_trailer),
 		cmocka_unit_test(worker__is_found_by_a_host_that_confined_itself),
 	};
 

@@ -149,7 +149,7 @@ static void open_own(int *fd)
 	assert_int_equal(ky_unwind_object_open(&object, ky_unwind_read_file, fd, false, 0), 0);
 }
 
-static void build__writes_nothing_behind_its_end(void **state)
+static void build__writes_nothing_after_its_end(void **state)
 {
 	struct ky_unwind_built whole, built;
 	int fd, err;
@@ -169,7 +169,7 @@ static void build__writes_nothing_behind_its_end(void **state)
 	close(fd);
 }
 
-static void build__a_refused_write_is_told(void **state)
+static void build__a_refused_write_is_reported(void **state)
 {
 	struct ky_unwind_built built;
 	int fd;
@@ -196,8 +196,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(build__says_the_same_as_the_machine),
-		cmocka_unit_test(build__writes_nothing_behind_its_end),
-		cmocka_unit_test(build__a_refused_write_is_told),
+		cmocka_unit_test(build__writes_nothing_after_its_end),
+		cmocka_unit_test(build__a_refused_write_is_reported),
 		cmocka_unit_test(build__code_without_an_index_has_none),
 	};
 

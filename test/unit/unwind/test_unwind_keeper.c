@@ -25,7 +25,7 @@ static bool has_code(const struct own_tables *tables, const void *function)
 	       ky_unwind_rule_kind(ky_unwind_rule_at(&code, pc, &wide)) >= KY_UNWIND_BY_SP;
 }
 
-static void look__knows_the_program_and_its_libraries(void **state)
+static void reading__knows_the_program_and_its_libraries(void **state)
 {
 	struct own_tables tables = {0};
 	struct ky_unwind_stats stats;
@@ -41,7 +41,7 @@ static void look__knows_the_program_and_its_libraries(void **state)
 	own_tables_close(&tables);
 }
 
-static void look__knows_the_vdso(void **state)
+static void reading__knows_the_vdso(void **state)
 {
 	struct own_tables tables = {0};
 	struct ky_unwind_code code;
@@ -58,7 +58,7 @@ static void look__knows_the_vdso(void **state)
 }
 
 /* A library that comes back, elsewhere perhaps, has the tables it had. */
-static void look__follows_libraries_that_come_and_go(void **state)
+static void reading__follows_libraries_that_come_and_go(void **state)
 {
 	struct own_tables tables = {0};
 	struct ky_unwind_stats before, after;
@@ -91,7 +91,7 @@ static void look__follows_libraries_that_come_and_go(void **state)
 	own_tables_close(&tables);
 }
 
-static void look__what_finds_no_room_is_counted(void **state)
+static void reading__counts_what_finds_no_room(void **state)
 {
 	struct own_tables tables = {.room_bytes = sizeof(struct ky_unwind_head) + 4096};
 	struct ky_unwind_stats stats;
@@ -107,7 +107,7 @@ static void look__what_finds_no_room_is_counted(void **state)
 	assert_int_equal(own_tables_open(&tables), -ENOSPC);
 }
 
-static void look__a_process_that_is_gone_changes_nothing(void **state)
+static void reading__a_process_that_is_gone_changes_nothing(void **state)
 {
 	int err;
 
@@ -150,11 +150,11 @@ static void maps__are_read_line_by_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(look__knows_the_program_and_its_libraries),
-		cmocka_unit_test(look__knows_the_vdso),
-		cmocka_unit_test(look__follows_libraries_that_come_and_go),
-		cmocka_unit_test(look__what_finds_no_room_is_counted),
-		cmocka_unit_test(look__a_process_that_is_gone_changes_nothing),
+		cmocka_unit_test(reading__knows_the_program_and_its_libraries),
+		cmocka_unit_test(reading__knows_the_vdso),
+		cmocka_unit_test(reading__follows_libraries_that_come_and_go),
+		cmocka_unit_test(reading__counts_what_finds_no_room),
+		cmocka_unit_test(reading__a_process_that_is_gone_changes_nothing),
 		cmocka_unit_test(maps__are_read_line_by_line),
 	};
 

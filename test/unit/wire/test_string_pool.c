@@ -34,7 +34,7 @@ static void string_pool__numbers_follow_first_use_until_the_reset(void **state)
 	ky_string_pool_release(&pool);
 }
 
-static void string_pool__lengths_and_prefixes_tell_texts_apart(void **state)
+static void string_pool__lengths_and_prefixes_distinguish_texts(void **state)
 {
 	struct ky_string_pool pool;
 	uint8_t zeros[64] = {0};
@@ -71,7 +71,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(string_pool__numbers_follow_first_use_until_the_reset),
-		cmocka_unit_test(string_pool__lengths_and_prefixes_tell_texts_apart),
+		cmocka_unit_test(string_pool__lengths_and_prefixes_distinguish_texts),
 		cmocka_unit_test(string_pool__generation_that_wraps_brings_nothing_back),
 	};
 

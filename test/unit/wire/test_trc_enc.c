@@ -123,7 +123,7 @@ static void enc__text_that_is_not_utf8_is_mended(void **state)
 		   "event 18 SegmentMetadataEvent 0 entries={\"?\"=\"\\xc3\\xa9\"}\nend\n");
 }
 
-static void enc__annotations_stand_behind_their_schema(void **state)
+static void enc__annotations_stand_after_their_schema(void **state)
 {
 	(void)state;
 	ky_trc_enc_begin(&enc);
@@ -297,7 +297,7 @@ int main(void)
 		TEST(enc__step_back_over_all_64_bits_gets_a_reset),
 		TEST(enc__strings_and_stacks_have_numbers_of_their_own),
 		TEST(enc__text_that_is_not_utf8_is_mended),
-		TEST(enc__annotations_stand_behind_their_schema),
+		TEST(enc__annotations_stand_after_their_schema),
 		TEST(enc__frequent_events_have_the_bytes_of_their_fields),
 		TEST(enc__what_does_not_fit_its_length_field_is_a_limit),
 		cmocka_unit_test(enc__every_failed_allocation_is_reported_and_survived),
