@@ -209,8 +209,8 @@ struct ky_trace_span {
 struct ky_trace_off_window {
 	uint64_t stretch_ns, from_ns, to_ns;
 	uint64_t lost_count; /* records */
-	/* Waits that it saw whole, not of preempted threads; of those of which it is not known what
-	 * have ended. The last one has those after it, too. */
+	/* Waits that it saw whole, not of preempted threads; and those of them without a reported
+	 * wake-up. The last window has those after it, too. */
 	uint32_t wait_count, unwoken_count;
 };
 
