@@ -24,8 +24,8 @@ extern const char etext[] __attribute__((visibility("hidden")));
 
 /* ---- what runs ---- */
 
-/* Where the most frequent calls go on to: past our own table of jumps, once that is learnt. Not the
- * functions' addresses, which may be those of a jump in the program. */
+/* Where the most frequent calls continue to: past our own table of jumps, once that is learnt. Not
+ * the functions' addresses, which may be those of a jump in the program. */
 static void *plain_malloc(size_t bytes)
 {
 	return malloc(bytes);
@@ -77,7 +77,7 @@ static NOINLINE void *due_calloc(size_t count, size_t bytes)
 	return address;
 }
 
-/* What overflows is refused by the original, and a few bytes more or less are nobody's loss. */
+/* What overflows is refused by the original, and a few bytes more or less are no loss. */
 static void *on_calloc(size_t count, size_t bytes)
 {
 	return kymo_alloc_is_due(count * bytes) ? due_calloc(count, bytes) : calloc(count, bytes);
@@ -246,7 +246,7 @@ static bool is_sealed(const struct ky_tokio_elf *elf, uintptr_t slot)
 	return false;
 }
 
-/* Through /proc/self/mem no page changes its protection. Where that is refused and nobody else
+/* Through /proc/self/mem no page changes its protection. Where that is refused and no other thread
  * runs, the page is made writable for a moment. */
 static bool write_word(const struct taking *taking, uintptr_t *slot, uintptr_t value)
 {

@@ -5,8 +5,8 @@
  * Slots and not interposed symbols: an allocator that is preloaded in front of us, or that the
  * program brings along, is what every slot leads to, so whatever it is, we stand before it, while
  * a symbol of ours would never be reached. What comes from malloc() is passed on to the very same
- * function as before, so nothing is ever freed by another allocator than its own. And where nobody
- * asked for allocations, nothing is changed at all.
+ * function as before, so nothing is ever freed by another allocator than its own. And where no
+ * thread asked for allocations, nothing is changed at all.
  *
  * Not seen:  calls that go through no slot: of an allocator that is linked into the program under
  *            other names (jemalloc's and mimalloc's crates), of the loader, addresses from dlsym().

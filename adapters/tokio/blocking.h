@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* blocking.h - what runs in place of libc functions that may block (calls.h): inside a poll, a call
- * that took long is told with the stack of whoever made it. errno and results are the originals'.
+ * that took long is reported with the stack of the thread that made it. errno and results are the
+ * originals'.
  *
- * Cost:  outside polls a test; inside two looks at the counter.
+ * Cost:  outside polls a test; inside two readings of the counter.
  */
 #ifndef KY_TOKIO_BLOCKING_H
 #define KY_TOKIO_BLOCKING_H
@@ -27,7 +28,7 @@ struct ky_tokio_call {
 	int32_t descriptor; /* -1: none */
 };
 
-/* A call that was long, or of which nobody knows. Leaves errno alone. */
+/* A call that was long, or of unknown length. Leaves errno alone. */
 void ky_tokio_call_over(uint64_t begin, struct ky_tokio_call call);
 
 /* In the unit of the ring's stamps: nanoseconds where the recorder cannot use the counter, which
@@ -44,7 +45,7 @@ static inline uint64_t ky_tokio_ticks(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* 0: nobody wants to know. */
+/* 0: not wanted. */
 static inline uint64_t ky_tokio_call_begin(void)
 {
 	if (KYMO_LIKELY(!ky_tokio_self.depth) || !kymo_gate_is_open(KYMO_GATE_OFF_CPU))

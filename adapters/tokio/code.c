@@ -11,7 +11,7 @@ struct code_walk {
 	const struct ky_tokio_elf *elf;
 	ky_tokio_visit_fn visit;
 	void *ctx;
-	const uintptr_t *targets; /* addresses looked for, or NULL */
+	const uintptr_t *targets; /* addresses searched for, or NULL */
 	size_t target_count;
 	uintptr_t mentioned;
 	uint32_t count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* code.h - what a function can reach by direct calls: tells a worker's launch from any other
+/* code.h - what a function can reach by direct calls: reports a worker's launch from any other
  * closure, and one scheduler from another, where rustc's legacy mangling drops the type from
  * the name.
  *
@@ -14,7 +14,7 @@
 #define KY_TOKIO_CODE_FUNCTIONS_MAX 256u
 #define KY_TOKIO_CODE_BYTES_MAX 65536u
 
-/* Decides about one function on the way. Returns 0 to go on, anything else to stop with that. */
+/* Decides about one function on the way. Returns 0 to continue, anything else to stop with that. */
 typedef int (*ky_tokio_visit_fn)(void *ctx, const char *name);
 
 /* Walks breadth-first from the function at `start` (itself included) along direct calls, jumps and

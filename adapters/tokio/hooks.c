@@ -31,15 +31,15 @@ enum {
 #define PLACES_UNDECIDED (KY_TOKIO_CAPTURES_MAX + 1)
 
 /* Our part of the state word, far above any count of references: how many hooks hold the header,
- * and whether one of them has told the end of the task. To Tokio each is a great many references,
- * so it frees nothing; both are gone when the last of the hooks is. */
+ * and whether one of them has reported the end of the task. To Tokio each is a great many
+ * references, so it frees nothing; both are gone when the last of the hooks is. */
 #define STATE_HOLD (UINT64_C(1) << 48)
 #define STATE_HOLDS (UINT64_C(0x3fff) << 48)
 #define STATE_END_REPORTED (UINT64_C(1) << 62)
 #define TASK_MAX (UINT64_C(1) << KYMO_TASK_BITS)
 
 /* Headers that were woken from elsewhere while they ran, by a hash of their address: a derived
- * wake is only one that nobody recorded. */
+ * wake is only one that was not recorded. */
 #define WOKEN_SLOTS 1024u
 
 /* `owner` of a thread carries the generation above the number, so that one comparison sees both. */
@@ -70,7 +70,7 @@ static uint64_t state_of(void *header)
 	return __atomic_load_n((uint64_t *)header + HEADER_STATE, __ATOMIC_ACQUIRE);
 }
 
-/* Whoever ends the task meanwhile, its header stays. Returns the state before. */
+/* The thread that ends the task meanwhile, its header stays. Returns the state before. */
 static uint64_t hold(void *header)
 {
 	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_HOLD, __ATOMIC_RELAXED);
@@ -95,8 +95,8 @@ static void let_go(const struct ky_tokio_table *table, void *header)
 }
 
 /* A poll and a shutdown of the same task may overlap, and both then see it complete. Under hold():
- * true for the first of those that saw it incomplete before. Whoever comes after the last of them
- * sees that it was complete. */
+ * true for the first of those that saw it incomplete before. The thread that comes after the last
+ * of them sees that it was complete. */
 static bool is_end_ours(void *header, uint64_t before)
 {
 	return !(before & STATE_COMPLETE) &&
@@ -166,7 +166,7 @@ static uint64_t owner_of(const void *header)
 }
 
 /* Tasks of a multi-thread runtime are polled by its workers alone. The launch of this one went by
- * before we were here, or was told to a recording that is over. */
+ * before we were here, or was reported to a recording that is over. */
 static void become_worker(struct ky_tokio_thread *self, uint64_t key)
 {
 	self->is_late_worker = true;
@@ -196,7 +196,8 @@ static OUT_OF_LINE void enter_runtime(struct ky_tokio_thread *self,
 	if (self->generation && table->kind == KY_TOKIO_KIND_MULTI_THREAD &&
 	    !ky_tokio_is_worker(self))
 		become_worker(self, key);
-	if (table->kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by whoever drives this thread */
+	if (table->kind !=
+	    KY_TOKIO_KIND_LOCAL_SET) /* it is driven by the thread that drives this thread */
 		self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
 	/* Local sets take turns with what drives them, poll by poll. */
 	if (table->kind == KY_TOKIO_KIND_LOCAL_SET)
@@ -227,8 +228,8 @@ static uint32_t end_flags(const struct ky_tokio_thread *self, void *header, uint
 /* ---- where a task waits ---- */
 
 /* How many wakers of the task live, at most: its references without those of its runtime's list, of
- * its join handle, and of whoever polls it or is to. What else refers to it (abort handles, leaves
- * that keep a waker from an earlier poll) counts as one. */
+ * its join handle, and of the thread that polls it or is to. What else refers to it (abort handles,
+ * leaves that keep a waker from an earlier poll) counts as one. */
 static uint32_t wakers_of(uint64_t state)
 {
 	uint64_t count = state % STATE_HOLD >> STATE_REFERENCE_SHIFT, others = 1;
@@ -244,7 +245,7 @@ static bool is_known_by_count(uint64_t state)
 	return !(state & (STATE_NOTIFIED | STATE_CANCELLED));
 }
 
-/* Another leaf clones: of those before it, the last one is who went on. */
+/* Another leaf clones: of those before it, the last one is the one that continued. */
 static void drop_gone(struct kymo_place_taken *taken, uint64_t state)
 {
 	uint32_t living = wakers_of(state);
@@ -253,8 +254,8 @@ static void drop_gone(struct kymo_place_taken *taken, uint64_t state)
 		taken->count = living;
 }
 
-/* The poll is over: who cloned last is what it waits for, and of those before him nobody knows who
- * has given back since. */
+/* The poll is over: who cloned last is what it waits for, and of those before it, it is not known
+ * which has given back since. */
 static void emit_places(struct kymo_place_taken *taken, uint64_t state)
 {
 	uint32_t living = wakers_of(state), gone;

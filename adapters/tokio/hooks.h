@@ -5,7 +5,7 @@
  *              path. A header is touched after its poll only under a reference of our own.
  * Threads:     any.      Signals: as the originals.
  * Cost:        a recorded poll is two records, two locked instructions on the header's own
- *              line, and no look-up; a wake is one record.
+ *              line, and no lookup; a wake is one record.
  */
 #ifndef KY_TOKIO_HOOKS_H
 #define KY_TOKIO_HOOKS_H
@@ -26,7 +26,7 @@ struct ky_tokio_place {
 	struct kymo_place_taken taken; /* once decided */
 };
 
-/* A poll goes by so many leaves at most that are looked at. */
+/* A poll goes by so many leaves at most that are read. */
 #define KY_TOKIO_CAPTURES_MAX 8u
 
 /* What a thread is in the middle of. One initial-exec block, zero at thread start. */
@@ -37,7 +37,7 @@ struct ky_tokio_thread {
 	uint32_t depth;         /* open polls */
 	uint32_t workers;       /* open launches: not 0 means this thread is a worker */
 	const uint32_t *parker; /* what this worker's condition variable waits on, once seen */
-	uint32_t generation;    /* of the recording in which this thread's role was told */
+	uint32_t generation;    /* of the recording in which this thread's role was reported */
 	bool is_woken;          /* a wake of `current` was recorded inside its poll */
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
 	bool is_late_worker;    /* its launch began before we were here; its polls gave it away */
@@ -47,10 +47,10 @@ struct ky_tokio_thread {
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
 
 /* Counts the recordings that began in a process that ran already; 0 is the one that began before
- * main. What a thread was in an earlier one has to be told again. */
+ * main. What a thread was in an earlier one has to be reported again. */
 extern _Atomic uint32_t ky_tokio_generation;
 
-/* This thread's role was told in this recording. */
+/* This thread's role was reported in this recording. */
 static inline bool ky_tokio_is_known(const struct ky_tokio_thread *self)
 {
 	return self->generation == atomic_load_explicit(&ky_tokio_generation, memory_order_relaxed);
@@ -73,7 +73,7 @@ struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy);
 /* Of the first clone in a poll, once kymo_place_choose() said yes: clones of this header are taken
  * from now on, as 1 of one_in. */
 void ky_tokio_choose_place(void *header, uint32_t one_in);
-/* Before a clone of such a header; start: registers of whoever clones. */
+/* Before a clone of such a header; start: registers of the thread that clones. */
 void ky_tokio_take_place(const struct kymo_stack_start *start);
 void ky_tokio_on_wake(void *header, uint32_t copy);
 void ky_tokio_on_wake_by_ref(void *header, uint32_t copy);

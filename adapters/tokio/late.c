@@ -15,8 +15,8 @@
 
 extern const char ky_tokio_dlsym[];
 
-/* The program headers' place and the name tell objects apart. One that was closed and opened again
- * between two looks stands where it stood: it shows by a slot that is not ours any more. */
+/* The program headers' place and the name distinguish objects. One that was closed and opened again
+ * between two readings stands where it stood: it shows by a slot that is not ours any more. */
 struct late_object {
 	const void *phdr;
 	uint64_t hash;
@@ -27,7 +27,7 @@ struct late_object {
 
 static struct late_object objects[OBJECTS_MAX];
 static uint32_t object_count;
-static struct late_object nowhere, *current = &nowhere; /* the one that is being looked at */
+static struct late_object nowhere, *current = &nowhere; /* the one that is being read */
 static struct ky_tokio_late_calls calls;
 static unsigned long long adds_seen;
 static atomic_flag is_reading = ATOMIC_FLAG_INIT;

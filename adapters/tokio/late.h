@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* late.h - Tokio in libraries that the program opens while it runs.
  *
- * Whoever opens a library asks dlsym() for its way in, so that is where the loader's list is looked
- * at again, before any code of the library has run (its constructors excepted). Only the slots of
- * dlsym() in objects that also import dlopen() are replaced; the call goes on to the original with
- * the caller's return address, on which RTLD_NEXT depends.
+ * The thread that opens a library asks dlsym() for its way in, so that is where the loader's list
+ * is read again, before any code of the library has run (its constructors excepted). Only the slots
+ * of dlsym() in objects that also import dlopen() are replaced; the call continues to the original
+ * with the caller's return address, on which RTLD_NEXT depends.
  *
  * Invariants:  slots are written through /proc/self/mem: no page changes its protection while
  *              other threads run, and what is not there is an error instead of a fault. A library
- *              that was closed leaves entries behind that nothing points to any more; the same one
+ *              that was closed leaves entries that nothing points to any more; the same one
  *              at the same place takes them over.
- * Threads:     any; a second thread that comes while one looks does not wait.
+ * Threads:     any; a second thread that comes while one reads does not wait.
  */
 #ifndef KY_TOKIO_LATE_H
 #define KY_TOKIO_LATE_H

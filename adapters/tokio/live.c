@@ -48,7 +48,7 @@ static void store(struct word *word, bool is_applying)
 	uintptr_t expected = is_applying ? word->theirs : word->ours;
 	uintptr_t value = is_applying ? word->ours : word->theirs;
 
-	/* Somebody who changed it after us knows better. */
+	/* Another thread that changed it after us knows better. */
 	__atomic_compare_exchange_n(word->at, &expected, value, false, __ATOMIC_RELEASE,
 				    __ATOMIC_RELAXED);
 	word->is_ours = is_applying;

@@ -42,7 +42,7 @@ static bool note(uintptr_t *word, uintptr_t ours)
 	return ky_tokio_live_note(word, __atomic_load_n(word, __ATOMIC_RELAXED), ours);
 }
 
-/* A word that nobody remembers could not be restored, so it stays as it is. */
+/* A word that no thread remembers could not be restored, so it stays as it is. */
 static bool store(uintptr_t *word, uintptr_t ours)
 {
 	if (!note(word, ours))

@@ -86,7 +86,7 @@ static void read_version(char *versions, const char *start, const char *at)
 	}
 }
 
-/* Whether the object has Tokio's texts; adds the versions they tell. */
+/* Whether the object has Tokio's texts; adds the versions they name. */
 static bool find_text(const struct dl_phdr_info *info, char *versions)
 {
 	static const char text[] = "/src/runtime/task/";
@@ -162,7 +162,7 @@ static int on_object(struct dl_phdr_info *info, size_t info_bytes, void *ctx)
 	return 0;
 }
 
-/* Only the direct child of a `kymo` has somebody to tell anything to. */
+/* Only the direct child of a `kymo` has a reader of its status. */
 static bool is_heard(void)
 {
 	const char *parent = getenv("KYMO_STATUS_PARENT");
@@ -170,7 +170,7 @@ static bool is_heard(void)
 	return getenv("KYMO_STATUS_DIR") && parent && strtol(parent, NULL, 10) == getppid();
 }
 
-/* One line about this process for the `kymo` that started it, and for nobody else. */
+/* One line about this process for the `kymo` that started it, and for no other reader. */
 static void say(const char *line)
 {
 	const char *directory = getenv("KYMO_STATUS_DIR");
@@ -189,7 +189,7 @@ static void say(const char *line)
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	/* Whoever reads it treats a short line as no line. */
+	/* The thread that reads it treats a short line as no line. */
 	if (write(fd, line, strlen(line)) < 0)
 		(void)unlink(path);
 	close(fd);
@@ -264,10 +264,10 @@ static void describe(const struct ky_tokio_found *found)
 	(void)kymo_metadata_set("offcpu.rule", KYMO_OFF_CPU_RULE);
 }
 
-/* Stays open until somebody detaches: the ring must outlive every thread. */
+/* Stays open until another thread detaches: the ring must outlive every thread. */
 static struct kymo_recorder *recorder;
 
-/* Told whether or not there is anything to see: who asked for it wants to know. */
+/* Reported whether or not there is anything to see: who asked for it wants to know. */
 static void take_allocs(void)
 {
 	char text[96];
@@ -309,7 +309,7 @@ static int open_recorder(const struct ky_tokio_found *found)
 	return result;
 }
 
-/* All at once and now: later it would happen inside polls, under a lock and with a look at the
+/* All at once and now: later it would happen inside polls, under a lock and with a reading of the
  * loader's list, which a thread in dlopen may hold while it waits for that very poll. */
 static void name_tables(struct ky_tokio_found *found)
 {
@@ -466,7 +466,8 @@ static int open_attached(const struct ky_tokio_found *found, const struct kymo_a
 
 	options.service = block->service[0] ? block->service : NULL;
 	options.ring_directory = block->ring_directory[0] ? block->ring_directory : NULL;
-	/* At once: whoever waits for it wants to know, and this thread may do everything. */
+	/* At once: the thread that waits for it wants to know, and this thread may do everything.
+	 * */
 	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
 	if (block->is_streaming)
 		options.flags |= KYMO_RECORDER_STREAM;
@@ -531,7 +532,7 @@ int ky_preload_stop(struct kymo_attach_block *block)
 	if (result < 0)
 		return answer(block, result, "refused memory could not be made writable: %s\n",
 			      kymo_error_text(result));
-	/* Polls that are under way go on through our thunks, which stay; what they record now is
+	/* Polls that are under way continue through our thunks, which stay; what they record now is
 	 * counted as dropped in memory that is theirs alone. */
 	search->is_open = false;
 	result = kymo_recorder_close(recorder);

@@ -14,7 +14,7 @@
 int ky_preload_start(struct kymo_attach_block *block);
 
 /* Also what began before main. Returns 0; KYMO_E_CLOSED: nothing records; -errno: a word could not
- * be restored, and recording goes on. */
+ * be restored, and recording continues. */
 int ky_preload_stop(struct kymo_attach_block *block);
 
 #endif

@@ -111,7 +111,7 @@ static uint32_t public_kind(uint32_t kind)
 						      KYMO_RUNTIME_UNKNOWN;
 }
 
-/* They come and go by the thousand, and which of them it is tells nobody anything. */
+/* They come and go by the thousand, and which of them it is carries no information. */
 static uint64_t local_sets_of(uint32_t copy)
 {
 	uint32_t bit = 1u << (copy % 32u);

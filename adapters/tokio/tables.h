@@ -35,7 +35,7 @@ enum ky_tokio_slot {
 #define KY_TOKIO_OFFSET_MAX (1u << 20)
 
 enum ky_tokio_kind {
-	KY_TOKIO_KIND_UNKNOWN = 0, /* symbols did not tell; the first poll will */
+	KY_TOKIO_KIND_UNKNOWN = 0, /* not known by symbols; the first poll decides */
 	KY_TOKIO_KIND_MULTI_THREAD,
 	KY_TOKIO_KIND_CURRENT_THREAD,
 	KY_TOKIO_KIND_LOCAL_SET,
@@ -92,7 +92,7 @@ enum ky_tokio_got_kind {
 	KY_TOKIO_GOT_CALLS,
 #define KY_TOKIO_GOT_CALL(name, number, reason, type, parameters, arguments)                       \
 	KY_TOKIO_GOT_CALL_##name,
-	KY_TOKIO_GOT_BEFORE_CALLS = KY_TOKIO_GOT_CALLS - 1, /* counting goes on there */
+	KY_TOKIO_GOT_BEFORE_CALLS = KY_TOKIO_GOT_CALLS - 1, /* counting continues there */
 	KY_TOKIO_CALLS(KY_TOKIO_GOT_CALL)
 #undef KY_TOKIO_GOT_CALL
 	KY_TOKIO_GOT_KINDS
@@ -113,7 +113,7 @@ struct ky_tokio_found {
 	uint32_t refused_count;  /* looked like a table and was not, or beyond a limit */
 	uint32_t unstable_count; /* tables that also know where a task was spawned */
 	uint32_t object_count;   /* that contain Tokio */
-	uint32_t early_count; /* tables of earlier looks: an object at their place replaces them */
+	uint32_t early_count;    /* tables of earlier readings: a new object there replaces them */
 	struct ky_tokio_got got[KY_TOKIO_GOT_MAX];
 	struct ky_tokio_range ranges[KY_TOKIO_RANGES_MAX];
 };

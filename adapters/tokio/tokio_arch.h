@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* tokio_arch.h - the processor's part of the adapter; thunks_<arch>.S beside it is the other half.
+/* tokio_arch.h - the architecture's part of the adapter; thunks_<arch>.S beside it is the other
+ * half.
  *
- * Each processor provides:
+ * Each architecture provides:
  *   ky_tokio_arch_target(code, bytes, is_slot)  the absolute address that the instruction
  *                                       starting at `code` calls, jumps to or takes; 0 when it
  *                                       is none of these. *is_slot: that address holds the

@@ -44,7 +44,7 @@ enum ky_tokio_elf_result {
 
 /* Reads the symbols of the object that `info` describes from `path`.
  *
- * Returns  enum ky_tokio_elf_result; everything but FOUND leaves nothing behind but
+ * Returns  enum ky_tokio_elf_result; everything but FOUND leaves nothing but
  *          has_recorder. -errno: no memory,
  *          no such file.
  * Owner    the caller closes it.

@@ -12,24 +12,24 @@
 #define LANES 16u
 #define BUCKET_SHIFT 9
 
-/* Sixteen bytes at once; the compiler splits it where the processor cannot. */
+/* Sixteen bytes at once; the compiler splits it where the CPU cannot. */
 typedef uint8_t lanes __attribute__((vector_size(LANES)));
 typedef uint64_t halves __attribute__((vector_size(LANES)));
 
 struct name_part {
 	const char *text;
 	uint32_t bytes;
-	uint32_t pair_at; /* of the two bytes that hits() looks for */
+	uint32_t pair_at; /* of the two bytes that hits() searches for */
 };
 
 /* Tokio's own, the library functions through which a call graph gets from one to another, and what
- * tells that the program brought its own recorder, or allocator. */
+ * reports that the program brought its own recorder, or allocator. */
 static const struct name_part parts[] = {
 	{"tokio", 5, 2},         {"5panic", 6, 0},    {"9panicking", 10, 0},
 	{"rust_try", 8, 4},      {"call_once", 9, 4}, {"kymo_recorder_open", 18, 13},
 	{"_rjem_malloc", 12, 1}, {"mi_malloc", 9, 1},
 };
-static const char proof[] = "5tokio7runtime4task"; /* in both manglings, "tokio" a byte behind */
+static const char proof[] = "5tokio7runtime4task"; /* in both manglings, "tokio" a byte after */
 
 struct name_window {
 	char *text;    /* WINDOW_BYTES, and room to look ahead */
@@ -253,6 +253,6 @@ uint32_t ky_tokio_names_find(const struct ky_tokio_names *names, uint32_t at, bo
 		return UINT32_MAX;
 	kept = &names->kept[next - 1];
 	*is_proof = kept->is_proof;
-	/* Behind the last part, or behind the name altogether. */
+	/* After the last part, or after the name altogether. */
 	return at <= kept->last ? kept->text + (at - kept->start) : UINT32_MAX;
 }

@@ -126,7 +126,7 @@ static int on_epoll_pwait2(int fd, struct epoll_event *events, int count,
 	int result;
 
 	begin(&span, is_zero, KYMO_WAIT_EPOLL);
-	/* By number: older C libraries do not have it, and then nobody calls us. */
+	/* By number: older C libraries do not have it, and then no thread calls us. */
 	result = (int)syscall(SYS_epoll_pwait2, fd, events, count, timeout, mask, NSIG / 8);
 	end(&span, KYMO_WAIT_EPOLL, result);
 	return result;

@@ -11,10 +11,10 @@
 
 #include "tables.h"
 
-/* The captured pointer; 0 when the cell holds nothing that looks like one. */
+/* The captured pointer; 0 when the cell holds nothing that resembles one. */
 uintptr_t ky_tokio_worker_of(const struct ky_tokio_table *table, const void *header);
 
-/* Address of the runtime's handle; 0 when it cannot be told. */
+/* Address of the runtime's handle; 0 when it is not known. */
 uintptr_t ky_tokio_worker_runtime(uintptr_t worker);
 
 #endif
