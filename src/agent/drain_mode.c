@@ -146,7 +146,7 @@ int ky_drain_mode_step(struct ky_drain_mode *mode, uint64_t now_ns,
 	}
 	*again_ns = now_ns + ky_drain_pace_rest(&mode->pace, now_ns,
 						ky_drain_pace_is_empty(&mode->pace, &mode->view) ?
-							pace->look_empty_ns :
+							pace->check_empty_ns :
 							pace->check_ns);
 	return err;
 }

@@ -46,8 +46,8 @@ struct ky_drain_mode {
 };
 
 struct ky_drain_mode_pace {
-	uint64_t longest_ns;              /* between two steps of the drain */
-	uint64_t check_ns, look_empty_ns; /* between two readings of how much there is to drain */
+	uint64_t longest_ns;               /* between two steps of the drain */
+	uint64_t check_ns, check_empty_ns; /* between two readings of how much there is to drain */
 	bool has_slack; /* a step comes early rather than by a wake-up of its own */
 };
 

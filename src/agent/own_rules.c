@@ -19,24 +19,21 @@ static struct {
 	uint32_t version; /* atomic */
 } set = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void ky_own_rules_open(struct ky_own_rules *own, struct ky_dumps *dumps)
+void ky_own_rules_open(struct ky_own_rules *own)
 {
 	pthread_mutex_lock(&set.lock);
 	set.count = 0;
 	__atomic_store_n(&set.version, 0, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&set.lock);
 	memset(own, 0, sizeof(*own));
-	own->dumps = dumps;
 }
 
 void ky_own_rules_reopen(struct ky_own_rules *own)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	struct ky_dumps *dumps = own->dumps;
 
 	memcpy(&set.lock, &fresh, sizeof(fresh));
 	memset(own, 0, sizeof(*own));
-	own->dumps = dumps;
 }
 
 int ky_own_rules_add(const char *text, char *errbuf, size_t errbuf_bytes)
@@ -69,6 +66,11 @@ static void on_event(void *ctx, const struct ky_agent_event *event)
 	note_error(ctx, event->error);
 }
 
+static bool may_read(void)
+{
+	return !ky_engine_is_under_filter();
+}
+
 /* Firings of rules on polls have the stack of what hangs. */
 static void want_stacks(const struct ky_own_rules *own)
 {
@@ -77,18 +79,18 @@ static void want_stacks(const struct ky_own_rules *own)
 			ky_stack_want();
 }
 
-static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring)
+static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring, struct ky_agent *agent)
 {
 	const struct ky_rules_options options = {
 		.image = ring->base,
 		.image_bytes = ring->mapped_bytes,
 		.access = {.base = ring->base},
-		.may_read = ky_engine_may_read,
-		.dumps = own->dumps,
+		.may_read = may_read,
+		.dumps = agent->dumps,
 		.event = on_event,
 		.event_ctx = own,
 	};
-	int err = own->rules ? 0 : ky_rules_open(&own->rules, &options);
+	int err = agent->rules ? 0 : ky_rules_open(&agent->rules, &options);
 
 	pthread_mutex_lock(&set.lock);
 	own->version = set.version;
@@ -96,61 +98,34 @@ static int take_rules(struct ky_own_rules *own, const struct ky_ring *ring)
 	memcpy(own->list, set.rules, sizeof(own->list));
 	pthread_mutex_unlock(&set.lock);
 	if (!err)
-		err = ky_rules_set(own->rules, own->list, own->count);
+		err = ky_rules_set(agent->rules, own->list, own->count);
 	if (!err)
 		want_stacks(own);
 	return err;
 }
 
-/* Returns what rules judge by; NULL: none. */
-static struct ky_drain *read_events(struct ky_own_rules *own, struct ky_drain_mode *mode)
-{
-	struct ky_drain *events;
-
-	note_error(own, ky_drain_mode_events(mode, ky_rules_need_events(own->rules), &events));
-	if (mode->is_flight && events)
-		note_error(own, ky_drain_step(events, 0));
-	return events;
-}
-
-static void update_status(struct ky_own_rules *own)
+void ky_own_rules_count(struct ky_own_rules *own, const struct ky_rules *rules)
 {
 	struct ky_watchdog_stats stats;
 
-	ky_rules_stats(own->rules, &stats);
+	if (!rules)
+		return;
+	ky_rules_stats(rules, &stats);
 	__atomic_store_n(&own->fired, stats.fired, __ATOMIC_RELAXED);
 	__atomic_store_n(&own->suppressed, stats.suppressed, __ATOMIC_RELAXED);
 }
 
-uint64_t ky_own_rules_step(struct ky_own_rules *own, const struct ky_ring *ring,
-			   struct ky_drain_mode *mode)
+uint64_t ky_own_rules_follow(struct ky_own_rules *own, const struct ky_ring *ring,
+			     struct ky_agent *agent)
 {
-	struct ky_event_sums sums;
-	struct ky_drain *events;
-	uint64_t pause_ns, now_ns;
+	int err;
 
-	if (own->version != __atomic_load_n(&set.version, __ATOMIC_ACQUIRE)) {
-		int err = take_rules(own, ring);
-
-		note_error(own, err);
-		if (err) { /* out of memory: the next second may have some */
-			own->version = 0;
-			return ky_now_ns(CLOCK_MONOTONIC) + RETRY_NS;
-		}
-	}
-	if (!own->rules)
+	if (own->version == __atomic_load_n(&set.version, __ATOMIC_ACQUIRE))
 		return UINT64_MAX;
-	events = read_events(own, mode);
-	if (events)
-		ky_drain_watch(events, &sums);
-	pause_ns = ky_rules_step(own->rules, ky_drain_mode_stream(mode), events ? &sums : NULL);
-	update_status(own);
-	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	return pause_ns < UINT64_MAX - now_ns ? now_ns + pause_ns : UINT64_MAX;
-}
-
-void ky_own_rules_close(struct ky_own_rules *own)
-{
-	ky_rules_close(own->rules);
-	own->rules = NULL;
+	err = take_rules(own, ring, agent);
+	if (!err)
+		return UINT64_MAX;
+	note_error(own, err);
+	own->version = 0; /* out of memory: the next second may have some */
+	return ky_now_ns(CLOCK_MONOTONIC) + RETRY_NS;
 }

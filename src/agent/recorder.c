@@ -38,21 +38,13 @@
 #define DIRECTORY_DEFAULT "./kymo-traces"
 #define DUMPS_WAITING_MAX 32u
 
-enum {
-	RESOURCES,
-	TABLES,
-	PROBES
-};
-
 struct kymo_recorder {
-	struct ky_drain_mode drain;     /* the thread's alone while it runs */
-	struct ky_agent_output output;  /* so is this */
+	struct ky_agent agent;          /* the thread's alone while it runs */
 	struct ky_own_rules rules;      /* so is this */
 	struct ky_unwind_tables tables; /* and this */
 	struct ky_own_probes own;       /* and this */
 	struct ky_probe_resources resources;
-	struct ky_probe probes[PROBES];
-	struct ky_agent_options agent;
+	struct ky_agent_options options;
 	char trace_file[512]; /* "": segments in a directory */
 	struct ky_dump_place place;
 	char dump_directory[KY_RING_PATH_BYTES];
@@ -128,24 +120,33 @@ static bool wants_tables(const void *ctx)
 		 with_stacks));
 }
 
-static void open_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
+static bool may_read(void)
 {
-	const struct ky_ring_access access = {.base = ring->base, .touch = ky_ring_touch};
-	const uint64_t flight_ns = 10 * KY_RESOURCE_INTERVAL_NS; /* nothing else wakes the thread */
+	return !ky_engine_is_under_filter();
+}
+
+static void open_resources(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
 	struct ky_probe_resources *resources = &recorder->resources;
 	uint32_t interval_ms = ky_engine.options.resource_interval_ms;
 
 	resources->area = (struct ky_ring_area){
-		.access = access,
+		.access = {.base = ring->base, .touch = ky_ring_touch},
 		.offset = ky_ring_resources_at(ring),
 		.bytes = ring->resource_bytes,
 	};
 	resources->interval_ns = ky_resource_interval(interval_ms, KY_RESOURCE_INTERVAL_NS);
-	resources->flight_interval_ns = ky_resource_interval(interval_ms, flight_ns);
-	resources->may_read = ky_engine_may_read;
-	recorder->probes[RESOURCES] = ky_probe_resources_open(resources, NULL);
+	/* Where nothing else wakes the thread. */
+	resources->flight_interval_ns = ky_resource_interval(interval_ms,
+							     10 * KY_RESOURCE_INTERVAL_NS);
+	resources->may_read = may_read;
+	recorder->agent.probes[KY_AGENT_RESOURCES] = ky_probe_resources_open(resources, NULL);
+}
+
+static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
 	recorder->tables = (struct ky_unwind_tables){
-		.area = {.access = access,
+		.area = {.access = {.base = ring->base, .touch = ky_ring_touch},
 			 .offset = ring->mapped_bytes - ring->unwind_bytes, /* the last one */
 			 .bytes = ring->unwind_bytes},
 		.pid = ring->pid,
@@ -153,23 +154,17 @@ static void open_probes(struct kymo_recorder *recorder, const struct ky_ring *ri
 		.between = between,
 		.ctx = recorder,
 	};
-	recorder->probes[TABLES] = ky_unwind_tables_open(&recorder->tables);
-	recorder->probed = ring;
+	recorder->agent.probes[KY_AGENT_TABLES] = ky_unwind_tables_open(&recorder->tables);
 }
 
-static uint64_t step_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
+static void open_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
-	const struct ky_probe_moment moment = {
-		.now_ns = ky_now_ns(CLOCK_MONOTONIC),
-		.resource_ms = ky_settings_resource_ms(&ring->control->settings),
-		.stream = ky_drain_mode_stream(&recorder->drain),
-	};
-
-	if (recorder->probed != ring) {
-		ky_probes_close(recorder->probes, PROBES);
-		open_probes(recorder, ring);
-	}
-	return ky_probes_step(recorder->probes, PROBES, &moment);
+	if (recorder->probed == ring)
+		return;
+	ky_probes_close(recorder->agent.probes, KY_AGENT_PROBES);
+	recorder->probed = ring;
+	open_resources(recorder, ring);
+	open_tables(recorder, ring);
 }
 
 /* As `kymo dump --stop` does from outside. */
@@ -190,18 +185,7 @@ static int make_dump(void *ctx, struct ky_dump_request *request)
 	return ky_dump_make(request, &recorder->place, recorder->dumped);
 }
 
-/* Returns when the next one is due. ring: NULL, nothing is recorded. */
-static uint64_t run_dumps(struct kymo_recorder *recorder, const struct ky_ring *ring,
-			  bool is_closing)
-{
-	const struct ky_dump_maker maker = {make_dump, NULL, recorder};
-	const struct ky_dump_hooks hooks = ky_rules_hooks(recorder->rules.rules);
-
-	recorder->dumped = ring;
-	return ky_dumps_run(&dumps, &maker, &hooks, is_closing);
-}
-
-/* ---- the stream ---- */
+/* ---- the agent ---- */
 
 static void note_error(struct kymo_recorder *recorder, int err)
 {
@@ -221,68 +205,49 @@ static void on_event(void *ctx, const struct ky_agent_event *event)
 static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
 	const struct ky_ring_access access = {.base = ring->base};
+	struct ky_agent *agent = &recorder->agent;
 	int err;
 
 	if (recorder->drained)
 		return 0;
-	ky_agent_output_init(&recorder->output, &recorder->agent, ring->header, &access,
+	ky_agent_output_init(&agent->output, &recorder->options, ring->header, &access,
 			     &recorder->is_file_taken);
-	recorder->drain = (struct ky_drain_mode){.options = &recorder->agent,
-						 .output = &recorder->output,
-						 .image = ring->base,
-						 .image_bytes = ring->mapped_bytes,
-						 .source = "C API",
-						 .fetch_samples = fetch,
-						 .fetch_ctx = recorder,
-						 .memory_bytes_max = DRAIN_MEMORY_BYTES,
-						 .observer_bytes_max = OBSERVER_MEMORY_BYTES,
-						 .may_read = ky_engine_may_read};
-	err = ky_drain_mode_open(&recorder->drain);
+	agent->drain = (struct ky_drain_mode){.options = &recorder->options,
+					      .output = &agent->output,
+					      .image = ring->base,
+					      .image_bytes = ring->mapped_bytes,
+					      .source = "C API",
+					      .fetch_samples = fetch,
+					      .fetch_ctx = recorder,
+					      .memory_bytes_max = DRAIN_MEMORY_BYTES,
+					      .observer_bytes_max = OBSERVER_MEMORY_BYTES,
+					      .may_read = may_read};
+	err = ky_drain_mode_open(&agent->drain);
 	recorder->drained = err ? NULL : ring;
 	return err;
 }
 
-/* Segments of a directory take up where they were left; a file or a function has one stream. */
+/* Of a recorder that is closed before its thread came to it, too. */
 static int enter_stream(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
 	int err = open_drain(recorder, ring);
 
-	return err ? err : ky_drain_mode_set(&recorder->drain, false);
+	return err ? err : ky_drain_mode_set(&recorder->agent.drain, false);
 }
 
 static void note_store_error(struct kymo_recorder *recorder)
 {
 	note_error(recorder,
-		   atomic_load_explicit(&recorder->output.store_error, memory_order_relaxed));
+		   atomic_load_explicit(&recorder->agent.output.store_error, memory_order_relaxed));
 }
 
-static uint64_t step_stream(struct kymo_recorder *recorder, const struct ky_ring *ring)
+static void end_trace(struct kymo_recorder *recorder)
 {
-	static const struct ky_drain_mode_pace pace = {PACE_NS, CHECK_NS, CHECK_NS, false};
-	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), again_ns = now_ns + CHECK_NS;
-	int err = enter_stream(recorder, ring);
-
-	if (err >= 0)
-		err = ky_drain_mode_step(&recorder->drain, now_ns, &pace, &again_ns);
-	note_error(recorder, err);
-	note_store_error(recorder);
-	return again_ns;
-}
-
-static void leave_stream(struct kymo_recorder *recorder)
-{
-	(void)ky_drain_mode_set(&recorder->drain, true);
-	note_store_error(recorder);
-}
-
-static void end_stream(struct kymo_recorder *recorder)
-{
-	if (!recorder->drained)
-		return;
-	note_error(recorder, ky_drain_mode_finish(&recorder->drain, false, false));
-	note_store_error(recorder);
-	ky_agent_output_close(&recorder->output);
-	ky_drain_mode_close(&recorder->drain);
+	if (recorder->drained) {
+		note_error(recorder, ky_agent_finish(&recorder->agent, false, false));
+		note_store_error(recorder);
+	}
+	ky_agent_close(&recorder->agent);
 }
 
 /* Those of earlier processes of this service, beside our own ring. */
@@ -300,36 +265,47 @@ static void remove_dead_rings(const struct ky_ring *own)
 			   &removed);
 }
 
+/* Of a ring that records. */
+static uint64_t step_agent(struct kymo_recorder *recorder, const struct ky_ring *ring)
+{
+	struct ky_agent_moment moment = {
+		.is_flight = ky_engine_mode() != KYMO_MODE_STREAM,
+		.rests_in_flight = true,
+		.resource_ms = ky_settings_resource_ms(&ring->control->settings),
+		.pace = {PACE_NS, CHECK_NS, CHECK_NS, false},
+	};
+	uint64_t own_ns, rules_ns, again_ns;
+	int err;
+
+	if (recorder->swept_for != ring) {
+		remove_dead_rings(ring);
+		recorder->swept_for = ring;
+	}
+	own_ns = ky_own_probes_step(&recorder->own, ring, !moment.is_flight);
+	err = open_drain(recorder, ring);
+	if (err) {
+		note_error(recorder, err);
+		again_ns = ky_agent_make_dumps(&recorder->agent, false);
+		return own_ns < again_ns ? own_ns : again_ns;
+	}
+	open_probes(recorder, ring);
+	rules_ns = ky_own_rules_follow(&recorder->rules, ring, &recorder->agent);
+	moment.now_ns = ky_now_ns(CLOCK_MONOTONIC);
+	again_ns = ky_agent_step(&recorder->agent, &moment, &err);
+	ky_own_rules_count(&recorder->rules, recorder->agent.rules);
+	note_error(recorder, err);
+	note_store_error(recorder);
+	again_ns = rules_ns < again_ns ? rules_ns : again_ns;
+	return own_ns < again_ns ? own_ns : again_ns;
+}
+
 /* Everything there is to do; returns when there may be more, UINT64_MAX: when the bell rings. */
 static uint64_t do_work(struct kymo_recorder *recorder)
 {
 	const struct ky_ring *ring = live_ring();
-	uint64_t until_ns = UINT64_MAX, own_ns = UINT64_MAX, next_ns;
-	bool is_streaming = ring && ky_engine_mode() == KYMO_MODE_STREAM;
 
-	if (ring && recorder->swept_for != ring) {
-		remove_dead_rings(ring);
-		recorder->swept_for = ring;
-	}
-	if (ring)
-		note_error(recorder, open_drain(recorder, ring));
-	if (ring)
-		own_ns = ky_own_probes_step(&recorder->own, ring, is_streaming);
-	if (is_streaming)
-		until_ns = step_stream(recorder, ring);
-	else if (ring && recorder->drained)
-		leave_stream(recorder);
-	if (recorder->drained && ring) {
-		next_ns = ky_own_rules_step(&recorder->rules, ring, &recorder->drain);
-		until_ns = next_ns < until_ns ? next_ns : until_ns;
-	}
-	if (ring) {
-		next_ns = step_probes(recorder, ring);
-		until_ns = next_ns < until_ns ? next_ns : until_ns;
-	}
-	until_ns = own_ns < until_ns ? own_ns : until_ns;
-	next_ns = run_dumps(recorder, ring, false);
-	return next_ns < until_ns ? next_ns : until_ns;
+	recorder->dumped = ring;
+	return ring ? step_agent(recorder, ring) : ky_agent_make_dumps(&recorder->agent, false);
 }
 
 static void *run(void *ctx)
@@ -350,7 +326,8 @@ static void *run(void *ctx)
 		ky_bell_wait(&reading, until_ns);
 		__atomic_fetch_add(&recorder->wakeups, 1, __ATOMIC_RELAXED);
 	}
-	(void)run_dumps(recorder, recorder->last_ring, true);
+	recorder->dumped = recorder->last_ring;
+	(void)ky_agent_make_dumps(&recorder->agent, true);
 	return NULL;
 }
 
@@ -361,6 +338,8 @@ static int start_thread(struct kymo_recorder *recorder)
 	recorder->pid = getpid();
 	recorder->is_stopping = 0;
 	recorder->last_ring = NULL;
+	recorder->agent.dumps = &dumps;
+	recorder->agent.maker = (struct ky_dump_maker){make_dump, NULL, recorder};
 	ky_dumps_open(&dumps, DUMPS_WAITING_MAX);
 	__atomic_store_n(&ky_engine.has_listener, 1, __ATOMIC_RELEASE);
 	err = ky_start_thread(&recorder->thread, run, recorder);
@@ -377,6 +356,7 @@ static void stop_thread(struct kymo_recorder *recorder)
 	ky_bell_ring(ky_engine_ring());
 	pthread_join(recorder->thread, NULL);
 	recorder->has_thread = false;
+	recorder->agent.dumps = NULL; /* the thread has made the last ones */
 	__atomic_store_n(&ky_engine.has_listener, 0, __ATOMIC_RELEASE);
 }
 
@@ -452,7 +432,7 @@ static int take_triggers(struct kymo_recorder *recorder, const struct kymo_recor
 	/* Of a process that was open before; a second recorder is refused further on. */
 	if (is_active())
 		return 0;
-	ky_own_rules_open(&recorder->rules, &dumps);
+	ky_own_rules_open(&recorder->rules);
 	if (taken->flags & KYMO_RECORDER_NO_DRAIN)
 		return taken->triggers ? ky_options_say(taken, KYMO_E_UNSUPPORTED,
 							"triggers: with KYMO_RECORDER_NO_DRAIN the "
@@ -477,7 +457,7 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.directory = recorder->dump_directory,
 		.service = ky_engine.service,
 		.age_min_ns = taken->age_min_ns,
-		.stage = &recorder->agent.output.stage,
+		.stage = &recorder->options.output.stage,
 		.choose_stage = choose_named,
 		.between = between_chunks,
 		.between_ctx = recorder,
@@ -489,7 +469,7 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 /* Once the engine has its texts. */
 static void take_output(struct kymo_recorder *recorder, const struct kymo_recorder_options *taken)
 {
-	struct ky_output_options *output = &recorder->agent.output;
+	struct ky_output_options *output = &recorder->options.output;
 
 	output->file = recorder->trace_file[0] ? recorder->trace_file : NULL;
 	output->directory = ky_engine.trace_directory[0] ? ky_engine.trace_directory :
@@ -500,8 +480,8 @@ static void take_output(struct kymo_recorder *recorder, const struct kymo_record
 	output->total_bytes_max = taken->total_bytes_max;
 	output->write = taken->write;
 	output->write_ctx = taken->write_ctx;
-	recorder->agent.event = on_event;
-	recorder->agent.event_ctx = recorder;
+	recorder->options.event = on_event;
+	recorder->options.event_ctx = recorder;
 }
 
 int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_options *options)
@@ -529,7 +509,7 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		ky_free(recorder);
 		return err;
 	}
-	err = ky_stage_choose(&recorder->agent.output.stage, taken.compression,
+	err = ky_stage_choose(&recorder->options.output.stage, taken.compression,
 			      taken.compression_level ? (int)taken.compression_level : 1);
 	__atomic_store_n(&ky_engine.sampler,
 			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
@@ -576,9 +556,7 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 		ky_own_probes_end(&recorder->own);
 		if (is_live && is_streaming)
 			note_error(recorder, enter_stream(recorder, ky_engine.ring));
-		end_stream(recorder);
-		ky_own_rules_close(&recorder->rules);
-		ky_probes_close(recorder->probes, PROBES);
+		end_trace(recorder);
 		ky_own_probes_close(&recorder->own);
 	}
 	err = __atomic_load_n(&recorder->last_error, __ATOMIC_RELAXED);
@@ -596,12 +574,12 @@ int kymo_recorder_reopen(void)
 
 	if (err || !recorder || recorder->pid == getpid())
 		return err;
-	ky_drain_mode_forget(&recorder->drain);
-	ky_agent_output_forget(&recorder->output);
+	ky_agent_abandon(&recorder->agent);
+	ky_agent_output_forget(&recorder->agent.output);
 	recorder->drained = NULL;
 	recorder->last_error = 0;
 	ky_own_rules_reopen(&recorder->rules);
-	ky_probes_close(recorder->probes, PROBES);
+	ky_probes_close(recorder->agent.probes, KY_AGENT_PROBES);
 	recorder->probed = NULL;
 	ky_own_probes_forget(&recorder->own);
 	recorder->is_file_taken = true;
@@ -617,7 +595,7 @@ int kymo_recorder_reopen(void)
 
 static void add_status(struct kymo_recorder_status *status, struct kymo_recorder *recorder)
 {
-	const struct ky_agent_output *output = &recorder->output;
+	const struct ky_agent_output *output = &recorder->agent.output;
 
 	status->segments_sealed = atomic_load_explicit(&output->segments_sealed,
 						       memory_order_relaxed);

@@ -72,21 +72,16 @@ uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes)
 {
 	const struct ky_inflate_options inflate = {.ratio_max = 0};
 	struct ky_trace_paths paths;
-	uint64_t last_ns = 0, whole_bytes;
-	bool is_chunk = false;
+	uint64_t last_ns = 0;
 	size_t at;
 
 	memset(&paths, 0, sizeof(paths));
 	file[0] = '\0';
-	/* The newest segment may have been begun and hold nothing yet, or too little of a chunk. */
+	/* The newest segment may have been begun and hold nothing yet. */
 	if (ky_trace_paths_add(&paths, path, &inflate, NULL, 0) == 0)
 		for (at = paths.count; at > 0 && last_ns == 0; at--) {
 			last_ns = end_of_file(paths.paths[at - 1]);
-			if (is_chunk)
-				continue;
 			(void)snprintf(file, file_bytes, "%s", paths.paths[at - 1]);
-			if (last_ns == 0)
-				(void)ky_trace_is_torn(file, &whole_bytes, &is_chunk);
 		}
 	ky_trace_paths_release(&paths);
 	return last_ns;

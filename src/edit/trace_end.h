@@ -10,8 +10,7 @@
 #include <stdint.h>
 
 /* Time of the last whole event below `path` (a file, or a run directory, whose newest segment
- * counts), and in which file it is; a newer one that only has the beginning of a chunk is that file
- * then. 0: there is none. */
+ * counts), and in which file it is. 0: there is none. */
 uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes);
 
 /* The same, as if `file`, one of those below `path`, ended at whole_bytes. */

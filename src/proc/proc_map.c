@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <proc/proc_map.h>
 
-#include <base/buf.h>
+#include <base/alloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define MAPS_BYTES_MAX ((size_t)64 << 20)
-#define READ_BYTES 32768u
 
 bool ky_proc_map_parse(struct ky_proc_map *out, const char *line)
 {
@@ -41,31 +40,40 @@ bool ky_proc_map_parse(struct ky_proc_map *out, const char *line)
 
 char *ky_proc_maps_read(uint32_t pid, int *err)
 {
-	struct ky_buf text;
-	char path[64];
-	ssize_t got = 1;
+	char path[64], *text = NULL, *grown;
+	size_t used = 0, capacity = 0;
+	ssize_t got = 0;
 	int fd;
 
+	*err = 0;
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	*err = fd < 0 ? -errno : 0;
-	ky_buf_init(&text, MAPS_BYTES_MAX);
-	while (!*err && got > 0) {
-		*err = ky_buf_reserve(&text, READ_BYTES + 1);
-		got = *err ? 0 : read(fd, text.bytes + text.used, READ_BYTES);
-		if (got < 0)
-			*err = -errno;
-		else
-			text.used += (size_t)got;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (!*err && text.used == 0)
-		*err = -ESRCH;
-	if (*err) {
-		ky_buf_release(&text);
+	if (fd < 0) {
+		*err = -errno;
 		return NULL;
 	}
-	text.bytes[text.used] = '\0';
-	return (char *)text.bytes;
+	do {
+		if (used + 4096 >= capacity) {
+			capacity = capacity ? capacity * 2 : 32768;
+			grown = capacity <= MAPS_BYTES_MAX ? ky_realloc(text, capacity) : NULL;
+			if (!grown)
+				break;
+			text = grown;
+		}
+		got = read(fd, text + used, capacity - used - 1);
+		if (got > 0)
+			used += (size_t)got;
+	} while (got > 0);
+	if (got != 0)
+		*err = got < 0 ? -errno : -ENOMEM;
+	close(fd);
+	/* A process in the middle of its end has no mappings any more. */
+	if (!*err && used == 0)
+		*err = -ESRCH;
+	if (*err) {
+		ky_free(text);
+		return NULL;
+	}
+	text[used] = '\0';
+	return text;
 }

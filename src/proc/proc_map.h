@@ -21,8 +21,8 @@ struct ky_proc_map {
  * one for instance. */
 bool ky_proc_map_parse(struct ky_proc_map *out, const char *line);
 
-/* The text, NUL-terminated, for ky_free(). NULL: *err is -errno or KYMO_E_LIMIT; -ESRCH of a
- * process in the middle of its end, which has no mappings any more. */
+/* The text, NUL-terminated, for ky_free(). NULL: *err is -errno; -ESRCH of a process in the middle
+ * of its end, which has no mappings any more. */
 char *ky_proc_maps_read(uint32_t pid, int *err);
 
 #endif

@@ -34,13 +34,10 @@ static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
 void ky_run_ring_close(struct ky_run_ring *ring)
 {
 	ky_run_probes_remove(ring->owner->probes, &ring->probed);
-	ky_rules_close(ring->rules);
-	ky_probes_close(ring->probes, KY_RUN_PROBES);
-	ky_drain_mode_close(&ring->drain);
+	ky_agent_close(&ring->agent);
 	ky_ring_names_close(ring->names);
 	if (ring->is_process_open)
 		ky_proc_reader_close(&ring->process);
-	ky_agent_output_close(&ring->output);
 	if (ring->image != NULL)
 		munmap((void *)(uintptr_t)ring->image, ring->image_bytes);
 	if (ring->fd >= 0)
@@ -58,19 +55,16 @@ static void identify(struct ky_run_ring *ring, const struct ky_ring_header *head
 	ring->is_foreign = header->pid_namespace != 0 && ring->owner->pid_namespace != 0 &&
 			   header->pid_namespace != ring->owner->pid_namespace;
 	ring->made_ns = header->open_anchor.monotonic_ns;
-	ky_agent_output_init(&ring->output, &ring->owner->options.agent, header, &access,
+	ky_agent_output_init(&ring->agent.output, &ring->owner->options.agent, header, &access,
 			     &ring->owner->is_file_taken);
 }
 
-/* As the settings of the ring want it, which anybody with a right to it can change. */
-static int follow_mode(struct ky_run_ring *ring)
+/* As the settings of the ring want it, which any process with a right to it can change. */
+static bool wants_flight(struct ky_run_ring *ring)
 {
-	bool is_flight = ring->owner->options.agent.is_flight;
-
-	(void)ky_ring_view_settings(&ring->drain.view, &ring->wish);
-	if (ring->wish.mode != KY_RING_MODE_AS_OPENED)
-		is_flight = ring->wish.mode == KY_RING_MODE_FLIGHT;
-	return ky_drain_mode_set(&ring->drain, is_flight);
+	(void)ky_ring_view_settings(&ring->agent.drain.view, &ring->wish);
+	return ring->wish.mode == KY_RING_MODE_AS_OPENED ? ring->owner->options.agent.is_flight :
+							   ring->wish.mode == KY_RING_MODE_FLIGHT;
 }
 
 static int start_drain(struct ky_run_ring *ring)
@@ -78,24 +72,24 @@ static int start_drain(struct ky_run_ring *ring)
 	const struct ky_ring_header *header = header_of(ring);
 	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
 
-	ring->drain = (struct ky_drain_mode){.options = &ring->owner->options.agent,
-					     .output = &ring->output,
-					     .image = ring->image,
-					     .image_bytes = ring->image_bytes,
-					     .source = SOURCE,
-					     .name = ky_ring_names_text,
-					     .name_ctx = ring->names,
-					     .fetch_samples = ky_run_probes_fetch,
-					     .fetch_ctx = ring->owner->probes,
-					     .process = &ring->process,
-					     .has_last_cut = true};
+	ring->agent.drain = (struct ky_drain_mode){.options = &ring->owner->options.agent,
+						   .output = &ring->agent.output,
+						   .image = ring->image,
+						   .image_bytes = ring->image_bytes,
+						   .source = SOURCE,
+						   .name = ky_ring_names_text,
+						   .name_ctx = ring->names,
+						   .fetch_samples = ky_run_probes_fetch,
+						   .fetch_ctx = ring->owner->probes,
+						   .process = &ring->process,
+						   .has_last_cut = true};
 	if (!err)
-		err = ky_drain_mode_open(&ring->drain);
+		err = ky_drain_mode_open(&ring->agent.drain);
 	if (err)
 		return err;
 	ky_proc_reader_open(&ring->process, NULL, NULL, header->pid, header->pid_namespace);
 	ring->is_process_open = true;
-	return follow_mode(ring);
+	return ky_drain_mode_set(&ring->agent.drain, wants_flight(ring));
 }
 
 static int open_rules(struct ky_run_ring *ring)
@@ -110,10 +104,10 @@ static int open_rules(struct ky_run_ring *ring)
 					     .path_ctx = &ring->maker,
 					     .event = options->event,
 					     .event_ctx = options->event_ctx};
-	int err = ky_rules_open(&ring->rules, &how);
+	int err = ky_rules_open(&ring->agent.rules, &how);
 
 	if (!err)
-		err = ky_rules_set(ring->rules, options->triggers.rules,
+		err = ky_rules_set(ring->agent.rules, options->triggers.rules,
 				   options->triggers.rule_count);
 	return err;
 }
@@ -132,50 +126,20 @@ static void start_rules(struct ky_run_ring *ring)
 			 .image = (uint8_t *)(uintptr_t)ring->image,
 			 .image_bytes = ring->image_bytes},
 		.pid = ring->pid,
-		.service = ring->output.service,
+		.service = ring->agent.output.service,
 		.source = SOURCE,
 	};
 	ky_dumps_open(&ring->dumps, DUMPS_MAX);
+	ring->agent.dumps = &ring->dumps;
+	ring->agent.maker = ky_dump_child_maker(&ring->maker);
 	err = open_rules(ring);
 	if (!err)
 		return;
-	ky_run_say("%s (pid %u) is not watched: %s", ring->output.service, ring->pid,
+	ky_run_say("%s (pid %u) is not watched: %s", ring->agent.output.service, ring->pid,
 		   kymo_error_text(err));
-	ky_rules_close(ring->rules);
-	ring->rules = NULL;
-}
-
-/* Returns when the next one is due. */
-static uint64_t make_dumps(struct ky_run_ring *ring, bool is_closing)
-{
-	const struct ky_dump_maker maker = ky_dump_child_maker(&ring->maker);
-	const struct ky_dump_hooks hooks = ky_rules_hooks(ring->rules);
-
-	return ky_dumps_run(&ring->dumps, &maker, &hooks, is_closing);
-}
-
-/* Returns after how many nanoseconds to call again. */
-static uint64_t step_rules(struct ky_run_ring *ring, struct ky_drain *events)
-{
-	struct ky_event_sums sums;
-	uint64_t pause_ns, due_ns, now_ns;
-
-	if (events != NULL)
-		ky_drain_watch(events, &sums);
-	pause_ns = ky_rules_step(ring->rules, ky_drain_mode_stream(&ring->drain),
-				 events != NULL ? &sums : NULL);
-	due_ns = make_dumps(ring, false);
-	now_ns = ky_now_ns(CLOCK_MONOTONIC);
-	if (due_ns <= now_ns)
-		return 0;
-	return due_ns - now_ns < pause_ns ? due_ns - now_ns : pause_ns;
-}
-
-static void finish_rules(struct ky_run_ring *ring, bool is_dead)
-{
-	ring->maker.is_dead = is_dead;
-	(void)make_dumps(ring, true);
-	ky_rules_finish(ring->rules);
+	ky_rules_close(ring->agent.rules);
+	ring->agent.rules = NULL;
+	ring->agent.dumps = NULL;
 }
 
 /* The session's thread steps the tables. */
@@ -203,11 +167,12 @@ static void start_probes(struct ky_run_ring *ring)
 	resources->process = &ring->process;
 	resources->interval_ns = ring->owner->options.agent.resource_ms * MS_NS;
 	resources->flight_interval_ns = resources->interval_ns;
-	ring->probes[KY_RUN_RESOURCES] = ky_probe_resources_open(resources, &ring->drain.view);
+	ring->agent.probes[KY_AGENT_RESOURCES] = ky_probe_resources_open(resources,
+									 &ring->agent.drain.view);
 	if (!ring->is_foreign)
-		ring->probes[KY_RUN_MODULES] = ky_probe_modules_open(&ring->modules, ring->pid,
-								     ring->drain.pace.found_ns);
-	ring->probes[KY_RUN_TABLES] = (struct ky_probe){
+		ring->agent.probes[KY_AGENT_MODULES] = ky_probe_modules_open(
+			&ring->modules, ring->pid, ring->agent.drain.pace.found_ns);
+	ring->agent.probes[KY_AGENT_TABLES] = (struct ky_probe){
 		.self = ring, .describe = describe_tables, .close = close_tables};
 }
 
@@ -319,8 +284,8 @@ static bool tell_end(struct ky_run_ring *ring)
 				child->wait_status, child->oom, child->end_ns);
 	ky_ring_ending_of(&ending, child->wait_status, child->oom);
 	(void)ky_ring_ending_text(&ending, text, sizeof(text));
-	if (ky_drain_mode_stream(&ring->drain) != NULL)
-		(void)ky_drain_metadata(ring->drain.stream, "process.end", text);
+	if (ky_drain_mode_stream(&ring->agent.drain) != NULL)
+		(void)ky_drain_metadata(ring->agent.drain.stream, "process.end", text);
 	return ky_ring_ending_is_abnormal(&ending);
 }
 
@@ -362,17 +327,14 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 	if (is_still_running &&
 	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
 		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
-	if (ring->rules != NULL)
-		finish_rules(ring, !is_still_running);
-	if (ky_drain_mode_stream(&ring->drain) != NULL)
-		ky_probes_describe(ring->probes, KY_RUN_PROBES, ring->drain.stream);
-	err = ky_drain_mode_finish(&ring->drain, !is_still_running, is_abnormal);
-	if (err < 0 && !ring->drain.is_ring_needed)
+	ring->maker.is_dead = !is_still_running;
+	err = ky_agent_finish(&ring->agent, !is_still_running, is_abnormal);
+	if (err < 0 && !ring->agent.drain.is_ring_needed)
 		ky_run_rings_trouble(rings, ring->file_name, err);
 	note_dropped(ring);
 	ky_run_ring_add_totals(&rings->done, ring);
-	ky_agent_output_close(&ring->output);
-	put_away(ring, ring->drain.is_ring_needed && !is_still_running);
+	ky_agent_output_close(&ring->agent.output);
+	put_away(ring, ring->agent.drain.is_ring_needed && !is_still_running);
 }
 
 static bool has_successor(const struct ky_run_ring *ring)
@@ -404,78 +366,40 @@ static bool is_writer_gone(const struct ky_run_ring *ring)
 	return !ky_run_process_is_alive(ring->pid, ring->process_start_ticks);
 }
 
-/* Returns what rules judge by; NULL: none. */
-static struct ky_drain *switch_mode(struct ky_run_ring *ring)
-{
-	bool needs_events = ring->rules != NULL && ky_rules_need_events(ring->rules);
-	struct ky_drain *events = NULL;
-	int err = follow_mode(ring);
-
-	if (err >= 0)
-		err = ky_drain_mode_events(&ring->drain, needs_events, &events);
-	if (err < 0)
-		ky_run_rings_trouble(ring->owner, ring->file_name, err);
-	ring->probed.ring.wanted_hz = ring->wish.sample_hz;
-	return events;
-}
-
-static struct ky_drain_mode_pace pace_of(const struct ky_run_ring *ring)
+static struct ky_drain_mode_pace pace_of(const struct ky_run_ring *ring, bool is_flight)
 {
 	/* What a rule judges by events is known when they are read. */
-	struct ky_drain_mode_pace pace = {
-		.longest_ns = ring->rules != NULL   ? KY_RUN_SCAN_IDLE_NS :
-			      ring->drain.is_flight ? KY_RUN_SCAN_FLIGHT_NS :
-						      PACE_STREAM_NS,
-		.check_ns = CHECK_NS,
-		.look_empty_ns = CHECK_EMPTY_NS,
-		.has_slack = true};
+	struct ky_drain_mode_pace pace = {.longest_ns = ring->agent.rules != NULL ?
+								KY_RUN_SCAN_IDLE_NS :
+							is_flight ? KY_RUN_SCAN_FLIGHT_NS :
+								    PACE_STREAM_NS,
+					  .check_ns = CHECK_NS,
+					  .check_empty_ns = CHECK_EMPTY_NS,
+					  .has_slack = true};
 
 	/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
-	if (ring->drain.is_flight && ring->rules == NULL)
-		pace.check_ns = pace.look_empty_ns = ring->populate.is_making ?
-							     KY_RUN_SCAN_IDLE_NS :
-							     KY_RUN_SCAN_FLIGHT_NS;
+	if (is_flight && ring->agent.rules == NULL)
+		pace.check_ns = pace.check_empty_ns = ring->populate.is_making ?
+							      KY_RUN_SCAN_IDLE_NS :
+							      KY_RUN_SCAN_FLIGHT_NS;
 	return pace;
 }
 
-/* Returns ns until the next look. */
-static uint64_t drain_when_due(struct ky_run_ring *ring, uint64_t now_ns)
+/* Returns when the next step is due, CLOCK_MONOTONIC. */
+static uint64_t step_agent(struct ky_run_ring *ring, uint64_t now_ns)
 {
-	struct ky_drain_mode_pace pace;
+	struct ky_agent_moment moment = {.now_ns = now_ns, .is_flight = wants_flight(ring)};
 	uint64_t again_ns;
 	int err;
 
-	(void)ky_run_populate(&ring->populate, &ring->drain.view, ring->fd);
-	pace = pace_of(ring);
-	err = ky_drain_mode_step(&ring->drain, now_ns, &pace, &again_ns);
+	moment.resource_ms = ring->wish.resource_ms;
+	ring->probed.ring.wanted_hz = ring->wish.sample_hz;
+	(void)ky_run_populate(&ring->populate, &ring->agent.drain.view, ring->fd);
+	moment.pace = pace_of(ring, moment.is_flight);
+	again_ns = ky_agent_step(&ring->agent, &moment, &err);
 	if (err < 0)
 		ky_run_rings_trouble(ring->owner, ring->file_name, err);
-	return again_ns - now_ns;
-}
-
-/* Looks more often than there is something to drain. Returns ns until the next look. */
-static uint64_t step_and_watch(struct ky_run_ring *ring, uint64_t now_ns)
-{
-	struct ky_drain *events;
-	uint64_t rest_ns, watch_ns;
-
-	/* Looked at before draining: what it published last is then certainly seen. */
-	if (is_writer_gone(ring)) {
-		finish(ring, false);
-		return KY_RUN_SCAN_IDLE_NS;
-	}
-	events = switch_mode(ring);
-	/* What they read is due with the ring's own steps, without a wake-up of its own. */
-	(void)ky_probes_step(
-		ring->probes, KY_RUN_PROBES,
-		&(const struct ky_probe_moment){.now_ns = now_ns,
-						.resource_ms = ring->wish.resource_ms,
-						.stream = ky_drain_mode_stream(&ring->drain)});
-	rest_ns = drain_when_due(ring, now_ns);
-	if (ring->rules == NULL)
-		return rest_ns;
-	watch_ns = step_rules(ring, events);
-	return watch_ns < rest_ns ? watch_ns : rest_ns;
+	return again_ns;
 }
 
 struct step {
@@ -489,10 +413,13 @@ static int take_step(void *ctx)
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	struct step *step = ctx;
 
-	if (step->is_last)
-		finish(step->ring, !is_writer_gone(step->ring));
-	else
-		step->due_ns = now_ns + step_and_watch(step->ring, now_ns);
+	/* Read before the drain: what the writer published last is then certainly seen. */
+	if (step->is_last || is_writer_gone(step->ring)) {
+		finish(step->ring, step->is_last && !is_writer_gone(step->ring));
+		step->due_ns = now_ns + KY_RUN_SCAN_IDLE_NS;
+	} else {
+		step->due_ns = step_agent(step->ring, now_ns);
+	}
 	note_dropped(step->ring);
 	return 0;
 }
@@ -506,8 +433,7 @@ uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last)
 		return step.due_ns;
 	/* The drain was left in the middle; what it wrote before stays. */
 	ky_run_rings_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
-	ky_drain_mode_forget(&ring->drain);
-	ring->rules = NULL;
+	ky_agent_abandon(&ring->agent);
 	ring->is_finished = true;
 	unlinkat(ring->owner->names.fd, ring->file_name, 0);
 	return UINT64_MAX;
@@ -518,17 +444,18 @@ void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring 
 	struct ky_drain_stats drained;
 	uint64_t age_ns;
 
-	ky_drain_mode_totals(&ring->drain, &drained, &age_ns);
+	ky_drain_mode_totals(&ring->agent.drain, &drained, &age_ns);
 	if (age_ns > 0)
 		out->age_ns = age_ns;
 	out->event_count += drained.events_written;
 	out->lost_count += drained.records_lost - drained.records_dropped;
 	out->flown_count += drained.records_flown;
 	out->dropped_count += ring->dropped_count;
-	if (!ky_agent_output_has_begun(&ring->output))
+	if (!ky_agent_output_has_begun(&ring->agent.output))
 		return;
-	out->bytes_stored += atomic_load_explicit(&ring->output.bytes_stored, memory_order_relaxed);
-	if (strcmp(out->trace_path, ring->output.path) != 0) /* else: before an exec */
+	out->bytes_stored += atomic_load_explicit(&ring->agent.output.bytes_stored,
+						  memory_order_relaxed);
+	if (strcmp(out->trace_path, ring->agent.output.path) != 0) /* else: before an exec */
 		out->process_count++;
-	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->output.path);
+	snprintf(out->trace_path, sizeof(out->trace_path), "%s", ring->agent.output.path);
 }

@@ -9,9 +9,7 @@
 
 #include <agent/probe_modules.h>
 #include <agent/probe_resources.h>
-#include <agent/drain_mode.h>
-#include <agent/output.h>
-#include <agent/rules.h>
+#include <agent/agent.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
 #include <session/dump_child.h>
@@ -28,13 +26,6 @@
 
 #define KY_RUN_RINGS_MAX 256u
 
-enum {
-	KY_RUN_RESOURCES,
-	KY_RUN_MODULES,
-	KY_RUN_TABLES,
-	KY_RUN_PROBES
-};
-
 /* One ring, and what is done for its process. */
 struct ky_run_ring {
 	struct ky_run_rings *owner;
@@ -49,18 +40,15 @@ struct ky_run_ring {
 	uint32_t pid;
 	uint64_t process_start_ticks;
 	uint64_t made_ns; /* CLOCK_MONOTONIC */
-	struct ky_agent_output output;
-	struct ky_drain_mode drain;
+	struct ky_agent agent;
 	struct ky_ring_wish wish; /* of its settings */
 	struct ky_ring_names *names;
 	struct ky_proc_reader process;
 	bool is_process_open;
-	struct ky_rules *rules; /* NULL: no rule watches it */
 	struct ky_dumps dumps;
 	struct ky_dump_child maker;
 	struct ky_probe_resources resources;
 	struct ky_probe_modules modules;
-	struct ky_probe probes[KY_RUN_PROBES];
 	struct ky_run_populate populate;
 	struct ky_run_probed probed;
 	uint64_t dropped_count; /* by its writers; at the last step */

@@ -67,7 +67,7 @@ static void insert_by_age(struct ky_run_rings *rings, struct ky_run_ring *ring)
 
 	for (uint32_t i = 0; i < at; i++)
 		if (ky_run_ring_is_successor(ring, rings->rings[i]))
-			rings->rings[i]->drain.pace.due_ns = 0;
+			rings->rings[i]->agent.drain.pace.due_ns = 0;
 	for (; at > 0 && rings->rings[at - 1]->made_ns > ring->made_ns; at--)
 		rings->rings[at] = rings->rings[at - 1];
 	rings->rings[at] = ring;
@@ -199,7 +199,7 @@ void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint3
 	rings->child.oom = oom;
 	rings->child.end_ns = ky_now_ns(CLOCK_MONOTONIC);
 	for (uint32_t i = 0; i < rings->ring_count; i++)
-		rings->rings[i]->drain.pace.due_ns = 0; /* at once: it can be finished now */
+		rings->rings[i]->agent.drain.pace.due_ns = 0; /* at once: it can be finished now */
 }
 
 static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)

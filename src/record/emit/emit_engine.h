@@ -116,12 +116,6 @@ static inline bool ky_engine_is_under_filter(void)
 	return ky_engine.confinement || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
 }
 
-/* The same as a function of options. */
-static inline bool ky_engine_may_read(void)
-{
-	return !ky_engine_is_under_filter();
-}
-
 /* NULL: no thread samples from inside. A recorder may be opened beside a thread that is late in an
  * event of the last one. */
 static inline const struct ky_sampler_hooks *ky_engine_sampler(void)

@@ -24,7 +24,7 @@
 #define FIRST_TICKS UINT64_C(5000000)
 
 static struct {
-	char path[96];
+	char path[64];
 	uint64_t first_bytes, bytes; /* of one chunk, of both */
 	struct ky_ring_tail tail;
 } c;
@@ -167,34 +167,6 @@ static void behind_a_torn_first_chunk_nothing_is_on_disk(void **state)
 	assert_int_equal(access(c.path, F_OK), -1);
 }
 
-static void a_segment_without_a_whole_event_is_torn_too(void **state)
-{
-	char directory[] = "/tmp/kymo-tail-XXXXXX", torn[96];
-	const struct ky_ring_tail *tail;
-	int fd;
-
-	(void)state;
-	assert_non_null(mkdtemp(directory));
-	snprintf(torn, sizeof(torn), "%s/000001.trc.zst", directory);
-	assert_int_equal(rename(c.path, torn), 0);
-	snprintf(c.path, sizeof(c.path), "%s", torn);
-	snprintf(torn, sizeof(torn), "%s/000002.trc.zst.active", directory);
-	fd = open(torn, O_WRONLY | O_CREAT, 0600);
-	put_chunk(fd, 2 * SECOND_NS);
-	assert_int_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(close(fd), 0);
-	snprintf(c.tail.path, sizeof(c.tail.path), "%s", directory);
-	tail = settle(c.bytes, 0);
-	assert_int_equal(tail->from_ticks, 2 * FIRST_TICKS);
-	assert_int_equal(tail->from_ties, 4);
-	assert_string_equal(tail->torn_path, torn);
-	assert_int_equal(ky_ring_tail_trim(tail), 0);
-	assert_int_equal(access(torn, F_OK), -1);
-	assert_int_equal(size(), c.bytes);
-	assert_int_equal(unlink(c.path), 0);
-	assert_int_equal(rmdir(directory), 0);
-}
-
 /* The table behind the chunks of a sealed segment. */
 static void a_torn_table_leaves_all_chunks(void **state)
 {
@@ -281,8 +253,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_ring_that_came_round_long_before_counts_as_whole,
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(behind_a_torn_first_chunk_nothing_is_on_disk,
-						make_trace, remove_trace),
-		cmocka_unit_test_setup_teardown(a_segment_without_a_whole_event_is_torn_too,
 						make_trace, remove_trace),
 		cmocka_unit_test_setup_teardown(a_torn_table_leaves_all_chunks, make_trace,
 						remove_trace),
