@@ -60,7 +60,7 @@ static bool try_preload(char *out, size_t capacity, const char *directory, const
 int ky_run_find_preload(char *out, size_t capacity)
 {
 	static const char *const places[] = {"/adapters/tokio/", "/../../adapters/tokio/",
-					     "/../adapters/tokio/", "/../" KYMO_LIBDIR "/", "/"};
+					     "/../adapters/tokio/", ("/../" KYMO_LIBDIR "/"), "/"};
 	const char *wanted = getenv("KYMO_PRELOAD");
 	char directory[384];
 	ssize_t bytes;

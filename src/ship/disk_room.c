@@ -58,6 +58,8 @@ static void find_mount(char *path)
 		size_t bytes = strlen(path);
 		char last = strrchr(path, '/') == path ? path[1] : '/', *cut = go_up(path);
 
+		if (cut == NULL)
+			return;
 		if (stat(path, &above) == 0 && here.st_dev == above.st_dev)
 			continue;
 		*cut = last;
