@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* code.h - what a function can reach by direct calls: reports a worker's launch from any other
- * closure, and one scheduler from another, where rustc's legacy mangling drops the type from
+/* code.h - what a function can reach by direct calls: distinguishes a worker's launch from any
+ * other closure, and one scheduler from another, where rustc's legacy mangling drops the type from
  * the name.
  *
  * Bounded: KY_TOKIO_CODE_FUNCTIONS_MAX functions of KY_TOKIO_CODE_BYTES_MAX bytes each.

@@ -121,8 +121,8 @@ static bool add_slot(void *ctx, const struct ky_tokio_got_place *place)
 
 	if (kind == KY_TOKIO_GOT_KINDS)
 		return true;
-	/* Without a park or a wake what is reported would be wrong; without a blocking call, less.
-	 * */
+	/* Without a park or a wake what is reported would be wrong; without a blocking call,
+	 * less. */
 	if (kind >= KY_TOKIO_GOT_CALLS && found->got_count >= KY_TOKIO_GOT_MAX - GOT_KEPT)
 		return true;
 	if (found->got_count == KY_TOKIO_GOT_MAX)

@@ -70,7 +70,7 @@ static uint64_t state_of(void *header)
 	return __atomic_load_n((uint64_t *)header + HEADER_STATE, __ATOMIC_ACQUIRE);
 }
 
-/* The thread that ends the task meanwhile, its header stays. Returns the state before. */
+/* Whichever thread ends the task meanwhile, its header stays. Returns the state before. */
 static uint64_t hold(void *header)
 {
 	return __atomic_fetch_add((uint64_t *)header + HEADER_STATE, STATE_HOLD, __ATOMIC_RELAXED);
@@ -196,8 +196,7 @@ static OUT_OF_LINE void enter_runtime(struct ky_tokio_thread *self,
 	if (self->generation && table->kind == KY_TOKIO_KIND_MULTI_THREAD &&
 	    !ky_tokio_is_worker(self))
 		become_worker(self, key);
-	if (table->kind !=
-	    KY_TOKIO_KIND_LOCAL_SET) /* it is driven by the thread that drives this thread */
+	if (table->kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by what drives this thread */
 		self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
 	/* Local sets take turns with what drives them, poll by poll. */
 	if (table->kind == KY_TOKIO_KIND_LOCAL_SET)

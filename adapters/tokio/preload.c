@@ -189,7 +189,7 @@ static void say(const char *line)
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	/* The thread that reads it treats a short line as no line. */
+	/* Its reader treats a short line as no line. */
 	if (write(fd, line, strlen(line)) < 0)
 		(void)unlink(path);
 	close(fd);
@@ -264,7 +264,7 @@ static void describe(const struct ky_tokio_found *found)
 	(void)kymo_metadata_set("offcpu.rule", KYMO_OFF_CPU_RULE);
 }
 
-/* Stays open until another thread detaches: the ring must outlive every thread. */
+/* Stays open until `kymo detach`: the ring must outlive every thread. */
 static struct kymo_recorder *recorder;
 
 /* Reported whether or not there is anything to see: who asked for it wants to know. */
@@ -466,8 +466,7 @@ static int open_attached(const struct ky_tokio_found *found, const struct kymo_a
 
 	options.service = block->service[0] ? block->service : NULL;
 	options.ring_directory = block->ring_directory[0] ? block->ring_directory : NULL;
-	/* At once: the thread that waits for it wants to know, and this thread may do everything.
-	 * */
+	/* At once: `kymo attach` waits for the result, and this thread may do everything. */
 	options.flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER;
 	if (block->is_streaming)
 		options.flags |= KYMO_RECORDER_STREAM;

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* A worker of the runtime after `handle` starts / ended. */
+/* A worker of the runtime of this handle starts / ended. */
 uint64_t ky_tokio_runtime_enter(uintptr_t handle, uint32_t copy);
 void ky_tokio_runtime_leave(uint64_t key);
 

@@ -249,7 +249,7 @@ KY_TOKIO_READS_RAW static void add_waker(struct table_object *object, uintptr_t 
 void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
 {
 	struct table_object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
-	static struct ky_tokio_found before; /* too large for a stack; one reading of a time */
+	static struct ky_tokio_found before; /* too large for a stack; one reading at a time */
 	uint32_t copies;
 
 	before = *found;

@@ -23,7 +23,7 @@ struct name_part {
 };
 
 /* Tokio's own, the library functions through which a call graph gets from one to another, and what
- * reports that the program brought its own recorder, or allocator. */
+ * shows that the program brought its own recorder, or allocator. */
 static const struct name_part parts[] = {
 	{"tokio", 5, 2},         {"5panic", 6, 0},    {"9panicking", 10, 0},
 	{"rust_try", 8, 4},      {"call_once", 9, 4}, {"kymo_recorder_open", 18, 13},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* crate_name.h - what the name of a Rust function reports where it comes from.
+/* crate_name.h - what the name of a Rust function says about its origin.
  * Threads: any.
  */
 #ifndef KY_ANALYZE_CRATE_NAME_H

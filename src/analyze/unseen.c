@@ -113,8 +113,8 @@ static void find_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_tra
 	}
 }
 
-/* Of what the kernel's switch records report: a recording that is short may have no window either.
- * */
+/* Of what the kernel's switch records report: a recording that is short may have no window
+ * either. */
 static void find_off_cpu(struct ky_unseen *out, uint32_t *count, const struct ky_trace *trace)
 {
 	const char *sources = ky_trace_metadata(trace, "offcpu.sources");

@@ -89,7 +89,7 @@ int ky_arch_lay_out(struct ky_arch_layout *out, const struct ky_arch_context *se
 /* At the stop after the system call that asked for memory: its result. */
 int64_t ky_arch_result(const struct ky_arch_context *context);
 
-/* The stub's bytes, for the first page at `memory`; the block is KY_STUB_BLOCK after. */
+/* The stub's bytes, for the first page at `memory`; the block lies KY_STUB_BLOCK bytes after it. */
 #define KY_STUB_BLOCK 4096u
 #define KY_STUB_MEMORY_BYTES 8192u
 const uint8_t *ky_arch_stub(size_t *bytes);

@@ -86,7 +86,7 @@ static void let_go(struct borrow *borrow)
 	ptrace(PTRACE_DETACH, borrow->tid, NULL, (void *)(intptr_t)signal);
 }
 
-/* Seizing changes nothing; the interruption ends the wait like a signal that no process handles. */
+/* Seizing changes nothing; the interruption ends the wait like a signal without a handler. */
 static int stop(struct borrow *borrow)
 {
 	int status, err;
@@ -100,7 +100,7 @@ static int stop(struct borrow *borrow)
 	 * the same turn. */
 	err = wait_stop(borrow->tid, STOP_NS, &status);
 	while (!err && !is_our_stop(status)) {
-		if (status >> 16 == PTRACE_EVENT_STOP) /* another process stops the whole process */
+		if (status >> 16 == PTRACE_EVENT_STOP) /* the whole process is being stopped */
 			return -EAGAIN;
 		ptrace(PTRACE_CONT, borrow->tid, NULL, (void *)(intptr_t)WSTOPSIG(status));
 		err = wait_stop(borrow->tid, STOP_NS, &status);
@@ -287,7 +287,7 @@ struct haste {
 	struct sched_param param;
 };
 
-/* While a thread of another process stands still for us, no process shall make us wait, where we
+/* While a thread of another process stands still for us, nothing may make us wait, where we
  * may ask for that. */
 static void make_haste(struct haste *before)
 {

@@ -22,7 +22,7 @@ enum ky_park_name ky_park_name_of(const char *name)
 					    "river4turn"};
 	bool is_own = false;
 
-	/* A poll's name reports its scheduler too, so this comes first. */
+	/* A poll's name contains its scheduler's, too, so this comes first. */
 	for (size_t i = 0; i < 2; i++) {
 		if (strstr(name, tasks[i]))
 			return KY_PARK_NAME_POLL;

@@ -3,8 +3,8 @@
  *
  * Yes only when all of it is proven: it sleeps inside libc's epoll_wait() or syscall(futex), called
  * from the object that holds Tokio; its callers are known up to its very first frame; the innermost
- * of Tokio's own frames that report is a park, not a poll; and nowhere between does the C library
- * or the loader stand, so it holds neither malloc's lock nor the loader's.
+ * of Tokio's own frames that says which is a park, not a poll; and nowhere between does the C
+ * library or the loader stand, so it holds neither malloc's lock nor the loader's.
  *
  * Threads:     owner.
  */

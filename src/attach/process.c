@@ -471,7 +471,7 @@ static int open_pidfd(uint32_t pid)
 }
 
 /* Two at once in one process would take each other's memory in it for their own. What locks are
- * these open files: the process that is killed lets go. */
+ * these open files: a process that is killed lets go. */
 static int take_turn(struct ky_process *process, char *why)
 {
 	uint64_t until_ns = ky_now_ns(CLOCK_MONOTONIC) + TURN_NS;

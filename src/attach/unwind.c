@@ -59,8 +59,8 @@ static bool step_out(struct attach_walker *walker, struct ky_arch_frame *frame, 
 	uint64_t cfa, pc = module ? frame->pc - module->bias : 0;
 
 	*end = KY_UNWIND_UNKNOWN;
-	/* A caller's pc is after its call, which may end the function: search one byte before it.
-	 * */
+	/* A caller's pc is after its call, which may end the function: search one byte before
+	 * it. */
 	if (!module || !find_row(walker, module, is_caller ? pc - 1 : pc) ||
 	    walker->machine.is_signal)
 		return false;

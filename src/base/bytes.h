@@ -79,8 +79,8 @@ static inline uint8_t *ky_varint_put(uint8_t *at, uint64_t value)
 	return at;
 }
 
-/* Returns bytes read, 1..10; 0: the number continues after the bytes; -1: it does not fit 64 bits
- * */
+/* Returns bytes read, 1..10; 0: the number continues after the bytes; -1: it does not fit 64
+ * bits */
 static inline int ky_varint_get(const uint8_t *at, size_t count, uint64_t *value)
 {
 	uint64_t sum = 0;

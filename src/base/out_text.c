@@ -345,8 +345,8 @@ static size_t first_line(const char *text, size_t bytes, uint32_t columns)
 	return bytes;
 }
 
-/* Continues below itself where the terminal's line ends, unless that would leave it a mere strip.
- * */
+/* Continues below itself where the terminal's line ends, unless that would leave it a mere
+ * strip. */
 static void print_folded(struct ky_buf *out, const char *text, size_t bytes, uint32_t column)
 {
 	uint32_t room = columns_max > column + FOLDED_MIN ? columns_max - column : UINT32_MAX;

@@ -122,8 +122,8 @@ static void write_nested(struct ky_convert *convert, const struct ky_dthread *th
 }
 
 /* The poll is open from here on. ns: when it is reported, which for one whose start lies before the
- * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is reported.
- * */
+ * trace is not when it began. NULL: deeper than we keep, neither its start nor its end is
+ * reported. */
 static inline struct ky_drain_poll *push_poll(struct ky_convert *convert, struct ky_dthread *thread,
 					      uint64_t word, uint64_t ticks, uint64_t start_ns,
 					      uint64_t ns)
@@ -265,8 +265,8 @@ static void on_blocking(struct ky_convert *convert, struct ky_dthread *thread,
 	if (thread->worker != thread->blocking_worker && !thread->is_launched)
 		ky_convert_worker_end(convert, thread, ns);
 	id = thread->blocking_task;
-	/* Closures are reported by their runs; only one whose spawn was seen has an end of its own.
-	 * */
+	/* Closures are reported by their runs; only one whose spawn was seen has an end of its
+	 * own. */
 	if ((rec->arg & KYMO_POLL_READY) && ky_task_table_find(&convert->tasks, id))
 		end_task(convert, id, rec->arg & KYMO_POLL_CANCELLED, ns);
 	if (thread->is_run_counted) {
@@ -556,7 +556,7 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 		on_gates(convert, thread, rec->a, ns);
 		break;
 	case KYMO_RECORD_CUSTOM:
-		/* Nothing registers schemas yet, so no process can say what the words mean. */
+		/* Nothing registers schemas yet, so the words have no meaning yet. */
 		convert->common->stats.records_lost++;
 		ky_chunk_loss(&convert->chunk,
 			      &(struct ky_loss){thread->tid, KY_LOSS_UNSUPPORTED, 1, ns, ns, true},

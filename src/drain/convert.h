@@ -55,8 +55,8 @@ void ky_convert_live_task(struct ky_convert *convert, const struct ky_drain_task
 void ky_convert_open_polls(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t ns,
 			   bool is_at_exit);
 void ky_convert_counter(struct ky_convert *convert, uint32_t index, uint64_t value, uint64_t ns);
-/* Drops that the header counts and no record has reported: 0, or the loss to write. cause: 1 .. 4.
- * */
+/* Drops that the header counts and no record has reported: 0, or the loss to write. cause: 1 ..
+ * 4. */
 bool ky_convert_header_drops(struct ky_convert *convert, uint32_t cause, struct ky_loss *loss,
 			     uint64_t ns);
 void ky_convert_drops_reported(struct ky_convert *convert, uint64_t ns);

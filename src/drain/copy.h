@@ -12,7 +12,7 @@
 
 struct ky_copy;
 
-/* Samples of one class that no process finds any more. */
+/* Samples of one class overwritten before the drain read them. */
 struct ky_sample_gap {
 	uint64_t count, from_ns;
 };
@@ -23,7 +23,7 @@ int ky_copy_open(struct ky_copy **out, struct ky_drain_common *common,
 void ky_copy_close(struct ky_copy *copy);
 
 /* Once a step, in this order; each returns 0 or -ENOMEM. is_reported: a segment is open, so what is
- * missing is known. */
+ * missing can be reported. */
 int ky_copy_samples(struct ky_copy *copy, bool is_reported, struct ky_sample_gap *gaps);
 
 /* The queues hold as much as is merged at a stroke. */

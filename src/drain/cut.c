@@ -44,7 +44,8 @@ static int take_copy(struct cut *cut)
 		how.anchor = ky_drain_own_anchor;
 		how.anchor_ctx = &view;
 	}
-	/* What this machine's clocks say has nothing to do with a ring that no process writes. */
+	/* What this machine's clocks say has nothing to do with a ring that is not written any
+	 * more. */
 	if (options->is_dead)
 		how.anchor = NULL;
 	return ky_ring_copy_take(&cut->copy, &how);

@@ -209,8 +209,8 @@ static void free_threads(struct ky_drain *drain)
 	const struct ky_dthread *thread;
 	uint32_t at = 0;
 
-	/* Threads whose exit was never reported (the directory was full) must not fill the table.
-	 * */
+	/* Threads whose exit was never reported (the directory was full) must not fill the
+	 * table. */
 	if (threads->count >= KY_DTHREADS_FULL)
 		ky_thread_table_retire(threads);
 	while ((thread = ky_thread_table_over(threads, &at)) != NULL) {
@@ -228,7 +228,7 @@ static void report_news(struct ky_drain *drain, const struct ky_sample_gap *gaps
 
 	if (ky_retain_read_settings(drain->convert, &before) && ky_segment_is_open(drain->segment))
 		ky_segment_policy(drain->segment, &before, ns);
-	/* A cut reports what is there, and who only watches reports nothing. */
+	/* A cut reports what is there, and a drain that only watches reports nothing. */
 	if (common->is_cut || common->is_watching)
 		return;
 	for (uint32_t i = 0; i < KY_SAMPLE_CLASSES; i++) {

@@ -47,7 +47,7 @@ struct ky_drain_options {
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
 	/* Called in each step once its clock was read: a host that has samples elsewhere puts them
 	 * into the ring now, so that none is missing before the moment that the step merges up to.
-	 * NULL: no process has. */
+	 * NULL: no samples lie elsewhere. */
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
 	const char *host; /* NULL: gethostname */

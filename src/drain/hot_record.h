@@ -5,7 +5,7 @@
  * Invariants:  ky_hot_record() either does exactly what convert.c would, or nothing at all
  *              and returns false: whatever is in any way out of the ordinary is convert.c's.
  *              Between ky_hot_begin() and ky_hot_settle() the drain's own figures (encoder, chunk,
- *              merge) are after: no other process may use them.
+ *              merge) are out of date: nothing else may read them.
  *              Stamps do not go back while a struct ky_hot lives: a late record is convert.c's.
  * Cost:        what changes with every record is in the caller's registers: bytes are stored
  *              through pointers that, for all the compiler knows, point to struct ky_drain.
@@ -72,8 +72,8 @@ static inline bool ky_hot_take_time(const struct ky_convert *convert, struct ky_
 		left_ns = convert->common->to_ns - chunk->first_ns + 1;
 	if (ns - chunk->first_ns >= left_ns) /* span_ns is 0 while no chunk is open */
 		return false;
-	/* Fewer than there are, for that is a division of small numbers; then is the next reading.
-	 * */
+	/* Fewer than there are, for that is a division of small numbers; the next reading comes
+	 * then. */
 	left_ns -= ns - chunk->first_ns;
 	left_ticks = (left_ns - 1) / ((hot->piece_q48 >> 48) + 1);
 	if (hot->last_ticks - hot->ticks > left_ticks)
@@ -105,7 +105,7 @@ ky_hot_begin(const struct ky_convert *convert)
 	hot.at = out->bytes + out->used;
 	hot.base_ns = convert->chunk.enc.base_ns;
 	/* Up to where the chunk has room for bytes, and for events were each as short as can be:
-	 * after that is the next reading, so that no event has to be counted. */
+	 * the next reading comes after that, so that no event has to be counted. */
 	room -= KY_HOT_RECORD_BYTES;
 	if (room > KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX - KY_TIES_BYTES)
 		room = KY_CHUNK_BYTES_SOFT - KY_RECORD_BYTES_MAX - KY_TIES_BYTES;

@@ -2,7 +2,7 @@
 /* open_chunk.h - the chunk that is being written: its bytes, how much more it takes, and the events
  * that each writer may need, losses and the line of the clock; for src/drain.
  *
- * Invariants:  writers append events and never end the chunk: the process that calls them asks
+ * Invariants:  writers append events and never end the chunk: the caller asks
  *              before each record, by ky_chunk_takes(), and lets segment.c cut where the answer is
  *              no. While it is muted its buffer refuses everything.
  * Threads:     owner.
@@ -38,7 +38,7 @@ enum ky_loss_cause {
 	KY_LOSS_UNSUPPORTED = 8,
 	/* a cut begins here: what the thread wrote before is not in the ring any more */
 	KY_LOSS_HORIZON = 9,
-	/* overwritten while no process was to write it: in flight mode, before a stream began */
+	/* overwritten while it was not to be written: in flight mode, before a stream began */
 	KY_LOSS_FLIGHT = 10,
 	KY_LOSS_SAMPLES = 11, /* + enum ky_sample_class */
 	KY_LOSS_COUNT = KY_LOSS_SAMPLES + KY_SAMPLE_CLASSES

@@ -6,7 +6,7 @@
  * program that was idle may write faster from one moment to the next than anything before showed.
  *
  * Invariants: reads only.
- * Threads:    owner, under the guard of the process that reads the image.
+ * Threads:    owner, under the caller's guard of the image.
  */
 #ifndef KY_DRAIN_PACE_H
 #define KY_DRAIN_PACE_H
@@ -34,7 +34,7 @@ bool ky_drain_pace_is_due(const struct ky_drain_pace *pace, const struct ky_ring
 /* No sub-buffer of events was begun since the last step, which read the others. */
 bool ky_drain_pace_is_empty(const struct ky_drain_pace *pace, const struct ky_ring_view *view);
 
-/* How much earlier the next step may be, where another process is awake anyway: an eighth of the
+/* How much earlier the next step may be, where the caller is awake anyway: an eighth of the
  * rest. */
 uint64_t ky_drain_pace_slack(const struct ky_drain_pace *pace);
 

@@ -4,7 +4,7 @@
  *
  * A poll that ends below the threshold, within what is queued, becomes a value of a histogram and
  * leaves no event; one whose end is not known yet is written. Of spans only ends are written,
- * with their start: when one begins no process can know. A wake waits in its task's entry
+ * with their start: when one begins its length is not known. A wake waits in its task's entry
  * until the poll comes: late ones are written, the others counted. Whatever is held back is
  * counted exactly, by kind and task name and by worker, and reported every KY_RETAIN_REPORT_NS and
  * at the end of each segment; what the policy is, at the start of each segment and when it changes.

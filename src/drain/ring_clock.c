@@ -137,7 +137,7 @@ static void collect(struct ky_drain_common *common, struct readings *readings,
 
 		anchor.realtime_ns = crash->monotonic_ns + common->ring.open_anchor.realtime_ns -
 				     common->ring.open_anchor.monotonic_ns;
-		/* Two readings one after the other, nothing around them. */
+		/* Two readings one right after the other, nothing between them. */
 		add(common, readings, &anchor, WIDTH_SURE_NS);
 	}
 	if (now)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <wire/switch_sample.h>
 
-/* A writer is a few hundred instructions long, unless it lost its CPU; then its sample is. */
+/* A writer is a few hundred instructions long, unless it lost its CPU; then its sample is lost. */
 #define PATIENCE_NS UINT64_C(20000000)
 #define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
 
@@ -258,7 +258,7 @@ static int read_class(struct ky_copy *copy, uint32_t which, bool is_reported,
 	while (more > 0 && cursor->next < claims &&
 	       copy->common->samples.free_count >= KY_SWITCHES_MAX)
 		more = take_next(copy, &ring, cursor, &lost);
-	/* What no process will find any more, at the end of what was claimed. */
+	/* What was overwritten before the drain read it, at the end of what was claimed. */
 	if (more > 0 && cursor->next >= claims && claims)
 		lost += missing_before(cursor,
 				       (uint32_t)(claim_index >> KY_SAMPLE_CLAIM_BITS) - 1u);

@@ -67,7 +67,7 @@ static void write_cpu(struct ky_convert *convert, const struct ky_waiting_sample
 	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
 }
 
-/* "" where no process has reported; a thread of ours says it itself. */
+/* "" where no name was reported; a recorded thread has its own record of it. */
 static const char *waker_name(const struct ky_convert *convert,
 			      const struct ky_waiting_sample *sample)
 {

@@ -97,7 +97,7 @@ static void lose_chunk(struct ky_segment *segment, const struct ky_chunk *chunk)
 	ky_convert_counters(segment->convert)->reported = 0;
 }
 
-/* Not where a record stands that had nothing to report: who finds the chunk on disk knows its
+/* Not where a record stands that had nothing to report: a reader of the chunk on disk knows its
  * events, and nothing else of it. */
 static void end_with_last_event(struct ky_open_chunk *chunk)
 {

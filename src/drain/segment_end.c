@@ -170,7 +170,7 @@ static void write_index(struct ky_segment *segment, uint64_t ns)
 	ky_buf_release(&whole);
 }
 
-/* Not where a record stands that had nothing to report: who finds the chunk on disk knows its
+/* Not where a record stands that had nothing to report: a reader of the chunk on disk knows its
  * events, and nothing else of it. */
 static void end_chunk(struct ky_segment *segment)
 {

@@ -69,7 +69,7 @@ static int read_marks(struct ky_copy *copy, const struct ky_ring_side *area)
 		 lost = 0;
 	int err = 0;
 
-	if (claim_index < copy->mark_next) /* no process takes marks back */
+	if (claim_index < copy->mark_next) /* a counter that went back is not to be trusted */
 		return 0;
 	if (claim_index - copy->mark_next > KY_MARKS) {
 		/* A cut reports what is there: the older ones were never promised. */

@@ -68,7 +68,7 @@ static int queue_horizon(struct ky_copy *copy, struct ky_dthread *thread, uint64
 	return 0;
 }
 
-/* Whether what is missing of the thread was overwritten while no process was to write it: before
+/* Whether what is missing of the thread was overwritten while it was not to be written: before
  * the first reading of a ring in flight, or before a stream was taken up again. */
 static bool is_flown(const struct ky_copy *copy, const struct ky_dthread *thread)
 {

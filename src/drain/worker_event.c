@@ -300,8 +300,8 @@ void ky_convert_thread_runtime(struct ky_convert *convert, struct ky_dthread *th
 		thread->runtime_key = key;
 }
 
-/* A current-thread runtime is one worker, the process that drives it, also when it continues after
- * the end of what drove it; any other runtime that polls here without a launch gets one worker per
+/* A current-thread runtime is one worker, the thread that drives it, also when it outlives what
+ * drove it; any other runtime that polls here without a launch gets one worker per
  * thread. */
 static uint32_t own_worker(struct ky_convert *convert, struct ky_dthread *thread)
 {

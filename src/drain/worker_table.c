@@ -95,7 +95,7 @@ uint32_t ky_worker_add(struct ky_worker_table *table, uint64_t runtime_key, uint
 	return table->count++;
 }
 
-/* Time it was awake: while no process measures CPU time, this is what keeps peers' tools from
+/* Time it was awake: while CPU time is not measured, this is what keeps peers' tools from
  * finding threads that were "off the CPU" for the whole trace. */
 uint64_t ky_worker_cpu(const struct ky_drain_worker *worker, uint64_t ns)
 {

@@ -103,7 +103,7 @@ uint32_t ky_export_reason_of(const struct ky_export *export, uint32_t function)
 									      KY_NONE;
 }
 
-/* A thread that lost its CPU is ready to run: no caller has to be reported. */
+/* A thread that lost its CPU is ready to run: this needs no state of its own. */
 static bool is_state_shown(const struct ky_export *export, const struct ky_export_part *part)
 {
 	return part->state != KY_STATE_EITHER &&

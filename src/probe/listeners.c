@@ -300,7 +300,7 @@ static void take_descriptor(struct ky_listeners *listeners, int fds, const char 
 		known->owner = KY_LISTENER_OURS;
 }
 
-/* What no descriptor from the first to the last belongs to is another's. */
+/* What no descriptor from the first to the last belongs to is of another process. */
 static void end_search(struct ky_listeners *listeners)
 {
 	for (uint32_t i = 0; i < listeners->count; i++) {

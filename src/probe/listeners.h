@@ -50,7 +50,7 @@ struct ky_listeners {
 	uint32_t reading, recheck_reading;
 	uint32_t search_round;
 	int64_t search_at;                        /* where the search for descriptors continues */
-	struct ky_listener all[KY_LISTENERS_MAX]; /* of this reading, of any process */
+	struct ky_listener all[KY_LISTENERS_MAX]; /* of this reading, of all processes */
 	_Alignas(8) uint8_t bytes[16384];
 };
 

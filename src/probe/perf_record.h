@@ -24,8 +24,8 @@ uint64_t ky_perf_record_registers(void);
 /* Of a PERF_RECORD_SAMPLE. What is missing stays 0; pointers are into the record. */
 void ky_perf_record_sample(const struct perf_event_header *record, struct ky_perf_sample *out);
 
-/* Who, when and where: of a fault its sample, of a switch what stands after every record. False:
- * it is none of these. */
+/* Who, when and where: of a fault its sample, of a switch what stands at the end of every record.
+ * False: it is none of these. */
 bool ky_perf_record_switch(const struct perf_event_header *record, struct ky_perf_switch *out);
 
 #endif

@@ -46,7 +46,7 @@ enum ky_perf_switch_kind {
 	KY_SWITCH_OUT,       /* it waits for something */
 	KY_SWITCH_PREEMPTED, /* it would continue */
 	KY_SWITCH_FAULT,     /* a page fault that took a device is over */
-	KY_SWITCH_WOKEN      /* another process makes it ready to run: wake_source.h */
+	KY_SWITCH_WOKEN      /* a waker makes it ready to run: wake_source.h */
 };
 
 struct ky_perf_switch {

@@ -6,7 +6,7 @@
  * reason. Of a process that has not run since the last reading, what only it can change is not read
  * again but repeated; its memory, queues, cgroups and the machine are read all the same. Its limit
  * of descriptors is read every KY_RESOURCE_SELDOM readings, and so are, while it does not run and
- * no process waits in its queues, the counts of dropped connections.
+ * its queues are empty, the counts of dropped connections.
  * Threads: owner. Memory: none but the structure; no descriptor is kept between readings.
  */
 #ifndef KY_PROBE_RESOURCE_SOURCE_H
@@ -17,7 +17,7 @@
 #include <proc/proc_reader.h>
 #include <wire/ring_image.h>
 
-#define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* where no process says otherwise */
+#define KY_RESOURCE_INTERVAL_NS UINT64_C(1000000000) /* the default */
 /* Steps between two readings of what hardly ever changes, or cannot without the process. */
 #define KY_RESOURCE_SELDOM 10u
 /* Threads whose switches are read one by one from outside; of more there is no sum. */

@@ -110,7 +110,7 @@ static void split(const struct ky_pair_thread *thread, struct ky_switch_interval
 	ready_ns = wake->ns > interval->begin_ns ? wake->ns : interval->begin_ns;
 	interval->runnable_min_ns = ready_ns < interval->end_ns ? interval->end_ns - ready_ns : 0;
 	interval->runnable_max_ns = interval->runnable_min_ns;
-	/* It waited, also where no process saw for what. */
+	/* It waited, also where it is not known for what. */
 	if (interval->reason == KY_OFF_CPU_UNKNOWN)
 		interval->reason = KY_OFF_CPU_SYSCALL;
 	set_wake(interval, wake);

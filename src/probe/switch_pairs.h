@@ -43,7 +43,7 @@ struct ky_switch_pairs {
 	uint16_t *used;                 /* its places that are taken: mostly a few of many */
 	uint32_t thread_count;
 	uint64_t window_ns; /* beginning of the window */
-	bool has_gap;       /* records were lost in it, or no process saw how it began */
+	bool has_gap;       /* records were lost in it, or its beginning was not seen */
 	/* Whether every wake-up of this thread since then was reported; NULL: none are. */
 	bool (*covers)(void *ctx, uint32_t tid, uint64_t from_ns);
 	void *covers_ctx;

@@ -49,8 +49,8 @@ uint32_t ky_switch_wakes_read(struct ky_switch_wakes *of, ky_perf_switch_fn fn, 
 /* What those wake-ups took of all CPUs that were not given out, since the last call. */
 uint64_t ky_switch_wakes_passed_ns(struct ky_switch_wakes *of);
 
-/* Puts what the wakers of these intervals are called beside them, unless that was reported lately.
- * */
+/* Puts what the wakers of these intervals are called beside them, unless that was reported
+ * lately. */
 void ky_switch_wakes_name(struct ky_switch_wakes *of, const struct ky_sample_ring *ring,
 			  const struct ky_switch_pair *pairs, uint32_t count, uint64_t now_ns);
 

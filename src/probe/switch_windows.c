@@ -558,8 +558,8 @@ static void add_still(struct ky_switch_windows *switches)
 	}
 }
 
-/* No thread came and no thread went. A thread that runs all the time may be stopped at any moment.
- * */
+/* No thread came and none went. A thread that runs all the time may be stopped at any
+ * moment. */
 static bool was_quiet(const struct ky_switch_windows *switches)
 {
 	return !switches->taken_count && !switches->window_lost &&

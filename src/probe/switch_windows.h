@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* switch_windows.h - when threads of recorded processes were off CPU, by the kernel's own
- * records, for the process that watches them (`kymo run` and attach from outside, the library's
+ * records, for their watcher (`kymo run` and attach from outside, the library's
  * thread from within): windows of them in duty cycles that take 0.3 % of a CPU at most, made into
  * times off it, and put into the sample area of the ring of the process they are of. Who was being
  * polled the drain finds out.
@@ -37,14 +37,14 @@ struct ky_switch_places {
 };
 
 /* Tests on ourselves what this machine allows. how: with is_switches. can_rest: in the process that
- * is watched; while it does nothing, no process is to be woken for it. A window continues then
+ * is watched; while it does nothing, no thread is to be woken for it. A window continues then
  * until the next step, whenever that comes. Returns 0, also where nothing is allowed; -ENOMEM. */
 int ky_switch_windows_open(struct ky_switch_windows **out, const struct ky_perf_options *how,
 			   bool can_rest);
 
 /* Asks for wake-ups, too, where this machine allows it: what of a wait was blocked is known exactly
- * then, and who ended it. Of the process that watches from outside: a forked child would keep what
- * it opens. pid: of the i-th of the places. */
+ * then, and who ended it. Only from outside: a forked child would keep what is opened.
+ * pid: of the i-th of the places. */
 typedef uint32_t (*ky_switch_pid_fn)(const void *places_ctx, uint32_t i);
 
 void ky_switch_windows_add_wakes(struct ky_switch_windows *switches, ky_switch_pid_fn pid);
@@ -81,7 +81,7 @@ uint64_t ky_switch_windows_step(struct ky_switch_windows *switches,
 void ky_switch_windows_fetch(struct ky_switch_windows *switches,
 			     const struct ky_switch_places *places);
 
-/* No process wants it any more, or not now: what is not watched from here on is no loss. */
+/* It is not wanted any more, or not now: what is not watched from here on is no loss. */
 void ky_switch_windows_stop(struct ky_switch_windows *switches,
 			    const struct ky_switch_places *places);
 

@@ -395,7 +395,7 @@ int ky_wakes_open(struct ky_wakes **out)
 		return err;
 	}
 	(void)ky_wakes_passed_ns(wakes);
-	wakes->now.count = 0; /* no process asked for us */
+	wakes->now.count = 0; /* no wake-ups were asked for yet */
 	*out = wakes;
 	return 0;
 }

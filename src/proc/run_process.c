@@ -131,7 +131,7 @@ enum sight {
 	UNKNOWN /* may have been, or may become, one of ours */
 };
 
-/* Seen to have ended. A walk that begins after that comes by their children. */
+/* Seen to have ended. A walk that begins after that still meets their children. */
 struct ended {
 	uint32_t count;
 	struct {
@@ -201,7 +201,7 @@ static enum sight look_at(const char *name, const char *wanted, struct ended *en
 /* visit: false ends the walk. */
 typedef bool (*visit_fn)(void *ctx, const char *pid);
 
-/* Returns false when it may have missed one: the process that ends once it is listed, and before it
+/* Returns false when it may have missed one: a process that ends once it is listed, and before it
  * is read, may leave a child that is not listed. ended: NULL where that does not matter. */
 static bool walk(uint64_t session, struct ended *ended, visit_fn visit, void *ctx)
 {

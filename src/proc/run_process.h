@@ -10,7 +10,7 @@
 /* start_ticks: field 22 of /proc/PID/stat, which distinguishes a reused pid. */
 bool ky_run_process_is_alive(uint32_t pid, uint64_t start_ticks);
 
-/* Has it ended, and only its parent has not asked how? In a container none may ever. */
+/* Has it ended, and only its parent has not asked how? In a container it may never ask. */
 bool ky_run_process_is_zombie(uint32_t pid);
 
 /* The same on the text of /proc/PID/stat. */

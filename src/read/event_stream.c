@@ -276,8 +276,8 @@ static bool is_feed_before(const struct ky_event_stream *stream, uint32_t a, uin
 	return time_a != time_b ? time_a < time_b : a < b;
 }
 
-/* Reads on until the earliest event of a source is known. Returns 1, 0 when it has none, -ENOMEM.
- * */
+/* Reads on until the earliest event of a source is known. Returns 1, 0 when it has none,
+ * -ENOMEM. */
 static int fill(struct ky_event_stream *stream, uint32_t index)
 {
 	struct feed *feed = &stream->feeds[index];

@@ -50,8 +50,8 @@ enum ky_stack_row_flags {
 		1u << 7 /* records are missing inside its poll, or its end is unproven */
 };
 
-/* How a place is known. Reported ones are no samples: they have no chance and count into no time.
- * */
+/* How a place is known. Reported ones are no samples: they have no chance and count into no
+ * time. */
 enum ky_place_source {
 	KY_PLACE_CAPTURED = 0,
 	KY_PLACE_REPORTED_WAITS,   /* of a live task: it waits there */

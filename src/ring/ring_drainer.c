@@ -15,8 +15,8 @@ void ky_ring_drainer_find(struct ky_ring_drainer *out, const struct ky_found_rin
 	if (found->state != KY_FOUND_ALIVE)
 		return;
 	out->is_own = found->pid != 0 && ky_ring_process_has_thread(found->pid, KY_DRAIN_THREAD);
-	/* Who has merely opened it dumps it, or reads it. One without a file is drained unclaimed.
-	 * */
+	/* A process that has merely opened it dumps or reads it. One without a file is drained
+	 * unclaimed. */
 	if (claim == 0 && !found->is_anonymous)
 		return;
 	out->holder = ky_ring_process_holder(found->device, found->inode, found->pid);

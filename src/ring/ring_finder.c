@@ -448,7 +448,7 @@ static void on_mapped(void *ctx, uint32_t pid, int fd, const char *path)
 			pid, kymo_error_text(-err));
 		return;
 	}
-	/* Through a process: the process that could map it for writing had the right to. */
+	/* Found through a process: one that could map it for writing had the right to. */
 	if (fstat(fd, &st) == 0 && (finder->uid == 0 || st.st_uid == finder->uid))
 		look_at(finder, fd, path, st.st_uid, pid);
 	close(fd);

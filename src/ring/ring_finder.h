@@ -90,7 +90,7 @@ struct ky_ring_query {
 int ky_ring_find(struct ky_found_rings *out, const struct ky_ring_query *query);
 void ky_found_rings_release(struct ky_found_rings *rings);
 
-/* The one ring that another process names by pid or, when only one such is recording (or, with
+/* The one ring that the caller names by pid or, when only one such is recording (or, with
  * is_dead_wanted, only one is there), by service. Of several rings of one process the newest, of
  * several processes that had this pid the living one, else the newest.
  *

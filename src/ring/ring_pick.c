@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* The one ring that another process means, and its mapping. */
+/* The one ring that the caller means, and its mapping. */
 #include <ring/ring_finder.h>
 
 #include <ring/ring_guard.h>

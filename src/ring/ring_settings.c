@@ -410,7 +410,7 @@ static void write_one(struct ky_ring_control *control, const struct ky_setting *
 				      memory_order_relaxed);
 }
 
-/* Makes the generation odd. The process that made it odd and died is succeeded after a while: it
+/* Makes the generation odd. A process that made it odd and died is succeeded after a while: it
  * stays odd, and changes, so that no reader takes the half-written state for whole. Returns what it
  * is as long as no process does the same with us. */
 static uint32_t begin(struct ky_ring_settings *words)
@@ -540,8 +540,7 @@ int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *chan
 	apply_gates(control, changes);
 	if (!has_settings)
 		return 0;
-	/* The process that was stopped for so long that it was succeeded comes after its successor.
-	 * */
+	/* One that was stopped so long that it was succeeded comes after its successor. */
 	for (;;) {
 		mine = begin(&control->settings);
 		if (write_all(ring, changes, mine, is_first) && end(control, mine))

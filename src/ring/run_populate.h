@@ -5,7 +5,7 @@
  * Invariants: reads only, so that a page another process writes meanwhile stays what it is. Nothing
  *             is made while the claim index rests, nor where the file system has little room left.
  *             The host relies on none of it.
- * Threads:    owner, under the guard of the process that reads the image.
+ * Threads:    owner, under the caller's guard of the image.
  */
 #ifndef KY_RING_RUN_POPULATE_H
 #define KY_RING_RUN_POPULATE_H

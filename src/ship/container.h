@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* container.h - what a trace is wrapped in, reported by its first bytes.
+/* container.h - what a trace is wrapped in, known by its first bytes.
  *
  * Threads: any.      Signals: safe.
  */

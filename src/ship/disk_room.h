@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* disk_room.h - what a failed write means to the process that has to mend it.
+/* disk_room.h - what a failed write means to the user who has to mend it.
  * Threads: any.
  */
 #ifndef KY_SHIP_DISK_ROOM_H

@@ -361,7 +361,7 @@ int ky_inflate_open(struct ky_byte_source *out, const char *path,
 			memset(&info, 0, sizeof(info));
 		if (S_ISREG(info.st_mode))
 			out->stored_bytes = (uint64_t)info.st_size;
-		/* Peeked bytes are read again: nothing stays open until another process reads. */
+		/* Peeked bytes are read again: nothing stays open until the caller reads. */
 		packed->is_seekable = packed->fd >= 0 && S_ISREG(info.st_mode);
 		if (packed->is_seekable) {
 			(void)inflate_seek(packed, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* inflate.h - a file on disk as the plain TRC bytes it holds, whatever it is wrapped in.
  *
- * Invariants:  the container is reported by its first bytes, never by the name: raw TRC, gzip (any
+ * Invariants:  the container is known by its first bytes, never by the name: raw TRC, gzip (any
  *              number of members), zstd (any number of frames, skippable ones passed over). A torn
  *              tail gives every byte before it first, then the error.
  * Damage:      a zstd frame of at most 1 MiB, as all of ours are, comes whole and with its checksum

@@ -34,8 +34,8 @@ int ky_out_file_open(struct ky_out_file *file, const char *path, bool may_replac
 int ky_out_file_open_trace(struct ky_out_file *file, const char *path, bool sets_aside);
 /* A ky_write_fn: ctx is the file. */
 int ky_out_file_write(void *ctx, const uint8_t *bytes, size_t count);
-/* Gives it its name. Returns 0, -EEXIST, as ky_trace_file_check(), -errno; then nothing is left
- * after. */
+/* Gives it its name. Returns 0, -EEXIST, as ky_trace_file_check(), -errno; then nothing remains of
+ * it. */
 int ky_out_file_commit(struct ky_out_file *file);
 /* Leaves nothing; also after commit. */
 void ky_out_file_abort(struct ky_out_file *file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* output_place.h - whether a trace can be made where another process wants it, before there is one.
+/* output_place.h - whether a trace can be made where the user wants it, before there is one.
  *
  * What may yet change by itself (a full disk, a service's folder that comes later) is no obstacle.
  * Threads: any.

@@ -290,8 +290,8 @@ static bool is_deleted(const struct ky_store *store)
 	return fstat(store->fd, &about) != 0 || about.st_nlink == 0;
 }
 
-/* Another process deleted the file meanwhile: what it held is gone, writing on would be for
- * no process. */
+/* Another process deleted the file meanwhile: what it held is gone, what is written on would be
+ *                                             lost, too. */
 static void drop_segment(struct ky_store *store)
 {
 	store->coder.close(store->coder.stage);

@@ -117,8 +117,8 @@ static bool is_being_written(const char *path)
 	return is_locked;
 }
 
-/* What may be moved away or replaced: a trace, packed or not, or nothing at all. Of no owner name
- * is proof of that, so the first bytes must say it. */
+/* What may be moved away or replaced: a trace, packed or not, or nothing at all. A name is no proof
+ * of that, so the first bytes must say it. */
 static int check_begins_as_trace(const char *path)
 {
 	static const uint8_t plain[4] = {'T', 'R', 'C', 0}, zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
@@ -331,7 +331,7 @@ int ky_trace_file_chunk(struct ky_trace_file *file, const struct ky_chunk *chunk
 	bool is_last_word = chunk->is_segment_start && chunk->is_segment_end;
 	int err = 0;
 
-	/* What it held is gone; writing on would be for no process. */
+	/* What it held is gone; what is written on would be lost, too. */
 	if (file->fd >= 0 && is_deleted(file)) {
 		end(file);
 		return -ENOENT;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trace_file.h - one process's whole trace in one file that another process named: no rotation.
+/* trace_file.h - one process's whole trace in one file that the user named: no rotation.
  *
  * Invariants:  the file grows under its own name, chunk by chunk, so that it can be read meanwhile
  *              and holds every chunk so far if we are killed. It never exceeds bytes_max.
  * Names:       a trace that stood under the name is kept as NAME.old (an older trace NAME.old
  *              goes); an empty file is filled. Anything else there or as NAME.old is refused: only
- *              the first bytes report, and of a packed file those of the packing, because a host
+ *              the first bytes count, and of a packed file those of the packing, because a host
  *              has nothing to unpack with. A further process of the same
  *              recording gets NAME with ".PID" before the ending, where a name that is taken is
  *              passed over: ".PID.2" and so on.
@@ -46,7 +46,7 @@ struct ky_trace_file_stats {
 const char *ky_trace_file_suffix(const char *path);
 
 /* True when a file of this name would be packed in a way that we do not write (.xz, .bz2, .lz4,
- * .zstd ...), or has anything else after .trc: the process that gives it means a file, not a
+ * .zstd ...), or has anything else after .trc: the user who gives it means a file, not a
  * directory. */
 bool ky_trace_file_is_foreign(const char *path);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trace_sink.h - a trace that goes to another's function instead of a file, compressed.
+/* trace_sink.h - a trace that goes to the host's function instead of a file, compressed.
  *
  * Errors:      the first one of the function ends it: nothing can be cut off from what is gone.
  * Threads:     owner.

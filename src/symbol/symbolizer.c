@@ -362,8 +362,8 @@ static uint32_t read_kernel(struct ky_symbolizer *symbolizer)
 	return why;
 }
 
-/* Anybody may write into /tmp: the map must be a file of the process that runs the process, or of
- * us, and no other caller may have written it. pid 0: it has ended, and no caller runs it. */
+/* Any user may write into /tmp: the map must be a file of the user who runs the process, or of us,
+ * and no other user may have written it. pid 0: it has ended, and no user runs it. */
 static bool is_trusted(int fd, uint32_t pid)
 {
 	char path[64];
@@ -383,8 +383,8 @@ static int64_t ns_of(struct timespec time)
 	return time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
-/* Was it written last while the process ran? The process that has its number afterwards, and a map
- * of its own, writes later; who had it before, earlier. */
+/* Was it written last while the process ran? A process that gets its number afterwards, and has a
+ * map of its own, writes later; one that had it before, earlier. */
 static bool is_of_then(int fd, const struct ky_symbol_process *process)
 {
 	uint64_t now_ns, up_ns;

@@ -104,8 +104,8 @@ bool ky_cfi_open(struct ky_cfi_machine *machine, const struct ky_cfi_source *sou
 		 uint64_t address);
 
 /* Reports each row of the function that is open, by pc; the last one holds to its end. False: what
- * follows the last row reported is not understood. A row with the pc of the one before replaces it.
- * */
+ * follows the last row reported is not understood. A row with the pc of the one before replaces
+ * it. */
 typedef void (*ky_cfi_row_fn)(void *ctx, uint64_t pc, const struct ky_cfi_row *row);
 bool ky_cfi_rows(struct ky_cfi_machine *machine, ky_cfi_row_fn report, void *ctx);
 

@@ -130,8 +130,8 @@ static void take_gap(struct ky_unwind_builder *builder, const struct ky_cfi_sour
 	}
 }
 
-/* One function. What lies between the one before and it belongs to none, unless it only fills up.
- * */
+/* One function. What lies between the one before and it belongs to none, unless it only fills
+ * up. */
 static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi_source *source,
 			  uint64_t start, uint64_t address)
 {

@@ -282,8 +282,8 @@ static enum walk_step leave_by_rule(struct walker *walker, uint32_t rule,
 
 static enum walk_step leave(struct walker *walker)
 {
-	/* A caller's pc is after its call, which may end the function: search one byte before it.
-	 * */
+	/* A caller's pc is after its call, which may end the function: search one byte before
+	 * it. */
 	uint64_t at = walker->frame.pc - !walker->frame.is_exact;
 	struct ky_unwind_wide wide;
 	uint32_t rule = is_code(walker, at) ? ky_unwind_rule_at(&walker->code, at, &wide) :

@@ -49,7 +49,7 @@ uint32_t ky_oom_parse_record(const char *record, uint64_t *at_ns, uint32_t *uid)
 		field = strchr(field, ',');
 		field = field != NULL ? field + 1 : NULL;
 	}
-	/* Only what the kernel itself says: the process that may write to the log is marked so. */
+	/* Only the kernel's own records: those that a process wrote have another facility. */
 	if (text == NULL || field == NULL || field > text || strtoul(record, NULL, 10) >= 8)
 		return 0;
 	text++;
@@ -256,6 +256,6 @@ uint32_t ky_oom_watch_judge(struct ky_oom_watch *watch, int wait_status)
 			return KY_OOM_NAMED;
 		nanosleep(&(const struct timespec){.tv_nsec = LOG_PAUSE_NS}, NULL);
 	}
-	/* The log was there and names another process, or no process. */
+	/* The log was there and names another process, or none. */
 	return is_counted && watch->has_log_hole ? KY_OOM_COUNTED : KY_OOM_NONE;
 }

@@ -317,7 +317,7 @@ void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 		longest_ns = quiet_ns;
 		worst = &groups[i];
 	}
-	/* Tasks are ready and no process takes them, although all sleep. */
+	/* Tasks are ready and no worker takes them, although all sleep. */
 	if (!worst && count && least_ns > threshold && watchdog->ready_since_ns &&
 	    ky_watch_since(watchdog->now_ns, watchdog->ready_since_ns) > threshold) {
 		longest_ns = least_ns;

@@ -24,7 +24,7 @@ void ky_watch_stack(struct ky_watchdog *watchdog, struct ky_stuck_note *note)
 		ky_unwind_process(&walk, &view, options->pid ? options->pid : (uint32_t)getpid(),
 				  &start);
 	} else {
-		/* No process has made tables yet: then it is where it stands, and no more. */
+		/* There are no tables yet: then it is where it stands, and no more. */
 		walk.frames[0] = note->pc;
 		walk.count = 1;
 		walk.end = KY_WALK_UNKNOWN;

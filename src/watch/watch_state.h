@@ -36,8 +36,8 @@ struct ky_watch_rule {
 	uint32_t sample_at;
 	/* runnable: KY_WATCH_DELAYS a thread, + 1: at two moments, the older one first, and now */
 	uint64_t *delays;
-	/* Its checks, of which each reads some threads, and for how many more they get new bases.
-	 * */
+	/* Its checks, of which each reads some threads, and for how many more they get new
+	 * bases. */
 	uint32_t turn, base_turns;
 	uint32_t counter;   /* its index + 1; 0: not found yet */
 	uint64_t *reported; /* span: by slot, the span that it has fired about */

@@ -300,7 +300,7 @@ static void take_sums(struct ky_watchdog *watchdog, const struct ky_event_sums *
 		watchdog->ready_since_ns = watchdog->now_ns;
 }
 
-/* How much of the time since the last check no process can vouch for: we came late, or the clocks
+/* How much of the time since the last check is unknown: we came late, or the clocks
  * disagree about it (suspended or migrated machine: one of them stood still). */
 static uint64_t hole_since_last(const struct ky_watchdog *watchdog)
 {

@@ -2,7 +2,7 @@
 /* watchdog.h - checks a ring from outside its threads and says when a rule holds. A step function
  * like the drain: no thread, no file it writes, and its clock can be faked.
  *
- * Nothing armed, or the process is gone: it asks never to be called again. It checks most 20
+ * Nothing armed, or the process is gone: it asks never to be called again. It checks at most 20
  * times a second, however often it is called.
  * A rule fires once while what it says continues, and again when that was over in between. What
  * cooldown or budget held back fires as soon as they allow if it still continues.

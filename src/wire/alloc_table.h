@@ -12,7 +12,7 @@
  * atomic exchange of 0 for KY_ALLOC_BUSY, published by storing the address (release), and taken by
  * an exchange of the address for KY_ALLOC_BUSY.
  *
- * Writers:     the process that has claimed the word. No lock.
+ * Writers:     the thread that has claimed the word. No lock.
  * Readers:     any process, at any moment; they trust nothing. A slot is whole when its word was
  *              the same address, and its stamp the same, before and after it was copied.
  * Memory:      sparse. Head, addresses and the stacks' index exist once ky_ring_header.alloc_ready

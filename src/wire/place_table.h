@@ -11,8 +11,8 @@
  * set beside it. It is claimed by one atomic exchange of 0 for the task's number, freed by
  * storing 0.
  *
- * Writers:     the thread that polls the task, up to a moment after its poll's end: the process
- *              that finds the sequence odd gives up. No lock.
+ * Writers:     the thread that polls the task, up to a moment after its poll's end: one that finds
+ *              the sequence odd gives up. No lock.
  * Readers:     any process, at any moment; they trust nothing. A slot is whole when its sequence is
  *              even and the same after it was copied; it is the task's when its task word says so.
  * Memory:      sparse. Head, sets and the stacks' index exist once ky_ring_header.place_ready is

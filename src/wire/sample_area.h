@@ -4,7 +4,7 @@
  *
  * Area:   page 0      struct ky_sample_head
  *         then for each class its ring of slots, on pages of its own, where ky_sample_range() says:
- *         a function of the area's size alone, so no process trusts an offset that it reads.
+ *         a function of the area's size alone, so no reader trusts an offset that it reads.
  *         A sample takes 1 to KY_SAMPLE_PARTS_MAX slots of consecutive claim numbers; claim n lies
  *         in slot n % slot_count of its class.
  *
@@ -219,8 +219,8 @@ static inline _Atomic uint64_t *ky_sample_serial(const struct ky_sample_ring *ri
 					    (claim % ring->slot_count) * KY_SAMPLE_SLOT_BYTES);
 }
 
-/* Takes the slot for this claim. False: another writer is at it, or died at it: then no process
- * gets it any more, for a writer that is held up, however many rounds, still writes when it
+/* Takes the slot for this claim. False: another writer is at it, or died at it: then no writer gets
+ * it any more, for a writer that is held up, however many rounds, still writes when it
  * continues. */
 static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t claim)
 {

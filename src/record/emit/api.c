@@ -253,7 +253,7 @@ void kymo_sampling_begin(void)
 	int saved = errno;
 
 	if (sampler && sampler->is_on()) {
-		/* An earlier thread of this number may have left its timer after. */
+		/* An earlier thread of this number may have left its timer. */
 		sampler->thread_end(tid);
 		sampler->thread_begin(tid);
 	}

@@ -265,8 +265,8 @@ static bool is_confined(void)
 	return __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
 }
 
-/* Now and then, by the thread that is sampled then: threads that record nothing are found by that.
- * */
+/* Now and then, by the thread that is sampled then: threads that record nothing are found by
+ * that. */
 static void scan_now_and_then(void)
 {
 	uint64_t due = __atomic_load_n(&source.scan_due_ns, __ATOMIC_RELAXED);
