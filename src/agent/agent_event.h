@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* agent_event.h - what an agent has to report beside the trace. It prints nothing: the host makes a
  * sentence of an event, or keeps its error.
+ * Threads: owner; events come on its thread.
  */
 #ifndef KY_AGENT_AGENT_EVENT_H
 #define KY_AGENT_AGENT_EVENT_H

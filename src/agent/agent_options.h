@@ -3,6 +3,7 @@
  * events, which rules make dumps.
  *
  * Memory: strings and rules are the caller's and outlive the agent.
+ * Threads: owner; nothing changes while the agent is open.
  */
 #ifndef KY_AGENT_AGENT_OPTIONS_H
 #define KY_AGENT_AGENT_OPTIONS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* copy_stage.h - how far the ring was read; for the files of the first stage alone: slot_cursor.c
- * (sub-buffers), ring_directory.c, sample_read.c, side_read.c, resource_read.c, thread_count.c.
+ * (sub-buffers), ring_directory.c, sample.c, side.c, resource.c, thread_count.c.
  * Threads: owner.
  */
 #ifndef KY_DRAIN_COPY_STAGE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Samples of the ring's sample area: read in the order of their claims, put into a queue of their
- * own in the order of their stamps, and written with what their thread was doing at that moment. */
+ * own in the order of their stamps. sample_event.c writes them. */
 #include <drain/copy_stage.h>
 
 #include <base/alloc.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* worker_table.h - runtimes, their workers, and launches of workers that were read and not merged
- * yet; for src/drain. What records make of them is in worker_event.h.
+ * yet; for src/drain. What records make of them is in worker_event.c.
  *
  * Threads:     owner.
  */

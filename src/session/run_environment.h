@@ -9,6 +9,7 @@
  *   KYMO_SERVICE, KYMO_RING_BYTES, KYMO_MODE   only when asked for on the command line
  *
  * Children inherit all of it, which is how they are recorded too.
+ * Threads: owner.
  */
 #ifndef KY_SESSION_RUN_ENVIRONMENT_H
 #define KY_SESSION_RUN_ENVIRONMENT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* session_options.h - how a session records: the options of each ring's agent, and what CMD finds
  * in its environment.
+ * Threads: owner; nothing changes while the session is open.
  */
 #ifndef KY_SESSION_SESSION_OPTIONS_H
 #define KY_SESSION_SESSION_OPTIONS_H

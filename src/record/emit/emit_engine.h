@@ -2,8 +2,8 @@
 /* emit_engine.h - the one recorder of this process: its life, its threads, its sub-buffers.
  *
  * Life:        CLOSED -> LAZY (open) -> LIVE (first event, or EAGER) -> CLOSED (close).
- *              A PREPARED ring is made in open; a fork shares it until another's first event takes
- *              it, by one compare-and-swap of its header's state.
+ *              A PREPARED ring is made in open; a fork shares it until another process's first
+ *              event takes it, by one compare-and-swap of its header's state.
  *              DISARMED from anywhere: no ring to be had, or a forked child of a LIVE parent.
  * Invariants:  the ring's addresses stay mapped for ever (close puts private memory there), so a
  *              thread that is late inside an event can never fault and never reach the next ring.
