@@ -72,7 +72,7 @@ void ky_drain_mode_forget(struct ky_drain_mode *mode)
 }
 
 /* What could not be written since the last call. */
-static void tell_losses(struct ky_drain_mode *mode)
+static void report_losses(struct ky_drain_mode *mode)
 {
 	struct ky_chunk_loss loss;
 
@@ -82,15 +82,15 @@ static void tell_losses(struct ky_drain_mode *mode)
 
 /* ---- from one mode to the other ---- */
 
-static void take_off(struct ky_drain_mode *mode)
+static void leave_stream(struct ky_drain_mode *mode)
 {
 	(void)ky_drain_step(mode->stream, 0);
 	ky_drain_seal(mode->stream);
 	ky_agent_output_wait(mode->output);
-	tell_losses(mode);
+	report_losses(mode);
 }
 
-static int land(struct ky_drain_mode *mode)
+static int enter_stream(struct ky_drain_mode *mode)
 {
 	int err;
 
@@ -115,9 +115,9 @@ int ky_drain_mode_set(struct ky_drain_mode *mode, bool is_flight)
 	if (is_flight == mode->is_flight)
 		return 0;
 	if (is_flight)
-		take_off(mode);
+		leave_stream(mode);
 	else
-		err = land(mode);
+		err = enter_stream(mode);
 	if (err < 0)
 		return err;
 	mode->is_flight = is_flight;
@@ -142,7 +142,7 @@ int ky_drain_mode_step(struct ky_drain_mode *mode, uint64_t now_ns,
 	if (!mode->is_flight) {
 		if (ky_agent_output_wants_seal(mode->output, now_ns))
 			ky_drain_seal(mode->stream);
-		tell_losses(mode);
+		report_losses(mode);
 	}
 	*again_ns = now_ns + ky_drain_pace_rest(&mode->pace, now_ns,
 						ky_drain_pace_is_empty(&mode->pace, &mode->view) ?
@@ -217,11 +217,11 @@ int ky_drain_mode_finish(struct ky_drain_mode *mode, bool is_dead, bool is_abnor
 		err = ky_drain_step(mode->stream, KY_DRAIN_FINAL);
 		ky_drain_seal(mode->stream);
 		ky_agent_output_wait(mode->output);
-		tell_losses(mode);
+		report_losses(mode);
 	}
 	ky_drain_last_word(mode->stream);
 	ky_agent_output_wait(mode->output);
-	tell_losses(mode);
+	report_losses(mode);
 	return err;
 }
 

@@ -43,8 +43,8 @@ void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_
 			  header->start_time_ticks);
 }
 
-static void tell_error(const struct ky_agent_output *output, enum ky_agent_event_kind kind, int err,
-		       const char *reason)
+static void report_error(const struct ky_agent_output *output, enum ky_agent_event_kind kind,
+			 int err, const char *reason)
 {
 	const struct ky_agent_options *options = output->options;
 
@@ -55,11 +55,11 @@ static void tell_error(const struct ky_agent_output *output, enum ky_agent_event
 									  .reason = reason});
 }
 
-static void tell_write_error(const struct ky_agent_output *output, int err)
+static void report_write_error(const struct ky_agent_output *output, int err)
 {
 	bool is_full = err == KYMO_E_LIMIT && output->options->output.file != NULL;
 
-	tell_error(output, is_full ? KY_AGENT_STORE_FULL : KY_AGENT_WRITE_FAILED, err, "");
+	report_error(output, is_full ? KY_AGENT_STORE_FULL : KY_AGENT_WRITE_FAILED, err, "");
 }
 
 /* ---- how much is on disk ---- */
@@ -130,7 +130,7 @@ static int open_store(struct ky_agent_output *output)
 	int err = ky_store_open(&output->store, &store);
 
 	if (err < 0) {
-		tell_error(output, KY_AGENT_STORE_FAILED, err, errbuf);
+		report_error(output, KY_AGENT_STORE_FAILED, err, errbuf);
 		return err;
 	}
 	ky_store_stats(output->store, &stats);
@@ -200,7 +200,7 @@ int ky_agent_output_chunk(void *ctx, const struct ky_chunk *chunk)
 	err = output->queue != NULL ? output->options->output.queue->chunk(output->queue, chunk) :
 				      write_chunk(output, chunk);
 	if (err < 0) {
-		tell_write_error(output, err);
+		report_write_error(output, err);
 		return err;
 	}
 	if (chunk->is_segment_start) {
@@ -239,7 +239,7 @@ bool ky_agent_output_take_loss(struct ky_agent_output *output, struct ky_chunk_l
 	if (output->queue == NULL ||
 	    !output->options->output.queue->take_loss(output->queue, out, &err))
 		return false;
-	tell_write_error(output, err);
+	report_write_error(output, err);
 	return true;
 }
 
@@ -248,7 +248,7 @@ void ky_agent_output_close(struct ky_agent_output *output)
 	int err = output->sink != NULL ? ky_trace_sink_end(output->sink) : 0;
 
 	if (err < 0)
-		tell_write_error(output, err);
+		report_write_error(output, err);
 	if (output->sink != NULL)
 		atomic_store_explicit(&output->bytes_stored, ky_trace_sink_bytes(output->sink),
 				      memory_order_relaxed);

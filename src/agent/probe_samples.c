@@ -22,7 +22,7 @@ void ky_probe_samples_init(struct ky_probe_samples *probe,
 
 /* ---- the events ---- */
 
-static void tell_open(const struct ky_probe_samples *probe, const struct ky_perf *perf)
+static void report_open(const struct ky_probe_samples *probe, const struct ky_perf *perf)
 {
 	if (probe->options.has_opened)
 		probe->options.has_opened(probe->options.ctx, perf);
@@ -32,7 +32,7 @@ static void close_events(struct ky_probe_samples *probe)
 {
 	if (!probe->perf)
 		return;
-	tell_open(probe, NULL);
+	report_open(probe, NULL);
 	ky_perf_close(probe->perf);
 	probe->perf = NULL;
 	probe->lost_reported = 0;
@@ -58,9 +58,9 @@ static void init_duty(struct ky_probe_samples *probe)
 	struct ky_perf *perf = NULL;
 
 	if (ky_sample_cost_open(&perf, &probe->how) == 0)
-		tell_open(probe, perf);
+		report_open(probe, perf);
 	cost_ns = ky_sample_cost_ns(perf);
-	tell_open(probe, NULL);
+	report_open(probe, NULL);
 	ky_perf_close(perf);
 	ky_sample_duty_init(&probe->duty, cost_ns, ky_sample_cpus(), now_ns);
 	ky_sample_duty_start(&probe->duty, now_ns);
@@ -99,7 +99,7 @@ static int open_all(struct ky_probe_samples *probe, uint32_t rate_hz)
 	if (err)
 		close_events(probe);
 	else
-		tell_open(probe, probe->perf);
+		report_open(probe, probe->perf);
 	return err;
 }
 
@@ -113,7 +113,7 @@ static int begin(struct ky_probe_samples *probe, int err)
 		return err;
 	}
 	probe->rate_hz = probe->how.rate_hz;
-	tell_open(probe, probe->perf);
+	report_open(probe, probe->perf);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static void on_sample(void *ctx, const struct ky_perf_sample *sample)
 }
 
 /* What the kernel had no room for is of the process that was sampled last, as far as is known. */
-static void tell_lost(struct ky_probe_samples *probe)
+static void note_lost(struct ky_probe_samples *probe)
 {
 	const struct ky_probed_ring *last = probe->options.rings->last;
 	struct ky_perf_about about;
@@ -220,7 +220,7 @@ void ky_probe_samples_fetch(struct ky_probe_samples *probe)
 	if (!probe->perf)
 		return;
 	(void)ky_perf_read(probe->perf, on_sample, probe);
-	tell_lost(probe);
+	note_lost(probe);
 	set_due(probe);
 }
 
@@ -236,7 +236,7 @@ void ky_probe_samples_fetch_last(struct ky_probe_samples *probe)
 		return;
 	(void)ky_perf_read(probe->perf, on_sample, probe);
 	ky_perf_count_lost(probe->perf);
-	tell_lost(probe);
+	note_lost(probe);
 }
 
 /* ---- what the rings want, and what it may cost ---- */

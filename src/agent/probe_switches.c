@@ -102,7 +102,7 @@ void ky_probe_switches_between(struct ky_probe_switches *probe)
 		ky_probe_switches_fetch(probe);
 }
 
-void ky_probe_switches_tell_gap(const struct ky_probe_switches *probe)
+void ky_probe_switches_report_gap(const struct ky_probe_switches *probe)
 {
 	struct ky_switch_places places = places_of(probe);
 

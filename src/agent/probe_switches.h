@@ -44,7 +44,7 @@ void ky_probe_switches_fetch(struct ky_probe_switches *probe);
 void ky_probe_switches_between(struct ky_probe_switches *probe);
 
 /* A ring ends: the time after the last window was not watched. */
-void ky_probe_switches_tell_gap(const struct ky_probe_switches *probe);
+void ky_probe_switches_report_gap(const struct ky_probe_switches *probe);
 /* No step comes any more: that, and what the last window saw. */
 void ky_probe_switches_end(struct ky_probe_switches *probe);
 

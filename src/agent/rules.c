@@ -18,7 +18,7 @@ struct ky_rules {
 	bool needs_events, said_full, said_budget;
 	uint32_t fired_count;
 	/* Firings without a dump, and what those dumps would have had as held back. */
-	uint64_t undumped_count, untold_count;
+	uint64_t undumped_count, unreported_count;
 	uint64_t watched_at; /* in the ring; 0: nowhere */
 	uint64_t watched[WATCHED_WORDS];
 };
@@ -39,7 +39,7 @@ static void store_figures(struct ky_rules *rules)
 	ky_rules_stats(rules, &stats);
 	now[0] = stats.fired;
 	now[1] = stats.suppressed;
-	now[2] = stats.waiting + rules->untold_count;
+	now[2] = stats.waiting + rules->unreported_count;
 	now[3] = stats.over_budget;
 	now[4] = rules->undumped_count;
 	if (!rules->watched_at || memcmp(now, rules->watched, sizeof(now)) == 0)
@@ -66,7 +66,7 @@ static void report_budget(struct ky_rules *rules)
 static void count_undumped(struct ky_rules *rules, uint64_t fired_ns, uint64_t suppressed_count)
 {
 	rules->undumped_count++;
-	rules->untold_count += suppressed_count;
+	rules->unreported_count += suppressed_count;
 	ky_watchdog_failed(rules->watchdog, fired_ns);
 }
 

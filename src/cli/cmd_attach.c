@@ -57,7 +57,7 @@ static int trouble(const struct attachment *attachment)
 }
 
 /* What the library said, as the end of "process 12 …". */
-static int tell_refusal(struct attachment *attachment)
+static int report_refusal(struct attachment *attachment)
 {
 	char reason[384];
 
@@ -85,7 +85,7 @@ static int ask(struct attachment *attachment, uint32_t action)
 	if (ky_attach_ask(&attachment->process, &attachment->request, &attachment->answer,
 			  attachment->why) != 0)
 		return trouble(attachment);
-	return tell_refusal(attachment);
+	return report_refusal(attachment);
 }
 
 static int open_process(struct attachment *attachment)
@@ -137,7 +137,7 @@ static void choose_places(struct attachment *attachment)
 		request->gates = (KYMO_GATES_DEFAULT | options->gates_set) & ~options->gates_clear;
 	if (!attachment->is_staying)
 		return;
-	/* Said outright, so that both look at the same place whatever its environment says. */
+	/* Said outright, so that both read the same place whatever its environment says. */
 	if (!options->ring_directory)
 		snprintf(attachment->ring_directory, sizeof(attachment->ring_directory),
 			 "/dev/shm/kymo-%u", attachment->process.uid);
@@ -218,7 +218,7 @@ static void say_attached(const struct attachment *attachment)
 
 /* ---- stacks ---- */
 
-/* One event a thread and processor takes many descriptors, all of them ours. */
+/* One event a thread and CPU takes many descriptors, all of them ours. */
 static void take_descriptors(void)
 {
 	struct rlimit limit;
@@ -270,8 +270,8 @@ static int make_tables(void *ctx)
 	return 0;
 }
 
-/* Of what is mapped now, since nobody stays to see more come. Without them stacks are short, and
- * their trace says so. */
+/* Of what is mapped now, since no process stays to see more come. Without them stacks are short,
+ * and their trace says so. */
 static void leave_tables(const struct attachment *attachment)
 {
 	struct ky_ring_query query = {.pid = attachment->pid};

@@ -40,7 +40,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 /* A name of digits alone is a process. Returns an exit code; trouble has been said. */
-static int look(struct ky_doctor *doctor, const char *what)
+static int check(struct ky_doctor *doctor, const char *what)
 {
 	char path[PATH_BYTES];
 	unsigned long pid;
@@ -145,7 +145,7 @@ int ky_cmd_doctor(int argc, char **argv)
 	code = ky_option_parse(&argp, argc, argv, 0, &arguments);
 	if (code)
 		return code;
-	code = look(&doctor, arguments.what);
+	code = check(&doctor, arguments.what);
 	if (code)
 		return code;
 	for (i = 0; i < doctor.count; i++)

@@ -60,7 +60,7 @@ struct dump_job {
 	struct ky_dump_clock clock;
 	uint64_t end_ns; /* now, or where the ring of a dead process ends */
 	char path[KY_DUMP_PATH_BYTES];
-	const char *directory; /* of a file that nobody asked for */
+	const char *directory; /* of a file that was not asked for */
 	bool is_drained;       /* somebody writes it to disk as it goes */
 	bool is_stopped;       /* by us */
 	struct ky_ring_tail tail;
@@ -197,13 +197,13 @@ static int resolve(const struct dump_job *job, const char *name, const struct ky
 	return KY_EXIT_USAGE;
 }
 
-/* Where a ring that nobody writes any more ends: a pass over it that hands out nothing. */
+/* Where a ring that is not written any more ends: a pass over it that gives out nothing. */
 static int find_end(void *ctx)
 {
 	struct dump_job *job = ctx;
-	struct ky_cut_options look = {
+	struct ky_cut_options pass = {
 		.image = job->ring.image, .image_bytes = job->ring.image_bytes, .is_dead = true};
-	int err = ky_cut(&look, &job->dump.report);
+	int err = ky_cut(&pass, &job->dump.report);
 
 	job->end_ns = err ? 0 : job->dump.report.newest_ns;
 	return err;
@@ -219,7 +219,7 @@ static int refuse_range(const struct dump_job *job, const char *what, uint64_t n
 	return KY_EXIT_TROUBLE;
 }
 
-/* What cannot hold an event makes no trace that looks as if nothing had happened. */
+/* What cannot hold an event makes no trace, which would read as if nothing had happened. */
 static int check_range(const struct dump_job *job)
 {
 	const struct dump_arguments *arguments = job->arguments;
@@ -324,7 +324,7 @@ static int read_tail(void *ctx)
 	return 0;
 }
 
-/* Stream mode is what the ring is to have: whoever drained it may have been killed. */
+/* Stream mode is what the ring is to have: the process that drained it may have been killed. */
 static void find_drain(struct dump_job *job)
 {
 	job->is_drained = job->found.mode == KY_RING_MODE_STREAM &&

@@ -426,8 +426,9 @@ static bool is_dead(const struct ky_found_ring *ring)
 	       (ring->state == KY_FOUND_CLOSED && !ring->is_process_there);
 }
 
-/* Without the directory nobody has recorded there, as before a service's first start. */
-static void tell_trouble(const struct ky_found_ring *ring, bool is_directory, struct totals *totals)
+/* Without the directory no process has recorded there, as before a service's first start. */
+static void report_trouble(const struct ky_found_ring *ring, bool is_directory,
+			   struct totals *totals)
 {
 	if (is_directory && ring->error == -ENOENT) {
 		ky_cli_notice("%s; nothing is recovered", ring->why);
@@ -456,7 +457,7 @@ static int recover_all(const struct recover_arguments *arguments, const char *se
 		if (rings.rings[i].state == KY_FOUND_TROUBLE) {
 			if (rings.rings[i].is_process_there)
 				continue; /* there is nothing to recover yet */
-			tell_trouble(&rings.rings[i], rings.is_unseen, totals);
+			report_trouble(&rings.rings[i], rings.is_unseen, totals);
 		} else if (is_dead(&rings.rings[i])) {
 			recover(arguments, &rings.rings[i], totals);
 		}
@@ -527,7 +528,7 @@ static int recover_wanted(const struct recover_arguments *arguments, struct tota
 	return recover_service(arguments, totals);
 }
 
-/* Among all of them one that another kymo has at hand is no trouble: its trace is being made. Who
+/* Among all of them one that another kymo has claimed is no trouble: its trace is being made. Who
  * asked for that one alone has to know that nothing was done. */
 static bool is_in_trouble(const struct recover_arguments *arguments, const struct totals *totals)
 {

@@ -35,7 +35,7 @@ enum {
 #define CHECK_NS_MAX UINT64_C(1000000000)
 #define READINGS_FIRST 20u
 /* A service that cannot be recorded is named after this time, not only at its end. */
-#define TELL_NS UINT64_C(2000000000)
+#define REPORT_NS UINT64_C(2000000000)
 /* What takes samples where kymo records nothing. */
 #define INSTEAD " (`perf record` samples any program)"
 
@@ -113,7 +113,7 @@ static void prepare(struct session *session)
 }
 
 /* At the end: no trace came of it. */
-static void tell_nothing(const struct session *session, enum ky_run_status status)
+static void report_nothing(const struct session *session, enum ky_run_status status)
 {
 	const char *command = session->options.command[0];
 	struct ky_run_totals totals;
@@ -147,7 +147,7 @@ static enum ky_run_status status_of(const struct session *session, char *reason,
 }
 
 /* At the end: why CMD has no trace, nor has anything that it started. */
-static void tell_refusal(struct session *session)
+static void report_refusal(struct session *session)
 {
 	const char *command = session->options.command[0];
 	char reason[384] = "";
@@ -176,14 +176,14 @@ static void tell_refusal(struct session *session)
 	case KY_RUN_STATUS_OK:
 	case KY_RUN_STATUS_NO_TOKIO:
 	case KY_RUN_STATUS_NONE:
-		tell_nothing(session, status);
+		report_nothing(session, status);
 		break;
 	}
 	session->said_status = true;
 }
 
 /* What has Tokio and is not recorded starts hardly anything that is. */
-static void tell_refusal_early(struct session *session)
+static void report_refusal_early(struct session *session)
 {
 	char reason[384];
 
@@ -192,7 +192,7 @@ static void tell_refusal_early(struct session *session)
 	case KY_RUN_STATUS_REFUSED:
 	case KY_RUN_STATUS_UNKNOWN_LAYOUT:
 	case KY_RUN_STATUS_OTHER:
-		tell_refusal(session);
+		report_refusal(session);
 		break;
 	case KY_RUN_STATUS_OK:
 	case KY_RUN_STATUS_NO_TOKIO:
@@ -201,7 +201,7 @@ static void tell_refusal_early(struct session *session)
 	}
 }
 
-static void tell_waiting(struct session *session)
+static void report_waiting(struct session *session)
 {
 	struct ky_run_totals totals;
 
@@ -228,8 +228,8 @@ static void record_until_the_end(struct session *session)
 {
 	struct ky_run_totals totals;
 	uint64_t pace_ns = 0, waited_ns = 0, check_ns = 0;
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), tell_ns = start_ns + TELL_NS;
-	uint32_t looks = 0;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), report_ns = start_ns + REPORT_NS;
+	uint32_t readings = 0;
 
 	ky_oom_watch_child(&session->oom, (uint32_t)session->child.pid);
 	ky_run_rings_child(session->rings, (uint32_t)session->child.pid);
@@ -237,14 +237,15 @@ static void record_until_the_end(struct session *session)
 		uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC);
 
 		pace_ns = ky_run_rings_step(session->rings);
-		if (now_ns >= tell_ns) {
-			tell_refusal_early(session);
-			tell_ns = UINT64_MAX;
+		if (now_ns >= report_ns) {
+			report_refusal_early(session);
+			report_ns = UINT64_MAX;
 		}
 		if (now_ns >= check_ns) {
 			ky_oom_watch_check(&session->oom);
-			check_ns = ++looks < READINGS_FIRST ? 0 :
-							      now_ns + rest_ns(now_ns - start_ns);
+			check_ns = ++readings < READINGS_FIRST ?
+					   0 :
+					   now_ns + rest_ns(now_ns - start_ns);
 		}
 		ky_run_child_wait(&session->child, pace_ns);
 	}
@@ -255,7 +256,7 @@ static void record_until_the_end(struct session *session)
 		pace_ns = ky_run_rings_step(session->rings);
 		ky_run_rings_totals(session->rings, &totals);
 		if (totals.live_count > 0)
-			tell_waiting(session);
+			report_waiting(session);
 		else if (waited_ns >= LATE_RING_NS ||
 			 !ky_run_process_of_session_exists(session->environment.session))
 			break;
@@ -267,8 +268,8 @@ static void record_until_the_end(struct session *session)
 }
 
 /* What is lost on the way to the disk is not mended by a larger ring. */
-static void tell_lost(const struct session *session, const struct ky_run_totals *totals, char *out,
-		      size_t out_bytes)
+static void format_lost(const struct session *session, const struct ky_run_totals *totals,
+			char *out, size_t out_bytes)
 {
 	size_t used = (size_t)snprintf(out, out_bytes,
 				       "%" PRIu64 " records lost, %" PRIu64 " dropped",
@@ -283,7 +284,7 @@ static void tell_lost(const struct session *session, const struct ky_run_totals 
 		snprintf(out + used, out_bytes - used, " (--ring-bytes gives more room)");
 }
 
-static void tell_result(struct session *session)
+static void report_result(struct session *session)
 {
 	struct ky_run_totals totals;
 	char processes[48] = "", lost[160] = "", age[KY_OUT_CELL_BYTES], last[64] = "",
@@ -292,7 +293,7 @@ static void tell_result(struct session *session)
 	ky_run_rings_totals(session->rings, &totals);
 	if (totals.process_count == 0) {
 		if (totals.error == 0)
-			tell_refusal(session);
+			report_refusal(session);
 		return;
 	}
 	if (session->options.session.is_quiet)
@@ -306,7 +307,7 @@ static void tell_result(struct session *session)
 	if (totals.lost_count == 0 && totals.dropped_count == 0)
 		snprintf(lost, sizeof(lost), "nothing lost");
 	else
-		tell_lost(session, &totals, lost, sizeof(lost));
+		format_lost(session, &totals, lost, sizeof(lost));
 	if (totals.age_ns > 0 && totals.process_count == 1)
 		snprintf(last, sizeof(last), ", the last %s", ky_out_duration(age, totals.age_ns));
 	if (totals.flown_count > 0)
@@ -355,7 +356,7 @@ static int run(struct session *session)
 		return exec_failure(session, exec_error);
 	if (session->is_recording) {
 		record_until_the_end(session);
-		tell_result(session);
+		report_result(session);
 	}
 	ky_oom_watch_close(&session->oom);
 	while (!session->child.has_exited)

@@ -303,7 +303,7 @@ static bool is_directory(const char *path)
 	return path[strlen(path) - 1] == '/' || (stat(path, &about) == 0 && S_ISDIR(about.st_mode));
 }
 
-/* Inside a packing the recorder's side cannot look; here we can. */
+/* The recorder's side cannot read inside a packing; here we can. */
 static int check_content(const char *path)
 {
 	struct ky_byte_source source;

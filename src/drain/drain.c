@@ -281,7 +281,7 @@ static int read_all(struct ky_drain *drain)
 	return err ? err : ky_copy_exits(drain->copy);
 }
 
-static void tell_end(struct ky_drain *drain)
+static void write_end(struct ky_drain *drain)
 {
 	uint64_t ns = ky_convert_merged_ns(drain->convert);
 
@@ -313,7 +313,7 @@ int ky_drain_step(struct ky_drain *drain, uint32_t flags)
 						      least(common->through_ticks, settled(drain)));
 	}
 	if (common->is_final && ky_segment_is_open(drain->segment) && !common->is_cut)
-		tell_end(drain);
+		write_end(drain);
 	if (ky_retain_is_due(drain->convert))
 		ky_segment_counts(drain->segment, ky_convert_merged_ns(drain->convert), false);
 	ky_segment_flush_old(drain->segment);

@@ -111,7 +111,7 @@ void ky_task_table_end(struct ky_task_table *table, uint64_t task)
 		uint32_t home = ky_task_place(table->slots[i].key & ~KY_TASK_USED, table->capacity);
 
 		if (((i - home) & mask) < ((i - hole) & mask))
-			continue; /* it would land before its home */
+			continue; /* it would come before its home */
 		table->slots[hole] = table->slots[i];
 		hole = i;
 	}

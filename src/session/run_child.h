@@ -51,8 +51,8 @@ void ky_run_child_wait(struct ky_run_child *child, uint64_t timeout_ns);
 int ky_run_child_pass_status_on(struct ky_run_child *child);
 
 /* As many descriptors as the hard limit allows, for us alone: what watches CMD takes one for each
- * of its threads and processors. CMD starts with the limit as it was, and whoever takes our place
- * asks for it. */
+ * of its threads and CPUs. CMD starts with the limit as it was; a program that takes our place
+ * needs the second call for that. */
 void ky_run_child_take_descriptors(void);
 void ky_run_child_leave_descriptors(void);
 

@@ -23,8 +23,8 @@ static bool is_unused(int fd, uint64_t session, struct ky_ring_header *header)
 	       atomic_load_explicit(&header->state, memory_order_relaxed) == 0;
 }
 
-void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t session,
-			  struct ky_table_thread **tables, bool is_last)
+void ky_run_prepared_check(int directory_fd, const char *name, int fd, uint64_t session,
+			   struct ky_table_thread **tables, bool is_last)
 {
 	struct ky_ring_header header;
 	uint32_t gates = 0;
@@ -40,7 +40,8 @@ void ky_run_prepared_look(int directory_fd, const char *name, int fd, uint64_t s
 	ky_table_thread_remove(*tables, fd);
 	written = is_last ? pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes) : 0;
 	(void)written; /* a refused write: it records into a file without a name */
-	/* A short life fits between the first look and the lock: what it recorded is in there. */
+	/* A short life fits between the first reading and the lock: what it recorded is in
+	 * there. */
 	if (is_unused(fd, session, &header))
 		unlinkat(directory_fd, name, 0);
 }

@@ -277,5 +277,5 @@ void ky_run_probes_fetch_last(struct ky_run_probes *probes)
 		return;
 	ky_probe_samples_fetch_last(&probes->samples);
 	ky_probe_switches_fetch(&probes->switches);
-	ky_probe_switches_tell_gap(&probes->switches);
+	ky_probe_switches_report_gap(&probes->switches);
 }

@@ -271,7 +271,7 @@ static bool is_childs(const struct ky_run_ring *ring)
 
 /* How it ended, into the ring, should we not get to the end of this, and into the trace. Returns
  * true when it ended as it should not. */
-static bool tell_end(struct ky_run_ring *ring)
+static bool note_end(struct ky_run_ring *ring)
 {
 	const struct ky_run_ended_child *child = &ring->owner->child;
 	const struct ky_ring_header *header = header_of(ring);
@@ -308,7 +308,7 @@ static void put_away(struct ky_run_ring *ring, bool is_needed)
 		ky_ring_remove_at(rings->names.fd, ring->file_name, ring->device, ring->inode);
 		return;
 	}
-	ky_run_scan_ignore(&rings->looks, ring->file_name, ring->inode);
+	ky_run_scan_ignore(&rings->scan, ring->file_name, ring->inode);
 	ky_run_say("%s/%s stays: `kymo recover` makes a trace of it where one can be written",
 		   rings->directory, ring->file_name);
 }
@@ -316,13 +316,13 @@ static void put_away(struct ky_run_ring *ring, bool is_needed)
 static void finish(struct ky_run_ring *ring, bool is_still_running)
 {
 	struct ky_run_rings *rings = ring->owner;
-	bool is_abnormal = !is_still_running && tell_end(ring);
+	bool is_abnormal = !is_still_running && note_end(ring);
 	uint32_t gates = 0;
 	int err;
 
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
 	ky_run_probes_fetch_last(rings->probes);
-	/* Nobody will read what it records from now on, so it shall not pay for it either. A
+	/* What it records from now on is not read, so it must not pay for it either. A
 	 * refused write only means that it goes on recording into a file without a name. */
 	if (is_still_running &&
 	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
@@ -377,7 +377,8 @@ static struct ky_drain_mode_pace pace_of(const struct ky_run_ring *ring, bool is
 					  .check_empty_ns = CHECK_EMPTY_NS,
 					  .has_slack = true};
 
-	/* The pages of a flight's ring are made ahead of the hand, until it has come round once. */
+	/* The pages of a flight's ring are made ahead of the claim index, until it has come round
+	 * once. */
 	if (is_flight && ring->agent.rules == NULL)
 		pace.check_ns = pace.check_empty_ns = ring->populate.is_making ?
 							      KY_RUN_SCAN_IDLE_NS :

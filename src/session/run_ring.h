@@ -71,7 +71,7 @@ struct ky_run_rings {
 	struct ky_run_directory names;
 	char directory[512];
 	uint64_t session, pid_namespace;
-	struct ky_run_scan looks; /* for new rings */
+	struct ky_run_scan scan; /* for new rings */
 	struct ky_run_ring *rings[KY_RUN_RINGS_MAX];
 	uint32_t ring_count;
 	struct ky_run_totals done; /* of finished rings */

@@ -31,7 +31,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options
 	rings->options.agent.output.queue = &ky_background_functions;
 	rings->session = session;
 	ky_run_directory_init(&rings->names, rings->directory);
-	ky_run_scan_open(&rings->looks, ky_now_ns(CLOCK_MONOTONIC));
+	ky_run_scan_open(&rings->scan, ky_now_ns(CLOCK_MONOTONIC));
 	rings->pid_namespace = ky_run_process_namespace();
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
 	*out = rings;
@@ -49,8 +49,8 @@ void ky_run_rings_trouble(struct ky_run_rings *rings, const char *name, int err)
 		   name, kymo_error_text(err));
 }
 
-/* They are looked at again at every step. */
-static void tell_too_many(struct ky_run_rings *rings)
+/* They are read again at every step. */
+static void report_too_many(struct ky_run_rings *rings)
 {
 	if (!rings->said_too_many)
 		ky_run_say("more than %u processes record at once: the others wait in their rings "
@@ -80,14 +80,14 @@ static void add_ring(struct ky_run_rings *rings, const char *name, int fd, const
 	int err;
 
 	if (rings->ring_count == KY_RUN_RINGS_MAX) {
-		tell_too_many(rings);
+		report_too_many(rings);
 		close(fd);
 		return;
 	}
 	err = ky_run_ring_open(&ring, rings, name, fd, st, header);
 	if (err < 0) {
 		ky_run_rings_trouble(rings, name, err);
-		ky_run_scan_ignore(&rings->looks, name, st->st_ino);
+		ky_run_scan_ignore(&rings->scan, name, st->st_ino);
 		return;
 	}
 	insert_by_age(rings, ring);
@@ -98,7 +98,7 @@ static bool is_known(const struct ky_run_rings *rings, const char *name, dev_t d
 	for (uint32_t i = 0; i < rings->ring_count; i++)
 		if (rings->rings[i]->inode == inode && rings->rings[i]->device == device)
 			return true;
-	return ky_run_scan_ignores(&rings->looks, name, inode);
+	return ky_run_scan_ignores(&rings->scan, name, inode);
 }
 
 struct scan {
@@ -106,8 +106,8 @@ struct scan {
 	bool is_last;
 };
 
-/* Returns false: it is to be looked at again, for it may become a ring of ours. */
-static bool look_at(struct ky_run_rings *rings, const char *name, bool stop)
+/* Returns false: it is to be read again, for it may become a ring of ours. */
+static bool read_file(struct ky_run_rings *rings, const char *name, bool stop)
 {
 	struct ky_ring_header header = {.session = 0};
 	struct stat st;
@@ -120,14 +120,14 @@ static bool look_at(struct ky_run_rings *rings, const char *name, bool stop)
 		return true;
 	}
 	if (!ky_run_prepared_read(fd, &st, &header)) {
-		ky_run_prepared_look(rings->names.fd, name, fd, rings->session, &rings->tables,
-				     stop);
+		ky_run_prepared_check(rings->names.fd, name, fd, rings->session, &rings->tables,
+				      stop);
 		close(fd);
 		return header.session != 0 && header.session != rings->session;
 	}
 	/* A `kymo recover` that found it dead before we saw it alive makes a trace of it. */
 	if (header.session != rings->session || ky_ring_claim(fd) != 0) {
-		ky_run_scan_ignore(&rings->looks, name, st.st_ino);
+		ky_run_scan_ignore(&rings->scan, name, st.st_ino);
 		close(fd);
 		return true;
 	}
@@ -140,7 +140,7 @@ static bool on_name(void *ctx, const char *name, dev_t device, ino_t inode)
 	const struct scan *scan = ctx;
 
 	return is_known(scan->rings, name, device, inode) ||
-	       look_at(scan->rings, name, scan->is_last);
+	       read_file(scan->rings, name, scan->is_last);
 }
 
 static void scan(struct ky_run_rings *rings, bool is_last)
@@ -207,7 +207,7 @@ static uint64_t scan_pace_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 	bool is_quiet = rings->options.agent.is_flight &&
 			rings->options.agent.triggers.rule_count == 0;
 
-	return ky_run_scan_pace_ns(&rings->looks, is_quiet, now_ns);
+	return ky_run_scan_pace_ns(&rings->scan, is_quiet, now_ns);
 }
 
 /* What is due soon is done at this wake-up: one of its own would cost more. */
@@ -220,16 +220,16 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
 	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, probes_ns, due_ns;
 
-	if (start_ns + slack_ns(rings, start_ns) >= rings->looks.due_ns) {
+	if (start_ns + slack_ns(rings, start_ns) >= rings->scan.due_ns) {
 		scan(rings, false);
-		if (ky_run_scan_wants_anonymous(&rings->looks, rings->names.fd, start_ns))
+		if (ky_run_scan_wants_anonymous(&rings->scan, rings->names.fd, start_ns))
 			ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
-		rings->looks.due_ns = start_ns + scan_pace_ns(rings, start_ns);
+		rings->scan.due_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
 	probes_ns = ky_run_probes_step(rings->probes);
-	due_ns = probes_ns < rings->looks.due_ns ? probes_ns : rings->looks.due_ns;
+	due_ns = probes_ns < rings->scan.due_ns ? probes_ns : rings->scan.due_ns;
 	step_all(rings, false, &due_ns);
-	/* From when each thing was looked at: a step that took longer is followed by the next at
+	/* From when each thing was read: a step that took longer is followed by the next at
 	 * once. */
 	now_ns = ky_now_ns(CLOCK_MONOTONIC);
 	return due_ns > now_ns ? due_ns - now_ns : 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* run_rings.h - the ring files of one `kymo run` session: found, drained, finished, removed.
  *
- * A ring belongs to the session when its header says so, whoever made it: CMD, a child, a daemon
- * that left the process group. Each becomes a run directory, or a file, of its own in the output.
+ * A ring belongs to the session when its header says so, whichever process made it: CMD, a child, a
+ * daemon that left the process group. Each becomes a run directory, or a file, of its own in the
+ * output.
  *
  * Trouble with the disk or with a ring is said once and never reaches CMD.
  * Threads: owner.

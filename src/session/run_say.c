@@ -17,7 +17,7 @@ void ky_run_say(const char *format, ...)
 	ky_out_text(&line, "kymo: ");
 	ky_out_safe(&line, (const char *)text.bytes, text.used);
 	ky_out_text(&line, "\n");
-	/* Standard error may be closed or full; there is nobody else to tell. */
+	/* Standard error may be closed or full; there is no other place to report to. */
 	if (!text.failed && !line.failed && write(STDERR_FILENO, line.bytes, line.used) < 0)
 		line.used = 0;
 	ky_buf_release(&text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_scan.h - when `kymo run` looks for new rings again, and which files it passes over.
+/* run_scan.h - when `kymo run` searches for new rings again, and which files it passes over.
  * Threads: owner.
  */
 #ifndef KY_SESSION_RUN_SCAN_H
@@ -10,25 +10,25 @@
 #include <sys/types.h>
 
 #define KY_RUN_SCAN_IDLE_NS UINT64_C(200000000)
-/* In flight mode nothing is read before the end: only new rings are looked for. */
+/* In flight mode nothing is read before the end: only new rings are searched for. */
 #define KY_RUN_SCAN_FLIGHT_NS UINT64_C(500000000)
 #define KY_RUN_SCAN_IGNORED_MAX 4096u
 
 struct ky_run_scan {
 	uint64_t opened_ns;
-	uint64_t due_ns;                           /* next look for new rings */
-	uint64_t anonymous_ns, anonymous_pace_ns;  /* next look for anonymous rings */
+	uint64_t due_ns;                           /* next scan for new rings */
+	uint64_t anonymous_ns, anonymous_pace_ns;  /* next scan for anonymous rings */
 	uint64_t ignored[KY_RUN_SCAN_IGNORED_MAX]; /* of other sessions, not opened again */
 	uint32_t ignored_count;
 };
 
 void ky_run_scan_open(struct ky_run_scan *scan, uint64_t now_ns);
 
-/* Until the next look. At first often: samples of a process whose ring is not found yet are
- * nobody's. is_quiet: a flight without rules. */
+/* Until the next scan. At first often: samples of a process whose ring is not found yet are lost.
+ * is_quiet: a flight without rules. */
 uint64_t ky_run_scan_pace_ns(const struct ky_run_scan *scan, bool is_quiet, uint64_t now_ns);
 
-/* Where there is no room for ring files they are looked for at every step, for one without a file
+/* Where there is no room for ring files they are searched for at every step, for one without a file
  * dies with its process unless we hold it. There are other reasons (a host that changed its user,
  * say), so the rest of the time now and then. directory_fd: of the ring files. */
 bool ky_run_scan_wants_anonymous(struct ky_run_scan *scan, int directory_fd, uint64_t now_ns);

@@ -109,7 +109,7 @@ static void look(uint64_t session, bool is_last)
 {
 	struct ky_table_thread *tables = NULL;
 
-	ky_run_prepared_look(c.directory_fd, NAME, c.own, session, &tables, is_last);
+	ky_run_prepared_check(c.directory_fd, NAME, c.own, session, &tables, is_last);
 }
 
 static bool is_there(void)
