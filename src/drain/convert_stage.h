@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* convert_stage.h - what the records so far have said of workers and tasks, and how far they were
- * written; for the files of the convert stage alone: convert.c (one record), run.c (record after
- * record), hot_record.h (the frequent ones), *_event.c, span.c, place.c, live_allocs.c, retain*.c.
+ * written; for the files of the convert stage alone: convert.c (one record), merge_loop.c (record
+ * after record), hot_record.h (the frequent ones), *_event.c, span.c, place.c, live_allocs.c,
+ * retain*.c.
  * Threads: owner.
  */
 #ifndef KY_DRAIN_CONVERT_STAGE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* hot_record.h - polls and wakes, nearly all of what a stream consists of, turned into events
- * without the questions that convert.c has to ask for each record; for run.c.
+ * without the questions that convert.c has to ask for each record; for merge_loop.c.
  *
  * Invariants:  ky_hot_record() either does exactly what convert.c would, or nothing at all
  *              and returns false: whatever is in any way out of the ordinary is convert.c's.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* time_merge.h - the second stage of a drain: which queue has the next record, and up to which
- * stamp it comes before all others; for run.c, which takes the records.
+ * stamp it comes before all others; for merge_loop.c, which takes the records.
  *
  * Runs of one thread while it stays the earliest; then all threads are compared when they are few,
  * and a binary heap orders them when they are many.
