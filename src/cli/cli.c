@@ -102,7 +102,7 @@ int ky_cli_finish(int code)
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
 	if (errno == EPIPE) {
-		/* Whoever started us ignores SIGPIPE; the reader is gone all the same. */
+		/* Our parent ignores SIGPIPE; the reader is gone all the same. */
 		(void)signal(SIGPIPE, SIG_DFL);
 		(void)raise(SIGPIPE);
 	}

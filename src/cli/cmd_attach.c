@@ -428,8 +428,8 @@ int ky_cmd_attach(int argc, char **argv)
 
 /* ---- detach ---- */
 
-/* Whoever streams a ring reads its rest and removes it; one that was kept for a dump has had its
- * time. */
+/* The process that streams a ring reads its rest and removes it; one that was kept for a dump has
+ * had its time. */
 static bool remove_ring(const struct ky_found_ring *ring)
 {
 	int err;

@@ -123,8 +123,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* ---- one ring ---- */
 
-/* Nobody waited for it; the kernel may have said why it had to go. Into the ring, too: the drain
- * tells the same. */
+/* No process waited for it; the kernel may have said why it had to go. Into the ring, too: the
+ * drain reports the same. */
 static void ask_kernel(struct recover_job *job)
 {
 	const struct ky_found_ring *found = job->found;

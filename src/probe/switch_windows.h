@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* switch_windows.h - when threads of recorded processes were off CPU, by the kernel's own
- * records, for their watcher (`kymo run` and attach from outside, the library's
- * thread from within): windows of them in duty cycles that take 0.3 % of a CPU at most, made into
- * times off it, and put into the sample area of the ring of the process they are of. Who was being
- * polled the drain finds out.
+ * records, for their watcher (`kymo run` and attach from outside, the library's thread from
+ * within): windows of them in duty cycles that take 0.3 % of a CPU at most, made into times off it,
+ * and put into the sample area of the ring of the process they are of. Which task was being polled
+ * the drain finds out.
  *
- * What was watched, and what that stands for, is put beside them, so the reader knows what he did
- * not see. More than KY_SWITCHES_HZ_MAX a second are kept by their length, with their weight.
+ * What was watched, and what that stands for, is put beside them, so the reader knows what was not
+ * seen. More than KY_SWITCHES_HZ_MAX a second are kept by their length, with their weight.
  * Threads: owner. From outside, what touches a ring's area runs inside ky_ring_guard().
  */
 #ifndef KY_PROBE_SWITCH_WINDOWS_H

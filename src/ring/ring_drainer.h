@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* ring_drainer.h - who writes a ring to disk while its process records into it, if anybody does:
- * stream mode is a wish of the ring's, and the process that fulfilled it may have been killed.
+/* ring_drainer.h - who writes a ring to disk while its process records into it, if any process
+ * does: stream mode is a wish of the ring's, and the process that fulfilled it may have been
+ * killed.
  * Threads: owner.
  */
 #ifndef KY_RING_RING_DRAINER_H
@@ -21,7 +22,7 @@ struct ky_ring_drainer {
 void ky_ring_drainer_find(struct ky_ring_drainer *out, const struct ky_found_ring *found,
 			  const struct ky_open_ring *ring);
 
-/* Is there anybody? Without a reading of all processes where the lock says it. */
+/* Does a process drain it? Reads no other processes where the lock says it. */
 bool ky_ring_is_drained(const struct ky_found_ring *found, const struct ky_open_ring *ring);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * The thread that waits takes a reading, checks everything it could have to do, and then waits with
  * the reading: a ring in between is not lost. Creating the ring rings the private word.
- * Memory:  static; a late ring can neither fault nor reach another's ring.
+ * Memory:  static; a late ring can neither fault nor reach another ring.
  */
 #ifndef KY_RECORD_EMIT_BELL_H
 #define KY_RECORD_EMIT_BELL_H

@@ -69,7 +69,7 @@ static bool publish(struct ky_directory *directory, const uint8_t *entry, size_t
 	}
 	memcpy(ring->directory + directory->file_used, entry, bytes);
 	directory->file_used += bytes;
-	/* Pairs with the acquire of the thread that reads the directory. */
+	/* Pairs with the acquire of the directory's readers. */
 	atomic_store_explicit(&ring->header->directory_used, directory->file_used,
 			      memory_order_release);
 	return true;

@@ -180,7 +180,7 @@ static void describe_ring(const struct ky_ring *ring)
 	snprintf(header->arch, sizeof(header->arch), "%s", KYMO_ARCH_NAME);
 	snprintf(header->recorder_version, sizeof(header->recorder_version), "%s",
 		 KYMO_VERSION_STRING);
-	/* Last: the thread that finds a session without a magic number sees a prepared ring. */
+	/* Last: a reader that finds a session without a magic number sees a prepared ring. */
 	__atomic_store_n(&header->session, session(), __ATOMIC_RELEASE);
 }
 

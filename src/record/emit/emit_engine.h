@@ -107,8 +107,8 @@ struct ky_engine {
 
 extern struct ky_engine ky_engine;
 
-/* Under a filter of system calls, its own or one that it was started with: the thread that confined
- * the process may not expect us to open files, and the filter may kill for what we would like to
+/* Under a filter of system calls, its own or one that it was started with: the program may not
+ * expect us to open files, and the filter may kill for what we would like to
  * call.
  */
 static inline bool ky_engine_is_under_filter(void)

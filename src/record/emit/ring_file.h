@@ -118,7 +118,7 @@ bool ky_ring_touch(void *word);
 /* Private zeros at these addresses from now on, whatever was there. */
 void ky_map_private(void *address, size_t bytes);
 
-/* Replaces the mapping by private memory: the thread that is still inside an event writes into the
+/* Replaces the mapping by private memory: a thread that is still inside an event writes into the
  * void. The addresses stay taken (not the memory), so that such a thread can neither fault nor hit
  * another ring. */
 void ky_ring_detach(struct ky_ring *ring);

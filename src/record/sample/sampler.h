@@ -2,7 +2,7 @@
 /* sampler.h - who samples the CPU, as the engine sees it: a table of functions that the
  * composition root passes, so that the hot path's folder knows no sampler.
  *
- * Two sources belong to it. Where another thread outside may open perf_event for the process
+ * Two sources belong to it. Where kymo, from outside, may open perf_event for the process
  * (perf_source.h), nothing runs in it. Else timer_source.c: CPU-time timers of its own.
  * Threads:     any; each function says which.
  */

@@ -22,7 +22,7 @@ uint32_t ky_stack_store_number(const struct ky_stack_store *store, const uint64_
 			       uint32_t count, uint32_t none);
 
 /* The frames of a number it gave, at most frames_max; frames: NULL: none. Returns how many; 0:
- * the thread that was first with this stack is still writing it, or found no room. What the file
+ * a thread that was first with this stack is still writing it, or found no room. What the file
  * says is checked, not believed. */
 uint32_t ky_stack_store_frames(const struct ky_stack_store *store, uint32_t number,
 			       uint64_t *frames, uint32_t frames_max);

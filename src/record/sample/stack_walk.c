@@ -147,8 +147,8 @@ static void walk_from(struct ky_walk *walk, const struct ky_unwind_view *view,
 		learn(start->sp);
 	memory.low = own_low;
 	memory.high = own_high;
-	/* From there nothing leads elsewhere but what was no frame pointer; and the kernel may be
-	 * one who kills for the call, by a filter that no thread could notice. */
+	/* From there nothing leads elsewhere but what was no frame pointer; and the kernel may kill
+	 * for the call, by a filter that does not show. */
 	window.may_call = may_call && (start->sp < own_low || start->sp >= own_high);
 	ky_unwind_walk(walk, view, &memory, start);
 }
