@@ -43,6 +43,18 @@ static uint64_t check_rules(struct ky_agent *agent, struct ky_drain *events)
 	return pause_ns < UINT64_MAX - now_ns ? now_ns + pause_ns : UINT64_MAX;
 }
 
+/* After the rules: a table takes milliseconds to read, and a probe and a rule of the same pace
+ * would wake the thread twice for ever. */
+static uint64_t step_probes(struct ky_agent *agent, const struct ky_agent_moment *moment)
+{
+	const struct ky_probe_moment now = {.now_ns = moment->now_ns,
+					    .resource_ms = moment->resource_ms,
+					    .stream = ky_drain_mode_stream(&agent->drain)};
+	uint64_t again_ns = ky_probes_step(agent->probes, KY_AGENT_PROBES, &now);
+
+	return moment->pace.has_slack ? UINT64_MAX : again_ns;
+}
+
 uint64_t ky_agent_make_dumps(struct ky_agent *agent, bool is_closing)
 {
 	const struct ky_dump_hooks hooks = ky_rules_hooks(agent->rules);
@@ -55,20 +67,16 @@ uint64_t ky_agent_step(struct ky_agent *agent, const struct ky_agent_moment *mom
 {
 	bool needs_events = agent->rules && ky_rules_need_events(agent->rules);
 	struct ky_drain *events = NULL;
-	uint64_t again_ns, probes_ns;
+	uint64_t retry_ns = UINT64_MAX, again_ns;
 
 	*err = 0;
 	keep_first(err, ky_drain_mode_set(&agent->drain, moment->is_flight));
 	keep_first(err, ky_drain_mode_events(&agent->drain, needs_events, &events));
-	probes_ns = ky_probes_step(
-		agent->probes, KY_AGENT_PROBES,
-		&(const struct ky_probe_moment){.now_ns = moment->now_ns,
-						.resource_ms = moment->resource_ms,
-						.stream = ky_drain_mode_stream(&agent->drain)});
-	again_ns = step_drain(agent, moment, events, err);
-	if (!moment->pace.has_slack)
-		again_ns = earlier(again_ns, probes_ns);
+	if (*err < 0) /* out of memory: in a moment there may be some */
+		retry_ns = moment->now_ns + moment->pace.check_ns;
+	again_ns = earlier(retry_ns, step_drain(agent, moment, events, err));
 	again_ns = earlier(again_ns, check_rules(agent, events));
+	again_ns = earlier(again_ns, step_probes(agent, moment));
 	return earlier(again_ns, ky_agent_make_dumps(agent, false));
 }
 

@@ -170,15 +170,20 @@ static int begin(struct ky_agent_output *output)
 	if (now_ns < output->retry_ns)
 		return -EAGAIN;
 	output->retry_ns = now_ns + RETRY_NS;
-	if (options->write != NULL)
-		return ky_trace_sink_open(&output->sink, &options->stage, options->write,
-					  options->write_ctx);
+	if (options->write != NULL) {
+		err = ky_trace_sink_open(&output->sink, &options->stage, options->write,
+					 options->write_ctx);
+		if (err < 0)
+			report_error(output, KY_AGENT_STORE_FAILED, err, kymo_error_text(err));
+		return err;
+	}
 	err = open_store(output);
 	if (err < 0)
 		return err;
 	if (options->queue != NULL)
 		err = options->queue->open(&output->queue, write_chunk, output, QUEUE_BYTES_MAX);
 	if (err < 0) {
+		report_error(output, KY_AGENT_STORE_FAILED, err, kymo_error_text(err));
 		ky_store_close(output->store);
 		output->store = NULL;
 		return err;

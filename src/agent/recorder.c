@@ -180,6 +180,8 @@ static int make_dump(void *ctx, struct ky_dump_request *request)
 {
 	struct kymo_recorder *recorder = ctx;
 
+	/* The status has the firing before its dump is made, which may take seconds. */
+	ky_own_rules_count(&recorder->rules, recorder->agent.rules);
 	if (request->is_last && recorder->dumped)
 		stop_recording(recorder->dumped);
 	return ky_dump_make(request, &recorder->place, recorder->dumped);
@@ -285,7 +287,8 @@ static uint64_t step_agent(struct kymo_recorder *recorder, const struct ky_ring 
 	err = open_drain(recorder, ring);
 	if (err) {
 		note_error(recorder, err);
-		again_ns = ky_agent_make_dumps(&recorder->agent, false);
+		(void)ky_agent_make_dumps(&recorder->agent, false);
+		again_ns = ky_now_ns(CLOCK_MONOTONIC) + CHECK_NS; /* to try again */
 		return own_ns < again_ns ? own_ns : again_ns;
 	}
 	open_probes(recorder, ring);

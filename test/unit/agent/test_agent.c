@@ -6,6 +6,7 @@
 #include "../../lib/trace_tally.h"
 
 #include <agent/agent.h>
+#include <base/alloc.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,28 @@ static void step__probe_wakes_a_host_that_sleeps_alone(void **state)
 	assert_int_equal(probe.steps, 2);
 }
 
+static bool has_no_memory(size_t size)
+{
+	(void)size;
+	return false;
+}
+
+static void step__stream_that_cannot_begin_is_tried_again(void **state)
+{
+	uint64_t again_ns;
+	int err;
+
+	(void)state;
+	moment.rests_in_flight = true;
+	ky_alloc_hook = has_no_memory;
+	again_ns = ky_agent_step(&agent, &moment, &err);
+	ky_alloc_hook = NULL;
+	assert_int_equal(err, -ENOMEM);
+	assert_in_range(again_ns, moment.now_ns, moment.now_ns + 1000 * MS);
+	(void)step();
+	assert_non_null(ky_drain_mode_stream(&agent.drain));
+}
+
 static uint32_t made;
 
 static int make(void *ctx, struct ky_dump_request *request)
@@ -191,6 +214,7 @@ int main(void)
 		CASE(step__stream_is_written_and_described_at_its_end),
 		CASE(step__flight_that_rests_asks_for_no_time),
 		CASE(step__probe_wakes_a_host_that_sleeps_alone),
+		CASE(step__stream_that_cannot_begin_is_tried_again),
 		CASE(step__makes_the_dumps_that_are_due),
 	};
 
