@@ -55,8 +55,8 @@ enum kymo_record {
 	/* words: thread index << 32 | tid, full ticks, records so far */
 	KYMO_RECORD_THREAD_CHANGE = 2,
 	KYMO_RECORD_POLL_BEGIN = 3, /* arg: queue depth, 0xffff unknown; word: task word */
-	KYMO_RECORD_POLL_END = 4,   /* arg: enum kymo_poll_end_flags */
-	KYMO_RECORD_WAKE = 5,       /* arg: enum kymo_wake_flags; word: task word */
+	KYMO_RECORD_POLL_END = 4,   /* arg: enum kymo_poll_end_flags, points */
+	KYMO_RECORD_WAKE = 5,       /* arg: enum kymo_wake_flags, stack; word: task word */
 	KYMO_RECORD_SPAWN = 6,      /* arg: 0; word: task word */
 	KYMO_RECORD_TASK_END = 7,   /* an end outside a poll; word: task word */
 	KYMO_RECORD_PARK = 8,       /* arg: enum kymo_wait */
@@ -81,8 +81,38 @@ enum kymo_record {
 	KYMO_RECORD_WAIT = 22,
 	KYMO_RECORD_SPAN_BEGIN = 23, /* words: span id << 24 | name, id of its parent or 0 */
 	KYMO_RECORD_SPAN_END = 24,   /* words: the same, full ticks of its begin */
+	/* of a long poll, right after its end, both in this order (poll_cost.h). arg: nested polls,
+	 * saturating; words, each value 32 bits, saturating: major faults << 32 | minor,
+	 * involuntary switches << 32 | voluntary, us since the reading before << 32 | wakes */
+	KYMO_RECORD_POLL_COUNTS = 25,
+	/* arg: enum kymo_poll_cost_flags; words: CPU time in ns, run delay in ns, gap in ns */
+	KYMO_RECORD_POLL_COST = 26,
+	/* of the future of a block_on (a root), which no table of tasks shows; word: task word.
+	 * BEGIN, arg: enum kymo_root_begin. END: its poll was over by now; arg: enum kymo_root_end,
+	 * points */
+	KYMO_RECORD_ROOT_BEGIN = 27,
+	KYMO_RECORD_ROOT_END = 28,
+	/* calls inside polls that fail again and again; arg: errno; word: number of the system call
+	 * << 52 | descriptor + 1, 0 none << 32 | how many so far */
+	KYMO_RECORD_FAILED_CALLS = 29,
 	KYMO_RECORD_COUNT
 };
+
+#define KYMO_FAILED_FD_MAX 0xfffffu
+
+enum kymo_root_begin {
+	KYMO_ROOT_CLONED = 0, /* it clones its waker: its poll began before, and ends after */
+	KYMO_ROOT_WOKEN = 1   /* it was woken and its thread's wait is over: its poll begins now */
+};
+
+enum kymo_root_end {
+	KYMO_ROOT_WAITS = 1u << 0 /* the thread goes to sleep until it is woken */
+};
+
+/* Numbers of roots, which no task has: in the lower 32 bits the number of the thread among
+ * those with a root, or with the second bit that of a runtime of the current thread. */
+#define KYMO_ROOT_BIT (UINT64_C(1) << 39)
+#define KYMO_ROOT_OF_RUNTIME (UINT64_C(1) << 32)
 
 enum kymo_poll_end_flags {
 	KYMO_POLL_READY = 1u << 0, /* the task completed: this is its end */
@@ -90,11 +120,22 @@ enum kymo_poll_end_flags {
 	KYMO_POLL_SELF_WAKE = 1u << 1,
 	KYMO_POLL_CANCELLED = 1u << 2 /* ended by abort or shutdown */
 };
+/* Above the flags: where the task waits, by its number in the table of points (place.h); 0: not
+ * known. */
+#define KYMO_POLL_POINTS_SHIFT 4
+
+enum kymo_poll_cost_flags {
+	/* on CPU from begin to end; the first word is the poll's duration, in ticks */
+	KYMO_POLL_COST_ON_CPU = 1u << 0,
+	KYMO_POLL_COST_HAS_DELAY = 1u << 1
+};
 
 enum kymo_wake_flags {
 	KYMO_WAKE_BY_VALUE = 1u << 0, /* wake(); else wake_by_ref() */
 	KYMO_WAKE_ON_DRIVER = 1u << 1 /* issued by the driver on a worker outside any poll */
 };
+/* Above the flags: who issued it, as kymo_place_wake() (place.h) says; 0: not known. */
+#define KYMO_WAKE_STACK_SHIFT 4
 
 enum kymo_wait {
 	KYMO_WAIT_UNKNOWN = 0,
@@ -159,7 +200,9 @@ struct kymo_thread {
  * page over this object while a recorder is open, so that reading a gate is one load. */
 struct kymo_control {
 	uint32_t gates;
-	uint32_t words[KYMO_ARCH_PAGE_BYTES / 4 - 1];
+	uint32_t bell;
+	uint32_t may_call; /* see ky_ring_control */
+	uint32_t words[KYMO_ARCH_PAGE_BYTES / 4 - 3];
 };
 
 /* Define KYMO_SHARED where this is compiled into a library that programs load with dlopen():

@@ -21,10 +21,10 @@ static inline uint64_t kymo_header_word(uint64_t ticks, uint32_t record, uint32_
 }
 
 /* Where `flags` must equal `expected`, writes one record of 0..3 payload words and leaves `after`
- * in flags. Returns false with nothing changed when the slow path has to take over. */
-static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected, uint32_t after,
-				  uint32_t record, uint32_t arg, uint32_t words, uint64_t a,
-				  uint64_t b, uint64_t c)
+ * in flags. Returns its ticks; 0 with nothing changed when the slow path has to take over. */
+static inline uint64_t kymo_emit_fast(struct kymo_thread *thread, uint32_t expected, uint32_t after,
+				      uint32_t record, uint32_t arg, uint32_t words, uint64_t a,
+				      uint64_t b, uint64_t c)
 {
 	struct kymo_sub_buffer_hot *sub;
 	uint64_t *at, ticks;
@@ -35,7 +35,7 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	at = thread->cursor;
 	if (KYMO_UNLIKELY(at >= __atomic_load_n(&thread->limit, __ATOMIC_RELAXED))) {
 		__atomic_store_n(&thread->flags, expected, __ATOMIC_RELAXED);
-		return false;
+		return 0;
 	}
 	sub = thread->sub;
 	__atomic_store_n(&sub->state, expected | 1u, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	if (KYMO_UNLIKELY(high != thread->epoch)) {
 		__atomic_store_n(&sub->state, expected, __ATOMIC_RELAXED);
 		__atomic_store_n(&thread->flags, expected, __ATOMIC_RELAXED);
-		return false;
+		return 0;
 	}
 	if (record == KYMO_RECORD_POLL_BEGIN) {
 		__atomic_store_n(&sub->open[0].task_word, a, __ATOMIC_RELAXED);
@@ -63,7 +63,7 @@ static inline bool kymo_emit_fast(struct kymo_thread *thread, uint32_t expected,
 	__atomic_store_n(&sub->state, after, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&thread->flags, after, __ATOMIC_RELAXED);
-	return true;
+	return ticks;
 }
 
 /* One event that opens or closes nothing, whatever its gate says. */
@@ -87,38 +87,48 @@ static inline void kymo_emit(uint32_t gate, uint32_t record, uint32_t arg, uint3
 }
 
 /* A poll of `task` starts on this thread. queue_depth: local run queue, KYMO_QUEUE_UNKNOWN if not
- * known. Polls nest; end them in reverse order on the same thread. */
-static inline void kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
+ * known. Polls nest; end them in reverse order on the same thread. Returns the counter, as of the
+ * record or just after it; 0: not recorded. */
+static inline uint64_t kymo_poll_begin(uint64_t task, uint32_t name, uint32_t queue_depth)
 {
 	struct kymo_thread *thread;
-	uint64_t word = kymo_task_word(task, name);
+	uint64_t word = kymo_task_word(task, name), ticks = 0;
+	uint32_t high;
 
 	if (!kymo_gate_is_open(KYMO_GATE_POLL))
-		return;
+		return 0;
 	thread = kymo_thread_self;
-	if (KYMO_UNLIKELY(__atomic_load_n(&thread->flags, __ATOMIC_RELAXED) != 0) ||
-	    KYMO_UNLIKELY(!kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1,
-					  word, 0, 0)))
+	if (KYMO_LIKELY(__atomic_load_n(&thread->flags, __ATOMIC_RELAXED) == 0))
+		ticks = kymo_emit_fast(thread, 0, 0x100u, KYMO_RECORD_POLL_BEGIN, queue_depth, 1,
+				       word, 0, 0);
+	if (KYMO_UNLIKELY(!ticks)) {
 		kymo_emit_slow(KYMO_RECORD_POLL_BEGIN, queue_depth, 1, word, 0, 0);
+		ticks = kymo_arch_ticks(&high);
+	}
+	return ticks;
 }
 
 /* The innermost open poll of this thread ends. poll_end_flags: enum kymo_poll_end_flags.
  * Not gated: it is recorded exactly when its begin was, so closing the gate inside a poll leaves no
- * poll open for ever. With nothing open it costs one thread-local load and two branches. */
-static inline void kymo_poll_end(uint32_t poll_end_flags)
+ * poll open for ever. With nothing open it costs one thread-local load and two branches. Returns
+ * the counter, as kymo_poll_begin() does; 0: nothing was open. */
+static inline uint64_t kymo_poll_end(uint32_t poll_end_flags)
 {
 	struct kymo_thread *thread = kymo_thread_self;
-	uint32_t flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED);
+	uint32_t flags = __atomic_load_n(&thread->flags, __ATOMIC_RELAXED), high;
+	uint64_t ticks = 0;
 
 	/* One open poll is the usual case, so it is asked for first. */
-	if (KYMO_UNLIKELY(flags != 0x100u)) {
-		if (flags == 0)
-			return;
-	} else if (KYMO_LIKELY(kymo_emit_fast(thread, 0x100u, 0, KYMO_RECORD_POLL_END,
-					      poll_end_flags, 0, 0, 0, 0))) {
-		return;
+	if (KYMO_LIKELY(flags == 0x100u))
+		ticks = kymo_emit_fast(thread, 0x100u, 0, KYMO_RECORD_POLL_END, poll_end_flags, 0,
+				       0, 0, 0);
+	else if (flags == 0)
+		return 0;
+	if (KYMO_UNLIKELY(!ticks)) {
+		kymo_emit_slow(KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0, 0);
+		ticks = kymo_arch_ticks(&high);
 	}
-	kymo_emit_slow(KYMO_RECORD_POLL_END, poll_end_flags, 0, 0, 0, 0);
+	return ticks;
 }
 
 /* `task` is made ready from here: inside the open poll of this thread that is who woke it.

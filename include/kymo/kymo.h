@@ -9,6 +9,7 @@
 #include <kymo/dump.h>
 #include <kymo/emit.h>
 #include <kymo/fatal.h>
+#include <kymo/poll_cost.h>
 #include <kymo/reader.h>
 #include <kymo/recorder.h>
 #include <kymo/span.h>

@@ -18,6 +18,7 @@
 #define KYMO_OFF_CPU_H
 
 #include <kymo/stack.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,12 +40,22 @@ enum kymo_off_cpu_reason {
 	KYMO_OFF_CPU_FUTEX = 2
 };
 
+enum kymo_off_cpu_flags {
+	/* It waits only where the descriptor blocks: of one that does not, nothing is recorded. */
+	KYMO_OFF_CPU_BY_MODE = 1u << 0
+};
+
 struct kymo_off_cpu {
 	uint64_t begin_ticks, end_ticks; /* as records are stamped */
 	uint32_t reason;                 /* enum kymo_off_cpu_reason */
 	int32_t syscall;                 /* number; -1: several, or not known */
-	int32_t descriptor;              /* that it may have waited for; -1: none. For one that does
-					  * not block nothing is recorded */
+	int32_t descriptor;              /* of the call, or that it opened; -1: none. What it is,
+					  * and with whom a socket talks, is asked here */
+	uint32_t flags;                  /* enum kymo_off_cpu_flags */
+	int32_t error;                   /* errno of a call that failed; 0 */
+	int64_t bytes;                   /* that it moved; -1: none, or not known */
+	uint64_t lock;                   /* of a wait on a futex: its address; 0: not known */
+	uint16_t peer_port;              /* that a connect() named; 0 */
 	struct kymo_stack_start from;    /* KYMO_STACK_HERE() of the caller */
 	uintptr_t own_low, own_high;     /* code of the adapter: left out at the leaf's end */
 };

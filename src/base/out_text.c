@@ -228,6 +228,15 @@ const char *ky_out_utc(char *cell, uint64_t unix_ns)
 	return cell;
 }
 
+const char *ky_out_moment(char *cell, uint64_t unix_ns)
+{
+	size_t used = strlen(ky_out_utc(cell, unix_ns));
+
+	(void)snprintf(cell + used, KY_OUT_CELL_BYTES - used, "%03u", (unsigned)(unix_ns % 1000));
+	cell[strcspn(cell, " ")] = 'T';
+	return cell;
+}
+
 /* Columns that one line of text takes on a terminal. */
 static uint32_t width_of(const char *text, size_t text_bytes)
 {

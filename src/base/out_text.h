@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define KY_OUT_CELL_BYTES 48u
-#define KY_OUT_COLUMNS_MAX 12u
+#define KY_OUT_COLUMNS_MAX 100u
 
 enum ky_out_colour {
 	KY_OUT_COLOUR_AUTO, /* on a terminal that knows colours, unless NO_COLOR is set */
@@ -51,6 +51,7 @@ const char *ky_out_duration(char *cell, uint64_t ns);       /* 1.23 ms: three di
 const char *ky_out_permille(char *cell, uint64_t permille); /* 12.3 % */
 const char *ky_out_seconds(char *cell, uint64_t ns);        /* 13.906504321 */
 const char *ky_out_utc(char *cell, uint64_t unix_ns);       /* 2026-05-18 12:30:00.123456 */
+const char *ky_out_moment(char *cell, uint64_t unix_ns);    /* 2026-05-18T12:30:00.123456789 */
 
 /* A table: columns are as wide as their widest cell. align: one character a column, 'l' or 'r'. */
 struct ky_table {

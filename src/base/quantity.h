@@ -32,4 +32,11 @@ bool ky_quantity_or_off(ky_quantity_fn read, const char *text, uint64_t least, u
  * are passed over. Moves *text to the first byte that is no digit. */
 void ky_quantity_fraction(const char **text, uint64_t *out, uint64_t *scale);
 
+#define KY_QUANTITY_TEXT_BYTES 32u
+
+/* As the functions above take it, exactly: "1.5ms", "90s", "1h"; "64K", "1500". text: of
+ * KY_QUANTITY_TEXT_BYTES. Returns text. */
+const char *ky_quantity_ns_text(char *text, uint64_t ns);
+const char *ky_quantity_bytes_text(char *text, uint64_t bytes);
+
 #endif

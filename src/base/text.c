@@ -31,3 +31,16 @@ void ky_text_copy(char *out, size_t out_bytes, const struct ky_buf *text)
 		memcpy(out, text->bytes, count);
 	out[count] = '\0';
 }
+
+bool ky_text_begins(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool ky_text_contains(const char *text, const char *part)
+{
+	for (; *text; text++)
+		if (ky_text_begins(text, part))
+			return true;
+	return false;
+}

@@ -2,6 +2,7 @@
 #include <ring/ring_end.h>
 
 #include <base/gnu.h>
+#include <base/write_within.h>
 #include <ring/ring_view.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ void ky_ring_ending_read(struct ky_ring_ending *out, const struct ky_open_ring *
 	memset(out, 0, sizeof(*out));
 	out->is_closed = found->state == KY_FOUND_CLOSED;
 	out->is_other_boot = found->is_other_boot;
-	if (ky_ring_view_open(&view, ring->image, ring->image_bytes) < 0 || view.side == NULL)
+	if (ky_ring_view_init(&view, ring->image, ring->image_bytes) < 0 || view.side == NULL)
 		return;
 	out->kind = atomic_load_explicit(&view.side->end.kind, memory_order_acquire);
 	if (out->kind != KY_END_EXIT && out->kind != KY_END_SIGNAL)
@@ -96,17 +97,17 @@ int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wai
 		      uint32_t oom, uint64_t monotonic_ns)
 {
 	struct ky_ring_end end = {.monotonic_ns = monotonic_ns, .oom = oom};
-	off_t at = (off_t)side_offset + (off_t)offsetof(struct ky_ring_side, end);
+	uint64_t at = side_offset + offsetof(struct ky_ring_side, end);
 	struct ky_ring_ending ending;
+	int err;
 
 	if (side_offset == 0 || side_bytes < sizeof(struct ky_ring_side))
 		return -ENODATA;
 	ky_ring_ending_of(&ending, wait_status, oom);
 	end.code = ending.code;
 	end.has_core = ending.has_core;
-	if (pwrite(fd, &end, sizeof(end), at) != (ssize_t)sizeof(end) ||
-	    pwrite(fd, &ending.kind, sizeof(ending.kind),
-		   at + (off_t)offsetof(struct ky_ring_end, kind)) != (ssize_t)sizeof(ending.kind))
-		return errno != 0 ? -errno : -EIO;
-	return 0;
+	err = ky_write_within(fd, at, &end, sizeof(end));
+	return err != 0 ? err :
+			  ky_write_within(fd, at + offsetof(struct ky_ring_end, kind), &ending.kind,
+					  sizeof(ending.kind));
 }

@@ -38,7 +38,8 @@ size_t ky_ring_ending_text(const struct ky_ring_ending *ending, char *out, size_
 bool ky_ring_ending_is_abnormal(const struct ky_ring_ending *ending);
 
 /* Writes the end of a process that was waited for into its ring, through the file. wait_status as
- * of waitpid. Returns 0; -ENODATA: the ring has no side area; -errno. */
+ * of waitpid. Returns 0; -ENODATA: the ring has no side area; what
+ * ky_write_within() returns. */
 int ky_ring_end_write(int fd, uint64_t side_offset, uint64_t side_bytes, int wait_status,
 		      uint32_t oom, uint64_t monotonic_ns);
 

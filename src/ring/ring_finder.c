@@ -177,7 +177,7 @@ static void describe(struct ky_found_ring *ring, const struct ky_ring_view *view
 	ring->dropped_count = atomic_load_explicit(&header->dropped_count, memory_order_relaxed);
 	ring->flags = view->flags;
 	ring->is_anonymous = (view->flags & KY_RING_ANONYMOUS) != 0;
-	ring->is_cut = ring->file_bytes < header->file_bytes;
+	ring->is_truncated = ring->file_bytes < header->file_bytes;
 	memcpy(ring->boot_id, view->boot_id, sizeof(ring->boot_id));
 	memcpy(ring->service, view->service, sizeof(ring->service));
 }
@@ -205,7 +205,7 @@ static bool read_header(const struct finder *finder, struct ky_found_ring *ring,
 	else if (bytes < (ssize_t)sizeof(header))
 		err = KYMO_E_TRUNCATED;
 	else
-		err = ky_ring_view_open(&view, (const uint8_t *)&header, sizeof(header));
+		err = ky_ring_view_init(&view, (const uint8_t *)&header, sizeof(header));
 	if (err == KYMO_E_NOT_TRACE)
 		trouble(ring, err, "it does not begin as a ring does");
 	else if (err == KYMO_E_TRUNCATED)
@@ -219,7 +219,8 @@ static bool read_header(const struct finder *finder, struct ky_found_ring *ring,
 		return true;
 	describe(ring, &view, &header);
 	if (ring->ring_bytes == 0) {
-		trouble(ring, KYMO_E_TRUNCATED, "cut at byte %llu, before its first sub-buffer",
+		trouble(ring, KYMO_E_TRUNCATED,
+			"truncated at byte %llu, before its first sub-buffer",
 			(unsigned long long)ring->file_bytes);
 		return true;
 	}

@@ -41,14 +41,14 @@ struct ky_found_ring {
 	dev_t device;
 	ino_t inode;
 	uid_t uid;           /* of the file */
-	uint64_t file_bytes; /* that are there; fewer than the header says when it was cut */
+	uint64_t file_bytes; /* that are there; fewer than the header says when it was truncated */
 	uint32_t pid;        /* in our pid namespace; 0: not visible from here */
 	uint32_t ring_pid;   /* as the ring says, in its own pid namespace */
 	bool is_process_there;
 	bool is_foreign;    /* ring_pid counts in another pid namespace */
 	bool is_other_boot; /* written before this machine was started */
 	bool is_anonymous;  /* no file: dies with its process */
-	bool is_cut;        /* the file is shorter than its header says */
+	bool is_truncated;  /* the file is shorter than its header says */
 	bool is_replaced;   /* a later ring of the same process is alive (exec) */
 	/* header, copied; its changing words as they were when found */
 	uint64_t start_time_ticks, session, ticks_per_second;

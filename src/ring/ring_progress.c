@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <ring/ring_progress.h>
 
-#include <ring/ring_view.h>
 #include <string.h>
 
-/* The oldest sub-buffer of the claim index's last round; 0: nothing was overwritten. */
-static uint64_t horizon_of(const struct ky_ring_view *view)
+uint64_t ky_ring_horizon_ticks(const struct ky_ring_view *view)
 {
 	uint64_t claim_index = atomic_load_explicit(&view->header->claim_index,
 						    memory_order_relaxed);
@@ -35,15 +33,16 @@ void ky_ring_progress_read(struct ky_ring_tail *tail, const struct ky_open_ring 
 	uint32_t bytes, i;
 
 	memset(tail, 0, sizeof(*tail));
-	if (ky_ring_view_open(&view, ring->image, ring->image_bytes) < 0 || view.side == NULL)
+	if (ky_ring_view_init(&view, ring->image, ring->image_bytes) < 0 || view.side == NULL)
 		return;
 	drained = &view.side->drained;
 	bytes = atomic_load_explicit(&drained->path_bytes, memory_order_acquire);
 	if (bytes == 0 || bytes >= KY_DRAINED_PATH_BYTES || drained->path[0] != '/')
 		return;
 	memcpy(tail->path, drained->path, bytes);
-	tail->horizon_ticks = horizon_of(&view);
+	tail->horizon_ticks = ky_ring_horizon_ticks(&view);
 	claim_index = atomic_load_explicit(&drained->chunk_claim_index, memory_order_acquire);
+	tail->chunk_count = claim_index;
 	tail->note_count = claim_index < KY_DRAINED_CHUNKS ? (uint32_t)claim_index :
 							     KY_DRAINED_CHUNKS;
 	for (i = 0; i < tail->note_count; i++) {

@@ -10,6 +10,7 @@
 #define KY_RING_RING_PROGRESS_H
 
 #include <ring/ring_finder.h>
+#include <ring/ring_view.h>
 
 struct ky_drained_note {
 	uint64_t last_ns, last_ticks, last_ties;
@@ -23,10 +24,14 @@ struct ky_ring_tail {
 	/* A chunk that its writer was killed in; what the ring gives holds all of it. "": none. */
 	char torn_path[KY_DRAINED_PATH_BYTES + 64];
 	uint64_t torn_from_bytes;
+	uint64_t chunk_count;   /* that were noted */
 	uint64_t horizon_ticks; /* before, the ring has overwritten something; 0: nothing */
 	uint32_t note_count;
 	struct ky_drained_note notes[KY_DRAINED_CHUNKS];
 };
+
+/* Where the oldest sub-buffer of the claim index's last round begins; 0: none was overwritten. */
+uint64_t ky_ring_horizon_ticks(const struct ky_ring_view *view);
 
 /* Copies the notes. Run it inside ky_ring_guarded(). */
 void ky_ring_progress_read(struct ky_ring_tail *tail, const struct ky_open_ring *ring);

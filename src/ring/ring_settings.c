@@ -7,9 +7,9 @@
 #include <base/testpoint.h>
 #include <base/nearest.h>
 #include <base/quantity.h>
-#include <base/out_text.h>
 #include <ring/ring_mark.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <kymo/alloc.h>
 #include <kymo/emit.h>
 #include <limits.h>
@@ -81,7 +81,7 @@ bool ky_setting_is_gate(const struct ky_setting *setting)
 const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64_t value)
 {
 	static const char *const modes[] = {"default", "stream", "flight"};
-	char cell[KY_OUT_CELL_BYTES];
+	char cell[KY_QUANTITY_TEXT_BYTES];
 
 	bool is_off = setting->kind == KIND_THRESHOLD ? value == THRESHOLD_ALL :
 		      setting->kind == KIND_THROTTLE  ? value == THROTTLE_ALL :
@@ -95,7 +95,7 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[value <= 2 ? value : 0]);
 	else if (setting->kind == KIND_ALLOC_BYTES)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s",
-			       value ? ky_out_bytes(cell, value) : modes[0]);
+			       value ? ky_quantity_bytes_text(cell, value) : modes[0]);
 	else if (is_off)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "off");
 	else if (setting->kind == KIND_GATE)
@@ -103,14 +103,14 @@ const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64
 	else if (value == 0)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", modes[0]);
 	else if (setting->kind == KIND_SAMPLING)
-		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s Hz", ky_out_count(cell, value));
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%" PRIu64, value);
 	else if (setting->kind == KIND_RESOURCES)
 		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s",
-			       ky_out_duration(cell, value * MS_NS));
+			       ky_quantity_ns_text(cell, value * MS_NS));
 	else if (setting->kind == KIND_THROTTLE)
-		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s/s", ky_out_count(cell, value));
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%" PRIu64 "/s", value);
 	else
-		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", ky_out_duration(cell, value));
+		(void)snprintf(text, KY_SETTING_TEXT_BYTES, "%s", ky_quantity_ns_text(cell, value));
 	return text;
 }
 
@@ -474,24 +474,6 @@ static void apply_gates(struct ky_ring_control *control, struct ky_setting_chang
 		if (changes->changes[i].setting->kind == KIND_GATE)
 			changes->changes[i].before = (old & changes->changes[i].setting->which) !=
 						     0;
-}
-
-void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clear)
-{
-	struct ky_ring_control *control = MAP_FAILED;
-	uint32_t old;
-
-	if ((set | clear) != 0)
-		control = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			       (off_t)page_bytes);
-	if (control == MAP_FAILED)
-		return;
-	old = atomic_load_explicit(&control->gates, memory_order_relaxed);
-	while (old != 0 &&
-	       !atomic_compare_exchange_weak_explicit(&control->gates, &old, (old | set) & ~clear,
-						      memory_order_acq_rel, memory_order_relaxed))
-		;
-	munmap(control, page_bytes);
 }
 
 /* What a trace shows of a time without a record: neither an idle process nor a loss. */

@@ -43,7 +43,8 @@ struct ky_setting_changes {
 bool ky_setting_is_gate(const struct ky_setting *setting);
 const char *ky_setting_name(const struct ky_setting *setting);
 
-/* "on", "1 ms", "1,000/s", "flight", ... Returns text (KY_SETTING_TEXT_BYTES). */
+/* As ky_settings_parse() takes it: "on", "1ms", "1000/s", "flight", ... Returns text
+ * (KY_SETTING_TEXT_BYTES). */
 const char *ky_setting_text(char *text, const struct ky_setting *setting, uint64_t value);
 
 /* Adds one KEY=VALUE. Returns 0; -EINVAL with a sentence in why (KY_FOUND_WHY_BYTES). */
@@ -52,11 +53,6 @@ int ky_settings_parse(struct ky_setting_changes *out, const char *text, char *wh
 /* Writes them all; before = what stood there. The ring is open for writing; inside
  * ky_ring_guarded(). The process that drains by itself is woken. Returns 0. */
 int ky_settings_apply(struct ky_open_ring *ring, struct ky_setting_changes *changes);
-
-/* Opens and closes gates (enum kymo_gate; clear wins) in a ring's file. A process that has shut all
- * its gates by itself keeps them shut, and where the file cannot be written they stay: the trace
- * says which are open. */
-void ky_ring_gates_change(int fd, size_t page_bytes, uint32_t set, uint32_t clear);
 
 /* All keys with their value in `before`. Inside ky_ring_guarded() where it is a ring's own page. */
 void ky_settings_read(const struct ky_ring_control *control, struct ky_setting_changes *out);

@@ -32,7 +32,7 @@ int ky_ring_snapshot_open(struct ky_ring_snapshot *snapshot, const uint8_t *imag
 	int err;
 
 	memset(snapshot, 0, sizeof(*snapshot));
-	err = ky_ring_view_open(view, image, image_bytes);
+	err = ky_ring_view_init(view, image, image_bytes);
 	if (err)
 		return err;
 	if (!view->ticks_per_second && !(view->flags & KY_RING_CLOCK_MONOTONIC))
@@ -159,6 +159,20 @@ static void learn_head(struct ky_snapshot_thread *thread, const struct ky_slot_h
 	thread->worker_ticks = head->start_ticks;
 }
 
+/* Into snapshot->words. Returns how many they are; negative: the slot is not under this claim. */
+static int copy_records(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t number,
+			struct ky_slot_head *head)
+{
+	uint32_t offset;
+	bool is_busy;
+
+	if (ky_ring_view_head(&snapshot->view, slot, number, head) ||
+	    ky_ring_view_published(&snapshot->view, slot, &is_busy, &offset))
+		return -1;
+	return ky_ring_view_copy(&snapshot->view, slot, number, KY_SLOT_HEADER_BYTES, offset,
+				 snapshot->words);
+}
+
 /* Reads what slot holds under this claim: whose it is by now, and what its records say about
  * workers. */
 static bool read_slot(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t number,
@@ -166,17 +180,13 @@ static bool read_slot(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t
 {
 	struct ky_snapshot_thread *thread;
 	struct ky_slot_head head;
-	uint32_t offset, at = 0;
-	bool is_busy;
-	int count;
+	int count = copy_records(snapshot, slot, number, &head);
+	uint32_t at = 0;
 
-	if (ky_ring_view_head(&snapshot->view, slot, number, &head) ||
-	    ky_ring_view_published(&snapshot->view, slot, &is_busy, &offset))
+	if (count < 0)
 		return false;
 	thread = thread_at(snapshot, head.thread);
-	count = ky_ring_view_copy(&snapshot->view, slot, number, KY_SLOT_HEADER_BYTES, offset,
-				  snapshot->words);
-	if (!thread || count < 0)
+	if (!thread)
 		return false;
 	learn_head(thread, &head);
 	*walk = (struct record_walk){head.thread, head.start_ticks, 0};
@@ -207,6 +217,46 @@ bool ky_ring_snapshot_read(struct ky_ring_snapshot *snapshot, struct ky_snapshot
 	thread->last_ticks = walk.ticks;
 	thread->last_record = walk.last_record;
 	return true;
+}
+
+/* Polls open after a record, of those from the outermost that began at begin_ticks. */
+static uint32_t depth_after(uint32_t depth, uint32_t type, bool is_begin)
+{
+	if (type == KYMO_RECORD_POLL_BEGIN)
+		return depth || is_begin ? depth + 1 : 0;
+	return type == KYMO_RECORD_POLL_END && depth ? depth - 1 : depth;
+}
+
+bool ky_ring_snapshot_poll_end(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t number,
+			       uint64_t begin_ticks, uint64_t *end_ticks)
+{
+	struct ky_slot_head head;
+	int count = copy_records(snapshot, slot, number, &head);
+	uint64_t ticks = count < 0 ? 0 : head.start_ticks;
+	uint32_t depth = 0;
+
+	if (count > 0 && head.carried_depth && head.carried[0].begin_ticks == begin_ticks)
+		depth = head.carried_depth;
+	for (uint32_t at = 0; count > 0 && at < (uint32_t)count;) {
+		const uint64_t *words = snapshot->words + at;
+		uint32_t length = ky_record_words(words[0]), type = ky_record_type(words[0]);
+		uint32_t before = depth;
+
+		if (!length || length > (uint32_t)count - at)
+			return false;
+		if (type == KYMO_RECORD_THREAD_CHANGE)
+			ticks = words[2];
+		else if (type == KYMO_RECORD_TIME)
+			ticks = words[1] > ticks ? words[1] : ticks;
+		else
+			ticks = ky_record_ticks(ticks, words[0]);
+		depth = depth_after(depth, type, ticks == begin_ticks);
+		*end_ticks = ticks;
+		if (before && !depth)
+			return true;
+		at += length;
+	}
+	return false;
 }
 
 bool ky_ring_snapshot_is_replaced(const struct ky_ring_snapshot *snapshot, uint32_t index,

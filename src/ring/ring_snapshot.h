@@ -70,7 +70,7 @@ struct ky_ring_snapshot {
 	uint64_t words[KY_SLOT_BYTES / 8];
 };
 
-/* Returns 0, -ENOMEM, what ky_ring_view_open() returns. */
+/* Returns 0, -ENOMEM, what ky_ring_view_init() returns. */
 int ky_ring_snapshot_open(struct ky_ring_snapshot *snapshot, const uint8_t *image,
 			  uint64_t image_bytes);
 void ky_ring_snapshot_release(struct ky_ring_snapshot *snapshot);
@@ -97,6 +97,11 @@ bool ky_ring_snapshot_has_moved(struct ky_ring_snapshot *snapshot,
  * thread `index` after these ticks. */
 bool ky_ring_snapshot_is_replaced(const struct ky_ring_snapshot *snapshot, uint32_t index,
 				  uint64_t ticks);
+
+/* When the outermost poll that began at begin_ticks ended, by the records that the slot holds under
+ * this claim number. False: they do not say it. */
+bool ky_ring_snapshot_poll_end(struct ky_ring_snapshot *snapshot, uint32_t slot, uint64_t number,
+			       uint64_t begin_ticks, uint64_t *end_ticks);
 
 /* ns of so many ticks; saturates. */
 uint64_t ky_ring_snapshot_ns(const struct ky_ring_snapshot *snapshot, uint64_t ticks);

@@ -372,6 +372,7 @@ static void read_sampling(struct ky_ring_status *out, const struct ky_ring_view 
 	(void)ky_ring_view_sources(view, KY_SAMPLES_CPU, out->sampling, sizeof(out->sampling));
 	(void)ky_ring_view_refusals(view, KY_SAMPLES_CPU, out->sampling_refused,
 				    sizeof(out->sampling_refused));
+	out->all_samples_lost = ky_ring_view_samples_lost(view);
 	if (!ky_ring_view_samples(view, KY_SAMPLES_CPU, &cpu))
 		return;
 	out->sample_hz = atomic_load_explicit(&cpu.head->rate_hz, memory_order_relaxed);
@@ -399,7 +400,7 @@ int ky_ring_status_read(struct ky_ring_status *out, const struct ky_open_ring *r
 
 	memset(out, 0, sizeof(*out));
 	ky_buf_init(&out->metadata, METADATA_BYTES_MAX);
-	err = ky_ring_view_open(&reader.view, ring->image, ring->image_bytes);
+	err = ky_ring_view_init(&reader.view, ring->image, ring->image_bytes);
 	if (err == 0)
 		err = ky_ring_count(&out->count, &reader.view);
 	if (err == 0)

@@ -44,10 +44,11 @@ struct ky_ring_status {
 	struct ky_ring_count count;
 	char sampling[96], sampling_refused[256]; /* of the CPU; as the trace says it */
 	uint32_t sample_hz;
-	uint64_t samples_min;     /* taken since the start, at least */
-	uint64_t samples_lost;    /* by their source */
-	uint64_t record_count;    /* of all threads that are still seen */
-	uint32_t open_poll_count; /* all; the first KY_STATE_POLLS_MAX are listed, longest first */
+	uint64_t samples_min;      /* taken since the start, at least */
+	uint64_t samples_lost;     /* by their source */
+	uint64_t all_samples_lost; /* and those of memory, of calls and of await points */
+	uint64_t record_count;     /* of all threads that are still seen */
+	uint32_t open_poll_count;  /* all; the first KY_STATE_POLLS_MAX are listed, longest first */
 	uint32_t listed_count;
 	struct ky_state_poll *polls;
 	bool has_side;

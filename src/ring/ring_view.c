@@ -45,7 +45,7 @@ static bool has_samples(const struct ky_ring_header *header, uint64_t image_byte
 	       bytes <= image_bytes - offset;
 }
 
-int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes)
+int ky_ring_view_init(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes)
 {
 	const struct ky_ring_header *header;
 	uint64_t slots;
@@ -96,7 +96,7 @@ int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t 
 	    header->resource_offset >= sizeof(*header) && header->resource_offset <= image_bytes &&
 	    header->resource_bytes <= image_bytes - header->resource_offset)
 		view->resource_offset = header->resource_offset;
-	if (view->directory_offset > image_bytes) { /* cut off before it: empty, at the end */
+	if (view->directory_offset > image_bytes) { /* truncated before it: empty, at the end */
 		view->directory_offset = image_bytes;
 		view->directory_bytes = 0;
 	} else if (view->directory_bytes > image_bytes - view->directory_offset) {
@@ -124,7 +124,7 @@ uint32_t ky_ring_view_usable(const struct ky_ring_view *view)
 	return count ? count : 1;
 }
 
-uint32_t ky_ring_view_cut_off(const struct ky_ring_view *view)
+uint32_t ky_ring_view_truncated(const struct ky_ring_view *view)
 {
 	uint64_t claim_index = atomic_load_explicit(&view->header->claim_index,
 						    memory_order_relaxed);
@@ -258,9 +258,20 @@ bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 	if (!count || !(there & 1u << which))
 		return false;
 	out->head = &((struct ky_sample_head *)area)->classes[which];
-	out->slots = (uint8_t *)(area + offset);
-	out->slot_count = count;
+	out->cells = (uint8_t *)(area + offset);
+	out->cell_count = count;
 	return true;
+}
+
+uint64_t ky_ring_view_samples_lost(const struct ky_ring_view *view)
+{
+	struct ky_sample_ring ring;
+	uint64_t count = 0;
+
+	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++)
+		if (ky_ring_view_samples(view, which, &ring))
+			count += atomic_load_explicit(&ring.head->lost_count, memory_order_relaxed);
+	return count;
 }
 
 static const char *const source_names[KY_SOURCE_COUNT] = {"none",     "perf_event",
@@ -315,19 +326,19 @@ const char *ky_ring_view_refusals(const struct ky_ring_view *view, uint32_t whic
 enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out)
 {
-	const _Atomic uint64_t *slot = ky_sample_serial(ring, claim);
-	uint64_t serial = atomic_load_explicit(slot, memory_order_acquire), ours = (claim + 1) * 2;
+	const _Atomic uint64_t *cell = ky_sample_serial(ring, claim);
+	uint64_t serial = atomic_load_explicit(cell, memory_order_acquire), ours = (claim + 1) * 2;
 
 	if (serial > ours + 1)
 		return KY_SAMPLE_GONE;
 	if (serial != ours)
 		return KY_SAMPLE_UNFINISHED;
 	out[0] = serial;
-	for (uint32_t i = 1; i < KY_SAMPLE_SLOT_BYTES / 8; i++)
-		out[i] = atomic_load_explicit(&slot[i], memory_order_relaxed);
+	for (uint32_t i = 1; i < KY_SAMPLE_CELL_BYTES / 8; i++)
+		out[i] = atomic_load_explicit(&cell[i], memory_order_relaxed);
 	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(slot, memory_order_relaxed) == serial ? KY_SAMPLE_WHOLE :
+	return atomic_load_explicit(cell, memory_order_relaxed) == serial ? KY_SAMPLE_WHOLE :
 									    KY_SAMPLE_GONE;
 }
 

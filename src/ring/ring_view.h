@@ -59,8 +59,8 @@ struct ky_slot_head {
 };
 
 /* image: 64-byte aligned. Returns 0; -EINVAL misaligned; KYMO_E_NOT_TRACE, _VERSION, _TRUNCATED,
- * _CORRUPT. An image cut after its header opens with the slots it still has. */
-int ky_ring_view_open(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes);
+ * _CORRUPT. An image that was truncated after its header opens with the slots it still has. */
+int ky_ring_view_init(struct ky_ring_view *view, const uint8_t *image, uint64_t image_bytes);
 
 /* Slots whose memory may be read: reading beyond would create pages in the ring file. */
 uint32_t ky_ring_view_populated(const struct ky_ring_view *view);
@@ -68,8 +68,8 @@ uint32_t ky_ring_view_populated(const struct ky_ring_view *view);
 /* The claim index goes round so many slots, at least 1. */
 uint32_t ky_ring_view_usable(const struct ky_ring_view *view);
 
-/* Slots that were given out and lie after the end of an image that is cut short. */
-uint32_t ky_ring_view_cut_off(const struct ky_ring_view *view);
+/* Slots that were given out and lie after the end of a truncated image. */
+uint32_t ky_ring_view_truncated(const struct ky_ring_view *view);
 
 uint64_t ky_ring_view_claim(const struct ky_ring_view *view, uint32_t slot);
 
@@ -99,6 +99,9 @@ bool ky_ring_view_copy_whole(const struct ky_ring_view *view, uint32_t slot, uin
 bool ky_ring_view_samples(const struct ky_ring_view *view, uint32_t which,
 			  struct ky_sample_ring *out);
 
+/* Samples that the sources of all classes had no room for, since the process started. */
+uint64_t ky_ring_view_samples_lost(const struct ky_ring_view *view);
+
 /* Which sources the class has, "perf_event, timers", and "none" or "off". Returns out. */
 const char *ky_ring_view_sources(const struct ky_ring_view *view, uint32_t which, char *out,
 				 size_t capacity);
@@ -113,7 +116,7 @@ enum ky_sample_read {
 	KY_SAMPLE_GONE        /* overwritten */
 };
 
-/* Copies the slot of this claim, KY_SAMPLE_SLOT_BYTES, between two readings of its serial. */
+/* Copies the cell of this claim, KY_SAMPLE_CELL_BYTES, between two readings of its serial. */
 enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint64_t claim,
 					uint64_t *out);
 
@@ -121,29 +124,26 @@ enum ky_sample_read ky_ring_view_sample(const struct ky_sample_ring *ring, uint6
  * be read. */
 const uint8_t *ky_ring_view_places(const struct ky_ring_view *view);
 
-/* A task's last place, copied. */
+/* A task's last points, copied. */
 struct ky_place_seen {
-	uint64_t task_word;
-	uint64_t since_ticks, taken_ticks, moved_ticks;
-	uint64_t polled_ticks; /* end of its last poll, lower bits missing; 0: not known */
-	uint32_t one_in;
-	uint32_t stacks[KYMO_PLACE_STACKS_MAX]; /* KY_PLACE_NO_STACK: none */
-	bool is_truncated;
+	uint64_t task;
+	uint32_t name;
+	uint64_t points; /* their word: wire/place_table.h; 0: none is known */
+	/* End of its last poll, lower bits missing; 0: not known. */
+	uint64_t polled_ticks;
+	uint64_t since_ticks; /* of its older points; 0: not known */
 };
 
-enum ky_place_read {
-	KY_PLACE_FREE,
-	KY_PLACE_WHOLE,
-	KY_PLACE_CHANGING /* being written, again and again */
-};
+/* Way `slot` of the table, 0 .. KY_PLACE_ENTRIES - 1. now_ticks: of this moment, or the last that
+ * is known. False: no task has it, or it changes all the time. */
+bool ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
+			struct ky_place_seen *out);
 
-/* Way `slot` of the table, 0 .. KY_PLACE_SLOTS - 1. now_ticks: of this moment, or the last that is
- * known. */
-enum ky_place_read ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
-				      struct ky_place_seen *out);
+/* Copies the way's row as it is at one moment; left at zeros when it changes all the time. */
+void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, struct kymo_place_row *out);
 
-/* Copies the way's slot as it is at one moment; left at zeros when it changes all the time. */
-void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, uint64_t out[8]);
+/* The word of points of this number; 0: none. */
+uint64_t ky_ring_view_points(const uint8_t *area, uint32_t number);
 
 /* How many units of frames exist. */
 uint64_t ky_ring_view_place_units(const uint8_t *area);
@@ -165,8 +165,8 @@ struct ky_alloc_seen {
 	uint64_t address, stamp, bytes, weight, about;
 };
 
-/* Slot 0 .. KY_ALLOC_SLOTS - 1. False: nothing lies there, or it changes just now. */
-bool ky_ring_view_alloc(const uint8_t *area, uint32_t slot, struct ky_alloc_seen *out);
+/* Entry 0 .. KY_ALLOC_ENTRIES - 1. False: nothing lies there, or it changes just now. */
+bool ky_ring_view_alloc(const uint8_t *area, uint32_t entry, struct ky_alloc_seen *out);
 
 /* How many units of frames exist. */
 uint64_t ky_ring_view_alloc_units(const uint8_t *area);

@@ -3,8 +3,8 @@
  * are alive, and whose they are. Plain layouts.
  *
  * Area:   page 0                    struct ky_alloc_head
- *         KY_ALLOC_WORDS_OFFSET     addresses, one for each slot: 0 free
- *         KY_ALLOC_SLOTS_OFFSET     what lies there: struct ky_alloc_slot
+ *         KY_ALLOC_WORDS_OFFSET     addresses, one for each entry: 0 free
+ *         KY_ALLOC_ENTRIES_OFFSET     what lies there: struct ky_alloc_entry
  *         KY_ALLOC_STACKS_OFFSET    stacks, each kept once: struct ky_place_stack, by hash
  *         KY_ALLOC_UNITS_OFFSET     their frames, 6 bytes each as in sample_area.h
  *
@@ -13,10 +13,10 @@
  * an exchange of the address for KY_ALLOC_BUSY.
  *
  * Writers:     the thread that has claimed the word. No lock.
- * Readers:     any process, at any moment; they trust nothing. A slot is whole when its word was
+ * Readers:     any process, at any moment; they trust nothing. An entry is whole when its word was
  *              the same address, and its stamp the same, before and after it was copied.
  * Memory:      sparse. Head, addresses and the stacks' index exist once ky_ring_header.alloc_ready
- *              is set (release); the page of a slot before its address is published; that of a
+ *              is set (release); the page of an entry before its address is published; that of a
  *              stack's frames before the stack is.
  */
 #ifndef KY_WIRE_ALLOC_TABLE_H
@@ -28,7 +28,7 @@
 #include <wire/place_table.h>
 
 #define KY_ALLOC_PAGE_BYTES 4096u
-#define KY_ALLOC_SLOTS KYMO_ALLOCS_MAX
+#define KY_ALLOC_ENTRIES KYMO_ALLOCS_MAX
 #define KY_ALLOC_PROBES 32u
 #define KY_ALLOC_STACKS 4096u
 #define KY_ALLOC_UNITS 14336u
@@ -46,14 +46,14 @@ struct ky_alloc_head {
 	_Atomic uint64_t mean_bytes;     /* as the last sample had it */
 	_Atomic uint64_t kept_count;     /* allocations reported */
 	_Atomic uint64_t ended_count;    /* of them freed */
-	_Atomic uint64_t refused_count;  /* that found no slot: lost */
+	_Atomic uint64_t refused_count;  /* that found no entry: lost */
 	_Atomic uint64_t stacks_refused; /* stacks that found no room */
 	_Atomic uint64_t units_used;     /* may exceed KY_ALLOC_UNITS */
 	_Atomic uint64_t nested_count;   /* lost: made in the middle of another sample */
 };
 
 /* Written before its first use by the process that makes its page exist. */
-struct ky_alloc_slot {
+struct ky_alloc_entry {
 	_Atomic uint64_t stamp; /* of the ring's clock */
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t weight; /* 1 / inclusion probability, parts of 2^32 */
@@ -62,14 +62,14 @@ struct ky_alloc_slot {
 #define KY_ALLOC_TRUNCATED (UINT64_C(1) << 16)
 
 #define KY_ALLOC_WORDS_OFFSET KY_ALLOC_PAGE_BYTES
-#define KY_ALLOC_SLOTS_OFFSET (KY_ALLOC_WORDS_OFFSET + KY_ALLOC_SLOTS * sizeof(uint64_t))
+#define KY_ALLOC_ENTRIES_OFFSET (KY_ALLOC_WORDS_OFFSET + KY_ALLOC_ENTRIES * sizeof(uint64_t))
 #define KY_ALLOC_STACKS_OFFSET                                                                     \
-	(KY_ALLOC_SLOTS_OFFSET + KY_ALLOC_SLOTS * sizeof(struct ky_alloc_slot))
+	(KY_ALLOC_ENTRIES_OFFSET + KY_ALLOC_ENTRIES * sizeof(struct ky_alloc_entry))
 #define KY_ALLOC_UNITS_OFFSET                                                                      \
 	(KY_ALLOC_STACKS_OFFSET + KY_ALLOC_STACKS * sizeof(struct ky_place_stack))
 #define KY_ALLOC_AREA_BYTES (KY_ALLOC_UNITS_OFFSET + KY_ALLOC_UNITS * KY_PLACE_UNIT_BYTES)
 
-_Static_assert(sizeof(struct ky_alloc_slot) == 32, "two a line");
+_Static_assert(sizeof(struct ky_alloc_entry) == 32, "two a line");
 _Static_assert(KY_ALLOC_AREA_BYTES % KY_ALLOC_PAGE_BYTES == 0, "whole pages");
 _Static_assert(KY_ALLOC_UNITS <= 65536, "a unit's number has 16 bits");
 _Static_assert(KY_ALLOC_STACKS < KY_ALLOC_NO_STACK, "a stack's number has 16 bits");
@@ -77,7 +77,7 @@ _Static_assert(KY_ALLOC_STACKS < KY_ALLOC_NO_STACK, "a stack's number has 16 bit
 /* Where the address's probes begin: other bits than the filter's. */
 static inline uint32_t ky_alloc_home(uint64_t address)
 {
-	return (uint32_t)((address >> 4) * UINT64_C(0xbf58476d1ce4e5b9) >> 40) % KY_ALLOC_SLOTS;
+	return (uint32_t)((address >> 4) * UINT64_C(0xbf58476d1ce4e5b9) >> 40) % KY_ALLOC_ENTRIES;
 }
 
 #endif

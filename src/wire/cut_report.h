@@ -18,6 +18,7 @@ struct ky_cut_poll {
 
 struct ky_cut_report {
 	uint64_t events_written, records_read, records_lost;
+	uint64_t samples_lost;         /* by their sources, since the process started */
 	uint64_t oldest_ns, newest_ns; /* of the events written; 0: none */
 	/* Since when nothing was recorded any more because another process said so; 0: it
 	 * continued. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* resource_area.h - the part of the ring file that keeps what was seen of the process's resources:
- * the last KY_RESOURCE_SLOTS rows, so that a dump and a recovery have the minutes before. Plain
+ * the last KY_RESOURCE_ENTRIES rows, so that a dump and a recovery have the minutes before. Plain
  * layouts, and the function that its writer needs.
  *
  * Area:    page 0      struct ky_resource_head
- *          then        KY_RESOURCE_SLOTS slots; row n lies in slot n % KY_RESOURCE_SLOTS
+ *          then        KY_RESOURCE_ENTRIES entries; row n lies in entry n % KY_RESOURCE_ENTRIES
  * Writer:  one: the process that takes the readings (kymo, or the library's thread), never a thread
  *          of the host. `put` stores bytes into the area, through a mapping or by pwrite(); a
  *          serial is a store of its own, after the row that it vouches for.
- * Readers: trust nothing: copy a slot, read its serial again.
- * Memory:  sparse. ky_ring_header.resource_ready is set (release) once the head is there; slots
+ * Readers: trust nothing: copy an entry, read its serial again.
+ * Memory:  sparse. ky_ring_header.resource_ready is set (release) once the head is there; entries
  *          exist up to its claim index. Nothing else of it may be read.
  */
 #ifndef KY_WIRE_RESOURCE_AREA_H
@@ -20,10 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KY_RESOURCE_SLOTS 2048u
+#define KY_RESOURCE_ENTRIES 2048u
 #define KY_RESOURCE_VALUES 13u
 #define KY_RESOURCE_PATH_BYTES 512u
-#define KY_RESOURCE_SLOTS_OFFSET 4096u
+#define KY_RESOURCE_ENTRIES_OFFSET 4096u
 #define KY_RESOURCE_MS_MIN 1000u /* between readings */
 #define KY_RESOURCE_MS_MAX 3600000u
 
@@ -32,7 +32,10 @@ enum ky_resource_kind {
 	KY_RESOURCE_CGROUP = 2,   /* values: enum ky_cgroup_value; scope: level, 0 the process's */
 	KY_RESOURCE_PRESSURE = 3, /* values: enum ky_pressure_value; scope: 0 machine, 1 cgroup */
 	KY_RESOURCE_LISTENER = 4, /* values: enum ky_listener_value; scope: 4 or 6 */
-	KY_RESOURCE_DROPS = 5     /* values: overflows, drops of the network namespace */
+	KY_RESOURCE_DROPS = 5,    /* values: overflows, drops of the network namespace */
+	KY_RESOURCE_THREAD = 6,   /* values: enum ky_thread_value */
+	KY_RESOURCE_STATE = 7,    /* values: enum ky_state_value; scope: enum ky_process_change */
+	KY_RESOURCE_THROTTLED = 8 /* values: enum ky_throttled_value; scope: level, as above */
 };
 
 enum ky_usage_value {
@@ -85,6 +88,43 @@ enum ky_listener_value {
 	KY_LISTENER_ADDRESS_2
 };
 
+enum ky_thread_value {
+	KY_THREAD_TID,
+	KY_THREAD_CPU_NS,
+	KY_THREAD_DELAY_NS,
+	KY_THREAD_VOLUNTARY,
+	KY_THREAD_INVOLUNTARY,
+	KY_THREAD_NAME, /* KY_THREAD_NAME_BYTES, ended by zeros */
+	KY_THREAD_NAME_2
+};
+#define KY_THREAD_NAME_BYTES 16u
+
+enum ky_process_change {
+	KY_PROCESS_STOPPED = 1,
+	KY_PROCESS_CONTINUED,
+	KY_PROCESS_EXITED,
+	KY_PROCESS_KILLED
+};
+
+enum ky_state_value {
+	KY_STATE_DETAIL,   /* signal or exit status */
+	KY_STATE_AFTER_NS, /* 0: told as it happened */
+	KY_STATE_BY_NS,
+	KY_STATE_SOURCE /* enum ky_state_source */
+};
+
+enum ky_state_source {
+	KY_STATE_TOLD = 1,   /* by waitid() */
+	KY_STATE_SEEN,       /* looked at */
+	KY_STATE_WITH_READER /* what reads it was stopped, too */
+};
+
+enum ky_throttled_value {
+	KY_THROTTLED_FROM_NS,
+	KY_THROTTLED_TO_NS,
+	KY_THROTTLED_NS
+};
+
 /* One row; values whose bit is not set in `present` are not known. */
 struct ky_resource_row {
 	uint64_t monotonic_ns;
@@ -95,7 +135,7 @@ struct ky_resource_row {
 	uint64_t values[KY_RESOURCE_VALUES];
 };
 
-struct ky_resource_slot {
+struct ky_resource_entry {
 	_Atomic uint64_t serial; /* number of the row + 1; 0: being written */
 	struct ky_resource_row row;
 };
@@ -135,16 +175,16 @@ struct ky_resource_head {
 };
 
 #define KY_RESOURCE_AREA_BYTES                                                                     \
-	(KY_RESOURCE_SLOTS_OFFSET + KY_RESOURCE_SLOTS * sizeof(struct ky_resource_slot))
+	(KY_RESOURCE_ENTRIES_OFFSET + KY_RESOURCE_ENTRIES * sizeof(struct ky_resource_entry))
 
-_Static_assert(sizeof(struct ky_resource_slot) == 128, "a slot never crosses a page");
-_Static_assert(sizeof(struct ky_resource_head) <= KY_RESOURCE_SLOTS_OFFSET, "the head is a page");
+_Static_assert(sizeof(struct ky_resource_entry) == 128, "an entry never crosses a page");
+_Static_assert(sizeof(struct ky_resource_head) <= KY_RESOURCE_ENTRIES_OFFSET, "the head is a page");
 _Static_assert(KY_RESOURCE_AREA_BYTES % 4096 == 0, "whole pages");
 
-static inline uint64_t ky_resource_slot_offset(uint64_t number)
+static inline uint64_t ky_resource_entry_offset(uint64_t number)
 {
-	return KY_RESOURCE_SLOTS_OFFSET +
-	       number % KY_RESOURCE_SLOTS * sizeof(struct ky_resource_slot);
+	return KY_RESOURCE_ENTRIES_OFFSET +
+	       number % KY_RESOURCE_ENTRIES * sizeof(struct ky_resource_entry);
 }
 
 static inline void ky_resource_set(struct ky_resource_row *row, uint32_t value, uint64_t number)

@@ -125,6 +125,9 @@ struct ky_ring_header {
 	_Atomic uint32_t alloc_ready; /* the same of the table of allocations (alloc_table.h) */
 	/* 1 (release): the head of the resource area is there (resource_area.h) */
 	_Atomic uint32_t resource_ready;
+	/* Where the file is mapped in its process: its pages there are none of the program's own.
+	 * 0: not known. */
+	_Atomic uint64_t mapped_address;
 };
 
 #define KY_SETTING_OFF UINT32_MAX /* where 0 is "as it was started" */
@@ -214,7 +217,9 @@ struct ky_ring_control {
 	 * private). The thread of a process that drains itself sleeps on it and has no other
 	 * wake-up. */
 	_Atomic uint32_t bell;
-	uint32_t reserved[14];
+	/* 1: threads of the program may make the system calls that readings take */
+	_Atomic uint32_t may_call;
+	uint32_t reserved[13];
 	_Alignas(64) struct ky_ring_settings settings;
 };
 
@@ -224,7 +229,7 @@ struct ky_ring_control {
 #define KY_COUNTER_NAME_BYTES 48u
 #define KY_COUNTER_INDEX_BITS 6 /* KY_COUNTERS */
 #define KY_COUNTER_SAMPLES 1024u
-#define KY_SPANS 1024u /* slot 0 stays empty */
+#define KY_SPANS 1024u /* entry 0 stays empty */
 #define KY_CRASH_STACK_BYTES 16384u
 #define KY_CRASH_REGISTERS 32u
 

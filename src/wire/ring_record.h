@@ -38,12 +38,17 @@ static inline uint32_t ky_record_words(uint64_t header)
 	case KYMO_RECORD_DROPPED:
 	case KYMO_RECORD_GATES:
 	case KYMO_RECORD_WAIT:
+	case KYMO_RECORD_ROOT_BEGIN:
+	case KYMO_RECORD_ROOT_END:
+	case KYMO_RECORD_FAILED_CALLS:
 		return 2;
 	case KYMO_RECORD_SPAN_BEGIN:
 	case KYMO_RECORD_SPAN_END:
 		return 3;
 	case KYMO_RECORD_THREAD_CHANGE:
 	case KYMO_RECORD_WORKER_BEGIN:
+	case KYMO_RECORD_POLL_COUNTS:
+	case KYMO_RECORD_POLL_COST:
 		return 4;
 	case KYMO_RECORD_CUSTOM:
 		return 1 + ((uint32_t)header & 0xffffu);

@@ -14,13 +14,13 @@ struct ky_open_span {
 	uint32_t name;
 };
 
-/* False: nothing is open there, or it changes. slot: below KY_SPANS. */
-static inline bool ky_ring_span(const struct ky_ring_side *side, uint32_t slot,
+/* False: nothing is open there, or it changes. entry: below KY_SPANS. */
+static inline bool ky_ring_span(const struct ky_ring_side *side, uint32_t entry,
 				struct ky_open_span *out)
 {
-	const struct ky_ring_span *span = &side->spans[slot];
+	const struct ky_ring_span *span = &side->spans[entry];
 
-	/* Pairs with the stores of copy_slot() in span_table.c: ticks first, then the word. */
+	/* Pairs with the stores of copy_entry() in span_table.c: ticks first, then the word. */
 	out->word = atomic_load_explicit(&span->word, memory_order_acquire);
 	out->begin_ticks = atomic_load_explicit(&span->begin_ticks, memory_order_relaxed);
 	atomic_thread_fence(memory_order_acquire);

@@ -3,16 +3,16 @@
  * off it, of memory, of await points. Plain layouts and the inline functions every writer needs.
  *
  * Area:   page 0      struct ky_sample_head
- *         then for each class its ring of slots, on pages of its own, where ky_sample_range() says:
+ *         then for each class its ring of cells, on pages of its own, where ky_sample_range() says:
  *         a function of the area's size alone, so no reader trusts an offset that it reads.
- *         A sample takes 1 to KY_SAMPLE_PARTS_MAX slots of consecutive claim numbers; claim n lies
- *         in slot n % slot_count of its class.
+ *         A sample takes 1 to KY_SAMPLE_PARTS_MAX cells of consecutive claim numbers; claim n lies
+ *         in cell n % cell_count of its class.
  *
  * Writers:     any thread, any signal handler, another process that maps the file. One atomic add
- *              claims slots and counts the sample. A slot is taken by making its serial odd: a
- *              writer that finds it taken by another one gives its own sample up. So no slot
+ *              claims cells and counts the sample. A cell is taken by making its serial odd: a
+ *              writer that finds it taken by another one gives its own sample up. So no cell
  *              ever holds words of two writers, however long one of them was held up.
- * Readers:     trust nothing: copy a slot, read its serial again. Samples are numbered, so what
+ * Readers:     trust nothing: copy a cell, read its serial again. Samples are numbered, so what
  *              is missing is counted exactly, whatever lost it.
  * Frames:      48 bits each, little-endian, sign-extended by the reader (kernel addresses). The
  *              leaf first, as it was interrupted; callers: the return address minus 1, so that
@@ -31,7 +31,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KY_SAMPLE_SLOT_BYTES 256u
+#define KY_SAMPLE_CELL_BYTES 256u
 #define KY_SAMPLE_PARTS_MAX 6u
 #define KY_SAMPLE_FRAME_BYTES 6u
 #define KY_SAMPLE_PAGE_BYTES 4096u
@@ -50,7 +50,7 @@ enum ky_sample_class {
 enum ky_sample_kind {
 	KY_SAMPLE_VOID = 0,    /* given up; its number is missing */
 	KY_SAMPLE_CPU = 1,     /* value: CPU ns it stands for; other: enum ky_sample_source */
-	KY_SAMPLE_OFF_CPU = 2, /* value: duration ns; stamp: its end; more: enum ky_off_cpu */
+	KY_SAMPLE_OFF_CPU = 2, /* value: duration ns; stamp: its end; more, other: call_facts.h */
 	KY_SAMPLE_ALLOC = 3,   /* value: bytes asked for; more: address */
 	KY_SAMPLE_FREE = 4,    /* value: bytes; more: address; other: stamp of its allocation */
 	KY_SAMPLE_PLACE = 5,   /* value: task; more: inclusion probability, parts of 2^32 */
@@ -76,11 +76,11 @@ enum ky_off_cpu {
 	KY_OFF_CPU_PREEMPTED = 4
 };
 
-/* The first slot of a sample. */
-struct ky_sample_slot {
+/* The first cell of a sample. */
+struct ky_sample_cell {
 	_Atomic uint64_t serial; /* (claim number + 1) * 2, odd: being written */
 	uint8_t part;            /* 0 */
-	uint8_t parts;           /* slots of this sample, 1..KY_SAMPLE_PARTS_MAX */
+	uint8_t parts;           /* cells of this sample, 1..KY_SAMPLE_PARTS_MAX */
 	uint8_t kind;            /* enum ky_sample_kind */
 	uint8_t flags;           /* enum ky_sample_flags */
 	uint32_t tid;            /* kernel thread id in the process's pid namespace */
@@ -94,22 +94,22 @@ struct ky_sample_slot {
 	uint16_t cpu;    /* with KY_SAMPLE_HAS_CPU */
 	int16_t syscall; /* number; -1 none or unknown */
 	uint8_t frame_count; /* of all parts */
-	uint8_t frames[KY_SAMPLE_SLOT_BYTES - 73];
+	uint8_t frames[KY_SAMPLE_CELL_BYTES - 73];
 };
 
-/* The second to last slots. */
+/* The second to last cells. */
 struct ky_sample_more {
 	_Atomic uint64_t serial;
 	uint8_t part; /* 1.. */
 	uint8_t parts;
 	uint8_t kind;
 	uint8_t reserved[5];
-	uint8_t frames[KY_SAMPLE_SLOT_BYTES - 16];
+	uint8_t frames[KY_SAMPLE_CELL_BYTES - 16];
 };
 
-/* The last word of every slot is scratch of the process that makes its page exist. */
-#define KY_SAMPLE_FRAMES_FIRST ((KY_SAMPLE_SLOT_BYTES - 73u - 8u) / KY_SAMPLE_FRAME_BYTES)
-#define KY_SAMPLE_FRAMES_MORE ((KY_SAMPLE_SLOT_BYTES - 16u - 8u) / KY_SAMPLE_FRAME_BYTES)
+/* The last word of every cell is scratch of the process that makes its page exist. */
+#define KY_SAMPLE_FRAMES_FIRST ((KY_SAMPLE_CELL_BYTES - 73u - 8u) / KY_SAMPLE_FRAME_BYTES)
+#define KY_SAMPLE_FRAMES_MORE ((KY_SAMPLE_CELL_BYTES - 16u - 8u) / KY_SAMPLE_FRAME_BYTES)
 #define KY_SAMPLE_FRAMES_MAX                                                                       \
 	(KY_SAMPLE_FRAMES_FIRST + (KY_SAMPLE_PARTS_MAX - 1u) * KY_SAMPLE_FRAMES_MORE)
 
@@ -163,13 +163,13 @@ struct ky_sample_head {
 	struct ky_sample_class_head classes[KY_SAMPLE_CLASSES];
 };
 
-_Static_assert(sizeof(struct ky_sample_slot) == KY_SAMPLE_SLOT_BYTES, "a slot is a slot");
-_Static_assert(sizeof(struct ky_sample_more) == KY_SAMPLE_SLOT_BYTES, "a slot is a slot");
+_Static_assert(sizeof(struct ky_sample_cell) == KY_SAMPLE_CELL_BYTES, "a cell is a cell");
+_Static_assert(sizeof(struct ky_sample_more) == KY_SAMPLE_CELL_BYTES, "a cell is a cell");
 _Static_assert(sizeof(struct ky_sample_head) <= KY_SAMPLE_PAGE_BYTES - 8, "the head is a page");
 _Static_assert(KY_SAMPLE_FRAMES_MAX < 256, "frame_count is a byte");
 
-/* Which bytes of an area of `area_bytes` are the class's slots; whole pages. Half of it is the
- * CPU's, a quarter time off it. Returns the number of slots, 0: the area is too small. */
+/* Which bytes of an area of `area_bytes` are the class's cells; whole pages. Half of it is the
+ * CPU's, a quarter time off it. Returns the number of cells, 0: the area is too small. */
 static inline uint32_t ky_sample_range(uint64_t area_bytes, uint32_t which, uint64_t *offset)
 {
 	static const uint8_t from[KY_SAMPLE_CLASSES + 1] = {0, 4, 6, 7, 8};
@@ -182,7 +182,7 @@ static inline uint32_t ky_sample_range(uint64_t area_bytes, uint32_t which, uint
 	eighth = (area_bytes - KY_SAMPLE_PAGE_BYTES) / 8 / KY_SAMPLE_PAGE_BYTES *
 		 KY_SAMPLE_PAGE_BYTES;
 	*offset = KY_SAMPLE_PAGE_BYTES + from[which] * eighth;
-	return (uint32_t)((from[which + 1] - from[which]) * eighth / KY_SAMPLE_SLOT_BYTES);
+	return (uint32_t)((from[which + 1] - from[which]) * eighth / KY_SAMPLE_CELL_BYTES);
 }
 
 static inline uint32_t ky_sample_parts(uint32_t frame_count)
@@ -206,20 +206,20 @@ struct ky_sample {
 	uint32_t frame_count; /* the leaf's end is kept when there are too many */
 };
 
-/* The slots of one class, where they are mapped. */
+/* The cells of one class, where they are mapped. */
 struct ky_sample_ring {
 	struct ky_sample_class_head *head;
-	uint8_t *slots;
-	uint32_t slot_count; /* 0: there is none */
+	uint8_t *cells;
+	uint32_t cell_count; /* 0: there is none */
 };
 
 static inline _Atomic uint64_t *ky_sample_serial(const struct ky_sample_ring *ring, uint64_t claim)
 {
-	return (_Atomic uint64_t *)(void *)(ring->slots +
-					    (claim % ring->slot_count) * KY_SAMPLE_SLOT_BYTES);
+	return (_Atomic uint64_t *)(void *)(ring->cells +
+					    (claim % ring->cell_count) * KY_SAMPLE_CELL_BYTES);
 }
 
-/* Takes the slot for this claim. False: another writer is at it, or died at it: then no writer gets
+/* Takes the cell for this claim. False: another writer is at it, or died at it: then no writer gets
  * it any more, for a writer that is held up, however many rounds, still writes when it
  * continues. */
 static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t claim)
@@ -238,18 +238,18 @@ static inline bool ky_sample_take(const struct ky_sample_ring *ring, uint64_t cl
 	return true;
 }
 
-/* words: the slot without its serial, as far as it is used. */
+/* words: the cell without its serial, as far as it is used. */
 static inline void ky_sample_fill(const struct ky_sample_ring *ring, uint64_t claim,
 				  const uint64_t *words, uint32_t word_count)
 {
-	_Atomic uint64_t *slot = ky_sample_serial(ring, claim);
+	_Atomic uint64_t *cell = ky_sample_serial(ring, claim);
 
 	for (uint32_t i = 1; i < word_count; i++)
-		atomic_store_explicit(&slot[i], words[i], memory_order_relaxed);
-	atomic_store_explicit(slot, (claim + 1) * 2, memory_order_release);
+		atomic_store_explicit(&cell[i], words[i], memory_order_relaxed);
+	atomic_store_explicit(cell, (claim + 1) * 2, memory_order_release);
 }
 
-/* Packs frames [from, from + count) into out. Returns the words used of a slot whose frames begin
+/* Packs frames [from, from + count) into out. Returns the words used of a cell whose frames begin
  * at byte `at`. */
 static inline uint32_t ky_sample_pack(uint8_t *out, uint32_t at, const uint64_t *frames,
 				      uint32_t count)
@@ -264,17 +264,17 @@ static inline uint32_t ky_sample_pack(uint8_t *out, uint32_t at, const uint64_t 
 static inline bool ky_sample_put(const struct ky_sample_ring *ring, const struct ky_sample *sample)
 {
 	union {
-		struct ky_sample_slot first;
+		struct ky_sample_cell first;
 		struct ky_sample_more more;
-		uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
-		uint8_t bytes[KY_SAMPLE_SLOT_BYTES];
-	} slot;
+		uint64_t words[KY_SAMPLE_CELL_BYTES / 8];
+		uint8_t bytes[KY_SAMPLE_CELL_BYTES];
+	} cell;
 	uint32_t count = sample->frame_count < KY_SAMPLE_FRAMES_MAX ? sample->frame_count :
 								      KY_SAMPLE_FRAMES_MAX;
 	uint32_t parts = ky_sample_parts(count), taken = 0, at, words;
 	uint64_t claim_index, claim;
 
-	if (!ring->slot_count)
+	if (!ring->cell_count)
 		return false;
 	claim_index = atomic_fetch_add_explicit(&ring->head->claim_index,
 						parts | UINT64_C(1) << KY_SAMPLE_CLAIM_BITS,
@@ -282,36 +282,36 @@ static inline bool ky_sample_put(const struct ky_sample_ring *ring, const struct
 	claim = KY_SAMPLE_CLAIM(claim_index);
 	while (taken < parts && ky_sample_take(ring, claim + taken))
 		taken++;
-	memset(&slot, 0, sizeof(slot));
+	memset(&cell, 0, sizeof(cell));
 	if (taken < parts) {
 		for (uint32_t i = 0; i < taken; i++)
-			ky_sample_fill(ring, claim + i, slot.words, 2);
+			ky_sample_fill(ring, claim + i, cell.words, 2);
 		return false;
 	}
-	slot.first.parts = (uint8_t)parts;
-	slot.first.kind = sample->kind;
-	slot.first.flags = (uint8_t)(sample->flags |
+	cell.first.parts = (uint8_t)parts;
+	cell.first.kind = sample->kind;
+	cell.first.flags = (uint8_t)(sample->flags |
 				     (count < sample->frame_count ? KY_SAMPLE_TRUNCATED : 0));
-	slot.first.tid = sample->tid;
-	slot.first.stamp = sample->stamp;
-	slot.first.value = sample->value;
-	slot.first.more = sample->more;
-	slot.first.other = sample->other;
-	slot.first.task = sample->task;
-	slot.first.weight = sample->weight;
-	slot.first.number = (uint32_t)(claim_index >> KY_SAMPLE_CLAIM_BITS);
-	slot.first.cpu = sample->cpu;
-	slot.first.syscall = sample->syscall;
-	slot.first.frame_count = (uint8_t)count;
+	cell.first.tid = sample->tid;
+	cell.first.stamp = sample->stamp;
+	cell.first.value = sample->value;
+	cell.first.more = sample->more;
+	cell.first.other = sample->other;
+	cell.first.task = sample->task;
+	cell.first.weight = sample->weight;
+	cell.first.number = (uint32_t)(claim_index >> KY_SAMPLE_CLAIM_BITS);
+	cell.first.cpu = sample->cpu;
+	cell.first.syscall = sample->syscall;
+	cell.first.frame_count = (uint8_t)count;
 	at = count < KY_SAMPLE_FRAMES_FIRST ? count : KY_SAMPLE_FRAMES_FIRST;
-	words = ky_sample_pack(slot.bytes, offsetof(struct ky_sample_slot, frames), sample->frames,
+	words = ky_sample_pack(cell.bytes, offsetof(struct ky_sample_cell, frames), sample->frames,
 			       at);
 	/* The first part last: who sees it whole finds the others. */
 	for (uint32_t part = 1; part < parts; part++) {
 		union {
 			struct ky_sample_more more;
-			uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
-			uint8_t bytes[KY_SAMPLE_SLOT_BYTES];
+			uint64_t words[KY_SAMPLE_CELL_BYTES / 8];
+			uint8_t bytes[KY_SAMPLE_CELL_BYTES];
 		} next;
 		uint32_t here = count - at < KY_SAMPLE_FRAMES_MORE ? count - at :
 								     KY_SAMPLE_FRAMES_MORE;
@@ -324,7 +324,7 @@ static inline bool ky_sample_put(const struct ky_sample_ring *ring, const struct
 			       ky_sample_pack(next.bytes, 16, sample->frames + at, here));
 		at += here;
 	}
-	ky_sample_fill(ring, claim, slot.words, words);
+	ky_sample_fill(ring, claim, cell.words, words);
 	return true;
 }
 

@@ -16,6 +16,9 @@
 #define KY_TRC_CONTAINER_DEPTH_MAX 32u /* as dial9's Rust decoder */
 #define KY_TRC_CONTAINER_ELEMENTS_MAX 1000000u
 
+/* Of a task's id: a root, the future of a block_on. */
+#define KY_TASK_ID_ROOT (UINT64_C(1) << 39)
+
 enum ky_trc_tag {
 	KY_TAG_SCHEMA = 1,
 	KY_TAG_EVENT = 2,

@@ -104,7 +104,9 @@ struct ky_hot_event {
 	uint64_t worker_id;    /* WAKE: target_worker */
 	uint64_t task_id;      /* POLL_START; WAKE: woken_task_id */
 	uint64_t waker_id;     /* WAKE */
+	uint32_t tid;          /* WAKE */
 	uint32_t spawn_loc_id; /* POLL_START: in the pool of strings */
+	uint32_t stack_id;     /* WAKE: in the pool of stacks */
 	uint8_t origin;        /* WAKE */
 };
 
@@ -118,6 +120,9 @@ uint32_t ky_trc_dec_hot(struct ky_trc_dec *dec, const uint8_t *window, size_t wi
 
 /* Text of the pool of strings as of the last frame; count 0 when the id is not defined. */
 struct ky_slice ky_trc_dec_string(const struct ky_trc_dec *dec, uint32_t id);
+
+/* The same of the pool of stacks: count frames of 8 bytes, little endian, not aligned. */
+struct ky_slice ky_trc_dec_stack(const struct ky_trc_dec *dec, uint32_t id);
 
 /* Sentence about the last error, and its byte offset in the stream so far. */
 const char *ky_trc_dec_error(const struct ky_trc_dec *dec, uint64_t *offset);
@@ -157,6 +162,14 @@ static inline uint64_t ky_frame_number(const struct ky_frame *frame, uint32_t fi
 	const struct ky_value *value = ky_frame_field(frame, field);
 
 	return value ? value->as.number : absent;
+}
+
+/* 0: it is not there, or no number that a thread has. */
+static inline uint32_t ky_frame_tid(const struct ky_frame *frame, uint32_t field)
+{
+	uint64_t tid = ky_frame_number(frame, field, 0);
+
+	return tid <= UINT32_MAX ? (uint32_t)tid : 0;
 }
 
 #endif

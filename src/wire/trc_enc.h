@@ -225,7 +225,8 @@ static inline void ky_trc_enc_poll_end(struct ky_trc_enc *enc, uint64_t timestam
 
 static inline void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns,
 				   uint64_t waker_task_id, uint64_t woken_task_id,
-				   uint8_t target_worker, uint8_t origin)
+				   uint8_t target_worker, uint8_t origin, uint32_t stack,
+				   uint32_t tid)
 {
 	uint8_t *at = ky_trc_enc_hot(enc, KY_EV_WAKE, timestamp_ns);
 
@@ -235,7 +236,8 @@ static inline void ky_trc_enc_wake(struct ky_trc_enc *enc, uint64_t timestamp_ns
 	at = ky_varint_put(at, woken_task_id);
 	*at++ = target_worker;
 	*at++ = origin;
-	ky_trc_enc_finish(enc->out, at);
+	at = ky_put_u32(at, stack);
+	ky_trc_enc_finish(enc->out, ky_varint_put(at, tid));
 }
 
 /* Worker, an unknown queue depth, its clock: how parks and unparks begin. */

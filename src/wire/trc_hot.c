@@ -13,12 +13,14 @@ _Static_assert(KY_F_POLL_START_worker_id == 0 && KY_F_POLL_START_local_queue == 
 _Static_assert(KY_F_POLL_END_worker_id == 0 && KY_F_POLL_END_COUNT == 1, "PollEndEvent");
 _Static_assert(KY_F_WAKE_waker_task_id == 0 && KY_F_WAKE_woken_task_id == 1 &&
 		       KY_F_WAKE_target_worker == 2 && KY_F_WAKE_origin == 3 &&
-		       KY_F_WAKE_COUNT == 4,
+		       KY_F_WAKE_callchain == 4 && KY_F_WAKE_tid == 5 && KY_F_WAKE_COUNT == 6,
 	       "WakeEventEvent");
 
 /* Returns what stands after the fields; NULL: a number does not fit. */
 static inline const uint8_t *read_fields(const uint8_t *at, struct ky_hot_event *event)
 {
+	uint64_t tid;
+
 	switch (event->schema->event) {
 	case KY_EV_POLL_END:
 		return ky_fast_varint(at, &event->worker_id);
@@ -36,7 +38,12 @@ static inline const uint8_t *read_fields(const uint8_t *at, struct ky_hot_event 
 			return NULL;
 		event->worker_id = at[0];
 		event->origin = at[1];
-		return at + 2;
+		event->stack_id = ky_get_u32(at + 2);
+		at = ky_fast_varint(at + 6, &tid);
+		if (!at || tid > UINT32_MAX)
+			return NULL;
+		event->tid = (uint32_t)tid;
+		return at;
 	}
 }
 
@@ -77,6 +84,14 @@ uint32_t ky_trc_dec_hot(struct ky_trc_dec *dec, const uint8_t *window, size_t wi
 	dec->empty_count = 0;
 	dec->offset += *used;
 	return count;
+}
+
+struct ky_slice ky_trc_dec_stack(const struct ky_trc_dec *dec, uint32_t id)
+{
+	const struct ky_id_entry *entry = ky_id_table_find(&dec->stacks, id);
+	struct ky_slice frames = {entry ? entry->bytes : NULL, entry ? entry->count : 0};
+
+	return frames;
 }
 
 struct ky_slice ky_trc_dec_string(const struct ky_trc_dec *dec, uint32_t id)

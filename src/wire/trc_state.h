@@ -3,7 +3,7 @@
  * only.
  *
  * Invariants:  a frame is first checked to its end and only then takes effect, so a frame that was
- *              cut off by the window can be tried again with a longer one.
+ *              that the window ends early can be tried again with a longer one.
  */
 #ifndef KY_WIRE_TRC_STATE_H
 #define KY_WIRE_TRC_STATE_H

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* write_within.h - stores into a file that others can truncate: the file never grows by it.
+ * Threads: any.
+ */
+#ifndef KY_BASE_WRITE_WITHIN_H
+#define KY_BASE_WRITE_WITHIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes all of it where the file as it is now reaches so far, and else nothing. Returns 0;
+ * KYMO_E_TRUNCATED: the file ends before at + count; -errno; -ENOSPC. */
+int ky_write_within(int fd, uint64_t at, const void *bytes, size_t count);
+
+#endif
