@@ -73,7 +73,7 @@ static bool build(struct tables *tables, int fd, uint64_t linked, uint64_t bias)
 {
 	struct ky_unwind_built built;
 
-	if (ky_unwind_object_open(&tables->object, ky_unwind_read_file, &fd, false, 0) < 0)
+	if (ky_unwind_object_init(&tables->object, ky_unwind_read_file, &fd, false, 0) < 0)
 		return false;
 	for (uint32_t i = 0; i < tables->object.segment_count; i++) {
 		const struct ky_unwind_segment *segment = &tables->object.segments[i];
@@ -93,7 +93,7 @@ static bool build(struct tables *tables, int fd, uint64_t linked, uint64_t bias)
 	return false;
 }
 
-/* Makes the tables for where a walk could not go on. Returns true when it may get further now. */
+/* Makes the tables for where a walk ended early. Returns true when it may get further now. */
 static bool extend(struct tables *tables, uint64_t pc)
 {
 	struct ky_crash_code code = {0};

@@ -7,6 +7,7 @@
 #include <wire/trc_enc.h>
 
 #define WORKER_BLOCKING 254u /* OpenPollEvent of a run on the blocking pool */
+#define WORKER_NONE 255u     /* ... of a poll on a thread that is no worker */
 
 int ky_index_maker_init(struct ky_index_maker *maker)
 {
@@ -71,7 +72,7 @@ static void end_poll(struct ky_index_maker *maker, uint64_t worker, uint64_t end
 	lane->row.longest_task = lane->task;
 }
 
-/* A poll that the trace found open: one whose start was read already goes on as it is. */
+/* A poll that the trace found open: one whose start was read already stays as it is. */
 static void open_poll(struct ky_index_maker *maker, const struct ky_event *event)
 {
 	uint64_t worker = ky_event_number(event, KY_F_OPEN_POLL_worker_id, UINT64_MAX);
@@ -79,6 +80,7 @@ static void open_poll(struct ky_index_maker *maker, const struct ky_event *event
 
 	if (!lane || lane->is_open || worker == WORKER_BLOCKING ||
 	    ky_event_number(event, KY_F_OPEN_POLL_depth, 0) ||
+	    ky_event_number(event, KY_F_OPEN_POLL_is_nested, worker == WORKER_NONE) ||
 	    ky_event_number(event, KY_F_OPEN_POLL_is_at_exit, 0))
 		return;
 	begin_poll(maker, worker,
@@ -120,7 +122,7 @@ void ky_index_maker_event(struct ky_index_maker *maker, const struct ky_event *e
 	}
 }
 
-/* Polls that go on count as busy up to the chunk's end. Returns the number of worker rows. */
+/* Polls that continue count as busy up to the chunk's end. Returns the number of worker rows. */
 static uint32_t close_lanes(struct ky_index_maker *maker, uint64_t last_ns)
 {
 	uint32_t i, count = 0;

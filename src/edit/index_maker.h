@@ -47,7 +47,7 @@ void ky_index_maker_chunk(struct ky_index_maker *maker, const struct ky_chunk *c
 
 /* Bytes that get no row: a stream that is left with nothing in it. */
 void ky_index_maker_skip(struct ky_index_maker *maker, uint64_t bytes);
-/* Another process's, or a later part: no poll goes on from before. */
+/* Another process's, or a later part: no poll continues from before. */
 void ky_index_maker_forget(struct ky_index_maker *maker);
 
 /* The last chunk: a stream with SegmentIndexEvent alone. Errors: out->failed; a failed index

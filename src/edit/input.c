@@ -2,6 +2,7 @@
 #include <edit/input.h>
 
 #include <base/alloc.h>
+#include <edit/input_processes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -88,17 +89,27 @@ static int64_t file_read(void *ctx, uint8_t *out, size_t capacity)
 	return count;
 }
 
+void ky_input_restart(struct ky_input *input)
+{
+	struct ky_input_progress *progress = input->progress;
+
+	progress->done = progress->total = progress->ended = 0;
+	for (size_t i = 0; i < input->count; i++) {
+		struct ky_input_file *file = input->sources[i].ctx;
+
+		file->counted = 0;
+		file->is_ended = false;
+		progress->total += file->inner.stored_bytes;
+	}
+}
+
 static int file_seek(void *ctx, uint64_t offset)
 {
 	struct ky_input_file *file = ctx;
 	struct ky_input_progress *progress = file->input->progress;
 
 	if (progress->ended == file->input->count) { /* all over again, one after the other */
-		for (size_t i = 0; i < file->input->count; i++) {
-			file->input->files[i].counted = 0;
-			file->input->files[i].is_ended = false;
-		}
-		progress->done = progress->ended = 0;
+		ky_input_restart(file->input);
 		ky_input_step(file->input, "reading again");
 	}
 	progress->done -= file->counted;
@@ -148,7 +159,7 @@ static bool is_worth_copying(const uint8_t *block, size_t bytes)
 static int copy_all(const struct ky_input *input, int from, FILE *to)
 {
 	static uint8_t block[65536];
-	size_t held = 0; /* too little to tell what it is */
+	size_t held = 0; /* too little to recognise what it is */
 	uint64_t copied = 0;
 	bool is_known = false;
 
@@ -227,11 +238,11 @@ static int open_inner(struct ky_input *input, struct ky_input_file *file, const 
 static int add_source(struct ky_input *input, const char *path, bool is_named)
 {
 	struct ky_input_file *file = &input->files[input->count];
-	struct ky_byte_source *source = &input->sources[input->count];
+	struct ky_byte_source *source = &input->opened[input->count];
 	int result = open_inner(input, file, path);
 
 	if (result) {
-		/* A recorder that was killed leaves such a beginning behind its whole segments. */
+		/* A recorder that was killed leaves such a beginning after its whole segments. */
 		is_named = is_named && (result != KYMO_E_TRUNCATED || input->paths.count == 1);
 		if (is_named)
 			(void)ky_input_fail(input, result, "%s", file->error);
@@ -335,14 +346,16 @@ static int open_all(struct ky_input *input)
 
 	input->progress = ky_alloc(sizeof(*input->progress));
 	input->files = ky_alloc(input->paths.count * sizeof(*input->files));
-	input->sources = ky_alloc(input->paths.count * sizeof(*input->sources));
-	if (!input->progress || !input->files || !input->sources)
+	input->opened = ky_alloc(input->paths.count * sizeof(*input->opened));
+	if (!input->progress || !input->files || !input->opened)
 		return -ENOMEM;
 	for (size_t i = 0; i < input->paths.count && !result; i++) {
 		const char *path = input->paths.paths[i];
 
 		result = add_source(input, path, is_argument(input, path));
 	}
+	input->sources = input->opened;
+	input->opened_count = input->count;
 	ky_input_step(input, "reading");
 	if (!result && !input->count)
 		result = ky_input_fail(input, -ENOENT, "none of the files can be read");
@@ -367,14 +380,17 @@ int ky_input_open(struct ky_input *input)
 		result = leave_out_doubles(input);
 	if (!result)
 		result = open_all(input);
+	if (!result)
+		result = ky_input_processes_find(input);
 	return ky_input_result(input, result);
 }
 
 void ky_input_close(struct ky_input *input)
 {
-	for (size_t i = 0; i < input->count; i++)
-		input->sources[i].close(input->sources[i].ctx);
-	ky_free(input->sources);
+	for (size_t i = 0; i < input->opened_count; i++)
+		input->opened[i].close(input->opened[i].ctx);
+	ky_free(input->processes);
+	ky_free(input->opened);
 	ky_free(input->files);
 	ky_free(input->progress);
 	ky_trace_paths_release(&input->paths);
@@ -383,7 +399,9 @@ void ky_input_close(struct ky_input *input)
 
 const char *ky_input_limit(const struct ky_input *input, size_t source)
 {
-	return input->files[source].is_limited ? input->files[source].error : NULL;
+	const struct ky_input_file *file = input->sources[source].ctx;
+
+	return file->is_limited ? file->error : NULL;
 }
 
 bool ky_input_is_limited(const struct ky_input *input)
@@ -403,12 +421,12 @@ void ky_input_note_unsealed(struct ky_input *input, const struct ky_unsealed *un
 	if (unsealed->count == 1)
 		(void)snprintf(text, sizeof(text),
 			       "%s: ends without its seal: the recorder was killed, is still "
-			       "writing, or the file was cut",
+			       "writing, or the file was truncated",
 			       unsealed->first);
 	else
 		(void)snprintf(text, sizeof(text),
 			       "%s and %u more: end without their seal: the recorder was killed, "
-			       "is still writing, or the files were cut",
+			       "is still writing, or the files were truncated",
 			       unsealed->first, unsealed->count - 1);
 	ky_input_notice(input, text);
 }

@@ -31,28 +31,39 @@ struct ky_input_view {
 struct ky_input {
 	char **arguments; /* as named on the command line, of argv */
 	size_t argument_count;
+	bool has_words_before; /* the command takes the arguments apart itself */
 	struct ky_inflate_options inflate;
 	uint64_t memory_bytes_max; /* 0: the engine's default */
+	uint64_t pid;              /* read what is of this process alone, if has_pid */
+	bool has_pid;
 	struct ky_input_view view;
 	struct ky_trace_paths paths;
 	struct ky_input_file *files;
-	struct ky_byte_source *sources; /* what the engine gets */
+	struct ky_byte_source *opened; /* all of them, those of one process together */
+	size_t opened_count;
+	struct ky_byte_source *sources; /* what the engine gets: all, or those of one process */
 	size_t count;
+	struct ky_input_process *processes; /* of more than one file, or with a pid */
+	size_t process_count;
 	struct ky_input_progress *progress;
 	uint64_t notice_count;
-	bool is_damaged; /* something could not be read, other than a tail that was cut off */
+	bool is_damaged; /* something could not be read, other than a truncated tail */
 	char error[KY_INPUT_ERROR_BYTES];
 };
 
-/* Opens the sources that `arguments` name. */
+struct ky_input_process;
+
+/* Opens the sources that `arguments` name, and finds their processes. */
 int ky_input_open(struct ky_input *input);
+/* What was read of the sources does not count: they are read from their beginning. */
+void ky_input_restart(struct ky_input *input);
 void ky_input_close(struct ky_input *input);
 
 /* Reads the sources into a trace. */
 int ky_input_trace(struct ky_input *input, struct ky_trace **out);
 
 /* After the results: notices of what was damaged, and of the files of ours that lack their seal,
- * but for live segments, named .active. A tail that was cut off is no damage, since a killed
+ * but for live segments, named .active. A truncated tail is no damage, since a killed
  * recorder leaves one. */
 void ky_input_note_damage(struct ky_input *input, const struct ky_trace *trace);
 void ky_input_note_unsealed(struct ky_input *input, const struct ky_unsealed *unsealed);

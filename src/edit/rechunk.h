@@ -39,11 +39,11 @@ int ky_rechunk_init(struct ky_rechunk *rechunk, const struct ky_catalog *catalog
 		    void *chunk_ctx);
 void ky_rechunk_release(struct ky_rechunk *rechunk);
 
-/* Adds one event; hands a full chunk on first. shape: of the catalog. Returns 0 or a negative
+/* Adds one event; passes a full chunk on first. shape: of the catalog. Returns 0 or a negative
  * error. */
 int ky_rechunk_event(struct ky_rechunk *rechunk, struct ky_event_stream *stream,
 		     const struct ky_event *event, uint32_t shape);
-/* Hands on what is left. */
+/* Passes on what is left. */
 int ky_rechunk_flush(struct ky_rechunk *rechunk);
 
 #endif

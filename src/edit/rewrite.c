@@ -36,7 +36,7 @@ int ky_rewrite_prepare(struct ky_rewrite *rewrite)
 									  KYMO_COMPRESSION_NONE;
 	if (!level)
 		level = rewrite->compression == KYMO_COMPRESSION_ZSTD ? 3 : 6;
-	return ky_stage_choose(&rewrite->factory, rewrite->compression, level);
+	return ky_compressor_choose(&rewrite->factory, rewrite->compression, level);
 }
 
 /* ---- what goes out ---- */
@@ -47,8 +47,8 @@ static int write_chunk(void *ctx, const struct ky_chunk *chunk)
 
 	rewrite->chunks++;
 	rewrite->raw_bytes += chunk->byte_count;
-	return rewrite->stage.write(rewrite->stage.stage, chunk->bytes, chunk->byte_count,
-				    ky_out_file_write, &rewrite->file);
+	return rewrite->compressor.write(rewrite->compressor.self, chunk->bytes, chunk->byte_count,
+					 ky_out_file_write, &rewrite->file);
 }
 
 static int write_event_chunk(void *ctx, const struct ky_chunk *chunk)
@@ -89,7 +89,7 @@ static int write_index(struct ky_rewrite *rewrite)
 	return result;
 }
 
-/* In one file nothing would tell the ids of several processes apart. */
+/* In one file the ids of several processes could not be distinguished. */
 static int refuse_mix(struct ky_input *input, const char *text)
 {
 	return ky_input_fail(input, KYMO_E_UNSUPPORTED, "%s, or write them all with --mix", text);
@@ -311,7 +311,7 @@ static int copy_frame(struct copy *copy, const struct ky_frame *frame)
 	return append(copy, frame->begin, frame->bytes);
 }
 
-/* Whole frames only: a torn tail would spoil what is written behind it. */
+/* Whole frames only: a torn tail would spoil what is written after it. */
 static int copy_file(struct copy *copy, uint32_t file)
 {
 	struct ky_rewrite *rewrite = copy->rewrite;
@@ -411,7 +411,7 @@ static int fail(const struct ky_rewrite *rewrite, int result)
 			     ky_disk_room_text(room, output, result));
 }
 
-/* A trace without events is one all the same. */
+/* A file without events is a trace, too. */
 static int write_header(struct ky_rewrite *rewrite)
 {
 	static const uint8_t header[] = {'T', 'R', 'C', 0, KY_TRC_VERSION};
@@ -426,7 +426,7 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 
 	if (result)
 		return fail(rewrite, result);
-	result = rewrite->factory.open(&rewrite->factory, &rewrite->stage);
+	result = rewrite->factory.open(&rewrite->factory, &rewrite->compressor);
 	if (!result)
 		result = ky_index_maker_init(&rewrite->index);
 	if (!result)
@@ -438,10 +438,10 @@ int ky_rewrite_run(struct ky_rewrite *rewrite)
 	if (!result && !rewrite->chunks)
 		result = write_header(rewrite);
 	if (!result)
-		result = rewrite->stage.finish(rewrite->stage.stage, ky_out_file_write,
-					       &rewrite->file);
-	if (rewrite->stage.close)
-		rewrite->stage.close(rewrite->stage.stage);
+		result = rewrite->compressor.finish(rewrite->compressor.self, ky_out_file_write,
+						    &rewrite->file);
+	if (rewrite->compressor.close)
+		rewrite->compressor.close(rewrite->compressor.self);
 	if (!result)
 		result = ky_out_file_commit(&rewrite->file);
 	else

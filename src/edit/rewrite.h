@@ -12,7 +12,7 @@
 #include <edit/index_maker.h>
 #include <edit/input.h>
 #include <ship/out_file.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 
 struct ky_rewrite {
 	struct ky_input *input; /* open */
@@ -25,7 +25,7 @@ struct ky_rewrite {
 
 	/* False: the event is left out. NULL: all stay. */
 	bool (*keep)(void *ctx, const struct ky_event *event);
-	/* Chunks behind all others, before the index. NULL: none. Returns 0 or a negative error. */
+	/* Chunks after all others, before the index. NULL: none. Returns 0 or a negative error. */
 	int (*tail)(void *ctx, ky_chunk_fn chunk, void *chunk_ctx);
 	void *hook_ctx;
 
@@ -36,8 +36,8 @@ struct ky_rewrite {
 
 	/* its own */
 	struct ky_out_file file;
-	struct ky_stage_factory factory;
-	struct ky_stage stage;
+	struct ky_compressor_factory factory;
+	struct ky_compressor compressor;
 	struct ky_index_maker index;
 	uint64_t late, mended, undefined, indexes;
 };

@@ -71,7 +71,7 @@ static bool leave_out_torn(struct ky_ring_tail *tail)
  * time is a straight line, which is right to a record or two. */
 static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 {
-	const struct ky_drained_note *before = NULL, *behind = NULL;
+	const struct ky_drained_note *before = NULL, *after = NULL;
 	uint32_t i;
 
 	for (i = 0; i < tail->note_count; i++) {
@@ -81,18 +81,18 @@ static void find_ticks(struct ky_ring_tail *tail, uint64_t last_ns)
 		    (before == NULL || note->last_ticks >= before->last_ticks))
 			before = note;
 		if (note->last_ns > last_ns &&
-		    (behind == NULL || note->last_ticks < behind->last_ticks))
-			behind = note;
+		    (after == NULL || note->last_ticks < after->last_ticks))
+			after = note;
 	}
 	if (before == NULL)
 		return;
 	if (before->last_ns == last_ns) {
 		continue_after(tail, note_at(tail, last_ns));
-	} else if (behind != NULL && behind->last_ticks > before->last_ticks) {
+	} else if (after != NULL && after->last_ticks > before->last_ticks) {
 		tail->from_ticks = before->last_ticks + 1u +
-				   (uint64_t)((double)(behind->last_ticks - before->last_ticks) *
+				   (uint64_t)((double)(after->last_ticks - before->last_ticks) *
 					      (double)(last_ns - before->last_ns) /
-					      (double)(behind->last_ns - before->last_ns));
+					      (double)(after->last_ns - before->last_ns));
 	}
 }
 

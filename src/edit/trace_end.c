@@ -117,7 +117,7 @@ static uint32_t number_at(const uint8_t *bytes, size_t count)
 	return number;
 }
 
-/* Behind the frame at `at`; 0: it is none, or not all there. */
+/* The offset after the frame at `at`; 0: it is none, or not all there. */
 static uint64_t frame_end(int fd, uint64_t at)
 {
 	static const uint8_t dictionary_bytes[] = {0, 1, 2, 4}, size_bytes[] = {0, 2, 4, 8};

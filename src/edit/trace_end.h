@@ -17,8 +17,8 @@ uint64_t ky_trace_end_ns(const char *path, char *file, size_t file_bytes);
 uint64_t ky_trace_whole_ns(const char *path, const char *file, uint64_t whole_bytes);
 
 /* Whether the file is a sequence of zstd frames, a chunk each, whose last one is not all there;
- * then where that one begins, and whether it is a chunk: not the table behind all chunks, and not
- * too short to tell. */
+ * then where that one begins, and whether it is a chunk: not the table after all chunks, and not
+ * too short to be recognised. */
 bool ky_trace_is_torn(const char *file, uint64_t *whole_bytes, bool *is_chunk);
 
 /* How many whole chunks at the end of the first whole_bytes of `file`, one of those below `path`,

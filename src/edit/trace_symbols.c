@@ -156,7 +156,7 @@ static int read_all(struct ky_trace_symbols *out, struct ky_input *input,
 	return result;
 }
 
-/* One that is mistyped gives no names, and nobody would know why. */
+/* One that is mistyped would give no names, without a reason. */
 static int check_dirs(struct ky_input *input, const struct ky_trace_symbols_options *options)
 {
 	struct stat about;

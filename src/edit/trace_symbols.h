@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* trace_symbols.h - the symbol table of what a command reads: fed from its input, with files behind
- * it where the command may open them.
+/* trace_symbols.h - the symbol table of what a command reads: fed from its input, and from files
+ * where the command may open them.
  * Threads: owner.
  */
 #ifndef KY_EDIT_TRACE_SYMBOLS_H

@@ -22,7 +22,8 @@
 #define PAGE_BYTES_MIN 4096u
 
 struct ky_elf {
-	int fd; /* -1: memory */
+	int fd;                /* -1: memory */
+	struct ky_elf *lender; /* of the symbols; NULL: they are its own */
 	const uint8_t *bytes;
 	uint64_t byte_count;
 	Elf64_Ehdr header;
@@ -33,7 +34,8 @@ struct ky_elf {
 	uint64_t names_offset, names_bytes;
 	struct ky_elf_pointer *relocations; /* by address */
 	size_t relocation_count;
-	struct ky_elf_pointer *pointers; /* by address; collected when asked for */
+	uint64_t packed_offset, packed_bytes; /* SHT_RELR */
+	struct ky_elf_pointer *pointers;      /* by address; collected when asked for */
 	uint32_t pointer_count, pointer_capacity;
 	bool has_pointers;
 };
@@ -213,6 +215,10 @@ static int read_tables(struct ky_elf *elf, const Elf64_Shdr *sections, size_t co
 			symbols = &sections[i];
 		else if (sections[i].sh_type == SHT_RELA && (sections[i].sh_flags & SHF_ALLOC) != 0)
 			err = read_relocations(elf, &sections[i]);
+		if (sections[i].sh_type == SHT_RELR) {
+			elf->packed_offset = sections[i].sh_offset;
+			elf->packed_bytes = sections[i].sh_size;
+		}
 	}
 	if (err < 0)
 		return err;
@@ -321,7 +327,22 @@ void ky_elf_close(struct ky_elf *elf)
 	ky_free(elf->symbols);
 	ky_free(elf->relocations);
 	ky_free(elf->pointers);
+	ky_elf_close(elf->lender);
 	ky_free(elf);
+}
+
+void ky_elf_take_symbols(struct ky_elf *elf, struct ky_elf *from)
+{
+	ky_elf_close(elf->lender);
+	ky_free(elf->symbols);
+	elf->symbols = from->symbols;
+	elf->symbol_count = from->symbol_count;
+	from->symbols = NULL;
+	from->symbol_count = 0;
+	elf->lender = from;
+	/* Which words hold the address of a function was not known before. */
+	elf->pointer_count = 0;
+	elf->has_pointers = false;
 }
 
 uint16_t ky_elf_machine(const struct ky_elf *elf)
@@ -437,6 +458,8 @@ size_t ky_elf_symbol_name(const struct ky_elf *elf, const struct ky_elf_symbol *
 	uint64_t room;
 	const char *end;
 
+	if (elf->lender)
+		elf = elf->lender;
 	if (symbol->name >= elf->names_bytes || capacity == 0)
 		return 0;
 	room = elf->names_bytes - symbol->name;
@@ -529,6 +552,99 @@ static bool add_pointers_of(struct ky_elf *elf, const Elf64_Phdr *segment, uint6
 		address = at;
 	}
 	return true;
+}
+
+size_t ky_elf_words(const struct ky_elf *elf, uint64_t address, uint64_t *out, size_t count)
+{
+	size_t got = ky_elf_read(elf, address, (uint8_t *)out, count * sizeof(*out)) / sizeof(*out);
+	size_t low = 0, high = elf->relocation_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (elf->relocations[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < elf->relocation_count; low++) {
+		uint64_t at = elf->relocations[low].address - address;
+
+		if (at >= got * sizeof(*out))
+			break;
+		if (at % sizeof(*out) == 0)
+			out[at / sizeof(*out)] = elf->relocations[low].value;
+	}
+	return got;
+}
+
+bool ky_elf_segment(const struct ky_elf *elf, size_t index, struct ky_elf_segment *out)
+{
+	if (index >= elf->segment_count)
+		return false;
+	*out = (struct ky_elf_segment){elf->segments[index].p_vaddr, elf->segments[index].p_filesz,
+				       elf->segments[index].p_type, elf->segments[index].p_flags};
+	return true;
+}
+
+bool ky_elf_is_code(const struct ky_elf *elf, uint64_t address)
+{
+	for (size_t i = 0; i < elf->segment_count; i++)
+		if (elf->segments[i].p_type == PT_LOAD && (elf->segments[i].p_flags & PF_X) &&
+		    address - elf->segments[i].p_vaddr < elf->segments[i].p_filesz)
+			return true;
+	return false;
+}
+
+/* An even entry is an address; an odd one says which of the next 63 words follow. */
+static bool is_packed(const struct ky_elf *elf, uint64_t address)
+{
+	uint64_t entries[64], next = 0;
+
+	for (uint64_t done = 0; done < elf->packed_bytes; done += sizeof(entries)) {
+		uint64_t left = elf->packed_bytes - done;
+		size_t bytes = left < sizeof(entries) ? (size_t)left : sizeof(entries);
+
+		if (read_at(elf, elf->packed_offset + done, entries, bytes) < 0)
+			return false;
+		for (size_t i = 0; i < bytes / 8; i++) {
+			uint64_t ahead = (address - next) / 8;
+
+			if ((entries[i] & 1) == 0) {
+				next = entries[i] + 8;
+				if (entries[i] == address)
+					return true;
+			} else {
+				if (address >= next && ahead < 63 &&
+				    (entries[i] >> (ahead + 1) & 1))
+					return true;
+				next += UINT64_C(63) * 8;
+			}
+		}
+	}
+	return false;
+}
+
+bool ky_elf_is_relocated(const struct ky_elf *elf, uint64_t address)
+{
+	size_t low = 0, high = elf->relocation_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (elf->relocations[middle].address == address)
+			return true;
+		if (elf->relocations[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return elf->packed_bytes && is_packed(elf, address);
+}
+
+bool ky_elf_is_fixed(const struct ky_elf *elf)
+{
+	return elf->header.e_type == ET_EXEC;
 }
 
 const struct ky_elf_pointer *ky_elf_function_pointers(struct ky_elf *elf, size_t *count)

@@ -36,6 +36,9 @@ int ky_elf_open_fd(struct ky_elf **out, int fd);
 int ky_elf_open_memory(struct ky_elf **out, const uint8_t *bytes, size_t byte_count);
 void ky_elf_close(struct ky_elf *elf);
 
+/* The symbols of a stripped file: those of `from`, which is taken. */
+void ky_elf_take_symbols(struct ky_elf *elf, struct ky_elf *from);
+
 uint16_t ky_elf_machine(const struct ky_elf *elf);
 
 /* Bytes of the build id in the notes of a PT_NOTE segment or section (name "GNU", type 3; see
@@ -56,6 +59,26 @@ size_t ky_elf_read(const struct ky_elf *elf, uint64_t address, uint8_t *out, siz
 /* The 64-bit word at an address as the loader leaves it, minus the load bias (relative relocations
  * are applied). Returns 0 or KYMO_E_CORRUPT. */
 int ky_elf_word(const struct ky_elf *elf, uint64_t address, uint64_t *out);
+
+/* Up to `count` such words from an aligned address on. Returns how many. */
+size_t ky_elf_words(const struct ky_elf *elf, uint64_t address, uint64_t *out, size_t count);
+
+/* Where segment `index` of the file lies, with p_type and p_flags of elf(5).
+ * Returns false when there is none. */
+struct ky_elf_segment {
+	uint64_t address, byte_count;
+	uint32_t type, flags;
+};
+bool ky_elf_segment(const struct ky_elf *elf, size_t index, struct ky_elf_segment *out);
+
+/* True when the address lies in a segment that can be executed. */
+bool ky_elf_is_code(const struct ky_elf *elf, uint64_t address);
+
+/* True when the loader adds the load bias to the word at this address. */
+bool ky_elf_is_relocated(const struct ky_elf *elf, uint64_t address);
+
+/* True for a program that was linked to a fixed address. */
+bool ky_elf_is_fixed(const struct ky_elf *elf);
 
 struct ky_elf_pointer {
 	uint64_t address, value;

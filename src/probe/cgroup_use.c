@@ -72,18 +72,30 @@ static void set_limit(struct ky_resource_row *row, uint64_t quota, uint64_t peri
 	ky_resource_set(row, KY_CGROUP_CPU_LIMIT_NS, whole);
 }
 
+static void take_stat(const struct ky_cgroup *cgroup, uint32_t at, struct ky_resource_row *row)
+{
+	char text[TEXT_BYTES];
+
+	if (ky_cgroup_read(cgroup->path[at], "cpu.stat", text, sizeof(text)) < 0)
+		return;
+	set_number(row, KY_CGROUP_PERIODS, text, "nr_periods", 1);
+	set_number(row, KY_CGROUP_THROTTLED_PERIODS, text, "nr_throttled", 1);
+	if (cgroup->is_v1) {
+		set_number(row, KY_CGROUP_THROTTLED_NS, text, "throttled_time", 1);
+		return;
+	}
+	set_number(row, KY_CGROUP_CPU_NS, text, "usage_usec", US_NS);
+	set_number(row, KY_CGROUP_THROTTLED_NS, text, "throttled_usec", US_NS);
+}
+
 static void take_cpu(const struct ky_cgroup *cgroup, uint32_t at, struct ky_resource_row *row)
 {
 	const char *path = cgroup->path[at];
 	char text[TEXT_BYTES], *end;
 	uint64_t quota, period;
 
-	if (ky_cgroup_read(path, "cpu.stat", text, sizeof(text)) < 0)
-		text[0] = 0;
-	set_number(row, KY_CGROUP_PERIODS, text, "nr_periods", 1);
-	set_number(row, KY_CGROUP_THROTTLED_PERIODS, text, "nr_throttled", 1);
+	take_stat(cgroup, at, row);
 	if (cgroup->is_v1) {
-		set_number(row, KY_CGROUP_THROTTLED_NS, text, "throttled_time", 1);
 		if (read_one(path, "cpuacct.usage", &quota))
 			ky_resource_set(row, KY_CGROUP_CPU_NS, quota);
 		if (read_one(path, "cpu.cfs_quota_us", &quota) &&
@@ -91,8 +103,6 @@ static void take_cpu(const struct ky_cgroup *cgroup, uint32_t at, struct ky_reso
 			set_limit(row, quota, period);
 		return;
 	}
-	set_number(row, KY_CGROUP_CPU_NS, text, "usage_usec", US_NS);
-	set_number(row, KY_CGROUP_THROTTLED_NS, text, "throttled_usec", US_NS);
 	if (ky_cgroup_read(path, "cpu.max", text, sizeof(text)) <= 0 || text[0] < '0' ||
 	    text[0] > '9')
 		return;
@@ -161,6 +171,17 @@ bool ky_cgroup_use_row(const struct ky_cgroup_use *use, uint32_t level, struct k
 	    !ky_resource_has(out, KY_CGROUP_MEMORY_HIGH))
 		return false;
 	return out->present != 0;
+}
+
+bool ky_cgroup_use_throttled(const struct ky_cgroup_use *use, uint32_t level, uint64_t *ns)
+{
+	uint32_t cpu = find_level(&use->cpu, use->base + level);
+	struct ky_resource_row row = {.present = 0};
+
+	if (cpu < use->cpu.levels)
+		take_stat(&use->cpu, cpu, &row);
+	*ns = row.values[KY_CGROUP_THROTTLED_NS];
+	return ky_resource_has(&row, KY_CGROUP_THROTTLED_NS);
 }
 
 /* ---- pressure ---- */

@@ -21,6 +21,9 @@ void ky_cgroup_use_find(struct ky_cgroup_use *use, int dir, const char *mount);
 bool ky_cgroup_use_row(const struct ky_cgroup_use *use, uint32_t level,
 		       struct ky_resource_row *out);
 
+/* For how long its threads were stopped for its CPU limit, summed over CPUs. False: not counted. */
+bool ky_cgroup_use_throttled(const struct ky_cgroup_use *use, uint32_t level, uint64_t *ns);
+
 /* "some" and "full" of three files: PREFIXcpuSUFFIX, memory, io. Returns 0, or -errno of the
  * first that could not be read, when none could. */
 int ky_pressure_row(const char *prefix, const char *suffix, uint8_t scope,

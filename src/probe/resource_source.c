@@ -29,9 +29,9 @@ static void put(struct ky_resource_source *source, uint64_t offset, const void *
 /* Its serial is zero while the row is written. */
 static void put_row(struct ky_resource_source *source, struct ky_resource_row *row)
 {
-	uint64_t at = ky_resource_slot_offset(source->claim_index),
+	uint64_t at = ky_resource_entry_offset(source->claim_index),
 		 serial = source->claim_index + 1;
-	uint64_t words[sizeof(struct ky_resource_slot) / 8] = {0};
+	uint64_t words[sizeof(struct ky_resource_entry) / 8] = {0};
 
 	row->monotonic_ns = source->now_ns;
 	memcpy(words + 1, row, sizeof(*row));
@@ -199,6 +199,59 @@ static void take_io(struct ky_resource_source *source, const struct ky_proc_read
 	ky_resource_set(row, KY_USAGE_BLOCKS_OUT, out / BLOCK_BYTES);
 }
 
+/* ---- the recorder's own pages ---- */
+
+#define PAGEMAP_PRESENT (UINT64_C(1) << 63)
+#define PAGEMAP_ENTRIES 256u
+
+/* Bytes of the ring that the process has in its page tables; 0 where that cannot be known. */
+static uint64_t ring_resident(const struct ky_resource_source *source,
+			      const struct ky_proc_reader *reader)
+{
+	uint64_t entries[PAGEMAP_ENTRIES], page = reader->page_bytes, pages, count = 0;
+	int fd;
+
+	if (!source->ring_address || !page)
+		return 0;
+	fd = openat(reader->dir, "pagemap", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	pages = source->ring_bytes / page;
+	for (uint64_t at = 0; at < pages;) {
+		size_t most = pages - at < PAGEMAP_ENTRIES ? (size_t)(pages - at) : PAGEMAP_ENTRIES;
+		ssize_t got = pread(fd, entries, most * sizeof(*entries),
+				    (off_t)((source->ring_address / page + at) * sizeof(*entries)));
+
+		if (got <= 0)
+			break;
+		for (size_t i = 0; i < (size_t)got / sizeof(*entries); i++)
+			count += (entries[i] & PAGEMAP_PRESENT) != 0;
+		at += (uint64_t)got / sizeof(*entries);
+	}
+	close(fd);
+	return count * page;
+}
+
+/* The kernel counts the ring's pages as the process's. Its peak is taken to have held as many of
+ * them as there are now; it is no less than what the process has now. */
+static void leave_out_ring(const struct ky_resource_source *source,
+			   const struct ky_proc_reader *reader, struct ky_resource_row *row)
+{
+	uint64_t *rss = &row->values[KY_USAGE_RSS], *peak = &row->values[KY_USAGE_MAX_RSS], ring;
+
+	if (!ky_resource_has(row, KY_USAGE_RSS))
+		return;
+	ring = ring_resident(source, reader);
+	if (!ring)
+		return;
+	*rss -= ring < *rss ? ring : *rss;
+	if (!ky_resource_has(row, KY_USAGE_MAX_RSS))
+		return;
+	*peak -= ring < *peak ? ring : *peak;
+	if (*peak < *rss)
+		*peak = *rss;
+}
+
 /* ---- entries of a folder ---- */
 
 struct folder_entry {
@@ -233,19 +286,19 @@ static int list(int dir, const char *path, bool (*each)(void *ctx, const char *n
 	return (int)count;
 }
 
-/* ---- switches ---- */
+/* ---- threads ---- */
 
 struct switches {
 	struct ky_resource_source *source;
 	const struct ky_proc_reader *reader;
 };
 
-static struct ky_thread_switches *place_of(struct ky_resource_source *source, uint32_t tid)
+static struct ky_thread_counted *place_of(struct ky_resource_source *source, uint32_t tid)
 {
-	struct ky_thread_switches *found = NULL;
+	struct ky_thread_counted *found = NULL;
 
 	for (uint32_t i = 0; i < KY_RESOURCE_THREADS_MAX; i++) {
-		struct ky_thread_switches *thread = &source->threads[i];
+		struct ky_thread_counted *thread = &source->threads[i];
 
 		if (thread->tid == tid)
 			return thread;
@@ -253,8 +306,34 @@ static struct ky_thread_switches *place_of(struct ky_resource_source *source, ui
 			found = thread;
 	}
 	if (found)
-		*found = (struct ky_thread_switches){.tid = tid};
+		*found = (struct ky_thread_counted){.tid = tid};
 	return found;
+}
+
+/* What the kernel has counted for one thread, where it ran or waited since its last row. */
+static void put_thread(struct ky_resource_source *source, const struct ky_proc_reader *reader,
+		       struct ky_thread_counted *thread)
+{
+	struct ky_resource_row row = {.kind = KY_RESOURCE_THREAD};
+	char name[KY_THREAD_NAME_BYTES] = "";
+	uint64_t cpu_ns, delay_ns;
+
+	if (!ky_proc_reader_sched(reader, thread->tid, &cpu_ns, &delay_ns))
+		return;
+	if (!source->is_last && cpu_ns + delay_ns >= thread->cpu_ns + thread->delay_ns &&
+	    cpu_ns + delay_ns - thread->cpu_ns - thread->delay_ns < KY_RESOURCE_THREAD_NS)
+		return;
+	thread->cpu_ns = cpu_ns;
+	thread->delay_ns = delay_ns;
+	ky_proc_reader_thread_name(reader, thread->tid, name, sizeof(name));
+	ky_resource_set(&row, KY_THREAD_TID, thread->tid);
+	ky_resource_set(&row, KY_THREAD_CPU_NS, cpu_ns);
+	ky_resource_set(&row, KY_THREAD_DELAY_NS, delay_ns);
+	ky_resource_set(&row, KY_THREAD_VOLUNTARY, thread->voluntary);
+	ky_resource_set(&row, KY_THREAD_INVOLUNTARY, thread->involuntary);
+	row.present |= 1u << KY_THREAD_NAME | 1u << KY_THREAD_NAME_2;
+	memcpy(&row.values[KY_THREAD_NAME], name, sizeof(name));
+	put_row(source, &row);
 }
 
 static bool take_thread(void *ctx, const char *name)
@@ -262,7 +341,7 @@ static bool take_thread(void *ctx, const char *name)
 	struct switches *switches = ctx;
 	struct ky_resource_source *source = switches->source;
 	uint32_t tid = (uint32_t)strtoul(name, NULL, 10);
-	struct ky_thread_switches *thread;
+	struct ky_thread_counted *thread;
 	uint64_t voluntary, involuntary;
 
 	if (!tid || !ky_proc_reader_switches(switches->reader, tid, &voluntary, &involuntary))
@@ -278,27 +357,26 @@ static bool take_thread(void *ctx, const char *name)
 	thread->voluntary = voluntary;
 	thread->involuntary = involuntary;
 	thread->is_there = true;
+	put_thread(source, switches->reader, thread);
 	return true;
 }
 
-static void take_switches(struct ky_resource_source *source, const struct ky_proc_reader *reader,
-			  uint64_t threads, struct ky_resource_row *row)
+static void take_threads(struct ky_resource_source *source, const struct ky_proc_reader *reader,
+			 uint64_t threads, struct ky_resource_row *row)
 {
 	struct switches switches = {source, reader};
 	int err;
 
-	if (threads > KY_RESOURCE_THREADS_MAX) {
-		miss(source, KY_PART_SWITCHES, KY_WHY_TOO_MANY);
-		return;
-	}
 	for (uint32_t i = 0; i < KY_RESOURCE_THREADS_MAX; i++)
 		source->threads[i].is_there = false;
 	err = list(reader->dir, "task", take_thread, &switches);
 	for (uint32_t i = 0; i < KY_RESOURCE_THREADS_MAX; i++)
 		if (!source->threads[i].is_there)
 			source->threads[i].tid = 0;
-	if (err) {
-		miss(source, KY_PART_SWITCHES, err);
+	if (source->is_own) /* their sum is known from elsewhere */
+		return;
+	if (err || threads > KY_RESOURCE_THREADS_MAX) {
+		miss(source, KY_PART_SWITCHES, err ? err : KY_WHY_TOO_MANY);
 		return;
 	}
 	ky_resource_set(row, KY_USAGE_VOLUNTARY, source->voluntary);
@@ -343,13 +421,6 @@ static void take_descriptor_limit(struct ky_resource_source *source,
 	int err;
 
 	row->present &= ~(1u << KY_USAGE_FD_LIMIT);
-	if (!is_seldom(source) && source->usage.present) {
-		keep_missing(source, KY_PART_FD_LIMIT);
-		if (ky_resource_has(&source->usage, KY_USAGE_FD_LIMIT))
-			ky_resource_set(row, KY_USAGE_FD_LIMIT,
-					source->usage.values[KY_USAGE_FD_LIMIT]);
-		return;
-	}
 	err = ky_proc_read_text(reader->dir, "limits", text, sizeof(text));
 	at = err > 0 ? strstr(text, "Max open files ") : NULL;
 	if (!at) {
@@ -372,10 +443,9 @@ static void take_usage(struct ky_resource_source *source, const struct ky_proc_r
 		take_own(source, row);
 	take_stat(source, reader, row, &threads);
 	take_max_rss(source, reader, row);
-	if (!source->is_own) {
+	if (!source->is_own)
 		take_io(source, reader, row);
-		take_switches(source, reader, threads, row);
-	}
+	take_threads(source, reader, threads, row);
 	take_descriptors(source, reader, row);
 }
 
@@ -415,12 +485,27 @@ static void read_the_process(struct ky_resource_source *source, const struct ky_
 		take_usage(source, reader, &row);
 	take_rss(source, reader, &row);
 	take_descriptor_limit(source, reader, &row);
-	source->usage = row;
+	source->usage = row; /* which may be repeated: as the kernel counts */
+	leave_out_ring(source, reader, &row);
 	if (row.present)
 		put_row(source, &row);
 }
 
 /* ---- what limits it ---- */
+
+static void put_groups(struct ky_resource_source *source)
+{
+	struct ky_resource_row row;
+
+	source->limited_levels = 0;
+	for (uint32_t level = 0; level < KY_CGROUP_LEVELS; level++) {
+		if (!ky_cgroup_use_row(&source->groups, level, &row))
+			continue;
+		if (ky_resource_has(&row, KY_CGROUP_CPU_LIMIT_NS))
+			source->limited_levels |= 1u << level;
+		put_row(source, &row);
+	}
+}
 
 static void read_groups(struct ky_resource_source *source, const struct ky_proc_reader *reader)
 {
@@ -435,9 +520,7 @@ static void read_groups(struct ky_resource_source *source, const struct ky_proc_
 		miss(source, KY_PART_CGROUP_CPU, KY_WHY_NO_CONTROLLER);
 	if (!groups->memory.levels)
 		miss(source, KY_PART_CGROUP_MEMORY, KY_WHY_NO_CONTROLLER);
-	for (uint32_t level = 0; level < KY_CGROUP_LEVELS; level++)
-		if (ky_cgroup_use_row(groups, level, &row))
-			put_row(source, &row);
+	put_groups(source);
 	if (!groups->cpu.levels || groups->cpu.is_v1) {
 		miss(source, KY_PART_CGROUP_PRESSURE, KY_WHY_NO_CONTROLLER);
 		return;
@@ -623,4 +706,54 @@ uint64_t ky_resource_step(struct ky_resource_source *source, const struct ky_pro
 	put_claim_index(source);
 	source->cpu_ns += ky_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	return source->is_broken ? UINT64_MAX : source->next_ns;
+}
+
+void ky_resource_tell(struct ky_resource_source *source, struct ky_resource_row *row,
+		      uint64_t now_ns)
+{
+	if (!source->readings)
+		return;
+	source->now_ns = now_ns;
+	put_row(source, row);
+	put_claim_index(source);
+}
+
+/* Of a process that has ended and was not waited for: its counters, and those of its groups.
+ * Nothing is reported as missing that was there before. */
+static void read_remains(struct ky_resource_source *source, const struct ky_proc_reader *reader)
+{
+	struct ky_resource_row row = {.kind = KY_RESOURCE_USAGE};
+	struct ky_proc_stat stat;
+
+	memcpy(source->kept, source->missing, sizeof(source->kept));
+	if (ky_proc_reader_stat(reader, &stat) == 0) {
+		ky_resource_set(&row, KY_USAGE_USER_NS, stat.user_ns);
+		ky_resource_set(&row, KY_USAGE_SYSTEM_NS, stat.kernel_ns);
+		ky_resource_set(&row, KY_USAGE_MINOR_FAULTS, stat.minor_faults);
+		ky_resource_set(&row, KY_USAGE_MAJOR_FAULTS, stat.major_faults);
+		take_io(source, reader, &row);
+		put_row(source, &row);
+	}
+	read_machine(source);
+	put_groups(source);
+	memcpy(source->missing, source->kept, sizeof(source->missing));
+}
+
+void ky_resource_last(struct ky_resource_source *source, const struct ky_proc_reader *reader,
+		      uint64_t interval_ns, uint64_t now_ns)
+{
+	uint64_t rss;
+
+	if (source->is_broken || !interval_ns)
+		return;
+	if (ky_proc_reader_rss(reader, NULL, &rss) && rss) {
+		source->next_ns = 0;
+		source->is_last = true;
+		(void)ky_resource_step(source, reader, interval_ns, now_ns);
+		source->is_last = false;
+	} else if (source->readings) {
+		source->now_ns = now_ns;
+		read_remains(source, reader);
+		put_claim_index(source);
+	}
 }

@@ -86,8 +86,8 @@ static void add_level(struct finding *finding, const char *hierarchy, const char
 }
 
 /* The root that a container sees is a group of the machine, and may limit. With version 1 it may be
- * all there is: the path is the host's, and the mount shows the container's own group as its root.
- * With version 2 a root that has none of the path below it is another's. */
+ * all there is: the path is the machine's, and the mount shows the container's own group as its
+ * root. With version 2 a root that has none of the path below it is another's. */
 static bool is_root_above(const struct finding *finding, const char *hierarchy, const char *from,
 			  size_t top_bytes)
 {

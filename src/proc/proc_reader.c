@@ -402,3 +402,21 @@ bool ky_proc_reader_counts(const struct ky_proc_reader *reader, uint32_t tid,
 						    &out->involuntary);
 	return true;
 }
+
+bool ky_proc_reader_sched(const struct ky_proc_reader *reader, uint32_t tid, uint64_t *cpu_ns,
+			  uint64_t *delay_ns)
+{
+	return reader->dir >= 0 && !reader->is_foreign && read_sched(reader, tid, cpu_ns, delay_ns);
+}
+
+void ky_proc_reader_thread_name(const struct ky_proc_reader *reader, uint32_t tid, char *out,
+				size_t out_bytes)
+{
+	char text[64];
+
+	if (read_of_thread(reader, tid, "comm", text, sizeof(text)) <= 0)
+		text[0] = 0;
+	text[strcspn(text, "\n")] = 0;
+	memset(out, 0, out_bytes);
+	memcpy(out, text, strnlen(text, out_bytes - 1));
+}

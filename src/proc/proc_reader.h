@@ -65,6 +65,13 @@ void ky_proc_reader_forget(struct ky_proc_reader *reader, uint32_t *file);
 bool ky_proc_reader_counts(const struct ky_proc_reader *reader, uint32_t tid,
 			   struct ky_thread_cpu *out);
 
+/* Time on CPU, and runnable without one. False: unreadable, or gone. */
+bool ky_proc_reader_sched(const struct ky_proc_reader *reader, uint32_t tid, uint64_t *cpu_ns,
+			  uint64_t *delay_ns);
+/* "": unreadable. */
+void ky_proc_reader_thread_name(const struct ky_proc_reader *reader, uint32_t tid, char *out,
+				size_t out_bytes);
+
 /* Voluntary and involuntary switches alone. */
 bool ky_proc_reader_switches(const struct ky_proc_reader *reader, uint32_t tid, uint64_t *voluntary,
 			     uint64_t *involuntary);

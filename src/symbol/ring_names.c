@@ -5,6 +5,7 @@
 #include <kymo/base.h>
 #include <limits.h>
 #include <elf/elf_image.h>
+#include <symbol/debug_search.h>
 #include <symbol/ring_names.h>
 #include <symbol/task_names.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ struct ky_ring_names {
 	struct ring_module_file files[FILES_MAX];
 	size_t file_count;
 	struct ring_module module;
+	struct ky_debug_file stripped, debug; /* while symbols are searched for: paths are long */
 };
 
 static void find_program(struct ky_ring_names *names)
@@ -206,9 +208,33 @@ static struct ky_task_names *open_module(const struct ky_ring_names *names)
 	return NULL;
 }
 
+/* Where systems and debuginfod keep the symbols of stripped programs, or where its link says. */
+static void add_symbols(struct ky_ring_names *names, struct ky_task_names *file)
+{
+	const struct ring_module *module = &names->module;
+	struct ky_code_place place = {.kind = KY_CODE_MODULE,
+				      .path = module->path,
+				      .build_id = module->build_id,
+				      .build_id_bytes = module->entry.build_id_bytes};
+	struct ky_debug_search search = {.pid = names->pid};
+	uint32_t why;
+
+	if (ky_debug_search_add_system(&search) == 0 &&
+	    ky_debug_search_module(&search, &place, &names->stripped, &why) == 0) {
+		if (!names->stripped.object.has_symtab &&
+		    ky_debug_search_debug(&search, &place, &names->stripped, &names->debug) == 0) {
+			(void)ky_task_names_add_symbols(file, dup(names->debug.fd));
+			ky_debug_file_close(&names->debug);
+		}
+		ky_debug_file_close(&names->stripped);
+	}
+	ky_debug_search_release(&search);
+}
+
 /* One object per file, found by path and build id of the module of the latest lookup. */
 static struct ky_task_names *file_of_module(struct ky_ring_names *names)
 {
+	struct ky_task_names *file;
 	size_t i;
 
 	for (i = 0; i < names->file_count; i++)
@@ -217,7 +243,10 @@ static struct ky_task_names *file_of_module(struct ky_ring_names *names)
 	if (names->file_count == FILES_MAX)
 		return NULL;
 	names->files[names->file_count].module = names->module.number;
-	names->files[names->file_count].names = open_module(names);
+	file = open_module(names);
+	if (file)
+		add_symbols(names, file);
+	names->files[names->file_count].names = file;
 	return names->files[names->file_count++].names;
 }
 

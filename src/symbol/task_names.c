@@ -2,12 +2,14 @@
 #include <base/alloc.h>
 #include <base/hash.h>
 #include <elf.h>
+#include <elf/task_tables.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <symbol/blaze.h>
 #include <symbol/task_names.h>
 #include <symbol/task_type.h>
+#include <symbol/type_evidence.h>
 #include <string.h>
 
 #define DEPTH_MAX 6u
@@ -21,6 +23,8 @@
 
 #define TWINS_MAX 8u
 #define SCHEDULE_WORD 1u
+#define TABLES_MAX 4096u
+#define ALL_BYTES_MAX (UINT64_C(256) << 20) /* of all tables together */
 #define TABLE_WORDS 7u
 
 /* Words of Tokio's task table that lead to the future's own code. The others are generic over the
@@ -33,6 +37,9 @@ struct type {
 	size_t byte_count;
 	uint32_t words;    /* bit i: reached from walked_words[i] */
 	uint32_t symbols;  /* most symbols with a type that one such address has */
+	uint32_t own;      /* words of it from a function that no other table leads to */
+	uint32_t late;     /* or that no other table leads to that has no type of its own */
+	uint32_t sharers;  /* least of the tables that lead to such a function */
 	uint32_t beside;   /* bit i: folded into one function with types[i] */
 	uint64_t evidence; /* of the addresses that said so; the order does not matter */
 	bool is_cell;
@@ -47,7 +54,11 @@ struct name_walk {
 	uint64_t bytes_left;
 	struct type types[TYPES_MAX];
 	size_t type_count;
-	uint32_t word; /* bit of the word this walk started from */
+	struct ky_type_evidence evidence;
+	bool has_evidence, is_counting;
+	uint32_t table;    /* that is counted */
+	uint64_t schedule; /* of the table that is walked */
+	uint32_t word;     /* bit of the word this walk started from */
 	uint8_t code[CODE_BYTES_MAX];
 	char symbol[NAME_BYTES], text[NAME_BYTES];
 };
@@ -110,10 +121,21 @@ int ky_task_names_open_memory(struct ky_task_names **out, const uint8_t *bytes, 
 	return err < 0 ? err : finish_open(out, elf);
 }
 
+int ky_task_names_add_symbols(struct ky_task_names *names, int fd)
+{
+	struct ky_elf *symbols;
+	int err = ky_elf_open_fd(&symbols, fd);
+
+	if (err == 0)
+		ky_elf_take_symbols(names->elf, symbols);
+	return err;
+}
+
 void ky_task_names_close(struct ky_task_names *names)
 {
 	if (names == NULL)
 		return;
+	ky_type_evidence_release(&names->walk.evidence);
 	ky_elf_close(names->elf);
 	ky_free(names);
 }
@@ -144,7 +166,8 @@ static size_t note_type(struct name_walk *walk, uint64_t address, const char *te
 	type->byte_count = byte_count;
 	type->words = walk->word;
 	type->evidence = ky_hash_number(address);
-	type->beside = 0;
+	type->beside = type->own = type->late = 0;
+	type->sharers = UINT32_MAX;
 	type->symbols = 0;
 	type->is_cell = is_cell;
 	return walk->type_count - 1;
@@ -179,6 +202,36 @@ static bool demangle(struct name_walk *walk, size_t symbol_bytes)
 	return bytes > 0;
 }
 
+/* A function names these types (bits): how much each of its symbols says. */
+static void weigh(struct name_walk *walk, uint64_t address, uint32_t here, uint32_t typed)
+{
+	uint64_t key = ky_type_evidence_key(address, walk->schedule);
+	bool is_single = (here & (here - 1)) == 0;
+	uint32_t sharers = 0;
+	size_t i;
+
+	if (walk->is_counting) {
+		ky_type_evidence_add(&walk->evidence, key, walk->table, is_single);
+		return;
+	}
+	sharers = ky_type_evidence_count(&walk->evidence, key, false);
+	for (i = 0; i < walk->type_count; i++) {
+		struct type *type = &walk->types[i];
+
+		if ((here & 1u << i) == 0)
+			continue;
+		type->beside |= here;
+		if (type->symbols < typed)
+			type->symbols = typed;
+		if (type->sharers > sharers)
+			type->sharers = sharers;
+		if (is_single && ky_type_evidence_count(&walk->evidence, key, true) == 1)
+			type->own |= walk->word;
+		if (is_single && sharers == 1)
+			type->late |= walk->word;
+	}
+}
+
 /* A function that is called, or stands in the table: what its symbols say, and whether to continue
  * there. */
 static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
@@ -210,13 +263,8 @@ static void visit(struct ky_task_names *names, uint64_t address, uint32_t depth)
 			typed++;
 		}
 	}
-	for (i = 0; i < walk->type_count; i++) {
-		if ((here & 1u << i) == 0)
-			continue;
-		walk->types[i].beside |= here;
-		if (walk->types[i].symbols < typed)
-			walk->types[i].symbols = typed;
-	}
+	if (typed > 0)
+		weigh(walk, address, here, typed);
 	if (is_on_the_way)
 		push(walk, address, depth);
 }
@@ -303,10 +351,13 @@ static void walk_word(struct ky_task_names *names, uint64_t function, uint32_t w
 			scan_function(names, walk->queue[i].address, walk->queue[i].depth);
 }
 
-/* How much speaks for a type: words that no other table has, then words, then a Cell among them. */
+/* How much speaks for a type: words with evidence that is this table's alone, then words that no
+ * other table has, then words, then a Cell among them. */
 static uint32_t score(const struct type *type, uint32_t shared_words)
 {
-	return (uint32_t)__builtin_popcount(type->words & ~shared_words) * 16 +
+	return (uint32_t)__builtin_popcount(type->own) * 1024 +
+	       (uint32_t)__builtin_popcount(type->late) * 128 +
+	       (uint32_t)__builtin_popcount(type->words & ~shared_words) * 16 +
 	       (uint32_t)__builtin_popcount(type->words) * 2 + type->is_cell;
 }
 
@@ -377,6 +428,7 @@ static uint32_t walk_table(struct ky_task_names *names, const struct task_name_t
 
 	walk->type_count = 0;
 	walk->bytes_left = WALK_BYTES_MAX;
+	walk->schedule = table->words[SCHEDULE_WORD];
 	for (i = 0; i < WALKED_COUNT; i++)
 		walk_word(names, table->words[walked_words[i]], 1u << i);
 	for (i = 0; i < walk->type_count; i++)
@@ -426,11 +478,53 @@ static size_t write_types(const struct name_walk *walk, uint32_t wanted, char *o
 	return used;
 }
 
+static bool is_poll(const struct ky_task_names *names, uint64_t address, char *name)
+{
+	size_t count, i;
+	const struct ky_elf_symbol *symbols = ky_elf_symbols_at(names->elf, address, &count);
+
+	for (i = 0; i < count && i < FOLDED_MAX; i++)
+		if (ky_elf_symbol_name(names->elf, &symbols[i], name, NAME_BYTES) > 0 &&
+		    ky_task_table_is_poll(name))
+			return true;
+	return false;
+}
+
+/* Walks every table of the file once, so that it is known which functions several lead to. */
+static void count_evidence(struct ky_task_names *names)
+{
+	struct name_walk *walk = &names->walk;
+	uint64_t words[KY_TASK_TABLE_WORDS], bytes_left = ALL_BYTES_MAX;
+	struct task_name_table table;
+	size_t count, i;
+	const struct ky_elf_pointer *pointers = ky_elf_function_pointers(names->elf, &count);
+
+	walk->has_evidence = walk->is_counting = true;
+	walk->table = 0;
+	for (i = 0; i < count && walk->table < TABLES_MAX; i++) {
+		/* A relocated word may also stand in the file as it will be. */
+		if ((i > 0 && pointers[i].address == pointers[i - 1].address) ||
+		    !is_poll(names, pointers[i].value, walk->symbol) ||
+		    ky_elf_words(names->elf, pointers[i].address, words, KY_TASK_TABLE_WORDS) !=
+			    KY_TASK_TABLE_WORDS ||
+		    !ky_task_table_is_known(names->elf, pointers[i].address, words) ||
+		    read_table(names->elf, pointers[i].address, &table) < 0)
+			continue;
+		if (bytes_left < WALK_BYTES_MAX)
+			break;
+		(void)walk_table(names, &table, 0);
+		bytes_left -= WALK_BYTES_MAX - walk->bytes_left;
+		walk->table++;
+	}
+	walk->is_counting = false;
+	ky_type_evidence_finish(&walk->evidence);
+}
+
 size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *out, size_t capacity)
 {
 	struct name_walk *walk = &names->walk;
 	struct task_name_table table, twins[TWINS_MAX];
-	uint32_t best, shared, equals = 0, symbols = 1, winners = 0, beside = 0;
+	uint32_t best, shared, equals = 0, symbols = 1, winners = 0, beside = 0, sharers = 0;
 	size_t twin_count, i, used;
 
 	if (capacity == 0)
@@ -438,6 +532,8 @@ size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *o
 	out[0] = '\0';
 	if (read_table(names->elf, table_address, &table) < 0)
 		return 0;
+	if (!walk->has_evidence)
+		count_evidence(names);
 	twin_count = find_twins(names->elf, &table, twins, &shared);
 	best = walk_table(names, &table, shared);
 	if (best == 0)
@@ -454,7 +550,11 @@ size_t ky_task_name(struct ky_task_names *names, uint64_t table_address, char *o
 		beside |= walk->types[i].beside;
 		if (walk->types[i].symbols > symbols)
 			symbols = walk->types[i].symbols;
+		if (!walk->types[i].own && !walk->types[i].late && walk->types[i].sharers > sharers)
+			sharers = walk->types[i].sharers;
 	}
+	if (sharers > 1)
+		equals = equals > sharers - 1 ? equals : sharers - 1;
 	used = write_types(walk, equals > 0 ? winners | beside : winners, out, capacity);
 	/* LLVM drops the symbol of a function that it merged into another: with fewer symbols than
 	 * tables, one of the types has left no trace. */

@@ -4,11 +4,12 @@
  * With legacy mangling the functions in the table do not say what they were compiled for, but what
  * they call does: the walk follows direct calls and jumps from the table's poll, dealloc,
  * try_read_output and shutdown, six levels deep, to functions over Cell<T, S>, CoreStage<T> and
- * Stage<T>. The type that most of the four agree on is the answer; where the linker or LLVM folded
- * functions of several types into one, all of them are ("A or B"): never a guess.
+ * Stage<T>. What no other table of the file leads to decides (type_evidence.h), then the type that
+ * most of the four agree on; where the linker or LLVM folded functions of several types into one,
+ * all of them are named ("A or B"): never a guess.
  *
- * Memory:   the file's symbol index, and 8 KiB per walk.
- * Cost:     at most WALK_BYTES_MAX of code per table.
+ * Memory:   the file's symbol index, 8 KiB per walk, 16 B per function that names a type.
+ * Cost:     at most WALK_BYTES_MAX of code per table; the first name walks all tables of the file.
  * Threads:  owner; never one of the host's.
  */
 #ifndef KY_SYMBOL_TASK_NAMES_H
@@ -30,6 +31,9 @@ int ky_task_names_open_fd(struct ky_task_names **out, int fd, const uint8_t *bui
 
 /* The same over memory (tests, fuzzing); no build id is asked for. */
 int ky_task_names_open_memory(struct ky_task_names **out, const uint8_t *bytes, size_t byte_count);
+/* The symbols of a file that was stripped: those of its debug file, whose descriptor is taken.
+ * Returns 0; those of ky_elf_open_fd. */
+int ky_task_names_add_symbols(struct ky_task_names *names, int fd);
 void ky_task_names_close(struct ky_task_names *names);
 
 /* The future's type of the table at this virtual address, NUL-terminated, cut at capacity - 1.

@@ -499,8 +499,8 @@ static bool parse_common(struct ky_cfi_machine *machine, const struct ky_cfi_sou
 	return true;
 }
 
-bool ky_cfi_open(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
-		 uint64_t address)
+bool ky_cfi_begin(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
+		  uint64_t address)
 {
 	size_t count = read_entry(source, address, machine->function_bytes,
 				  sizeof(machine->function_bytes));
@@ -569,7 +569,7 @@ bool ky_cfi_find(struct ky_cfi_machine *machine, const struct ky_cfi_source *sou
 	uint64_t at = find_description(source, pc);
 	struct ky_cfi_cursor cursor;
 
-	if (!at || !ky_cfi_open(machine, source, at) || pc < machine->start ||
+	if (!at || !ky_cfi_begin(machine, source, at) || pc < machine->start ||
 	    pc - machine->start >= machine->bytes)
 		return false;
 	machine->row = machine->initial;

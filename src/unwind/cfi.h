@@ -100,8 +100,8 @@ static inline uint64_t ky_cfi_from_header(const struct ky_cfi_source *source, in
 }
 
 /* Reads the function described at `address` (an FDE): start, bytes, is_signal. */
-bool ky_cfi_open(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
-		 uint64_t address);
+bool ky_cfi_begin(struct ky_cfi_machine *machine, const struct ky_cfi_source *source,
+		  uint64_t address);
 
 /* Reports each row of the function that is open, by pc; the last one holds to its end. False: what
  * follows the last row reported is not understood. A row with the pc of the one before replaces

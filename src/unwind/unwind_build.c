@@ -137,7 +137,7 @@ static bool take_function(struct ky_unwind_builder *builder, const struct ky_cfi
 {
 	struct ky_cfi_machine *machine = &builder->machine;
 	uint64_t filled = (builder->function_end + CODE_ALIGN - 1) & ~(CODE_ALIGN - 1);
-	bool is_open = ky_cfi_open(machine, source, address) && machine->start == start &&
+	bool is_open = ky_cfi_begin(machine, source, address) && machine->start == start &&
 		       machine->bytes <= builder->limit - start;
 	uint64_t at;
 

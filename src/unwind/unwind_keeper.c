@@ -14,7 +14,7 @@
 #include <unwind/unwind_object.h>
 
 #define FILES_MAX KY_UNWIND_MODULES_MAX
-#define NO_SLOT UINT16_MAX
+#define NO_ENTRY UINT16_MAX
 
 /* What was built, and from what: a file that comes again has its tables already. */
 struct keeper_file {
@@ -25,7 +25,7 @@ struct keeper_file {
 
 struct known {
 	struct ky_unwind_mapping mapping; /* without its path */
-	uint16_t slot;                    /* NO_SLOT: refused */
+	uint16_t entry;                   /* NO_ENTRY: refused */
 	uint32_t seen;
 };
 
@@ -38,7 +38,7 @@ struct ky_unwind_keeper {
 	uint32_t index_round;
 	struct known known[KY_UNWIND_MODULES_MAX];
 	uint32_t known_count;
-	uint32_t generations[KY_UNWIND_MODULES_MAX]; /* of the slots */
+	uint32_t generations[KY_UNWIND_MODULES_MAX]; /* of the entries */
 	bool is_taken[KY_UNWIND_MODULES_MAX];
 	struct keeper_file files[FILES_MAX];
 	uint32_t file_count;
@@ -53,27 +53,27 @@ static int write_word(struct ky_unwind_keeper *keeper, uint64_t offset, uint64_t
 	return keeper->target.write(keeper->target.ctx, offset, &value, sizeof(value));
 }
 
-static int write_generation(struct ky_unwind_keeper *keeper, uint32_t slot, uint32_t generation)
+static int write_generation(struct ky_unwind_keeper *keeper, uint32_t entry, uint32_t generation)
 {
 	uint64_t offset = offsetof(struct ky_unwind_head, modules) +
-			  slot * sizeof(struct ky_unwind_module);
+			  entry * sizeof(struct ky_unwind_module);
 
 	return keeper->target.write(keeper->target.ctx, offset, &generation, sizeof(generation));
 }
 
-static int write_module(struct ky_unwind_keeper *keeper, uint32_t slot,
+static int write_module(struct ky_unwind_keeper *keeper, uint32_t entry,
 			const struct ky_unwind_module *module)
 {
-	uint64_t offset = offsetof(struct ky_unwind_head, modules) + slot * sizeof(*module);
+	uint64_t offset = offsetof(struct ky_unwind_head, modules) + entry * sizeof(*module);
 	size_t after = offsetof(struct ky_unwind_module, wide_count);
-	int err = write_generation(keeper, slot, ++keeper->generations[slot]);
+	int err = write_generation(keeper, entry, ++keeper->generations[entry]);
 
 	if (!err)
 		err = keeper->target.write(keeper->target.ctx, offset + after,
 					   (const uint8_t *)module + after,
 					   sizeof(*module) - after);
 	if (!err)
-		err = write_generation(keeper, slot, ++keeper->generations[slot]);
+		err = write_generation(keeper, entry, ++keeper->generations[entry]);
 	return err;
 }
 
@@ -88,7 +88,7 @@ static int publish(struct ky_unwind_keeper *keeper)
 	for (uint32_t i = 0; i < keeper->known_count; i++) {
 		uint32_t at = count;
 
-		if (keeper->known[i].slot == NO_SLOT)
+		if (keeper->known[i].entry == NO_ENTRY)
 			continue;
 		index[count++] = (uint16_t)i;
 		for (; at > 0 &&
@@ -99,7 +99,7 @@ static int publish(struct ky_unwind_keeper *keeper)
 		}
 	}
 	for (uint32_t i = 0; i < count; i++)
-		index[i] = keeper->known[index[i]].slot;
+		index[i] = keeper->known[index[i]].entry;
 	err = keeper->target.write(keeper->target.ctx,
 				   offsetof(struct ky_unwind_head, index) +
 					   (round & 1) * sizeof(index),
@@ -184,16 +184,16 @@ static int open_object(struct ky_unwind_keeper *keeper, const struct ky_unwind_m
 	int err = KYMO_E_UNSUPPORTED;
 
 	if (*fd >= 0)
-		err = ky_unwind_object_open(object, ky_unwind_read_file, fd, false, 0);
+		err = ky_unwind_object_init(object, ky_unwind_read_file, fd, false, 0);
 	if (err && mapping->image)
-		err = ky_unwind_object_open(object, ky_unwind_read_process, &keeper->target.pid,
+		err = ky_unwind_object_init(object, ky_unwind_read_process, &keeper->target.pid,
 					    true, mapping->image);
 	if (!err && !ky_unwind_object_bias(object, mapping->start, mapping->offset, bias))
 		err = KYMO_E_CORRUPT;
 	return err;
 }
 
-static int take_slot(struct ky_unwind_keeper *keeper, uint16_t *out)
+static int take_entry(struct ky_unwind_keeper *keeper, uint16_t *out)
 {
 	for (uint32_t i = 0; i < KY_UNWIND_MODULES_MAX; i++) {
 		if (keeper->is_taken[i])
@@ -218,9 +218,9 @@ static int add_module(struct ky_unwind_keeper *keeper, struct known *known,
 					  .wide_offset = built->wide_offset,
 					  .block_count = built->block_count,
 					  .row_count = built->row_count};
-	int err = take_slot(keeper, &known->slot);
+	int err = take_entry(keeper, &known->entry);
 
-	return err ? err : write_module(keeper, known->slot, &module);
+	return err ? err : write_module(keeper, known->entry, &module);
 }
 
 static int take_in(struct ky_unwind_keeper *keeper, struct known *known)
@@ -276,8 +276,8 @@ static uint32_t drop_gone(struct ky_unwind_keeper *keeper)
 			keeper->known[kept++] = *known;
 			continue;
 		}
-		if (known->slot != NO_SLOT)
-			keeper->is_taken[known->slot] = false;
+		if (known->entry != NO_ENTRY)
+			keeper->is_taken[known->entry] = false;
 		else
 			keeper->stats.refused_count--;
 	}
@@ -316,14 +316,14 @@ static uint32_t add_new(struct ky_unwind_keeper *keeper, const char *text)
 
 		if (find_known(keeper, &mapping))
 			continue;
-		*known = (struct known){mapping, NO_SLOT, keeper->round};
+		*known = (struct known){mapping, NO_ENTRY, keeper->round};
 		err = take_in(keeper, known);
 		known->mapping.path = NULL;
 		keeper->known_count++;
 		count++;
-		if (err && known->slot != NO_SLOT) {
-			keeper->is_taken[known->slot] = false;
-			known->slot = NO_SLOT;
+		if (err && known->entry != NO_ENTRY) {
+			keeper->is_taken[known->entry] = false;
+			known->entry = NO_ENTRY;
 		}
 		if (err) {
 			keeper->stats.last_error = err;

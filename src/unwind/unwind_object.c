@@ -101,7 +101,7 @@ static void take_segment(struct ky_unwind_object *object, const struct program_h
 		.is_code = (from->flags & PF_IS_CODE) != 0};
 }
 
-int ky_unwind_object_open(struct ky_unwind_object *object, ky_unwind_read_fn read, void *ctx,
+int ky_unwind_object_init(struct ky_unwind_object *object, ky_unwind_read_fn read, void *ctx,
 			  bool is_memory, uint64_t image)
 {
 	static const uint8_t ident[] = {0x7f, 'E', 'L', 'F', 2, 1};

@@ -45,7 +45,7 @@ struct ky_unwind_object {
 
 /* image: see above. Returns 0; KYMO_E_UNSUPPORTED: no ELF for this machine; KYMO_E_CORRUPT;
  * KYMO_E_TRUNCATED. */
-int ky_unwind_object_open(struct ky_unwind_object *object, ky_unwind_read_fn read, void *ctx,
+int ky_unwind_object_init(struct ky_unwind_object *object, ky_unwind_read_fn read, void *ctx,
 			  bool is_memory, uint64_t image);
 
 /* address = bias + address as linked, for code of the file that is mapped so. False: it is none. */

@@ -12,6 +12,7 @@
 
 struct frame {
 	uint64_t pc, sp, fp, second;
+	uint64_t fp_at, second_at; /* where they were read: struct ky_walk_input */
 	bool is_fp_known, is_second_known;
 	bool is_exact;             /* pc is where it stands, not after a call */
 	const uint64_t *registers; /* NULL: not known */
@@ -45,6 +46,18 @@ RAW static inline bool read_word(const struct ky_walk_memory *memory, uint64_t a
 	return true;
 }
 
+static inline void note_input(struct walker *walker, uint64_t at, uint64_t value, bool is_stack)
+{
+	struct ky_walk *walk = walker->walk;
+
+	if (!walk->inputs)
+		return;
+	if (walk->input_count == walk->inputs_max)
+		walk->is_by_inputs = false;
+	else
+		walk->inputs[walk->input_count++] = (struct ky_walk_input){at, value, is_stack};
+}
+
 static enum walk_step end(struct walker *walker, enum ky_walk_end how)
 {
 	walker->walk->end = (uint32_t)how;
@@ -64,6 +77,7 @@ static enum walk_step leave_signal(struct walker *walker)
 	struct frame *frame = &walker->frame;
 	uint64_t sp = frame->sp;
 
+	walker->walk->is_by_inputs = false;
 	if (!read_word(walker->memory, sp + KY_UNWIND_SIGNAL_FP, &frame->fp) ||
 	    !read_word(walker->memory, sp + KY_UNWIND_SIGNAL_SECOND, &frame->second) ||
 	    !read_word(walker->memory, sp + KY_UNWIND_SIGNAL_SP, &frame->sp) ||
@@ -108,6 +122,7 @@ static enum walk_step leave_by_frame_pointer(struct walker *walker)
 	uint64_t at = frame->pc - !frame->is_exact, fp = frame->fp, next_fp, pc;
 	bool is_in_module = is_code(walker, at);
 
+	walker->walk->is_by_inputs = false;
 	if (!frame->is_fp_known)
 		return end(walker, KY_WALK_UNKNOWN);
 	if (fp == 0)
@@ -131,8 +146,9 @@ static enum walk_step leave_by_frame_pointer(struct walker *walker)
 }
 
 /* A register of the frame that a wide rule stands on. */
-static bool base_of(const struct frame *frame, uint32_t idx, uint64_t *out)
+static bool base_of(struct walker *walker, uint32_t idx, uint64_t *out)
 {
+	const struct frame *frame = &walker->frame;
 	bool is_known = true;
 
 	if (idx == KY_UNWIND_SP) {
@@ -140,10 +156,13 @@ static bool base_of(const struct frame *frame, uint32_t idx, uint64_t *out)
 	} else if (idx == KY_UNWIND_FP) {
 		*out = frame->fp;
 		is_known = frame->is_fp_known;
+		note_input(walker, frame->fp_at, frame->fp, true);
 	} else if (idx == KY_UNWIND_SECOND) {
 		*out = frame->second;
 		is_known = frame->is_second_known;
+		note_input(walker, frame->second_at, frame->second, true);
 	} else {
+		walker->walk->is_by_inputs = false;
 		is_known = frame->registers != NULL && idx < KY_UNWIND_REGISTERS;
 		*out = is_known ? frame->registers[idx] : 0;
 	}
@@ -152,7 +171,7 @@ static bool base_of(const struct frame *frame, uint32_t idx, uint64_t *out)
 
 /* place: words from `from`, KY_UNWIND_WIDE_LOST, 0: in the register. False: not readable. */
 static bool restore(const struct walker *walker, uint64_t from, int32_t place, uint64_t *value,
-		    bool *is_known)
+		    uint64_t *value_at, bool *is_known)
 {
 	const struct frame *frame = &walker->frame;
 	uint64_t at = from + (uint64_t)((int64_t)place * 8);
@@ -164,7 +183,7 @@ static bool restore(const struct walker *walker, uint64_t from, int32_t place, u
 	if (place == KY_UNWIND_WIDE_LOST)
 		*is_known = false;
 	else if (place != 0)
-		*is_known = read_word(walker->memory, at, value);
+		*is_known = read_word(walker->memory, *value_at = at, value);
 	return place == 0 || place == KY_UNWIND_WIDE_LOST || *is_known;
 }
 
@@ -184,11 +203,13 @@ static bool find_wide(struct walker *walker, const struct ky_unwind_wide *wide, 
 {
 	uint64_t base;
 
-	if (!base_of(&walker->frame, wide->base, &base)) {
+	if (!base_of(walker, wide->base, &base)) {
 		(void)end(walker, KY_WALK_UNKNOWN);
 		return false;
 	}
 	way->cfa = base + (uint64_t)(int64_t)wide->offset;
+	if (wide->is_indirect)
+		walker->walk->is_by_inputs = false;
 	if (wide->is_indirect && !read_word(walker->memory, way->cfa, &way->cfa)) {
 		(void)end(walker, KY_WALK_UNREADABLE);
 		return false;
@@ -211,6 +232,7 @@ static bool search_fp(struct walker *walker, uint32_t offset, int32_t saved)
 				 &frame->fp))
 		return false;
 	walker->walk->guessed_count++;
+	walker->walk->is_by_inputs = false;
 	return frame->is_fp_known = true;
 }
 
@@ -230,9 +252,11 @@ static bool find_way(struct walker *walker, uint32_t rule, const struct ky_unwin
 	case KY_UNWIND_BY_FP:
 		is_known = frame->is_fp_known || search_fp(walker, offset, way->fp);
 		way->cfa = frame->fp + offset * UINT64_C(8);
+		note_input(walker, frame->fp_at, frame->fp, true);
 		break;
 	case KY_UNWIND_BY_SECOND:
 		way->cfa = frame->second + offset * UINT64_C(8);
+		note_input(walker, frame->second_at, frame->second, true);
 		is_known = frame->is_second_known;
 		break;
 	case KY_UNWIND_PLT:
@@ -262,16 +286,19 @@ static enum walk_step leave_by_rule(struct walker *walker, uint32_t rule,
 	/* Stacks grow one way. A leaf that keeps its caller in a register may use none of it. */
 	if (way.cfa < inner.sp || (way.cfa == inner.sp && !(KY_UNWIND_LINKED && inner.is_exact)))
 		return end(walker, KY_WALK_UNREADABLE);
-	if (!restore(walker, way.fp_from, way.fp, &frame->fp, &frame->is_fp_known) ||
-	    !restore(walker, way.cfa, way.second, &frame->second, &frame->is_second_known))
+	if (!restore(walker, way.fp_from, way.fp, &frame->fp, &frame->fp_at, &frame->is_fp_known) ||
+	    !restore(walker, way.cfa, way.second, &frame->second, &frame->second_at,
+		     &frame->is_second_known))
 		return end(walker, KY_WALK_UNREADABLE);
 #if KY_UNWIND_LINKED
 	if (!frame->is_second_known || (way.second == 0 && !inner.is_exact))
 		return end(walker, KY_WALK_UNKNOWN);
 	frame->pc = frame->second;
+	note_input(walker, frame->second_at, frame->pc, false);
 #else
 	if (!read_word(walker->memory, way.cfa - 8, &frame->pc))
 		return end(walker, KY_WALK_UNREADABLE);
+	note_input(walker, way.cfa - 8, frame->pc, false);
 #endif
 	frame->pc &= KY_UNWIND_PC_MASK;
 	frame->sp = way.cfa;
@@ -313,12 +340,15 @@ void ky_unwind_walk(struct ky_walk *walk, const struct ky_unwind_view *view,
 					  .sp = start->sp,
 					  .fp = start->fp,
 					  .second = start->second,
+					  .fp_at = KY_WALK_AT_FP,
+					  .second_at = KY_WALK_AT_SECOND,
 					  .is_fp_known = start->is_fp_known,
 					  .is_second_known = start->is_second_known,
 					  .is_exact = true,
 					  .registers = start->registers}};
 
-	walk->count = walk->guessed_count = 0;
+	walk->count = walk->guessed_count = walk->input_count = 0;
+	walk->is_by_inputs = walk->inputs != NULL;
 	walk->end = KY_WALK_FULL;
 	walk->last_pc = 0;
 	while (walk->count < walk->frames_max) {

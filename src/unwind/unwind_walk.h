@@ -40,6 +40,15 @@ enum ky_walk_end {
 	KY_WALK_FULL        /* there are more frames than room */
 };
 
+/* What a walk has read of the stack and followed: it ends the same wherever these are the same. */
+struct ky_walk_input {
+	uint64_t at; /* its address; KY_WALK_AT_FP, KY_WALK_AT_SECOND: a register at the start */
+	uint64_t value;
+	bool is_stack; /* it leads into the stack: the same, counted from sp */
+};
+#define KY_WALK_AT_FP 1u
+#define KY_WALK_AT_SECOND 2u
+
 struct ky_walk {
 	uint64_t *frames; /* the innermost as it stands, callers: the return address - 1 */
 	uint32_t frames_max;
@@ -48,10 +57,13 @@ struct ky_walk {
 	uint32_t end; /* enum ky_walk_end */
 	/* frames without a table left by their frame pointer, or by one that was searched for */
 	uint32_t guessed_count;
-	uint64_t last_pc; /* of the last frame, as it stands */
+	uint64_t last_pc;             /* of the last frame, as it stands */
+	struct ky_walk_input *inputs; /* NULL: not wanted */
+	uint32_t inputs_max, input_count;
+	bool is_by_inputs; /* nothing but pc, tables and `inputs` decided; set where wanted */
 };
 
-/* frames, frames_max and until_sp are set by the caller, the rest here. */
+/* frames, frames_max, until_sp, inputs and inputs_max are set by the caller, the rest here. */
 void ky_unwind_walk(struct ky_walk *walk, const struct ky_unwind_view *view,
 		    const struct ky_walk_memory *memory, const struct ky_walk_start *start);
 

@@ -55,7 +55,7 @@ uint32_t kymo_string_intern(const char *text, size_t text_bytes)
 uint32_t kymo_name_intern(const char *text, size_t text_bytes, uint64_t code_address,
 			  uint64_t table_address, uint32_t copy)
 {
-	size_t kept = text ? ky_directory_cut(text, text_bytes) : 0;
+	size_t kept = text ? ky_directory_kept(text, text_bytes) : 0;
 	struct ky_entry_name fixed = {.code_address = code_address,
 				      .table_address = table_address,
 				      .copy = copy,

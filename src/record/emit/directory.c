@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define TABLE_MASK (KY_DIRECTORY_TABLE_SLOTS - 1)
+#define TABLE_MASK (KY_DIRECTORY_BUCKETS - 1)
 #define PROBES_MAX 256u
 
-_Static_assert((KY_DIRECTORY_TABLE_SLOTS & TABLE_MASK) == 0, "masked, not divided");
+_Static_assert((KY_DIRECTORY_BUCKETS & TABLE_MASK) == 0, "masked, not divided");
 _Static_assert(KY_ENTRY_SCHEMA < 16, "ids[] has a place for every kind");
 
 static size_t padded(size_t bytes)
@@ -17,8 +17,8 @@ static size_t padded(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
-/* Cuts in front of the character that would not fit whole. */
-size_t ky_directory_cut(const char *text, size_t text_bytes)
+/* Bytes up to the character that would not fit whole. */
+size_t ky_directory_kept(const char *text, size_t text_bytes)
 {
 	size_t cut = KY_STRING_BYTES_MAX;
 
@@ -34,7 +34,7 @@ int ky_directory_init(struct ky_directory *directory, size_t capacity)
 	memset(directory, 0, sizeof(*directory));
 	directory->capacity = capacity;
 	directory->bytes = ky_alloc(capacity);
-	directory->table = ky_alloc(KY_DIRECTORY_TABLE_SLOTS * sizeof(*directory->table));
+	directory->table = ky_alloc(KY_DIRECTORY_BUCKETS * sizeof(*directory->table));
 	if (directory->bytes && directory->table)
 		return 0;
 	ky_directory_release(directory);
@@ -102,7 +102,7 @@ void ky_directory_detach(struct ky_directory *directory)
 static size_t build(struct ky_directory *directory, const struct ky_directory_item *item,
 		    uint8_t *out)
 {
-	size_t text_bytes = ky_directory_cut(item->text, item->text_bytes);
+	size_t text_bytes = ky_directory_kept(item->text, item->text_bytes);
 	struct ky_entry entry = {
 		.kind = (uint16_t)item->kind,
 		.flags = text_bytes < item->text_bytes,
@@ -124,7 +124,7 @@ static size_t build(struct ky_directory *directory, const struct ky_directory_it
 static size_t bytes_needed(const struct ky_directory_item *item)
 {
 	return sizeof(struct ky_entry) +
-	       padded(item->fixed_bytes + ky_directory_cut(item->text, item->text_bytes));
+	       padded(item->fixed_bytes + ky_directory_kept(item->text, item->text_bytes));
 }
 
 uint32_t ky_directory_append(struct ky_directory *directory, const struct ky_directory_item *item)
@@ -149,7 +149,7 @@ uint32_t ky_directory_append(struct ky_directory *directory, const struct ky_dir
 
 static bool is_equal(const uint8_t *at, const struct ky_directory_item *item, uint64_t text_hash)
 {
-	size_t text_bytes = ky_directory_cut(item->text, item->text_bytes);
+	size_t text_bytes = ky_directory_kept(item->text, item->text_bytes);
 	struct ky_entry entry;
 
 	memcpy(&entry, at, sizeof(entry));

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KY_DIRECTORY_TABLE_SLOTS 65536u /* a power of two, twice the entries that could ever fit */
+#define KY_DIRECTORY_BUCKETS 65536u /* a power of two, twice the entries that could ever fit */
 
 struct ky_directory_cell {
 	uint32_t hash;   /* upper half of the entry's key */
@@ -56,7 +56,7 @@ void ky_directory_detach(struct ky_directory *directory);
 
 /* How many bytes of a text are kept: all, or what fits KY_STRING_BYTES_MAX without half a
  * character. */
-size_t ky_directory_cut(const char *text, size_t text_bytes);
+size_t ky_directory_kept(const char *text, size_t text_bytes);
 
 /* Id of an equal entry, or of a new one. Text beyond KY_STRING_BYTES_MAX is cut (flag bit 0 of the
  * entry) and distinguished by the hash of the whole. Returns 0 when full. */

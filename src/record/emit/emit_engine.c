@@ -10,6 +10,7 @@
 #include <record/emit/bell.h>
 #include <record/emit/counter_table.h>
 #include <record/emit/span_table.h>
+#include <record/sample/poll_readings.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,7 @@ static void start_child(void)
 	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
 	memcpy(&ky_engine.lock, &fresh, sizeof(fresh));
+	ky_poll_cost_fork_child();
 	if (ky_engine_sampler() && ky_engine_sampler()->fork_child)
 		ky_engine_sampler()->fork_child();
 	if (!ky_engine.prepared)
@@ -337,6 +339,20 @@ static void discard_prepared(void)
 	ky_ring_forget(ring, is_unused);
 }
 
+/* From the first event on, which may be of any kind, those gates are open that a profile wants.
+ * Before it, that would be too early: without an event there is no ring, and no sample either. */
+static void keep_wanted_gates(void)
+{
+	const char *text = secure_getenv("KYMO_GATES");
+	uint32_t old = __atomic_load_n(&kymo_control.gates, __ATOMIC_RELAXED);
+	uint32_t wanted = text ? (uint32_t)strtoul(text, NULL, 16) : old;
+
+	/* 0: recording is stopped already. */
+	while (old && !__atomic_compare_exchange_n(&kymo_control.gates, &old, wanted, true,
+						   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		;
+}
+
 int ky_engine_start_locked(void)
 {
 	struct ky_engine *engine = &ky_engine;
@@ -366,9 +382,11 @@ int ky_engine_start_locked(void)
 	__atomic_store_n(&engine->generation, engine->generation + 1, __ATOMIC_RELEASE);
 	if (!is_prepared)
 		share_control_page(engine->ring);
+	keep_wanted_gates();
 	atomic_store_explicit(&engine->ring->header->state, KY_RING_LIVE, memory_order_relaxed);
 	/* Everything above is there when a reader finds the magic. */
 	atomic_store_explicit(&engine->ring->header->magic, KY_RING_MAGIC, memory_order_release);
+	ky_poll_cost_start(&engine->clock, is_prepared);
 	set_phase(KY_LIVE);
 	ky_counters_copy(engine->ring->side);
 	ky_spans_copy(engine->ring->side);
@@ -376,7 +394,7 @@ int ky_engine_start_locked(void)
 		ky_bell_ring(engine->ring);
 	__atomic_store_n(&engine->settings_seen, 0, __ATOMIC_RELAXED);
 	if (ky_engine_sampler() && engine->options.sample_hz)
-		ky_engine_sampler()->look(engine->options.sample_hz);
+		ky_engine_sampler()->apply(engine->options.sample_hz);
 	return 0;
 }
 
@@ -535,6 +553,7 @@ bool ky_engine_stop(void)
 	if (is_live && ky_engine_sampler())
 		ky_engine_sampler()->stop();
 	__atomic_store_n(&engine->gates, 0, __ATOMIC_RELEASE);
+	ky_poll_cost_stop();
 	discard_prepared();
 	/* Private zeros: the page in the ring still says what was recorded. */
 	if (is_live)

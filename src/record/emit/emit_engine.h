@@ -136,7 +136,7 @@ static inline void ky_engine_follow_settings(void)
 	if (now == __atomic_load_n(&ky_engine.settings_seen, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&ky_engine.settings_seen, now, __ATOMIC_RELAXED);
-	sampler->look(ky_engine.options.sample_hz);
+	sampler->apply(ky_engine.options.sample_hz);
 }
 
 extern struct kymo_thread ky_thread_none; /* before the first event */

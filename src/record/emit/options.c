@@ -52,20 +52,31 @@ static int check_metadata(const struct kymo_recorder_options *options)
 	return 0;
 }
 
+int ky_options_copy(void *out, size_t out_bytes, const void *options)
+{
+	size_t size = 0;
+
+	memset(out, 0, out_bytes);
+	if (!options)
+		return 0;
+	memcpy(&size, options, sizeof(size));
+	if (size < sizeof(size))
+		return -EINVAL;
+	for (size_t at = out_bytes; at < size; at++)
+		if (((const uint8_t *)options)[at])
+			return -E2BIG;
+	memcpy(out, options, size < out_bytes ? size : out_bytes);
+	return 0;
+}
+
 int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorder_options *options)
 {
 	const uint32_t flags = KYMO_RECORDER_NO_DRAIN | KYMO_RECORDER_EAGER | KYMO_RECORDER_STREAM |
 			       KYMO_RECORDER_PREPARED | KYMO_RECORDER_FATAL_SIGNALS;
-	size_t size = options ? options->size : 0;
+	int err = ky_options_copy(out, sizeof(*out), options);
 
-	memset(out, 0, sizeof(*out));
-	if (options && size < sizeof(options->size))
-		return -EINVAL;
-	for (size_t at = sizeof(*out); at < size; at++)
-		if (((const uint8_t *)options)[at])
-			return -E2BIG;
-	if (options)
-		memcpy(out, options, size < sizeof(*out) ? size : sizeof(*out));
+	if (err)
+		return err;
 	out->size = sizeof(*out);
 	if (out->ring_bytes &&
 	    (out->ring_bytes < KY_RING_BYTES_MIN || out->ring_bytes > KY_RING_BYTES_MAX))

@@ -13,6 +13,11 @@
 #define KY_METADATA_VALUE_BYTES_MAX 1024u
 #define KY_METADATA_COUNT_MAX 64u
 
+/* Any options struct of the public API, which begins with its size: copies what the caller's
+ * version has, zero elsewhere. out_bytes: of our version. options: NULL, all zero. Returns 0;
+ * -EINVAL: less than the size itself; -E2BIG: more than we know, and not zero. */
+int ky_options_copy(void *out, size_t out_bytes, const void *options);
+
 /* Copies what the caller's version of the struct has; zero elsewhere. options may be NULL.
  * Returns  0; -E2BIG; -EINVAL. errbuf of the options then holds the reason. */
 int ky_options_take(struct kymo_recorder_options *out, const struct kymo_recorder_options *options);

@@ -100,7 +100,7 @@ static int create_named(struct ky_ring *ring, const struct ky_ring_request *requ
 
 	if (directory < 0)
 		return directory;
-	/* A name that exists belongs to an earlier image of this process (exec) or to a second
+	/* A name that exists belongs to an earlier program of this process (exec) or to a second
 	 * recorder in it; either still has its reader. */
 	for (int i = 0; i < SAME_NAME_MAX && fd < 0 && (i == 0 || err == -EEXIST); i++) {
 		char number[16] = "";
@@ -356,6 +356,8 @@ static void describe(struct ky_ring *ring, bool is_anonymous)
 	header->start_time_ticks = ring->start_time_ticks;
 	if (stat("/proc/self/ns/pid", &namespace) == 0)
 		header->pid_namespace = (uint64_t) namespace.st_ino;
+	atomic_store_explicit(&header->mapped_address, (uint64_t)(uintptr_t)ring->base,
+			      memory_order_relaxed);
 	atomic_store_explicit(&header->populated_count, ky_extent_populated(ring->extent),
 			      memory_order_relaxed);
 	atomic_store_explicit(&header->usable_count, ring->slot_count, memory_order_relaxed);
@@ -513,14 +515,14 @@ bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring
 	/* Whatever the file says exists is made sure of once by each process that writes there: a
 	 * bit alone would be something read back. */
 	if (!touch_pages(area, area + KY_SAMPLE_PAGE_BYTES) ||
-	    !touch_pages(area + offset, area + offset + (size_t)count * KY_SAMPLE_SLOT_BYTES))
+	    !touch_pages(area + offset, area + offset + (size_t)count * KY_SAMPLE_CELL_BYTES))
 		return false;
 	if (!(there & 1u << which))
 		atomic_fetch_or_explicit(&ring->header->sample_classes, 1u << which,
 					 memory_order_release);
 	out->head = &head->classes[which];
-	out->slots = area + offset;
-	out->slot_count = count;
+	out->cells = area + offset;
+	out->cell_count = count;
 	return true;
 }
 
@@ -546,9 +548,7 @@ static bool make_places(struct ky_ring *ring)
 {
 	uint8_t *area = ring->base + places_at(ring);
 
-	if (!ring->place_bytes || !ky_ring_samples(ring, KY_SAMPLES_PLACE, &ring->place_samples) ||
-	    !touch_and_clear(area, area + KY_PLACE_SLOTS_OFFSET) ||
-	    !touch_and_clear(area + KY_PLACE_STACKS_OFFSET, area + KY_PLACE_UNITS_OFFSET))
+	if (!ring->place_bytes || !touch_and_clear(area, area + KY_PLACE_UNITS_OFFSET))
 		return false;
 	atomic_store_explicit(&ring->header->place_ready, 1, memory_order_release);
 	return true;
@@ -559,7 +559,7 @@ static bool make_allocs(struct ky_ring *ring)
 	uint8_t *area = ring->base + allocs_at(ring);
 
 	if (!ring->alloc_bytes || !ky_ring_samples(ring, KY_SAMPLES_MEMORY, &ring->alloc_samples) ||
-	    !touch_and_clear(area, area + KY_ALLOC_SLOTS_OFFSET) ||
+	    !touch_and_clear(area, area + KY_ALLOC_ENTRIES_OFFSET) ||
 	    !touch_and_clear(area + KY_ALLOC_STACKS_OFFSET, area + KY_ALLOC_UNITS_OFFSET))
 		return false;
 	atomic_store_explicit(&ring->header->alloc_ready, 1, memory_order_release);

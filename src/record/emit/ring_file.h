@@ -52,9 +52,8 @@ struct ky_ring {
 	uint64_t place_bytes;    /* of the place table after it; 0: there is none */
 	uint64_t resource_bytes; /* of the resource area after that; 0: there is none */
 	uint32_t place_state;    /* atomic; enum ky_place_state */
-	struct ky_sample_ring place_samples;
-	uint64_t alloc_bytes; /* of the table of allocations after that; 0: there is none */
-	uint32_t alloc_state; /* atomic; enum ky_place_state */
+	uint64_t alloc_bytes;    /* of the table of allocations after that; 0: there is none */
+	uint32_t alloc_state;    /* atomic; enum ky_place_state */
 	struct ky_sample_ring alloc_samples;
 	uint8_t *unwind; /* the unwind area, the last one; NULL: there is none */
 	uint64_t unwind_bytes;
@@ -95,13 +94,13 @@ bool ky_ring_populate(struct ky_ring *ring, uint32_t slot);
 /* Same for the first `bytes` of the directory. Call under the directory's lock. */
 bool ky_ring_populate_directory(struct ky_ring *ring, size_t bytes);
 
-/* The class's slots of the sample area, whose pages exist from now on. False: there is no area (a
+/* The class's cells of the sample area, whose pages exist from now on. False: there is no area (a
  * file-size limit), or no memory for it.
  * Signals  safe.   Cost a system call a page, the first time they are made. */
 bool ky_ring_samples(struct ky_ring *ring, uint32_t which, struct ky_sample_ring *out);
 
-/* The place table, whose head, sets and index exist from now on, and the class of samples that goes
- * with it. NULL: there is none, no memory for it, or another thread makes it just now.
+/* The place table, of which all but the units of frames exists from now on. NULL: there is none, no
+ * memory for it, or another thread makes it just now.
  * Signals  safe.   Cost a system call a page, the first time. */
 uint8_t *ky_ring_places(struct ky_ring *ring);
 

@@ -9,7 +9,7 @@
 
 struct ky_sampler_hooks {
 	/* A ring is live, or its settings changed; rate_hz: as the options say. */
-	void (*look)(uint32_t rate_hz);
+	void (*apply)(uint32_t rate_hz);
 	void (*thread_begin)(uint32_t tid); /* the calling thread records for the first time */
 	void (*thread_end)(uint32_t tid);   /* it is about to end */
 	void (*stop)(void);   /* no sample after it: the ring is given up, or the code goes away */

@@ -12,25 +12,25 @@ struct open_span {
 
 static struct open_span spans[KY_SPANS];
 
-/* The thread that changes a slot copies it and repeats that until it stands still meanwhile. */
-void ky_span_copy(struct ky_ring_side *side, uint32_t slot)
+/* The thread that changes an entry copies it and repeats that until it stands still meanwhile. */
+void ky_span_copy(struct ky_ring_side *side, uint32_t entry)
 {
 	uint64_t word;
 
 	do {
-		word = __atomic_load_n(&spans[slot].word, __ATOMIC_SEQ_CST);
-		atomic_store_explicit(&side->spans[slot].begin_ticks,
-				      __atomic_load_n(&spans[slot].begin_ticks, __ATOMIC_RELAXED),
+		word = __atomic_load_n(&spans[entry].word, __ATOMIC_SEQ_CST);
+		atomic_store_explicit(&side->spans[entry].begin_ticks,
+				      __atomic_load_n(&spans[entry].begin_ticks, __ATOMIC_RELAXED),
 				      memory_order_relaxed);
-		atomic_store_explicit(&side->spans[slot].word, word, memory_order_seq_cst);
-	} while (__atomic_load_n(&spans[slot].word, __ATOMIC_SEQ_CST) != word);
+		atomic_store_explicit(&side->spans[entry].word, word, memory_order_seq_cst);
+	} while (__atomic_load_n(&spans[entry].word, __ATOMIC_SEQ_CST) != word);
 }
 
 void ky_spans_copy(struct ky_ring_side *side)
 {
-	for (uint32_t slot = 1; slot < KY_SPANS; slot++)
-		if (__atomic_load_n(&spans[slot].word, __ATOMIC_SEQ_CST))
-			ky_span_copy(side, slot);
+	for (uint32_t entry = 1; entry < KY_SPANS; entry++)
+		if (__atomic_load_n(&spans[entry].word, __ATOMIC_SEQ_CST))
+			ky_span_copy(side, entry);
 }
 
 void ky_spans_forget(void)
@@ -41,29 +41,29 @@ void ky_spans_forget(void)
 uint32_t ky_span_take(uint64_t id)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {
-		uint32_t slot = (uint32_t)(id + i) % KY_SPANS;
+		uint32_t entry = (uint32_t)(id + i) % KY_SPANS;
 		uint64_t nothing = 0;
 
 		/* Taken, but not yet open: a word without an id. */
-		if (slot && !__atomic_load_n(&spans[slot].word, __ATOMIC_RELAXED) &&
-		    __atomic_compare_exchange_n(&spans[slot].word, &nothing, 1, false,
+		if (entry && !__atomic_load_n(&spans[entry].word, __ATOMIC_RELAXED) &&
+		    __atomic_compare_exchange_n(&spans[entry].word, &nothing, 1, false,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			return slot;
+			return entry;
 	}
 	return 0;
 }
 
-void ky_span_show(struct ky_ring_side *side, uint32_t slot, uint64_t word, uint64_t begin_ticks)
+void ky_span_show(struct ky_ring_side *side, uint32_t entry, uint64_t word, uint64_t begin_ticks)
 {
-	__atomic_store_n(&spans[slot].begin_ticks, begin_ticks, __ATOMIC_RELAXED);
-	__atomic_store_n(&spans[slot].word, word, __ATOMIC_SEQ_CST);
-	ky_span_copy(side, slot);
+	__atomic_store_n(&spans[entry].begin_ticks, begin_ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&spans[entry].word, word, __ATOMIC_SEQ_CST);
+	ky_span_copy(side, entry);
 }
 
-bool ky_span_hide(uint32_t slot, uint64_t word)
+bool ky_span_hide(uint32_t entry, uint64_t word)
 {
 	/* Not so when a forked child has emptied the table meanwhile. */
-	return slot && slot < KY_SPANS &&
-	       __atomic_compare_exchange_n(&spans[slot].word, &word, 0, false, __ATOMIC_SEQ_CST,
+	return entry && entry < KY_SPANS &&
+	       __atomic_compare_exchange_n(&spans[entry].word, &word, 0, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_RELAXED);
 }

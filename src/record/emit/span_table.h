@@ -16,14 +16,14 @@ void ky_spans_copy(struct ky_ring_side *side);
 /* In a forked child, where no thread ends its parent's spans, before its first ring. */
 void ky_spans_forget(void);
 
-/* A free slot near the number of the span, taken for it; 0, which no span has: none. */
+/* A free entry near the number of the span, taken for it; 0, which no span has: none. */
 uint32_t ky_span_take(uint64_t id);
 
-/* The span of this slot is open, and in the ring of this side area. */
-void ky_span_show(struct ky_ring_side *side, uint32_t slot, uint64_t word, uint64_t begin_ticks);
+/* The span of this entry is open, and in the ring of this side area. */
+void ky_span_show(struct ky_ring_side *side, uint32_t entry, uint64_t word, uint64_t begin_ticks);
 
-/* It is over. False: its slot is not its own any more. Then the copy. */
-bool ky_span_hide(uint32_t slot, uint64_t word);
-void ky_span_copy(struct ky_ring_side *side, uint32_t slot);
+/* It is over. False: its entry is not its own any more. Then the copy. */
+bool ky_span_hide(uint32_t entry, uint64_t word);
+void ky_span_copy(struct ky_ring_side *side, uint32_t entry);
 
 #endif

@@ -36,7 +36,7 @@ struct live_table {
 	struct ky_ring *ring;
 	struct ky_alloc_head *head;
 	_Atomic uint64_t *words;
-	struct ky_alloc_slot *slots;
+	struct ky_alloc_entry *entries;
 };
 
 static struct ky_ring *live_ring(void)
@@ -54,7 +54,7 @@ static void fill_table(struct live_table *out, struct ky_ring *ring, uint8_t *ar
 	out->ring = ring;
 	out->head = (struct ky_alloc_head *)(void *)area;
 	out->words = (_Atomic uint64_t *)(void *)(area + KY_ALLOC_WORDS_OFFSET);
-	out->slots = (struct ky_alloc_slot *)(void *)(area + KY_ALLOC_SLOTS_OFFSET);
+	out->entries = (struct ky_alloc_entry *)(void *)(area + KY_ALLOC_ENTRIES_OFFSET);
 }
 
 /* What an earlier recording had reported is free again. */
@@ -161,11 +161,11 @@ static void filter_add(uint64_t address, int change)
 
 static uint32_t word_at(uint64_t address, uint32_t probe)
 {
-	return (ky_alloc_home(address) + probe) % KY_ALLOC_SLOTS;
+	return (ky_alloc_home(address) + probe) % KY_ALLOC_ENTRIES;
 }
 
-/* Takes the address's word; `slot` is then the caller's alone, until it stores another value into
- * the word. KY_ALLOC_SLOTS: it is not there. */
+/* Takes the address's word; `entry` is then the caller's alone, until it stores another value into
+ * the word. KY_ALLOC_ENTRIES: it is not there. */
 static uint32_t take_word(const struct live_table *table, uint64_t address)
 {
 	for (uint32_t i = 0; i < KY_ALLOC_PROBES; i++) {
@@ -178,7 +178,7 @@ static uint32_t take_word(const struct live_table *table, uint64_t address)
 							    memory_order_relaxed))
 			return at;
 	}
-	return KY_ALLOC_SLOTS;
+	return KY_ALLOC_ENTRIES;
 }
 
 static uint32_t claim_word(const struct live_table *table, uint64_t address)
@@ -193,7 +193,7 @@ static uint32_t claim_word(const struct live_table *table, uint64_t address)
 							    memory_order_relaxed))
 			return at;
 	}
-	return KY_ALLOC_SLOTS;
+	return KY_ALLOC_ENTRIES;
 }
 
 /* False: there is no room. */
@@ -201,23 +201,23 @@ static bool keep(const struct live_table *table, const struct kymo_alloc_taken *
 {
 	/* Freed unseen, by code that we do not see, and given out again. */
 	uint32_t at = take_word(table, what->address);
-	struct ky_alloc_slot *slot;
+	struct ky_alloc_entry *entry;
 
-	if (at == KY_ALLOC_SLOTS)
+	if (at == KY_ALLOC_ENTRIES)
 		at = claim_word(table, what->address);
 	else
 		filter_add(what->address, -1);
-	if (at == KY_ALLOC_SLOTS)
+	if (at == KY_ALLOC_ENTRIES)
 		return false;
-	slot = &table->slots[at];
-	if (!ky_ring_touch(&slot->stamp)) {
+	entry = &table->entries[at];
+	if (!ky_ring_touch(&entry->stamp)) {
 		atomic_store_explicit(&table->words[at], 0, memory_order_release);
 		return false;
 	}
-	atomic_store_explicit(&slot->stamp, what->stamp, memory_order_relaxed);
-	atomic_store_explicit(&slot->bytes, what->bytes, memory_order_relaxed);
-	atomic_store_explicit(&slot->weight, what->weight, memory_order_relaxed);
-	atomic_store_explicit(&slot->about, what->about, memory_order_relaxed);
+	atomic_store_explicit(&entry->stamp, what->stamp, memory_order_relaxed);
+	atomic_store_explicit(&entry->bytes, what->bytes, memory_order_relaxed);
+	atomic_store_explicit(&entry->weight, what->weight, memory_order_relaxed);
+	atomic_store_explicit(&entry->about, what->about, memory_order_relaxed);
 	filter_add(what->address, 1);
 	atomic_store_explicit(&table->words[at], what->address, memory_order_release);
 	return true;
@@ -338,7 +338,7 @@ bool kymo_alloc_take(const void *address, struct kymo_alloc_taken *taken)
 {
 	struct ky_ring *ring = live_ring();
 	struct live_table table;
-	struct ky_alloc_slot *slot;
+	struct ky_alloc_entry *entry;
 	uint32_t at;
 
 	if (!address || !ring ||
@@ -346,14 +346,14 @@ bool kymo_alloc_take(const void *address, struct kymo_alloc_taken *taken)
 		return false;
 	fill_table(&table, ring, ky_ring_allocs(ring, NULL));
 	at = take_word(&table, (uintptr_t)address);
-	if (at == KY_ALLOC_SLOTS)
+	if (at == KY_ALLOC_ENTRIES)
 		return false;
-	slot = &table.slots[at];
+	entry = &table.entries[at];
 	taken->address = (uintptr_t)address;
-	taken->bytes = atomic_load_explicit(&slot->bytes, memory_order_relaxed);
-	taken->weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
-	taken->stamp = atomic_load_explicit(&slot->stamp, memory_order_relaxed);
-	taken->about = atomic_load_explicit(&slot->about, memory_order_relaxed);
+	taken->bytes = atomic_load_explicit(&entry->bytes, memory_order_relaxed);
+	taken->weight = atomic_load_explicit(&entry->weight, memory_order_relaxed);
+	taken->stamp = atomic_load_explicit(&entry->stamp, memory_order_relaxed);
+	taken->about = atomic_load_explicit(&entry->about, memory_order_relaxed);
 	taken->end_stamp = ky_clock_ticks(&ring->clock);
 	filter_add(taken->address, -1);
 	atomic_store_explicit(&table.words[at], 0, memory_order_release);

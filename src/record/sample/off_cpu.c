@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <record/emit/emit_engine.h>
+#include <record/sample/descriptor.h>
 #include <record/sample/stack_walk.h>
 
 #define FRAMES_MAX 128u
@@ -15,11 +16,11 @@ _Static_assert((int)KYMO_OFF_CPU_SYSCALL == (int)KY_OFF_CPU_SYSCALL &&
 		       (int)KYMO_OFF_CPU_FUTEX == (int)KY_OFF_CPU_FUTEX,
 	       "the reasons have the same numbers");
 
-/* The slots in the latest ring that another thread wanted them of. Under `is_making`; the thread
+/* The cells in the latest ring that another thread wanted them of. Under `is_making`; the thread
  * that reads checks `ring` before and after. */
 static struct {
 	const struct ky_ring *ring; /* atomic; NULL: none, or being changed */
-	struct ky_sample_ring slots;
+	struct ky_sample_ring cells;
 	const struct ky_ring *refused;
 	uint32_t is_making; /* atomic */
 } area;
@@ -56,19 +57,19 @@ uint64_t kymo_off_cpu_ticks_min(void)
 
 /* ---- where samples go ---- */
 
-static bool read_slots(const struct ky_ring *ring, struct ky_sample_ring *out)
+static bool read_cells(const struct ky_ring *ring, struct ky_sample_ring *out)
 {
 	if (__atomic_load_n(&area.ring, __ATOMIC_ACQUIRE) != ring)
 		return false;
-	out->head = __atomic_load_n(&area.slots.head, __ATOMIC_RELAXED);
-	out->slots = __atomic_load_n(&area.slots.slots, __ATOMIC_RELAXED);
-	out->slot_count = __atomic_load_n(&area.slots.slot_count, __ATOMIC_RELAXED);
+	out->head = __atomic_load_n(&area.cells.head, __ATOMIC_RELAXED);
+	out->cells = __atomic_load_n(&area.cells.cells, __ATOMIC_RELAXED);
+	out->cell_count = __atomic_load_n(&area.cells.cell_count, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&area.ring, __ATOMIC_RELAXED) == ring;
 }
 
 /* Its pages are made by rt_sigprocmask, which no filter of system calls kills for. */
-static bool make_slots(struct ky_ring *ring, struct ky_sample_ring *out)
+static bool make_cells(struct ky_ring *ring, struct ky_sample_ring *out)
 {
 	/* While another thread makes them, or the one that we have interrupted: pages may be made
 	 * twice, and a call that does not wait keeps its stack. */
@@ -76,16 +77,16 @@ static bool make_slots(struct ky_ring *ring, struct ky_sample_ring *out)
 		return ky_ring_samples(ring, KY_SAMPLES_OFF_CPU, out);
 	KY_TESTPOINT("off_cpu.making");
 	if (__atomic_load_n(&area.ring, __ATOMIC_RELAXED) != ring && area.refused != ring) {
-		struct ky_sample_ring slots;
+		struct ky_sample_ring cells;
 
-		if (ky_ring_samples(ring, KY_SAMPLES_OFF_CPU, &slots)) {
-			atomic_fetch_or_explicit(&slots.head->source, 1u << KY_SOURCE_CALLS,
+		if (ky_ring_samples(ring, KY_SAMPLES_OFF_CPU, &cells)) {
+			atomic_fetch_or_explicit(&cells.head->source, 1u << KY_SOURCE_CALLS,
 						 memory_order_relaxed);
 			__atomic_store_n(&area.ring, NULL, __ATOMIC_RELAXED);
 			__atomic_thread_fence(__ATOMIC_RELEASE);
-			__atomic_store_n(&area.slots.head, slots.head, __ATOMIC_RELAXED);
-			__atomic_store_n(&area.slots.slots, slots.slots, __ATOMIC_RELAXED);
-			__atomic_store_n(&area.slots.slot_count, slots.slot_count,
+			__atomic_store_n(&area.cells.head, cells.head, __ATOMIC_RELAXED);
+			__atomic_store_n(&area.cells.cells, cells.cells, __ATOMIC_RELAXED);
+			__atomic_store_n(&area.cells.cell_count, cells.cell_count,
 					 __ATOMIC_RELAXED);
 			__atomic_store_n(&area.ring, ring, __ATOMIC_RELEASE);
 		} else {
@@ -93,12 +94,12 @@ static bool make_slots(struct ky_ring *ring, struct ky_sample_ring *out)
 		}
 	}
 	__atomic_store_n(&area.is_making, 0, __ATOMIC_RELEASE);
-	return read_slots(ring, out);
+	return read_cells(ring, out);
 }
 
-static bool find_slots(struct ky_ring *ring, struct ky_sample_ring *out)
+static bool find_cells(struct ky_ring *ring, struct ky_sample_ring *out)
 {
-	return read_slots(ring, out) || make_slots(ring, out);
+	return read_cells(ring, out) || make_cells(ring, out);
 }
 
 /* ---- the budget ---- */
@@ -162,36 +163,60 @@ static uint32_t tid_here(void)
 	return ky_thread_is_state(self) ? ((struct ky_thread *)(void *)self)->tid : 0;
 }
 
+/* A filter that the process has put itself under may kill for fcntl() and its kin. One that it was
+ * started with, as in most containers, has let it open and size files. */
+static bool may_ask(int32_t descriptor)
+{
+	return descriptor >= 0 && !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED);
+}
+
 /* A call on a descriptor that never blocks was long because the kernel had to do, or because the
  * thread lost its CPU. */
-static bool is_patient(int32_t descriptor)
+static bool is_patient(const struct kymo_off_cpu *wait)
 {
-	int before = errno, flags;
+	int flags;
 
-	/* A filter that the process has put itself under may kill for fcntl(). One that it was
-	 * started with, as in most containers, has let it open and size files. */
-	if (descriptor < 0 || __atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED))
+	if (!(wait->flags & KYMO_OFF_CPU_BY_MODE) || !may_ask(wait->descriptor))
 		return true;
-	flags = fcntl(descriptor, F_GETFL);
-	errno = before;
+	flags = fcntl(wait->descriptor, F_GETFL);
 	return flags < 0 || !(flags & O_NONBLOCK);
+}
+
+static void set_facts(struct ky_sample *sample, const struct kymo_off_cpu *wait)
+{
+	struct ky_call_facts facts = {
+		.reason = (uint8_t)wait->reason,
+		.error = wait->error > 0 && wait->error <= UINT16_MAX ? (uint16_t)wait->error : 0,
+		.fd = wait->descriptor,
+		.bytes = wait->bytes,
+		.lock = wait->lock,
+	};
+
+	if (may_ask(wait->descriptor))
+		ky_descriptor_describe(wait->descriptor, &facts);
+	if (!facts.peer_port)
+		facts.peer_port = wait->peer_port;
+	ky_call_facts_enc(&facts, &sample->more, &sample->other);
 }
 
 bool kymo_off_cpu_emit(const struct kymo_off_cpu *wait)
 {
 	struct ky_ring *ring = live_ring();
-	struct ky_sample_ring slots;
+	struct ky_sample_ring cells;
 	uint64_t frames[FRAMES_MAX] = {0};
 	struct kymo_stack stack = {.frames = frames, .frames_max = FRAMES_MAX};
 	struct ky_sample sample = {.kind = KY_SAMPLE_OFF_CPU, .tid = tid_here()};
 	uint32_t own = 0;
+	int before = errno;
 
 	if (!ring || !sample.tid || wait->end_ticks <= wait->begin_ticks ||
-	    !find_slots(ring, &slots))
+	    !find_cells(ring, &cells))
 		return false;
-	if (!is_patient(wait->descriptor))
-		return true;
-	sample.weight = weigh(ring, wait, sample.tid);
+	if (is_patient(wait))
+		sample.weight = weigh(ring, wait, sample.tid);
+	if (sample.weight)
+		set_facts(&sample, wait);
+	errno = before;
 	if (!sample.weight)
 		return true;
 	if (kymo_gate_is_open(KYMO_GATE_OFF_CPU_STACK))
@@ -201,13 +226,12 @@ bool kymo_off_cpu_emit(const struct kymo_off_cpu *wait)
 		own++;
 	sample.stamp = wait->end_ticks;
 	sample.value = ns_of(ring, wait->end_ticks - wait->begin_ticks);
-	sample.more = wait->reason;
 	sample.syscall = (int16_t)(wait->syscall >= 0 && wait->syscall <= INT16_MAX ?
 					   wait->syscall :
 					   -1);
 	sample.flags = stack.end != KYMO_STACK_FIRST ? KY_SAMPLE_TRUNCATED : 0;
 	sample.frames = frames + own;
 	sample.frame_count = stack.count - own;
-	(void)ky_sample_put(&slots, &sample);
+	(void)ky_sample_put(&cells, &sample);
 	return true;
 }

@@ -103,6 +103,23 @@ static void learn(uint64_t sp)
 	own_low = low;
 }
 
+bool ky_stack_is_own(uint64_t low, uint64_t high)
+{
+	return low >= own_low && high >= low && high <= own_high;
+}
+
+uint64_t ky_stack_own_end(void)
+{
+	return own_high;
+}
+
+bool ky_stack_may_be_own(uint64_t sp)
+{
+	if (!own_high)
+		return misses < MISSES_MAX;
+	return sp < own_high && sp + PAGES_AT_ONCE * PAGE >= own_low;
+}
+
 /* ---- stacks of others ---- */
 
 struct stack_window {

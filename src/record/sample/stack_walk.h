@@ -24,6 +24,15 @@ bool ky_stack_is_wanted(void);
 /* Asks the thread that makes tables in this process for them, if no thread has. */
 void ky_stack_want(void);
 
+/* All of it is known to lie on the calling thread's own stack. */
+bool ky_stack_is_own(uint64_t low, uint64_t high);
+
+/* Where the calling thread's own stack ends, once that is known; 0: not yet. */
+uint64_t ky_stack_own_end(void);
+
+/* Not known to lie on another stack, which takes system calls to read. */
+bool ky_stack_may_be_own(uint64_t sp);
+
 /* may_call: system calls beyond those that no thread can do without. */
 void ky_stack_capture_by(struct ky_walk *walk, const struct ky_unwind_view *view,
 			 const struct kymo_stack_start *start, bool may_call);

@@ -434,9 +434,9 @@ void ky_timer_leave_signal(void)
  * stack than a signal may have. */
 static void call_all(void)
 {
-	static _Alignas(8) uint8_t slots[KY_SAMPLE_SLOT_BYTES * KY_SAMPLE_PARTS_MAX];
+	static _Alignas(8) uint8_t cells[KY_SAMPLE_CELL_BYTES * KY_SAMPLE_PARTS_MAX];
 	static struct ky_sample_class_head head;
-	const struct ky_sample_ring nowhere = {&head, slots, KY_SAMPLE_PARTS_MAX};
+	const struct ky_sample_ring nowhere = {&head, cells, KY_SAMPLE_PARTS_MAX};
 	static uint64_t frames[KY_SAMPLE_FRAMES_MAX]; /* threads that begin now have the others */
 	struct ky_sample sample = {.kind = KY_SAMPLE_VOID, .frames = frames};
 	struct kymo_stack stack = {.frames = frames, .frames_max = KY_SAMPLE_FRAMES_MAX};
