@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* agent.h - everything done for one ring: its drain and output, the probes of its process, its
- * rules and the dumps that they ask for. Two hosts step it: the thread of a program that links the
- * library, and `kymo run`, which has an agent for each ring.
+ * rules and the dumps that they ask for. Two callers step it: the thread of a program that links
+ * the library, and `kymo run`, which has an agent for each ring.
  *
- * A host fills the parts in and opens them; what differs between hosts are their options. An agent
- * prints nothing: what there is to report are events (agent_event.h), errors and the trace.
- * Threads: owner. Faults: what reads the image runs under the host's guard; a step that is left in
- *          the middle ends with ky_agent_abandon().
+ * A caller fills the parts in and opens them; what differs between callers are their options. An
+ * agent prints nothing: what there is to report are events (agent_event.h), errors and the trace.
+ * Threads: owner. Faults: what reads the image runs under the caller's guard; a step that is left
+ *          in the middle ends with ky_agent_abandon().
  */
 #ifndef KY_AGENT_AGENT_H
 #define KY_AGENT_AGENT_H
@@ -21,19 +21,20 @@ enum {
 	KY_AGENT_RESOURCES,
 	KY_AGENT_MODULES,
 	KY_AGENT_TABLES,
+	KY_AGENT_FILTERS,
 	KY_AGENT_PROBES
 };
 
 struct ky_agent {
 	struct ky_agent_output output;
 	struct ky_drain_mode drain;
-	struct ky_probe probes[KY_AGENT_PROBES]; /* zeros: not on this host */
+	struct ky_probe probes[KY_AGENT_PROBES]; /* zeros: this caller has none */
 	struct ky_rules *rules;                  /* NULL: no rule watches */
 	struct ky_dumps *dumps;                  /* NULL: none is made */
 	struct ky_dump_maker maker;
 };
 
-/* As the settings of the ring and the host want it now. */
+/* As the settings of the ring and the caller want it now. */
 struct ky_agent_moment {
 	uint64_t now_ns; /* CLOCK_MONOTONIC */
 	bool is_flight;

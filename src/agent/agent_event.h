@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* agent_event.h - what an agent has to report beside the trace. It prints nothing: the host makes a
- * sentence of an event, or keeps its error.
+/* agent_event.h - what an agent has to report beside the trace. It prints nothing: the caller makes
+ * a sentence of an event, or keeps its error.
  * Threads: owner; events come on its thread.
  */
 #ifndef KY_AGENT_AGENT_EVENT_H
@@ -10,6 +10,7 @@
 
 enum ky_agent_event_kind {
 	KY_AGENT_STORE_FAILED,     /* error, path, reason: nothing is written until it opens */
+	KY_AGENT_LATEST_FAILED,    /* error, path: no link `latest` leads to this run */
 	KY_AGENT_STORE_FULL,       /* error, path: the single file has reached its bound */
 	KY_AGENT_WRITE_FAILED,     /* error, path */
 	KY_AGENT_RULE_UNUSABLE,    /* reason: a sentence */
@@ -19,8 +20,10 @@ enum ky_agent_event_kind {
 	KY_AGENT_DUMP_FAILED,      /* rule, value, path, error */
 	KY_AGENT_MAKER_FAILED,     /* rule, error: no process to make the dump */
 	KY_AGENT_MAKER_KILLED,     /* rule, value, path, count: the signal */
+	KY_AGENT_DUMP_LOST,        /* rule, value, error: the ring was cut while it waited */
 	KY_AGENT_DUMPS_FAIL,       /* the last ones: firings are only counted for a minute */
 	KY_AGENT_BUDGET_USED,      /* firings are only counted */
+	KY_AGENT_CHECKS_LATE,      /* count: of checks that were discarded, span_ns: the latest */
 	KY_AGENT_FIRINGS_HELD /* count: by the cooldown, budget_count: since the budget is used */
 };
 

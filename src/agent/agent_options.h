@@ -12,7 +12,7 @@
 #include <drain/drain.h>
 #include <kymo/recorder.h>
 #include <ship/background.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct ky_output_options {
 	const char *service; /* NULL: the recorded program's own name */
 	uint64_t segment_bytes_max, rotate_interval_ns; /* 0: the store's defaults */
 	uint64_t total_bytes_max;                       /* the same; of a single file 0: no bound */
-	struct ky_stage_factory stage;
+	struct ky_compressor_factory compressor;
 	kymo_write_fn write; /* instead of a file; NULL: none */
 	void *write_ctx;
 	const struct ky_background_functions *queue; /* NULL: the thread that steps writes */

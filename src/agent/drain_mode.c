@@ -13,6 +13,16 @@ static bool count_thread(void *ctx, uint32_t tid, struct ky_thread_cpu *out)
 	       ky_proc_reader_counts(mode->process != NULL ? mode->process : &mode->own, tid, out);
 }
 
+static int write_chunk(void *ctx, const struct ky_chunk *chunk)
+{
+	const struct ky_drain_mode *mode = ctx;
+	int err = ky_agent_output_chunk(mode->output, chunk);
+
+	if (mode->has_written)
+		mode->has_written(mode->fetch_ctx);
+	return err;
+}
+
 static int open_drain(struct ky_drain_mode *mode, bool is_observer, struct ky_drain **out)
 {
 	const struct ky_agent_options *options = mode->options;
@@ -21,14 +31,16 @@ static int open_drain(struct ky_drain_mode *mode, bool is_observer, struct ky_dr
 		.image_bytes = mode->image_bytes,
 		.name = mode->name,
 		.name_ctx = mode->name_ctx,
-		.chunk = is_observer ? NULL : ky_agent_output_chunk,
-		.chunk_ctx = mode->output,
+		.chunk = is_observer ? NULL : write_chunk,
+		.chunk_ctx = mode,
 		.memory_bytes_max = is_observer ? mode->observer_bytes_max : mode->memory_bytes_max,
 		.fetch_samples = is_observer ? NULL : mode->fetch_samples,
 		.fetch_ctx = mode->fetch_ctx,
 		.count_thread = is_observer ? NULL : count_thread,
 		.count_ctx = mode,
 		.source = mode->source,
+		.from_ticks = mode->output->last_ticks,
+		.from_ties = mode->output->last_ties,
 		.retain = is_observer ? NULL : &options->retain};
 	int err = ky_drain_open(out, &drain);
 
@@ -52,7 +64,7 @@ int ky_drain_mode_open(struct ky_drain_mode *mode)
 {
 	mode->is_flight = true;
 	ky_drain_pace_begin(&mode->pace, ky_now_ns(CLOCK_MONOTONIC));
-	return ky_ring_view_open(&mode->view, mode->image, mode->image_bytes);
+	return ky_ring_view_init(&mode->view, mode->image, mode->image_bytes);
 }
 
 void ky_drain_mode_close(struct ky_drain_mode *mode)
@@ -236,6 +248,8 @@ void ky_drain_mode_totals(const struct ky_drain_mode *mode, struct ky_drain_stat
 		return;
 	out->events_written += mode->report->events_written;
 	out->records_lost += mode->report->records_lost;
+	if (mode->stream == NULL)
+		out->samples_lost += mode->report->samples_lost;
 	if (mode->stream == NULL)
 		*age_ns = mode->report->age_ns;
 }

@@ -30,6 +30,7 @@ struct ky_drain_mode {
 	void *name_ctx;
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
+	void (*has_written)(void *fetch_ctx); /* a chunk of the stream; NULL: nothing to do then */
 	size_t memory_bytes_max, observer_bytes_max;
 	const struct ky_proc_reader *process; /* NULL: the calling one, opened with the stream */
 	bool (*may_read)(void);               /* of the process; NULL: always */
@@ -51,7 +52,7 @@ struct ky_drain_mode_pace {
 	bool has_slack; /* a step comes early rather than by a wake-up of its own */
 };
 
-/* In flight mode. Returns 0; what ky_ring_view_open() returns. */
+/* In flight mode. Returns 0; what ky_ring_view_init() returns. */
 int ky_drain_mode_open(struct ky_drain_mode *mode);
 /* The output stays open. */
 void ky_drain_mode_close(struct ky_drain_mode *mode);

@@ -7,21 +7,6 @@
 #include <record/emit/options.h>
 #include <string.h>
 
-static int take(struct kymo_dump_options *out, const struct kymo_dump_options *options)
-{
-	size_t size = options ? options->size : 0;
-
-	memset(out, 0, sizeof(*out));
-	if (options && size < sizeof(options->size))
-		return -EINVAL;
-	for (size_t at = sizeof(*out); at < size; at++)
-		if (((const uint8_t *)options)[at])
-			return -E2BIG;
-	if (options)
-		memcpy(out, options, size < sizeof(*out) ? size : sizeof(*out));
-	return 0;
-}
-
 static int check(const struct kymo_dump_options *options)
 {
 	if (options->flags & ~(uint32_t)(KYMO_DUMP_WAIT | KYMO_DUMP_STOP))
@@ -68,7 +53,7 @@ int ky_dump_request_make(struct ky_dump_request **out, const struct kymo_dump_op
 {
 	struct ky_dump_request *request;
 	struct kymo_dump_options taken;
-	int err = take(&taken, options);
+	int err = ky_options_copy(&taken, sizeof(taken), options);
 
 	*out = NULL;
 	if (!err)

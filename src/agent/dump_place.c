@@ -39,7 +39,7 @@ static int name_in(char *out, const struct ky_dump_request *request,
 
 	ky_dump_utc(utc, ky_now_ns(CLOCK_REALTIME), true);
 	count = snprintf(out, PATH_BYTES, "%s/%s/dump-%s-%ld-%s.trc%s", directory, place->service,
-			 utc, (long)getpid(), request->reason, place->stage->suffix);
+			 utc, (long)getpid(), request->reason, place->compressor->suffix);
 	return count > 0 && (size_t)count + sizeof(".9999.active") < PATH_BYTES ? 0 : -ENAMETOOLONG;
 }
 
@@ -49,7 +49,7 @@ static int choose(struct ky_dump_job *job, char *path, const struct ky_dump_requ
 {
 	const char *suffix = request->path ? ky_trace_file_suffix(request->path) : NULL;
 
-	job->stage = *place->stage;
+	job->compressor = *place->compressor;
 	job->is_active = true;
 	job->write = request->write;
 	job->write_ctx = request->write_ctx;
@@ -66,7 +66,7 @@ static int choose(struct ky_dump_job *job, char *path, const struct ky_dump_requ
 		return -ENAMETOOLONG;
 	job->path = request->path;
 	job->taken = KY_DUMP_SET_ASIDE;
-	return place->choose_stage(&job->stage, ky_stage_kind(suffix));
+	return place->choose_compressor(&job->compressor, ky_compressor_kind(suffix));
 }
 
 static void fill_result(struct kymo_dump_result *result, const struct ky_dump_job *job,

@@ -9,16 +9,16 @@
 
 #include <agent/dump_request.h>
 #include <record/emit/ring_file.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <wire/chunk.h>
 
 struct ky_dump_place {
 	const char *directory; /* where the request names no place */
 	const char *service;
 	uint64_t age_min_ns;
-	const struct ky_stage_factory *stage; /* where no name says another */
+	const struct ky_compressor_factory *compressor; /* where no name says another */
 	/* By enum kymo_compression. Returns 0, KYMO_E_UNSUPPORTED. */
-	int (*choose_stage)(struct ky_stage_factory *out, uint32_t compression);
+	int (*choose_compressor)(struct ky_compressor_factory *out, uint32_t compression);
 	/* Of struct ky_dump_job: for who cannot wait for the whole dump; NULL: not called. */
 	void (*between)(void *ctx, uint64_t bytes, const struct ky_chunk *chunk);
 	void *between_ctx;

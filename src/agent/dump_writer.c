@@ -53,7 +53,7 @@ static int cut(void *ctx)
 /* The name of the n-th try: FILE.2.trc.zst after FILE.trc.zst. */
 static int make_name(struct ky_dump_job *job, uint32_t n)
 {
-	size_t bytes = strlen(job->path), ending = strlen(".trc") + strlen(job->stage.suffix);
+	size_t bytes = strlen(job->path), ending = strlen(".trc") + strlen(job->compressor.suffix);
 	size_t stem = bytes > ending ? bytes - ending : bytes;
 	char copy[16] = "";
 	int count;
@@ -93,7 +93,7 @@ static int open_target(struct work *work)
 	int err = job->write ? 0 : open_file(work);
 
 	if (!err)
-		err = ky_trace_sink_open(&work->sink, &job->stage,
+		err = ky_trace_sink_open(&work->sink, &job->compressor,
 					 job->write ? job->write : ky_out_file_write,
 					 job->write ? job->write_ctx : &work->file);
 	return err;

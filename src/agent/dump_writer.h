@@ -11,7 +11,7 @@
 
 #include <drain/cut.h>
 #include <ring/ring_finder.h>
-#include <ship/stage.h>
+#include <ship/compressor.h>
 
 #define KY_DUMP_PATH_BYTES 768u
 
@@ -26,8 +26,8 @@ struct ky_dump_job {
 	/* The image, the range, what is written beside it; the chunk function is set here. */
 	struct ky_cut_options cut;
 	const struct ky_open_ring *guarded; /* faults in its image are errors; NULL: own ring */
-	struct ky_stage_factory stage;
-	const char *path;  /* with the stage's ending */
+	struct ky_compressor_factory compressor;
+	const char *path;  /* with the compressor's ending */
 	uint32_t taken;    /* enum ky_dump_taken */
 	bool is_active;    /* called NAME.active meanwhile, directories above are made */
 	ky_write_fn write; /* NULL: to the file */

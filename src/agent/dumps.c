@@ -178,6 +178,19 @@ uint64_t ky_dumps_run(struct ky_dumps *dumps, const struct ky_dump_maker *maker,
 	return next_ns;
 }
 
+void ky_dumps_cancel(struct ky_dumps *dumps, const struct ky_dump_maker *maker,
+		     const struct ky_dump_hooks *hooks, int err)
+{
+	struct ky_dump_request *request;
+	uint64_t next_ns;
+
+	while ((request = take_due(dumps, true, &next_ns)) != NULL) {
+		request->result.err = err;
+		finish(dumps, request, hooks, err);
+	}
+	finish_made(dumps, maker, hooks, true);
+}
+
 void ky_dumps_stats(struct ky_dumps *dumps, struct ky_dumps_stats *out)
 {
 	memset(out, 0, sizeof(*out));

@@ -2,6 +2,11 @@
 /* dumps.h - dumps that wait until they are due, and the maker that makes them: the thread that runs
  * the queue, or a process of its own.
  *
+ * The other files of dumps: dump_request.h is what is asked for (dump_options.c takes it from the C
+ * API), dump_writer.h writes a cut to a file or a function. Of the library alone: dump_place.h,
+ * where a file goes. Of the program kymo alone: named_dump.h, with names of code, and
+ * session/dump_child.h, which forks for each.
+ *
  * The library's queue is static, so that a call which comes too late finds a closed queue and not
  * freed memory. After a fork it is the parent's: everything is refused until ky_dumps_open().
  * Memory: what is put in, at most waiting_max requests.
@@ -66,6 +71,11 @@ struct ky_dump_hooks {
  * CLOCK_MONOTONIC; UINT64_MAX: none. Threads: the runner's. */
 uint64_t ky_dumps_run(struct ky_dumps *dumps, const struct ky_dump_maker *maker,
 		      const struct ky_dump_hooks *hooks, bool is_closing);
+
+/* None of what waits can be made any more: each fails with err. Waits for what is being made
+ * elsewhere. hooks->before is not called. Threads: the runner's. */
+void ky_dumps_cancel(struct ky_dumps *dumps, const struct ky_dump_maker *maker,
+		     const struct ky_dump_hooks *hooks, int err);
 
 void ky_dumps_stats(struct ky_dumps *dumps, struct ky_dumps_stats *out);
 

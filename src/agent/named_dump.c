@@ -44,7 +44,7 @@ int ky_dump_write_named(struct ky_dump_job *job, const struct ky_open_ring *ring
 }
 
 void ky_dump_name(char *out, size_t out_bytes, const char *directory, const char *service,
-		  uint32_t pid, uint64_t unix_ns, const struct ky_stage_factory *stage)
+		  uint32_t pid, uint64_t unix_ns, const struct ky_compressor_factory *compressor)
 {
 	bool needs_slash = directory[0] != '\0' && directory[strlen(directory) - 1] != '/';
 	char name[65], utc[KY_DUMP_UTC_BYTES];
@@ -54,16 +54,17 @@ void ky_dump_name(char *out, size_t out_bytes, const char *directory, const char
 	ky_file_name_clean(name);
 	ky_dump_utc(utc, unix_ns, false);
 	(void)snprintf(out, out_bytes, "%s%s%s-%u-%s.trc%s", directory, needs_slash ? "/" : "",
-		       name, pid, utc, stage->suffix);
+		       name, pid, utc, compressor->suffix);
 }
 
-int ky_dump_choose_stage(const char *path, bool has_stage, struct ky_stage_factory *stage)
+int ky_dump_choose_compressor(const char *path, bool has_compressor,
+			      struct ky_compressor_factory *compressor)
 {
 	const char *suffix = ky_trace_file_suffix(path);
 
 	if (suffix == NULL)
 		return -EINVAL;
-	if (has_stage)
-		return strcmp(suffix, stage->suffix) == 0 ? 0 : -EINVAL;
-	return ky_stage_choose(stage, ky_stage_kind(suffix), 1);
+	if (has_compressor)
+		return strcmp(suffix, compressor->suffix) == 0 ? 0 : -EINVAL;
+	return ky_compressor_choose(compressor, ky_compressor_kind(suffix), 1);
 }

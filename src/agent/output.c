@@ -41,6 +41,8 @@ void ky_agent_output_init(struct ky_agent_output *output, const struct ky_agent_
 	snprintf(boot, sizeof(boot), "%.*s", (int)sizeof(header->boot_id), header->boot_id);
 	ky_store_run_name(output->run_name, sizeof(output->run_name), boot, header->pid,
 			  header->start_time_ticks);
+	output->started_unix_ns = ky_now_ns(CLOCK_REALTIME) - ky_now_ns(CLOCK_MONOTONIC) +
+				  header->open_anchor.monotonic_ns;
 }
 
 static void report_error(const struct ky_agent_output *output, enum ky_agent_event_kind kind,
@@ -120,7 +122,8 @@ static int open_store(struct ky_agent_output *output)
 		.directory = options->directory,
 		.service = options->service != NULL ? options->service : output->service,
 		.run = output->run_name,
-		.stage = &options->stage,
+		.started_unix_ns = output->started_unix_ns,
+		.compressor = &options->compressor,
 		.segment_bytes_max = options->segment_bytes_max,
 		.rotate_interval_ns = options->rotate_interval_ns,
 		.total_bytes_max = options->total_bytes_max,
@@ -136,6 +139,8 @@ static int open_store(struct ky_agent_output *output)
 	ky_store_stats(output->store, &stats);
 	snprintf(output->path, sizeof(output->path), "%s", stats.run_directory);
 	note_path(output);
+	if (stats.latest_error != 0)
+		report_error(output, KY_AGENT_LATEST_FAILED, stats.latest_error, "");
 	return 0;
 }
 
@@ -171,7 +176,7 @@ static int begin(struct ky_agent_output *output)
 		return -EAGAIN;
 	output->retry_ns = now_ns + RETRY_NS;
 	if (options->write != NULL) {
-		err = ky_trace_sink_open(&output->sink, &options->stage, options->write,
+		err = ky_trace_sink_open(&output->sink, &options->compressor, options->write,
 					 options->write_ctx);
 		if (err < 0)
 			report_error(output, KY_AGENT_STORE_FAILED, err, kymo_error_text(err));
@@ -259,7 +264,7 @@ void ky_agent_output_close(struct ky_agent_output *output)
 				      memory_order_relaxed);
 	if (output->queue != NULL)
 		output->options->output.queue->close(output->queue);
-	(void)ky_trace_sink_close(output->sink); /* has nothing left to tell */
+	(void)ky_trace_sink_close(output->sink); /* has nothing left to report */
 	ky_store_close(output->store);
 	ky_agent_output_forget(output);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* output.h - where the chunks of one ring go: a store or a function, behind a queue with a thread
+/* output.h - where the chunks of one ring go: a store or a function, through a queue with a thread
  * of its own where the options name one.
  *
  * How much is on disk stands in the ring (struct ky_ring_drained), so that a recovery of a killed
@@ -28,7 +28,8 @@ struct ky_agent_output {
 	uint64_t drained_at; /* of struct ky_ring_drained in the ring; 0: it has none */
 	uint32_t pid;
 	char service[64], run_name[64];
-	bool *is_file_taken; /* another process has the name of the single file */
+	uint64_t started_unix_ns; /* when the ring was made */
+	bool *is_file_taken;      /* another process has the name of the single file */
 	struct ky_store *store;
 	struct ky_trace_sink *sink;
 	struct ky_background *queue;
@@ -38,7 +39,8 @@ struct ky_agent_output {
 	/* the segment that is being handed out; has_segment: it has begun */
 	uint64_t segment_bytes, segment_first_ns;
 	bool has_segment;
-	/* of the last chunk handed out, as ky_cut() takes them; zeros: none */
+	/* of the last chunk handed out, or of another stream that this one continues, as ky_cut()
+	 * takes them; zeros: none */
 	uint64_t last_ticks;
 	uint32_t last_ties;
 	/* The writing thread's, for all others; kept to the end. */

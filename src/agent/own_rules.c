@@ -19,7 +19,7 @@ static struct {
 	uint32_t version; /* atomic */
 } set = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void ky_own_rules_open(struct ky_own_rules *own)
+void ky_own_rules_init(struct ky_own_rules *own)
 {
 	pthread_mutex_lock(&set.lock);
 	set.count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* own_rules.h - the rules of a program that links the library, checked by the library's thread.
  *
- * The rules are the process's, behind a lock, and may be added while they are watched.
+ * The rules are the process's, under a lock, and may be added while they are watched.
  */
 #ifndef KY_AGENT_OWN_RULES_H
 #define KY_AGENT_OWN_RULES_H
@@ -18,7 +18,7 @@ struct ky_own_rules {
 };
 
 /* No rules. Threads: setup-only. */
-void ky_own_rules_open(struct ky_own_rules *own);
+void ky_own_rules_init(struct ky_own_rules *own);
 /* In a forked child: the parent's rules. */
 void ky_own_rules_reopen(struct ky_own_rules *own);
 

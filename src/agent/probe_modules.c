@@ -94,7 +94,7 @@ static void read_modules(uint32_t pid, struct ky_drain *drain)
 		count = ky_probe_modules_parse(text, seen, MODULES_MAX);
 	/* A process in the middle of its end has no mappings any more: that unloads nothing. */
 	for (size_t i = 0; i < count; i++) {
-		/* Who records itself has told of its vDSO, by the loader's name. */
+		/* A process that records itself has named its vDSO, by the loader's name. */
 		if (ky_vdso_is(seen[i].path) ||
 		    ky_drain_knows_module(drain, seen[i].start, seen[i].path))
 			continue;
@@ -121,7 +121,7 @@ static uint64_t step(void *self, const struct ky_probe_moment *moment)
 	return modules->due_ns;
 }
 
-struct ky_probe ky_probe_modules_open(struct ky_probe_modules *modules, uint32_t pid,
+struct ky_probe ky_probe_modules_init(struct ky_probe_modules *modules, uint32_t pid,
 				      uint64_t found_ns)
 {
 	*modules = (struct ky_probe_modules){.pid = pid, .due_ns = found_ns + FIRST_NS};

@@ -19,14 +19,14 @@ struct ky_probe_modules {
 	uint64_t due_ns;
 };
 
-struct ky_probe ky_probe_modules_open(struct ky_probe_modules *modules, uint32_t pid,
+struct ky_probe ky_probe_modules_init(struct ky_probe_modules *modules, uint32_t pid,
 				      uint64_t found_ns);
 
 /* Files with executable mappings, and the vDSO, in the text of a maps file, which is cut into
  * strings. Returns how many, at most capacity. */
 size_t ky_probe_modules_parse(char *text, struct ky_seen_module *out, size_t capacity);
 
-/* What the file tells, where it can be read: its build id, and where it is linked to lie. */
+/* What the file holds, where it can be read: its build id, and where it is linked to lie. */
 void ky_probe_modules_read_file(uint32_t pid, struct ky_seen_module *module);
 
 #endif

@@ -14,16 +14,22 @@
 struct ky_probe_resources {
 	/* the owner's */
 	struct ky_ring_area area;                 /* of another's ring the access alone */
+	uint64_t ring_bytes;                      /* of our own; of another's the view says it */
 	uint64_t interval_ns, flight_interval_ns; /* as it was started; 0: off */
 	const struct ky_proc_reader *process; /* NULL: the calling one, opened for each reading */
 	bool (*may_read)(void);               /* NULL: always */
 
 	struct ky_resource_source source;
+	bool is_announced;         /* in the ring's header */
 	struct ky_proc_reader own; /* open during a step alone */
 };
 
 /* view: of another's ring, which may have rows already. NULL: our own. */
-struct ky_probe ky_probe_resources_open(struct ky_probe_resources *resources,
+struct ky_probe ky_probe_resources_init(struct ky_probe_resources *resources,
 					const struct ky_ring_view *view);
+
+/* The last reading, whenever the next one is due: the process or its recording ends. */
+void ky_probe_resources_last(struct ky_probe_resources *resources, uint32_t resource_ms,
+			     uint64_t now_ns);
 
 #endif

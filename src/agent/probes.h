@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* probes.h - what an agent reads of a process beside its events: resources, modules, unwind tables.
  *
- * A function of its own opens each probe, with its options, and returns it. From then on all are
- * alike, and a host steps an array of them. A probe of zeros does nothing.
+ * A function of its own makes each probe, with its options, and returns it. From then on all are
+ * alike, and a caller steps an array of them. A probe of zeros does nothing.
  * Threads: owner.
  */
 #ifndef KY_AGENT_PROBES_H

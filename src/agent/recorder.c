@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* Composition root of the library that programs link: the engine, and a thread that drains its ring
- * to disk. Where somebody else drains, recorder_plain.c stands in for this file. */
+ * to disk. Where another process drains, recorder_plain.c stands in for this file. */
 #include <base/gnu.h>
 
 #include <base/alloc.h>
@@ -18,7 +18,7 @@
 #include <record/sample/stack_walk.h>
 #include <agent/own_rules.h>
 #include <agent/probe_resources.h>
-#include <agent/own_probes.h>
+#include <agent/own_samplers.h>
 #include <ring/ring_keep.h>
 #include <agent/unwind_tables.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ struct kymo_recorder {
 	struct ky_agent agent;          /* the thread's alone while it runs */
 	struct ky_own_rules rules;      /* so is this */
 	struct ky_unwind_tables tables; /* and this */
-	struct ky_own_probes own;       /* and this */
+	struct ky_own_samplers own;     /* and this */
 	struct ky_probe_resources resources;
 	struct ky_agent_options options;
 	char trace_file[512]; /* "": segments in a directory */
@@ -51,7 +51,7 @@ struct kymo_recorder {
 	const struct ky_ring *drained;   /* that the drain reads */
 	const struct ky_ring *last_ring; /* for the dumps that close makes */
 	const struct ky_ring *dumped;    /* that the dumps are made of; NULL: none yet */
-	const struct ky_ring *probed;    /* that the probes write to */
+	const struct ky_ring *sampled;   /* that the samplers write to */
 	const struct ky_ring *swept_for; /* rings of dead processes beside this one were seen to */
 
 	pthread_t thread;
@@ -68,9 +68,9 @@ static struct ky_dumps dumps = {.lock = PTHREAD_MUTEX_INITIALIZER,
 				.done = PTHREAD_COND_INITIALIZER};
 
 /* What a file's name asks for, whatever the recorder's own compression is. */
-static int choose_named(struct ky_stage_factory *out, uint32_t compression)
+static int choose_named(struct ky_compressor_factory *out, uint32_t compression)
 {
-	return ky_stage_choose(out, compression, 1);
+	return ky_compressor_choose(out, compression, 1);
 }
 
 /* Of this process, and recording. */
@@ -86,15 +86,36 @@ static void fetch(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
 
-	ky_own_probes_fetch(&recorder->own);
+	ky_own_samplers_fetch(&recorder->own);
 }
 
-/* The same where that is due: between two pieces of a work that takes long. */
+static struct ky_probe_moment moment_of(struct kymo_recorder *recorder)
+{
+	return (struct ky_probe_moment){
+		.now_ns = ky_now_ns(CLOCK_MONOTONIC),
+		.resource_ms = ky_settings_resource_ms(&recorder->sampled->control->settings),
+		.stream = ky_drain_mode_stream(&recorder->agent.drain)};
+}
+
+/* A reading where one is due: a step of the drain may take longer than from one to the next. */
+static void read_resources(void *ctx)
+{
+	struct kymo_recorder *recorder = ctx;
+
+	if (recorder->sampled) {
+		const struct ky_probe_moment moment = moment_of(recorder);
+
+		(void)ky_probes_step(&recorder->agent.probes[KY_AGENT_RESOURCES], 1, &moment);
+	}
+}
+
+/* What is due, between two pieces of a work that takes long. */
 static int between(void *ctx)
 {
 	struct kymo_recorder *recorder = ctx;
 
-	ky_own_probes_between(&recorder->own);
+	ky_own_samplers_between(&recorder->own);
+	read_resources(recorder);
 	return 0;
 }
 
@@ -115,7 +136,7 @@ static bool wants_tables(const void *ctx)
 	 * started under allows. */
 	return !__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) &&
 	       (ky_stack_is_wanted() ||
-		(atomic_load_explicit(&recorder->probed->header->sample_classes,
+		(atomic_load_explicit(&recorder->sampled->header->sample_classes,
 				      memory_order_relaxed) &
 		 with_stacks));
 }
@@ -135,12 +156,13 @@ static void open_resources(struct kymo_recorder *recorder, const struct ky_ring 
 		.offset = ky_ring_resources_at(ring),
 		.bytes = ring->resource_bytes,
 	};
+	resources->ring_bytes = ring->mapped_bytes;
 	resources->interval_ns = ky_resource_interval(interval_ms, KY_RESOURCE_INTERVAL_NS);
 	/* Where nothing else wakes the thread. */
 	resources->flight_interval_ns = ky_resource_interval(interval_ms,
 							     10 * KY_RESOURCE_INTERVAL_NS);
 	resources->may_read = may_read;
-	recorder->agent.probes[KY_AGENT_RESOURCES] = ky_probe_resources_open(resources, NULL);
+	recorder->agent.probes[KY_AGENT_RESOURCES] = ky_probe_resources_init(resources, NULL);
 }
 
 static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ring)
@@ -154,20 +176,20 @@ static void open_tables(struct kymo_recorder *recorder, const struct ky_ring *ri
 		.between = between,
 		.ctx = recorder,
 	};
-	recorder->agent.probes[KY_AGENT_TABLES] = ky_unwind_tables_open(&recorder->tables);
+	recorder->agent.probes[KY_AGENT_TABLES] = ky_unwind_tables_probe(&recorder->tables);
 }
 
 static void open_probes(struct kymo_recorder *recorder, const struct ky_ring *ring)
 {
-	if (recorder->probed == ring)
+	if (recorder->sampled == ring)
 		return;
 	ky_probes_close(recorder->agent.probes, KY_AGENT_PROBES);
-	recorder->probed = ring;
+	recorder->sampled = ring;
 	open_resources(recorder, ring);
 	open_tables(recorder, ring);
 }
 
-/* As `kymo dump --stop` does from outside. */
+/* As the external `kymo dump --stop` does. */
 static void stop_recording(const struct ky_ring *ring)
 {
 	uint32_t gates = atomic_load_explicit(&ring->control->gates, memory_order_relaxed);
@@ -221,6 +243,7 @@ static int open_drain(struct kymo_recorder *recorder, const struct ky_ring *ring
 					      .source = "C API",
 					      .fetch_samples = fetch,
 					      .fetch_ctx = recorder,
+					      .has_written = read_resources,
 					      .memory_bytes_max = DRAIN_MEMORY_BYTES,
 					      .observer_bytes_max = OBSERVER_MEMORY_BYTES,
 					      .may_read = may_read};
@@ -246,6 +269,10 @@ static void note_store_error(struct kymo_recorder *recorder)
 static void end_trace(struct kymo_recorder *recorder)
 {
 	if (recorder->drained) {
+		if (recorder->sampled && ky_drain_mode_stream(&recorder->agent.drain))
+			ky_probe_resources_last(&recorder->resources,
+						moment_of(recorder).resource_ms,
+						ky_now_ns(CLOCK_MONOTONIC));
 		note_error(recorder, ky_agent_finish(&recorder->agent, false, false));
 		note_store_error(recorder);
 	}
@@ -283,7 +310,7 @@ static uint64_t step_agent(struct kymo_recorder *recorder, const struct ky_ring 
 		remove_dead_rings(ring);
 		recorder->swept_for = ring;
 	}
-	own_ns = ky_own_probes_step(&recorder->own, ring, !moment.is_flight);
+	own_ns = ky_own_samplers_step(&recorder->own, ring, !moment.is_flight);
 	err = open_drain(recorder, ring);
 	if (err) {
 		note_error(recorder, err);
@@ -398,7 +425,7 @@ static int take_file(struct kymo_recorder *recorder, struct kymo_recorder_option
 				      "trace_file %s: the name must end in .trc, .trc.zst or "
 				      ".trc.gz",
 				      name);
-	compression = ky_stage_kind(suffix);
+	compression = ky_compressor_kind(suffix);
 	if (taken->compression && taken->compression != compression)
 		return ky_options_say(taken, -EINVAL,
 				      "trace_file %s: compression contradicts the name", name);
@@ -435,7 +462,7 @@ static int take_triggers(struct kymo_recorder *recorder, const struct kymo_recor
 	/* Of a process that was open before; a second recorder is refused further on. */
 	if (is_active())
 		return 0;
-	ky_own_rules_open(&recorder->rules);
+	ky_own_rules_init(&recorder->rules);
 	if (taken->flags & KYMO_RECORDER_NO_DRAIN)
 		return taken->triggers ? ky_options_say(taken, KYMO_E_UNSUPPORTED,
 							"triggers: with KYMO_RECORDER_NO_DRAIN the "
@@ -460,8 +487,8 @@ static int take_places(struct kymo_recorder *recorder, struct kymo_recorder_opti
 		.directory = recorder->dump_directory,
 		.service = ky_engine.service,
 		.age_min_ns = taken->age_min_ns,
-		.stage = &recorder->options.output.stage,
-		.choose_stage = choose_named,
+		.compressor = &recorder->options.output.compressor,
+		.choose_compressor = choose_named,
 		.between = between_chunks,
 		.between_ctx = recorder,
 	};
@@ -512,11 +539,11 @@ int kymo_recorder_open(struct kymo_recorder **out, const struct kymo_recorder_op
 		ky_free(recorder);
 		return err;
 	}
-	err = ky_stage_choose(&recorder->options.output.stage, taken.compression,
-			      taken.compression_level ? (int)taken.compression_level : 1);
+	err = ky_compressor_choose(&recorder->options.output.compressor, taken.compression,
+				   taken.compression_level ? (int)taken.compression_level : 1);
 	__atomic_store_n(&ky_engine.sampler,
 			 taken.flags & KYMO_RECORDER_NO_DRAIN ? &ky_timer_source :
-								&ky_own_probes_hooks,
+								&ky_own_samplers_hooks,
 			 __ATOMIC_RELEASE);
 	if (!err)
 		err = ky_engine_open(&taken);
@@ -556,11 +583,11 @@ int kymo_recorder_close(struct kymo_recorder *recorder)
 		recorder->last_ring = is_live ? ky_engine.ring : NULL;
 		stop_thread(recorder);
 		fetch(recorder);
-		ky_own_probes_end(&recorder->own);
+		ky_own_samplers_end(&recorder->own);
 		if (is_live && is_streaming)
 			note_error(recorder, enter_stream(recorder, ky_engine.ring));
 		end_trace(recorder);
-		ky_own_probes_close(&recorder->own);
+		ky_own_samplers_close(&recorder->own);
 	}
 	err = __atomic_load_n(&recorder->last_error, __ATOMIC_RELAXED);
 	ky_engine_leave(is_live, !(ky_engine.options.flags & KYMO_RECORDER_NO_DRAIN));
@@ -583,8 +610,8 @@ int kymo_recorder_reopen(void)
 	recorder->last_error = 0;
 	ky_own_rules_reopen(&recorder->rules);
 	ky_probes_close(recorder->agent.probes, KY_AGENT_PROBES);
-	recorder->probed = NULL;
-	ky_own_probes_forget(&recorder->own);
+	recorder->sampled = NULL;
+	ky_own_samplers_forget(&recorder->own);
 	recorder->is_file_taken = true;
 	recorder->has_thread = false;
 	recorder->wakeups = 0;

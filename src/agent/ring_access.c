@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <agent/ring_access.h>
 
+#include <base/write_within.h>
 #include <errno.h>
 #include <kymo/arch.h>
 #include <kymo/base.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Words where there are words, each released: a generation, then what it covers. */
 static void store_words(uint8_t *to, const uint8_t *from, size_t count)
@@ -35,23 +35,9 @@ static void store_words(uint8_t *to, const uint8_t *from, size_t count)
 int ky_ring_access_store(const struct ky_ring_access *access, uint64_t at, const void *bytes,
 			 size_t count)
 {
-	const uint8_t *from = bytes;
-
-	if (access->base) {
-		store_words(access->base + at, from, count);
-		return 0;
-	}
-	while (count > 0) {
-		ssize_t done = pwrite(access->fd, from, count, (off_t)at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? -errno : -ENOSPC;
-		from += done;
-		at += (uint64_t)done;
-		count -= (size_t)done;
-	}
+	if (!access->base)
+		return ky_write_within(access->fd, at, bytes, count);
+	store_words(access->base + at, bytes, count);
 	return 0;
 }
 

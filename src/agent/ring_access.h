@@ -27,15 +27,15 @@ struct ky_ring_area {
 	uint64_t made_bytes;
 };
 
-/* Where the pages exist; a descriptor makes those that do not. at: in the file. Returns 0; -errno;
- * -ENOSPC. */
+/* Where the pages exist; a descriptor makes those that do not, up to the end of the file as it is
+ * now. at: in the file. Returns 0; KYMO_E_TRUNCATED: the file was cut; -errno; -ENOSPC. */
 int ky_ring_access_store(const struct ky_ring_access *access, uint64_t at, const void *bytes,
 			 size_t count);
 
 /* Says in the header that an area's head exists. word: the offset of its 32 bits there. */
 int ky_ring_access_announce(const struct ky_ring_access *access, size_t word);
 
-/* Returns 0; KYMO_E_LIMIT beyond the area's end; -ENOSPC; -errno. */
+/* Returns 0; KYMO_E_LIMIT beyond the area's end; what a store returns. */
 int ky_ring_area_put(struct ky_ring_area *area, uint64_t offset, const void *bytes, size_t count);
 
 #endif

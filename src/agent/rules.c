@@ -178,6 +178,10 @@ void ky_rules_finish(struct ky_rules *rules)
 		report(rules, (struct ky_agent_event){.kind = KY_AGENT_FIRINGS_HELD,
 						      .count = stats.waiting,
 						      .budget_count = stats.over_budget});
+	if (stats.late_count != 0)
+		report(rules, (struct ky_agent_event){.kind = KY_AGENT_CHECKS_LATE,
+						      .count = stats.late_count,
+						      .span_ns = stats.late_max_ns});
 }
 
 int ky_rules_set(struct ky_rules *rules, const struct ky_rule *list, size_t count)
@@ -191,7 +195,7 @@ int ky_rules_set(struct ky_rules *rules, const struct ky_rule *list, size_t coun
 		.pid = rules->options.pid,
 		.rules = list,
 		.rule_count = count,
-		.has_sums = true, /* both hosts drain where a rule needs events */
+		.has_sums = true, /* both callers drain where a rule needs events */
 		.fire = on_firing,
 		.fire_ctx = rules,
 		.may_read = rules->options.may_read,
@@ -224,7 +228,7 @@ int ky_rules_open(struct ky_rules **out, const struct ky_rules_options *options)
 {
 	struct ky_rules *rules;
 	struct ky_ring_view view;
-	int err = ky_ring_view_open(&view, options->image, options->image_bytes);
+	int err = ky_ring_view_init(&view, options->image, options->image_bytes);
 
 	*out = NULL;
 	rules = err ? NULL : ky_alloc(sizeof(*rules));

@@ -32,7 +32,7 @@ struct ky_rules_options {
 	void *event_ctx;
 };
 
-/* Without a rule. Returns 0; -ENOMEM; as ky_ring_view_open(). */
+/* Without a rule. Returns 0; -ENOMEM; as ky_ring_view_init(). */
 int ky_rules_open(struct ky_rules **out, const struct ky_rules_options *options);
 void ky_rules_close(struct ky_rules *rules);
 
@@ -47,7 +47,7 @@ bool ky_rules_need_events(const struct ky_rules *rules);
  * drain runs. Returns after how many nanoseconds to call again; UINT64_MAX: no rule is armed. */
 uint64_t ky_rules_step(struct ky_rules *rules, struct ky_drain *stream,
 		       const struct ky_event_sums *sums);
-/* The dumps are made: what is left are firings that no dump can tell of. */
+/* The dumps are made: what is left are firings that no dump reports. */
 void ky_rules_finish(struct ky_rules *rules);
 
 /* For the dumps: what the watchdog saw while a dump waited, and what a dump took of the budget. */

@@ -91,7 +91,7 @@ static void close_tables(void *self)
 	*tables = (struct ky_unwind_tables){0};
 }
 
-struct ky_probe ky_unwind_tables_open(struct ky_unwind_tables *tables)
+struct ky_probe ky_unwind_tables_probe(struct ky_unwind_tables *tables)
 {
 	return (struct ky_probe){.self = tables, .step = step, .close = close_tables};
 }
@@ -103,7 +103,7 @@ void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_
 	if (!stats->module_count) {
 		(void)snprintf(out, capacity, "none: %s",
 			       stats->last_error ? kymo_error_text(stats->last_error) :
-						   "the process ended before they were made");
+						   "recording ended before they were made");
 		return;
 	}
 	count = snprintf(out, capacity, "%u modules, %llu rows", stats->module_count,

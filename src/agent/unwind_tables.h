@@ -36,7 +36,7 @@ void ky_unwind_tables_init(struct ky_unwind_tables *tables, int fd,
 			   const struct ky_ring_header *header);
 
 /* Its step reads what is mapped, every second. */
-struct ky_probe ky_unwind_tables_open(struct ky_unwind_tables *tables);
+struct ky_probe ky_unwind_tables_probe(struct ky_unwind_tables *tables);
 
 /* "14 modules, 93120 rows" for the trace, or why there are none. */
 void ky_unwind_tables_text(const struct ky_unwind_stats *stats, char *out, size_t capacity);

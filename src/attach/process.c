@@ -437,7 +437,8 @@ static int find_tokio(struct ky_process *process, char *why)
 	if (is_stripped)
 		return ky_attach_refuse(
 			why, -ENOTSUP,
-			"is stripped: without symbols Tokio's tasks cannot be found");
+			"is stripped: without symbols no thread is seen to sleep in Tokio; kymo "
+			"run records it");
 	return ky_attach_refuse(why, -ENOTSUP, "does not use Tokio");
 }
 

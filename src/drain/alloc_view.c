@@ -10,12 +10,13 @@ const uint8_t *ky_ring_view_allocs(const struct ky_ring_view *view)
 	return view->image + view->alloc_offset;
 }
 
-bool ky_ring_view_alloc(const uint8_t *area, uint32_t slot, struct ky_alloc_seen *out)
+bool ky_ring_view_alloc(const uint8_t *area, uint32_t entry, struct ky_alloc_seen *out)
 {
 	const _Atomic uint64_t *word =
-		(const _Atomic uint64_t *)(const void *)(area + KY_ALLOC_WORDS_OFFSET) + slot;
-	const struct ky_alloc_slot *from =
-		(const struct ky_alloc_slot *)(const void *)(area + KY_ALLOC_SLOTS_OFFSET) + slot;
+		(const _Atomic uint64_t *)(const void *)(area + KY_ALLOC_WORDS_OFFSET) + entry;
+	const struct ky_alloc_entry *from =
+		(const struct ky_alloc_entry *)(const void *)(area + KY_ALLOC_ENTRIES_OFFSET) +
+		entry;
 
 	out->address = atomic_load_explicit(word, memory_order_acquire);
 	if (out->address <= KY_ALLOC_BUSY)

@@ -3,13 +3,13 @@
 
 #include <errno.h>
 
-int ky_common_open(struct ky_drain_common *common)
+int ky_common_init(struct ky_drain_common *common)
 {
-	int err = ky_note_open(&common->notes);
+	int err = ky_note_init(&common->notes);
 
 	common->to_ns = common->busy_ticks = UINT64_MAX;
 	common->names.modules = &common->modules;
-	return err ? err : ky_samples_open(&common->samples);
+	return err ? err : ky_samples_init(&common->samples);
 }
 
 void ky_common_release(struct ky_drain_common *common)

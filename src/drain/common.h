@@ -30,7 +30,8 @@ struct ky_drain_common {
 	uint64_t late_ticks;        /* ... of the step before */
 	bool is_final;
 	bool is_watching; /* nothing is ever written (ky_drain_watch) */
-	/* Which part of the ring; a stream wants all (cut.c sets them otherwise). */
+	/* Which part of the ring; a stream wants all, or all that another has not (cut.c sets them
+	 * otherwise). */
 	bool is_cut;
 	bool is_dead;        /* polls that are open are reported as open at the end */
 	uint64_t from_ns;    /* until then nothing is written */
@@ -57,7 +58,7 @@ struct ky_drain_common {
 };
 
 /* The ring's view and the timeline are the caller's to fill in before. Returns 0, -ENOMEM. */
-int ky_common_open(struct ky_drain_common *common);
+int ky_common_init(struct ky_drain_common *common);
 void ky_common_release(struct ky_drain_common *common);
 
 /* Into the queue of the notes, at a time that another process wrote. Takes the body over, also when

@@ -3,6 +3,7 @@
 #include <drain/convert_stage.h>
 
 #include <drain/task_ready.h>
+#include <drain/wake_stack.h>
 #include <kymo/emit.h>
 #include <string.h>
 
@@ -61,16 +62,18 @@ static void end_task(struct ky_convert *convert, uint64_t id, bool is_cancelled,
 	ky_task_table_end(&convert->tasks, id);
 }
 
+/* stack: its number in the record. */
 static void write_wake(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t waker,
-		       uint64_t woken, uint32_t origin, uint64_t ns)
+		       uint64_t woken, uint32_t origin, uint32_t stack, uint64_t ns)
 {
 	if (__builtin_expect(convert->chunk.is_muted || convert->retain.is_on, 0)) {
 		if (convert->chunk.is_muted ||
-		    !ky_retain_writes_wake(convert, thread, waker, woken, origin, ns))
+		    !ky_retain_writes_wake(convert, thread, waker, woken, origin, stack, ns))
 			return;
 	}
+	stack = ky_wake_stack_write(convert, stack);
 	ky_trc_enc_wake(&convert->chunk.enc, ns, waker, woken, ky_wake_worker(thread->worker),
-			(uint8_t)origin);
+			(uint8_t)origin, stack, ky_wake_tid(thread));
 }
 
 static void on_wake(struct ky_convert *convert, struct ky_dthread *thread, const struct ky_rec *rec,
@@ -79,9 +82,13 @@ static void on_wake(struct ky_convert *convert, struct ky_dthread *thread, const
 	uint64_t woken = ky_woken_task(rec->a);
 	const struct ky_drain_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
 
-	ky_make_ready(convert, see_task(convert, woken, 0, ns), ns);
+	if (ky_is_root(woken))
+		ky_convert_root_woken(convert, woken, ns);
+	else
+		ky_make_ready(convert, see_task(convert, woken, 0, ns), ns);
 	write_wake(convert, thread, poll ? poll->task : 0, woken,
-		   ky_wake_origin(thread, poll, woken, rec->arg), ns);
+		   ky_wake_origin(thread, poll, woken, rec->arg), ky_wake_stack_number(rec->arg),
+		   ns);
 }
 
 static void on_spawn(struct ky_convert *convert, struct ky_dthread *thread,
@@ -144,7 +151,7 @@ static inline struct ky_drain_poll *push_poll(struct ky_convert *convert, struct
 	poll->name = name;
 	poll->worker = thread->worker;
 	poll->kind = is_outer ? KY_POLL_OUTER : KY_POLL_NESTED;
-	poll->task_place = task ? (uint32_t)(task - convert->tasks.slots) : 0;
+	poll->task_place = task ? (uint32_t)(task - convert->tasks.entries) : 0;
 	if (is_outer)
 		convert->workers.list[thread->worker].is_open = true;
 	return poll;
@@ -188,9 +195,10 @@ static void open_retained(struct ky_convert *convert, struct ky_dthread *thread,
 	ky_retain_delay(convert, &choice, name, thread->worker, tid, ns);
 }
 
-static void on_poll_end(struct ky_convert *convert, struct ky_dthread *thread, uint32_t flags,
+static void on_poll_end(struct ky_convert *convert, struct ky_dthread *thread, uint32_t arg,
 			uint64_t ns)
 {
+	uint32_t flags = arg; /* the points lie above them */
 	const struct ky_drain_poll *poll;
 	struct ky_drain_task *task;
 
@@ -201,13 +209,16 @@ static void on_poll_end(struct ky_convert *convert, struct ky_dthread *thread, u
 	if (!thread->depth)
 		return; /* its start was lost and it is unknown */
 	poll = &thread->stack[--thread->depth];
+	thread->boundary_ns = ns;
 	if (flags & KYMO_POLL_SELF_WAKE)
 		write_wake(convert, thread, poll->task, poll->task,
-			   KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, ns);
+			   KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, 0, ns);
 	if (flags & KYMO_POLL_READY) {
 		end_task(convert, poll->task, flags & KYMO_POLL_CANCELLED, ns);
 	} else {
 		task = ky_task_table_find_at(&convert->tasks, poll->task, poll->task_place);
+		if (task && task->points != arg >> KYMO_POLL_POINTS_SHIFT)
+			ky_convert_points(convert, task, arg >> KYMO_POLL_POINTS_SHIFT);
 		if (task)
 			task->last_poll_ns = ns;
 		if (flags & KYMO_POLL_SELF_WAKE)
@@ -286,6 +297,7 @@ static void on_park(struct ky_convert *convert, struct ky_dthread *thread, const
 	struct ky_drain_worker *worker;
 	uint64_t cpu;
 
+	thread->boundary_ns = ns;
 	/* Only workers park; a thread without one just waits. */
 	if (thread->worker == KY_NONE32 || thread->depth ||
 	    !ky_convert_worker_take(convert, thread, ns))
@@ -312,6 +324,7 @@ static void on_driver_turn(struct ky_convert *convert, struct ky_dthread *thread
 {
 	uint64_t length_ns = ky_timeline_length_ns(&convert->common->timeline, rec->a);
 
+	thread->boundary_ns = ns;
 	if (convert->chunk.is_muted ||
 	    (convert->retain.is_on && !ky_retain_writes(convert, KY_RETAIN_DRIVER, length_ns, ns)))
 		return;
@@ -344,6 +357,7 @@ static void on_wait(struct ky_convert *convert, struct ky_dthread *thread, const
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_opt_varint(enc, false, 0);
 	ky_trc_enc_u32(enc, no_name);
+	ky_call_facts_write(enc, &(struct ky_call_facts){.fd = -1, .bytes = -1});
 }
 
 /* ---- loss ---- */
@@ -387,6 +401,10 @@ static void on_gap(struct ky_convert *convert, struct ky_dthread *thread, const 
 					.is_exact = !(rec->arg & KY_GAP_INEXACT)},
 		      ns);
 	thread->is_blocking = false;
+	thread->has_counts = false;
+	/* What stands above the open polls is no poll that has just ended. */
+	if (thread->depth < thread->stack_capacity)
+		thread->stack[thread->depth].task = 0;
 	if (thread->worker != KY_NONE32 && convert->workers.list[thread->worker].owner == thread)
 		convert->workers.list[thread->worker].is_parked = false;
 }
@@ -402,15 +420,15 @@ static bool is_older(const struct ky_convert *convert, uint64_t begin_ns)
 
 /* rec: one of the polls that were open when the sub-buffer after a gap began. A poll we know
  * continues; one whose start is lost is reported with its true start, out of order. Returns false
- * where this needs another chunk, of cut_ns. */
+ * where this needs another chunk, of next_ns. */
 static bool on_carried(struct ky_convert *convert, struct ky_dthread *thread,
 		       const struct ky_rec *rec, uint64_t ns)
 {
 	uint32_t total = (uint32_t)rec[1].a, at = rec->arg;
-	bool was_cut = convert->cut_for == KY_CUT_FOR_CARRIED;
+	bool was_full = convert->full_for == KY_FULL_FOR_CARRIED;
 	uint64_t begin = rec[1].ticks, begin_ns;
 
-	convert->cut_for = KY_CUT_FOR_NONE;
+	convert->full_for = KY_FULL_FOR_NONE;
 	if (total == 0) {
 		forget_polls(convert, thread, 0);
 		return true;
@@ -424,12 +442,12 @@ static bool on_carried(struct ky_convert *convert, struct ky_dthread *thread,
 		begin_ns = ky_timeline_ns(&convert->common->timeline, begin);
 		if (begin_ns > ns)
 			begin_ns = ns;
-		if (!was_cut && is_older(convert, begin_ns)) {
+		if (!was_full && is_older(convert, begin_ns)) {
 			if (push_poll(convert, thread, rec->a, begin, begin_ns, ns))
 				ky_convert_open_poll(convert, thread, thread->depth - 1, ns);
-		} else if (!was_cut && !takes_record(convert, begin_ns)) {
-			convert->cut_for = KY_CUT_FOR_CARRIED;
-			convert->cut_ns = begin_ns;
+		} else if (!was_full && !takes_record(convert, begin_ns)) {
+			convert->full_for = KY_FULL_FOR_CARRIED;
+			convert->next_ns = begin_ns;
 			return false;
 		} else {
 			open_poll(convert, thread, rec->a, KYMO_QUEUE_UNKNOWN, begin, begin_ns);
@@ -555,6 +573,15 @@ static void on_rare(struct ky_convert *convert, struct ky_dthread *thread, const
 	case KYMO_RECORD_GATES:
 		on_gates(convert, thread, rec->a, ns);
 		break;
+	case KYMO_RECORD_ROOT_BEGIN:
+		ky_convert_root_begin(convert, thread, rec, ns);
+		break;
+	case KYMO_RECORD_ROOT_END:
+		ky_convert_root_end(convert, thread, rec, ns);
+		break;
+	case KYMO_RECORD_FAILED_CALLS:
+		ky_convert_failed_calls(convert, thread, rec, ns);
+		break;
 	case KYMO_RECORD_CUSTOM:
 		/* Nothing registers schemas yet, so the words have no meaning yet. */
 		convert->common->stats.records_lost++;
@@ -572,6 +599,7 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 {
 	switch (rec->type) {
 	case KYMO_RECORD_POLL_BEGIN:
+		ky_convert_waited(convert, full_task(convert, rec->a), ns);
 		if (__builtin_expect(convert->retain.is_on, 0))
 			open_retained(convert, thread, rec, ns);
 		else
@@ -587,6 +615,7 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 		on_spawn(convert, thread, rec, ns);
 		break;
 	case KYMO_RECORD_TASK_END:
+		ky_convert_waited(convert, full_task(convert, rec->a), ns);
 		end_task(convert, full_task(convert, rec->a), true, ns);
 		break;
 	case KYMO_RECORD_PARK:
@@ -621,6 +650,10 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 	case KYMO_RECORD_SPAN_END:
 		ky_convert_span_end(convert, thread, rec, ns);
 		break;
+	case KYMO_RECORD_POLL_COUNTS:
+	case KYMO_RECORD_POLL_COST:
+		ky_convert_poll_cost(convert, thread, rec, ns);
+		break;
 	case KYMO_RECORD_DROPPED:
 		on_dropped(convert, thread, rec, ns);
 		break;
@@ -634,7 +667,8 @@ static void dispatch(struct ky_convert *convert, struct ky_dthread *thread,
 static inline uint32_t is_pair(uint32_t type)
 {
 	return type == KYMO_RECORD_WORKER_BEGIN || type == KYMO_RECORD_SPAN_BEGIN ||
-	       type == KYMO_RECORD_SPAN_END;
+	       type == KYMO_RECORD_SPAN_END || type == KYMO_RECORD_POLL_COUNTS ||
+	       type == KYMO_RECORD_POLL_COST;
 }
 
 /* Returns entries of the queue taken; 0: it needs another chunk first. */
@@ -704,12 +738,12 @@ int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, ui
 	/* Nothing below adds to a queue. */
 	struct ky_queue *queue = &thread->queue;
 	const struct ky_rec *rec = queue->recs + queue->head, *end = queue->recs + queue->tail;
-	/* What the chunk was cut for goes into it, whatever room the start of it has left. */
-	const struct ky_rec *cut = convert->cut_for == KY_CUT_FOR_NONE ? NULL : rec;
+	/* What a full chunk ended for goes into the next one, whatever room is left there. */
+	const struct ky_rec *awaited = convert->full_for == KY_FULL_FOR_NONE ? NULL : rec;
 	uint32_t taken;
 
-	if (convert->cut_for == KY_CUT_FOR_RECORD)
-		convert->cut_for = KY_CUT_FOR_NONE;
+	if (convert->full_for == KY_FULL_FOR_RECORD)
+		convert->full_for = KY_FULL_FOR_NONE;
 	while (rec < end && rec->ticks <= limit) {
 		uint64_t ns = ky_timeline_ns(&common->timeline, rec->ticks);
 
@@ -718,7 +752,7 @@ int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, ui
 			break;
 		}
 		if (__builtin_expect(rec->ticks < convert->merged_ticks, 0)) {
-			common->stats.records_late += rec != cut;
+			common->stats.records_late += rec != awaited;
 			if (ns < common->from_ns && !chunk->is_muted)
 				ns = common->from_ns;
 		} else {
@@ -726,9 +760,9 @@ int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, ui
 			convert->merged_ns = ns;
 		}
 		chunk->record_ticks = rec->ticks;
-		if (__builtin_expect(!has_room(convert, rec, ns), 0) && rec != cut) {
-			convert->cut_for = KY_CUT_FOR_RECORD;
-			convert->cut_ns = ns;
+		if (__builtin_expect(!has_room(convert, rec, ns), 0) && rec != awaited) {
+			convert->full_for = KY_FULL_FOR_RECORD;
+			convert->next_ns = ns;
 			break;
 		}
 		ky_chunk_put_clock(chunk, rec->ticks, ns);
@@ -749,5 +783,5 @@ int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, ui
 	queue->head += taken;
 	if (queue->head == queue->tail)
 		queue->head = queue->tail = 0;
-	return convert->cut_for == KY_CUT_FOR_NONE ? 0 : KY_CONVERT_CUT;
+	return convert->full_for == KY_FULL_FOR_NONE ? 0 : KY_CONVERT_FULL;
 }

@@ -3,7 +3,7 @@
  * for drain.c and the files of the segment stage.
  *
  * Invariants:  it appends to the open chunk and never ends one: ky_convert_run() returns before a
- *              record for which the chunk has no room, and the driver cuts there.
+ *              record for which the chunk has no room, and the driver ends it there.
  * Threads:     owner.
  */
 #ifndef KY_DRAIN_CONVERT_H
@@ -23,9 +23,9 @@ int ky_convert_open(struct ky_convert **out, struct ky_drain_common *common,
 		    const struct ky_drain_options *options);
 void ky_convert_close(struct ky_convert *convert);
 
-/* Takes from the merge what it prepared. KY_CONVERT_CUT: the chunk does not take the next record,
- * which is of *ns: cut there, and call again. Else 0. */
-#define KY_CONVERT_CUT 1
+/* Takes from the merge what it prepared. KY_CONVERT_FULL: the chunk does not take the next record,
+ * which is of *ns: end it there, and call again. Else 0. */
+#define KY_CONVERT_FULL 1
 int ky_convert_run(struct ky_convert *convert, struct ky_merge *merge, uint64_t *ns);
 
 /* Its parts. */
@@ -65,7 +65,7 @@ void ky_convert_drops_reported(struct ky_convert *convert, uint64_t ns);
 
 /* Where a list was left; all 0: at its beginning. */
 struct ky_list_at {
-	uint32_t slot, part;
+	uint32_t entry, part;
 };
 
 /* ---- retention (retain.h) ---- */

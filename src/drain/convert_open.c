@@ -24,7 +24,7 @@ int ky_convert_open(struct ky_convert **out, struct ky_drain_common *common,
 	if (!err)
 		err = ky_task_table_init(&convert->tasks,
 					 tasks < TASKS_LIMIT ? tasks : TASKS_LIMIT);
-	return err ? err : ky_retain_open(convert, options->retain);
+	return err ? err : ky_retain_init(convert, options->retain);
 }
 
 void ky_convert_close(struct ky_convert *convert)
@@ -33,6 +33,7 @@ void ky_convert_close(struct ky_convert *convert)
 		return;
 	ky_retain_release(convert);
 	ky_task_table_release(&convert->tasks);
+	ky_root_list_release(&convert->roots);
 	ky_worker_release(&convert->workers);
 	ky_chunk_release(&convert->chunk);
 	ky_free(convert);

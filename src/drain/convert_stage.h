@@ -10,27 +10,41 @@
 
 #include <drain/convert.h>
 #include <drain/retain.h>
+#include <drain/root_list.h>
+#include <wire/call_facts.h>
+#include <wire/place_table.h>
+#include <kymo/emit.h>
 
-/* Which part of the record at the head of the queues the chunk was cut for. */
-enum ky_convert_cut_for {
-	KY_CUT_FOR_NONE,
-	KY_CUT_FOR_RECORD,
-	KY_CUT_FOR_CARRIED /* the start of a poll, which lies before its record */
+/* Which part of the record at the head of the queues the chunk was too full for. */
+enum ky_convert_full_for {
+	KY_FULL_FOR_NONE,
+	KY_FULL_FOR_RECORD,
+	KY_FULL_FOR_CARRIED /* the start of a poll, which lies before its record */
 };
+
+/* A stack of the ring's place table in the pool of a chunk (wake_stack.h). */
+struct ky_wake_stack {
+	uint64_t chunk; /* its serial + 1 */
+	uint32_t id;
+};
+#define KY_WAKE_STACKS (KY_PLACE_STACKS + 1)
+_Static_assert(KY_WAKE_STACKS <= 1u << (16 - KYMO_WAKE_STACK_SHIFT), "a WAKE names one");
 
 struct ky_convert {
 	struct ky_drain_common *common;
 	struct ky_open_chunk chunk;
 	struct ky_worker_table workers;
 	struct ky_task_table tasks;
+	struct ky_root_list roots;
 	struct ky_retain retain;
 	struct ky_counter_news counters;
 	struct ky_event_sums sums;
+	struct ky_wake_stack wake_stacks[KY_WAKE_STACKS];
 	uint64_t late_wakes; /* polls so far that began KY_LATE_WAKE_NS and more after their wake */
 	uint64_t merged_ticks; /* largest stamp merged */
 	uint64_t merged_ns;    /* largest time written */
-	enum ky_convert_cut_for cut_for;
-	uint64_t cut_ns;            /* of the chunk that is wanted */
+	enum ky_convert_full_for full_for;
+	uint64_t next_ns;           /* of the chunk that is wanted */
 	uint64_t reported_drops[5]; /* by enum kymo_drop_cause, from DROPPED records */
 	uint64_t credited_drops[5]; /* reported from the header before their record came */
 	uint64_t drops_since_ns;
@@ -39,11 +53,37 @@ struct ky_convert {
 
 /* ---- convert.c ---- */
 /* Turns the records at the head of the thread's queue up to and including the stamp `limit` into
- * events. Returns 0; KY_CONVERT_CUT: with cut_ns. */
+ * events. Returns 0; KY_CONVERT_FULL: with next_ns. */
 int ky_convert_records(struct ky_convert *convert, struct ky_dthread *thread, uint64_t limit);
 /* One of the thread's open polls, with its true start. */
 void ky_convert_open_poll(struct ky_convert *convert, const struct ky_dthread *thread,
 			  uint32_t depth, uint64_t ns);
+
+/* ---- sample_event.c ---- */
+/* The fields of an OffCpuEvent that say which call it was. */
+void ky_call_facts_write(struct ky_trc_enc *enc, const struct ky_call_facts *call);
+
+/* ---- place.c ---- */
+/* A poll of the task ends: its points are other ones, and last_poll_ns is of its poll before. */
+void ky_convert_points(const struct ky_convert *convert, struct ky_drain_task *task,
+		       uint32_t points);
+/* A poll of the task begins, or it ends without one: writes where it waited, if it did so for
+ * long. */
+void ky_convert_waited(struct ky_convert *convert, uint64_t id, uint64_t ns);
+
+/* The same of this one; end_ns: of its wait, which is reported now. */
+void ky_convert_task_waited(struct ky_convert *convert, const struct ky_drain_task *task,
+			    uint64_t id, uint64_t end_ns, uint64_t ns);
+
+/* ---- root_event.c ---- */
+void ky_convert_root_woken(struct ky_convert *convert, uint64_t id, uint64_t ns);
+/* call_event.c */
+void ky_convert_failed_calls(struct ky_convert *convert, const struct ky_dthread *thread,
+			     const struct ky_rec *rec, uint64_t ns);
+void ky_convert_root_begin(struct ky_convert *convert, const struct ky_dthread *thread,
+			   const struct ky_rec *rec, uint64_t ns);
+void ky_convert_root_end(struct ky_convert *convert, struct ky_dthread *thread,
+			 const struct ky_rec *rec, uint64_t ns);
 
 /* ---- worker_event.c ---- */
 void ky_convert_worker_begin(struct ky_convert *convert, struct ky_dthread *thread, uint64_t task,
@@ -72,6 +112,11 @@ static inline bool ky_convert_worker_take(struct ky_convert *convert, struct ky_
 	}
 	return ky_convert_worker_take_other(convert, thread, ns);
 }
+
+/* ---- cost_event.c ---- */
+/* What the poll that has just ended on the thread cost. */
+void ky_convert_poll_cost(struct ky_convert *convert, struct ky_dthread *thread,
+			  const struct ky_rec *rec, uint64_t ns);
 
 /* ---- sample_event.c, note_event.c, resource_event.c, span.c ---- */
 /* Writes the sample of a KY_REC_SAMPLE, with what its thread does at this moment. */

@@ -15,6 +15,7 @@ struct ky_copy;
 /* Samples of one class overwritten before the drain read them. */
 struct ky_sample_gap {
 	uint64_t count, from_ns;
+	bool is_inexact; /* so many at least */
 };
 
 /* The common part is the caller's and outlives the stage. Returns 0, -ENOMEM. */
@@ -34,8 +35,8 @@ int ky_copy_directory(struct ky_copy *copy); /* also before each merge */
 /* What the kernel has counted for the threads of workers, when it is time. late_wakes: polls so far
  * that began late. */
 int ky_copy_thread_counts(struct ky_copy *copy, uint64_t late_wakes);
-/* Rows of the resource area from this moment on. */
-int ky_copy_resources(struct ky_copy *copy, uint64_t from_ns);
+/* Rows of the resource area that are new, none before what is merged by now. */
+int ky_copy_resources(struct ky_copy *copy, uint64_t merged_ns);
 /* Marks, a crash, counters. */
 int ky_copy_side(struct ky_copy *copy, struct ky_counter_news *news);
 /* At the end: what was lost at the end of a thread becomes inexact gaps. */

@@ -36,6 +36,8 @@ struct ky_sample_cursor {
 	uint32_t number;      /* of the next sample */
 	bool has_number;
 	uint64_t source_lost; /* reported */
+	uint64_t held_lost;   /* not reported yet: no segment was open */
+	bool is_inexact;      /* held_lost is a lower bound */
 };
 
 struct ky_copy {

@@ -36,7 +36,7 @@ static int take_copy(struct cut *cut)
 					   .anchor = options->anchor,
 					   .anchor_ctx = options->anchor_ctx};
 	struct ky_ring_view view;
-	int err = ky_ring_view_open(&view, options->image, options->image_bytes);
+	int err = ky_ring_view_init(&view, options->image, options->image_bytes);
 
 	if (err)
 		return err;
@@ -87,7 +87,7 @@ static int open_drain(struct cut *cut)
 				       .name_ctx = options->name_ctx,
 				       .chunk = on_chunk,
 				       .chunk_ctx = cut,
-				       .host = options->host,
+				       .hostname = options->hostname,
 				       .source = options->source};
 	struct ky_drain_common *common;
 	struct ky_segment_cut *about;
@@ -105,7 +105,7 @@ static int open_drain(struct cut *cut)
 	common->is_dead = options->is_dead;
 	about = ky_segment_cut(drain->segment);
 	about->ring_slots = cut->copy.ring_slots;
-	about->cut_off_count = cut->copy.cut_off_count;
+	about->truncated_count = cut->copy.truncated_count;
 	about->pairs = options->pairs;
 	about->pair_count = options->pair_count;
 	if (common->timeline.count)
@@ -171,12 +171,18 @@ static void set_range(struct cut *cut)
 	const struct ky_cut_options *options = cut->options;
 	struct ky_drain_common *common = &cut->drain->common;
 	struct ky_open_chunk *chunk = ky_convert_chunk(cut->drain->convert);
+	uint64_t now_ns = UINT64_MAX;
 
 	if (options->to_ns)
 		common->to_ns = options->to_ns;
-	/* All that was published until then is in the copy; of what came later only a part. */
-	if (cut->copy.has_now && cut->copy.now.monotonic_ns < common->to_ns)
-		common->to_ns = cut->copy.now.monotonic_ns;
+	/* All that was published until then is in the copy; of what came later only a part. The
+	 * timeline, by which stamps are converted, may be a few us ahead of the clock. */
+	if (cut->copy.has_now)
+		now_ns = ky_timeline_ns(&common->timeline, cut->copy.now.ticks_before);
+	if (now_ns < cut->copy.now.monotonic_ns)
+		now_ns = cut->copy.now.monotonic_ns;
+	if (now_ns < common->to_ns)
+		common->to_ns = now_ns;
 	if (cut->copy.has_now)
 		ky_segment_cut(cut->drain->segment)->end_ns = common->to_ns;
 	common->from_ns = options->from_ns;
@@ -290,7 +296,7 @@ static int encode(struct cut *cut)
 	/* Nothing happened in the range: it has a state all the same. */
 	if (!ky_segment_is_open(drain->segment))
 		ky_segment_turn(drain->segment, ns);
-	ky_segment_cut_off(drain->segment, ns);
+	ky_segment_truncated(drain->segment, ns);
 	ky_segment_counters(drain->segment, ns);
 	ky_segment_open_spans(drain->segment, ns, cut->options->is_dead);
 	ky_segment_places(drain->segment, ns);
@@ -301,8 +307,16 @@ static int encode(struct cut *cut)
 
 /* ---- report ---- */
 
+/* The closure that is a worker's whole life: the longest of all, and no finding. */
+static bool is_runtimes(const struct ky_cut_poll *poll)
+{
+	return strstr(poll->name, "::worker::Launch::launch") != NULL;
+}
+
 static bool is_longer(const struct ky_cut_poll *a, const struct ky_cut_poll *b)
 {
+	if (is_runtimes(a) != is_runtimes(b))
+		return is_runtimes(b);
 	return a->start_ns < b->start_ns;
 }
 
@@ -372,6 +386,7 @@ static void fill_report(struct cut *cut)
 
 	report->events_written = drain->common.stats.events_written;
 	report->records_read = drain->common.stats.records_read;
+	report->samples_lost = ky_ring_view_samples_lost(&drain->common.ring);
 	if (drain->common.horizon_ticks && newest_ns > horizon_ns)
 		report->age_ns = newest_ns - horizon_ns;
 	report->ring_bytes = (uint64_t)cut->copy.ring_slots * KY_SLOT_BYTES;

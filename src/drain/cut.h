@@ -47,7 +47,7 @@ struct ky_cut_options {
 	/* Of a living process. NULL: the clocks of this machine. Tests pass a fake one. */
 	ky_anchor_fn anchor;
 	void *anchor_ctx;
-	const char *host; /* NULL: gethostname */
+	const char *hostname; /* NULL: gethostname */
 };
 
 /* A fault inside the image (a file that another process truncates) is for the caller's guard;

@@ -68,7 +68,7 @@ static int add_anchor(struct ky_drain_common *common, const struct ky_clock_anch
 static int set_up(struct ky_drain *drain, const struct ky_drain_options *options)
 {
 	struct ky_drain_common *common = &drain->common;
-	int err = ky_ring_view_open(&common->ring, options->image, options->image_bytes);
+	int err = ky_ring_view_init(&common->ring, options->image, options->image_bytes);
 
 	if (err)
 		return err;
@@ -78,7 +78,7 @@ static int set_up(struct ky_drain *drain, const struct ky_drain_options *options
 			 common->ring.flags & KY_RING_CLOCK_MONOTONIC);
 	err = add_anchor(common, &common->ring.open_anchor);
 	if (!err)
-		err = ky_common_open(common);
+		err = ky_common_init(common);
 	if (!err && options->source)
 		err = ky_drain_metadata(drain, "kymo.source", options->source);
 	common->names.name = options->name;
@@ -90,7 +90,9 @@ static int set_up(struct ky_drain *drain, const struct ky_drain_options *options
 	if (!err)
 		err = ky_segment_open(&drain->segment, common, drain->convert, options);
 	common->is_watching = !options->chunk;
-	if (!err && common->is_watching)
+	common->from_ticks = common->is_watching ? 0 : options->from_ticks;
+	common->from_ties = options->from_ties;
+	if (!err && (common->is_watching || common->from_ticks))
 		ky_chunk_mute(ky_convert_chunk(drain->convert), UINT64_MAX);
 	return err;
 }
@@ -152,6 +154,8 @@ static int read_clock(struct ky_drain *drain)
 	common->now_ns = newest->ns;
 	common->now_ticks = newest->ticks;
 	common->through_ticks = newest->ticks > slack ? newest->ticks - slack : 0;
+	if (common->step == 1 && common->from_ticks && !common->is_cut)
+		common->from_ns = ky_timeline_ns(&common->timeline, common->from_ticks);
 	return err;
 }
 
@@ -165,7 +169,7 @@ static int merge(struct ky_drain *drain, uint64_t through)
 
 	if (err)
 		return err;
-	while (ky_convert_run(drain->convert, &drain->merge, &ns) == KY_CONVERT_CUT)
+	while (ky_convert_run(drain->convert, &drain->merge, &ns) == KY_CONVERT_FULL)
 		ky_segment_turn(drain->segment, ns);
 	return ky_convert_was_short(drain->convert) ? -ENOMEM : 0;
 }
@@ -236,7 +240,7 @@ static void report_news(struct ky_drain *drain, const struct ky_sample_gap *gaps
 				       .count = gaps[i].count,
 				       .from_ns = gaps[i].from_ns,
 				       .to_ns = common->now_ns,
-				       .is_exact = true};
+				       .is_exact = !gaps[i].is_inexact};
 
 		if (!loss.count || !ky_segment_is_open(drain->segment))
 			continue;
@@ -285,7 +289,7 @@ static void write_end(struct ky_drain *drain)
 {
 	uint64_t ns = ky_convert_merged_ns(drain->convert);
 
-	ky_segment_cut_off(drain->segment, ns);
+	ky_segment_truncated(drain->segment, ns);
 	ky_segment_header_drops(drain->segment, ns);
 	if (ky_convert_chunk(drain->convert)->is_muted)
 		return;

@@ -45,12 +45,12 @@ struct ky_drain_options {
 	void *chunk_ctx;
 	size_t memory_bytes_max;    /* 0: 64 MiB of copied records; beyond: merge early */
 	uint32_t tracked_tasks_max; /* 0: 1 Mi */
-	/* Called in each step once its clock was read: a host that has samples elsewhere puts them
-	 * into the ring now, so that none is missing before the moment that the step merges up to.
-	 * NULL: no samples lie elsewhere. */
+	/* Called in each step once its clock was read: a caller that has samples elsewhere puts
+	 * them into the ring now, so that none is missing before the moment that the step merges
+	 * up to. NULL: no samples lie elsewhere. */
 	void (*fetch_samples)(void *ctx);
 	void *fetch_ctx;
-	const char *host; /* NULL: gethostname */
+	const char *hostname; /* NULL: gethostname */
 	/* What the kernel has counted for a thread of the ring's process; false: unreadable. NULL:
 	 * there are no readings. Asked about each worker's thread once a second at most, or 100 ms
 	 * after the last reading where a task was polled 10 ms and more after its wake. */
@@ -60,6 +60,10 @@ struct ky_drain_options {
 	/* How a stream begins; the ring's settings change it while it runs. NULL: everything is
 	 * written, whatever the settings say. Copied. */
 	const struct ky_retain_policy *retain;
+	/* Another stream of this ring has all records up to this stamp, and so many of this very
+	 * stamp: as of ky_cut_options. What the ring has overwritten since is lost. 0: none has. */
+	uint64_t from_ticks;
+	uint32_t from_ties;
 };
 
 enum ky_drain_step_flags {

@@ -15,6 +15,7 @@
 
 #include <drain/convert_stage.h>
 #include <drain/task_ready.h>
+#include <drain/wake_stack.h>
 
 #define KY_HOT_RECORD_BYTES (2u * KY_TRC_HOT_EVENT_BYTES) /* a poll's end may report a wake, too */
 #define KY_HOT_EVENT_BYTES_MIN (KY_TRC_EVENT_HEAD_BYTES + 1u)
@@ -118,7 +119,7 @@ ky_hot_begin(const struct ky_convert *convert)
 	hot.wake = ky_hot_start(convert, KY_EV_WAKE);
 	hot.park = ky_hot_start(convert, KY_EV_WORKER_PARK);
 	hot.unpark = ky_hot_start(convert, KY_EV_WORKER_UNPARK);
-	hot.tasks = convert->tasks.slots;
+	hot.tasks = convert->tasks.entries;
 	hot.task_mask = convert->tasks.capacity - 1;
 	return hot;
 }
@@ -164,7 +165,8 @@ static inline uint8_t *ky_hot_head(struct ky_hot *hot, uint64_t start, uint64_t 
 }
 
 static inline uint8_t *ky_hot_wake(struct ky_hot *hot, const struct ky_dthread *thread,
-				   uint64_t waker, uint64_t woken, uint32_t origin, uint64_t ns)
+				   uint64_t waker, uint64_t woken, uint32_t origin, uint32_t stack,
+				   uint64_t ns)
 {
 	uint8_t *at = ky_hot_head(hot, hot->wake, ns);
 
@@ -172,7 +174,7 @@ static inline uint8_t *ky_hot_wake(struct ky_hot *hot, const struct ky_dthread *
 	at = ky_varint_put(at, woken);
 	*at++ = ky_wake_worker(thread->worker);
 	*at++ = (uint8_t)origin;
-	return at;
+	return ky_varint_put(ky_put_u32(at, stack), ky_wake_tid(thread));
 }
 
 static inline bool ky_hot_on_wake(struct ky_convert *convert, struct ky_hot *hot,
@@ -183,12 +185,16 @@ static inline bool ky_hot_on_wake(struct ky_convert *convert, struct ky_hot *hot
 	struct ky_drain_task *task = ky_hot_task(hot, woken);
 	const struct ky_drain_poll *poll = thread->depth ? &thread->stack[thread->depth - 1] : NULL;
 	uint64_t waker = poll ? poll->task : 0;
+	uint32_t stack;
 
-	if (__builtin_expect(!task || !convert->chunk.enc.has_schema[KY_EV_WAKE], 0))
+	if (__builtin_expect(!task || !convert->chunk.enc.has_schema[KY_EV_WAKE] ||
+				     !ky_wake_stack_find(convert, ky_wake_stack_number(rec->arg),
+							 &stack),
+			     0))
 		return false;
 	ky_make_ready(convert, task, ns);
 	hot->at = ky_hot_wake(hot, thread, waker, woken,
-			      ky_wake_origin(thread, poll, woken, rec->arg), ns);
+			      ky_wake_origin(thread, poll, woken, rec->arg), stack, ns);
 	return true;
 }
 
@@ -224,7 +230,7 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 	worker = &convert->workers.list[thread->worker];
 	id = (rec->a >> KYMO_NAME_BITS) | (uint64_t)name->entry.copy << KY_COPY_SHIFT;
 	task = ky_hot_task(hot, id);
-	if (__builtin_expect(name->pool_serial != hot->serial || !task ||
+	if (__builtin_expect(name->pool_serial != hot->serial || !task || ky_waits_long(task, ns) ||
 				     !ky_hot_has_worker(thread, worker),
 			     0))
 		return false;
@@ -250,10 +256,12 @@ static inline bool ky_hot_on_poll_begin(struct ky_convert *convert, struct ky_ho
 
 /* The end of an outer poll whose task continues. */
 static inline bool ky_hot_on_poll_end(struct ky_convert *convert, struct ky_hot *hot,
-				      struct ky_dthread *thread, uint32_t flags, uint64_t ns)
+				      struct ky_dthread *thread, uint32_t arg, uint64_t ns)
 {
+	uint32_t flags = arg & ((1u << KYMO_POLL_POINTS_SHIFT) - 1);
 	struct ky_drain_poll *poll = thread->stack;
 	struct ky_drain_task *task;
+	uint32_t stack;
 	uint8_t *at;
 
 	if (__builtin_expect(thread->depth != 1 || thread->deeper || poll->kind != KY_POLL_OUTER ||
@@ -262,14 +270,18 @@ static inline bool ky_hot_on_poll_end(struct ky_convert *convert, struct ky_hot 
 		return false;
 	task = ky_task_table_find_at(&convert->tasks, poll->task, poll->task_place);
 	if (flags) {
-		if (flags != KYMO_POLL_SELF_WAKE || !convert->chunk.enc.has_schema[KY_EV_WAKE])
+		if (flags != KYMO_POLL_SELF_WAKE || !convert->chunk.enc.has_schema[KY_EV_WAKE] ||
+		    !ky_wake_stack_find(convert, 0, &stack))
 			return false;
 		hot->at = ky_hot_wake(hot, thread, poll->task, poll->task,
-				      KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, ns);
+				      KY_ORIGIN_OWN_POLL | KY_ORIGIN_DERIVED, stack, ns);
 		hot->more_count++;
 		ky_make_ready(convert, task, ns);
 	}
 	thread->depth = 0;
+	thread->boundary_ns = ns;
+	if (task && task->points != arg >> KYMO_POLL_POINTS_SHIFT)
+		ky_convert_points(convert, task, arg >> KYMO_POLL_POINTS_SHIFT);
 	if (task)
 		task->last_poll_ns = ns;
 	at = ky_hot_head(hot, hot->poll_end, ns);
@@ -281,8 +293,7 @@ static inline bool ky_hot_on_poll_end(struct ky_convert *convert, struct ky_hot 
 }
 
 static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot,
-				  const struct ky_dthread *thread, const struct ky_rec *rec,
-				  uint64_t ns)
+				  struct ky_dthread *thread, const struct ky_rec *rec, uint64_t ns)
 {
 	struct ky_drain_worker *worker;
 	bool is_park = rec->type == KYMO_RECORD_PARK;
@@ -300,6 +311,7 @@ static inline bool ky_hot_on_park(struct ky_convert *convert, struct ky_hot *hot
 	worker->cpu_ns = ky_worker_cpu(worker, ns);
 	worker->active_since_ns = ns;
 	worker->is_parked = is_park;
+	thread->boundary_ns = ns;
 	at = ky_hot_head(hot, is_park ? hot->park : hot->unpark, ns);
 	at = ky_trc_enc_worker_time(at, ky_worker_id(thread->worker), worker->cpu_ns);
 	if (is_park) {

@@ -34,8 +34,8 @@ bool ky_convert_next_alloc(struct ky_convert *convert, struct ky_list_at *at,
 	struct ky_drain_common *common = convert->common;
 	const uint8_t *area = ky_ring_view_allocs(&common->ring);
 
-	for (; area && at->slot < KY_ALLOC_SLOTS; at->slot++) {
-		if (!ky_ring_view_alloc(area, at->slot, seen))
+	for (; area && at->entry < KY_ALLOC_ENTRIES; at->entry++) {
+		if (!ky_ring_view_alloc(area, at->entry, seen))
 			continue;
 		/* What came after the end of a cut is not in it; a stream ends with the process,
 		 * and its last samples may be lost. */
@@ -52,5 +52,5 @@ void ky_convert_alloc(struct ky_convert *convert, struct ky_list_at *at,
 	uint64_t since = since_ns(convert->common, seen);
 
 	write_one(convert, area, seen, since < ns ? since : ns, ns);
-	at->slot++;
+	at->entry++;
 }

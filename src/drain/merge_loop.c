@@ -45,7 +45,7 @@ take_hot(struct ky_convert *convert, struct ky_hot *hot, struct ky_dthread *thre
 }
 
 /* Converts what this thread has up to the others. False: it has nothing more for this merge, or
- * the chunk is to be cut for its next record. */
+ * the chunk has no room for its next record. */
 static inline __attribute__((always_inline)) bool advance(struct ky_convert *convert,
 							  struct ky_hot *hot,
 							  struct ky_merge_entry *entry,
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) bool advance(struct ky_convert *con
 	for (;;) {
 		if (__builtin_expect(!ky_hot_may_be(convert), 0)) {
 			*hot = convert_run(convert, thread, limit);
-			if (convert->cut_for)
+			if (convert->full_for)
 				return false;
 			rec = thread->queue.recs + thread->queue.head;
 		} else {
@@ -74,16 +74,16 @@ static inline __attribute__((always_inline)) bool advance(struct ky_convert *con
 			return rec->ticks <= through;
 		}
 		*hot = convert_head(convert, thread, *hot);
-		if (convert->cut_for)
+		if (convert->full_for)
 			return false;
 		if (ky_queue_is_empty(&thread->queue))
 			return false;
 	}
 }
 
-static bool is_cut(const struct ky_convert *convert)
+static bool is_full(const struct ky_convert *convert)
 {
-	return convert->cut_for != KY_CUT_FOR_NONE;
+	return convert->full_for != KY_FULL_FOR_NONE;
 }
 
 static void run_many(struct ky_convert *convert, struct ky_merge *merge)
@@ -95,7 +95,7 @@ static void run_many(struct ky_convert *convert, struct ky_merge *merge)
 
 	while (count) {
 		if (!advance(convert, &hot, &heap[0], ky_merge_runner_up(heap, count), through)) {
-			if (is_cut(convert))
+			if (is_full(convert))
 				break;
 			heap[0] = heap[--count];
 		}
@@ -110,14 +110,14 @@ static void run_few(struct ky_convert *convert, struct ky_merge *merge)
 {
 	struct ky_merge_entry *entries = merge->entries;
 	struct ky_hot hot = ky_hot_begin(convert);
-	uint64_t next = merge->cut_limit, through = merge->through;
-	uint32_t count = merge->count, at = merge->cut_at;
+	uint64_t next = merge->stopped_limit, through = merge->through;
+	uint32_t count = merge->count, at = merge->stopped_at;
 
-	if (count && !merge->was_cut)
+	if (count && !merge->was_full)
 		at = ky_merge_scan(entries, count, &next);
 	while (count) {
 		if (!advance(convert, &hot, &entries[at], next, through)) {
-			if (is_cut(convert))
+			if (is_full(convert))
 				break;
 			entries[at] = entries[--count];
 			if (!count)
@@ -127,8 +127,8 @@ static void run_few(struct ky_convert *convert, struct ky_merge *merge)
 	}
 	ky_hot_settle(convert, hot);
 	merge->count = count;
-	merge->cut_at = at;
-	merge->cut_limit = next;
+	merge->stopped_at = at;
+	merge->stopped_limit = next;
 }
 
 int ky_convert_run(struct ky_convert *convert, struct ky_merge *merge, uint64_t *ns)
@@ -137,7 +137,7 @@ int ky_convert_run(struct ky_convert *convert, struct ky_merge *merge, uint64_t 
 		run_many(convert, merge);
 	else
 		run_few(convert, merge);
-	merge->was_cut = is_cut(convert);
-	*ns = convert->cut_ns;
-	return merge->was_cut ? KY_CONVERT_CUT : 0;
+	merge->was_full = is_full(convert);
+	*ns = convert->next_ns;
+	return merge->was_full ? KY_CONVERT_FULL : 0;
 }

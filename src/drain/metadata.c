@@ -390,7 +390,7 @@ static void put_own(struct ky_segment *segment, struct pairs *pairs, bool is_com
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	put(pairs, "service", ring->service);
-	put(pairs, "host", segment->host);
+	put(pairs, "host", segment->hostname);
 	put_format(pairs, "pid", "%u", ring->pid);
 	put(pairs, "boot_id", ring->boot_id);
 	put_format(pairs, "process.start_time_ticks", "%llu",

@@ -6,7 +6,7 @@
 #include <kymo/base.h>
 #include <string.h>
 
-int ky_note_open(struct ky_note_list *notes)
+int ky_note_init(struct ky_note_list *notes)
 {
 	notes->source = ky_thread_make_source();
 	return notes->source ? 0 : -ENOMEM;

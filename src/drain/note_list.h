@@ -39,7 +39,7 @@ struct ky_note_list {
 };
 
 /* Returns 0, -ENOMEM. */
-int ky_note_open(struct ky_note_list *notes);
+int ky_note_init(struct ky_note_list *notes);
 void ky_note_release(struct ky_note_list *notes);
 /* Into its place in the order of time. Takes the body over, also when it fails. Returns 0, -ENOMEM,
  * KYMO_E_LIMIT. */

@@ -3,8 +3,8 @@
  * that each writer may need, losses and the line of the clock; for src/drain.
  *
  * Invariants:  writers append events and never end the chunk: the caller asks
- *              before each record, by ky_chunk_takes(), and lets segment.c cut where the answer is
- *              no. While it is muted its buffer refuses everything.
+ *              before each record, by ky_chunk_takes(), and lets segment.c end it where the answer
+ *              is no. While it is muted its buffer refuses everything.
  * Threads:     owner.
  */
 #ifndef KY_DRAIN_OPEN_CHUNK_H

@@ -11,16 +11,16 @@ static uint64_t claim_index_of(const struct ky_ring_view *view)
 	return atomic_load_explicit(&view->header->claim_index, memory_order_relaxed);
 }
 
-/* Stacks have slots of their own, and fewer of them. */
+/* Stacks have cells of their own, and fewer of them. */
 static uint64_t sample_claim_index(const struct ky_ring_view *view, uint32_t which,
-				   uint64_t *slot_count)
+				   uint64_t *cell_count)
 {
 	struct ky_sample_ring ring;
 
-	*slot_count = 0;
+	*cell_count = 0;
 	if (!ky_ring_view_samples(view, which, &ring))
 		return 0;
-	*slot_count = ring.slot_count;
+	*cell_count = ring.cell_count;
 	return KY_SAMPLE_CLAIM(atomic_load_explicit(&ring.head->claim_index, memory_order_relaxed));
 }
 
@@ -34,10 +34,10 @@ static bool is_filling(const struct ky_drain_pace *pace, const struct ky_ring_vi
 	if (claim_index_of(view) - pace->claim_index > ky_ring_view_usable(view) / 4)
 		return true;
 	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++) {
-		uint64_t slot_count;
-		uint64_t claim_index = sample_claim_index(view, which, &slot_count);
+		uint64_t cell_count;
+		uint64_t claim_index = sample_claim_index(view, which, &cell_count);
 
-		if (claim_index - pace->sample_claim_indexes[which] > slot_count / 4)
+		if (claim_index - pace->sample_claim_indexes[which] > cell_count / 4)
 			return true;
 	}
 	return false;
@@ -64,7 +64,7 @@ void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *v
 {
 	uint64_t claim_index = claim_index_of(view), claims = claim_index - pace->claim_index;
 	uint64_t quarter = ky_ring_view_usable(view) / 4u + 1u;
-	uint64_t rest_ns = now_ns > pace->found_ns ? (now_ns - pace->found_ns) / 2 : 0, slot_count;
+	uint64_t rest_ns = now_ns > pace->found_ns ? (now_ns - pace->found_ns) / 2 : 0, cell_count;
 
 	if (rest_ns < PACE_START_NS)
 		rest_ns = PACE_START_NS;
@@ -80,7 +80,7 @@ void ky_drain_pace_step(struct ky_drain_pace *pace, const struct ky_ring_view *v
 	pace->stepped_ns = now_ns;
 	pace->claim_index = claim_index;
 	for (uint32_t which = 0; which < KY_SAMPLE_CLASSES; which++)
-		pace->sample_claim_indexes[which] = sample_claim_index(view, which, &slot_count);
+		pace->sample_claim_indexes[which] = sample_claim_index(view, which, &cell_count);
 }
 
 uint64_t ky_drain_pace_rest(const struct ky_drain_pace *pace, uint64_t now_ns, uint64_t check_ns)

@@ -16,87 +16,59 @@ const uint8_t *ky_ring_view_places(const struct ky_ring_view *view)
 }
 
 /* The stamp keeps 40 bits of the ticks: the newest such moment that is not in the future. */
-static uint64_t polled_ticks(uint64_t word, uint64_t now_ticks)
+static uint64_t full_ticks(uint64_t word, uint64_t now_ticks)
 {
-	uint64_t bits = word >> KYMO_PLACE_TAG_BITS << KYMO_PLACE_TICKS_SHIFT;
-	uint64_t mask = (UINT64_C(1) << (64 - KYMO_PLACE_TAG_BITS + KYMO_PLACE_TICKS_SHIFT)) - 1;
+	uint64_t bits = word >> KYMO_PLACE_LOW_BITS << KYMO_PLACE_TICKS_SHIFT;
+	uint64_t mask = (UINT64_C(1) << (64 - KYMO_PLACE_LOW_BITS + KYMO_PLACE_TICKS_SHIFT)) - 1;
 	uint64_t ago = (now_ticks - bits) & mask;
 
-	return ago < now_ticks ? now_ticks - ago : 0;
+	return bits && ago < now_ticks ? now_ticks - ago : 0;
 }
 
-static bool copy_slot(const struct ky_place_slot *slot, struct ky_place_seen *out)
+static uint64_t load(const uint64_t *word)
 {
-	uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_acquire);
-	uint64_t stacks;
-
-	if (sequence & 1u)
-		return false;
-	out->one_in = atomic_load_explicit(&slot->one_in, memory_order_relaxed);
-	out->task_word = atomic_load_explicit(&slot->task_word, memory_order_relaxed);
-	out->since_ticks = atomic_load_explicit(&slot->since_ticks, memory_order_relaxed);
-	out->taken_ticks = atomic_load_explicit(&slot->taken_ticks, memory_order_relaxed);
-	out->moved_ticks = atomic_load_explicit(&slot->moved_ticks, memory_order_relaxed);
-	stacks = atomic_load_explicit(&slot->stacks, memory_order_relaxed);
-	/* What was read before must not move after the second reading. */
-	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&slot->sequence, memory_order_relaxed) != sequence)
-		return false;
-	for (uint32_t i = 0; i < KYMO_PLACE_STACKS_MAX; i++)
-		out->stacks[i] = (uint32_t)(stacks >> 16 * i) & 0xffffu;
-	out->is_truncated = stacks >> 48 & KY_PLACE_TRUNCATED;
-	return true;
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-enum ky_place_read ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
-				      struct ky_place_seen *out)
+void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, struct kymo_place_row *out)
 {
 	const struct kymo_place_set *sets =
 		(const struct kymo_place_set *)(const void *)(area + KY_PLACE_SETS_OFFSET);
-	const struct ky_place_slot *slots =
-		(const struct ky_place_slot *)(const void *)(area + KY_PLACE_SLOTS_OFFSET);
-	const uint64_t *word = &sets[slot / KYMO_PLACE_WAYS].tasks[slot % KYMO_PLACE_WAYS];
+	const struct kymo_place_row *row =
+		&sets[slot / KYMO_PLACE_WAYS].ways[slot % KYMO_PLACE_WAYS];
 
-	memset(out, 0, sizeof(*out));
 	for (uint32_t reads = 0; reads < READS_MAX; reads++) {
-		uint64_t task = __atomic_load_n(word, __ATOMIC_ACQUIRE) & KY_PLACE_TASK_MASK,
-			 polled;
-		uint32_t hash = kymo_place_hash(task);
-
-		if (!task)
-			return KY_PLACE_FREE;
-		if (!copy_slot(&slots[slot], out) || out->task_word >> KYMO_NAME_BITS != task ||
-		    (__atomic_load_n(word, __ATOMIC_RELAXED) & KY_PLACE_TASK_MASK) != task)
-			continue;
-		polled = __atomic_load_n(
-			&sets[KYMO_PLACE_SET_OF(hash)].polled[KYMO_PLACE_WAY_OF(hash)],
-			__ATOMIC_RELAXED);
-		if (polled && KYMO_PLACE_TAG_OF((uint32_t)polled) == KYMO_PLACE_TAG_OF(hash))
-			out->polled_ticks = polled_ticks(polled, now_ticks);
-		return KY_PLACE_WHOLE;
-	}
-	return KY_PLACE_CHANGING;
-}
-
-void ky_ring_view_place_copy(const uint8_t *area, uint32_t slot, uint64_t out[8])
-{
-	const struct ky_place_slot *slots =
-		(const struct ky_place_slot *)(const void *)(area + KY_PLACE_SLOTS_OFFSET);
-	const _Atomic uint64_t *words = (const void *)&slots[slot];
-	struct ky_place_seen seen;
-
-	memset(out, 0, 8 * sizeof(*out));
-	for (uint32_t reads = 0; reads < READS_MAX; reads++) {
-		uint32_t sequence = atomic_load_explicit(&slots[slot].sequence,
-							 memory_order_acquire);
-
-		for (uint32_t i = 0; i < 7; i++) /* the last is anybody's */
-			out[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
-		if (copy_slot(&slots[slot], &seen) &&
-		    atomic_load_explicit(&slots[slot].sequence, memory_order_relaxed) == sequence)
+		*out = (struct kymo_place_row){.task = load(&row->task),
+					       .polled = load(&row->polled),
+					       .since = load(&row->since)};
+		if (load(&row->task) << (64 - KYMO_TASK_BITS) == out->task
+									 << (64 - KYMO_TASK_BITS) &&
+		    load(&row->polled) == out->polled)
 			return;
 	}
-	memset(out, 0, 8 * sizeof(*out));
+	memset(out, 0, sizeof(*out));
+}
+
+bool ky_ring_view_place(const uint8_t *area, uint32_t slot, uint64_t now_ticks,
+			struct ky_place_seen *out)
+{
+	struct kymo_place_row row;
+
+	memset(out, 0, sizeof(*out));
+	ky_ring_view_place_copy(area, slot, &row);
+	out->task = row.task & KY_PLACE_TASK_MASK;
+	out->name = (uint32_t)(row.since & KYMO_PLACE_LOW_MASK);
+	out->points = ky_ring_view_points(area, (uint32_t)(row.polled & KYMO_PLACE_LOW_MASK));
+	out->polled_ticks = full_ticks(row.polled, now_ticks);
+	out->since_ticks = full_ticks(row.since, now_ticks);
+	return out->task != 0;
+}
+
+uint64_t ky_ring_view_points(const uint8_t *area, uint32_t number)
+{
+	const uint64_t *table = (const uint64_t *)(const void *)(area + KY_PLACE_POINTS_OFFSET);
+
+	return number < KY_PLACE_POINTS ? load(&table[number]) : 0;
 }
 
 uint64_t ky_ring_view_place_units(const uint8_t *area)

@@ -79,6 +79,47 @@ static void write_drops(struct ky_convert *convert, const struct ky_resource_row
 	ky_trc_enc_varint(&convert->chunk.enc, row->values[1]);
 }
 
+static void write_thread(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+	char name[KY_THREAD_NAME_BYTES + 1] = "";
+	uint32_t pool;
+
+	memcpy(name, &row->values[KY_THREAD_NAME], KY_THREAD_NAME_BYTES);
+	pool = ky_chunk_text(&convert->chunk, name);
+	ky_trc_enc_event(enc, KY_EV_THREAD_USAGE, ns);
+	ky_trc_enc_u32(enc, (uint32_t)row->values[KY_THREAD_TID]);
+	ky_trc_enc_u32(enc, pool);
+	ky_trc_enc_varint(enc, row->values[KY_THREAD_CPU_NS]);
+	ky_trc_enc_varint(enc, row->values[KY_THREAD_DELAY_NS]);
+	opt(convert, row, KY_THREAD_VOLUNTARY);
+	opt(convert, row, KY_THREAD_INVOLUNTARY);
+}
+
+static void write_state(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+
+	ky_trc_enc_event(enc, KY_EV_PROCESS_STATE, ns);
+	ky_trc_enc_u8(enc, row->scope);
+	ky_trc_enc_varint(enc, row->values[KY_STATE_DETAIL]);
+	ky_trc_enc_varint(enc, row->values[KY_STATE_AFTER_NS]);
+	ky_trc_enc_varint(enc, row->values[KY_STATE_BY_NS]);
+	ky_trc_enc_u8(enc, (uint8_t)row->values[KY_STATE_SOURCE]);
+}
+
+static void write_throttled(struct ky_convert *convert, const struct ky_resource_row *row,
+			    uint64_t ns)
+{
+	struct ky_trc_enc *enc = &convert->chunk.enc;
+
+	ky_trc_enc_event(enc, KY_EV_THROTTLED, ns);
+	ky_trc_enc_u8(enc, row->scope);
+	ky_trc_enc_varint(enc, row->values[KY_THROTTLED_FROM_NS]);
+	ky_trc_enc_varint(enc, row->values[KY_THROTTLED_TO_NS]);
+	ky_trc_enc_varint(enc, row->values[KY_THROTTLED_NS]);
+}
+
 void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_row *row, uint64_t ns)
 {
 	switch (row->kind) {
@@ -96,6 +137,15 @@ void ky_convert_resource(struct ky_convert *convert, const struct ky_resource_ro
 		break;
 	case KY_RESOURCE_DROPS:
 		write_drops(convert, row, ns);
+		break;
+	case KY_RESOURCE_THREAD:
+		write_thread(convert, row, ns);
+		break;
+	case KY_RESOURCE_STATE:
+		write_state(convert, row, ns);
+		break;
+	case KY_RESOURCE_THROTTLED:
+		write_throttled(convert, row, ns);
 		break;
 	default: /* of a newer writer, or nonsense */
 		break;

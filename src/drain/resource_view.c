@@ -29,17 +29,17 @@ void ky_ring_view_resource_about(const uint8_t *area, struct ky_resource_about *
 
 bool ky_ring_view_resource(const uint8_t *area, uint64_t number, struct ky_resource_row *out)
 {
-	const struct ky_resource_slot *slot = (const void *)(area +
-							     ky_resource_slot_offset(number));
-	const _Atomic uint64_t *words = (const void *)&slot->row;
+	const struct ky_resource_entry *entry = (const void *)(area +
+							       ky_resource_entry_offset(number));
+	const _Atomic uint64_t *words = (const void *)&entry->row;
 	uint64_t copy[sizeof(*out) / 8];
 
-	if (atomic_load_explicit(&slot->serial, memory_order_acquire) != number + 1)
+	if (atomic_load_explicit(&entry->serial, memory_order_acquire) != number + 1)
 		return false;
 	for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)
 		copy[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
 	/* What was read before must not move after the second reading. */
 	atomic_thread_fence(memory_order_acquire);
 	memcpy(out, copy, sizeof(*out));
-	return atomic_load_explicit(&slot->serial, memory_order_relaxed) == number + 1;
+	return atomic_load_explicit(&entry->serial, memory_order_relaxed) == number + 1;
 }

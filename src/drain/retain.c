@@ -3,6 +3,7 @@
 #include <drain/convert_stage.h>
 
 #include <base/alloc.h>
+#include <drain/task_ready.h>
 #include <errno.h>
 #include <kymo/emit.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void set_policy(struct ky_convert *convert, const struct ky_retain_policy
 		let_go_of_wakes(convert);
 }
 
-int ky_retain_open(struct ky_convert *convert, const struct ky_retain_policy *opened)
+int ky_retain_init(struct ky_convert *convert, const struct ky_retain_policy *opened)
 {
 	struct ky_retain *retain = &convert->retain;
 	struct ky_retain_policy before;
@@ -220,21 +221,21 @@ static void count_length(struct ky_convert *convert, enum ky_retain_table_kind k
 	retain->has_counts = true;
 }
 
-static uint32_t worker_slot(const struct ky_convert *convert, uint32_t worker)
+static uint32_t worker_index(const struct ky_convert *convert, uint32_t worker)
 {
 	return worker < convert->workers.count ? worker + 1 : 0;
 }
 
-static struct ky_worker_sums *sums_of(struct ky_convert *convert, uint32_t slot)
+static struct ky_worker_sums *sums_of(struct ky_convert *convert, uint32_t index)
 {
 	struct ky_retain *retain = &convert->retain;
 
-	if (ky_grow(&retain->workers, &retain->worker_capacity, slot + 1,
+	if (ky_grow(&retain->workers, &retain->worker_capacity, index + 1,
 		    sizeof(*retain->workers))) {
 		convert->is_out_of_memory = true;
-		slot = 0;
+		index = 0;
 	}
-	return &retain->workers[slot];
+	return &retain->workers[index];
 }
 
 static void widen(struct ky_worker_sums *sums, uint64_t from_ns, uint64_t to_ns)
@@ -271,9 +272,9 @@ static uint32_t take_held(struct ky_convert *convert)
 	return ++retain->held_used;
 }
 
-static void count_wake(struct ky_convert *convert, uint32_t slot, bool is_record)
+static void count_wake(struct ky_convert *convert, uint32_t index, bool is_record)
 {
-	sums_of(convert, slot)->wake_count++;
+	sums_of(convert, index)->wake_count++;
 	convert->retain.records_pending += is_record;
 	convert->retain.has_counts = true;
 }
@@ -296,7 +297,7 @@ static void settle_wake(struct ky_convert *convert, uint32_t place, bool is_late
 		write_held(convert, place, ns);
 		return;
 	}
-	count_wake(convert, held->worker_slot, held->is_record);
+	count_wake(convert, held->worker_index, held->is_record);
 	free_held(&convert->retain, place);
 }
 
@@ -321,41 +322,42 @@ bool ky_retain_next_wake(struct ky_convert *convert, struct ky_list_at *at, uint
 	struct ky_retain *retain = &convert->retain;
 	uint64_t threshold_ns = retain->policy.rules[KY_RETAIN_WAKE].threshold_ns;
 
-	for (at->slot++; at->slot <= retain->held_used; at->slot++) {
-		const struct ky_held_wake *held = &retain->held[at->slot];
+	for (at->entry++; at->entry <= retain->held_used; at->entry++) {
+		const struct ky_held_wake *held = &retain->held[at->entry];
 		bool is_late = ns > held->woken_ns && ns - held->woken_ns >= threshold_ns;
 
 		if (!held->is_used)
 			continue;
 		if (is_late && has_room(retain, KY_RETAIN_WAKE, ns))
 			return true;
-		count_wake(convert, held->worker_slot, held->is_record);
-		free_held(retain, at->slot);
+		count_wake(convert, held->worker_index, held->is_record);
+		free_held(retain, at->entry);
 	}
 	return false;
 }
 
 void ky_retain_wake(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns)
 {
-	write_held(convert, at->slot, ns);
+	write_held(convert, at->entry, ns);
 }
 
 bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *thread,
-			   uint64_t waker, uint64_t woken, uint32_t origin, uint64_t ns)
+			   uint64_t waker, uint64_t woken, uint32_t origin, uint32_t stack,
+			   uint64_t ns)
 {
 	struct ky_retain *retain = &convert->retain;
-	uint32_t slot = worker_slot(convert, thread->worker), id = ky_worker_id(thread->worker);
+	uint32_t index = worker_index(convert, thread->worker), id = ky_worker_id(thread->worker);
 	bool is_record = !(origin & ORIGIN_DERIVED);
 	struct ky_drain_task *task;
 	uint32_t place = 0;
 
 	if (id > 253)
-		slot = 0; /* as a WakeEventEvent would say */
+		index = 0; /* as a WakeEventEvent would say */
 	if (!retain->holds_wakes) {
 		if (has_room(retain, KY_RETAIN_WAKE, ns))
 			return true;
 		convert->chunk.records_reported -= is_record;
-		count_wake(convert, slot, is_record);
+		count_wake(convert, index, is_record);
 		return false;
 	}
 	convert->chunk.records_reported -= is_record;
@@ -364,13 +366,15 @@ bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *
 	if (task && !task->held && (!task->ready_ns || task->ready_ns == ns))
 		place = take_held(convert);
 	if (!place) {
-		count_wake(convert, slot, is_record);
+		count_wake(convert, index, is_record);
 		return false;
 	}
 	retain->held[place] = (struct ky_held_wake){.woken_ns = ns,
 						    .waker = waker,
 						    .woken = woken,
-						    .worker_slot = slot,
+						    .worker_index = index,
+						    .stack = stack,
+						    .tid = ky_wake_tid(thread),
 						    .worker_id = (uint8_t)(id > 253 ? 255 : id),
 						    .origin = (uint8_t)origin,
 						    .is_record = is_record,
@@ -503,7 +507,7 @@ void ky_retain_poll_begin(struct ky_convert *convert, struct ky_drain_poll *poll
 
 static void count_poll(struct ky_convert *convert, const struct ky_drain_poll *poll, uint64_t ns)
 {
-	struct ky_worker_sums *sums = sums_of(convert, worker_slot(convert, poll->worker));
+	struct ky_worker_sums *sums = sums_of(convert, worker_index(convert, poll->worker));
 	uint64_t length_ns = ns > poll->start_ns ? ns - poll->start_ns : 0;
 
 	count_length(convert, KY_RETAIN_POLLS, poll->name, length_ns);
@@ -553,7 +557,7 @@ void ky_retain_run_end(struct ky_convert *convert, uint32_t name, uint64_t lengt
 
 bool ky_retain_writes_park(struct ky_convert *convert, uint32_t worker, bool is_park, uint64_t ns)
 {
-	struct ky_worker_sums *sums = sums_of(convert, worker_slot(convert, worker));
+	struct ky_worker_sums *sums = sums_of(convert, worker_index(convert, worker));
 	uint64_t since_ns = sums->parked_since_ns, length_ns;
 
 	if (is_park) {

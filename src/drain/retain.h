@@ -58,8 +58,9 @@ struct ky_worker_sums {
 
 struct ky_held_wake {
 	uint64_t woken_ns, waker, woken;
-	uint32_t worker_slot; /* in `workers` */
+	uint32_t worker_index; /* in `workers` */
 	uint32_t next_free;
+	uint32_t stack, tid; /* as in its WAKE; of its thread, or 0 */
 	uint8_t worker_id, origin;
 	bool is_record; /* else reported by the end of its own poll */
 	bool is_used;
@@ -111,7 +112,7 @@ struct ky_retain_choice {
 
 /* opened: what is in force until the ring's settings say otherwise; NULL: nothing is ever held
  * back. Returns 0, -ENOMEM. */
-int ky_retain_open(struct ky_convert *convert, const struct ky_retain_policy *opened);
+int ky_retain_init(struct ky_convert *convert, const struct ky_retain_policy *opened);
 void ky_retain_release(struct ky_convert *convert);
 
 /* ---- retain_event.c: the chunk has room ---- */
@@ -135,7 +136,8 @@ void ky_retain_poll_moved(struct ky_convert *convert, struct ky_drain_poll *poll
 void ky_retain_poll_end(struct ky_convert *convert, const struct ky_drain_poll *poll, uint64_t ns);
 /* False: the wake is held back or counted. */
 bool ky_retain_writes_wake(struct ky_convert *convert, const struct ky_dthread *thread,
-			   uint64_t waker, uint64_t woken, uint32_t origin, uint64_t ns);
+			   uint64_t waker, uint64_t woken, uint32_t origin, uint32_t stack,
+			   uint64_t ns);
 /* The task is over and may have a wake waiting. */
 void ky_retain_task_end(struct ky_convert *convert, uint64_t task, uint64_t ns);
 bool ky_retain_writes_run(struct ky_convert *convert, const struct ky_dthread *thread,

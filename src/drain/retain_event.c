@@ -2,6 +2,8 @@
 /* What a retention policy is and has counted, as events. */
 #include <drain/convert_stage.h>
 
+#include <drain/task_ready.h>
+#include <drain/wake_stack.h>
 #include <string.h>
 #include <wire/kind_list.h>
 
@@ -27,10 +29,10 @@ static const char *const table_names[KY_RETAIN_TABLES] = {
 bool ky_retain_next_rule(struct ky_convert *convert, const struct ky_retain_policy *before,
 			 struct ky_list_at *at)
 {
-	for (; at->slot < KY_RETAIN_COUNT; at->slot++) {
-		const struct ky_retain_rule *rule = &convert->retain.policy.rules[at->slot];
+	for (; at->entry < KY_RETAIN_COUNT; at->entry++) {
+		const struct ky_retain_rule *rule = &convert->retain.policy.rules[at->entry];
 		const struct ky_retain_rule none = {0},
-					    *old = before ? &before->rules[at->slot] : &none;
+					    *old = before ? &before->rules[at->entry] : &none;
 
 		if (rule->threshold_ns != old->threshold_ns || rule->throttle != old->throttle)
 			return true;
@@ -40,9 +42,9 @@ bool ky_retain_next_rule(struct ky_convert *convert, const struct ky_retain_poli
 
 void ky_retain_write_rule(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns)
 {
-	const struct ky_retain_rule *rule = &convert->retain.policy.rules[at->slot];
+	const struct ky_retain_rule *rule = &convert->retain.policy.rules[at->entry];
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	uint32_t pool = ky_chunk_text(&convert->chunk, kind_names[at->slot++]);
+	uint32_t pool = ky_chunk_text(&convert->chunk, kind_names[at->entry++]);
 
 	ky_trc_enc_event(enc, KY_EV_RETENTION, ns);
 	ky_trc_enc_u32(enc, pool);
@@ -55,6 +57,7 @@ void ky_retain_write_rule(struct ky_convert *convert, struct ky_list_at *at, uin
 void ky_retain_write_wake(struct ky_convert *convert, const struct ky_held_wake *held, uint64_t ns)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
+	uint32_t stack = convert->chunk.is_muted ? 0 : ky_wake_stack_write(convert, held->stack);
 
 	ky_trc_enc_event(enc, KY_EV_LATE_WAKE, ns);
 	ky_trc_enc_varint(enc, held->woken_ns);
@@ -62,6 +65,8 @@ void ky_retain_write_wake(struct ky_convert *convert, const struct ky_held_wake 
 	ky_trc_enc_varint(enc, held->woken);
 	ky_trc_enc_u8(enc, held->worker_id);
 	ky_trc_enc_u8(enc, held->origin);
+	ky_trc_enc_u32(enc, stack);
+	ky_trc_enc_varint(enc, held->tid);
 }
 
 void ky_retain_write_delay(struct ky_convert *convert, uint32_t worker, uint32_t nested_tid,
@@ -113,8 +118,8 @@ bool ky_retain_next_count(struct ky_convert *convert, struct ky_list_at *at, uin
 {
 	struct ky_retain *retain = &convert->retain;
 
-	for (; at->slot < KY_RETAIN_TABLES; at->slot++, at->part = 0) {
-		const struct ky_counted_table *table = &retain->tables[at->slot];
+	for (; at->entry < KY_RETAIN_TABLES; at->entry++, at->part = 0) {
+		const struct ky_counted_table *table = &retain->tables[at->entry];
 
 		for (; at->part < table->capacity; at->part++) {
 			if (!table->by_name[at->part] || !table->by_name[at->part]->count)
@@ -130,11 +135,11 @@ bool ky_retain_next_count(struct ky_convert *convert, struct ky_list_at *at, uin
 void ky_retain_count(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns)
 {
 	struct ky_retain *retain = &convert->retain;
-	struct ky_counted *counted = retain->tables[at->slot].by_name[at->part];
+	struct ky_counted *counted = retain->tables[at->entry].by_name[at->part];
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 	uint32_t kind_pool, name_pool, unit_pool;
 
-	kind_pool = ky_chunk_text(&convert->chunk, table_names[at->slot]);
+	kind_pool = ky_chunk_text(&convert->chunk, table_names[at->entry]);
 	name_pool = ky_name_pool(&convert->common->names, &convert->chunk, at->part);
 	unit_pool = ky_chunk_text(&convert->chunk, "ns");
 	ky_trc_enc_event(enc, KY_EV_HISTOGRAM, ns);
@@ -155,8 +160,8 @@ bool ky_retain_next_worker(struct ky_convert *convert, struct ky_list_at *at)
 {
 	const struct ky_retain *retain = &convert->retain;
 
-	for (; at->slot < retain->worker_capacity; at->slot++) {
-		const struct ky_worker_sums *sums = &retain->workers[at->slot];
+	for (; at->entry < retain->worker_capacity; at->entry++) {
+		const struct ky_worker_sums *sums = &retain->workers[at->entry];
 
 		if (sums->poll_count || sums->nested_count || sums->wake_count || sums->park_count)
 			return true;
@@ -166,12 +171,12 @@ bool ky_retain_next_worker(struct ky_convert *convert, struct ky_list_at *at)
 
 void ky_retain_worker(struct ky_convert *convert, struct ky_list_at *at, uint64_t ns)
 {
-	struct ky_worker_sums *sums = &convert->retain.workers[at->slot];
+	struct ky_worker_sums *sums = &convert->retain.workers[at->entry];
 	struct ky_trc_enc *enc = &convert->chunk.enc;
 	uint64_t parked_since_ns = sums->parked_since_ns;
 
 	ky_trc_enc_event(enc, KY_EV_WORKER_SUMS, ns);
-	ky_trc_enc_varint(enc, at->slot ? ky_worker_id(at->slot - 1) : KY_WORKER_UNKNOWN);
+	ky_trc_enc_varint(enc, at->entry ? ky_worker_id(at->entry - 1) : KY_WORKER_UNKNOWN);
 	ky_trc_enc_varint(enc, sums->first_ns);
 	ky_trc_enc_varint(enc, sums->last_ns);
 	ky_trc_enc_varint(enc, sums->poll_count);
@@ -183,7 +188,7 @@ void ky_retain_worker(struct ky_convert *convert, struct ky_list_at *at, uint64_
 	ky_trc_enc_varint(enc, sums->parked_ns);
 	memset(sums, 0, sizeof(*sums));
 	sums->parked_since_ns = parked_since_ns;
-	at->slot++;
+	at->entry++;
 }
 
 void ky_retain_is_reported(struct ky_convert *convert, uint64_t ns)

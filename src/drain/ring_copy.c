@@ -21,8 +21,9 @@
 #define HUGE_SLOW_NS UINT64_C(1500000) /* CPU time of one; filling it with zeros takes a third */
 #define HUGE_SLOW_MAX 3u
 #define PASSES_MAX 8u
-#define FEW_CLAIMS 16u   /* given out during a pass: time for the last one */
-#define EXTRA_SLOTS 256u /* at least so many may be given out while we copy */
+#define LAST_PASSES_MAX 4u /* so often may a pass be held up for a round of the ring */
+#define FEW_CLAIMS 16u     /* given out during a pass: time for the last one */
+#define EXTRA_SLOTS 256u   /* a round and so many may be given out while we copy */
 
 /* What was seen of a slot at the last reading. */
 struct seen_slot {
@@ -42,6 +43,7 @@ struct copier {
 	uint64_t oldest_wanted; /* claim number + 1; open ones are always wanted */
 	uint64_t number_max;
 	bool is_first; /* this is the first pass */
+	bool has_gap;  /* the last pass came too late to a slot */
 };
 
 static size_t round_up(size_t bytes, size_t to)
@@ -198,6 +200,22 @@ static void note_change(struct copier *copier, struct seen_slot *seen, uint64_t 
 	*seen = (struct seen_slot){.number = number};
 }
 
+/* A slot that the last pass finds with another claim than before: what was given out up to
+ * `claim_index`, the end of what this pass has to bring, and was not copied, is gone. */
+static bool is_too_late(const struct copier *copier, const struct seen_slot *seen, uint64_t number,
+			uint64_t claim_index)
+{
+	uint64_t before = number > copier->usable ? number - copier->usable : 0;
+
+	if (before > claim_index)
+		before -= (before - claim_index + copier->usable - 1) / copier->usable *
+			  copier->usable;
+	if (before > seen->number) /* given out and overwritten between the two readings */
+		return true;
+	return seen->number && seen->number <= claim_index &&
+	       (!seen->place || seen->state != KY_SLOT_CLOSED);
+}
+
 /* One reading of a slot. Closed ones are taken, and parked ones, which may be overwritten as well;
  * open ones only when this reading is the last. */
 static void read_one(struct copier *copier, uint32_t slot, uint64_t claim_index, bool is_last)
@@ -206,9 +224,11 @@ static void read_one(struct copier *copier, uint32_t slot, uint64_t claim_index,
 	uint64_t claim = ky_ring_view_claim(&copier->from, slot), number = KY_CLAIM_NUMBER(claim);
 	uint32_t state = KY_CLAIM_STATE(claim);
 
-	if (number != seen->number)
+	if (number != seen->number) {
+		copier->has_gap |= is_last && is_too_late(copier, seen, number, claim_index);
 		note_change(copier, seen, number);
-	if (!number || number > claim_index || copier->out->slot_count == copier->capacity)
+	}
+	if (!number || number > claim_index)
 		return;
 	if (state == KY_SLOT_OPEN ? !is_last : number < copier->oldest_wanted)
 		return;
@@ -217,10 +237,15 @@ static void read_one(struct copier *copier, uint32_t slot, uint64_t claim_index,
 	/* A parked one that was taken may have been continued by another thread. */
 	if (seen->place && (seen->state == KY_SLOT_CLOSED || !is_last))
 		return;
+	if (copier->out->slot_count == copier->capacity) {
+		copier->out->lost_count++;
+		return;
+	}
 	seen->state = state;
 	if (copy_slot(copier, slot, claim))
 		return;
 	copier->out->lost_count += !seen->place && number <= copier->out->claim_index_at_start;
+	copier->has_gap |= is_last;
 	*seen = (struct seen_slot){.number = 0};
 }
 
@@ -241,6 +266,22 @@ static void read_claims(struct copier *copier, uint64_t from, uint64_t to, bool 
 static uint64_t claim_index_of(const struct copier *copier)
 {
 	return atomic_load_explicit(&copier->from.header->claim_index, memory_order_acquire);
+}
+
+/* Reads the clock, and then what was published before. */
+static void last_pass(struct copier *copier, const struct ky_ring_copy_options *options)
+{
+	struct ky_ring_copy *out = copier->out;
+	uint64_t to;
+
+	if (options->anchor && options->anchor(options->anchor_ctx, &out->now) == 0)
+		out->has_now = true;
+	/* Whatever was stamped before that reading lies in claims before this claim index. */
+	to = claim_index_of(copier);
+	copier->has_gap = false;
+	copier->populated = ky_ring_view_populated(&copier->from);
+	for (uint32_t slot = 0; slot < copier->populated; slot++)
+		read_one(copier, slot, to, true);
 }
 
 static void take_slots(struct copier *copier, const struct ky_ring_copy_options *options)
@@ -269,16 +310,15 @@ static void take_slots(struct copier *copier, const struct ky_ring_copy_options 
 			break;
 		from = to;
 	}
-	if (options->anchor && options->anchor(options->anchor_ctx, &out->now) == 0)
-		out->has_now = true;
-	/* Whatever was stamped before that reading lies in claims before this claim index. */
-	to = claim_index_of(copier);
-	copier->populated = ky_ring_view_populated(&copier->from);
-	for (uint32_t slot = 0; slot < copier->populated; slot++)
-		read_one(copier, slot, to, true);
+	/* A pass that was held up for a round of the ring finds what it came for overwritten. After
+	 * another one that is a gap, which the records behind it count, and no early end. */
+	copier->has_gap = true;
+	for (uint32_t pass = 0; pass < LAST_PASSES_MAX && copier->has_gap; pass++)
+		last_pass(copier, options);
+	out->lost_count += copier->has_gap;
 }
 
-/* A slot that changes under our eyes stays empty in the copy, and is missing by its number. */
+/* A cell that changes under our eyes stays empty in the copy, and is missing by its number. */
 static void take_class(struct copier *copier, uint32_t which, const struct ky_sample_ring *from)
 {
 	struct ky_ring_header *header = copier->header;
@@ -288,21 +328,21 @@ static void take_class(struct copier *copier, uint32_t which, const struct ky_sa
 		 offset;
 	uint64_t claim = KY_SAMPLE_CLAIM(claim_index), count = claim;
 
-	if (count > from->slot_count)
-		count = from->slot_count;
+	if (count > from->cell_count)
+		count = from->cell_count;
 	(void)ky_sample_range(header->sample_bytes, which, &offset);
 	copy_words((uint8_t *)&head->classes[which], from->head, sizeof(*from->head));
 	atomic_store_explicit(&head->classes[which].claim_index, claim_index, memory_order_relaxed);
 	for (; count > 0; count--) {
-		uint64_t at = offset + (claim - count) % from->slot_count * KY_SAMPLE_SLOT_BYTES;
-		uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
+		uint64_t at = offset + (claim - count) % from->cell_count * KY_SAMPLE_CELL_BYTES;
+		uint64_t words[KY_SAMPLE_CELL_BYTES / 8];
 
 		if (ky_ring_view_sample(from, claim - count, words) == KY_SAMPLE_WHOLE)
 			memcpy(area + at, words, sizeof(words));
 	}
-	copier->out->bytes += KY_SAMPLE_CLAIM(claim_index) < from->slot_count ?
-				      KY_SAMPLE_CLAIM(claim_index) * KY_SAMPLE_SLOT_BYTES :
-				      (uint64_t)from->slot_count * KY_SAMPLE_SLOT_BYTES;
+	copier->out->bytes += KY_SAMPLE_CLAIM(claim_index) < from->cell_count ?
+				      KY_SAMPLE_CLAIM(claim_index) * KY_SAMPLE_CELL_BYTES :
+				      (uint64_t)from->cell_count * KY_SAMPLE_CELL_BYTES;
 	atomic_fetch_or_explicit(&header->sample_classes, 1u << which, memory_order_relaxed);
 }
 
@@ -317,8 +357,7 @@ static void take_samples(struct copier *copier)
 	}
 }
 
-/* Ways that are taken, each whole, with the stacks that they may name. Pages of others do not exist
- * and stay so. */
+/* Rows, each whole, then the points and stacks that they may name. */
 static void take_places(struct copier *copier)
 {
 	const uint8_t *from = ky_ring_view_places(&copier->from);
@@ -327,44 +366,40 @@ static void take_places(struct copier *copier)
 	atomic_store_explicit(&copier->header->place_ready, from != NULL, memory_order_relaxed);
 	if (!from)
 		return;
-	copy_words(to, from, KY_PLACE_SLOTS_OFFSET);
-	for (uint32_t i = 0; i < KY_PLACE_SLOTS; i++) {
-		const struct kymo_place_set *sets =
-			(const struct kymo_place_set *)(const void *)(to + KY_PLACE_SETS_OFFSET);
-		size_t at = KY_PLACE_SLOTS_OFFSET + i * sizeof(struct ky_place_slot);
-
-		if (sets[i / KYMO_PLACE_WAYS].tasks[i % KYMO_PLACE_WAYS] & KY_PLACE_TASK_MASK)
-			ky_ring_view_place_copy(from, i, (uint64_t *)(void *)(to + at));
-	}
-	copy_words(to + KY_PLACE_STACKS_OFFSET, from + KY_PLACE_STACKS_OFFSET,
-		   KY_PLACE_UNITS_OFFSET - KY_PLACE_STACKS_OFFSET);
+	copy_words(to, from, KY_PLACE_SETS_OFFSET);
+	for (uint32_t i = 0; i < KY_PLACE_ENTRIES; i++)
+		ky_ring_view_place_copy(
+			from, i, (struct kymo_place_row *)(void *)(to + KY_PLACE_SETS_OFFSET) + i);
+	copy_words(to + KY_PLACE_POINTS_OFFSET, from + KY_PLACE_POINTS_OFFSET,
+		   KY_PLACE_UNITS_OFFSET - KY_PLACE_POINTS_OFFSET);
 	copy_words(to + KY_PLACE_UNITS_OFFSET, from + KY_PLACE_UNITS_OFFSET,
 		   ky_ring_view_place_units(to) * KY_PLACE_UNIT_BYTES);
-	copier->out->bytes += KY_PLACE_SLOTS_OFFSET;
+	copier->out->bytes += KY_PLACE_UNITS_OFFSET;
 }
 
-/* Slots of addresses, each whole, and the stacks that they may name. */
+/* Entries of addresses, each whole, and the stacks that they may name. */
 static void take_allocs(struct copier *copier)
 {
 	const uint8_t *from = ky_ring_view_allocs(&copier->from);
 	uint8_t *to = copier->out->image + copier->header->alloc_offset;
 	uint64_t *words = (uint64_t *)(void *)(to + KY_ALLOC_WORDS_OFFSET);
-	struct ky_alloc_slot *slots = (struct ky_alloc_slot *)(void *)(to + KY_ALLOC_SLOTS_OFFSET);
+	struct ky_alloc_entry *entries = (struct ky_alloc_entry *)(void *)(to +
+									   KY_ALLOC_ENTRIES_OFFSET);
 
 	atomic_store_explicit(&copier->header->alloc_ready, from != NULL, memory_order_relaxed);
 	if (!from)
 		return;
 	copy_words(to, from, sizeof(struct ky_alloc_head));
-	for (uint32_t i = 0; i < KY_ALLOC_SLOTS; i++) {
+	for (uint32_t i = 0; i < KY_ALLOC_ENTRIES; i++) {
 		struct ky_alloc_seen seen;
 
 		if (!ky_ring_view_alloc(from, i, &seen))
 			continue;
 		words[i] = seen.address;
-		atomic_store_explicit(&slots[i].stamp, seen.stamp, memory_order_relaxed);
-		atomic_store_explicit(&slots[i].bytes, seen.bytes, memory_order_relaxed);
-		atomic_store_explicit(&slots[i].weight, seen.weight, memory_order_relaxed);
-		atomic_store_explicit(&slots[i].about, seen.about, memory_order_relaxed);
+		atomic_store_explicit(&entries[i].stamp, seen.stamp, memory_order_relaxed);
+		atomic_store_explicit(&entries[i].bytes, seen.bytes, memory_order_relaxed);
+		atomic_store_explicit(&entries[i].weight, seen.weight, memory_order_relaxed);
+		atomic_store_explicit(&entries[i].about, seen.about, memory_order_relaxed);
 		copier->out->bytes += sizeof(seen);
 	}
 	copy_words(to + KY_ALLOC_STACKS_OFFSET, from + KY_ALLOC_STACKS_OFFSET,
@@ -383,15 +418,15 @@ static void take_resources(struct copier *copier)
 	atomic_store_explicit(&copier->header->resource_ready, from != NULL, memory_order_relaxed);
 	if (!from)
 		return;
-	copy_words(to, from, KY_RESOURCE_SLOTS_OFFSET);
+	copy_words(to, from, KY_RESOURCE_ENTRIES_OFFSET);
 	count = atomic_load_explicit(
 		&((const struct ky_resource_head *)(const void *)to)->claim_index,
 		memory_order_relaxed);
-	if (count > KY_RESOURCE_SLOTS)
-		count = KY_RESOURCE_SLOTS;
-	copy_words(to + KY_RESOURCE_SLOTS_OFFSET, from + KY_RESOURCE_SLOTS_OFFSET,
-		   count * sizeof(struct ky_resource_slot));
-	copier->out->bytes += KY_RESOURCE_SLOTS_OFFSET + count * sizeof(struct ky_resource_slot);
+	if (count > KY_RESOURCE_ENTRIES)
+		count = KY_RESOURCE_ENTRIES;
+	copy_words(to + KY_RESOURCE_ENTRIES_OFFSET, from + KY_RESOURCE_ENTRIES_OFFSET,
+		   count * sizeof(struct ky_resource_entry));
+	copier->out->bytes += KY_RESOURCE_ENTRIES_OFFSET + count * sizeof(struct ky_resource_entry);
 }
 
 /* After the sub-buffers: what their records refer to was there before them. */
@@ -424,18 +459,18 @@ int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_option
 	int err;
 
 	memset(out, 0, sizeof(*out));
-	err = ky_ring_view_open(&copier.from, options->image, options->image_bytes);
+	err = ky_ring_view_init(&copier.from, options->image, options->image_bytes);
 	if (err)
 		return err;
 	copier.populated = ky_ring_view_populated(&copier.from);
 	copier.usable = ky_ring_view_usable(&copier.from);
-	out->cut_off_count = ky_ring_view_cut_off(&copier.from);
+	out->truncated_count = ky_ring_view_truncated(&copier.from);
 	if (copier.usable > copier.from.slot_count)
 		copier.usable = copier.from.slot_count;
 	if (!copier.usable)
 		copier.usable = 1; /* an image that ends before its first slot */
 	out->ring_slots = copier.usable;
-	copier.capacity = copier.populated + copier.populated / 4 + EXTRA_SLOTS;
+	copier.capacity = copier.populated * 2 + EXTRA_SLOTS;
 	copier.seen = ky_alloc(((size_t)copier.from.slot_count + 1) * sizeof(*copier.seen));
 	err = copier.seen ? lay_out(&copier) : -ENOMEM;
 	if (!err) {

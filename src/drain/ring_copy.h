@@ -3,8 +3,9 @@
  *
  * The sub-buffer that is overwritten next is copied first. Then come those given out meanwhile,
  * until there are few; then the clock is read, and after it, last, what was given out since and
- * what is open. So every record published before that reading is in the copy, except in
- * sub-buffers that were overwritten before their turn, which are counted.
+ * what is open. Where that was overwritten meanwhile, the clock is read and the rest is copied
+ * once more. So every record published before that reading is in the copy, except in sub-buffers
+ * that were overwritten before their turn, which are counted.
  * Invariants:  the source is only read, and only where it is populated; each sub-buffer is taken
  *              after a second reading of its claim. In the copy they lie one after the other, their
  *              claim numbers are kept, no thread is busy in them, and the claim index stands after
@@ -29,7 +30,7 @@ struct ky_ring_copy {
 	uint32_t ring_slots;           /* slots the source's claim index goes round */
 	uint64_t bytes;                /* copied */
 	uint64_t claim_index_at_start; /* of the source */
-	uint32_t cut_off_count;        /* ky_ring_view_cut_off() of the source */
+	uint32_t truncated_count;      /* ky_ring_view_truncated() of the source */
 	uint64_t lost_count;           /* held at the start, overwritten before their turn */
 	bool has_now;                  /* the clock was read: */
 	struct ky_clock_anchor now;
@@ -43,7 +44,7 @@ struct ky_ring_copy_options {
 	void *anchor_ctx;
 };
 
-/* Returns 0; what ky_ring_view_open() returns; -ENOMEM. */
+/* Returns 0; what ky_ring_view_init() returns; -ENOMEM. */
 int ky_ring_copy_take(struct ky_ring_copy *out, const struct ky_ring_copy_options *options);
 void ky_ring_copy_release(struct ky_ring_copy *copy);
 

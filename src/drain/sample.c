@@ -13,12 +13,12 @@
 #define PATIENCE_NS UINT64_C(20000000)
 #define ONE_WEIGHT UINT64_C(0x100000000) /* 1 in parts of 2^32 */
 
-struct sample_slot {
+struct sample_cell {
 	union {
-		struct ky_sample_slot first;
+		struct ky_sample_cell first;
 		struct ky_sample_more more;
-		uint64_t words[KY_SAMPLE_SLOT_BYTES / 8];
-		uint8_t bytes[KY_SAMPLE_SLOT_BYTES];
+		uint64_t words[KY_SAMPLE_CELL_BYTES / 8];
+		uint8_t bytes[KY_SAMPLE_CELL_BYTES];
 	};
 };
 
@@ -52,31 +52,31 @@ static void unpack(uint64_t *frames, const uint8_t *from, uint32_t count)
 	}
 }
 
-static bool is_sound(const struct ky_sample_slot *slot)
+static bool is_sound(const struct ky_sample_cell *cell)
 {
-	return slot->part == 0 && slot->parts >= 1 && slot->parts <= KY_SAMPLE_PARTS_MAX &&
-	       slot->kind >= KY_SAMPLE_CPU && slot->kind <= KY_SAMPLE_WAKER &&
-	       ky_sample_parts(slot->frame_count) == slot->parts;
+	return cell->part == 0 && cell->parts >= 1 && cell->parts <= KY_SAMPLE_PARTS_MAX &&
+	       cell->kind >= KY_SAMPLE_CPU && cell->kind <= KY_SAMPLE_WAKER &&
+	       ky_sample_parts(cell->frame_count) == cell->parts;
 }
 
 /* The frames of all parts. False: a part is not there. */
 static bool read_frames(const struct ky_sample_ring *ring, uint64_t claim,
-			const struct sample_slot *first, uint64_t *frames)
+			const struct sample_cell *first, uint64_t *frames)
 {
 	uint32_t count = first->first.frame_count;
 	uint32_t at = count < KY_SAMPLE_FRAMES_FIRST ? count : KY_SAMPLE_FRAMES_FIRST;
-	struct sample_slot slot = {0};
+	struct sample_cell cell = {0};
 
 	unpack(frames, first->first.frames, at);
 	for (uint32_t part = 1; part < first->first.parts; part++) {
 		uint32_t here = count - at < KY_SAMPLE_FRAMES_MORE ? count - at :
 								     KY_SAMPLE_FRAMES_MORE;
 
-		if (ky_ring_view_sample(ring, claim + part, slot.words) != KY_SAMPLE_WHOLE ||
-		    slot.more.part != part || slot.more.parts != first->first.parts ||
-		    slot.more.kind != first->first.kind)
+		if (ky_ring_view_sample(ring, claim + part, cell.words) != KY_SAMPLE_WHOLE ||
+		    cell.more.part != part || cell.more.parts != first->first.parts ||
+		    cell.more.kind != first->first.kind)
 			return false;
-		unpack(frames + at, slot.more.frames, here);
+		unpack(frames + at, cell.more.frames, here);
 		at += here;
 	}
 	return true;
@@ -87,25 +87,25 @@ static int add_sample(struct ky_copy *copy, struct ky_waiting_sample *sample, ui
 	return ky_samples_add(&copy->common->samples, &copy->common->threads.queues, sample, ticks);
 }
 
-static uint64_t weigh_switch(const struct ky_sample_slot *slot, uint64_t length_ns)
+static uint64_t weigh_switch(const struct ky_sample_cell *cell, uint64_t length_ns)
 {
-	double weight = slot->weight > ONE_WEIGHT ? (double)slot->weight : (double)ONE_WEIGHT;
+	double weight = cell->weight > ONE_WEIGHT ? (double)cell->weight : (double)ONE_WEIGHT;
 
-	if (length_ns && length_ns < slot->value)
-		weight *= (double)slot->value / (double)length_ns;
+	if (length_ns && length_ns < cell->value)
+		weight *= (double)cell->value / (double)length_ns;
 	return weight < (double)INT64_MAX ? (uint64_t)weight : INT64_MAX;
 }
 
 /* Many of one thread lie in one sample; each waits for its own end. */
-static int queue_switches(struct ky_copy *copy, const struct ky_sample_slot *slot,
+static int queue_switches(struct ky_copy *copy, const struct ky_sample_cell *cell,
 			  const uint64_t *frames)
 {
-	bool has_waker = slot->flags & KY_SAMPLE_HAS_WAKER;
-	uint32_t step = KY_SWITCH_FRAMES + has_waker, end = slot->frame_count;
+	bool has_waker = cell->flags & KY_SAMPLE_HAS_WAKER;
+	uint32_t step = KY_SWITCH_FRAMES + has_waker, end = cell->frame_count;
 	uint32_t own_count = 0; /* frames of the program */
 	int err = 0;
 
-	if (slot->flags & KY_SAMPLE_HAS_STACK && end > step) {
+	if (cell->flags & KY_SAMPLE_HAS_STACK && end > step) {
 		own_count = end - step;
 		end = step;
 	}
@@ -118,14 +118,14 @@ static int queue_switches(struct ky_copy *copy, const struct ky_sample_slot *slo
 			return -ENOMEM;
 		sample->frame_count = own_count;
 		memcpy(sample->frames, frames + end, own_count * sizeof(*frames));
-		sample->is_truncated = own_count && slot->flags & KY_SAMPLE_TRUNCATED;
-		ky_switch_dec(&interval, slot->stamp, frames + i);
+		sample->is_truncated = own_count && cell->flags & KY_SAMPLE_TRUNCATED;
+		ky_switch_dec(&interval, cell->stamp, frames + i);
 		if (has_waker)
 			ky_switch_dec_waker(&interval, frames[i + KY_SWITCH_FRAMES]);
 		sample->kind = KY_SAMPLE_SWITCHES;
 		sample->flags = interval.flags;
 		sample->syscall = -1;
-		sample->tid = slot->tid;
+		sample->tid = cell->tid;
 		sample->value = interval.end_ns - interval.begin_ns;
 		sample->more = interval.reason;
 		sample->runnable_min_ns = interval.runnable_min_ns;
@@ -133,60 +133,60 @@ static int queue_switches(struct ky_copy *copy, const struct ky_sample_slot *slo
 		sample->by = interval.by;
 		sample->by_pid = interval.by_pid;
 		sample->by_tid = interval.by_tid;
-		sample->weight = weigh_switch(slot, sample->value);
+		sample->weight = weigh_switch(cell, sample->value);
 		err = add_sample(copy, sample, sane_ticks(copy, interval.end_ns, true));
 	}
 	return err;
 }
 
-static int note_waker(struct ky_copy *copy, const struct ky_sample_slot *slot,
+static int note_waker(struct ky_copy *copy, const struct ky_sample_cell *cell,
 		      const uint64_t *frames)
 {
 	struct ky_waker_name *waker;
 
-	if (slot->frame_count != KY_WAKER_FRAMES || !slot->tid)
+	if (cell->frame_count != KY_WAKER_FRAMES || !cell->tid)
 		return 0;
 	if (!copy->common->samples.wakers)
 		copy->common->samples.wakers = ky_alloc(KY_WAKER_NAMES *
 							sizeof(*copy->common->samples.wakers));
 	if (!copy->common->samples.wakers)
 		return -ENOMEM;
-	waker = ky_samples_waker(&copy->common->samples, slot->tid);
-	waker->tid = slot->tid;
-	waker->pid = (uint32_t)slot->more;
+	waker = ky_samples_waker(&copy->common->samples, cell->tid);
+	waker->tid = cell->tid;
+	waker->pid = (uint32_t)cell->more;
 	ky_waker_dec(waker->name, frames);
 	return 0;
 }
 
-static int queue_sample(struct ky_copy *copy, const struct ky_sample_slot *slot,
+static int queue_sample(struct ky_copy *copy, const struct ky_sample_cell *cell,
 			const uint64_t *frames)
 {
-	size_t frame_bytes = slot->frame_count * sizeof(*frames);
+	size_t frame_bytes = cell->frame_count * sizeof(*frames);
 	struct ky_waiting_sample *sample;
 
-	if (slot->kind == KY_SAMPLE_SWITCHES && slot->tid)
-		return queue_switches(copy, slot, frames);
-	if (slot->kind == KY_SAMPLE_WAKER)
-		return note_waker(copy, slot, frames);
+	if (cell->kind == KY_SAMPLE_SWITCHES && cell->tid)
+		return queue_switches(copy, cell, frames);
+	if (cell->kind == KY_SAMPLE_WAKER)
+		return note_waker(copy, cell, frames);
 	sample = ky_alloc(sizeof(*sample) + frame_bytes);
 	if (!sample)
 		return -ENOMEM;
-	sample->kind = slot->kind;
-	sample->flags = slot->flags;
-	sample->cpu = slot->cpu;
-	sample->syscall = slot->syscall;
-	sample->tid = slot->tid;
-	sample->frame_count = slot->frame_count;
-	sample->value = slot->value;
-	sample->more = slot->more;
-	sample->other = slot->other;
-	if (slot->kind == KY_SAMPLE_FREE && !(slot->flags & KY_SAMPLE_STAMP_IS_NS))
-		sample->other = ky_timeline_ns(&copy->common->timeline, slot->other);
-	sample->task = slot->task;
-	sample->weight = slot->weight;
+	sample->kind = cell->kind;
+	sample->flags = cell->flags;
+	sample->cpu = cell->cpu;
+	sample->syscall = cell->syscall;
+	sample->tid = cell->tid;
+	sample->frame_count = cell->frame_count;
+	sample->value = cell->value;
+	sample->more = cell->more;
+	sample->other = cell->other;
+	if (cell->kind == KY_SAMPLE_FREE && !(cell->flags & KY_SAMPLE_STAMP_IS_NS))
+		sample->other = ky_timeline_ns(&copy->common->timeline, cell->other);
+	sample->task = cell->task;
+	sample->weight = cell->weight;
 	memcpy(sample->frames, frames, frame_bytes);
 	return add_sample(copy, sample,
-			  sane_ticks(copy, slot->stamp, slot->flags & KY_SAMPLE_STAMP_IS_NS));
+			  sane_ticks(copy, cell->stamp, cell->flags & KY_SAMPLE_STAMP_IS_NS));
 }
 
 /* ---- one class ---- */
@@ -214,24 +214,40 @@ static bool is_worth_waiting(const struct ky_copy *copy, struct ky_sample_cursor
 	return copy->common->now_ns - cursor->since_ns < PATIENCE_NS;
 }
 
+/* Another stream has what came before; has the ring overwritten what lay between? */
+static bool has_gap_since(const struct ky_copy *copy, const struct ky_sample_ring *ring,
+			  const struct ky_sample_cursor *cursor, uint64_t ticks)
+{
+	uint64_t from = copy->common->from_ticks;
+
+	return from && !copy->common->is_cut && !cursor->has_number &&
+	       cursor->next >= ring->cell_count && ticks > from;
+}
+
 /* Takes what begins at the cursor's claim and moves it on. Returns 1 when there is more to read,
  * 0 when it is to be waited for, -ENOMEM. */
 static int take_next(struct ky_copy *copy, const struct ky_sample_ring *ring,
 		     struct ky_sample_cursor *cursor, uint64_t *lost)
 {
 	uint64_t frames[KY_SAMPLE_FRAMES_MAX] = {0};
-	struct sample_slot slot = {0};
-	enum ky_sample_read saw = ky_ring_view_sample(ring, cursor->next, slot.words);
+	struct sample_cell cell = {0};
+	enum ky_sample_read saw = ky_ring_view_sample(ring, cursor->next, cell.words);
 	int err = 0;
 
 	if (saw == KY_SAMPLE_UNFINISHED && is_worth_waiting(copy, cursor))
 		return 0;
 	cursor->since_ns = 0;
-	if (saw == KY_SAMPLE_WHOLE && is_sound(&slot.first) &&
-	    read_frames(ring, cursor->next, &slot, frames)) {
-		*lost += missing_before(cursor, slot.first.number);
-		err = queue_sample(copy, &slot.first, frames);
-		cursor->next += slot.first.parts;
+	if (saw == KY_SAMPLE_WHOLE && is_sound(&cell.first) &&
+	    read_frames(ring, cursor->next, &cell, frames)) {
+		if (has_gap_since(copy, ring, cursor,
+				  sane_ticks(copy, cell.first.stamp,
+					     cell.first.flags & KY_SAMPLE_STAMP_IS_NS))) {
+			cursor->is_inexact = true;
+			*lost += 1;
+		}
+		*lost += missing_before(cursor, cell.first.number);
+		err = queue_sample(copy, &cell.first, frames);
+		cursor->next += cell.first.parts;
 	} else {
 		cursor->next++;
 	}
@@ -252,9 +268,9 @@ static int read_class(struct ky_copy *copy, uint32_t which, bool is_reported,
 	source_lost = atomic_load_explicit(&ring.head->lost_count, memory_order_relaxed);
 	claims = KY_SAMPLE_CLAIM(claim_index);
 	if (!cursor->next && !cursor->has_number)
-		cursor->has_number = !copy->common->is_cut;
-	if (claims > cursor->next && claims - cursor->next > ring.slot_count)
-		cursor->next = claims - ring.slot_count;
+		cursor->has_number = !copy->common->is_cut && !copy->common->from_ticks;
+	if (claims > cursor->next && claims - cursor->next > ring.cell_count)
+		cursor->next = claims - ring.cell_count;
 	while (more > 0 && cursor->next < claims &&
 	       copy->common->samples.free_count >= KY_SWITCHES_MAX)
 		more = take_next(copy, &ring, cursor, &lost);
@@ -266,9 +282,16 @@ static int read_class(struct ky_copy *copy, uint32_t which, bool is_reported,
 		lost += source_lost - cursor->source_lost;
 	if (is_reported || copy->common->is_cut)
 		cursor->source_lost = source_lost;
-	gap->count = lost;
-	gap->from_ns = cursor->reported_ns ? cursor->reported_ns : copy->common->now_ns;
-	cursor->reported_ns = copy->common->now_ns;
+	gap->count = lost + cursor->held_lost;
+	gap->is_inexact = cursor->is_inexact;
+	gap->from_ns = cursor->reported_ns ? cursor->reported_ns :
+		       cursor->is_inexact  ? copy->common->from_ns :
+					     copy->common->now_ns;
+	cursor->held_lost = !is_reported && cursor->is_inexact ? gap->count : 0;
+	if (is_reported || !cursor->is_inexact) {
+		cursor->is_inexact = false;
+		cursor->reported_ns = copy->common->now_ns;
+	}
 	return more < 0 ? more : 0;
 }
 

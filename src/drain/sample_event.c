@@ -85,6 +85,18 @@ static const char *waker_name(const struct ky_convert *convert,
 	return thread ? thread->name : "";
 }
 
+void ky_call_facts_write(struct ky_trc_enc *enc, const struct ky_call_facts *call)
+{
+	ky_trc_enc_opt_varint(enc, call->fd >= 0, (uint64_t)call->fd);
+	ky_trc_enc_u8(enc, call->fd_kind);
+	ky_trc_enc_u8(enc, call->tcp_state);
+	ky_trc_enc_opt_varint(enc, call->peer_port, call->peer_port);
+	ky_trc_enc_opt_varint(enc, call->local_port, call->local_port);
+	ky_trc_enc_opt_varint(enc, call->bytes >= 0, (uint64_t)call->bytes);
+	ky_trc_enc_opt_varint(enc, call->error, call->error);
+	ky_trc_enc_opt_varint(enc, call->lock, call->lock);
+}
+
 static void write_waker(struct ky_convert *convert, const struct ky_waiting_sample *sample,
 			uint32_t name)
 {
@@ -104,17 +116,21 @@ static void write_off_cpu(struct ky_convert *convert, const struct ky_waiting_sa
 {
 	struct doing doing = read_one_thread(convert, sample);
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	bool has_reason = is_switch || sample->more <= KY_OFF_CPU_PREEMPTED;
+	struct ky_call_facts call = {.fd = -1, .bytes = -1};
 	bool is_split = is_switch &&
 			(sample->runnable_min_ns || sample->runnable_max_ns < sample->value);
 	uint32_t waker = ky_chunk_text(&convert->chunk, waker_name(convert, sample));
 
+	if (is_switch)
+		call.reason = (uint8_t)sample->more;
+	else
+		ky_call_facts_dec(&call, sample->more, sample->other);
 	ky_trc_enc_event(enc, KY_EV_OFF_CPU, ns);
 	ky_trc_enc_u32(enc, sample->tid);
 	ky_trc_enc_varint(enc, doing.worker);
 	ky_trc_enc_varint(enc, doing.task);
 	ky_trc_enc_varint(enc, sample->value);
-	ky_trc_enc_u8(enc, has_reason ? (uint8_t)sample->more : 0);
+	ky_trc_enc_u8(enc, call.reason <= KY_OFF_CPU_PREEMPTED ? call.reason : 0);
 	ky_trc_enc_opt_varint(enc, !is_switch && sample->syscall >= 0, (uint64_t)sample->syscall);
 	ky_trc_enc_frames(enc, sample->frames, sample->frame_count);
 	ky_trc_enc_f64(enc, weight_of(sample));
@@ -126,6 +142,7 @@ static void write_off_cpu(struct ky_convert *convert, const struct ky_waiting_sa
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_min_ns);
 	ky_trc_enc_opt_varint(enc, is_split, sample->runnable_max_ns);
 	write_waker(convert, sample, waker);
+	ky_call_facts_write(enc, &call);
 }
 
 static void write_window(struct ky_convert *convert, const struct ky_waiting_sample *sample,
@@ -166,25 +183,6 @@ static void write_memory(struct ky_convert *convert, const struct ky_waiting_sam
 	ky_trc_enc_varint(enc, 0);
 }
 
-static void write_place(struct ky_convert *convert, const struct ky_waiting_sample *sample,
-			uint64_t ns)
-{
-	struct ky_trc_enc *enc = &convert->chunk.enc;
-	uint32_t stack = ky_trc_enc_stack(enc, sample->frames, sample->frame_count);
-	double chance = (double)sample->more / (double)ONE_WEIGHT;
-	uint32_t no_name = ky_chunk_text(&convert->chunk, "");
-
-	ky_trc_enc_event(enc, KY_EV_AWAIT_PLACE, ns);
-	ky_trc_enc_varint(enc, sample->value);
-	ky_trc_enc_u32(enc, stack);
-	ky_trc_enc_f64(enc, chance > 0 && chance < 1 ? chance : 1.0);
-	ky_trc_enc_u8(enc, (sample->flags & KY_SAMPLE_TRUNCATED) != 0);
-	ky_trc_enc_varint(enc, 0);
-	ky_trc_enc_varint(enc, 0);
-	ky_trc_enc_u8(enc, 0);
-	ky_trc_enc_u32(enc, no_name);
-}
-
 /* A thread that is switched out mostly has nothing to do. */
 static bool is_of_interest(const struct ky_convert *convert, const struct ky_waiting_sample *sample)
 {
@@ -215,9 +213,6 @@ void ky_convert_sample(struct ky_convert *convert, uint64_t index, uint64_t ns)
 		case KY_SAMPLE_ALLOC:
 		case KY_SAMPLE_FREE:
 			write_memory(convert, sample, ns);
-			break;
-		case KY_SAMPLE_PLACE:
-			write_place(convert, sample, ns);
 			break;
 		default:
 			write_cpu(convert, sample, ns);

@@ -244,11 +244,11 @@ static void write_live_tasks(struct ky_segment *segment, uint64_t ns)
 	room(segment, ns);
 	ky_convert_live_tasks(segment->convert, listed, ns);
 	for (uint32_t i = 0; i < tasks->capacity && listed; i++) {
-		if (!tasks->slots[i].key)
+		if (!tasks->entries[i].key)
 			continue;
 		listed--;
 		room(segment, ns);
-		ky_convert_live_task(segment->convert, &tasks->slots[i], ns);
+		ky_convert_live_task(segment->convert, &tasks->entries[i], ns);
 	}
 }
 
@@ -324,7 +324,10 @@ void ky_segment_turn(struct ky_segment *segment, uint64_t ns)
 		segment->is_open = true;
 		chunk->segment_ns = ns;
 		if (!segment->common->is_cut)
-			segment->cut.cover_from = segment->cut.cover_whole_from = chunk->last_ticks;
+			segment->cut.cover_from = segment->cut.cover_whole_from =
+				chunk->last_ticks > segment->common->from_ticks ?
+					chunk->last_ticks :
+					segment->common->from_ticks;
 		chunk->is_segment_start = true;
 		segment->offset = 0;
 		segment->index_chunks = 0;
@@ -364,10 +367,10 @@ int ky_segment_open(struct ky_segment **out, struct ky_drain_common *common,
 	segment->sink = options->chunk;
 	segment->sink_ctx = options->chunk_ctx;
 	ky_buf_init(&segment->index, INDEX_BYTES_MAX);
-	if (options->host)
-		strncpy(segment->host, options->host, sizeof(segment->host) - 1);
-	else if (gethostname(segment->host, sizeof(segment->host) - 1) != 0)
-		segment->host[0] = 0;
+	if (options->hostname)
+		strncpy(segment->hostname, options->hostname, sizeof(segment->hostname) - 1);
+	else if (gethostname(segment->hostname, sizeof(segment->hostname) - 1) != 0)
+		segment->hostname[0] = 0;
 	return 0;
 }
 

@@ -22,7 +22,7 @@ void ky_segment_first_step(struct ky_segment *segment);
 
 /* ---- chunks ---- */
 
-/* Cuts the open chunk and starts another where the next event at `ns` asks for it. */
+/* Ends the open chunk and starts another where the next event at `ns` asks for it. */
 void ky_segment_turn(struct ky_segment *segment, uint64_t ns);
 /* The same unless the open chunk takes so much more. */
 void ky_segment_room(struct ky_segment *segment, uint64_t ns, uint32_t events, uint32_t bytes);
@@ -42,8 +42,8 @@ void ky_segment_policy(struct ky_segment *segment, const struct ky_retain_policy
  * too. */
 void ky_segment_counts(struct ky_segment *segment, uint64_t ns, bool is_end);
 void ky_segment_header_drops(struct ky_segment *segment, uint64_t ns);
-/* Sub-buffers after the end of a file that was cut short: each held one record at least. */
-void ky_segment_cut_off(struct ky_segment *segment, uint64_t ns);
+/* Sub-buffers after the end of a truncated file: each held one record at least. */
+void ky_segment_truncated(struct ky_segment *segment, uint64_t ns);
 /* Counters that changed, or that this segment does not have. */
 void ky_segment_counters(struct ky_segment *segment, uint64_t ns);
 void ky_segment_open_spans(struct ky_segment *segment, uint64_t ns, bool is_at_exit);
@@ -66,8 +66,8 @@ void ky_segment_last_word(struct ky_segment *segment, uint64_t ns,
 /* ---- what a cut says ---- */
 
 struct ky_segment_cut {
-	uint32_t ring_slots;    /* of the ring that was copied; 0: it is the drain's */
-	uint32_t cut_off_count; /* slots that the file it was copied from lacks */
+	uint32_t ring_slots;      /* of the ring that was copied; 0: it is the drain's */
+	uint32_t truncated_count; /* slots that the file it was copied from lacks */
 	const struct ky_cut_pair *pairs;
 	size_t pair_count;
 	uint64_t end_ns; /* time of the last words, where later than the last record's */

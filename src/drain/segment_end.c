@@ -23,13 +23,13 @@ void ky_segment_header_drops(struct ky_segment *segment, uint64_t ns)
 	ky_convert_drops_reported(segment->convert, ns);
 }
 
-void ky_segment_cut_off(struct ky_segment *segment, uint64_t ns)
+void ky_segment_truncated(struct ky_segment *segment, uint64_t ns)
 {
 	struct ky_drain_common *common = segment->common;
 	struct ky_loss loss = {
 		.cause = KY_LOSS_CORRUPT, .from_ns = segment->chunk->segment_ns, .to_ns = ns};
 
-	loss.count = ky_ring_view_cut_off(&common->ring) + (uint64_t)segment->cut.cut_off_count;
+	loss.count = ky_ring_view_truncated(&common->ring) + (uint64_t)segment->cut.truncated_count;
 	if (!loss.count)
 		return;
 	common->stats.records_lost += loss.count;

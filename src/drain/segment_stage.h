@@ -15,7 +15,7 @@ struct ky_segment {
 	struct ky_worker_table *workers;
 	ky_chunk_fn sink;
 	void *sink_ctx;
-	char host[256];
+	char hostname[256];
 	bool is_open;
 	uint64_t offset; /* bytes of it that the sink has */
 	struct ky_buf index;

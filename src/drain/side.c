@@ -73,7 +73,9 @@ static int read_marks(struct ky_copy *copy, const struct ky_ring_side *area)
 		return 0;
 	if (claim_index - copy->mark_next > KY_MARKS) {
 		/* A cut reports what is there: the older ones were never promised. */
-		lost = copy->common->is_cut ? 0 : claim_index - KY_MARKS - copy->mark_next;
+		lost = copy->common->is_cut || copy->common->from_ticks ?
+			       0 :
+			       claim_index - KY_MARKS - copy->mark_next;
 		copy->mark_next = claim_index - KY_MARKS;
 	}
 	for (; copy->mark_next < claim_index && !err; copy->mark_next++) {

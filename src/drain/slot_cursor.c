@@ -15,6 +15,7 @@
 #include <kymo/base.h>
 #include <kymo/emit.h>
 #include <stdlib.h>
+#include <ring/ring_progress.h>
 #include <string.h>
 #include <wire/ring_record.h>
 
@@ -34,7 +35,8 @@ static const uint8_t plain_words[256] = {
 	[KYMO_RECORD_NOTIFY] = 2,         [KYMO_RECORD_WAKER_CLONE] = 2,
 	[KYMO_RECORD_MARK] = 2,           [KYMO_RECORD_DROPPED] = 2,
 	[KYMO_RECORD_GATES] = 2,          [KYMO_RECORD_WAIT] = 2,
-};
+	[KYMO_RECORD_ROOT_BEGIN] = 2,     [KYMO_RECORD_ROOT_END] = 2,
+	[KYMO_RECORD_FAILED_CALLS] = 2};
 
 static int push(struct ky_copy *copy, struct ky_dthread *thread, uint64_t ticks, uint32_t type,
 		uint32_t arg, uint64_t a)
@@ -68,6 +70,25 @@ static int queue_horizon(struct ky_copy *copy, struct ky_dthread *thread, uint64
 	return 0;
 }
 
+/* Of the part that another stream has: nothing, unless the ring has overwritten what came after. */
+static int queue_since(struct ky_copy *copy, struct ky_dthread *thread, uint64_t ticks)
+{
+	struct ky_drain_common *common = copy->common;
+	uint64_t from = common->from_ticks, count = common->stats.records_lost == 0;
+
+	common->has_flown = true; /* polls may be open already */
+	if (ticks <= from || ky_ring_horizon_ticks(&common->ring) <= from)
+		return 0;
+	/* As this sub-buffer says, or the directory, where it was read before. */
+	if (thread->start_ticks > from && thread->start_ticks < ticks)
+		from = thread->start_ticks;
+	if (push(copy, thread, ticks, KY_REC_GAP, KY_LOSS_OVERWRITTEN | KY_GAP_INEXACT, count) ||
+	    push(copy, thread, from, KY_REC_MORE, 0, 0))
+		return -ENOMEM;
+	common->stats.records_lost += count; /* one at least of all threads */
+	return 0;
+}
+
 /* Whether what is missing of the thread was overwritten while it was not to be written: before
  * the first reading of a ring in flight, or before a stream was taken up again. */
 static bool is_flown(const struct ky_copy *copy, const struct ky_dthread *thread)
@@ -91,6 +112,8 @@ static int account(struct ky_copy *copy, struct ky_dthread *thread, uint64_t rec
 	uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
 	/* A cut begins somewhere: what came before was never promised. */
 	bool is_horizon = copy->common->is_cut && !thread->has_slot && copy->common->step == 1;
+	bool is_since = copy->common->from_ticks && !copy->common->is_cut && !thread->has_slot &&
+			copy->common->step == 1;
 
 	if (cause == KY_LOSS_OVERWRITTEN && is_flown(copy, thread))
 		cause = KY_LOSS_FLIGHT;
@@ -99,8 +122,10 @@ static int account(struct ky_copy *copy, struct ky_dthread *thread, uint64_t rec
 	if (ticks < thread->read_ticks)
 		ticks = thread->read_ticks;
 	if (record_count > thread->record_next && missing <= GAP_RECORDS_MAX) {
-		if (is_horizon)
+		if (is_horizon || is_since)
 			missing = 0;
+		if (is_since && queue_since(copy, thread, ticks))
+			return -ENOMEM;
 		/* The thread's part of the trace begins later than the trace. */
 		if (is_horizon && ticks > copy->common->horizon_ticks &&
 		    queue_horizon(copy, thread, ticks))
@@ -171,6 +196,12 @@ static int special(struct ky_copy *copy, struct ky_slot_cursor *cursor, const ui
 	if (type == KYMO_RECORD_SPAN_BEGIN || type == KYMO_RECORD_SPAN_END)
 		return push(copy, thread, thread->read_ticks, type, 0, words[1]) ||
 				       push(copy, thread, words[2], KY_REC_MORE, 0, 0) ?
+			       -ENOMEM :
+			       0;
+	if (type == KYMO_RECORD_POLL_COUNTS || type == KYMO_RECORD_POLL_COST)
+		return push(copy, thread, thread->read_ticks, type, (uint32_t)words[0] & 0xffffu,
+			    words[1]) ||
+				       push(copy, thread, words[2], KY_REC_MORE, 0, words[3]) ?
 			       -ENOMEM :
 			       0;
 	/* WORKER_BEGIN */
@@ -666,7 +697,8 @@ int ky_copy_last_gaps(struct ky_copy *copy)
 	for (uint32_t i = 0; i < copy->common->threads.count; i++) {
 		struct ky_dthread *thread = copy->common->threads.list[i];
 		uint32_t cause = thread->gap_cause ? thread->gap_cause : KY_LOSS_OVERWRITTEN;
-		bool is_unseen = !thread->has_slot && copy->has_lapped && !copy->common->is_cut;
+		bool is_unseen = !thread->has_slot && copy->has_lapped && !copy->common->is_cut &&
+				 thread->start_ticks >= copy->common->from_ticks;
 		bool has_vanished = thread->ended_closed && !thread->cursor_count &&
 				    copy->has_lapped && !thread->exit_step;
 

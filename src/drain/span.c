@@ -65,8 +65,8 @@ bool ky_convert_next_open_span(struct ky_convert *convert, struct ky_list_at *at
 {
 	const struct ky_ring_side *area = convert->common->ring.side;
 
-	for (at->slot++; area && at->slot < KY_SPANS; at->slot++)
-		if (ky_ring_span(area, at->slot, span))
+	for (at->entry++; area && at->entry < KY_SPANS; at->entry++)
+		if (ky_ring_span(area, at->entry, span))
 			return true;
 	return false;
 }

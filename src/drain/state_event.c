@@ -61,20 +61,21 @@ void ky_convert_live_task(struct ky_convert *convert, const struct ky_drain_task
 }
 
 static void write_open(struct ky_convert *convert, const struct ky_dthread *thread,
-		       uint32_t worker_id, uint32_t depth, uint64_t task, uint32_t name,
-		       uint64_t start_ns, uint64_t ns, bool is_at_exit)
+		       uint32_t worker_id, uint32_t depth, const struct ky_drain_poll *poll,
+		       uint64_t ns, bool is_at_exit)
 {
 	struct ky_trc_enc *enc = &convert->chunk.enc;
-	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk, name);
+	uint32_t pool = ky_name_pool(&convert->common->names, &convert->chunk, poll->name);
 
 	ky_trc_enc_event(enc, KY_EV_OPEN_POLL, ns);
 	ky_trc_enc_varint(enc, worker_id);
 	ky_trc_enc_u32(enc, thread->tid);
 	ky_trc_enc_varint(enc, depth);
-	ky_trc_enc_varint(enc, task);
+	ky_trc_enc_varint(enc, poll->task);
 	ky_trc_enc_u32(enc, pool);
-	ky_trc_enc_varint(enc, start_ns);
+	ky_trc_enc_varint(enc, poll->start_ns);
 	ky_trc_enc_u8(enc, is_at_exit);
+	ky_trc_enc_u8(enc, poll->kind == KY_POLL_NESTED || poll->kind == KY_POLL_COUNTED_NESTED);
 }
 
 void ky_convert_open_poll(struct ky_convert *convert, const struct ky_dthread *thread,
@@ -82,8 +83,7 @@ void ky_convert_open_poll(struct ky_convert *convert, const struct ky_dthread *t
 {
 	const struct ky_drain_poll *poll = &thread->stack[depth];
 
-	write_open(convert, thread, ky_worker_id(poll->worker), depth, poll->task, poll->name,
-		   poll->start_ns, ns, false);
+	write_open(convert, thread, ky_worker_id(poll->worker), depth, poll, ns, false);
 }
 
 void ky_convert_open_polls(struct ky_convert *convert, const struct ky_dthread *thread, uint64_t ns,
@@ -94,10 +94,14 @@ void ky_convert_open_polls(struct ky_convert *convert, const struct ky_dthread *
 
 		if (poll->kind >= KY_POLL_COUNTED && !is_at_exit)
 			continue;
-		write_open(convert, thread, ky_worker_id(poll->worker), depth, poll->task,
-			   poll->name, poll->start_ns, ns, is_at_exit);
+		write_open(convert, thread, ky_worker_id(poll->worker), depth, poll, ns,
+			   is_at_exit);
 	}
-	if (thread->is_blocking && (!thread->is_run_counted || is_at_exit))
-		write_open(convert, thread, KY_WORKER_BLOCKING_POOL, 0, thread->blocking_task,
-			   thread->blocking_name, thread->blocking_start_ns, ns, is_at_exit);
+	if (thread->is_blocking && (!thread->is_run_counted || is_at_exit)) {
+		const struct ky_drain_poll run = {.task = thread->blocking_task,
+						  .name = thread->blocking_name,
+						  .start_ns = thread->blocking_start_ns};
+
+		write_open(convert, thread, KY_WORKER_BLOCKING_POOL, 0, &run, ns, is_at_exit);
+	}
 }

@@ -44,6 +44,12 @@ static inline uint8_t ky_wake_worker(uint32_t worker)
 	return (uint8_t)(id > 253 ? KY_WORKER_UNKNOWN : id);
 }
 
+/* Of a thread that target_worker does not name; else 0. */
+static inline uint32_t ky_wake_tid(const struct ky_dthread *thread)
+{
+	return ky_wake_worker(thread->worker) == KY_WORKER_UNKNOWN ? thread->tid : 0;
+}
+
 /* As a PollStartEvent has room for it. */
 static inline uint8_t ky_poll_queue(uint32_t queue)
 {

@@ -17,11 +17,24 @@ struct ky_drain_task {
 	uint64_t ready_ns; /* 0: not ready */
 	uint32_t name;
 	uint32_t held; /* its wake waits at this place of retain.held; 0: none */
+	/* Where it waits since then: a number in the ring's table of points; 0: not known. */
+	uint32_t points;
+	uint64_t older_ns; /* its older points were known then; 0: not known */
 };
 #define KY_TASK_USED ((uint64_t)1 << 63)
 
+/* Of a wait that long each point is told. */
+#define KY_LONG_WAIT_NS UINT64_C(10000000)
+
+/* One that ends now. */
+static inline bool ky_waits_long(const struct ky_drain_task *task, uint64_t ns)
+{
+	return task->points && ns - task->last_poll_ns >= KY_LONG_WAIT_NS &&
+	       ns > task->last_poll_ns;
+}
+
 struct ky_task_table {
-	struct ky_drain_task *slots;
+	struct ky_drain_task *entries;
 	uint32_t capacity; /* power of two */
 	uint32_t count;
 	uint32_t count_max;
@@ -46,9 +59,9 @@ static inline struct ky_drain_task *ky_task_table_find(const struct ky_task_tabl
 
 	for (uint32_t i = ky_task_place(task, table->capacity);;
 	     i = (i + 1) & (table->capacity - 1)) {
-		if (__builtin_expect(table->slots[i].key == key, 1))
-			return &table->slots[i];
-		if (!table->slots[i].key)
+		if (__builtin_expect(table->entries[i].key == key, 1))
+			return &table->entries[i];
+		if (!table->entries[i].key)
 			return NULL;
 	}
 }
@@ -56,7 +69,7 @@ static inline struct ky_drain_task *ky_task_table_find(const struct ky_task_tabl
 static inline struct ky_drain_task *ky_task_table_find_at(const struct ky_task_table *table,
 							  uint64_t task, uint32_t place)
 {
-	struct ky_drain_task *at = &table->slots[place & (table->capacity - 1)];
+	struct ky_drain_task *at = &table->entries[place & (table->capacity - 1)];
 
 	return __builtin_expect(at->key == (task | KY_TASK_USED), 1) ?
 		       at :

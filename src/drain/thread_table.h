@@ -62,12 +62,17 @@ struct ky_dthread {
 	struct ky_queue queue;
 	/* merging */
 	uint64_t last_ns;
+	uint64_t boundary_ns; /* end of its last poll, park or turn: what it does is later */
 	uint32_t worker;      /* the worker it serves, KY_NONE32 */
 	bool is_launched;     /* ... by a WORKER_BEGIN */
 	uint64_t runtime_key; /* of its last RUNTIME record */
 	struct ky_drain_poll *stack;
 	uint32_t depth, stack_capacity;
 	uint32_t deeper; /* open polls beyond the stack */
+	/* of the last poll that ended, until its POLL_COST: words of its POLL_COUNTS */
+	uint64_t counts[3];
+	uint32_t nested_count;
+	bool has_counts;
 	uint64_t blocking_task;
 	uint64_t blocking_start_ns;
 	uint32_t blocking_name;

@@ -20,7 +20,7 @@ int ky_merge_prepare(struct ky_merge *merge, struct ky_drain_common *common, uin
 	struct ky_merge_entry *entries;
 
 	merge->count = 0;
-	merge->was_cut = false;
+	merge->was_full = false;
 	merge->through = through;
 	if (merge->capacity < wanted) {
 		entries = ky_realloc(merge->entries, wanted * sizeof(*entries));

@@ -26,9 +26,9 @@ struct ky_merge {
 	uint64_t through; /* later records stay */
 	bool is_heap;
 	/* The run that another chunk has to be begun for: it is taken up again. */
-	bool was_cut;
-	uint32_t cut_at;
-	uint64_t cut_limit;
+	bool was_full;
+	uint32_t stopped_at;
+	uint64_t stopped_limit;
 };
 
 /* All queues with a record at or below `through`. Returns 0, -ENOMEM. */

@@ -5,7 +5,7 @@
 #include <base/hash.h>
 #include <errno.h>
 
-int ky_samples_open(struct ky_sample_list *samples)
+int ky_samples_init(struct ky_sample_list *samples)
 {
 	samples->source = ky_thread_make_source();
 	return samples->source ? 0 : -ENOMEM;

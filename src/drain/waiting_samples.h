@@ -43,7 +43,7 @@ struct ky_sample_list {
 };
 
 /* Returns 0, -ENOMEM. */
-int ky_samples_open(struct ky_sample_list *samples);
+int ky_samples_init(struct ky_sample_list *samples);
 void ky_samples_release(struct ky_sample_list *samples);
 /* Places for samples, at the first one: most rings have none. Returns 0, -ENOMEM. */
 int ky_samples_make_places(struct ky_sample_list *samples);

@@ -4,6 +4,7 @@
 #include <session/agent_text.h>
 
 #include <base/out_text.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <kymo/base.h>
 #include <session/run_say.h>
@@ -62,6 +63,24 @@ static void output_text(struct ky_agent_text *text, struct ky_buf *out,
 		write_failed(text, out, event);
 }
 
+/* Once: the next run of this service meets the same. */
+static void latest_text(struct ky_agent_text *text, struct ky_buf *out,
+			const struct ky_agent_event *event)
+{
+	if (text->has_said_latest)
+		return;
+	text->has_said_latest = true;
+	if (event->error == -EEXIST)
+		ky_out_format(
+			out,
+			"what is called 'latest' beside %s is not kymo's link, so it stays as "
+			"it is",
+			event->path);
+	else
+		ky_out_format(out, "no link 'latest' beside %s: %s", event->path,
+			      kymo_error_text(event->error));
+}
+
 static void dump_text(struct ky_buf *out, const struct ky_agent_event *event, bool is_quiet)
 {
 	char why[KY_DISK_ROOM_BYTES], span[KY_OUT_CELL_BYTES];
@@ -75,6 +94,8 @@ static void dump_text(struct ky_buf *out, const struct ky_agent_event *event, bo
 	else if (event->kind == KY_AGENT_DUMP_FAILED)
 		ky_out_format(out, "no dump: %s: %s", event->path,
 			      ky_disk_room_text(why, event->path, event->error));
+	else if (event->kind == KY_AGENT_DUMP_LOST)
+		ky_out_text(out, "no dump: the ring file was truncated before it was made");
 	else
 		ky_out_format(out, "no dump: signal %d (%s) ended the process that made %s",
 			      (int)event->count, strsignal((int)event->count), event->path);
@@ -90,6 +111,18 @@ static void firing_text(struct ky_buf *out, const struct ky_agent_event *event)
 			      (unsigned int)event->count);
 	else
 		ky_out_format(out, "there is no dump of it: %s", kymo_error_text(event->error));
+}
+
+static void late_text(struct ky_buf *out, const struct ky_agent_event *event)
+{
+	char span[KY_OUT_CELL_BYTES];
+
+	ky_out_format(out,
+		      "process %u: %" PRIu64
+		      " check%s of the rules came too late, by up to %s, and "
+		      "%s discarded: what held only then did not fire",
+		      event->pid, event->count, event->count == 1 ? "" : "s",
+		      ky_out_duration(span, event->span_ns), event->count == 1 ? "was" : "were");
 }
 
 static void budget_text(struct ky_buf *out, const struct ky_agent_event *event, bool is_quiet)
@@ -124,6 +157,9 @@ void ky_agent_text(struct ky_agent_text *text, struct ky_buf *out,
 	case KY_AGENT_WRITE_FAILED:
 		output_text(text, out, event);
 		break;
+	case KY_AGENT_LATEST_FAILED:
+		latest_text(text, out, event);
+		break;
 	case KY_AGENT_RULE_UNUSABLE:
 		ky_out_text(out, event->reason);
 		break;
@@ -134,11 +170,15 @@ void ky_agent_text(struct ky_agent_text *text, struct ky_buf *out,
 	case KY_AGENT_DUMP_MADE:
 	case KY_AGENT_DUMP_FAILED:
 	case KY_AGENT_MAKER_KILLED:
+	case KY_AGENT_DUMP_LOST:
 		dump_text(out, event, is_quiet);
 		break;
 	case KY_AGENT_MAKER_FAILED:
 		ky_out_format(out, "%s; no dump: no process for it: %s", event->rule,
 			      kymo_error_text(event->error));
+		break;
+	case KY_AGENT_CHECKS_LATE:
+		late_text(out, event);
 		break;
 	case KY_AGENT_DUMPS_FAIL:
 	case KY_AGENT_BUDGET_USED:

@@ -14,7 +14,7 @@
 struct ky_agent_text {
 	const struct ky_session_options *options;
 	int first_error; /* of the output; 0: none */
-	bool has_said_trouble, has_said_full;
+	bool has_said_trouble, has_said_full, has_said_latest;
 };
 
 /* A ky_agent_event_fn; ctx is the ky_agent_text. */

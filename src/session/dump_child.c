@@ -29,11 +29,11 @@ const char *ky_dump_child_path(void *ctx, uint32_t n)
 		(void)snprintf(directory, sizeof(directory), "%.*s.dumps", (int)bytes, output);
 	(void)ky_disk_make_path(directory); /* making the file says what is wrong */
 	ky_dump_name(name, sizeof(name), "", child->service, child->pid, ky_now_ns(CLOCK_REALTIME),
-		     &to->stage);
-	/* The number tells those of one second apart. */
-	bytes = strlen(name) - strlen(".trc") - strlen(to->stage.suffix);
+		     &to->compressor);
+	/* The number distinguishes those of one second. */
+	bytes = strlen(name) - strlen(".trc") - strlen(to->compressor.suffix);
 	(void)snprintf(child->path, sizeof(child->path), "%s/%.*s-%u.trc%s", directory, (int)bytes,
-		       name, n, to->stage.suffix);
+		       name, n, to->compressor.suffix);
 	return child->path;
 }
 
@@ -61,7 +61,7 @@ static int write_dump(const struct ky_dump_child *child, const struct ky_dump_re
 	job->taken = KY_DUMP_REPLACED;
 	/* Beside the service; at its end there is nothing to give way to, and CMD's end waits. */
 	job->gives_way = !child->is_dead;
-	job->stage = to->stage;
+	job->compressor = to->compressor;
 	ky_dump_request_cut(request, &job->cut);
 	memcpy(pairs, request->pairs, request->pair_count * sizeof(*pairs));
 	for (size_t i = 0; i < to->metadata_count; i++)

@@ -46,7 +46,7 @@ static int intercept_signals(struct ky_run_child *child)
 		sigdelset(&mask, not_intercepted[i]);
 	if (sigprocmask(SIG_SETMASK, &mask, &child->saved_mask) != 0)
 		return -errno;
-	/* An inherited SIG_IGN would reap the child behind our back. */
+	/* An inherited SIG_IGN would reap the child before we read its status. */
 	sigaction(SIGCHLD, &action, &child->saved_child_action);
 	action.sa_handler = SIG_IGN; /* our messages must not kill us */
 	sigaction(SIGPIPE, &action, &child->saved_pipe_action);
@@ -146,10 +146,18 @@ int ky_run_child_start(struct ky_run_child *child, char **argv, char **environme
 	return 0;
 }
 
+/* Its counters can be read until it is reaped. */
 static void reap(struct ky_run_child *child)
 {
-	if (!child->has_exited && waitpid(child->pid, &child->wait_status, WNOHANG) == child->pid)
-		child->has_exited = true;
+	siginfo_t info = {.si_pid = 0};
+
+	if (child->has_exited ||
+	    waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+	    info.si_pid != child->pid)
+		return;
+	if (child->has_ended)
+		child->has_ended(child->ctx);
+	child->has_exited = waitpid(child->pid, &child->wait_status, WNOHANG) == child->pid;
 }
 
 static bool is_terminating(uint32_t signal)

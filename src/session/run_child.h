@@ -21,6 +21,9 @@ struct ky_run_child {
 	int signal_fd;
 	int wait_status; /* of waitpid, once has_exited */
 	bool has_exited;
+	/* Called once it has ended, before it is reaped; NULL: nothing is. The owner's. */
+	void (*has_ended)(void *ctx);
+	void *ctx;
 	bool was_interrupted; /* a terminating signal came after CMD's end */
 	sigset_t saved_mask;
 	struct sigaction saved_child_action, saved_pipe_action, saved_size_action;

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <kymo/emit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,7 @@
 #define KYMO_LIBDIR "lib"
 #endif
 #define PRELOAD_NAME "libkymo-preload.so"
-#define OWN_VARIABLES 12u
-#define ROOM_BYTES_MIN (UINT64_C(4) << 20)
+#define OWN_VARIABLES 13u
 
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity)
 {
@@ -85,7 +85,7 @@ int ky_run_find_preload(char *out, size_t capacity)
 	return -ENOENT;
 }
 
-/* Owner-only, ours, and really a directory: anybody can make a name in /dev/shm. */
+/* Owner-only, ours, and really a directory: any user can make a name in /dev/shm. */
 static int prepare_ring_directory(const char *path)
 {
 	struct stat st;
@@ -101,14 +101,14 @@ static int prepare_ring_directory(const char *path)
 	return access(path, W_OK | X_OK) == 0 ? 0 : -errno;
 }
 
-static int add_variable(char **slot, const char *name, const char *value)
+static int add_variable(char **out, const char *name, const char *value)
 {
 	size_t bytes = strlen(name) + strlen(value) + 2;
 
-	*slot = ky_alloc(bytes);
-	if (*slot == NULL)
+	*out = ky_alloc(bytes);
+	if (*out == NULL)
 		return -ENOMEM;
-	snprintf(*slot, bytes, "%s=%s", name, value);
+	snprintf(*out, bytes, "%s=%s", name, value);
 	return 0;
 }
 
@@ -117,7 +117,7 @@ static bool is_own(const char *variable)
 	static const char *const names[] = {
 		"LD_PRELOAD=",   "KYMO_SESSION=",      "KYMO_RING_DIR=", "KYMO_STATUS_DIR=",
 		"KYMO_SERVICE=", "KYMO_RING_BYTES=",   "KYMO_MODE=",     "KYMO_STATUS_PARENT=",
-		"KYMO_SAMPLE=",  "KYMO_SAMPLE_BYTES=", "KYMO_ALLOC=",
+		"KYMO_SAMPLE=",  "KYMO_SAMPLE_BYTES=", "KYMO_ALLOC=",    "KYMO_GATES=",
 	};
 	size_t i;
 
@@ -132,7 +132,8 @@ static bool is_own(const char *variable)
 static int build_variables(struct ky_run_environment *environment,
 			   const struct ky_session_options *options, const char *preload_value)
 {
-	char session[20], ring_bytes[24], sample_bytes[24], sample[16], parent[16], alloc[24];
+	char session[20], ring_bytes[24], sample_bytes[24], sample[16], parent[16], alloc[24],
+		gates[16];
 	size_t count = 0, at = 0;
 	char **variable;
 	int err;
@@ -177,6 +178,10 @@ static int build_variables(struct ky_run_environment *environment,
 	snprintf(alloc, sizeof(alloc), "%llu", (unsigned long long)options->alloc_bytes);
 	if (err == 0 && options->alloc_bytes != 0)
 		err = add_variable(&environment->variables[at++], "KYMO_ALLOC", alloc);
+	snprintf(gates, sizeof(gates), "%x",
+		 (KYMO_GATES_DEFAULT | options->gates_set) & ~options->gates_clear);
+	if (err == 0 && (options->gates_set | options->gates_clear) != 0)
+		err = add_variable(&environment->variables[at++], "KYMO_GATES", gates);
 	if (err != 0)
 		return err;
 	for (variable = environ; *variable != NULL; variable++)
@@ -277,12 +282,12 @@ int ky_run_environment_open(struct ky_run_environment *environment,
 	return err;
 }
 
-bool ky_run_environment_has_room(const struct ky_run_environment *environment)
+bool ky_run_environment_has_room(const struct ky_run_environment *environment, uint64_t bytes)
 {
 	struct statvfs room;
 
 	return statvfs(environment->ring_directory, &room) != 0 ||
-	       (uint64_t)room.f_bavail * room.f_frsize >= ROOM_BYTES_MIN;
+	       (uint64_t)room.f_bavail * room.f_frsize >= bytes;
 }
 
 void ky_run_environment_close(struct ky_run_environment *environment)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* run_environment.h - what CMD finds in its environment, and the two directories behind it.
+/* run_environment.h - what CMD finds in its environment, and its two directories.
  *
  *   LD_PRELOAD        what was there, then libkymo-preload.so
  *   KYMO_SESSION      16 hex digits: recorders put it into their ring's header
@@ -38,9 +38,12 @@ int ky_run_environment_open(struct ky_run_environment *environment,
  * Returns 0, -ENOENT. */
 int ky_run_find_preload(char *out, size_t capacity);
 
-/* Is there room for ring files? Where not, recorders keep their rings in anonymous memory, and that
- * of a process which ends before it is found is lost. */
-bool ky_run_environment_has_room(const struct ky_run_environment *environment);
+#define KY_RING_ROOM_MIN (UINT64_C(4) << 20)
+
+/* Is there room for so much where the ring files are? Where there is less than KY_RING_ROOM_MIN,
+ * recorders keep their rings in anonymous memory, and that of a process which ends before it is
+ * found is lost. */
+bool ky_run_environment_has_room(const struct ky_run_environment *environment, uint64_t bytes);
 
 /* Removes the status directory, frees the rest. */
 void ky_run_environment_close(struct ky_run_environment *environment);
@@ -61,7 +64,7 @@ enum ky_run_status ky_run_environment_status(const struct ky_run_environment *en
 /* The same on the text of a status file. */
 enum ky_run_status ky_run_status_parse(const char *text, char *reason, size_t reason_bytes);
 
-/* LD_PRELOAD with ours behind what is there; there may be NULL. Returns 0, or -EINVAL when the path
+/* LD_PRELOAD with ours after what is there; there may be NULL. Returns 0, or -EINVAL when the path
  * has a character at which the loader splits, -ENAMETOOLONG. */
 int ky_run_preload_value(const char *there, const char *ours, char *out, size_t capacity);
 

@@ -2,6 +2,7 @@
 #include <session/run_prepared.h>
 
 #include <base/testpoint.h>
+#include <base/write_within.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -28,7 +29,6 @@ void ky_run_prepared_check(int directory_fd, const char *name, int fd, uint64_t 
 {
 	struct ky_ring_header header;
 	uint32_t gates = 0;
-	ssize_t written;
 
 	if (!is_unused(fd, session, &header))
 		return;
@@ -38,8 +38,8 @@ void ky_run_prepared_check(int directory_fd, const char *name, int fd, uint64_t 
 		return;
 	}
 	ky_table_thread_remove(*tables, fd);
-	written = is_last ? pwrite(fd, &gates, sizeof(gates), (off_t)header.page_bytes) : 0;
-	(void)written; /* a refused write: it records into a file without a name */
+	if (is_last) /* a refused write: it records into a file without a name */
+		(void)ky_write_within(fd, header.page_bytes, &gates, sizeof(gates));
 	/* A short life fits between the first reading and the lock: what it recorded is in
 	 * there. */
 	if (is_unused(fd, session, &header))

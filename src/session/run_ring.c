@@ -3,6 +3,7 @@
 
 #include <base/alloc.h>
 #include <base/now.h>
+#include <base/write_within.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <proc/run_process.h>
@@ -33,7 +34,8 @@ static const struct ky_ring_header *header_of(const struct ky_run_ring *ring)
 
 void ky_run_ring_close(struct ky_run_ring *ring)
 {
-	ky_run_probes_remove(ring->owner->probes, &ring->probed);
+	ky_run_samplers_remove(ring->owner->samplers, &ring->sampled);
+	ky_reading_end(&ring->reading);
 	ky_agent_close(&ring->agent);
 	ky_ring_names_close(ring->names);
 	if (ring->is_process_open)
@@ -67,11 +69,31 @@ static bool wants_flight(struct ky_run_ring *ring)
 							   ring->wish.mode == KY_RING_MODE_FLIGHT;
 }
 
+/* Of an earlier recorder process, that was killed. */
+static void continue_trace(struct ky_run_ring *ring)
+{
+	const struct ky_open_ring open = {.image = (uint8_t *)(uintptr_t)ring->image,
+					  .image_bytes = ring->image_bytes};
+	struct ky_agent_output *output = &ring->agent.output;
+	struct ky_ring_tail *tail = ky_alloc(sizeof(*tail));
+
+	if (tail == NULL)
+		return; /* what is on disk already is there twice, and readers count it once */
+	ky_ring_progress_read(tail, &open);
+	output->chunk_count = tail->chunk_count;
+	ring->owner->options.settle(tail);
+	output->last_ticks = tail->from_ticks;
+	output->last_ties = tail->from_ties;
+	ky_free(tail);
+}
+
 static int start_drain(struct ky_run_ring *ring)
 {
 	const struct ky_ring_header *header = header_of(ring);
 	int err = ky_ring_names_open(&ring->names, ring->image, ring->image_bytes);
 
+	if (ring->owner->options.settle != NULL)
+		continue_trace(ring);
 	ring->agent.drain = (struct ky_drain_mode){.options = &ring->owner->options.agent,
 						   .output = &ring->agent.output,
 						   .image = ring->image,
@@ -79,8 +101,8 @@ static int start_drain(struct ky_run_ring *ring)
 						   .source = SOURCE,
 						   .name = ky_ring_names_text,
 						   .name_ctx = ring->names,
-						   .fetch_samples = ky_run_probes_fetch,
-						   .fetch_ctx = ring->owner->probes,
+						   .fetch_samples = ky_run_samplers_fetch,
+						   .fetch_ctx = ring->owner->samplers,
 						   .process = &ring->process,
 						   .has_last_cut = true};
 	if (!err)
@@ -159,19 +181,28 @@ static void close_tables(void *self)
 	ky_table_thread_remove(ring->owner->tables, ring->fd);
 }
 
+/* Is it CMD's own, the process that we wait for? */
+static bool is_childs(const struct ky_run_ring *ring)
+{
+	return ring->owner->child.pid != 0 && ring->pid == ring->owner->child.pid &&
+	       !ring->is_foreign;
+}
+
 static void start_probes(struct ky_run_ring *ring)
 {
-	struct ky_probe_resources *resources = &ring->resources;
-
-	resources->area.access.fd = ring->fd;
-	resources->process = &ring->process;
-	resources->interval_ns = ring->owner->options.agent.resource_ms * MS_NS;
-	resources->flight_interval_ns = resources->interval_ns;
-	ring->agent.probes[KY_AGENT_RESOURCES] = ky_probe_resources_open(resources,
-									 &ring->agent.drain.view);
+	ring->reading.resources.area.access.fd = ring->fd;
+	ring->reading.resources.interval_ns = ring->owner->options.agent.resource_ms * MS_NS;
+	if (is_childs(ring))
+		ring->reading.states = ring->owner->states;
+	ring->reading.since_ns = ring->made_ns;
+	ky_reading_add(&ring->owner->readings, &ring->reading, &ring->agent.drain.view);
 	if (!ring->is_foreign)
-		ring->agent.probes[KY_AGENT_MODULES] = ky_probe_modules_open(
+		ring->agent.probes[KY_AGENT_MODULES] = ky_probe_modules_init(
 			&ring->modules, ring->pid, ring->agent.drain.pace.found_ns);
+	if (!ring->is_foreign)
+		ring->agent.probes[KY_AGENT_FILTERS] = ky_probe_filters_init(
+			&ring->filters, ring->pid, &ring->agent.drain.view,
+			&(const struct ky_ring_access){.fd = ring->fd});
 	ring->agent.probes[KY_AGENT_TABLES] = (struct ky_probe){
 		.self = ring, .describe = describe_tables, .close = close_tables};
 }
@@ -180,8 +211,8 @@ static void start_probes(struct ky_run_ring *ring)
  * ring's recording, not this process: CMD's exit status depends on us. */
 static int guard(const struct ky_run_ring *ring, int (*work)(void *ctx), void *ctx)
 {
-	static struct ky_guarded_area areas[KY_RUN_PROBES_AREAS_MAX + 1]; /* one at a time */
-	uint32_t count = ky_run_probes_areas(ring->owner->probes, areas);
+	static struct ky_guarded_area areas[KY_RUN_SAMPLERS_AREAS_MAX + 1]; /* one at a time */
+	uint32_t count = ky_run_samplers_areas(ring->owner->samplers, areas);
 
 	areas[count++] = (struct ky_guarded_area){ring->image, ring->image_bytes};
 	return ky_ring_guard(areas, count, work, ctx);
@@ -200,20 +231,11 @@ static int start(void *ctx)
 }
 
 /* A process that calls exec keeps its number and its start time, and loses its threads: a later
- * ring of the same process is the next image's. */
+ * ring of the same process is the next program's. */
 bool ky_run_ring_is_successor(const struct ky_run_ring *next, const struct ky_run_ring *ring)
 {
 	return next->pid == ring->pid && next->process_start_ticks == ring->process_start_ticks &&
 	       next->made_ns > ring->made_ns;
-}
-
-/* As the profile wants them. */
-static void set_gates(const struct ky_run_ring *ring)
-{
-	const struct ky_session_options *options = &ring->owner->options;
-
-	ky_ring_gates_change(ring->fd, header_of(ring)->page_bytes, options->gates_set,
-			     options->gates_clear);
 }
 
 int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const char *name, int fd,
@@ -242,15 +264,13 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 		ring->image = image;
 		err = guard(ring, start, ring);
 	}
-	if (err >= 0)
-		set_gates(ring);
 	if (err >= 0 && !ring->is_foreign) {
 		ky_table_thread_add(&rings->tables, fd, header);
-		ring->probed.ring = (struct ky_probed_ring){.pid = ring->pid,
-							    .made_ns = ring->made_ns,
-							    .image = ring->image,
-							    .image_bytes = ring->image_bytes};
-		ky_run_probes_add(rings->probes, &ring->probed, ring->fd);
+		ring->sampled.ring = (struct ky_sampled_ring){.pid = ring->pid,
+							      .made_ns = ring->made_ns,
+							      .image = ring->image,
+							      .image_bytes = ring->image_bytes};
+		ky_run_samplers_add(rings->samplers, &ring->sampled, ring->fd);
 	}
 	if (err < 0) {
 		ky_run_ring_close(ring);
@@ -261,13 +281,6 @@ int ky_run_ring_open(struct ky_run_ring **out, struct ky_run_rings *rings, const
 }
 
 /* From here on all but the last two run under the guard against faults in the image. */
-
-/* Is it CMD's own, the process that we wait for? */
-static bool is_childs(const struct ky_run_ring *ring)
-{
-	return ring->owner->child.pid != 0 && ring->pid == ring->owner->child.pid &&
-	       !ring->is_foreign;
-}
 
 /* How it ended, into the ring, should we not get to the end of this, and into the trace. Returns
  * true when it ended as it should not. */
@@ -320,13 +333,16 @@ static void finish(struct ky_run_ring *ring, bool is_still_running)
 	uint32_t gates = 0;
 	int err;
 
+	ky_reading_end(&ring->reading);
 	/* A stream fetches by itself; what a flight ends with reads the ring alone. */
-	ky_run_probes_fetch_last(rings->probes);
+	ky_run_samplers_fetch_last(rings->samplers);
 	/* What it records from now on is not read, so it must not pay for it either. A
-	 * refused write only means that it goes on recording into a file without a name. */
-	if (is_still_running &&
-	    pwrite(ring->fd, &gates, sizeof(gates), (off_t)header_of(ring)->page_bytes) < 0)
-		rings->done.error = rings->done.error != 0 ? rings->done.error : -errno;
+	 * refused write only means that it continues to record into a file without a name. */
+	err = is_still_running ? ky_write_within(ring->fd, header_of(ring)->page_bytes, &gates,
+						 sizeof(gates)) :
+				 0;
+	if (rings->done.error == 0)
+		rings->done.error = err;
 	ring->maker.is_dead = !is_still_running;
 	err = ky_agent_finish(&ring->agent, !is_still_running, is_abnormal);
 	if (err < 0 && !ring->agent.drain.is_ring_needed)
@@ -356,7 +372,7 @@ static bool is_writer_gone(const struct ky_run_ring *ring)
 		return true;
 	if (!ring->is_anonymous && fstat(ring->fd, &st) == 0 && st.st_nlink == 0)
 		return true;
-	/* Its end is told in the trace: that of a process we wait for will be known in a moment. */
+	/* The trace gets its end: that of a process we wait for will be known in a moment. */
 	if (is_childs(ring) && !ring->owner->child.has_ended)
 		return false;
 	if (state == KY_RING_CLOSED)
@@ -393,8 +409,8 @@ static uint64_t step_agent(struct ky_run_ring *ring, uint64_t now_ns)
 	uint64_t again_ns;
 	int err;
 
-	moment.resource_ms = ring->wish.resource_ms;
-	ring->probed.ring.wanted_hz = ring->wish.sample_hz;
+	ky_reading_set(&ring->reading, ring->wish.resource_ms);
+	ring->sampled.ring.wanted_hz = ring->wish.sample_hz;
 	(void)ky_run_populate(&ring->populate, &ring->agent.drain.view, ring->fd);
 	moment.pace = pace_of(ring, moment.is_flight);
 	again_ns = ky_agent_step(&ring->agent, &moment, &err);
@@ -425,6 +441,33 @@ static int take_step(void *ctx)
 	return 0;
 }
 
+static void report_lost(void *ctx, const struct ky_dump_request *request, int err)
+{
+	const struct ky_run_ring *ring = ctx;
+	const struct ky_agent_options *options = &ring->owner->options.agent;
+
+	if (err == KYMO_E_TRUNCATED) /* the maker has reported any other */
+		options->event(options->event_ctx,
+			       &(const struct ky_agent_event){.kind = KY_AGENT_DUMP_LOST,
+							      .error = err,
+							      .pid = ring->pid,
+							      .rule = request->rule,
+							      .value = request->value});
+}
+
+/* The file was cut. The drain was left in the middle; what it wrote before stays. */
+static void give_up(struct ky_run_ring *ring)
+{
+	const struct ky_dump_hooks hooks = {.after = report_lost, .ctx = ring};
+
+	ky_run_rings_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
+	if (ring->agent.dumps != NULL)
+		ky_dumps_cancel(ring->agent.dumps, &ring->agent.maker, &hooks, KYMO_E_TRUNCATED);
+	ky_agent_abandon(&ring->agent);
+	ring->is_finished = true;
+	unlinkat(ring->owner->names.fd, ring->file_name, 0);
+}
+
 /* Returns when the next one is due. */
 uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last)
 {
@@ -432,11 +475,7 @@ uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last)
 
 	if (guard(ring, take_step, &step) == 0)
 		return step.due_ns;
-	/* The drain was left in the middle; what it wrote before stays. */
-	ky_run_rings_trouble(ring->owner, ring->file_name, KYMO_E_TRUNCATED);
-	ky_agent_abandon(&ring->agent);
-	ring->is_finished = true;
-	unlinkat(ring->owner->names.fd, ring->file_name, 0);
+	give_up(ring);
 	return UINT64_MAX;
 }
 
@@ -450,6 +489,7 @@ void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring 
 		out->age_ns = age_ns;
 	out->event_count += drained.events_written;
 	out->lost_count += drained.records_lost - drained.records_dropped;
+	out->sample_lost_count += drained.samples_lost;
 	out->flown_count += drained.records_flown;
 	out->dropped_count += ring->dropped_count;
 	if (!ky_agent_output_has_begun(&ring->agent.output))

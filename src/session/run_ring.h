@@ -7,15 +7,16 @@
 #ifndef KY_SESSION_RUN_RING_H
 #define KY_SESSION_RUN_RING_H
 
+#include <agent/probe_filters.h>
 #include <agent/probe_modules.h>
-#include <agent/probe_resources.h>
 #include <agent/agent.h>
 #include <ring/run_directory.h>
 #include <ring/run_populate.h>
 #include <session/dump_child.h>
 #include <session/agent_text.h>
-#include <session/run_probes.h>
+#include <session/run_samplers.h>
 #include <session/run_rings.h>
+#include <session/reading_thread.h>
 #include <session/run_scan.h>
 #include <session/table_thread.h>
 #include <symbol/ring_names.h>
@@ -47,10 +48,11 @@ struct ky_run_ring {
 	bool is_process_open;
 	struct ky_dumps dumps;
 	struct ky_dump_child maker;
-	struct ky_probe_resources resources;
+	struct ky_reading reading;
 	struct ky_probe_modules modules;
+	struct ky_probe_filters filters;
 	struct ky_run_populate populate;
-	struct ky_run_probed probed;
+	struct ky_run_sampled sampled;
 	uint64_t dropped_count; /* by its writers; at the last step */
 	bool is_finished;
 };
@@ -78,7 +80,9 @@ struct ky_run_rings {
 	bool is_file_taken;        /* by a process that has the name as it was given */
 	struct ky_run_ended_child child;
 	struct ky_table_thread *tables;
-	struct ky_run_probes *probes;
+	struct ky_reading_thread *readings;
+	struct ky_child_states *states; /* of CMD; NULL: its state is looked at */
+	struct ky_run_samplers *samplers;
 	bool said_ring, said_too_many;
 };
 
@@ -91,7 +95,7 @@ void ky_run_ring_close(struct ky_run_ring *ring);
 /* Drains what is due; finishes a ring whose writer has gone, and with is_last any. Returns when the
  * next step is due. */
 uint64_t ky_run_ring_step(struct ky_run_ring *ring, bool is_last);
-/* A later image of the same process: it called exec. */
+/* A later program of the same process, which called exec. */
 bool ky_run_ring_is_successor(const struct ky_run_ring *next, const struct ky_run_ring *ring);
 void ky_run_ring_add_totals(struct ky_run_totals *out, const struct ky_run_ring *ring);
 

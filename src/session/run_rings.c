@@ -31,7 +31,7 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options
 	rings->options.agent.output.queue = &ky_background_functions;
 	rings->session = session;
 	ky_run_directory_init(&rings->names, rings->directory);
-	ky_run_scan_open(&rings->scan, ky_now_ns(CLOCK_MONOTONIC));
+	ky_run_scan_init(&rings->scan, ky_now_ns(CLOCK_MONOTONIC));
 	rings->pid_namespace = ky_run_process_namespace();
 	snprintf(rings->directory, sizeof(rings->directory), "%s", directory);
 	*out = rings;
@@ -59,8 +59,8 @@ static void report_too_many(struct ky_run_rings *rings)
 	rings->said_too_many = true;
 }
 
-/* The oldest first: what an earlier image of a process recorded is finished, at once, and its
- * run's directory free, before the next image's ring is drained into it. */
+/* The oldest first: what an earlier program of a process recorded is finished, at once, and its
+ * run's directory free, before the next program's ring is drained into it. */
 static void insert_by_age(struct ky_run_rings *rings, struct ky_run_ring *ring)
 {
 	uint32_t at = rings->ring_count++;
@@ -182,14 +182,25 @@ static void step_all(struct ky_run_rings *rings, bool stop, uint64_t *due_ns_out
 	rings->ring_count = kept;
 }
 
-void ky_run_rings_probe(struct ky_run_rings *rings, struct ky_run_probes *probes)
+void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_samplers *samplers)
 {
-	rings->probes = probes;
+	rings->samplers = samplers;
 }
 
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid)
 {
 	rings->child.pid = pid;
+	(void)ky_child_states_open(&rings->states, (pid_t)pid);
+}
+
+void ky_run_rings_child_ending(void *ctx)
+{
+	struct ky_run_rings *rings = ctx;
+
+	ky_child_states_finish(rings->states);
+	for (uint32_t i = 0; i < rings->ring_count; i++)
+		if (rings->rings[i]->pid == rings->child.pid && !rings->rings[i]->is_foreign)
+			ky_reading_end(&rings->rings[i]->reading);
 }
 
 void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint32_t oom)
@@ -218,7 +229,7 @@ static uint64_t slack_ns(const struct ky_run_rings *rings, uint64_t now_ns)
 
 uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 {
-	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, probes_ns, due_ns;
+	uint64_t start_ns = ky_now_ns(CLOCK_MONOTONIC), now_ns, samplers_ns, due_ns;
 
 	if (start_ns + slack_ns(rings, start_ns) >= rings->scan.due_ns) {
 		scan(rings, false);
@@ -226,8 +237,8 @@ uint64_t ky_run_rings_step(struct ky_run_rings *rings)
 			ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
 		rings->scan.due_ns = start_ns + scan_pace_ns(rings, start_ns);
 	}
-	probes_ns = ky_run_probes_step(rings->probes);
-	due_ns = probes_ns < rings->scan.due_ns ? probes_ns : rings->scan.due_ns;
+	samplers_ns = ky_run_samplers_step(rings->samplers);
+	due_ns = samplers_ns < rings->scan.due_ns ? samplers_ns : rings->scan.due_ns;
 	step_all(rings, false, &due_ns);
 	/* From when each thing was read: a step that took longer is followed by the next at
 	 * once. */
@@ -241,7 +252,7 @@ void ky_run_rings_finish(struct ky_run_rings *rings)
 
 	scan(rings, true);
 	ky_run_process_anonymous_rings(rings->session, on_anonymous, rings);
-	(void)ky_run_probes_step(rings->probes);
+	(void)ky_run_samplers_step(rings->samplers);
 	step_all(rings, true, &due_ns);
 }
 
@@ -277,6 +288,8 @@ void ky_run_rings_close(struct ky_run_rings *rings)
 	for (i = 0; i < rings->ring_count; i++)
 		ky_run_ring_close(rings->rings[i]);
 	ky_table_thread_close(rings->tables);
+	ky_reading_thread_close(rings->readings);
+	ky_child_states_close(rings->states);
 	ky_run_directory_close(&rings->names);
 	ky_free(rings);
 }

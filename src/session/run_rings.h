@@ -16,14 +16,15 @@
 #include <stdint.h>
 
 struct ky_run_rings;
-struct ky_run_probes;
+struct ky_run_samplers;
 
 struct ky_run_totals {
 	uint32_t process_count; /* rings that were recorded */
 	uint32_t live_count;    /* whose process still runs */
 	uint32_t live_pid;      /* one of them */
 	uint64_t event_count, lost_count, dropped_count;
-	uint64_t flown_count; /* overwritten in flight mode, between two streams */
+	uint64_t sample_lost_count; /* stacks, not records */
+	uint64_t flown_count;       /* overwritten in flight mode, between two streams */
 	uint64_t bytes_stored;
 	uint64_t age_ns;      /* flight mode: how far back the one ring reached */
 	bool is_full;         /* the single file has reached its bound */
@@ -40,18 +41,21 @@ int ky_run_rings_open(struct ky_run_rings **out, const struct ky_session_options
 void ky_run_rings_close(struct ky_run_rings *rings);
 
 /* What samples the processes; stays the caller's and outlives the rings. NULL: nothing does. */
-void ky_run_rings_probe(struct ky_run_rings *rings, struct ky_run_probes *probes);
+void ky_run_rings_sample(struct ky_run_rings *rings, struct ky_run_samplers *samplers);
 
 /* CMD is process `pid`: its rings are finished once ky_run_rings_child_ended() has said how it
  * ended. */
 void ky_run_rings_child(struct ky_run_rings *rings, uint32_t pid);
+/* It has ended, and what the kernel counted for it can be read until it is reaped. ctx: the
+ * rings. */
+void ky_run_rings_child_ending(void *ctx);
 void ky_run_rings_child_ended(struct ky_run_rings *rings, int wait_status, uint32_t oom);
 
-/* Looks for new rings, drains the known ones, finishes those whose process is gone.
+/* Searches for new rings, drains the known ones, finishes those whose process is gone.
  * Returns after how many nanoseconds it wants to be called again. */
 uint64_t ky_run_rings_step(struct ky_run_rings *rings);
 
-/* Finishes everything that is still there: a process that goes on has its gates shut first. */
+/* Finishes everything that is still there: a process that continues has its gates closed first. */
 void ky_run_rings_finish(struct ky_run_rings *rings);
 
 void ky_run_rings_totals(const struct ky_run_rings *rings, struct ky_run_totals *out);

@@ -12,7 +12,7 @@
 #define ANONYMOUS_FIRST_NS (200 * MS_NS)
 #define ANONYMOUS_LAST_NS (60000 * MS_NS)
 
-void ky_run_scan_open(struct ky_run_scan *scan, uint64_t now_ns)
+void ky_run_scan_init(struct ky_run_scan *scan, uint64_t now_ns)
 {
 	scan->opened_ns = now_ns;
 	scan->anonymous_pace_ns = ANONYMOUS_FIRST_NS;

@@ -22,7 +22,7 @@ struct ky_run_scan {
 	uint32_t ignored_count;
 };
 
-void ky_run_scan_open(struct ky_run_scan *scan, uint64_t now_ns);
+void ky_run_scan_init(struct ky_run_scan *scan, uint64_t now_ns);
 
 /* Until the next scan. At first often: samples of a process whose ring is not found yet are lost.
  * is_quiet: a flight without rules. */

@@ -174,7 +174,7 @@ static struct ring_tables *make(int ring_fd, const struct stat *st,
 	ring->tables.is_hasty = ring->tables.follows_cpu = true;
 	ring->tables.between = stop_early;
 	ring->tables.area.access.fd = fd;
-	ring->probe = ky_unwind_tables_open(&ring->tables);
+	ring->probe = ky_unwind_tables_probe(&ring->tables);
 	return ring;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* One gzip member per segment: what dial9's own viewer reads. Flushed at every chunk, so that
- * a segment cut after a chunk gives everything up to there. */
-#include <ship/stage.h>
+ * a segment truncated after a chunk gives everything up to there. */
+#include <ship/compressor.h>
 
 #include <base/alloc.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 /* Of a member: fixed block with nothing but its end, then checksum and length. */
 #define TRAILER_BYTES 10u
 
-struct gzip_stage {
+struct gzip_compressor {
 	z_stream stream;
 	bool is_open;
 	/* A chunk did not get through: the member ends after the one before it, and the stream's
@@ -29,9 +29,9 @@ struct gzip_stage {
 	uint8_t out[OUT_BYTES];
 };
 
-static void gzip_close(void *stage)
+static void gzip_close(void *compressor)
 {
-	struct gzip_stage *self = stage;
+	struct gzip_compressor *self = compressor;
 
 	if (!self)
 		return;
@@ -40,7 +40,7 @@ static void gzip_close(void *stage)
 	ky_free(self);
 }
 
-static int run(struct gzip_stage *self, int flush, ky_write_fn out, void *ctx)
+static int run(struct gzip_compressor *self, int flush, ky_write_fn out, void *ctx)
 {
 	int err, state;
 
@@ -58,7 +58,7 @@ static int run(struct gzip_stage *self, int flush, ky_write_fn out, void *ctx)
 }
 
 /* Every chunk that got through ends at a byte, so the end of the member can be set after it. */
-static int end_broken(struct gzip_stage *self, ky_write_fn out, void *ctx)
+static int end_broken(struct gzip_compressor *self, ky_write_fn out, void *ctx)
 {
 	uint8_t trailer[TRAILER_BYTES] = {3, 0};
 
@@ -69,10 +69,10 @@ static int end_broken(struct gzip_stage *self, ky_write_fn out, void *ctx)
 	return self->raw_bytes ? out(ctx, trailer, sizeof(trailer)) : 0;
 }
 
-static int gzip_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+static int gzip_write(void *compressor, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
 		      void *ctx)
 {
-	struct gzip_stage *self = stage;
+	struct gzip_compressor *self = compressor;
 	bool was_broken = self->is_broken;
 	int err;
 
@@ -96,9 +96,9 @@ static int gzip_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_
 	return 0;
 }
 
-static int gzip_finish(void *stage, ky_write_fn out, void *ctx)
+static int gzip_finish(void *compressor, ky_write_fn out, void *ctx)
 {
-	struct gzip_stage *self = stage;
+	struct gzip_compressor *self = compressor;
 
 	if (self->is_broken)
 		return end_broken(self, out, ctx);
@@ -106,26 +106,26 @@ static int gzip_finish(void *stage, ky_write_fn out, void *ctx)
 	return run(self, Z_FINISH, out, ctx);
 }
 
-static int gzip_open(const struct ky_stage_factory *self, struct ky_stage *out)
+static int gzip_open(const struct ky_compressor_factory *self, struct ky_compressor *out)
 {
-	struct gzip_stage *stage = ky_alloc(sizeof(*stage));
+	struct gzip_compressor *compressor = ky_alloc(sizeof(*compressor));
 
-	if (!stage)
+	if (!compressor)
 		return -ENOMEM;
-	if (deflateInit2(&stage->stream, self->level, Z_DEFLATED, WINDOW_GZIP, MEMORY_LEVEL,
+	if (deflateInit2(&compressor->stream, self->level, Z_DEFLATED, WINDOW_GZIP, MEMORY_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK) {
-		gzip_close(stage);
+		gzip_close(compressor);
 		return -ENOMEM;
 	}
-	stage->is_open = true;
-	*out = (struct ky_stage){gzip_write, gzip_finish, gzip_close, stage};
+	compressor->is_open = true;
+	*out = (struct ky_compressor){gzip_write, gzip_finish, gzip_close, compressor};
 	return 0;
 }
 
-void ky_stage_gzip(struct ky_stage_factory *out, int level)
+void ky_compressor_gzip(struct ky_compressor_factory *out, int level)
 {
-	*out = (struct ky_stage_factory){".gz", gzip_open,
-					 level <= 0 ? LEVEL_DEFAULT :
-					 level > 9  ? 9 :
-						      level};
+	*out = (struct ky_compressor_factory){".gz", gzip_open,
+					      level <= 0 ? LEVEL_DEFAULT :
+					      level > 9  ? 9 :
+							   level};
 }

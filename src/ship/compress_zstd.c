@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* One zstd frame per chunk, then the seek table of zstd's seekable format in a skippable
  * frame, so that a reader can jump to a chunk and plain `zstd -d` still gives the whole stream. */
-#include <ship/stage.h>
+#include <ship/compressor.h>
 
 #include <base/alloc.h>
 #include <base/buf.h>
@@ -21,16 +21,16 @@
 #define SEEK_TABLE_MAGIC 0x8f92eab1u
 #define SEEK_FRAMES_MAX 0x8000000u /* by the format */
 
-struct zstd_stage {
+struct zstd_compressor {
 	ZSTD_CCtx *context;
 	struct ky_buf out;
 	struct ky_buf table; /* u32 compressed, u32 decompressed bytes per frame */
 	uint32_t frame_count;
 };
 
-static void zstd_close(void *stage)
+static void zstd_close(void *compressor)
 {
-	struct zstd_stage *self = stage;
+	struct zstd_compressor *self = compressor;
 
 	if (!self)
 		return;
@@ -40,10 +40,10 @@ static void zstd_close(void *stage)
 	ky_free(self);
 }
 
-static int zstd_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+static int zstd_write(void *compressor, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
 		      void *ctx)
 {
-	struct zstd_stage *self = stage;
+	struct zstd_compressor *self = compressor;
 	size_t count, bound = ZSTD_compressBound(chunk_bytes);
 	uint32_t row[2];
 	int err;
@@ -67,9 +67,9 @@ static int zstd_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_
 	return 0;
 }
 
-static int zstd_finish(void *stage, ky_write_fn out, void *ctx)
+static int zstd_finish(void *compressor, ky_write_fn out, void *ctx)
 {
-	struct zstd_stage *self = stage;
+	struct zstd_compressor *self = compressor;
 	uint32_t head[2] = {SKIPPABLE_MAGIC, (uint32_t)self->table.used + 9};
 	uint8_t foot[9] = {0};
 	uint32_t magic = SEEK_TABLE_MAGIC;
@@ -94,27 +94,27 @@ static bool set_up(ZSTD_CCtx *context, int level)
 	       !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_hashLog, HASH_LOG_FAST));
 }
 
-static int zstd_open(const struct ky_stage_factory *self, struct ky_stage *out)
+static int zstd_open(const struct ky_compressor_factory *self, struct ky_compressor *out)
 {
-	struct zstd_stage *stage = ky_alloc(sizeof(*stage));
+	struct zstd_compressor *compressor = ky_alloc(sizeof(*compressor));
 
-	if (!stage)
+	if (!compressor)
 		return -ENOMEM;
-	ky_buf_init(&stage->out, 0);
-	ky_buf_init(&stage->table, 0);
-	stage->context = ZSTD_createCCtx();
-	if (!stage->context || !set_up(stage->context, self->level)) {
-		zstd_close(stage);
+	ky_buf_init(&compressor->out, 0);
+	ky_buf_init(&compressor->table, 0);
+	compressor->context = ZSTD_createCCtx();
+	if (!compressor->context || !set_up(compressor->context, self->level)) {
+		zstd_close(compressor);
 		return -ENOMEM;
 	}
-	*out = (struct ky_stage){zstd_write, zstd_finish, zstd_close, stage};
+	*out = (struct ky_compressor){zstd_write, zstd_finish, zstd_close, compressor};
 	return 0;
 }
 
-void ky_stage_zstd(struct ky_stage_factory *out, int level)
+void ky_compressor_zstd(struct ky_compressor_factory *out, int level)
 {
-	*out = (struct ky_stage_factory){".zst", zstd_open,
-					 level <= 0        ? LEVEL_DEFAULT :
-					 level > LEVEL_MAX ? LEVEL_MAX :
-							     level};
+	*out = (struct ky_compressor_factory){".zst", zstd_open,
+					      level <= 0        ? LEVEL_DEFAULT :
+					      level > LEVEL_MAX ? LEVEL_MAX :
+								  level};
 }

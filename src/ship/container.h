@@ -36,8 +36,8 @@ static inline enum ky_container ky_container_of(const uint8_t *bytes, size_t cou
 	return KY_CONTAINER_NONE;
 }
 
-/* All there is of a file may be the beginning of a magic: it was cut off there. */
-static inline bool ky_container_is_cut(const uint8_t *bytes, size_t count)
+/* All there is of a file may be the beginning of a magic: it was truncated there. */
+static inline bool ky_container_is_truncated(const uint8_t *bytes, size_t count)
 {
 	return count && count < 4 &&
 	       (memcmp(bytes, "TRC", count < 3 ? count : 3) == 0 ||

@@ -65,7 +65,8 @@ static int begin_member(struct ky_packed *packed)
 		return 0;
 	}
 	codec = ky_container_of(packed->input + packed->at, ahead);
-	if (codec == KY_CONTAINER_NONE && ky_container_is_cut(packed->input + packed->at, ahead))
+	if (codec == KY_CONTAINER_NONE &&
+	    ky_container_is_truncated(packed->input + packed->at, ahead))
 		return ky_packed_fail(packed, KYMO_E_TRUNCATED,
 				      "%s: ends at byte %" PRIu64 ", inside a header",
 				      ky_packed_name(packed), packed->stored);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ship/latest.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -39,11 +40,24 @@ static const char *skip_digits(const char *at)
 	return at;
 }
 
+/* One character for each: 0 stands for a digit. */
+static const char date_shape[] = "0000-00-00T00-00-00-";
+
+const char *ky_retention_run_process(const char *name)
+{
+	size_t i = 0;
+
+	while (date_shape[i] &&
+	       (date_shape[i] == '0' ? name[i] >= '0' && name[i] <= '9' : name[i] == date_shape[i]))
+		i++;
+	return date_shape[i] ? name : name + i;
+}
+
 bool ky_retention_is_run_name(const char *name)
 {
-	const char *at = name, *end;
+	const char *process = ky_retention_run_process(name), *at = process, *end;
 
-	for (; at < name + 8; at++) {
+	for (; at < process + 8; at++) {
 		if (!((*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f')))
 			return false;
 	}
@@ -239,8 +253,9 @@ static bool delete_segment(int service_fd, const struct segment *segment)
 	return is_deleted;
 }
 
-/* A run that has nothing left but our own two files, and whose lock no process holds. */
-static void remove_empty_run(int service_fd, const char *run)
+/* A run that has nothing left but our own two files, and whose lock no process holds. The link to
+ * it then leads to keep_run. */
+static void remove_empty_run(int service_fd, const char *run, const char *keep_run)
 {
 	DIR *list = open_list(service_fd, run);
 	bool is_empty = true;
@@ -260,7 +275,8 @@ static void remove_empty_run(int service_fd, const char *run)
 	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
 		unlinkat(dirfd(list), KY_RUN_LOCK, 0);
 		unlinkat(dirfd(list), KY_RUN_MARKER, 0);
-		unlinkat(service_fd, run, AT_REMOVEDIR);
+		if (unlinkat(service_fd, run, AT_REMOVEDIR) == 0 && ky_latest_is(service_fd, run))
+			(void)ky_latest_set(service_fd, keep_run);
 	}
 	if (lock >= 0)
 		close(lock);
@@ -294,7 +310,7 @@ int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 		out->deleted_bytes += segment->bytes;
 		out->deleted_count++;
 		if (strcmp(segment->run, keep_run) != 0)
-			remove_empty_run(service_fd, segment->run);
+			remove_empty_run(service_fd, segment->run, keep_run);
 	}
 	ky_free(found.segments);
 	return found.err;

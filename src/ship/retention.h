@@ -29,8 +29,11 @@ struct ky_retention {
 int ky_retention_apply(int service_fd, const char *keep_run, uint64_t bytes_max,
 		       struct ky_retention *out);
 
-/* BOOTID8-PID-START */
+/* [DATE-]BOOTID8-PID-START, DATE such as 2026-05-18T12-30-00 */
 bool ky_retention_is_run_name(const char *name);
+
+/* What follows the date in a run's name. */
+const char *ky_retention_run_process(const char *name);
 
 /* NNNNNN.trc[.zst|.gz][.active]; *number and *is_active filled. */
 bool ky_retention_is_segment_name(const char *name, uint64_t *number, bool *is_active);

@@ -3,15 +3,18 @@
 
 #include <base/alloc.h>
 #include <base/file_name.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kymo/base.h>
 #include <ship/disk.h>
+#include <ship/latest.h>
 #include <ship/retention.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(64) << 20)
@@ -24,13 +27,13 @@ struct ky_store {
 	struct ky_trace_file *file; /* then nothing below holds but errors and statistics */
 	char directory[KY_STORE_DIRECTORY_BYTES];
 	char service[64];
-	char run[64];
-	struct ky_stage_factory stage;
+	char run[64]; /* the directory's name, once it is open */
+	struct ky_compressor_factory factory;
 	uint64_t segment_bytes_max, rotate_interval_ns, total_bytes_max;
 	int service_fd, run_fd, lock_fd;
 	/* the open segment */
 	int fd;
-	struct ky_stage coder;
+	struct ky_compressor compressor;
 	char name[NAME_BYTES]; /* without .active */
 	uint64_t raw_bytes;
 	uint64_t stored_bytes; /* written so far */
@@ -42,36 +45,36 @@ struct ky_store {
 	struct ky_store_stats stats;
 };
 
-/* ---- the stage that does nothing ---- */
+/* ---- the compressor that does nothing ---- */
 
-static int none_write(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+static int none_write(void *compressor, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
 		      void *ctx)
 {
-	(void)stage;
+	(void)compressor;
 	return out(ctx, chunk, chunk_bytes);
 }
 
-static int none_finish(void *stage, ky_write_fn out, void *ctx)
+static int none_finish(void *compressor, ky_write_fn out, void *ctx)
 {
-	(void)stage;
+	(void)compressor;
 	(void)out;
 	(void)ctx;
 	return 0;
 }
 
-static void none_close(void *stage)
+static void none_close(void *compressor)
 {
-	(void)stage;
+	(void)compressor;
 }
 
-static int none_open(const struct ky_stage_factory *self, struct ky_stage *out)
+static int none_open(const struct ky_compressor_factory *self, struct ky_compressor *out)
 {
 	(void)self;
-	*out = (struct ky_stage){none_write, none_finish, none_close, NULL};
+	*out = (struct ky_compressor){none_write, none_finish, none_close, NULL};
 	return 0;
 }
 
-const struct ky_stage_factory ky_stage_none = {"", none_open, 0};
+const struct ky_compressor_factory ky_compressor_none = {"", none_open, 0};
 
 /* ---- directories ---- */
 
@@ -135,6 +138,28 @@ static void close_directories(struct ky_store *store)
 	ky_disk_close(&store->service_fd);
 }
 
+/* The directory that an earlier recorder of this process made, whatever its date. */
+static void find_run(struct ky_store *store)
+{
+	int fd = openat(store->service_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	const char *process = ky_retention_run_process(store->run);
+	struct dirent *entry;
+
+	if (!list) {
+		ky_disk_close(&fd);
+		return;
+	}
+	while ((entry = readdir(list))) {
+		if (!ky_retention_is_run_name(entry->d_name) ||
+		    strcmp(ky_retention_run_process(entry->d_name), process) != 0)
+			continue;
+		memcpy(store->run, entry->d_name, strlen(entry->d_name) + 1);
+		break;
+	}
+	closedir(list);
+}
+
 static int open_directories(struct ky_store *store)
 {
 	int top = -1, err = ky_disk_make_path(store->directory);
@@ -144,11 +169,15 @@ static int open_directories(struct ky_store *store)
 		err = top < 0 ? -errno : open_below(top, store->service, &store->service_fd);
 	}
 	if (!err)
+		find_run(store);
+	if (!err)
 		err = open_below(store->service_fd, store->run, &store->run_fd);
 	if (!err)
 		err = lock_run(store);
 	if (!err)
 		err = mark_run(store);
+	if (!err)
+		store->stats.latest_error = ky_latest_set(store->service_fd, store->run);
 	ky_disk_close(&top);
 	if (err)
 		close_directories(store);
@@ -196,7 +225,7 @@ static int open_segment(struct ky_store *store)
 		struct stat about;
 
 		snprintf(store->name, sizeof(store->name), "%06llu.trc%s",
-			 (unsigned long long)store->number++, store->stage.suffix);
+			 (unsigned long long)store->number++, store->factory.suffix);
 		if (fstatat(store->run_fd, store->name, &about, AT_SYMLINK_NOFOLLOW) == 0)
 			continue;
 		snprintf(active, sizeof(active), "%s.active", store->name);
@@ -209,7 +238,7 @@ static int open_segment(struct ky_store *store)
 	}
 	if (err)
 		return err;
-	err = store->stage.open(&store->stage, &store->coder);
+	err = store->factory.open(&store->factory, &store->compressor);
 	if (err) {
 		ky_disk_close(&store->fd);
 		unlinkat(store->run_fd, active, 0);
@@ -245,7 +274,7 @@ static void apply_bound(struct ky_store *store)
 	store->retry_bytes = active + store->total_bytes_max / 64;
 }
 
-static void cut_off(struct ky_store *store)
+static void drop_tail(struct ky_store *store)
 {
 	if (ftruncate(store->fd, (off_t)store->whole_bytes) != 0)
 		keep_error(store, -errno);
@@ -258,11 +287,12 @@ static void seal(struct ky_store *store, bool is_broken)
 	char active[NAME_BYTES + 8];
 
 	if (is_broken)
-		cut_off(store);
+		drop_tail(store);
 	snprintf(active, sizeof(active), "%s.active", store->name);
-	if (store->whole_bytes && store->coder.finish(store->coder.stage, put_bytes, store) != 0)
-		cut_off(store); /* a tail is worth less than a clean end */
-	store->coder.close(store->coder.stage);
+	if (store->whole_bytes &&
+	    store->compressor.finish(store->compressor.self, put_bytes, store) != 0)
+		drop_tail(store); /* a tail is worth less than a clean end */
+	store->compressor.close(store->compressor.self);
 	if (!store->whole_bytes) {
 		ky_disk_close(&store->fd);
 		unlinkat(store->run_fd, active, 0);
@@ -294,7 +324,7 @@ static bool is_deleted(const struct ky_store *store)
  *                                             lost, too. */
 static void drop_segment(struct ky_store *store)
 {
-	store->coder.close(store->coder.stage);
+	store->compressor.close(store->compressor.self);
 	ky_disk_close(&store->fd);
 }
 
@@ -313,8 +343,8 @@ static int write_chunk(struct ky_store *store, const struct ky_chunk *chunk)
 		if (err)
 			return err;
 	}
-	err = store->coder.write(store->coder.stage, chunk->bytes, chunk->byte_count, put_bytes,
-				 store);
+	err = store->compressor.write(store->compressor.self, chunk->bytes, chunk->byte_count,
+				      put_bytes, store);
 	if (err) {
 		seal(store, true);
 		return err;
@@ -343,6 +373,20 @@ static int fail_open(const struct ky_store_options *options, const char *what, i
 	return err;
 }
 
+/* "2026-05-18T12-30-00-0123abcd-42-777" */
+static void name_run(struct ky_store *store, const struct ky_store_options *options)
+{
+	time_t seconds = (time_t)(options->started_unix_ns / 1000000000);
+	struct tm parts;
+	size_t used = 0;
+
+	if (seconds > 0 && gmtime_r(&seconds, &parts))
+		used = strftime(store->run, sizeof(store->run), "%Y-%m-%dT%H-%M-%S-", &parts);
+	snprintf(store->run + used, sizeof(store->run) - used, "%s", options->run);
+	if (!ky_retention_is_run_name(store->run)) /* a date far from ours */
+		snprintf(store->run, sizeof(store->run), "%s", options->run);
+}
+
 static int copy_options(struct ky_store *store, const struct ky_store_options *options)
 {
 	if (!options->directory || !options->directory[0] || !options->service || !options->run)
@@ -353,31 +397,30 @@ static int copy_options(struct ky_store *store, const struct ky_store_options *o
 		return -EINVAL;
 	snprintf(store->directory, sizeof(store->directory), "%s", options->directory);
 	sanitise(store->service, sizeof(store->service), options->service);
-	snprintf(store->run, sizeof(store->run), "%s", options->run);
-	store->stage = options->stage ? *options->stage : ky_stage_none;
+	name_run(store, options);
+	store->factory = options->compressor ? *options->compressor : ky_compressor_none;
 	store->segment_bytes_max = options->segment_bytes_max ? options->segment_bytes_max :
 								SEGMENT_BYTES_DEFAULT;
 	store->rotate_interval_ns = options->rotate_interval_ns ? options->rotate_interval_ns :
 								  ROTATE_DEFAULT_NS;
 	store->total_bytes_max = options->total_bytes_max ? options->total_bytes_max :
 							    TOTAL_BYTES_DEFAULT;
-	snprintf(store->stats.run_directory, sizeof(store->stats.run_directory), "%s/%s/%s",
-		 store->directory, store->service, store->run);
 	return 0;
 }
 
 static int open_file(struct ky_store *store, const struct ky_store_options *options)
 {
-	const struct ky_stage_factory *stage = options->stage ? options->stage : &ky_stage_none;
+	const struct ky_compressor_factory *compressor = options->compressor ? options->compressor :
+									       &ky_compressor_none;
 	struct ky_trace_file_options file = {.path = options->file,
 					     .further_pid = options->file_further_pid,
-					     .stage = stage,
+					     .compressor = compressor,
 					     .bytes_max = options->total_bytes_max};
 	const char *suffix = ky_trace_file_suffix(options->file);
 	struct ky_trace_file_stats stats;
 	int err;
 
-	if (!suffix || strcmp(suffix, stage->suffix) != 0)
+	if (!suffix || strcmp(suffix, compressor->suffix) != 0)
 		return fail_open(options, "the name says another compression", -EINVAL);
 	err = ky_trace_file_open(&store->file, &file);
 	if (err == -EBUSY)
@@ -426,6 +469,8 @@ int ky_store_open(struct ky_store **out, const struct ky_store_options *options)
 						 "cannot make the directory of this run",
 				 err);
 	}
+	snprintf(store->stats.run_directory, sizeof(store->stats.run_directory), "%s/%s/%s",
+		 store->directory, store->service, store->run);
 	apply_bound(store);
 	*out = store;
 	return 0;

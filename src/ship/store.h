@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* store.h - segments on disk: temporary name, fsync, rename, rotation, bounded total.
  *
- * Layout:  DIR/SERVICE/BOOTID8-PID-START/NNNNNN.trc[.zst|.gz]    sealed segment
- *          DIR/SERVICE/BOOTID8-PID-START/NNNNNN.trc[...].active  being written
- *          DIR/SERVICE/BOOTID8-PID-START/.lock                   flock held while recording
+ * Layout:  DIR/SERVICE/RUN/NNNNNN.trc[.zst|.gz]    sealed segment
+ *          DIR/SERVICE/RUN/NNNNNN.trc[...].active  being written
+ *          DIR/SERVICE/RUN/.lock                   flock held while recording
+ *          DIR/SERVICE/latest                      link to the run that began last (latest.h)
+ * RUN is DATE-BOOTID8-PID-START, DATE in UTC. A process has one: a later recorder of it takes the
+ * directory that is there.
  * Retention counts bytes on disk of all sealed segments below DIR/SERVICE, earlier runs
  * included, and deletes the oldest first; it deletes only files of this exact shape that start
  * with our own bytes, and only in run directories that kymo made (a .kymo-run marker). The .active
@@ -19,7 +22,7 @@
 #ifndef KY_SHIP_STORE_H
 #define KY_SHIP_STORE_H
 
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <ship/trace_file.h>
 #include <stdbool.h>
 #include <wire/chunk.h>
@@ -30,12 +33,13 @@
 struct ky_store;
 
 struct ky_store_options {
-	const char *file; /* NULL: directory, service and run; its name must fit the stage */
+	const char *file; /* NULL: directory, service and run; its name must fit the compressor */
 	uint32_t file_further_pid; /* not 0: another process's file has that name */
 	const char *directory;
-	const char *service; /* sanitised to [A-Za-z0-9._-] */
-	const char *run;     /* "BOOTID8-PID-START"; ky_store_run_name() makes it */
-	const struct ky_stage_factory *stage;
+	const char *service;      /* sanitised to [A-Za-z0-9._-] */
+	const char *run;          /* "BOOTID8-PID-START"; ky_store_run_name() makes it */
+	uint64_t started_unix_ns; /* for the date of a new run's directory; 0: it has none */
+	const struct ky_compressor_factory *compressor;
 	uint64_t segment_bytes_max;  /* raw; 0: 64 MiB */
 	uint64_t rotate_interval_ns; /* 0: 60 s */
 	uint64_t total_bytes_max;    /* on disk; 0: 1 GiB */
@@ -65,6 +69,7 @@ bool ky_store_is_over(const struct ky_store *store, uint64_t raw_bytes, uint64_t
 struct ky_store_stats {
 	uint64_t segments_sealed, bytes_raw, bytes_stored, segments_deleted, bytes_deleted;
 	int last_error;
+	int latest_error;        /* why there is no link `latest` to this run; 0: there is */
 	bool is_full;            /* the single file has reached its bound */
 	char last_path[512];     /* last sealed segment */
 	char run_directory[512]; /* or the single file */

@@ -23,8 +23,8 @@ struct ky_trace_file {
 	char named[PATH_BYTES]; /* as asked for */
 	uint32_t further_pid;
 	uint64_t bytes_max;
-	struct ky_stage_factory factory;
-	struct ky_stage coder;
+	struct ky_compressor_factory factory;
+	struct ky_compressor compressor;
 	bool has_coder, is_full;
 	int fd;
 	uint64_t raw_bytes;
@@ -227,7 +227,7 @@ static int make_file(struct ky_trace_file *file)
 
 static int begin_coder(struct ky_trace_file *file)
 {
-	int err = file->factory.open(&file->factory, &file->coder);
+	int err = file->factory.open(&file->factory, &file->compressor);
 
 	if (err)
 		(void)unlink(file->path); /* empty */
@@ -254,7 +254,7 @@ static int begin(struct ky_trace_file *file)
 static void end(struct ky_trace_file *file)
 {
 	if (file->has_coder)
-		file->coder.close(file->coder.stage);
+		file->compressor.close(file->compressor.self);
 	file->has_coder = false;
 	/* A child that was forked from us has this descriptor, too. */
 	if (file->fd >= 0)
@@ -276,7 +276,7 @@ int ky_trace_file_open(struct ky_trace_file **out, const struct ky_trace_file_op
 	file->fd = -1;
 	(void)snprintf(file->named, sizeof(file->named), "%s", options->path);
 	file->further_pid = options->further_pid;
-	file->factory = *options->stage;
+	file->factory = *options->compressor;
 	file->bytes_max = options->bytes_max;
 	err = begin(file);
 	if (err) {
@@ -303,7 +303,7 @@ static int put_bytes(void *ctx, const uint8_t *bytes, size_t count)
 }
 
 /* The file is opened to append: what is written next stands after what is left. */
-static int cut_off(struct ky_trace_file *file)
+static int drop_tail(struct ky_trace_file *file)
 {
 	file->stored_bytes = file->whole_bytes;
 	return ftruncate(file->fd, (off_t)file->whole_bytes) == 0 ? 0 : -errno;
@@ -343,12 +343,12 @@ int ky_trace_file_chunk(struct ky_trace_file *file, const struct ky_chunk *chunk
 	if (err)
 		return err;
 	file->room_end = room_end(file, is_last_word);
-	err = file->coder.write(file->coder.stage, chunk->bytes, chunk->byte_count, put_bytes,
-				file);
+	err = file->compressor.write(file->compressor.self, chunk->bytes, chunk->byte_count,
+				     put_bytes, file);
 	file->room_end = 0;
 	if (err) {
 		file->is_full = file->is_full || err == KYMO_E_LIMIT;
-		(void)cut_off(file);
+		(void)drop_tail(file);
 		return err;
 	}
 	file->chunk_count++;
@@ -367,9 +367,9 @@ int ky_trace_file_close(struct ky_trace_file *file)
 		if (!is_deleted(file))
 			(void)unlink(file->path);
 	} else if (file->fd >= 0) {
-		err = file->coder.finish(file->coder.stage, put_bytes, file);
+		err = file->compressor.finish(file->compressor.self, put_bytes, file);
 		if (err)
-			(void)cut_off(file); /* a tail is worth less than a clean end */
+			(void)drop_tail(file); /* a tail is worth less than a clean end */
 		if (fsync(file->fd) != 0 && !err && errno != EINVAL && errno != EROFS)
 			err = -errno;
 	}

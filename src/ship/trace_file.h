@@ -9,7 +9,7 @@
  *              has nothing to unpack with. A further process of the same
  *              recording gets NAME with ".PID" before the ending, where a name that is taken is
  *              passed over: ".PID.2" and so on.
- * Errors:      a chunk that does not get through is cut off again and the file stays whole up to
+ * Errors:      a chunk that does not get through is dropped again and the file stays whole up to
  *              there; the next segment's start continues after it. At bytes_max every chunk is
  *              refused with KYMO_E_LIMIT but one that is a segment of its own, for which room is
  *              kept: it reports what is missing.
@@ -18,7 +18,7 @@
 #ifndef KY_SHIP_TRACE_FILE_H
 #define KY_SHIP_TRACE_FILE_H
 
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <stdbool.h>
 #include <wire/chunk.h>
 
@@ -31,7 +31,7 @@ struct ky_trace_file;
 struct ky_trace_file_options {
 	const char *path;
 	uint32_t further_pid; /* not 0: the name without it is another process's */
-	const struct ky_stage_factory *stage;
+	const struct ky_compressor_factory *compressor;
 	uint64_t bytes_max; /* 0: none; else at least KY_TRACE_FILE_BYTES_MIN */
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char *copy_text(const char *text)
 {
@@ -65,12 +66,22 @@ static int natural_order(const FTSENT **a, const FTSENT **b)
 	return strverscmp((*a)->fts_name, (*b)->fts_name);
 }
 
+/* A link to what stands beside it, such as DIR/SERVICE/latest: that is read by its own name. */
+static bool leads_beside(const FTSENT *entry)
+{
+	char target[256];
+	ssize_t bytes = entry->fts_level > 0 ? readlink(entry->fts_path, target, sizeof(target)) :
+					       -1;
+
+	return bytes > 0 && target[0] != '.' && !memchr(target, '/', (size_t)bytes);
+}
+
 static int add_entry(struct ky_trace_paths *list, FTS *tree, FTSENT *entry,
 		     const struct ky_inflate_options *options)
 {
 	switch (entry->fts_info) {
 	case FTS_D:
-		if (entry->fts_level > 0 && entry->fts_name[0] == '.')
+		if (entry->fts_level > 0 && (entry->fts_name[0] == '.' || leads_beside(entry)))
 			(void)fts_set(tree, entry, FTS_SKIP);
 		return 0;
 	case FTS_F:

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct ky_trace_sink {
-	struct ky_stage coder;
+	struct ky_compressor compressor;
 	ky_write_fn write;
 	void *write_ctx;
 	uint64_t bytes;
@@ -26,7 +26,7 @@ static int pass_on(void *ctx, const uint8_t *bytes, size_t count)
 	return err;
 }
 
-int ky_trace_sink_open(struct ky_trace_sink **out, const struct ky_stage_factory *factory,
+int ky_trace_sink_open(struct ky_trace_sink **out, const struct ky_compressor_factory *factory,
 		       ky_write_fn write, void *write_ctx)
 {
 	struct ky_trace_sink *sink = ky_alloc(sizeof(*sink));
@@ -37,7 +37,7 @@ int ky_trace_sink_open(struct ky_trace_sink **out, const struct ky_stage_factory
 		return -ENOMEM;
 	sink->write = write;
 	sink->write_ctx = write_ctx;
-	err = factory->open(factory, &sink->coder);
+	err = factory->open(factory, &sink->compressor);
 	if (err) {
 		ky_free(sink);
 		return err;
@@ -53,15 +53,15 @@ int ky_trace_sink_chunk(void *ctx, const struct ky_chunk *chunk)
 	if (sink->err)
 		return sink->err;
 	sink->has_chunk = true;
-	sink->err = sink->coder.write(sink->coder.stage, chunk->bytes, chunk->byte_count, pass_on,
-				      sink);
+	sink->err = sink->compressor.write(sink->compressor.self, chunk->bytes, chunk->byte_count,
+					   pass_on, sink);
 	return sink->err;
 }
 
 int ky_trace_sink_end(struct ky_trace_sink *sink)
 {
 	if (!sink->err && sink->has_chunk)
-		sink->err = sink->coder.finish(sink->coder.stage, pass_on, sink);
+		sink->err = sink->compressor.finish(sink->compressor.self, pass_on, sink);
 	sink->has_chunk = false;
 	return sink->err;
 }
@@ -73,7 +73,7 @@ int ky_trace_sink_close(struct ky_trace_sink *sink)
 	if (!sink)
 		return 0;
 	err = ky_trace_sink_end(sink);
-	sink->coder.close(sink->coder.stage);
+	sink->compressor.close(sink->compressor.self);
 	ky_free(sink);
 	return err;
 }

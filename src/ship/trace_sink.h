@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* trace_sink.h - a trace that goes to the host's function instead of a file, compressed.
  *
- * Errors:      the first one of the function ends it: nothing can be cut off from what is gone.
+ * Errors:      the first one of the function ends it: nothing can be dropped of what is gone.
  * Threads:     owner.
  */
 #ifndef KY_SHIP_TRACE_SINK_H
 #define KY_SHIP_TRACE_SINK_H
 
-#include <ship/stage.h>
+#include <ship/compressor.h>
 #include <wire/chunk.h>
 
 struct ky_trace_sink;
 
-/* Returns 0; the stage's error; -ENOMEM. */
-int ky_trace_sink_open(struct ky_trace_sink **out, const struct ky_stage_factory *factory,
+/* Returns 0; the compressor's error; -ENOMEM. */
+int ky_trace_sink_open(struct ky_trace_sink **out, const struct ky_compressor_factory *factory,
 		       ky_write_fn write, void *write_ctx);
 /* A ky_chunk_fn: ctx is the sink. Returns 0; the first error, for ever. */
 int ky_trace_sink_chunk(void *ctx, const struct ky_chunk *chunk);

@@ -8,20 +8,12 @@
 
 #define GROUPS_MAX 64u
 
-static uint64_t age_ns(const struct ky_watchdog *watchdog, uint64_t ticks)
-{
-	uint64_t age = ky_ring_snapshot_ns(&watchdog->snapshot,
-					   ky_watch_since(watchdog->ticks, ticks));
-
-	return age < watchdog->now_ns ? age : watchdog->now_ns;
-}
-
 /* How long the poll has been open that we can vouch for. */
 static uint64_t trusted_age(struct ky_watchdog *watchdog, const struct ky_snapshot_slot *slot)
 {
 	const struct ky_snapshot_thread *thread = ky_ring_snapshot_thread(&watchdog->snapshot,
 									  slot);
-	uint64_t age = age_ns(watchdog, slot->begin_ticks);
+	uint64_t age = ky_watch_age(watchdog, slot->begin_ticks);
 	uint64_t from = ky_watch_max(watchdog->trusted_ns, thread->excused_ns);
 	uint64_t trusted = ky_watch_since(watchdog->now_ns, from);
 
@@ -42,7 +34,7 @@ static void begin_stuck(struct ky_watchdog *watchdog, const struct ky_snapshot_s
 	if (thread->stuck_ticks == slot->begin_ticks)
 		return;
 	thread->stuck_ticks = slot->begin_ticks;
-	thread->stuck_begin_ns = watchdog->now_ns - age_ns(watchdog, slot->begin_ticks);
+	thread->stuck_begin_ns = watchdog->now_ns - ky_watch_age(watchdog, slot->begin_ticks);
 	thread->rules_fired = thread->rules_held = 0;
 	thread->is_stopped = false;
 	thread->note_next_ns = 0;
@@ -202,6 +194,7 @@ uint64_t ky_watch_polls(struct ky_watchdog *watchdog)
 		}
 		next = wanted < next ? wanted : next;
 	}
+	ky_watch_ended(watchdog);
 	for (uint32_t i = 0; i < watchdog->rule_count; i++) {
 		if (watchdog->rules[i].rule.kind == KY_RULE_POLL)
 			judge_polls(watchdog, &watchdog->rules[i]);
@@ -283,7 +276,7 @@ static uint32_t find_groups(struct ky_watchdog *watchdog, const struct ky_watch_
 		if (ky_watch_since(watchdog->now_ns, last_ns) >= rule->rule.threshold / 2 &&
 		    ky_ring_snapshot_read(snapshot, slot)) {
 			thread = ky_ring_snapshot_thread(snapshot, slot);
-			last_ns = watchdog->now_ns - age_ns(watchdog, thread->last_ticks);
+			last_ns = watchdog->now_ns - ky_watch_age(watchdog, thread->last_ticks);
 			if (!thread->is_worker || !add_silent(watchdog, group, slot))
 				continue;
 		}

@@ -272,8 +272,8 @@ static void judge_wake(struct ky_watchdog *watchdog, struct ky_watch_rule *rule)
 
 static bool is_reported(const struct ky_watch_rule *rule, uint64_t word)
 {
-	for (uint32_t slot = 0; word && slot < KY_SPANS; slot++)
-		if (rule->reported[slot] == word)
+	for (uint32_t entry = 0; word && entry < KY_SPANS; entry++)
+		if (rule->reported[entry] == word)
 			return true;
 	return false;
 }
@@ -285,11 +285,11 @@ static uint64_t longest_open(struct ky_watchdog *watchdog, const struct ky_watch
 	const struct ky_ring_side *side = watchdog->snapshot.side;
 	uint64_t longest = 0, trusted = ky_watch_since(watchdog->now_ns, watchdog->trusted_ns);
 
-	for (uint32_t slot = 1; side && slot < KY_SPANS; slot++) {
+	for (uint32_t entry = 1; side && entry < KY_SPANS; entry++) {
 		struct ky_open_span span;
 		uint64_t ns;
 
-		if (!ky_ring_span(side, slot, &span) || rule->reported[slot] == span.word)
+		if (!ky_ring_span(side, entry, &span) || rule->reported[entry] == span.word)
 			continue;
 		ns = ky_ring_snapshot_ns(&watchdog->snapshot,
 					 ky_watch_since(watchdog->ticks, span.begin_ticks));
@@ -304,14 +304,14 @@ static void note_reported(struct ky_watchdog *watchdog, struct ky_watch_rule *ru
 {
 	const struct ky_ring_side *side = watchdog->snapshot.side;
 
-	for (uint32_t slot = 1; side && slot < KY_SPANS; slot++) {
+	for (uint32_t entry = 1; side && entry < KY_SPANS; entry++) {
 		struct ky_open_span span;
 
-		if (ky_ring_span(side, slot, &span) &&
+		if (ky_ring_span(side, entry, &span) &&
 		    ky_ring_snapshot_ns(&watchdog->snapshot,
 					ky_watch_since(watchdog->ticks, span.begin_ticks)) >
 			    rule->rule.threshold)
-			rule->reported[slot] = span.word;
+			rule->reported[entry] = span.word;
 	}
 }
 

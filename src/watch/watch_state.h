@@ -40,7 +40,16 @@ struct ky_watch_rule {
 	 * bases. */
 	uint32_t turn, base_turns;
 	uint32_t counter;   /* its index + 1; 0: not found yet */
-	uint64_t *reported; /* span: by slot, the span that it has fired about */
+	uint64_t *reported; /* span: by entry, the span that it has fired about */
+};
+
+#define KY_WATCH_OPEN_MAX 256u
+
+/* A worker's outermost poll that was open at the last check. */
+struct ky_watch_open {
+	uint32_t slot, thread;
+	uint64_t number; /* claim number + 1 of the slot */
+	uint64_t begin_ticks, task;
 };
 
 struct ky_watchdog {
@@ -62,6 +71,9 @@ struct ky_watchdog {
 	uint64_t stopped_ns;    /* the process was last seen stopped */
 	uint64_t life_next_ns;
 	bool is_stopped, is_gone;
+
+	struct ky_watch_open open[KY_WATCH_OPEN_MAX]; /* at the last check; further ones are not */
+	uint32_t open_count;
 
 	struct ky_event_sums sums; /* since the last check; is_known: there were some */
 	uint64_t ready_since_ns;   /* tasks have been ready all the time since; 0: none are */
@@ -93,6 +105,18 @@ void ky_watch_level(struct ky_watchdog *watchdog, struct ky_watch_rule *rule, bo
  * again at the latest. */
 uint64_t ky_watch_polls(struct ky_watchdog *watchdog);
 void ky_watch_stall(struct ky_watchdog *watchdog, struct ky_watch_rule *rule);
+
+/* ended_polls.c: rule `poll`, about polls that were open at the last check and are not any more. */
+void ky_watch_ended(struct ky_watchdog *watchdog);
+
+/* How old what has this stamp is. */
+static inline uint64_t ky_watch_age(const struct ky_watchdog *watchdog, uint64_t ticks)
+{
+	uint64_t passed = watchdog->ticks > ticks ? watchdog->ticks - ticks : 0;
+	uint64_t age = ky_ring_snapshot_ns(&watchdog->snapshot, passed);
+
+	return age < watchdog->now_ns ? age : watchdog->now_ns;
+}
 
 /* stuck_stack.c: the stack of a thread that stands still, for a note that has the rest. */
 void ky_watch_stack(struct ky_watchdog *watchdog, struct ky_stuck_note *note);

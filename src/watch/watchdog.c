@@ -337,6 +337,8 @@ static void check_lateness(struct ky_watchdog *watchdog)
 	watchdog->late_count++;
 	watchdog->stats.late_count++;
 	watchdog->late_max_ns = ky_watch_max(watchdog->late_max_ns, hole);
+	if (hole != UINT64_MAX)
+		watchdog->stats.late_max_ns = ky_watch_max(watchdog->stats.late_max_ns, hole);
 	distrust(watchdog);
 }
 

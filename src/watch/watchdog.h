@@ -95,6 +95,7 @@ void ky_watchdog_failed(struct ky_watchdog *watchdog, uint64_t fired_ns);
 struct ky_watchdog_stats {
 	uint64_t steps; /* that checked */
 	uint64_t fired, suppressed, late_count, stopped_count;
+	uint64_t late_max_ns; /* the latest of late_count; clocks that went back are not in it */
 	uint64_t waiting;     /* of suppressed: since the last firing, not reported by one yet */
 	uint64_t over_budget; /* of waiting: held back by the budget, not by a cooldown */
 	bool is_failing;      /* the last of them because too many dumps had failed */

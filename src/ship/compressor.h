@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* stage.h - what stands between chunks and the disk and needs a library: compression.
+/* compressor.h - what stands between chunks and the disk and needs a library: compression.
  *
  * One object per segment. `write` gets whole chunks and passes the compressed bytes on; `finish`
  * writes the tail (zstd: the seek table in a skippable frame; gzip: the trailer).
- * When a write fails the caller cuts off what came of it; the stage then continues, or finishes,
+ * When a write fails the caller drops what came of it; the compressor then continues, or finishes,
  * after the last chunk that got through.
  * Threads: owner.
  */
-#ifndef KY_SHIP_STAGE_H
-#define KY_SHIP_STAGE_H
+#ifndef KY_SHIP_COMPRESSOR_H
+#define KY_SHIP_COMPRESSOR_H
 
 #include <kymo/recorder.h>
 #include <stddef.h>
@@ -16,28 +16,28 @@
 
 typedef int (*ky_write_fn)(void *ctx, const uint8_t *bytes, size_t count); /* 0 or negative error */
 
-struct ky_stage {
-	int (*write)(void *stage, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
+struct ky_compressor {
+	int (*write)(void *self, const uint8_t *chunk, size_t chunk_bytes, ky_write_fn out,
 		     void *ctx);
-	int (*finish)(void *stage, ky_write_fn out, void *ctx);
-	void (*close)(void *stage);
-	void *stage;
+	int (*finish)(void *self, ky_write_fn out, void *ctx);
+	void (*close)(void *self);
+	void *self;
 };
 
-struct ky_stage_factory {
+struct ky_compressor_factory {
 	const char *suffix; /* "", ".zst", ".gz": appended to the segment's name */
-	int (*open)(const struct ky_stage_factory *self, struct ky_stage *out);
+	int (*open)(const struct ky_compressor_factory *self, struct ky_compressor *out);
 	int level;
 };
 
-extern const struct ky_stage_factory ky_stage_none; /* store.c: bytes as they are */
+extern const struct ky_compressor_factory ky_compressor_none; /* store.c: bytes as they are */
 
 /* compress_zstd.c, compress_gzip.c: only in builds that have the library. */
-void ky_stage_zstd(struct ky_stage_factory *out, int level);
-void ky_stage_gzip(struct ky_stage_factory *out, int level);
+void ky_compressor_zstd(struct ky_compressor_factory *out, int level);
+void ky_compressor_gzip(struct ky_compressor_factory *out, int level);
 
 /* What the ending of a name says: ".zst" and ".gz" are packed. Returns enum kymo_compression. */
-static inline uint32_t ky_stage_kind(const char *suffix)
+static inline uint32_t ky_compressor_kind(const char *suffix)
 {
 	return !suffix[0]       ? KYMO_COMPRESSION_NONE :
 	       suffix[1] == 'z' ? KYMO_COMPRESSION_ZSTD :
@@ -46,18 +46,18 @@ static inline uint32_t ky_stage_kind(const char *suffix)
 
 /* kind: enum kymo_compression; the default is zstd where the build has it, else none. Returns 0;
  * KYMO_E_UNSUPPORTED: the build lacks the library. */
-static inline int ky_stage_choose(struct ky_stage_factory *out, uint32_t kind, int level)
+static inline int ky_compressor_choose(struct ky_compressor_factory *out, uint32_t kind, int level)
 {
-	*out = ky_stage_none;
+	*out = ky_compressor_none;
 	if (kind == KYMO_COMPRESSION_DEFAULT || kind == KYMO_COMPRESSION_ZSTD) {
 #if !defined(KY_WITHOUT_ZSTD)
-		ky_stage_zstd(out, level);
+		ky_compressor_zstd(out, level);
 #else
 		return kind == KYMO_COMPRESSION_ZSTD ? KYMO_E_UNSUPPORTED : 0;
 #endif
 	} else if (kind == KYMO_COMPRESSION_GZIP) {
 #if !defined(KY_WITHOUT_GZIP)
-		ky_stage_gzip(out, level);
+		ky_compressor_gzip(out, level);
 #else
 		return KYMO_E_UNSUPPORTED;
 #endif

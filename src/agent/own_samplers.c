@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <base/gnu.h>
 
-#include <agent/own_probes.h>
+#include <agent/own_samplers.h>
 
 #include <base/now.h>
 #include <errno.h>
@@ -37,12 +37,12 @@ static struct {
 
 /* ---- what the engine calls, in the program's threads ---- */
 
-static void look(uint32_t rate_hz)
+static void apply(uint32_t rate_hz)
 {
 	__atomic_store_n(&shared.option_hz, rate_hz, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared.is_started, 1, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&shared.is_refused, __ATOMIC_ACQUIRE))
-		ky_timer_source.look(rate_hz);
+		ky_timer_source.apply(rate_hz);
 	else
 		ky_bell_ring(ky_engine_ring());
 }
@@ -84,8 +84,8 @@ static bool is_on(void)
 	return ky_timer_source.is_on();
 }
 
-const struct ky_sampler_hooks ky_own_probes_hooks = {
-	look,  ky_timer_thread_begin, ky_timer_thread_end, stop, forget,
+const struct ky_sampler_hooks ky_own_samplers_hooks = {
+	apply, ky_timer_thread_begin, ky_timer_thread_end, stop, forget,
 	is_on, ky_timer_leave_signal, fork_child};
 
 /* ---- the library's thread: descriptors ---- */
@@ -95,7 +95,7 @@ static uint32_t taken(const struct descriptors *of)
 	return __atomic_load_n(&of->count, __ATOMIC_RELAXED);
 }
 
-uint32_t ky_own_probes_fds(void)
+uint32_t ky_own_samplers_fds(void)
 {
 	uint32_t switches = taken(&shared.switches);
 
@@ -105,7 +105,7 @@ uint32_t ky_own_probes_fds(void)
 /* What is left of those that the library may take. */
 static uint32_t fds_left(void *ctx)
 {
-	uint32_t most = KY_OWN_FDS_MAX, count = ky_own_probes_fds();
+	uint32_t most = KY_OWN_FDS_MAX, count = ky_own_samplers_fds();
 	struct rlimit limit;
 
 	(void)ctx;
@@ -142,7 +142,7 @@ static void note_switches(const struct ky_switch_windows *windows)
 static uint64_t switches_per_s(void *ctx)
 {
 	uint64_t now_ns = ky_now_ns(CLOCK_MONOTONIC), ns, count;
-	struct ky_own_probes *own = ctx;
+	struct ky_own_samplers *own = ctx;
 	struct rusage usage;
 
 	ns = now_ns - own->counted_ns;
@@ -175,33 +175,35 @@ static uint32_t wanted_rate(const struct ky_ring *ring)
 static void start_timers(void)
 {
 	__atomic_store_n(&shared.is_refused, 1, __ATOMIC_RELEASE);
-	ky_timer_source.look(__atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED));
+	ky_timer_source.apply(__atomic_load_n(&shared.option_hz, __ATOMIC_RELAXED));
 }
 
 /* The mapping is ours to write, whatever the pointer to its description says. */
-static bool make_slots(const struct ky_own_probes *own, uint32_t which, struct ky_sample_ring *out)
+static bool make_cells(const struct ky_own_samplers *own, uint32_t which,
+		       struct ky_sample_ring *out)
 {
 	return ky_ring_samples((struct ky_ring *)(uintptr_t)own->ring, which, out);
 }
 
-static uint64_t step_samples(struct ky_own_probes *own)
+static uint64_t step_samples(struct ky_own_samplers *own)
 {
-	struct ky_probed_ring *probed = &own->probed;
+	struct ky_sampled_ring *sampled = &own->sampled;
 	uint64_t due_ns = UINT64_MAX;
 
-	probed->wanted_hz = wanted_rate(own->ring);
-	if (own->samples.refusal || (probed->wanted_hz == KY_SETTING_OFF && !own->samples.perf))
+	sampled->wanted_hz = wanted_rate(own->ring);
+	if (own->samples.refusal || (sampled->wanted_hz == KY_SETTING_OFF && !own->samples.perf))
 		return UINT64_MAX;
-	if (!probed->cpu.slot_count && (__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) ||
-					!make_slots(own, KY_SAMPLES_CPU, &probed->cpu)))
+	if (!sampled->cpu.cell_count &&
+	    (__atomic_load_n(&ky_engine.is_confined, __ATOMIC_RELAXED) ||
+	     !make_cells(own, KY_SAMPLES_CPU, &sampled->cpu)))
 		return UINT64_MAX;
 	/* The filter that the process was started under, as most containers have one, may kill for
 	 * perf_event_open(); no container that runs services does for timers. */
 	if (ky_engine.confinement) {
 		own->samples.refusal = -EPERM;
-		ky_probe_samples_describe(&own->samples, probed);
+		ky_cpu_sampler_describe(&own->samples, sampled);
 	} else {
-		due_ns = ky_probe_samples_step(&own->samples);
+		due_ns = ky_cpu_sampler_step(&own->samples);
 	}
 	if (own->samples.refusal)
 		start_timers();
@@ -210,13 +212,13 @@ static uint64_t step_samples(struct ky_own_probes *own)
 
 /* ---- off-CPU times ---- */
 
-static void close_switches(struct ky_own_probes *own)
+static void close_switches(struct ky_own_samplers *own)
 {
 	note_switches(NULL);
-	ky_probe_switches_close(&own->switches);
+	ky_off_cpu_sampler_close(&own->switches);
 }
 
-static int open_windows(struct ky_own_probes *own)
+static int open_windows(struct ky_own_samplers *own)
 {
 	struct ky_perf_options how = {.is_switches = true,
 				      .is_of_threads = true,
@@ -229,34 +231,34 @@ static int open_windows(struct ky_own_probes *own)
 	if (left <= KY_STILL_MAX)
 		return -EMFILE;
 	how.fds_max = left - KY_STILL_MAX;
-	err = ky_probe_switches_open(&own->switches, &own->rings, &how, true);
+	err = ky_off_cpu_sampler_open(&own->switches, &own->rings, &how, true);
 	if (err)
 		return err;
 	ky_switch_windows_attach(own->switches.windows, getpid());
 	return ky_switch_windows_refusal(own->switches.windows);
 }
 
-static void open_switches(struct ky_own_probes *own)
+static void open_switches(struct ky_own_samplers *own)
 {
 	int err;
 
 	own->are_switches_refused = true;
 	if (ky_engine_is_under_filter() ||
-	    !make_slots(own, KY_SAMPLES_OFF_CPU, &own->probed.off_cpu))
+	    !make_cells(own, KY_SAMPLES_OFF_CPU, &own->sampled.off_cpu))
 		return;
 	err = open_windows(own);
 	if (err) {
 		close_switches(own);
-		atomic_store_explicit(&own->probed.off_cpu.head->refusals[KY_SOURCE_SWITCHES],
+		atomic_store_explicit(&own->sampled.off_cpu.head->refusals[KY_SOURCE_SWITCHES],
 				      (uint32_t)-err, memory_order_relaxed);
 		return;
 	}
 	note_switches(own->switches.windows);
-	ky_probe_switches_describe(&own->switches, &own->probed);
+	ky_off_cpu_sampler_describe(&own->switches, &own->sampled);
 	own->are_switches_refused = false;
 }
 
-static uint64_t step_switches(struct ky_own_probes *own, bool is_streaming)
+static uint64_t step_switches(struct ky_own_samplers *own, bool is_streaming)
 {
 	uint64_t due_ns;
 
@@ -270,7 +272,7 @@ static uint64_t step_switches(struct ky_own_probes *own, bool is_streaming)
 		close_switches(own);
 		own->are_switches_refused = true;
 	}
-	due_ns = ky_probe_switches_step(&own->switches);
+	due_ns = ky_off_cpu_sampler_step(&own->switches);
 	if (!is_streaming && own->switches.windows &&
 	    ky_switch_windows_is_resting(own->switches.windows))
 		ky_bell_wish_for_events();
@@ -280,34 +282,33 @@ static uint64_t step_switches(struct ky_own_probes *own, bool is_streaming)
 /* ---- both ---- */
 
 /* Another recording may have another fate. */
-static void take_ring(struct ky_own_probes *own, const struct ky_ring *ring)
+static void take_ring(struct ky_own_samplers *own, const struct ky_ring *ring)
 {
-	const struct ky_probe_samples_options options = {
-		.rings = &own->rings,
-		.how = {.stack_bytes = STACK_BYTES,
-			.ring_bytes_max = SAMPLE_RING_BYTES,
-			.is_of_threads = true,
-			.has_kernel = true},
-		.opens_by_itself = true,
-		.is_refusal_final = true,
-		.switches_per_s = switches_per_s,
-		.fds_left = fds_left,
-		.has_opened = note_samples,
-		.ctx = own};
+	const struct ky_cpu_sampler_options options = {.rings = &own->rings,
+						       .how = {.stack_bytes = STACK_BYTES,
+							       .ring_bytes_max = SAMPLE_RING_BYTES,
+							       .is_of_threads = true,
+							       .has_kernel = true},
+						       .opens_by_itself = true,
+						       .is_refusal_final = true,
+						       .switches_per_s = switches_per_s,
+						       .fds_left = fds_left,
+						       .has_opened = note_samples,
+						       .ctx = own};
 
-	ky_own_probes_close(own);
+	ky_own_samplers_close(own);
 	own->ring = ring;
-	own->probed = (struct ky_probed_ring){.pid = (uint32_t)getpid(),
-					      .image = ring->base,
-					      .image_bytes = ring->mapped_bytes,
-					      .gates = &own->gates};
-	(void)ky_probed_rings_add(&own->rings, &own->probed);
-	own->rings.last = &own->probed; /* what is lost is of no other */
-	ky_probe_samples_init(&own->samples, &options);
+	own->sampled = (struct ky_sampled_ring){.pid = (uint32_t)getpid(),
+						.image = ring->base,
+						.image_bytes = ring->mapped_bytes,
+						.gates = &own->gates};
+	(void)ky_sampled_rings_add(&own->rings, &own->sampled);
+	own->rings.last = &own->sampled; /* what is lost is of no other */
+	ky_cpu_sampler_init(&own->samples, &options);
 }
 
-uint64_t ky_own_probes_step(struct ky_own_probes *own, const struct ky_ring *ring,
-			    bool is_streaming)
+uint64_t ky_own_samplers_step(struct ky_own_samplers *own, const struct ky_ring *ring,
+			      bool is_streaming)
 {
 	uint64_t samples_ns, switches_ns;
 
@@ -318,33 +319,33 @@ uint64_t ky_own_probes_step(struct ky_own_probes *own, const struct ky_ring *rin
 	return samples_ns < switches_ns ? samples_ns : switches_ns;
 }
 
-void ky_own_probes_fetch(struct ky_own_probes *own)
+void ky_own_samplers_fetch(struct ky_own_samplers *own)
 {
-	ky_probe_samples_fetch(&own->samples);
-	ky_probe_switches_fetch(&own->switches);
+	ky_cpu_sampler_fetch(&own->samples);
+	ky_off_cpu_sampler_fetch(&own->switches);
 }
 
-void ky_own_probes_between(struct ky_own_probes *own)
+void ky_own_samplers_between(struct ky_own_samplers *own)
 {
-	ky_probe_samples_between(&own->samples);
+	ky_cpu_sampler_between(&own->samples);
 	if (!ky_engine_is_under_filter())
-		ky_probe_switches_between(&own->switches);
+		ky_off_cpu_sampler_between(&own->switches);
 }
 
-void ky_own_probes_end(struct ky_own_probes *own)
+void ky_own_samplers_end(struct ky_own_samplers *own)
 {
 	if (!ky_engine_is_under_filter())
-		ky_probe_switches_end(&own->switches);
+		ky_off_cpu_sampler_end(&own->switches);
 }
 
-void ky_own_probes_close(struct ky_own_probes *own)
+void ky_own_samplers_close(struct ky_own_samplers *own)
 {
-	ky_probe_samples_close(&own->samples);
+	ky_cpu_sampler_close(&own->samples);
 	close_switches(own);
-	ky_own_probes_forget(own);
+	ky_own_samplers_forget(own);
 }
 
-void ky_own_probes_forget(struct ky_own_probes *own)
+void ky_own_samplers_forget(struct ky_own_samplers *own)
 {
 	memset(own, 0, sizeof(*own));
 	__atomic_store_n(&shared.is_refused, 0, __ATOMIC_RELEASE);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-#include <agent/probed_rings.h>
+#include <agent/sampled_rings.h>
 
 #include <stdatomic.h>
 #include <wire/ring_image.h>
 
-bool ky_probed_rings_add(struct ky_probed_rings *rings, struct ky_probed_ring *ring)
+bool ky_sampled_rings_add(struct ky_sampled_rings *rings, struct ky_sampled_ring *ring)
 {
-	if (rings->count == KY_PROBED_RINGS_MAX)
+	if (rings->count == KY_SAMPLED_RINGS_MAX)
 		return false;
 	rings->list[rings->count++] = ring;
 	return true;
 }
 
-void ky_probed_rings_remove(struct ky_probed_rings *rings, struct ky_probed_ring *ring)
+void ky_sampled_rings_remove(struct ky_sampled_rings *rings, struct ky_sampled_ring *ring)
 {
 	uint32_t kept = 0;
 
@@ -24,13 +24,13 @@ void ky_probed_rings_remove(struct ky_probed_rings *rings, struct ky_probed_ring
 		rings->last = NULL;
 }
 
-struct ky_probed_ring *ky_probed_rings_find(const struct ky_probed_rings *rings, uint32_t pid,
-					    uint64_t ns)
+struct ky_sampled_ring *ky_sampled_rings_find(const struct ky_sampled_rings *rings, uint32_t pid,
+					      uint64_t ns)
 {
-	struct ky_probed_ring *found = NULL;
+	struct ky_sampled_ring *found = NULL;
 
 	for (uint32_t i = 0; i < rings->count; i++) {
-		struct ky_probed_ring *ring = rings->list[i];
+		struct ky_sampled_ring *ring = rings->list[i];
 
 		if (ring->pid == pid && ring->made_ns <= ns &&
 		    (!found || ring->made_ns > found->made_ns))
@@ -39,7 +39,7 @@ struct ky_probed_ring *ky_probed_rings_find(const struct ky_probed_rings *rings,
 	return found;
 }
 
-struct ky_unwind_view ky_probed_ring_tables(const struct ky_probed_ring *ring)
+struct ky_unwind_view ky_sampled_ring_tables(const struct ky_sampled_ring *ring)
 {
 	const struct ky_ring_header *header = (const void *)ring->image;
 	uint64_t at = header->unwind_offset, bytes = header->unwind_bytes;

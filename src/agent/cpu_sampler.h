@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* probe_samples.h - CPU samples of the processes of a set of rings: one set of perf events, read
+/* cpu_sampler.h - CPU samples of the processes of a set of rings: one set of perf events, read
  * and walked here, put into the sample area of the ring of the process they are of.
  *
  * The events are common to all rings: they count at the largest rate that a ring wants, and are
  * paused while none wants any. What ran, what was refused and what was lost stands in the areas.
  * Threads: owner. What touches a ring of another process runs inside ky_ring_guard().
  */
-#ifndef KY_AGENT_PROBE_SAMPLES_H
-#define KY_AGENT_PROBE_SAMPLES_H
+#ifndef KY_AGENT_CPU_SAMPLER_H
+#define KY_AGENT_CPU_SAMPLER_H
 
-#include <agent/probed_rings.h>
+#include <agent/sampled_rings.h>
 #include <probe/perf_source.h>
 #include <probe/sample_duty.h>
 #include <sys/types.h>
 
-struct ky_probe_samples_options {
-	struct ky_probed_rings *rings; /* outlives the probe */
-	struct ky_perf_options how;    /* rate_hz: for rings that name none */
+struct ky_cpu_sampler_options {
+	struct ky_sampled_rings *rings; /* outlives the sampler */
+	struct ky_perf_options how;     /* rate_hz: for rings that name none */
 	/* A ring that wants samples is enough to open the events; else _start() or _attach() comes
 	 * first. */
 	bool opens_by_itself;
-	/* Once perf_event refused a rate, none is tried any more; else the former one goes on, and
+	/* Once perf_event refused a rate, none is tried any more; else the former one stays, and
 	 * the refused one is tried again after it was switched off. */
 	bool is_refusal_final;
 	/* Of the sampled threads; 0: unknown. */
@@ -33,8 +33,8 @@ struct ky_probe_samples_options {
 	void *ctx;
 };
 
-struct ky_probe_samples {
-	struct ky_probe_samples_options options;
+struct ky_cpu_sampler {
+	struct ky_cpu_sampler_options options;
 	struct ky_perf_options how; /* as the events are */
 	struct ky_perf *perf;       /* NULL: none are open */
 	/* -errno of perf_event, at the last rate that was asked for, or the caller's own; 0: none.
@@ -49,32 +49,32 @@ struct ky_probe_samples {
 	struct ky_sample_duty duty;
 };
 
-void ky_probe_samples_init(struct ky_probe_samples *probe,
-			   const struct ky_probe_samples_options *options);
-void ky_probe_samples_close(struct ky_probe_samples *probe);
+void ky_cpu_sampler_init(struct ky_cpu_sampler *sampler,
+			 const struct ky_cpu_sampler_options *options);
+void ky_cpu_sampler_close(struct ky_cpu_sampler *sampler);
 
 /* Finds out what this machine allows, and what a sampled switch costs. Returns 0, or the refusal:
  * then nothing is opened any more. */
-int ky_probe_samples_test(struct ky_probe_samples *probe);
+int ky_cpu_sampler_test(struct ky_cpu_sampler *sampler);
 /* Opens the events for a process that waits for its exec, and for all threads of one that runs.
  * Returns 0, or the refusal. */
-int ky_probe_samples_start(struct ky_probe_samples *probe, uint32_t pid);
-int ky_probe_samples_attach(struct ky_probe_samples *probe, uint32_t pid);
+int ky_cpu_sampler_start(struct ky_cpu_sampler *sampler, uint32_t pid);
+int ky_cpu_sampler_attach(struct ky_cpu_sampler *sampler, uint32_t pid);
 
 /* A ring has come: what its area says about the source. */
-void ky_probe_samples_describe(const struct ky_probe_samples *probe,
-			       const struct ky_probed_ring *ring);
+void ky_cpu_sampler_describe(const struct ky_cpu_sampler *sampler,
+			     const struct ky_sampled_ring *ring);
 
 /* Reads what there is, follows the rings' wishes, keeps within the budget. Returns when it wants
  * to be called again, CLOCK_MONOTONIC; UINT64_MAX: no time is too late. */
-uint64_t ky_probe_samples_step(struct ky_probe_samples *probe);
+uint64_t ky_cpu_sampler_step(struct ky_cpu_sampler *sampler);
 
 /* What there is up to now. */
-void ky_probe_samples_fetch(struct ky_probe_samples *probe);
+void ky_cpu_sampler_fetch(struct ky_cpu_sampler *sampler);
 /* The same if that is due: between two pieces of work that take longer than the kernel's rings
  * last. */
-void ky_probe_samples_between(struct ky_probe_samples *probe);
+void ky_cpu_sampler_between(struct ky_cpu_sampler *sampler);
 /* The same at a ring's end: the kernel is asked for what it lost. */
-void ky_probe_samples_fetch_last(struct ky_probe_samples *probe);
+void ky_cpu_sampler_fetch_last(struct ky_cpu_sampler *sampler);
 
 #endif
