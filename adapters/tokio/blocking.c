@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <kymo/off_cpu.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "failing.h"
 #include "tables.h"
 
 _Atomic uint64_t ky_tokio_call_ticks_min;
@@ -31,50 +33,84 @@ _Atomic uint64_t ky_tokio_call_ticks_min;
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
-__attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, struct ky_tokio_call call)
+/* The port that a connect() named: one that failed leaves the socket without a peer. */
+static uint16_t port_of(const struct sockaddr *peer)
+{
+	/* In one place in both. */
+	if (peer && (peer->sa_family == AF_INET || peer->sa_family == AF_INET6))
+		return ntohs(((const struct sockaddr_in *)(const void *)peer)->sin_port);
+	return 0;
+}
+
+__attribute__((noinline)) void ky_tokio_call_over(uint64_t begin, const struct ky_tokio_call *call)
 {
 	uint64_t end = ky_tokio_ticks(), least = kymo_off_cpu_ticks_min();
-	struct kymo_off_cpu wait = {.begin_ticks = begin,
-				    .end_ticks = end,
-				    .reason = call.is_futex ? KYMO_OFF_CPU_FUTEX :
-							      KYMO_OFF_CPU_SYSCALL,
-				    .syscall = call.number,
-				    .descriptor = call.descriptor,
-				    .own_low = (uintptr_t)__ehdr_start,
-				    .own_high = (uintptr_t)etext};
+	bool is_futex = call->flags & KY_TOKIO_CALL_FUTEX;
 	int saved = errno;
+	struct kymo_off_cpu wait = {
+		.begin_ticks = begin,
+		.end_ticks = end,
+		.reason = is_futex ? KYMO_OFF_CPU_FUTEX : KYMO_OFF_CPU_SYSCALL,
+		.syscall = call->number,
+		.descriptor = call->descriptor,
+		.flags = call->flags & KY_TOKIO_CALL_BY_MODE ? KYMO_OFF_CPU_BY_MODE : 0,
+		.error = call->result == -1 ? saved : 0,
+		.bytes = call->flags & KY_TOKIO_CALL_MOVES ? call->result : -1,
+		.lock = call->lock,
+		.own_low = (uintptr_t)__ehdr_start,
+		.own_high = (uintptr_t)etext};
 
 	atomic_store_explicit(&ky_tokio_call_ticks_min, least, memory_order_relaxed);
 	if (end - begin < least)
 		return;
+	if (wait.error != EFAULT)
+		wait.peer_port = port_of(call->peer);
 	KYMO_STACK_HERE(&wait.from);
 	if (!kymo_off_cpu_emit(&wait))
 		kymo_emit(KYMO_GATE_OFF_CPU, KYMO_RECORD_WAIT,
-			  call.is_futex ? KYMO_WAIT_FUTEX : KYMO_WAIT_UNKNOWN, 1, end - begin, 0,
-			  0);
+			  is_futex ? KYMO_WAIT_FUTEX : KYMO_WAIT_UNKNOWN, 1, end - begin, 0, 0);
 	errno = saved;
 }
 
-/* Parameters a, b, c .. are what the C library declares. */
-#define CALL_SYSCALL(number, a)                                                                    \
-	{                                                                                          \
-		number, false, -1                                                                  \
-	}
-#define CALL_FUTEX(number, a)                                                                      \
-	{                                                                                          \
-		number, true, -1                                                                   \
-	}
-#define CALL_IO(number, a)                                                                         \
-	{                                                                                          \
-		number, false, a                                                                   \
-	}
-#define REPLACE(name, number, reason, type, parameters, arguments)                                 \
+/* What the calls' arguments a, b .. (as the C library declares them) and results say. */
+#define CALL_PLAIN .descriptor = -1
+#define CALL_CHECKED .descriptor = -1, .result = result
+#define CALL_THREAD .flags = KY_TOKIO_CALL_FUTEX, .descriptor = -1
+#define CALL_FUTEX CALL_THREAD, .lock = (uintptr_t)a
+#define CALL_IO                                                                                    \
+	.flags = KY_TOKIO_CALL_BY_MODE | KY_TOKIO_CALL_MOVES, .descriptor = a, .result = result
+#define CALL_STATUS .flags = KY_TOKIO_CALL_BY_MODE, .descriptor = a, .result = result
+#define CALL_CONNECT CALL_STATUS, .peer = c >= sizeof(struct sockaddr_in) ? b : NULL
+#define CALL_FILE .descriptor = a, .result = result
+#define CALL_FILE_IO CALL_FILE, .flags = KY_TOKIO_CALL_MOVES
+#define CALL_OPENS .descriptor = result, .result = result
+#define CALL_OPENDIR .descriptor = -1, .result = result ? 0 : -1
+#define CALL_POLL .descriptor = b == 1 && result >= 0 ? a->fd : -1, .result = result
+
+/* ... and which of them count when they fail. */
+#define ENDED_PLAIN(number) (void)begin
+#define ENDED_CHECKED ENDED_PLAIN
+#define ENDED_THREAD ENDED_PLAIN
+#define ENDED_FUTEX ENDED_PLAIN
+#define ENDED_FILE ENDED_PLAIN
+#define ENDED_FILE_IO ENDED_PLAIN
+#define ENDED_POLL ENDED_PLAIN
+#define ENDED_OPENDIR ENDED_PLAIN
+#define ENDED_IO(number) ky_tokio_call_ended(begin, number, a, result)
+#define ENDED_STATUS ENDED_IO
+#define ENDED_CONNECT ENDED_IO
+#define ENDED_OPENS(number) ky_tokio_call_ended(begin, number, -1, result)
+
+#define REPLACE(name, call_number, facts, type, parameters, arguments)                             \
 	static type on_##name parameters                                                           \
 	{                                                                                          \
 		uint64_t begin = ky_tokio_call_begin();                                            \
 		type result = name arguments;                                                      \
                                                                                                    \
-		ky_tokio_call_end(begin, (struct ky_tokio_call)CALL_##reason(number, a));          \
+		ENDED_##facts(call_number);                                                        \
+		if (ky_tokio_call_is_long(begin))                                                  \
+			ky_tokio_call_over(begin, &(const struct ky_tokio_call){                   \
+							  .number = call_number, CALL_##facts});   \
 		return result;                                                                     \
 	}
 KY_TOKIO_CALLS(REPLACE)

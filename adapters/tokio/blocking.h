@@ -11,6 +11,7 @@
 #include <kymo/emit.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "hooks.h"
@@ -21,15 +22,24 @@ extern _Atomic uint64_t ky_tokio_call_ticks_min;
 /* The replacement for a slot of calls.h. */
 uintptr_t ky_tokio_call_address(uint32_t kind);
 
-/* What a call may wait for. */
+enum ky_tokio_call_flags {
+	KY_TOKIO_CALL_FUTEX = 1u << 0,
+	KY_TOKIO_CALL_BY_MODE = 1u << 1, /* it waits if the descriptor blocks */
+	KY_TOKIO_CALL_MOVES = 1u << 2    /* the result is a number of bytes */
+};
+
+/* What a call was made with, and how it ended. */
 struct ky_tokio_call {
-	int32_t number; /* of the system call; -1: several */
-	bool is_futex;
-	int32_t descriptor; /* -1: none */
+	int32_t number;              /* of the system call; -1: several */
+	uint32_t flags;              /* enum ky_tokio_call_flags */
+	int32_t descriptor;          /* -1: none */
+	int64_t result;              /* -1: it failed, and errno says why */
+	uintptr_t lock;              /* that it waited for; 0: none */
+	const struct sockaddr *peer; /* of a connect(); NULL */
 };
 
 /* A call that was long, or of unknown length. Leaves errno alone. */
-void ky_tokio_call_over(uint64_t begin, struct ky_tokio_call call);
+void ky_tokio_call_over(uint64_t begin, const struct ky_tokio_call *call);
 
 /* In the unit of the ring's stamps: nanoseconds where the recorder cannot use the counter, which
  * shows in a thread that has a sub-buffer and no fast limit. */
@@ -53,13 +63,12 @@ static inline uint64_t ky_tokio_call_begin(void)
 	return ky_tokio_ticks();
 }
 
-static inline void ky_tokio_call_end(uint64_t begin, struct ky_tokio_call call)
+/* The call that began then has just ended, and was long: ky_tokio_call_over(). */
+static inline bool ky_tokio_call_is_long(uint64_t begin)
 {
-	if (KYMO_LIKELY(!begin))
-		return;
-	if (KYMO_UNLIKELY(ky_tokio_ticks() - begin >=
-			  atomic_load_explicit(&ky_tokio_call_ticks_min, memory_order_relaxed)))
-		ky_tokio_call_over(begin, call);
+	return KYMO_UNLIKELY(begin) &&
+	       KYMO_UNLIKELY(ky_tokio_ticks() - begin >=
+			     atomic_load_explicit(&ky_tokio_call_ticks_min, memory_order_relaxed));
 }
 
 #endif

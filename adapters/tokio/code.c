@@ -10,17 +10,19 @@
 struct code_walk {
 	const struct ky_tokio_elf *elf;
 	ky_tokio_visit_fn visit;
+	ky_tokio_code_fn read;
 	void *ctx;
 	const uintptr_t *targets; /* addresses searched for, or NULL */
 	size_t target_count;
 	uintptr_t mentioned;
-	uint32_t count;
+	uint32_t count, count_max;
+	bool is_done;
 	const struct ky_tokio_symbol *queue[KY_TOKIO_CODE_FUNCTIONS_MAX];
 };
 
 static void enqueue(struct code_walk *walk, const struct ky_tokio_symbol *symbol)
 {
-	if (walk->count == KY_TOKIO_CODE_FUNCTIONS_MAX)
+	if (walk->count == walk->count_max)
 		return;
 	for (uint32_t i = 0; i < walk->count; i++)
 		if (walk->queue[i] == symbol)
@@ -50,6 +52,10 @@ static void read_code(struct code_walk *walk, const struct ky_tokio_symbol *symb
 		bytes = KY_TOKIO_CODE_BYTES_MAX;
 	if (!ky_tokio_elf_is_in(walk->elf, symbol->address, bytes, PF_R | PF_X, PF_W))
 		return;
+	if (walk->read && walk->read(walk->ctx, code, bytes)) {
+		walk->is_done = true;
+		return;
+	}
 	for (size_t at = 0; at < bytes; at++) {
 		bool is_slot;
 		uintptr_t target = ky_tokio_arch_target(code + at, bytes - at, &is_slot);
@@ -83,7 +89,7 @@ static int run(struct code_walk *walk, uintptr_t start)
 	if (!symbol || symbol->address != start)
 		return 0;
 	enqueue(walk, symbol);
-	for (uint32_t i = 0; i < walk->count && !walk->mentioned; i++) {
+	for (uint32_t i = 0; i < walk->count && !walk->mentioned && !walk->is_done; i++) {
 		int decided = walk->visit ? visit_twins(walk, walk->queue[i]) : 0;
 
 		if (decided)
@@ -96,7 +102,8 @@ static int run(struct code_walk *walk, uintptr_t start)
 int ky_tokio_code_walk(const struct ky_tokio_elf *elf, uintptr_t start, ky_tokio_visit_fn visit,
 		       void *ctx)
 {
-	struct code_walk walk = {.elf = elf, .visit = visit, .ctx = ctx};
+	struct code_walk walk = {
+		.elf = elf, .visit = visit, .ctx = ctx, .count_max = KY_TOKIO_CODE_FUNCTIONS_MAX};
 
 	return run(&walk, start);
 }
@@ -104,8 +111,22 @@ int ky_tokio_code_walk(const struct ky_tokio_elf *elf, uintptr_t start, ky_tokio
 uintptr_t ky_tokio_code_mention(const struct ky_tokio_elf *elf, uintptr_t start,
 				const uintptr_t *targets, size_t target_count)
 {
-	struct code_walk walk = {.elf = elf, .targets = targets, .target_count = target_count};
+	struct code_walk walk = {.elf = elf,
+				 .targets = targets,
+				 .target_count = target_count,
+				 .count_max = KY_TOKIO_CODE_FUNCTIONS_MAX};
 
 	run(&walk, start);
 	return walk.mentioned;
+}
+
+bool ky_tokio_code_each(const struct ky_tokio_elf *elf, uintptr_t start, uint32_t count_max,
+			ky_tokio_code_fn read, void *ctx)
+{
+	struct code_walk walk = {.elf = elf, .read = read, .ctx = ctx, .count_max = count_max};
+
+	if (count_max > KY_TOKIO_CODE_FUNCTIONS_MAX)
+		walk.count_max = KY_TOKIO_CODE_FUNCTIONS_MAX;
+	run(&walk, start);
+	return walk.is_done;
 }

@@ -27,4 +27,10 @@ int ky_tokio_code_walk(const struct ky_tokio_elf *elf, uintptr_t start, ky_tokio
 uintptr_t ky_tokio_code_mention(const struct ky_tokio_elf *elf, uintptr_t start,
 				const uintptr_t *targets, size_t target_count);
 
+/* Reads the code of the first `count_max` functions on such a walk, until `read` returns true.
+ * Returns whether it did. */
+typedef bool (*ky_tokio_code_fn)(void *ctx, const uint8_t *code, size_t bytes);
+bool ky_tokio_code_each(const struct ky_tokio_elf *elf, uintptr_t start, uint32_t count_max,
+			ky_tokio_code_fn read, void *ctx);
+
 #endif

@@ -2,12 +2,15 @@
 #include "hooks.h"
 
 #include <kymo/emit.h>
+#include <kymo/poll_cost.h>
 #include <kymo/recorder.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "host_words.h"
 #include "runtimes.h"
+#include "schedulers.h"
 #include "worker.h"
 
 /* Tokio's header: state, queue link, table, owner id. */
@@ -27,8 +30,6 @@ enum {
 #define STATE_REFERENCE_SHIFT 6
 /* What hardly any poll needs: in line it would cost every poll its registers. */
 #define OUT_OF_LINE __attribute__((noinline))
-#define NAME_MASK ((1u << KYMO_NAME_BITS) - 1)
-#define PLACES_UNDECIDED (KY_TOKIO_CAPTURES_MAX + 1)
 
 /* Our part of the state word, far above any count of references: how many hooks hold the header,
  * and whether one of them has reported the end of the task. To Tokio each is a great many
@@ -63,6 +64,11 @@ static void *_Atomic *woken_slot(const void *header)
 static uint64_t word_at(const void *header, uint32_t offset)
 {
 	return *(const uint64_t *)(const void *)((const char *)header + offset);
+}
+
+static uint32_t kind_of(const struct ky_tokio_table *table)
+{
+	return atomic_load_explicit(&table->kind, memory_order_relaxed);
 }
 
 static uint64_t state_of(void *header)
@@ -122,6 +128,7 @@ static bool is_as_expected(const struct ky_tokio_table *table, void *header)
 {
 	const uint64_t *words = header;
 	uint64_t state = state_of(header), id, scheduler;
+	uint32_t kind = kind_of(table);
 
 	if (words[HEADER_TABLE] != (uintptr_t)table->words)
 		return false;
@@ -132,29 +139,97 @@ static bool is_as_expected(const struct ky_tokio_table *table, void *header)
 	if (id == 0 || id >= TASK_MAX)
 		return false;
 	if (words[HEADER_OWNER] == 0)
-		return table->kind == KY_TOKIO_KIND_UNKNOWN ||
-		       table->kind >= KY_TOKIO_KIND_BLOCKING;
+		return kind == KY_TOKIO_KIND_UNKNOWN || kind >= KY_TOKIO_KIND_BLOCKING;
 	scheduler = word_at(header, table->scheduler_offset);
-	return table->kind < KY_TOKIO_KIND_BLOCKING && words[HEADER_OWNER] < TASK_MAX &&
+	return kind < KY_TOKIO_KIND_BLOCKING && words[HEADER_OWNER] < TASK_MAX &&
 	       scheduler >= 65536 && scheduler % 8 == 0;
+}
+
+/* That no function of a launch's has its name says nothing: all of them may be inlined. */
+static bool is_kind_sure(const struct ky_tokio_table *table, uint32_t kind)
+{
+	return kind == KY_TOKIO_KIND_BLOCKING ?
+		       atomic_load_explicit(&table->state, memory_order_relaxed) !=
+			       KY_TOKIO_STATE_NEW :
+		       kind != KY_TOKIO_KIND_UNKNOWN;
+}
+
+static uint32_t read_kind(const struct ky_tokio_table *table, const void *header)
+{
+	uint32_t kind = kind_of(table);
+
+	if (is_kind_sure(table, kind))
+		return kind;
+	return ((const uint64_t *)header)[HEADER_OWNER] ?
+		       ky_tokio_scheduler_kind(word_at(header, table->scheduler_offset)) :
+		       ky_tokio_run_kind(table, header);
 }
 
 static uint32_t first_poll(struct ky_tokio_table *table, void *header)
 {
-	uint32_t state;
+	uint32_t state, kind;
 
 	if (!is_as_expected(table, header)) {
 		refuse(table);
 		return KY_TOKIO_STATE_REFUSED;
 	}
+	kind = read_kind(table, header);
 	if (((const uint64_t *)header)[HEADER_OWNER] != 0)
 		state = KY_TOKIO_STATE_TASK;
 	else
-		state = table->kind == KY_TOKIO_KIND_LAUNCH ? KY_TOKIO_STATE_LAUNCH :
-							      KY_TOKIO_STATE_BLOCKING;
+		state = kind == KY_TOKIO_KIND_LAUNCH ? KY_TOKIO_STATE_LAUNCH :
+						       KY_TOKIO_STATE_BLOCKING;
 	atomic_store_explicit(&ky_tokio_wakers[table->copy].is_trusted, 1, memory_order_relaxed);
+	if (kind == KY_TOKIO_KIND_UNKNOWN) /* this run does not tell; the next one may */
+		return state;
+	atomic_store_explicit(&table->kind, (uint8_t)kind, memory_order_relaxed);
 	atomic_store_explicit(&table->state, state, memory_order_release);
 	return state;
+}
+
+/* A header of this table, if there is anything at all at that address. */
+static bool is_header(const struct ky_tokio_table *table, const void *header)
+{
+	uint64_t words[HEADER_OWNER + 1];
+
+	return ky_tokio_is_address((uintptr_t)header) &&
+	       ky_tokio_read_words((uintptr_t)header, words, HEADER_OWNER + 1) ==
+		       HEADER_OWNER + 1 &&
+	       words[HEADER_TABLE] == (uintptr_t)table->words;
+}
+
+uint32_t ky_tokio_check_poll(void *header, uint32_t index)
+{
+	struct ky_tokio_table *table = &ky_tokio_tables[index];
+
+	if (is_header(table, header))
+		return first_poll(table, header) != KY_TOKIO_STATE_REFUSED;
+	refuse(table);
+	return 0;
+}
+
+uint32_t ky_tokio_check_shutdown(void *header, uint32_t index)
+{
+	struct ky_tokio_table *table = &ky_tokio_tables[index];
+
+	if (is_header(table, header))
+		return 1;
+	refuse(table);
+	return 0;
+}
+
+uintptr_t ky_tokio_poll_thunk(uint32_t index)
+{
+	size_t at = index + (ky_tokio_tables[index].is_by_shape ? KY_TOKIO_TABLES_MAX : 0u);
+
+	return (uintptr_t)ky_tokio_poll_thunks + at * KY_TOKIO_THUNK_BYTES;
+}
+
+uintptr_t ky_tokio_shutdown_thunk(uint32_t index)
+{
+	size_t at = index + (ky_tokio_tables[index].is_by_shape ? KY_TOKIO_TABLES_MAX : 0u);
+
+	return (uintptr_t)ky_tokio_shutdown_thunks + at * KY_TOKIO_THUNK_BYTES;
 }
 
 /* As `owner` of a thread that polls this header now. */
@@ -186,20 +261,20 @@ static void start_over(struct ky_tokio_thread *self)
 static OUT_OF_LINE void enter_runtime(struct ky_tokio_thread *self,
 				      const struct ky_tokio_table *table, const void *header)
 {
+	uint32_t kind = kind_of(table);
 	uint64_t key = ky_tokio_runtime_of(word_at(header, table->scheduler_offset),
-					   ((const uint64_t *)header)[HEADER_OWNER], table->kind,
+					   ((const uint64_t *)header)[HEADER_OWNER], kind,
 					   table->copy);
 
 	self->owner = owner_of(header);
 	if (!ky_tokio_is_known(self))
 		start_over(self);
-	if (self->generation && table->kind == KY_TOKIO_KIND_MULTI_THREAD &&
-	    !ky_tokio_is_worker(self))
+	if (self->generation && kind == KY_TOKIO_KIND_MULTI_THREAD && !ky_tokio_is_worker(self))
 		become_worker(self, key);
-	if (table->kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by what drives this thread */
-		self->is_driver = table->kind == KY_TOKIO_KIND_CURRENT_THREAD;
+	if (kind != KY_TOKIO_KIND_LOCAL_SET) /* it is driven by what drives this thread */
+		self->is_driver = kind == KY_TOKIO_KIND_CURRENT_THREAD;
 	/* Local sets take turns with what drives them, poll by poll. */
-	if (table->kind == KY_TOKIO_KIND_LOCAL_SET)
+	if (kind == KY_TOKIO_KIND_LOCAL_SET)
 		kymo_emit(KYMO_GATE_POLL, KYMO_RECORD_RUNTIME, 0, 1, key, 0, 0);
 	else
 		kymo_runtime_enter(key);
@@ -238,63 +313,46 @@ static uint32_t wakers_of(uint64_t state)
 	return count > others ? (uint32_t)(count - others) : 0;
 }
 
-/* A waker that wakes is gone without having been given back. */
-static bool is_known_by_count(uint64_t state)
+/* The same for kymo_place_*(). A waker that wakes is gone without having been given back, and a
+ * thread that polls the task by now clones its own. */
+static uint32_t living_of(uint64_t state)
 {
-	return !(state & (STATE_NOTIFIED | STATE_CANCELLED));
-}
-
-/* Another leaf clones: of those before it, the last one is the one that continued. */
-static void drop_gone(struct kymo_place_taken *taken, uint64_t state)
-{
-	uint32_t living = wakers_of(state);
-
-	if (is_known_by_count(state) && taken->count > living)
-		taken->count = living;
-}
-
-/* The poll is over: who cloned last is what it waits for, and of those before it, it is not known
- * which has given back since. */
-static void emit_places(struct kymo_place_taken *taken, uint64_t state)
-{
-	uint32_t living = wakers_of(state), gone;
-
-	if (is_known_by_count(state) && !(state & STATE_RUNNING) && taken->count > living) {
-		taken->may_have_moved |= living != 1;
-		gone = taken->count - (living ? living : 1);
-		taken->count -= gone;
-		memmove(taken->held, taken->held + gone, taken->count * sizeof(taken->held[0]));
-	}
-	kymo_place_emit(taken);
+	return state & (STATE_NOTIFIED | STATE_CANCELLED) ? KYMO_PLACE_LIVING_UNKNOWN :
+							    wakers_of(state);
 }
 
 /* The part of a poll that is recorded. */
 static inline void poll_recorded(struct ky_tokio_thread *self, struct ky_tokio_table *table,
 				 void *header)
 {
-	uint64_t task = word_at(header, table->id_offset), before, after;
+	uint64_t task = word_at(header, table->id_offset), before, after, begin, end;
+	uint64_t counts = kymo_poll_cost_self.counts;
 	uint32_t flags;
 
 	if (KYMO_UNLIKELY(self->owner != owner_of(header)) && self->depth == 1)
 		enter_runtime(self, table, header);
-	self->place.left = PLACES_UNDECIDED;
 	if (kymo_gate_is_open(KYMO_GATE_PLACE)) {
 		self->place.header = header;
-		self->place.task_word = kymo_task_word(task, table->name);
-		self->place.sp = ky_tokio_arch_sp();
+		self->place.poll = (struct kymo_place_poll){
+			.task_word = kymo_task_word(task, table->name),
+			.until_sp = ky_tokio_arch_sp()};
 	}
-	kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
+	begin = kymo_poll_begin(task, table->name, KYMO_QUEUE_UNKNOWN);
+	kymo_poll_cost_begin(begin, self->depth);
 	before = hold(header);
 	table->poll(header);
 	after = state_of(header);
 	flags = end_flags(self, header, before, after);
-	if (KYMO_UNLIKELY(self->place.left < KY_TOKIO_CAPTURES_MAX) && !(after & STATE_COMPLETE))
-		emit_places(&self->place.taken, after);
-	kymo_poll_end(flags);
+	if (self->place.header && !(after & STATE_COMPLETE))
+		flags |= kymo_place_close(&self->place.poll, after & STATE_RUNNING ?
+								     KYMO_PLACE_LIVING_UNKNOWN :
+								     living_of(after));
+	end = kymo_poll_end(flags);
 	if (KYMO_UNLIKELY(flags & KYMO_POLL_READY))
 		kymo_place_end(task);
-	else
-		kymo_place_polled(task);
+	else if (self->place.header)
+		kymo_place_polled(&self->place.poll);
+	kymo_poll_cost_end(begin, end, counts, self->depth);
 	let_go(table, header);
 }
 
@@ -324,10 +382,21 @@ static void poll_inner_task(struct ky_tokio_table *table, void *header)
 	void *outer = self->current;
 
 	self->place.header = NULL;
+	kymo_poll_cost_self.counts += KYMO_POLL_COST_NESTED;
 	poll_task(table, header);
 	self->place = outer_place;
 	self->is_woken = is_outer_woken;
 	self->current = outer;
+}
+
+/* The first after a root's on this thread. One of another runtime's says nothing about it. */
+static void poll_after_root(struct ky_tokio_table *table, void *header)
+{
+	struct ky_tokio_thread *self = &ky_tokio_self;
+
+	ky_tokio_root_close(self, self->root.kind == KY_TOKIO_ROOT_RUNTIME &&
+					  kind_of(table) == KY_TOKIO_KIND_CURRENT_THREAD);
+	poll_task(table, header);
 }
 
 static void run_blocking(struct ky_tokio_table *table, void *header)
@@ -355,6 +424,7 @@ static void run_worker(struct ky_tokio_table *table, void *header)
 	uintptr_t worker = ky_tokio_worker_of(table, header);
 	uint64_t key = ky_tokio_runtime_enter(ky_tokio_worker_runtime(worker), table->copy);
 
+	ky_tokio_worker_note(worker);
 	kymo_worker_begin(word_at(header, table->id_offset), table->name, key, worker);
 	if (!ky_tokio_is_known(self))
 		start_over(self);
@@ -378,6 +448,8 @@ static OUT_OF_LINE void poll_other(struct ky_tokio_table *table, void *header, u
 		run_worker(table, header);
 	else if (state != KY_TOKIO_STATE_TASK)
 		table->poll(header);
+	else if (ky_tokio_self.current == ky_tokio_root_polls)
+		poll_after_root(table, header);
 	else if (ky_tokio_self.current)
 		poll_inner_task(table, header);
 	else
@@ -402,8 +474,9 @@ void ky_tokio_on_shutdown(void *header, uint32_t index)
 	struct ky_tokio_table *table = &ky_tokio_tables[index];
 	uint64_t before, after;
 
-	if (!kymo_gate_is_open(KYMO_GATE_POLL) || table->kind == KY_TOKIO_KIND_LAUNCH ||
+	if (!kymo_gate_is_open(KYMO_GATE_POLL) ||
 	    ((const uint64_t *)header)[HEADER_TABLE] != (uintptr_t)table->words ||
+	    read_kind(table, header) == KY_TOKIO_KIND_LAUNCH ||
 	    atomic_load_explicit(&table->state, memory_order_acquire) == KY_TOKIO_STATE_REFUSED) {
 		table->shutdown(header);
 		return;
@@ -428,51 +501,58 @@ static const struct ky_tokio_table *table_of(const void *header, uint32_t copy)
 		return NULL;
 	words = (const uintptr_t *)((const uintptr_t *)header)[HEADER_TABLE];
 	thunk = words[KY_TOKIO_SLOT_POLL] - (uintptr_t)ky_tokio_poll_thunks;
-	if (thunk >= (uintptr_t)KY_TOKIO_TABLES_MAX * KY_TOKIO_THUNK_BYTES)
+	if (thunk >= (uintptr_t)2 * KY_TOKIO_TABLES_MAX * KY_TOKIO_THUNK_BYTES)
 		return NULL;
-	return &ky_tokio_tables[thunk / KY_TOKIO_THUNK_BYTES];
+	return &ky_tokio_tables[thunk / KY_TOKIO_THUNK_BYTES % KY_TOKIO_TABLES_MAX];
 }
 
-static void record_wake(void *header, uint32_t copy, uint32_t flags)
+static inline void record_wake(void *header, uint32_t copy, uint32_t flags,
+			       const struct kymo_stack_start *start)
 {
 	struct ky_tokio_thread *self = &ky_tokio_self;
-	const struct ky_tokio_table *table;
+	const struct ky_tokio_table *table = table_of(header, copy);
+	uint32_t frames_max = KYMO_WAKE_FRAMES_MAX;
 
-	if (!kymo_gate_is_open(KYMO_GATE_WAKE))
-		return;
-	table = table_of(header, copy);
 	if (!table)
 		return;
 	if (self->current == header)
 		self->is_woken = true;
 	else if (state_of(header) & STATE_RUNNING)
 		atomic_store_explicit(woken_slot(header), header, memory_order_relaxed);
-	if (ky_tokio_is_worker(self) && self->depth == 0)
+	if (ky_tokio_is_worker(self) && self->depth == 0) {
 		flags |= KYMO_WAKE_ON_DRIVER;
+		frames_max = KYMO_WAKE_DRIVER_FRAMES_MAX;
+	}
+	if (kymo_gate_is_open(KYMO_GATE_PLACE))
+		flags |= kymo_place_wake(start, self->place.header ? self->place.poll.until_sp : 0,
+					 frames_max);
+	kymo_poll_cost_self.counts += KYMO_POLL_COST_WAKE;
 	/* Its gate has been asked. */
 	kymo_emit_ungated(KYMO_RECORD_WAKE, flags, 1,
 			  kymo_task_word(word_at(header, table->id_offset), copy), 0, 0);
 }
 
-void ky_tokio_on_wake(void *header, uint32_t copy)
+void ky_tokio_on_wake(void *header, uint32_t copy, const struct kymo_stack_start *start)
 {
-	record_wake(header, copy, KYMO_WAKE_BY_VALUE);
-	ky_tokio_wakers[copy].wake(header);
+	record_wake(header, copy, KYMO_WAKE_BY_VALUE, start);
 }
 
-void ky_tokio_on_wake_by_ref(void *header, uint32_t copy)
+void ky_tokio_on_wake_by_ref(void *header, uint32_t copy, const struct kymo_stack_start *start)
 {
-	record_wake(header, copy, 0);
-	ky_tokio_wakers[copy].wake_by_ref(header);
+	record_wake(header, copy, 0, start);
 }
 
 _Static_assert(offsetof(struct ky_tokio_thread, place.header) == 8 &&
-		       offsetof(struct ky_tokio_thread, place.task_word) == 16 &&
-		       offsetof(struct ky_tokio_thread, place.left) == 32 &&
-		       offsetof(struct ky_tokio_thread, chooser) == 152 &&
-		       sizeof(ky_tokio_self.place.left) == 4 && PLACES_UNDECIDED == 9 &&
-		       KYMO_NAME_BITS == 24 && offsetof(struct ky_tokio_waker, clone) == 8 &&
+		       offsetof(struct ky_tokio_waker, clone) == 8 &&
+		       offsetof(struct ky_tokio_waker, wake) == 16 &&
+		       offsetof(struct ky_tokio_waker, wake_by_ref) == 24 && KYMO_GATE_WAKE == 2 &&
 		       sizeof(struct ky_tokio_waker) == 40 && KYMO_GATE_WAKER_CLONE == 0x40,
+	       "as thunks_<arch>.S has them");
+
+_Static_assert(sizeof(struct ky_tokio_table) == 48 && offsetof(struct ky_tokio_table, poll) == 0 &&
+		       offsetof(struct ky_tokio_table, shutdown) == 8 &&
+		       offsetof(struct ky_tokio_table, state) == 24 && KY_TOKIO_STATE_NEW == 0 &&
+		       KY_TOKIO_STATE_REFUSED == 4 && KY_TOKIO_TABLES_MAX == 4096,
 	       "as thunks_<arch>.S has them");
 
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
@@ -488,39 +568,11 @@ struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy)
 	return ky_tokio_wakers[copy].clone(header);
 }
 
-void ky_tokio_choose_place(void *header, uint32_t one_in)
-{
-	struct ky_tokio_place *place = &ky_tokio_self.place;
-
-	place->header = header;
-	place->left = KY_TOKIO_CAPTURES_MAX;
-	place->taken.task = place->task_word >> KYMO_NAME_BITS;
-	place->taken.name = place->task_word & NAME_MASK;
-	place->taken.one_in = one_in;
-	place->taken.count = 0;
-	place->taken.may_have_moved = false;
-}
-
 /* The leaf that clones is about to return Pending, unless it keeps the waker before it looks: all
  * that awaits it is on the stack. */
 void ky_tokio_take_place(const struct kymo_stack_start *start)
 {
-	struct ky_tokio_place *from = &ky_tokio_self.place;
-	uint64_t frames[KYMO_PLACE_FRAMES_MAX];
-	struct kymo_stack stack = {
-		.frames = frames, .frames_max = KYMO_PLACE_FRAMES_MAX, .until_sp = from->sp};
-	struct kymo_place place = {.frames = frames};
+	struct ky_tokio_place *place = &ky_tokio_self.place;
 
-	drop_gone(&from->taken, state_of(from->header));
-	if (from->taken.count >= KYMO_PLACE_STACKS_MAX)
-		return;
-	if (from->left == 0) {
-		from->taken.may_have_moved = true;
-		return;
-	}
-	from->left--;
-	kymo_stack_capture(&stack, start);
-	place.frame_count = stack.count;
-	place.is_truncated = stack.end != KYMO_STACK_REACHED;
-	kymo_place_take(&from->taken, &place);
+	kymo_place_clone(&place->poll, start, living_of(state_of(place->header)));
 }

@@ -15,19 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "roots.h"
 #include "tables.h"
 
-/* The stacks of the innermost open poll, where they are wanted. */
+/* The chains that the innermost open poll clones, where they are wanted. */
 struct ky_tokio_place {
-	void *header;                  /* whose clones may be taken; NULL: none is */
-	uint64_t task_word;            /* kymo_task_word() */
-	uintptr_t sp;                  /* frames below it belong to the poll */
-	uint32_t left;                 /* captures; more than KY_TOKIO_CAPTURES_MAX: not decided */
-	struct kymo_place_taken taken; /* once decided */
+	void *header; /* whose clones are seen; NULL: none is */
+	struct kymo_place_poll poll;
 };
-
-/* A poll goes by so many leaves at most that are read. */
-#define KY_TOKIO_CAPTURES_MAX 8u
 
 /* What a thread is in the middle of. One initial-exec block, zero at thread start. */
 struct ky_tokio_thread {
@@ -41,7 +36,7 @@ struct ky_tokio_thread {
 	bool is_woken;          /* a wake of `current` was recorded inside its poll */
 	bool is_driver;         /* the last outermost poll was a current-thread runtime's */
 	bool is_late_worker;    /* its launch began before we were here; its polls gave it away */
-	struct kymo_place_chooser chooser;
+	struct ky_tokio_root root;
 };
 
 extern __thread struct ky_tokio_thread ky_tokio_self __attribute__((tls_model("initial-exec")));
@@ -61,22 +56,30 @@ static inline bool ky_tokio_is_worker(const struct ky_tokio_thread *self)
 	return (self->workers || self->is_late_worker) && ky_tokio_is_known(self);
 }
 
-/* thunks_<arch>.S */
+/* thunks_<arch>.S: a thunk for each index; of polls and shutdowns a second one, KY_TOKIO_TABLES_MAX
+ * further, which asks first whether it is a table at all. */
 extern const char ky_tokio_poll_thunks[], ky_tokio_shutdown_thunks[], ky_tokio_clone_thunks[],
 	ky_tokio_wake_thunks[], ky_tokio_wake_by_ref_thunks[];
+
+/* The thunks of this table. */
+uintptr_t ky_tokio_poll_thunk(uint32_t index);
+uintptr_t ky_tokio_shutdown_thunk(uint32_t index);
+
+/* The first call through something that has the shape of a table: its argument may be anything.
+ * Returns 0 when the call is not ours. */
+uint32_t ky_tokio_check_poll(void *header, uint32_t index);
+uint32_t ky_tokio_check_shutdown(void *header, uint32_t index);
 
 /* Their targets. */
 void ky_tokio_on_poll(void *header, uint32_t index);
 void ky_tokio_on_shutdown(void *header, uint32_t index);
 /* Of a clone: only while waker clones are recorded. */
 struct ky_tokio_raw_waker ky_tokio_on_clone(void *header, uint32_t copy);
-/* Of the first clone in a poll, once kymo_place_choose() said yes: clones of this header are taken
- * from now on, as 1 of one_in. */
-void ky_tokio_choose_place(void *header, uint32_t one_in);
-/* Before a clone of such a header; start: registers of the thread that clones. */
+/* Before a clone of the header that is polled; start: registers of the thread that clones. */
 void ky_tokio_take_place(const struct kymo_stack_start *start);
-void ky_tokio_on_wake(void *header, uint32_t copy);
-void ky_tokio_on_wake_by_ref(void *header, uint32_t copy);
+/* Before a wake, while wakes are recorded; start: registers of the thread that wakes. */
+void ky_tokio_on_wake(void *header, uint32_t copy, const struct kymo_stack_start *start);
+void ky_tokio_on_wake_by_ref(void *header, uint32_t copy, const struct kymo_stack_start *start);
 
 /* Tables whose first poll contradicted the layout. */
 uint32_t ky_tokio_refused_count(void);

@@ -126,14 +126,11 @@ static bool store_tables(int fd, const struct ky_tokio_found *found, const struc
 
 	for (uint32_t i = 0; i < found->table_count; i++) {
 		uintptr_t *words = ky_tokio_tables[i].words;
-		size_t at = (size_t)i * KY_TOKIO_THUNK_BYTES;
 
 		if (!is_of(elf, words))
 			continue;
-		is_good &= store(fd, &words[KY_TOKIO_SLOT_POLL],
-				 (uintptr_t)(ky_tokio_poll_thunks + at));
-		is_good &= store(fd, &words[KY_TOKIO_SLOT_SHUTDOWN],
-				 (uintptr_t)(ky_tokio_shutdown_thunks + at));
+		is_good &= store(fd, &words[KY_TOKIO_SLOT_POLL], ky_tokio_poll_thunk(i));
+		is_good &= store(fd, &words[KY_TOKIO_SLOT_SHUTDOWN], ky_tokio_shutdown_thunk(i));
 	}
 	for (uint32_t i = 0; i < found->copy_count; i++) {
 		uintptr_t *words = ky_tokio_wakers[i].words;

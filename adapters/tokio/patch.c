@@ -54,10 +54,9 @@ static bool store(uintptr_t *word, uintptr_t ours)
 static bool change_table(uint32_t i, change_fn change)
 {
 	uintptr_t *words = ky_tokio_tables[i].words;
-	size_t at = (size_t)i * KY_TOKIO_THUNK_BYTES;
 
-	return change(&words[KY_TOKIO_SLOT_POLL], (uintptr_t)(ky_tokio_poll_thunks + at)) &&
-	       change(&words[KY_TOKIO_SLOT_SHUTDOWN], (uintptr_t)(ky_tokio_shutdown_thunks + at));
+	return change(&words[KY_TOKIO_SLOT_POLL], ky_tokio_poll_thunk(i)) &&
+	       change(&words[KY_TOKIO_SLOT_SHUTDOWN], ky_tokio_shutdown_thunk(i));
 }
 
 static bool change_waker(uint32_t i, change_fn change)
@@ -68,6 +67,16 @@ static bool change_waker(uint32_t i, change_fn change)
 	return change(&words[0], (uintptr_t)(ky_tokio_clone_thunks + at)) &&
 	       change(&words[1], (uintptr_t)(ky_tokio_wake_thunks + at)) &&
 	       change(&words[2], (uintptr_t)(ky_tokio_wake_by_ref_thunks + at));
+}
+
+static bool change_root(uint32_t i, change_fn change)
+{
+	uintptr_t *words = ky_tokio_root_tables[i].words;
+	size_t at = (size_t)i * KY_TOKIO_THUNK_BYTES;
+
+	return change(&words[0], (uintptr_t)(ky_tokio_root_clone_thunks + at)) &&
+	       change(&words[1], (uintptr_t)(ky_tokio_root_wake_thunks + at)) &&
+	       change(&words[2], (uintptr_t)(ky_tokio_root_wake_by_ref_thunks + at));
 }
 
 int ky_tokio_patch(const struct ky_tokio_found *found)
@@ -81,6 +90,8 @@ int ky_tokio_patch(const struct ky_tokio_found *found)
 	for (uint32_t i = 0; i < found->copy_count; i++)
 		if (ky_tokio_wakers[i].words)
 			(void)change_waker(i, store);
+	for (uint32_t i = 0; i < found->root_count; i++)
+		(void)change_root(i, store);
 	for (uint32_t i = 0; i < found->got_count; i++)
 		(void)store(found->got[i].slot, ky_tokio_wait_address(found->got[i].kind));
 	seal(found, found->range_count);
@@ -102,6 +113,9 @@ bool ky_tokio_patch_later(const struct ky_tokio_found *found, const struct ky_to
 	for (uint32_t i = 0; i < found->copy_count; i++)
 		if (is_of(elf, ky_tokio_wakers[i].words))
 			has_room &= change_waker(i, note);
+	for (uint32_t i = 0; i < found->root_count; i++)
+		if (is_of(elf, ky_tokio_root_tables[i].words))
+			has_room &= change_root(i, note);
 	for (uint32_t i = 0; i < found->got_count; i++)
 		has_room &= note(found->got[i].slot, ky_tokio_wait_address(found->got[i].kind));
 	return has_room;

@@ -29,6 +29,7 @@
 #include "runtimes.h"
 #include "tables.h"
 #include "tokio_elf.h"
+#include "tokio_shape.h"
 #include "waits.h"
 
 #define OBJECTS_MAX 4096u
@@ -48,7 +49,7 @@ struct search {
 	uint32_t objects;
 	bool is_full; /* more words than can be remembered */
 	enum when when;
-	char versions[VERSIONS_BYTES];
+	char versions[VERSIONS_BYTES], unused_versions[VERSIONS_BYTES];
 	bool is_open;                    /* the recorder */
 	bool has_recorder;               /* an object has one linked in */
 	bool has_jemalloc, has_mimalloc; /* an object with Tokio has, under names of its own */
@@ -107,6 +108,22 @@ static bool find_text(const struct dl_phdr_info *info, char *versions)
 	return is_tokio;
 }
 
+/* Where symbols are gone, a recorder that is linked in shows by the name it gives to rings. */
+static bool has_recorder_text(const struct dl_phdr_info *info)
+{
+	static const char text[] = "/dev/shm/kymo-%u";
+
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
+		const char *start = (const char *)(info->dlpi_addr + phdr->p_vaddr);
+
+		if (phdr->p_type == PT_LOAD && (phdr->p_flags & (PF_R | PF_W)) == PF_R &&
+		    memmem(start, phdr->p_filesz, text, sizeof(text) - 1))
+			return true;
+	}
+	return false;
+}
+
 static bool is_ours(const struct dl_phdr_info *info)
 {
 	struct ky_tokio_elf elf = {
@@ -126,6 +143,11 @@ static void inspect(struct search *search, const struct dl_phdr_info *info, cons
 	result = ky_tokio_elf_open(&elf, info, path);
 	if (result >= 0 && elf.has_recorder)
 		search->has_recorder = true;
+	if (result != KY_TOKIO_ELF_FOUND) {
+		result = ky_tokio_shape_open(&elf, info, find_text(info, search->unused_versions));
+		if (result == KY_TOKIO_ELF_FOUND && has_recorder_text(info))
+			search->has_recorder = true;
+	}
 	if (result != KY_TOKIO_ELF_FOUND)
 		return;
 	if (search->when != WHEN_EARLY)
@@ -204,7 +226,7 @@ static int check_program(struct dl_phdr_info *info, size_t info_bytes, void *ctx
 	return 1; /* the program itself comes first */
 }
 
-/* Tokio's texts without its symbols: also where others are left, as `strip -x` does it. */
+/* Tokio's texts, and neither its symbols nor tables of the shape that is known. */
 static void say_nothing_found(const struct search *search)
 {
 	bool is_tokio = false;
@@ -223,8 +245,8 @@ static void say_ok(const struct ky_tokio_found *found)
 {
 	char line[STATUS_BYTES];
 
-	snprintf(line, sizeof(line), "ok tables=%u copies=%u refused=%u\n", found->table_count,
-		 found->copy_count, found->refused_count);
+	snprintf(line, sizeof(line), "ok tables=%u copies=%u refused=%u shaped=%u\n",
+		 found->table_count, found->copy_count, found->refused_count, found->shape_count);
 	say(line);
 }
 
@@ -244,13 +266,29 @@ static void say_versions(void)
 	(void)kymo_metadata_set("tokio.version", text[0] ? text : "unknown");
 }
 
+/* Which futures of block_on are seen: those whose waker's table has a name. */
+static void describe_roots(const struct ky_tokio_found *found)
+{
+	bool has[2] = {false, false};
+
+	for (uint32_t i = 0; i < found->root_count; i++)
+		has[ky_tokio_root_tables[i].kind] = true;
+	(void)kymo_metadata_set("tokio.roots",
+				has[KY_TOKIO_ROOT_THREAD] && has[KY_TOKIO_ROOT_RUNTIME] ?
+					"of threads and runtimes" :
+				has[KY_TOKIO_ROOT_THREAD]  ? "of threads" :
+				has[KY_TOKIO_ROOT_RUNTIME] ? "of runtimes" :
+							     "none");
+}
+
 static void describe(const struct ky_tokio_found *found)
 {
-	char tables[16], copies[16], refused[16];
+	char tables[16], copies[16], refused[16], shaped[16];
 
 	snprintf(tables, sizeof(tables), "%u", found->table_count);
 	snprintf(copies, sizeof(copies), "%u", found->copy_count);
 	snprintf(refused, sizeof(refused), "%u", found->refused_count);
+	snprintf(shaped, sizeof(shaped), "%u", found->shape_count);
 	say_versions();
 	(void)kymo_metadata_set("tokio.unstable", found->unstable_count == 0 ? "false" :
 						  found->unstable_count == found->table_count ?
@@ -258,7 +296,9 @@ static void describe(const struct ky_tokio_found *found)
 									       "in part");
 	(void)kymo_metadata_set("tokio.local_queue", "false");
 	(void)kymo_metadata_set("tokio.tables", tables);
+	(void)kymo_metadata_set("tokio.tables_by_shape", shaped);
 	(void)kymo_metadata_set("tokio.copies", copies);
+	describe_roots(found);
 	(void)kymo_metadata_set("tokio.tables_unrecognised", refused);
 	(void)kymo_metadata_set("places.rule", KYMO_PLACE_RULE);
 	(void)kymo_metadata_set("offcpu.rule", KYMO_OFF_CPU_RULE);
@@ -313,6 +353,7 @@ static int open_recorder(const struct ky_tokio_found *found)
  * loader's list, which a thread in dlopen may hold while it waits for that very poll. */
 static void name_tables(struct ky_tokio_found *found)
 {
+	ky_tokio_roots_name();
 	for (uint32_t i = 0; i < found->table_count; i++) {
 		struct ky_tokio_table *table = &ky_tokio_tables[i];
 
@@ -444,6 +485,7 @@ static int check_again(struct search *search, struct kymo_attach_block *block)
 	search->is_full = search->has_recorder = false;
 	search->found.early_count = search->found.table_count;
 	search->found.refused_count = search->found.unstable_count = search->found.object_count = 0;
+	search->found.shape_count = 0;
 	search->versions[0] = '\0';
 	dl_iterate_phdr(on_object, search);
 	if (is_another_recorder_here())
@@ -510,8 +552,9 @@ int ky_preload_start(struct kymo_attach_block *block)
 			      kymo_error_text(result));
 	}
 	search->is_open = true;
-	return answer(block, 0, "ok tables=%u copies=%u refused=%u\n", search->found.table_count,
-		      search->found.copy_count, search->found.refused_count);
+	return answer(block, 0, "ok tables=%u copies=%u refused=%u shaped=%u\n",
+		      search->found.table_count, search->found.copy_count,
+		      search->found.refused_count, search->found.shape_count);
 forget:
 	(void)ky_tokio_live_restore(); /* nothing was stored: forgets what was noted */
 	return result;

@@ -8,6 +8,8 @@
 
 #include "code.h"
 #include "got.h"
+#include "root_tables.h"
+#include "tokio_shape.h"
 
 struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
 struct ky_tokio_waker ky_tokio_wakers[KY_TOKIO_COPIES_MAX];
@@ -22,6 +24,7 @@ struct table_object {
 	uintptr_t poll_low, poll_high;
 	uint32_t poll_count;
 	uint32_t table_count;
+	struct ky_tokio_root_clones root_clones;
 	uintptr_t page_bytes;
 };
 
@@ -66,6 +69,11 @@ KY_TOKIO_READS_RAW static bool is_table(const struct ky_tokio_elf *elf, const ui
 	       trailer % 8 == 0 && id - scheduler <= 256;
 }
 
+static bool is_shaped(const struct ky_tokio_elf *elf, const uintptr_t *words)
+{
+	return is_table(elf, words) && ky_tokio_shape_are_functions(elf, words, KY_TOKIO_FUNCTIONS);
+}
+
 static int visit_scheduler(void *ctx, const char *name)
 {
 	(void)ctx;
@@ -96,7 +104,11 @@ static int visit_launch(void *ctx, const char *name)
 
 static uint8_t kind_of(const struct ky_tokio_elf *elf, const uintptr_t *words)
 {
-	int kind = ky_tokio_code_walk(elf, words[KY_TOKIO_SLOT_SCHEDULE], visit_scheduler, NULL);
+	int kind;
+
+	if (elf->is_nameless)
+		return KY_TOKIO_KIND_UNKNOWN;
+	kind = ky_tokio_code_walk(elf, words[KY_TOKIO_SLOT_SCHEDULE], visit_scheduler, NULL);
 
 	if (kind == KY_TOKIO_KIND_BLOCKING &&
 	    ky_tokio_code_walk(elf, words[KY_TOKIO_SLOT_POLL], visit_launch, NULL))
@@ -148,7 +160,9 @@ KY_TOKIO_READS_RAW static void add_table(struct table_object *object, uintptr_t 
 	table->trailer_offset = (uint32_t)words[KY_TOKIO_SLOT_TRAILER];
 	table->scheduler_offset = (uint32_t)words[KY_TOKIO_SLOT_SCHEDULER];
 	table->id_offset = (uint32_t)words[KY_TOKIO_SLOT_ID];
-	table->kind = kind_of(object->elf, words);
+	table->is_by_shape = object->elf->is_nameless;
+	found->shape_count += table->is_by_shape;
+	atomic_store_explicit(&table->kind, kind_of(object->elf, words), memory_order_relaxed);
 	table->copy = (uint8_t)copy_of(object, words);
 	/* The next table begins with a function, so an offset here is this one's. */
 	if (words + KY_TOKIO_SLOT_SPAWNED_AT < end &&
@@ -173,8 +187,12 @@ KY_TOKIO_READS_RAW static void scan(struct table_object *object, uintptr_t start
 	for (; at + (KY_TOKIO_SLOT_ID + 1) * 8 <= end; at += 8) {
 		uintptr_t *words = (uintptr_t *)at;
 
-		if (is_poll_address(object, words[0]))
+		if (object->elf->is_nameless ? is_shaped(object->elf, words) :
+					       is_poll_address(object, words[0]))
 			add_table(object, words, (const uintptr_t *)end);
+		else if (ky_tokio_root_may_be(&object->root_clones, words[0]))
+			(void)ky_tokio_root_table_add(object->found, object->elf,
+						      &object->root_clones, words);
 	}
 }
 
@@ -193,7 +211,7 @@ static bool scan_object(struct table_object *object)
 	for (size_t i = 0; i < elf->phdr_count; i++) {
 		const ElfW(Phdr) *phdr = &elf->phdr[i];
 		uintptr_t start = elf->bias + phdr->p_vaddr, end = start + phdr->p_memsz;
-		uint32_t before = object->table_count;
+		uint32_t before = object->table_count, roots = object->found->root_count;
 		bool has_slots = false;
 
 		if (end < start)
@@ -204,9 +222,11 @@ static bool scan_object(struct table_object *object)
 			if (!add_range(object->found, start & mask, end & mask))
 				return false;
 		} else if (phdr->p_type == PT_LOAD &&
-			   (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R) {
+			   (phdr->p_flags & (PF_R | PF_W | PF_X)) == PF_R &&
+			   (!elf->is_nameless || ky_tokio_shape_may_hold(elf, phdr))) {
 			scan(object, start, end);
-			has_slots = object->table_count != before;
+			has_slots = object->table_count != before ||
+				    object->found->root_count != roots;
 			for (uint32_t k = 0; k < object->waker_count; k++)
 				has_slots |= object->wakers[k] >= start && object->wakers[k] < end;
 			if (has_slots && !add_range(object->found, start & mask,
@@ -246,6 +266,34 @@ KY_TOKIO_READS_RAW static void add_waker(struct table_object *object, uintptr_t 
 	memcpy(&waker->wake_by_ref, &words[2], sizeof(waker->wake_by_ref));
 }
 
+static bool add_shaped_waker(void *ctx, uintptr_t address)
+{
+	add_waker(ctx, address);
+	return true;
+}
+
+static void read_symbols(struct table_object *object)
+{
+	const struct ky_tokio_elf *elf = object->elf;
+
+	for (size_t i = 0; i < elf->symbol_count; i++) {
+		const char *name = ky_tokio_elf_name(elf, &elf->symbols[i]);
+		uintptr_t address = elf->symbols[i].address;
+
+		if (is_code(elf, address))
+			ky_tokio_root_clones_add(&object->root_clones, name, address);
+		if (!elf->symbols[i].is_task)
+			continue;
+		if (strstr(name, "5tokio7runtime4task5waker12WAKER_VTABLE"))
+			add_waker(object, address);
+		if (!is_poll(name) || !is_code(elf, address))
+			continue;
+		object->poll_count++;
+		object->poll_low = address < object->poll_low ? address : object->poll_low;
+		object->poll_high = address > object->poll_high ? address : object->poll_high;
+	}
+}
+
 void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_elf *elf)
 {
 	struct table_object object = {.found = found, .elf = elf, .first_copy = found->copy_count};
@@ -255,30 +303,21 @@ void ky_tokio_tables_find(struct ky_tokio_found *found, const struct ky_tokio_el
 	before = *found;
 	object.page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	object.poll_low = UINTPTR_MAX;
-	for (size_t i = 0; i < elf->symbol_count; i++) {
-		const char *name = ky_tokio_elf_name(elf, &elf->symbols[i]);
-		uintptr_t address = elf->symbols[i].address;
-
-		if (!elf->symbols[i].is_task)
-			continue;
-		if (strstr(name, "5tokio7runtime4task5waker12WAKER_VTABLE"))
-			add_waker(&object, address);
-		if (!is_poll(name) || !is_code(elf, address))
-			continue;
-		object.poll_count++;
-		object.poll_low = address < object.poll_low ? address : object.poll_low;
-		object.poll_high = address > object.poll_high ? address : object.poll_high;
-	}
-	if (object.poll_count == 0 || object.first_copy >= KY_TOKIO_COPIES_MAX)
+	if (elf->is_nameless)
+		ky_tokio_shape_wakers(elf, add_shaped_waker, &object);
+	else
+		read_symbols(&object);
+	if (object.poll_count + object.waker_count == 0 || object.first_copy >= KY_TOKIO_COPIES_MAX)
 		return;
 	if (!scan_object(&object) || !ky_tokio_got_find(found, elf)) {
 		*found = before;
 		found->refused_count++;
 		return;
 	}
-	if (object.table_count == 0 && object.waker_count == 0) {
+	if (object.table_count == 0 && (object.waker_count == 0 || elf->is_nameless)) {
 		found->range_count = before.range_count;
 		found->got_count = before.got_count;
+		found->root_count = before.root_count;
 		return;
 	}
 	copies = object.first_copy + (object.waker_count ? object.waker_count : 1);

@@ -3,10 +3,11 @@
  *
  * A task table (one per future type and scheduler): poll, schedule, dealloc, try_read_output,
  * drop_join_handle_slow, drop_abort_handle, shutdown, then the offsets of trailer, scheduler, id.
- * A waker table (one per copy of Tokio): clone, wake, wake_by_ref, drop.
+ * A waker table (one per copy of Tokio): clone, wake, wake_by_ref, drop. Two tables like it are of
+ * wakers of block_on (roots.h).
  *
- * Invariants:  indexes are the thunks' indexes and never change; `state` is the only field that
- *              changes after the constructor.
+ * Invariants:  indexes are the thunks' indexes and never change; `state`, and a `kind` that was
+ *              unknown, are the only fields that change after the constructor.
  */
 #ifndef KY_TOKIO_TABLES_H
 #define KY_TOKIO_TABLES_H
@@ -35,7 +36,7 @@ enum ky_tokio_slot {
 #define KY_TOKIO_OFFSET_MAX (1u << 20)
 
 enum ky_tokio_kind {
-	KY_TOKIO_KIND_UNKNOWN = 0, /* not known by symbols; the first poll decides */
+	KY_TOKIO_KIND_UNKNOWN = 0, /* not known by symbols; worker.h decides at the first poll */
 	KY_TOKIO_KIND_MULTI_THREAD,
 	KY_TOKIO_KIND_CURRENT_THREAD,
 	KY_TOKIO_KIND_LOCAL_SET,
@@ -58,8 +59,9 @@ struct ky_tokio_table {
 	_Atomic uint32_t state;
 	uint32_t name;
 	uint32_t id_offset, scheduler_offset, trailer_offset;
-	uint8_t kind; /* enum ky_tokio_kind */
+	_Atomic uint8_t kind; /* enum ky_tokio_kind */
 	uint8_t copy;
+	bool is_by_shape; /* it may not be a table at all before its first poll has shown it */
 };
 
 /* What clone returns in two registers; passed on as it is. */
@@ -74,6 +76,19 @@ struct ky_tokio_waker {
 	void (*wake_by_ref)(void *header);
 	_Atomic uint32_t
 		is_trusted; /* a poll of this copy has shown that the layout is as expected */
+};
+
+enum ky_tokio_root_kind {
+	KY_TOKIO_ROOT_THREAD = 0, /* of a thread that polls one future and sleeps: runtime::park */
+	KY_TOKIO_ROOT_RUNTIME     /* of what drives a current-thread runtime: util::wake */
+};
+
+struct ky_tokio_root_table {
+	uintptr_t *words;
+	struct ky_tokio_raw_waker (*clone)(void *data);
+	void (*wake)(void *data);
+	void (*wake_by_ref)(void *data);
+	enum ky_tokio_root_kind kind;
 };
 
 enum ky_tokio_got_kind {
@@ -110,7 +125,9 @@ struct ky_tokio_range {
 
 struct ky_tokio_found {
 	uint32_t table_count, copy_count, got_count, range_count;
+	uint32_t root_count;     /* of ky_tokio_root_tables */
 	uint32_t refused_count;  /* looked like a table and was not, or beyond a limit */
+	uint32_t shape_count;    /* tables that were found by their shape */
 	uint32_t unstable_count; /* tables that also know where a task was spawned */
 	uint32_t object_count;   /* that contain Tokio */
 	uint32_t early_count;    /* tables of earlier readings: a new object there replaces them */
@@ -120,6 +137,7 @@ struct ky_tokio_found {
 
 extern struct ky_tokio_table ky_tokio_tables[KY_TOKIO_TABLES_MAX];
 extern struct ky_tokio_waker ky_tokio_wakers[KY_TOKIO_COPIES_MAX];
+extern struct ky_tokio_root_table ky_tokio_root_tables[KY_TOKIO_ROOT_TABLES_MAX];
 
 /* Adds what one object contains to `found`, ky_tokio_tables and ky_tokio_wakers. Changes
  * nothing else. What stands where an object that is gone had something takes that one's index. */

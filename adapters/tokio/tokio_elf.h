@@ -31,6 +31,8 @@ struct ky_tokio_elf {
 	size_t phdr_count;
 	struct ky_tokio_names names;
 	bool has_recorder;               /* kymo's own; said also of an object without Tokio */
+	bool is_nameless;                /* its tables are known by their shape alone */
+	bool is_unoptimised;             /* and a waker's clone calls what adds the reference */
 	struct ky_tokio_symbol *symbols; /* by address */
 	size_t symbol_count, symbol_capacity;
 };

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "blocking.h"
+#include "failing.h"
 #include "hooks.h"
 #include "threads.h"
 
@@ -38,32 +39,40 @@ enum role {
 	ROLE_NONE,
 	ROLE_PARK,
 	ROLE_TURN,
-	ROLE_WAIT
+	ROLE_WAIT,
+	ROLE_ROOT /* until the root of this thread is woken */
 };
 
 struct wait_span {
 	enum role role;
 	uint64_t ticks;
+	uintptr_t lock; /* that a futex wait is for */
 };
 
-static enum role role_of(bool is_zero)
+/* futex: the word, NULL: for the driver. */
+static enum role role_of(bool is_zero, const uint32_t *futex)
 {
-	const struct ky_tokio_thread *self = &ky_tokio_self;
+	struct ky_tokio_thread *self = &ky_tokio_self;
 
 	if (self->depth)
 		return !is_zero && kymo_gate_is_open(KYMO_GATE_OFF_CPU) ? ROLE_WAIT : ROLE_NONE;
 	if (!ky_tokio_is_worker(self) && !(self->is_driver && ky_tokio_is_known(self)))
-		return ROLE_NONE;
+		return KYMO_UNLIKELY(self->root.data != NULL) && ky_tokio_root_sleeps(self, futex) ?
+			       ROLE_ROOT :
+			       ROLE_NONE;
+	if (KYMO_UNLIKELY(self->root.is_open))
+		ky_tokio_root_close(self, self->root.kind == KY_TOKIO_ROOT_RUNTIME);
 	if (is_zero)
 		return kymo_gate_is_open(KYMO_GATE_DRIVER) ? ROLE_TURN : ROLE_NONE;
 	return ROLE_PARK;
 }
 
-static void begin(struct wait_span *span, bool is_zero, uint32_t wait)
+static void begin(struct wait_span *span, bool is_zero, const uint32_t *futex)
 {
-	span->role = role_of(is_zero);
+	span->role = role_of(is_zero, futex);
+	span->lock = (uintptr_t)futex;
 	if (span->role == ROLE_PARK)
-		kymo_park(wait);
+		kymo_park(futex ? KYMO_WAIT_FUTEX : KYMO_WAIT_EPOLL);
 	if (span->role == ROLE_WAIT || span->role == ROLE_TURN)
 		span->ticks = ky_tokio_ticks();
 }
@@ -78,6 +87,8 @@ static void end(const struct wait_span *span, uint32_t wait, long result)
 	switch (span->role) {
 	case ROLE_NONE:
 		break;
+	case ROLE_ROOT:
+		break;
 	case ROLE_PARK:
 		kymo_unpark(ready);
 		break;
@@ -86,12 +97,21 @@ static void end(const struct wait_span *span, uint32_t wait, long result)
 			  ky_tokio_ticks() - span->ticks, 0, 0);
 		break;
 	case ROLE_WAIT:
-		ky_tokio_call_end(span->ticks,
-				  wait == KYMO_WAIT_FUTEX ?
-					  (struct ky_tokio_call){SYS_futex, true, -1} :
-					  (struct ky_tokio_call){SYS_epoll_wait, false, -1});
+		if (!ky_tokio_call_is_long(span->ticks))
+			break;
+		ky_tokio_call_over(
+			span->ticks,
+			&(const struct ky_tokio_call){
+				.number = wait == KYMO_WAIT_FUTEX ? SYS_futex : SYS_epoll_wait,
+				.flags = wait == KYMO_WAIT_FUTEX ? KY_TOKIO_CALL_FUTEX : 0,
+				.descriptor = -1,
+				.result = result,
+				.lock = span->lock});
 		break;
 	}
+	if (KYMO_UNLIKELY(ky_tokio_self.root.data != NULL) && span->role != ROLE_NONE &&
+	    span->role != ROLE_WAIT)
+		ky_tokio_root_awake(&ky_tokio_self);
 	errno = saved;
 }
 
@@ -100,7 +120,7 @@ static int on_epoll_wait(int fd, struct epoll_event *events, int count, int time
 	struct wait_span span;
 	int result;
 
-	begin(&span, timeout == 0, KYMO_WAIT_EPOLL);
+	begin(&span, timeout == 0, NULL);
 	result = epoll_wait(fd, events, count, timeout);
 	end(&span, KYMO_WAIT_EPOLL, result);
 	return result;
@@ -112,7 +132,7 @@ static int on_epoll_pwait(int fd, struct epoll_event *events, int count, int tim
 	struct wait_span span;
 	int result;
 
-	begin(&span, timeout == 0, KYMO_WAIT_EPOLL);
+	begin(&span, timeout == 0, NULL);
 	result = epoll_pwait(fd, events, count, timeout, mask);
 	end(&span, KYMO_WAIT_EPOLL, result);
 	return result;
@@ -125,7 +145,7 @@ static int on_epoll_pwait2(int fd, struct epoll_event *events, int count,
 	struct wait_span span;
 	int result;
 
-	begin(&span, is_zero, KYMO_WAIT_EPOLL);
+	begin(&span, is_zero, NULL);
 	/* By number: older C libraries do not have it, and then no thread calls us. */
 	result = (int)syscall(SYS_epoll_pwait2, fd, events, count, timeout, mask, NSIG / 8);
 	end(&span, KYMO_WAIT_EPOLL, result);
@@ -176,7 +196,14 @@ static ssize_t on_write(int fd, const void *bytes, size_t count)
 	    __atomic_load_n(&eventfds[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1)
 		notify(fd);
 	result = write(fd, bytes, count);
-	ky_tokio_call_end(begin, (struct ky_tokio_call){SYS_write, false, fd});
+	ky_tokio_call_ended(begin, SYS_write, fd, result);
+	if (ky_tokio_call_is_long(begin))
+		ky_tokio_call_over(begin,
+				   &(const struct ky_tokio_call){.number = SYS_write,
+								 .flags = KY_TOKIO_CALL_BY_MODE |
+									  KY_TOKIO_CALL_MOVES,
+								 .descriptor = fd,
+								 .result = result});
 	return result;
 }
 
@@ -218,7 +245,7 @@ long ky_tokio_on_futex(long number, uint32_t *address, long operation, long valu
 		return syscall(number, address, operation, value, timeout, address2, value3);
 	if (is_lock(address, value))
 		return syscall(number, address, operation, value, timeout, address2, value3);
-	begin(&span, false, KYMO_WAIT_FUTEX);
+	begin(&span, false, address);
 	result = syscall(number, address, operation, value, timeout, address2, value3);
 	end(&span, KYMO_WAIT_FUTEX, result);
 	return result;

@@ -1,51 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include "worker.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <stdatomic.h>
 
-#define ADDRESS_MIN UINT64_C(65536)
-#define ADDRESS_MAX (UINT64_C(1) << 47)
+#include "host_words.h"
+
 #define CELL_WORDS_MAX 16u
-#define WORKER_WORDS 5u /* strong, weak; handle, index, core in the compiler's order */
-#define STRONG_MAX (UINT64_C(1) << 24)
 
-static bool is_address(uint64_t word)
+/* By a hash of the address; of two on one place the later one is known. */
+#define KNOWN_WORKERS 256u
+static _Atomic uintptr_t known_workers[KNOWN_WORKERS];
+
+static _Atomic uintptr_t *known_place(uintptr_t worker)
 {
-	return word >= ADDRESS_MIN && word < ADDRESS_MAX && word % 8 == 0;
+	return &known_workers[worker * UINT64_C(0x9e3779b97f4a7c15) >> 56];
 }
 
-/* The kernel reads the word before it finds that there is no such operation. A thread is not made
- * without this call, so no filter of system calls kills for it. */
-static bool is_readable(uintptr_t address)
+void ky_tokio_worker_note(uintptr_t worker)
 {
-	int saved = errno;
-	bool is_there = syscall(SYS_rt_sigprocmask, -1, address, NULL, sizeof(uint64_t)) != 0 &&
-			errno == EINVAL;
-
-	errno = saved;
-	return is_there;
+	atomic_store_explicit(known_place(worker), worker, memory_order_relaxed);
 }
 
-KY_TOKIO_READS_RAW static bool read_words(uintptr_t address, uint64_t *out, size_t count)
+bool ky_tokio_worker_is_known(uintptr_t worker)
 {
-	for (size_t i = 0; i < count; i++, address += sizeof(*out)) {
-		if (!is_readable(address))
-			return false;
-		out[i] = __atomic_load_n((const uint64_t *)address, __ATOMIC_RELAXED);
-	}
-	return true;
+	return atomic_load_explicit(known_place(worker), memory_order_relaxed) == worker;
 }
 
-/* An Arc's target starts with two counts. */
-static bool is_arc(uintptr_t address)
+uintptr_t ky_tokio_worker_runtime(uintptr_t worker)
 {
-	uint64_t counts[2];
+	uint64_t words[KY_TOKIO_WORKER_WORDS];
 
-	return is_address(address) && read_words(address, counts, 2) && counts[0] >= 1 &&
-	       counts[0] < STRONG_MAX && counts[1] >= 1 && counts[1] < STRONG_MAX;
+	if (!worker ||
+	    ky_tokio_read_words(worker, words, KY_TOKIO_WORKER_WORDS) != KY_TOKIO_WORKER_WORDS)
+		return 0;
+	for (uint32_t i = 2; i < KY_TOKIO_WORKER_WORDS; i++)
+		if (ky_tokio_is_arc(words[i]))
+			return words[i];
+	return 0;
 }
 
 uintptr_t ky_tokio_worker_of(const struct ky_tokio_table *table, const void *header)
@@ -57,20 +48,10 @@ uintptr_t ky_tokio_worker_of(const struct ky_tokio_table *table, const void *hea
 	     i++, offset += 8) {
 		uint64_t word = *(const uint64_t *)(const void *)(cell + offset);
 
-		if (is_arc(word))
+		/* Where it was spawned stands in the cell, too; linked to a fixed address it may
+		 * look like an Arc. */
+		if (ky_tokio_is_arc(word) && ky_tokio_worker_runtime(word))
 			return word;
 	}
-	return 0;
-}
-
-uintptr_t ky_tokio_worker_runtime(uintptr_t worker)
-{
-	uint64_t words[WORKER_WORDS];
-
-	if (!worker || !read_words(worker, words, WORKER_WORDS))
-		return 0;
-	for (uint32_t i = 2; i < WORKER_WORDS; i++)
-		if (is_arc(words[i]))
-			return words[i];
 	return 0;
 }
