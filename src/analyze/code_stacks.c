@@ -4,6 +4,7 @@
 #include <analyze/crate_name.h>
 #include <base/alloc.h>
 #include <base/hash.h>
+#include <base/text.h>
 #include <errno.h>
 #include <string.h>
 
@@ -37,19 +38,6 @@ static uint32_t function_of(struct stacks_making *making, uint32_t number, uint3
 	return making->functions[number] - 1;
 }
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-static bool contains(const char *text, const char *part)
-{
-	for (; *text; text++)
-		if (begins_with(text, part))
-			return true;
-	return false;
-}
-
 static bool is_system(const struct ky_code_place *place)
 {
 	static const char *const files[] = {"/libc.so",        "/libc-",   "/ld-linux",
@@ -59,15 +47,22 @@ static bool is_system(const struct ky_code_place *place)
 	if (place->kind == KY_CODE_KERNEL)
 		return true;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (contains(place->path, files[i]))
+		if (ky_text_contains(place->path, files[i]))
 			return true;
 	return false;
+}
+
+/* The library beside a program, or in it. */
+static bool is_recorder(const struct ky_code_place *place, const char *name)
+{
+	return ky_text_contains(place->path, "libkymo-preload") || ky_text_begins(name, "ky_") ||
+	       ky_text_begins(name, "kymo_");
 }
 
 /* Where the trace has no map of modules (dial9's), what has no file and is no path of Rust is the
  * system's. */
 static bool add_lines(struct stacks_making *making, const struct ky_symbol_frame *frames,
-		      uint32_t count, bool is_of_system, bool has_map)
+		      uint32_t count, const struct ky_code_place *place, bool has_map)
 {
 	struct ky_code_stacks *out = making->out;
 
@@ -85,8 +80,9 @@ static bool add_lines(struct stacks_making *making, const struct ky_symbol_frame
 		line->file = frames[i].file;
 		line->line = frames[i].line;
 		line->why = frames[i].why;
-		line->is_system = is_of_system ||
-				  (!has_map && !*line->file && !contains(line->name, "::"));
+		line->is_recorder = is_recorder(place, line->name);
+		line->is_system = is_system(place) ||
+				  (!has_map && !*line->file && !ky_text_contains(line->name, "::"));
 		out->line_count++;
 	}
 	return true;
@@ -138,7 +134,7 @@ static uint32_t add_spot(struct stacks_making *making, uint64_t address, uint64_
 							    module ? module->number : KY_NONE};
 	out->nameless_count += frames[0].why != KY_SYMBOL_FOUND;
 	has_map = ky_symbol_table_map(making->symbols)->count > 0;
-	if (!add_lines(making, frames, count, is_system(&place), has_map))
+	if (!add_lines(making, frames, count, &place, has_map))
 		return UINT32_MAX;
 	return out->spot_count++;
 }
@@ -209,6 +205,33 @@ static int find_sites(struct ky_code_stacks *out)
 	return i ? 0 : -ENOMEM;
 }
 
+/* What the recorder costs is told as one row, not as functions between those of the program. */
+static bool name_recorder(struct stacks_making *making)
+{
+	struct ky_code_stacks *out = making->out;
+	uint32_t function = KY_NONE;
+
+	for (uint32_t i = 0; i < out->line_count; i++) {
+		if (!out->lines[i].is_recorder)
+			continue;
+		if (function == KY_NONE)
+			function = out->lines[i].function;
+		out->lines[i].function = function;
+	}
+	if (function == KY_NONE)
+		return true;
+	if (ky_grow(&out->lines, &making->line_capacity, out->line_count + 1, sizeof(*out->lines)))
+		return false;
+	out->lines[out->line_count] = (struct ky_code_line){.name = "kymo",
+							    .file = "",
+							    .function = function,
+							    .why = KY_SYMBOL_FOUND,
+							    .is_system = true,
+							    .is_recorder = true};
+	out->function_lines[function] = out->line_count++;
+	return true;
+}
+
 int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace,
 			struct ky_symbol_table *symbols)
 {
@@ -237,7 +260,7 @@ int ky_code_stacks_make(struct ky_code_stacks *out, const struct ky_trace *trace
 				goto fail;
 		}
 	}
-	result = find_sites(out);
+	result = name_recorder(&making) ? find_sites(out) : -ENOMEM;
 fail:
 	ky_free(making.slots);
 	ky_free(making.functions);
@@ -287,8 +310,8 @@ const struct ky_code_line *ky_code_walk_next(struct ky_code_walk *walk)
 /* What a program that links the library has of it in its own functions. */
 static bool is_of_headers(const struct ky_code_line *line)
 {
-	return begins_with(line->name, "kymo_") && contains(line->file, "kymo/") &&
-	       contains(line->file, ".h");
+	return ky_text_begins(line->name, "kymo_") && ky_text_contains(line->file, "kymo/") &&
+	       ky_text_contains(line->file, ".h");
 }
 
 /* The language's library, and what that is built from. */
@@ -297,7 +320,7 @@ static bool is_of_language(const struct ky_code_line *line)
 	static const char *const files[] = {"/rustc/", "/rustlib/src/", "/rust/deps/"};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (contains(line->file, files[i]))
+		if (ky_text_contains(line->file, files[i]))
 			return true;
 	return false;
 }
@@ -312,7 +335,7 @@ bool ky_code_is_own(const struct ky_code_line *line)
 	    ky_crate_name_is_library(line->name)) /* or "[unknown] 0x..." of dial9 */
 		return false;
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (contains(line->file, files[i]))
+		if (ky_text_contains(line->file, files[i]))
 			return false;
 	return true;
 }
@@ -320,8 +343,8 @@ bool ky_code_is_own(const struct ky_code_line *line)
 /* So the place of a task that waits is seen; it is not what the task waits for. */
 static bool clones_waker(const struct ky_code_line *line)
 {
-	return line->why == KY_SYMBOL_FOUND && contains(line->name, "task::wake::Waker") &&
-	       contains(line->name, "clone");
+	return line->why == KY_SYMBOL_FOUND && ky_text_contains(line->name, "task::wake::Waker") &&
+	       ky_text_contains(line->name, "clone");
 }
 
 static bool is_runtime(const struct ky_code_line *line)
@@ -330,9 +353,9 @@ static bool is_runtime(const struct ky_code_line *line)
 	const char *name = ky_crate_name_begin(line->name);
 
 	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
-		if (begins_with(name, crates[i]))
+		if (ky_text_begins(name, crates[i]))
 			return true;
-	return line->is_system || is_of_language(line) || !contains(name, "::");
+	return line->is_system || is_of_language(line) || !ky_text_contains(name, "::");
 }
 
 const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks, uint32_t stack)
@@ -360,7 +383,7 @@ const struct ky_code_line *ky_code_own_line(const struct ky_code_stacks *stacks,
 			continue;
 		if (*line->file && line->file[0] != '.') /* libc's own are relative to its build */
 			return line;
-		if (!rust && contains(line->name, "::"))
+		if (!rust && ky_text_contains(line->name, "::"))
 			rust = line;
 	}
 	if (!rust && task)

@@ -22,6 +22,7 @@ struct ky_code_line {
 	uint32_t function; /* number of the name, from 0 */
 	uint32_t why;      /* enum ky_symbol_why */
 	bool is_system;    /* the kernel, libc, the loader, or the recorder itself */
+	bool is_recorder;  /* all of its functions are one, named "kymo" */
 };
 
 struct ky_code_spot {

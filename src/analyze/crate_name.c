@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/crate_name.h>
 
-#include <stddef.h>
-#include <string.h>
+#include <base/text.h>
 
-static bool begins_with(const char *text, const char *start)
-{
-	return strncmp(text, start, strlen(start)) == 0;
-}
+#include <stddef.h>
 
 static bool is_letter(char byte)
 {
@@ -20,11 +16,11 @@ static const char *skip_type(const char *at)
 	for (;;) {
 		if (*at == '<' || *at == '&' || *at == '(' || *at == '*')
 			at++;
-		else if (begins_with(at, "_<")) /* as older compilers have it */
+		else if (ky_text_begins(at, "_<")) /* as older compilers have it */
 			at += 2;
-		else if (begins_with(at, "mut ") || begins_with(at, "dyn "))
+		else if (ky_text_begins(at, "mut ") || ky_text_begins(at, "dyn "))
 			at += 4;
-		else if (begins_with(at, "const "))
+		else if (ky_text_begins(at, "const "))
 			at += 6;
 		else
 			return at;
@@ -41,7 +37,7 @@ const char *ky_crate_name_begin(const char *name)
 		end = at;
 		while (is_letter(*end))
 			end++;
-		if (!begins_with(end, " as "))
+		if (!ky_text_begins(end, " as "))
 			return at;
 		name = end + 4;
 	}
@@ -65,10 +61,15 @@ bool ky_crate_name_is_library(const char *name)
 	const char *at = ky_crate_name_begin(name);
 
 	/* Reserved for compilers and libraries, such as __rust_try; a slice is the language's. */
-	if (begins_with(at, "__") || *at == '[')
+	if (ky_text_begins(at, "__") || *at == '[')
 		return true;
 	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
-		if (begins_with(at, crates[i]))
+		if (ky_text_begins(at, crates[i]))
 			return true;
 	return false;
+}
+
+bool ky_crate_name_is_runtime_task(const char *name)
+{
+	return ky_text_contains(name, "::worker::Launch::launch");
 }

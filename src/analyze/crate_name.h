@@ -16,4 +16,7 @@ const char *ky_crate_name_begin(const char *name);
  * of these is no place in the program. */
 bool ky_crate_name_is_library(const char *name);
 
+/* A task that is no task of the program: the closure that is a worker's whole life. */
+bool ky_crate_name_is_runtime_task(const char *name);
+
 #endif

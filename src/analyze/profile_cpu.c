@@ -43,6 +43,10 @@ static void scope_add(struct scope *scope, const struct ky_stack_row *row)
 	while ((line = ky_code_walk_next(&walk))) {
 		struct ky_stack_profile_function *sum = &scope->sums[line->function];
 
+		/* It stands below every poll and around every call that it watches: what those do
+		 * is not its own. */
+		if (line->is_recorder && !is_leaf)
+			continue;
 		if (!sum->total_count)
 			scope->touched[scope->touched_count++] = line->function;
 		if (is_leaf) {

@@ -21,7 +21,7 @@ int ky_stack_profile_heap(struct ky_stack_profile *profile, const struct ky_trac
 
 /* Rows of one kind in groups that read the same. */
 struct ky_keyed_row {
-	uint64_t extra; /* reason and system call */
+	uint64_t extra; /* reason, kind of descriptor and system call */
 	uint32_t site;  /* the stack; KY_NONE */
 	uint32_t row;
 };
@@ -29,6 +29,13 @@ struct ky_keyed_row {
 /* profile_wakers.c: the wakers of a wait, of its rows. Returns 0, -ENOMEM. */
 int ky_stack_profile_wakers(struct ky_stack_profile_wait *wait, const struct ky_trace *trace,
 			    const struct ky_keyed_row *rows, uint32_t count);
+
+/* profile_calls.c: the row is of them, too. */
+void ky_stack_profile_calls_add(struct ky_stack_profile_calls *calls,
+				const struct ky_stack_row *row);
+
+/* waiting_kinds.c */
+int ky_waiting_kinds_make(struct ky_stack_profile *profile, const struct ky_trace *trace);
 
 /* profile_waits.c: waits, places; worst. */
 int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_trace *trace);

@@ -121,6 +121,29 @@ static void reason(struct ky_buf *out, uint8_t why, uint32_t syscall)
 	ky_json_number_or_null(out, "syscall", syscall != KY_NO_SYSCALL, syscall);
 }
 
+static void call_numbers(struct ky_buf *out, const char *name, const uint16_t *list, uint8_t count)
+{
+	ky_json_open(out, name, "[");
+	for (uint32_t i = 0; i < count; i++)
+		ky_json_number(out, NULL, list[i]);
+	ky_text(out, "]");
+}
+
+/* Of calls that were measured, none of it where the kernel reported the interval. */
+static void call_facts(struct ky_buf *out, const struct ky_stack_profile_calls *calls)
+{
+	ky_json_open(out, "calls", "{");
+	ky_json_text(out, "fd_kind", ky_fd_kind_name(calls->fd_kind));
+	call_numbers(out, "peer_ports", calls->peer_ports, calls->peer_port_count);
+	ky_json_flag(out, "has_more_peer_ports", calls->has_more_peer_ports);
+	ky_json_number_or_null(out, "local_port", calls->local_port != 0, calls->local_port);
+	ky_json_number(out, "failed", calls->failed_count);
+	call_numbers(out, "errno", calls->errors, calls->error_count);
+	ky_json_flag(out, "has_more_errno", calls->has_more_errors);
+	ky_json_number_or_null(out, "bytes", calls->moved_count != 0, calls->moved_bytes);
+	ky_text(out, "}");
+}
+
 /* They sum to the whole. */
 static void parts(struct ky_buf *out, const struct ky_off_cpu_parts *of, double all)
 {
@@ -192,6 +215,7 @@ static void waits(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_open(out, NULL, "{");
 		reason(out, wait->reason, wait->syscall);
 		total(out, "ns", &wait->ns);
+		call_facts(out, &wait->calls);
 		parts(out, &wait->parts, wait->ns.sum);
 		ky_json_number(out, "seen_ns", wait->seen_ns);
 		ky_json_number(out, "max_ns", wait->max_ns);
@@ -211,6 +235,21 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 
 	ky_json_open(out, "waiting", "{");
 	ky_json_number(out, "tasks", profile->waiting_count);
+	ky_json_number(out, "ns", profile->waited_ns);
+	ky_json_number(out, "unknown_ns", profile->waited_ns - profile->waited_known_ns);
+	ky_json_open(out, "kinds", "[");
+	for (i = 0; i < profile->waiting_kind_count; i++) {
+		const struct ky_waiting_kind *kind = &profile->waiting_kinds[i];
+
+		ky_json_open(out, NULL, "{");
+		ky_json_text(out, "name",
+			     kind->name == KY_NONE ? "" : ky_trace_name(trace, kind->name));
+		ky_json_number(out, "tasks", kind->task_count);
+		ky_json_number(out, "ns", kind->ns);
+		ky_json_number(out, "unknown_ns", kind->ns - kind->known_ns);
+		ky_text(out, "}");
+	}
+	ky_text(out, "]");
 	ky_json_number(out, "places_seen", profile->place_total);
 	ky_json_open(out, "places", "[");
 	for (i = 0; i < profile->place_count; i++) {
@@ -222,7 +261,10 @@ static void places(struct ky_buf *out, const struct ky_trace *trace,
 		ky_json_number(out, "tasks_counted_elsewhere", place->also_count);
 		ky_json_number_or_null(out, "since_ns", any, place->since_ns);
 		task(out, trace, "since_task", any ? place->since_task : KY_NONE);
+		ky_json_number_or_null(out, "known_since_ns", place->known_ns != 0,
+				       place->known_ns);
 		total(out, "ns", &place->ns);
+		ky_json_number(out, "ns_counted_elsewhere", place->also_ns);
 		ky_json_number(out, "captures_without_end", place->unsafe_count);
 		stack_lines(out, profile, place->stack);
 		ky_text(out, "}");
@@ -321,6 +363,7 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace,
 			reason(out, poll->off_rows[k].reason, poll->off_rows[k].syscall);
 			ky_json_number(out, "count", poll->off_rows[k].count);
 			ky_json_number(out, "ns", poll->off_rows[k].ns);
+			call_facts(out, &poll->off_rows[k].calls);
 			parts(out, &poll->off_rows[k].parts, (double)poll->off_rows[k].ns);
 			stack_lines(out, profile, poll->off_rows[k].stack);
 			ky_text(out, "}");

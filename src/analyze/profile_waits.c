@@ -44,7 +44,8 @@ static struct ky_keyed_row *group_rows(const struct ky_stack_profile *profile,
 		key->site = row->stack == KY_NONE ? KY_NONE : profile->code.sites[row->stack];
 		key->extra = 0;
 		if (kind == KY_STACK_OFF_CPU)
-			key->extra = (uint64_t)row->reason << 32 | row->syscall;
+			key->extra = (uint64_t)row->reason << 40 | (uint64_t)row->fd_kind << 32 |
+				     row->syscall;
 		(*count)++;
 	}
 	ky_sort(keyed, *count, sizeof(*keyed), is_keyed_before, NULL);
@@ -89,6 +90,7 @@ static void add_wait(struct ky_stack_profile_wait *wait, struct ky_cluster *clus
 	wait->seen_ns += row->value;
 	add_parts(&wait->parts, row, row->weight);
 	add_row(&wait->ns, cluster, trace, row);
+	ky_stack_profile_calls_add(&wait->calls, row);
 }
 
 /* Another process ended there, or a dump was made: the next window stands for that time, too. */
@@ -155,10 +157,12 @@ static bool is_wait_before(const void *a, const void *b, const void *ctx)
 		return one->stack < other->stack;
 	if (one->reason != other->reason)
 		return one->reason < other->reason;
-	return one->syscall < other->syscall;
+	if (one->syscall != other->syscall)
+		return one->syscall < other->syscall;
+	return one->calls.fd_kind < other->calls.fd_kind;
 }
 
-static uint32_t cut(uint32_t count)
+static uint32_t bounded(uint32_t count)
 {
 	return count < KY_STACK_PROFILE_ROWS_MAX ? count : KY_STACK_PROFILE_ROWS_MAX;
 }
@@ -201,7 +205,7 @@ static int make_waits(struct ky_stack_profile *profile, const struct ky_trace *t
 		return result;
 	ky_sort(profile->waits, groups, sizeof(*profile->waits), is_wait_before, NULL);
 	profile->wait_total = groups;
-	profile->wait_count = cut(groups);
+	profile->wait_count = bounded(groups);
 	return 0;
 }
 
@@ -216,6 +220,7 @@ static uint32_t *last_places(const struct ky_stack_profile *profile, const struc
 		const struct ky_stack_row *row = &trace->samples.rows[i];
 
 		if (row->kind == KY_STACK_PLACE && row->task != KY_NONE &&
+		    (!profile->shutdown_ns || row->time_ns < profile->shutdown_ns) &&
 		    ky_stack_profile_has(profile, row))
 			last[row->task] = i + 1;
 	}
@@ -226,6 +231,7 @@ static bool is_waiting(const struct ky_stack_profile *profile, const struct ky_t
 		       const uint32_t *last, uint32_t row_index)
 {
 	const struct ky_stack_row *row = &trace->samples.rows[row_index];
+	uint64_t at_ns = profile->shutdown_ns;
 	const struct ky_task *task;
 
 	/* It may wait for several things at once: all of the last wait. */
@@ -233,7 +239,12 @@ static bool is_waiting(const struct ky_stack_profile *profile, const struct ky_t
 	    trace->samples.rows[last[row->task] - 1].end_ns != row->end_ns)
 		return false;
 	task = &trace->tasks[row->task];
-	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= profile->to_ns;
+	/* What ended its last wait may have ended its block_on. */
+	if (!at_ns && task->flags & KY_TASK_ROOT && row->reason == KY_PLACE_WAITED)
+		return false;
+	if (at_ns && row->end_ns < at_ns)
+		return false;
+	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= (at_ns ? at_ns : profile->to_ns);
 }
 
 static void add_place(struct ky_stack_profile_place *place, const struct ky_stack_row *row,
@@ -244,14 +255,17 @@ static void add_place(struct ky_stack_profile_place *place, const struct ky_stac
 			place->since_ns = row->time_ns;
 			place->since_task = row->task;
 		}
+		if (row->since_ns && row->since_ns < row->time_ns &&
+		    (!place->known_ns || row->since_ns < place->known_ns))
+			place->known_ns = row->since_ns;
 		place->also_count++; /* for now */
 	}
-	if (row->reason != KY_PLACE_CAPTURED)
-		return;
 	if (row->flags & KY_ROW_END_UNSAFE || row->task == KY_NONE)
 		place->unsafe_count++;
-	else
+	else if (ky_place_has_time(row))
 		ky_total_add(&place->ns, row->weight, (double)row->value);
+	else if (row->flags & KY_ROW_ALSO && row->value >= KY_LONG_WAIT_NS)
+		place->also_ns += row->value;
 }
 
 static bool is_place_before(const void *a, const void *b, const void *ctx)
@@ -265,6 +279,8 @@ static bool is_place_before(const void *a, const void *b, const void *ctx)
 		return one->also_count > other->also_count;
 	if (one->ns.sum > other->ns.sum || one->ns.sum < other->ns.sum)
 		return one->ns.sum > other->ns.sum;
+	if (one->also_ns != other->also_ns)
+		return one->also_ns > other->also_ns;
 	return one->stack < other->stack;
 }
 
@@ -343,7 +359,7 @@ static int make_places(struct ky_stack_profile *profile, const struct ky_trace *
 	ky_free(last);
 	ky_sort(profile->places, groups, sizeof(*profile->places), is_place_before, NULL);
 	profile->place_total = groups;
-	profile->place_count = cut(groups);
+	profile->place_count = bounded(groups);
 	return 0;
 }
 
@@ -353,6 +369,8 @@ int ky_stack_profile_waits(struct ky_stack_profile *profile, const struct ky_tra
 
 	if (result == 0)
 		result = make_places(profile, trace);
+	if (result == 0)
+		result = ky_waiting_kinds_make(profile, trace);
 	if (result == 0)
 		result = ky_stack_profile_heap(profile, trace);
 	return result;
@@ -384,7 +402,8 @@ static void add_to_poll(struct ky_stack_profile *profile, struct ky_stack_profil
 	worst->fault_ns += row->reason == KY_WAIT_FAULT ? row->value : 0;
 	for (i = 0; i < worst->off_row_count; i++)
 		if (worst->off_rows[i].stack == site && worst->off_rows[i].reason == row->reason &&
-		    worst->off_rows[i].syscall == row->syscall)
+		    worst->off_rows[i].syscall == row->syscall &&
+		    worst->off_rows[i].calls.fd_kind == row->fd_kind)
 			break;
 	if (i == KY_STACK_PROFILE_WORST_ROWS)
 		return;
@@ -395,6 +414,7 @@ static void add_to_poll(struct ky_stack_profile *profile, struct ky_stack_profil
 	worst->off_rows[i].count++;
 	worst->off_rows[i].ns += row->value;
 	add_parts(&worst->off_rows[i].parts, row, 1.0);
+	ky_stack_profile_calls_add(&worst->off_rows[i].calls, row);
 }
 
 static void order_rows(struct ky_stack_profile_poll *worst)

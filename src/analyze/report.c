@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/report.h>
+
+#include <analyze/crate_name.h>
+#include <analyze/shutdown.h>
+#include <analyze/wait_ahead.h>
 #include <base/alloc.h>
 #include <base/bytes.h>
 #include <errno.h>
 #include <read/sort.h>
+#include <read/stops.h>
 #include <string.h>
 
 struct report_making {
@@ -31,8 +36,8 @@ static int compare_places(const struct ky_worst *a, const struct ky_worst *b)
 /* Is a a lesser evil than b? Among equals the earlier one is worse. */
 static bool is_lesser(const struct ky_worst *a, const struct ky_worst *b, bool by_delay)
 {
-	uint64_t value_a = by_delay ? a->poll.delay_ns : a->poll.duration_ns;
-	uint64_t value_b = by_delay ? b->poll.delay_ns : b->poll.duration_ns;
+	uint64_t value_a = by_delay ? ky_worst_delay_ns(a) : ky_worst_poll_ns(a);
+	uint64_t value_b = by_delay ? ky_worst_delay_ns(b) : ky_worst_poll_ns(b);
 
 	return value_a != value_b ? value_a < value_b : compare_places(a, b) < 0;
 }
@@ -96,6 +101,8 @@ static struct ky_task_group *group_of(struct report_making *making, uint32_t nam
 
 	if (*slot == 0) {
 		report->groups[report->group_count].name = name;
+		report->groups[report->group_count].is_runtimes = ky_crate_name_is_runtime_task(
+			ky_trace_name(making->trace, name));
 		*slot = ++report->group_count;
 	}
 	return &report->groups[*slot - 1];
@@ -108,6 +115,8 @@ static struct ky_blocking_group *blocking_group_of(struct report_making *making,
 
 	if (*slot == 0) {
 		report->blocking_groups[report->blocking_group_count].name = name;
+		report->blocking_groups[report->blocking_group_count].is_runtimes =
+			ky_crate_name_is_runtime_task(ky_trace_name(making->trace, name));
 		*slot = ++report->blocking_group_count;
 	}
 	return &report->blocking_groups[*slot - 1];
@@ -117,6 +126,8 @@ static bool is_group_before(const void *first, const void *second, const void *c
 {
 	const struct ky_task_group *a = first, *b = second;
 
+	if (a->is_runtimes != b->is_runtimes)
+		return b->is_runtimes;
 	if (a->busy_ns != b->busy_ns)
 		return a->busy_ns > b->busy_ns;
 	if (a->poll_count != b->poll_count)
@@ -128,6 +139,8 @@ static bool is_blocking_before(const void *first, const void *second, const void
 {
 	const struct ky_blocking_group *a = first, *b = second;
 
+	if (a->is_runtimes != b->is_runtimes)
+		return b->is_runtimes;
 	if (a->busy_ns != b->busy_ns)
 		return a->busy_ns > b->busy_ns;
 	return strcmp(ky_trace_name(ctx, a->name), ky_trace_name(ctx, b->name)) < 0;
@@ -139,6 +152,7 @@ static void add_delay(struct report_making *making, struct ky_task_group *group,
 		      const struct ky_worst *worst)
 {
 	struct ky_report *report = making->report;
+	uint64_t delay_ns = ky_worst_delay_ns(worst);
 
 	if (worst->poll.delay_state == KY_DELAY_NO_WAKE) {
 		report->delays_no_wake++;
@@ -147,13 +161,14 @@ static void add_delay(struct report_making *making, struct ky_task_group *group,
 	} else if (worst->poll.delay_state == KY_DELAY_COUNTED) {
 		return; /* its histogram comes later, if its wait was known */
 	} else {
-		ky_histogram_add(&report->delay_histogram, worst->poll.delay_ns);
+		ky_histogram_add(&report->delay_histogram, delay_ns);
 		group->delay_count++;
-		group->delay_ns += worst->poll.delay_ns;
-		if (worst->poll.delay_ns > group->delay_max_ns)
-			group->delay_max_ns = worst->poll.delay_ns;
-		add_worst(report->worst_delays, &report->worst_delay_count, making->worst_max,
-			  worst, true);
+		group->delay_ns += delay_ns;
+		if (delay_ns > group->delay_max_ns)
+			group->delay_max_ns = delay_ns;
+		if (!group->is_runtimes)
+			add_worst(report->worst_delays, &report->worst_delay_count,
+				  making->worst_max, worst, true);
 	}
 }
 
@@ -162,6 +177,7 @@ static void add_poll(struct report_making *making, struct ky_worker_use *use,
 {
 	struct ky_report *report = making->report;
 	const struct ky_poll *poll = &worst->poll;
+	uint64_t poll_ns = ky_worst_poll_ns(worst);
 	struct ky_task_group *group = group_of(making, making->trace->tasks[poll->task].name);
 
 	group->poll_count++;
@@ -175,17 +191,19 @@ static void add_poll(struct report_making *making, struct ky_worker_use *use,
 		report->polls_with_gap++;
 		return;
 	}
-	group->busy_ns += poll->duration_ns;
-	report->busy_ns += poll->duration_ns;
-	if (poll->duration_ns > group->poll_max_ns)
-		group->poll_max_ns = poll->duration_ns;
-	if (poll->duration_ns > use->poll_max_ns)
-		use->poll_max_ns = poll->duration_ns;
+	group->busy_ns += poll_ns;
+	report->busy_ns += poll_ns;
+	if (poll_ns > group->poll_max_ns)
+		group->poll_max_ns = poll_ns;
+	if (poll_ns > use->poll_max_ns)
+		use->poll_max_ns = poll_ns;
 	if (poll->flags & KY_POLL_OPEN)
 		report->polls_open++;
 	else
-		ky_histogram_add(&report->poll_histogram, poll->duration_ns);
-	add_worst(report->worst_polls, &report->worst_poll_count, making->worst_max, worst, false);
+		ky_histogram_add(&report->poll_histogram, poll_ns);
+	if (!group->is_runtimes)
+		add_worst(report->worst_polls, &report->worst_poll_count, making->worst_max, worst,
+			  false);
 }
 
 /* Length of [start, start + duration) inside [from, to). */
@@ -198,6 +216,16 @@ static uint64_t overlap(uint64_t start_ns, uint64_t duration_ns, uint64_t from_n
 	if (end_ns > to_ns)
 		end_ns = to_ns;
 	return end_ns > start_ns ? end_ns - start_ns : 0;
+}
+
+/* ... without the time in which the process was stopped. */
+static uint64_t ran(const struct report_making *making, uint64_t start_ns, uint64_t duration_ns,
+		    uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t ns = overlap(start_ns, duration_ns, from_ns, to_ns);
+	uint64_t at_ns = start_ns > from_ns ? start_ns : from_ns;
+
+	return ns - ky_trace_stopped_ns(making->trace, at_ns, at_ns + ns);
 }
 
 static void reach(struct report_making *making, uint64_t start_ns, uint64_t duration_ns)
@@ -217,7 +245,7 @@ static void use_polls(struct report_making *making, uint32_t lane, struct ky_wor
 	struct ky_worst worst;
 
 	memset(&worst, 0, sizeof(worst));
-	worst.waker = KY_NONE;
+	worst.waker = worst.wake_worker = worst.wake.stack = KY_NONE;
 	for (row = 0; row < worker->polls.row_count; row++) {
 		uint64_t end_ns;
 
@@ -231,8 +259,8 @@ static void use_polls(struct report_making *making, uint32_t lane, struct ky_wor
 			making->is_task_there[worst.poll.task] = true;
 		if (!(worst.poll.flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))) {
 			/* Polls of a shared lane overlap: no instant is busy twice. */
-			use->busy_ns += overlap(worst.poll.start_ns, worst.poll.duration_ns,
-						covered_to_ns, to_ns);
+			use->busy_ns += ran(making, worst.poll.start_ns, worst.poll.duration_ns,
+					    covered_to_ns, to_ns);
 			end_ns = worst.poll.start_ns + worst.poll.duration_ns;
 			if (end_ns > covered_to_ns)
 				covered_to_ns = end_ns;
@@ -240,6 +268,7 @@ static void use_polls(struct report_making *making, uint32_t lane, struct ky_wor
 		if (worst.poll.start_ns < making->report->from_ns)
 			continue;
 		worst.row = row;
+		ky_worst_find_stops(making->trace, &worst);
 		add_poll(making, use, &worst);
 	}
 }
@@ -257,12 +286,15 @@ static void use_parks(struct report_making *making, uint32_t lane, struct ky_wor
 			break;
 		reach(making, park.start_ns, park.duration_ns);
 		if (!(park.flags & (KY_PARK_END_UNPROVEN | KY_PARK_GAP)))
-			use->parked_ns += overlap(park.start_ns, park.duration_ns, from_ns, to_ns);
+			use->parked_ns += ran(making, park.start_ns, park.duration_ns, from_ns,
+					      to_ns);
 		if (park.start_ns < making->report->from_ns)
 			continue;
 		use->park_count++;
-		if (park.sched_wait_ns != UINT32_MAX)
+		if (park.sched_wait_ns != UINT32_MAX) {
 			use->sched_wait_ns += park.sched_wait_ns;
+			use->has_sched_wait = true;
+		}
 	}
 }
 
@@ -513,6 +545,8 @@ static void use_worker(struct report_making *making, uint32_t lane)
 	use->wake_count = ky_column_find(&worker->wakes, report->to_ns) -
 			  ky_column_find(&worker->wakes, report->from_ns);
 	use->unknown_ns = unknown_time(making, lane, from_ns, making->reach_ns);
+	if (!use->unknown_ns) /* else a stop may lie in it */
+		use->unknown_ns = ky_trace_stopped_ns(making->trace, from_ns, making->reach_ns);
 	join_sums(making, lane, use);
 	use->span_ns = making->reach_ns > from_ns ? making->reach_ns - from_ns : 0;
 	divide_span(use);
@@ -526,12 +560,6 @@ static void use_worker(struct report_making *making, uint32_t lane)
 }
 
 /* ---- tasks, blocking runs ---- */
-
-/* Listed with the blocking runs. */
-static bool is_blocking_only(const struct ky_task *task)
-{
-	return task->poll_count == 0 && (task->flags & KY_TASK_BLOCKING);
-}
 
 /* The wakes of the range, by whom they woke. */
 static void count_wakes(struct report_making *making, uint32_t lane)
@@ -549,9 +577,28 @@ static void count_wakes(struct report_making *making, uint32_t lane)
 		const struct ky_task *task = &trace->tasks[wake->woken];
 
 		making->is_task_there[wake->woken] = true;
-		if (!is_blocking_only(task))
+		if (ky_trace_is_task(task))
 			group_of(making, task->name)->wake_count++;
 	}
+}
+
+bool ky_report_lives(const struct ky_report *report, const struct ky_task *task)
+{
+	uint64_t at_ns = report->shutdown_ns ? report->shutdown_ns : report->to_ns;
+
+	if (report->shutdown_ns && task->first_ns > at_ns)
+		return false;
+	return !(task->flags & KY_TASK_ENDED) || task->end_ns >= at_ns;
+}
+
+/* Outside of the range it is not this report's. */
+static int find_shutdown(struct ky_report *report, const struct ky_trace *trace)
+{
+	int result = ky_shutdown_find(trace, &report->shutdown_ns);
+
+	if (report->shutdown_ns <= report->from_ns || report->shutdown_ns >= report->to_ns)
+		report->shutdown_ns = 0;
+	return result;
 }
 
 static void count_tasks(struct report_making *making)
@@ -566,14 +613,14 @@ static void count_tasks(struct report_making *making)
 		bool has_ended = (task->flags & KY_TASK_ENDED) != 0;
 		struct ky_task_group *group;
 
-		if (is_blocking_only(task))
+		if (!ky_trace_is_task(task))
 			continue;
 		if (!making->is_task_there[i] && !is_in_range(making, task->first_ns) &&
 		    !(has_ended && is_in_range(making, task->end_ns)))
 			continue;
 		group = group_of(making, task->name);
 		group->task_count++;
-		group->alive_count += !has_ended || task->end_ns >= making->report->to_ns;
+		group->alive_count += ky_report_lives(making->report, task);
 	}
 }
 
@@ -585,74 +632,52 @@ static void add_blocking(struct report_making *making)
 
 	for (i = 0; i < trace->blocking_count; i++) {
 		const struct ky_blocking_run *run = &trace->blocking_runs[i];
+		uint64_t run_ns = ran(making, run->start_ns, run->duration_ns, 0, UINT64_MAX);
 		struct ky_blocking_group *group;
 
 		if (run->start_ns < report->from_ns || run->start_ns >= report->to_ns)
 			continue;
 		group = blocking_group_of(making, run->name);
 		group->run_count++;
-		group->busy_ns += run->duration_ns;
-		if (run->duration_ns > group->run_max_ns)
-			group->run_max_ns = run->duration_ns;
-		if (!run->is_open)
-			ky_histogram_add(&report->blocking_histogram, run->duration_ns);
+		group->busy_ns += run_ns;
+		if (run_ns > group->run_max_ns)
+			group->run_max_ns = run_ns;
+		if (!run->is_open && !run->is_end_unproven && !group->is_runtimes)
+			ky_histogram_add(&report->blocking_histogram, run_ns);
 	}
 }
 
-/* The first wake of a task in [from, to]; false: none. */
-static bool find_wake(const struct ky_trace *trace, uint32_t task, uint64_t from_ns, uint64_t to_ns,
-		      struct ky_wake *out)
+static bool is_listed(const struct ky_report *report, const struct ky_trace_open_poll *open)
 {
-	struct ky_wake wake;
-	bool is_found = false;
-	uint32_t lane;
-	uint64_t row;
-
-	for (lane = 0; lane < trace->worker_count; lane++) {
-		const struct ky_column *wakes = &trace->workers[lane].wakes;
-
-		for (row = ky_column_find(wakes, from_ns); row < wakes->row_count; row++) {
-			ky_trace_wake(trace, lane, row, &wake);
-			if (wake.time_ns > to_ns || (is_found && wake.time_ns >= out->time_ns))
-				break;
-			if (wake.woken != task)
-				continue;
-			*out = wake;
-			is_found = true;
-		}
-	}
-	return is_found;
+	for (uint32_t i = 0; i < report->worst_poll_count; i++)
+		if (report->worst_polls[i].poll.worker == open->worker &&
+		    report->worst_polls[i].row == open->row)
+			return true;
+	return false;
 }
 
-/* Start of the task's poll that ended at this moment; the moment itself when there is none. */
-static uint64_t find_poll_start(const struct ky_trace *trace, uint32_t task, uint64_t end_ns)
+/* A poll that hangs is listed among the worst, also where nothing was recorded after its begin and
+ * so its length is not known: the least of the others makes room. */
+static void list_hangs(struct report_making *making)
 {
-	struct ky_poll poll;
-	uint32_t lane;
-	uint64_t row;
+	const struct ky_trace *trace = making->trace;
+	struct ky_report *report = making->report;
+	uint32_t i, room = making->worst_max;
 
-	for (lane = 0; lane < trace->worker_count; lane++) {
-		row = ky_column_find(&trace->workers[lane].polls, end_ns);
-		if (row == 0)
+	for (i = 0; i < trace->open_poll_count && room > making->worst_max / 2; i++) {
+		struct ky_worst worst = {.row = trace->open_polls[i].row,
+					 .waker = KY_NONE,
+					 .wake = {.stack = KY_NONE}};
+
+		ky_trace_poll(trace, trace->open_polls[i].worker, worst.row, &worst.poll);
+		ky_worst_find_stops(trace, &worst);
+		if (worst.poll.start_ns < report->from_ns || worst.poll.start_ns >= report->to_ns ||
+		    worst.poll.flags & (KY_POLL_GAP | KY_POLL_END_UNPROVEN) ||
+		    report->worst_poll_count < making->worst_max ||
+		    is_listed(report, &trace->open_polls[i]))
 			continue;
-		ky_trace_poll(trace, lane, row - 1, &poll);
-		if (poll.task == task && poll.start_ns + poll.duration_ns == end_ns)
-			return poll.start_ns;
+		report->worst_polls[--room] = worst;
 	}
-	return end_ns;
-}
-
-/* Who made it ready: the wake at the very moment the delay counts from, or, where that is the end
- * of its own poll, the first wake during that poll. */
-static void find_waker(const struct ky_trace *trace, struct ky_worst *worst)
-{
-	uint64_t ready_ns = worst->poll.start_ns - worst->poll.delay_ns;
-	uint32_t task = worst->poll.task;
-	struct ky_wake wake = {0};
-
-	if (find_wake(trace, task, ready_ns, ready_ns, &wake) ||
-	    find_wake(trace, task, find_poll_start(trace, task, ready_ns), ready_ns, &wake))
-		worst->waker = wake.waker;
 }
 
 static void finish(struct report_making *making)
@@ -661,9 +686,10 @@ static void finish(struct report_making *making)
 	uint32_t i;
 
 	order_worst(report->worst_polls, report->worst_poll_count, false);
+	list_hangs(making);
 	order_worst(report->worst_delays, report->worst_delay_count, true);
 	for (i = 0; i < report->worst_delay_count; i++)
-		find_waker(making->trace, &report->worst_delays[i]);
+		ky_wait_find_waker(making->trace, &report->worst_delays[i]);
 	ky_sort(report->groups, report->group_count, sizeof(*report->groups), is_group_before,
 		making->trace);
 	ky_sort(report->blocking_groups, report->blocking_group_count,
@@ -727,6 +753,8 @@ int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 					   options->worst_count :
 					   KY_REPORT_WORST_MAX;
 	result = allocate(&making);
+	if (result == 0)
+		result = find_shutdown(report, trace);
 	if (result == 0) {
 		for (i = 0; i < trace->worker_count; i++)
 			use_worker(&making, i);

@@ -42,14 +42,31 @@ struct ky_worker_use {
 	uint64_t poll_count, park_count, wake_count;
 	uint64_t poll_max_ns;
 	uint64_t sched_wait_ns; /* sum of what unparks measured */
+	bool has_sched_wait;    /* one did; kymo's own do not */
 	uint64_t cpu_permille;  /* CPU time of unparked stretches; UINT64_MAX unknown */
 };
 
 struct ky_worst {
 	struct ky_poll poll; /* task, name, worker, times, flags */
 	uint64_t row;
+	/* Of the poll, and of the wait before it: for so long the process was stopped. No list
+	 * and no figure counts it. */
+	uint64_t stopped_ns, delay_stopped_ns;
 	uint32_t waker; /* of worst delays: task that woke it, KY_NONE unknown */
+	/* ... index of the worker that did, in whose queue it stood then; KY_NONE: none */
+	uint32_t wake_worker;
+	struct ky_wake wake; /* stack, tid and origin alone; origin 0: it is not known */
 };
+
+static inline uint64_t ky_worst_poll_ns(const struct ky_worst *worst)
+{
+	return worst->poll.duration_ns - worst->stopped_ns;
+}
+
+static inline uint64_t ky_worst_delay_ns(const struct ky_worst *worst)
+{
+	return worst->poll.delay_ns - worst->delay_stopped_ns;
+}
 
 struct ky_task_group {
 	uint32_t name;        /* name index, KY_NONE unnamed */
@@ -58,15 +75,20 @@ struct ky_task_group {
 	uint64_t poll_count, busy_ns, poll_max_ns, wake_count;
 	uint64_t delay_ns, delay_max_ns, delay_count;
 	uint64_t share_ppm; /* of all poll time, parts per million */
+	bool is_runtimes;   /* the runtime's own work: last, and in no list of the worst */
 };
 
 struct ky_blocking_group {
 	uint32_t name;
 	uint64_t run_count, busy_ns, run_max_ns;
+	bool is_runtimes; /* a worker's whole life: last */
 };
 
 struct ky_report {
 	uint64_t from_ns, to_ns;
+	/* An orderly end of the runtime began then; 0: none in the range. Which tasks live, and
+	 * where they wait, is judged just before it, else at the end of the range. */
+	uint64_t shutdown_ns;
 	uint64_t spans_from_ns, spans_to_ns; /* as asked for: a span may lie outside of all polls */
 	struct ky_worker_use *workers;
 	uint32_t worker_count;
@@ -91,6 +113,9 @@ struct ky_report {
 int ky_report_make(struct ky_report **out, const struct ky_trace *trace,
 		   const struct ky_report_options *options);
 void ky_report_free(struct ky_report *report);
+
+/* Does the task live at the end of the range, or just before the shutdown? */
+bool ky_report_lives(const struct ky_report *report, const struct ky_task *task);
 
 /* What the writer has counted, trace->histograms[at], into a histogram of ours. */
 void ky_report_join(struct ky_histogram *histogram, const struct ky_trace *trace, uint32_t at);

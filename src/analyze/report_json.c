@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/json_keys.h>
 #include <base/json_write.h>
+#include <analyze/failed_groups.h>
 #include <analyze/report.h>
+#include <analyze/stop_json.h>
 #include <analyze/stack_profile.h>
+#include <analyze/poll_parts.h>
 #include <analyze/resource_use.h>
+#include <analyze/root_uses.h>
+#include <analyze/thread_uses.h>
 #include <analyze/span_groups.h>
 #include <analyze/thread_counts.h>
+#include <analyze/wait_ahead.h>
+#include <analyze/wake_cause.h>
 #include <base/alloc.h>
 #include <errno.h>
 #include <base/text.h>
@@ -131,12 +138,29 @@ static void info_threads(struct ky_buf *out, const struct ky_trace *trace)
 	ky_text(out, "]");
 }
 
+/* No records: what threads did is there. */
+static void lost_samples(struct ky_buf *out, const struct ky_trace *trace)
+{
+	const uint64_t *lost = trace->samples.lost;
+
+	ky_json_open(out, "lost_samples", "{");
+	ky_json_number(out, "all", trace->lost_samples);
+	ky_json_number(out, "cpu", lost[KY_STACK_CPU]);
+	ky_json_number(out, "off_cpu", lost[KY_STACK_OFF_CPU]);
+	ky_json_number(out, "await_points", lost[KY_STACK_PLACE]);
+	ky_json_number(out, "allocations", lost[KY_STACK_ALLOC]);
+	ky_json_number(out, "frees", lost[KY_STACK_FREE]);
+	ky_text(out, "}");
+	ky_json_number(out, "lost_switch_records", ky_trace_lost_switches(trace));
+}
+
 static void losses(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint32_t i;
 
 	ky_json_number(out, "copies", trace->copy_count);
 	ky_json_number(out, "lost_records", trace->lost_records);
+	lost_samples(out, trace);
 	ky_json_open(out, "losses", "[");
 	for (i = 0; i < trace->loss_count; i++) {
 		const struct ky_trace_loss *loss = &trace->losses[i];
@@ -300,14 +324,35 @@ static void info_rest(struct ky_buf *out, const struct ky_trace *trace)
 	ky_text(out, "]");
 }
 
+/* Which process this is of, as far as the trace says. */
+static void process(struct ky_buf *out, const struct ky_trace *trace)
+{
+	static const char *const keys[] = {"pid", "service"};
+
+	for (uint32_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const char *text = ky_trace_metadata(trace, keys[i]);
+
+		ky_json_key(out, keys[i]);
+		if (text)
+			ky_json_string(out, text, strlen(text));
+		else
+			ky_text(out, "null");
+	}
+}
+
 void ky_info_json(struct ky_buf *out, const struct ky_trace *trace)
 {
 	uint64_t alive = 0;
-	uint32_t i;
+	uint32_t i, tasks = 0;
 
-	for (i = 0; i < trace->task_count; i++)
+	for (i = 0; i < trace->task_count; i++) {
+		if (!ky_trace_is_task(&trace->tasks[i]))
+			continue;
+		tasks++;
 		alive += !(trace->tasks[i].flags & KY_TASK_ENDED);
+	}
 	ky_text(out, "{");
+	process(out, trace);
 	ky_json_text(out, "source", trace->is_kymo ? "kymo" : "dial9");
 	ky_json_number(out, "events", trace->event_count);
 	ky_json_number(out, "raw_bytes", trace->raw_bytes);
@@ -325,8 +370,9 @@ void ky_info_json(struct ky_buf *out, const struct ky_trace *trace)
 	info_types(out, trace);
 	info_workers(out, trace);
 	info_threads(out, trace);
-	ky_json_number(out, "tasks", trace->task_count);
+	ky_json_number(out, "tasks", tasks);
 	ky_json_number(out, "tasks_not_ended", alive);
+	ky_json_number(out, "blocking_runs", trace->blocking_count);
 	ky_json_number(out, "polls", trace->polls);
 	ky_json_number(out, "parks", trace->parks);
 	ky_json_number(out, "wakes", trace->wakes);
@@ -368,8 +414,64 @@ static void quantiles(struct ky_buf *out, const char *name, const struct ky_quan
 	ky_text(out, "}");
 }
 
+static void wake_cause(struct ky_buf *out, struct ky_wake_cause cause, uint32_t tid)
+{
+	ky_json_text(out, "cause", ky_wake_kind_key(cause.kind));
+	if (cause.line) {
+		ky_json_text(out, "function", cause.line->name);
+		ky_json_text(out, "file", cause.line->file);
+		ky_json_number(out, "line", cause.line->line);
+	}
+	ky_json_number_or_null(out, "tid", tid != 0, tid);
+}
+
+/* What woke it, and the polls that it stood behind. */
+static void ahead(struct ky_buf *out, const struct ky_trace *trace, const struct ky_worst *worst,
+		  const struct ky_code_stacks *code)
+{
+	struct ky_wait_ahead ahead;
+
+	ky_json_open(out, "wake", "{");
+	wake_cause(out, ky_wake_cause_of(code, &worst->wake), worst->wake.tid);
+	if (ky_wake_origin_text(&worst->wake))
+		ky_json_text(out, "from", ky_wake_origin_text(&worst->wake));
+	ky_text(out, "}");
+	if (!ky_wait_ahead(&ahead, trace, worst)) {
+		ky_json_key(out, "ahead");
+		ky_text(out, "null");
+		return;
+	}
+	ky_json_open(out, "ahead", "{");
+	ky_json_number(out, "worker", trace->workers[ahead.worker].id);
+	ky_json_number(out, "polls", ahead.count);
+	ky_json_number(out, "busy_ns", ahead.busy_ns);
+	ky_json_number(out, "longest_ns", ahead.longest.duration_ns);
+	ky_json_number(out, "longest_task", trace->tasks[ahead.longest.task].id);
+	ky_text(out, "}");
+}
+
+/* All wakes, by cause. */
+static void wakes(struct ky_buf *out, const struct ky_trace *trace, const struct ky_report *report,
+		  const struct ky_code_stacks *code)
+{
+	struct ky_wake_causes causes;
+
+	if (ky_wake_causes_make(&causes, trace, code, report->from_ns, report->to_ns) == 0 &&
+	    causes.all) {
+		ky_json_open(out, "wakes", "[");
+		for (uint32_t i = 0; i < causes.group_count; i++) {
+			ky_json_open(out, NULL, "{");
+			wake_cause(out, causes.groups[i].cause, causes.groups[i].tid);
+			ky_json_number(out, "count", causes.groups[i].count);
+			ky_text(out, "}");
+		}
+		ky_text(out, "]");
+	}
+	ky_wake_causes_release(&causes);
+}
+
 static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *name,
-		  const struct ky_worst *list, uint32_t count)
+		  const struct ky_worst *list, uint32_t count, const struct ky_code_stacks *code)
 {
 	uint32_t i;
 
@@ -380,6 +482,10 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 
 		ky_json_open(out, NULL, "{");
 		ky_json_number(out, "duration_ns", poll->duration_ns);
+		if (trace->stop_count) {
+			ky_json_number(out, "stopped_ns", list[i].stopped_ns);
+			ky_json_number(out, "delay_stopped_ns", list[i].delay_stopped_ns);
+		}
 		ky_json_number_or_null(out, "delay_ns", poll->delay_ns != UINT64_MAX,
 				       poll->delay_ns);
 		ky_json_number(out, "start_ns", poll->start_ns);
@@ -393,10 +499,13 @@ static void worst(struct ky_buf *out, const struct ky_trace *trace, const char *
 		ky_json_number_or_null(out, "woken_by", list[i].waker != KY_NONE,
 				       list[i].waker != KY_NONE ? trace->tasks[list[i].waker].id :
 								  0);
+		if (strcmp(name, "worst_delays") == 0)
+			ahead(out, trace, &list[i], code);
 		ky_json_flag(out, "open", (poll->flags & KY_POLL_OPEN) != 0);
 		ky_json_flag(out, "at_exit", (poll->flags & KY_POLL_AT_EXIT) != 0);
 		ky_json_flag(out, "nested", (poll->flags & KY_POLL_NESTED) != 0);
 		ky_json_flag(out, "ended_by_park", (poll->flags & KY_POLL_ENDED_BY_PARK) != 0);
+		ky_poll_parts_json(out, trace, poll);
 		ky_text(out, "}");
 	}
 	ky_text(out, "]");
@@ -436,8 +545,10 @@ static void report_thread_counts(struct ky_buf *out, const struct ky_trace *trac
 static void report_resources(struct ky_buf *out, const struct ky_trace *trace,
 			     const struct ky_report *report)
 {
+	bool is_all = report->to_ns >= trace->run_last_ns;
 	struct ky_resource_use *use;
 
+	ky_thread_uses_json(out, trace, is_all ? 0 : report->from_ns, is_all ? 0 : report->to_ns);
 	/* Without memory there is none, as without readings. */
 	if (ky_resource_use(trace, report->from_ns, report->to_ns, &use) || !use)
 		return;
@@ -454,9 +565,14 @@ static void report_workers(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_open(out, "workers", "[");
 	for (i = 0; i < report->worker_count; i++) {
 		const struct ky_worker_use *use = &report->workers[i];
+		const struct ky_worker *worker = &trace->workers[use->worker];
 
 		ky_json_open(out, NULL, "{");
-		ky_json_number(out, "id", trace->workers[use->worker].id);
+		ky_json_number(out, "id", worker->id);
+		named(out, trace, "runtime",
+		      worker->runtime != KY_NONE ? trace->runtimes[worker->runtime].name : KY_NONE);
+		ky_json_number_or_null(out, "tid", worker->tid != 0, worker->tid);
+		named(out, trace, "thread", ky_trace_thread_name(trace, worker->tid));
 		ky_json_number(out, "span_ns", use->span_ns);
 		ky_json_number(out, "busy_ns", use->busy_ns);
 		ky_json_number(out, "parked_ns", use->parked_ns);
@@ -468,7 +584,8 @@ static void report_workers(struct ky_buf *out, const struct ky_trace *trace,
 				       use->busy_permille);
 		ky_json_number_or_null(out, "cpu_permille", use->cpu_permille != UINT64_MAX,
 				       use->cpu_permille);
-		ky_json_number(out, "sched_wait_ns", use->sched_wait_ns);
+		ky_json_number_or_null(out, "sched_wait_ns", use->has_sched_wait,
+				       use->sched_wait_ns);
 		ky_json_number(out, "polls", use->poll_count);
 		ky_json_number(out, "parks", use->park_count);
 		ky_json_number(out, "wakes", use->wake_count);
@@ -545,9 +662,15 @@ static void report_spans(struct ky_buf *out, const struct ky_trace *trace,
 void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 		    const struct ky_report *report, const struct ky_stack_profile *profile)
 {
+	const struct ky_code_stacks *code = profile ? &profile->code : NULL;
+
 	ky_text(out, "{");
+	process(out, trace);
 	ky_json_number(out, "from_ns", report->from_ns);
 	ky_json_number(out, "to_ns", report->to_ns);
+	ky_json_number_or_null(out, "shutdown_ns", report->shutdown_ns != 0, report->shutdown_ns);
+	ky_stops_json(out, trace);
+	ky_failed_groups_json(out, trace, report->from_ns, report->to_ns + 1);
 	report_workers(out, trace, report);
 	report_thread_counts(out, trace, report);
 	report_resources(out, trace, report);
@@ -565,9 +688,11 @@ void ky_report_json(struct ky_buf *out, const struct ky_trace *trace,
 	ky_json_number(out, "parks_counted", report->parks_counted);
 	retention(out, trace);
 	quantiles(out, "blocking", &report->blocking);
-	worst(out, trace, "worst_polls", report->worst_polls, report->worst_poll_count);
-	worst(out, trace, "worst_delays", report->worst_delays, report->worst_delay_count);
+	worst(out, trace, "worst_polls", report->worst_polls, report->worst_poll_count, code);
+	worst(out, trace, "worst_delays", report->worst_delays, report->worst_delay_count, code);
+	wakes(out, trace, report, code);
 	report_groups(out, trace, report);
+	ky_root_uses_json(out, trace, report->from_ns, report->to_ns);
 	report_spans(out, trace, report);
 	losses(out, trace);
 	if (profile) {

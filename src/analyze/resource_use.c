@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <analyze/resource_use.h>
 
+#include <analyze/thread_counts.h>
 #include <base/json_write.h>
 #include <base/alloc.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define NEAR_PERMILLE 900u
 #define CPU_PRESSURE_PERMILLE 200u
+#define OWN_DELAY_PERMILLE 50u
 #define MEMORY_PRESSURE_PERMILLE 50u
 #define IO_PRESSURE_PERMILLE 200u
 #define MAJOR_FAULTS_A_SECOND 10u
@@ -282,8 +284,11 @@ static void find(struct ky_resource_use *use)
 							     use->cpu.max_permille,
 						     SECOND_NS / 1000),
 					       group->cpu_limit.last);
+	/* That others wait is no cause here. */
 	is_found[KY_FOUND_CPU_PRESSURE] = is_above(use, KY_PRESSURE_CPU_SOME,
-						   CPU_PRESSURE_PERMILLE);
+						   CPU_PRESSURE_PERMILLE) &&
+					  use->own_delay_permille != KY_RESOURCE_NONE &&
+					  use->own_delay_permille >= OWN_DELAY_PERMILLE;
 	is_found[KY_FOUND_MEMORY_PRESSURE] = is_above(use, KY_PRESSURE_MEMORY_SOME,
 						      MEMORY_PRESSURE_PERMILLE);
 	is_found[KY_FOUND_IO_PRESSURE] = is_above(use, KY_PRESSURE_IO_SOME, IO_PRESSURE_PERMILLE);
@@ -303,6 +308,23 @@ static void find(struct ky_resource_use *use)
 	is_found[KY_FOUND_DESCRIPTORS] = is_near(use->fds.max, use->fd_limit.last);
 	for (uint32_t i = 0; i < KY_FOUND_COUNT; i++)
 		use->findings |= (uint32_t)is_found[i] << i;
+}
+
+/* Without memory it counts as not read. */
+static uint64_t own_delay(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t delay_ns = 0, runnable_ns = 0;
+	struct ky_thread_count *counts;
+	uint32_t count;
+
+	if (ky_thread_counts(trace, from_ns, to_ns, &counts, &count) || !count)
+		return KY_RESOURCE_NONE;
+	for (uint32_t i = 0; i < count; i++) {
+		delay_ns += counts[i].run_delay_ns;
+		runnable_ns += counts[i].run_delay_ns + counts[i].cpu_ns;
+	}
+	ky_free(counts);
+	return runnable_ns ? times(delay_ns, 1000) / runnable_ns : 0;
 }
 
 /* Rows of one reading have one time. */
@@ -330,6 +352,17 @@ static void set_range(const struct ky_trace *trace, uint64_t from_ns, uint64_t t
 		use->from_ns = use->to_ns;
 }
 
+/* Counted in some readings and not in others: the growth is of the least of the time. */
+static void drop_missing(const struct ky_trace *trace, struct ky_resource_use *use)
+{
+	const char *missing = trace->metadata_count ?
+				      ky_trace_metadata(trace, "resources.missing") :
+				      NULL;
+
+	if (missing && ky_text_contains(missing, "context switches"))
+		use->voluntary.sum = use->involuntary.sum = KY_RESOURCE_NONE;
+}
+
 int ky_resource_use(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_ns,
 		    struct ky_resource_use **out)
 {
@@ -344,6 +377,8 @@ int ky_resource_use(const struct ky_trace *trace, uint64_t from_ns, uint64_t to_
 	forget(use);
 	set_range(trace, from_ns, to_ns, use);
 	take_rows(trace, use);
+	drop_missing(trace, use);
+	use->own_delay_permille = own_delay(trace, from_ns, to_ns ? to_ns + 1 : 0);
 	find(use);
 	*out = use;
 	return 0;
@@ -477,6 +512,7 @@ void ky_resource_use_json(struct ky_buf *out, const struct ky_trace *trace,
 	known(out, "fd_limit", use->fd_limit.last);
 	group_json(out, &use->group);
 	pressure_json(out, use);
+	known(out, "own_run_delay_permille", use->own_delay_permille);
 	growth_json(out, "listen_overflows", &use->overflows);
 	growth_json(out, "listen_drops", &use->drops);
 	queues_json(out, trace, use);

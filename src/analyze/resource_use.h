@@ -44,9 +44,11 @@ struct ky_group_use {
 };
 
 enum ky_resource_finding {
-	KY_FOUND_THROTTLED,       /* the CPU limit stopped threads */
-	KY_FOUND_CPU_LIMIT,       /* used 90 % of it between two readings */
-	KY_FOUND_CPU_PRESSURE,    /* tasks waited for a CPU 20 % of the time between two readings */
+	KY_FOUND_THROTTLED, /* the CPU limit stopped threads */
+	KY_FOUND_CPU_LIMIT, /* used 90 % of it between two readings */
+	/* Tasks waited for a CPU 20 % of the time between two readings, and this process's own
+	 * threads waited, too. */
+	KY_FOUND_CPU_PRESSURE,
 	KY_FOUND_MEMORY_PRESSURE, /* for memory, 5 % */
 	KY_FOUND_IO_PRESSURE,     /* for input and output, 20 % */
 	KY_FOUND_MEMORY_LIMIT,    /* a cgroup held 90 % of its limit, or was slowed down for it */
@@ -69,6 +71,9 @@ struct ky_resource_use {
 	struct ky_growth overflows, drops; /* of the network namespace */
 	struct ky_queue_use queues[KY_RESOURCE_QUEUES_MAX];
 	uint32_t queue_count, queues_more;
+	/* Time that its workers' threads were runnable without a CPU, of the time that they were
+	 * runnable at all; KY_RESOURCE_NONE: not read. */
+	uint64_t own_delay_permille;
 	uint32_t findings; /* 1 << enum ky_resource_finding */
 };
 

@@ -61,6 +61,7 @@ int ky_stack_profile_make(struct ky_stack_profile **out, const struct ky_trace *
 		return -ENOMEM;
 	profile->from_ns = options ? options->from_ns : 0;
 	profile->to_ns = options && options->to_ns ? options->to_ns : UINT64_MAX;
+	profile->shutdown_ns = report ? report->shutdown_ns : 0;
 	profile->long_poll_ns = options && options->long_poll_ns ? options->long_poll_ns :
 								   KY_STACK_PROFILE_LONG_NS;
 	count_rows(profile, trace);
@@ -88,6 +89,7 @@ void ky_stack_profile_free(struct ky_stack_profile *profile)
 	ky_free(profile->long_polls.functions);
 	ky_free(profile->waits);
 	ky_free(profile->places);
+	ky_free(profile->waiting_kinds);
 	ky_free(profile->heap);
 	ky_code_stacks_release(&profile->code);
 	ky_symbol_table_close(profile->no_names);

@@ -25,6 +25,7 @@
 #define KY_STACK_PROFILE_WORST 10u
 #define KY_STACK_PROFILE_WORST_ROWS 5u /* of one poll */
 #define KY_STACK_PROFILE_WAKERS 3u     /* of one wait */
+#define KY_STACK_PROFILE_CALLS 3u      /* of one list of what its calls were */
 #define KY_HEAP_PARTS 10u
 #define KY_STACK_PROFILE_LONG_NS UINT64_C(1000000)
 
@@ -71,11 +72,26 @@ struct ky_stack_profile_waker {
 	double ns;       /* estimated: of the intervals as a whole, as in the wait */
 };
 
-/* Time off CPU with one stack and reason. */
+/* What is known of the calls of several intervals: of each list the first ones in the order of the
+ * rows. */
+struct ky_stack_profile_calls {
+	uint8_t fd_kind; /* of all of them; 0 not known */
+	uint8_t peer_port_count, error_count;
+	bool has_more_peer_ports, has_more_errors;
+	bool has_local_ports; /* several */
+	uint16_t local_port;  /* 0: not known, or several */
+	uint16_t peer_ports[KY_STACK_PROFILE_CALLS];
+	uint16_t errors[KY_STACK_PROFILE_CALLS]; /* errno */
+	uint64_t failed_count;
+	uint64_t moved_bytes, moved_count; /* by so many of the calls */
+};
+
+/* Time off CPU with one stack, reason, system call and kind of descriptor. */
 struct ky_stack_profile_wait {
 	uint32_t stack; /* that reads like all of them; KY_NONE */
 	uint8_t reason;
 	uint32_t syscall;
+	struct ky_stack_profile_calls calls;
 	struct ky_total ns; /* estimated; ns.count intervals seen */
 	struct ky_off_cpu_parts parts;
 	uint64_t seen_ns, max_ns;
@@ -94,8 +110,19 @@ struct ky_stack_profile_place {
 	uint64_t task_count, also_count;
 	uint64_t since_ns; /* earliest moment since which one does */
 	uint32_t since_task;
-	struct ky_total ns;    /* waited there, of those whose end is known; estimated */
+	/* The oldest of those points that are older than the last poll of their task; 0: none. */
+	uint64_t known_ns;
+	struct ky_total ns;    /* waited there, of those whose end is known */
+	uint64_t also_ns;      /* of tasks that waited there, too, and are counted elsewhere */
 	uint64_t unsafe_count; /* captures whose wait is not known */
+};
+
+/* Waits of 10 ms and more of all tasks of one name. */
+struct ky_waiting_kind {
+	uint32_t name; /* KY_NONE: none */
+	uint64_t task_count;
+	uint64_t ns;       /* by their polls */
+	uint64_t known_ns; /* of it: with an await point */
 };
 
 /* All estimated. */
@@ -127,13 +154,15 @@ struct ky_stack_profile_poll {
 		uint8_t reason;
 		uint64_t count, ns;
 		struct ky_off_cpu_parts parts; /* of what was seen */
+		struct ky_stack_profile_calls calls;
 	} off_rows[KY_STACK_PROFILE_WORST_ROWS];
 	uint32_t cpu_row_count, off_row_count;
 };
 
 struct ky_stack_profile {
 	uint64_t from_ns, to_ns, long_poll_ns;
-	bool is_by_time; /* weights are ns; else every sample counts 1 */
+	uint64_t shutdown_ns; /* where tasks wait is judged just before; 0: at the end */
+	bool is_by_time;      /* weights are ns; else every sample counts 1 */
 	struct ky_code_stacks code;
 	struct ky_symbol_table *no_names;            /* where nothing gave a table */
 	struct ky_stack_profile_cpu cpu, long_polls; /* all; inside polls over long_poll_ns */
@@ -152,6 +181,10 @@ struct ky_stack_profile {
 	struct ky_stack_profile_place *places; /* most waiting tasks, then most time first */
 	uint32_t place_count, place_total;
 	uint64_t waiting_count; /* tasks that wait and have a place: task_count of all */
+	/* Of the whole trace, else none: most time first, and the sums of all. */
+	struct ky_waiting_kind *waiting_kinds;
+	uint32_t waiting_kind_count;
+	uint64_t waited_ns, waited_known_ns;
 	struct ky_stack_profile_heap *heap; /* most live bytes, then most bytes first */
 	uint32_t heap_count, heap_total;
 	struct ky_stack_profile_heap heap_all;
@@ -186,6 +219,9 @@ const char *ky_off_cpu_reason(uint8_t reason);
  * none. Returns cell. */
 #define KY_OFF_CPU_WHY_BYTES 48u
 const char *ky_off_cpu_why(char *cell, uint8_t reason, uint32_t syscall, const char *call);
+
+/* "file", "tcp", ..: OffCpuEvent.fd_kind; "" for one that is not known. */
+const char *ky_fd_kind_name(uint8_t kind);
 
 /* Canonical JSON, one object. Errors: buf->failed. */
 void ky_stack_profile_json(struct ky_buf *out, const struct ky_trace *trace,

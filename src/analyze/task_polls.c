@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define BLOCKING_POOL 254u
+#define UNKNOWN 255u
 
 static struct ky_polled *find(struct ky_task_polls *polls, uint64_t place, bool is_nested)
 {
@@ -42,7 +43,8 @@ static void note_open(struct ky_task_polls *polls, const struct ky_event *event)
 	uint64_t worker = ky_event_number(event, KY_F_OPEN_POLL_worker_id, UINT64_MAX);
 	uint64_t tid = ky_event_number(event, KY_F_OPEN_POLL_tid, UINT64_MAX);
 	uint64_t task = ky_event_number(event, KY_F_OPEN_POLL_task_id, UINT64_MAX);
-	bool is_nested = ky_event_number(event, KY_F_OPEN_POLL_depth, UINT64_MAX) > 0;
+	bool is_inner = worker == UNKNOWN || ky_event_number(event, KY_F_OPEN_POLL_depth, 1) > 0;
+	bool is_nested = ky_event_number(event, KY_F_OPEN_POLL_is_nested, is_inner) != 0;
 	uint64_t place = is_nested ? tid : worker;
 
 	if (worker == BLOCKING_POOL)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT (UINT64_C(32) << 20)
+#define ROOM_BYTES_MIN (UINT64_C(512) << 10) /* of the smallest ring, about */
 
 struct ky_doctor_check *ky_doctor_add(struct ky_doctor *doctor, const char *name, const char *value,
 				      ...)
@@ -222,6 +223,14 @@ static void check_room(struct ky_doctor *doctor)
 		ky_doctor_fix(check, "sudo mount -t tmpfs -o size=1g,mode=1777 tmpfs /dev/shm");
 		return;
 	}
+	if (room.f_flag & ST_RDONLY) {
+		check = ky_doctor_add(doctor, "shared_memory", "/dev/shm is mounted read-only");
+		ky_doctor_effect(check, KY_DOCTOR_NONE,
+				 "kymo run has no place for the ring: CMD runs unrecorded");
+		ky_doctor_fix(check, "kymo run --ring-dir DIRECTORY ... (on a tmpfs that can be "
+				     "written, as docker run --tmpfs /run/kymo makes one)");
+		return;
+	}
 	free_bytes = (uint64_t)room.f_bavail * room.f_frsize;
 	check = ky_doctor_add(doctor, "shared_memory", "/dev/shm has %s, %s of it free",
 			      ky_out_bytes(size, (uint64_t)room.f_blocks * room.f_frsize),
@@ -229,8 +238,12 @@ static void check_room(struct ky_doctor *doctor)
 	if (free_bytes >= RING_BYTES_DEFAULT + (4u << 20))
 		return;
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
-			 "less than one ring of 32 MiB: it gets smaller, "
-			 "or is refused");
+			 free_bytes < ROOM_BYTES_MIN ?
+				 "too little for any ring: kymo run records nothing" :
+				 "less than one ring of 32 MiB: the ring gets smaller, and keeps "
+				 "less or loses records; --ring-bytes does not help");
+	if (free_bytes < ROOM_BYTES_MIN)
+		check->state = KY_DOCTOR_NONE;
 	ky_doctor_fix(check, "sudo mount -o remount,size=1g /dev/shm (docker run --shm-size=1g)");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 #include <doctor/doctor.h>
+#include <doctor/doctor_tokio.h>
 
 #include <proc/cgroup_limits.h>
 #include <base/out_text.h>
@@ -17,12 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME_BYTES 2048u
 #define PATH_BYTES 1024u
 #define LIMIT_BYTES 128u
 #define LIMIT_FILE_COLUMNS 64u
 
-static void check_reach(struct ky_doctor *doctor, const char *path)
+/* Returns true when no library can be preloaded into it, for it is linked statically. */
+static bool check_reach(struct ky_doctor *doctor, const char *path)
 {
 	enum ky_run_reach reach = ky_run_target_reach(path);
 	struct ky_doctor_check *check = ky_doctor_add(doctor, "reach", "%.160s %s", path,
@@ -31,73 +32,16 @@ static void check_reach(struct ky_doctor *doctor, const char *path)
 							      "cannot be recorded by kymo run");
 
 	if (reach == KY_RUN_REACHABLE)
-		return;
+		return false;
 	ky_doctor_effect(check, KY_DOCTOR_NONE, "it %.200s", ky_run_reach_text(reach));
 	if (reach == KY_RUN_STATIC)
-		ky_doctor_fix(check, "build for a target with a dynamic libc, such as "
-				     "x86_64-unknown-linux-gnu, or use the crate kymo");
-}
-
-/* What tables of tasks are made of: a pointer to the poll of a future type. */
-static bool is_task_poll(const char *name)
-{
-	return strstr(name, "5tokio7runtime4task3raw4poll") ||
-	       (strstr(name, "5tokio") && strstr(name, "7runtime4task3raw4poll"));
-}
-
-static bool is_poll_at(const struct ky_elf *elf, uint64_t address)
-{
-	char name[NAME_BYTES];
-	size_t count;
-	const struct ky_elf_symbol *at = ky_elf_symbols_at(elf, address, &count);
-
-	for (size_t i = 0; i < count; i++)
-		if (ky_elf_symbol_name(elf, &at[i], name, sizeof(name)) && is_task_poll(name))
-			return true;
-	return false;
-}
-
-/* Different functions that tables point to: kinds of task, but for those that the linker folded. */
-static size_t count_kinds(struct ky_elf *elf)
-{
-	size_t count, kinds = 0;
-	const struct ky_elf_pointer *pointers = ky_elf_function_pointers(elf, &count);
-
-	for (size_t i = 0; i < count; i++) {
-		size_t before = 0;
-
-		if (!is_poll_at(elf, pointers[i].value))
-			continue;
-		while (before < i && pointers[before].value != pointers[i].value)
-			before++;
-		kinds += before == i;
-	}
-	return kinds;
-}
-
-static void check_tokio(struct ky_doctor *doctor, struct ky_elf *elf, bool is_named)
-{
-	size_t kinds = count_kinds(elf);
-	struct ky_doctor_check *check;
-
-	check = ky_doctor_add(doctor, "tokio",
-			      kinds ? "%zu kind%s of Tokio tasks, by its symbols" :
-				      "no table of Tokio tasks, by its symbols",
-			      kinds, kinds == 1 ? "" : "s");
-	if (kinds)
-		return;
-	ky_doctor_effect(check, KY_DOCTOR_NONE,
-			 "kymo run records nothing of it, unless a library of it has tasks%s",
-			 is_named ? "; programs without Tokio link the library and emit events "
-				    "themselves" :
-				    "");
-	if (!is_named)
-		ky_doctor_fix(check, "keep the symbols: strip = \"debuginfo\" under "
-				     "[profile.release] in Cargo.toml");
+		ky_doctor_fix(check, "cargo build --release --target x86_64-unknown-linux-gnu (any "
+				     "target with a dynamic libc)");
+	return reach == KY_RUN_STATIC;
 }
 
 /* An allocator that is linked into the program under names of its own is called through no slot. */
-static void check_allocator(struct ky_doctor *doctor, const struct ky_elf *elf)
+static void check_allocator(struct ky_doctor *doctor, const struct ky_elf *elf, bool is_static)
 {
 	static const struct {
 		const char *symbol, *name;
@@ -126,8 +70,9 @@ static void check_allocator(struct ky_doctor *doctor, const struct ky_elf *elf)
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
 			 "kymo run --alloc sees what its libraries allocate, not what it does "
 			 "itself");
-	ky_doctor_fix(check, "leave #[global_allocator] out, and preload the allocator: "
-			     "LD_PRELOAD=libjemalloc.so.2 kymo run --alloc ...");
+	if (!is_static)
+		ky_doctor_fix(check, "leave #[global_allocator] out, and preload the allocator: "
+				     "LD_PRELOAD=libjemalloc.so.2 kymo run --alloc ...");
 }
 
 /* A .dynsym says nothing of the program's own functions. */
@@ -157,7 +102,7 @@ static void check_symbols(struct ky_doctor *doctor, const struct ky_object *obje
 	check = ky_doctor_add(doctor, "symbols", is_named ? "it has a symbol table" : "stripped");
 	if (!is_named) {
 		ky_doctor_effect(check, KY_DOCTOR_LIMITED, "functions are module+offset");
-		ky_doctor_fix(check, "strip = \"debuginfo\" under [profile.release] in Cargo.toml");
+		ky_doctor_fix(check, KY_DOCTOR_KEEP_SYMBOLS);
 	}
 	check = ky_doctor_add(doctor, "build_id",
 			      object->build_id_bytes ? "it has a build id" : "none");
@@ -200,7 +145,7 @@ static void check_debug(struct ky_doctor *doctor, const char *path, const struct
 	check = ky_doctor_add(doctor, "debug_info", "none");
 	ky_doctor_effect(check, KY_DOCTOR_LIMITED,
 			 "no files, lines and inlined functions, only what has a symbol");
-	ky_doctor_fix(check, "CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo build --release");
+	ky_doctor_fix(check, "CARGO_PROFILE_RELEASE_DEBUG=limited cargo build --release");
 }
 
 static bool has_segment(int fd, uint32_t type)
@@ -243,7 +188,7 @@ void ky_doctor_program(struct ky_doctor *doctor, const char *path)
 	struct ky_object object = {0};
 	struct ky_elf *elf = NULL;
 	int result = fd < 0 ? -errno : ky_object_read_fd(&object, fd);
-	bool is_named;
+	bool is_named, is_static;
 
 	if (result < 0) {
 		check = ky_doctor_add(doctor, "program", "%.160s: %s", path,
@@ -256,15 +201,15 @@ void ky_doctor_program(struct ky_doctor *doctor, const char *path)
 			(void)close(fd);
 		return;
 	}
-	check_reach(doctor, path);
+	is_static = check_reach(doctor, path);
 	(void)ky_elf_open_fd(&elf, fcntl(fd, F_DUPFD_CLOEXEC, 3));
 	is_named = has_symtab(fd);
 	check_symbols(doctor, &object, is_named);
 	check_debug(doctor, path, &object);
 	check_unwind(doctor, fd);
 	if (elf) {
-		check_tokio(doctor, elf, is_named);
-		check_allocator(doctor, elf);
+		ky_doctor_tokio(doctor, fd, elf);
+		check_allocator(doctor, elf, is_static);
 	}
 	ky_elf_close(elf);
 	(void)close(fd);

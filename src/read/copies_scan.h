@@ -14,7 +14,7 @@
 enum ky_copies_part {
 	KY_COPIES_NONE = 0, /* it does not say */
 	KY_COPIES_STREAM,
-	KY_COPIES_REST, /* continues where a stream was cut off */
+	KY_COPIES_REST, /* continues where a stream was truncated */
 	KY_COPIES_DUMP
 };
 

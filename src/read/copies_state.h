@@ -17,7 +17,7 @@ struct ky_owned {
 	uint32_t group;
 };
 
-/* A process that calls exec has a ring for each of its images. */
+/* A process that calls exec has a ring for each of its programs. */
 struct ky_copies_key {
 	struct ky_process_key process;
 	char ring[24];

@@ -208,7 +208,7 @@ static bool open_claim(struct ky_copies_scan *scan, const struct said *said)
 	return true;
 }
 
-/* The last words of a segment hold, its first are all there is of one that was cut off. */
+/* The last words of a segment hold, its first are all there is of a truncated one. */
 static bool on_metadata(struct ky_copies_scan *scan, struct ky_trc_dec *dec,
 			const struct ky_frame *frame)
 {

@@ -143,6 +143,7 @@ static uint32_t worker_field(uint32_t event)
 		{KY_EV_WORKER_SUMS, KY_F_WORKER_SUMS_worker_id},
 		{KY_EV_POLL_DELAY, KY_F_POLL_DELAY_worker_id},
 		{KY_EV_THREAD_CPU, KY_F_THREAD_CPU_worker_id},
+		{KY_EV_POLL_COST, KY_F_POLL_COST_worker_id},
 		{KY_EV_STUCK_THREAD, KY_F_STUCK_THREAD_worker_id},
 		{KY_EV_CRASH, KY_F_CRASH_worker_id},
 		{KY_EV_WAKE, KY_F_WAKE_target_worker},

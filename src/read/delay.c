@@ -21,7 +21,8 @@ struct task_state {
 	uint64_t delay_ns;
 	uint32_t poll_count, wake_count;
 	uint32_t name;
-	uint32_t is_spawn_seen;
+	uint16_t is_spawn_seen;
+	uint16_t is_end_known; /* of its last poll */
 };
 
 _Static_assert(sizeof(struct task_state) == 64, "one cache line");
@@ -252,6 +253,17 @@ static bool set_delay(struct delay_pass *pass, const struct delay_feed *feed, ui
 	return slot && !trace->pages.failed;
 }
 
+/* Is nothing missing between the two that could be a wake or a poll of the task? */
+static bool is_whole(const struct delay_pass *pass, const struct delay_feed *feed, uint64_t from_ns,
+		     uint64_t to_ns)
+{
+	const struct ky_trace *trace = pass->trace;
+
+	return !(trace->private->border_count > 0 && ky_borders_cross(trace, from_ns, to_ns)) &&
+	       !(trace->private->held_count > 0 && ky_retained_is_held(trace, from_ns, to_ns)) &&
+	       !(trace->loss_count > 0 && is_spoiled(pass, feed, from_ns, to_ns));
+}
+
 static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
 		    struct task_state *state)
 {
@@ -281,9 +293,7 @@ static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
 		trace->delays_no_wake++;
 		return true;
 	}
-	if ((trace->private->border_count > 0 && ky_borders_cross(trace, ready_ns, start_ns)) ||
-	    (trace->private->held_count > 0 && ky_retained_is_held(trace, ready_ns, start_ns)) ||
-	    (trace->loss_count > 0 && is_spoiled(pass, feed, ready_ns, start_ns))) {
+	if (!is_whole(pass, feed, ready_ns, start_ns)) {
 		*extra = KY_DELAY_WITHHELD;
 		trace->delays_withheld++;
 		return true;
@@ -291,6 +301,16 @@ static bool measure(struct delay_pass *pass, const struct delay_feed *feed,
 	trace->delays_measured++;
 	state->delay_ns += start_ns - ready_ns;
 	return set_delay(pass, feed, start_ns - ready_ns);
+}
+
+/* Few waits are long. */
+static void add_wait(struct delay_pass *pass, const struct delay_feed *feed, uint32_t task,
+		     const struct task_state *state, uint64_t start_ns)
+{
+	if (state->is_end_known && start_ns > state->busy_to_ns &&
+	    start_ns - state->busy_to_ns >= KY_LONG_WAIT_NS &&
+	    is_whole(pass, feed, state->busy_to_ns, start_ns))
+		pass->trace->tasks[task].long_wait_ns += start_ns - state->busy_to_ns;
 }
 
 static bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
@@ -308,13 +328,16 @@ static bool on_poll(struct delay_pass *pass, const struct delay_feed *feed)
 		state->first_ns = start_ns;
 	if (!measure(pass, feed, state))
 		return false;
+	add_wait(pass, feed, row->task, state, start_ns);
 	state->ready_ns = IDLE;
 	state->poll_count += state->poll_count < UINT32_MAX;
 	/* It is not known when it ended: a wake after its start counts from itself. */
 	state->busy_to_ns = start_ns;
+	state->is_end_known = 0;
 	if (flags & (KY_POLL_END_UNPROVEN | KY_POLL_GAP))
 		return true;
 	state->busy_to_ns = start_ns + duration_ns;
+	state->is_end_known = 1;
 	state->busy_ns += duration_ns;
 	if (duration_ns > state->poll_max_ns)
 		state->poll_max_ns = duration_ns;
@@ -366,7 +389,7 @@ static void load_states(struct delay_pass *pass)
 		pass->states[i].ready_ns = IDLE;
 		pass->states[i].first_ns = task->first_ns;
 		pass->states[i].name = task->name;
-		pass->states[i].is_spawn_seen = task->flags & KY_TASK_SPAWN_SEEN;
+		pass->states[i].is_spawn_seen = (task->flags & KY_TASK_SPAWN_SEEN) != 0;
 	}
 	for (i = 0; i + 1 < private->live_ready_count; i += 2)
 		pass->states[private->live_ready[i]].ready_ns = private->live_ready[i + 1];
@@ -374,6 +397,7 @@ static void load_states(struct delay_pass *pass)
 
 static void store_states(const struct delay_pass *pass)
 {
+	uint64_t end_ns; /* of its last wait: its end without a poll, or the trace's */
 	uint32_t i;
 
 	for (i = 0; i < pass->trace->task_count; i++) {
@@ -387,6 +411,11 @@ static void store_states(const struct delay_pass *pass)
 		task->busy_ns = state->busy_ns;
 		task->poll_max_ns = state->poll_max_ns;
 		task->delay_ns = state->delay_ns;
+		end_ns = task->flags & KY_TASK_ENDED ? task->end_ns : pass->trace->run_last_ns;
+		if (state->is_end_known && end_ns > state->busy_to_ns &&
+		    end_ns - state->busy_to_ns >= KY_LONG_WAIT_NS &&
+		    !is_in_gap(pass->trace, state->busy_to_ns, end_ns))
+			task->long_wait_ns += end_ns - state->busy_to_ns;
 	}
 }
 

@@ -65,7 +65,7 @@ int ky_event_stream_next(struct ky_event_stream *stream, const struct ky_event *
 /* Sentences about damage met so far; NULL after the last. */
 const char *ky_event_stream_notice(const struct ky_event_stream *stream, uint32_t index);
 
-/* True when something met so far cannot be read, other than a tail that was cut off. */
+/* True when something met so far cannot be read, other than a truncated tail. */
 bool ky_event_stream_is_damaged(const struct ky_event_stream *stream);
 
 /* Walks STRING_MAP, LIST and MAP values, as ky_trc_walk_next(). In sorted order a pooled element

@@ -176,6 +176,23 @@ static void find_bounds(struct ky_trace *trace)
 	trace->is_dial9 = !trace->is_kymo;
 }
 
+/* No end came: it lasts until the end of the trace, unless the end may be among what is missing. */
+static void settle_open_run(const struct ky_trace *trace, struct ky_blocking_run *run)
+{
+	uint32_t i;
+
+	if (!run->is_open)
+		return;
+	for (i = 0; i < trace->loss_count && run->is_open; i++) {
+		const struct ky_trace_loss *loss = &trace->losses[i];
+
+		run->is_open = (loss->tid && loss->tid != run->tid) || loss->to_ns <= run->seen_ns;
+	}
+	run->is_end_unproven = !run->is_open;
+	if (run->is_open && trace->last_ns > run->start_ns)
+		run->duration_ns = trace->last_ns - run->start_ns;
+}
+
 int ky_load_finish(struct ky_trace *trace)
 {
 	int result;
@@ -194,8 +211,7 @@ int ky_load_finish(struct ky_trace *trace)
 		struct ky_blocking_run *run = &trace->blocking_runs[i];
 		const struct ky_task *task = &trace->tasks[run->task];
 
-		if (run->is_open && trace->last_ns > run->start_ns)
-			run->duration_ns = trace->last_ns - run->start_ns;
+		settle_open_run(trace, run);
 		if ((task->flags & KY_TASK_SPAWN_SEEN) && task->first_ns <= run->start_ns)
 			run->wait_ns = run->start_ns - task->first_ns;
 	}

@@ -26,6 +26,7 @@ static uint32_t find_or_add_task(struct ky_load *load, uint64_t task_id, uint64_
 	task->name = KY_NONE;
 	task->parent = KY_NONE;
 	task->first_ns = time_ns;
+	task->flags = task_id & KY_TASK_ID_ROOT ? KY_TASK_ROOT : 0;
 	*slot = ++trace->task_count;
 	return trace->task_count - 1;
 }
@@ -65,6 +66,7 @@ static uint32_t add_lane(struct ky_load *load, uint64_t worker_id)
 	worker->polls.has_extra = true;
 	ky_column_init(&worker->parks, &trace->pages, sizeof(struct ky_park_row));
 	ky_column_init(&worker->wakes, &trace->pages, sizeof(struct ky_wake_row));
+	ky_column_init(&worker->turns, &trace->pages, sizeof(struct ky_turn_row));
 	ky_column_init(&worker->edges, &trace->pages, sizeof(struct ky_edge_row));
 	return trace->worker_count++;
 }
@@ -199,7 +201,8 @@ static bool load_poll_end(struct ky_load *load, const struct ky_frame *frame)
 	return add_end(load, lane_of(load, worker_id), frame->timestamp_ns);
 }
 
-static inline bool add_wake(struct ky_load *load, const struct ky_hot_event *wake, bool has_origin)
+static inline bool add_wake(struct ky_load *load, const struct ky_hot_event *wake, bool has_origin,
+			    uint32_t stack)
 {
 	uint32_t lane = lane_of(load, wake->worker_id), woken, waker = KY_NONE;
 	struct ky_wake_row *row;
@@ -218,13 +221,19 @@ static inline bool add_wake(struct ky_load *load, const struct ky_hot_event *wak
 	row->waker = waker;
 	row->word = (uint32_t)(wake->worker_id & 0xff);
 	if (has_origin)
-		row->word |= (uint32_t)wake->origin << 8 | 1u << 16;
-	return true;
+		row->word |= (uint32_t)wake->origin << 8 | 1u << 16 |
+			     ky_load_wake_source(load, stack, wake->tid) << KY_WAKE_SOURCE_SHIFT;
+	return !load->trace->pages.failed;
 }
 
-bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake)
+bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake,
+		  const struct ky_frame *frame, uint32_t field)
 {
-	return add_wake(load, wake, true);
+	bool is_truncated;
+	uint32_t stack;
+
+	return ky_load_stack(load, frame, field, &stack, &is_truncated) &&
+	       add_wake(load, wake, true, stack);
 }
 
 static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
@@ -236,9 +245,12 @@ static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
 		.task_id = ky_frame_number(frame, KY_F_WAKE_woken_task_id, 0),
 		.waker_id = ky_frame_number(frame, KY_F_WAKE_waker_task_id, 0),
 		.origin = origin ? (uint8_t)origin->as.number : 0,
+		.tid = ky_frame_tid(frame, KY_F_WAKE_tid),
 	};
 
-	return add_wake(load, &wake, origin != NULL);
+	if (origin)
+		return ky_load_wake(load, &wake, frame, KY_F_WAKE_callchain);
+	return add_wake(load, &wake, false, KY_NONE);
 }
 
 /* CPU clocks only compare within one thread, and the clock may stand for wall time (metadata). */
@@ -398,6 +410,7 @@ int ky_load_frame(struct ky_load *load, const struct ky_frame *frame)
 		load->pool_serial++;
 		if (load->pool_serial == 0) {
 			memset(load->pool_stamp, 0, KY_POOL_CACHE * sizeof(uint32_t));
+			memset(load->stack_stamp, 0, KY_STACK_CACHE * sizeof(uint32_t));
 			load->pool_serial = 1;
 		}
 	}
@@ -434,7 +447,8 @@ static inline bool load_hot_event(struct ky_load *load, const struct ky_hot_even
 	case KY_EV_POLL_END:
 		return add_end(load, lane_of(load, event->worker_id), event->timestamp_ns);
 	default:
-		return add_wake(load, event, true);
+		return add_wake(load, event, true,
+				ky_load_pooled_stack(load, event->stack_id, event->timestamp_ns));
 	}
 }
 

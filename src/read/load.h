@@ -14,11 +14,15 @@
 #include <read/processes.h>
 #include <read/sort.h>
 #include <read/trace.h>
+#include <read/turns.h>
 
 #define KY_SMALL_WORKERS 256u
 #define KY_POOL_CACHE 65536u
+#define KY_STACK_CACHE 4096u
 #define KY_BUCKET_BYTES_MAX (256u << 10) /* of one histogram */
+#define KY_ID_BLOCKING UINT64_C(254)
 #define KY_ID_UNKNOWN UINT64_C(255)
+#define KY_SAME_START_NS 1000u /* apart, of a start and its snapshot */
 
 /* One moment of a worker while loading. Times within a column ascend after ky_column_sort(), and
  * equal times keep the order of the file. */
@@ -58,9 +62,11 @@ struct ky_trace_private {
 	uint32_t lane_of_worker[KY_SMALL_WORKERS]; /* index + 1 */
 	uint64_t *long_durations;                  /* what does not fit 32 bits */
 	uint32_t long_count, long_capacity;
-	struct ky_id_map long_delays; /* worker << 40 | row -> index in long_durations */
-	struct ky_interval *gaps;     /* losses of any thread, merged, ascending */
+	struct ky_id_map wake_sources; /* stack << 32 | tid -> number in trace->wake_sources */
+	struct ky_id_map long_delays;  /* worker << 40 | row -> index in long_durations */
+	struct ky_interval *gaps;      /* losses of any thread, merged, ascending */
 	uint32_t gap_count, gap_capacity;
+	uint64_t open_ns;    /* latest moment at which a poll or run was known to be open */
 	uint32_t *open_runs; /* per thread: blocking run + 1 */
 	uint32_t open_run_capacity;
 	uint64_t *live_ready; /* pairs task, ready_ns of the first snapshot */
@@ -85,11 +91,12 @@ struct ky_load {
 	struct ky_copies *copies; /* NULL: there are none */
 	uint32_t *type_of_serial; /* index + 1 in trace->types */
 	uint32_t serial_capacity;
-	uint32_t pool_serial;     /* grows with every change of the pools */
-	uint32_t *pool_name;      /* cache: name by pool id ... */
-	uint32_t *pool_stamp;     /* ... valid when equal to pool_serial */
-	uint64_t last_ns, max_ns; /* of this file, to count steps back */
-	uint64_t stopped_at;      /* byte up to which this file was read */
+	uint32_t pool_serial;             /* grows with every change of the pools */
+	uint32_t *pool_name;              /* cache: name by pool id ... */
+	uint32_t *pool_stamp;             /* ... valid when equal to pool_serial */
+	uint32_t *stack_of, *stack_stamp; /* the same of the pool of stacks: wake_sources.c */
+	uint64_t last_ns, max_ns;         /* of this file, to count steps back */
+	uint64_t stopped_at;              /* byte up to which this file was read */
 	/* Last moment before bytes that could not be read; 0: none, or reported already. */
 	uint64_t damage_from_ns;
 	struct ky_processes processes;
@@ -116,10 +123,34 @@ bool ky_load_damage(struct ky_load *load, uint64_t to_ns);
 /* What lies between two traces of one process. */
 bool ky_load_unrecorded(struct ky_load *load);
 
-bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake);
+/* A wake with an origin; stack: who issued it, in its field of this frame. */
+bool ky_load_wake(struct ky_load *load, const struct ky_hot_event *wake,
+		  const struct ky_frame *frame, uint32_t field);
+
+/* wake_sources.c: a stack of the stream's pool; KY_NONE: it has no frames. And the number + 1 of
+ * who issued a wake; 0: not known, or there is no room. */
+uint32_t ky_load_pooled_stack(struct ky_load *load, uint32_t pool_id, uint64_t time_ns);
+uint32_t ky_load_wake_source(struct ky_load *load, uint32_t stack, uint32_t tid);
+/* load_samples.c: index of a stack, its frames as in the file; KY_NONE: it has none, or
+ * trace->pages.failed is set. */
+uint32_t ky_load_frames(struct ky_trace *trace, const uint8_t *frames, uint32_t count,
+			uint64_t time_ns);
 
 /* watched.c: rules that fired, stuck threads, crashes, what the kernel counted. */
 bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_poll_cost(struct ky_load *load, const struct ky_frame *frame); /* poll_costs.c */
+
+/* load_roots.c; what roots waited, once all is loaded. */
+bool ky_load_root_poll(struct ky_load *load, const struct ky_frame *frame);
+int ky_roots_finish(struct ky_trace *trace);
+bool ky_load_failed_calls(struct ky_load *load, const struct ky_frame *frame); /* failed_calls.c */
+/* stops.c; of the last one as above: once polls are paired. */
+bool ky_load_process_state(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_throttled(struct ky_load *load, const struct ky_frame *frame);
+int ky_stops_finish(struct ky_trace *trace);
+
+bool ky_load_thread_use(struct ky_load *load, const struct ky_frame *frame); /* load_threads.c */
+
 /* load_resources.c; passes on what is no resource. */
 bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame);
 
@@ -128,9 +159,10 @@ bool ky_load_span(struct ky_load *load, const struct ky_frame *frame);
 
 /* load_samples.c: events with stacks; samples that were lost, by the cause of the LossEvent. */
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame);
-/* Index of the frames in this field, KY_NONE: there are none. *is_cut: of more than are kept. */
+/* Index of the frames in this field, KY_NONE: there are none. *is_truncated: of more than are
+ * kept. */
 bool ky_load_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
-		   uint32_t *stack, bool *is_cut);
+		   uint32_t *stack, bool *is_truncated);
 void ky_load_lost_samples(struct ky_load *load, const char *cause, uint64_t count);
 
 /* retained.c: the events of a retention policy. */
@@ -146,6 +178,11 @@ int ky_load_finish(struct ky_trace *trace);
 /* pair.c, delay.c. Return 0, -ENOMEM, KYMO_E_LIMIT. */
 int ky_pair(struct ky_trace *trace);
 int ky_delay(struct ky_trace *trace);
+
+/* turns.c: driver turns, notifications; and their order. */
+bool ky_load_turn(struct ky_load *load, const struct ky_frame *frame);
+bool ky_load_notify(struct ky_load *load, const struct ky_frame *frame);
+int ky_turns_finish(struct ky_trace *trace);
 
 /* samples.c, after pairing: orders the samples and finds whose they are. Returns as above. */
 int ky_samples_finish(struct ky_trace *trace);

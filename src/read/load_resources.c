@@ -85,6 +85,18 @@ bool ky_load_resource(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_TCP_ACCEPT_QUEUE:
 		take_listener(&row, load, frame);
 		break;
+	case KY_EV_DRIVER_TURN:
+		return ky_load_turn(load, frame);
+	case KY_EV_WORKER_NOTIFY:
+		return ky_load_notify(load, frame);
+	case KY_EV_FAILED_CALLS:
+		return ky_load_failed_calls(load, frame);
+	case KY_EV_PROCESS_STATE:
+		return ky_load_process_state(load, frame);
+	case KY_EV_THROTTLED:
+		return ky_load_throttled(load, frame);
+	case KY_EV_THREAD_USAGE:
+		return ky_load_thread_use(load, frame);
 	case KY_EV_LISTEN_DROPS:
 		row.kind = KY_RESOURCE_DROPS;
 		take(&row, frame, 0, 2);

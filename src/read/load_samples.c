@@ -149,6 +149,16 @@ static uint32_t intern_stack(struct ky_trace *trace, const uint8_t *frames, uint
 	return stack;
 }
 
+uint32_t ky_load_frames(struct ky_trace *trace, const uint8_t *frames, uint32_t count,
+			uint64_t time_ns)
+{
+	if (!frames || !count)
+		return KY_NONE;
+	if (count > KY_STACK_FRAMES_MAX)
+		count = KY_STACK_FRAMES_MAX;
+	return intern_stack(trace, frames, count, time_ns);
+}
+
 /* ---- rows ---- */
 
 static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame *frame,
@@ -167,25 +177,27 @@ static struct ky_stack_row *add_row(struct ky_load *load, const struct ky_frame 
 	row->stack = row->worker = row->task = row->name = KY_NONE;
 	row->waker_name = row->waker_task = row->waker_kind = KY_NONE;
 	row->syscall = KY_NO_SYSCALL;
+	row->fd = -1;
+	row->moved_bytes = UINT64_MAX;
 	row->order = samples->row_count++;
 	row->kind = kind;
 	return row;
 }
 
 bool ky_load_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
-		   uint32_t *stack, bool *is_cut)
+		   uint32_t *stack, bool *is_truncated)
 {
 	const struct ky_value *value = ky_frame_field(frame, field);
 	uint32_t count;
 
-	*is_cut = false;
+	*is_truncated = false;
 	*stack = KY_NONE;
 	if (!value || !value->frame_count || !value->frames)
 		return true;
 	count = value->frame_count;
 	if (count > KY_STACK_FRAMES_MAX) {
 		count = KY_STACK_FRAMES_MAX;
-		*is_cut = true;
+		*is_truncated = true;
 	}
 	*stack = intern_stack(load->trace, value->frames, count, frame->timestamp_ns);
 	return *stack != KY_NONE;
@@ -195,9 +207,9 @@ bool ky_load_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t 
 static bool set_stack(struct ky_load *load, const struct ky_frame *frame, uint32_t field,
 		      struct ky_stack_row *row)
 {
-	bool is_cut, is_good = ky_load_stack(load, frame, field, &row->stack, &is_cut);
+	bool is_truncated, is_good = ky_load_stack(load, frame, field, &row->stack, &is_truncated);
 
-	if (is_cut)
+	if (is_truncated)
 		row->flags |= KY_ROW_TRUNCATED;
 	return is_good;
 }
@@ -273,6 +285,28 @@ static bool load_waker(struct ky_load *load, const struct ky_frame *frame, struc
 	return !load->trace->pages.failed;
 }
 
+static uint16_t small_number(const struct ky_frame *frame, uint32_t field)
+{
+	uint64_t value = number(frame, field);
+
+	return value <= UINT16_MAX ? (uint16_t)value : 0;
+}
+
+static void load_call(const struct ky_frame *frame, struct ky_stack_row *row)
+{
+	uint64_t fd = ky_frame_number(frame, KY_F_OFF_CPU_fd, UINT64_MAX);
+	uint64_t kind = number(frame, KY_F_OFF_CPU_fd_kind);
+
+	row->fd = fd <= INT32_MAX ? (int32_t)fd : -1;
+	row->fd_kind = kind < KY_FD_KINDS_KNOWN ? (uint8_t)kind : 0;
+	row->tcp_state = (uint8_t)number(frame, KY_F_OFF_CPU_tcp_state);
+	row->peer_port = small_number(frame, KY_F_OFF_CPU_peer_port);
+	row->local_port = small_number(frame, KY_F_OFF_CPU_local_port);
+	row->moved_bytes = ky_frame_number(frame, KY_F_OFF_CPU_moved_bytes, UINT64_MAX);
+	row->error = small_number(frame, KY_F_OFF_CPU_error);
+	row->lock = number(frame, KY_F_OFF_CPU_lock_addr);
+}
+
 static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 {
 	struct ky_stack_row *row = add_row(load, frame, KY_STACK_OFF_CPU);
@@ -295,6 +329,7 @@ static bool load_off_cpu(struct ky_load *load, const struct ky_frame *frame)
 	row->sampler = (uint8_t)number(frame, KY_F_OFF_CPU_source);
 	row->clipped = (uint8_t)number(frame, KY_F_OFF_CPU_clipped);
 	load_runnable(frame, row);
+	load_call(frame, row);
 	set_weight(frame, KY_F_OFF_CPU_weight, false, row);
 	return load_waker(load, frame, row) &&
 	       set_task(load, number(frame, KY_F_OFF_CPU_task_id), row) &&
@@ -312,12 +347,39 @@ static bool name_task(struct ky_load *load, const struct ky_frame *frame,
 	return !load->trace->pages.failed;
 }
 
+/* One that ended at the event's moment, or one that lasts. */
+static void set_wait(const struct ky_frame *frame, uint64_t since_ns, struct ky_stack_row *row)
+{
+	uint64_t wait_ns = number(frame, KY_F_AWAIT_PLACE_wait_ns);
+	uint64_t state = number(frame, KY_F_AWAIT_PLACE_state);
+	uint64_t polled_ns = number(frame, KY_F_AWAIT_PLACE_polled_ns);
+
+	row->since_ns = since_ns;
+	row->end_ns = row->time_ns;
+	row->reason = (uint8_t)(KY_PLACE_REPORTED_WAITS + (state < 2 ? state : 2));
+	/* Beside samples of the same wait: not counted again. */
+	if (!ky_frame_field(frame, KY_F_AWAIT_PLACE_wait_ns)) {
+		row->time_ns = since_ns;
+		row->flags |= KY_ROW_UNWEIGHTED;
+		return;
+	}
+	if (wait_ns)
+		row->reason = KY_PLACE_WAITED;
+	if (wait_ns && wait_ns <= row->time_ns)
+		row->time_ns -= wait_ns;
+	else if (polled_ns && polled_ns <= row->time_ns)
+		row->time_ns = polled_ns;
+	else
+		row->time_ns = since_ns;
+	if (number(frame, KY_F_AWAIT_PLACE_point))
+		row->flags |= KY_ROW_ALSO;
+}
+
 static bool load_place(struct ky_load *load, const struct ky_frame *frame)
 {
 	bool is_dump = frame->schema->event == KY_EV_TASK_DUMP;
 	struct ky_stack_row *row = add_row(load, frame, KY_STACK_PLACE);
 	uint64_t since_ns = is_dump ? 0 : number(frame, KY_F_AWAIT_PLACE_since_ns);
-	uint64_t state = is_dump ? 0 : number(frame, KY_F_AWAIT_PLACE_state);
 
 	if (!row)
 		return false;
@@ -327,10 +389,8 @@ static bool load_place(struct ky_load *load, const struct ky_frame *frame)
 		return set_task(load, number(frame, KY_F_TASK_DUMP_task_id), row) &&
 		       set_stack(load, frame, KY_F_TASK_DUMP_callchain, row);
 	set_weight(frame, KY_F_AWAIT_PLACE_inclusion_probability, true, row);
-	if (since_ns) {
-		row->time_ns = since_ns;
-		row->reason = (uint8_t)(KY_PLACE_REPORTED_WAITS + (state < 2 ? state : 2));
-	}
+	if (since_ns)
+		set_wait(frame, since_ns, row);
 	if (number(frame, KY_F_AWAIT_PLACE_is_truncated))
 		row->flags |= KY_ROW_TRUNCATED;
 	return set_task(load, number(frame, KY_F_AWAIT_PLACE_task_id), row) &&
@@ -378,6 +438,12 @@ static void add_lost(uint64_t *sum, uint64_t count)
 	*sum = count > UINT64_MAX - *sum ? UINT64_MAX : *sum + count;
 }
 
+static void add_lost_kind(struct ky_trace *trace, enum ky_stack_kind kind, uint64_t count)
+{
+	add_lost(&trace->lost_samples, count);
+	add_lost(&trace->samples.lost[kind], count);
+}
+
 bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame)
 {
 	switch (frame->schema->event) {
@@ -395,10 +461,10 @@ bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_FREE:
 		return load_free(load, frame);
 	case KY_EV_MEMORY_OVERFLOW:
-		add_lost(&load->trace->samples.lost[KY_STACK_ALLOC],
-			 number(frame, KY_F_MEMORY_OVERFLOW_dropped_allocs));
-		add_lost(&load->trace->samples.lost[KY_STACK_FREE],
-			 number(frame, KY_F_MEMORY_OVERFLOW_dropped_frees));
+		add_lost_kind(load->trace, KY_STACK_ALLOC,
+			      number(frame, KY_F_MEMORY_OVERFLOW_dropped_allocs));
+		add_lost_kind(load->trace, KY_STACK_FREE,
+			      number(frame, KY_F_MEMORY_OVERFLOW_dropped_frees));
 		return true;
 	default:
 		return true;
@@ -407,15 +473,19 @@ bool ky_load_sample(struct ky_load *load, const struct ky_frame *frame)
 
 void ky_load_lost_samples(struct ky_load *load, const char *cause, uint64_t count)
 {
-	struct ky_samples *samples = &load->trace->samples;
+	static const struct {
+		const char *cause;
+		enum ky_stack_kind kind;
+	} kinds[] = {{"cpu-samples", KY_STACK_CPU},
+		     {"off-cpu-samples", KY_STACK_OFF_CPU},
+		     {"place-samples", KY_STACK_PLACE},
+		     {"memory-samples", KY_STACK_ALLOC}};
 
+	for (uint32_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(cause, kinds[i].cause) == 0) {
+			add_lost_kind(load->trace, kinds[i].kind, count);
+			return;
+		}
+	}
 	add_lost(&load->trace->lost_samples, count);
-	if (strcmp(cause, "cpu-samples") == 0)
-		add_lost(&samples->lost[KY_STACK_CPU], count);
-	else if (strcmp(cause, "off-cpu-samples") == 0)
-		add_lost(&samples->lost[KY_STACK_OFF_CPU], count);
-	else if (strcmp(cause, "place-samples") == 0)
-		add_lost(&samples->lost[KY_STACK_PLACE], count);
-	else if (strcmp(cause, "memory-samples") == 0)
-		add_lost(&samples->lost[KY_STACK_ALLOC], count);
 }

@@ -147,23 +147,10 @@ static bool load_live_task(struct ky_load *load, const struct ky_frame *frame)
 	return true;
 }
 
-static bool load_open_poll(struct ky_load *load, const struct ky_frame *frame)
+/* A start and the snapshot of it may be a hair apart: each converts its stamp on its own. */
+static bool is_same_start(uint64_t a_ns, uint64_t b_ns)
 {
-	uint64_t start_ns = number(frame, KY_F_OPEN_POLL_start_ns);
-	uint32_t task, name, kind = KY_EDGE_SNAPSHOT;
-
-	if (number(frame, KY_F_OPEN_POLL_depth) != 0 || start_ns == 0)
-		return true; /* nested ones are seen by their own events */
-	if (number(frame, KY_F_OPEN_POLL_is_at_exit))
-		kind = KY_EDGE_SNAPSHOT_EXIT;
-	task = ky_load_task(load, number(frame, KY_F_OPEN_POLL_task_id), start_ns);
-	name = ky_load_text(load, frame, KY_F_OPEN_POLL_spawn_loc);
-	if (task == UINT32_MAX || load->trace->pages.failed)
-		return false;
-	return ky_load_edge(
-		load,
-		ky_load_lane(load, ky_frame_number(frame, KY_F_OPEN_POLL_worker_id, KY_ID_UNKNOWN)),
-		start_ns, kind, task, name);
+	return (a_ns > b_ns ? a_ns - b_ns : b_ns - a_ns) < KY_SAME_START_NS;
 }
 
 /* Lane of the nested polls of one thread: its id lies beyond every worker's. */
@@ -176,6 +163,79 @@ static uint32_t nested_lane(struct ky_load *load, uint32_t tid)
 		load->trace->workers[lane].tid = tid;
 	}
 	return lane;
+}
+
+static bool grow_open_runs(struct ky_load *load)
+{
+	if (!ky_pages_array(&load->trace->pages, &load->private->open_runs,
+			    &load->private->open_run_capacity, load->trace->thread_count,
+			    sizeof(uint32_t)))
+		return false;
+	return true;
+}
+
+/* A closure began on this thread. A snapshot and the begin itself may both report it; one that was
+ * open there before has ended, and its end is not in the trace. */
+static bool begin_run(struct ky_load *load, uint32_t tid, uint64_t start_ns, uint64_t seen_ns,
+		      uint32_t task, uint32_t name)
+{
+	struct ky_trace *trace = load->trace;
+	uint32_t thread = thread_at(load, tid), *open;
+	struct ky_blocking_run *run;
+
+	if (thread == UINT32_MAX || !name_task(load, task, name) || !grow_open_runs(load))
+		return false;
+	open = &load->private->open_runs[thread];
+	if (*open) {
+		run = &trace->blocking_runs[*open - 1];
+		if (run->task == task && is_same_start(run->start_ns, start_ns)) {
+			run->seen_ns = seen_ns > run->seen_ns ? seen_ns : run->seen_ns;
+			return true;
+		}
+		run->is_end_unproven = true;
+		run->is_open = false;
+	}
+	trace->tasks[task].flags |= KY_TASK_BLOCKING;
+	run = push(trace, &trace->blocking_runs, &trace->blocking_count, &trace->blocking_capacity,
+		   sizeof(*run));
+	if (!run)
+		return false;
+	run->start_ns = start_ns;
+	run->seen_ns = seen_ns;
+	run->wait_ns = UINT64_MAX;
+	run->task = task;
+	run->tid = tid;
+	run->name = name;
+	run->is_open = true;
+	*open = trace->blocking_count;
+	return true;
+}
+
+/* What ends it decides where it belongs: a closure's end, the end of a nested poll of its thread,
+ * or that of a poll of its worker. */
+static bool load_open_poll(struct ky_load *load, const struct ky_frame *frame)
+{
+	uint64_t worker = ky_frame_number(frame, KY_F_OPEN_POLL_worker_id, KY_ID_UNKNOWN);
+	uint64_t start_ns = number(frame, KY_F_OPEN_POLL_start_ns);
+	uint32_t tid = (uint32_t)number(frame, KY_F_OPEN_POLL_tid);
+	uint32_t task, name, lane, kind = KY_EDGE_SNAPSHOT;
+	bool is_nested = worker == KY_ID_UNKNOWN || number(frame, KY_F_OPEN_POLL_depth) != 0;
+
+	if (start_ns == 0)
+		return true;
+	if (number(frame, KY_F_OPEN_POLL_is_at_exit))
+		kind = KY_EDGE_SNAPSHOT_EXIT;
+	if (frame->timestamp_ns > load->private->open_ns)
+		load->private->open_ns = frame->timestamp_ns;
+	task = ky_load_task(load, number(frame, KY_F_OPEN_POLL_task_id), start_ns);
+	name = ky_load_text(load, frame, KY_F_OPEN_POLL_spawn_loc);
+	if (task == UINT32_MAX || load->trace->pages.failed)
+		return false;
+	if (worker == KY_ID_BLOCKING)
+		return begin_run(load, tid, start_ns, frame->timestamp_ns, task, name);
+	is_nested = ky_frame_number(frame, KY_F_OPEN_POLL_is_nested, is_nested) != 0;
+	lane = is_nested ? nested_lane(load, tid) : ky_load_lane(load, worker);
+	return ky_load_edge(load, lane, start_ns, kind, task, name);
 }
 
 static bool load_nested_start(struct ky_load *load, const struct ky_frame *frame)
@@ -205,40 +265,14 @@ static bool load_block_in_place(struct ky_load *load, const struct ky_frame *fra
 			    (uint32_t)number(frame, KY_F_BLOCK_IN_PLACE_to_tid), 0);
 }
 
-static bool grow_open_runs(struct ky_load *load)
-{
-	if (!ky_pages_array(&load->trace->pages, &load->private->open_runs,
-			    &load->private->open_run_capacity, load->trace->thread_count,
-			    sizeof(uint32_t)))
-		return false;
-	return true;
-}
-
 static bool load_blocking_start(struct ky_load *load, const struct ky_frame *frame)
 {
-	struct ky_trace *trace = load->trace;
 	uint32_t tid = (uint32_t)number(frame, KY_F_BLOCKING_START_tid);
-	uint32_t thread = thread_at(load, tid);
 	uint32_t task = ky_load_task(load, number(frame, KY_F_BLOCKING_START_task_id),
 				     frame->timestamp_ns);
 	uint32_t name = ky_load_text(load, frame, KY_F_BLOCKING_START_spawn_loc);
-	struct ky_blocking_run *run;
 
-	if (thread == UINT32_MAX || !name_task(load, task, name) || !grow_open_runs(load))
-		return false;
-	trace->tasks[task].flags |= KY_TASK_BLOCKING;
-	run = push(trace, &trace->blocking_runs, &trace->blocking_count, &trace->blocking_capacity,
-		   sizeof(*run));
-	if (!run)
-		return false;
-	run->start_ns = frame->timestamp_ns;
-	run->wait_ns = UINT64_MAX;
-	run->task = task;
-	run->tid = tid;
-	run->name = name;
-	run->is_open = true;
-	load->private->open_runs[thread] = trace->blocking_count;
-	return true;
+	return begin_run(load, tid, frame->timestamp_ns, frame->timestamp_ns, task, name);
 }
 
 static bool load_blocking_end(struct ky_load *load, const struct ky_frame *frame)
@@ -258,6 +292,9 @@ static bool load_blocking_end(struct ky_load *load, const struct ky_frame *frame
 		run->is_open = false;
 		trace->tasks[run->task].flags |= KY_TASK_ENDED; /* a closure runs once */
 		trace->tasks[run->task].end_ns = frame->timestamp_ns;
+	} else {
+		run->is_end_unproven = true;
+		run->is_open = false;
 	}
 	load->private->open_runs[thread] = 0;
 	return true;
@@ -577,6 +614,10 @@ bool ky_load_table(struct ky_load *load, const struct ky_frame *frame)
 	case KY_EV_SPAN_EXIT:
 	case KY_EV_OPEN_SPAN:
 		return ky_load_span(load, frame);
+	case KY_EV_POLL_COST:
+		return ky_load_poll_cost(load, frame);
+	case KY_EV_ROOT_POLL:
+		return ky_load_root_poll(load, frame);
 	case KY_EV_TRIGGER:
 	case KY_EV_STUCK_THREAD:
 	case KY_EV_CRASH:

@@ -163,10 +163,25 @@ static void push_open(struct pairing *pairing, uint64_t time_ns, const struct ky
 		open->flags |= KY_POLL_NESTED;
 }
 
+/* Is the innermost open poll the one of this task that began then? */
+static bool is_innermost(const struct pairing *pairing, uint64_t time_ns, uint32_t task)
+{
+	const struct open_poll *open;
+
+	if (pairing->depth == 0)
+		return false;
+	open = &pairing->open[pairing->depth - 1];
+	return open->task == task && time_ns - open->start_ns < KY_SAME_START_NS;
+}
+
 static bool on_start(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge)
 {
 	if (pairing->is_parked && !close_park(pairing, time_ns, 0, KY_PARK_END_UNPROVEN))
 		return false;
+	/* The snapshot of this very poll, stamped a hair before it. */
+	if (is_innermost(pairing, time_ns, edge->task) &&
+	    (pairing->open[pairing->depth - 1].flags & KY_POLL_FROM_SNAPSHOT))
+		pairing->depth--;
 	if (pairing->worker->is_thread_lane) {
 		if (pairing->depth == NEST_MAX)
 			pairing->depth_beyond++;
@@ -174,16 +189,8 @@ static bool on_start(struct pairing *pairing, uint64_t time_ns, const struct ky_
 			push_open(pairing, time_ns, edge, 0);
 		return true;
 	}
-	if (pairing->depth > 0) {
-		struct open_poll *open = &pairing->open[0];
-
-		/* The snapshot of this very poll, stamped a hair before it. */
-		if ((open->flags & KY_POLL_FROM_SNAPSHOT) && open->task == edge->task &&
-		    time_ns - open->start_ns < 1000)
-			pairing->depth = 0;
-		else if (!close_all(pairing, time_ns, KY_POLL_END_UNPROVEN))
-			return false;
-	}
+	if (!close_all(pairing, time_ns, KY_POLL_END_UNPROVEN))
+		return false;
 	push_open(pairing, time_ns, edge, 0);
 	return true;
 }
@@ -201,11 +208,24 @@ static bool is_unrecorded(const struct ky_trace *trace, uint64_t from_ns, uint64
 	return false;
 }
 
+/* On a thread's lane each open poll has a snapshot, the outermost first. */
+static bool on_nested_snapshot(struct pairing *pairing, uint64_t time_ns,
+			       const struct ky_edge_row *edge, uint32_t flags)
+{
+	if (is_innermost(pairing, time_ns, edge->task))
+		pairing->open[pairing->depth - 1].flags |= flags & KY_POLL_AT_EXIT;
+	else if (pairing->depth < NEST_MAX)
+		push_open(pairing, time_ns, edge, flags);
+	return true;
+}
+
 static bool on_snapshot(struct pairing *pairing, uint64_t time_ns, const struct ky_edge_row *edge,
 			bool is_at_exit)
 {
 	uint32_t at_exit = is_at_exit ? KY_POLL_AT_EXIT : 0;
 
+	if (pairing->worker->is_thread_lane)
+		return on_nested_snapshot(pairing, time_ns, edge, KY_POLL_FROM_SNAPSHOT | at_exit);
 	/* Its end is not in a recording. */
 	if (pairing->depth > 0 && pairing->trace->unrecorded_count &&
 	    is_unrecorded(pairing->trace, pairing->open[0].start_ns, time_ns) &&
@@ -404,7 +424,7 @@ static int pair_lane(struct ky_trace *trace, uint32_t lane)
 		return result;
 	is_going = ky_cursor_begin(&cursor, &worker->edges, 0);
 	worker->first_ns = is_going ? cursor.time_ns : 0;
-	worker->is_worker |= is_going && !worker->is_thread_lane;
+	worker->is_worker |= is_going && !worker->is_thread_lane && !worker->is_shared;
 	for (; is_going; is_going = ky_cursor_next(&cursor)) {
 		const struct ky_edge_row *edge = (const void *)cursor.at;
 		uint64_t time_ns = cursor.time_ns;
@@ -422,7 +442,9 @@ static int pair_lane(struct ky_trace *trace, uint32_t lane)
 	}
 	if (pairing.is_parked && !close_park(&pairing, trace->run_last_ns, 0, KY_PARK_OPEN))
 		return trace->pages.failed;
-	if (!close_all(&pairing, trace->run_last_ns, KY_POLL_OPEN))
+	/* Under an id that several threads share, nothing says that it was open until then. */
+	if (!close_all(&pairing, trace->run_last_ns,
+		       worker->is_shared ? KY_POLL_END_UNPROVEN : KY_POLL_OPEN))
 		return trace->pages.failed;
 	ky_column_release(&worker->edges);
 	result = ky_column_sort(&worker->polls);
@@ -473,6 +495,13 @@ int ky_pair(struct ky_trace *trace)
 		find_run(trace, &trace->workers[i].edges);
 		find_run(trace, &trace->workers[i].wakes);
 	}
+	if (trace->run_first_ns == 0) { /* it starts with the recording, not with the machine */
+		trace->run_first_ns = trace->first_ns;
+		trace->run_last_ns = trace->last_ns;
+	}
+	/* The last look at what was open: a poll that hangs has no event after its start. */
+	if (trace->private->open_ns > trace->run_last_ns)
+		trace->run_last_ns = trace->private->open_ns;
 	for (i = 0; i < trace->worker_count; i++) {
 		result = pair_lane(trace, i);
 		if (result < 0)

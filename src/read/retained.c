@@ -144,9 +144,10 @@ static bool load_wake(struct ky_load *load, const struct ky_frame *frame)
 		.task_id = number(frame, KY_F_LATE_WAKE_woken_task_id),
 		.waker_id = number(frame, KY_F_LATE_WAKE_waker_task_id),
 		.origin = (uint8_t)number(frame, KY_F_LATE_WAKE_origin),
+		.tid = ky_frame_tid(frame, KY_F_LATE_WAKE_tid),
 	};
 
-	return ky_load_wake(load, &wake);
+	return ky_load_wake(load, &wake, frame, KY_F_LATE_WAKE_callchain);
 }
 
 bool ky_load_retained(struct ky_load *load, const struct ky_frame *frame)

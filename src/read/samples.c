@@ -443,6 +443,8 @@ static void end_wait(struct ky_samples *samples, const struct sample_places *pla
 	if (low < places->first[task])
 		return;
 	row = &samples->rows[places->rows[low - 1]];
+	if (row->reason != KY_PLACE_CAPTURED)
+		return;
 	if (row->end_ns == 0 || start_ns < row->end_ns)
 		row->end_ns = start_ns;
 }
@@ -489,6 +491,19 @@ static void settle_place(const struct ky_trace *trace, struct ky_stack_row *row,
 	const struct ky_task *task = &trace->tasks[row->task];
 	uint64_t end_ns = row->end_ns;
 
+	if (row->reason == KY_PLACE_REPORTED_POLLED)
+		return;
+	if (row->reason != KY_PLACE_CAPTURED) {
+		if (row->reason != KY_PLACE_WAITED)
+			row->flags |= KY_ROW_WAITS;
+		if (row->flags & KY_ROW_UNWEIGHTED)
+			row->end_ns = trace->run_last_ns;
+		else if (is_unsafe(trace, row, row->end_ns))
+			row->flags |= KY_ROW_END_UNSAFE;
+		else
+			row->value = row->end_ns - row->time_ns;
+		return;
+	}
 	if (!end_ns && next) {
 		end_ns = next->end_ns;
 		row->flags |= next->flags & KY_ROW_WAITS;
@@ -500,8 +515,6 @@ static void settle_place(const struct ky_trace *trace, struct ky_stack_row *row,
 		end_ns = trace->run_last_ns > row->time_ns ? trace->run_last_ns : row->time_ns;
 	}
 	row->end_ns = end_ns;
-	if (row->reason != KY_PLACE_CAPTURED)
-		return;
 	if (is_unsafe(trace, row, end_ns))
 		row->flags |= KY_ROW_END_UNSAFE;
 	else
@@ -581,6 +594,8 @@ static int number_stacks(struct ky_trace *trace)
 			number_stack(&numbering, &samples->rows[i].stack);
 		for (uint32_t i = 0; i < trace->stuck_count; i++)
 			number_stack(&numbering, &trace->stuck[i].stack);
+		for (uint32_t i = 0; i < trace->wake_source_count; i++)
+			number_stack(&numbering, &trace->wake_sources[i].stack);
 		samples->stack_count = numbering.count;
 	}
 	ky_pages_free(&trace->pages, numbering.old, bytes + 1);

@@ -31,7 +31,7 @@
 enum ky_stack_kind {
 	KY_STACK_CPU = 0, /* value: CPU time it stands for, 0 unknown */
 	KY_STACK_OFF_CPU, /* value: duration; time: its beginning */
-	KY_STACK_PLACE,   /* value: time until the task's next poll; 0 with KY_ROW_END_UNSAFE */
+	KY_STACK_PLACE,   /* value: length of the wait; 0 with KY_ROW_END_UNSAFE */
 	KY_STACK_ALLOC,   /* value: bytes asked for */
 	KY_STACK_SWITCH,  /* dial9: taken off CPU; it is not known for how long */
 	KY_STACK_FREE,    /* while loading only */
@@ -41,22 +41,24 @@ enum ky_stack_kind {
 enum ky_stack_row_flags {
 	KY_ROW_TRUNCATED = 1u << 0, /* the stack does not reach the thread's first frame */
 	KY_ROW_FREED = 1u << 1,     /* ALLOC: at end_ns */
+	KY_ROW_ALSO = 1u << 1,      /* PLACE: the wait is counted at another point of it */
 	KY_ROW_REPORTED = 1u << 2, /* the event itself says which poll was open, or that none was */
 	KY_ROW_BLOCKING = 1u << 3, /* in a run on the blocking pool, not in a poll */
 	KY_ROW_WAITS = 1u << 4,    /* PLACE: the task has not been polled since */
 	KY_ROW_END_UNSAFE = 1u << 5, /* PLACE: polls may be missing after it */
-	KY_ROW_UNWEIGHTED = 1u << 6, /* the event does not say what it stands for */
+	/* The event does not say what it stands for; PLACE that waits: samples say how long. */
+	KY_ROW_UNWEIGHTED = 1u << 6,
 	KY_ROW_POLL_UNSAFE =
 		1u << 7 /* records are missing inside its poll, or its end is unproven */
 };
 
-/* How a place is known. Reported ones are no samples: they have no chance and count into no
- * time. */
+/* How a place is known. */
 enum ky_place_source {
-	KY_PLACE_CAPTURED = 0,
+	KY_PLACE_CAPTURED = 0,     /* a sample: of when its leaf registered the waker */
 	KY_PLACE_REPORTED_WAITS,   /* of a live task: it waits there */
 	KY_PLACE_REPORTED_PERHAPS, /* it may wait elsewhere by now */
-	KY_PLACE_REPORTED_POLLED   /* it was being polled */
+	KY_PLACE_REPORTED_POLLED,  /* it was being polled */
+	KY_PLACE_WAITED            /* a wait that ended */
 };
 
 #define KY_OFF_CPU_BY_CALL 3u /* OffCpuEvent.source */
@@ -75,6 +77,12 @@ enum {
 	KY_WAIT_PREEMPTED
 };
 
+/* OffCpuEvent.fd_kind; 0: not known. */
+enum {
+	KY_FD_KIND_TCP = 6,
+	KY_FD_KINDS_KNOWN = 11
+};
+
 /* OffCpuEvent.woken_by. */
 enum {
 	KY_ROW_WOKEN_BY_THREAD = 1,
@@ -83,9 +91,10 @@ enum {
 
 struct ky_stack_row {
 	uint64_t time_ns;
-	uint64_t value;         /* see enum ky_stack_kind */
-	uint64_t end_ns;        /* ALLOC with KY_ROW_FREED; PLACE: end of the wait */
-	uint64_t address;       /* ALLOC */
+	uint64_t value;    /* see enum ky_stack_kind */
+	uint64_t end_ns;   /* ALLOC with KY_ROW_FREED; PLACE: end of the wait, or of the trace */
+	uint64_t address;  /* ALLOC */
+	uint64_t since_ns; /* PLACE: since when the point is known; 0: as time_ns */
 	uint64_t poll_start_ns; /* of the open poll or run; 0 none */
 	uint64_t poll_ns;       /* how long that lasted; 0 not known */
 	/* OFF_CPU: ready to run, at least and at most. 0 and value: blocked incl. run queue. */
@@ -104,15 +113,34 @@ struct ky_stack_row {
 	uint32_t waker_task; /* that it polled then, where it is a thread of ours; KY_NONE */
 	uint32_t waker_kind; /* name of that task */
 	uint32_t order;      /* of loading */
-	uint8_t kind;        /* enum ky_stack_kind */
-	uint8_t reason;      /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
+	/* OFF_CPU of a call, as OffCpuEvent has them. */
+	int32_t fd;                     /* -1: none */
+	uint64_t lock;                  /* address of the futex; 0 */
+	uint64_t moved_bytes;           /* UINT64_MAX: none, or not known */
+	uint16_t peer_port, local_port; /* 0: none */
+	uint16_t error;                 /* 0: it did not fail */
+	uint8_t fd_kind, tcp_state;
+	uint8_t kind;     /* enum ky_stack_kind */
+	uint8_t reason;   /* OFF_CPU: OffCpuEvent.reason; PLACE: enum ky_place_source; ALLOC:
 			   * KY_ALLOC_REPORTED_LIVE */
-	uint8_t sampler;     /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source; ALLOC:
+	uint8_t sampler;  /* CPU: CpuSampleEvent.sampler; OFF_CPU: OffCpuEvent.source; ALLOC:
 			   * KY_ALLOC_LISTED */
-	uint8_t clipped;     /* OFF_CPU: OffCpuEvent.clipped */
-	uint8_t woken_by;    /* OFF_CPU: OffCpuEvent.woken_by */
-	uint8_t flags;       /* enum ky_stack_row_flags */
+	uint8_t clipped;  /* OFF_CPU: OffCpuEvent.clipped */
+	uint8_t woken_by; /* OFF_CPU: OffCpuEvent.woken_by */
+	uint8_t flags;    /* enum ky_stack_row_flags */
 };
+
+/* So long a wait is, of which the drain writes the points. */
+#define KY_LONG_WAIT_NS UINT64_C(10000000)
+
+/* PLACE: its wait is counted under this point, one of those at which the task waited. */
+static inline bool ky_place_has_time(const struct ky_stack_row *row)
+{
+	if (row->reason == KY_PLACE_CAPTURED || row->flags & KY_ROW_END_UNSAFE)
+		return !(row->flags & KY_ROW_END_UNSAFE);
+	return !(row->flags & (KY_ROW_ALSO | KY_ROW_UNWEIGHTED)) &&
+	       row->reason != KY_PLACE_REPORTED_POLLED && row->value >= KY_LONG_WAIT_NS;
+}
 
 struct ky_stack {
 	uint32_t first; /* in frames */

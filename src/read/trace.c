@@ -258,7 +258,9 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 
 	load.pool_name = ky_pages_alloc(&trace->pages, KY_POOL_CACHE * sizeof(uint32_t));
 	load.pool_stamp = ky_pages_alloc(&trace->pages, KY_POOL_CACHE * sizeof(uint32_t));
-	if (order && first && load.pool_name && load.pool_stamp) {
+	load.stack_of = ky_pages_alloc(&trace->pages, 2 * KY_STACK_CACHE * sizeof(uint32_t));
+	load.stack_stamp = load.stack_of ? load.stack_of + KY_STACK_CACHE : NULL;
+	if (order && first && load.pool_name && load.pool_stamp && load.stack_of) {
 		result = order_sources(sources, (uint32_t)count, options, order, first);
 		if (result == 0)
 			result = ky_copies_open(&load.copies, sources, (uint32_t)count,
@@ -276,6 +278,7 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 	ky_pages_free(&trace->pages, first, count * sizeof(*first));
 	ky_pages_free(&trace->pages, load.pool_name, KY_POOL_CACHE * sizeof(uint32_t));
 	ky_pages_free(&trace->pages, load.pool_stamp, KY_POOL_CACHE * sizeof(uint32_t));
+	ky_pages_free(&trace->pages, load.stack_of, 2 * KY_STACK_CACHE * sizeof(uint32_t));
 	ky_pages_free(&trace->pages, load.type_of_serial, load.serial_capacity * sizeof(uint32_t));
 	if (result == 0)
 		result = ky_load_finish(trace);
@@ -285,6 +288,12 @@ static int load_all(struct ky_trace *trace, struct ky_byte_source *sources,
 		ky_retained_workers(trace);
 	if (result == 0)
 		result = ky_delay(trace);
+	if (result == 0)
+		result = ky_turns_finish(trace);
+	if (result == 0)
+		result = ky_roots_finish(trace);
+	if (result == 0)
+		result = ky_stops_finish(trace);
 	if (result == 0)
 		result = ky_samples_finish(trace);
 	return result;
@@ -326,7 +335,9 @@ static int make_trace(struct ky_trace **out, size_t source_count,
 	ky_id_map_init(&private->threads, &trace->pages);
 	ky_id_map_init(&private->runtimes, &trace->pages);
 	ky_id_map_init(&private->long_delays, &trace->pages);
+	ky_id_map_init(&private->wake_sources, &trace->pages);
 	ky_id_map_init(&private->spans, &trace->pages);
+	ky_column_init(&trace->notifies, &trace->pages, sizeof(struct ky_notify_row));
 	trace->files = ky_pages_alloc(&trace->pages, source_count * sizeof(*trace->files));
 	trace->file_count = (uint32_t)source_count;
 	for (uint32_t i = 0; trace->files && i < source_count; i++)
@@ -390,8 +401,16 @@ static void release_lists(struct ky_trace *trace)
 	ky_pages_free(pages, trace->sums, 0);
 	ky_pages_free(pages, trace->triggers, 0);
 	ky_pages_free(pages, trace->stuck, 0);
+	ky_pages_free(pages, trace->wake_sources, 0);
 	ky_pages_free(pages, trace->thread_cpus, 0);
 	ky_pages_free(pages, trace->off_windows, 0);
+	ky_pages_free(pages, trace->thread_uses, 0);
+	ky_pages_free(pages, trace->poll_costs, 0);
+	ky_pages_free(pages, trace->failed_calls, 0);
+	ky_pages_free(pages, trace->states, 0);
+	ky_pages_free(pages, trace->stops, 0);
+	ky_pages_free(pages, trace->throttles, 0);
+	ky_pages_free(pages, trace->root_polls, 0);
 	ky_pages_free(pages, trace->resources, 0);
 	ky_pages_free(pages, trace->crashes, 0);
 	ky_pages_free(pages, trace->spans, 0);
@@ -409,8 +428,10 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_column_release(&trace->workers[i].polls);
 		ky_column_release(&trace->workers[i].parks);
 		ky_column_release(&trace->workers[i].wakes);
+		ky_column_release(&trace->workers[i].turns);
 		ky_column_release(&trace->workers[i].edges);
 	}
+	ky_column_release(&trace->notifies);
 	release_lists(trace);
 	if (private) {
 		ky_names_release(&private->names);
@@ -419,6 +440,7 @@ void ky_trace_close(struct ky_trace *trace)
 		ky_id_map_release(&private->threads);
 		ky_id_map_release(&private->runtimes);
 		ky_id_map_release(&private->long_delays);
+		ky_id_map_release(&private->wake_sources);
 		ky_id_map_release(&private->spans);
 		ky_free(private->long_durations);
 		ky_free(private->gaps);
@@ -453,6 +475,23 @@ const char *ky_trace_metadata(const struct ky_trace *trace, const char *key)
 		if (trace->metadata[i].key == name)
 			return ky_trace_name(trace, trace->metadata[i].value);
 	return NULL;
+}
+
+bool ky_trace_is_run(const struct ky_task *task)
+{
+	return task->poll_count == 0 && (task->flags & KY_TASK_BLOCKING) != 0;
+}
+
+bool ky_trace_is_task(const struct ky_task *task)
+{
+	return !ky_trace_is_run(task) && !(task->flags & KY_TASK_ROOT);
+}
+
+uint32_t ky_trace_thread_name(const struct ky_trace *trace, uint32_t tid)
+{
+	uint32_t thread = ky_id_map_find(&trace->private->threads, tid);
+
+	return tid && thread < trace->thread_count ? trace->threads[thread].name : KY_NONE;
 }
 
 uint32_t ky_trace_task(const struct ky_trace *trace, uint64_t task_id)
@@ -541,6 +580,12 @@ void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row, 
 	out->woken = wake->woken;
 	out->waker = wake->waker;
 	out->worker = worker;
+	out->stack = KY_NONE;
+	out->tid = 0;
+	if (wake->word >> KY_WAKE_SOURCE_SHIFT) {
+		out->stack = trace->wake_sources[(wake->word >> KY_WAKE_SOURCE_SHIFT) - 1].stack;
+		out->tid = trace->wake_sources[(wake->word >> KY_WAKE_SOURCE_SHIFT) - 1].tid;
+	}
 	if (wake->word >> 16 & 1)
 		out->origin = (uint8_t)(wake->word >> 8);
 	else if (wake->waker != KY_NONE)

@@ -24,6 +24,9 @@
 #define KY_MEMORY_BYTES_MAX_DEFAULT (UINT64_C(3) << 30)
 
 struct ky_symbol_table;
+struct ky_trace_state; /* read/stops.h, and the next two */
+struct ky_trace_stop;
+struct ky_trace_throttle;
 
 struct ky_trace_options {
 	/* Gets the modules and names of the trace on the way (read/symbol_table.h); may be NULL. */
@@ -94,8 +97,17 @@ struct ky_wake_row {
 	uint32_t delta_ns;
 	uint32_t woken; /* task index */
 	uint32_t waker; /* task index or KY_NONE */
-	uint32_t word;  /* target_worker (8 bits) | origin << 8 | has_origin << 16 */
+	/* target_worker (8 bits) | origin << 8 | has_origin << 16 | wake source + 1 << 17 */
+	uint32_t word;
 };
+
+/* Who issued a wake: a stack, and a thread where the worker does not tell it. */
+struct ky_wake_source {
+	uint32_t stack; /* index in samples.stacks; KY_NONE: not known */
+	uint32_t tid;   /* 0: the worker's */
+};
+#define KY_WAKE_SOURCE_SHIFT 17
+#define KY_WAKE_SOURCES_MAX 32767u
 
 struct ky_worker {
 	uint64_t id;      /* as in the trace */
@@ -120,6 +132,7 @@ struct ky_worker {
 	struct ky_column polls;               /* struct ky_poll_row, extra = delay */
 	struct ky_column parks;               /* struct ky_park_row */
 	struct ky_column wakes;               /* struct ky_wake_row: issued by this worker */
+	struct ky_column turns;               /* struct ky_turn_row: read/turns.h */
 	struct ky_column edges;               /* loading only */
 };
 
@@ -135,14 +148,16 @@ struct ky_task {
 	uint64_t poll_max_ns;
 	uint64_t delay_ns; /* total of its measured delays */
 	uint64_t wake_count;
+	uint64_t long_wait_ns; /* total of its waits of KY_LONG_WAIT_NS and more between polls */
 };
 enum ky_task_flags {
 	KY_TASK_SPAWN_SEEN = 1u << 0,
 	KY_TASK_ENDED = 1u << 1,
 	KY_TASK_CANCELLED = 1u << 2,
-	KY_TASK_LIVE_AT_START = 1u << 3,   /* from a live-task snapshot */
-	KY_TASK_BLOCKING = 1u << 4,        /* a spawn_blocking closure */
-	KY_TASK_NOT_INSTRUMENTED = 1u << 5 /* dial9: its wakes are not recorded */
+	KY_TASK_LIVE_AT_START = 1u << 3,    /* from a live-task snapshot */
+	KY_TASK_BLOCKING = 1u << 4,         /* a spawn_blocking closure */
+	KY_TASK_NOT_INSTRUMENTED = 1u << 5, /* dial9: its wakes are not recorded */
+	KY_TASK_ROOT = 1u << 6              /* the future of a block_on: root_polls */
 };
 
 struct ky_trace_thread {
@@ -214,6 +229,36 @@ struct ky_trace_off_window {
 	uint32_t wait_count, unwoken_count;
 };
 
+/* What the kernel has counted for a thread since it began; ThreadUsageEvent. */
+struct ky_trace_thread_use {
+	uint64_t time_ns;
+	uint64_t cpu_ns, run_delay_ns;
+	uint32_t name; /* index */
+	uint32_t tid;
+};
+
+enum ky_cost_value {
+	KY_COST_DELAY_NS,
+	KY_COST_MINOR_FAULTS,
+	KY_COST_MAJOR_FAULTS,
+	KY_COST_VOLUNTARY,
+	KY_COST_INVOLUNTARY,
+	KY_COST_COUNTS_GAP_NS,
+	KY_COST_WAKES,
+	KY_COST_NESTED,
+	KY_COST_VALUES
+};
+
+/* What a long poll cost; PollCostEvent. */
+struct ky_trace_poll_cost {
+	uint64_t start_ns; /* of the poll */
+	uint64_t worker_id;
+	uint64_t cpu_ns, gap_ns;
+	uint64_t values[KY_COST_VALUES]; /* UINT64_MAX: not read */
+	uint32_t tid;
+	bool is_on_cpu;
+};
+
 /* What the process used, or what limited it: values as in wire/resource_area.h, UINT64_MAX: not
  * reported. */
 struct ky_trace_resource {
@@ -222,6 +267,25 @@ struct ky_trace_resource {
 	uint8_t scope;
 	uint32_t address; /* of a listener: name index */
 	uint64_t values[KY_RESOURCE_VALUES];
+};
+
+/* A poll of a root by its bounds; RootPollEvent. */
+struct ky_trace_root_poll {
+	uint64_t begin_min_ns; /* 0: not known */
+	uint64_t begin_max_ns, end_min_ns;
+	uint64_t end_ns;   /* at the latest */
+	uint64_t woken_ns; /* first wake since its poll before; 0: not known */
+	uint64_t wait_ns;  /* since its poll before, at the least; 0: not known */
+	uint32_t task, tid;
+	bool is_pending; /* it waits then */
+};
+
+/* See FailedCallsEvent. */
+struct ky_trace_failed_calls {
+	uint64_t time_ns, count;
+	uint64_t syscall, fd; /* fd UINT64_MAX: not known */
+	uint32_t error, tid;
+	uint32_t task; /* index; KY_NONE */
 };
 
 struct ky_trace_crash {
@@ -235,6 +299,8 @@ struct ky_blocking_run {
 	uint64_t wait_ns; /* from its spawn or wake; UINT64_MAX not known */
 	uint32_t task, tid, name;
 	bool is_open;
+	bool is_end_unproven; /* its end was not recorded; duration 0 */
+	uint64_t seen_ns;     /* open by then, as events say */
 };
 
 /* How many events of one schema (by name and fields) the trace has. */
@@ -312,9 +378,11 @@ struct ky_trace {
 	uint64_t raw_bytes, stored_bytes;
 	uint64_t back_steps; /* over files in the order of their first time stamp */
 	uint64_t zero_stamps;
-	uint64_t first_ns, last_ns;         /* over all events with a time other than 0 */
-	uint64_t run_first_ns, run_last_ns; /* over polls, parks and wakes: without stray stamps */
-	bool is_dial9, is_kymo;             /* writers seen */
+	uint64_t first_ns, last_ns; /* over all events with a time other than 0 */
+	uint64_t run_first_ns,
+		run_last_ns;    /* over polls, parks and wakes, which are no strays; where
+					     * there are none as the two above */
+	bool is_dial9, is_kymo; /* writers seen */
 	struct ky_trace_input *files;
 	uint32_t file_count;
 	struct ky_event_type *types;
@@ -332,7 +400,10 @@ struct ky_trace {
 	struct ky_blocking_run *blocking_runs; /* ascending by start_ns */
 	uint32_t blocking_count, blocking_capacity;
 	struct ky_samples samples;
-	struct ky_pair *metadata; /* last value of each key, ascending by key */
+	struct ky_wake_source *wake_sources;
+	uint32_t wake_source_count, wake_source_capacity;
+	uint64_t wake_sources_left_out; /* wakes: there was no room for who issued them */
+	struct ky_pair *metadata;       /* last value of each key, ascending by key */
 	uint32_t metadata_count, metadata_capacity;
 	struct ky_clock_sync *clock_syncs;
 	uint32_t clock_sync_count, clock_sync_capacity;
@@ -348,13 +419,28 @@ struct ky_trace {
 	uint32_t thread_cpu_count, thread_cpu_capacity;
 	struct ky_trace_off_window *off_windows; /* by time */
 	uint32_t off_window_count, off_window_capacity;
+	struct ky_trace_thread_use *thread_uses; /* by time */
+	uint32_t thread_use_count, thread_use_capacity;
+	struct ky_trace_poll_cost *poll_costs; /* by start */
+	uint32_t poll_cost_count, poll_cost_capacity;
+	struct ky_trace_root_poll *root_polls; /* by end */
+	uint32_t root_poll_count, root_poll_capacity;
 	struct ky_trace_resource *resources; /* by time */
 	uint32_t resource_count, resource_capacity;
+	struct ky_trace_state *states; /* by time */
+	uint32_t state_count, state_capacity;
+	struct ky_trace_stop *stops; /* ascending */
+	uint32_t stop_count, stop_capacity;
+	struct ky_trace_failed_calls *failed_calls; /* by time */
+	uint32_t failed_count, failed_capacity;
+	struct ky_trace_throttle *throttles; /* by begin */
+	uint32_t throttle_count, throttle_capacity;
 	bool has_processes; /* more than one: their rows are not distinguished */
 	struct ky_trace_crash *crashes;
 	uint32_t crash_count, crash_capacity;
 	struct ky_trace_span *spans; /* in the order of their first mention */
 	uint32_t span_count, span_capacity;
+	struct ky_column notifies;             /* struct ky_notify_row: read/turns.h */
 	struct ky_trace_retention *retentions; /* ascending by time */
 	uint32_t retention_count, retention_capacity;
 	struct ky_trace_histogram *histograms;
@@ -396,8 +482,19 @@ uint32_t ky_trace_name_count(const struct ky_trace *trace);
 const uint8_t *ky_trace_buckets(const struct ky_trace *trace, uint32_t histogram);
 /* Last value of a metadata key, NULL when absent. */
 const char *ky_trace_metadata(const struct ky_trace *trace, const char *key);
+/* Of the poll of workers[worker] that began then; NULL: not known. */
+const struct ky_trace_poll_cost *ky_trace_poll_cost(const struct ky_trace *trace, uint32_t worker,
+						    uint64_t start_ns);
+/* The kernel's switch records that were lost, in all windows. */
+uint64_t ky_trace_lost_switches(const struct ky_trace *trace);
 /* The window of switch records that ends at this moment or after it; NULL: it was lost. */
 struct ky_trace_off_window *ky_trace_off_window_at(const struct ky_trace *trace, uint64_t ns);
+/* A closure of the blocking pool, which is no task that is polled. */
+bool ky_trace_is_run(const struct ky_task *task);
+/* One that is polled by a worker: neither a closure nor a root. */
+bool ky_trace_is_task(const struct ky_task *task);
+/* Name index of a thread; KY_NONE: none, or not known. */
+uint32_t ky_trace_thread_name(const struct ky_trace *trace, uint32_t tid);
 /* Index of a task by id, of a worker by id; KY_NONE. */
 uint32_t ky_trace_task(const struct ky_trace *trace, uint64_t task_id);
 uint32_t ky_trace_worker(const struct ky_trace *trace, uint64_t worker_id);
@@ -428,6 +525,8 @@ void ky_trace_park(const struct ky_trace *trace, uint32_t worker, uint64_t row,
 struct ky_wake {
 	uint64_t time_ns;
 	uint32_t woken, waker, worker;
+	uint32_t stack; /* who issued it, index in samples.stacks; KY_NONE: not known */
+	uint32_t tid;   /* of its thread, where the worker does not tell it; else 0 */
 	uint8_t origin; /* WakeEventEvent.origin; dial9's: derived from the waker, + 128 */
 };
 void ky_trace_wake(const struct ky_trace *trace, uint32_t worker, uint64_t row,

@@ -54,13 +54,13 @@ static bool load_stuck(struct ky_load *load, const struct ky_frame *frame)
 		.is_truncated = number(frame, KY_F_STUCK_THREAD_is_truncated) != 0,
 		.guessed_count = (uint32_t)number(frame, KY_F_STUCK_THREAD_guessed_count),
 	};
-	bool is_cut;
+	bool is_truncated;
 
 	if (trace->stuck_count == LIST_MAX)
 		return true;
-	if (!ky_load_stack(load, frame, KY_F_STUCK_THREAD_callchain, &stuck.stack, &is_cut))
+	if (!ky_load_stack(load, frame, KY_F_STUCK_THREAD_callchain, &stuck.stack, &is_truncated))
 		return false;
-	stuck.is_truncated |= is_cut;
+	stuck.is_truncated |= is_truncated;
 	if (trace->pages.failed ||
 	    !ky_pages_array(&trace->pages, &trace->stuck, &trace->stuck_capacity,
 			    trace->stuck_count + 1, sizeof(stuck)))
@@ -178,4 +178,13 @@ bool ky_load_watched(struct ky_load *load, const struct ky_frame *frame)
 	default:
 		return true;
 	}
+}
+
+uint64_t ky_trace_lost_switches(const struct ky_trace *trace)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < trace->off_window_count; i++)
+		count += trace->off_windows[i].lost_count;
+	return count;
 }

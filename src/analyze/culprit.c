@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/culprit.h>
+
+#define FUNCTIONS_MAX 128u /* of one poll; more of them have no culprit among them */
+#define STACK_MAX 64u
+
+struct own_function {
+	const struct ky_code_line *line; /* as first seen */
+	uint64_t count, depth;           /* sum of own functions between it and the leaf */
+};
+
+struct culprit_search {
+	struct own_function list[FUNCTIONS_MAX];
+	uint32_t count;
+	uint64_t all;
+};
+
+/* The program's own functions of a stack, the innermost first, each once. */
+static uint32_t own_functions(const struct ky_stack_profile *profile, uint32_t stack,
+			      const struct ky_code_line **out)
+{
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	uint32_t count = 0, i;
+
+	ky_code_walk_begin(&walk, &profile->code, stack);
+	while ((line = ky_code_walk_next(&walk)) && count < STACK_MAX) {
+		if (!ky_code_is_own(line) || !*line->file || line->file[0] == '.')
+			continue;
+		for (i = 0; i < count && out[i]->function != line->function; i++) {
+		}
+		if (i == count)
+			out[count++] = line;
+	}
+	return count;
+}
+
+static void add_stack(struct culprit_search *search, const struct ky_stack_profile *profile,
+		      uint32_t stack)
+{
+	const struct ky_code_line *own[STACK_MAX];
+	uint32_t count = own_functions(profile, stack, own), at;
+
+	search->all++;
+	for (uint32_t i = 0; i < count; i++) {
+		for (at = 0; at < search->count; at++)
+			if (search->list[at].line->function == own[i]->function)
+				break;
+		if (at == FUNCTIONS_MAX)
+			return;
+		if (at == search->count)
+			search->list[search->count++] = (struct own_function){.line = own[i]};
+		search->list[at].count++;
+		search->list[at].depth += i;
+	}
+}
+
+static bool is_common(const struct culprit_search *search, const struct own_function *candidate)
+{
+	return candidate->count * 4 >= search->all * 3;
+}
+
+/* The innermost that most samples have, further out than `inside`; NULL inside: of all. */
+static const struct own_function *innermost(const struct culprit_search *search,
+					    const struct own_function *inside)
+{
+	const struct own_function *best = NULL;
+
+	for (uint32_t i = 0; i < search->count; i++) {
+		const struct own_function *one = &search->list[i];
+
+		if (!is_common(search, one) || one == inside ||
+		    (inside && one->depth * inside->count <= inside->depth * one->count))
+			continue;
+		if (!best || one->depth * best->count < best->depth * one->count)
+			best = one;
+	}
+	return best;
+}
+
+bool ky_culprit_find(struct ky_culprit *out, const struct ky_trace *trace,
+		     const struct ky_stack_profile *profile, const struct ky_poll *poll)
+{
+	const struct own_function *inner, *caller;
+	struct culprit_search search = {.count = 0};
+
+	for (uint32_t i = 0; i < trace->samples.row_count; i++) {
+		const struct ky_stack_row *row = &trace->samples.rows[i];
+
+		if (row->kind == KY_STACK_CPU && row->poll_start_ns == poll->start_ns &&
+		    row->task == poll->task && !(row->flags & KY_ROW_BLOCKING))
+			add_stack(&search, profile, row->stack);
+	}
+	inner = innermost(&search, NULL);
+	if (!inner)
+		return false;
+	caller = innermost(&search, inner);
+	*out = (struct ky_culprit){.line = caller ? caller->line : inner->line,
+				   .callee = caller ? inner->line : NULL,
+				   .count = caller ? caller->count : inner->count,
+				   .all = search.all};
+	return true;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* delay_context.h - what was so during a delay, and before it: beside its parts.
+ *
+ * Threads:     any.
+ */
+#ifndef KY_ANALYZE_DELAY_CONTEXT_H
+#define KY_ANALYZE_DELAY_CONTEXT_H
+
+#include <analyze/delay_parts.h>
+
+struct ky_delay_context {
+	/* Of the delay: another worker of its runtime was parked; each of them was in a poll.
+	 * UINT64_MAX: there is too much to look at. */
+	uint64_t idle_peer_ns, all_busy_ns;
+	uint64_t redundant_count; /* wakes of the task in it, that changed nothing */
+	/* Woken by the driver: what it waited for may have been there for so long before the wake,
+	 * as no worker of the runtime looked. UINT64_MAX: not woken so, or not known. */
+	uint64_t driver_gap_ns;
+	uint64_t gap_poll_row; /* the longest poll in that time of the worker that looked at last */
+	uint32_t gap_worker;   /* KY_NONE: none */
+};
+
+/* Returns false where memory is short. */
+bool ky_delay_context(struct ky_delay_context *out, const struct ky_trace *trace,
+		      const struct ky_delay *delay);
+
+#endif

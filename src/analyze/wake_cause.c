@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/wake_cause.h>
+
+#include <analyze/crate_name.h>
+#include <base/alloc.h>
+#include <base/text.h>
+#include <errno.h>
+#include <read/sort.h>
+#include <string.h>
+
+#define ORIGIN_DERIVED 128u
+#define WAKE_LOOP KY_WAKE_KINDS /* the driver or a yield, to be decided */
+#define ORIGIN_MASK 127u
+
+/* What a function is, by a part of its name (Tokio 1.38 to 1.54). A more general part comes later:
+ * the first row that fits a frame decides. */
+static const struct {
+	const char *part;
+	uint32_t kind;
+} functions[] = {
+	{"scheduler::defer::Defer", KY_WAKE_DEFERRED},
+	{"ScheduledIo::wake", KY_WAKE_IO},
+	{"ScheduledIo>::wake", KY_WAKE_IO},
+	{"runtime::io::driver::Driver", KY_WAKE_IO},
+	{"runtime::signal::Driver", KY_WAKE_SIGNAL},
+	{"signal::registry", KY_WAKE_SIGNAL},
+	{"process_at_", KY_WAKE_TIMER},
+	{"runtime::time::wheel", KY_WAKE_TIMER},
+	{"runtime::time::entry", KY_WAKE_TIMER},
+	{"runtime::time_alt", KY_WAKE_TIMER},
+	{"runtime::time::Driver", KY_WAKE_DRIVER},
+	{"runtime::driver::", KY_WAKE_DRIVER},
+	{"runtime::park::", KY_WAKE_DRIVER},
+	{"scheduler::multi_thread::park", KY_WAKE_DRIVER},
+	{"task::core::Trailer", KY_WAKE_JOIN},
+	{"task::harness::Harness", KY_WAKE_JOIN},
+	/* Of a worker's loop: what wakes by itself there is inlined. */
+	{"multi_thread::worker::Context", WAKE_LOOP},
+	{"current_thread::Context", WAKE_LOOP},
+	{"current_thread::CoreGuard", WAKE_LOOP},
+};
+
+static uint32_t kind_of_function(const struct ky_code_line *line)
+{
+	if (!ky_text_contains(line->name, "tokio::"))
+		return KY_WAKE_UNKNOWN;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (ky_text_contains(line->name, functions[i].part))
+			return functions[i].kind;
+	return KY_WAKE_UNKNOWN;
+}
+
+/* One of the language's library says nothing. */
+static const struct ky_code_line *line_to_show(const struct ky_code_stacks *code, uint32_t stack)
+{
+	static const char *const crates[] = {"std::", "core::", "alloc::"};
+	const struct ky_code_line *line = ky_code_own_line(code, stack);
+	const char *name = line ? ky_crate_name_begin(line->name) : "";
+
+	for (size_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
+		if (ky_text_begins(name, crates[i]))
+			return NULL;
+	return line;
+}
+
+static struct ky_wake_cause cause_of_stack(const struct ky_code_stacks *code, uint32_t stack)
+{
+	struct ky_wake_cause cause = {KY_WAKE_UNKNOWN, NULL};
+	const struct ky_code_line *line;
+	struct ky_code_walk walk;
+	bool is_named = false;
+
+	ky_code_walk_begin(&walk, code, stack);
+	while ((line = ky_code_walk_next(&walk))) {
+		if (line->why != KY_SYMBOL_FOUND)
+			continue;
+		is_named |= !line->is_system;
+		if (ky_code_is_own(line))
+			break;
+		cause.kind = kind_of_function(line);
+		if (cause.kind)
+			return cause;
+	}
+	if (!is_named)
+		return cause;
+	cause.kind = KY_WAKE_CODE;
+	cause.line = line_to_show(code, stack);
+	return cause;
+}
+
+/* Where the functions of the I/O driver and of the timers are seen to wake by themselves, they are
+ * not inlined into the worker's loop: what wakes there was put off by a yield. */
+static uint32_t kind_of_loop(const struct ky_code_stacks *code)
+{
+	const struct ky_trace *trace = code->trace;
+	bool has[KY_WAKE_KINDS + 1] = {false};
+
+	for (uint32_t i = 0; i < trace->wake_source_count; i++)
+		if (trace->wake_sources[i].stack != KY_NONE)
+			has[cause_of_stack(code, trace->wake_sources[i].stack).kind] = true;
+	return has[KY_WAKE_IO] && has[KY_WAKE_TIMER] ? KY_WAKE_DEFERRED : KY_WAKE_DRIVER;
+}
+
+struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code, const struct ky_wake *wake)
+{
+	struct ky_wake_cause cause = {KY_WAKE_UNKNOWN, NULL};
+
+	if (code && wake->stack != KY_NONE)
+		cause = cause_of_stack(code, wake->stack);
+	if (cause.kind == WAKE_LOOP)
+		cause.kind = kind_of_loop(code);
+	if (!cause.kind && wake->origin & ORIGIN_DERIVED && wake->waker == wake->woken)
+		cause.kind = KY_WAKE_SELF;
+	return cause;
+}
+
+const char *ky_wake_origin_text(const struct ky_wake *wake)
+{
+	static const char *const texts[] = {NULL, "its own poll", "another task's poll",
+					    "the driver or a yield", "another thread"};
+	uint32_t origin = wake->origin & ORIGIN_MASK;
+
+	return origin < sizeof(texts) / sizeof(texts[0]) ? texts[origin] : NULL;
+}
+
+const char *ky_wake_kind_key(uint32_t kind)
+{
+	static const char *const keys[KY_WAKE_KINDS] = {
+		"unknown", "io", "timer", "deferred", "driver", "signal", "join", "code", "self"};
+
+	return keys[kind < KY_WAKE_KINDS ? kind : 0];
+}
+
+const char *ky_wake_kind_text(uint32_t kind)
+{
+	static const char *const texts[KY_WAKE_KINDS] = {"(unknown)",
+							 "I/O",
+							 "a timer",
+							 "its own yield",
+							 "the driver or a yield",
+							 "a signal",
+							 "the end of what it joined",
+							 "code",
+							 "itself"};
+
+	return texts[kind < KY_WAKE_KINDS ? kind : 0];
+}
+
+/* ---- all of them ---- */
+
+/* Wakes by number of their source + 1; [0]: without one, by kind. */
+struct counting {
+	const struct ky_trace *trace;
+	const struct ky_code_stacks *code;
+	uint64_t *counts;
+	struct ky_wake_causes *out;
+	uint32_t capacity;
+};
+
+static void count_all(struct counting *counting, uint64_t from_ns, uint64_t to_ns)
+{
+	for (uint32_t lane = 0; lane < counting->trace->worker_count; lane++) {
+		const struct ky_column *wakes = &counting->trace->workers[lane].wakes;
+		struct ky_cursor at;
+
+		if (!ky_cursor_begin(&at, wakes, ky_column_find(wakes, from_ns)))
+			continue;
+		do {
+			const struct ky_wake_row *row = (const void *)at.at;
+			uint32_t source = row->word >> KY_WAKE_SOURCE_SHIFT;
+
+			if (at.time_ns > to_ns)
+				break;
+			counting->out->all++;
+			if (source || !(row->word >> 8 & ORIGIN_DERIVED) ||
+			    row->waker != row->woken)
+				counting->counts[source]++;
+			else
+				counting->out->counts[KY_WAKE_SELF]++;
+		} while (ky_cursor_next(&at));
+	}
+}
+
+/* Groups are few: as many as lines of code that wake. */
+static int add(struct counting *counting, struct ky_wake_cause cause, uint32_t tid, uint64_t count)
+{
+	struct ky_wake_causes *out = counting->out;
+	uint32_t i;
+
+	out->counts[cause.kind] += count;
+	for (i = 0; i < out->group_count; i++) {
+		struct ky_wake_group *group = &out->groups[i];
+
+		if (group->cause.kind == cause.kind && group->cause.line == cause.line &&
+		    group->tid == tid)
+			break;
+	}
+	if (i == out->group_count) {
+		if (ky_grow(&out->groups, &counting->capacity, i + 1, sizeof(*out->groups)))
+			return -ENOMEM;
+		out->groups[out->group_count++] = (struct ky_wake_group){cause, tid, 0};
+	}
+	out->groups[i].count += count;
+	return 0;
+}
+
+static bool is_before(const void *a, const void *b, const void *ctx)
+{
+	const struct ky_wake_group *one = a, *other = b;
+
+	(void)ctx;
+	if (one->count != other->count)
+		return one->count > other->count;
+	return one->cause.kind != other->cause.kind ? one->cause.kind < other->cause.kind :
+						      one->tid < other->tid;
+}
+
+int ky_wake_causes_make(struct ky_wake_causes *out, const struct ky_trace *trace,
+			const struct ky_code_stacks *code, uint64_t from_ns, uint64_t to_ns)
+{
+	struct counting counting = {.trace = trace, .code = code, .out = out};
+	uint64_t self;
+	int result = 0;
+
+	memset(out, 0, sizeof(*out));
+	counting.counts = ky_alloc((trace->wake_source_count + 1) * sizeof(uint64_t));
+	if (!counting.counts)
+		return -ENOMEM;
+	count_all(&counting, from_ns, to_ns);
+	self = out->counts[KY_WAKE_SELF];
+	out->counts[KY_WAKE_SELF] = 0;
+	if (self)
+		result = add(&counting, (struct ky_wake_cause){KY_WAKE_SELF, NULL}, 0, self);
+	for (uint32_t i = 0; i <= trace->wake_source_count && result == 0; i++) {
+		struct ky_wake wake = {.stack = KY_NONE, .waker = KY_NONE, .woken = 0};
+
+		if (i) {
+			wake.stack = trace->wake_sources[i - 1].stack;
+			wake.tid = trace->wake_sources[i - 1].tid;
+		}
+		if (counting.counts[i])
+			result = add(&counting, ky_wake_cause_of(code, &wake), wake.tid,
+				     counting.counts[i]);
+	}
+	ky_free(counting.counts);
+	if (result == 0 && out->group_count)
+		ky_sort(out->groups, out->group_count, sizeof(*out->groups), is_before, NULL);
+	return result;
+}
+
+void ky_wake_causes_release(struct ky_wake_causes *causes)
+{
+	ky_free(causes->groups);
+	memset(causes, 0, sizeof(*causes));
+}

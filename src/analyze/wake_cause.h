@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* wake_cause.h - why tasks were woken: the functions that issued a wake say whether the I/O driver,
+ * a timer, a yield or the program's own code did.
+ *
+ * By names of functions, the innermost that decides; where a program has no symbols the cause is
+ * not known. The wakes that the runtime issued are exact as far as inlined functions have names:
+ * "driver" is what may be I/O or a timer.
+ *
+ * Threads:     any.
+ */
+#ifndef KY_ANALYZE_WAKE_CAUSE_H
+#define KY_ANALYZE_WAKE_CAUSE_H
+
+#include <analyze/code_stacks.h>
+
+enum ky_wake_kind {
+	KY_WAKE_UNKNOWN = 0,
+	KY_WAKE_IO,       /* a descriptor became ready */
+	KY_WAKE_TIMER,    /* its time had come */
+	KY_WAKE_DEFERRED, /* the task itself, by yield_now() or an exhausted budget */
+	KY_WAKE_DRIVER,   /* I/O, a timer or a yield: their functions are inlined */
+	KY_WAKE_SIGNAL,   /* of the process */
+	KY_WAKE_JOIN,     /* a task or a blocking closure that it waited for ended */
+	KY_WAKE_CODE,     /* code of the program, or of a library that it calls */
+	KY_WAKE_SELF,     /* inside its own poll, seen by the task's state alone */
+	KY_WAKE_KINDS
+};
+
+struct ky_wake_cause {
+	uint32_t kind;                   /* enum ky_wake_kind */
+	const struct ky_code_line *line; /* CODE: the line to show; NULL: none */
+};
+
+/* code NULL: nothing has a name. */
+struct ky_wake_cause ky_wake_cause_of(const struct ky_code_stacks *code,
+				      const struct ky_wake *wake);
+
+/* From where it was issued, which is known without names; NULL: not known. */
+const char *ky_wake_origin_text(const struct ky_wake *wake);
+
+/* "io", "timer", ...: keys of JSON and of tables. */
+const char *ky_wake_kind_key(uint32_t kind);
+/* "I/O", "a timer", ... : in a sentence after "woken by". */
+const char *ky_wake_kind_text(uint32_t kind);
+
+/* All wakes of a range, by cause, the line of it and the thread; the most first. */
+struct ky_wake_group {
+	struct ky_wake_cause cause;
+	uint32_t tid; /* of a thread that is no worker; 0: of workers */
+	uint64_t count;
+};
+
+struct ky_wake_causes {
+	struct ky_wake_group *groups;
+	uint32_t group_count;
+	uint64_t counts[KY_WAKE_KINDS], all;
+};
+
+/* code NULL: by what is known without names. Returns 0, -ENOMEM. */
+int ky_wake_causes_make(struct ky_wake_causes *out, const struct ky_trace *trace,
+			const struct ky_code_stacks *code, uint64_t from_ns, uint64_t to_ns);
+void ky_wake_causes_release(struct ky_wake_causes *causes);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+#include <analyze/why.h>
+
+#include <analyze/crate_name.h>
+#include <base/alloc.h>
+#include <errno.h>
+#include <read/id_map.h>
+#include <read/sort.h>
+#include <string.h>
+
+#define GROUP_BYTES_MAX (UINT64_C(1) << 28)
+#define NAME_BITS 29 /* a poll's name index has 24 */
+
+struct slow {
+	uint64_t delay_ns, start_ns, row;
+	uint32_t lane;
+};
+
+struct slow_list {
+	struct slow *rows;
+	size_t count, capacity;
+	uint64_t least_ns; /* so many are longer that a shorter one is left out */
+};
+
+struct why_making {
+	const struct ky_trace *trace;
+	const struct ky_why_options *options;
+	struct ky_why *why;
+	struct slow_list slow, polls;
+	struct ky_pages pages; /* of the map */
+	struct ky_id_map group_of_key;
+	uint32_t group_capacity;
+	struct ky_poll_homes homes;
+	struct ky_notified notified;
+	struct ky_delay delay; /* being split */
+	uint64_t serial;       /* of that delay */
+	uint32_t worst_max;
+};
+
+/* ---- which ---- */
+
+static bool is_slower(const void *first, const void *second, const void *ctx)
+{
+	const struct slow *a = first, *b = second;
+
+	(void)ctx;
+	if (a->delay_ns != b->delay_ns)
+		return a->delay_ns > b->delay_ns;
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns;
+	return a->lane != b->lane ? a->lane < b->lane : a->row < b->row;
+}
+
+/* Of twice as many as are wanted the shorter half goes. */
+static void keep_longest(struct slow_list *list)
+{
+	ky_sort(list->rows, list->count, sizeof(*list->rows), is_slower, NULL);
+	if (list->count > KY_WHY_SLOW_MAX)
+		list->count = KY_WHY_SLOW_MAX;
+	if (list->count == KY_WHY_SLOW_MAX)
+		list->least_ns = list->rows[KY_WHY_SLOW_MAX - 1].delay_ns;
+}
+
+static bool add_slow(struct slow_list *list, const struct ky_poll *poll, uint64_t row,
+		     uint64_t length_ns)
+{
+	if (length_ns < list->least_ns)
+		return true;
+	if (list->count == 2 * KY_WHY_SLOW_MAX)
+		keep_longest(list);
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? list->capacity * 2 : 1024;
+		struct slow *rows = ky_realloc(list->rows, capacity * sizeof(*rows));
+
+		if (!rows)
+			return false;
+		list->rows = rows;
+		list->capacity = capacity;
+	}
+	list->rows[list->count++] = (struct slow){length_ns, poll->start_ns, row, poll->worker};
+	return true;
+}
+
+static bool is_wanted(const struct why_making *making, const struct ky_poll *poll)
+{
+	const struct ky_why_options *options = making->options;
+
+	if (poll->delay_state || poll->start_ns < options->from_ns)
+		return false;
+	/* The runtime's own work is nobody's delay. */
+	return !ky_crate_name_is_runtime_task(
+		ky_trace_name(making->trace, making->trace->tasks[poll->task].name));
+}
+
+static bool collect_lane(struct why_making *making, uint32_t lane)
+{
+	const struct ky_trace *trace = making->trace;
+	const struct ky_column *polls = &trace->workers[lane].polls;
+	uint64_t to_ns = making->options->to_ns ? making->options->to_ns : UINT64_MAX;
+	struct ky_poll poll;
+
+	for (uint64_t row = ky_column_find(polls, making->options->from_ns); row < polls->row_count;
+	     row++) {
+		ky_trace_poll(trace, lane, row, &poll);
+		if (poll.start_ns >= to_ns)
+			break;
+		if (making->options->has_task &&
+		    trace->tasks[poll.task].id != making->options->task_id)
+			continue;
+		if (!add_slow(&making->polls, &poll, row, poll.duration_ns))
+			return false;
+		if (poll.delay_state)
+			continue;
+		making->why->delay_count++;
+		/* Of one task each delay is of interest. */
+		if ((!making->options->has_task && poll.delay_ns <= making->why->over_ns) ||
+		    !is_wanted(making, &poll))
+			continue;
+		making->why->slow_count++;
+		if (!add_slow(&making->slow, &poll, row, poll.delay_ns))
+			return false;
+	}
+	return true;
+}
+
+/* ---- together ---- */
+
+static bool is_behind(enum ky_part part)
+{
+	return part == KY_PART_BEHIND_CPU || part == KY_PART_BEHIND_BLOCKED ||
+	       part == KY_PART_BEHIND_RUNNABLE || part == KY_PART_BEHIND_UNSPLIT;
+}
+
+static struct ky_why_group *find_group(struct why_making *making, uint32_t victim, uint32_t culprit,
+				       enum ky_part part)
+{
+	struct ky_why *why = making->why;
+	uint64_t key = ((uint64_t)(victim + 1) << NAME_BITS | (culprit + 1)) << 4 | (unsigned)part;
+	uint32_t *slot = ky_id_map_slot(&making->group_of_key, key);
+
+	if (!slot)
+		return NULL;
+	if (*slot)
+		return &why->groups[*slot - 1];
+	if (why->group_count == making->group_capacity) {
+		uint32_t capacity = making->group_capacity ? making->group_capacity * 2 : 64;
+		struct ky_why_group *groups = ky_realloc(why->groups, capacity * sizeof(*groups));
+
+		if (!groups)
+			return NULL;
+		why->groups = groups;
+		making->group_capacity = capacity;
+	}
+	why->groups[why->group_count] = (struct ky_why_group){
+		.victim = victim, .culprit = culprit, .part = (uint8_t)part};
+	*slot = ++why->group_count;
+	return &why->groups[*slot - 1];
+}
+
+static bool add_part(struct why_making *making, const struct ky_delay_part *part)
+{
+	const struct ky_trace *trace = making->trace;
+	const struct ky_delay *delay = &making->delay;
+	enum ky_part kind = is_behind(part->part) ? KY_PART_BEHIND_UNSPLIT :
+						    (enum ky_part)part->part;
+	struct ky_poll poll = {.task = KY_NONE};
+	struct ky_why_group *group;
+	uint32_t culprit = KY_NONE;
+
+	if (part->poll_row != KY_NO_ROW && (is_behind(part->part) || part->part == KY_PART_LIFO)) {
+		ky_trace_poll(trace, part->worker, part->poll_row, &poll);
+		culprit = trace->tasks[poll.task].name;
+	}
+	group = find_group(making, trace->tasks[delay->poll.task].name, culprit, kind);
+	if (!group)
+		return false;
+	group->delay_count += group->last_delay != making->serial;
+	group->last_delay = making->serial;
+	group->ns += part->ns;
+	group->sums[part->part] += part->ns;
+	if (poll.task != KY_NONE && poll.duration_ns > group->longest.duration_ns)
+		group->longest = poll;
+	return true;
+}
+
+static bool take_delay(struct why_making *making, const struct slow *slow)
+{
+	const struct ky_split split = {making->trace, &making->homes, &making->notified};
+	struct ky_why *why = making->why;
+	struct ky_poll poll;
+
+	ky_trace_poll(making->trace, slow->lane, slow->row, &poll);
+	if (!ky_delay_split(&making->delay, &split, &poll))
+		return false;
+	making->serial++;
+	for (uint32_t i = 0; i < making->delay.part_count; i++)
+		if (!add_part(making, &making->delay.parts[i]))
+			return false;
+	for (uint32_t part = 0; part < KY_PARTS; part++)
+		why->sums[part] += making->delay.sums[part];
+	why->slow_ns += making->delay.delay_ns;
+	why->ambiguous_ns += making->delay.ambiguous_ns;
+	why->moved_count += making->delay.is_moved;
+	if (why->worst_count < making->worst_max) { /* they come longest first */
+		why->worst[why->worst_count++] = making->delay;
+		memset(&making->delay, 0, sizeof(making->delay));
+		return ky_delay_context(&why->contexts[why->worst_count - 1], making->trace,
+					&why->worst[why->worst_count - 1]);
+	}
+	return true;
+}
+
+static bool is_before(const void *first, const void *second, const void *ctx)
+{
+	const struct ky_why_group *a = first, *b = second;
+	const struct ky_trace *trace = ctx;
+	int order;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns;
+	if (a->part != b->part)
+		return a->part < b->part;
+	order = strcmp(ky_trace_name(trace, a->victim), ky_trace_name(trace, b->victim));
+	if (!order)
+		order = strcmp(ky_trace_name(trace, a->culprit), ky_trace_name(trace, b->culprit));
+	return order < 0;
+}
+
+/* ---- all of it ---- */
+
+static bool collect(struct why_making *making)
+{
+	const struct ky_trace *trace = making->trace;
+
+	for (uint32_t lane = 0; lane < trace->worker_count; lane++) {
+		if (!collect_lane(making, lane))
+			return false;
+	}
+	keep_longest(&making->slow);
+	keep_longest(&making->polls);
+	making->why->left_out_count = making->why->slow_count - making->slow.count;
+	return true;
+}
+
+/* The longest polls, of those that are slow by the same measure; of one task each. */
+static void split_polls(struct why_making *making)
+{
+	struct ky_why *why = making->why;
+	struct ky_poll poll;
+
+	for (size_t i = 0; i < making->polls.count && why->poll_count < making->worst_max; i++) {
+		const struct slow *one = &making->polls.rows[i];
+
+		if (one->delay_ns <= why->over_ns && !making->options->has_task)
+			break;
+		ky_trace_poll(making->trace, one->lane, one->row, &poll);
+		ky_own_split(&why->polls[why->poll_count++], making->trace, &poll);
+	}
+}
+
+static bool split_all(struct why_making *making)
+{
+	struct ky_why *why = making->why;
+
+	why->worst = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->worst));
+	why->contexts = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->contexts));
+	why->polls = ky_alloc((making->worst_max + (size_t)1) * sizeof(*why->polls));
+	if (!why->worst || !why->contexts || !why->polls)
+		return false;
+	split_polls(making);
+	for (size_t i = 0; i < making->slow.count; i++)
+		if (!take_delay(making, &making->slow.rows[i]))
+			return false;
+	ky_sort(why->groups, why->group_count, sizeof(*why->groups), is_before, making->trace);
+	return true;
+}
+
+int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
+		const struct ky_why_options *options)
+{
+	struct why_making making = {.trace = trace, .options = options};
+	bool is_made = false;
+
+	*out = making.why = ky_alloc(sizeof(*making.why));
+	if (!making.why)
+		return -ENOMEM;
+	memset(making.why, 0, sizeof(*making.why));
+	making.why->over_ns = options->over_ns;
+	making.worst_max = options->worst_count ? options->worst_count : KY_WHY_WORST;
+	if (making.worst_max > KY_WHY_WORST_MAX)
+		making.worst_max = KY_WHY_WORST_MAX;
+	ky_pages_init(&making.pages, GROUP_BYTES_MAX);
+	ky_id_map_init(&making.group_of_key, &making.pages);
+	is_made = collect(&making) && ky_poll_homes_make(&making.homes, trace) == 0 &&
+		  ky_notified_make(&making.notified, trace) == 0 && split_all(&making);
+	ky_notified_release(&making.notified);
+	ky_poll_homes_release(&making.homes);
+	ky_delay_release(&making.delay);
+	ky_id_map_release(&making.group_of_key);
+	ky_pages_release(&making.pages);
+	ky_free(making.slow.rows);
+	ky_free(making.polls.rows);
+	if (is_made)
+		return 0;
+	ky_why_free(making.why);
+	*out = NULL;
+	return -ENOMEM;
+}
+
+void ky_why_free(struct ky_why *why)
+{
+	if (!why)
+		return;
+	for (uint32_t i = 0; i < why->worst_count; i++)
+		ky_delay_release(&why->worst[i]);
+	ky_free(why->worst);
+	ky_free(why->contexts);
+	ky_free(why->polls);
+	ky_free(why->groups);
+	ky_free(why);
+}

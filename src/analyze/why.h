@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* why.h - what `kymo why` says: the slow delays of a trace, each split into its parts, and all of
+ * them together by who waited for what.
+ *
+ * Threads:     owner.
+ */
+#ifndef KY_ANALYZE_WHY_H
+#define KY_ANALYZE_WHY_H
+
+#include <analyze/code_stacks.h>
+#include <analyze/delay_context.h>
+#include <analyze/own_parts.h>
+#include <base/buf.h>
+
+#define KY_WHY_WORST 10u
+#define KY_WHY_WORST_MAX 1000u
+#define KY_WHY_OVER_NS UINT64_C(1000000)
+#define KY_WHY_SLOW_MAX (1u << 14) /* delays that are split: the longest ones, some 20 us each */
+
+struct ky_why_options {
+	uint64_t from_ns, to_ns; /* polls that start in [from, to); to 0: no end */
+	uint64_t over_ns;        /* delays longer than that */
+	uint64_t task_id;        /* with has_task: of this task alone, and each of its delays */
+	uint32_t worst_count;    /* 0: KY_WHY_WORST; at most KY_WHY_WORST_MAX */
+	bool has_task;
+};
+
+/* What one kind of task waited for. */
+struct ky_why_group {
+	uint64_t ns;
+	uint64_t delay_count;   /* delays that have it */
+	uint64_t last_delay;    /* while counting */
+	struct ky_poll longest; /* behind a poll: the longest of the culprit's */
+	uint32_t victim;        /* name index of the tasks that waited */
+	uint32_t culprit;       /* name index of the tasks in whose polls; KY_NONE: no poll */
+	uint8_t part;           /* enum ky_part; behind a poll: KY_PART_BEHIND_UNSPLIT */
+	uint64_t sums[KY_PARTS];
+	const struct ky_code_line *code; /* of the culprit: why_code.h; NULL: not known */
+	double code_share;               /* of the time, or samples, of its long polls */
+	uint64_t code_count;             /* samples, or times off CPU, that it is of */
+	bool is_code_off_cpu;
+};
+
+struct ky_why {
+	uint64_t over_ns;
+	uint64_t delay_count, slow_count, left_out_count; /* measured; slow; beyond SLOW_MAX */
+	uint64_t slow_ns;                                 /* sum of the slow ones */
+	uint64_t sums[KY_PARTS], ambiguous_ns, moved_count;
+	struct ky_delay *worst;            /* longest first; then earlier start, then worker */
+	struct ky_delay_context *contexts; /* of the worst */
+	uint32_t worst_count;
+	struct ky_own_poll *polls; /* the longest, as many as the worst at most */
+	uint32_t poll_count;
+	struct ky_why_group *groups; /* most time first */
+	uint32_t group_count;
+};
+
+/* Returns 0, -ENOMEM. */
+int ky_why_make(struct ky_why **out, const struct ky_trace *trace,
+		const struct ky_why_options *options);
+void ky_why_free(struct ky_why *why);
+
+/* One object, keys in fixed order: `kymo why --json`. */
+void ky_why_json(struct ky_buf *out, const struct ky_trace *trace, const struct ky_why *why);
+
+#endif

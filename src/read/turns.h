@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* turns.h - when a worker looked for I/O and timers between two polls, and when a thread woke one
+ * that was parked.
+ *
+ * Invariants:  rows ascend by time. The park of a worker in the driver is a turn, too, and is among
+ *              its parks alone.
+ * Memory:      12 bytes a turn, 16 a notification.
+ */
+#ifndef KY_READ_TURNS_H
+#define KY_READ_TURNS_H
+
+#include <read/trace.h>
+
+/* Of a worker: the time is that of its return. */
+struct ky_turn_row {
+	uint32_t delta_ns;    /* see column.h */
+	uint32_t duration_ns; /* saturating */
+	uint32_t ready_count; /* the same */
+};
+
+enum ky_notify_via {
+	KY_NOTIFY_FUTEX = 2,
+	KY_NOTIFY_EVENTFD = 3
+};
+
+struct ky_notify_row {
+	uint32_t delta_ns;
+	uint32_t tid; /* of the thread that notified */
+	uint32_t target_low;
+	uint32_t word; /* next 24 bits of the target | via << 24 */
+};
+
+struct ky_notify {
+	uint64_t time_ns, target; /* futex address or descriptor */
+	uint32_t tid;
+	uint8_t via;
+};
+
+struct ky_turn {
+	uint64_t start_ns, end_ns;
+	uint32_t ready_count;
+};
+
+void ky_trace_notify(const struct ky_trace *trace, uint64_t row, struct ky_notify *out);
+void ky_trace_turn(const struct ky_trace *trace, uint32_t worker, uint64_t row,
+		   struct ky_turn *out);
+/* The last moment before `ns` at which the worker went to another thread; 0: none. */
+uint64_t ky_trace_moved_before(const struct ky_trace *trace, uint32_t worker, uint64_t ns);
+
+#endif
